@@ -1,0 +1,977 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The slot machine: facts; then random offers against a slow and obvious machine; then workers, an
+ * inner node and a root made of it, over a network that loses, repeats and reorders, with nodes
+ * that forget. TALLY_SEED=n runs that one seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <tally/slot.h>
+
+/* Literals below name their defaults first, and a test overrides what it is about. */
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+enum {
+	MODEL_SEEDS = 5000,
+	MODEL_OFFERS = 200,
+	NETWORK_SEEDS = 5000,
+};
+
+/* --- chance */
+
+static uint64_t random_next(uint64_t *random)
+{
+	uint64_t z = *random += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static uint32_t random_below(uint64_t *random, uint32_t limit)
+{
+	return random_next(random) % limit;
+}
+
+static bool chance(uint64_t *random, uint32_t permille)
+{
+	return random_below(random, 1000) < permille;
+}
+
+/* `run` says what went wrong, or NULL. */
+static void run_seeds(uint64_t seeds, const char *(*run)(uint64_t seed))
+{
+	const char *only = getenv("TALLY_SEED");
+	uint64_t first = only ? strtoull(only, NULL, 0) : 1;
+	uint64_t last = only ? first : seeds;
+
+	for (uint64_t seed = first; seed <= last; seed++) {
+		const char *wrong = run(seed);
+
+		if (wrong)
+			fail_msg("%s; to see it again: TALLY_SEED=%llu", wrong,
+				 (unsigned long long)seed);
+	}
+}
+
+/* --- facts: a job of three, of whom the first two come through the inner node */
+
+#define offer(members, ...)                                 \
+	((struct tally_offer){ .set = { { members } },      \
+			       .blocks = 1,                 \
+			       .lane = TALLY_LANE_INT64,    \
+			       .recipient = TALLY_EVERYONE, \
+			       .check = 100,                \
+			       __VA_ARGS__ })
+
+static void at_root(struct tally_slot_state *s, struct tally_offer o, enum tally_outcome outcome,
+		    enum tally_words words)
+{
+	const struct tally_set everyone = { { 0x7 } };
+	struct tally_verdict v = tally_slot_admit_root(s, &o, &everyone);
+
+	assert_int_equal(v.outcome, outcome);
+	assert_int_equal(v.words, words);
+}
+
+static void at_inner(struct tally_slot_state *s, struct tally_offer o, enum tally_outcome outcome,
+		     enum tally_words words)
+{
+	const struct tally_set below = { { 0x3 } };
+	struct tally_verdict v = tally_slot_admit_inner(s, &o, &below);
+
+	assert_int_equal(v.outcome, outcome);
+	assert_int_equal(v.words, words);
+}
+
+static void the_first_is_stored_and_the_others_are_added(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(1), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_root(&s, offer(2), TALLY_ABSORBED, TALLY_WORDS_ADD);
+	at_root(&s, offer(4), TALLY_COMPLETED, TALLY_WORDS_ADD);
+	assert_int_equal(s.phase, TALLY_SLOT_DONE);
+	assert_int_equal(s.check, 300);
+}
+
+static void one_without_payload_leaves_the_words_alone(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(1, .blocks = 0), TALLY_ABSORBED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(2, .blocks = 3), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_root(&s, offer(4, .blocks = 0), TALLY_COMPLETED, TALLY_WORDS_KEEP);
+	assert_int_equal(s.blocks, 3);
+}
+
+static void a_repeated_one_is_not_added(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(3), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_root(&s, offer(1), TALLY_DUPLICATE, TALLY_WORDS_KEEP);
+	at_root(&s, offer(3), TALLY_DUPLICATE, TALLY_WORDS_KEEP);
+	at_root(&s, offer(6), TALLY_OVERLAP, TALLY_WORDS_KEEP);
+	assert_int_equal(s.check, 100);
+}
+
+static void a_finished_chunk_is_answered_whatever_is_offered(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(7), TALLY_COMPLETED, TALLY_WORDS_STORE);
+	at_root(&s, offer(4), TALLY_ANSWERED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(4, .flush = true), TALLY_ANSWERED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(3), TALLY_ANSWERED_ALL, TALLY_WORDS_KEEP);
+	at_root(&s, offer(1, .lane = TALLY_LANE_BYTES), TALLY_ANSWERED, TALLY_WORDS_KEEP);
+}
+
+static void those_who_disagree_are_refused(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(1, .blocks = 0), TALLY_ABSORBED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(2, .lane = TALLY_LANE_BYTES), TALLY_CONFLICT, TALLY_WORDS_KEEP);
+	at_root(&s, offer(2, .recipient = 0), TALLY_CONFLICT, TALLY_WORDS_KEEP);
+	at_root(&s, offer(2, .blocks = 5), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_root(&s, offer(4, .blocks = 4), TALLY_CONFLICT, TALLY_WORDS_KEEP);
+}
+
+static void a_fresh_slot_takes_any_seq(void **state)
+{
+	static const uint32_t seqs[] = { 0, 1, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff };
+
+	for (int i = 0; i < 6; i++) {
+		struct tally_slot_state s = { 0 };
+
+		at_root(&s, offer(1, .seq = seqs[i]), TALLY_ABSORBED, TALLY_WORDS_STORE);
+		assert_int_equal(s.seq, seqs[i]);
+	}
+}
+
+static void newer_is_less_than_half_the_circle_ahead(void **state)
+{
+	static const uint32_t seqs[] = { 0, 1, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
+
+	for (int i = 0; i < 6; i++) {
+		const struct tally_slot_state s = { .seq = seqs[i], .phase = TALLY_SLOT_GATHERING };
+
+		assert_false(tally_slot_is_newer(&s, seqs[i]));
+		assert_true(tally_slot_is_newer(&s, seqs[i] + 1));
+		assert_true(tally_slot_is_newer(&s, seqs[i] + 0x7fffffff));
+		assert_false(tally_slot_is_newer(&s, seqs[i] + 0x80000000));
+		assert_false(tally_slot_is_newer(&s, seqs[i] - 1));
+	}
+}
+
+static void older_is_stale_everywhere(void **state)
+{
+	const struct tally_offer old = offer(7, .seq = 0xffffffff);
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(7, .seq = 3), TALLY_COMPLETED, TALLY_WORDS_STORE);
+	at_root(&s, old, TALLY_STALE, TALLY_WORDS_KEEP);
+	assert_int_equal(tally_slot_repair(&s, &old).outcome, TALLY_STALE);
+	s = (struct tally_slot_state){ 0 };
+	at_inner(&s, offer(1, .seq = 3), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_inner(&s, old, TALLY_STALE, TALLY_WORDS_KEEP);
+}
+
+static void a_flush_at_the_root_counts_and_asks(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(1, .flush = true), TALLY_ASKED, TALLY_WORDS_STORE);
+	at_root(&s, offer(1, .flush = true), TALLY_ASKED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(2, .flush = true), TALLY_ASKED, TALLY_WORDS_ADD);
+	at_root(&s, offer(6, .flush = true), TALLY_ASKED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(4, .flush = true), TALLY_COMPLETED, TALLY_WORDS_ADD);
+}
+
+static void an_inner_node_sends_up_when_all_below_have_come(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_inner(&s, offer(1), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_inner(&s, offer(1), TALLY_DUPLICATE, TALLY_WORDS_KEEP);
+	at_inner(&s, offer(2), TALLY_SENT_UP, TALLY_WORDS_ADD);
+	at_inner(&s, offer(1), TALLY_SENT_UP, TALLY_WORDS_KEEP);
+	at_inner(&s, offer(5), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
+	assert_int_equal(s.phase, TALLY_SLOT_GATHERING);
+}
+
+static void a_flush_at_an_inner_node_is_never_held_back(void **state)
+{
+	struct tally_slot_state s = { 0 };
+
+	at_inner(&s, offer(1, .flush = true), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
+	assert_int_equal(s.phase, TALLY_SLOT_FRESH);
+	at_inner(&s, offer(1), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_inner(&s, offer(2, .flush = true), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
+	at_inner(&s, offer(1, .seq = 16, .flush = true), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
+	at_inner(&s, offer(1, .flush = true), TALLY_FLUSHED_UP, TALLY_WORDS_KEEP);
+	assert_int_equal(s.set.word[0], 1);
+	tally_slot_empty(&s, 0);
+	at_inner(&s, offer(1, .flush = true), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
+}
+
+static void a_repair_finishes_a_chunk(void **state)
+{
+	const struct tally_offer result = offer(7, .blocks = 3, .scale = 9);
+	struct tally_slot_state s = { 0 };
+
+	at_root(&s, offer(1, .lane = TALLY_LANE_BYTES), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	assert_int_equal(tally_slot_repair(&s, &result).words, TALLY_WORDS_STORE);
+	assert_int_equal(s.phase, TALLY_SLOT_DONE);
+	assert_int_equal(s.blocks, 3);
+	assert_int_equal(s.scale, 9);
+	assert_int_equal(s.check, 100);
+	assert_int_equal(tally_slot_repair(&s, &result).outcome, TALLY_DUPLICATE);
+	at_root(&s, offer(1), TALLY_ANSWERED, TALLY_WORDS_KEEP);
+}
+
+/* --- the obvious machine: arrays of bool, exact counts, sequence numbers that never wrap */
+
+enum {
+	MEMBERS = 6,
+};
+
+static const uint32_t rank_of[MEMBERS] = { 0, 1, 63, 64, 200, 255 };
+
+struct books {
+	int64_t seq;
+	bool in[MEMBERS];
+	uint8_t blocks, lane, scale, scale_ahead, flags;
+	uint16_t recipient;
+	bool flush;
+	uint64_t check;
+	uint64_t count[MEMBERS]; /* how often each member's payload is in the sum */
+};
+
+struct model {
+	bool used, done;
+	struct books held;
+};
+
+/* The machine under test, with the words that it only talks of. */
+struct slot {
+	struct tally_slot_state state;
+	uint64_t word[MEMBERS];
+};
+
+static int members(const bool *in)
+{
+	int n = 0;
+
+	for (int i = 0; i < MEMBERS; i++)
+		n += in[i];
+	return n;
+}
+
+static int members_in_both(const bool *a, const bool *b)
+{
+	int n = 0;
+
+	for (int i = 0; i < MEMBERS; i++)
+		n += a[i] && b[i];
+	return n;
+}
+
+static void model_begin(struct model *m, int64_t seq)
+{
+	*m = (struct model){ .used = true, .held = { .seq = seq } };
+}
+
+static bool model_agrees(const struct model *m, const struct books *o)
+{
+	if (!members(m->held.in))
+		return true;
+	if (m->held.lane != o->lane || m->held.recipient != o->recipient)
+		return false;
+	return !o->blocks || !m->held.blocks || o->blocks == m->held.blocks;
+}
+
+static void model_add(struct model *m, const struct books *o)
+{
+	struct books *h = &m->held;
+
+	for (int i = 0; i < MEMBERS; i++) {
+		h->in[i] |= o->in[i];
+		h->count[i] += o->count[i];
+	}
+	if (o->blocks)
+		h->blocks = o->blocks;
+	if (o->scale > h->scale)
+		h->scale = o->scale;
+	if (o->scale_ahead > h->scale_ahead)
+		h->scale_ahead = o->scale_ahead;
+	h->lane = o->lane;
+	h->recipient = o->recipient;
+	h->flags |= o->flags;
+	h->check += o->check;
+}
+
+static enum tally_outcome model_root(struct model *m, const struct books *o)
+{
+	enum tally_outcome out = TALLY_ABSORBED;
+	int common;
+
+	if (!m->used || o->seq > m->held.seq)
+		model_begin(m, o->seq);
+	if (o->seq < m->held.seq)
+		return TALLY_STALE;
+	if (m->done)
+		return members(o->in) == 1 ? TALLY_ANSWERED : TALLY_ANSWERED_ALL;
+	if (!model_agrees(m, o))
+		return TALLY_CONFLICT;
+	common = members_in_both(o->in, m->held.in);
+	if (!common)
+		model_add(m, o);
+	else
+		out = common == members(o->in) ? TALLY_DUPLICATE : TALLY_OVERLAP;
+	m->done = members(m->held.in) == MEMBERS;
+	if (m->done)
+		return TALLY_COMPLETED;
+	return o->flush ? TALLY_ASKED : out;
+}
+
+static enum tally_outcome model_inner(struct model *m, const struct books *o, const bool *below)
+{
+	int common = members_in_both(o->in, m->held.in);
+	bool known = common == members(o->in), whole;
+
+	if (o->flush)
+		return m->used && o->seq == m->held.seq && known ? TALLY_FLUSHED_UP
+								 : TALLY_PASSED_UP;
+	if (!m->used || o->seq > m->held.seq)
+		model_begin(m, o->seq);
+	if (o->seq < m->held.seq)
+		return TALLY_STALE;
+	if (!model_agrees(m, o))
+		return TALLY_CONFLICT;
+	common = members_in_both(o->in, m->held.in);
+	known = common == members(o->in);
+	if (common && !known)
+		return TALLY_PASSED_UP;
+	if (!common)
+		model_add(m, o);
+	whole = members_in_both(below, m->held.in) == members(below);
+	if (whole)
+		return TALLY_SENT_UP;
+	return known ? TALLY_DUPLICATE : TALLY_ABSORBED;
+}
+
+static enum tally_outcome model_repair(struct model *m, const struct books *o)
+{
+	if (m->used && o->seq < m->held.seq)
+		return TALLY_STALE;
+	if (m->used && o->seq == m->held.seq && m->done)
+		return TALLY_DUPLICATE;
+	model_begin(m, o->seq);
+	model_add(m, o);
+	m->done = true;
+	return TALLY_REPAIRED;
+}
+
+/* --- both machines side by side */
+
+struct pair {
+	uint64_t random;
+	bool root;
+	bool below[MEMBERS];
+	struct tally_set below_set;
+	struct tally_set everyone;
+	struct model model;
+	struct slot slot;
+};
+
+static struct tally_set set_of(const bool *in)
+{
+	struct tally_set s = { { 0 } };
+
+	for (int i = 0; i < MEMBERS; i++)
+		if (in[i])
+			tally_set_add(&s, rank_of[i]);
+	return s;
+}
+
+static struct tally_offer offer_of(const struct books *b)
+{
+	return (struct tally_offer){
+		.seq = (uint32_t)b->seq,
+		.recipient = b->recipient,
+		.lane = b->lane,
+		.blocks = b->blocks,
+		.scale = b->scale,
+		.scale_ahead = b->scale_ahead,
+		.flags = b->flags,
+		.flush = b->flush,
+		.check = b->check,
+		.set = set_of(b->in),
+	};
+}
+
+/* Mostly of the same chunk; at times of the one before or after, at times far away. */
+static int64_t random_seq(struct pair *p)
+{
+	static const int64_t far = (1LL << 31) - 1;
+	int64_t seq = p->model.held.seq;
+
+	if (chance(&p->random, 800))
+		return seq;
+	if (chance(&p->random, 900))
+		return seq + 16 * ((int64_t)random_below(&p->random, 4) - 2);
+	return chance(&p->random, 500) ? seq + far : seq - far;
+}
+
+/* A set that is not empty: one member, or a few. */
+static void random_members(struct pair *p, bool *in)
+{
+	in[random_below(&p->random, MEMBERS)] = true;
+	for (int i = 0; i < MEMBERS; i++)
+		in[i] |= chance(&p->random, 150);
+}
+
+static struct books random_offer(struct pair *p)
+{
+	struct books o = {
+		.seq = random_seq(p),
+		.blocks = chance(&p->random, 300)   ? 0
+			  : chance(&p->random, 950) ? 2
+						    : 3,
+		.lane = chance(&p->random, 950) ? TALLY_LANE_INT64 : TALLY_LANE_BYTES,
+		.recipient = chance(&p->random, 950) ? TALLY_EVERYONE : 1,
+		.scale = random_below(&p->random, 256),
+		.scale_ahead = random_below(&p->random, 256),
+		.flags = random_below(&p->random, 8) & TALLY_FLAGS_STICKY,
+		.flush = chance(&p->random, 200),
+		.check = random_next(&p->random),
+	};
+
+	random_members(p, o.in);
+	for (int i = 0; i < MEMBERS; i++)
+		o.count[i] = o.blocks && o.in[i];
+	return o;
+}
+
+static void words_move(uint64_t *slot, const uint64_t *offered, int count, enum tally_words words)
+{
+	for (int i = 0; i < count; i++) {
+		if (words == TALLY_WORDS_STORE)
+			slot[i] = offered[i];
+		else if (words == TALLY_WORDS_ADD)
+			slot[i] += offered[i];
+	}
+}
+
+static const char *pair_compare(const struct pair *p)
+{
+	const struct tally_slot_state *s = &p->slot.state;
+	const struct books *h = &p->model.held;
+	struct tally_set set = set_of(h->in);
+
+	if (p->model.used != (s->phase != TALLY_SLOT_FRESH))
+		return "one is used, the other fresh";
+	if (!p->model.used)
+		return NULL;
+	if (p->model.done != (s->phase == TALLY_SLOT_DONE))
+		return "one is done, the other not";
+	if (s->seq != (uint32_t)h->seq)
+		return "different chunks";
+	if (!tally_set_is_equal(&s->set, &set))
+		return "different sets";
+	if (s->blocks != h->blocks || s->scale != h->scale || s->flags != h->flags ||
+	    s->scale_ahead != h->scale_ahead || s->check != h->check)
+		return "different books";
+	if (members(h->in) && (s->lane != h->lane || s->recipient != h->recipient))
+		return "different lanes or recipients";
+	if (h->blocks && memcmp(p->slot.word, h->count, sizeof(h->count)) != 0)
+		return "different sums";
+	return NULL;
+}
+
+static const char *pair_offer(struct pair *p)
+{
+	struct books o = random_offer(p);
+	struct tally_offer offered = offer_of(&o);
+	enum tally_outcome expected;
+	struct tally_verdict v;
+
+	if (p->root && chance(&p->random, 20)) {
+		memset(o.in, true, sizeof(o.in));
+		offered = offer_of(&o);
+		expected = model_repair(&p->model, &o);
+		v = tally_slot_repair(&p->slot.state, &offered);
+	} else if (p->root) {
+		expected = model_root(&p->model, &o);
+		v = tally_slot_admit_root(&p->slot.state, &offered, &p->everyone);
+	} else {
+		expected = model_inner(&p->model, &o, p->below);
+		v = tally_slot_admit_inner(&p->slot.state, &offered, &p->below_set);
+	}
+	if (v.outcome != expected)
+		return "different outcomes";
+	words_move(p->slot.word, o.count, MEMBERS, v.words);
+	return pair_compare(p);
+}
+
+/* What the caller does after FLUSHED_UP, at any moment. */
+static const char *pair_empty(struct pair *p)
+{
+	if (!p->model.used || p->model.done)
+		return NULL;
+	model_begin(&p->model, p->model.held.seq);
+	tally_slot_empty(&p->slot.state, p->slot.state.seq);
+	return pair_compare(p);
+}
+
+static const char *run_pair(uint64_t seed)
+{
+	static const int64_t starts[] = { 0, 1LL << 31, 1LL << 32 };
+	static const bool all[MEMBERS] = { true, true, true, true, true, true };
+	struct pair p = { .random = seed };
+	const char *wrong = NULL;
+
+	p.root = chance(&p.random, 500);
+	random_members(&p, p.below);
+	p.below_set = set_of(p.below);
+	p.everyone = set_of(all);
+	p.model.held.seq = starts[seed % 3] + random_below(&p.random, 100) - 50;
+	for (int i = 0; i < MODEL_OFFERS && !wrong; i++)
+		wrong = chance(&p.random, 950) ? pair_offer(&p) : pair_empty(&p);
+	return wrong;
+}
+
+static void the_machine_does_what_the_obvious_one_does(void **state)
+{
+	run_seeds(MODEL_SEEDS, run_pair);
+}
+
+/*
+ * --- the whole protocol
+ *
+ *	w0 ─┐
+ *	w1 ─┴─ inner ─┐
+ *	w2 ───────────┴─ root
+ *
+ * A worker sends chunk c when it has c - W. What it has finished it keeps until it sends
+ * c + 2W. Its third attempt is a flush, and so are those after it.
+ */
+
+enum {
+	WORKERS_MAX = 5,
+	WINDOW_MAX = 4,
+	CHUNKS = 10,
+	BELOW = 2, /* the ranks 0 and 1 come through the inner node */
+	ROOT = WORKERS_MAX,
+	INNER,
+	NODES = INNER + 1 - ROOT,
+	PACKETS_MAX = 1 << 14,
+	STEPS_MAX = 100000,
+	RESTARTS_MAX = 6,
+	ATTEMPTS_BEFORE_FLUSH = 2,
+};
+
+/* One number, and eight bits of every worker to count how often its own is in. */
+struct words {
+	uint64_t number;
+	uint64_t counts;
+};
+
+struct packet {
+	int to; /* rank, ROOT or INNER */
+	enum tally_kind kind;
+	struct tally_offer offer;
+	struct words words;
+};
+
+/* What is to be summed: all, one or none of the workers have a payload. */
+struct chunk {
+	uint16_t recipient;
+	struct words of[WORKERS_MAX];
+	bool has_payload[WORKERS_MAX];
+	bool any_payload;
+	struct words sum;
+};
+
+/* What a worker knows of a chunk. */
+struct holding {
+	bool finished;
+	bool forgotten;
+	int attempts;
+};
+
+struct node {
+	struct tally_slot_state state[2 * WINDOW_MAX];
+	struct words words[2 * WINDOW_MAX];
+};
+
+struct network {
+	uint64_t random;
+	int workers, window;
+	uint32_t first_seq;
+	uint32_t detour_permille;
+	bool frames_grow; /* else an answer must fit the frame that it is made of */
+	struct chunk chunk[CHUNKS];
+	struct holding holding[WORKERS_MAX][CHUNKS];
+	struct node node[NODES];
+	int restarts, in_flight;
+	struct packet packet[PACKETS_MAX];
+	const char *wrong;
+};
+
+static void net_send(struct network *n, struct packet p)
+{
+	int copies = chance(&n->random, 150) ? 0 : chance(&n->random, 100) ? 2 : 1;
+
+	while (copies-- && n->in_flight < PACKETS_MAX)
+		n->packet[n->in_flight++] = p;
+}
+
+/* Reordering is picking any. */
+static struct packet net_take(struct network *n)
+{
+	uint32_t i = random_below(&n->random, n->in_flight);
+	struct packet p = n->packet[i];
+
+	n->packet[i] = n->packet[--n->in_flight];
+	return p;
+}
+
+/* Where routes change, a worker below the inner node reaches the root directly at times. */
+static int way_up(struct network *n, int rank)
+{
+	return rank < BELOW && !chance(&n->random, n->detour_permille) ? INNER : ROOT;
+}
+
+static struct tally_set only(int rank)
+{
+	struct tally_set s = { { 0 } };
+
+	tally_set_add(&s, rank);
+	return s;
+}
+
+/* --- a node: what bpf/ does with the verdicts */
+
+static void node_tell_group(struct network *n, int node, struct packet p)
+{
+	for (int rank = 0; rank < n->workers; rank++) {
+		if ((node == INNER) != (rank < BELOW))
+			continue;
+		p.to = rank;
+		net_send(n, p);
+	}
+	p.to = INNER;
+	if (node == ROOT)
+		net_send(n, p);
+}
+
+/* The packet that carries what the slot holds. */
+static struct packet packet_of(const struct tally_slot_state *s, struct words words)
+{
+	return (struct packet){
+		.to = ROOT,
+		.kind = TALLY_RESULT,
+		.words = words,
+		.offer = {
+			.seq = s->seq,
+			.recipient = s->recipient,
+			.lane = s->lane,
+			.blocks = s->blocks,
+			.set = s->set,
+		},
+	};
+}
+
+static struct tally_verdict node_admit(struct network *n, int node, struct tally_slot_state *s,
+				       const struct packet *p)
+{
+	const struct tally_set everyone = tally_set_first(n->workers);
+	const struct tally_set below = tally_set_first(BELOW);
+
+	if (p->kind == TALLY_REPAIR)
+		return tally_slot_repair(s, &p->offer);
+	if (node == ROOT)
+		return tally_slot_admit_root(s, &p->offer, &everyone);
+	return tally_slot_admit_inner(s, &p->offer, &below);
+}
+
+/* Everyone is asked for longer frames. */
+static void node_ask_for_room(struct network *n, int node, struct packet out)
+{
+	out.kind = TALLY_ASK;
+	out.offer.blocks = 0;
+	out.offer.set = tally_set_first(n->workers);
+	node_tell_group(n, node, out);
+}
+
+/* What leaves after `p` has come; `out` carries what the slot holds. */
+static void node_leave(struct network *n, int node, enum tally_outcome outcome, struct packet p,
+		       struct packet out, struct tally_slot_state *s)
+{
+	switch (outcome) {
+	case TALLY_ASKED:
+		out.kind = TALLY_ASK;
+		out.offer.blocks = 0;
+		/* fall through */
+	case TALLY_COMPLETED:
+	case TALLY_REPAIRED:
+	case TALLY_ANSWERED_ALL:
+		node_tell_group(n, node, out);
+		break;
+	case TALLY_ANSWERED:
+		out.to = __builtin_ctzll(p.offer.set.word[0]);
+		net_send(n, out);
+		break;
+	case TALLY_FLUSHED_UP:
+		tally_slot_empty(s, s->seq);
+		/* fall through */
+	case TALLY_SENT_UP:
+		out.kind = TALLY_CONTRIBUTION;
+		out.offer.flush = p.offer.flush;
+		net_send(n, out);
+		break;
+	case TALLY_PASSED_UP:
+		p.to = ROOT;
+		net_send(n, p);
+		break;
+	case TALLY_CONFLICT:
+		n->wrong = "a conflict among workers who agree";
+		break;
+	default:
+		break;
+	}
+}
+
+static bool carries_the_sum(enum tally_outcome outcome)
+{
+	return outcome == TALLY_COMPLETED || outcome == TALLY_ANSWERED_ALL ||
+	       outcome == TALLY_ANSWERED || outcome == TALLY_SENT_UP || outcome == TALLY_FLUSHED_UP;
+}
+
+static void node_gather(struct network *n, int node, struct packet p)
+{
+	int slot = p.offer.seq % (2 * n->window);
+	struct tally_slot_state *s = &n->node[node - ROOT].state[slot];
+	struct words *held = &n->node[node - ROOT].words[slot];
+	struct tally_verdict v = node_admit(n, node, s, &p);
+	struct packet out;
+
+	words_move(&held->number, &p.words.number, sizeof(*held) / sizeof(uint64_t), v.words);
+	out = packet_of(s, *held);
+	if (v.outcome == TALLY_ANSWERED && !tally_gets_payload(s->recipient, &p.offer.set))
+		out.offer.blocks = 0;
+	if (carries_the_sum(v.outcome) && out.offer.blocks > p.offer.blocks && !n->frames_grow)
+		node_ask_for_room(n, node, out);
+	else
+		node_leave(n, node, v.outcome, p, out, s);
+}
+
+static void node_take(struct network *n, int node, struct packet p)
+{
+	if (p.kind == TALLY_RESULT || p.kind == TALLY_ASK) {
+		node_tell_group(n, node, p);
+	} else if (p.kind == TALLY_REPAIR && node == INNER) {
+		p.to = ROOT;
+		net_send(n, p);
+	} else {
+		node_gather(n, node, p);
+	}
+}
+
+/* --- a worker */
+
+/* Sent again, a contribution without payload has room for what the others have: zeros. */
+static void worker_contribute(struct network *n, int rank, int c, int attempt)
+{
+	const struct chunk *chunk = &n->chunk[c];
+	bool room = attempt && chunk->any_payload;
+
+	net_send(n, (struct packet){
+			    .to = way_up(n, rank),
+			    .kind = TALLY_CONTRIBUTION,
+			    .words = chunk->of[rank],
+			    .offer = {
+				    .seq = n->first_seq + c,
+				    .recipient = chunk->recipient,
+				    .lane = TALLY_LANE_INT64,
+				    .blocks = chunk->has_payload[rank] || room,
+				    .flush = attempt >= ATTEMPTS_BEFORE_FLUSH,
+				    .set = only(rank),
+			    },
+		    });
+}
+
+/* With the payload it gives the result back, without it sends its own part again. */
+static void worker_answer(struct network *n, int rank, int c)
+{
+	const struct tally_set me = only(rank);
+	const struct chunk *chunk = &n->chunk[c];
+
+	if (!n->holding[rank][c].finished || n->holding[rank][c].forgotten)
+		return;
+	if (!tally_gets_payload(chunk->recipient, &me)) {
+		worker_contribute(n, rank, c, ATTEMPTS_BEFORE_FLUSH);
+		return;
+	}
+	net_send(n, (struct packet){
+			    .to = way_up(n, rank),
+			    .kind = TALLY_REPAIR,
+			    .words = chunk->sum,
+			    .offer = {
+				    .seq = n->first_seq + c,
+				    .recipient = chunk->recipient,
+				    .lane = TALLY_LANE_INT64,
+				    .blocks = chunk->any_payload,
+				    .set = tally_set_first(n->workers),
+			    },
+		    });
+}
+
+static void worker_take(struct network *n, int rank, const struct packet *p)
+{
+	const struct tally_set everyone = tally_set_first(n->workers);
+	const struct tally_set me = only(rank);
+	int c = (int)(p->offer.seq - n->first_seq);
+	const struct chunk *chunk = &n->chunk[c];
+
+	if (p->kind == TALLY_ASK) {
+		worker_answer(n, rank, c);
+		return;
+	}
+	if (!tally_set_is_equal(&p->offer.set, &everyone))
+		n->wrong = "a result of some";
+	if (p->offer.recipient != chunk->recipient)
+		n->wrong = "a result for another recipient";
+	if (tally_gets_payload(chunk->recipient, &me) && p->offer.blocks != chunk->any_payload)
+		n->wrong = "a result without its payload";
+	if (p->offer.blocks && memcmp(&p->words, &chunk->sum, sizeof(p->words)) != 0)
+		n->wrong = "a wrong sum";
+	n->holding[rank][c].finished = true;
+}
+
+/* Sends one of the chunks that it may. What lies two windows back is then out of reach. */
+static void worker_send(struct network *n, int rank)
+{
+	int may[CHUNKS], count = 0, c;
+
+	for (c = 0; c < CHUNKS; c++)
+		if (!n->holding[rank][c].finished &&
+		    (c < n->window || n->holding[rank][c - n->window].finished))
+			may[count++] = c;
+	if (!count)
+		return;
+	c = may[random_below(&n->random, count)];
+	if (c >= 2 * n->window)
+		n->holding[rank][c - 2 * n->window].forgotten = true;
+	worker_contribute(n, rank, c, n->holding[rank][c].attempts++);
+}
+
+/* --- a run */
+
+static void chunk_make(struct network *n, struct chunk *chunk)
+{
+	int kind = random_below(&n->random, 4), owner = random_below(&n->random, n->workers);
+
+	chunk->recipient = chance(&n->random, 500) ? TALLY_EVERYONE
+						   : random_below(&n->random, n->workers);
+	for (int rank = 0; rank < n->workers; rank++) {
+		chunk->has_payload[rank] = kind == 0 ? false : kind == 1 ? rank == owner : true;
+		if (!chunk->has_payload[rank])
+			continue;
+		chunk->any_payload = true;
+		chunk->of[rank].number = random_next(&n->random);
+		chunk->of[rank].counts = 1ULL << 8 * rank;
+		words_move(&chunk->sum.number, &chunk->of[rank].number, 2, TALLY_WORDS_ADD);
+	}
+}
+
+static void network_make(struct network *n, uint64_t seed)
+{
+	static const uint32_t first_seqs[] = { 0, 0x7ffffffc, 0xfffffffc };
+
+	*n = (struct network){ .random = seed };
+	n->workers = 3 + random_below(&n->random, WORKERS_MAX - 2);
+	n->window = 1 << random_below(&n->random, 3);
+	n->first_seq = first_seqs[random_below(&n->random, 3)];
+	n->detour_permille = chance(&n->random, 500) ? 0 : 50;
+	n->frames_grow = chance(&n->random, 500);
+	for (int c = 0; c < CHUNKS; c++)
+		chunk_make(n, &n->chunk[c]);
+}
+
+static bool all_have_finished(const struct network *n)
+{
+	for (int rank = 0; rank < n->workers; rank++)
+		for (int c = 0; c < CHUNKS; c++)
+			if (!n->holding[rank][c].finished)
+				return false;
+	return true;
+}
+
+static void network_step(struct network *n)
+{
+	if (n->restarts < RESTARTS_MAX && chance(&n->random, 4)) {
+		n->restarts++;
+		n->node[random_below(&n->random, NODES)] = (struct node){ 0 };
+	}
+	if (n->in_flight && chance(&n->random, 800)) {
+		struct packet p = net_take(n);
+
+		if (p.to >= ROOT)
+			node_take(n, p.to, p);
+		else
+			worker_take(n, p.to, &p);
+	} else {
+		worker_send(n, random_below(&n->random, n->workers));
+	}
+}
+
+static const char *run_network(uint64_t seed)
+{
+	static struct network n;
+
+	network_make(&n, seed);
+	for (int step = 0; step < STEPS_MAX && !n.wrong; step++) {
+		network_step(&n);
+		if (all_have_finished(&n))
+			return n.wrong;
+	}
+	return n.wrong ? n.wrong : "stuck";
+}
+
+static void every_chunk_is_finished_by_all_and_never_wrong(void **state)
+{
+	run_seeds(NETWORK_SEEDS, run_network);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_is_stored_and_the_others_are_added),
+		cmocka_unit_test(one_without_payload_leaves_the_words_alone),
+		cmocka_unit_test(a_repeated_one_is_not_added),
+		cmocka_unit_test(a_finished_chunk_is_answered_whatever_is_offered),
+		cmocka_unit_test(those_who_disagree_are_refused),
+		cmocka_unit_test(a_fresh_slot_takes_any_seq),
+		cmocka_unit_test(newer_is_less_than_half_the_circle_ahead),
+		cmocka_unit_test(older_is_stale_everywhere),
+		cmocka_unit_test(a_flush_at_the_root_counts_and_asks),
+		cmocka_unit_test(an_inner_node_sends_up_when_all_below_have_come),
+		cmocka_unit_test(a_flush_at_an_inner_node_is_never_held_back),
+		cmocka_unit_test(a_repair_finishes_a_chunk),
+		cmocka_unit_test(the_machine_does_what_the_obvious_one_does),
+		cmocka_unit_test(every_chunk_is_finished_by_all_and_never_wrong),
+	};
+
+	return cmocka_run_group_tests_name("slot", tests, NULL, NULL);
+}
