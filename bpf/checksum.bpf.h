@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Internet checksums of frames we wrote. UDP's would not be needed over IPv4, but receivers put
+ * datagrams together (GRO) only when they have one, and that saves them more than it costs here.
+ */
+#ifndef TALLY_CHECKSUM_BPF_H
+#define TALLY_CHECKSUM_BPF_H
+
+#include "parse.bpf.h"
+
+static __always_inline __u16 checksum_fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)~sum;
+}
+
+/* Adds `count` 32-bit words, as they lie in memory; constant counts unroll. */
+static __always_inline __u64 checksum_words(__u64 sum, const __u32 *word, int count)
+{
+	for (int i = 0; i < count; i++)
+		sum += word[i];
+	return sum;
+}
+
+static __always_inline void checksum_ip4(struct iphdr *ip)
+{
+	ip->check = 0;
+	ip->check = checksum_fold(checksum_words(0, (const __u32 *)ip, sizeof(*ip) / 4));
+}
+
+/* RFC 768 and RFC 8200, section 8.1: addresses, length, protocol, UDP header, message. */
+static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
+{
+	const __u32 *at = (const __u32 *)f->word;
+	__u64 bound = blocks_bound(blocks);
+	__u64 sum;
+
+	f->udp->check = 0;
+	sum = f->layout.ipv6 ? checksum_words(0, (const __u32 *)&f->ip6->saddr, 8)
+			     : checksum_words(0, (const __u32 *)&f->ip4->saddr, 2);
+	sum += (__u64)f->udp->len + bpf_htons(IPPROTO_UDP);
+	sum = checksum_words(sum, (const __u32 *)f->udp, 2);
+	sum = checksum_words(sum, (const __u32 *)f->tally, sizeof(*f->tally) / 4);
+	for (int i = 0; i < TALLY_BLOCKS_MAX; i++) {
+		if (i >= bound || (void *)(at + TALLY_BLOCK_BYTES / 4) > f->end)
+			break;
+		sum = checksum_words(sum, at, TALLY_BLOCK_BYTES / 4);
+		at += TALLY_BLOCK_BYTES / 4;
+	}
+	f->udp->check = checksum_fold(sum);
+	if (!f->udp->check)
+		f->udp->check = 0xffff;
+}
+
+/* After any part of the frame but Ethernet's changed. */
+static __always_inline void checksum_frame(struct frame *f, __u32 blocks)
+{
+	checksum_udp(f, blocks);
+	if (!f->layout.ipv6)
+		checksum_ip4(f->ip4);
+}
+
+#endif

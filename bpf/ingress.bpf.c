@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * XDP on a node's ports: a contribution arrives, and is absorbed or completes its chunk.
+ * Read tally_ingress() first; each stage is the header of its name.
+ */
+#include "maps.bpf.h"
+#include "parse.bpf.h"
+#include "gather.bpf.h"
+#include "reply.bpf.h"
+#include "leave.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+static __always_inline struct tally_job *job_find(const struct tally_header *h)
+{
+	__u32 id = tally_le32_get(h->job);
+
+	return bpf_map_lookup_elem(&jobs, &id);
+}
+
+/* May this message touch the job's slots, and which way does it go? */
+static __always_inline enum tally_outcome admit(const struct tally_job *job,
+						const struct tally_header *h)
+{
+	struct tally_set set = tally_header_set(h);
+	__u16 recipient = tally_le16_get(h->recipient);
+
+	if (tally_le16_get(h->epoch) != job->epoch)
+		return TALLY_WRONG_EPOCH;
+	if (h->blocks > job->blocks_max)
+		return TALLY_OVERSIZED;
+	if (!tally_set_is_within(&set, &job->everyone))
+		return TALLY_BAD_SET;
+	if (recipient != TALLY_EVERYONE &&
+	    (recipient >= TALLY_WORKERS_MAX || !tally_set_has(&job->everyone, recipient)))
+		return TALLY_BAD_RANK;
+
+	switch (h->kind) {
+	case TALLY_CONTRIBUTION:
+		return tally_set_is_empty(&set) ? TALLY_BAD_SET : TALLY_GO_ON;
+	case TALLY_REPAIR:
+		if (!tally_set_is_equal(&set, &job->everyone))
+			return TALLY_BAD_SET;
+		return job->root ? TALLY_GO_ON : TALLY_PASSED_UP;
+	case TALLY_RESULT:
+	case TALLY_ASK:
+		return job->root ? TALLY_BAD_KIND : TALLY_SENT_DOWN;
+	default:
+		return TALLY_BAD_KIND;
+	}
+}
+
+/* One copy for each child of the job. */
+static __always_inline enum tally_outcome fan_out(const struct tally_job *job,
+						  enum tally_outcome outcome)
+{
+	__u32 key = job->group;
+	void *group = bpf_map_lookup_elem(&groups, &key);
+
+	if (!group || bpf_redirect_map(group, 0, BPF_F_BROADCAST) != XDP_REDIRECT)
+		return TALLY_NO_GROUP;
+	return outcome;
+}
+
+SEC("xdp")
+int tally_ingress(struct xdp_md *ctx)
+{
+	struct tally_slot_state books;
+	struct tally_verdict verdict;
+	struct tally_slot *slot;
+	enum tally_outcome out;
+	struct tally_job *job;
+	struct frame frame;
+	__u32 bytes;
+
+	out = parse(ctx, &frame);
+	bytes = frame.bytes;
+	if (out != TALLY_GO_ON)
+		return leave(out, bytes);
+
+	job = job_find(frame.tally);
+	if (!job)
+		return leave(TALLY_UNKNOWN_JOB, bytes);
+
+	out = admit(job, frame.tally);
+	if (out == TALLY_GO_ON) {
+		slot = slot_find(job, tally_le32_get(frame.tally->seq));
+		if (!slot)
+			return leave(TALLY_NO_SLOT, bytes);
+		verdict = gather(slot, job, &frame, &books);
+		out = reply(ctx, &frame, job, slot, verdict, &books);
+	}
+
+	if (outcome_action[out] == XDP_REDIRECT)
+		out = fan_out(job, out);
+	return leave(out, bytes);
+}

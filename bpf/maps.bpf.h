@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* All maps of the data plane, nothing else. Their keys and values: include/tally/maps.h */
+#ifndef TALLY_MAPS_BPF_H
+#define TALLY_MAPS_BPF_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <tally/maps.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TALLY_JOBS_MAX);
+	__type(key, __u32);
+	__type(value, struct tally_job);
+} jobs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space sets the number before loading */
+	__type(key, __u32);
+	__type(value, struct tally_slot);
+} slots SEC(".maps");
+
+/* A job's group: one entry for each copy that has to leave, with its port. */
+struct group {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, TALLY_WORKERS_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_devmap_val));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, TALLY_JOBS_MAX);
+	__type(key, __u32);
+	__array(values, struct group);
+} groups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TALLY_CHILDREN_MAX);
+	__type(key, struct tally_child_key);
+	__type(value, struct tally_child);
+} children SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, TALLY_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, struct tally_cursor);
+} cursors SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TALLY_OUTCOME_COUNT);
+	__type(key, __u32);
+	__type(value, struct tally_counter);
+} counters SEC(".maps");
+
+#endif

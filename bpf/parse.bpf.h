@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Bytes -> a frame of checked pointers. Nothing here knows jobs or slots. */
+#ifndef TALLY_PARSE_BPF_H
+#define TALLY_PARSE_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <tally/wire.h>
+
+/* Behind an Ethernet header whose protocol is 802.1Q or 802.1ad. */
+struct vlan_tag {
+	__be16 tci;
+	__be16 proto;
+};
+
+/* Offsets of the headers in a frame. */
+struct layout {
+	__u8 ip;
+	__u8 udp;
+	__u8 ipv6;
+	__u8 found;  /* 0: no UDP datagram to our port; all else is 0 too */
+};
+
+struct frame {
+	struct ethhdr *eth;
+	union { /* which one: layout.ipv6 */
+		struct iphdr *ip4;
+		struct ipv6hdr *ip6;
+	};
+	struct udphdr *udp;
+	struct tally_header *tally;
+	__u64 *word;  /* tally->blocks blocks up to `end` at most */
+	void *end;
+	__u32 bytes;  /* of the whole frame */
+	struct layout layout;
+};
+
+/*
+ * A loop's bound, cut loose from the header's `blocks`: otherwise the verifier learns a value
+ * of `blocks` from each way out of a loop and walks the rest of the program once for each.
+ */
+static __always_inline __u64 blocks_bound(__u64 blocks)
+{
+	_Static_assert(TALLY_BLOCKS_MAX < 64, "mask");
+	asm volatile("%0 &= 63" : "+r"(blocks));
+	return blocks;
+}
+
+/* Where UDP begins behind the IP header, or 0. Options, extensions, fragments: not for us. */
+static __always_inline __u32 find_udp(const void *at, const void *end, bool ipv6)
+{
+	const struct ipv6hdr *ip6 = at;
+	const struct iphdr *ip4 = at;
+
+	if (ipv6) {
+		if ((const void *)(ip6 + 1) > end || ip6->version != 6 ||
+		    ip6->nexthdr != IPPROTO_UDP)
+			return 0;
+		return sizeof(*ip6);
+	}
+	if ((const void *)(ip4 + 1) > end || ip4->version != 4 || ip4->ihl != 5 ||
+	    ip4->protocol != IPPROTO_UDP || ip4->frag_off & bpf_htons(0x3fff))
+		return 0;
+	return sizeof(*ip4);
+}
+
+/*
+ * Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP to our port: a struct layout as a number. A
+ * global function, which the verifier walks once and by itself: what calls it sees numbers
+ * within bounds, instead of all that follows once for each of the four ways through here.
+ */
+__noinline int find_layout(struct xdp_md *ctx)
+{
+	union {
+		struct layout layout;
+		int number;
+	} l = { .number = 0 };
+	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct ethhdr *eth = data;
+	const struct vlan_tag *tag = (const void *)(eth + 1);
+	const struct udphdr *udp;
+	__u32 ip = sizeof(*eth), udp_behind;
+	__be16 proto;
+
+	if ((const void *)(eth + 1) > end)
+		return 0;
+	proto = eth->h_proto;
+	if (proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD)) {
+		if ((const void *)(tag + 1) > end)
+			return 0;
+		proto = tag->proto;
+		ip += sizeof(*tag);
+	}
+	if (proto != bpf_htons(ETH_P_IP) && proto != bpf_htons(ETH_P_IPV6))
+		return 0;
+	udp_behind = find_udp(data + ip, end, proto == bpf_htons(ETH_P_IPV6));
+	udp = data + ip + udp_behind;
+	if (!udp_behind || (const void *)(udp + 1) > end || udp->dest != bpf_htons(TALLY_UDP_PORT))
+		return 0;
+	l.layout.ip = ip;
+	l.layout.udp = ip + udp_behind;
+	l.layout.ipv6 = proto == bpf_htons(ETH_P_IPV6);
+	l.layout.found = 1;
+	return l.number;
+}
+
+/* Pointers to all headers of a frame that has them; also after its end has moved. */
+static __always_inline bool frame_locate(struct xdp_md *ctx, struct frame *f)
+{
+	void *data = (void *)(long)ctx->data;
+	__u32 ip = f->layout.ip, udp = f->layout.udp;
+
+	f->end = (void *)(long)ctx->data_end;
+	f->bytes = f->end - data;
+	f->eth = data;
+	f->ip4 = data + ip;
+	f->udp = data + udp;
+	f->tally = (void *)(f->udp + 1);
+	f->word = (void *)(f->tally + 1);
+	/* An IPv4 header is shorter than that, but what follows it is not. */
+	return (void *)(f->eth + 1) <= f->end && (void *)(f->ip6 + 1) <= f->end &&
+	       (void *)(f->tally + 1) <= f->end;
+}
+
+/* A datagram to our port that starts like a message of our version, and has a whole header. */
+static __always_inline enum tally_outcome parse_header(struct xdp_md *ctx, struct frame *f)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	union {
+		struct layout layout;
+		int number;
+	} l = { .number = find_layout(ctx) };
+	__u8 *magic;
+
+	f->bytes = end - data;
+	if (!l.layout.found)
+		return TALLY_FOREIGN;
+	f->layout = l.layout;
+	magic = data + l.layout.udp + sizeof(struct udphdr);
+	if ((void *)(magic + 1) > end || magic[0] != TALLY_MAGIC)
+		return TALLY_FOREIGN;
+	if ((void *)(magic + 2) > end)
+		return TALLY_TRUNCATED;
+	if (magic[1] != TALLY_VERSION)
+		return TALLY_OTHER_VERSION;
+	return frame_locate(ctx, f) ? TALLY_GO_ON : TALLY_TRUNCATED;
+}
+
+/* Of the IP packet's payload, by its own header. */
+static __always_inline __u32 ip_payload_bytes(const struct frame *f)
+{
+	if (f->layout.ipv6)
+		return bpf_ntohs(f->ip6->payload_len);
+	return bpf_ntohs(f->ip4->tot_len) - sizeof(*f->ip4);
+}
+
+/* A whole message: the IP, UDP and its own header agree on its length, and it is all there. */
+static __always_inline enum tally_outcome parse(struct xdp_md *ctx, struct frame *f)
+{
+	enum tally_outcome out = parse_header(ctx, f);
+	__u32 datagram, message, there;
+
+	if (out != TALLY_GO_ON)
+		return out;
+	message = sizeof(*f->tally) + f->tally->blocks * TALLY_BLOCK_BYTES;
+	datagram = bpf_ntohs(f->udp->len) - sizeof(*f->udp);
+	there = f->end - (void *)f->tally;
+	if (f->tally->blocks > TALLY_BLOCKS_MAX)
+		return TALLY_OVERSIZED;
+	if (datagram > message && there >= datagram)
+		return TALLY_COALESCED;
+	if (datagram != message || ip_payload_bytes(f) != datagram + sizeof(*f->udp))
+		return TALLY_BAD_LENGTH;
+	return there < message ? TALLY_TRUNCATED : TALLY_GO_ON;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A frame made longer or shorter, so that its message has another number of blocks. */
+#ifndef TALLY_RESIZE_BPF_H
+#define TALLY_RESIZE_BPF_H
+
+#include "parse.bpf.h"
+
+/* Sets the frame's and all headers' lengths. Afterwards f's pointers are new ones. */
+static __always_inline bool frame_resize(struct xdp_md *ctx, struct frame *f, __u32 blocks)
+{
+	__u32 message = sizeof(*f->tally) + blocks * TALLY_BLOCK_BYTES;
+	__u32 before = (void *)f->tally - (void *)f->eth;
+
+	if (bpf_xdp_adjust_tail(ctx, (int)(before + message) - (int)f->bytes))
+		return false;
+	if (!frame_locate(ctx, f))
+		return false;
+	f->tally->blocks = blocks;
+	f->udp->len = bpf_htons(sizeof(*f->udp) + message);
+	if (f->layout.ipv6)
+		f->ip6->payload_len = f->udp->len;
+	else
+		f->ip4->tot_len = bpf_htons(sizeof(*f->ip4) + sizeof(*f->udp) + message);
+	return true;
+}
+
+#endif

@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const __u8 node_mac[ETH_ALEN] = { 0x02, 0x77, 0, 0, 0, 0x01 };
+
+static const char *const outcome_names[] = {
+#define OUTCOME_TEXT(name, action, meaning) [TALLY_##name] = #name,
+	TALLY_OUTCOMES(OUTCOME_TEXT)
+#undef OUTCOME_TEXT
+};
+
+static const int outcome_actions[] = {
+#define OUTCOME_ACTION(name, action, meaning) [TALLY_##name] = (action),
+	TALLY_OUTCOMES(OUTCOME_ACTION)
+#undef OUTCOME_ACTION
+};
+
+const char *outcome_name(enum tally_outcome outcome)
+{
+	return outcome < TALLY_OUTCOME_COUNT ? outcome_names[outcome] : "none";
+}
+
+struct tally_set set_of(__u32 rank)
+{
+	struct tally_set s = { { 0 } };
+
+	tally_set_add(&s, rank);
+	return s;
+}
+
+/* --- addresses: 10.77.1.0 is rank 0, 10.77.1.255 rank 255; IPv6 and MAC likewise */
+
+void worker_mac(__u32 rank, __u8 ret[ETH_ALEN])
+{
+	const __u8 mac[ETH_ALEN] = { 0x02, 0x77, 0, 0, 1, (__u8)rank };
+
+	memcpy(ret, mac, ETH_ALEN);
+}
+
+__be32 worker_ip4(__u32 rank) { return htonl(ntohl(service_ip4()) - 1 + 256 + rank); }
+
+void worker_ip6(__u32 rank, __u8 ret[16])
+{
+	service_ip6(ret);
+	ret[14] = 1;
+	ret[15] = (__u8)rank;
+}
+
+__be32 service_ip4(void) { return inet_addr(SERVICE_IP4); }
+
+void service_ip6(__u8 ret[16]) { inet_pton(AF_INET6, SERVICE_IP6, ret); }
+
+/* --- checksums, the slow and obvious way */
+
+static __u32 sum16(__u32 sum, const void *data, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += 2) {
+		__be16 word = 0;
+
+		memcpy(&word, (const __u8 *)data + at, bytes - at < 2 ? 1 : 2);
+		sum += ntohs(word);
+	}
+	return sum;
+}
+
+static __u16 fold(__u32 sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* Of a UDP datagram, and of the addresses before it: 0xffff when its checksum is right. */
+static __u16 sum_udp(const __u8 *udp, size_t bytes, bool ipv6)
+{
+	const size_t addresses = ipv6 ? 2 * 16 : 2 * 4;
+
+	return fold(sum16(0, udp - addresses, addresses + bytes) + bytes + IPPROTO_UDP);
+}
+
+/* --- a message into a frame */
+
+struct writer {
+	struct frame *frame;
+};
+
+static void *put(struct writer *w, const void *data, __u32 bytes)
+{
+	void *at = w->frame->data + w->frame->bytes;
+
+	assert_true(w->frame->bytes + bytes <= FRAME_BYTES_MAX);
+	memcpy(at, data, bytes);
+	w->frame->bytes += bytes;
+	return at;
+}
+
+static __u32 sender_of(struct message m)
+{
+	return m.worker == NOBODY ? TALLY_WORKERS_MAX - 1 : (__u32)m.worker;
+}
+
+static struct tally_header header_of(struct message m)
+{
+	struct tally_header h = {
+		.magic = m.magic,
+		.version = m.version,
+		.kind = m.kind,
+		.flags = m.flags,
+		.job = tally_le32(m.job),
+		.epoch = tally_le16(m.epoch),
+		.seq = tally_le32(m.seq),
+		.recipient = tally_le16(m.recipient),
+		.blocks = m.blocks,
+		.lane = m.lane,
+		.scale = m.scale,
+		.scale_ahead = m.scale_ahead,
+	};
+	__u64 check = 0;
+
+	if (m.worker != NOBODY)
+		tally_set_add(&m.set, m.worker);
+	tally_header_set_put(&h, &m.set);
+	for (__u64 i = 0; i < m.blocks * TALLY_BLOCK_WORDS; i++)
+		check += (2 * i + 1) * (i + 1) * m.value;
+	h.check = tally_le64(check);
+	return h;
+}
+
+static void put_ip4(struct writer *w, struct message m, __u16 datagram_bytes)
+{
+	struct iphdr ip = {
+		.version = 4,
+		.ihl = 5,
+		.tot_len = htons(sizeof(ip) + datagram_bytes),
+		.ttl = TTL_OF_WORKERS,
+		.protocol = IPPROTO_UDP,
+		.saddr = worker_ip4(sender_of(m)),
+		.daddr = service_ip4(),
+	};
+
+	ip.check = htons(~fold(sum16(0, &ip, sizeof(ip))));
+	put(w, &ip, sizeof(ip));
+}
+
+static void put_ip6(struct writer *w, struct message m, __u16 datagram_bytes)
+{
+	struct ipv6hdr ip = {
+		.version = 6,
+		.payload_len = htons(datagram_bytes),
+		.nexthdr = IPPROTO_UDP,
+		.hop_limit = TTL_OF_WORKERS,
+	};
+
+	worker_ip6(sender_of(m), ip.saddr.s6_addr);
+	service_ip6(ip.daddr.s6_addr);
+	put(w, &ip, sizeof(ip));
+}
+
+static void put_ethernet(struct writer *w, struct message m)
+{
+	__be16 proto = htons(m.ipv6 ? ETH_P_IPV6 : ETH_P_IP);
+	struct ethhdr eth = { .h_proto = m.vlan ? htons(m.vlan) : proto };
+	struct vlan_tag tag = { .tci = htons(100), .proto = proto };
+
+	memcpy(eth.h_dest, node_mac, ETH_ALEN);
+	worker_mac(sender_of(m), eth.h_source);
+	put(w, &eth, sizeof(eth));
+	if (m.vlan)
+		put(w, &tag, sizeof(tag));
+}
+
+__u32 frame_headers_bytes(struct message m)
+{
+	return sizeof(struct ethhdr) + (m.vlan ? sizeof(struct vlan_tag) : 0) +
+	       (m.ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) + sizeof(struct udphdr);
+}
+
+void frame_write(struct message m, struct frame *ret)
+{
+	__u16 bytes = sizeof(struct udphdr) + sizeof(struct tally_header) +
+		      m.blocks * TALLY_BLOCK_BYTES;
+	struct udphdr udp = { .source = htons(UDP_PORT_OF_RANK_0 + sender_of(m)),
+			      .dest = htons(TALLY_UDP_PORT),
+			      .len = htons(bytes) };
+	struct tally_header header = header_of(m);
+	struct writer w = { .frame = ret };
+	__u8 *at;
+
+	ret->bytes = 0;
+	put_ethernet(&w, m);
+	if (m.ipv6)
+		put_ip6(&w, m, bytes);
+	else
+		put_ip4(&w, m, bytes);
+	at = put(&w, &udp, sizeof(udp));
+	put(&w, &header, sizeof(header));
+	for (__u64 i = 0; i < m.blocks * TALLY_BLOCK_WORDS; i++) {
+		__u64 word = (i + 1) * m.value;
+
+		put(&w, &word, sizeof(word));
+	}
+	udp.check = htons(~sum_udp(at, bytes, m.ipv6));
+	memcpy(at, &udp, sizeof(udp));
+}
+
+/* --- a frame into its parts */
+
+struct reader {
+	const struct frame *frame;
+	__u32 at;
+};
+
+static void take(struct reader *r, void *ret, __u32 bytes)
+{
+	assert_true(r->at + bytes <= r->frame->bytes);
+	memcpy(ret, r->frame->data + r->at, bytes);
+	r->at += bytes;
+}
+
+static void take_ip4(struct reader *r, struct sent *ret)
+{
+	take(r, &ret->ip4, sizeof(ret->ip4));
+	assert_int_equal(ret->ip4.version, 4);
+	assert_int_equal(ret->ip4.ihl, 5);
+	assert_int_equal(ret->ip4.protocol, IPPROTO_UDP);
+	assert_int_equal(fold(sum16(0, &ret->ip4, sizeof(ret->ip4))), 0xffff);
+	assert_int_equal(r->at - sizeof(ret->ip4) + ntohs(ret->ip4.tot_len), r->frame->bytes);
+}
+
+static void take_ip6(struct reader *r, struct sent *ret)
+{
+	take(r, &ret->ip6, sizeof(ret->ip6));
+	assert_int_equal(ret->ip6.version, 6);
+	assert_int_equal(ret->ip6.nexthdr, IPPROTO_UDP);
+	assert_int_equal(r->at + ntohs(ret->ip6.payload_len), r->frame->bytes);
+}
+
+static void take_message(struct reader *r, struct sent *ret)
+{
+	take(r, &ret->tally, sizeof(ret->tally));
+	assert_int_equal(ret->tally.magic, TALLY_MAGIC);
+	assert_int_equal(ret->tally.version, TALLY_VERSION);
+	assert_in_range(ret->tally.blocks, 0, TALLY_BLOCKS_MAX);
+	take(r, ret->word, ret->tally.blocks * TALLY_BLOCK_BYTES);
+	assert_int_equal(r->at, r->frame->bytes);
+	ret->set = tally_header_set(&ret->tally);
+}
+
+void frame_read(const struct frame *frame, struct sent *ret)
+{
+	struct reader r = { .frame = frame };
+	const __u8 *udp;
+
+	*ret = (struct sent){ .frame = *frame };
+	take(&r, &ret->eth, sizeof(ret->eth));
+	ret->tag.proto = ret->eth.h_proto;
+	ret->tagged = ret->tag.proto == htons(ETH_P_8021Q) || ret->tag.proto == htons(ETH_P_8021AD);
+	if (ret->tagged)
+		take(&r, &ret->tag, sizeof(ret->tag));
+	ret->ipv6 = ret->tag.proto == htons(ETH_P_IPV6);
+	if (ret->ipv6)
+		take_ip6(&r, ret);
+	else
+		take_ip4(&r, ret);
+	udp = frame->data + r.at;
+	take(&r, &ret->udp, sizeof(ret->udp));
+	assert_int_equal(r.at - sizeof(ret->udp) + ntohs(ret->udp.len), frame->bytes);
+	if (ret->ipv6)
+		assert_int_not_equal(ret->udp.check, 0);
+	if (ret->udp.check)
+		assert_int_equal(sum_udp(udp, ntohs(ret->udp.len), ret->ipv6), 0xffff);
+	take_message(&r, ret);
+}
+
+void assert_sum_at(const struct sent *sent, __u64 value, const char *file, int line)
+{
+	__u64 check = 0;
+
+	for (__u64 i = 0; i < sent->tally.blocks * TALLY_BLOCK_WORDS; i++) {
+		_assert_int_equal(sent->word[i], (i + 1) * value, file, line);
+		check += (2 * i + 1) * sent->word[i];
+	}
+	_assert_int_equal(tally_le64_get(sent->tally.check), check, file, line);
+}
+
+/* --- the node's maps */
+
+static int fd_of(const struct bpf_map *map) { return bpf_map__fd(map); }
+
+static void map_put(int fd, const void *key, const void *value)
+{
+	assert_return_code(bpf_map_update_elem(fd, key, value, BPF_ANY), errno);
+}
+
+static void map_clear(int fd)
+{
+	__u8 key[64] = { 0 };
+
+	while (!bpf_map_get_next_key(fd, NULL, key))
+		assert_return_code(bpf_map_delete_elem(fd, key), errno);
+}
+
+void job_put(struct node *node, __u32 id, struct tally_job job)
+{
+	map_put(fd_of(node->ingress->maps.jobs), &id, &job);
+}
+
+void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex)
+{
+	struct bpf_devmap_val value = {
+		.ifindex = ifindex,
+		.bpf_prog.fd = bpf_program__fd(node->fanout->progs.tally_fanout),
+	};
+
+	map_put(node->group[group], &key, &value);
+}
+
+void group_remove(struct node *node, __u32 group, __u32 key)
+{
+	assert_return_code(bpf_map_delete_elem(node->group[group], &key), errno);
+}
+
+void child_put(struct node *node, struct tally_child_key key, struct tally_child child)
+{
+	map_put(fd_of(node->ingress->maps.children), &key, &child);
+}
+
+void cursor_put(struct node *node, __u32 ifindex)
+{
+	struct tally_cursor nowhere[libbpf_num_possible_cpus()];
+
+	memset(nowhere, 0, sizeof(nowhere));
+	map_put(fd_of(node->ingress->maps.cursors), &ifindex, nowhere);
+}
+
+struct tally_slot slot_read(struct node *node, __u32 index)
+{
+	struct tally_slot slot;
+
+	assert_return_code(bpf_map_lookup_elem(fd_of(node->ingress->maps.slots), &index, &slot),
+			   errno);
+	return slot;
+}
+
+void slots_read(struct node *node, struct tally_slot *ret)
+{
+	for (__u32 i = 0; i < SLOTS; i++)
+		ret[i] = slot_read(node, i);
+}
+
+static void slots_clear(struct node *node)
+{
+	struct tally_slot fresh = { .lock = { 0 } };
+
+	for (__u32 i = 0; i < SLOTS; i++)
+		map_put(fd_of(node->ingress->maps.slots), &i, &fresh);
+}
+
+struct counts counts_read(struct node *node)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct tally_counter of_cpu[cpus];
+	struct counts counts = { { { 0 } } };
+
+	for (__u32 out = 0; out < TALLY_OUTCOME_COUNT; out++) {
+		assert_return_code(
+			bpf_map_lookup_elem(fd_of(node->ingress->maps.counters), &out, of_cpu),
+			errno);
+		for (int cpu = 0; cpu < cpus; cpu++) {
+			counts.of[out].packet += of_cpu[cpu].packet;
+			counts.of[out].byte += of_cpu[cpu].byte;
+		}
+	}
+	return counts;
+}
+
+/* --- the node's life */
+
+static int groups_create(struct node *node)
+{
+	for (__u32 i = 0; i < GROUPS; i++) {
+		node->group[i] = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "group", sizeof(__u32),
+						sizeof(struct bpf_devmap_val), TALLY_WORKERS_MAX,
+						NULL);
+		if (node->group[i] < 0)
+			return -errno;
+		if (bpf_map_update_elem(fd_of(node->ingress->maps.groups), &i, &node->group[i], 0))
+			return -errno;
+	}
+	return 0;
+}
+
+/* Both objects name the same maps: fanout takes those of ingress, but for its constants. */
+static int maps_share(const struct bpf_object *from, const struct bpf_object *with)
+{
+	const struct bpf_map *map;
+
+	bpf_object__for_each_map(map, from)
+	{
+		struct bpf_map *twin = bpf_object__find_map_by_name(with, bpf_map__name(map));
+		int r = 0;
+
+		if (twin && !bpf_map__is_internal(map))
+			r = bpf_map__reuse_fd(twin, fd_of(map));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int node_load(struct node *node)
+{
+	int r;
+
+	node->ingress = ingress_bpf__open();
+	node->fanout = fanout_bpf__open();
+	if (!node->ingress || !node->fanout)
+		return -errno;
+	bpf_map__set_max_entries(node->ingress->maps.slots, SLOTS);
+	node->ingress->rodata->node_boot = NODE_BOOT;
+	r = ingress_bpf__load(node->ingress);
+	if (r < 0)
+		return r;
+	r = maps_share(node->ingress->obj, node->fanout->obj);
+	if (r < 0)
+		return r;
+	r = fanout_bpf__load(node->fanout);
+	return r < 0 ? r : groups_create(node);
+}
+
+int node_setup(void **state)
+{
+	struct node *node = calloc(1, sizeof(*node));
+	int r;
+
+	*state = node;
+	r = node ? node_load(node) : -ENOMEM;
+	if (r < 0)
+		print_error("cannot load the node: %s\n", strerror(-r));
+	return r;
+}
+
+int node_teardown(void **state)
+{
+	struct node *node = *state;
+
+	fanout_bpf__destroy(node->fanout);
+	ingress_bpf__destroy(node->ingress);
+	free(node);
+	return 0;
+}
+
+int node_reset(void **state)
+{
+	struct node *node = *state;
+
+	slots_clear(node);
+	map_clear(fd_of(node->ingress->maps.jobs));
+	map_clear(fd_of(node->ingress->maps.children));
+	map_clear(fd_of(node->ingress->maps.cursors));
+	for (int i = 0; i < GROUPS; i++)
+		map_clear(node->group[i]);
+	job_put(node, JOB, root_job());
+	job_put(node, OTHER_JOB, root_job(.slot_base = SLOTS_OF_JOB, .group = 1));
+	return 0;
+}
+
+void skip_unless_permitted(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "may_we", sizeof(__u32), sizeof(__u32), 1,
+				NULL);
+
+	if (fd < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS)) {
+		printf("1..1\nok 1 - bpf # SKIP not permitted here: %s\n", strerror(errno));
+		exit(0);
+	}
+}
+
+/* --- one packet through ingress */
+
+int node_run(struct node *node, const struct frame *in, struct frame *ret)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = in->data, .data_size_in = in->bytes,
+		    .data_out = ret->data, .data_size_out = sizeof(ret->data), .repeat = 1);
+	int fd = bpf_program__fd(node->ingress->progs.tally_ingress);
+	int r;
+
+	r = bpf_prog_test_run_opts(fd, &run);
+	if (r < 0)
+		return r;
+	ret->bytes = run.data_size_out;
+	return run.retval;
+}
+
+/* Exactly `outcome` was counted once, with the frame's bytes, and nothing else. */
+static void assert_counted(const struct counts *before, const struct counts *after,
+			   enum tally_outcome outcome, __u32 bytes, const char *file, int line)
+{
+	bool right = true;
+
+	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
+		__u64 packets = after->of[i].packet - before->of[i].packet;
+		bool wanted = i == (int)outcome;
+
+		right = right && packets == wanted;
+		if (packets && !wanted)
+			print_error("# %s was counted instead of %s\n", outcome_name(i),
+				    outcome_name(outcome));
+	}
+	if (!right)
+		_fail(file, line);
+	_assert_int_equal(after->of[outcome].byte - before->of[outcome].byte, bytes, file, line);
+}
+
+static bool makes_a_message(enum tally_outcome outcome)
+{
+	switch (outcome) {
+	case TALLY_COMPLETED:
+	case TALLY_ANSWERED:
+	case TALLY_ANSWERED_ALL:
+	case TALLY_ASKED:
+	case TALLY_NO_ROOM:
+	case TALLY_REPAIRED:
+	case TALLY_SENT_UP:
+	case TALLY_FLUSHED_UP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void expect_frame_at(struct node *node, const struct frame *in, enum tally_outcome outcome,
+		     struct sent *ret, const char *file, int line)
+{
+	struct counts before = counts_read(node), after;
+	struct sent scratch, *sent = ret ? ret : &scratch;
+	struct frame out;
+	int action;
+
+	action = node_run(node, in, &out);
+	_assert_return_code(action, 0, -action, "node_run", file, line);
+	after = counts_read(node);
+	assert_counted(&before, &after, outcome, in->bytes, file, line);
+	_assert_int_equal(action, outcome_actions[outcome], file, line);
+	node->shown[outcome] = true;
+
+	if (makes_a_message(outcome)) {
+		frame_read(&out, sent);
+	} else if (action != XDP_DROP) {
+		_assert_int_equal(out.bytes, in->bytes, file, line);
+		_assert_memory_equal(out.data, in->data, in->bytes, file, line);
+	}
+}
+
+void expect_at(struct node *node, struct message m, enum tally_outcome outcome, struct sent *ret,
+	       const char *file, int line)
+{
+	struct frame frame;
+
+	frame_write(m, &frame);
+	expect_frame_at(node, &frame, outcome, ret, file, line);
+}

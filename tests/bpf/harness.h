@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A node on the bench: both programs loaded over one set of maps, a message in, its outcome and
+ * its bytes out. A test is a sentence:
+ *
+ *	expect(node, contribution(.worker = 0, .seq = 1, .value = 40), TALLY_ABSORBED, &out);
+ *	expect(node, contribution(.worker = 1, .seq = 1, .value = 2), TALLY_COMPLETED, &out);
+ *	assert_sum(&out, 42);
+ */
+#ifndef TALLY_TESTS_BPF_HARNESS_H
+#define TALLY_TESTS_BPF_HARNESS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <stdbool.h>
+#include <tally/maps.h>
+#include <tally/outcome.h>
+#include <tally/wire.h>
+
+#include "bpf/ingress.skel.h"
+#include "bpf/fanout.skel.h"
+
+/* Literals below name their defaults first, and a test overrides what it is about. */
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+enum {
+	JOB = 7, /* slots 0 .. 15, group 0 */
+	OTHER_JOB = 8, /* slots 16 .. 31, group 1 */
+	GROUPS = 2,
+	SLOTS_OF_JOB = 16, /* the window is 8 */
+	SLOTS = GROUPS * SLOTS_OF_JOB,
+	EPOCH = 3,
+	NODE_BOOT = 0xb007,
+	NOBODY = -1,
+	UDP_PORT_OF_RANK_0 = 40000,
+	TTL_OF_WORKERS = 17,
+	FRAME_BYTES_MAX = 4096,
+	FRAME_BYTES_MIN = ETH_HLEN, /* BPF_PROG_TEST_RUN takes no less */
+};
+
+struct vlan_tag {
+	__be16 tci;
+	__be16 proto;
+};
+
+struct frame {
+	__u32 bytes;
+	__u8 data[FRAME_BYTES_MAX];
+};
+
+/* A message to be sent. Word i of its payload is (i + 1) * value, so that sums show. */
+struct message {
+	__u8 magic;
+	__u8 version;
+	__u8 kind;
+	__u8 flags;
+	__u32 job;
+	__u16 epoch;
+	__u32 seq;
+	__u16 recipient;
+	__u8 blocks;
+	__u8 lane;
+	__u8 scale;
+	__u8 scale_ahead;
+	int worker;   /* who sends it; is in the set, unless NOBODY */
+	struct tally_set set; /* further workers in it */
+	__u64 value;
+	bool ipv6;
+	__u16 vlan;   /* the tag's protocol; 0: no tag */
+};
+
+#define message(...)                                    \
+	((struct message){ .magic = TALLY_MAGIC,        \
+			   .version = TALLY_VERSION,    \
+			   .job = JOB,                  \
+			   .epoch = EPOCH,              \
+			   .recipient = TALLY_EVERYONE, \
+			   .blocks = 1,                 \
+			   .lane = TALLY_LANE_INT64,    \
+			   .worker = NOBODY,            \
+			   __VA_ARGS__ })
+#define contribution(...) message(.kind = TALLY_CONTRIBUTION, __VA_ARGS__)
+#define repair(...) message(.kind = TALLY_REPAIR, __VA_ARGS__)
+#define result(...) message(.kind = TALLY_RESULT, __VA_ARGS__)
+#define ask(...) message(.kind = TALLY_ASK, .blocks = 0, __VA_ARGS__)
+
+/* A job to be put into the node's table: of two workers. */
+#define root_job(...)                                        \
+	((struct tally_job){ .everyone = { { 0x3 } },        \
+			     .below = { { 0x3 } },           \
+			     .slot_mask = SLOTS_OF_JOB - 1,  \
+			     .epoch = EPOCH,                 \
+			     .blocks_max = TALLY_BLOCKS_MAX, \
+			     .root = 1,                      \
+			     __VA_ARGS__ })
+/* Of four workers, the first two come through here. */
+#define inner_job(...) root_job(.root = 0, .everyone = { { 0xf } }, __VA_ARGS__)
+
+/* What left the node: the frame, and copies of what is in it, if it is a message. */
+struct sent {
+	struct frame frame;
+	struct ethhdr eth;
+	bool tagged;
+	struct vlan_tag tag;
+	bool ipv6;
+	struct iphdr ip4;
+	struct ipv6hdr ip6;
+	struct udphdr udp;
+	struct tally_header tally;
+	struct tally_set set;
+	__u64 word[TALLY_WORDS_MAX];
+};
+
+struct node {
+	struct ingress_bpf *ingress;
+	struct fanout_bpf *fanout;
+	int group[GROUPS]; /* devmaps, in `groups` at the same index */
+	bool shown[TALLY_OUTCOME_COUNT]; /* by expect(), in any test so far */
+};
+
+/* All outcomes' counters, summed over CPUs. */
+struct counts {
+	struct tally_counter of[TALLY_OUTCOME_COUNT];
+};
+
+/*
+ * cmocka fixtures. *state is the struct node; each test begins with empty slots and cursors, with
+ * JOB and OTHER_JOB (of two workers each) and with groups that have no ports.
+ */
+int node_setup(void **state);
+int node_teardown(void **state);
+int node_reset(void **state);
+
+/* For main(): ends the program with a visible SKIP where BPF is not permitted. */
+void skip_unless_permitted(void);
+
+void job_put(struct node *node, __u32 id, struct tally_job job);
+/* One more copy for the group of that index: out of port `ifindex`, through fanout. */
+void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex);
+void group_remove(struct node *node, __u32 group, __u32 key);
+void child_put(struct node *node, struct tally_child_key key, struct tally_child child);
+void cursor_put(struct node *node, __u32 ifindex);
+
+/* `ret` has room for SLOTS. */
+void slots_read(struct node *node, struct tally_slot *ret);
+struct tally_slot slot_read(struct node *node, __u32 index);
+struct counts counts_read(struct node *node);
+
+void frame_write(struct message m, struct frame *ret);
+/* Bytes before the Tally header. */
+__u32 frame_headers_bytes(struct message m);
+/* A well-formed message in a frame: asserts lengths and checksums; over IPv4, UDP's may be 0. */
+void frame_read(const struct frame *frame, struct sent *ret);
+
+/* Runs ingress once; its XDP action and the frame as it left, or a negative errno. For any thread.
+ */
+int node_run(struct node *node, const struct frame *in, struct frame *ret);
+
+/*
+ * Runs ingress once. The action is the one of the outcome list, exactly this outcome's counter
+ * rose, by one packet and its bytes; what was made by the node is well-formed, what passes is
+ * unchanged. `ret` may be NULL.
+ */
+#define expect(node, m, outcome, ret) expect_at(node, m, outcome, ret, __FILE__, __LINE__)
+#define expect_frame(node, in, outcome, ret) \
+	expect_frame_at(node, in, outcome, ret, __FILE__, __LINE__)
+void expect_at(struct node *node, struct message m, enum tally_outcome outcome, struct sent *ret,
+	       const char *file, int line);
+void expect_frame_at(struct node *node, const struct frame *in, enum tally_outcome outcome,
+		     struct sent *ret, const char *file, int line);
+
+/* The payload is that of a message of `value`, and the check word is right. */
+#define assert_sum(sent, value) assert_sum_at(sent, value, __FILE__, __LINE__)
+void assert_sum_at(const struct sent *sent, __u64 value, const char *file, int line);
+
+struct tally_set set_of(__u32 rank);
+const char *outcome_name(enum tally_outcome outcome);
+
+/* Who has which address. */
+#define SERVICE_IP4 "10.77.0.1"
+#define SERVICE_IP6 "fd77::1"
+extern const __u8 node_mac[ETH_ALEN];
+void worker_mac(__u32 rank, __u8 ret[ETH_ALEN]);
+__be32 worker_ip4(__u32 rank);
+void worker_ip6(__u32 rank, __u8 ret[16]);
+__be32 service_ip4(void);
+void service_ip6(__u8 ret[16]);
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the verifier may spend on each program: instructions that it walks, of the million that the
+ * kernel allows. A number here may rise, in a commit that says why.
+ */
+#include "harness.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
+	INGRESS_INSNS_MAX = 115000,
+	FANOUT_INSNS_MAX = 1250,
+};
+
+static const char compiler[] = "clang version ";
+
+/* The compiler left its name in the object's debug information; 0: it did not. */
+static int clang_major(void)
+{
+	size_t bytes;
+	const char *elf = ingress_bpf__elf_bytes(&bytes);
+	const char *at = memmem(elf, bytes, compiler, strlen(compiler));
+
+	return at ? (int)strtol(at + strlen(compiler), NULL, 10) : 0;
+}
+
+static void assert_within(const struct bpf_program *prog, __u32 insns_max)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 bytes = sizeof(info);
+
+	assert_return_code(bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &bytes), errno);
+	if (!info.verified_insns) {
+		print_message("# the kernel does not tell (5.16 and later do)\n");
+		skip();
+	}
+	printf("# %s: %u of %u instructions verified, %u translated\n", bpf_program__name(prog),
+	       info.verified_insns, insns_max, info.xlated_prog_len / 8);
+	assert_in_range(info.verified_insns, 1, insns_max);
+}
+
+static void the_numbers_are_for_this_compiler(void **state)
+{
+	int major = clang_major();
+
+	printf("# built by clang %d, numbers are for clang %d\n", major, CLANG_MAJOR);
+	if (major != CLANG_MAJOR)
+		skip();
+}
+
+static void ingress_stays_within_its_budget(void **state)
+{
+	struct node *node = *state;
+
+	assert_within(node->ingress->progs.tally_ingress, INGRESS_INSNS_MAX);
+}
+
+static void fanout_stays_within_its_budget(void **state)
+{
+	struct node *node = *state;
+
+	assert_within(node->fanout->progs.tally_fanout, FANOUT_INSNS_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_numbers_are_for_this_compiler),
+		cmocka_unit_test(ingress_stays_within_its_budget),
+		cmocka_unit_test(fanout_stays_within_its_budget),
+	};
+
+	skip_unless_permitted();
+	return cmocka_run_group_tests_name("budget", tests, node_setup, node_teardown);
+}

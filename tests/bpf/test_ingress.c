@@ -1,0 +1,1391 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Every outcome that ingress can give, each beside the fact it shows. */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The shapes a frame comes in: IPv4 or IPv6, tagged or not. */
+static const struct form {
+	bool ipv6;
+	__u16 vlan;
+} forms[] = {
+	{ .ipv6 = false },
+	{ .ipv6 = true },
+	{ .ipv6 = false, .vlan = ETH_P_8021Q },
+	{ .ipv6 = true, .vlan = ETH_P_8021Q },
+	{ .ipv6 = true, .vlan = ETH_P_8021AD },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define each_form(f) (const struct form *f = forms; f < forms + COUNT(forms); f++)
+#define shaped(f) .ipv6 = (f)->ipv6, .vlan = (f)->vlan
+
+/* What BPF_PROG_TEST_RUN takes in one page: headroom and skb_shared_info go off. */
+static const __u32 frame_bytes_max = FRAME_BYTES_MAX - 256 - 320;
+
+static bool fits(struct message m)
+{
+	return frame_headers_bytes(m) + sizeof(struct tally_header) +
+		       m.blocks * TALLY_BLOCK_BYTES <=
+	       frame_bytes_max;
+}
+
+struct memory {
+	struct tally_slot slot[SLOTS];
+};
+
+static struct memory *memory_read(struct node *node)
+{
+	struct memory *memory = malloc(sizeof(*memory));
+
+	assert_non_null(memory);
+	slots_read(node, memory->slot);
+	return memory;
+}
+
+/* Frees `before`. */
+static void assert_memory_is(struct node *node, struct memory *before)
+{
+	struct memory *now = memory_read(node);
+
+	assert_memory_equal(before, now, sizeof(*now));
+	free(before);
+	free(now);
+}
+
+static void assert_set(const struct sent *sent, struct tally_set set)
+{
+	assert_memory_equal(&sent->set, &set, sizeof(set));
+}
+
+static void put_be16(struct frame *frame, __u32 at, __u16 value)
+{
+	frame->data[at] = value >> 8;
+	frame->data[at + 1] = (__u8)value;
+}
+
+/* Where the UDP length stands. */
+static __u32 udp_length_at(struct message m) { return frame_headers_bytes(m) - 4; }
+
+/* --- what is not ours */
+
+static void other_traffic_passes_untouched(void **state)
+{
+	static const struct {
+		struct message of;
+		__u32 at;
+		__u8 byte;
+	} table[] = {
+		{ contribution(.worker = 0), 12, 0x86 }, /* neither IPv4 nor IPv6 */
+		{ contribution(.worker = 0), 14, 0x55 }, /* version 5 */
+		{ contribution(.worker = 0), 14, 0x46 }, /* with options */
+		{ contribution(.worker = 0), 14, 0x44 }, /* a header too short */
+		{ contribution(.worker = 0), 20, 0x20 }, /* first fragment */
+		{ contribution(.worker = 0), 21, 0x01 }, /* a later one */
+		{ contribution(.worker = 0), 23, IPPROTO_TCP },
+		{ contribution(.worker = 0), 36, 0x7b }, /* another UDP port */
+		{ contribution(.worker = 0), 37, 0x12 },
+		{ contribution(.worker = 0), 42, TALLY_MAGIC + 1 },
+		{ contribution(.worker = 0, .ipv6 = true), 14, 0x40 }, /* version 4 */
+		{ contribution(.worker = 0, .ipv6 = true), 20, IPPROTO_TCP },
+		{ contribution(.worker = 0, .ipv6 = true), 20, IPPROTO_HOPOPTS },
+		{ contribution(.worker = 0, .ipv6 = true), 20, IPPROTO_FRAGMENT },
+		{ contribution(.worker = 0, .ipv6 = true), 57, 0x12 },
+		{ contribution(.worker = 0, .ipv6 = true), 62, 0 },
+		{ contribution(.worker = 0, .vlan = ETH_P_8021Q), 16, 0x81 }, /* a second tag */
+		{ contribution(.worker = 0, .vlan = 0x9100), 12, 0x91 },
+	};
+	struct memory *before = memory_read(*state);
+	struct frame frame;
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		frame_write(table[i].of, &frame);
+		frame.data[table[i].at] = table[i].byte;
+		expect_frame(*state, &frame, TALLY_FOREIGN, NULL);
+	}
+	assert_memory_is(*state, before);
+}
+
+static void a_datagram_that_must_not_be_fragmented_is_ours(void **state)
+{
+	struct frame frame;
+
+	frame_write(contribution(.worker = 0), &frame);
+	frame.data[20] = 0x40;
+	expect_frame(*state, &frame, TALLY_ABSORBED, NULL);
+}
+
+static void every_other_version_passes(void **state)
+{
+	for (int version = 0; version <= 255; version++)
+		if (version != TALLY_VERSION)
+			expect(*state, contribution(.worker = 0, .version = version),
+			       TALLY_OTHER_VERSION, NULL);
+}
+
+static void an_unknown_job_passes(void **state)
+{
+	static const __u32 unknown[] = { 0, JOB - 1, OTHER_JOB + 1, JOB << 8, 1U << 31, ~0U };
+
+	for (size_t i = 0; i < COUNT(unknown); i++)
+		expect(*state, contribution(.worker = 0, .job = unknown[i]), TALLY_UNKNOWN_JOB,
+		       NULL);
+}
+
+/* --- frames cut short, and lengths that lie */
+
+static void every_truncation_writes_nothing(void **state)
+{
+	struct memory *before = memory_read(*state);
+	struct frame frame;
+
+	for
+		each_form(f)
+		{
+			struct message m = contribution(.worker = 0, .blocks = 2, .value = 9,
+							shaped(f));
+			__u32 magic_at = frame_headers_bytes(m), whole;
+
+			frame_write(m, &frame);
+			whole = frame.bytes;
+			for (frame.bytes = FRAME_BYTES_MIN; frame.bytes < whole; frame.bytes++)
+				expect_frame(*state, &frame,
+					     frame.bytes <= magic_at ? TALLY_FOREIGN
+								     : TALLY_TRUNCATED,
+					     NULL);
+		}
+	assert_memory_is(*state, before);
+}
+
+/* The same, but the sender of the shorter datagram says truly how long it is. */
+static void every_short_datagram_writes_nothing(void **state)
+{
+	struct memory *before = memory_read(*state);
+	struct frame frame;
+
+	for
+		each_form(f)
+		{
+			struct message m = contribution(.worker = 0, .blocks = 2, .value = 9,
+							shaped(f));
+			__u32 tally_at = frame_headers_bytes(m), whole;
+
+			frame_write(m, &frame);
+			whole = frame.bytes;
+			for (frame.bytes = tally_at + 2; frame.bytes < whole; frame.bytes++) {
+				bool header = frame.bytes >= tally_at + sizeof(struct tally_header);
+
+				put_be16(&frame, udp_length_at(m), 8 + frame.bytes - tally_at);
+				expect_frame(*state, &frame,
+					     header ? TALLY_BAD_LENGTH : TALLY_TRUNCATED, NULL);
+			}
+		}
+	assert_memory_is(*state, before);
+}
+
+static void a_udp_length_that_contradicts_the_message_is_refused(void **state)
+{
+	struct message m = contribution(.worker = 0, .blocks = 2, .value = 9);
+	struct memory *before = memory_read(*state);
+	const __u32 right = 8 + 64 + 2 * 64;
+	struct frame frame;
+
+	frame_write(m, &frame);
+	for (__u32 length = 0; length <= 0xffff; length += length < 600 ? 1 : 997) {
+		put_be16(&frame, udp_length_at(m), length);
+		if (length != right)
+			expect_frame(*state, &frame, TALLY_BAD_LENGTH, NULL);
+	}
+	assert_memory_is(*state, before);
+}
+
+static void an_ip_length_that_contradicts_the_datagram_is_refused(void **state)
+{
+	const struct message m4 = contribution(.worker = 1),
+			     m6 = contribution(.worker = 1, .ipv6 = true);
+	static const __u16 wrong[] = { 0, 20, 28, 155, 157, 0xffff };
+	struct frame frame;
+
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		frame_write(m4, &frame);
+		put_be16(&frame, 14 + 2, wrong[i]);
+		expect_frame(*state, &frame, TALLY_BAD_LENGTH, NULL);
+		frame_write(m6, &frame);
+		put_be16(&frame, 14 + 4, wrong[i]);
+		expect_frame(*state, &frame, TALLY_BAD_LENGTH, NULL);
+	}
+}
+
+static void a_number_of_blocks_that_contradicts_the_datagram_is_refused(void **state)
+{
+	struct message m = contribution(.worker = 0, .blocks = 2, .value = 9);
+	__u32 blocks_at = frame_headers_bytes(m) + offsetof(struct tally_header, blocks);
+	struct memory *before = memory_read(*state);
+	struct frame frame;
+
+	frame_write(m, &frame);
+	for (int blocks = 0; blocks <= 255; blocks++) {
+		frame.data[blocks_at] = blocks;
+		if (blocks < 2)
+			expect_frame(*state, &frame, TALLY_COALESCED, NULL);
+		else if (blocks > TALLY_BLOCKS_MAX)
+			expect_frame(*state, &frame, TALLY_OVERSIZED, NULL);
+		else if (blocks > 2)
+			expect_frame(*state, &frame, TALLY_BAD_LENGTH, NULL);
+	}
+	assert_memory_is(*state, before);
+}
+
+static void several_messages_in_one_frame_pass(void **state)
+{
+	struct message m = contribution(.worker = 0, .blocks = 2, .value = 9);
+	__u32 tally_at = frame_headers_bytes(m), message_bytes;
+	struct memory *before = memory_read(*state);
+	struct frame frame;
+
+	frame_write(m, &frame);
+	message_bytes = frame.bytes - tally_at;
+	memcpy(frame.data + frame.bytes, frame.data + tally_at, message_bytes);
+	frame.bytes += message_bytes;
+	put_be16(&frame, udp_length_at(m), 8 + 2 * message_bytes);
+	put_be16(&frame, 14 + 2, 28 + 2 * message_bytes);
+	expect_frame(*state, &frame, TALLY_COALESCED, NULL);
+	assert_memory_is(*state, before);
+}
+
+static void padding_behind_the_message_is_not_summed(void **state)
+{
+	struct frame frame;
+	struct sent out;
+
+	frame_write(contribution(.worker = 0, .value = 40), &frame);
+	memset(frame.data + frame.bytes, 0xee, 100);
+	frame.bytes += 100;
+	expect_frame(*state, &frame, TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_COMPLETED, &out);
+	assert_int_equal(out.tally.blocks, 1);
+	assert_sum(&out, 42);
+}
+
+static void a_job_may_send_as_many_blocks_as_it_was_given_and_no_more(void **state)
+{
+	job_put(*state, JOB, root_job(.blocks_max = 22));
+	expect(*state, contribution(.worker = 0, .blocks = 23), TALLY_OVERSIZED, NULL);
+	expect(*state, contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX), TALLY_OVERSIZED,
+	       NULL);
+	expect(*state, repair(.set = tally_set_first(2), .blocks = 23), TALLY_OVERSIZED, NULL);
+	expect(*state, contribution(.worker = 0, .blocks = 22), TALLY_ABSORBED, NULL);
+}
+
+/* --- messages that the job does not take */
+
+static void another_epoch_is_refused(void **state)
+{
+	static const __u16 epochs[] = { 0, EPOCH - 1, EPOCH + 1, EPOCH << 8, 0xffff };
+	struct memory *before = memory_read(*state);
+
+	for (size_t i = 0; i < COUNT(epochs); i++) {
+		expect(*state, contribution(.worker = 0, .epoch = epochs[i]), TALLY_WRONG_EPOCH,
+		       NULL);
+		expect(*state, repair(.set = tally_set_first(2), .epoch = epochs[i]),
+		       TALLY_WRONG_EPOCH, NULL);
+	}
+	assert_memory_is(*state, before);
+}
+
+static void a_root_takes_contributions_and_repairs_only(void **state)
+{
+	struct memory *before = memory_read(*state);
+
+	for (int kind = 0; kind <= 255; kind++)
+		if (kind != TALLY_CONTRIBUTION && kind != TALLY_REPAIR)
+			expect(*state, message(.kind = kind, .set = tally_set_first(2)),
+			       TALLY_BAD_KIND, NULL);
+	assert_memory_is(*state, before);
+}
+
+static void an_inner_node_takes_no_unknown_kind(void **state)
+{
+	job_put(*state, JOB, inner_job());
+	expect(*state, message(.kind = 0, .worker = 0), TALLY_BAD_KIND, NULL);
+	for (int kind = TALLY_REPAIR + 1; kind <= 255; kind++)
+		expect(*state, message(.kind = kind, .worker = 0), TALLY_BAD_KIND, NULL);
+}
+
+static void nobody_contributes_nothing(void **state)
+{
+	expect(*state, contribution(), TALLY_BAD_SET, NULL);
+	expect(*state, repair(), TALLY_BAD_SET, NULL);
+}
+
+/* All ranks, inside the job and outside, for jobs of `workers`. */
+static void show_every_rank(struct node *node, __u32 workers)
+{
+	struct sent out;
+
+	job_put(node, JOB, root_job(.everyone = tally_set_first(workers)));
+	for (__u32 rank = workers; rank < TALLY_WORKERS_MAX; rank++) {
+		expect(node, contribution(.worker = rank, .seq = workers), TALLY_BAD_SET, NULL);
+		expect(node, contribution(.worker = rank, .set = set_of(0), .seq = workers),
+		       TALLY_BAD_SET, NULL);
+	}
+	for (__u32 rank = 0; rank < workers - 1; rank++)
+		expect(node, contribution(.worker = rank, .seq = workers, .value = rank + 1),
+		       TALLY_ABSORBED, NULL);
+	expect(node, contribution(.worker = workers - 1, .seq = workers, .value = workers),
+	       TALLY_COMPLETED, &out);
+	assert_sum(&out, workers * (workers + 1) / 2);
+	assert_set(&out, tally_set_first(workers));
+}
+
+static void every_rank_of_the_job_counts_and_no_other(void **state)
+{
+	static const __u32 workers[] = { 1, 2, 3, 63, 64, 65, 127, 128, 129, 192, 255, 256 };
+
+	for (size_t i = 0; i < COUNT(workers); i++)
+		show_every_rank(*state, workers[i]);
+}
+
+static void ranks_may_have_holes(void **state)
+{
+	struct tally_set everyone = set_of(1);
+	struct sent out;
+
+	tally_set_add(&everyone, 70);
+	tally_set_add(&everyone, 255);
+	job_put(*state, JOB, root_job(.everyone = everyone));
+	expect(*state, contribution(.worker = 0), TALLY_BAD_SET, NULL);
+	expect(*state, contribution(.worker = 1, .recipient = 69), TALLY_BAD_RANK, NULL);
+	expect(*state, contribution(.worker = 255, .value = 1), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 70, .value = 4), TALLY_COMPLETED, &out);
+	assert_sum(&out, 7);
+	assert_set(&out, everyone);
+}
+
+static void a_recipient_is_a_rank_of_the_job_or_everyone(void **state)
+{
+	static const __u32 far[] = { 511, 512, 0x7fff, 0x8000, 0xff00, 0xfffe };
+	struct memory *before = memory_read(*state);
+
+	for (__u32 rank = 2; rank <= 300; rank++)
+		expect(*state, contribution(.worker = 0, .recipient = rank), TALLY_BAD_RANK, NULL);
+	for (size_t i = 0; i < COUNT(far); i++)
+		expect(*state, contribution(.worker = 0, .recipient = far[i]), TALLY_BAD_RANK,
+		       NULL);
+	assert_memory_is(*state, before);
+	for (__u32 rank = 0; rank < 2; rank++)
+		expect(*state, contribution(.worker = 0, .recipient = rank, .seq = rank),
+		       TALLY_ABSORBED, NULL);
+}
+
+static void bad_messages_do_no_harm_to_another_job(void **state)
+{
+	struct memory *before;
+	struct sent out;
+
+	expect(*state, contribution(.job = OTHER_JOB, .worker = 0, .value = 40), TALLY_ABSORBED,
+	       NULL);
+	expect(*state, contribution(.worker = 0, .value = 1000), TALLY_ABSORBED, NULL);
+	before = memory_read(*state);
+
+	expect(*state, contribution(.worker = 2, .value = 5), TALLY_BAD_SET, NULL);
+	expect(*state, contribution(.worker = 1, .recipient = 9), TALLY_BAD_RANK, NULL);
+	expect(*state, contribution(.worker = 1, .epoch = 9), TALLY_WRONG_EPOCH, NULL);
+	expect(*state, contribution(.worker = 1, .kind = 9), TALLY_BAD_KIND, NULL);
+	expect(*state, contribution(.worker = 1, .job = 9), TALLY_UNKNOWN_JOB, NULL);
+	expect(*state, contribution(.worker = 1, .lane = TALLY_LANE_INT32), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 0, .value = 5), TALLY_DUPLICATE, NULL);
+	expect(*state, contribution(.worker = 0, .value = 5, .seq = -16), TALLY_STALE, NULL);
+	assert_memory_is(*state, before);
+
+	expect(*state, contribution(.job = OTHER_JOB, .worker = 1, .value = 2), TALLY_COMPLETED,
+	       &out);
+	assert_sum(&out, 42);
+}
+
+/* --- the sum */
+
+static void a_sum_goes_to_everyone(void **state)
+{
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.worker = 0, .seq = seq, .value = 40, shaped(f)),
+			       TALLY_ABSORBED, NULL);
+			expect(*state, contribution(.worker = 1, .seq = seq, .value = 2, shaped(f)),
+			       TALLY_COMPLETED, &out);
+			assert_sum(&out, 42);
+			assert_set(&out, tally_set_first(2));
+			assert_int_equal(out.tally.kind, TALLY_RESULT);
+			assert_int_equal(out.tally.flags, 0);
+			assert_int_equal(tally_le32_get(out.tally.job), JOB);
+			assert_int_equal(tally_le16_get(out.tally.epoch), EPOCH);
+			assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
+			assert_int_equal(tally_le32_get(out.tally.seq), seq);
+			assert_int_equal(tally_le16_get(out.tally.recipient), TALLY_EVERYONE);
+			assert_int_equal(out.tally.blocks, 1);
+			assert_int_equal(out.tally.lane, TALLY_LANE_INT64);
+		}
+}
+
+/* Whoever it is from, it comes from the service address, with a full time to live. */
+static void assert_from_service(const struct sent *out, const struct form *f)
+{
+	__u8 service[16];
+
+	service_ip6(service);
+	assert_int_equal(out->ipv6, f->ipv6);
+	assert_int_equal(out->tagged, !!f->vlan);
+	assert_int_equal(ntohs(out->eth.h_proto), f->vlan   ? f->vlan
+						  : f->ipv6 ? ETH_P_IPV6
+							    : ETH_P_IP);
+	if (f->vlan)
+		assert_int_equal(ntohs(out->tag.tci), 100);
+	assert_int_equal(ntohs(out->udp.source), TALLY_UDP_PORT);
+	if (f->ipv6) {
+		assert_memory_equal(&out->ip6.saddr, service, 16);
+		assert_int_equal(out->ip6.hop_limit, 64);
+	} else {
+		assert_int_equal(out->ip4.saddr, service_ip4());
+		assert_int_equal(out->ip4.ttl, 64);
+	}
+}
+
+static void a_result_comes_from_the_service_address(void **state)
+{
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state, contribution(.worker = 0, .seq = seq, shaped(f)),
+			       TALLY_ABSORBED, NULL);
+			expect(*state, contribution(.worker = 1, .seq = seq, shaped(f)),
+			       TALLY_COMPLETED, &out);
+			assert_from_service(&out, f);
+		}
+}
+
+static void a_retransmission_is_not_added_twice(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .seq = 1, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 1, .value = 40), TALLY_DUPLICATE, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 1, .value = 2), TALLY_COMPLETED, &out);
+	assert_sum(&out, 42);
+}
+
+static void partial_sums_merge(void **state)
+{
+	struct tally_set last_two = { { 0xc } };
+	struct sent out;
+
+	job_put(*state, JOB, root_job(.everyone = tally_set_first(4)));
+	expect(*state, contribution(.set = last_two, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 3, .value = 40), TALLY_DUPLICATE, NULL);
+	expect(*state, contribution(.set = tally_set_first(2), .value = 2), TALLY_COMPLETED, &out);
+	assert_sum(&out, 42);
+}
+
+static void an_overlap_is_not_added(void **state)
+{
+	struct sent out;
+
+	job_put(*state, JOB, root_job(.everyone = tally_set_first(3)));
+	expect(*state, contribution(.worker = 0, .value = 1), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.set = tally_set_first(2), .value = 3), TALLY_OVERLAP, NULL);
+	expect(*state, contribution(.set = tally_set_first(3), .value = 7), TALLY_OVERLAP, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 2, .value = 4), TALLY_COMPLETED, &out);
+	assert_sum(&out, 7);
+}
+
+static void a_contribution_of_everyone_completes_at_once(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.set = tally_set_first(2), .value = 42), TALLY_COMPLETED, &out);
+	assert_sum(&out, 42);
+}
+
+static void words_wrap_at_64_bits(void **state)
+{
+	static const __u64 pairs[][2] = {
+		{ ~0ULL, 1 },
+		{ ~0ULL, ~0ULL },
+		{ 1ULL << 63, 1ULL << 63 },
+		{ 0xffffffff, 1 },
+		{ 0x0123456789abcdef, 0xfedcba9876543210 },
+	};
+	struct sent out;
+
+	for (__u32 i = 0; i < COUNT(pairs); i++) {
+		expect(*state, contribution(.worker = 0, .seq = i, .value = pairs[i][0]),
+		       TALLY_ABSORBED, NULL);
+		expect(*state, contribution(.worker = 1, .seq = i, .value = pairs[i][1]),
+		       TALLY_COMPLETED, &out);
+		assert_sum(&out, pairs[i][0] + pairs[i][1]);
+	}
+}
+
+/* Three workers: the slot stores the first, adds the second, exchanges with the third. */
+static void show_blocks(struct node *node, const struct form *f, __u8 blocks, __u32 seq)
+{
+	struct message m = contribution(.blocks = blocks, .seq = seq, .value = 1, shaped(f));
+	struct sent out;
+
+	if (!fits(m))
+		return;
+	for (m.worker = 0; m.worker < 2; m.worker++)
+		expect(node, m, TALLY_ABSORBED, NULL);
+	expect(node, m, TALLY_COMPLETED, &out);
+	assert_int_equal(out.tally.blocks, blocks);
+	assert_sum(&out, 3);
+	expect(node, m, TALLY_ANSWERED, &out);
+	assert_int_equal(out.tally.blocks, blocks);
+	assert_sum(&out, 3);
+}
+
+static void every_number_of_blocks_is_summed_to_the_last_word(void **state)
+{
+	__u32 seq = 0;
+
+	job_put(*state, JOB, root_job(.everyone = tally_set_first(3)));
+	for
+		each_form(f) for (int blocks = 0; blocks <= TALLY_BLOCKS_MAX; blocks++)
+			show_blocks(*state, f, blocks, seq++);
+}
+
+static void scales_grow_to_the_largest(void **state)
+{
+	static const __u8 scales[] = { 0, 1, 64, 127, 128, 255 };
+	__u32 seq = 0;
+	struct sent out;
+
+	for (size_t i = 0; i < COUNT(scales); i++)
+		for (size_t j = 0; j < COUNT(scales); j++, seq++) {
+			__u8 a = scales[i], b = scales[j];
+
+			expect(*state,
+			       contribution(.worker = 0, .seq = seq, .scale = a, .scale_ahead = b),
+			       TALLY_ABSORBED, NULL);
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .scale = b, .scale_ahead = 7),
+			       TALLY_COMPLETED, &out);
+			assert_int_equal(out.tally.scale, a > b ? a : b);
+			assert_int_equal(out.tally.scale_ahead, b > 7 ? b : 7);
+		}
+}
+
+static void flags_of_the_values_stick_and_no_others(void **state)
+{
+	struct sent out;
+
+	for (int flags = 0; flags <= 255; flags++) {
+		__u8 first = flags & ~TALLY_FLUSH, last = flags & TALLY_FLUSH;
+
+		expect(*state, contribution(.worker = 0, .seq = flags, .flags = first),
+		       TALLY_ABSORBED, NULL);
+		expect(*state, contribution(.worker = 1, .seq = flags, .flags = last),
+		       TALLY_COMPLETED, &out);
+		assert_int_equal(out.tally.flags, flags & TALLY_FLAGS_STICKY);
+	}
+}
+
+/* Nodes do not judge check words: a wrong one shows in the result's, where workers see it. */
+static void a_wrong_check_word_is_handed_on(void **state)
+{
+	struct frame frame;
+	struct sent out;
+	__u64 right;
+
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	frame_write(contribution(.worker = 1, .value = 2), &frame);
+	frame.data[42 + offsetof(struct tally_header, check)] += 1;
+	expect_frame(*state, &frame, TALLY_COMPLETED, &out);
+	right = tally_le64_get(out.tally.check) - 1;
+	out.tally.check = tally_le64(right);
+	assert_sum(&out, 42);
+}
+
+/* --- contributions without payload add zeros */
+
+/* Four workers in the order that `order` says; `with` are those with a payload. */
+static void show_mixture(struct node *node, const int *order, unsigned int with, __u32 seq)
+{
+	__u64 sum = 0;
+	struct sent out;
+
+	for (int i = 0; i < 4; i++) {
+		int rank = order[i];
+		bool has = with >> rank & 1;
+		__u64 value = 1ULL << (8 * rank);
+
+		sum += has ? value : 0;
+		expect(node,
+		       contribution(.worker = rank, .seq = seq, .blocks = has ? 2 : 0,
+				    .value = value),
+		       i < 3 ? TALLY_ABSORBED : TALLY_COMPLETED, &out);
+	}
+	assert_int_equal(out.tally.blocks, with ? 2 : 0);
+	assert_sum(&out, sum);
+	expect(node, contribution(.worker = order[0], .seq = seq, .blocks = 0), TALLY_ANSWERED,
+	       &out);
+	assert_int_equal(out.tally.blocks, with ? 2 : 0);
+	assert_sum(&out, sum);
+}
+
+static void payloads_mix_with_none_in_every_order(void **state)
+{
+	__u32 seq = 0;
+
+	job_put(*state, JOB, root_job(.everyone = tally_set_first(4)));
+	for (int code = 0; code < 256; code++) {
+		int order[] = { code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6 };
+		struct tally_set ranks = { { 0 } };
+
+		for (int i = 0; i < 4; i++)
+			tally_set_add(&ranks, order[i]);
+		if (ranks.word[0] != 0xf)
+			continue;
+		for (unsigned int with = 0; with < 16; with++)
+			show_mixture(*state, order, with, seq++);
+	}
+	assert_int_equal(seq, 24 * 16);
+}
+
+static void the_last_frame_grows_when_it_came_without_payload(void **state)
+{
+	__u32 seq = 0;
+	struct sent out;
+
+	for
+		each_form(f) for (__u8 blocks = 1; blocks <= TALLY_BLOCKS_MAX; blocks++, seq++)
+		{
+			struct message full = contribution(.worker = 0, .seq = seq, .value = 42,
+							   .blocks = blocks, shaped(f));
+
+			if (!fits(full))
+				continue;
+			expect(*state, full, TALLY_ABSORBED, NULL);
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 0, shaped(f)),
+			       TALLY_COMPLETED, &out);
+			assert_int_equal(out.tally.blocks, blocks);
+			assert_sum(&out, 42);
+		}
+}
+
+/* The chunk is finished all the same: whoever sends zeros in full length gets the sum. */
+static void who_sent_a_frame_too_short_for_the_sum_is_asked_for_a_longer_one(void **state)
+{
+	struct message last = contribution(.worker = 1, .blocks = 0, .ipv6 = true,
+					   .vlan = ETH_P_8021Q);
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX, .value = 42),
+	       TALLY_ABSORBED, NULL);
+	for (int again = 0; again < 2; again++) {
+		expect(*state, last, TALLY_NO_ROOM, &out);
+		assert_int_equal(out.tally.kind, TALLY_ASK);
+		assert_int_equal(out.tally.blocks, 0);
+		assert_int_equal(out.tally.check, 0);
+		assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
+		assert_set(&out, tally_set_first(2));
+	}
+	expect(*state, contribution(.worker = 1, .blocks = TALLY_BLOCKS_MAX, .value = 0),
+	       TALLY_ANSWERED, &out);
+	assert_sum(&out, 42);
+}
+
+/* Nothing is lost of what an inner node holds. */
+static void a_flush_too_short_for_the_sum_leaves_the_slot_as_it_is(void **state)
+{
+	struct message m = contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX, .value = 42);
+	struct memory *before;
+	struct sent out;
+
+	job_put(*state, JOB, inner_job());
+	expect(*state, m, TALLY_ABSORBED, NULL);
+	before = memory_read(*state);
+	expect(*state,
+	       contribution(.worker = 0, .blocks = 0, .flags = TALLY_FLUSH, .ipv6 = true,
+			    .vlan = ETH_P_8021Q),
+	       TALLY_NO_ROOM, &out);
+	assert_set(&out, tally_set_first(4));
+	assert_memory_is(*state, before);
+	m.flags = TALLY_FLUSH;
+	expect(*state, m, TALLY_FLUSHED_UP, &out);
+	assert_sum(&out, 42);
+}
+
+/* --- a finished chunk is answered */
+
+static void a_late_worker_gets_the_result_alone(void **state)
+{
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			__u8 mac[ETH_ALEN], ip6[16];
+			struct sent out;
+
+			expect(*state, contribution(.worker = 0, .seq = seq, .value = 40),
+			       TALLY_ABSORBED, NULL);
+			expect(*state, contribution(.worker = 1, .seq = seq, .value = 2),
+			       TALLY_COMPLETED, NULL);
+			expect(*state,
+			       contribution(.worker = 0, .seq = seq, .value = 40, shaped(f)),
+			       TALLY_ANSWERED, &out);
+			assert_sum(&out, 42);
+			assert_set(&out, tally_set_first(2));
+			assert_int_equal(out.tally.kind, TALLY_RESULT);
+			assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
+			assert_from_service(&out, f);
+
+			worker_mac(0, mac);
+			worker_ip6(0, ip6);
+			assert_memory_equal(out.eth.h_dest, mac, ETH_ALEN);
+			assert_memory_equal(out.eth.h_source, node_mac, ETH_ALEN);
+			assert_int_equal(ntohs(out.udp.dest), UDP_PORT_OF_RANK_0);
+			if (f->ipv6)
+				assert_memory_equal(&out.ip6.daddr, ip6, 16);
+			else
+				assert_int_equal(out.ip4.daddr, worker_ip4(0));
+		}
+}
+
+static void a_late_partial_sum_brings_the_result_to_everyone(void **state)
+{
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.set = tally_set_first(2), .seq = seq, .value = 42),
+			       TALLY_COMPLETED, NULL);
+			expect(*state,
+			       contribution(.set = tally_set_first(2), .seq = seq, .value = 42,
+					    shaped(f)),
+			       TALLY_ANSWERED_ALL, &out);
+			assert_sum(&out, 42);
+			assert_int_equal(out.tally.kind, TALLY_RESULT);
+			assert_from_service(&out, f);
+		}
+}
+
+static void who_is_not_the_recipient_gets_word_without_payload(void **state)
+{
+	struct sent out;
+
+	for (__u32 seq = 0; seq < 2; seq++) {
+		int to = seq, other = !to;
+
+		expect(*state, contribution(.worker = to, .seq = seq, .recipient = to, .value = 40),
+		       TALLY_ABSORBED, NULL);
+		expect(*state,
+		       contribution(.worker = other, .seq = seq, .recipient = to, .value = 2),
+		       TALLY_COMPLETED, &out);
+		assert_int_equal(tally_le16_get(out.tally.recipient), to);
+		assert_sum(&out, 42);
+
+		expect(*state, contribution(.worker = to, .seq = seq, .recipient = to),
+		       TALLY_ANSWERED, &out);
+		assert_int_equal(out.tally.blocks, 1);
+		assert_sum(&out, 42);
+		expect(*state, contribution(.worker = other, .seq = seq, .recipient = to),
+		       TALLY_ANSWERED, &out);
+		assert_int_equal(out.tally.blocks, 0);
+		assert_int_equal(tally_le64_get(out.tally.check), 0);
+		assert_set(&out, tally_set_first(2));
+	}
+}
+
+static void an_answer_has_the_results_books_not_the_askers(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .recipient = 1, .scale = 9, .value = 40),
+	       TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .recipient = 1, .value = 2), TALLY_COMPLETED,
+	       NULL);
+	expect(*state,
+	       contribution(.worker = 1, .lane = TALLY_LANE_INT32, .blocks = 5, .scale = 200,
+			    .flags = TALLY_WIDE | TALLY_FLUSH, .value = 7),
+	       TALLY_ANSWERED, &out);
+	assert_sum(&out, 42);
+	assert_int_equal(out.tally.blocks, 1);
+	assert_int_equal(out.tally.lane, TALLY_LANE_INT64);
+	assert_int_equal(out.tally.scale, 9);
+	assert_int_equal(out.tally.flags, 0);
+	assert_int_equal(tally_le16_get(out.tally.recipient), 1);
+}
+
+/* --- contributions to one chunk agree */
+
+static void a_contribution_that_disagrees_is_refused(void **state)
+{
+	struct memory *before;
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .blocks = 2, .value = 40), TALLY_ABSORBED, NULL);
+	before = memory_read(*state);
+	expect(*state, contribution(.worker = 1, .blocks = 1), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 3), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 2, .recipient = 0), TALLY_CONFLICT,
+	       NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 0, .recipient = 0), TALLY_CONFLICT,
+	       NULL);
+	for (int lane = 0; lane <= 255; lane++)
+		if (lane != TALLY_LANE_INT64)
+			expect(*state, contribution(.worker = 1, .blocks = 2, .lane = lane),
+			       TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 3, .flags = TALLY_FLUSH), TALLY_CONFLICT,
+	       NULL);
+	assert_memory_is(*state, before);
+	expect(*state, contribution(.worker = 1, .blocks = 2, .value = 2), TALLY_COMPLETED, &out);
+	assert_sum(&out, 42);
+}
+
+/* --- sequence numbers */
+
+/* Four rounds of the ring from `start`: each chunk is summed, each one before it is over. */
+static void show_ring(struct node *node, __u32 start)
+{
+	struct sent out;
+
+	for (__u32 i = 0; i < 4 * SLOTS_OF_JOB; i++) {
+		__u32 seq = start + i;
+
+		expect(node, contribution(.worker = 1, .seq = seq, .value = i), TALLY_ABSORBED,
+		       NULL);
+		expect(node, contribution(.worker = 0, .seq = seq, .value = 5), TALLY_COMPLETED,
+		       &out);
+		assert_sum(&out, 5 + i);
+		expect(node, contribution(.worker = 0, .seq = seq, .value = 5), TALLY_ANSWERED,
+		       &out);
+		assert_sum(&out, 5 + i);
+		if (i < SLOTS_OF_JOB)
+			continue;
+		expect(node, contribution(.worker = 0, .seq = seq - SLOTS_OF_JOB), TALLY_STALE,
+		       NULL);
+		expect(node, contribution(.worker = 0, .seq = seq - SLOTS_OF_JOB / 2),
+		       TALLY_ANSWERED, &out);
+		assert_sum(&out, 5 + i - SLOTS_OF_JOB / 2);
+	}
+}
+
+static void the_ring_turns_past_every_wrap(void **state)
+{
+	static const __u32 starts[] = { 0, 1U << 31, ~0U - 2 * SLOTS_OF_JOB, (1U << 31) - 37, ~0U };
+
+	for (size_t i = 0; i < COUNT(starts); i++) {
+		node_reset(state);
+		show_ring(*state, starts[i]);
+	}
+}
+
+static void an_unfinished_chunk_gives_way_to_a_newer_one(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .seq = 5, .blocks = 2, .value = 1000),
+	       TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 5 + SLOTS_OF_JOB, .value = 40),
+	       TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 5, .blocks = 2, .value = 1000), TALLY_STALE,
+	       NULL);
+	expect(*state, contribution(.worker = 1, .seq = 5 + SLOTS_OF_JOB, .value = 2),
+	       TALLY_COMPLETED, &out);
+	assert_sum(&out, 42);
+}
+
+static void newer_is_up_to_half_the_circle_ahead(void **state)
+{
+	static const __u32 newer[] = { 16, 32, 1U << 30, (1U << 31) - 16 };
+	static const __u32 older[] = { 1U << 31, (1U << 31) + 16, -(1U << 30), -32U, -16U };
+	static const __u32 from[] = { 0, 3, 1U << 31, ~0U };
+
+	for (size_t i = 0; i < COUNT(from); i++) {
+		for (size_t j = 0; j < COUNT(newer); j++) {
+			node_reset(state);
+			expect(*state, contribution(.worker = 0, .seq = from[i]), TALLY_ABSORBED,
+			       NULL);
+			expect(*state, contribution(.worker = 0, .seq = from[i] + newer[j]),
+			       TALLY_ABSORBED, NULL);
+		}
+		for (size_t j = 0; j < COUNT(older); j++) {
+			node_reset(state);
+			expect(*state, contribution(.worker = 0, .seq = from[i]), TALLY_ABSORBED,
+			       NULL);
+			expect(*state, contribution(.worker = 0, .seq = from[i] + older[j]),
+			       TALLY_STALE, NULL);
+			expect(*state, repair(.set = tally_set_first(2), .seq = from[i] + older[j]),
+			       TALLY_STALE, NULL);
+		}
+	}
+}
+
+static void chunks_do_not_mix(void **state)
+{
+	struct sent out;
+
+	for (__u32 seq = 0; seq < SLOTS_OF_JOB; seq++) {
+		expect(*state, contribution(.worker = 0, .seq = seq, .value = seq), TALLY_ABSORBED,
+		       NULL);
+		expect(*state,
+		       contribution(.job = OTHER_JOB, .worker = 0, .seq = seq, .value = 100),
+		       TALLY_ABSORBED, NULL);
+	}
+	for (__u32 seq = 0; seq < SLOTS_OF_JOB; seq++) {
+		expect(*state,
+		       contribution(.job = OTHER_JOB, .worker = 1, .seq = seq, .value = seq),
+		       TALLY_COMPLETED, &out);
+		assert_sum(&out, 100 + seq);
+		assert_int_equal(tally_le32_get(out.tally.job), OTHER_JOB);
+		expect(*state, contribution(.worker = 1, .seq = seq, .value = 3), TALLY_COMPLETED,
+		       &out);
+		assert_sum(&out, 3 + seq);
+		assert_int_equal(tally_le32_get(out.tally.job), JOB);
+	}
+}
+
+/* --- flush and repair at the root */
+
+static void a_flush_asks_everyone_for_a_lost_result(void **state)
+{
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 3, .value = 5),
+			       TALLY_ABSORBED, NULL);
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 3, .value = 5,
+					    .flags = TALLY_FLUSH, shaped(f)),
+			       TALLY_ASKED, &out);
+			assert_int_equal(out.tally.kind, TALLY_ASK);
+			assert_int_equal(out.tally.flags, 0);
+			assert_int_equal(out.tally.blocks, 0);
+			assert_int_equal(out.tally.check, 0);
+			assert_int_equal(tally_le32_get(out.tally.seq), seq);
+			assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
+			assert_set(&out, set_of(1));
+			assert_from_service(&out, f);
+		}
+}
+
+static void a_flushed_contribution_counts(void **state)
+{
+	struct sent out;
+
+	job_put(*state, JOB, root_job(.everyone = tally_set_first(3)));
+	expect(*state, contribution(.worker = 0, .value = 1, .flags = TALLY_FLUSH), TALLY_ASKED,
+	       NULL);
+	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH), TALLY_ASKED,
+	       &out);
+	assert_set(&out, tally_set_first(2));
+	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH), TALLY_ASKED,
+	       NULL);
+	expect(*state, contribution(.set = tally_set_first(3), .flags = TALLY_FLUSH), TALLY_ASKED,
+	       NULL);
+	expect(*state, contribution(.worker = 2, .value = 4, .flags = TALLY_FLUSH), TALLY_COMPLETED,
+	       &out);
+	assert_sum(&out, 7);
+	assert_int_equal(out.tally.flags, 0);
+	expect(*state, contribution(.worker = 2, .value = 4, .flags = TALLY_FLUSH), TALLY_ANSWERED,
+	       &out);
+	assert_sum(&out, 7);
+	expect(*state, contribution(.worker = 2, .seq = -16, .flags = TALLY_FLUSH), TALLY_STALE,
+	       NULL);
+}
+
+static void a_repair_brings_a_lost_result_back(void **state)
+{
+	const struct tally_set everyone = tally_set_first(2);
+
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 1, .value = 5),
+			       TALLY_ABSORBED, NULL);
+			expect(*state,
+			       repair(.set = everyone, .seq = seq, .blocks = 3, .value = 42,
+				      .scale = 9, .recipient = 0, .flags = TALLY_WIDE, shaped(f)),
+			       TALLY_REPAIRED, &out);
+			assert_int_equal(out.tally.kind, TALLY_RESULT);
+			assert_int_equal(out.tally.blocks, 3);
+			assert_int_equal(out.tally.scale, 9);
+			assert_int_equal(out.tally.flags, TALLY_WIDE);
+			assert_int_equal(tally_le16_get(out.tally.recipient), 0);
+			assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
+			assert_sum(&out, 42);
+			assert_set(&out, everyone);
+			assert_from_service(&out, f);
+			expect(*state, contribution(.worker = 0, .seq = seq), TALLY_ANSWERED, &out);
+			assert_sum(&out, 42);
+			assert_int_equal(out.tally.blocks, 3);
+		}
+}
+
+static void a_repair_may_be_without_payload(void **state)
+{
+	struct sent out;
+
+	expect(*state, repair(.set = tally_set_first(2), .blocks = 0), TALLY_REPAIRED, &out);
+	assert_int_equal(out.tally.blocks, 0);
+	expect(*state, contribution(.worker = 0), TALLY_ANSWERED, &out);
+	assert_int_equal(out.tally.blocks, 0);
+}
+
+static void a_repair_changes_no_finished_chunk(void **state)
+{
+	const struct tally_set everyone = tally_set_first(2);
+	struct sent out;
+
+	expect(*state, contribution(.set = everyone, .seq = 16, .value = 42), TALLY_COMPLETED,
+	       NULL);
+	expect(*state, repair(.set = everyone, .seq = 16, .value = 1), TALLY_DUPLICATE, NULL);
+	expect(*state, repair(.set = everyone, .seq = 0, .value = 1), TALLY_STALE, NULL);
+	expect(*state, repair(.worker = 0, .seq = 32, .value = 1), TALLY_BAD_SET, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_ANSWERED, &out);
+	assert_sum(&out, 42);
+	expect(*state, repair(.set = everyone, .seq = 32, .value = 1), TALLY_REPAIRED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_STALE, NULL);
+}
+
+/* --- a node below the root */
+
+static void inner_node(void **state) { job_put(*state, JOB, inner_job()); }
+
+static void all_below_have_come_and_their_sum_goes_on(void **state)
+{
+	inner_node(state);
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.worker = 0, .seq = seq, .value = 40, .scale = 9,
+					    .flags = TALLY_WIDE),
+			       TALLY_ABSORBED, NULL);
+			expect(*state, contribution(.worker = 1, .seq = seq, .value = 2, shaped(f)),
+			       TALLY_SENT_UP, &out);
+			assert_sum(&out, 42);
+			assert_set(&out, tally_set_first(2));
+			assert_int_equal(out.tally.kind, TALLY_CONTRIBUTION);
+			assert_int_equal(out.tally.flags, TALLY_WIDE);
+			assert_int_equal(out.tally.boot, 0);
+			assert_int_equal(out.tally.scale, 9);
+			assert_int_equal(ntohs(out.udp.dest), TALLY_UDP_PORT);
+			assert_int_equal(ntohs(out.udp.source), UDP_PORT_OF_RANK_0 + 1);
+			assert_memory_equal(out.eth.h_dest, node_mac, ETH_ALEN);
+			if (!f->ipv6) {
+				assert_int_equal(out.ip4.saddr, worker_ip4(1));
+				assert_int_equal(out.ip4.daddr, service_ip4());
+			}
+		}
+}
+
+static void a_retransmission_sends_the_whole_sum_up_again(void **state)
+{
+	struct sent out;
+
+	inner_node(state);
+	expect(*state, contribution(.worker = 0, .blocks = 4, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .blocks = 4, .value = 40), TALLY_DUPLICATE, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 4, .value = 2), TALLY_SENT_UP, NULL);
+	for (int rank = 0; rank < 2; rank++)
+		for (__u8 blocks = 0; blocks <= 4; blocks += 4) {
+			expect(*state, contribution(.worker = rank, .blocks = blocks, .value = 9),
+			       TALLY_SENT_UP, &out);
+			assert_int_equal(out.tally.blocks, 4);
+			assert_sum(&out, 42);
+			assert_set(&out, tally_set_first(2));
+		}
+}
+
+static void a_sum_goes_up_when_the_last_came_without_payload(void **state)
+{
+	inner_node(state);
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.worker = 0, .seq = seq, .blocks = 20, .value = 42),
+			       TALLY_ABSORBED, NULL);
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 0, shaped(f)),
+			       TALLY_SENT_UP, &out);
+			assert_int_equal(out.tally.blocks, 20);
+			assert_sum(&out, 42);
+		}
+}
+
+static void a_flush_takes_the_partial_sum_along_and_empties_the_slot(void **state)
+{
+	inner_node(state);
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+			struct tally_slot slot;
+			struct sent out;
+
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 3, .value = 5),
+			       TALLY_ABSORBED, NULL);
+			expect(*state,
+			       contribution(.worker = 1, .seq = seq, .blocks = 0, .value = 9,
+					    .flags = TALLY_FLUSH, shaped(f)),
+			       TALLY_FLUSHED_UP, &out);
+			assert_int_equal(out.tally.kind, TALLY_CONTRIBUTION);
+			assert_int_equal(out.tally.flags, TALLY_FLUSH);
+			assert_int_equal(out.tally.boot, 0);
+			assert_int_equal(out.tally.blocks, 3);
+			assert_sum(&out, 5);
+			assert_set(&out, set_of(1));
+
+			slot = slot_read(*state, seq);
+			assert_true(tally_set_is_empty(&slot.state.set));
+			assert_int_equal(slot.state.seq, seq);
+			assert_int_equal(slot.state.phase, TALLY_SLOT_GATHERING);
+			expect(*state, contribution(.worker = 1, .seq = seq, .value = 5),
+			       TALLY_ABSORBED, NULL);
+		}
+}
+
+static void a_flush_of_a_whole_slot_takes_all_of_it(void **state)
+{
+	struct sent out;
+
+	inner_node(state);
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_SENT_UP, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH),
+	       TALLY_FLUSHED_UP, &out);
+	assert_sum(&out, 42);
+	assert_set(&out, tally_set_first(2));
+	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH), TALLY_PASSED_UP,
+	       NULL);
+}
+
+static void a_flush_that_the_slot_does_not_hold_goes_on_alone(void **state)
+{
+	struct memory *before;
+
+	inner_node(state);
+	before = memory_read(*state);
+	expect(*state, contribution(.worker = 0, .flags = TALLY_FLUSH), TALLY_PASSED_UP, NULL);
+	assert_memory_is(*state, before);
+
+	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_ABSORBED, NULL);
+	before = memory_read(*state);
+	expect(*state, contribution(.worker = 1, .seq = 16, .flags = TALLY_FLUSH), TALLY_PASSED_UP,
+	       NULL);
+	expect(*state, contribution(.worker = 0, .seq = 0, .flags = TALLY_FLUSH), TALLY_PASSED_UP,
+	       NULL);
+	expect(*state, contribution(.worker = 0, .seq = 32, .flags = TALLY_FLUSH), TALLY_PASSED_UP,
+	       NULL);
+	assert_memory_is(*state, before);
+}
+
+static void an_overlap_goes_on_unmerged(void **state)
+{
+	struct sent out;
+
+	job_put(*state, JOB, inner_job(.below = tally_set_first(3)));
+	expect(*state, contribution(.worker = 0, .value = 1), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.set = tally_set_first(2), .value = 3), TALLY_PASSED_UP, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 2, .value = 4), TALLY_SENT_UP, &out);
+	assert_sum(&out, 7);
+}
+
+static void a_strangers_detour_is_resolved_by_flush(void **state)
+{
+	struct sent out;
+
+	inner_node(state);
+	expect(*state, contribution(.worker = 3, .value = 8), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .value = 1), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .value = 1, .flags = TALLY_FLUSH),
+	       TALLY_FLUSHED_UP, &out);
+	assert_sum(&out, 9);
+}
+
+static void a_stranger_does_not_hold_up_those_below(void **state)
+{
+	struct sent out;
+
+	inner_node(state);
+	expect(*state, contribution(.worker = 3, .value = 8), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .value = 1), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_SENT_UP, &out);
+	assert_sum(&out, 11);
+}
+
+static void an_inner_node_keeps_its_chunks_apart(void **state)
+{
+	inner_node(state);
+	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 0), TALLY_STALE, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 16, .blocks = 2), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 32), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_STALE, NULL);
+}
+
+static void an_inner_node_hands_repairs_up_and_results_down(void **state)
+{
+	struct memory *before = memory_read(*state);
+
+	inner_node(state);
+	for
+		each_form(f)
+		{
+			expect(*state, repair(.set = tally_set_first(4), .value = 42, shaped(f)),
+			       TALLY_PASSED_UP, NULL);
+			expect(*state, result(.set = tally_set_first(4), .value = 42, shaped(f)),
+			       TALLY_SENT_DOWN, NULL);
+			expect(*state, ask(.set = set_of(2), shaped(f)), TALLY_SENT_DOWN, NULL);
+			expect(*state, ask(shaped(f)), TALLY_SENT_DOWN, NULL);
+		}
+	expect(*state, result(.set = tally_set_first(4), .epoch = 9), TALLY_WRONG_EPOCH, NULL);
+	expect(*state, result(.set = tally_set_first(5)), TALLY_BAD_SET, NULL);
+	assert_memory_is(*state, before);
+}
+
+/* --- set-up faults */
+
+static void a_job_whose_slots_are_not_there_is_dropped(void **state)
+{
+	job_put(*state, JOB, root_job(.slot_base = SLOTS));
+	expect(*state, contribution(.worker = 0), TALLY_NO_SLOT, NULL);
+	job_put(*state, JOB, root_job(.slot_base = SLOTS - 1, .slot_mask = 1));
+	expect(*state, contribution(.worker = 0, .seq = 0), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 1), TALLY_NO_SLOT, NULL);
+}
+
+static void a_job_without_group_sends_nothing_but_answers(void **state)
+{
+	struct sent out;
+
+	job_put(*state, JOB, root_job(.group = GROUPS));
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_NO_GROUP, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ANSWERED, &out);
+	assert_sum(&out, 42);
+	job_put(*state, JOB, root_job(.group = TALLY_JOBS_MAX));
+	expect(*state, contribution(.set = tally_set_first(2)), TALLY_NO_GROUP, NULL);
+}
+
+/* Stands last: looks back on all tests above. */
+static void every_outcome_of_ingress_was_shown(void **state)
+{
+	struct node *node = *state;
+
+	for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
+		if (out == TALLY_FANNED_OUT || out == TALLY_NO_CHILD)
+			continue;
+		if (!node->shown[out])
+			fail_msg("%s was not shown", outcome_name(out));
+	}
+}
+
+#define fact(name) cmocka_unit_test_setup(name, node_reset)
+
+static const struct CMUnitTest tests[] = {
+	fact(other_traffic_passes_untouched),
+	fact(a_datagram_that_must_not_be_fragmented_is_ours),
+	fact(every_other_version_passes),
+	fact(an_unknown_job_passes),
+	fact(every_truncation_writes_nothing),
+	fact(every_short_datagram_writes_nothing),
+	fact(a_udp_length_that_contradicts_the_message_is_refused),
+	fact(an_ip_length_that_contradicts_the_datagram_is_refused),
+	fact(a_number_of_blocks_that_contradicts_the_datagram_is_refused),
+	fact(several_messages_in_one_frame_pass),
+	fact(padding_behind_the_message_is_not_summed),
+	fact(a_job_may_send_as_many_blocks_as_it_was_given_and_no_more),
+	fact(another_epoch_is_refused),
+	fact(a_root_takes_contributions_and_repairs_only),
+	fact(an_inner_node_takes_no_unknown_kind),
+	fact(nobody_contributes_nothing),
+	fact(every_rank_of_the_job_counts_and_no_other),
+	fact(ranks_may_have_holes),
+	fact(a_recipient_is_a_rank_of_the_job_or_everyone),
+	fact(bad_messages_do_no_harm_to_another_job),
+	fact(a_sum_goes_to_everyone),
+	fact(a_result_comes_from_the_service_address),
+	fact(a_retransmission_is_not_added_twice),
+	fact(partial_sums_merge),
+	fact(an_overlap_is_not_added),
+	fact(a_contribution_of_everyone_completes_at_once),
+	fact(words_wrap_at_64_bits),
+	fact(every_number_of_blocks_is_summed_to_the_last_word),
+	fact(scales_grow_to_the_largest),
+	fact(flags_of_the_values_stick_and_no_others),
+	fact(a_wrong_check_word_is_handed_on),
+	fact(payloads_mix_with_none_in_every_order),
+	fact(the_last_frame_grows_when_it_came_without_payload),
+	fact(who_sent_a_frame_too_short_for_the_sum_is_asked_for_a_longer_one),
+	fact(a_flush_too_short_for_the_sum_leaves_the_slot_as_it_is),
+	fact(a_late_worker_gets_the_result_alone),
+	fact(a_late_partial_sum_brings_the_result_to_everyone),
+	fact(who_is_not_the_recipient_gets_word_without_payload),
+	fact(an_answer_has_the_results_books_not_the_askers),
+	fact(a_contribution_that_disagrees_is_refused),
+	fact(the_ring_turns_past_every_wrap),
+	fact(an_unfinished_chunk_gives_way_to_a_newer_one),
+	fact(newer_is_up_to_half_the_circle_ahead),
+	fact(chunks_do_not_mix),
+	fact(a_flush_asks_everyone_for_a_lost_result),
+	fact(a_flushed_contribution_counts),
+	fact(a_repair_brings_a_lost_result_back),
+	fact(a_repair_may_be_without_payload),
+	fact(a_repair_changes_no_finished_chunk),
+	fact(all_below_have_come_and_their_sum_goes_on),
+	fact(a_retransmission_sends_the_whole_sum_up_again),
+	fact(a_sum_goes_up_when_the_last_came_without_payload),
+	fact(a_flush_takes_the_partial_sum_along_and_empties_the_slot),
+	fact(a_flush_of_a_whole_slot_takes_all_of_it),
+	fact(a_flush_that_the_slot_does_not_hold_goes_on_alone),
+	fact(an_overlap_goes_on_unmerged),
+	fact(a_strangers_detour_is_resolved_by_flush),
+	fact(a_stranger_does_not_hold_up_those_below),
+	fact(an_inner_node_keeps_its_chunks_apart),
+	fact(an_inner_node_hands_repairs_up_and_results_down),
+	fact(a_job_whose_slots_are_not_there_is_dropped),
+	fact(a_job_without_group_sends_nothing_but_answers),
+	fact(every_outcome_of_ingress_was_shown),
+};
+
+int main(void)
+{
+	skip_unless_permitted();
+	return cmocka_run_group_tests_name("ingress", tests, node_setup, node_teardown);
+}
