@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Installs what building and testing Tally needs on Debian 12. Says nothing and needs neither
+# network nor root when all is there already.
+set -euo pipefail
+
+packages=(
+	# to build
+	make gcc libc6-dev pkg-config clang-19 llvm-19 bpftool
+	libbpf-dev libxdp-dev libelf-dev zlib1g-dev libnl-3-dev libnl-route-3-dev
+	# to test: units, fuzzers, analysers
+	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
+	sparse cppcheck shellcheck universal-ctags git
+	# to run: testbed, demo
+	iproute2 ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
+)
+
+die() { echo "setup: $*" >&2; exit 1; }
+
+must_be_root() { ((EUID == 0)) || die "only root can $1"; }
+
+install_missing() {
+	local missing
+	command -v apt-get dpkg-query >/dev/null ||
+		die "this is no Debian: install by hand ${packages[*]}"
+	mapfile -t missing < <(printf '%s\n' "${packages[@]}" | sort | comm -23 - <(installed))
+	((${#missing[@]})) || return 0
+	must_be_root "install ${missing[*]}"
+	echo "setup: installing ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	quietly apt-get update
+	quietly apt-get install --yes --no-install-recommends "${missing[@]}"
+}
+
+# Those of the packages that are; it is no error that some are not.
+installed() {
+	dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' "${packages[@]}" \
+		2>/dev/null | sed -n 's/^installed //p' | sort
+}
+
+quietly() {
+	local said
+	said=$("$@" 2>&1) || { echo "$said" >&2; die "'$*' failed"; }
+}
+
+# Pinned maps live there, and libxdp's dispatcher; containers and plain machines come without.
+mount_bpffs() {
+	[[ $(stat -f -c %T /sys/fs/bpf) != bpf_fs ]] || return 0
+	must_be_root "mount /sys/fs/bpf"
+	mount -t bpf bpf /sys/fs/bpf || die "cannot mount /sys/fs/bpf"
+}
+
+install_missing
+mount_bpffs
