@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lanes.h"
+
+/* Where an entry's elements lie and whose they are. */
+struct span {
+	size_t in_at;  /* index into `in` */
+	size_t out_at;  /* index into `out` */
+	uint32_t count; /* elements */
+	uint16_t part;  /* rank that owns them (reduce_scatter, all_gather) */
+};
+
+void guesses_init(struct guesses *g) { memset(g->scale, GUESS_FIRST, sizeof(g->scale)); }
+
+static bool is_parted(const struct call *c)
+{
+	return c->options.verb == CALL_REDUCE_SCATTER || c->options.verb == CALL_ALL_GATHER;
+}
+
+/* Does one rank alone have the payload? Then bytes travel as they are. */
+static bool is_copy(const struct call *c)
+{
+	return c->options.verb == CALL_BROADCAST || c->options.verb == CALL_ALL_GATHER;
+}
+
+/* Does what the values are like decide how they travel? */
+static bool has_forms(const struct call *c)
+{
+	return c->options.dtype != TALLY_INT64 && !is_copy(c) && c->options.verb != CALL_BARRIER;
+}
+
+static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
+{
+	uint64_t hash = (o->count * 8 + o->verb) * 0x9e3779b97f4a7c15u;
+
+	return g->scale[hash >> 60 & (GUESS_KINDS - 1)];
+}
+
+int call_init(struct call *c, const struct call_place *place, const struct call_options *options,
+	      struct guesses *guesses)
+{
+	size_t part_chunks, parts;
+
+	*c = (struct call){ .place = *place, .options = *options, .guesses = guesses };
+	c->guess = guess_of_shape(guesses, options);
+	c->element_bytes = options->dtype == TALLY_INT64 ? 8 : 4;
+	c->chunk_elements = place->payload_bytes / c->element_bytes;
+	parts = is_parted(c) ? place->workers : 1;
+	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
+	if (options->verb == CALL_BARRIER)
+		part_chunks = 1;
+	if (part_chunks * parts > INT32_MAX)
+		return -EFBIG;
+	c->part_chunks = part_chunks;
+	c->chunks = part_chunks * parts;
+	c->entries = c->chunks;
+
+	if (!has_forms(c) || !c->chunks)
+		return 0;
+	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
+	if (!c->chunk)
+		return -ENOMEM;
+	for (uint32_t k = 0; k < c->chunks && k < place->window; k++)
+		c->chunk[k].scale = c->guess[k];
+	return 0;
+}
+
+void call_done(struct call *c)
+{
+	free(c->chunk);
+	free(c->entry);
+	c->chunk = NULL;
+	c->entry = NULL;
+}
+
+static struct call_entry entry_at(const struct call *c, uint32_t e)
+{
+	if (c->round)
+		return c->entry[e];
+	/* Known ahead to need it: half of it now, half in the next round. */
+	if (c->chunk && c->chunk[e].wide)
+		return (struct call_entry){ .chunk = e, .form = FORM_WIDE_LOW };
+	return (struct call_entry){ .chunk = e, .form = FORM_NARROW };
+}
+
+static struct span span_of(const struct call *c, uint32_t chunk)
+{
+	size_t offset = (size_t)(chunk % c->part_chunks) * c->chunk_elements;
+	uint16_t part = chunk / c->part_chunks;
+	size_t left = c->options.count - offset;
+	size_t whole = part * c->options.count + offset;
+
+	/* An all_gather's input and a reduce_scatter's output are one part, not all of them. */
+	return (struct span){
+		.in_at = c->options.verb == CALL_ALL_GATHER ? offset : whole,
+		.out_at = c->options.verb == CALL_REDUCE_SCATTER ? offset : whole,
+		.count = left < c->chunk_elements ? left : c->chunk_elements,
+		.part = part,
+	};
+}
+
+/* The wide form takes two packets for a chunk: this entry's share of it. */
+static struct span span_of_entry(const struct call *c, struct call_entry entry)
+{
+	struct span s = span_of(c, entry.chunk);
+	uint32_t half = c->chunk_elements / 2;
+	uint32_t low = s.count < half ? s.count : half;
+
+	if (entry.form == FORM_WIDE_LOW) {
+		s.count = low;
+	} else if (entry.form == FORM_WIDE_HIGH) {
+		s.in_at += low;
+		s.out_at += low;
+		s.count -= low;
+	}
+	return s;
+}
+
+/* The rank that the payload of a sum goes to, or everyone. */
+static uint16_t recipient_of(const struct call *c, const struct span *s)
+{
+	switch (c->options.verb) {
+	case CALL_REDUCE:
+		return c->options.root;
+	case CALL_REDUCE_SCATTER:
+		return s->part;
+	default:
+		return TALLY_EVERYONE;
+	}
+}
+
+static bool contributes_payload(const struct call *c, const struct span *s)
+{
+	switch (c->options.verb) {
+	case CALL_BROADCAST:
+		return c->place.rank == c->options.root;
+	case CALL_ALL_GATHER:
+		return c->place.rank == s->part;
+	default:
+		return true;
+	}
+}
+
+static size_t words_of(const struct call *c, uint8_t lane, uint32_t count)
+{
+	if (lane == TALLY_LANE_INT32_WIDE || lane == TALLY_LANE_FLOAT32_WIDE)
+		return count;
+	return (count * c->element_bytes + 7) / 8;
+}
+
+static uint8_t lane_of(const struct call *c, struct call_entry entry)
+{
+	if (c->options.verb == CALL_BARRIER)
+		return TALLY_LANE_NONE;
+	if (is_copy(c))
+		return TALLY_LANE_BYTES;
+	if (c->options.dtype == TALLY_INT64)
+		return TALLY_LANE_INT64;
+	if (c->options.dtype == TALLY_INT32)
+		return entry.form == FORM_NARROW ? TALLY_LANE_INT32 : TALLY_LANE_INT32_WIDE;
+	return entry.form == FORM_NARROW ? TALLY_LANE_FLOAT32 : TALLY_LANE_FLOAT32_WIDE;
+}
+
+static const void *input_of(const struct call *c, const struct span *s)
+{
+	return (const uint8_t *)c->options.in + s->in_at * c->element_bytes;
+}
+
+static void pack(const struct call *c, const struct tally_header *h, const struct span *s,
+		 uint8_t scale, uint64_t *word)
+{
+	const void *in = input_of(c, s);
+
+	switch (h->lane) {
+	case TALLY_LANE_INT32:
+		lanes_pack_int32(in, s->count, word);
+		break;
+	case TALLY_LANE_INT32_WIDE:
+		lanes_pack_int32_wide(in, s->count, word);
+		break;
+	case TALLY_LANE_FLOAT32:
+		lanes_pack_float32(in, s->count, scale, c->place.workers, word);
+		break;
+	case TALLY_LANE_FLOAT32_WIDE:
+		lanes_pack_float32_wide(in, s->count, scale, c->place.workers, word);
+		break;
+	default:
+		memcpy(word, in, s->count * c->element_bytes);
+	}
+}
+
+static struct lanes_scale inspect(const struct call *c, uint32_t chunk)
+{
+	struct span s = span_of(c, chunk);
+	const void *in = input_of(c, &s);
+
+	if (c->options.dtype == TALLY_FLOAT32)
+		return lanes_scale_find(in, s.count);
+	return (struct lanes_scale){ .wide = lanes_int32_is_wide(in, s.count, c->place.workers) };
+}
+
+/* Announce what this chunk needs, and what the one that follows it in its slot will. */
+static void announce(const struct call *c, uint32_t chunk, struct tally_header *h)
+{
+	struct lanes_scale own = inspect(c, chunk);
+
+	h->scale = own.scale;
+	h->flags |= own.wide ? TALLY_WIDE : 0;
+	if (c->chunks - chunk <= c->place.window)
+		return;
+	own = inspect(c, chunk + c->place.window);
+	h->scale_ahead = own.scale;
+	h->flags |= own.wide ? TALLY_WIDE_AHEAD : 0;
+}
+
+/* Does this rank get the sum of the span? */
+static bool gets_payload(const struct call *c, const struct span *s)
+{
+	uint16_t recipient = recipient_of(c, s);
+
+	return recipient == TALLY_EVERYONE || recipient == c->place.rank;
+}
+
+uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
+{
+	struct call_entry entry = entry_at(c, e);
+	struct span s = span_of_entry(c, entry);
+	uint64_t *word = (uint64_t *)(h + 1);
+	uint8_t blocks;
+	size_t words;
+
+	h->lane = lane_of(c, entry);
+	h->recipient = tally_le16(recipient_of(c, &s));
+	if (h->lane == TALLY_LANE_NONE)
+		return 0;
+	if (c->chunk && !c->round)
+		announce(c, entry.chunk, h);
+
+	words = words_of(c, h->lane, s.count);
+	blocks = (words + TALLY_BLOCK_WORDS - 1) / TALLY_BLOCK_WORDS;
+	if (contributes_payload(c, &s)) {
+		h->blocks = blocks;
+		/* Padding first, from the last word on: bytes may fill only half of it. */
+		for (size_t i = words ? words - 1 : 0; i < (size_t)blocks * TALLY_BLOCK_WORDS; i++)
+			word[i] = 0;
+		pack(c, h, &s, c->chunk ? c->chunk[entry.chunk].scale : 0, word);
+	}
+	return blocks;
+}
+
+static void average_int32(int32_t *x, size_t count, int32_t by)
+{
+	for (size_t i = 0; i < count; i++)
+		x[i] /= by;
+}
+
+static void average_int64(int64_t *x, size_t count, int64_t by)
+{
+	for (size_t i = 0; i < count; i++)
+		x[i] /= by;
+}
+
+static void unpack(const struct call *c, const struct tally_header *h, const struct span *s,
+		   uint8_t scale)
+{
+	void *out = (uint8_t *)c->options.out + s->out_at * c->element_bytes;
+	bool average = c->options.op == TALLY_AVG;
+	double factor = average ? 1.0 / c->place.workers : 1.0;
+	const uint64_t *word = (const uint64_t *)(h + 1);
+
+	switch (h->lane) {
+	case TALLY_LANE_INT32:
+		lanes_unpack_int32(word, s->count, out);
+		if (average)
+			average_int32(out, s->count, c->place.workers);
+		break;
+	case TALLY_LANE_INT32_WIDE:
+		lanes_unpack_int32_wide(word, s->count, out);
+		if (average)
+			average_int32(out, s->count, c->place.workers);
+		break;
+	case TALLY_LANE_INT64:
+		memcpy(out, word, s->count * c->element_bytes);
+		if (average)
+			average_int64(out, s->count, c->place.workers);
+		break;
+	case TALLY_LANE_FLOAT32:
+		lanes_unpack_float32(word, s->count, scale, c->place.workers, factor, out);
+		break;
+	case TALLY_LANE_FLOAT32_WIDE:
+		lanes_unpack_float32_wide(word, s->count, scale, c->place.workers, factor, out);
+		break;
+	case TALLY_LANE_BYTES:
+		memcpy(out, word, s->count * c->element_bytes);
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * What all ranks learn from the result of a chunk of round 0, with or without its payload.
+ * True: its sum is good.
+ */
+static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *h)
+{
+	struct call_chunk *k = &c->chunk[chunk];
+	bool sent_narrow = !k->wide;
+	bool guessed_right = k->scale == h->scale || !h->scale;
+
+	if (c->chunks - chunk > c->place.window) {
+		k[c->place.window].scale = h->scale_ahead;
+		k[c->place.window].wide = h->flags & TALLY_WIDE_AHEAD;
+	}
+	if (chunk < c->place.window && h->scale)
+		c->guess[chunk] = h->scale;
+	k->scale = h->scale;
+
+	if (!(h->flags & TALLY_WIDE)) {
+		if (!guessed_right)
+			k->todo = 1 << FORM_NARROW;
+		return guessed_right;
+	}
+	if (span_of(c, chunk).count > c->chunk_elements / 2)
+		k->todo |= 1 << FORM_WIDE_HIGH;
+	if (sent_narrow)
+		k->todo |= 1 << FORM_WIDE_LOW;
+	return !sent_narrow;
+}
+
+void call_take(struct call *c, uint32_t e, const struct tally_header *h)
+{
+	struct call_entry entry = entry_at(c, e);
+	struct span s = span_of_entry(c, entry);
+	bool good = true;
+
+	c->taken++;
+	if (c->chunk && !c->round)
+		good = conclude(c, entry.chunk, h);
+	/* Copies are everyone's; only the broadcast's root has its data already. */
+	if (!good || !gets_payload(c, &s) ||
+	    (c->options.verb == CALL_BROADCAST && c->place.rank == c->options.root))
+		return;
+	unpack(c, h, &s, c->chunk ? c->chunk[entry.chunk].scale : 0);
+}
+
+int call_next_round(struct call *c)
+{
+	struct call_entry *entry;
+	uint32_t entries = 0;
+
+	for (uint32_t k = 0; c->chunk && k < c->chunks; k++)
+		entries += __builtin_popcount(c->chunk[k].todo);
+	if (!entries)
+		return false;
+
+	entry = calloc(entries, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	free(c->entry);
+	c->entry = entry;
+	c->entries = entries;
+	c->redone += entries;
+	c->taken = 0;
+	c->round++;
+	for (uint32_t k = 0; k < c->chunks; k++) {
+		for (int form = FORM_NARROW; form <= FORM_WIDE_HIGH; form++) {
+			if (c->chunk[k].todo & 1 << form)
+				*entry++ = (struct call_entry){ .chunk = k, .form = form };
+		}
+		c->chunk[k].todo = 0;
+	}
+	return true;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One collective as a series of chunks, pure: which elements each chunk carries, for whom,
+ * and at what scale. Every collective is a sum (docs/protocol.md, "Collectives").
+ *
+ * A call runs in rounds. The entries of a round are chunks sent under consecutive sequence
+ * numbers. Round 0 has every chunk once. A later round repeats the chunks whose scale
+ * was guessed wrongly, or whose values turned out to need the wide form; all ranks conclude
+ * that from the same results, so their rounds are the same.
+ */
+#ifndef TALLY_CLIENT_CALL_H
+#define TALLY_CLIENT_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tally/tally.h>
+#include <tally/wire.h>
+
+enum call_verb {
+	CALL_ALLREDUCE = 1,
+	CALL_REDUCE,
+	CALL_BROADCAST,
+	CALL_REDUCE_SCATTER,
+	CALL_ALL_GATHER,
+	CALL_BARRIER,
+};
+
+enum {
+	GUESS_KINDS = 16, /* shapes of calls remembered at a time */
+	GUESS_FIRST = 64, /* scale of a chunk never seen: all |x| below 1 */
+};
+
+/*
+ * Scales of the first window of float32 chunks: nobody can have announced them, so they are
+ * guessed to be what they were in the last call of the same shape. A guess is only ever
+ * accepted when it was exactly right, so results do not depend on it.
+ */
+struct guesses {
+	uint8_t scale[GUESS_KINDS][TALLY_WINDOW_MAX];
+};
+
+void guesses_init(struct guesses *g);
+
+/* How the rank takes part: the same for all its calls. */
+struct call_place {
+	uint16_t rank;
+	uint16_t workers;
+	uint16_t window;
+	uint16_t payload_bytes;
+};
+
+struct call_options {
+	enum call_verb verb;
+	enum tally_dtype dtype;
+	enum tally_op op;
+	uint16_t root;
+	size_t count;  /* elements; of each part in reduce_scatter and all_gather */
+	const void *in;
+	void *out;
+};
+
+/* A chunk of int32 or float32: what is known of it, and what is still to be done. */
+struct call_chunk {
+	uint8_t scale;
+	bool wide;
+	uint8_t todo;  /* forms for the next round: bits 1 << enum call_form */
+};
+
+enum call_form {
+	FORM_NARROW,  /* the dtype's usual lanes, the whole chunk */
+	FORM_WIDE_LOW,  /* one element a word: the chunk's first half */
+	FORM_WIDE_HIGH, /* the rest */
+};
+
+struct call_entry {
+	uint32_t chunk;
+	uint8_t form;  /* enum call_form */
+};
+
+struct call {
+	struct call_place place;
+	struct call_options options;
+	struct guesses *guesses;
+	uint8_t *guess; /* of this shape: [window] */
+	size_t element_bytes;
+	uint32_t chunk_elements; /* of a full chunk */
+	uint32_t part_chunks;
+	uint32_t chunks;	 /* of all parts */
+	uint32_t round;
+	uint32_t entries;  /* of this round */
+	uint32_t taken; /* results of this round */
+	uint64_t redone;	 /* entries of later rounds */
+	struct call_chunk *chunk; /* [chunks], sums of int32 and float32 only */
+	struct call_entry *entry; /* [entries], later rounds only */
+};
+
+/*
+ * `options` are valid (tally.c checks them). `guesses` is the job's and outlives the call.
+ * 0, -ENOMEM, or -EFBIG: more than 2^31 chunks.
+ */
+int call_init(struct call *c, const struct call_place *place, const struct call_options *options,
+	      struct guesses *guesses);
+void call_done(struct call *c);
+
+/*
+ * Composes entry `e` of this round: `h` comes from window_compose(), payload right behind.
+ * Returns how many blocks its sum has, which may be more than this rank's own contribution.
+ */
+uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h);
+
+/* Takes its result. */
+void call_take(struct call *c, uint32_t e, const struct tally_header *h);
+
+/* All results of the round are taken. True: another round begins; -ENOMEM is possible. */
+int call_next_round(struct call *c);
+
+#endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "error.h"
+
+enum call_state {
+	STATE_FREE = 0,
+	STATE_QUEUED,
+	STATE_RUNNING,
+	STATE_OVER,
+};
+
+struct tally_call {
+	struct engine *engine;
+	struct call_options options;
+	struct call call;
+	enum call_state state;
+	int result;
+	struct tally_call *next; /* in the queue */
+	char why[256];
+};
+
+struct engine {
+	struct engine_options options;
+	struct call_place place;
+	struct window *window;
+	struct guesses guesses;
+	struct tally_call *first, *last; /* the queue; the first one is running */
+	uint32_t base;     /* seq of the round's first entry */
+	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
+	uint64_t redone;
+	bool unreachable;
+	bool failed;
+	struct tally_call call[ENGINE_CALLS_MAX];
+};
+
+int engine_new(const struct engine_options *options, struct engine **ret)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->options = *options;
+	e->place = (struct call_place){
+		.rank = options->window.rank,
+		.workers = options->window.workers,
+		.window = options->window.window,
+		.payload_bytes = options->window.payload_bytes,
+	};
+	guesses_init(&e->guesses);
+	r = window_new(&options->window, &e->window);
+	if (r < 0) {
+		free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	if (e->first)
+		call_done(&e->first->call);
+	window_free(e->window);
+	free(e);
+}
+
+static void send_entry(struct engine *e, uint32_t entry)
+{
+	struct tally_header *h = window_compose(e->window, e->base + entry);
+
+	window_post(e->window, e->base + entry, call_fill(&e->first->call, entry, h));
+}
+
+static void begin_round(struct engine *e)
+{
+	uint32_t entries = e->first->call.entries;
+
+	for (uint32_t i = 0; i < entries && i < e->place.window; i++)
+		send_entry(e, i);
+}
+
+/* The running call is over; the next one begins. */
+static void end_call(struct engine *e, int result)
+{
+	struct tally_call *over = e->first;
+
+	e->redone += over->call.redone;
+	call_done(&over->call);
+	over->state = STATE_OVER;
+	over->result = result;
+	e->first = over->next;
+	if (!e->first)
+		e->last = NULL;
+}
+
+/* Sequence numbers and slots are out of step with the other ranks: nothing can follow. */
+static void fail_all(struct engine *e, int result)
+{
+	e->failed = true;
+	while (e->first) {
+		struct tally_call *next = e->first->next;
+
+		if (next)
+			snprintf(next->why, sizeof(next->why), "an earlier call failed: %.200s",
+				 e->first->why);
+		end_call(e, result);
+		result = -ECONNABORTED;
+	}
+}
+
+static void begin_call(struct engine *e)
+{
+	while (e->first) {
+		struct tally_call *c = e->first;
+		int r = call_init(&c->call, &e->place, &c->options, &e->guesses);
+
+		if (r < 0) {
+			snprintf(c->why, sizeof(c->why),
+				 r == -EFBIG ? "the call has more than 2^31 chunks: split it"
+					     : "out of memory");
+			fail_all(e, r);
+			return;
+		}
+		c->state = STATE_RUNNING;
+		e->progress_ns = 0;
+		if (c->call.entries) {
+			begin_round(e);
+			return;
+		}
+		end_call(e, 0);
+	}
+}
+
+static void end_round(struct engine *e)
+{
+	int r;
+
+	e->base += e->first->call.entries;
+	r = call_next_round(&e->first->call);
+	if (r > 0) {
+		begin_round(e);
+	} else if (r < 0) {
+		snprintf(e->first->why, sizeof(e->first->why), "out of memory");
+		fail_all(e, r);
+	} else {
+		end_call(e, 0);
+		begin_call(e);
+	}
+}
+
+int engine_start(struct engine *e, const struct call_options *options, struct tally_call **ret)
+{
+	struct tally_call *c = NULL;
+
+	if (e->failed)
+		return error_set(-ECONNABORTED, "an earlier call of this job failed: close it");
+	for (int i = 0; i < ENGINE_CALLS_MAX && !c; i++)
+		c = e->call[i].state == STATE_FREE ? &e->call[i] : NULL;
+	if (!c)
+		return error_set(-EBUSY, "%d calls are started and not waited for: wait for some",
+				 ENGINE_CALLS_MAX);
+
+	*c = (struct tally_call){ .engine = e, .options = *options, .state = STATE_QUEUED };
+	if (e->last)
+		e->last->next = c;
+	else
+		e->first = c;
+	e->last = c;
+	if (e->first == c)
+		begin_call(e);
+	*ret = c;
+	return 0;
+}
+
+struct tally *engine_owner(const struct tally_call *call)
+{
+	return call->state == STATE_FREE ? NULL : call->engine->options.owner;
+}
+
+bool engine_is_over(const struct tally_call *call) { return call->state == STATE_OVER; }
+
+int engine_collect(struct tally_call *call)
+{
+	assert(call->state == STATE_OVER);
+	call->state = STATE_FREE;
+	return call->result < 0 ? error_set(call->result, "%s", call->why) : 0;
+}
+
+/* "rank 3", "ranks 0, 2, 5": as many as fit. */
+static void name_ranks(const struct tally_set *set, char *text, size_t size)
+{
+	size_t used = snprintf(text, size, "rank%s", tally_set_is_single(set) ? "" : "s");
+	const char *separator = " ";
+
+	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX && used + 10 < size; rank++) {
+		if (!tally_set_has(set, rank))
+			continue;
+		used += snprintf(text + used, size - used, "%s%u", separator, rank);
+		separator = ", ";
+	}
+}
+
+/* What the silence means, as far as the network told us. */
+static void explain_timeout(const struct engine *e, char *text, size_t size)
+{
+	const struct window_news *news = window_news(e->window);
+	double seconds = e->options.timeout_ns / 1e9;
+	char ranks[128];
+
+	if (news->heard_ns <= e->progress_ns) {
+		snprintf(text, size, "no node answered at %s for %.1f s: %s", e->options.service,
+			 seconds,
+			 e->unreachable
+				 ? "port unreachable, nothing sums this job there"
+				 : "no way there, or the job's epoch is over or was used before");
+	} else if (news->asked_ns >= e->progress_ns) {
+		name_ranks(&news->missing, ranks, sizeof(ranks));
+		snprintf(text, size, "%s missing: no contribution for %.1f s", ranks, seconds);
+	} else {
+		snprintf(text, size,
+			 "the node at %s is there but did not answer for %.1f s: is another run "
+			 "going on in epoch %u, or do the ranks make different calls?",
+			 e->options.service, seconds, e->options.window.epoch);
+	}
+}
+
+static void check_time(struct engine *e, uint64_t now_ns)
+{
+	const struct window_news *news = window_news(e->window);
+
+	if (!e->first)
+		return;
+	if (!e->progress_ns)
+		e->progress_ns = now_ns;
+	if (news->other_version && !news->heard_ns) {
+		snprintf(e->first->why, sizeof(e->first->why),
+			 "the node at %s speaks version %u, this library version %u",
+			 e->options.service, news->other_version, (unsigned int)TALLY_VERSION);
+		fail_all(e, -EPROTONOSUPPORT);
+	} else if (now_ns - e->progress_ns >= e->options.timeout_ns) {
+		explain_timeout(e, e->first->why, sizeof(e->first->why));
+		fail_all(e, -ETIMEDOUT);
+	}
+}
+
+size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max)
+{
+	check_time(e, now_ns);
+	return window_output(e->window, now_ns, ret, max);
+}
+
+void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns)
+{
+	struct call *c;
+	uint32_t seq, entry;
+
+	if (!window_input(e->window, bytes, length, now_ns, &seq) || !e->first)
+		return;
+	c = &e->first->call;
+	entry = seq - e->base;
+	e->progress_ns = now_ns;
+	call_take(c, entry, bytes);
+	if (c->entries - entry > e->place.window)
+		send_entry(e, entry + e->place.window);
+	if (c->taken == c->entries)
+		end_round(e);
+}
+
+void engine_unreachable(struct engine *e) { e->unreachable = true; }
+
+uint64_t engine_wakeup(const struct engine *e)
+{
+	uint64_t wakeup = window_wakeup(e->window);
+	uint64_t deadline = e->progress_ns + e->options.timeout_ns;
+
+	return e->first && e->progress_ns && deadline < wakeup ? deadline : wakeup;
+}
+
+const struct window *engine_window(const struct engine *e) { return e->window; }
+
+uint64_t engine_redone(const struct engine *e) { return e->redone; }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A worker without its sockets, pure: calls are started, datagrams come in and go out, time
+ * is an argument in nanoseconds. Calls run one after another; within a call, chunk e + W is
+ * sent when the result of chunk e is there, so the window clocks itself.
+ */
+#ifndef TALLY_CLIENT_ENGINE_H
+#define TALLY_CLIENT_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "call.h"
+#include "window.h"
+
+enum {
+	ENGINE_CALLS_MAX = 64
+}; /* started and not waited for */
+
+struct engine_options {
+	struct window_options window;
+	uint64_t timeout_ns; /* a call without any progress for so long has failed */
+	const char *service; /* for error texts; outlives the engine */
+	struct tally *owner; /* what engine_owner() says */
+};
+
+struct engine;
+struct tally_call;
+
+int engine_new(const struct engine_options *options, struct engine **ret);
+void engine_free(struct engine *e);
+
+/* Queues a call. -EBUSY: ENGINE_CALLS_MAX; -ECONNABORTED: an earlier one has failed. */
+int engine_start(struct engine *e, const struct call_options *options, struct tally_call **ret);
+
+/* Whose engine a call is of; NULL for a handle that was given back. */
+struct tally *engine_owner(const struct tally_call *call);
+
+bool engine_is_over(const struct tally_call *call);
+
+/* Gives an ended call's handle back; sets the error text if it failed. Returns its result. */
+int engine_collect(struct tally_call *call);
+
+size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max);
+void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);
+
+/* The network said that nobody listens at the service address. */
+void engine_unreachable(struct engine *e);
+
+/* When engine_output() is to be called again if nothing comes in; UINT64_MAX: never. */
+uint64_t engine_wakeup(const struct engine *e);
+
+const struct window *engine_window(const struct engine *e);
+uint64_t engine_redone(const struct engine *e);
+
+#endif

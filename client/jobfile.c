@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobfile.h"
+
+enum {
+	KEY_BYTES = 16, /* longest key, its end, and room to see a wrong one */
+	VALUE_BYTES = JOBFILE_ADDRESS_BYTES,
+	PAYLOAD_IP4 = 1408, /* the largest that fits an MTU of 1500 */
+	PAYLOAD_IP6 = 1344,
+};
+
+struct parser {
+	struct jobfile *file;
+	unsigned int line; /* from 1; 0: the file as a whole */
+	unsigned int seen; /* bit i: keys[i] */
+	char key[KEY_BYTES];
+	char value[VALUE_BYTES];
+	char *why;
+	size_t why_size;
+};
+
+/* What is wrong with this line's value, or its key if there is no value. */
+static int refuse(struct parser *p, const char *allowed)
+{
+	snprintf(p->why, p->why_size, "line %u: %s%s%s: %s", p->line, p->key, *p->value ? " " : "",
+		 p->value, allowed);
+	return -EINVAL;
+}
+
+/* Decimal digits only: no sign, no blanks, no hex. */
+static bool number_parse(const char *text, uint32_t max, uint32_t *ret)
+{
+	uint64_t n = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return false;
+		n = n * 10 + (*text - '0');
+		if (n > max)
+			return false;
+	}
+	*ret = n;
+	return true;
+}
+
+static bool is_one_machine(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)a;
+	const struct sockaddr_in *ip4 = (const void *)a;
+
+	if (a->ss_family == AF_INET)
+		return ip4->sin_addr.s_addr != INADDR_ANY &&
+		       ip4->sin_addr.s_addr != INADDR_BROADCAST &&
+		       !IN_MULTICAST(ntohl(ip4->sin_addr.s_addr));
+	return !IN6_IS_ADDR_UNSPECIFIED(&ip6->sin6_addr) && !IN6_IS_ADDR_MULTICAST(&ip6->sin6_addr);
+}
+
+/* Cuts ":port" off; "[v6]:port" also loses its brackets. `text` is then the address. */
+static char *port_cut(char *text, uint32_t *ret_port)
+{
+	char *colon = strrchr(text, ':');
+
+	if (!colon || !number_parse(colon + 1, UINT16_MAX, ret_port) || !*ret_port)
+		return NULL;
+	*colon = '\0';
+	if (*text != '[')
+		return strchr(text, ':') ? NULL : text;
+	if (colon[-1] != ']')
+		return NULL;
+	colon[-1] = '\0';
+	return strchr(text, ':') ? text + 1 : NULL;
+}
+
+int jobfile_address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret)
+{
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in6 *ip6 = (void *)&a;
+	struct sockaddr_in *ip4 = (void *)&a;
+	char buffer[JOBFILE_ADDRESS_BYTES];
+	uint32_t number = port;
+	char *host = buffer;
+
+	if (strlen(text) >= sizeof(buffer))
+		return -EINVAL;
+	snprintf(buffer, sizeof(buffer), "%s", text);
+	if (!port)
+		host = port_cut(buffer, &number);
+	if (!host)
+		return -EINVAL;
+
+	if (inet_pton(AF_INET, host, &ip4->sin_addr) == 1) {
+		ip4->sin_family = AF_INET;
+		ip4->sin_port = htons(number);
+	} else if (inet_pton(AF_INET6, host, &ip6->sin6_addr) == 1) {
+		ip6->sin6_family = AF_INET6;
+		ip6->sin6_port = htons(number);
+	} else {
+		return -EINVAL;
+	}
+	if (!is_one_machine(&a))
+		return -EINVAL;
+	*ret = a;
+	return 0;
+}
+
+void jobfile_address_print(const struct sockaddr_storage *address, char *text, size_t size)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)address;
+	const struct sockaddr_in *ip4 = (const void *)address;
+	char buffer[INET6_ADDRSTRLEN] = "?";
+
+	if (address->ss_family == AF_INET)
+		inet_ntop(AF_INET, &ip4->sin_addr, buffer, sizeof(buffer));
+	else if (address->ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &ip6->sin6_addr, buffer, sizeof(buffer));
+	snprintf(text, size, "%s", buffer);
+}
+
+static bool address_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr && a4->sin_port == b4->sin_port;
+	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) &&
+	       a6->sin6_port == b6->sin6_port;
+}
+
+/* All addresses are of the family of the file's first one. */
+static int check_family(struct parser *p, const struct sockaddr_storage *a)
+{
+	sa_family_t first = p->file->service.ss_family;
+
+	if (!first)
+		first = p->file->worker[0].ss_family;
+	if (!first || first == a->ss_family)
+		return 0;
+	return refuse(p, first == AF_INET
+				 ? "the addresses above are IPv4; all must be of one family"
+				 : "the addresses above are IPv6; all must be of one family");
+}
+
+static int set_job(struct parser *p)
+{
+	if (!number_parse(p->value, UINT32_MAX, &p->file->job))
+		return refuse(p, "a number from 0 to 4294967295");
+	return 0;
+}
+
+static int set_epoch(struct parser *p)
+{
+	uint32_t n;
+
+	if (!number_parse(p->value, UINT16_MAX, &n))
+		return refuse(p, "a number from 0 to 65535");
+	p->file->epoch = n;
+	return 0;
+}
+
+static int set_window(struct parser *p)
+{
+	uint32_t n;
+
+	if (!number_parse(p->value, TALLY_WINDOW_MAX, &n) || !n || n & (n - 1))
+		return refuse(p, "a power of two from 1 to 1024");
+	p->file->window = n;
+	return 0;
+}
+
+static int set_payload(struct parser *p)
+{
+	uint32_t n;
+
+	if (!number_parse(p->value, TALLY_PAYLOAD_MAX, &n) || !n || n % TALLY_BLOCK_BYTES)
+		return refuse(p, "a multiple of 64 from 64 to 3392 (bytes)");
+	p->file->payload_bytes = n;
+	return 0;
+}
+
+static int set_service(struct parser *p)
+{
+	struct sockaddr_storage a;
+	int r;
+
+	if (jobfile_address_parse(p->value, TALLY_UDP_PORT, &a) < 0)
+		return refuse(p, "an address without port, such as 10.77.0.1 or fd77::1");
+	r = check_family(p, &a);
+	if (r < 0)
+		return r;
+	p->file->service = a;
+	return 0;
+}
+
+static int set_worker(struct parser *p)
+{
+	struct jobfile *f = p->file;
+	struct sockaddr_storage a;
+	int r;
+
+	if (f->workers == TALLY_WORKERS_MAX)
+		return refuse(p, "one too many; a job has at most 256 workers");
+	if (jobfile_address_parse(p->value, 0, &a) < 0)
+		return refuse(p, "an address and port, such as 10.77.1.1:40000 or "
+				 "[fd77:1::1]:40000");
+	r = check_family(p, &a);
+	if (r < 0)
+		return r;
+	for (unsigned int rank = 0; rank < f->workers; rank++)
+		if (address_is_equal(&f->worker[rank], &a))
+			return refuse(p, "another worker has this address and port");
+	f->worker[f->workers++] = a;
+	return 0;
+}
+
+_Static_assert(TALLY_WINDOW_MAX == 1024 && TALLY_PAYLOAD_MAX == 3392 && TALLY_WORKERS_MAX == 256,
+	       "the texts above and docs/job-file.md name them");
+
+static const struct {
+	const char *name;
+	int (*set)(struct parser *p);
+	bool repeats;
+} keys[] = {
+	{ "job", set_job, false },	   { "epoch", set_epoch, false },
+	{ "window", set_window, false },   { "payload", set_payload, false },
+	{ "service", set_service, false }, { "worker", set_worker, true },
+};
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+/*
+ * The next word of a line into `ret`. Strange bytes become '?', and a word that does not fit
+ * ends in '~': neither stands in anything that is allowed.
+ */
+static const char *word_take(const char *at, const char *end, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	while (at < end && is_blank(*at))
+		at++;
+	for (; at < end && !is_blank(*at) && *at != '#'; at++) {
+		if (n + 1 < size)
+			ret[n++] = *at > ' ' && *at < '~' ? *at : '?';
+		else
+			ret[n - 1] = '~';
+	}
+	ret[n] = '\0';
+	return at;
+}
+
+static int line_parse(struct parser *p, const char *at, const char *end)
+{
+	char more[2];
+	size_t i;
+
+	at = word_take(at, end, p->key, sizeof(p->key));
+	at = word_take(at, end, p->value, sizeof(p->value));
+	word_take(at, end, more, sizeof(more));
+	if (!*p->key)
+		return 0;
+	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!strcmp(p->key, keys[i].name))
+			break;
+	if (i == sizeof(keys) / sizeof(*keys)) {
+		*p->value = '\0';
+		return refuse(p, "no such key; there are job, epoch, window, payload, service and "
+				 "worker");
+	}
+	if (*more)
+		return refuse(p, "one value only; remarks begin with #");
+	if (!*p->value)
+		return refuse(p, "a value is missing");
+	if (!keys[i].repeats && p->seen & 1u << i)
+		return refuse(p, "given twice");
+	p->seen |= 1u << i;
+	return keys[i].set(p);
+}
+
+/* What no single line can say. */
+static int finish(struct parser *p)
+{
+	struct jobfile *f = p->file;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		bool needed = keys[i].set == set_job || keys[i].set == set_service ||
+			      keys[i].set == set_worker;
+
+		if (needed && !(p->seen & 1u << i)) {
+			snprintf(p->why, p->why_size, "no line '%s ...', which is needed",
+				 keys[i].name);
+			return -EINVAL;
+		}
+	}
+	if (!f->payload_bytes)
+		f->payload_bytes = f->service.ss_family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6;
+	return 0;
+}
+
+int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *why, size_t why_size)
+{
+	struct jobfile file = { .epoch = 1, .window = 128 };
+	struct parser p = { .file = &file, .why = why, .why_size = why_size };
+	const char *end = text + length;
+	int r;
+
+	if (why_size)
+		*why = '\0';
+	while (text < end) {
+		const char *newline = memchr(text, '\n', end - text);
+		const char *stop = newline ? newline : end;
+
+		p.line++;
+		r = line_parse(&p, text, stop);
+		if (r < 0)
+			return r;
+		text = newline ? newline + 1 : end;
+	}
+	r = finish(&p);
+	if (r < 0)
+		return r;
+	*ret = file;
+	return 0;
+}
+
+/* At most `size` bytes; how many there were. */
+static ssize_t file_read(const char *path, char *buffer, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return -errno;
+	while (length < size && (n = read(fd, buffer + length, size - length)) > 0)
+		length += n;
+	n = n < 0 ? -errno : (ssize_t)length;
+	close(fd);
+	return n;
+}
+
+int jobfile_read(const char *path, struct jobfile *ret, char *why, size_t why_size)
+{
+	char *buffer = calloc(1, JOBFILE_BYTES_MAX + 1);
+	char line[160];
+	ssize_t n;
+	int r;
+
+	if (why_size)
+		*why = '\0';
+	n = buffer ? file_read(path, buffer, JOBFILE_BYTES_MAX + 1) : -ENOMEM;
+	if (n > JOBFILE_BYTES_MAX) {
+		n = -EFBIG;
+		snprintf(why, why_size, "%s: longer than %d bytes", path, JOBFILE_BYTES_MAX);
+	} else if (n < 0) {
+		snprintf(why, why_size, "%s: %s", path, strerror(-n));
+	}
+	r = n;
+	if (n >= 0) {
+		r = jobfile_parse(buffer, n, ret, line, sizeof(line));
+		if (r < 0)
+			snprintf(why, why_size, "%s: %s", path, line);
+	}
+	free(buffer);
+	return r;
+}

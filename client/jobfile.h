@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The job file (docs/job-file.md): what workers and nodes must agree on. Text in, plain
+ * struct out; tallyctl and the client library read the same one.
+ */
+#ifndef TALLY_CLIENT_JOBFILE_H
+#define TALLY_CLIENT_JOBFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <tally/wire.h>
+
+enum {
+	JOBFILE_BYTES_MAX = 65536, /* of a whole file: 256 workers and room for remarks */
+	JOBFILE_ADDRESS_BYTES = 64, /* fits any printed address, with its end */
+};
+
+struct jobfile {
+	uint32_t job;
+	uint16_t epoch;
+	uint16_t window; /* a power of two, 1 .. TALLY_WINDOW_MAX */
+	uint16_t payload_bytes; /* a multiple of 64, 64 .. TALLY_PAYLOAD_MAX */
+	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
+	struct sockaddr_storage service; /* with TALLY_UDP_PORT; all are of its family */
+	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* by rank; sockaddr_in or _in6 */
+};
+
+/*
+ * Parses a buffer (no NUL at its end needed). Pure. -EINVAL: `why` says which line, which key
+ * and what is allowed there; it is a string in any case, empty on success.
+ */
+int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *why, size_t why_size);
+
+/* The same from a file, whose name then leads in `why`. -EFBIG and what reading may say. */
+int jobfile_read(const char *path, struct jobfile *ret, char *why, size_t why_size);
+
+/*
+ * "10.77.1.1:40000", "[fd77:1::1]:40000"; with `port` not 0, an address alone, "10.77.1.1" or
+ * "fd77:1::1", which gets that port. -EINVAL for everything else, also for addresses that are
+ * not one machine's (any, multicast, broadcast).
+ */
+int jobfile_address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret);
+
+/* The address without its port: what jobfile_address_parse() takes back. Cut if too long. */
+void jobfile_address_print(const struct sockaddr_storage *address, char *text, size_t size);
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "udp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+
+enum {
+	SEGMENTS_MAX = 40,  /* in one send: 40 * 1,472 bytes fit a datagram's 65,507 */
+	SEGMENTED_BYTES_MAX = 65000,
+	RECEIVES = 8,   /* of one system call, each up to 64 datagrams */
+	RECEIVE_BYTES = 65536,
+};
+
+/* Room for one number of 16 bits or an int beside a message. */
+union control {
+	char space[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+struct udp {
+	int fd;
+	bool segment;
+	size_t message_bytes;
+	struct mmsghdr in[RECEIVES];
+	struct iovec in_iov[RECEIVES];
+	union control in_control[RECEIVES];
+	uint8_t *buffer; /* [RECEIVES][RECEIVE_BYTES] */
+};
+
+/* One sendmmsg() worth of messages, each a run of datagrams. */
+struct outgoing {
+	struct mmsghdr message[UDP_BATCH];
+	struct iovec iov[UDP_BATCH];
+	union control control[UDP_BATCH];
+};
+
+static int check_mtu(int fd, int family, size_t message_bytes)
+{
+	size_t headers = family == AF_INET ? 28 : 48;
+	int probe = IP_PMTUDISC_DO, mtu = 0;
+	socklen_t size = sizeof(mtu);
+
+	if (family == AF_INET) {
+		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+		getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &size);
+	} else {
+		setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+		getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &size);
+	}
+	if (mtu && message_bytes + headers > (size_t)mtu)
+		return error_set(-EMSGSIZE,
+				 "packets of %zu bytes do not fit the path's MTU of %d: lower the "
+				 "job's payload to %zu or raise the MTU",
+				 message_bytes + headers, mtu,
+				 ((size_t)mtu - headers - sizeof(struct tally_header)) / 64 * 64);
+	return 0;
+}
+
+static void set_buffers(int fd, size_t bytes)
+{
+	int want = bytes < 64 << 20 ? bytes : 64 << 20;
+
+	/* The FORCE variants need CAP_NET_ADMIN; without it the system's limit must do. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &want, sizeof(want)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
+}
+
+static int udp_connect(struct udp *u, const struct sockaddr_storage *local,
+		       const struct sockaddr_storage *service)
+{
+	socklen_t length = local->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+						       : sizeof(struct sockaddr_in6);
+
+	u->fd = socket(local->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (u->fd < 0)
+		return error_set(-errno, "no UDP socket: %s", strerror(errno));
+	if (bind(u->fd, (const struct sockaddr *)local, length) < 0)
+		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
+	if (connect(u->fd, (const struct sockaddr *)service, length) < 0)
+		return error_set(-errno, "no way to the service address: %s", strerror(errno));
+	/* Not there before Linux 5.0: then they come one by one. */
+	setsockopt(u->fd, SOL_UDP, UDP_GRO, &(int){ 1 }, sizeof(int));
+	return check_mtu(u->fd, local->ss_family, u->message_bytes);
+}
+
+int udp_open(const struct sockaddr_storage *local, const struct sockaddr_storage *service,
+	     size_t message_bytes, size_t messages, struct udp **ret)
+{
+	struct udp *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return error_set(-ENOMEM, "out of memory");
+	u->fd = -1;
+	u->segment = true;
+	u->message_bytes = message_bytes;
+	u->buffer = malloc(RECEIVES * RECEIVE_BYTES);
+	r = u->buffer ? udp_connect(u, local, service) : error_set(-ENOMEM, "out of memory");
+	if (r < 0) {
+		udp_close(u);
+		return r;
+	}
+	/* A socket buffer is charged for the memory behind a packet, about twice its bytes. */
+	set_buffers(u->fd, messages * (message_bytes + 1024) * 2);
+	for (size_t i = 0; i < RECEIVES; i++)
+		u->in_iov[i] = (struct iovec){ u->buffer + i * RECEIVE_BYTES, RECEIVE_BYTES };
+	*ret = u;
+	return 0;
+}
+
+void udp_close(struct udp *u)
+{
+	if (!u)
+		return;
+	if (u->fd >= 0)
+		close(u->fd);
+	free(u->buffer);
+	free(u);
+}
+
+/* How many datagrams from d[0] on can go as one segmented send: all but the last of one length. */
+static size_t run_length(const struct udp *u, const struct datagram *d, size_t n)
+{
+	size_t bytes = d[0].length, run = 1;
+
+	if (!u->segment || !d[0].fresh)
+		return 1;
+	while (run < n && run < SEGMENTS_MAX && d[run].fresh && d[run - 1].length == d[0].length &&
+	       d[run].length <= d[0].length && bytes + d[run].length <= SEGMENTED_BYTES_MAX)
+		bytes += d[run++].length;
+	return run;
+}
+
+static void segment_as(struct msghdr *m, void *control, size_t size, uint16_t bytes)
+{
+	struct cmsghdr *c;
+
+	memset(control, 0, size);
+	m->msg_control = control;
+	m->msg_controllen = size;
+	c = CMSG_FIRSTHDR(m);
+	c->cmsg_level = SOL_UDP;
+	c->cmsg_type = UDP_SEGMENT;
+	c->cmsg_len = CMSG_LEN(sizeof(bytes));
+	memcpy(CMSG_DATA(c), &bytes, sizeof(bytes));
+}
+
+static unsigned int compose(const struct udp *u, const struct datagram *d, size_t n,
+			    struct outgoing *out)
+{
+	unsigned int messages = 0;
+
+	for (size_t i = 0, run; i < n; i += run) {
+		struct msghdr *m = &out->message[messages].msg_hdr;
+
+		run = run_length(u, d + i, n - i);
+		for (size_t j = i; j < i + run; j++)
+			out->iov[j] = (struct iovec){ (void *)d[j].bytes, d[j].length };
+		*m = (struct msghdr){ .msg_iov = &out->iov[i], .msg_iovlen = run };
+		if (run > 1)
+			segment_as(m, out->control[messages].space, sizeof(out->control[0].space),
+				   d[i].length);
+		messages++;
+	}
+	return messages;
+}
+
+int udp_send(struct udp *u, const struct datagram *d, size_t n)
+{
+	struct outgoing out;
+	unsigned int messages = compose(u, d, n, &out), sent = 0;
+	bool refused = false;
+
+	while (sent < messages) {
+		int r = sendmmsg(u->fd, out.message + sent, messages - sent, 0);
+
+		if (r > 0) {
+			sent += r;
+		} else if (errno == ECONNREFUSED) {
+			refused = true; /* of an earlier datagram; this one was not sent */
+		} else if (u->segment && (errno == EINVAL || errno == EIO)) {
+			u->segment = false; /* no UDP_SEGMENT here: what is left, one by one */
+			return udp_send(u, d, n);
+		} else if (errno != EINTR) {
+			sent++; /* as good as lost on the wire */
+		}
+	}
+	return refused ? -ECONNREFUSED : 0;
+}
+
+/* The length of the datagrams that were put together; 0: it is only one. */
+static uint16_t segment_bytes(struct msghdr *m)
+{
+	int bytes = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
+			memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+	return bytes;
+}
+
+/* Cuts what came as one into datagrams; at most `max`. */
+static int split(const uint8_t *bytes, size_t length, size_t each, struct datagram *ret, int max)
+{
+	int n = 0;
+
+	for (; length && n < max; n++) {
+		size_t one = each && each < length ? each : length;
+
+		ret[n] = (struct datagram){ .bytes = bytes, .length = one };
+		bytes += one;
+		length -= one;
+	}
+	return n;
+}
+
+int udp_receive(struct udp *u, struct datagram *ret)
+{
+	int messages, n = 0;
+
+	for (int i = 0; i < RECEIVES; i++)
+		u->in[i].msg_hdr = (struct msghdr){ .msg_iov = &u->in_iov[i],
+						    .msg_iovlen = 1,
+						    .msg_control = &u->in_control[i],
+						    .msg_controllen = sizeof(u->in_control[i]) };
+	messages = recvmmsg(u->fd, u->in, RECEIVES, MSG_DONTWAIT, NULL);
+	if (messages < 0)
+		return errno == ECONNREFUSED ? -ECONNREFUSED : 0;
+	for (int i = 0; i < messages; i++)
+		n += split(u->in_iov[i].iov_base, u->in[i].msg_len,
+			   segment_bytes(&u->in[i].msg_hdr), ret + n, UDP_RECEIVED_MAX - n);
+	return n;
+}
+
+void udp_wait(struct udp *u, uint64_t ns)
+{
+	struct pollfd p = { .fd = u->fd, .events = POLLIN };
+	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	ppoll(&p, 1, &t, NULL);
+}
+
+void udp_stop_segmenting(struct udp *u) { u->segment = false; }

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "window.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lanes.h"
+
+enum flight_state {
+	FLIGHT_NONE = 0,
+	FLIGHT_POSTED,   /* composed, not sent yet */
+	FLIGHT_FLYING,   /* sent, no result yet */
+	FLIGHT_HELD,   /* over; the frame is kept for repair */
+};
+
+struct flight {
+	uint64_t sent_ns;  /* the last time */
+	uint32_t seq;
+	uint16_t length;	 /* of the frame */
+	uint8_t state;   /* enum flight_state */
+	uint8_t tries;   /* times sent, saturating */
+	uint8_t timeouts;  /* of them, after a full timeout, saturating */
+	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
+	bool lost;   /* to be sent again at once */
+	bool answer;   /* asked for: to be given to the root */
+};
+
+struct window {
+	struct window_options options;
+	struct tally_set everyone, me;
+	struct tally_header blank; /* what all contributions begin with */
+	struct window_stats stats;
+	struct window_news news;
+	uint64_t srtt_ns, rttvar_ns, rto_ns;
+	uint64_t reorder_ns;  /* results so much out of order are not losses */
+	uint64_t newest_ns;  /* sent_ns of the latest-sent chunk with a result */
+	uint64_t probe_ns; /* no probes before */
+	uint32_t probe_from; /* the flight to begin with */
+	uint64_t wakeup_ns;
+	uint32_t mask;   /* 2W - 1 */
+	uint32_t posted, taken; /* ends of the queue of posted seqs */
+	uint32_t answers;  /* flights with `answer` */
+	uint16_t boot;
+	size_t stride;   /* of the frames, bytes */
+	uint32_t *queue;	 /* [2W], indexed by posted and taken */
+	struct flight *flight;  /* [2W] */
+	uint8_t *frame; /* [2W] of `stride` bytes: header, payload */
+};
+
+int window_new(const struct window_options *options, struct window **ret)
+{
+	struct window *w = calloc(1, sizeof(*w));
+	uint32_t frames = 2u * options->window;
+
+	if (!w)
+		return -ENOMEM;
+	w->options = *options;
+	w->everyone = tally_set_first(options->workers);
+	tally_set_add(&w->me, options->rank);
+	w->blank = (struct tally_header){
+		.magic = TALLY_MAGIC,
+		.version = TALLY_VERSION,
+		.kind = TALLY_CONTRIBUTION,
+		.job = tally_le32(options->job),
+		.epoch = tally_le16(options->epoch),
+		.recipient = tally_le16(TALLY_EVERYONE),
+	};
+	tally_header_set_put(&w->blank, &w->me);
+	w->rto_ns = WINDOW_RTO_FIRST_NS;
+	w->reorder_ns = WINDOW_REORDER_MIN_NS;
+	w->wakeup_ns = UINT64_MAX;
+	w->mask = frames - 1;
+	w->stride = sizeof(struct tally_header) + options->payload_bytes;
+	w->queue = calloc(frames, sizeof(*w->queue));
+	w->flight = calloc(frames, sizeof(*w->flight));
+	w->frame = aligned_alloc(TALLY_BLOCK_BYTES, frames * w->stride);
+	if (!w->queue || !w->flight || !w->frame) {
+		window_free(w);
+		return -ENOMEM;
+	}
+	*ret = w;
+	return 0;
+}
+
+void window_free(struct window *w)
+{
+	if (!w)
+		return;
+	free(w->queue);
+	free(w->flight);
+	free(w->frame);
+	free(w);
+}
+
+static struct flight *flight_of(struct window *w, uint32_t seq)
+{
+	return &w->flight[seq & w->mask];
+}
+
+static struct tally_header *frame_of(struct window *w, uint32_t seq)
+{
+	return (struct tally_header *)(w->frame + (seq & w->mask) * w->stride);
+}
+
+struct tally_header *window_compose(struct window *w, uint32_t seq)
+{
+	struct tally_header *h = frame_of(w, seq);
+
+	assert(flight_of(w, seq)->state == FLIGHT_NONE || flight_of(w, seq)->state == FLIGHT_HELD);
+	*h = w->blank;
+	h->seq = tally_le32(seq);
+	return h;
+}
+
+void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks)
+{
+	struct tally_header *h = frame_of(w, seq);
+	struct flight *f = flight_of(w, seq);
+	size_t words = h->blocks * TALLY_BLOCK_WORDS;
+
+	h->check = tally_le64(lanes_check((const uint64_t *)(h + 1), words));
+	if (f->answer)
+		w->answers--;
+	*f = (struct flight){
+		.seq = seq,
+		.state = FLIGHT_POSTED,
+		.sum_blocks = sum_blocks,
+		.length = sizeof(*h) + words * sizeof(uint64_t),
+	};
+	w->queue[w->posted++ & w->mask] = seq;
+}
+
+/* Results come back in the order of sending, or nearly: much later ones overtook this one. */
+static bool was_overtaken(const struct window *w, const struct flight *f)
+{
+	return f->sent_ns + w->reorder_ns < w->newest_ns;
+}
+
+/*
+ * How much is "much" is learnt, as RFC 8985 does (section 6.2): a result that comes sooner
+ * after a retransmission than any network could answer was only late, not lost.
+ */
+static void learn_reordering(struct window *w, const struct flight *f, uint64_t now_ns)
+{
+	if (f->tries == 1)
+		w->reorder_ns -= w->reorder_ns / 2048;
+	else if (now_ns - f->sent_ns < w->srtt_ns / 2)
+		w->reorder_ns += w->reorder_ns / 4;
+	if (w->reorder_ns < WINDOW_REORDER_MIN_NS)
+		w->reorder_ns = WINDOW_REORDER_MIN_NS;
+	if (w->reorder_ns > w->rto_ns)
+		w->reorder_ns = w->rto_ns;
+}
+
+static uint64_t timeout_of(const struct window *w, const struct flight *f)
+{
+	uint64_t ns = w->rto_ns << (f->timeouts < 6 ? f->timeouts : 6);
+
+	return ns < WINDOW_RTO_MAX_NS ? ns : WINDOW_RTO_MAX_NS;
+}
+
+static void wake_at(struct window *w, const struct flight *f)
+{
+	uint64_t due = f->sent_ns + timeout_of(w, f);
+
+	if (due < w->probe_ns)
+		due = w->probe_ns;
+	if (due < w->wakeup_ns)
+		w->wakeup_ns = due;
+}
+
+/* Room for the answer. The sum stays what it is, and so does the check word. */
+static void add_zeros(struct tally_header *h, struct flight *f)
+{
+	memset(h + 1, 0, f->sum_blocks * (size_t)TALLY_BLOCK_BYTES);
+	h->blocks = f->sum_blocks;
+	f->length = sizeof(*h) + f->sum_blocks * TALLY_BLOCK_BYTES;
+}
+
+static struct datagram flight_send(struct window *w, struct flight *f, uint64_t now_ns)
+{
+	struct tally_header *h = frame_of(w, f->seq);
+	struct datagram d = { .bytes = h, .fresh = !f->tries };
+
+	if (f->tries) {
+		w->stats.retransmitted++;
+		if (!h->blocks)
+			add_zeros(h, f);
+		if (f->timeouts >= 2 || f->tries >= WINDOW_TRIES_MAX) {
+			h->flags |= TALLY_FLUSH;
+			w->stats.flushed++;
+		}
+	}
+	f->state = FLIGHT_FLYING;
+	f->sent_ns = now_ns;
+	f->lost = false;
+	if (f->tries < UINT8_MAX)
+		f->tries++;
+	d.length = f->length;
+	return d;
+}
+
+/* The root lost its memory: the result, or our part again where we have no result. */
+static struct datagram flight_answer(struct window *w, struct flight *f, uint64_t now_ns)
+{
+	struct tally_header *h = frame_of(w, f->seq);
+
+	if (h->kind == TALLY_CONTRIBUTION) {
+		h->flags |= TALLY_FLUSH;
+		if (!h->blocks)
+			add_zeros(h, f);
+	}
+	f->answer = false;
+	f->sent_ns = now_ns;
+	w->answers--;
+	w->stats.repaired++;
+	return (struct datagram){ .bytes = h, .length = f->length };
+}
+
+/*
+ * Looks at all flights once: what is to be sent again, and when to look next. What was
+ * overtaken is lost and goes at once. Silence is not loss yet, rather a late rank: so after a
+ * timeout only some flights are probed, by turns; if one of them was lost, its result, sent for
+ * later than all the others, tells of them.
+ */
+static size_t scan(struct window *w, uint64_t now_ns, struct datagram *ret, size_t max)
+{
+	bool may_probe = now_ns >= w->probe_ns;
+	uint32_t first = w->probe_from;
+	int probes = 0;
+	size_t n = 0;
+
+	w->wakeup_ns = UINT64_MAX;
+	for (uint32_t i = 0; i <= w->mask; i++) {
+		struct flight *f = &w->flight[(first + i) & w->mask];
+		bool late;
+
+		if (f->state == FLIGHT_HELD && f->answer && n < max)
+			ret[n++] = flight_answer(w, f, now_ns);
+		if (f->state != FLIGHT_FLYING)
+			continue;
+		late = now_ns >= f->sent_ns + timeout_of(w, f) && may_probe &&
+		       probes < WINDOW_PROBES_MAX;
+		if (n < max && (late || f->lost || was_overtaken(w, f))) {
+			if (late) {
+				probes++;
+				w->probe_ns = now_ns + w->rto_ns;
+				w->probe_from = (first + i + 1) & w->mask;
+				f->timeouts += f->timeouts < UINT8_MAX;
+			}
+			ret[n++] = flight_send(w, f, now_ns);
+		}
+		wake_at(w, f);
+	}
+	if (n == max)
+		w->wakeup_ns = now_ns; /* there may be more */
+	return n;
+}
+
+size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, size_t max)
+{
+	size_t n = 0;
+
+	while (w->taken != w->posted && n < max) {
+		struct flight *f = flight_of(w, w->queue[w->taken++ & w->mask]);
+
+		ret[n++] = flight_send(w, f, now_ns);
+		wake_at(w, f);
+	}
+	if (n < max && (now_ns >= w->wakeup_ns || w->answers))
+		n += scan(w, now_ns, ret + n, max - n);
+	return n;
+}
+
+/* RFC 6298; only from chunks sent once (Karn). */
+static void measure_rtt(struct window *w, uint64_t rtt_ns)
+{
+	uint64_t delta = rtt_ns > w->srtt_ns ? rtt_ns - w->srtt_ns : w->srtt_ns - rtt_ns;
+
+	if (!w->srtt_ns) {
+		w->srtt_ns = rtt_ns;
+		w->rttvar_ns = rtt_ns / 2;
+	} else {
+		w->rttvar_ns += delta / 4 - w->rttvar_ns / 4;
+		w->srtt_ns += rtt_ns / 8 - w->srtt_ns / 8;
+	}
+	w->rto_ns = w->srtt_ns + 4 * w->rttvar_ns;
+	if (w->rto_ns < WINDOW_RTO_MIN_NS)
+		w->rto_ns = WINDOW_RTO_MIN_NS;
+	if (w->rto_ns > WINDOW_RTO_MAX_NS)
+		w->rto_ns = WINDOW_RTO_MAX_NS;
+}
+
+/* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
+static bool result_is_right(struct window *w, const struct tally_header *h,
+			    const struct tally_header *mine)
+{
+	struct tally_set set = tally_header_set(h);
+	size_t words = h->blocks * TALLY_BLOCK_WORDS;
+
+	if (!tally_set_is_equal(&set, &w->everyone) || h->lane != mine->lane ||
+	    h->recipient != mine->recipient ||
+	    (mine->blocks && h->blocks && h->blocks != mine->blocks)) {
+		w->stats.ignored++;
+		return false;
+	}
+	if (h->blocks &&
+	    lanes_check((const uint64_t *)(h + 1), words) != tally_le64_get(h->check)) {
+		w->stats.corrupt++;
+		return false;
+	}
+	return true;
+}
+
+static bool take_result(struct window *w, const struct tally_header *h, size_t length,
+			uint64_t now_ns)
+{
+	uint32_t seq = tally_le32_get(h->seq);
+	struct tally_header *mine = frame_of(w, seq);
+	struct flight *f = flight_of(w, seq);
+
+	if (f->state != FLIGHT_FLYING || f->seq != seq) {
+		w->stats.ignored++;
+		return false;
+	}
+	if (!result_is_right(w, h, mine))
+		return false;
+
+	if (w->boot && w->boot != tally_le16_get(h->boot))
+		w->stats.node_reload++;
+	w->boot = tally_le16_get(h->boot);
+	if (f->tries == 1) {
+		w->stats.first_try++;
+		measure_rtt(w, now_ns - f->sent_ns);
+	}
+	learn_reordering(w, f, now_ns);
+	if (f->sent_ns > w->newest_ns) {
+		w->newest_ns = f->sent_ns;
+		if (w->wakeup_ns > now_ns + w->srtt_ns / 8)
+			w->wakeup_ns = now_ns + w->srtt_ns / 8;
+	}
+
+	/* Kept for repair: the result; or our contribution where we got no payload. */
+	if (tally_gets_payload(tally_le16_get(h->recipient), &w->me)) {
+		memcpy(mine, h, length);
+		mine->kind = TALLY_REPAIR;
+		mine->boot = tally_le16(0);
+		f->length = length;
+	}
+	f->state = FLIGHT_HELD;
+	w->stats.chunk++;
+	return true;
+}
+
+static void take_ask(struct window *w, const struct tally_header *h, uint64_t now_ns)
+{
+	uint32_t seq = tally_le32_get(h->seq);
+	struct tally_set there = tally_header_set(h);
+	struct flight *f = flight_of(w, seq);
+
+	if (f->seq != seq || f->state == FLIGHT_NONE || f->state == FLIGHT_POSTED)
+		return;
+	if (f->state == FLIGHT_HELD) {
+		/* Everyone who waits asks; one answer in a while is enough. */
+		if (!f->answer && now_ns - f->sent_ns > w->rto_ns / 2) {
+			f->answer = true;
+			w->answers++;
+		}
+		return;
+	}
+	if (tally_set_is_equal(&there, &w->everyone)) {
+		f->lost = true; /* the result is there and wants a frame to come in */
+		w->wakeup_ns = now_ns;
+		return;
+	}
+	w->news.asked_ns = now_ns;
+	for (int i = 0; i < TALLY_SET_WORDS; i++)
+		w->news.missing.word[i] = w->everyone.word[i] & ~there.word[i];
+	if (!tally_set_has(&there, w->options.rank) && now_ns - f->sent_ns > w->srtt_ns) {
+		f->lost = true;
+		w->wakeup_ns = now_ns;
+	}
+}
+
+bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
+		  uint32_t *ret_seq)
+{
+	const struct tally_header *h = bytes;
+
+	if (length < sizeof(*h) || h->magic != TALLY_MAGIC) {
+		w->stats.ignored++;
+		return false;
+	}
+	if (h->version != TALLY_VERSION) {
+		w->news.other_version = h->version;
+		return false;
+	}
+	if (tally_le32_get(h->job) != w->options.job ||
+	    tally_le16_get(h->epoch) != w->options.epoch || length > w->stride ||
+	    length != sizeof(*h) + h->blocks * (size_t)TALLY_BLOCK_BYTES) {
+		w->stats.ignored++;
+		return false;
+	}
+	w->news.heard_ns = now_ns;
+	if (h->kind == TALLY_ASK)
+		take_ask(w, h, now_ns);
+	if (h->kind != TALLY_RESULT || !take_result(w, h, length, now_ns))
+		return false;
+	*ret_seq = tally_le32_get(h->seq);
+	return true;
+}
+
+uint64_t window_wakeup(const struct window *w) { return w->wakeup_ns; }
+
+uint64_t window_rtt(const struct window *w) { return w->srtt_ns; }
+
+uint64_t window_rto(const struct window *w) { return w->rto_ns; }
+
+const struct window_stats *window_stats(const struct window *w) { return &w->stats; }
+
+const struct window_news *window_news(const struct window *w) { return &w->news; }

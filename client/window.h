@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The reliable half of a worker, pure: chunks go out, results come in, and what is lost on
+ * the way is sent again. It knows sequence numbers and datagrams, not numbers or calls.
+ * Time is an argument in nanoseconds and never goes back.
+ *
+ * There are two frames for each chunk in flight, indexed seq mod 2W. A frame is composed,
+ * sent, sent again, and then keeps what repair may need until seq + 2W takes it: the result
+ * or, where the payload went to another rank, the contribution itself.
+ */
+#ifndef TALLY_CLIENT_WINDOW_H
+#define TALLY_CLIENT_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tally/wire.h>
+
+enum {
+	WINDOW_RTO_MIN_NS = 4 * 1000 * 1000,
+	WINDOW_RTO_FIRST_NS = 20 * 1000 * 1000,
+	WINDOW_RTO_MAX_NS = 250 * 1000 * 1000,
+	WINDOW_REORDER_MIN_NS = 200 * 1000, /* results this much out of order are not losses */
+	WINDOW_PROBES_MAX = 16, /* flights sent again after one timeout */
+	WINDOW_TRIES_MAX = 6,   /* sent so often, a chunk is flushed even without timeouts */
+};
+
+struct window_options {
+	uint32_t job;
+	uint16_t epoch;
+	uint16_t rank;
+	uint16_t workers;
+	uint16_t window;	 /* a power of two */
+	uint16_t payload_bytes;
+};
+
+struct window_stats {
+	uint64_t chunk; /* results taken */
+	uint64_t first_try;  /* of them, for contributions sent only once */
+	uint64_t retransmitted;
+	uint64_t flushed;
+	uint64_t repaired;
+	uint64_t corrupt;
+	uint64_t ignored;
+	uint64_t node_reload;
+};
+
+/* What the network last let us know, for a timeout's explanation. */
+struct window_news {
+	uint64_t heard_ns;  /* any message of our job from the node; 0: never */
+	uint64_t asked_ns;  /* an ask for a chunk that we wait for; 0: never */
+	struct tally_set missing; /* the ranks that it lacked */
+	uint8_t other_version;  /* a node that speaks this one instead; 0: none */
+};
+
+struct datagram {
+	const void *bytes;  /* valid until the next call into the window */
+	uint16_t length;
+	bool fresh;   /* sent for the first time */
+};
+
+struct window;
+
+int window_new(const struct window_options *options, struct window **ret);
+void window_free(struct window *w);
+
+/*
+ * The frame of a new chunk: its header is filled but for what the caller knows (recipient,
+ * blocks, lane, scales, sticky flags); its payload lies right behind. The result of
+ * seq - W must have been taken. window_post() queues it for sending; `sum_blocks`: what its
+ * sum has. A node makes what it sends out of what it was sent, so a contribution without
+ * payload that has to be sent again takes as many blocks of zeros along.
+ */
+struct tally_header *window_compose(struct window *w, uint32_t seq);
+void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks);
+
+/* Up to `max` datagrams that are to be sent now. Fewer than `max`: that was all. */
+size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, size_t max);
+
+/*
+ * A datagram from the network. True: it is the first result of chunk ret_seq and stands in
+ * `bytes` (header, then header->blocks blocks), checked.
+ */
+bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
+		  uint32_t *ret_seq);
+
+/* When window_output() may have something to send again; UINT64_MAX: never. */
+uint64_t window_wakeup(const struct window *w);
+
+uint64_t window_rtt(const struct window *w);
+uint64_t window_rto(const struct window *w);
+const struct window_stats *window_stats(const struct window *w);
+const struct window_news *window_news(const struct window *w);
+
+#endif
