@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "group.h"
+
+enum {
+	HEADERS_IP4 = 20 + 8 + sizeof(struct tally_header), /* of a message, without Ethernet's */
+	HEADERS_IP6 = 40 + 8 + sizeof(struct tally_header),
+};
+
+unsigned int group_ranks_count(const struct tally_set *ranks)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < TALLY_SET_WORDS; i++)
+		n += __builtin_popcountll(ranks->word[i]);
+	return n;
+}
+
+/* Digits at *at; steps past them. */
+static bool rank_take(const char **at, unsigned int *ret)
+{
+	unsigned int rank = 0;
+
+	if (**at < '0' || **at > '9')
+		return false;
+	for (; **at >= '0' && **at <= '9'; (*at)++) {
+		rank = rank * 10 + (**at - '0');
+		if (rank >= TALLY_WORKERS_MAX)
+			return false;
+	}
+	*ret = rank;
+	return true;
+}
+
+int group_ranks_parse(const char *text, struct tally_set *ret)
+{
+	struct tally_set ranks = { { 0 } };
+
+	for (;;) {
+		unsigned int first, last;
+
+		if (!rank_take(&text, &first))
+			return -EINVAL;
+		last = first;
+		if (*text == '-') {
+			text++;
+			if (!rank_take(&text, &last))
+				return -EINVAL;
+		}
+		if (last < first)
+			return -EINVAL;
+		for (; first <= last; first++)
+			tally_set_add(&ranks, first);
+		if (*text != ',')
+			break;
+		text++;
+	}
+	if (*text)
+		return -EINVAL;
+	*ret = ranks;
+	return 0;
+}
+
+void group_ranks_print(const struct tally_set *ranks, char *text, size_t size)
+{
+	size_t n = 0;
+
+	if (size)
+		*text = '\0';
+	for (unsigned int rank = 0; rank < TALLY_WORKERS_MAX && n < size; rank++) {
+		unsigned int last = rank;
+
+		if (!tally_set_has(ranks, rank))
+			continue;
+		while (last + 1 < TALLY_WORKERS_MAX && tally_set_has(ranks, last + 1))
+			last++;
+		n += snprintf(text + n, size - n, last > rank ? "%s%u-%u" : "%s%u", n ? "," : "",
+			      rank, last);
+		rank = last;
+	}
+}
+
+/* Are these some of `all`? If not, says so of `what`. */
+static int check_ranks(const struct tally_set *ranks, const struct tally_set *all, const char *what,
+		       const char *of, struct why *why)
+{
+	char text[GROUP_RANKS_BYTES], text_all[GROUP_RANKS_BYTES];
+
+	if (tally_set_is_within(ranks, all))
+		return 0;
+	group_ranks_print(ranks, text, sizeof(text));
+	group_ranks_print(all, text_all, sizeof(text_all));
+	return why_say(why, -EINVAL, "%s %.200s: %s %.200s", what, text, of, text_all);
+}
+
+static int check_vias(const struct group_role *role, const struct tally_set *below,
+		      sa_family_t family, struct why *why)
+{
+	struct tally_set taken = { { 0 } };
+	int r;
+
+	for (unsigned int i = 0; i < role->vias; i++) {
+		const struct group_via *v = &role->via[i];
+		char text[GROUP_RANKS_BYTES];
+
+		group_ranks_print(&v->ranks, text, sizeof(text));
+		r = check_ranks(&v->ranks, below, "--via", "this node's ranks are", why);
+		if (r < 0)
+			return r;
+		if (tally_set_is_empty(&v->ranks) || !tally_set_is_disjoint(&v->ranks, &taken))
+			return why_say(why, -EINVAL, "--via %.200s: a rank is behind one node only",
+				       text);
+		if (v->address.ss_family != family)
+			return why_say(why, -EINVAL, "--via %.200s: the job speaks IPv%c", text,
+				       family == AF_INET ? '4' : '6');
+		tally_set_join(&taken, &v->ranks);
+	}
+	return 0;
+}
+
+/* The copy that brings results to `rank`: to itself, or to the child node it is behind. */
+static struct group_copy copy_for(const struct jobfile *file, const struct group_role *role,
+				  unsigned int rank)
+{
+	struct group_copy c = { .address = file->worker[rank] };
+
+	for (unsigned int i = 0; i < role->vias; i++)
+		if (tally_set_has(&role->via[i].ranks, rank))
+			return (struct group_copy){ .below = role->via[i].ranks,
+						    .address = role->via[i].address };
+	tally_set_add(&c.below, rank);
+	return c;
+}
+
+int group_plan(const struct jobfile *file, const struct group_role *role, struct group *ret,
+	       struct why *why)
+{
+	const struct tally_set everyone = tally_set_first(file->workers);
+	struct tally_set below = role->root ? everyone : role->below;
+	struct tally_set served = { { 0 } };
+	int r;
+
+	if (tally_set_is_empty(&below))
+		return why_say(why, -EINVAL, "--below: an inner node has at least one rank below");
+	r = check_ranks(&below, &everyone, "--below", "the job's ranks are", why);
+	if (r < 0)
+		return r;
+	r = check_vias(role, &below, file->service.ss_family, why);
+	if (r < 0)
+		return r;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->id = file->job;
+	ret->job = (struct tally_job){
+		.everyone = everyone,
+		.below = below,
+		.slot_mask = 2 * file->window - 1,
+		.epoch = file->epoch,
+		.blocks_max = file->payload_bytes / TALLY_BLOCK_BYTES,
+		.root = role->root,
+	};
+	for (unsigned int rank = 0; rank < file->workers; rank++) {
+		if (!tally_set_has(&below, rank) || tally_set_has(&served, rank))
+			continue;
+		ret->copy[ret->copies] = copy_for(file, role, rank);
+		tally_set_join(&served, &ret->copy[ret->copies].below);
+		ret->copies++;
+	}
+	return 0;
+}
+
+/* How many of the first `count` copies leave through this port. */
+static uint32_t copies_through(const struct group *g, unsigned int count, uint32_t port)
+{
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		n += g->copy[i].hop.port == port;
+	return n;
+}
+
+static struct tally_child child_of(const struct group_copy *c)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)&c->address;
+	const struct sockaddr_in *ip4 = (const void *)&c->address;
+	struct tally_child child;
+
+	memset(&child, 0, sizeof(child));
+	child.below = c->below;
+	memcpy(child.mac, c->hop.mac, sizeof(child.mac));
+	memcpy(child.port_mac, c->hop.port_mac, sizeof(child.port_mac));
+	child.ipv6 = c->address.ss_family == AF_INET6;
+	if (child.ipv6) {
+		memcpy(child.ip6, &ip6->sin6_addr, sizeof(child.ip6));
+		memcpy(&child.udp_port, &ip6->sin6_port, sizeof(child.udp_port));
+	} else {
+		memcpy(&child.ip4, &ip4->sin_addr, sizeof(child.ip4));
+		memcpy(&child.udp_port, &ip4->sin_port, sizeof(child.udp_port));
+	}
+	return child;
+}
+
+int group_address(struct group *g, struct why *why)
+{
+	for (unsigned int i = 0; i < g->copies; i++) {
+		struct group_copy *c = &g->copy[i];
+		uint32_t bytes = g->job.blocks_max * TALLY_BLOCK_BYTES;
+
+		bytes += c->address.ss_family == AF_INET ? HEADERS_IP4 : HEADERS_IP6;
+		if (bytes > c->hop.mtu)
+			return why_say(why, -EMSGSIZE,
+				       "payload %u: makes packets of %u bytes, and %s has an MTU "
+				       "of %u",
+				       g->job.blocks_max * TALLY_BLOCK_BYTES, bytes,
+				       c->hop.port_name, c->hop.mtu);
+		c->key = (struct tally_child_key){
+			.job = g->id,
+			.ifindex = c->hop.port,
+			.index = copies_through(g, i, c->hop.port),
+		};
+		c->child = child_of(c);
+	}
+	return 0;
+}
+
+/* The first job that has a slot in base .. base + count - 1. */
+static const struct tally_job *in_the_way(const struct tally_job *others, unsigned int count,
+					  uint64_t base, uint64_t slots)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (base <= (uint64_t)others[i].slot_base + others[i].slot_mask &&
+		    others[i].slot_base < base + slots)
+			return &others[i];
+	return NULL;
+}
+
+static bool group_is_free(const struct tally_job *others, unsigned int count, uint32_t group)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (others[i].group == group)
+			return false;
+	return true;
+}
+
+int group_place(struct group *g, const struct tally_job *others, unsigned int count, uint32_t slots,
+		struct why *why)
+{
+	const struct tally_job *other;
+	uint64_t wanted = (uint64_t)g->job.slot_mask + 1, base = 0;
+	uint32_t group = 0;
+
+	while ((other = in_the_way(others, count, base, wanted)))
+		base = (uint64_t)other->slot_base + other->slot_mask + 1;
+	if (base + wanted > slots)
+		return why_say(why, -ENOSPC,
+			       "no %llu slots in a row are free (two a chunk of the window): this "
+			       "node has %u; take a smaller window, or attach with more --slots",
+			       (unsigned long long)wanted, slots);
+	while (!group_is_free(others, count, group))
+		group++;
+	if (group >= TALLY_JOBS_MAX)
+		return why_say(why, -ENOSPC, "this node has %u jobs already, the most it can have",
+			       TALLY_JOBS_MAX);
+	g->job.slot_base = base;
+	g->job.group = group;
+	return 0;
+}

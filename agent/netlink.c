@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <netlink/netlink.h>
+#include <netlink/route/link.h>
+#include <netlink/route/link/vlan.h>
+#include <netlink/route/neighbour.h>
+#include <netlink/route/route.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "netlink.h"
+
+enum {
+	RESOLVE_MS = 1000, /* for a neighbour to answer */
+	DISCARD_PORT = 9,
+	FEATURE_WORDS = 8, /* of 32 features each; the kernel has about 70 */
+};
+
+struct netlink {
+	struct nl_sock *request;
+	struct nl_sock *events; /* neighbours that come to be known */
+};
+
+static inline void nl_addrp(struct nl_addr **a) { nl_addr_put(*a); }
+static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
+static inline void routep(struct rtnl_route **r) { rtnl_route_put(*r); }
+static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
+static inline void neighp(struct rtnl_neigh **n)
+{
+	if (*n)
+		rtnl_neigh_put(*n);
+}
+
+void netlink_close(struct netlink *n)
+{
+	if (!n)
+		return;
+	nl_socket_free(n->request);
+	nl_socket_free(n->events);
+	free(n);
+}
+
+int netlink_open(struct netlink **ret)
+{
+	_cleanup_(netlink_closep) struct netlink *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->request = nl_socket_alloc();
+	n->events = nl_socket_alloc();
+	if (!n->request || !n->events)
+		return -ENOMEM;
+	nl_socket_disable_seq_check(n->events);
+	if (nl_connect(n->request, NETLINK_ROUTE) < 0 || nl_connect(n->events, NETLINK_ROUTE) < 0 ||
+	    nl_socket_set_nonblocking(n->events) < 0 ||
+	    nl_socket_add_memberships(n->events, RTNLGRP_NEIGH, 0) < 0)
+		return -EIO;
+	*ret = TAKE_PTR(n);
+	return 0;
+}
+
+static struct nl_addr *nl_addr_of(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)a;
+	const struct sockaddr_in *ip4 = (const void *)a;
+
+	if (a->ss_family == AF_INET)
+		return nl_addr_build(AF_INET, &ip4->sin_addr, sizeof(ip4->sin_addr));
+	return nl_addr_build(AF_INET6, &ip6->sin6_addr, sizeof(ip6->sin6_addr));
+}
+
+/* The interface, and the address whose MAC is wanted: a gateway's or the target's own. */
+static int route_find(struct netlink *n, struct nl_addr *target, const char *text, int *ret_ifindex,
+		      struct nl_addr **ret_next, struct why *why)
+{
+	_cleanup_(routep) struct rtnl_route *route = NULL;
+	struct rtnl_nexthop *hop;
+	struct nl_addr *next;
+
+	if (rtnl_route_lookup(n->request, target, &route) < 0)
+		return why_say(why, -ENETUNREACH, "%s: no route leads there (ip route get %s)",
+			       text, text);
+	if (rtnl_route_get_type(route) != RTN_UNICAST)
+		return why_say(why, -EINVAL, "%s: %s", text,
+			       rtnl_route_get_type(route) == RTN_LOCAL
+				       ? "is an address of this machine itself"
+				       : "the route there is not one to a machine (ip route get)");
+	hop = rtnl_route_nexthop_n(route, 0);
+	if (!hop)
+		return why_say(why, -ENETUNREACH, "%s: the route there has no next hop", text);
+	next = rtnl_route_nh_get_gateway(hop);
+	if (!next)
+		next = rtnl_route_nh_get_via(hop);
+	*ret_next = nl_addr_get(next ? next : target);
+	*ret_ifindex = rtnl_route_nh_get_ifindex(hop);
+	return 0;
+}
+
+/* -ENOENT: nothing known that could be used. */
+static int neighbour_find(struct netlink *n, int ifindex, struct nl_addr *next, uint8_t ret[6])
+{
+	_cleanup_(nl_cachep) struct nl_cache *cache = NULL;
+	_cleanup_(neighp) struct rtnl_neigh *neigh = NULL;
+	struct nl_addr *mac;
+
+	if (rtnl_neigh_alloc_cache(n->request, &cache) < 0)
+		return -ENOMEM;
+	neigh = rtnl_neigh_get(cache, ifindex, next);
+	if (!neigh || rtnl_neigh_get_state(neigh) & (NUD_INCOMPLETE | NUD_FAILED))
+		return -ENOENT;
+	mac = rtnl_neigh_get_lladdr(neigh);
+	if (!mac || nl_addr_get_len(mac) != 6)
+		return -ENOENT;
+	memcpy(ret, nl_addr_get_binary_addr(mac), 6);
+	return 0;
+}
+
+/* One datagram to where nobody listens: the kernel asks for the neighbour to send it. */
+static void neighbour_provoke(const struct sockaddr_storage *address)
+{
+	_cleanup_(closep) int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage to = *address;
+	socklen_t length = sizeof(struct sockaddr_in6);
+
+	if (to.ss_family == AF_INET) {
+		((struct sockaddr_in *)&to)->sin_port = htons(DISCARD_PORT);
+		length = sizeof(struct sockaddr_in);
+	} else {
+		((struct sockaddr_in6 *)&to)->sin6_port = htons(DISCARD_PORT);
+	}
+	if (fd >= 0)
+		sendto(fd, "", 0, MSG_DONTWAIT, (struct sockaddr *)&to, length);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
+}
+
+static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *address, int ifindex,
+			  struct nl_addr *next, uint8_t ret[6])
+{
+	int r = neighbour_find(n, ifindex, next, ret);
+	int64_t end = now_ms() + RESOLVE_MS, left;
+
+	if (r != -ENOENT)
+		return r;
+	neighbour_provoke(address);
+	while ((r = neighbour_find(n, ifindex, next, ret)) == -ENOENT) {
+		struct pollfd p = { .fd = nl_socket_get_fd(n->events), .events = POLLIN };
+
+		left = end - now_ms();
+		if (left <= 0 || poll(&p, 1, left) <= 0)
+			return -EHOSTUNREACH;
+		nl_recvmsgs_default(n->events);
+	}
+	return r;
+}
+
+/* The interface's own part of a hop. */
+static int port_fill(struct netlink *n, int ifindex, const char *text, struct hop *ret,
+		     struct why *why)
+{
+	_cleanup_(linkp) struct rtnl_link *link = NULL;
+	struct nl_addr *mac;
+
+	if (rtnl_link_get_kernel(n->request, ifindex, NULL, &link) < 0)
+		return why_say(why, -ENODEV, "%s: the interface to it has gone", text);
+	mac = rtnl_link_get_addr(link);
+	if (rtnl_link_get_arptype(link) != ARPHRD_ETHER || !mac || nl_addr_get_len(mac) != 6)
+		return why_say(why, -EINVAL, "%s: is reached over %s, which is not Ethernet", text,
+			       rtnl_link_get_name(link));
+	memcpy(ret->port_mac, nl_addr_get_binary_addr(mac), 6);
+	ret->mtu = rtnl_link_get_mtu(link);
+	ret->port = rtnl_link_is_vlan(link) ? rtnl_link_get_link(link) : ifindex;
+	if (!if_indextoname(ret->port, ret->port_name))
+		return why_say(why, -EINVAL, "%s: the interface below %s is in another namespace",
+			       text, rtnl_link_get_name(link));
+	return 0;
+}
+
+int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, struct hop *ret,
+		    struct why *why)
+{
+	_cleanup_(nl_addrp) struct nl_addr *target = nl_addr_of(address);
+	_cleanup_(nl_addrp) struct nl_addr *next = NULL;
+	char text[JOBFILE_ADDRESS_BYTES];
+	struct hop hop = { 0 };
+	int r, ifindex = 0;
+
+	if (!target)
+		return -ENOMEM;
+	jobfile_address_print(address, text, sizeof(text));
+	r = route_find(n, target, text, &ifindex, &next, why);
+	if (r < 0)
+		return r;
+	r = port_fill(n, ifindex, text, &hop, why);
+	if (r < 0)
+		return r;
+	r = neighbour_wait(n, address, ifindex, next, hop.mac);
+	if (r == -EHOSTUNREACH)
+		return why_say(why, r,
+			       "%s: no neighbour answers for it on %s: is the machine up and the "
+			       "cable in? (ip neigh show dev %s)",
+			       text, hop.port_name, hop.port_name);
+	if (r < 0)
+		return why_say(why, r, "%s: cannot read the neighbours of %s", text, hop.port_name);
+	*ret = hop;
+	return 0;
+}
+
+/* --- ethtool --------------------------------------------------------------------------------- */
+
+static bool ethtool(int fd, const char *name, void *command)
+{
+	struct ifreq request = { .ifr_data = command };
+
+	memcpy(request.ifr_name, name, strnlen(name, IF_NAMESIZE - 1));
+	return ioctl(fd, SIOCETHTOOL, &request) == 0;
+}
+
+static void driver_read(int fd, struct netlink_port *p)
+{
+	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
+	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+
+	if (ethtool(fd, p->name, &driver))
+		snprintf(p->driver, sizeof(p->driver), "%.31s", driver.driver);
+	if (ethtool(fd, p->name, &channels)) {
+		p->channels = channels.combined_count;
+		p->channels_max = channels.max_combined;
+	}
+}
+
+/* Plain GRO leaves UDP alone unless one of these is on, or a socket asks for it. */
+static bool may_coalesce(const char *feature)
+{
+	static const char *const names[] = { "rx-lro", "rx-gro-hw", "rx-gro-list",
+					     "rx-udp-gro-forwarding" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(feature, names[i], ETH_GSTRING_LEN))
+			return true;
+	return false;
+}
+
+static void features_read(int fd, struct netlink_port *p)
+{
+	struct {
+		struct ethtool_sset_info info;
+		uint32_t count;
+	} set = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ull << ETH_SS_FEATURES } };
+	struct {
+		struct ethtool_gfeatures head;
+		struct ethtool_get_features_block block[FEATURE_WORDS];
+	} is = { .head = { .cmd = ETHTOOL_GFEATURES, .size = FEATURE_WORDS } };
+	_cleanup_(freep) struct ethtool_gstrings *names = NULL;
+	size_t n = 0;
+
+	if (!ethtool(fd, p->name, &set) || !set.info.sset_mask || set.count > 32 * FEATURE_WORDS)
+		return;
+	names = calloc(1, sizeof(*names) + set.count * ETH_GSTRING_LEN);
+	if (!names)
+		return;
+	names->cmd = ETHTOOL_GSTRINGS;
+	names->string_set = ETH_SS_FEATURES;
+	names->len = set.count;
+	if (!ethtool(fd, p->name, names) || !ethtool(fd, p->name, &is))
+		return;
+	for (uint32_t i = 0; i < set.count && n < sizeof(p->coalescing); i++) {
+		const char *name = (const char *)names->data + i * ETH_GSTRING_LEN;
+
+		if (is.block[i / 32].active >> i % 32 & 1 && may_coalesce(name))
+			n += snprintf(p->coalescing + n, sizeof(p->coalescing) - n, " %.31s off",
+				      name);
+	}
+}
+
+int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,
+		      struct why *why)
+{
+	_cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	_cleanup_(linkp) struct rtnl_link *link = NULL;
+	struct netlink_port p = { 0 };
+
+	if (fd < 0)
+		return -errno;
+	if (strlen(name) >= IF_NAMESIZE || rtnl_link_get_kernel(n->request, 0, name, &link) < 0)
+		return why_say(why, -ENODEV,
+			       "%s: no such interface in this network namespace (ip link)", name);
+	if (rtnl_link_get_arptype(link) != ARPHRD_ETHER)
+		return why_say(why, -EINVAL, "%s: is not an Ethernet interface", name);
+	p.ifindex = rtnl_link_get_ifindex(link);
+	p.mtu = rtnl_link_get_mtu(link);
+	p.up = rtnl_link_get_flags(link) & IFF_UP;
+	snprintf(p.name, sizeof(p.name), "%s", name);
+	driver_read(fd, &p);
+	features_read(fd, &p);
+	*ret = p;
+	return 0;
+}

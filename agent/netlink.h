@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the kernel knows of interfaces, routes and neighbours. The only module that knows
+ * libnl and ethtool. All of it is of the network namespace that the process is in.
+ */
+#ifndef TALLY_AGENT_NETLINK_H
+#define TALLY_AGENT_NETLINK_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "group.h"
+#include "util.h"
+
+struct netlink;
+
+/* A conversation with the kernel; the caller's, for netlink_close(), which allows NULL. */
+int netlink_open(struct netlink **ret);
+void netlink_close(struct netlink *n);
+static inline void netlink_closep(struct netlink **n) { netlink_close(*n); }
+
+/*
+ * Where frames to an address leave, and to which neighbour. A neighbour that is not known yet
+ * is made known: one UDP datagram goes to the address's discard port. Waits one second at
+ * most. On a VLAN interface the port is the interface below it. -ENETUNREACH: no route;
+ * -EHOSTUNREACH: no neighbour answered; -EINVAL: not reached over an Ethernet port.
+ */
+int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, struct hop *ret,
+		    struct why *why);
+
+/* An interface as XDP sees it. */
+struct netlink_port {
+	uint32_t ifindex;
+	char name[IF_NAMESIZE];
+	char driver[32]; /* "" if it does not say */
+	uint32_t mtu;
+	bool up;
+	uint32_t channels; /* combined queues in use and at most; 0 if the driver has no such */
+	uint32_t channels_max;
+	char coalescing[128]; /* ethtool's features that are on and may put several of our
+			       * datagrams into one frame: " rx-gro-hw off ..." for ethtool -K */
+};
+
+/* -ENODEV: no such interface; -EINVAL: not an Ethernet one. */
+int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,
+		      struct why *why);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tallyctl's commands. Each returns 0, or a negative errno with the reason in `why`. */
+#ifndef TALLY_AGENT_TALLYCTL_H
+#define TALLY_AGENT_TALLYCTL_H
+
+#include "dataplane.h"
+#include "group.h"
+
+/* The command line, checked. */
+struct request {
+	const char *pin;
+	enum dataplane_mode mode;
+	uint32_t slots; /* 0: not given */
+	bool replace;
+	bool json;
+	bool all;
+	struct group_role role;
+	char **arguments;
+	int count;
+};
+
+/* tallyctl_node.c */
+int node_attach(const struct request *q, struct why *why);
+int node_detach(const struct request *q, struct why *why);
+int node_stats(const struct request *q, struct why *why);
+
+/* tallyctl_job.c */
+int job_add(const struct request *q, struct why *why);
+int job_del(const struct request *q, struct why *why);
+int job_list(const struct request *q, struct why *why);
+
+#endif
