@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * tally-perf: how fast are collectives, and are they right? In the manner of nccl-tests: run it
+ * once for each rank of a job, with the same options; it sweeps buffer sizes, times every
+ * call, and compares every result with what it works out itself.
+ *
+ * With checks each call has new data and begins at a barrier, so that nobody is timed waiting
+ * for others that are still comparing. With --no-check calls follow each other directly.
+ */
+#include <err.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tally/tally.h>
+
+#include "perf_data.h"
+#include "perf_options.h"
+
+enum {
+	JUNK = 0xa5
+}; /* what no result should be left with */
+
+struct run {
+	struct perf_options options;
+	struct tally *tally;
+	unsigned int workers;
+	void *in, *out; /* room for --end bytes, and an element a rank */
+	uint64_t *time_ns;
+	bool all_right;
+};
+
+/* One size. */
+struct row {
+	size_t count; /* elements as the call takes it; of one rank where buffers have parts */
+	size_t bytes; /* of the whole buffer */
+	struct perf_verdict verdict;
+	uint32_t wrong_iteration; /* of the verdict's first */
+	uint64_t hash;
+	struct tally_stats before, after;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* --- the verbs: who has how much, what is called, what has to come out */
+
+static bool has_parts(const struct run *run)
+{
+	return run->options.verb == PERF_REDUCE_SCATTER || run->options.verb == PERF_ALL_GATHER;
+}
+
+static bool is_copy(const struct run *run)
+{
+	return run->options.verb == PERF_BROADCAST || run->options.verb == PERF_ALL_GATHER;
+}
+
+/* As nccl-tests defines it: what each link of an ideal ring carries, by the buffer. */
+static double bus_factor(const struct run *run)
+{
+	double n = run->workers;
+
+	switch (run->options.verb) {
+	case PERF_ALLREDUCE:
+		return 2 * (n - 1) / n;
+	case PERF_REDUCE_SCATTER:
+	case PERF_ALL_GATHER:
+		return (n - 1) / n;
+	default:
+		return 1;
+	}
+}
+
+static size_t in_count(const struct run *run, const struct row *row)
+{
+	if (run->options.verb == PERF_BROADCAST)
+		return 0; /* its one buffer is `out` */
+	return run->options.verb == PERF_REDUCE_SCATTER ? row->count * run->workers : row->count;
+}
+
+static size_t out_count(const struct run *run, const struct row *row)
+{
+	if (run->options.verb == PERF_REDUCE && run->options.rank != run->options.root)
+		return 0;
+	return run->options.verb == PERF_ALL_GATHER ? row->count * run->workers : row->count;
+}
+
+static int call(struct run *run, const struct row *row)
+{
+	const struct perf_options *o = &run->options;
+
+	switch (o->verb) {
+	case PERF_ALLREDUCE:
+		return tally_allreduce(run->tally, run->in, run->out, row->count, o->dtype, o->op);
+	case PERF_REDUCE:
+		return tally_reduce(run->tally, run->in, run->out, row->count, o->dtype, o->op,
+				    o->root);
+	case PERF_BROADCAST:
+		return tally_broadcast(run->tally, run->out, row->count, o->dtype, o->root);
+	case PERF_REDUCE_SCATTER:
+		return tally_reduce_scatter(run->tally, run->in, run->out, row->count, o->dtype,
+					    o->op);
+	case PERF_ALL_GATHER:
+		return tally_all_gather(run->tally, run->in, run->out, row->count, o->dtype);
+	default:
+		return tally_barrier(run->tally);
+	}
+}
+
+static struct perf_data data_of(const struct run *run, uint32_t iteration)
+{
+	return (struct perf_data){
+		.dtype = run->options.dtype,
+		.wild = run->options.wild,
+		.nonfinite = run->options.nonfinite,
+		.iteration = iteration,
+	};
+}
+
+static void fill(struct run *run, const struct row *row, uint32_t iteration)
+{
+	struct perf_data d = data_of(run, iteration);
+
+	memset(run->out, JUNK, out_count(run, row) * perf_element_bytes(d.dtype));
+	perf_fill(&d, run->options.rank, 0, in_count(run, row), run->in);
+	if (run->options.verb == PERF_BROADCAST && run->options.rank == run->options.root)
+		perf_fill(&d, run->options.rank, 0, row->count, run->out);
+}
+
+static void check(struct run *run, struct row *row, uint32_t iteration)
+{
+	struct perf_data d = data_of(run, iteration);
+	size_t before = row->verdict.wrong, first = 0;
+
+	if (run->options.verb == PERF_BROADCAST) {
+		perf_check_copied(&d, run->options.root, row->count, 0, run->out, &row->verdict);
+	} else if (run->options.verb == PERF_ALL_GATHER) {
+		for (unsigned int rank = 0; rank < run->workers; rank++)
+			perf_check_copied(&d, rank, row->count, rank * row->count, run->out,
+					  &row->verdict);
+	} else {
+		if (run->options.verb == PERF_REDUCE_SCATTER)
+			first = run->options.rank * row->count;
+		perf_check_reduced(&d, run->workers, run->options.op, first, out_count(run, row),
+				   run->out, &row->verdict);
+	}
+	if (!before && row->verdict.wrong)
+		row->wrong_iteration = iteration;
+}
+
+/* --- one size */
+
+static void must(const struct run *run, const struct row *row, int r)
+{
+	if (r < 0)
+		errx(EXIT_FAILURE, "rank %u: %s of %zu bytes: %s", run->options.rank,
+		     perf_verb_names[run->options.verb], row->bytes, tally_error());
+}
+
+/* Returns how long the call took. */
+static uint64_t iterate(struct run *run, struct row *row, uint32_t iteration)
+{
+	bool compares = run->options.check && run->options.verb != PERF_BARRIER;
+	uint64_t start, end;
+
+	if (compares) {
+		fill(run, row, iteration);
+		must(run, row, tally_barrier(run->tally));
+	}
+	start = now_ns();
+	must(run, row, call(run, row));
+	end = now_ns();
+
+	if (compares)
+		check(run, row, iteration);
+	if (run->options.hash)
+		row->hash = perf_hash(row->hash, run->out,
+				      out_count(run, row) * perf_element_bytes(run->options.dtype));
+	return end - start;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure(struct run *run, struct row *row)
+{
+	fill(run, row, 0);
+	must(run, row, tally_barrier(run->tally));
+	for (uint32_t i = 0; i < run->options.warmups; i++)
+		iterate(run, row, i);
+	tally_stats_read(run->tally, &row->before);
+	for (uint32_t i = 0; i < run->options.iterations; i++)
+		run->time_ns[i] = iterate(run, row, run->options.warmups + i);
+	tally_stats_read(run->tally, &row->after);
+	qsort(run->time_ns, run->options.iterations, sizeof(*run->time_ns), compare_times);
+}
+
+static struct row row_of(const struct run *run, size_t bytes)
+{
+	size_t element = perf_element_bytes(run->options.dtype);
+	size_t parts = has_parts(run) ? run->workers : 1;
+	struct row row = { .hash = PERF_HASH_EMPTY };
+
+	if (run->options.verb == PERF_BARRIER)
+		return row;
+	row.count = bytes / element / parts;
+	if (!row.count)
+		row.count = 1;
+	row.bytes = row.count * element * parts;
+	return row;
+}
+
+/* --- what is printed */
+
+/* The smallest time that at least this part of all times do not exceed, in microseconds. */
+static double quantile(const struct run *run, double part)
+{
+	size_t index = (size_t)(part * run->options.iterations);
+
+	if (index >= run->options.iterations)
+		index = run->options.iterations - 1;
+	return (double)run->time_ns[index] / 1e3;
+}
+
+static const char *type_name(const struct run *run)
+{
+	static const char *const names[] = { "", "int32", "int64", "float32" };
+
+	return run->options.verb == PERF_BARRIER ? "none" : names[run->options.dtype];
+}
+
+static const char *op_name(const struct run *run)
+{
+	if (is_copy(run) || run->options.verb == PERF_BARRIER)
+		return "none";
+	return run->options.op == TALLY_AVG ? "avg" : "sum";
+}
+
+static bool prints_table(const struct run *run)
+{
+	return !run->options.json && (!run->options.rank || run->options.all_ranks);
+}
+
+static void print_head(const struct run *run)
+{
+	if (!prints_table(run))
+		return;
+	printf("# %s over %u workers, %u iterations after %u%s; GB are 10^9 bytes, time is the "
+	       "median\n",
+	       perf_verb_names[run->options.verb], run->workers, run->options.iterations,
+	       run->options.warmups, run->options.check ? "" : ", unchecked");
+	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s%s\n", "bytes", "count", "type",
+	       "op", "time us", "p99 us", "max us", "algbw", "busbw", "retrans", "wrong",
+	       run->options.hash ? "  hash" : "");
+}
+
+static void print_row(const struct run *run, const struct row *row)
+{
+	double gbytes = (double)row->bytes / quantile(run, 0.5) / 1e3;
+
+	printf("%12zu %10zu %8s %5s %11.1f %11.1f %11.1f %9.4f %9.4f %8" PRIu64 " ", row->bytes,
+	       row->count, type_name(run), op_name(run), quantile(run, 0.5), quantile(run, 0.99),
+	       quantile(run, 1), gbytes, gbytes * bus_factor(run),
+	       row->after.retransmitted - row->before.retransmitted);
+	if (run->options.check)
+		printf("%8zu", row->verdict.wrong);
+	else
+		printf("%8s", "-");
+	if (run->options.hash)
+		printf("  %016" PRIx64, row->hash);
+	putchar('\n');
+}
+
+static void print_json(const struct run *run, const struct row *row)
+{
+	double gbytes = (double)row->bytes / quantile(run, 0.5) / 1e3;
+	const struct tally_stats *a = &row->after, *b = &row->before;
+
+	printf("{\"verb\":\"%s\",\"rank\":%u,\"workers\":%u,\"bytes\":%zu,\"count\":%zu,"
+	       "\"type\":\"%s\",\"op\":\"%s\",\"iterations\":%u,",
+	       perf_verb_names[run->options.verb], run->options.rank, run->workers, row->bytes,
+	       row->count, type_name(run), op_name(run), run->options.iterations);
+	printf("\"time_us\":%.3f,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f,"
+	       "\"algbw\":%.6f,\"busbw\":%.6f,",
+	       quantile(run, 0.5), quantile(run, 0), quantile(run, 0.5), quantile(run, 0.99),
+	       quantile(run, 1), gbytes, gbytes * bus_factor(run));
+	printf("\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"retransmitted\":%" PRIu64
+	       ",\"flushed\":%" PRIu64 ",\"repaired\":%" PRIu64 ",\"redone\":%" PRIu64
+	       ",\"corrupt\":%" PRIu64 ",\"ignored\":%" PRIu64 ",\"chunks\":%" PRIu64
+	       ",\"node_reloads\":%" PRIu64 ",\"rtt_ns\":%" PRIu64,
+	       a->sent - b->sent, a->received - b->received, a->retransmitted - b->retransmitted,
+	       a->flushed - b->flushed, a->repaired - b->repaired, a->redone - b->redone,
+	       a->corrupt - b->corrupt, a->ignored - b->ignored, a->chunks - b->chunks,
+	       a->node_reloads - b->node_reloads, a->rtt_ns);
+	if (run->options.check)
+		printf(",\"wrong\":%zu", row->verdict.wrong);
+	if (run->options.hash)
+		printf(",\"hash\":\"%016" PRIx64 "\"", row->hash);
+	puts("}");
+}
+
+static void report(struct run *run, const struct row *row)
+{
+	if (run->options.json)
+		print_json(run, row);
+	else if (prints_table(run))
+		print_row(run, row);
+	else if (run->options.hash)
+		printf("rank %u  %zu bytes  %016" PRIx64 "\n", run->options.rank, row->bytes,
+		       row->hash);
+	if (!row->verdict.wrong)
+		return;
+	run->all_right = false;
+	warnx("rank %u: %s of %zu bytes: %zu wrong elements; the first is element %zu of iteration "
+	      "%u: it %s",
+	      run->options.rank, perf_verb_names[run->options.verb], row->bytes, row->verdict.wrong,
+	      row->verdict.first, row->wrong_iteration, row->verdict.text);
+}
+
+static void sweep(struct run *run)
+{
+	size_t bytes = run->options.begin;
+
+	for (;;) {
+		struct row row = row_of(run, bytes);
+
+		measure(run, &row);
+		report(run, &row);
+		if (run->options.verb == PERF_BARRIER ||
+		    bytes > run->options.end / run->options.factor)
+			return;
+		bytes *= run->options.factor;
+	}
+}
+
+static void *allocate(size_t bytes)
+{
+	void *p = calloc(1, bytes);
+
+	if (!p)
+		errx(EXIT_FAILURE, "no memory for %zu bytes", bytes);
+	return p;
+}
+
+int main(int argc, char **argv)
+{
+	struct run run = { .all_right = true };
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	perf_options_read(argc, argv, &run.options);
+	run.tally = perf_job_open(&run.options, &run.workers);
+	run.in = allocate(run.options.end + run.workers * sizeof(uint64_t));
+	run.out = allocate(run.options.end + run.workers * sizeof(uint64_t));
+	run.time_ns = allocate(run.options.iterations * sizeof(*run.time_ns));
+
+	print_head(&run);
+	sweep(&run);
+
+	if (tally_close(run.tally) < 0)
+		errx(EXIT_FAILURE, "rank %u: %s", run.options.rank, tally_error());
+	free(run.in);
+	free(run.out);
+	free(run.time_ns);
+	return run.all_right ? EXIT_SUCCESS : EXIT_FAILURE;
+}

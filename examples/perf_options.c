@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "perf_options.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../client/jobfile.h"
+
+enum {
+	ITERATIONS_MAX = 10 * 1000 * 1000
+};
+
+const char *const perf_verb_names[PERF_VERBS] = {
+	"allreduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
+};
+
+/* enum tally_dtype, enum tally_op: both count from 1 */
+static const char *const type_names[] = { "int32", "int64", "float32" };
+static const char *const op_names[] = { "sum", "avg" };
+
+static void usage(FILE *to)
+{
+	fputs("tally-perf --job FILE --rank R [options]   times collectives and checks their sums\n"
+	      "\n"
+	      "  -j, --job FILE        the job file (docs/job-file.md)\n"
+	      "  -r, --rank R          this worker's rank, from 0\n"
+	      "  -v, --verb VERB       allreduce (default), reduce, broadcast, reduce_scatter,\n"
+	      "                        all_gather, barrier\n"
+	      "  -b, --begin BYTES     the first size (8); K, M and G are understood\n"
+	      "  -e, --end BYTES       the last (16M)\n"
+	      "  -f, --factor N        from one size to the next (4)\n"
+	      "  -d, --type TYPE       int32, int64, float32 (default)\n"
+	      "  -o, --op OP           sum (default), avg\n"
+	      "  -n, --iterations N    timed, for each size (20)\n"
+	      "  -w, --warmups N       not timed, before them (5)\n"
+	      "      --root R          of reduce and broadcast (0)\n"
+	      "      --timeout MS      of one collective (30000)\n"
+	      "      --float-wild      floats of all magnitudes, with subnormals and zeros\n"
+	      "      --int-wild        integers of the full range: sums wrap\n"
+	      "      --nonfinite       some NaNs and infinities\n"
+	      "      --no-check        do not compare results with what they should be; then\n"
+	      "                        nothing but the collectives runs between start and end\n"
+	      "      --hash            a hash over the results of each size, on every rank\n"
+	      "      --all-ranks       the table on every rank, not on rank 0 only\n"
+	      "      --json            one object for each size, on every rank\n"
+	      "  -h, --help            this\n"
+	      "\n"
+	      "Sizes and bandwidths are meant as in nccl-tests: bytes is the whole buffer; algbw is\n"
+	      "bytes by time (median) in GB/s; busbw is what a ring would have to carry on each\n"
+	      "link for that: for allreduce 2 (n - 1) / n times algbw.\n"
+	      "Exit status: 0 all right, 1 failed or wrong sums, 2 wrong usage.\n",
+	      to);
+}
+
+__attribute__((noreturn)) static void refuse(void)
+{
+	usage(stderr);
+	exit(EXIT_USAGE);
+}
+
+/* With `binary`, K, M and G multiply. */
+static uint64_t number(const char *option, const char *text, uint64_t low, uint64_t high,
+		       bool binary)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	uint64_t value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	unit = binary && *end ? strchr(units, *end) : NULL;
+	if (unit && value <= UINT64_MAX >> 40) {
+		value <<= 10 * (unit - units + 1);
+		end++;
+	}
+	if (errno || end == text || *end || *text == '-' || value < low || value > high)
+		errx(EXIT_USAGE, "--%s %s: a number from %" PRIu64 " to %" PRIu64, option, text,
+		     low, high);
+	return value;
+}
+
+static unsigned int choice(const char *option, const char *text, const char *const *names,
+			   unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	errx(EXIT_USAGE, "--%s %s: not known; see --help", option, text);
+}
+
+enum {
+	ROOT = 256,
+	TIMEOUT,
+	FLOAT_WILD,
+	INT_WILD,
+	NONFINITE,
+	NO_CHECK,
+	HASH,
+	ALL_RANKS,
+	JSON
+};
+
+static const struct option long_options[] = {
+	{ "job", required_argument, NULL, 'j' },
+	{ "rank", required_argument, NULL, 'r' },
+	{ "verb", required_argument, NULL, 'v' },
+	{ "begin", required_argument, NULL, 'b' },
+	{ "end", required_argument, NULL, 'e' },
+	{ "factor", required_argument, NULL, 'f' },
+	{ "type", required_argument, NULL, 'd' },
+	{ "op", required_argument, NULL, 'o' },
+	{ "iterations", required_argument, NULL, 'n' },
+	{ "warmups", required_argument, NULL, 'w' },
+	{ "root", required_argument, NULL, ROOT },
+	{ "timeout", required_argument, NULL, TIMEOUT },
+	{ "float-wild", no_argument, NULL, FLOAT_WILD },
+	{ "int-wild", no_argument, NULL, INT_WILD },
+	{ "nonfinite", no_argument, NULL, NONFINITE },
+	{ "no-check", no_argument, NULL, NO_CHECK },
+	{ "hash", no_argument, NULL, HASH },
+	{ "all-ranks", no_argument, NULL, ALL_RANKS },
+	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static const char short_options[] = "j:r:v:b:e:f:d:o:n:w:h";
+
+/* An option with an argument; false: it is another one. */
+static bool option_value(struct perf_options *o, int c)
+{
+	if (c == 'j')
+		o->job = optarg;
+	else if (c == 'r')
+		o->rank = (uint16_t)number("rank", optarg, 0, TALLY_WORKERS_MAX - 1, false);
+	else if (c == 'v')
+		o->verb = choice("verb", optarg, perf_verb_names, PERF_VERBS);
+	else if (c == 'b')
+		o->begin = number("begin", optarg, 1, UINT32_MAX, true);
+	else if (c == 'e')
+		o->end = number("end", optarg, 1, UINT32_MAX, true);
+	else if (c == 'f')
+		o->factor = number("factor", optarg, 2, UINT32_MAX, false);
+	else if (c == 'd')
+		o->dtype = (enum tally_dtype)(1 + choice("type", optarg, type_names, 3));
+	else if (c == 'o')
+		o->op = (enum tally_op)(1 + choice("op", optarg, op_names, 2));
+	else if (c == 'n')
+		o->iterations = (unsigned int)number("iterations", optarg, 1, ITERATIONS_MAX,
+						     false);
+	else if (c == 'w')
+		o->warmups = (unsigned int)number("warmups", optarg, 0, ITERATIONS_MAX, false);
+	else if (c == ROOT)
+		o->root = (uint16_t)number("root", optarg, 0, TALLY_WORKERS_MAX - 1, false);
+	else if (c == TIMEOUT)
+		o->timeout_ms = (uint32_t)number("timeout", optarg, 1, UINT32_MAX, false);
+	else
+		return false;
+	return true;
+}
+
+void perf_options_read(int argc, char **argv, struct perf_options *ret)
+{
+	struct perf_options o = {
+		.dtype = TALLY_FLOAT32,
+		.op = TALLY_SUM,
+		.begin = 8,
+		.end = 16 << 20,
+		.factor = 4,
+		.iterations = 20,
+		.warmups = 5,
+		.check = true,
+	};
+	bool ranked = false, float_wild = false, int_wild = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		ranked |= c == 'r';
+		float_wild |= c == FLOAT_WILD;
+		int_wild |= c == INT_WILD;
+		o.nonfinite |= c == NONFINITE;
+		o.check &= c != NO_CHECK;
+		o.hash |= c == HASH;
+		o.all_ranks |= c == ALL_RANKS;
+		o.json |= c == JSON;
+		if (c == 'h') {
+			usage(stdout);
+			exit(EXIT_SUCCESS);
+		}
+		if (c == '?' || (c < FLOAT_WILD && !option_value(&o, c)))
+			refuse();
+	}
+	if (optind < argc || !o.job || !ranked)
+		refuse();
+	if (o.begin > o.end)
+		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
+	if ((o.nonfinite || float_wild) && o.dtype != TALLY_FLOAT32)
+		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with --type float32");
+	if (int_wild && o.dtype == TALLY_FLOAT32)
+		errx(EXIT_USAGE, "--int-wild: only with --type int32 or int64");
+	o.wild = float_wild || int_wild;
+	*ret = o;
+}
+
+/* Not tally_open_file(): the timeout is none of the job's, and no test waits 30 s. */
+struct tally *perf_job_open(const struct perf_options *o, unsigned int *ret_workers)
+{
+	char service[JOBFILE_ADDRESS_BYTES], host[JOBFILE_ADDRESS_BYTES];
+	char address[JOBFILE_ADDRESS_BYTES + 16], why[256];
+	const struct sockaddr_storage *own;
+	struct tally_options options;
+	struct jobfile job;
+	struct tally *t;
+
+	if (jobfile_read(o->job, &job, why, sizeof(why)) < 0)
+		errx(EXIT_FAILURE, "%s", why);
+	if (o->rank >= job.workers || o->root >= job.workers)
+		errx(EXIT_USAGE, "--rank %u, --root %u: %s has ranks 0 to %u", o->rank, o->root,
+		     o->job, job.workers - 1u);
+
+	own = &job.worker[o->rank];
+	jobfile_address_print(&job.service, service, sizeof(service));
+	jobfile_address_print(own, host, sizeof(host));
+	if (own->ss_family == AF_INET)
+		snprintf(address, sizeof(address), "%s:%u", host,
+			 ntohs(((const struct sockaddr_in *)own)->sin_port));
+	else
+		snprintf(address, sizeof(address), "[%s]:%u", host,
+			 ntohs(((const struct sockaddr_in6 *)own)->sin6_port));
+	options = (struct tally_options){
+		.job = job.job,
+		.epoch = job.epoch,
+		.rank = o->rank,
+		.workers = job.workers,
+		.window = job.window,
+		.payload_bytes = job.payload_bytes,
+		.timeout_ms = o->timeout_ms,
+		.service = service,
+		.address = address,
+	};
+	if (tally_open(&options, &t) < 0)
+		errx(EXIT_FAILURE, "%s", tally_error());
+	*ret_workers = job.workers;
+	return t;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tally-perf's command line and job file. */
+#ifndef TALLY_EXAMPLES_PERF_OPTIONS_H
+#define TALLY_EXAMPLES_PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tally/tally.h>
+
+enum {
+	EXIT_USAGE = 2
+};
+
+enum perf_verb {
+	PERF_ALLREDUCE,
+	PERF_REDUCE,
+	PERF_BROADCAST,
+	PERF_REDUCE_SCATTER,
+	PERF_ALL_GATHER,
+	PERF_BARRIER,
+	PERF_VERBS,
+};
+
+extern const char *const perf_verb_names[PERF_VERBS];
+
+struct perf_options {
+	const char *job;
+	enum perf_verb verb;
+	enum tally_dtype dtype;
+	enum tally_op op;
+	uint16_t rank, root;
+	size_t begin, end, factor; /* sizes in bytes, each the factor times the one before */
+	unsigned int iterations, warmups;
+	uint32_t timeout_ms; /* 0: the library's */
+	bool check, json, hash, all_ranks, wild, nonfinite;
+};
+
+/* Ends the process when something is wrong with the arguments, or --help asked for. */
+void perf_options_read(int argc, char **argv, struct perf_options *ret);
+
+/* Joins the job, or ends the process; says how many workers it has. */
+struct tally *perf_job_open(const struct perf_options *o, unsigned int *ret_workers);
+
+#endif
