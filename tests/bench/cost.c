@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Nanoseconds per packet, by BPF_PROG_TEST_RUN: of an empty program, of a bare sum, and of
+ * tally_ingress absorbing the same payload. A repeated test run hands a program the same frame
+ * again and again, which ingress would call a duplicate; so `bare_advance` makes the next
+ * contribution of it and tail-calls ingress. What that costs is measured with the empty program
+ * behind it, and taken off; with the bare sum behind it, one sees that taking it off is right.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <tally/maps.h>
+
+#include "bare.h"
+#include "bpf/ingress.skel.h"
+#include "tests/bench/bare.skel.h"
+
+enum {
+	ROUNDS = 51, /* odd: a median is one of them */
+	REPEATS = 100000, /* in a round: what a test run costs to set up (0.2 ms) is lost in them */
+	SLOTS = 128, /* a window of 64 */
+	JOB = 7,
+};
+
+enum variant {
+	EMPTY,
+	SUM,
+	ADVANCE_EMPTY,
+	ADVANCE_SUM,
+	ADVANCE_INGRESS,
+	VARIANTS,
+};
+
+struct bench {
+	struct bare_bpf *bare;
+	struct ingress_bpf *ingress;
+	uint8_t frame[BARE_PAYLOAD_AT + BARE_BLOCKS * TALLY_BLOCK_BYTES];
+	double ns[VARIANTS][ROUNDS];
+};
+
+/* --- what is run */
+
+static void frame_write(struct bench *b)
+{
+	const uint16_t datagram = sizeof(b->frame) - sizeof(struct ethhdr) - sizeof(struct iphdr);
+	const struct ethhdr eth = { .h_proto = htons(ETH_P_IP) };
+	const struct iphdr ip = { .version = 4,
+				  .ihl = 5,
+				  .ttl = 64,
+				  .protocol = IPPROTO_UDP,
+				  .tot_len = htons(sizeof(ip) + datagram) };
+	const struct udphdr udp = { .dest = htons(TALLY_UDP_PORT), .len = htons(datagram) };
+	struct tally_header h = { .magic = TALLY_MAGIC,
+				  .version = TALLY_VERSION,
+				  .kind = TALLY_CONTRIBUTION,
+				  .job = tally_le32(JOB),
+				  .recipient = tally_le16(TALLY_EVERYONE),
+				  .blocks = BARE_BLOCKS,
+				  .lane = TALLY_LANE_INT64 };
+
+	h.set[0] = tally_le64(1ULL << (BARE_SENDERS - 1)); /* advance begins with the next chunk */
+	memset(b->frame, 1, sizeof(b->frame));
+	memcpy(b->frame, &eth, sizeof(eth));
+	memcpy(b->frame + sizeof(eth), &ip, sizeof(ip));
+	memcpy(b->frame + sizeof(eth) + sizeof(ip), &udp, sizeof(udp));
+	memcpy(b->frame + BARE_HEADER_AT, &h, sizeof(h));
+}
+
+static int job_put(const struct bench *b)
+{
+	const struct tally_job job = { .everyone = tally_set_first(BARE_SENDERS + 1),
+				       .below = tally_set_first(BARE_SENDERS + 1),
+				       .slot_mask = SLOTS - 1,
+				       .blocks_max = BARE_BLOCKS,
+				       .root = 1 };
+	const uint32_t id = JOB;
+
+	return bpf_map_update_elem(bpf_map__fd(b->ingress->maps.jobs), &id, &job, BPF_ANY);
+}
+
+static int bench_open(struct bench *b)
+{
+	int r;
+
+	b->bare = bare_bpf__open_and_load();
+	b->ingress = ingress_bpf__open();
+	if (!b->bare || !b->ingress)
+		return -errno;
+	r = bpf_map__set_max_entries(b->ingress->maps.slots, SLOTS);
+	if (r < 0)
+		return r;
+	r = ingress_bpf__load(b->ingress);
+	if (r < 0)
+		return r;
+	frame_write(b);
+	return job_put(b);
+}
+
+static void bench_close(struct bench *b)
+{
+	ingress_bpf__destroy(b->ingress);
+	bare_bpf__destroy(b->bare);
+}
+
+static int next_put(const struct bench *b, const struct bpf_program *prog)
+{
+	const uint32_t key = 0, fd = bpf_program__fd(prog);
+
+	return bpf_map_update_elem(bpf_map__fd(b->bare->maps.next), &key, &fd, BPF_ANY);
+}
+
+/* The program to run, after what it is to call was set. */
+static const struct bpf_program *variant_choose(const struct bench *b, enum variant variant)
+{
+	const struct bpf_program *next = NULL;
+
+	switch (variant) {
+	case EMPTY:
+		return b->bare->progs.bare_empty;
+	case SUM:
+		return b->bare->progs.bare_sum;
+	case ADVANCE_EMPTY:
+		next = b->bare->progs.bare_empty;
+		break;
+	case ADVANCE_SUM:
+		next = b->bare->progs.bare_sum;
+		break;
+	default:
+		next = b->ingress->progs.tally_ingress;
+		break;
+	}
+	return next_put(b, next) ? NULL : b->bare->progs.bare_advance;
+}
+
+/* --- measuring */
+
+/* Of this thread alone: others may have the CPU while a run takes a breath. */
+static double cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* Over all CPUs; 0 when it cannot be read, which no round takes for right. */
+static uint64_t packets_absorbed(const struct bench *b)
+{
+	struct tally_counter of_cpu[libbpf_num_possible_cpus()];
+	const uint32_t key = TALLY_ABSORBED;
+	uint64_t packets = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(b->ingress->maps.counters), &key, of_cpu))
+		return 0;
+	for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++)
+		packets += of_cpu[cpu].packet;
+	return packets;
+}
+
+/* The frame is kept as the run left it: the next run goes on from there. */
+static int variant_run(struct bench *b, enum variant variant, int round)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = b->frame, .data_size_in = sizeof(b->frame),
+		    .data_out = b->frame, .data_size_out = sizeof(b->frame), .repeat = REPEATS);
+	const struct bpf_program *prog = variant_choose(b, variant);
+	uint64_t absorbed = packets_absorbed(b);
+	double begin;
+	int r;
+
+	if (!prog)
+		return -errno;
+	begin = cpu_ns();
+	r = bpf_prog_test_run_opts(bpf_program__fd(prog), &run);
+	b->ns[variant][round] = (cpu_ns() - begin) / REPEATS;
+	if (r < 0)
+		return r;
+	absorbed = packets_absorbed(b) - absorbed;
+	if (run.retval != XDP_DROP || absorbed != (variant == ADVANCE_INGRESS ? REPEATS : 0))
+		return -EPROTO; /* not what we say we measured */
+	return 0;
+}
+
+static int bench_run(struct bench *b)
+{
+	int r = 0;
+
+	for (int variant = 0; variant < VARIANTS && r == 0; variant++)
+		r = variant_run(b, variant, 0); /* warms up; is overwritten */
+	for (int round = 0; round < ROUNDS && r == 0; round++)
+		for (int variant = 0; variant < VARIANTS && r == 0; variant++)
+			r = variant_run(b, variant, round);
+	return r;
+}
+
+/* --- saying it */
+
+/* The middle four fifths: what is beyond was interrupted. */
+struct spread {
+	double median, low, high;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Sorts `value`, of ROUNDS. */
+static struct spread spread_of(double *value)
+{
+	qsort(value, ROUNDS, sizeof(*value), compare);
+	return (struct spread){ value[ROUNDS / 2], value[ROUNDS / 10],
+				value[ROUNDS - 1 - ROUNDS / 10] };
+}
+
+struct report {
+	struct spread empty, sum, advance, sum_advanced, ingress;
+	struct spread gross, net; /* ingress / sum; net: of the empty program */
+};
+
+/* Differences and ratios are those of one round each, so that slow drifts cancel. */
+static struct report report_make(struct bench *b)
+{
+	double advance[ROUNDS], sum[ROUNDS], ingress[ROUNDS], gross[ROUNDS], net[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		const double empty = b->ns[EMPTY][i];
+
+		advance[i] = b->ns[ADVANCE_EMPTY][i] - empty;
+		sum[i] = b->ns[ADVANCE_SUM][i] - advance[i];
+		ingress[i] = b->ns[ADVANCE_INGRESS][i] - advance[i];
+		gross[i] = ingress[i] / b->ns[SUM][i];
+		net[i] = (ingress[i] - empty) / (b->ns[SUM][i] - empty);
+	}
+	return (struct report){ .empty = spread_of(b->ns[EMPTY]),
+				.sum = spread_of(b->ns[SUM]),
+				.advance = spread_of(advance),
+				.sum_advanced = spread_of(sum),
+				.ingress = spread_of(ingress),
+				.gross = spread_of(gross),
+				.net = spread_of(net) };
+}
+
+static void line(const char *what, struct spread s, const char *unit)
+{
+	printf("%-44s %8.2f %-3s %8.2f .. %.2f\n", what, s.median, unit, s.low, s.high);
+}
+
+static void print_text(const struct report *r)
+{
+	printf("%d bytes of payload, %d rounds of %d; median, 10th .. 90th percentile\n",
+	       BARE_BLOCKS * TALLY_BLOCK_BYTES, ROUNDS, REPEATS);
+	line("a  empty program", r->empty, "ns");
+	line("b  bare sum under a spin lock", r->sum, "ns");
+	line("   the same behind the advance, which is off", r->sum_advanced, "ns");
+	line("c  tally_ingress absorbs", r->ingress, "ns");
+	line("   the advance, off in c", r->advance, "ns");
+	line("c / b", r->gross, "");
+	line("(c - a) / (b - a)", r->net, "");
+}
+
+static void member(const char *name, struct spread s)
+{
+	printf(",\"%s\":{\"median\":%.2f,\"p10\":%.2f,\"p90\":%.2f}", name, s.median, s.low,
+	       s.high);
+}
+
+static void print_json(const struct report *r)
+{
+	printf("{\"payload_bytes\":%d,\"rounds\":%d,\"repeats\":%d",
+	       BARE_BLOCKS * TALLY_BLOCK_BYTES, ROUNDS, REPEATS);
+	member("empty_ns", r->empty);
+	member("sum_ns", r->sum);
+	member("sum_advanced_ns", r->sum_advanced);
+	member("ingress_ns", r->ingress);
+	member("advance_ns", r->advance);
+	member("ratio_gross", r->gross);
+	member("ratio_net", r->net);
+	puts("}");
+}
+
+/* Stay on one CPU, the last we may use: the first has most of the interrupts. */
+static void cpu_pin(void)
+{
+	cpu_set_t all, one;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		return;
+	for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		return;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const bool json = argc == 2 && !strcmp(argv[1], "--json");
+	static struct bench bench;
+	struct report report;
+	int r;
+
+	if (argc > 1 && !json) {
+		fputs("usage: cost [--json]\n", stderr);
+		return 2;
+	}
+	cpu_pin();
+	r = bench_open(&bench);
+	if (r == 0)
+		r = bench_run(&bench);
+	if (r < 0)
+		fprintf(stderr, "cost: %s\n", strerror(-r));
+	else
+		report = report_make(&bench);
+	bench_close(&bench);
+	if (r < 0)
+		return 1;
+	if (json)
+		print_json(&report);
+	else
+		print_text(&report);
+	return 0;
+}
