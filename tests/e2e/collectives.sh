@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Every collective, every type, at every loss rate: exact integers, floats within their bound
+# of a float64 reference, and the same bits on all workers.
+#
+#   w0 ──┐
+#   w1 ──┼── n0      1 Gbit/s, frames lost on the way in both directions
+#   w2 ──┤
+#   w3 ──┘
+# shellcheck source=tests/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+star() { # LINK-OPTIONS...
+	network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit $*
+		link w1 n0 rate 1gbit $*
+		link w2 n0 rate 1gbit $*
+		link w3 n0 rate 1gbit $*
+	END
+}
+
+all_verbs_and_types() {
+	local verb type
+	for verb in allreduce reduce broadcast reduce_scatter all_gather; do
+		for type in int32 int64 float32; do
+			run_all --verb "$verb" -d "$type" -b 4 -e 1M -f 16 -n 2 -w 1 || {
+				echo "$verb of $type failed"
+				return 1
+			}
+		done
+	done
+	run_all --verb barrier -n 50
+}
+
+all_collectives_at_loss() {
+	star loss "$1"
+	describe_job 4 -- w0 w1 w2 w3
+	all_verbs_and_types
+	# The loss was real.
+	[[ $1 == 0 ]] || (($(lost_on_links) > 0))
+	(($(count COMPLETED) > 1000))
+}
+
+collectives_are_exact_without_loss() { all_collectives_at_loss 0; }
+collectives_are_exact_at_0_1_percent_loss() { all_collectives_at_loss 0.1; }
+collectives_are_exact_at_1_percent_loss() { all_collectives_at_loss 1; }
+collectives_are_exact_at_5_percent_loss() { all_collectives_at_loss 5; }
+
+floats_of_all_magnitudes_and_kinds_arrive() {
+	star loss 1
+	describe_job 4 -- w0 w1 w2 w3
+	run_all -d float32 -b 4 -e 256K -f 8 -n 3 --float-wild
+	run_all -d float32 -b 4 -e 256K -f 8 -n 3 --nonfinite
+	run_all -d float32 -o avg -b 4 -e 256K -f 8 -n 3
+	run_all -d int32 -o avg -b 4 -e 256K -f 8 -n 3
+}
+
+copies_and_late_frames_change_nothing() {
+	star dup 3 reorder 3 loss 0.5
+	describe_job 4 -- w0 w1 w2 w3
+	all_verbs_and_types
+	bed status --json | jq -e '[.links[].up | .duplicated, .reordered] | min > 0'
+}
+
+facts collectives_are_exact_without_loss \
+	collectives_are_exact_at_0_1_percent_loss \
+	collectives_are_exact_at_1_percent_loss \
+	collectives_are_exact_at_5_percent_loss \
+	floats_of_all_magnitudes_and_kinds_arrive \
+	copies_and_late_frames_change_nothing

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Other ways to connect the same four workers.
+# shellcheck source=tests/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+four_on() { # LINK-OPTIONS: a link to n0 for each worker
+	network "${attach_options[@]}" <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 $*
+		link w1 n0 $*
+		link w2 n0 $*
+		link w3 n0 $*
+	END
+}
+attach_options=()
+
+short_check() {
+	run_all -d float32 -b 4 -e 1M -f 64 -n 3
+	run_all --verb reduce_scatter -d int32 -b 4 -e 64K -f 64 -n 3
+	run_all --verb broadcast -d int64 -b 8 -e 64K -f 64 -n 3
+}
+
+#   w0 w1 w2 w3 n0      all on one ordinary switch; the node has a single port
+#    └──┴─┬┴──┴──┘
+#        s0
+a_node_with_one_port_serves_all_workers_behind_it() {
+	network <<-END
+		host w0 w1 w2 w3
+		node n0
+		switch s0
+		link w0 s0 rate 1gbit loss 0.1
+		link w1 s0 rate 1gbit loss 0.1
+		link w2 s0 rate 1gbit loss 0.1
+		link w3 s0 rate 1gbit loss 0.1
+		link n0 s0 rate 1gbit
+	END
+	describe_job 4 window=32 -- w0 w1 w2 w3
+	short_check
+	(($(count NO_CHILD) == 0))
+}
+
+several_ranks_of_one_host_are_served() {
+	network <<-END
+		host w0 w1
+		node n0
+		link w0 n0 rate 1gbit loss 0.1
+		link w1 n0 rate 1gbit loss 0.1
+	END
+	describe_job 4 window=32 -- w0 w0 w1 w0
+	short_check
+}
+
+#   w0 ─┐
+#   w1 ─┴─ a0 ──┐      a0 sends up one packet where two came in;
+#   w2 ─────────┼─ n0  results come down to a0, which hands them on
+#   w3 ─────────┘
+sums_are_made_at_two_levels() {
+	network <<-END
+		host w0 w1 w2 w3
+		node n0 a0
+		link w0 a0 rate 1gbit loss 0.5
+		link w1 a0 rate 1gbit loss 0.5
+		link w2 n0 rate 1gbit loss 0.5
+		link w3 n0 rate 1gbit loss 0.5
+		link a0 n0 rate 1gbit loss 0.5
+	END
+	add_job() {
+		node a0 job add "$work/job" --below 0-1 &&
+			node n0 job add "$work/job" --via 0-1="$(bed addr a0)"
+	}
+	describe_job 4 -- w0 w1 w2 w3
+	short_check
+	(($(count_on a0 SENT_UP) > 1000 && $(count_on a0 SENT_DOWN) > 1000))
+	attach a0 --replace
+	short_check
+}
+
+it_works_over_ipv6() {
+	four_on rate 1gbit loss 0.5
+	describe_job 6 -- w0 w1 w2 w3
+	short_check
+	for host in "${hosts[@]}"; do
+		on "$host" nstat -az Udp6InCsumErrors | grep -q 'Udp6InCsumErrors *0 '
+	done
+}
+
+large_packets_are_summed_at_an_mtu_of_3500() {
+	four_on mtu 3500 rate 1gbit loss 0.5
+	describe_job 4 payload=3392 -- w0 w1 w2 w3
+	short_check
+	describe_job 6 payload=3328 -- w0 w1 w2 w3
+	short_check
+}
+
+# Senders' segmented frames arrive whole there: workers must notice, and stop sending such.
+generic_xdp_serves_where_there_is_no_native() {
+	local host
+	attach_options=(--mode generic)
+	four_on plain
+	for host in w0 w1 w2 w3; do
+		on "$host" ethtool -K eth0 tx on tx-udp-segmentation on >/dev/null
+	done
+	describe_job 4 -- w0 w1 w2 w3
+	short_check
+	(($(count COALESCED) > 0))
+}
+
+any_window_works() {
+	four_on rate 1gbit loss 1
+	for window in 1 2 1024; do
+		describe_job 4 window="$window" -- w0 w1 w2 w3
+		run_all -d int32 -b 4 -e 64K -f 64 -n 2
+	done
+}
+
+two_testbeds_and_two_jobs_do_not_mix() {
+	local first=$TALLY_TESTBED
+	four_on rate 1gbit loss 0.1
+	describe_job 4 -- w0 w1 w2 w3
+	start_all -d int32 -b 1M -e 1M -n 20
+	(
+		export TALLY_TESTBED=${first}b
+		pin=$pin-b work=$work/b
+		mkdir "$work"
+		trap tear_down EXIT
+		set -e
+		four_on rate 1gbit loss 0.1
+		describe_job 4 -- w0 w1 w2 w3
+		short_check
+	)
+	finish_all
+}
+
+facts a_node_with_one_port_serves_all_workers_behind_it \
+	several_ranks_of_one_host_are_served \
+	sums_are_made_at_two_levels \
+	it_works_over_ipv6 \
+	large_packets_are_summed_at_an_mtu_of_3500 \
+	generic_xdp_serves_where_there_is_no_native \
+	any_window_works \
+	two_testbeds_and_two_jobs_do_not_mix
