@@ -295,14 +295,14 @@ static void measure_rtt(struct window *w, uint64_t rtt_ns)
 
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
 static bool result_is_right(struct window *w, const struct tally_header *h,
-			    const struct tally_header *mine)
+			    const struct tally_header *mine, const struct flight *f)
 {
 	struct tally_set set = tally_header_set(h);
 	size_t words = h->blocks * TALLY_BLOCK_WORDS;
+	bool is_ours = tally_gets_payload(tally_le16_get(h->recipient), &w->me);
 
 	if (!tally_set_is_equal(&set, &w->everyone) || h->lane != mine->lane ||
-	    h->recipient != mine->recipient ||
-	    (mine->blocks && h->blocks && h->blocks != mine->blocks)) {
+	    h->recipient != mine->recipient || (is_ours && h->blocks != f->sum_blocks)) {
 		w->stats.ignored++;
 		return false;
 	}
@@ -325,7 +325,7 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 		w->stats.ignored++;
 		return false;
 	}
-	if (!result_is_right(w, h, mine))
+	if (!result_is_right(w, h, mine, f))
 		return false;
 
 	if (w->boot && w->boot != tally_le16_get(h->boot))
