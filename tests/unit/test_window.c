@@ -1,0 +1,1085 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A window without a network: the test says what time it is, looks at what is sent and plays
+ * the node. The last test is a model: whatever a network loses, every chunk is taken once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/window.h"
+
+enum {
+	JOB = 7,
+	EPOCH = 3,
+	BOOT = 5,
+	RANK = 65,  /* not in the first word of a set */
+	WORKERS = 130,
+	PAYLOAD = 2 * TALLY_BLOCK_BYTES,
+	WORDS = PAYLOAD / 8,
+	SENT_MAX = 128,
+	US = 1000,
+	MS = 1000 * US,
+	START = 400 * MS,
+	FIRST = WINDOW_RTO_FIRST_NS,
+};
+
+struct message {
+	struct tally_header h;
+	uint64_t word[WORDS + TALLY_BLOCK_WORDS]; /* one block more than fits */
+};
+
+struct sent {
+	struct message message;
+	size_t length;
+	bool fresh;
+};
+
+struct worker {
+	struct window *window;
+	size_t count;
+	struct sent sent[SENT_MAX]; /* by the last output() */
+};
+
+/* What the contributions of a kind of call look like at RANK. */
+struct shape {
+	uint16_t recipient;
+	uint8_t lane, blocks, sum_blocks;
+};
+
+static const struct shape allreduce = { TALLY_EVERYONE, TALLY_LANE_INT64, 2, 2 };
+static const struct shape reduce_to_me = { RANK, TALLY_LANE_INT64, 2, 2 };
+static const struct shape reduce_to_other = { 0, TALLY_LANE_INT64, 2, 2 };
+static const struct shape broadcast = { TALLY_EVERYONE, TALLY_LANE_BYTES, 0, 2 };
+static const struct shape copy_to_other = { 0, TALLY_LANE_BYTES, 0, 2 };
+static const struct shape barrier = { TALLY_EVERYONE, TALLY_LANE_NONE, 0, 0 };
+
+static struct worker *worker_new(uint16_t window)
+{
+	struct window_options o = {
+		.job = JOB,
+		.epoch = EPOCH,
+		.rank = RANK,
+		.workers = WORKERS,
+		.window = window,
+		.payload_bytes = PAYLOAD,
+	};
+	struct worker *k = calloc(1, sizeof(*k));
+
+	assert_int_equal(window_new(&o, &k->window), 0);
+	return k;
+}
+
+static void worker_free(struct worker *k)
+{
+	window_free(k->window);
+	free(k);
+}
+
+static const struct window_stats *stats(const struct worker *k) { return window_stats(k->window); }
+
+static uint64_t check_of(const uint64_t *word, size_t words)
+{
+	uint64_t check = 0;
+
+	for (size_t i = 0; i < words; i++)
+		check += (2 * i + 1) * word[i];
+	return check;
+}
+
+static void post(struct worker *k, uint32_t seq, const struct shape *s)
+{
+	struct tally_header *h = window_compose(k->window, seq);
+	uint64_t *word = (uint64_t *)(h + 1);
+
+	h->recipient = tally_le16(s->recipient);
+	h->lane = s->lane;
+	h->blocks = s->blocks;
+	for (size_t i = 0; i < (size_t)s->blocks * TALLY_BLOCK_WORDS; i++)
+		word[i] = seq * 1000ull + i + 1;
+	window_post(k->window, seq, s->sum_blocks);
+}
+
+static size_t output_of(struct worker *k, uint64_t now_ns, size_t max)
+{
+	struct datagram d[SENT_MAX];
+
+	k->count = window_output(k->window, now_ns, d, max);
+	assert_true(k->count <= max);
+	for (size_t i = 0; i < k->count; i++) {
+		struct sent *s = &k->sent[i];
+
+		assert_true(d[i].length <= sizeof(struct tally_header) + PAYLOAD);
+		memset(&s->message, 0, sizeof(s->message));
+		memcpy(&s->message, d[i].bytes, d[i].length);
+		s->length = d[i].length;
+		s->fresh = d[i].fresh;
+	}
+	return k->count;
+}
+
+static size_t output(struct worker *k, uint64_t now_ns) { return output_of(k, now_ns, SENT_MAX); }
+
+static uint32_t seq_sent(const struct worker *k, size_t i)
+{
+	return tally_le32_get(k->sent[i].message.h.seq);
+}
+
+/* Exactly one datagram goes out, for this chunk, whole and with a right check word. */
+static const struct sent *one_is_sent(struct worker *k, uint64_t now_ns, uint32_t seq)
+{
+	const struct sent *s = &k->sent[0];
+
+	assert_int_equal(output(k, now_ns), 1);
+	assert_int_equal(seq_sent(k, 0), seq);
+	assert_int_equal(s->length, sizeof(s->message.h) + s->message.h.blocks * 64);
+	assert_true(tally_le64_get(s->message.h.check) ==
+		    check_of(s->message.word, s->message.h.blocks * TALLY_BLOCK_WORDS));
+	return s;
+}
+
+static void nothing_is_sent(struct worker *k, uint64_t now_ns)
+{
+	assert_int_equal(output(k, now_ns), 0);
+}
+
+static struct message said(enum tally_kind kind, uint32_t seq, const struct tally_set *set)
+{
+	struct message m = { 0 };
+
+	m.h = (struct tally_header){
+		.magic = TALLY_MAGIC,
+		.version = TALLY_VERSION,
+		.kind = kind,
+		.job = tally_le32(JOB),
+		.epoch = tally_le16(EPOCH),
+		.boot = tally_le16(BOOT),
+		.seq = tally_le32(seq),
+	};
+	tally_header_set_put(&m.h, set);
+	return m;
+}
+
+static void fill_payload(struct message *m, uint8_t blocks)
+{
+	m->h.blocks = blocks;
+	for (size_t i = 0; i < (size_t)blocks * TALLY_BLOCK_WORDS; i++)
+		m->word[i] = 0x0123456789abcdef * (i + 1);
+	m->h.check = tally_le64(check_of(m->word, (size_t)blocks * TALLY_BLOCK_WORDS));
+}
+
+/* As RANK gets it from a node. */
+static struct message result_of(uint32_t seq, const struct shape *s)
+{
+	struct tally_set everyone = tally_set_first(WORKERS);
+	struct message m = said(TALLY_RESULT, seq, &everyone);
+
+	m.h.recipient = tally_le16(s->recipient);
+	m.h.lane = s->lane;
+	if (s->recipient == TALLY_EVERYONE || s->recipient == RANK)
+		fill_payload(&m, s->sum_blocks);
+	return m;
+}
+
+static size_t length_of(const struct message *m)
+{
+	return sizeof(m->h) + m->h.blocks * (size_t)TALLY_BLOCK_BYTES;
+}
+
+/* True: taken as a result, and as this chunk's. */
+static bool hear(struct worker *k, const struct message *m, uint64_t now_ns)
+{
+	uint32_t seq = ~tally_le32_get(m->h.seq);
+	bool taken = window_input(k->window, m, length_of(m), now_ns, &seq);
+
+	assert_int_equal(seq, taken ? tally_le32_get(m->h.seq) : ~tally_le32_get(m->h.seq));
+	return taken;
+}
+
+static void result_is_taken(struct worker *k, uint32_t seq, const struct shape *s, uint64_t now_ns)
+{
+	struct message m = result_of(seq, s);
+
+	assert_true(hear(k, &m, now_ns));
+}
+
+/* An ask from a root that has all ranks, or all but one. */
+static void ask_without(struct worker *k, uint32_t seq, int missing, uint64_t now_ns)
+{
+	struct tally_set there = tally_set_first(WORKERS);
+	struct message m;
+
+	if (missing >= 0)
+		there.word[missing / 64] &= ~(1ull << missing % 64);
+	m = said(TALLY_ASK, seq, &there);
+	assert_false(hear(k, &m, now_ns));
+}
+
+static void ask_with_everyone(struct worker *k, uint32_t seq, uint64_t now_ns)
+{
+	ask_without(k, seq, -1, now_ns);
+}
+
+static void post_and_send(struct worker *k, uint32_t seq, const struct shape *s, uint64_t now_ns)
+{
+	post(k, seq, s);
+	assert_true(one_is_sent(k, now_ns, seq)->fresh);
+}
+
+/* A whole chunk, sent once, that took `rtt_ns`. */
+static void finish(struct worker *k, uint32_t seq, const struct shape *s, uint64_t now_ns,
+		   uint64_t rtt_ns)
+{
+	post_and_send(k, seq, s, now_ns);
+	result_is_taken(k, seq, s, now_ns + rtt_ns);
+}
+
+/* --- what is sent, and when */
+
+static void a_contribution_says_what_it_is_and_whose(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct tally_set me = { { 0, 1 << 1 } }, set;
+	struct message m;
+
+	post(k, 9, &reduce_to_other);
+	m = one_is_sent(k, START, 9)->message;
+	set = tally_header_set(&m.h);
+	assert_int_equal(m.h.magic, TALLY_MAGIC);
+	assert_int_equal(m.h.version, TALLY_VERSION);
+	assert_int_equal(m.h.kind, TALLY_CONTRIBUTION);
+	assert_int_equal(m.h.flags, 0);
+	assert_int_equal(tally_le32_get(m.h.job), JOB);
+	assert_int_equal(tally_le16_get(m.h.epoch), EPOCH);
+	assert_int_equal(tally_le16_get(m.h.boot), 0);
+	assert_int_equal(tally_le16_get(m.h.recipient), 0);
+	assert_int_equal(m.h.blocks, 2);
+	assert_true(tally_set_is_equal(&set, &me));
+	assert_int_equal(m.word[WORDS - 1], 9000 + WORDS);
+	worker_free(k);
+}
+
+static void a_chunk_is_sent_once_and_again_exactly_at_its_timeout(void **state)
+{
+	struct worker *k = worker_new(4);
+	const struct sent *s;
+
+	assert_int_equal(window_rto(k->window), FIRST);
+	assert_true(window_wakeup(k->window) == UINT64_MAX);
+	post_and_send(k, 0, &allreduce, START);
+	assert_int_equal(window_wakeup(k->window), START + FIRST);
+	nothing_is_sent(k, START);
+	nothing_is_sent(k, START + FIRST - 1);
+	s = one_is_sent(k, START + FIRST, 0);
+	assert_false(s->fresh);
+	assert_int_equal(s->message.h.blocks, 2);
+	nothing_is_sent(k, START + FIRST);
+	assert_int_equal(stats(k)->retransmitted, 1);
+	worker_free(k);
+}
+
+static void timeouts_double_up_to_the_maximum(void **state)
+{
+	static const uint64_t wait_ms[] = { 20, 40, 80, 160, 250, 250, 250, 250 };
+	struct worker *k = worker_new(4);
+	uint64_t now = START;
+
+	post_and_send(k, 0, &allreduce, now);
+	for (int i = 0; i < 600; i++) { /* more than a byte can count */
+		now += (i < 8 ? wait_ms[i] : 250) * MS;
+		assert_int_equal(window_wakeup(k->window), now);
+		nothing_is_sent(k, now - 1);
+		one_is_sent(k, now, 0);
+	}
+	worker_free(k);
+}
+
+static void from_the_second_timeout_on_a_chunk_carries_flush(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t now = START;
+
+	post(k, 0, &allreduce);
+	assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, 0);
+	now += FIRST;
+	assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, 0);
+	assert_int_equal(stats(k)->flushed, 0);
+	for (int i = 1; i <= 300; i++) {
+		now = window_wakeup(k->window);
+		assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, TALLY_FLUSH);
+		assert_int_equal(stats(k)->flushed, i);
+	}
+	worker_free(k);
+}
+
+static void a_chunk_sent_often_is_flushed_even_without_timeouts(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	post_and_send(k, 0, &allreduce, START);
+	for (int tries = 1; tries <= WINDOW_TRIES_MAX + 1; tries++) {
+		ask_without(k, 0, RANK, START + tries);
+		assert_int_equal(one_is_sent(k, START + tries, 0)->message.h.flags,
+				 tries >= WINDOW_TRIES_MAX ? TALLY_FLUSH : 0);
+	}
+	worker_free(k);
+}
+
+static void a_contribution_sent_again_brings_zeros_as_long_as_the_sum(void **state)
+{
+	struct worker *k = worker_new(1);
+	struct message zeros = { 0 };
+	const struct sent *s;
+
+	finish(k, 0, &allreduce, START, MS); /* leaves words behind in the frame */
+	finish(k, 1, &barrier, START, MS);
+	post(k, 2, &broadcast);
+	assert_int_equal(one_is_sent(k, 2 * START, 2)->length, 64);
+	s = one_is_sent(k, window_wakeup(k->window), 2);
+	assert_int_equal(s->message.h.blocks, 2);
+	assert_memory_equal(s->message.word, zeros.word, PAYLOAD);
+	result_is_taken(k, 2, &broadcast, 3 * START - MS);
+
+	post_and_send(k, 3, &barrier, 3 * START);
+	assert_int_equal(one_is_sent(k, window_wakeup(k->window), 3)->length, 64);
+	worker_free(k);
+}
+
+static void when_nothing_flies_there_is_nothing_to_wake_for(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	finish(k, 0, &allreduce, START, MS);
+	nothing_is_sent(k, window_wakeup(k->window));
+	assert_true(window_wakeup(k->window) == UINT64_MAX);
+	nothing_is_sent(k, 1000ull * START);
+	window_free(NULL);
+	worker_free(k);
+}
+
+/* --- what was overtaken */
+
+/*
+ * Sends `seq`, and `by_ns` later the next one, whose result comes after a millisecond. Is `seq`
+ * sent again when the window wants to look next? That is then *now_ns.
+ */
+static bool goes_again_overtaken_by(struct worker *k, uint32_t seq, uint64_t by_ns,
+				    uint64_t *now_ns)
+{
+	uint64_t timeout_ns = *now_ns + window_rto(k->window), result_ns = *now_ns + by_ns + MS;
+
+	post_and_send(k, seq, &allreduce, *now_ns);
+	post_and_send(k, seq + 1, &allreduce, *now_ns + by_ns);
+	result_is_taken(k, seq + 1, &allreduce, result_ns);
+	*now_ns = window_wakeup(k->window);
+	assert_in_range(*now_ns, result_ns, result_ns + MS / 4);
+	assert_true(*now_ns < timeout_ns);
+	output(k, *now_ns);
+	assert_true(k->count == 0 || (k->count == 1 && seq_sent(k, 0) == seq));
+	assert_true(!k->count || !k->sent[0].message.h.flags);
+	return k->count == 1;
+}
+
+static void an_overtaken_chunk_goes_again_before_its_timeout(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t now = START;
+
+	assert_true(goes_again_overtaken_by(k, 0, WINDOW_REORDER_MIN_NS + 1, &now));
+	nothing_is_sent(k, now);
+	nothing_is_sent(k, now + window_rto(k->window) - 1);
+	one_is_sent(k, now + window_rto(k->window), 0);
+	worker_free(k);
+}
+
+static void within_the_reorder_allowance_it_waits_for_its_timeout(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t now = START;
+
+	assert_false(goes_again_overtaken_by(k, 0, WINDOW_REORDER_MIN_NS, &now));
+	nothing_is_sent(k, START + window_rto(k->window) - 1);
+	one_is_sent(k, START + window_rto(k->window), 0);
+	worker_free(k);
+}
+
+/* After one retransmission by overtaking, whose result comes so late: the allowance grew? */
+static bool allowance_grows_after(struct worker *k, uint64_t late_ns)
+{
+	uint64_t now = START;
+
+	assert_true(goes_again_overtaken_by(k, 0, WINDOW_REORDER_MIN_NS + 1, &now));
+	assert_int_equal(window_rtt(k->window), MS);
+	now += late_ns;
+	result_is_taken(k, 0, &allreduce, now);
+	now += 100 * MS;
+	return !goes_again_overtaken_by(k, 2, WINDOW_REORDER_MIN_NS + 1, &now);
+}
+
+static void the_allowance_grows_when_a_retransmission_was_not_needed(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t now = 2ull * START;
+
+	assert_true(allowance_grows_after(k, MS / 2 - 1));
+	/* By a quarter: 200 us to 250 us. */
+	result_is_taken(k, 2, &allreduce, START + 110 * MS);
+	assert_false(goes_again_overtaken_by(k, 4, 249 * US, &now));
+	result_is_taken(k, 4, &allreduce, now);
+	assert_true(goes_again_overtaken_by(k, 6, 251 * US, &now));
+	worker_free(k);
+}
+
+static void the_allowance_stays_when_it_was_needed(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	assert_false(allowance_grows_after(k, MS / 2));
+	worker_free(k);
+}
+
+static void the_allowance_shrinks_again_but_not_below_its_minimum(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t now = 2ull * START;
+
+	assert_true(allowance_grows_after(k, 1));
+	result_is_taken(k, 2, &allreduce, START + 110 * MS);
+	for (uint32_t seq = 4; seq < 2004; seq++, now += 2 * MS)
+		finish(k, seq, &allreduce, now, MS);
+	assert_false(goes_again_overtaken_by(k, 2004, WINDOW_REORDER_MIN_NS, &now));
+	result_is_taken(k, 2004, &allreduce, now++);
+	assert_true(goes_again_overtaken_by(k, 2006, WINDOW_REORDER_MIN_NS + 1, &now));
+	worker_free(k);
+}
+
+/* --- probes */
+
+static void expect_probes(struct worker *k, uint64_t now_ns, uint32_t first, size_t count,
+			  uint32_t of)
+{
+	assert_int_equal(output(k, now_ns), count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(seq_sent(k, i), (first + i) % of);
+}
+
+static void after_a_timeout_few_flights_are_probed_and_the_others_by_turns(void **state)
+{
+	struct worker *k = worker_new(64);
+	uint64_t now = START;
+
+	for (uint32_t seq = 0; seq < 40; seq++)
+		post(k, seq, &allreduce);
+	assert_int_equal(output(k, now), 40);
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		now += FIRST;
+		assert_int_equal(window_wakeup(k->window), now);
+		nothing_is_sent(k, now - 1);
+		expect_probes(k, now, turn * WINDOW_PROBES_MAX, WINDOW_PROBES_MAX, 40);
+		nothing_is_sent(k, now);
+	}
+	assert_int_equal(stats(k)->retransmitted, 3 * WINDOW_PROBES_MAX);
+	worker_free(k);
+}
+
+static void a_probe_that_was_lost_tells_of_all_the_others(void **state)
+{
+	struct worker *k = worker_new(64);
+	uint64_t now = START;
+
+	for (uint32_t seq = 0; seq < 40; seq++)
+		post(k, seq, &allreduce);
+	output(k, now);
+	now += FIRST;
+	expect_probes(k, now, 0, WINDOW_PROBES_MAX, 40);
+	now += MS;
+	result_is_taken(k, 3, &allreduce, now);
+	expect_probes(k, now, WINDOW_PROBES_MAX, 40 - WINDOW_PROBES_MAX, 40);
+	worker_free(k);
+}
+
+/* --- round trips */
+
+static void rtt_is_taken_only_from_chunks_sent_once(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	post_and_send(k, 0, &allreduce, START);
+	one_is_sent(k, START + FIRST, 0);
+	result_is_taken(k, 0, &allreduce, START + FIRST + MS);
+	assert_int_equal(window_rtt(k->window), 0);
+	assert_int_equal(window_rto(k->window), FIRST);
+	assert_int_equal(stats(k)->first_try, 0);
+
+	/* RFC 6298: SRTT 3, RTTVAR 1.5; then RTTVAR 3/4 1.5 + 1/4 8, SRTT 7/8 3 + 1/8 11. */
+	finish(k, 1, &allreduce, 2ull * START, 3 * MS);
+	assert_int_equal(window_rtt(k->window), 3 * MS);
+	assert_int_equal(window_rto(k->window), 9 * MS);
+	finish(k, 2, &allreduce, 3ull * START, 11 * MS);
+	assert_int_equal(window_rtt(k->window), 4 * MS);
+	assert_int_equal(window_rto(k->window), 16500 * US);
+	assert_int_equal(stats(k)->first_try, 2);
+	assert_int_equal(stats(k)->chunk, 3);
+	/* And one that is shorter than SRTT. */
+	finish(k, 3, &allreduce, 4ull * START, 4 * MS - 800 * US);
+	assert_int_equal(window_rtt(k->window), 3900 * US);
+	worker_free(k);
+}
+
+static void the_timeout_has_limits(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	finish(k, 0, &allreduce, START, 1);
+	assert_int_equal(window_rto(k->window), WINDOW_RTO_MIN_NS);
+	post_and_send(k, 1, &allreduce, 2ull * START);
+	nothing_is_sent(k, 2ull * START + WINDOW_RTO_MIN_NS - 1);
+	one_is_sent(k, 2ull * START + WINDOW_RTO_MIN_NS, 1);
+	result_is_taken(k, 1, &allreduce, 2ull * START + 2 * WINDOW_RTO_MIN_NS);
+	finish(k, 2, &allreduce, 3ull * START, 1000 * MS);
+	assert_int_equal(window_rto(k->window), WINDOW_RTO_MAX_NS);
+	worker_free(k);
+}
+
+/* --- what is taken */
+
+static void a_result_is_taken_once(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message m = result_of(0, &allreduce);
+
+	assert_false(hear(k, &m, START)); /* nothing composed */
+	post(k, 0, &allreduce);
+	assert_false(hear(k, &m, START)); /* nothing sent */
+	one_is_sent(k, START, 0);
+	assert_true(hear(k, &m, START + MS));
+	assert_false(hear(k, &m, START + MS));
+	assert_int_equal(stats(k)->chunk, 1);
+	assert_int_equal(stats(k)->ignored, 3);
+	worker_free(k);
+}
+
+enum effect {
+	TAKEN,
+	IGNORED,
+	CORRUPT,
+	OTHER_VERSION,
+	NO_RESULT
+};
+
+/* What one flipped bit does, by the byte it is in. */
+static enum effect effect_of(size_t byte)
+{
+	static const struct {
+		size_t end;
+		enum effect effect;
+	} field[] = {
+		{ offsetof(struct tally_header, version), IGNORED },
+		{ offsetof(struct tally_header, kind), OTHER_VERSION },
+		{ offsetof(struct tally_header, flags), NO_RESULT },
+		{ offsetof(struct tally_header, job), TAKEN },
+		{ offsetof(struct tally_header, boot), IGNORED }, /* job, epoch */
+		{ offsetof(struct tally_header, seq), TAKEN },
+		{ offsetof(struct tally_header, scale), IGNORED }, /* seq .. lane */
+		{ offsetof(struct tally_header, set), TAKEN },
+		{ offsetof(struct tally_header, check), IGNORED },
+	};
+
+	for (size_t i = 0; i < sizeof(field) / sizeof(field[0]); i++)
+		if (byte < field[i].end)
+			return field[i].effect;
+	return CORRUPT;
+}
+
+static void every_bit_of_a_result_must_be_right(void **state)
+{
+	for (size_t bit = 0; bit < 8 * (sizeof(struct tally_header) + PAYLOAD); bit++) {
+		struct worker *k = worker_new(4);
+		struct message m = result_of(6, &allreduce), spoilt = m;
+		enum effect effect = effect_of(bit / 8);
+		uint32_t seq;
+
+		post_and_send(k, 6, &allreduce, START);
+		((uint8_t *)&spoilt)[bit / 8] ^= 1 << bit % 8;
+		assert_int_equal(window_input(k->window, &spoilt, length_of(&m), START + MS, &seq),
+				 effect == TAKEN);
+		assert_int_equal(stats(k)->ignored, effect == IGNORED);
+		assert_int_equal(stats(k)->corrupt, effect == CORRUPT);
+		assert_int_equal(window_news(k->window)->other_version,
+				 effect == OTHER_VERSION ? spoilt.h.version : 0);
+		/* What was not taken did no harm. */
+		assert_int_equal(hear(k, &m, START + 2 * MS), effect != TAKEN);
+		assert_int_equal(stats(k)->chunk, 1);
+		assert_int_equal(stats(k)->node_reload, 0);
+		worker_free(k);
+	}
+}
+
+static void a_result_of_another_length_is_not_taken(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message m = result_of(0, &allreduce), longer = m, shorter = m;
+	size_t ignored = 0;
+	uint32_t seq;
+
+	post_and_send(k, 0, &allreduce, START);
+	for (size_t length = 0; length <= sizeof(m); length++) {
+		/* As long as said, so that a look behind the end is a fault. */
+		uint8_t *bytes = malloc(length + 1);
+
+		memcpy(bytes, &m, length);
+		if (length != length_of(&m)) {
+			assert_false(window_input(k->window, bytes, length, START, &seq));
+			assert_int_equal(stats(k)->ignored, ++ignored);
+		}
+		free(bytes);
+	}
+	fill_payload(&longer, 3);
+	assert_false(hear(k, &longer, START));
+	fill_payload(&shorter, 1);
+	assert_false(hear(k, &shorter, START));
+	assert_int_equal(stats(k)->ignored, ignored + 2);
+	assert_int_equal(stats(k)->corrupt, 0);
+	assert_true(hear(k, &m, START));
+	worker_free(k);
+}
+
+/* A result that this rank gets must be as long as the sum, or call_take() reads past its end. */
+static void a_result_must_be_as_long_as_the_sum(void **state)
+{
+	static const struct shape *const shape[] = { &allreduce, &reduce_to_me, &broadcast };
+
+	for (int i = 0; i < 3; i++) {
+		for (uint8_t blocks = 0; blocks < 2; blocks++) {
+			struct worker *k = worker_new(4);
+			struct message m = result_of(0, shape[i]);
+
+			fill_payload(&m, blocks);
+			post_and_send(k, 0, shape[i], START);
+			assert_false(hear(k, &m, START + MS));
+			assert_int_equal(stats(k)->ignored, 1);
+			worker_free(k);
+		}
+	}
+}
+
+static void who_is_not_the_recipient_takes_word_without_payload(void **state)
+{
+	static const struct shape *const shape[] = { &reduce_to_other, &copy_to_other, &barrier,
+						     &reduce_to_me, &broadcast };
+	struct worker *k = worker_new(8);
+
+	for (uint32_t i = 0; i < 5; i++)
+		finish(k, i, shape[i], START, MS);
+	assert_int_equal(stats(k)->chunk, 5);
+	worker_free(k);
+}
+
+static void other_kinds_of_messages_are_no_results(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message m = result_of(0, &allreduce);
+
+	post_and_send(k, 0, &allreduce, START);
+	m.h.kind = TALLY_REPAIR;
+	assert_false(hear(k, &m, START));
+	m.h.kind = TALLY_CONTRIBUTION;
+	assert_false(hear(k, &m, START));
+	nothing_is_sent(k, START);
+	worker_free(k);
+}
+
+static void only_our_own_job_counts_as_heard(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct tally_set nobody = { { 0 } };
+	struct message m = said(TALLY_ASK, 77, &nobody);
+
+	assert_int_equal(window_news(k->window)->heard_ns, 0);
+	m.h.job = tally_le32(JOB + 1);
+	hear(k, &m, START);
+	m.h.job = tally_le32(JOB);
+	m.h.epoch = tally_le16(EPOCH + 1);
+	hear(k, &m, START);
+	m.h.version = TALLY_VERSION + 1;
+	hear(k, &m, START);
+	assert_int_equal(window_news(k->window)->heard_ns, 0);
+	assert_int_equal(window_news(k->window)->other_version, TALLY_VERSION + 1);
+	m = said(TALLY_ASK, 77, &nobody);
+	hear(k, &m, START + 1);
+	assert_int_equal(window_news(k->window)->heard_ns, START + 1);
+	assert_int_equal(window_news(k->window)->asked_ns, 0); /* not for what we wait for */
+	worker_free(k);
+}
+
+static void changes_of_the_boot_id_are_counted(void **state)
+{
+	static const uint16_t boot[] = { BOOT, BOOT, BOOT + 1, BOOT };
+	static const uint64_t reloads[] = { 0, 0, 1, 2 };
+	struct worker *k = worker_new(4);
+
+	for (uint32_t seq = 0; seq < 4; seq++) {
+		struct message m = result_of(seq, &allreduce);
+
+		post_and_send(k, seq, &allreduce, START + seq);
+		m.h.boot = tally_le16(99);
+		m.word[0]++; /* and what is not taken does not count */
+		assert_false(hear(k, &m, START + seq));
+		m.word[0]--;
+		m.h.boot = tally_le16(boot[seq]);
+		assert_true(hear(k, &m, START + seq));
+		assert_int_equal(stats(k)->node_reload, reloads[seq]);
+	}
+	worker_free(k);
+}
+
+/* --- asks for what we wait for */
+
+static void an_ask_that_lacks_this_rank_makes_it_send_at_once(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct tally_set missing = { { 0, 1 << 1 } };
+
+	post(k, 0, &allreduce);
+	post(k, 1, &allreduce);
+	ask_without(k, 0, RANK, START);
+	assert_int_equal(output(k, START), 2); /* fresh ones: it came too early */
+	nothing_is_sent(k, START);
+	ask_without(k, 1, RANK, START + MS);
+	assert_true(window_wakeup(k->window) <= START + MS);
+	assert_int_equal(one_is_sent(k, START + MS, 1)->message.h.flags, 0);
+	nothing_is_sent(k, START + MS);
+	assert_int_equal(window_news(k->window)->asked_ns, START + MS);
+	assert_true(tally_set_is_equal(&window_news(k->window)->missing, &missing));
+	worker_free(k);
+}
+
+static void an_ask_that_crossed_the_contribution_does_not(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	finish(k, 0, &allreduce, START, MS);
+	post_and_send(k, 1, &allreduce, 2ull * START);
+	ask_without(k, 1, RANK, 2ull * START + MS);
+	nothing_is_sent(k, 2ull * START + MS);
+	ask_without(k, 1, RANK, 2ull * START + MS + 1);
+	one_is_sent(k, 2ull * START + MS + 1, 1);
+	worker_free(k);
+}
+
+static void an_ask_that_lacks_another_rank_only_tells_who_is_missing(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct tally_set missing = { { 0, 0, 1 } };
+
+	post_and_send(k, 0, &allreduce, START);
+	ask_without(k, 0, 128, START + MS);
+	nothing_is_sent(k, START + MS);
+	assert_int_equal(window_news(k->window)->asked_ns, START + MS);
+	assert_true(tally_set_is_equal(&window_news(k->window)->missing, &missing));
+	worker_free(k);
+}
+
+static void an_ask_with_everyone_gets_a_frame_as_long_as_the_sum(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message zeros = { 0 };
+	const struct sent *s;
+
+	post(k, 0, &broadcast);
+	assert_int_equal(one_is_sent(k, START, 0)->length, 64);
+	ask_with_everyone(k, 0, START + 1);
+	assert_true(window_wakeup(k->window) <= START + 1);
+	s = one_is_sent(k, START + 1, 0);
+	assert_int_equal(s->message.h.kind, TALLY_CONTRIBUTION);
+	assert_int_equal(s->message.h.blocks, 2);
+	assert_memory_equal(s->message.word, zeros.word, PAYLOAD);
+	assert_int_equal(window_news(k->window)->asked_ns, 0); /* nobody is missing */
+	result_is_taken(k, 0, &broadcast, START + MS);
+	worker_free(k);
+}
+
+/* --- repair */
+
+static void an_ask_for_a_finished_chunk_gets_the_result_back(void **state)
+{
+	static const struct shape *const shape[] = { &allreduce, &reduce_to_me, &broadcast,
+						     &barrier };
+	struct worker *k = worker_new(4);
+
+	for (uint32_t seq = 0; seq < 4; seq++) {
+		struct message m = result_of(seq, shape[seq]);
+		uint64_t now = START + seq * 100 * MS;
+		const struct sent *s;
+
+		m.h.flags = TALLY_WIDE;
+		m.h.scale = 70;
+		m.h.scale_ahead = 71;
+		post_and_send(k, seq, shape[seq], now);
+		assert_true(hear(k, &m, now + MS));
+		ask_with_everyone(k, seq, now + 50 * MS);
+		s = one_is_sent(k, now + 50 * MS, seq);
+		m.h.kind = TALLY_REPAIR;
+		m.h.boot = tally_le16(0);
+		assert_false(s->fresh);
+		assert_int_equal(s->length, length_of(&m));
+		assert_memory_equal(&s->message, &m, s->length);
+		nothing_is_sent(k, now + 50 * MS);
+		assert_int_equal(stats(k)->repaired, seq + 1);
+	}
+	assert_int_equal(stats(k)->retransmitted, 0);
+	worker_free(k);
+}
+
+static void or_the_contribution_where_the_payload_went_elsewhere(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message own;
+	const struct sent *s;
+
+	post_and_send(k, 0, &reduce_to_other, START);
+	own = k->sent[0].message;
+	result_is_taken(k, 0, &reduce_to_other, START + MS);
+	ask_without(k, 0, RANK, START + 50 * MS);
+	s = one_is_sent(k, START + 50 * MS, 0);
+	own.h.flags = TALLY_FLUSH;
+	assert_int_equal(s->length, length_of(&own));
+	assert_memory_equal(&s->message, &own, s->length);
+	worker_free(k);
+}
+
+static void with_zeros_if_it_has_no_payload(void **state)
+{
+	struct worker *k = worker_new(1);
+	struct message zeros = { 0 };
+	const struct sent *s;
+
+	finish(k, 0, &allreduce, START, MS); /* leaves words behind in the frame */
+	finish(k, 1, &allreduce, START, MS);
+	finish(k, 2, &copy_to_other, START, MS);
+	ask_without(k, 2, 0, START + 50 * MS);
+	s = one_is_sent(k, START + 50 * MS, 2);
+	assert_int_equal(s->message.h.kind, TALLY_CONTRIBUTION);
+	assert_int_equal(s->message.h.flags, TALLY_FLUSH);
+	assert_int_equal(s->message.h.blocks, 2);
+	assert_memory_equal(s->message.word, zeros.word, PAYLOAD);
+	worker_free(k);
+}
+
+static void one_answer_in_half_a_timeout_is_enough(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t half = WINDOW_RTO_MIN_NS / 2, now = START + half;
+
+	finish(k, 0, &allreduce, START, MS);
+	assert_int_equal(window_rto(k->window), 2 * half);
+	ask_with_everyone(k, 0, now); /* its contribution may still be on its way */
+	nothing_is_sent(k, now);
+	now++;
+	for (int turn = 1; turn <= 3; turn++) {
+		ask_with_everyone(k, 0, now);
+		ask_with_everyone(k, 0, now);
+		one_is_sent(k, now, 0);
+		ask_with_everyone(k, 0, now + half);
+		nothing_is_sent(k, now + half);
+		now += half + 1;
+		assert_int_equal(stats(k)->repaired, turn);
+	}
+	worker_free(k);
+}
+
+static void a_chunk_is_kept_until_another_takes_its_frame(void **state)
+{
+	struct worker *k = worker_new(2);
+
+	for (uint32_t seq = 0; seq < 4; seq++) /* 0 .. seq + 2W - 1 */
+		finish(k, seq, &allreduce, START + seq * MS, MS);
+	ask_with_everyone(k, 0, START + 50 * MS);
+	one_is_sent(k, START + 50 * MS, 0);
+	ask_with_everyone(k, 0, START + 100 * MS); /* wanted, and overtaken by events: */
+	post(k, 4, &allreduce);
+	ask_with_everyone(k, 0, START + 100 * MS);
+	assert_true(one_is_sent(k, START + 100 * MS, 4)->fresh);
+	ask_with_everyone(k, 0, START + 101 * MS);
+	result_is_taken(k, 4, &allreduce, START + 101 * MS);
+	ask_with_everyone(k, 0, START + 200 * MS);
+	nothing_is_sent(k, START + 200 * MS);
+	ask_with_everyone(k, 4, START + 300 * MS);
+	ask_with_everyone(k, 1, START + 300 * MS);
+	assert_int_equal(output(k, START + 300 * MS), 2);
+	worker_free(k);
+}
+
+static void an_ask_for_what_was_never_sent_is_nothing(void **state)
+{
+	struct worker *k = worker_new(2);
+
+	ask_with_everyone(k, 0, START);
+	ask_without(k, 0, RANK, START);
+	nothing_is_sent(k, START);
+	assert_int_equal(stats(k)->repaired, 0);
+	worker_free(k);
+}
+
+/* --- all of it */
+
+static void sequence_numbers_wrap(void **state)
+{
+	struct worker *k = worker_new(4);
+	uint64_t now = START;
+
+	for (uint32_t i = 0, seq = UINT32_MAX - 9; i < 20; i++, seq++, now += 10 * MS) {
+		post_and_send(k, seq, &allreduce, now);
+		one_is_sent(k, window_wakeup(k->window), seq);
+		result_is_taken(k, seq, &allreduce, now + 50 * MS);
+		now += 100 * MS;
+		ask_with_everyone(k, seq - 7, now); /* the oldest one kept, once there is one */
+		assert_int_equal(output(k, now), i >= 7);
+	}
+	worker_free(k);
+}
+
+static void a_small_output_loses_nothing(void **state)
+{
+	struct worker *k = worker_new(8);
+	uint64_t now = START;
+
+	for (uint32_t seq = 0; seq < 8; seq++) {
+		finish(k, seq, &allreduce, now, MS);
+		now += 50 * MS;
+	}
+	for (uint32_t seq = 8; seq < 16; seq++)
+		post(k, seq, &allreduce);
+	for (uint32_t seq = 8; seq < 16; seq++) {
+		assert_int_equal(output_of(k, now, 1), 1);
+		assert_int_equal(seq_sent(k, 0), seq);
+		assert_true(k->sent[0].fresh);
+	}
+	nothing_is_sent(k, now);
+	/* 8 to 14 overtaken, 0 to 7 asked for: one by one, all of them, each once. */
+	result_is_taken(k, 15, &allreduce, now + MS);
+	now += 2 * MS;
+	for (uint32_t seq = 0; seq < 15; seq++)
+		ask_without(k, seq, RANK, now);
+	for (uint32_t i = 0, seen = 0; i < 15; i++) {
+		assert_true(window_wakeup(k->window) <= now);
+		assert_int_equal(output_of(k, now, 1), 1);
+		assert_false(seen >> seq_sent(k, 0) & 1);
+		seen |= 1u << seq_sent(k, 0);
+	}
+	nothing_is_sent(k, now);
+	worker_free(k);
+}
+
+struct model {
+	uint32_t random;
+	uint32_t base, chunks;
+	uint32_t begun, finished;
+	uint8_t taken[512];
+	uint32_t pending[64]; /* results on their way */
+	uint32_t pendings;
+};
+
+static uint32_t model_random(struct model *m, uint32_t below)
+{
+	m->random ^= m->random << 13;
+	m->random ^= m->random >> 17;
+	m->random ^= m->random << 5;
+	return m->random % below;
+}
+
+/* A node that answers at once over a network that loses, repeats and reorders. */
+static void model_step(struct model *m, struct worker *k, uint64_t now_ns)
+{
+	output_of(k, now_ns, 1 + model_random(m, 4));
+	for (size_t i = 0; i < k->count; i++)
+		for (uint32_t copies = model_random(m, 3); copies && m->pendings < 64; copies--)
+			m->pending[m->pendings++] = seq_sent(k, i);
+	if (m->pendings && model_random(m, 3)) {
+		uint32_t pick = model_random(m, m->pendings), seq = m->pending[pick];
+		struct message result = result_of(seq, &allreduce);
+
+		m->pending[pick] = m->pending[--m->pendings];
+		if (hear(k, &result, now_ns)) {
+			m->taken[seq - m->base]++;
+			m->finished++;
+		}
+	}
+}
+
+static void whatever_is_lost_every_chunk_is_taken_once(void **state)
+{
+	for (uint32_t seed = 1; seed <= 50; seed++) {
+		struct model m = { .random = seed * 2654435761u | 1, .chunks = 300 };
+		uint32_t window = 1 << seed % 5;
+		struct worker *k = worker_new(window);
+		uint64_t now = START;
+
+		m.base = UINT32_MAX - model_random(&m, m.chunks);
+		for (int steps = 0; m.finished < m.chunks; steps++) {
+			assert_true(steps < 100000);
+			while (m.begun < m.chunks &&
+			       (m.begun < window || m.taken[m.begun - window]))
+				post(k, m.base + m.begun++, &allreduce);
+			model_step(&m, k, now);
+			now += 50 * US;
+			if (!m.pendings && !model_random(&m, 8) && window_wakeup(k->window) > now &&
+			    m.finished < m.begun)
+				now = window_wakeup(k->window);
+		}
+		for (uint32_t i = 0; i < m.chunks; i++)
+			assert_int_equal(m.taken[i], 1);
+		assert_int_equal(stats(k)->chunk, m.chunks);
+		worker_free(k);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_contribution_says_what_it_is_and_whose),
+		cmocka_unit_test(a_chunk_is_sent_once_and_again_exactly_at_its_timeout),
+		cmocka_unit_test(timeouts_double_up_to_the_maximum),
+		cmocka_unit_test(from_the_second_timeout_on_a_chunk_carries_flush),
+		cmocka_unit_test(a_chunk_sent_often_is_flushed_even_without_timeouts),
+		cmocka_unit_test(a_contribution_sent_again_brings_zeros_as_long_as_the_sum),
+		cmocka_unit_test(when_nothing_flies_there_is_nothing_to_wake_for),
+		cmocka_unit_test(an_overtaken_chunk_goes_again_before_its_timeout),
+		cmocka_unit_test(within_the_reorder_allowance_it_waits_for_its_timeout),
+		cmocka_unit_test(the_allowance_grows_when_a_retransmission_was_not_needed),
+		cmocka_unit_test(the_allowance_stays_when_it_was_needed),
+		cmocka_unit_test(the_allowance_shrinks_again_but_not_below_its_minimum),
+		cmocka_unit_test(after_a_timeout_few_flights_are_probed_and_the_others_by_turns),
+		cmocka_unit_test(a_probe_that_was_lost_tells_of_all_the_others),
+		cmocka_unit_test(rtt_is_taken_only_from_chunks_sent_once),
+		cmocka_unit_test(the_timeout_has_limits),
+		cmocka_unit_test(a_result_is_taken_once),
+		cmocka_unit_test(every_bit_of_a_result_must_be_right),
+		cmocka_unit_test(a_result_of_another_length_is_not_taken),
+		cmocka_unit_test(a_result_must_be_as_long_as_the_sum),
+		cmocka_unit_test(who_is_not_the_recipient_takes_word_without_payload),
+		cmocka_unit_test(other_kinds_of_messages_are_no_results),
+		cmocka_unit_test(only_our_own_job_counts_as_heard),
+		cmocka_unit_test(changes_of_the_boot_id_are_counted),
+		cmocka_unit_test(an_ask_that_lacks_this_rank_makes_it_send_at_once),
+		cmocka_unit_test(an_ask_that_crossed_the_contribution_does_not),
+		cmocka_unit_test(an_ask_that_lacks_another_rank_only_tells_who_is_missing),
+		cmocka_unit_test(an_ask_with_everyone_gets_a_frame_as_long_as_the_sum),
+		cmocka_unit_test(an_ask_for_a_finished_chunk_gets_the_result_back),
+		cmocka_unit_test(or_the_contribution_where_the_payload_went_elsewhere),
+		cmocka_unit_test(with_zeros_if_it_has_no_payload),
+		cmocka_unit_test(one_answer_in_half_a_timeout_is_enough),
+		cmocka_unit_test(a_chunk_is_kept_until_another_takes_its_frame),
+		cmocka_unit_test(an_ask_for_what_was_never_sent_is_nothing),
+		cmocka_unit_test(sequence_numbers_wrap),
+		cmocka_unit_test(a_small_output_loses_nothing),
+		cmocka_unit_test(whatever_is_lost_every_chunk_is_taken_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
