@@ -98,7 +98,7 @@ struct call {
 
 /*
  * `options` are valid (tally.c checks them). `guesses` is the job's and outlives the call.
- * 0, -ENOMEM, or -EFBIG: more than 2^31 chunks.
+ * 0, -ENOMEM, or -EFBIG: 2^31 chunks or more.
  */
 int call_init(struct call *c, const struct call_place *place, const struct call_options *options,
 	      struct guesses *guesses);

@@ -125,7 +125,7 @@ static void begin_call(struct engine *e)
 
 		if (r < 0) {
 			snprintf(c->why, sizeof(c->why),
-				 r == -EFBIG ? "the call has more than 2^31 chunks: split it"
+				 r == -EFBIG ? "the call has 2^31 chunks or more: split it"
 					     : "out of memory");
 			fail_all(e, r);
 			return;

@@ -41,7 +41,6 @@ struct window {
 	uint64_t wakeup_ns;
 	uint32_t mask;   /* 2W - 1 */
 	uint32_t posted, taken; /* ends of the queue of posted seqs */
-	uint32_t answers;  /* flights with `answer` */
 	uint16_t boot;
 	size_t stride;   /* of the frames, bytes */
 	uint32_t *queue;	 /* [2W], indexed by posted and taken */
@@ -121,8 +120,6 @@ void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks)
 	size_t words = h->blocks * TALLY_BLOCK_WORDS;
 
 	h->check = tally_le64(lanes_check((const uint64_t *)(h + 1), words));
-	if (f->answer)
-		w->answers--;
 	*f = (struct flight){
 		.seq = seq,
 		.state = FLIGHT_POSTED,
@@ -214,7 +211,6 @@ static struct datagram flight_answer(struct window *w, struct flight *f, uint64_
 	}
 	f->answer = false;
 	f->sent_ns = now_ns;
-	w->answers--;
 	w->stats.repaired++;
 	return (struct datagram){ .bytes = h, .length = f->length };
 }
@@ -269,7 +265,7 @@ size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, si
 		ret[n++] = flight_send(w, f, now_ns);
 		wake_at(w, f);
 	}
-	if (n < max && (now_ns >= w->wakeup_ns || w->answers))
+	if (n < max && now_ns >= w->wakeup_ns)
 		n += scan(w, now_ns, ret + n, max - n);
 	return n;
 }
@@ -366,7 +362,7 @@ static void take_ask(struct window *w, const struct tally_header *h, uint64_t no
 		/* Everyone who waits asks; one answer in a while is enough. */
 		if (!f->answer && now_ns - f->sent_ns > w->rto_ns / 2) {
 			f->answer = true;
-			w->answers++;
+			w->wakeup_ns = now_ns;
 		}
 		return;
 	}

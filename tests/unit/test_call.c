@@ -195,7 +195,7 @@ static void put_all(const struct group *g, double x)
 /* Every element another one, on every rank; no sum is zero or what is UNTOUCHED. */
 static void put_different(const struct group *g)
 {
-	double unit = g->options.dtype == TALLY_INT64 ? 0x1p33 : 1;
+	double unit = g->options.dtype == TALLY_INT64 ? 0x100001 : 1;
 
 	for (int rank = 0; rank < g->place.workers; rank++)
 		for (size_t i = 0; i < in_count(g); i++)
@@ -300,6 +300,10 @@ static void entry_is_as_written(const struct group *g, uint32_t e, const struct 
 	assert_int_equal(tally_le16_get(sum->h.recipient), recipient);
 	assert_int_equal(sum->h.blocks, (bytes + 63) / 64);
 	assert_int_equal(contributors, from);
+	if (!is_sum(g) || g->options.dtype == TALLY_INT64)
+		assert_int_equal(sum->h.flags | sum->h.scale | sum->h.scale_ahead, 0);
+	for (size_t at = is_sum(g) ? (bytes + 7) / 8 * 8 : bytes; at < sum->h.blocks * 64u; at++)
+		assert_int_equal(((const uint8_t *)sum->word)[at], 0);
 }
 
 static void merge(struct frame *sum, const struct frame *one)
@@ -394,6 +398,8 @@ static void run_round(struct group *g)
 				take_entry(g, rank, base + pick, &sum[pick]);
 			}
 	}
+	for (int rank = 0; rank < g->place.workers; rank++)
+		assert_int_equal(g->call[rank].taken, entries);
 }
 
 /* All ranks come to the same conclusion, those without the payload too. */
@@ -632,16 +638,31 @@ static void expect_table(struct guesses *g, const struct call_options *o, unsign
 		memset(g->scale[t], 40 + t, sizeof(g->scale[t]));
 	assert_int_equal(call_init(&c, &place, o, g), 0);
 	for (uint32_t e = 0; e < c.entries; e++) {
-		f.h.scale = f.h.scale_ahead = 40 + table + (e == 1);
+		f.h.scale = 40 + table + (e == 1) + (e >= place.window ? 2 : 0);
+		f.h.scale_ahead = 40 + table + 2;
 		call_take(&c, e, &f.h);
 	}
-	/* Only chunk 1 was not guessed; it is now, and nothing else. */
+	/* Of the guessed ones, chunk 1 was wrong; that is remembered, and nothing else. */
 	assert_int_equal(call_next_round(&c), c.chunks > 1);
 	for (unsigned int t = 0; t < GUESS_KINDS; t++)
 		for (uint32_t k = 0; k < TALLY_WINDOW_MAX; k++)
 			assert_int_equal(g->scale[t][k],
 					 40 + t + (t == table && k == 1 && c.chunks > 1));
 	call_done(&c);
+}
+
+static void a_long_call_has_guesses_for_one_window_only(void **state)
+{
+	struct call_place place = { .workers = 1, .window = 4, .payload_bytes = 64 };
+	struct call_options o = { .verb = CALL_REDUCE, .dtype = TALLY_FLOAT32, .op = TALLY_SUM };
+	struct guesses *g = calloc(1, sizeof(*g));
+	struct call c;
+
+	o.count = sizeof(*g) * 16 + 1; /* chunks of 16, more than all tables have bytes */
+	assert_int_equal(call_init(&c, &place, &o, g), 0);
+	assert_int_equal(c.entries, sizeof(*g) + 1);
+	call_done(&c);
+	free(g);
 }
 
 static void a_shape_is_what_the_protocol_says(void **state)
@@ -993,6 +1014,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_guess_is_repeated_with_the_announced_scale),
 		cmocka_unit_test(a_right_guess_is_not_repeated),
 		cmocka_unit_test(guesses_are_remembered_for_the_same_shape),
+		cmocka_unit_test(a_long_call_has_guesses_for_one_window_only),
 		cmocka_unit_test(a_shape_is_what_the_protocol_says),
 		cmocka_unit_test(behind_the_first_window_scales_are_announced),
 		cmocka_unit_test(int32_at_the_limit_travels_narrow),
