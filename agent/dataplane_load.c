@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/utsname.h>
 
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
@@ -19,19 +20,34 @@ const char *const pin_name[PIN_COUNT] = {
 static bool verbose;
 char dataplane_kernel_words[160];
 
+/* What the kernel itself says: netlink's own words, or the last line of the verifier's log. */
+static void kernel_words_keep(const char *text)
+{
+	static const char netlink[] = "libbpf: Kernel error message: ";
+	const char *counts = strstr(text, "\nprocessed "), *words;
+
+	if (!strncmp(text, netlink, strlen(netlink)))
+		words = text + strlen(netlink);
+	else if (strstr(text, "BEGIN PROG LOAD LOG") && counts)
+		words = (const char *)memrchr(text, '\n', counts - text) + 1;
+	else
+		return;
+	snprintf(dataplane_kernel_words, sizeof(dataplane_kernel_words), "%.*s",
+		 (int)strcspn(words, "\n"), words);
+}
+
 __attribute__((format(printf, 2, 0))) static int
 listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list values)
 {
-	static const char lead[] = "libbpf: Kernel error message: ";
-	char line[512];
+	_cleanup_(freep) char *text = NULL;
 	va_list copy;
 
 	va_copy(copy, values);
-	vsnprintf(line, sizeof(line), format, copy);
+	if (vasprintf(&text, format, copy) < 0)
+		text = NULL;
 	va_end(copy);
-	if (!strncmp(line, lead, strlen(lead)))
-		snprintf(dataplane_kernel_words, sizeof(dataplane_kernel_words), "%.*s",
-			 (int)strcspn(line + strlen(lead), "\n"), line + strlen(lead));
+	if (text)
+		kernel_words_keep(text);
 	return verbose ? vfprintf(stderr, format, values) : 0;
 }
 
@@ -78,13 +94,71 @@ static int map_keep(struct bpf_map *map, int fd, struct why *why)
 	return bpf_map__reuse_fd(map, fd);
 }
 
+static const char *kernel_release(void)
+{
+	static struct utsname name;
+
+	return uname(&name) < 0 ? "unknown" : name.release;
+}
+
+/*
+ * BPF_F_BROADCAST is a flag that the kernel looks at only when a program runs: one that does not
+ * know it takes our programs, and then drops every result. So a program is run that does
+ * nothing but ask for it. -EOPNOTSUPP: this kernel lacks it.
+ */
+static int broadcast_probe(void)
+{
+	_cleanup_(closep) int map = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "tally_probe",
+						   sizeof(uint32_t), sizeof(struct bpf_devmap_val),
+						   1, NULL);
+	const struct bpf_insn ask[] = {
+		{ .code = BPF_LD | BPF_DW,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD,
+		  .imm = map },
+		{ 0 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K,
+		  .dst_reg = BPF_REG_3,
+		  .imm = BPF_F_BROADCAST },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_redirect_map },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	char frame[64] = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = sizeof(frame));
+	_cleanup_(closep) int program = -1;
+
+	if (map < 0)
+		return errno == EINVAL ? -EOPNOTSUPP : -errno;
+	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "tally_probe", "GPL", ask,
+				sizeof(ask) / sizeof(*ask), NULL);
+	if (program < 0 || bpf_prog_test_run_opts(program, &run) < 0)
+		return -errno;
+	return run.retval == XDP_REDIRECT ? 0 : -EOPNOTSUPP;
+}
+
+/* What loading the programs would not show, or not in words. */
+static int kernel_check(struct why *why)
+{
+	if (broadcast_probe() != -EOPNOTSUPP)
+		return 0; /* it is there, or we may not even ask: loading says why */
+	return why_say(why, -EOPNOTSUPP,
+		       "this kernel (%s) lacks XDP's broadcast to several ports (BPF_F_BROADCAST), "
+		       "which Linux has since 5.13; Tally needs 5.15 or later",
+		       kernel_release());
+}
+
 static int load_error(struct why *why, int error, const char *what, uint32_t slots)
 {
 	if (error == -ENOMEM)
 		return why_say(why, error, "%s: no memory; %u slots need %zu MB of the kernel's",
 			       what, slots, slots * sizeof(struct tally_slot) >> 20);
-	return why_say(why, error, "the kernel does not take %s: %s (--verbose shows its reasons)",
-		       what, strerror(-error));
+	return why_say(
+		why, error,
+		"the kernel does not take %s: %s%s%s (Tally needs Linux 5.15 or later, this is "
+		"%s; --verbose shows more)",
+		what, strerror(-error), *dataplane_kernel_words ? ": " : "", dataplane_kernel_words,
+		kernel_release());
 }
 
 /* With all maps but the slots from `old`, or with new ones. */
@@ -163,7 +237,10 @@ int programs_load(const struct dataplane *old, uint32_t slots, struct programs *
 	int r;
 
 	libbpf_listen();
-	r = fanout_load(&p, old, slots, why);
+	*dataplane_kernel_words = '\0';
+	r = kernel_check(why);
+	if (r == 0)
+		r = fanout_load(&p, old, slots, why);
 	if (r == 0)
 		r = ingress_load(&p, old, why);
 	if (r < 0)
