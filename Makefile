@@ -18,6 +18,7 @@ CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyctl.c,$(wildcard agent/*.c))
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
+GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
@@ -30,7 +31,7 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: help all setup demo bench test lint unit bpf e2e testbed clean
+.PHONY: help all setup demo bench test lint unit bpf e2e vm vm-all guest testbed clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -50,9 +51,10 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
 
-test: setup ## all rungs: lint, unit, bpf, e2e
-	@$(MAKE) --no-print-directory -s all $(UNITS) $(BPFS) $(BENCHES)
-	@scripts/run-tests scripts/lint $(UNITS) $(BPFS) $(E2ES)
+test: setup ## all rungs: lint, unit, bpf, e2e, and bpf once more on an older kernel
+	@scripts/setup-vm.sh
+	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(BPFS) $(BENCHES)
+	@scripts/run-tests scripts/lint $(UNITS) $(BPFS) $(E2ES) vm-testbed/smoke
 
 lint: all $(BENCHES) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
@@ -65,6 +67,16 @@ bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 
 e2e: all ## real workers, nodes and losses in network namespaces
 	@scripts/run-tests $(E2ES)
+
+vm: ## the data plane and a bad network on a real 6.1 kernel, in an emulator
+	@scripts/setup-vm.sh
+	@vm-testbed/all 6.1-cloud:bpf,netem
+
+vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
+	@scripts/setup-vm.sh
+	@vm-testbed/all
+
+guest: $(PROGRAMS) $(BPFS) $(GUESTS) # what goes into a guest
 
 testbed: $(BUILD)/testbed-cable ## what scripts/testbed needs
 
@@ -120,6 +132,10 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) agent/group.c $(wildcard include
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
 	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lbpf -lpthread
+
+$(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
+$(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
+	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
 $(call objects,$(wildcard tests/bench/*.c)): $(SKELS) $(BUILD)/tests/bench/bare.skel.h
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libtally.a

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# In a guest: does this kernel take the programs, and do they do there what they do elsewhere?
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+code=0
+export CMOCKA_MESSAGE_OUTPUT=TAP
+build/tests/vm/insns || code=$?
+for test in build/tests/bpf/test_*; do
+	echo "# ${test##*/}"
+	"$test" || code=$?
+done
+exit "$code"
