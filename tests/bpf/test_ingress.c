@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The shapes a frame comes in: IPv4 or IPv6, tagged or not. */
 static const struct form {
@@ -687,12 +688,17 @@ static void the_last_frame_grows_when_it_came_without_payload(void **state)
 }
 
 /* The chunk is finished all the same: whoever sends zeros in full length gets the sum. */
+/* Larger pages leave room behind every frame of the test run: there the case cannot be made. */
+static bool frames_have_ends(void) { return sysconf(_SC_PAGESIZE) == 4096; }
+
 static void who_sent_a_frame_too_short_for_the_sum_is_asked_for_a_longer_one(void **state)
 {
 	struct message last = contribution(.worker = 1, .blocks = 0, .ipv6 = true,
 					   .vlan = ETH_P_8021Q);
 	struct sent out;
 
+	if (!frames_have_ends())
+		skip();
 	expect(*state, contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX, .value = 42),
 	       TALLY_ABSORBED, NULL);
 	for (int again = 0; again < 2; again++) {
@@ -715,6 +721,8 @@ static void a_flush_too_short_for_the_sum_leaves_the_slot_as_it_is(void **state)
 	struct memory *before;
 	struct sent out;
 
+	if (!frames_have_ends())
+		skip();
 	job_put(*state, JOB, inner_job());
 	expect(*state, m, TALLY_ABSORBED, NULL);
 	before = memory_read(*state);
@@ -1310,6 +1318,8 @@ static void every_outcome_of_ingress_was_shown(void **state)
 
 	for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
 		if (out == TALLY_FANNED_OUT || out == TALLY_NO_CHILD)
+			continue;
+		if (out == TALLY_NO_ROOM && !frames_have_ends())
 			continue;
 		if (!node->shown[out])
 			fail_msg("%s was not shown", outcome_name(out));
