@@ -141,4 +141,4 @@ $(call objects,$(wildcard tests/bench/*.c)): $(SKELS) $(BUILD)/tests/bench/bare.
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lm
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -name '*.d' -type f -print 2>/dev/null)
