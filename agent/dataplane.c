@@ -334,6 +334,13 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	return 0;
 }
 
+bool dataplane_is_native(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	return bpf_xdp_query(ifindex, 0, &query) == 0 && query.attach_mode == XDP_ATTACHED_DRV;
+}
+
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);

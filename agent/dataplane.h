@@ -73,6 +73,9 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why);
 void dataplane_close(struct dataplane *d);
 static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d); }
 
+/* Is there an XDP program in this port's driver, whosever? */
+bool dataplane_is_native(uint32_t ifindex);
+
 /* Is the node's program on this port? */
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
 

@@ -20,16 +20,21 @@ const char *const pin_name[PIN_COUNT] = {
 static bool verbose;
 char dataplane_kernel_words[160];
 
-/* What the kernel itself says: netlink's own words, or the last line of the verifier's log. */
+/*
+ * What the kernel itself says: netlink's own words, or the last line of the verifier's log; or
+ * what libbpf looked for in it in vain.
+ */
 static void kernel_words_keep(const char *text)
 {
-	static const char netlink[] = "libbpf: Kernel error message: ";
+	static const char libbpf[] = "libbpf: ", netlink[] = "libbpf: Kernel error message: ";
 	const char *counts = strstr(text, "\nprocessed "), *words;
 
 	if (!strncmp(text, netlink, strlen(netlink)))
 		words = text + strlen(netlink);
 	else if (strstr(text, "BEGIN PROG LOAD LOG") && counts)
 		words = (const char *)memrchr(text, '\n', counts - text) + 1;
+	else if (!strncmp(text, libbpf, strlen(libbpf)) && strstr(text, "not found in kernel"))
+		words = text + strlen(libbpf);
 	else
 		return;
 	snprintf(dataplane_kernel_words, sizeof(dataplane_kernel_words), "%.*s",

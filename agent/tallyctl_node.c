@@ -10,12 +10,13 @@
 
 /*
  * virtio_net with more queues than CPUs, and too few left for XDP's own, panics the kernel at
- * the first XDP_TX: there native mode is not tried at all.
+ * the first XDP_TX: there native mode is not tried at all. Where it is on already, XDP's queues
+ * are counted among the others, and there were enough.
  */
 static bool panics_in_native(const struct netlink_port *p, unsigned int cpus)
 {
 	return !strcmp(p->driver, "virtio_net") && p->channels > cpus &&
-	       p->channels + cpus > p->channels_max;
+	       p->channels + cpus > p->channels_max && !dataplane_is_native(p->ifindex);
 }
 
 /* An interface as the data plane wants it; forbids what must not be tried. */
