@@ -52,7 +52,7 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@scripts/bench
 
 test: setup ## all rungs: lint, unit, bpf, e2e, and bpf once more on an older kernel
-	@scripts/setup-vm.sh
+	-@scripts/setup-vm.sh
 	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(BPFS) $(BENCHES)
 	@scripts/run-tests scripts/lint $(UNITS) $(BPFS) $(E2ES) vm-testbed/smoke
 
@@ -69,11 +69,11 @@ e2e: all ## real workers, nodes and losses in network namespaces
 	@scripts/run-tests $(E2ES)
 
 vm: ## the data plane and a bad network on a real 6.1 kernel, in an emulator
-	@scripts/setup-vm.sh
+	-@scripts/setup-vm.sh
 	@vm-testbed/all 6.1-cloud:bpf,netem
 
 vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
-	@scripts/setup-vm.sh
+	-@scripts/setup-vm.sh
 	@vm-testbed/all
 
 guest: $(PROGRAMS) $(BPFS) $(GUESTS) # what goes into a guest
