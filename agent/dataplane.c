@@ -97,7 +97,7 @@ static int bpffs_ensure(const char *pin, struct why *why)
 	return 0;
 }
 
-/* The directory, locked against other tallyctls. -ENOENT: none, or it went while we waited. */
+/* The directory, locked against other tally-nodes. -ENOENT: none, or it went while we waited. */
 static int directory_lock(const char *pin)
 {
 	_cleanup_(closep) int fd = open(pin, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -117,7 +117,7 @@ static int no_node(struct why *why, int error, const char *pin)
 	if (error != -ENOENT)
 		return why_say(why, error, "%s: %s", pin, strerror(-error));
 	return why_say(why, error, "no node runs here: nothing is pinned in %s%s", pin,
-		       is_bpffs(BPFFS) ? " (tallyctl attach DEV...)"
+		       is_bpffs(BPFFS) ? " (tally-node attach DEV...)"
 				       : ", as there is no BPF file system at " BPFFS
 					 " (in `ip netns exec`? nsenter --net=... keeps it)");
 }
@@ -325,10 +325,11 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	for (int i = 0; i < PIN_COUNT; i++) {
 		d->fd[i] = bpf_obj_get(pin_path(pin, pin_name[i], ""));
 		if (d->fd[i] < 0)
-			return why_say(why, d->fd[i],
-				       "%s: is no whole node, %s is missing: tallyctl detach, and "
-				       "attach anew",
-				       pin, pin_name[i]);
+			return why_say(
+				why, d->fd[i],
+				"%s: is no whole node, %s is missing: tally-node detach, and "
+				"attach anew",
+				pin, pin_name[i]);
 	}
 	*ret = TAKE_PTR(d);
 	return 0;

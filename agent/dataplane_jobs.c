@@ -280,10 +280,11 @@ static int ports_check(struct dataplane *d, const struct group *g, struct why *w
 		if (dataplane_is_attached(d, h->port))
 			continue;
 		jobfile_address_print(&g->copy[i].address, text, sizeof(text));
-		return why_say(why, -EINVAL,
-			       "%s: is behind %s, where this node is not attached: tallyctl attach "
-			       "--replace with all its interfaces",
-			       text, h->port_name);
+		return why_say(
+			why, -EINVAL,
+			"%s: is behind %s, where this node is not attached: tally-node attach "
+			"--replace with all its interfaces",
+			text, h->port_name);
 	}
 	return 0;
 }
@@ -306,7 +307,7 @@ int dataplane_job_add(struct dataplane *d, struct group *g, struct why *why)
 	if (replaces && before.job.epoch == g->job.epoch)
 		return why_say(why, -EEXIST,
 			       "job %u is there already with epoch %u: give a new run another "
-			       "epoch, or tallyctl job del %u",
+			       "epoch, or tally-node job del %u",
 			       g->id, g->job.epoch, g->id);
 	for (unsigned int i = 0; i < count; i++)
 		others[i] = jobs[i].job;
@@ -328,7 +329,7 @@ int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why)
 
 	if (bpf_map_lookup_elem(d->fd[PIN_JOBS], &id, &job) < 0)
 		return why_say(why, -ENOENT,
-			       "job %u: this node has no such job (tallyctl job list)", id);
+			       "job %u: this node has no such job (tally-node job list)", id);
 	job_remove(d, id, job.group);
 	return 0;
 }

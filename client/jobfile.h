@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The job file (docs/job-file.md): what workers and nodes must agree on. Text in, plain
- * struct out; tallyctl and the client library read the same one.
+ * struct out; tally-node and the client library read the same one.
  */
 #ifndef TALLY_CLIENT_JOBFILE_H
 #define TALLY_CLIENT_JOBFILE_H

@@ -16,10 +16,10 @@ epoch=0
 
 bed() { scripts/testbed "$@"; }
 on() { scripts/testbed exec "$@"; }
-node() { # NODE tallyctl-arguments...
+node() { # NODE tally-node-arguments...
 	local name=$1
 	shift
-	on "$name" "$build/tallyctl" "$@" --pin "$pin-$name"
+	on "$name" "$build/tally-node" "$@" --pin "$pin-$name"
 }
 
 tear_down() {
@@ -33,7 +33,7 @@ tear_down() {
 trap 'rm -rf "$work"' EXIT
 
 # Builds the topology on standard input and attaches every node to all its interfaces.
-network() { # [tallyctl attach options...]
+network() { # [tally-node attach options...]
 	local name
 	cat >"$work/topology"
 	bed up "$work/topology" || return 1

@@ -8,7 +8,7 @@
 # shellcheck source=tests/e2e/lib.sh
 source "$(dirname "$0")/../e2e/lib.sh"
 
-pair() { # tallyctl attach options
+pair() { # tally-node attach options
 	network "$@" <<-END
 		host w0 w1
 		node n0

@@ -52,10 +52,10 @@ router() {
 
 router_attach() {
 	local number
-	build/tallyctl attach --mode native "$(interface 21)" "$(interface 22)" 2>&1
+	build/tally-node attach --mode native "$(interface 21)" "$(interface 22)" 2>&1
 	for number in 1 2 3; do
 		job "$number"
-		build/tallyctl job add "/tmp/job$number" 2>&1
+		build/tally-node job add "/tmp/job$number" 2>&1
 	done
 	for number in 21 22; do
 		ethtool -l "$(interface "$number")" | awk '/^Combined/ { n = $2 } END { print n " queues" }'
@@ -65,12 +65,12 @@ router_attach() {
 
 # The driver now counts XDP's queues among its own: that is no reason to refuse.
 router_replace() {
-	build/tallyctl attach --replace --mode native "$(interface 21)" "$(interface 22)" 2>&1
+	build/tally-node attach --replace --mode native "$(interface 21)" "$(interface 22)" 2>&1
 }
 
 router_stats() {
-	build/tallyctl stats --json
-	build/tallyctl detach
+	build/tally-node stats --json
+	build/tally-node detach
 }
 
 # More queues than CPUs, and none left for XDP: the driver takes the program, and panics later.
@@ -78,9 +78,9 @@ router_overcommit() {
 	local device
 	device=$(interface 21)
 	ethtool -L "$device" combined 4 2>&1 || { echo "SKIP its interfaces have one queue"; return; }
-	build/tallyctl attach --mode native "$device" 2>&1 && return 1
-	build/tallyctl attach "$device" 2>&1
-	build/tallyctl detach
+	build/tally-node attach --mode native "$device" 2>&1 && return 1
+	build/tally-node attach "$device" 2>&1
+	build/tally-node detach
 }
 
 # --- w1, which does what w0 does

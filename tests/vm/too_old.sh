@@ -8,7 +8,7 @@ source "$(dirname "$0")/../e2e/lib.sh"
 one_line_names_what_is_missing() {
 	ip link add v0 type veth peer name v1
 	ip link set v0 up
-	"$build/tallyctl" attach v0 2>"$work/refusal" && return 1
+	"$build/tally-node" attach v0 2>"$work/refusal" && return 1
 	cat "$work/refusal"
 	(($(wc -l <"$work/refusal") == 1))
 	grep -q 'this kernel (5.10.*) lacks .*, which Linux has since 5.13' "$work/refusal"

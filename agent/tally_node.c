@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * tallyctl: the data plane of this machine from the command line. Here are the options and
- * the table of commands; what they do is in tallyctl_node.c and tallyctl_job.c.
+ * tally-node: the data plane of this machine by hand, where no tallyd runs it: tests, guests,
+ * trees of nodes. Here are the options and the table of commands; what they do is in
+ * tally_node_ports.c and tally_node_jobs.c.
  */
 #include <err.h>
 #include <errno.h>
@@ -9,20 +10,20 @@
 #include <limits.h>
 #include <string.h>
 
-#include "tallyctl.h"
+#include "tally_node.h"
 
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */
 };
 
 static const char help[] =
-	"usage: tallyctl attach DEV... [--mode MODE] [--slots N]     run a node on these interfaces\n"
-	"       tallyctl attach --replace [DEV...] [--slots N]       put new programs in, keep the jobs\n"
-	"       tallyctl detach                                      end it, and remove all of it\n"
-	"       tallyctl job add FILE [--below RANKS] [--via RANKS=ADDRESS]...\n"
-	"       tallyctl job del JOB\n"
-	"       tallyctl job list [--json]\n"
-	"       tallyctl stats [--all] [--json]                      what became of the packets\n"
+	"usage: tally-node attach DEV... [--mode MODE] [--slots N]   run a node on these interfaces\n"
+	"       tally-node attach --replace [DEV...] [--slots N]     put new programs in, keep the jobs\n"
+	"       tally-node detach                                    end it, and remove all of it\n"
+	"       tally-node job add FILE [--below RANKS] [--via RANKS=ADDRESS]...\n"
+	"       tally-node job del JOB\n"
+	"       tally-node job list [--json]\n"
+	"       tally-node stats [--all] [--json]                    what became of the packets\n"
 	"\n"
 	"  --mode MODE          native (in the driver), generic (in the stack), or auto: native,\n"
 	"                       and generic where the driver refuses; auto if not given\n"
@@ -85,7 +86,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	va_start(values, format);
 	vwarnx(format, values);
 	va_end(values);
-	fputs("tallyctl --help shows how\n", stderr);
+	fputs("tally-node --help shows how\n", stderr);
 	exit(USAGE);
 }
 
@@ -161,7 +162,7 @@ static unsigned int options_parse(int argc, char **argv, struct request *q)
 			fputs(help, stdout);
 			exit(0);
 		case 'V':
-			puts("tallyctl " TALLY_VERSION_TEXT);
+			puts("tally-node " TALLY_VERSION_TEXT);
 			exit(0);
 		case 'v':
 			dataplane_be_verbose();
@@ -192,7 +193,7 @@ static unsigned int options_parse(int argc, char **argv, struct request *q)
 			q->all = true;
 			break;
 		default:
-			fputs("tallyctl --help shows how\n", stderr);
+			fputs("tally-node --help shows how\n", stderr);
 			exit(USAGE);
 		}
 		given |= o;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* tallyctl job add, del, list. */
+/* tally-node job add, del, list. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "netlink.h"
-#include "tallyctl.h"
+#include "tally_node.h"
 
 /* The way to the root must lead through this node too: results come back on it. */
 static int uplink_check(struct netlink *n, struct dataplane *d, const struct jobfile *file,
@@ -22,7 +22,7 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct job
 	if (!dataplane_is_attached(d, hop.port))
 		return why_say(
 			why, -EINVAL,
-			"the root %s is behind %s, where this node is not attached: tallyctl "
+			"the root %s is behind %s, where this node is not attached: tally-node "
 			"attach --replace with all its interfaces",
 			text, hop.port_name);
 	return 0;
@@ -71,7 +71,7 @@ int job_del(const struct request *q, struct why *why)
 	errno = 0;
 	id = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || id > UINT32_MAX)
-		return why_say(why, -EINVAL, "job del %s: a job is a number (tallyctl job list)",
+		return why_say(why, -EINVAL, "job del %s: a job is a number (tally-node job list)",
 			       text);
 	r = dataplane_open(q->pin, &d, why);
 	if (r == 0)

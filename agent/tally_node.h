@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tallyctl's commands. Each returns 0, or a negative errno with the reason in `why`. */
-#ifndef TALLY_AGENT_TALLYCTL_H
-#define TALLY_AGENT_TALLYCTL_H
+/* tally-node's commands. Each returns 0, or a negative errno with the reason in `why`. */
+#ifndef TALLY_AGENT_TALLY_NODE_H
+#define TALLY_AGENT_TALLY_NODE_H
 
 #include "dataplane.h"
 #include "group.h"
@@ -19,12 +19,12 @@ struct request {
 	int count;
 };
 
-/* tallyctl_node.c */
+/* tally_node_ports.c */
 int node_attach(const struct request *q, struct why *why);
 int node_detach(const struct request *q, struct why *why);
 int node_stats(const struct request *q, struct why *why);
 
-/* tallyctl_job.c */
+/* tally_node_jobs.c */
 int job_add(const struct request *q, struct why *why);
 int job_del(const struct request *q, struct why *why);
 int job_list(const struct request *q, struct why *why);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* tallyctl attach, detach, stats. */
+/* tally-node attach, detach, stats. */
 #include <err.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "netlink.h"
-#include "tallyctl.h"
+#include "tally_node.h"
 
 /*
  * virtio_net with more queues than CPUs, and too few left for XDP's own, panics the kernel at

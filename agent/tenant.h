@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who pays: a tenant, its quota, and where its messages may come in. Pure. The configuration,
+ * the control socket, the agent's books and the data plane all speak of tenants in this form.
+ */
+#ifndef TALLY_AGENT_TENANT_H
+#define TALLY_AGENT_TENANT_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "util.h"
+
+enum {
+	TENANT_NAME_BYTES = 64, /* of a tenant or a job, with its end */
+	TENANT_POINTS_MAX = 16,
+	TENANT_POINT_BYTES = 128, /* fits any printed ingress point, with its end */
+	TENANT_PRIORITY_MAX = 255,
+	TENANT_VLAN_ANY = -1,
+};
+
+/* An ingress point: what comes in here may be the tenant's. */
+struct tenant_point {
+	char port[IF_NAMESIZE];
+	int vlan; /* TENANT_VLAN_ANY; 0: untagged; 1 .. 4094 */
+	struct sockaddr_storage source; /* ss_family 0: any */
+	uint8_t source_bits; /* of the prefix; all bits behind it are 0 */
+};
+
+struct tenant {
+	char name[TENANT_NAME_BYTES];
+	uint32_t slots; /* reserved for it */
+	uint64_t packets_per_second; /* that its workers may send; 0: no limit */
+	uint64_t bytes_per_second; /* the same in bytes of whole frames */
+	uint8_t priority; /* the highest it may ask for */
+	unsigned int points; /* 0: it may come in anywhere */
+	struct tenant_point point[TENANT_POINTS_MAX];
+};
+
+/* 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no sign. For tenants and jobs. */
+bool tenant_name_is_valid(const char *name);
+
+/* "eth1", "eth1 vlan 5", "eth1 source 10.0.0.0/24", "eth1 vlan 0 source fd77::/64". -EINVAL. */
+int tenant_point_parse(const char *text, struct tenant_point *ret, struct why *why);
+
+/* What tenant_point_parse() takes back. Cut if too long. */
+void tenant_point_print(const struct tenant_point *point, char *text, size_t size);
+
+#endif
