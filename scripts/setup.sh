@@ -9,7 +9,7 @@ packages=(
 	# to build
 	make gcc libc6-dev pkg-config clang-19 llvm-19 bpftool
 	libbpf-dev libxdp-dev libelf-dev zlib1g-dev libnl-3-dev libnl-route-3-dev
-	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev
+	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev libcap-ng-dev
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git valgrind prometheus mandoc

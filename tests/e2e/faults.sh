@@ -22,7 +22,7 @@ star() {
 	END
 }
 
-packets_sent() { on "$1" cat /sys/class/net/eth0/statistics/tx_packets; }
+packets_sent() { on "$1" ip -s -j link show dev eth0 | jq ".[0].stats64.tx.packets"; }
 has_sent_more() { (($(packets_sent "$1") > $2)); }
 completed_more() { (($(count COMPLETED) > $1)); }
 
