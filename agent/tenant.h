@@ -20,7 +20,11 @@ enum {
 	TENANT_POINT_BYTES = 128, /* fits any printed ingress point, with its end */
 	TENANT_PRIORITY_MAX = 255,
 	TENANT_VLAN_ANY = -1,
+	TENANT_VLAN_MAX = 4094,
 };
+
+/* Of packets and of bytes a second: what the token buckets of the data plane are made for. */
+#define TENANT_RATE_MAX 1000000000000ULL
 
 /* An ingress point: what comes in here may be the tenant's. */
 struct tenant_point {
@@ -42,6 +46,9 @@ struct tenant {
 
 /* 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no sign. For tenants and jobs. */
 bool tenant_name_is_valid(const char *name);
+
+/* May an interface have this name? As the kernel sees it, and printable. */
+bool tenant_port_is_valid(const char *name);
 
 /* "eth1", "eth1 vlan 5", "eth1 source 10.0.0.0/24", "eth1 vlan 0 source fd77::/64". -EINVAL. */
 int tenant_point_parse(const char *text, struct tenant_point *ret, struct why *why);

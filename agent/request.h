@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests on the control socket (docs/control.md): a line of JSON in, a plain struct out, and the
+ * lines that answer. Pure: it knows no socket, and not who asks.
+ */
+#ifndef TALLY_AGENT_REQUEST_H
+#define TALLY_AGENT_REQUEST_H
+
+#include <jansson.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "tenant.h"
+#include "util.h"
+
+enum {
+	REQUEST_BYTES_MAX = 65536, /* of a line, without its end */
+};
+
+enum request_verb {
+	REQUEST_STATUS,
+	REQUEST_TENANT_LIST,
+	REQUEST_TENANT_ADD,
+	REQUEST_TENANT_SET,
+	REQUEST_TENANT_DEL,
+	REQUEST_JOB_LIST,
+	REQUEST_JOB_CREATE,
+	REQUEST_JOB_TOKEN,
+	REQUEST_JOB_DEL,
+	REQUEST_STATS,
+	REQUEST_LINKS,
+	REQUEST_TOP,
+	REQUEST_TRACE,
+	REQUEST_VERB_COUNT,
+};
+
+/* Which keys were given, in request.given. */
+enum request_key {
+	REQUEST_NAME = 1 << 0,
+	REQUEST_TENANT = 1 << 1,
+	REQUEST_JOB = 1 << 2,
+	REQUEST_PORT = 1 << 3,
+	REQUEST_SLOTS = 1 << 4,
+	REQUEST_PACKETS_PER_SECOND = 1 << 5,
+	REQUEST_BYTES_PER_SECOND = 1 << 6,
+	REQUEST_PRIORITY = 1 << 7,
+	REQUEST_INGRESS = 1 << 8,
+	REQUEST_WORKERS = 1 << 9,
+	REQUEST_WINDOW = 1 << 10,
+	REQUEST_PAYLOAD = 1 << 11,
+	REQUEST_SERVICE = 1 << 12,
+	REQUEST_ID = 1 << 13,
+	REQUEST_EVERY = 1 << 14,
+};
+
+struct request_job {
+	char name[TENANT_NAME_BYTES];
+	char tenant[TENANT_NAME_BYTES]; /* "": not given, the default tenant's */
+	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
+	uint16_t window; /* a power of two, 1 .. TALLY_WINDOW_MAX; 0: not given */
+	uint16_t payload_bytes; /* a multiple of 64, 64 .. TALLY_PAYLOAD_MAX; 0: not given */
+	struct sockaddr_storage service; /* with TALLY_UDP_PORT; ss_family 0: not given */
+	uint32_t id; /* if given & REQUEST_ID */
+};
+
+/* What of it is meant; "": all. */
+struct request_filter {
+	char job[TENANT_NAME_BYTES]; /* `name` of job-list */
+	char tenant[TENANT_NAME_BYTES]; /* `name` of tenant-list */
+	char port[IF_NAMESIZE];
+	uint32_t every; /* trace: one packet in so many, 1 .. 2^31; 1 if not given */
+};
+
+/* What is not given and says nothing else is 0. */
+struct request {
+	enum request_verb verb;
+	uint32_t given; /* enum request_key */
+	union {
+		struct tenant tenant; /* TENANT_ADD, TENANT_SET */
+		struct request_job job; /* JOB_CREATE */
+		char name[TENANT_NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL */
+		struct request_filter filter; /* TENANT_LIST, JOB_LIST, STATS, TRACE */
+	};
+};
+
+/*
+ * Parses a line of `length` bytes, with or without its newline. -EINVAL, -EMSGSIZE (longer than
+ * REQUEST_BYTES_MAX), -ENOMEM; `why` names the verb, the key and what is allowed, in ASCII.
+ */
+int request_parse(const char *line, size_t length, struct request *ret, struct why *why);
+
+/* Only root and members of the configured group may ask for it. */
+bool request_changes(enum request_verb verb);
+
+/* "tenant-add". */
+const char *request_verb_name(enum request_verb verb);
+
+/*
+ * The line that answers, newline and all; the caller's, to be freed; NULL: no memory. `result` is
+ * taken over, and may be NULL if there was no memory for it. `error` is negative. A result that
+ * does not fit into REQUEST_BYTES_MAX becomes an error that says so.
+ */
+char *request_answer_ok(json_t *result);
+char *request_answer_error(int error, const char *text);
+
+#endif

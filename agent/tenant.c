@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "tenant.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+#define POINT_FORM "PORT [vlan N] [source ADDRESS/BITS], such as eth1 vlan 5 source 10.77.1.0/24"
+
+enum {
+	WORDS_MAX = 5, /* of an ingress point */
+};
+
+static bool is_sign(char c) { return c == '.' || c == '_' || c == '-'; }
+
+static bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+bool tenant_name_is_valid(const char *name)
+{
+	size_t n = 0;
+
+	for (; n < TENANT_NAME_BYTES && name[n]; n++)
+		if (!is_letter_or_digit(name[n]) && !(n && is_sign(name[n])))
+			return false;
+	return n > 0 && n < TENANT_NAME_BYTES;
+}
+
+bool tenant_port_is_valid(const char *name)
+{
+	size_t n = 0;
+
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return false;
+	for (; n < IF_NAMESIZE && name[n]; n++)
+		if (name[n] <= ' ' || name[n] > '~' || name[n] == '/' || name[n] == ':')
+			return false;
+	return n > 0 && n < IF_NAMESIZE;
+}
+
+/* Sets all bits behind the prefix to 0. Were they so already? */
+static bool prefix_cut(uint8_t *address, unsigned int bytes, unsigned int bits)
+{
+	bool clean = true;
+
+	for (unsigned int i = 0; i < bytes; i++) {
+		unsigned int here = bits > 8 * i ? bits - 8 * i : 0;
+		uint8_t mask = here >= 8 ? 0xff : 0xff00 >> here;
+
+		clean = clean && !(address[i] & ~mask);
+		address[i] &= mask;
+	}
+	return clean;
+}
+
+static uint8_t *address_bytes(struct sockaddr_storage *a, unsigned int *ret)
+{
+	if (a->ss_family == AF_INET) {
+		*ret = sizeof(struct in_addr);
+		return (void *)&((struct sockaddr_in *)a)->sin_addr;
+	}
+	*ret = sizeof(struct in6_addr);
+	return (void *)&((struct sockaddr_in6 *)a)->sin6_addr;
+}
+
+static void source_print(const struct tenant_point *point, char *text, size_t size)
+{
+	struct sockaddr_storage copy = point->source;
+	char address[INET6_ADDRSTRLEN] = "?";
+	unsigned int bytes;
+
+	inet_ntop(copy.ss_family, address_bytes(&copy, &bytes), address, sizeof(address));
+	snprintf(text, size, "%s/%u", address, point->source_bits);
+}
+
+/* "10.77.1.0/24", "fd77::/64"; without "/BITS" it is one address. Writes all of it or nothing. */
+static int source_parse(const char *word, struct tenant_point *point, struct why *why)
+{
+	const char *slash = strchr(word, '/');
+	size_t length = slash ? (size_t)(slash - word) : strlen(word);
+	char host[INET6_ADDRSTRLEN], quoted[TEXT_QUOTED_BYTES];
+	struct tenant_point p = *point;
+	unsigned int bytes;
+	uint8_t *address;
+	uint64_t bits;
+
+	snprintf(host, sizeof(host), "%.*s", (int)length, word);
+	p.source.ss_family = memchr(word, ':', length) ? AF_INET6 : AF_INET;
+	address = address_bytes(&p.source, &bytes);
+	if (length >= sizeof(host) || inet_pton(p.source.ss_family, host, address) != 1)
+		return why_say(why, -EINVAL,
+			       "source %s: an address and prefix, such as "
+			       "10.77.1.0/24 or fd77:1::/64",
+			       text_quote(word, strlen(word), quoted));
+	bits = 8 * bytes;
+	if (slash && !text_number(slash + 1, false, 8 * bytes, &bits))
+		return why_say(why, -EINVAL, "source %s: behind / is a number of bits from 0 to %u",
+			       text_quote(word, strlen(word), quoted), 8 * bytes);
+	p.source_bits = bits;
+	if (!prefix_cut(address, bytes, bits)) {
+		char right[TENANT_POINT_BYTES];
+
+		source_print(&p, right, sizeof(right));
+		return why_say(why, -EINVAL,
+			       "source %s: has bits set behind the prefix; is %s meant?",
+			       text_quote(word, strlen(word), quoted), right);
+	}
+	*point = p;
+	return 0;
+}
+
+static int vlan_parse(const char *word, struct tenant_point *point, struct why *why)
+{
+	char quoted[TEXT_QUOTED_BYTES];
+	uint64_t vlan;
+
+	if (!text_number(word, false, TENANT_VLAN_MAX, &vlan))
+		return why_say(why, -EINVAL, "vlan %s: a number from 0 (untagged) to %d",
+			       text_quote(word, strlen(word), quoted), TENANT_VLAN_MAX);
+	point->vlan = vlan;
+	return 0;
+}
+
+/* Cuts `text` at its blanks. One more than WORDS_MAX: there are more. */
+static unsigned int words_cut(char *text, char *word[WORDS_MAX])
+{
+	unsigned int words = 0;
+	char *rest;
+
+	for (char *w = strtok_r(text, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest)) {
+		if (words == WORDS_MAX)
+			return WORDS_MAX + 1;
+		word[words++] = w;
+	}
+	return words;
+}
+
+int tenant_point_parse(const char *text, struct tenant_point *ret, struct why *why)
+{
+	struct tenant_point p = { .vlan = TENANT_VLAN_ANY };
+	char copy[TENANT_POINT_BYTES], quoted[TEXT_QUOTED_BYTES], *word[WORDS_MAX];
+	bool vlan = false, source = false;
+	unsigned int words;
+	int r = 0;
+
+	text_quote(text, strlen(text), quoted);
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return why_say(why, -EINVAL, "%s: longer than %d bytes", quoted,
+			       TENANT_POINT_BYTES - 1);
+	words = words_cut(copy, word);
+	if (words > WORDS_MAX || words % 2 == 0)
+		return why_say(why, -EINVAL, "%s: " POINT_FORM, quoted);
+	if (!tenant_port_is_valid(word[0]))
+		return why_say(why, -EINVAL,
+			       "port %s: the name of an interface, of at most %d bytes",
+			       text_quote(word[0], strlen(word[0]), quoted), IF_NAMESIZE - 1);
+	snprintf(p.port, sizeof(p.port), "%s", word[0]);
+	for (unsigned int i = 1; i < words && r == 0; i += 2) {
+		bool *given = !strcmp(word[i], "vlan") ? &vlan : &source;
+
+		if (*given || (given == &source && strcmp(word[i], "source") != 0))
+			return why_say(why, -EINVAL, "%s: " POINT_FORM, quoted);
+		*given = true;
+		r = given == &vlan ? vlan_parse(word[i + 1], &p, why)
+				   : source_parse(word[i + 1], &p, why);
+	}
+	if (r == 0)
+		*ret = p;
+	return r;
+}
+
+void tenant_point_print(const struct tenant_point *point, char *text, size_t size)
+{
+	char source[TENANT_POINT_BYTES] = "", vlan[16] = "";
+
+	if (point->vlan != TENANT_VLAN_ANY)
+		snprintf(vlan, sizeof(vlan), " vlan %d", point->vlan);
+	if (point->source.ss_family)
+		source_print(point, source, sizeof(source));
+	snprintf(text, size, "%s%s%s%s", point->port, vlan, *source ? " source " : "", source);
+}

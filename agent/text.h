@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Words that people write and words for people: what the readers of configuration and requests
+ * have in common. Pure. Names come as the first member of each element of a table, so that the
+ * table that is parsed by is also the one that errors speak of.
+ */
+#ifndef TALLY_AGENT_TEXT_H
+#define TALLY_AGENT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	TEXT_QUOTED_BYTES = 48, /* of what text_quote() makes, with its end */
+	TEXT_LIST_BYTES = 320, /* fits the names of any of our tables as a list, with its end */
+};
+
+/*
+ * Decimal digits only: no sign, no blanks, no hex. With `suffixes`, also one k, M or G (thousand,
+ * million, thousand million) behind them. False for anything else and for more than `max`.
+ */
+bool text_number(const char *text, bool suffixes, uint64_t max, uint64_t *ret);
+
+/*
+ * What somebody wrote, in quotes, to be shown in an error: printable ASCII, strange bytes as '?',
+ * and cut, with "..." at its end, if it is long. `ret` has TEXT_QUOTED_BYTES; it is also returned.
+ */
+const char *text_quote(const char *text, size_t length, char *ret);
+
+/*
+ * "a, b and c": the names of a table. Each of `count` elements of `size` bytes begins with its
+ * name, a const char *. Cut if it does not fit into TEXT_LIST_BYTES. `ret` is also returned.
+ */
+const char *text_list(const void *table, size_t count, size_t size, char *ret);
+
+/* The name in such a table that was probably meant: at most a third of it is wrong. Or NULL. */
+const char *text_nearest(const void *table, size_t count, size_t size, const char *word);
+
+#endif

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Names of tenants and ports, and ingress points as text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "../../agent/tenant.h"
+
+#define NAME_63 "a12345678901234567890123456789012345678901234567890123456789012"
+
+static struct tenant_point point;
+static struct why why;
+
+static void taken(const char *text)
+{
+	memset(&point, 0xee, sizeof(point));
+	assert_int_equal(tenant_point_parse(text, &point, &why), 0);
+}
+
+static void refused(const char *text, const char *reason)
+{
+	struct tenant_point untouched;
+
+	memset(&untouched, 0xee, sizeof(untouched));
+	memset(&point, 0xee, sizeof(point));
+	assert_int_equal(tenant_point_parse(text, &point, &why), -EINVAL);
+	assert_string_equal(why.text, reason);
+	assert_memory_equal(&point, &untouched, sizeof(point));
+}
+
+static void prints(const char *text, const char *printed)
+{
+	char buffer[TENANT_POINT_BYTES];
+
+	taken(text);
+	tenant_point_print(&point, buffer, sizeof(buffer));
+	assert_string_equal(buffer, printed);
+}
+
+static void a_name_begins_with_a_letter_or_digit(void **state)
+{
+	char name[] = "?a";
+
+	for (int c = 1; c < 256; c++) {
+		bool first = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		bool later = first || c == '.' || c == '_' || c == '-';
+
+		name[0] = (char)c;
+		name[1] = '\0';
+		assert_int_equal(tenant_name_is_valid(name), first);
+		name[0] = 'a';
+		name[1] = (char)c;
+		assert_int_equal(tenant_name_is_valid(name), later);
+	}
+}
+
+static void a_name_has_1_to_63_bytes(void **state)
+{
+	assert_false(tenant_name_is_valid(""));
+	assert_true(tenant_name_is_valid(NAME_63));
+	assert_false(tenant_name_is_valid(NAME_63 "4"));
+}
+
+static void a_port_has_a_name_that_the_kernel_takes(void **state)
+{
+	assert_true(tenant_port_is_valid("eth1.5@x#"));
+	assert_true(tenant_port_is_valid("a23456789012345"));
+	assert_false(tenant_port_is_valid("a234567890123456"));
+	assert_false(tenant_port_is_valid(""));
+	assert_false(tenant_port_is_valid("."));
+	assert_false(tenant_port_is_valid(".."));
+	assert_true(tenant_port_is_valid("..."));
+	assert_false(tenant_port_is_valid("a/b"));
+	assert_false(tenant_port_is_valid("a:b"));
+	assert_false(tenant_port_is_valid("a b"));
+	assert_false(tenant_port_is_valid("a\xc3\xa9"));
+}
+
+static void a_port_alone_takes_any_vlan_and_source(void **state)
+{
+	taken("eth1");
+	assert_string_equal(point.port, "eth1");
+	assert_int_equal(point.vlan, TENANT_VLAN_ANY);
+	assert_int_equal(point.source.ss_family, AF_UNSPEC);
+	assert_int_equal(point.source_bits, 0);
+}
+
+static void a_source_is_in_network_order_and_zero_behind(void **state)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)&point.source;
+	const struct sockaddr_in *ip4 = (const void *)&point.source;
+
+	taken("eth1 vlan 4094 source 10.77.0.0/16");
+	assert_int_equal(point.vlan, 4094);
+	assert_int_equal(ip4->sin_family, AF_INET);
+	assert_int_equal(ip4->sin_port, 0);
+	assert_int_equal(ntohl(ip4->sin_addr.s_addr), 0x0a4d0000);
+	assert_int_equal(point.source_bits, 16);
+	taken("eth1 source fd77::/64");
+	assert_int_equal(ip6->sin6_family, AF_INET6);
+	assert_int_equal(ip6->sin6_addr.s6_addr[0], 0xfd);
+	assert_int_equal(point.source_bits, 64);
+}
+
+static void what_is_printed_is_taken_back(void **state)
+{
+	prints("eth1", "eth1");
+	prints("  eth1\tvlan  0 ", "eth1 vlan 0");
+	prints("eth1 source fd77:0::/64 vlan 5", "eth1 vlan 5 source fd77::/64");
+	prints("vlan source 0.0.0.0/0", "vlan source 0.0.0.0/0");
+	prints("eth1 source 10.0.0.1", "eth1 source 10.0.0.1/32");
+	prints("eth1 source ::1", "eth1 source ::1/128");
+	prints("eth1 source ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128 vlan 4094",
+	       "eth1 vlan 4094 source ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128");
+}
+
+static void bits_behind_the_prefix_name_the_right_one(void **state)
+{
+	refused("eth1 source 10.77.1.5/24",
+		"source '10.77.1.5/24': has bits set behind the prefix; is 10.77.1.0/24 meant?");
+	refused("eth1 source 128.0.0.0/0",
+		"source '128.0.0.0/0': has bits set behind the prefix; is 0.0.0.0/0 meant?");
+	refused("eth1 source fd77::1/127",
+		"source 'fd77::1/127': has bits set behind the prefix; is fd77::/127 meant?");
+}
+
+/* All addresses with one bit set, with all prefixes. */
+static void a_bit_is_allowed_exactly_inside_the_prefix(void **state)
+{
+	char text[64], address[INET_ADDRSTRLEN];
+
+	for (unsigned int bit = 0; bit < 32; bit++)
+		for (unsigned int bits = 0; bits <= 32; bits++) {
+			struct in_addr a = { htonl(1U << (31 - bit)) };
+
+			inet_ntop(AF_INET, &a, address, sizeof(address));
+			snprintf(text, sizeof(text), "eth1 source %s/%u", address, bits);
+			assert_int_equal(tenant_point_parse(text, &point, &why),
+					 bit < bits ? 0 : -EINVAL);
+		}
+}
+
+#define FORM ": PORT [vlan N] [source ADDRESS/BITS], such as eth1 vlan 5 source 10.77.1.0/24"
+
+static void the_form_is_kept(void **state)
+{
+	refused("", "''" FORM);
+	refused("eth1 vlan", "'eth1 vlan'" FORM);
+	refused("eth1 vlan 5 vlan 6", "'eth1 vlan 5 vlan 6'" FORM);
+	refused("eth1 source ::1 source ::1", "'eth1 source ::1 source ::1'" FORM);
+	refused("eth1 vlans 5", "'eth1 vlans 5'" FORM);
+	refused("eth1 vlan 5 source ::1 more", "'eth1 vlan 5 source ::1 more'" FORM);
+	refused("eth1 vlan 5 source ::1 vlan 6", "'eth1 vlan 5 source ::1 vlan 6'" FORM);
+	refused("et/h1", "port 'et/h1': the name of an interface, of at most 15 bytes");
+}
+
+static void numbers_have_their_ranges(void **state)
+{
+	refused("eth1 vlan 4095", "vlan '4095': a number from 0 (untagged) to 4094");
+	refused("eth1 vlan -1", "vlan '-1': a number from 0 (untagged) to 4094");
+	refused("eth1 vlan 5k", "vlan '5k': a number from 0 (untagged) to 4094");
+	refused("eth1 source 10.0.0.0/33",
+		"source '10.0.0.0/33': behind / is a number of bits from 0 to 32");
+	refused("eth1 source ::/129",
+		"source '::/129': behind / is a number of bits from 0 to 128");
+	refused("eth1 source ::/", "source '::/': behind / is a number of bits from 0 to 128");
+	refused("eth1 source 10.0.0/24",
+		"source '10.0.0/24': an address and prefix, such as 10.77.1.0/24 or fd77:1::/64");
+	refused("eth1 source /24",
+		"source '/24': an address and prefix, such as 10.77.1.0/24 or fd77:1::/64");
+}
+
+static void a_long_text_is_refused(void **state)
+{
+	char text[2 * TENANT_POINT_BYTES];
+
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "eth1", 4);
+	text[TENANT_POINT_BYTES] = '\0';
+	assert_int_equal(tenant_point_parse(text, &point, &why), -EINVAL);
+	text[TENANT_POINT_BYTES - 1] = '\0';
+	assert_int_equal(tenant_point_parse(text, &point, &why), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_begins_with_a_letter_or_digit),
+		cmocka_unit_test(a_name_has_1_to_63_bytes),
+		cmocka_unit_test(a_port_has_a_name_that_the_kernel_takes),
+		cmocka_unit_test(a_port_alone_takes_any_vlan_and_source),
+		cmocka_unit_test(a_source_is_in_network_order_and_zero_behind),
+		cmocka_unit_test(what_is_printed_is_taken_back),
+		cmocka_unit_test(bits_behind_the_prefix_name_the_right_one),
+		cmocka_unit_test(a_bit_is_allowed_exactly_inside_the_prefix),
+		cmocka_unit_test(the_form_is_kept),
+		cmocka_unit_test(numbers_have_their_ranges),
+		cmocka_unit_test(a_long_text_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
