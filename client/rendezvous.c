@@ -94,9 +94,10 @@ static int line_take(struct reader *r)
 	line_copy(r, line, n < r->line_max ? n : r->line_max);
 	for (size_t i = 0; i < n; i++)
 		if (!is_printable(line[i]))
-			return refuse(r, -EINVAL,
-				      "byte 0x%02x at column %zu: printable ASCII and newlines only",
-				      (unsigned char)line[i], i + 1);
+			return refuse(
+				r, -EINVAL,
+				"byte 0x%02x at column %zu: printable ASCII and newlines only",
+				(unsigned char)line[i], i + 1);
 	if (end) {
 		r->at += n + 1;
 		return 0;
