@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +35,7 @@ static int refuse(struct parser *p, const char *allowed)
 	return -EINVAL;
 }
 
-/* Decimal digits only: no sign, no blanks, no hex. */
-static bool number_parse(const char *text, uint32_t max, uint32_t *ret)
+bool jobfile_number_parse(const char *text, uint32_t max, uint32_t *ret)
 {
 	uint64_t n = 0;
 
@@ -71,7 +69,7 @@ static char *port_cut(char *text, uint32_t *ret_port)
 {
 	char *colon = strrchr(text, ':');
 
-	if (!colon || !number_parse(colon + 1, UINT16_MAX, ret_port) || !*ret_port)
+	if (!colon || !jobfile_number_parse(colon + 1, UINT16_MAX, ret_port) || !*ret_port)
 		return NULL;
 	*colon = '\0';
 	if (*text != '[')
@@ -127,7 +125,20 @@ void jobfile_address_print(const struct sockaddr_storage *address, char *text, s
 	snprintf(text, size, "%s", buffer);
 }
 
-static bool address_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+void jobfile_endpoint_print(const struct sockaddr_storage *address, char *text, size_t size)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)address;
+	const struct sockaddr_in *ip4 = (const void *)address;
+	char host[JOBFILE_ADDRESS_BYTES];
+
+	jobfile_address_print(address, host, sizeof(host));
+	if (address->ss_family == AF_INET6)
+		snprintf(text, size, "[%s]:%u", host, ntohs(ip6->sin6_port));
+	else
+		snprintf(text, size, "%s:%u", host, ntohs(ip4->sin_port));
+}
+
+bool jobfile_endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
@@ -156,7 +167,7 @@ static int check_family(struct parser *p, const struct sockaddr_storage *a)
 
 static int set_job(struct parser *p)
 {
-	if (!number_parse(p->value, UINT32_MAX, &p->file->job))
+	if (!jobfile_number_parse(p->value, UINT32_MAX, &p->file->job))
 		return refuse(p, "a number from 0 to 4294967295");
 	return 0;
 }
@@ -165,7 +176,7 @@ static int set_epoch(struct parser *p)
 {
 	uint32_t n;
 
-	if (!number_parse(p->value, UINT16_MAX, &n))
+	if (!jobfile_number_parse(p->value, UINT16_MAX, &n))
 		return refuse(p, "a number from 0 to 65535");
 	p->file->epoch = n;
 	return 0;
@@ -175,7 +186,7 @@ static int set_window(struct parser *p)
 {
 	uint32_t n;
 
-	if (!number_parse(p->value, TALLY_WINDOW_MAX, &n) || !n || n & (n - 1))
+	if (!jobfile_number_parse(p->value, TALLY_WINDOW_MAX, &n) || !n || n & (n - 1))
 		return refuse(p, "a power of two from 1 to 1024");
 	p->file->window = n;
 	return 0;
@@ -185,7 +196,7 @@ static int set_payload(struct parser *p)
 {
 	uint32_t n;
 
-	if (!number_parse(p->value, TALLY_PAYLOAD_MAX, &n) || !n || n % TALLY_BLOCK_BYTES)
+	if (!jobfile_number_parse(p->value, TALLY_PAYLOAD_MAX, &n) || !n || n % TALLY_BLOCK_BYTES)
 		return refuse(p, "a multiple of 64 from 64 to 3392 (bytes)");
 	p->file->payload_bytes = n;
 	return 0;
@@ -220,7 +231,7 @@ static int set_worker(struct parser *p)
 	if (r < 0)
 		return r;
 	for (unsigned int rank = 0; rank < f->workers; rank++)
-		if (address_is_equal(&f->worker[rank], &a))
+		if (jobfile_endpoint_is_equal(&f->worker[rank], &a))
 			return refuse(p, "another worker has this address and port");
 	f->worker[f->workers++] = a;
 	return 0;
@@ -332,6 +343,24 @@ int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *wh
 	if (r < 0)
 		return r;
 	*ret = file;
+	return 0;
+}
+
+int jobfile_print(const struct jobfile *f, char *text, size_t size, size_t *ret_length)
+{
+	char address[JOBFILE_ADDRESS_BYTES];
+	size_t length;
+
+	jobfile_address_print(&f->service, address, sizeof(address));
+	length = snprintf(text, size, "job %u\nepoch %u\nwindow %u\npayload %u\nservice %s\n",
+			  f->job, f->epoch, f->window, f->payload_bytes, address);
+	for (unsigned int rank = 0; rank < f->workers && length < size; rank++) {
+		jobfile_endpoint_print(&f->worker[rank], address, sizeof(address));
+		length += snprintf(text + length, size - length, "worker %s\n", address);
+	}
+	if (length >= size)
+		return -ENOSPC;
+	*ret_length = length;
 	return 0;
 }
 

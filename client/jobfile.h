@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The job file (docs/job-file.md): what workers and nodes must agree on. Text in, plain
- * struct out; tally-node and the client library read the same one.
+ * struct out, and back; tally-node and the client library read the same one.
  */
 #ifndef TALLY_CLIENT_JOBFILE_H
 #define TALLY_CLIENT_JOBFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -36,6 +37,12 @@ int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *wh
 int jobfile_read(const char *path, struct jobfile *ret, char *why, size_t why_size);
 
 /*
+ * What jobfile_parse() takes back. Pure. 0: *ret_length bytes and a NUL are in `text`; -ENOSPC:
+ * `size` is too small, and `text` holds a part.
+ */
+int jobfile_print(const struct jobfile *file, char *text, size_t size, size_t *ret_length);
+
+/*
  * "10.77.1.1:40000", "[fd77:1::1]:40000"; with `port` not 0, an address alone, "10.77.1.1" or
  * "fd77:1::1", which gets that port. -EINVAL for everything else, also for addresses that are
  * not one machine's (any, multicast, broadcast).
@@ -44,5 +51,14 @@ int jobfile_address_parse(const char *text, uint16_t port, struct sockaddr_stora
 
 /* The address without its port: what jobfile_address_parse() takes back. Cut if too long. */
 void jobfile_address_print(const struct sockaddr_storage *address, char *text, size_t size);
+
+/* The same with its port: "10.77.1.1:40000", "[fd77:1::1]:40000". */
+void jobfile_endpoint_print(const struct sockaddr_storage *address, char *text, size_t size);
+
+/* The same family, address and port? */
+bool jobfile_endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+
+/* A whole decimal number of at most `max`: digits only, no sign, no blanks, no hex. */
+bool jobfile_number_parse(const char *text, uint32_t max, uint32_t *ret);
 
 #endif

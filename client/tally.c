@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "error.h"
 #include "jobfile.h"
+#include "join.h"
 #include "udp.h"
 
 enum {
@@ -24,6 +25,7 @@ enum {
 struct tally {
 	struct engine *engine;
 	struct udp *udp;
+	struct join *join; /* NULL: opened without an agent */
 	struct tally_stats stats; /* sent and received; the rest is the engine's */
 	uint16_t rank, workers;
 	struct window_stats judged; /* what judge_segmenting() saw last */
@@ -57,8 +59,9 @@ static int check_options(const struct tally_options *o)
 	return 0;
 }
 
-static int open_at(const struct tally_options *o, const struct sockaddr_storage *local,
-		   const struct sockaddr_storage *service, struct tally **ret)
+/* `udp` is bound and belongs to the callee, also on failure. */
+static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
+		   struct udp *udp, struct tally **ret)
 {
 	struct engine_options options = {
 		.window = { .job = o->job,
@@ -69,28 +72,49 @@ static int open_at(const struct tally_options *o, const struct sockaddr_storage 
 			    .payload_bytes = o->payload_bytes },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 	};
-	struct tally *t;
-	int r;
+	struct tally *t = calloc(1, sizeof(*t));
+	int r = t ? udp_connect(udp, service, sizeof(struct tally_header) + o->payload_bytes,
+				2 * o->window)
+		  : error_set(-ENOMEM, "out of memory");
 
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return error_set(-ENOMEM, "out of memory");
-	jobfile_address_print(service, t->service, sizeof(t->service));
-	options.service = t->service;
-	t->rank = o->rank;
-	t->workers = o->workers;
-	options.owner = t;
-	r = udp_open(local, service, sizeof(struct tally_header) + o->payload_bytes, 2 * o->window,
-		     &t->udp);
-	if (r == 0 && engine_new(&options, &t->engine) < 0)
-		r = error_set(-ENOMEM, "out of memory");
+	if (r == 0) {
+		jobfile_address_print(service, t->service, sizeof(t->service));
+		options.service = t->service;
+		options.owner = t;
+		if (engine_new(&options, &t->engine) < 0)
+			r = error_set(-ENOMEM, "out of memory");
+	}
 	if (r < 0) {
-		udp_close(t->udp);
+		udp_close(udp);
 		free(t);
 		return r;
 	}
+	t->udp = udp;
+	t->rank = o->rank;
+	t->workers = o->workers;
 	*ret = t;
 	return 0;
+}
+
+static int open_at(const struct tally_options *o, const struct sockaddr_storage *local,
+		   const struct sockaddr_storage *service, struct tally **ret)
+{
+	struct udp *udp;
+	int r = udp_open(local, &udp);
+
+	return r < 0 ? r : open_on(o, service, udp, ret);
+}
+
+static struct tally_options options_of(const struct jobfile *job, uint16_t rank)
+{
+	return (struct tally_options){
+		.job = job->job,
+		.epoch = job->epoch,
+		.rank = rank,
+		.workers = job->workers,
+		.window = job->window,
+		.payload_bytes = job->payload_bytes,
+	};
 }
 
 int tally_open(const struct tally_options *o, struct tally **ret)
@@ -129,18 +153,41 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 	r = jobfile_read(path, &job, why, sizeof(why));
 	if (r < 0)
 		return error_set(r, "%s", why);
-	o = (struct tally_options){
-		.job = job.job,
-		.epoch = job.epoch,
-		.rank = rank,
-		.workers = job.workers,
-		.window = job.window,
-		.payload_bytes = job.payload_bytes,
-	};
+	o = options_of(&job, rank);
 	r = check_options(&o);
 	if (r < 0)
 		return r;
 	return open_at(&o, &job.worker[rank], &job.service, ret);
+}
+
+int tally_join(const struct tally_join_options *options, struct tally **ret)
+{
+	struct rendezvous_answer *place;
+	struct tally_options o;
+	struct tally *t = NULL;
+	struct join *join = NULL;
+	struct udp *udp;
+	int r;
+
+	if (!ret)
+		return error_set(-EINVAL, "ret must not be NULL");
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		return error_set(-ENOMEM, "out of memory");
+	r = join_open(options, &join, &udp, place);
+	if (r == 0) {
+		o = options_of(&place->job, place->rank);
+		o.timeout_ms = options ? options->timeout_ms : 0;
+		r = open_on(&o, &place->job.service, udp, &t);
+	}
+	free(place);
+	if (r < 0) {
+		join_close(join);
+		return r;
+	}
+	t->join = join;
+	*ret = t;
+	return 0;
 }
 
 /*
@@ -408,9 +455,14 @@ int tally_close(struct tally *t)
 		linger(t);
 	engine_free(t->engine);
 	udp_close(t->udp);
+	join_close(t->join); /* last: others may have needed this worker until now */
 	free(t);
 	return 0;
 }
+
+uint16_t tally_rank(const struct tally *t) { return t->rank; }
+
+uint16_t tally_workers(const struct tally *t) { return t->workers; }
 
 void tally_stats_read(const struct tally *t, struct tally_stats *ret)
 {

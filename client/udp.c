@@ -19,6 +19,7 @@ enum {
 	SEGMENTED_BYTES_MAX = 65000,
 	RECEIVES = 8,   /* of one system call, each up to 64 datagrams */
 	RECEIVE_BYTES = 65536,
+	STRANGERS_MAX = 65536, /* datagrams that came before udp_connect(): a queue has fewer */
 };
 
 /* Room for one number of 16 bits or an int beside a message. */
@@ -30,7 +31,6 @@ union control {
 struct udp {
 	int fd;
 	bool segment;
-	size_t message_bytes;
 	struct mmsghdr in[RECEIVES];
 	struct iovec in_iov[RECEIVES];
 	union control in_control[RECEIVES];
@@ -77,26 +77,24 @@ static void set_buffers(int fd, size_t bytes)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
 }
 
-static int udp_connect(struct udp *u, const struct sockaddr_storage *local,
-		       const struct sockaddr_storage *service)
+static socklen_t address_length(const struct sockaddr_storage *a)
 {
-	socklen_t length = local->ss_family == AF_INET ? sizeof(struct sockaddr_in)
-						       : sizeof(struct sockaddr_in6);
+	return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
 
+static int udp_bind(struct udp *u, const struct sockaddr_storage *local)
+{
 	u->fd = socket(local->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (u->fd < 0)
 		return error_set(-errno, "no UDP socket: %s", strerror(errno));
-	if (bind(u->fd, (const struct sockaddr *)local, length) < 0)
+	if (bind(u->fd, (const struct sockaddr *)local, address_length(local)) < 0)
 		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
-	if (connect(u->fd, (const struct sockaddr *)service, length) < 0)
-		return error_set(-errno, "no way to the service address: %s", strerror(errno));
 	/* Not there before Linux 5.0: then they come one by one. */
 	setsockopt(u->fd, SOL_UDP, UDP_GRO, &(int){ 1 }, sizeof(int));
-	return check_mtu(u->fd, local->ss_family, u->message_bytes);
+	return 0;
 }
 
-int udp_open(const struct sockaddr_storage *local, const struct sockaddr_storage *service,
-	     size_t message_bytes, size_t messages, struct udp **ret)
+int udp_open(const struct sockaddr_storage *local, struct udp **ret)
 {
 	struct udp *u = calloc(1, sizeof(*u));
 	int r;
@@ -105,19 +103,38 @@ int udp_open(const struct sockaddr_storage *local, const struct sockaddr_storage
 		return error_set(-ENOMEM, "out of memory");
 	u->fd = -1;
 	u->segment = true;
-	u->message_bytes = message_bytes;
 	u->buffer = malloc(RECEIVES * RECEIVE_BYTES);
-	r = u->buffer ? udp_connect(u, local, service) : error_set(-ENOMEM, "out of memory");
+	r = u->buffer ? udp_bind(u, local) : error_set(-ENOMEM, "out of memory");
 	if (r < 0) {
 		udp_close(u);
 		return r;
 	}
-	/* A socket buffer is charged for the memory behind a packet, about twice its bytes. */
-	set_buffers(u->fd, messages * (message_bytes + 1024) * 2);
 	for (size_t i = 0; i < RECEIVES; i++)
 		u->in_iov[i] = (struct iovec){ u->buffer + i * RECEIVE_BYTES, RECEIVE_BYTES };
 	*ret = u;
 	return 0;
+}
+
+void udp_local(const struct udp *u, struct sockaddr_storage *ret)
+{
+	struct sockaddr_storage a = { 0 };
+	socklen_t length = sizeof(a);
+
+	getsockname(u->fd, (struct sockaddr *)&a, &length);
+	*ret = a;
+}
+
+int udp_connect(struct udp *u, const struct sockaddr_storage *service, size_t message_bytes,
+		size_t messages)
+{
+	if (connect(u->fd, (const struct sockaddr *)service, address_length(service)) < 0)
+		return error_set(-errno, "no way to the service address: %s", strerror(errno));
+	/* What came before is from anybody, and nothing has been sent that it could answer. */
+	for (size_t i = 0; i < STRANGERS_MAX && recv(u->fd, NULL, 0, MSG_DONTWAIT) >= 0; i++)
+		continue;
+	/* A socket buffer is charged for the memory behind a packet, about twice its bytes. */
+	set_buffers(u->fd, messages * (message_bytes + 1024) * 2);
+	return check_mtu(u->fd, service->ss_family, message_bytes);
 }
 
 void udp_close(struct udp *u)

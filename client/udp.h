@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The client's only edge: one connected UDP socket. Batches both ways: runs of new frames of
+ * The client's edge to the node: one connected UDP socket. Batches both ways: runs of new frames of
  * one length go out as one UDP_SEGMENT send, and come in as the kernel put them together
  * (UDP_GRO), where it does.
  */
@@ -20,13 +20,20 @@ enum {
 
 struct udp;
 
+/* Bound to `local`, whose port may be 0: any that is free. Sets the error text. */
+int udp_open(const struct sockaddr_storage *local, struct udp **ret);
+
+/* Where it is bound: never with port 0. */
+void udp_local(const struct udp *u, struct sockaddr_storage *ret);
+
 /*
- * Bound to `local`, connected to `service`. `message_bytes`: of the largest message; must fit
- * the path's MTU (-EMSGSIZE). `messages`: that many fit the socket's buffers if the system
+ * Once, before anything is sent or received. `message_bytes`: of the largest message; must
+ * fit the path's MTU (-EMSGSIZE). `messages`: that many fit the socket's buffers if the system
  * allows. Sets the error text.
  */
-int udp_open(const struct sockaddr_storage *local, const struct sockaddr_storage *service,
-	     size_t message_bytes, size_t messages, struct udp **ret);
+int udp_connect(struct udp *u, const struct sockaddr_storage *service, size_t message_bytes,
+		size_t messages);
+
 void udp_close(struct udp *u);
 
 /*

@@ -72,8 +72,45 @@ int tally_open(const struct tally_options *options, struct tally **ret);
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret);
 
 /*
+ * How to join a job through an agent (docs/joining.md). What is NULL, or the rank -1, the
+ * environment says. There is no variable for a token itself, since others can see the environment.
+ */
+struct tally_join_options {
+	const char *agent; /* a socket's path, or an address: "10.77.0.1", "10.77.0.1:31249",
+			    * "[fd77::1]:31249". NULL: $TALLY_AGENT, else /run/tally/join.sock */
+	const char *job; /* its name. NULL: $TALLY_JOB */
+	const char *token; /* NULL: the first line of the file $TALLY_TOKEN_FILE, which must not
+			    * be open to everybody */
+	int rank;  /* -1: $TALLY_RANK, else any */
+	const char *address; /* where this worker receives: "10.77.1.1:40000", or without port for
+			      * any that is free. NULL: $TALLY_ADDRESS, else that from which it
+			      * reaches the agent, which only an agent with an address can see */
+	uint32_t timeout_ms; /* of one collective; 0: 30,000 */
+	uint32_t join_timeout_ms; /* until all ranks have come; 0: 60,000 */
+};
+
+/*
+ * The same through an agent: returns when all ranks have come and the nodes are ready. `options`
+ * may be NULL: all as the environment says. The place is kept, also while the agent is restarted,
+ * until tally_close(), which gives it back; no call in between waits for the agent or fails
+ * because of it. -EINVAL: an option, or its variable, is missing or wrong; -EPERM: the token file
+ * is open to everybody; -ETIMEDOUT: with the ranks that have not come; -ECONNRESET: the agent went
+ * away meanwhile; -EPROTO: it is none; and what opening, connecting and tally_open() may say. What
+ * the agent refuses, it says in words: -EACCES: no such job, or a wrong token; -EADDRINUSE: the
+ * rank or the address is taken; -ERANGE, -EUSERS: no such rank, or none free; -ENOSPC: the tenant's
+ * quota; -EHOSTUNREACH: no way from the node to this worker; -EBUSY; -ECANCELED: the job was
+ * deleted; -EPROTONOSUPPORT: another version; -EIO: its own trouble.
+ */
+int tally_join(const struct tally_join_options *options, struct tally **ret);
+
+/* This worker's rank, and how many workers the job has. */
+uint16_t tally_rank(const struct tally *t);
+uint16_t tally_workers(const struct tally *t);
+
+/*
  * Leaves the job: waits, two seconds at most, until every rank has all results, then frees
- * everything. NULL is allowed. Calls still running are abandoned.
+ * everything; one more if its agent was restarted and does not answer. NULL is allowed. Calls still
+ * running are abandoned.
  */
 int tally_close(struct tally *t);
 
@@ -132,7 +169,7 @@ int tally_wait(struct tally_call *call);
 /* Makes what progress there is without waiting. The handle stays until tally_wait(). */
 int tally_test(struct tally_call *call, bool *ret_done);
 
-/* Since tally_open(); times in nanoseconds. */
+/* Since the job was opened; times in nanoseconds. */
 struct tally_stats {
 	uint64_t sent;   /* datagrams, retransmissions included */
 	uint64_t received;

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "join.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#define JOIN_SOCKET "/run/tally/join.sock"
+
+enum {
+	JOIN_TIMEOUT_MS = 60000,
+	LEAVE_TIMEOUT_MS = 1000,
+	TOKEN_LINE_BYTES = RENDEZVOUS_TOKEN_BYTES + 2, /* room for the end of a line */
+	AGENT_BYTES = 128, /* fits any socket's path */
+};
+
+struct join {
+	int fd; /* of the place; -1: none */
+	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
+	char agent_text[AGENT_BYTES];
+	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
+	struct rendezvous_request request;
+	uint32_t timeout_ms;
+	uint64_t deadline_ns;
+	struct tally_set missing; /* what the agent said last; empty: nothing yet */
+	size_t length; /* of what has come and is not parsed */
+	char buffer[RENDEZVOUS_ANSWER_BYTES];
+};
+
+_Static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage), "");
+_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) < AGENT_BYTES, "");
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void deadline_set(struct join *j, uint32_t timeout_ms)
+{
+	j->timeout_ms = timeout_ms;
+	j->deadline_ns = now_ns() + timeout_ms * UINT64_C(1000000);
+}
+
+/* --- options: what the program says, else what the environment says */
+
+static const char *given(const char *option, const char *variable)
+{
+	const char *text = option ? option : getenv(variable);
+
+	return text && (option || *text) ? text : NULL;
+}
+
+static int agent_path_read(struct join *j, const char *path)
+{
+	struct sockaddr_un *un = (void *)&j->agent;
+
+	if (strlen(path) >= sizeof(un->sun_path))
+		return error_set(-ENAMETOOLONG, "agent: a socket's path has at most %zu bytes: %s",
+				 sizeof(un->sun_path) - 1, path);
+	un->sun_family = AF_UNIX;
+	snprintf(un->sun_path, sizeof(un->sun_path), "%s", path);
+	snprintf(j->agent_text, sizeof(j->agent_text), "%s", path);
+	return 0;
+}
+
+static int agent_read(struct join *j, const char *option)
+{
+	const char *text = given(option, "TALLY_AGENT");
+
+	if (!text && access(JOIN_SOCKET, F_OK) < 0)
+		return error_set(
+			-EINVAL,
+			"no agent: name one in the option agent or in $TALLY_AGENT, or run "
+			"one on this machine: there is no " JOIN_SOCKET);
+	if (!text)
+		text = JOIN_SOCKET;
+	if (*text == '/')
+		return agent_path_read(j, text);
+	if (jobfile_address_parse(text, 0, &j->agent) < 0 &&
+	    jobfile_address_parse(text, TALLY_UDP_PORT, &j->agent) < 0)
+		return error_set(-EINVAL,
+				 "agent: '%s' is neither a socket's path nor an address such as "
+				 "10.77.0.1, 10.77.0.1:31249 or [fd77::1]:31249",
+				 text);
+	jobfile_endpoint_print(&j->agent, j->agent_text, sizeof(j->agent_text));
+	return 0;
+}
+
+static int job_read(struct join *j, const char *option)
+{
+	const char *text = given(option, "TALLY_JOB");
+
+	if (!text)
+		return error_set(-EINVAL, "no job: name it in the option job or in $TALLY_JOB");
+	if (!rendezvous_job_is_valid(text))
+		return error_set(-EINVAL,
+				 "job: '%.80s': a job's name is 1 to 63 of a-z, 0-9, '.', '_' and "
+				 "'-', the first one no sign",
+				 text);
+	snprintf(j->request.job, sizeof(j->request.job), "%s", text);
+	return 0;
+}
+
+/* The first line, or as much of it as a token may have and a little more. */
+static int token_line_read(int fd, const char *path, char line[TOKEN_LINE_BYTES])
+{
+	size_t length = 0;
+	struct stat s;
+	ssize_t n = 1;
+
+	if (fstat(fd, &s) < 0)
+		return error_set(-errno, "token file %s: %s", path, strerror(errno));
+	if (s.st_mode & (S_IROTH | S_IWOTH))
+		return error_set(-EPERM,
+				 "token file %s: everybody on this machine may %s it, and who has "
+				 "the token is a worker: chmod o-rw %s",
+				 path, s.st_mode & S_IROTH ? "read" : "write", path);
+	while (n > 0 && length + 1 < TOKEN_LINE_BYTES && !memchr(line, '\n', length)) {
+		n = read(fd, line + length, TOKEN_LINE_BYTES - 1 - length);
+		length += n > 0 ? (size_t)n : 0;
+	}
+	if (n < 0)
+		return error_set(-errno, "token file %s: %s", path, strerror(errno));
+	line[length] = '\0';
+	line[strcspn(line, "\r\n")] = '\0';
+	return 0;
+}
+
+static int token_file_read(struct join *j, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
+	char line[TOKEN_LINE_BYTES];
+
+	if (fd < 0)
+		return error_set(-errno, "token file %s: %s", path, strerror(errno));
+	r = token_line_read(fd, path, line);
+	close(fd);
+	if (r == 0 && !rendezvous_token_is_valid(line))
+		r = error_set(-EINVAL,
+			      "token file %s: its first line is no token: 1 to 128 of A-Z, a-z, "
+			      "0-9, '_' and '-'",
+			      path);
+	if (r == 0)
+		memcpy(j->request.token, line, strlen(line) + 1);
+	explicit_bzero(line, sizeof(line));
+	return r;
+}
+
+static int token_read(struct join *j, const char *option)
+{
+	const char *path = given(NULL, "TALLY_TOKEN_FILE");
+
+	if (!option && !path)
+		return error_set(-EINVAL,
+				 "no token: put what 'tallyctl job token %s' says into a file and "
+				 "name the file in $TALLY_TOKEN_FILE",
+				 j->request.job);
+	if (!option)
+		return token_file_read(j, path);
+	if (!rendezvous_token_is_valid(option))
+		return error_set(-EINVAL,
+				 "token: it is none: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
+	snprintf(j->request.token, sizeof(j->request.token), "%s", option);
+	return 0;
+}
+
+static int rank_read(struct join *j, int option)
+{
+	const char *text = option == RENDEZVOUS_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
+	uint32_t rank;
+
+	if (option < RENDEZVOUS_RANK_ANY || option >= TALLY_WORKERS_MAX)
+		return error_set(-EINVAL, "rank: %d, allowed are 0 to %d, and -1 for any", option,
+				 TALLY_WORKERS_MAX - 1);
+	j->request.rank = option;
+	if (!text)
+		return 0;
+	if (!jobfile_number_parse(text, TALLY_WORKERS_MAX - 1, &rank))
+		return error_set(-EINVAL, "$TALLY_RANK: '%s', allowed are 0 to %d", text,
+				 TALLY_WORKERS_MAX - 1);
+	j->request.rank = (int)rank;
+	return 0;
+}
+
+static void port_set(struct sockaddr_storage *a, uint16_t port)
+{
+	if (a->ss_family == AF_INET)
+		((struct sockaddr_in *)a)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)a)->sin6_port = htons(port);
+}
+
+static uint16_t port_of(const struct sockaddr_storage *a)
+{
+	return ntohs(a->ss_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port
+					     : ((const struct sockaddr_in6 *)a)->sin6_port);
+}
+
+/* With a port or without: then any that is free. */
+static int address_read(struct join *j, const char *option)
+{
+	const char *text = given(option, "TALLY_ADDRESS");
+
+	if (!text && j->agent.ss_family == AF_UNIX)
+		return error_set(-EINVAL,
+				 "no address: the agent at %s cannot see where this worker "
+				 "receives: say it in the option address or in $TALLY_ADDRESS",
+				 j->agent_text);
+	if (!text)
+		return 0;
+	if (jobfile_address_parse(text, 0, &j->local) < 0) {
+		if (jobfile_address_parse(text, TALLY_UDP_PORT, &j->local) < 0)
+			return error_set(-EINVAL,
+					 "address: '%s' is no address such as 10.77.1.1, "
+					 "10.77.1.1:40000 or [fd77:1::1]:40000",
+					 text);
+		port_set(&j->local, 0);
+	}
+	if (j->agent.ss_family != AF_UNIX && j->agent.ss_family != j->local.ss_family)
+		return error_set(-EINVAL, "address and agent: one is IPv4, the other IPv6");
+	return 0;
+}
+
+static int options_read(struct join *j, const struct tally_join_options *o)
+{
+	int r = agent_read(j, o->agent);
+
+	if (r == 0)
+		r = job_read(j, o->job);
+	if (r == 0)
+		r = token_read(j, o->token);
+	if (r == 0)
+		r = rank_read(j, o->rank);
+	if (r == 0)
+		r = address_read(j, o->address);
+	return r;
+}
+
+/* --- the connection: every wait ends at the deadline */
+
+static int late(const struct join *j)
+{
+	bool one = tally_set_is_single(&j->missing);
+	char ranks[RENDEZVOUS_RANKS_BYTES];
+
+	if (tally_set_is_empty(&j->missing))
+		return error_set(-ETIMEDOUT, "the agent at %s did not answer for %.1f s",
+				 j->agent_text, j->timeout_ms / 1e3);
+	rendezvous_ranks_print(&j->missing, ranks, sizeof(ranks));
+	return error_set(-ETIMEDOUT, "rank%s %.200s of job %s %s not come within %.1f s",
+			 one ? "" : "s", ranks, j->request.job, one ? "has" : "have",
+			 j->timeout_ms / 1e3);
+}
+
+/* Lets the next call wait (SO_RCVTIMEO, SO_SNDTIMEO) for what is left. False: nothing is. */
+static bool wait_limit(const struct join *j, int direction)
+{
+	uint64_t now = now_ns(), left_us;
+	struct timeval t;
+
+	if (now >= j->deadline_ns)
+		return false;
+	left_us = (j->deadline_ns - now + 999) / 1000; /* 0 would be: for ever */
+	t = (struct timeval){ .tv_sec = (time_t)(left_us / 1000000),
+			      .tv_usec = (suseconds_t)(left_us % 1000000) };
+	return setsockopt(j->fd, SOL_SOCKET, direction, &t, sizeof(t)) == 0;
+}
+
+/* What a call on the connection that failed has to say. */
+static int broken(const struct join *j)
+{
+	if (errno == EAGAIN || errno == EINPROGRESS)
+		return late(j);
+	return error_set(-errno, "the agent at %s: %s", j->agent_text, strerror(errno));
+}
+
+static socklen_t address_length(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_UNIX)
+		return sizeof(struct sockaddr_un);
+	return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+/* From the worker's address, if it named one: the agent wants to see it there. */
+static int connection_bind(const struct join *j)
+{
+	struct sockaddr_storage from = j->local;
+
+	if (!from.ss_family || j->agent.ss_family == AF_UNIX)
+		return 0;
+	port_set(&from, 0);
+	if (bind(j->fd, (const struct sockaddr *)&from, address_length(&from)) < 0)
+		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
+	return 0;
+}
+
+static int connection_open(struct join *j)
+{
+	int r;
+
+	j->fd = socket(j->agent.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (j->fd < 0)
+		return error_set(-errno, "no socket to the agent: %s", strerror(errno));
+	r = connection_bind(j);
+	if (r < 0)
+		return r;
+	do {
+		if (!wait_limit(j, SO_SNDTIMEO))
+			return late(j);
+		r = connect(j->fd, (const struct sockaddr *)&j->agent, address_length(&j->agent));
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? broken(j) : 0;
+}
+
+static int request_send(struct join *j)
+{
+	char text[RENDEZVOUS_REQUEST_BYTES];
+	size_t length = 0, sent = 0;
+	int r = rendezvous_request_print(&j->request, text, sizeof(text), &length);
+
+	if (r < 0)
+		return error_set(r, "the request does not fit");
+	while (sent < length) {
+		ssize_t n = -1;
+
+		if (!wait_limit(j, SO_SNDTIMEO)) {
+			r = late(j);
+			break;
+		}
+		n = send(j->fd, text + sent, length - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR) {
+			r = broken(j);
+			break;
+		}
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
+/* Something more; there is room for it, or the parser would not want more. */
+static int answer_receive(struct join *j)
+{
+	ssize_t n;
+
+	do {
+		if (!wait_limit(j, SO_RCVTIMEO))
+			return late(j);
+		n = recv(j->fd, j->buffer + j->length, sizeof(j->buffer) - j->length, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return broken(j);
+	if (n == 0)
+		return error_set(-ECONNRESET,
+				 "the agent at %s ended the connection before all ranks had come: "
+				 "was it restarted? Join again",
+				 j->agent_text);
+	j->length += (size_t)n;
+	return 0;
+}
+
+static int answer_read(struct join *j, struct rendezvous_answer *ret)
+{
+	size_t taken = 0;
+	char why[256];
+	int r;
+
+	for (;;) {
+		r = rendezvous_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why));
+		if (r == 0)
+			break;
+		if (r != -EAGAIN)
+			return error_set(r == -EINVAL ? -EPROTO : r,
+					 "the agent at %s said what a worker does not understand: "
+					 "%s",
+					 j->agent_text, why);
+		r = answer_receive(j);
+		if (r < 0)
+			return r;
+	}
+	j->length -= taken;
+	memmove(j->buffer, j->buffer + taken, j->length);
+	return 0;
+}
+
+/* --- joining */
+
+/* The socket must be there first: its port is part of the request. */
+static int receiver_open(struct join *j, struct udp **ret)
+{
+	struct sockaddr_storage own = j->local;
+	socklen_t length = sizeof(own);
+	int r;
+
+	if (!own.ss_family) {
+		if (getsockname(j->fd, (struct sockaddr *)&own, &length) < 0)
+			return broken(j);
+		port_set(&own, 0);
+	}
+	r = udp_open(&own, ret);
+	if (r < 0)
+		return r;
+	udp_local(*ret, &own);
+	if (j->local.ss_family)
+		j->request.address = own;
+	else
+		j->request.port = port_of(&own);
+	j->local = own;
+	return 0;
+}
+
+/* Is the place that of this worker's socket? Otherwise results would go elsewhere. */
+static int place_check(const struct join *j, const struct rendezvous_answer *a)
+{
+	char theirs[JOBFILE_ADDRESS_BYTES], own[JOBFILE_ADDRESS_BYTES];
+	const struct sockaddr_storage *worker = &a->job.worker[a->rank];
+
+	if (jobfile_endpoint_is_equal(worker, &j->local))
+		return 0;
+	jobfile_endpoint_print(worker, theirs, sizeof(theirs));
+	jobfile_endpoint_print(&j->local, own, sizeof(own));
+	return error_set(-EPROTO,
+			 "the agent at %s says that rank %u receives at %s, but it does at %s: "
+			 "addresses must not be translated on the way",
+			 j->agent_text, a->rank, theirs, own);
+}
+
+static int place_wait(struct join *j, struct rendezvous_answer *ret)
+{
+	int r;
+
+	do {
+		r = answer_read(j, ret);
+		if (r == 0 && ret->kind == RENDEZVOUS_WAITING)
+			j->missing = ret->missing;
+	} while (r == 0 && ret->kind == RENDEZVOUS_WAITING);
+	if (r < 0)
+		return r;
+	if (ret->kind == RENDEZVOUS_ERROR)
+		return error_set(ret->error, "the agent at %s: %s", j->agent_text,
+				 *ret->text ? ret->text : strerror(-ret->error));
+	if (ret->kind != RENDEZVOUS_PLACE)
+		return error_set(-EPROTO, "the agent at %s said 'left' to a worker that joins",
+				 j->agent_text);
+	return place_check(j, ret);
+}
+
+static int place_take(struct join *j, struct udp **ret_udp, struct rendezvous_answer *ret)
+{
+	struct udp *udp = NULL;
+	int r = connection_open(j);
+
+	if (r == 0)
+		r = receiver_open(j, &udp);
+	if (r == 0)
+		r = request_send(j);
+	if (r == 0)
+		r = place_wait(j, ret);
+	if (r < 0) {
+		udp_close(udp);
+		return r;
+	}
+	*ret_udp = udp;
+	return 0;
+}
+
+static void join_free(struct join *j)
+{
+	if (j->fd >= 0) {
+		/* A process that was forked may have it too; it ends for all. */
+		shutdown(j->fd, SHUT_RDWR);
+		close(j->fd);
+	}
+	explicit_bzero(j->request.token, sizeof(j->request.token));
+	free(j);
+}
+
+int join_open(const struct tally_join_options *options, struct join **ret, struct udp **ret_udp,
+	      struct rendezvous_answer *ret_place)
+{
+	static const struct tally_join_options defaults = { .rank = RENDEZVOUS_RANK_ANY };
+	const struct tally_join_options *o = options ? options : &defaults;
+	struct join *j = calloc(1, sizeof(*j));
+	int r;
+
+	if (!j)
+		return error_set(-ENOMEM, "out of memory");
+	j->fd = -1;
+	deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
+	r = options_read(j, o);
+	if (r == 0)
+		r = place_take(j, ret_udp, ret_place);
+	if (r < 0) {
+		join_free(j);
+		return r;
+	}
+	j->request.rank = ret_place->rank;
+	j->request.epoch = ret_place->job.epoch;
+	*ret = j;
+	return 0;
+}
+
+/* --- leaving */
+
+/* The agent may have said something since, such as why it ended the connection. */
+static bool connection_is_there(const struct join *j)
+{
+	char said[1024];
+	ssize_t n;
+
+	do {
+		n = recv(j->fd, said, sizeof(said), MSG_DONTWAIT);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 && errno == EAGAIN;
+}
+
+/* One that was restarted knows the run but not this worker. It will not hurt it to not hear. */
+static void leave_anew(struct join *j)
+{
+	struct rendezvous_answer *answer = calloc(1, sizeof(*answer));
+
+	close(j->fd);
+	deadline_set(j, LEAVE_TIMEOUT_MS);
+	j->request.leave = true;
+	j->length = 0;
+	if (answer && connection_open(j) == 0 && request_send(j) == 0)
+		answer_read(j, answer);
+	free(answer);
+}
+
+void join_close(struct join *j)
+{
+	char text[512];
+
+	if (!j)
+		return;
+	snprintf(text, sizeof(text), "%s", tally_error());
+	if (!connection_is_there(j))
+		leave_anew(j);
+	join_free(j);
+	error_set(0, "%s", text);
+}

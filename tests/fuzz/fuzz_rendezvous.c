@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* sources: client/rendezvous.c client/jobfile.c */
+/* Anything may come over the wire. What is taken is printed, and is the same when read again. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../client/rendezvous.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool is_right)
+{
+	if (!is_right)
+		abort();
+}
+
+static void request_again(const struct rendezvous_request *q)
+{
+	char text[RENDEZVOUS_REQUEST_BYTES], why[256];
+	struct rendezvous_request again;
+	size_t length, taken;
+
+	must(rendezvous_request_print(q, text, sizeof(text), &length) == 0);
+	must(rendezvous_request_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
+	must(taken == length && again.leave == q->leave && again.rank == q->rank &&
+	     again.epoch == q->epoch && again.port == q->port);
+	must(!strcmp(again.job, q->job) && !strcmp(again.token, q->token));
+	must(rendezvous_token_is(again.token, q->token));
+	must(!memcmp(&again.address, &q->address, sizeof(q->address)));
+}
+
+static void answer_again(const struct rendezvous_answer *a)
+{
+	char text[RENDEZVOUS_ANSWER_BYTES], why[256];
+	static struct rendezvous_answer again;
+	size_t length, taken;
+	int r;
+
+	if (a->kind == RENDEZVOUS_WAITING)
+		r = rendezvous_waiting_print(&a->missing, text, sizeof(text), &length);
+	else if (a->kind == RENDEZVOUS_PLACE)
+		r = rendezvous_place_print(a->rank, &a->job, text, sizeof(text), &length);
+	else if (a->kind == RENDEZVOUS_ERROR)
+		r = rendezvous_error_print(a->error, a->text, text, sizeof(text), &length);
+	else
+		r = rendezvous_left_print(text, sizeof(text), &length);
+	must(r == 0);
+	must(rendezvous_answer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
+	must(taken == length && !memcmp(&again, a, sizeof(again)));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct rendezvous_answer answer;
+	struct rendezvous_request request;
+	const char *text = (const char *)data;
+	size_t taken = 0;
+	char why[128];
+	int r;
+
+	r = rendezvous_request_parse(text, size, &request, &taken, why, sizeof(why));
+	must(size < RENDEZVOUS_REQUEST_BYTES || r != -EAGAIN);
+	must((r == 0 && taken <= size && !*why) || (r < 0 && memchr(why, '\0', sizeof(why))));
+	if (r == 0)
+		request_again(&request);
+
+	r = rendezvous_answer_parse(text, size, &answer, &taken, why, sizeof(why));
+	must(size < RENDEZVOUS_ANSWER_BYTES || r != -EAGAIN);
+	must((r == 0 && taken <= size && !*why) || (r < 0 && memchr(why, '\0', sizeof(why))));
+	if (r == 0)
+		answer_again(&answer);
+	return 0;
+}

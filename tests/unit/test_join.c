@@ -1,0 +1,781 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Joining through an agent, over real sockets: the test is the agent, or what pretends to be
+ * one, and the worker is a thread that calls the library. Nobody waits for time, only for the
+ * other side; timeouts are either the tested thing or far away.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tally/tally.h>
+
+#include "../../client/rendezvous.h"
+
+enum {
+	FAR_MS = 20000, /* no test should come so far */
+};
+
+/* The agent's side. */
+struct agent {
+	int listener, connection;
+	char name[128]; /* as a worker names it */
+	struct rendezvous_request request;
+};
+
+/* The worker's side, and what the library said there. */
+struct worker {
+	struct tally_join_options options;
+	pthread_t thread;
+	struct tally *tally;
+	int result;
+	char error[512];
+	int32_t sum;
+};
+
+static char directory[] = "/tmp/tally-join-XXXXXX";
+
+/* --- the worker */
+
+static void *join_run(void *argument)
+{
+	struct worker *w = argument;
+
+	w->result = tally_join(&w->options, &w->tally);
+	snprintf(w->error, sizeof(w->error), "%s", tally_error());
+	return NULL;
+}
+
+static void *sum_run(void *argument)
+{
+	struct worker *w = argument;
+
+	w->sum = 42;
+	w->result = tally_allreduce(w->tally, &w->sum, &w->sum, 1, TALLY_INT32, TALLY_SUM);
+	snprintf(w->error, sizeof(w->error), "%s", tally_error());
+	return NULL;
+}
+
+static void *close_run(void *argument)
+{
+	struct worker *w = argument;
+
+	w->result = tally_close(w->tally);
+	return NULL;
+}
+
+static void worker_start(struct worker *w, void *(*run)(void *))
+{
+	assert_int_equal(pthread_create(&w->thread, NULL, run, w), 0);
+}
+
+static void worker_finish(struct worker *w, int result)
+{
+	assert_int_equal(pthread_join(w->thread, NULL), 0);
+	if (w->result != result)
+		print_error("got %d: %s\n", w->result, w->error);
+	assert_int_equal(w->result, result);
+}
+
+/* Ended with this errno, and a text with this in it. */
+static void worker_refused(struct worker *w, int error, const char *words)
+{
+	worker_finish(w, -error);
+	if (!strstr(w->error, words))
+		print_error("said: %s\n", w->error);
+	assert_non_null(strstr(w->error, words));
+	assert_null(w->tally);
+}
+
+static struct worker worker_of(const struct agent *a)
+{
+	return (struct worker){
+		.options = { .agent = a->name,
+			     .job = "resnet",
+			     .token = "5b1f",
+			     .rank = -1,
+			     .timeout_ms = 50,
+			     .join_timeout_ms = FAR_MS },
+	};
+}
+
+/* --- the agent */
+
+static struct agent agent_on_tcp(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(at);
+	struct agent a = { .connection = -1 };
+
+	a.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(a.listener, (struct sockaddr *)&at, &length), 0);
+	assert_int_equal(listen(a.listener, 4), 0);
+	snprintf(a.name, sizeof(a.name), "127.0.0.1:%u", ntohs(at.sin_port));
+	return a;
+}
+
+static struct agent agent_on_unix(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct agent a = { .connection = -1 };
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/join.sock", directory);
+	snprintf(a.name, sizeof(a.name), "%s", at.sun_path);
+	a.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(a.listener, 4), 0);
+	return a;
+}
+
+static void agent_hang_up(struct agent *a)
+{
+	if (a->connection >= 0)
+		close(a->connection);
+	a->connection = -1;
+}
+
+static void agent_end(struct agent *a)
+{
+	agent_hang_up(a);
+	close(a->listener);
+	if (*a->name == '/')
+		unlink(a->name);
+}
+
+/* Takes a connection, and the whole of a request from it. */
+static void agent_hear(struct agent *a)
+{
+	char text[RENDEZVOUS_REQUEST_BYTES], why[256];
+	size_t length = 0, taken;
+	int r = -EAGAIN;
+
+	agent_hang_up(a);
+	a->connection = accept(a->listener, NULL, NULL);
+	assert_true(a->connection >= 0);
+	while (r == -EAGAIN) {
+		ssize_t n = recv(a->connection, text + length, sizeof(text) - length, 0);
+
+		assert_true(n > 0);
+		length += (size_t)n;
+		r = rendezvous_request_parse(text, length, &a->request, &taken, why, sizeof(why));
+	}
+	assert_string_equal(why, "");
+	assert_int_equal(r, 0);
+	assert_int_equal(taken, length);
+}
+
+static void agent_say(const struct agent *a, const char *text, size_t length)
+{
+	assert_int_equal(send(a->connection, text, length, MSG_NOSIGNAL), length);
+}
+
+static void agent_say_text(const struct agent *a, const char *text)
+{
+	agent_say(a, text, strlen(text));
+}
+
+/* An address of this process alone, where no node listens unless the test is one. */
+static struct sockaddr_storage service(void)
+{
+	uint32_t id = (uint32_t)getpid();
+	struct sockaddr_storage s;
+	char text[64];
+
+	snprintf(text, sizeof(text), "127.%u.%u.%u", 1 + id / 64516 % 254, 1 + id / 254 % 254,
+		 1 + id % 254);
+	assert_int_equal(jobfile_address_parse(text, TALLY_UDP_PORT, &s), 0);
+	return s;
+}
+
+/* A job of so many workers, of which the last one is the one that asked. */
+static struct jobfile job_of(const struct agent *a, uint16_t workers)
+{
+	struct jobfile job = {
+		.job = 7,
+		.epoch = 12,
+		.window = 16,
+		.payload_bytes = 1408,
+		.workers = workers,
+		.service = service(),
+	};
+	char text[64];
+
+	for (unsigned int rank = 0; rank < workers; rank++) {
+		snprintf(text, sizeof(text), "127.0.0.9:%u", 50000 + rank);
+		assert_int_equal(jobfile_address_parse(text, 0, &job.worker[rank]), 0);
+	}
+	job.worker[workers - 1] = a->request.address;
+	if (a->request.port) {
+		snprintf(text, sizeof(text), "127.0.0.1:%u", a->request.port);
+		assert_int_equal(jobfile_address_parse(text, 0, &job.worker[workers - 1]), 0);
+	}
+	return job;
+}
+
+static void agent_give_place(const struct agent *a, uint16_t workers, bool byte_by_byte)
+{
+	struct jobfile job = job_of(a, workers);
+	char text[RENDEZVOUS_ANSWER_BYTES];
+	size_t length;
+
+	assert_int_equal(rendezvous_place_print(workers - 1, &job, text, sizeof(text), &length), 0);
+	for (size_t i = 0; byte_by_byte && i < length; i++)
+		agent_say(a, text + i, 1);
+	if (!byte_by_byte)
+		agent_say(a, text, length);
+}
+
+/* From nothing to a place. */
+static void join_fully(struct agent *a, struct worker *w, uint16_t workers)
+{
+	worker_start(w, join_run);
+	agent_hear(a);
+	agent_give_place(a, workers, false);
+	worker_finish(w, 0);
+}
+
+static void still_connected(const struct agent *a)
+{
+	char byte;
+
+	assert_int_equal(recv(a->connection, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* Waits for the end of the connection. */
+static void hung_up(const struct agent *a)
+{
+	char byte;
+
+	assert_int_equal(recv(a->connection, &byte, 1, 0), 0);
+}
+
+/* --- joining */
+
+static void a_place_over_tcp_is_where_the_connection_is(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	assert_string_equal(a.request.job, "resnet");
+	assert_string_equal(a.request.token, "5b1f");
+	assert_int_equal(a.request.rank, -1);
+	assert_int_equal(a.request.address.ss_family, 0);
+	assert_int_not_equal(a.request.port, 0);
+
+	/* It is bound before it asks. */
+	at.sin_port = htons(a.request.port);
+	assert_int_equal(bind(other, (struct sockaddr *)&at, sizeof(at)), -1);
+	assert_int_equal(errno, EADDRINUSE);
+	close(other);
+
+	agent_say_text(&a, "waiting 0-1\nwaiting 1\n");
+	agent_give_place(&a, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_rank(w.tally), 2);
+	assert_int_equal(tally_workers(w.tally), 3);
+
+	still_connected(&a);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void over_a_unix_socket_the_worker_says_its_address(void **state)
+{
+	struct agent a = agent_on_unix();
+	struct worker w = worker_of(&a);
+	char text[64];
+
+	w.options.address = "127.0.0.1"; /* any port */
+	w.options.rank = 1;
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	assert_int_equal(a.request.rank, 1);
+	assert_int_equal(a.request.port, 0);
+	jobfile_address_print(&a.request.address, text, sizeof(text));
+	assert_string_equal(text, "127.0.0.1");
+	agent_give_place(&a, 2, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_rank(w.tally), 1);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void a_slow_agent_is_understood(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	const char *waiting = "waiting 0,2\n";
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	for (const char *c = waiting; *c; c++)
+		agent_say(&a, c, 1);
+	agent_give_place(&a, 256, true);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_workers(w.tally), 256);
+	assert_int_equal(tally_close(w.tally), 0);
+	agent_end(&a);
+}
+
+static void the_agents_errors_are_passed_on(void **state)
+{
+	static const int errors[] = {
+#define X(name) name,
+		RENDEZVOUS_ERRORS(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		struct agent a = agent_on_tcp();
+		struct worker w = worker_of(&a);
+		char text[256];
+		size_t length;
+
+		worker_start(&w, join_run);
+		agent_hear(&a);
+		assert_int_equal(rendezvous_error_print(-errors[i], "rank 3 is taken, by 10.0.0.1",
+							text, sizeof(text), &length),
+				 0);
+		agent_say_text(&a, "waiting 1\n");
+		agent_say(&a, text, length);
+		worker_refused(&w, errors[i], "rank 3 is taken, by 10.0.0.1");
+		hung_up(&a);
+		agent_end(&a);
+	}
+}
+
+static void ranks_that_do_not_come_are_named(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	w.options.join_timeout_ms = 200;
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_text(&a, "waiting 0-5\nwaiting 1,3-4\n");
+	worker_refused(&w, ETIMEDOUT, "ranks 1,3-4 of job resnet have not come within 0.2 s");
+	hung_up(&a);
+	agent_end(&a);
+
+	a = agent_on_tcp();
+	w = worker_of(&a);
+	w.options.join_timeout_ms = 200;
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_text(&a, "waiting 7\nwaiting 8"); /* not a whole one */
+	worker_refused(&w, ETIMEDOUT, "rank 7 of job resnet has not come");
+	agent_end(&a);
+}
+
+static void an_agent_that_says_nothing_is_a_timeout(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	w.options.join_timeout_ms = 100;
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	worker_refused(&w, ETIMEDOUT, "did not answer for 0.1 s");
+	agent_end(&a);
+}
+
+static void an_agent_that_dies_meanwhile_is_an_error(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_text(&a, "waiting 1\ntally-join 1\nrank 0\n");
+	agent_hang_up(&a);
+	worker_refused(&w, ECONNRESET, "Join again");
+	agent_end(&a);
+}
+
+static void what_is_no_agent_is_told(void **state)
+{
+	static const struct {
+		int error;
+		const char *said, *words;
+	} cases[] = {
+		{ EPROTO, "HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1" },
+		{ EPROTO, "\x16\x03\x01", "byte 0x16" },
+		{ EPROTO, "left\n\n", "'left'" },
+		{ EPROTO, "waiting 256\n", "ranks up to 255" },
+		{ EPROTO, "tally-join 1\nrank 9\njob 1\nservice 127.0.0.1\n\n", "worker" },
+		{ EPROTONOSUPPORT, "tally-join 2\n", "version 2" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct agent a = agent_on_tcp();
+		struct worker w = worker_of(&a);
+
+		worker_start(&w, join_run);
+		agent_hear(&a);
+		agent_say_text(&a, cases[i].said);
+		worker_refused(&w, cases[i].error, cases[i].words);
+		agent_end(&a);
+	}
+}
+
+static void a_flood_without_end_is_refused(void **state)
+{
+	static char flood[64 << 10];
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	ssize_t n = 1;
+
+	memset(flood, 'a', sizeof(flood));
+	memcpy(flood, "tally-join 1\nrank 0\n", 20);
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	while (n > 0) /* until it hangs up */
+		n = send(a.connection, flood, sizeof(flood), MSG_NOSIGNAL);
+	worker_refused(&w, EMSGSIZE, "16384 bytes");
+	agent_end(&a);
+}
+
+static void a_place_of_another_address_is_refused(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	a.request.port ^= 1;
+	agent_give_place(&a, 2, false);
+	worker_refused(&w, EPROTO, "must not be translated");
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void an_agent_that_is_not_there_is_named(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	agent_end(&a);
+	worker_start(&w, join_run);
+	worker_refused(&w, ECONNREFUSED, w.options.agent);
+
+	w.options.agent = "/nowhere/join.sock";
+	w.options.address = "127.0.0.1:50000";
+	worker_start(&w, join_run);
+	worker_refused(&w, ENOENT, "/nowhere/join.sock");
+}
+
+/* --- options and environment */
+
+static void refused(const struct tally_join_options *o, int error, const char *words)
+{
+	struct tally *t = NULL;
+	int r = tally_join(o, &t);
+
+	if (r != -error || !strstr(tally_error(), words))
+		print_error("got %d: %s\n", r, tally_error());
+	assert_int_equal(r, -error);
+	assert_non_null(strstr(tally_error(), words));
+	assert_null(t);
+}
+
+#define OPTIONS(...)                                           \
+	(&(struct tally_join_options){ .agent = "127.0.0.1:1", \
+				       .job = "resnet",        \
+				       .token = "5b1f",        \
+				       .rank = -1,             \
+				       __VA_ARGS__ })
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static void options_that_are_wrong_are_named(void **state)
+{
+	char path[256];
+
+	memset(path, '/', sizeof(path));
+	path[255] = '\0';
+	assert_int_equal(tally_join(OPTIONS(), NULL), -EINVAL);
+	refused(OPTIONS(.agent = "somewhere"), EINVAL, "agent: 'somewhere'");
+	refused(OPTIONS(.agent = ""), EINVAL, "agent: ''");
+	refused(OPTIONS(.agent = path), ENAMETOOLONG, "at most 107 bytes");
+	refused(OPTIONS(.job = NULL), EINVAL, "$TALLY_JOB");
+	refused(OPTIONS(.job = "a\nrank 1"), EINVAL, "job: 'a");
+	refused(OPTIONS(.job = ""), EINVAL, "job: ''");
+	refused(OPTIONS(.token = NULL), EINVAL, "$TALLY_TOKEN_FILE");
+	refused(OPTIONS(.token = "se cret"), EINVAL, "token: it is none");
+	assert_null(strstr(tally_error(), "cret"));
+	refused(OPTIONS(.rank = -2), EINVAL, "rank: -2");
+	refused(OPTIONS(.rank = 256), EINVAL, "rank: 256");
+	refused(OPTIONS(.address = "10.77.1.1:"), EINVAL, "address: '10.77.1.1:'");
+	refused(OPTIONS(.address = "[fd77::1]:1"), EINVAL, "one is IPv4, the other IPv6");
+	refused(OPTIONS(.address = "192.0.2.1:1"), EADDRNOTAVAIL, "this worker's address");
+	refused(OPTIONS(.agent = "/nowhere"), EINVAL, "$TALLY_ADDRESS");
+	setenv("TALLY_RANK", "first", 1);
+	refused(OPTIONS(), EINVAL, "$TALLY_RANK: 'first'");
+	unsetenv("TALLY_RANK");
+	if (access("/run/tally/join.sock", F_OK) == 0) {
+		print_message("SKIP: an agent runs here, so none is never missing\n");
+		return;
+	}
+	refused(OPTIONS(.agent = NULL), EINVAL, "$TALLY_AGENT");
+	refused(NULL, EINVAL, "/run/tally/join.sock");
+}
+
+/* The file's path; its content is `text` and its mode `mode`. */
+static const char *token_file(const char *text, mode_t mode)
+{
+	static char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/token", directory);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+	return path;
+}
+
+static void token_files_must_be_private_and_hold_a_token(void **state)
+{
+	char longest[160];
+
+	setenv("TALLY_TOKEN_FILE", token_file("secret\n", 0644), 1);
+	refused(OPTIONS(.token = NULL), EPERM, "chmod o-rw");
+	refused(OPTIONS(.token = NULL), EPERM, directory);
+	token_file("secret\n", 0602);
+	refused(OPTIONS(.token = NULL), EPERM, "may write it");
+	token_file("se cret\n", 0600);
+	refused(OPTIONS(.token = NULL), EINVAL, "is no token");
+	assert_null(strstr(tally_error(), "cret"));
+	token_file("\nsecret\n", 0600);
+	refused(OPTIONS(.token = NULL), EINVAL, "is no token");
+	memset(longest, 'a', sizeof(longest));
+	longest[129] = '\0';
+	token_file(longest, 0600);
+	refused(OPTIONS(.token = NULL), EINVAL, "is no token");
+	longest[128] = '\0';
+	token_file(longest, 0640); /* taken: on to an agent that is not there */
+	refused(OPTIONS(.token = NULL), ECONNREFUSED, "127.0.0.1:1");
+	unlink(getenv("TALLY_TOKEN_FILE"));
+	refused(OPTIONS(.token = NULL), ENOENT, getenv("TALLY_TOKEN_FILE"));
+	unsetenv("TALLY_TOKEN_FILE");
+}
+
+static void what_no_option_says_the_environment_says(void **state)
+{
+	struct agent a = agent_on_unix();
+	struct worker w = { .options = { .rank = -1, .join_timeout_ms = FAR_MS } };
+
+	setenv("TALLY_AGENT", a.name, 1);
+	setenv("TALLY_JOB", "bert", 1);
+	setenv("TALLY_TOKEN_FILE", token_file("secret\r\nremark\n", 0600), 1);
+	setenv("TALLY_RANK", "3", 1);
+	setenv("TALLY_ADDRESS", "127.0.0.1", 1);
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	assert_string_equal(a.request.job, "bert");
+	assert_string_equal(a.request.token, "secret");
+	assert_int_equal(a.request.rank, 3);
+	agent_give_place(&a, 4, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	agent_end(&a);
+	unlink(getenv("TALLY_TOKEN_FILE"));
+	unsetenv("TALLY_AGENT");
+	unsetenv("TALLY_JOB");
+	unsetenv("TALLY_TOKEN_FILE");
+	unsetenv("TALLY_RANK");
+	unsetenv("TALLY_ADDRESS");
+}
+
+/* --- with a place */
+
+/* A node for a job of one worker: its contribution is the sum. */
+static int node_open(void)
+{
+	struct sockaddr_storage at = service();
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(struct sockaddr_in)), 0);
+	return fd;
+}
+
+static void node_answer(int fd)
+{
+	struct sockaddr_storage from;
+	socklen_t length = sizeof(from);
+	uint8_t frame[2048];
+	ssize_t n = recvfrom(fd, frame, sizeof(frame), 0, (struct sockaddr *)&from, &length);
+
+	assert_true(n >= (ssize_t)sizeof(struct tally_header));
+	((struct tally_header *)frame)->kind = TALLY_RESULT;
+	assert_int_equal(sendto(fd, frame, (size_t)n, 0, (struct sockaddr *)&from, length), n);
+}
+
+static void calls_go_on_without_the_agent(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 1);
+	agent_end(&a);
+	worker_start(&w, sum_run);
+	node_answer(node);
+	worker_finish(&w, 0);
+	assert_int_equal(w.sum, 42);
+
+	worker_start(&w, close_run); /* with a barrier; and nobody to leave from */
+	node_answer(node);
+	worker_finish(&w, 0);
+	close(node);
+}
+
+static void what_strangers_sent_before_is_not_received(void **state)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	struct tally_stats stats;
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	to.sin_port = htons(a.request.port);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(sendto(stranger, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)),
+				 1);
+	close(stranger);
+	agent_give_place(&a, 1, false);
+	worker_finish(&w, 0);
+	worker_start(&w, sum_run);
+	worker_finish(&w, -ETIMEDOUT);
+	tally_stats_read(w.tally, &stats);
+	assert_true(stats.sent > 0);
+	assert_int_equal(stats.received, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	agent_end(&a);
+}
+
+static void a_restarted_agent_is_told_who_leaves(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	join_fully(&a, &w, 3);
+	agent_say_text(&a, "error ECANCELED the job was deleted\n\n");
+	agent_hang_up(&a);
+	worker_start(&w, close_run);
+	agent_hear(&a);
+	assert_true(a.request.leave);
+	assert_string_equal(a.request.job, "resnet");
+	assert_string_equal(a.request.token, "5b1f");
+	assert_int_equal(a.request.rank, 2);
+	assert_int_equal(a.request.epoch, 12);
+	agent_say_text(&a, "left\n\n");
+	worker_finish(&w, 0);
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void leaving_a_silent_agent_ends(void **state)
+{
+	struct timespec before, after;
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	join_fully(&a, &w, 1);
+	agent_hang_up(&a);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	worker_start(&w, close_run);
+	agent_hear(&a);
+	worker_finish(&w, 0);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	assert_true(after.tv_sec - before.tv_sec < 10);
+	agent_end(&a);
+}
+
+static void a_forked_child_does_not_hold_the_place(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int hold[2], status;
+	char byte;
+	pid_t child;
+
+	join_fully(&a, &w, 1);
+	assert_int_equal(pipe(hold), 0);
+	child = fork();
+	if (child == 0) {
+		close(hold[1]);
+		_exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
+	}
+	assert_true(child > 0);
+	close(hold[0]);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	close(hold[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	agent_end(&a);
+}
+
+static int directory_make(void **state) { return mkdtemp(directory) ? 0 : -1; }
+
+static int directory_remove(void **state) { return rmdir(directory); }
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_place_over_tcp_is_where_the_connection_is),
+		cmocka_unit_test(over_a_unix_socket_the_worker_says_its_address),
+		cmocka_unit_test(a_slow_agent_is_understood),
+		cmocka_unit_test(the_agents_errors_are_passed_on),
+		cmocka_unit_test(ranks_that_do_not_come_are_named),
+		cmocka_unit_test(an_agent_that_says_nothing_is_a_timeout),
+		cmocka_unit_test(an_agent_that_dies_meanwhile_is_an_error),
+		cmocka_unit_test(what_is_no_agent_is_told),
+		cmocka_unit_test(a_flood_without_end_is_refused),
+		cmocka_unit_test(a_place_of_another_address_is_refused),
+		cmocka_unit_test(an_agent_that_is_not_there_is_named),
+		cmocka_unit_test(options_that_are_wrong_are_named),
+		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
+		cmocka_unit_test(what_no_option_says_the_environment_says),
+		cmocka_unit_test(calls_go_on_without_the_agent),
+		cmocka_unit_test(what_strangers_sent_before_is_not_received),
+		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),
+		cmocka_unit_test(leaving_a_silent_agent_ends),
+		cmocka_unit_test(a_forked_child_does_not_hold_the_place),
+	};
+
+	return cmocka_run_group_tests_name("join", tests, directory_make, directory_remove);
+}

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What workers and agents say: what is printed is parsed, and what is wrong is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../client/rendezvous.h"
+
+#define JOIN "tally-join 1\njob resnet\ntoken 5b1f\nrank any\nport 40000\n\n"
+#define LEAVE "tally-leave 1\njob resnet\ntoken 5b1f\nrank 3\nepoch 12\n\n"
+#define PLACE                                                                       \
+	"tally-join 1\nrank 1\njob 7\nepoch 12\nwindow 128\npayload 1408\nservice " \
+	"10.77.0.1\nworker 10.77.1.1:40000\nworker 10.77.2.1:40000\n\n"
+
+enum {
+	ROUNDS = 3000
+};
+
+static struct rendezvous_request request;
+static struct rendezvous_answer answer;
+static size_t taken_length;
+static char why[256];
+
+/* Both parse an exact copy on the heap, so that a step past its end is seen. */
+static int request_of(const char *text, size_t length)
+{
+	char *copy = malloc(length ? length : 1);
+	int r;
+
+	memcpy(copy, text, length);
+	memset(&request, 0xee, sizeof(request));
+	taken_length = 0xeeee;
+	r = rendezvous_request_parse(copy, length, &request, &taken_length, why, sizeof(why));
+	free(copy);
+	return r;
+}
+
+static int answer_of(const char *text, size_t length)
+{
+	char *copy = malloc(length ? length : 1);
+	int r;
+
+	memcpy(copy, text, length);
+	memset(&answer, 0xee, sizeof(answer));
+	taken_length = 0xeeee;
+	r = rendezvous_answer_parse(copy, length, &answer, &taken_length, why, sizeof(why));
+	free(copy);
+	return r;
+}
+
+static void untouched(const void *object, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(((const uint8_t *)object)[i], 0xee);
+	assert_int_equal(taken_length, 0xeeee);
+}
+
+static void request_refused(const char *text, int error, const char *reason)
+{
+	assert_int_equal(request_of(text, strlen(text)), -error);
+	assert_string_equal(why, reason);
+	untouched(&request, sizeof(request));
+}
+
+static void answer_refused(const char *text, int error, const char *reason)
+{
+	assert_int_equal(answer_of(text, strlen(text)), -error);
+	assert_string_equal(why, reason);
+	untouched(&answer, sizeof(answer));
+}
+
+static void a_join_request_is_read(void **state)
+{
+	assert_int_equal(request_of(JOIN "more", strlen(JOIN "more")), 0);
+	assert_int_equal(taken_length, strlen(JOIN));
+	assert_false(request.leave);
+	assert_string_equal(request.job, "resnet");
+	assert_string_equal(request.token, "5b1f");
+	assert_int_equal(request.rank, RENDEZVOUS_RANK_ANY);
+	assert_int_equal(request.port, 40000);
+	assert_int_equal(request.address.ss_family, 0);
+	assert_string_equal(why, "");
+}
+
+static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
+{
+	const char *text = "tally-join 1\naddress [fd77:1::1]:40000\ntoken A-_9\njob 0.a\n\n";
+	const struct sockaddr_in6 *a = (const void *)&request.address;
+
+	assert_int_equal(request_of(text, strlen(text)), 0);
+	assert_int_equal(request.rank, RENDEZVOUS_RANK_ANY);
+	assert_int_equal(request.port, 0);
+	assert_int_equal(a->sin6_family, AF_INET6);
+	assert_int_equal(ntohs(a->sin6_port), 40000);
+}
+
+static void a_leave_request_is_read(void **state)
+{
+	assert_int_equal(request_of(LEAVE, strlen(LEAVE)), 0);
+	assert_true(request.leave);
+	assert_int_equal(request.rank, 3);
+	assert_int_equal(request.epoch, 12);
+}
+
+static void another_version_is_refused_by_its_first_line(void **state)
+{
+	request_refused("tally-join 2\n", EPROTONOSUPPORT,
+			"line 1: tally-join: version 2: only version 1 is spoken here");
+	request_refused("tally-leave 4294967295\n", EPROTONOSUPPORT,
+			"line 1: tally-leave: version 4294967295: only version 1 is spoken here");
+	request_refused("tally-join\n", EINVAL, "line 1: tally-join: a version number is needed");
+	request_refused("GET / HTTP/1.1\r\n", EINVAL,
+			"line 1: GET: byte 0x0d at column 15: printable ASCII and newlines only");
+	request_refused("\n", EINVAL,
+			"line 1: no such request; there are tally-join and tally-leave");
+}
+
+static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
+{
+	request_refused("tally-join 1\njob a\nepoch 3\n", EINVAL,
+			"line 3: epoch: no such key; there are job, token, rank, port and address");
+	request_refused("tally-leave 1\nport 3\n", EINVAL,
+			"line 2: port: no such key; there are job, token, rank and epoch");
+	request_refused("tally-join 1\n job a\n", EINVAL,
+			"line 2: no such key; there are job, token, rank, port and address");
+	request_refused("tally-join 1\njob a\ntoken a\njob a\n", EINVAL,
+			"line 4: job: given twice");
+	request_refused("tally-join 1\nport 1\naddress 10.0.0.1:1\n", EINVAL,
+			"line 3: address: either port or address, and port is there");
+	request_refused("tally-join 1\naddress 10.0.0.1:1\nport 1\n", EINVAL,
+			"line 3: port: either port or address, and address is there");
+}
+
+static void what_is_needed_is_named(void **state)
+{
+	request_refused("tally-join 1\n\n", EINVAL, "no line 'job ...', which is needed");
+	request_refused("tally-join 1\njob a\nport 1\n\n", EINVAL,
+			"no line 'token ...', which is needed");
+	request_refused("tally-join 1\njob a\ntoken a\n\n", EINVAL,
+			"no line 'port ...' or 'address ...', one of which is needed");
+	request_refused("tally-leave 1\njob a\ntoken a\nepoch 1\n\n", EINVAL,
+			"no line 'rank ...', which is needed");
+	request_refused("tally-leave 1\njob a\ntoken a\nrank 1\n\n", EINVAL,
+			"no line 'epoch ...', which is needed");
+}
+
+static void values_out_of_range_are_refused(void **state)
+{
+	const char *rank = "line 2: rank: a number from 0 to 255, or any";
+	const char *port = "line 2: port: a number from 1 to 65535";
+	const char *address = "line 2: address: an address and port, such as 10.77.1.1:40000 or "
+			      "[fd77:1::1]:40000";
+
+	request_refused("tally-join 1\nrank 256\n", EINVAL, rank);
+	request_refused("tally-join 1\nrank -1\n", EINVAL, rank);
+	request_refused("tally-join 1\nrank 1 \n", EINVAL, rank);
+	request_refused("tally-join 1\nrank  1\n", EINVAL, rank);
+	request_refused("tally-join 1\nrank\n", EINVAL, rank);
+	request_refused("tally-leave 1\nrank any\n", EINVAL,
+			"line 2: rank: a number from 0 to 255");
+	request_refused("tally-leave 1\nepoch 65536\n", EINVAL,
+			"line 2: epoch: a number from 0 to 65535");
+	request_refused("tally-join 1\nport 0\n", EINVAL, port);
+	request_refused("tally-join 1\nport 65536\n", EINVAL, port);
+	request_refused("tally-join 1\naddress 10.0.0.1\n", EINVAL, address);
+	request_refused("tally-join 1\naddress 0.0.0.0:1\n", EINVAL, address);
+	request_refused("tally-join 1\njob ResNet\n", EINVAL,
+			"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no "
+			"sign");
+}
+
+static void job_names_and_tokens_have_their_letters_and_lengths(void **state)
+{
+	char longest[200];
+
+	memset(longest, 'a', sizeof(longest));
+	longest[129] = '\0';
+	assert_false(rendezvous_token_is_valid(longest));
+	longest[128] = '\0';
+	assert_true(rendezvous_token_is_valid(longest));
+	longest[64] = '\0';
+	assert_false(rendezvous_job_is_valid(longest));
+	longest[63] = '\0';
+	assert_true(rendezvous_job_is_valid(longest));
+	assert_false(rendezvous_token_is_valid(""));
+	assert_false(rendezvous_job_is_valid(""));
+	for (int c = 1; c < 256; c++) {
+		char text[] = { 'a', (char)c, '\0' };
+		bool low = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		bool sign = c == '-' || c == '_';
+
+		assert_int_equal(rendezvous_job_is_valid(text), low || sign || c == '.');
+		assert_int_equal(rendezvous_job_is_valid(text + 1), low);
+		assert_int_equal(rendezvous_token_is_valid(text),
+				 low || sign || (c >= 'A' && c <= 'Z'));
+	}
+}
+
+static void no_token_is_ever_in_a_reason(void **state)
+{
+	request_refused("tally-join 1\ntoken secret!\n", EINVAL,
+			"line 2: token: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
+	request_refused("tally-join 1\ntoken secret\ntoken secret\n", EINVAL,
+			"line 3: token: given twice");
+}
+
+static void bytes_that_no_line_has_are_refused_before_its_end(void **state)
+{
+	for (int c = 0; c < 256; c++) {
+		char text[] = "tally-join 1\njob ax";
+
+		text[sizeof(text) - 2] = (char)c;
+		assert_int_equal(request_of(text, sizeof(text) - 1),
+				 c == '\n' || (c >= ' ' && c <= '~') ? -EAGAIN : -EINVAL);
+		if (*why)
+			assert_non_null(strstr(why, "line 2: job: byte 0x"));
+	}
+}
+
+static void a_line_without_end_is_refused(void **state)
+{
+	char text[2048] = "tally-join 1\ntoken ";
+	size_t start = strlen("tally-join 1\n");
+
+	memset(text + strlen(text), 'a', sizeof(text) - strlen(text));
+	assert_int_equal(request_of(text, start + 256), -EAGAIN);
+	assert_int_equal(request_of(text, start + 257), -EMSGSIZE);
+	assert_string_equal(why, "line 2: token: the line is longer than 256 bytes");
+	assert_int_equal(request_of(text, sizeof(text)), -EMSGSIZE);
+
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "error EIO ", 10);
+	assert_int_equal(answer_of(text, 1024), -EAGAIN);
+	assert_int_equal(answer_of(text, 1025), -EMSGSIZE);
+	assert_string_equal(why, "line 1: error: the line is longer than 1024 bytes");
+}
+
+static void every_truncation_wants_more(void **state)
+{
+	for (size_t i = 0; i < strlen(JOIN); i++)
+		assert_int_equal(request_of(JOIN, i), -EAGAIN);
+	for (size_t i = 0; i < strlen(LEAVE); i++)
+		assert_int_equal(request_of(LEAVE, i), -EAGAIN);
+	for (size_t i = 0; i < strlen(PLACE); i++)
+		assert_int_equal(answer_of(PLACE, i), -EAGAIN);
+	for (size_t i = 0; i < strlen("waiting 1-3\n"); i++)
+		assert_int_equal(answer_of("waiting 1-3\n", i), -EAGAIN);
+	for (size_t i = 0; i < strlen("error EACCES no\n\n"); i++)
+		assert_int_equal(answer_of("error EACCES no\n\n", i), -EAGAIN);
+	for (size_t i = 0; i < strlen("left\n\n"); i++)
+		assert_int_equal(answer_of("left\n\n", i), -EAGAIN);
+}
+
+static void tokens_are_equal_or_not(void **state)
+{
+	char a[RENDEZVOUS_TOKEN_BYTES], b[RENDEZVOUS_TOKEN_BYTES];
+
+	assert_true(rendezvous_token_is("5b1f", "5b1f"));
+	assert_false(rendezvous_token_is("5b1f5b1f", "5b1f"));
+	assert_false(rendezvous_token_is("5b1f", "5b1f5b1f"));
+	assert_false(rendezvous_token_is("", "5b1f"));
+	assert_false(rendezvous_token_is("5b1f", ""));
+	assert_false(rendezvous_token_is("", ""));
+	for (size_t i = 0; i < 128; i++) {
+		memset(a, 'a', 128);
+		memset(b, 'a', 128);
+		a[128] = b[128] = '\0';
+		assert_true(rendezvous_token_is(a, b));
+		b[i] = 'b';
+		assert_false(rendezvous_token_is(a, b));
+	}
+}
+
+static void an_answers_kinds_are_told_apart(void **state)
+{
+	assert_int_equal(answer_of("waiting 1,3-4\nwaiting 1\n", 24), 0);
+	assert_int_equal(taken_length, 14);
+	assert_int_equal(answer.kind, RENDEZVOUS_WAITING);
+	assert_true(answer.missing.word[0] == (1 << 1 | 1 << 3 | 1 << 4));
+
+	assert_int_equal(answer_of(PLACE, strlen(PLACE)), 0);
+	assert_int_equal(answer.kind, RENDEZVOUS_PLACE);
+	assert_int_equal(answer.rank, 1);
+	assert_int_equal(answer.job.job, 7);
+	assert_int_equal(answer.job.epoch, 12);
+	assert_int_equal(answer.job.workers, 2);
+	assert_int_equal(taken_length, strlen(PLACE));
+
+	assert_int_equal(answer_of("error EADDRINUSE rank 3 is taken\n\n", 34), 0);
+	assert_int_equal(answer.kind, RENDEZVOUS_ERROR);
+	assert_int_equal(answer.error, -EADDRINUSE);
+	assert_string_equal(answer.text, "rank 3 is taken");
+
+	assert_int_equal(answer_of("left\n\n", 6), 0);
+	assert_int_equal(answer.kind, RENDEZVOUS_LEFT);
+}
+
+static void answers_that_are_wrong_are_refused(void **state)
+{
+	answer_refused("SSH-2.0-x\n", EINVAL,
+		       "line 1: SSH-2.0-x: nothing that an agent says: is it one?");
+	answer_refused("waiting \n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
+	answer_refused("waiting 256\n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
+	answer_refused("waiting 1,\n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
+	answer_refused("waiting 3-1\n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
+	answer_refused("waiting 1-2-3\n", EINVAL, "line 1: waiting: ranks only, such as 1,3-4");
+	answer_refused("waiting 00001\n", EINVAL, "line 1: waiting: ranks only, such as 1,3-4");
+	answer_refused("tally-join 2\n", EPROTONOSUPPORT,
+		       "line 1: tally-join: version 2: only version 1 is spoken here");
+	answer_refused("tally-join 1\n\n", EINVAL, "line 2: the worker's rank should be here");
+	answer_refused("tally-join 1\njob 1\n\n", EINVAL,
+		       "line 2: job: the worker's rank should be here");
+	answer_refused("tally-join 1\nrank 0\n\n", EINVAL,
+		       "line 2: rank: the job file behind it: no line 'job ...', which is needed");
+	answer_refused("tally-join 1\nrank 0\njob x\n\n", EINVAL,
+		       "line 2: rank: the job file behind it: line 1: job x: a number from 0 to "
+		       "4294967295");
+	answer_refused("tally-join 1\nrank 1\njob 1\nservice 10.0.0.1\nworker 10.0.0.2:1\n\n",
+		       EINVAL, "line 2: rank: 1, but there are 1 workers");
+	answer_refused("error \n\n", EINVAL,
+		       "line 1: error: the name of an error is needed, such as EACCES");
+	answer_refused("error EACCES: no\n\n", EINVAL,
+		       "line 1: error: the name of an error is needed, such as EACCES");
+	answer_refused("error EACCES no\nmore\n", EINVAL,
+		       "line 2: more: an empty line should be here");
+	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
+}
+
+static void a_place_without_end_is_refused(void **state)
+{
+	static char text[RENDEZVOUS_ANSWER_BYTES];
+	const char *head = "tally-join 1\nrank 0\n";
+
+	memset(text, '#', sizeof(text));
+	memcpy(text, head, strlen(head));
+	assert_int_equal(answer_of(text, sizeof(text) - 1), -EAGAIN);
+	assert_int_equal(answer_of(text, sizeof(text)), -EMSGSIZE);
+	assert_string_equal(why, "line 1: tally-join: no end within 16384 bytes");
+}
+
+static void an_unknown_error_keeps_its_words(void **state)
+{
+	char text[64];
+	size_t length = 0;
+
+	assert_int_equal(answer_of("error EFUTURE later\n\n", 21), 0);
+	assert_int_equal(answer.error, -EIO);
+	assert_string_equal(answer.text, "later");
+	assert_int_equal(rendezvous_error_print(-ENOMEM, "a\nb\x7f", text, sizeof(text), &length),
+			 0);
+	assert_string_equal(text, "error EIO a?b?\n\n");
+	assert_int_equal(length, strlen(text));
+}
+
+static void errors_come_back_as_they_were_said(void **state)
+{
+	static const int known[] = {
+#define X(name) name,
+		RENDEZVOUS_ERRORS(X)
+#undef X
+	};
+	char text[1024], words[600];
+	size_t length;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		memset(words, 'a' + (int)i, sizeof(words));
+		words[i * 45] = '\0'; /* from none to more than there is room for */
+		assert_int_equal(
+			rendezvous_error_print(-known[i], words, text, sizeof(text), &length), 0);
+		assert_int_equal(answer_of(text, length), 0);
+		assert_int_equal(taken_length, length);
+		assert_int_equal(answer.error, -known[i]);
+		words[RENDEZVOUS_TEXT_BYTES - 1] = '\0';
+		assert_string_equal(answer.text, words);
+	}
+}
+
+/* --- what is printed is parsed */
+
+static uint64_t random_state = 1;
+
+static uint32_t random_below(uint32_t n)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(random_state >> 33) % n;
+}
+
+static void random_word(const char *letters, size_t length, char *ret)
+{
+	for (size_t i = 0; i < length; i++)
+		ret[i] = letters[random_below((uint32_t)strlen(letters))];
+	ret[length] = '\0';
+}
+
+static struct sockaddr_storage random_address(bool ip6, uint16_t port)
+{
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in6 *a6 = (void *)&a;
+	struct sockaddr_in *a4 = (void *)&a;
+
+	if (ip6) {
+		a6->sin6_family = AF_INET6;
+		a6->sin6_port = htons(port);
+		for (int i = 0; i < 16; i++)
+			a6->sin6_addr.s6_addr[i] = (uint8_t)random_below(256);
+		a6->sin6_addr.s6_addr[0] = 0xfd;
+	} else {
+		a4->sin_family = AF_INET;
+		a4->sin_port = htons(port);
+		a4->sin_addr.s_addr = htonl(0x0a000000 | random_below(1 << 24));
+	}
+	return a;
+}
+
+static void requests_come_back_as_they_were_said(void **state)
+{
+	static const char letters[] = "abcxyz0189._-";
+	char text[RENDEZVOUS_REQUEST_BYTES];
+	size_t length;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct rendezvous_request q = { .leave = random_below(2) };
+
+		random_word("az09", 1, q.job);
+		random_word(letters, random_below(63), q.job + 1);
+		random_word("azAZ09-_", 1 + random_below(128), q.token);
+		q.rank = (int)random_below(257) - 1;
+		if (q.leave) {
+			q.rank = q.rank < 0 ? 0 : q.rank;
+			q.epoch = (uint16_t)random_below(65536);
+		} else if (random_below(2)) {
+			q.port = (uint16_t)(1 + random_below(65535));
+		} else {
+			q.address = random_address(random_below(2), 1 + random_below(65535));
+		}
+		assert_int_equal(rendezvous_request_print(&q, text, sizeof(text), &length), 0);
+		assert_int_equal(request_of(text, length), 0);
+		assert_int_equal(taken_length, length);
+		assert_int_equal(request.leave, q.leave);
+		assert_string_equal(request.job, q.job);
+		assert_string_equal(request.token, q.token);
+		assert_int_equal(request.rank, q.rank);
+		assert_int_equal(request.epoch, q.epoch);
+		assert_int_equal(request.port, q.port);
+		assert_memory_equal(&request.address, &q.address, sizeof(q.address));
+		assert_int_equal(rendezvous_request_print(&q, text, length, &(size_t){ 0 }),
+				 -ENOSPC);
+		assert_int_equal(request_of(text, random_below((uint32_t)length)), -EAGAIN);
+	}
+}
+
+static struct jobfile random_job(uint16_t workers)
+{
+	bool ip6 = random_below(2);
+	struct jobfile f = {
+		.job = random_below(UINT32_MAX),
+		.epoch = (uint16_t)random_below(65536),
+		.window = (uint16_t)(1u << random_below(11)),
+		.payload_bytes = (uint16_t)(64 * (1 + random_below(53))),
+		.workers = workers,
+		.service = random_address(ip6, TALLY_UDP_PORT),
+	};
+
+	for (unsigned int rank = 0; rank < workers; rank++)
+		f.worker[rank] = random_address(ip6, 65535 - rank);
+	return f;
+}
+
+static void places_come_back_as_they_were_said(void **state)
+{
+	char text[RENDEZVOUS_ANSWER_BYTES];
+	size_t length, longest = 0;
+
+	for (int i = 0; i < ROUNDS / 10; i++) {
+		uint16_t workers = (uint16_t)(i < 20 ? 256 : 1 + random_below(256));
+		uint16_t rank = (uint16_t)random_below(workers);
+		struct jobfile f = random_job(workers);
+
+		assert_int_equal(rendezvous_place_print(rank, &f, text, sizeof(text), &length), 0);
+		assert_int_equal(strlen(text), length);
+		longest = length > longest ? length : longest;
+		assert_int_equal(answer_of(text, length), 0);
+		assert_int_equal(taken_length, length);
+		assert_int_equal(answer.rank, rank);
+		assert_memory_equal(&answer.job, &f, sizeof(f));
+		assert_int_equal(answer_of(text, random_below((uint32_t)length)), -EAGAIN);
+		assert_int_equal(rendezvous_place_print(rank, &f, text, length, &(size_t){ 0 }),
+				 -ENOSPC);
+		assert_int_equal(rendezvous_place_print(rank, &f, text,
+							random_below((uint32_t)length),
+							&(size_t){ 0 }),
+				 -ENOSPC);
+	}
+	assert_true(longest > 256 * 50); /* the largest jobs were really large */
+}
+
+static void waiting_comes_back_as_it_was_said(void **state)
+{
+	char text[RENDEZVOUS_RANKS_BYTES + 16];
+	size_t length, longest = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct tally_set missing = { { 0 } };
+
+		for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX; rank++)
+			if (i == 0   ? rank % 3 < 2
+			    : i == 1 ? true
+				     : random_below(8) < (uint32_t)i % 9)
+				tally_set_add(&missing, rank);
+		tally_set_add(&missing, random_below(256) & -(uint32_t)(i > 1));
+		assert_int_equal(rendezvous_waiting_print(&missing, text, sizeof(text), &length),
+				 0);
+		longest = length > longest ? length : longest;
+		if (i == 1)
+			assert_string_equal(text, "waiting 0-255\n");
+		assert_int_equal(answer_of(text, length), 0);
+		assert_memory_equal(&answer.missing, &missing, sizeof(missing));
+	}
+	assert_true(longest < RENDEZVOUS_RANKS_BYTES);
+}
+
+static void a_flipped_byte_is_an_error_or_another_message(void **state)
+{
+	static const char *const texts[] = {
+		JOIN, LEAVE, PLACE, "waiting 1,3-4\n", "error EACCES no\n\n", "left\n\n"
+	};
+
+	for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++)
+		for (size_t i = 0; i < strlen(texts[t]); i++)
+			for (int c = 0; c < 256; c++) {
+				char text[512];
+
+				snprintf(text, sizeof(text), "%s", texts[t]);
+				text[i] = (char)c;
+				request_of(text, strlen(texts[t]));
+				answer_of(text, strlen(texts[t]));
+			}
+}
+
+static void a_small_room_for_the_reason_is_respected(void **state)
+{
+	for (size_t size = 0; size < 40; size++) {
+		char small[41];
+
+		memset(small, 'x', sizeof(small));
+		assert_int_equal(rendezvous_request_parse("nonsense\n", 9, &request, &taken_length,
+							  small, size),
+				 -EINVAL);
+		if (size)
+			assert_true(strlen(small) < size);
+		for (size_t i = size; i < sizeof(small); i++)
+			assert_int_equal(small[i], 'x');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_join_request_is_read),
+		cmocka_unit_test(the_order_of_keys_is_free_and_rank_may_be_left_out),
+		cmocka_unit_test(a_leave_request_is_read),
+		cmocka_unit_test(another_version_is_refused_by_its_first_line),
+		cmocka_unit_test(unknown_and_doubled_keys_are_named_with_their_line),
+		cmocka_unit_test(what_is_needed_is_named),
+		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(job_names_and_tokens_have_their_letters_and_lengths),
+		cmocka_unit_test(no_token_is_ever_in_a_reason),
+		cmocka_unit_test(bytes_that_no_line_has_are_refused_before_its_end),
+		cmocka_unit_test(a_line_without_end_is_refused),
+		cmocka_unit_test(every_truncation_wants_more),
+		cmocka_unit_test(tokens_are_equal_or_not),
+		cmocka_unit_test(an_answers_kinds_are_told_apart),
+		cmocka_unit_test(answers_that_are_wrong_are_refused),
+		cmocka_unit_test(a_place_without_end_is_refused),
+		cmocka_unit_test(an_unknown_error_keeps_its_words),
+		cmocka_unit_test(errors_come_back_as_they_were_said),
+		cmocka_unit_test(requests_come_back_as_they_were_said),
+		cmocka_unit_test(places_come_back_as_they_were_said),
+		cmocka_unit_test(waiting_comes_back_as_it_was_said),
+		cmocka_unit_test(a_flipped_byte_is_an_error_or_another_message),
+		cmocka_unit_test(a_small_room_for_the_reason_is_respected),
+	};
+
+	return cmocka_run_group_tests_name("rendezvous", tests, NULL, NULL);
+}
