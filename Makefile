@@ -16,6 +16,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
+PURE    := agent/group.c agent/forecast.c
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
@@ -129,7 +130,7 @@ $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 
 # --- tests. Units: the tested sources are compiled anew, with sanitizers.
 
-$(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) agent/group.c $(wildcard include/tally/*.h client/*.h agent/*.h)
+$(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) $(PURE) $(wildcard include/tally/*.h client/*.h agent/*.h)
 	@mkdir -p $(@D)
 	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lm
 
