@@ -17,8 +17,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
 # Parts of the agent that unit tests and fuzzers compile anew.
-PURE    := agent/group.c agent/text.c agent/tenant.c agent/tree.c agent/config.c \
-	   agent/config_print.c agent/request.c
+PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_print.c request.c \
+	   forecast.c traffic.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))

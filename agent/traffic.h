@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the agent knows of traffic: totals by outcome, rates, and what the rates will be, of
+ * each job, tenant, port and link, and of the node. Pure; fed once a second with what the data
+ * plane and the links have counted. All memory is taken at the start (some 45 MB of
+ * addresses, of which only what is in use is ever touched); whatever comes and goes is bounded.
+ *
+ * Jobs and links live as long as the samples name them. Tenants and ports stay after their last
+ * job, so that their totals do not begin anew with each; when there are too many, the one
+ * that was silent for longest gives way.
+ */
+#ifndef TALLY_AGENT_TRAFFIC_H
+#define TALLY_AGENT_TRAFFIC_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tally/maps.h>
+#include <tally/outcome.h>
+
+enum {
+	TRAFFIC_ROWS_MAX = 16384, /* jobs times the ports of each */
+	TRAFFIC_TENANTS_MAX = 256,
+	TRAFFIC_LINKS_MAX = TALLY_PORTS_MAX,
+	TRAFFIC_HISTORY = 600, /* samples kept of each job and link */
+	TRAFFIC_FORECAST_S = 5, /* how far a forecast looks ahead */
+};
+
+/*
+ * What became of the packets of one job on one port, from the data plane: cumulative. Row 0
+ * of a sample is of packets of no job, row 1 of jobs that have gone; both have job 0.
+ */
+struct traffic_row {
+	uint32_t job;
+	uint32_t ifindex;
+	uint16_t tenant;
+	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
+};
+
+struct traffic_direction {
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t dropped;
+	uint64_t errors;
+};
+
+/* An interface as it is now; counters are the kernel's, cumulative. */
+struct traffic_link {
+	uint32_t ifindex;
+	char name[IF_NAMESIZE];
+	bool up; /* somebody has set it up */
+	bool carrier; /* and there is somebody at the other end */
+	uint32_t mtu;
+	uint32_t speed_mbps; /* 0: unknown */
+	struct traffic_direction receive, transmit;
+	uint64_t backlog_bytes; /* waiting in its queueing disciplines */
+	uint64_t backlog_packets;
+	uint64_t changes; /* of up, carrier or the operational state, since it was first seen */
+};
+
+/*
+ * Rates, smoothed over a few seconds. They count frames that came in, whatever became of them;
+ * copies that left are not among them.
+ */
+struct traffic_rates {
+	double packets_per_second;
+	double bytes_per_second; /* of whole frames */
+	double forecast_bytes_per_second; /* TRAFFIC_FORECAST_S from now */
+	double chunks_per_second; /* sums that became whole */
+	double refused_per_second; /* packets over a rate, or in where they may not */
+	double duplicate_percent; /* of the packets: their vectors were counted already; 0 .. 100 */
+};
+
+struct traffic_flow {
+	struct tally_counter total[TALLY_OUTCOME_COUNT];
+	struct traffic_rates rates;
+};
+
+struct traffic_speed {
+	double packets_per_second;
+	double bytes_per_second;
+	double forecast_bytes_per_second;
+};
+
+struct traffic_link_flow {
+	struct traffic_link link; /* of the last sample */
+	struct traffic_speed receive, transmit;
+};
+
+/* One sample in a history: the rates of the second before it, not smoothed. */
+struct traffic_moment {
+	uint64_t at_ns;
+	float packets_per_second;
+	float bytes_per_second;
+	float chunks_per_second;
+	float refused_per_second;
+	float duplicates_per_second;
+};
+
+struct traffic_link_moment {
+	uint64_t at_ns;
+	float receive_packets_per_second;
+	float receive_bytes_per_second;
+	float transmit_packets_per_second;
+	float transmit_bytes_per_second;
+	float backlog_bytes;
+};
+
+struct traffic_stats {
+	uint64_t samples;
+	uint64_t rows_ignored; /* beyond a limit, named twice, or of job 0 behind row 1 */
+	uint64_t links_ignored;
+	uint64_t evicted; /* tenants and ports that gave way to others */
+	unsigned int jobs, tenants, ports, links; /* known now */
+};
+
+struct traffic;
+
+/* The caller's, for traffic_free(), which allows NULL. -ENOMEM. */
+int traffic_new(struct traffic **ret);
+void traffic_free(struct traffic *t);
+static inline void traffic_freep(struct traffic **t) { traffic_free(*t); }
+
+/*
+ * All that there is now, in any order but for rows 0 and 1. What is named twice counts once.
+ * A row of which any counter reads less than before has begun anew. What moves to row 1 when
+ * a job goes is not counted again. A sample at the time of the last one, or before it, moves
+ * totals but not rates.
+ */
+void traffic_sample(struct traffic *t, uint64_t now_ns, const struct traffic_row *rows, size_t n,
+		    const struct traffic_link *links, size_t m);
+
+/*
+ * NULL: not known. Valid until the next sample. Totals go on over counters that begin anew; a
+ * tenant's and a port's go on over all their jobs, but lack what a job has counted between its
+ * last sample and its end. The node's have everything, also packets of no job.
+ */
+const struct traffic_flow *traffic_node(const struct traffic *t);
+const struct traffic_flow *traffic_job(const struct traffic *t, uint32_t job);
+const struct traffic_flow *traffic_tenant(const struct traffic *t, uint16_t tenant);
+const struct traffic_flow *traffic_port(const struct traffic *t, uint32_t ifindex);
+const struct traffic_link_flow *traffic_link_flow(const struct traffic *t, uint32_t ifindex);
+
+/* The tenant was deleted: another one with this number starts at 0. */
+void traffic_tenant_forget(struct traffic *t, uint16_t tenant);
+
+/* Up to `max` of the newest moments, oldest first. How many; 0 if not known. */
+size_t traffic_job_history(const struct traffic *t, uint32_t job, struct traffic_moment *ret,
+			   size_t max);
+size_t traffic_link_history(const struct traffic *t, uint32_t ifindex,
+			    struct traffic_link_moment *ret, size_t max);
+
+struct traffic_stats traffic_stats(const struct traffic *t);
+
+/* Did it come in, and is not a copy that left? Was it refused: over a rate or out of place? */
+bool traffic_outcome_came_in(enum tally_outcome outcome);
+bool traffic_outcome_is_refused(enum tally_outcome outcome);
+
+#endif
