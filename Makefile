@@ -92,6 +92,12 @@ $(BUILD)/%.bpf.o: %.bpf.c
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL)bpftool gen skeleton $< name $(notdir $*)_bpf > $@
 
+# Which data plane this is: the agent asks a running node whether it has the same.
+$(BUILD)/bpf/build.h: $(SKELS)
+	$(call say,HASH)printf '/* made by the Makefile */\n#define TALLY_DATAPLANE_BUILD 0x%sULL\n' \
+		"$$({ echo '$(BPF_CFLAGS)'; $(CLANG) --version; \
+		cat $(sort $(wildcard bpf/*.[ch] include/tally/*.h)); } | sha256sum | cut -c1-16)" > $@
+
 # --- C
 
 $(BUILD)/%.o: %.c
@@ -108,7 +114,7 @@ $(BUILD)/libtally.so: $(call objects,$(CLIENT)) client/libtally.map
 	$(call say,LD  )$(CC) -shared -Wl,--version-script=client/libtally.map -Wl,-soname,libtally.so.0 \
 		-o $@ $(filter %.o,$^) -lm
 
-$(call objects,$(wildcard agent/dataplane*.c)): $(SKELS)
+$(call objects,$(wildcard agent/dataplane*.c)): $(SKELS) $(BUILD)/bpf/build.h
 # Only what a program uses of it is linked.
 $(BUILD)/agent.a: $(call objects,$(AGENT))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
