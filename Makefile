@@ -18,7 +18,7 @@ CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
 # Parts of the agent that unit tests and fuzzers compile anew.
 PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_print.c request.c \
-	   forecast.c traffic.c)
+	   forecast.c traffic.c job.c books.c plan.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
@@ -34,7 +34,7 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: help all setup demo bench test lint unit bpf e2e vm vm-all guest testbed clean
+.PHONY: pure help all setup demo bench test lint unit bpf e2e vm vm-all guest testbed clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -81,6 +81,9 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 
 guest: $(PROGRAMS) $(BPFS) $(GUESTS) # what goes into a guest
 
+pure: # what decides and touches nothing
+	@echo $(PURE) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))
+
 testbed: $(BUILD)/testbed-cable ## what scripts/testbed needs
 
 clean: ## remove build/
@@ -94,6 +97,12 @@ $(BUILD)/%.bpf.o: %.bpf.c
 
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL)bpftool gen skeleton $< name $(notdir $*)_bpf > $@
+
+# Which data plane this is: the agent asks a running node whether it has the same.
+$(BUILD)/bpf/build.h: $(SKELS)
+	$(call say,HASH)printf '/* made by the Makefile */\n#define TALLY_DATAPLANE_BUILD 0x%sULL\n' \
+		"$$({ echo '$(BPF_CFLAGS)'; $(CLANG) --version; \
+		cat $(sort $(wildcard bpf/*.[ch] include/tally/*.h)); } | sha256sum | cut -c1-16)" > $@
 
 # --- C
 
@@ -111,7 +120,7 @@ $(BUILD)/libtally.so: $(call objects,$(CLIENT)) client/libtally.map
 	$(call say,LD  )$(CC) -shared -Wl,--version-script=client/libtally.map -Wl,-soname,libtally.so.0 \
 		-o $@ $(filter %.o,$^) -lm
 
-$(call objects,$(wildcard agent/dataplane*.c)): $(SKELS)
+$(call objects,$(wildcard agent/dataplane*.c)): $(SKELS) $(BUILD)/bpf/build.h
 # Only what a program uses of it is linked.
 $(BUILD)/agent.a: $(call objects,$(AGENT))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^

@@ -10,117 +10,11 @@
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <linux/if_link.h>
-#include <linux/magic.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "dataplane_private.h"
-
-#define BPFFS "/sys/fs/bpf"
-
-/* --- the directory --------------------------------------------------------------------------- */
-
-static bool is_bpffs(const char *path)
-{
-	struct statfs s;
-
-	return !statfs(path, &s) && s.f_type == BPF_FS_MAGIC;
-}
-
-/* 0 at the end of the line. */
-static int parent_of(int pid)
-{
-	_cleanup_(freep) char *line = NULL;
-	char name[32], *end;
-	size_t size = 0;
-	int parent = 0;
-	FILE *f;
-
-	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
-	f = fopen(name, "re");
-	if (!f)
-		return 0;
-	/* PID (COMMAND) STATE PARENT: the command may have blanks and brackets itself */
-	if (getline(&line, &size, f) > 0 && (end = strrchr(line, ')')) && strlen(end) > 4)
-		parent = strtol(end + strlen(") S "), NULL, 10);
-	fclose(f);
-	return parent;
-}
-
-/*
- * Would what this process mounts and pins vanish with it? So it does in `ip netns exec`, which
- * makes a mount namespace that no ancestor has.
- */
-static bool mounts_are_private(void)
-{
-	struct stat here, there;
-	char name[32];
-
-	if (stat("/proc/self/ns/mnt", &here) < 0)
-		return false;
-	for (int pid = getppid(); pid > 0; pid = parent_of(pid)) {
-		snprintf(name, sizeof(name), "/proc/%d/ns/mnt", pid);
-		if (stat(name, &there) == 0 && there.st_ino != here.st_ino)
-			return true;
-	}
-	return false;
-}
-
-static int bpffs_ensure(const char *pin, struct why *why)
-{
-	char parent[PATH_MAX];
-
-	if (snprintf(parent, sizeof(parent), "%s", pin) >= PATH_MAX - 32)
-		return why_say(why, -ENAMETOOLONG, "--pin: the name is too long");
-	if (!strncmp(pin, BPFFS "/", strlen(BPFFS "/")) && !is_bpffs(BPFFS)) {
-		if (mounts_are_private())
-			return why_say(why, -ENODEV,
-				       BPFFS
-				       " is not there, and what is mounted here would "
-				       "vanish with this process. Instead of `ip netns exec NAME` "
-				       "take `nsenter --net=/run/netns/NAME`");
-		if (mount("bpf", BPFFS, "bpf", 0, "mode=0700") < 0)
-			return why_say(why, -errno,
-				       "cannot mount a BPF file system at " BPFFS ": %m");
-	}
-	if (!is_bpffs(dirname(parent)))
-		return why_say(
-			why, -EINVAL,
-			"--pin %s: must be a name in a BPF file system, such as " DATAPLANE_PIN,
-			pin);
-	return 0;
-}
-
-/* The directory, locked against other tally-nodes. -ENOENT: none, or it went while we waited. */
-static int directory_lock(const char *pin)
-{
-	_cleanup_(closep) int fd = open(pin, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat s, now;
-
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX) < 0 || fstat(fd, &s) < 0)
-		return -errno;
-	if (stat(pin, &now) < 0 || now.st_ino != s.st_ino)
-		return -ENOENT;
-	return TAKE_FD(fd);
-}
-
-static int no_node(struct why *why, int error, const char *pin)
-{
-	if (error != -ENOENT)
-		return why_say(why, error, "%s: %s", pin, strerror(-error));
-	return why_say(why, error, "no node runs here: nothing is pinned in %s%s", pin,
-		       is_bpffs(BPFFS) ? " (tally-node attach DEV...)"
-				       : ", as there is no BPF file system at " BPFFS
-					 " (in `ip netns exec`? nsenter --net=... keeps it)");
-}
 
 /* --- ports ----------------------------------------------------------------------------------- */
 
@@ -236,6 +130,33 @@ int port_attach(const char *pin, int program, struct dataplane_port *p, struct w
 	return 0;
 }
 
+int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
+		    struct why *why)
+{
+	_cleanup_(freep) struct dataplane_port *ports = calloc(TALLY_PORTS_MAX, sizeof(*ports));
+	struct port_link *links = NULL;
+	unsigned int count = 0;
+	int r;
+
+	if (!ports)
+		return -ENOMEM;
+	r = links_open(d->path, &links, &count);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", d->path, strerror(-r));
+	for (unsigned int i = 0; i < count; i++) {
+		struct dataplane_port *p = &ports[i];
+
+		p->ifindex = links[i].ifindex;
+		if (p->ifindex && !if_indextoname(p->ifindex, p->name))
+			*p->name = '\0'; /* in another namespace */
+		p->mode = dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE : DATAPLANE_GENERIC;
+	}
+	links_close(links, count);
+	*ret = TAKE_PTR(ports);
+	*ret_count = count;
+	return 0;
+}
+
 /* --- attach and detach ----------------------------------------------------------------------- */
 
 /* Ports first, then all pins of ours, then the directory. Leaves alone what is not ours. */
@@ -255,9 +176,16 @@ static int node_remove(const char *pin, struct why *why)
 		unlink(pin_path(pin, pin_name[i], ""));
 		unlink(pin_path(pin, pin_name[i], "-new"));
 	}
-	if (rmdir(pin) < 0)
-		return why_say(why, -errno, "%s: there is something else in it: %m", pin);
-	return 0;
+	return directory_remove(pin, why);
+}
+
+/* Is anything of a node pinned there? */
+static bool node_is_here(const char *pin)
+{
+	for (int i = 0; i < PIN_COUNT; i++)
+		if (access(pin_path(pin, pin_name[i], ""), F_OK) == 0)
+			return true;
+	return false;
 }
 
 int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
@@ -268,17 +196,18 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 	struct why ignored;
 	int r;
 
-	r = bpffs_ensure(pin, why);
+	r = directory_make(pin, why);
 	if (r < 0)
 		return r;
-	if (mkdir(pin, 0700) < 0)
-		return errno != EEXIST ? why_say(why, -errno, "cannot make %s: %m", pin)
-				       : why_say(why, -EEXIST,
-						 "a node is here already (%s): attach --replace "
-						 "puts new programs in, detach ends it",
-						 pin);
-	directory = directory_lock(pin);
-	r = directory < 0 ? directory : programs_load(NULL, slots, &p, why);
+	directory = directory_lock(pin, why);
+	if (directory < 0)
+		return directory;
+	if (node_is_here(pin))
+		return why_say(why, -EEXIST,
+			       "a node is here already (%s): attach --replace puts new programs "
+			       "in, detach ends it",
+			       pin);
+	r = programs_load(NULL, slots, &p, why);
 	if (r == 0)
 		r = pins_make(&p, pin, (1u << PIN_COUNT) - 1, "", why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)
@@ -290,11 +219,11 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 
 int dataplane_detach(const char *pin, struct why *why)
 {
-	_cleanup_(closep) int directory = directory_lock(pin);
+	_cleanup_(closep) int directory = directory_lock(pin, why);
 
 	if (directory < 0)
-		return no_node(why, directory, pin);
-	if (!is_bpffs(pin))
+		return directory;
+	if (!directory_is_bpffs(pin))
 		return why_say(why, -EINVAL, "%s: is not in a BPF file system", pin);
 	return node_remove(pin, why);
 }
@@ -312,6 +241,7 @@ void dataplane_close(struct dataplane *d)
 int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = calloc(1, sizeof(*d));
+	int r;
 
 	if (!d)
 		return -ENOMEM;
@@ -319,9 +249,14 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	memset(d->fd, -1, sizeof(d->fd));
 	libbpf_listen();
 	snprintf(d->path, sizeof(d->path), "%s", pin);
-	d->directory = directory_lock(pin);
+	d->directory = directory_lock(pin, why);
 	if (d->directory < 0)
-		return no_node(why, d->directory, pin);
+		return d->directory;
+	if (!node_is_here(pin))
+		return no_node(why, -ENOENT, pin);
+	r = layout_check(pin, why);
+	if (r < 0)
+		return r;
 	for (int i = 0; i < PIN_COUNT; i++) {
 		d->fd[i] = bpf_obj_get(pin_path(pin, pin_name[i], ""));
 		if (d->fd[i] < 0)

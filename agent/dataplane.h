@@ -4,8 +4,9 @@
  * their maps, all pinned in one directory of a BPF file system. Nothing is kept in memory,
  * so that any process can go on where another one stopped. Only dataplane*.c know libbpf.
  *
- * Whatever changes or reads a node holds a lock on its directory meanwhile. All functions
- * return 0 or a negative errno, and then `why` says what is wrong and what to do.
+ * Whatever changes or reads a node holds a lock on its directory meanwhile; others wait. Where a
+ * process has claimed the node, others do not wait but get -EBUSY. All functions return 0 or a
+ * negative errno, and then `why` says what is wrong and what to do.
  */
 #ifndef TALLY_AGENT_DATAPLANE_H
 #define TALLY_AGENT_DATAPLANE_H
@@ -13,6 +14,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <tally/maps.h>
 
 #include "group.h"
@@ -46,6 +48,12 @@ void dataplane_be_verbose(void);
 unsigned int dataplane_cpus(void);
 
 /*
+ * Makes this process the node's agent until it ends. From then on every other process gets -EBUSY
+ * from all functions here; -EBUSY here: another process is. There need not be a node yet.
+ */
+int dataplane_claim(const char *pin, struct why *why);
+
+/*
  * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
  * port, in this order. All or nothing. Mounts the BPF file system if it is missing.
  * -EEXIST: a node is there already; -EBUSY: a port has another XDP program.
@@ -55,10 +63,11 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 
 /*
  * Puts freshly loaded programs in place of the running ones, port by port without a gap.
- * Jobs, counters and cursors stay; slots start empty, which clients heal. `slots` 0: as many
- * as before. Afterwards the node is on exactly these ports; count 0: on those it was on. All
- * or nothing. -ENOENT: no node; -ENOSPC: the jobs have more slots than that; -ESTALE: the
- * maps are those of another version.
+ * All maps stay, with the sums under way in them. `slots` 0: as many as before; another number
+ * begins with empty slots and a new boot number, which clients heal. Afterwards the node is on
+ * exactly these ports; count 0: on those it was on. All or nothing. An open struct dataplane is
+ * stale afterwards: open it anew. -ENOENT: no node; -ENOSPC: the jobs have more slots than that;
+ * -ESTALE: the maps are those of another version.
  */
 int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
 		      unsigned int count, struct why *why);
@@ -68,10 +77,21 @@ int dataplane_detach(const char *pin, struct why *why);
 
 struct dataplane;
 
-/* The maps of a running node, locked; the caller's, for dataplane_close() (NULL allowed). */
+/*
+ * The maps of a running node, locked; the caller's, for dataplane_close() (NULL allowed). -ENOENT:
+ * no node; -ESTALE: one whose maps are those of another version.
+ */
 int dataplane_open(const char *pin, struct dataplane **ret, struct why *why);
 void dataplane_close(struct dataplane *d);
 static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d); }
+
+/* Which programs these are: ours, and whether the running node's are the same. */
+uint64_t dataplane_build(void);
+bool dataplane_is_current(struct dataplane *d);
+
+/* The node's ports: ifindex (0: gone), name ("" in another namespace), mode; to be freed. */
+int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
+		    struct why *why);
 
 /* Is there an XDP program in this port's driver, whosever? */
 bool dataplane_is_native(uint32_t ifindex);
@@ -79,13 +99,55 @@ bool dataplane_is_native(uint32_t ifindex);
 /* Is the node's program on this port? */
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
 
+/* --- tenants: who pays for a job, and what that allows. 0 is the node's own, without limits. ---
+ */
+
+struct dataplane_limits {
+	uint64_t packets_per_second; /* 0: no limit; up to TALLY_RATE_MAX */
+	uint64_t bytes_per_second; /* the same; of whole frames */
+	uint8_t priority; /* the highest that its messages may have */
+};
+
+struct dataplane_source {
+	uint32_t ifindex;
+	int vlan; /* -1: any; 0: untagged */
+	struct sockaddr_storage address; /* ss_family 0: any */
+	uint8_t bits; /* of the address's prefix; what is behind it does not matter */
+};
+
+/*
+ * Writes limits and sources of tenant `index`, 1 .. TALLY_TENANTS_MAX - 1; what it had before goes.
+ * A bucket keeps its level where its limit stays. -EINVAL: no such index, rate or prefix; -ENOSPC:
+ * no room for the sources, and nothing has changed.
+ */
+int dataplane_tenant_put(struct dataplane *d, uint32_t index, const struct dataplane_limits *limits,
+			 const struct dataplane_source *sources, unsigned int count,
+			 struct why *why);
+
+/* Forgets it. Its jobs go first: without sources, nothing comes in by a restricted gate. */
+int dataplane_tenant_del(struct dataplane *d, uint32_t index, struct why *why);
+
+/* --- jobs --- */
+
+/* A port by which a job's messages may come in. */
+struct dataplane_gate {
+	uint32_t ifindex;
+	bool restricted; /* only from its tenant's sources, whatever kind of message it is */
+};
+
 /*
  * Installs a planned and addressed job: finds slots and a group for it (in `g`), and makes it
- * known last. An older epoch of it goes first. On failure nothing of it is left, the older
- * epoch neither. -EEXIST: it is there with this epoch; -ENOSPC: no slots; -EINVAL: a port is
- * not attached.
+ * known last. `g->job.tenant` pays. `gates`: where its messages may come in; NULL: everywhere. An
+ * older epoch of it goes when all is found that the new one needs: if that fails, it stays; if the
+ * kernel fails later, nothing of either is left. -EEXIST: it is there with this epoch; -ENOSPC: no
+ * slots, gates or children; -EINVAL: a port is not attached, or is given twice.
  */
-int dataplane_job_add(struct dataplane *d, struct group *g, struct why *why);
+int dataplane_job_add(struct dataplane *d, struct group *g, const struct dataplane_gate *gates,
+		      unsigned int count, struct why *why);
+
+/* Other gates for a running job; what came in by one that goes stays counted. -ENOENT, -ENOSPC. */
+int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
+			unsigned int count, struct why *why);
 
 /* -ENOENT: no such job. */
 int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why);
@@ -100,7 +162,22 @@ struct dataplane_job {
 int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
 		   struct why *why);
 
-/* Summed over all CPUs; `ret` has TALLY_OUTCOME_COUNT of them. */
+/* What became of the messages of a job at a port. */
+struct dataplane_row {
+	uint32_t job;
+	uint32_t ifindex; /* 0: at ports where the job has no gate of its own */
+	uint16_t tenant;
+	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
+};
+
+/*
+ * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job, the second
+ * is of gates that have gone: both say job 0 and port 0.
+ */
+int dataplane_rows(struct dataplane *d, struct dataplane_row **ret, unsigned int *ret_count,
+		   struct why *why);
+
+/* The sum of all rows; `ret` has TALLY_OUTCOME_COUNT of them. */
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);
 
 uint32_t dataplane_slots(const struct dataplane *d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Jobs in and out of the maps of a running node; its counters. */
+/* Jobs in and out of the maps of a running node. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "dataplane_private.h"
 
-static int map_error(struct why *why, int error, const char *map)
+int map_error(struct why *why, int error, const char *map)
 {
 	return why_say(why, error, "map %s: %s", map, strerror(-error));
 }
@@ -67,6 +67,15 @@ static int group_use(struct dataplane *d, const struct dataplane_job *job, int f
 	return 0;
 }
 
+/* Writes the group once more: see job_stop(). */
+void programs_wait(struct dataplane *d, uint32_t group)
+{
+	_cleanup_(closep) int fd = group_open(d, group);
+
+	if (fd >= 0)
+		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &fd, BPF_ANY);
+}
+
 int dataplane_groups_use(struct dataplane *d, int fanout, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_job *jobs = NULL;
@@ -92,21 +101,26 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
-		   struct why *why)
+/* Each job has a gate 0, which says where it stands. */
+static int jobs_read(struct dataplane *d, const struct gates *gates, struct dataplane_job **ret,
+		     unsigned int *ret_count, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_job *jobs = calloc(TALLY_JOBS_MAX, sizeof(*jobs));
-	uint32_t id, *at = NULL;
 	unsigned int n = 0;
 	int r;
 
 	if (!jobs)
 		return -ENOMEM;
-	for (; n < TALLY_JOBS_MAX && !bpf_map_get_next_key(d->fd[PIN_JOBS], at, &id); at = &id) {
-		r = bpf_map_lookup_elem(d->fd[PIN_JOBS], &id, &jobs[n].job);
+	for (unsigned int i = 0; i < gates->count && n < TALLY_JOBS_MAX; i++) {
+		const struct gate *gate = &gates->gate[i];
+		const uint32_t index = gate->value.job;
+
+		if (gate->key.ifindex)
+			continue;
+		r = bpf_map_lookup_elem(d->fd[PIN_JOBS], &index, &jobs[n].job);
 		if (r < 0)
 			return map_error(why, r, "jobs");
-		jobs[n].id = id;
+		jobs[n].id = gate->key.job;
 		jobs[n].copies = copies_count(d, jobs[n].job.group);
 		n++;
 	}
@@ -116,26 +130,14 @@ int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int
 	return 0;
 }
 
-int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why)
+int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
+		   struct why *why)
 {
-	struct tally_counter sum[TALLY_OUTCOME_COUNT] = { 0 };
-	unsigned int cpus = dataplane_cpus();
-	_cleanup_(freep) struct tally_counter *each = calloc(cpus, sizeof(*each));
+	_cleanup_(freep) struct gates *gates = NULL;
 	int r;
 
-	if (!each)
-		return -ENOMEM;
-	for (uint32_t key = 0; key < TALLY_OUTCOME_COUNT; key++) {
-		r = bpf_map_lookup_elem(d->fd[PIN_COUNTERS], &key, each);
-		if (r < 0)
-			return map_error(why, r, "counters");
-		for (unsigned int cpu = 0; cpu < cpus; cpu++) {
-			sum[key].packet += each[cpu].packet;
-			sum[key].byte += each[cpu].byte;
-		}
-	}
-	memcpy(ret, sum, sizeof(sum));
-	return 0;
+	r = gates_read(d, &gates, why);
+	return r < 0 ? r : jobs_read(d, gates, ret, ret_count, why);
 }
 
 /* --- jobs in and out ------------------------------------------------------------------------- */
@@ -155,15 +157,15 @@ static void children_remove(struct dataplane *d, uint32_t job)
 }
 
 /*
- * Whatever there is of a job, and not more. The kernel returns from taking a map out of a map
- * of maps only when no program still runs that may have seen it: after that the job's slots
- * are nobody's.
+ * No message finds the job any more. The kernel returns from taking a map out of a map of maps
+ * only when no program still runs that may have seen it: after that the job's slots and rows are
+ * nobody's.
  */
-static void job_remove(struct dataplane *d, uint32_t id, uint32_t group)
+static void job_stop(struct dataplane *d, const struct gates *gates, uint32_t group)
 {
-	bpf_map_delete_elem(d->fd[PIN_JOBS], &id);
+	gates_remove(d, gates, NULL);
 	bpf_map_delete_elem(d->fd[PIN_GROUPS], &group);
-	children_remove(d, id);
+	children_remove(d, gates->gate[0].key.job);
 }
 
 static int slots_clear(struct dataplane *d, const struct tally_job *job)
@@ -202,19 +204,22 @@ static int cursors_make(struct dataplane *d, const struct group *g)
 	return 0;
 }
 
-static int children_add(struct dataplane *d, const struct group *g)
+static int children_add(struct dataplane *d, struct group *g, const struct gates *gates)
 {
 	int r;
 
 	for (unsigned int i = 0; i < g->copies; i++) {
-		r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &g->copy[i].key, &g->copy[i].child,
-					BPF_ANY);
+		struct group_copy *c = &g->copy[i];
+
+		c->child.row = gates_row(gates, c->key.ifindex);
+		r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &c->key, &c->child, BPF_ANY);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
+/* The map of the job's copies, or -errno. */
 static int group_make(struct dataplane *d, const struct group *g)
 {
 	_cleanup_(closep) int fd = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "group",
@@ -232,29 +237,45 @@ static int group_make(struct dataplane *d, const struct group *g)
 		if (r < 0)
 			return r;
 	}
-	return bpf_map_update_elem(d->fd[PIN_GROUPS], &g->job.group, &fd, BPF_ANY);
+	return TAKE_FD(fd);
 }
 
-static int job_install(struct dataplane *d, const struct group *g, struct why *why)
+/* A job that is about to come, with all that it needs and that may be missing. */
+struct arrival {
+	struct group *group;
+	struct gates *all; /* of the node, before */
+	struct gates *before; /* of the job's older epoch; or none */
+	struct gates *gates; /* of the job */
+	uint32_t group_before; /* of the older epoch, if there is one */
+	int copies; /* map */
+};
+
+static void arrival_close(struct arrival *a)
 {
+	free(a->all);
+	free(a->before);
+	free(a->gates);
+	closep(&a->copies);
+}
+
+static int job_install(struct dataplane *d, struct arrival *a, struct why *why)
+{
+	struct group *g = a->group;
 	int r;
 
 	r = slots_clear(d, &g->job);
 	if (r < 0)
 		return map_error(why, r, "slots");
-	r = cursors_make(d, g);
-	if (r < 0)
-		return map_error(why, r, "cursors");
-	r = children_add(d, g);
+	r = children_add(d, g, a->gates);
 	if (r < 0)
 		return map_error(why, r, "children");
-	r = group_make(d, g);
+	r = bpf_map_update_elem(d->fd[PIN_GROUPS], &g->job.group, &a->copies, BPF_ANY);
 	if (r < 0)
 		return map_error(why, r, "groups");
-	r = bpf_map_update_elem(d->fd[PIN_JOBS], &g->id, &g->job, BPF_ANY);
+	r = bpf_map_update_elem(d->fd[PIN_JOBS], &g->job.group, &g->job, BPF_ANY);
 	if (r < 0)
 		return map_error(why, r, "jobs");
-	return 0;
+	return gates_put(d, a->gates, why);
 }
 
 /* Takes the job with this number out of the list; false if there is none. */
@@ -289,47 +310,160 @@ static int ports_check(struct dataplane *d, const struct group *g, struct why *w
 	return 0;
 }
 
-int dataplane_job_add(struct dataplane *d, struct group *g, struct why *why)
+/* The job's place among the others; its older epoch, if there is one, is none of them. */
+static int arrival_place(struct dataplane *d, struct arrival *a, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_job *jobs = NULL;
 	struct tally_job others[TALLY_JOBS_MAX];
+	unsigned int count = 0, copies = 0;
+	struct group *g = a->group;
 	struct dataplane_job before;
-	unsigned int count = 0;
-	bool replaces;
+	int r;
+
+	r = jobs_read(d, a->all, &jobs, &count, why);
+	if (r < 0)
+		return r;
+	if (job_take(jobs, &count, g->id, &before)) {
+		if (before.job.epoch == g->job.epoch)
+			return why_say(why, -EEXIST,
+				       "job %u is there already with epoch %u: give a new run "
+				       "another epoch, or tally-node job del %u",
+				       g->id, g->job.epoch, g->id);
+		a->group_before = before.job.group;
+	}
+	for (unsigned int i = 0; i < count; i++) {
+		others[i] = jobs[i].job;
+		copies += jobs[i].copies;
+	}
+	if (copies + g->copies > TALLY_CHILDREN_MAX)
+		return why_say(why, -ENOSPC, "this node's jobs have %u workers, of %u", copies,
+			       TALLY_CHILDREN_MAX);
+	return group_place(g, others, count, dataplane_slots(d), why);
+}
+
+/* All that can fail for want of room. Changes nothing that an older epoch would feel. */
+static int arrival_prepare(struct dataplane *d, struct arrival *a,
+			   const struct dataplane_gate *gates, unsigned int count, struct why *why)
+{
+	struct group *g = a->group;
 	int r;
 
 	r = ports_check(d, g, why);
 	if (r == 0)
-		r = dataplane_jobs(d, &jobs, &count, why);
+		r = gates_read(d, &a->all, why);
+	if (r == 0)
+		r = arrival_place(d, a, why);
 	if (r < 0)
 		return r;
-	replaces = job_take(jobs, &count, g->id, &before);
-	if (replaces && before.job.epoch == g->job.epoch)
-		return why_say(why, -EEXIST,
-			       "job %u is there already with epoch %u: give a new run another "
-			       "epoch, or tally-node job del %u",
-			       g->id, g->job.epoch, g->id);
-	for (unsigned int i = 0; i < count; i++)
-		others[i] = jobs[i].job;
-	r = group_place(g, others, count, dataplane_slots(d), why);
+	a->before = gates_of(a->all, g->id);
+	if (!a->before)
+		return -ENOMEM;
+	r = gates_plan(d, a->all, g->id, g->job.group, gates, count, &a->gates, why);
 	if (r < 0)
 		return r;
+	a->copies = group_make(d, g);
+	if (a->copies < 0)
+		return map_error(why, a->copies, "groups");
+	r = cursors_make(d, g);
+	return r < 0 ? map_error(why, r, "cursors") : 0;
+}
 
-	if (replaces)
-		job_remove(d, g->id, before.job.group);
-	r = job_install(d, g, why);
+int dataplane_job_add(struct dataplane *d, struct group *g, const struct dataplane_gate *gates,
+		      unsigned int count, struct why *why)
+{
+	_cleanup_(arrival_close) struct arrival a = { .group = g, .copies = -1 };
+	struct why ignored;
+	int r;
+
+	g->job.id = g->id;
+	r = arrival_prepare(d, &a, gates, count, why);
 	if (r < 0)
-		job_remove(d, g->id, g->job.group);
+		return r;
+	if (a.before->count)
+		job_stop(d, a.before, a.group_before);
+	r = job_install(d, &a, why);
+	if (r < 0) {
+		job_stop(d, a.gates, g->job.group);
+		rows_retire(d, a.gates, NULL, &ignored);
+		rows_retire(d, a.before, NULL, &ignored);
+		return r;
+	}
+	return rows_retire(d, a.before, a.gates, why);
+}
+
+/* Copies are counted where the gates are now. */
+static int children_recount(struct dataplane *d, const struct gates *gates)
+{
+	const uint32_t job = gates->gate[0].key.job;
+	int fd = d->fd[PIN_CHILDREN], r = 0;
+	struct tally_child_key key, *at = NULL;
+	struct tally_child child;
+
+	/* an update of the key that a walk stands at would send it back to the beginning */
+	_cleanup_(freep) struct tally_child_key *keys = calloc(TALLY_WORKERS_MAX, sizeof(*keys));
+	unsigned int count = 0;
+
+	if (!keys)
+		return -ENOMEM;
+	for (; count < TALLY_WORKERS_MAX && !bpf_map_get_next_key(fd, at, &key); at = &key)
+		if (key.job == job)
+			keys[count++] = key;
+	for (unsigned int i = 0; r == 0 && i < count; i++) {
+		r = bpf_map_lookup_elem(fd, &keys[i], &child);
+		child.row = gates_row(gates, keys[i].ifindex);
+		if (r == 0)
+			r = bpf_map_update_elem(fd, &keys[i], &child, BPF_EXIST);
+	}
 	return r;
+}
+
+static int no_job(uint32_t id, struct why *why)
+{
+	return why_say(why, -ENOENT, "job %u: this node has no such job (tally-node job list)", id);
+}
+
+int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
+			unsigned int count, struct why *why)
+{
+	_cleanup_(freep) struct gates *all = NULL, *before = NULL, *now = NULL;
+	uint32_t index;
+	int r;
+
+	r = gates_read(d, &all, why);
+	if (r < 0)
+		return r;
+	before = gates_of(all, id);
+	if (!before)
+		return -ENOMEM;
+	if (!before->count)
+		return no_job(id, why);
+	index = before->gate[0].value.job;
+	r = gates_plan(d, all, id, index, gates, count, &now, why);
+	if (r == 0)
+		r = gates_put(d, now, why);
+	if (r < 0)
+		return r;
+	gates_remove(d, before, now);
+	r = children_recount(d, now);
+	if (r < 0)
+		return map_error(why, r, "children");
+	programs_wait(d, index);
+	return rows_retire(d, before, now, why);
 }
 
 int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why)
 {
-	struct tally_job job;
+	_cleanup_(freep) struct gates *all = NULL, *gates = NULL;
+	int r;
 
-	if (bpf_map_lookup_elem(d->fd[PIN_JOBS], &id, &job) < 0)
-		return why_say(why, -ENOENT,
-			       "job %u: this node has no such job (tally-node job list)", id);
-	job_remove(d, id, job.group);
-	return 0;
+	r = gates_read(d, &all, why);
+	if (r < 0)
+		return r;
+	gates = gates_of(all, id);
+	if (!gates)
+		return -ENOMEM;
+	if (!gates->count)
+		return no_job(id, why);
+	job_stop(d, gates, gates->gate[0].value.job);
+	return rows_retire(d, gates, NULL, why);
 }

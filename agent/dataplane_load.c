@@ -7,12 +7,14 @@
 #include <sys/random.h>
 #include <sys/utsname.h>
 
+#include "dataplane_private.h" /* whose types the skeletons need */
+#include "bpf/build.h"
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
-#include "dataplane_private.h"
 
 const char *const pin_name[PIN_COUNT] = {
-	[PIN_JOBS] = "jobs",	       [PIN_SLOTS] = "slots",	  [PIN_GROUPS] = "groups",
+	[PIN_GATES] = "gates",	       [PIN_JOBS] = "jobs",	  [PIN_TENANTS] = "tenants",
+	[PIN_SOURCES] = "sources",     [PIN_SLOTS] = "slots",	  [PIN_GROUPS] = "groups",
 	[PIN_CHILDREN] = "children",   [PIN_CURSORS] = "cursors", [PIN_COUNTERS] = "counters",
 	[PIN_CONSTANTS] = "constants", [PIN_INGRESS] = "ingress", [PIN_FANOUT] = "fanout",
 };
@@ -166,7 +168,19 @@ static int load_error(struct why *why, int error, const char *what, uint32_t slo
 		kernel_release());
 }
 
-/* With all maps but the slots from `old`, or with new ones. */
+/* A shared map of a program, by its number among the pins. */
+static struct bpf_map *map_of(const struct bpf_object *object, int pin)
+{
+	return bpf_object__find_map_by_name(object, pin_name[pin]);
+}
+
+/* Sums that are under way stay, unless there is to be another number of slots. */
+static bool keeps_slots(const struct dataplane *old, uint32_t slots)
+{
+	return old && dataplane_slots(old) == slots;
+}
+
+/* With maps from `old`, or with new ones. */
 static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t slots,
 		       struct why *why)
 {
@@ -175,64 +189,125 @@ static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t
 	p->fanout = fanout_bpf__open();
 	if (!p->fanout)
 		return -errno;
-	struct bpf_map *map[] = { p->fanout->maps.jobs,	   p->fanout->maps.slots,
-				  p->fanout->maps.groups,  p->fanout->maps.children,
-				  p->fanout->maps.cursors, p->fanout->maps.counters };
-
-	r = bpf_map__set_max_entries(map[PIN_SLOTS], slots);
-	for (int i = PIN_JOBS; r == 0 && old && i <= PIN_COUNTERS; i++)
-		if (i != PIN_SLOTS)
-			r = map_keep(map[i], old->fd[i], why);
+	r = bpf_map__set_max_entries(p->fanout->maps.slots, slots);
+	for (int i = 0; r == 0 && old && i < PIN_MAPS; i++)
+		if (i != PIN_SLOTS || keeps_slots(old, slots))
+			r = map_keep(map_of(p->fanout->obj, i), old->fd[i], why);
 	if (r < 0)
 		return r;
 	r = fanout_bpf__load(p->fanout);
 	if (r < 0)
 		return load_error(why, r, "the fan-out program", slots);
-	for (int i = PIN_JOBS; i <= PIN_COUNTERS; i++)
-		p->fd[i] = bpf_map__fd(map[i]);
+	for (int i = 0; i < PIN_MAPS; i++)
+		p->fd[i] = bpf_map__fd(map_of(p->fanout->obj, i));
 	p->fd[PIN_FANOUT] = bpf_program__fd(p->fanout->progs.tally_fanout);
 	return 0;
 }
 
-/* 0 if there was none, or none that we could read. */
-static uint16_t boot_before(const struct dataplane *old)
+/* --- constants ------------------------------------------------------------------------------- */
+
+/* Of a running node, whatever its version; -ESTALE: it says nothing that we understand. */
+static int constants_read(int fd, struct tally_constants *ret)
 {
-	struct ingress_bpf__rodata constants;
+	_cleanup_(freep) struct tally_constants *c = NULL;
 	struct bpf_map_info info = { 0 };
 	uint32_t length = sizeof(info), key = 0;
+	int r;
 
-	if (!old || bpf_obj_get_info_by_fd(old->fd[PIN_CONSTANTS], &info, &length) < 0 ||
-	    info.value_size != sizeof(constants) ||
-	    bpf_map_lookup_elem(old->fd[PIN_CONSTANTS], &key, &constants) < 0)
-		return 0;
-	return constants.node_boot;
+	r = bpf_obj_get_info_by_fd(fd, &info, &length);
+	if (r < 0)
+		return r;
+	c = calloc(1, info.value_size + sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	r = bpf_map_lookup_elem(fd, &key, c);
+	if (r == 0 && (info.value_size < sizeof(*c) || c->magic != TALLY_NODE_MAGIC))
+		r = -ESTALE;
+	if (r == 0)
+		*ret = *c;
+	return r;
 }
 
-static int ingress_load(struct programs *p, const struct dataplane *old, struct why *why)
+int layout_check(const char *pin, struct why *why)
 {
-	uint16_t before = boot_before(old), boot = 0;
-	int r = 0;
+	_cleanup_(closep) int fd = bpf_obj_get(pin_path(pin, pin_name[PIN_CONSTANTS], ""));
+	struct tally_constants c = { .layout = 1 }; /* which did not say so */
+	int r;
 
-	while (!boot || boot == before)
+	if (fd < 0)
+		return 0; /* not a whole node: the caller says so */
+	r = constants_read(fd, &c);
+	if (r < 0 && r != -ESTALE)
+		return why_say(why, r, "%s: cannot read its constants: %s", pin, strerror(-r));
+	if (c.layout == TALLY_MAPS_LAYOUT)
+		return 0;
+	return why_say(why, -ESTALE,
+		       "%s: the running node is another version's, its maps have layout %u and "
+		       "ours %u: detach, attach, and add the jobs again",
+		       pin, c.layout, TALLY_MAPS_LAYOUT);
+}
+
+uint64_t dataplane_build(void) { return TALLY_DATAPLANE_BUILD; }
+
+bool dataplane_is_current(struct dataplane *d)
+{
+	struct tally_constants c;
+
+	return constants_read(d->fd[PIN_CONSTANTS], &c) == 0 && c.build == dataplane_build();
+}
+
+/* The boot number stays with the slots. */
+static int boot_choose(const struct dataplane *old, uint32_t slots, uint16_t *ret)
+{
+	struct tally_constants c = { 0 };
+	uint16_t boot = 0;
+
+	if (old)
+		constants_read(old->fd[PIN_CONSTANTS], &c);
+	if (keeps_slots(old, slots) && c.boot) {
+		*ret = c.boot;
+		return 0;
+	}
+	while (!boot || boot == c.boot)
 		if (getrandom(&boot, sizeof(boot), 0) != sizeof(boot))
 			return -EIO;
+	*ret = boot;
+	return 0;
+}
+
+static int ingress_load(struct programs *p, const struct dataplane *old, uint32_t slots,
+			struct why *why)
+{
+	struct tally_constants c = { .magic = TALLY_NODE_MAGIC,
+				     .layout = TALLY_MAPS_LAYOUT,
+				     .build = dataplane_build() };
+	int r;
+
+	r = boot_choose(old, slots, &c.boot);
+	if (r < 0)
+		return r;
 	p->ingress = ingress_bpf__open();
 	if (!p->ingress)
 		return -errno;
-	struct bpf_map *map[] = { p->ingress->maps.jobs,    p->ingress->maps.slots,
-				  p->ingress->maps.groups,  p->ingress->maps.children,
-				  p->ingress->maps.cursors, p->ingress->maps.counters };
-
-	p->ingress->rodata->node_boot = boot;
-	for (int i = PIN_JOBS; r == 0 && i <= PIN_COUNTERS; i++)
-		r = bpf_map__reuse_fd(map[i], p->fd[i]);
+	p->ingress->rodata_node->node = c;
+	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
+		r = bpf_map__reuse_fd(map_of(p->ingress->obj, i), p->fd[i]);
 	if (r == 0)
 		r = ingress_bpf__load(p->ingress);
 	if (r < 0)
 		return load_error(why, r, "the ingress program", 0);
-	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata);
+	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata_node);
 	p->fd[PIN_INGRESS] = bpf_program__fd(p->ingress->progs.tally_ingress);
 	return 0;
+}
+
+/* Jobs that nobody pays for may do all. */
+static int tenant_0_put(const struct programs *p)
+{
+	const struct tally_tenant node = { .priority = 255 };
+	const uint32_t index = 0;
+
+	return bpf_map_update_elem(p->fd[PIN_TENANTS], &index, &node, BPF_ANY);
 }
 
 int programs_load(const struct dataplane *old, uint32_t slots, struct programs *ret,
@@ -247,7 +322,9 @@ int programs_load(const struct dataplane *old, uint32_t slots, struct programs *
 	if (r == 0)
 		r = fanout_load(&p, old, slots, why);
 	if (r == 0)
-		r = ingress_load(&p, old, why);
+		r = ingress_load(&p, old, slots, why);
+	if (r == 0)
+		r = tenant_0_put(&p);
 	if (r < 0)
 		return r;
 	*ret = p;

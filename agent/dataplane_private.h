@@ -8,13 +8,17 @@
 #include "dataplane.h"
 
 enum pin {
+	PIN_GATES,
 	PIN_JOBS,
+	PIN_TENANTS,
+	PIN_SOURCES,
 	PIN_SLOTS,
 	PIN_GROUPS,
 	PIN_CHILDREN,
 	PIN_CURSORS,
 	PIN_COUNTERS,
-	PIN_CONSTANTS, /* of the ingress program: node_boot */
+	PIN_MAPS, /* all above are maps that both programs share */
+	PIN_CONSTANTS = PIN_MAPS, /* of the ingress program: struct tally_constants */
 	PIN_INGRESS,
 	PIN_FANOUT,
 	PIN_COUNT,
@@ -44,7 +48,10 @@ struct programs {
 	int fd[PIN_COUNT]; /* borrowed from the two */
 };
 
-/* With all maps but the slots from `old`, or with new ones; *ret for programs_close(). */
+/*
+ * With all maps from `old`, but for the slots if their number is another one; or with new ones;
+ * *ret for programs_close().
+ */
 int programs_load(const struct dataplane *old, uint32_t slots, struct programs *ret,
 		  struct why *why);
 void programs_close(struct programs *p);
@@ -53,8 +60,30 @@ void programs_close(struct programs *p);
 int pins_make(const struct programs *p, const char *pin, unsigned int which, const char *suffix,
 	      struct why *why);
 
+/* -ESTALE: the node pinned there has maps of another layout. */
+int layout_check(const char *pin, struct why *why);
+
 /* The kernel's own words for its last refusal; the caller empties it before. */
 extern char dataplane_kernel_words[160];
+
+/* --- dataplane_directory.c ------------------------------------------------------------------- */
+
+bool directory_is_bpffs(const char *path);
+
+/* The node's directory, if it is not there; mounts the BPF file system if that is missing. */
+int directory_make(const char *pin, struct why *why);
+
+/*
+ * The directory, locked against other processes, or claimed by this one. Waits for whoever works
+ * on it. -ENOENT: none, or it went while we waited; -EBUSY: another process has claimed it.
+ */
+int directory_lock(const char *pin, struct why *why);
+
+/* An empty one; one that this process has claimed stays. */
+int directory_remove(const char *pin, struct why *why);
+
+/* Says that there is none, or what else is wrong with it. */
+int no_node(struct why *why, int error, const char *pin);
 
 /* --- dataplane.c ----------------------------------------------------------------------------- */
 
@@ -76,7 +105,52 @@ int port_attach(const char *pin, int program, struct dataplane_port *port, struc
 
 /* --- dataplane_jobs.c ------------------------------------------------------------------------ */
 
+int map_error(struct why *why, int error, const char *map);
+
 /* Gives every group of the node this program for its copies. */
 int dataplane_groups_use(struct dataplane *d, int fanout, struct why *why);
+
+/* Returns when no program runs any more that may have seen what was changed before. */
+void programs_wait(struct dataplane *d, uint32_t group);
+
+/* --- dataplane_gates.c ----------------------------------------------------------------------- */
+
+struct gate {
+	struct tally_gate_key key;
+	struct tally_gate value;
+};
+
+/* Of one job, or of the whole node; for free(). */
+struct gates {
+	unsigned int count;
+	struct gate gate[TALLY_GATES_MAX];
+};
+
+/* All gates of the node. */
+int gates_read(struct dataplane *d, struct gates **ret, struct why *why);
+
+/*
+ * The gates that job `id` is to have, by index `job`: those that it has keep their rows, others get
+ * free ones. `wanted` NULL: anywhere, and the node's ports have rows of their own if there are
+ * enough. -ENOSPC: no rows; -EINVAL: a port twice.
+ */
+int gates_plan(struct dataplane *d, const struct gates *all, uint32_t id, uint32_t job,
+	       const struct dataplane_gate *wanted, unsigned int count, struct gates **ret,
+	       struct why *why);
+
+/* What job `id` has of these; NULL: no memory. */
+struct gates *gates_of(const struct gates *all, uint32_t id);
+
+/* Where the job counts what leaves by this port. */
+uint32_t gates_row(const struct gates *gates, uint32_t ifindex);
+
+int gates_put(struct dataplane *d, const struct gates *gates, struct why *why);
+
+/* Those of `gates` that are not in `kept`, which may be NULL. */
+void gates_remove(struct dataplane *d, const struct gates *gates, const struct gates *kept);
+
+/* Their rows, when no program counts in them any more, go into that of gates that are gone. */
+int rows_retire(struct dataplane *d, const struct gates *gates, const struct gates *kept,
+		struct why *why);
 
 #endif

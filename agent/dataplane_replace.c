@@ -2,7 +2,7 @@
 /*
  * New programs for a running node. Maps that hold jobs are kept, not copied: at no moment are
  * there two lists of jobs, and a job that is there is served by the old program, then by the
- * new one. Only slots, constants and programs are new.
+ * new one. Only constants and programs are new; slots too if there is to be another number.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

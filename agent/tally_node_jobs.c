@@ -50,7 +50,7 @@ int job_add(const struct request *q, struct why *why)
 	if (r == 0)
 		r = group_address(&group, why);
 	if (r == 0)
-		r = dataplane_job_add(d, &group, why);
+		r = dataplane_job_add(d, &group, NULL, 0, why);
 	if (r < 0)
 		return r;
 	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", group.id,

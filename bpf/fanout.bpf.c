@@ -88,17 +88,19 @@ int tally_fanout(struct xdp_md *ctx)
 	bool cut;
 
 	if (parse_header(ctx, &f) != TALLY_GO_ON)
-		return leave(TALLY_NO_CHILD, f.bytes);
+		return leave(TALLY_ROW_NO_JOB, TALLY_NO_CHILD, f.bytes);
 
 	child = child_next(ctx->egress_ifindex, f.tally);
-	if (!child || child->ipv6 != f.layout.ipv6)
-		return leave(TALLY_NO_CHILD, f.bytes);
+	if (!child)
+		return leave(TALLY_ROW_NO_JOB, TALLY_NO_CHILD, f.bytes);
+	if (child->ipv6 != f.layout.ipv6)
+		return leave(child->row, TALLY_NO_CHILD, f.bytes);
 
 	cut = f.tally->blocks &&
 	      !tally_gets_payload(tally_le16_get(f.tally->recipient), &child->below);
 	if (cut) {
 		if (!frame_resize(ctx, &f, 0))
-			return leave(TALLY_NO_CHILD, f.bytes);
+			return leave(child->row, TALLY_NO_CHILD, f.bytes);
 		f.tally->check = 0;
 	} else {
 		checksum_readdress(&f, child);
@@ -106,5 +108,5 @@ int tally_fanout(struct xdp_md *ctx)
 	address(&f, child);
 	if (cut)
 		checksum_udp(&f, 0);
-	return leave(TALLY_FANNED_OUT, f.bytes);
+	return leave(child->row, TALLY_FANNED_OUT, f.bytes);
 }

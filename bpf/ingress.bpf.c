@@ -5,25 +5,24 @@
  */
 #include "maps.bpf.h"
 #include "parse.bpf.h"
+#include "gate.bpf.h"
+#include "tenant.bpf.h"
 #include "gather.bpf.h"
 #include "reply.bpf.h"
 #include "leave.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
-static __always_inline struct tally_job *job_find(const struct tally_header *h)
-{
-	__u32 id = tally_le32_get(h->job);
-
-	return bpf_map_lookup_elem(&jobs, &id);
-}
-
-/* May this message touch the job's slots, and which way does it go? */
+/*
+ * May this message touch the job's slots, and which way does it go? What its tenant may send is
+ * asked last: messages that are refused for another reason do not use it up.
+ */
 static __always_inline enum tally_outcome admit(const struct tally_job *job,
-						const struct tally_header *h)
+						const struct tally_header *h, __u32 bytes)
 {
 	struct tally_set set = tally_header_set(h);
 	__u16 recipient = tally_le16_get(h->recipient);
+	enum tally_outcome out;
 
 	if (tally_le16_get(h->epoch) != job->epoch)
 		return TALLY_WRONG_EPOCH;
@@ -37,11 +36,14 @@ static __always_inline enum tally_outcome admit(const struct tally_job *job,
 
 	switch (h->kind) {
 	case TALLY_CONTRIBUTION:
-		return tally_set_is_empty(&set) ? TALLY_BAD_SET : TALLY_GO_ON;
+		if (tally_set_is_empty(&set))
+			return TALLY_BAD_SET;
+		return tenant_admit(job->tenant, h->priority, bytes);
 	case TALLY_REPAIR:
 		if (!tally_set_is_equal(&set, &job->everyone))
 			return TALLY_BAD_SET;
-		return job->root ? TALLY_GO_ON : TALLY_PASSED_UP;
+		out = tenant_admit(job->tenant, h->priority, bytes);
+		return out == TALLY_GO_ON && !job->root ? TALLY_PASSED_UP : out;
 	case TALLY_RESULT:
 	case TALLY_ASK:
 		return job->root ? TALLY_BAD_KIND : TALLY_SENT_DOWN;
@@ -71,27 +73,27 @@ int tally_ingress(struct xdp_md *ctx)
 	enum tally_outcome out;
 	struct tally_job *job;
 	struct frame frame;
-	__u32 bytes;
+	__u32 bytes, row;
 
 	out = parse(ctx, &frame);
 	bytes = frame.bytes;
 	if (out != TALLY_GO_ON)
-		return leave(out, bytes);
+		return leave(TALLY_ROW_NO_JOB, out, bytes);
 
-	job = job_find(frame.tally);
-	if (!job)
-		return leave(TALLY_UNKNOWN_JOB, bytes);
+	out = gate_pass(ctx, &frame, &job, &row);
+	if (out != TALLY_GO_ON)
+		return leave(row, out, bytes);
 
-	out = admit(job, frame.tally);
+	out = admit(job, frame.tally, bytes);
 	if (out == TALLY_GO_ON) {
 		slot = slot_find(job, tally_le32_get(frame.tally->seq));
 		if (!slot)
-			return leave(TALLY_NO_SLOT, bytes);
+			return leave(row, TALLY_NO_SLOT, bytes);
 		verdict = gather(slot, job, &frame, &books);
 		out = reply(ctx, &frame, job, slot, verdict, &books);
 	}
 
 	if (outcome_action[out] == XDP_REDIRECT)
 		out = fan_out(job, out);
-	return leave(out, bytes);
+	return leave(row, out, bytes);
 }

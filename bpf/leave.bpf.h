@@ -11,16 +11,16 @@ static const __u8 outcome_action[] = {
 #undef OUTCOME_ACTION
 };
 
-static __always_inline int leave(enum tally_outcome outcome, __u32 frame_bytes)
+static __always_inline int leave(__u32 row, enum tally_outcome outcome, __u32 frame_bytes)
 {
-	__u32 key = outcome;
-	struct tally_counter *c = bpf_map_lookup_elem(&counters, &key);
+	struct tally_counters *counted = bpf_map_lookup_elem(&counters, &row);
+	__u32 index = outcome;
 
-	if (!c || key >= TALLY_OUTCOME_COUNT)
+	if (!counted || index >= TALLY_OUTCOME_COUNT)
 		return XDP_ABORTED;
-	c->packet++;
-	c->byte += frame_bytes;
-	return outcome_action[key];
+	counted->outcome[index].packet++;
+	counted->outcome[index].byte += frame_bytes;
+	return outcome_action[index];
 }
 
 #endif

@@ -9,10 +9,32 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TALLY_GATES_MAX);
+	__type(key, struct tally_gate_key);
+	__type(value, struct tally_gate);
+} gates SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, TALLY_JOBS_MAX);
 	__type(key, __u32);
 	__type(value, struct tally_job);
 } jobs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TALLY_TENANTS_MAX);
+	__type(key, __u32);
+	__type(value, struct tally_tenant);
+} tenants SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, TALLY_SOURCES_MAX);
+	__type(key, struct tally_source_key);
+	__type(value, __u8);
+} sources SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -52,9 +74,9 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, TALLY_OUTCOME_COUNT);
+	__uint(max_entries, TALLY_GATES_MAX);
 	__type(key, __u32);
-	__type(value, struct tally_counter);
+	__type(value, struct tally_counters);
 } counters SEC(".maps");
 
 #endif

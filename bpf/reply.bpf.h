@@ -10,7 +10,8 @@
 #include "gather.bpf.h"
 #include "resize.bpf.h"
 
-const volatile __u16 node_boot; /* changes whenever the slots were lost */
+/* Set before loading. In a map of its own, so that every version of the agent can read it. */
+const volatile struct tally_constants node SEC(".rodata.node");
 
 /* Copies the slot's sum into the frame; false if the slot has moved on meanwhile. */
 static __always_inline bool slot_take(struct tally_slot *slot, struct frame *f,
@@ -37,7 +38,7 @@ static __always_inline void header_write(struct tally_header *h, enum tally_kind
 {
 	h->kind = kind;
 	h->flags = books->flags | (kind == TALLY_CONTRIBUTION ? h->flags & TALLY_FLUSH : 0);
-	h->boot = tally_le16(kind == TALLY_CONTRIBUTION ? 0 : node_boot);
+	h->boot = tally_le16(kind == TALLY_CONTRIBUTION ? 0 : node.boot);
 	h->recipient = tally_le16(books->recipient);
 	h->lane = books->lane;
 	h->scale = books->scale;

@@ -1,24 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Keys and values of the BPF maps: the contract between the data plane and whoever fills
- * them. User space writes jobs, groups, children and ports; the data plane writes slots,
- * cursors and counters.
+ * them. User space writes gates, jobs, groups, children, tenants and sources; the data plane
+ * writes slots, cursors, counters and the level of tenants' buckets.
  */
 #ifndef TALLY_MAPS_H
 #define TALLY_MAPS_H
 
 #include <linux/bpf.h>
 #include <linux/types.h>
+#include <tally/bucket.h>
+#include <tally/outcome.h>
 #include <tally/slot.h>
 #include <tally/wire.h>
 
+/*
+ * Of all that this file says. It rises whenever a key, a value or its meaning changes, so that no
+ * program ever reads the maps of another version as its own.
+ */
+#define TALLY_MAPS_LAYOUT 2
+
+/* Where the layout of a running node is found: these do not move, whatever the layout. */
+#define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
+
+struct tally_constants {
+	__u64 magic; /* TALLY_NODE_MAGIC */
+	__u32 layout; /* TALLY_MAPS_LAYOUT */
+	__u16 boot; /* changes whenever the slots were lost */
+	__u16 reserved;
+	__u64 build; /* which programs these are: a hash of their sources */
+};
+
 enum {
 	TALLY_JOBS_MAX = 256,	      /* on one node */
+	TALLY_GATES_MAX = 2048, /* of all jobs of a node together; as many rows of counters */
+	TALLY_TENANTS_MAX = 64,
+	TALLY_SOURCES_MAX = 4096, /* of all tenants together */
 	TALLY_CHILDREN_MAX = 16384,	    /* of all jobs of a node together */
 	TALLY_PORTS_MAX = 1024, /* interfaces of a node */
 };
 
-/* jobs: job id -> */
+/*
+ * gates: where a job's messages may come in -> which job that is. A port without a gate of the
+ * job is judged by the job's gate 0, which every job has.
+ */
+struct tally_gate_key {
+	__u32 job;
+	__u32 ifindex;
+};
+
+struct tally_gate {
+	__u32 row; /* index into counters, of this gate alone */
+	__u16 job; /* index into jobs */
+	__u8 restricted; /* 1: only from the sources of the job's tenant */
+	__u8 anywhere; /* gate 0: 1: also by ports without a gate; 0: by no other port */
+};
+
+/* jobs: index (also that of its group) -> . Not changed while a gate leads to it. */
 struct tally_job {
 	struct tally_set everyone; /* all workers of the job */
 	struct tally_set below; /* those that come through this node; root: everyone */
@@ -28,7 +66,38 @@ struct tally_job {
 	__u16 epoch;
 	__u8 blocks_max;	 /* payload limit of a message */
 	__u8 root;   /* 1: results are made here; 0: sums go on to the root */
+	__u32 id;
+	__u16 tenant; /* index into tenants */
+	__u16 reserved;
 };
+
+/* tenants: index -> . 0 is the node's own: no limit. */
+struct tally_tenant {
+	struct bpf_spin_lock lock; /* guards the buckets */
+	__u8 limited; /* 1: the buckets count; 0: nobody looks at them */
+	__u8 priority; /* the highest that its messages may have */
+	__u16 reserved;
+	struct tally_bucket packets;
+	struct tally_bucket bytes; /* of whole frames */
+};
+
+/* sources: where a tenant's messages may come from -> 1. Matched by the longest prefix. */
+enum {
+	TALLY_VLAN_ANY = 0xffff,
+	TALLY_SOURCE_BITS = 8 * 12, /* of the key before the address: always whole */
+};
+
+struct tally_source_key {
+	__u32 bits; /* TALLY_SOURCE_BITS, and those of the address's prefix */
+	__be32 tenant;
+	__be32 ifindex;
+	__be16 vlan; /* 0: untagged; TALLY_VLAN_ANY */
+	__u8 ipv6;
+	__u8 reserved;
+	__u8 address[16]; /* IPv4: the first four */
+};
+
+_Static_assert(sizeof(struct tally_source_key) == 4 + TALLY_SOURCE_BITS / 8 + 16, "no holes");
 
 /* slots: index -> . Two cache lines of books, then the sum. */
 struct tally_slot {
@@ -56,6 +125,7 @@ struct tally_child {
 	__be16 udp_port;
 	__u8 ipv6;   /* which of the two */
 	__u8 reserved;
+	__u32 row; /* where its copies are counted */
 };
 
 /* cursors: port -> which child of the port the next copy of this message is for (per CPU) */
@@ -68,10 +138,20 @@ struct tally_cursor {
 	__u8 reserved;
 };
 
-/* counters: enum tally_outcome -> (per CPU) */
 struct tally_counter {
 	__u64 packet;
 	__u64 byte;   /* of the whole frame as it came; FANNED_OUT: as it left */
+};
+
+/* counters: row -> (per CPU) */
+enum {
+	TALLY_ROW_NO_JOB = 0, /* what is of no job of this node */
+	TALLY_ROW_GONE = 1, /* of gates that are no more: totals never shrink */
+	TALLY_ROW_FIRST = 2,
+};
+
+struct tally_counters {
+	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
 };
 
 #endif

@@ -13,6 +13,8 @@
 	X(FOREIGN,       XDP_PASS,     "not a Tally message")                                   \
 	X(OTHER_VERSION, XDP_PASS,     "of a version this node does not speak")                 \
 	X(UNKNOWN_JOB,   XDP_PASS,     "of a job this node does not serve")                     \
+	X(OTHER_PORT,    XDP_DROP,     "of a job that may not come in by this port")            \
+	X(OTHER_SOURCE,  XDP_DROP,     "from a VLAN or address where its tenant may not come in") \
 	X(COALESCED,     XDP_PASS,     "several messages in one frame: sender's GSO, or LRO")   \
 	X(TRUNCATED,     XDP_DROP,     "the frame ends before the message does")                \
 	X(BAD_LENGTH,    XDP_DROP,     "the header's length contradicts the datagram's")        \
@@ -21,6 +23,8 @@
 	X(WRONG_EPOCH,   XDP_DROP,     "of another epoch of the job")                           \
 	X(BAD_SET,       XDP_DROP,     "an empty set, or workers outside the job")              \
 	X(BAD_RANK,      XDP_DROP,     "a recipient that is no rank of the job")                \
+	X(OVER_PRIORITY, XDP_DROP,     "of more priority than its tenant may have")             \
+	X(OVER_RATE,     XDP_DROP,     "more packets or bytes a second than its tenant may send") \
 	X(CONFLICT,      XDP_DROP,     "disagrees with its chunk: lane, length or recipient")   \
 	X(STALE,         XDP_DROP,     "the chunk is over: its slot serves a newer one")        \
 	X(DUPLICATE,     XDP_DROP,     "already counted; others still to come")                 \

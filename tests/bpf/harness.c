@@ -121,6 +121,7 @@ static struct tally_header header_of(struct message m)
 		.lane = m.lane,
 		.scale = m.scale,
 		.scale_ahead = m.scale_ahead,
+		.priority = m.priority,
 	};
 	__u64 check = 0;
 
@@ -167,7 +168,7 @@ static void put_ethernet(struct writer *w, struct message m)
 {
 	__be16 proto = htons(m.ipv6 ? ETH_P_IPV6 : ETH_P_IP);
 	struct ethhdr eth = { .h_proto = m.vlan ? htons(m.vlan) : proto };
-	struct vlan_tag tag = { .tci = htons(100), .proto = proto };
+	struct vlan_tag tag = { .tci = htons(m.vlan_id ? m.vlan_id : 100), .proto = proto };
 
 	memcpy(eth.h_dest, node_mac, ETH_ALEN);
 	worker_mac(sender_of(m), eth.h_source);
@@ -307,9 +308,54 @@ static void map_clear(int fd)
 		assert_return_code(bpf_map_delete_elem(fd, key), errno);
 }
 
+__u32 row_of_job(__u32 id) { return TALLY_ROW_FIRST + 2 * (id - JOB); }
+
+__u32 row_of_loopback(__u32 id) { return row_of_job(id) + 1; }
+
+void gate_put(struct node *node, __u32 id, __u32 ifindex, struct tally_gate gate)
+{
+	const struct tally_gate_key key = { id, ifindex };
+
+	gate.job = id - JOB;
+	map_put(fd_of(node->ingress->maps.gates), &key, &gate);
+}
+
+void gate_remove(struct node *node, __u32 id, __u32 ifindex)
+{
+	const struct tally_gate_key key = { id, ifindex };
+
+	assert_return_code(bpf_map_delete_elem(fd_of(node->ingress->maps.gates), &key), errno);
+}
+
 void job_put(struct node *node, __u32 id, struct tally_job job)
 {
-	map_put(fd_of(node->ingress->maps.jobs), &id, &job);
+	const __u32 index = id - JOB;
+
+	job.id = id;
+	map_put(fd_of(node->ingress->maps.jobs), &index, &job);
+	gate_put(node, id, LOOPBACK, (struct tally_gate){ .row = row_of_loopback(id) });
+	gate_put(node, id, 0, (struct tally_gate){ .row = row_of_job(id), .anywhere = 1 });
+}
+
+void tenant_put(struct node *node, __u32 index, struct tally_tenant tenant)
+{
+	map_put(fd_of(node->ingress->maps.tenants), &index, &tenant);
+}
+
+struct tally_tenant tenant_read(struct node *node, __u32 index)
+{
+	struct tally_tenant tenant;
+
+	assert_return_code(bpf_map_lookup_elem(fd_of(node->ingress->maps.tenants), &index, &tenant),
+			   errno);
+	return tenant;
+}
+
+void source_put(struct node *node, struct tally_source_key key)
+{
+	const __u8 yes = 1;
+
+	map_put(fd_of(node->ingress->maps.sources), &key, &yes);
 }
 
 void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex)
@@ -363,19 +409,32 @@ static void slots_clear(struct node *node)
 		map_put(fd_of(node->ingress->maps.slots), &i, &fresh);
 }
 
-struct counts counts_read(struct node *node)
+struct counts row_read(struct node *node, __u32 row)
 {
 	int cpus = libbpf_num_possible_cpus();
-	struct tally_counter of_cpu[cpus];
+	struct tally_counters of_cpu[cpus];
 	struct counts counts = { { { 0 } } };
 
-	for (__u32 out = 0; out < TALLY_OUTCOME_COUNT; out++) {
-		assert_return_code(
-			bpf_map_lookup_elem(fd_of(node->ingress->maps.counters), &out, of_cpu),
-			errno);
-		for (int cpu = 0; cpu < cpus; cpu++) {
-			counts.of[out].packet += of_cpu[cpu].packet;
-			counts.of[out].byte += of_cpu[cpu].byte;
+	assert_return_code(bpf_map_lookup_elem(fd_of(node->ingress->maps.counters), &row, of_cpu),
+			   errno);
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
+			counts.of[out].packet += of_cpu[cpu].outcome[out].packet;
+			counts.of[out].byte += of_cpu[cpu].outcome[out].byte;
+		}
+	return counts;
+}
+
+struct counts counts_read(struct node *node)
+{
+	struct counts counts = { { { 0 } } };
+
+	for (__u32 row = 0; row <= row_of_loopback(OTHER_JOB); row++) {
+		struct counts of_row = row_read(node, row);
+
+		for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
+			counts.of[out].packet += of_row.of[out].packet;
+			counts.of[out].byte += of_row.of[out].byte;
 		}
 	}
 	return counts;
@@ -424,7 +483,7 @@ static int node_load(struct node *node)
 	if (!node->ingress || !node->fanout)
 		return -errno;
 	bpf_map__set_max_entries(node->ingress->maps.slots, SLOTS);
-	node->ingress->rodata->node_boot = NODE_BOOT;
+	node->ingress->rodata_node->node.boot = NODE_BOOT;
 	r = ingress_bpf__load(node->ingress);
 	if (r < 0)
 		return r;
@@ -462,7 +521,10 @@ int node_reset(void **state)
 	struct node *node = *state;
 
 	slots_clear(node);
-	map_clear(fd_of(node->ingress->maps.jobs));
+	map_clear(fd_of(node->ingress->maps.gates));
+	map_clear(fd_of(node->ingress->maps.sources));
+	for (__u32 i = 0; i < TALLY_TENANTS_MAX; i++)
+		tenant_put(node, i, (struct tally_tenant){ .priority = i ? 0 : 255 });
 	map_clear(fd_of(node->ingress->maps.children));
 	map_clear(fd_of(node->ingress->maps.cursors));
 	for (int i = 0; i < GROUPS; i++)

@@ -32,8 +32,9 @@
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 enum {
-	JOB = 7, /* slots 0 .. 15, group 0 */
-	OTHER_JOB = 8, /* slots 16 .. 31, group 1 */
+	JOB = 7, /* index 0: slots 0 .. 15, group 0 */
+	OTHER_JOB = 8, /* index 1: slots 16 .. 31, group 1 */
+	LOOPBACK = 1, /* BPF_PROG_TEST_RUN says that a frame came in there */
 	GROUPS = 2,
 	SLOTS_OF_JOB = 16, /* the window is 8 */
 	SLOTS = GROUPS * SLOTS_OF_JOB,
@@ -70,11 +71,13 @@ struct message {
 	__u8 lane;
 	__u8 scale;
 	__u8 scale_ahead;
+	__u8 priority;
 	int worker;   /* who sends it; is in the set, unless NOBODY */
 	struct tally_set set; /* further workers in it */
 	__u64 value;
 	bool ipv6;
 	__u16 vlan;   /* the tag's protocol; 0: no tag */
+	__u16 vlan_id; /* 0: 100 */
 };
 
 #define message(...)                                    \
@@ -133,7 +136,8 @@ struct counts {
 
 /*
  * cmocka fixtures. *state is the struct node; each test begins with empty slots and cursors, with
- * JOB and OTHER_JOB (of two workers each) and with groups that have no ports.
+ * JOB and OTHER_JOB (of two workers each), which may come in anywhere and have a gate of their own
+ * at LOOPBACK, with tenant 0 alone, and with groups that have no ports.
  */
 int node_setup(void **state);
 int node_teardown(void **state);
@@ -142,7 +146,16 @@ int node_reset(void **state);
 /* For main(): ends the program with a visible SKIP where BPF is not permitted. */
 void skip_unless_permitted(void);
 
+/* `id` is JOB or OTHER_JOB. */
 void job_put(struct node *node, __u32 id, struct tally_job job);
+/* Rows that job_put() gives to the gates of JOB and OTHER_JOB. */
+__u32 row_of_job(__u32 id);
+__u32 row_of_loopback(__u32 id);
+void gate_put(struct node *node, __u32 id, __u32 ifindex, struct tally_gate gate);
+void gate_remove(struct node *node, __u32 id, __u32 ifindex);
+void tenant_put(struct node *node, __u32 index, struct tally_tenant tenant);
+struct tally_tenant tenant_read(struct node *node, __u32 index);
+void source_put(struct node *node, struct tally_source_key key);
 /* One more copy for the group of that index: out of port `ifindex`, through fanout. */
 void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex);
 void group_remove(struct node *node, __u32 group, __u32 key);
@@ -153,6 +166,7 @@ void cursor_put(struct node *node, __u32 ifindex);
 void slots_read(struct node *node, struct tally_slot *ret);
 struct tally_slot slot_read(struct node *node, __u32 index);
 struct counts counts_read(struct node *node);
+struct counts row_read(struct node *node, __u32 row);
 
 void frame_write(struct message m, struct frame *ret);
 /* Bytes before the Tally header. */

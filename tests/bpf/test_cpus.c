@@ -270,6 +270,32 @@ static void an_answer_is_never_that_of_another_chunk(void **state)
 	assert_int_equal(race.wrong, 0);
 }
 
+/* Two CPUs at one bucket: what both get together is what was in it. */
+static void two_cpus_spend_no_token_twice(void **state)
+{
+	enum {
+		TENANT = 1,
+		TOKENS = WORKERS * 3 / 4,
+	};
+	static struct share share[CPUS];
+
+	for (int again = 0; again < CHUNKS; again++) {
+		struct counts before = counts_read(*state), after;
+
+		tenant_put(*state, TENANT,
+			   (struct tally_tenant){ .limited = 1,
+						  .packets = { .rate = 1,
+							       .burst = WORKERS,
+							       .level = TOKENS,
+							       .at_ns = ~0ULL } });
+		job_put(*state, JOB, root_job(.everyone = ALL_WORKERS, .tenant = TENANT));
+		all_contribute(*state, contribution(.seq = again), contribute_once, share);
+		after = counts_read(*state);
+		assert_int_equal(counted(&before, &after, TALLY_ABSORBED), TOKENS);
+		assert_int_equal(counted(&before, &after, TALLY_OVER_RATE), WORKERS - TOKENS);
+	}
+}
+
 #define fact(name) cmocka_unit_test_setup(name, node_reset)
 
 int main(void)
@@ -279,6 +305,7 @@ int main(void)
 		fact(two_cpus_count_no_worker_twice),
 		fact(two_cpus_flush_every_worker_once),
 		fact(an_answer_is_never_that_of_another_chunk),
+		fact(two_cpus_spend_no_token_twice),
 	};
 	cpu_set_t cpus;
 

@@ -1287,6 +1287,298 @@ static void an_inner_node_hands_repairs_up_and_results_down(void **state)
 	assert_memory_is(*state, before);
 }
 
+/* --- by which port, from where, and how much */
+
+enum {
+	TENANT = 5,
+	ANOTHER_PORT = 99,
+};
+
+static __u64 counted_in(struct node *node, __u32 row, enum tally_outcome outcome)
+{
+	return row_read(node, row).of[outcome].packet;
+}
+
+static void a_message_is_counted_at_the_gate_by_which_it_came_in(void **state)
+{
+	__u64 at_loopback = counted_in(*state, row_of_loopback(JOB), TALLY_ABSORBED);
+	__u64 elsewhere = counted_in(*state, row_of_job(JOB), TALLY_ABSORBED);
+	__u64 others = counted_in(*state, row_of_loopback(OTHER_JOB), TALLY_ABSORBED);
+
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	assert_int_equal(counted_in(*state, row_of_loopback(JOB), TALLY_ABSORBED), ++at_loopback);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB), TALLY_ABSORBED, NULL);
+	assert_int_equal(counted_in(*state, row_of_loopback(OTHER_JOB), TALLY_ABSORBED), ++others);
+
+	gate_remove(*state, JOB, LOOPBACK);
+	expect(*state, contribution(.worker = 0, .seq = 1), TALLY_ABSORBED, NULL);
+	assert_int_equal(counted_in(*state, row_of_job(JOB), TALLY_ABSORBED), ++elsewhere);
+	assert_int_equal(counted_in(*state, row_of_loopback(JOB), TALLY_ABSORBED), at_loopback);
+}
+
+static void what_is_of_no_job_is_counted_in_the_first_row(void **state)
+{
+	__u64 unknown = counted_in(*state, TALLY_ROW_NO_JOB, TALLY_UNKNOWN_JOB);
+	__u64 other = counted_in(*state, TALLY_ROW_NO_JOB, TALLY_OTHER_VERSION);
+
+	expect(*state, contribution(.worker = 0, .job = 99), TALLY_UNKNOWN_JOB, NULL);
+	expect(*state, contribution(.worker = 0, .version = 9), TALLY_OTHER_VERSION, NULL);
+	assert_int_equal(counted_in(*state, TALLY_ROW_NO_JOB, TALLY_UNKNOWN_JOB), unknown + 1);
+	assert_int_equal(counted_in(*state, TALLY_ROW_NO_JOB, TALLY_OTHER_VERSION), other + 1);
+}
+
+static void a_forged_job_from_another_port_is_dropped_and_touches_no_slot(void **state)
+{
+	__u64 before = counted_in(*state, row_of_job(JOB), TALLY_OTHER_PORT);
+	struct memory *memory;
+
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	gate_remove(*state, JOB, LOOPBACK);
+	gate_put(*state, JOB, 0, (struct tally_gate){ .row = row_of_job(JOB) });
+	gate_put(*state, JOB, ANOTHER_PORT, (struct tally_gate){ .row = row_of_loopback(JOB) });
+	memory = memory_read(*state);
+	for
+		each_form(f)
+		{
+			for (int kind = TALLY_CONTRIBUTION; kind <= TALLY_REPAIR; kind++)
+				expect(*state,
+				       message(.kind = kind, .set = tally_set_first(2), .value = 9,
+					       shaped(f)),
+				       TALLY_OTHER_PORT, NULL);
+		}
+	expect(*state, contribution(.worker = 0, .epoch = 9), TALLY_OTHER_PORT, NULL);
+	assert_memory_is(*state, memory);
+	assert_int_equal(counted_in(*state, row_of_job(JOB), TALLY_OTHER_PORT),
+			 before + COUNT(forms) * 4 + 1);
+	expect(*state, contribution(.job = OTHER_JOB, .worker = 0), TALLY_ABSORBED, NULL);
+
+	gate_put(*state, JOB, LOOPBACK, (struct tally_gate){ .row = row_of_loopback(JOB) });
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_COMPLETED, NULL);
+}
+
+/* JOB is the tenant's, and comes in at LOOPBACK from its sources alone. */
+static void restrict_job(struct node *node)
+{
+	job_put(node, JOB, root_job(.tenant = TENANT));
+	gate_put(node, JOB, LOOPBACK,
+		 (struct tally_gate){ .row = row_of_loopback(JOB), .restricted = 1 });
+}
+
+#define be32(number) __builtin_bswap32(number) /* a constant, unlike htonl() */
+#define source(...)                                            \
+	((struct tally_source_key){ .bits = TALLY_SOURCE_BITS, \
+				    .tenant = be32(TENANT),    \
+				    .ifindex = be32(LOOPBACK), \
+				    __VA_ARGS__ })
+
+static void a_tenant_without_sources_comes_in_nowhere_restricted(void **state)
+{
+	struct memory *before = memory_read(*state);
+
+	restrict_job(*state);
+	for
+		each_form(f)
+		{
+			expect(*state, contribution(.worker = 0, shaped(f)), TALLY_OTHER_SOURCE,
+			       NULL);
+			expect(*state, repair(.set = tally_set_first(2), shaped(f)),
+			       TALLY_OTHER_SOURCE, NULL);
+		}
+	assert_memory_is(*state, before);
+	expect(*state, contribution(.job = OTHER_JOB, .worker = 0), TALLY_ABSORBED, NULL);
+}
+
+static void a_source_is_of_one_tenant_port_and_family(void **state)
+{
+	restrict_job(*state);
+	source_put(*state, source(.tenant = be32(TENANT + 1)));
+	source_put(*state, source(.ifindex = be32(ANOTHER_PORT)));
+	source_put(*state, source(.ipv6 = 1));
+	expect(*state, contribution(.worker = 0), TALLY_OTHER_SOURCE, NULL);
+	expect(*state, contribution(.worker = 0, .ipv6 = true), TALLY_ABSORBED, NULL);
+	source_put(*state, source());
+	expect(*state, contribution(.worker = 0), TALLY_DUPLICATE, NULL);
+}
+
+static void a_source_is_of_one_vlan_or_of_any(void **state)
+{
+	static const __u16 vlans[] = { 0, 1, 5, 100, 4094, TALLY_VLAN_ANY };
+	__u32 seq = 0;
+
+	for (size_t i = 0; i < COUNT(vlans); i++) {
+		node_reset(state);
+		restrict_job(*state);
+		source_put(*state, source(.vlan = htons(vlans[i])));
+		source_put(*state, source(.vlan = htons(vlans[i]), .ipv6 = 1));
+		for (size_t j = 0; j < COUNT(vlans) - 1; j++) {
+			bool may = i == j || vlans[i] == TALLY_VLAN_ANY;
+			/* the tag's three bits of priority do not matter */
+			struct message m = contribution(.worker = 0, .seq = seq += SLOTS_OF_JOB,
+							.vlan = vlans[j] ? ETH_P_8021Q : 0,
+							.vlan_id = 0xe000 | vlans[j]);
+
+			expect(*state, m, may ? TALLY_ABSORBED : TALLY_OTHER_SOURCE, NULL);
+			m.ipv6 = true;
+			expect(*state, m, may ? TALLY_DUPLICATE : TALLY_OTHER_SOURCE, NULL);
+		}
+	}
+}
+
+/* A source of `bits` bits: a sender that differs in the bit before is refused, in the next not. */
+static void show_prefix(struct node *node, const struct form *f, __u32 bits, __u32 *seq)
+{
+	const __u32 address_bits = f->ipv6 ? 128 : 32;
+	const __u32 at = 14 + (f->vlan ? 4 : 0) + (f->ipv6 ? 8 : 12);
+	struct tally_source_key key = source(.bits = TALLY_SOURCE_BITS + bits, .ipv6 = f->ipv6,
+					     .vlan = htons(TALLY_VLAN_ANY));
+	struct frame frame;
+
+	frame_write(contribution(.worker = 0, .seq = *seq += SLOTS_OF_JOB, shaped(f)), &frame);
+	memcpy(key.address, frame.data + at, address_bits / 8);
+	source_put(node, key);
+	expect_frame(node, &frame, TALLY_ABSORBED, NULL);
+	if (bits < address_bits) {
+		frame.data[at + bits / 8] ^= 0x80 >> bits % 8;
+		expect_frame(node, &frame, TALLY_DUPLICATE, NULL);
+		frame.data[at + bits / 8] ^= 0x80 >> bits % 8;
+	}
+	if (bits) {
+		frame.data[at + (bits - 1) / 8] ^= 0x80 >> (bits - 1) % 8;
+		expect_frame(node, &frame, TALLY_OTHER_SOURCE, NULL);
+	}
+}
+
+static void every_prefix_lets_in_what_it_covers_and_nothing_else(void **state)
+{
+	__u32 seq = 0;
+
+	for
+		each_form(f)
+		{
+			for (__u32 bits = 0; bits <= (f->ipv6 ? 128 : 32); bits++) {
+				node_reset(state);
+				restrict_job(*state);
+				show_prefix(*state, f, bits, &seq);
+			}
+		}
+}
+
+static void the_root_speaks_by_the_uplink_whatever_the_tenants_sources(void **state)
+{
+	job_put(*state, JOB, inner_job(.tenant = TENANT));
+	expect(*state, result(.set = tally_set_first(4), .value = 42), TALLY_SENT_DOWN, NULL);
+	expect(*state, ask(.set = set_of(2)), TALLY_SENT_DOWN, NULL);
+	gate_put(*state, JOB, LOOPBACK,
+		 (struct tally_gate){ .row = row_of_loopback(JOB), .restricted = 1 });
+	expect(*state, result(.set = tally_set_first(4), .value = 42), TALLY_OTHER_SOURCE, NULL);
+}
+
+/* A bucket of so many tokens that gets no more: its time lies ahead. */
+#define tokens(n) { .rate = 1, .burst = 1 << 20, .level = (n), .at_ns = ~0ULL }
+
+static void limit(struct node *node, struct tally_tenant tenant)
+{
+	tenant_put(node, TENANT, tenant);
+	job_put(node, JOB, root_job(.tenant = TENANT));
+}
+
+static void a_tenant_may_send_as_many_packets_as_it_has_and_no_more(void **state)
+{
+	struct memory *before;
+
+	limit(*state, (struct tally_tenant){ .limited = 1, .packets = tokens(10) });
+	for (__u32 i = 0; i < 10; i++) /* duplicates too */
+		expect(*state, contribution(.worker = 0, .seq = i / 2),
+		       i % 2 ? TALLY_DUPLICATE : TALLY_ABSORBED, NULL);
+	before = memory_read(*state);
+	expect(*state, contribution(.worker = 1), TALLY_OVER_RATE, NULL);
+	expect(*state, repair(.set = tally_set_first(2)), TALLY_OVER_RATE, NULL);
+	assert_memory_is(*state, before);
+	expect(*state, contribution(.job = OTHER_JOB, .worker = 0), TALLY_ABSORBED, NULL);
+}
+
+static void a_tenant_may_send_as_many_bytes_as_it_has_and_no_more(void **state)
+{
+	struct frame frame;
+
+	frame_write(contribution(.worker = 0), &frame);
+	limit(*state, (struct tally_tenant){ .limited = 1, .bytes = tokens(4 * frame.bytes - 1) });
+	for (__u32 seq = 0; seq < 3; seq++)
+		expect(*state, contribution(.worker = 0, .seq = seq), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 3), TALLY_OVER_RATE, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 3, .blocks = 0), TALLY_ABSORBED, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).bytes.level, TALLY_BLOCK_BYTES - 1);
+}
+
+static void a_bucket_fills_with_time(void **state)
+{
+	limit(*state, (struct tally_tenant){ .limited = 1,
+					     .packets = { .rate = TALLY_RATE_MAX, .burst = 7 } });
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).packets.level, 6);
+	assert_true(tenant_read(*state, TENANT).packets.at_ns > 0);
+}
+
+static void a_tenant_without_a_limit_spends_nothing(void **state)
+{
+	const struct tally_tenant free = { .packets = tokens(0), .bytes = tokens(0) };
+	struct tally_tenant after;
+
+	limit(*state, free);
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	after = tenant_read(*state, TENANT);
+	assert_memory_equal(&after, &free, sizeof(free));
+}
+
+static void a_flood_of_garbage_spends_nothing_of_the_tenants(void **state)
+{
+	limit(*state, (struct tally_tenant){ .limited = 1, .packets = tokens(1) });
+	job_put(*state, JOB, root_job(.tenant = TENANT, .blocks_max = 2));
+	expect(*state, contribution(.worker = 0, .epoch = 9), TALLY_WRONG_EPOCH, NULL);
+	expect(*state, contribution(.worker = 0, .blocks = 3), TALLY_OVERSIZED, NULL);
+	expect(*state, contribution(.worker = 2), TALLY_BAD_SET, NULL);
+	expect(*state, contribution(), TALLY_BAD_SET, NULL);
+	expect(*state, repair(.worker = 0), TALLY_BAD_SET, NULL);
+	expect(*state, contribution(.worker = 0, .recipient = 9), TALLY_BAD_RANK, NULL);
+	expect(*state, contribution(.worker = 0, .kind = 9), TALLY_BAD_KIND, NULL);
+	expect(*state, contribution(.worker = 0, .priority = 1), TALLY_OVER_PRIORITY, NULL);
+	gate_put(*state, JOB, LOOPBACK,
+		 (struct tally_gate){ .row = row_of_loopback(JOB), .restricted = 1 });
+	expect(*state, contribution(.worker = 0), TALLY_OTHER_SOURCE, NULL);
+	job_put(*state, JOB, root_job(.tenant = TENANT));
+	assert_int_equal(tenant_read(*state, TENANT).packets.level, 1);
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).packets.level, 0);
+}
+
+static void what_the_root_sends_down_needs_no_tokens(void **state)
+{
+	limit(*state, (struct tally_tenant){ .limited = 1, .packets = tokens(0) });
+	job_put(*state, JOB, inner_job(.tenant = TENANT));
+	expect(*state, result(.set = tally_set_first(4), .priority = 9), TALLY_SENT_DOWN, NULL);
+	expect(*state, ask(.set = set_of(2)), TALLY_SENT_DOWN, NULL);
+	expect(*state, repair(.set = tally_set_first(4)), TALLY_OVER_RATE, NULL);
+	expect(*state, contribution(.worker = 0, .flags = TALLY_FLUSH), TALLY_OVER_RATE, NULL);
+}
+
+static void a_message_has_at_most_its_tenants_priority(void **state)
+{
+	__u32 seq = 0;
+
+	for (int ceiling = 0; ceiling <= 255; ceiling++) {
+		limit(*state, (struct tally_tenant){ .priority = ceiling });
+		expect(*state,
+		       contribution(.worker = 0, .seq = seq += SLOTS_OF_JOB, .priority = ceiling),
+		       TALLY_ABSORBED, NULL);
+		if (ceiling == 255)
+			break;
+		expect(*state, contribution(.worker = 1, .seq = seq, .priority = ceiling + 1),
+		       TALLY_OVER_PRIORITY, NULL);
+		expect(*state, repair(.set = tally_set_first(2), .priority = ceiling + 1),
+		       TALLY_OVER_PRIORITY, NULL);
+	}
+}
+
 /* --- set-up faults */
 
 static void a_job_whose_slots_are_not_there_is_dropped(void **state)
@@ -1389,6 +1681,21 @@ static const struct CMUnitTest tests[] = {
 	fact(a_stranger_does_not_hold_up_those_below),
 	fact(an_inner_node_keeps_its_chunks_apart),
 	fact(an_inner_node_hands_repairs_up_and_results_down),
+	fact(a_message_is_counted_at_the_gate_by_which_it_came_in),
+	fact(what_is_of_no_job_is_counted_in_the_first_row),
+	fact(a_forged_job_from_another_port_is_dropped_and_touches_no_slot),
+	fact(a_tenant_without_sources_comes_in_nowhere_restricted),
+	fact(a_source_is_of_one_tenant_port_and_family),
+	fact(a_source_is_of_one_vlan_or_of_any),
+	fact(every_prefix_lets_in_what_it_covers_and_nothing_else),
+	fact(the_root_speaks_by_the_uplink_whatever_the_tenants_sources),
+	fact(a_tenant_may_send_as_many_packets_as_it_has_and_no_more),
+	fact(a_tenant_may_send_as_many_bytes_as_it_has_and_no_more),
+	fact(a_bucket_fills_with_time),
+	fact(a_tenant_without_a_limit_spends_nothing),
+	fact(a_flood_of_garbage_spends_nothing_of_the_tenants),
+	fact(what_the_root_sends_down_needs_no_tokens),
+	fact(a_message_has_at_most_its_tenants_priority),
 	fact(a_job_whose_slots_are_not_there_is_dropped),
 	fact(a_job_without_group_sends_nothing_but_answers),
 	fact(every_outcome_of_ingress_was_shown),

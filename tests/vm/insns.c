@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tally/maps.h>
 
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which job is this message of, and may it come in here? */
+#ifndef TALLY_GATE_BPF_H
+#define TALLY_GATE_BPF_H
+
+#include "maps.bpf.h"
+#include "parse.bpf.h"
+
+/* 0: untagged. The kernel leaves the tag in the frame that XDP sees. */
+static __always_inline __be16 vlan_of(const void *data, const void *end, struct layout layout)
+{
+	const struct vlan_tag *tag = data + sizeof(struct ethhdr);
+
+	if (layout.ip == sizeof(struct ethhdr) || (const void *)(tag + 1) > end)
+		return 0;
+	return tag->tci & bpf_htons(0x0fff);
+}
+
+/*
+ * Is this frame from where the tenant may come in? A global function (see find_layout), so that
+ * what follows is not walked once for each way through here.
+ */
+__noinline int source_is_known(struct xdp_md *ctx, int layout_number, __u32 tenant)
+{
+	union {
+		struct layout layout;
+		int number;
+	} l = { .number = layout_number };
+	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u8 ip = l.layout.ip; /* the verifier loses a bound that it finds on the stack */
+	struct tally_source_key key = {
+		.bits = 8 * (sizeof(key) - sizeof(key.bits)),
+		.tenant = bpf_htonl(tenant),
+		.ifindex = bpf_htonl(ctx->ingress_ifindex),
+		.vlan = vlan_of(data, end, l.layout),
+		.ipv6 = l.layout.ipv6,
+	};
+	const struct ipv6hdr *ip6 = data + ip;
+	const struct iphdr *ip4 = data + ip;
+
+	if (l.layout.ipv6 && (const void *)(ip6 + 1) <= end)
+		__builtin_memcpy(key.address, &ip6->saddr, 16);
+	else if (!l.layout.ipv6 && (const void *)(ip4 + 1) <= end)
+		__builtin_memcpy(key.address, &ip4->saddr, 4);
+	else
+		return 0;
+	if (bpf_map_lookup_elem(&sources, &key))
+		return 1;
+	key.vlan = bpf_htons(TALLY_VLAN_ANY);
+	return !!bpf_map_lookup_elem(&sources, &key);
+}
+
+/* The job, and the row that counts what comes of it; refused: the row all the same. */
+static __always_inline enum tally_outcome gate_pass(struct xdp_md *ctx, const struct frame *f,
+						    struct tally_job **ret_job, __u32 *ret_row)
+{
+	struct tally_gate_key key = { .job = tally_le32_get(f->tally->job),
+				      .ifindex = ctx->ingress_ifindex };
+	struct tally_gate *gate = bpf_map_lookup_elem(&gates, &key);
+	union {
+		struct layout layout;
+		int number;
+	} l = { .layout = f->layout };
+	__u32 index;
+
+	*ret_row = TALLY_ROW_NO_JOB;
+	if (!gate) {
+		key.ifindex = 0;
+		gate = bpf_map_lookup_elem(&gates, &key);
+		if (!gate)
+			return TALLY_UNKNOWN_JOB;
+		if (!gate->anywhere) {
+			*ret_row = gate->row;
+			return TALLY_OTHER_PORT;
+		}
+	}
+	*ret_row = gate->row;
+	index = gate->job;
+	*ret_job = bpf_map_lookup_elem(&jobs, &index);
+	if (!*ret_job)
+		return TALLY_UNKNOWN_JOB;
+	if (gate->restricted && !source_is_known(ctx, l.number, (*ret_job)->tenant))
+		return TALLY_OTHER_SOURCE;
+	return TALLY_GO_ON;
+}
+
+#endif
