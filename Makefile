@@ -25,7 +25,7 @@ GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
-PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tally-node tally-perf train testbed-cable)
+PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tally-node tally-perf train testbed-cable)
 
 # `make V=1` shows whole commands.
 ifeq ($(V),1)
@@ -128,7 +128,11 @@ $(BUILD)/agent.a: $(call objects,$(AGENT))
 $(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
-$(BUILD)/agent/netlink.o: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
+$(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3 -lsystemd -lyaml -ljansson \
+		-lmicrohttpd -lcap-ng -lm
+
+$(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard examples/perf*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm

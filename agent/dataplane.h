@@ -39,6 +39,8 @@ struct dataplane_port {
 	char name[IF_NAMESIZE];
 	enum dataplane_mode mode; /* wanted; after attaching: NATIVE or GENERIC */
 	struct why refused; /* after attaching: why not native, or "" */
+	bool share;
+	uint32_t beside;
 };
 
 /* Also what the library has to say goes to stderr. */

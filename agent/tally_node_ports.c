@@ -6,38 +6,8 @@
 #include <string.h>
 
 #include "netlink.h"
+#include "port_check.h"
 #include "tally_node.h"
-
-/*
- * virtio_net with more queues than CPUs, and too few left for XDP's own, panics the kernel at
- * the first XDP_TX: there native mode is not tried at all. Where it is on already, XDP's queues
- * are counted among the others, and there were enough.
- */
-static bool panics_in_native(const struct netlink_port *p, unsigned int cpus)
-{
-	return !strcmp(p->driver, "virtio_net") && p->channels > cpus &&
-	       p->channels + cpus > p->channels_max && !dataplane_is_native(p->ifindex);
-}
-
-/* An interface as the data plane wants it; forbids what must not be tried. */
-static int port_prepare(const struct netlink_port *p, enum dataplane_mode mode,
-			struct dataplane_port *ret, struct why *why)
-{
-	unsigned int cpus = dataplane_cpus();
-
-	*ret = (struct dataplane_port){ .ifindex = p->ifindex, .mode = mode };
-	memcpy(ret->name, p->name, sizeof(ret->name));
-	if (mode == DATAPLANE_GENERIC || !panics_in_native(p, cpus))
-		return 0;
-	why_say(&ret->refused, 0,
-		"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel; "
-		"ethtool -L %s combined %u makes native mode safe",
-		p->channels, cpus, p->channels_max, p->name, cpus);
-	if (mode == DATAPLANE_NATIVE)
-		return why_say(why, -EOPNOTSUPP, "%s: %.400s", p->name, ret->refused.text);
-	ret->mode = DATAPLANE_GENERIC;
-	return 0;
-}
 
 /* What the port became, and what its owner should know of it. */
 static void port_report(const struct netlink_port *facts, const struct dataplane_port *p)
@@ -76,7 +46,7 @@ static int ports_read(const struct request *q, struct netlink_port *facts,
 	for (int i = 0; r == 0 && i < q->count; i++) {
 		r = netlink_port_read(n, q->arguments[i], &facts[i], why);
 		if (r == 0)
-			r = port_prepare(&facts[i], q->mode, &ports[i], why);
+			r = port_check_prepare(&facts[i], q->mode, &ports[i], why);
 		for (int j = 0; r == 0 && j < i; j++)
 			if (facts[j].ifindex == facts[i].ifindex)
 				r = why_say(why, -EINVAL, "%s: named twice", facts[i].name);

@@ -17,6 +17,11 @@ enum {
 	PAYLOAD_IP6 = 1344,
 };
 
+uint16_t jobfile_payload_default(int family)
+{
+	return family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6;
+}
+
 struct parser {
 	struct jobfile *file;
 	unsigned int line; /* from 1; 0: the file as a whole */
@@ -316,13 +321,13 @@ static int finish(struct parser *p)
 		}
 	}
 	if (!f->payload_bytes)
-		f->payload_bytes = f->service.ss_family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6;
+		f->payload_bytes = jobfile_payload_default(f->service.ss_family);
 	return 0;
 }
 
 int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *why, size_t why_size)
 {
-	struct jobfile file = { .epoch = 1, .window = 128 };
+	struct jobfile file = { .epoch = 1, .window = JOBFILE_WINDOW };
 	struct parser p = { .file = &file, .why = why, .why_size = why_size };
 	const char *end = text + length;
 	int r;

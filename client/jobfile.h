@@ -13,6 +13,7 @@
 #include <tally/wire.h>
 
 enum {
+	JOBFILE_WINDOW = 128, /* where none is given */
 	JOBFILE_BYTES_MAX = 65536, /* of a whole file: 256 workers and room for remarks */
 	JOBFILE_ADDRESS_BYTES = 64, /* fits any printed address, with its end */
 };
@@ -48,6 +49,9 @@ int jobfile_print(const struct jobfile *file, char *text, size_t size, size_t *r
  * not one machine's (any, multicast, broadcast).
  */
 int jobfile_address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret);
+
+/* Bytes of payload where none are given: what an MTU of 1500 has room for. */
+uint16_t jobfile_payload_default(int family);
 
 /* The address without its port: what jobfile_address_parse() takes back. Cut if too long. */
 void jobfile_address_print(const struct sockaddr_storage *address, char *text, size_t size);

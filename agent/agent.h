@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The agent of one node: where everything meets. agent.c keeps the data plane as the books say
+ * and watches the traffic; places.c has the workers, control.c those who ask; tallyd.c starts and
+ * ends it all. One thread, one event loop.
+ */
+#ifndef TALLY_AGENT_AGENT_H
+#define TALLY_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "books.h"
+#include "config.h"
+#include "dataplane.h"
+#include "netlink.h"
+#include "request.h"
+#include "stream.h"
+#include "traffic.h"
+#include "util.h"
+
+struct metrics_http;
+struct netlink_links;
+struct dataplane_trace;
+struct place; /* places.c */
+struct tracer; /* tracing.c */
+
+struct agent {
+	const char *config_path;
+	struct config *config;
+	sd_event *loop;
+	uint64_t started_ns;
+
+	struct books books;
+	struct dataplane *dataplane;
+	struct dataplane_port *ports; /* as attached; names, modes and reasons */
+	unsigned int ports_count;
+
+	struct netlink *netlink;
+	struct netlink_links *links;
+	sd_event_source *links_io;
+	struct traffic *traffic;
+	sd_event_source *sampler;
+	uint64_t sampling_ns; /* CPU time that it took so far */
+
+	struct stream_server *control;
+	gid_t control_group;
+	struct tracer *tracers;
+	struct dataplane_trace *trace;
+	sd_event_source *trace_io;
+
+	struct stream_server *joining;
+	struct place *places;
+
+	struct metrics_http *metrics;
+	sd_event_source *metrics_io, *metrics_timer;
+};
+
+/* --- agent.c --------------------------------------------------------------------------------- */
+
+uint64_t agent_now_ns(void);
+
+/*
+ * Takes the node over: the one that is there with all its jobs, or a new one. Reads the books
+ * of the last agent, and brings the data plane to what they say. On failure the data plane is
+ * as it was.
+ */
+int agent_node_open(struct agent *a, struct why *why);
+
+/* Another configuration, in the place of the one that is there. All or nothing. */
+int agent_reconfigure(struct agent *a, struct config *config, struct why *why);
+
+/* Reads the data plane, plans, applies: afterwards it is as the books say. */
+int agent_reconcile(struct agent *a, struct why *why);
+
+/* The books, to disk. */
+int agent_save(struct agent *a, struct why *why);
+
+/* Everybody has come: slots, an epoch, map entries. On failure nobody has moved. */
+int agent_run_begin(struct agent *a, struct job *j, struct why *why);
+
+/* Its run is over, or the job goes; frees its slots. */
+void agent_run_end(struct agent *a, struct job *j);
+
+/* Can the node reach a worker there? */
+int agent_resolve(struct agent *a, const struct sockaddr_storage *address, struct hop *ret,
+		  struct why *why);
+
+/* The links that are watched are those of the node's ports. */
+int agent_watch_ports(struct agent *a, struct why *why);
+
+/* Once each interval: counters and links. */
+int agent_watch(struct agent *a, struct why *why);
+
+/* --- places.c: workers that joined ----------------------------------------------------------- */
+
+int places_open(struct agent *a, struct why *why);
+void places_close(struct agent *a);
+
+/* The job goes: everyone is told why and leaves. */
+void places_cancel(struct agent *a, const struct job *j, const char *words);
+
+/* --- control.c: those who ask ---------------------------------------------------------------- */
+
+int control_open(struct agent *a, struct why *why);
+void control_close(struct agent *a);
+
+/* --- tracing.c ------------------------------------------------------------------------------- */
+
+/* From now on the connection is told of packets, until tracing_end(). -ENOENT: no such job. */
+int tracing_begin(struct agent *a, struct stream *s, const struct request_filter *q,
+		  struct why *why);
+void tracing_end(struct agent *a, struct stream *s);
+
+/* --- export.c: metrics ----------------------------------------------------------------------- */
+
+int export_open(struct agent *a, struct why *why);
+void export_close(struct agent *a);
+
+#endif

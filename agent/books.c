@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "books.h"
+
+void books_init(struct books *b, uint32_t slots)
+{
+	memset(b, 0, sizeof(*b));
+	b->slots = slots;
+	b->tenant[BOOKS_DEFAULT].remainder = true;
+	strcpy(b->tenant[BOOKS_DEFAULT].is.name, "default");
+}
+
+void books_clear(struct books *b)
+{
+	for (unsigned int i = 0; i < b->jobs; i++)
+		job_free(b->job[i]);
+	b->jobs = 0;
+}
+
+/* --- tenants --------------------------------------------------------------------------------- */
+
+static int tenant_index(const struct books *b, const char *name)
+{
+	for (int i = 0; i < TALLY_TENANTS_MAX; i++)
+		if (*name && !strcmp(b->tenant[i].is.name, name))
+			return i;
+	return -ENOENT;
+}
+
+int books_tenant_find(const struct books *b, const char *name, struct why *why)
+{
+	int index = tenant_index(b, name), n;
+
+	if (index >= 0)
+		return index;
+	n = snprintf(why->text, sizeof(why->text), "there is no tenant %s; there are", name);
+	for (int i = 0; i < TALLY_TENANTS_MAX && n < (int)sizeof(why->text); i++)
+		if (*b->tenant[i].is.name)
+			n += snprintf(why->text + n, sizeof(why->text) - n, " %s",
+				      b->tenant[i].is.name);
+	return -ENOENT;
+}
+
+uint32_t books_held(const struct books *b, unsigned int index)
+{
+	uint32_t slots = 0;
+
+	for (unsigned int i = 0; i < b->jobs; i++)
+		slots += b->job[i]->tenant == index ? job_slots(b->job[i]) : 0;
+	return slots;
+}
+
+uint32_t books_promised(const struct books *b, unsigned int index)
+{
+	uint32_t slots = 0;
+
+	for (unsigned int i = 0; i < b->jobs; i++)
+		slots += b->job[i]->tenant == index ? job_slots_wanted(b->job[i]) : 0;
+	return slots;
+}
+
+/* What one tenant keeps from all others. */
+static uint32_t tenant_reserved(const struct books *b, unsigned int index)
+{
+	const struct books_tenant *t = &b->tenant[index];
+	uint32_t held = books_held(b, index);
+
+	if (!*t->is.name)
+		return 0;
+	return t->remainder || t->is.slots < held ? held : t->is.slots;
+}
+
+uint32_t books_reserved(const struct books *b)
+{
+	uint32_t slots = 0;
+
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		slots += b->tenant[i].remainder ? 0 : tenant_reserved(b, i);
+	return slots;
+}
+
+uint32_t books_quota(const struct books *b, unsigned int index)
+{
+	uint32_t reserved = books_reserved(b);
+
+	if (!b->tenant[index].remainder)
+		return b->tenant[index].is.slots;
+	return reserved < b->slots ? b->slots - reserved : 0;
+}
+
+/* Would a quota of `slots` fit beside what all the others keep? */
+static int quota_check(const struct books *b, unsigned int index, uint32_t slots, struct why *why)
+{
+	uint32_t others = 0, left;
+
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		others += i == index ? 0 : tenant_reserved(b, i);
+	left = others < b->slots ? b->slots - others : 0;
+	if (slots <= left)
+		return 0;
+	return why_say(why, -ENOSPC,
+		       "%u slots: the node has %u, and other tenants keep %u of them, by quota or "
+		       "in running jobs; %u are left",
+		       slots, b->slots, others, left);
+}
+
+int books_tenant_add(struct books *b, const struct tenant *t, struct why *why)
+{
+	unsigned int index = BOOKS_DEFAULT;
+	int r;
+
+	if (tenant_index(b, t->name) >= 0)
+		return why_say(why, -EEXIST, "there is a tenant %s already", t->name);
+	while (index < TALLY_TENANTS_MAX && *b->tenant[index].is.name)
+		index++;
+	if (index == TALLY_TENANTS_MAX)
+		return why_say(why, -ENOSPC, "the node has %d tenants already, the most it can",
+			       TALLY_TENANTS_MAX - BOOKS_DEFAULT);
+	r = quota_check(b, index, t->slots, why);
+	if (r < 0)
+		return r;
+	b->tenant[index] = (struct books_tenant){ .is = *t };
+	return index;
+}
+
+int books_tenant_set(struct books *b, unsigned int index, const struct tenant *t, struct why *why)
+{
+	bool remainder = b->tenant[index].remainder && t->slots == b->tenant[index].is.slots;
+	int r;
+
+	if (!remainder) {
+		r = quota_check(b, index, t->slots, why);
+		if (r < 0)
+			return r;
+	}
+	b->tenant[index].is = *t;
+	b->tenant[index].remainder = remainder;
+	return 0;
+}
+
+int books_tenant_del(struct books *b, unsigned int index, struct why *why)
+{
+	if (index == BOOKS_DEFAULT)
+		return why_say(why, -EPERM,
+			       "the default tenant stays: it has the jobs that name "
+			       "no tenant");
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (b->job[i]->tenant == index)
+			return why_say(why, -EBUSY,
+				       "tenant %s has jobs, such as %s: delete them first",
+				       b->tenant[index].is.name, b->job[i]->name);
+	b->tenant[index] = (struct books_tenant){ 0 };
+	return 0;
+}
+
+static bool is_among(const char *name, const struct tenant *tenants, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (!strcmp(tenants[i].name, name))
+			return true;
+	return false;
+}
+
+/* Frees what the last configuration reserved, so that the order of the new one does not matter. */
+static int configured_release(struct books *b, const struct tenant *tenants, unsigned int count,
+			      struct why *why)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < TALLY_TENANTS_MAX; i++) {
+		struct books_tenant *t = &b->tenant[i];
+
+		if (!*t->is.name || !t->configured)
+			continue;
+		if (is_among(t->is.name, tenants, count))
+			t->is.slots = 0;
+		else
+			r = books_tenant_del(b, i, why);
+	}
+	return r;
+}
+
+int books_configure(struct books *b, const struct tenant *tenants, unsigned int count, bool rest,
+		    struct why *why)
+{
+	int r;
+
+	r = configured_release(b, tenants, count, why);
+	for (unsigned int i = 0; r == 0 && i < count; i++) {
+		int index = tenant_index(b, tenants[i].name);
+
+		if (index > BOOKS_DEFAULT && !b->tenant[index].configured)
+			return why_say(why, -EEXIST,
+				       "tenant %s was made by tallyctl, which goes on having it: "
+				       "tallyctl tenant del %s first, or take another name",
+				       tenants[i].name, tenants[i].name);
+		if (index < 0)
+			r = index = books_tenant_add(b, &tenants[i], why);
+		else if (index != BOOKS_DEFAULT || !rest)
+			r = books_tenant_set(b, index, &tenants[i], why);
+		else
+			b->tenant[index].is = tenants[i];
+		if (r < 0)
+			return r;
+		b->tenant[index].configured = index != BOOKS_DEFAULT || !rest;
+		b->tenant[index].remainder = index == BOOKS_DEFAULT && rest;
+		r = 0;
+	}
+	return r;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+struct job *books_job_find(const struct books *b, const char *name)
+{
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (!strcmp(b->job[i]->name, name))
+			return b->job[i];
+	return NULL;
+}
+
+static const struct job *job_of_id(const struct books *b, uint32_t id)
+{
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (b->job[i]->id == id)
+			return b->job[i];
+	return NULL;
+}
+
+uint32_t books_job_id(const struct books *b)
+{
+	uint32_t id = 1;
+
+	while (job_of_id(b, id))
+		id++;
+	return id;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(struct job *const *)a)->name, (*(struct job *const *)b)->name);
+}
+
+int books_job_restore(struct books *b, struct job *j, struct why *why)
+{
+	const struct job *other = job_of_id(b, j->id);
+
+	if (books_job_find(b, j->name))
+		return why_say(why, -EEXIST, "there is a job %s already", j->name);
+	if (other)
+		return why_say(why, -EEXIST, "job %s has number %u already", other->name, j->id);
+	if (b->jobs == TALLY_JOBS_MAX)
+		return why_say(why, -ENOSPC, "the node has %u jobs already, the most it can",
+			       b->jobs);
+	b->job[b->jobs++] = j;
+	qsort(b->job, b->jobs, sizeof(struct job *), by_name);
+	return 0;
+}
+
+int books_job_add(struct books *b, struct job *j, struct why *why)
+{
+	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
+
+	if (promised > quota || job_slots_wanted(j) > quota - promised)
+		return why_say(why, -ENOSPC,
+			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
+			       "%u, and its jobs have %u of them; take a smaller window, or give "
+			       "the tenant more",
+			       j->window, job_slots_wanted(j), b->tenant[j->tenant].is.name, quota,
+			       promised);
+	return books_job_restore(b, j, why);
+}
+
+void books_job_del(struct books *b, struct job *j)
+{
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		if (b->job[i] != j)
+			continue;
+		memmove(&b->job[i], &b->job[i + 1], (--b->jobs - i) * sizeof(struct job *));
+		job_free(j);
+		return;
+	}
+}
+
+int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, struct why *why)
+{
+	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
+	uint32_t others = books_held(b, j->tenant) - job_slots(j);
+	uint64_t share = job_slots_wanted(j);
+	uint16_t window = j->window;
+
+	if (promised > quota)
+		share = share * quota / promised;
+	while (window && 2u * window > share)
+		window /= 2;
+	if (!window || others > quota || 2u * window > quota - others)
+		return why_say(why, -ENOSPC,
+			       "job %s: tenant %s has a quota of %u slots; its other jobs hold %u "
+			       "until they end, and all its jobs want %u",
+			       j->name, b->tenant[j->tenant].is.name, quota, others, promised);
+	*ret = window;
+	return 0;
+}

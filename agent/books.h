@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The agent's books: tenants, jobs, and who may have how many slots. Pure; what is written here
+ * is what is wanted, and the data plane follows.
+ *
+ * A tenant's quota is reserved for it: the quotas of all tenants together never exceed the
+ * node's slots. A job takes slots from its tenant's quota when it is created, though it holds
+ * them only while it runs. A quota that shrinks below what its running jobs hold drains: they
+ * keep their slots until they end, nobody else gets these meanwhile, and the tenant's next runs
+ * get smaller windows, each in the same proportion. The tenant "default" has what nobody
+ * reserves, unless it is given a quota of its own.
+ */
+#ifndef TALLY_AGENT_BOOKS_H
+#define TALLY_AGENT_BOOKS_H
+
+#include <tally/maps.h>
+
+#include "job.h"
+#include "tenant.h"
+
+enum {
+	BOOKS_DEFAULT = 1, /* index of the tenant of that name; 0 is the data plane's own */
+};
+
+struct books_tenant {
+	struct tenant is; /* name "": nobody has this index */
+	bool configured; /* by the configuration file, which alone may change it */
+	bool remainder; /* its quota is what nobody reserves */
+};
+
+struct books {
+	uint32_t slots; /* of the node */
+	struct books_tenant tenant[TALLY_TENANTS_MAX]; /* by the index that the data plane uses */
+	struct job *job[TALLY_JOBS_MAX]; /* the books' own, by name */
+	unsigned int jobs;
+};
+
+/* Empty, with the default tenant. */
+void books_init(struct books *b, uint32_t slots);
+
+/* Frees the jobs. */
+void books_clear(struct books *b);
+
+/* --- tenants --------------------------------------------------------------------------------- */
+
+/*
+ * The configuration's tenants, the default one first, in the place of those of an earlier
+ * configuration. `rest`: the default has what nobody reserves. On failure the books are
+ * half-way: the caller has a copy. -EEXIST: one of runtime has the name; -EBUSY: one that is not
+ * there any more has jobs; -ENOSPC: tenants of runtime have the slots.
+ */
+int books_configure(struct books *b, const struct tenant *tenants, unsigned int count, bool rest,
+		    struct why *why);
+
+/* Its index, or -ENOENT with the names that there are. */
+int books_tenant_find(const struct books *b, const char *name, struct why *why);
+
+/*
+ * Enters a new tenant, or changes the one at `index`. -EEXIST: the name is taken; -ENOSPC: more
+ * slots than are free, or no room for another tenant. Returns the index.
+ */
+int books_tenant_add(struct books *b, const struct tenant *t, struct why *why);
+int books_tenant_set(struct books *b, unsigned int index, const struct tenant *t, struct why *why);
+
+/* -EBUSY: it has jobs; -EPERM: the default tenant. */
+int books_tenant_del(struct books *b, unsigned int index, struct why *why);
+
+uint32_t books_quota(const struct books *b, unsigned int index);
+
+/* Slots that its running jobs hold, and that all its jobs were promised. */
+uint32_t books_held(const struct books *b, unsigned int index);
+uint32_t books_promised(const struct books *b, unsigned int index);
+
+/* Slots that are some tenant's: by quota, or still held by its jobs. The default's only if it
+ * has a quota of its own. */
+uint32_t books_reserved(const struct books *b);
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+/* NULL: there is none. */
+struct job *books_job_find(const struct books *b, const char *name);
+
+/*
+ * Takes a job over, unless it fails. `j->id` is its number in the network. -EEXIST: name or
+ * number are taken; -ENOSPC: more slots than the tenant's quota has left; with the numbers.
+ */
+int books_job_add(struct books *b, struct job *j, struct why *why);
+
+/* The same for a job of an earlier agent's books: whatever it has, it keeps. */
+int books_job_restore(struct books *b, struct job *j, struct why *why);
+
+/* Takes it out and frees it. */
+void books_job_del(struct books *b, struct job *j);
+
+/* The lowest number that no job has, from 1 on. */
+uint32_t books_job_id(const struct books *b);
+
+/*
+ * The window of a job's next run: a power of two, as large as the quota allows and at most what
+ * was asked for. -ENOSPC: nothing is left while others drain.
+ */
+int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, struct why *why);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "job.h"
+
+struct job *job_new(const struct job *facts)
+{
+	_cleanup_(freep) struct job *j = malloc(sizeof(*j));
+
+	if (!j)
+		return NULL;
+	*j = *facts;
+	j->rank = calloc(j->workers, sizeof(*j->rank));
+	return j->rank ? TAKE_PTR(j) : NULL;
+}
+
+void job_free(struct job *j)
+{
+	if (!j)
+		return;
+	explicit_bzero(j->token, sizeof(j->token));
+	free(j->rank);
+	free(j);
+}
+
+/* Who is connected as this rank, or waits to be? NULL: it may be taken. */
+static const struct sockaddr_storage *holder(const struct job_rank *r)
+{
+	if (r->waiting)
+		return &r->next;
+	return r->presence == JOB_RUNNING ? &r->address : NULL;
+}
+
+/* The rank wanted, or the first that may be taken. */
+static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why *why)
+{
+	const struct sockaddr_storage *other;
+	char text[JOBFILE_ADDRESS_BYTES];
+
+	if (rank >= j->workers)
+		return why_say(why, -ERANGE, "rank %d: job %s has ranks 0 to %u", rank, j->name,
+			       j->workers - 1);
+	if (rank < 0)
+		for (rank = 0; rank < j->workers && holder(&j->rank[rank]); rank++)
+			;
+	if (rank == j->workers)
+		return why_say(why, -EUSERS, "all %u ranks of job %s are taken", j->workers,
+			       j->name);
+	other = holder(&j->rank[rank]);
+	if (other) {
+		jobfile_address_print(other, text, sizeof(text));
+		return why_say(why, -EADDRINUSE, "rank %d of job %s is taken, by %s", rank, j->name,
+			       text);
+	}
+	*ret = rank;
+	return 0;
+}
+
+int job_join(struct job *j, int rank, const struct sockaddr_storage *address, uint16_t *ret,
+	     struct why *why)
+{
+	uint16_t chosen = 0;
+	int r;
+
+	if (address->ss_family != j->service.ss_family)
+		return why_say(why, -EAFNOSUPPORT, "job %s speaks IPv%c", j->name,
+			       j->service.ss_family == AF_INET ? '4' : '6');
+	r = rank_choose(j, rank, &chosen, why);
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < j->workers; i++) {
+		const struct sockaddr_storage *other = holder(&j->rank[i]);
+
+		if (other && jobfile_endpoint_is_equal(other, address))
+			return why_say(why, -EADDRINUSE,
+				       "rank %u of job %s has that address and port", i, j->name);
+	}
+	j->rank[chosen].waiting = true;
+	j->rank[chosen].next = *address;
+	*ret = chosen;
+	return 0;
+}
+
+void job_unjoin(struct job *j, uint16_t rank) { j->rank[rank].waiting = false; }
+
+struct tally_set job_missing(const struct job *j)
+{
+	struct tally_set missing = { { 0 } };
+
+	for (unsigned int i = 0; i < j->workers; i++)
+		if (!j->rank[i].waiting)
+			tally_set_add(&missing, i);
+	return missing;
+}
+
+bool job_is_ready(const struct job *j)
+{
+	struct tally_set missing = job_missing(j);
+
+	return tally_set_is_empty(&missing);
+}
+
+static void run_describe(const struct job *j, struct jobfile *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->job = j->id;
+	ret->payload_bytes = j->payload_bytes;
+	ret->workers = j->workers;
+	ret->service = j->service;
+}
+
+void job_next_run(const struct job *j, uint16_t window, struct jobfile *ret)
+{
+	run_describe(j, ret);
+	ret->epoch = j->epoch + 1;
+	ret->window = window;
+	for (unsigned int i = 0; i < j->workers; i++)
+		ret->worker[i] = j->rank[i].next;
+}
+
+void job_this_run(const struct job *j, struct jobfile *ret)
+{
+	run_describe(j, ret);
+	ret->epoch = j->epoch;
+	ret->window = j->run_window;
+	for (unsigned int i = 0; i < j->workers; i++)
+		ret->worker[i] = j->rank[i].address;
+}
+
+void job_begin(struct job *j, uint16_t window)
+{
+	j->epoch++;
+	j->run_window = window;
+	for (unsigned int i = 0; i < j->workers; i++)
+		j->rank[i] = (struct job_rank){ .presence = JOB_RUNNING,
+						.address = j->rank[i].next,
+						.place = j->rank[i].place };
+}
+
+void job_end(struct job *j)
+{
+	j->run_window = 0;
+	for (unsigned int i = 0; i < j->workers; i++)
+		j->rank[i].presence = JOB_ABSENT;
+}
+
+bool job_leave(struct job *j, uint16_t rank, uint16_t epoch)
+{
+	if (!j->run_window || epoch != j->epoch || rank >= j->workers)
+		return false;
+	j->rank[rank].presence = JOB_LEFT;
+	for (unsigned int i = 0; i < j->workers; i++)
+		if (j->rank[i].presence != JOB_LEFT)
+			return false;
+	job_end(j);
+	return true;
+}
+
+void job_detach(struct job *j)
+{
+	for (unsigned int i = 0; i < j->workers; i++) {
+		j->rank[i].waiting = false;
+		if (j->rank[i].presence == JOB_RUNNING)
+			j->rank[i].presence = JOB_DETACHED;
+	}
+}
+
+uint32_t job_slots(const struct job *j) { return 2u * j->run_window; }
+
+uint32_t job_slots_wanted(const struct job *j) { return 2u * j->window; }

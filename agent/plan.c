@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <string.h>
+
+#include "plan.h"
+
+static void step_add(struct plan *p, enum plan_act act, uint32_t id, unsigned int index)
+{
+	p->step[p->steps++] = (struct plan_step){ act, id, index };
+}
+
+/* The job of the data plane that is this run, if its tenant is right too. */
+static bool is_there(const struct job *j, const struct dataplane_job *jobs, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (jobs[i].id == j->id)
+			return jobs[i].job.epoch == j->epoch && jobs[i].job.tenant == j->tenant;
+	return false;
+}
+
+static bool is_wanted(const struct books *b, const struct dataplane_job *there)
+{
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (b->job[i]->id == there->id)
+			return b->job[i]->run_window && is_there(b->job[i], there, 1);
+	return false;
+}
+
+void plan_make(const struct books *wanted, const struct dataplane_job *jobs, unsigned int count,
+	       struct plan *ret)
+{
+	ret->steps = 0;
+	for (unsigned int i = 0; i < count; i++)
+		if (!is_wanted(wanted, &jobs[i]))
+			step_add(ret, PLAN_JOB_DEL, jobs[i].id, 0);
+	for (unsigned int i = 1; i < TALLY_TENANTS_MAX; i++)
+		if (*wanted->tenant[i].is.name)
+			step_add(ret, PLAN_TENANT_PUT, 0, i);
+	for (unsigned int i = 0; i < wanted->jobs; i++) {
+		const struct job *j = wanted->job[i];
+
+		if (j->run_window)
+			step_add(ret, is_there(j, jobs, count) ? PLAN_JOB_GATES : PLAN_JOB_ADD,
+				 j->id, i);
+	}
+}
+
+static bool is_restricted(const struct tenant_point *p)
+{
+	return p->vlan != TENANT_VLAN_ANY || p->source.ss_family;
+}
+
+/* How many points the tenant has at a port, and how many of them leave it open. */
+static unsigned int points_at(const struct tenant *t, const char *port, unsigned int *ret_open)
+{
+	unsigned int points = 0;
+
+	*ret_open = 0;
+	for (unsigned int i = 0; i < t->points; i++) {
+		if (strcmp(t->point[i].port, port) != 0)
+			continue;
+		points++;
+		*ret_open += !is_restricted(&t->point[i]);
+	}
+	return points;
+}
+
+unsigned int plan_gates(const struct tenant *t, const struct dataplane_port *ports,
+			unsigned int count, struct dataplane_gate *ret)
+{
+	unsigned int gates = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		unsigned int open, points = points_at(t, ports[i].name, &open);
+
+		if (ports[i].ifindex && (points || !t->points))
+			ret[gates++] = (struct dataplane_gate){
+				.ifindex = ports[i].ifindex,
+				.restricted = t->points && !open,
+			};
+	}
+	return gates;
+}
+
+unsigned int plan_sources(const struct tenant *t, const struct dataplane_port *ports,
+			  unsigned int count, struct dataplane_source *ret)
+{
+	unsigned int sources = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		unsigned int open, points = points_at(t, ports[i].name, &open);
+
+		for (unsigned int k = 0; points && !open && ports[i].ifindex && k < t->points; k++)
+			if (!strcmp(t->point[k].port, ports[i].name))
+				ret[sources++] = (struct dataplane_source){
+					.ifindex = ports[i].ifindex,
+					.vlan = t->point[k].vlan,
+					.address = t->point[k].source,
+					.bits = t->point[k].source_bits,
+				};
+	}
+	return sources;
+}

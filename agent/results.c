@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "results.h"
+
+static json_t *number(uint64_t n) { return json_integer((json_int_t)n); }
+
+/* Rates: a hundredth of a packet a second is nobody's business. */
+static json_t *rate(double r) { return json_real((double)(int64_t)(r * 100 + 0.5) / 100); }
+
+static json_t *address(const struct sockaddr_storage *address)
+{
+	char text[JOBFILE_ADDRESS_BYTES];
+
+	jobfile_address_print(address, text, sizeof(text));
+	return json_string(text);
+}
+
+static json_t *endpoint(const struct sockaddr_storage *address)
+{
+	char text[JOBFILE_ADDRESS_BYTES];
+
+	jobfile_endpoint_print(address, text, sizeof(text));
+	return json_string(text);
+}
+
+/* --- status ---------------------------------------------------------------------------------- */
+
+static json_t *slots(const struct agent *a)
+{
+	uint32_t used = 0;
+
+	for (unsigned int i = 0; i < a->books.jobs; i++)
+		used += job_slots(a->books.job[i]);
+	return json_pack("{so so so}", "total", number(a->books.slots), "reserved",
+			 number(books_reserved(&a->books)), "used", number(used));
+}
+
+static json_t *ports(const struct agent *a)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < a->ports_count; i++) {
+		const struct dataplane_port *p = &a->ports[i];
+		const char *mode = !p->ifindex			 ? "gone"
+				   : p->mode == DATAPLANE_NATIVE ? "native"
+								 : "generic";
+
+		json_array_append_new(all, json_pack("{ss so ss ss so}", "name", p->name, "ifindex",
+						     number(p->ifindex), "mode", mode, "why",
+						     p->refused.text, "beside", number(p->beside)));
+	}
+	return all;
+}
+
+static json_t *joining(const struct config *c)
+{
+	json_t *all = json_array();
+
+	if (*c->join_socket)
+		json_array_append_new(all, json_string(c->join_socket));
+	for (unsigned int i = 0; i < c->listens; i++)
+		json_array_append_new(all, endpoint(&c->listen[i]));
+	return all;
+}
+
+static json_t *services(const struct config *c)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < c->services; i++)
+		json_array_append_new(all, address(&c->service[i]));
+	return all;
+}
+
+static unsigned int tenants_count(const struct books *b)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		n += *b->tenant[i].is.name != '\0';
+	return n;
+}
+
+json_t *results_status(const struct agent *a)
+{
+	uint64_t uptime_ns = agent_now_ns() - a->started_ns;
+	char build[24];
+
+	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
+	return json_pack(
+		"{ss ss so so ss so so so so so so so so}", "version", TALLY_VERSION_TEXT, "build",
+		build, "pid", number(getpid()), "uptime_s", number(uptime_ns / 1000000000), "pin",
+		a->config->pin, "ports", ports(a), "slots", slots(a), "tenants",
+		number(tenants_count(&a->books)), "jobs", number(a->books.jobs), "services",
+		services(a->config), "join", joining(a->config), "metrics",
+		a->config->metrics.ss_family ? endpoint(&a->config->metrics) : json_string(""),
+		"sampling_core_percent", rate(uptime_ns ? 100.0 * a->sampling_ns / uptime_ns : 0));
+}
+
+/* --- tenants --------------------------------------------------------------------------------- */
+
+static json_t *points(const struct tenant *t)
+{
+	json_t *all = json_array();
+	char text[TENANT_POINT_BYTES];
+
+	for (unsigned int i = 0; i < t->points; i++) {
+		tenant_point_print(&t->point[i], text, sizeof(text));
+		json_array_append_new(all, json_string(text));
+	}
+	return all;
+}
+
+json_t *results_tenant(const struct agent *a, unsigned int index)
+{
+	const struct books_tenant *t = &a->books.tenant[index];
+	uint32_t quota = books_quota(&a->books, index), held = books_held(&a->books, index);
+	unsigned int jobs = 0;
+
+	for (unsigned int i = 0; i < a->books.jobs; i++)
+		jobs += a->books.job[i]->tenant == index;
+	return json_pack("{ss ss so so sb so so so so so}", "name", t->is.name, "from",
+			 t->configured ? "config" : "runtime", "slots", number(quota), "slots_used",
+			 number(held), "draining", held > quota, "packets_per_second",
+			 number(t->is.packets_per_second), "bytes_per_second",
+			 number(t->is.bytes_per_second), "priority", number(t->is.priority),
+			 "ingress", points(&t->is), "jobs", number(jobs));
+}
+
+json_t *results_tenants(const struct agent *a, const struct request_filter *filter)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
+		const char *name = a->books.tenant[i].is.name;
+
+		if (*name && (!*filter->tenant || !strcmp(filter->tenant, name)))
+			json_array_append_new(all, results_tenant(a, i));
+	}
+	return all;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static const char *member_state(const struct job_rank *r)
+{
+	static const char *const in_run[] = { [JOB_ABSENT] = "missing",
+					      [JOB_RUNNING] = "running",
+					      [JOB_DETACHED] = "detached",
+					      [JOB_LEFT] = "left" };
+
+	return r->waiting ? "joined" : in_run[r->presence];
+}
+
+static json_t *members(const struct job *j)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < j->workers; i++) {
+		const struct job_rank *r = &j->rank[i];
+		const struct sockaddr_storage *at = r->waiting ? &r->next : &r->address;
+		bool known = r->waiting || r->presence != JOB_ABSENT;
+
+		json_array_append_new(all, json_pack("{so ss so}", "rank", number(i), "state",
+						     member_state(r), "address",
+						     known ? endpoint(at) : json_string("")));
+	}
+	return all;
+}
+
+/* Ranks that wait for the next run, or are at it in this one. */
+static unsigned int joined(const struct job *j)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < j->workers; i++)
+		n += j->rank[i].waiting || j->rank[i].presence == JOB_RUNNING ||
+		     j->rank[i].presence == JOB_DETACHED;
+	return n;
+}
+
+static const char *job_state(const struct job *j)
+{
+	if (j->run_window)
+		return "running";
+	return joined(j) ? "forming" : "waiting";
+}
+
+static json_t *missing(const struct job *j)
+{
+	struct tally_set ranks = job_missing(j);
+	char text[GROUP_RANKS_BYTES] = "";
+
+	if (!j->run_window)
+		group_ranks_print(&ranks, text, sizeof(text));
+	return json_string(text);
+}
+
+static json_t *job(const struct agent *a, const struct job *j)
+{
+	return json_pack("{ss so ss ss so so so so so so so so so}", "name", j->name, "id",
+			 number(j->id), "tenant", a->books.tenant[j->tenant].is.name, "state",
+			 job_state(j), "workers", number(j->workers), "window",
+			 number(j->run_window ? j->run_window : j->window), "payload",
+			 number(j->payload_bytes), "epoch", number(j->epoch), "slots",
+			 number(job_slots(j)), "service", address(&j->service), "joined",
+			 number(joined(j)), "missing", missing(j), "members", json_array());
+}
+
+json_t *results_job(const struct agent *a, const struct job *j)
+{
+	json_t *one = job(a, j);
+
+	json_object_set_new(one, "members", members(j));
+	return one;
+}
+
+/* Members only of the one that was named: all of them together would be megabytes. */
+json_t *results_jobs(const struct agent *a, const struct request_filter *filter)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < a->books.jobs; i++) {
+		const struct job *j = a->books.job[i];
+		const char *tenant = a->books.tenant[j->tenant].is.name;
+
+		if ((*filter->job && strcmp(filter->job, j->name) != 0) ||
+		    (*filter->tenant && strcmp(filter->tenant, tenant) != 0))
+			continue;
+		json_array_append_new(all, *filter->job ? results_job(a, j) : job(a, j));
+	}
+	return all;
+}
+
+/* --- traffic --------------------------------------------------------------------------------- */
+
+static const struct traffic_flow nothing;
+
+static const struct traffic_flow *flow_or_nothing(const struct traffic_flow *f)
+{
+	return f ? f : &nothing;
+}
+
+static json_t *outcomes(const struct tally_counter *c)
+{
+	static const char *const name[] = {
+#define OUTCOME_NAME(name, action, meaning) [TALLY_##name] = #name,
+		TALLY_OUTCOMES(OUTCOME_NAME)
+#undef OUTCOME_NAME
+	};
+	json_t *all = json_object();
+
+	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
+		json_object_set_new(all, name[i],
+				    json_pack("{so so}", "packets", number(c[i].packet), "bytes",
+					      number(c[i].byte)));
+	return all;
+}
+
+/* The flow that is asked for; there may have been no traffic yet. */
+static int flow_find(const struct agent *a, const struct request_filter *filter,
+		     const struct traffic_flow **ret, struct why *why)
+{
+	const struct job *j;
+	int index;
+
+	if (*filter->job) {
+		j = books_job_find(&a->books, filter->job);
+		if (!j)
+			return why_say(why, -ENOENT, "there is no job %s (tallyctl job list)",
+				       filter->job);
+		*ret = traffic_job(a->traffic, j->id);
+	} else if (*filter->tenant) {
+		index = books_tenant_find(&a->books, filter->tenant, why);
+		if (index < 0)
+			return index;
+		*ret = traffic_tenant(a->traffic, index);
+	} else if (*filter->port) {
+		for (unsigned int i = 0; i < a->ports_count; i++)
+			if (!strcmp(a->ports[i].name, filter->port)) {
+				*ret = traffic_port(a->traffic, a->ports[i].ifindex);
+				return 0;
+			}
+		return why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)",
+			       filter->port);
+	} else {
+		*ret = traffic_node(a->traffic);
+	}
+	return 0;
+}
+
+int results_stats(const struct agent *a, const struct request_filter *filter, json_t **ret,
+		  struct why *why)
+{
+	const struct traffic_flow *flow = NULL;
+	int r;
+
+	if (!!*filter->job + !!*filter->tenant + !!*filter->port > 1)
+		return why_say(why, -EINVAL, "stats: one of job, tenant and port at a time");
+	r = flow_find(a, filter, &flow, why);
+	if (r < 0)
+		return r;
+	*ret = outcomes(flow_or_nothing(flow)->total);
+	return 0;
+}
+
+static json_t *direction(const struct traffic_direction *d, const struct traffic_speed *s)
+{
+	return json_pack("{so so so so so so so}", "packets", number(d->packets), "bytes",
+			 number(d->bytes), "dropped", number(d->dropped), "errors",
+			 number(d->errors), "packets_per_second", rate(s->packets_per_second),
+			 "bytes_per_second", rate(s->bytes_per_second), "forecast_bytes_per_second",
+			 rate(s->forecast_bytes_per_second));
+}
+
+json_t *results_links(const struct agent *a)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < a->ports_count; i++) {
+		const struct traffic_link_flow *f = traffic_link_flow(a->traffic,
+								      a->ports[i].ifindex);
+		const struct traffic_link *l;
+
+		if (!f)
+			continue;
+		l = &f->link;
+		json_array_append_new(
+			all,
+			json_pack("{ss so sb sb so so so so so so so}", "name", l->name, "ifindex",
+				  number(l->ifindex), "up", l->up, "carrier", l->carrier, "mtu",
+				  number(l->mtu), "speed_mbps", number(l->speed_mbps), "receive",
+				  direction(&l->receive, &f->receive), "transmit",
+				  direction(&l->transmit, &f->transmit), "backlog_bytes",
+				  number(l->backlog_bytes), "backlog_packets",
+				  number(l->backlog_packets), "changes", number(l->changes)));
+	}
+	return all;
+}
+
+static json_t *top_job(const struct agent *a, const struct job *j)
+{
+	const struct traffic_rates *r = &flow_or_nothing(traffic_job(a->traffic, j->id))->rates;
+
+	return json_pack("{ss ss ss so so so so so so so so so so}", "name", j->name, "tenant",
+			 a->books.tenant[j->tenant].is.name, "state", job_state(j), "epoch",
+			 number(j->epoch), "workers", number(j->workers), "joined",
+			 number(joined(j)), "slots", number(job_slots(j)), "packets_per_second",
+			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
+			 "forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
+			 "chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
+			 rate(r->duplicate_percent), "refused_per_second",
+			 rate(r->refused_per_second));
+}
+
+static json_t *top_tenant(const struct agent *a, unsigned int i)
+{
+	const struct traffic_rates *r = &flow_or_nothing(traffic_tenant(a->traffic, i))->rates;
+	const struct tenant *t = &a->books.tenant[i].is;
+
+	return json_pack("{ss so so so so so so so}", "name", t->name, "slots",
+			 number(books_quota(&a->books, i)), "slots_used",
+			 number(books_held(&a->books, i)), "packets_per_second",
+			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
+			 "packets_limit", number(t->packets_per_second), "bytes_limit",
+			 number(t->bytes_per_second), "refused_per_second",
+			 rate(r->refused_per_second));
+}
+
+json_t *results_top(const struct agent *a)
+{
+	json_t *jobs = json_array(), *tenants = json_array();
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	for (unsigned int i = 0; i < a->books.jobs; i++)
+		json_array_append_new(jobs, top_job(a, a->books.job[i]));
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		if (*a->books.tenant[i].is.name)
+			json_array_append_new(tenants, top_tenant(a, i));
+	return json_pack("{so so so so so so}", "time_s", number(now.tv_sec), "interval_s",
+			 rate(a->config->sample_ms / 1000.0), "slots", slots(a), "jobs", jobs,
+			 "tenants", tenants, "links", results_links(a));
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * tallyd: the agent of one node. Read main() first: options, set-up, the loop, the end. What it
+ * does in between is in agent.c, places.c and control.c.
+ */
+#include <cap-ng.h>
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#include "agent.h"
+#include "log.h"
+#include "netlink_links.h"
+
+enum {
+	USAGE = 2, /* exit code: the command line is wrong */
+	FILES_MAX = 16384, /* connections of workers, most of all */
+	SAMPLE_SLACK_US = 50000,
+};
+
+static const char help[] =
+	"usage: tallyd [--config FILE] [--detach] [--verbose]    run a node in the foreground\n"
+	"       tallyd [--config FILE] --check                   look at the configuration only\n"
+	"\n"
+	"  --config FILE   the configuration (" CONFIG_FILE "): tallyd.yaml(5)\n"
+	"  --check         say whether it is right, with all defaults if --verbose; do nothing\n"
+	"  --detach        at the end remove the data plane; otherwise it goes on without tallyd\n"
+	"  -v, --verbose   log what matters to developers too\n"
+	"  -h, --help, --version\n"
+	"\n"
+	"SIGHUP reads the configuration again, SIGTERM and SIGINT end it. tallyctl asks it.\n"
+	"Exit codes: 0, 1 (it failed), 2 (wrong usage).\n";
+
+static const struct option long_options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "check", no_argument, NULL, 'C' },
+	{ "detach", no_argument, NULL, 'd' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct options {
+	const char *config;
+	bool check;
+	bool detach;
+	bool verbose;
+};
+
+static struct options options_parse(int argc, char **argv)
+{
+	struct options o = { .config = CONFIG_FILE };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o.config = optarg;
+			break;
+		case 'C':
+			o.check = true;
+			break;
+		case 'd':
+			o.detach = true;
+			break;
+		case 'v':
+			o.verbose = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		case 'V':
+			puts("tallyd " TALLY_VERSION_TEXT);
+			exit(0);
+		default:
+			fputs("tallyd --help shows how\n", stderr);
+			exit(USAGE);
+		}
+	}
+	if (optind < argc) {
+		warnx("%s: tallyd takes options only", argv[optind]);
+		exit(USAGE);
+	}
+	return o;
+}
+
+/* --- what the loop brings -------------------------------------------------------------------- */
+
+static int on_sample(sd_event_source *timer, uint64_t us, void *data)
+{
+	struct agent *a = data;
+	struct why why = { "" };
+
+	if (agent_watch(a, &why) < 0)
+		log_say(LOG_LEVEL_WARNING, "no sample", "reason=\"%s\"", why.text);
+	sd_event_source_set_time_relative(timer, a->config->sample_ms * 1000ull);
+	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+	return 0;
+}
+
+static int on_links(sd_event_source *source, int fd, uint32_t events, void *data)
+{
+	struct agent *a = data;
+	struct why why = { "" };
+
+	if (netlink_links_dispatch(a->links, &why) < 0)
+		log_say(LOG_LEVEL_WARNING, "links not followed", "reason=\"%s\"", why.text);
+	return 0;
+}
+
+static void on_link(void *context, uint32_t ifindex)
+{
+	struct agent *a = context;
+
+	for (unsigned int i = 0; i < a->ports_count; i++)
+		if (a->ports[i].ifindex == ifindex)
+			log_say(LOG_LEVEL_WARNING, "link changed", "port=%s", a->ports[i].name);
+}
+
+static const struct netlink_links_events links_events = {
+	.link = on_link,
+};
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
+{
+	struct agent *a = data;
+	struct config *config = NULL;
+	struct why why = { "" };
+	int r;
+
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		   (unsigned long long)(agent_now_ns() / 1000));
+	r = config_read(a->config_path, &config, &why);
+	if (r == 0)
+		r = agent_reconfigure(a, config, &why);
+	if (r < 0) {
+		config_free(config);
+		log_say(LOG_LEVEL_ERROR, "configuration not reloaded", "reason=\"%s\"", why.text);
+	} else {
+		log_level_set((enum log_level)a->config->log_level);
+		log_say(LOG_LEVEL_INFO, "configuration reloaded", "file=%s", a->config_path);
+	}
+	sd_notify(0, "READY=1");
+	return 0;
+}
+
+/* --- set-up ---------------------------------------------------------------------------------- */
+
+static int loop_open(struct agent *a)
+{
+	sigset_t mask;
+	int r;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGHUP);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	r = sd_event_new(&a->loop);
+	if (r >= 0)
+		r = sd_event_add_signal(a->loop, NULL, SIGTERM, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(a->loop, NULL, SIGINT, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(a->loop, NULL, SIGHUP, on_reload, a);
+	if (r >= 0)
+		r = sd_event_set_watchdog(a->loop, true);
+	return r < 0 ? r : 0;
+}
+
+static int watching_open(struct agent *a, struct why *why)
+{
+	int r;
+
+	r = traffic_new(&a->traffic);
+	if (r == 0)
+		r = netlink_links_open(&links_events, a, &a->links, why);
+	if (r == 0)
+		r = agent_watch_ports(a, why);
+	if (r == 0)
+		r = sd_event_add_io(a->loop, &a->links_io, netlink_links_fd(a->links), EPOLLIN,
+				    on_links, a);
+	if (r >= 0)
+		r = sd_event_add_time_relative(a->loop, &a->sampler, CLOCK_MONOTONIC, 0,
+					       SAMPLE_SLACK_US, on_sample, a);
+	return r < 0 ? r : 0;
+}
+
+/*
+ * What is left to it: BPF and NET_ADMIN for maps, programs and ports; PERFMON for pointers in
+ * programs that a reload may bring; SYS_ADMIN because the kernel gives a job's group of copies,
+ * a map inside a map, by its number to nobody else.
+ */
+static int privileges_drop(void)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a set of flags */
+	const capng_type_t sets = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
+
+	capng_clear(CAPNG_SELECT_BOTH);
+	if (capng_updatev(CAPNG_ADD, sets, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN, -1) <
+		    0 ||
+	    capng_apply(CAPNG_SELECT_BOTH) < 0)
+		return -EPERM;
+	return 0;
+}
+
+static void files_allow(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < FILES_MAX) {
+		limit.rlim_cur = limit.rlim_max < FILES_MAX ? limit.rlim_max : FILES_MAX;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int agent_open(struct agent *a, struct why *why)
+{
+	int r;
+
+	files_allow();
+	a->started_ns = agent_now_ns();
+	r = loop_open(a);
+	if (r == 0)
+		r = netlink_open(&a->netlink);
+	if (r == 0)
+		r = agent_node_open(a, why);
+	if (r == 0)
+		r = watching_open(a, why);
+	if (r == 0)
+		r = control_open(a, why);
+	if (r == 0)
+		r = places_open(a, why);
+	if (r == 0)
+		r = export_open(a, why);
+	if (r == 0)
+		r = privileges_drop();
+	return r;
+}
+
+static void agent_close(struct agent *a, bool detach)
+{
+	struct why why = { "" };
+
+	export_close(a);
+	if (a->joining)
+		places_close(a);
+	if (a->control)
+		control_close(a);
+	sd_event_source_disable_unref(a->sampler);
+	sd_event_source_disable_unref(a->links_io);
+	netlink_links_close(a->links);
+	traffic_free(a->traffic);
+	dataplane_close(a->dataplane);
+	if (detach && dataplane_detach(a->config->pin, &why) < 0)
+		log_say(LOG_LEVEL_ERROR, "data plane not removed", "reason=\"%s\"", why.text);
+	netlink_close(a->netlink);
+	books_clear(&a->books);
+	free(a->ports);
+	sd_event_unref(a->loop);
+	config_free(a->config);
+}
+
+static int check(const struct options *o, const struct config *c)
+{
+	if (o->verbose)
+		config_print(c, stdout);
+	else
+		printf("%s: right: %u ports, %u tenants, %u slots\n", o->config, c->ports,
+		       c->tenants, c->slots);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct agent a;
+	struct options o = options_parse(argc, argv);
+	struct why why = { "" };
+	int r;
+
+	setlinebuf(stderr);
+	if (config_read(o.config, &a.config, &why) < 0)
+		errx(1, "%s", why.text);
+	if (o.check)
+		return check(&o, a.config);
+	if (geteuid() != 0)
+		errx(1, "must be run as root: BPF programs and maps need it");
+	a.config_path = o.config;
+	log_level_set(o.verbose ? LOG_LEVEL_DEBUG : (enum log_level)a.config->log_level);
+
+	r = agent_open(&a, &why);
+	if (r < 0) {
+		log_say(LOG_LEVEL_ERROR, "cannot start", "%s", *why.text ? why.text : strerror(-r));
+		agent_close(&a, false);
+		return 1;
+	}
+	sd_notifyf(0, "READY=1\nSTATUS=%u ports, %u jobs", a.ports_count, a.books.jobs);
+	log_say(LOG_LEVEL_INFO, "ready", "control=%s jobs=%u", a.config->control_socket,
+		a.books.jobs);
+	r = sd_event_loop(a.loop);
+	sd_notify(0, "STOPPING=1");
+	log_say(LOG_LEVEL_INFO, "ends", "data_plane=%s", o.detach ? "removed" : "goes on");
+	agent_close(&a, o.detach);
+	return r < 0;
+}
