@@ -2,7 +2,8 @@
 /*
  * tally-perf: how fast are collectives, and are they right? In the manner of nccl-tests: run it
  * once for each rank of a job, with the same options; it sweeps buffer sizes, times every
- * call, and compares every result with what it works out itself.
+ * call, and compares every result with what it works out itself. With --seconds it does so for
+ * as long as that, so that one can see what a node's restart costs.
  *
  * With checks each call has new data and begins at a barrier, so that nobody is timed waiting
  * for others that are still comparing. With --no-check calls follow each other directly.
@@ -28,7 +29,8 @@ struct run {
 	struct tally *tally;
 	unsigned int workers;
 	void *in, *out; /* room for --end bytes, and an element a rank */
-	uint64_t *time_ns;
+	uint64_t *time_ns; /* of each call of this size; then sorted */
+	uint32_t calls, calls_max; /* in time_ns, and how many it has room for */
 	bool all_right;
 };
 
@@ -193,17 +195,55 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void *allocate(void *old, size_t bytes)
+{
+	void *p = realloc(old, bytes);
+
+	if (!p)
+		errx(EXIT_FAILURE, "no memory for %zu bytes", bytes);
+	return p;
+}
+
+/* A round: --iterations calls. */
+static void round_time(struct run *run, struct row *row)
+{
+	uint32_t calls = run->calls + run->options.iterations;
+
+	if (calls > run->calls_max) {
+		run->calls_max = calls < PERF_CALLS_MAX / 2 ? 2 * calls : PERF_CALLS_MAX;
+		run->time_ns = allocate(run->time_ns, run->calls_max * sizeof(*run->time_ns));
+	}
+	for (; run->calls < calls; run->calls++)
+		run->time_ns[run->calls] = iterate(run, row, run->options.warmups + run->calls);
+}
+
+/* Another round? All ranks must make the same calls, so it is rank 0's clock that counts. */
+static bool goes_on(struct run *run, const struct row *row, uint64_t end_ns)
+{
+	int32_t more = now_ns() < end_ns && run->calls + run->options.iterations <= PERF_CALLS_MAX;
+
+	if (!run->options.seconds)
+		return false;
+	must(run, row, tally_broadcast(run->tally, &more, 1, TALLY_INT32, 0));
+	return more;
+}
+
 static void measure(struct run *run, struct row *row)
 {
+	uint64_t end_ns;
+
 	fill(run, row, 0);
 	must(run, row, tally_barrier(run->tally));
 	for (uint32_t i = 0; i < run->options.warmups; i++)
 		iterate(run, row, i);
 	tally_stats_read(run->tally, &row->before);
-	for (uint32_t i = 0; i < run->options.iterations; i++)
-		run->time_ns[i] = iterate(run, row, run->options.warmups + i);
+	end_ns = now_ns() + run->options.seconds * UINT64_C(1000000000);
+	run->calls = 0;
+	do {
+		round_time(run, row);
+	} while (goes_on(run, row, end_ns));
 	tally_stats_read(run->tally, &row->after);
-	qsort(run->time_ns, run->options.iterations, sizeof(*run->time_ns), compare_times);
+	qsort(run->time_ns, run->calls, sizeof(*run->time_ns), compare_times);
 }
 
 static struct row row_of(const struct run *run, size_t bytes)
@@ -226,10 +266,10 @@ static struct row row_of(const struct run *run, size_t bytes)
 /* The smallest time that at least this part of all times do not exceed, in microseconds. */
 static double quantile(const struct run *run, double part)
 {
-	size_t index = (size_t)(part * run->options.iterations);
+	size_t index = (size_t)(part * run->calls);
 
-	if (index >= run->options.iterations)
-		index = run->options.iterations - 1;
+	if (index >= run->calls)
+		index = run->calls - 1;
 	return (double)run->time_ns[index] / 1e3;
 }
 
@@ -254,15 +294,18 @@ static bool prints_table(const struct run *run)
 
 static void print_head(const struct run *run)
 {
+	char length[64];
+
 	if (!prints_table(run))
 		return;
-	printf("# %s over %u workers, %u iterations after %u%s; GB are 10^9 bytes, time is the "
-	       "median\n",
-	       perf_verb_names[run->options.verb], run->workers, run->options.iterations,
-	       run->options.warmups, run->options.check ? "" : ", unchecked");
-	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s%s\n", "bytes", "count", "type",
+	snprintf(length, sizeof(length), run->options.seconds ? "%u seconds" : "%u iterations",
+		 run->options.seconds ? run->options.seconds : run->options.iterations);
+	printf("# %s over %u workers, %s after %u%s; GB are 10^9 bytes, time is the median\n",
+	       perf_verb_names[run->options.verb], run->workers, length, run->options.warmups,
+	       run->options.check ? "" : ", unchecked");
+	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s%s%s\n", "bytes", "count", "type",
 	       "op", "time us", "p99 us", "max us", "algbw", "busbw", "retrans", "wrong",
-	       run->options.hash ? "  hash" : "");
+	       run->options.seconds ? "     calls" : "", run->options.hash ? "  hash" : "");
 }
 
 static void print_row(const struct run *run, const struct row *row)
@@ -277,6 +320,8 @@ static void print_row(const struct run *run, const struct row *row)
 		printf("%8zu", row->verdict.wrong);
 	else
 		printf("%8s", "-");
+	if (run->options.seconds)
+		printf(" %9u", run->calls);
 	if (run->options.hash)
 		printf("  %016" PRIx64, row->hash);
 	putchar('\n');
@@ -290,7 +335,7 @@ static void print_json(const struct run *run, const struct row *row)
 	printf("{\"verb\":\"%s\",\"rank\":%u,\"workers\":%u,\"bytes\":%zu,\"count\":%zu,"
 	       "\"type\":\"%s\",\"op\":\"%s\",\"iterations\":%u,",
 	       perf_verb_names[run->options.verb], run->options.rank, run->workers, row->bytes,
-	       row->count, type_name(run), op_name(run), run->options.iterations);
+	       row->count, type_name(run), op_name(run), run->calls);
 	printf("\"time_us\":%.3f,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f,"
 	       "\"algbw\":%.6f,\"busbw\":%.6f,",
 	       quantile(run, 0.5), quantile(run, 0), quantile(run, 0.5), quantile(run, 0.99),
@@ -344,13 +389,11 @@ static void sweep(struct run *run)
 	}
 }
 
-static void *allocate(size_t bytes)
+static void *buffer(const struct run *run)
 {
-	void *p = calloc(1, bytes);
+	size_t bytes = run->options.end + run->workers * sizeof(uint64_t);
 
-	if (!p)
-		errx(EXIT_FAILURE, "no memory for %zu bytes", bytes);
-	return p;
+	return memset(allocate(NULL, bytes), 0, bytes);
 }
 
 int main(int argc, char **argv)
@@ -359,10 +402,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	perf_options_read(argc, argv, &run.options);
-	run.tally = perf_job_open(&run.options, &run.workers);
-	run.in = allocate(run.options.end + run.workers * sizeof(uint64_t));
-	run.out = allocate(run.options.end + run.workers * sizeof(uint64_t));
-	run.time_ns = allocate(run.options.iterations * sizeof(*run.time_ns));
+	run.tally = perf_job_open(&run.options);
+	run.workers = tally_workers(run.tally);
+	run.in = buffer(&run);
+	run.out = buffer(&run);
 
 	print_head(&run);
 	sweep(&run);

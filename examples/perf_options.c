@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "perf_options.h"
 
-#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 #include "../client/jobfile.h"
 
 enum {
-	ITERATIONS_MAX = 10 * 1000 * 1000
+	SECONDS_MAX = 24 * 60 * 60
 };
 
 const char *const perf_verb_names[PERF_VERBS] = {
@@ -28,9 +26,13 @@ static const char *const op_names[] = { "sum", "avg" };
 static void usage(FILE *to)
 {
 	fputs("tally-perf --job FILE --rank R [options]   times collectives and checks their sums\n"
+	      "tally-perf --join [JOB] [options]          the same in a job that an agent knows\n"
 	      "\n"
 	      "  -j, --job FILE        the job file (docs/job-file.md)\n"
-	      "  -r, --rank R          this worker's rank, from 0\n"
+	      "  -J, --join [JOB]      joins this job ($TALLY_JOB), see docs/joining.md\n"
+	      "      --agent A         through this agent ($TALLY_AGENT, or that of this machine)\n"
+	      "      --token-file F    with the token in this file ($TALLY_TOKEN_FILE)\n"
+	      "  -r, --rank R          this worker's rank, from 0; with --join any ($TALLY_RANK)\n"
 	      "  -v, --verb VERB       allreduce (default), reduce, broadcast, reduce_scatter,\n"
 	      "                        all_gather, barrier\n"
 	      "  -b, --begin BYTES     the first size (8); K, M and G are understood\n"
@@ -39,6 +41,7 @@ static void usage(FILE *to)
 	      "  -d, --type TYPE       int32, int64, float32 (default)\n"
 	      "  -o, --op OP           sum (default), avg\n"
 	      "  -n, --iterations N    timed, for each size (20)\n"
+	      "  -s, --seconds S       rounds of N calls, timed, until S seconds are over\n"
 	      "  -w, --warmups N       not timed, before them (5)\n"
 	      "      --root R          of reduce and broadcast (0)\n"
 	      "      --timeout MS      of one collective (30000)\n"
@@ -105,11 +108,16 @@ enum {
 	NO_CHECK,
 	HASH,
 	ALL_RANKS,
-	JSON
+	JSON,
+	AGENT,
+	TOKEN_FILE,
 };
 
 static const struct option long_options[] = {
 	{ "job", required_argument, NULL, 'j' },
+	{ "join", optional_argument, NULL, 'J' },
+	{ "agent", required_argument, NULL, AGENT },
+	{ "token-file", required_argument, NULL, TOKEN_FILE },
 	{ "rank", required_argument, NULL, 'r' },
 	{ "verb", required_argument, NULL, 'v' },
 	{ "begin", required_argument, NULL, 'b' },
@@ -118,6 +126,7 @@ static const struct option long_options[] = {
 	{ "type", required_argument, NULL, 'd' },
 	{ "op", required_argument, NULL, 'o' },
 	{ "iterations", required_argument, NULL, 'n' },
+	{ "seconds", required_argument, NULL, 's' },
 	{ "warmups", required_argument, NULL, 'w' },
 	{ "root", required_argument, NULL, ROOT },
 	{ "timeout", required_argument, NULL, TIMEOUT },
@@ -132,16 +141,32 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-static const char short_options[] = "j:r:v:b:e:f:d:o:n:w:h";
+static const char short_options[] = "j:J::r:v:b:e:f:d:o:n:s:w:h";
 
-/* An option with an argument; false: it is another one. */
-static bool option_value(struct perf_options *o, int c)
+/* How to come into the job; false: it is another option. */
+static bool option_place(struct perf_options *o, int c)
 {
 	if (c == 'j')
 		o->job = optarg;
+	else if (c == 'J')
+		o->join = optarg;
+	else if (c == AGENT)
+		o->agent = optarg;
+	else if (c == TOKEN_FILE)
+		setenv("TALLY_TOKEN_FILE", optarg, 1); /* where the library looks for it */
 	else if (c == 'r')
 		o->rank = (uint16_t)number("rank", optarg, 0, TALLY_WORKERS_MAX - 1, false);
-	else if (c == 'v')
+	else
+		return false;
+	o->joins |= c == 'J';
+	o->ranked |= c == 'r';
+	return true;
+}
+
+/* What to measure; the same. */
+static bool option_value(struct perf_options *o, int c)
+{
+	if (c == 'v')
 		o->verb = choice("verb", optarg, perf_verb_names, PERF_VERBS);
 	else if (c == 'b')
 		o->begin = number("begin", optarg, 1, UINT32_MAX, true);
@@ -154,10 +179,12 @@ static bool option_value(struct perf_options *o, int c)
 	else if (c == 'o')
 		o->op = (enum tally_op)(1 + choice("op", optarg, op_names, 2));
 	else if (c == 'n')
-		o->iterations = (unsigned int)number("iterations", optarg, 1, ITERATIONS_MAX,
+		o->iterations = (unsigned int)number("iterations", optarg, 1, PERF_CALLS_MAX,
 						     false);
+	else if (c == 's')
+		o->seconds = (unsigned int)number("seconds", optarg, 1, SECONDS_MAX, false);
 	else if (c == 'w')
-		o->warmups = (unsigned int)number("warmups", optarg, 0, ITERATIONS_MAX, false);
+		o->warmups = (unsigned int)number("warmups", optarg, 0, PERF_CALLS_MAX, false);
 	else if (c == ROOT)
 		o->root = (uint16_t)number("root", optarg, 0, TALLY_WORKERS_MAX - 1, false);
 	else if (c == TIMEOUT)
@@ -179,11 +206,13 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		.warmups = 5,
 		.check = true,
 	};
-	bool ranked = false, float_wild = false, int_wild = false;
+	bool float_wild = false, int_wild = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
-		ranked |= c == 'r';
+		/* "--join JOB": getopt knows optional arguments only as "--join=JOB". */
+		if (c == 'J' && !optarg && optind < argc && *argv[optind] != '-')
+			optarg = argv[optind++];
 		float_wild |= c == FLOAT_WILD;
 		int_wild |= c == INT_WILD;
 		o.nonfinite |= c == NONFINITE;
@@ -195,10 +224,11 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 			usage(stdout);
 			exit(EXIT_SUCCESS);
 		}
-		if (c == '?' || (c < FLOAT_WILD && !option_value(&o, c)))
+		if (c == '?' ||
+		    ((c < FLOAT_WILD || c > JSON) && !option_place(&o, c) && !option_value(&o, c)))
 			refuse();
 	}
-	if (optind < argc || !o.job || !ranked)
+	if (optind < argc || o.joins == !!o.job || (o.job && (!o.ranked || o.agent)))
 		refuse();
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
@@ -210,31 +240,37 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 	*ret = o;
 }
 
-/* Not tally_open_file(): the timeout is none of the job's, and no test waits 30 s. */
-struct tally *perf_job_open(const struct perf_options *o, unsigned int *ret_workers)
+static struct tally *job_join(const struct perf_options *o)
 {
-	char service[JOBFILE_ADDRESS_BYTES], host[JOBFILE_ADDRESS_BYTES];
-	char address[JOBFILE_ADDRESS_BYTES + 16], why[256];
-	const struct sockaddr_storage *own;
+	struct tally_join_options options = {
+		.agent = o->agent,
+		.job = o->join,
+		.rank = o->ranked ? o->rank : -1,
+		.timeout_ms = o->timeout_ms,
+	};
+	struct tally *t;
+
+	if (tally_join(&options, &t) < 0)
+		errx(EXIT_FAILURE, "%s", tally_error());
+	return t;
+}
+
+/* Not tally_open_file(): the timeout is none of the job's, and no test waits 30 s. */
+static struct tally *job_open(const struct perf_options *o)
+{
+	char service[JOBFILE_ADDRESS_BYTES], address[JOBFILE_ADDRESS_BYTES], why[256];
 	struct tally_options options;
 	struct jobfile job;
 	struct tally *t;
 
 	if (jobfile_read(o->job, &job, why, sizeof(why)) < 0)
 		errx(EXIT_FAILURE, "%s", why);
-	if (o->rank >= job.workers || o->root >= job.workers)
-		errx(EXIT_USAGE, "--rank %u, --root %u: %s has ranks 0 to %u", o->rank, o->root,
-		     o->job, job.workers - 1u);
+	if (o->rank >= job.workers)
+		errx(EXIT_USAGE, "--rank %u: %s has ranks 0 to %u", o->rank, o->job,
+		     job.workers - 1u);
 
-	own = &job.worker[o->rank];
 	jobfile_address_print(&job.service, service, sizeof(service));
-	jobfile_address_print(own, host, sizeof(host));
-	if (own->ss_family == AF_INET)
-		snprintf(address, sizeof(address), "%s:%u", host,
-			 ntohs(((const struct sockaddr_in *)own)->sin_port));
-	else
-		snprintf(address, sizeof(address), "[%s]:%u", host,
-			 ntohs(((const struct sockaddr_in6 *)own)->sin6_port));
+	jobfile_endpoint_print(&job.worker[o->rank], address, sizeof(address));
 	options = (struct tally_options){
 		.job = job.job,
 		.epoch = job.epoch,
@@ -248,6 +284,16 @@ struct tally *perf_job_open(const struct perf_options *o, unsigned int *ret_work
 	};
 	if (tally_open(&options, &t) < 0)
 		errx(EXIT_FAILURE, "%s", tally_error());
-	*ret_workers = job.workers;
+	return t;
+}
+
+struct tally *perf_job_open(struct perf_options *o)
+{
+	struct tally *t = o->joins ? job_join(o) : job_open(o);
+
+	if (o->root >= tally_workers(t))
+		errx(EXIT_USAGE, "--root %u: the job has ranks 0 to %u", o->root,
+		     tally_workers(t) - 1u);
+	o->rank = tally_rank(t);
 	return t;
 }

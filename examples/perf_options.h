@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tally-perf's command line and job file. */
+/* tally-perf's command line, and how it comes into its job. */
 #ifndef TALLY_EXAMPLES_PERF_OPTIONS_H
 #define TALLY_EXAMPLES_PERF_OPTIONS_H
 
@@ -10,7 +10,8 @@
 #include <tally/tally.h>
 
 enum {
-	EXIT_USAGE = 2
+	EXIT_USAGE = 2,
+	PERF_CALLS_MAX = 10 * 1000 * 1000, /* timed, of one size */
 };
 
 enum perf_verb {
@@ -26,13 +27,16 @@ enum perf_verb {
 extern const char *const perf_verb_names[PERF_VERBS];
 
 struct perf_options {
-	const char *job;
+	const char *job; /* the file; NULL: joins through an agent */
+	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
+	bool joins, ranked; /* --join, --rank were given */
 	enum perf_verb verb;
 	enum tally_dtype dtype;
 	enum tally_op op;
 	uint16_t rank, root;
 	size_t begin, end, factor; /* sizes in bytes, each the factor times the one before */
 	unsigned int iterations, warmups;
+	unsigned int seconds; /* for each size, in rounds of `iterations`; 0: one round */
 	uint32_t timeout_ms; /* 0: the library's */
 	bool check, json, hash, all_ranks, wild, nonfinite;
 };
@@ -40,7 +44,7 @@ struct perf_options {
 /* Ends the process when something is wrong with the arguments, or --help asked for. */
 void perf_options_read(int argc, char **argv, struct perf_options *ret);
 
-/* Joins the job, or ends the process; says how many workers it has. */
-struct tally *perf_job_open(const struct perf_options *o, unsigned int *ret_workers);
+/* Comes into the job, or ends the process. Fills in the rank if there was none. */
+struct tally *perf_job_open(struct perf_options *o);
 
 #endif

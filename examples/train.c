@@ -35,10 +35,11 @@ enum {
 };
 
 struct options {
-	const char *job; /* NULL: alone */
+	const char *job; /* the file; NULL: alone, or through an agent */
+	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
 	const char *data;
-	bool alone, json, progress;
-	uint16_t rank;
+	bool alone, joins, json, progress;
+	int rank; /* -1: not said */
 	unsigned int epochs, batch; /* batch: of all workers together */
 	uint64_t seed;
 };
@@ -475,27 +476,36 @@ static void data_read(struct worker *w)
 		     w->training.count);
 }
 
-/* Joins the job. How many workers it has is the sum of one over all of them. */
 static void join(struct worker *w)
 {
+	const struct options *o = &w->options;
+	struct tally_join_options join = { .agent = o->agent, .job = o->join, .rank = o->rank };
+
 	w->workers = 1;
-	if (w->options.alone)
+	if (o->alone)
 		return;
-	w->rank = w->options.rank;
-	check(tally_open_file(w->options.job, w->options.rank, &w->tally), w->options.job);
-	w->workers = (unsigned int)share_sum(w, 1);
-	if (w->options.batch % w->workers)
-		errx(EXIT_USAGE, "--batch %u: %u workers cannot share it evenly", w->options.batch,
+	if (o->joins)
+		check(tally_join(&join, &w->tally), "joining");
+	else
+		check(tally_open_file(o->job, (uint16_t)o->rank, &w->tally), o->job);
+	w->rank = tally_rank(w->tally);
+	w->workers = tally_workers(w->tally);
+	if (o->batch % w->workers)
+		errx(EXIT_USAGE, "--batch %u: %u workers cannot share it evenly", o->batch,
 		     w->workers);
 }
 
 static void usage(FILE *to)
 {
 	fputs("train --job FILE --rank R [options]   trains with all workers of a job\n"
+	      "train --join [JOB] [options]          the same in a job that an agent knows\n"
 	      "train --alone [options]               trains the same in one process\n"
 	      "\n"
 	      "  -j, --job FILE    the job file (docs/job-file.md)\n"
-	      "  -r, --rank R      this worker's rank, from 0\n"
+	      "  -J, --join [JOB]  joins this job ($TALLY_JOB), see docs/joining.md\n"
+	      "      --agent A     through this agent ($TALLY_AGENT, or that of this machine)\n"
+	      "      --token-file F  with the token in this file ($TALLY_TOKEN_FILE)\n"
+	      "  -r, --rank R      this worker's rank, from 0; with --join any ($TALLY_RANK)\n"
 	      "  -a, --alone       without the library\n"
 	      "  -e, --epochs N    times through the training set (3)\n"
 	      "  -b, --batch B     samples a step, of all workers together (256)\n"
@@ -522,54 +532,77 @@ static uint64_t number(const char *option, const char *text, uint64_t low, uint6
 	return value;
 }
 
+enum {
+	JSON = 256,
+	AGENT,
+	TOKEN_FILE,
+};
+
+static const struct option long_options[] = {
+	{ "job", required_argument, NULL, 'j' },
+	{ "join", optional_argument, NULL, 'J' },
+	{ "agent", required_argument, NULL, AGENT },
+	{ "token-file", required_argument, NULL, TOKEN_FILE },
+	{ "rank", required_argument, NULL, 'r' },
+	{ "alone", no_argument, NULL, 'a' },
+	{ "epochs", required_argument, NULL, 'e' },
+	{ "batch", required_argument, NULL, 'b' },
+	{ "seed", required_argument, NULL, 's' },
+	{ "data", required_argument, NULL, 'd' },
+	{ "progress", no_argument, NULL, 'p' },
+	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* False: it is no option. */
+static bool option_take(struct options *o, int c)
+{
+	if (c == 'j')
+		o->job = optarg;
+	else if (c == 'J')
+		o->join = optarg;
+	else if (c == AGENT)
+		o->agent = optarg;
+	else if (c == TOKEN_FILE)
+		setenv("TALLY_TOKEN_FILE", optarg, 1); /* where the library looks for it */
+	else if (c == 'r')
+		o->rank = (int)number("rank", optarg, 0, UINT8_MAX);
+	else if (c == 'e')
+		o->epochs = (unsigned int)number("epochs", optarg, 1, EPOCHS_MAX);
+	else if (c == 'b')
+		o->batch = (unsigned int)number("batch", optarg, 1, BATCH_MAX);
+	else if (c == 's')
+		o->seed = number("seed", optarg, 0, UINT64_MAX);
+	else if (c == 'd')
+		o->data = optarg;
+	else if (c != 'a' && c != 'p' && c != JSON)
+		return false;
+	o->joins |= c == 'J';
+	o->alone |= c == 'a';
+	o->progress |= c == 'p';
+	o->json |= c == JSON;
+	return true;
+}
+
 static struct options options_read(int argc, char **argv)
 {
-	enum {
-		JSON = 256
+	struct options o = {
+		.data = DATASET_DIRECTORY, .rank = -1, .epochs = 3, .batch = 256, .seed = 1
 	};
-	static const struct option long_options[] = {
-		{ "job", required_argument, NULL, 'j' },
-		{ "rank", required_argument, NULL, 'r' },
-		{ "alone", no_argument, NULL, 'a' },
-		{ "epochs", required_argument, NULL, 'e' },
-		{ "batch", required_argument, NULL, 'b' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "data", required_argument, NULL, 'd' },
-		{ "progress", no_argument, NULL, 'p' },
-		{ "json", no_argument, NULL, JSON },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct options o = { .data = DATASET_DIRECTORY, .epochs = 3, .batch = 256, .seed = 1 };
-	bool ranked = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "j:r:ae:b:s:d:ph", long_options, NULL)) != -1) {
-		if (c == 'j')
-			o.job = optarg;
-		else if (c == 'r') {
-			o.rank = (uint16_t)number("rank", optarg, 0, UINT8_MAX);
-			ranked = true;
-		} else if (c == 'a')
-			o.alone = true;
-		else if (c == 'e')
-			o.epochs = (unsigned int)number("epochs", optarg, 1, EPOCHS_MAX);
-		else if (c == 'b')
-			o.batch = (unsigned int)number("batch", optarg, 1, BATCH_MAX);
-		else if (c == 's')
-			o.seed = number("seed", optarg, 0, UINT64_MAX);
-		else if (c == 'd')
-			o.data = optarg;
-		else if (c == 'p')
-			o.progress = true;
-		else if (c == JSON)
-			o.json = true;
-		else {
+	while ((c = getopt_long(argc, argv, "j:J::r:ae:b:s:d:ph", long_options, NULL)) != -1) {
+		/* "--join JOB": getopt knows optional arguments only as "--join=JOB". */
+		if (c == 'J' && !optarg && optind < argc && *argv[optind] != '-')
+			optarg = argv[optind++];
+		if (!option_take(&o, c)) {
 			usage(c == 'h' ? stdout : stderr);
 			exit(c == 'h' ? EXIT_SUCCESS : EXIT_USAGE);
 		}
 	}
-	if (optind < argc || o.alone == !!o.job || (o.job && !ranked)) {
+	if (optind < argc || o.alone + o.joins + !!o.job != 1 || (o.job && o.rank < 0) ||
+	    (o.agent && !o.joins)) {
 		usage(stderr);
 		exit(EXIT_USAGE);
 	}
