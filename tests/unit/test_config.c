@@ -307,13 +307,20 @@ static void only_plain_yaml_is_taken(void **state)
 			 "tenants");
 }
 
+/* The library's own words differ from version to version. */
+static void no_yaml(const char *text, const char *beginning)
+{
+	assert_int_equal(parse_bytes(text, strlen(text)), -EINVAL);
+	assert_null(config);
+	assert_memory_equal(why.text, beginning, strlen(beginning));
+}
+
 static void what_is_no_yaml_names_its_line(void **state)
 {
-	refused(BASE "slots: [4\n", "x.yaml:4: not YAML: did not find expected ',' or ']'");
-	refused(BASE "\tslots: 4\n",
-		"x.yaml:3: not YAML: found a tab character that violates indentation");
-	refused(BASE "slots: \xff\n", "x.yaml:3: not YAML: invalid leading UTF-8 octet");
-	refused(BASE "\x01\n", "x.yaml:3: not YAML: control characters are not allowed");
+	no_yaml(BASE "slots: [4\n", "x.yaml:4: not YAML: ");
+	no_yaml(BASE "\tslots: 4\n", "x.yaml:3: not YAML: ");
+	no_yaml(BASE "slots: \xff\n", "x.yaml:3: not YAML: ");
+	no_yaml(BASE "\x01\n", "x.yaml:3: not YAML: ");
 }
 
 /* `count` times a format with a number in it. */
