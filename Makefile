@@ -21,6 +21,7 @@ PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_pri
 	   forecast.c traffic.c job.c books.c plan.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
@@ -34,7 +35,7 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: pure help all setup demo bench test lint unit bpf e2e vm vm-all guest testbed clean
+.PHONY: pure help all setup demo bench test lint unit fuzz bpf e2e vm vm-all guest testbed clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -54,16 +55,19 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
 
-test: setup ## all rungs: lint, unit, bpf, e2e, and bpf once more on an older kernel
+test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
-	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(BPFS) $(BENCHES)
-	@scripts/run-tests scripts/lint $(UNITS) $(BPFS) $(E2ES) vm-testbed/smoke
+	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(FUZZERS) $(BPFS) $(BENCHES)
+	@scripts/run-tests scripts/lint $(UNITS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
 lint: all $(BENCHES) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
 
 unit: $(UNITS) ## pure modules under ASan and UBSan
 	@scripts/run-tests $(UNITS)
+
+fuzz: $(FUZZERS) ## what reads other people's bytes, FUZZ_SECONDS (30) each
+	@scripts/fuzz
 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
@@ -148,6 +152,15 @@ $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) $(PURE) $(wildcard include/tally/*.h client/*.h agent/*.h)
 	@mkdir -p $(@D)
 	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lyaml -ljansson -lm
+
+# Fuzzers: each names in its first lines what is compiled with it.
+named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(CLIENT) $(AGENT) $(wildcard include/tally/*.h client/*.h agent/*.h)
+	@mkdir -p $(@D)
+	$(call say,FUZZ)$(CLANG) $(filter-out -O2 -MMD -MP,$(CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=all -o $@ $< $(call named_in,sources,$<) \
+		$(call named_in,libraries,$<)
 
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o

@@ -319,6 +319,14 @@ static int values_find(struct tree *t, const struct tree_place *at, const struct
 	return 0;
 }
 
+/* Of the whole file, no line is the one where it is missing. */
+static int refuse_missing(struct tree *t, const struct tree_place *at, const char *name)
+{
+	if (!at->above)
+		return why_say(t->why, -EINVAL, "%s: the key '%s' is needed", t->name, name);
+	return tree_refuse(t, at, "the key '%s' is needed", name);
+}
+
 int tree_mapping(struct tree *t, const struct tree_place *at, const struct tree_key *keys,
 		 size_t count, void *into)
 {
@@ -335,7 +343,7 @@ int tree_mapping(struct tree *t, const struct tree_place *at, const struct tree_
 		if (value[i])
 			r = keys[i].take(t, &place, (char *)into + keys[i].offset);
 		else if (keys[i].needed)
-			r = tree_refuse(t, at, "the key '%s' is needed", keys[i].name);
+			r = refuse_missing(t, at, keys[i].name);
 	}
 	return r;
 }
