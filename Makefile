@@ -16,13 +16,14 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
+CTL     := $(wildcard ctl/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
-PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tally-node tally-perf train testbed-cable)
+PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tally-node tallyctl tally-perf train testbed-cable)
 
 # `make V=1` shows whole commands.
 ifeq ($(V),1)
@@ -115,6 +116,9 @@ $(BUILD)/agent.a: $(call objects,$(AGENT))
 
 $(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
+
+$(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
 
 $(BUILD)/agent/netlink.o: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
 
