@@ -103,6 +103,16 @@ const struct command commands[] = {
 	  .help = "the ports' traffic, rates and backlogs",
 	  .verb = "links",
 	  .show = show_links },
+	{ .words = "top",
+	  .help = "all of that, live",
+	  .verb = "top",
+	  .run = top,
+	  .options = BIT(OPTION_ONCE) | BIT(OPTION_INTERVAL) },
+	{ .words = "trace",
+	  .help = "sampled packets and what became of them",
+	  .verb = "trace",
+	  .options = BIT(OPTION_EVERY) | BIT(OPTION_JOB),
+	  .run = trace },
 };
 
 const unsigned int commands_count = sizeof(commands) / sizeof(*commands);

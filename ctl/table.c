@@ -208,19 +208,27 @@ struct line {
 	size_t count;
 };
 
-/* `cells` NULL: the headings. */
+static const char *line_text(const struct line *l, const struct cell *cells, size_t i)
+{
+	return cells ? cells[i].text : l->columns[i].heading;
+}
+
+/* `cells` NULL: the headings. No blanks at the end. */
 static void line_write(const struct line *l, const struct cell *cells)
 {
 	unsigned int left = l->style->width ? l->style->width : UINT32_MAX;
+	size_t count = l->count;
 
-	for (size_t i = 0; i < l->count && left; i++) {
+	while (count && !*line_text(l, cells, count - 1))
+		count--;
+	for (size_t i = 0; i < count && left; i++) {
 		unsigned int width = l->width[i] > left ? left : l->width[i];
-		const char *text = cells ? cells[i].text : l->columns[i].heading;
 
-		cell_write(l->out, l->style, text, cells ? cells[i].colour : COLOUR_DIM,
-			   l->columns[i].place, width, i + 1 == l->count);
+		cell_write(l->out, l->style, line_text(l, cells, i),
+			   cells ? cells[i].colour : COLOUR_DIM, l->columns[i].place, width,
+			   i + 1 == count);
 		left -= width;
-		if (i + 1 < l->count && left > GAP) {
+		if (i + 1 < count && left > GAP) {
 			fprintf(l->out, "%*s", GAP, "");
 			left -= GAP;
 		} else {
