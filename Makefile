@@ -21,6 +21,8 @@ UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
+	   $(wildcard tests/ctl/*.sh)
 E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tally-node tallyctl tally-perf train testbed-cable)
@@ -32,7 +34,7 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: help all setup demo bench test lint unit bpf e2e vm vm-all guest testbed clean
+.PHONY: help all setup demo bench test lint unit ctl bpf e2e vm vm-all guest testbed clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -54,14 +56,17 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 
 test: setup ## all rungs: lint, unit, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
-	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(BPFS) $(BENCHES)
-	@scripts/run-tests scripts/lint $(UNITS) $(BPFS) $(E2ES) vm-testbed/smoke
+	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(BPFS) $(BENCHES)
+	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) $(BPFS) $(E2ES) vm-testbed/smoke
 
 lint: all $(BENCHES) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
 
 unit: $(UNITS) ## pure modules under ASan and UBSan
 	@scripts/run-tests $(UNITS)
+
+ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) ## tallyctl as people use it; its manual and completion
+	@scripts/run-tests $(CTLS)
 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
@@ -136,6 +141,17 @@ $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) agent/group.c $(wildcard include/tally/*.h client/*.h agent/*.h)
 	@mkdir -p $(@D)
 	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lm
+
+# The pure parts of tallyctl, and all of it as the tests of the whole program run it.
+$(BUILD)/tests/unit/test_ctl_%: tests/unit/test_ctl_%.c $(CTL) $(BUILD)/agent.a $(BUILD)/libtally.a $(wildcard ctl/*.h)
+	@mkdir -p $(@D)
+	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter-out ctl/tallyctl.c,$(filter %.c %.a,$^)) \
+		-lcmocka -ljansson -lbpf -lnl-route-3 -lnl-3
+$(BUILD)/tests/ctl/tallyctl: $(CTL) $(BUILD)/agent.a $(BUILD)/libtally.a $(wildcard ctl/*.h)
+	@mkdir -p $(@D)
+	$(call say,LD  )$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c %.a,$^) -ljansson -lbpf -lnl-route-3 -lnl-3
+$(BUILD)/tests/ctl/test_%: $(BUILD)/tests/ctl/test_%.o $(BUILD)/tests/ctl/harness.o $(BUILD)/tests/ctl/tallyctl
+	$(call say,LD  )$(CC) -o $@ $(filter %.o,$^) -lcmocka
 
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o

@@ -19,6 +19,7 @@ enum {
 	CTL_LIST_MAX = 16, /* values of an option that may stand there several times */
 	CTL_ARGUMENTS_MAX = 64,
 	CTL_TIMEOUT_MS = 10000, /* for one answer of the daemon */
+	CTL_INTERVAL_MAX = 3600, /* seconds between two frames of top */
 };
 
 enum option_id {
@@ -69,6 +70,7 @@ struct option_kind {
 	const char *help;
 	enum option_type type;
 	enum noun noun;
+	uint64_t least, most; /* of a number; both 0: the daemon knows */
 };
 
 extern const struct option_kind option_kinds[OPTION_COUNT];
@@ -127,6 +129,13 @@ json_t *request_make(const struct ctl *ctl);
 
 /* One question and its result, the caller's. Errors are the daemon's words. */
 int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *why);
+
+/*
+ * No control characters in any of its texts: a name may come from anywhere, and nothing of it is
+ * to reach the terminal as a command. ctl_ask() does it for people's eyes.
+ */
+void ctl_disarm(json_t *result);
+void ctl_disarm_text(char *text);
 
 /* The result as the daemon gave it, on one line. */
 void ctl_dump(const json_t *result);

@@ -2,46 +2,53 @@
 /* The options, and how the command line becomes a struct ctl. */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "ctl.h"
 #include "units.h"
 
+/* clang-format off */
 const struct option_kind option_kinds[OPTION_COUNT] = {
-	[OPTION_SLOTS] = { "slots", "N", "slots", "slots reserved for the tenant", OPTION_NUMBER,
-			   NOUN_NONE },
-	[OPTION_PACKETS] = { "packets-per-second", "N", "packets_per_second",
-			     "packets its workers may send; 0: no limit", OPTION_NUMBER,
-			     NOUN_NONE },
-	[OPTION_BYTES] = { "bytes-per-second", "N", "bytes_per_second",
-			   "bytes its workers may send; 0: no limit", OPTION_NUMBER, NOUN_NONE },
-	[OPTION_PRIORITY] = { "priority", "P", "priority", "the highest it may ask for, 0 to 255",
-			      OPTION_NUMBER, NOUN_NONE },
-	[OPTION_INGRESS] = { "ingress", "POINT", "ingress",
-			     "where its messages may come in; may be repeated", OPTION_LIST,
-			     NOUN_PORT },
-	[OPTION_WORKERS] = { "workers", "N", "workers", "how many take part, 1 to 256",
-			     OPTION_NUMBER, NOUN_NONE },
-	[OPTION_TENANT] = { "tenant", "NAME", "tenant", "whose it is", OPTION_TEXT, NOUN_TENANT },
-	[OPTION_WINDOW] = { "window", "W", "window",
-			    "chunks a worker may have in flight, a power of two", OPTION_NUMBER,
-			    NOUN_NONE },
-	[OPTION_PAYLOAD] = { "payload", "B", "payload", "bytes of data in a full packet",
-			     OPTION_NUMBER, NOUN_NONE },
-	[OPTION_SERVICE] = { "service", "ADDRESS", "service",
-			     "the node's address that workers send to", OPTION_TEXT, NOUN_NONE },
-	[OPTION_ID] = { "id", "N", "id", "the job's number in packets", OPTION_NUMBER, NOUN_NONE },
+	[OPTION_SLOTS] =      { "slots", "N", "slots", "slots reserved for the tenant",
+				.type = OPTION_NUMBER },
+	[OPTION_PACKETS] =    { "packets-per-second", "N", "packets_per_second",
+				"packets its workers may send; 0: no limit", .type = OPTION_NUMBER },
+	[OPTION_BYTES] =      { "bytes-per-second", "N", "bytes_per_second",
+				"bytes its workers may send; 0: no limit", .type = OPTION_NUMBER },
+	[OPTION_PRIORITY] =   { "priority", "P", "priority", "the highest it may ask for, 0 to 255",
+				.type = OPTION_NUMBER },
+	[OPTION_INGRESS] =    { "ingress", "POINT", "ingress",
+				"where its messages may come in; may be repeated",
+				.type = OPTION_LIST, .noun = NOUN_PORT },
+	[OPTION_WORKERS] =    { "workers", "N", "workers", "how many take part, 1 to 256",
+				.type = OPTION_NUMBER },
+	[OPTION_TENANT] =     { "tenant", "NAME", "tenant", "whose it is",
+				.type = OPTION_TEXT, .noun = NOUN_TENANT },
+	[OPTION_WINDOW] =     { "window", "W", "window",
+				"chunks a worker may have in flight, a power of two",
+				.type = OPTION_NUMBER },
+	[OPTION_PAYLOAD] =    { "payload", "B", "payload", "bytes of data in a full packet",
+				.type = OPTION_NUMBER },
+	[OPTION_SERVICE] =    { "service", "ADDRESS", "service",
+				"the node's address that workers send to", .type = OPTION_TEXT },
+	[OPTION_ID] =         { "id", "N", "id", "the job's number in packets",
+				.type = OPTION_NUMBER },
 	[OPTION_TOKEN_FILE] = { "token-file", "FILE", NULL,
-				"write the token to a new file that only you can read", OPTION_TEXT,
-				NOUN_FILE },
-	[OPTION_JOB] = { "job", "NAME", "job", "of this job only", OPTION_TEXT, NOUN_JOB },
-	[OPTION_PORT] = { "port", "DEV", "port", "of this port only", OPTION_TEXT, NOUN_PORT },
-	[OPTION_ALL] = { "all", NULL, NULL, "also counters that are 0", OPTION_FLAG, NOUN_NONE },
-	[OPTION_EVERY] = { "every", "N", "every", "one packet in N (1)", OPTION_NUMBER, NOUN_NONE },
-	[OPTION_ONCE] = { "once", NULL, NULL, "one frame, and end", OPTION_FLAG, NOUN_NONE },
-	[OPTION_INTERVAL] = { "interval", "SECONDS", NULL, "between two frames (1)", OPTION_NUMBER,
-			      NOUN_NONE },
+				"write the token to a new file that only you can read",
+				.type = OPTION_TEXT, .noun = NOUN_FILE },
+	[OPTION_JOB] =        { "job", "NAME", "job", "of this job only",
+				.type = OPTION_TEXT, .noun = NOUN_JOB },
+	[OPTION_PORT] =       { "port", "DEV", "port", "of this port only",
+				.type = OPTION_TEXT, .noun = NOUN_PORT },
+	[OPTION_ALL] =        { "all", NULL, NULL, "also counters that are 0", .type = OPTION_FLAG },
+	[OPTION_EVERY] =      { "every", "N", "every", "one packet in N (1)",
+				.type = OPTION_NUMBER, .least = 1, .most = UINT32_MAX },
+	[OPTION_ONCE] =       { "once", NULL, NULL, "one frame, and end", .type = OPTION_FLAG },
+	[OPTION_INTERVAL] =   { "interval", "SECONDS", NULL, "between two frames (1)",
+				.type = OPTION_NUMBER, .least = 1, .most = CTL_INTERVAL_MAX },
 };
+/* clang-format on */
 
 enum {
 	VALUE_SOCKET = 's', /* those that every command takes */
@@ -97,6 +104,25 @@ static int unknown_option(const char *words, uint32_t set, const char *given, in
 		       *words ? ": " : "", given, names);
 }
 
+static int number_take(const struct option_kind *kind, const char *text, uint64_t *ret,
+		       struct why *why)
+{
+	uint64_t number = 0;
+	int r = units_parse(text, &number);
+
+	if (r == -EINVAL)
+		return why_say(why, -EINVAL,
+			       "--%s %s: a whole number, such as 4096, 200k, 1.5M or 10G",
+			       kind->name, text);
+	if (r == -ERANGE || number > INT64_MAX)
+		return why_say(why, -EINVAL, "--%s %s: too big", kind->name, text);
+	if (kind->most && (number < kind->least || number > kind->most))
+		return why_say(why, -EINVAL, "--%s %s: %" PRIu64 " to %" PRIu64, kind->name, text,
+			       kind->least, kind->most);
+	*ret = number;
+	return 0;
+}
+
 static int value_take(struct ctl *ctl, enum option_id option, const char *text, struct why *why)
 {
 	const struct option_kind *kind = &option_kinds[option];
@@ -108,13 +134,9 @@ static int value_take(struct ctl *ctl, enum option_id option, const char *text, 
 	if (kind->type == OPTION_LIST)
 		ctl->list[ctl->lists++] = text;
 	if (kind->type == OPTION_NUMBER) {
-		r = units_parse(text, &ctl->number[option]);
-		if (r == 0 && ctl->number[option] > INT64_MAX)
-			r = -ERANGE;
+		r = number_take(kind, text, &ctl->number[option], why);
 		if (r < 0)
-			return why_say(why, -EINVAL, "--%s %s: %s, such as 4096, 200k, 1.5M or 10G",
-				       kind->name, text,
-				       r == -ERANGE ? "too big" : "a whole number");
+			return r;
 	}
 	ctl->value[option] = text ? text : "";
 	return 0;

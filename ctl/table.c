@@ -155,14 +155,6 @@ void cell_bits_limit(const json_t *row, const char *key, struct cell *ret)
 	unlimited(row, key, ret);
 }
 
-/* A name may come from anywhere: nothing of it reaches the terminal as a command. */
-static void disarm(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
 /* Where the whole is too wide, elastic columns give what is too much. */
 static void widths_fit(const struct style *style, const struct column *columns, size_t count,
 		       unsigned int *width)
@@ -255,7 +247,6 @@ int table_print(FILE *out, const struct style *style, const struct column *colum
 		unsigned int columns_taken;
 
 		c->print(json_array_get(rows, i / count), c->key, &cells[i]);
-		disarm(cells[i].text);
 		columns_taken = style_columns(cells[i].text);
 		if (columns_taken > width[i % count])
 			width[i % count] = columns_taken;

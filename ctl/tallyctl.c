@@ -145,6 +145,7 @@ int main(int argc, char **argv)
 	r = command_run(&ctl, &why);
 	if (r == 0)
 		r = output_close(&why);
+	ctl_disarm_text(why.text);
 	if (r < 0)
 		errx(EXIT_FAILED, "%s", *why.text ? why.text : strerror(-r));
 	return r;

@@ -233,10 +233,6 @@ int top(const struct ctl *ctl, struct why *why)
 	_cleanup_(screen_close) struct screen s = { .keys = -1, .signals = -1, .timer = -1 };
 	int r, next = 2;
 
-	if (ctl->value[OPTION_INTERVAL] &&
-	    (ctl->number[OPTION_INTERVAL] < 1 || ctl->number[OPTION_INTERVAL] > TOP_INTERVAL_MAX))
-		return why_say(why, -EINVAL, "--interval %s: 1 to %d seconds",
-			       ctl->value[OPTION_INTERVAL], TOP_INTERVAL_MAX);
 	r = screen_open(ctl, &s);
 	if (r < 0)
 		return r;

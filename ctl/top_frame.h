@@ -12,7 +12,6 @@ enum {
 	TOP_HISTORY = 10, /* rates a job's sparkline shows */
 	TOP_HISTORY_JOBS = 256, /* that have one; more have none */
 	TOP_NAME_BYTES = 64,
-	TOP_INTERVAL_MAX = 3600, /* seconds */
 };
 
 /* The rates of the last frames, job by job. All zero: none. */

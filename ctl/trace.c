@@ -59,6 +59,8 @@ static int lines_take(const struct ctl *ctl, struct connection *c, double *began
 		r = connection_next(c, &line, why);
 		if (r < 0)
 			break;
+		if (!ctl->json)
+			ctl_disarm(line);
 		line_print(ctl, line, began_ns);
 	}
 	if (fflush(stdout) == EOF)
