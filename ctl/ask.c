@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <string.h>
+
+#include "connection.h"
+#include "ctl.h"
+
+/*
+ * How many bytes of a control character stand here: none, one, or two, as UTF-8 has those from
+ * U+0080 to U+009F, to which some terminals listen as well.
+ */
+static unsigned int control_bytes(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+
+	if ((*byte && *byte < ' ') || *byte == 0x7f)
+		return 1;
+	return *byte == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f ? 2 : 0;
+}
+
+void ctl_disarm_text(char *text)
+{
+	for (; *text; text++)
+		for (unsigned int n = control_bytes(text); n; n--)
+			text[n - 1] = '?';
+}
+
+static bool has_control(const char *text)
+{
+	while (*text && !control_bytes(text))
+		text++;
+	return *text;
+}
+
+static json_t *disarmed_string(const char *value)
+{
+	_cleanup_(freep) char *text = strdup(value);
+
+	if (!text)
+		return NULL;
+	ctl_disarm_text(text);
+	return json_string(text);
+}
+
+/* What stands in place of a value: nothing (NULL) if it may stay as it is. */
+static json_t *disarm(json_t *value)
+{
+	const char *text = json_string_value(value), *key;
+	json_t *child, *other;
+	void *next;
+	size_t i;
+
+	if (text)
+		return has_control(text) ? disarmed_string(text) : NULL;
+	json_array_foreach(value, i, child) if ((other = disarm(child)))
+		json_array_set_new(value, i, other);
+	json_object_foreach_safe(value, next, key, child)
+	{
+		if (has_control(key))
+			json_object_del(value, key);
+		else if ((other = disarm(child)))
+			json_object_set_new(value, key, other);
+	}
+	return NULL;
+}
+
+void ctl_disarm(json_t *result) { json_decref(disarm(result)); }
+
+int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *why)
+{
+	_cleanup_(connection_closep) struct connection *connection = NULL;
+	_cleanup_(json_decrefp) json_t *owned = request;
+	int r = connection_open(ctl->socket, CTL_TIMEOUT_MS, &connection, why);
+
+	if (r == 0)
+		r = connection_ask(connection, owned, ret, why);
+	if (r == 0 && !ctl->json)
+		ctl_disarm(*ret);
+	return r;
+}
+
+void ctl_dump(const json_t *result)
+{
+	json_dumpf(result, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	putchar('\n');
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* job create, job token: where the secret goes. quota: two requests in one command. */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "ctl.h"
+#include "show.h"
+
+/* A file that did not exist, for its owner alone. */
+static int token_file_make(const char *path, int *ret, struct why *why)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 && errno == EEXIST)
+		return why_say(why, -EEXIST, "--token-file %s: exists; a new file is needed", path);
+	if (fd < 0)
+		return why_say(why, -errno, "--token-file %s: %s", path, strerror(errno));
+	*ret = fd;
+	return 0;
+}
+
+static int token_write(int fd, const char *path, const char *token, struct why *why)
+{
+	char line[512];
+	int length = snprintf(line, sizeof(line), "%s\n", token);
+
+	if (length >= (int)sizeof(line))
+		return why_say(why, -EPROTO, "tallyd's token has %d bytes", length);
+	errno = EIO;
+	if (write(fd, line, length) != length || fsync(fd) < 0)
+		return why_say(why, -errno, "--token-file %s: %s", path, strerror(errno));
+	return 0;
+}
+
+/* Standard output has the token and nothing else, so that it can be piped. */
+static int token_say(const struct ctl *ctl, json_t *result, int fd, struct why *why)
+{
+	const char *token = field_text(result, "token"), *path = ctl->value[OPTION_TOKEN_FILE];
+	int r;
+
+	if (!*token)
+		return why_say(why, -EPROTO, "what answers is no tallyd: there is no token");
+	if (fd >= 0) {
+		r = token_write(fd, path, token, why);
+		if (r < 0)
+			return r;
+		json_object_del(result, "token");
+		json_object_set_new(result, "token_file", json_string(path));
+	}
+	if (ctl->json)
+		ctl_dump(result);
+	else if (fd < 0)
+		printf("%s\n", token);
+	return 0;
+}
+
+/*
+ * The file is made before the daemon is asked: a job whose token cannot be kept is not made at
+ * all. On failure the file goes again.
+ */
+static int token_get(const struct ctl *ctl, json_t **ret, struct why *why)
+{
+	const char *path = ctl->value[OPTION_TOKEN_FILE];
+	_cleanup_(json_decrefp) json_t *result = NULL;
+	_cleanup_(closep) int fd = -1;
+	int r = 0;
+
+	if (path)
+		r = token_file_make(path, &fd, why);
+	if (r < 0)
+		return r;
+	r = ctl_ask(ctl, request_make(ctl), &result, why);
+	if (r == 0)
+		r = token_say(ctl, result, fd, why);
+	if (r < 0 && path)
+		unlink(path);
+	if (r == 0)
+		*ret = TAKE_PTR(result);
+	return r;
+}
+
+int job_token(const struct ctl *ctl, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *result = NULL;
+
+	return token_get(ctl, &result, why);
+}
+
+int job_create(const struct ctl *ctl, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *result = NULL;
+	const char *path = ctl->value[OPTION_TOKEN_FILE];
+	int r = token_get(ctl, &result, why);
+
+	if (r < 0)
+		return r;
+	if (!ctl->json && path)
+		printf("job %s has number %.0f; its token is in %s\n", field_text(result, "name"),
+		       field_number(result, "id"), path);
+	else if (!ctl->json)
+		warnx("job %s has number %.0f, and this token", field_text(result, "name"),
+		      field_number(result, "id"));
+	return 0;
+}
+
+int quota(const struct ctl *ctl, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *request = request_make(ctl), *result = NULL;
+	bool set = json_object_size(request) > 1 + (ctl->count > 0);
+	int r;
+
+	if (set)
+		json_object_set_new(request, "do", json_string("tenant-set"));
+	r = ctl_ask(ctl, TAKE_PTR(request), &result, why);
+	if (r < 0)
+		return r;
+	if (ctl->json)
+		ctl_dump(result);
+	else
+		r = (set ? show_tenant : show_tenants)(ctl, result, stdout, why);
+	return r;
+}

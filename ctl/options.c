@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options, and how the command line becomes a struct ctl. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl.h"
+#include "units.h"
+
+/* clang-format off */
+const struct option_kind option_kinds[OPTION_COUNT] = {
+	[OPTION_SLOTS] =      { "slots", "N", "slots", "slots reserved for the tenant",
+				.type = OPTION_NUMBER },
+	[OPTION_PACKETS] =    { "packets-per-second", "N", "packets_per_second",
+				"packets its workers may send; 0: no limit", .type = OPTION_NUMBER },
+	[OPTION_BYTES] =      { "bytes-per-second", "N", "bytes_per_second",
+				"bytes its workers may send; 0: no limit", .type = OPTION_NUMBER },
+	[OPTION_PRIORITY] =   { "priority", "P", "priority", "the highest it may ask for, 0 to 255",
+				.type = OPTION_NUMBER },
+	[OPTION_INGRESS] =    { "ingress", "POINT", "ingress",
+				"where its messages may come in; may be repeated",
+				.type = OPTION_LIST, .noun = NOUN_PORT },
+	[OPTION_WORKERS] =    { "workers", "N", "workers", "how many take part, 1 to 256",
+				.type = OPTION_NUMBER },
+	[OPTION_TENANT] =     { "tenant", "NAME", "tenant", "whose it is",
+				.type = OPTION_TEXT, .noun = NOUN_TENANT },
+	[OPTION_WINDOW] =     { "window", "W", "window",
+				"chunks a worker may have in flight, a power of two",
+				.type = OPTION_NUMBER },
+	[OPTION_PAYLOAD] =    { "payload", "B", "payload", "bytes of data in a full packet",
+				.type = OPTION_NUMBER },
+	[OPTION_SERVICE] =    { "service", "ADDRESS", "service",
+				"the node's address that workers send to", .type = OPTION_TEXT },
+	[OPTION_ID] =         { "id", "N", "id", "the job's number in packets",
+				.type = OPTION_NUMBER },
+	[OPTION_TOKEN_FILE] = { "token-file", "FILE", NULL,
+				"write the token to a new file that only you can read",
+				.type = OPTION_TEXT, .noun = NOUN_FILE },
+	[OPTION_JOB] =        { "job", "NAME", "job", "of this job only",
+				.type = OPTION_TEXT, .noun = NOUN_JOB },
+	[OPTION_PORT] =       { "port", "DEV", "port", "of this port only",
+				.type = OPTION_TEXT, .noun = NOUN_PORT },
+	[OPTION_ALL] =        { "all", NULL, NULL, "also counters that are 0", .type = OPTION_FLAG },
+	[OPTION_EVERY] =      { "every", "N", "every", "one packet in N (1)",
+				.type = OPTION_NUMBER, .least = 1, .most = UINT32_MAX },
+	[OPTION_ONCE] =       { "once", NULL, NULL, "one frame, and end", .type = OPTION_FLAG },
+	[OPTION_INTERVAL] =   { "interval", "SECONDS", NULL, "between two frames (1)",
+				.type = OPTION_NUMBER, .least = 1, .most = CTL_INTERVAL_MAX },
+};
+/* clang-format on */
+
+enum {
+	VALUE_SOCKET = 's', /* those that every command takes */
+	VALUE_JSON = 'j',
+	VALUE_HELP = 'h',
+	VALUE_VERSION = 'V',
+	VALUE_COMMAND = 256, /* plus an enum option_id */
+	GLOBALS = 4,
+};
+
+static const struct option globals[GLOBALS] = {
+	{ "socket", required_argument, NULL, VALUE_SOCKET },
+	{ "json", no_argument, NULL, VALUE_JSON },
+	{ "help", no_argument, NULL, VALUE_HELP },
+	{ "version", no_argument, NULL, VALUE_VERSION },
+};
+
+/* What getopt_long() is to know: the options of `set` and those of all commands. */
+static void options_fill(uint32_t set, struct option *ret)
+{
+	for (int i = 0; i < OPTION_COUNT; i++)
+		if (set & OPTION_BIT(i))
+			*ret++ = (struct option){ option_kinds[i].name,
+						  option_kinds[i].value ? required_argument
+									: no_argument,
+						  NULL, VALUE_COMMAND + i };
+	memcpy(ret, globals, sizeof(globals));
+	ret[GLOBALS] = (struct option){ 0 };
+}
+
+/* "--slots, --tenant and --json" for an error's text. */
+static void options_name(uint32_t set, char *text, size_t size)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < OPTION_COUNT && n < size; i++)
+		if (set & OPTION_BIT(i))
+			n += snprintf(text + n, size - n, "--%s, ", option_kinds[i].name);
+	if (n < size)
+		snprintf(text + n, size - n, "--socket, --json and --help");
+}
+
+static int unknown_option(const char *words, uint32_t set, const char *given, int kind,
+			  struct why *why)
+{
+	char names[256];
+
+	if (kind == ':')
+		return why_say(why, -EINVAL, "%s%s%s: needs a value", words, *words ? ": " : "",
+			       given);
+	options_name(set, names, sizeof(names));
+	return why_say(why, -EINVAL, "%s%s%s: there is no such option here; there are %s", words,
+		       *words ? ": " : "", given, names);
+}
+
+static int number_take(const struct option_kind *kind, const char *text, uint64_t *ret,
+		       struct why *why)
+{
+	uint64_t number = 0;
+	int r = units_parse(text, &number);
+
+	if (r == -EINVAL)
+		return why_say(why, -EINVAL,
+			       "--%s %s: a whole number, such as 4096, 200k, 1.5M or 10G",
+			       kind->name, text);
+	if (r == -ERANGE || number > INT64_MAX)
+		return why_say(why, -EINVAL, "--%s %s: too big", kind->name, text);
+	if (kind->most && (number < kind->least || number > kind->most))
+		return why_say(why, -EINVAL, "--%s %s: %" PRIu64 " to %" PRIu64, kind->name, text,
+			       kind->least, kind->most);
+	*ret = number;
+	return 0;
+}
+
+static int value_take(struct ctl *ctl, enum option_id option, const char *text, struct why *why)
+{
+	const struct option_kind *kind = &option_kinds[option];
+	int r;
+
+	if (kind->type == OPTION_LIST && ctl->lists == CTL_LIST_MAX)
+		return why_say(why, -EINVAL, "--%s %s: at most %d of them", kind->name, text,
+			       CTL_LIST_MAX);
+	if (kind->type == OPTION_LIST)
+		ctl->list[ctl->lists++] = text;
+	if (kind->type == OPTION_NUMBER) {
+		r = number_take(kind, text, &ctl->number[option], why);
+		if (r < 0)
+			return r;
+	}
+	ctl->value[option] = text ? text : "";
+	return 0;
+}
+
+/* One pass over argv; ends at the first argument if `order` is "+:". 1: --help. */
+static int options_pass(int argc, char **argv, const char *order, const struct option *known,
+			struct ctl *ctl, struct why *why)
+{
+	const char *words = ctl->command ? ctl->command->words : "";
+	uint32_t set = ctl->command ? ctl->command->options : 0;
+	int o, r, at;
+
+	opterr = 0;
+	optind = 0; /* glibc's way to begin anew */
+	while (at = optind ? optind : 1, (o = getopt_long(argc, argv, order, known, NULL)) != -1) {
+		switch (o) {
+		case VALUE_HELP:
+			return 1;
+		case VALUE_VERSION:
+			puts("tallyctl " TALLY_VERSION_TEXT);
+			exit(0);
+		case VALUE_JSON:
+			ctl->json = true;
+			continue;
+		case VALUE_SOCKET:
+			ctl->socket = optarg;
+			continue;
+		case '?':
+		case ':':
+			return unknown_option(words, set, argv[optind > 1 ? optind - 1 : at], o,
+					      why);
+		default:
+			r = value_take(ctl, o - VALUE_COMMAND, optarg, why);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+int options_parse_global(int argc, char **argv, struct ctl *ctl, int *ret_used, struct why *why)
+{
+	struct option known[GLOBALS + 1];
+	int r;
+
+	options_fill(0, known);
+	r = options_pass(argc, argv, "+:h", known, ctl, why);
+	if (r == 0)
+		*ret_used = optind;
+	return r;
+}
+
+static int arguments_check(const struct ctl *ctl, struct why *why)
+{
+	const struct command *command = ctl->command;
+
+	if (ctl->count < command_arguments_min(command))
+		return why_say(why, -EINVAL, "%s: %s is missing", command->words,
+			       command->arguments);
+	if (ctl->count > command_arguments_max(command))
+		return why_say(why, -EINVAL, "%s: %s: one argument too many; it takes %s",
+			       command->words, ctl->arguments[command_arguments_max(command)],
+			       command->arguments ? command->arguments : "none");
+	for (int i = 0; i < OPTION_COUNT; i++)
+		if (command->needed & OPTION_BIT(i) && !ctl->value[i])
+			return why_say(why, -EINVAL, "%s: --%s %s is missing", command->words,
+				       option_kinds[i].name, option_kinds[i].value);
+	for (int i = 0; command->named && !ctl->count && i < OPTION_COUNT; i++)
+		if (ctl->value[i])
+			return why_say(why, -EINVAL, "%s: --%s: of which one? The name is missing",
+				       command->words, option_kinds[i].name);
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct ctl *ctl, struct why *why)
+{
+	struct option known[OPTION_COUNT + GLOBALS + 1];
+	int r;
+
+	options_fill(ctl->command->options, known);
+	r = options_pass(argc, argv, ":h", known, ctl, why);
+	if (r)
+		return r;
+	ctl->arguments = argv + optind;
+	ctl->count = argc - optind;
+	return arguments_check(ctl, why);
+}

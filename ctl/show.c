@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <tally/outcome.h>
+
+#include "show.h"
+#include "units.h"
+
+enum {
+	KEY_COLUMNS = 11, /* of "tenants    3" */
+	BAR_COLUMNS = 24,
+};
+
+/* --- status ---------------------------------------------------------------------------------- */
+
+static void key_write(const struct ctl *ctl, const char *key, FILE *out)
+{
+	fprintf(out, "%s%-*s%s", style_begin(&ctl->style, COLOUR_DIM), KEY_COLUMNS, key,
+		style_end(&ctl->style, COLOUR_DIM));
+}
+
+static void line_list(const struct ctl *ctl, const char *key, const json_t *result, FILE *out)
+{
+	struct cell cell = { 0 };
+
+	cell_list(result, key, &cell);
+	key_write(ctl, key, out);
+	fprintf(out, "%s\n", cell.text);
+}
+
+static void line_slots(const struct ctl *ctl, const json_t *result, FILE *out)
+{
+	double total = field_number(result, "slots.total"),
+	       used = field_number(result, "slots.used");
+	struct cell of = { 0 }, in_use = { 0 }, reserved = { 0 };
+	char bar[BAR_COLUMNS * 4];
+
+	cell_count(result, "slots.total", &of);
+	cell_count(result, "slots.used", &in_use);
+	cell_count(result, "slots.reserved", &reserved);
+	style_bar(&ctl->style, total > 0 ? used / total : 0, BAR_COLUMNS, bar, sizeof(bar));
+	key_write(ctl, "slots", out);
+	fprintf(out, "%s  %s of %s in use, %s reserved\n", bar, in_use.text, of.text,
+		reserved.text);
+}
+
+static void cell_mode(const json_t *row, const char *key, struct cell *ret)
+{
+	const char *mode = field_text(row, key);
+
+	cell_text(row, key, ret);
+	ret->colour = !strcmp(mode, "native") ? COLOUR_GREEN
+		      : !strcmp(mode, "gone") ? COLOUR_RED
+					      : COLOUR_YELLOW;
+}
+
+/* What its owner should know of a port. */
+static void cell_port_remark(const json_t *row, const char *key, struct cell *ret)
+{
+	const char *reason = field_text(row, "why");
+	double beside = field_number(row, "beside");
+
+	if (beside > 0)
+		snprintf(ret->text, sizeof(ret->text), "beside XDP program %.0f%s%s", beside,
+			 *reason ? "; " : "", reason);
+	else
+		snprintf(ret->text, sizeof(ret->text), "%s", reason);
+}
+
+int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column ports[] = {
+		{ "PORT", "name", cell_text, TABLE_LEFT },
+		{ "XDP", "mode", cell_mode, TABLE_LEFT },
+		{ "", NULL, cell_port_remark, TABLE_ELASTIC },
+	};
+	struct cell metrics = { 0 }, sampling = { 0 };
+	char up[UNITS_BYTES];
+
+	units_duration((uint64_t)field_number(result, "uptime_s"), up, sizeof(up));
+	cell_text(result, "metrics", &metrics);
+	cell_percent(result, "sampling_core_percent", &sampling);
+	key_write(ctl, "tallyd", out);
+	fprintf(out, "%s, process %.0f, up %s\n", field_text(result, "version"),
+		field_number(result, "pid"), up);
+	key_write(ctl, "data plane", out);
+	fprintf(out, "%s in %s\n", field_text(result, "build"), field_text(result, "pin"));
+	line_slots(ctl, result, out);
+	key_write(ctl, "tenants", out);
+	fprintf(out, "%.0f\n", field_number(result, "tenants"));
+	key_write(ctl, "jobs", out);
+	fprintf(out, "%.0f\n", field_number(result, "jobs"));
+	line_list(ctl, "services", result, out);
+	line_list(ctl, "join", result, out);
+	key_write(ctl, "metrics", out);
+	fprintf(out, "%s\n", metrics.text);
+	key_write(ctl, "sampling", out);
+	fprintf(out, "%s of a core\n\n", sampling.text);
+	return table_print(out, &ctl->style, COLUMNS(ports), field(result, "ports"), 0);
+}
+
+/* --- tenants --------------------------------------------------------------------------------- */
+
+static void cell_slots_of_quota(const json_t *row, const char *key, struct cell *ret)
+{
+	struct cell used = { 0 }, quota = { 0 };
+	bool draining = json_is_true(field(row, "draining"));
+
+	cell_count(row, "slots_used", &used);
+	cell_count(row, "slots", &quota);
+	snprintf(ret->text, sizeof(ret->text), "%.32s of %.32s%s", used.text, quota.text,
+		 draining ? " (draining)" : "");
+	ret->colour = draining ? COLOUR_YELLOW : COLOUR_NONE;
+}
+
+static void cell_ingress(const json_t *row, const char *key, struct cell *ret)
+{
+	if (json_array_size(field(row, key)))
+		cell_list(row, key, ret);
+	else
+		snprintf(ret->text, sizeof(ret->text), "any port");
+}
+
+int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column columns[] = {
+		{ "TENANT", "name", cell_text, TABLE_LEFT },
+		{ "FROM", "from", cell_text, TABLE_LEFT },
+		{ "SLOTS USED", NULL, cell_slots_of_quota, TABLE_RIGHT },
+		{ "PACKETS", "packets_per_second", cell_rate_limit, TABLE_RIGHT },
+		{ "BYTES", "bytes_per_second", cell_bits_limit, TABLE_RIGHT },
+		{ "PRIORITY", "priority", cell_number, TABLE_RIGHT },
+		{ "JOBS", "jobs", cell_number, TABLE_RIGHT },
+		{ "COMES IN AT", "ingress", cell_ingress, TABLE_ELASTIC },
+	};
+
+	if (!json_array_size(result)) {
+		fputs("no tenants\n", out);
+		return 0;
+	}
+	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
+}
+
+int show_tenant(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *one = json_array();
+
+	json_array_append(one, (json_t *)result);
+	return show_tenants(ctl, one, out, why);
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+void cell_state(const json_t *row, const char *key, struct cell *ret)
+{
+	const char *state = field_text(row, key);
+
+	cell_text(row, key, ret);
+	if (!strcmp(state, "running"))
+		ret->colour = COLOUR_GREEN;
+	else if (!strcmp(state, "forming"))
+		ret->colour = COLOUR_YELLOW;
+}
+
+static void cell_missing(const json_t *row, const char *key, struct cell *ret)
+{
+	cell_text(row, key, ret);
+	if (strcmp(ret->text, "-") != 0)
+		ret->colour = COLOUR_YELLOW;
+}
+
+int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column columns[] = {
+		{ "JOB", "name", cell_text, TABLE_ELASTIC },
+		{ "NUMBER", "id", cell_number, TABLE_RIGHT },
+		{ "TENANT", "tenant", cell_text, TABLE_ELASTIC },
+		{ "STATE", "state", cell_state, TABLE_LEFT },
+		{ "WORKERS", "workers", cell_number, TABLE_RIGHT },
+		{ "MISSING", "missing", cell_missing, TABLE_LEFT },
+		{ "EPOCH", "epoch", cell_number, TABLE_RIGHT },
+		{ "WINDOW", "window", cell_number, TABLE_RIGHT },
+		{ "PAYLOAD", "payload", cell_number, TABLE_RIGHT },
+		{ "SLOTS", "slots", cell_count, TABLE_RIGHT },
+		{ "SERVICE", "service", cell_text, TABLE_LEFT },
+	};
+
+	if (!json_array_size(result)) {
+		fputs("no jobs\n", out);
+		return 0;
+	}
+	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
+}
+
+static void cell_member_state(const json_t *row, const char *key, struct cell *ret)
+{
+	const char *state = field_text(row, key);
+
+	cell_text(row, key, ret);
+	if (!strcmp(state, "running"))
+		ret->colour = COLOUR_GREEN;
+	else if (strcmp(state, "joined") != 0)
+		ret->colour = COLOUR_YELLOW;
+}
+
+int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column columns[] = {
+		{ "RANK", "rank", cell_number, TABLE_RIGHT },
+		{ "STATE", "state", cell_member_state, TABLE_LEFT },
+		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
+	};
+	const json_t *job = json_array_get(result, 0);
+	int r;
+
+	if (!job)
+		return why_say(why, -ENOENT, "%s: no such job (tallyctl job list)",
+			       ctl->arguments[0]);
+	r = show_jobs(ctl, result, out, why);
+	if (r < 0)
+		return r;
+	fputc('\n', out);
+	return table_print(out, &ctl->style, COLUMNS(columns), field(job, "members"), 0);
+}
+
+/* --- stats ----------------------------------------------------------------------------------- */
+
+static void cell_meaning(const json_t *row, const char *key, struct cell *ret)
+{
+	static const struct {
+		const char *name;
+		const char *meaning;
+	} outcomes[] = {
+#define OUTCOME_TEXT(name, action, meaning) { #name, meaning },
+		TALLY_OUTCOMES(OUTCOME_TEXT)
+#undef OUTCOME_TEXT
+	};
+	const char *name = field_text(row, key);
+
+	for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++)
+		if (!strcmp(name, outcomes[i].name))
+			snprintf(ret->text, sizeof(ret->text), "%s", outcomes[i].meaning);
+}
+
+int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column columns[] = {
+		{ "OUTCOME", "outcome", cell_text, TABLE_LEFT },
+		{ "PACKETS", "packets", cell_count, TABLE_RIGHT },
+		{ "BYTES", "bytes", cell_count, TABLE_RIGHT },
+		{ "MEANING", "outcome", cell_meaning, TABLE_ELASTIC },
+	};
+	_cleanup_(json_decrefp) json_t *rows = json_array();
+	const char *name;
+	json_t *counter;
+
+	json_object_foreach((json_t *)result, name, counter)
+	{
+		json_t *row;
+
+		if (!ctl->value[OPTION_ALL] && field_number(counter, "packets") == 0)
+			continue;
+		row = json_copy(counter);
+		json_object_set_new(row, "outcome", json_string(name));
+		json_array_append_new(rows, row);
+	}
+	if (!json_array_size(rows)) {
+		fputs("no packets yet\n", out);
+		return 0;
+	}
+	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
+}
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+void cell_link_state(const json_t *row, const char *key, struct cell *ret)
+{
+	if (!json_is_true(field(row, "up"))) {
+		snprintf(ret->text, sizeof(ret->text), "down");
+		ret->colour = COLOUR_RED;
+	} else if (!json_is_true(field(row, "carrier"))) {
+		snprintf(ret->text, sizeof(ret->text), "no carrier");
+		ret->colour = COLOUR_RED;
+	} else if (field_number(row, "speed_mbps") > 0) {
+		units_bits(field_number(row, "speed_mbps") * 125000, ret->text, sizeof(ret->text));
+	} else {
+		snprintf(ret->text, sizeof(ret->text), "up");
+	}
+}
+
+/* Of both directions. */
+static void cell_sum(const json_t *row, const char *key, struct cell *ret)
+{
+	char path[64];
+	double sum;
+
+	snprintf(path, sizeof(path), "receive.%s", key);
+	sum = field_number(row, path);
+	snprintf(path, sizeof(path), "transmit.%s", key);
+	sum += field_number(row, path);
+	units_count((uint64_t)sum, ret->text, sizeof(ret->text));
+	ret->colour = sum > 0 ? COLOUR_RED : COLOUR_NONE;
+}
+
+int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column columns[] = {
+		{ "LINK", "name", cell_text, TABLE_LEFT },
+		{ "STATE", NULL, cell_link_state, TABLE_LEFT },
+		{ "MTU", "mtu", cell_number, TABLE_RIGHT },
+		{ "RECEIVES", "receive.bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "receive.packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "SENDS", "transmit.bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "transmit.packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "BACKLOG", "backlog_bytes", cell_bytes, TABLE_RIGHT },
+		{ "DROPPED", "dropped", cell_sum, TABLE_RIGHT },
+		{ "ERRORS", "errors", cell_sum, TABLE_RIGHT },
+		{ "CHANGES", "changes", cell_number, TABLE_RIGHT },
+	};
+
+	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
+}
+
+int show_nothing(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	return 0;
+}

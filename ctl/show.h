@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The daemon's results for people. All write to `out` and fail with -ENOMEM only. */
+#ifndef TALLY_CTL_SHOW_H
+#define TALLY_CTL_SHOW_H
+
+#include "ctl.h"
+#include "table.h"
+
+int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_tenant(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+int show_nothing(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+
+/* Also of top's frames. */
+void cell_state(const json_t *row, const char *key, struct cell *ret); /* of a job */
+void cell_link_state(const json_t *row, const char *key, struct cell *ret);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tallyctl: asks tallyd, and shows people what it says. */
+#include <err.h>
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <string.h>
+
+#include "ctl.h"
+
+enum {
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+};
+
+static void option_help(FILE *out, const char *name, const char *value, const char *help)
+{
+	int n = fprintf(out, "  --%s%s%s", name, value ? " " : "", value ? value : "");
+
+	fprintf(out, "%*s%s\n", n < 26 ? 28 - n : 2, "", help);
+}
+
+static void globals_help(FILE *out)
+{
+	option_help(out, "socket", "PATH", "where tallyd listens ($TALLY_SOCKET, or");
+	fprintf(out, "%28s" CTL_SOCKET ")\n", "");
+	option_help(out, "json", NULL, "the daemon's result, for programs");
+	option_help(out, "help", NULL, "this; behind a command: its options");
+	option_help(out, "version", NULL, "");
+}
+
+static void command_help(const struct command *c)
+{
+	printf("usage: tallyctl %s%s%s [options]   %s\n\n", c->words, c->arguments ? " " : "",
+	       c->arguments ? c->arguments : "", c->help);
+	for (int i = 0; i < OPTION_COUNT; i++)
+		if (c->options & OPTION_BIT(i))
+			option_help(stdout, option_kinds[i].name, option_kinds[i].value,
+				    option_kinds[i].help);
+	globals_help(stdout);
+}
+
+static void help(FILE *out)
+{
+	fputs("usage: tallyctl [--socket PATH] [--json] COMMAND [options]\n\n", out);
+	for (unsigned int i = 0; i < commands_count; i++) {
+		const struct command *c = &commands[i];
+		int n = fprintf(out, "  %s%s%s", c->words, c->arguments ? " " : "",
+				c->arguments ? c->arguments : "");
+
+		fprintf(out, "%*s%s\n", n < 26 ? 28 - n : 2, "", c->help);
+	}
+	fputc('\n', out);
+	globals_help(out);
+	fputs("\nNumbers may end in k, M or G. tallyctl COMMAND --help shows a command's options.\n"
+	      "Exit codes: 0, 1 (it failed), 2 (wrong usage).\n",
+	      out);
+}
+
+__attribute__((noreturn)) static void usage(const char *text)
+{
+	warnx("%s", text);
+	fputs("tallyctl --help shows how\n", stderr);
+	exit(EXIT_USAGE);
+}
+
+static bool is_of_family(const struct command *c, const char *word)
+{
+	size_t length = strlen(word);
+
+	return !strncmp(c->words, word, length) && c->words[length] == ' ';
+}
+
+/* Says which commands there are; those that begin with the same word, if there are such. */
+__attribute__((noreturn)) static void usage_command(int argc, char **argv)
+{
+	bool family = false;
+	char text[512];
+	size_t n;
+
+	for (unsigned int i = 0; i < commands_count; i++)
+		family |= is_of_family(&commands[i], argv[0]);
+	n = snprintf(text, sizeof(text), "%.64s%s%.64s: there %s", argv[0],
+		     family && argc > 1 ? " " : "", family && argc > 1 ? argv[1] : "",
+		     family ? "are " : "is no such command; there are ");
+	for (unsigned int i = 0, named = 0; i < commands_count && n < sizeof(text); i++)
+		if (!family || is_of_family(&commands[i], argv[0]))
+			n += snprintf(text + n, sizeof(text) - n, "%s%s", named++ ? ", " : "",
+				      commands[i].words);
+	usage(text);
+}
+
+static int command_run(const struct ctl *ctl, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *result = NULL;
+	int r;
+
+	if (ctl->command->run)
+		return ctl->command->run(ctl, why);
+	r = ctl_ask(ctl, request_make(ctl), &result, why);
+	if (r < 0)
+		return r;
+	if (!ctl->json)
+		return ctl->command->show(ctl, result, stdout, why);
+	ctl_dump(result);
+	return 0;
+}
+
+/* What was printed but not written is a failure, too; a reader that has enough is none. */
+static int output_close(struct why *why)
+{
+	errno = 0;
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+		return 0;
+	return why_say(why, -EIO, "standard output: %s", strerror(errno ? errno : EIO));
+}
+
+int main(int argc, char **argv)
+{
+	const char *socket = getenv("TALLY_SOCKET");
+	struct ctl ctl = { .socket = socket && *socket ? socket : CTL_SOCKET };
+	struct why why = { "" };
+	int used = 0, words = 0, r;
+
+	setlocale(LC_CTYPE, "");
+	signal(SIGPIPE, SIG_IGN);
+	ctl.style = style_of(STDOUT_FILENO);
+	r = options_parse_global(argc, argv, &ctl, &used, &why);
+	if (r < 0)
+		usage(why.text);
+	if (r > 0 || used == argc) {
+		help(r > 0 ? stdout : stderr);
+		return r > 0 ? 0 : EXIT_USAGE;
+	}
+	ctl.command = command_find(argc - used, argv + used, &words);
+	if (!ctl.command)
+		usage_command(argc - used, argv + used);
+	r = options_parse(argc - used - words + 1, argv + used + words - 1, &ctl, &why);
+	if (r < 0)
+		usage(why.text);
+	if (r > 0) {
+		command_help(ctl.command);
+		return 0;
+	}
+	r = command_run(&ctl, &why);
+	if (r == 0)
+		r = output_close(&why);
+	ctl_disarm_text(why.text);
+	if (r < 0)
+		errx(EXIT_FAILED, "%s", *why.text ? why.text : strerror(-r));
+	return r;
+}

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the commands ask of the daemon, what they make of its answers, and how they fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define TENANT                                                                              \
+	"{\"name\":\"red\",\"from\":\"runtime\",\"slots\":1024,\"slots_used\":256,"         \
+	"\"draining\":false,\"packets_per_second\":200000,\"bytes_per_second\":1250000000," \
+	"\"priority\":3,\"ingress\":[\"eth1 vlan 5 source 10.0.0.0/24\"],\"jobs\":1}"
+#define OK(result) "{\"ok\":true,\"result\":" result "}"
+#define TOKEN "5b1f5b1f5b1f5b1f"
+
+static void every_option_of_a_tenant_is_in_the_request(void **state)
+{
+	int code = ask(ARGUMENTS("tenant", "add", "red", "--slots", "1024", "--packets-per-second",
+				 "200k", "--bytes-per-second", "1.25G", "--priority", "3",
+				 "--ingress", "eth1 vlan 5 source 10.0.0.0/24", "--ingress",
+				 "eth2"),
+		       "{\"do\":\"tenant-add\",\"name\":\"red\",\"slots\":1024,"
+		       "\"packets_per_second\":200000,\"bytes_per_second\":1250000000,"
+		       "\"priority\":3,\"ingress\":[\"eth1 vlan 5 source 10.0.0.0/24\",\"eth2\"]}",
+		       OK(TENANT));
+
+	assert_int_equal(code, 0);
+	assert_string_equal(err, "");
+	assert_string_equal(out,
+			    "TENANT  FROM       SLOTS USED  PACKETS      BYTES  PRIORITY  JOBS  "
+			    "COMES IN AT\n"
+			    "red     runtime  256 of 1,024  200 k/s  10 Gbit/s         3     1  "
+			    "eth1 vlan 5 source 10.0.0.0/24\n");
+}
+
+static void what_is_not_named_is_not_in_the_request(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("tenant", "set", "red", "--slots", "8"),
+			     "{\"do\":\"tenant-set\",\"name\":\"red\",\"slots\":8}", OK(TENANT)),
+			 0);
+	assert_int_equal(ask(ARGUMENTS("tenant", "list"), "{\"do\":\"tenant-list\"}", OK("[]")), 0);
+	assert_string_equal(out, "no tenants\n");
+}
+
+static void quota_shows_and_sets(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("quota"), "{\"do\":\"tenant-list\"}", OK("[" TENANT "]")),
+			 0);
+	assert_has(out, "256 of 1,024");
+	assert_int_equal(ask(ARGUMENTS("quota", "red"), "{\"do\":\"tenant-list\",\"name\":\"red\"}",
+			     OK("[" TENANT "]")),
+			 0);
+	assert_int_equal(ask(ARGUMENTS("quota", "red", "--slots", "2k"),
+			     "{\"do\":\"tenant-set\",\"name\":\"red\",\"slots\":2000}", OK(TENANT)),
+			 0);
+	assert_has(out, "256 of 1,024");
+	assert_int_equal(run(ARGUMENTS("quota", "--slots", "2k")), 2);
+}
+
+static void json_is_the_result_as_it_came(void **state)
+{
+	assert_int_equal(
+		ask(ARGUMENTS("--json", "stats", "--job", "resnet", "--port", "eth1"),
+		    "{\"do\":\"stats\",\"job\":\"resnet\",\"port\":\"eth1\"}",
+		    OK("{\"Z\":{\"packets\":0,\"bytes\":0},\"A\":[0.1,null,\"\\u00e4\"]}")),
+		0);
+	assert_string_equal(out, "{\"Z\":{\"packets\":0,\"bytes\":0},\"A\":[0.1,null,\"ä\"]}\n");
+}
+
+static void counters_of_nothing_are_shown_only_if_asked_for(void **state)
+{
+	const char *answer = OK("{\"STALE\":{\"packets\":0,\"bytes\":0},"
+				"\"ABSORBED\":{\"packets\":1234567,\"bytes\":9}}");
+
+	assert_int_equal(ask(ARGUMENTS("stats"), "{\"do\":\"stats\"}", answer), 0);
+	assert_string_equal(out, "OUTCOME     PACKETS  BYTES  MEANING\n"
+				 "ABSORBED  1,234,567      9  added to its slot; others still to "
+				 "come\n");
+	assert_int_equal(ask(ARGUMENTS("stats", "--all"), "{\"do\":\"stats\"}", answer), 0);
+	assert_has(out, "STALE             0");
+}
+
+static void the_daemons_words_are_the_error(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("tenant", "del", "red"),
+			     "{\"do\":\"tenant-del\",\"name\":\"red\"}",
+			     "{\"ok\":false,\"error\":\"tenant-del: red has 2 jobs: delete them "
+			     "first\",\"errno\":\"EBUSY\"}"),
+			 1);
+	assert_string_equal(err, "tallyctl: tenant-del: red has 2 jobs: delete them first\n");
+	assert_string_equal(out, "");
+}
+
+static void what_is_no_answer_is_an_error(void **state)
+{
+	static const char *const answers[] = { "hello",
+					       "[]",
+					       "{\"ok\":true}",
+					       "{\"ok\":false}",
+					       "{\"result\":{}}",
+					       "{\"ok\":1,\"result\":{}}",
+					       "" };
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		assert_int_equal(ask(ARGUMENTS("status"), "{\"do\":\"status\"}", answers[i]), 1);
+		assert_has(err, "no tallyd");
+	}
+}
+
+static void a_daemon_that_ends_in_mid_answer_is_an_error(void **state)
+{
+	pid_t pid = program_start(ARGUMENTS("links"), 0, NULL);
+	int connection = connection_take(pid);
+
+	request_expect(connection, "{\"do\":\"links\"}");
+	assert_int_equal(write(connection, "{\"ok\":tr", 8), 8);
+	close(connection);
+	assert_int_equal(program_end(pid), 1);
+	assert_string_equal(err, "tallyctl: tallyd closed the connection\n");
+}
+
+static void an_answer_in_single_bytes_is_an_answer(void **state)
+{
+	static const char answer[] = OK("[]") "\n";
+	pid_t pid = program_start(ARGUMENTS("job", "list"), 0, NULL);
+	int connection = connection_take(pid);
+
+	request_expect(connection, "{\"do\":\"job-list\"}");
+	for (size_t i = 0; i + 1 < sizeof(answer); i++)
+		assert_int_equal(write(connection, answer + i, 1), 1);
+	assert_int_equal(program_end(pid), 0);
+	close(connection);
+	assert_string_equal(out, "no jobs\n");
+}
+
+static void an_answer_of_a_megabyte_is_an_answer(void **state)
+{
+	pid_t pid = program_start(ARGUMENTS("--json", "job", "list"), 0, NULL);
+	int connection = connection_take(pid);
+	char *text = malloc(1 << 20), *expected;
+	size_t n = sprintf(text, "{\"ok\":true,\"result\":[0");
+
+	request_expect(connection, "{\"do\":\"job-list\"}");
+	while (n < (1 << 20) - 32)
+		n += sprintf(text + n, ",1234567");
+	sprintf(text + n, "]}");
+	answer_give(connection, text);
+	close(connection);
+	assert_int_equal(program_end(pid), 0);
+	expected = strstr(text, "[0");
+	assert_memory_equal(out, expected, sizeof(out) - 1);
+	free(text);
+}
+
+static void no_daemon_says_what_to_do(void **state)
+{
+	assert_int_equal(run(ARGUMENTS("--socket", "/nowhere/at/all", "status")), 1);
+	assert_has(err, "no tallyd there: /nowhere/at/all does not exist");
+	assert_has(err, "systemctl start tallyd");
+	assert_int_equal(run(ARGUMENTS("status", "--socket", "")), 1);
+	assert_has(err, "a path of 1 to 107 bytes");
+}
+
+static void a_socket_that_nobody_listens_at_says_so(void **state)
+{
+	assert_int_equal(close(open(harness_path("out"), O_CREAT | O_WRONLY, 0600)), 0);
+	assert_int_equal(run(ARGUMENTS("--socket", harness_path("out"), "status")), 1);
+	assert_has(err, "nobody listens at");
+}
+
+/* --- tokens ---------------------------------------------------------------------------------- */
+
+static void a_token_goes_to_standard_output_alone(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("job", "create", "resnet", "--workers", "4", "--tenant",
+				       "red", "--window", "64", "--payload", "1408", "--service",
+				       "10.77.0.1", "--id", "9"),
+			     "{\"do\":\"job-create\",\"name\":\"resnet\",\"workers\":4,"
+			     "\"tenant\":\"red\",\"window\":64,\"payload\":1408,"
+			     "\"service\":\"10.77.0.1\",\"id\":9}",
+			     OK("{\"name\":\"resnet\",\"id\":9,\"token\":\"" TOKEN "\"}")),
+			 0);
+	assert_string_equal(out, TOKEN "\n");
+	assert_has(err, "number 9");
+	assert_has_not(err, TOKEN);
+}
+
+static void a_tokens_file_is_its_owners_alone(void **state)
+{
+	char text[64] = "", path[256];
+	struct stat info;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s", harness_path("token"));
+	umask(0);
+	assert_int_equal(ask(ARGUMENTS("job", "token", "resnet", "--token-file", path),
+			     "{\"do\":\"job-token\",\"name\":\"resnet\"}",
+			     OK("{\"token\":\"" TOKEN "\"}")),
+			 0);
+	assert_has_not(out, TOKEN);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0600);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, text, sizeof(text)), strlen(TOKEN "\n"));
+	close(fd);
+	assert_string_equal(text, TOKEN "\n");
+	/* It is never written over: the daemon is not even asked. */
+	assert_int_equal(
+		run(ARGUMENTS("job", "create", "x", "--workers", "2", "--token-file", path)), 1);
+	assert_has(err, "exists");
+	unlink(path);
+}
+
+static void a_refused_job_leaves_no_file(void **state)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s", harness_path("token"));
+	assert_int_equal(ask(ARGUMENTS("--json", "job", "create", "x", "--workers", "2",
+				       "--token-file", path),
+			     "{\"do\":\"job-create\",\"name\":\"x\",\"workers\":2}",
+			     "{\"ok\":false,\"error\":\"x is there\",\"errno\":\"EEXIST\"}"),
+			 1);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void json_with_a_tokens_file_has_no_token(void **state)
+{
+	char path[256], expected[512];
+
+	snprintf(path, sizeof(path), "%s", harness_path("token"));
+	assert_int_equal(ask(ARGUMENTS("--json", "job", "create", "x", "--workers", "2",
+				       "--token-file", path),
+			     "{\"do\":\"job-create\",\"name\":\"x\",\"workers\":2}",
+			     OK("{\"name\":\"x\",\"id\":9,\"token\":\"" TOKEN "\"}")),
+			 0);
+	snprintf(expected, sizeof(expected), "{\"name\":\"x\",\"id\":9,\"token_file\":\"%s\"}\n",
+		 path);
+	assert_string_equal(out, expected);
+	unlink(path);
+}
+
+/* --- usage ----------------------------------------------------------------------------------- */
+
+static void wrong_usage_names_what_there_is(void **state)
+{
+	static const struct {
+		const char *words[6];
+		const char *says;
+	} cases[] = {
+		{ { "tallyctl" }, "usage: tallyctl" },
+		{ { "tallyctl", "frob" }, "there are status, tenant add," },
+		{ { "tallyctl", "tenant" }, "tenant add, tenant set, tenant del, tenant list\n" },
+		{ { "tallyctl", "job", "frob" }, "job frob: there are job create, job show" },
+		{ { "tallyctl", "--frob" }, "--frob: there is no such option here; there are" },
+		{ { "tallyctl", "tenant", "add" }, "tenant add: NAME is missing" },
+		{ { "tallyctl", "tenant", "add", "a", "b" }, "b: one argument too many" },
+		{ { "tallyctl", "tenant", "add", "a", "--window=5" }, "there are --slots," },
+		{ { "tallyctl", "tenant", "add", "a", "--slots" }, "--slots: needs a value" },
+		{ { "tallyctl", "tenant", "add", "a", "--slots=-1" }, "a whole number" },
+		{ { "tallyctl", "tenant", "add", "a", "--slots=99999999999G" }, "too big" },
+		{ { "tallyctl", "job", "create", "a" }, "job create: --workers N is missing" },
+		{ { "tallyctl", "status", "now" }, "it takes none" },
+		{ { "tallyctl", "top", "--interval", "0" }, "--interval 0: 1 to 3600" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(run(cases[i].words), 2);
+		assert_string_equal(out, "");
+		assert_has(err, cases[i].says);
+	}
+}
+
+static void seventeen_ingress_points_are_too_many(void **state)
+{
+	const char *words[64] = { "tallyctl", "tenant", "add", "a" };
+	int n = 4;
+
+	for (int i = 0; i < 17; i++) {
+		words[n++] = "--ingress";
+		words[n++] = "eth1";
+	}
+	assert_int_equal(run(words), 2);
+	assert_has(err, "at most 16");
+}
+
+static void help_is_no_error(void **state)
+{
+	assert_int_equal(run(ARGUMENTS("--help")), 0);
+	assert_has(out, "job create NAME");
+	assert_int_equal(run(ARGUMENTS("job", "create", "--help")), 0);
+	assert_has(out, "--token-file FILE");
+	assert_has_not(out, "--ingress");
+	assert_string_equal(err, "");
+}
+
+/* --- what is shown --------------------------------------------------------------------------- */
+
+static void a_job_is_shown_with_its_members(void **state)
+{
+	const char *answer = OK(
+		"[{\"name\":\"resnet\",\"id\":7,\"tenant\":\"red\",\"state\":\"forming\","
+		"\"workers\":2,\"window\":128,\"payload\":1408,\"epoch\":12,\"slots\":256,"
+		"\"service\":\"10.77.0.1\",\"members\":[{\"rank\":0,\"state\":\"joined\","
+		"\"address\":\"10.77.1.1:40000\"},{\"rank\":1,\"state\":\"missing\","
+		"\"address\":\"\"}],\"missing\":\"1\"}]");
+
+	assert_int_equal(ask(ARGUMENTS("job", "show", "resnet"),
+			     "{\"do\":\"job-list\",\"name\":\"resnet\"}", answer),
+			 0);
+	assert_has(out, "RANK  STATE    ADDRESS\n"
+			"   0  joined   10.77.1.1:40000\n"
+			"   1  missing  -\n");
+	assert_int_equal(ask(ARGUMENTS("job", "show", "x"), "{\"do\":\"job-list\",\"name\":\"x\"}",
+			     OK("[]")),
+			 1);
+	assert_has(err, "x: no such job");
+}
+
+static void control_characters_do_not_reach_the_terminal(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("status"), "{\"do\":\"status\"}",
+			     OK("{\"ports\":[{\"name\":\"eth1\",\"mode\":\"generic\","
+				"\"why\":\"a\\u001b[2Jb\\u009b5n\"}],\"version\":\"\\u001b[2J\","
+				"\"services\":[\"\\u001b[2J\"]}")),
+			 0);
+	assert_has_not(out, "\033");
+	assert_has_not(out, "\302\233");
+	assert_has(out, "a?[2Jb");
+}
+
+static void an_empty_object_is_shown_without_a_crash(void **state)
+{
+	static const char *const commands[][2] = { { "status", "status" },
+						   { "stats", "stats" },
+						   { "links", "links" },
+						   { "quota", "tenant-list" } };
+	char request[64];
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		snprintf(request, sizeof(request), "{\"do\":\"%s\"}", commands[i][1]);
+		assert_int_equal(ask(ARGUMENTS(commands[i][0]), request, OK("{}")), 0);
+		assert_int_equal(ask(ARGUMENTS(commands[i][0]), request, OK("[{},[],null]")), 0);
+	}
+}
+
+static void a_full_disk_is_a_failure(void **state)
+{
+	pid_t pid = fork();
+	int status, connection;
+
+	if (pid == 0) {
+		const char *build = getenv("TALLY_BUILD");
+		char program[256];
+
+		dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
+		dup2(open(harness_path("err"), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+		snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl",
+			 build ? build : "build");
+		execl(program, "tallyctl", "links", NULL);
+		_exit(127);
+	}
+	connection = connection_take(pid);
+	request_expect(connection, "{\"do\":\"links\"}");
+	answer_give(connection, OK("[]"));
+	close(connection);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+/* --- trace ----------------------------------------------------------------------------------- */
+
+#define EVENT                                                                                    \
+	"{\"time_ns\":5000000000,\"outcome\":\"ABSORBED\",\"job\":7,\"name\":\"\",\"epoch\":12," \
+	"\"seq\":3,\"ranks\":\"0-1\",\"port\":\"eth1\",\"kind\":\"contribution\",\"bytes\":1500}"
+
+static pid_t trace_start(int *ret_connection)
+{
+	pid_t pid = program_start(ARGUMENTS("trace", "--every", "10", "--job", "resnet"), 0, NULL);
+
+	*ret_connection = connection_take(pid);
+	request_expect(*ret_connection, "{\"do\":\"trace\",\"job\":\"resnet\",\"every\":10}");
+	answer_give(*ret_connection, OK("{}"));
+	return pid;
+}
+
+/* Until the program has written this to its file. */
+static void await_output(const char *part)
+{
+	for (int i = 0; i < HARNESS_WAIT_MS; i++) {
+		int fd = open(harness_path("out"), O_RDONLY);
+		ssize_t n = read(fd, out, sizeof(out) - 1);
+
+		close(fd);
+		out[n > 0 ? n : 0] = '\0';
+		if (strstr(out, part))
+			return;
+		usleep(1000);
+	}
+	fail_msg("'%s' never came; there is '%s'", part, out);
+}
+
+static void trace_ends_well_at_interrupt(void **state)
+{
+	int connection;
+	pid_t pid = trace_start(&connection);
+
+	answer_give(connection, EVENT);
+	answer_give(connection, "{\"lost\":3}");
+	await_output("no room for 3 more");
+	kill(pid, SIGINT);
+	assert_int_equal(program_end(pid), 0);
+	assert_has(out, "ABSORBED     7                   12          3  0-1");
+	assert_string_equal(err, "");
+	close(connection);
+}
+
+static void trace_says_that_the_daemon_has_gone(void **state)
+{
+	int connection;
+	pid_t pid = trace_start(&connection);
+
+	answer_give(connection, EVENT);
+	close(connection);
+	assert_int_equal(program_end(pid), 1);
+	assert_has(out, "ABSORBED");
+	assert_has(err, "closed the connection");
+}
+
+static void trace_ends_when_its_reader_does(void **state)
+{
+	const char *build = getenv("TALLY_BUILD");
+	int output[2], status, connection;
+	char program[256], text[4096];
+	pid_t pid;
+
+	assert_int_equal(pipe2(output, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(output[1], STDOUT_FILENO);
+		snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl",
+			 build ? build : "build");
+		execl(program, "tallyctl", "trace", NULL);
+		_exit(127);
+	}
+	close(output[1]);
+	connection = connection_take(pid);
+	request_expect(connection, "{\"do\":\"trace\"}");
+	answer_give(connection, OK("{}"));
+	answer_give(connection, EVENT);
+	assert_true(read(output[0], text, sizeof(text)) > 0);
+	close(output[0]); /* and no other packet ever comes */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(connection);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_option_of_a_tenant_is_in_the_request),
+		cmocka_unit_test(what_is_not_named_is_not_in_the_request),
+		cmocka_unit_test(quota_shows_and_sets),
+		cmocka_unit_test(json_is_the_result_as_it_came),
+		cmocka_unit_test(counters_of_nothing_are_shown_only_if_asked_for),
+		cmocka_unit_test(the_daemons_words_are_the_error),
+		cmocka_unit_test(what_is_no_answer_is_an_error),
+		cmocka_unit_test(a_daemon_that_ends_in_mid_answer_is_an_error),
+		cmocka_unit_test(an_answer_in_single_bytes_is_an_answer),
+		cmocka_unit_test(an_answer_of_a_megabyte_is_an_answer),
+		cmocka_unit_test(no_daemon_says_what_to_do),
+		cmocka_unit_test(a_socket_that_nobody_listens_at_says_so),
+		cmocka_unit_test(a_token_goes_to_standard_output_alone),
+		cmocka_unit_test(a_tokens_file_is_its_owners_alone),
+		cmocka_unit_test(a_refused_job_leaves_no_file),
+		cmocka_unit_test(json_with_a_tokens_file_has_no_token),
+		cmocka_unit_test(wrong_usage_names_what_there_is),
+		cmocka_unit_test(seventeen_ingress_points_are_too_many),
+		cmocka_unit_test(help_is_no_error),
+		cmocka_unit_test(a_job_is_shown_with_its_members),
+		cmocka_unit_test(control_characters_do_not_reach_the_terminal),
+		cmocka_unit_test(an_empty_object_is_shown_without_a_crash),
+		cmocka_unit_test(a_full_disk_is_a_failure),
+		cmocka_unit_test(trace_ends_well_at_interrupt),
+		cmocka_unit_test(trace_says_that_the_daemon_has_gone),
+		cmocka_unit_test(trace_ends_when_its_reader_does),
+	};
+
+	return cmocka_run_group_tests(tests, harness_up, harness_down);
+}
