@@ -16,13 +16,10 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
-<<<<<<< HEAD
 # Parts of the agent that unit tests and fuzzers compile anew.
 PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_print.c request.c \
 	   forecast.c traffic.c job.c books.c plan.c)
-=======
 CTL     := $(wildcard ctl/*.c)
->>>>>>> w-ctl
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -32,11 +29,8 @@ CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/te
 	   $(wildcard tests/ctl/*.sh)
 E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
-<<<<<<< HEAD
-PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tally-node tally-perf train testbed-cable)
-=======
-PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tally-node tallyctl tally-perf train testbed-cable)
->>>>>>> w-ctl
+PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
+	   testbed-cable)
 
 # `make V=1` shows whole commands.
 ifeq ($(V),1)
@@ -45,11 +39,8 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-<<<<<<< HEAD
-.PHONY: pure help all setup demo bench test lint unit fuzz bpf e2e vm vm-all guest testbed clean
-=======
-.PHONY: help all setup demo bench test lint unit ctl bpf e2e vm vm-all guest testbed clean
->>>>>>> w-ctl
+.PHONY: pure help all setup demo bench test lint unit fuzz ctl bpf e2e vm vm-all guest testbed \
+	clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -71,13 +62,9 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 
 test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
-<<<<<<< HEAD
-	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(FUZZERS) $(BPFS) $(BENCHES)
-	@scripts/run-tests scripts/lint $(UNITS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
-=======
-	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(BPFS) $(BENCHES)
-	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) $(BPFS) $(E2ES) vm-testbed/smoke
->>>>>>> w-ctl
+	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
+		$(BPFS) $(BENCHES)
+	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
 lint: all $(BENCHES) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
@@ -85,13 +72,11 @@ lint: all $(BENCHES) ## formatters, static analysers, who may include whom
 unit: $(UNITS) ## pure modules under ASan and UBSan
 	@scripts/run-tests $(UNITS)
 
-<<<<<<< HEAD
 fuzz: $(FUZZERS) ## what reads other people's bytes, FUZZ_SECONDS (30) each
 	@scripts/fuzz
-=======
+
 ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) ## tallyctl as people use it; its manual and completion
 	@scripts/run-tests $(CTLS)
->>>>>>> w-ctl
 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
@@ -156,18 +141,15 @@ $(BUILD)/agent.a: $(call objects,$(AGENT))
 $(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
-<<<<<<< HEAD
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3 -lsystemd -lyaml -ljansson \
 		-lmicrohttpd -lcap-ng -lm
 
 $(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
-=======
+
 $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
 
-$(BUILD)/agent/netlink.o: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
->>>>>>> w-ctl
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard examples/perf*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
@@ -207,6 +189,7 @@ $(BUILD)/tests/ctl/test_%: $(BUILD)/tests/ctl/test_%.o $(BUILD)/tests/ctl/harnes
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
 	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lbpf -lpthread
+$(BUILD)/tests/bpf/test_node: $(BUILD)/agent.a $(BUILD)/libtally.a
 
 $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
 $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The agent's edge (agent/dataplane.h) on a real node: attached to a veth in a network namespace
+ * of this process, pinned in a directory of its own. Frames go into its ingress program, as it is
+ * pinned, by BPF_PROG_TEST_RUN; they come in at the loopback.
+ */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "agent/dataplane.h"
+
+enum {
+	SLOTS_OF_NODE = 64,
+	TENANT = 3,
+};
+
+static char pin[64];
+static uint32_t port; /* of the node */
+static struct why why;
+
+/* --- the node */
+
+static int ports_attach(void)
+{
+	struct dataplane_port ports[] = { { .ifindex = port, .name = "port0" } };
+
+	return dataplane_attach(pin, SLOTS_OF_NODE, ports, 1, &why);
+}
+
+static int bench_setup(void **state)
+{
+	snprintf(pin, sizeof(pin), "/sys/fs/bpf/tally-test-%d", getpid());
+	if (system("ip link add port0 type veth peer name peer0 && ip link set port0 up && "
+		   "ip link set peer0 up"))
+		return -1;
+	port = if_nametoindex("port0");
+	return 0;
+}
+
+static int node_attach_fresh(void **state)
+{
+	int r = ports_attach();
+
+	if (r < 0)
+		print_error("# %s\n", why.text);
+	return r;
+}
+
+static int node_detach_all(void **state) { return dataplane_detach(pin, &why); }
+
+static struct dataplane *node_open(void)
+{
+	struct dataplane *d = NULL;
+
+	if (dataplane_open(pin, &d, &why) < 0)
+		fail_msg("%s", why.text);
+	return d;
+}
+
+static int pinned(const char *name)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", pin, name);
+	fd = bpf_obj_get(path);
+	assert_return_code(fd, errno);
+	return fd;
+}
+
+/* The constants of the pinned node. */
+static struct tally_constants constants_now(void)
+{
+	struct tally_constants c;
+	__u32 key = 0;
+	int fd = pinned("constants");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &key, &c), errno);
+	close(fd);
+	return c;
+}
+
+/* Two workers, both behind the port; `window` chunks. */
+static struct group *job_plan(uint32_t id, uint16_t epoch, uint32_t window)
+{
+	static struct group g;
+	struct jobfile *file = calloc(1, sizeof(*file));
+	const struct group_role role = { .root = true };
+	struct sockaddr_in *worker;
+
+	assert_non_null(file);
+	file->job = id;
+	file->epoch = epoch;
+	file->window = window;
+	file->payload_bytes = 1408;
+	file->workers = 2;
+	file->service.ss_family = AF_INET;
+	for (int rank = 0; rank < 2; rank++) {
+		worker = (void *)&file->worker[rank];
+		*worker = (struct sockaddr_in){ .sin_family = AF_INET,
+						.sin_port = htons(UDP_PORT_OF_RANK_0 + rank),
+						.sin_addr.s_addr = worker_ip4(rank) };
+	}
+	assert_int_equal(group_plan(file, &role, &g, &why), 0);
+	for (unsigned int i = 0; i < g.copies; i++)
+		g.copy[i].hop = (struct hop){ .port = port, .port_name = "port0", .mtu = 1500 };
+	assert_int_equal(group_address(&g, &why), 0);
+	free(file);
+	return &g;
+}
+
+static void job_start(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
+		      unsigned int count)
+{
+	if (dataplane_job_add(d, job_plan(id, EPOCH, 8), gates, count, &why) < 0)
+		fail_msg("%s", why.text);
+}
+
+/* Runs the node's ingress program on it; its action. */
+static int frame_run(struct message m, struct frame *ret)
+{
+	struct frame in;
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = in.data, .data_out = ret->data,
+		    .data_size_out = sizeof(ret->data), .repeat = 1);
+	int fd = pinned("ingress");
+
+	frame_write(m, &in);
+	run.data_size_in = in.bytes;
+	assert_return_code(bpf_prog_test_run_opts(fd, &run), errno);
+	close(fd);
+	ret->bytes = run.data_size_out;
+	return run.retval;
+}
+
+static int message_run(struct message m)
+{
+	struct frame out;
+
+	return frame_run(m, &out);
+}
+
+/* The row of a job at a port; 0 and 0: of no job. */
+static struct dataplane_row row_at(struct dataplane *d, uint32_t job, uint32_t ifindex)
+{
+	struct dataplane_row *rows, row = { .job = ~0U };
+	unsigned int count, found = 0;
+
+	if (dataplane_rows(d, &rows, &count, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_true(count >= 2);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_true(!rows[i].job && !rows[i].ifindex);
+	for (unsigned int i = job ? 2 : 0; i < count && (job || i < 1); i++)
+		if (rows[i].job == job && rows[i].ifindex == ifindex) {
+			row = rows[i];
+			found++;
+		}
+	free(rows);
+	assert_in_range(found, 0, 1);
+	return row;
+}
+
+static __u64 total(struct dataplane *d, enum tally_outcome outcome)
+{
+	struct tally_counter counters[TALLY_OUTCOME_COUNT];
+
+	assert_int_equal(dataplane_counters(d, counters, &why), 0);
+	return counters[outcome].packet;
+}
+
+static bool is_absent(struct dataplane_row row) { return row.job == ~0U; }
+
+/* --- counters and gates */
+
+static void each_port_of_a_job_has_a_row(void **state)
+{
+	const struct dataplane_gate gates[] = { { .ifindex = LOOPBACK }, { .ifindex = port } };
+	struct dataplane *d = node_open();
+	struct group *g = job_plan(JOB, EPOCH, 8);
+
+	g->job.tenant = TENANT;
+	assert_int_equal(
+		dataplane_tenant_put(d, TENANT, &(struct dataplane_limits){ 0 }, NULL, 0, &why), 0);
+	assert_int_equal(dataplane_job_add(d, g, gates, 2, &why), 0);
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	assert_int_equal(message_run(contribution(.worker = 0, .job = 99)), XDP_PASS);
+	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 1);
+	assert_int_equal(row_at(d, JOB, LOOPBACK).tenant, TENANT);
+	assert_int_equal(row_at(d, JOB, port).outcome[TALLY_ABSORBED].packet, 0);
+	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_UNKNOWN_JOB].packet, 1);
+	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_ABSORBED].packet, 0);
+	dataplane_close(d);
+}
+
+static void without_gates_a_job_comes_in_anywhere(void **state)
+{
+	struct dataplane *d = node_open();
+
+	job_start(d, JOB, NULL, 0);
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
+	assert_false(is_absent(row_at(d, JOB, port)));
+	assert_true(is_absent(row_at(d, JOB, LOOPBACK)));
+	dataplane_close(d);
+}
+
+static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK }, there = { .ifindex = port };
+	struct dataplane *d = node_open();
+
+	job_start(d, JOB, &here, 1);
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	assert_int_equal(dataplane_job_gates(d, JOB, &there, 1, &why), 0);
+	assert_int_equal(message_run(contribution(.worker = 0, .seq = 1)), XDP_DROP);
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_OTHER_PORT].packet, 1);
+	assert_true(is_absent(row_at(d, JOB, LOOPBACK)));
+	assert_int_equal(total(d, TALLY_ABSORBED), 1);
+
+	assert_int_equal(dataplane_job_gates(d, JOB, &here, 1, &why), 0);
+	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 0);
+	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
+	assert_int_equal(dataplane_job_gates(d, JOB, NULL, 0, &why), 0);
+	assert_int_equal(message_run(contribution(.worker = 1, .seq = 1)), XDP_DROP);
+	assert_int_equal(total(d, TALLY_ABSORBED), 2);
+	assert_int_equal(total(d, TALLY_COMPLETED), 1);
+	assert_int_equal(dataplane_job_gates(d, OTHER_JOB, &here, 1, &why), -ENOENT);
+	dataplane_close(d);
+}
+
+static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
+{
+	const struct dataplane_gate gate = { .ifindex = LOOPBACK, .restricted = true };
+	struct dataplane_source from = { .ifindex = LOOPBACK, .vlan = -1, .bits = 31 };
+	struct sockaddr_in *address = (void *)&from.address;
+	const struct dataplane_limits limits = { 0 };
+	struct dataplane *d = node_open();
+	struct group *g = job_plan(JOB, EPOCH, 8);
+
+	g->job.tenant = TENANT;
+	assert_int_equal(dataplane_job_add(d, g, &gate, 1, &why), 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 1);
+	/* what stands behind the prefix does not matter: ranks 0 and 1 are within it */
+	address->sin_family = AF_INET;
+	address->sin_addr.s_addr = worker_ip4(1);
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &limits, &from, 1, &why), 0);
+	message_run(contribution(.worker = 0));
+	message_run(contribution(.set = set_of(0), .worker = 2)); /* by another's address */
+	assert_int_equal(total(d, TALLY_ABSORBED), 1);
+	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 2);
+	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
+	message_run(contribution(.worker = 1));
+	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 3);
+	dataplane_close(d);
+}
+
+static void a_job_that_ends_leaves_its_counts_behind(void **state)
+{
+	struct dataplane *d = node_open();
+
+	for (int again = 1; again <= 3; again++) {
+		job_start(d, JOB, NULL, 0);
+		assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 0);
+		message_run(contribution(.worker = 0));
+		assert_int_equal(dataplane_job_del(d, JOB, &why), 0);
+		assert_true(is_absent(row_at(d, JOB, 0)));
+		assert_int_equal(total(d, TALLY_ABSORBED), again);
+	}
+	assert_int_equal(dataplane_job_del(d, JOB, &why), -ENOENT);
+	dataplane_close(d);
+}
+
+static void a_new_epoch_counts_on_in_the_same_rows(void **state)
+{
+	struct dataplane *d = node_open();
+
+	job_start(d, JOB, NULL, 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH, 8), NULL, 0, &why), -EEXIST);
+	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), NULL, 0, &why), 0);
+	message_run(contribution(.worker = 0));
+	message_run(contribution(.worker = 0, .epoch = EPOCH + 1));
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 2);
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_WRONG_EPOCH].packet, 1);
+	dataplane_close(d);
+}
+
+static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
+{
+	struct dataplane_gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
+	struct dataplane *d = node_open();
+
+	assert_non_null(gates);
+	for (unsigned int i = 0; i < TALLY_GATES_MAX; i++)
+		gates[i].ifindex = 1000 + i;
+	job_start(d, JOB, NULL, 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 64), NULL, 0, &why),
+			 -ENOSPC);
+	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2046, &why),
+			 -ENOSPC);
+	gates[1].ifindex = gates[0].ifindex;
+	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2, &why),
+			 -EINVAL);
+	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
+	dataplane_close(d);
+	free(gates);
+}
+
+static void all_gates_can_be_used_and_no_more(void **state)
+{
+	const unsigned int all = TALLY_GATES_MAX - TALLY_ROW_FIRST - 1; /* and gate 0 */
+	struct dataplane_gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
+	struct dataplane *d = node_open();
+	struct dataplane_row *rows;
+	unsigned int count;
+
+	assert_non_null(gates);
+	for (unsigned int i = 0; i < TALLY_GATES_MAX; i++)
+		gates[i].ifindex = i ? 1000 + i : LOOPBACK;
+	job_start(d, JOB, gates, all);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(dataplane_rows(d, &rows, &count, &why), 0);
+	assert_int_equal(count, TALLY_GATES_MAX);
+	free(rows);
+	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 1);
+	assert_int_equal(dataplane_job_add(d, job_plan(OTHER_JOB, EPOCH, 8), NULL, 0, &why),
+			 -ENOSPC);
+	/* with one row left, a job that may come in anywhere still does */
+	assert_int_equal(dataplane_job_gates(d, JOB, gates, all - 1, &why), 0);
+	job_start(d, OTHER_JOB, NULL, 0);
+	message_run(contribution(.worker = 0, .job = OTHER_JOB));
+	assert_int_equal(row_at(d, OTHER_JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
+	dataplane_close(d);
+	free(gates);
+}
+
+/* --- tenants */
+
+static struct tally_tenant tenant_now(uint32_t index)
+{
+	struct tally_tenant t;
+	int fd = pinned("tenants");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &index, &t), errno);
+	close(fd);
+	return t;
+}
+
+static unsigned int sources_now(uint32_t tenant)
+{
+	struct tally_source_key key, *at = NULL;
+	unsigned int count = 0;
+	int fd = pinned("sources");
+
+	for (; !bpf_map_get_next_key(fd, at, &key); at = &key)
+		count += key.tenant == htonl(tenant);
+	close(fd);
+	return count;
+}
+
+static void a_tenants_limits_are_those_that_were_given(void **state)
+{
+	struct dataplane_limits l = { .packets_per_second = 100000, .priority = 7 };
+	struct dataplane *d = node_open();
+
+	assert_int_equal(tenant_now(0).priority, 255);
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, NULL, 0, &why), 0);
+	assert_int_equal(tenant_now(TENANT).limited, 1);
+	assert_int_equal(tenant_now(TENANT).priority, 7);
+	assert_int_equal(tenant_now(TENANT).packets.rate, 100000);
+	assert_int_equal(tenant_now(TENANT).packets.burst, 10000);
+	assert_int_equal(tenant_now(TENANT).packets.level, 10000);
+	assert_int_equal(tenant_now(TENANT).bytes.rate, 0);
+	l = (struct dataplane_limits){ .packets_per_second = 1, .bytes_per_second = 1 };
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, NULL, 0, &why), 0);
+	assert_int_equal(tenant_now(TENANT).packets.burst, 64);
+	assert_true(tenant_now(TENANT).bytes.burst >= 64 * (14 + 40 + 8 + 64 + TALLY_PAYLOAD_MAX));
+	l = (struct dataplane_limits){ .packets_per_second = TALLY_RATE_MAX };
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, NULL, 0, &why), 0);
+	l.packets_per_second++;
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, NULL, 0, &why), -EINVAL);
+	assert_int_equal(dataplane_tenant_put(d, 0, &l, NULL, 0, &why), -EINVAL);
+	assert_int_equal(dataplane_tenant_put(d, TALLY_TENANTS_MAX, &l, NULL, 0, &why), -EINVAL);
+	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
+	assert_int_equal(tenant_now(TENANT).limited, 0);
+	dataplane_close(d);
+}
+
+static void a_limit_that_stays_keeps_its_level(void **state)
+{
+	struct dataplane_limits l = { .packets_per_second = 1, .bytes_per_second = 1000 };
+	const uint32_t index = TENANT;
+	struct dataplane *d = node_open();
+	int fd = pinned("tenants");
+	struct tally_tenant t;
+
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, NULL, 0, &why), 0);
+	t = tenant_now(TENANT);
+	t.packets.level = t.bytes.level = 5;
+	assert_return_code(bpf_map_update_elem(fd, &index, &t, 0), errno);
+	l.bytes_per_second++;
+	l.priority = 3;
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, NULL, 0, &why), 0);
+	assert_int_equal(tenant_now(TENANT).packets.level, 5);
+	assert_int_equal(tenant_now(TENANT).bytes.level, tenant_now(TENANT).bytes.burst);
+	close(fd);
+	dataplane_close(d);
+}
+
+static void sources_are_exactly_those_that_were_given_last(void **state)
+{
+	struct dataplane_source sources[3] = { { .ifindex = port, .vlan = 0 },
+					       { .ifindex = port, .vlan = 5, .bits = 24 },
+					       { .ifindex = port, .vlan = -1, .bits = 64 } };
+	const struct dataplane_limits l = { 0 };
+	struct dataplane *d = node_open();
+
+	sources[1].address.ss_family = AF_INET;
+	sources[2].address.ss_family = AF_INET6;
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, sources, 3, &why), 0);
+	assert_int_equal(sources_now(TENANT), 4); /* "any" is one of each family */
+	assert_int_equal(dataplane_tenant_put(d, TENANT + 1, &l, sources, 3, &why), 0);
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, sources + 1, 1, &why), 0);
+	assert_int_equal(sources_now(TENANT), 1);
+	sources[1].bits = 33;
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, sources, 3, &why), -EINVAL);
+	assert_int_equal(sources_now(TENANT), 1);
+	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
+	assert_int_equal(sources_now(TENANT), 0);
+	assert_int_equal(sources_now(TENANT + 1), 4);
+	dataplane_close(d);
+}
+
+static void sources_that_find_no_room_change_nothing(void **state)
+{
+	const struct dataplane_limits l = { 0 };
+	struct dataplane_source *s = calloc(TALLY_SOURCES_MAX, sizeof(*s));
+	struct dataplane *d = node_open();
+
+	assert_non_null(s);
+	for (uint32_t i = 0; i < TALLY_SOURCES_MAX; i++) {
+		s[i].ifindex = i + 1;
+		s[i].address.ss_family = AF_INET;
+	}
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &l, s, 2, &why), 0);
+	assert_int_equal(dataplane_tenant_put(d, TENANT + 1, &l, s, TALLY_SOURCES_MAX, &why),
+			 -ENOSPC);
+	assert_int_equal(sources_now(TENANT + 1), 0);
+	assert_int_equal(dataplane_tenant_put(d, TENANT + 1, &l, s, TALLY_SOURCES_MAX - 2, &why),
+			 0);
+	assert_int_equal(sources_now(TENANT), 2);
+	dataplane_close(d);
+	free(s);
+}
+
+/* --- whose node it is, and of which version */
+
+static void ports_are_told_as_they_are_attached(void **state)
+{
+	struct dataplane *d = node_open();
+	struct dataplane_port *ports;
+	unsigned int count;
+
+	assert_int_equal(dataplane_ports(d, &ports, &count, &why), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(ports[0].ifindex, port);
+	assert_string_equal(ports[0].name, "port0");
+	assert_int_equal(ports[0].mode, DATAPLANE_NATIVE);
+	free(ports);
+	assert_true(dataplane_is_current(d));
+	dataplane_close(d);
+}
+
+static void new_programs_keep_a_sum_that_is_under_way(void **state)
+{
+	struct dataplane *d = node_open();
+	uint16_t boot = constants_now().boot;
+	struct frame out;
+	struct sent sent;
+
+	job_start(d, JOB, NULL, 0);
+	dataplane_close(d);
+	message_run(contribution(.worker = 0, .value = 40));
+	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
+	assert_int_equal(constants_now().boot, boot);
+	assert_int_equal(frame_run(contribution(.worker = 1, .value = 2), &out), XDP_REDIRECT);
+	frame_read(&out, &sent);
+	assert_sum(&sent, 42);
+	assert_int_equal(tally_le16_get(sent.tally.boot), boot);
+
+	assert_int_equal(dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, 0, &why), 0);
+	assert_int_not_equal(constants_now().boot, boot);
+	assert_int_equal(message_run(contribution(.worker = 1, .value = 2)), XDP_DROP);
+}
+
+/* Pins a map like a node's constants in their place. */
+static void constants_forge(const void *value, __u32 bytes)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "forged", 4, bytes, 1, NULL);
+	char path[128];
+	__u32 key = 0;
+
+	snprintf(path, sizeof(path), "%s/constants", pin);
+	assert_return_code(fd, errno);
+	assert_return_code(bpf_map_update_elem(fd, &key, value, 0), errno);
+	assert_return_code(unlink(path), errno);
+	assert_return_code(bpf_obj_pin(fd, path), errno);
+	close(fd);
+}
+
+static void assert_stale(const char *layout)
+{
+	struct dataplane *d;
+
+	assert_int_equal(dataplane_open(pin, &d, &why), -ESTALE);
+	assert_non_null(strstr(why.text, layout));
+	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -ESTALE);
+}
+
+static void a_node_of_another_layout_is_not_misread(void **state)
+{
+	struct {
+		struct tally_constants c;
+		char more[100];
+	} later = { .c = constants_now() };
+	struct dataplane *d;
+
+	later.c.layout = 99;
+	constants_forge(&later, sizeof(later));
+	assert_stale("layout 99 and ours");
+	later.c.layout = TALLY_MAPS_LAYOUT;
+	later.c.build++;
+	constants_forge(&later, sizeof(later));
+	d = node_open();
+	assert_false(dataplane_is_current(d));
+	dataplane_close(d);
+	/* the first version: actions of its outcomes, then a boot number */
+	constants_forge("\2\2\2\2\1\1\1\1\1\1\1\1\1\1\1\1\4\3\4\4\4\2\2\2\4\1\1\4\2\1\7\7", 32);
+	assert_stale("layout 1 and ours");
+	constants_forge("\2\2\2", 4);
+	assert_stale("layout 1 and ours");
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_int_equal(ports_attach(), 0);
+}
+
+/* A child that claims the node, says so and lives until it is told to end. */
+struct claimer {
+	pid_t pid;
+	int until;
+};
+
+static struct claimer claimer_start(void)
+{
+	int said[2], until[2];
+	struct claimer c;
+	char byte = 0;
+
+	assert_return_code(pipe(said), errno);
+	assert_return_code(pipe(until), errno);
+	c.pid = fork();
+	assert_return_code(c.pid, errno);
+	if (!c.pid) {
+		close(until[1]);
+		byte = dataplane_claim(pin, &why) == 0;
+		if (write(said[1], &byte, 1) == 1 && read(until[0], &byte, 1) == 0)
+			_exit(0);
+		_exit(1);
+	}
+	close(until[0]);
+	close(said[1]);
+	c.until = until[1];
+	assert_int_equal(read(said[0], &byte, 1), 1);
+	assert_int_equal(byte, 1);
+	close(said[0]);
+	return c;
+}
+
+static void claimer_end(struct claimer c)
+{
+	close(c.until);
+	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
+}
+
+static void a_claimed_node_is_nobody_elses(void **state)
+{
+	struct claimer c = claimer_start();
+	struct dataplane *d;
+	char process[32];
+
+	snprintf(process, sizeof(process), "process %d,", c.pid);
+	assert_int_equal(dataplane_open(pin, &d, &why), -EBUSY);
+	assert_non_null(strstr(why.text, process));
+	assert_int_equal(ports_attach(), -EBUSY);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -EBUSY);
+	assert_int_equal(dataplane_detach(pin, &why), -EBUSY);
+	assert_int_equal(dataplane_claim(pin, &why), -EBUSY);
+	assert_non_null(strstr(why.text, process));
+	claimer_end(c);
+	d = node_open();
+	dataplane_close(d);
+	c = claimer_start();
+	kill(c.pid, SIGKILL);
+	claimer_end(c);
+	d = node_open();
+	dataplane_close(d);
+}
+
+/* In a child: a claim lasts as long as its process. */
+static void live_as_the_agent(void **state)
+{
+	struct dataplane *d, *second;
+
+	assert_int_equal(dataplane_claim(pin, &why), 0);
+	assert_int_equal(dataplane_claim(pin, &why), 0);
+	d = node_open();
+	job_start(d, JOB, NULL, 0);
+	second = node_open();
+	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
+	dataplane_close(second);
+	dataplane_close(d);
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_int_equal(dataplane_open(pin, &d, &why), -ENOENT);
+	assert_int_equal(ports_attach(), 0);
+	assert_int_equal(ports_attach(), -EEXIST);
+	d = node_open();
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	dataplane_close(d);
+}
+
+static void the_agent_may_do_all_while_it_holds_its_node(void **state)
+{
+	struct dataplane *d;
+	struct stat s;
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_return_code(pid, errno);
+	if (!pid) {
+		const struct CMUnitTest life[] = { cmocka_unit_test(live_as_the_agent) };
+
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(2);
+		_exit(cmocka_run_group_tests_name("agent", life, NULL, NULL));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	/* a directory without pins, and a claim of nobody */
+	assert_int_equal(dataplane_open(pin, &d, &why), -ENOENT);
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_int_equal(stat(pin, &s), -1);
+	assert_int_equal(ports_attach(), 0);
+}
+
+#define fact(name) cmocka_unit_test_setup_teardown(name, node_attach_fresh, node_detach_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fact(each_port_of_a_job_has_a_row),
+		fact(without_gates_a_job_comes_in_anywhere),
+		fact(gates_change_while_a_job_runs_and_no_count_is_lost),
+		fact(a_restricted_gate_asks_for_the_tenants_sources),
+		fact(a_job_that_ends_leaves_its_counts_behind),
+		fact(a_new_epoch_counts_on_in_the_same_rows),
+		fact(an_epoch_stays_when_the_next_one_finds_no_room),
+		fact(all_gates_can_be_used_and_no_more),
+		fact(a_tenants_limits_are_those_that_were_given),
+		fact(a_limit_that_stays_keeps_its_level),
+		fact(sources_are_exactly_those_that_were_given_last),
+		fact(sources_that_find_no_room_change_nothing),
+		fact(ports_are_told_as_they_are_attached),
+		fact(new_programs_keep_a_sum_that_is_under_way),
+		fact(a_node_of_another_layout_is_not_misread),
+		fact(a_claimed_node_is_nobody_elses),
+		fact(the_agent_may_do_all_while_it_holds_its_node),
+	};
+
+	skip_unless_permitted();
+	if (unshare(CLONE_NEWNET)) {
+		printf("1..1\nok 1 - node # SKIP no network namespace: %s\n", strerror(errno));
+		return 0;
+	}
+	return cmocka_run_group_tests_name("node", tests, bench_setup, NULL);
+}
