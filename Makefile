@@ -27,7 +27,8 @@ GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
-E2ES    := $(filter-out tests/e2e/lib.sh,$(wildcard tests/e2e/*.sh))
+E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c))
+E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
 	   testbed-cable)
@@ -63,7 +64,8 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
 	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
-		$(BPFS) $(BENCHES)
+		$(BPFS) $(E2EBINS) $(BENCHES)
+	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
 	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
 lint: all $(BENCHES) ## formatters, static analysers, who may include whom
@@ -81,7 +83,7 @@ ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) ## tallyctl as people use it; its 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
 
-e2e: all ## real workers, nodes and losses in network namespaces
+e2e: all $(E2EBINS) $(BUILD)/next/tallyd ## real workers, nodes and losses in network namespaces
 	@scripts/run-tests $(E2ES)
 
 vm: ## the data plane and a bad network on a real 6.1 kernel, in an emulator
@@ -111,10 +113,11 @@ $(BUILD)/%.bpf.o: %.bpf.c
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL)bpftool gen skeleton $< name $(notdir $*)_bpf > $@
 
-# Which data plane this is: the agent asks a running node whether it has the same.
+# Which data plane this is: the agent asks a running node whether it has the same. SALT makes
+# another one of the same sources.
 $(BUILD)/bpf/build.h: $(SKELS)
 	$(call say,HASH)printf '/* made by the Makefile */\n#define TALLY_DATAPLANE_BUILD 0x%sULL\n' \
-		"$$({ echo '$(BPF_CFLAGS)'; $(CLANG) --version; \
+		"$$({ echo '$(BPF_CFLAGS) $(SALT)'; $(CLANG) --version; \
 		cat $(sort $(wildcard bpf/*.[ch] include/tally/*.h)); } | sha256sum | cut -c1-16)" > $@
 
 # --- C
@@ -190,6 +193,13 @@ $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
 	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lbpf -lpthread
 $(BUILD)/tests/bpf/test_node: $(BUILD)/agent.a $(BUILD)/libtally.a
+
+$(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lm
+
+# The same data plane in the eyes of all but the agent: what an upgrade brings.
+$(BUILD)/next/tallyd: $(BUILD)/tallyd
+	@$(MAKE) --no-print-directory -s BUILD=$(BUILD)/next SALT=next $(BUILD)/next/tallyd
 
 $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
 $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o

@@ -86,6 +86,7 @@ void agent_run_end(struct agent *a, struct job *j)
 {
 	struct why why = { "" };
 
+	agent_watch(a, &why); /* its last packets are counted as its own */
 	job_end(j);
 	if (dataplane_job_del(a->dataplane, j->id, &why) < 0)
 		log_say(LOG_LEVEL_DEBUG, "job was gone", "job=%s reason=\"%s\"", j->name, why.text);

@@ -12,6 +12,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+enum {
+	REAL_DIGITS = 12, /* of rates: what is printed is what was meant */
+};
+
 struct reading {
 	const char *verb;
 	struct why *why;
@@ -368,7 +372,8 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 /* As a line; NULL: no memory. */
 static char *line_make(const json_t *answer)
 {
-	_cleanup_(freep) char *text = answer ? json_dumps(answer, JSON_REAL_PRECISION(RATE_DIGITS)) : NULL;
+	_cleanup_(freep) char *text =
+		answer ? json_dumps(answer, JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
 	char *line;
 
 	if (!text || asprintf(&line, "%s\n", text) < 0)

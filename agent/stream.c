@@ -30,6 +30,7 @@ struct stream {
 	bool kept; /* no deadlines */
 	bool finishing; /* when `out` is empty */
 	bool heard_all; /* the other side has ended its half */
+	bool over; /* nothing is left to do */
 	void *context;
 };
 
@@ -72,12 +73,14 @@ static void stream_end(struct stream *s)
 	stream_free(s);
 }
 
-/* From anywhere else: the loop ends it in its next turn. */
+/* From anywhere else: the handler that is at work ends it when it is done, or the next one. */
 static void end_soon(struct stream *s)
 {
 	s->finishing = true;
+	s->over = true;
 	s->out_length = 0;
 	sd_event_source_set_enabled(s->io, SD_EVENT_OFF);
+	sd_event_source_set_time_accuracy(s->timer, 1);
 	sd_event_source_set_time_relative(s->timer, 0);
 	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
@@ -264,6 +267,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
 		receive(s);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		end_soon(s);
+	if (s->over)
+		stream_end(s);
 	return 0;
 }
 

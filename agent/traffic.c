@@ -356,24 +356,43 @@ static void flow_count(struct traffic *t, struct flow *f, const struct tally_cou
 	f->seen = t->stats.samples;
 }
 
+/* A job's series; a new one may take the place of one that has gone. NULL: none has. */
+static struct job_series *job_of(struct traffic *t, uint32_t id)
+{
+	int place = index_find(&t->jobs, id);
+	unsigned int oldest = 0;
+
+	if (place >= 0)
+		return &t->job[place];
+	if (t->jobs.count == t->jobs.max) {
+		for (unsigned int i = 1; i < t->jobs.count; i++)
+			if (t->job[t->jobs.entry[i].place].flow.seen <
+			    t->job[t->jobs.entry[oldest].place].flow.seen)
+				oldest = i;
+		if (t->job[t->jobs.entry[oldest].place].flow.seen == t->stats.samples)
+			return NULL;
+		index_remove(&t->jobs, oldest);
+		t->stats.evicted++;
+	}
+	place = index_add(&t->jobs, id);
+	flow_begin(&t->job[place].flow);
+	t->job[place].ring = (struct ring){ 0 };
+	return &t->job[place];
+}
+
 /* One job's row, with the one of the last sample. False: there is no room for the job. */
 static bool row_count(struct traffic *t, const struct traffic_row *row,
 		      const struct traffic_row *before)
 {
 	struct tally_counter counted[TALLY_OUTCOME_COUNT];
-	int place = index_find(&t->jobs, row->job);
+	struct job_series *job = job_of(t, row->job);
 	struct flow *tenant, *port;
 
-	if (place < 0) {
-		place = index_add(&t->jobs, row->job);
-		if (place < 0)
-			return false;
-		flow_begin(&t->job[place].flow);
-		t->job[place].ring = (struct ring){ 0 };
-	}
+	if (!job)
+		return false;
 	if (!row_difference(row, before, counted))
 		counter_add(t->moving, before->outcome);
-	flow_count(t, &t->job[place].flow, counted);
+	flow_count(t, &job->flow, counted);
 	flow_count(t, &t->node, counted);
 	tenant = flow_of(t, &t->tenants, t->tenant, row->tenant);
 	port = flow_of(t, &t->ports, t->port, row->ifindex);
@@ -442,22 +461,15 @@ static void apart_count(struct traffic *t, const struct traffic_row *rows, size_
 	}
 }
 
-/* Before new ones come, so that they find room. */
-static void jobs_drop_gone(struct traffic *t, size_t count)
+/* Before new ones come, so that they take nobody's place who is there. */
+static void jobs_mark(struct traffic *t, size_t count)
 {
-	unsigned int i = 0;
-
 	for (size_t k = 0; k < count; k++) {
 		int place = index_find(&t->jobs, t->sorted[k]->job);
 
 		if (place >= 0)
 			t->job[place].flow.seen = t->stats.samples;
 	}
-	while (i < t->jobs.count)
-		if (t->job[t->jobs.entry[i].place].flow.seen == t->stats.samples)
-			i++;
-		else
-			index_remove(&t->jobs, i);
 }
 
 /* --- links ----------------------------------------------------------------------------------- */
@@ -564,7 +576,7 @@ void traffic_sample(struct traffic *t, uint64_t now_ns, const struct traffic_row
 	if (t->stats.samples++ == 0)
 		flow_begin(&t->node);
 	count = rows_sort(t, rows, n);
-	jobs_drop_gone(t, count);
+	jobs_mark(t, count);
 	rows_count(t, count);
 	apart_count(t, rows, n);
 	flow_rates(&t->node, now_ns);
@@ -605,6 +617,12 @@ const struct traffic_link_flow *traffic_link_flow(const struct traffic *t, uint3
 	int place = index_find(&t->links, ifindex);
 
 	return place < 0 ? NULL : &t->link[place].shown;
+}
+
+void traffic_job_forget(struct traffic *t, uint32_t job)
+{
+	if (index_find(&t->jobs, job) >= 0)
+		index_remove(&t->jobs, index_position(&t->jobs, job));
 }
 
 void traffic_tenant_forget(struct traffic *t, uint16_t tenant)

@@ -5,8 +5,8 @@
  * plane and the links have counted. All memory is taken at the start (some 45 MB of
  * addresses, of which only what is in use is ever touched); whatever comes and goes is bounded.
  *
- * Jobs and links live as long as the samples name them. Tenants and ports stay after their last
- * job, so that their totals do not begin anew with each; when there are too many, the one
+ * Links live as long as the samples name them. Jobs, tenants and ports stay after their last
+ * packet, so that their totals do not begin anew with each run; when there are too many, the one
  * that was silent for longest gives way.
  */
 #ifndef TALLY_AGENT_TRAFFIC_H
@@ -142,7 +142,8 @@ const struct traffic_flow *traffic_tenant(const struct traffic *t, uint16_t tena
 const struct traffic_flow *traffic_port(const struct traffic *t, uint32_t ifindex);
 const struct traffic_link_flow *traffic_link_flow(const struct traffic *t, uint32_t ifindex);
 
-/* The tenant was deleted: another one with this number starts at 0. */
+/* The job or tenant was deleted: another one with this number starts at 0. */
+void traffic_job_forget(struct traffic *t, uint32_t job);
 void traffic_tenant_forget(struct traffic *t, uint16_t tenant);
 
 /* Up to `max` of the newest moments, oldest first. How many; 0 if not known. */

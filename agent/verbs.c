@@ -267,6 +267,7 @@ int verb_job_del(struct agent *a, const struct request *q, json_t **ret, struct 
 	if (j->run_window)
 		agent_run_end(a, j);
 	places_cancel(a, j, "the job was deleted");
+	traffic_job_forget(a->traffic, j->id);
 	books_job_del(&a->books, j);
 	r = agent_save(a, why);
 	if (r < 0)

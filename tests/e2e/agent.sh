@@ -1,0 +1,249 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A node run by tallyd: workers join, tallyd comes and goes, quotas shrink and grow.
+#
+#   w0 ──┐
+#   w1 ──┼── n0 (tallyd)
+#   w2 ──┘
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
+
+star() {
+	agent_network <<-END
+		host w0 w1 w2
+		node n0
+		link w0 n0 rate ${1-1gbit}
+		link w1 n0 rate ${1-1gbit}
+		link w2 n0 rate ${1-1gbit}
+	END
+}
+
+small=(-d int32 --int-wild -b 4 -e 64K -f 256 -n 3 -w 0)
+
+workers_join_and_get_sums_over_ipv4() {
+	star
+	start_agent
+	create_job train 3
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+	(($(completed_of train) > 0))
+}
+
+workers_join_and_get_sums_over_ipv6() {
+	star
+	start_agent
+	create_job train 3 --service "$(bed addr n0 6)"
+	family=6 join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+}
+
+# The socket is a file, which namespaces share; a worker says where it receives.
+workers_join_through_a_unix_socket() {
+	local host
+	star
+	start_agent
+	create_job train 3
+	worker=() joined=(train w0 w1 w2)
+	for host in w0 w1 w2; do
+		TALLY_ADDRESS=$(bed addr "$host" 4) TALLY_AGENT=$join TALLY_JOB=train \
+			TALLY_TOKEN_FILE=$work/train.token on "$host" "$build/tally-perf" --join \
+			--json --hash "${small[@]}" >"$work/$host.train" 2>"$work/$host.train.errors" &
+		worker+=($!)
+	done
+	joined_end
+}
+
+each_run_has_an_epoch_and_slots_of_its_own() {
+	star
+	start_agent
+	create_job train 3
+	local epoch
+	for epoch in 1 2 3; do
+		join_all train w0 w1 w2 -- "${small[@]}"
+		joined_end
+		until_true state_is train waiting
+		epochs+=("$(ctl --json job list train | jq '.[0].epoch')")
+	done
+	((epochs[1] == (epochs[0] + 1) % 65536 && epochs[2] == (epochs[1] + 1) % 65536))
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+}
+
+refused() { # HOST JOB WORDS [arguments...]
+	local host=$1 job=$2 words=$3 worker=()
+	shift 3
+	join_from "$host" "$job" "$@"
+	wait "${worker[0]}" && return 1
+	grep -F "$words" "$work/$host.$job.errors" || { cat "$work/$host.$job.errors"; return 1; }
+}
+
+# All come, and none gets a place.
+refused_all() { # JOB WORDS
+	local worker joined i
+	join_all "$1" w0 w1 w2 -- "${small[@]}"
+	for i in 0 1 2; do
+		wait "${worker[i]}" && return 1
+		grep -F "$2" "$work/w$i.$1.errors" || { cat "$work/w$i.$1.errors"; return 1; }
+	done
+}
+
+who_may_not_join_is_told_why() {
+	star
+	start_agent
+	create_job train 2
+	echo 0123456789abcdef >"$work/other.token"
+	chmod 600 "$work/other.token"
+	refused w0 other "no such job, or a wrong token"
+	mv "$work/train.token" "$work/right.token"
+	cp -p "$work/other.token" "$work/train.token"
+	refused w0 train "no such job, or a wrong token"
+	mv "$work/right.token" "$work/train.token"
+	refused w0 train "has ranks 0 to 1" --rank 2
+	join_all train w0 -- --rank 1 "${small[@]}"
+	until_true state_is train forming
+	refused w1 train "rank 1 of job train is taken" --rank 1
+	join_from w1 train --rank 0 "${small[@]}"
+	joined=(train w0 w1)
+	joined_end
+}
+
+load() { join_all "$1" w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s "$2"; }
+
+# The first half of thirty seconds and more: whatever becomes of tallyd, no call fails.
+no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {
+	star
+	start_agent
+	create_job train 3
+	load train 30
+	another train 500
+	for signal in TERM KILL; do
+		end_agent "$signal"
+		start_agent
+		another train 500
+	done
+	end_agent TERM
+	start_agent "$build/next/tallyd"
+	another train 500
+	end_agent KILL
+	start_agent
+	another train 500
+	[[ $(grep -c 'programs=upgraded' "$work/tallyd.log") == 2 ]]
+	while state_is train running && kill -0 "${worker[0]}" 2>/dev/null; do
+		end_agent KILL
+		start_agent
+		another train 100 || break
+	done
+	joined_end
+	jq -es 'map(.wrong // 0) | add == 0' "$work/w0.train"
+	# They left a tallyd that had never seen them come.
+	until_true state_is train waiting
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+}
+
+held() { ctl --json tenant list "$1" | jq ".[0].$2"; }
+
+a_quota_shrinks_and_grows_under_load() {
+	star
+	start_agent
+	ctl tenant add red --slots 512 --packets-per-second 40k >/dev/null
+	create_job train 3 --tenant red
+	create_job later 3 --tenant red --window 64
+	load train 10
+	another train 500
+	ctl quota red --slots 128 --packets-per-second 10k >/dev/null
+	another train 500
+	[[ $(held red draining) == true && $(held red slots_used) == 256 ]]
+	# What drains is nobody else's yet, and no run may begin beside it.
+	refuses "3840 are left" ctl tenant add blue --slots 3841
+	refused_all later "has a quota of 128 slots"
+	ctl quota red --slots 1024 --packets-per-second 80k >/dev/null
+	another train 500
+	[[ $(held red draining) == false ]]
+	joined_end
+	ctl quota red --slots 128 >/dev/null
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+}
+
+a_quota_that_is_too_small_is_refused_with_the_numbers() {
+	star
+	start_agent
+	ctl tenant add red --slots 256 >/dev/null
+	create_job train 3 --tenant red --window 64
+	refuses "takes 256 slots (two a chunk): tenant red has a quota of 256, and its jobs have 128" ctl job create more --workers 3 --tenant red --window 128
+	refuses "the node has 4096, and other tenants keep 256 of them" ctl tenant add blue --slots 4000
+}
+
+reloaded() { (($(grep -c 'configuration reloaded' "$work/tallyd.log") == $1)); }
+not_reloaded() { grep -q 'configuration not reloaded' "$work/tallyd.log"; }
+
+a_configuration_is_reloaded_whole_or_not_at_all() {
+	star
+	start_agent
+	create_job train 3
+	load train 6
+	another train 300
+	cp "$work/tallyd.yaml" "$work/first.yaml"
+	echo 'tenants: [{name: red, slots: 256}]' >>"$work/tallyd.yaml"
+	kill -HUP "$daemon"
+	until_true reloaded 1
+	[[ $(held red slots) == 256 && $(ctl --json tenant list red | jq -r '.[0].from') == config ]]
+	refuses "change it there" ctl tenant del red
+	sed -i 's/slots: 256}/slots: 25600}/' "$work/tallyd.yaml"
+	kill -HUP "$daemon"
+	until_true not_reloaded
+	[[ $(held red slots) == 256 ]]
+	cp "$work/first.yaml" "$work/tallyd.yaml"
+	kill -HUP "$daemon"
+	until_true reloaded 2
+	[[ $(ctl --json tenant list red | jq length) == 0 ]]
+	joined_end
+}
+
+the_data_plane_goes_with_tallyd_if_it_is_told_so() {
+	star
+	start_agent
+	end_agent TERM
+	[[ -e $pin-n0/jobs ]]
+	start_agent "$build/tallyd" --detach
+	end_agent TERM
+	[[ ! -e $pin-n0/jobs ]]
+}
+
+two_agents_do_not_run_one_node() {
+	star
+	start_agent
+	refuses "process $daemon" on n0 "$build/tallyd" --config "$work/tallyd.yaml"
+	refuses "process $daemon" node n0 detach
+}
+
+memory() { awk '$1 == "VmRSS:" { print $2 }' "/proc/$daemon/status"; }
+
+# Half of them wait and go, the others have runs.
+memory_is_flat_over_many_who_come_and_go() {
+	local before
+	star
+	start_agent
+	create_job train 3 --window 1
+	cycle() { "$build/tests/e2e/cycles" "$join" train "$work/train.token" "$1" "$(bed addr w0 4)" "$2"; }
+	cycle 2 2000
+	cycle 3 50
+	before=$(memory)
+	cycle 2 50000
+	cycle 3 200
+	echo "memory: $before KiB before, $(memory) KiB after"
+	(($(memory) <= before + 256))
+}
+
+facts workers_join_and_get_sums_over_ipv4 \
+	workers_join_and_get_sums_over_ipv6 \
+	workers_join_through_a_unix_socket \
+	each_run_has_an_epoch_and_slots_of_its_own \
+	who_may_not_join_is_told_why \
+	no_call_fails_while_tallyd_is_restarted_killed_and_upgraded \
+	a_quota_shrinks_and_grows_under_load \
+	a_quota_that_is_too_small_is_refused_with_the_numbers \
+	a_configuration_is_reloaded_whole_or_not_at_all \
+	the_data_plane_goes_with_tallyd_if_it_is_told_so \
+	two_agents_do_not_run_one_node \
+	memory_is_flat_over_many_who_come_and_go
