@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Two tenants on one node. Each may come in by its own ports; one of them floods.
+#
+#   red   w0, w1 ──┐
+#                  ├── n0 (tallyd)
+#   blue  w2, w3 ──┘
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
+
+rate=2000 # packets a second that red may send; it floods at ten times as many
+
+# Links are the bottleneck, not the processors that all of this shares.
+two_tenants() {
+	agent_network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit
+		link w1 n0 rate 1gbit
+		link w2 n0 rate 200mbit
+		link w3 n0 rate 200mbit
+	END
+	cat >>"$work/tallyd.yaml" <<-END
+		tenants:
+		  - {name: red, slots: 512, packets_per_second: $rate, ingress: [w0, w1]}
+		  - {name: blue, slots: 512, ingress: [w2, w3]}
+	END
+	start_agent
+	create_job reds 2 --tenant red
+	create_job blues 2 --tenant blue
+}
+
+of_job() { ctl --json job list "$1" | jq ".[0].$2"; }
+outcome() { ctl --json stats --job "$1" | jq ".$2.packets"; }
+
+flood() { # JOB PACKETS-PER-SECOND SECONDS: from w0, whatever job it says
+	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "$(of_job "$1" id)" "$(of_job "$1" epoch)" 2 "$2" "$3"
+}
+
+blue_runs() { # [arguments...]: median milliseconds of an allreduce
+	join_all blues w2 w3 -- -d int32 -b 512K -e 512K -n 12 -w 2 "$@"
+	joined_end || return 1
+	jq -s '.[0].p50_us / 1000' "$work/w2.blues"
+}
+
+# With sums that never complete in the slots of its own job, or with those of another's.
+forged_contributions_touch_no_slot_of_the_other() {
+	two_tenants
+	join_all blues w2 w3 -- -d int32 --int-wild -b 256K -e 256K -n 8 -w 0 -s 4
+	another blues 100
+	(flood blues $((10 * rate)) 2)
+	joined_end
+	(($(outcome blues OTHER_PORT) > 2 * rate))
+	(($(outcome blues OVER_RATE) == 0))
+}
+
+what_is_beyond_the_rate_is_dropped_and_the_rest_is_not() {
+	local passed
+	two_tenants
+	join_all reds w0 w1 -- -d int32 -b 64K -e 64K -n 8 -w 0 -s 4
+	another reds 50
+	(flood reds $((10 * rate)) 3 >"$work/sent")
+	wait "${worker[@]}" || true # whose sums are junk now, and their own doing
+	(($(outcome reds OVER_RATE) > $(cat "$work/sent") / 2))
+	passed=$(ctl --json stats --job reds | jq '[.ABSORBED, .COMPLETED, .DUPLICATE, .STALE, .CONFLICT, .ANSWERED | .packets] | add')
+	# Three seconds of flood, four of work, one of bucket.
+	((passed < 9 * rate)) || { echo "$passed packets passed"; return 1; }
+}
+
+# Alternating, so that whatever else this machine does meets both.
+a_flood_does_not_change_how_long_the_other_takes() {
+	local quiet=() flooded=() a b
+	two_tenants
+	for _ in 1 2 3 4 5; do
+		quiet+=("$(blue_runs)")
+		flood reds $((10 * rate)) 20 &
+		a=$!
+		flood blues $((10 * rate)) 20 &
+		b=$!
+		flooded+=("$(blue_runs)")
+		kill "$a" "$b"
+		wait "$a" "$b" || true
+	done
+	jq -en --argjson quiet "[$(IFS=,; echo "${quiet[*]}")]" \
+		--argjson flooded "[$(IFS=,; echo "${flooded[*]}")]" '
+		def median: sort | .[length / 2 | floor];
+		(($flooded | median) / ($quiet | median)) as $ratio |
+		"quiet \($quiet), flooded \($flooded), ratio \($ratio), limit 1.10" |
+		., if $ratio > 1.1 then halt_error(1) else empty end'
+}
+
+facts forged_contributions_touch_no_slot_of_the_other \
+	what_is_beyond_the_rate_is_dropped_and_the_rest_is_not \
+	a_flood_does_not_change_how_long_the_other_takes
