@@ -319,6 +319,8 @@ static void over_a_unix_socket_the_worker_says_its_address(void **state)
 	assert_int_equal(a.request.port, 0);
 	jobfile_address_print(&a.request.address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1");
+	assert_int_not_equal(((struct sockaddr_in *)&a.request.address)->sin_port,
+			     htons(TALLY_UDP_PORT));
 	agent_give_place(&a, 2, false);
 	worker_finish(&w, 0);
 	assert_int_equal(tally_rank(w.tally), 1);
@@ -707,6 +709,20 @@ static void a_restarted_agent_is_told_who_leaves(void **state)
 	agent_end(&a);
 }
 
+static void what_the_agent_says_later_ends_nothing(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	join_fully(&a, &w, 2);
+	agent_say_text(&a, "waiting 1\n");
+	assert_int_equal(tally_close(w.tally), 0);
+	assert_int_equal(fcntl(a.listener, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(accept(a.listener, NULL, NULL), -1); /* no word on a new connection */
+	assert_int_equal(errno, EAGAIN);
+	agent_end(&a);
+}
+
 static void leaving_a_silent_agent_ends(void **state)
 {
 	struct timespec before, after;
@@ -773,6 +789,7 @@ int main(void)
 		cmocka_unit_test(calls_go_on_without_the_agent),
 		cmocka_unit_test(what_strangers_sent_before_is_not_received),
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),
+		cmocka_unit_test(what_the_agent_says_later_ends_nothing),
 		cmocka_unit_test(leaving_a_silent_agent_ends),
 		cmocka_unit_test(a_forked_child_does_not_hold_the_place),
 	};
