@@ -52,6 +52,25 @@ struct worker {
 
 static char directory[] = "/tmp/tally-join-XXXXXX";
 
+/* A file descriptor, or the end: what is tested comes after. */
+static int must_have(int fd)
+{
+	if (fd < 0) {
+		print_error("no file descriptor: %s\n", strerror(errno));
+		abort();
+	}
+	return fd;
+}
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(port),
+	};
+}
+
 /* --- the worker */
 
 static void *join_run(void *argument)
@@ -120,12 +139,11 @@ static struct worker worker_of(const struct agent *a)
 
 static struct agent agent_on_tcp(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = loopback(0);
 	socklen_t length = sizeof(at);
 	struct agent a = { .connection = -1 };
 
-	a.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	a.listener = must_have(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(getsockname(a.listener, (struct sockaddr *)&at, &length), 0);
 	assert_int_equal(listen(a.listener, 4), 0);
@@ -140,7 +158,7 @@ static struct agent agent_on_unix(void)
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s/join.sock", directory);
 	snprintf(a.name, sizeof(a.name), "%s", at.sun_path);
-	a.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	a.listener = must_have(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(a.listener, 4), 0);
 	return a;
@@ -169,8 +187,7 @@ static void agent_hear(struct agent *a)
 	int r = -EAGAIN;
 
 	agent_hang_up(a);
-	a->connection = accept(a->listener, NULL, NULL);
-	assert_true(a->connection >= 0);
+	a->connection = must_have(accept(a->listener, NULL, NULL));
 	while (r == -EAGAIN) {
 		ssize_t n = recv(a->connection, text + length, sizeof(text) - length, 0);
 
@@ -273,9 +290,8 @@ static void hung_up(const struct agent *a)
 
 static void a_place_over_tcp_is_where_the_connection_is(void **state)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = loopback(0);
+	int other = must_have(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
 
@@ -288,7 +304,7 @@ static void a_place_over_tcp_is_where_the_connection_is(void **state)
 	assert_int_not_equal(a.request.port, 0);
 
 	/* It is bound before it asks. */
-	at.sin_port = htons(a.request.port);
+	at = loopback(a.request.port);
 	assert_int_equal(bind(other, (struct sockaddr *)&at, sizeof(at)), -1);
 	assert_int_equal(errno, EADDRINUSE);
 	close(other);
@@ -455,7 +471,8 @@ static void a_flood_without_end_is_refused(void **state)
 	ssize_t n = 1;
 
 	memset(flood, 'a', sizeof(flood));
-	memcpy(flood, "tally-join 1\nrank 0\n", 20);
+	snprintf(flood, sizeof(flood), "tally-join 1\nrank 0\n");
+	flood[strlen(flood)] = 'a'; /* and on without an end */
 	worker_start(&w, join_run);
 	agent_hear(&a);
 	while (n > 0) /* until it hangs up */
@@ -556,8 +573,7 @@ static const char *token_file(const char *text, mode_t mode)
 
 	snprintf(path, sizeof(path), "%s/token", directory);
 	unlink(path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
+	fd = must_have(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(fchmod(fd, mode), 0);
 	close(fd);
@@ -566,9 +582,10 @@ static const char *token_file(const char *text, mode_t mode)
 
 static void token_files_must_be_private_and_hold_a_token(void **state)
 {
+	const char *path = token_file("secret\n", 0644);
 	char longest[160];
 
-	setenv("TALLY_TOKEN_FILE", token_file("secret\n", 0644), 1);
+	setenv("TALLY_TOKEN_FILE", path, 1);
 	refused(OPTIONS(.token = NULL), EPERM, "chmod o-rw");
 	refused(OPTIONS(.token = NULL), EPERM, directory);
 	token_file("secret\n", 0602);
@@ -585,8 +602,8 @@ static void token_files_must_be_private_and_hold_a_token(void **state)
 	longest[128] = '\0';
 	token_file(longest, 0640); /* taken: on to an agent that is not there */
 	refused(OPTIONS(.token = NULL), ECONNREFUSED, "127.0.0.1:1");
-	unlink(getenv("TALLY_TOKEN_FILE"));
-	refused(OPTIONS(.token = NULL), ENOENT, getenv("TALLY_TOKEN_FILE"));
+	unlink(path);
+	refused(OPTIONS(.token = NULL), ENOENT, path);
 	unsetenv("TALLY_TOKEN_FILE");
 }
 
@@ -594,10 +611,11 @@ static void what_no_option_says_the_environment_says(void **state)
 {
 	struct agent a = agent_on_unix();
 	struct worker w = { .options = { .rank = -1, .join_timeout_ms = FAR_MS } };
+	const char *path = token_file("secret\r\nremark\n", 0600);
 
 	setenv("TALLY_AGENT", a.name, 1);
 	setenv("TALLY_JOB", "bert", 1);
-	setenv("TALLY_TOKEN_FILE", token_file("secret\r\nremark\n", 0600), 1);
+	setenv("TALLY_TOKEN_FILE", path, 1);
 	setenv("TALLY_RANK", "3", 1);
 	setenv("TALLY_ADDRESS", "127.0.0.1", 1);
 	worker_start(&w, join_run);
@@ -609,7 +627,7 @@ static void what_no_option_says_the_environment_says(void **state)
 	worker_finish(&w, 0);
 	assert_int_equal(tally_close(w.tally), 0);
 	agent_end(&a);
-	unlink(getenv("TALLY_TOKEN_FILE"));
+	unlink(path);
 	unsetenv("TALLY_AGENT");
 	unsetenv("TALLY_JOB");
 	unsetenv("TALLY_TOKEN_FILE");
@@ -623,7 +641,7 @@ static void what_no_option_says_the_environment_says(void **state)
 static int node_open(void)
 {
 	struct sockaddr_storage at = service();
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = must_have(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(struct sockaddr_in)), 0);
 	return fd;
@@ -637,6 +655,8 @@ static void node_answer(int fd)
 	ssize_t n = recvfrom(fd, frame, sizeof(frame), 0, (struct sockaddr *)&from, &length);
 
 	assert_true(n >= (ssize_t)sizeof(struct tally_header));
+	if (n < 0)
+		return;
 	((struct tally_header *)frame)->kind = TALLY_RESULT;
 	assert_int_equal(sendto(fd, frame, (size_t)n, 0, (struct sockaddr *)&from, length), n);
 }
@@ -663,16 +683,15 @@ static void calls_go_on_without_the_agent(void **state)
 
 static void what_strangers_sent_before_is_not_received(void **state)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in to;
+	int stranger = must_have(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
 	struct tally_stats stats;
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	to.sin_port = htons(a.request.port);
+	to = loopback(a.request.port);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(sendto(stranger, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)),
 				 1);
