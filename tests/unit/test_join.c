@@ -210,17 +210,23 @@ static void agent_say_text(const struct agent *a, const char *text)
 	agent_say(a, text, strlen(text));
 }
 
+static struct sockaddr_storage address_of(const char *text, uint16_t port)
+{
+	struct sockaddr_storage a;
+
+	assert_int_equal(jobfile_address_parse(text, port, &a), 0);
+	return a;
+}
+
 /* An address of this process alone, where no node listens unless the test is one. */
 static struct sockaddr_storage service(void)
 {
 	uint32_t id = (uint32_t)getpid();
-	struct sockaddr_storage s;
 	char text[64];
 
 	snprintf(text, sizeof(text), "127.%u.%u.%u", 1 + id / 64516 % 254, 1 + id / 254 % 254,
 		 1 + id % 254);
-	assert_int_equal(jobfile_address_parse(text, TALLY_UDP_PORT, &s), 0);
-	return s;
+	return address_of(text, TALLY_UDP_PORT);
 }
 
 /* A job of so many workers, of which the last one is the one that asked. */
@@ -238,12 +244,12 @@ static struct jobfile job_of(const struct agent *a, uint16_t workers)
 
 	for (unsigned int rank = 0; rank < workers; rank++) {
 		snprintf(text, sizeof(text), "127.0.0.9:%u", 50000 + rank);
-		assert_int_equal(jobfile_address_parse(text, 0, &job.worker[rank]), 0);
+		job.worker[rank] = address_of(text, 0);
 	}
 	job.worker[workers - 1] = a->request.address;
 	if (a->request.port) {
 		snprintf(text, sizeof(text), "127.0.0.1:%u", a->request.port);
-		assert_int_equal(jobfile_address_parse(text, 0, &job.worker[workers - 1]), 0);
+		job.worker[workers - 1] = address_of(text, 0);
 	}
 	return job;
 }
@@ -491,6 +497,58 @@ static void a_place_of_another_address_is_refused(void **state)
 	a.request.port ^= 1;
 	agent_give_place(&a, 2, false);
 	worker_refused(&w, EPROTO, "must not be translated");
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void a_place_that_cannot_be_used_is_given_back(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	char text[RENDEZVOUS_ANSWER_BYTES];
+	struct jobfile job;
+	size_t length;
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	job = job_of(&a, 1);
+	job.service = address_of("192.0.2.1", TALLY_UDP_PORT); /* no way there from loopback */
+	assert_int_equal(rendezvous_place_print(0, &job, text, sizeof(text), &length), 0);
+	agent_say(&a, text, length);
+	worker_refused(&w, EINVAL, "no way to the service address");
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void ipv6_agents_have_ipv6_workers(void **state)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct agent a = { .connection = -1 };
+	char text[RENDEZVOUS_ANSWER_BYTES];
+	socklen_t length = sizeof(at);
+	struct jobfile job;
+	struct worker w;
+	size_t bytes;
+
+	a.listener = must_have(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (bind(a.listener, (struct sockaddr *)&at, sizeof(at)) < 0 && errno == EADDRNOTAVAIL) {
+		agent_end(&a);
+		skip(); /* no IPv6 on this machine */
+	}
+	assert_int_equal(getsockname(a.listener, (struct sockaddr *)&at, &length), 0);
+	assert_int_equal(listen(a.listener, 4), 0);
+	snprintf(a.name, sizeof(a.name), "[::1]:%u", ntohs(at.sin6_port));
+	w = worker_of(&a);
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	job = job_of(&(struct agent){ .request.port = 1 }, 1);
+	job.service = address_of("::1", TALLY_UDP_PORT);
+	snprintf(text, sizeof(text), "[::1]:%u", a.request.port);
+	job.worker[0] = address_of(text, 0);
+	assert_int_equal(rendezvous_place_print(0, &job, text, sizeof(text), &bytes), 0);
+	agent_say(&a, text, bytes);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
 	hung_up(&a);
 	agent_end(&a);
 }
@@ -801,6 +859,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_agent_is_told),
 		cmocka_unit_test(a_flood_without_end_is_refused),
 		cmocka_unit_test(a_place_of_another_address_is_refused),
+		cmocka_unit_test(a_place_that_cannot_be_used_is_given_back),
+		cmocka_unit_test(ipv6_agents_have_ipv6_workers),
 		cmocka_unit_test(an_agent_that_is_not_there_is_named),
 		cmocka_unit_test(options_that_are_wrong_are_named),
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
