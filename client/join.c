@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "join.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -332,6 +333,7 @@ static int request_send(struct join *j)
 	size_t length = 0, sent = 0;
 	int r = rendezvous_request_print(&j->request, text, sizeof(text), &length);
 
+	assert(j->fd >= 0);
 	if (r < 0)
 		return error_set(r, "the request does not fit");
 	while (sent < length) {
@@ -357,6 +359,7 @@ static int answer_receive(struct join *j)
 {
 	ssize_t n;
 
+	assert(j->fd >= 0);
 	do {
 		if (!wait_limit(j, SO_RCVTIMEO))
 			return late(j);
@@ -406,6 +409,7 @@ static int receiver_open(struct join *j, struct udp **ret)
 	socklen_t length = sizeof(own);
 	int r;
 
+	assert(j->fd >= 0);
 	if (!own.ss_family) {
 		if (getsockname(j->fd, (struct sockaddr *)&own, &length) < 0)
 			return broken(j);

@@ -346,38 +346,44 @@ int rendezvous_request_print(const struct rendezvous_request *q, char *text, siz
 
 /* --- answers */
 
-/* "12" or "12-15" from *at on, which is moved behind it. */
-static bool range_parse(const char **at, struct tally_set *into)
+/* The rank at `at` into *ret; behind it is returned. NULL: there is none. */
+static const char *rank_take(const char *at, uint32_t *ret)
 {
-	uint32_t end[2] = { 0, 0 };
-	int ends = 0;
+	uint32_t n = 0, digits = 0;
 
-	do {
-		const char *start = *at;
+	for (; *at >= '0' && *at <= '9' && digits < 3; at++, digits++)
+		n = n * 10 + (uint32_t)(*at - '0');
+	if (!digits || n >= TALLY_WORKERS_MAX)
+		return NULL;
+	*ret = n;
+	return at;
+}
 
-		for (; **at >= '0' && **at <= '9' && *at - start < 4; (*at)++)
-			end[ends] = end[ends] * 10 + (uint32_t)(**at - '0');
-		if (*at == start || end[ends] >= TALLY_WORKERS_MAX)
-			return false;
-		ends++;
-	} while (ends < 2 && **at == '-' && *(*at)++);
-	if (ends == 1)
-		end[1] = end[0];
-	for (uint32_t rank = end[0]; rank <= end[1]; rank++)
+/* "12" or "12-15"; the same. */
+static const char *range_take(const char *at, struct tally_set *into)
+{
+	uint32_t first = 0, last = 0;
+
+	at = rank_take(at, &first);
+	last = first;
+	if (at && *at == '-')
+		at = rank_take(at + 1, &last);
+	if (!at || last < first)
+		return NULL;
+	for (uint32_t rank = first; rank <= last; rank++)
 		tally_set_add(into, rank);
-	return end[0] <= end[1];
+	return at;
 }
 
 static int parse_waiting(struct reader *r, struct rendezvous_answer *a)
 {
-	const char *at = r->value;
+	const char *at = range_take(r->value, &a->missing);
 
-	do {
-		if (!range_parse(&at, &a->missing))
-			return refuse(r, -EINVAL, "ranks up to %d, such as 1,3-4",
-				      TALLY_WORKERS_MAX - 1);
-	} while (*at == ',' && *at++);
-	return *at ? refuse(r, -EINVAL, "ranks only, such as 1,3-4") : 0;
+	while (at && *at == ',')
+		at = range_take(at + 1, &a->missing);
+	if (!at || *at)
+		return refuse(r, -EINVAL, "ranks up to %d, such as 1,3-4", TALLY_WORKERS_MAX - 1);
+	return 0;
 }
 
 static const struct {

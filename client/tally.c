@@ -73,10 +73,14 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 	};
 	struct tally *t = calloc(1, sizeof(*t));
-	int r = t ? udp_connect(udp, service, sizeof(struct tally_header) + o->payload_bytes,
-				2 * o->window)
-		  : error_set(-ENOMEM, "out of memory");
+	int r;
 
+	if (!t) {
+		udp_close(udp);
+		return error_set(-ENOMEM, "out of memory");
+	}
+	r = udp_connect(udp, service, sizeof(struct tally_header) + o->payload_bytes,
+			2 * o->window);
 	if (r == 0) {
 		jobfile_address_print(service, t->service, sizeof(t->service));
 		options.service = t->service;
@@ -181,7 +185,7 @@ int tally_join(const struct tally_join_options *options, struct tally **ret)
 		r = open_on(&o, &place->job.service, udp, &t);
 	}
 	free(place);
-	if (r < 0) {
+	if (!t) {
 		join_close(join);
 		return r;
 	}

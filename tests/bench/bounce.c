@@ -86,7 +86,8 @@ int main(int argc, char **argv)
 	window = (int)strtol(argv[3], NULL, 10);
 	payload = strtoul(argv[4], NULL, 10);
 	h = calloc(1, sizeof(*h) + payload);
-	if (!h || udp_open(&local, &service, sizeof(*h) + payload, 2 * window, &u) < 0) {
+	if (!h || udp_open(&local, &u) < 0 ||
+	    udp_connect(u, &service, sizeof(*h) + payload, 2 * window) < 0) {
 		fprintf(stderr, "bounce: %s\n", tally_error());
 		return 1;
 	}

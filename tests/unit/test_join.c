@@ -52,6 +52,25 @@ struct worker {
 
 static char directory[] = "/tmp/tally-join-XXXXXX";
 
+/* A file descriptor, or the end: what is tested comes after. */
+static int must_have(int fd)
+{
+	if (fd < 0) {
+		print_error("no file descriptor: %s\n", strerror(errno));
+		abort();
+	}
+	return fd;
+}
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(port),
+	};
+}
+
 /* --- the worker */
 
 static void *join_run(void *argument)
@@ -120,12 +139,11 @@ static struct worker worker_of(const struct agent *a)
 
 static struct agent agent_on_tcp(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = loopback(0);
 	socklen_t length = sizeof(at);
 	struct agent a = { .connection = -1 };
 
-	a.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	a.listener = must_have(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(getsockname(a.listener, (struct sockaddr *)&at, &length), 0);
 	assert_int_equal(listen(a.listener, 4), 0);
@@ -140,7 +158,7 @@ static struct agent agent_on_unix(void)
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s/join.sock", directory);
 	snprintf(a.name, sizeof(a.name), "%s", at.sun_path);
-	a.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	a.listener = must_have(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(a.listener, 4), 0);
 	return a;
@@ -169,8 +187,7 @@ static void agent_hear(struct agent *a)
 	int r = -EAGAIN;
 
 	agent_hang_up(a);
-	a->connection = accept(a->listener, NULL, NULL);
-	assert_true(a->connection >= 0);
+	a->connection = must_have(accept(a->listener, NULL, NULL));
 	while (r == -EAGAIN) {
 		ssize_t n = recv(a->connection, text + length, sizeof(text) - length, 0);
 
@@ -193,17 +210,23 @@ static void agent_say_text(const struct agent *a, const char *text)
 	agent_say(a, text, strlen(text));
 }
 
+static struct sockaddr_storage address_of(const char *text, uint16_t port)
+{
+	struct sockaddr_storage a;
+
+	assert_int_equal(jobfile_address_parse(text, port, &a), 0);
+	return a;
+}
+
 /* An address of this process alone, where no node listens unless the test is one. */
 static struct sockaddr_storage service(void)
 {
 	uint32_t id = (uint32_t)getpid();
-	struct sockaddr_storage s;
 	char text[64];
 
 	snprintf(text, sizeof(text), "127.%u.%u.%u", 1 + id / 64516 % 254, 1 + id / 254 % 254,
 		 1 + id % 254);
-	assert_int_equal(jobfile_address_parse(text, TALLY_UDP_PORT, &s), 0);
-	return s;
+	return address_of(text, TALLY_UDP_PORT);
 }
 
 /* A job of so many workers, of which the last one is the one that asked. */
@@ -221,12 +244,12 @@ static struct jobfile job_of(const struct agent *a, uint16_t workers)
 
 	for (unsigned int rank = 0; rank < workers; rank++) {
 		snprintf(text, sizeof(text), "127.0.0.9:%u", 50000 + rank);
-		assert_int_equal(jobfile_address_parse(text, 0, &job.worker[rank]), 0);
+		job.worker[rank] = address_of(text, 0);
 	}
 	job.worker[workers - 1] = a->request.address;
 	if (a->request.port) {
 		snprintf(text, sizeof(text), "127.0.0.1:%u", a->request.port);
-		assert_int_equal(jobfile_address_parse(text, 0, &job.worker[workers - 1]), 0);
+		job.worker[workers - 1] = address_of(text, 0);
 	}
 	return job;
 }
@@ -273,9 +296,8 @@ static void hung_up(const struct agent *a)
 
 static void a_place_over_tcp_is_where_the_connection_is(void **state)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = loopback(0);
+	int other = must_have(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
 
@@ -288,7 +310,7 @@ static void a_place_over_tcp_is_where_the_connection_is(void **state)
 	assert_int_not_equal(a.request.port, 0);
 
 	/* It is bound before it asks. */
-	at.sin_port = htons(a.request.port);
+	at = loopback(a.request.port);
 	assert_int_equal(bind(other, (struct sockaddr *)&at, sizeof(at)), -1);
 	assert_int_equal(errno, EADDRINUSE);
 	close(other);
@@ -319,6 +341,8 @@ static void over_a_unix_socket_the_worker_says_its_address(void **state)
 	assert_int_equal(a.request.port, 0);
 	jobfile_address_print(&a.request.address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1");
+	assert_int_not_equal(((struct sockaddr_in *)&a.request.address)->sin_port,
+			     htons(TALLY_UDP_PORT));
 	agent_give_place(&a, 2, false);
 	worker_finish(&w, 0);
 	assert_int_equal(tally_rank(w.tally), 1);
@@ -453,7 +477,8 @@ static void a_flood_without_end_is_refused(void **state)
 	ssize_t n = 1;
 
 	memset(flood, 'a', sizeof(flood));
-	memcpy(flood, "tally-join 1\nrank 0\n", 20);
+	snprintf(flood, sizeof(flood), "tally-join 1\nrank 0\n");
+	flood[strlen(flood)] = 'a'; /* and on without an end */
 	worker_start(&w, join_run);
 	agent_hear(&a);
 	while (n > 0) /* until it hangs up */
@@ -472,6 +497,58 @@ static void a_place_of_another_address_is_refused(void **state)
 	a.request.port ^= 1;
 	agent_give_place(&a, 2, false);
 	worker_refused(&w, EPROTO, "must not be translated");
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void a_place_that_cannot_be_used_is_given_back(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	char text[RENDEZVOUS_ANSWER_BYTES];
+	struct jobfile job;
+	size_t length;
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	job = job_of(&a, 1);
+	job.service = address_of("192.0.2.1", TALLY_UDP_PORT); /* no way there from loopback */
+	assert_int_equal(rendezvous_place_print(0, &job, text, sizeof(text), &length), 0);
+	agent_say(&a, text, length);
+	worker_refused(&w, EINVAL, "no way to the service address");
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void ipv6_agents_have_ipv6_workers(void **state)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct agent a = { .connection = -1 };
+	char text[RENDEZVOUS_ANSWER_BYTES];
+	socklen_t length = sizeof(at);
+	struct jobfile job;
+	struct worker w;
+	size_t bytes;
+
+	a.listener = must_have(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (bind(a.listener, (struct sockaddr *)&at, sizeof(at)) < 0 && errno == EADDRNOTAVAIL) {
+		agent_end(&a);
+		skip(); /* no IPv6 on this machine */
+	}
+	assert_int_equal(getsockname(a.listener, (struct sockaddr *)&at, &length), 0);
+	assert_int_equal(listen(a.listener, 4), 0);
+	snprintf(a.name, sizeof(a.name), "[::1]:%u", ntohs(at.sin6_port));
+	w = worker_of(&a);
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	job = job_of(&(struct agent){ .request.port = 1 }, 1);
+	job.service = address_of("::1", TALLY_UDP_PORT);
+	snprintf(text, sizeof(text), "[::1]:%u", a.request.port);
+	job.worker[0] = address_of(text, 0);
+	assert_int_equal(rendezvous_place_print(0, &job, text, sizeof(text), &bytes), 0);
+	agent_say(&a, text, bytes);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
 	hung_up(&a);
 	agent_end(&a);
 }
@@ -554,8 +631,7 @@ static const char *token_file(const char *text, mode_t mode)
 
 	snprintf(path, sizeof(path), "%s/token", directory);
 	unlink(path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
+	fd = must_have(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(fchmod(fd, mode), 0);
 	close(fd);
@@ -564,9 +640,10 @@ static const char *token_file(const char *text, mode_t mode)
 
 static void token_files_must_be_private_and_hold_a_token(void **state)
 {
+	const char *path = token_file("secret\n", 0644);
 	char longest[160];
 
-	setenv("TALLY_TOKEN_FILE", token_file("secret\n", 0644), 1);
+	setenv("TALLY_TOKEN_FILE", path, 1);
 	refused(OPTIONS(.token = NULL), EPERM, "chmod o-rw");
 	refused(OPTIONS(.token = NULL), EPERM, directory);
 	token_file("secret\n", 0602);
@@ -583,8 +660,8 @@ static void token_files_must_be_private_and_hold_a_token(void **state)
 	longest[128] = '\0';
 	token_file(longest, 0640); /* taken: on to an agent that is not there */
 	refused(OPTIONS(.token = NULL), ECONNREFUSED, "127.0.0.1:1");
-	unlink(getenv("TALLY_TOKEN_FILE"));
-	refused(OPTIONS(.token = NULL), ENOENT, getenv("TALLY_TOKEN_FILE"));
+	unlink(path);
+	refused(OPTIONS(.token = NULL), ENOENT, path);
 	unsetenv("TALLY_TOKEN_FILE");
 }
 
@@ -592,10 +669,11 @@ static void what_no_option_says_the_environment_says(void **state)
 {
 	struct agent a = agent_on_unix();
 	struct worker w = { .options = { .rank = -1, .join_timeout_ms = FAR_MS } };
+	const char *path = token_file("secret\r\nremark\n", 0600);
 
 	setenv("TALLY_AGENT", a.name, 1);
 	setenv("TALLY_JOB", "bert", 1);
-	setenv("TALLY_TOKEN_FILE", token_file("secret\r\nremark\n", 0600), 1);
+	setenv("TALLY_TOKEN_FILE", path, 1);
 	setenv("TALLY_RANK", "3", 1);
 	setenv("TALLY_ADDRESS", "127.0.0.1", 1);
 	worker_start(&w, join_run);
@@ -607,7 +685,7 @@ static void what_no_option_says_the_environment_says(void **state)
 	worker_finish(&w, 0);
 	assert_int_equal(tally_close(w.tally), 0);
 	agent_end(&a);
-	unlink(getenv("TALLY_TOKEN_FILE"));
+	unlink(path);
 	unsetenv("TALLY_AGENT");
 	unsetenv("TALLY_JOB");
 	unsetenv("TALLY_TOKEN_FILE");
@@ -621,7 +699,7 @@ static void what_no_option_says_the_environment_says(void **state)
 static int node_open(void)
 {
 	struct sockaddr_storage at = service();
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = must_have(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(struct sockaddr_in)), 0);
 	return fd;
@@ -635,6 +713,8 @@ static void node_answer(int fd)
 	ssize_t n = recvfrom(fd, frame, sizeof(frame), 0, (struct sockaddr *)&from, &length);
 
 	assert_true(n >= (ssize_t)sizeof(struct tally_header));
+	if (n < 0)
+		return;
 	((struct tally_header *)frame)->kind = TALLY_RESULT;
 	assert_int_equal(sendto(fd, frame, (size_t)n, 0, (struct sockaddr *)&from, length), n);
 }
@@ -661,16 +741,15 @@ static void calls_go_on_without_the_agent(void **state)
 
 static void what_strangers_sent_before_is_not_received(void **state)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in to;
+	int stranger = must_have(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
 	struct tally_stats stats;
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	to.sin_port = htons(a.request.port);
+	to = loopback(a.request.port);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(sendto(stranger, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)),
 				 1);
@@ -704,6 +783,20 @@ static void a_restarted_agent_is_told_who_leaves(void **state)
 	agent_say_text(&a, "left\n\n");
 	worker_finish(&w, 0);
 	hung_up(&a);
+	agent_end(&a);
+}
+
+static void what_the_agent_says_later_ends_nothing(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	join_fully(&a, &w, 2);
+	agent_say_text(&a, "waiting 1\n");
+	assert_int_equal(tally_close(w.tally), 0);
+	assert_int_equal(fcntl(a.listener, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(accept(a.listener, NULL, NULL), -1); /* no word on a new connection */
+	assert_int_equal(errno, EAGAIN);
 	agent_end(&a);
 }
 
@@ -766,6 +859,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_agent_is_told),
 		cmocka_unit_test(a_flood_without_end_is_refused),
 		cmocka_unit_test(a_place_of_another_address_is_refused),
+		cmocka_unit_test(a_place_that_cannot_be_used_is_given_back),
+		cmocka_unit_test(ipv6_agents_have_ipv6_workers),
 		cmocka_unit_test(an_agent_that_is_not_there_is_named),
 		cmocka_unit_test(options_that_are_wrong_are_named),
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
@@ -773,6 +868,7 @@ int main(void)
 		cmocka_unit_test(calls_go_on_without_the_agent),
 		cmocka_unit_test(what_strangers_sent_before_is_not_received),
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),
+		cmocka_unit_test(what_the_agent_says_later_ends_nothing),
 		cmocka_unit_test(leaving_a_silent_agent_ends),
 		cmocka_unit_test(a_forked_child_does_not_hold_the_place),
 	};
