@@ -366,8 +366,8 @@ static void a_file_is_limited(void **state)
 {
 	char *text = malloc(CONFIG_BYTES_MAX + 1);
 
-	memset(text, '\n', CONFIG_BYTES_MAX + 1);
-	memcpy(text, BASE, strlen(BASE));
+	snprintf(text, CONFIG_BYTES_MAX, "%s", BASE);
+	memset(text + strlen(BASE), '\n', CONFIG_BYTES_MAX + 1 - strlen(BASE));
 	assert_int_equal(parse_bytes(text, CONFIG_BYTES_MAX), 0);
 	config_free(config);
 	assert_int_equal(parse_bytes(text, CONFIG_BYTES_MAX + 1), -EFBIG);
