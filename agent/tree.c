@@ -383,14 +383,13 @@ int tree_list(struct tree *t, const struct tree_place *at, unsigned int max, tre
 int tree_text(struct tree *t, const struct tree_place *at, const char *allowed, const char **ret)
 {
 	yaml_node_t *node = node_at(t, at);
-	const char *text;
 
-	if (!node || node->type != YAML_SCALAR_NODE)
-		return tree_refuse_value(t, at, "%s", allowed);
-	text = (const char *)node->data.scalar.value;
-	if (strlen(text) != node->data.scalar.length)
-		return tree_refuse_value(t, at, "%s", allowed);
-	*ret = text;
+	if (!node || node->type != YAML_SCALAR_NODE ||
+	    memchr(node->data.scalar.value, '\0', node->data.scalar.length)) {
+		tree_refuse_value(t, at, "%s", allowed);
+		return -EINVAL;
+	}
+	*ret = (const char *)node->data.scalar.value;
 	return 0;
 }
 

@@ -366,8 +366,8 @@ static void a_file_is_limited(void **state)
 {
 	char *text = malloc(CONFIG_BYTES_MAX + 1);
 
-	memset(text, '\n', CONFIG_BYTES_MAX + 1);
-	memcpy(text, BASE, strlen(BASE));
+	snprintf(text, CONFIG_BYTES_MAX, "%s", BASE);
+	memset(text + strlen(BASE), '\n', CONFIG_BYTES_MAX + 1 - strlen(BASE));
 	assert_int_equal(parse_bytes(text, CONFIG_BYTES_MAX), 0);
 	config_free(config);
 	assert_int_equal(parse_bytes(text, CONFIG_BYTES_MAX + 1), -EFBIG);
@@ -424,6 +424,68 @@ static void what_is_printed_is_the_same_configuration(void **state)
 	}
 }
 
+static char *file_text(const char *path)
+{
+	char *text = calloc(1, 1 << 16);
+	FILE *f = fopen(path, "re");
+
+	if (!f || !fread(text, 1, (1 << 16) - 1, f))
+		fail_msg("%s cannot be read", path);
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* Looks for each key that an error lists; how many it found. A mapping has rows for its keys. */
+static unsigned int keys_in(const char *docs, const char *place, const char *listed)
+{
+	char *names = strdup(strstr(listed, "there are ") + strlen("there are ")), *rest;
+	unsigned int found = 0;
+	char row[64];
+
+	for (char *n = strtok_r(names, ", ", &rest); n; n = strtok_r(NULL, ", ", &rest)) {
+		if (!strcmp(n, "and"))
+			continue;
+		snprintf(row, sizeof(row), "\n| `%s%s` |", place, n);
+		if (strstr(docs, row)) {
+			found++;
+			continue;
+		}
+		snprintf(row, sizeof(row), "\n| `%s.", n);
+		if (*place || !strstr(docs, row))
+			fail_msg("docs/config.md: no row for %s%s", place, n);
+	}
+	free(names);
+	return found;
+}
+
+static void the_documentation_has_a_row_for_each_key(void **state)
+{
+	static const struct {
+		const char *place, *text;
+	} mappings[] = {
+		{ "", "zzzzzzzz: x\n" },
+		{ "ports[].", "ports: [{zzzzzzzz: x}]\n" },
+		{ "control.", BASE "control: {zzzzzzzz: x}\n" },
+		{ "join.", BASE "join: {zzzzzzzz: x}\n" },
+		{ "metrics.", BASE "metrics: {zzzzzzzz: x}\n" },
+		{ "log.", BASE "log: {zzzzzzzz: x}\n" },
+		{ "sample.", BASE "sample: {zzzzzzzz: x}\n" },
+		{ "tenants[].", BASE "tenants: [{zzzzzzzz: x}]\n" },
+		{ "", BASE "tenants: [{name: a, slots: 1, ingress: [{zzzzzzzz: x}]}]\n" },
+	};
+	_cleanup_(freep) char *docs = file_text("docs/config.md");
+	unsigned int rows = 0, found = 0;
+
+	for (size_t i = 0; i < sizeof(mappings) / sizeof(*mappings); i++) {
+		assert_int_equal(parse_bytes(mappings[i].text, strlen(mappings[i].text)), -EINVAL);
+		found += keys_in(docs, mappings[i].place, why.text);
+	}
+	for (const char *row = docs; (row = strstr(row, "\n| `")) != NULL; row++)
+		rows++;
+	assert_int_equal(found, rows);
+}
+
 /* The file that is shipped: valid as it is, and it changes no default but what is needed. */
 static void the_example_is_valid(void **state)
 {
@@ -466,6 +528,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_limited),
 		cmocka_unit_test(names_have_their_lengths),
 		cmocka_unit_test(what_is_printed_is_the_same_configuration),
+		cmocka_unit_test(the_documentation_has_a_row_for_each_key),
 		cmocka_unit_test(the_example_is_valid),
 		cmocka_unit_test(a_file_that_cannot_be_read_says_why),
 	};
