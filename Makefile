@@ -142,6 +142,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) agent/group.c $(wildcard include
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
 	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lbpf -lpthread
+$(call objects,tests/bpf/test_node.c): $(BUILD)/tests/bpf/beside.skel.h
 $(BUILD)/tests/bpf/test_node: $(BUILD)/agent.a $(BUILD)/libtally.a
 
 $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
