@@ -132,6 +132,20 @@ static void next_remove(const char *pin, uint32_t ifindex)
 	bpf_map_delete_elem(next, &index);
 }
 
+/* beside-IFINDEX-NETNS; false: that is something else. */
+static bool pin_parse(const char *name, uint32_t *ret_ifindex, uint64_t *ret_netns)
+{
+	const char *at = name + strlen(SHARE_PREFIX);
+	char *end;
+
+	*ret_ifindex = strtoul(at, &end, 10);
+	if (end == at || *end != '-')
+		return false;
+	at = end + 1;
+	*ret_netns = strtoull(at, &end, 10);
+	return end != at && !*end;
+}
+
 /* --- in and out ------------------------------------------------------------------------------ */
 
 int share_read(const char *pin, struct port_link *link)
@@ -140,7 +154,7 @@ int share_read(const char *pin, struct port_link *link)
 	uint32_t length = sizeof(info), program, ifindex;
 	uint64_t netns;
 
-	if (sscanf(link->name, SHARE_PREFIX "%" SCNu32 "-%" SCNu64, &ifindex, &netns) != 2)
+	if (!pin_parse(link->name, &ifindex, &netns))
 		return -EINVAL;
 	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
 	if (link->fd < 0)
@@ -155,9 +169,11 @@ int share_read(const char *pin, struct port_link *link)
 
 void share_remove(const char *pin, int program, const struct port_link *link)
 {
-	uint32_t ifindex = 0;
+	uint32_t ifindex;
+	uint64_t netns;
 
-	sscanf(link->name, SHARE_PREFIX "%" SCNu32, &ifindex);
+	if (!pin_parse(link->name, &ifindex, &netns))
+		return;
 	if (link->ifindex && !link->elsewhere)
 		swap_in(ifindex, link->fd, program); /* or somebody else's is there: let it be */
 	next_remove(pin, ifindex);

@@ -668,10 +668,16 @@ static int share_setup(void **state)
 	const struct sockaddr_ll to = { .sll_family = AF_PACKET,
 					.sll_ifindex = if_nametoindex("peer0") };
 
-	other = beside_bpf__open_and_load();
 	wire = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (!other || bind(wire, (const struct sockaddr *)&to, sizeof(to)))
+	if (wire < 0 || bind(wire, (const struct sockaddr *)&to, sizeof(to)))
 		return -1;
+	other = beside_bpf__open_and_load();
+	if (!other) { /* frames in several buffers are of 5.18 */
+		other = beside_bpf__open();
+		if (!other || bpf_program__set_autoload(other->progs.beside_frags, false) ||
+		    beside_bpf__load(other))
+			return -1;
+	}
 	return bpf_xdp_attach(port, bpf_program__fd(other->progs.beside), XDP_FLAGS_DRV_MODE, NULL);
 }
 
@@ -853,6 +859,8 @@ static void a_program_that_ours_cannot_call_is_left_alone(void **state)
 	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
 	int frags = bpf_program__fd(other->progs.beside_frags);
 
+	if (frags < 0)
+		skip();
 	assert_int_equal(bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL), 0);
 	assert_int_equal(bpf_xdp_attach(port, frags, XDP_FLAGS_DRV_MODE, NULL), 0);
 	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EINVAL);
@@ -959,9 +967,7 @@ static void constants_forge(const void *value, __u32 bytes)
 
 static void assert_stale(const char *layout)
 {
-	struct dataplane *d;
-
-	assert_int_equal(dataplane_open(pin, &d, &why), -ESTALE);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ESTALE);
 	assert_non_null(strstr(why.text, layout));
 	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -ESTALE);
 }
@@ -1037,7 +1043,7 @@ static void a_claimed_node_is_nobody_elses(void **state)
 	char process[32];
 
 	snprintf(process, sizeof(process), "process %d,", c.pid);
-	assert_int_equal(dataplane_open(pin, &d, &why), -EBUSY);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -EBUSY);
 	assert_non_null(strstr(why.text, process));
 	assert_int_equal(ports_attach(), -EBUSY);
 	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -EBUSY);
@@ -1068,7 +1074,7 @@ static void live_as_the_agent(void **state)
 	node_close(second);
 	node_close(d);
 	assert_int_equal(dataplane_detach(pin, &why), 0);
-	assert_int_equal(dataplane_open(pin, &d, &why), -ENOENT);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ENOENT);
 	assert_int_equal(ports_attach(), 0);
 	assert_int_equal(ports_attach(), -EEXIST);
 	d = node_open();
@@ -1078,7 +1084,6 @@ static void live_as_the_agent(void **state)
 
 static void the_agent_may_do_all_while_it_holds_its_node(void **state)
 {
-	struct dataplane *d;
 	struct stat s;
 	int status;
 	pid_t pid;
@@ -1096,7 +1101,7 @@ static void the_agent_may_do_all_while_it_holds_its_node(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	/* a directory without pins, and a claim of nobody */
-	assert_int_equal(dataplane_open(pin, &d, &why), -ENOENT);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ENOENT);
 	assert_int_equal(dataplane_detach(pin, &why), 0);
 	assert_int_equal(stat(pin, &s), -1);
 	assert_int_equal(ports_attach(), 0);
