@@ -244,6 +244,48 @@ static void without_gates_a_job_comes_in_anywhere(void **state)
 	node_close(d);
 }
 
+/* Where copies that leave for the i-th child behind the port are counted. */
+static __u32 child_row(uint32_t job, uint32_t index)
+{
+	const struct tally_child_key key = { job, port, index };
+	struct tally_child child;
+	int fd = pinned("children");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &key, &child), errno);
+	close(fd);
+	return child.row;
+}
+
+static __u32 gate_row(uint32_t job, uint32_t ifindex)
+{
+	const struct tally_gate_key key = { job, ifindex };
+	struct tally_gate gate;
+	int fd = pinned("gates");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &key, &gate), errno);
+	close(fd);
+	return gate.row;
+}
+
+static void copies_are_counted_at_the_gate_of_the_port_they_leave_by(void **state)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK }, there = { .ifindex = port };
+	struct dataplane *d = node_open();
+
+	job_start(d, OTHER_JOB, NULL, 0);
+	job_start(d, JOB, &there, 1);
+	for (uint32_t child = 0; child < 2; child++) {
+		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
+		assert_int_equal(child_row(JOB, child), gate_row(JOB, port));
+	}
+	assert_int_equal(dataplane_job_gates(d, JOB, &here, 1, &why), 0);
+	for (uint32_t child = 0; child < 2; child++) {
+		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
+		assert_int_equal(child_row(JOB, child), gate_row(JOB, 0));
+	}
+	node_close(d);
+}
+
 static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
 {
 	const struct dataplane_gate here = { .ifindex = LOOPBACK }, there = { .ifindex = port };
@@ -289,6 +331,11 @@ static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
 	message_run(contribution(.set = set_of(0), .worker = 2)); /* by another's address */
 	assert_int_equal(total(d, TALLY_ABSORBED), 1);
 	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 2);
+	/* the same prefix, written otherwise */
+	address->sin_addr.s_addr = worker_ip4(0);
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &limits, &from, 1, &why), 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(total(d, TALLY_DUPLICATE), 1);
 	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
 	message_run(contribution(.worker = 1));
 	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 3);
@@ -1115,6 +1162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fact(each_port_of_a_job_has_a_row),
 		fact(without_gates_a_job_comes_in_anywhere),
+		fact(copies_are_counted_at_the_gate_of_the_port_they_leave_by),
 		fact(gates_change_while_a_job_runs_and_no_count_is_lost),
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
