@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -36,6 +37,7 @@ enum {
 	DISCARD_PORT = 9,
 	BURST = 64, /* frames on their way to the port at once: its ring holds 256 */
 	REPLACEMENTS = 20,
+	WAIT_SECONDS = 20,
 };
 
 static char pin[64];
@@ -772,12 +774,22 @@ static __u64 counter_now(const __u64 *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/* Spins until a counter of the other program has that value. */
-static void await(const __u64 *counter, __u64 value)
+/* Spins until a counter of the other program has that value; false: it never comes. */
+static bool comes(const __u64 *counter, __u64 value)
 {
-	while (counter_now(counter) < value)
+	struct timespec now, begin;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		if (counter_now(counter) >= value)
+			return true;
 		sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < begin.tv_sec + WAIT_SECONDS);
+	return false;
 }
+
+#define await(counter, value) assert_true(comes(counter, value))
 
 static void the_other_program_sees_what_tally_passes_and_nothing_else(void **state)
 {
@@ -817,13 +829,15 @@ static void *traffic_run(void *data)
 {
 	struct traffic *t = data;
 
-	while (!atomic_load(&t->end)) {
+	bool arrived = true;
+
+	while (arrived && !atomic_load(&t->end)) {
 		for (int i = 0; i < BURST / 2; i++) {
 			put_on_the_wire(contribution(.worker = 0), TALLY_UDP_PORT);
 			put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
 		}
 		t->sent += BURST / 2;
-		await(&other->bss->dropped, t->sent);
+		arrived = comes(&other->bss->dropped, t->sent);
 	}
 	return NULL;
 }
@@ -834,20 +848,25 @@ static void replacing_under_traffic_loses_no_frame_of_either(void **state)
 	struct traffic traffic = { .sent = 0 };
 	struct dataplane *d;
 	pthread_t thread;
-	__u64 before;
+	bool flows = true;
+	int r = 0;
 
 	attach_shared();
 	d = node_open();
 	job_start(d, JOB, &gate, 1);
 	node_close(d);
 	assert_int_equal(pthread_create(&thread, NULL, traffic_run, &traffic), 0);
-	for (int i = 0; i < REPLACEMENTS; i++) {
-		before = counter_now(&other->bss->dropped);
-		assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
-		await(&other->bss->dropped, before + BURST); /* there is traffic all along */
+	for (int i = 0; i < REPLACEMENTS && flows && r == 0; i++) {
+		__u64 before = counter_now(&other->bss->dropped);
+
+		r = dataplane_replace(pin, 0, NULL, 0, &why);
+		flows = comes(&other->bss->dropped,
+			      before + BURST); /* there is traffic all along */
 	}
 	atomic_store(&traffic.end, true);
 	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(r, 0);
+	assert_true(flows);
 	assert_int_equal(other->bss->dropped, traffic.sent);
 	assert_int_equal(other->bss->seen, traffic.sent);
 	d = node_open();
