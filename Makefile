@@ -192,6 +192,7 @@ $(BUILD)/tests/ctl/test_%: $(BUILD)/tests/ctl/test_%.o $(BUILD)/tests/ctl/harnes
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
 	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lbpf -lpthread
+$(call objects,tests/bpf/test_node.c): $(BUILD)/tests/bpf/beside.skel.h
 $(BUILD)/tests/bpf/test_node: $(BUILD)/agent.a $(BUILD)/libtally.a
 
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(BUILD)/libtally.a

@@ -2,9 +2,8 @@
 /*
  * A node's ports: programs attached and detached, and found again. Each port has a BPF link,
  * pinned as port-IFINDEX: it can be taken away from any namespace, goes with its interface,
- * and is given a new program with not one frame in between. libxdp's dispatcher can do none
- * of these, and needs extension programs, which some kernels refuse; the price is that no
- * other XDP program can share a port.
+ * and is given a new program with not one frame in between (docs/decisions/0003). Ports that have
+ * another XDP program as well: dataplane_share.c.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -25,6 +24,22 @@ void links_close(struct port_link *links, unsigned int count)
 	free(links);
 }
 
+/* What a pin says of a port; -EINVAL: it is no port's. */
+static int link_read(const char *pin, struct port_link *link)
+{
+	struct bpf_link_info info = { 0 };
+	uint32_t length = sizeof(info);
+
+	if (!strncmp(link->name, SHARE_PREFIX, strlen(SHARE_PREFIX)))
+		return share_read(pin, link);
+	if (strncmp(link->name, "port-", strlen("port-")) != 0)
+		return -EINVAL;
+	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
+	if (link->fd >= 0 && !bpf_obj_get_info_by_fd(link->fd, &info, &length))
+		link->ifindex = info.xdp.ifindex;
+	return link->fd < 0 ? link->fd : 0;
+}
+
 int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 {
 	struct port_link *links = calloc(TALLY_PORTS_MAX, sizeof(*links));
@@ -33,18 +48,13 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 	struct dirent *e;
 
 	while (links && directory && n < TALLY_PORTS_MAX && (e = readdir(directory))) {
-		struct bpf_link_info info = { 0 };
-		uint32_t length = sizeof(info);
+		struct port_link link = { .fd = -1 };
 
-		if (strncmp(e->d_name, "port-", 5) != 0 || strlen(e->d_name) >= sizeof(links->name))
+		if (strlen(e->d_name) >= sizeof(link.name))
 			continue;
-		links[n].fd = bpf_obj_get(pin_path(pin, e->d_name, ""));
-		if (links[n].fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(links[n].fd, &info, &length))
-			links[n].ifindex = info.xdp.ifindex;
-		snprintf(links[n].name, sizeof(links->name), "%.31s", e->d_name);
-		n++;
+		snprintf(link.name, sizeof(link.name), "%.31s", e->d_name);
+		if (link_read(pin, &link) == 0)
+			links[n++] = link;
 	}
 	if (directory)
 		closedir(directory);
@@ -57,10 +67,20 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 	return 0;
 }
 
-void link_remove(const char *pin, const struct port_link *link)
+void link_remove(const char *pin, int program, const struct port_link *link)
 {
+	if (link->beside) {
+		share_remove(pin, program, link);
+		return;
+	}
 	bpf_link_detach(link->fd); /* fails if the interface has gone, and that is as good */
 	unlink(pin_path(pin, link->name, ""));
+}
+
+int link_update(const struct port_link *link, int program, int before)
+{
+	return link->beside ? share_update(link, program, before)
+			    : bpf_link_update(link->fd, program, NULL);
 }
 
 static int link_create(int program, const struct dataplane_port *p, uint32_t flags)
@@ -91,7 +111,8 @@ static int port_error(struct why *why, int error, const struct dataplane_port *p
 	if (bpf_xdp_query(p->ifindex, 0, &query) == 0 && query.attach_mode != XDP_ATTACHED_NONE)
 		return why_say(why, -EBUSY,
 			       "%s: another XDP program (number %u: bpftool prog show id %u) is "
-			       "attached there; take it away first",
+			       "attached there; take it away first, or attach with --share: then "
+			       "it stays, and sees what Tally passes",
 			       p->name, query.prog_id, query.prog_id);
 	if (p->mode == DATAPLANE_NATIVE)
 		return why_say(why, error,
@@ -108,6 +129,8 @@ int port_attach(const char *pin, int program, struct dataplane_port *p, struct w
 	char name[32];
 	int r;
 
+	if (share_is_wanted(p))
+		return share_attach(pin, program, p, why);
 	if (p->mode != DATAPLANE_GENERIC) {
 		fd = link_create(program, p, XDP_FLAGS_DRV_MODE);
 		if (fd < 0)
@@ -147,6 +170,8 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 		struct dataplane_port *p = &ports[i];
 
 		p->ifindex = links[i].ifindex;
+		p->beside = links[i].beside;
+		p->share = p->beside;
 		if (p->ifindex && !if_indextoname(p->ifindex, p->name))
 			*p->name = '\0'; /* in another namespace */
 		p->mode = dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE : DATAPLANE_GENERIC;
@@ -159,9 +184,25 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 
 /* --- attach and detach ----------------------------------------------------------------------- */
 
+/* Of the ports: is one where we cannot reach it? */
+static int elsewhere_check(const char *pin, const struct port_link *links, unsigned int count,
+			   struct why *why)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (links[i].elsewhere)
+			return why_say(
+				why, -EXDEV,
+				"interface number %u, with XDP program %u beside Tally's, is in "
+				"another network namespace: run this there (or, if that has "
+				"ended, rm -r %s)",
+				links[i].ifindex, links[i].beside, pin);
+	return 0;
+}
+
 /* Ports first, then all pins of ours, then the directory. Leaves alone what is not ours. */
 static int node_remove(const char *pin, struct why *why)
 {
+	_cleanup_(closep) int program = bpf_obj_get(pin_path(pin, pin_name[PIN_INGRESS], ""));
 	struct port_link *links = NULL;
 	unsigned int count = 0;
 	int r;
@@ -169,9 +210,12 @@ static int node_remove(const char *pin, struct why *why)
 	r = links_open(pin, &links, &count);
 	if (r < 0)
 		return no_node(why, r, pin);
-	for (unsigned int i = 0; i < count; i++)
-		link_remove(pin, &links[i]);
+	r = elsewhere_check(pin, links, count, why);
+	for (unsigned int i = 0; r == 0 && i < count; i++)
+		link_remove(pin, program, &links[i]);
 	links_close(links, count);
+	if (r < 0)
+		return r;
 	for (int i = 0; i < PIN_COUNT; i++) {
 		unlink(pin_path(pin, pin_name[i], ""));
 		unlink(pin_path(pin, pin_name[i], "-new"));
@@ -194,6 +238,7 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 	_cleanup_(programs_close) struct programs p = { 0 };
 	_cleanup_(closep) int directory = -1;
 	struct why ignored;
+	bool shared = false;
 	int r;
 
 	r = directory_make(pin, why);
@@ -207,7 +252,9 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 			       "a node is here already (%s): attach --replace puts new programs "
 			       "in, detach ends it",
 			       pin);
-	r = programs_load(NULL, slots, &p, why);
+	for (unsigned int i = 0; i < count; i++)
+		shared |= share_is_wanted(&ports[i]);
+	r = programs_load(NULL, slots, shared, &p, why);
 	if (r == 0)
 		r = pins_make(&p, pin, (1u << PIN_COUNT) - 1, "", why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)

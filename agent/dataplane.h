@@ -38,6 +38,8 @@ struct dataplane_port {
 	uint32_t ifindex;
 	char name[IF_NAMESIZE];
 	enum dataplane_mode mode; /* wanted; after attaching: NATIVE or GENERIC */
+	bool share; /* wanted: where another XDP program is, it stays and sees what Tally passes */
+	uint32_t beside; /* after attaching: the number of that program, or 0 */
 	struct why refused; /* after attaching: why not native, or "" */
 	bool share;
 	uint32_t beside;
@@ -58,7 +60,8 @@ int dataplane_claim(const char *pin, struct why *why);
 /*
  * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
  * port, in this order. All or nothing. Mounts the BPF file system if it is missing.
- * -EEXIST: a node is there already; -EBUSY: a port has another XDP program.
+ * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that is not to share
+ * it, or that a BPF link holds; -EINVAL: one that ours cannot call.
  */
 int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
 		     unsigned int count, struct why *why);
@@ -74,7 +77,10 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
 		      unsigned int count, struct why *why);
 
-/* Detaches from all ports, in whatever namespace they are, and removes all pins. */
+/*
+ * Detaches from all ports, in whatever namespace they are, and removes all pins. -EXDEV: a port
+ * with another program beside ours is in another namespace; nothing has changed.
+ */
 int dataplane_detach(const char *pin, struct why *why);
 
 struct dataplane;
@@ -91,7 +97,10 @@ static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d);
 uint64_t dataplane_build(void);
 bool dataplane_is_current(struct dataplane *d);
 
-/* The node's ports: ifindex (0: gone), name ("" in another namespace), mode; to be freed. */
+/*
+ * The node's ports: ifindex (0: gone), name ("" in another namespace), mode, beside; *ret is to be
+ * freed.
+ */
 int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
 		    struct why *why);
 
@@ -183,5 +192,29 @@ int dataplane_rows(struct dataplane *d, struct dataplane_row **ret, unsigned int
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);
 
 uint32_t dataplane_slots(const struct dataplane *d);
+
+/* --- trace: single packets, as they came in and with what became of them --- */
+
+/* One packet in `every` (on each CPU) is told; 0: none. `one_job`: only of that job. */
+int dataplane_trace_set(struct dataplane *d, uint32_t every, bool one_job, uint32_t job,
+			struct why *why);
+
+struct dataplane_trace;
+
+/* For one reader at a time. It goes on when `d` is closed, and when programs are replaced. */
+int dataplane_trace_open(struct dataplane *d, struct dataplane_trace **ret, struct why *why);
+void dataplane_trace_close(struct dataplane_trace *t);
+static inline void dataplane_trace_closep(struct dataplane_trace **t) { dataplane_trace_close(*t); }
+
+/* Readable when there are events; the trace's own. */
+int dataplane_trace_fd(const struct dataplane_trace *t);
+
+/* Calls `each` for all events that are there; how many these were, or a negative errno. */
+int dataplane_trace_read(struct dataplane_trace *t,
+			 void (*each)(void *context, const struct tally_event *event),
+			 void *context);
+
+/* Events since it was opened that found no room. */
+uint64_t dataplane_trace_lost(const struct dataplane_trace *t);
 
 #endif

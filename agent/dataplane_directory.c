@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <linux/magic.h>
 #include <string.h>
@@ -131,23 +130,40 @@ static bool claim_is_ours(const char *pin)
 	return claim >= 0 && is_same(claim, pin_path(pin, "claim", ""));
 }
 
+/*
+ * The holder of this lock, if this line of /proc/locks is of it, or 0:
+ *	1: FLOCK  ADVISORY  WRITE 1234 00:1c:5678 0 EOF
+ */
+static int holder_parse(const char *line, const struct stat *s)
+{
+	const char *at = strstr(line, " FLOCK ");
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	char *end;
+	long pid;
+
+	at = at ? strstr(at, " WRITE ") : NULL;
+	if (!at)
+		return 0;
+	pid = strtol(at + strlen(" WRITE "), &end, 10);
+	dev_major = strtoul(end, &end, 16);
+	dev_minor = *end == ':' ? strtoul(end + 1, &end, 16) : 0;
+	inode = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
+	return inode == s->st_ino && makedev(dev_major, dev_minor) == s->st_dev ? pid : 0;
+}
+
 /* Which process has this lock? 0 if that cannot be seen. */
 static int lock_holder(const struct stat *s)
 {
 	_cleanup_(freep) char *line = NULL;
-	int pid, holder = 0;
-	unsigned int dev_major, dev_minor;
 	FILE *f = fopen("/proc/locks", "re");
-	uint64_t inode;
 	size_t size = 0;
+	int holder = 0;
 
 	if (!f)
 		return 0;
 	while (!holder && getline(&line, &size, f) > 0)
-		if (sscanf(line, "%*s FLOCK %*s WRITE %d %x:%x:%" SCNu64, &pid, &dev_major,
-			   &dev_minor, &inode) == 4 &&
-		    inode == s->st_ino && makedev(dev_major, dev_minor) == s->st_dev)
-			holder = pid;
+		holder = holder_parse(line, s);
 	fclose(f);
 	return holder;
 }

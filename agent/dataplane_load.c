@@ -13,10 +13,12 @@
 #include "bpf/ingress.skel.h"
 
 const char *const pin_name[PIN_COUNT] = {
-	[PIN_GATES] = "gates",	       [PIN_JOBS] = "jobs",	  [PIN_TENANTS] = "tenants",
-	[PIN_SOURCES] = "sources",     [PIN_SLOTS] = "slots",	  [PIN_GROUPS] = "groups",
-	[PIN_CHILDREN] = "children",   [PIN_CURSORS] = "cursors", [PIN_COUNTERS] = "counters",
-	[PIN_CONSTANTS] = "constants", [PIN_INGRESS] = "ingress", [PIN_FANOUT] = "fanout",
+	[PIN_GATES] = "gates",	     [PIN_JOBS] = "jobs",	[PIN_TENANTS] = "tenants",
+	[PIN_SOURCES] = "sources",   [PIN_SLOTS] = "slots",	[PIN_GROUPS] = "groups",
+	[PIN_CHILDREN] = "children", [PIN_CURSORS] = "cursors", [PIN_COUNTERS] = "counters",
+	[PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",	[PIN_TRACERS] = "tracers",
+	[PIN_PORTS] = "ports",	     [PIN_NEXT] = "next",	[PIN_CONSTANTS] = "constants",
+	[PIN_INGRESS] = "ingress",   [PIN_FANOUT] = "fanout",
 };
 
 static bool verbose;
@@ -276,10 +278,11 @@ static int boot_choose(const struct dataplane *old, uint32_t slots, uint16_t *re
 }
 
 static int ingress_load(struct programs *p, const struct dataplane *old, uint32_t slots,
-			struct why *why)
+			bool shared, struct why *why)
 {
 	struct tally_constants c = { .magic = TALLY_NODE_MAGIC,
 				     .layout = TALLY_MAPS_LAYOUT,
+				     .shared = shared,
 				     .build = dataplane_build() };
 	int r;
 
@@ -295,7 +298,10 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 	if (r == 0)
 		r = ingress_bpf__load(p->ingress);
 	if (r < 0)
-		return load_error(why, r, "the ingress program", 0);
+		return load_error(why, r,
+				  shared ? "the ingress program with a call to another"
+					 : "the ingress program",
+				  0);
 	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata_node);
 	p->fd[PIN_INGRESS] = bpf_program__fd(p->ingress->progs.tally_ingress);
 	return 0;
@@ -310,7 +316,7 @@ static int tenant_0_put(const struct programs *p)
 	return bpf_map_update_elem(p->fd[PIN_TENANTS], &index, &node, BPF_ANY);
 }
 
-int programs_load(const struct dataplane *old, uint32_t slots, struct programs *ret,
+int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
 		  struct why *why)
 {
 	_cleanup_(programs_close) struct programs p = { 0 };
@@ -322,7 +328,7 @@ int programs_load(const struct dataplane *old, uint32_t slots, struct programs *
 	if (r == 0)
 		r = fanout_load(&p, old, slots, why);
 	if (r == 0)
-		r = ingress_load(&p, old, slots, why);
+		r = ingress_load(&p, old, slots, shared, why);
 	if (r == 0)
 		r = tenant_0_put(&p);
 	if (r < 0)

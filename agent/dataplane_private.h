@@ -17,6 +17,11 @@ enum pin {
 	PIN_CHILDREN,
 	PIN_CURSORS,
 	PIN_COUNTERS,
+	PIN_SETTINGS,
+	PIN_TRACE,
+	PIN_TRACERS,
+	PIN_PORTS,
+	PIN_NEXT,
 	PIN_MAPS, /* all above are maps that both programs share */
 	PIN_CONSTANTS = PIN_MAPS, /* of the ingress program: struct tally_constants */
 	PIN_INGRESS,
@@ -49,10 +54,10 @@ struct programs {
 };
 
 /*
- * With all maps from `old`, but for the slots if their number is another one; or with new ones;
- * *ret for programs_close().
+ * `shared`: the program will have to call others. With all maps from `old`, but for the slots if
+ * their number is another one; or with new ones; *ret for programs_close().
  */
-int programs_load(const struct dataplane *old, uint32_t slots, struct programs *ret,
+int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
 		  struct why *why);
 void programs_close(struct programs *p);
 
@@ -87,10 +92,12 @@ int no_node(struct why *why, int error, const char *pin);
 
 /* --- dataplane.c ----------------------------------------------------------------------------- */
 
-/* A running node's link to one port. */
+/* What holds a running node to one port. */
 struct port_link {
-	int fd;
+	int fd; /* a BPF link; where the port is shared, the other program */
 	uint32_t ifindex; /* 0: the interface has gone */
+	uint32_t beside; /* the other program's number; 0: not shared */
+	bool elsewhere; /* shared, in another network namespace */
 	char name[32]; /* of the pin */
 };
 
@@ -98,10 +105,32 @@ struct port_link {
 int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count);
 void links_close(struct port_link *links, unsigned int count);
 
-void link_remove(const char *pin, const struct port_link *link);
+/* `program` is what we have on the port. */
+void link_remove(const char *pin, int program, const struct port_link *link);
+
+/* Puts `program` in the place of `before`, which we have on the port. */
+int link_update(const struct port_link *link, int program, int before);
 
 /* Attaches a program and pins its link. Sets the port's mode and reason. */
 int port_attach(const char *pin, int program, struct dataplane_port *port, struct why *why);
+
+/* --- dataplane_share.c ----------------------------------------------------------------------- */
+
+#define SHARE_PREFIX "beside-"
+
+/* Is there a program on the port that ours is to share it with? */
+bool share_is_wanted(const struct dataplane_port *p);
+
+/* Takes that program's place, and calls it from now on. Sets the port's mode and `beside`. */
+int share_attach(const char *pin, int program, struct dataplane_port *p, struct why *why);
+
+/* Fills in what the pin `link->name` says. */
+int share_read(const char *pin, struct port_link *link);
+
+/* The other program is alone again. */
+void share_remove(const char *pin, int program, const struct port_link *link);
+
+int share_update(const struct port_link *link, int program, int before);
 
 /* --- dataplane_jobs.c ------------------------------------------------------------------------ */
 

@@ -35,12 +35,12 @@ static void swap_close(struct swap *s)
 	dataplane_close(s->node);
 }
 
-static bool is_linked(const struct swap *s, uint32_t ifindex)
+static const struct port_link *link_find(const struct swap *s, uint32_t ifindex)
 {
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (s->links[i].ifindex == ifindex)
-			return true;
-	return false;
+			return &s->links[i];
+	return NULL;
 }
 
 static bool is_wanted(const struct swap *s, const struct port_link *link)
@@ -81,10 +81,27 @@ static int ports_check(struct swap *s, struct why *why)
 			return why_say(why, -EXDEV,
 				       "the node's ports are in another network namespace: run "
 				       "this there");
-	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++)
-		if (is_linked(s, s->ports[i].ifindex))
-			r = mode_check(&s->ports[i], why);
+	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++) {
+		const struct port_link *link = link_find(s, s->ports[i].ifindex);
+
+		if (!link)
+			continue;
+		s->ports[i].beside = link->beside;
+		r = mode_check(&s->ports[i], why);
+	}
 	return r;
+}
+
+/* Will our program have to call others? */
+static bool is_shared(const struct swap *s)
+{
+	bool shared = false;
+
+	for (unsigned int i = 0; i < s->links_count; i++)
+		shared |= s->links[i].beside && is_wanted(s, &s->links[i]);
+	for (unsigned int i = 0; i < s->ports_count; i++)
+		shared |= !link_find(s, s->ports[i].ifindex) && share_is_wanted(&s->ports[i]);
+	return shared;
 }
 
 /* Interfaces that have gone leave their pins behind, and new ones may want the names. */
@@ -92,7 +109,7 @@ static void links_tidy(struct swap *s)
 {
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (!s->links[i].ifindex)
-			link_remove(s->node->path, &s->links[i]);
+			link_remove(s->node->path, -1, &s->links[i]);
 }
 
 /* Slots that the jobs have must be there afterwards too. */
@@ -124,7 +141,7 @@ static int ports_swap(struct swap *s, struct why *why)
 
 		if (!is_wanted(s, link))
 			continue;
-		r = bpf_link_update(link->fd, program, NULL);
+		r = link_update(link, program, s->node->fd[PIN_INGRESS]);
 		if (r < 0)
 			return why_say(why, r,
 				       "interface number %u does not take the new program: "
@@ -132,7 +149,7 @@ static int ports_swap(struct swap *s, struct why *why)
 				       link->ifindex, strerror(-r));
 	}
 	for (; r == 0 && s->ports_done < s->ports_count; s->ports_done++)
-		if (!is_linked(s, s->ports[s->ports_done].ifindex)) {
+		if (!link_find(s, s->ports[s->ports_done].ifindex)) {
 			r = port_attach(s->node->path, program, &s->ports[s->ports_done], why);
 			if (r < 0)
 				break;
@@ -150,11 +167,12 @@ static void swap_undo(struct swap *s)
 
 	for (unsigned int i = 0; i < s->links_done; i++)
 		if (is_wanted(s, &s->links[i]))
-			bpf_link_update(s->links[i].fd, s->node->fd[PIN_INGRESS], NULL);
+			link_update(&s->links[i], s->node->fd[PIN_INGRESS],
+				    s->programs.fd[PIN_INGRESS]);
 	if (links_open(pin, &links, &count) == 0)
 		for (unsigned int i = 0; i < count; i++)
-			if (links[i].ifindex && !is_linked(s, links[i].ifindex))
-				link_remove(pin, &links[i]);
+			if (links[i].ifindex && !link_find(s, links[i].ifindex))
+				link_remove(pin, s->programs.fd[PIN_INGRESS], &links[i]);
 	links_close(links, count);
 	dataplane_groups_use(s->node, s->node->fd[PIN_FANOUT], &ignored);
 	for (int i = 0; i < PIN_COUNT; i++)
@@ -168,7 +186,7 @@ static int swap_commit(struct swap *s, struct why *why)
 
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (s->links[i].ifindex && !is_wanted(s, &s->links[i]))
-			link_remove(pin, &s->links[i]);
+			link_remove(pin, s->node->fd[PIN_INGRESS], &s->links[i]);
 	for (int i = 0; i < PIN_COUNT; i++) {
 		if (!(PINS_NEW & 1u << i))
 			continue;
@@ -196,7 +214,7 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 	if (r == 0)
 		r = slots_check(s.node, slots, why);
 	if (r == 0)
-		r = programs_load(s.node, slots, &s.programs, why);
+		r = programs_load(s.node, slots, is_shared(&s), &s.programs, why);
 	if (r < 0)
 		return r;
 

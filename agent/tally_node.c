@@ -17,7 +17,8 @@ enum {
 };
 
 static const char help[] =
-	"usage: tally-node attach DEV... [--mode MODE] [--slots N]   run a node on these interfaces\n"
+	"usage: tally-node attach DEV... [--mode MODE] [--slots N] [--share]\n"
+	"                                                            run a node on these interfaces\n"
 	"       tally-node attach --replace [DEV...] [--slots N]     put new programs in, keep the jobs\n"
 	"       tally-node detach                                    end it, and remove all of it\n"
 	"       tally-node job add FILE [--below RANKS] [--via RANKS=ADDRESS]...\n"
@@ -29,8 +30,10 @@ static const char help[] =
 	"                       and generic where the driver refuses; auto if not given\n"
 	"  --slots N            chunks that the node has memory for, 3.4 KB each (4096); a job\n"
 	"                       needs two for each chunk of its window\n"
-	"  --replace            swap programs without losing a packet; chunks on the way are sent\n"
-	"                       again. With DEV..., also changes the interfaces\n"
+	"  --share              where another XDP program is attached, leave it: it sees what Tally\n"
+	"                       passes, and is alone again after detach\n"
+	"  --replace            swap programs without losing a packet or a sum; another --slots\n"
+	"                       begins with empty ones. With DEV..., also changes the interfaces\n"
 	"  --below RANKS        this node is not the job's root; these ranks come through it,\n"
 	"                       such as 0-3,7\n"
 	"  --via RANKS=ADDRESS  these ranks are behind the child node with this service address\n"
@@ -51,15 +54,23 @@ enum option_bit {
 	VIA = 1 << 4,
 	JSON = 1 << 5,
 	ALL = 1 << 6,
+	SHARE = 1 << 7,
 };
 
 static const struct option long_options[] = {
-	{ "mode", required_argument, NULL, MODE }, { "slots", required_argument, NULL, SLOTS },
-	{ "replace", no_argument, NULL, REPLACE }, { "below", required_argument, NULL, BELOW },
-	{ "via", required_argument, NULL, VIA },   { "json", no_argument, NULL, JSON },
-	{ "all", no_argument, NULL, ALL },	   { "pin", required_argument, NULL, 'p' },
-	{ "verbose", no_argument, NULL, 'v' },	   { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },	   { NULL, 0, NULL, 0 },
+	{ "mode", required_argument, NULL, MODE },
+	{ "slots", required_argument, NULL, SLOTS },
+	{ "replace", no_argument, NULL, REPLACE },
+	{ "below", required_argument, NULL, BELOW },
+	{ "via", required_argument, NULL, VIA },
+	{ "json", no_argument, NULL, JSON },
+	{ "all", no_argument, NULL, ALL },
+	{ "share", no_argument, NULL, SHARE },
+	{ "pin", required_argument, NULL, 'p' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static const struct command {
@@ -70,13 +81,16 @@ static const struct command {
 	int arguments_max;
 	int (*run)(const struct request *q, struct why *why);
 } commands[] = {
-	{ "attach", NULL, MODE | SLOTS | REPLACE, 0, TALLY_PORTS_MAX, node_attach },
+	{ "attach", NULL, MODE | SLOTS | REPLACE | SHARE, 0, TALLY_PORTS_MAX, node_attach },
 	{ "detach", NULL, 0, 0, 0, node_detach },
 	{ "stats", NULL, JSON | ALL, 0, 0, node_stats },
 	{ "job", "add", BELOW | VIA, 1, 1, job_add },
 	{ "job", "del", 0, 1, 1, job_del },
 	{ "job", "list", JSON, 0, 0, job_list },
 };
+
+/* Or a letter, none of which is a power of two. */
+static bool is_bit(int option) { return !(option & (option - 1)); }
 
 /* Says it, points to --help, and is the end. */
 __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *format, ...)
@@ -192,6 +206,9 @@ static unsigned int options_parse(int argc, char **argv, struct request *q)
 		case ALL:
 			q->all = true;
 			break;
+		case SHARE:
+			q->share = true;
+			break;
 		default:
 			fputs("tally-node --help shows how\n", stderr);
 			exit(USAGE);
@@ -232,7 +249,7 @@ int main(int argc, char **argv)
 	q.arguments = argv + optind + words;
 	q.count = argc - optind - words;
 	for (size_t i = 0; long_options[i].name; i++)
-		if (long_options[i].val & given & ~c->options && long_options[i].val <= ALL)
+		if (is_bit(long_options[i].val) && long_options[i].val & given & ~c->options)
 			usage("%s%s%s does not take --%s", c->name, c->more ? " " : "",
 			      c->more ? c->more : "", long_options[i].name);
 	if (q.count < c->arguments || q.count > c->arguments_max)

@@ -12,6 +12,7 @@ struct request {
 	enum dataplane_mode mode;
 	uint32_t slots; /* 0: not given */
 	bool replace;
+	bool share;
 	bool json;
 	bool all;
 	struct group_role role;

@@ -32,6 +32,8 @@ static void port_report(const struct netlink_port *facts, const struct dataplane
 			      "end, ethtool -K DEV tx-udp-segmentation off",
 			      name);
 	}
+	if (p->beside)
+		printf("%s: XDP program %u stays, and sees what Tally passes\n", name, p->beside);
 	if (!facts->up)
 		warnx("%s: is down (ip link set %s up)", name, name);
 }
@@ -47,6 +49,7 @@ static int ports_read(const struct request *q, struct netlink_port *facts,
 		r = netlink_port_read(n, q->arguments[i], &facts[i], why);
 		if (r == 0)
 			r = port_check_prepare(&facts[i], q->mode, &ports[i], why);
+		ports[i].share = q->share;
 		for (int j = 0; r == 0 && j < i; j++)
 			if (facts[j].ifindex == facts[i].ifindex)
 				r = why_say(why, -EINVAL, "%s: named twice", facts[i].name);

@@ -9,7 +9,9 @@
 #include "tenant.bpf.h"
 #include "gather.bpf.h"
 #include "reply.bpf.h"
+#include "trace.bpf.h"
 #include "leave.bpf.h"
+#include "next.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -64,36 +66,49 @@ static __always_inline enum tally_outcome fan_out(const struct tally_job *job,
 	return outcome;
 }
 
-SEC("xdp")
-int tally_ingress(struct xdp_md *ctx)
+/* All stages. `row`: which counts the outcome. */
+static __always_inline enum tally_outcome handle(struct xdp_md *ctx, struct frame *f, __u32 *row)
 {
 	struct tally_slot_state books;
 	struct tally_verdict verdict;
 	struct tally_slot *slot;
 	enum tally_outcome out;
 	struct tally_job *job;
-	struct frame frame;
-	__u32 bytes, row;
 
-	out = parse(ctx, &frame);
-	bytes = frame.bytes;
+	out = gate_pass(ctx, f, &job, row);
 	if (out != TALLY_GO_ON)
-		return leave(TALLY_ROW_NO_JOB, out, bytes);
+		return out;
 
-	out = gate_pass(ctx, &frame, &job, &row);
-	if (out != TALLY_GO_ON)
-		return leave(row, out, bytes);
-
-	out = admit(job, frame.tally, bytes);
+	out = admit(job, f->tally, f->bytes);
 	if (out == TALLY_GO_ON) {
-		slot = slot_find(job, tally_le32_get(frame.tally->seq));
+		slot = slot_find(job, tally_le32_get(f->tally->seq));
 		if (!slot)
-			return leave(row, TALLY_NO_SLOT, bytes);
-		verdict = gather(slot, job, &frame, &books);
-		out = reply(ctx, &frame, job, slot, verdict, &books);
+			return TALLY_NO_SLOT;
+		verdict = gather(slot, job, f, &books);
+		out = reply(ctx, f, job, slot, verdict, &books);
 	}
 
 	if (outcome_action[out] == XDP_REDIRECT)
 		out = fan_out(job, out);
-	return leave(row, out, bytes);
+	return out;
+}
+
+SEC("xdp")
+int tally_ingress(struct xdp_md *ctx)
+{
+	__u32 row = TALLY_ROW_NO_JOB, bytes;
+	enum tally_outcome out;
+	struct frame frame;
+	int action;
+
+	out = parse(ctx, &frame);
+	bytes = frame.bytes;
+	trace_begin(ctx, &frame);
+	if (out == TALLY_GO_ON)
+		out = handle(ctx, &frame, &row);
+	trace_end(out);
+	action = leave(row, out, bytes);
+	if (action == XDP_PASS)
+		next_program(ctx);
+	return action;
 }

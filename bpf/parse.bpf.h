@@ -139,9 +139,9 @@ static __always_inline enum tally_outcome parse_header(struct xdp_md *ctx, struc
 	__u8 *magic;
 
 	f->bytes = end - data;
+	f->layout = l.layout;
 	if (!l.layout.found)
 		return TALLY_FOREIGN;
-	f->layout = l.layout;
 	magic = data + l.layout.udp + sizeof(struct udphdr);
 	if ((void *)(magic + 1) > end || magic[0] != TALLY_MAGIC)
 		return TALLY_FOREIGN;

@@ -8,10 +8,8 @@
 
 #include "checksum.bpf.h"
 #include "gather.bpf.h"
+#include "node.bpf.h"
 #include "resize.bpf.h"
-
-/* Set before loading. In a map of its own, so that every version of the agent can read it. */
-const volatile struct tally_constants node SEC(".rodata.node");
 
 /* Copies the slot's sum into the frame; false if the slot has moved on meanwhile. */
 static __always_inline bool slot_take(struct tally_slot *slot, struct frame *f,

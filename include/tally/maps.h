@@ -27,7 +27,8 @@ struct tally_constants {
 	__u64 magic; /* TALLY_NODE_MAGIC */
 	__u32 layout; /* TALLY_MAPS_LAYOUT */
 	__u16 boot; /* changes whenever the slots were lost */
-	__u16 reserved;
+	__u8 shared; /* 1: some port has another XDP program beside ours */
+	__u8 reserved;
 	__u64 build; /* which programs these are: a hash of their sources */
 };
 
@@ -38,6 +39,8 @@ enum {
 	TALLY_SOURCES_MAX = 4096, /* of all tenants together */
 	TALLY_CHILDREN_MAX = 16384,	    /* of all jobs of a node together */
 	TALLY_PORTS_MAX = 1024, /* interfaces of a node */
+	TALLY_SHARED_MAX = 64, /* those that have another XDP program beside ours */
+	TALLY_TRACE_BYTES = 1 << 18, /* of events that nobody has read yet */
 };
 
 /*
@@ -153,5 +156,37 @@ enum {
 struct tally_counters {
 	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
 };
+
+/* settings: 0 -> what user space wants of running programs */
+struct tally_settings {
+	__u32 trace_every; /* one packet in so many is told; 0: none */
+	__u32 trace_one_job; /* 1: only of trace_job */
+	__u32 trace_job;
+	__u32 reserved;
+};
+
+/* trace: one packet as it came in, and what became of it. What it does not have is 0. */
+struct tally_event {
+	__u64 time_ns; /* of the node's monotonic clock */
+	__u32 job;
+	__u32 seq;
+	__u32 ifindex;
+	__u32 bytes; /* of the whole frame */
+	__u16 epoch;
+	__u8 kind;
+	__u8 outcome;
+	__u32 reserved;
+	struct tally_set set;
+};
+
+/* tracers: 0 -> (per CPU) the event that is under way */
+struct tally_tracer {
+	__u64 lost; /* events that found no room */
+	__u32 passed; /* packets since the last event */
+	__u32 chosen; /* 1: this packet is told */
+	struct tally_event event;
+};
+
+/* ports: ifindex of a shared port -> index into next, the programs that see what we pass. */
 
 #endif

@@ -484,6 +484,7 @@ static int node_load(struct node *node)
 		return -errno;
 	bpf_map__set_max_entries(node->ingress->maps.slots, SLOTS);
 	node->ingress->rodata_node->node.boot = NODE_BOOT;
+	node->ingress->rodata_node->node.shared = 1; /* every feature on */
 	r = ingress_bpf__load(node->ingress);
 	if (r < 0)
 		return r;

@@ -13,7 +13,7 @@
 
 enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
-	INGRESS_INSNS_MAX = 115000,
+	INGRESS_INSNS_MAX = 108000,
 	FANOUT_INSNS_MAX = 1250,
 };
 

@@ -202,7 +202,8 @@ static struct tally_child child_of(int rank, int port, bool ipv6)
 	struct tally_child child = { .below = set_of(rank),
 				     .udp_port = htons(UDP_PORT_OF_RANK_0 + rank),
 				     .port_mac = { 0x02, 0x77, 0, 0, 2, port },
-				     .ipv6 = ipv6 };
+				     .ipv6 = ipv6,
+				     .row = row_of_job(JOB) };
 
 	worker_mac(rank, child.mac);
 	if (ipv6)
@@ -367,6 +368,7 @@ static void an_ask_reaches_every_child(void **state)
 static void children_behind_one_port_take_turns_for_2000_chunks(void **state)
 {
 	struct counts before = counts_read(*state), after;
+	struct counts row_before = row_read(*state, row_of_job(JOB)), row;
 
 	place_four(*state, JOB, false);
 	for (__u32 seq = 0; seq < CHUNKS; seq++) {
@@ -381,6 +383,9 @@ static void children_behind_one_port_take_turns_for_2000_chunks(void **state)
 	assert_int_equal(after.of[TALLY_FANNED_OUT].packet - before.of[TALLY_FANNED_OUT].packet,
 			 4 * CHUNKS);
 	assert_int_equal(after.of[TALLY_NO_CHILD].packet, before.of[TALLY_NO_CHILD].packet);
+	row = row_read(*state, row_of_job(JOB));
+	assert_int_equal(row.of[TALLY_FANNED_OUT].packet - row_before.of[TALLY_FANNED_OUT].packet,
+			 4 * CHUNKS);
 }
 
 static void the_same_result_goes_round_again_when_it_is_wanted(void **state)

@@ -8,23 +8,36 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "agent/dataplane.h"
+#include "tests/bpf/beside.skel.h"
 
 enum {
 	SLOTS_OF_NODE = 64,
 	TENANT = 3,
+	DISCARD_PORT = 9,
+	BURST = 64, /* frames on their way to the port at once: its ring holds 256 */
+	REPLACEMENTS = 20,
+	WAIT_SECONDS = 20,
 };
 
 static char pin[64];
@@ -43,14 +56,15 @@ static int ports_attach(void)
 static int bench_setup(void **state)
 {
 	snprintf(pin, sizeof(pin), "/sys/fs/bpf/tally-test-%d", getpid());
-	if (system("ip link add port0 type veth peer name peer0 && ip link set port0 up && "
-		   "ip link set peer0 up"))
+	if (system("ip link add port0 numtxqueues 1 numrxqueues 1 type veth peer name peer0 "
+		   "numtxqueues 1 numrxqueues 1 && ip link set port0 addrgenmode none up && "
+		   "ip link set peer0 addrgenmode none up"))
 		return -1;
 	port = if_nametoindex("port0");
 	return 0;
 }
 
-static int node_attach_fresh(void **state)
+static int node_attach(void **state)
 {
 	int r = ports_attach();
 
@@ -59,15 +73,30 @@ static int node_attach_fresh(void **state)
 	return r;
 }
 
-static int node_detach_all(void **state) { return dataplane_detach(pin, &why); }
+/* What a test has open: one that fails closes nothing, and whoever comes next would wait for ever.
+ */
+static struct dataplane *opened[2];
 
 static struct dataplane *node_open(void)
 {
-	struct dataplane *d = NULL;
+	struct dataplane **d = opened[0] ? &opened[1] : &opened[0];
 
-	if (dataplane_open(pin, &d, &why) < 0)
+	if (dataplane_open(pin, d, &why) < 0)
 		fail_msg("%s", why.text);
-	return d;
+	return *d;
+}
+
+static void node_close(struct dataplane *d)
+{
+	opened[d == opened[1]] = NULL;
+	dataplane_close(d);
+}
+
+static int node_detach(void **state)
+{
+	node_close(opened[0]);
+	node_close(opened[1]);
+	return dataplane_detach(pin, &why);
 }
 
 static int pinned(const char *name)
@@ -202,7 +231,7 @@ static void each_port_of_a_job_has_a_row(void **state)
 	assert_int_equal(row_at(d, JOB, port).outcome[TALLY_ABSORBED].packet, 0);
 	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_UNKNOWN_JOB].packet, 1);
 	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_ABSORBED].packet, 0);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void without_gates_a_job_comes_in_anywhere(void **state)
@@ -214,7 +243,49 @@ static void without_gates_a_job_comes_in_anywhere(void **state)
 	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
 	assert_false(is_absent(row_at(d, JOB, port)));
 	assert_true(is_absent(row_at(d, JOB, LOOPBACK)));
-	dataplane_close(d);
+	node_close(d);
+}
+
+/* Where copies that leave for the i-th child behind the port are counted. */
+static __u32 child_row(uint32_t job, uint32_t index)
+{
+	const struct tally_child_key key = { job, port, index };
+	struct tally_child child;
+	int fd = pinned("children");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &key, &child), errno);
+	close(fd);
+	return child.row;
+}
+
+static __u32 gate_row(uint32_t job, uint32_t ifindex)
+{
+	const struct tally_gate_key key = { job, ifindex };
+	struct tally_gate gate;
+	int fd = pinned("gates");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &key, &gate), errno);
+	close(fd);
+	return gate.row;
+}
+
+static void copies_are_counted_at_the_gate_of_the_port_they_leave_by(void **state)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK }, there = { .ifindex = port };
+	struct dataplane *d = node_open();
+
+	job_start(d, OTHER_JOB, NULL, 0);
+	job_start(d, JOB, &there, 1);
+	for (uint32_t child = 0; child < 2; child++) {
+		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
+		assert_int_equal(child_row(JOB, child), gate_row(JOB, port));
+	}
+	assert_int_equal(dataplane_job_gates(d, JOB, &here, 1, &why), 0);
+	for (uint32_t child = 0; child < 2; child++) {
+		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
+		assert_int_equal(child_row(JOB, child), gate_row(JOB, 0));
+	}
+	node_close(d);
 }
 
 static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
@@ -238,7 +309,7 @@ static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
 	assert_int_equal(total(d, TALLY_ABSORBED), 2);
 	assert_int_equal(total(d, TALLY_COMPLETED), 1);
 	assert_int_equal(dataplane_job_gates(d, OTHER_JOB, &here, 1, &why), -ENOENT);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
@@ -262,10 +333,15 @@ static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
 	message_run(contribution(.set = set_of(0), .worker = 2)); /* by another's address */
 	assert_int_equal(total(d, TALLY_ABSORBED), 1);
 	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 2);
+	/* the same prefix, written otherwise */
+	address->sin_addr.s_addr = worker_ip4(0);
+	assert_int_equal(dataplane_tenant_put(d, TENANT, &limits, &from, 1, &why), 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(total(d, TALLY_DUPLICATE), 1);
 	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
 	message_run(contribution(.worker = 1));
 	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 3);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void a_job_that_ends_leaves_its_counts_behind(void **state)
@@ -281,7 +357,7 @@ static void a_job_that_ends_leaves_its_counts_behind(void **state)
 		assert_int_equal(total(d, TALLY_ABSORBED), again);
 	}
 	assert_int_equal(dataplane_job_del(d, JOB, &why), -ENOENT);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void a_new_epoch_counts_on_in_the_same_rows(void **state)
@@ -296,7 +372,7 @@ static void a_new_epoch_counts_on_in_the_same_rows(void **state)
 	message_run(contribution(.worker = 0, .epoch = EPOCH + 1));
 	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 2);
 	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_WRONG_EPOCH].packet, 1);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
@@ -317,7 +393,7 @@ static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
 	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2, &why),
 			 -EINVAL);
 	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
-	dataplane_close(d);
+	node_close(d);
 	free(gates);
 }
 
@@ -345,7 +421,7 @@ static void all_gates_can_be_used_and_no_more(void **state)
 	job_start(d, OTHER_JOB, NULL, 0);
 	message_run(contribution(.worker = 0, .job = OTHER_JOB));
 	assert_int_equal(row_at(d, OTHER_JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
-	dataplane_close(d);
+	node_close(d);
 	free(gates);
 }
 
@@ -398,7 +474,7 @@ static void a_tenants_limits_are_those_that_were_given(void **state)
 	assert_int_equal(dataplane_tenant_put(d, TALLY_TENANTS_MAX, &l, NULL, 0, &why), -EINVAL);
 	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
 	assert_int_equal(tenant_now(TENANT).limited, 0);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void a_limit_that_stays_keeps_its_level(void **state)
@@ -419,7 +495,7 @@ static void a_limit_that_stays_keeps_its_level(void **state)
 	assert_int_equal(tenant_now(TENANT).packets.level, 5);
 	assert_int_equal(tenant_now(TENANT).bytes.level, tenant_now(TENANT).bytes.burst);
 	close(fd);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void sources_are_exactly_those_that_were_given_last(void **state)
@@ -443,7 +519,7 @@ static void sources_are_exactly_those_that_were_given_last(void **state)
 	assert_int_equal(dataplane_tenant_del(d, TENANT, &why), 0);
 	assert_int_equal(sources_now(TENANT), 0);
 	assert_int_equal(sources_now(TENANT + 1), 4);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void sources_that_find_no_room_change_nothing(void **state)
@@ -464,8 +540,440 @@ static void sources_that_find_no_room_change_nothing(void **state)
 	assert_int_equal(dataplane_tenant_put(d, TENANT + 1, &l, s, TALLY_SOURCES_MAX - 2, &why),
 			 0);
 	assert_int_equal(sources_now(TENANT), 2);
-	dataplane_close(d);
+	node_close(d);
 	free(s);
+}
+
+/* --- trace */
+
+struct told {
+	unsigned int count;
+	struct tally_event event[64];
+};
+
+static void keep(void *context, const struct tally_event *event)
+{
+	struct told *told = context;
+
+	assert_true(told->count < 64);
+	told->event[told->count++] = *event;
+}
+
+static struct told told_by(struct dataplane_trace *t)
+{
+	struct told told = { 0 };
+	int count = dataplane_trace_read(t, keep, &told);
+
+	assert_int_equal(count, told.count);
+	return told;
+}
+
+static struct dataplane_trace *trace_open(struct dataplane *d)
+{
+	struct dataplane_trace *t = NULL;
+
+	assert_int_equal(dataplane_trace_open(d, &t, &why), 0);
+	return t;
+}
+
+static void a_trace_tells_what_came_in_and_what_became_of_it(void **state)
+{
+	struct dataplane *d = node_open();
+	struct dataplane_trace *t;
+	struct tally_event e;
+	struct told told;
+	struct frame frame;
+
+	frame_write(contribution(.worker = 1), &frame);
+	job_start(d, JOB, NULL, 0);
+	t = trace_open(d);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(told_by(t).count, 0);
+
+	assert_int_equal(dataplane_trace_set(d, 1, false, 0, &why), 0);
+	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
+	message_run(contribution(.worker = 0, .job = 99, .seq = 5));
+	message_run(contribution(.worker = 0, .version = 9));
+	assert_int_equal(poll(&(struct pollfd){ dataplane_trace_fd(t), POLLIN, 0 }, 1, 0), 1);
+	told = told_by(t);
+	assert_int_equal(told.count, 3);
+	e = told.event[0];
+	assert_true(e.time_ns > 0 && e.time_ns <= told.event[1].time_ns);
+	assert_int_equal(e.job, JOB);
+	assert_int_equal(e.seq, 0);
+	assert_int_equal(e.epoch, EPOCH);
+	assert_int_equal(e.kind, TALLY_CONTRIBUTION); /* not the result that it became */
+	assert_int_equal(e.outcome, TALLY_COMPLETED);
+	assert_int_equal(e.ifindex, LOOPBACK);
+	assert_int_equal(e.bytes, frame.bytes);
+	assert_int_equal(e.set.word[0], 1 << 1);
+	assert_int_equal(told.event[1].outcome, TALLY_UNKNOWN_JOB);
+	assert_int_equal(told.event[1].job, 99);
+	assert_int_equal(told.event[1].seq, 5);
+	assert_int_equal(told.event[2].outcome, TALLY_OTHER_VERSION);
+
+	assert_int_equal(dataplane_trace_set(d, 0, false, 0, &why), 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(told_by(t).count, 0);
+	dataplane_trace_close(t);
+	node_close(d);
+}
+
+static void what_is_not_tallys_is_not_told(void **state)
+{
+	struct dataplane *d = node_open();
+	struct dataplane_trace *t = trace_open(d);
+
+	assert_int_equal(dataplane_trace_set(d, 1, false, 0, &why), 0);
+	message_run(contribution(.worker = 0));
+	message_run(contribution(.worker = 0, .magic = 1));
+	assert_int_equal(told_by(t).count, 1);
+	assert_int_equal(dataplane_trace_set(d, 1, true, JOB, &why), 0);
+	message_run(contribution(.worker = 0, .magic = 1));
+	message_run(contribution(.worker = 0, .job = OTHER_JOB));
+	assert_int_equal(told_by(t).count, 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(told_by(t).count, 1);
+	dataplane_trace_close(t);
+	node_close(d);
+}
+
+static void one_packet_in_so_many_is_told(void **state)
+{
+	struct dataplane *d = node_open();
+	struct dataplane_trace *t = trace_open(d);
+	cpu_set_t all, first;
+
+	/* each CPU counts for itself */
+	assert_return_code(sched_getaffinity(0, sizeof(all), &all), errno);
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	assert_return_code(sched_setaffinity(0, sizeof(first), &first), errno);
+	assert_int_equal(dataplane_trace_set(d, 10, false, 0, &why), 0);
+	for (int i = 0; i < 10 * 6; i++)
+		message_run(contribution(.worker = 0));
+	assert_int_equal(told_by(t).count, 6);
+	assert_return_code(sched_setaffinity(0, sizeof(all), &all), errno);
+	dataplane_trace_close(t);
+	node_close(d);
+}
+
+static void events_without_room_are_lost_and_counted(void **state)
+{
+	enum {
+		EVENTS = 5000, /* more than fit */
+	};
+	struct dataplane *d = node_open();
+	struct dataplane_trace *t;
+	struct told told = { 0 };
+	uint64_t lost;
+
+	assert_int_equal(dataplane_trace_set(d, 1, false, 0, &why), 0);
+	for (int again = 0; again < 2; again++) {
+		t = trace_open(d); /* forgets what was lost before, and what was not read */
+		assert_int_equal(dataplane_trace_lost(t), 0);
+		for (int i = 0; i < EVENTS; i++)
+			message_run(contribution(.worker = 0));
+		lost = dataplane_trace_lost(t);
+		assert_in_range(lost, 1, EVENTS - 1);
+		if (again)
+			assert_int_equal(dataplane_trace_read(t, NULL, NULL), EVENTS - lost);
+		dataplane_trace_close(t);
+	}
+	t = trace_open(d);
+	node_close(d);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
+	message_run(contribution(.worker = 0));
+	assert_int_equal(dataplane_trace_read(t, keep, &told), 1);
+	dataplane_trace_close(t);
+}
+
+/* --- another XDP program beside ours */
+
+static struct beside_bpf *other;
+static int wire = -1; /* a socket on the port's peer */
+
+static uint32_t program_id(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 bytes = sizeof(info);
+
+	assert_return_code(bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes), errno);
+	return info.id;
+}
+
+/* What is attached to the port. */
+static uint32_t program_at_port(void)
+{
+	__u32 id = 0;
+
+	assert_return_code(bpf_xdp_query_id(port, 0, &id), errno);
+	return id;
+}
+
+/* Nothing of ours, but the other program, alone. */
+static int share_setup(void **state)
+{
+	const struct sockaddr_ll to = { .sll_family = AF_PACKET,
+					.sll_ifindex = if_nametoindex("peer0") };
+
+	wire = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (wire < 0 || bind(wire, (const struct sockaddr *)&to, sizeof(to)))
+		return -1;
+	other = beside_bpf__open_and_load();
+	if (!other) { /* frames in several buffers are of 5.18 */
+		other = beside_bpf__open();
+		if (!other || bpf_program__set_autoload(other->progs.beside_frags, false) ||
+		    beside_bpf__load(other))
+			return -1;
+	}
+	return bpf_xdp_attach(port, bpf_program__fd(other->progs.beside), XDP_FLAGS_DRV_MODE, NULL);
+}
+
+static int share_teardown(void **state)
+{
+	node_close(opened[0]);
+	node_close(opened[1]);
+	dataplane_detach(pin, &why);
+	bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL);
+	bpf_xdp_detach(port, XDP_FLAGS_SKB_MODE, NULL);
+	beside_bpf__destroy(other);
+	close(wire);
+	return 0;
+}
+
+static struct dataplane_port shared_port(enum dataplane_mode mode)
+{
+	return (struct dataplane_port){
+		.ifindex = port, .name = "port0", .mode = mode, .share = true
+	};
+}
+
+static void attach_shared(void)
+{
+	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+
+	if (dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(p.beside, program_id(other->progs.beside));
+	assert_int_equal(p.mode, DATAPLANE_NATIVE);
+}
+
+static void put_on_the_wire(struct message m, uint16_t udp_port)
+{
+	struct frame frame;
+	__be16 be = htons(udp_port);
+
+	frame_write(m, &frame);
+	memcpy(frame.data + frame_headers_bytes(m) - 6, &be, sizeof(be));
+	assert_int_equal(send(wire, frame.data, frame.bytes, 0), frame.bytes);
+}
+
+static __u64 counter_now(const __u64 *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+/* Spins until a counter of the other program has that value; false: it never comes. */
+static bool comes(const __u64 *counter, __u64 value)
+{
+	struct timespec now, begin;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		if (counter_now(counter) >= value)
+			return true;
+		sched_yield();
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < begin.tv_sec + WAIT_SECONDS);
+	return false;
+}
+
+#define await(counter, value) assert_true(comes(counter, value))
+
+static void the_other_program_sees_what_tally_passes_and_nothing_else(void **state)
+{
+	const struct dataplane_gate gate = { .ifindex = port };
+	struct dataplane *d;
+
+	attach_shared();
+	d = node_open();
+	assert_true(dataplane_is_attached(d, port));
+	job_start(d, JOB, &gate, 1);
+	for (__u32 seq = 0; seq < BURST / 4; seq++) {
+		put_on_the_wire(contribution(.worker = 0, .seq = seq), TALLY_UDP_PORT);
+		put_on_the_wire(contribution(.worker = 0, .seq = seq, .job = 99), TALLY_UDP_PORT);
+		put_on_the_wire(contribution(.worker = 0), 40000);
+		put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
+	}
+	await(&other->bss->dropped, BURST / 4); /* the last one sent */
+	assert_int_equal(other->bss->seen, 3 * BURST / 4);
+	assert_int_equal(other->bss->seen_tally, BURST / 4); /* of the unknown job */
+	assert_int_equal(total(d, TALLY_UNKNOWN_JOB), BURST / 4);
+	assert_int_equal(total(d, TALLY_FOREIGN), BURST / 2);
+	assert_int_equal(total(d, TALLY_STALE) + total(d, TALLY_ABSORBED), BURST / 4);
+	node_close(d);
+
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_int_equal(program_at_port(), program_id(other->progs.beside));
+	put_on_the_wire(contribution(.worker = 0), TALLY_UDP_PORT);
+	await(&other->bss->seen_tally, BURST / 4 + 1);
+}
+
+struct traffic {
+	atomic_bool end;
+	__u64 sent; /* of each kind */
+};
+
+static void *traffic_run(void *data)
+{
+	struct traffic *t = data;
+
+	bool arrived = true;
+
+	while (arrived && !atomic_load(&t->end)) {
+		for (int i = 0; i < BURST / 2; i++) {
+			put_on_the_wire(contribution(.worker = 0), TALLY_UDP_PORT);
+			put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
+		}
+		t->sent += BURST / 2;
+		arrived = comes(&other->bss->dropped, t->sent);
+	}
+	return NULL;
+}
+
+static void replacing_under_traffic_loses_no_frame_of_either(void **state)
+{
+	const struct dataplane_gate gate = { .ifindex = port };
+	struct traffic traffic = { .sent = 0 };
+	struct dataplane *d;
+	pthread_t thread;
+	bool flows = true;
+	int r = 0;
+
+	attach_shared();
+	d = node_open();
+	job_start(d, JOB, &gate, 1);
+	node_close(d);
+	assert_int_equal(pthread_create(&thread, NULL, traffic_run, &traffic), 0);
+	for (int i = 0; i < REPLACEMENTS && flows && r == 0; i++) {
+		__u64 before = counter_now(&other->bss->dropped);
+
+		r = dataplane_replace(pin, 0, NULL, 0, &why);
+		flows = comes(&other->bss->dropped,
+			      before + BURST); /* there is traffic all along */
+	}
+	atomic_store(&traffic.end, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(r, 0);
+	assert_true(flows);
+	assert_int_equal(other->bss->dropped, traffic.sent);
+	assert_int_equal(other->bss->seen, traffic.sent);
+	d = node_open();
+	assert_int_equal(total(d, TALLY_ABSORBED) + total(d, TALLY_DUPLICATE), traffic.sent);
+	node_close(d);
+}
+
+static void without_share_a_port_is_refused_and_left_as_it_was(void **state)
+{
+	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+
+	p.share = false;
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EBUSY);
+	assert_non_null(strstr(why.text, "--share"));
+	p = shared_port(DATAPLANE_GENERIC);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "other mode"));
+	assert_int_equal(program_at_port(), program_id(other->progs.beside));
+}
+
+static void a_port_shared_in_generic_mode_stays_generic(void **state)
+{
+	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+
+	assert_int_equal(bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL), 0);
+	assert_int_equal(bpf_xdp_attach(port, bpf_program__fd(other->progs.beside),
+					XDP_FLAGS_SKB_MODE, NULL),
+			 0);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), 0);
+	assert_int_equal(p.mode, DATAPLANE_GENERIC);
+	put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
+	await(&other->bss->dropped, 1);
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_int_equal(program_at_port(), program_id(other->progs.beside));
+}
+
+static void a_program_that_a_link_holds_is_named_and_left_alone(void **state)
+{
+	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+	struct bpf_link *link;
+	char words[64];
+
+	assert_int_equal(bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL), 0);
+	link = bpf_program__attach_xdp(other->progs.beside, port);
+	assert_non_null(link);
+	snprintf(words, sizeof(words), "XDP program %u is held there by BPF link",
+		 program_id(other->progs.beside));
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EBUSY);
+	assert_non_null(strstr(why.text, words));
+	assert_int_equal(program_at_port(), program_id(other->progs.beside));
+	bpf_link__destroy(link);
+}
+
+static void a_program_that_ours_cannot_call_is_left_alone(void **state)
+{
+	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+	int frags = bpf_program__fd(other->progs.beside_frags);
+
+	if (frags < 0)
+		skip();
+	assert_int_equal(bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL), 0);
+	assert_int_equal(bpf_xdp_attach(port, frags, XDP_FLAGS_DRV_MODE, NULL), 0);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "xdp.frags"));
+	assert_int_equal(program_at_port(), program_id(other->progs.beside_frags));
+}
+
+static void a_shared_port_comes_and_goes_with_a_replacement(void **state)
+{
+	struct dataplane_port p = shared_port(DATAPLANE_AUTO), none = { .ifindex = LOOPBACK };
+	struct dataplane_port *ports;
+	struct dataplane *d;
+	unsigned int count;
+
+	/* a node on the loopback alone, in generic mode */
+	none.mode = DATAPLANE_GENERIC;
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &none, 1, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, &p, 1, &why), 0);
+	assert_int_equal(p.beside, program_id(other->progs.beside));
+	put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
+	await(&other->bss->dropped, 1);
+	d = node_open();
+	assert_int_equal(dataplane_ports(d, &ports, &count, &why), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(ports[0].ifindex, port);
+	assert_int_equal(ports[0].beside, program_id(other->progs.beside));
+	free(ports);
+	node_close(d);
+	assert_int_equal(dataplane_replace(pin, 0, &none, 1, &why), 0);
+	assert_int_equal(program_at_port(), program_id(other->progs.beside));
+}
+
+static void from_another_namespace_a_shared_port_is_left_as_it_is(void **state)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), r;
+	uint32_t ours;
+
+	attach_shared();
+	ours = program_at_port();
+	assert_return_code(here, errno);
+	assert_return_code(unshare(CLONE_NEWNET), errno);
+	r = dataplane_detach(pin, &why);
+	assert_return_code(setns(here, CLONE_NEWNET), errno);
+	close(here);
+	assert_int_equal(r, -EXDEV);
+	assert_int_equal(program_at_port(), ours);
+	assert_int_equal(dataplane_detach(pin, &why), 0);
 }
 
 /* --- whose node it is, and of which version */
@@ -483,7 +991,7 @@ static void ports_are_told_as_they_are_attached(void **state)
 	assert_int_equal(ports[0].mode, DATAPLANE_NATIVE);
 	free(ports);
 	assert_true(dataplane_is_current(d));
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void new_programs_keep_a_sum_that_is_under_way(void **state)
@@ -494,7 +1002,7 @@ static void new_programs_keep_a_sum_that_is_under_way(void **state)
 	struct sent sent;
 
 	job_start(d, JOB, NULL, 0);
-	dataplane_close(d);
+	node_close(d);
 	message_run(contribution(.worker = 0, .value = 40));
 	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
 	assert_int_equal(constants_now().boot, boot);
@@ -525,9 +1033,7 @@ static void constants_forge(const void *value, __u32 bytes)
 
 static void assert_stale(const char *layout)
 {
-	struct dataplane *d;
-
-	assert_int_equal(dataplane_open(pin, &d, &why), -ESTALE);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ESTALE);
 	assert_non_null(strstr(why.text, layout));
 	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -ESTALE);
 }
@@ -548,7 +1054,7 @@ static void a_node_of_another_layout_is_not_misread(void **state)
 	constants_forge(&later, sizeof(later));
 	d = node_open();
 	assert_false(dataplane_is_current(d));
-	dataplane_close(d);
+	node_close(d);
 	/* the first version: actions of its outcomes, then a boot number */
 	constants_forge("\2\2\2\2\1\1\1\1\1\1\1\1\1\1\1\1\4\3\4\4\4\2\2\2\4\1\1\4\2\1\7\7", 32);
 	assert_stale("layout 1 and ours");
@@ -603,7 +1109,7 @@ static void a_claimed_node_is_nobody_elses(void **state)
 	char process[32];
 
 	snprintf(process, sizeof(process), "process %d,", c.pid);
-	assert_int_equal(dataplane_open(pin, &d, &why), -EBUSY);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -EBUSY);
 	assert_non_null(strstr(why.text, process));
 	assert_int_equal(ports_attach(), -EBUSY);
 	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -EBUSY);
@@ -612,12 +1118,12 @@ static void a_claimed_node_is_nobody_elses(void **state)
 	assert_non_null(strstr(why.text, process));
 	claimer_end(c);
 	d = node_open();
-	dataplane_close(d);
+	node_close(d);
 	c = claimer_start();
 	kill(c.pid, SIGKILL);
 	claimer_end(c);
 	d = node_open();
-	dataplane_close(d);
+	node_close(d);
 }
 
 /* In a child: a claim lasts as long as its process. */
@@ -631,20 +1137,19 @@ static void live_as_the_agent(void **state)
 	job_start(d, JOB, NULL, 0);
 	second = node_open();
 	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
-	dataplane_close(second);
-	dataplane_close(d);
+	node_close(second);
+	node_close(d);
 	assert_int_equal(dataplane_detach(pin, &why), 0);
-	assert_int_equal(dataplane_open(pin, &d, &why), -ENOENT);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ENOENT);
 	assert_int_equal(ports_attach(), 0);
 	assert_int_equal(ports_attach(), -EEXIST);
 	d = node_open();
 	assert_int_equal(dataplane_detach(pin, &why), 0);
-	dataplane_close(d);
+	node_close(d);
 }
 
 static void the_agent_may_do_all_while_it_holds_its_node(void **state)
 {
-	struct dataplane *d;
 	struct stat s;
 	int status;
 	pid_t pid;
@@ -662,19 +1167,21 @@ static void the_agent_may_do_all_while_it_holds_its_node(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	/* a directory without pins, and a claim of nobody */
-	assert_int_equal(dataplane_open(pin, &d, &why), -ENOENT);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ENOENT);
 	assert_int_equal(dataplane_detach(pin, &why), 0);
 	assert_int_equal(stat(pin, &s), -1);
 	assert_int_equal(ports_attach(), 0);
 }
 
-#define fact(name) cmocka_unit_test_setup_teardown(name, node_attach_fresh, node_detach_all)
+#define fact(name) cmocka_unit_test_setup_teardown(name, node_attach, node_detach)
+#define sharing(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fact(each_port_of_a_job_has_a_row),
 		fact(without_gates_a_job_comes_in_anywhere),
+		fact(copies_are_counted_at_the_gate_of_the_port_they_leave_by),
 		fact(gates_change_while_a_job_runs_and_no_count_is_lost),
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
@@ -685,11 +1192,23 @@ int main(void)
 		fact(a_limit_that_stays_keeps_its_level),
 		fact(sources_are_exactly_those_that_were_given_last),
 		fact(sources_that_find_no_room_change_nothing),
+		fact(a_trace_tells_what_came_in_and_what_became_of_it),
+		fact(what_is_not_tallys_is_not_told),
+		fact(one_packet_in_so_many_is_told),
+		fact(events_without_room_are_lost_and_counted),
 		fact(ports_are_told_as_they_are_attached),
 		fact(new_programs_keep_a_sum_that_is_under_way),
 		fact(a_node_of_another_layout_is_not_misread),
 		fact(a_claimed_node_is_nobody_elses),
 		fact(the_agent_may_do_all_while_it_holds_its_node),
+		sharing(the_other_program_sees_what_tally_passes_and_nothing_else),
+		sharing(replacing_under_traffic_loses_no_frame_of_either),
+		sharing(without_share_a_port_is_refused_and_left_as_it_was),
+		sharing(a_port_shared_in_generic_mode_stays_generic),
+		sharing(a_program_that_a_link_holds_is_named_and_left_alone),
+		sharing(a_program_that_ours_cannot_call_is_left_alone),
+		sharing(a_shared_port_comes_and_goes_with_a_replacement),
+		sharing(from_another_namespace_a_shared_port_is_left_as_it_is),
 	};
 
 	skip_unless_permitted();

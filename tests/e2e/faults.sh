@@ -84,18 +84,27 @@ a_payload_beyond_the_mtu_is_refused_with_what_fits() {
 	grep -q "path's MTU of 1500: lower the job's payload to 1408" "$work/errors0"
 }
 
-a_node_reloaded_again_and_again_in_mid_job_loses_nothing() {
+reload_in_mid_job() { # SLOTS-STEP: how many more slots each time
 	local reloads=0
 	star
 	describe_job 4 -- w0 w1 w2 w3
 	start_all -d int32 -b 4M -e 4M -n 25
 	while kill -0 "${worker[0]}" 2>/dev/null && ((reloads < 5)); do
 		until_true completed_more 2000
-		attach n0 --replace
 		reloads=$((reloads + 1))
+		attach n0 --replace --slots $((4096 + reloads * $1))
 	done
 	((reloads >= 3))
 	finish_all
+}
+
+a_node_reloaded_again_and_again_in_mid_job_loses_nothing() {
+	reload_in_mid_job 0
+	jq -se 'map(.node_reloads) | add == 0' "$work/rank0"
+}
+
+a_node_that_loses_its_slots_again_and_again_is_healed() {
+	reload_in_mid_job 1
 	jq -se 'map(.node_reloads) | add > 0' "$work/rank0"
 }
 
@@ -131,5 +140,6 @@ facts the_very_first_window_may_be_lost \
 	no_node_is_told_from_a_missing_rank \
 	a_payload_beyond_the_mtu_is_refused_with_what_fits \
 	a_node_reloaded_again_and_again_in_mid_job_loses_nothing \
+	a_node_that_loses_its_slots_again_and_again_is_healed \
 	other_traffic_passes_untouched \
 	detaching_leaves_nothing_behind

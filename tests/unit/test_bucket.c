@@ -70,6 +70,14 @@ static void no_idle_time_earns_more_than_the_burst(void **state)
 		}
 }
 
+/* 2^39 a second for 2^25 seconds: a product of 2^64 would look like nothing. */
+static void a_year_at_a_high_rate_fills_it(void **state)
+{
+	struct tally_bucket b = bucket(1ULL << 39, 1000, 0);
+
+	assert_int_equal(level_at(b, start_ns + (1ULL << 25) * TALLY_SECOND_NS), 1000);
+}
+
 static void fractions_add_up(void **state)
 {
 	struct tally_bucket b = bucket(3, 1000, 0);
@@ -211,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_token_comes_with_its_nanosecond_and_not_before),
 		cmocka_unit_test(the_highest_rate_earns_a_thousand_a_nanosecond),
 		cmocka_unit_test(no_idle_time_earns_more_than_the_burst),
+		cmocka_unit_test(a_year_at_a_high_rate_fills_it),
 		cmocka_unit_test(fractions_add_up),
 		cmocka_unit_test(a_clock_that_goes_back_earns_nothing_and_loses_nothing),
 		cmocka_unit_test(a_level_above_the_burst_comes_down_to_it),

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One packet in so many, told to user space as it came in and with what became of it. It is
+ * chosen at the beginning, since most of it is no more in the frame when the outcome is known. Both
+ * ends are global functions (see find_layout), and while nobody traces, neither is called.
+ */
+#ifndef TALLY_TRACE_BPF_H
+#define TALLY_TRACE_BPF_H
+
+#include "maps.bpf.h"
+#include "parse.bpf.h"
+
+static __always_inline struct tally_settings *trace_settings(void)
+{
+	__u32 key = 0;
+	struct tally_settings *s = bpf_map_lookup_elem(&settings, &key);
+
+	return s && s->trace_every ? s : NULL;
+}
+
+static __always_inline void event_read(struct tally_event *e, const struct tally_header *h)
+{
+	e->job = tally_le32_get(h->job);
+	e->seq = tally_le32_get(h->seq);
+	e->epoch = tally_le16_get(h->epoch);
+	e->kind = h->kind;
+	e->set = tally_header_set(h);
+}
+
+/* Is this packet told? If so, keeps what there is of it. */
+__noinline int trace_choose(struct xdp_md *ctx, int layout_number)
+{
+	union {
+		struct layout layout;
+		int number;
+	} l = { .number = layout_number };
+	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct tally_settings *s = trace_settings();
+	__u8 udp = l.layout.udp; /* the verifier loses a bound that it finds on the stack */
+	const struct tally_header *h = data + udp + sizeof(struct udphdr);
+	const __u8 *magic = (const void *)h;
+	__u32 key = 0;
+	struct tally_tracer *t = bpf_map_lookup_elem(&tracers, &key);
+
+	if (!t)
+		return 0;
+	t->chosen = 0;
+	if (!s || !l.layout.found || (const void *)(magic + 1) > end || *magic != TALLY_MAGIC)
+		return 0;
+	t->event = (struct tally_event){ .time_ns = bpf_ktime_get_ns(),
+					 .ifindex = ctx->ingress_ifindex,
+					 .bytes = end - data };
+	if ((const void *)(h + 1) <= end && h->version == TALLY_VERSION)
+		event_read(&t->event, h);
+	if (s->trace_one_job && t->event.job != s->trace_job)
+		return 0;
+	if (++t->passed < s->trace_every)
+		return 0;
+	t->passed = 0;
+	t->chosen = 1;
+	return 0;
+}
+
+__noinline int trace_tell(__u32 outcome)
+{
+	__u32 key = 0;
+	struct tally_tracer *t = bpf_map_lookup_elem(&tracers, &key);
+
+	if (!t || !t->chosen)
+		return 0;
+	t->chosen = 0;
+	t->event.outcome = outcome;
+	if (bpf_ringbuf_output(&trace, &t->event, sizeof(t->event), 0))
+		t->lost++;
+	return 0;
+}
+
+static __always_inline void trace_begin(struct xdp_md *ctx, const struct frame *f)
+{
+	union {
+		struct layout layout;
+		int number;
+	} l = { .layout = f->layout };
+
+	if (trace_settings())
+		trace_choose(ctx, l.number);
+}
+
+static __always_inline void trace_end(enum tally_outcome outcome)
+{
+	if (trace_settings())
+		trace_tell(outcome);
+}
+
+#endif
