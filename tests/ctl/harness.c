@@ -24,6 +24,7 @@
 char out[HARNESS_TEXT_BYTES], err[HARNESS_TEXT_BYTES];
 static char directory[] = "/tmp/tallyctl-test.XXXXXX";
 static int listener = -1;
+static pid_t running; /* 0: none */
 
 const char *harness_path(const char *name)
 {
@@ -61,6 +62,20 @@ int harness_down(void **state)
 	return rmdir(directory);
 }
 
+int harness_clear(void **state)
+{
+	struct pollfd fd = { .fd = listener, .events = POLLIN };
+
+	if (running) {
+		kill(running, SIGKILL);
+		waitpid(running, NULL, 0);
+		running = 0;
+	}
+	while (poll(&fd, 1, 0) == 1)
+		close(accept(listener, NULL, NULL));
+	return 0;
+}
+
 static void become(const char *const *arguments, int output)
 {
 	const char *build = getenv("TALLY_BUILD");
@@ -89,6 +104,7 @@ pid_t program_start(const char *const *arguments, int rows, int *ret_terminal)
 					       : open(harness_path("out"),
 						      O_WRONLY | O_CREAT | O_TRUNC, 0600));
 	assert_true(pid > 0);
+	running = pid;
 	return pid;
 }
 
@@ -112,6 +128,7 @@ int program_end(pid_t pid)
 	if (in_time != 1)
 		kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	running = 0;
 	file_read("out", out);
 	file_read("err", err);
 	assert_int_equal(in_time, 1);

@@ -20,6 +20,9 @@ extern char out[HARNESS_TEXT_BYTES], err[HARNESS_TEXT_BYTES];
 int harness_up(void **state);
 int harness_down(void **state);
 
+/* After each test: what a failed one left running ends, and does not disturb the next. */
+int harness_clear(void **state);
+
 /* A file's name in that directory. Stays valid until the next call. */
 const char *harness_path(const char *name);
 
