@@ -125,7 +125,7 @@ $(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/ag
 $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
 
-$(BUILD)/agent/netlink.o: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
+$(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard examples/perf*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm

@@ -6,18 +6,8 @@
 #include <string.h>
 
 #include "netlink.h"
+#include "port_check.h"
 #include "tally_node.h"
-
-/*
- * virtio_net with more queues than CPUs, and too few left for XDP's own, panics the kernel at
- * the first XDP_TX: there native mode is not tried at all. Where it is on already, XDP's queues
- * are counted among the others, and there were enough.
- */
-static bool panics_in_native(const struct netlink_port *p, unsigned int cpus)
-{
-	return !strcmp(p->driver, "virtio_net") && p->channels > cpus &&
-	       p->channels + cpus > p->channels_max && !dataplane_is_native(p->ifindex);
-}
 
 /* An interface as the data plane wants it; forbids what must not be tried. */
 static int port_prepare(const struct netlink_port *p, enum dataplane_mode mode,
@@ -27,7 +17,8 @@ static int port_prepare(const struct netlink_port *p, enum dataplane_mode mode,
 
 	*ret = (struct dataplane_port){ .ifindex = p->ifindex, .mode = mode };
 	memcpy(ret->name, p->name, sizeof(ret->name));
-	if (mode == DATAPLANE_GENERIC || !panics_in_native(p, cpus))
+	if (mode == DATAPLANE_GENERIC ||
+	    !port_panics_in_native(p, cpus, dataplane_is_native(p->ifindex)))
 		return 0;
 	why_say(&ret->refused, 0,
 		"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel; "
