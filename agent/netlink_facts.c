@@ -69,7 +69,7 @@ static int attribute_ask(struct nl_sock *s, struct nl_msg *message, struct wante
 	nl_socket_modify_cb(s, NL_CB_VALID, NL_CB_CUSTOM, attribute_take, w);
 	r = nl_send_auto(s, message);
 	if (r >= 0)
-		r = nl_wait_for_ack(s);
+		r = nl_recvmsgs_default(s);
 	return r >= 0 && w->found ? 0 : -ENOENT;
 }
 
@@ -79,6 +79,7 @@ static int socket_open(int protocol, struct nl_sock **ret)
 
 	if (!s || nl_connect(s, protocol) < 0)
 		return -EIO;
+	nl_socket_disable_auto_ack(s); /* each request has one answer, or an error in its place */
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -87,7 +88,7 @@ static int socket_open(int protocol, struct nl_sock **ret)
 static int generic_ask(struct nl_sock *s, int family, int command, int key, const void *value,
 		       int value_bytes, struct wanted *w)
 {
-	_cleanup_(nl_msgp) struct nl_msg *m = nlmsg_alloc_simple(family, NLM_F_REQUEST | NLM_F_ACK);
+	_cleanup_(nl_msgp) struct nl_msg *m = nlmsg_alloc_simple(family, NLM_F_REQUEST);
 	struct genlmsghdr head = { .cmd = command, .version = 1 };
 
 	w->header_bytes = GENL_HDRLEN;
@@ -185,8 +186,7 @@ int netlink_facts_read(const char *name, uint32_t ifindex, struct netlink_facts 
 /* The number that our namespace has for this one; -1: none. */
 static int namespace_number(struct nl_sock *s, int fd)
 {
-	_cleanup_(nl_msgp) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETNSID,
-								 NLM_F_REQUEST | NLM_F_ACK);
+	_cleanup_(nl_msgp) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETNSID, NLM_F_REQUEST);
 	struct rtgenmsg head = { .rtgen_family = AF_UNSPEC };
 	int number = -1;
 	struct wanted w = { .header_bytes = sizeof(head),

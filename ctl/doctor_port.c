@@ -8,6 +8,10 @@
 #include "doctor.h"
 #include "table.h"
 
+enum {
+	MTU_ORDINARY = 1500, /* for which the payload of a job is made if it does not say */
+};
+
 static void check_link(struct doctor *d, const struct doctor_port *p)
 {
 	const char *name = p->port.name;
@@ -150,6 +154,8 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 {
 	uint32_t most = port_mtu_max(p->port.driver);
 
+	if (jobs_too_big(d, p))
+		return;
 	if (p->port.mtu > most) {
 		finding_add(
 			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
@@ -157,7 +163,13 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 			"neighbours must have the same",
 			p->port.mtu, most, p->port.driver);
 		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name, most);
-	} else if (!jobs_too_big(d, p)) {
+	} else if (p->port.mtu < MTU_ORDINARY) {
+		finding_add(
+			d->findings, FINDING_WARN,
+			"MTU %u: the ordinary payload of %u does not fit; give jobs --payload %u",
+			p->port.mtu, port_payload_max(MTU_ORDINARY, false),
+			port_payload_max(p->port.mtu, false));
+	} else {
 		finding_add(d->findings, FINDING_OK, "MTU %u: payloads to %u (IPv4), %u (IPv6)",
 			    p->port.mtu, port_payload_max(p->port.mtu, false),
 			    port_payload_max(p->port.mtu, true));
@@ -248,15 +260,16 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 	if (p->native && !peer->native) {
 		finding_add(
 			d->findings, FINDING_FAIL,
-			"its other end, %s%s%s, has no XDP program: %s. Attach one that passes all "
-			"(XDP_PASS), or use real cables",
+			"its other end, %s%s%s, has no XDP program: %s. Any program that passes frames "
+			"will do, such as an empty node",
 			peer->name, at, peer->where,
 			peer->gro
 				? "answers to retransmissions (XDP_TX) are counted as sent and never "
 				  "delivered"
 				: "a native veth drops all results");
-		finding_mend(d->findings, "%sip link set %s xdp object PASS.bpf.o section xdp",
-			     peer->enter, peer->name);
+		finding_mend(d->findings,
+			     "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
+			     peer->enter, peer->name, peer->name);
 	} else if (p->native) {
 		finding_add(d->findings, FINDING_OK, "its other end, %s%s%s, has an XDP program",
 			    peer->name, at, peer->where);

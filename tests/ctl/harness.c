@@ -86,7 +86,9 @@ static void become(const char *const *arguments, int output)
 		dup2(output, STDOUT_FILENO);
 	dup2(error, STDERR_FILENO);
 	snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl", build ? build : "build");
-	execv(program, (char *const *)arguments);
+	if (!strcmp(arguments[0], "tallyctl"))
+		execv(program, (char *const *)arguments);
+	execvp(arguments[0], (char *const *)arguments);
 	_exit(127);
 }
 

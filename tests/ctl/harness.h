@@ -29,7 +29,8 @@ const char *harness_path(const char *name);
 /* Puts arguments together; the last is NULL. */
 #define ARGUMENTS(...) ((const char *const[]){ "tallyctl", __VA_ARGS__, NULL })
 
-/* Starts it with output to files; on a terminal of `rows` and 100 columns if `ret_terminal`. */
+/* Starts it (or another program, by arguments[0]) with output to files; on a terminal of `rows` and
+ * 100 columns if `ret_terminal`. */
 pid_t program_start(const char *const *arguments, int rows, int *ret_terminal);
 
 /* Its exit code; what it wrote is in `out` and `err`. Fails the test if it never ends. */

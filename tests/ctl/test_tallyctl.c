@@ -469,6 +469,100 @@ static void trace_ends_when_its_reader_does(void **state)
 	close(connection);
 }
 
+/* --- completion ------------------------------------------------------------------------------ */
+
+#define NAMES OK("[{\"name\":\"red\"},{\"name\":\"rose\"},{\"name\":\"blue\"}]")
+
+/* Presses the key behind these words, in bash; request NULL: the daemon is not asked. */
+static void complete(const char *words, const char *request, const char *answer)
+{
+	const char *build = getenv("TALLY_BUILD");
+	char script[1024];
+	const char *const arguments[] = { "bash", "-c", script, NULL };
+
+	snprintf(script, sizeof(script),
+		 "source completion/tallyctl.bash; COMP_WORDS=(%s/tests/ctl/tallyctl %s);"
+		 "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _tallyctl; echo \"${COMPREPLY[*]}\"",
+		 build ? build : "build", words);
+	if (request)
+		assert_int_equal(ask(arguments, request, answer), 0);
+	else
+		assert_int_equal(run(arguments), 0);
+	assert_string_equal(err, "");
+}
+
+static void the_key_completes_commands(void **state)
+{
+	complete("''", NULL, NULL);
+	assert_string_equal(out, "status tenant quota job stats links top trace doctor\n");
+	complete("tenant ''", NULL, NULL);
+	assert_string_equal(out, "add set del list\n");
+	complete("--json job cr", NULL, NULL);
+	assert_string_equal(out, "create\n");
+	complete("frob ''", NULL, NULL);
+	assert_string_equal(out, "\n");
+}
+
+static void the_key_completes_options_that_are_not_there_yet(void **state)
+{
+	complete("quota red --slots 5 --p", NULL, NULL);
+	assert_string_equal(out, "--packets-per-second --priority\n");
+	complete("quota --s", NULL, NULL);
+	assert_string_equal(out, "--slots --socket\n");
+	complete("quota --slots 5 --s", NULL, NULL);
+	assert_string_equal(out, "--socket\n");
+	complete("quota --ingress eth1 --i", NULL, NULL);
+	assert_string_equal(out, "--ingress\n");
+}
+
+static void the_key_completes_names_that_the_daemon_has(void **state)
+{
+	complete("tenant set r", "{\"do\":\"tenant-list\"}", NAMES);
+	assert_string_equal(out, "red rose\n");
+	complete("stats --tenant = b", "{\"do\":\"tenant-list\"}", NAMES);
+	assert_string_equal(out, "blue\n");
+	complete("job show ''", "{\"do\":\"job-list\"}", NAMES);
+	assert_string_equal(out, "red rose blue\n");
+	complete("stats --port e", "{\"do\":\"status\"}",
+		 OK("{\"ports\":[{\"name\":\"eth1\"},{\"name\":\"eth2\"}]}"));
+	assert_string_equal(out, "eth1 eth2\n");
+	complete("tenant set ''", "{\"do\":\"tenant-list\"}", "no JSON");
+	assert_string_equal(out, "\n");
+	complete("tenant set red ''", NULL, NULL); /* it takes one */
+	assert_string_equal(out, "\n");
+	complete("tenant add ''", NULL, NULL); /* a new name: nobody knows it */
+	assert_string_equal(out, "\n");
+}
+
+static void the_key_completes_files(void **state)
+{
+	complete("job create x --token-file completion/tally", NULL, NULL);
+	assert_string_equal(out, "completion/tallyctl.bash\n");
+}
+
+/* --- doctor ---------------------------------------------------------------------------------- */
+
+static void doctor_knows_a_service_address_that_is_not_ours(void **state)
+{
+	pid_t pid = program_start(ARGUMENTS("doctor"), 0, NULL);
+	int connection = connection_take(pid);
+
+	request_expect(connection, "{\"do\":\"status\"}");
+	answer_give(connection, OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\","
+				   "\"192.0.2.7\"],\"ports\":[{\"name\":\"nosuch0\"}]}"));
+	request_expect(connection, "{\"do\":\"job-list\"}");
+	answer_give(connection, OK("[]"));
+	request_expect(connection, "{\"do\":\"tenant-list\"}");
+	answer_give(connection, OK("[]"));
+	assert_int_equal(program_end(pid), 1);
+	close(connection);
+	assert_has(out, "fail  service     192.0.2.7 is no address of this machine");
+	assert_has(out, "ip address add 192.0.2.7/32 dev lo");
+	assert_has_not(out, "127.0.0.1");
+	assert_has(out, "nosuch0: no such interface");
+	assert_has(out, "tallyd is 0, and this tallyctl is ");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -502,6 +596,14 @@ int main(void)
 		cmocka_unit_test_teardown(trace_ends_well_at_interrupt, harness_clear),
 		cmocka_unit_test_teardown(trace_says_that_the_daemon_has_gone, harness_clear),
 		cmocka_unit_test_teardown(trace_ends_when_its_reader_does, harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_commands, harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_options_that_are_not_there_yet,
+					  harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_names_that_the_daemon_has,
+					  harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_files, harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_a_service_address_that_is_not_ours,
+					  harness_clear),
 	};
 
 	return cmocka_run_group_tests(tests, harness_up, harness_down);
