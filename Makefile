@@ -142,6 +142,8 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) agent/group.c $(wildcard include
 	@mkdir -p $(@D)
 	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lm
 
+$(BUILD)/tests/unit/test_port_check: agent/port_check.c
+
 # The pure parts of tallyctl, and all of it as the tests of the whole program run it.
 $(BUILD)/tests/unit/test_ctl_%: tests/unit/test_ctl_%.c $(CTL) $(BUILD)/agent.a $(BUILD)/libtally.a $(wildcard ctl/*.h)
 	@mkdir -p $(@D)
