@@ -366,16 +366,16 @@ static void check_group(struct doctor *d)
 		if (d->root && !user_group_exists(TALLY_GROUP)) {
 			finding_add(d->findings, FINDING_WARN,
 				    "there is no group '" TALLY_GROUP
-				    "': only root will be able to change anything");
+				    "' yet: only root will be able to change anything");
 			finding_mend(d->findings, "groupadd --system " TALLY_GROUP);
 		}
 		return;
 	}
 	group = user_group_name(info.st_gid);
 	if (info.st_gid == 0)
-		finding_add(d->findings, FINDING_WARN,
-			    "the control socket is root's group's: only root can change anything "
-			    "(tallyd.yaml: control: group:)");
+		finding_add(
+			d->findings, FINDING_OK,
+			"only root may change things; tallyd.yaml (control: group:) lets others");
 	else if (!group)
 		finding_add(d->findings, FINDING_WARN,
 			    "the control socket's group has no name: %u; restart tallyd",
