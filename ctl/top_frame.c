@@ -63,7 +63,7 @@ void top_history_add(struct top_history *history, const json_t *frame)
 			s = series_find(history, "");
 		if (!s)
 			continue;
-		strcpy(s->name, name);
+		snprintf(s->name, sizeof(s->name), "%s", name);
 		series_add(s, field_number(job, "bytes_per_second"));
 	}
 }

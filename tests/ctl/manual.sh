@@ -75,7 +75,7 @@ count=$((count + 1))
 # What mandoc has to say about pages of other packages is not ours to mend.
 if said=$(mandoc -Tlint -Wwarning man/*.[1-8] 2>&1 | grep -v 'outdated mandoc.db'); then
 	echo "not ok $count - mandoc finds nothing in the manual"
-	echo "$said" | sed 's/^/# /'
+	printf '# %s\n' "$said"
 	failed=1
 else
 	echo "ok $count - mandoc finds nothing in the manual"

@@ -7,14 +7,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -122,7 +119,7 @@ static void what_is_no_answer_is_an_error(void **state)
 
 static void a_daemon_that_ends_in_mid_answer_is_an_error(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("links"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("links"));
 	int connection = connection_take(pid);
 
 	request_expect(connection, "{\"do\":\"links\"}");
@@ -135,7 +132,7 @@ static void a_daemon_that_ends_in_mid_answer_is_an_error(void **state)
 static void an_answer_in_single_bytes_is_an_answer(void **state)
 {
 	static const char answer[] = OK("[]") "\n";
-	pid_t pid = program_start(ARGUMENTS("job", "list"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("job", "list"));
 	int connection = connection_take(pid);
 
 	request_expect(connection, "{\"do\":\"job-list\"}");
@@ -148,7 +145,7 @@ static void an_answer_in_single_bytes_is_an_answer(void **state)
 
 static void an_answer_of_a_megabyte_is_an_answer(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("--json", "job", "list"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("--json", "job", "list"));
 	int connection = connection_take(pid);
 	char *text = malloc(1 << 20), *expected;
 	size_t n = sprintf(text, "{\"ok\":true,\"result\":[0");
@@ -359,26 +356,16 @@ static void an_empty_object_is_shown_without_a_crash(void **state)
 
 static void a_full_disk_is_a_failure(void **state)
 {
-	pid_t pid = fork();
-	int status, connection;
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC), connection;
+	pid_t pid = program_start_into(ARGUMENTS("links"), full);
 
-	if (pid == 0) {
-		const char *build = getenv("TALLY_BUILD");
-		char program[256];
-
-		dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
-		dup2(open(harness_path("err"), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-		snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl",
-			 build ? build : "build");
-		execl(program, "tallyctl", "links", NULL);
-		_exit(127);
-	}
+	close(full);
 	connection = connection_take(pid);
 	request_expect(connection, "{\"do\":\"links\"}");
 	answer_give(connection, OK("[]"));
 	close(connection);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_int_equal(program_end(pid), 1);
+	assert_has(err, "standard output: No space left on device");
 }
 
 /* --- trace ----------------------------------------------------------------------------------- */
@@ -389,7 +376,7 @@ static void a_full_disk_is_a_failure(void **state)
 
 static pid_t trace_start(int *ret_connection)
 {
-	pid_t pid = program_start(ARGUMENTS("trace", "--every", "10", "--job", "resnet"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("trace", "--every", "10", "--job", "resnet"));
 
 	*ret_connection = connection_take(pid);
 	request_expect(*ret_connection, "{\"do\":\"trace\",\"job\":\"resnet\",\"every\":10}");
@@ -442,20 +429,12 @@ static void trace_says_that_the_daemon_has_gone(void **state)
 
 static void trace_ends_when_its_reader_does(void **state)
 {
-	const char *build = getenv("TALLY_BUILD");
-	int output[2], status, connection;
-	char program[256], text[4096];
+	int output[2], connection;
+	char text[4096];
 	pid_t pid;
 
 	assert_int_equal(pipe2(output, O_CLOEXEC), 0);
-	pid = fork();
-	if (pid == 0) {
-		dup2(output[1], STDOUT_FILENO);
-		snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl",
-			 build ? build : "build");
-		execl(program, "tallyctl", "trace", NULL);
-		_exit(127);
-	}
+	pid = program_start_into(ARGUMENTS("trace"), output[1]);
 	close(output[1]);
 	connection = connection_take(pid);
 	request_expect(connection, "{\"do\":\"trace\"}");
@@ -463,9 +442,7 @@ static void trace_ends_when_its_reader_does(void **state)
 	answer_give(connection, EVENT);
 	assert_true(read(output[0], text, sizeof(text)) > 0);
 	close(output[0]); /* and no other packet ever comes */
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(program_end(pid), 0);
 	close(connection);
 }
 
@@ -544,7 +521,7 @@ static void the_key_completes_files(void **state)
 
 static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("doctor"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("doctor"));
 	int connection = connection_take(pid);
 
 	request_expect(connection, "{\"do\":\"status\"}");

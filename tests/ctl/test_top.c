@@ -92,7 +92,7 @@ static pid_t top_start(const char *names)
 	pid_t pid;
 
 	look_away();
-	pid = program_start(ARGUMENTS("top", "--interval", "1"), 24, &terminal);
+	pid = program_start_on_terminal(ARGUMENTS("top", "--interval", "1"), 24, &terminal);
 	assert_int_equal(tcgetattr(terminal, &before), 0);
 	assert_true(before.c_lflag & ICANON);
 	answer(pid, names);
@@ -216,7 +216,7 @@ static void without_a_daemon_it_never_leaves_the_ordinary_screen(void **state)
 	pid_t pid;
 
 	look_away();
-	pid = program_start(ARGUMENTS("top", "--socket", "/nowhere"), 24, &terminal);
+	pid = program_start_on_terminal(ARGUMENTS("top", "--socket", "/nowhere"), 24, &terminal);
 	assert_int_equal(program_end(pid), 1);
 	assert_has(err, "no tallyd there");
 	assert_int_equal(read(terminal, screen, sizeof(screen)), -1); /* not a byte was drawn */
@@ -238,7 +238,7 @@ static void once_is_one_frame_without_escapes(void **state)
 
 static void frames_go_to_a_pipe_one_after_the_other(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("top"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("top"));
 
 	answer(pid, "a");
 	answer(pid, "b");

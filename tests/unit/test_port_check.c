@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
+#include <stdio.h>
 
 #include "../../agent/port_check.h"
 
@@ -14,7 +14,7 @@ static struct netlink_port port(const char *driver, uint32_t channels, uint32_t 
 {
 	struct netlink_port p = { .channels = channels, .channels_max = most };
 
-	strcpy(p.driver, driver);
+	snprintf(p.driver, sizeof(p.driver), "%s", driver);
 	return p;
 }
 
@@ -29,7 +29,7 @@ static void virtio_net_is_unsafe_where_xdp_gets_no_queues_of_its_own(void **stat
 
 				assert_int_equal(port_panics_in_native(&p, cpus, false), !fits);
 				assert_false(port_panics_in_native(&p, cpus, true));
-				strcpy(p.driver, "ice");
+				p = port("ice", channels, most);
 				assert_false(port_panics_in_native(&p, cpus, false));
 			}
 }
