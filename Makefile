@@ -178,6 +178,8 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(CLIENT) $(AGENT) $(wildcard include/tall
 		-fno-sanitize-recover=all -o $@ $< $(call named_in,sources,$<) \
 		$(call named_in,libraries,$<)
 
+$(BUILD)/tests/unit/test_port_check: agent/port_check.c
+
 # The pure parts of tallyctl, and all of it as the tests of the whole program run it.
 $(BUILD)/tests/unit/test_ctl_%: tests/unit/test_ctl_%.c $(CTL) $(BUILD)/agent.a $(BUILD)/libtally.a $(wildcard ctl/*.h)
 	@mkdir -p $(@D)

@@ -10,7 +10,7 @@
 #include "log.h"
 #include "netlink_links.h"
 #include "plan.h"
-#include "port_check.h"
+#include "port_prepare.h"
 
 uint64_t agent_now_ns(void)
 {
@@ -190,7 +190,7 @@ static int ports_want(struct agent *a, const struct config *c, struct dataplane_
 	for (unsigned int i = 0; i < c->ports; i++) {
 		r = netlink_port_read(a->netlink, c->port[i].name, &facts, why);
 		if (r == 0)
-			r = port_check_prepare(&facts, c->port[i].mode, &ports[i], why);
+			r = port_prepare(&facts, c->port[i].mode, &ports[i], why);
 		if (r < 0)
 			return r;
 		ports[i].share = c->port[i].share;

@@ -11,6 +11,7 @@
 #include "bpf/build.h"
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
+#include "dataplane_probe.h"
 
 const char *const pin_name[PIN_COUNT] = {
 	[PIN_GATES] = "gates",	     [PIN_JOBS] = "jobs",	[PIN_TENANTS] = "tenants",
@@ -110,46 +111,10 @@ static const char *kernel_release(void)
 	return uname(&name) < 0 ? "unknown" : name.release;
 }
 
-/*
- * BPF_F_BROADCAST is a flag that the kernel looks at only when a program runs: one that does not
- * know it takes our programs, and then drops every result. So a program is run that does
- * nothing but ask for it. -EOPNOTSUPP: this kernel lacks it.
- */
-static int broadcast_probe(void)
-{
-	_cleanup_(closep) int map = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "tally_probe",
-						   sizeof(uint32_t), sizeof(struct bpf_devmap_val),
-						   1, NULL);
-	const struct bpf_insn ask[] = {
-		{ .code = BPF_LD | BPF_DW,
-		  .dst_reg = BPF_REG_1,
-		  .src_reg = BPF_PSEUDO_MAP_FD,
-		  .imm = map },
-		{ 0 },
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2 },
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K,
-		  .dst_reg = BPF_REG_3,
-		  .imm = BPF_F_BROADCAST },
-		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_redirect_map },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	char frame[64] = { 0 };
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = sizeof(frame));
-	_cleanup_(closep) int program = -1;
-
-	if (map < 0)
-		return errno == EINVAL ? -EOPNOTSUPP : -errno;
-	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "tally_probe", "GPL", ask,
-				sizeof(ask) / sizeof(*ask), NULL);
-	if (program < 0 || bpf_prog_test_run_opts(program, &run) < 0)
-		return -errno;
-	return run.retval == XDP_REDIRECT ? 0 : -EOPNOTSUPP;
-}
-
 /* What loading the programs would not show, or not in words. */
 static int kernel_check(struct why *why)
 {
-	if (broadcast_probe() != -EOPNOTSUPP)
+	if (dataplane_probe_broadcast() != -EOPNOTSUPP)
 		return 0; /* it is there, or we may not even ask: loading says why */
 	return why_say(why, -EOPNOTSUPP,
 		       "this kernel (%s) lacks XDP's broadcast to several ports (BPF_F_BROADCAST), "

@@ -1,35 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <errno.h>
 #include <string.h>
+#include <tally/wire.h>
 
+#include "dataplane.h"
 #include "port_check.h"
 
-/*
- * virtio_net with more queues than CPUs, and too few left for XDP's own, panics the kernel at
- * the first XDP_TX: there native mode is not tried at all. Where it is on already, XDP's queues
- * are counted among the others, and there were enough.
- */
-static bool panics_in_native(const struct netlink_port *p, unsigned int cpus)
+enum {
+	IP4_HEADERS = 20 + 8 + sizeof(struct tally_header), /* of a message, without Ethernet */
+	IP6_HEADERS = 40 + 8 + sizeof(struct tally_header),
+};
+
+bool port_panics_in_native(const struct netlink_port *port, unsigned int cpus, bool native)
 {
-	return !strcmp(p->driver, "virtio_net") && p->channels > cpus &&
-	       p->channels + cpus > p->channels_max && !dataplane_is_native(p->ifindex);
+	return !strcmp(port->driver, "virtio_net") && port->channels > cpus &&
+	       port->channels + cpus > port->channels_max && !native;
 }
 
-int port_check_prepare(const struct netlink_port *p, enum dataplane_mode mode,
-		       struct dataplane_port *ret, struct why *why)
+uint32_t port_mtu_max(const char *driver)
 {
-	unsigned int cpus = dataplane_cpus();
+	static const struct {
+		const char *driver;
+		uint32_t mtu;
+	} smaller[] = { { "igc", 1500 }, { "gve", 2032 }, { "i40e", 3046 }, { "ice", 3046 } };
 
-	*ret = (struct dataplane_port){ .ifindex = p->ifindex, .mode = mode };
-	memcpy(ret->name, p->name, sizeof(ret->name));
-	if (mode == DATAPLANE_GENERIC || !panics_in_native(p, cpus))
-		return 0;
-	why_say(&ret->refused, 0,
-		"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel; "
-		"ethtool -L %s combined %u makes native mode safe",
-		p->channels, cpus, p->channels_max, p->name, cpus);
-	if (mode == DATAPLANE_NATIVE)
-		return why_say(why, -EOPNOTSUPP, "%s: %.400s", p->name, ret->refused.text);
-	ret->mode = DATAPLANE_GENERIC;
-	return 0;
+	for (size_t i = 0; i < sizeof(smaller) / sizeof(*smaller); i++)
+		if (!strcmp(driver, smaller[i].driver))
+			return smaller[i].mtu;
+	return DATAPLANE_XDP_MTU;
+}
+
+uint32_t port_payload_max(uint32_t mtu, bool ip6)
+{
+	uint32_t headers = ip6 ? IP6_HEADERS : IP4_HEADERS;
+	uint32_t bytes = mtu > headers ? (mtu - headers) / TALLY_BLOCK_BYTES * TALLY_BLOCK_BYTES
+				       : 0;
+
+	return bytes < TALLY_PAYLOAD_MAX ? bytes : TALLY_PAYLOAD_MAX;
+}
+
+uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6)
+{
+	return payload_bytes + (ip6 ? IP6_HEADERS : IP4_HEADERS);
 }

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a port's driver, queues and features mean for XDP on it. */
+/* What is known of drivers and XDP that no kernel says: which ports are safe, and how big. Pure. */
 #ifndef TALLY_AGENT_PORT_CHECK_H
 #define TALLY_AGENT_PORT_CHECK_H
 
-#include "dataplane.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "netlink.h"
 
 /*
- * An interface as the data plane wants it. Where native mode would panic the kernel, AUTO
- * becomes generic and `refused` says why; NATIVE is -EOPNOTSUPP.
+ * virtio_net with more queues than CPUs, and too few left for XDP's own, panics the kernel at
+ * the first XDP_TX: there native mode must not be tried at all. Where a program is in the
+ * driver already (`native`), XDP's queues are counted among the others, and there were enough.
  */
-int port_check_prepare(const struct netlink_port *p, enum dataplane_mode mode,
-		       struct dataplane_port *ret, struct why *why);
+bool port_panics_in_native(const struct netlink_port *port, unsigned int cpus, bool native);
+
+/* The MTU up to which this driver takes native XDP in one buffer, as far as that is known. */
+uint32_t port_mtu_max(const char *driver);
+
+/* Bytes of data in the biggest packet that fits an MTU: a multiple of 64, 0 if none does. */
+uint32_t port_payload_max(uint32_t mtu, bool ip6);
+
+/* The MTU that a payload needs. */
+uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6);
 
 #endif

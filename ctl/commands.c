@@ -113,6 +113,11 @@ const struct command commands[] = {
 	  .verb = "trace",
 	  .options = BIT(OPTION_EVERY) | BIT(OPTION_JOB),
 	  .run = trace },
+	{ .words = "doctor",
+	  .help = "what is wrong with this node, and what mends it",
+	  .arguments = "[PORT]...",
+	  .noun = NOUN_PORT,
+	  .run = doctor },
 };
 
 const unsigned int commands_count = sizeof(commands) / sizeof(*commands);

@@ -122,6 +122,10 @@ int main(int argc, char **argv)
 	struct why why = { "" };
 	int used = 0, words = 0, r;
 
+	if (argc > 1 && !strcmp(argv[1], "__complete")) {
+		complete(argc - 2, argv + 2);
+		return 0;
+	}
 	setlocale(LC_CTYPE, "");
 	signal(SIGPIPE, SIG_IGN);
 	ctl.style = style_of(STDOUT_FILENO);

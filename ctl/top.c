@@ -15,8 +15,9 @@
 #include "ctl.h"
 #include "top_frame.h"
 
-#define SCREEN_ENTER "\033[?1049h\033[?25l"
-#define SCREEN_LEAVE "\033[?25h\033[?1049l"
+/* Without a cursor, and cutting lines instead of wrapping them. */
+#define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l"
+#define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
 #define SCREEN_HOME "\033[H"
 #define LINE_REST "\033[K" /* clear to its end */
 #define SCREEN_REST "\033[J"
@@ -48,10 +49,10 @@ static void screen_enter(struct screen *s)
 
 static void screen_leave(struct screen *s)
 {
-	fputs(SCREEN_LEAVE, stdout);
-	fflush(stdout);
 	if (s->keys >= 0)
 		tcsetattr(s->keys, TCSADRAIN, &s->before);
+	fputs(SCREEN_LEAVE, stdout);
+	fflush(stdout);
 }
 
 static void screen_close(struct screen *s)

@@ -14,7 +14,7 @@ enum {
 	BAR_COLUMNS = 20,
 	SMALL_BAR_COLUMNS = 8,
 	BAR_BYTES = 4 * BAR_COLUMNS + 1,
-	LINES_BESIDE = 8, /* head, headings, blanks, foot */
+	LINES_BESIDE = 6, /* head and foot with their blanks, headings of jobs, a blank */
 	ROWS_MIN = 3, /* of each table, however small the terminal is */
 };
 
@@ -63,7 +63,7 @@ void top_history_add(struct top_history *history, const json_t *frame)
 			s = series_find(history, "");
 		if (!s)
 			continue;
-		strcpy(s->name, name);
+		snprintf(s->name, sizeof(s->name), "%s", name);
 		series_add(s, field_number(job, "bytes_per_second"));
 	}
 }
@@ -270,17 +270,22 @@ static const struct column link_columns[] = {
 	{ "DROPPED", NULL, cell_dropped, TABLE_RIGHT },
 };
 
-/* How many rows each table may have: what is short gets all, the others share the rest. */
+/*
+ * How many rows each table may have: jobs, tenants, links. What is short gets all, the others
+ * share the rest; jobs are seen to last and so get what is left.
+ */
 static void rows_share(const struct style *style, const size_t *wanted, size_t *ret)
 {
-	size_t left = style->height > LINES_BESIDE ? style->height - LINES_BESIDE : 0;
+	size_t beside = LINES_BESIDE + (wanted[1] ? 2 : 0) + (wanted[2] ? 1 : 0);
+	size_t left = style->height > beside ? style->height - beside : 0;
 
-	for (int i = 2; i >= 0; i--) { /* links and tenants are few; jobs get what is left */
-		size_t most = left / (i + 1);
+	for (int i = 2; i >= 0; i--) {
+		size_t most = left / (i + 1), taken;
 
 		most = most < ROWS_MIN ? ROWS_MIN : most;
 		ret[i] = !style->height || wanted[i] <= most ? wanted[i] : most - 1;
-		left -= ret[i] + 1 < left ? ret[i] + 1 : left;
+		taken = ret[i] < wanted[i] ? most : wanted[i];
+		left -= taken < left ? taken : left;
 	}
 }
 
@@ -313,7 +318,8 @@ int top_frame_print(FILE *out, const struct style *style, const json_t *frame,
 	if (r == 0 && wanted[2])
 		r = table_print(out, style, COLUMNS(link_columns), links, rows[2]);
 	if (foot)
-		fprintf(out, "\n%s%s%s", style_begin(style, COLOUR_DIM), foot,
+		fprintf(out, "\n%s%.*s%s", style_begin(style, COLOUR_DIM),
+			(int)style_bytes(foot, style->width ? style->width : UINT32_MAX), foot,
 			style_end(style, COLOUR_DIM));
 	return r;
 }

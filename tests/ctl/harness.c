@@ -24,6 +24,7 @@
 char out[HARNESS_TEXT_BYTES], err[HARNESS_TEXT_BYTES];
 static char directory[] = "/tmp/tallyctl-test.XXXXXX";
 static int listener = -1;
+static pid_t running; /* 0: none */
 
 const char *harness_path(const char *name)
 {
@@ -46,7 +47,7 @@ int harness_up(void **state)
 	setenv("TERM", "xterm", 1);
 	unsetenv("NO_COLOR");
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -1;
 	return listen(listener, 8);
 }
@@ -61,6 +62,20 @@ int harness_down(void **state)
 	return rmdir(directory);
 }
 
+int harness_clear(void **state)
+{
+	struct pollfd fd = { .fd = listener, .events = POLLIN };
+
+	if (running) {
+		kill(running, SIGKILL);
+		waitpid(running, NULL, 0);
+		running = 0;
+	}
+	while (poll(&fd, 1, 0) == 1)
+		close(accept(listener, NULL, NULL));
+	return 0;
+}
+
 static void become(const char *const *arguments, int output)
 {
 	const char *build = getenv("TALLY_BUILD");
@@ -69,26 +84,46 @@ static void become(const char *const *arguments, int output)
 
 	if (output >= 0)
 		dup2(output, STDOUT_FILENO);
-	dup2(error, STDERR_FILENO);
+	if (error >= 0)
+		dup2(error, STDERR_FILENO);
 	snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl", build ? build : "build");
-	execv(program, (char *const *)arguments);
+	if (!strcmp(arguments[0], "tallyctl"))
+		execv(program, (char *const *)arguments);
+	execvp(arguments[0], (char *const *)arguments);
 	_exit(127);
 }
 
-pid_t program_start(const char *const *arguments, int rows, int *ret_terminal)
+pid_t program_start_into(const char *const *arguments, int output)
 {
-	const struct winsize size = { .ws_row = rows, .ws_col = 100 };
+	pid_t pid = fork();
+
+	if (pid == 0)
+		become(arguments, output);
+	assert_true(pid > 0);
+	running = pid;
+	return pid;
+}
+
+pid_t program_start(const char *const *arguments)
+{
+	int output = open(harness_path("out"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	pid_t pid;
 
-	if (ret_terminal)
-		pid = forkpty(ret_terminal, NULL, NULL, &size);
-	else
-		pid = fork();
+	assert_true(output >= 0);
+	pid = program_start_into(arguments, output);
+	close(output);
+	return pid;
+}
+
+pid_t program_start_on_terminal(const char *const *arguments, int rows, int *ret_terminal)
+{
+	const struct winsize size = { .ws_row = rows, .ws_col = 100 };
+	pid_t pid = forkpty(ret_terminal, NULL, NULL, &size);
+
 	if (pid == 0)
-		become(arguments, ret_terminal ? -1
-					       : open(harness_path("out"),
-						      O_WRONLY | O_CREAT | O_TRUNC, 0600));
+		become(arguments, -1);
 	assert_true(pid > 0);
+	running = pid;
 	return pid;
 }
 
@@ -112,6 +147,7 @@ int program_end(pid_t pid)
 	if (in_time != 1)
 		kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	running = 0;
 	file_read("out", out);
 	file_read("err", err);
 	assert_int_equal(in_time, 1);
@@ -162,7 +198,7 @@ void answer_give(int connection, const char *answer)
 
 int ask(const char *const *arguments, const char *request, const char *answer)
 {
-	pid_t pid = program_start(arguments, 0, NULL);
+	pid_t pid = program_start(arguments);
 	int connection = connection_take(pid);
 
 	if (connection < 0) {
@@ -177,7 +213,7 @@ int ask(const char *const *arguments, const char *request, const char *answer)
 
 int run(const char *const *arguments)
 {
-	pid_t pid = program_start(arguments, 0, NULL);
+	pid_t pid = program_start(arguments);
 
 	assert_int_equal(connection_take(pid), -1);
 	return program_end(pid);

@@ -20,14 +20,22 @@ extern char out[HARNESS_TEXT_BYTES], err[HARNESS_TEXT_BYTES];
 int harness_up(void **state);
 int harness_down(void **state);
 
+/* After each test: what a failed one left running ends, and does not disturb the next. */
+int harness_clear(void **state);
+
 /* A file's name in that directory. Stays valid until the next call. */
 const char *harness_path(const char *name);
 
 /* Puts arguments together; the last is NULL. */
 #define ARGUMENTS(...) ((const char *const[]){ "tallyctl", __VA_ARGS__, NULL })
 
-/* Starts it with output to files; on a terminal of `rows` and 100 columns if `ret_terminal`. */
-pid_t program_start(const char *const *arguments, int rows, int *ret_terminal);
+/*
+ * Starts it, or another program by arguments[0]: with its output to a file of ours, to a file
+ * descriptor, or on a terminal of so many rows and 100 columns. Errors go to a file.
+ */
+pid_t program_start(const char *const *arguments);
+pid_t program_start_into(const char *const *arguments, int output);
+pid_t program_start_on_terminal(const char *const *arguments, int rows, int *ret_terminal);
 
 /* Its exit code; what it wrote is in `out` and `err`. Fails the test if it never ends. */
 int program_end(pid_t pid);

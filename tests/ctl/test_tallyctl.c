@@ -7,14 +7,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -122,7 +119,7 @@ static void what_is_no_answer_is_an_error(void **state)
 
 static void a_daemon_that_ends_in_mid_answer_is_an_error(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("links"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("links"));
 	int connection = connection_take(pid);
 
 	request_expect(connection, "{\"do\":\"links\"}");
@@ -135,7 +132,7 @@ static void a_daemon_that_ends_in_mid_answer_is_an_error(void **state)
 static void an_answer_in_single_bytes_is_an_answer(void **state)
 {
 	static const char answer[] = OK("[]") "\n";
-	pid_t pid = program_start(ARGUMENTS("job", "list"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("job", "list"));
 	int connection = connection_take(pid);
 
 	request_expect(connection, "{\"do\":\"job-list\"}");
@@ -148,7 +145,7 @@ static void an_answer_in_single_bytes_is_an_answer(void **state)
 
 static void an_answer_of_a_megabyte_is_an_answer(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("--json", "job", "list"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("--json", "job", "list"));
 	int connection = connection_take(pid);
 	char *text = malloc(1 << 20), *expected;
 	size_t n = sprintf(text, "{\"ok\":true,\"result\":[0");
@@ -359,26 +356,16 @@ static void an_empty_object_is_shown_without_a_crash(void **state)
 
 static void a_full_disk_is_a_failure(void **state)
 {
-	pid_t pid = fork();
-	int status, connection;
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC), connection;
+	pid_t pid = program_start_into(ARGUMENTS("links"), full);
 
-	if (pid == 0) {
-		const char *build = getenv("TALLY_BUILD");
-		char program[256];
-
-		dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
-		dup2(open(harness_path("err"), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-		snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl",
-			 build ? build : "build");
-		execl(program, "tallyctl", "links", NULL);
-		_exit(127);
-	}
+	close(full);
 	connection = connection_take(pid);
 	request_expect(connection, "{\"do\":\"links\"}");
 	answer_give(connection, OK("[]"));
 	close(connection);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_int_equal(program_end(pid), 1);
+	assert_has(err, "standard output: No space left on device");
 }
 
 /* --- trace ----------------------------------------------------------------------------------- */
@@ -389,7 +376,7 @@ static void a_full_disk_is_a_failure(void **state)
 
 static pid_t trace_start(int *ret_connection)
 {
-	pid_t pid = program_start(ARGUMENTS("trace", "--every", "10", "--job", "resnet"), 0, NULL);
+	pid_t pid = program_start(ARGUMENTS("trace", "--every", "10", "--job", "resnet"));
 
 	*ret_connection = connection_take(pid);
 	request_expect(*ret_connection, "{\"do\":\"trace\",\"job\":\"resnet\",\"every\":10}");
@@ -442,20 +429,12 @@ static void trace_says_that_the_daemon_has_gone(void **state)
 
 static void trace_ends_when_its_reader_does(void **state)
 {
-	const char *build = getenv("TALLY_BUILD");
-	int output[2], status, connection;
-	char program[256], text[4096];
+	int output[2], connection;
+	char text[4096];
 	pid_t pid;
 
 	assert_int_equal(pipe2(output, O_CLOEXEC), 0);
-	pid = fork();
-	if (pid == 0) {
-		dup2(output[1], STDOUT_FILENO);
-		snprintf(program, sizeof(program), "%s/tests/ctl/tallyctl",
-			 build ? build : "build");
-		execl(program, "tallyctl", "trace", NULL);
-		_exit(127);
-	}
+	pid = program_start_into(ARGUMENTS("trace"), output[1]);
 	close(output[1]);
 	connection = connection_take(pid);
 	request_expect(connection, "{\"do\":\"trace\"}");
@@ -463,41 +442,145 @@ static void trace_ends_when_its_reader_does(void **state)
 	answer_give(connection, EVENT);
 	assert_true(read(output[0], text, sizeof(text)) > 0);
 	close(output[0]); /* and no other packet ever comes */
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(program_end(pid), 0);
 	close(connection);
+}
+
+/* --- completion ------------------------------------------------------------------------------ */
+
+#define NAMES OK("[{\"name\":\"red\"},{\"name\":\"rose\"},{\"name\":\"blue\"}]")
+
+/* Presses the key behind these words, in bash; request NULL: the daemon is not asked. */
+static void complete(const char *words, const char *request, const char *answer)
+{
+	const char *build = getenv("TALLY_BUILD");
+	char script[1024];
+	const char *const arguments[] = { "bash", "-c", script, NULL };
+
+	snprintf(script, sizeof(script),
+		 "source completion/tallyctl.bash; COMP_WORDS=(%s/tests/ctl/tallyctl %s);"
+		 "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _tallyctl; echo \"${COMPREPLY[*]}\"",
+		 build ? build : "build", words);
+	if (request)
+		assert_int_equal(ask(arguments, request, answer), 0);
+	else
+		assert_int_equal(run(arguments), 0);
+	assert_string_equal(err, "");
+}
+
+static void the_key_completes_commands(void **state)
+{
+	complete("''", NULL, NULL);
+	assert_string_equal(out, "status tenant quota job stats links top trace doctor\n");
+	complete("tenant ''", NULL, NULL);
+	assert_string_equal(out, "add set del list\n");
+	complete("--json job cr", NULL, NULL);
+	assert_string_equal(out, "create\n");
+	complete("frob ''", NULL, NULL);
+	assert_string_equal(out, "\n");
+}
+
+static void the_key_completes_options_that_are_not_there_yet(void **state)
+{
+	complete("quota red --slots 5 --p", NULL, NULL);
+	assert_string_equal(out, "--packets-per-second --priority\n");
+	complete("quota --s", NULL, NULL);
+	assert_string_equal(out, "--slots --socket\n");
+	complete("quota --slots 5 --s", NULL, NULL);
+	assert_string_equal(out, "--socket\n");
+	complete("quota --ingress eth1 --i", NULL, NULL);
+	assert_string_equal(out, "--ingress\n");
+}
+
+static void the_key_completes_names_that_the_daemon_has(void **state)
+{
+	complete("tenant set r", "{\"do\":\"tenant-list\"}", NAMES);
+	assert_string_equal(out, "red rose\n");
+	complete("stats --tenant = b", "{\"do\":\"tenant-list\"}", NAMES);
+	assert_string_equal(out, "blue\n");
+	complete("job show ''", "{\"do\":\"job-list\"}", NAMES);
+	assert_string_equal(out, "red rose blue\n");
+	complete("stats --port e", "{\"do\":\"status\"}",
+		 OK("{\"ports\":[{\"name\":\"eth1\"},{\"name\":\"eth2\"}]}"));
+	assert_string_equal(out, "eth1 eth2\n");
+	complete("tenant set ''", "{\"do\":\"tenant-list\"}", "no JSON");
+	assert_string_equal(out, "\n");
+	complete("tenant set red ''", NULL, NULL); /* it takes one */
+	assert_string_equal(out, "\n");
+	complete("tenant add ''", NULL, NULL); /* a new name: nobody knows it */
+	assert_string_equal(out, "\n");
+}
+
+static void the_key_completes_files(void **state)
+{
+	complete("job create x --token-file completion/tally", NULL, NULL);
+	assert_string_equal(out, "completion/tallyctl.bash\n");
+}
+
+/* --- doctor ---------------------------------------------------------------------------------- */
+
+static void doctor_knows_a_service_address_that_is_not_ours(void **state)
+{
+	pid_t pid = program_start(ARGUMENTS("doctor"));
+	int connection = connection_take(pid);
+
+	request_expect(connection, "{\"do\":\"status\"}");
+	answer_give(connection, OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\","
+				   "\"192.0.2.7\"],\"ports\":[{\"name\":\"nosuch0\"}]}"));
+	request_expect(connection, "{\"do\":\"job-list\"}");
+	answer_give(connection, OK("[]"));
+	request_expect(connection, "{\"do\":\"tenant-list\"}");
+	answer_give(connection, OK("[]"));
+	assert_int_equal(program_end(pid), 1);
+	close(connection);
+	assert_has(out, "fail  service     192.0.2.7 is no address of this machine");
+	assert_has(out, "ip address add 192.0.2.7/32 dev lo");
+	assert_has_not(out, "127.0.0.1");
+	assert_has(out, "nosuch0: no such interface");
+	assert_has(out, "tallyd is 0, and this tallyctl is ");
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_option_of_a_tenant_is_in_the_request),
-		cmocka_unit_test(what_is_not_named_is_not_in_the_request),
-		cmocka_unit_test(quota_shows_and_sets),
-		cmocka_unit_test(json_is_the_result_as_it_came),
-		cmocka_unit_test(counters_of_nothing_are_shown_only_if_asked_for),
-		cmocka_unit_test(the_daemons_words_are_the_error),
-		cmocka_unit_test(what_is_no_answer_is_an_error),
-		cmocka_unit_test(a_daemon_that_ends_in_mid_answer_is_an_error),
-		cmocka_unit_test(an_answer_in_single_bytes_is_an_answer),
-		cmocka_unit_test(an_answer_of_a_megabyte_is_an_answer),
-		cmocka_unit_test(no_daemon_says_what_to_do),
-		cmocka_unit_test(a_socket_that_nobody_listens_at_says_so),
-		cmocka_unit_test(a_token_goes_to_standard_output_alone),
-		cmocka_unit_test(a_tokens_file_is_its_owners_alone),
-		cmocka_unit_test(a_refused_job_leaves_no_file),
-		cmocka_unit_test(json_with_a_tokens_file_has_no_token),
-		cmocka_unit_test(wrong_usage_names_what_there_is),
-		cmocka_unit_test(seventeen_ingress_points_are_too_many),
-		cmocka_unit_test(help_is_no_error),
-		cmocka_unit_test(a_job_is_shown_with_its_members),
-		cmocka_unit_test(control_characters_do_not_reach_the_terminal),
-		cmocka_unit_test(an_empty_object_is_shown_without_a_crash),
-		cmocka_unit_test(a_full_disk_is_a_failure),
-		cmocka_unit_test(trace_ends_well_at_interrupt),
-		cmocka_unit_test(trace_says_that_the_daemon_has_gone),
-		cmocka_unit_test(trace_ends_when_its_reader_does),
+		cmocka_unit_test_teardown(every_option_of_a_tenant_is_in_the_request,
+					  harness_clear),
+		cmocka_unit_test_teardown(what_is_not_named_is_not_in_the_request, harness_clear),
+		cmocka_unit_test_teardown(quota_shows_and_sets, harness_clear),
+		cmocka_unit_test_teardown(json_is_the_result_as_it_came, harness_clear),
+		cmocka_unit_test_teardown(counters_of_nothing_are_shown_only_if_asked_for,
+					  harness_clear),
+		cmocka_unit_test_teardown(the_daemons_words_are_the_error, harness_clear),
+		cmocka_unit_test_teardown(what_is_no_answer_is_an_error, harness_clear),
+		cmocka_unit_test_teardown(a_daemon_that_ends_in_mid_answer_is_an_error,
+					  harness_clear),
+		cmocka_unit_test_teardown(an_answer_in_single_bytes_is_an_answer, harness_clear),
+		cmocka_unit_test_teardown(an_answer_of_a_megabyte_is_an_answer, harness_clear),
+		cmocka_unit_test_teardown(no_daemon_says_what_to_do, harness_clear),
+		cmocka_unit_test_teardown(a_socket_that_nobody_listens_at_says_so, harness_clear),
+		cmocka_unit_test_teardown(a_token_goes_to_standard_output_alone, harness_clear),
+		cmocka_unit_test_teardown(a_tokens_file_is_its_owners_alone, harness_clear),
+		cmocka_unit_test_teardown(a_refused_job_leaves_no_file, harness_clear),
+		cmocka_unit_test_teardown(json_with_a_tokens_file_has_no_token, harness_clear),
+		cmocka_unit_test_teardown(wrong_usage_names_what_there_is, harness_clear),
+		cmocka_unit_test_teardown(seventeen_ingress_points_are_too_many, harness_clear),
+		cmocka_unit_test_teardown(help_is_no_error, harness_clear),
+		cmocka_unit_test_teardown(a_job_is_shown_with_its_members, harness_clear),
+		cmocka_unit_test_teardown(control_characters_do_not_reach_the_terminal,
+					  harness_clear),
+		cmocka_unit_test_teardown(an_empty_object_is_shown_without_a_crash, harness_clear),
+		cmocka_unit_test_teardown(a_full_disk_is_a_failure, harness_clear),
+		cmocka_unit_test_teardown(trace_ends_well_at_interrupt, harness_clear),
+		cmocka_unit_test_teardown(trace_says_that_the_daemon_has_gone, harness_clear),
+		cmocka_unit_test_teardown(trace_ends_when_its_reader_does, harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_commands, harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_options_that_are_not_there_yet,
+					  harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_names_that_the_daemon_has,
+					  harness_clear),
+		cmocka_unit_test_teardown(the_key_completes_files, harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_a_service_address_that_is_not_ours,
+					  harness_clear),
 	};
 
 	return cmocka_run_group_tests(tests, harness_up, harness_down);

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What may come next on a command line: the shell's completion asks, so that it knows what this
+ * tallyctl knows, and the names that the daemon has now. Whatever goes wrong, nothing is said.
+ */
+#include <net/if.h>
+#include <string.h>
+
+#include "connection.h"
+#include "ctl.h"
+#include "table.h"
+
+#define FILES ":files" /* the shell knows those itself */
+
+enum {
+	TIMEOUT_MS = 1000, /* somebody waits with a finger on the key */
+};
+
+/* What the words before the one in question say. */
+struct line {
+	const struct command *command; /* NULL: not there yet */
+	const char *socket;
+	const char *word[2]; /* the first arguments: the command's words */
+	int words; /* of them */
+	int arguments; /* behind the command's words */
+	uint32_t given; /* options */
+	enum noun noun; /* of the option whose value is in question */
+	bool is_value; /* a value is in question */
+};
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+static void names_print(const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) if (*field_text(row, "name"))
+		puts(field_text(row, "name"));
+}
+
+/* Before there is a daemon, a port is any interface. */
+static void interfaces_print(void)
+{
+	struct if_nameindex *all = if_nameindex();
+
+	for (struct if_nameindex *i = all; i && i->if_index; i++)
+		puts(i->if_name);
+	if_freenameindex(all);
+}
+
+static json_t *answer_get(const char *socket, const char *verb)
+{
+	_cleanup_(connection_closep) struct connection *c = NULL;
+	_cleanup_(json_decrefp) json_t *request = json_pack("{ss}", "do", verb);
+	json_t *result = NULL;
+	struct why why;
+
+	if (connection_open(socket, TIMEOUT_MS, &c, &why) < 0 ||
+	    connection_ask(c, request, &result, &why) < 0)
+		return NULL;
+	ctl_disarm(result);
+	return result;
+}
+
+static void noun_print(const char *socket, enum noun noun)
+{
+	static const char *const verbs[] = {
+		[NOUN_TENANT] = "tenant-list", [NOUN_JOB] = "job-list", [NOUN_PORT] = "status"
+	};
+	_cleanup_(json_decrefp) json_t *result = NULL;
+
+	if (noun == NOUN_FILE)
+		puts(FILES);
+	if (noun == NOUN_NONE || noun == NOUN_FILE)
+		return;
+	result = answer_get(socket, verbs[noun]);
+	if (noun != NOUN_PORT)
+		names_print(result);
+	else if (result)
+		names_print(field(result, "ports"));
+	else
+		interfaces_print();
+}
+
+/* --- the line -------------------------------------------------------------------------------- */
+
+static int option_find(const char *word)
+{
+	size_t length = strcspn(word, "=");
+
+	for (int i = 0; i < OPTION_COUNT; i++)
+		if (strlen(option_kinds[i].name) == length &&
+		    !strncmp(option_kinds[i].name, word, length))
+			return i;
+	return -1;
+}
+
+/* An option at argv[i]; returns how many words it takes with its value. Shells cut at "=". */
+static int option_read(struct line *l, int argc, char **argv, int i)
+{
+	const char *word = argv[i] + 2, *equals = strchr(word, '=');
+	bool is_socket = !strncmp(word, "socket", strcspn(word, "="));
+	int option = option_find(word), taken = 1;
+
+	if (option >= 0)
+		l->given |= OPTION_BIT(option);
+	if (equals || (!is_socket && (option < 0 || !option_kinds[option].value))) {
+		if (is_socket && equals)
+			l->socket = equals + 1;
+		return taken;
+	}
+	if (i + taken < argc && !strcmp(argv[i + taken], "=") && i + taken + 1 < argc)
+		taken++;
+	if (i + taken >= argc - 1) {
+		l->is_value = true;
+		l->noun = is_socket ? NOUN_FILE : option_kinds[option].noun;
+	} else if (is_socket) {
+		l->socket = argv[i + taken];
+	}
+	return taken + 1;
+}
+
+static void line_read(struct line *l, int argc, char **argv)
+{
+	int used;
+
+	for (int i = 0; i < argc - 1;) {
+		if (!strncmp(argv[i], "--", 2)) {
+			i += option_read(l, argc, argv, i);
+			continue;
+		}
+		if (l->command) {
+			l->arguments++;
+		} else if (l->words < 2) {
+			l->word[l->words++] = argv[i];
+			l->command = command_find(l->words, (char **)l->word, &used);
+		}
+		i++;
+	}
+}
+
+static void options_print(const struct line *l)
+{
+	for (int i = 0; l->command && i < OPTION_COUNT; i++)
+		if (l->command->options & OPTION_BIT(i) &&
+		    (!(l->given & OPTION_BIT(i)) || option_kinds[i].type == OPTION_LIST))
+			printf("--%s\n", option_kinds[i].name);
+	puts("--socket\n--json\n--help");
+	if (!l->words)
+		puts("--version");
+}
+
+/* The first words, or the second ones behind the first. */
+static void words_print(const struct line *l)
+{
+	const char *before = "";
+	size_t before_length = 0;
+
+	for (unsigned int i = 0; i < commands_count; i++) {
+		const char *words = commands[i].words, *blank = strchr(words, ' ');
+		size_t length = strcspn(words, " ");
+
+		if (l->words && blank && !strncmp(words, l->word[0], length) &&
+		    strlen(l->word[0]) == length)
+			puts(blank + 1);
+		if (l->words || (length == before_length && !strncmp(words, before, length)))
+			continue;
+		printf("%.*s\n", (int)length, words);
+		before = words;
+		before_length = length;
+	}
+}
+
+void complete(int argc, char **argv)
+{
+	const char *socket = getenv("TALLY_SOCKET");
+	struct line l = { .socket = socket && *socket ? socket : CTL_SOCKET };
+
+	if (argc < 1)
+		return;
+	line_read(&l, argc, argv);
+	if (l.is_value)
+		noun_print(l.socket, l.noun);
+	else if (*argv[argc - 1] == '-')
+		options_print(&l);
+	else if (!l.command)
+		words_print(&l);
+	else if (l.arguments < command_arguments_max(l.command))
+		noun_print(l.socket, l.command->noun);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tallyctl doctor: asks the daemon, if there is one, and the kernel, and runs two tables of checks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/dataplane.h"
+#include "connection.h"
+#include "doctor.h"
+#include "table.h"
+
+enum {
+	DAEMON_TIMEOUT_MS = 3000,
+	LINE_BYTES = 64,
+};
+
+int doctor_read_line(const char *path, char *text, size_t size)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return 0;
+}
+
+long doctor_read_number(const char *path, long otherwise)
+{
+	char text[LINE_BYTES], *end;
+	long number;
+
+	if (doctor_read_line(path, text, sizeof(text)) < 0)
+		return otherwise;
+	number = strtol(text, &end, 10);
+	return end == text ? otherwise : number;
+}
+
+/* --- the daemon ------------------------------------------------------------------------------ */
+
+static json_t *daemon_ask(struct connection *c, const char *verb, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *request = json_pack("{ss}", "do", verb);
+	json_t *result = NULL;
+
+	if (connection_ask(c, request, &result, why) < 0)
+		return NULL;
+	ctl_disarm(result);
+	return result;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+struct answers {
+	json_t *status, *jobs, *tenants;
+};
+
+static void answers_close(struct answers *a)
+{
+	json_decref(a->status);
+	json_decref(a->jobs);
+	json_decref(a->tenants);
+}
+
+static void daemon_read(struct doctor *d, struct answers *a, struct why *why)
+{
+	_cleanup_(connection_closep) struct connection *c = NULL;
+	double began = now_ms();
+
+	d->no_daemon = why->text;
+	if (connection_open(d->socket, DAEMON_TIMEOUT_MS, &c, why) < 0)
+		return;
+	a->status = daemon_ask(c, "status", why);
+	d->answer_ms = now_ms() - began;
+	if (a->status)
+		a->jobs = daemon_ask(c, "job-list", why);
+	if (a->jobs)
+		a->tenants = daemon_ask(c, "tenant-list", why);
+	d->status = a->status;
+	d->jobs = a->jobs;
+	d->tenants = a->tenants;
+}
+
+/* --- ports ----------------------------------------------------------------------------------- */
+
+static const json_t *port_status(const struct doctor *d, const char *name)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach(field(d->status, "ports"), i,
+			   port) if (!strcmp(field_text(port, "name"), name)) return port;
+	return NULL;
+}
+
+static void port_examine(struct doctor *d, const char *name)
+{
+	_cleanup_(netlink_closep) struct netlink *n = NULL;
+	struct doctor_port p = { .status = port_status(d, name) };
+	struct why why = { "" };
+	int r = netlink_open(&n);
+
+	d->findings->subject = name;
+	d->findings->check = "port";
+	if (r == 0)
+		r = netlink_port_read(n, name, &p.port, &why);
+	if (r == 0)
+		r = netlink_facts_read(name, p.port.ifindex, &p.facts, &why);
+	if (r < 0) {
+		finding_add(d->findings, FINDING_FAIL, "%s", *why.text ? why.text : strerror(-r));
+		return;
+	}
+	p.native = p.status ? !strcmp(field_text(p.status, "mode"), "native")
+			    : dataplane_is_native(p.port.ifindex) || p.facts.native != NETLINK_NO;
+	for (const struct doctor_port_check *check = doctor_port_checks; check->name; check++) {
+		d->findings->check = check->name;
+		check->run(d, &p);
+	}
+}
+
+static void ports_examine(struct doctor *d, const struct ctl *ctl)
+{
+	const json_t *ports = field(d->status, "ports"), *port;
+	size_t i;
+
+	if (!d->ports) {
+		d->findings->subject = "";
+		d->findings->check = "ports";
+		finding_add(d->findings, FINDING_UNKNOWN,
+			    "which ports? Without tallyd they must be named");
+		finding_mend(d->findings, "tallyctl doctor eth1 eth2");
+	}
+	for (int n = 0; n < ctl->count; n++)
+		port_examine(d, ctl->arguments[n]);
+	if (!ctl->count)
+		json_array_foreach(ports, i, port) port_examine(d, field_text(port, "name"));
+}
+
+int doctor(const struct ctl *ctl, struct why *why)
+{
+	_cleanup_(freep) struct findings *findings = calloc(1, sizeof(*findings));
+	_cleanup_(answers_close) struct answers answers = { NULL, NULL, NULL };
+	struct doctor d = { .socket = ctl->socket,
+			    .root = geteuid() == 0,
+			    .cpus = dataplane_cpus(),
+			    .findings = findings };
+	struct why no_daemon = { "" };
+
+	if (!findings)
+		return -ENOMEM;
+	daemon_read(&d, &answers, &no_daemon);
+	ctl_disarm_text(no_daemon.text);
+	d.ports = ctl->count ? (unsigned int)ctl->count : json_array_size(field(d.status, "ports"));
+	for (const struct doctor_node_check *check = doctor_node_checks; check->name; check++) {
+		findings->check = check->name;
+		check->run(&d);
+	}
+	ports_examine(&d, ctl);
+	if (ctl->json)
+		findings_dump(findings);
+	else
+		findings_print(stdout, &ctl->style, findings);
+	return findings->of_level[FINDING_FAIL] > 0;
+}

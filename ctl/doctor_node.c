@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What doctor looks at once: the kernel, the node's addresses, the daemon. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <tally/maps.h>
+#include <tally/wire.h>
+
+#include "agent/dataplane.h"
+#include "agent/dataplane_probe.h"
+#include "client/jobfile.h"
+#include "doctor.h"
+#include "sockets.h"
+#include "table.h"
+#include "user_group.h"
+
+#define TALLY_GROUP "tally" /* as in the packaged configuration */
+
+enum {
+	KERNEL_MAJOR = 5, /* the oldest that Tally runs on */
+	KERNEL_MINOR = 15,
+	SLOW_ANSWER_MS = 1000,
+	TABLE_BYTES = 1 << 22, /* of /proc/net/tcp: some 25,000 sockets */
+	TCP_LISTEN = 0x0a,
+};
+
+static void check_kernel(struct doctor *d)
+{
+	unsigned long major, minor;
+	struct utsname name;
+	char *end;
+
+	if (uname(&name) < 0)
+		return;
+	major = strtoul(name.release, &end, 10);
+	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+	if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
+		finding_add(d->findings, FINDING_FAIL, "Linux %s: Tally needs %d.%d or later",
+			    name.release, KERNEL_MAJOR, KERNEL_MINOR);
+	else
+		finding_add(d->findings, FINDING_OK, "Linux %s", name.release);
+}
+
+static void check_bpf(struct doctor *d)
+{
+	int r;
+
+	if (!d->root) {
+		finding_add(d->findings, FINDING_UNKNOWN,
+			    "only root may load a program to see what the kernel takes");
+		return;
+	}
+	r = dataplane_probe_broadcast();
+	if (r == 0)
+		finding_add(d->findings, FINDING_OK,
+			    "XDP programs load, and may send to several ports (BPF_F_BROADCAST)");
+	else if (r == -EOPNOTSUPP)
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"this kernel's XDP cannot send to several ports (BPF_F_BROADCAST): no result "
+			"would arrive; Linux 5.15 or later can");
+	else if (r == -EPERM)
+		finding_add(d->findings, FINDING_FAIL,
+			    "root may not load BPF programs here: a container without CAP_BPF, "
+			    "CAP_NET_ADMIN and CAP_PERFMON, or a kernel in lockdown");
+	else
+		finding_add(d->findings, FINDING_FAIL, "a BPF program cannot be loaded: %s%s",
+			    strerror(-r), r == -ENOSYS ? " (CONFIG_BPF_SYSCALL is off)" : "");
+}
+
+static void check_btf(struct doctor *d)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		finding_add(d->findings, FINDING_OK, "the kernel describes its types (BTF)");
+	else
+		finding_add(
+			d->findings, FINDING_WARN,
+			"the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): Tally runs, but "
+			"bpftool and bpftrace say less about it");
+}
+
+static void check_jit(struct doctor *d)
+{
+	long on = doctor_read_number("/proc/sys/net/core/bpf_jit_enable", -1);
+	long hard = doctor_read_number("/proc/sys/net/core/bpf_jit_harden", 0);
+
+	if (on < 0) {
+		finding_add(d->findings, FINDING_UNKNOWN,
+			    "not to be seen from this network namespace, or not for this user");
+	} else if (on == 0) {
+		finding_add(d->findings, FINDING_FAIL,
+			    "BPF programs are interpreted: several times slower for every packet");
+		finding_mend(d->findings, "sysctl -w net.core.bpf_jit_enable=1");
+	} else if (hard == 2) {
+		finding_add(
+			d->findings, FINDING_WARN,
+			"BPF programs are hardened for root, too: constants are blinded, which costs "
+			"time on every packet");
+		finding_mend(d->findings, "sysctl -w net.core.bpf_jit_harden=1");
+	} else {
+		finding_add(d->findings, FINDING_OK, "BPF programs are compiled");
+	}
+}
+
+static void check_bpffs(struct doctor *d)
+{
+	struct statfs fs;
+
+	if (statfs("/sys/fs/bpf", &fs) == 0 && fs.f_type == BPF_FS_MAGIC) {
+		finding_add(d->findings, FINDING_OK, "/sys/fs/bpf is mounted");
+		return;
+	}
+	finding_add(d->findings, FINDING_WARN,
+		    "/sys/fs/bpf is not mounted: tallyd does that where it may, but in a "
+		    "namespace of its own, other programs then do not see the node");
+	finding_mend(d->findings, "mount -t bpf bpf /sys/fs/bpf");
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+/* The least memory.max of the daemon's control group and those above it, in bytes; 0: no limit. */
+static uint64_t memory_limit(pid_t pid)
+{
+	char path[64], group[512], file[640], text[32], *slash;
+	uint64_t least = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (doctor_read_line(path, group, sizeof(group)) < 0 || strncmp(group, "0::", 3) != 0)
+		return 0;
+	for (; (slash = strrchr(group, '/')) && slash > group; *slash = '\0') {
+		uint64_t limit;
+
+		snprintf(file, sizeof(file), "/sys/fs/cgroup%s/memory.max", group + 3);
+		if (doctor_read_line(file, text, sizeof(text)) < 0)
+			continue;
+		limit = strtoull(text, NULL, 10); /* "max" is 0 */
+		if (limit && (!least || limit < least))
+			least = limit;
+	}
+	return least;
+}
+
+static uint64_t memory_available(void)
+{
+	_cleanup_(freep) char *line = NULL;
+	FILE *file = fopen("/proc/meminfo", "re");
+	uint64_t kilobytes = 0;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0)
+		if (!strncmp(line, "MemAvailable:", 13))
+			kilobytes = strtoull(line + 13, NULL, 10);
+	if (file)
+		fclose(file);
+	return kilobytes * 1024;
+}
+
+static void check_memory(struct doctor *d)
+{
+	double slots = field_number(d->status, "slots.total");
+	pid_t pid = (pid_t)field_number(d->status, "pid");
+	uint64_t limit = memory_limit(pid > 0 ? pid : getpid()), needed, available;
+
+	needed = (uint64_t)(slots > 0 ? slots : DATAPLANE_SLOTS) * sizeof(struct tally_slot);
+	available = memory_available();
+	if (limit && limit < needed + needed / 4)
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"slots take %" PRIu64 " MB, and the control group may have %" PRIu64
+			" MB: a restart or a swap of programs would fail (MemoryMax= of the unit)",
+			needed >> 20, limit >> 20);
+	else if (!d->status && available && available < needed)
+		finding_add(d->findings, FINDING_FAIL,
+			    "slots take %" PRIu64 " MB of the kernel's memory, and %" PRIu64
+			    " MB are available",
+			    needed >> 20, available >> 20);
+	else
+		finding_add(d->findings, FINDING_OK,
+			    "slots take %" PRIu64 " MB; %" PRIu64 " MB are available", needed >> 20,
+			    available >> 20);
+}
+
+/* --- addresses and sockets ------------------------------------------------------------------- */
+
+static void check_forwarding(struct doctor *d)
+{
+	long ip4 = doctor_read_number("/proc/sys/net/ipv4/ip_forward", -1);
+
+	if (d->ports < 2)
+		return;
+	if (ip4 != 0) {
+		finding_add(d->findings, FINDING_OK, "this node routes IPv4");
+		return;
+	}
+	finding_add(d->findings, FINDING_WARN,
+		    "this node does not route IPv4 between its %u ports: its own jobs work, but "
+		    "sums on their way to another node and all other traffic end here",
+		    d->ports);
+	finding_mend(d->findings, "sysctl -w net.ipv4.ip_forward=1");
+}
+
+/* "dnsmasq (process 812)", from the inode of its socket. */
+static void owner_name(uint64_t inode, char *text, size_t size)
+{
+	char wanted[32], path[64 + 256], target[64], name[32];
+	DIR *processes = opendir("/proc");
+	struct dirent *process, *file;
+
+	snprintf(text, size, "another program");
+	snprintf(wanted, sizeof(wanted), "socket:[%" PRIu64 "]", inode);
+	while (processes && (process = readdir(processes))) {
+		DIR *files;
+
+		if (*process->d_name < '0' || *process->d_name > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.16s/fd", process->d_name);
+		files = opendir(path);
+		while (files && (file = readdir(files))) {
+			ssize_t n;
+
+			snprintf(path, sizeof(path), "/proc/%.16s/fd/%.16s", process->d_name,
+				 file->d_name);
+			n = readlink(path, target, sizeof(target) - 1);
+			target[n > 0 ? n : 0] = '\0';
+			if (strcmp(target, wanted) != 0)
+				continue;
+			snprintf(path, sizeof(path), "/proc/%.16s/comm", process->d_name);
+			if (doctor_read_line(path, name, sizeof(name)) == 0)
+				snprintf(text, size, "%s (process %.16s)", name, process->d_name);
+		}
+		if (files)
+			closedir(files);
+	}
+	if (processes)
+		closedir(processes);
+}
+
+/* The inode of a socket on Tally's port in one of these tables. */
+static int port_taken(const char *const *tables, unsigned int state, uint64_t *ret)
+{
+	_cleanup_(freep) char *text = malloc(TABLE_BYTES);
+
+	for (; text && *tables; tables++) {
+		FILE *file = fopen(*tables, "re");
+		size_t n = file ? fread(text, 1, TABLE_BYTES - 1, file) : 0;
+
+		text[n] = '\0';
+		if (file)
+			fclose(file);
+		if (sockets_find(text, TALLY_UDP_PORT, state, ret) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static void check_sockets(struct doctor *d)
+{
+	static const char *const udp[] = { "/proc/self/net/udp", "/proc/self/net/udp6", NULL };
+	static const char *const tcp[] = { "/proc/self/net/tcp", "/proc/self/net/tcp6", NULL };
+	char owner[64];
+	uint64_t inode;
+
+	if (port_taken(udp, 0, &inode) == 0) {
+		owner_name(inode, owner, sizeof(owner));
+		if (strncmp(owner, "tallyd ", 7) != 0)
+			finding_add(
+				d->findings, FINDING_WARN,
+				"UDP port %d is in use by %s: what the data plane lets pass goes there",
+				TALLY_UDP_PORT, owner);
+	} else if (port_taken(tcp, TCP_LISTEN, &inode) == 0 && !d->status) {
+		owner_name(inode, owner, sizeof(owner));
+		finding_add(d->findings, FINDING_FAIL,
+			    "TCP port %d is in use by %s: tallyd cannot take joins there",
+			    TALLY_UDP_PORT, owner);
+	} else {
+		finding_add(d->findings, FINDING_OK, "nobody else has port %d", TALLY_UDP_PORT);
+	}
+}
+
+static bool is_own_address(const char *text)
+{
+	struct ifaddrs *all = NULL;
+	bool found = false;
+
+	if (getifaddrs(&all) < 0)
+		return true;
+	for (struct ifaddrs *a = all; a && !found; a = a->ifa_next) {
+		struct sockaddr_storage address = { 0 };
+		char own[JOBFILE_ADDRESS_BYTES];
+
+		if (!a->ifa_addr ||
+		    (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
+			continue;
+		memcpy(&address, a->ifa_addr,
+		       a->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+							 : sizeof(struct sockaddr_in6));
+		jobfile_address_print(&address, own, sizeof(own));
+		found = !strcmp(own, text);
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+static void check_service(struct doctor *d)
+{
+	const json_t *services = field(d->status, "services"), *service;
+	size_t i, missing = 0;
+
+	json_array_foreach(services, i, service)
+	{
+		const char *text = json_string_value(service);
+
+		if (!text || is_own_address(text))
+			continue;
+		missing++;
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"%s is no address of this machine: workers' messages are not routed here",
+			text);
+		finding_mend(d->findings, "ip address add %s/%d dev lo", text,
+			     strchr(text, ':') ? 128 : 32);
+	}
+	if (d->status && !json_array_size(services))
+		finding_add(d->findings, FINDING_FAIL,
+			    "the node has no service address that workers could send to "
+			    "(tallyd.yaml: service:)");
+	else if (d->status && !missing)
+		finding_add(d->findings, FINDING_OK, "all service addresses are this machine's");
+}
+
+/* --- the daemon ------------------------------------------------------------------------------ */
+
+static void check_daemon(struct doctor *d)
+{
+	const char *version = field_text(d->status, "version");
+
+	if (!d->status)
+		finding_add(d->findings, FINDING_UNKNOWN, "%s", d->no_daemon);
+	else if (d->answer_ms > SLOW_ANSWER_MS)
+		finding_add(d->findings, FINDING_WARN,
+			    "tallyd took %.0f ms to answer: is it starved?", d->answer_ms);
+	else if (strcmp(version, TALLY_VERSION_TEXT) != 0)
+		finding_add(d->findings, FINDING_WARN,
+			    "tallyd is %s, and this tallyctl is " TALLY_VERSION_TEXT
+			    ": after an upgrade, systemctl restart tallyd (jobs go on)",
+			    version);
+	else
+		finding_add(d->findings, FINDING_OK, "tallyd %s answered in %.0f ms", version,
+			    d->answer_ms);
+}
+
+static void check_group(struct doctor *d)
+{
+	const char *group;
+	struct stat info;
+
+	if (stat(d->socket, &info) < 0) {
+		if (d->root && !user_group_exists(TALLY_GROUP)) {
+			finding_add(d->findings, FINDING_WARN,
+				    "there is no group '" TALLY_GROUP
+				    "' yet: only root will be able to change anything");
+			finding_mend(d->findings, "groupadd --system " TALLY_GROUP);
+		}
+		return;
+	}
+	group = user_group_name(info.st_gid);
+	if (info.st_gid == 0)
+		finding_add(
+			d->findings, FINDING_OK,
+			"only root may change things; tallyd.yaml (control: group:) lets others");
+	else if (!group)
+		finding_add(d->findings, FINDING_WARN,
+			    "the control socket's group has no name: %u; restart tallyd",
+			    info.st_gid);
+	else
+		finding_add(d->findings, FINDING_OK, "members of group %s may change things",
+			    group);
+}
+
+const struct doctor_node_check doctor_node_checks[] = {
+	{ "kernel", check_kernel },
+	{ "bpf", check_bpf },
+	{ "btf", check_btf },
+	{ "jit", check_jit },
+	{ "bpffs", check_bpffs },
+	{ "memory", check_memory },
+	{ "daemon", check_daemon },
+	{ "group", check_group },
+	{ "service", check_service },
+	{ "sockets", check_sockets },
+	{ "forwarding", check_forwarding },
+	{ NULL, NULL },
+};

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What doctor looks at on each port. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/dataplane.h"
+#include "agent/port_check.h"
+#include "doctor.h"
+#include "table.h"
+
+enum {
+	MTU_ORDINARY = 1500, /* for which the payload of a job is made if it does not say */
+};
+
+static void check_link(struct doctor *d, const struct doctor_port *p)
+{
+	const char *name = p->port.name;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/carrier", name);
+	if (!p->port.up) {
+		finding_add(d->findings, FINDING_FAIL, "is down");
+		finding_mend(d->findings, "ip link set %s up", name);
+	} else if (doctor_read_number(path, 1) == 0) {
+		finding_add(d->findings, FINDING_FAIL,
+			    "has no carrier: is the cable in, and the other end up?");
+	} else {
+		finding_add(d->findings, FINDING_OK, "is up");
+	}
+}
+
+static void check_kind(struct doctor *d, const struct doctor_port *p)
+{
+	const char *kind = p->facts.kind;
+
+	if (p->facts.enslaved_to_bond)
+		finding_add(
+			d->findings, FINDING_WARN,
+			"belongs to a bond: give tallyd the bond itself, or results leave by one of "
+			"its members only");
+	if (!strcmp(kind, "vlan") || !strcmp(kind, "macvlan") || !strcmp(kind, "ipvlan"))
+		finding_add(d->findings, FINDING_WARN,
+			    "is a %s: XDP runs in the stack there, and slowly. Give tallyd the "
+			    "interface below it; it reads one VLAN tag itself",
+			    kind);
+	else if (!strcmp(kind, "bridge"))
+		finding_add(d->findings, FINDING_WARN,
+			    "is a bridge: XDP runs in the stack there, and slowly. Give tallyd the "
+			    "bridge's ports");
+	else if (!strcmp(kind, "tun"))
+		finding_add(d->findings, FINDING_WARN,
+			    "is a tap: whoever holds its other end must take XDP's frames");
+}
+
+/* What the daemon says of it. */
+static void check_xdp_attached(struct doctor *d, const struct doctor_port *p)
+{
+	const char *mode = field_text(p->status, "mode"), *reason = field_text(p->status, "why");
+	double beside = field_number(p->status, "beside");
+
+	if (!strcmp(mode, "gone"))
+		finding_add(d->findings, FINDING_FAIL,
+			    "is gone as tallyd knew it: another interface has its name now?");
+	else if (!strcmp(mode, "native"))
+		finding_add(d->findings, FINDING_OK, "driver %s, native", p->port.driver);
+	else
+		finding_add(d->findings, FINDING_WARN, "driver %s, not native but in the stack%s%s",
+			    p->port.driver, *reason ? ": " : "", reason);
+	if (beside > 0)
+		finding_add(d->findings, FINDING_OK, "shares the port with XDP program %.0f",
+			    beside);
+}
+
+static void check_xdp(struct doctor *d, const struct doctor_port *p)
+{
+	if (p->status)
+		check_xdp_attached(d, p);
+	else if (port_panics_in_native(&p->port, d->cpus, dataplane_is_native(p->port.ifindex)))
+		return; /* of which the next check has more to say */
+	else if (dataplane_is_native(p->port.ifindex))
+		finding_add(d->findings, FINDING_OK, "driver %s, where an XDP program runs already",
+			    p->port.driver);
+	else if (p->facts.native == NETLINK_YES)
+		finding_add(d->findings, FINDING_OK, "driver %s has native XDP", p->port.driver);
+	else if (p->facts.native == NETLINK_NO)
+		finding_add(
+			d->findings, FINDING_WARN,
+			"driver %s has no native XDP with redirects: it will run in the stack, at a "
+			"fraction of the speed",
+			*p->port.driver ? p->port.driver : "(unnamed)");
+	else
+		finding_add(
+			d->findings, FINDING_UNKNOWN,
+			"driver %s: this kernel does not say what XDP it can (6.3 and later do); "
+			"attaching will show",
+			p->port.driver);
+}
+
+static void check_queues(struct doctor *d, const struct doctor_port *p)
+{
+	const struct netlink_port *port = &p->port;
+	bool native = dataplane_is_native(port->ifindex);
+
+	if (port_panics_in_native(port, d->cpus, native)) {
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel, "
+			"so native mode is not tried",
+			port->channels, d->cpus, port->channels_max);
+		finding_mend(d->findings, "ethtool -L %s combined %u", port->name, d->cpus);
+	} else if (port->channels == 1 && port->channels_max > 1 && d->cpus > 1) {
+		finding_add(d->findings, FINDING_WARN,
+			    "one queue of %u: a single CPU does all of this port's work",
+			    port->channels_max);
+		finding_mend(d->findings, "ethtool -L %s combined %u", port->name,
+			     d->cpus < port->channels_max ? d->cpus : port->channels_max);
+	}
+	if (port->channels > 1 && p->facts.ports_hashed == NETLINK_NO) {
+		finding_add(
+			d->findings, FINDING_WARN,
+			"UDP ports do not count in choosing a queue: all of a worker's messages go "
+			"to one CPU");
+		finding_mend(d->findings, "ethtool -N %s rx-flow-hash udp4 sdfn", port->name);
+	}
+}
+
+/* --- sizes ----------------------------------------------------------------------------------- */
+
+static unsigned int jobs_too_big(struct doctor *d, const struct doctor_port *p)
+{
+	unsigned int count = 0;
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach(d->jobs, i, job)
+	{
+		uint32_t payload = (uint32_t)field_number(job, "payload");
+		bool ip6 = strchr(field_text(job, "service"), ':');
+
+		if (port_mtu_needed(payload, ip6) <= p->port.mtu)
+			continue;
+		count++;
+		finding_add(d->findings, FINDING_WARN,
+			    "MTU %u: job %s with payload %u needs %u, if its results go this way",
+			    p->port.mtu, field_text(job, "name"), payload,
+			    port_mtu_needed(payload, ip6));
+		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name,
+			     port_mtu_needed(payload, ip6));
+	}
+	return count;
+}
+
+static void check_mtu(struct doctor *d, const struct doctor_port *p)
+{
+	uint32_t most = port_mtu_max(p->port.driver);
+
+	if (jobs_too_big(d, p))
+		return;
+	if (p->port.mtu > most) {
+		finding_add(
+			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
+			"MTU %u: native XDP takes about %u in one buffer with driver %s. The port's "
+			"neighbours must have the same",
+			p->port.mtu, most, p->port.driver);
+		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name, most);
+	} else if (p->port.mtu < MTU_ORDINARY) {
+		finding_add(
+			d->findings, FINDING_WARN,
+			"MTU %u: the ordinary payload of %u does not fit; give jobs --payload %u",
+			p->port.mtu, port_payload_max(MTU_ORDINARY, false),
+			port_payload_max(p->port.mtu, false));
+	} else {
+		finding_add(d->findings, FINDING_OK, "MTU %u: payloads to %u (IPv4), %u (IPv6)",
+			    p->port.mtu, port_payload_max(p->port.mtu, false),
+			    port_payload_max(p->port.mtu, true));
+	}
+}
+
+/* --- what happens to frames before XDP sees them --------------------------------------------- */
+
+static void check_offloads(struct doctor *d, const struct doctor_port *p)
+{
+	if (*p->port.coalescing) {
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"may join several messages into one frame: native XDP is refused, or they "
+			"pass unsummed (counter COALESCED)");
+		finding_mend(d->findings, "ethtool -K %s%s", p->port.name, p->port.coalescing);
+	} else {
+		finding_add(d->findings, FINDING_OK, "no offload joins messages");
+	}
+}
+
+/* Does a tenant's ingress point ask for a tag on this port? */
+static const char *tenant_with_vlan(const struct doctor *d, const char *port)
+{
+	const json_t *tenant, *point;
+	size_t length = strlen(port), i, j;
+
+	json_array_foreach(d->tenants, i, tenant)
+	{
+		json_array_foreach(field(tenant, "ingress"), j, point)
+		{
+			const char *text = json_string_value(point), *vlan;
+
+			if (!text || strncmp(text, port, length) != 0 || text[length] != ' ')
+				continue;
+			vlan = strstr(text, " vlan ");
+			if (vlan && strcmp(vlan, " vlan 0") != 0 &&
+			    strncmp(vlan, " vlan 0 ", 8) != 0)
+				return field_text(tenant, "name");
+		}
+	}
+	return NULL;
+}
+
+/* A veth hands over what its other end left beside the frame; that is the other end's check. */
+static void check_vlan(struct doctor *d, const struct doctor_port *p)
+{
+	const char *tenant = tenant_with_vlan(d, p->port.name);
+
+	if (!tenant || p->facts.peer)
+		return;
+	if (p->facts.vlan_stripped == NETLINK_YES) {
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"takes VLAN tags out before XDP sees them, and tenant %s comes in with one: "
+			"all its messages are refused",
+			tenant);
+		finding_mend(d->findings, "ethtool -K %s rxvlan off", p->port.name);
+	} else {
+		finding_add(d->findings, FINDING_OK, "VLAN tags stay in their frames");
+	}
+}
+
+static void check_rp_filter(struct doctor *d, const struct doctor_port *p)
+{
+	const char *name = p->port.name;
+	char path[96];
+	long all = doctor_read_number("/proc/sys/net/ipv4/conf/all/rp_filter", 0), own;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", name);
+	own = doctor_read_number(path, 0);
+	if ((own > all ? own : all) != 1)
+		return;
+	finding_add(
+		d->findings, FINDING_WARN,
+		"the strict reverse path filter is on: where routes are not the same both ways, "
+		"joins are dropped without a word");
+	finding_mend(d->findings, "sysctl -w net.ipv4.conf.%s.rp_filter=2", name);
+}
+
+/* --- veth ------------------------------------------------------------------------------------ */
+
+static void peer_examine(struct doctor *d, const struct doctor_port *p,
+			 const struct netlink_peer *peer)
+{
+	const char *at = *peer->where ? " in " : "", *tenant = tenant_with_vlan(d, p->port.name);
+
+	if (p->native && !peer->native) {
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"its other end, %s%s%s, has no XDP program: %s. Any program that passes frames "
+			"will do, such as an empty node",
+			peer->name, at, peer->where,
+			peer->gro
+				? "answers to retransmissions (XDP_TX) are counted as sent and never "
+				  "delivered"
+				: "a native veth drops all results");
+		finding_mend(d->findings,
+			     "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
+			     peer->enter, peer->name, peer->name);
+	} else if (p->native) {
+		finding_add(d->findings, FINDING_OK, "its other end, %s%s%s, has an XDP program",
+			    peer->name, at, peer->where);
+	} else {
+		finding_add(
+			d->findings, FINDING_WARN,
+			"its other end, %s%s%s, may send several messages as one frame (UDP_SEGMENT), "
+			"which pass unsummed as long as XDP runs in the stack",
+			peer->name, at, peer->where);
+		finding_mend(d->findings, "%sethtool -K %s tx-udp-segmentation off", peer->enter,
+			     peer->name);
+	}
+	if (tenant && peer->inserts_vlan) {
+		finding_add(
+			d->findings, FINDING_FAIL,
+			"its other end leaves VLAN tags beside the frame, where XDP does not see "
+			"them, and tenant %s comes in with one",
+			tenant);
+		finding_mend(d->findings, "%sethtool -K %s txvlan off", peer->enter, peer->name);
+	}
+}
+
+static void check_peer(struct doctor *d, const struct doctor_port *p)
+{
+	struct netlink_peer peer = { 0 };
+	struct why why = { "" };
+	int r;
+
+	if (!p->facts.peer)
+		return;
+	r = netlink_peer_read(&p->facts, &peer, &why);
+	if (r < 0)
+		finding_add(d->findings, FINDING_UNKNOWN,
+			    "%s: it must have an XDP program in native mode (XDP_PASS will do)",
+			    *why.text ? why.text : "its other end is not to be seen");
+	else
+		peer_examine(d, p, &peer);
+}
+
+const struct doctor_port_check doctor_port_checks[] = {
+	{ "link", check_link }, { "kind", check_kind },
+	{ "xdp", check_xdp },	{ "queues", check_queues },
+	{ "mtu", check_mtu },	{ "offloads", check_offloads },
+	{ "vlan", check_vlan }, { "rp_filter", check_rp_filter },
+	{ "peer", check_peer }, { NULL, NULL },
+};
