@@ -117,7 +117,7 @@ $(BUILD)/agent.a: $(call objects,$(AGENT))
 $(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
-$(BUILD)/agent/netlink.o: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
+$(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard examples/perf*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
@@ -132,7 +132,12 @@ $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) $(PURE) $(wildcard include/tally/*.h client/*.h agent/*.h)
 	@mkdir -p $(@D)
-	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lm
+	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lm $(LIBRARIES)
+
+# Edges that are tested alone, against the kernel and the library that they stand for.
+$(BUILD)/tests/unit/test_netlink_links: agent/netlink_links.c
+$(BUILD)/tests/unit/test_netlink_links: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
+$(BUILD)/tests/unit/test_netlink_links: LIBRARIES := -lnl-route-3 -lnl-3
 
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o

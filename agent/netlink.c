@@ -2,21 +2,19 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
-#include <netlink/netlink.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/vlan.h>
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 
 #include "netlink.h"
+#include "netlink_private.h"
 
 enum {
 	RESOLVE_MS = 1000, /* for a neighbour to answer */
@@ -30,9 +28,7 @@ struct netlink {
 };
 
 static inline void nl_addrp(struct nl_addr **a) { nl_addr_put(*a); }
-static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
 static inline void routep(struct rtnl_route **r) { rtnl_route_put(*r); }
-static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
 static inline void neighp(struct rtnl_neigh **n)
 {
 	if (*n)
@@ -221,14 +217,6 @@ int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, s
 }
 
 /* --- ethtool --------------------------------------------------------------------------------- */
-
-static bool ethtool(int fd, const char *name, void *command)
-{
-	struct ifreq request = { .ifr_data = command };
-
-	memcpy(request.ifr_name, name, strnlen(name, IF_NAMESIZE - 1));
-	return ioctl(fd, SIOCETHTOOL, &request) == 0;
-}
 
 static void driver_read(int fd, struct netlink_port *p)
 {

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <netlink/msg.h>
+#include <netlink/route/qdisc.h>
+
+#include "netlink_links.h"
+#include "netlink_private.h"
+
+enum {
+	EVENTS_BYTES = 1 << 20, /* that wait to be dispatched: some hundred changes */
+	LINK_MODE_WORDS_MAX = 127, /* of each of ethtool's three masks; the kernel uses 4 */
+};
+
+/* What a change is a change of. */
+struct state {
+	bool there;
+	bool up;
+	bool carrier;
+	uint8_t operational;
+};
+
+struct watch {
+	uint32_t ifindex;
+	struct state state; /* as last told */
+	uint64_t changes;
+	uint32_t speed_mbps;
+	bool speed_is_old; /* the link has changed since */
+};
+
+struct netlink_links {
+	struct nl_sock *request;
+	struct nl_sock *events;
+	int ethtool_fd;
+	struct netlink_links_events on;
+	void *context;
+	uint64_t lost;
+	bool resync; /* events were lost; links are to be read when the rest is taken */
+	unsigned int count;
+	struct watch watch[TRAFFIC_LINKS_MAX];
+};
+
+void netlink_links_close(struct netlink_links *l)
+{
+	if (!l)
+		return;
+	nl_socket_free(l->request);
+	nl_socket_free(l->events);
+	closep(&l->ethtool_fd);
+	free(l);
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static struct watch *watch_find(struct netlink_links *l, uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < l->count; i++)
+		if (l->watch[i].ifindex == ifindex)
+			return &l->watch[i];
+	return NULL;
+}
+
+static void state_set(struct netlink_links *l, struct watch *w, struct state state)
+{
+	const struct state *was = &w->state;
+
+	if (was->there == state.there && was->up == state.up && was->carrier == state.carrier &&
+	    was->operational == state.operational)
+		return;
+	w->state = state;
+	w->speed_is_old = true;
+	w->changes++;
+	if (l->on.link)
+		l->on.link(l->context, w->ifindex);
+}
+
+static uint8_t attribute_u8(struct nlattr *a) { return a && nla_len(a) >= 1 ? nla_get_u8(a) : 0; }
+
+/* A bridge tells of its ports by the same messages, of a family of its own. */
+static void link_event(struct netlink_links *l, struct nlmsghdr *message)
+{
+	struct nlattr *attribute[IFLA_MAX + 1];
+	struct state state = { 0 };
+	struct ifinfomsg *info;
+	struct watch *w;
+
+	if (nlmsg_parse(message, sizeof(*info), attribute, IFLA_MAX, NULL) < 0)
+		return;
+	info = nlmsg_data(message);
+	w = watch_find(l, (uint32_t)info->ifi_index);
+	if (!w || info->ifi_family != AF_UNSPEC)
+		return;
+	if (message->nlmsg_type == RTM_NEWLINK) {
+		state.there = true;
+		state.up = info->ifi_flags & IFF_UP;
+		state.carrier = attribute_u8(attribute[IFLA_CARRIER]);
+		state.operational = attribute_u8(attribute[IFLA_OPERSTATE]);
+	}
+	state_set(l, w, state);
+}
+
+/* False: not one of the Internet's. */
+static bool address_fill(int family, const struct nlattr *a, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in6 *ip6 = (struct sockaddr_in6 *)ret;
+	struct sockaddr_in *ip4 = (struct sockaddr_in *)ret;
+
+	*ret = (struct sockaddr_storage){ .ss_family = family };
+	if (family == AF_INET && nla_len(a) == sizeof(ip4->sin_addr))
+		memcpy(&ip4->sin_addr, nla_data(a), sizeof(ip4->sin_addr));
+	else if (family == AF_INET6 && nla_len(a) == sizeof(ip6->sin6_addr))
+		memcpy(&ip6->sin6_addr, nla_data(a), sizeof(ip6->sin6_addr));
+	else
+		return false;
+	return true;
+}
+
+static void neighbour_event(struct netlink_links *l, struct nlmsghdr *message)
+{
+	struct netlink_neighbour n = { 0 };
+	struct nlattr *attribute[NDA_MAX + 1], *mac;
+	struct ndmsg *entry;
+
+	if (!l->on.neighbour || nlmsg_parse(message, sizeof(*entry), attribute, NDA_MAX, NULL) < 0)
+		return;
+	entry = nlmsg_data(message);
+	if (!attribute[NDA_DST] || !address_fill(entry->ndm_family, attribute[NDA_DST], &n.address))
+		return;
+	n.ifindex = (uint32_t)entry->ndm_ifindex;
+	mac = attribute[NDA_LLADDR];
+	n.known = message->nlmsg_type == RTM_NEWNEIGH &&
+		  !(entry->ndm_state & (NUD_INCOMPLETE | NUD_FAILED)) && mac &&
+		  nla_len(mac) == sizeof(n.mac);
+	if (n.known)
+		memcpy(n.mac, nla_data(mac), sizeof(n.mac));
+	l->on.neighbour(l->context, &n);
+}
+
+static int on_message(struct nl_msg *m, void *context)
+{
+	struct nlmsghdr *message = nlmsg_hdr(m);
+
+	switch (message->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		link_event(context, message);
+		break;
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH:
+		neighbour_event(context, message);
+		break;
+	default:
+		break;
+	}
+	return NL_OK;
+}
+
+/* -ENODEV: it is not there. */
+static int link_get(struct netlink_links *l, uint32_t ifindex, struct rtnl_link **ret)
+{
+	int r = rtnl_link_get_kernel(l->request, (int)ifindex, NULL, ret);
+
+	if (r == -NLE_NODEV || r == -NLE_OBJ_NOTFOUND)
+		return -ENODEV;
+	return r < 0 ? -EIO : 0;
+}
+
+static struct state state_of(struct rtnl_link *link)
+{
+	return (struct state){
+		.there = true,
+		.up = rtnl_link_get_flags(link) & IFF_UP,
+		.carrier = rtnl_link_get_carrier(link),
+		.operational = rtnl_link_get_operstate(link),
+	};
+}
+
+static int state_read(struct netlink_links *l, uint32_t ifindex, struct state *ret)
+{
+	_cleanup_(linkp) struct rtnl_link *link = NULL;
+	int r = link_get(l, ifindex, &link);
+
+	if (r == -EIO)
+		return r;
+	*ret = r == -ENODEV ? (struct state){ 0 } : state_of(link);
+	return 0;
+}
+
+static int resync(struct netlink_links *l)
+{
+	for (unsigned int i = 0; i < l->count; i++) {
+		struct state state;
+		int r = state_read(l, l->watch[i].ifindex, &state);
+
+		if (r < 0)
+			return r;
+		state_set(l, &l->watch[i], state);
+	}
+	l->resync = false;
+	if (l->on.lost)
+		l->on.lost(l->context);
+	return 0;
+}
+
+int netlink_links_dispatch(struct netlink_links *l, struct why *why)
+{
+	for (unsigned int i = 0; i < NETLINK_LINKS_BURST; i++) {
+		int r = nl_recvmsgs_default(l->events);
+
+		if (r == -NLE_NOMEM) { /* libnl's word for ENOBUFS */
+			l->lost++;
+			l->resync = true;
+		} else if (r == -NLE_AGAIN) {
+			/* What is in the socket is older than what is read now. */
+			if (l->resync && resync(l) < 0)
+				return why_say(why, -EIO,
+					       "cannot read the links anew after "
+					       "events were lost");
+			return 0;
+		} else if (r < 0) {
+			return why_say(why, -EIO, "cannot read the kernel's word of links: %s",
+				       nl_geterror(r));
+		}
+	}
+	return 0;
+}
+
+int netlink_links_fd(const struct netlink_links *l) { return nl_socket_get_fd(l->events); }
+
+uint64_t netlink_links_lost(const struct netlink_links *l) { return l->lost; }
+
+int netlink_links_open(const struct netlink_links_events *events, void *context,
+		       struct netlink_links **ret, struct why *why)
+{
+	_cleanup_(netlink_links_closep) struct netlink_links *l = calloc(1, sizeof(*l));
+	const int events_bytes = EVENTS_BYTES;
+	int r;
+
+	if (!l)
+		return why_say(why, -ENOMEM, "no memory to watch links with");
+	l->on = *events;
+	l->context = context;
+	l->ethtool_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	l->request = nl_socket_alloc();
+	l->events = nl_socket_alloc();
+	if (l->ethtool_fd < 0 || !l->request || !l->events)
+		return why_say(why, -ENOMEM, "no sockets to watch links with");
+	nl_socket_disable_seq_check(l->events);
+	nl_socket_modify_cb(l->events, NL_CB_VALID, NL_CB_CUSTOM, on_message, l);
+	r = nl_connect(l->request, NETLINK_ROUTE);
+	if (r >= 0)
+		r = nl_connect(l->events, NETLINK_ROUTE);
+	if (r >= 0)
+		r = nl_socket_set_nonblocking(l->events);
+	if (r >= 0)
+		r = nl_socket_add_memberships(l->events, RTNLGRP_LINK, RTNLGRP_NEIGH, 0);
+	if (r < 0)
+		return why_say(why, -EIO, "cannot ask the kernel for word of links: %s",
+			       nl_geterror(r));
+	/* Only root may have so much; with less, events are lost sooner, which is seen to. */
+	setsockopt(nl_socket_get_fd(l->events), SOL_SOCKET, SO_RCVBUFFORCE, &events_bytes,
+		   sizeof(events_bytes));
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+int netlink_links_watch(struct netlink_links *l, const uint32_t *ifindexes, size_t count,
+			struct why *why)
+{
+	_cleanup_(freep) struct watch *next = NULL;
+
+	if (count > TRAFFIC_LINKS_MAX)
+		return why_say(why, -E2BIG, "%zu links are too many to watch; at most %d", count,
+			       TRAFFIC_LINKS_MAX);
+	next = calloc(count + 1, sizeof(*next));
+	if (!next)
+		return why_say(why, -ENOMEM, "no memory to watch %zu links", count);
+	for (size_t i = 0; i < count; i++) {
+		const struct watch *known = watch_find(l, ifindexes[i]);
+
+		next[i].ifindex = ifindexes[i];
+		next[i].speed_is_old = true;
+		if (known)
+			next[i] = *known;
+		else if (state_read(l, ifindexes[i], &next[i].state) < 0)
+			return why_say(why, -EIO, "cannot read link %u", ifindexes[i]);
+	}
+	memcpy(l->watch, next, count * sizeof(*next));
+	l->count = count;
+	return 0;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/*
+ * The masks that follow are not wanted, but the kernel tells the speed only to those who have
+ * room for them; it says in a first answer, as a negative number, for how many words.
+ */
+static uint32_t speed_read(int fd, const char *name)
+{
+	struct {
+		struct ethtool_link_settings head;
+		uint32_t masks[3 * LINK_MODE_WORDS_MAX];
+	} is = { .head = { .cmd = ETHTOOL_GLINKSETTINGS } };
+
+	if (!ethtool(fd, name, &is) || is.head.link_mode_masks_nwords >= 0 ||
+	    is.head.link_mode_masks_nwords < -LINK_MODE_WORDS_MAX)
+		return 0;
+	is.head.cmd = ETHTOOL_GLINKSETTINGS;
+	is.head.link_mode_masks_nwords = (int8_t)-is.head.link_mode_masks_nwords;
+	if (!ethtool(fd, name, &is) || is.head.speed == (uint32_t)SPEED_UNKNOWN)
+		return 0;
+	return is.head.speed;
+}
+
+/* A root's queue holds what is in the queues below it, by the kernel's own books. */
+static void backlog_read(struct nl_cache *qdiscs, struct traffic_link *link)
+{
+	struct rtnl_qdisc *root = rtnl_qdisc_get_by_parent(qdiscs, (int)link->ifindex, TC_H_ROOT);
+
+	if (!root)
+		return;
+	link->backlog_bytes = rtnl_tc_get_stat(TC_CAST(root), RTNL_TC_BACKLOG);
+	link->backlog_packets = rtnl_tc_get_stat(TC_CAST(root), RTNL_TC_QLEN);
+	rtnl_qdisc_put(root);
+}
+
+static void link_fill(struct netlink_links *l, struct watch *w, struct rtnl_link *link,
+		      struct traffic_link *ret)
+{
+	const char *name = rtnl_link_get_name(link);
+
+	*ret = (struct traffic_link){
+		.ifindex = w->ifindex,
+		.up = rtnl_link_get_flags(link) & IFF_UP,
+		.carrier = rtnl_link_get_carrier(link),
+		.mtu = rtnl_link_get_mtu(link),
+		.receive = {
+			.packets = rtnl_link_get_stat(link, RTNL_LINK_RX_PACKETS),
+			.bytes = rtnl_link_get_stat(link, RTNL_LINK_RX_BYTES),
+			.dropped = rtnl_link_get_stat(link, RTNL_LINK_RX_DROPPED),
+			.errors = rtnl_link_get_stat(link, RTNL_LINK_RX_ERRORS),
+		},
+		.transmit = {
+			.packets = rtnl_link_get_stat(link, RTNL_LINK_TX_PACKETS),
+			.bytes = rtnl_link_get_stat(link, RTNL_LINK_TX_BYTES),
+			.dropped = rtnl_link_get_stat(link, RTNL_LINK_TX_DROPPED),
+			.errors = rtnl_link_get_stat(link, RTNL_LINK_TX_ERRORS),
+		},
+		.changes = w->changes,
+	};
+	snprintf(ret->name, sizeof(ret->name), "%s", name ? name : "");
+	if (w->speed_is_old) /* asked once a change: some drivers ask their hardware */
+		w->speed_mbps = speed_read(l->ethtool_fd, ret->name);
+	w->speed_is_old = false;
+	ret->speed_mbps = w->speed_mbps;
+}
+
+int netlink_links_read(struct netlink_links *l, struct traffic_link *ret, size_t max,
+		       struct why *why)
+{
+	_cleanup_(nl_cachep) struct nl_cache *qdiscs = NULL;
+	size_t count = 0;
+	int r;
+
+	r = rtnl_qdisc_alloc_cache(l->request, &qdiscs);
+	if (r < 0)
+		return why_say(why, -EIO, "cannot read the queueing disciplines: %s",
+			       nl_geterror(r));
+	for (unsigned int i = 0; i < l->count && count < max; i++) {
+		_cleanup_(linkp) struct rtnl_link *link = NULL;
+		struct watch *w = &l->watch[i];
+
+		r = link_get(l, w->ifindex, &link);
+		if (r == -ENODEV)
+			continue;
+		if (r < 0)
+			return why_say(why, r, "cannot read link %u", w->ifindex);
+		link_fill(l, w, link, &ret[count]);
+		backlog_read(qdiscs, &ret[count++]);
+	}
+	return (int)count;
+}
