@@ -138,6 +138,8 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) $(PURE) $(wildcard include/tally
 $(BUILD)/tests/unit/test_netlink_links: agent/netlink_links.c
 $(BUILD)/tests/unit/test_netlink_links: CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
 $(BUILD)/tests/unit/test_netlink_links: LIBRARIES := -lnl-route-3 -lnl-3
+$(BUILD)/tests/unit/test_metrics_http: agent/metrics_http.c
+$(BUILD)/tests/unit/test_metrics_http: LIBRARIES := -lmicrohttpd
 
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
