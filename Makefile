@@ -16,9 +16,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
-# Parts of the agent that unit tests and fuzzers compile anew.
+# What of the agent decides and touches nothing; make lint looks after it.
 PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_print.c request.c \
-	   forecast.c traffic.c job.c books.c plan.c)
+	   forecast.c traffic.c metrics.c job.c books.c plan.c port_check.c)
 CTL     := $(wildcard ctl/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
@@ -145,10 +145,10 @@ $(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/ag
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3 -lsystemd -lyaml -ljansson \
-		-lmicrohttpd -lcap-ng -lm
+	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
 
-$(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(shell pkg-config --cflags libnl-route-3.0)
+LIBNL   := $(shell pkg-config --cflags libnl-route-3.0)
+$(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(LIBNL)
 
 $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
@@ -163,11 +163,22 @@ $(call objects,tests/testbed/cable.c): $(BUILD)/tests/testbed/cable.skel.h
 $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
-# --- tests. Units: the tested sources are compiled anew, with sanitizers.
+# --- tests. Units: everything is compiled anew, with sanitizers.
 
-$(BUILD)/tests/unit/%: tests/unit/%.c $(CLIENT) $(PURE) $(wildcard include/tally/*.h client/*.h agent/*.h)
+LIBRARIES := -lbpf -lnl-route-3 -lnl-3 -lsystemd -lyaml -ljansson -lmicrohttpd -lcap-ng -lm
+
+$(BUILD)/sanitized/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c,$^) -lcmocka -lyaml -ljansson -lm
+	$(call say,CC  )$(CC) $(CFLAGS) $(SANITIZE) -c $< -o $@
+
+$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane*.c)): $(SKELS)
+$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/netlink*.c)): CFLAGS += $(LIBNL)
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
+	$(call say,AR  )rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
+	@mkdir -p $(@D)
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $^ -lcmocka -Wl,--as-needed $(LIBRARIES)
 
 # Fuzzers: each names in its first lines what is compiled with it.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
@@ -178,16 +189,10 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(CLIENT) $(AGENT) $(wildcard include/tall
 		-fno-sanitize-recover=all -o $@ $< $(call named_in,sources,$<) \
 		$(call named_in,libraries,$<)
 
-$(BUILD)/tests/unit/test_port_check: agent/port_check.c
-
-# The pure parts of tallyctl, and all of it as the tests of the whole program run it.
-$(BUILD)/tests/unit/test_ctl_%: tests/unit/test_ctl_%.c $(CTL) $(BUILD)/agent.a $(BUILD)/libtally.a $(wildcard ctl/*.h)
+# All of tallyctl, as the tests of the whole program run it.
+$(BUILD)/tests/ctl/tallyctl: $(BUILD)/sanitized/ctl/tallyctl.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
-	$(call say,TEST)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter-out ctl/tallyctl.c,$(filter %.c %.a,$^)) \
-		-lcmocka -ljansson -lbpf -lnl-route-3 -lnl-3
-$(BUILD)/tests/ctl/tallyctl: $(CTL) $(BUILD)/agent.a $(BUILD)/libtally.a $(wildcard ctl/*.h)
-	@mkdir -p $(@D)
-	$(call say,LD  )$(CC) $(CFLAGS) $(SANITIZE) -o $@ $(filter %.c %.a,$^) -ljansson -lbpf -lnl-route-3 -lnl-3
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $^ -Wl,--as-needed $(LIBRARIES)
 $(BUILD)/tests/ctl/test_%: $(BUILD)/tests/ctl/test_%.o $(BUILD)/tests/ctl/harness.o $(BUILD)/tests/ctl/tallyctl
 	$(call say,LD  )$(CC) -o $@ $(filter %.o,$^) -lcmocka
 
@@ -207,6 +212,9 @@ $(BUILD)/next/tallyd: $(BUILD)/tallyd
 $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
 $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
+
+$(BUILD)/tests/bench/traffic: $(BUILD)/tests/bench/traffic.o $(BUILD)/agent.a
+	$(call say,LD  )$(CC) -o $@ $^ -lnl-route-3 -lnl-3 -lm
 
 $(call objects,$(wildcard tests/bench/*.c)): $(SKELS) $(BUILD)/tests/bench/bare.skel.h
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libtally.a

@@ -470,7 +470,7 @@ static uint64_t cpu_now_ns(void)
 int agent_watch(struct agent *a, struct why *why)
 {
 	_cleanup_(freep) struct traffic_link *links = calloc(a->ports_count + 1, sizeof(*links));
-	_cleanup_(freep) struct dataplane_row *rows = NULL;
+	struct traffic_row *rows = NULL;
 	uint64_t began_ns = cpu_now_ns();
 	unsigned int count = 0;
 	int r;
@@ -480,8 +480,13 @@ int agent_watch(struct agent *a, struct why *why)
 	r = dataplane_rows(a->dataplane, &rows, &count, why);
 	if (r == 0)
 		r = netlink_links_read(a->links, links, a->ports_count, why);
-	if (r >= 0)
-		traffic_sample(a->traffic, agent_now_ns(), (void *)rows, count, links, r);
+	if (r >= 0) {
+		traffic_sample(a->traffic, agent_now_ns(), rows, count, links, r);
+		free(a->rows);
+		a->rows = TAKE_PTR(rows);
+		a->rows_count = count;
+	}
+	free(rows);
 	a->sampling_ns += cpu_now_ns() - began_ns;
 	return r < 0 ? r : 0;
 }

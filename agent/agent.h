@@ -41,6 +41,8 @@ struct agent {
 	struct netlink_links *links;
 	sd_event_source *links_io;
 	struct traffic *traffic;
+	struct traffic_row *rows; /* of the last sample */
+	unsigned int rows_count;
 	sd_event_source *sampler;
 	uint64_t sampling_ns; /* CPU time that it took so far */
 

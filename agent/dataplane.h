@@ -18,6 +18,7 @@
 #include <tally/maps.h>
 
 #include "group.h"
+#include "traffic.h"
 #include "util.h"
 
 #define DATAPLANE_PIN "/sys/fs/bpf/tally"
@@ -41,8 +42,6 @@ struct dataplane_port {
 	bool share; /* wanted: where another XDP program is, it stays and sees what Tally passes */
 	uint32_t beside; /* after attaching: the number of that program, or 0 */
 	struct why refused; /* after attaching: why not native, or "" */
-	bool share;
-	uint32_t beside;
 };
 
 /* Also what the library has to say goes to stderr. */
@@ -173,19 +172,11 @@ struct dataplane_job {
 int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
 		   struct why *why);
 
-/* What became of the messages of a job at a port. */
-struct dataplane_row {
-	uint32_t job;
-	uint32_t ifindex; /* 0: at ports where the job has no gate of its own */
-	uint16_t tenant;
-	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
-};
-
 /*
  * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job, the second
  * is of gates that have gone: both say job 0 and port 0.
  */
-int dataplane_rows(struct dataplane *d, struct dataplane_row **ret, unsigned int *ret_count,
+int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *ret_count,
 		   struct why *why);
 
 /* The sum of all rows; `ret` has TALLY_OUTCOME_COUNT of them. */

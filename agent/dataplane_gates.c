@@ -250,7 +250,7 @@ static int by_row(const void *a, const void *b)
 }
 
 static int row_fill(struct dataplane *d, const struct gate *gate,
-		    const struct tally_counters *counters, struct dataplane_row *ret)
+		    const struct tally_counters *counters, struct traffic_row *ret)
 {
 	const uint32_t index = gate->value.job;
 	struct tally_job job = { .tenant = 0 };
@@ -265,11 +265,11 @@ static int row_fill(struct dataplane *d, const struct gate *gate,
 	return r;
 }
 
-int dataplane_rows(struct dataplane *d, struct dataplane_row **ret, unsigned int *ret_count,
+int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *ret_count,
 		   struct why *why)
 {
 	_cleanup_(freep) struct tally_counters *counters = NULL;
-	_cleanup_(freep) struct dataplane_row *rows = NULL;
+	_cleanup_(freep) struct traffic_row *rows = NULL;
 	_cleanup_(freep) struct gates *gates = NULL;
 	const struct gate no_job = { .value.row = TALLY_ROW_NO_JOB },
 			  gone = { .value.row = TALLY_ROW_GONE };
@@ -302,7 +302,7 @@ int dataplane_rows(struct dataplane *d, struct dataplane_row **ret, unsigned int
 
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why)
 {
-	_cleanup_(freep) struct dataplane_row *rows = NULL;
+	_cleanup_(freep) struct traffic_row *rows = NULL;
 	unsigned int count = 0;
 	int r;
 

@@ -1,6 +1,237 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What Prometheus is told: names for the numbers of the last sample (docs/metrics.md). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "agent.h"
+#include "log.h"
+#include "metrics.h"
+#include "metrics_http.h"
+#include "netlink_links.h"
 
-int export_open(struct agent *a, struct why *why) { return 0; }
+enum {
+	TIMER_SLACK_US = 10000,
+};
 
-void export_close(struct agent *a) {}
+/* Everything that a snapshot points to. */
+struct exposition {
+	struct metrics_row row[METRICS_ROWS_MAX];
+	struct metrics_job job[TALLY_JOBS_MAX];
+	struct metrics_tenant tenant[TALLY_TENANTS_MAX];
+	const struct traffic_link_flow *link[TALLY_PORTS_MAX];
+	char build[24];
+	struct metrics_snapshot snapshot;
+};
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+static const struct job *job_of(const struct agent *a, uint32_t id)
+{
+	for (unsigned int i = 0; i < a->books.jobs; i++)
+		if (a->books.job[i]->id == id)
+			return a->books.job[i];
+	return NULL;
+}
+
+static const char *port_of(const struct agent *a, uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < a->ports_count; i++)
+		if (a->ports[i].ifindex == ifindex)
+			return a->ports[i].name;
+	return "";
+}
+
+static void rows_fill(const struct agent *a, struct exposition *e)
+{
+	static const char *const apart[] = { METRICS_NO_JOB, METRICS_GONE_JOBS };
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < a->rows_count && n < METRICS_ROWS_MAX; i++) {
+		const struct traffic_row *row = &a->rows[i];
+		const struct job *j = row->job ? job_of(a, row->job) : NULL;
+
+		if (row->job && !j)
+			continue; /* it was deleted since the sample */
+		e->row[n++] = (struct metrics_row){
+			.job = j ? j->name : apart[i ? 1 : 0],
+			.tenant = j ? a->books.tenant[j->tenant].is.name : "",
+			.port = port_of(a, row->ifindex),
+			.outcome = row->outcome,
+		};
+	}
+	e->snapshot.rows = e->row;
+	e->snapshot.row_count = n;
+}
+
+static enum metrics_job_state state_of(const struct job *j, uint32_t joined)
+{
+	if (j->run_window)
+		return METRICS_JOB_RUNNING;
+	return joined ? METRICS_JOB_FORMING : METRICS_JOB_WAITING;
+}
+
+static void jobs_fill(const struct agent *a, struct exposition *e)
+{
+	for (unsigned int i = 0; i < a->books.jobs; i++) {
+		const struct job *j = a->books.job[i];
+		const struct traffic_flow *flow = traffic_job(a->traffic, j->id);
+		uint32_t joined = job_joined(j);
+
+		e->job[i] = (struct metrics_job){
+			.name = j->name,
+			.tenant = a->books.tenant[j->tenant].is.name,
+			.state = state_of(j, joined),
+			.workers = j->workers,
+			.joined = joined,
+			.slots = job_slots(j),
+		};
+		if (flow)
+			e->job[i].rates = flow->rates;
+		e->snapshot.slots_used += job_slots(j);
+	}
+	e->snapshot.jobs = e->job;
+	e->snapshot.job_count = a->books.jobs;
+}
+
+static void tenants_fill(const struct agent *a, struct exposition *e)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
+		const struct traffic_flow *flow = traffic_tenant(a->traffic, i);
+
+		if (!*a->books.tenant[i].is.name)
+			continue;
+		e->tenant[n] = (struct metrics_tenant){
+			.name = a->books.tenant[i].is.name,
+			.slots_quota = books_quota(&a->books, i),
+			.slots_used = books_held(&a->books, i),
+		};
+		if (flow)
+			e->tenant[n].rates = flow->rates;
+		n++;
+	}
+	e->snapshot.tenants = e->tenant;
+	e->snapshot.tenant_count = n;
+}
+
+static void links_fill(const struct agent *a, struct exposition *e)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < a->ports_count; i++) {
+		e->link[n] = traffic_link_flow(a->traffic, a->ports[i].ifindex);
+		n += e->link[n] != NULL;
+	}
+	e->snapshot.links = e->link;
+	e->snapshot.link_count = n;
+}
+
+/* --- the agent itself ------------------------------------------------------------------------ */
+
+static double seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec / 1e6; }
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long long total, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu %llu", &total, &resident) != 2)
+		resident = 0;
+	fclose(f);
+	return resident * sysconf(_SC_PAGESIZE);
+}
+
+static void self_fill(const struct agent *a, struct exposition *e)
+{
+	struct metrics_snapshot *s = &e->snapshot;
+	struct timespec now;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(e->build, sizeof(e->build), "%016llx", (unsigned long long)dataplane_build());
+	s->version = TALLY_VERSION_TEXT;
+	s->build = e->build;
+	s->slots_total = a->books.slots;
+	s->slots_reserved = books_reserved(&a->books);
+	s->traffic = traffic_stats(a->traffic);
+	s->link_events_lost = netlink_links_lost(a->links);
+	s->sampling_seconds = (double)a->sampling_ns / 1e9;
+	s->cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+	s->start_seconds = (double)now.tv_sec - (double)(agent_now_ns() - a->started_ns) / 1e9;
+	s->resident_bytes = resident_bytes();
+}
+
+static int exposition_text(void *context, char **ret, size_t *ret_length)
+{
+	_cleanup_(freep) struct exposition *e = calloc(1, sizeof(*e));
+	const struct agent *a = context;
+
+	if (!e)
+		return -ENOMEM;
+	rows_fill(a, e);
+	jobs_fill(a, e);
+	tenants_fill(a, e);
+	links_fill(a, e);
+	self_fill(a, e);
+	return metrics_print(&e->snapshot, ret, ret_length);
+}
+
+/* --- in the loop ----------------------------------------------------------------------------- */
+
+static void timer_set(struct agent *a)
+{
+	uint64_t ns = metrics_http_timeout_ns(a->metrics);
+
+	if (ns == UINT64_MAX) {
+		sd_event_source_set_enabled(a->metrics_timer, SD_EVENT_OFF);
+		return;
+	}
+	sd_event_source_set_time_relative(a->metrics_timer, ns / 1000);
+	sd_event_source_set_enabled(a->metrics_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
+{
+	struct agent *a = data;
+
+	metrics_http_run(a->metrics);
+	timer_set(a);
+	return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t us, void *data)
+{
+	return on_io(source, -1, 0, data);
+}
+
+int export_open(struct agent *a, struct why *why)
+{
+	const struct metrics_http_options options = { .text = exposition_text, .context = a };
+	int r;
+
+	if (!a->config->metrics.ss_family)
+		return 0;
+	r = metrics_http_open((const void *)&a->config->metrics, &options, &a->metrics, why);
+	if (r == 0)
+		r = sd_event_add_io(a->loop, &a->metrics_io, metrics_http_fd(a->metrics), EPOLLIN,
+				    on_io, a);
+	if (r >= 0)
+		r = sd_event_add_time_relative(a->loop, &a->metrics_timer, CLOCK_MONOTONIC, 0,
+					       TIMER_SLACK_US, on_timer, a);
+	return r < 0 ? r : 0;
+}
+
+void export_close(struct agent *a)
+{
+	sd_event_source_disable_unref(a->metrics_io);
+	sd_event_source_disable_unref(a->metrics_timer);
+	metrics_http_close(a->metrics);
+}

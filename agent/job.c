@@ -94,6 +94,16 @@ struct tally_set job_missing(const struct job *j)
 	return missing;
 }
 
+unsigned int job_joined(const struct job *j)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < j->workers; i++)
+		n += j->rank[i].waiting || j->rank[i].presence == JOB_RUNNING ||
+		     j->rank[i].presence == JOB_DETACHED;
+	return n;
+}
+
 bool job_is_ready(const struct job *j)
 {
 	struct tally_set missing = job_missing(j);

@@ -92,6 +92,9 @@ void job_detach(struct job *j);
 /* Ranks that nobody waits for. */
 struct tally_set job_missing(const struct job *j);
 
+/* How many ranks wait for the next run, or are at it in this one. */
+unsigned int job_joined(const struct job *j);
+
 /* Slots that its run holds, and that one would hold with the window that was asked for. */
 uint32_t job_slots(const struct job *j);
 uint32_t job_slots_wanted(const struct job *j);

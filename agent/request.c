@@ -372,8 +372,8 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 /* As a line; NULL: no memory. */
 static char *line_make(const json_t *answer)
 {
-	_cleanup_(freep) char *text =
-		answer ? json_dumps(answer, JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+	_cleanup_(freep) char *text = answer ? json_dumps(answer, JSON_REAL_PRECISION(REAL_DIGITS))
+					     : NULL;
 	char *line;
 
 	if (!text || asprintf(&line, "%s\n", text) < 0)

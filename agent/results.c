@@ -171,22 +171,11 @@ static json_t *members(const struct job *j)
 	return all;
 }
 
-/* Ranks that wait for the next run, or are at it in this one. */
-static unsigned int joined(const struct job *j)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < j->workers; i++)
-		n += j->rank[i].waiting || j->rank[i].presence == JOB_RUNNING ||
-		     j->rank[i].presence == JOB_DETACHED;
-	return n;
-}
-
 static const char *job_state(const struct job *j)
 {
 	if (j->run_window)
 		return "running";
-	return joined(j) ? "forming" : "waiting";
+	return job_joined(j) ? "forming" : "waiting";
 }
 
 static json_t *missing(const struct job *j)
@@ -207,7 +196,7 @@ static json_t *job(const struct agent *a, const struct job *j)
 			 number(j->run_window ? j->run_window : j->window), "payload",
 			 number(j->payload_bytes), "epoch", number(j->epoch), "slots",
 			 number(job_slots(j)), "service", address(&j->service), "joined",
-			 number(joined(j)), "missing", missing(j), "members", json_array());
+			 number(job_joined(j)), "missing", missing(j), "members", json_array());
 }
 
 json_t *results_job(const struct agent *a, const struct job *j)
@@ -348,7 +337,7 @@ static json_t *top_job(const struct agent *a, const struct job *j)
 	return json_pack("{ss ss ss so so so so so so so so so so}", "name", j->name, "tenant",
 			 a->books.tenant[j->tenant].is.name, "state", job_state(j), "epoch",
 			 number(j->epoch), "workers", number(j->workers), "joined",
-			 number(joined(j)), "slots", number(job_slots(j)), "packets_per_second",
+			 number(job_joined(j)), "slots", number(job_slots(j)), "packets_per_second",
 			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
 			 "forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
 			 "chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",

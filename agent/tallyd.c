@@ -262,6 +262,7 @@ static void agent_close(struct agent *a, bool detach)
 		log_say(LOG_LEVEL_ERROR, "data plane not removed", "reason=\"%s\"", why.text);
 	netlink_close(a->netlink);
 	books_clear(&a->books);
+	free(a->rows);
 	free(a->ports);
 	sd_event_unref(a->loop);
 	config_free(a->config);

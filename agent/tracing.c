@@ -1,12 +1,192 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tallyctl trace: what becomes of single packets, for as long as somebody asks. */
 #include <errno.h>
+#include <jansson.h>
+#include <string.h>
 
 #include "agent.h"
+#include "log.h"
+
+/* A connection that is told what becomes of packets. */
+struct tracer {
+	struct tracer *next;
+	struct stream *stream;
+	uint32_t every;
+	uint64_t lost; /* events that it was told were lost */
+	bool one_job;
+	uint32_t job;
+};
+
+static const char *const outcome_name[] = {
+#define OUTCOME_NAME(name, action, meaning) [TALLY_##name] = #name,
+	TALLY_OUTCOMES(OUTCOME_NAME)
+#undef OUTCOME_NAME
+};
+
+static const char *kind_name(uint8_t kind)
+{
+	static const char *const name[] = { [TALLY_CONTRIBUTION] = "contribution",
+					    [TALLY_RESULT] = "result",
+					    [TALLY_ASK] = "ask",
+					    [TALLY_REPAIR] = "repair" };
+
+	return kind >= TALLY_CONTRIBUTION && kind <= TALLY_REPAIR ? name[kind] : "";
+}
+
+static const char *job_name(const struct agent *a, uint32_t id)
+{
+	for (unsigned int i = 0; i < a->books.jobs; i++)
+		if (a->books.job[i]->id == id)
+			return a->books.job[i]->name;
+	return "";
+}
+
+static const char *port_name(const struct agent *a, uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < a->ports_count; i++)
+		if (a->ports[i].ifindex == ifindex)
+			return a->ports[i].name;
+	return "";
+}
+
+static char *event_line(const struct agent *a, const struct tally_event *e)
+{
+	char ranks[GROUP_RANKS_BYTES];
+	char *line = NULL;
+	json_t *j;
+
+	group_ranks_print(&e->set, ranks, sizeof(ranks));
+	j = json_pack("{sI ss sI ss si sI ss ss ss si}", "time_ns", (json_int_t)e->time_ns,
+		      "outcome", e->outcome < TALLY_OUTCOME_COUNT ? outcome_name[e->outcome] : "",
+		      "job", (json_int_t)e->job, "name", job_name(a, e->job), "epoch", e->epoch,
+		      "seq", (json_int_t)e->seq, "ranks", ranks, "port", port_name(a, e->ifindex),
+		      "kind", kind_name(e->kind), "bytes", e->bytes);
+	if (j)
+		line = json_dumps(j, JSON_COMPACT);
+	json_decref(j);
+	return line;
+}
+
+static void on_event(void *context, const struct tally_event *e)
+{
+	struct agent *a = context;
+	_cleanup_(freep) char *line = NULL;
+
+	for (struct tracer *t = a->tracers; t; t = t->next) {
+		if (t->one_job && t->job != e->job)
+			continue;
+		if (!line)
+			line = event_line(a, e);
+		if (!line)
+			return;
+		stream_send(t->stream, line, strlen(line));
+		stream_send(t->stream, "\n", 1);
+	}
+}
+
+static int on_trace(sd_event_source *source, int fd, uint32_t events, void *data)
+{
+	struct agent *a = data;
+	uint64_t lost;
+
+	dataplane_trace_read(a->trace, on_event, a);
+	lost = dataplane_trace_lost(a->trace);
+	for (struct tracer *t = a->tracers; t; t = t->next) {
+		char text[64];
+
+		if (lost == t->lost)
+			continue;
+		snprintf(text, sizeof(text), "{\"lost\": %llu}\n",
+			 (unsigned long long)(lost - t->lost));
+		t->lost = lost;
+		stream_send(t->stream, text, strlen(text));
+	}
+	return 0;
+}
+
+/* The data plane samples as often as the most curious wants it, and not at all for nobody. */
+static int trace_adjust(struct agent *a, struct why *why)
+{
+	uint32_t every = a->tracers ? UINT32_MAX : 0;
+	bool one_job = a->tracers;
+
+	for (struct tracer *t = a->tracers; t; t = t->next) {
+		every = t->every < every ? t->every : every;
+		one_job = one_job && t->one_job && t->job == a->tracers->job;
+	}
+	return dataplane_trace_set(a->dataplane, every, one_job, one_job ? a->tracers->job : 0,
+				   why);
+}
+
+static int trace_open(struct agent *a, struct why *why)
+{
+	int r;
+
+	if (a->trace)
+		return 0;
+	r = dataplane_trace_open(a->dataplane, &a->trace, why);
+	if (r < 0)
+		return r;
+	return sd_event_add_io(a->loop, &a->trace_io, dataplane_trace_fd(a->trace), EPOLLIN,
+			       on_trace, a);
+}
+
+static void trace_close(struct agent *a)
+{
+	a->trace_io = sd_event_source_disable_unref(a->trace_io);
+	dataplane_trace_close(a->trace);
+	a->trace = NULL;
+}
+
+void tracing_end(struct agent *a, struct stream *s)
+{
+	struct why why = { "" };
+
+	for (struct tracer **at = &a->tracers; *at; at = &(*at)->next) {
+		struct tracer *t = *at;
+
+		if (t->stream != s)
+			continue;
+		*at = t->next;
+		free(t);
+		if (trace_adjust(a, &why) < 0)
+			log_say(LOG_LEVEL_ERROR, "trace does not end", "reason=\"%s\"", why.text);
+		if (!a->tracers)
+			trace_close(a);
+		return;
+	}
+}
 
 int tracing_begin(struct agent *a, struct stream *s, const struct request_filter *q,
 		  struct why *why)
 {
-	return why_say(why, -EOPNOTSUPP, "trace: this data plane has no trace yet");
-}
+	const struct job *j = *q->job ? books_job_find(&a->books, q->job) : NULL;
+	struct tracer *t;
+	int r;
 
-void tracing_end(struct agent *a, struct stream *s) {}
+	if (*q->job && !j)
+		return why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", q->job);
+	r = trace_open(a, why);
+	if (r < 0)
+		return r;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	*t = (struct tracer){
+		.next = a->tracers,
+		.stream = s,
+		.every = q->every ? q->every : 1,
+		.lost = dataplane_trace_lost(a->trace),
+		.one_job = j,
+		.job = j ? j->id : 0,
+	};
+	a->tracers = t;
+	r = trace_adjust(a, why);
+	if (r < 0) {
+		tracing_end(a, s);
+		return r;
+	}
+	stream_context_set(s, t);
+	stream_keep(s);
+	return 0;
+}

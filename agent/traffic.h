@@ -33,7 +33,7 @@ enum {
  */
 struct traffic_row {
 	uint32_t job;
-	uint32_t ifindex;
+	uint32_t ifindex; /* 0: at ports where the job has no gate of its own */
 	uint16_t tenant;
 	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
 };

@@ -182,9 +182,9 @@ static int message_run(struct message m)
 }
 
 /* The row of a job at a port; 0 and 0: of no job. */
-static struct dataplane_row row_at(struct dataplane *d, uint32_t job, uint32_t ifindex)
+static struct traffic_row row_at(struct dataplane *d, uint32_t job, uint32_t ifindex)
 {
-	struct dataplane_row *rows, row = { .job = ~0U };
+	struct traffic_row *rows, row = { .job = ~0U };
 	unsigned int count, found = 0;
 
 	if (dataplane_rows(d, &rows, &count, &why) < 0)
@@ -210,7 +210,7 @@ static __u64 total(struct dataplane *d, enum tally_outcome outcome)
 	return counters[outcome].packet;
 }
 
-static bool is_absent(struct dataplane_row row) { return row.job == ~0U; }
+static bool is_absent(struct traffic_row row) { return row.job == ~0U; }
 
 /* --- counters and gates */
 
@@ -402,7 +402,7 @@ static void all_gates_can_be_used_and_no_more(void **state)
 	const unsigned int all = TALLY_GATES_MAX - TALLY_ROW_FIRST - 1; /* and gate 0 */
 	struct dataplane_gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
 	struct dataplane *d = node_open();
-	struct dataplane_row *rows;
+	struct traffic_row *rows;
 	unsigned int count;
 
 	assert_non_null(gates);

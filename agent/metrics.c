@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "metrics.h"
+#include "util.h"
+
+struct outcome_text {
+	const char *name;
+	const char *meaning;
+};
+
+static const struct outcome_text outcomes[TALLY_OUTCOME_COUNT] = {
+#define OUTCOME_TEXT(name, action, meaning) { #name, meaning },
+	TALLY_OUTCOMES(OUTCOME_TEXT)
+#undef OUTCOME_TEXT
+};
+
+/* --- the text format ------------------------------------------------------------------------- */
+
+/* help: our own words, without backslashes and line feeds, which would have to be escaped. */
+static void family(FILE *f, const char *name, const char *type, const char *help)
+{
+	fprintf(f, "# HELP tally_%s %s\n# TYPE tally_%s %s\n", name, help, name, type);
+}
+
+/*
+ * The format wants UTF-8 and would refuse all of the text for one byte that is not; names of
+ * interfaces may have any. So bytes that are not printable ASCII are shown as "\xff".
+ */
+static void label_value(FILE *f, const char *text)
+{
+	for (const unsigned char *c = (const unsigned char *)(text ? text : ""); *c; c++) {
+		if (*c == '\n')
+			fputs("\\n", f);
+		else if (*c == '"' || *c == '\\')
+			fprintf(f, "\\%c", *c);
+		else if (*c < 0x20 || *c > 0x7e)
+			fprintf(f, "\\\\x%02x", *c);
+		else
+			fputc(*c, f);
+	}
+}
+
+/* {a="x",b="y"}, of pairs that end with NULL. */
+static void labels(FILE *f, const char *const *pair)
+{
+	for (size_t i = 0; pair[i]; i += 2) {
+		fprintf(f, "%c%s=\"", i ? ',' : '{', pair[i]);
+		label_value(f, pair[i + 1]);
+		fputc('"', f);
+	}
+	fputc('}', f);
+}
+
+#define LABELS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static void whole(FILE *f, const char *name, const char *const *pair, uint64_t value)
+{
+	fprintf(f, "tally_%s", name);
+	if (pair)
+		labels(f, pair);
+	fprintf(f, " %" PRIu64 "\n", value);
+}
+
+static void real(FILE *f, const char *name, const char *const *pair, double value)
+{
+	fprintf(f, "tally_%s", name);
+	if (pair)
+		labels(f, pair);
+	fprintf(f, " %.10g\n", value);
+}
+
+/* --- what became of packets ------------------------------------------------------------------ */
+
+static size_t rows_shown(const struct metrics_snapshot *s)
+{
+	return s->row_count < METRICS_ROWS_MAX ? s->row_count : METRICS_ROWS_MAX;
+}
+
+/* The row of no job shows every outcome there is; others what has happened to them. */
+static void rows_print(FILE *f, const struct metrics_snapshot *s, const char *name, bool bytes)
+{
+	for (size_t i = 0; i < rows_shown(s); i++) {
+		const struct metrics_row *row = &s->rows[i];
+
+		for (unsigned int k = 0; k < TALLY_OUTCOME_COUNT; k++) {
+			if (i > 0 && row->outcome[k].packet == 0)
+				continue;
+			whole(f, name,
+			      LABELS("outcome", outcomes[k].name, "job", row->job, "tenant",
+				     row->tenant, "port", row->port),
+			      bytes ? row->outcome[k].byte : row->outcome[k].packet);
+		}
+	}
+}
+
+static void outcomes_print(FILE *f, const struct metrics_snapshot *s)
+{
+	fputs("# HELP tally_packets_total Packets by what became of them.", f);
+	for (unsigned int k = 0; k < TALLY_OUTCOME_COUNT; k++)
+		fprintf(f, " %s: %s.", outcomes[k].name, outcomes[k].meaning);
+	fputs("\n# TYPE tally_packets_total counter\n", f);
+	rows_print(f, s, "packets_total", false);
+	family(f, "bytes_total", "counter",
+	       "Bytes of whole frames by what became of them; outcomes as in packets_total.");
+	rows_print(f, s, "bytes_total", true);
+	family(f, "metrics_rows_omitted", "gauge",
+	       "Jobs and ports that packets_total and bytes_total have no room for.");
+	whole(f, "metrics_rows_omitted", NULL, s->row_count - rows_shown(s));
+}
+
+/* --- slots, jobs, tenants -------------------------------------------------------------------- */
+
+static void slots_print(FILE *f, const struct metrics_snapshot *s)
+{
+	family(f, "slots", "gauge",
+	       "Slots of the node: all, reserved by tenants' quotas, and in use by jobs.");
+	whole(f, "slots", LABELS("state", "total"), s->slots_total);
+	whole(f, "slots", LABELS("state", "reserved"), s->slots_reserved);
+	whole(f, "slots", LABELS("state", "used"), s->slots_used);
+	family(f, "tenant_slots", "gauge", "Slots of a tenant: its quota, and in use by its jobs.");
+	for (size_t i = 0; i < s->tenant_count; i++) {
+		const struct metrics_tenant *t = &s->tenants[i];
+
+		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "quota"),
+		      t->slots_quota);
+		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "used"), t->slots_used);
+	}
+}
+
+static void jobs_print(FILE *f, const struct metrics_snapshot *s)
+{
+	static const char *const names[METRICS_JOB_STATES] = {
+		[METRICS_JOB_WAITING] = "waiting",
+		[METRICS_JOB_FORMING] = "forming",
+		[METRICS_JOB_RUNNING] = "running",
+	};
+	uint64_t count[METRICS_JOB_STATES] = { 0 };
+
+	for (size_t i = 0; i < s->job_count; i++)
+		count[s->jobs[i].state]++;
+	family(f, "jobs", "gauge", "Jobs by state.");
+	for (unsigned int i = 0; i < METRICS_JOB_STATES; i++)
+		whole(f, "jobs", LABELS("state", names[i]), count[i]);
+	family(f, "job_workers", "gauge", "Workers of a job: that it is for, and that are there.");
+	for (size_t i = 0; i < s->job_count; i++) {
+		const struct metrics_job *j = &s->jobs[i];
+
+		whole(f, "job_workers", LABELS("job", j->name, "tenant", j->tenant, "kind", "all"),
+		      j->workers);
+		whole(f, "job_workers",
+		      LABELS("job", j->name, "tenant", j->tenant, "kind", "joined"), j->joined);
+	}
+	family(f, "job_slots", "gauge", "Slots in use by a job.");
+	for (size_t i = 0; i < s->job_count; i++)
+		whole(f, "job_slots", LABELS("job", s->jobs[i].name, "tenant", s->jobs[i].tenant),
+		      s->jobs[i].slots);
+}
+
+/* One family for jobs and one for tenants. */
+struct rate_family {
+	const char *name;
+	const char *help;
+	size_t offset; /* in struct traffic_rates */
+	double unit;
+};
+
+static_assert(TRAFFIC_FORECAST_S == 5, "the helps below say 5 seconds");
+
+static const struct rate_family rate_families[] = {
+	{ "packets_per_second", "Packets that came in, smoothed over some seconds.",
+	  offsetof(struct traffic_rates, packets_per_second), 1 },
+	{ "bytes_per_second", "Bytes of whole frames that came in, smoothed over some seconds.",
+	  offsetof(struct traffic_rates, bytes_per_second), 1 },
+	{ "forecast_bytes_per_second", "What bytes_per_second is expected to be in 5 seconds.",
+	  offsetof(struct traffic_rates, forecast_bytes_per_second), 1 },
+	{ "chunks_per_second", "Sums that became whole, smoothed over some seconds.",
+	  offsetof(struct traffic_rates, chunks_per_second), 1 },
+	{ "refused_packets_per_second", "Packets over a rate, or that came in where they may not.",
+	  offsetof(struct traffic_rates, refused_per_second), 1 },
+	{ "duplicates_ratio", "Share of the packets whose vectors were counted already, 0 to 1.",
+	  offsetof(struct traffic_rates, duplicate_percent), 0.01 },
+};
+
+static double rate_of(const struct traffic_rates *rates, const struct rate_family *family)
+{
+	return *(const double *)((const char *)rates + family->offset) * family->unit;
+}
+
+static void rates_print(FILE *f, const struct metrics_snapshot *s, const struct rate_family *r)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "job_%s", r->name);
+	family(f, name, "gauge", r->help);
+	for (size_t i = 0; i < s->job_count; i++)
+		real(f, name, LABELS("job", s->jobs[i].name, "tenant", s->jobs[i].tenant),
+		     rate_of(&s->jobs[i].rates, r));
+	snprintf(name, sizeof(name), "tenant_%s", r->name);
+	family(f, name, "gauge", r->help);
+	for (size_t i = 0; i < s->tenant_count; i++)
+		real(f, name, LABELS("tenant", s->tenants[i].name),
+		     rate_of(&s->tenants[i].rates, r));
+}
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+enum kind {
+	BOOL,
+	U32,
+	U64,
+	REAL,
+};
+
+struct link_family {
+	const char *name;
+	const char *type;
+	const char *help;
+	size_t offset; /* in struct traffic_link_flow */
+	enum kind kind;
+};
+
+#define LINK(field) offsetof(struct traffic_link_flow, field)
+
+static const struct link_family link_families[] = {
+	{ "up", "gauge", "1 if the link is set up.", LINK(link.up), BOOL },
+	{ "carrier", "gauge", "1 if there is somebody at the other end.", LINK(link.carrier),
+	  BOOL },
+	{ "mtu_bytes", "gauge", "Largest packet that the link takes.", LINK(link.mtu), U32 },
+	{ "changes_total", "counter", "Changes of the link's state.", LINK(link.changes), U64 },
+	{ "receive_packets_total", "counter", "Packets received.", LINK(link.receive.packets),
+	  U64 },
+	{ "receive_bytes_total", "counter", "Bytes received.", LINK(link.receive.bytes), U64 },
+	{ "receive_dropped_total", "counter", "Packets received and dropped.",
+	  LINK(link.receive.dropped), U64 },
+	{ "receive_errors_total", "counter", "Packets received with errors.",
+	  LINK(link.receive.errors), U64 },
+	{ "transmit_packets_total", "counter", "Packets sent.", LINK(link.transmit.packets), U64 },
+	{ "transmit_bytes_total", "counter", "Bytes sent.", LINK(link.transmit.bytes), U64 },
+	{ "transmit_dropped_total", "counter", "Packets dropped instead of sent.",
+	  LINK(link.transmit.dropped), U64 },
+	{ "transmit_errors_total", "counter", "Packets that could not be sent.",
+	  LINK(link.transmit.errors), U64 },
+	{ "backlog_bytes", "gauge", "Waiting in the link's queueing disciplines.",
+	  LINK(link.backlog_bytes), U64 },
+	{ "backlog_packets", "gauge", "Waiting in the link's queueing disciplines.",
+	  LINK(link.backlog_packets), U64 },
+	{ "receive_packets_per_second", "gauge", "Received, smoothed over some seconds.",
+	  LINK(receive.packets_per_second), REAL },
+	{ "receive_bytes_per_second", "gauge", "Received, smoothed over some seconds.",
+	  LINK(receive.bytes_per_second), REAL },
+	{ "receive_forecast_bytes_per_second", "gauge",
+	  "What receive_bytes_per_second is expected to be in 5 seconds.",
+	  LINK(receive.forecast_bytes_per_second), REAL },
+	{ "transmit_packets_per_second", "gauge", "Sent, smoothed over some seconds.",
+	  LINK(transmit.packets_per_second), REAL },
+	{ "transmit_bytes_per_second", "gauge", "Sent, smoothed over some seconds.",
+	  LINK(transmit.bytes_per_second), REAL },
+	{ "transmit_forecast_bytes_per_second", "gauge",
+	  "What transmit_bytes_per_second is expected to be in 5 seconds.",
+	  LINK(transmit.forecast_bytes_per_second), REAL },
+};
+
+static void link_value(FILE *f, const char *name, const struct traffic_link_flow *link,
+		       const struct link_family *family)
+{
+	const void *field = (const char *)link + family->offset;
+	const char *const *pair = LABELS("link", link->link.name);
+
+	switch (family->kind) {
+	case BOOL:
+		whole(f, name, pair, *(const bool *)field);
+		break;
+	case U32:
+		whole(f, name, pair, *(const uint32_t *)field);
+		break;
+	case U64:
+		whole(f, name, pair, *(const uint64_t *)field);
+		break;
+	case REAL:
+		real(f, name, pair, *(const double *)field);
+		break;
+	}
+}
+
+static void links_print(FILE *f, const struct metrics_snapshot *s)
+{
+	char name[64];
+
+	for (size_t k = 0; k < sizeof(link_families) / sizeof(*link_families); k++) {
+		const struct link_family *l = &link_families[k];
+
+		snprintf(name, sizeof(name), "link_%s", l->name);
+		family(f, name, l->type, l->help);
+		for (size_t i = 0; i < s->link_count; i++)
+			link_value(f, name, s->links[i], l);
+	}
+	family(f, "link_speed_bytes_per_second", "gauge",
+	       "What the link could carry; not there if the driver does not say.");
+	for (size_t i = 0; i < s->link_count; i++)
+		if (s->links[i]->link.speed_mbps)
+			whole(f, "link_speed_bytes_per_second",
+			      LABELS("link", s->links[i]->link.name),
+			      s->links[i]->link.speed_mbps * 125000ull);
+}
+
+/* --- the agent itself ------------------------------------------------------------------------ */
+
+static void agent_print(FILE *f, const struct metrics_snapshot *s)
+{
+	family(f, "build_info", "gauge", "1; the versions are in the labels.");
+	whole(f, "build_info", LABELS("version", s->version, "dataplane", s->build), 1);
+	family(f, "sampling_cpu_seconds_total", "counter", "CPU time spent watching the traffic.");
+	real(f, "sampling_cpu_seconds_total", NULL, s->sampling_seconds);
+	family(f, "samples_total", "counter", "Samples taken of the traffic.");
+	whole(f, "samples_total", NULL, s->traffic.samples);
+	family(f, "sampling_ignored_total", "counter",
+	       "Rows and links of samples that were beyond a limit.");
+	whole(f, "sampling_ignored_total", NULL,
+	      s->traffic.rows_ignored + s->traffic.links_ignored);
+	family(f, "sampling_evicted_total", "counter",
+	       "Tenants and ports whose totals gave way to others.");
+	whole(f, "sampling_evicted_total", NULL, s->traffic.evicted);
+	family(f, "link_events_lost_total", "counter",
+	       "Times that the kernel had more news of links than the agent could take.");
+	whole(f, "link_events_lost_total", NULL, s->link_events_lost);
+
+	/* Under the names that all of Prometheus' own libraries use. */
+	fprintf(f,
+		"# HELP process_cpu_seconds_total CPU time of the agent, user and system.\n"
+		"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.10g\n"
+		"# HELP process_resident_memory_bytes Resident memory of the agent.\n"
+		"# TYPE process_resident_memory_bytes gauge\n"
+		"process_resident_memory_bytes %" PRIu64 "\n"
+		"# HELP process_start_time_seconds Start of the agent, Unix time.\n"
+		"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.3f\n",
+		s->cpu_seconds, s->resident_bytes, s->start_seconds);
+}
+
+int metrics_print(const struct metrics_snapshot *s, char **ret, size_t *ret_length)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t length = 0;
+	FILE *f = open_memstream(&text, &length);
+	bool failed;
+
+	if (!f)
+		return -ENOMEM;
+	agent_print(f, s);
+	slots_print(f, s);
+	jobs_print(f, s);
+	for (size_t i = 0; i < sizeof(rate_families) / sizeof(*rate_families); i++)
+		rates_print(f, s, &rate_families[i]);
+	links_print(f, s);
+	outcomes_print(f, s);
+	failed = ferror(f);
+	if (fclose(f) != 0 || failed)
+		return -ENOMEM;
+	*ret = TAKE_PTR(text);
+	*ret_length = length;
+	return 0;
+}
