@@ -178,7 +178,7 @@ $(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(CLIENT) $(AGENT) $
 
 $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
-	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $^ -lcmocka -Wl,--as-needed $(LIBRARIES)
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES)
 
 # Fuzzers: each names in its first lines what is compiled with it.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
