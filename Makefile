@@ -18,7 +18,8 @@ CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
 # What of the agent decides and touches nothing; make lint looks after it.
 PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_print.c request.c \
-	   forecast.c traffic.c metrics.c job.c books.c plan.c port_check.c)
+	   forecast.c traffic.c traffic_index.c traffic_rows.c \
+	   metrics.c job.c books.c plan.c port_check.c)
 CTL     := $(wildcard ctl/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))

@@ -189,7 +189,9 @@ static const struct rate_family rate_families[] = {
 
 static double rate_of(const struct traffic_rates *rates, const struct rate_family *family)
 {
-	return *(const double *)((const char *)rates + family->offset) * family->unit;
+	const void *field = (const char *)rates + family->offset;
+
+	return *(const double *)field * family->unit;
 }
 
 static void rates_print(FILE *f, const struct metrics_snapshot *s, const struct rate_family *r)

@@ -4,9 +4,10 @@
  * its HELP and TYPE. Pure: a plain snapshot goes in, text comes out. docs/metrics.md lists
  * the families.
  *
- * How many series there can be: two for each row and outcome that is not zero, and a
- * dozen for each job, tenant and link. Rows beyond METRICS_ROWS_MAX are left out and counted,
- * so that the text stays below 20 MB; 64 jobs on 4 ports make about half a megabyte.
+ * How many series there can be: two for each row and outcome that is not zero, 9
+ * for each job, 8 for each tenant and 21 for each link. Rows beyond METRICS_ROWS_MAX are left
+ * out and counted, so that the text stays below 20 MB; 64 jobs on 4 ports make about half a
+ * megabyte.
  */
 #ifndef TALLY_AGENT_METRICS_H
 #define TALLY_AGENT_METRICS_H

@@ -12,7 +12,6 @@
 
 enum {
 	BACKLOG = 64, /* connections that wait for a place */
-	RUNS_MAX = 4, /* of the library for one of ours */
 };
 
 /* A place of a connection. */
@@ -191,13 +190,8 @@ static void end_old(struct metrics_http *h)
 void metrics_http_run(struct metrics_http *h)
 {
 	end_old(h);
-	/* When all places were taken, the library listens again only in its next run. */
-	for (unsigned int i = 0; i < RUNS_MAX; i++) {
-		h->closed = false;
-		MHD_run(h->daemon);
-		if (!h->closed)
-			break;
-	}
+	h->closed = false;
+	MHD_run(h->daemon);
 }
 
 uint64_t metrics_http_timeout_ns(const struct metrics_http *h)
@@ -205,6 +199,7 @@ uint64_t metrics_http_timeout_ns(const struct metrics_http *h)
 	uint64_t now = now_ns(), end = UINT64_MAX;
 	MHD_UNSIGNED_LONG_LONG ms;
 
+	/* If all places were taken, the library listens again only in its next run. */
 	if (h->closed)
 		return 0;
 	for (unsigned int i = 0; i < METRICS_HTTP_CONNECTIONS_MAX; i++)

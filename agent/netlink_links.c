@@ -183,7 +183,9 @@ static int state_read(struct netlink_links *l, uint32_t ifindex, struct state *r
 
 	if (r == -EIO)
 		return r;
-	*ret = r == -ENODEV ? (struct state){ 0 } : state_of(link);
+	*ret = (struct state){ 0 };
+	if (r == 0)
+		*ret = state_of(link);
 	return 0;
 }
 

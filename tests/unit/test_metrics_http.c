@@ -93,15 +93,15 @@ static bool turn(int fd, int64_t wait_ms)
 {
 	struct pollfd p[2] = { { .fd = metrics_http_fd(h), .events = POLLIN },
 			       { .fd = fd, .events = POLLIN } };
-	uint64_t timeout = metrics_http_timeout_ns(h) / 1000000;
-	bool readable;
+	uint64_t due_ns = metrics_http_timeout_ns(h);
+	int64_t due_ms = due_ns == UINT64_MAX ? INT64_MAX : (int64_t)(due_ns / 1000000);
+	bool due = due_ms <= wait_ms;
 
-	if (timeout < (uint64_t)wait_ms)
-		wait_ms = (int64_t)timeout + 1;
-	poll(p, 2, (int)wait_ms);
-	readable = p[1].revents;
-	metrics_http_run(h);
-	return readable;
+	/* No run beyond what the fd and the timeout ask for: a daemon makes no other. */
+	poll(p, 2, (int)(due ? due_ms + (due_ns > 0) : wait_ms));
+	if (p[0].revents || (due && !p[1].revents))
+		metrics_http_run(h);
+	return p[1].revents;
 }
 
 static void serve_for(int64_t ms)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What traffic*.c share. Nobody else includes this. */
+#ifndef TALLY_AGENT_TRAFFIC_PRIVATE_H
+#define TALLY_AGENT_TRAFFIC_PRIVATE_H
+
+#include <assert.h>
+
+#include "forecast.h"
+#include "traffic.h"
+
+enum {
+	INDEX_MAX = 1024,
+	APART = 2, /* rows of no job, and of jobs that have gone */
+};
+
+static_assert((int)TALLY_JOBS_MAX <= (int)INDEX_MAX, "jobs fit an index");
+static_assert((int)TRAFFIC_TENANTS_MAX <= (int)INDEX_MAX, "tenants fit an index");
+static_assert((int)TALLY_PORTS_MAX <= (int)INDEX_MAX, "ports fit an index");
+static_assert((int)TRAFFIC_LINKS_MAX <= (int)INDEX_MAX, "links fit an index");
+
+/*
+ * Numbers to places in a table, bounded. The first `count` entries are in use, in the order of
+ * their ids; behind are free places.
+ */
+struct index {
+	unsigned int count, max;
+	struct {
+		uint32_t id, place;
+	} entry[INDEX_MAX];
+};
+
+void traffic_index_init(struct index *x, unsigned int max);
+
+/* Its place, or -ENOENT. */
+int traffic_index_find(const struct index *x, uint32_t id);
+
+/* A place for an id that has none, or -ENOSPC. */
+int traffic_index_add(struct index *x, uint32_t id);
+
+/* The entry number `at`; those behind it move up by one. */
+void traffic_index_remove(struct index *x, unsigned int at);
+
+/* Which entry the id has, or would have. */
+unsigned int traffic_index_position(const struct index *x, uint32_t id);
+
+struct flow {
+	struct traffic_flow shown;
+	uint64_t seen; /* number of the sample that named it last */
+	struct forecast_rate packets, bytes, chunks, refused, again;
+	struct forecast_trend trend;
+};
+
+struct ring {
+	unsigned int next, count;
+};
+
+struct job_series {
+	struct flow flow; /* the first thing in it */
+	struct ring ring;
+	struct traffic_moment moment[TRAFFIC_HISTORY];
+};
+
+struct direction {
+	struct forecast_rate packets, bytes;
+	struct forecast_trend trend;
+};
+
+struct link_series {
+	struct traffic_link_flow shown;
+	uint64_t named, sampled; /* numbers of samples, the last ones that did so */
+	struct direction receive, transmit;
+	struct ring ring;
+	struct traffic_link_moment moment[TRAFFIC_HISTORY];
+};
+
+struct traffic {
+	struct traffic_stats stats;
+	struct flow node;
+	struct index jobs, tenants, ports, links;
+	struct job_series job[TALLY_JOBS_MAX];
+	struct flow tenant[TRAFFIC_TENANTS_MAX];
+	struct flow port[TALLY_PORTS_MAX];
+	struct link_series link[TRAFFIC_LINKS_MAX];
+
+	/* Of the last sample, to take differences: rows of jobs by (job, ifindex). */
+	struct traffic_row apart[APART];
+	struct traffic_row *last, *next;
+	size_t last_count, next_count;
+	const struct traffic_row *sorted[TRAFFIC_ROWS_MAX];
+	/* Counted for jobs that have gone since, and not yet seen to move to row 1. */
+	struct tally_counter moving[TALLY_OUTCOME_COUNT];
+	struct traffic_row rows[2][TRAFFIC_ROWS_MAX];
+};
+
+/* All totals at zero, no rates. */
+void traffic_flow_begin(struct flow *f);
+
+/* Counts a sample's rows into the flows, and makes new ones. */
+void traffic_rows(struct traffic *t, const struct traffic_row *rows, size_t n);
+
+#endif

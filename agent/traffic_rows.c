@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <stdlib.h>
+#include <string.h>
+
+#include "traffic_private.h"
+
+enum {
+	ROW_GONE = 1, /* of those apart */
+};
+
+static int row_order(const struct traffic_row *a, const struct traffic_row *b)
+{
+	if (a->job != b->job)
+		return a->job < b->job ? -1 : 1;
+	return (a->ifindex > b->ifindex) - (a->ifindex < b->ifindex);
+}
+
+static int row_order_of_pointers(const void *a, const void *b)
+{
+	return row_order(*(const struct traffic_row *const *)a,
+			 *(const struct traffic_row *const *)b);
+}
+
+/* Rows of jobs into t->sorted, each once. How many. */
+static size_t rows_sort(struct traffic *t, const struct traffic_row *rows, size_t n)
+{
+	size_t count = 0, kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i < APART && rows[i].job == 0)
+			continue;
+		if (rows[i].job == 0 || count == TRAFFIC_ROWS_MAX)
+			t->stats.rows_ignored++;
+		else
+			t->sorted[count++] = &rows[i];
+	}
+	qsort(t->sorted, count, sizeof(*t->sorted), row_order_of_pointers);
+	for (size_t i = 0; i < count; i++) {
+		if (kept && row_order(t->sorted[kept - 1], t->sorted[i]) == 0)
+			t->stats.rows_ignored++;
+		else
+			t->sorted[kept++] = t->sorted[i];
+	}
+	return kept;
+}
+
+static void counter_add(struct tally_counter *to, const struct tally_counter *from)
+{
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
+		to[i].packet += from[i].packet;
+		to[i].byte += from[i].byte;
+	}
+}
+
+/* What a row has counted since it was `before` (NULL: since ever). False: it began anew. */
+static bool row_difference(const struct traffic_row *now, const struct traffic_row *before,
+			   struct tally_counter *ret)
+{
+	memcpy(ret, now->outcome, sizeof(now->outcome));
+	if (!before)
+		return true;
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++)
+		if (now->outcome[i].packet < before->outcome[i].packet ||
+		    now->outcome[i].byte < before->outcome[i].byte)
+			return false;
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
+		ret[i].packet -= before->outcome[i].packet;
+		ret[i].byte -= before->outcome[i].byte;
+	}
+	return true;
+}
+
+/* Flows in a table: each is the first thing in its entry. */
+struct flows {
+	struct index *index;
+	struct flow *first;
+	size_t entry_bytes;
+};
+
+static struct flow *flow_at(const struct flows *f, unsigned int place)
+{
+	return (struct flow *)((char *)f->first + place * f->entry_bytes);
+}
+
+/* Takes away the one that was silent for longest, if it is not of this sample. */
+static bool flow_evict(struct traffic *t, const struct flows *f)
+{
+	const struct index *x = f->index;
+	unsigned int oldest = 0;
+
+	for (unsigned int i = 1; i < x->count; i++)
+		if (flow_at(f, x->entry[i].place)->seen < flow_at(f, x->entry[oldest].place)->seen)
+			oldest = i;
+	if (flow_at(f, x->entry[oldest].place)->seen == t->stats.samples)
+		return false;
+	traffic_index_remove(f->index, oldest);
+	t->stats.evicted++;
+	return true;
+}
+
+/* The flow of a job, tenant or port; a new one may need another's place. NULL: all are in use. */
+static struct flow *flow_of(struct traffic *t, const struct flows *f, uint32_t id)
+{
+	int place = traffic_index_find(f->index, id);
+
+	if (place >= 0)
+		return flow_at(f, place);
+	if (f->index->count == f->index->max && !flow_evict(t, f))
+		return NULL;
+	place = traffic_index_add(f->index, id);
+	memset(flow_at(f, place), 0, f->entry_bytes);
+	traffic_flow_begin(flow_at(f, place));
+	return flow_at(f, place);
+}
+
+static void flow_count(struct traffic *t, struct flow *f, const struct tally_counter *counted)
+{
+	counter_add(f->shown.total, counted);
+	f->seen = t->stats.samples;
+}
+
+/* One job's row, with the one of the last sample. False: there is no room for the job. */
+static bool row_count(struct traffic *t, const struct traffic_row *row,
+		      const struct traffic_row *before)
+{
+	const struct flows jobs = { &t->jobs, &t->job[0].flow, sizeof(t->job[0]) };
+	const struct flows tenants = { &t->tenants, t->tenant, sizeof(t->tenant[0]) };
+	const struct flows ports = { &t->ports, t->port, sizeof(t->port[0]) };
+	struct flow *job = flow_of(t, &jobs, row->job), *tenant, *port;
+	struct tally_counter counted[TALLY_OUTCOME_COUNT];
+
+	if (!job)
+		return false;
+	if (!row_difference(row, before, counted))
+		counter_add(t->moving, before->outcome);
+	flow_count(t, job, counted);
+	flow_count(t, &t->node, counted);
+	tenant = flow_of(t, &tenants, row->tenant);
+	port = flow_of(t, &ports, row->ifindex);
+	if (tenant)
+		flow_count(t, tenant, counted);
+	if (port)
+		flow_count(t, port, counted);
+	if (!tenant || !port)
+		t->stats.rows_ignored++;
+	return true;
+}
+
+/* Both lists are in order: each row meets the one it was. */
+static void rows_count(struct traffic *t, size_t count)
+{
+	struct traffic_row *swap = t->last;
+	size_t l = 0;
+
+	t->next_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct traffic_row *row = t->sorted[i], *before = NULL;
+
+		while (l < t->last_count && row_order(&t->last[l], row) < 0)
+			counter_add(t->moving, t->last[l++].outcome);
+		if (l < t->last_count && row_order(&t->last[l], row) == 0)
+			before = &t->last[l++];
+		if (row_count(t, row, before))
+			t->next[t->next_count++] = *row;
+		else
+			t->stats.rows_ignored++;
+	}
+	while (l < t->last_count)
+		counter_add(t->moving, t->last[l++].outcome);
+	t->last = t->next;
+	t->last_count = t->next_count;
+	t->next = swap;
+}
+
+static __u64 take_up_to(__u64 *from, __u64 most)
+{
+	__u64 taken = *from < most ? *from : most;
+
+	*from -= taken;
+	return taken;
+}
+
+/*
+ * Packets of no job, and what row 1 has beyond what was counted when the jobs that have gone
+ * were still there: their last moments.
+ */
+static void apart_count(struct traffic *t, const struct traffic_row *rows, size_t n)
+{
+	struct tally_counter counted[TALLY_OUTCOME_COUNT];
+
+	for (size_t i = 0; i < n && i < APART; i++) {
+		if (rows[i].job != 0)
+			continue;
+		if (!row_difference(&rows[i], &t->apart[i], counted) && i == ROW_GONE)
+			memset(t->moving, 0, sizeof(t->moving));
+		for (unsigned int k = 0; i == ROW_GONE && k < TALLY_OUTCOME_COUNT; k++) {
+			counted[k].packet -= take_up_to(&t->moving[k].packet, counted[k].packet);
+			counted[k].byte -= take_up_to(&t->moving[k].byte, counted[k].byte);
+		}
+		flow_count(t, &t->node, counted);
+		t->apart[i] = rows[i];
+	}
+}
+
+/* Before new ones come, so that they take nobody's place who is there. */
+static void jobs_mark(struct traffic *t, size_t count)
+{
+	for (size_t k = 0; k < count; k++) {
+		int place = traffic_index_find(&t->jobs, t->sorted[k]->job);
+
+		if (place >= 0)
+			t->job[place].flow.seen = t->stats.samples;
+	}
+}
+
+void traffic_rows(struct traffic *t, const struct traffic_row *rows, size_t n)
+{
+	size_t count = rows_sort(t, rows, n);
+
+	jobs_mark(t, count);
+	rows_count(t, count);
+	apart_count(t, rows, n);
+}
