@@ -49,7 +49,7 @@ static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why 
 			       j->name);
 	other = holder(&j->rank[rank]);
 	if (other) {
-		jobfile_address_print(other, text, sizeof(text));
+		jobfile_endpoint_print(other, text, sizeof(text));
 		return why_say(why, -EADDRINUSE, "rank %d of job %s is taken, by %s", rank, j->name,
 			       text);
 	}
