@@ -182,6 +182,15 @@ static int configured_release(struct books *b, const struct tenant *tenants, uns
 	return r;
 }
 
+/* A tenant without a quota: books_tenant_set() knows by its 0 slots that it was given none. */
+static struct tenant remainder_of(const struct tenant *t)
+{
+	struct tenant is = *t;
+
+	is.slots = 0;
+	return is;
+}
+
 int books_configure(struct books *b, const struct tenant *tenants, unsigned int count, bool rest,
 		    struct why *why)
 {
@@ -201,7 +210,7 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 		else if (index != BOOKS_DEFAULT || !rest)
 			r = books_tenant_set(b, index, &tenants[i], why);
 		else
-			b->tenant[index].is = tenants[i];
+			b->tenant[index].is = remainder_of(&tenants[i]);
 		if (r < 0)
 			return r;
 		b->tenant[index].configured = index != BOOKS_DEFAULT || !rest;
