@@ -191,6 +191,21 @@ static struct tenant remainder_of(const struct tenant *t)
 	return is;
 }
 
+/* There may be fewer slots than before, and tenants that no line of the configuration names. */
+static int slots_check(const struct books *b, struct why *why)
+{
+	uint64_t kept = 0;
+
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		kept += tenant_reserved(b, i);
+	if (kept <= b->slots)
+		return 0;
+	return why_say(why, -ENOSPC,
+		       "slots: %u are fewer than the %llu that tenants keep, by quota or in "
+		       "running jobs (tallyctl tenant list)",
+		       b->slots, (unsigned long long)kept);
+}
+
 int books_configure(struct books *b, const struct tenant *tenants, unsigned int count, bool rest,
 		    struct why *why)
 {
@@ -217,7 +232,7 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 		b->tenant[index].remainder = index == BOOKS_DEFAULT && rest;
 		r = 0;
 	}
-	return r;
+	return r < 0 ? r : slots_check(b, why);
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
