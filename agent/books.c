@@ -312,14 +312,17 @@ int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, 
 {
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
 	uint32_t others = books_held(b, j->tenant) - job_slots(j);
+	uint32_t left = others < quota ? quota - others : 0;
 	uint64_t share = job_slots_wanted(j);
 	uint16_t window = j->window;
 
 	if (promised > quota)
 		share = share * quota / promised;
-	while (window && 2u * window > share)
+	if (share < 2)
+		share = 2; /* one chunk: slow is better than not at all */
+	while (window && (2u * window > share || 2u * window > left))
 		window /= 2;
-	if (!window || others > quota || 2u * window > quota - others)
+	if (!window)
 		return why_say(why, -ENOSPC,
 			       "job %s: tenant %s has a quota of %u slots; its other jobs hold %u "
 			       "until they end, and all its jobs want %u",
