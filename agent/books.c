@@ -271,6 +271,8 @@ int books_job_restore(struct books *b, struct job *j, struct why *why)
 {
 	const struct job *other = job_of_id(b, j->id);
 
+	if (!j->id)
+		return why_say(why, -EINVAL, "job %s: numbers begin at 1", j->name);
 	if (books_job_find(b, j->name))
 		return why_say(why, -EEXIST, "there is a job %s already", j->name);
 	if (other)
