@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../client/rendezvous.h"
 #include "books_file.h"
 
 enum {
@@ -148,22 +149,24 @@ static bool name_read(const char *text, char ret[TENANT_NAME_BYTES])
 	return true;
 }
 
+static bool is_rate(json_int_t n) { return n >= 0 && (uint64_t)n <= TENANT_RATE_MAX; }
+
 static int tenant_unpack(json_t *from, struct tenant *ret, bool *ret_rest, struct why *why)
 {
-	json_int_t slots, packets, bytes;
+	json_int_t slots, packets, bytes, priority;
 	const char *name;
 	json_t *points, *point;
-	int priority, rest;
 	size_t i;
+	int rest;
 
-	if (json_unpack(from, "{ss sb sI sI sI si so}", "name", &name, "rest", &rest, "slots",
+	if (json_unpack(from, "{ss sb sI sI sI sI so}", "name", &name, "rest", &rest, "slots",
 			&slots, "packets_per_second", &packets, "bytes_per_second", &bytes,
 			"priority", &priority, "ingress", &points) < 0 ||
-	    !name_read(name, ret->name) || slots < 0 || slots > UINT32_MAX || packets < 0 ||
-	    bytes < 0 || priority < 0 || priority > TENANT_PRIORITY_MAX ||
-	    json_array_size(points) > TENANT_POINTS_MAX)
+	    !name_read(name, ret->name) || slots < 0 || slots > UINT32_MAX || !is_rate(packets) ||
+	    !is_rate(bytes) || priority < 0 || priority > TENANT_PRIORITY_MAX ||
+	    !json_is_array(points) || json_array_size(points) > TENANT_POINTS_MAX)
 		return why_say(why, -EINVAL, "a tenant is malformed");
-	ret->slots = slots;
+	ret->slots = rest ? 0 : slots;
 	ret->packets_per_second = packets;
 	ret->bytes_per_second = bytes;
 	ret->priority = priority;
@@ -172,20 +175,24 @@ static int tenant_unpack(json_t *from, struct tenant *ret, bool *ret_rest, struc
 	json_array_foreach(points, i, point)
 	{
 		const char *text = json_string_value(point);
-		int r = text ? tenant_point_parse(text, &ret->point[ret->points++], why) : -EINVAL;
+		int r;
 
+		if (!text)
+			return why_say(why, -EINVAL, "an ingress point is no text");
+		r = tenant_point_parse(text, &ret->point[ret->points++], why);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int rank_unpack(json_t *from, struct job_rank *ret)
+static int rank_unpack(json_t *from, const struct job *j, struct job_rank *ret)
 {
 	const char *address, *presence;
 
 	if (json_unpack(from, "{ss ss}", "address", &address, "presence", &presence) < 0 ||
-	    jobfile_address_parse(address, 0, &ret->address) < 0)
+	    jobfile_address_parse(address, 0, &ret->address) < 0 ||
+	    ret->address.ss_family != j->service.ss_family)
 		return -EINVAL;
 	for (size_t i = JOB_RUNNING; i < sizeof(presence_name) / sizeof(*presence_name); i++)
 		if (!strcmp(presence, presence_name[i])) {
@@ -197,21 +204,21 @@ static int rank_unpack(json_t *from, struct job_rank *ret)
 
 static int facts_unpack(json_t *from, struct job *ret, const char **ret_tenant, json_t **ret_ranks)
 {
-	int workers, window, payload, epoch, run_window;
+	json_int_t id, workers, window, payload, epoch, run_window;
 	const char *name, *token, *service;
-	json_int_t id;
 
-	if (json_unpack(from, "{ss ss sI ss si si si ss si si so}", "name", &name, "token", &token,
+	if (json_unpack(from, "{ss ss sI ss sI sI sI ss sI sI so}", "name", &name, "token", &token,
 			"id", &id, "tenant", ret_tenant, "workers", &workers, "window", &window,
 			"payload", &payload, "service", &service, "epoch", &epoch, "run_window",
 			&run_window, "ranks", ret_ranks) < 0 ||
-	    !name_read(name, ret->name) || strlen(token) >= sizeof(ret->token) || id < 0 ||
+	    !name_read(name, ret->name) || !rendezvous_token_is_valid(token) || id < 1 ||
 	    id > UINT32_MAX || workers < 1 || workers > TALLY_WORKERS_MAX || window < 1 ||
 	    window > TALLY_WINDOW_MAX || window & (window - 1) || payload < TALLY_BLOCK_BYTES ||
 	    payload > TALLY_PAYLOAD_MAX || payload % TALLY_BLOCK_BYTES || epoch < 0 ||
 	    epoch > UINT16_MAX || run_window < 0 || run_window > window ||
 	    run_window & (run_window - 1) ||
 	    jobfile_address_parse(service, TALLY_UDP_PORT, &ret->service) < 0 ||
+	    !json_is_array(*ret_ranks) ||
 	    json_array_size(*ret_ranks) != (run_window ? (size_t)workers : 0))
 		return -EINVAL;
 	memcpy(ret->token, token, strlen(token) + 1);
@@ -242,8 +249,10 @@ static int job_unpack(struct books *b, json_t *from, struct why *why)
 	j = job_new(&facts);
 	if (!j)
 		return -ENOMEM;
-	json_array_foreach(ranks, i, rank) if (rank_unpack(rank, &j->rank[i]) < 0) return why_say(
-		why, -EINVAL, "job %s: a rank is malformed", j->name);
+	json_array_foreach(ranks, i, rank) if (rank_unpack(rank, j, &j->rank[i]) <
+					       0) return why_say(why, -EINVAL,
+								 "job %s: a rank is malformed",
+								 j->name);
 	job_detach(j);
 	r = books_job_restore(b, j, why);
 	if (r == 0)
@@ -253,22 +262,23 @@ static int job_unpack(struct books *b, json_t *from, struct why *why)
 
 static int tenant_restore(struct books *b, json_t *from, struct why *why)
 {
+	struct why what = { "" };
 	struct tenant t = { 0 };
 	bool rest = false;
-	struct why none;
 	int index, r;
 
-	r = tenant_unpack(from, &t, &rest, why);
-	if (r < 0)
-		return r;
-	index = books_tenant_find(b, t.name, &none);
-	if (index < 0)
-		r = books_tenant_add(b, &t, why);
-	else if (!b->tenant[index].configured && !rest)
-		r = books_tenant_set(b, index, &t, why);
-	else if (!b->tenant[index].configured)
+	r = tenant_unpack(from, &t, &rest, &what);
+	index = r < 0 ? r : books_tenant_find(b, t.name, &what);
+	if (r == 0 && index == BOOKS_DEFAULT && rest && !b->tenant[index].configured)
 		b->tenant[index].is = t;
-	return r < 0 ? r : 0;
+	else if (r == 0 && index == BOOKS_DEFAULT && !b->tenant[index].configured)
+		r = books_tenant_set(b, index, &t, &what);
+	else if (r == 0 && (index < 0 || !b->tenant[index].configured))
+		r = books_tenant_add(b, &t, &what); /* which knows if it is there already */
+	if (r >= 0)
+		return 0;
+	return why_say(why, r, "%s%s%s%.400s", *t.name ? "tenant " : "", t.name,
+		       *t.name ? ": " : "", what.text);
 }
 
 static int books_unpack(struct books *b, json_t *from, struct why *why)
@@ -278,7 +288,8 @@ static int books_unpack(struct books *b, json_t *from, struct why *why)
 	size_t i;
 
 	if (json_unpack(from, "{si so so}", "format", &format, "tenants", &tenants, "jobs", &jobs) <
-	    0)
+		    0 ||
+	    !json_is_array(tenants) || !json_is_array(jobs))
 		return why_say(why, -EINVAL, "these are no books of tallyd's");
 	if (format != FORMAT)
 		return why_say(why, -EINVAL, "format %d; this tallyd reads %d", format, FORMAT);
