@@ -81,8 +81,9 @@ uint32_t books_reserved(const struct books *b);
 struct job *books_job_find(const struct books *b, const char *name);
 
 /*
- * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL. -EEXIST: name
- * or number are taken; -ENOSPC: more slots than the tenant's quota has left; with the numbers.
+ * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL.
+ * -EEXIST: name or number are taken; -ENOSPC: more slots than the tenant's quota has left; with the
+ * numbers.
  */
 int books_job_add(struct books *b, struct job *j, struct why *why);
 

@@ -127,10 +127,13 @@ int books_write(const struct books *b, const char *path, struct why *why)
 		return -ENOMEM;
 	if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
 		return why_say(why, -ENAMETOOLONG, "state: the name is too long");
-	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	unlink(fresh); /* of one who crashed, whoever may read it */
+	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : write_all(fd, text);
 	if (r == 0 && rename(fresh, path) < 0)
 		r = -errno;
+	if (r < 0 && fd >= 0)
+		unlink(fresh);
 	if (r == 0)
 		r = directory_sync(path);
 	explicit_bzero(text, strlen(text));

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The books on disk: what was written is read; what was not is refused with words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../agent/books_file.h"
+#include "../../client/rendezvous.h"
+
+enum {
+	SLOTS = 4096,
+};
+
+static struct why why;
+static char directory[64], path[128];
+
+static int directory_make(void **state)
+{
+	strcpy(directory, "/tmp/tally-books-XXXXXX");
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/state.json", directory);
+	return 0;
+}
+
+static int directory_remove(void **state)
+{
+	char fresh[sizeof(path) + 8];
+
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	unlink(fresh);
+	unlink(path);
+	rmdir(path);
+	return rmdir(directory);
+}
+
+/* --- books to write -------------------------------------------------------------------------- */
+
+static void configure(struct books *b)
+{
+	struct tenant tenants[] = { { .name = "default" }, { .name = "gold", .slots = 64 } };
+
+	books_init(b, SLOTS);
+	assert_int_equal(books_configure(b, tenants, 2, true, &why), 0);
+}
+
+static void tenant_enter(struct books *b, const char *name, uint32_t slots, const char *point)
+{
+	struct tenant t = {
+		.slots = slots,
+		.packets_per_second = slots % 3 ? TENANT_RATE_MAX : 0,
+		.bytes_per_second = slots,
+		.priority = slots % 256,
+	};
+
+	snprintf(t.name, sizeof(t.name), "%s", name);
+	for (; point && t.points < 2; t.points++)
+		assert_int_equal(tenant_point_parse(t.points ? "eth9 vlan 0" : point,
+						    &t.point[t.points], &why),
+				 0);
+	assert_in_range(books_tenant_add(b, &t, &why), 1, TALLY_TENANTS_MAX - 1);
+}
+
+static struct job *job_enter(struct books *b, const char *name, const char *tenant,
+			     uint16_t workers, uint16_t window, bool ip6)
+{
+	struct job facts = {
+		.id = (b->jobs + 1) * 16777619u,
+		.tenant = books_tenant_find(b, tenant, &why),
+		.workers = workers,
+		.window = window,
+		.payload_bytes = ip6 ? 1344 : 64,
+		.epoch = 65535 - workers,
+	};
+	struct job *j;
+
+	snprintf(facts.name, sizeof(facts.name), "%s", name);
+	snprintf(facts.token, sizeof(facts.token), "5b1f_-Z%s", workers % 2 ? "" : "longer");
+	assert_int_equal(jobfile_address_parse(ip6 ? "fd77::1" : "10.77.0.1", TALLY_UDP_PORT,
+					       &facts.service),
+			 0);
+	j = job_new(&facts);
+	assert_non_null(j);
+	assert_int_equal(books_job_restore(b, j, &why), 0);
+	return j;
+}
+
+static void run(struct job *j, uint16_t window)
+{
+	char text[JOBFILE_ADDRESS_BYTES];
+	struct sockaddr_storage address;
+	uint16_t rank;
+
+	for (unsigned int i = 0; i < j->workers; i++) {
+		snprintf(text, sizeof(text),
+			 j->service.ss_family == AF_INET ? "10.77.1.%u:%u" : "[fd77:1::%x]:%u",
+			 i % 250 + 1, 1000 + i);
+		assert_int_equal(jobfile_address_parse(text, 0, &address), 0);
+		assert_int_equal(job_join(j, -1, &address, &rank, &why), 0);
+	}
+	job_begin(j, window);
+}
+
+/* Something of everything. */
+static void books_fill(struct books *b)
+{
+	struct tenant t = { .name = "default", .packets_per_second = 9 };
+	struct job *j;
+
+	configure(b);
+	assert_int_equal(books_tenant_set(b, BOOKS_DEFAULT, &t, &why), 0);
+	tenant_enter(b, "red", 600, "eth1 vlan 4094 source 10.0.0.0/8");
+	tenant_enter(b, "blue", 0, NULL);
+	tenant_enter(b, "v6", 1, "eth1 source fd77::/64");
+	job_enter(b, "waits", "default", 1, 128, false);
+	job_enter(b, "golden", "gold", TALLY_WORKERS_MAX, 1024, false);
+	run(job_enter(b, "runs", "red", 3, 16, false), 8);
+	j = job_enter(b, "runs6", "v6", 2, 1, true);
+	run(j, 1);
+	assert_false(job_leave(j, 1, j->epoch));
+}
+
+static void tenants_are_equal(const struct books_tenant *a, const struct books_tenant *b)
+{
+	assert_string_equal(a->is.name, b->is.name);
+	assert_int_equal(a->configured, b->configured);
+	assert_int_equal(a->remainder, b->remainder);
+	assert_int_equal(a->is.slots, b->is.slots);
+	assert_int_equal(a->is.packets_per_second, b->is.packets_per_second);
+	assert_int_equal(a->is.bytes_per_second, b->is.bytes_per_second);
+	assert_int_equal(a->is.priority, b->is.priority);
+	assert_int_equal(a->is.points, b->is.points);
+	for (unsigned int i = 0; i < a->is.points; i++) {
+		char first[TENANT_POINT_BYTES], second[TENANT_POINT_BYTES];
+
+		tenant_point_print(&a->is.point[i], first, sizeof(first));
+		tenant_point_print(&b->is.point[i], second, sizeof(second));
+		assert_string_equal(first, second);
+	}
+}
+
+/* `a` as another agent finds it in `b`. */
+static void jobs_are_equal(const struct job *a, const struct job *b)
+{
+	assert_string_equal(a->name, b->name);
+	assert_string_equal(a->token, b->token);
+	assert_int_equal(a->id, b->id);
+	assert_int_equal(a->tenant, b->tenant);
+	assert_int_equal(a->workers, b->workers);
+	assert_int_equal(a->window, b->window);
+	assert_int_equal(a->payload_bytes, b->payload_bytes);
+	assert_true(jobfile_endpoint_is_equal(&a->service, &b->service));
+	assert_int_equal(a->epoch, b->epoch);
+	assert_int_equal(a->run_window, b->run_window);
+	for (unsigned int i = 0; i < a->workers; i++) {
+		enum job_presence presence = a->rank[i].presence;
+
+		if (presence == JOB_RUNNING)
+			presence = JOB_DETACHED;
+		assert_int_equal(b->rank[i].presence, a->run_window ? presence : JOB_ABSENT);
+		assert_false(b->rank[i].waiting);
+		assert_null(b->rank[i].place);
+		if (a->run_window)
+			assert_true(jobfile_endpoint_is_equal(&a->rank[i].address,
+							      &b->rank[i].address));
+	}
+}
+
+static void books_are_equal(const struct books *a, const struct books *b)
+{
+	assert_int_equal(a->jobs, b->jobs);
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		tenants_are_equal(&a->tenant[i], &b->tenant[i]);
+	for (unsigned int i = 0; i < a->jobs; i++)
+		jobs_are_equal(a->job[i], b->job[i]);
+}
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+static void what_is_printed_is_parsed(void **state)
+{
+	_cleanup_(books_clear) struct books wrote, read;
+	_cleanup_(freep) char *text = NULL, *again = NULL;
+
+	books_fill(&wrote);
+	text = books_print(&wrote);
+	assert_non_null(text);
+	configure(&read);
+	assert_int_equal(books_parse(&read, text, strlen(text), "f", &why), 0);
+	books_are_equal(&wrote, &read);
+	for (unsigned int i = 0; i < wrote.jobs; i++)
+		job_detach(wrote.job[i]);
+	free(text);
+	text = books_print(&wrote);
+	again = books_print(&read);
+	assert_string_equal(text, again);
+}
+
+static void as_much_as_a_node_can_have_is_printed_and_parsed(void **state)
+{
+	_cleanup_(books_clear) struct books wrote, read;
+	_cleanup_(freep) char *text = NULL;
+	char name[TENANT_NAME_BYTES];
+
+	configure(&wrote);
+	for (unsigned int i = 3; i < TALLY_TENANTS_MAX; i++) {
+		snprintf(name, sizeof(name), "tenant%057u", i);
+		tenant_enter(&wrote, name, 1, "eth1 source fd77:1:2:3:4:5:6:7/128");
+	}
+	for (unsigned int i = 0; i < TALLY_JOBS_MAX; i++) {
+		snprintf(name, sizeof(name), "job%060u", i);
+		run(job_enter(&wrote, name, "default", i % 16 ? 1 : TALLY_WORKERS_MAX, 1, i % 2),
+		    1);
+	}
+	text = books_print(&wrote);
+	configure(&read);
+	assert_int_equal(books_parse(&read, text, strlen(text), "f", &why), 0);
+	books_are_equal(&wrote, &read);
+}
+
+static void a_configured_tenant_is_the_configurations(void **state)
+{
+	_cleanup_(books_clear) struct books wrote, read;
+	_cleanup_(freep) char *text = NULL;
+	int index;
+
+	books_init(&wrote, SLOTS);
+	tenant_enter(&wrote, "gold", 700, NULL);
+	text = books_print(&wrote);
+	configure(&read);
+	assert_int_equal(books_parse(&read, text, strlen(text), "f", &why), 0);
+	index = books_tenant_find(&read, "gold", &why);
+	assert_int_equal(books_quota(&read, index), 64);
+	assert_true(read.tenant[index].configured);
+}
+
+static void the_configurations_tenants_are_not_in_it(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	_cleanup_(freep) char *text = NULL;
+
+	configure(&b);
+	text = books_print(&b);
+	assert_null(strstr(text, "gold"));
+	assert_non_null(strstr(text, "default"));
+}
+
+static void a_quota_of_the_default_tenant_is_kept(void **state)
+{
+	const uint32_t slots[] = { 1, 100, SLOTS - 64 };
+
+	for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
+		_cleanup_(books_clear) struct books wrote, read;
+		struct tenant t = { .name = "default", .slots = slots[i] };
+		_cleanup_(freep) char *text = NULL;
+
+		configure(&wrote);
+		assert_int_equal(books_tenant_set(&wrote, BOOKS_DEFAULT, &t, &why), 0);
+		text = books_print(&wrote);
+		configure(&read);
+		assert_int_equal(books_parse(&read, text, strlen(text), "f", &why), 0);
+		books_are_equal(&wrote, &read);
+		assert_false(read.tenant[BOOKS_DEFAULT].remainder);
+	}
+}
+
+/* --- what is not right ----------------------------------------------------------------------- */
+
+/* Whatever a text says: what it leaves is what other modules may rely on, or there are words. */
+static void refused_or_sound(const char *text, size_t length)
+{
+	_cleanup_(books_clear) struct books b;
+	int r;
+
+	configure(&b);
+	why = (struct why){ "" };
+	r = books_parse(&b, text, length, "state", &why);
+	if (r < 0) {
+		assert_true(!strncmp(why.text, "state:", 6) && strlen(why.text) > 10);
+		return;
+	}
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
+		const struct tenant *t = &b.tenant[i].is;
+
+		assert_true(!*t->name || tenant_name_is_valid(t->name));
+		assert_true(!b.tenant[i].remainder || i == BOOKS_DEFAULT);
+		assert_true(t->packets_per_second <= TENANT_RATE_MAX);
+		assert_true(t->bytes_per_second <= TENANT_RATE_MAX);
+		assert_in_range(t->slots, 0, SLOTS);
+	}
+	for (unsigned int i = 0; i < b.jobs; i++) {
+		const struct job *j = b.job[i];
+
+		assert_true(tenant_name_is_valid(j->name) && rendezvous_token_is_valid(j->token));
+		assert_in_range(j->id, 1, UINT32_MAX);
+		assert_in_range(j->workers, 1, TALLY_WORKERS_MAX);
+		assert_in_range(j->window, 1, TALLY_WINDOW_MAX);
+		assert_true(!(j->window & (j->window - 1)));
+		assert_true(!(j->run_window & (j->run_window - 1)) && j->run_window <= j->window);
+		assert_true(*b.tenant[j->tenant].is.name);
+		for (unsigned int k = 0; k < j->workers; k++)
+			assert_true(!j->run_window ||
+				    j->rank[k].address.ss_family == j->service.ss_family);
+	}
+}
+
+static char *filled_text(void)
+{
+	struct books b;
+	char *text;
+
+	books_fill(&b);
+	text = books_print(&b);
+	assert_non_null(text);
+	books_clear(&b);
+	return text;
+}
+
+static void every_truncation_is_refused_with_words(void **state)
+{
+	_cleanup_(freep) char *text = filled_text();
+	size_t whole = strlen(text);
+
+	for (size_t length = 0; length < whole; length++) {
+		_cleanup_(books_clear) struct books b;
+		/* of its own size, so that a byte too far is seen */
+		_cleanup_(freep) char *cut = malloc(length + !length);
+
+		memcpy(cut, text, length);
+		configure(&b);
+		assert_int_equal(books_parse(&b, cut, length, "state", &why), -EINVAL);
+		assert_true(!strncmp(why.text, "state:", 6) && strlen(why.text) > 10);
+	}
+}
+
+static void every_changed_byte_is_refused_or_leaves_sound_books(void **state)
+{
+	static const char others[] = "09-\"{[,x\\";
+	_cleanup_(freep) char *text = filled_text();
+	size_t length = strlen(text);
+
+	for (size_t i = 0; i < length; i++) {
+		char right = text[i];
+
+		for (size_t k = 0; k < sizeof(others); k++) { /* NUL too */
+			text[i] = others[k];
+			refused_or_sound(text, length);
+		}
+		for (int bit = 0; bit < 8; bit++) {
+			text[i] = (char)(right ^ 1 << bit);
+			refused_or_sound(text, length);
+		}
+		text[i] = right;
+	}
+}
+
+static void refused(const char *from, const char *to, const char *reason)
+{
+	_cleanup_(freep) char *text = filled_text(), *changed = NULL;
+	_cleanup_(books_clear) struct books b;
+	char *at = strstr(text, from);
+
+	assert_non_null(at);
+	assert_true(asprintf(&changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >
+		    0);
+	configure(&b);
+	assert_true(books_parse(&b, changed, strlen(changed), "state", &why) < 0);
+	assert_string_equal(why.text, reason);
+}
+
+static void what_no_agent_wrote_is_refused(void **state)
+{
+	refused("\"format\": 1", "\"format\": 2", "state: format 2; this tallyd reads 1");
+	refused("\"format\"", "\"fromat\"", "state: these are no books of tallyd's");
+	refused("\"name\": \"red\"", "\"name\": \"Red\"", "state: a tenant is malformed");
+	refused("\"name\": \"red\"", "\"name\": \"blue\"",
+		"state: tenant blue: there is a tenant blue already");
+	refused("\"slots\": 600", "\"slots\": 6000",
+		"state: tenant red: 6000 slots: the node has 4096, and other tenants keep 64 of "
+		"them, by quota or in running jobs; 4032 are left");
+	refused("\"slots\": 600", "\"slots\": 4294967296",
+		"state: tenant red: a tenant is malformed");
+	refused("1000000000000", "1000000000001", "state: tenant v6: a tenant is malformed");
+	refused("\"eth9 vlan 0\"", "9", "state: tenant red: an ingress point is no text");
+	refused("\"tenant\": \"red\"", "\"tenant\": \"rad\"",
+		"state: there is no tenant rad; there are default gold red blue v6");
+	refused("\"workers\": 3", "\"workers\": 4294967299", "state: a job is malformed");
+	refused("\"workers\": 3", "\"workers\": 2", "state: a job is malformed");
+	refused("\"run_window\": 8", "\"run_window\": 32", "state: a job is malformed");
+	refused("\"run_window\": 8", "\"run_window\": 7", "state: a job is malformed");
+	refused("\"token\": \"5", "\"token\": \" ", "state: a job is malformed");
+	refused("\"10.77.1.2:1001\"", "\"[fd77::2]:1001\"", "state: job runs: a rank is malformed");
+	refused("\"running\"", "\"absent\"", "state: job runs: a rank is malformed");
+}
+
+static void lists_must_be_lists(void **state)
+{
+	static const char *const texts[] = {
+		"{\"format\": 1, \"tenants\": {}, \"jobs\": []}",
+		"{\"format\": 1, \"tenants\": [], \"jobs\": null}",
+		"{\"format\": 1, \"tenants\": [0], \"jobs\": []}",
+		"{\"format\": 1, \"tenants\": [], \"jobs\": [[]]}",
+		"[]",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		_cleanup_(books_clear) struct books b;
+
+		configure(&b);
+		assert_int_equal(books_parse(&b, texts[i], strlen(texts[i]), "s", &why), -EINVAL);
+	}
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static void what_is_written_is_read(void **state)
+{
+	_cleanup_(books_clear) struct books wrote, read;
+	struct stat s;
+
+	books_fill(&wrote);
+	assert_int_equal(books_write(&wrote, path, &why), 0);
+	assert_int_equal(books_write(&wrote, path, &why), 0); /* in the place of the last one */
+	assert_int_equal(stat(path, &s), 0);
+	assert_int_equal(s.st_mode & 07777, 0600);
+	configure(&read);
+	assert_int_equal(books_read(&read, path, &why), 0);
+	books_are_equal(&wrote, &read);
+}
+
+static void there_may_be_no_file_yet(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+
+	configure(&b);
+	assert_int_equal(books_read(&b, path, &why), -ENOENT);
+	assert_non_null(strstr(why.text, path));
+}
+
+static void a_file_with_tokens_is_nobody_elses_to_read(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	char fresh[sizeof(path) + 8];
+	struct stat s;
+	int fd;
+
+	/* what a crash of an agent, or somebody, left there */
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	fd = open(fresh, O_WRONLY | O_CREAT, 0666);
+	assert_int_equal(fchmod(fd, 0666), 0);
+	close(fd);
+	books_fill(&b);
+	assert_int_equal(books_write(&b, path, &why), 0);
+	assert_int_equal(stat(path, &s), 0);
+	assert_int_equal(s.st_mode & 07777, 0600);
+}
+
+static void a_link_in_the_way_is_not_followed(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	char fresh[sizeof(path) + 8], victim[sizeof(path)];
+	struct stat s;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	snprintf(victim, sizeof(victim), "%s/victim", directory);
+	assert_int_equal(symlink(victim, fresh), 0);
+	books_fill(&b);
+	assert_int_equal(books_write(&b, path, &why), 0);
+	assert_int_equal(stat(victim, &s), -1);
+}
+
+/* A directory cannot be replaced by a file: renaming fails when all was written. */
+static void a_write_that_fails_leaves_nothing_behind(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	char fresh[sizeof(path) + 8];
+	struct stat s;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	books_fill(&b);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(books_write(&b, path, &why), -EISDIR);
+	assert_non_null(strstr(why.text, path));
+	assert_int_equal(stat(fresh, &s), -1);
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void where_it_cannot_be_written_is_said(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	char nowhere[sizeof(path) + 16];
+
+	configure(&b);
+	snprintf(nowhere, sizeof(nowhere), "%s/none/state", directory);
+	assert_int_equal(books_write(&b, nowhere, &why), -ENOENT);
+	assert_non_null(strstr(why.text, nowhere));
+}
+
+static void more_than_books_can_be_is_refused(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	assert_int_equal(ftruncate(fd, (16 << 20) + 1), 0);
+	close(fd);
+	configure(&b);
+	assert_int_equal(books_read(&b, path, &why), -EFBIG);
+}
+
+#define ON_DISK(name) cmocka_unit_test_setup_teardown(name, directory_make, directory_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_printed_is_parsed),
+		cmocka_unit_test(as_much_as_a_node_can_have_is_printed_and_parsed),
+		cmocka_unit_test(a_configured_tenant_is_the_configurations),
+		cmocka_unit_test(the_configurations_tenants_are_not_in_it),
+		cmocka_unit_test(a_quota_of_the_default_tenant_is_kept),
+		cmocka_unit_test(every_truncation_is_refused_with_words),
+		cmocka_unit_test(every_changed_byte_is_refused_or_leaves_sound_books),
+		cmocka_unit_test(what_no_agent_wrote_is_refused),
+		cmocka_unit_test(lists_must_be_lists),
+		ON_DISK(what_is_written_is_read),
+		ON_DISK(there_may_be_no_file_yet),
+		ON_DISK(a_file_with_tokens_is_nobody_elses_to_read),
+		ON_DISK(a_link_in_the_way_is_not_followed),
+		ON_DISK(a_write_that_fails_leaves_nothing_behind),
+		ON_DISK(where_it_cannot_be_written_is_said),
+		ON_DISK(more_than_books_can_be_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
