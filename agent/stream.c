@@ -10,7 +10,7 @@
 #include "stream.h"
 
 enum {
-	LISTENERS_MAX = 16,
+	LISTENERS_MAX = 32, /* a socket and all addresses that a configuration may name */
 	BACKLOG = 512,
 	SEND_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
 	READ_BYTES = 4096, /* at once */
