@@ -385,6 +385,14 @@ static int listen_on(struct stream_server *server, int fd, const char *path)
 	return 0;
 }
 
+/* What is there and is not a socket is somebody's, whatever the configuration says. */
+static bool is_in_the_way(const char *path)
+{
+	struct stat s;
+
+	return lstat(path, &s) == 0 && !S_ISSOCK(s.st_mode);
+}
+
 /* Is somebody listening there? */
 static bool is_answered(const struct sockaddr_un *address)
 {
@@ -408,6 +416,8 @@ int stream_listen_unix(struct stream_server *server, const char *path, mode_t mo
 		return why_say(why, -ENAMETOOLONG, "%s: more than %zu bytes", path,
 			       sizeof(address.sun_path) - 1);
 	memcpy(address.sun_path, path, strlen(path) + 1);
+	if (is_in_the_way(path))
+		return why_say(why, -EEXIST, "%s: is there and is no socket: move it away", path);
 	if (is_answered(&address))
 		return why_say(why, -EADDRINUSE, "%s: another tallyd listens there", path);
 	unlink(path);
