@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,6 +16,10 @@ enum {
 	SEND_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
 	READ_BYTES = 4096, /* at once */
 	TIMER_SLACK_US = 100000,
+	/* A machine that has died is noticed after 15 + 3 * 5 seconds. */
+	KEEPALIVE_IDLE_S = 15,
+	KEEPALIVE_INTERVAL_S = 5,
+	KEEPALIVE_COUNT = 3,
 };
 
 struct stream {
@@ -320,18 +325,33 @@ static void turn_away(const struct stream_server *server, int fd)
 	close(fd);
 }
 
+/* The kernel's own times are hours, for which nobody else could have a dead worker's rank. */
+static void keepalive_set(int fd)
+{
+	const int on = 1, idle_s = KEEPALIVE_IDLE_S, interval_s = KEEPALIVE_INTERVAL_S;
+	const int count = KEEPALIVE_COUNT;
+	const unsigned int unread_ms = 1000 * (KEEPALIVE_IDLE_S + 3 * KEEPALIVE_INTERVAL_S);
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	/* the same for one who dies while something is on the way to it */
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof(unread_ms));
+}
+
 static int on_connection(sd_event_source *source, int listener, uint32_t events, void *data)
 {
 	struct stream_server *server = data;
 	struct sockaddr_storage peer = { .ss_family = AF_UNIX };
 	socklen_t length = sizeof(peer);
-	int on = 1, fd;
+	int fd;
 
 	fd = accept4(listener, (void *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	if (peer.ss_family != AF_UNIX) /* a worker whose machine has died is noticed */
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	if (peer.ss_family != AF_UNIX)
+		keepalive_set(fd);
 	if (server->count >= server->service->connections_max || stream_new(server, fd, &peer) < 0)
 		turn_away(server, fd);
 	return 0;
