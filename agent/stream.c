@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -51,6 +52,7 @@ struct stream_server {
 	unsigned int listeners;
 	struct stream *streams;
 	unsigned int count;
+	int spare; /* a file descriptor kept for when there are no others */
 };
 
 /* --- ending ---------------------------------------------------------------------------------- */
@@ -340,6 +342,19 @@ static void keepalive_set(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread_ms, sizeof(unread_ms));
 }
 
+/* Whoever cannot be accepted stays in the queue, and the loop would be woken for it for ever. */
+static void accept_and_turn_away(struct stream_server *server, int listener)
+{
+	int fd;
+
+	if (server->spare >= 0)
+		close(server->spare);
+	fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0)
+		turn_away(server, fd);
+	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static int on_connection(sd_event_source *source, int listener, uint32_t events, void *data)
 {
 	struct stream_server *server = data;
@@ -348,8 +363,11 @@ static int on_connection(sd_event_source *source, int listener, uint32_t events,
 	int fd;
 
 	fd = accept4(listener, (void *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			accept_and_turn_away(server, listener);
 		return 0;
+	}
 	if (peer.ss_family != AF_UNIX)
 		keepalive_set(fd);
 	if (server->count >= server->service->connections_max || stream_new(server, fd, &peer) < 0)
@@ -367,6 +385,7 @@ int stream_server_open(sd_event *loop, const struct stream_service *service, voi
 	server->loop = loop;
 	server->service = service;
 	server->owner = owner;
+	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*ret = server;
 	return 0;
 }
@@ -384,6 +403,7 @@ void stream_server_close(struct stream_server *server)
 			unlink(server->listener[i].path);
 		free(server->listener[i].path);
 	}
+	closep(&server->spare);
 	free(server);
 }
 
