@@ -37,6 +37,7 @@ struct stream {
 	bool finishing; /* when `out` is empty */
 	bool heard_all; /* the other side has ended its half */
 	bool over; /* nothing is left to do */
+	bool more; /* there may be a whole request in `in`; nothing is read meanwhile */
 	void *context;
 };
 
@@ -124,9 +125,9 @@ void stream_finish(struct stream *s)
 
 static void watch(struct stream *s)
 {
-	uint32_t events = s->heard_all ? 0 : EPOLLIN;
+	uint32_t events = s->heard_all || s->more ? 0 : EPOLLIN;
 
-	sd_event_source_set_io_events(s->io, events | (s->out_length ? EPOLLOUT : 0));
+	sd_event_source_set_io_events(s->io, events | (s->out_length || s->more ? EPOLLOUT : 0));
 }
 
 static void flush(struct stream *s)
@@ -207,30 +208,35 @@ static void refuse(struct stream *s, int error)
 	stream_finish(s);
 }
 
-/* As many whole requests as there are. */
-static void requests_read(struct stream *s)
+/*
+ * One request in a turn of the loop, so that nobody waits for all that another one asks; and
+ * none before the last answer has gone, so that answers which are not read do not pile up.
+ */
+static void request_read(struct stream *s)
 {
 	const struct stream_service *service = s->server->service;
-	size_t used = 0;
+	ssize_t n = 0;
 
-	while (!s->finishing && used < s->in_length) {
-		ssize_t n = service->read(s, s->in + used, s->in_length - used);
-
+	s->more = s->out_length > 0;
+	if (!s->more) {
+		n = service->read(s, s->in, s->in_length);
 		if (n < 0)
 			stream_finish(s);
-		if (n <= 0)
-			break;
-		used += n;
 	}
-	memmove(s->in, s->in + used, s->in_length - used);
-	s->in_length -= used;
-	if (s->finishing)
-		return;
-	if (used)
+	if (n > 0) {
+		memmove(s->in, s->in + n, s->in_length - n);
+		s->in_length -= n;
+		s->more = s->in_length > 0;
+	}
+	if (s->finishing) {
+		s->more = false;
+	} else if (n > 0) {
 		deadline_set(s,
 			     s->in_length ? service->request_timeout_ns : service->idle_timeout_ns);
-	if (s->in_length == service->request_bytes_max)
+	} else if (!s->more && s->in_length == service->request_bytes_max) {
 		refuse(s, -EMSGSIZE);
+	}
+	watch(s);
 }
 
 /* The other side has ended its half: what it asked before is answered, then we end ours. */
@@ -260,7 +266,7 @@ static void receive(struct stream *s)
 		if (!s->in_length)
 			deadline_set(s, s->server->service->request_timeout_ns);
 		s->in_length += n;
-		requests_read(s);
+		request_read(s);
 	}
 }
 
@@ -270,7 +276,9 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
 
 	if (events & EPOLLOUT)
 		flush(s);
-	if (events & EPOLLIN)
+	if (s->more && !s->out_length && !s->finishing)
+		request_read(s);
+	else if (events & EPOLLIN)
 		receive(s);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		end_soon(s);

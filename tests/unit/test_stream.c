@@ -1,0 +1,1024 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The real server with real sockets, in one thread: whoever waits lets the loop turn meanwhile.
+ * After each test all connections have ended once, and no file descriptor is left.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../../agent/log.h"
+#include "../../agent/stream.h"
+
+enum {
+	REQUEST_BYTES = 64,
+	LIMIT_MS = 20000, /* nothing may take longer, on whatever machine */
+	PEOPLE = 600,
+	NOBODY = 65534,
+	GROUP = 4242,
+};
+
+static sd_event *loop;
+static struct stream_server *server;
+static struct why why;
+static char directory[64], path[108];
+static int files_before;
+static gid_t group = -1;
+
+/* Connections that have said something, in the order of their first words. */
+static struct person {
+	unsigned int requests, ended;
+} person[PEOPLE];
+static unsigned int people, ended, said;
+
+/* --- the service: each request is a line, and most are answered with a line ------------------ */
+
+static void say(struct stream *s, const char *text) { stream_send(s, text, strlen(text)); }
+
+static void say_much(struct stream *s, size_t bytes)
+{
+	static char text[65536];
+
+	memset(text, 'x', sizeof(text));
+	for (; bytes > sizeof(text); bytes -= sizeof(text))
+		stream_send(s, text, sizeof(text));
+	stream_send(s, text, bytes);
+}
+
+static ssize_t on_text(struct stream *s, const char *text, size_t length)
+{
+	const char *end = memchr(text, '\n', length);
+	struct person *p = stream_context(s);
+
+	assert_in_range(length, 1, REQUEST_BYTES);
+	assert_ptr_equal(stream_owner(s), &server);
+	if (!end)
+		return 0;
+	if (!p) {
+		p = &person[people++];
+		stream_context_set(s, p);
+	}
+	p->requests++;
+	said++;
+	if (!strncmp(text, "much ", 5)) {
+		say_much(s, strtoul(text + 5, NULL, 10));
+	} else if (!strncmp(text, "may\n", 4)) {
+		say(s, stream_peer_may(s, group) ? "yes\n" : "no\n");
+	} else if (!strncmp(text, "keep\n", 5)) {
+		stream_keep(s);
+		say(s, "kept\n");
+	} else if (!strncmp(text, "bye\n", 4)) {
+		say(s, "bye\n");
+		stream_finish(s);
+		stream_finish(s); /* allowed */
+		say(s, "never said\n");
+	} else if (!strncmp(text, "bad\n", 4)) {
+		say(s, "no\n");
+		return -EINVAL;
+	} else {
+		stream_send(s, text, end - text + 1);
+	}
+	return end - text + 1;
+}
+
+static void on_end(struct stream *s)
+{
+	struct person *p = stream_context(s);
+
+	if (p)
+		p->ended++;
+	ended++;
+}
+
+static char *refuse(int error)
+{
+	char *text = NULL;
+
+	return asprintf(&text, "refused %s\n", strerrorname_np(-error)) < 0 ? NULL : text;
+}
+
+static const struct stream_service patient = {
+	.name = "test",
+	.request_bytes_max = REQUEST_BYTES,
+	.connections_max = 1000,
+	.request_timeout_ns = 3600000000000,
+	.idle_timeout_ns = 3600000000000,
+	.read = on_text,
+	.end = on_end,
+	.refuse = refuse,
+};
+
+static struct stream_service hasty(uint64_t request_ms, uint64_t idle_ms)
+{
+	struct stream_service service = patient;
+
+	service.request_timeout_ns = request_ms * 1000000;
+	service.idle_timeout_ns = idle_ms * 1000000;
+	return service;
+}
+
+/* --- around each test ------------------------------------------------------------------------ */
+
+static int files_open(void)
+{
+	DIR *all = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(all))
+		n++;
+	closedir(all);
+	return n;
+}
+
+static int begin(void **state)
+{
+	log_level_set(LOG_LEVEL_ERROR);
+	files_before = files_open();
+	memset(person, 0, sizeof(person));
+	people = ended = said = 0;
+	group = -1;
+	strcpy(directory, "/tmp/tally-stream-XXXXXX");
+	if (sd_event_new(&loop) < 0 || !mkdtemp(directory) || chmod(directory, 0755) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/socket", directory);
+	return 0;
+}
+
+static int end(void **state)
+{
+	stream_server_close(server);
+	server = NULL;
+	sd_event_unref(loop);
+	for (unsigned int i = 0; i < people; i++)
+		assert_int_equal(person[i].ended, 1);
+	assert_int_equal(files_open(), files_before);
+	return rmdir(directory); /* its socket has gone with the server */
+}
+
+static void serve(const struct stream_service *service)
+{
+	assert_int_equal(stream_server_open(loop, service, &server, &server), 0);
+	assert_int_equal(stream_listen_unix(server, path, 0666, -1, &why), 0);
+}
+
+/* --- waiting --------------------------------------------------------------------------------- */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
+}
+
+/* All that the server has to do now. One who always has something to do is a fault. */
+static void turn(void)
+{
+	int64_t limit = now_ms() + LIMIT_MS;
+
+	while (sd_event_run(loop, 0) > 0)
+		assert_true(now_ms() < limit);
+}
+
+/* True: this happened at the client's end; false: `ms` have passed. The server goes on meanwhile.
+ */
+static bool happens(int fd, short events, int ms)
+{
+	int64_t limit = now_ms() + ms, left = ms;
+	struct pollfd fds[] = { { .fd = fd, .events = events },
+				{ .fd = sd_event_get_fd(loop), .events = POLLIN } };
+
+	for (; left >= 0; left = limit - now_ms()) {
+		turn();
+		assert_true(poll(fds, 2, (int)left) >= 0);
+		if (fds[0].revents)
+			return true;
+	}
+	return false;
+}
+
+static void connections_become(unsigned int count)
+{
+	int64_t limit = now_ms() + LIMIT_MS;
+	struct pollfd p = { .fd = sd_event_get_fd(loop), .events = POLLIN };
+
+	for (turn(); stream_connections(server) != count; turn()) {
+		assert_true(now_ms() < limit);
+		assert_true(poll(&p, 1, LIMIT_MS) > 0);
+	}
+}
+
+/* --- clients --------------------------------------------------------------------------------- */
+
+static int comes(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	strcpy(address.sun_path, path);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (void *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* Where a server that was asked for port 0 listens: the one listening TCP socket we have. */
+static int tcp_comes(int family)
+{
+	struct sockaddr_storage there;
+	socklen_t length;
+	int listener = -1, is = 0, fd;
+
+	for (int i = 3; i < 1024 && !(is && there.ss_family == family); i++) {
+		length = sizeof(there);
+		listener = i;
+		if (getsockname(i, (void *)&there, &length) < 0 || there.ss_family != family)
+			continue;
+		length = sizeof(is);
+		getsockopt(i, SOL_SOCKET, SO_ACCEPTCONN, &is, &length);
+	}
+	assert_true(is && listener >= 0);
+	fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (void *)&there, sizeof(there)), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	return fd;
+}
+
+static int tcp_listen(int family)
+{
+	struct sockaddr_storage address = { .ss_family = family };
+
+	if (family == AF_INET)
+		((struct sockaddr_in *)&address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		((struct sockaddr_in6 *)&address)->sin6_addr = in6addr_loopback;
+	return stream_listen_tcp(server, &address, &why);
+}
+
+static void says(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* All bytes up to the end, or up to `limit` of them. */
+static size_t reads(int fd, char *text, size_t limit)
+{
+	size_t length = 0;
+
+	while (length < limit) {
+		ssize_t n;
+
+		assert_true(happens(fd, POLLIN, LIMIT_MS));
+		n = recv(fd, text + length, limit - length, 0);
+		if (n <= 0)
+			break;
+		length += n;
+	}
+	return length;
+}
+
+static void hears(int fd, const char *expected)
+{
+	char text[256] = "";
+
+	reads(fd, text, strlen(expected));
+	assert_string_equal(text, expected);
+}
+
+static void hears_the_end(int fd)
+{
+	char more;
+
+	assert_int_equal(reads(fd, &more, 1), 0);
+	close(fd);
+}
+
+static void asks(int fd, const char *request, const char *answer)
+{
+	says(fd, request);
+	hears(fd, answer);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static void a_request_is_answered_on_every_kind_of_socket(void **state)
+{
+	int fd[3];
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	assert_int_equal(tcp_listen(AF_INET6), 0);
+	fd[0] = comes();
+	fd[1] = tcp_comes(AF_INET);
+	fd[2] = tcp_comes(AF_INET6);
+	for (int i = 0; i < 3; i++)
+		asks(fd[i], "hello\n", "hello\n");
+	for (int i = 0; i < 3; i++)
+		asks(fd[i], "again\n", "again\n");
+	assert_int_equal(stream_connections(server), 3);
+	assert_int_equal(people, 3);
+	for (int i = 0; i < 3; i++) {
+		asks(fd[i], "bye\n", "bye\n");
+		hears_the_end(fd[i]);
+	}
+	connections_become(0);
+	assert_int_equal(ended, 3);
+}
+
+static void a_request_may_come_byte_by_byte(void **state)
+{
+	const char *request = "one letter after the other\n";
+	int fd;
+
+	serve(&patient);
+	fd = comes();
+	for (const char *c = request; *c; c++) {
+		assert_int_equal(send(fd, c, 1, 0), 1);
+		turn();
+		assert_int_equal(said, c[1] == '\0');
+	}
+	hears(fd, request);
+	close(fd);
+	connections_become(0);
+}
+
+static void requests_in_one_write_are_answered_in_order(void **state)
+{
+	enum {
+		REQUESTS = 500
+	};
+	char text[REQUESTS * 8 + 1], answers[sizeof(text)];
+	int fd;
+
+	serve(&patient);
+	fd = comes();
+	for (unsigned int i = 0; i < REQUESTS; i++)
+		snprintf(text + i * 8, 9, "ask%04u\n", i % 10000u);
+	says(fd, text);
+	assert_int_equal(reads(fd, answers, sizeof(text) - 1), sizeof(text) - 1);
+	assert_memory_equal(answers, text, sizeof(text) - 1);
+	assert_int_equal(said, REQUESTS);
+	close(fd);
+	connections_become(0);
+}
+
+/* Who asks a thousand times does so between the questions of others. */
+static void nobody_waits_for_all_that_another_one_asks(void **state)
+{
+	char text[4000];
+	int much, little;
+
+	serve(&patient);
+	much = comes();
+	little = comes();
+	connections_become(2);
+	for (size_t i = 0; i < sizeof(text); i += 2)
+		memcpy(text + i, "a\n", 2);
+	assert_int_equal(send(much, text, sizeof(text), 0), sizeof(text));
+	says(little, "b\n");
+	while (!person[0].requests || !person[1].requests)
+		assert_true(sd_event_run(loop, 0) > 0);
+	assert_in_range(said, 2, 3);
+	hears(little, "b\n");
+	assert_int_equal(reads(much, text, sizeof(text)), sizeof(text));
+	close(much);
+	close(little);
+	connections_become(0);
+}
+
+/* Answers that nobody reads do not pile up: the next request is taken when they have gone. */
+static void who_does_not_read_is_not_answered_further(void **state)
+{
+	enum {
+		ASKED = 5
+	};
+	static char text[ASKED * 900000];
+	int fd;
+
+	serve(&patient);
+	fd = comes();
+	for (int i = 0; i < ASKED; i++)
+		says(fd, "much 900000\n");
+	turn();
+	assert_int_equal(said, 1);
+	assert_int_equal(reads(fd, text, sizeof(text)), sizeof(text));
+	assert_int_equal(said, ASKED);
+	close(fd);
+	connections_become(0);
+}
+
+static void a_request_has_at_most_so_many_bytes(void **state)
+{
+	char text[REQUEST_BYTES + 2];
+	int fd;
+
+	memset(text, 'a', sizeof(text));
+	serve(&patient);
+	fd = comes();
+	text[REQUEST_BYTES - 1] = '\n';
+	text[REQUEST_BYTES] = '\0';
+	asks(fd, text, text);
+	text[REQUEST_BYTES - 1] = 'a';
+	asks(fd, text, "refused EMSGSIZE\n");
+	hears_the_end(fd);
+	connections_become(0);
+}
+
+/* What comes after it is thrown away, and does not throw away our words. */
+static void one_who_goes_on_sending_still_hears_why_not(void **state)
+{
+	static char much[1 << 20];
+	int fd;
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	memset(much, 'a', sizeof(much));
+	fd = tcp_comes(AF_INET);
+	for (size_t sent = 0; sent < sizeof(much);) {
+		ssize_t n = send(fd, much + sent, sizeof(much) - sent, MSG_NOSIGNAL);
+
+		assert_true(n > 0 || errno == EAGAIN);
+		sent += n > 0 ? n : 0;
+		assert_true(happens(fd, POLLOUT, LIMIT_MS));
+	}
+	hears(fd, "refused EMSGSIZE\n");
+	hears_the_end(fd);
+	connections_become(0);
+	assert_int_equal(ended, 1);
+}
+
+static void what_is_refused_ends_and_its_rest_is_not_read(void **state)
+{
+	int fd;
+
+	serve(&patient);
+	fd = comes();
+	asks(fd, "bad\nhello\n", "no\n");
+	hears_the_end(fd);
+	connections_become(0);
+	assert_int_equal(said, 1);
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+static void who_says_nothing_is_late(void **state)
+{
+	const struct stream_service service = hasty(50, 3600000);
+	int fd;
+
+	serve(&service);
+	fd = comes();
+	hears(fd, "refused ETIMEDOUT\n");
+	hears_the_end(fd);
+	connections_become(0);
+}
+
+static void half_a_request_is_late_however_many_came_before(void **state)
+{
+	const struct stream_service service = hasty(50, 3600000);
+	int fd;
+
+	serve(&service);
+	fd = comes();
+	asks(fd, "one\ntwo\nhal", "one\ntwo\n");
+	hears(fd, "refused ETIMEDOUT\n");
+	hears_the_end(fd);
+	connections_become(0);
+	assert_int_equal(said, 2);
+}
+
+static void bytes_now_and_then_do_not_buy_time(void **state)
+{
+	const struct stream_service service = hasty(200, 3600000);
+	int fd, sent = 0;
+
+	serve(&service);
+	fd = comes();
+	while (!happens(fd, POLLIN, 20))
+		sent += (int)send(fd, "a", 1, MSG_NOSIGNAL);
+	hears(fd, "refused ETIMEDOUT\n");
+	hears_the_end(fd);
+	assert_in_range(sent, 0, REQUEST_BYTES - 1);
+	connections_become(0);
+}
+
+static void who_asks_nothing_more_goes_after_the_idle_time(void **state)
+{
+	const struct stream_service service = hasty(3600000, 50);
+	int fd;
+
+	serve(&service);
+	fd = comes();
+	asks(fd, "one\n", "one\n");
+	hears(fd, "refused ETIMEDOUT\n");
+	close(fd);
+	connections_become(0);
+}
+
+static void who_is_kept_may_be_quiet(void **state)
+{
+	const struct stream_service service = hasty(50, 50);
+	int kept, witness;
+
+	serve(&service);
+	kept = comes();
+	asks(kept, "keep\n", "kept\n");
+	witness = comes(); /* who came later, and is sent away before */
+	hears(witness, "refused ETIMEDOUT\n");
+	hears_the_end(witness);
+	asks(kept, "hello\n", "hello\n");
+	witness = comes();
+	hears(witness, "refused ETIMEDOUT\n");
+	hears_the_end(witness);
+	asks(kept, "bye\n", "bye\n");
+	hears_the_end(kept);
+	connections_become(0);
+}
+
+/* Its end is ours when it has had its time, even if it never ends its half. */
+static void who_never_hangs_up_is_ended(void **state)
+{
+	const struct stream_service service = hasty(50, 50);
+	int fd;
+
+	serve(&service);
+	fd = comes();
+	asks(fd, "bye\n", "bye\n");
+	connections_become(0);
+	assert_int_equal(ended, 1);
+	hears_the_end(fd);
+}
+
+/* --- those who do not read ------------------------------------------------------------------- */
+
+static void who_does_not_read_what_it_is_told_is_ended(void **state)
+{
+	int fd, other;
+
+	serve(&patient);
+	fd = comes();
+	other = comes();
+	says(fd, "much 2000000\n");
+	asks(other, "hello\n", "hello\n");
+	connections_become(1);
+	assert_int_equal(ended, 1);
+	asks(other, "hello\n", "hello\n");
+	close(fd);
+	close(other);
+	connections_become(0);
+}
+
+static void who_reads_late_gets_every_byte(void **state)
+{
+	static char text[1000000];
+	int fd;
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	for (int i = 0; i < 2; i++) {
+		fd = i ? tcp_comes(AF_INET) : comes();
+		says(fd, "much 1000000\n");
+		turn();
+		memset(text, 0, sizeof(text));
+		assert_int_equal(reads(fd, text, sizeof(text)), sizeof(text));
+		for (size_t k = 0; k < sizeof(text); k++)
+			assert_int_equal(text[k], 'x');
+		asks(fd, "hello\n", "hello\n");
+		close(fd);
+		connections_become(0);
+	}
+}
+
+/* --- ends ------------------------------------------------------------------------------------ */
+
+static void who_has_ended_its_half_is_answered_first(void **state)
+{
+	static char text[900000];
+	int fd;
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	for (int i = 0; i < 2; i++) {
+		fd = i ? tcp_comes(AF_INET) : comes();
+		says(fd, "one\ntwo\nmuch 900000\n");
+		assert_int_equal(shutdown(fd, SHUT_WR), 0);
+		hears(fd, "one\ntwo\n");
+		assert_int_equal(reads(fd, text, sizeof(text)), sizeof(text));
+		hears_the_end(fd);
+		connections_become(0);
+	}
+	assert_int_equal(ended, 2);
+}
+
+static void half_a_request_and_an_end_is_an_end(void **state)
+{
+	int fd;
+
+	serve(&patient);
+	fd = comes();
+	says(fd, "hal");
+	shutdown(fd, SHUT_WR);
+	hears_the_end(fd);
+	connections_become(0);
+	assert_int_equal(said, 0);
+}
+
+static void who_closes_anywhere_ends_once(void **state)
+{
+	static const char *const before[] = { "",	  "hal",	   "one\n",
+					      "one\nhal", "much 900000\n", "much 2000000\n",
+					      "bye\n",	  "keep\n" };
+	unsigned int count = sizeof(before) / sizeof(*before);
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	for (unsigned int i = 0; i < 4 * count; i++) {
+		int fd = i & 1 ? tcp_comes(AF_INET) : comes();
+		const struct linger reset = { .l_onoff = 1 };
+
+		if (*before[i / 4])
+			says(fd, before[i / 4]);
+		if (i & 2) /* over TCP: without a word */
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		turn();
+		close(fd);
+		connections_become(0);
+		assert_int_equal(ended, i + 1);
+	}
+}
+
+static void a_server_that_closes_ends_everybody(void **state)
+{
+	static const char *const before[] = {
+		"", "hal", "one\n", "much 900000\n", "bye\n", "keep\n"
+	};
+	int fd[6];
+
+	serve(&patient);
+	for (int i = 0; i < 6; i++) {
+		fd[i] = comes();
+		if (*before[i])
+			says(fd[i], before[i]);
+	}
+	connections_become(6);
+	stream_server_close(server);
+	server = NULL;
+	assert_int_equal(ended, 6);
+	for (int i = 0; i < 6; i++)
+		close(fd[i]);
+	turn(); /* nothing of them is left in the loop */
+}
+
+/* --- many ------------------------------------------------------------------------------------ */
+
+static void those_who_ask_do_not_wait_for_those_who_do_not(void **state)
+{
+	enum {
+		ALL = 500
+	};
+	const struct stream_service service = hasty(LIMIT_MS * 10ull, LIMIT_MS * 10ull);
+	int fd[ALL], asked = 0;
+
+	serve(&service);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	for (int i = 0; i < ALL; i++) {
+		fd[i] = i & 1 ? tcp_comes(AF_INET) : comes();
+		if (i % 5 == 1)
+			says(fd[i], "hal");
+		if (i % 5 == 2) {
+			says(fd[i], "bad\n\x01\xff\n\n\n");
+			shutdown(fd[i], SHUT_WR);
+		}
+		if (i % 5 > 2)
+			says(fd[i], "hello\n");
+	}
+	for (int i = 0; i < ALL; i++)
+		if (i % 5 > 2) {
+			hears(fd[i], "hello\n");
+			asks(fd[i], "again\n", "again\n");
+			asked++;
+		}
+	assert_int_equal(asked, 200);
+	for (int i = 2; i < ALL; i += 5) {
+		hears(fd[i], "no\n");
+		hears_the_end(fd[i]);
+	}
+	connections_become(400); /* nobody else was ended for that */
+	for (int i = 0; i < ALL; i++)
+		if (i % 5 != 2)
+			close(fd[i]);
+	connections_become(0);
+	assert_int_equal(ended, ALL);
+}
+
+static void one_too_many_is_told_so(void **state)
+{
+	struct stream_service service = patient;
+	int fd[3], late;
+
+	service.connections_max = 3;
+	serve(&service);
+	for (int i = 0; i < 3; i++)
+		fd[i] = comes();
+	connections_become(3);
+	late = comes();
+	hears(late, "refused EBUSY\n");
+	hears_the_end(late);
+	close(fd[1]);
+	connections_become(2);
+	fd[1] = comes();
+	asks(fd[1], "hello\n", "hello\n");
+	for (int i = 0; i < 3; i++)
+		close(fd[i]);
+	connections_become(0);
+	assert_int_equal(ended, 4); /* who was turned away never was a connection */
+}
+
+/* Without a file descriptor to accept with, the loop must neither spin nor forget. */
+static void who_finds_no_file_descriptor_is_told_so(void **state)
+{
+	struct rlimit before, none;
+	int fd, first;
+
+	serve(&patient);
+	first = comes();
+	asks(first, "hello\n", "hello\n");
+	fd = comes();
+	getrlimit(RLIMIT_NOFILE, &before);
+	none = (struct rlimit){ .rlim_cur = fd + 1, .rlim_max = before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &none);
+	turn();
+	setrlimit(RLIMIT_NOFILE, &before);
+	hears(fd, "refused EBUSY\n");
+	hears_the_end(fd);
+	asks(first, "hello\n", "hello\n");
+	fd = comes();
+	asks(fd, "hello\n", "hello\n");
+	close(fd);
+	close(first);
+	connections_become(0);
+}
+
+/* A machine that has died ends its connection in a minute or so, not in two hours. */
+static void a_dead_machine_is_noticed(void **state)
+{
+	int fd, idle = 0, interval = 0, count = 0, seen = 0;
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	fd = tcp_comes(AF_INET);
+	asks(fd, "hello\n", "hello\n");
+	for (int i = 3; i < 64; i++) {
+		socklen_t length = sizeof(int);
+		int on = 0;
+
+		if (i == fd || getsockopt(i, SOL_SOCKET, SO_KEEPALIVE, &on, &length) < 0 || !on)
+			continue;
+		seen++;
+		assert_int_equal(getsockopt(i, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &length), 0);
+		assert_int_equal(getsockopt(i, IPPROTO_TCP, TCP_KEEPINTVL, &interval, &length), 0);
+		assert_int_equal(getsockopt(i, IPPROTO_TCP, TCP_KEEPCNT, &count, &length), 0);
+	}
+	assert_int_equal(seen, 1);
+	assert_in_range(idle + interval * count, 10, 60);
+	close(fd);
+	connections_become(0);
+}
+
+/* --- who is it ------------------------------------------------------------------------------- */
+
+/* Another process asks whether it may, and says what it heard. */
+static void another_user_asks(uid_t uid, gid_t gid, gid_t extra, const char *expected)
+{
+	int pipes[2];
+	char heard[8] = "";
+	pid_t pid;
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct sockaddr_un address = { .sun_family = AF_UNIX };
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		strcpy(address.sun_path, path);
+		if (setgroups(extra != (gid_t)-1, &extra) < 0 || setgid(gid) < 0 ||
+		    setuid(uid) < 0 || connect(fd, (void *)&address, sizeof(address)) < 0 ||
+		    send(fd, "may\n", 4, 0) != 4 || recv(fd, heard, sizeof(heard), 0) < 0)
+			strcpy(heard, "error");
+		_exit(write(pipes[1], heard, sizeof(heard)) != sizeof(heard));
+	}
+	close(pipes[1]);
+	assert_int_equal(reads(pipes[0], heard, sizeof(heard)), 0);
+	assert_int_equal(read(pipes[0], heard, sizeof(heard)), sizeof(heard));
+	close(pipes[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_string_equal(heard, expected);
+}
+
+static void only_root_and_the_group_may(void **state)
+{
+	if (geteuid() != 0)
+		skip();
+	serve(&patient);
+	another_user_asks(0, 0, -1, "yes\n");
+	another_user_asks(NOBODY, NOBODY, -1, "no\n");
+	another_user_asks(NOBODY, GROUP, -1, "no\n"); /* no group is configured */
+	another_user_asks(NOBODY, 0, -1, "no\n"); /* the group of root is not root */
+	group = GROUP;
+	another_user_asks(0, 0, -1, "yes\n");
+	another_user_asks(NOBODY, GROUP, -1, "yes\n");
+	another_user_asks(NOBODY, NOBODY, GROUP, "yes\n");
+	another_user_asks(NOBODY, NOBODY, GROUP + 1, "no\n");
+	connections_become(0);
+}
+
+static void nobody_may_over_tcp(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t length = sizeof(address);
+	int fd;
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	fd = tcp_comes(AF_INET);
+	group = getgid();
+	asks(fd, "may\n", "no\n");
+	assert_int_equal(getsockname(fd, (void *)&address, &length), 0);
+	close(fd);
+	connections_become(0);
+}
+
+static void a_group_is_found_by_its_name(void **state)
+{
+	gid_t found = 1;
+
+	assert_int_equal(stream_group_find("root", &found, &why), 0);
+	assert_int_equal(found, 0);
+	assert_int_equal(stream_group_find("no-such-group", &found, &why), -ENOENT);
+	assert_non_null(strstr(why.text, "no-such-group"));
+	assert_int_equal(found, 0);
+}
+
+/* --- listening ------------------------------------------------------------------------------- */
+
+static void a_socket_has_its_mode_and_group(void **state)
+{
+	mode_t before = umask(0077);
+	struct stat s;
+
+	assert_int_equal(stream_server_open(loop, &patient, &server, &server), 0);
+	assert_int_equal(stream_listen_unix(server, path, 0660, geteuid() ? -1 : GROUP, &why), 0);
+	assert_int_equal(umask(before), 0077);
+	assert_int_equal(stat(path, &s), 0);
+	assert_int_equal(s.st_mode & 07777, 0660);
+	assert_int_equal(s.st_gid, geteuid() ? getegid() : GROUP);
+}
+
+static void a_socket_that_nobody_listens_on_is_replaced(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int dead = socket(AF_UNIX, SOCK_STREAM, 0), fd;
+
+	strcpy(address.sun_path, path);
+	assert_int_equal(bind(dead, (void *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(dead, 1), 0);
+	close(dead);
+	serve(&patient);
+	fd = comes();
+	asks(fd, "hello\n", "hello\n");
+	close(fd);
+	connections_become(0);
+}
+
+static void a_socket_that_somebody_listens_on_stays(void **state)
+{
+	struct stream_server *second = NULL;
+	int fd;
+
+	serve(&patient);
+	assert_int_equal(stream_server_open(loop, &patient, &server, &second), 0);
+	assert_int_equal(stream_listen_unix(second, path, 0666, -1, &why), -EADDRINUSE);
+	assert_non_null(strstr(why.text, path));
+	stream_server_close(second);
+	fd = comes();
+	asks(fd, "hello\n", "hello\n");
+	close(fd);
+	connections_become(0);
+}
+
+static void what_is_no_socket_stays(void **state)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	struct stat s;
+
+	assert_int_equal(write(fd, "precious", 8), 8);
+	close(fd);
+	assert_int_equal(stream_server_open(loop, &patient, &server, &server), 0);
+	assert_int_equal(stream_listen_unix(server, path, 0666, -1, &why), -EEXIST);
+	assert_non_null(strstr(why.text, path));
+	assert_int_equal(stat(path, &s), 0);
+	assert_true(S_ISREG(s.st_mode) && s.st_size == 8);
+	unlink(path);
+}
+
+static void the_name_of_a_socket_has_107_bytes(void **state)
+{
+	char name[130];
+
+	assert_int_equal(stream_server_open(loop, &patient, &server, &server), 0);
+	memset(name, 'a', sizeof(name));
+	memcpy(name, directory, strlen(directory));
+	name[strlen(directory)] = '/';
+	name[108] = '\0';
+	assert_int_equal(stream_listen_unix(server, name, 0666, -1, &why), -ENAMETOOLONG);
+	name[107] = '\0';
+	assert_int_equal(stream_listen_unix(server, name, 0666, -1, &why), 0);
+}
+
+static void an_address_is_listened_on_once(void **state)
+{
+	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
+	struct sockaddr_storage storage = { 0 };
+	socklen_t length = sizeof(address);
+	int other = socket(AF_INET6, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(other, (void *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(other, 1), 0);
+	assert_int_equal(getsockname(other, (void *)&address, &length), 0);
+	memcpy(&storage, &address, sizeof(address));
+	assert_int_equal(stream_server_open(loop, &patient, &server, &server), 0);
+	assert_int_equal(stream_listen_tcp(server, &storage, &why), -EADDRINUSE);
+	close(other);
+	assert_int_equal(stream_listen_tcp(server, &storage, &why), 0);
+}
+
+/* What a configuration may name: a socket and 16 addresses. */
+static void a_server_listens_in_17_places(void **state)
+{
+	serve(&patient);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(tcp_listen(AF_INET), 0);
+}
+
+#define FACT(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FACT(a_request_is_answered_on_every_kind_of_socket),
+		FACT(a_request_may_come_byte_by_byte),
+		FACT(requests_in_one_write_are_answered_in_order),
+		FACT(nobody_waits_for_all_that_another_one_asks),
+		FACT(who_does_not_read_is_not_answered_further),
+		FACT(a_request_has_at_most_so_many_bytes),
+		FACT(one_who_goes_on_sending_still_hears_why_not),
+		FACT(what_is_refused_ends_and_its_rest_is_not_read),
+		FACT(who_says_nothing_is_late),
+		FACT(half_a_request_is_late_however_many_came_before),
+		FACT(bytes_now_and_then_do_not_buy_time),
+		FACT(who_asks_nothing_more_goes_after_the_idle_time),
+		FACT(who_is_kept_may_be_quiet),
+		FACT(who_never_hangs_up_is_ended),
+		FACT(who_does_not_read_what_it_is_told_is_ended),
+		FACT(who_reads_late_gets_every_byte),
+		FACT(who_has_ended_its_half_is_answered_first),
+		FACT(half_a_request_and_an_end_is_an_end),
+		FACT(who_closes_anywhere_ends_once),
+		FACT(a_server_that_closes_ends_everybody),
+		FACT(those_who_ask_do_not_wait_for_those_who_do_not),
+		FACT(one_too_many_is_told_so),
+		FACT(who_finds_no_file_descriptor_is_told_so),
+		FACT(a_dead_machine_is_noticed),
+		FACT(only_root_and_the_group_may),
+		FACT(nobody_may_over_tcp),
+		FACT(a_group_is_found_by_its_name),
+		FACT(a_socket_has_its_mode_and_group),
+		FACT(a_socket_that_nobody_listens_on_is_replaced),
+		FACT(a_socket_that_somebody_listens_on_stays),
+		FACT(what_is_no_socket_stays),
+		FACT(the_name_of_a_socket_has_107_bytes),
+		FACT(an_address_is_listened_on_once),
+		FACT(a_server_listens_in_17_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
