@@ -59,13 +59,15 @@ static int run_install(struct agent *a, const struct job *j, const struct jobfil
 
 int agent_run_begin(struct agent *a, struct job *j, struct why *why)
 {
+	_cleanup_(freep) struct job_rank *before = calloc(j->workers, sizeof(*before));
 	_cleanup_(freep) struct jobfile *file = malloc(sizeof(*file));
 	struct why ignored;
 	uint16_t window = 0;
 	int r;
 
-	if (!file)
+	if (!before || !file)
 		return -ENOMEM;
+	memcpy(before, j->rank, j->workers * sizeof(*before));
 	r = books_run_window(&a->books, j, &window, why);
 	if (r < 0)
 		return r;
@@ -77,6 +79,7 @@ int agent_run_begin(struct agent *a, struct job *j, struct why *why)
 	r = agent_save(a, why);
 	if (r < 0) { /* an agent after us would not know of it */
 		dataplane_job_del(a->dataplane, j->id, &ignored);
+		memcpy(j->rank, before, j->workers * sizeof(*before)); /* all wait again */
 		job_end(j);
 	}
 	return r;
