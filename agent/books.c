@@ -299,15 +299,20 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 	return books_job_restore(b, j, why);
 }
 
-void books_job_del(struct books *b, struct job *j)
+void books_job_take(struct books *b, struct job *j)
 {
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		if (b->job[i] != j)
 			continue;
 		memmove(&b->job[i], &b->job[i + 1], (--b->jobs - i) * sizeof(struct job *));
-		job_free(j);
 		return;
 	}
+}
+
+void books_job_del(struct books *b, struct job *j)
+{
+	books_job_take(b, j);
+	job_free(j);
 }
 
 int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, struct why *why)

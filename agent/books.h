@@ -90,8 +90,9 @@ int books_job_add(struct books *b, struct job *j, struct why *why);
 /* The same for a job of an earlier agent's books: whatever it has, it keeps. */
 int books_job_restore(struct books *b, struct job *j, struct why *why);
 
-/* Takes it out and frees it. */
+/* Takes it out and frees it; or the caller has it again. */
 void books_job_del(struct books *b, struct job *j);
+void books_job_take(struct books *b, struct job *j);
 
 /* The lowest number that no job has, from 1 on. */
 uint32_t books_job_id(const struct books *b);

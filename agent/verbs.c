@@ -260,19 +260,23 @@ int verb_job_token(struct agent *a, const struct request *q, json_t **ret, struc
 int verb_job_del(struct agent *a, const struct request *q, json_t **ret, struct why *why)
 {
 	struct job *j = job_named(a, q->name, why);
+	struct why ignored;
 	int r;
 
 	if (!j)
 		return -ENOENT;
+	books_job_take(&a->books, j);
+	r = agent_save(a, why);
+	if (r < 0) {
+		books_job_restore(&a->books, j, &ignored); /* there is room: it was there */
+		return r;
+	}
 	if (j->run_window)
 		agent_run_end(a, j);
 	places_cancel(a, j, "the job was deleted");
 	traffic_job_forget(a->traffic, j->id);
-	books_job_del(&a->books, j);
-	r = agent_save(a, why);
-	if (r < 0)
-		return r;
-	log_say(LOG_LEVEL_INFO, "job deleted", "job=%s", q->name);
+	log_say(LOG_LEVEL_INFO, "job deleted", "job=%s", j->name);
+	job_free(j);
 	*ret = json_object();
 	return 0;
 }
