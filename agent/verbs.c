@@ -132,10 +132,13 @@ int verb_tenant_del(struct agent *a, const struct request *q, json_t **ret, stru
 		return index;
 	before = a->books.tenant[index];
 	r = books_tenant_del(&a->books, index, why);
-	if (r == 0)
-		r = tenants_follow(a, index, &before, why);
-	if (r == 0)
-		r = dataplane_tenant_del(a->dataplane, index, why);
+	if (r < 0)
+		return r;
+	r = dataplane_tenant_del(a->dataplane, index, why);
+	if (r < 0)
+		a->books.tenant[index] = before;
+	else
+		r = tenants_follow(a, index, &before, why); /* which puts it back if it fails */
 	if (r < 0)
 		return r;
 	traffic_tenant_forget(a->traffic, index);
