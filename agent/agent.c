@@ -88,11 +88,16 @@ int agent_run_begin(struct agent *a, struct job *j, struct why *why)
 void agent_run_end(struct agent *a, struct job *j)
 {
 	struct why why = { "" };
+	int r;
 
 	agent_watch(a, &why); /* its last packets are counted as its own */
 	job_end(j);
-	if (dataplane_job_del(a->dataplane, j->id, &why) < 0)
-		log_say(LOG_LEVEL_DEBUG, "job was gone", "job=%s reason=\"%s\"", j->name, why.text);
+	r = dataplane_job_del(a->dataplane, j->id, &why);
+	if (r == -ENOENT)
+		log_say(LOG_LEVEL_DEBUG, "job was gone", "job=%s", j->name);
+	else if (r < 0)
+		log_say(LOG_LEVEL_ERROR, "slots not freed", "job=%s reason=\"%s\"", j->name,
+			why.text);
 }
 
 /* --- plan and apply -------------------------------------------------------------------------- */
