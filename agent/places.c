@@ -227,7 +227,7 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 	if (r == 0)
 		r = job_join(j, q->rank, &address, &rank, why);
 	if (r < 0)
-		return r;
+		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
 	r = agent_resolve(a, &address, &hop, why);
 	if (r == 0 && !place_new(a, s, j, rank))
 		r = -ENOMEM;
