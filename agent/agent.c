@@ -428,12 +428,50 @@ static int config_check(const struct config *now, const struct config *then, str
 	return 0;
 }
 
+/* All that it says, in the data plane and on disk. The books say it already. */
+static int config_apply(struct agent *a, struct config *config, struct dataplane_port *ports,
+			struct why *why)
+{
+	int r;
+
+	r = node_adopt(a, config, ports, why);
+	if (r < 0)
+		return r;
+	a->config = config;
+	r = ports_keep(a, ports, config->ports, why);
+	if (r == 0)
+		r = agent_reconcile(a, why);
+	if (r == 0)
+		r = agent_save(a, why);
+	return r;
+}
+
+/*
+ * The configuration before, with books, ports and slots. Where that fails too, the agent ends: the
+ * next one begins with what is there, and with this configuration.
+ */
+static void config_restore(struct agent *a, struct config *old, const struct books *books)
+{
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	struct why why = { "" };
+	int r;
+
+	a->books = *books;
+	a->config = old;
+	r = a->dataplane ? ports_want(a, old, &ports, &why) : -ENODEV;
+	if (r == 0)
+		r = config_apply(a, old, ports, &why);
+	if (r < 0) {
+		log_say(LOG_LEVEL_ERROR, "cannot go back either", "reason=\"%s\"", why.text);
+		sd_event_exit(a->loop, r);
+	}
+}
+
 int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	_cleanup_(freep) struct books *before = malloc(sizeof(*before));
 	struct config *old = a->config;
-	struct why ignored;
 	int r;
 
 	if (!before)
@@ -446,23 +484,18 @@ int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
 		return r;
 	a->books.slots = config->slots;
 	r = books_configure(&a->books, config->tenant, config->tenants, config->rest, why);
-	if (r == 0)
-		r = node_adopt(a, config, ports, why);
-	if (r == 0) {
-		a->config = config;
-		r = ports_keep(a, ports, config->ports, why);
-	}
-	if (r == 0)
-		r = agent_reconcile(a, why);
 	if (r < 0) {
 		a->books = *before;
-		a->config = old;
-		agent_reconcile(a, &ignored);
+		return r;
+	}
+	r = config_apply(a, config, ports, why);
+	if (r < 0) {
+		config_restore(a, old, before);
 		return r;
 	}
 	config_free(old);
 	ports_report(a);
-	return agent_save(a, why);
+	return 0;
 }
 
 /* --- traffic --------------------------------------------------------------------------------- */
