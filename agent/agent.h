@@ -25,6 +25,7 @@ struct netlink_links;
 struct dataplane_trace;
 struct place; /* places.c */
 struct tracer; /* tracing.c */
+struct absentee; /* rollcall.c */
 
 struct agent {
 	const char *config_path;
@@ -54,6 +55,9 @@ struct agent {
 
 	struct stream_server *joining;
 	struct place *places;
+
+	struct absentee *absentees;
+	sd_event_source *rollcall;
 
 	struct metrics_http *metrics;
 	sd_event_source *metrics_io, *metrics_timer;
@@ -102,6 +106,17 @@ void places_close(struct agent *a);
 
 /* The job goes: everyone is told why and leaves. */
 void places_cancel(struct agent *a, const struct job *j, const char *words);
+
+/* A rank is not at this run any more; if it was the last one, the run is over. */
+void places_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch);
+
+/* --- rollcall.c: workers that another agent knew --------------------------------------------- */
+
+int rollcall_open(struct agent *a);
+void rollcall_close(struct agent *a);
+
+/* The job goes; NULL: all of them. */
+void rollcall_forget(struct agent *a, const struct job *j);
 
 /* --- control.c: those who ask ---------------------------------------------------------------- */
 

@@ -220,6 +220,8 @@ static int node_remove(const char *pin, struct why *why)
 		unlink(pin_path(pin, pin_name[i], ""));
 		unlink(pin_path(pin, pin_name[i], "-new"));
 	}
+	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)
+		unlink(group_path(pin, group));
 	return directory_remove(pin, why);
 }
 

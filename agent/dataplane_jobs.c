@@ -24,14 +24,22 @@ uint32_t dataplane_slots(const struct dataplane *d)
 
 /* --- groups ---------------------------------------------------------------------------------- */
 
+/*
+ * A group's map has a pin of its own, beside its place in `groups`: that gives only its number,
+ * and the kernel opens a map by its number for CAP_SYS_ADMIN alone.
+ */
+const char *group_path(const char *pin, uint32_t group)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "group-%u", group);
+	return pin_path(pin, name, "");
+}
+
 /* The inner map of a group, or -errno. */
 static int group_open(struct dataplane *d, uint32_t group)
 {
-	uint32_t id;
-	int r;
-
-	r = bpf_map_lookup_elem(d->fd[PIN_GROUPS], &group, &id);
-	return r < 0 ? r : bpf_map_get_fd_by_id(id);
+	return bpf_obj_get(group_path(d->path, group));
 }
 
 static unsigned int copies_count(struct dataplane *d, uint32_t group)
@@ -165,6 +173,7 @@ static void job_stop(struct dataplane *d, const struct gates *gates, uint32_t gr
 {
 	gates_remove(d, gates, NULL);
 	bpf_map_delete_elem(d->fd[PIN_GROUPS], &group);
+	unlink(group_path(d->path, group));
 	children_remove(d, gates->gate[0].key.job);
 }
 
@@ -269,7 +278,10 @@ static int job_install(struct dataplane *d, struct arrival *a, struct why *why)
 	r = children_add(d, g, a->gates);
 	if (r < 0)
 		return map_error(why, r, "children");
-	r = bpf_map_update_elem(d->fd[PIN_GROUPS], &g->job.group, &a->copies, BPF_ANY);
+	unlink(group_path(d->path, g->job.group));
+	r = bpf_obj_pin(a->copies, group_path(d->path, g->job.group));
+	if (r == 0)
+		r = bpf_map_update_elem(d->fd[PIN_GROUPS], &g->job.group, &a->copies, BPF_ANY);
 	if (r < 0)
 		return map_error(why, r, "groups");
 	r = bpf_map_update_elem(d->fd[PIN_JOBS], &g->job.group, &g->job, BPF_ANY);

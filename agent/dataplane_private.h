@@ -136,6 +136,9 @@ int share_update(const struct port_link *link, int program, int before);
 
 int map_error(struct why *why, int error, const char *map);
 
+/* Where a group's map is pinned; valid until the next call. */
+const char *group_path(const char *pin, uint32_t group);
+
 /* Gives every group of the node this program for its copies. */
 int dataplane_groups_use(struct dataplane *d, int fanout, struct why *why);
 

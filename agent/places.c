@@ -242,7 +242,7 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 	return 0;
 }
 
-static void left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch)
+void places_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch)
 {
 	struct why why = { "" };
 
@@ -263,7 +263,7 @@ static int leave(struct agent *a, struct stream *s, const struct rendezvous_requ
 
 	if (!j)
 		return -EACCES;
-	left(a, j, q->rank, q->epoch);
+	places_left(a, j, q->rank, q->epoch);
 	if (rendezvous_left_print(text, sizeof(text), &length) == 0)
 		stream_send(s, text, length);
 	stream_finish(s);
@@ -284,7 +284,7 @@ static void on_end(struct stream *s)
 		job_unjoin(gone.job, gone.rank);
 		tell_missing(gone.job);
 	} else {
-		left(a, gone.job, gone.rank, gone.epoch);
+		places_left(a, gone.job, gone.rank, gone.epoch);
 	}
 }
 

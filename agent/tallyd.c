@@ -193,20 +193,20 @@ static int watching_open(struct agent *a, struct why *why)
 }
 
 /*
- * What is left to it: BPF and NET_ADMIN for maps, programs and ports; PERFMON for pointers in
- * programs that a reload may bring; SYS_ADMIN because the kernel gives a job's group of copies,
- * a map inside a map, by its number to nobody else.
+ * What is left to it: BPF for maps and programs, NET_ADMIN for ports, PERFMON because a reload
+ * may load programs, whose pointers the verifier otherwise takes for those of a stranger.
  */
-static int privileges_drop(void)
+static int privileges_drop(struct why *why)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a set of flags */
 	const capng_type_t sets = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
 
 	capng_clear(CAPNG_SELECT_BOTH);
-	if (capng_updatev(CAPNG_ADD, sets, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN, -1) <
-		    0 ||
+	if (capng_updatev(CAPNG_ADD, sets, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, -1) < 0 ||
 	    capng_apply(CAPNG_SELECT_BOTH) < 0)
-		return -EPERM;
+		return why_say(why, -EPERM,
+			       "cannot drop privileges; tallyd needs CAP_BPF, "
+			       "CAP_NET_ADMIN and CAP_PERFMON");
 	return 0;
 }
 
@@ -238,9 +238,11 @@ static int agent_open(struct agent *a, struct why *why)
 	if (r == 0)
 		r = places_open(a, why);
 	if (r == 0)
+		r = rollcall_open(a);
+	if (r == 0)
 		r = export_open(a, why);
 	if (r == 0)
-		r = privileges_drop();
+		r = privileges_drop(why);
 	return r;
 }
 
@@ -249,6 +251,7 @@ static void agent_close(struct agent *a, bool detach)
 	struct why why = { "" };
 
 	export_close(a);
+	rollcall_close(a);
 	if (a->joining)
 		places_close(a);
 	if (a->control)

@@ -277,6 +277,7 @@ int verb_job_del(struct agent *a, const struct request *q, json_t **ret, struct 
 	if (j->run_window)
 		agent_run_end(a, j);
 	places_cancel(a, j, "the job was deleted");
+	rollcall_forget(a, j);
 	traffic_job_forget(a->traffic, j->id);
 	log_say(LOG_LEVEL_INFO, "job deleted", "job=%s", j->name);
 	job_free(j);

@@ -142,6 +142,21 @@ no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {
 
 held() { ctl --json tenant list "$1" | jq ".[0].$2"; }
 
+# Nobody was there to be told that they left.
+workers_that_end_while_there_is_no_tallyd_are_missed() {
+	star
+	start_agent
+	create_job train 3
+	load train 30
+	another train 100
+	end_agent KILL
+	kill -KILL "${worker[@]}"
+	wait "${worker[@]}" 2>/dev/null || true
+	start_agent
+	until_true state_is train waiting
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+}
+
 a_quota_shrinks_and_grows_under_load() {
 	star
 	start_agent
@@ -241,6 +256,7 @@ facts workers_join_and_get_sums_over_ipv4 \
 	each_run_has_an_epoch_and_slots_of_its_own \
 	who_may_not_join_is_told_why \
 	no_call_fails_while_tallyd_is_restarted_killed_and_upgraded \
+	workers_that_end_while_there_is_no_tallyd_are_missed \
 	a_quota_shrinks_and_grows_under_load \
 	a_quota_that_is_too_small_is_refused_with_the_numbers \
 	a_configuration_is_reloaded_whole_or_not_at_all \

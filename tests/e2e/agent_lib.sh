@@ -47,7 +47,7 @@ start_agent() { # [TALLYD [options...]]: returns when it answers
 end_agent() { # SIGNAL
 	local code=0
 	kill -s "$1" "$daemon" || return 1
-	wait "$daemon" || code=$?
+	wait "$daemon" 2>/dev/null || code=$? # whose death bash need not report
 	daemon=''
 	[[ $1 == KILL || $code == 0 ]]
 }
@@ -63,7 +63,7 @@ create_job() { # NAME WORKERS [tallyctl options...]
 join_from() { # HOST JOB [tally-perf arguments...]
 	local host=$1 job=$2
 	shift 2
-	on "$host" "$build/tally-perf" --join "$job" --agent "$(bed addr n0 "${family:-4}")" \
+	exec_on "$host" "$build/tally-perf" --join "$job" --agent "$(bed addr n0 "${family:-4}")" \
 		--token-file "$work/$job.token" --json --hash --timeout 10000 "$@" \
 		>"$work/$host.$job" 2>"$work/$host.$job.errors" &
 	worker+=($!)
