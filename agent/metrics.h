@@ -20,7 +20,7 @@
 #include "traffic.h"
 
 enum {
-	METRICS_ROWS_MAX = 2048,
+	METRICS_ROWS_MAX = 2050, /* 2,048 pairs of job and port, and rows 0 and 1 */
 };
 
 /* What rows 0 and 1 of a sample are to be called: no job has such a name. */

@@ -124,7 +124,7 @@ static int connect_from(uint32_t host)
 
 	if (fd < 0 || clients == CLIENTS_MAX) {
 		fail_msg("no socket for a client");
-		return -1;
+		abort(); /* which the analyser knows not to return */
 	}
 	client[clients++] = fd;
 	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
@@ -433,14 +433,15 @@ static void ipv6_is_served_too(void **state)
 
 	metrics_http_close(h);
 	h = NULL;
-	r = fd < 0 ? -errno : metrics_http_open((struct sockaddr *)&to, &options, &h, &why);
-	if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL) {
-		if (fd >= 0)
-			close(fd);
-		skip(); /* a machine without IPv6 */
+	if (fd < 0) {
+		skip(); /* a kernel without IPv6 */
+		abort();
 	}
-	assert_int_equal(r, 0);
 	client[clients++] = fd;
+	r = metrics_http_open((struct sockaddr *)&to, &options, &h, &why);
+	if (r == -EADDRNOTAVAIL)
+		skip(); /* IPv6 is switched off */
+	assert_int_equal(r, 0);
 	to.sin6_port = htons(metrics_http_port(h));
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	say(fd, get_health, sizeof(get_health) - 1);
