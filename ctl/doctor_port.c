@@ -182,7 +182,7 @@ static void check_offloads(struct doctor *d, const struct doctor_port *p)
 {
 	if (*p->port.coalescing) {
 		finding_add(
-			d->findings, FINDING_FAIL,
+			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
 			"may join several messages into one frame: native XDP is refused, or they "
 			"pass unsummed (counter COALESCED)");
 		finding_mend(d->findings, "ethtool -K %s%s", p->port.name, p->port.coalescing);
