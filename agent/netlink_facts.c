@@ -143,6 +143,36 @@ static enum netlink_answer hash_read(int fd, const char *name)
 	return flow.data & (RXH_L4_B_0_1 | RXH_L4_B_2_3) ? NETLINK_YES : NETLINK_NO;
 }
 
+/* Features by their names, as newer ones have no flag. */
+static enum netlink_answer feature_read(int fd, const char *name, const char *feature)
+{
+	struct {
+		struct ethtool_sset_info info;
+		uint32_t count;
+	} set = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ull << ETH_SS_FEATURES } };
+	struct {
+		struct ethtool_gfeatures head;
+		struct ethtool_get_features_block block[FEATURE_WORDS];
+	} is = { .head = { .cmd = ETHTOOL_GFEATURES, .size = FEATURE_WORDS } };
+	_cleanup_(freep) struct ethtool_gstrings *names = NULL;
+
+	if (!ethtool(fd, name, &set) || !set.info.sset_mask || set.count > 32 * FEATURE_WORDS)
+		return NETLINK_UNKNOWN;
+	names = calloc(1, sizeof(*names) + set.count * ETH_GSTRING_LEN);
+	if (!names)
+		return NETLINK_UNKNOWN;
+	names->cmd = ETHTOOL_GSTRINGS;
+	names->string_set = ETH_SS_FEATURES;
+	names->len = set.count;
+	if (!ethtool(fd, name, names) || !ethtool(fd, name, &is))
+		return NETLINK_UNKNOWN;
+	for (uint32_t i = 0; i < set.count; i++)
+		if (!strncmp((const char *)names->data + i * ETH_GSTRING_LEN, feature,
+			     ETH_GSTRING_LEN))
+			return is.block[i / 32].active >> i % 32 & 1 ? NETLINK_YES : NETLINK_NO;
+	return NETLINK_UNKNOWN;
+}
+
 /* --- facts ----------------------------------------------------------------------------------- */
 
 static bool is_enslaved_to_bond(const char *name)
@@ -211,6 +241,7 @@ static int peer_look(uint32_t ifindex, struct netlink_peer *ret)
 		return -ENOENT;
 	ret->native = dataplane_is_native(ifindex);
 	ret->gro = flag_read(fd, ret->name, ETHTOOL_GGRO, 1) == NETLINK_YES;
+	ret->segments = feature_read(fd, ret->name, "tx-udp-segmentation") == NETLINK_YES;
 	ret->inserts_vlan = flag_read(fd, ret->name, ETHTOOL_GFLAGS, ETH_FLAG_TXVLAN) ==
 			    NETLINK_YES;
 	return 0;

@@ -39,6 +39,7 @@ struct netlink_peer {
 	char enter[64]; /* what a command that works on it begins with; "" if none is needed */
 	bool native; /* an XDP program runs in its driver */
 	bool gro;
+	bool segments; /* leaves a batch of datagrams as one frame, as an offload (UDP_SEGMENT) */
 	bool inserts_vlan; /* leaves a tag beside the frame, as an offload */
 };
 

@@ -69,7 +69,7 @@ int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *wh
 {
 	_cleanup_(connection_closep) struct connection *connection = NULL;
 	_cleanup_(json_decrefp) json_t *owned = request;
-	int r = connection_open(ctl->socket, CTL_TIMEOUT_MS, &connection, why);
+	int r = connection_open(ctl->socket, ctl->timeout_ms, &connection, why);
 
 	if (r == 0)
 		r = connection_ask(connection, owned, ret, why);

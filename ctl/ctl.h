@@ -18,7 +18,7 @@
 enum {
 	CTL_LIST_MAX = 16, /* values of an option that may stand there several times */
 	CTL_ARGUMENTS_MAX = 64,
-	CTL_TIMEOUT_MS = 10000, /* for one answer of the daemon */
+	CTL_TIMEOUT_MS = 10000, /* for one answer of the daemon, if nobody looks at a live screen */
 	CTL_INTERVAL_MAX = 3600, /* seconds between two frames of top */
 };
 
@@ -78,6 +78,7 @@ extern const struct option_kind option_kinds[OPTION_COUNT];
 /* The command line, checked, and how to write. */
 struct ctl {
 	const char *socket;
+	unsigned int timeout_ms; /* for one answer of the daemon */
 	bool json;
 	struct style style; /* of standard output */
 	const struct command *command;

@@ -182,7 +182,7 @@ static void check_offloads(struct doctor *d, const struct doctor_port *p)
 {
 	if (*p->port.coalescing) {
 		finding_add(
-			d->findings, FINDING_FAIL,
+			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
 			"may join several messages into one frame: native XDP is refused, or they "
 			"pass unsummed (counter COALESCED)");
 		finding_mend(d->findings, "ethtool -K %s%s", p->port.name, p->port.coalescing);
@@ -270,17 +270,18 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 		finding_mend(d->findings,
 			     "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
 			     peer->enter, peer->name, peer->name);
-	} else if (p->native) {
-		finding_add(d->findings, FINDING_OK, "its other end, %s%s%s, has an XDP program",
-			    peer->name, at, peer->where);
-	} else {
+	} else if (!p->native && peer->segments) {
 		finding_add(
 			d->findings, FINDING_WARN,
 			"its other end, %s%s%s, may send several messages as one frame (UDP_SEGMENT), "
-			"which pass unsummed as long as XDP runs in the stack",
+			"which pass unsummed as long as XDP runs in the stack here",
 			peer->name, at, peer->where);
 		finding_mend(d->findings, "%sethtool -K %s tx-udp-segmentation off", peer->enter,
 			     peer->name);
+	} else {
+		finding_add(d->findings, FINDING_OK, "its other end, %s%s%s, %s", peer->name, at,
+			    peer->where,
+			    p->native ? "has an XDP program" : "sends messages one by one");
 	}
 	if (tenant && peer->inserts_vlan) {
 		finding_add(

@@ -118,7 +118,8 @@ static int output_close(struct why *why)
 int main(int argc, char **argv)
 {
 	const char *socket = getenv("TALLY_SOCKET");
-	struct ctl ctl = { .socket = socket && *socket ? socket : CTL_SOCKET };
+	struct ctl ctl = { .socket = socket && *socket ? socket : CTL_SOCKET,
+			   .timeout_ms = CTL_TIMEOUT_MS };
 	struct why why = { "" };
 	int used = 0, words = 0, r;
 

@@ -105,11 +105,20 @@ static int screen_draw(const struct screen *s, struct why *why)
 	return r;
 }
 
+enum {
+	LIVE_TIMEOUT_MS = 1000, /* keys are not heard while the daemon is asked */
+};
+
 /* The daemon may be restarted while we look: then the old frame stays, and the reason below. */
 static int frame_get(const struct ctl *ctl, struct screen *s, struct why *why)
 {
+	struct ctl asking = *ctl;
 	json_t *frame = NULL;
-	int r = ctl_ask(ctl, request_make(ctl), &frame, why);
+	int r;
+
+	if (s->live)
+		asking.timeout_ms = LIVE_TIMEOUT_MS;
+	r = ctl_ask(&asking, request_make(ctl), &frame, why);
 
 	if (r < 0 && !(s->live && s->frame))
 		return r;

@@ -90,7 +90,7 @@ int trace(const struct ctl *ctl, struct why *why)
 
 	if (signals < 0)
 		return -errno;
-	r = connection_open(ctl->socket, CTL_TIMEOUT_MS, &c, why);
+	r = connection_open(ctl->socket, ctl->timeout_ms, &c, why);
 	if (r == 0)
 		r = connection_ask(c, request, &result, why);
 	if (r == 0 && !ctl->json)

@@ -6,11 +6,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -395,7 +400,7 @@ static void await_output(const char *part)
 		out[n > 0 ? n : 0] = '\0';
 		if (strstr(out, part))
 			return;
-		usleep(1000);
+		poll(NULL, 0, 1);
 	}
 	fail_msg("'%s' never came; there is '%s'", part, out);
 }
@@ -540,6 +545,85 @@ static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 	assert_has(out, "tallyd is 0, and this tallyctl is ");
 }
 
+/* A network of our own: v0 and v1 are the ends of a veth. False: we are not root. */
+static bool network_make(int *ret_home)
+{
+	*ret_home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (unshare(CLONE_NEWNET) < 0)
+		return false;
+	assert_int_equal(system("ip link add v0 type veth peer name v1 && ip link set v0 up && "
+				"ip link set v1 up && ip link set lo up"),
+			 0);
+	return true;
+}
+
+static void network_leave(int home)
+{
+	assert_int_equal(setns(home, CLONE_NEWNET), 0);
+	close(home);
+}
+
+/* doctor, of a daemon with port v0 in generic mode and this tenant. */
+static int doctor(const char *tenants)
+{
+	pid_t pid = program_start(ARGUMENTS("doctor"));
+	int connection = connection_take(pid), code;
+
+	request_expect(connection, "{\"do\":\"status\"}");
+	answer_give(connection, OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
+				   "[{\"name\":\"v0\",\"mode\":\"generic\",\"why\":\"so\"}]}"));
+	request_expect(connection, "{\"do\":\"job-list\"}");
+	answer_give(connection,
+		    OK("[{\"name\":\"big\",\"payload\":1472,\"service\":\"fd77::1\"}]"));
+	request_expect(connection, "{\"do\":\"tenant-list\"}");
+	answer_give(connection, tenants);
+	code = program_end(pid);
+	close(connection);
+	return code;
+}
+
+static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
+{
+	const char *tagged = OK("[{\"name\":\"red\",\"ingress\":[\"v1\",\"v0 vlan 5\"]}]");
+	const char *untagged = OK("[{\"name\":\"red\",\"ingress\":[\"v0 vlan 0 source "
+				  "10.0.0.0/8\",\"v01 vlan 5\",\"v0\"]}]");
+	int home;
+
+	if (!network_make(&home))
+		skip();
+	assert_int_equal(doctor(tagged), 1);
+	assert_has(out, "and tenant red comes in with one");
+	assert_has(out, "ethtool -K v1 txvlan off");
+	assert_has(out, "driver veth, not native but in the stack: so");
+	assert_has(out, "job big with payload 1472 needs 1584");
+	assert_int_equal(doctor(untagged), 0);
+	assert_has_not(out, "txvlan");
+	assert_has(out, "ethtool -K v1 tx-udp-segmentation off");
+	assert_int_equal(system("ethtool -K v1 txvlan off tx-udp-segmentation off >/dev/null"), 0);
+	assert_int_equal(doctor(tagged), 0);
+	assert_has_not(out, "ethtool -K v1");
+	assert_has(out, "its other end, v1, sends messages one by one");
+	network_leave(home);
+}
+
+static void doctor_names_who_has_our_udp_port(void **state)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(31249) };
+	int home, fd;
+
+	if (!network_make(&home))
+		skip();
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	doctor(OK("[]"));
+	assert_has(out, "UDP port 31249 is in use by test_tallyctl (process");
+	close(fd);
+	doctor(OK("[]"));
+	assert_has(out, "nobody else has port 31249");
+	network_leave(home);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -579,6 +663,9 @@ int main(void)
 		cmocka_unit_test_teardown(the_key_completes_names_that_the_daemon_has,
 					  harness_clear),
 		cmocka_unit_test_teardown(the_key_completes_files, harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_a_tenants_vlan_that_xdp_cannot_see,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_names_who_has_our_udp_port, harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_a_service_address_that_is_not_ours,
 					  harness_clear),
 	};

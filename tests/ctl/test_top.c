@@ -154,15 +154,27 @@ static void termination_restores_the_terminal(void **state)
 	assert_ends_well(pid);
 }
 
+/* No descriptor tells that: it is asked for, each millisecond. */
+static void await_stopped(pid_t pid)
+{
+	int status = 0;
+	pid_t changed = 0;
+
+	for (int i = 0; i < HARNESS_WAIT_MS && !changed; i++) {
+		changed = waitpid(pid, &status, WUNTRACED | WNOHANG);
+		poll(NULL, 0, !changed);
+	}
+	assert_int_equal(changed, pid);
+	assert_true(WIFSTOPPED(status));
+}
+
 static void suspension_restores_the_terminal_until_it_goes_on(void **state)
 {
 	pid_t pid = top_start("a");
-	int status;
 
 	look_away();
 	assert_int_equal(write(terminal, "\032", 1), 1);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	assert_true(WIFSTOPPED(status));
+	await_stopped(pid);
 	await_drawn(LEAVE);
 	assert_terminal_is_as_before();
 	look_away();
