@@ -98,12 +98,12 @@ int tally_ingress(struct xdp_md *ctx)
 {
 	__u32 row = TALLY_ROW_NO_JOB, bytes;
 	enum tally_outcome out;
-	struct frame frame;
+	struct frame frame = { .bytes = 0 }; /* 5.15 forbids to keep what was never written */
 	int action;
 
 	out = parse(ctx, &frame);
 	bytes = frame.bytes;
-	trace_begin(ctx, &frame);
+	trace_begin(ctx);
 	if (out == TALLY_GO_ON)
 		out = handle(ctx, &frame, &row);
 	trace_end(out);

@@ -28,12 +28,12 @@ static __always_inline void event_read(struct tally_event *e, const struct tally
 }
 
 /* Is this packet told? If so, keeps what there is of it. */
-__noinline int trace_choose(struct xdp_md *ctx, int layout_number)
+__noinline int trace_choose(struct xdp_md *ctx)
 {
 	union {
 		struct layout layout;
 		int number;
-	} l = { .number = layout_number };
+	} l = { .number = find_layout(ctx) };
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const struct tally_settings *s = trace_settings();
 	__u8 udp = l.layout.udp; /* the verifier loses a bound that it finds on the stack */
@@ -75,15 +75,11 @@ __noinline int trace_tell(__u32 outcome)
 	return 0;
 }
 
-static __always_inline void trace_begin(struct xdp_md *ctx, const struct frame *f)
+/* Before the frame is changed. */
+static __always_inline void trace_begin(struct xdp_md *ctx)
 {
-	union {
-		struct layout layout;
-		int number;
-	} l = { .layout = f->layout };
-
 	if (trace_settings())
-		trace_choose(ctx, l.number);
+		trace_choose(ctx);
 }
 
 static __always_inline void trace_end(enum tally_outcome outcome)
