@@ -428,7 +428,7 @@ static int config_check(const struct config *now, const struct config *then, str
 	return 0;
 }
 
-/* All that it says, in the data plane and on disk. The books say it already. */
+/* All that it says, in the data plane. The books say it already. */
 static int config_apply(struct agent *a, struct config *config, struct dataplane_port *ports,
 			struct why *why)
 {
@@ -439,11 +439,7 @@ static int config_apply(struct agent *a, struct config *config, struct dataplane
 		return r;
 	a->config = config;
 	r = ports_keep(a, ports, config->ports, why);
-	if (r == 0)
-		r = agent_reconcile(a, why);
-	if (r == 0)
-		r = agent_save(a, why);
-	return r;
+	return r < 0 ? r : agent_reconcile(a, why);
 }
 
 /*
@@ -465,6 +461,7 @@ static void config_restore(struct agent *a, struct config *old, const struct boo
 		log_say(LOG_LEVEL_ERROR, "cannot go back either", "reason=\"%s\"", why.text);
 		sd_event_exit(a->loop, r);
 	}
+	agent_save(a, &why); /* most likely it has failed just now, and the old books are there */
 }
 
 int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
@@ -489,6 +486,8 @@ int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
 		return r;
 	}
 	r = config_apply(a, config, ports, why);
+	if (r == 0)
+		r = agent_save(a, why);
 	if (r < 0) {
 		config_restore(a, old, before);
 		return r;
