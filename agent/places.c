@@ -143,7 +143,8 @@ static void run_begin(struct agent *a, struct job *j)
 	if (r < 0) {
 		log_say(LOG_LEVEL_WARNING, "run does not begin", "job=%s reason=\"%s\"", j->name,
 			why.text);
-		send_away(j, r, *why.text ? why.text : strerror(-r));
+		/* to a worker EACCES is a wrong token, and that it was not */
+		send_away(j, r == -EACCES ? -EIO : r, *why.text ? why.text : strerror(-r));
 		return;
 	}
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
