@@ -12,6 +12,10 @@
 #include "plan.h"
 #include "port_prepare.h"
 
+enum {
+	SAVE_US = 100000, /* from a change that may be lost to the disk */
+};
+
 uint64_t agent_now_ns(void)
 {
 	struct timespec t;
@@ -23,6 +27,32 @@ uint64_t agent_now_ns(void)
 int agent_save(struct agent *a, struct why *why)
 {
 	return books_write(&a->books, a->config->state, why);
+}
+
+void agent_save_now(struct agent *a)
+{
+	struct why why = { "" };
+
+	if (!a->saver)
+		return;
+	a->saver = sd_event_source_disable_unref(a->saver);
+	if (agent_save(a, &why) < 0)
+		log_say(LOG_LEVEL_ERROR, "books not written", "reason=\"%s\"", why.text);
+}
+
+static int on_save(sd_event_source *source, uint64_t us, void *data)
+{
+	agent_save_now(data);
+	return 0;
+}
+
+void agent_save_soon(struct agent *a)
+{
+	if (a->saver)
+		return;
+	if (sd_event_add_time_relative(a->loop, &a->saver, CLOCK_MONOTONIC, SAVE_US, SAVE_US,
+				       on_save, a) < 0)
+		log_say(LOG_LEVEL_ERROR, "books not written", "reason=\"no memory\"");
 }
 
 int agent_resolve(struct agent *a, const struct sockaddr_storage *address, struct hop *ret,

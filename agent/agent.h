@@ -34,6 +34,7 @@ struct agent {
 	uint64_t started_ns;
 
 	struct books books;
+	sd_event_source *saver; /* armed while the books have what the disk has not */
 	struct dataplane *dataplane;
 	struct dataplane_port *ports; /* as attached; names, modes and reasons */
 	unsigned int ports_count;
@@ -82,6 +83,14 @@ int agent_reconcile(struct agent *a, struct why *why);
 
 /* The books, to disk. */
 int agent_save(struct agent *a, struct why *why);
+
+/*
+ * The same in a tenth of a second, once for all that changes meanwhile: for what is not worse
+ * than an agent that was killed if it is lost, such as ranks that left. What agent_save_soon()
+ * promised agent_save_now() does at once; it says in the log what fails.
+ */
+void agent_save_soon(struct agent *a);
+void agent_save_now(struct agent *a);
 
 /* Everybody has come: slots, an epoch, map entries. On failure nobody has moved. */
 int agent_run_begin(struct agent *a, struct job *j, struct why *why);

@@ -155,6 +155,12 @@ void job_end(struct job *j)
 		j->rank[i].presence = JOB_ABSENT;
 }
 
+bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch)
+{
+	return j->run_window && epoch == j->epoch && rank < j->workers &&
+	       j->rank[rank].presence != JOB_LEFT;
+}
+
 bool job_leave(struct job *j, uint16_t rank, uint16_t epoch)
 {
 	if (!j->run_window || epoch != j->epoch || rank >= j->workers)

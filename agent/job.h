@@ -80,6 +80,9 @@ void job_this_run(const struct job *j, struct jobfile *ret);
 /* All who wait are at it now. */
 void job_begin(struct job *j, uint16_t window);
 
+/* Is a rank at this epoch's run, as far as we know? */
+bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch);
+
 /* A rank has left this epoch's run; an older epoch is none of its business. True: it is over. */
 bool job_leave(struct job *j, uint16_t rank, uint16_t epoch);
 

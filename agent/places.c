@@ -245,14 +245,13 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 
 void places_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch)
 {
-	struct why why = { "" };
-
+	if (!job_is_at(j, rank, epoch))
+		return;
 	if (job_leave(j, rank, epoch)) {
 		log_say(LOG_LEVEL_INFO, "run is over", "job=%s epoch=%u", j->name, epoch);
 		agent_run_end(a, j);
 	}
-	if (agent_save(a, &why) < 0)
-		log_say(LOG_LEVEL_ERROR, "books not written", "reason=\"%s\"", why.text);
+	agent_save_soon(a);
 }
 
 static int leave(struct agent *a, struct stream *s, const struct rendezvous_request *q,

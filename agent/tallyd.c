@@ -252,6 +252,7 @@ static void agent_close(struct agent *a, bool detach)
 
 	export_close(a);
 	rollcall_close(a);
+	agent_save_now(a);
 	if (a->joining)
 		places_close(a);
 	if (a->control)

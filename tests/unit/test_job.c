@@ -244,7 +244,11 @@ static void another_epoch_or_rank_cannot_leave(void **state)
 	assert_false(job_leave(j, 1, 42));
 	assert_false(job_leave(j, 0xffff, 42));
 	assert_int_equal(j->rank[0].presence, JOB_RUNNING);
+	assert_false(job_is_at(j, 0, 41));
+	assert_false(job_is_at(j, 1, 42));
+	assert_true(job_is_at(j, 0, 42));
 	assert_true(job_leave(j, 0, 42));
+	assert_false(job_is_at(j, 0, 42));
 }
 
 static void the_epoch_wraps(void **state)
@@ -515,6 +519,10 @@ static void something_happens(struct job *j)
 		one_comes(j, n, rand() % 2 ? -1 : rand() % (RANKS + 1));
 	}
 	job_is_as_people_say(j);
+	for (n = 0; n < RANKS; n++)
+		assert_int_equal(job_is_at(j, n, epoch),
+				 j->rank[n].presence == JOB_RUNNING ||
+					 j->rank[n].presence == JOB_DETACHED);
 }
 
 static void random_days_go_as_a_slow_model_says(void **state)
