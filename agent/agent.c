@@ -282,6 +282,8 @@ static int node_adopt(struct agent *a, const struct config *c, struct dataplane_
 	bool current = dataplane_is_current(a->dataplane);
 	int r;
 
+	assert(ports); /* a configuration names one at least */
+
 	if (current && dataplane_slots(a->dataplane) == c->slots &&
 	    ports_are(a->dataplane, ports, c->ports)) {
 		log_say(LOG_LEVEL_INFO, "node adopted", "pin=%s build=%016llx", c->pin,
