@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The agent of one node: where everything meets. agent.c keeps the data plane as the books say
- * and watches the traffic; places.c has the workers, control.c those who ask; tallyd.c starts and
- * ends it all. One thread, one event loop.
+ * The agent of one node: where everything meets. node.c takes the node over; agent.c keeps its
+ * data plane as the books say and watches the traffic; places.c has the workers, control.c those
+ * who ask; tallyd.c starts and ends it all. One thread, one event loop.
  */
 #ifndef TALLY_AGENT_AGENT_H
 #define TALLY_AGENT_AGENT_H
@@ -68,16 +68,6 @@ struct agent {
 
 uint64_t agent_now_ns(void);
 
-/*
- * Takes the node over: the one that is there with all its jobs, or a new one. Reads the books
- * of the last agent, and brings the data plane to what they say. On failure the data plane is
- * as it was.
- */
-int agent_node_open(struct agent *a, struct why *why);
-
-/* Another configuration, in the place of the one that is there. All or nothing. */
-int agent_reconfigure(struct agent *a, struct config *config, struct why *why);
-
 /* Reads the data plane, plans, applies: afterwards it is as the books say. */
 int agent_reconcile(struct agent *a, struct why *why);
 
@@ -107,6 +97,18 @@ int agent_watch_ports(struct agent *a, struct why *why);
 
 /* Once each interval: counters and links. */
 int agent_watch(struct agent *a, struct why *why);
+
+/* --- node.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Takes the node over: the one that is there with all its jobs, or a new one. Reads the books
+ * of the last agent, and brings the data plane to what they say. On failure the data plane is
+ * as it was.
+ */
+int agent_node_open(struct agent *a, struct why *why);
+
+/* Another configuration, in the place of the one that is there. All or nothing. */
+int agent_reconfigure(struct agent *a, struct config *config, struct why *why);
 
 /* --- places.c: workers that joined ----------------------------------------------------------- */
 

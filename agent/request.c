@@ -390,7 +390,7 @@ char *request_answer_ok(json_t *result)
 		return request_answer_error(-ENOMEM, strerror(ENOMEM));
 	answer = json_pack("{s:b, s:o}", "ok", 1, "result", result);
 	line = line_make(answer);
-	if (line && strlen(line) > REQUEST_BYTES_MAX + strlen("\n"))
+	if (line && strlen(line) > REQUEST_ANSWER_BYTES_MAX + strlen("\n"))
 		return request_answer_error(-EMSGSIZE, "the answer is longer than a line may be: "
 						       "ask for one job or tenant by its name");
 	return TAKE_PTR(line);

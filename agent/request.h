@@ -18,6 +18,7 @@
 
 enum {
 	REQUEST_BYTES_MAX = 65536, /* of a line, without its end */
+	REQUEST_ANSWER_BYTES_MAX = 1 << 19, /* fits 256 jobs, or 1,000 ports */
 };
 
 enum request_verb {
@@ -101,7 +102,7 @@ const char *request_verb_name(enum request_verb verb);
 /*
  * The line that answers, newline and all; the caller's, to be freed; NULL: no memory. `result` is
  * taken over, and may be NULL if there was no memory for it. `error` is negative. A result that
- * does not fit into REQUEST_BYTES_MAX becomes an error that says so.
+ * does not fit into REQUEST_ANSWER_BYTES_MAX becomes an error that says so.
  */
 char *request_answer_ok(json_t *result);
 char *request_answer_error(int error, const char *text);

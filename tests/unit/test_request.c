@@ -330,13 +330,13 @@ static void an_error_names_its_errno(void **state)
 static void an_answer_fits_into_a_line_or_says_so(void **state)
 {
 	const size_t frame = strlen("{\"ok\": true, \"result\": \"\"}");
-	char *text = malloc(REQUEST_BYTES_MAX), *line;
+	char *text = malloc(REQUEST_ANSWER_BYTES_MAX), *line;
 
-	memset(text, 'x', REQUEST_BYTES_MAX);
-	line = request_answer_ok(json_stringn(text, REQUEST_BYTES_MAX - frame));
-	assert_int_equal(strlen(line), REQUEST_BYTES_MAX + 1);
+	memset(text, 'x', REQUEST_ANSWER_BYTES_MAX);
+	line = request_answer_ok(json_stringn(text, REQUEST_ANSWER_BYTES_MAX - frame));
+	assert_int_equal(strlen(line), REQUEST_ANSWER_BYTES_MAX + 1);
 	free(line);
-	line = request_answer_ok(json_stringn(text, REQUEST_BYTES_MAX - frame + 1));
+	line = request_answer_ok(json_stringn(text, REQUEST_ANSWER_BYTES_MAX - frame + 1));
 	assert_non_null(strstr(line, "\"ok\": false"));
 	assert_non_null(strstr(line, "\"EMSGSIZE\""));
 	free(line);
