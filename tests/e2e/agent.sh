@@ -232,6 +232,27 @@ two_agents_do_not_run_one_node() {
 	refuses "process $daemon" node n0 detach
 }
 
+running_jobs() { [[ $(ctl --json job list | jq 'map(select(.state == "running")) | length') == "$1" ]]; }
+samples_beyond() { (($(ctl --json status | jq .uptime_s) >= $1)); }
+
+sixty_four_jobs_are_watched_for_less_than_a_hundredth_of_a_core() {
+	local n stay
+	star
+	start_agent
+	mkfifo "$work/stay"
+	exec {stay}<>"$work/stay"
+	for n in {1..64}; do
+		create_job "j$n" 2 --window 16
+		"$build/tests/e2e/cycles" "$join" "j$n" "$work/j$n.token" 2 "$(bed addr w0 4)" 0 \
+			<"$work/stay" >/dev/null &
+	done
+	until_true running_jobs 64
+	until_true samples_beyond $(($(ctl --json status | jq .uptime_s) + 10))
+	running_jobs 64
+	ctl --json status | jq -e '.sampling_core_percent | ., . > 0 and . < 1'
+	exec {stay}>&-
+}
+
 memory() { awk '$1 == "VmRSS:" { print $2 }' "/proc/$daemon/status"; }
 
 # Half of them wait and go, the others have runs.
@@ -262,4 +283,5 @@ facts workers_join_and_get_sums_over_ipv4 \
 	a_configuration_is_reloaded_whole_or_not_at_all \
 	the_data_plane_goes_with_tallyd_if_it_is_told_so \
 	two_agents_do_not_run_one_node \
+	sixty_four_jobs_are_watched_for_less_than_a_hundredth_of_a_core \
 	memory_is_flat_over_many_who_come_and_go

@@ -6,7 +6,7 @@
  *	cycles SOCKET JOB TOKEN-FILE WORKERS ADDRESS CYCLES
  *
  * With as many WORKERS as the job has, every cycle is a run that begins and ends; with fewer, they
- * come, wait, and go.
+ * come, wait, and go. CYCLES 0: joins once, says so, and stays until standard input ends.
  */
 #include <err.h>
 #include <errno.h>
@@ -105,12 +105,17 @@ int main(int argc, char **argv)
 	cycles = strtoul(argv[6], NULL, 10);
 	if (workers < 1 || workers > WORKERS_MAX)
 		errx(2, "1 to %d workers", WORKERS_MAX);
-	for (unsigned long i = 0; i < cycles; i++) {
+	for (unsigned long i = 0; i < cycles || i == 0; i++) {
 		enum rendezvous_kind kind = RENDEZVOUS_WAITING;
 
 		for (int k = 0; k < workers; k++) {
 			ask(&worker[k], argv[1], argv[2], argv[5], k);
 			kind = hear(&worker[k]);
+		}
+		if (!cycles) {
+			puts("joined");
+			fflush(stdout);
+			return getchar() == EOF ? 0 : 1;
 		}
 		for (int k = 0; k < workers; k++) {
 			while (kind == RENDEZVOUS_PLACE && k < workers - 1 &&
