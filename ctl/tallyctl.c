@@ -26,7 +26,7 @@ static void globals_help(FILE *out)
 	fprintf(out, "%28s" CTL_SOCKET ")\n", "");
 	option_help(out, "json", NULL, "the daemon's result, for programs");
 	option_help(out, "help", NULL, "this; behind a command: its options");
-	option_help(out, "version", NULL, "");
+	option_help(out, "version", NULL, "which one this is");
 }
 
 static void command_help(const struct command *c)

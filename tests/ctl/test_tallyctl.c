@@ -614,8 +614,8 @@ static void doctor_names_who_has_our_udp_port(void **state)
 	if (!network_make(&home))
 		skip();
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
+		fail_msg("port 31249 cannot be had");
 	doctor(OK("[]"));
 	assert_has(out, "UDP port 31249 is in use by test_tallyctl (process");
 	close(fd);
