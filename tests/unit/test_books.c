@@ -236,6 +236,20 @@ static void a_configuration_takes_the_place_of_the_last_one(void **state)
 	assert_false(books.tenant[BOOKS_DEFAULT].configured);
 }
 
+static void what_one_configured_tenant_gives_back_another_can_have(void **state)
+{
+	const struct tenant before[] = { tenant("default", 0), tenant("red", 300),
+					 tenant("blue", 700) };
+	const struct tenant after[] = { tenant("default", 0), tenant("red", 900),
+					tenant("blue", 100) };
+
+	assert_int_equal(books_configure(&books, before, 3, true, &why), 0);
+	assert_int_equal(books_configure(&books, after, 3, true, &why), 0);
+	assert_int_equal(quota("red"), 900);
+	assert_int_equal(quota("blue"), 100);
+	assert_int_equal(books_configure(&books, before, 3, true, &why), 0);
+}
+
 static void a_configuration_does_not_take_what_runtime_made(void **state)
 {
 	assert_int_equal(tenant_added("red", 600), 2);
@@ -296,6 +310,15 @@ static void a_job_is_promised_slots_of_its_tenants_quota(void **state)
 	assert_int_equal(books_held(&books, 2), 0);
 	assert_int_equal(books_promised(&books, BOOKS_DEFAULT), 0);
 	assert_int_equal(job_added("three", BOOKS_DEFAULT, 1), 0);
+}
+
+static void after_a_shrink_nothing_more_is_promised(void **state)
+{
+	assert_int_equal(tenant_added("red", 100), 2);
+	assert_int_equal(job_added("one", 2, 32), 0);
+	assert_int_equal(tenant_set("red", 40), 0);
+	assert_int_equal(job_added("two", 2, 1), -ENOSPC);
+	assert_int_equal(books_promised(&books, 2), 64);
 }
 
 static void names_and_numbers_are_taken_once(void **state)
@@ -628,12 +651,14 @@ int main(void)
 		FACT(the_node_has_room_for_so_many_tenants),
 		FACT(a_tenant_with_jobs_and_the_default_one_stay),
 		FACT(a_configuration_takes_the_place_of_the_last_one),
+		FACT(what_one_configured_tenant_gives_back_another_can_have),
 		FACT(a_configuration_does_not_take_what_runtime_made),
 		FACT(a_configured_tenant_with_jobs_cannot_be_left_out),
 		FACT(a_default_quota_of_the_configuration_leaves_runtime_its_own),
 		FACT(a_default_quota_is_reserved_even_if_it_is_as_much_as_the_rest),
 		FACT(fewer_slots_than_runtime_has_are_refused),
 		FACT(a_job_is_promised_slots_of_its_tenants_quota),
+		FACT(after_a_shrink_nothing_more_is_promised),
 		FACT(names_and_numbers_are_taken_once),
 		FACT(number_0_is_no_jobs),
 		FACT(the_lowest_free_number_is_given),
