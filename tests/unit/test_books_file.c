@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static char directory[64], path[128];
 
 static int directory_make(void **state)
 {
-	strcpy(directory, "/tmp/tally-books-XXXXXX");
+	snprintf(directory, sizeof(directory), "/tmp/tally-books-XXXXXX");
 	if (!mkdtemp(directory))
 		return -1;
 	snprintf(path, sizeof(path), "%s/state.json", directory);
@@ -457,6 +458,7 @@ static void a_file_with_tokens_is_nobody_elses_to_read(void **state)
 	/* what a crash of an agent, or somebody, left there */
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
 	fd = open(fresh, O_WRONLY | O_CREAT, 0666);
+	assert(fd >= 0);
 	assert_int_equal(fchmod(fd, 0666), 0);
 	close(fd);
 	books_fill(&b);
@@ -511,6 +513,7 @@ static void more_than_books_can_be_is_refused(void **state)
 	_cleanup_(books_clear) struct books b;
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
 
+	assert(fd >= 0);
 	assert_int_equal(ftruncate(fd, (16 << 20) + 1), 0);
 	close(fd);
 	configure(&b);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -136,6 +137,13 @@ static struct stream_service hasty(uint64_t request_ms, uint64_t idle_ms)
 	return service;
 }
 
+/* A file descriptor that we cannot do without. */
+static int fd_is(int fd)
+{
+	assert(fd >= 0);
+	return fd;
+}
+
 /* --- around each test ------------------------------------------------------------------------ */
 
 static int files_open(void)
@@ -143,6 +151,7 @@ static int files_open(void)
 	DIR *all = opendir("/proc/self/fd");
 	int n = 0;
 
+	assert(all);
 	while (readdir(all))
 		n++;
 	closedir(all);
@@ -156,7 +165,7 @@ static int begin(void **state)
 	memset(person, 0, sizeof(person));
 	people = ended = said = 0;
 	group = -1;
-	strcpy(directory, "/tmp/tally-stream-XXXXXX");
+	snprintf(directory, sizeof(directory), "/tmp/tally-stream-XXXXXX");
 	if (sd_event_new(&loop) < 0 || !mkdtemp(directory) || chmod(directory, 0755) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/socket", directory);
@@ -232,10 +241,9 @@ static void connections_become(unsigned int count)
 static int comes(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = fd_is(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
-	strcpy(address.sun_path, path);
-	assert_true(fd >= 0);
+	memcpy(address.sun_path, path, sizeof(path));
 	assert_int_equal(connect(fd, (void *)&address, sizeof(address)), 0);
 	return fd;
 }
@@ -243,7 +251,7 @@ static int comes(void)
 /* Where a server that was asked for port 0 listens: the one listening TCP socket we have. */
 static int tcp_comes(int family)
 {
-	struct sockaddr_storage there;
+	struct sockaddr_storage there = { 0 };
 	socklen_t length;
 	int listener = -1, is = 0, fd;
 
@@ -256,7 +264,7 @@ static int tcp_comes(int family)
 		getsockopt(i, SOL_SOCKET, SO_ACCEPTCONN, &is, &length);
 	}
 	assert_true(is && listener >= 0);
-	fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = fd_is(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	assert_int_equal(connect(fd, (void *)&there, sizeof(there)), 0);
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	return fd;
@@ -390,8 +398,8 @@ static void nobody_waits_for_all_that_another_one_asks(void **state)
 	much = comes();
 	little = comes();
 	connections_become(2);
-	for (size_t i = 0; i < sizeof(text); i += 2)
-		memcpy(text + i, "a\n", 2);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = i % 2 ? '\n' : 'a';
 	assert_int_equal(send(much, text, sizeof(text), 0), sizeof(text));
 	says(little, "b\n");
 	while (!person[0].requests || !person[1].requests)
@@ -817,13 +825,13 @@ static void another_user_asks(uid_t uid, gid_t gid, gid_t extra, const char *exp
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		struct sockaddr_un address = { .sun_family = AF_UNIX };
-		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+		int fd = fd_is(socket(AF_UNIX, SOCK_STREAM, 0));
 
-		strcpy(address.sun_path, path);
+		memcpy(address.sun_path, path, sizeof(path));
 		if (setgroups(extra != (gid_t)-1, &extra) < 0 || setgid(gid) < 0 ||
 		    setuid(uid) < 0 || connect(fd, (void *)&address, sizeof(address)) < 0 ||
 		    send(fd, "may\n", 4, 0) != 4 || recv(fd, heard, sizeof(heard), 0) < 0)
-			strcpy(heard, "error");
+			snprintf(heard, sizeof(heard), "error");
 		_exit(write(pipes[1], heard, sizeof(heard)) != sizeof(heard));
 	}
 	close(pipes[1]);
@@ -896,9 +904,9 @@ static void a_socket_has_its_mode_and_group(void **state)
 static void a_socket_that_nobody_listens_on_is_replaced(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int dead = socket(AF_UNIX, SOCK_STREAM, 0), fd;
+	int dead = fd_is(socket(AF_UNIX, SOCK_STREAM, 0)), fd;
 
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, sizeof(path));
 	assert_int_equal(bind(dead, (void *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(dead, 1), 0);
 	close(dead);
@@ -927,7 +935,7 @@ static void a_socket_that_somebody_listens_on_stays(void **state)
 
 static void what_is_no_socket_stays(void **state)
 {
-	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	int fd = fd_is(open(path, O_WRONLY | O_CREAT, 0600));
 	struct stat s;
 
 	assert_int_equal(write(fd, "precious", 8), 8);
@@ -959,7 +967,7 @@ static void an_address_is_listened_on_once(void **state)
 	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
 	struct sockaddr_storage storage = { 0 };
 	socklen_t length = sizeof(address);
-	int other = socket(AF_INET6, SOCK_STREAM, 0);
+	int other = fd_is(socket(AF_INET6, SOCK_STREAM, 0));
 
 	assert_int_equal(bind(other, (void *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(other, 1), 0);
