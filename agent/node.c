@@ -288,6 +288,23 @@ static void config_restore(struct agent *a, struct config *old, const struct boo
 	agent_save(a, &why); /* most likely it has failed just now, and the old books are there */
 }
 
+/* Tenants that the configuration names no more; their numbers may be others' already. */
+static void tenants_forget(struct agent *a, const struct books *before)
+{
+	struct why why = { "" };
+
+	for (unsigned int i = BOOKS_DEFAULT; i < TALLY_TENANTS_MAX; i++) {
+		const char *was = before->tenant[i].is.name, *is = a->books.tenant[i].is.name;
+
+		if (!*was || !strcmp(was, is))
+			continue;
+		traffic_tenant_forget(a->traffic, i);
+		if (!*is && dataplane_tenant_del(a->dataplane, i, &why) < 0)
+			log_say(LOG_LEVEL_ERROR, "tenant not removed", "tenant=%s reason=\"%s\"",
+				was, why.text);
+	}
+}
+
 int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
@@ -316,6 +333,7 @@ int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
 		config_restore(a, old, before);
 		return r;
 	}
+	tenants_forget(a, before);
 	config_free(old);
 	ports_report(a);
 	return 0;
