@@ -326,13 +326,38 @@ static int stream_new(struct stream_server *server, int fd, const struct sockadd
 }
 
 /* Too many: it is told so if that goes at once. */
-static void turn_away(const struct stream_server *server, int fd)
+static void say_busy(const struct stream_server *server, int fd)
 {
 	_cleanup_(freep) char *text = server->service->refuse(-EBUSY);
 
 	if (text)
 		send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void turn_away(const struct stream_server *server, int fd)
+{
+	say_busy(server, fd);
 	close(fd);
+}
+
+/*
+ * Where all is full, who has been here longest and is not kept makes room: strangers who only
+ * connect, however many, do not keep out those who have something to say.
+ */
+static bool place_make(struct stream_server *server)
+{
+	struct stream *oldest = NULL;
+
+	if (server->count < server->service->connections_max)
+		return true;
+	for (struct stream *s = server->streams; s; s = s->next) /* the newest comes first */
+		oldest = s->kept ? oldest : s;
+	if (!oldest)
+		return false;
+	if (!oldest->out_length)
+		say_busy(server, oldest->fd);
+	stream_end(oldest);
+	return true;
 }
 
 /* The kernel's own times are hours, for which nobody else could have a dead worker's rank. */
@@ -378,7 +403,7 @@ static int on_connection(sd_event_source *source, int listener, uint32_t events,
 	}
 	if (peer.ss_family != AF_UNIX)
 		keepalive_set(fd);
-	if (server->count >= server->service->connections_max || stream_new(server, fd, &peer) < 0)
+	if (!place_make(server) || stream_new(server, fd, &peer) < 0)
 		turn_away(server, fd);
 	return 0;
 }

@@ -22,7 +22,8 @@ struct stream; /* one connection */
 struct stream_service {
 	const char *name; /* for the log */
 	size_t request_bytes_max;
-	unsigned int connections_max;
+	unsigned int connections_max; /* one more: the oldest that is not kept makes room, or
+				       * there is none */
 	uint64_t request_timeout_ns; /* from a request's first byte to its last; a connection that
 				      * has said nothing yet has as much time */
 	uint64_t idle_timeout_ns; /* between two requests */
@@ -70,7 +71,8 @@ void stream_send(struct stream *s, const char *text, size_t length);
  */
 void stream_finish(struct stream *s);
 
-/* No request is expected any more, so none can be late: the connection may be quiet for ever. */
+/* No request is expected any more, so none can be late: the connection may be quiet for ever. It
+ * makes room for nobody. */
 void stream_keep(struct stream *s);
 
 void *stream_owner(const struct stream *s); /* of the server */

@@ -744,9 +744,10 @@ static void one_too_many_is_told_so(void **state)
 
 	service.connections_max = 3;
 	serve(&service);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		fd[i] = comes();
-	connections_become(3);
+		asks(fd[i], "keep\n", "kept\n");
+	}
 	late = comes();
 	hears(late, "refused EBUSY\n");
 	hears_the_end(late);
@@ -758,6 +759,40 @@ static void one_too_many_is_told_so(void **state)
 		close(fd[i]);
 	connections_become(0);
 	assert_int_equal(ended, 4); /* who was turned away never was a connection */
+}
+
+static void strangers_who_fill_a_server_keep_nobody_out(void **state)
+{
+	enum {
+		ALL = 8
+	};
+	struct stream_service service = patient;
+	int kept, silent[2 * ALL], fd;
+
+	service.connections_max = ALL;
+	serve(&service);
+	kept = comes(); /* the oldest of all */
+	asks(kept, "keep\n", "kept\n");
+	for (int i = 0; i < 2 * ALL; i++) {
+		silent[i] = comes();
+		turn();
+		assert_in_range(stream_connections(server), 1, ALL);
+	}
+	fd = comes();
+	asks(fd, "hello\n", "hello\n");
+	asks(kept, "hello\n", "hello\n");
+	for (int i = 0; i < 2 * ALL; i++) {
+		bool went = i < 2 * ALL - (ALL - 2); /* two places are ours */
+
+		assert_int_equal(happens(silent[i], POLLIN, 0), went);
+		if (went)
+			hears(silent[i], "refused EBUSY\n");
+		close(silent[i]);
+	}
+	close(fd);
+	close(kept);
+	connections_become(0);
+	assert_int_equal(ended, 2 * ALL + 2);
 }
 
 /* Without a file descriptor to accept with, the loop must neither spin nor forget. */
@@ -1014,6 +1049,7 @@ int main(void)
 		FACT(a_server_that_closes_ends_everybody),
 		FACT(those_who_ask_do_not_wait_for_those_who_do_not),
 		FACT(one_too_many_is_told_so),
+		FACT(strangers_who_fill_a_server_keep_nobody_out),
 		FACT(who_finds_no_file_descriptor_is_told_so),
 		FACT(a_dead_machine_is_noticed),
 		FACT(only_root_and_the_group_may),
