@@ -151,7 +151,7 @@ static int books_check(struct agent *a, struct why *why)
 	unsigned int count = 0;
 	int r;
 
-	r = dataplane_jobs(a->dataplane, &jobs, &count, why);
+	r = a->dataplane ? dataplane_jobs(a->dataplane, &jobs, &count, why) : 0;
 	if (r < 0 || !count)
 		return r;
 	return why_say(why, -ENOENT,
@@ -185,8 +185,6 @@ static int node_settle(struct agent *a, struct dataplane_port *ports, struct why
 
 	r = ports_keep(a, ports, a->config->ports, why);
 	if (r == 0)
-		r = books_open(a, why);
-	if (r == 0)
 		r = agent_reconcile(a, why);
 	if (r == 0)
 		r = agent_save(a, why);
@@ -208,10 +206,10 @@ int agent_node_open(struct agent *a, struct why *why)
 		return r;
 	r = dataplane_open(c->pin, &a->dataplane, why);
 	fresh = r == -ENOENT;
-	if (fresh)
-		r = node_create(a, c, ports, why);
-	else if (r == 0)
-		r = node_adopt(a, c, ports, why);
+	if (r == 0 || fresh) /* first what may be wrong, then what cannot be taken back */
+		r = books_open(a, why);
+	if (r == 0)
+		r = fresh ? node_create(a, c, ports, why) : node_adopt(a, c, ports, why);
 	if (r == 0)
 		r = node_settle(a, ports, why);
 	if (r < 0 && fresh && a->dataplane) {
