@@ -85,6 +85,26 @@ static int run_install(struct agent *a, const struct job *j, const struct jobfil
 	return dataplane_job_add(a->dataplane, g, gates, count, why);
 }
 
+/*
+ * With the largest window for which there are slots in a row: other tenants' jobs may stand between
+ * those that are free, and that must not keep anybody from its quota for good.
+ */
+static int run_fit(struct agent *a, const struct job *j, struct jobfile *file, uint16_t *window,
+		   struct why *why)
+{
+	const uint16_t due = *window;
+	int r;
+
+	do {
+		job_next_run(j, *window, file);
+		r = run_install(a, j, file, why);
+	} while (r == -ENOSPC && (*window /= 2));
+	if (r == 0 && *window < due)
+		log_say(LOG_LEVEL_WARNING, "free slots are not in a row",
+			"job=%s window=%u instead_of=%u", j->name, *window, due);
+	return r;
+}
+
 int agent_run_begin(struct agent *a, struct job *j, struct why *why)
 {
 	_cleanup_(freep) struct job_rank *before = calloc(j->workers, sizeof(*before));
@@ -99,8 +119,7 @@ int agent_run_begin(struct agent *a, struct job *j, struct why *why)
 	r = books_run_window(&a->books, j, &window, why);
 	if (r < 0)
 		return r;
-	job_next_run(j, window, file);
-	r = run_install(a, j, file, why);
+	r = run_fit(a, j, file, &window, why);
 	if (r < 0)
 		return r;
 	job_begin(j, window);
