@@ -13,13 +13,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "ethtool.h"
 #include "netlink.h"
 #include "netlink_private.h"
 
 enum {
 	RESOLVE_MS = 1000, /* for a neighbour to answer */
 	DISCARD_PORT = 9,
-	FEATURE_WORDS = 8, /* of 32 features each; the kernel has about 70 */
 };
 
 struct netlink {
@@ -232,47 +232,16 @@ static void driver_read(int fd, struct netlink_port *p)
 }
 
 /* Plain GRO leaves UDP alone unless one of these is on, or a socket asks for it. */
-static bool may_coalesce(const char *feature)
+static void coalescing_add(void *context, const char *feature, bool active)
 {
 	static const char *const names[] = { "rx-lro", "rx-gro-hw", "rx-gro-list",
 					     "rx-udp-gro-forwarding" };
+	struct netlink_port *p = context;
+	size_t n = strlen(p->coalescing);
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strncmp(feature, names[i], ETH_GSTRING_LEN))
-			return true;
-	return false;
-}
-
-static void features_read(int fd, struct netlink_port *p)
-{
-	struct {
-		struct ethtool_sset_info info;
-		uint32_t count;
-	} set = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ull << ETH_SS_FEATURES } };
-	struct {
-		struct ethtool_gfeatures head;
-		struct ethtool_get_features_block block[FEATURE_WORDS];
-	} is = { .head = { .cmd = ETHTOOL_GFEATURES, .size = FEATURE_WORDS } };
-	_cleanup_(freep) struct ethtool_gstrings *names = NULL;
-	size_t n = 0;
-
-	if (!ethtool(fd, p->name, &set) || !set.info.sset_mask || set.count > 32 * FEATURE_WORDS)
-		return;
-	names = calloc(1, sizeof(*names) + set.count * ETH_GSTRING_LEN);
-	if (!names)
-		return;
-	names->cmd = ETHTOOL_GSTRINGS;
-	names->string_set = ETH_SS_FEATURES;
-	names->len = set.count;
-	if (!ethtool(fd, p->name, names) || !ethtool(fd, p->name, &is))
-		return;
-	for (uint32_t i = 0; i < set.count && n < sizeof(p->coalescing); i++) {
-		const char *name = (const char *)names->data + i * ETH_GSTRING_LEN;
-
-		if (is.block[i / 32].active >> i % 32 & 1 && may_coalesce(name))
-			n += snprintf(p->coalescing + n, sizeof(p->coalescing) - n, " %.31s off",
-				      name);
-	}
+	for (size_t i = 0; active && i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(feature, names[i]))
+			snprintf(p->coalescing + n, sizeof(p->coalescing) - n, " %s off", feature);
 }
 
 int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,
@@ -294,7 +263,7 @@ int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *
 	p.up = rtnl_link_get_flags(link) & IFF_UP;
 	snprintf(p.name, sizeof(p.name), "%s", name);
 	driver_read(fd, &p);
-	features_read(fd, &p);
+	ethtool_features(fd, p.name, coalescing_add, &p);
 	*ret = p;
 	return 0;
 }

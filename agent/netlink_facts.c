@@ -6,17 +6,15 @@
 #include <linux/genetlink.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <netlink/msg.h>
-#include <netlink/netlink.h>
-#include <netlink/route/link.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "dataplane.h"
+#include "ethtool.h"
 #include "netlink_facts.h"
+#include "netlink_private.h"
 
 enum {
 	/* linux/netdev.h, which is younger than the kernels that we build on */
@@ -26,13 +24,11 @@ enum {
 	XDP_CAN_RUN = 1 << 0,
 	XDP_CAN_REDIRECT = 1 << 1,
 
-	FEATURE_WORDS = 8, /* of 32 features each; the kernel has about 70 */
 	PROCESSES_MAX = 1 << 16, /* whose namespaces are looked through */
 };
 
 static inline void nl_sockp(struct nl_sock **s) { nl_socket_free(*s); }
 static inline void nl_msgp(struct nl_msg **m) { nlmsg_free(*m); }
-static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
 static inline void closedirp(DIR **d)
 {
 	if (*d)
@@ -116,14 +112,6 @@ static enum netlink_answer native_read(uint32_t ifindex)
 
 /* --- ethtool --------------------------------------------------------------------------------- */
 
-static bool ethtool(int fd, const char *name, void *command)
-{
-	struct ifreq request = { .ifr_data = command };
-
-	memcpy(request.ifr_name, name, strnlen(name, IF_NAMESIZE - 1));
-	return ioctl(fd, SIOCETHTOOL, &request) == 0;
-}
-
 /* Legacy flags: few, but with no table of names to ask for first. */
 static enum netlink_answer flag_read(int fd, const char *name, uint32_t command, uint32_t mask)
 {
@@ -144,33 +132,25 @@ static enum netlink_answer hash_read(int fd, const char *name)
 }
 
 /* Features by their names, as newer ones have no flag. */
+struct asked {
+	const char *feature;
+	enum netlink_answer answer;
+};
+
+static void answer_take(void *context, const char *feature, bool active)
+{
+	struct asked *q = context;
+
+	if (!strcmp(feature, q->feature))
+		q->answer = active ? NETLINK_YES : NETLINK_NO;
+}
+
 static enum netlink_answer feature_read(int fd, const char *name, const char *feature)
 {
-	struct {
-		struct ethtool_sset_info info;
-		uint32_t count;
-	} set = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ull << ETH_SS_FEATURES } };
-	struct {
-		struct ethtool_gfeatures head;
-		struct ethtool_get_features_block block[FEATURE_WORDS];
-	} is = { .head = { .cmd = ETHTOOL_GFEATURES, .size = FEATURE_WORDS } };
-	_cleanup_(freep) struct ethtool_gstrings *names = NULL;
+	struct asked q = { .feature = feature, .answer = NETLINK_UNKNOWN };
 
-	if (!ethtool(fd, name, &set) || !set.info.sset_mask || set.count > 32 * FEATURE_WORDS)
-		return NETLINK_UNKNOWN;
-	names = calloc(1, sizeof(*names) + set.count * ETH_GSTRING_LEN);
-	if (!names)
-		return NETLINK_UNKNOWN;
-	names->cmd = ETHTOOL_GSTRINGS;
-	names->string_set = ETH_SS_FEATURES;
-	names->len = set.count;
-	if (!ethtool(fd, name, names) || !ethtool(fd, name, &is))
-		return NETLINK_UNKNOWN;
-	for (uint32_t i = 0; i < set.count; i++)
-		if (!strncmp((const char *)names->data + i * ETH_GSTRING_LEN, feature,
-			     ETH_GSTRING_LEN))
-			return is.block[i / 32].active >> i % 32 & 1 ? NETLINK_YES : NETLINK_NO;
-	return NETLINK_UNKNOWN;
+	ethtool_features(fd, name, answer_take, &q);
+	return q.answer;
 }
 
 /* --- facts ----------------------------------------------------------------------------------- */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <netlink/msg.h>
 #include <netlink/route/qdisc.h>
 
+#include "ethtool.h"
 #include "netlink_links.h"
 #include "netlink_private.h"
 
