@@ -189,6 +189,22 @@ a_quota_that_is_too_small_is_refused_with_the_numbers() {
 	refuses "the node has 4096, and other tenants keep 256 of them" ctl tenant add blue --slots 4000
 }
 
+# From its very start, and also when it is upgraded.
+three_capabilities_are_all_that_it_needs() {
+	local few=(setpriv "--bounding-set=-all,+bpf,+net_admin,+perfmon" --inh-caps=-all)
+	star
+	start_agent "${few[@]}" "$build/tallyd"
+	create_job train 3
+	load train 4
+	another train 100
+	end_agent TERM
+	start_agent "${few[@]}" "$build/next/tallyd"
+	grep 'programs=upgraded' "$work/tallyd.log"
+	grep -E '^Cap(Prm|Eff|Bnd):.000000c000001000$' "/proc/$daemon/status" >"$work/words"
+	(($(wc -l <"$work/words") == 3))
+	joined_end
+}
+
 reloaded() { (($(grep -c 'configuration reloaded' "$work/tallyd.log") == $1)); }
 not_reloaded() { grep -q 'configuration not reloaded' "$work/tallyd.log"; }
 
@@ -280,6 +296,7 @@ facts workers_join_and_get_sums_over_ipv4 \
 	workers_that_end_while_there_is_no_tallyd_are_missed \
 	a_quota_shrinks_and_grows_under_load \
 	a_quota_that_is_too_small_is_refused_with_the_numbers \
+	three_capabilities_are_all_that_it_needs \
 	a_configuration_is_reloaded_whole_or_not_at_all \
 	the_data_plane_goes_with_tallyd_if_it_is_told_so \
 	two_agents_do_not_run_one_node \

@@ -36,10 +36,9 @@ agent_network() {
 	} >"$work/tallyd.yaml"
 }
 
-start_agent() { # [TALLYD [options...]]: returns when it answers
-	local program=${1:-$build/tallyd}
-	shift $(($# > 0))
-	exec_on n0 "$program" --config "$work/tallyd.yaml" "$@" 2>>"$work/tallyd.log" &
+start_agent() { # [COMMAND...]: returns when it answers
+	(($#)) || set -- "$build/tallyd"
+	exec_on n0 "$@" --config "$work/tallyd.yaml" 2>>"$work/tallyd.log" &
 	daemon=$!
 	until_true answers || { cat "$work/tallyd.log"; return 1; }
 }
