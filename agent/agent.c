@@ -12,6 +12,7 @@
 
 enum {
 	SAVE_US = 100000, /* from a change that may be lost to the disk */
+	FRESH_NS = 100000000, /* a sample is so long as good as new, whoever asks how often */
 };
 
 uint64_t agent_now_ns(void)
@@ -53,13 +54,35 @@ void agent_save_soon(struct agent *a)
 		log_say(LOG_LEVEL_ERROR, "books not written", "reason=\"no memory\"");
 }
 
-int agent_resolve(struct agent *a, const struct sockaddr_storage *address, struct hop *ret,
-		  struct why *why)
+int agent_meet(struct agent *a, const struct sockaddr_storage *address, struct why *why)
 {
-	return netlink_resolve(a->netlink, address, ret, why);
+	struct hop hop;
+	int r;
+
+	r = netlink_resolve(a->netlink, address, 0, &hop, why);
+	return r == -EHOSTUNREACH ? 0 : r;
 }
 
 /* --- jobs in the data plane ------------------------------------------------------------------ */
+
+/*
+ * Next hops of all copies. They were asked for when the workers came; all together are waited for
+ * as long as one neighbour is, since nobody else is served meanwhile.
+ */
+static int hops_find(struct agent *a, struct group *g, struct why *why)
+{
+	uint64_t end_ns = agent_now_ns() + NETLINK_RESOLVE_MS * 1000000ull;
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < g->copies; i++) {
+		uint64_t now_ns = agent_now_ns();
+
+		r = netlink_resolve(a->netlink, &g->copy[i].address,
+				    now_ns < end_ns ? (end_ns - now_ns) / 1000000 : 0,
+				    &g->copy[i].hop, why);
+	}
+	return r;
+}
 
 /* A run as this node, its root, has it in its maps. */
 static int run_install(struct agent *a, const struct job *j, const struct jobfile *file,
@@ -74,8 +97,8 @@ static int run_install(struct agent *a, const struct job *j, const struct jobfil
 	if (!g || !gates)
 		return -ENOMEM;
 	r = group_plan(file, &role, g, why);
-	for (unsigned int i = 0; r == 0 && i < g->copies; i++)
-		r = agent_resolve(a, &g->copy[i].address, &g->copy[i].hop, why);
+	if (r == 0)
+		r = hops_find(a, g, why);
 	if (r == 0)
 		r = group_address(g, why);
 	if (r < 0)
@@ -249,6 +272,11 @@ int agent_watch_ports(struct agent *a, struct why *why)
 	return netlink_links_watch(a->links, ports, a->ports_count, why);
 }
 
+int agent_watch_anew(struct agent *a, struct why *why)
+{
+	return agent_now_ns() - a->sampled_ns < FRESH_NS ? 0 : agent_watch(a, why);
+}
+
 int agent_watch(struct agent *a, struct why *why)
 {
 	_cleanup_(freep) struct traffic_link *links = calloc(a->ports_count + 1, sizeof(*links));
@@ -265,6 +293,7 @@ int agent_watch(struct agent *a, struct why *why)
 	if (r >= 0) {
 		traffic_sample(a->traffic, agent_now_ns(), rows, count, links, r);
 		free(a->rows);
+		a->sampled_ns = agent_now_ns();
 		a->rows = TAKE_PTR(rows);
 		a->rows_count = count;
 	}

@@ -46,6 +46,7 @@ struct agent {
 	struct traffic_row *rows; /* of the last sample */
 	unsigned int rows_count;
 	sd_event_source *sampler;
+	uint64_t sampled_ns; /* when that was */
 	uint64_t sampling_ns; /* CPU time that it took so far */
 
 	struct stream_server *control;
@@ -88,15 +89,17 @@ int agent_run_begin(struct agent *a, struct job *j, struct why *why);
 /* Its run is over, or the job goes; frees its slots. */
 void agent_run_end(struct agent *a, struct job *j);
 
-/* Can the node reach a worker there? */
-int agent_resolve(struct agent *a, const struct sockaddr_storage *address, struct hop *ret,
-		  struct why *why);
+/* Is there a way to a worker there? Asks for its neighbour, and does not wait for the answer. */
+int agent_meet(struct agent *a, const struct sockaddr_storage *address, struct why *why);
 
 /* The links that are watched are those of the node's ports. */
 int agent_watch_ports(struct agent *a, struct why *why);
 
 /* Once each interval: counters and links. */
 int agent_watch(struct agent *a, struct why *why);
+
+/* The same, unless that was a moment ago. */
+int agent_watch_anew(struct agent *a, struct why *why);
 
 /* --- node.c ---------------------------------------------------------------------------------- */
 

@@ -4,12 +4,13 @@
 
 #include "books.h"
 
+static const struct books_tenant books_default = { .is.name = "default", .remainder = true };
+
 void books_init(struct books *b, uint32_t slots)
 {
 	memset(b, 0, sizeof(*b));
 	b->slots = slots;
-	b->tenant[BOOKS_DEFAULT].remainder = true;
-	strcpy(b->tenant[BOOKS_DEFAULT].is.name, "default");
+	b->tenant[BOOKS_DEFAULT] = books_default;
 }
 
 void books_clear(struct books *b)
@@ -176,6 +177,8 @@ static int configured_release(struct books *b, const struct tenant *tenants, uns
 			continue;
 		if (is_among(t->is.name, tenants, count))
 			t->is.slots = 0;
+		else if (i == BOOKS_DEFAULT)
+			*t = books_default;
 		else
 			r = books_tenant_del(b, i, why);
 	}
@@ -228,7 +231,7 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 			b->tenant[index].is = remainder_of(&tenants[i]);
 		if (r < 0)
 			return r;
-		b->tenant[index].configured = index != BOOKS_DEFAULT || !rest;
+		b->tenant[index].configured = true;
 		b->tenant[index].remainder = index == BOOKS_DEFAULT && rest;
 		r = 0;
 	}

@@ -44,8 +44,8 @@ void books_clear(struct books *b);
 /* --- tenants --------------------------------------------------------------------------------- */
 
 /*
- * The configuration's tenants, the default one first, in the place of those of an earlier
- * configuration. `rest`: the default has what nobody reserves. On failure the books are
+ * The configuration's tenants, in the place of those of an earlier configuration. `rest`: the
+ * default, if it is among them, has what nobody reserves. On failure the books are
  * half-way: the caller has a copy. -EEXIST: one of runtime has the name; -EBUSY: one that is not
  * there any more has jobs; -ENOSPC: tenants of runtime have the slots.
  */

@@ -52,6 +52,10 @@ static json_t *ranks_pack(const struct job *j)
 		json_array_append_new(ranks, json_pack("{ss ss}", "address", text, "presence",
 						       presence_name[j->rank[i].presence]));
 	}
+	if (json_array_size(ranks) != (j->run_window ? j->workers : 0)) {
+		json_decref(ranks); /* no memory */
+		return NULL;
+	}
 	return ranks;
 }
 
@@ -71,15 +75,23 @@ char *books_print(const struct books *b)
 {
 	_cleanup_(json_freep) json_t *books = NULL;
 	json_t *tenants = json_array(), *jobs = json_array();
+	size_t written = 0;
 
 	for (int i = 0; i < TALLY_TENANTS_MAX; i++) {
 		const struct books_tenant *t = &b->tenant[i];
 
-		if (*t->is.name && !t->configured)
-			json_array_append_new(tenants, tenant_pack(t));
+		if (!*t->is.name || t->configured)
+			continue;
+		written++;
+		json_array_append_new(tenants, tenant_pack(t));
 	}
 	for (unsigned int i = 0; i < b->jobs; i++)
 		json_array_append_new(jobs, job_pack(b, b->job[i]));
+	if (json_array_size(jobs) != b->jobs || json_array_size(tenants) != written) {
+		json_decref(tenants); /* no memory: what is left out would be lost for good */
+		json_decref(jobs);
+		return NULL;
+	}
 	books = json_pack("{si so so}", "format", FORMAT, "tenants", tenants, "jobs", jobs);
 	return books ? json_dumps(books, JSON_INDENT(1)) : NULL;
 }

@@ -389,6 +389,7 @@ static int take_tenant(struct tree *t, const struct tree_place *at, void *into)
 	r = tree_mapping(t, at, tenant_keys, COUNT(tenant_keys), &tenant);
 	if (r < 0)
 		return r;
+	c->default_named = c->default_named || !strcmp(tenant.name, CONFIG_TENANT);
 	if (tenant.slots != NOT_GIVEN) {
 		c->rest = c->rest && strcmp(tenant.name, CONFIG_TENANT) != 0;
 	} else if (strcmp(tenant.name, CONFIG_TENANT) != 0) {

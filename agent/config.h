@@ -82,6 +82,7 @@ struct config {
 	 * that.
 	 */
 	bool rest;
+	bool default_named; /* tenant[0] is in the file */
 	unsigned int tenants; /* 1 .. CONFIG_TENANTS_MAX + 1 */
 	struct tenant tenant[CONFIG_TENANTS_MAX + 1]; /* ingress ports are among `port` */
 };

@@ -85,7 +85,10 @@ void config_print(const struct config *c, FILE *to)
 	metrics_print(to, &c->metrics);
 	fprintf(to, "log:\n  level: %s\nsample:\n  interval_ms: %u\n", config_levels[c->log_level],
 		c->sample_ms);
-	fputs("tenants:\n", to);
-	for (unsigned int i = 0; i < c->tenants; i++)
+	if (!c->default_named)
+		fprintf(to, "# tenant default: %u slots, what nobody reserves\n", c->tenant->slots);
+	if (c->default_named || c->tenants > 1)
+		fputs("tenants:\n", to);
+	for (unsigned int i = c->default_named ? 0 : 1; i < c->tenants; i++)
 		tenant_print(to, &c->tenant[i], c->rest && i == 0);
 }

@@ -94,7 +94,7 @@ static void request_answer(struct agent *a, struct stream *s, const char *line, 
 	if (r == 0)
 		r = may(a, s, &q, &why);
 	if (r == 0 && wants_traffic(q.verb))
-		r = agent_watch(a, &why);
+		r = agent_watch_anew(a, &why);
 	if (r == 0)
 		r = request_do(a, s, &q, &result, &why);
 	if (r == 0) {

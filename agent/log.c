@@ -58,7 +58,7 @@ void log_say(enum log_level level, const char *what, const char *facts, ...)
 		va_end(values);
 	}
 	for (char *c = line; *c; c++) /* what others sent must not make lines of its own */
-		if ((unsigned char)*c < ' ')
-			*c = ' ';
+		if (*c < ' ' || *c > '~')
+			*c = '?';
 	fprintf(stderr, "%s\n", line);
 }

@@ -18,7 +18,6 @@
 #include "netlink_private.h"
 
 enum {
-	RESOLVE_MS = 1000, /* for a neighbour to answer */
 	DISCARD_PORT = 9,
 };
 
@@ -145,10 +144,10 @@ static int64_t now_ms(void)
 }
 
 static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *address, int ifindex,
-			  struct nl_addr *next, uint8_t ret[6])
+			  struct nl_addr *next, unsigned int wait_ms, uint8_t ret[6])
 {
 	int r = neighbour_find(n, ifindex, next, ret);
-	int64_t end = now_ms() + RESOLVE_MS, left;
+	int64_t end = now_ms() + wait_ms, left;
 
 	if (r != -ENOENT)
 		return r;
@@ -186,8 +185,8 @@ static int port_fill(struct netlink *n, int ifindex, const char *text, struct ho
 	return 0;
 }
 
-int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, struct hop *ret,
-		    struct why *why)
+int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
+		    struct hop *ret, struct why *why)
 {
 	_cleanup_(nl_addrp) struct nl_addr *target = nl_addr_of(address);
 	_cleanup_(nl_addrp) struct nl_addr *next = NULL;
@@ -204,7 +203,7 @@ int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, s
 	r = port_fill(n, ifindex, text, &hop, why);
 	if (r < 0)
 		return r;
-	r = neighbour_wait(n, address, ifindex, next, hop.mac);
+	r = neighbour_wait(n, address, ifindex, next, wait_ms, hop.mac);
 	if (r == -EHOSTUNREACH)
 		return why_say(why, r,
 			       "%s: no neighbour answers for it on %s: is the machine up and the "

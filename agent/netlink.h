@@ -16,6 +16,10 @@
 
 struct netlink;
 
+enum {
+	NETLINK_RESOLVE_MS = 1000, /* a neighbour that is there has answered by then */
+};
+
 /* A conversation with the kernel; the caller's, for netlink_close(), which allows NULL. */
 int netlink_open(struct netlink **ret);
 void netlink_close(struct netlink *n);
@@ -23,12 +27,13 @@ static inline void netlink_closep(struct netlink **n) { netlink_close(*n); }
 
 /*
  * Where frames to an address leave, and to which neighbour. A neighbour that is not known yet
- * is made known: one UDP datagram goes to the address's discard port. Waits one second at
- * most. On a VLAN interface the port is the interface below it. -ENETUNREACH: no route;
- * -EHOSTUNREACH: no neighbour answered; -EINVAL: not reached over an Ethernet port.
+ * is made known: one UDP datagram goes to the address's discard port, and the answer is waited
+ * for, `wait_ms` at most. On a VLAN interface the port is the interface below it.
+ * -ENETUNREACH: no route; -EHOSTUNREACH: no neighbour answered, or not yet; -EINVAL: not reached
+ * over an Ethernet port.
  */
-int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, struct hop *ret,
-		    struct why *why);
+int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
+		    struct hop *ret, struct why *why);
 
 /* An interface as XDP sees it. */
 struct netlink_port {

@@ -161,13 +161,21 @@ static int books_check(struct agent *a, struct why *why)
 		       a->config->pin, count, a->config->state, a->config->pin);
 }
 
+/* A default tenant that the file does not name is tallyctl's. */
+static int tenants_configure(struct agent *a, const struct config *c, struct why *why)
+{
+	unsigned int unnamed = c->default_named ? 0 : 1;
+
+	return books_configure(&a->books, c->tenant + unnamed, c->tenants - unnamed, c->rest, why);
+}
+
 static int books_open(struct agent *a, struct why *why)
 {
 	const struct config *c = a->config;
 	int r;
 
 	books_init(&a->books, c->slots);
-	r = books_configure(&a->books, c->tenant, c->tenants, c->rest, why);
+	r = tenants_configure(a, c, why);
 	if (r < 0)
 		return r;
 	r = books_read(&a->books, c->state, why);
@@ -319,7 +327,7 @@ int agent_reconfigure(struct agent *a, struct config *config, struct why *why)
 	if (r < 0)
 		return r;
 	a->books.slots = config->slots;
-	r = books_configure(&a->books, config->tenant, config->tenants, config->rest, why);
+	r = tenants_configure(a, config, why);
 	if (r < 0) {
 		a->books = *before;
 		return r;

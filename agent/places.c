@@ -219,7 +219,6 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 	struct job *j = job_of(a, q, why);
 	struct sockaddr_storage address = { 0 };
 	uint16_t rank = 0;
-	struct hop hop;
 	int r;
 
 	if (!j)
@@ -229,7 +228,7 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 		r = job_join(j, q->rank, &address, &rank, why);
 	if (r < 0)
 		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
-	r = agent_resolve(a, &address, &hop, why);
+	r = agent_meet(a, &address, why);
 	if (r == 0 && !place_new(a, s, j, rank))
 		r = -ENOMEM;
 	if (r < 0) {

@@ -15,7 +15,7 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct job
 	struct hop hop;
 	int r;
 
-	r = netlink_resolve(n, &file->service, &hop, why);
+	r = netlink_resolve(n, &file->service, NETLINK_RESOLVE_MS, &hop, why);
 	if (r < 0)
 		return r;
 	jobfile_address_print(&file->service, text, sizeof(text));
@@ -46,7 +46,8 @@ int job_add(const struct request *q, struct why *why)
 	if (r == 0 && !q->role.root)
 		r = uplink_check(n, d, &file, why);
 	for (unsigned int i = 0; r == 0 && i < group.copies; i++)
-		r = netlink_resolve(n, &group.copy[i].address, &group.copy[i].hop, why);
+		r = netlink_resolve(n, &group.copy[i].address, NETLINK_RESOLVE_MS,
+				    &group.copy[i].hop, why);
 	if (r == 0)
 		r = group_address(&group, why);
 	if (r == 0)

@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
@@ -201,6 +202,8 @@ static int privileges_drop(struct why *why)
 	/* NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a set of flags */
 	const capng_type_t sets = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
 
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return why_say(why, -errno, "cannot promise to gain no privileges: %m");
 	capng_clear(CAPNG_SELECT_BOTH);
 	if (capng_updatev(CAPNG_ADD, sets, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, -1) < 0 ||
 	    capng_apply(CAPNG_SELECT_BOTH) < 0)
@@ -214,10 +217,13 @@ static void files_allow(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < FILES_MAX) {
-		limit.rlim_cur = limit.rlim_max < FILES_MAX ? limit.rlim_max : FILES_MAX;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_MAX)
+		return;
+	if (limit.rlim_max < FILES_MAX)
+		log_say(LOG_LEVEL_WARNING, "few files may be open", "limit=%llu wanted=%d",
+			(unsigned long long)limit.rlim_max, FILES_MAX);
+	limit.rlim_cur = limit.rlim_max < FILES_MAX ? limit.rlim_max : FILES_MAX;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int agent_open(struct agent *a, struct why *why)

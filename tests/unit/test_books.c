@@ -220,7 +220,7 @@ static void a_configuration_takes_the_place_of_the_last_one(void **state)
 {
 	assert_int_equal(configured(true, 400, "red", 600), 0);
 	assert_true(books.tenant[2].configured);
-	assert_false(books.tenant[BOOKS_DEFAULT].configured);
+	assert_true(books.tenant[BOOKS_DEFAULT].configured && books.tenant[BOOKS_DEFAULT].remainder);
 	assert_int_equal(quota("red"), 600);
 	/* what red gives back blue can have, whatever the order */
 	assert_int_equal(configured(true, 100, "blue", 900), 0);
@@ -231,9 +231,11 @@ static void a_configuration_takes_the_place_of_the_last_one(void **state)
 	assert_true(books.tenant[BOOKS_DEFAULT].configured);
 	assert_false(books.tenant[BOOKS_DEFAULT].remainder);
 	assert_int_equal(quota("default"), 1000);
-	assert_int_equal(configured(true, 1000, NULL, 0), 0);
+	/* one that no line names any more is as it was at first */
+	assert_int_equal(books_configure(&books, NULL, 0, true, &why), 0);
 	assert_true(books.tenant[BOOKS_DEFAULT].remainder);
 	assert_false(books.tenant[BOOKS_DEFAULT].configured);
+	assert_int_equal(quota("default"), 1000);
 }
 
 static void what_one_configured_tenant_gives_back_another_can_have(void **state)

@@ -49,10 +49,10 @@ static int directory_remove(void **state)
 
 static void configure(struct books *b)
 {
-	struct tenant tenants[] = { { .name = "default" }, { .name = "gold", .slots = 64 } };
+	struct tenant tenants[] = { { .name = "gold", .slots = 64 } };
 
 	books_init(b, SLOTS);
-	assert_int_equal(books_configure(b, tenants, 2, true, &why), 0);
+	assert_int_equal(books_configure(b, tenants, 1, true, &why), 0);
 }
 
 static void tenant_enter(struct books *b, const char *name, uint32_t slots, const char *point)
