@@ -34,6 +34,25 @@ SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
 	   testbed-cable)
 
+# What `make install` puts where: MODE:SOURCE:TARGET. DESTDIR is for those who make packages;
+# PREFIX=/usr/local keeps beside the distribution's own. The configuration is in /etc in any case.
+DESTDIR :=
+PREFIX  := /usr
+MADE    := $(BUILD)/packaging/tallyd.service $(BUILD)/packaging/libtally.pc
+INSTALLED = $(foreach p,tallyd tally-node,755:$(BUILD)/$(p):$(PREFIX)/sbin/$(p)) \
+	$(foreach p,tallyctl tally-perf,755:$(BUILD)/$(p):$(PREFIX)/bin/$(p)) \
+	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
+	644:$(BUILD)/libtally.so:$(PREFIX)/lib/libtally.so.0 \
+	link:libtally.so.0:$(PREFIX)/lib/libtally.so \
+	644:$(BUILD)/libtally.a:$(PREFIX)/lib/libtally.a \
+	644:include/tally/tally.h:$(PREFIX)/include/tally/tally.h \
+	644:$(BUILD)/packaging/libtally.pc:$(PREFIX)/lib/pkgconfig/libtally.pc \
+	644:$(BUILD)/packaging/tallyd.service:$(PREFIX)/lib/systemd/system/tallyd.service \
+	644:packaging/tmpfiles.conf:$(PREFIX)/lib/tmpfiles.d/tally.conf \
+	644:completion/tallyctl.bash:$(PREFIX)/share/bash-completion/completions/tallyctl \
+	$(foreach page,$(wildcard man/*.[1-8]),644:$(page):$(PREFIX)/share/man/man$(subst .,,$(suffix \
+	$(page)))/$(notdir $(page)))
+
 # `make V=1` shows whole commands.
 ifeq ($(V),1)
 say =
@@ -41,18 +60,30 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: pure help all setup demo bench test lint unit fuzz ctl bpf e2e vm vm-all guest testbed \
-	clean
+.PHONY: pure help all setup setup-build install uninstall demo bench test lint unit fuzz ctl bpf \
+	e2e vm vm-all guest testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 all: $(PROGRAMS) ## the library and all programs
 
 setup: ## install what build and tests need (Debian 12, as root)
 	@scripts/setup.sh
+
+setup-build: ## the same, but only what the build needs
+	@scripts/setup.sh build
+
+# A make of its own: this one may have looked for what setup-build has only just installed.
+install: | $(filter setup%,$(MAKECMDGOALS)) ## build, and install all that a node and workers need
+	@$(MAKE) --no-print-directory -s all $(MADE)
+	@scripts/install "$(DESTDIR)" $(INSTALLED)
+	@scripts/install --first "$(DESTDIR)" 644:packaging/tallyd.yaml:/etc/tally/tallyd.yaml
+
+uninstall: ## remove what install brought, but neither configuration nor state
+	@scripts/install --remove "$(DESTDIR)" $(INSTALLED)
 
 demo: setup ## four workers train on real images; one node sums their gradients
 	@$(MAKE) --no-print-directory -s all
@@ -163,6 +194,14 @@ $(BUILD)/train: $(call objects,examples/train.c examples/dataset.c) $(BUILD)/lib
 $(call objects,tests/testbed/cable.c): $(BUILD)/tests/testbed/cable.skel.h
 $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
+
+# PREFIX may be another one than last time.
+$(BUILD)/packaging/tallyd.service: packaging/tallyd.service always
+	@mkdir -p $(@D)
+	@sed 's,/usr/sbin,$(PREFIX)/sbin,' $< > $@
+$(BUILD)/packaging/libtally.pc: packaging/libtally.pc.in always
+	@mkdir -p $(@D)
+	@sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' $< > $@
 
 # --- tests. Units: everything is compiled anew, with sanitizers.
 

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Installs what building and testing Tally needs on Debian 12. Says nothing and needs neither
-# network nor root when all is there already.
+# Installs what building and testing Tally needs on Debian 12; `setup.sh build` leaves out what is
+# for tests and the demo. Says nothing and needs neither network nor root when all is there already.
 set -euo pipefail
 
 packages=(
-	# to build
+	# to build, and to run a node
 	make gcc libc6-dev pkg-config clang-19 llvm-19 bpftool
 	libbpf-dev libxdp-dev libelf-dev zlib1g-dev libnl-3-dev libnl-route-3-dev
 	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev libcap-ng-dev
+	iproute2
+)
+[[ ${1-} == build ]] || packages+=(
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git valgrind prometheus mandoc
 	# to run: testbed, demo
-	iproute2 ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
+	ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )
 
 die() { echo "setup: $*" >&2; exit 1; }
