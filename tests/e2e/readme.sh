@@ -136,6 +136,17 @@ uninstall_leaves_nothing_but_the_configuration() {
 	cmp "$work/before" <(files)
 }
 
+a_package_is_made_in_destdir_alone() {
+	fresh_machine
+	files >"$work/before"
+	make --no-print-directory -s install DESTDIR="$work/root" PREFIX=/usr/local
+	cmp "$work/before" <(files)
+	grep -x 'ExecStart=/usr/local/sbin/tallyd .*' "$work/root/usr/local/lib/systemd/system/tallyd.service"
+	"$work/root/usr/local/sbin/tallyd" --check --config "$work/root/etc/tally/tallyd.yaml"
+	make --no-print-directory -s uninstall DESTDIR="$work/root" PREFIX=/usr/local
+	[[ $(find "$work/root" ! -type d) == "$work/root/etc/tally/tallyd.yaml" ]]
+}
+
 tally_configure_changes_what_it_understands_or_nothing() {
 	local file=/etc/tally/tallyd.yaml
 	fresh_machine
@@ -171,4 +182,5 @@ refused() { # WORDS ARGUMENTS...: and the file is as it was
 facts five_commands_make_a_node_and_two_workers_get_their_sums \
 	the_program_in_readme_builds_against_what_is_installed_and_runs \
 	uninstall_leaves_nothing_but_the_configuration \
+	a_package_is_made_in_destdir_alone \
 	tally_configure_changes_what_it_understands_or_nothing
