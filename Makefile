@@ -100,7 +100,7 @@ test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an ol
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
 	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
-lint: all $(BENCHES) ## formatters, static analysers, who may include whom
+lint: all $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
 
 unit: $(UNITS) ## pure modules under ASan and UBSan

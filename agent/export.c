@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,15 +138,16 @@ static double seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv
 
 static uint64_t resident_bytes(void)
 {
-	unsigned long long total, resident = 0;
+	char line[128] = "", *resident;
 	FILE *f = fopen("/proc/self/statm", "re");
 
 	if (!f)
 		return 0;
-	if (fscanf(f, "%llu %llu", &total, &resident) != 2)
-		resident = 0;
+	if (!fgets(line, sizeof(line), f))
+		*line = '\0';
 	fclose(f);
-	return resident * sysconf(_SC_PAGESIZE);
+	resident = strchr(line, ' '); /* behind the whole size, in pages */
+	return resident ? strtoull(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : 0;
 }
 
 static void self_fill(const struct agent *a, struct exposition *e)

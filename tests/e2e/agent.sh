@@ -143,6 +143,27 @@ no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {
 held() { ctl --json tenant list "$1" | jq ".[0].$2"; }
 
 # Nobody was there to be told that they left.
+leave() { # JOB RANK EPOCH: over a connection of its own
+	on w0 bash -c "exec 3<>/dev/tcp/$(bed addr n0 4)/31249 &&
+		printf 'tally-leave 1\njob $1\ntoken %s\nrank $2\nepoch $3\n\n' \
+		\"\$(cat $work/$1.token)\" >&3 && timeout 10 cat <&3"
+}
+
+nobody_leaves_in_the_name_of_one_who_is_there() {
+	local rank
+	star
+	start_agent
+	create_job train 3
+	load train 6
+	another train 100
+	for rank in 0 1 2; do
+		leave train "$rank" "$(ctl --json job list train | jq '.[0].epoch')" | grep -qx left
+	done
+	[[ $(ctl --json job list train | jq -r '[.[0].members[].state] | unique[]') == running ]]
+	another train 100
+	joined_end
+}
+
 workers_that_end_while_there_is_no_tallyd_are_missed() {
 	star
 	start_agent
@@ -293,6 +314,7 @@ facts workers_join_and_get_sums_over_ipv4 \
 	each_run_has_an_epoch_and_slots_of_its_own \
 	who_may_not_join_is_told_why \
 	no_call_fails_while_tallyd_is_restarted_killed_and_upgraded \
+	nobody_leaves_in_the_name_of_one_who_is_there \
 	workers_that_end_while_there_is_no_tallyd_are_missed \
 	a_quota_shrinks_and_grows_under_load \
 	a_quota_that_is_too_small_is_refused_with_the_numbers \

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	if (argc != 7)
 		errx(2, "usage: cycles SOCKET JOB TOKEN-FILE WORKERS ADDRESS CYCLES");
 	token_read(argv[3]);
-	workers = atoi(argv[4]);
+	workers = (int)strtol(argv[4], NULL, 10);
 	cycles = strtoul(argv[6], NULL, 10);
 	if (workers < 1 || workers > WORKERS_MAX)
 		errx(2, "1 to %d workers", WORKERS_MAX);
