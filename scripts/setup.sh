@@ -12,7 +12,7 @@ packages=(
 	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev libcap-ng-dev
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
-	sparse cppcheck shellcheck universal-ctags git valgrind prometheus mandoc
+	sparse cppcheck shellcheck universal-ctags git valgrind prometheus curl mandoc
 	# to run: testbed, demo
 	iproute2 ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )
