@@ -28,7 +28,8 @@ GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
-E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c))
+E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c)) \
+	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
