@@ -28,7 +28,8 @@ GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
-E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c))
+E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c)) \
+	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
@@ -96,7 +97,7 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
 	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
-		$(BPFS) $(E2EBINS) $(BENCHES)
+		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
 	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
@@ -115,7 +116,7 @@ ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) ## tallyctl as people use it; its 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
 
-e2e: all $(E2EBINS) $(BUILD)/next/tallyd ## real workers, nodes and losses in network namespaces
+e2e: all $(E2EBINS) $(BUILD)/next/tallyd $(BUILD)/sanitized/tallyd ## real workers, nodes and losses in network namespaces
 	@scripts/run-tests $(E2ES)
 
 vm: ## the data plane and a bad network on a real 6.1 kernel, in an emulator
@@ -211,10 +212,14 @@ $(BUILD)/sanitized/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(CFLAGS) $(SANITIZE) -c $< -o $@
 
-$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane*.c)): $(SKELS)
+$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/netlink*.c)): CFLAGS += $(LIBNL)
 $(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
+
+# All of tallyd, for tests that watch its memory while it runs.
+$(BUILD)/sanitized/tallyd: $(BUILD)/sanitized/agent/tallyd.o $(BUILD)/sanitized.a
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)

@@ -111,8 +111,9 @@ static int port_error(struct why *why, int error, const struct dataplane_port *p
 	if (bpf_xdp_query(p->ifindex, 0, &query) == 0 && query.attach_mode != XDP_ATTACHED_NONE)
 		return why_say(why, -EBUSY,
 			       "%s: another XDP program (number %u: bpftool prog show id %u) is "
-			       "attached there; take it away first, or attach with --share: then "
-			       "it stays, and sees what Tally passes",
+			       "attached there; take it away first, or share the port (tally-node: "
+			       "--share, tallyd.yaml: share: true): then it stays, and sees what "
+			       "Tally passes",
 			       p->name, query.prog_id, query.prog_id);
 	if (p->mode == DATAPLANE_NATIVE)
 		return why_say(why, error,

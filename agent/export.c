@@ -16,11 +16,13 @@
 
 enum {
 	TIMER_SLACK_US = 10000,
+	ROW_GONE = 1, /* of each sample; see dataplane_rows() */
 };
 
 /* Everything that a snapshot points to. */
 struct exposition {
 	struct metrics_row row[METRICS_ROWS_MAX];
+	struct tally_counter gone[TALLY_OUTCOME_COUNT];
 	struct metrics_job job[TALLY_JOBS_MAX];
 	struct metrics_tenant tenant[TALLY_TENANTS_MAX];
 	const struct traffic_link_flow *link[TALLY_PORTS_MAX];
@@ -46,6 +48,15 @@ static const char *port_of(const struct agent *a, uint32_t ifindex)
 	return "";
 }
 
+/* Jobs that were deleted since the sample are counted where the next one will find them. */
+static void gone_add(struct exposition *e, const struct traffic_row *row)
+{
+	for (unsigned int k = 0; k < TALLY_OUTCOME_COUNT; k++) {
+		e->gone[k].packet += row->outcome[k].packet;
+		e->gone[k].byte += row->outcome[k].byte;
+	}
+}
+
 static void rows_fill(const struct agent *a, struct exposition *e)
 {
 	static const char *const apart[] = { METRICS_NO_JOB, METRICS_GONE_JOBS };
@@ -55,13 +66,15 @@ static void rows_fill(const struct agent *a, struct exposition *e)
 		const struct traffic_row *row = &a->rows[i];
 		const struct job *j = row->job ? job_of(a, row->job) : NULL;
 
+		if (i == ROW_GONE || (row->job && !j))
+			gone_add(e, row);
 		if (row->job && !j)
-			continue; /* it was deleted since the sample */
+			continue;
 		e->row[n++] = (struct metrics_row){
 			.job = j ? j->name : apart[i ? 1 : 0],
 			.tenant = j ? a->books.tenant[j->tenant].is.name : "",
 			.port = port_of(a, row->ifindex),
-			.outcome = row->outcome,
+			.outcome = i == ROW_GONE ? e->gone : row->outcome,
 		};
 	}
 	e->snapshot.rows = e->row;

@@ -192,6 +192,8 @@ static int node_settle(struct agent *a, struct dataplane_port *ports, struct why
 	int r;
 
 	r = ports_keep(a, ports, a->config->ports, why);
+	if (r == 0) /* an agent that was killed may have left a trace that nobody reads */
+		r = dataplane_trace_set(a->dataplane, 0, false, 0, why);
 	if (r == 0)
 		r = agent_reconcile(a, why);
 	if (r == 0)

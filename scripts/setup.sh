@@ -15,7 +15,7 @@ packages=(
 [[ ${1-} == build ]] || packages+=(
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
-	sparse cppcheck shellcheck universal-ctags git valgrind prometheus mandoc
+	sparse cppcheck shellcheck universal-ctags git valgrind prometheus curl mandoc
 	# to run: testbed, demo
 	ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )

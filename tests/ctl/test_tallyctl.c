@@ -70,6 +70,10 @@ static void quota_shows_and_sets(void **state)
 			 0);
 	assert_has(out, "256 of 1,024");
 	assert_int_equal(run(ARGUMENTS("quota", "--slots", "2k")), 2);
+	assert_int_equal(ask(ARGUMENTS("quota", "red"), "{\"do\":\"tenant-list\",\"name\":\"red\"}",
+			     OK("[]")),
+			 1);
+	assert_has(err, "there is no tenant red");
 }
 
 static void json_is_the_result_as_it_came(void **state)
