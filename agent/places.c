@@ -262,7 +262,8 @@ static int leave(struct agent *a, struct stream *s, const struct rendezvous_requ
 
 	if (!j)
 		return -EACCES;
-	/* Who is connected leaves by ending that connection, and nobody else does it in his name. */
+	/* Who is connected leaves by ending that connection, and nobody else does it in his name.
+	 */
 	if (q->rank < j->workers && j->rank[q->rank].presence == JOB_DETACHED)
 		places_left(a, j, q->rank, q->epoch);
 	if (rendezvous_left_print(text, sizeof(text), &length) == 0)

@@ -220,7 +220,8 @@ static void a_configuration_takes_the_place_of_the_last_one(void **state)
 {
 	assert_int_equal(configured(true, 400, "red", 600), 0);
 	assert_true(books.tenant[2].configured);
-	assert_true(books.tenant[BOOKS_DEFAULT].configured && books.tenant[BOOKS_DEFAULT].remainder);
+	assert_true(books.tenant[BOOKS_DEFAULT].configured &&
+		    books.tenant[BOOKS_DEFAULT].remainder);
 	assert_int_equal(quota("red"), 600);
 	/* what red gives back blue can have, whatever the order */
 	assert_int_equal(configured(true, 100, "blue", 900), 0);
