@@ -116,7 +116,7 @@ ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) ## tallyctl as people use it; its 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
 
-e2e: all $(E2EBINS) $(BUILD)/next/tallyd $(BUILD)/sanitized/tallyd ## real workers, nodes and losses in network namespaces
+e2e: all $(E2EBINS) $(BPFS) $(BUILD)/next/tallyd $(BUILD)/sanitized/tallyd ## real workers, nodes and losses in network namespaces
 	@scripts/run-tests $(E2ES)
 
 vm: ## the data plane and a bad network on a real 6.1 kernel, in an emulator

@@ -10,8 +10,6 @@ control=$work/control.sock
 join=$work/join.sock
 daemon='' # tallyd's process
 
-# In the background: the process is the program itself, and not a shell that waits for it.
-exec_on() { exec scripts/testbed exec "$@"; }
 ctl() { "$build/tallyctl" --socket "$control" "$@"; }
 answers() { ctl status >/dev/null 2>&1; }
 

@@ -16,6 +16,8 @@ epoch=0
 
 bed() { scripts/testbed "$@"; }
 on() { scripts/testbed exec "$@"; }
+# In the background: the process is the program itself, and not a shell that waits for it.
+exec_on() { exec scripts/testbed exec "$@"; }
 node() { # NODE tally-node-arguments...
 	local name=$1
 	shift
@@ -86,7 +88,7 @@ add_job() { node n0 job add "$work/job" >/dev/null; }
 start_rank() { # RANK tally-perf-arguments...
 	local rank=$1
 	shift
-	on "${hosts[rank]}" "$build/tally-perf" --job "$work/job" --rank "$rank" --json --hash \
+	exec_on "${hosts[rank]}" "$build/tally-perf" --job "$work/job" --rank "$rank" --json --hash \
 		--timeout 10000 "$@" >"$work/rank$rank" 2>"$work/errors$rank" &
 	worker[rank]=$!
 }
