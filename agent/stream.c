@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum {
 	SEND_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
 	READ_BYTES = 4096, /* at once */
 	TIMER_SLACK_US = 100000,
+	CROWD = 16, /* connections; what fewer of them need is not worth a look */
 	/* A machine that has died is noticed after 15 + 3 * 5 seconds. */
 	KEEPALIVE_IDLE_S = 15,
 	KEEPALIVE_INTERVAL_S = 5,
@@ -31,6 +33,7 @@ struct stream {
 	struct sockaddr_storage peer;
 	char *in; /* request_bytes_max */
 	size_t in_length;
+	size_t in_most; /* that it ever was: what is behind was never touched */
 	char *out;
 	size_t out_length, out_room;
 	bool kept; /* no deadlines */
@@ -53,6 +56,7 @@ struct stream_server {
 	unsigned int listeners;
 	struct stream *streams;
 	unsigned int count;
+	unsigned int count_most; /* since the last time that memory was given back */
 	int spare; /* a file descriptor kept for when there are no others */
 };
 
@@ -64,21 +68,33 @@ static void stream_free(struct stream *s)
 	sd_event_source_disable_unref(s->timer);
 	close(s->fd);
 	if (s->in)
-		explicit_bzero(s->in, s->server->service->request_bytes_max);
+		explicit_bzero(s->in, s->in_most);
 	free(s->in);
 	free(s->out);
 	free(s);
 }
 
+/* When most of a crowd has gone: glibc would keep what they needed, since it is in pieces. */
+static void memory_give_back(struct stream_server *server)
+{
+	if (server->count_most <= CROWD || server->count > server->count_most / 4)
+		return;
+	malloc_trim(0);
+	server->count_most = server->count;
+}
+
 /* Out of the list, and the owner is told. Only the event loop's own handlers come here. */
 static void stream_end(struct stream *s)
 {
+	struct stream_server *server = s->server;
+
 	if (s->next)
 		s->next->before = s->before;
 	*s->before = s->next;
-	s->server->count--;
-	s->server->service->end(s);
+	server->count--;
+	server->service->end(s);
 	stream_free(s);
+	memory_give_back(server);
 }
 
 /* From anywhere else: the handler that is at work ends it when it is done, or the next one. */
@@ -266,6 +282,8 @@ static void receive(struct stream *s)
 		if (!s->in_length)
 			deadline_set(s, s->server->service->request_timeout_ns);
 		s->in_length += n;
+		if (s->in_length > s->in_most)
+			s->in_most = s->in_length;
 		request_read(s);
 	}
 }
@@ -322,6 +340,8 @@ static int stream_new(struct stream_server *server, int fd, const struct sockadd
 		s->next->before = &s->next;
 	server->streams = s;
 	server->count++;
+	if (server->count > server->count_most)
+		server->count_most = server->count;
 	return 0;
 }
 
