@@ -2,6 +2,7 @@
 /* One connection: what it says, what it is told, and how it ends. */
 #include <errno.h>
 #include <grp.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "log.h"
@@ -11,6 +12,7 @@ enum {
 	SEND_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
 	READ_BYTES = 4096, /* at once */
 	TIMER_SLACK_US = 100000,
+	CROWD = 16, /* connections; what fewer of them need is not worth a look */
 };
 
 /* --- ending ---------------------------------------------------------------------------------- */
@@ -21,20 +23,32 @@ static void stream_free(struct stream *s)
 	sd_event_source_disable_unref(s->timer);
 	close(s->fd);
 	if (s->in)
-		explicit_bzero(s->in, s->server->service->request_bytes_max);
+		explicit_bzero(s->in, s->in_most);
 	free(s->in);
 	free(s->out);
 	free(s);
 }
 
+/* When most of a crowd has gone: glibc would keep what they needed, since it is in pieces. */
+static void memory_give_back(struct stream_server *server)
+{
+	if (server->count_most <= CROWD || server->count > server->count_most / 4)
+		return;
+	malloc_trim(0);
+	server->count_most = server->count;
+}
+
 void stream_end(struct stream *s)
 {
+	struct stream_server *server = s->server;
+
 	if (s->next)
 		s->next->before = s->before;
 	*s->before = s->next;
-	s->server->count--;
-	s->server->service->end(s);
+	server->count--;
+	server->service->end(s);
 	stream_free(s);
+	memory_give_back(server);
 }
 
 /* From anywhere else: the handler that is at work ends it when it is done, or the next one. */
@@ -222,6 +236,8 @@ static void receive(struct stream *s)
 		if (!s->in_length)
 			deadline_set(s, s->server->service->request_timeout_ns);
 		s->in_length += n;
+		if (s->in_length > s->in_most)
+			s->in_most = s->in_length;
 		request_read(s);
 	}
 }
@@ -278,6 +294,8 @@ int stream_new(struct stream_server *server, int fd, const struct sockaddr_stora
 		s->next->before = &s->next;
 	server->streams = s;
 	server->count++;
+	if (server->count > server->count_most)
+		server->count_most = server->count;
 	return 0;
 }
 

@@ -18,6 +18,7 @@ struct stream {
 	struct sockaddr_storage peer;
 	char *in; /* request_bytes_max */
 	size_t in_length;
+	size_t in_most; /* that it ever was: what is behind was never touched */
 	char *out;
 	size_t out_length, out_room;
 	bool kept; /* no deadlines */
@@ -40,6 +41,7 @@ struct stream_server {
 	unsigned int listeners;
 	struct stream *streams;
 	unsigned int count;
+	unsigned int count_most; /* since the last time that memory was given back */
 	int spare; /* a file descriptor kept for when there are no others */
 };
 
