@@ -11,6 +11,7 @@
 #include "netlink_links.h"
 #include "plan.h"
 #include "port_prepare.h"
+#include "port_reach.h"
 
 enum {
 	SAVE_US = 100000, /* from a change that may be lost to the disk */
@@ -80,6 +81,8 @@ static int run_install(struct agent *a, const struct job *j, const struct jobfil
 		r = agent_resolve(a, &g->copy[i].address, &g->copy[i].hop, why);
 	if (r == 0)
 		r = group_address(g, why);
+	if (r == 0)
+		r = port_reach_check(a->dataplane, g, why);
 	if (r < 0)
 		return r;
 	g->job.tenant = j->tenant;
@@ -264,7 +267,7 @@ static void ports_report(struct agent *a)
 		bool native = p->mode == DATAPLANE_NATIVE;
 
 		log_say(native ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "port",
-			"name=%s mode=%s beside=%u%s%s%s", p->name, native ? "native" : "generic",
+			"name=%s mode=%s beside=%u%s%s%s", p->name, config_modes[p->mode],
 			p->beside, *p->refused.text ? " not_native=\"" : "", p->refused.text,
 			*p->refused.text ? "\"" : "");
 	}
@@ -330,7 +333,17 @@ int agent_watch_ports(struct agent *a, struct why *why)
 	return netlink_links_watch(a->links, ports, a->ports_count, why);
 }
 
-/* The reasons why a port is not native are known only right after it was attached. */
+/* Why a port is not native is known only right after it was attached: what is known is kept. */
+static void reasons_keep(struct dataplane_port *ports, unsigned int count,
+			 const struct dataplane_port *known, unsigned int known_count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int k = 0; k < known_count; k++)
+			if (ports[i].ifindex == known[k].ifindex &&
+			    ports[i].mode == known[k].mode && *known[k].refused.text)
+				ports[i].refused = known[k].refused;
+}
+
 static int ports_keep(struct agent *a, struct dataplane_port *attached, unsigned int attached_count,
 		      struct why *why)
 {
@@ -342,10 +355,8 @@ static int ports_keep(struct agent *a, struct dataplane_port *attached, unsigned
 	if (r < 0)
 		return r;
 	assert(ports);
-	for (unsigned int i = 0; i < count; i++)
-		for (unsigned int k = 0; k < attached_count; k++)
-			if (ports[i].ifindex == attached[k].ifindex)
-				ports[i].refused = attached[k].refused;
+	reasons_keep(ports, count, a->ports, a->ports_count);
+	reasons_keep(ports, count, attached, attached_count);
 	free(a->ports);
 	a->ports = ports;
 	a->ports_count = count;
