@@ -31,7 +31,7 @@ CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/te
 E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c)) \
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
-SKELS   := $(BUILD)/bpf/ingress.skel.h $(BUILD)/bpf/fanout.skel.h
+SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h)
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
 	   testbed-cable)
 
@@ -243,7 +243,7 @@ $(BUILD)/tests/ctl/test_%: $(BUILD)/tests/ctl/test_%.o $(BUILD)/tests/ctl/harnes
 
 $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
-	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lbpf -lpthread
+	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lpthread -Wl,--as-needed $(LIBRARIES)
 $(call objects,tests/bpf/test_node.c): $(BUILD)/tests/bpf/beside.skel.h
 $(BUILD)/tests/bpf/test_node: $(BUILD)/agent.a $(BUILD)/libtally.a
 

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "netlink_links.h"
 #include "plan.h"
+#include "port_reach.h"
 
 enum {
 	SAVE_US = 100000, /* from a change that may be lost to the disk */
@@ -101,6 +102,8 @@ static int run_install(struct agent *a, const struct job *j, const struct jobfil
 		r = hops_find(a, g, why);
 	if (r == 0)
 		r = group_address(g, why);
+	if (r == 0)
+		r = port_reach_check(a->dataplane, g, why);
 	if (r < 0)
 		return r;
 	g->job.tenant = j->tenant;

@@ -108,6 +108,7 @@ _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
 const char *const config_modes[] = { [DATAPLANE_AUTO] = "auto",
 				     [DATAPLANE_NATIVE] = "native",
 				     [DATAPLANE_GENERIC] = "generic",
+				     [DATAPLANE_TC] = "tc",
 				     NULL };
 
 static const struct tree_key port_keys[] = {

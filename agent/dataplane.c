@@ -3,7 +3,7 @@
  * A node's ports: programs attached and detached, and found again. Each port has a BPF link,
  * pinned as port-IFINDEX: it can be taken away from any namespace, goes with its interface,
  * and is given a new program with not one frame in between (docs/decisions/0003). Ports that have
- * another XDP program as well: dataplane_share.c.
+ * another XDP program as well: dataplane_share.c; those that XDP cannot serve: dataplane_tc.c.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -32,6 +32,8 @@ static int link_read(const char *pin, struct port_link *link)
 
 	if (!strncmp(link->name, SHARE_PREFIX, strlen(SHARE_PREFIX)))
 		return share_read(pin, link);
+	if (!strncmp(link->name, TC_PREFIX, strlen(TC_PREFIX)))
+		return tc_read(pin, link);
 	if (strncmp(link->name, "port-", strlen("port-")) != 0)
 		return -EINVAL;
 	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
@@ -52,7 +54,7 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 
 		if (strlen(e->d_name) >= sizeof(link.name))
 			continue;
-		snprintf(link.name, sizeof(link.name), "%.31s", e->d_name);
+		snprintf(link.name, sizeof(link.name), "%.63s", e->d_name);
 		if (link_read(pin, &link) == 0)
 			links[n++] = link;
 	}
@@ -73,14 +75,20 @@ void link_remove(const char *pin, int program, const struct port_link *link)
 		share_remove(pin, program, link);
 		return;
 	}
+	if (link->tc) {
+		tc_remove(pin, link);
+		return;
+	}
 	bpf_link_detach(link->fd); /* fails if the interface has gone, and that is as good */
 	unlink(pin_path(pin, link->name, ""));
 }
 
-int link_update(const struct port_link *link, int program, int before)
+int link_update(const char *pin, const struct port_link *link, struct ingress to, int before)
 {
-	return link->beside ? share_update(link, program, before)
-			    : bpf_link_update(link->fd, program, NULL);
+	if (link->tc)
+		return tc_update(pin, link, to.tc);
+	return link->beside ? share_update(link, to.xdp, before)
+			    : bpf_link_update(link->fd, to.xdp, NULL);
 }
 
 static int link_create(int program, const struct dataplane_port *p, uint32_t flags)
@@ -113,7 +121,7 @@ static int port_error(struct why *why, int error, const struct dataplane_port *p
 			       "%s: another XDP program (number %u: bpftool prog show id %u) is "
 			       "attached there; take it away first, or share the port (tally-node: "
 			       "--share, tallyd.yaml: share: true): then it stays, and sees what "
-			       "Tally passes",
+			       "Tally passes; or take mode tc: then Tally sees what it passes",
 			       p->name, query.prog_id, query.prog_id);
 	if (p->mode == DATAPLANE_NATIVE)
 		return why_say(why, error,
@@ -124,7 +132,7 @@ static int port_error(struct why *why, int error, const struct dataplane_port *p
 		       strerror(-error));
 }
 
-int port_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
+static int xdp_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
 {
 	_cleanup_(closep) int fd = -EINVAL;
 	char name[32];
@@ -154,6 +162,67 @@ int port_attach(const char *pin, int program, struct dataplane_port *p, struct w
 	return 0;
 }
 
+/* Without the port's name, which goes with each reason: "eth1: cannot ..." */
+static const char *reason_of(const struct why *why, const struct dataplane_port *p)
+{
+	const char *at = why->text;
+
+	if (!strncmp(at, p->name, strlen(p->name)) && at[strlen(p->name)] == ':')
+		at += strlen(p->name) + 1;
+	return at + strspn(at, " ");
+}
+
+/* Is there nothing but TC for this port? `error`: of XDP, which must be no fault of ours. */
+static bool tc_is_needed(const struct dataplane_port *p, int program, int error)
+{
+	uint32_t other = 0;
+
+	if (p->mode != DATAPLANE_AUTO || error == -EPERM || error == -ENOMEM || error == -ENODEV)
+		return false;
+	if (p->share || bpf_xdp_query_id((int)p->ifindex, 0, &other) < 0 || !other)
+		return true;
+	return share_is_barred(p->ifindex, program); /* otherwise people can choose: port_error() */
+}
+
+/* `p->refused` says what XDP said, if it was tried. */
+static int port_attach_tc(const char *pin, struct programs *programs, struct dataplane_port *p,
+			  struct why *why)
+{
+	struct why tc = { "" };
+	int program = programs_tc(programs, &tc), r;
+
+	r = program < 0 ? program : tc_attach(pin, program, p, &tc);
+	if (r == 0)
+		return 0;
+	return why_say(why, r, "%.200s%s%.280s%s", tc.text, *p->refused.text ? " (XDP: " : "",
+		       p->refused.text, *p->refused.text ? ")" : "");
+}
+
+int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
+		struct why *why)
+{
+	struct dataplane_port tried = *p;
+	struct why xdp = { "" };
+	int r;
+
+	if (p->mode == DATAPLANE_TC)
+		return port_attach_tc(pin, programs, p, why);
+	r = share_is_wanted(p) ? share_attach(pin, programs->fd[PIN_INGRESS], &tried, &xdp)
+			       : xdp_attach(pin, programs->fd[PIN_INGRESS], &tried, &xdp);
+	if (r == 0) {
+		*p = tried;
+		return 0;
+	}
+	if (!tc_is_needed(p, programs->fd[PIN_INGRESS], r)) {
+		p->refused = tried.refused;
+		*why = xdp;
+		return r;
+	}
+	why_say(&p->refused, 0, "%s%.200s%s%.250s", *tried.refused.text ? "native: " : "",
+		tried.refused.text, *tried.refused.text ? "; generic: " : "", reason_of(&xdp, p));
+	return port_attach_tc(pin, programs, p, why);
+}
+
 int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
 		    struct why *why)
 {
@@ -175,7 +244,9 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 		p->share = p->beside;
 		if (p->ifindex && !if_indextoname(p->ifindex, p->name))
 			*p->name = '\0'; /* in another namespace */
-		p->mode = dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE : DATAPLANE_GENERIC;
+		p->mode = links[i].tc			    ? DATAPLANE_TC
+			  : dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE
+							    : DATAPLANE_GENERIC;
 	}
 	links_close(links, count);
 	*ret = TAKE_PTR(ports);
@@ -190,7 +261,13 @@ static int elsewhere_check(const char *pin, const struct port_link *links, unsig
 			   struct why *why)
 {
 	for (unsigned int i = 0; i < count; i++)
-		if (links[i].elsewhere)
+		if (links[i].elsewhere && links[i].tc)
+			return why_say(why, -EXDEV,
+				       "interface number %u, which is served by TC, is in another "
+				       "network namespace: run this there (or, if that has ended, "
+				       "rm -r %s)",
+				       links[i].ifindex, pin);
+		else if (links[i].elsewhere)
 			return why_say(
 				why, -EXDEV,
 				"interface number %u, with XDP program %u beside Tally's, is in "
@@ -261,7 +338,7 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 	if (r == 0)
 		r = pins_make(&p, pin, (1u << PIN_COUNT) - 1, "", why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)
-		r = port_attach(pin, p.fd[PIN_INGRESS], &ports[i], why);
+		r = port_attach(pin, &p, &ports[i], why);
 	if (r < 0)
 		node_remove(pin, &ignored);
 	return r;
@@ -333,6 +410,8 @@ bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 	struct bpf_prog_info info = { 0 };
 	uint32_t length = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(d->fd[PIN_INGRESS], &info, &length) == 0 &&
-	       bpf_xdp_query(ifindex, 0, &query) == 0 && query.prog_id == info.id;
+	if (bpf_obj_get_info_by_fd(d->fd[PIN_INGRESS], &info, &length) == 0 &&
+	    bpf_xdp_query(ifindex, 0, &query) == 0 && query.prog_id == info.id)
+		return true;
+	return tc_is_attached(d->path, ifindex);
 }

@@ -30,18 +30,19 @@ enum {
 };
 
 enum dataplane_mode {
-	DATAPLANE_AUTO, /* native, or generic where the driver refuses */
+	DATAPLANE_AUTO, /* native; generic where the driver refuses; TC where XDP cannot be had */
 	DATAPLANE_NATIVE, /* in the driver, before the stack makes anything of the frame */
 	DATAPLANE_GENERIC, /* in the stack */
+	DATAPLANE_TC, /* no XDP: behind it, at the ingress of the port's clsact qdisc */
 };
 
 struct dataplane_port {
 	uint32_t ifindex;
 	char name[IF_NAMESIZE];
-	enum dataplane_mode mode; /* wanted; after attaching: NATIVE or GENERIC */
+	enum dataplane_mode mode; /* wanted; after attaching: any but AUTO */
 	bool share; /* wanted: where another XDP program is, it stays and sees what Tally passes */
 	uint32_t beside; /* after attaching: the number of that program, or 0 */
-	struct why refused; /* after attaching: why not native, or "" */
+	struct why refused; /* after attaching: why not native, and if so why not generic; or "" */
 };
 
 /* Also what the library has to say goes to stderr. */
@@ -59,8 +60,8 @@ int dataplane_claim(const char *pin, struct why *why);
 /*
  * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
  * port, in this order. All or nothing. Mounts the BPF file system if it is missing.
- * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that is not to share
- * it, or that a BPF link holds; -EINVAL: one that ours cannot call.
+ * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that could share it, and
+ * is not to; or, where not AUTO, one that a BPF link holds; -EINVAL: one that ours cannot call.
  */
 int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
 		     unsigned int count, struct why *why);
@@ -78,7 +79,7 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 
 /*
  * Detaches from all ports, in whatever namespace they are, and removes all pins. -EXDEV: a port
- * with another program beside ours is in another namespace; nothing has changed.
+ * with another program beside ours, or one by TC, is in another namespace; nothing has changed.
  */
 int dataplane_detach(const char *pin, struct why *why);
 
@@ -106,7 +107,7 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 /* Is there an XDP program in this port's driver, whosever? */
 bool dataplane_is_native(uint32_t ifindex);
 
-/* Is the node's program on this port? */
+/* Is a program of the node on this port? */
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
 
 /* --- tenants: who pays for a job, and what that allows. 0 is the node's own, without limits. ---

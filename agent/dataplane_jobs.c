@@ -7,6 +7,10 @@
 
 #include "dataplane_private.h"
 
+enum {
+	CHILDREN_OF_JOB_MAX = 2 * TALLY_WORKERS_MAX, /* each by its port, and by its job */
+};
+
 int map_error(struct why *why, int error, const char *map)
 {
 	return why_say(why, error, "map %s: %s", map, strerror(-error));
@@ -213,6 +217,7 @@ static int cursors_make(struct dataplane *d, const struct group *g)
 	return 0;
 }
 
+/* By its port for XDP, and by its job for TC. */
 static int children_add(struct dataplane *d, struct group *g, const struct gates *gates)
 {
 	int r;
@@ -220,8 +225,13 @@ static int children_add(struct dataplane *d, struct group *g, const struct gates
 	for (unsigned int i = 0; i < g->copies; i++) {
 		struct group_copy *c = &g->copy[i];
 
+		const struct tally_child_key of_job = { .job = c->key.job, .index = i };
+
 		c->child.row = gates_row(gates, c->key.ifindex);
+		c->child.port = c->key.ifindex;
 		r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &c->key, &c->child, BPF_ANY);
+		if (r == 0)
+			r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_job, &c->child, BPF_ANY);
 		if (r < 0)
 			return r;
 	}
@@ -412,17 +422,17 @@ static int children_recount(struct dataplane *d, const struct gates *gates)
 	struct tally_child child;
 
 	/* an update of the key that a walk stands at would send it back to the beginning */
-	_cleanup_(freep) struct tally_child_key *keys = calloc(TALLY_WORKERS_MAX, sizeof(*keys));
+	_cleanup_(freep) struct tally_child_key *keys = calloc(CHILDREN_OF_JOB_MAX, sizeof(*keys));
 	unsigned int count = 0;
 
 	if (!keys)
 		return -ENOMEM;
-	for (; count < TALLY_WORKERS_MAX && !bpf_map_get_next_key(fd, at, &key); at = &key)
+	for (; count < CHILDREN_OF_JOB_MAX && !bpf_map_get_next_key(fd, at, &key); at = &key)
 		if (key.job == job)
 			keys[count++] = key;
 	for (unsigned int i = 0; r == 0 && i < count; i++) {
 		r = bpf_map_lookup_elem(fd, &keys[i], &child);
-		child.row = gates_row(gates, keys[i].ifindex);
+		child.row = gates_row(gates, child.port);
 		if (r == 0)
 			r = bpf_map_update_elem(fd, &keys[i], &child, BPF_EXIST);
 	}

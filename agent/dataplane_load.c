@@ -11,6 +11,7 @@
 #include "bpf/build.h"
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
+#include "bpf/ingress_tc.skel.h"
 #include "dataplane_probe.h"
 
 const char *const pin_name[PIN_COUNT] = {
@@ -80,8 +81,11 @@ const char *pin_path(const char *pin, const char *name, const char *suffix)
 	return path;
 }
 
+static inline void ingress_tc_destroyp(struct ingress_tc_bpf **tc) { ingress_tc_bpf__destroy(*tc); }
+
 void programs_close(struct programs *p)
 {
+	ingress_tc_bpf__destroy(p->ingress_tc);
 	ingress_bpf__destroy(p->ingress);
 	fanout_bpf__destroy(p->fanout);
 }
@@ -270,6 +274,28 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata_node);
 	p->fd[PIN_INGRESS] = bpf_program__fd(p->ingress->progs.tally_ingress);
 	return 0;
+}
+
+int programs_tc(struct programs *p, struct why *why)
+{
+	_cleanup_(ingress_tc_destroyp) struct ingress_tc_bpf *tc = NULL;
+	int r = 0;
+
+	if (p->ingress_tc)
+		return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
+	*dataplane_kernel_words = '\0';
+	tc = ingress_tc_bpf__open();
+	if (!tc)
+		return -errno;
+	tc->rodata_node->node = p->ingress->rodata_node->node;
+	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
+		r = bpf_map__reuse_fd(map_of(tc->obj, i), p->fd[i]);
+	if (r == 0)
+		r = ingress_tc_bpf__load(tc);
+	if (r < 0)
+		return load_error(why, r, "the ingress program for TC", 0);
+	p->ingress_tc = TAKE_PTR(tc);
+	return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
 }
 
 /* Jobs that nobody pays for may do all. */

@@ -7,6 +7,10 @@
 
 #include "dataplane.h"
 
+enum {
+	PIN_BYTES = 64, /* of the longest name of a pin, with its end */
+};
+
 enum pin {
 	PIN_GATES,
 	PIN_JOBS,
@@ -50,6 +54,7 @@ void libbpf_listen(void);
 struct programs {
 	struct fanout_bpf *fanout;
 	struct ingress_bpf *ingress;
+	struct ingress_tc_bpf *ingress_tc; /* only when a port needs it */
 	int fd[PIN_COUNT]; /* borrowed from the two */
 };
 
@@ -60,6 +65,10 @@ struct programs {
 int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
 		  struct why *why);
 void programs_close(struct programs *p);
+
+/* The ingress program for TC, over the same maps, loaded when it is asked for first; its fd is
+ * `p`'s. */
+int programs_tc(struct programs *p, struct why *why);
 
 /* Pins what `which` has a bit for, in the place of what is there. */
 int pins_make(const struct programs *p, const char *pin, unsigned int which, const char *suffix,
@@ -94,11 +103,12 @@ int no_node(struct why *why, int error, const char *pin);
 
 /* What holds a running node to one port. */
 struct port_link {
-	int fd; /* a BPF link; where the port is shared, the other program */
+	int fd; /* a BPF link; where the port is shared, the other program; by TC, our program */
 	uint32_t ifindex; /* 0: the interface has gone */
 	uint32_t beside; /* the other program's number; 0: not shared */
-	bool elsewhere; /* shared, in another network namespace */
-	char name[32]; /* of the pin */
+	bool tc; /* no XDP */
+	bool elsewhere; /* shared or by TC, in another network namespace */
+	char name[PIN_BYTES]; /* of the pin */
 };
 
 /* All links that are pinned in a directory; *ret for links_close(). */
@@ -108,15 +118,27 @@ void links_close(struct port_link *links, unsigned int count);
 /* `program` is what we have on the port. */
 void link_remove(const char *pin, int program, const struct port_link *link);
 
-/* Puts `program` in the place of `before`, which we have on the port. */
-int link_update(const struct port_link *link, int program, int before);
+/* Ingress programs, by the hooks that ports may have. */
+struct ingress {
+	int xdp;
+	int tc;
+};
+
+/* Puts one of them on the port; `before`: the XDP program of ours that may be there. */
+int link_update(const char *pin, const struct port_link *link, struct ingress to, int before);
 
 /* Attaches a program and pins its link. Sets the port's mode and reason. */
-int port_attach(const char *pin, int program, struct dataplane_port *port, struct why *why);
+int port_attach(const char *pin, struct programs *p, struct dataplane_port *port, struct why *why);
+
+/* The network namespace of this thread; 0: unknown. */
+uint64_t netns_here(void);
 
 /* --- dataplane_share.c ----------------------------------------------------------------------- */
 
 #define SHARE_PREFIX "beside-"
+
+/* Is the program on this port held by a BPF link? `program`: any XDP program of ours. */
+bool share_is_barred(uint32_t ifindex, int program);
 
 /* Is there a program on the port that ours is to share it with? */
 bool share_is_wanted(const struct dataplane_port *p);
@@ -131,6 +153,24 @@ int share_read(const char *pin, struct port_link *link);
 void share_remove(const char *pin, int program, const struct port_link *link);
 
 int share_update(const struct port_link *link, int program, int before);
+
+/* --- dataplane_tc.c -------------------------------------------------------------------------- */
+
+#define TC_PREFIX "tc-"
+
+/* Makes the port's clsact qdisc if need be. Sets the port's mode. -EBUSY: another node's is there.
+ */
+int tc_attach(const char *pin, int program, struct dataplane_port *p, struct why *why);
+
+/* Fills in what the pin `link->name` says. */
+int tc_read(const char *pin, struct port_link *link);
+
+/* Also the qdisc, if we made it and nobody else uses it. */
+void tc_remove(const char *pin, const struct port_link *link);
+
+int tc_update(const char *pin, const struct port_link *link, int program);
+
+bool tc_is_attached(const char *pin, uint32_t ifindex);
 
 /* --- dataplane_jobs.c ------------------------------------------------------------------------ */
 

@@ -54,7 +54,7 @@ static bool is_wanted(const struct swap *s, const struct port_link *link)
 }
 
 /* A link keeps its mode with its new program; another one would be a gap. */
-static int mode_check(struct dataplane_port *p, struct why *why)
+static int mode_check(struct dataplane_port *p, const struct port_link *link, struct why *why)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	enum dataplane_mode now;
@@ -62,10 +62,12 @@ static int mode_check(struct dataplane_port *p, struct why *why)
 
 	if (r < 0)
 		return why_say(why, r, "%s: %s", p->name, strerror(-r));
-	now = query.attach_mode == XDP_ATTACHED_SKB ? DATAPLANE_GENERIC : DATAPLANE_NATIVE;
+	now = link->tc				      ? DATAPLANE_TC
+	      : query.attach_mode == XDP_ATTACHED_SKB ? DATAPLANE_GENERIC
+						      : DATAPLANE_NATIVE;
 	if (p->mode != DATAPLANE_AUTO && p->mode != now)
 		return why_say(why, -EINVAL,
-			       "%s: runs in the other mode, which --replace does not change: "
+			       "%s: runs in another mode, which --replace does not change: "
 			       "detach, and attach anew",
 			       p->name);
 	p->mode = now;
@@ -87,7 +89,7 @@ static int ports_check(struct swap *s, struct why *why)
 		if (!link)
 			continue;
 		s->ports[i].beside = link->beside;
-		r = mode_check(&s->ports[i], why);
+		r = mode_check(&s->ports[i], link, why);
 	}
 	return r;
 }
@@ -134,14 +136,19 @@ static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
 
 static int ports_swap(struct swap *s, struct why *why)
 {
-	int program = s->programs.fd[PIN_INGRESS], r = 0;
+	struct ingress to = { .xdp = s->programs.fd[PIN_INGRESS], .tc = -1 };
+	int r = 0;
 
 	for (; s->links_done < s->links_count; s->links_done++) {
 		const struct port_link *link = &s->links[s->links_done];
 
 		if (!is_wanted(s, link))
 			continue;
-		r = link_update(link, program, s->node->fd[PIN_INGRESS]);
+		if (link->tc)
+			to.tc = programs_tc(&s->programs, why);
+		if (link->tc && to.tc < 0)
+			return to.tc;
+		r = link_update(s->node->path, link, to, s->node->fd[PIN_INGRESS]);
 		if (r < 0)
 			return why_say(why, r,
 				       "interface number %u does not take the new program: "
@@ -150,7 +157,7 @@ static int ports_swap(struct swap *s, struct why *why)
 	}
 	for (; r == 0 && s->ports_done < s->ports_count; s->ports_done++)
 		if (!link_find(s, s->ports[s->ports_done].ifindex)) {
-			r = port_attach(s->node->path, program, &s->ports[s->ports_done], why);
+			r = port_attach(s->node->path, &s->programs, &s->ports[s->ports_done], why);
 			if (r < 0)
 				break;
 		}
@@ -165,10 +172,13 @@ static void swap_undo(struct swap *s)
 	unsigned int count = 0;
 	struct why ignored;
 
-	for (unsigned int i = 0; i < s->links_done; i++)
+	for (unsigned int i = 0; i < s->links_done; i++) {
+		const struct ingress before = { .xdp = s->node->fd[PIN_INGRESS],
+						.tc = s->links[i].fd };
+
 		if (is_wanted(s, &s->links[i]))
-			link_update(&s->links[i], s->node->fd[PIN_INGRESS],
-				    s->programs.fd[PIN_INGRESS]);
+			link_update(pin, &s->links[i], before, s->programs.fd[PIN_INGRESS]);
+	}
 	if (links_open(pin, &links, &count) == 0)
 		for (unsigned int i = 0; i < count; i++)
 			if (links[i].ifindex && !link_find(s, links[i].ifindex))

@@ -15,7 +15,7 @@
 
 #include "dataplane_private.h"
 
-static uint64_t netns_inode(void)
+uint64_t netns_here(void)
 {
 	struct stat s;
 
@@ -46,6 +46,16 @@ bool share_is_wanted(const struct dataplane_port *p)
 	uint32_t other;
 
 	return p->share && mode_flags(p->ifindex, &other);
+}
+
+/* To swap a program for itself fails either way, as it is not there; but for different reasons. */
+bool share_is_barred(uint32_t ifindex, int program)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = program);
+	uint32_t other, mode = mode_flags(ifindex, &other);
+
+	return mode &&
+	       bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options) == -EBUSY;
 }
 
 /* Puts `program` where `before` is, with no frame in between; -EEXIST: that is not there. */
@@ -161,7 +171,7 @@ int share_read(const char *pin, struct port_link *link)
 		return link->fd;
 	if (!bpf_obj_get_info_by_fd(link->fd, &info, &length))
 		link->beside = info.id;
-	link->elsewhere = netns != netns_inode();
+	link->elsewhere = netns != netns_here();
 	/* one that lost its program is as good as gone: there is nothing of ours on it */
 	link->ifindex = link->elsewhere || mode_flags(ifindex, &program) ? ifindex : 0;
 	return 0;
@@ -195,7 +205,8 @@ static int share_check(struct dataplane_port *p, struct why *why)
 			why, -EBUSY,
 			"%s: XDP program %u is held there by BPF link %u (bpftool link show "
 			"id %u), and only whoever made the link can change it; what is "
-			"attached without one (ip link set dev %s xdp ...) can share the port",
+			"attached without one (ip link set dev %s xdp ...) can share the port, "
+			"and --mode tc needs no XDP",
 			p->name, p->beside, link, link, p->name);
 	if (p->mode != DATAPLANE_AUTO && p->mode != mode)
 		return why_say(why, -EINVAL,
@@ -219,7 +230,7 @@ int share_attach(const char *pin, int program, struct dataplane_port *p, struct 
 	if (other < 0)
 		return why_say(why, other, "%s: XDP program %u: %s", p->name, p->beside,
 			       strerror(-other));
-	snprintf(name, sizeof(name), SHARE_PREFIX "%u-%" PRIu64, p->ifindex, netns_inode());
+	snprintf(name, sizeof(name), SHARE_PREFIX "%u-%" PRIu64, p->ifindex, netns_here());
 	unlink(pin_path(pin, name, ""));
 	r = next_put(pin, p, other, why);
 	if (r < 0)

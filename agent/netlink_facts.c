@@ -23,6 +23,7 @@ enum {
 	NETDEV_XDP = 3,
 	XDP_CAN_RUN = 1 << 0,
 	XDP_CAN_REDIRECT = 1 << 1,
+	XDP_CAN_BE_SENT = 1 << 2,
 
 	PROCESSES_MAX = 1 << 16, /* whose namespaces are looked through */
 };
@@ -94,7 +95,8 @@ static int generic_ask(struct nl_sock *s, int family, int command, int key, cons
 	return attribute_ask(s, m, w);
 }
 
-static enum netlink_answer native_read(uint32_t ifindex)
+/* Does the driver say that it can all of this? */
+static enum netlink_answer features_ask(uint32_t ifindex, uint64_t wanted)
 {
 	_cleanup_(nl_sockp) struct nl_sock *s = NULL;
 	uint64_t features = 0;
@@ -107,7 +109,12 @@ static enum netlink_answer native_read(uint32_t ifindex)
 			sizeof("netdev"), &id) < 0 ||
 	    generic_ask(s, family, NETDEV_GET, NETDEV_IFINDEX, &ifindex, sizeof(ifindex), &xdp) < 0)
 		return NETLINK_UNKNOWN;
-	return (features & XDP_CAN_RUN) && (features & XDP_CAN_REDIRECT) ? NETLINK_YES : NETLINK_NO;
+	return (features & wanted) == wanted ? NETLINK_YES : NETLINK_NO;
+}
+
+enum netlink_answer netlink_takes_xdp(uint32_t ifindex)
+{
+	return features_ask(ifindex, XDP_CAN_BE_SENT);
 }
 
 /* --- ethtool --------------------------------------------------------------------------------- */
@@ -183,7 +190,7 @@ int netlink_facts_read(const char *name, uint32_t ifindex, struct netlink_facts 
 	} else if (kind) {
 		snprintf(f.kind, sizeof(f.kind), "%.15s", kind);
 	}
-	f.native = native_read(ifindex);
+	f.native = features_ask(ifindex, XDP_CAN_RUN | XDP_CAN_REDIRECT);
 	f.vlan_stripped = flag_read(fd, name, ETHTOOL_GFLAGS, ETH_FLAG_RXVLAN);
 	f.ports_hashed = hash_read(fd, name);
 	f.enslaved_to_bond = is_enslaved_to_bond(name);

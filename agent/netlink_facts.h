@@ -32,6 +32,9 @@ struct netlink_facts {
 int netlink_facts_read(const char *name, uint32_t ifindex, struct netlink_facts *ret,
 		       struct why *why);
 
+/* Can XDP in another port's driver send frames through this one? Linux says since 6.3. */
+enum netlink_answer netlink_takes_xdp(uint32_t ifindex);
+
 /* The other end of a veth, wherever it is. */
 struct netlink_peer {
 	char name[IF_NAMESIZE];

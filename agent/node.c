@@ -66,7 +66,7 @@ static void ports_report(struct agent *a)
 		bool native = p->mode == DATAPLANE_NATIVE;
 
 		log_say(native ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "port",
-			"name=%s mode=%s beside=%u%s%s%s", p->name, native ? "native" : "generic",
+			"name=%s mode=%s beside=%u%s%s%s", p->name, config_modes[p->mode],
 			p->beside, *p->refused.text ? " not_native=\"" : "", p->refused.text,
 			*p->refused.text ? "\"" : "");
 	}
@@ -122,7 +122,17 @@ static int node_create(struct agent *a, const struct config *c, struct dataplane
 	return 0;
 }
 
-/* The reasons why a port is not native are known only right after it was attached. */
+/* Why a port is not native is known only right after it was attached: what is known is kept. */
+static void reasons_keep(struct dataplane_port *ports, unsigned int count,
+			 const struct dataplane_port *known, unsigned int known_count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int k = 0; k < known_count; k++)
+			if (ports[i].ifindex == known[k].ifindex &&
+			    ports[i].mode == known[k].mode && *known[k].refused.text)
+				ports[i].refused = known[k].refused;
+}
+
 static int ports_keep(struct agent *a, struct dataplane_port *attached, unsigned int attached_count,
 		      struct why *why)
 {
@@ -134,10 +144,8 @@ static int ports_keep(struct agent *a, struct dataplane_port *attached, unsigned
 	if (r < 0)
 		return r;
 	assert(ports);
-	for (unsigned int i = 0; i < count; i++)
-		for (unsigned int k = 0; k < attached_count; k++)
-			if (ports[i].ifindex == attached[k].ifindex)
-				ports[i].refused = attached[k].refused;
+	reasons_keep(ports, count, a->ports, a->ports_count);
+	reasons_keep(ports, count, attached, attached_count);
 	free(a->ports);
 	a->ports = ports;
 	a->ports_count = count;

@@ -12,7 +12,7 @@ int port_prepare(const struct netlink_port *p, enum dataplane_mode mode, struct 
 
 	*ret = (struct dataplane_port){ .ifindex = p->ifindex, .mode = mode };
 	memcpy(ret->name, p->name, sizeof(ret->name));
-	if (mode == DATAPLANE_GENERIC ||
+	if (mode == DATAPLANE_GENERIC || mode == DATAPLANE_TC ||
 	    !port_panics_in_native(p, cpus, dataplane_is_native(p->ifindex)))
 		return 0;
 	why_say(&ret->refused, 0,

@@ -44,9 +44,7 @@ static json_t *ports(const struct agent *a)
 
 	for (unsigned int i = 0; i < a->ports_count; i++) {
 		const struct dataplane_port *p = &a->ports[i];
-		const char *mode = !p->ifindex			 ? "gone"
-				   : p->mode == DATAPLANE_NATIVE ? "native"
-								 : "generic";
+		const char *mode = p->ifindex ? config_modes[p->mode] : "gone";
 
 		json_array_append_new(all, json_pack("{ss so ss ss so}", "name", p->name, "ifindex",
 						     number(p->ifindex), "mode", mode, "why",

@@ -26,8 +26,9 @@ static const char help[] =
 	"       tally-node job list [--json]\n"
 	"       tally-node stats [--all] [--json]                    what became of the packets\n"
 	"\n"
-	"  --mode MODE          native (in the driver), generic (in the stack), or auto: native,\n"
-	"                       and generic where the driver refuses; auto if not given\n"
+	"  --mode MODE          native (in the driver), generic (in the stack), tc (no XDP), or\n"
+	"                       auto: native, generic where the driver refuses, and tc where XDP\n"
+	"                       cannot be had; auto if not given\n"
 	"  --slots N            chunks that the node has memory for, 3.4 KB each (4096); a job\n"
 	"                       needs two for each chunk of its window\n"
 	"  --share              where another XDP program is attached, leave it: it sees what Tally\n"
@@ -122,7 +123,9 @@ static enum dataplane_mode mode_parse(const char *text)
 		return DATAPLANE_NATIVE;
 	if (!strcmp(text, "generic"))
 		return DATAPLANE_GENERIC;
-	usage("--mode %s: native, generic or auto", text);
+	if (!strcmp(text, "tc"))
+		return DATAPLANE_TC;
+	usage("--mode %s: native, generic, tc or auto", text);
 }
 
 static struct tally_set ranks_parse(const char *option, const char *text)

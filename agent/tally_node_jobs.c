@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "netlink.h"
+#include "port_reach.h"
 #include "tally_node.h"
 
 /* The way to the root must lead through this node too: results come back on it. */
@@ -50,6 +51,8 @@ int job_add(const struct request *q, struct why *why)
 				    &group.copy[i].hop, why);
 	if (r == 0)
 		r = group_address(&group, why);
+	if (r == 0)
+		r = port_reach_check(d, &group, why);
 	if (r == 0)
 		r = dataplane_job_add(d, &group, NULL, 0, why);
 	if (r < 0)

@@ -17,8 +17,9 @@ static void port_report(const struct netlink_port *facts, const struct dataplane
 	if (p->mode == DATAPLANE_NATIVE) {
 		printf("%s: native\n", name);
 	} else {
-		printf("%s: generic%s%s%s\n", name, *p->refused.text ? " (not native: " : "",
-		       p->refused.text, *p->refused.text ? ")" : "");
+		printf("%s: %s%s%s%s\n", name, p->mode == DATAPLANE_TC ? "tc" : "generic",
+		       *p->refused.text ? " (not native: " : "", p->refused.text,
+		       *p->refused.text ? ")" : "");
 		if (facts->mtu > DATAPLANE_XDP_MTU && *p->refused.text)
 			warnx("%s: MTU %u is more than native XDP takes in one buffer, about %d",
 			      name, facts->mtu, DATAPLANE_XDP_MTU);
@@ -27,7 +28,7 @@ static void port_report(const struct netlink_port *facts, const struct dataplane
 			      "unsummed (counter COALESCED): ethtool -K %s%s",
 			      name, name, facts->coalescing);
 		if (!strcmp(facts->driver, "veth"))
-			warnx("%s: veth in generic mode hands over a sender's UDP_SEGMENT batch as one "
+			warnx("%s: veth in this mode hands over a sender's UDP_SEGMENT batch as one "
 			      "frame, which passes this node unsummed (counter COALESCED): at its other "
 			      "end, ethtool -K DEV tx-udp-segmentation off",
 			      name);

@@ -31,7 +31,16 @@ static __always_inline void checksum_ip4(struct iphdr *ip)
 	ip->check = checksum_fold(checksum_words(0, (const __u32 *)ip, sizeof(*ip) / 4));
 }
 
-/* RFC 768 and RFC 8200, section 8.1: addresses, length, protocol, UDP header, message. */
+/* RFC 768 and RFC 8200, section 8.1: addresses, length, protocol. */
+static __always_inline __u64 checksum_pseudo(const struct frame *f)
+{
+	__u64 sum = f->layout.ipv6 ? checksum_words(0, (const __u32 *)&f->ip6->saddr, 8)
+				   : checksum_words(0, (const __u32 *)&f->ip4->saddr, 2);
+
+	return sum + (__u64)f->udp->len + bpf_htons(IPPROTO_UDP);
+}
+
+/* Those, UDP header and message. */
 static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 {
 	const __u32 *at = (const __u32 *)f->word;
@@ -39,10 +48,7 @@ static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 	__u64 sum;
 
 	f->udp->check = 0;
-	sum = f->layout.ipv6 ? checksum_words(0, (const __u32 *)&f->ip6->saddr, 8)
-			     : checksum_words(0, (const __u32 *)&f->ip4->saddr, 2);
-	sum += (__u64)f->udp->len + bpf_htons(IPPROTO_UDP);
-	sum = checksum_words(sum, (const __u32 *)f->udp, 2);
+	sum = checksum_words(checksum_pseudo(f), (const __u32 *)f->udp, 2);
 	sum = checksum_words(sum, (const __u32 *)f->tally, sizeof(*f->tally) / 4);
 	for (int i = 0; i < TALLY_BLOCKS_MAX; i++) {
 		if (i >= bound || (void *)(at + TALLY_BLOCK_BYTES / 4) > f->end)
@@ -53,6 +59,12 @@ static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 	f->udp->check = checksum_fold(sum);
 	if (!f->udp->check)
 		f->udp->check = 0xffff;
+}
+
+/* For whoever adds up the rest later, and complements the sum. */
+static __always_inline void checksum_leave(struct frame *f)
+{
+	f->udp->check = ~checksum_fold(checksum_pseudo(f));
 }
 
 /* After any part of the frame but Ethernet's changed. */

@@ -6,11 +6,14 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 
-/* 0: untagged. The kernel leaves the tag in the frame that XDP sees. */
-static __always_inline __be16 vlan_of(const void *data, const void *end, struct layout layout)
+/* 0: untagged. */
+static __always_inline __be16 vlan_of(const struct hook_context *ctx, const void *data,
+				      const void *end, struct layout layout)
 {
 	const struct vlan_tag *tag = data + sizeof(struct ethhdr);
 
+	if (hook_has_tag(ctx))
+		return hook_vlan(ctx);
 	if (layout.ip == sizeof(struct ethhdr) || (const void *)(tag + 1) > end)
 		return 0;
 	return tag->tci & bpf_htons(0x0fff);
@@ -20,7 +23,7 @@ static __always_inline __be16 vlan_of(const void *data, const void *end, struct 
  * Is this frame from where the tenant may come in? A global function (see find_layout), so that
  * what follows is not walked once for each way through here.
  */
-__noinline int source_is_known(struct xdp_md *ctx, int layout_number, __u32 tenant)
+__noinline int source_is_known(struct hook_context *ctx, int layout_number, __u32 tenant)
 {
 	union {
 		struct layout layout;
@@ -31,8 +34,8 @@ __noinline int source_is_known(struct xdp_md *ctx, int layout_number, __u32 tena
 	struct tally_source_key key = {
 		.bits = 8 * (sizeof(key) - sizeof(key.bits)),
 		.tenant = bpf_htonl(tenant),
-		.ifindex = bpf_htonl(ctx->ingress_ifindex),
-		.vlan = vlan_of(data, end, l.layout),
+		.ifindex = bpf_htonl(hook_port(ctx)),
+		.vlan = vlan_of(ctx, data, end, l.layout),
 		.ipv6 = l.layout.ipv6,
 	};
 	const struct ipv6hdr *ip6 = data + ip;
@@ -51,11 +54,11 @@ __noinline int source_is_known(struct xdp_md *ctx, int layout_number, __u32 tena
 }
 
 /* The job, and the row that counts what comes of it; refused: the row all the same. */
-static __always_inline enum tally_outcome gate_pass(struct xdp_md *ctx, const struct frame *f,
+static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, const struct frame *f,
 						    struct tally_job **ret_job, __u32 *ret_row)
 {
 	struct tally_gate_key key = { .job = tally_le32_get(f->tally->job),
-				      .ifindex = ctx->ingress_ifindex };
+				      .ifindex = hook_port(ctx) };
 	struct tally_gate *gate = bpf_map_lookup_elem(&gates, &key);
 	union {
 		struct layout layout;

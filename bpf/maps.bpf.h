@@ -60,7 +60,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, TALLY_CHILDREN_MAX);
+	__uint(max_entries, 2 * TALLY_CHILDREN_MAX); /* by port, and by job */
 	__type(key, struct tally_child_key);
 	__type(value, struct tally_child);
 } children SEC(".maps");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Bytes -> a frame of checked pointers. Nothing here knows jobs or slots. */
+/*
+ * Bytes -> a frame of checked pointers. Nothing here knows jobs or slots. Whoever includes this
+ * says before where frames come from: hook_xdp.bpf.h or hook_tc.bpf.h.
+ */
 #ifndef TALLY_PARSE_BPF_H
 #define TALLY_PARSE_BPF_H
 
@@ -75,7 +78,7 @@ static __always_inline __u32 find_udp(const void *at, const void *end, bool ipv6
  * global function, which the verifier walks once and by itself: what calls it sees numbers
  * within bounds, instead of all that follows once for each of the four ways through here.
  */
-__noinline int find_layout(struct xdp_md *ctx)
+__noinline int find_layout(struct hook_context *ctx)
 {
 	union {
 		struct layout layout;
@@ -92,7 +95,7 @@ __noinline int find_layout(struct xdp_md *ctx)
 		return 0;
 	proto = eth->h_proto;
 	if (proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD)) {
-		if ((const void *)(tag + 1) > end)
+		if (hook_has_tag(ctx) || (const void *)(tag + 1) > end)
 			return 0;
 		proto = tag->proto;
 		ip += sizeof(*tag);
@@ -111,13 +114,13 @@ __noinline int find_layout(struct xdp_md *ctx)
 }
 
 /* Pointers to all headers of a frame that has them; also after its end has moved. */
-static __always_inline bool frame_locate(struct xdp_md *ctx, struct frame *f)
+static __always_inline bool frame_locate(struct hook_context *ctx, struct frame *f)
 {
 	void *data = (void *)(long)ctx->data;
 	__u32 ip = f->layout.ip, udp = f->layout.udp;
 
 	f->end = (void *)(long)ctx->data_end;
-	f->bytes = f->end - data;
+	f->bytes = hook_bytes(ctx, data, f->end);
 	f->eth = data;
 	f->ip4 = data + ip;
 	f->udp = data + udp;
@@ -129,7 +132,7 @@ static __always_inline bool frame_locate(struct xdp_md *ctx, struct frame *f)
 }
 
 /* A datagram to our port that starts like a message of our version, and has a whole header. */
-static __always_inline enum tally_outcome parse_header(struct xdp_md *ctx, struct frame *f)
+static __always_inline enum tally_outcome parse_header(struct hook_context *ctx, struct frame *f)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	union {
@@ -138,7 +141,7 @@ static __always_inline enum tally_outcome parse_header(struct xdp_md *ctx, struc
 	} l = { .number = find_layout(ctx) };
 	__u8 *magic;
 
-	f->bytes = end - data;
+	f->bytes = hook_bytes(ctx, data, end);
 	f->layout = l.layout;
 	if (!l.layout.found)
 		return TALLY_FOREIGN;
@@ -161,7 +164,7 @@ static __always_inline __u32 ip_payload_bytes(const struct frame *f)
 }
 
 /* A whole message: the IP, UDP and its own header agree on its length, and it is all there. */
-static __always_inline enum tally_outcome parse(struct xdp_md *ctx, struct frame *f)
+static __always_inline enum tally_outcome parse(struct hook_context *ctx, struct frame *f)
 {
 	enum tally_outcome out = parse_header(ctx, f);
 	__u32 datagram, message, there;
@@ -170,7 +173,7 @@ static __always_inline enum tally_outcome parse(struct xdp_md *ctx, struct frame
 		return out;
 	message = sizeof(*f->tally) + f->tally->blocks * TALLY_BLOCK_BYTES;
 	datagram = bpf_ntohs(f->udp->len) - sizeof(*f->udp);
-	there = f->end - (void *)f->tally;
+	there = hook_behind(ctx, f->tally, f->end, f->layout.udp + sizeof(*f->udp));
 	if (f->tally->blocks > TALLY_BLOCKS_MAX)
 		return TALLY_OVERSIZED;
 	if (datagram > message && there >= datagram)

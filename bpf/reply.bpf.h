@@ -81,7 +81,7 @@ static __always_inline void turn_to_sender(struct frame *f)
 	f->udp->dest = port;
 }
 
-static __always_inline enum tally_outcome reply(struct xdp_md *ctx, struct frame *f,
+static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct frame *f,
 						const struct tally_job *job,
 						struct tally_slot *slot, struct tally_verdict v,
 						struct tally_slot_state *books)

@@ -6,12 +6,12 @@
 #include "parse.bpf.h"
 
 /* Sets the frame's and all headers' lengths. Afterwards f's pointers are new ones. */
-static __always_inline bool frame_resize(struct xdp_md *ctx, struct frame *f, __u32 blocks)
+static __always_inline bool frame_resize(struct hook_context *ctx, struct frame *f, __u32 blocks)
 {
 	__u32 message = sizeof(*f->tally) + blocks * TALLY_BLOCK_BYTES;
 	__u32 before = (void *)f->tally - (void *)f->eth;
 
-	if (bpf_xdp_adjust_tail(ctx, (int)(before + message) - (int)f->bytes))
+	if (!hook_resize(ctx, f->bytes, before + message))
 		return false;
 	if (!frame_locate(ctx, f))
 		return false;

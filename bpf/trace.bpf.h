@@ -28,7 +28,7 @@ static __always_inline void event_read(struct tally_event *e, const struct tally
 }
 
 /* Is this packet told? If so, keeps what there is of it. */
-__noinline int trace_choose(struct xdp_md *ctx)
+__noinline int trace_choose(struct hook_context *ctx)
 {
 	union {
 		struct layout layout;
@@ -48,8 +48,8 @@ __noinline int trace_choose(struct xdp_md *ctx)
 	if (!s || !l.layout.found || (const void *)(magic + 1) > end || *magic != TALLY_MAGIC)
 		return 0;
 	t->event = (struct tally_event){ .time_ns = bpf_ktime_get_ns(),
-					 .ifindex = ctx->ingress_ifindex,
-					 .bytes = end - data };
+					 .ifindex = hook_port(ctx),
+					 .bytes = hook_bytes(ctx, data, end) };
 	if ((const void *)(h + 1) <= end && h->version == TALLY_VERSION)
 		event_read(&t->event, h);
 	if (s->trace_one_job && t->event.job != s->trace_job)
@@ -76,7 +76,7 @@ __noinline int trace_tell(__u32 outcome)
 }
 
 /* Before the frame is changed. */
-static __always_inline void trace_begin(struct xdp_md *ctx)
+static __always_inline void trace_begin(struct hook_context *ctx)
 {
 	if (trace_settings())
 		trace_choose(ctx);

@@ -121,6 +121,7 @@ static void port_examine(struct doctor *d, const char *name)
 	}
 	p.native = p.status ? !strcmp(field_text(p.status, "mode"), "native")
 			    : dataplane_is_native(p.port.ifindex) || p.facts.native != NETLINK_NO;
+	p.tc = p.status && !strcmp(field_text(p.status, "mode"), "tc");
 	for (const struct doctor_port_check *check = doctor_port_checks; check->name; check++) {
 		d->findings->check = check->name;
 		check->run(d, &p);

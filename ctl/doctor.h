@@ -24,6 +24,7 @@ struct doctor_port {
 	struct netlink_facts facts;
 	const json_t *status; /* the daemon's word on it; NULL: none */
 	bool native; /* an XDP program runs in its driver, or would if it were attached */
+	bool tc; /* Tally serves it without XDP */
 };
 
 /* Each adds what it finds; one that has nothing to do with this port adds nothing. */

@@ -63,6 +63,10 @@ static void check_xdp_attached(struct doctor *d, const struct doctor_port *p)
 			    "is gone as tallyd knew it: another interface has its name now?");
 	else if (!strcmp(mode, "native"))
 		finding_add(d->findings, FINDING_OK, "driver %s, native", p->port.driver);
+	else if (p->tc)
+		finding_add(d->findings, FINDING_WARN,
+			    "driver %s, not native but by TC, behind any XDP there%s%s",
+			    p->port.driver, *reason ? ": " : "", reason);
 	else
 		finding_add(d->findings, FINDING_WARN, "driver %s, not native but in the stack%s%s",
 			    p->port.driver, *reason ? ": " : "", reason);
@@ -156,7 +160,7 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 
 	if (jobs_too_big(d, p))
 		return;
-	if (p->port.mtu > most) {
+	if (p->port.mtu > most && !p->tc) {
 		finding_add(
 			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
 			"MTU %u: native XDP takes about %u in one buffer with driver %s. The port's "
@@ -221,7 +225,9 @@ static void check_vlan(struct doctor *d, const struct doctor_port *p)
 
 	if (!tenant || p->facts.peer)
 		return;
-	if (p->facts.vlan_stripped == NETLINK_YES) {
+	if (p->tc) {
+		finding_add(d->findings, FINDING_OK, "TC sees VLAN tags, wherever they are");
+	} else if (p->facts.vlan_stripped == NETLINK_YES) {
 		finding_add(
 			d->findings, FINDING_FAIL,
 			"takes VLAN tags out before XDP sees them, and tenant %s comes in with one: "
@@ -274,7 +280,7 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 		finding_add(
 			d->findings, FINDING_WARN,
 			"its other end, %s%s%s, may send several messages as one frame (UDP_SEGMENT), "
-			"which pass unsummed as long as XDP runs in the stack here",
+			"which pass unsummed as long as there is no native XDP here",
 			peer->name, at, peer->where);
 		finding_mend(d->findings, "%sethtool -K %s tx-udp-segmentation off", peer->enter,
 			     peer->name);
@@ -283,7 +289,7 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 			    peer->where,
 			    p->native ? "has an XDP program" : "sends messages one by one");
 	}
-	if (tenant && peer->inserts_vlan) {
+	if (tenant && peer->inserts_vlan && !p->tc) {
 		finding_add(
 			d->findings, FINDING_FAIL,
 			"its other end leaves VLAN tags beside the frame, where XDP does not see "

@@ -18,7 +18,7 @@
  * Of all that this file says. It rises whenever a key, a value or its meaning changes, so that no
  * program ever reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 2
+#define TALLY_MAPS_LAYOUT 3
 
 /* Where the layout of a running node is found: these do not move, whatever the layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
@@ -110,7 +110,10 @@ struct tally_slot {
 	__u64 word[TALLY_WORDS_MAX];
 };
 
-/* children: the i-th child of a job behind a port -> where its copy goes */
+/*
+ * children: the i-th child of a job behind a port -> where its copy goes. Each is there once more
+ * as the i-th of the whole job, behind port 0: TC sends copies one by one.
+ */
 struct tally_child_key {
 	__u32 job;
 	__u32 ifindex;
@@ -129,6 +132,7 @@ struct tally_child {
 	__u8 ipv6;   /* which of the two */
 	__u8 reserved;
 	__u32 row; /* where its copies are counted */
+	__u32 port; /* that leads to it */
 };
 
 /* cursors: port -> which child of the port the next copy of this message is for (per CPU) */

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/pkt_cls.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,14 @@ static __u16 sum_udp(const __u8 *udp, size_t bytes, bool ipv6)
 	const size_t addresses = ipv6 ? 2 * 16 : 2 * 4;
 
 	return fold(sum16(0, udp - addresses, addresses + bytes) + bytes + IPPROTO_UDP);
+}
+
+__u16 frame_pseudo_sum(const struct frame *frame, __u32 udp_at, bool ipv6)
+{
+	const size_t addresses = ipv6 ? 2 * 16 : 2 * 4;
+
+	return fold(sum16(0, frame->data + udp_at - addresses, addresses) + frame->bytes - udp_at +
+		    IPPROTO_UDP);
 }
 
 /* --- a message into a frame */
@@ -375,7 +384,16 @@ void group_remove(struct node *node, __u32 group, __u32 key)
 
 void child_put(struct node *node, struct tally_child_key key, struct tally_child child)
 {
-	map_put(fd_of(node->ingress->maps.children), &key, &child);
+	const int fd = fd_of(node->ingress->maps.children);
+	struct tally_child_key of_job = { .job = key.job };
+	struct tally_child other;
+
+	child.port = key.ifindex;
+	map_put(fd, &key, &child);
+	while (!bpf_map_lookup_elem(fd, &of_job, &other) &&
+	       (other.port != child.port || other.udp_port != child.udp_port))
+		of_job.index++;
+	map_put(fd, &of_job, &child);
 }
 
 void cursor_put(struct node *node, __u32 ifindex)
@@ -495,6 +513,18 @@ static int node_load(struct node *node)
 	return r < 0 ? r : groups_create(node);
 }
 
+static int node_load_tc(struct node *node)
+{
+	int r;
+
+	node->ingress_tc = ingress_tc_bpf__open();
+	if (!node->ingress_tc)
+		return -errno;
+	node->ingress_tc->rodata_node->node.boot = NODE_BOOT;
+	r = maps_share(node->ingress->obj, node->ingress_tc->obj);
+	return r < 0 ? r : ingress_tc_bpf__load(node->ingress_tc);
+}
+
 int node_setup(void **state)
 {
 	struct node *node = calloc(1, sizeof(*node));
@@ -502,9 +532,26 @@ int node_setup(void **state)
 
 	*state = node;
 	r = node ? node_load(node) : -ENOMEM;
+	if (r == 0)
+		r = node_load_tc(node);
 	if (r < 0)
 		print_error("cannot load the node: %s\n", strerror(-r));
 	return r;
+}
+
+int node_setup_tc(void **state)
+{
+	int r = node_setup(state);
+
+	if (r == 0)
+		((struct node *)*state)->by_tc = true;
+	return r;
+}
+
+int node_ingress(struct node *node)
+{
+	return bpf_program__fd(node->by_tc ? node->ingress_tc->progs.tally_ingress_tc
+					   : node->ingress->progs.tally_ingress);
 }
 
 int node_teardown(void **state)
@@ -512,6 +559,7 @@ int node_teardown(void **state)
 	struct node *node = *state;
 
 	fanout_bpf__destroy(node->fanout);
+	ingress_tc_bpf__destroy(node->ingress_tc);
 	ingress_bpf__destroy(node->ingress);
 	free(node);
 	return 0;
@@ -521,6 +569,7 @@ int node_reset(void **state)
 {
 	struct node *node = *state;
 
+	node->segment_bytes = 0;
 	slots_clear(node);
 	map_clear(fd_of(node->ingress->maps.gates));
 	map_clear(fd_of(node->ingress->maps.sources));
@@ -548,18 +597,39 @@ void skip_unless_permitted(void)
 
 /* --- one packet through ingress */
 
+/* As XDP calls it. */
+static int action_of_tc(int action)
+{
+	switch (action) {
+	case TC_ACT_UNSPEC:
+		return XDP_PASS;
+	case TC_ACT_REDIRECT:
+		return XDP_TX;
+	case TC_ACT_STOLEN:
+		return XDP_REDIRECT;
+	case TC_ACT_SHOT:
+		return XDP_DROP;
+	default:
+		return -EBADMSG;
+	}
+}
+
 int node_run(struct node *node, const struct frame *in, struct frame *ret)
 {
+	struct __sk_buff segmented = { .gso_size = node->segment_bytes };
 	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = in->data, .data_size_in = in->bytes,
 		    .data_out = ret->data, .data_size_out = sizeof(ret->data), .repeat = 1);
-	int fd = bpf_program__fd(node->ingress->progs.tally_ingress);
 	int r;
 
-	r = bpf_prog_test_run_opts(fd, &run);
+	if (node->segment_bytes) {
+		run.ctx_in = &segmented;
+		run.ctx_size_in = sizeof(segmented);
+	}
+	r = bpf_prog_test_run_opts(node_ingress(node), &run);
 	if (r < 0)
 		return r;
 	ret->bytes = run.data_size_out;
-	return run.retval;
+	return node->by_tc ? action_of_tc((int)run.retval) : (int)run.retval;
 }
 
 /* Exactly `outcome` was counted once, with the frame's bytes, and nothing else. */

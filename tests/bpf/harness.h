@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A node on the bench: both programs loaded over one set of maps, a message in, its outcome and
+ * A node on the bench: its programs loaded over one set of maps, a message in, its outcome and
  * its bytes out. A test is a sentence:
  *
  *	expect(node, contribution(.worker = 0, .seq = 1, .value = 40), TALLY_ABSORBED, &out);
@@ -26,6 +26,7 @@
 #include <tally/wire.h>
 
 #include "bpf/ingress.skel.h"
+#include "bpf/ingress_tc.skel.h"
 #include "bpf/fanout.skel.h"
 
 /* Literals below name their defaults first, and a test overrides what it is about. */
@@ -124,8 +125,11 @@ struct sent {
 
 struct node {
 	struct ingress_bpf *ingress;
+	struct ingress_tc_bpf *ingress_tc;
 	struct fanout_bpf *fanout;
 	int group[GROUPS]; /* devmaps, in `groups` at the same index */
+	bool by_tc; /* which of the two is meant */
+	__u32 segment_bytes; /* TC: what the kernel is to cut frames into; 0: nothing */
 	bool shown[TALLY_OUTCOME_COUNT]; /* by expect(), in any test so far */
 };
 
@@ -140,6 +144,7 @@ struct counts {
  * at LOOPBACK, with tenant 0 alone, and with groups that have no ports.
  */
 int node_setup(void **state);
+int node_setup_tc(void **state); /* frames go through the TC program */
 int node_teardown(void **state);
 int node_reset(void **state);
 
@@ -156,9 +161,12 @@ void gate_remove(struct node *node, __u32 id, __u32 ifindex);
 void tenant_put(struct node *node, __u32 index, struct tally_tenant tenant);
 struct tally_tenant tenant_read(struct node *node, __u32 index);
 void source_put(struct node *node, struct tally_source_key key);
+/* The ingress program that is meant, for a real port. */
+int node_ingress(struct node *node);
 /* One more copy for the group of that index: out of port `ifindex`, through fanout. */
 void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex);
 void group_remove(struct node *node, __u32 group, __u32 key);
+/* Also as a child of the whole job, for TC: the next one, or that of this port and UDP port. */
 void child_put(struct node *node, struct tally_child_key key, struct tally_child child);
 void cursor_put(struct node *node, __u32 ifindex);
 
@@ -171,10 +179,13 @@ struct counts row_read(struct node *node, __u32 row);
 void frame_write(struct message m, struct frame *ret);
 /* Bytes before the Tally header. */
 __u32 frame_headers_bytes(struct message m);
+/* What stands in place of a UDP checksum that is still to be made; host order. */
+__u16 frame_pseudo_sum(const struct frame *frame, __u32 udp_at, bool ipv6);
 /* A well-formed message in a frame: asserts lengths and checksums; over IPv4, UDP's may be 0. */
 void frame_read(const struct frame *frame, struct sent *ret);
 
-/* Runs ingress once; its XDP action and the frame as it left, or a negative errno. For any thread.
+/* Runs ingress once; its XDP action, or what TC calls it, as such; the frame as it left, or a
+ * negative errno. For any thread.
  */
 int node_run(struct node *node, const struct frame *in, struct frame *ret);
 

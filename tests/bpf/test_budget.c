@@ -14,6 +14,7 @@
 enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
 	INGRESS_INSNS_MAX = 108000,
+	INGRESS_TC_INSNS_MAX = 115000,
 	FANOUT_INSNS_MAX = 1250,
 };
 
@@ -60,6 +61,13 @@ static void ingress_stays_within_its_budget(void **state)
 	assert_within(node->ingress->progs.tally_ingress, INGRESS_INSNS_MAX);
 }
 
+static void ingress_by_tc_stays_within_its_budget(void **state)
+{
+	struct node *node = *state;
+
+	assert_within(node->ingress_tc->progs.tally_ingress_tc, INGRESS_TC_INSNS_MAX);
+}
+
 static void fanout_stays_within_its_budget(void **state)
 {
 	struct node *node = *state;
@@ -72,6 +80,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_numbers_are_for_this_compiler),
 		cmocka_unit_test(ingress_stays_within_its_budget),
+		cmocka_unit_test(ingress_by_tc_stays_within_its_budget),
 		cmocka_unit_test(fanout_stays_within_its_budget),
 	};
 

@@ -15,10 +15,12 @@
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,6 +38,8 @@ static struct port {
 	int socket; /* on its peer */
 } ports[PORTS];
 
+static bool by_tc[PORTS]; /* which of them XDP does not serve */
+
 /* --- the bench */
 
 static int ports_create(void)
@@ -51,7 +55,12 @@ static int ports_create(void)
 			"link set port%d mtu 3500 addrgenmode none up\n"
 			"link set peer%d mtu 3500 addrgenmode none up\n",
 			i, i, i, i);
-	return pclose(ip) ? -EIO : 0;
+	if (pclose(ip))
+		return -EIO;
+	/* what leaves has its checksum, so that it can be looked at */
+	return system("ethtool -K port0 tx off >/dev/null && ethtool -K port1 tx off >/dev/null")
+		       ? -EIO
+		       : 0;
 }
 
 /* A veth that is to receive what XDP sent needs an XDP program itself. */
@@ -79,8 +88,19 @@ static int socket_open(__u32 ifindex)
 	return fd;
 }
 
-static int port_open(struct port *port, int number, int ingress, int pass)
+static int tc_attach(__u32 ifindex, int program)
 {
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 1);
+	int r = bpf_tc_hook_create(&hook);
+
+	return r < 0 ? r : bpf_tc_attach(&hook, &options);
+}
+
+static int port_open(struct port *port, int number, const struct node *node, int pass)
+{
+	int xdp = bpf_program__fd(node->ingress->progs.tally_ingress);
+	int tc = bpf_program__fd(node->ingress_tc->progs.tally_ingress_tc);
 	char name[IFNAMSIZ];
 	__u32 peer;
 	int r;
@@ -89,7 +109,8 @@ static int port_open(struct port *port, int number, int ingress, int pass)
 	port->ifindex = if_nametoindex(name);
 	snprintf(name, sizeof(name), "peer%d", number);
 	peer = if_nametoindex(name);
-	r = bpf_xdp_attach(port->ifindex, ingress, XDP_FLAGS_DRV_MODE, NULL);
+	r = by_tc[number] ? tc_attach(port->ifindex, tc)
+			  : bpf_xdp_attach(port->ifindex, xdp, XDP_FLAGS_DRV_MODE, NULL);
 	if (r < 0)
 		return r;
 	r = bpf_xdp_attach(peer, pass, XDP_FLAGS_DRV_MODE, NULL);
@@ -99,23 +120,36 @@ static int port_open(struct port *port, int number, int ingress, int pass)
 	return port->socket < 0 ? port->socket : 0;
 }
 
+/* In a network of its own. */
 static int bench_setup(void **state)
 {
 	struct node *node;
 	int pass, r;
 
-	r = node_setup(state);
+	r = unshare(CLONE_NEWNET) ? -errno : node_setup(state);
 	if (r < 0)
 		return r;
 	node = *state;
 	pass = pass_load();
 	r = pass < 0 ? -errno : ports_create();
 	for (int i = 0; i < PORTS && r == 0; i++)
-		r = port_open(&ports[i], i, bpf_program__fd(node->ingress->progs.tally_ingress),
-			      pass);
+		r = port_open(&ports[i], i, node, pass);
 	if (r < 0)
 		print_error("# cannot set up the ports: %s\n", strerror(-r));
 	return r;
+}
+
+static int bench_setup_tc(void **state)
+{
+	by_tc[0] = by_tc[1] = true;
+	return bench_setup(state);
+}
+
+static int bench_setup_mixed(void **state)
+{
+	by_tc[0] = true;
+	by_tc[1] = false;
+	return bench_setup(state);
 }
 
 static int bench_teardown(void **state)
@@ -171,6 +205,35 @@ static void untake_tag(struct frame *frame, struct msghdr *message)
 	memmove(frame->data + 12 + sizeof(tag), frame->data + 12, frame->bytes - 12);
 	memcpy(frame->data + 12, tag, sizeof(tag));
 	frame->bytes += sizeof(tag);
+}
+
+/* As a program on this machine sends it: the checksum is left to whoever takes the frame out of it.
+ */
+static void send_unsummed(int port, struct message m)
+{
+	const int yes = 1, no = 0, udp_at = frame_headers_bytes(m) - sizeof(struct udphdr);
+	struct {
+		struct virtio_net_hdr head;
+		__u8 data[FRAME_BYTES_MAX];
+	}
+	__attribute__((packed)) out = { .head = { .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+						  .csum_start = udp_at,
+						  .csum_offset = offsetof(struct udphdr, check) } };
+	struct frame frame;
+	__u16 check;
+
+	frame_write(m, &frame);
+	check = htons(frame_pseudo_sum(&frame, udp_at, m.ipv6));
+	memcpy(out.data, frame.data, frame.bytes);
+	memcpy(out.data + udp_at + offsetof(struct udphdr, check), &check, sizeof(check));
+	assert_return_code(
+		setsockopt(ports[port].socket, SOL_PACKET, PACKET_VNET_HDR, &yes, sizeof(yes)),
+		errno);
+	assert_return_code(send(ports[port].socket, &out, sizeof(out.head) + frame.bytes, 0),
+			   errno);
+	assert_return_code(
+		setsockopt(ports[port].socket, SOL_PACKET, PACKET_VNET_HDR, &no, sizeof(no)),
+		errno);
 }
 
 /* The next frame that arrives behind that port; fails when none does. */
@@ -258,14 +321,23 @@ static void assert_addressed(const struct sent *copy, int rank, int port)
 	}
 }
 
-/* Each of the four gets one copy of this message, in turn; `payload_for` gets its payload. */
+/* Each of the four gets one copy of this message; `payload_for` gets its payload. */
 static void four_receive(struct message m, enum tally_kind kind, int payload_for, __u64 sum)
 {
-	for (int rank = 0; rank < 4; rank++) {
-		bool payload = payload_for == TALLY_EVERYONE || payload_for == rank;
-		struct sent copy;
+	struct tally_set seen = { { 0 } };
 
-		receive(rank > 0, &copy);
+	for (int i = 0; i < 4; i++) {
+		struct sent copy;
+		bool payload;
+		int rank;
+
+		receive(i > 0, &copy);
+		rank = ntohs(copy.udp.dest) - UDP_PORT_OF_RANK_0;
+		assert_in_range(rank, 0, 3);
+		assert_false(tally_set_has(&seen, rank));
+		tally_set_add(&seen, rank);
+		payload = payload_for == TALLY_EVERYONE || payload_for == rank;
+		assert_int_equal(rank > 0, i > 0);
 		assert_int_equal(tally_le32_get(copy.tally.job), m.job);
 		assert_int_equal(tally_le32_get(copy.tally.seq), m.seq);
 		assert_int_equal(copy.tally.kind, kind);
@@ -302,16 +374,51 @@ static void each_child_gets_one_copy_over_ipv6(void **state)
 	}
 }
 
+static __u64 bytes_since(const struct counts *before, const struct counts *after,
+			 enum tally_outcome outcome)
+{
+	return after->of[outcome].byte - before->of[outcome].byte;
+}
+
+/* Wherever the kernel keeps it meanwhile, it counts. */
 static void the_last_ones_tag_stays_on_all_copies(void **state)
 {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct message m = contribution(.seq = ipv6, .value = 5, .blocks = 22, .ipv6 = ipv6,
 						.vlan = ETH_P_8021Q);
+		struct counts before = counts_read(*state), after;
+		struct frame frame;
 
 		place_four(*state, JOB, ipv6);
 		four_contribute(m);
 		four_receive(m, TALLY_RESULT, TALLY_EVERYONE, 20);
+		after = counts_read(*state);
+		frame_write(m, &frame);
+		assert_int_equal(bytes_since(&before, &after, TALLY_COMPLETED), frame.bytes);
+		assert_int_equal(bytes_since(&before, &after, TALLY_FANNED_OUT), 4 * frame.bytes);
 	}
+}
+
+/* One tag is ours to see, two are somebody's who must not come in by the inner one. */
+static void a_frame_with_two_tags_is_not_tallys(void **state)
+{
+	const struct message m = contribution(.worker = 0, .vlan = ETH_P_8021Q);
+	struct counts before = counts_read(*state), after;
+	const __u32 macs = 2 * ETH_ALEN;
+	struct frame frame;
+	struct sent copy;
+
+	place_four(*state, JOB, false);
+	frame_write(m, &frame);
+	memmove(frame.data + macs + sizeof(struct vlan_tag), frame.data + macs, frame.bytes - macs);
+	frame.bytes += sizeof(struct vlan_tag);
+	send_frame(0, &frame);
+	send_message(0,
+		     contribution(.set = { { 0xf } })); /* tells that the frame before is through */
+	receive(0, &copy);
+	after = counts_read(*state);
+	assert_int_equal(bytes_since(&before, &after, TALLY_FOREIGN), frame.bytes);
+	assert_int_equal(bytes_since(&before, &after, TALLY_ABSORBED), 0);
 }
 
 static void who_is_not_the_recipient_gets_no_payload(void **state)
@@ -350,6 +457,30 @@ static void a_node_gets_the_payload_for_those_below_it(void **state)
 		}
 		assert_int_equal(copy[0].tally.blocks, to == 0);
 		assert_int_equal(copy[1].tally.blocks, to != 0);
+	}
+}
+
+/* Who receives adds up the whole datagram: frame_read() does. */
+static void a_checksum_that_the_sender_left_to_others_is_right_in_all_copies(void **state)
+{
+	__u32 seq = 0;
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		place_four(*state, JOB, ipv6);
+		for (int to = 0; to <= 4; to++, seq++) {
+			struct message m = contribution(.seq = seq, .value = 5, .blocks = 22,
+							.recipient = to < 4 ? to : TALLY_EVERYONE,
+							.ipv6 = ipv6);
+			struct sent answer;
+
+			for (m.worker = 0; m.worker < 4; m.worker++)
+				send_unsummed(m.worker > 0, m);
+			four_receive(m, TALLY_RESULT, m.recipient, 20);
+			m.worker = 0;
+			send_unsummed(0, m);
+			receive(0, &answer);
+			assert_int_equal(answer.tally.kind, TALLY_RESULT);
+		}
 	}
 }
 
@@ -450,14 +581,18 @@ static void a_lost_copy_does_not_shift_the_next_message(void **state)
 /* An inner node, whose root's results may come with a UDP checksum. */
 static void results_from_above_go_down_to_every_child(void **state)
 {
-	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+	for (int i = 0; i < 4; i++) {
+		const bool ipv6 = i & 1, unsummed = i & 2 && by_tc[0]; /* XDP cannot tell */
 		struct message m = result(.set = { { 0xf } }, .seq = ipv6, .value = 20, .blocks = 9,
 					  .ipv6 = ipv6);
 
 		place_four(*state, JOB, ipv6);
 		job_put(*state, JOB, inner_job());
 		m.worker = NOBODY;
-		send_message(0, m);
+		if (unsummed)
+			send_unsummed(0, m);
+		else
+			send_message(0, m);
 		for (int rank = 0; rank < 4; rank++) {
 			struct sent copy;
 
@@ -502,8 +637,12 @@ static void forget_cursor(struct node *node)
 static void a_copy_for_no_child_is_dropped_and_counted(void **state)
 {
 	show_no_child(state, forget_children);
-	show_no_child(state, mix_families);
 	show_no_child(state, count_from_one);
+}
+
+static void a_copy_of_the_other_family_is_dropped_and_counted(void **state)
+{
+	show_no_child(state, mix_families);
 }
 
 static void a_port_without_cursor_is_a_counted_fault(void **state)
@@ -571,20 +710,25 @@ static void zeros_in_full_length_get_what_a_short_frame_could_not_carry(void **s
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest xdp[] = {
+		fact(a_lost_copy_does_not_shift_the_next_message),
+		fact(a_copy_for_no_child_is_dropped_and_counted),
+		fact(a_port_without_cursor_is_a_counted_fault),
+	};
+	const struct CMUnitTest all[] = {
 		fact(each_child_gets_one_copy_with_its_address),
 		fact(each_child_gets_one_copy_over_ipv6),
 		fact(the_last_ones_tag_stays_on_all_copies),
+		fact(a_frame_with_two_tags_is_not_tallys),
 		fact(who_is_not_the_recipient_gets_no_payload),
 		fact(a_node_gets_the_payload_for_those_below_it),
+		fact(a_checksum_that_the_sender_left_to_others_is_right_in_all_copies),
 		fact(an_ask_reaches_every_child),
 		fact(children_behind_one_port_take_turns_for_2000_chunks),
 		fact(the_same_result_goes_round_again_when_it_is_wanted),
 		fact(two_jobs_behind_one_port_do_not_mix),
-		fact(a_lost_copy_does_not_shift_the_next_message),
 		fact(results_from_above_go_down_to_every_child),
-		fact(a_copy_for_no_child_is_dropped_and_counted),
-		fact(a_port_without_cursor_is_a_counted_fault),
+		fact(a_copy_of_the_other_family_is_dropped_and_counted),
 		fact(an_answer_leaves_by_the_port_it_was_asked_at),
 		fact(zeros_in_full_length_get_what_a_short_frame_could_not_carry),
 	};
@@ -594,5 +738,9 @@ int main(void)
 		printf("1..1\nok 1 - fanout # SKIP no network namespace: %s\n", strerror(errno));
 		return 0;
 	}
-	return cmocka_run_group_tests_name("fanout", tests, bench_setup, bench_teardown);
+	return cmocka_run_group_tests_name("fanout of XDP", xdp, bench_setup, bench_teardown) +
+	       cmocka_run_group_tests_name("fanout", all, bench_setup, bench_teardown) +
+	       cmocka_run_group_tests_name("fanout by TC", all, bench_setup_tc, bench_teardown) +
+	       cmocka_run_group_tests_name("fanout by both", all, bench_setup_mixed,
+					   bench_teardown);
 }

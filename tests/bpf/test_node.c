@@ -905,7 +905,7 @@ static void a_port_shared_in_generic_mode_stays_generic(void **state)
 
 static void a_program_that_a_link_holds_is_named_and_left_alone(void **state)
 {
-	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+	struct dataplane_port p = shared_port(DATAPLANE_NATIVE);
 	struct bpf_link *link;
 	char words[64];
 
@@ -922,7 +922,7 @@ static void a_program_that_a_link_holds_is_named_and_left_alone(void **state)
 
 static void a_program_that_ours_cannot_call_is_left_alone(void **state)
 {
-	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
+	struct dataplane_port p = shared_port(DATAPLANE_NATIVE);
 	int frags = bpf_program__fd(other->progs.beside_frags);
 
 	if (frags < 0)
@@ -973,6 +973,222 @@ static void from_another_namespace_a_shared_port_is_left_as_it_is(void **state)
 	close(here);
 	assert_int_equal(r, -EXDEV);
 	assert_int_equal(program_at_port(), ours);
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+}
+
+/* --- ports that XDP cannot serve */
+
+static struct bpf_link *holder; /* of the other program, to the port */
+
+/* Nothing of ours, but the other program, held by a BPF link: its port is nobody else's. */
+static int tc_setup(void **state)
+{
+	int r = share_setup(state);
+
+	if (r == 0)
+		r = bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL);
+	if (r < 0)
+		return r;
+	holder = bpf_program__attach_xdp(other->progs.beside, port);
+	return holder ? 0 : -errno;
+}
+
+static int tc_teardown(void **state)
+{
+	node_close(opened[0]);
+	node_close(opened[1]);
+	dataplane_detach(pin, &why);
+	bpf_link__destroy(holder);
+	return share_teardown(state);
+}
+
+static bool has_clsact(void) { return !system("tc qdisc show dev port0 | grep -q clsact"); }
+
+static struct dataplane_port attach_by_tc(enum dataplane_mode mode, bool share)
+{
+	struct dataplane_port p = shared_port(mode);
+
+	p.share = share;
+	if (dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(p.mode, DATAPLANE_TC);
+	assert_int_equal(p.beside, 0);
+	return p;
+}
+
+static void tc_serves_where_xdp_is_held_and_says_why(void **state)
+{
+	const struct dataplane_gate gate = { .ifindex = port };
+	struct dataplane_port p = attach_by_tc(DATAPLANE_AUTO, false), *ports;
+	unsigned int count;
+	struct dataplane *d;
+
+	assert_non_null(strstr(p.refused.text, "native: "));
+	assert_non_null(strstr(p.refused.text, "; generic: another XDP program"));
+	assert_int_equal(program_at_port(), program_id(other->progs.beside));
+	d = node_open();
+	assert_true(dataplane_is_attached(d, port));
+	assert_int_equal(dataplane_ports(d, &ports, &count, &why), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(ports[0].ifindex, port);
+	assert_int_equal(ports[0].mode, DATAPLANE_TC);
+	free(ports);
+	job_start(d, JOB, &gate, 1);
+	put_on_the_wire(contribution(.worker = 0), TALLY_UDP_PORT);
+	put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
+	await(&other->bss->dropped, 1);
+	assert_int_equal(other->bss->seen_tally, 1); /* it is the first that sees all */
+	assert_int_equal(total(d, TALLY_ABSORBED), 1);
+	assert_int_equal(total(d, TALLY_FOREIGN), 0); /* and what it drops we never see */
+	node_close(d);
+}
+
+/* Nobody asked for it, but for sharing: that reason is told. */
+static void tc_serves_where_a_port_cannot_be_shared(void **state)
+{
+	struct dataplane_port p = attach_by_tc(DATAPLANE_AUTO, true);
+	int frags = bpf_program__fd(other->progs.beside_frags);
+
+	assert_non_null(strstr(p.refused.text, "is held there by BPF link"));
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	if (frags < 0)
+		return;
+	bpf_link__destroy(holder);
+	holder = NULL;
+	assert_int_equal(bpf_xdp_attach(port, frags, XDP_FLAGS_DRV_MODE, NULL), 0);
+	p = attach_by_tc(DATAPLANE_AUTO, true);
+	assert_non_null(strstr(p.refused.text, "xdp.frags"));
+}
+
+static void detach_takes_the_qdisc_along_that_attach_made(void **state)
+{
+	attach_by_tc(DATAPLANE_TC, false);
+	assert_true(has_clsact());
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_false(has_clsact());
+}
+
+/* Somebody else's filter, which lets everything through. */
+static struct bpf_tc_hook others_hook(void)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)port, .attach_point = BPF_TC_EGRESS);
+
+	return hook;
+}
+
+static void others_use_the_qdisc(void)
+{
+	const struct bpf_insn pass[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int program = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "pass", "GPL", pass, 2, NULL);
+	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 9);
+	struct bpf_tc_hook hook = others_hook();
+
+	assert_return_code(program, errno);
+	assert_int_equal(bpf_tc_attach(&hook, &options), 0);
+	close(program);
+}
+
+static bool others_filter_is_there(void)
+{
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = 1, .priority = 9);
+	struct bpf_tc_hook hook = others_hook();
+
+	return bpf_tc_query(&hook, &options) == 0;
+}
+
+static void a_qdisc_of_others_stays_and_so_does_one_that_others_use(void **state)
+{
+	assert_int_equal(system("tc qdisc add dev port0 clsact"), 0);
+	attach_by_tc(DATAPLANE_TC, false);
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_true(has_clsact());
+	assert_int_equal(system("tc qdisc del dev port0 clsact"), 0);
+
+	attach_by_tc(DATAPLANE_TC, false);
+	others_use_the_qdisc();
+	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_true(others_filter_is_there());
+	assert_int_equal(system("tc qdisc del dev port0 clsact"), 0);
+}
+
+static void a_filter_that_was_taken_away_is_told_and_attached_anew(void **state)
+{
+	struct dataplane_port p = attach_by_tc(DATAPLANE_TC, false), *ports;
+	unsigned int count;
+	struct dataplane *d;
+
+	assert_int_equal(system("tc qdisc del dev port0 clsact"), 0);
+	d = node_open();
+	assert_false(dataplane_is_attached(d, port));
+	assert_int_equal(dataplane_ports(d, &ports, &count, &why), 0);
+	assert_int_equal(ports[0].ifindex, 0);
+	free(ports);
+	node_close(d);
+	assert_int_equal(dataplane_replace(pin, 0, &p, 1, &why), 0);
+	d = node_open();
+	assert_true(dataplane_is_attached(d, port));
+	node_close(d);
+}
+
+static void another_node_on_the_same_port_is_refused(void **state)
+{
+	struct dataplane_port p = attach_by_tc(DATAPLANE_TC, false);
+	char second[80];
+
+	snprintf(second, sizeof(second), "%s-second", pin);
+	assert_int_equal(dataplane_attach(second, SLOTS_OF_NODE, &p, 1, &why), -EBUSY);
+	assert_non_null(strstr(why.text, "another Tally node"));
+	assert_int_equal(access(second, F_OK), -1);
+}
+
+/* All goes through the other program first, and then through one of ours, before and after. */
+static void replacing_by_tc_under_traffic_loses_no_frame(void **state)
+{
+	const struct dataplane_gate gate = { .ifindex = port };
+	struct traffic traffic = { .sent = 0 };
+	struct dataplane *d;
+	pthread_t thread;
+	bool flows = true;
+	int r = 0;
+
+	attach_by_tc(DATAPLANE_AUTO, false);
+	d = node_open();
+	job_start(d, JOB, &gate, 1);
+	node_close(d);
+	assert_int_equal(pthread_create(&thread, NULL, traffic_run, &traffic), 0);
+	for (int i = 0; i < REPLACEMENTS && flows && r == 0; i++) {
+		__u64 before = counter_now(&other->bss->dropped);
+
+		r = dataplane_replace(pin, 0, NULL, 0, &why);
+		flows = comes(&other->bss->dropped, before + BURST);
+	}
+	atomic_store(&traffic.end, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(r, 0);
+	assert_true(flows);
+	assert_int_equal(other->bss->seen_tally, traffic.sent);
+	d = node_open();
+	assert_int_equal(total(d, TALLY_ABSORBED) + total(d, TALLY_DUPLICATE), traffic.sent);
+	node_close(d);
+}
+
+static void from_another_namespace_a_port_by_tc_is_left_as_it_is(void **state)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), r, replaced;
+
+	attach_by_tc(DATAPLANE_TC, false);
+	assert_return_code(here, errno);
+	assert_return_code(unshare(CLONE_NEWNET), errno);
+	r = dataplane_detach(pin, &why);
+	replaced = dataplane_replace(pin, 0, NULL, 0, &why);
+	assert_return_code(setns(here, CLONE_NEWNET), errno);
+	close(here);
+	assert_int_equal(r, -EXDEV);
+	assert_true(replaced < 0);
+	assert_true(has_clsact());
 	assert_int_equal(dataplane_detach(pin, &why), 0);
 }
 
@@ -1175,6 +1391,7 @@ static void the_agent_may_do_all_while_it_holds_its_node(void **state)
 
 #define fact(name) cmocka_unit_test_setup_teardown(name, node_attach, node_detach)
 #define sharing(name) cmocka_unit_test_setup_teardown(name, share_setup, share_teardown)
+#define by_tc(name) cmocka_unit_test_setup_teardown(name, tc_setup, tc_teardown)
 
 int main(void)
 {
@@ -1209,6 +1426,14 @@ int main(void)
 		sharing(a_program_that_ours_cannot_call_is_left_alone),
 		sharing(a_shared_port_comes_and_goes_with_a_replacement),
 		sharing(from_another_namespace_a_shared_port_is_left_as_it_is),
+		by_tc(tc_serves_where_xdp_is_held_and_says_why),
+		by_tc(tc_serves_where_a_port_cannot_be_shared),
+		by_tc(detach_takes_the_qdisc_along_that_attach_made),
+		by_tc(a_qdisc_of_others_stays_and_so_does_one_that_others_use),
+		by_tc(a_filter_that_was_taken_away_is_told_and_attached_anew),
+		by_tc(another_node_on_the_same_port_is_refused),
+		by_tc(replacing_by_tc_under_traffic_loses_no_frame),
+		by_tc(from_another_namespace_a_port_by_tc_is_left_as_it_is),
 	};
 
 	skip_unless_permitted();

@@ -94,6 +94,7 @@ static void everything_can_be_said(void **state)
 				       "    mode: native\n"
 				       "    share: true\n"
 				       "  - {name: eth2, mode: generic}\n"
+				       "  - {name: eth3, mode: tc}\n"
 				       "slots: 100\n"
 				       "pin: /sys/fs/bpf/other\n"
 				       "state: /tmp/s\n"
@@ -108,6 +109,7 @@ static void everything_can_be_said(void **state)
 	assert_int_equal(c->port[0].mode, DATAPLANE_NATIVE);
 	assert_true(c->port[0].share);
 	assert_int_equal(c->port[1].mode, DATAPLANE_GENERIC);
+	assert_int_equal(c->port[2].mode, DATAPLANE_TC);
 	assert_int_equal(c->slots, 100);
 	assert_string_equal(c->pin, "/sys/fs/bpf/other");
 	assert_string_equal(c->state, "/tmp/s");

@@ -12,6 +12,7 @@
 
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
+#include "bpf/ingress_tc.skel.h"
 
 enum {
 	LOG_STATISTICS = 4
@@ -39,18 +40,22 @@ static int show(struct bpf_program *prog, int (*load)(void *), void *skeleton)
 }
 
 static int load_ingress(void *skeleton) { return ingress_bpf__load(skeleton); }
+static int load_ingress_tc(void *skeleton) { return ingress_tc_bpf__load(skeleton); }
 static int load_fanout(void *skeleton) { return fanout_bpf__load(skeleton); }
 
 int main(void)
 {
 	struct ingress_bpf *ingress = ingress_bpf__open();
+	struct ingress_tc_bpf *ingress_tc = ingress_tc_bpf__open();
 	struct fanout_bpf *fanout = fanout_bpf__open();
 	int failed = 1;
 
-	if (ingress && fanout)
+	if (ingress && ingress_tc && fanout)
 		failed = show(ingress->progs.tally_ingress, load_ingress, ingress) |
+			 show(ingress_tc->progs.tally_ingress_tc, load_ingress_tc, ingress_tc) |
 			 show(fanout->progs.tally_fanout, load_fanout, fanout);
 	fanout_bpf__destroy(fanout);
+	ingress_tc_bpf__destroy(ingress_tc);
 	ingress_bpf__destroy(ingress);
 	return failed;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+
+#include "netlink_facts.h"
+#include "port_reach.h"
+
+static enum dataplane_mode mode_of(const struct dataplane_port *ports, unsigned int count,
+				   uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (ports[i].ifindex == ifindex)
+			return ports[i].mode;
+	return DATAPLANE_AUTO;
+}
+
+static const struct dataplane_port *native_find(const struct dataplane_port *ports,
+						unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (ports[i].ifindex && ports[i].mode == DATAPLANE_NATIVE)
+			return &ports[i];
+	return NULL;
+}
+
+int port_reach_check(struct dataplane *d, const struct group *g, struct why *why)
+{
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	const struct dataplane_port *native;
+	unsigned int count = 0;
+	int r;
+
+	r = dataplane_ports(d, &ports, &count, why);
+	if (r < 0)
+		return r;
+	native = native_find(ports, count);
+	for (unsigned int i = 0; native && i < g->copies; i++) {
+		const struct hop *h = &g->copy[i].hop;
+
+		if (mode_of(ports, count, h->port) == DATAPLANE_NATIVE ||
+		    netlink_takes_xdp(h->port) != NETLINK_NO)
+			continue;
+		return why_say(
+			why, -EOPNOTSUPP,
+			"%s takes no frames from XDP in a driver, which runs on %s: results "
+			"made there would not arrive. Attach %s with --mode generic or tc "
+			"instead (mode: in the configuration). A veth takes them if its other "
+			"end has an XDP program (XDP_PASS will do) or GRO",
+			h->port_name, native->name, native->name);
+	}
+	return 0;
+}

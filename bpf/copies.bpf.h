@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * TC has no broadcast: the one frame is addressed to each child in turn, and a clone of it sent. So
+ * this does what the devmap and fanout.bpf.c do for XDP, and counts the same.
+ */
+#ifndef TALLY_COPIES_BPF_H
+#define TALLY_COPIES_BPF_H
+
+#include "address.bpf.h"
+#include "leave.bpf.h"
+#include "resize.bpf.h"
+
+enum copies {
+	COPIES_ALL,
+	COPIES_WITH_PAYLOAD,
+	COPIES_WITHOUT,
+};
+
+/*
+ * One copy, if this child is among those that are meant. A global function (see find_layout), so
+ * that the verifier walks the loop around it, and not 256 times what is in it. 0: no such child.
+ */
+__noinline int copy_send(struct __sk_buff *ctx, int layout_number, __u32 index, int copies,
+			 int is_partial)
+{
+	union {
+		int number;
+		struct layout layout;
+	} l = { .number = layout_number };
+	struct tally_child_key key = { .ifindex = 0, .index = index };
+	struct frame f = { .layout = l.layout };
+	struct tally_child *child;
+
+	if (!frame_locate(ctx, &f))
+		return 0;
+	key.job = tally_le32_get(f.tally->job);
+	child = bpf_map_lookup_elem(&children, &key);
+	if (!child)
+		return 0;
+	if (copies != COPIES_ALL &&
+	    tally_gets_payload(tally_le16_get(f.tally->recipient), &child->below) !=
+		    (copies == COPIES_WITH_PAYLOAD))
+		return 1;
+	if (child->ipv6 != f.layout.ipv6) {
+		leave(child->row, TALLY_NO_CHILD, f.bytes);
+		return 1;
+	}
+	if (!is_partial)
+		checksum_readdress(&f, child);
+	address(&f, child);
+	if (is_partial)
+		checksum_leave(&f);
+	leave(child->row, TALLY_FANNED_OUT, f.bytes);
+	bpf_clone_redirect(ctx, child->port, 0);
+	return 1;
+}
+
+/* false: the job has no children at all. */
+static __always_inline bool copies_of(struct __sk_buff *ctx, int layout_number, enum copies copies,
+				      int is_partial)
+{
+	__u32 index;
+
+	for (index = 0; index < TALLY_WORKERS_MAX; index++)
+		if (!copy_send(ctx, layout_number, index, copies, is_partial))
+			break;
+	return index;
+}
+
+/* Takes the payload away from the frame. */
+static __always_inline bool payload_cut(struct __sk_buff *ctx, struct frame *f, int is_partial)
+{
+	if (!frame_locate(ctx, f) || !frame_resize(ctx, f, 0))
+		return false;
+	f->tally->check = 0;
+	checksum_frame(f, 0);
+	if (is_partial)
+		checksum_leave(f);
+	return true;
+}
+
+/*
+ * A copy to each child of the job; those that do not get the payload come last, since it is cut off
+ * the one frame. `is_partial`: as offload_settle() said. A global function (see find_layout).
+ */
+__noinline int copies_send(struct __sk_buff *ctx, int layout_number, int is_partial)
+{
+	union {
+		int number;
+		struct layout layout;
+	} l = { .number = layout_number };
+	struct frame f = { .layout = l.layout };
+
+	if (!frame_locate(ctx, &f))
+		return 0;
+	if (!f.tally->blocks || tally_le16_get(f.tally->recipient) == TALLY_EVERYONE) {
+		copies_of(ctx, layout_number, COPIES_ALL, is_partial);
+		return 0;
+	}
+	if (copies_of(ctx, layout_number, COPIES_WITH_PAYLOAD, is_partial) &&
+	    payload_cut(ctx, &f, is_partial))
+		copies_of(ctx, layout_number, COPIES_WITHOUT, is_partial);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What TC does in its own way. The stages are the same for XDP: hook_xdp.bpf.h says the rest. */
+#ifndef TALLY_HOOK_TC_BPF_H
+#define TALLY_HOOK_TC_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <stdbool.h>
+
+/* `struct hook_context` of the stages. */
+#define hook_context __sk_buff
+
+enum {
+	TAG_BYTES = 4,
+};
+
+static __always_inline __u32 hook_port(const struct __sk_buff *ctx) { return ctx->ifindex; }
+
+/* Has the kernel put the frame's VLAN tag beside it? It does so with the outermost one. */
+static __always_inline bool hook_has_tag(const struct __sk_buff *ctx) { return ctx->vlan_present; }
+
+static __always_inline __be16 hook_vlan(const struct __sk_buff *ctx)
+{
+	return bpf_htons(ctx->vlan_tci & 0x0fff);
+}
+
+/* Of the whole frame as it is on the wire; what lies between the two may be less. */
+static __always_inline __u32 hook_bytes(const struct __sk_buff *ctx, const void *data,
+					const void *end)
+{
+	return ctx->len + (hook_has_tag(ctx) ? TAG_BYTES : 0);
+}
+
+/* From `at`, which is `offset` bytes into the frame, to its end. */
+static __always_inline __u32 hook_behind(const struct __sk_buff *ctx, const void *at,
+					 const void *end, __u32 offset)
+{
+	return ctx->len - offset;
+}
+
+/* From `before` to `after` bytes. Afterwards all pointers are to be read again. */
+static __always_inline bool hook_resize(struct __sk_buff *ctx, __u32 before, __u32 after)
+{
+	return !bpf_skb_change_tail(ctx, after, 0);
+}
+
+#endif
