@@ -29,10 +29,15 @@ static void stream_free(struct stream *s)
 	free(s);
 }
 
-/* When most of a crowd has gone: glibc would keep what they needed, since it is in pieces. */
-static void memory_give_back(struct stream_server *server)
+/*
+ * When most of a crowd has gone, or one for whom much was kept: glibc would keep what they needed,
+ * since it is in pieces.
+ */
+static void memory_give_back(struct stream_server *server, size_t room)
 {
-	if (server->count_most <= CROWD || server->count > server->count_most / 4)
+	const bool crowd = server->count_most > CROWD && server->count <= server->count_most / 4;
+
+	if (!crowd && room < SEND_BYTES_MAX / 2)
 		return;
 	malloc_trim(0);
 	server->count_most = server->count;
@@ -41,6 +46,7 @@ static void memory_give_back(struct stream_server *server)
 void stream_end(struct stream *s)
 {
 	struct stream_server *server = s->server;
+	const size_t room = s->out_room;
 
 	if (s->next)
 		s->next->before = s->before;
@@ -48,7 +54,7 @@ void stream_end(struct stream *s)
 	server->count--;
 	server->service->end(s);
 	stream_free(s);
-	memory_give_back(server);
+	memory_give_back(server, room);
 }
 
 /* From anywhere else: the handler that is at work ends it when it is done, or the next one. */

@@ -55,6 +55,7 @@ static void text_repeat(const char *what)
 	if (!length || length > sizeof(text))
 		errx(2, "a text of 1 to %d bytes", TEXT_BYTES);
 	while (text_length + length <= sizeof(text)) {
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): no string */
 		memcpy(text + text_length, what, length);
 		text_length += length;
 	}

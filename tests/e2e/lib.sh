@@ -26,6 +26,7 @@ node() { # NODE tally-node-arguments...
 
 tear_down() {
 	local pids
+	set +e # whatever has ended by itself: all the rest goes too
 	mapfile -t pids < <(jobs -p)
 	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null
 	wait 2>/dev/null

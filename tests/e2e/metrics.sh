@@ -117,19 +117,25 @@ promtool_has_nothing_to_say_about_the_text() {
 
 code_of() { fetch --output /dev/null --write-out '%{http_code}' "$@"; }
 
+is_healthy() {
+	local said
+	said=$(fetch --fail "$text/healthz" 2>&1) || true
+	[[ $said == ok ]] || { echo "healthz: $said"; return 1; }
+}
+
 health_is_told_and_other_paths_are_not() {
+	local code=0
 	pair
 	start_agent
-	[[ $(fetch --fail "$text/healthz") == ok ]]
+	is_healthy
 	[[ $(code_of "$text/") == 404 && $(code_of "$text/metrics/x") == 404 ]]
 	[[ $(code_of --request POST --data x "$text/metrics") == 405 ]]
 	# A daemon that does not turn its loop is not healthy.
 	kill -STOP "$daemon"
-	if fetch --fail --max-time 1 "$text/healthz" 2>"$work/words"; then
-		return 1
-	fi
-	kill -CONT "$daemon"
-	[[ $(fetch --fail "$text/healthz") == ok ]]
+	fetch --fail --max-time 1 "$text/healthz" 2>"$work/words" || code=$?
+	kill -CONT "$daemon" # or it could not be ended either
+	((code != 0))
+	is_healthy
 }
 
 completed='sum(tally_packets_total{outcome="COMPLETED"})'
