@@ -15,7 +15,7 @@ packages=(
 [[ ${1-} == build ]] || packages+=(
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
-	sparse cppcheck shellcheck universal-ctags git valgrind prometheus curl mandoc
+	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
 	# to run: testbed, demo
 	ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )
@@ -34,7 +34,18 @@ install_missing() {
 	echo "setup: installing ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	quietly apt-get update
-	quietly apt-get install --yes --no-install-recommends "${missing[@]}"
+	without_services quietly apt-get install --yes --no-install-recommends "${missing[@]}"
+}
+
+# Some packages bring a daemon; the tests start their own. Where a policy is set it stays.
+without_services() {
+	policy=/usr/sbin/policy-rc.d
+	[[ ! -e $policy ]] || { "$@"; return; }
+	trap 'rm -f "$policy"' EXIT
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod +x "$policy"
+	"$@"
+	rm "$policy"
 }
 
 # Those of the packages that are; it is no error that some are not.
