@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ enum {
 	PORTS = 2,
 	RECEIVE_TIMEOUT_MS = 10000,
 	CHUNKS = 2000,
+	RING_BYTES = 1 << 16, /* a frame and its head, for any size of pages */
 };
 
 static struct port {
@@ -234,6 +236,37 @@ static void send_unsummed(int port, struct message m)
 	assert_return_code(
 		setsockopt(ports[port].socket, SOL_PACKET, PACKET_VNET_HDR, &no, sizeof(no)),
 		errno);
+}
+
+/* As a card may hand it over: Ethernet in one buffer, all else in pages (those of a ring of ours).
+ */
+static void send_in_pages(int port, struct message m)
+{
+	const struct tpacket_req ring = { RING_BYTES, 1, RING_BYTES, 1 };
+	const int version = TPACKET_V2, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	struct sockaddr_ll to;
+	socklen_t length = sizeof(to);
+	struct tpacket2_hdr *head;
+	struct frame frame;
+
+	frame_write(m, &frame);
+	if (fd < 0) {
+		fail_msg("no socket: %s", strerror(errno));
+		return;
+	}
+	assert_int_equal(getsockname(ports[port].socket, (struct sockaddr *)&to, &length), 0);
+	to.sll_protocol = 0; /* it only sends */
+	assert_int_equal(bind(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)), 0);
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_TX_RING, &ring, sizeof(ring)), 0);
+	head = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(head != MAP_FAILED);
+	memcpy((__u8 *)head + TPACKET2_HDRLEN - sizeof(to), frame.data, frame.bytes);
+	head->tp_len = frame.bytes;
+	head->tp_status = TP_STATUS_SEND_REQUEST;
+	assert_int_equal(send(fd, NULL, 0, 0), frame.bytes);
+	munmap(head, RING_BYTES);
+	close(fd);
 }
 
 /* The next frame that arrives behind that port; fails when none does. */
@@ -484,6 +517,19 @@ static void a_checksum_that_the_sender_left_to_others_is_right_in_all_copies(voi
 	}
 }
 
+static void a_frame_in_pages_is_summed_to_the_last_word(void **state)
+{
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		struct message m = contribution(.seq = ipv6, .value = 5, .blocks = 50,
+						.ipv6 = ipv6);
+
+		place_four(*state, JOB, ipv6);
+		for (m.worker = 0; m.worker < 4; m.worker++)
+			send_in_pages(m.worker > 0, m);
+		four_receive(m, TALLY_RESULT, TALLY_EVERYONE, 20);
+	}
+}
+
 static void an_ask_reaches_every_child(void **state)
 {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -723,6 +769,7 @@ int main(void)
 		fact(who_is_not_the_recipient_gets_no_payload),
 		fact(a_node_gets_the_payload_for_those_below_it),
 		fact(a_checksum_that_the_sender_left_to_others_is_right_in_all_copies),
+		fact(a_frame_in_pages_is_summed_to_the_last_word),
 		fact(an_ask_reaches_every_child),
 		fact(children_behind_one_port_take_turns_for_2000_chunks),
 		fact(the_same_result_goes_round_again_when_it_is_wanted),
