@@ -91,7 +91,7 @@ another_program_is_alone_again_after_a_detach() {
 
 without_share_it_is_an_error_that_says_what_to_do() {
 	network_with_another beside
-	refuses "w0: another XDP program (number $other" on n0 "$build/tallyd" --config "$work/tallyd.yaml"
+	refuses "w0: another XDP program (number $other" on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml"
 	grep -F "share: true" "$work/words" || { cat "$work/words"; return 1; }
 	# Nothing has changed, and nothing is left.
 	[[ $(program_on w0) == "$other" && $(program_on w1) == null && ! -e $pin-n0/jobs ]]
@@ -101,7 +101,8 @@ without_share_it_is_an_error_that_says_what_to_do() {
 
 a_program_that_cannot_be_called_is_refused_by_its_number() {
 	network_with_another beside_frags true
-	refuses "XDP program $other" on n0 "$build/tallyd" --config "$work/tallyd.yaml"
+	sed -i "s/share: true/share: true, mode: native/" "$work/tallyd.yaml"
+	refuses "XDP program $other" on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml"
 	grep -F "xdp.frags" "$work/words" || { cat "$work/words"; return 1; }
 	[[ $(program_on w0) == "$other" && $(program_on w1) == null ]]
 }
