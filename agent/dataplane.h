@@ -57,6 +57,9 @@ unsigned int dataplane_cpus(void);
  */
 int dataplane_claim(const char *pin, struct why *why);
 
+/* It is that no more. The directory goes if there is no node in it. */
+void dataplane_unclaim(const char *pin);
+
 /*
  * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
  * port, in this order. All or nothing. Mounts the BPF file system if it is missing.

@@ -207,6 +207,16 @@ int dataplane_claim(const char *pin, struct why *why)
 	return 0;
 }
 
+void dataplane_unclaim(const char *pin)
+{
+	if (!claim_is_ours(pin))
+		return;
+	rmdir(pin_path(pin, "claim", ""));
+	rmdir(pin_path(pin, "", "")); /* if there is no node in it */
+	closep(&claim);
+	claim = -1;
+}
+
 int directory_lock(const char *pin, struct why *why)
 {
 	_cleanup_(closep) int fd = open(pin, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -270,6 +270,7 @@ static void agent_close(struct agent *a, bool detach)
 	dataplane_close(a->dataplane);
 	if (detach && dataplane_detach(a->config->pin, &why) < 0)
 		log_say(LOG_LEVEL_ERROR, "data plane not removed", "reason=\"%s\"", why.text);
+	dataplane_unclaim(a->config->pin);
 	netlink_close(a->netlink);
 	books_clear(&a->books);
 	free(a->rows);

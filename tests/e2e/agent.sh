@@ -259,7 +259,7 @@ the_data_plane_goes_with_tallyd_if_it_is_told_so() {
 	[[ -e $pin-n0/jobs ]]
 	start_agent "$build/tallyd" --detach
 	end_agent TERM
-	[[ ! -e $pin-n0/jobs ]]
+	[[ ! -e $pin-n0 ]]
 }
 
 two_agents_do_not_run_one_node() {
