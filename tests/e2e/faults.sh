@@ -59,7 +59,7 @@ a_worker_that_dies_is_named_by_the_others() {
 	describe_job 4 -- w0 w1 w2 w3
 	start_all -d int32 -b 1M -e 1M -n 100000 --timeout 1500
 	until_true completed_more 1000
-	kill -KILL "$(pgrep -P "${worker[2]}" || echo "${worker[2]}")"
+	kill -KILL "${worker[2]}"
 	for rank in 0 1 3; do
 		if wait "${worker[rank]}"; then return 1; fi
 		grep -q "rank 2 missing" "$work/errors$rank"
