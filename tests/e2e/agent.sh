@@ -157,7 +157,7 @@ nobody_leaves_in_the_name_of_one_who_is_there() {
 	load train 6
 	another train 100
 	for rank in 0 1 2; do
-		leave train "$rank" "$(ctl --json job list train | jq '.[0].epoch')" | grep -qx left
+		leave train "$rank" "$(ctl --json job list train | jq '.[0].epoch')" | has -x left
 	done
 	[[ $(ctl --json job list train | jq -r '[.[0].members[].state] | unique[]') == running ]]
 	another train 100

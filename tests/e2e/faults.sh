@@ -112,7 +112,7 @@ other_traffic_passes_untouched() {
 	star 0
 	describe_job 4 -- w0 w1 w2 w3
 	on w1 iperf3 -s -1 -B "$(bed addr w1)" >"$work/server" 2>&1 &
-	until_true eval "on w1 ss -ltn | grep -q :5201"
+	until_true eval "on w1 ss -ltn | has :5201"
 	start_all -d int32 -b 1M -e 1M -n 100
 	# ping compares the payload that comes back, too.
 	on w0 ping -f -c 2000 -s 1400 -q "$(bed addr w2)" >"$work/ping"
@@ -130,7 +130,7 @@ detaching_leaves_nothing_behind() {
 	node n0 detach
 	[[ ! -e $pin-n0 ]]
 	for port in $(interfaces n0); do
-		if on n0 ip -d link show dev "$port" | grep -q prog/xdp; then return 1; fi
+		if on n0 ip -d link show dev "$port" | has prog/xdp; then return 1; fi
 	done
 }
 

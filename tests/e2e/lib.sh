@@ -16,6 +16,9 @@ epoch=0
 
 bed() { scripts/testbed "$@"; }
 on() { scripts/testbed exec "$@"; }
+# grep -q at the end of a pipe leaves when it has seen enough, and whoever still writes fails.
+has() { grep "$@" >/dev/null; }
+
 # In the background: the process is the program itself, and not a shell that waits for it.
 exec_on() { exec scripts/testbed exec "$@"; }
 node() { # NODE tally-node-arguments...

@@ -167,7 +167,7 @@ counters_do_not_fall_when_tallyd_is_killed_and_when_runs_and_jobs_end() {
 }
 
 sum_of_packets() { metrics | awk '/^tally_packets_total/ { n += $NF } END { printf "%d\n", n }'; }
-is_deleted() { ! metrics | grep -q 'job="train"'; }
+is_deleted() { ! metrics | has 'job="train"'; }
 
 # Also between two samples, which here are far apart.
 counters_do_not_fall_when_a_job_is_deleted_in_the_middle_of_a_run() {
@@ -179,7 +179,7 @@ counters_do_not_fall_when_a_job_is_deleted_in_the_middle_of_a_run() {
 	load 30
 	another train 100
 	before=$(sum_of_packets)
-	metrics | grep -q 'job="train"'
+	metrics | has 'job="train"'
 	ctl job del train
 	until_true is_deleted
 	(($(sum_of_packets) >= before)) || { echo "$before, and then $(sum_of_packets)"; return 1; }

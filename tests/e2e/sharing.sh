@@ -62,7 +62,7 @@ another_program_goes_on_while_sums_are_made() {
 	(($(counted seen) >= 5))
 	start_agent
 	[[ $(ctl --json status | jq '.ports[] | select(.name == "w0").beside') == "$other" ]]
-	ctl status | grep "^w0" | grep -q "beside XDP program $other"
+	ctl status | grep "^w0" | has "beside XDP program $other"
 	create_job train 2
 	other_goes_on
 	end_agent KILL

@@ -55,7 +55,7 @@ both() { # JQ-CONDITION COMMAND...: NAME in it is json, then text
 all_were_tested() {
 	local command
 	while read -r command; do
-		printf '%s\n' "${tested[@]}" doctor trace | grep -qE "^$command( |$)" ||
+		printf '%s\n' "${tested[@]}" doctor trace | has -E "^$command( |$)" ||
 			{ echo "$command is not tested"; return 1; }
 	done < <(ctl --help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p; s/^  \([a-z][a-z ]*[a-z]\) [[A-Z].*/\1/p')
 }
@@ -136,7 +136,7 @@ a_link_that_goes_down_and_comes_back_is_seen() {
 	until_true link_is w0 '.up and .carrier and .changes == 0'
 	ip -n "$cable" link set n0 down
 	until_true link_is w0 '.up and (.carrier | not) and .changes == 1'
-	ctl links | grep '^w0' | grep -q 'no carrier'
+	ctl links | grep '^w0' | has 'no carrier'
 	on n0 ip link set w0 down
 	until_true link_is w0 '.up == false and .changes == 2'
 	on n0 ip link set w0 up
@@ -395,7 +395,7 @@ doctor_finds_what_is_wrong_while_tallyd_runs() {
 	jq -e '.[] | select(.check == "bpffs") | .level == "warn" and (.mend | contains("mount -t bpf"))' "$work/words"
 }
 
-listens() { on n0 ss -Hltn "sport = :$1" | grep -q .; }
+listens() { on n0 ss -Hltn "sport = :$1" | has .; }
 
 doctor_finds_who_has_the_port_of_joins_when_tallyd_cannot_start() {
 	local other

@@ -92,7 +92,7 @@ senders_whose_frames_are_not_finished_are_served() {
 	check
 	(($(count COALESCED) > 0))
 	for host in w0 w1 w2; do
-		on "$host" nstat -az UdpInCsumErrors | grep -q 'UdpInCsumErrors *0 '
+		on "$host" nstat -az UdpInCsumErrors | has 'UdpInCsumErrors *0 '
 	done
 }
 
@@ -181,7 +181,7 @@ other_traffic_passes_untouched() {
 	three_ways 0
 	describe_job 4 -- w0 w1 w2
 	on w1 iperf3 -s -1 -B "$(bed addr w1)" >"$work/server" 2>&1 &
-	until_true eval "on w1 ss -ltn | grep -q :5201"
+	until_true eval "on w1 ss -ltn | has :5201"
 	start_all -d int32 -b 1M -e 1M -n 50
 	on w0 ping -f -c 2000 -s 1400 -q "$(bed addr w2)" >"$work/ping"
 	on w2 iperf3 -c "$(bed addr w1)" -n 10M -J >"$work/iperf" || { cat "$work/server"; return 1; }
@@ -196,7 +196,7 @@ detaching_leaves_no_qdisc_that_was_made_for_it() {
 	node n0 detach
 	(($(qdiscs) == 0))
 	[[ ! -e $pin-n0 ]]
-	on n0 ip -d link show dev w1 | grep -q prog/xdp # the other agent's
+	on n0 ip -d link show dev w1 | has prog/xdp # the other agent's
 	other detach
 }
 

@@ -83,7 +83,7 @@ it_works_over_ipv6() {
 	describe_job 6 -- w0 w1 w2 w3
 	short_check
 	for host in "${hosts[@]}"; do
-		on "$host" nstat -az Udp6InCsumErrors | grep -q 'Udp6InCsumErrors *0 '
+		on "$host" nstat -az Udp6InCsumErrors | has 'Udp6InCsumErrors *0 '
 	done
 }
 
