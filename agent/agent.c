@@ -266,6 +266,14 @@ static uint64_t cpu_now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+const char *agent_port_name(const struct agent *a, uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < a->ports_count; i++)
+		if (a->ports[i].ifindex == ifindex)
+			return a->ports[i].name;
+	return "";
+}
+
 int agent_watch_ports(struct agent *a, struct why *why)
 {
 	uint32_t ports[TALLY_PORTS_MAX];

@@ -95,6 +95,9 @@ int agent_meet(struct agent *a, const struct sockaddr_storage *address, struct w
 /* The links that are watched are those of the node's ports. */
 int agent_watch_ports(struct agent *a, struct why *why);
 
+/* Of one of the node's ports; "" for any other. */
+const char *agent_port_name(const struct agent *a, uint32_t ifindex);
+
 /* Once each interval: counters and links. */
 int agent_watch(struct agent *a, struct why *why);
 

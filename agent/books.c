@@ -248,7 +248,7 @@ struct job *books_job_find(const struct books *b, const char *name)
 	return NULL;
 }
 
-static const struct job *job_of_id(const struct books *b, uint32_t id)
+const struct job *books_job_numbered(const struct books *b, uint32_t id)
 {
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (b->job[i]->id == id)
@@ -260,7 +260,7 @@ uint32_t books_job_id(const struct books *b)
 {
 	uint32_t id = 1;
 
-	while (job_of_id(b, id))
+	while (books_job_numbered(b, id))
 		id++;
 	return id;
 }
@@ -272,7 +272,7 @@ static int by_name(const void *a, const void *b)
 
 int books_job_restore(struct books *b, struct job *j, struct why *why)
 {
-	const struct job *other = job_of_id(b, j->id);
+	const struct job *other = books_job_numbered(b, j->id);
 
 	if (!j->id)
 		return why_say(why, -EINVAL, "job %s: numbers begin at 1", j->name);

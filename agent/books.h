@@ -77,8 +77,9 @@ uint32_t books_reserved(const struct books *b);
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-/* NULL: there is none. */
+/* By its name, or its number in the network. NULL: there is none. */
 struct job *books_job_find(const struct books *b, const char *name);
+const struct job *books_job_numbered(const struct books *b, uint32_t id);
 
 /*
  * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL.

@@ -102,7 +102,7 @@ static int take_port_name(struct tree *t, const struct tree_place *at, void *int
 
 _Static_assert(IF_NAMESIZE - 1 == 15, "the text above and docs/config.md name it");
 _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
-		       sizeof(enum config_level) == sizeof(unsigned int),
+		       sizeof(enum log_level) == sizeof(unsigned int),
 	       "tree_take_choice() writes an unsigned int");
 
 const char *const config_modes[] = { [DATAPLANE_AUTO] = "auto",
@@ -410,10 +410,10 @@ static int take_tenants(struct tree *t, const struct tree_place *at, void *into)
 
 #define CONFIG(member) offsetof(struct config, member)
 
-const char *const config_levels[] = { [CONFIG_ERROR] = "error",
-				      [CONFIG_WARNING] = "warning",
-				      [CONFIG_INFO] = "info",
-				      [CONFIG_DEBUG] = "debug",
+const char *const config_levels[] = { [LOG_LEVEL_ERROR] = "error",
+				      [LOG_LEVEL_WARNING] = "warning",
+				      [LOG_LEVEL_INFO] = "info",
+				      [LOG_LEVEL_DEBUG] = "debug",
 				      NULL };
 
 static const struct tree_key control_keys[] = {
@@ -474,7 +474,7 @@ static struct config *config_new(void)
 	snprintf(c->control_socket, sizeof(c->control_socket), "%s", CONFIG_CONTROL_SOCKET);
 	snprintf(c->join_socket, sizeof(c->join_socket), "%s", CONFIG_JOIN_SOCKET);
 	listen_parse(CONFIG_METRICS_LISTEN, &c->metrics);
-	c->log_level = CONFIG_INFO;
+	c->log_level = LOG_LEVEL_INFO;
 	c->sample_ms = CONFIG_SAMPLE_MS;
 	c->rest = true;
 	c->tenants = 1;

@@ -15,6 +15,7 @@
 #include <tally/maps.h>
 
 #include "dataplane.h"
+#include "log.h"
 #include "tenant.h"
 #include "util.h"
 
@@ -42,14 +43,7 @@ enum {
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
 
-enum config_level {
-	CONFIG_ERROR,
-	CONFIG_WARNING,
-	CONFIG_INFO,
-	CONFIG_DEBUG
-};
-
-/* Their words, by enum config_level and enum dataplane_mode; NULL behind the last one. */
+/* Their words, by enum log_level and enum dataplane_mode; NULL behind the last one. */
 extern const char *const config_levels[];
 extern const char *const config_modes[];
 
@@ -73,7 +67,7 @@ struct config {
 	unsigned int listens; /* 0: workers join by the socket alone */
 	struct sockaddr_storage listen[CONFIG_LISTENS_MAX]; /* TCP; with TALLY_UDP_PORT */
 	struct sockaddr_storage metrics; /* TCP; ss_family 0: none */
-	enum config_level log_level;
+	enum log_level log_level;
 	uint32_t sample_ms;
 	/*
 	 * tenant[0] is CONFIG_TENANT, in the file or not; behind it those of the file, in its

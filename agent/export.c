@@ -32,22 +32,6 @@ struct exposition {
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-static const struct job *job_of(const struct agent *a, uint32_t id)
-{
-	for (unsigned int i = 0; i < a->books.jobs; i++)
-		if (a->books.job[i]->id == id)
-			return a->books.job[i];
-	return NULL;
-}
-
-static const char *port_of(const struct agent *a, uint32_t ifindex)
-{
-	for (unsigned int i = 0; i < a->ports_count; i++)
-		if (a->ports[i].ifindex == ifindex)
-			return a->ports[i].name;
-	return "";
-}
-
 /* Jobs that were deleted since the sample are counted where the next one will find them. */
 static void gone_add(struct exposition *e, const struct traffic_row *row)
 {
@@ -64,7 +48,7 @@ static void rows_fill(const struct agent *a, struct exposition *e)
 
 	for (unsigned int i = 0; i < a->rows_count && n < METRICS_ROWS_MAX; i++) {
 		const struct traffic_row *row = &a->rows[i];
-		const struct job *j = row->job ? job_of(a, row->job) : NULL;
+		const struct job *j = row->job ? books_job_numbered(&a->books, row->job) : NULL;
 
 		if (i == ROW_GONE || (row->job && !j))
 			gone_add(e, row);
@@ -73,7 +57,7 @@ static void rows_fill(const struct agent *a, struct exposition *e)
 		e->row[n++] = (struct metrics_row){
 			.job = j ? j->name : apart[i ? 1 : 0],
 			.tenant = j ? a->books.tenant[j->tenant].is.name : "",
-			.port = port_of(a, row->ifindex),
+			.port = agent_port_name(a, row->ifindex),
 			.outcome = i == ROW_GONE ? e->gone : row->outcome,
 		};
 	}

@@ -143,7 +143,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 		config_free(config);
 		log_say(LOG_LEVEL_ERROR, "configuration not reloaded", "reason=\"%s\"", why.text);
 	} else {
-		log_level_set((enum log_level)a->config->log_level);
+		log_level_set(a->config->log_level);
 		log_say(LOG_LEVEL_INFO, "configuration reloaded", "file=%s", a->config_path);
 	}
 	sd_notify(0, "READY=1");
@@ -304,7 +304,7 @@ int main(int argc, char **argv)
 	if (geteuid() != 0)
 		errx(1, "must be run as root: BPF programs and maps need it");
 	a.config_path = o.config;
-	log_level_set(o.verbose ? LOG_LEVEL_DEBUG : (enum log_level)a.config->log_level);
+	log_level_set(o.verbose ? LOG_LEVEL_DEBUG : a.config->log_level);
 
 	r = agent_open(&a, &why);
 	if (r < 0) {

@@ -33,24 +33,9 @@ static const char *kind_name(uint8_t kind)
 	return kind >= TALLY_CONTRIBUTION && kind <= TALLY_REPAIR ? name[kind] : "";
 }
 
-static const char *job_name(const struct agent *a, uint32_t id)
-{
-	for (unsigned int i = 0; i < a->books.jobs; i++)
-		if (a->books.job[i]->id == id)
-			return a->books.job[i]->name;
-	return "";
-}
-
-static const char *port_name(const struct agent *a, uint32_t ifindex)
-{
-	for (unsigned int i = 0; i < a->ports_count; i++)
-		if (a->ports[i].ifindex == ifindex)
-			return a->ports[i].name;
-	return "";
-}
-
 static char *event_line(const struct agent *a, const struct tally_event *e)
 {
+	const struct job *job = books_job_numbered(&a->books, e->job);
 	char ranks[GROUP_RANKS_BYTES];
 	char *line = NULL;
 	json_t *j;
@@ -58,9 +43,10 @@ static char *event_line(const struct agent *a, const struct tally_event *e)
 	group_ranks_print(&e->set, ranks, sizeof(ranks));
 	j = json_pack("{sI ss sI ss si sI ss ss ss si}", "time_ns", (json_int_t)e->time_ns,
 		      "outcome", e->outcome < TALLY_OUTCOME_COUNT ? outcome_name[e->outcome] : "",
-		      "job", (json_int_t)e->job, "name", job_name(a, e->job), "epoch", e->epoch,
-		      "seq", (json_int_t)e->seq, "ranks", ranks, "port", port_name(a, e->ifindex),
-		      "kind", kind_name(e->kind), "bytes", e->bytes);
+		      "job", (json_int_t)e->job, "name", job ? job->name : "", "epoch", e->epoch,
+		      "seq", (json_int_t)e->seq, "ranks", ranks, "port",
+		      agent_port_name(a, e->ifindex), "kind", kind_name(e->kind), "bytes",
+		      e->bytes);
 	if (j)
 		line = json_dumps(j, JSON_COMPACT);
 	json_decref(j);

@@ -68,7 +68,7 @@ static void check(const struct config *c)
 	must(c->services >= 1);
 	check_addresses(c->service, c->services);
 	check_addresses(c->listen, c->listens);
-	must(c->log_level <= CONFIG_DEBUG);
+	must(c->log_level <= LOG_LEVEL_DEBUG);
 	must(c->sample_ms >= CONFIG_SAMPLE_MS_MIN && c->sample_ms <= CONFIG_SAMPLE_MS_MAX);
 	check_tenants(c);
 }

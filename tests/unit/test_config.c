@@ -79,7 +79,7 @@ static void what_is_not_said_has_a_default(void **state)
 	assert_memory_equal(c->listen, c->service, sizeof(c->listen));
 	assert_int_equal(c->metrics.ss_family, AF_INET);
 	assert_int_equal(port_of(&c->metrics), 9464);
-	assert_int_equal(c->log_level, CONFIG_INFO);
+	assert_int_equal(c->log_level, LOG_LEVEL_INFO);
 	assert_int_equal(c->sample_ms, 1000);
 	assert_int_equal(c->tenants, 1);
 	assert_string_equal(c->tenant[0].name, "default");
@@ -119,7 +119,7 @@ static void everything_can_be_said(void **state)
 	assert_int_equal(c->listens, 1);
 	assert_int_equal(c->metrics.ss_family, AF_INET6);
 	assert_int_equal(port_of(&c->metrics), 80);
-	assert_int_equal(c->log_level, CONFIG_DEBUG);
+	assert_int_equal(c->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(c->sample_ms, 60000);
 }
 
