@@ -15,12 +15,9 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 CLIENT  := $(wildcard client/*.c)
-AGENT   := $(filter-out agent/tallyd.c agent/tally_node%,$(wildcard agent/*.c))
-# What of the agent decides and touches nothing; make lint looks after it.
-PURE    := $(addprefix agent/,group.c text.c tenant.c tree.c config.c config_print.c request.c \
-	   forecast.c traffic.c traffic_index.c traffic_rows.c \
-	   metrics.c job.c books.c plan.c port_check.c)
+AGENT   := $(filter-out agent/tallyd.c,$(wildcard agent/*.c agent/*/*.c))
 CTL     := $(wildcard ctl/*.c)
+NODE    := $(wildcard node/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -129,8 +126,8 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 
 guest: $(PROGRAMS) $(BPFS) $(GUESTS) # what goes into a guest
 
-pure: # what decides and touches nothing
-	@echo $(PURE) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))
+pure: # what decides and touches nothing; make lint looks after it
+	@echo $(wildcard agent/core/*.c) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))
 
 testbed: $(BUILD)/testbed-cable ## what scripts/testbed needs
 
@@ -169,19 +166,19 @@ $(BUILD)/libtally.so: $(call objects,$(CLIENT)) client/libtally.map
 	$(call say,LD  )$(CC) -shared -Wl,--version-script=client/libtally.map -Wl,-soname,libtally.so.0 \
 		-o $@ $(filter %.o,$^) -lm
 
-$(call objects,$(wildcard agent/dataplane*.c)): $(SKELS) $(BUILD)/bpf/build.h
+$(call objects,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 # Only what a program uses of it is linked.
 $(BUILD)/agent.a: $(call objects,$(AGENT))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/tally-node: $(call objects,$(wildcard agent/tally_node*.c)) $(BUILD)/agent.a $(BUILD)/libtally.a
+$(BUILD)/tally-node: $(call objects,$(NODE)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
 
 LIBNL   := $(shell pkg-config --cflags libnl-route-3.0)
-$(call objects,$(wildcard agent/netlink*.c)): CFLAGS += $(LIBNL)
+$(call objects,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
 
 $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
@@ -212,8 +209,8 @@ $(BUILD)/sanitized/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(CFLAGS) $(SANITIZE) -c $< -o $@
 
-$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane*.c)): $(SKELS) $(BUILD)/bpf/build.h
-$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/netlink*.c)): CFLAGS += $(LIBNL)
+$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
+$(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
 $(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
@@ -228,7 +225,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 # Fuzzers: each names in its first lines what is compiled with it.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(CLIENT) $(AGENT) $(wildcard include/tally/*.h client/*.h agent/*.h)
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(CLIENT) $(AGENT) $(wildcard include/tally/*.h client/*.h agent/*/*.h)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) $(filter-out -O2 -MMD -MP,$(CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -o $@ $< $(call named_in,sources,$<) \

@@ -5,11 +5,11 @@
 #include <time.h>
 
 #include "agent.h"
-#include "books_file.h"
-#include "log.h"
-#include "netlink_links.h"
-#include "plan.h"
-#include "port_reach.h"
+#include "agent/core/plan.h"
+#include "agent/edge/books_file.h"
+#include "agent/edge/log.h"
+#include "agent/edge/netlink_links.h"
+#include "agent/edge/port_reach.h"
 
 enum {
 	SAVE_US = 100000, /* from a change that may be lost to the disk */

@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-#include "books.h"
-#include "config.h"
-#include "dataplane.h"
-#include "netlink.h"
-#include "request.h"
-#include "stream.h"
-#include "traffic.h"
-#include "util.h"
+#include "agent/core/books.h"
+#include "agent/core/config.h"
+#include "agent/core/request.h"
+#include "agent/core/traffic.h"
+#include "agent/core/util.h"
+#include "agent/dataplane/dataplane.h"
+#include "agent/edge/netlink.h"
+#include "agent/edge/stream.h"
 
 struct metrics_http;
 struct netlink_links;

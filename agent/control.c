@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "agent.h"
-#include "log.h"
-#include "request.h"
+#include "agent/core/request.h"
+#include "agent/edge/log.h"
 #include "results.h"
 #include "verbs.h"
 

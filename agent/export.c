@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "agent.h"
-#include "log.h"
-#include "metrics.h"
-#include "metrics_http.h"
-#include "netlink_links.h"
+#include "agent/core/metrics.h"
+#include "agent/edge/log.h"
+#include "agent/edge/metrics_http.h"
+#include "agent/edge/netlink_links.h"
 
 enum {
 	TIMER_SLACK_US = 10000,

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "agent.h"
-#include "books_file.h"
-#include "log.h"
-#include "port_prepare.h"
+#include "agent/edge/books_file.h"
+#include "agent/edge/log.h"
+#include "agent/edge/port_prepare.h"
 
 /* --- ports ----------------------------------------------------------------------------------- */
 

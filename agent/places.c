@@ -7,9 +7,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "../client/rendezvous.h"
 #include "agent.h"
-#include "log.h"
+#include "agent/edge/log.h"
+#include "client/rendezvous.h"
 
 enum {
 	CONNECTIONS_MAX = 8192,

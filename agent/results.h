@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "agent.h"
-#include "request.h"
+#include "agent/core/request.h"
 
 json_t *results_status(const struct agent *a);
 

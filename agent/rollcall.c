@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent.h"
-#include "log.h"
+#include "agent/edge/log.h"
 
 enum {
 	ROUND_S = 2,

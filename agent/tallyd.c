@@ -14,8 +14,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
-#include "log.h"
-#include "netlink_links.h"
+#include "agent/edge/log.h"
+#include "agent/edge/netlink_links.h"
 
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent.h"
-#include "log.h"
+#include "agent/edge/log.h"
 
 /* A connection that is told what becomes of packets. */
 struct tracer {

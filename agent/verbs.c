@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "log.h"
+#include "agent/edge/log.h"
 #include "results.h"
 #include "verbs.h"
 

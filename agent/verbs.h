@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "agent.h"
-#include "request.h"
+#include "agent/core/request.h"
 
 int verb_tenant_add(struct agent *a, const struct request *q, json_t **ret, struct why *why);
 int verb_tenant_set(struct agent *a, const struct request *q, json_t **ret, struct why *why);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/dataplane.h"
+#include "agent/dataplane/dataplane.h"
 #include "connection.h"
 #include "doctor.h"
 #include "table.h"

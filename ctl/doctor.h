@@ -3,8 +3,8 @@
 #ifndef TALLY_CTL_DOCTOR_H
 #define TALLY_CTL_DOCTOR_H
 
-#include "agent/netlink.h"
-#include "agent/netlink_facts.h"
+#include "agent/edge/netlink.h"
+#include "agent/edge/netlink_facts.h"
 #include "ctl.h"
 #include "finding.h"
 

@@ -14,8 +14,8 @@
 #include <tally/maps.h>
 #include <tally/wire.h>
 
-#include "agent/dataplane.h"
-#include "agent/dataplane_probe.h"
+#include "agent/dataplane/dataplane.h"
+#include "agent/dataplane/probe.h"
 #include "client/jobfile.h"
 #include "doctor.h"
 #include "sockets.h"

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/dataplane.h"
-#include "agent/port_check.h"
+#include "agent/core/port_check.h"
+#include "agent/dataplane/dataplane.h"
 #include "doctor.h"
 #include "table.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/util.h"
+#include "agent/core/util.h"
 #include "table.h"
 #include "units.h"
 

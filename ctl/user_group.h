@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Groups of users, apart because their struct has the name of ours (agent/group.h). */
+/* Groups of users, apart because their struct has the name of ours (agent/core/group.h). */
 #ifndef TALLY_CTL_USER_GROUP_H
 #define TALLY_CTL_USER_GROUP_H
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../client/jobfile.h"
+#include "client/jobfile.h"
 
 enum {
 	SECONDS_MAX = 24 * 60 * 60

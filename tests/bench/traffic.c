@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../agent/netlink_links.h"
-#include "../../agent/traffic.h"
+#include "agent/core/traffic.h"
+#include "agent/edge/netlink_links.h"
 
 enum {
 	JOBS = 64,

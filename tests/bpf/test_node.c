@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The agent's edge (agent/dataplane.h) on a real node: attached to a veth in a network namespace
- * of this process, pinned in a directory of its own. Frames go into its ingress program, as it is
- * pinned, by BPF_PROG_TEST_RUN; they come in at the loopback.
+ * The agent's edge (agent/dataplane/dataplane.h) on a real node: attached to a veth in a network
+ * namespace of this process, pinned in a directory of its own. Frames go into its ingress program,
+ * as it is pinned, by BPF_PROG_TEST_RUN; they come in at the loopback.
  */
 #include "harness.h"
 
@@ -28,7 +28,7 @@
 
 #include <bpf/bpf.h>
 
-#include "agent/dataplane.h"
+#include "agent/dataplane/dataplane.h"
 #include "tests/bpf/beside.skel.h"
 
 enum {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/books_file.c agent/books.c agent/job.c agent/tenant.c agent/text.c */
+/* sources: agent/edge/books_file.c agent/core/books.c agent/core/job.c agent/core/tenant.c
+ * agent/core/text.c */
 /* sources: client/jobfile.c client/rendezvous.c */
 /* libraries: -ljansson */
 /* The state file may have been anybody's. What is taken is printed, and is the same when read
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/books_file.h"
+#include "agent/edge/books_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/config.c agent/config_print.c agent/tree.c agent/tenant.c agent/text.c */
+/* sources: agent/core/config.c agent/core/config_print.c agent/core/tree.c agent/core/tenant.c
+ * agent/core/text.c */
 /* sources: client/jobfile.c */
 /* libraries: -lyaml */
 /* Any bytes may be a configuration. What is taken keeps its promises, and is the same when printed.
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/config.h"
+#include "agent/core/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

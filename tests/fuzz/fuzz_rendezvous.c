@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../client/rendezvous.h"
+#include "client/rendezvous.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

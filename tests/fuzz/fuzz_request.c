@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/request.c agent/tenant.c agent/text.c client/jobfile.c */
+/* sources: agent/core/request.c agent/core/tenant.c agent/core/text.c client/jobfile.c */
 /* libraries: -ljansson */
 /* Anybody may ask anything. What is taken is written as a request again, and is the same. */
 #include <stdlib.h>
 #include <string.h>
 #include <tally/wire.h>
 
-#include "../../agent/request.h"
-#include "../../client/jobfile.h"
+#include "agent/core/request.h"
+#include "client/jobfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/tenant.c agent/text.c */
+/* sources: agent/core/tenant.c agent/core/text.c */
 /* Ingress points: what is taken is printed, and is the same when read again. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/tenant.h"
+#include "agent/core/tenant.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/books.h"
+#include "agent/core/books.h"
 
 static struct books books;
 static struct why why;

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../agent/books_file.h"
-#include "../../client/rendezvous.h"
+#include "agent/edge/books_file.h"
+#include "client/rendezvous.h"
 
 enum {
 	SLOTS = 4096,

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/config.h"
+#include "agent/core/config.h"
 
 #define BASE "ports: [eth1, eth2]\nservice: 10.77.0.1\n"
 

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "../../ctl/sockets.h"
+#include "ctl/sockets.h"
 
 #define HEAD                                                                                           \
 	"   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout " \

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ctl/table.h"
-#include "../../ctl/top_frame.h"
+#include "ctl/table.h"
+#include "ctl/top_frame.h"
 
 static const struct column columns[] = {
 	{ "NAME", "name", cell_text, TABLE_ELASTIC },

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ctl/units.h"
+#include "ctl/units.h"
 
 static void whole_numbers_and_suffixes_are_understood(void **state)
 {

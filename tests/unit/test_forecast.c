@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../agent/forecast.h"
+#include "agent/core/forecast.h"
 
 enum {
 	S = 1000 * 1000 * 1000

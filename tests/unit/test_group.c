@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/group.h"
+#include "agent/core/group.h"
 
 static struct jobfile file;
 static struct group_role role;

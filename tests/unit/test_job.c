@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/job.h"
+#include "agent/core/job.h"
 
 static struct why why;
 

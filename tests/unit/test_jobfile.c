@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../client/jobfile.h"
+#include "client/jobfile.h"
 
 #define IP4 "job 7\nservice 10.77.0.1\nworker 10.77.1.1:40000\n"
 #define IP6 "job 7\nservice fd77::1\nworker [fd77:1::1]:40000\n"

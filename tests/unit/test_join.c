@@ -27,7 +27,7 @@
 
 #include <tally/tally.h>
 
-#include "../../client/rendezvous.h"
+#include "client/rendezvous.h"
 
 enum {
 	FAR_MS = 20000, /* no test should come so far */

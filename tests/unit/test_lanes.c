@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../client/lanes.h"
+#include "client/lanes.h"
 
 enum {
 	WORKERS_MAX = 256,

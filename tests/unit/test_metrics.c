@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "../../agent/metrics.h"
+#include "agent/core/metrics.h"
 
 enum {
 	FAMILIES_MAX = 128

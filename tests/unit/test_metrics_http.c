@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../agent/metrics_http.h"
+#include "agent/edge/metrics_http.h"
 
 enum {
 	WAIT_MS = 10000,

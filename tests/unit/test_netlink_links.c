@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../agent/netlink_links.h"
+#include "agent/edge/netlink_links.h"
 
 enum {
 	WAIT_MS = 5000,

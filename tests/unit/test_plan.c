@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/plan.h"
+#include "agent/core/plan.h"
 
 static struct why why;
 static struct plan plan;

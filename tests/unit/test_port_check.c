@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "../../agent/port_check.h"
+#include "agent/core/port_check.h"
 
 static struct netlink_port port(const char *driver, uint32_t channels, uint32_t most)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../client/rendezvous.h"
+#include "client/rendezvous.h"
 
 #define JOIN "tally-join 1\njob resnet\ntoken 5b1f\nrank any\nport 40000\n\n"
 #define LEAVE "tally-leave 1\njob resnet\ntoken 5b1f\nrank 3\nepoch 12\n\n"

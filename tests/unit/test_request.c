@@ -13,8 +13,8 @@
 #include <string.h>
 #include <tally/wire.h>
 
-#include "../../agent/dataplane.h"
-#include "../../agent/request.h"
+#include "agent/core/request.h"
+#include "agent/dataplane/dataplane.h"
 
 static struct request q;
 static struct why why;

@@ -27,8 +27,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "../../agent/log.h"
-#include "../../agent/stream.h"
+#include "agent/edge/log.h"
+#include "agent/edge/stream.h"
 
 enum {
 	REQUEST_BYTES = 64,

@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "../../agent/tenant.h"
+#include "agent/core/tenant.h"
 
 #define NAME_63 "a12345678901234567890123456789012345678901234567890123456789012"
 

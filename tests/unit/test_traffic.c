@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../agent/traffic.h"
+#include "agent/core/traffic.h"
 
 enum {
 	ROWS = 2048,

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../agent/tree.h"
+#include "agent/core/tree.h"
 
 struct things {
 	uint8_t small;

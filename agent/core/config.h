@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The configuration of tallyd (docs/config.md): YAML in, plain struct out. All defaults are here.
+ * Parsing is pure; only config_read() touches a file.
+ */
+#ifndef TALLY_AGENT_CONFIG_H
+#define TALLY_AGENT_CONFIG_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <tally/maps.h>
+
+#include "dataplane_state.h"
+#include "log_level.h"
+#include "tenant.h"
+#include "util.h"
+
+#define CONFIG_FILE "/etc/tally/tallyd.yaml"
+#define CONFIG_STATE "/var/lib/tally/state.json"
+#define CONFIG_CONTROL_SOCKET "/run/tally/control.sock"
+#define CONFIG_JOIN_SOCKET "/run/tally/join.sock"
+#define CONFIG_METRICS_LISTEN "127.0.0.1:9464"
+#define CONFIG_TENANT "default" /* whose jobs are that name no tenant */
+
+enum {
+	CONFIG_BYTES_MAX = 1 << 20, /* of a file */
+	CONFIG_PORTS_MAX = TALLY_PORTS_MAX,
+	CONFIG_SERVICES_MAX = 16,
+	CONFIG_LISTENS_MAX = CONFIG_SERVICES_MAX,
+	CONFIG_TENANTS_MAX = 63, /* in a file */
+	CONFIG_PATH_BYTES = 256, /* of a name in a file system, with its end */
+	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
+	CONFIG_GROUP_BYTES = 33, /* of a name of users, with its end */
+	CONFIG_SLOTS = DATAPLANE_SLOTS,
+	CONFIG_SLOTS_MIN = 2,
+	CONFIG_SLOTS_MAX = DATAPLANE_SLOTS_MAX,
+	CONFIG_SAMPLE_MS = 1000,
+	CONFIG_SAMPLE_MS_MIN = 100,
+	CONFIG_SAMPLE_MS_MAX = 60000,
+};
+
+/* Their words, by enum log_level and enum dataplane_mode; NULL behind the last one. */
+extern const char *const config_levels[];
+extern const char *const config_modes[];
+
+struct config_port {
+	char name[IF_NAMESIZE];
+	enum dataplane_mode mode; /* wanted */
+	bool share; /* with another XDP program that is on it */
+};
+
+struct config {
+	unsigned int ports; /* 1 .. CONFIG_PORTS_MAX, no two of one name */
+	struct config_port port[CONFIG_PORTS_MAX];
+	uint32_t slots; /* of the node */
+	char pin[CONFIG_PATH_BYTES];
+	char state[CONFIG_PATH_BYTES];
+	unsigned int services; /* 1 .. */
+	struct sockaddr_storage service[CONFIG_SERVICES_MAX]; /* with TALLY_UDP_PORT */
+	char control_socket[CONFIG_SOCKET_BYTES];
+	char control_group[CONFIG_GROUP_BYTES]; /* "": root alone may change things */
+	char join_socket[CONFIG_SOCKET_BYTES]; /* "": none */
+	unsigned int listens; /* 0: workers join by the socket alone */
+	struct sockaddr_storage listen[CONFIG_LISTENS_MAX]; /* TCP; with TALLY_UDP_PORT */
+	struct sockaddr_storage metrics; /* TCP; ss_family 0: none */
+	enum log_level log_level;
+	uint32_t sample_ms;
+	/*
+	 * tenant[0] is CONFIG_TENANT, in the file or not; behind it those of the file, in its
+	 * order. All their slots together are at most `slots`. If the file says no slots for
+	 * tenant[0], it has what the others leave, and `rest` is true: tenants of runtime take from
+	 * that.
+	 */
+	bool rest;
+	bool default_named; /* tenant[0] is in the file */
+	unsigned int tenants; /* 1 .. CONFIG_TENANTS_MAX + 1 */
+	struct tenant tenant[CONFIG_TENANTS_MAX + 1]; /* ingress ports are among `port` */
+};
+
+/*
+ * Parses a buffer (no NUL at its end needed). *ret is the caller's, for config_free(). `name` of
+ * the file leads in `why`, with line, key and what is allowed there: the first error found.
+ * -EINVAL, -EFBIG, -ENOMEM.
+ */
+int config_parse(const char *text, size_t length, const char *name, struct config **ret,
+		 struct why *why);
+
+/* The same from a file; also what opening and reading it may say. */
+int config_read(const char *path, struct config **ret, struct why *why);
+
+void config_free(struct config *c); /* NULL allowed */
+static inline void config_freep(struct config **c) { config_free(*c); }
+
+/* All of it as YAML, defaults written out: what config_parse() makes the same configuration of. */
+void config_print(const struct config *c, FILE *to);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a node's data plane is, and is to be: its ports, tenants, jobs and their gates as plain
+ * structs. What decides says it in these words; agent/dataplane/ reads and makes it.
+ */
+#ifndef TALLY_AGENT_DATAPLANE_STATE_H
+#define TALLY_AGENT_DATAPLANE_STATE_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <tally/maps.h>
+
+#include "util.h"
+
+#define DATAPLANE_PIN "/sys/fs/bpf/tally"
+
+enum {
+	DATAPLANE_SLOTS = 4096,
+	DATAPLANE_SLOTS_MAX = 1 << 18, /* 900 MB */
+	DATAPLANE_XDP_MTU = 3500, /* about what native XDP takes in one buffer */
+};
+
+enum dataplane_mode {
+	DATAPLANE_AUTO, /* native; generic where the driver refuses; TC where XDP cannot be had */
+	DATAPLANE_NATIVE, /* in the driver, before the stack makes anything of the frame */
+	DATAPLANE_GENERIC, /* in the stack */
+	DATAPLANE_TC, /* no XDP: behind it, at the ingress of the port's clsact qdisc */
+};
+
+struct dataplane_port {
+	uint32_t ifindex;
+	char name[IF_NAMESIZE];
+	enum dataplane_mode mode; /* wanted; after attaching: any but AUTO */
+	bool share; /* wanted: where another XDP program is, it stays and sees what Tally passes */
+	uint32_t beside; /* after attaching: the number of that program, or 0 */
+	struct why refused; /* after attaching: why not native, and if so why not generic; or "" */
+};
+
+/* What a tenant may send. Tenant 0 is the node's own, without limits. */
+struct dataplane_limits {
+	uint64_t packets_per_second; /* 0: no limit; up to TALLY_RATE_MAX */
+	uint64_t bytes_per_second; /* the same; of whole frames */
+	uint8_t priority; /* the highest that its messages may have */
+};
+
+/* Where messages of a tenant may come from. */
+struct dataplane_source {
+	uint32_t ifindex;
+	int vlan; /* -1: any; 0: untagged */
+	struct sockaddr_storage address; /* ss_family 0: any */
+	uint8_t bits; /* of the address's prefix; what is behind it does not matter */
+};
+
+/* A port by which a job's messages may come in. */
+struct dataplane_gate {
+	uint32_t ifindex;
+	bool restricted; /* only from its tenant's sources, whatever kind of message it is */
+};
+
+/* A job in the maps. */
+struct dataplane_job {
+	uint32_t id;
+	struct tally_job job;
+	unsigned int copies;
+};
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A job of this node as its agent knows it: who may take part, who has come, who is at it. Pure.
+ *
+ * A job has one run at a time. Workers come one by one and wait; when all ranks are there the
+ * run begins, with an epoch of its own. It is over when all have left. A rank whose worker has
+ * left, or is not connected any more because the agent was restarted, may be taken
+ * again: whoever takes it waits for the next run, and the one that goes on is not touched.
+ */
+#ifndef TALLY_AGENT_JOB_H
+#define TALLY_AGENT_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "client/jobfile.h"
+#include "tenant.h"
+#include "util.h"
+
+enum {
+	JOB_TOKEN_BYTES = 129, /* of a token, with its end */
+};
+
+/* What a rank is in the run. */
+enum job_presence {
+	JOB_ABSENT, /* there is no run */
+	JOB_RUNNING, /* at it, and connected */
+	JOB_DETACHED, /* at it, as far as we know: its connection ended with another agent */
+	JOB_LEFT,
+};
+
+struct job_rank {
+	enum job_presence presence;
+	struct sockaddr_storage address; /* in the run */
+	bool waiting; /* somebody waits to be this rank in the next run */
+	struct sockaddr_storage next;
+	void *place; /* the caller's: who waits, or is at it */
+};
+
+struct job {
+	char name[TENANT_NAME_BYTES];
+	char token[JOB_TOKEN_BYTES]; /* a secret */
+	uint32_t id;
+	uint16_t tenant; /* its index */
+	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
+	uint16_t window; /* that was asked for; a run may get a smaller one */
+	uint16_t payload_bytes;
+	struct sockaddr_storage service; /* with TALLY_UDP_PORT */
+	uint16_t epoch; /* of the last run */
+	uint16_t run_window; /* 0: no run */
+	struct job_rank *rank; /* `workers` of them */
+};
+
+/* A copy of `facts` with no one there; its ranks are not looked at. The caller's. NULL: no memory.
+ */
+struct job *job_new(const struct job *facts);
+void job_free(struct job *j);
+static inline void job_freep(struct job **j) { job_free(*j); }
+
+/*
+ * Somebody wants to be `rank` (-1: any) in the next run. -ERANGE: no such rank; -EADDRINUSE: it
+ * is taken, or the address is; -EUSERS: all are taken; -EAFNOSUPPORT: not of the service's family.
+ */
+int job_join(struct job *j, int rank, const struct sockaddr_storage *address, uint16_t *ret,
+	     struct why *why);
+
+/* Somebody who waits does not any more. */
+void job_unjoin(struct job *j, uint16_t rank);
+
+/* Is someone waiting for each rank? */
+bool job_is_ready(const struct job *j);
+
+/* The run that all wait for, with this window: what nodes and workers are to be told. */
+void job_next_run(const struct job *j, uint16_t window, struct jobfile *ret);
+
+/* The run that is on, in the same form. */
+void job_this_run(const struct job *j, struct jobfile *ret);
+
+/* All who wait are at it now. */
+void job_begin(struct job *j, uint16_t window);
+
+/* Is a rank at this epoch's run, as far as we know? */
+bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch);
+
+/* A rank has left this epoch's run; an older epoch is none of its business. True: it is over. */
+bool job_leave(struct job *j, uint16_t rank, uint16_t epoch);
+
+/* The run is over, whoever is still there. */
+void job_end(struct job *j);
+
+/* All connections have ended, but not because the workers have. */
+void job_detach(struct job *j);
+
+/* Ranks that nobody waits for. */
+struct tally_set job_missing(const struct job *j);
+
+/* How many ranks wait for the next run, or are at it in this one. */
+unsigned int job_joined(const struct job *j);
+
+/* Slots that its run holds, and that one would hold with the window that was asked for. */
+uint32_t job_slots(const struct job *j);
+uint32_t job_slots_wanted(const struct job *j);
+
+#endif

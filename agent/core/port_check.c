@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <string.h>
+#include <tally/wire.h>
+
+#include "dataplane_state.h"
+#include "port_check.h"
+
+enum {
+	IP4_HEADERS = 20 + 8 + sizeof(struct tally_header), /* of a message, without Ethernet */
+	IP6_HEADERS = 40 + 8 + sizeof(struct tally_header),
+};
+
+bool port_panics_in_native(const struct netlink_port *port, unsigned int cpus, bool native)
+{
+	return !strcmp(port->driver, "virtio_net") && port->channels > cpus &&
+	       port->channels + cpus > port->channels_max && !native;
+}
+
+uint32_t port_mtu_max(const char *driver)
+{
+	static const struct {
+		const char *driver;
+		uint32_t mtu;
+	} smaller[] = { { "igc", 1500 }, { "gve", 2032 }, { "i40e", 3046 }, { "ice", 3046 } };
+
+	for (size_t i = 0; i < sizeof(smaller) / sizeof(*smaller); i++)
+		if (!strcmp(driver, smaller[i].driver))
+			return smaller[i].mtu;
+	return DATAPLANE_XDP_MTU;
+}
+
+uint32_t port_payload_max(uint32_t mtu, bool ip6)
+{
+	uint32_t headers = ip6 ? IP6_HEADERS : IP4_HEADERS;
+	uint32_t bytes = mtu > headers ? (mtu - headers) / TALLY_BLOCK_BYTES * TALLY_BLOCK_BYTES
+				       : 0;
+
+	return bytes < TALLY_PAYLOAD_MAX ? bytes : TALLY_PAYLOAD_MAX;
+}
+
+uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6)
+{
+	return payload_bytes + (ip6 ? IP6_HEADERS : IP4_HEADERS);
+}

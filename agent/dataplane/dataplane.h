@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The data plane of one node, as it stands in the kernel: programs on the node's ports and
+ * their maps, all pinned in one directory of a BPF file system. Nothing is kept in memory,
+ * so that any process can go on where another one stopped. Only this folder knows libbpf.
+ *
+ * Whatever changes or reads a node holds a lock on its directory meanwhile; others wait. Where a
+ * process has claimed the node, others do not wait but get -EBUSY. All functions return 0 or a
+ * negative errno, and then `why` says what is wrong and what to do.
+ */
+#ifndef TALLY_AGENT_DATAPLANE_H
+#define TALLY_AGENT_DATAPLANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tally/maps.h>
+
+#include "agent/core/dataplane_state.h"
+#include "agent/core/group.h"
+#include "agent/core/traffic.h"
+#include "agent/core/util.h"
+
+/* Also what the library has to say goes to stderr. */
+void dataplane_be_verbose(void);
+
+/* As many as the kernel may ever have. */
+unsigned int dataplane_cpus(void);
+
+/*
+ * Makes this process the node's agent until it ends. From then on every other process gets -EBUSY
+ * from all functions here; -EBUSY here: another process is. There need not be a node yet.
+ */
+int dataplane_claim(const char *pin, struct why *why);
+
+/* It is that no more. The directory goes if there is no node in it. */
+void dataplane_unclaim(const char *pin);
+
+/*
+ * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
+ * port, in this order. All or nothing. Mounts the BPF file system if it is missing.
+ * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that could share it, and
+ * is not to; or, where not AUTO, one that a BPF link holds; -EINVAL: one that ours cannot call.
+ */
+int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
+		     unsigned int count, struct why *why);
+
+/*
+ * Puts freshly loaded programs in place of the running ones, port by port without a gap.
+ * All maps stay, with the sums under way in them. `slots` 0: as many as before; another number
+ * begins with empty slots and a new boot number, which clients heal. Afterwards the node is on
+ * exactly these ports; count 0: on those it was on. All or nothing. An open struct dataplane is
+ * stale afterwards: open it anew. -ENOENT: no node; -ENOSPC: the jobs have more slots than that;
+ * -ESTALE: the maps are those of another version.
+ */
+int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
+		      unsigned int count, struct why *why);
+
+/*
+ * Detaches from all ports, in whatever namespace they are, and removes all pins. -EXDEV: a port
+ * with another program beside ours, or one by TC, is in another namespace; nothing has changed.
+ */
+int dataplane_detach(const char *pin, struct why *why);
+
+struct dataplane;
+
+/*
+ * The maps of a running node, locked; the caller's, for dataplane_close() (NULL allowed). -ENOENT:
+ * no node; -ESTALE: one whose maps are those of another version.
+ */
+int dataplane_open(const char *pin, struct dataplane **ret, struct why *why);
+void dataplane_close(struct dataplane *d);
+static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d); }
+
+/* Which programs these are: ours, and whether the running node's are the same. */
+uint64_t dataplane_build(void);
+bool dataplane_is_current(struct dataplane *d);
+
+/*
+ * The node's ports: ifindex (0: gone), name ("" in another namespace), mode, beside; *ret is to be
+ * freed.
+ */
+int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
+		    struct why *why);
+
+/* Is there an XDP program in this port's driver, whosever? */
+bool dataplane_is_native(uint32_t ifindex);
+
+/* Is a program of the node on this port? */
+bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
+
+/* --- tenants: who pays for a job, and what that allows. 0 is the node's own, without limits. ---
+ */
+
+/*
+ * Writes limits and sources of tenant `index`, 1 .. TALLY_TENANTS_MAX - 1; what it had before goes.
+ * A bucket keeps its level where its limit stays. -EINVAL: no such index, rate or prefix; -ENOSPC:
+ * no room for the sources, and nothing has changed.
+ */
+int dataplane_tenant_put(struct dataplane *d, uint32_t index, const struct dataplane_limits *limits,
+			 const struct dataplane_source *sources, unsigned int count,
+			 struct why *why);
+
+/* Forgets it. Its jobs go first: without sources, nothing comes in by a restricted gate. */
+int dataplane_tenant_del(struct dataplane *d, uint32_t index, struct why *why);
+
+/* --- jobs --- */
+
+/*
+ * Installs a planned and addressed job: finds slots and a group for it (in `g`), and makes it
+ * known last. `g->job.tenant` pays. `gates`: where its messages may come in; NULL: everywhere. An
+ * older epoch of it goes when all is found that the new one needs: if that fails, it stays; if the
+ * kernel fails later, nothing of either is left. -EEXIST: it is there with this epoch; -ENOSPC: no
+ * slots, gates or children; -EINVAL: a port is not attached, or is given twice.
+ */
+int dataplane_job_add(struct dataplane *d, struct group *g, const struct dataplane_gate *gates,
+		      unsigned int count, struct why *why);
+
+/* Other gates for a running job; what came in by one that goes stays counted. -ENOENT, -ENOSPC. */
+int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
+			unsigned int count, struct why *why);
+
+/* -ENOENT: no such job. */
+int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why);
+
+/* All jobs by their numbers; *ret is the caller's, to be freed. */
+int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
+		   struct why *why);
+
+/*
+ * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job, the second
+ * is of gates that have gone: both say job 0 and port 0.
+ */
+int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *ret_count,
+		   struct why *why);
+
+/* The sum of all rows; `ret` has TALLY_OUTCOME_COUNT of them. */
+int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);
+
+uint32_t dataplane_slots(const struct dataplane *d);
+
+/* --- trace: single packets, as they came in and with what became of them --- */
+
+/* One packet in `every` (on each CPU) is told; 0: none. `one_job`: only of that job. */
+int dataplane_trace_set(struct dataplane *d, uint32_t every, bool one_job, uint32_t job,
+			struct why *why);
+
+struct dataplane_trace;
+
+/* For one reader at a time. It goes on when `d` is closed, and when programs are replaced. */
+int dataplane_trace_open(struct dataplane *d, struct dataplane_trace **ret, struct why *why);
+void dataplane_trace_close(struct dataplane_trace *t);
+static inline void dataplane_trace_closep(struct dataplane_trace **t) { dataplane_trace_close(*t); }
+
+/* Readable when there are events; the trace's own. */
+int dataplane_trace_fd(const struct dataplane_trace *t);
+
+/* Calls `each` for all events that are there; how many these were, or a negative errno. */
+int dataplane_trace_read(struct dataplane_trace *t,
+			 void (*each)(void *context, const struct tally_event *event),
+			 void *context);
+
+/* Events since it was opened that found no room. */
+uint64_t dataplane_trace_lost(const struct dataplane_trace *t);
+
+#endif

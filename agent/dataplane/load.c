@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A node's programs and maps, loaded and pinned. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+
+#include "private.h" /* whose types the skeletons need */
+#include "bpf/build.h"
+#include "bpf/fanout.skel.h"
+#include "bpf/ingress.skel.h"
+#include "bpf/ingress_tc.skel.h"
+#include "probe.h"
+
+const char *const pin_name[PIN_COUNT] = {
+	[PIN_GATES] = "gates",	     [PIN_JOBS] = "jobs",	[PIN_TENANTS] = "tenants",
+	[PIN_SOURCES] = "sources",   [PIN_SLOTS] = "slots",	[PIN_GROUPS] = "groups",
+	[PIN_CHILDREN] = "children", [PIN_CURSORS] = "cursors", [PIN_COUNTERS] = "counters",
+	[PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",	[PIN_TRACERS] = "tracers",
+	[PIN_PORTS] = "ports",	     [PIN_NEXT] = "next",	[PIN_CONSTANTS] = "constants",
+	[PIN_INGRESS] = "ingress",   [PIN_FANOUT] = "fanout",
+};
+
+static bool verbose;
+char dataplane_kernel_words[160];
+
+/*
+ * What the kernel itself says: netlink's own words, or the last line of the verifier's log; or
+ * what libbpf looked for in it in vain.
+ */
+static void kernel_words_keep(const char *text)
+{
+	static const char libbpf[] = "libbpf: ", netlink[] = "libbpf: Kernel error message: ";
+	const char *counts = strstr(text, "\nprocessed "), *words;
+
+	if (!strncmp(text, netlink, strlen(netlink)))
+		words = text + strlen(netlink);
+	else if (strstr(text, "BEGIN PROG LOAD LOG") && counts)
+		words = (const char *)memrchr(text, '\n', counts - text) + 1;
+	else if (!strncmp(text, libbpf, strlen(libbpf)) && strstr(text, "not found in kernel"))
+		words = text + strlen(libbpf);
+	else
+		return;
+	snprintf(dataplane_kernel_words, sizeof(dataplane_kernel_words), "%.*s",
+		 (int)strcspn(words, "\n"), words);
+}
+
+__attribute__((format(printf, 2, 0))) static int
+listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list values)
+{
+	_cleanup_(freep) char *text = NULL;
+	va_list copy;
+
+	va_copy(copy, values);
+	if (vasprintf(&text, format, copy) < 0)
+		text = NULL;
+	va_end(copy);
+	if (text)
+		kernel_words_keep(text);
+	return verbose ? vfprintf(stderr, format, values) : 0;
+}
+
+void libbpf_listen(void) { libbpf_set_print(listen_to_libbpf); }
+
+void dataplane_be_verbose(void) { verbose = true; }
+
+unsigned int dataplane_cpus(void)
+{
+	int n = libbpf_num_possible_cpus();
+
+	return n > 0 ? n : 1;
+}
+
+const char *pin_path(const char *pin, const char *name, const char *suffix)
+{
+	static char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/%s%s", pin, name, suffix);
+	return path;
+}
+
+static inline void ingress_tc_destroyp(struct ingress_tc_bpf **tc) { ingress_tc_bpf__destroy(*tc); }
+
+void programs_close(struct programs *p)
+{
+	ingress_tc_bpf__destroy(p->ingress_tc);
+	ingress_bpf__destroy(p->ingress);
+	fanout_bpf__destroy(p->fanout);
+}
+
+/* A map of a running node for a program that would make its own. */
+static int map_keep(struct bpf_map *map, int fd, struct why *why)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t length = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &length) < 0)
+		return -errno;
+	if (info.type != bpf_map__type(map) || info.key_size != bpf_map__key_size(map) ||
+	    info.value_size != bpf_map__value_size(map) ||
+	    info.max_entries != bpf_map__max_entries(map))
+		return why_say(why, -ESTALE,
+			       "the running node's map '%s' is another version's: detach, attach, "
+			       "and add the jobs again",
+			       bpf_map__name(map));
+	return bpf_map__reuse_fd(map, fd);
+}
+
+static const char *kernel_release(void)
+{
+	static struct utsname name;
+
+	return uname(&name) < 0 ? "unknown" : name.release;
+}
+
+/* What loading the programs would not show, or not in words. */
+static int kernel_check(struct why *why)
+{
+	if (dataplane_probe_broadcast() != -EOPNOTSUPP)
+		return 0; /* it is there, or we may not even ask: loading says why */
+	return why_say(why, -EOPNOTSUPP,
+		       "this kernel (%s) lacks XDP's broadcast to several ports (BPF_F_BROADCAST), "
+		       "which Linux has since 5.13; Tally needs 5.15 or later",
+		       kernel_release());
+}
+
+static int load_error(struct why *why, int error, const char *what, uint32_t slots)
+{
+	if (error == -ENOMEM)
+		return why_say(why, error, "%s: no memory; %u slots need %zu MB of the kernel's",
+			       what, slots, slots * sizeof(struct tally_slot) >> 20);
+	return why_say(
+		why, error,
+		"the kernel does not take %s: %s%s%s (Tally needs Linux 5.15 or later, this is "
+		"%s; --verbose shows more)",
+		what, strerror(-error), *dataplane_kernel_words ? ": " : "", dataplane_kernel_words,
+		kernel_release());
+}
+
+/* A shared map of a program, by its number among the pins. */
+static struct bpf_map *map_of(const struct bpf_object *object, int pin)
+{
+	return bpf_object__find_map_by_name(object, pin_name[pin]);
+}
+
+/* Sums that are under way stay, unless there is to be another number of slots. */
+static bool keeps_slots(const struct dataplane *old, uint32_t slots)
+{
+	return old && dataplane_slots(old) == slots;
+}
+
+/* With maps from `old`, or with new ones. */
+static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t slots,
+		       struct why *why)
+{
+	int r;
+
+	p->fanout = fanout_bpf__open();
+	if (!p->fanout)
+		return -errno;
+	r = bpf_map__set_max_entries(p->fanout->maps.slots, slots);
+	for (int i = 0; r == 0 && old && i < PIN_MAPS; i++)
+		if (i != PIN_SLOTS || keeps_slots(old, slots))
+			r = map_keep(map_of(p->fanout->obj, i), old->fd[i], why);
+	if (r < 0)
+		return r;
+	r = fanout_bpf__load(p->fanout);
+	if (r < 0)
+		return load_error(why, r, "the fan-out program", slots);
+	for (int i = 0; i < PIN_MAPS; i++)
+		p->fd[i] = bpf_map__fd(map_of(p->fanout->obj, i));
+	p->fd[PIN_FANOUT] = bpf_program__fd(p->fanout->progs.tally_fanout);
+	return 0;
+}
+
+/* --- constants ------------------------------------------------------------------------------- */
+
+/* Of a running node, whatever its version; -ESTALE: it says nothing that we understand. */
+static int constants_read(int fd, struct tally_constants *ret)
+{
+	_cleanup_(freep) struct tally_constants *c = NULL;
+	struct bpf_map_info info = { 0 };
+	uint32_t length = sizeof(info), key = 0;
+	int r;
+
+	r = bpf_obj_get_info_by_fd(fd, &info, &length);
+	if (r < 0)
+		return r;
+	c = calloc(1, info.value_size + sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	r = bpf_map_lookup_elem(fd, &key, c);
+	if (r == 0 && (info.value_size < sizeof(*c) || c->magic != TALLY_NODE_MAGIC))
+		r = -ESTALE;
+	if (r == 0)
+		*ret = *c;
+	return r;
+}
+
+int layout_check(const char *pin, struct why *why)
+{
+	_cleanup_(closep) int fd = bpf_obj_get(pin_path(pin, pin_name[PIN_CONSTANTS], ""));
+	struct tally_constants c = { .layout = 1 }; /* which did not say so */
+	int r;
+
+	if (fd < 0)
+		return 0; /* not a whole node: the caller says so */
+	r = constants_read(fd, &c);
+	if (r < 0 && r != -ESTALE)
+		return why_say(why, r, "%s: cannot read its constants: %s", pin, strerror(-r));
+	if (c.layout == TALLY_MAPS_LAYOUT)
+		return 0;
+	return why_say(why, -ESTALE,
+		       "%s: the running node is another version's, its maps have layout %u and "
+		       "ours %u: detach, attach, and add the jobs again",
+		       pin, c.layout, TALLY_MAPS_LAYOUT);
+}
+
+uint64_t dataplane_build(void) { return TALLY_DATAPLANE_BUILD; }
+
+bool dataplane_is_current(struct dataplane *d)
+{
+	struct tally_constants c;
+
+	return constants_read(d->fd[PIN_CONSTANTS], &c) == 0 && c.build == dataplane_build();
+}
+
+/* The boot number stays with the slots. */
+static int boot_choose(const struct dataplane *old, uint32_t slots, uint16_t *ret)
+{
+	struct tally_constants c = { 0 };
+	uint16_t boot = 0;
+
+	if (old)
+		constants_read(old->fd[PIN_CONSTANTS], &c);
+	if (keeps_slots(old, slots) && c.boot) {
+		*ret = c.boot;
+		return 0;
+	}
+	while (!boot || boot == c.boot)
+		if (getrandom(&boot, sizeof(boot), 0) != sizeof(boot))
+			return -EIO;
+	*ret = boot;
+	return 0;
+}
+
+static int ingress_load(struct programs *p, const struct dataplane *old, uint32_t slots,
+			bool shared, struct why *why)
+{
+	struct tally_constants c = { .magic = TALLY_NODE_MAGIC,
+				     .layout = TALLY_MAPS_LAYOUT,
+				     .shared = shared,
+				     .build = dataplane_build() };
+	int r;
+
+	r = boot_choose(old, slots, &c.boot);
+	if (r < 0)
+		return r;
+	p->ingress = ingress_bpf__open();
+	if (!p->ingress)
+		return -errno;
+	p->ingress->rodata_node->node = c;
+	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
+		r = bpf_map__reuse_fd(map_of(p->ingress->obj, i), p->fd[i]);
+	if (r == 0)
+		r = ingress_bpf__load(p->ingress);
+	if (r < 0)
+		return load_error(why, r,
+				  shared ? "the ingress program with a call to another"
+					 : "the ingress program",
+				  0);
+	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata_node);
+	p->fd[PIN_INGRESS] = bpf_program__fd(p->ingress->progs.tally_ingress);
+	return 0;
+}
+
+int programs_tc(struct programs *p, struct why *why)
+{
+	_cleanup_(ingress_tc_destroyp) struct ingress_tc_bpf *tc = NULL;
+	int r = 0;
+
+	if (p->ingress_tc)
+		return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
+	*dataplane_kernel_words = '\0';
+	tc = ingress_tc_bpf__open();
+	if (!tc)
+		return -errno;
+	tc->rodata_node->node = p->ingress->rodata_node->node;
+	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
+		r = bpf_map__reuse_fd(map_of(tc->obj, i), p->fd[i]);
+	if (r == 0)
+		r = ingress_tc_bpf__load(tc);
+	if (r < 0)
+		return load_error(why, r, "the ingress program for TC", 0);
+	p->ingress_tc = TAKE_PTR(tc);
+	return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
+}
+
+/* Jobs that nobody pays for may do all. */
+static int tenant_0_put(const struct programs *p)
+{
+	const struct tally_tenant node = { .priority = 255 };
+	const uint32_t index = 0;
+
+	return bpf_map_update_elem(p->fd[PIN_TENANTS], &index, &node, BPF_ANY);
+}
+
+int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
+		  struct why *why)
+{
+	_cleanup_(programs_close) struct programs p = { 0 };
+	int r;
+
+	libbpf_listen();
+	*dataplane_kernel_words = '\0';
+	r = kernel_check(why);
+	if (r == 0)
+		r = fanout_load(&p, old, slots, why);
+	if (r == 0)
+		r = ingress_load(&p, old, slots, shared, why);
+	if (r == 0)
+		r = tenant_0_put(&p);
+	if (r < 0)
+		return r;
+	*ret = p;
+	p = (struct programs){ 0 };
+	return 0;
+}
+
+/* Pins what `which` has a bit for. */
+int pins_make(const struct programs *p, const char *pin, unsigned int which, const char *suffix,
+	      struct why *why)
+{
+	for (int i = 0; i < PIN_COUNT; i++) {
+		int r;
+
+		if (!(which & 1u << i))
+			continue;
+		unlink(pin_path(pin, pin_name[i], suffix));
+		r = bpf_obj_pin(p->fd[i], pin_path(pin, pin_name[i], suffix));
+		if (r < 0)
+			return why_say(why, r, "cannot pin %s: %s",
+				       pin_path(pin, pin_name[i], suffix), strerror(-r));
+	}
+	return 0;
+}

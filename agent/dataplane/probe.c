@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdint.h>
+
+#include "probe.h"
+#include "agent/core/util.h"
+
+int dataplane_probe_broadcast(void)
+{
+	_cleanup_(closep) int map = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "tally_probe",
+						   sizeof(uint32_t), sizeof(struct bpf_devmap_val),
+						   1, NULL);
+	const struct bpf_insn ask[] = {
+		{ .code = BPF_LD | BPF_DW,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD,
+		  .imm = map },
+		{ 0 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K,
+		  .dst_reg = BPF_REG_3,
+		  .imm = BPF_F_BROADCAST },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_redirect_map },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	char frame[64] = { 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = sizeof(frame));
+	_cleanup_(closep) int program = -1;
+
+	if (map < 0)
+		return errno == EINVAL ? -EOPNOTSUPP : -errno;
+	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "tally_probe", "GPL", ask,
+				sizeof(ask) / sizeof(*ask), NULL);
+	if (program < 0 || bpf_prog_test_run_opts(program, &run) < 0)
+		return -errno;
+	return run.retval == XDP_REDIRECT ? 0 : -EOPNOTSUPP;
+}

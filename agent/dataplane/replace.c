@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * New programs for a running node. Maps that hold jobs are kept, not copied: at no moment are
+ * there two lists of jobs, and a job that is there is served by the old program, then by the
+ * new one. Only constants and programs are new; slots too if there is to be another number.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <string.h>
+
+#include "private.h"
+
+enum {
+	PINS_NEW = 1u << PIN_SLOTS | 1u << PIN_CONSTANTS | 1u << PIN_INGRESS | 1u << PIN_FANOUT,
+};
+
+/* What is to be changed, and how far that has come. */
+struct swap {
+	struct dataplane *node;
+	struct programs programs;
+	struct port_link *links; /* as they are before */
+	unsigned int links_count;
+	struct dataplane_port *ports; /* as they are to be; none: as they are */
+	unsigned int ports_count;
+	unsigned int links_done;
+	unsigned int ports_done;
+};
+
+static void swap_close(struct swap *s)
+{
+	programs_close(&s->programs);
+	links_close(s->links, s->links_count);
+	dataplane_close(s->node);
+}
+
+static const struct port_link *link_find(const struct swap *s, uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < s->links_count; i++)
+		if (s->links[i].ifindex == ifindex)
+			return &s->links[i];
+	return NULL;
+}
+
+static bool is_wanted(const struct swap *s, const struct port_link *link)
+{
+	if (!s->ports_count)
+		return link->ifindex;
+	for (unsigned int i = 0; i < s->ports_count; i++)
+		if (s->ports[i].ifindex == link->ifindex)
+			return true;
+	return false;
+}
+
+/* A link keeps its mode with its new program; another one would be a gap. */
+static int mode_check(struct dataplane_port *p, const struct port_link *link, struct why *why)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	enum dataplane_mode now;
+	int r = bpf_xdp_query(p->ifindex, 0, &query);
+
+	if (r < 0)
+		return why_say(why, r, "%s: %s", p->name, strerror(-r));
+	now = link->tc				      ? DATAPLANE_TC
+	      : query.attach_mode == XDP_ATTACHED_SKB ? DATAPLANE_GENERIC
+						      : DATAPLANE_NATIVE;
+	if (p->mode != DATAPLANE_AUTO && p->mode != now)
+		return why_say(why, -EINVAL,
+			       "%s: runs in another mode, which --replace does not change: "
+			       "detach, and attach anew",
+			       p->name);
+	p->mode = now;
+	return 0;
+}
+
+static int ports_check(struct swap *s, struct why *why)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; s->ports_count && i < s->links_count; i++)
+		if (s->links[i].ifindex && !dataplane_is_attached(s->node, s->links[i].ifindex))
+			return why_say(why, -EXDEV,
+				       "the node's ports are in another network namespace: run "
+				       "this there");
+	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++) {
+		const struct port_link *link = link_find(s, s->ports[i].ifindex);
+
+		if (!link)
+			continue;
+		s->ports[i].beside = link->beside;
+		r = mode_check(&s->ports[i], link, why);
+	}
+	return r;
+}
+
+/* Will our program have to call others? */
+static bool is_shared(const struct swap *s)
+{
+	bool shared = false;
+
+	for (unsigned int i = 0; i < s->links_count; i++)
+		shared |= s->links[i].beside && is_wanted(s, &s->links[i]);
+	for (unsigned int i = 0; i < s->ports_count; i++)
+		shared |= !link_find(s, s->ports[i].ifindex) && share_is_wanted(&s->ports[i]);
+	return shared;
+}
+
+/* Interfaces that have gone leave their pins behind, and new ones may want the names. */
+static void links_tidy(struct swap *s)
+{
+	for (unsigned int i = 0; i < s->links_count; i++)
+		if (!s->links[i].ifindex)
+			link_remove(s->node->path, -1, &s->links[i]);
+}
+
+/* Slots that the jobs have must be there afterwards too. */
+static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
+{
+	_cleanup_(freep) struct dataplane_job *jobs = NULL;
+	unsigned int count = 0;
+	int r;
+
+	r = dataplane_jobs(d, &jobs, &count, why);
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < count; i++)
+		if ((uint64_t)jobs[i].job.slot_base + jobs[i].job.slot_mask >= slots)
+			return why_say(why, -ENOSPC,
+				       "--slots %u: job %u has slots %u to %u; end it first, or "
+				       "take more",
+				       slots, jobs[i].id, jobs[i].job.slot_base,
+				       jobs[i].job.slot_base + jobs[i].job.slot_mask);
+	return 0;
+}
+
+static int ports_swap(struct swap *s, struct why *why)
+{
+	struct ingress to = { .xdp = s->programs.fd[PIN_INGRESS], .tc = -1 };
+	int r = 0;
+
+	for (; s->links_done < s->links_count; s->links_done++) {
+		const struct port_link *link = &s->links[s->links_done];
+
+		if (!is_wanted(s, link))
+			continue;
+		if (link->tc)
+			to.tc = programs_tc(&s->programs, why);
+		if (link->tc && to.tc < 0)
+			return to.tc;
+		r = link_update(s->node->path, link, to, s->node->fd[PIN_INGRESS]);
+		if (r < 0)
+			return why_say(why, r,
+				       "interface number %u does not take the new program: "
+				       "%s",
+				       link->ifindex, strerror(-r));
+	}
+	for (; r == 0 && s->ports_done < s->ports_count; s->ports_done++)
+		if (!link_find(s, s->ports[s->ports_done].ifindex)) {
+			r = port_attach(s->node->path, &s->programs, &s->ports[s->ports_done], why);
+			if (r < 0)
+				break;
+		}
+	return r;
+}
+
+/* Everything as it was. */
+static void swap_undo(struct swap *s)
+{
+	const char *pin = s->node->path;
+	struct port_link *links = NULL;
+	unsigned int count = 0;
+	struct why ignored;
+
+	for (unsigned int i = 0; i < s->links_done; i++) {
+		const struct ingress before = { .xdp = s->node->fd[PIN_INGRESS],
+						.tc = s->links[i].fd };
+
+		if (is_wanted(s, &s->links[i]))
+			link_update(pin, &s->links[i], before, s->programs.fd[PIN_INGRESS]);
+	}
+	if (links_open(pin, &links, &count) == 0)
+		for (unsigned int i = 0; i < count; i++)
+			if (links[i].ifindex && !link_find(s, links[i].ifindex))
+				link_remove(pin, s->programs.fd[PIN_INGRESS], &links[i]);
+	links_close(links, count);
+	dataplane_groups_use(s->node, s->node->fd[PIN_FANOUT], &ignored);
+	for (int i = 0; i < PIN_COUNT; i++)
+		unlink(pin_path(pin, pin_name[i], "-new"));
+}
+
+static int swap_commit(struct swap *s, struct why *why)
+{
+	const char *pin = s->node->path;
+	char from[PATH_MAX + 64];
+
+	for (unsigned int i = 0; i < s->links_count; i++)
+		if (s->links[i].ifindex && !is_wanted(s, &s->links[i]))
+			link_remove(pin, s->node->fd[PIN_INGRESS], &s->links[i]);
+	for (int i = 0; i < PIN_COUNT; i++) {
+		if (!(PINS_NEW & 1u << i))
+			continue;
+		snprintf(from, sizeof(from), "%s", pin_path(pin, pin_name[i], "-new"));
+		if (rename(from, pin_path(pin, pin_name[i], "")) < 0)
+			return why_say(why, -errno, "cannot rename %s: %m; attach --replace again",
+				       from);
+	}
+	return 0;
+}
+
+int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
+		      unsigned int count, struct why *why)
+{
+	_cleanup_(swap_close) struct swap s = { .ports = ports, .ports_count = count };
+	int r;
+
+	r = dataplane_open(pin, &s.node, why);
+	if (r < 0)
+		return r;
+	slots = slots ? slots : dataplane_slots(s.node);
+	r = links_open(pin, &s.links, &s.links_count);
+	if (r == 0)
+		r = ports_check(&s, why);
+	if (r == 0)
+		r = slots_check(s.node, slots, why);
+	if (r == 0)
+		r = programs_load(s.node, slots, is_shared(&s), &s.programs, why);
+	if (r < 0)
+		return r;
+
+	links_tidy(&s);
+	r = pins_make(&s.programs, pin, PINS_NEW, "-new", why);
+	if (r == 0)
+		r = dataplane_groups_use(s.node, s.programs.fd[PIN_FANOUT], why);
+	if (r == 0)
+		r = ports_swap(&s, why);
+	if (r < 0)
+		swap_undo(&s);
+	else
+		r = swap_commit(&s, why);
+	return r;
+}

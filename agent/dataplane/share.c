@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Ports that have another XDP program beside ours (docs/decisions/0004). Ours stands in its place,
+ * and calls it for what it passes. Such a port has no BPF link: the kernel swaps a program that was
+ * attached by netlink only for another one by netlink. Its pin is the other program,
+ * beside-IFINDEX-NETNS: an interface's number means nothing in another network namespace.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "private.h"
+
+uint64_t netns_here(void)
+{
+	struct stat s;
+
+	return stat("/proc/thread-self/ns/net", &s) < 0 ? 0 : s.st_ino;
+}
+
+/* Flags that leave the port in the mode it is in; 0: no program there. */
+static uint32_t mode_flags(uint32_t ifindex, uint32_t *ret_program)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	*ret_program = 0;
+	if (bpf_xdp_query(ifindex, 0, &query) < 0)
+		return 0;
+	*ret_program = query.prog_id;
+	switch (query.attach_mode) {
+	case XDP_ATTACHED_DRV:
+		return XDP_FLAGS_DRV_MODE;
+	case XDP_ATTACHED_SKB:
+		return XDP_FLAGS_SKB_MODE;
+	default:
+		return 0;
+	}
+}
+
+bool share_is_wanted(const struct dataplane_port *p)
+{
+	uint32_t other;
+
+	return p->share && mode_flags(p->ifindex, &other);
+}
+
+/* To swap a program for itself fails either way, as it is not there; but for different reasons. */
+bool share_is_barred(uint32_t ifindex, int program)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = program);
+	uint32_t other, mode = mode_flags(ifindex, &other);
+
+	return mode &&
+	       bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options) == -EBUSY;
+}
+
+/* Puts `program` where `before` is, with no frame in between; -EEXIST: that is not there. */
+static int swap_in(uint32_t ifindex, int program, int before)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = before);
+	uint32_t other, mode = mode_flags(ifindex, &other);
+
+	if (!mode)
+		return -ENODEV;
+	return bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options);
+}
+
+int share_update(const struct port_link *link, int program, int before)
+{
+	return swap_in(link->ifindex, program, before);
+}
+
+/* --- which program, and where it is kept ----------------------------------------------------- */
+
+/* The BPF link that holds a program to a port; 0: none does. */
+static uint32_t link_of(uint32_t ifindex, uint32_t program)
+{
+	uint32_t id = 0;
+
+	while (!bpf_link_get_next_id(id, &id)) {
+		_cleanup_(closep) int fd = bpf_link_get_fd_by_id(id);
+		struct bpf_link_info info = { 0 };
+		uint32_t length = sizeof(info);
+
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &length) &&
+		    info.type == BPF_LINK_TYPE_XDP && info.prog_id == program &&
+		    info.xdp.ifindex == ifindex)
+			return id;
+	}
+	return 0;
+}
+
+/* An index into `next` that no port has, or -ENOSPC. */
+static int index_find(int ports)
+{
+	bool used[TALLY_SHARED_MAX] = { false };
+	uint32_t port, index, *at = NULL;
+
+	for (; !bpf_map_get_next_key(ports, at, &port); at = &port)
+		if (!bpf_map_lookup_elem(ports, &port, &index))
+			used[index % TALLY_SHARED_MAX] = true;
+	for (int i = 0; i < TALLY_SHARED_MAX; i++)
+		if (!used[i])
+			return i;
+	return -ENOSPC;
+}
+
+/* From now on our program calls the other one at this port. */
+static int next_put(const char *pin, const struct dataplane_port *p, int other, struct why *why)
+{
+	_cleanup_(closep) int ports = bpf_obj_get(pin_path(pin, pin_name[PIN_PORTS], ""));
+	_cleanup_(closep) int next = bpf_obj_get(pin_path(pin, pin_name[PIN_NEXT], ""));
+	int index = index_find(ports), r;
+
+	if (index < 0)
+		return why_say(why, index, "%s: %d ports share already, the most that can", p->name,
+			       TALLY_SHARED_MAX);
+	r = bpf_map_update_elem(next, &index, &other, BPF_ANY);
+	if (r == -EINVAL)
+		return why_say(why, r,
+			       "%s: XDP program %u is of a kind that ours cannot call: made for "
+			       "frames in several buffers (xdp.frags) or for the device's hardware",
+			       p->name, p->beside);
+	if (r == 0)
+		r = bpf_map_update_elem(ports, &p->ifindex, &index, BPF_ANY);
+	return r < 0 ? why_say(why, r, "%s: cannot share it: %s", p->name, strerror(-r)) : 0;
+}
+
+static void next_remove(const char *pin, uint32_t ifindex)
+{
+	_cleanup_(closep) int ports = bpf_obj_get(pin_path(pin, pin_name[PIN_PORTS], ""));
+	_cleanup_(closep) int next = bpf_obj_get(pin_path(pin, pin_name[PIN_NEXT], ""));
+	uint32_t index;
+
+	if (bpf_map_lookup_elem(ports, &ifindex, &index) < 0)
+		return;
+	bpf_map_delete_elem(ports, &ifindex);
+	bpf_map_delete_elem(next, &index);
+}
+
+/* beside-IFINDEX-NETNS; false: that is something else. */
+static bool pin_parse(const char *name, uint32_t *ret_ifindex, uint64_t *ret_netns)
+{
+	const char *at = name + strlen(SHARE_PREFIX);
+	char *end;
+
+	*ret_ifindex = strtoul(at, &end, 10);
+	if (end == at || *end != '-')
+		return false;
+	at = end + 1;
+	*ret_netns = strtoull(at, &end, 10);
+	return end != at && !*end;
+}
+
+/* --- in and out ------------------------------------------------------------------------------ */
+
+int share_read(const char *pin, struct port_link *link)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t length = sizeof(info), program, ifindex;
+	uint64_t netns;
+
+	if (!pin_parse(link->name, &ifindex, &netns))
+		return -EINVAL;
+	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
+	if (link->fd < 0)
+		return link->fd;
+	if (!bpf_obj_get_info_by_fd(link->fd, &info, &length))
+		link->beside = info.id;
+	link->elsewhere = netns != netns_here();
+	/* one that lost its program is as good as gone: there is nothing of ours on it */
+	link->ifindex = link->elsewhere || mode_flags(ifindex, &program) ? ifindex : 0;
+	return 0;
+}
+
+void share_remove(const char *pin, int program, const struct port_link *link)
+{
+	uint32_t ifindex;
+	uint64_t netns;
+
+	if (!pin_parse(link->name, &ifindex, &netns))
+		return;
+	if (link->ifindex && !link->elsewhere)
+		swap_in(ifindex, link->fd, program); /* or somebody else's is there: let it be */
+	next_remove(pin, ifindex);
+	unlink(pin_path(pin, link->name, ""));
+}
+
+/* Can this port's program be shared with, and how is it attached? Its flags, or an error. */
+static int share_check(struct dataplane_port *p, struct why *why)
+{
+	uint32_t flags = mode_flags(p->ifindex, &p->beside), link;
+	enum dataplane_mode mode = flags == XDP_FLAGS_SKB_MODE ? DATAPLANE_GENERIC
+							       : DATAPLANE_NATIVE;
+
+	if (!flags)
+		return why_say(why, -EBUSY, "%s: has XDP programs in two modes at once", p->name);
+	link = link_of(p->ifindex, p->beside);
+	if (link)
+		return why_say(
+			why, -EBUSY,
+			"%s: XDP program %u is held there by BPF link %u (bpftool link show "
+			"id %u), and only whoever made the link can change it; what is "
+			"attached without one (ip link set dev %s xdp ...) can share the port, "
+			"and --mode tc needs no XDP",
+			p->name, p->beside, link, link, p->name);
+	if (p->mode != DATAPLANE_AUTO && p->mode != mode)
+		return why_say(why, -EINVAL,
+			       "%s: XDP program %u runs there in the other mode, and both must be "
+			       "in one: leave --mode away",
+			       p->name, p->beside);
+	p->mode = mode;
+	return 0;
+}
+
+int share_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
+{
+	_cleanup_(closep) int other = -1;
+	char name[64];
+	int r;
+
+	r = share_check(p, why);
+	if (r < 0)
+		return r;
+	other = bpf_prog_get_fd_by_id(p->beside);
+	if (other < 0)
+		return why_say(why, other, "%s: XDP program %u: %s", p->name, p->beside,
+			       strerror(-other));
+	snprintf(name, sizeof(name), SHARE_PREFIX "%u-%" PRIu64, p->ifindex, netns_here());
+	unlink(pin_path(pin, name, ""));
+	r = next_put(pin, p, other, why);
+	if (r < 0)
+		return r;
+	r = bpf_obj_pin(other, pin_path(pin, name, ""));
+	if (r == 0)
+		r = swap_in(p->ifindex, program, other);
+	if (r == 0)
+		return 0;
+	next_remove(pin, p->ifindex);
+	unlink(pin_path(pin, name, ""));
+	return why_say(why, r, "%s: cannot take the place of XDP program %u: %s", p->name,
+		       p->beside, strerror(-r));
+}

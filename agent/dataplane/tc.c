@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Ports that XDP cannot serve (docs/decisions/0005): a TC filter of ours at the ingress of their
+ * clsact qdisc. The pin of such a port is the program that runs there, tc-IFINDEX-NETNS-MADE: an
+ * interface's number means nothing in another network namespace, and a qdisc that we made goes with
+ * us. Filters are told apart by priority and handle; ours are the same on all ports.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "private.h"
+#include "agent/edge/netlink_filters.h"
+
+enum {
+	TC_PRIORITY = 1, /* before all others, as XDP would be */
+	TC_HANDLE = TALLY_UDP_PORT,
+};
+
+/* tc-IFINDEX-NETNS-MADE. */
+struct tc_pin {
+	uint32_t ifindex;
+	uint64_t netns;
+	bool made; /* the qdisc, by us */
+};
+
+static void pin_print(const struct tc_pin *p, char *name, size_t size)
+{
+	snprintf(name, size, TC_PREFIX "%u-%" PRIu64 "-%d", p->ifindex, p->netns, p->made);
+}
+
+/* false: that is something else. */
+static bool pin_parse(const char *name, struct tc_pin *ret)
+{
+	struct tc_pin p;
+	char *end;
+
+	if (strncmp(name, TC_PREFIX, strlen(TC_PREFIX)) != 0)
+		return false;
+	p.ifindex = strtoul(name + strlen(TC_PREFIX), &end, 10);
+	if (*end != '-')
+		return false;
+	p.netns = strtoull(end + 1, &end, 10);
+	if (*end != '-' || (end[1] != '0' && end[1] != '1') || end[2])
+		return false;
+	p.made = end[1] == '1';
+	*ret = p;
+	return true;
+}
+
+/* --- filter and qdisc ------------------------------------------------------------------------ */
+
+/* The number of the program that is at our place on the port; 0: none. */
+static uint32_t filter_query(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = TC_HANDLE, .priority = TC_PRIORITY);
+
+	return bpf_tc_query(&hook, &options) < 0 ? 0 : options.prog_id;
+}
+
+/* `flags`: BPF_TC_F_REPLACE, or 0: -EEXIST where there is one. */
+static int filter_put(uint32_t ifindex, int program, uint32_t flags)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = TC_HANDLE, .priority = TC_PRIORITY,
+		    .prog_fd = program, .flags = flags);
+
+	return bpf_tc_attach(&hook, &options);
+}
+
+static void filter_remove(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = TC_HANDLE, .priority = TC_PRIORITY);
+
+	bpf_tc_detach(&hook, &options);
+}
+
+/* The qdisc that filters hang on; 1: it is there now, 0: it was there. */
+static int qdisc_make(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	int r = bpf_tc_hook_create(&hook);
+
+	return r == -EEXIST ? 0 : r < 0 ? r : 1;
+}
+
+/* One that we made, unless others have come to use it. */
+static void qdisc_remove(uint32_t ifindex)
+{
+	const int all = BPF_TC_INGRESS | BPF_TC_EGRESS; /* in libbpf's words: the qdisc itself */
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex);
+
+	memcpy(&hook.attach_point, &all, sizeof(all)); /* which its enum has no name for */
+	if (netlink_filters_count(ifindex) == 0)
+		bpf_tc_hook_destroy(&hook);
+}
+
+/* --- in and out ------------------------------------------------------------------------------ */
+
+static uint32_t program_number(int fd)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t length = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &length) < 0 ? 0 : info.id;
+}
+
+static int tc_error(struct why *why, int error, const struct dataplane_port *p)
+{
+	if (error == -EEXIST)
+		return why_say(why, -EBUSY,
+			       "%s: a TC filter of another Tally node is there (tc filter show dev "
+			       "%s ingress); if that node has gone: tc filter del dev %s ingress "
+			       "priority %d handle %d bpf",
+			       p->name, p->name, p->name, TC_PRIORITY, TC_HANDLE);
+	return why_say(why, error, "%s: cannot attach by TC: %s%s%s%s", p->name, strerror(-error),
+		       *dataplane_kernel_words ? " (" : "", dataplane_kernel_words,
+		       *dataplane_kernel_words ? ")" : "");
+}
+
+int tc_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
+{
+	struct tc_pin at = { .ifindex = p->ifindex, .netns = netns_here() };
+	char name[PIN_BYTES];
+	int r;
+
+	*dataplane_kernel_words = '\0';
+	r = qdisc_make(p->ifindex);
+	if (r < 0)
+		return tc_error(why, r, p);
+	at.made = r;
+	pin_print(&at, name, sizeof(name));
+	unlink(pin_path(pin, name, "")); /* of a filter that somebody took away */
+	r = bpf_obj_pin(program, pin_path(pin, name, ""));
+	if (r == 0)
+		r = filter_put(p->ifindex, program, 0);
+	if (r == 0) {
+		p->mode = DATAPLANE_TC;
+		return 0;
+	}
+	unlink(pin_path(pin, name, ""));
+	if (at.made)
+		qdisc_remove(p->ifindex);
+	return tc_error(why, r, p);
+}
+
+int tc_read(const char *pin, struct port_link *link)
+{
+	struct tc_pin at;
+
+	if (!pin_parse(link->name, &at))
+		return -EINVAL;
+	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
+	if (link->fd < 0)
+		return link->fd;
+	link->tc = true;
+	link->elsewhere = at.netns != netns_here();
+	/* one that lost its filter is as good as gone: there is nothing of ours on it */
+	if (link->elsewhere || filter_query(at.ifindex) == program_number(link->fd))
+		link->ifindex = at.ifindex;
+	return 0;
+}
+
+void tc_remove(const char *pin, const struct port_link *link)
+{
+	struct tc_pin at;
+
+	if (link->ifindex && !link->elsewhere && pin_parse(link->name, &at)) {
+		filter_remove(link->ifindex);
+		if (at.made)
+			qdisc_remove(link->ifindex);
+	}
+	unlink(pin_path(pin, link->name, ""));
+}
+
+int tc_update(const char *pin, const struct port_link *link, int program)
+{
+	char from[PATH_MAX + 64];
+	int r;
+
+	snprintf(from, sizeof(from), "%s", pin_path(pin, link->name, "-new"));
+	unlink(from);
+	r = bpf_obj_pin(program, from);
+	if (r < 0)
+		return r;
+	r = filter_put(link->ifindex, program, BPF_TC_F_REPLACE);
+	if (r == 0 && rename(from, pin_path(pin, link->name, "")) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(from);
+	return r;
+}
+
+bool tc_is_attached(const char *pin, uint32_t ifindex)
+{
+	struct tc_pin at = { .ifindex = ifindex, .netns = netns_here() };
+
+	for (int made = 0; made < 2; made++) {
+		_cleanup_(closep) int fd = -1;
+		char name[PIN_BYTES];
+
+		at.made = made;
+		pin_print(&at, name, sizeof(name));
+		fd = bpf_obj_get(pin_path(pin, name, ""));
+		if (fd >= 0 && filter_query(ifindex) == program_number(fd))
+			return true;
+	}
+	return false;
+}

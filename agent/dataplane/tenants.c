@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Tenants in and out of the maps of a running node: their limits, and where they may come in. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "private.h"
+
+enum {
+	BURSTS_PER_SECOND = 10, /* a tenth of a second's worth may come at once */
+	BURST_PACKETS = 64, /* but at least so many packets */
+	FRAME_BYTES_MAX = DATAPLANE_XDP_MTU + 18, /* with Ethernet's header and a tag */
+};
+
+/* --- sources --------------------------------------------------------------------------------- */
+
+/* For free(). */
+struct sources {
+	unsigned int count;
+	struct tally_source_key key[TALLY_SOURCES_MAX];
+};
+
+static bool is_key(const struct tally_source_key *a, const struct tally_source_key *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static bool sources_have(const struct sources *s, const struct tally_source_key *key)
+{
+	for (unsigned int i = 0; i < s->count; i++)
+		if (is_key(&s->key[i], key))
+			return true;
+	return false;
+}
+
+static int sources_add(struct sources *s, struct tally_source_key key, struct why *why)
+{
+	if (s->count == TALLY_SOURCES_MAX)
+		return why_say(why, -ENOSPC, "more than %u sources", TALLY_SOURCES_MAX);
+	s->key[s->count++] = key;
+	return 0;
+}
+
+/* "Any address" is one of either family. */
+static int sources_add_any(struct sources *s, struct tally_source_key key, struct why *why)
+{
+	int r;
+
+	key.bits = TALLY_SOURCE_BITS;
+	r = sources_add(s, key, why);
+	key.ipv6 = 1;
+	return r < 0 ? r : sources_add(s, key, why);
+}
+
+/* Only the prefix: the kernel compares no more, and we compare whole keys. */
+static void address_put(struct tally_source_key *key, const void *address, size_t bytes,
+			unsigned int bits)
+{
+	const uint8_t *from = address;
+
+	key->bits = TALLY_SOURCE_BITS + bits;
+	for (size_t i = 0; i < bytes && i * 8 < bits; i++)
+		key->address[i] = i * 8 + 8 <= bits ? from[i] : from[i] & 0xff00 >> bits % 8;
+}
+
+static int source_put(struct sources *s, uint32_t tenant, const struct dataplane_source *source,
+		      struct why *why)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)&source->address;
+	const struct sockaddr_in *ip4 = (const void *)&source->address;
+	struct tally_source_key key;
+
+	memset(&key, 0, sizeof(key));
+	key.tenant = tally_be32_raw(htonl(tenant));
+	key.ifindex = tally_be32_raw(htonl(source->ifindex));
+	key.vlan = tally_be16(source->vlan < 0 ? TALLY_VLAN_ANY : source->vlan);
+	switch (source->address.ss_family) {
+	case 0:
+		return sources_add_any(s, key, why);
+	case AF_INET:
+		if (source->bits > 32)
+			break;
+		address_put(&key, &ip4->sin_addr, 4, source->bits);
+		return sources_add(s, key, why);
+	case AF_INET6:
+		if (source->bits > 128)
+			break;
+		key.ipv6 = 1;
+		address_put(&key, &ip6->sin6_addr, 16, source->bits);
+		return sources_add(s, key, why);
+	}
+	return why_say(why, -EINVAL, "tenant %u: a source has family %u and a prefix of %u bits",
+		       tenant, source->address.ss_family, source->bits);
+}
+
+/* What the tenant has now. */
+static int sources_read(struct dataplane *d, uint32_t tenant, struct sources *ret)
+{
+	const __be32 mine = tally_be32_raw(htonl(tenant));
+	struct tally_source_key key, *at = NULL;
+
+	ret->count = 0;
+	while (ret->count < TALLY_SOURCES_MAX &&
+	       !bpf_map_get_next_key(d->fd[PIN_SOURCES], at, &key)) {
+		if (key.tenant == mine)
+			ret->key[ret->count++] = key;
+		at = &key;
+	}
+	return 0;
+}
+
+/* Takes away what is in `s` and not in `kept`. */
+static void sources_remove(struct dataplane *d, const struct sources *s, const struct sources *kept)
+{
+	for (unsigned int i = 0; i < s->count; i++)
+		if (!kept || !sources_have(kept, &s->key[i]))
+			bpf_map_delete_elem(d->fd[PIN_SOURCES], &s->key[i]);
+}
+
+/* New ones first, so that who is in both lists is never shut out. */
+static int sources_change(struct dataplane *d, const struct sources *before,
+			  const struct sources *wanted, struct why *why)
+{
+	const uint8_t yes = 1;
+
+	for (unsigned int i = 0; i < wanted->count; i++) {
+		int r = bpf_map_update_elem(d->fd[PIN_SOURCES], &wanted->key[i], &yes, BPF_ANY);
+
+		if (r < 0) {
+			sources_remove(d, wanted, before);
+			return why_say(why, r, "the node has no room for its sources (of %u): %s",
+				       TALLY_SOURCES_MAX, strerror(-r));
+		}
+	}
+	sources_remove(d, before, wanted);
+	return 0;
+}
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+/* A full bucket, or the old one where nothing changes. */
+static struct tally_bucket bucket_make(uint64_t rate, uint64_t burst_min,
+				       const struct tally_bucket *before)
+{
+	uint64_t burst = rate / BURSTS_PER_SECOND;
+
+	if (burst < burst_min)
+		burst = burst_min;
+	if (before->rate == rate && before->burst == burst)
+		return *before;
+	return (struct tally_bucket){ .rate = rate, .burst = burst, .level = burst };
+}
+
+static int limits_put(struct dataplane *d, uint32_t index, const struct dataplane_limits *l,
+		      struct why *why)
+{
+	struct tally_tenant t;
+	int r;
+
+	r = bpf_map_lookup_elem_flags(d->fd[PIN_TENANTS], &index, &t, BPF_F_LOCK);
+	if (r < 0)
+		return map_error(why, r, "tenants");
+	t.packets = bucket_make(l->packets_per_second, BURST_PACKETS, &t.packets);
+	t.bytes = bucket_make(l->bytes_per_second, BURST_PACKETS * FRAME_BYTES_MAX, &t.bytes);
+	t.limited = l->packets_per_second || l->bytes_per_second;
+	t.priority = l->priority;
+	r = bpf_map_update_elem(d->fd[PIN_TENANTS], &index, &t, BPF_F_LOCK);
+	return r < 0 ? map_error(why, r, "tenants") : 0;
+}
+
+static int limits_check(uint32_t index, const struct dataplane_limits *l, struct why *why)
+{
+	if (!index || index >= TALLY_TENANTS_MAX)
+		return why_say(why, -EINVAL, "tenant %u: there are 1 to %u", index,
+			       TALLY_TENANTS_MAX - 1);
+	if (l->packets_per_second > TALLY_RATE_MAX || l->bytes_per_second > TALLY_RATE_MAX)
+		return why_say(why, -EINVAL, "tenant %u: a rate is at most %llu a second", index,
+			       TALLY_RATE_MAX);
+	return 0;
+}
+
+int dataplane_tenant_put(struct dataplane *d, uint32_t index, const struct dataplane_limits *limits,
+			 const struct dataplane_source *sources, unsigned int count,
+			 struct why *why)
+{
+	_cleanup_(freep) struct sources *before = calloc(1, sizeof(*before));
+	_cleanup_(freep) struct sources *wanted = calloc(1, sizeof(*wanted));
+	int r;
+
+	if (!before || !wanted)
+		return -ENOMEM;
+	r = limits_check(index, limits, why);
+	for (unsigned int i = 0; r == 0 && i < count; i++)
+		r = source_put(wanted, index, &sources[i], why);
+	if (r == 0)
+		r = sources_read(d, index, before);
+	if (r == 0)
+		r = sources_change(d, before, wanted, why);
+	return r < 0 ? r : limits_put(d, index, limits, why);
+}
+
+int dataplane_tenant_del(struct dataplane *d, uint32_t index, struct why *why)
+{
+	const struct dataplane_limits none = { 0 };
+
+	return dataplane_tenant_put(d, index, &none, NULL, 0, why);
+}

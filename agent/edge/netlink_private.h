@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What netlink*.c share: ownership of libnl's objects. Nobody else includes this. */
+#ifndef TALLY_AGENT_NETLINK_PRIVATE_H
+#define TALLY_AGENT_NETLINK_PRIVATE_H
+
+#include <netlink/netlink.h>
+#include <netlink/route/link.h>
+
+#include "agent/core/util.h"
+
+static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
+static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Do results arrive, from whichever of the node's ports they are made at? */
+#ifndef TALLY_AGENT_PORT_REACH_H
+#define TALLY_AGENT_PORT_REACH_H
+
+#include "agent/dataplane/dataplane.h"
+
+/*
+ * XDP in a driver sends only through drivers that take its frames; others drop them without a word.
+ * -EOPNOTSUPP: a child of the (addressed) group is behind such a port, as far as the kernel says
+ * (since 6.3), and some port of the node runs XDP in its driver.
+ */
+int port_reach_check(struct dataplane *d, const struct group *g, struct why *why);
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tally-node job add, del, list. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/edge/netlink.h"
+#include "agent/edge/port_reach.h"
+#include "tally_node.h"
+
+/* The way to the root must lead through this node too: results come back on it. */
+static int uplink_check(struct netlink *n, struct dataplane *d, const struct jobfile *file,
+			struct why *why)
+{
+	char text[JOBFILE_ADDRESS_BYTES];
+	struct hop hop;
+	int r;
+
+	r = netlink_resolve(n, &file->service, NETLINK_RESOLVE_MS, &hop, why);
+	if (r < 0)
+		return r;
+	jobfile_address_print(&file->service, text, sizeof(text));
+	if (!dataplane_is_attached(d, hop.port))
+		return why_say(
+			why, -EINVAL,
+			"the root %s is behind %s, where this node is not attached: tally-node "
+			"attach --replace with all its interfaces",
+			text, hop.port_name);
+	return 0;
+}
+
+int job_add(const struct request *q, struct why *why)
+{
+	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
+	_cleanup_(netlink_closep) struct netlink *n = NULL;
+	static struct jobfile file;
+	static struct group group;
+	int r;
+
+	r = jobfile_read(q->arguments[0], &file, why->text, sizeof(why->text));
+	if (r == 0)
+		r = group_plan(&file, &q->role, &group, why);
+	if (r == 0)
+		r = dataplane_open(q->pin, &d, why);
+	if (r == 0)
+		r = netlink_open(&n);
+	if (r == 0 && !q->role.root)
+		r = uplink_check(n, d, &file, why);
+	for (unsigned int i = 0; r == 0 && i < group.copies; i++)
+		r = netlink_resolve(n, &group.copy[i].address, NETLINK_RESOLVE_MS,
+				    &group.copy[i].hop, why);
+	if (r == 0)
+		r = group_address(&group, why);
+	if (r == 0)
+		r = port_reach_check(d, &group, why);
+	if (r == 0)
+		r = dataplane_job_add(d, &group, NULL, 0, why);
+	if (r < 0)
+		return r;
+	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", group.id,
+	       group.job.epoch, group.job.root ? "root" : "inner node",
+	       group_ranks_count(&group.job.below), group.copies, group.job.slot_base,
+	       group.job.slot_base + group.job.slot_mask);
+	return 0;
+}
+
+int job_del(const struct request *q, struct why *why)
+{
+	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
+	const char *text = q->arguments[0];
+	unsigned long id;
+	char *end;
+	int r;
+
+	errno = 0;
+	id = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || id > UINT32_MAX)
+		return why_say(why, -EINVAL, "job del %s: a job is a number (tally-node job list)",
+			       text);
+	r = dataplane_open(q->pin, &d, why);
+	if (r == 0)
+		r = dataplane_job_del(d, id, why);
+	return r;
+}
+
+static void job_print(const struct dataplane_job *j)
+{
+	char below[GROUP_RANKS_BYTES];
+
+	group_ranks_print(&j->job.below, below, sizeof(below));
+	printf("%10u %5u %-5s %7u %6u %7u %6u-%-6u %6u  %s\n", j->id, j->job.epoch,
+	       j->job.root ? "root" : "inner", group_ranks_count(&j->job.everyone),
+	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
+	       j->job.slot_base + j->job.slot_mask, j->copies, below);
+}
+
+static void job_print_json(const struct dataplane_job *j)
+{
+	char below[GROUP_RANKS_BYTES];
+
+	group_ranks_print(&j->job.below, below, sizeof(below));
+	printf("{\"job\":%u,\"epoch\":%u,\"root\":%s,\"workers\":%u,\"window\":%u,\"payload\":%u,"
+	       "\"slot_first\":%u,\"slot_count\":%u,\"copies\":%u,\"below\":\"%s\"}",
+	       j->id, j->job.epoch, j->job.root ? "true" : "false",
+	       group_ranks_count(&j->job.everyone), (j->job.slot_mask + 1) / 2,
+	       j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base, j->job.slot_mask + 1,
+	       j->copies, below);
+}
+
+int job_list(const struct request *q, struct why *why)
+{
+	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
+	_cleanup_(freep) struct dataplane_job *jobs = NULL;
+	unsigned int count = 0;
+	int r;
+
+	r = dataplane_open(q->pin, &d, why);
+	if (r == 0)
+		r = dataplane_jobs(d, &jobs, &count, why);
+	if (r < 0)
+		return r;
+	if (q->json)
+		printf("[");
+	else
+		printf("%10s %5s %-5s %7s %6s %7s %13s %6s  %s\n", "job", "epoch", "node",
+		       "workers", "window", "payload", "slots", "copies", "ranks below");
+	for (unsigned int i = 0; i < count; i++) {
+		if (q->json && i)
+			printf(",");
+		if (q->json)
+			job_print_json(&jobs[i]);
+		else
+			job_print(&jobs[i]);
+	}
+	if (q->json)
+		printf("]\n");
+	return 0;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * tally-node: the data plane of this machine by hand, where no tallyd runs it: tests, guests,
+ * trees of nodes. Here are the options and the table of commands; what they do is in
+ * ports.c and jobs.c.
+ */
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <string.h>
+
+#include "tally_node.h"
+
+enum {
+	USAGE = 2, /* exit code: the command line is wrong */
+};
+
+static const char help[] =
+	"usage: tally-node attach DEV... [--mode MODE] [--slots N] [--share]\n"
+	"                                                            run a node on these interfaces\n"
+	"       tally-node attach --replace [DEV...] [--slots N]     put new programs in, keep the jobs\n"
+	"       tally-node detach                                    end it, and remove all of it\n"
+	"       tally-node job add FILE [--below RANKS] [--via RANKS=ADDRESS]...\n"
+	"       tally-node job del JOB\n"
+	"       tally-node job list [--json]\n"
+	"       tally-node stats [--all] [--json]                    what became of the packets\n"
+	"\n"
+	"  --mode MODE          native (in the driver), generic (in the stack), tc (no XDP), or\n"
+	"                       auto: native, generic where the driver refuses, and tc where XDP\n"
+	"                       cannot be had; auto if not given\n"
+	"  --slots N            chunks that the node has memory for, 3.4 KB each (4096); a job\n"
+	"                       needs two for each chunk of its window\n"
+	"  --share              where another XDP program is attached, leave it: it sees what Tally\n"
+	"                       passes, and is alone again after detach\n"
+	"  --replace            swap programs without losing a packet or a sum; another --slots\n"
+	"                       begins with empty ones. With DEV..., also changes the interfaces\n"
+	"  --below RANKS        this node is not the job's root; these ranks come through it,\n"
+	"                       such as 0-3,7\n"
+	"  --via RANKS=ADDRESS  these ranks are behind the child node with this service address\n"
+	"  --pin DIR            where the node is pinned (/sys/fs/bpf/tally); another directory\n"
+	"                       for each node, if there are several on a machine\n"
+	"  --json               for programs\n"
+	"  --all                also counters that are 0\n"
+	"  -v, --verbose        also what the kernel and libbpf say\n"
+	"  -h, --help, --version\n"
+	"\n"
+	"A job's FILE: docs/job-file.md. Exit codes: 0, 1 (it failed), 2 (wrong usage).\n";
+
+enum option_bit {
+	MODE = 1 << 0,
+	SLOTS = 1 << 1,
+	REPLACE = 1 << 2,
+	BELOW = 1 << 3,
+	VIA = 1 << 4,
+	JSON = 1 << 5,
+	ALL = 1 << 6,
+	SHARE = 1 << 7,
+};
+
+static const struct option long_options[] = {
+	{ "mode", required_argument, NULL, MODE },
+	{ "slots", required_argument, NULL, SLOTS },
+	{ "replace", no_argument, NULL, REPLACE },
+	{ "below", required_argument, NULL, BELOW },
+	{ "via", required_argument, NULL, VIA },
+	{ "json", no_argument, NULL, JSON },
+	{ "all", no_argument, NULL, ALL },
+	{ "share", no_argument, NULL, SHARE },
+	{ "pin", required_argument, NULL, 'p' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct command {
+	const char *name;
+	const char *more; /* second word, or NULL */
+	unsigned int options; /* enum option_bit that it takes */
+	int arguments; /* at least */
+	int arguments_max;
+	int (*run)(const struct request *q, struct why *why);
+} commands[] = {
+	{ "attach", NULL, MODE | SLOTS | REPLACE | SHARE, 0, TALLY_PORTS_MAX, node_attach },
+	{ "detach", NULL, 0, 0, 0, node_detach },
+	{ "stats", NULL, JSON | ALL, 0, 0, node_stats },
+	{ "job", "add", BELOW | VIA, 1, 1, job_add },
+	{ "job", "del", 0, 1, 1, job_del },
+	{ "job", "list", JSON, 0, 0, job_list },
+};
+
+/* Or a letter, none of which is a power of two. */
+static bool is_bit(int option) { return !(option & (option - 1)); }
+
+/* Says it, points to --help, and is the end. */
+__attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	vwarnx(format, values);
+	va_end(values);
+	fputs("tally-node --help shows how\n", stderr);
+	exit(USAGE);
+}
+
+static uint32_t slots_parse(const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || n < 2 || n > DATAPLANE_SLOTS_MAX)
+		usage("--slots %s: a number from 2 to %d", text, DATAPLANE_SLOTS_MAX);
+	return n;
+}
+
+static enum dataplane_mode mode_parse(const char *text)
+{
+	if (!strcmp(text, "auto"))
+		return DATAPLANE_AUTO;
+	if (!strcmp(text, "native"))
+		return DATAPLANE_NATIVE;
+	if (!strcmp(text, "generic"))
+		return DATAPLANE_GENERIC;
+	if (!strcmp(text, "tc"))
+		return DATAPLANE_TC;
+	usage("--mode %s: native, generic, tc or auto", text);
+}
+
+static struct tally_set ranks_parse(const char *option, const char *text)
+{
+	struct tally_set ranks;
+
+	if (group_ranks_parse(text, &ranks) < 0)
+		usage("%s %s: ranks from 0 to %d, such as 0-3,7", option, text,
+		      TALLY_WORKERS_MAX - 1);
+	return ranks;
+}
+
+static void via_parse(char *text, struct group_role *role)
+{
+	char *equals = strchr(text, '=');
+	struct group_via *via;
+
+	if (role->vias == GROUP_VIAS_MAX)
+		usage("--via %s: at most %d child nodes", text, GROUP_VIAS_MAX);
+	if (!equals)
+		usage("--via %s: RANKS=ADDRESS, such as 0-3=10.77.0.2", text);
+	via = &role->via[role->vias++];
+	*equals = '\0';
+	via->ranks = ranks_parse("--via", text);
+	if (jobfile_address_parse(equals + 1, TALLY_UDP_PORT, &via->address) < 0)
+		usage("--via %s=%s: an address such as 10.77.0.2 or fd77::2", text, equals + 1);
+}
+
+static void pin_parse(char *text, struct request *q)
+{
+	size_t length = strlen(text);
+
+	while (length > 1 && text[length - 1] == '/')
+		text[--length] = '\0';
+	if (*text != '/' || length >= PATH_MAX - 32)
+		usage("--pin %s: the full name of a directory, such as " DATAPLANE_PIN, text);
+	if (strchr(strrchr(text, '/'), '.'))
+		usage("--pin %s: a BPF file system takes no dots in names", text);
+	q->pin = text;
+}
+
+/* Which option bits were given. */
+static unsigned int options_parse(int argc, char **argv, struct request *q)
+{
+	unsigned int given = 0;
+	int o;
+
+	while ((o = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
+		switch (o) {
+		case 'h':
+			fputs(help, stdout);
+			exit(0);
+		case 'V':
+			puts("tally-node " TALLY_VERSION_TEXT);
+			exit(0);
+		case 'v':
+			dataplane_be_verbose();
+			continue;
+		case 'p':
+			pin_parse(optarg, q);
+			continue;
+		case MODE:
+			q->mode = mode_parse(optarg);
+			break;
+		case SLOTS:
+			q->slots = slots_parse(optarg);
+			break;
+		case REPLACE:
+			q->replace = true;
+			break;
+		case BELOW:
+			q->role.root = false;
+			q->role.below = ranks_parse("--below", optarg);
+			break;
+		case VIA:
+			via_parse(optarg, &q->role);
+			break;
+		case JSON:
+			q->json = true;
+			break;
+		case ALL:
+			q->all = true;
+			break;
+		case SHARE:
+			q->share = true;
+			break;
+		default:
+			fputs("tally-node --help shows how\n", stderr);
+			exit(USAGE);
+		}
+		given |= o;
+	}
+	return given;
+}
+
+static const struct command *command_find(int argc, char **argv)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		const struct command *c = &commands[i];
+
+		if (argc > 0 && !strcmp(argv[0], c->name) &&
+		    (!c->more || (argc > 1 && !strcmp(argv[1], c->more))))
+			return c;
+	}
+	if (argc > 1 && !strcmp(argv[0], "job"))
+		usage("job %s: there are job add, job del and job list", argv[1]);
+	if (argc > 0 && !strcmp(argv[0], "job"))
+		usage("job: there are job add, job del and job list");
+	if (argc > 0)
+		usage("%s: there are attach, detach, job and stats", argv[0]);
+	fputs(help, stderr);
+	exit(USAGE);
+}
+
+int main(int argc, char **argv)
+{
+	static struct request q = { .pin = DATAPLANE_PIN, .role.root = true };
+	unsigned int given = options_parse(argc, argv, &q);
+	const struct command *c = command_find(argc - optind, argv + optind);
+	struct why why = { "" };
+	int words = c->more ? 2 : 1, r;
+
+	setlinebuf(stdout); /* in order with what goes to stderr */
+	q.arguments = argv + optind + words;
+	q.count = argc - optind - words;
+	for (size_t i = 0; long_options[i].name; i++)
+		if (is_bit(long_options[i].val) && long_options[i].val & given & ~c->options)
+			usage("%s%s%s does not take --%s", c->name, c->more ? " " : "",
+			      c->more ? c->more : "", long_options[i].name);
+	if (q.count < c->arguments || q.count > c->arguments_max)
+		usage("%s%s%s: %s", c->name, c->more ? " " : "", c->more ? c->more : "",
+		      q.count < c->arguments ? "something is missing" : "too many arguments");
+	if (c->run == node_attach && !q.count && !q.replace)
+		usage("attach: which interfaces?");
+	if (geteuid() != 0)
+		errx(1, "must be run as root: BPF programs and maps need it");
+
+	r = c->run(&q, &why);
+	if (r < 0)
+		errx(1, "%s", *why.text ? why.text : strerror(-r));
+	return 0;
+}

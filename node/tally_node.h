@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tally-node's commands. Each returns 0, or a negative errno with the reason in `why`. */
+#ifndef TALLY_AGENT_TALLY_NODE_H
+#define TALLY_AGENT_TALLY_NODE_H
+
+#include "agent/core/group.h"
+#include "agent/dataplane/dataplane.h"
+
+/* The command line, checked. */
+struct request {
+	const char *pin;
+	enum dataplane_mode mode;
+	uint32_t slots; /* 0: not given */
+	bool replace;
+	bool share;
+	bool json;
+	bool all;
+	struct group_role role;
+	char **arguments;
+	int count;
+};
+
+/* ports.c */
+int node_attach(const struct request *q, struct why *why);
+int node_detach(const struct request *q, struct why *why);
+int node_stats(const struct request *q, struct why *why);
+
+/* jobs.c */
+int job_add(const struct request *q, struct why *why);
+int job_del(const struct request *q, struct why *why);
+int job_list(const struct request *q, struct why *why);
+
+#endif
