@@ -72,9 +72,10 @@ losses_in_rows_are_sent_again() {
 }
 
 late_frames_change_nothing() {
-	exact_through delay 10ms reorder 75% 50%
-	# Some came before others that had left earlier.
-	on w0 ping -c 200 -i 0.002 "$(bed addr n0 4)" |
+	# Without a correlation: netem's pulls chances so far to their middle that hardly any frame waits.
+	exact_through delay 10ms reorder 50%
+	# Of pings that left at once, some came before others that had left earlier.
+	on w0 ping -c 200 -l 50 -i 0.01 "$(bed addr n0 4)" |
 		awk -F 'icmp_seq=' 'NF > 1 { if ($2 + 0 < last) late++; last = $2 + 0 } END { print late; exit !late }'
 }
 
@@ -84,7 +85,7 @@ copies_change_nothing() {
 }
 
 all_of_it_at_once_changes_nothing() {
-	exact_through delay 20ms 10ms loss 1% duplicate 2% reorder 80% 50%
+	exact_through delay 20ms 10ms loss 1% duplicate 2% reorder 80%
 	(($(drops) > 0))
 }
 
