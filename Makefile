@@ -124,7 +124,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 	-@scripts/setup-vm.sh
 	@vm-testbed/all
 
-guest: $(PROGRAMS) $(BPFS) $(GUESTS) # what goes into a guest
+guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
 	@echo $(wildcard agent/core/*.c) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))

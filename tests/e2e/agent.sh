@@ -107,7 +107,7 @@ who_may_not_join_is_told_why() {
 	joined_end
 }
 
-load() { join_all "$1" w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s "$2"; }
+load() { join_all "$1" w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s $(($2 * slow)); }
 
 # The first half of thirty seconds and more: whatever becomes of tallyd, no call fails.
 no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {

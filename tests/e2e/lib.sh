@@ -4,11 +4,15 @@
 # What the e2e tests share: a testbed of their own, real workers in it, TAP out of it. A test
 # is a function named for the fact it shows; `facts` runs them, and one that fails or ends
 # early is "not ok" with all it printed. Everything made is removed by a trap.
+#
+#	TALLY_FACTS="NAME..."    of the facts, only these
+#	TALLY_SLOW=N             this machine is so many times as slow as others (1)
 
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 build=${TALLY_BUILD:-build}
+slow=${TALLY_SLOW:-1}
 export TALLY_TESTBED=e2e$$
 pin=/sys/fs/bpf/tally-$TALLY_TESTBED
 work=$(mktemp -d)
@@ -127,7 +131,7 @@ run_all() { start_all "$@" && finish_all; }
 
 # Polls a condition until it holds; the limit is only there so that a broken test ends.
 until_true() { # CONDITION...
-	local deadline=$((SECONDS + 20))
+	local deadline=$((SECONDS + 20 * slow))
 	until "$@"; do
 		((SECONDS < deadline)) || { echo "never came: $*"; return 1; }
 	done
@@ -140,7 +144,8 @@ lost_on_links() { bed status --json | jq '[.links[] | .up.lost, .down.lost] | ad
 
 facts() {
 	local number=0 failed=0 code name
-	for name; do
+	for name in ${TALLY_FACTS:-"$@"}; do
+		[[ " $* " == *" $name "* ]] || { echo "$0: there is no fact $name" >&2; exit 2; }
 		number=$((number + 1))
 		# Not as a condition: that would switch `set -e` off inside.
 		(trap tear_down EXIT; set -e; "$name") >"$work/said" 2>&1

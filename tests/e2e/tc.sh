@@ -220,7 +220,7 @@ tallyd_serves_by_tc_and_says_why() {
 	[[ $(modes) == '[["w0","native"],["w1","tc"],["w2","tc"]]' ]]
 	ctl --json status | jq -e '.ports[] | select(.name == "w1").why | test("native: .*generic: ")'
 	create_job train 3
-	join_all train w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s 12
+	join_all train w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s $((12 * slow))
 	another train 200
 	end_agent KILL
 	start_agent
