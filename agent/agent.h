@@ -20,8 +20,10 @@
 #include "agent/edge/netlink.h"
 #include "agent/edge/stream.h"
 
+struct mac_cache;
 struct metrics_http;
 struct netlink_links;
+struct netlink_neighbour;
 struct dataplane_trace;
 struct place; /* places.c */
 struct tracer; /* tracing.c */
@@ -42,6 +44,8 @@ struct agent {
 	struct netlink *netlink;
 	struct netlink_links *links;
 	sd_event_source *links_io;
+	struct mac_cache *macs;
+	sd_event_source *follower; /* armed while neighbours may have changed */
 	struct traffic *traffic;
 	struct traffic_row *rows; /* of the last sample */
 	unsigned int rows_count;
@@ -134,6 +138,18 @@ void rollcall_close(struct agent *a);
 
 /* The job goes; NULL: all of them. */
 void rollcall_forget(struct agent *a, const struct job *j);
+
+/* --- follow.c: neighbours that change while jobs run ------------------------------------------ */
+
+/* From now on copies of results go where their neighbours are; beginning with all that run. */
+int follow_open(struct agent *a);
+void follow_close(struct agent *a);
+
+/* The kernel says something of a neighbour. */
+void follow_neighbour(struct agent *a, const struct netlink_neighbour *n);
+
+/* Any of them may have changed: all are looked at, soon. */
+void follow_all(struct agent *a);
 
 /* --- control.c: those who ask ---------------------------------------------------------------- */
 

@@ -121,10 +121,20 @@ static void on_link(void *context, uint32_t ifindex)
 	for (unsigned int i = 0; i < a->ports_count; i++)
 		if (a->ports[i].ifindex == ifindex)
 			log_say(LOG_LEVEL_WARNING, "link changed", "port=%s", a->ports[i].name);
+	follow_all(a); /* who is behind it may be another machine now */
 }
+
+static void on_neighbour(void *context, const struct netlink_neighbour *neighbour)
+{
+	follow_neighbour(context, neighbour);
+}
+
+static void on_lost(void *context) { follow_all(context); }
 
 static const struct netlink_links_events links_events = {
 	.link = on_link,
+	.neighbour = on_neighbour,
+	.lost = on_lost,
 };
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
@@ -187,6 +197,8 @@ static int watching_open(struct agent *a, struct why *why)
 	if (r == 0)
 		r = sd_event_add_io(a->loop, &a->links_io, netlink_links_fd(a->links), EPOLLIN,
 				    on_links, a);
+	if (r >= 0)
+		r = follow_open(a);
 	if (r >= 0)
 		r = sd_event_add_time_relative(a->loop, &a->sampler, CLOCK_MONOTONIC, 0,
 					       SAMPLE_SLACK_US, on_sample, a);
@@ -264,6 +276,7 @@ static void agent_close(struct agent *a, bool detach)
 	if (a->control)
 		control_close(a);
 	sd_event_source_disable_unref(a->sampler);
+	follow_close(a);
 	sd_event_source_disable_unref(a->links_io);
 	netlink_links_close(a->links);
 	traffic_free(a->traffic);

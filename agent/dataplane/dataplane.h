@@ -119,6 +119,15 @@ int dataplane_job_add(struct dataplane *d, struct group *g, const struct datapla
 int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
 			unsigned int count, struct why *why);
 
+/*
+ * A running job's copies, in the order of group_plan(), have these next hops now: each gets other
+ * MACs where they have changed. *ret_changed of them did; a hop with port 0 is not known, and its
+ * copy stays as it is; *ret_elsewhere are behind another port, and stay too. -ENOENT.
+ */
+int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,
+			 unsigned int count, unsigned int *ret_changed, unsigned int *ret_elsewhere,
+			 struct why *why);
+
 /* -ENOENT: no such job. */
 int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why);
 

@@ -473,6 +473,60 @@ int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane
 	return rows_retire(d, before, now, why);
 }
 
+/* One copy, under both of its keys. */
+static int child_follow(struct dataplane *d, const struct tally_child_key *of_job,
+			const struct tally_child_key *of_port, struct tally_child *child,
+			const struct hop *hop)
+{
+	int r;
+
+	memcpy(child->mac, hop->mac, sizeof(child->mac));
+	memcpy(child->port_mac, hop->port_mac, sizeof(child->port_mac));
+	r = bpf_map_update_elem(d->fd[PIN_CHILDREN], of_port, child, BPF_EXIST);
+	return r < 0 ? r : bpf_map_update_elem(d->fd[PIN_CHILDREN], of_job, child, BPF_EXIST);
+}
+
+static bool is_addressed_to(const struct tally_child *c, const struct hop *h)
+{
+	return !memcmp(c->mac, h->mac, sizeof(c->mac)) &&
+	       !memcmp(c->port_mac, h->port_mac, sizeof(c->port_mac));
+}
+
+int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,
+			 unsigned int count, unsigned int *ret_changed, unsigned int *ret_elsewhere,
+			 struct why *why)
+{
+	uint32_t ports[TALLY_WORKERS_MAX];
+	unsigned int changed = 0, elsewhere = 0;
+
+	for (unsigned int i = 0; i < count && i < TALLY_WORKERS_MAX; i++) {
+		const struct tally_child_key of_job = { .job = id, .index = i };
+		struct tally_child_key of_port = { .job = id };
+		struct tally_child child;
+		int r;
+
+		r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_job, &child);
+		if (r == -ENOENT)
+			return no_job(id, why);
+		if (r < 0)
+			return map_error(why, r, "children");
+		of_port.ifindex = ports[i] = child.port;
+		for (unsigned int k = 0; k < i; k++)
+			of_port.index += ports[k] == child.port;
+		if (hops[i].port && hops[i].port != child.port) {
+			elsewhere++;
+		} else if (hops[i].port && !is_addressed_to(&child, &hops[i])) {
+			r = child_follow(d, &of_job, &of_port, &child, &hops[i]);
+			if (r < 0)
+				return map_error(why, r, "children");
+			changed++;
+		}
+	}
+	*ret_changed = changed;
+	*ret_elsewhere = elsewhere;
+	return 0;
+}
+
 int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why)
 {
 	_cleanup_(freep) struct gates *all = NULL, *gates = NULL;

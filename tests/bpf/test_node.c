@@ -258,6 +258,17 @@ static __u32 child_row(uint32_t job, uint32_t index)
 	return child.row;
 }
 
+static struct tally_child child_at(uint32_t ifindex, uint32_t index)
+{
+	const struct tally_child_key key = { JOB, ifindex, index };
+	struct tally_child child;
+	int fd = pinned("children");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &key, &child), errno);
+	close(fd);
+	return child;
+}
+
 static __u32 gate_row(uint32_t job, uint32_t ifindex)
 {
 	const struct tally_gate_key key = { job, ifindex };
@@ -309,6 +320,40 @@ static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
 	assert_int_equal(total(d, TALLY_ABSORBED), 2);
 	assert_int_equal(total(d, TALLY_COMPLETED), 1);
 	assert_int_equal(dataplane_job_gates(d, OTHER_JOB, &here, 1, &why), -ENOENT);
+	node_close(d);
+}
+
+/* Of XDP and of TC; whoever is not known, or behind another port, stays as it is. */
+static void copies_follow_their_neighbours(void **state)
+{
+	struct hop hops[] = { { .port = 0, .mac = { 2, 1 } },
+			      { .port = port, .mac = { 2, 2 }, .port_mac = { 2, 3 } } };
+	struct dataplane *d = node_open();
+	unsigned int changed = 9, elsewhere = 9;
+	struct tally_child before, after;
+
+	job_start(d, JOB, NULL, 0);
+	before = child_at(port, 1);
+	assert_int_equal(dataplane_job_follow(d, JOB, hops, 2, &changed, &elsewhere, &why), 0);
+	assert_int_equal(changed, 1);
+	assert_int_equal(elsewhere, 0);
+	after = child_at(port, 1);
+	assert_memory_equal(after.mac, hops[1].mac, 6);
+	assert_memory_equal(after.port_mac, hops[1].port_mac, 6);
+	assert_memory_equal(child_at(0, 1).mac, hops[1].mac, 6);
+	memcpy(after.mac, before.mac, 6);
+	memcpy(after.port_mac, before.port_mac, 6);
+	assert_memory_equal(&after, &before, sizeof(after));
+	assert_memory_equal(child_at(port, 0).mac, before.mac, 6);
+	assert_memory_equal(child_at(0, 0).mac, before.mac, 6);
+
+	hops[0].port = LOOPBACK;
+	assert_int_equal(dataplane_job_follow(d, JOB, hops, 2, &changed, &elsewhere, &why), 0);
+	assert_int_equal(changed, 0);
+	assert_int_equal(elsewhere, 1);
+	assert_memory_equal(child_at(port, 0).mac, before.mac, 6);
+	assert_int_equal(dataplane_job_follow(d, OTHER_JOB, hops, 2, &changed, &elsewhere, &why),
+			 -ENOENT);
 	node_close(d);
 }
 
@@ -1400,6 +1445,7 @@ int main(void)
 		fact(without_gates_a_job_comes_in_anywhere),
 		fact(copies_are_counted_at_the_gate_of_the_port_they_leave_by),
 		fact(gates_change_while_a_job_runs_and_no_count_is_lost),
+		fact(copies_follow_their_neighbours),
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
 		fact(a_new_epoch_counts_on_in_the_same_rows),

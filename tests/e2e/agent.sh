@@ -142,6 +142,31 @@ no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {
 
 held() { ctl --json tenant list "$1" | jq ".[0].$2"; }
 
+# A worker's machine is another one, as after a failover, and the node hears of its new MAC.
+move() { # HOST MAC
+	on "$1" ip link set dev eth0 address "$2"
+	on n0 ip neigh replace "$(bed addr "$1" 4)" lladdr "$2" nud permanent dev "$1"
+}
+followed() { (($(grep -c 'neighbours followed.* job=train workers=1' "$work/tallyd.log") >= $1)); }
+
+workers_that_get_another_mac_are_followed() {
+	star
+	start_agent
+	create_job train 3
+	load train 12
+	another train 100
+	move w1 02:00:00:00:07:01
+	until_true followed 1
+	another train 300
+	# And while nobody is there to hear of it.
+	end_agent KILL
+	move w2 02:00:00:00:07:02
+	start_agent
+	until_true followed 2
+	another train 300
+	joined_end
+}
+
 # Nobody was there to be told that they left.
 leave() { # JOB RANK EPOCH: over a connection of its own
 	on w0 bash -c "exec 3<>/dev/tcp/$(bed addr n0 4)/31249 &&
@@ -314,6 +339,7 @@ facts workers_join_and_get_sums_over_ipv4 \
 	each_run_has_an_epoch_and_slots_of_its_own \
 	who_may_not_join_is_told_why \
 	no_call_fails_while_tallyd_is_restarted_killed_and_upgraded \
+	workers_that_get_another_mac_are_followed \
 	nobody_leaves_in_the_name_of_one_who_is_there \
 	workers_that_end_while_there_is_no_tallyd_are_missed \
 	a_quota_shrinks_and_grows_under_load \

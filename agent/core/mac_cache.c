@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "mac_cache.h"
+
+static struct mac_cache_entry entry_of(uint32_t ifindex, const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)address;
+	const struct sockaddr_in *ip4 = (const void *)address;
+	struct mac_cache_entry e;
+
+	memset(&e, 0, sizeof(e)); /* what IPv4 does not use, too: it is compared as bytes */
+	e.ifindex = ifindex;
+	e.family = (uint8_t)address->ss_family;
+	if (address->ss_family == AF_INET6)
+		memcpy(e.address, &ip6->sin6_addr, sizeof(ip6->sin6_addr));
+	else
+		memcpy(e.address, &ip4->sin_addr, sizeof(ip4->sin_addr));
+	return e;
+}
+
+/* FNV-1a of who it is. */
+static uint32_t place_of(const struct mac_cache_entry *e)
+{
+	const uint8_t *bytes = (const void *)e;
+	uint32_t hash = 2166136261u;
+
+	for (size_t i = 0; i < offsetof(struct mac_cache_entry, mac); i++)
+		hash = (hash ^ bytes[i]) * 16777619u;
+	return hash % MAC_CACHE_PLACES;
+}
+
+bool mac_cache_learn(struct mac_cache *c, uint32_t ifindex, const struct sockaddr_storage *address,
+		     const uint8_t mac[6])
+{
+	struct mac_cache_entry now = entry_of(ifindex, address), *place = &c->entry[place_of(&now)];
+
+	memcpy(now.mac, mac, sizeof(now.mac));
+	if (!memcmp(place, &now, sizeof(now)))
+		return false;
+	*place = now;
+	return true;
+}
