@@ -45,7 +45,7 @@ extern const char *const pin_name[PIN_COUNT];
 /* PIN/NAMESUFFIX; valid until the next call. */
 const char *pin_path(const char *pin, const char *name, const char *suffix);
 
-/* --- load.c ------------------------------------------------------------------------ */
+/* --- load.c ---------------------------------------------------------------------------------- */
 
 /* Before libbpf is used: what it says is kept back, or shown when verbose. */
 void libbpf_listen(void);
@@ -80,7 +80,7 @@ int layout_check(const char *pin, struct why *why);
 /* The kernel's own words for its last refusal; the caller empties it before. */
 extern char dataplane_kernel_words[160];
 
-/* --- directory.c ------------------------------------------------------------------- */
+/* --- directory.c ----------------------------------------------------------------------------- */
 
 bool directory_is_bpffs(const char *path);
 
@@ -133,7 +133,7 @@ int port_attach(const char *pin, struct programs *p, struct dataplane_port *port
 /* The network namespace of this thread; 0: unknown. */
 uint64_t netns_here(void);
 
-/* --- share.c ----------------------------------------------------------------------- */
+/* --- share.c --------------------------------------------------------------------------------- */
 
 #define SHARE_PREFIX "beside-"
 
@@ -154,7 +154,7 @@ void share_remove(const char *pin, int program, const struct port_link *link);
 
 int share_update(const struct port_link *link, int program, int before);
 
-/* --- tc.c -------------------------------------------------------------------------- */
+/* --- tc.c ------------------------------------------------------------------------------------ */
 
 #define TC_PREFIX "tc-"
 
@@ -172,7 +172,7 @@ int tc_update(const char *pin, const struct port_link *link, int program);
 
 bool tc_is_attached(const char *pin, uint32_t ifindex);
 
-/* --- jobs.c ------------------------------------------------------------------------ */
+/* --- jobs.c ---------------------------------------------------------------------------------- */
 
 int map_error(struct why *why, int error, const char *map);
 
@@ -185,7 +185,10 @@ int dataplane_groups_use(struct dataplane *d, int fanout, struct why *why);
 /* Returns when no program runs any more that may have seen what was changed before. */
 void programs_wait(struct dataplane *d, uint32_t group);
 
-/* --- gates.c ----------------------------------------------------------------------- */
+/* Says that there is none. */
+int no_job(uint32_t id, struct why *why);
+
+/* --- gates.c --------------------------------------------------------------------------------- */
 
 struct gate {
 	struct tally_gate_key key;
@@ -224,5 +227,15 @@ void gates_remove(struct dataplane *d, const struct gates *gates, const struct g
 /* Their rows, when no program counts in them any more, go into that of gates that are gone. */
 int rows_retire(struct dataplane *d, const struct gates *gates, const struct gates *kept,
 		struct why *why);
+
+/* --- children.c ------------------------------------------------------------------------------ */
+
+/* Those of an addressed job; each is told where its copies are counted. */
+int children_add(struct dataplane *d, struct group *g, const struct gates *gates);
+
+void children_remove(struct dataplane *d, uint32_t job);
+
+/* Copies are counted where the job's gates are now. */
+int children_recount(struct dataplane *d, const struct gates *gates);
 
 #endif
