@@ -29,13 +29,28 @@ static uint32_t place_of(const struct mac_cache_entry *e)
 
 	for (size_t i = 0; i < offsetof(struct mac_cache_entry, mac); i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
-	return hash % MAC_CACHE_PLACES;
+	return (hash ^ hash >> 16) % MAC_CACHE_PLACES;
+}
+
+/* Its own, a free one, or somebody else's. */
+static struct mac_cache_entry *place_find(struct mac_cache *c, const struct mac_cache_entry *who)
+{
+	const uint32_t first = place_of(who);
+
+	for (uint32_t i = 0; i < MAC_CACHE_NEAR; i++) {
+		struct mac_cache_entry *e = &c->entry[(first + i) % MAC_CACHE_PLACES];
+
+		if (!e->ifindex || !memcmp(e, who, offsetof(struct mac_cache_entry, mac)))
+			return e;
+	}
+	return &c->entry[first];
 }
 
 bool mac_cache_learn(struct mac_cache *c, uint32_t ifindex, const struct sockaddr_storage *address,
 		     const uint8_t mac[6])
 {
-	struct mac_cache_entry now = entry_of(ifindex, address), *place = &c->entry[place_of(&now)];
+	struct mac_cache_entry now = entry_of(ifindex, address);
+	struct mac_cache_entry *place = place_find(c, &now);
 
 	memcpy(now.mac, mac, sizeof(now.mac));
 	if (!memcmp(place, &now, sizeof(now)))

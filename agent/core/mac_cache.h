@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Which MACs neighbours had when they were last heard of, so that the many words of the kernel
- * about neighbours that have not changed cost nothing. Pure. A neighbour may lose its place to
- * another one: then it is news when it is heard of next, although it has not changed.
+ * about neighbours that have not changed cost nothing. Pure. Where thousands crowd, a neighbour may
+ * lose its place to another one: then it is news when it is heard of next, though it has not
+ * changed.
  */
 #ifndef TALLY_AGENT_MAC_CACHE_H
 #define TALLY_AGENT_MAC_CACHE_H
@@ -12,7 +13,8 @@
 #include <sys/socket.h>
 
 enum {
-	MAC_CACHE_PLACES = 1024,
+	MAC_CACHE_PLACES = 4096,
+	MAC_CACHE_NEAR = 16, /* places that one neighbour may have */
 };
 
 struct mac_cache {

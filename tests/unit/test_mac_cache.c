@@ -77,6 +77,16 @@ static void neighbours_are_not_mixed_up(void **state)
 	}
 }
 
+static void a_thousand_neighbours_are_remembered(void **state)
+{
+	for (int round = 0; round < 2; round++)
+		for (uint32_t who = 0; who < 1000; who++) {
+			const struct sockaddr_storage address = address4(who * 2654435761u >> 8);
+
+			assert_int_equal(mac_cache_learn(&cache, 7, &address, mac), round == 0);
+		}
+}
+
 /* Against a list that forgets nothing: what has changed is news always. */
 static void no_change_is_missed(void **state)
 {
@@ -108,6 +118,7 @@ int main(void)
 		cmocka_unit_test_setup(a_neighbour_is_news_once, begin),
 		cmocka_unit_test_setup(another_mac_is_news, begin),
 		cmocka_unit_test_setup(neighbours_are_not_mixed_up, begin),
+		cmocka_unit_test_setup(a_thousand_neighbours_are_remembered, begin),
 		cmocka_unit_test_setup(no_change_is_missed, begin),
 	};
 
