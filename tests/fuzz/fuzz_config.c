@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/core/config.c agent/core/config_print.c agent/core/tree.c agent/core/tenant.c
- * agent/core/text.c */
+/* sources: agent/core/config.c agent/core/config_print.c agent/core/tree.c */
+/* sources: agent/core/tenant.c agent/core/text.c */
 /* sources: client/jobfile.c */
 /* libraries: -lyaml */
 /* Any bytes may be a configuration. What is taken keeps its promises, and is the same when printed.
