@@ -21,7 +21,7 @@ drop_in() { # NAME LINES: for [Service]
 in_state() { [[ $(systemctl show --property "$1" --value tallyd) == "$2" ]]; }
 process() { systemctl show --property MainPID --value tallyd; }
 journal() { journalctl --quiet --unit tallyd --output cat "$@"; }
-said() { journal | grep -qF "$1"; }
+said() { journal | has -F "$1"; }
 
 # The machine goes on from fact to fact: what the last one left is removed by the next one.
 fresh_node() { # [LINE-OF-CONFIGURATION...]
