@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What this folder share: a node is what is pinned in its directory. */
+/* What the files of this folder share: a node is what is pinned in its directory. */
 #ifndef TALLY_AGENT_DATAPLANE_PRIVATE_H
 #define TALLY_AGENT_DATAPLANE_PRIVATE_H
 

@@ -43,7 +43,7 @@ ping_from_w0() { on w0 ping -q -i 0.01 -c "$1" -W 5 "$(bed addr w1 4)" >/dev/nul
 other_goes_on() {
 	local seen dropped tally
 	seen=$(counted seen) dropped=$(counted dropped) tally=$(counted seen_tally)
-	join_all train w0 w1 -- -d int32 -b 64K -e 64K -n 8 -w 0 -s 2
+	join_all train w0 w1 -- -d int32 -b 64K -e 64K -n 8 -w 0 -s $((2 * slow))
 	another train 100
 	ping_from_w0 20
 	send 9
