@@ -14,6 +14,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
+COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c,$(wildcard agent/*.c agent/*/*.c))
 CTL     := $(wildcard ctl/*.c)
@@ -127,7 +128,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(wildcard agent/core/*.c) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))
 
 testbed: $(BUILD)/testbed-cable ## what scripts/testbed needs
 
@@ -159,10 +160,10 @@ $(BUILD)/%.o: %.c
 $(BUILD)/examples/train.o: CFLAGS += -O3
 $(BUILD)/client/lanes.o: CFLAGS += -O3 -fno-math-errno -fno-trapping-math
 
-$(BUILD)/libtally.a: $(call objects,$(CLIENT))
+$(BUILD)/libtally.a: $(call objects,$(CLIENT) $(COMMON))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/libtally.so: $(call objects,$(CLIENT)) client/libtally.map
+$(BUILD)/libtally.so: $(call objects,$(CLIENT) $(COMMON)) client/libtally.map
 	$(call say,LD  )$(CC) -shared -Wl,--version-script=client/libtally.map -Wl,-soname,libtally.so.0 \
 		-o $@ $(filter %.o,$^) -lm
 
@@ -211,7 +212,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.
@@ -222,13 +223,13 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
 	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES)
 
-# Fuzzers: each names in its first lines what is compiled with it.
+# Fuzzers: each names in its first lines what is compiled with it, besides common/.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(CLIENT) $(AGENT) $(wildcard include/tally/*.h client/*.h agent/*/*.h)
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) $(filter-out -O2 -MMD -MP,$(CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=all -o $@ $< $(call named_in,sources,$<) \
+		-fno-sanitize-recover=all -o $@ $< $(COMMON) $(call named_in,sources,$<) \
 		$(call named_in,libraries,$<)
 
 # All of tallyctl, as the tests of the whole program run it.
@@ -255,7 +256,7 @@ $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
 $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
-$(BUILD)/tests/bench/traffic: $(BUILD)/tests/bench/traffic.o $(BUILD)/agent.a
+$(BUILD)/tests/bench/traffic: $(BUILD)/tests/bench/traffic.o $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lnl-route-3 -lnl-3 -lm
 
 $(call objects,$(wildcard tests/bench/*.c)): $(SKELS) $(BUILD)/tests/bench/bare.skel.h

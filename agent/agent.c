@@ -10,19 +10,12 @@
 #include "agent/edge/log.h"
 #include "agent/edge/netlink_links.h"
 #include "agent/edge/port_reach.h"
+#include "common/clock.h"
 
 enum {
 	SAVE_US = 100000, /* from a change that may be lost to the disk */
 	FRESH_NS = 100000000, /* a sample is so long as good as new, whoever asks how often */
 };
-
-uint64_t agent_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 int agent_save(struct agent *a, struct why *why)
 {
@@ -70,13 +63,13 @@ int agent_meet(struct agent *a, const struct sockaddr_storage *address, struct w
  * Next hops of all copies. They were asked for when the workers came; all together are waited for
  * as long as one neighbour is, since nobody else is served meanwhile.
  */
-static int hops_find(struct agent *a, struct group *g, struct why *why)
+static int hops_find(struct agent *a, struct installation *g, struct why *why)
 {
-	uint64_t end_ns = agent_now_ns() + NETLINK_RESOLVE_MS * 1000000ull;
+	uint64_t end_ns = clock_now_ns() + NETLINK_RESOLVE_MS * 1000000ull;
 	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < g->copies; i++) {
-		uint64_t now_ns = agent_now_ns();
+		uint64_t now_ns = clock_now_ns();
 
 		r = netlink_resolve(a->netlink, &g->copy[i].address,
 				    now_ns < end_ns ? (end_ns - now_ns) / 1000000 : 0,
@@ -86,22 +79,22 @@ static int hops_find(struct agent *a, struct group *g, struct why *why)
 }
 
 /* A run as this node, its root, has it in its maps. */
-static int run_install(struct agent *a, const struct job *j, const struct jobfile *file,
+static int run_install(struct agent *a, const struct job *j, const struct run *file,
 		       struct why *why)
 {
 	_cleanup_(freep) struct dataplane_gate *gates = calloc(a->ports_count + 1, sizeof(*gates));
-	_cleanup_(freep) struct group *g = calloc(1, sizeof(*g));
-	const struct group_role role = { .root = true };
+	_cleanup_(freep) struct installation *g = calloc(1, sizeof(*g));
+	const struct installation_role role = { .root = true };
 	unsigned int count;
 	int r;
 
 	if (!g || !gates)
 		return -ENOMEM;
-	r = group_plan(file, &role, g, why);
+	r = installation_plan(file, &role, g, why);
 	if (r == 0)
 		r = hops_find(a, g, why);
 	if (r == 0)
-		r = group_address(g, why);
+		r = installation_address(g, why);
 	if (r == 0)
 		r = port_reach_check(a->dataplane, g, why);
 	if (r < 0)
@@ -115,7 +108,7 @@ static int run_install(struct agent *a, const struct job *j, const struct jobfil
  * With the largest window for which there are slots in a row: other tenants' jobs may stand between
  * those that are free, and that must not keep anybody from its quota for good.
  */
-static int run_fit(struct agent *a, const struct job *j, struct jobfile *file, uint16_t *window,
+static int run_fit(struct agent *a, const struct job *j, struct run *file, uint16_t *window,
 		   struct why *why)
 {
 	const uint16_t due = *window;
@@ -134,7 +127,7 @@ static int run_fit(struct agent *a, const struct job *j, struct jobfile *file, u
 int agent_run_begin(struct agent *a, struct job *j, struct why *why)
 {
 	_cleanup_(freep) struct job_rank *before = calloc(j->workers, sizeof(*before));
-	_cleanup_(freep) struct jobfile *file = malloc(sizeof(*file));
+	_cleanup_(freep) struct run *file = malloc(sizeof(*file));
 	struct why ignored;
 	uint16_t window = 0;
 	int r;
@@ -207,7 +200,7 @@ static int gates_put(struct agent *a, const struct job *j, struct why *why)
 /* A run that the data plane has lost, as after a reboot. If its workers have gone too, it ends. */
 static void run_restore(struct agent *a, struct job *j)
 {
-	_cleanup_(freep) struct jobfile *file = malloc(sizeof(*file));
+	_cleanup_(freep) struct run *file = malloc(sizeof(*file));
 	struct why why = { "" };
 
 	if (!file)
@@ -285,7 +278,7 @@ int agent_watch_ports(struct agent *a, struct why *why)
 
 int agent_watch_anew(struct agent *a, struct why *why)
 {
-	return agent_now_ns() - a->sampled_ns < FRESH_NS ? 0 : agent_watch(a, why);
+	return clock_now_ns() - a->sampled_ns < FRESH_NS ? 0 : agent_watch(a, why);
 }
 
 int agent_watch(struct agent *a, struct why *why)
@@ -302,9 +295,9 @@ int agent_watch(struct agent *a, struct why *why)
 	if (r == 0)
 		r = netlink_links_read(a->links, links, a->ports_count, why);
 	if (r >= 0) {
-		traffic_sample(a->traffic, agent_now_ns(), rows, count, links, r);
+		traffic_sample(a->traffic, clock_now_ns(), rows, count, links, r);
 		free(a->rows);
-		a->sampled_ns = agent_now_ns();
+		a->sampled_ns = clock_now_ns();
 		a->rows = TAKE_PTR(rows);
 		a->rows_count = count;
 	}

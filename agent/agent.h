@@ -15,7 +15,7 @@
 #include "agent/core/config.h"
 #include "agent/core/request.h"
 #include "agent/core/traffic.h"
-#include "agent/core/util.h"
+#include "common/util.h"
 #include "agent/dataplane/dataplane.h"
 #include "agent/edge/netlink.h"
 #include "agent/edge/stream.h"
@@ -25,7 +25,7 @@ struct metrics_http;
 struct netlink_links;
 struct netlink_neighbour;
 struct dataplane_trace;
-struct place; /* places.c */
+struct member; /* places.c */
 struct tracer; /* tracing.c */
 struct absentee; /* rollcall.c */
 
@@ -60,7 +60,7 @@ struct agent {
 	sd_event_source *trace_io;
 
 	struct stream_server *joining;
-	struct place *places;
+	struct member *places;
 
 	struct absentee *absentees;
 	sd_event_source *rollcall;
@@ -70,8 +70,6 @@ struct agent {
 };
 
 /* --- agent.c --------------------------------------------------------------------------------- */
-
-uint64_t agent_now_ns(void);
 
 /* Reads the data plane, plans, applies: afterwards it is as the books say. */
 int agent_reconcile(struct agent *a, struct why *why);
@@ -122,14 +120,14 @@ int agent_reconfigure(struct agent *a, struct config *config, struct why *why);
 
 /* --- places.c: workers that joined ----------------------------------------------------------- */
 
-int places_open(struct agent *a, struct why *why);
-void places_close(struct agent *a);
+int members_open(struct agent *a, struct why *why);
+void members_close(struct agent *a);
 
 /* The job goes: everyone is told why and leaves. */
-void places_cancel(struct agent *a, const struct job *j, const char *words);
+void members_cancel(struct agent *a, const struct job *j, const char *words);
 
 /* A rank is not at this run any more; if it was the last one, the run is over. */
-void places_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch);
+void members_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch);
 
 /* --- rollcall.c: workers that another agent knew --------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include "agent/edge/log.h"
 #include "agent/edge/metrics_http.h"
 #include "agent/edge/netlink_links.h"
+#include "common/clock.h"
 
 enum {
 	TIMER_SLACK_US = 10000,
@@ -164,7 +165,7 @@ static void self_fill(const struct agent *a, struct exposition *e)
 	s->link_events_lost = netlink_links_lost(a->links);
 	s->sampling_seconds = (double)a->sampling_ns / 1e9;
 	s->cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-	s->start_seconds = (double)now.tv_sec - (double)(agent_now_ns() - a->started_ns) / 1e9;
+	s->start_seconds = (double)now.tv_sec - (double)(clock_now_ns() - a->started_ns) / 1e9;
 	s->resident_bytes = resident_bytes();
 }
 

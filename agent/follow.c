@@ -15,16 +15,16 @@ enum {
 /* Next hops of a run's copies, as far as they are known now: the others keep what they have. */
 static int hops_read(struct agent *a, const struct job *j, struct hop *hops, unsigned int *ret)
 {
-	_cleanup_(freep) struct jobfile *file = malloc(sizeof(*file));
-	_cleanup_(freep) struct group *g = malloc(sizeof(*g));
-	const struct group_role role = { .root = true };
+	_cleanup_(freep) struct run *file = malloc(sizeof(*file));
+	_cleanup_(freep) struct installation *g = malloc(sizeof(*g));
+	const struct installation_role role = { .root = true };
 	struct why ignored;
 	int r;
 
 	if (!file || !g)
 		return -ENOMEM;
 	job_this_run(j, file);
-	r = group_plan(file, &role, g, &ignored);
+	r = installation_plan(file, &role, g, &ignored);
 	for (unsigned int i = 0; r == 0 && i < g->copies; i++)
 		if (netlink_resolve(a->netlink, &g->copy[i].address, 0, &hops[i], &ignored) < 0)
 			hops[i].port = 0;

@@ -3,6 +3,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/ranks.h"
 #include "results.h"
 
 static json_t *number(uint64_t n) { return json_integer((json_int_t)n); }
@@ -12,17 +15,17 @@ static json_t *rate(double r) { return json_real((double)(int64_t)(r * 100 + 0.5
 
 static json_t *address(const struct sockaddr_storage *address)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
-	jobfile_address_print(address, text, sizeof(text));
+	address_print(address, text, sizeof(text));
 	return json_string(text);
 }
 
 static json_t *endpoint(const struct sockaddr_storage *address)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
-	jobfile_endpoint_print(address, text, sizeof(text));
+	endpoint_print(address, text, sizeof(text));
 	return json_string(text);
 }
 
@@ -84,7 +87,7 @@ static unsigned int tenants_count(const struct books *b)
 
 json_t *results_status(const struct agent *a)
 {
-	uint64_t uptime_ns = agent_now_ns() - a->started_ns;
+	uint64_t uptime_ns = clock_now_ns() - a->started_ns;
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
@@ -179,10 +182,10 @@ static const char *job_state(const struct job *j)
 static json_t *missing(const struct job *j)
 {
 	struct tally_set ranks = job_missing(j);
-	char text[GROUP_RANKS_BYTES] = "";
+	char text[RANKS_BYTES] = "";
 
 	if (!j->run_window)
-		group_ranks_print(&ranks, text, sizeof(text));
+		ranks_print(&ranks, text, sizeof(text));
 	return json_string(text);
 }
 

@@ -61,7 +61,7 @@ static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)
 	    one->job->rank[one->rank].presence == JOB_DETACHED) {
 		log_say(LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u", one->job->name,
 			one->rank);
-		places_left(one->agent, one->job, one->rank, one->epoch);
+		members_left(one->agent, one->job, one->rank, one->epoch);
 	}
 	return 0;
 }

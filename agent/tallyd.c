@@ -16,6 +16,7 @@
 #include "agent.h"
 #include "agent/edge/log.h"
 #include "agent/edge/netlink_links.h"
+#include "common/clock.h"
 
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */
@@ -145,7 +146,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	int r;
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   (unsigned long long)(agent_now_ns() / 1000));
+		   (unsigned long long)(clock_now_ns() / 1000));
 	r = config_read(a->config_path, &config, &why);
 	if (r == 0)
 		r = agent_reconfigure(a, config, &why);
@@ -243,7 +244,7 @@ static int agent_open(struct agent *a, struct why *why)
 	int r;
 
 	files_allow();
-	a->started_ns = agent_now_ns();
+	a->started_ns = clock_now_ns();
 	r = loop_open(a);
 	if (r == 0)
 		r = netlink_open(&a->netlink);
@@ -254,7 +255,7 @@ static int agent_open(struct agent *a, struct why *why)
 	if (r == 0)
 		r = control_open(a, why);
 	if (r == 0)
-		r = places_open(a, why);
+		r = members_open(a, why);
 	if (r == 0)
 		r = rollcall_open(a);
 	if (r == 0)
@@ -272,7 +273,7 @@ static void agent_close(struct agent *a, bool detach)
 	rollcall_close(a);
 	agent_save_now(a);
 	if (a->joining)
-		places_close(a);
+		members_close(a);
 	if (a->control)
 		control_close(a);
 	sd_event_source_disable_unref(a->sampler);

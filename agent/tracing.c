@@ -6,6 +6,7 @@
 
 #include "agent.h"
 #include "agent/edge/log.h"
+#include "common/ranks.h"
 
 /* A connection that is told what becomes of packets. */
 struct tracer {
@@ -36,11 +37,11 @@ static const char *kind_name(uint8_t kind)
 static char *event_line(const struct agent *a, const struct tally_event *e)
 {
 	const struct job *job = books_job_numbered(&a->books, e->job);
-	char ranks[GROUP_RANKS_BYTES];
+	char ranks[RANKS_BYTES];
 	char *line = NULL;
 	json_t *j;
 
-	group_ranks_print(&e->set, ranks, sizeof(ranks));
+	ranks_print(&e->set, ranks, sizeof(ranks));
 	j = json_pack("{sI ss sI ss si sI ss ss ss si}", "time_ns", (json_int_t)e->time_ns,
 		      "outcome", e->outcome < TALLY_OUTCOME_COUNT ? outcome_name[e->outcome] : "",
 		      "job", (json_int_t)e->job, "name", job ? job->name : "", "epoch", e->epoch,

@@ -4,6 +4,8 @@
 #include <sys/random.h>
 
 #include "agent/edge/log.h"
+#include "common/address.h"
+#include "common/name.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -149,7 +151,7 @@ int verb_tenant_del(struct agent *a, const struct request *q, json_t **ret, stru
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static int token_make(char ret[JOB_TOKEN_BYTES])
+static int token_make(char ret[TOKEN_BYTES])
 {
 	unsigned char random[TOKEN_RANDOM_BYTES];
 
@@ -166,18 +168,18 @@ static int service_choose(const struct agent *a, const struct request_job *q,
 			  struct sockaddr_storage *ret, struct why *why)
 {
 	const struct config *c = a->config;
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	if (!q->service.ss_family) {
 		*ret = c->service[0];
 		return 0;
 	}
 	for (unsigned int i = 0; i < c->services; i++)
-		if (jobfile_endpoint_is_equal(&c->service[i], &q->service)) {
+		if (endpoint_is_equal(&c->service[i], &q->service)) {
 			*ret = c->service[i];
 			return 0;
 		}
-	jobfile_address_print(&q->service, text, sizeof(text));
+	address_print(&q->service, text, sizeof(text));
 	return why_say(why, -EINVAL, "service: %s is none of those in %s (tallyctl status)", text,
 		       a->config_path);
 }
@@ -190,7 +192,7 @@ static int job_facts(const struct agent *a, const struct request *q, struct job 
 	struct job facts = {
 		.id = q->given & REQUEST_ID ? j->id : books_job_id(&a->books),
 		.workers = j->workers,
-		.window = j->window ? j->window : JOBFILE_WINDOW,
+		.window = j->window ? j->window : RUN_WINDOW,
 	};
 	int r;
 
@@ -209,7 +211,7 @@ static int job_facts(const struct agent *a, const struct request *q, struct job 
 		return r;
 	facts.payload_bytes = j->payload_bytes;
 	if (!facts.payload_bytes)
-		facts.payload_bytes = jobfile_payload_default(facts.service.ss_family);
+		facts.payload_bytes = run_payload_default(facts.service.ss_family);
 	*ret = facts;
 	return 0;
 }
@@ -276,7 +278,7 @@ int verb_job_del(struct agent *a, const struct request *q, json_t **ret, struct 
 	}
 	if (j->run_window)
 		agent_run_end(a, j);
-	places_cancel(a, j, "the job was deleted");
+	members_cancel(a, j, "the job was deleted");
 	rollcall_forget(a, j);
 	traffic_job_forget(a->traffic, j->id);
 	log_say(LOG_LEVEL_INFO, "job deleted", "job=%s", j->name);

@@ -44,7 +44,7 @@ struct {
 } slots SEC(".maps");
 
 /* A job's group: one entry for each copy that has to leave, with its port. */
-struct group {
+struct installation {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
 	__uint(max_entries, TALLY_WORKERS_MAX);
 	__uint(key_size, sizeof(__u32));
@@ -55,7 +55,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, TALLY_JOBS_MAX);
 	__type(key, __u32);
-	__array(values, struct group);
+	__array(values, struct installation);
 } groups SEC(".maps");
 
 struct {

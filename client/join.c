@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/name.h"
+#include "common/ranks.h"
+#include "common/text.h"
 #include "join.h"
 
 #include <assert.h>
@@ -22,7 +27,7 @@
 enum {
 	JOIN_TIMEOUT_MS = 60000,
 	LEAVE_TIMEOUT_MS = 1000,
-	TOKEN_LINE_BYTES = RENDEZVOUS_TOKEN_BYTES + 2, /* room for the end of a line */
+	TOKEN_LINE_BYTES = TOKEN_BYTES + 2, /* room for the end of a line */
 	AGENT_BYTES = 128, /* fits any socket's path */
 };
 
@@ -31,29 +36,21 @@ struct join {
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
-	struct rendezvous_request request;
+	struct joining_message request;
 	uint32_t timeout_ms;
 	uint64_t deadline_ns;
 	struct tally_set missing; /* what the agent said last; empty: nothing yet */
 	size_t length; /* of what has come and is not parsed */
-	char buffer[RENDEZVOUS_ANSWER_BYTES];
+	char buffer[JOINING_ANSWER_BYTES];
 };
 
 _Static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage), "");
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) < AGENT_BYTES, "");
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void deadline_set(struct join *j, uint32_t timeout_ms)
 {
 	j->timeout_ms = timeout_ms;
-	j->deadline_ns = now_ns() + timeout_ms * UINT64_C(1000000);
+	j->deadline_ns = clock_now_ns() + timeout_ms * UINT64_C(1000000);
 }
 
 /* --- options: what the program says, else what the environment says */
@@ -91,13 +88,13 @@ static int agent_read(struct join *j, const char *option)
 		text = JOIN_SOCKET;
 	if (*text == '/')
 		return agent_path_read(j, text);
-	if (jobfile_address_parse(text, 0, &j->agent) < 0 &&
-	    jobfile_address_parse(text, TALLY_UDP_PORT, &j->agent) < 0)
+	if (address_parse(text, 0, &j->agent) < 0 &&
+	    address_parse(text, TALLY_UDP_PORT, &j->agent) < 0)
 		return error_set(-EINVAL,
 				 "agent: '%s' is neither a socket's path nor an address such as "
 				 "10.77.0.1, 10.77.0.1:31249 or [fd77::1]:31249",
 				 text);
-	jobfile_endpoint_print(&j->agent, j->agent_text, sizeof(j->agent_text));
+	endpoint_print(&j->agent, j->agent_text, sizeof(j->agent_text));
 	return 0;
 }
 
@@ -107,7 +104,7 @@ static int job_read(struct join *j, const char *option)
 
 	if (!text)
 		return error_set(-EINVAL, "no job: name it in the option job or in $TALLY_JOB");
-	if (!rendezvous_job_is_valid(text))
+	if (!name_is_valid(text))
 		return error_set(-EINVAL,
 				 "job: '%.80s': a job's name is 1 to 63 of a-z, 0-9, '.', '_' and "
 				 "'-', the first one no sign",
@@ -150,7 +147,7 @@ static int token_file_read(struct join *j, const char *path)
 		return error_set(-errno, "token file %s: %s", path, strerror(errno));
 	r = token_line_read(fd, path, line);
 	close(fd);
-	if (r == 0 && !rendezvous_token_is_valid(line))
+	if (r == 0 && !token_is_valid(line))
 		r = error_set(-EINVAL,
 			      "token file %s: its first line is no token: 1 to 128 of A-Z, a-z, "
 			      "0-9, '_' and '-'",
@@ -172,7 +169,7 @@ static int token_read(struct join *j, const char *option)
 				 j->request.job);
 	if (!option)
 		return token_file_read(j, path);
-	if (!rendezvous_token_is_valid(option))
+	if (!token_is_valid(option))
 		return error_set(-EINVAL,
 				 "token: it is none: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
 	snprintf(j->request.token, sizeof(j->request.token), "%s", option);
@@ -181,34 +178,20 @@ static int token_read(struct join *j, const char *option)
 
 static int rank_read(struct join *j, int option)
 {
-	const char *text = option == RENDEZVOUS_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
+	const char *text = option == JOINING_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
 	uint32_t rank;
 
-	if (option < RENDEZVOUS_RANK_ANY || option >= TALLY_WORKERS_MAX)
+	if (option < JOINING_RANK_ANY || option >= TALLY_WORKERS_MAX)
 		return error_set(-EINVAL, "rank: %d, allowed are 0 to %d, and -1 for any", option,
 				 TALLY_WORKERS_MAX - 1);
 	j->request.rank = option;
 	if (!text)
 		return 0;
-	if (!jobfile_number_parse(text, TALLY_WORKERS_MAX - 1, &rank))
+	if (!text_u32(text, TALLY_WORKERS_MAX - 1, &rank))
 		return error_set(-EINVAL, "$TALLY_RANK: '%s', allowed are 0 to %d", text,
 				 TALLY_WORKERS_MAX - 1);
 	j->request.rank = (int)rank;
 	return 0;
-}
-
-static void port_set(struct sockaddr_storage *a, uint16_t port)
-{
-	if (a->ss_family == AF_INET)
-		((struct sockaddr_in *)a)->sin_port = htons(port);
-	else
-		((struct sockaddr_in6 *)a)->sin6_port = htons(port);
-}
-
-static uint16_t port_of(const struct sockaddr_storage *a)
-{
-	return ntohs(a->ss_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port
-					     : ((const struct sockaddr_in6 *)a)->sin6_port);
 }
 
 /* With a port or without: then any that is free. */
@@ -223,13 +206,13 @@ static int address_read(struct join *j, const char *option)
 				 j->agent_text);
 	if (!text)
 		return 0;
-	if (jobfile_address_parse(text, 0, &j->local) < 0) {
-		if (jobfile_address_parse(text, TALLY_UDP_PORT, &j->local) < 0)
+	if (address_parse(text, 0, &j->local) < 0) {
+		if (address_parse(text, TALLY_UDP_PORT, &j->local) < 0)
 			return error_set(-EINVAL,
 					 "address: '%s' is no address such as 10.77.1.1, "
 					 "10.77.1.1:40000 or [fd77:1::1]:40000",
 					 text);
-		port_set(&j->local, 0);
+		endpoint_port_set(&j->local, 0);
 	}
 	if (j->agent.ss_family != AF_UNIX && j->agent.ss_family != j->local.ss_family)
 		return error_set(-EINVAL, "address and agent: one is IPv4, the other IPv6");
@@ -256,12 +239,12 @@ static int options_read(struct join *j, const struct tally_join_options *o)
 static int late(const struct join *j)
 {
 	bool one = tally_set_is_single(&j->missing);
-	char ranks[RENDEZVOUS_RANKS_BYTES];
+	char ranks[RANKS_BYTES];
 
 	if (tally_set_is_empty(&j->missing))
 		return error_set(-ETIMEDOUT, "the agent at %s did not answer for %.1f s",
 				 j->agent_text, j->timeout_ms / 1e3);
-	rendezvous_ranks_print(&j->missing, ranks, sizeof(ranks));
+	ranks_print(&j->missing, ranks, sizeof(ranks));
 	return error_set(-ETIMEDOUT, "rank%s %.200s of job %s %s not come within %.1f s",
 			 one ? "" : "s", ranks, j->request.job, one ? "has" : "have",
 			 j->timeout_ms / 1e3);
@@ -270,7 +253,7 @@ static int late(const struct join *j)
 /* Lets the next call wait (SO_RCVTIMEO, SO_SNDTIMEO) for what is left. False: nothing is. */
 static bool wait_limit(const struct join *j, int direction)
 {
-	uint64_t now = now_ns(), left_us;
+	uint64_t now = clock_now_ns(), left_us;
 	struct timeval t;
 
 	if (now >= j->deadline_ns)
@@ -303,7 +286,7 @@ static int connection_bind(const struct join *j)
 
 	if (!from.ss_family || j->agent.ss_family == AF_UNIX)
 		return 0;
-	port_set(&from, 0);
+	endpoint_port_set(&from, 0);
 	if (bind(j->fd, (const struct sockaddr *)&from, address_length(&from)) < 0)
 		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
 	return 0;
@@ -329,9 +312,9 @@ static int connection_open(struct join *j)
 
 static int request_send(struct join *j)
 {
-	char text[RENDEZVOUS_REQUEST_BYTES];
+	char text[JOINING_MESSAGE_BYTES];
 	size_t length = 0, sent = 0;
-	int r = rendezvous_request_print(&j->request, text, sizeof(text), &length);
+	int r = joining_message_print(&j->request, text, sizeof(text), &length);
 
 	assert(j->fd >= 0);
 	if (r < 0)
@@ -376,14 +359,14 @@ static int answer_receive(struct join *j)
 	return 0;
 }
 
-static int answer_read(struct join *j, struct rendezvous_answer *ret)
+static int answer_read(struct join *j, struct joining_answer *ret)
 {
 	size_t taken = 0;
 	char why[256];
 	int r;
 
 	for (;;) {
-		r = rendezvous_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why));
+		r = joining_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why));
 		if (r == 0)
 			break;
 		if (r != -EAGAIN)
@@ -413,7 +396,7 @@ static int receiver_open(struct join *j, struct udp **ret)
 	if (!own.ss_family) {
 		if (getsockname(j->fd, (struct sockaddr *)&own, &length) < 0)
 			return broken(j);
-		port_set(&own, 0);
+		endpoint_port_set(&own, 0);
 	}
 	r = udp_open(&own, ret);
 	if (r < 0)
@@ -422,48 +405,48 @@ static int receiver_open(struct join *j, struct udp **ret)
 	if (j->local.ss_family)
 		j->request.address = own;
 	else
-		j->request.port = port_of(&own);
+		j->request.port = endpoint_port(&own);
 	j->local = own;
 	return 0;
 }
 
 /* Is the place that of this worker's socket? Otherwise results would go elsewhere. */
-static int place_check(const struct join *j, const struct rendezvous_answer *a)
+static int place_check(const struct join *j, const struct joining_answer *a)
 {
-	char theirs[JOBFILE_ADDRESS_BYTES], own[JOBFILE_ADDRESS_BYTES];
+	char theirs[ADDRESS_BYTES], own[ADDRESS_BYTES];
 	const struct sockaddr_storage *worker = &a->job.worker[a->rank];
 
-	if (jobfile_endpoint_is_equal(worker, &j->local))
+	if (endpoint_is_equal(worker, &j->local))
 		return 0;
-	jobfile_endpoint_print(worker, theirs, sizeof(theirs));
-	jobfile_endpoint_print(&j->local, own, sizeof(own));
+	endpoint_print(worker, theirs, sizeof(theirs));
+	endpoint_print(&j->local, own, sizeof(own));
 	return error_set(-EPROTO,
 			 "the agent at %s says that rank %u receives at %s, but it does at %s: "
 			 "addresses must not be translated on the way",
 			 j->agent_text, a->rank, theirs, own);
 }
 
-static int place_wait(struct join *j, struct rendezvous_answer *ret)
+static int place_wait(struct join *j, struct joining_answer *ret)
 {
 	int r;
 
 	do {
 		r = answer_read(j, ret);
-		if (r == 0 && ret->kind == RENDEZVOUS_WAITING)
+		if (r == 0 && ret->kind == JOINING_WAITING)
 			j->missing = ret->missing;
-	} while (r == 0 && ret->kind == RENDEZVOUS_WAITING);
+	} while (r == 0 && ret->kind == JOINING_WAITING);
 	if (r < 0)
 		return r;
-	if (ret->kind == RENDEZVOUS_ERROR)
+	if (ret->kind == JOINING_ERROR)
 		return error_set(ret->error, "the agent at %s: %s", j->agent_text,
 				 *ret->text ? ret->text : strerror(-ret->error));
-	if (ret->kind != RENDEZVOUS_PLACE)
+	if (ret->kind != JOINING_RUN)
 		return error_set(-EPROTO, "the agent at %s said 'left' to a worker that joins",
 				 j->agent_text);
 	return place_check(j, ret);
 }
 
-static int place_take(struct join *j, struct udp **ret_udp, struct rendezvous_answer *ret)
+static int place_take(struct join *j, struct udp **ret_udp, struct joining_answer *ret)
 {
 	struct udp *udp = NULL;
 	int r = connection_open(j);
@@ -494,9 +477,9 @@ static void join_free(struct join *j)
 }
 
 int join_open(const struct tally_join_options *options, struct join **ret, struct udp **ret_udp,
-	      struct rendezvous_answer *ret_place)
+	      struct joining_answer *ret_place)
 {
-	static const struct tally_join_options defaults = { .rank = RENDEZVOUS_RANK_ANY };
+	static const struct tally_join_options defaults = { .rank = JOINING_RANK_ANY };
 	const struct tally_join_options *o = options ? options : &defaults;
 	struct join *j = calloc(1, sizeof(*j));
 	int r;
@@ -535,7 +518,7 @@ static bool connection_is_there(const struct join *j)
 /* One that was restarted knows the run but not this worker. It will not hurt it to not hear. */
 static void leave_anew(struct join *j)
 {
-	struct rendezvous_answer *answer = calloc(1, sizeof(*answer));
+	struct joining_answer *answer = calloc(1, sizeof(*answer));
 
 	close(j->fd);
 	deadline_set(j, LEAVE_TIMEOUT_MS);

@@ -8,7 +8,7 @@
 
 #include <tally/tally.h>
 
-#include "rendezvous.h"
+#include "common/joining.h"
 #include "udp.h"
 
 struct join;
@@ -16,11 +16,11 @@ struct join;
 /*
  * Asks for a place and waits until all ranks have come. `options` may be NULL: all defaults. What
  * it says of defaults, limits and errors stands in tally.h. On success *ret_udp is bound to the
- * address that the agent knows, not yet connected; `ret_place` is RENDEZVOUS_PLACE; and *ret holds
+ * address that the agent knows, not yet connected; `ret_place` is JOINING_RUN; and *ret holds
  * the place until join_close(). Sets the error text.
  */
 int join_open(const struct tally_join_options *options, struct join **ret, struct udp **ret_udp,
-	      struct rendezvous_answer *ret_place);
+	      struct joining_answer *ret_place);
 
 /*
  * Leaves and frees. Takes no time while the connection is there; if the agent has ended it, a

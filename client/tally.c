@@ -9,9 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/address.h"
+#include "common/clock.h"
 #include "engine.h"
 #include "error.h"
-#include "jobfile.h"
+#include "common/jobfile.h"
 #include "join.h"
 #include "udp.h"
 
@@ -31,14 +33,6 @@ struct tally {
 	struct window_stats judged; /* what judge_segmenting() saw last */
 	char service[64];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* Everything but the addresses. The names are those of struct tally_options. */
 static int check_options(const struct tally_options *o)
@@ -82,7 +76,7 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 	r = udp_connect(udp, service, sizeof(struct tally_header) + o->payload_bytes,
 			2 * o->window);
 	if (r == 0) {
-		jobfile_address_print(service, t->service, sizeof(t->service));
+		address_print(service, t->service, sizeof(t->service));
 		options.service = t->service;
 		options.owner = t;
 		if (engine_new(&options, &t->engine) < 0)
@@ -109,7 +103,7 @@ static int open_at(const struct tally_options *o, const struct sockaddr_storage 
 	return r < 0 ? r : open_on(o, service, udp, ret);
 }
 
-static struct tally_options options_of(const struct jobfile *job, uint16_t rank)
+static struct tally_options options_of(const struct run *job, uint16_t rank)
 {
 	return (struct tally_options){
 		.job = job->job,
@@ -131,12 +125,12 @@ int tally_open(const struct tally_options *o, struct tally **ret)
 	r = check_options(o);
 	if (r < 0)
 		return r;
-	if (!o->address || jobfile_address_parse(o->address, 0, &local) < 0)
+	if (!o->address || address_parse(o->address, 0, &local) < 0)
 		return error_set(-EINVAL,
 				 "address: '%s' is no address and port such as "
 				 "10.77.1.1:40000 or [fd77:1::1]:40000",
 				 o->address ? o->address : "(null)");
-	if (!o->service || jobfile_address_parse(o->service, TALLY_UDP_PORT, &service) < 0)
+	if (!o->service || address_parse(o->service, TALLY_UDP_PORT, &service) < 0)
 		return error_set(-EINVAL,
 				 "service: '%s' is no address such as 10.77.0.1 or fd77::1",
 				 o->service ? o->service : "(null)");
@@ -148,7 +142,7 @@ int tally_open(const struct tally_options *o, struct tally **ret)
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 {
 	struct tally_options o;
-	struct jobfile job;
+	struct run job;
 	char why[256];
 	int r;
 
@@ -166,7 +160,7 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 
 int tally_join(const struct tally_join_options *options, struct tally **ret)
 {
-	struct rendezvous_answer *place;
+	struct joining_answer *place;
 	struct tally_options o;
 	struct tally *t = NULL;
 	struct join *join = NULL;
@@ -233,7 +227,7 @@ static bool input(struct tally *t)
 		uint64_t now;
 
 		n = udp_receive(t->udp, batch);
-		now = now_ns();
+		now = clock_now_ns();
 		if (n == -ECONNREFUSED)
 			engine_unreachable(t->engine);
 		for (int i = 0; i < n; i++)
@@ -252,7 +246,7 @@ static bool input(struct tally *t)
 static void turn(struct tally *t, uint64_t until)
 {
 	bool busy = input(t);
-	uint64_t now = now_ns(), wakeup;
+	uint64_t now = clock_now_ns(), wakeup;
 
 	output(t, now);
 	wakeup = engine_wakeup(t->engine);
@@ -320,7 +314,7 @@ int tally_wait(struct tally_call *call)
 		return error_set(-EINVAL, "not a call that was started and not waited for");
 	while (!engine_is_over(call))
 		turn(t, UINT64_MAX);
-	output(t, now_ns());
+	output(t, clock_now_ns());
 	return engine_collect(call);
 }
 
@@ -331,7 +325,7 @@ int tally_test(struct tally_call *call, bool *ret_done)
 	if (!t || !ret_done)
 		return error_set(-EINVAL, "not a call that was started and not waited for");
 	input(t);
-	output(t, now_ns());
+	output(t, clock_now_ns());
 	*ret_done = engine_is_over(call);
 	return 0;
 }
@@ -431,23 +425,23 @@ int tally_barrier(struct tally *t)
  */
 static void linger(struct tally *t)
 {
-	uint64_t end = now_ns() + LINGER_MS * 1000000ull, quiet = 0;
+	uint64_t end = clock_now_ns() + LINGER_MS * 1000000ull, quiet = 0;
 	struct tally_call *call;
 	bool done = false;
 
 	if (tally_barrier_start(t, &call) < 0)
 		return;
-	while (!done && now_ns() < end) {
+	while (!done && clock_now_ns() < end) {
 		turn(t, end);
 		tally_test(call, &done);
 	}
-	quiet = now_ns() + QUIET_MS * 1000000ull;
-	while (done && now_ns() < quiet && now_ns() < end) {
+	quiet = clock_now_ns() + QUIET_MS * 1000000ull;
+	while (done && clock_now_ns() < quiet && clock_now_ns() < end) {
 		uint64_t received = t->stats.received;
 
 		turn(t, quiet);
 		if (t->stats.received != received)
-			quiet = now_ns() + QUIET_MS * 1000000ull;
+			quiet = clock_now_ns() + QUIET_MS * 1000000ull;
 	}
 }
 

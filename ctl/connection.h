@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 
 enum {
 	CONNECTION_REQUEST_BYTES_MAX = 65536,

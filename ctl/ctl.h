@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 #include "style.h"
 
 #define CTL_SOCKET "/run/tally/control.sock"

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "agent/dataplane/dataplane.h"
+#include "common/clock.h"
 #include "connection.h"
 #include "doctor.h"
 #include "table.h"
@@ -52,14 +53,6 @@ static json_t *daemon_ask(struct connection *c, const char *verb, struct why *wh
 	return result;
 }
 
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 struct answers {
 	json_t *status, *jobs, *tenants;
 };
@@ -74,13 +67,13 @@ static void answers_close(struct answers *a)
 static void daemon_read(struct doctor *d, struct answers *a, struct why *why)
 {
 	_cleanup_(connection_closep) struct connection *c = NULL;
-	double began = now_ms();
+	uint64_t began_ns = clock_now_ns();
 
 	d->no_daemon = why->text;
 	if (connection_open(d->socket, DAEMON_TIMEOUT_MS, &c, why) < 0)
 		return;
 	a->status = daemon_ask(c, "status", why);
-	d->answer_ms = now_ms() - began;
+	d->answer_ms = (double)(clock_now_ns() - began_ns) / 1e6;
 	if (a->status)
 		a->jobs = daemon_ask(c, "job-list", why);
 	if (a->jobs)

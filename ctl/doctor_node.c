@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <linux/magic.h>
@@ -16,11 +17,11 @@
 
 #include "agent/dataplane/dataplane.h"
 #include "agent/dataplane/probe.h"
-#include "client/jobfile.h"
+#include "common/address.h"
+#include "common/jobfile.h"
 #include "doctor.h"
 #include "sockets.h"
 #include "table.h"
-#include "user_group.h"
 
 #define TALLY_GROUP "tally" /* as in the packaged configuration */
 
@@ -294,7 +295,7 @@ static bool is_own_address(const char *text)
 		return true;
 	for (struct ifaddrs *a = all; a && !found; a = a->ifa_next) {
 		struct sockaddr_storage address = { 0 };
-		char own[JOBFILE_ADDRESS_BYTES];
+		char own[ADDRESS_BYTES];
 
 		if (!a->ifa_addr ||
 		    (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
@@ -302,7 +303,7 @@ static bool is_own_address(const char *text)
 		memcpy(&address, a->ifa_addr,
 		       a->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
 							 : sizeof(struct sockaddr_in6));
-		jobfile_address_print(&address, own, sizeof(own));
+		address_print(&address, own, sizeof(own));
 		found = !strcmp(own, text);
 	}
 	freeifaddrs(all);
@@ -359,11 +360,11 @@ static void check_daemon(struct doctor *d)
 
 static void check_group(struct doctor *d)
 {
-	const char *group;
+	const struct group *group;
 	struct stat info;
 
 	if (stat(d->socket, &info) < 0) {
-		if (d->root && !user_group_exists(TALLY_GROUP)) {
+		if (d->root && !getgrnam(TALLY_GROUP)) {
 			finding_add(d->findings, FINDING_WARN,
 				    "there is no group '" TALLY_GROUP
 				    "' yet: only root will be able to change anything");
@@ -371,7 +372,7 @@ static void check_group(struct doctor *d)
 		}
 		return;
 	}
-	group = user_group_name(info.st_gid);
+	group = getgrgid(info.st_gid);
 	if (info.st_gid == 0)
 		finding_add(
 			d->findings, FINDING_OK,
@@ -382,7 +383,7 @@ static void check_group(struct doctor *d)
 			    info.st_gid);
 	else
 		finding_add(d->findings, FINDING_OK, "members of group %s may change things",
-			    group);
+			    group->gr_name);
 }
 
 const struct doctor_node_check doctor_node_checks[] = {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 #include "table.h"
 #include "units.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 #include "show.h"
 #include "top_frame.h"
 #include "units.h"

@@ -17,6 +17,7 @@
 
 #include <tally/tally.h>
 
+#include "common/clock.h"
 #include "perf_data.h"
 #include "perf_options.h"
 
@@ -43,14 +44,6 @@ struct row {
 	uint64_t hash;
 	struct tally_stats before, after;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* --- the verbs: who has how much, what is called, what has to come out */
 
@@ -176,9 +169,9 @@ static uint64_t iterate(struct run *run, struct row *row, uint32_t iteration)
 		fill(run, row, iteration);
 		must(run, row, tally_barrier(run->tally));
 	}
-	start = now_ns();
+	start = clock_now_ns();
 	must(run, row, call(run, row));
-	end = now_ns();
+	end = clock_now_ns();
 
 	if (compares)
 		check(run, row, iteration);
@@ -220,7 +213,8 @@ static void round_time(struct run *run, struct row *row)
 /* Another round? All ranks must make the same calls, so it is rank 0's clock that counts. */
 static bool goes_on(struct run *run, const struct row *row, uint64_t end_ns)
 {
-	int32_t more = now_ns() < end_ns && run->calls + run->options.iterations <= PERF_CALLS_MAX;
+	int32_t more = clock_now_ns() < end_ns &&
+		       run->calls + run->options.iterations <= PERF_CALLS_MAX;
 
 	if (!run->options.seconds)
 		return false;
@@ -237,7 +231,7 @@ static void measure(struct run *run, struct row *row)
 	for (uint32_t i = 0; i < run->options.warmups; i++)
 		iterate(run, row, i);
 	tally_stats_read(run->tally, &row->before);
-	end_ns = now_ns() + run->options.seconds * UINT64_C(1000000000);
+	end_ns = clock_now_ns() + run->options.seconds * UINT64_C(1000000000);
 	run->calls = 0;
 	do {
 		round_time(run, row);

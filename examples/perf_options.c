@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "common/address.h"
 #include "perf_options.h"
 
 #include <err.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/jobfile.h"
+#include "common/jobfile.h"
 
 enum {
 	SECONDS_MAX = 24 * 60 * 60
@@ -258,9 +259,9 @@ static struct tally *job_join(const struct perf_options *o)
 /* Not tally_open_file(): the timeout is none of the job's, and no test waits 30 s. */
 static struct tally *job_open(const struct perf_options *o)
 {
-	char service[JOBFILE_ADDRESS_BYTES], address[JOBFILE_ADDRESS_BYTES], why[256];
+	char service[ADDRESS_BYTES], address[ADDRESS_BYTES], why[256];
 	struct tally_options options;
-	struct jobfile job;
+	struct run job;
 	struct tally *t;
 
 	if (jobfile_read(o->job, &job, why, sizeof(why)) < 0)
@@ -269,8 +270,8 @@ static struct tally *job_open(const struct perf_options *o)
 		errx(EXIT_USAGE, "--rank %u: %s has ranks 0 to %u", o->rank, o->job,
 		     job.workers - 1u);
 
-	jobfile_address_print(&job.service, service, sizeof(service));
-	jobfile_endpoint_print(&job.worker[o->rank], address, sizeof(address));
+	address_print(&job.service, service, sizeof(service));
+	endpoint_print(&job.worker[o->rank], address, sizeof(address));
 	options = (struct tally_options){
 		.job = job.job,
 		.epoch = job.epoch,

@@ -6,20 +6,22 @@
 
 #include "agent/edge/netlink.h"
 #include "agent/edge/port_reach.h"
+#include "common/address.h"
+#include "common/ranks.h"
 #include "tally_node.h"
 
 /* The way to the root must lead through this node too: results come back on it. */
-static int uplink_check(struct netlink *n, struct dataplane *d, const struct jobfile *file,
+static int uplink_check(struct netlink *n, struct dataplane *d, const struct run *file,
 			struct why *why)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 	struct hop hop;
 	int r;
 
 	r = netlink_resolve(n, &file->service, NETLINK_RESOLVE_MS, &hop, why);
 	if (r < 0)
 		return r;
-	jobfile_address_print(&file->service, text, sizeof(text));
+	address_print(&file->service, text, sizeof(text));
 	if (!dataplane_is_attached(d, hop.port))
 		return why_say(
 			why, -EINVAL,
@@ -33,13 +35,13 @@ int job_add(const struct request *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
 	_cleanup_(netlink_closep) struct netlink *n = NULL;
-	static struct jobfile file;
-	static struct group group;
+	static struct run file;
+	static struct installation group;
 	int r;
 
 	r = jobfile_read(q->arguments[0], &file, why->text, sizeof(why->text));
 	if (r == 0)
-		r = group_plan(&file, &q->role, &group, why);
+		r = installation_plan(&file, &q->role, &group, why);
 	if (r == 0)
 		r = dataplane_open(q->pin, &d, why);
 	if (r == 0)
@@ -50,7 +52,7 @@ int job_add(const struct request *q, struct why *why)
 		r = netlink_resolve(n, &group.copy[i].address, NETLINK_RESOLVE_MS,
 				    &group.copy[i].hop, why);
 	if (r == 0)
-		r = group_address(&group, why);
+		r = installation_address(&group, why);
 	if (r == 0)
 		r = port_reach_check(d, &group, why);
 	if (r == 0)
@@ -59,7 +61,7 @@ int job_add(const struct request *q, struct why *why)
 		return r;
 	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", group.id,
 	       group.job.epoch, group.job.root ? "root" : "inner node",
-	       group_ranks_count(&group.job.below), group.copies, group.job.slot_base,
+	       ranks_count(&group.job.below), group.copies, group.job.slot_base,
 	       group.job.slot_base + group.job.slot_mask);
 	return 0;
 }
@@ -85,26 +87,25 @@ int job_del(const struct request *q, struct why *why)
 
 static void job_print(const struct dataplane_job *j)
 {
-	char below[GROUP_RANKS_BYTES];
+	char below[RANKS_BYTES];
 
-	group_ranks_print(&j->job.below, below, sizeof(below));
+	ranks_print(&j->job.below, below, sizeof(below));
 	printf("%10u %5u %-5s %7u %6u %7u %6u-%-6u %6u  %s\n", j->id, j->job.epoch,
-	       j->job.root ? "root" : "inner", group_ranks_count(&j->job.everyone),
+	       j->job.root ? "root" : "inner", ranks_count(&j->job.everyone),
 	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
 	       j->job.slot_base + j->job.slot_mask, j->copies, below);
 }
 
 static void job_print_json(const struct dataplane_job *j)
 {
-	char below[GROUP_RANKS_BYTES];
+	char below[RANKS_BYTES];
 
-	group_ranks_print(&j->job.below, below, sizeof(below));
+	ranks_print(&j->job.below, below, sizeof(below));
 	printf("{\"job\":%u,\"epoch\":%u,\"root\":%s,\"workers\":%u,\"window\":%u,\"payload\":%u,"
 	       "\"slot_first\":%u,\"slot_count\":%u,\"copies\":%u,\"below\":\"%s\"}",
-	       j->id, j->job.epoch, j->job.root ? "true" : "false",
-	       group_ranks_count(&j->job.everyone), (j->job.slot_mask + 1) / 2,
-	       j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base, j->job.slot_mask + 1,
-	       j->copies, below);
+	       j->id, j->job.epoch, j->job.root ? "true" : "false", ranks_count(&j->job.everyone),
+	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
+	       j->job.slot_mask + 1, j->copies, below);
 }
 
 int job_list(const struct request *q, struct why *why)

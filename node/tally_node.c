@@ -10,6 +10,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "common/address.h"
+#include "common/ranks.h"
 #include "tally_node.h"
 
 enum {
@@ -128,29 +130,29 @@ static enum dataplane_mode mode_parse(const char *text)
 	usage("--mode %s: native, generic, tc or auto", text);
 }
 
-static struct tally_set ranks_parse(const char *option, const char *text)
+static struct tally_set ranks_of(const char *option, const char *text)
 {
 	struct tally_set ranks;
 
-	if (group_ranks_parse(text, &ranks) < 0)
+	if (ranks_parse(text, &ranks) < 0)
 		usage("%s %s: ranks from 0 to %d, such as 0-3,7", option, text,
 		      TALLY_WORKERS_MAX - 1);
 	return ranks;
 }
 
-static void via_parse(char *text, struct group_role *role)
+static void via_parse(char *text, struct installation_role *role)
 {
 	char *equals = strchr(text, '=');
-	struct group_via *via;
+	struct installation_via *via;
 
-	if (role->vias == GROUP_VIAS_MAX)
-		usage("--via %s: at most %d child nodes", text, GROUP_VIAS_MAX);
+	if (role->vias == INSTALLATION_VIAS_MAX)
+		usage("--via %s: at most %d child nodes", text, INSTALLATION_VIAS_MAX);
 	if (!equals)
 		usage("--via %s: RANKS=ADDRESS, such as 0-3=10.77.0.2", text);
 	via = &role->via[role->vias++];
 	*equals = '\0';
-	via->ranks = ranks_parse("--via", text);
-	if (jobfile_address_parse(equals + 1, TALLY_UDP_PORT, &via->address) < 0)
+	via->ranks = ranks_of("--via", text);
+	if (address_parse(equals + 1, TALLY_UDP_PORT, &via->address) < 0)
 		usage("--via %s=%s: an address such as 10.77.0.2 or fd77::2", text, equals + 1);
 }
 
@@ -198,7 +200,7 @@ static unsigned int options_parse(int argc, char **argv, struct request *q)
 			break;
 		case BELOW:
 			q->role.root = false;
-			q->role.below = ranks_parse("--below", optarg);
+			q->role.below = ranks_of("--below", optarg);
 			break;
 		case VIA:
 			via_parse(optarg, &q->role);

@@ -3,7 +3,7 @@
 #ifndef TALLY_AGENT_TALLY_NODE_H
 #define TALLY_AGENT_TALLY_NODE_H
 
-#include "agent/core/group.h"
+#include "agent/core/installation.h"
 #include "agent/dataplane/dataplane.h"
 
 /* The command line, checked. */
@@ -15,7 +15,7 @@ struct request {
 	bool share;
 	bool json;
 	bool all;
-	struct group_role role;
+	struct installation_role role;
 	char **arguments;
 	int count;
 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "common/name.h"
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 
-#include "client/jobfile.h"
-#include "text.h"
+#include "common/address.h"
+#include "common/file.h"
+#include "common/text.h"
 #include "tree.h"
 
 #define NOT_GIVEN UINT32_MAX /* slots of a tenant that says none */
@@ -166,7 +166,7 @@ static int address_add(struct tree *t, const struct tree_place *at, struct socka
 	r = tree_text(t, at, allowed, &text);
 	if (r < 0)
 		return r;
-	if (jobfile_address_parse(text, TALLY_UDP_PORT, &address) < 0)
+	if (address_parse(text, TALLY_UDP_PORT, &address) < 0)
 		return tree_refuse_value(t, at, "%s", allowed);
 	for (unsigned int i = 0; i < *count; i++)
 		if (!memcmp(&list[i], &address, sizeof(address)))
@@ -215,31 +215,6 @@ static int take_listens(struct tree *t, const struct tree_place *at, void *into)
 	return tree_list(t, at, CONFIG_LISTENS_MAX, take_listen, c);
 }
 
-/* An address and port, and unlike those of workers it may be any of the machine's. */
-static bool listen_parse(const char *text, struct sockaddr_storage *ret)
-{
-	struct sockaddr_storage a = { 0 };
-	struct sockaddr_in6 *ip6 = (void *)&a;
-	struct sockaddr_in *ip4 = (void *)&a;
-	uint64_t port = 0;
-
-	if (jobfile_address_parse(text, 0, ret) == 0)
-		return true;
-	if (!strncmp(text, "0.0.0.0:", 8)) {
-		ip4->sin_family = AF_INET;
-		if (text_number(text + 8, false, UINT16_MAX, &port))
-			ip4->sin_port = htons(port);
-	} else if (!strncmp(text, "[::]:", 5)) {
-		ip6->sin6_family = AF_INET6;
-		if (text_number(text + 5, false, UINT16_MAX, &port))
-			ip6->sin6_port = htons(port);
-	}
-	if (!port)
-		return false;
-	*ret = a;
-	return true;
-}
-
 static int take_metrics_listen(struct tree *t, const struct tree_place *at, void *into)
 {
 	static const char allowed[] = "an address and port, such as 127.0.0.1:9464 or [::]:9464, "
@@ -251,7 +226,7 @@ static int take_metrics_listen(struct tree *t, const struct tree_place *at, void
 	r = tree_text(t, at, allowed, &text);
 	if (r < 0)
 		return r;
-	if (strcmp(text, none) != 0 && !listen_parse(text, &address))
+	if (strcmp(text, none) != 0 && address_listen_parse(text, &address) < 0)
 		return tree_refuse_value(t, at, "%s", allowed);
 	memcpy(into, &address, sizeof(address));
 	return 0;
@@ -342,9 +317,9 @@ static int take_tenant_name(struct tree *t, const struct tree_place *at, void *i
 	r = tree_text(t, at, allowed, &text);
 	if (r < 0)
 		return r;
-	if (!tenant_name_is_valid(text))
+	if (!name_is_valid(text))
 		return tree_refuse_value(t, at, "%s", allowed);
-	snprintf(into, TENANT_NAME_BYTES, "%s", text);
+	snprintf(into, NAME_BYTES, "%s", text);
 	return 0;
 }
 
@@ -473,7 +448,7 @@ static struct config *config_new(void)
 	snprintf(c->state, sizeof(c->state), "%s", CONFIG_STATE);
 	snprintf(c->control_socket, sizeof(c->control_socket), "%s", CONFIG_CONTROL_SOCKET);
 	snprintf(c->join_socket, sizeof(c->join_socket), "%s", CONFIG_JOIN_SOCKET);
-	listen_parse(CONFIG_METRICS_LISTEN, &c->metrics);
+	address_listen_parse(CONFIG_METRICS_LISTEN, &c->metrics);
 	c->log_level = LOG_LEVEL_INFO;
 	c->sample_ms = CONFIG_SAMPLE_MS;
 	c->rest = true;
@@ -511,32 +486,16 @@ int config_parse(const char *text, size_t length, const char *name, struct confi
 	return 0;
 }
 
-/* At most `size` bytes; how many there were. */
-static ssize_t file_read(const char *path, char *buffer, size_t size)
-{
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t length = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (length < size) {
-		ssize_t n = read(fd, buffer + length, size - length);
-
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		length += n;
-	}
-	return length;
-}
-
 int config_read(const char *path, struct config **ret, struct why *why)
 {
-	_cleanup_(freep) char *buffer = malloc(CONFIG_BYTES_MAX + 1);
-	ssize_t n = buffer ? file_read(path, buffer, CONFIG_BYTES_MAX + 1) : -ENOMEM;
+	_cleanup_(freep) char *text = NULL;
+	size_t length;
+	int r;
 
-	if (n < 0)
-		return why_say(why, n, "%s: %s", path, strerror(-n));
-	return config_parse(buffer, n, path, ret, why);
+	r = file_read(path, CONFIG_BYTES_MAX, &text, &length);
+	if (r == -EFBIG)
+		return why_say(why, r, "%s: longer than %d bytes", path, CONFIG_BYTES_MAX);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", path, strerror(-r));
+	return config_parse(text, length, path, ret, why);
 }

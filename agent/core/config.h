@@ -17,7 +17,7 @@
 #include "dataplane_state.h"
 #include "log_level.h"
 #include "tenant.h"
-#include "util.h"
+#include "common/util.h"
 
 #define CONFIG_FILE "/etc/tally/tallyd.yaml"
 #define CONFIG_STATE "/var/lib/tally/state.json"

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <netinet/in.h>
-#include <arpa/inet.h>
-
-#include "client/jobfile.h"
+#include "common/address.h"
 #include "config.h"
 
 /* In quotes, so that no name means anything to YAML. */
@@ -17,28 +14,24 @@ static void text_print(FILE *to, const char *before, const char *text, const cha
 static void addresses_print(FILE *to, const char *before, const struct sockaddr_storage *list,
 			    unsigned int count)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	fprintf(to, "%s[", before);
 	for (unsigned int i = 0; i < count; i++) {
-		jobfile_address_print(&list[i], text, sizeof(text));
+		address_print(&list[i], text, sizeof(text));
 		text_print(to, i ? ", " : "", text, "");
 	}
 	fputs("]\n", to);
 }
 
-static void metrics_print(FILE *to, const struct sockaddr_storage *address)
+static void metrics_print(FILE *to, const struct sockaddr_storage *endpoint)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	fputs("metrics:\n", to);
-	jobfile_address_print(address, text, sizeof(text));
-	if (address->ss_family == AF_INET)
-		fprintf(to, "  listen: '%s:%u'\n", text, ntohs(ip4->sin_port));
-	else if (address->ss_family == AF_INET6)
-		fprintf(to, "  listen: '[%s]:%u'\n", text, ntohs(ip6->sin6_port));
+	endpoint_print(endpoint, text, sizeof(text));
+	if (endpoint->ss_family)
+		fprintf(to, "  listen: '%s'\n", text);
 	else
 		fputs("  listen: none\n", to);
 }

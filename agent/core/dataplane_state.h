@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <tally/maps.h>
 
-#include "util.h"
+#include "common/util.h"
 
 #define DATAPLANE_PIN "/sys/fs/bpf/tally"
 

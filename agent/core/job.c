@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "job.h"
 
 struct job *job_new(const struct job *facts)
@@ -36,7 +37,7 @@ static const struct sockaddr_storage *holder(const struct job_rank *r)
 static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why *why)
 {
 	const struct sockaddr_storage *other;
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	if (rank >= j->workers)
 		return why_say(why, -ERANGE, "rank %d: job %s has ranks 0 to %u", rank, j->name,
@@ -49,7 +50,7 @@ static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why 
 			       j->name);
 	other = holder(&j->rank[rank]);
 	if (other) {
-		jobfile_endpoint_print(other, text, sizeof(text));
+		endpoint_print(other, text, sizeof(text));
 		return why_say(why, -EADDRINUSE, "rank %d of job %s is taken, by %s", rank, j->name,
 			       text);
 	}
@@ -72,7 +73,7 @@ int job_join(struct job *j, int rank, const struct sockaddr_storage *address, ui
 	for (unsigned int i = 0; i < j->workers; i++) {
 		const struct sockaddr_storage *other = holder(&j->rank[i]);
 
-		if (other && jobfile_endpoint_is_equal(other, address))
+		if (other && endpoint_is_equal(other, address))
 			return why_say(why, -EADDRINUSE,
 				       "rank %u of job %s has that address and port", i, j->name);
 	}
@@ -111,7 +112,7 @@ bool job_is_ready(const struct job *j)
 	return tally_set_is_empty(&missing);
 }
 
-static void run_describe(const struct job *j, struct jobfile *ret)
+static void run_describe(const struct job *j, struct run *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->job = j->id;
@@ -120,7 +121,7 @@ static void run_describe(const struct job *j, struct jobfile *ret)
 	ret->service = j->service;
 }
 
-void job_next_run(const struct job *j, uint16_t window, struct jobfile *ret)
+void job_next_run(const struct job *j, uint16_t window, struct run *ret)
 {
 	run_describe(j, ret);
 	ret->epoch = j->epoch + 1;
@@ -129,7 +130,7 @@ void job_next_run(const struct job *j, uint16_t window, struct jobfile *ret)
 		ret->worker[i] = j->rank[i].next;
 }
 
-void job_this_run(const struct job *j, struct jobfile *ret)
+void job_this_run(const struct job *j, struct run *ret)
 {
 	run_describe(j, ret);
 	ret->epoch = j->epoch;

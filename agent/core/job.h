@@ -14,13 +14,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "client/jobfile.h"
+#include "common/jobfile.h"
+#include "common/name.h"
 #include "tenant.h"
-#include "util.h"
-
-enum {
-	JOB_TOKEN_BYTES = 129, /* of a token, with its end */
-};
+#include "common/util.h"
 
 /* What a rank is in the run. */
 enum job_presence {
@@ -39,8 +36,8 @@ struct job_rank {
 };
 
 struct job {
-	char name[TENANT_NAME_BYTES];
-	char token[JOB_TOKEN_BYTES]; /* a secret */
+	char name[NAME_BYTES];
+	char token[TOKEN_BYTES]; /* a secret */
 	uint32_t id;
 	uint16_t tenant; /* its index */
 	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
@@ -72,10 +69,10 @@ void job_unjoin(struct job *j, uint16_t rank);
 bool job_is_ready(const struct job *j);
 
 /* The run that all wait for, with this window: what nodes and workers are to be told. */
-void job_next_run(const struct job *j, uint16_t window, struct jobfile *ret);
+void job_next_run(const struct job *j, uint16_t window, struct run *ret);
 
 /* The run that is on, in the same form. */
-void job_this_run(const struct job *j, struct jobfile *ret);
+void job_this_run(const struct job *j, struct run *ret);
 
 /* All who wait are at it now. */
 void job_begin(struct job *j, uint16_t window);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "metrics.h"
-#include "util.h"
+#include "common/util.h"
 
 struct outcome_text {
 	const char *name;

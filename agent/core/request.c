@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "common/address.h"
+#include "common/name.h"
 #include "request.h"
 
 #include <errno.h>
@@ -6,9 +8,9 @@
 #include <string.h>
 #include <tally/wire.h>
 
-#include "client/jobfile.h"
+#include "common/jobfile.h"
 #include "dataplane_state.h"
-#include "text.h"
+#include "common/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -59,7 +61,7 @@ static int take_name(struct reading *r, const struct key *key, const json_t *val
 {
 	const char *text = json_string_value(value);
 
-	if (!text || !tenant_name_is_valid(text))
+	if (!text || !name_is_valid(text))
 		return refuse(r, key, value,
 			      "1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no sign");
 	memcpy(into, text, strlen(text) + 1);
@@ -81,7 +83,7 @@ static int take_service(struct reading *r, const struct key *key, const json_t *
 	const char *text = json_string_value(value);
 	struct sockaddr_storage address;
 
-	if (!text || jobfile_address_parse(text, TALLY_UDP_PORT, &address) < 0)
+	if (!text || address_parse(text, TALLY_UDP_PORT, &address) < 0)
 		return refuse(r, key, value,
 			      "an address without port, such as 10.77.0.1 or fd77::1");
 	memcpy(into, &address, sizeof(address));

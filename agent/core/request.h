@@ -13,8 +13,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "common/name.h"
 #include "tenant.h"
-#include "util.h"
+#include "common/util.h"
 
 enum {
 	REQUEST_BYTES_MAX = 65536, /* of a line, without its end */
@@ -58,8 +59,8 @@ enum request_key {
 };
 
 struct request_job {
-	char name[TENANT_NAME_BYTES];
-	char tenant[TENANT_NAME_BYTES]; /* "": not given, the default tenant's */
+	char name[NAME_BYTES];
+	char tenant[NAME_BYTES]; /* "": not given, the default tenant's */
 	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
 	uint16_t window; /* a power of two, 1 .. TALLY_WINDOW_MAX; 0: not given */
 	uint16_t payload_bytes; /* a multiple of 64, 64 .. TALLY_PAYLOAD_MAX; 0: not given */
@@ -69,8 +70,8 @@ struct request_job {
 
 /* What of it is meant; "": all. */
 struct request_filter {
-	char job[TENANT_NAME_BYTES]; /* `name` of job-list */
-	char tenant[TENANT_NAME_BYTES]; /* `name` of tenant-list */
+	char job[NAME_BYTES]; /* `name` of job-list */
+	char tenant[NAME_BYTES]; /* `name` of tenant-list */
 	char port[IF_NAMESIZE];
 	uint32_t every; /* trace: one packet in so many, 1 .. 2^31; 1 if not given */
 };
@@ -82,7 +83,7 @@ struct request {
 	union {
 		struct tenant tenant; /* TENANT_ADD, TENANT_SET */
 		struct request_job job; /* JOB_CREATE */
-		char name[TENANT_NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL */
+		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL */
 		struct request_filter filter; /* TENANT_LIST, JOB_LIST, STATS, TRACE */
 	};
 };

@@ -7,27 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "text.h"
+#include "common/text.h"
 
 #define POINT_FORM "PORT [vlan N] [source ADDRESS/BITS], such as eth1 vlan 5 source 10.77.1.0/24"
 
 enum {
 	WORDS_MAX = 5, /* of an ingress point */
 };
-
-static bool is_sign(char c) { return c == '.' || c == '_' || c == '-'; }
-
-static bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-
-bool tenant_name_is_valid(const char *name)
-{
-	size_t n = 0;
-
-	for (; n < TENANT_NAME_BYTES && name[n]; n++)
-		if (!is_letter_or_digit(name[n]) && !(n && is_sign(name[n])))
-			return false;
-	return n > 0 && n < TENANT_NAME_BYTES;
-}
 
 bool tenant_port_is_valid(const char *name)
 {

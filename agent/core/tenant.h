@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "util.h"
+#include "common/name.h"
+#include "common/util.h"
 
 enum {
-	TENANT_NAME_BYTES = 64, /* of a tenant or a job, with its end */
 	TENANT_POINTS_MAX = 16,
 	TENANT_POINT_BYTES = 128, /* fits any printed ingress point, with its end */
 	TENANT_PRIORITY_MAX = 255,
@@ -35,7 +35,7 @@ struct tenant_point {
 };
 
 struct tenant {
-	char name[TENANT_NAME_BYTES];
+	char name[NAME_BYTES];
 	uint32_t slots; /* reserved for it */
 	uint64_t packets_per_second; /* that its workers may send; 0: no limit */
 	uint64_t bytes_per_second; /* the same in bytes of whole frames */
@@ -43,9 +43,6 @@ struct tenant {
 	unsigned int points; /* 0: it may come in anywhere */
 	struct tenant_point point[TENANT_POINTS_MAX];
 };
-
-/* 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no sign. For tenants and jobs. */
-bool tenant_name_is_valid(const char *name);
 
 /* May an interface have this name? As the kernel sees it, and printable. */
 bool tenant_port_is_valid(const char *name);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "text.h"
+#include "common/text.h"
 
 enum {
 	PATH_BYTES = 160, /* of a printed place; deeper ones are cut */

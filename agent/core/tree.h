@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "util.h"
+#include "common/util.h"
 
 enum {
 	TREE_DEPTH_MAX = 8, /* of lists and mappings in one another */

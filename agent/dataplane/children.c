@@ -10,12 +10,12 @@ enum {
 	CHILDREN_OF_JOB_MAX = 2 * TALLY_WORKERS_MAX, /* each by its port, and by its job */
 };
 
-int children_add(struct dataplane *d, struct group *g, const struct gates *gates)
+int children_add(struct dataplane *d, struct installation *g, const struct gates *gates)
 {
 	int r;
 
 	for (unsigned int i = 0; i < g->copies; i++) {
-		struct group_copy *c = &g->copy[i];
+		struct installation_copy *c = &g->copy[i];
 
 		const struct tally_child_key of_job = { .job = c->key.job, .index = i };
 

@@ -16,9 +16,9 @@
 #include <tally/maps.h>
 
 #include "agent/core/dataplane_state.h"
-#include "agent/core/group.h"
+#include "agent/core/installation.h"
 #include "agent/core/traffic.h"
-#include "agent/core/util.h"
+#include "common/util.h"
 
 /* Also what the library has to say goes to stderr. */
 void dataplane_be_verbose(void);
@@ -112,17 +112,17 @@ int dataplane_tenant_del(struct dataplane *d, uint32_t index, struct why *why);
  * kernel fails later, nothing of either is left. -EEXIST: it is there with this epoch; -ENOSPC: no
  * slots, gates or children; -EINVAL: a port is not attached, or is given twice.
  */
-int dataplane_job_add(struct dataplane *d, struct group *g, const struct dataplane_gate *gates,
-		      unsigned int count, struct why *why);
+int dataplane_job_add(struct dataplane *d, struct installation *g,
+		      const struct dataplane_gate *gates, unsigned int count, struct why *why);
 
 /* Other gates for a running job; what came in by one that goes stays counted. -ENOENT, -ENOSPC. */
 int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
 			unsigned int count, struct why *why);
 
 /*
- * A running job's copies, in the order of group_plan(), have these next hops now: each gets other
- * MACs where they have changed. *ret_changed of them did; a hop with port 0 is not known, and its
- * copy stays as it is; *ret_elsewhere are behind another port, and stay too. -ENOENT.
+ * A running job's copies, in the order of installation_plan(), have these next hops now: each gets
+ * other MACs where they have changed. *ret_changed of them did; a hop with port 0 is not known, and
+ * its copy stays as it is; *ret_elsewhere are behind another port, and stay too. -ENOENT.
  */
 int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,
 			 unsigned int count, unsigned int *ret_changed, unsigned int *ret_elsewhere,

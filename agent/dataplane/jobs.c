@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "private.h"
 
 int map_error(struct why *why, int error, const char *map)
@@ -181,7 +182,7 @@ static int slots_clear(struct dataplane *d, const struct tally_job *job)
 }
 
 /* Each port that a copy leaves through has a cursor; those that are there stay as they are. */
-static int cursors_make(struct dataplane *d, const struct group *g)
+static int cursors_make(struct dataplane *d, const struct installation *g)
 {
 	_cleanup_(freep) struct tally_cursor *fresh = calloc(dataplane_cpus(), sizeof(*fresh));
 	int r;
@@ -200,7 +201,7 @@ static int cursors_make(struct dataplane *d, const struct group *g)
 }
 
 /* The map of the job's copies, or -errno. */
-static int group_make(struct dataplane *d, const struct group *g)
+static int group_make(struct dataplane *d, const struct installation *g)
 {
 	_cleanup_(closep) int fd = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "group",
 						  sizeof(uint32_t), sizeof(struct bpf_devmap_val),
@@ -222,7 +223,7 @@ static int group_make(struct dataplane *d, const struct group *g)
 
 /* A job that is about to come, with all that it needs and that may be missing. */
 struct arrival {
-	struct group *group;
+	struct installation *group;
 	struct gates *all; /* of the node, before */
 	struct gates *before; /* of the job's older epoch; or none */
 	struct gates *gates; /* of the job */
@@ -240,7 +241,7 @@ static void arrival_close(struct arrival *a)
 
 static int job_install(struct dataplane *d, struct arrival *a, struct why *why)
 {
-	struct group *g = a->group;
+	struct installation *g = a->group;
 	int r;
 
 	r = slots_clear(d, &g->job);
@@ -275,15 +276,15 @@ static bool job_take(struct dataplane_job *jobs, unsigned int *count, uint32_t i
 	return false;
 }
 
-static int ports_check(struct dataplane *d, const struct group *g, struct why *why)
+static int ports_check(struct dataplane *d, const struct installation *g, struct why *why)
 {
 	for (unsigned int i = 0; i < g->copies; i++) {
 		const struct hop *h = &g->copy[i].hop;
-		char text[JOBFILE_ADDRESS_BYTES];
+		char text[ADDRESS_BYTES];
 
 		if (dataplane_is_attached(d, h->port))
 			continue;
-		jobfile_address_print(&g->copy[i].address, text, sizeof(text));
+		address_print(&g->copy[i].address, text, sizeof(text));
 		return why_say(
 			why, -EINVAL,
 			"%s: is behind %s, where this node is not attached: tally-node attach "
@@ -299,7 +300,7 @@ static int arrival_place(struct dataplane *d, struct arrival *a, struct why *why
 	_cleanup_(freep) struct dataplane_job *jobs = NULL;
 	struct tally_job others[TALLY_JOBS_MAX];
 	unsigned int count = 0, copies = 0;
-	struct group *g = a->group;
+	struct installation *g = a->group;
 	struct dataplane_job before;
 	int r;
 
@@ -321,14 +322,14 @@ static int arrival_place(struct dataplane *d, struct arrival *a, struct why *why
 	if (copies + g->copies > TALLY_CHILDREN_MAX)
 		return why_say(why, -ENOSPC, "this node's jobs have %u workers, of %u", copies,
 			       TALLY_CHILDREN_MAX);
-	return group_place(g, others, count, dataplane_slots(d), why);
+	return installation_find_slots(g, others, count, dataplane_slots(d), why);
 }
 
 /* All that can fail for want of room. Changes nothing that an older epoch would feel. */
 static int arrival_prepare(struct dataplane *d, struct arrival *a,
 			   const struct dataplane_gate *gates, unsigned int count, struct why *why)
 {
-	struct group *g = a->group;
+	struct installation *g = a->group;
 	int r;
 
 	r = ports_check(d, g, why);
@@ -351,8 +352,8 @@ static int arrival_prepare(struct dataplane *d, struct arrival *a,
 	return r < 0 ? map_error(why, r, "cursors") : 0;
 }
 
-int dataplane_job_add(struct dataplane *d, struct group *g, const struct dataplane_gate *gates,
-		      unsigned int count, struct why *why)
+int dataplane_job_add(struct dataplane *d, struct installation *g,
+		      const struct dataplane_gate *gates, unsigned int count, struct why *why)
 {
 	_cleanup_(arrival_close) struct arrival a = { .group = g, .copies = -1 };
 	struct why ignored;

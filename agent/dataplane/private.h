@@ -231,7 +231,7 @@ int rows_retire(struct dataplane *d, const struct gates *gates, const struct gat
 /* --- children.c ------------------------------------------------------------------------------ */
 
 /* Those of an addressed job; each is told where its copies are counted. */
-int children_add(struct dataplane *d, struct group *g, const struct gates *gates);
+int children_add(struct dataplane *d, struct installation *g, const struct gates *gates);
 
 void children_remove(struct dataplane *d, uint32_t job);
 

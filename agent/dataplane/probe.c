@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "probe.h"
-#include "agent/core/util.h"
+#include "common/util.h"
 
 int dataplane_probe_broadcast(void)
 {

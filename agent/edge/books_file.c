@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 
 #include "books_file.h"
-#include "client/rendezvous.h"
+#include "common/address.h"
+#include "common/file.h"
+#include "common/joining.h"
+#include "common/name.h"
 
 enum {
 	FORMAT = 1, /* of the file */
@@ -45,10 +48,10 @@ static json_t *tenant_pack(const struct books_tenant *b)
 static json_t *ranks_pack(const struct job *j)
 {
 	json_t *ranks = json_array();
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	for (unsigned int i = 0; j->run_window && i < j->workers; i++) {
-		jobfile_endpoint_print(&j->rank[i].address, text, sizeof(text));
+		endpoint_print(&j->rank[i].address, text, sizeof(text));
 		json_array_append_new(ranks, json_pack("{ss ss}", "address", text, "presence",
 						       presence_name[j->rank[i].presence]));
 	}
@@ -61,9 +64,9 @@ static json_t *ranks_pack(const struct job *j)
 
 static json_t *job_pack(const struct books *b, const struct job *j)
 {
-	char service[JOBFILE_ADDRESS_BYTES];
+	char service[ADDRESS_BYTES];
 
-	jobfile_address_print(&j->service, service, sizeof(service));
+	address_print(&j->service, service, sizeof(service));
 	return json_pack("{ss ss sI ss si si si ss si si so}", "name", j->name, "token", j->token,
 			 "id", (json_int_t)j->id, "tenant", b->tenant[j->tenant].is.name, "workers",
 			 j->workers, "window", j->window, "payload", j->payload_bytes, "service",
@@ -156,11 +159,11 @@ int books_write(const struct books *b, const char *path, struct why *why)
 
 /* --- in -------------------------------------------------------------------------------------- */
 
-static bool name_read(const char *text, char ret[TENANT_NAME_BYTES])
+static bool name_read(const char *text, char ret[NAME_BYTES])
 {
-	if (!text || !tenant_name_is_valid(text))
+	if (!text || !name_is_valid(text))
 		return false;
-	snprintf(ret, TENANT_NAME_BYTES, "%s", text);
+	snprintf(ret, NAME_BYTES, "%s", text);
 	return true;
 }
 
@@ -206,7 +209,7 @@ static int rank_unpack(json_t *from, const struct job *j, struct job_rank *ret)
 	const char *address, *presence;
 
 	if (json_unpack(from, "{ss ss}", "address", &address, "presence", &presence) < 0 ||
-	    jobfile_address_parse(address, 0, &ret->address) < 0 ||
+	    address_parse(address, 0, &ret->address) < 0 ||
 	    ret->address.ss_family != j->service.ss_family)
 		return -EINVAL;
 	for (size_t i = JOB_RUNNING; i < sizeof(presence_name) / sizeof(*presence_name); i++)
@@ -226,13 +229,12 @@ static int facts_unpack(json_t *from, struct job *ret, const char **ret_tenant, 
 			"id", &id, "tenant", ret_tenant, "workers", &workers, "window", &window,
 			"payload", &payload, "service", &service, "epoch", &epoch, "run_window",
 			&run_window, "ranks", ret_ranks) < 0 ||
-	    !name_read(name, ret->name) || !rendezvous_token_is_valid(token) || id < 1 ||
-	    id > UINT32_MAX || workers < 1 || workers > TALLY_WORKERS_MAX || window < 1 ||
-	    window > TALLY_WINDOW_MAX || window & (window - 1) || payload < TALLY_BLOCK_BYTES ||
-	    payload > TALLY_PAYLOAD_MAX || payload % TALLY_BLOCK_BYTES || epoch < 0 ||
-	    epoch > UINT16_MAX || run_window < 0 || run_window > window ||
-	    run_window & (run_window - 1) ||
-	    jobfile_address_parse(service, TALLY_UDP_PORT, &ret->service) < 0 ||
+	    !name_read(name, ret->name) || !token_is_valid(token) || id < 1 || id > UINT32_MAX ||
+	    workers < 1 || workers > TALLY_WORKERS_MAX || window < 1 || window > TALLY_WINDOW_MAX ||
+	    window & (window - 1) || payload < TALLY_BLOCK_BYTES || payload > TALLY_PAYLOAD_MAX ||
+	    payload % TALLY_BLOCK_BYTES || epoch < 0 || epoch > UINT16_MAX || run_window < 0 ||
+	    run_window > window || run_window & (run_window - 1) ||
+	    address_parse(service, TALLY_UDP_PORT, &ret->service) < 0 ||
 	    !json_is_array(*ret_ranks) ||
 	    json_array_size(*ret_ranks) != (run_window ? (size_t)workers : 0))
 		return -EINVAL;
@@ -329,26 +331,14 @@ int books_parse(struct books *b, const char *text, size_t length, const char *na
 
 int books_read(struct books *b, const char *path, struct why *why)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_(freep) char *text = NULL;
-	size_t length = 0;
-	struct stat s;
+	size_t length;
+	int r;
 
-	if (fd < 0 || fstat(fd, &s) < 0)
-		return why_say(why, -errno, "%s: %m", path);
-	if (s.st_size > FILE_BYTES_MAX)
-		return why_say(why, -EFBIG, "%s: more than %d bytes", path, FILE_BYTES_MAX);
-	text = malloc(s.st_size + 1);
-	if (!text)
-		return -ENOMEM;
-	while (length < (size_t)s.st_size) {
-		ssize_t n = read(fd, text + length, s.st_size - length);
-
-		if (n < 0 && errno != EINTR)
-			return why_say(why, -errno, "%s: %m", path);
-		if (n == 0)
-			break;
-		length += n > 0 ? n : 0;
-	}
+	r = file_read(path, FILE_BYTES_MAX, &text, &length);
+	if (r == -EFBIG)
+		return why_say(why, r, "%s: more than %d bytes", path, FILE_BYTES_MAX);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", path, strerror(-r));
 	return books_parse(b, text, length, path, why);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 #include "ethtool.h"
 
 enum {

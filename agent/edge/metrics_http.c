@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/address.h"
+#include "common/clock.h"
 #include "metrics_http.h"
 
 enum {
 	BACKLOG = 64, /* connections that wait for a place */
 };
 
-/* A place of a connection. */
-struct place {
+/* One connection. */
+struct client {
 	int fd; /* the library's; -1: free, or shut down already */
 	uint64_t end_ns;
 };
@@ -28,16 +29,8 @@ struct metrics_http {
 	struct metrics_http_options options;
 	uint64_t life_ns;
 	bool closed; /* a connection has ended, and what waits may come in */
-	struct place place[METRICS_HTTP_CONNECTIONS_MAX];
+	struct client client[METRICS_HTTP_CONNECTIONS_MAX];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static void response_free(struct MHD_Response *r)
 {
@@ -103,7 +96,7 @@ static bool responses_make(struct metrics_http *h)
 /* The text, made anew unless it is fresh. NULL: there is none. */
 static struct MHD_Response *text_of(struct metrics_http *h)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	size_t length = 0;
 	char *text = NULL;
 
@@ -150,24 +143,25 @@ static int fd_of(struct MHD_Connection *connection)
 }
 
 /* The library has a limit on silence only; this is one on whole connections. */
-static void on_connection(void *context, struct MHD_Connection *connection, void **its_place,
+static void on_connection(void *context, struct MHD_Connection *connection, void **its_client,
 			  enum MHD_ConnectionNotificationCode code)
 {
 	struct metrics_http *h = context;
-	struct place *p = *its_place;
+	struct client *p = *its_client;
 
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (p)
-			*p = (struct place){ .fd = -1 };
+			*p = (struct client){ .fd = -1 };
 		h->closed = true;
 		return;
 	}
 	for (unsigned int i = 0; i < METRICS_HTTP_CONNECTIONS_MAX; i++) {
-		p = &h->place[i];
+		p = &h->client[i];
 		if (p->end_ns)
 			continue;
-		*p = (struct place){ .fd = fd_of(connection), .end_ns = now_ns() + h->life_ns };
-		*its_place = p;
+		*p = (struct client){ .fd = fd_of(connection),
+				      .end_ns = clock_now_ns() + h->life_ns };
+		*its_client = p;
 		return;
 	}
 }
@@ -175,10 +169,10 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 /* The library sees them end, and closes them. */
 static void end_old(struct metrics_http *h)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	for (unsigned int i = 0; i < METRICS_HTTP_CONNECTIONS_MAX; i++) {
-		struct place *p = &h->place[i];
+		struct client *p = &h->client[i];
 
 		if (p->fd < 0 || now < p->end_ns)
 			continue;
@@ -196,15 +190,15 @@ void metrics_http_run(struct metrics_http *h)
 
 uint64_t metrics_http_timeout_ns(const struct metrics_http *h)
 {
-	uint64_t now = now_ns(), end = UINT64_MAX;
+	uint64_t now = clock_now_ns(), end = UINT64_MAX;
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	/* If all places were taken, the library listens again only in its next run. */
 	if (h->closed)
 		return 0;
 	for (unsigned int i = 0; i < METRICS_HTTP_CONNECTIONS_MAX; i++)
-		if (h->place[i].fd >= 0 && h->place[i].end_ns < end)
-			end = h->place[i].end_ns;
+		if (h->client[i].fd >= 0 && h->client[i].end_ns < end)
+			end = h->client[i].end_ns;
 	if (end != UINT64_MAX)
 		end = end > now ? end - now : 0;
 	if (MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms * 1000000 < end)
@@ -229,15 +223,6 @@ static socklen_t address_bytes(const struct sockaddr *a)
 	return a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
-static void address_print(const struct sockaddr *a, char *text, size_t size)
-{
-	char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
-
-	getnameinfo(a, address_bytes(a), host, sizeof(host), port, sizeof(port),
-		    NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(text, size, a->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-}
-
 /* By ourselves, since the library does not say why it cannot. */
 static int listen_on(const struct sockaddr *a, int *ret, struct why *why)
 {
@@ -247,7 +232,7 @@ static int listen_on(const struct sockaddr *a, int *ret, struct why *why)
 
 	if (a->sa_family != AF_INET && a->sa_family != AF_INET6)
 		return why_say(why, -EAFNOSUPPORT, "metrics: not an IPv4 or IPv6 address");
-	address_print(a, text, sizeof(text));
+	endpoint_print((const void *)a, text, sizeof(text));
 	fd = socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return why_say(why, -errno, "metrics: no socket for %s: %m", text);
@@ -273,7 +258,7 @@ int metrics_http_open(const struct sockaddr *address, const struct metrics_http_
 	if (!h)
 		return why_say(why, -ENOMEM, "metrics: no memory");
 	for (unsigned int i = 0; i < METRICS_HTTP_CONNECTIONS_MAX; i++)
-		h->place[i].fd = -1;
+		h->client[i].fd = -1;
 	h->options = *options;
 	h->life_ns = (options->life_ms ? options->life_ms : METRICS_HTTP_LIFE_MS) * 1000000ull;
 	if (!responses_make(h))

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 
 enum {
 	METRICS_HTTP_CONNECTIONS_MAX = 32,

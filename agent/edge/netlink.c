@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/address.h"
+#include "common/clock.h"
 #include "ethtool.h"
 #include "netlink.h"
 #include "netlink_private.h"
@@ -123,31 +125,19 @@ static void neighbour_provoke(const struct sockaddr_storage *address)
 {
 	_cleanup_(closep) int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_storage to = *address;
-	socklen_t length = sizeof(struct sockaddr_in6);
+	socklen_t length = to.ss_family == AF_INET ? sizeof(struct sockaddr_in)
+						   : sizeof(struct sockaddr_in6);
 
-	if (to.ss_family == AF_INET) {
-		((struct sockaddr_in *)&to)->sin_port = htons(DISCARD_PORT);
-		length = sizeof(struct sockaddr_in);
-	} else {
-		((struct sockaddr_in6 *)&to)->sin6_port = htons(DISCARD_PORT);
-	}
+	endpoint_port_set(&to, DISCARD_PORT);
 	if (fd >= 0)
 		sendto(fd, "", 0, MSG_DONTWAIT, (struct sockaddr *)&to, length);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
 }
 
 static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *address, int ifindex,
 			  struct nl_addr *next, unsigned int wait_ms, uint8_t ret[6])
 {
 	int r = neighbour_find(n, ifindex, next, ret);
-	int64_t end = now_ms() + wait_ms, left;
+	uint64_t end_ns = clock_now_ns() + wait_ms * 1000000ull, now_ns;
 
 	if (r != -ENOENT)
 		return r;
@@ -155,8 +145,8 @@ static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *addr
 	while ((r = neighbour_find(n, ifindex, next, ret)) == -ENOENT) {
 		struct pollfd p = { .fd = nl_socket_get_fd(n->events), .events = POLLIN };
 
-		left = end - now_ms();
-		if (left <= 0 || poll(&p, 1, left) <= 0)
+		now_ns = clock_now_ns();
+		if (now_ns >= end_ns || poll(&p, 1, (end_ns - now_ns) / 1000000) <= 0)
 			return -EHOSTUNREACH;
 		nl_recvmsgs_default(n->events);
 	}
@@ -190,13 +180,13 @@ int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, u
 {
 	_cleanup_(nl_addrp) struct nl_addr *target = nl_addr_of(address);
 	_cleanup_(nl_addrp) struct nl_addr *next = NULL;
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 	struct hop hop = { 0 };
 	int r, ifindex = 0;
 
 	if (!target)
 		return -ENOMEM;
-	jobfile_address_print(address, text, sizeof(text));
+	address_print(address, text, sizeof(text));
 	r = route_find(n, target, text, &ifindex, &next, why);
 	if (r < 0)
 		return r;

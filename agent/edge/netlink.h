@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "agent/core/group.h"
+#include "agent/core/installation.h"
 #include "agent/core/port_check.h"
-#include "agent/core/util.h"
+#include "common/util.h"
 
 struct netlink;
 

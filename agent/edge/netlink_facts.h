@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 
 enum netlink_answer {
 	NETLINK_UNKNOWN, /* kernel or driver does not say */

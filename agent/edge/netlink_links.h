@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "agent/core/traffic.h"
-#include "agent/core/util.h"
+#include "common/util.h"
 
 enum {
 	NETLINK_LINKS_BURST = 256, /* messages that one dispatch takes; the rest waits */

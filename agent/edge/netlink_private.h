@@ -6,7 +6,7 @@
 #include <netlink/netlink.h>
 #include <netlink/route/link.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 
 static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
 static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }

@@ -22,7 +22,7 @@ static const struct dataplane_port *native_find(const struct dataplane_port *por
 	return NULL;
 }
 
-int port_reach_check(struct dataplane *d, const struct group *g, struct why *why)
+int port_reach_check(struct dataplane *d, const struct installation *g, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	const struct dataplane_port *native;

@@ -10,6 +10,6 @@
  * -EOPNOTSUPP: a child of the (addressed) group is behind such a port, as far as the kernel says
  * (since 6.3), and some port of the node runs XDP in its driver.
  */
-int port_reach_check(struct dataplane *d, const struct group *g, struct why *why);
+int port_reach_check(struct dataplane *d, const struct installation *g, struct why *why);
 
 #endif

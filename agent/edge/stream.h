@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
-#include "agent/core/util.h"
+#include "common/util.h"
 
 struct stream; /* one connection */
 

@@ -13,7 +13,8 @@
 
 #include <tally/tally.h>
 
-#include "client/jobfile.h"
+#include "common/address.h"
+#include "common/jobfile.h"
 #include "client/udp.h"
 
 #define QUIET_SECONDS 0.005
@@ -78,8 +79,8 @@ int main(int argc, char **argv)
 	struct udp *u;
 	int window;
 
-	if (argc != 6 || jobfile_address_parse(argv[1], 0, &local) < 0 ||
-	    jobfile_address_parse(argv[2], TALLY_UDP_PORT, &service) < 0) {
+	if (argc != 6 || address_parse(argv[1], 0, &local) < 0 ||
+	    address_parse(argv[2], TALLY_UDP_PORT, &service) < 0) {
 		fprintf(stderr, "usage: bounce LOCAL:PORT SERVICE WINDOW PAYLOAD SECONDS\n");
 		return 2;
 	}

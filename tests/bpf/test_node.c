@@ -123,11 +123,11 @@ static struct tally_constants constants_now(void)
 }
 
 /* Two workers, both behind the port; `window` chunks. */
-static struct group *job_plan(uint32_t id, uint16_t epoch, uint32_t window)
+static struct installation *job_plan(uint32_t id, uint16_t epoch, uint32_t window)
 {
-	static struct group g;
-	struct jobfile *file = calloc(1, sizeof(*file));
-	const struct group_role role = { .root = true };
+	static struct installation g;
+	struct run *file = calloc(1, sizeof(*file));
+	const struct installation_role role = { .root = true };
 	struct sockaddr_in *worker;
 
 	assert_non_null(file);
@@ -143,10 +143,10 @@ static struct group *job_plan(uint32_t id, uint16_t epoch, uint32_t window)
 						.sin_port = htons(UDP_PORT_OF_RANK_0 + rank),
 						.sin_addr.s_addr = worker_ip4(rank) };
 	}
-	assert_int_equal(group_plan(file, &role, &g, &why), 0);
+	assert_int_equal(installation_plan(file, &role, &g, &why), 0);
 	for (unsigned int i = 0; i < g.copies; i++)
 		g.copy[i].hop = (struct hop){ .port = port, .port_name = "port0", .mtu = 1500 };
-	assert_int_equal(group_address(&g, &why), 0);
+	assert_int_equal(installation_address(&g, &why), 0);
 	free(file);
 	return &g;
 }
@@ -218,7 +218,7 @@ static void each_port_of_a_job_has_a_row(void **state)
 {
 	const struct dataplane_gate gates[] = { { .ifindex = LOOPBACK }, { .ifindex = port } };
 	struct dataplane *d = node_open();
-	struct group *g = job_plan(JOB, EPOCH, 8);
+	struct installation *g = job_plan(JOB, EPOCH, 8);
 
 	g->job.tenant = TENANT;
 	assert_int_equal(
@@ -364,7 +364,7 @@ static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
 	struct sockaddr_in *address = (void *)&from.address;
 	const struct dataplane_limits limits = { 0 };
 	struct dataplane *d = node_open();
-	struct group *g = job_plan(JOB, EPOCH, 8);
+	struct installation *g = job_plan(JOB, EPOCH, 8);
 
 	g->job.tenant = TENANT;
 	assert_int_equal(dataplane_job_add(d, g, &gate, 1, &why), 0);

@@ -18,7 +18,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/rendezvous.h"
+#include "common/address.h"
+#include "common/joining.h"
+#include "common/name.h"
 
 enum {
 	WORKERS_MAX = 16,
@@ -27,12 +29,12 @@ enum {
 
 struct worker {
 	int fd;
-	char text[RENDEZVOUS_ANSWER_BYTES];
+	char text[JOINING_ANSWER_BYTES];
 	size_t length;
 };
 
 static struct worker worker[WORKERS_MAX];
-static char token[RENDEZVOUS_TOKEN_BYTES];
+static char token[TOKEN_BYTES];
 
 static void token_read(const char *path)
 {
@@ -47,8 +49,8 @@ static void token_read(const char *path)
 static void ask(struct worker *w, const char *path, const char *job, const char *address, int rank)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	struct rendezvous_request q = { .rank = rank };
-	char text[RENDEZVOUS_REQUEST_BYTES];
+	struct joining_message q = { .rank = rank };
+	char text[JOINING_MESSAGE_BYTES];
 	char endpoint[64];
 	size_t length = 0;
 
@@ -56,9 +58,9 @@ static void ask(struct worker *w, const char *path, const char *job, const char 
 	snprintf(q.job, sizeof(q.job), "%s", job);
 	memcpy(q.token, token, sizeof(q.token));
 	snprintf(endpoint, sizeof(endpoint), "%s:%d", address, FIRST_PORT + rank);
-	if (jobfile_address_parse(endpoint, 0, &q.address) < 0)
+	if (address_parse(endpoint, 0, &q.address) < 0)
 		errx(2, "%s: no address", address);
-	if (rendezvous_request_print(&q, text, sizeof(text), &length) < 0)
+	if (joining_message_print(&q, text, sizeof(text), &length) < 0)
 		errx(2, "%s: no job's name", job);
 	w->length = 0;
 	w->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -69,15 +71,15 @@ static void ask(struct worker *w, const char *path, const char *job, const char 
 }
 
 /* The next thing that the agent says. */
-static enum rendezvous_kind hear(struct worker *w)
+static enum joining_kind hear(struct worker *w)
 {
-	static struct rendezvous_answer answer;
+	static struct joining_answer answer;
 	char why[256];
 	size_t used = 0;
 	int r;
 
-	while ((r = rendezvous_answer_parse(w->text, w->length, &answer, &used, why,
-					    sizeof(why))) == -EAGAIN) {
+	while ((r = joining_answer_parse(w->text, w->length, &answer, &used, why, sizeof(why))) ==
+	       -EAGAIN) {
 		ssize_t n = recv(w->fd, w->text + w->length, sizeof(w->text) - w->length, 0);
 
 		if (n <= 0)
@@ -86,7 +88,7 @@ static enum rendezvous_kind hear(struct worker *w)
 	}
 	if (r < 0)
 		errx(1, "the agent says: %s", why);
-	if (answer.kind == RENDEZVOUS_ERROR)
+	if (answer.kind == JOINING_ERROR)
 		errx(1, "the agent says: %s", answer.text);
 	memmove(w->text, w->text + used, w->length - used);
 	w->length -= used;
@@ -106,7 +108,7 @@ int main(int argc, char **argv)
 	if (workers < 1 || workers > WORKERS_MAX)
 		errx(2, "1 to %d workers", WORKERS_MAX);
 	for (unsigned long i = 0; i < cycles || i == 0; i++) {
-		enum rendezvous_kind kind = RENDEZVOUS_WAITING;
+		enum joining_kind kind = JOINING_WAITING;
 
 		for (int k = 0; k < workers; k++) {
 			ask(&worker[k], argv[1], argv[2], argv[5], k);
@@ -118,8 +120,8 @@ int main(int argc, char **argv)
 			return getchar() == EOF ? 0 : 1;
 		}
 		for (int k = 0; k < workers; k++) {
-			while (kind == RENDEZVOUS_PLACE && k < workers - 1 &&
-			       hear(&worker[k]) != RENDEZVOUS_PLACE)
+			while (kind == JOINING_RUN && k < workers - 1 &&
+			       hear(&worker[k]) != JOINING_RUN)
 				;
 			close(worker[k].fd);
 		}

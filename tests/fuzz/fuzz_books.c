@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/edge/books_file.c agent/core/books.c agent/core/job.c */
-/* sources: agent/core/tenant.c agent/core/text.c */
-/* sources: client/jobfile.c client/rendezvous.c */
+/* sources: agent/core/tenant.c */
 /* libraries: -ljansson */
 /* The state file may have been anybody's. What is taken is printed, and is the same when read
  * again. */
@@ -32,7 +31,7 @@ static void configure(struct books *b)
 /* What the agent does with books that it has read must not depend on what they say. */
 static void books_use(struct books *b)
 {
-	static struct jobfile file;
+	static struct run file;
 	struct why why;
 	uint16_t window;
 

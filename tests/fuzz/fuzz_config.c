@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/core/config.c agent/core/config_print.c agent/core/tree.c */
-/* sources: agent/core/tenant.c agent/core/text.c */
-/* sources: client/jobfile.c */
+/* sources: agent/core/tenant.c */
 /* libraries: -lyaml */
 /* Any bytes may be a configuration. What is taken keeps its promises, and is the same when printed.
  */
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "agent/core/config.h"
+#include "common/name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,7 +37,7 @@ static void check_tenants(const struct config *c)
 	for (unsigned int i = 0; i < c->tenants; i++) {
 		const struct tenant *t = &c->tenant[i];
 
-		must(tenant_name_is_valid(t->name));
+		must(name_is_valid(t->name));
 		must(t->packets_per_second <= TENANT_RATE_MAX);
 		must(t->bytes_per_second <= TENANT_RATE_MAX);
 		must(t->points <= TENANT_POINTS_MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/core/request.c agent/core/tenant.c agent/core/text.c client/jobfile.c */
+/* sources: agent/core/request.c agent/core/tenant.c */
 /* libraries: -ljansson */
 /* Anybody may ask anything. What is taken is written as a request again, and is the same. */
 #include <stdlib.h>
@@ -7,7 +7,9 @@
 #include <tally/wire.h>
 
 #include "agent/core/request.h"
-#include "client/jobfile.h"
+#include "common/address.h"
+#include "common/jobfile.h"
+#include "common/name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +34,7 @@ static void put_tenant(json_t *line, uint32_t given, const struct tenant *t)
 	char text[TENANT_POINT_BYTES];
 	json_t *points;
 
-	must(tenant_name_is_valid(t->name) && t->points <= TENANT_POINTS_MAX);
+	must(name_is_valid(t->name) && t->points <= TENANT_POINTS_MAX);
 	put_text(line, "name", t->name);
 	if (given & REQUEST_SLOTS)
 		put_number(line, "slots", t->slots);
@@ -54,9 +56,9 @@ static void put_tenant(json_t *line, uint32_t given, const struct tenant *t)
 
 static void put_job(json_t *line, uint32_t given, const struct request_job *j)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
-	must(tenant_name_is_valid(j->name));
+	must(name_is_valid(j->name));
 	must(j->workers >= 1 && j->workers <= TALLY_WORKERS_MAX);
 	must(j->window <= TALLY_WINDOW_MAX && !(j->window & (j->window - 1)));
 	must(j->payload_bytes <= TALLY_PAYLOAD_MAX && j->payload_bytes % TALLY_BLOCK_BYTES == 0);
@@ -72,7 +74,7 @@ static void put_job(json_t *line, uint32_t given, const struct request_job *j)
 		put_number(line, "id", j->id);
 	if (!(given & REQUEST_SERVICE))
 		return;
-	jobfile_address_print(&j->service, text, sizeof(text));
+	address_print(&j->service, text, sizeof(text));
 	put_text(line, "service", text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/core/tenant.c agent/core/text.c */
+/* sources: agent/core/tenant.c */
 /* Ingress points: what is taken is printed, and is the same when read again. */
 #include <stdlib.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/core/books.h"
+#include "common/name.h"
 
 static struct books books;
 static struct why why;
@@ -178,7 +179,7 @@ static void a_tenant_that_is_not_there_is_told_who_is(void **state)
 
 static void the_node_has_room_for_so_many_tenants(void **state)
 {
-	char name[TENANT_NAME_BYTES];
+	char name[NAME_BYTES];
 
 	for (int i = BOOKS_DEFAULT + 1; i < TALLY_TENANTS_MAX; i++) {
 		snprintf(name, sizeof(name), "a-tenant-with-a-rather-long-name-%d", i);
@@ -372,7 +373,7 @@ static void jobs_are_in_the_order_of_their_names(void **state)
 
 static void the_node_has_room_for_so_many_jobs(void **state)
 {
-	char name[TENANT_NAME_BYTES];
+	char name[NAME_BYTES];
 
 	for (unsigned int i = 0; i < TALLY_JOBS_MAX; i++) {
 		snprintf(name, sizeof(name), "job%u", i);

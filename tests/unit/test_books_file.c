@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "agent/edge/books_file.h"
-#include "client/rendezvous.h"
+#include "common/address.h"
+#include "common/joining.h"
+#include "common/name.h"
 
 enum {
 	SLOTS = 4096,
@@ -87,9 +89,8 @@ static struct job *job_enter(struct books *b, const char *name, const char *tena
 
 	snprintf(facts.name, sizeof(facts.name), "%s", name);
 	snprintf(facts.token, sizeof(facts.token), "5b1f_-Z%s", workers % 2 ? "" : "longer");
-	assert_int_equal(jobfile_address_parse(ip6 ? "fd77::1" : "10.77.0.1", TALLY_UDP_PORT,
-					       &facts.service),
-			 0);
+	assert_int_equal(
+		address_parse(ip6 ? "fd77::1" : "10.77.0.1", TALLY_UDP_PORT, &facts.service), 0);
 	j = job_new(&facts);
 	assert_non_null(j);
 	assert_int_equal(books_job_restore(b, j, &why), 0);
@@ -98,7 +99,7 @@ static struct job *job_enter(struct books *b, const char *name, const char *tena
 
 static void run(struct job *j, uint16_t window)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 	struct sockaddr_storage address;
 	uint16_t rank;
 
@@ -106,7 +107,7 @@ static void run(struct job *j, uint16_t window)
 		snprintf(text, sizeof(text),
 			 j->service.ss_family == AF_INET ? "10.77.1.%u:%u" : "[fd77:1::%x]:%u",
 			 i % 250 + 1, 1000 + i);
-		assert_int_equal(jobfile_address_parse(text, 0, &address), 0);
+		assert_int_equal(address_parse(text, 0, &address), 0);
 		assert_int_equal(job_join(j, -1, &address, &rank, &why), 0);
 	}
 	job_begin(j, window);
@@ -160,7 +161,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_int_equal(a->workers, b->workers);
 	assert_int_equal(a->window, b->window);
 	assert_int_equal(a->payload_bytes, b->payload_bytes);
-	assert_true(jobfile_endpoint_is_equal(&a->service, &b->service));
+	assert_true(endpoint_is_equal(&a->service, &b->service));
 	assert_int_equal(a->epoch, b->epoch);
 	assert_int_equal(a->run_window, b->run_window);
 	for (unsigned int i = 0; i < a->workers; i++) {
@@ -172,8 +173,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 		assert_false(b->rank[i].waiting);
 		assert_null(b->rank[i].place);
 		if (a->run_window)
-			assert_true(jobfile_endpoint_is_equal(&a->rank[i].address,
-							      &b->rank[i].address));
+			assert_true(endpoint_is_equal(&a->rank[i].address, &b->rank[i].address));
 	}
 }
 
@@ -211,7 +211,7 @@ static void as_much_as_a_node_can_have_is_printed_and_parsed(void **state)
 {
 	_cleanup_(books_clear) struct books wrote, read;
 	_cleanup_(freep) char *text = NULL;
-	char name[TENANT_NAME_BYTES];
+	char name[NAME_BYTES];
 
 	configure(&wrote);
 	for (unsigned int i = 3; i < TALLY_TENANTS_MAX; i++) {
@@ -293,7 +293,7 @@ static void refused_or_sound(const char *text, size_t length)
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
 		const struct tenant *t = &b.tenant[i].is;
 
-		assert_true(!*t->name || tenant_name_is_valid(t->name));
+		assert_true(!*t->name || name_is_valid(t->name));
 		assert_true(!b.tenant[i].remainder || i == BOOKS_DEFAULT);
 		assert_true(t->packets_per_second <= TENANT_RATE_MAX);
 		assert_true(t->bytes_per_second <= TENANT_RATE_MAX);
@@ -302,7 +302,7 @@ static void refused_or_sound(const char *text, size_t length)
 	for (unsigned int i = 0; i < b.jobs; i++) {
 		const struct job *j = b.job[i];
 
-		assert_true(tenant_name_is_valid(j->name) && rendezvous_token_is_valid(j->token));
+		assert_true(name_is_valid(j->name) && token_is_valid(j->token));
 		assert_in_range(j->id, 1, UINT32_MAX);
 		assert_in_range(j->workers, 1, TALLY_WORKERS_MAX);
 		assert_in_range(j->window, 1, TALLY_WINDOW_MAX);

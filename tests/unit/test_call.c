@@ -31,7 +31,7 @@ struct frame {
 };
 
 /* All ranks of a job, and the collective that they are in. */
-struct group {
+struct installation {
 	struct call_place place; /* but for the rank */
 	struct call_options options;  /* but for in and out */
 	bool in_place;
@@ -45,31 +45,31 @@ struct group {
 
 /* --- who has what, as the table of collectives says */
 
-static size_t element_bytes(const struct group *g)
+static size_t element_bytes(const struct installation *g)
 {
 	return g->options.dtype == TALLY_INT64 ? 8 : 4;
 }
 
-static size_t chunk_elements(const struct group *g)
+static size_t chunk_elements(const struct installation *g)
 {
 	return g->place.payload_bytes / element_bytes(g);
 }
 
-static size_t in_count(const struct group *g)
+static size_t in_count(const struct installation *g)
 {
 	if (g->options.verb == CALL_BARRIER)
 		return 0;
 	return g->options.count * (g->options.verb == CALL_REDUCE_SCATTER ? g->place.workers : 1u);
 }
 
-static size_t out_count(const struct group *g)
+static size_t out_count(const struct installation *g)
 {
 	if (g->options.verb == CALL_BARRIER)
 		return 0;
 	return g->options.count * (g->options.verb == CALL_ALL_GATHER ? g->place.workers : 1u);
 }
 
-static bool has_output(const struct group *g, int rank)
+static bool has_output(const struct installation *g, int rank)
 {
 	switch (g->options.verb) {
 	case CALL_REDUCE:
@@ -81,7 +81,7 @@ static bool has_output(const struct group *g, int rank)
 	}
 }
 
-static bool is_sum(const struct group *g)
+static bool is_sum(const struct installation *g)
 {
 	return g->options.verb == CALL_ALLREDUCE || g->options.verb == CALL_REDUCE ||
 	       g->options.verb == CALL_REDUCE_SCATTER;
@@ -89,7 +89,7 @@ static bool is_sum(const struct group *g)
 
 /* --- elements, as bits */
 
-static uint64_t bits_at(const struct group *g, const void *array, size_t i)
+static uint64_t bits_at(const struct installation *g, const void *array, size_t i)
 {
 	uint64_t bits = 0;
 
@@ -117,7 +117,7 @@ static double float_of_bits(uint64_t bits)
 	return f;
 }
 
-static uint64_t sum_of_integers(const struct group *g, size_t i)
+static uint64_t sum_of_integers(const struct installation *g, size_t i)
 {
 	uint64_t sum = 0;
 	bool is_int32 = g->options.dtype == TALLY_INT32;
@@ -132,7 +132,7 @@ static uint64_t sum_of_integers(const struct group *g, size_t i)
 }
 
 /* Exact for the inputs of these tests, which leave nothing to round but the average. */
-static uint64_t sum_of_floats(const struct group *g, size_t i)
+static uint64_t sum_of_floats(const struct installation *g, size_t i)
 {
 	double sum = 0;
 
@@ -142,7 +142,7 @@ static uint64_t sum_of_floats(const struct group *g, size_t i)
 }
 
 /* What output element `i` of a rank must be. */
-static uint64_t wanted(const struct group *g, int rank, size_t i)
+static uint64_t wanted(const struct installation *g, int rank, size_t i)
 {
 	size_t count = g->options.count;
 
@@ -157,9 +157,9 @@ static uint64_t wanted(const struct group *g, int rank, size_t i)
 
 /* --- starting and ending */
 
-static struct group *group_new(int workers, int window, int payload_bytes)
+static struct installation *group_new(int workers, int window, int payload_bytes)
 {
-	struct group *g = calloc(1, sizeof(*g));
+	struct installation *g = calloc(1, sizeof(*g));
 
 	g->place = (struct call_place){
 		.workers = workers,
@@ -171,9 +171,9 @@ static struct group *group_new(int workers, int window, int payload_bytes)
 	return g;
 }
 
-static void group_free(struct group *g) { free(g); }
+static void group_free(struct installation *g) { free(g); }
 
-static void put(const struct group *g, int rank, size_t i, double x)
+static void put(const struct installation *g, int rank, size_t i, double x)
 {
 	uint8_t *at = (uint8_t *)g->in[rank] + i * element_bytes(g);
 
@@ -185,7 +185,7 @@ static void put(const struct group *g, int rank, size_t i, double x)
 		memcpy(at, &(float){ (float)x }, 4);
 }
 
-static void put_all(const struct group *g, double x)
+static void put_all(const struct installation *g, double x)
 {
 	for (int rank = 0; rank < g->place.workers; rank++)
 		for (size_t i = 0; i < in_count(g); i++)
@@ -193,7 +193,7 @@ static void put_all(const struct group *g, double x)
 }
 
 /* Every element another one, on every rank; no sum is zero or what is UNTOUCHED. */
-static void put_different(const struct group *g)
+static void put_different(const struct installation *g)
 {
 	double unit = g->options.dtype == TALLY_INT64 ? 0x100001 : 1;
 
@@ -203,7 +203,7 @@ static void put_different(const struct group *g)
 }
 
 /* A byte longer than it must be, so that none is empty: an element beyond is a fault. */
-static void make_buffers(struct group *g, int rank)
+static void make_buffers(struct installation *g, int rank)
 {
 	size_t in_bytes = in_count(g) * element_bytes(g),
 	       out_bytes = out_count(g) * element_bytes(g);
@@ -226,7 +226,7 @@ static void make_buffers(struct group *g, int rank)
 		memset(g->out[rank], UNTOUCHED, out_bytes);
 }
 
-static void start(struct group *g, const struct call_options *options)
+static void start(struct installation *g, const struct call_options *options)
 {
 	g->options = *options;
 	for (int rank = 0; rank < g->place.workers; rank++) {
@@ -242,7 +242,7 @@ static void start(struct group *g, const struct call_options *options)
 	put_different(g);
 }
 
-static void end(struct group *g)
+static void end(struct installation *g)
 {
 	for (int rank = 0; rank < g->place.workers; rank++) {
 		bool out_is_longer = g->in_place && g->options.verb == CALL_ALL_GATHER;
@@ -266,7 +266,7 @@ static bool is_wide_lane(uint8_t lane)
 }
 
 /* The chunk's part, elements, and all that follows: docs/protocol.md, "Collectives". */
-static void entry_is_as_written(const struct group *g, uint32_t e, const struct frame *sum,
+static void entry_is_as_written(const struct installation *g, uint32_t e, const struct frame *sum,
 				uint32_t contributors)
 {
 	static const uint8_t usual_lane[] = { 0, TALLY_LANE_INT32, TALLY_LANE_INT64,
@@ -325,7 +325,7 @@ static void merge(struct frame *sum, const struct frame *one)
 }
 
 /* Entry `e` of this round, filled in by all ranks and added up. */
-static struct frame sum_entry(struct group *g, uint32_t e)
+static struct frame sum_entry(struct installation *g, uint32_t e)
 {
 	struct frame sum = { 0 };
 	uint32_t contributors = 0;
@@ -353,7 +353,7 @@ static struct frame sum_entry(struct group *g, uint32_t e)
 }
 
 /* After one result: what was written, and was it right? The output is then untouched again. */
-static void count_writes(struct group *g, int rank)
+static void count_writes(struct installation *g, int rank)
 {
 	uint64_t untouched = 0;
 
@@ -367,7 +367,7 @@ static void count_writes(struct group *g, int rank)
 	memset(g->out[rank], UNTOUCHED, out_count(g) * element_bytes(g));
 }
 
-static void take_entry(struct group *g, int rank, uint32_t e, const struct frame *sum)
+static void take_entry(struct installation *g, int rank, uint32_t e, const struct frame *sum)
 {
 	uint16_t recipient = tally_le16_get(sum->h.recipient);
 	struct frame own = *sum;
@@ -382,7 +382,7 @@ static void take_entry(struct group *g, int rank, uint32_t e, const struct frame
 }
 
 /* As many in flight as may be; results come back in order, or the other way round. */
-static void run_round(struct group *g)
+static void run_round(struct installation *g)
 {
 	uint32_t entries = g->call[0].entries, n;
 	struct frame sum[WINDOW_MAX];
@@ -403,7 +403,7 @@ static void run_round(struct group *g)
 }
 
 /* All ranks come to the same conclusion, those without the payload too. */
-static bool next_round(struct group *g)
+static bool next_round(struct installation *g)
 {
 	const struct call *c = &g->call[0];
 	int more = call_next_round(&g->call[0]);
@@ -423,7 +423,7 @@ static bool next_round(struct group *g)
 	return more;
 }
 
-static void outputs_are_right(const struct group *g)
+static void outputs_are_right(const struct installation *g)
 {
 	for (int rank = 0; rank < g->place.workers; rank++) {
 		bool is_new = has_output(g, rank) && !g->writes[rank] && !g->rounded;
@@ -437,7 +437,7 @@ static void outputs_are_right(const struct group *g)
 }
 
 /* The whole call with all its rounds; outputs are checked. Returns the number of rounds. */
-static int run(struct group *g)
+static int run(struct installation *g)
 {
 	int rounds = 0;
 
@@ -451,7 +451,7 @@ static int run(struct group *g)
 	return rounds;
 }
 
-static int run_floats(struct group *g, size_t count, double x)
+static int run_floats(struct installation *g, size_t count, double x)
 {
 	int rounds;
 
@@ -467,7 +467,7 @@ static int run_floats(struct group *g, size_t count, double x)
 
 /* --- geometry */
 
-static void each_output_is_written_once(struct group *g, const struct call_options *o)
+static void each_output_is_written_once(struct installation *g, const struct call_options *o)
 {
 	uint32_t parts = o->verb == CALL_REDUCE_SCATTER || o->verb == CALL_ALL_GATHER
 				 ? g->place.workers
@@ -489,7 +489,7 @@ static void each_output_is_written_once(struct group *g, const struct call_optio
 	end(g);
 }
 
-static void every_verb_and_type(struct group *g, size_t windows, int more)
+static void every_verb_and_type(struct installation *g, size_t windows, int more)
 {
 	for (enum call_verb verb = CALL_ALLREDUCE; verb <= CALL_BARRIER; verb++)
 		for (enum tally_dtype t = TALLY_INT32; t <= TALLY_FLOAT32; t++) {
@@ -512,7 +512,7 @@ static void every_element_travels_once_from_whom_and_to_whom_it_must(void **stat
 	for (int workers = 1; workers <= RANKS_MAX; workers += 2)
 		for (int window = 1; window <= 4; window *= 4)
 			for (int payload = 64; payload <= PAYLOAD_MAX; payload += 64) {
-				struct group *g = group_new(workers, window, payload);
+				struct installation *g = group_new(workers, window, payload);
 
 				every_verb_and_type(g, 0, 0);
 				every_verb_and_type(g, 0, 1);
@@ -528,7 +528,7 @@ static void every_element_travels_once_from_whom_and_to_whom_it_must(void **stat
 
 static void a_broadcast_reaches_all_and_leaves_its_root_alone(void **state)
 {
-	struct group *g = group_new(3, 4, 64);
+	struct installation *g = group_new(3, 4, 64);
 
 	for (uint16_t root = 0; root < 3; root++) {
 		start(g, &(struct call_options){ .verb = CALL_BROADCAST,
@@ -574,7 +574,7 @@ static void a_wrong_guess_is_repeated_with_the_announced_scale(void **state)
 	static const uint8_t scale[] = { 66, 65, 63, 89, 27 };
 
 	for (int i = 0; i < 5; i++) {
-		struct group *g = group_new(3, 4, 64);
+		struct installation *g = group_new(3, 4, 64);
 		struct frame sum;
 
 		start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
@@ -607,7 +607,7 @@ static void a_wrong_guess_is_repeated_with_the_announced_scale(void **state)
 
 static void a_right_guess_is_not_repeated(void **state)
 {
-	struct group *g = group_new(3, 4, 64);
+	struct installation *g = group_new(3, 4, 64);
 
 	assert_int_equal(run_floats(g, 50, 0.75), 1);
 	assert_int_equal(run_floats(g, 50, 0), 1); /* zeros are right at any scale, */
@@ -617,7 +617,7 @@ static void a_right_guess_is_not_repeated(void **state)
 
 static void guesses_are_remembered_for_the_same_shape(void **state)
 {
-	struct group *g = group_new(3, 4, 64);
+	struct installation *g = group_new(3, 4, 64);
 
 	assert_int_equal(run_floats(g, 50, 100), 2);
 	assert_int_equal(run_floats(g, 50, 200), 1);
@@ -686,7 +686,7 @@ static void a_shape_is_what_the_protocol_says(void **state)
 }
 
 /* Every chunk of another magnitude, and only together do the ranks know of which. */
-static void put_magnitudes(struct group *g)
+static void put_magnitudes(struct installation *g)
 {
 	size_t count = g->options.count, per_part = (count + 15) / 16;
 
@@ -703,7 +703,7 @@ static void behind_the_first_window_scales_are_announced(void **state)
 	static const enum call_verb verb[] = { CALL_ALLREDUCE, CALL_REDUCE, CALL_REDUCE_SCATTER };
 
 	for (int i = 0; i < 3; i++) {
-		struct group *g = group_new(3, 4, 64);
+		struct installation *g = group_new(3, 4, 64);
 		struct call_options o = { .verb = verb[i],
 					  .dtype = TALLY_FLOAT32,
 					  .op = TALLY_SUM,
@@ -724,14 +724,14 @@ static void behind_the_first_window_scales_are_announced(void **state)
 /* --- wide chunks: of 16 elements with 64 bytes of payload */
 
 /* Packets that one element's need of the wide form costs. */
-static uint32_t wide_packets(const struct group *g, size_t at)
+static uint32_t wide_packets(const struct installation *g, size_t at)
 {
 	size_t chunk = at / 16, elements = g->options.count - chunk * 16;
 
 	return (elements > 8) + (chunk < g->place.window);
 }
 
-static void start_int32(struct group *g, size_t count)
+static void start_int32(struct installation *g, size_t count)
 {
 	start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
 					 .dtype = TALLY_INT32,
@@ -742,7 +742,7 @@ static void start_int32(struct group *g, size_t count)
 static void int32_at_the_limit_travels_narrow(void **state)
 {
 	for (int workers = 1; workers <= RANKS_MAX; workers++) {
-		struct group *g = group_new(workers, 2, 64);
+		struct installation *g = group_new(workers, 2, 64);
 		double most = INT32_MAX / workers;
 
 		for (int sign = -1; sign <= 1; sign += 2) {
@@ -755,7 +755,7 @@ static void int32_at_the_limit_travels_narrow(void **state)
 	}
 }
 
-static void one_past_the_limit_takes_two_halves(struct group *g, size_t count, double past)
+static void one_past_the_limit_takes_two_halves(struct installation *g, size_t count, double past)
 {
 	for (size_t at = 0; at < count; at++) {
 		start_int32(g, count);
@@ -770,7 +770,7 @@ static void one_past_the_limit_takes_two_halves(struct group *g, size_t count, d
 static void int32_one_past_the_limit_travels_wide(void **state)
 {
 	for (int workers = 1; workers <= RANKS_MAX; workers++) {
-		struct group *g = group_new(workers, 2, 64);
+		struct installation *g = group_new(workers, 2, 64);
 		double past = INT32_MAX / workers + 1.0;
 
 		for (size_t last = 7; last <= 11; last++) { /* elements of the last chunk */
@@ -786,7 +786,7 @@ static void int32_one_past_the_limit_travels_wide(void **state)
 
 static void int32_sums_wrap(void **state)
 {
-	struct group *g = group_new(3, 2, 64);
+	struct installation *g = group_new(3, 2, 64);
 
 	start_int32(g, 99);
 	put_all(g, INT32_MAX);
@@ -799,7 +799,8 @@ static void int32_sums_wrap(void **state)
 }
 
 /* An allreduce of values that need rounding, one of which may be given. */
-static uint32_t run_rounded(struct group *g, size_t count, size_t at, double x, uint64_t *ret_bits)
+static uint32_t run_rounded(struct installation *g, size_t count, size_t at, double x,
+			    uint64_t *ret_bits)
 {
 	uint32_t redone;
 
@@ -825,7 +826,7 @@ static uint32_t run_rounded(struct group *g, size_t count, size_t at, double x, 
 
 static void one_that_is_not_finite_takes_two_halves(size_t count, double x, uint64_t bits)
 {
-	struct group *g = group_new(3, 2, 64);
+	struct installation *g = group_new(3, 2, 64);
 	uint64_t narrow[100], wide[100];
 
 	for (size_t at = 0; at < count; at++) {
@@ -848,7 +849,7 @@ static void nans_and_infinities_travel_wide_and_leave_the_others_alone(void **st
 
 static void infinities_of_both_signs_are_a_nan(void **state)
 {
-	struct group *g = group_new(3, 2, 64);
+	struct installation *g = group_new(3, 2, 64);
 
 	start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
 					 .dtype = TALLY_FLOAT32,
@@ -872,7 +873,7 @@ static void expect_entry(const struct call *c, uint32_t e, uint32_t chunk, enum 
 static void a_later_round_does_what_is_left_in_the_order_of_chunks(void **state)
 {
 	static const enum call_verb verb[] = { CALL_ALLREDUCE, CALL_REDUCE };
-	struct group *g = group_new(3, 2, 64);
+	struct installation *g = group_new(3, 2, 64);
 
 	for (int i = 0; i < 2; i++) {
 		start(g, &(struct call_options){ .verb = verb[i],
@@ -908,7 +909,7 @@ static void ranks_without_payload_conclude_the_same_rounds(void **state)
 
 	for (int i = 0; i < 2; i++)
 		for (uint16_t root = 0; root < 3; root++) {
-			struct group *g = group_new(3, 4, 64);
+			struct installation *g = group_new(3, 4, 64);
 			struct call_options o = { .verb = verb[i],
 						  .dtype = TALLY_FLOAT32,
 						  .op = TALLY_SUM,
@@ -940,7 +941,7 @@ static void outputs_may_lie_where_the_inputs_are(void **state)
 	for (int i = 0; i < 4; i++)
 		for (enum tally_dtype t = TALLY_INT32; t <= TALLY_FLOAT32; t++)
 			for (size_t count = 0; count < 100; count += 9) {
-				struct group *g = group_new(3, 2, 64);
+				struct installation *g = group_new(3, 2, 64);
 
 				g->in_place = true;
 				start(g, &(struct call_options){ .verb = verb[i],
@@ -963,7 +964,7 @@ static void averages_of_integers_truncate_towards_zero(void **state)
 	static const enum tally_dtype dtype[] = { TALLY_INT32, TALLY_INT64 };
 
 	for (int i = 0; i < 2; i++) {
-		struct group *g = group_new(3, 2, 64);
+		struct installation *g = group_new(3, 2, 64);
 
 		start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
 						 .dtype = dtype[i],
@@ -993,7 +994,7 @@ static void averages_of_integers_truncate_towards_zero(void **state)
 
 static void averages_of_floats_are_rounded_once(void **state)
 {
-	struct group *g = group_new(3, 2, 64);
+	struct installation *g = group_new(3, 2, 64);
 
 	start(g, &(struct call_options){ .verb = CALL_REDUCE_SCATTER,
 					 .dtype = TALLY_FLOAT32,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/core/job.h"
+#include "common/address.h"
 
 static struct why why;
 
@@ -20,15 +21,15 @@ static struct sockaddr_storage at(const char *text)
 {
 	struct sockaddr_storage address = { 0 };
 
-	if (jobfile_address_parse(text, 0, &address) < 0)
-		assert_int_equal(jobfile_address_parse(text, TALLY_UDP_PORT, &address), 0);
+	if (address_parse(text, 0, &address) < 0)
+		assert_int_equal(address_parse(text, TALLY_UDP_PORT, &address), 0);
 	return address;
 }
 
 /* Worker n: an address and port of its own. */
 static struct sockaddr_storage worker(unsigned int n)
 {
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	snprintf(text, sizeof(text), "10.77.%u.%u:40000", n / 200, 1 + n % 200);
 	return at(text);
@@ -196,7 +197,7 @@ static void missing_are_those_nobody_waits_for(void **state)
 static void the_next_run_is_told_as_a_job_file_before_it_begins(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_of(2);
-	static struct jobfile next, now;
+	static struct run next, now;
 
 	comes(j, 1, 8, 1);
 	comes(j, 0, 9, 0);
@@ -213,7 +214,7 @@ static void the_next_run_is_told_as_a_job_file_before_it_begins(void **state)
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct sockaddr_storage expected = worker(9 - i);
 
-		assert_true(jobfile_endpoint_is_equal(&now.worker[i], &expected));
+		assert_true(endpoint_is_equal(&now.worker[i], &expected));
 	}
 	for (unsigned int i = 2; i < TALLY_WORKERS_MAX; i++)
 		assert_int_equal(now.worker[i].ss_family, 0);
@@ -254,7 +255,7 @@ static void another_epoch_or_rank_cannot_leave(void **state)
 static void the_epoch_wraps(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_of(1);
-	static struct jobfile next;
+	static struct run next;
 
 	j->epoch = UINT16_MAX;
 	comes(j, 0, 0, 0);
@@ -283,7 +284,7 @@ static void a_rank_that_left_may_be_taken_for_the_next_run(void **state)
 static void who_waits_does_not_touch_the_run_that_goes_on(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_running(2);
-	static struct jobfile before, after;
+	static struct run before, after;
 
 	job_this_run(j, &before);
 	assert_false(job_leave(j, 0, 42));

@@ -14,12 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/jobfile.h"
+#include "common/address.h"
+#include "common/jobfile.h"
 
 #define IP4 "job 7\nservice 10.77.0.1\nworker 10.77.1.1:40000\n"
 #define IP6 "job 7\nservice fd77::1\nworker [fd77:1::1]:40000\n"
 
-static struct jobfile file;
+static struct run file;
 static char why[160];
 
 /* From an exact copy on the heap, so that a step past its end is seen. */
@@ -43,7 +44,7 @@ static void taken(const char *text)
 
 static void refused(const char *text, const char *reason)
 {
-	struct jobfile untouched;
+	struct run untouched;
 
 	memset(&untouched, 0xee, sizeof(untouched));
 	assert_int_equal(parse_bytes(text, strlen(text)), -EINVAL);
@@ -240,11 +241,11 @@ static void printed_addresses_can_be_read_again(void **state)
 	static const char *const addresses[] = { "10.77.0.1", "fd77::1", "::ffff:10.77.0.1",
 						 "1111:2222:3333:4444:5555:6666:7777:8888" };
 	struct sockaddr_storage a;
-	char text[JOBFILE_ADDRESS_BYTES];
+	char text[ADDRESS_BYTES];
 
 	for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
-		assert_int_equal(jobfile_address_parse(addresses[i], 9, &a), 0);
-		jobfile_address_print(&a, text, sizeof(text));
+		assert_int_equal(address_parse(addresses[i], 9, &a), 0);
+		address_print(&a, text, sizeof(text));
 		assert_string_equal(text, addresses[i]);
 	}
 }

@@ -27,7 +27,8 @@
 
 #include <tally/tally.h>
 
-#include "client/rendezvous.h"
+#include "common/address.h"
+#include "common/joining.h"
 
 enum {
 	FAR_MS = 20000, /* no test should come so far */
@@ -37,7 +38,7 @@ enum {
 struct agent {
 	int listener, connection;
 	char name[128]; /* as a worker names it */
-	struct rendezvous_request request;
+	struct joining_message request;
 };
 
 /* The worker's side, and what the library said there. */
@@ -182,7 +183,7 @@ static void agent_end(struct agent *a)
 /* Takes a connection, and the whole of a request from it. */
 static void agent_hear(struct agent *a)
 {
-	char text[RENDEZVOUS_REQUEST_BYTES], why[256];
+	char text[JOINING_MESSAGE_BYTES], why[256];
 	size_t length = 0, taken;
 	int r = -EAGAIN;
 
@@ -193,7 +194,7 @@ static void agent_hear(struct agent *a)
 
 		assert_true(n > 0);
 		length += (size_t)n;
-		r = rendezvous_request_parse(text, length, &a->request, &taken, why, sizeof(why));
+		r = joining_message_parse(text, length, &a->request, &taken, why, sizeof(why));
 	}
 	assert_string_equal(why, "");
 	assert_int_equal(r, 0);
@@ -214,7 +215,7 @@ static struct sockaddr_storage address_of(const char *text, uint16_t port)
 {
 	struct sockaddr_storage a;
 
-	assert_int_equal(jobfile_address_parse(text, port, &a), 0);
+	assert_int_equal(address_parse(text, port, &a), 0);
 	return a;
 }
 
@@ -230,9 +231,9 @@ static struct sockaddr_storage service(void)
 }
 
 /* A job of so many workers, of which the last one is the one that asked. */
-static struct jobfile job_of(const struct agent *a, uint16_t workers)
+static struct run job_of(const struct agent *a, uint16_t workers)
 {
-	struct jobfile job = {
+	struct run job = {
 		.job = 7,
 		.epoch = 12,
 		.window = 16,
@@ -256,11 +257,11 @@ static struct jobfile job_of(const struct agent *a, uint16_t workers)
 
 static void agent_give_place(const struct agent *a, uint16_t workers, bool byte_by_byte)
 {
-	struct jobfile job = job_of(a, workers);
-	char text[RENDEZVOUS_ANSWER_BYTES];
+	struct run job = job_of(a, workers);
+	char text[JOINING_ANSWER_BYTES];
 	size_t length;
 
-	assert_int_equal(rendezvous_place_print(workers - 1, &job, text, sizeof(text), &length), 0);
+	assert_int_equal(joining_run_print(workers - 1, &job, text, sizeof(text), &length), 0);
 	for (size_t i = 0; byte_by_byte && i < length; i++)
 		agent_say(a, text + i, 1);
 	if (!byte_by_byte)
@@ -339,7 +340,7 @@ static void over_a_unix_socket_the_worker_says_its_address(void **state)
 	agent_hear(&a);
 	assert_int_equal(a.request.rank, 1);
 	assert_int_equal(a.request.port, 0);
-	jobfile_address_print(&a.request.address, text, sizeof(text));
+	address_print(&a.request.address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1");
 	assert_int_not_equal(((struct sockaddr_in *)&a.request.address)->sin_port,
 			     htons(TALLY_UDP_PORT));
@@ -372,7 +373,7 @@ static void the_agents_errors_are_passed_on(void **state)
 {
 	static const int errors[] = {
 #define X(name) name,
-		RENDEZVOUS_ERRORS(X)
+		JOINING_ERRORS(X)
 #undef X
 	};
 
@@ -384,8 +385,8 @@ static void the_agents_errors_are_passed_on(void **state)
 
 		worker_start(&w, join_run);
 		agent_hear(&a);
-		assert_int_equal(rendezvous_error_print(-errors[i], "rank 3 is taken, by 10.0.0.1",
-							text, sizeof(text), &length),
+		assert_int_equal(joining_error_print(-errors[i], "rank 3 is taken, by 10.0.0.1",
+						     text, sizeof(text), &length),
 				 0);
 		agent_say_text(&a, "waiting 1\n");
 		agent_say(&a, text, length);
@@ -505,15 +506,15 @@ static void a_place_that_cannot_be_used_is_given_back(void **state)
 {
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
-	char text[RENDEZVOUS_ANSWER_BYTES];
-	struct jobfile job;
+	char text[JOINING_ANSWER_BYTES];
+	struct run job;
 	size_t length;
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
 	job = job_of(&a, 1);
 	job.service = address_of("192.0.2.1", TALLY_UDP_PORT); /* no way there from loopback */
-	assert_int_equal(rendezvous_place_print(0, &job, text, sizeof(text), &length), 0);
+	assert_int_equal(joining_run_print(0, &job, text, sizeof(text), &length), 0);
 	agent_say(&a, text, length);
 	worker_refused(&w, EINVAL, "no way to the service address");
 	hung_up(&a);
@@ -524,9 +525,9 @@ static void ipv6_agents_have_ipv6_workers(void **state)
 {
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	struct agent a = { .connection = -1 };
-	char text[RENDEZVOUS_ANSWER_BYTES];
+	char text[JOINING_ANSWER_BYTES];
 	socklen_t length = sizeof(at);
-	struct jobfile job;
+	struct run job;
 	struct worker w;
 	size_t bytes;
 
@@ -545,7 +546,7 @@ static void ipv6_agents_have_ipv6_workers(void **state)
 	job.service = address_of("::1", TALLY_UDP_PORT);
 	snprintf(text, sizeof(text), "[::1]:%u", a.request.port);
 	job.worker[0] = address_of(text, 0);
-	assert_int_equal(rendezvous_place_print(0, &job, text, sizeof(text), &bytes), 0);
+	assert_int_equal(joining_run_print(0, &job, text, sizeof(text), &bytes), 0);
 	agent_say(&a, text, bytes);
 	worker_finish(&w, 0);
 	assert_int_equal(tally_close(w.tally), 0);

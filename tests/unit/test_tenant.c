@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/core/tenant.h"
+#include "common/name.h"
 
 #define NAME_63 "a12345678901234567890123456789012345678901234567890123456789012"
 
@@ -54,18 +55,18 @@ static void a_name_begins_with_a_letter_or_digit(void **state)
 
 		name[0] = (char)c;
 		name[1] = '\0';
-		assert_int_equal(tenant_name_is_valid(name), first);
+		assert_int_equal(name_is_valid(name), first);
 		name[0] = 'a';
 		name[1] = (char)c;
-		assert_int_equal(tenant_name_is_valid(name), later);
+		assert_int_equal(name_is_valid(name), later);
 	}
 }
 
 static void a_name_has_1_to_63_bytes(void **state)
 {
-	assert_false(tenant_name_is_valid(""));
-	assert_true(tenant_name_is_valid(NAME_63));
-	assert_false(tenant_name_is_valid(NAME_63 "4"));
+	assert_false(name_is_valid(""));
+	assert_true(name_is_valid(NAME_63));
+	assert_false(name_is_valid(NAME_63 "4"));
 }
 
 static void a_port_has_a_name_that_the_kernel_takes(void **state)

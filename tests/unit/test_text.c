@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "agent/core/text.h"
+#include "common/text.h"
 
 static const struct thing {
 	const char *name;

@@ -166,7 +166,7 @@ static void a_list_of_one_needs_no_list(void **state)
 		"f:5: list[3]: one too many; there can be at most 3");
 }
 
-static void places_are_named_from_the_top(void **state)
+static void members_are_named_from_the_top(void **state)
 {
 	taken("inner: {number: 7, list: a}");
 	assert_int_equal(things.inner.number, 7);
@@ -199,7 +199,7 @@ int main(void)
 		cmocka_unit_test(numbers_fit_what_they_are_read_into),
 		cmocka_unit_test(choices_are_numbered_as_they_stand),
 		cmocka_unit_test(a_list_of_one_needs_no_list),
-		cmocka_unit_test(places_are_named_from_the_top),
+		cmocka_unit_test(members_are_named_from_the_top),
 		cmocka_unit_test(depth_is_limited),
 	};
 

@@ -4,8 +4,8 @@
  * have in common. Pure. Names come as the first member of each element of a table, so that the
  * table that is parsed by is also the one that errors speak of.
  */
-#ifndef TALLY_AGENT_TEXT_H
-#define TALLY_AGENT_TEXT_H
+#ifndef TALLY_COMMON_TEXT_H
+#define TALLY_COMMON_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,9 @@ enum {
  * million, thousand million) behind them. False for anything else and for more than `max`.
  */
 bool text_number(const char *text, bool suffixes, uint64_t max, uint64_t *ret);
+
+/* The same without suffixes, for numbers of 32 bits. */
+bool text_u32(const char *text, uint32_t max, uint32_t *ret);
 
 /*
  * What somebody wrote, in quotes, to be shown in an error: printable ASCII, strange bytes as '?',

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rendezvous.h"
+#include "common/joining.h"
+#include "common/name.h"
+#include "common/ranks.h"
 
 #define JOIN "tally-join 1\njob resnet\ntoken 5b1f\nrank any\nport 40000\n\n"
 #define LEAVE "tally-leave 1\njob resnet\ntoken 5b1f\nrank 3\nepoch 12\n\n"
@@ -26,8 +28,8 @@ enum {
 	ROUNDS = 3000
 };
 
-static struct rendezvous_request request;
-static struct rendezvous_answer answer;
+static struct joining_message request;
+static struct joining_answer answer;
 static size_t taken_length;
 static char why[256];
 
@@ -40,7 +42,7 @@ static int request_of(const char *text, size_t length)
 	memcpy(copy, text, length);
 	memset(&request, 0xee, sizeof(request));
 	taken_length = 0xeeee;
-	r = rendezvous_request_parse(copy, length, &request, &taken_length, why, sizeof(why));
+	r = joining_message_parse(copy, length, &request, &taken_length, why, sizeof(why));
 	free(copy);
 	return r;
 }
@@ -53,7 +55,7 @@ static int answer_of(const char *text, size_t length)
 	memcpy(copy, text, length);
 	memset(&answer, 0xee, sizeof(answer));
 	taken_length = 0xeeee;
-	r = rendezvous_answer_parse(copy, length, &answer, &taken_length, why, sizeof(why));
+	r = joining_answer_parse(copy, length, &answer, &taken_length, why, sizeof(why));
 	free(copy);
 	return r;
 }
@@ -93,7 +95,7 @@ static void a_join_request_is_read(void **state)
 	assert_false(request.leave);
 	assert_string_equal(request.job, "resnet");
 	assert_string_equal(request.token, "5b1f");
-	assert_int_equal(request.rank, RENDEZVOUS_RANK_ANY);
+	assert_int_equal(request.rank, JOINING_RANK_ANY);
 	assert_int_equal(request.port, 40000);
 	assert_int_equal(request.address.ss_family, 0);
 	assert_string_equal(why, "");
@@ -105,7 +107,7 @@ static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
 	const struct sockaddr_in6 *a = (const void *)&request.address;
 
 	assert_int_equal(request_of(text, strlen(text)), 0);
-	assert_int_equal(request.rank, RENDEZVOUS_RANK_ANY);
+	assert_int_equal(request.rank, JOINING_RANK_ANY);
 	assert_int_equal(request.port, 0);
 	assert_int_equal(a->sin6_family, AF_INET6);
 	assert_int_equal(ntohs(a->sin6_port), 40000);
@@ -192,24 +194,23 @@ static void job_names_and_tokens_have_their_letters_and_lengths(void **state)
 
 	memset(longest, 'a', sizeof(longest));
 	longest[129] = '\0';
-	assert_false(rendezvous_token_is_valid(longest));
+	assert_false(token_is_valid(longest));
 	longest[128] = '\0';
-	assert_true(rendezvous_token_is_valid(longest));
+	assert_true(token_is_valid(longest));
 	longest[64] = '\0';
-	assert_false(rendezvous_job_is_valid(longest));
+	assert_false(name_is_valid(longest));
 	longest[63] = '\0';
-	assert_true(rendezvous_job_is_valid(longest));
-	assert_false(rendezvous_token_is_valid(""));
-	assert_false(rendezvous_job_is_valid(""));
+	assert_true(name_is_valid(longest));
+	assert_false(token_is_valid(""));
+	assert_false(name_is_valid(""));
 	for (int c = 1; c < 256; c++) {
 		char text[] = { 'a', (char)c, '\0' };
 		bool low = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 		bool sign = c == '-' || c == '_';
 
-		assert_int_equal(rendezvous_job_is_valid(text), low || sign || c == '.');
-		assert_int_equal(rendezvous_job_is_valid(text + 1), low);
-		assert_int_equal(rendezvous_token_is_valid(text),
-				 low || sign || (c >= 'A' && c <= 'Z'));
+		assert_int_equal(name_is_valid(text), low || sign || c == '.');
+		assert_int_equal(name_is_valid(text + 1), low);
+		assert_int_equal(token_is_valid(text), low || sign || (c >= 'A' && c <= 'Z'));
 	}
 }
 
@@ -270,21 +271,21 @@ static void every_truncation_wants_more(void **state)
 
 static void tokens_are_equal_or_not(void **state)
 {
-	char a[RENDEZVOUS_TOKEN_BYTES], b[RENDEZVOUS_TOKEN_BYTES];
+	char a[TOKEN_BYTES], b[TOKEN_BYTES];
 
-	assert_true(rendezvous_token_is("5b1f", "5b1f"));
-	assert_false(rendezvous_token_is("5b1f5b1f", "5b1f"));
-	assert_false(rendezvous_token_is("5b1f", "5b1f5b1f"));
-	assert_false(rendezvous_token_is("", "5b1f"));
-	assert_false(rendezvous_token_is("5b1f", ""));
-	assert_false(rendezvous_token_is("", ""));
+	assert_true(token_is_equal("5b1f", "5b1f"));
+	assert_false(token_is_equal("5b1f5b1f", "5b1f"));
+	assert_false(token_is_equal("5b1f", "5b1f5b1f"));
+	assert_false(token_is_equal("", "5b1f"));
+	assert_false(token_is_equal("5b1f", ""));
+	assert_false(token_is_equal("", ""));
 	for (size_t i = 0; i < 128; i++) {
 		memset(a, 'a', 128);
 		memset(b, 'a', 128);
 		a[128] = b[128] = '\0';
-		assert_true(rendezvous_token_is(a, b));
+		assert_true(token_is_equal(a, b));
 		b[i] = 'b';
-		assert_false(rendezvous_token_is(a, b));
+		assert_false(token_is_equal(a, b));
 	}
 }
 
@@ -292,11 +293,11 @@ static void an_answers_kinds_are_told_apart(void **state)
 {
 	assert_int_equal(answer_of("waiting 1,3-4\nwaiting 1\n", 24), 0);
 	assert_int_equal(taken_length, 14);
-	assert_int_equal(answer.kind, RENDEZVOUS_WAITING);
+	assert_int_equal(answer.kind, JOINING_WAITING);
 	assert_true(answer.missing.word[0] == (1 << 1 | 1 << 3 | 1 << 4));
 
 	assert_int_equal(answer_of(PLACE, strlen(PLACE)), 0);
-	assert_int_equal(answer.kind, RENDEZVOUS_PLACE);
+	assert_int_equal(answer.kind, JOINING_RUN);
 	assert_int_equal(answer.rank, 1);
 	assert_int_equal(answer.job.job, 7);
 	assert_int_equal(answer.job.epoch, 12);
@@ -304,12 +305,12 @@ static void an_answers_kinds_are_told_apart(void **state)
 	assert_int_equal(taken_length, strlen(PLACE));
 
 	assert_int_equal(answer_of("error EADDRINUSE rank 3 is taken\n\n", 34), 0);
-	assert_int_equal(answer.kind, RENDEZVOUS_ERROR);
+	assert_int_equal(answer.kind, JOINING_ERROR);
 	assert_int_equal(answer.error, -EADDRINUSE);
 	assert_string_equal(answer.text, "rank 3 is taken");
 
 	assert_int_equal(answer_of("left\n\n", 6), 0);
-	assert_int_equal(answer.kind, RENDEZVOUS_LEFT);
+	assert_int_equal(answer.kind, JOINING_LEFT);
 }
 
 static void answers_that_are_wrong_are_refused(void **state)
@@ -347,7 +348,7 @@ static void answers_that_are_wrong_are_refused(void **state)
 
 static void a_place_without_end_is_refused(void **state)
 {
-	static char text[RENDEZVOUS_ANSWER_BYTES];
+	static char text[JOINING_ANSWER_BYTES];
 
 	memset(text, '#', sizeof(text));
 	overwrite(text, "tally-join 1\nrank 0\n");
@@ -364,8 +365,7 @@ static void an_unknown_error_keeps_its_words(void **state)
 	assert_int_equal(answer_of("error EFUTURE later\n\n", 21), 0);
 	assert_int_equal(answer.error, -EIO);
 	assert_string_equal(answer.text, "later");
-	assert_int_equal(rendezvous_error_print(-ENOMEM, "a\nb\x7f", text, sizeof(text), &length),
-			 0);
+	assert_int_equal(joining_error_print(-ENOMEM, "a\nb\x7f", text, sizeof(text), &length), 0);
 	assert_string_equal(text, "error EIO a?b?\n\n");
 	assert_int_equal(length, strlen(text));
 }
@@ -374,7 +374,7 @@ static void errors_come_back_as_they_were_said(void **state)
 {
 	static const int known[] = {
 #define X(name) name,
-		RENDEZVOUS_ERRORS(X)
+		JOINING_ERRORS(X)
 #undef X
 	};
 	char text[1024], words[600];
@@ -383,12 +383,12 @@ static void errors_come_back_as_they_were_said(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		memset(words, 'a' + (int)i, sizeof(words));
 		words[i * 45] = '\0'; /* from none to more than there is room for */
-		assert_int_equal(
-			rendezvous_error_print(-known[i], words, text, sizeof(text), &length), 0);
+		assert_int_equal(joining_error_print(-known[i], words, text, sizeof(text), &length),
+				 0);
 		assert_int_equal(answer_of(text, length), 0);
 		assert_int_equal(taken_length, length);
 		assert_int_equal(answer.error, -known[i]);
-		words[RENDEZVOUS_TEXT_BYTES - 1] = '\0';
+		words[JOINING_TEXT_BYTES - 1] = '\0';
 		assert_string_equal(answer.text, words);
 	}
 }
@@ -434,11 +434,11 @@ static struct sockaddr_storage random_address(bool ip6, uint16_t port)
 static void requests_come_back_as_they_were_said(void **state)
 {
 	static const char letters[] = "abcxyz0189._-";
-	char text[RENDEZVOUS_REQUEST_BYTES];
+	char text[JOINING_MESSAGE_BYTES];
 	size_t length;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct rendezvous_request q = { .leave = random_below(2) };
+		struct joining_message q = { .leave = random_below(2) };
 
 		random_word("az09", 1, q.job);
 		random_word(letters, random_below(63), q.job + 1);
@@ -452,7 +452,7 @@ static void requests_come_back_as_they_were_said(void **state)
 		} else {
 			q.address = random_address(random_below(2), 1 + random_below(65535));
 		}
-		assert_int_equal(rendezvous_request_print(&q, text, sizeof(text), &length), 0);
+		assert_int_equal(joining_message_print(&q, text, sizeof(text), &length), 0);
 		assert_int_equal(request_of(text, length), 0);
 		assert_int_equal(taken_length, length);
 		assert_int_equal(request.leave, q.leave);
@@ -462,16 +462,15 @@ static void requests_come_back_as_they_were_said(void **state)
 		assert_int_equal(request.epoch, q.epoch);
 		assert_int_equal(request.port, q.port);
 		assert_memory_equal(&request.address, &q.address, sizeof(q.address));
-		assert_int_equal(rendezvous_request_print(&q, text, length, &(size_t){ 0 }),
-				 -ENOSPC);
+		assert_int_equal(joining_message_print(&q, text, length, &(size_t){ 0 }), -ENOSPC);
 		assert_int_equal(request_of(text, random_below((uint32_t)length)), -EAGAIN);
 	}
 }
 
-static struct jobfile random_job(uint16_t workers)
+static struct run random_job(uint16_t workers)
 {
 	bool ip6 = random_below(2);
-	struct jobfile f = {
+	struct run f = {
 		.job = random_below(UINT32_MAX),
 		.epoch = (uint16_t)random_below(65536),
 		.window = (uint16_t)(1u << random_below(11)),
@@ -485,17 +484,17 @@ static struct jobfile random_job(uint16_t workers)
 	return f;
 }
 
-static void places_come_back_as_they_were_said(void **state)
+static void members_come_back_as_they_were_said(void **state)
 {
-	char text[RENDEZVOUS_ANSWER_BYTES];
+	char text[JOINING_ANSWER_BYTES];
 	size_t length, longest = 0;
 
 	for (int i = 0; i < ROUNDS / 10; i++) {
 		uint16_t workers = (uint16_t)(i < 20 ? 256 : 1 + random_below(256));
 		uint16_t rank = (uint16_t)random_below(workers);
-		struct jobfile f = random_job(workers);
+		struct run f = random_job(workers);
 
-		assert_int_equal(rendezvous_place_print(rank, &f, text, sizeof(text), &length), 0);
+		assert_int_equal(joining_run_print(rank, &f, text, sizeof(text), &length), 0);
 		assert_int_equal(strlen(text), length);
 		longest = length > longest ? length : longest;
 		assert_int_equal(answer_of(text, length), 0);
@@ -503,11 +502,10 @@ static void places_come_back_as_they_were_said(void **state)
 		assert_int_equal(answer.rank, rank);
 		assert_memory_equal(&answer.job, &f, sizeof(f));
 		assert_int_equal(answer_of(text, random_below((uint32_t)length)), -EAGAIN);
-		assert_int_equal(rendezvous_place_print(rank, &f, text, length, &(size_t){ 0 }),
+		assert_int_equal(joining_run_print(rank, &f, text, length, &(size_t){ 0 }),
 				 -ENOSPC);
-		assert_int_equal(rendezvous_place_print(rank, &f, text,
-							random_below((uint32_t)length),
-							&(size_t){ 0 }),
+		assert_int_equal(joining_run_print(rank, &f, text, random_below((uint32_t)length),
+						   &(size_t){ 0 }),
 				 -ENOSPC);
 	}
 	assert_true(longest > 256 * 50); /* the largest jobs were really large */
@@ -515,7 +513,7 @@ static void places_come_back_as_they_were_said(void **state)
 
 static void waiting_comes_back_as_it_was_said(void **state)
 {
-	char text[RENDEZVOUS_RANKS_BYTES + 16];
+	char text[RANKS_BYTES + 16];
 	size_t length, longest = 0;
 
 	for (int i = 0; i < ROUNDS; i++) {
@@ -527,15 +525,14 @@ static void waiting_comes_back_as_it_was_said(void **state)
 				     : random_below(8) < (uint32_t)i % 9)
 				tally_set_add(&missing, rank);
 		tally_set_add(&missing, random_below(256) & -(uint32_t)(i > 1));
-		assert_int_equal(rendezvous_waiting_print(&missing, text, sizeof(text), &length),
-				 0);
+		assert_int_equal(joining_waiting_print(&missing, text, sizeof(text), &length), 0);
 		longest = length > longest ? length : longest;
 		if (i == 1)
 			assert_string_equal(text, "waiting 0-255\n");
 		assert_int_equal(answer_of(text, length), 0);
 		assert_memory_equal(&answer.missing, &missing, sizeof(missing));
 	}
-	assert_true(longest < RENDEZVOUS_RANKS_BYTES);
+	assert_true(longest < RANKS_BYTES);
 }
 
 static void a_flipped_byte_is_an_error_or_another_message(void **state)
@@ -563,8 +560,8 @@ static void a_small_room_for_the_reason_is_respected(void **state)
 		char small[41];
 
 		memset(small, 'x', sizeof(small));
-		assert_int_equal(rendezvous_request_parse("nonsense\n", 9, &request, &taken_length,
-							  small, size),
+		assert_int_equal(joining_message_parse("nonsense\n", 9, &request, &taken_length,
+						       small, size),
 				 -EINVAL);
 		if (size)
 			assert_true(strlen(small) < size);
@@ -595,11 +592,11 @@ int main(void)
 		cmocka_unit_test(an_unknown_error_keeps_its_words),
 		cmocka_unit_test(errors_come_back_as_they_were_said),
 		cmocka_unit_test(requests_come_back_as_they_were_said),
-		cmocka_unit_test(places_come_back_as_they_were_said),
+		cmocka_unit_test(members_come_back_as_they_were_said),
 		cmocka_unit_test(waiting_comes_back_as_it_was_said),
 		cmocka_unit_test(a_flipped_byte_is_an_error_or_another_message),
 		cmocka_unit_test(a_small_room_for_the_reason_is_respected),
 	};
 
-	return cmocka_run_group_tests_name("rendezvous", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("joining", tests, NULL, NULL);
 }

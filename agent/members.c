@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Workers at their places: a connection is a worker that waits for the next run of a job, or is
- * in the one that goes on. The protocol: docs/joining.md; its words: client/rendezvous.h.
+ * in the one that goes on. The protocol: docs/joining.md; its words: common/joining.h.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,7 +9,10 @@
 
 #include "agent.h"
 #include "agent/edge/log.h"
-#include "client/rendezvous.h"
+#include "common/address.h"
+#include "common/joining.h"
+#include "common/name.h"
+#include "common/ranks.h"
 
 enum {
 	CONNECTIONS_MAX = 8192,
@@ -17,8 +20,8 @@ enum {
 };
 
 /* A worker's connection, once it has a rank. */
-struct place {
-	struct place *next, **before; /* in the agent's list */
+struct member {
+	struct member *next, **before; /* in the agent's list */
 	struct stream *stream;
 	struct job *job;
 	uint16_t rank;
@@ -30,10 +33,10 @@ struct place {
 
 static void say_error(struct stream *s, int error, const char *words)
 {
-	char text[RENDEZVOUS_TEXT_BYTES + 64];
+	char text[JOINING_TEXT_BYTES + 64];
 	size_t length = 0;
 
-	if (rendezvous_error_print(error, words, text, sizeof(text), &length) == 0)
+	if (joining_error_print(error, words, text, sizeof(text), &length) == 0)
 		stream_send(s, text, length);
 	stream_finish(s);
 }
@@ -43,23 +46,23 @@ static char *refuse(int error)
 	const char *words = error == -EMSGSIZE	  ? "the request is too long"
 			    : error == -ETIMEDOUT ? "the request did not come in time"
 						  : "the agent serves as many workers as it can";
-	char text[RENDEZVOUS_TEXT_BYTES + 64];
+	char text[JOINING_TEXT_BYTES + 64];
 	size_t length = 0;
 
-	if (rendezvous_error_print(error, words, text, sizeof(text), &length) < 0)
+	if (joining_error_print(error, words, text, sizeof(text), &length) < 0)
 		return NULL;
 	return strdup(text);
 }
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-static struct place *place_new(struct agent *a, struct stream *s, struct job *j, uint16_t rank)
+static struct member *member_new(struct agent *a, struct stream *s, struct job *j, uint16_t rank)
 {
-	struct place *p = calloc(1, sizeof(*p));
+	struct member *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	*p = (struct place){
+	*p = (struct member){
 		.next = a->places,
 		.before = &a->places,
 		.stream = s,
@@ -76,7 +79,7 @@ static struct place *place_new(struct agent *a, struct stream *s, struct job *j,
 	return p;
 }
 
-static void place_free(struct place *p)
+static void member_free(struct member *p)
 {
 	if (p->next)
 		p->next->before = p->before;
@@ -90,28 +93,28 @@ static void place_free(struct place *p)
 static void tell_missing(struct job *j)
 {
 	struct tally_set missing = job_missing(j);
-	char text[RENDEZVOUS_RANKS_BYTES + 64];
+	char text[RANKS_BYTES + 64];
 	size_t length = 0;
 
 	if (tally_set_is_empty(&missing) ||
-	    rendezvous_waiting_print(&missing, text, sizeof(text), &length) < 0)
+	    joining_waiting_print(&missing, text, sizeof(text), &length) < 0)
 		return;
 	for (uint16_t rank = 0; rank < j->workers; rank++)
 		if (j->rank[rank].waiting)
-			stream_send(((struct place *)j->rank[rank].place)->stream, text, length);
+			stream_send(((struct member *)j->rank[rank].place)->stream, text, length);
 }
 
 /* Whoever waits goes away with an error. */
 static void send_away(struct job *j, int error, const char *words)
 {
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
-		struct place *p = j->rank[rank].place;
+		struct member *p = j->rank[rank].place;
 
 		if (!j->rank[rank].waiting)
 			continue;
 		job_unjoin(j, rank);
 		say_error(p->stream, error, words);
-		place_free(p);
+		member_free(p);
 	}
 }
 
@@ -119,17 +122,17 @@ static void send_away(struct job *j, int error, const char *words)
 
 static void tell_run(const struct job *j)
 {
-	_cleanup_(freep) struct jobfile *file = malloc(sizeof(*file));
-	char text[RENDEZVOUS_ANSWER_BYTES + 1];
+	_cleanup_(freep) struct run *file = malloc(sizeof(*file));
+	char text[JOINING_ANSWER_BYTES + 1];
 	size_t length = 0;
 
 	if (!file)
 		return; /* workers run into their timeout, and come again */
 	job_this_run(j, file);
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
-		struct place *p = j->rank[rank].place;
+		struct member *p = j->rank[rank].place;
 
-		if (rendezvous_place_print(rank, file, text, sizeof(text), &length) == 0)
+		if (joining_run_print(rank, file, text, sizeof(text), &length) == 0)
 			stream_send(p->stream, text, length);
 	}
 }
@@ -148,7 +151,7 @@ static void run_begin(struct agent *a, struct job *j)
 		return;
 	}
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
-		struct place *p = j->rank[rank].place;
+		struct member *p = j->rank[rank].place;
 
 		p->waiting = false;
 		p->epoch = j->epoch;
@@ -160,27 +163,8 @@ static void run_begin(struct agent *a, struct job *j)
 
 /* --- coming and going ------------------------------------------------------------------------ */
 
-static uint16_t port_of(const struct sockaddr_storage *address)
-{
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
-
-	return address->ss_family == AF_INET ? ip4->sin_port : ip6->sin6_port;
-}
-
-static void port_set(struct sockaddr_storage *address, uint16_t port)
-{
-	struct sockaddr_in6 *ip6 = (void *)address;
-	struct sockaddr_in *ip4 = (void *)address;
-
-	if (address->ss_family == AF_INET)
-		ip4->sin_port = port;
-	else
-		ip6->sin6_port = port;
-}
-
 /* Where the worker receives. Over TCP nobody can have results sent to another machine. */
-static int address_of(struct stream *s, const struct rendezvous_request *q,
+static int address_of(struct stream *s, const struct joining_message *q,
 		      struct sockaddr_storage *ret, struct why *why)
 {
 	const struct sockaddr_storage *peer = stream_peer(s);
@@ -193,8 +177,8 @@ static int address_of(struct stream *s, const struct rendezvous_request *q,
 		*ret = q->address;
 		return 0;
 	}
-	port_set(&there, q->address.ss_family ? port_of(&q->address) : htons(q->port));
-	if (q->address.ss_family && !jobfile_endpoint_is_equal(&there, &q->address))
+	endpoint_port_set(&there, q->address.ss_family ? endpoint_port(&q->address) : q->port);
+	if (q->address.ss_family && !endpoint_is_equal(&there, &q->address))
 		return why_say(why, -EINVAL,
 			       "address: not the one that this connection comes "
 			       "from");
@@ -202,19 +186,18 @@ static int address_of(struct stream *s, const struct rendezvous_request *q,
 	return 0;
 }
 
-static struct job *job_of(struct agent *a, const struct rendezvous_request *q, struct why *why)
+static struct job *job_of(struct agent *a, const struct joining_message *q, struct why *why)
 {
 	struct job *j = books_job_find(&a->books, q->job);
 
 	/* A stranger does not learn which jobs there are. */
-	if (rendezvous_token_is(q->token, j ? j->token : ""))
+	if (token_is_equal(q->token, j ? j->token : ""))
 		return j;
 	why_say(why, -EACCES, "no such job, or a wrong token");
 	return NULL;
 }
 
-static int join(struct agent *a, struct stream *s, const struct rendezvous_request *q,
-		struct why *why)
+static int join(struct agent *a, struct stream *s, const struct joining_message *q, struct why *why)
 {
 	struct job *j = job_of(a, q, why);
 	struct sockaddr_storage address = { 0 };
@@ -229,7 +212,7 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 	if (r < 0)
 		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
 	r = agent_meet(a, &address, why);
-	if (r == 0 && !place_new(a, s, j, rank))
+	if (r == 0 && !member_new(a, s, j, rank))
 		r = -ENOMEM;
 	if (r < 0) {
 		job_unjoin(j, rank);
@@ -242,7 +225,7 @@ static int join(struct agent *a, struct stream *s, const struct rendezvous_reque
 	return 0;
 }
 
-void places_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch)
+void members_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch)
 {
 	if (!job_is_at(j, rank, epoch))
 		return;
@@ -253,7 +236,7 @@ void places_left(struct agent *a, struct job *j, uint16_t rank, uint16_t epoch)
 	agent_save_soon(a);
 }
 
-static int leave(struct agent *a, struct stream *s, const struct rendezvous_request *q,
+static int leave(struct agent *a, struct stream *s, const struct joining_message *q,
 		 struct why *why)
 {
 	struct job *j = job_of(a, q, why);
@@ -265,8 +248,8 @@ static int leave(struct agent *a, struct stream *s, const struct rendezvous_requ
 	/* Who is connected leaves by ending that connection, and nobody else does it in his name.
 	 */
 	if (q->rank < j->workers && j->rank[q->rank].presence == JOB_DETACHED)
-		places_left(a, j, q->rank, q->epoch);
-	if (rendezvous_left_print(text, sizeof(text), &length) == 0)
+		members_left(a, j, q->rank, q->epoch);
+	if (joining_left_print(text, sizeof(text), &length) == 0)
 		stream_send(s, text, length);
 	stream_finish(s);
 	return 0;
@@ -274,25 +257,25 @@ static int leave(struct agent *a, struct stream *s, const struct rendezvous_requ
 
 static void on_end(struct stream *s)
 {
-	struct place *p = stream_context(s);
+	struct member *p = stream_context(s);
 	struct agent *a = stream_owner(s);
-	struct place gone;
+	struct member gone;
 
 	if (!p)
 		return;
 	gone = *p;
-	place_free(p);
+	member_free(p);
 	if (gone.waiting) {
 		job_unjoin(gone.job, gone.rank);
 		tell_missing(gone.job);
 	} else {
-		places_left(a, gone.job, gone.rank, gone.epoch);
+		members_left(a, gone.job, gone.rank, gone.epoch);
 	}
 }
 
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
 {
-	struct rendezvous_request q = { 0 };
+	struct joining_message q = { 0 };
 	struct agent *a = stream_owner(s);
 	struct why why = { "" };
 	size_t used = 0;
@@ -300,7 +283,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 
 	if (stream_context(s))
 		return length; /* a place says nothing more */
-	r = rendezvous_request_parse(text, length, &q, &used, why.text, sizeof(why.text));
+	r = joining_message_parse(text, length, &q, &used, why.text, sizeof(why.text));
 	if (r == -EAGAIN)
 		return 0;
 	if (r == 0)
@@ -317,7 +300,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 
 static const struct stream_service service = {
 	.name = "joining",
-	.request_bytes_max = RENDEZVOUS_REQUEST_BYTES,
+	.request_bytes_max = JOINING_MESSAGE_BYTES,
 	.connections_max = CONNECTIONS_MAX,
 	.request_timeout_ns = REQUEST_TIMEOUT_S * 1000000000ull,
 	.idle_timeout_ns = REQUEST_TIMEOUT_S * 1000000000ull,
@@ -326,7 +309,7 @@ static const struct stream_service service = {
 	.refuse = refuse,
 };
 
-int places_open(struct agent *a, struct why *why)
+int members_open(struct agent *a, struct why *why)
 {
 	const struct config *c = a->config;
 	int r;
@@ -339,9 +322,9 @@ int places_open(struct agent *a, struct why *why)
 	return r;
 }
 
-void places_cancel(struct agent *a, const struct job *j, const char *words)
+void members_cancel(struct agent *a, const struct job *j, const char *words)
 {
-	struct place *p = a->places;
+	struct member *p = a->places;
 
 	while (p) {
 		struct stream *s = p->stream;
@@ -350,17 +333,17 @@ void places_cancel(struct agent *a, const struct job *j, const char *words)
 			p = p->next;
 			continue;
 		}
-		place_free(p);
+		member_free(p);
 		say_error(s, -ECANCELED, words);
 		p = a->places; /* the list has changed */
 	}
 }
 
 /* The agent ends, the runs do not: no worker has left. */
-void places_close(struct agent *a)
+void members_close(struct agent *a)
 {
 	while (a->places)
-		place_free(a->places);
+		member_free(a->places);
 	stream_server_close(a->joining);
 	a->joining = NULL;
 }

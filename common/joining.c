@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "rendezvous.h"
+#include "address.h"
+#include "joining.h"
+#include "name.h"
+#include "ranks.h"
+#include "text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,14 +19,14 @@ enum {
 };
 
 /* Keys cannot repeat and lines have a limit: so has a request. */
-_Static_assert(REQUEST_LINES_MAX *(REQUEST_LINE_MAX + 1) <= RENDEZVOUS_REQUEST_BYTES,
+_Static_assert(REQUEST_LINES_MAX *(REQUEST_LINE_MAX + 1) <= JOINING_MESSAGE_BYTES,
 	       "a request that may still become right fits an agent's buffer");
-_Static_assert(RENDEZVOUS_TOKEN_BYTES + 8 <= REQUEST_LINE_MAX, "a token's line fits");
-_Static_assert(RENDEZVOUS_TEXT_BYTES + 24 <= ANSWER_LINE_MAX, "an error's line fits");
-_Static_assert(RENDEZVOUS_RANKS_BYTES + 8 <= ANSWER_LINE_MAX, "a waiting line fits");
-_Static_assert(TALLY_WORKERS_MAX *(JOBFILE_ADDRESS_BYTES - 1) + 256 <= RENDEZVOUS_ANSWER_BYTES,
+_Static_assert(TOKEN_BYTES + 8 <= REQUEST_LINE_MAX, "a token's line fits");
+_Static_assert(JOINING_TEXT_BYTES + 24 <= ANSWER_LINE_MAX, "an error's line fits");
+_Static_assert(RANKS_BYTES + 8 <= ANSWER_LINE_MAX, "a waiting line fits");
+_Static_assert(TALLY_WORKERS_MAX *(ADDRESS_BYTES - 1) + 256 <= JOINING_ANSWER_BYTES,
 	       "a place in the largest job fits: no worker's line is longer than 63 bytes");
-_Static_assert(RENDEZVOUS_VERSION == 1, "texts below name it");
+_Static_assert(JOINING_VERSION == 1, "texts below name it");
 
 /* Walks over the lines of a message, and keeps a copy of the last one, cut into key and value. */
 struct reader {
@@ -111,48 +115,13 @@ static bool line_is_empty(const struct reader *r) { return !*r->key && r->value 
 
 /* --- values that both sides know */
 
-static bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-
-bool rendezvous_job_is_valid(const char *name)
-{
-	size_t n = 0;
-
-	if (!is_letter_or_digit(*name))
-		return false;
-	while (n < RENDEZVOUS_JOB_BYTES && name[n] &&
-	       (is_letter_or_digit(name[n]) || strchr("._-", name[n])))
-		n++;
-	return n < RENDEZVOUS_JOB_BYTES && !name[n];
-}
-
-bool rendezvous_token_is_valid(const char *token)
-{
-	size_t n = 0;
-
-	while (n < RENDEZVOUS_TOKEN_BYTES && token[n] &&
-	       (is_letter_or_digit(token[n]) || (token[n] >= 'A' && token[n] <= 'Z') ||
-		strchr("_-", token[n])))
-		n++;
-	return n > 0 && n < RENDEZVOUS_TOKEN_BYTES && !token[n];
-}
-
-bool rendezvous_token_is(const char *token, const char *secret)
-{
-	size_t length = strlen(token), wanted = strlen(secret);
-	volatile unsigned char differs = length != wanted || !wanted;
-
-	for (size_t i = 0; i < length; i++)
-		differs |= (unsigned char)token[i] ^ (unsigned char)secret[i % (wanted + 1)];
-	return !differs;
-}
-
 static int version_check(struct reader *r)
 {
 	uint32_t version;
 
-	if (!jobfile_number_parse(r->value, UINT32_MAX, &version))
+	if (!text_u32(r->value, UINT32_MAX, &version))
 		return refuse(r, -EINVAL, "a version number is needed");
-	if (version != RENDEZVOUS_VERSION)
+	if (version != JOINING_VERSION)
 		return refuse(r, -EPROTONOSUPPORT, "version %u: only version 1 is spoken here",
 			      version);
 	return 0;
@@ -160,30 +129,30 @@ static int version_check(struct reader *r)
 
 /* --- requests */
 
-static int set_job(struct reader *r, struct rendezvous_request *q)
+static int set_job(struct reader *r, struct joining_message *q)
 {
-	if (!rendezvous_job_is_valid(r->value))
+	if (!name_is_valid(r->value))
 		return refuse(r, -EINVAL,
 			      "1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no sign");
 	snprintf(q->job, sizeof(q->job), "%s", r->value);
 	return 0;
 }
 
-static int set_token(struct reader *r, struct rendezvous_request *q)
+static int set_token(struct reader *r, struct joining_message *q)
 {
-	if (!rendezvous_token_is_valid(r->value))
+	if (!token_is_valid(r->value))
 		return refuse(r, -EINVAL, "1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
 	snprintf(q->token, sizeof(q->token), "%s", r->value);
 	return 0;
 }
 
-static int set_rank(struct reader *r, struct rendezvous_request *q)
+static int set_rank(struct reader *r, struct joining_message *q)
 {
 	uint32_t n;
 
 	if (!q->leave && !strcmp(r->value, "any"))
-		q->rank = RENDEZVOUS_RANK_ANY;
-	else if (jobfile_number_parse(r->value, TALLY_WORKERS_MAX - 1, &n))
+		q->rank = JOINING_RANK_ANY;
+	else if (text_u32(r->value, TALLY_WORKERS_MAX - 1, &n))
 		q->rank = (int)n;
 	else
 		return refuse(r, -EINVAL, "a number from 0 to %d%s", TALLY_WORKERS_MAX - 1,
@@ -191,33 +160,33 @@ static int set_rank(struct reader *r, struct rendezvous_request *q)
 	return 0;
 }
 
-static int set_epoch(struct reader *r, struct rendezvous_request *q)
+static int set_epoch(struct reader *r, struct joining_message *q)
 {
 	uint32_t n;
 
-	if (!jobfile_number_parse(r->value, UINT16_MAX, &n))
+	if (!text_u32(r->value, UINT16_MAX, &n))
 		return refuse(r, -EINVAL, "a number from 0 to %d", UINT16_MAX);
 	q->epoch = n;
 	return 0;
 }
 
-static int set_port(struct reader *r, struct rendezvous_request *q)
+static int set_port(struct reader *r, struct joining_message *q)
 {
 	uint32_t n;
 
 	if (q->address.ss_family)
 		return refuse(r, -EINVAL, "either port or address, and address is there");
-	if (!jobfile_number_parse(r->value, UINT16_MAX, &n) || !n)
+	if (!text_u32(r->value, UINT16_MAX, &n) || !n)
 		return refuse(r, -EINVAL, "a number from 1 to %d", UINT16_MAX);
 	q->port = n;
 	return 0;
 }
 
-static int set_address(struct reader *r, struct rendezvous_request *q)
+static int set_address(struct reader *r, struct joining_message *q)
 {
 	if (q->port)
 		return refuse(r, -EINVAL, "either port or address, and port is there");
-	if (jobfile_address_parse(r->value, 0, &q->address) < 0)
+	if (address_parse(r->value, 0, &q->address) < 0)
 		return refuse(r, -EINVAL,
 			      "an address and port, such as 10.77.1.1:40000 or [fd77:1::1]:40000");
 	return 0;
@@ -225,7 +194,7 @@ static int set_address(struct reader *r, struct rendezvous_request *q)
 
 static const struct request_key {
 	const char *name;
-	int (*set)(struct reader *r, struct rendezvous_request *q);
+	int (*set)(struct reader *r, struct joining_message *q);
 	bool joining, leaving; /* is it a key of this request? */
 	bool needed;
 } request_keys[] = {
@@ -238,7 +207,7 @@ enum {
 	REQUEST_KEYS = sizeof(request_keys) / sizeof(*request_keys)
 };
 
-static int request_line(struct reader *r, struct rendezvous_request *q, unsigned int *seen)
+static int request_line(struct reader *r, struct joining_message *q, unsigned int *seen)
 {
 	size_t i = 0;
 
@@ -257,7 +226,7 @@ static int request_line(struct reader *r, struct rendezvous_request *q, unsigned
 }
 
 /* What no single line can say. */
-static int request_finish(struct reader *r, const struct rendezvous_request *q, unsigned int seen)
+static int request_finish(struct reader *r, const struct joining_message *q, unsigned int seen)
 {
 	for (size_t i = 0; i < REQUEST_KEYS; i++) {
 		const struct request_key *k = &request_keys[i];
@@ -277,10 +246,10 @@ static int request_finish(struct reader *r, const struct rendezvous_request *q, 
 	return -EINVAL;
 }
 
-int rendezvous_request_parse(const char *text, size_t length, struct rendezvous_request *ret,
-			     size_t *ret_length, char *why, size_t why_size)
+int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
+			  size_t *ret_length, char *why, size_t why_size)
 {
-	struct rendezvous_request q = { .rank = RENDEZVOUS_RANK_ANY };
+	struct joining_message q = { .rank = JOINING_RANK_ANY };
 	unsigned int seen = 0;
 	struct reader r;
 	int error;
@@ -318,13 +287,13 @@ static int printed(int length, size_t size, size_t *ret_length)
 	return 0;
 }
 
-int rendezvous_request_print(const struct rendezvous_request *q, char *text, size_t size,
-			     size_t *ret_length)
+int joining_message_print(const struct joining_message *q, char *text, size_t size,
+			  size_t *ret_length)
 {
-	char where[JOBFILE_ADDRESS_BYTES + 16], address[JOBFILE_ADDRESS_BYTES], rank[16] = "any";
+	char where[ADDRESS_BYTES + 16], address[ADDRESS_BYTES], rank[16] = "any";
 
-	assert(rendezvous_job_is_valid(q->job) && rendezvous_token_is_valid(q->token));
-	assert(q->rank >= (q->leave ? 0 : RENDEZVOUS_RANK_ANY) && q->rank < TALLY_WORKERS_MAX);
+	assert(name_is_valid(q->job) && token_is_valid(q->token));
+	assert(q->rank >= (q->leave ? 0 : JOINING_RANK_ANY) && q->rank < TALLY_WORKERS_MAX);
 	assert(q->leave || !q->port == !!q->address.ss_family);
 
 	if (q->leave)
@@ -332,9 +301,9 @@ int rendezvous_request_print(const struct rendezvous_request *q, char *text, siz
 					"tally-leave 1\njob %s\ntoken %s\nrank %d\nepoch %u\n\n",
 					q->job, q->token, q->rank, q->epoch),
 			       size, ret_length);
-	if (q->rank != RENDEZVOUS_RANK_ANY)
+	if (q->rank != JOINING_RANK_ANY)
 		snprintf(rank, sizeof(rank), "%d", q->rank);
-	jobfile_endpoint_print(&q->address, address, sizeof(address));
+	endpoint_print(&q->address, address, sizeof(address));
 	if (q->port)
 		snprintf(where, sizeof(where), "port %u", q->port);
 	else
@@ -346,42 +315,9 @@ int rendezvous_request_print(const struct rendezvous_request *q, char *text, siz
 
 /* --- answers */
 
-/* The rank at `at` into *ret; behind it is returned. NULL: there is none. */
-static const char *rank_take(const char *at, uint32_t *ret)
+static int parse_waiting(struct reader *r, struct joining_answer *a)
 {
-	uint32_t n = 0, digits = 0;
-
-	for (; *at >= '0' && *at <= '9' && digits < 3; at++, digits++)
-		n = n * 10 + (uint32_t)(*at - '0');
-	if (!digits || n >= TALLY_WORKERS_MAX)
-		return NULL;
-	*ret = n;
-	return at;
-}
-
-/* "12" or "12-15"; the same. */
-static const char *range_take(const char *at, struct tally_set *into)
-{
-	uint32_t first = 0, last = 0;
-
-	at = rank_take(at, &first);
-	last = first;
-	if (at && *at == '-')
-		at = rank_take(at + 1, &last);
-	if (!at || last < first)
-		return NULL;
-	for (uint32_t rank = first; rank <= last; rank++)
-		tally_set_add(into, rank);
-	return at;
-}
-
-static int parse_waiting(struct reader *r, struct rendezvous_answer *a)
-{
-	const char *at = range_take(r->value, &a->missing);
-
-	while (at && *at == ',')
-		at = range_take(at + 1, &a->missing);
-	if (!at || *at)
+	if (ranks_parse(r->value, &a->missing) < 0)
 		return refuse(r, -EINVAL, "ranks up to %d, such as 1,3-4", TALLY_WORKERS_MAX - 1);
 	return 0;
 }
@@ -391,7 +327,7 @@ static const struct {
 	const char *name;
 } errors[] = {
 #define X(name) { name, #name },
-	RENDEZVOUS_ERRORS(X)
+	JOINING_ERRORS(X)
 #undef X
 };
 
@@ -417,7 +353,7 @@ static int end_take(struct reader *r)
 	return line_is_empty(r) ? 0 : refuse(r, -EINVAL, "an empty line should be here");
 }
 
-static int parse_error(struct reader *r, struct rendezvous_answer *a)
+static int parse_error(struct reader *r, struct joining_answer *a)
 {
 	size_t name = strspn(r->value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
 	const char *words = r->value + name;
@@ -432,7 +368,7 @@ static int parse_error(struct reader *r, struct rendezvous_answer *a)
 	return end_take(r);
 }
 
-static int parse_left(struct reader *r, struct rendezvous_answer *a)
+static int parse_left(struct reader *r, struct joining_answer *a)
 {
 	(void)a;
 	if (*r->value)
@@ -441,7 +377,7 @@ static int parse_left(struct reader *r, struct rendezvous_answer *a)
 }
 
 /* All of it must be there: the job file says only as a whole whether it is right. */
-static int parse_place(struct reader *r, struct rendezvous_answer *a)
+static int parse_place(struct reader *r, struct joining_answer *a)
 {
 	const char *start = r->text + r->at - 1; /* the end of the first line */
 	const char *end = memmem(start, r->length - r->at + 1, "\n\n", 2);
@@ -451,15 +387,14 @@ static int parse_place(struct reader *r, struct rendezvous_answer *a)
 
 	if (error < 0)
 		return error;
-	if (!end && r->length >= RENDEZVOUS_ANSWER_BYTES)
-		return refuse(r, -EMSGSIZE, "no end within %d bytes", RENDEZVOUS_ANSWER_BYTES);
+	if (!end && r->length >= JOINING_ANSWER_BYTES)
+		return refuse(r, -EMSGSIZE, "no end within %d bytes", JOINING_ANSWER_BYTES);
 	if (!end)
 		return -EAGAIN;
 	error = line_take(r);
 	if (error < 0)
 		return error;
-	if (strcmp(r->key, "rank") != 0 ||
-	    !jobfile_number_parse(r->value, TALLY_WORKERS_MAX - 1, &rank))
+	if (strcmp(r->key, "rank") != 0 || !text_u32(r->value, TALLY_WORKERS_MAX - 1, &rank))
 		return refuse(r, -EINVAL, "the worker's rank should be here");
 	/* The end may be that of the line just taken: then there is no file at all. */
 	start = r->text + r->at;
@@ -476,19 +411,19 @@ static int parse_place(struct reader *r, struct rendezvous_answer *a)
 
 static const struct {
 	const char *name;
-	enum rendezvous_kind kind;
-	int (*parse)(struct reader *r, struct rendezvous_answer *a);
+	enum joining_kind kind;
+	int (*parse)(struct reader *r, struct joining_answer *a);
 } answers[] = {
-	{ "waiting", RENDEZVOUS_WAITING, parse_waiting },
-	{ "tally-join", RENDEZVOUS_PLACE, parse_place },
-	{ "error", RENDEZVOUS_ERROR, parse_error },
-	{ "left", RENDEZVOUS_LEFT, parse_left },
+	{ "waiting", JOINING_WAITING, parse_waiting },
+	{ "tally-join", JOINING_RUN, parse_place },
+	{ "error", JOINING_ERROR, parse_error },
+	{ "left", JOINING_LEFT, parse_left },
 };
 
-int rendezvous_answer_parse(const char *text, size_t length, struct rendezvous_answer *ret,
-			    size_t *ret_length, char *why, size_t why_size)
+int joining_answer_parse(const char *text, size_t length, struct joining_answer *ret,
+			 size_t *ret_length, char *why, size_t why_size)
 {
-	struct rendezvous_answer a = { 0 };
+	struct joining_answer a = { 0 };
 	struct reader r;
 	int error;
 
@@ -510,38 +445,18 @@ int rendezvous_answer_parse(const char *text, size_t length, struct rendezvous_a
 	return refuse(&r, -EINVAL, "nothing that an agent says: is it one?");
 }
 
-void rendezvous_ranks_print(const struct tally_set *ranks, char *text, size_t size)
+int joining_waiting_print(const struct tally_set *missing, char *text, size_t size,
+			  size_t *ret_length)
 {
-	size_t used = 0;
-
-	if (size)
-		*text = '\0';
-	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX && used < size; rank++) {
-		uint32_t last = rank;
-
-		if (!tally_set_has(ranks, rank))
-			continue;
-		while (last + 1 < TALLY_WORKERS_MAX && tally_set_has(ranks, last + 1))
-			last++;
-		used += snprintf(text + used, size - used, "%s%u", used ? "," : "", rank);
-		if (last > rank && used < size)
-			used += snprintf(text + used, size - used, "-%u", last);
-		rank = last;
-	}
-}
-
-int rendezvous_waiting_print(const struct tally_set *missing, char *text, size_t size,
-			     size_t *ret_length)
-{
-	char ranks[RENDEZVOUS_RANKS_BYTES];
+	char ranks[RANKS_BYTES];
 
 	assert(!tally_set_is_empty(missing));
-	rendezvous_ranks_print(missing, ranks, sizeof(ranks));
+	ranks_print(missing, ranks, sizeof(ranks));
 	return printed(snprintf(text, size, "waiting %s\n", ranks), size, ret_length);
 }
 
-int rendezvous_place_print(uint16_t rank, const struct jobfile *job, char *text, size_t size,
-			   size_t *ret_length)
+int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
+		      size_t *ret_length)
 {
 	size_t head, file;
 	int r;
@@ -561,10 +476,9 @@ int rendezvous_place_print(uint16_t rank, const struct jobfile *job, char *text,
 	return 0;
 }
 
-int rendezvous_error_print(int error, const char *words, char *text, size_t size,
-			   size_t *ret_length)
+int joining_error_print(int error, const char *words, char *text, size_t size, size_t *ret_length)
 {
-	char printable[RENDEZVOUS_TEXT_BYTES];
+	char printable[JOINING_TEXT_BYTES];
 	const char *name = "EIO";
 
 	for (size_t i = 0; i < ERRORS; i++)
@@ -579,7 +493,7 @@ int rendezvous_error_print(int error, const char *words, char *text, size_t size
 		size, ret_length);
 }
 
-int rendezvous_left_print(char *text, size_t size, size_t *ret_length)
+int joining_left_print(char *text, size_t size, size_t *ret_length)
 {
 	return printed(snprintf(text, size, "left\n\n"), size, ret_length);
 }

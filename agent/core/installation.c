@@ -3,110 +3,39 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "group.h"
+#include "common/address.h"
+#include "common/ranks.h"
+#include "installation.h"
 
 enum {
 	HEADERS_IP4 = 20 + 8 + sizeof(struct tally_header), /* of a message, without Ethernet's */
 	HEADERS_IP6 = 40 + 8 + sizeof(struct tally_header),
 };
 
-unsigned int group_ranks_count(const struct tally_set *ranks)
-{
-	unsigned int n = 0;
-
-	for (int i = 0; i < TALLY_SET_WORDS; i++)
-		n += __builtin_popcountll(ranks->word[i]);
-	return n;
-}
-
-/* Digits at *at; steps past them. */
-static bool rank_take(const char **at, unsigned int *ret)
-{
-	unsigned int rank = 0;
-
-	if (**at < '0' || **at > '9')
-		return false;
-	for (; **at >= '0' && **at <= '9'; (*at)++) {
-		rank = rank * 10 + (**at - '0');
-		if (rank >= TALLY_WORKERS_MAX)
-			return false;
-	}
-	*ret = rank;
-	return true;
-}
-
-int group_ranks_parse(const char *text, struct tally_set *ret)
-{
-	struct tally_set ranks = { { 0 } };
-
-	for (;;) {
-		unsigned int first, last;
-
-		if (!rank_take(&text, &first))
-			return -EINVAL;
-		last = first;
-		if (*text == '-') {
-			text++;
-			if (!rank_take(&text, &last))
-				return -EINVAL;
-		}
-		if (last < first)
-			return -EINVAL;
-		for (; first <= last; first++)
-			tally_set_add(&ranks, first);
-		if (*text != ',')
-			break;
-		text++;
-	}
-	if (*text)
-		return -EINVAL;
-	*ret = ranks;
-	return 0;
-}
-
-void group_ranks_print(const struct tally_set *ranks, char *text, size_t size)
-{
-	size_t n = 0;
-
-	if (size)
-		*text = '\0';
-	for (unsigned int rank = 0; rank < TALLY_WORKERS_MAX && n < size; rank++) {
-		unsigned int last = rank;
-
-		if (!tally_set_has(ranks, rank))
-			continue;
-		while (last + 1 < TALLY_WORKERS_MAX && tally_set_has(ranks, last + 1))
-			last++;
-		n += snprintf(text + n, size - n, last > rank ? "%s%u-%u" : "%s%u", n ? "," : "",
-			      rank, last);
-		rank = last;
-	}
-}
-
 /* Are these some of `all`? If not, says so of `what`. */
 static int check_ranks(const struct tally_set *ranks, const struct tally_set *all, const char *what,
 		       const char *of, struct why *why)
 {
-	char text[GROUP_RANKS_BYTES], text_all[GROUP_RANKS_BYTES];
+	char text[RANKS_BYTES], text_all[RANKS_BYTES];
 
 	if (tally_set_is_within(ranks, all))
 		return 0;
-	group_ranks_print(ranks, text, sizeof(text));
-	group_ranks_print(all, text_all, sizeof(text_all));
+	ranks_print(ranks, text, sizeof(text));
+	ranks_print(all, text_all, sizeof(text_all));
 	return why_say(why, -EINVAL, "%s %.200s: %s %.200s", what, text, of, text_all);
 }
 
-static int check_vias(const struct group_role *role, const struct tally_set *below,
+static int check_vias(const struct installation_role *role, const struct tally_set *below,
 		      sa_family_t family, struct why *why)
 {
 	struct tally_set taken = { { 0 } };
 	int r;
 
 	for (unsigned int i = 0; i < role->vias; i++) {
-		const struct group_via *v = &role->via[i];
-		char text[GROUP_RANKS_BYTES];
+		const struct installation_via *v = &role->via[i];
+		char text[RANKS_BYTES];
 
-		group_ranks_print(&v->ranks, text, sizeof(text));
+		ranks_print(&v->ranks, text, sizeof(text));
 		r = check_ranks(&v->ranks, below, "--via", "this node's ranks are", why);
 		if (r < 0)
 			return r;
@@ -122,21 +51,21 @@ static int check_vias(const struct group_role *role, const struct tally_set *bel
 }
 
 /* The copy that brings results to `rank`: to itself, or to the child node it is behind. */
-static struct group_copy copy_for(const struct jobfile *file, const struct group_role *role,
-				  unsigned int rank)
+static struct installation_copy copy_for(const struct run *file,
+					 const struct installation_role *role, unsigned int rank)
 {
-	struct group_copy c = { .address = file->worker[rank] };
+	struct installation_copy c = { .address = file->worker[rank] };
 
 	for (unsigned int i = 0; i < role->vias; i++)
 		if (tally_set_has(&role->via[i].ranks, rank))
-			return (struct group_copy){ .below = role->via[i].ranks,
-						    .address = role->via[i].address };
+			return (struct installation_copy){ .below = role->via[i].ranks,
+							   .address = role->via[i].address };
 	tally_set_add(&c.below, rank);
 	return c;
 }
 
-int group_plan(const struct jobfile *file, const struct group_role *role, struct group *ret,
-	       struct why *why)
+int installation_plan(const struct run *file, const struct installation_role *role,
+		      struct installation *ret, struct why *why)
 {
 	const struct tally_set everyone = tally_set_first(file->workers);
 	struct tally_set below = role->root ? everyone : role->below;
@@ -173,7 +102,7 @@ int group_plan(const struct jobfile *file, const struct group_role *role, struct
 }
 
 /* How many of the first `count` copies leave through this port. */
-static uint32_t copies_through(const struct group *g, unsigned int count, uint32_t port)
+static uint32_t copies_through(const struct installation *g, unsigned int count, uint32_t port)
 {
 	uint32_t n = 0;
 
@@ -182,7 +111,7 @@ static uint32_t copies_through(const struct group *g, unsigned int count, uint32
 	return n;
 }
 
-static struct tally_child child_of(const struct group_copy *c)
+static struct tally_child child_of(const struct installation_copy *c)
 {
 	const struct sockaddr_in6 *ip6 = (const void *)&c->address;
 	const struct sockaddr_in *ip4 = (const void *)&c->address;
@@ -203,10 +132,10 @@ static struct tally_child child_of(const struct group_copy *c)
 	return child;
 }
 
-int group_address(struct group *g, struct why *why)
+int installation_address(struct installation *g, struct why *why)
 {
 	for (unsigned int i = 0; i < g->copies; i++) {
-		struct group_copy *c = &g->copy[i];
+		struct installation_copy *c = &g->copy[i];
 		uint32_t bytes = g->job.blocks_max * TALLY_BLOCK_BYTES;
 
 		bytes += c->address.ss_family == AF_INET ? HEADERS_IP4 : HEADERS_IP6;
@@ -245,8 +174,8 @@ static bool group_is_free(const struct tally_job *others, unsigned int count, ui
 	return true;
 }
 
-int group_place(struct group *g, const struct tally_job *others, unsigned int count, uint32_t slots,
-		struct why *why)
+int installation_find_slots(struct installation *g, const struct tally_job *others,
+			    unsigned int count, uint32_t slots, struct why *why)
 {
 	const struct tally_job *other;
 	uint64_t wanted = (uint64_t)g->job.slot_mask + 1, base = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A job on one node, from what people say to what stands in the maps. Pure. Three steps:
- * group_plan() says which copies of a result leave the node and to whom; the caller finds the
- * next hop of each; group_address() and group_place() make the map entries.
+ * installation_plan() says which copies of a result leave the node and to whom; the caller finds
+ * the next hop of each; installation_address() and installation_find_slots() make the map entries.
  */
-#ifndef TALLY_AGENT_GROUP_H
-#define TALLY_AGENT_GROUP_H
+#ifndef TALLY_AGENT_INSTALLATION_H
+#define TALLY_AGENT_INSTALLATION_H
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -14,25 +14,24 @@
 #include <sys/socket.h>
 #include <tally/maps.h>
 
-#include "client/jobfile.h"
-#include "util.h"
+#include "common/jobfile.h"
+#include "common/util.h"
 
 enum {
-	GROUP_VIAS_MAX = 64, /* child nodes of a job on one node */
-	GROUP_RANKS_BYTES = 1024, /* fits any set of ranks as text, with its end */
+	INSTALLATION_VIAS_MAX = 64, /* child nodes of a job on one node */
 };
 
 /* These ranks come, summed up, from a child node: one copy for all goes to its address. */
-struct group_via {
+struct installation_via {
 	struct tally_set ranks;
 	struct sockaddr_storage address;
 };
 
-struct group_role {
+struct installation_role {
 	bool root;
 	struct tally_set below; /* ranks that come through this node; the root's are everyone */
 	unsigned int vias;
-	struct group_via via[GROUP_VIAS_MAX];
+	struct installation_via via[INSTALLATION_VIAS_MAX];
 };
 
 /* Where frames to an address leave this node, and to which neighbour. */
@@ -45,19 +44,20 @@ struct hop {
 };
 
 /* One copy of a result. */
-struct group_copy {
+struct installation_copy {
 	struct tally_set below; /* who gets it: a rank, or all ranks below a child node */
 	struct sockaddr_storage address;
-	struct hop hop; /* the caller's part, between group_plan() and group_address() */
+	struct hop
+		hop; /* the caller's part, between installation_plan() and installation_address() */
 	struct tally_child_key key;
 	struct tally_child child;
 };
 
-struct group {
+struct installation {
 	uint32_t id; /* the job's */
 	struct tally_job job;
 	unsigned int copies; /* 1 .. TALLY_WORKERS_MAX */
-	struct group_copy copy[TALLY_WORKERS_MAX];
+	struct installation_copy copy[TALLY_WORKERS_MAX];
 };
 
 /*
@@ -65,26 +65,20 @@ struct group {
  * group. -EINVAL: ranks that the job does not have or that are named twice, an inner node
  * without ranks below, a child node of another address family.
  */
-int group_plan(const struct jobfile *file, const struct group_role *role, struct group *ret,
-	       struct why *why);
+int installation_plan(const struct run *file, const struct installation_role *role,
+		      struct installation *ret, struct why *why);
 
 /*
  * Keys and children out of the hops; children of a port are counted without holes.
  * -EMSGSIZE: a port's MTU is too small for the job's payload.
  */
-int group_address(struct group *g, struct why *why);
+int installation_address(struct installation *g, struct why *why);
 
 /*
  * A place for the job's slots among `slots`, first fit around those of the `count` jobs that
  * are there, and a group that none of them has. -ENOSPC.
  */
-int group_place(struct group *g, const struct tally_job *others, unsigned int count, uint32_t slots,
-		struct why *why);
-
-/* "0-3,7" to a set of ranks below TALLY_WORKERS_MAX, and back. -EINVAL. */
-int group_ranks_parse(const char *text, struct tally_set *ret);
-void group_ranks_print(const struct tally_set *ranks, char *text, size_t size);
-
-unsigned int group_ranks_count(const struct tally_set *ranks);
+int installation_find_slots(struct installation *g, const struct tally_job *others,
+			    unsigned int count, uint32_t slots, struct why *why);
 
 #endif

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: client/rendezvous.c client/jobfile.c */
 /* Anything may come over the wire. What is taken is printed, and is the same when read again. */
 #include <errno.h>
 #include <stddef.h>
@@ -7,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rendezvous.h"
+#include "common/joining.h"
+#include "common/name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,22 +17,22 @@ static void must(bool is_right)
 		abort();
 }
 
-static void request_again(const struct rendezvous_request *q)
+static void request_again(const struct joining_message *q)
 {
-	char text[RENDEZVOUS_REQUEST_BYTES], why[256];
-	struct rendezvous_request again;
+	char text[JOINING_MESSAGE_BYTES], why[256];
+	struct joining_message again;
 	size_t length, taken;
 
-	must(rendezvous_request_print(q, text, sizeof(text), &length) == 0);
-	must(rendezvous_request_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
+	must(joining_message_print(q, text, sizeof(text), &length) == 0);
+	must(joining_message_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && again.leave == q->leave && again.rank == q->rank &&
 	     again.epoch == q->epoch && again.port == q->port);
 	must(!strcmp(again.job, q->job) && !strcmp(again.token, q->token));
-	must(rendezvous_token_is(again.token, q->token));
+	must(token_is_equal(again.token, q->token));
 	must(!memcmp(&again.address, &q->address, sizeof(q->address)));
 }
 
-static bool job_is_equal(const struct jobfile *a, const struct jobfile *b)
+static bool job_is_equal(const struct run *a, const struct run *b)
 {
 	return a->job == b->job && a->epoch == b->epoch && a->window == b->window &&
 	       a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
@@ -40,23 +40,23 @@ static bool job_is_equal(const struct jobfile *a, const struct jobfile *b)
 	       !memcmp(a->worker, b->worker, a->workers * sizeof(*a->worker));
 }
 
-static void answer_again(const struct rendezvous_answer *a)
+static void answer_again(const struct joining_answer *a)
 {
-	char text[RENDEZVOUS_ANSWER_BYTES], why[256];
-	static struct rendezvous_answer again;
+	char text[JOINING_ANSWER_BYTES], why[256];
+	static struct joining_answer again;
 	size_t length, taken;
 	int r;
 
-	if (a->kind == RENDEZVOUS_WAITING)
-		r = rendezvous_waiting_print(&a->missing, text, sizeof(text), &length);
-	else if (a->kind == RENDEZVOUS_PLACE)
-		r = rendezvous_place_print(a->rank, &a->job, text, sizeof(text), &length);
-	else if (a->kind == RENDEZVOUS_ERROR)
-		r = rendezvous_error_print(a->error, a->text, text, sizeof(text), &length);
+	if (a->kind == JOINING_WAITING)
+		r = joining_waiting_print(&a->missing, text, sizeof(text), &length);
+	else if (a->kind == JOINING_RUN)
+		r = joining_run_print(a->rank, &a->job, text, sizeof(text), &length);
+	else if (a->kind == JOINING_ERROR)
+		r = joining_error_print(a->error, a->text, text, sizeof(text), &length);
 	else
-		r = rendezvous_left_print(text, sizeof(text), &length);
+		r = joining_left_print(text, sizeof(text), &length);
 	must(r == 0);
-	must(rendezvous_answer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
+	must(joining_answer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
 	must(again.error == a->error && !strcmp(again.text, a->text));
@@ -64,21 +64,21 @@ static void answer_again(const struct rendezvous_answer *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct rendezvous_answer answer;
-	struct rendezvous_request request;
+	static struct joining_answer answer;
+	struct joining_message request;
 	const char *text = (const char *)data;
 	size_t taken = 0;
 	char why[128];
 	int r;
 
-	r = rendezvous_request_parse(text, size, &request, &taken, why, sizeof(why));
-	must(size < RENDEZVOUS_REQUEST_BYTES || r != -EAGAIN);
+	r = joining_message_parse(text, size, &request, &taken, why, sizeof(why));
+	must(size < JOINING_MESSAGE_BYTES || r != -EAGAIN);
 	must((r == 0 && taken <= size && !*why) || (r < 0 && memchr(why, '\0', sizeof(why))));
 	if (r == 0)
 		request_again(&request);
 
-	r = rendezvous_answer_parse(text, size, &answer, &taken, why, sizeof(why));
-	must(size < RENDEZVOUS_ANSWER_BYTES || r != -EAGAIN);
+	r = joining_answer_parse(text, size, &answer, &taken, why, sizeof(why));
+	must(size < JOINING_ANSWER_BYTES || r != -EAGAIN);
 	must((r == 0 && taken <= size && !*why) || (r < 0 && memchr(why, '\0', sizeof(why))));
 	if (r == 0)
 		answer_again(&answer);

@@ -36,6 +36,16 @@ bool text_number(const char *text, bool suffixes, uint64_t max, uint64_t *ret)
 	return true;
 }
 
+bool text_u32(const char *text, uint32_t max, uint32_t *ret)
+{
+	uint64_t number;
+
+	if (!text_number(text, false, max, &number))
+		return false;
+	*ret = number;
+	return true;
+}
+
 const char *text_quote(const char *text, size_t length, char *ret)
 {
 	const size_t room = TEXT_QUOTED_BYTES - sizeof("''...");

@@ -13,26 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/group.h"
+#include "agent/core/installation.h"
+#include "common/address.h"
+#include "common/ranks.h"
 
-static struct jobfile file;
-static struct group_role role;
-static struct group group;
+static struct run file;
+static struct installation_role role;
+static struct installation group;
 static struct why why;
 
 static struct tally_set set_of(const char *ranks)
 {
 	struct tally_set s;
 
-	assert_int_equal(group_ranks_parse(ranks, &s), 0);
+	assert_int_equal(ranks_parse(ranks, &s), 0);
 	return s;
 }
 
 static void assert_ranks(const struct tally_set *s, const char *ranks)
 {
-	char text[GROUP_RANKS_BYTES];
+	char text[RANKS_BYTES];
 
-	group_ranks_print(s, text, sizeof(text));
+	ranks_print(s, text, sizeof(text));
 	assert_string_equal(text, ranks);
 }
 
@@ -51,16 +53,16 @@ static int prepare(void **state)
 	for (unsigned int rank = 0; rank < 8; rank++)
 		n += sprintf(text + n, "worker 10.77.1.%u:%u\n", rank, 40000 + rank);
 	assert_int_equal(jobfile_parse(text, n, &file, why.text, sizeof(why.text)), 0);
-	role = (struct group_role){ .root = true };
+	role = (struct installation_role){ .root = true };
 	return 0;
 }
 
 static void via(const char *ranks, const char *address)
 {
-	struct group_via *v = &role.via[role.vias++];
+	struct installation_via *v = &role.via[role.vias++];
 
 	v->ranks = set_of(ranks);
-	assert_int_equal(jobfile_address_parse(address, TALLY_UDP_PORT, &v->address), 0);
+	assert_int_equal(address_parse(address, TALLY_UDP_PORT, &v->address), 0);
 }
 
 /* The caller's part: copy i leaves through port[i]. */
@@ -89,30 +91,30 @@ static void ranks_are_numbers_and_ranges(void **state)
 	}
 	s = set_of("3,1-2,2,7");
 	assert_ranks(&s, "1-3,7");
-	assert_int_equal(group_ranks_count(&s), 4);
+	assert_int_equal(ranks_count(&s), 4);
 	before = s;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-		assert_int_equal(group_ranks_parse(wrong[i], &s), -EINVAL);
+		assert_int_equal(ranks_parse(wrong[i], &s), -EINVAL);
 	assert_memory_equal(&s, &before, sizeof(s));
 }
 
 static void the_longest_text_of_ranks_fits(void **state)
 {
-	char text[GROUP_RANKS_BYTES], small[6];
+	char text[RANKS_BYTES], small[6];
 	struct tally_set s = { { 0 } }, again;
 
 	for (unsigned int rank = 0; rank < TALLY_WORKERS_MAX; rank += 2)
 		tally_set_add(&s, rank);
-	group_ranks_print(&s, text, sizeof(text));
+	ranks_print(&s, text, sizeof(text));
 	again = set_of(text);
 	assert_true(tally_set_is_equal(&s, &again));
-	group_ranks_print(&s, small, sizeof(small));
+	ranks_print(&s, small, sizeof(small));
 	assert_string_equal(small, "0,2,4");
 }
 
 static void a_root_sends_every_worker_a_copy(void **state)
 {
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	assert_int_equal(group.id, 7);
 	assert_int_equal(group.job.root, 1);
 	assert_int_equal(group.job.epoch, 3);
@@ -122,7 +124,7 @@ static void a_root_sends_every_worker_a_copy(void **state)
 	assert_ranks(&group.job.below, "0-7");
 	assert_int_equal(group.copies, 8);
 	for (unsigned int rank = 0; rank < 8; rank++) {
-		assert_int_equal(group_ranks_count(&group.copy[rank].below), 1);
+		assert_int_equal(ranks_count(&group.copy[rank].below), 1);
 		assert_true(tally_set_has(&group.copy[rank].below, rank));
 		assert_memory_equal(&group.copy[rank].address, &file.worker[rank],
 				    sizeof(file.worker[rank]));
@@ -135,7 +137,7 @@ static void ranks_behind_a_child_node_share_one_copy(void **state)
 
 	via("1,4-5", "10.77.0.2");
 	via("7", "10.77.0.3");
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	assert_int_equal(group.copies, 6);
 	assert_ranks(&group.copy[0].below, "0");
 	assert_ranks(&group.copy[1].below, "1,4-5");
@@ -150,7 +152,7 @@ static void an_inner_node_serves_only_those_below(void **state)
 	role.root = false;
 	role.below = set_of("2-3,6");
 	via("3", "10.77.0.9");
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	assert_int_equal(group.job.root, 0);
 	assert_ranks(&group.job.everyone, "0-7");
 	assert_ranks(&group.job.below, "2-3,6");
@@ -159,26 +161,26 @@ static void an_inner_node_serves_only_those_below(void **state)
 
 static void roles_that_contradict_the_job_are_refused(void **state)
 {
-	struct group before = { .id = 99 };
+	struct installation before = { .id = 99 };
 
 	group = before;
 	role.root = false;
-	assert_int_equal(group_plan(&file, &role, &group, &why), -EINVAL);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	role.below = set_of("7-8");
-	assert_int_equal(group_plan(&file, &role, &group, &why), -EINVAL);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	assert_why_has("--below 7-8: the job's ranks are 0-7");
 	role.below = set_of("0-3");
 	via("3-4", "10.77.0.2");
-	assert_int_equal(group_plan(&file, &role, &group, &why), -EINVAL);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	assert_why_has("--via 3-4: this node's ranks are 0-3");
 	role.vias = 0;
 	via("0-1", "10.77.0.2");
 	via("1", "10.77.0.3");
-	assert_int_equal(group_plan(&file, &role, &group, &why), -EINVAL);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	assert_why_has("--via 1: a rank is behind one node only");
 	role.vias = 0;
 	via("0-1", "fd77::2");
-	assert_int_equal(group_plan(&file, &role, &group, &why), -EINVAL);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	assert_why_has("--via 0-1: the job speaks IPv4");
 	assert_memory_equal(&group, &before, sizeof(group));
 }
@@ -188,9 +190,9 @@ static void children_of_a_port_are_counted_without_holes(void **state)
 	static const uint32_t port[] = { 5, 3, 5, 5, 3, 9, 5, 3 };
 	static const uint32_t index[] = { 0, 0, 1, 2, 1, 0, 3, 2 };
 
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	find_hops(port, 1500);
-	assert_int_equal(group_address(&group, &why), 0);
+	assert_int_equal(installation_address(&group, &why), 0);
 	for (unsigned int i = 0; i < 8; i++) {
 		assert_int_equal(group.copy[i].key.job, 7);
 		assert_int_equal(group.copy[i].key.ifindex, port[i]);
@@ -203,9 +205,9 @@ static void a_child_has_the_address_of_its_worker(void **state)
 	const struct tally_child *c = &group.copy[2].child;
 	static const uint32_t port[8] = { 1, 1, 4 };
 
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	find_hops(port, 1500);
-	assert_int_equal(group_address(&group, &why), 0);
+	assert_int_equal(installation_address(&group, &why), 0);
 	assert_ranks(&c->below, "2");
 	assert_int_equal(c->ipv6, 0);
 	assert_int_equal(ntohl(c->ip4), 0x0a4d0102);
@@ -221,9 +223,9 @@ static void an_ipv6_child_too(void **state)
 	struct in6_addr address;
 
 	assert_int_equal(jobfile_parse(text, sizeof(text) - 1, &file, NULL, 0), 0);
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	find_hops(port, 1500);
-	assert_int_equal(group_address(&group, &why), 0);
+	assert_int_equal(installation_address(&group, &why), 0);
 	inet_pton(AF_INET6, "fd77:1::1", &address);
 	assert_int_equal(group.copy[0].child.ipv6, 1);
 	assert_memory_equal(group.copy[0].child.ip6, &address, 16);
@@ -234,11 +236,11 @@ static void a_payload_must_fit_every_port(void **state)
 {
 	static const uint32_t port[8];
 
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	find_hops(port, 128 + 92);
-	assert_int_equal(group_address(&group, &why), 0);
+	assert_int_equal(installation_address(&group, &why), 0);
 	group.copy[7].hop.mtu--;
-	assert_int_equal(group_address(&group, &why), -EMSGSIZE);
+	assert_int_equal(installation_address(&group, &why), -EMSGSIZE);
 	assert_why_has("packets of 220 bytes, and eth0 has an MTU of 219");
 }
 
@@ -250,21 +252,21 @@ static void slots_are_found_first_fit(void **state)
 		{ .slot_base = 192, .slot_mask = 63, .group = 3 },
 	};
 
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
-	assert_int_equal(group_place(&group, others, 3, 4096, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(installation_find_slots(&group, others, 3, 4096, &why), 0);
 	assert_int_equal(group.job.slot_base, 64); /* 64 .. 191: fits exactly */
 	assert_int_equal(group.job.group, 2);
 
 	others[2].slot_base = 191;
 	others[2].slot_mask = 0;
-	assert_int_equal(group_place(&group, others, 3, 512, &why), 0);
+	assert_int_equal(installation_find_slots(&group, others, 3, 512, &why), 0);
 	assert_int_equal(group.job.slot_base, 384); /* up to the last one */
-	assert_int_equal(group_place(&group, others, 3, 511, &why), -ENOSPC);
+	assert_int_equal(installation_find_slots(&group, others, 3, 511, &why), -ENOSPC);
 	assert_why_has("no 128 slots in a row");
 	others[0] = (struct tally_job){ .slot_base = 0, .slot_mask = 0 };
-	assert_int_equal(group_place(&group, others, 1, 512, &why), 0);
+	assert_int_equal(installation_find_slots(&group, others, 1, 512, &why), 0);
 	assert_int_equal(group.job.slot_base, 1);
-	assert_int_equal(group_place(&group, NULL, 0, 128, &why), 0);
+	assert_int_equal(installation_find_slots(&group, NULL, 0, 128, &why), 0);
 	assert_int_equal(group.job.slot_base, 0);
 	assert_int_equal(group.job.group, 0);
 }
@@ -275,10 +277,12 @@ static void a_node_has_a_limited_number_of_jobs(void **state)
 
 	for (uint32_t i = 0; i < TALLY_JOBS_MAX; i++)
 		others[i] = (struct tally_job){ .slot_base = i, .slot_mask = 0, .group = i };
-	assert_int_equal(group_plan(&file, &role, &group, &why), 0);
-	assert_int_equal(group_place(&group, others, TALLY_JOBS_MAX - 1, 1u << 20, &why), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(
+		installation_find_slots(&group, others, TALLY_JOBS_MAX - 1, 1u << 20, &why), 0);
 	assert_int_equal(group.job.group, TALLY_JOBS_MAX - 1);
-	assert_int_equal(group_place(&group, others, TALLY_JOBS_MAX, 1u << 20, &why), -ENOSPC);
+	assert_int_equal(installation_find_slots(&group, others, TALLY_JOBS_MAX, 1u << 20, &why),
+			 -ENOSPC);
 }
 
 /* Jobs come and go at random; against a table that says of every slot whose it is. */
@@ -309,10 +313,11 @@ static void placing_agrees_with_a_table_of_slots(void **state)
 		}
 		group.job = (struct tally_job){ .slot_mask = wanted - 1 };
 		if (run < wanted) {
-			assert_int_equal(group_place(&group, jobs, count, SLOTS, &why), -ENOSPC);
+			assert_int_equal(installation_find_slots(&group, jobs, count, SLOTS, &why),
+					 -ENOSPC);
 			continue;
 		}
-		assert_int_equal(group_place(&group, jobs, count, SLOTS, &why), 0);
+		assert_int_equal(installation_find_slots(&group, jobs, count, SLOTS, &why), 0);
 		assert_int_equal(group.job.slot_base, base);
 		for (unsigned int i = 0; i < count; i++)
 			assert_int_not_equal(jobs[i].group, group.job.group);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Ownership that one can see in one function, and errors that say why. */
-#ifndef TALLY_AGENT_UTIL_H
-#define TALLY_AGENT_UTIL_H
+#ifndef TALLY_COMMON_UTIL_H
+#define TALLY_COMMON_UTIL_H
 
 #include <stdarg.h>
 #include <stdio.h>

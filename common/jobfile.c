@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "address.h"
+#include "file.h"
 #include "jobfile.h"
+#include "text.h"
+#include "util.h"
 
 enum {
 	KEY_BYTES = 16, /* longest key, its end, and room to see a wrong one */
-	VALUE_BYTES = JOBFILE_ADDRESS_BYTES,
+	VALUE_BYTES = ADDRESS_BYTES,
 	PAYLOAD_IP4 = 1408, /* the largest that fits an MTU of 1500 */
 	PAYLOAD_IP6 = 1344,
 };
 
-uint16_t jobfile_payload_default(int family)
-{
-	return family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6;
-}
+uint16_t run_payload_default(int family) { return family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6; }
 
 struct parser {
-	struct jobfile *file;
+	struct run *file;
 	unsigned int line; /* from 1; 0: the file as a whole */
 	unsigned int seen; /* bit i: keys[i] */
 	char key[KEY_BYTES];
@@ -38,122 +35,6 @@ static int refuse(struct parser *p, const char *allowed)
 	snprintf(p->why, p->why_size, "line %u: %s%s%s: %s", p->line, p->key, *p->value ? " " : "",
 		 p->value, allowed);
 	return -EINVAL;
-}
-
-bool jobfile_number_parse(const char *text, uint32_t max, uint32_t *ret)
-{
-	uint64_t n = 0;
-
-	if (!*text)
-		return false;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return false;
-		n = n * 10 + (*text - '0');
-		if (n > max)
-			return false;
-	}
-	*ret = n;
-	return true;
-}
-
-static bool is_one_machine(const struct sockaddr_storage *a)
-{
-	const struct sockaddr_in6 *ip6 = (const void *)a;
-	const struct sockaddr_in *ip4 = (const void *)a;
-
-	if (a->ss_family == AF_INET)
-		return ip4->sin_addr.s_addr != INADDR_ANY &&
-		       ip4->sin_addr.s_addr != INADDR_BROADCAST &&
-		       !IN_MULTICAST(ntohl(ip4->sin_addr.s_addr));
-	return !IN6_IS_ADDR_UNSPECIFIED(&ip6->sin6_addr) && !IN6_IS_ADDR_MULTICAST(&ip6->sin6_addr);
-}
-
-/* Cuts ":port" off; "[v6]:port" also loses its brackets. `text` is then the address. */
-static char *port_cut(char *text, uint32_t *ret_port)
-{
-	char *colon = strrchr(text, ':');
-
-	if (!colon || !jobfile_number_parse(colon + 1, UINT16_MAX, ret_port) || !*ret_port)
-		return NULL;
-	*colon = '\0';
-	if (*text != '[')
-		return strchr(text, ':') ? NULL : text;
-	if (colon[-1] != ']')
-		return NULL;
-	colon[-1] = '\0';
-	return strchr(text, ':') ? text + 1 : NULL;
-}
-
-int jobfile_address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret)
-{
-	struct sockaddr_storage a = { 0 };
-	struct sockaddr_in6 *ip6 = (void *)&a;
-	struct sockaddr_in *ip4 = (void *)&a;
-	char buffer[JOBFILE_ADDRESS_BYTES];
-	uint32_t number = port;
-	char *host = buffer;
-
-	if (strlen(text) >= sizeof(buffer))
-		return -EINVAL;
-	snprintf(buffer, sizeof(buffer), "%s", text);
-	if (!port)
-		host = port_cut(buffer, &number);
-	if (!host)
-		return -EINVAL;
-
-	if (inet_pton(AF_INET, host, &ip4->sin_addr) == 1) {
-		ip4->sin_family = AF_INET;
-		ip4->sin_port = htons(number);
-	} else if (inet_pton(AF_INET6, host, &ip6->sin6_addr) == 1) {
-		ip6->sin6_family = AF_INET6;
-		ip6->sin6_port = htons(number);
-	} else {
-		return -EINVAL;
-	}
-	if (!is_one_machine(&a))
-		return -EINVAL;
-	*ret = a;
-	return 0;
-}
-
-void jobfile_address_print(const struct sockaddr_storage *address, char *text, size_t size)
-{
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
-	char buffer[INET6_ADDRSTRLEN] = "?";
-
-	if (address->ss_family == AF_INET)
-		inet_ntop(AF_INET, &ip4->sin_addr, buffer, sizeof(buffer));
-	else if (address->ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &ip6->sin6_addr, buffer, sizeof(buffer));
-	snprintf(text, size, "%s", buffer);
-}
-
-void jobfile_endpoint_print(const struct sockaddr_storage *address, char *text, size_t size)
-{
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
-	char host[JOBFILE_ADDRESS_BYTES];
-
-	jobfile_address_print(address, host, sizeof(host));
-	if (address->ss_family == AF_INET6)
-		snprintf(text, size, "[%s]:%u", host, ntohs(ip6->sin6_port));
-	else
-		snprintf(text, size, "%s:%u", host, ntohs(ip4->sin_port));
-}
-
-bool jobfile_endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET)
-		return a4->sin_addr.s_addr == b4->sin_addr.s_addr && a4->sin_port == b4->sin_port;
-	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) &&
-	       a6->sin6_port == b6->sin6_port;
 }
 
 /* All addresses are of the family of the file's first one. */
@@ -172,7 +53,7 @@ static int check_family(struct parser *p, const struct sockaddr_storage *a)
 
 static int set_job(struct parser *p)
 {
-	if (!jobfile_number_parse(p->value, UINT32_MAX, &p->file->job))
+	if (!text_u32(p->value, UINT32_MAX, &p->file->job))
 		return refuse(p, "a number from 0 to 4294967295");
 	return 0;
 }
@@ -181,7 +62,7 @@ static int set_epoch(struct parser *p)
 {
 	uint32_t n;
 
-	if (!jobfile_number_parse(p->value, UINT16_MAX, &n))
+	if (!text_u32(p->value, UINT16_MAX, &n))
 		return refuse(p, "a number from 0 to 65535");
 	p->file->epoch = n;
 	return 0;
@@ -191,7 +72,7 @@ static int set_window(struct parser *p)
 {
 	uint32_t n;
 
-	if (!jobfile_number_parse(p->value, TALLY_WINDOW_MAX, &n) || !n || n & (n - 1))
+	if (!text_u32(p->value, TALLY_WINDOW_MAX, &n) || !n || n & (n - 1))
 		return refuse(p, "a power of two from 1 to 1024");
 	p->file->window = n;
 	return 0;
@@ -201,7 +82,7 @@ static int set_payload(struct parser *p)
 {
 	uint32_t n;
 
-	if (!jobfile_number_parse(p->value, TALLY_PAYLOAD_MAX, &n) || !n || n % TALLY_BLOCK_BYTES)
+	if (!text_u32(p->value, TALLY_PAYLOAD_MAX, &n) || !n || n % TALLY_BLOCK_BYTES)
 		return refuse(p, "a multiple of 64 from 64 to 3392 (bytes)");
 	p->file->payload_bytes = n;
 	return 0;
@@ -212,7 +93,7 @@ static int set_service(struct parser *p)
 	struct sockaddr_storage a;
 	int r;
 
-	if (jobfile_address_parse(p->value, TALLY_UDP_PORT, &a) < 0)
+	if (address_parse(p->value, TALLY_UDP_PORT, &a) < 0)
 		return refuse(p, "an address without port, such as 10.77.0.1 or fd77::1");
 	r = check_family(p, &a);
 	if (r < 0)
@@ -223,20 +104,20 @@ static int set_service(struct parser *p)
 
 static int set_worker(struct parser *p)
 {
-	struct jobfile *f = p->file;
+	struct run *f = p->file;
 	struct sockaddr_storage a;
 	int r;
 
 	if (f->workers == TALLY_WORKERS_MAX)
 		return refuse(p, "one too many; a job has at most 256 workers");
-	if (jobfile_address_parse(p->value, 0, &a) < 0)
+	if (address_parse(p->value, 0, &a) < 0)
 		return refuse(p, "an address and port, such as 10.77.1.1:40000 or "
 				 "[fd77:1::1]:40000");
 	r = check_family(p, &a);
 	if (r < 0)
 		return r;
 	for (unsigned int rank = 0; rank < f->workers; rank++)
-		if (jobfile_endpoint_is_equal(&f->worker[rank], &a))
+		if (endpoint_is_equal(&f->worker[rank], &a))
 			return refuse(p, "another worker has this address and port");
 	f->worker[f->workers++] = a;
 	return 0;
@@ -308,7 +189,7 @@ static int line_parse(struct parser *p, const char *at, const char *end)
 /* What no single line can say. */
 static int finish(struct parser *p)
 {
-	struct jobfile *f = p->file;
+	struct run *f = p->file;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		bool needed = keys[i].set == set_job || keys[i].set == set_service ||
@@ -321,13 +202,13 @@ static int finish(struct parser *p)
 		}
 	}
 	if (!f->payload_bytes)
-		f->payload_bytes = jobfile_payload_default(f->service.ss_family);
+		f->payload_bytes = run_payload_default(f->service.ss_family);
 	return 0;
 }
 
-int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *why, size_t why_size)
+int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, size_t why_size)
 {
-	struct jobfile file = { .epoch = 1, .window = JOBFILE_WINDOW };
+	struct run file = { .epoch = 1, .window = RUN_WINDOW };
 	struct parser p = { .file = &file, .why = why, .why_size = why_size };
 	const char *end = text + length;
 	int r;
@@ -351,16 +232,16 @@ int jobfile_parse(const char *text, size_t length, struct jobfile *ret, char *wh
 	return 0;
 }
 
-int jobfile_print(const struct jobfile *f, char *text, size_t size, size_t *ret_length)
+int jobfile_print(const struct run *f, char *text, size_t size, size_t *ret_length)
 {
-	char address[JOBFILE_ADDRESS_BYTES];
+	char address[ADDRESS_BYTES];
 	size_t length;
 
-	jobfile_address_print(&f->service, address, sizeof(address));
+	address_print(&f->service, address, sizeof(address));
 	length = snprintf(text, size, "job %u\nepoch %u\nwindow %u\npayload %u\nservice %s\n",
 			  f->job, f->epoch, f->window, f->payload_bytes, address);
 	for (unsigned int rank = 0; rank < f->workers && length < size; rank++) {
-		jobfile_endpoint_print(&f->worker[rank], address, sizeof(address));
+		endpoint_print(&f->worker[rank], address, sizeof(address));
 		length += snprintf(text + length, size - length, "worker %s\n", address);
 	}
 	if (length >= size)
@@ -369,44 +250,24 @@ int jobfile_print(const struct jobfile *f, char *text, size_t size, size_t *ret_
 	return 0;
 }
 
-/* At most `size` bytes; how many there were. */
-static ssize_t file_read(const char *path, char *buffer, size_t size)
+int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t length = 0;
-	ssize_t n = -1;
-
-	if (fd < 0)
-		return -errno;
-	while (length < size && (n = read(fd, buffer + length, size - length)) > 0)
-		length += n;
-	n = n < 0 ? -errno : (ssize_t)length;
-	close(fd);
-	return n;
-}
-
-int jobfile_read(const char *path, struct jobfile *ret, char *why, size_t why_size)
-{
-	char *buffer = calloc(1, JOBFILE_BYTES_MAX + 1);
+	_cleanup_(freep) char *text = NULL;
+	size_t length;
 	char line[160];
-	ssize_t n;
 	int r;
 
 	if (why_size)
 		*why = '\0';
-	n = buffer ? file_read(path, buffer, JOBFILE_BYTES_MAX + 1) : -ENOMEM;
-	if (n > JOBFILE_BYTES_MAX) {
-		n = -EFBIG;
+	r = file_read(path, JOBFILE_BYTES_MAX, &text, &length);
+	if (r == -EFBIG)
 		snprintf(why, why_size, "%s: longer than %d bytes", path, JOBFILE_BYTES_MAX);
-	} else if (n < 0) {
-		snprintf(why, why_size, "%s: %s", path, strerror(-n));
-	}
-	r = n;
-	if (n >= 0) {
-		r = jobfile_parse(buffer, n, ret, line, sizeof(line));
-		if (r < 0)
-			snprintf(why, why_size, "%s: %s", path, line);
-	}
-	free(buffer);
+	else if (r < 0)
+		snprintf(why, why_size, "%s: %s", path, strerror(-r));
+	if (r < 0)
+		return r;
+	r = jobfile_parse(text, length, ret, line, sizeof(line));
+	if (r < 0)
+		snprintf(why, why_size, "%s: %s", path, line);
 	return r;
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Addresses of machines, and endpoints: an address with a UDP or TCP port. Text to
+ * struct sockaddr_storage (a sockaddr_in or sockaddr_in6) and back. Pure. Ports are in host
+ * order in all arguments; inside the struct they are in network order, as sockets want them.
+ */
+#ifndef TALLY_COMMON_ADDRESS_H
+#define TALLY_COMMON_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum {
+	ADDRESS_BYTES = 64, /* fits any printed address or endpoint, with its end */
+};
+
+/*
+ * "10.77.1.1:40000", "[fd77:1::1]:40000". With `port` not 0: an address alone, "10.77.1.1" or
+ * "fd77:1::1", which gets that port. -EINVAL for everything else, also for addresses that are
+ * not one machine's (any, multicast, broadcast).
+ */
+int address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret);
+
+/* An endpoint to listen at: as address_parse() without `port`, and also "0.0.0.0:1" and "[::]:1".
+ */
+int address_listen_parse(const char *text, struct sockaddr_storage *ret);
+
+/* The address without its port: what address_parse() takes back. Cut if it is too long. */
+void address_print(const struct sockaddr_storage *address, char *text, size_t size);
+
+/* The address with its port: "10.77.1.1:40000", "[fd77:1::1]:40000". */
+void endpoint_print(const struct sockaddr_storage *address, char *text, size_t size);
+
+/* The same family, address and port? */
+bool endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+
+uint16_t endpoint_port(const struct sockaddr_storage *address);
+void endpoint_port_set(struct sockaddr_storage *address, uint16_t port);
+
+#endif

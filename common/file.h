@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reading a small file as a whole. */
+#ifndef TALLY_COMMON_FILE_H
+#define TALLY_COMMON_FILE_H
+
+#include <stddef.h>
+
+/*
+ * The bytes of a file, with a NUL behind them; *ret is the caller's, to be freed. -EFBIG: it has
+ * more than `bytes_max`; -ENOMEM; and what opening and reading may say.
+ */
+int file_read(const char *path, size_t bytes_max, char **ret, size_t *ret_length);
+
+#endif

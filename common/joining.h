@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What workers and agents say to each other when a worker joins a job (docs/joining.md): text
+ * to plain structs and back. Pure. libtally and tallyd use the same functions, each one side.
+ *
+ * Parsers look at what has come so far and may be called again whenever more is there. 0: one
+ * message is whole, and *ret_length says how many bytes it took; -EAGAIN: right so far, but more
+ * must come; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE: it will never be right, and `why` (a string in
+ * any case, empty otherwise) says which line, which key and what is allowed. No token is
+ * ever in `why`.
+ *
+ * Printers make what parsers take. 0: *ret_length bytes and a NUL are in `text`; -ENOSPC: `size`
+ * is too small. Outputs are untouched on failure.
+ */
+#ifndef TALLY_CLIENT_RENDEZVOUS_H
+#define TALLY_CLIENT_RENDEZVOUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tally/set.h>
+
+#include "jobfile.h"
+#include "name.h"
+
+enum {
+	JOINING_VERSION = 1,
+	JOINING_MESSAGE_BYTES = 4096, /* never more, so a parser never says -EAGAIN to more */
+	JOINING_ANSWER_BYTES = 16384, /* the same, for 256 workers with IPv6 */
+	JOINING_TEXT_BYTES = 512, /* of an error's words, with their end */
+	JOINING_RANK_ANY = -1,
+};
+
+struct joining_message {
+	bool leave; /* otherwise: join */
+	char job[NAME_BYTES];
+	char token[TOKEN_BYTES];
+	int rank; /* 0 .. 255; when joining also JOINING_RANK_ANY */
+	uint16_t epoch; /* leaving: of the run that is left */
+	/* Joining: exactly one of the two is given. */
+	uint16_t port; /* UDP; the address is the connection's. 0: not given */
+	struct sockaddr_storage address; /* with port. ss_family 0: not given */
+};
+
+enum joining_kind {
+	JOINING_WAITING, /* `missing` ranks have not come; the answer is still to come */
+	JOINING_RUN, /* `rank` of the run that `job` describes; the run begins */
+	JOINING_ERROR, /* `error` and `text`; the connection ends */
+	JOINING_LEFT,
+};
+
+struct joining_answer {
+	enum joining_kind kind;
+	struct tally_set missing; /* not empty */
+	uint16_t rank; /* below job.workers */
+	struct run job;
+	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
+	char text[JOINING_TEXT_BYTES]; /* printable ASCII */
+};
+
+/* The errors that have a name on the wire. */
+#define JOINING_ERRORS(X)  \
+	X(EPROTONOSUPPORT) \
+	X(EINVAL)          \
+	X(EMSGSIZE)        \
+	X(ETIMEDOUT)       \
+	X(EACCES)          \
+	X(EADDRINUSE)      \
+	X(ERANGE)          \
+	X(EUSERS)          \
+	X(ENOSPC)          \
+	X(EHOSTUNREACH)    \
+	X(EBUSY)           \
+	X(ECANCELED)       \
+	X(EIO)
+
+int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
+			  size_t *ret_length, char *why, size_t why_size);
+
+/* Job and token must be valid, the rank in range; port or address given when joining. */
+int joining_message_print(const struct joining_message *request, char *text, size_t size,
+			  size_t *ret_length);
+
+int joining_answer_parse(const char *text, size_t length, struct joining_answer *ret,
+			 size_t *ret_length, char *why, size_t why_size);
+
+/* `missing` must not be empty. */
+int joining_waiting_print(const struct tally_set *missing, char *text, size_t size,
+			  size_t *ret_length);
+
+int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
+		      size_t *ret_length);
+
+/*
+ * `error` is a negative errno; one that has no name in JOINING_ERRORS is said as EIO. `words` is
+ * cut if it is too long; what is not printable ASCII in it becomes '?'.
+ */
+int joining_error_print(int error, const char *words, char *text, size_t size, size_t *ret_length);
+
+int joining_left_print(char *text, size_t size, size_t *ret_length);
+
+#endif
