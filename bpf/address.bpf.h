@@ -22,8 +22,8 @@ static __always_inline __u16 checksum_replace(__u16 check, const __u16 *old, con
 /* Keeps the UDP checksum right for a new destination; 0 says that there is none. */
 static __always_inline void checksum_readdress(struct frame *f, const struct tally_child *child)
 {
-	const __u16 *old = f->layout.ipv6 ? (const __u16 *)&f->ip6->daddr
-					  : (const __u16 *)&f->ip4->daddr;
+	const __u16 *old = f->offsets.ipv6 ? (const __u16 *)&f->ip6->daddr
+					   : (const __u16 *)&f->ip4->daddr;
 	const __u16 *new = (const __u16 *)child->ip6;
 	__u16 check = f->udp->check;
 
@@ -31,7 +31,7 @@ static __always_inline void checksum_readdress(struct frame *f, const struct tal
 		return;
 	check = checksum_replace(check, &f->udp->dest, &child->udp_port, 1);
 	check = checksum_replace(check, old, new, 2);
-	if (f->layout.ipv6)
+	if (f->offsets.ipv6)
 		check = checksum_replace(check, old + 2, new + 2, 6);
 	f->udp->check = check;
 }
@@ -41,7 +41,7 @@ static __always_inline void address(struct frame *f, const struct tally_child *c
 	__builtin_memcpy(f->eth->h_dest, child->mac, ETH_ALEN);
 	__builtin_memcpy(f->eth->h_source, child->port_mac, ETH_ALEN);
 	f->udp->dest = child->udp_port;
-	if (f->layout.ipv6) {
+	if (f->offsets.ipv6) {
 		__builtin_memcpy(&f->ip6->daddr, child->ip6, sizeof(child->ip6));
 	} else {
 		f->ip4->daddr = child->ip4;

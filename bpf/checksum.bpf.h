@@ -34,8 +34,8 @@ static __always_inline void checksum_ip4(struct iphdr *ip)
 /* RFC 768 and RFC 8200, section 8.1: addresses, length, protocol. */
 static __always_inline __u64 checksum_pseudo(const struct frame *f)
 {
-	__u64 sum = f->layout.ipv6 ? checksum_words(0, (const __u32 *)&f->ip6->saddr, 8)
-				   : checksum_words(0, (const __u32 *)&f->ip4->saddr, 2);
+	__u64 sum = f->offsets.ipv6 ? checksum_words(0, (const __u32 *)&f->ip6->saddr, 8)
+				    : checksum_words(0, (const __u32 *)&f->ip4->saddr, 2);
 
 	return sum + (__u64)f->udp->len + bpf_htons(IPPROTO_UDP);
 }
@@ -71,7 +71,7 @@ static __always_inline void checksum_leave(struct frame *f)
 static __always_inline void checksum_frame(struct frame *f, __u32 blocks)
 {
 	checksum_udp(f, blocks);
-	if (!f->layout.ipv6)
+	if (!f->offsets.ipv6)
 		checksum_ip4(f->ip4);
 }
 

@@ -17,18 +17,14 @@ enum copies {
 };
 
 /*
- * One copy, if this child is among those that are meant. A global function (see find_layout), so
+ * One copy, if this child is among those that are meant. A global function (see offsets_find), so
  * that the verifier walks the loop around it, and not 256 times what is in it. 0: no such child.
  */
-__noinline int copy_send(struct __sk_buff *ctx, int layout_number, __u32 index, int copies,
+__noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index, int copies,
 			 int is_partial)
 {
-	union {
-		int number;
-		struct layout layout;
-	} l = { .number = layout_number };
 	struct tally_child_key key = { .ifindex = 0, .index = index };
-	struct frame f = { .layout = l.layout };
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 	struct tally_child *child;
 
 	if (!frame_locate(ctx, &f))
@@ -41,7 +37,7 @@ __noinline int copy_send(struct __sk_buff *ctx, int layout_number, __u32 index, 
 	    tally_gets_payload(tally_le16_get(f.tally->recipient), &child->below) !=
 		    (copies == COPIES_WITH_PAYLOAD))
 		return 1;
-	if (child->ipv6 != f.layout.ipv6) {
+	if (f.offsets.ipv6 != child->ipv6) {
 		leave(child->row, TALLY_NO_CHILD, f.bytes);
 		return 1;
 	}
@@ -56,13 +52,13 @@ __noinline int copy_send(struct __sk_buff *ctx, int layout_number, __u32 index, 
 }
 
 /* false: the job has no children at all. */
-static __always_inline bool copies_of(struct __sk_buff *ctx, int layout_number, enum copies copies,
+static __always_inline bool copies_of(struct __sk_buff *ctx, int packed_offsets, enum copies copies,
 				      int is_partial)
 {
 	__u32 index;
 
 	for (index = 0; index < TALLY_WORKERS_MAX; index++)
-		if (!copy_send(ctx, layout_number, index, copies, is_partial))
+		if (!copy_send(ctx, packed_offsets, index, copies, is_partial))
 			break;
 	return index;
 }
@@ -81,25 +77,21 @@ static __always_inline bool payload_cut(struct __sk_buff *ctx, struct frame *f, 
 
 /*
  * A copy to each child of the job; those that do not get the payload come last, since it is cut off
- * the one frame. `is_partial`: as offload_settle() said. A global function (see find_layout).
+ * the one frame. `is_partial`: as offload_settle() said. A global function (see offsets_find).
  */
-__noinline int copies_send(struct __sk_buff *ctx, int layout_number, int is_partial)
+__noinline int copies_send(struct __sk_buff *ctx, int packed_offsets, int is_partial)
 {
-	union {
-		int number;
-		struct layout layout;
-	} l = { .number = layout_number };
-	struct frame f = { .layout = l.layout };
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 
 	if (!frame_locate(ctx, &f))
 		return 0;
 	if (!f.tally->blocks || tally_le16_get(f.tally->recipient) == TALLY_EVERYONE) {
-		copies_of(ctx, layout_number, COPIES_ALL, is_partial);
+		copies_of(ctx, packed_offsets, COPIES_ALL, is_partial);
 		return 0;
 	}
-	if (copies_of(ctx, layout_number, COPIES_WITH_PAYLOAD, is_partial) &&
+	if (copies_of(ctx, packed_offsets, COPIES_WITH_PAYLOAD, is_partial) &&
 	    payload_cut(ctx, &f, is_partial))
-		copies_of(ctx, layout_number, COPIES_WITHOUT, is_partial);
+		copies_of(ctx, packed_offsets, COPIES_WITHOUT, is_partial);
 	return 0;
 }
 

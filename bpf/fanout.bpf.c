@@ -53,7 +53,7 @@ int tally_fanout(struct xdp_md *ctx)
 	child = child_next(ctx->egress_ifindex, f.tally);
 	if (!child)
 		return leave(TALLY_ROW_NO_JOB, TALLY_NO_CHILD, f.bytes);
-	if (child->ipv6 != f.layout.ipv6)
+	if (f.offsets.ipv6 != child->ipv6)
 		return leave(child->row, TALLY_NO_CHILD, f.bytes);
 
 	cut = f.tally->blocks &&

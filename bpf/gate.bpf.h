@@ -8,42 +8,39 @@
 
 /* 0: untagged. */
 static __always_inline __be16 vlan_of(const struct hook_context *ctx, const void *data,
-				      const void *end, struct layout layout)
+				      const void *end, struct offsets offsets)
 {
 	const struct vlan_tag *tag = data + sizeof(struct ethhdr);
 
 	if (hook_has_tag(ctx))
 		return hook_vlan(ctx);
-	if (layout.ip == sizeof(struct ethhdr) || (const void *)(tag + 1) > end)
+	if (offsets.ip == sizeof(struct ethhdr) || (const void *)(tag + 1) > end)
 		return 0;
 	return tag->tci & bpf_htons(0x0fff);
 }
 
 /*
- * Is this frame from where the tenant may come in? A global function (see find_layout), so that
+ * Is this frame from where the tenant may come in? A global function (see offsets_find), so that
  * what follows is not walked once for each way through here.
  */
-__noinline int source_is_known(struct hook_context *ctx, int layout_number, __u32 tenant)
+__noinline int source_is_known(struct hook_context *ctx, int packed_offsets, __u32 tenant)
 {
-	union {
-		struct layout layout;
-		int number;
-	} l = { .number = layout_number };
+	struct offsets offsets = offsets_unpack(packed_offsets);
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u8 ip = l.layout.ip; /* the verifier loses a bound that it finds on the stack */
+	__u8 ip = offsets.ip; /* the verifier loses a bound that it finds on the stack */
 	struct tally_source_key key = {
 		.bits = 8 * (sizeof(key) - sizeof(key.bits)),
 		.tenant = bpf_htonl(tenant),
 		.ifindex = bpf_htonl(hook_port(ctx)),
-		.vlan = vlan_of(ctx, data, end, l.layout),
-		.ipv6 = l.layout.ipv6,
+		.vlan = vlan_of(ctx, data, end, offsets),
+		.ipv6 = offsets.ipv6,
 	};
 	const struct ipv6hdr *ip6 = data + ip;
 	const struct iphdr *ip4 = data + ip;
 
-	if (l.layout.ipv6 && (const void *)(ip6 + 1) <= end)
+	if (offsets.ipv6 && (const void *)(ip6 + 1) <= end)
 		__builtin_memcpy(key.address, &ip6->saddr, 16);
-	else if (!l.layout.ipv6 && (const void *)(ip4 + 1) <= end)
+	else if (!offsets.ipv6 && (const void *)(ip4 + 1) <= end)
 		__builtin_memcpy(key.address, &ip4->saddr, 4);
 	else
 		return 0;
@@ -60,10 +57,6 @@ static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, co
 	struct tally_gate_key key = { .job = tally_le32_get(f->tally->job),
 				      .ifindex = hook_port(ctx) };
 	struct tally_gate *gate = bpf_map_lookup_elem(&gates, &key);
-	union {
-		struct layout layout;
-		int number;
-	} l = { .layout = f->layout };
 	__u32 index;
 
 	*ret_row = TALLY_ROW_NO_JOB;
@@ -82,7 +75,7 @@ static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, co
 	*ret_job = bpf_map_lookup_elem(&jobs, &index);
 	if (!*ret_job)
 		return TALLY_UNKNOWN_JOB;
-	if (gate->restricted && !source_is_known(ctx, l.number, (*ret_job)->tenant))
+	if (gate->restricted && !source_is_known(ctx, offsets_pack(f->offsets), (*ret_job)->tenant))
 		return TALLY_OTHER_SOURCE;
 	return TALLY_GO_ON;
 }

@@ -19,7 +19,7 @@
 char _license[] SEC("license") = "GPL";
 
 /* One copy for each child of the job. */
-static __always_inline enum tally_outcome fan_out(struct __sk_buff *ctx, int layout_number,
+static __always_inline enum tally_outcome fan_out(struct __sk_buff *ctx, int packed_offsets,
 						  const struct tally_job *job,
 						  enum tally_outcome outcome, int is_partial)
 {
@@ -27,7 +27,7 @@ static __always_inline enum tally_outcome fan_out(struct __sk_buff *ctx, int lay
 
 	if (!bpf_map_lookup_elem(&groups, &key))
 		return TALLY_NO_GROUP;
-	copies_send(ctx, layout_number, is_partial);
+	copies_send(ctx, packed_offsets, is_partial);
 	return outcome;
 }
 
@@ -41,10 +41,7 @@ static __always_inline bool is_changed(enum tally_outcome out)
 /* All stages. `row`: which counts the outcome. */
 static __always_inline enum tally_outcome handle(struct __sk_buff *ctx, struct frame *f, __u32 *row)
 {
-	union {
-		struct layout layout;
-		int number;
-	} l = { .layout = f->layout };
+	int packed_offsets = offsets_pack(f->offsets);
 	struct tally_slot_state books;
 	struct tally_verdict verdict;
 	struct tally_slot *slot;
@@ -67,11 +64,11 @@ static __always_inline enum tally_outcome handle(struct __sk_buff *ctx, struct f
 
 	if (!is_changed(out))
 		return out;
-	is_partial = offload_settle(ctx, l.number);
+	is_partial = offload_settle(ctx, packed_offsets);
 	if (is_partial < 0)
 		return TALLY_STALE; /* no memory: the sender will ask again */
 	if (outcome_action[out] == XDP_REDIRECT)
-		out = fan_out(ctx, l.number, job, out, is_partial);
+		out = fan_out(ctx, packed_offsets, job, out, is_partial);
 	return out;
 }
 

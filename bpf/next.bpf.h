@@ -7,14 +7,14 @@
 #define TALLY_NEXT_BPF_H
 
 #include "maps.bpf.h"
-#include "node.bpf.h"
+#include "constants.bpf.h"
 
 /* Returns only if there is no such program. */
 static __always_inline void next_program(struct xdp_md *ctx)
 {
 	__u32 port = ctx->ingress_ifindex, *index;
 
-	if (!node.shared)
+	if (!constants.shared)
 		return;
 	index = bpf_map_lookup_elem(&ports, &port);
 	if (index)

@@ -55,17 +55,13 @@ static __always_inline enum tally_outcome offload_parse(struct __sk_buff *ctx, s
  * but the helper that corrects checksums does not touch those that are still to be made. Then only
  * the sum over the pseudo-header must stand there.
  *
- * A global function (see find_layout). 1: the kernel still makes the checksum; 0: it is there;
+ * A global function (see offsets_find). 1: the kernel still makes the checksum; 0: it is there;
  * negative: the frame is of no use.
  */
-__noinline int offload_settle(struct __sk_buff *ctx, int layout_number)
+__noinline int offload_settle(struct __sk_buff *ctx, int packed_offsets)
 {
-	union {
-		int number;
-		struct layout layout;
-	} l = { .number = layout_number };
-	__u32 at = l.layout.udp + offsetof(struct udphdr, check), bytes = ctx->len;
-	struct frame f = { .layout = l.layout };
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+	__u32 at = f.offsets.udp + offsetof(struct udphdr, check), bytes = ctx->len;
 	bool is_partial;
 	__u16 check;
 

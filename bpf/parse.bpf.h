@@ -23,16 +23,35 @@ struct vlan_tag {
 };
 
 /* Offsets of the headers in a frame. */
-struct layout {
+struct offsets {
 	__u8 ip;
 	__u8 udp;
 	__u8 ipv6;
 	__u8 found;  /* 0: no UDP datagram to our port; all else is 0 too */
 };
 
+_Static_assert(sizeof(struct offsets) == sizeof(int), "packed into a number");
+
+/* Global functions take and return numbers only. */
+static __always_inline int offsets_pack(struct offsets offsets)
+{
+	int number;
+
+	__builtin_memcpy(&number, &offsets, sizeof(number));
+	return number;
+}
+
+static __always_inline struct offsets offsets_unpack(int number)
+{
+	struct offsets offsets;
+
+	__builtin_memcpy(&offsets, &number, sizeof(offsets));
+	return offsets;
+}
+
 struct frame {
 	struct ethhdr *eth;
-	union { /* which one: layout.ipv6 */
+	union { /* which one: offsets.ipv6 */
 		struct iphdr *ip4;
 		struct ipv6hdr *ip6;
 	};
@@ -41,7 +60,7 @@ struct frame {
 	__u64 *word;  /* tally->blocks blocks up to `end` at most */
 	void *end;
 	__u32 bytes;  /* of the whole frame */
-	struct layout layout;
+	struct offsets offsets;
 };
 
 /*
@@ -74,16 +93,13 @@ static __always_inline __u32 find_udp(const void *at, const void *end, bool ipv6
 }
 
 /*
- * Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP to our port: a struct layout as a number. A
+ * Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP to our port: a struct offsets as a number. A
  * global function, which the verifier walks once and by itself: what calls it sees numbers
  * within bounds, instead of all that follows once for each of the four ways through here.
  */
-__noinline int find_layout(struct hook_context *ctx)
+__noinline int offsets_find(struct hook_context *ctx)
 {
-	union {
-		struct layout layout;
-		int number;
-	} l = { .number = 0 };
+	struct offsets offsets = { 0 };
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const struct ethhdr *eth = data;
 	const struct vlan_tag *tag = (const void *)(eth + 1);
@@ -106,18 +122,18 @@ __noinline int find_layout(struct hook_context *ctx)
 	udp = data + ip + udp_behind;
 	if (!udp_behind || (const void *)(udp + 1) > end || udp->dest != bpf_htons(TALLY_UDP_PORT))
 		return 0;
-	l.layout.ip = ip;
-	l.layout.udp = ip + udp_behind;
-	l.layout.ipv6 = proto == bpf_htons(ETH_P_IPV6);
-	l.layout.found = 1;
-	return l.number;
+	offsets.ip = ip;
+	offsets.udp = ip + udp_behind;
+	offsets.ipv6 = proto == bpf_htons(ETH_P_IPV6);
+	offsets.found = 1;
+	return offsets_pack(offsets);
 }
 
 /* Pointers to all headers of a frame that has them; also after its end has moved. */
 static __always_inline bool frame_locate(struct hook_context *ctx, struct frame *f)
 {
 	void *data = (void *)(long)ctx->data;
-	__u32 ip = f->layout.ip, udp = f->layout.udp;
+	__u32 ip = f->offsets.ip, udp = f->offsets.udp;
 
 	f->end = (void *)(long)ctx->data_end;
 	f->bytes = hook_bytes(ctx, data, f->end);
@@ -135,17 +151,13 @@ static __always_inline bool frame_locate(struct hook_context *ctx, struct frame 
 static __always_inline enum tally_outcome parse_header(struct hook_context *ctx, struct frame *f)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	union {
-		struct layout layout;
-		int number;
-	} l = { .number = find_layout(ctx) };
 	__u8 *magic;
 
 	f->bytes = hook_bytes(ctx, data, end);
-	f->layout = l.layout;
-	if (!l.layout.found)
+	f->offsets = offsets_unpack(offsets_find(ctx));
+	if (!f->offsets.found)
 		return TALLY_FOREIGN;
-	magic = data + l.layout.udp + sizeof(struct udphdr);
+	magic = data + f->offsets.udp + sizeof(struct udphdr);
 	if ((void *)(magic + 1) > end || magic[0] != TALLY_MAGIC)
 		return TALLY_FOREIGN;
 	if ((void *)(magic + 2) > end)
@@ -158,7 +170,7 @@ static __always_inline enum tally_outcome parse_header(struct hook_context *ctx,
 /* Of the IP packet's payload, by its own header. */
 static __always_inline __u32 ip_payload_bytes(const struct frame *f)
 {
-	if (f->layout.ipv6)
+	if (f->offsets.ipv6)
 		return bpf_ntohs(f->ip6->payload_len);
 	return bpf_ntohs(f->ip4->tot_len) - sizeof(*f->ip4);
 }
@@ -173,7 +185,7 @@ static __always_inline enum tally_outcome parse(struct hook_context *ctx, struct
 		return out;
 	message = sizeof(*f->tally) + f->tally->blocks * TALLY_BLOCK_BYTES;
 	datagram = bpf_ntohs(f->udp->len) - sizeof(*f->udp);
-	there = hook_behind(ctx, f->tally, f->end, f->layout.udp + sizeof(*f->udp));
+	there = hook_behind(ctx, f->tally, f->end, f->offsets.udp + sizeof(*f->udp));
 	if (f->tally->blocks > TALLY_BLOCKS_MAX)
 		return TALLY_OVERSIZED;
 	if (datagram > message && there >= datagram)

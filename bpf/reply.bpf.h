@@ -8,7 +8,7 @@
 
 #include "checksum.bpf.h"
 #include "gather.bpf.h"
-#include "node.bpf.h"
+#include "constants.bpf.h"
 #include "resize.bpf.h"
 
 /* Copies the slot's sum into the frame; false if the slot has moved on meanwhile. */
@@ -36,7 +36,7 @@ static __always_inline void header_write(struct tally_header *h, enum tally_kind
 {
 	h->kind = kind;
 	h->flags = books->flags | (kind == TALLY_CONTRIBUTION ? h->flags & TALLY_FLUSH : 0);
-	h->boot = tally_le16(kind == TALLY_CONTRIBUTION ? 0 : node.boot);
+	h->boot = tally_le16(kind == TALLY_CONTRIBUTION ? 0 : constants.boot);
 	h->recipient = tally_le16(books->recipient);
 	h->lane = books->lane;
 	h->scale = books->scale;
@@ -49,7 +49,7 @@ static __always_inline void header_write(struct tally_header *h, enum tally_kind
 static __always_inline void turn_to_group(struct frame *f)
 {
 	f->udp->source = f->udp->dest;
-	if (f->layout.ipv6) {
+	if (f->offsets.ipv6) {
 		f->ip6->saddr = f->ip6->daddr;
 		f->ip6->hop_limit = IPDEFTTL;
 	} else {
@@ -67,7 +67,7 @@ static __always_inline void turn_to_sender(struct frame *f)
 	__builtin_memcpy(mac, f->eth->h_source, ETH_ALEN);
 	__builtin_memcpy(f->eth->h_source, f->eth->h_dest, ETH_ALEN);
 	__builtin_memcpy(f->eth->h_dest, mac, ETH_ALEN);
-	if (f->layout.ipv6) {
+	if (f->offsets.ipv6) {
 		struct in6_addr sender = f->ip6->saddr;
 
 		turn_to_group(f);

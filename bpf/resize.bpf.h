@@ -17,7 +17,7 @@ static __always_inline bool frame_resize(struct hook_context *ctx, struct frame 
 		return false;
 	f->tally->blocks = blocks;
 	f->udp->len = bpf_htons(sizeof(*f->udp) + message);
-	if (f->layout.ipv6)
+	if (f->offsets.ipv6)
 		f->ip6->payload_len = f->udp->len;
 	else
 		f->ip4->tot_len = bpf_htons(sizeof(*f->ip4) + sizeof(*f->udp) + message);

@@ -5,7 +5,7 @@
 
 #include "maps.bpf.h"
 
-/* A global function (see find_layout). 0: over its rate. */
+/* A global function (see offsets_find). 0: over its rate. */
 __noinline int tenant_spend(__u32 tenant, __u32 bytes)
 {
 	struct tally_tenant *t = bpf_map_lookup_elem(&tenants, &tenant);

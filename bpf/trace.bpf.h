@@ -2,7 +2,7 @@
 /*
  * One packet in so many, told to user space as it came in and with what became of it. It is
  * chosen at the beginning, since most of it is no more in the frame when the outcome is known. Both
- * ends are global functions (see find_layout), and while nobody traces, neither is called.
+ * ends are global functions (see offsets_find), and while nobody traces, neither is called.
  */
 #ifndef TALLY_TRACE_BPF_H
 #define TALLY_TRACE_BPF_H
@@ -30,13 +30,10 @@ static __always_inline void event_read(struct tally_event *e, const struct tally
 /* Is this packet told? If so, keeps what there is of it. */
 __noinline int trace_choose(struct hook_context *ctx)
 {
-	union {
-		struct layout layout;
-		int number;
-	} l = { .number = find_layout(ctx) };
+	struct offsets offsets = offsets_unpack(offsets_find(ctx));
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const struct tally_settings *s = trace_settings();
-	__u8 udp = l.layout.udp; /* the verifier loses a bound that it finds on the stack */
+	__u8 udp = offsets.udp; /* the verifier loses a bound that it finds on the stack */
 	const struct tally_header *h = data + udp + sizeof(struct udphdr);
 	const __u8 *magic = (const void *)h;
 	__u32 key = 0;
@@ -45,7 +42,7 @@ __noinline int trace_choose(struct hook_context *ctx)
 	if (!t)
 		return 0;
 	t->chosen = 0;
-	if (!s || !l.layout.found || (const void *)(magic + 1) > end || *magic != TALLY_MAGIC)
+	if (!s || !offsets.found || (const void *)(magic + 1) > end || *magic != TALLY_MAGIC)
 		return 0;
 	t->event = (struct tally_event){ .time_ns = bpf_ktime_get_ns(),
 					 .ifindex = hook_port(ctx),

@@ -261,7 +261,7 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 	p->ingress = ingress_bpf__open();
 	if (!p->ingress)
 		return -errno;
-	p->ingress->rodata_node->node = c;
+	p->ingress->rodata_node->constants = c;
 	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
 		r = bpf_map__reuse_fd(map_of(p->ingress->obj, i), p->fd[i]);
 	if (r == 0)
@@ -287,7 +287,7 @@ int programs_tc(struct programs *p, struct why *why)
 	tc = ingress_tc_bpf__open();
 	if (!tc)
 		return -errno;
-	tc->rodata_node->node = p->ingress->rodata_node->node;
+	tc->rodata_node->constants = p->ingress->rodata_node->constants;
 	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
 		r = bpf_map__reuse_fd(map_of(tc->obj, i), p->fd[i]);
 	if (r == 0)

@@ -501,8 +501,8 @@ static int node_load(struct node *node)
 	if (!node->ingress || !node->fanout)
 		return -errno;
 	bpf_map__set_max_entries(node->ingress->maps.slots, SLOTS);
-	node->ingress->rodata_node->node.boot = NODE_BOOT;
-	node->ingress->rodata_node->node.shared = 1; /* every feature on */
+	node->ingress->rodata_node->constants.boot = NODE_BOOT;
+	node->ingress->rodata_node->constants.shared = 1; /* every feature on */
 	r = ingress_bpf__load(node->ingress);
 	if (r < 0)
 		return r;
@@ -520,7 +520,7 @@ static int node_load_tc(struct node *node)
 	node->ingress_tc = ingress_tc_bpf__open();
 	if (!node->ingress_tc)
 		return -errno;
-	node->ingress_tc->rodata_node->node.boot = NODE_BOOT;
+	node->ingress_tc->rodata_node->constants.boot = NODE_BOOT;
 	r = maps_share(node->ingress->obj, node->ingress_tc->obj);
 	return r < 0 ? r : ingress_tc_bpf__load(node->ingress_tc);
 }
