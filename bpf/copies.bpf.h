@@ -7,6 +7,7 @@
 #define TALLY_COPIES_BPF_H
 
 #include "address.bpf.h"
+#include "hook_tc.bpf.h"
 #include "leave.bpf.h"
 #include "resize.bpf.h"
 

@@ -4,7 +4,7 @@
  * gets as many copies of a message as it has children; a cursor per port and CPU says
  * whose turn it is. All copies of a message pass a port on one CPU, in one batch.
  */
-#include "hook_xdp.bpf.h"
+#define TALLY_HOOK "hook_xdp.bpf.h"
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "address.bpf.h"

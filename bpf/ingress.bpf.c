@@ -3,7 +3,7 @@
  * XDP on a node's ports: a contribution arrives, and is absorbed or completes its chunk.
  * Read tally_ingress() first; each stage is the header of its name.
  */
-#include "hook_xdp.bpf.h"
+#define TALLY_HOOK "hook_xdp.bpf.h"
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "gate.bpf.h"

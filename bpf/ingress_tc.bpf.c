@@ -4,7 +4,7 @@
  * leaves is cloned and sent by this program itself (docs/decisions/0005). Read tally_ingress_tc()
  * first.
  */
-#include "hook_tc.bpf.h"
+#define TALLY_HOOK "hook_tc.bpf.h"
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "offload.bpf.h"

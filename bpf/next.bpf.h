@@ -6,8 +6,9 @@
 #ifndef TALLY_NEXT_BPF_H
 #define TALLY_NEXT_BPF_H
 
-#include "maps.bpf.h"
 #include "constants.bpf.h"
+#include "hook_xdp.bpf.h"
+#include "maps.bpf.h"
 
 /* Returns only if there is no such program. */
 static __always_inline void next_program(struct xdp_md *ctx)

@@ -7,6 +7,7 @@
 #define TALLY_OFFLOAD_BPF_H
 
 #include "checksum.bpf.h"
+#include "hook_tc.bpf.h"
 #include "parse.bpf.h"
 
 enum {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Bytes -> a frame of checked pointers. Nothing here knows jobs or slots. Whoever includes this
- * says before where frames come from: hook_xdp.bpf.h or hook_tc.bpf.h.
- */
+/* Bytes -> a frame of checked pointers. Nothing here knows jobs or slots. */
 #ifndef TALLY_PARSE_BPF_H
 #define TALLY_PARSE_BPF_H
 
@@ -14,7 +11,9 @@
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include <tally/outcome.h>
 #include <tally/wire.h>
+#include "hook.bpf.h"
 
 /* Behind an Ethernet header whose protocol is 802.1Q or 802.1ad. */
 struct vlan_tag {
