@@ -8,28 +8,12 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "offload.bpf.h"
-#include "gate.bpf.h"
-#include "admit.bpf.h"
-#include "gather.bpf.h"
-#include "reply.bpf.h"
+#include "handle.bpf.h"
 #include "copies.bpf.h"
 #include "trace.bpf.h"
 #include "leave.bpf.h"
 
 char _license[] SEC("license") = "GPL";
-
-/* One copy for each child of the job. */
-static __always_inline enum tally_outcome fan_out(struct __sk_buff *ctx, int packed_offsets,
-						  const struct tally_job *job,
-						  enum tally_outcome outcome, int is_partial)
-{
-	__u32 key = job->group;
-
-	if (!bpf_map_lookup_elem(&groups, &key))
-		return TALLY_NO_GROUP;
-	copies_send(ctx, packed_offsets, is_partial);
-	return outcome;
-}
 
 /* Does what goes on from here differ from what came in? */
 static __always_inline bool is_changed(enum tally_outcome out)
@@ -38,38 +22,26 @@ static __always_inline bool is_changed(enum tally_outcome out)
 	       out == TALLY_SENT_UP || out == TALLY_FLUSHED_UP;
 }
 
-/* All stages. `row`: which counts the outcome. */
-static __always_inline enum tally_outcome handle(struct __sk_buff *ctx, struct frame *f, __u32 *row)
+/* One copy for each child of the job. */
+static __always_inline enum tally_outcome send(struct __sk_buff *ctx, const struct frame *f,
+					       const struct tally_job *job,
+					       enum tally_outcome outcome)
 {
 	int packed_offsets = offsets_pack(f->offsets);
-	struct tally_slot_state books;
-	struct tally_verdict verdict;
-	struct tally_slot *slot;
-	enum tally_outcome out;
-	struct tally_job *job;
+	__u32 key = job->group;
 	int is_partial;
 
-	out = gate_pass(ctx, f, &job, row);
-	if (out != TALLY_GO_ON)
-		return out;
-
-	out = admit(job, f->tally, f->bytes);
-	if (out == TALLY_GO_ON) {
-		slot = slot_find(job, tally_le32_get(f->tally->seq));
-		if (!slot)
-			return TALLY_NO_SLOT;
-		verdict = gather(slot, job, f, &books);
-		out = reply(ctx, f, job, slot, verdict, &books);
-	}
-
-	if (!is_changed(out))
-		return out;
+	if (!is_changed(outcome))
+		return outcome;
 	is_partial = offload_settle(ctx, packed_offsets);
 	if (is_partial < 0)
 		return TALLY_STALE; /* no memory: the sender will ask again */
-	if (outcome_action[out] == XDP_REDIRECT)
-		out = fan_out(ctx, packed_offsets, job, out, is_partial);
-	return out;
+	if (outcome_action[outcome] != XDP_REDIRECT)
+		return outcome;
+	if (!bpf_map_lookup_elem(&groups, &key))
+		return TALLY_NO_GROUP;
+	copies_send(ctx, packed_offsets, is_partial);
+	return outcome;
 }
 
 /* What XDP's action is called here. What we pass, the port's next TC program may want to see. */
@@ -98,7 +70,7 @@ int tally_ingress_tc(struct __sk_buff *ctx)
 	bytes = frame.bytes;
 	trace_begin(ctx);
 	if (out == TALLY_GO_ON)
-		out = handle(ctx, &frame, &row);
+		out = handle(ctx, &frame, send, &row);
 	trace_end(out);
 	return action_of(ctx, leave(row, out, bytes));
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* All that becomes of a message: the stages one after the other, the same for both hooks. */
+#ifndef TALLY_HANDLE_BPF_H
+#define TALLY_HANDLE_BPF_H
+
+#include "admit.bpf.h"
+#include "gate.bpf.h"
+#include "gather.bpf.h"
+#include "reply.bpf.h"
+
+/* Sends what is in the frame to the job's group, if the outcome says so. */
+typedef enum tally_outcome (*send_function)(struct hook_context *ctx, const struct frame *f,
+					    const struct tally_job *job,
+					    enum tally_outcome outcome);
+
+/* `ret_row`: which counts the outcome. */
+static __always_inline enum tally_outcome handle(struct hook_context *ctx, struct frame *f,
+						 send_function send, __u32 *ret_row)
+{
+	struct tally_slot_state books;
+	struct tally_verdict verdict;
+	struct tally_slot *slot;
+	enum tally_outcome out;
+	struct tally_job *job;
+
+	out = gate_pass(ctx, f, &job, ret_row);
+	if (out != TALLY_GO_ON)
+		return out;
+
+	out = admit(job, f->tally, f->bytes);
+	if (out == TALLY_GO_ON) {
+		slot = slot_find(job, tally_le32_get(f->tally->seq));
+		if (!slot)
+			return TALLY_NO_SLOT;
+		verdict = gather(slot, job, f, &books);
+		out = reply(ctx, f, job, slot, verdict, &books);
+	}
+	return send(ctx, f, job, out);
+}
+
+#endif
