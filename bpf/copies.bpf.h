@@ -6,6 +6,7 @@
 #ifndef TALLY_COPIES_BPF_H
 #define TALLY_COPIES_BPF_H
 
+#include <tally/reply.h>
 #include "address.bpf.h"
 #include "hook_tc.bpf.h"
 #include "leave.bpf.h"
@@ -69,7 +70,7 @@ static __always_inline bool payload_cut(struct __sk_buff *ctx, struct frame *f, 
 {
 	if (!frame_locate(ctx, f) || !frame_resize(ctx, f, 0))
 		return false;
-	f->tally->check = 0;
+	tally_copy_cut(f->tally);
 	checksum_frame(f, 0);
 	if (is_partial)
 		checksum_leave(f);

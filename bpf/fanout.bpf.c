@@ -5,6 +5,7 @@
  * whose turn it is. All copies of a message pass a port on one CPU, in one batch.
  */
 #define TALLY_HOOK "hook_xdp.bpf.h"
+#include <tally/reply.h>
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "address.bpf.h"
@@ -56,12 +57,11 @@ int tally_fanout(struct xdp_md *ctx)
 	if (f.offsets.ipv6 != child->ipv6)
 		return leave(child->row, TALLY_NO_CHILD, f.bytes);
 
-	cut = f.tally->blocks &&
-	      !tally_gets_payload(tally_le16_get(f.tally->recipient), &child->below);
+	cut = tally_copy_is_cut(f.tally, &child->below);
 	if (cut) {
 		if (!frame_resize(ctx, &f, 0))
 			return leave(child->row, TALLY_NO_CHILD, f.bytes);
-		f.tally->check = 0;
+		tally_copy_cut(f.tally);
 	} else {
 		checksum_readdress(&f, child);
 	}

@@ -56,22 +56,17 @@ static __always_inline struct tally_verdict gather(struct tally_slot *slot,
 						   struct tally_slot_state *ret)
 {
 	struct tally_offer offer = tally_offer_read(f->tally);
-	__u8 kind = f->tally->kind;
+	struct tally_role role = tally_job_role(job);
+	enum tally_kind kind = f->tally->kind;
 	struct tally_verdict v;
 
 	bpf_spin_lock(&slot->lock);
-	if (kind == TALLY_REPAIR)
-		v = tally_slot_repair(&slot->state, &offer);
-	else if (job->root)
-		v = tally_slot_admit_root(&slot->state, &offer, &job->everyone);
-	else
-		v = tally_slot_admit_inner(&slot->state, &offer, &job->below);
-
+	v = tally_node_gather(&role, kind, &slot->state, &offer);
 	if (v.words == TALLY_WORDS_STORE)
 		words_WORDS_STORE(slot->word, f->word, offer.blocks, f->end);
-	else if (v.words == TALLY_WORDS_ADD && v.outcome == TALLY_ABSORBED)
-		words_WORDS_ADD(slot->word, f->word, offer.blocks, f->end);
 	else if (v.words == TALLY_WORDS_ADD)
+		words_WORDS_ADD(slot->word, f->word, offer.blocks, f->end);
+	else if (v.words == TALLY_WORDS_EXCHANGE)
 		words_WORDS_EXCHANGE(slot->word, f->word, offer.blocks, f->end);
 	*ret = slot->state;
 	bpf_spin_unlock(&slot->lock);

@@ -10,39 +10,20 @@
 #include "gather.bpf.h"
 #include "constants.bpf.h"
 #include "resize.bpf.h"
+#include <tally/reply.h>
 
 /* Copies the slot's sum into the frame; false if the slot has moved on meanwhile. */
 static __always_inline bool slot_take(struct tally_slot *slot, struct frame *f,
-				      struct tally_slot_state *books, bool empty)
+				      const struct tally_reply *r, struct tally_slot_state *books)
 {
-	bool same;
+	bool taken;
 
 	bpf_spin_lock(&slot->lock);
-	same = slot->state.seq == books->seq && slot->state.phase == books->phase &&
-	       slot->state.blocks == books->blocks &&
-	       tally_set_is_within(&books->set, &slot->state.set);
-	if (same) {
-		*books = slot->state;
-		words_WORDS_LOAD(slot->word, f->word, f->tally->blocks, f->end);
-		if (empty)
-			tally_slot_empty(&slot->state, books->seq);
-	}
+	taken = tally_reply_take(r, &slot->state, books);
+	if (taken)
+		words_WORDS_LOAD(slot->word, f->word, r->blocks, f->end);
 	bpf_spin_unlock(&slot->lock);
-	return same;
-}
-
-static __always_inline void header_write(struct tally_header *h, enum tally_kind kind,
-					 const struct tally_slot_state *books)
-{
-	h->kind = kind;
-	h->flags = books->flags | (kind == TALLY_CONTRIBUTION ? h->flags & TALLY_FLUSH : 0);
-	h->boot = tally_le16(kind == TALLY_CONTRIBUTION ? 0 : constants.boot);
-	h->recipient = tally_le16(books->recipient);
-	h->lane = books->lane;
-	h->scale = books->scale;
-	h->scale_ahead = books->scale_ahead;
-	h->check = tally_le64(h->blocks ? books->check : 0);
-	tally_header_set_put(h, &books->set);
+	return taken;
 }
 
 /* From the service address, to nobody yet: fanout.bpf.c addresses each copy. */
@@ -86,53 +67,29 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 						struct tally_slot *slot, struct tally_verdict v,
 						struct tally_slot_state *books)
 {
-	enum tally_kind kind = TALLY_RESULT;
 	struct tally_set sender = tally_header_set(f->tally);
-	__u32 blocks = books->blocks;
-	/* The exchange, or a store, has left the whole sum in the frame. */
-	bool sum_is_there = v.words != TALLY_WORDS_KEEP;
+	struct tally_reply r = tally_reply_make(v, books, &sender);
+	enum tally_to to;
 
-	switch (v.outcome) {
-	case TALLY_COMPLETED:
-	case TALLY_REPAIRED:
-	case TALLY_ANSWERED_ALL:
-		break;
-	case TALLY_ANSWERED:
-		if (!tally_gets_payload(books->recipient, &sender))
-			blocks = 0;
-		break;
-	case TALLY_ASKED:
-		kind = TALLY_ASK;
-		blocks = 0;
-		break;
-	case TALLY_SENT_UP:
-	case TALLY_FLUSHED_UP:
-		kind = TALLY_CONTRIBUTION;
-		break;
-	default:
-		return v.outcome;
-	}
-
-	if (blocks != f->tally->blocks && !frame_resize(ctx, f, blocks)) {
+	if (!r.kind)
+		return r.outcome;
+	if (r.blocks != f->tally->blocks && !frame_resize(ctx, f, r.blocks)) {
 		/* Not every driver leaves room behind a short frame: ask for longer ones. */
 		if (!frame_resize(ctx, f, 0))
 			return TALLY_STALE;
-		v.outcome = TALLY_NO_ROOM;
-		kind = TALLY_ASK;
-		blocks = 0;
-		books->set = job->everyone;
+		r = tally_reply_no_room(books, &job->everyone);
 	}
-	if (((blocks && !sum_is_there) || v.outcome == TALLY_FLUSHED_UP) &&
-	    !slot_take(slot, f, books, v.outcome == TALLY_FLUSHED_UP))
+	if (r.take && !slot_take(slot, f, &r, books))
 		return TALLY_STALE;
 
-	header_write(f->tally, kind, books);
-	if (v.outcome == TALLY_ANSWERED)
+	tally_reply_write(&r, books, constants.boot, f->tally);
+	to = tally_outcome_to(r.outcome);
+	if (to == TALLY_TO_SENDER)
 		turn_to_sender(f);
-	else if (kind != TALLY_CONTRIBUTION)
+	else if (to == TALLY_TO_GROUP)
 		turn_to_group(f);
-	checksum_frame(f, blocks);
-	return v.outcome;
+	checksum_frame(f, r.blocks);
+	return r.outcome;
 }
 
 #endif

@@ -15,7 +15,6 @@ static __always_inline bool frame_resize(struct hook_context *ctx, struct frame 
 		return false;
 	if (!frame_locate(ctx, f))
 		return false;
-	f->tally->blocks = blocks;
 	f->udp->len = bpf_htons(sizeof(*f->udp) + message);
 	if (f->offsets.ipv6)
 		f->ip6->payload_len = f->udp->len;

@@ -9,7 +9,9 @@
 
 #include <linux/bpf.h>
 #include <linux/types.h>
+#include <stddef.h>
 #include <tally/bucket.h>
+#include <tally/node.h>
 #include <tally/outcome.h>
 #include <tally/slot.h>
 #include <tally/wire.h>
@@ -73,6 +75,24 @@ struct tally_job {
 	__u16 tenant; /* index into tenants */
 	__u16 reserved;
 };
+
+_Static_assert(sizeof(struct tally_job) == 88, "layout 3");
+_Static_assert(offsetof(struct tally_job, below) == 32, "layout 3");
+_Static_assert(offsetof(struct tally_job, slot_base) == 64, "layout 3");
+_Static_assert(offsetof(struct tally_job, epoch) == 76, "layout 3");
+_Static_assert(offsetof(struct tally_job, id) == 80, "layout 3");
+
+/* As long as the job is there. */
+tally_inline struct tally_role tally_job_role(const struct tally_job *job)
+{
+	return (struct tally_role){
+		.everyone = &job->everyone,
+		.below = &job->below,
+		.epoch = job->epoch,
+		.blocks_max = job->blocks_max,
+		.root = job->root,
+	};
+}
 
 /* tenants: index -> . 0 is the node's own: no limit. */
 struct tally_tenant {

@@ -58,6 +58,7 @@ enum tally_words {
 	TALLY_WORDS_KEEP = 0, /* nothing */
 	TALLY_WORDS_STORE, /* slot := packet */
 	TALLY_WORDS_ADD, /* slot += packet */
+	TALLY_WORDS_EXCHANGE, /* slot += packet, packet := slot */
 };
 
 struct tally_verdict {

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a node does with a message of one of its jobs. Pure: the data plane and everything else
+ * that sums run this text, and keep the slots, their locks and the frames. A message goes through
+ * these steps:
+ *
+ *	tally_node_admit()	may it come in? GO_ON: it is offered to its slot
+ *	tally_node_gather()	slot locked: which rule applies; the caller moves the words
+ *	tally_reply_make()	what leaves (tally/reply.h)
+ *	tally_reply_no_room()	instead, if the frame cannot be made as long as that
+ *	tally_reply_take()	slot locked again, if the sum is to be read from there
+ *	tally_reply_write()	the header of what leaves
+ *	tally_outcome_to()	to whom
+ *
+ * Other messages may change the slot between the two locked steps.
+ */
+#ifndef TALLY_NODE_H
+#define TALLY_NODE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <tally/inline.h>
+#include <tally/outcome.h>
+#include <tally/set.h>
+#include <tally/slot.h>
+#include <tally/wire.h>
+
+/* A job's role on a node. The sets belong to the caller. */
+struct tally_role {
+	const struct tally_set *everyone; /* all workers of the job */
+	const struct tally_set *below; /* those that come through this node; root: everyone */
+	__u16 epoch;
+	__u8 blocks_max; /* of a message */
+	bool root; /* results are made here; otherwise sums go on to the root */
+};
+
+/* Does the set of a message fit its kind? */
+tally_inline bool tally_node_takes_set(const struct tally_role *role, enum tally_kind kind,
+				       const struct tally_set *set)
+{
+	if (kind == TALLY_REPAIR)
+		return tally_set_is_equal(set, role->everyone);
+	return kind != TALLY_CONTRIBUTION || !tally_set_is_empty(set);
+}
+
+/*
+ * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN: it leaves as it came. Anything
+ * else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have limits. The
+ * caller has checked that the job is `role`'s and that the message is as long as its header says.
+ */
+tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
+						 const struct tally_header *h)
+{
+	struct tally_set set = tally_header_set(h);
+	__u16 recipient = tally_le16_get(h->recipient);
+
+	if (tally_le16_get(h->epoch) != role->epoch)
+		return TALLY_WRONG_EPOCH;
+	if (h->blocks > role->blocks_max)
+		return TALLY_OVERSIZED;
+	if (!tally_set_is_within(&set, role->everyone))
+		return TALLY_BAD_SET;
+	if (recipient != TALLY_EVERYONE &&
+	    (recipient >= TALLY_WORKERS_MAX || !tally_set_has(role->everyone, recipient)))
+		return TALLY_BAD_RANK;
+	if (!tally_node_takes_set(role, h->kind, &set))
+		return TALLY_BAD_SET;
+
+	switch (h->kind) {
+	case TALLY_CONTRIBUTION:
+		return TALLY_GO_ON;
+	case TALLY_REPAIR:
+		return role->root ? TALLY_GO_ON : TALLY_PASSED_UP;
+	case TALLY_RESULT:
+	case TALLY_ASK:
+		return role->root ? TALLY_BAD_KIND : TALLY_SENT_DOWN;
+	default:
+		return TALLY_BAD_KIND;
+	}
+}
+
+/*
+ * A message that was admitted with GO_ON, offered to its slot. The caller holds the slot's lock,
+ * moves the words as the verdict says, and copies the books before it gives the lock back.
+ */
+tally_inline struct tally_verdict tally_node_gather(const struct tally_role *role,
+						    enum tally_kind kind,
+						    struct tally_slot_state *s,
+						    const struct tally_offer *o)
+{
+	struct tally_verdict v;
+
+	if (kind == TALLY_REPAIR)
+		v = tally_slot_repair(s, o);
+	else if (role->root)
+		v = tally_slot_admit_root(s, o, role->everyone);
+	else
+		v = tally_slot_admit_inner(s, o, role->below);
+	/* What leaves is made of the packet: the sum is to be there, too. */
+	if (v.words == TALLY_WORDS_ADD && v.outcome != TALLY_ABSORBED)
+		v.words = TALLY_WORDS_EXCHANGE;
+	return v;
+}
+
+#endif

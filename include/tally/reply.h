@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What leaves a node after a message came, and to whom. Pure. A reply is made out of the frame of
+ * that message: the caller makes the frame longer or shorter, moves words and addresses it.
+ */
+#ifndef TALLY_REPLY_H
+#define TALLY_REPLY_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <tally/inline.h>
+#include <tally/outcome.h>
+#include <tally/set.h>
+#include <tally/slot.h>
+#include <tally/wire.h>
+
+enum tally_to {
+	TALLY_TO_NOBODY,
+	TALLY_TO_ROOT, /* the way on that the message had */
+	TALLY_TO_SENDER,
+	TALLY_TO_GROUP, /* a copy for each child of the job: tally_copy_is_cut() */
+};
+
+struct tally_reply {
+	enum tally_outcome outcome;
+	enum tally_kind kind; /* 0: no reply; what leaves, if anything, leaves as it came */
+	__u8 blocks; /* of payload */
+	bool take; /* tally_reply_take() is to be called */
+	bool empty; /* it will empty the slot */
+};
+
+/* To whom the frame goes, as the list of outcomes says. */
+tally_inline enum tally_to tally_outcome_to(enum tally_outcome outcome)
+{
+	switch (outcome) {
+#define TALLY_OUTCOME_TO(name, action, meaning)                     \
+	case TALLY_##name:                                          \
+		return (action) == XDP_PASS	  ? TALLY_TO_ROOT   \
+		       : (action) == XDP_TX	  ? TALLY_TO_SENDER \
+		       : (action) == XDP_REDIRECT ? TALLY_TO_GROUP  \
+						  : TALLY_TO_NOBODY;
+		TALLY_OUTCOMES(TALLY_OUTCOME_TO)
+#undef TALLY_OUTCOME_TO
+	default:
+		return TALLY_TO_NOBODY;
+	}
+}
+
+/*
+ * The reply to a message from `sender`. `books`: those of the slot after the message was offered
+ * to it, copied before its lock was given back.
+ */
+tally_inline struct tally_reply tally_reply_make(struct tally_verdict v,
+						 const struct tally_slot_state *books,
+						 const struct tally_set *sender)
+{
+	struct tally_reply r = { .outcome = v.outcome,
+				 .kind = TALLY_RESULT,
+				 .blocks = books->blocks };
+
+	switch (v.outcome) {
+	case TALLY_COMPLETED:
+	case TALLY_REPAIRED:
+	case TALLY_ANSWERED_ALL:
+		break;
+	case TALLY_ANSWERED:
+		if (!tally_gets_payload(books->recipient, sender))
+			r.blocks = 0;
+		break;
+	case TALLY_ASKED:
+		r.kind = TALLY_ASK;
+		r.blocks = 0;
+		break;
+	case TALLY_FLUSHED_UP:
+		r.empty = true;
+		/* fall through */
+	case TALLY_SENT_UP:
+		r.kind = TALLY_CONTRIBUTION;
+		break;
+	default:
+		return (struct tally_reply){ .outcome = v.outcome };
+	}
+	/* Words that were stored or exchanged have left the whole sum in the packet. */
+	r.take = r.empty || (r.blocks && v.words == TALLY_WORDS_KEEP);
+	return r;
+}
+
+/*
+ * Instead of a reply for which the frame cannot be made long enough: an ask whose set is everyone,
+ * without payload. The slot stays as it is.
+ */
+tally_inline struct tally_reply tally_reply_no_room(struct tally_slot_state *books,
+						    const struct tally_set *everyone)
+{
+	books->set = *everyone;
+	return (struct tally_reply){ .outcome = TALLY_NO_ROOM, .kind = TALLY_ASK };
+}
+
+/*
+ * Reads the sum for a reply with `take`. The caller holds the slot's lock. true: `books` are those
+ * of now, and the caller moves r->blocks of words from the slot to the packet before it gives the
+ * lock back. false: other messages have changed the slot since, and nothing can be sent: the
+ * outcome is STALE.
+ */
+tally_inline bool tally_reply_take(const struct tally_reply *r, struct tally_slot_state *s,
+				   struct tally_slot_state *books)
+{
+	if (s->seq != books->seq || s->phase != books->phase || s->blocks != books->blocks ||
+	    !tally_set_is_within(&books->set, &s->set))
+		return false;
+	*books = *s;
+	if (r->empty)
+		tally_slot_empty(s, books->seq);
+	return true;
+}
+
+/* The reply's header, out of that of the message. `boot`: the node's; it shows lost slots. */
+tally_inline void tally_reply_write(const struct tally_reply *r,
+				    const struct tally_slot_state *books, __u16 boot,
+				    struct tally_header *h)
+{
+	bool from_node = r->kind != TALLY_CONTRIBUTION;
+
+	h->kind = r->kind;
+	h->flags = books->flags | (from_node ? 0 : h->flags & TALLY_FLUSH);
+	h->boot = tally_le16(from_node ? boot : 0);
+	h->recipient = tally_le16(books->recipient);
+	h->blocks = r->blocks;
+	h->lane = books->lane;
+	h->scale = books->scale;
+	h->scale_ahead = books->scale_ahead;
+	h->check = tally_le64(r->blocks ? books->check : 0);
+	tally_header_set_put(h, &books->set);
+}
+
+/* A copy for the child with these workers: does the payload have to go? */
+tally_inline bool tally_copy_is_cut(const struct tally_header *h, const struct tally_set *below)
+{
+	return h->blocks && !tally_gets_payload(tally_le16_get(h->recipient), below);
+}
+
+/* The header of a copy without payload. */
+tally_inline void tally_copy_cut(struct tally_header *h)
+{
+	h->blocks = 0;
+	h->check = tally_le64(0);
+}
+
+#endif
