@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whole workers without sockets: engines talk to a node made of tally/slot.h over a network
- * that loses, repeats and reorders, under a clock that the test turns. Every result is
- * compared with sums computed the plain way.
+ * Whole workers without sockets: engines talk to a root (memory_node.h) over a network that loses,
+ * repeats and reorders, under a clock that the test turns. Every result is compared with sums
+ * computed the plain way.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,27 +15,22 @@
 
 #include <cmocka.h>
 
-#include <tally/slot.h>
-
 #include "client/engine.h"
 #include "client/lanes.h"
+#include "tests/unit/memory_node.h"
 
 enum {
 	RANKS_MAX = 4,
 	NET_MAX = 4096,
-	PAYLOAD = 128,  /* 32 int32 or float32, 16 int64 */
+	PAYLOAD = MESSAGE_BLOCKS_MAX * TALLY_BLOCK_BYTES, /* 32 int32 or float32, 16 int64 */
+	JOB = 7,
+	EPOCH = 1,
 	TIMEOUT_NS = 2000000000,
 };
 
-struct message {
-	int to; /* rank, or NODE */
-	size_t length;
-	_Alignas(8) uint8_t bytes[sizeof(struct tally_header) + PAYLOAD];
-};
-
+/* Where a message goes, if not to a rank. */
 enum {
 	NODE = -1,
-	ALL = -2
 };
 
 struct sim {
@@ -45,9 +40,10 @@ struct sim {
 	uint64_t now_ns;
 	bool mute;  /* the node is gone */
 	int dead;  /* this rank sends nothing; -1: none */
-	uint16_t boot;
-	struct tally_slot_state *state;
-	uint64_t (*word)[TALLY_WORDS_MAX];
+	struct tally_set everyone;
+	struct memory_node node;
+	struct visit waiting; /* for its second step, if is_waiting */
+	bool is_waiting;
 	struct engine *engine[RANKS_MAX];
 	struct message *net;
 	int in_flight;
@@ -62,81 +58,69 @@ static uint32_t sim_random(struct sim *s, uint32_t below)
 	return s->random % below;
 }
 
-static void net_put(struct sim *s, int to, const void *bytes, size_t length)
+static void net_put(struct sim *s, const struct message *m)
 {
 	int copies = 1 + (sim_random(s, 100) < s->dup_percent);
 
 	if (sim_random(s, 100) < s->loss_percent)
 		return;
-	while (copies-- && s->in_flight < NET_MAX) {
-		struct message *m = &s->net[s->in_flight++];
-
-		m->to = to;
-		m->length = length;
-		memcpy(m->bytes, bytes, length);
-	}
+	while (copies-- && s->in_flight < NET_MAX)
+		s->net[s->in_flight++] = *m;
 }
 
-/* What bpf/reply.bpf.h and bpf/fanout.bpf.c do, the slow way. */
-static void node_say(struct sim *s, uint32_t seq, enum tally_kind kind, int to)
+static void worker_say(struct sim *s, const struct datagram *d)
 {
-	struct tally_slot_state *books = &s->state[seq % (2 * s->window)];
-	struct message m = { 0 };
-	struct tally_header *h = (struct tally_header *)m.bytes;
+	struct message m = { .to = NODE };
 
+	assert_in_range(d->length, sizeof(m.header), sizeof(m.header) + PAYLOAD);
+	memcpy(&m.header, d->bytes, sizeof(m.header));
+	memcpy(m.word, (const uint8_t *)d->bytes + sizeof(m.header), d->length - sizeof(m.header));
+	assert_int_equal(message_bytes(&m), d->length);
+	net_put(s, &m);
+}
+
+static void node_leave(struct sim *s, struct visit *v)
+{
+	int sender = __builtin_ctzll(v->message.header.set[0]);
+	enum tally_outcome outcome = visit_end(&s->node, v);
+	enum tally_to to = tally_outcome_to(outcome);
+
+	s->results += outcome == TALLY_COMPLETED;
+	assert_true(outcome >= TALLY_CONFLICT); /* nothing that workers send is refused */
+	assert_true(to != TALLY_TO_ROOT);
 	for (int rank = 0; rank < s->ranks; rank++) {
-		struct tally_set me = { { 1ull << rank } };
+		const struct tally_set me = { { 1ull << rank } };
+		struct message copy;
 
-		if (to != ALL && to != rank)
+		if (to != TALLY_TO_GROUP && (to != TALLY_TO_SENDER || rank != sender))
 			continue;
-		*h = (struct tally_header){
-			.magic = TALLY_MAGIC,
-			.version = TALLY_VERSION,
-			.kind = kind,
-			.flags = books->flags,
-			.job = tally_le32(7),
-			.epoch = tally_le16(1),
-			.boot = tally_le16(s->boot),
-			.seq = tally_le32(seq),
-			.recipient = tally_le16(books->recipient),
-			.lane = books->lane,
-			.scale = books->scale,
-			.scale_ahead = books->scale_ahead,
-		};
-		tally_header_set_put(h, &books->set);
-		if (kind == TALLY_RESULT && tally_gets_payload(books->recipient, &me)) {
-			h->blocks = books->blocks;
-			h->check = tally_le64(books->check);
-			memcpy(h + 1, s->word[seq % (2 * s->window)], books->blocks * 64);
-		}
-		net_put(s, rank, h, sizeof(*h) + h->blocks * 64);
+		copy = message_copy(&v->message, &me);
+		copy.to = rank;
+		net_put(s, &copy);
 	}
 }
 
+static void node_go_on(struct sim *s)
+{
+	if (s->is_waiting)
+		node_leave(s, &s->waiting);
+	s->is_waiting = false;
+}
+
+/* At times other messages come between the two steps of one. */
 static void node_take(struct sim *s, const struct message *m)
 {
-	const struct tally_header *h = (const struct tally_header *)m->bytes;
-	struct tally_offer offer = tally_offer_read(h);
-	uint32_t slot = offer.seq % (2 * s->window);
-	struct tally_set everyone = tally_set_first(s->ranks);
-	const uint64_t *in = (const uint64_t *)(h + 1);
-	struct tally_verdict v;
+	struct visit v;
 
-	v = h->kind == TALLY_REPAIR ? tally_slot_repair(&s->state[slot], &offer)
-				    : tally_slot_admit_root(&s->state[slot], &offer, &everyone);
-	for (int i = 0; i < offer.blocks * 8; i++) {
-		if (v.words == TALLY_WORDS_STORE)
-			s->word[slot][i] = in[i];
-		else if (v.words == TALLY_WORDS_ADD)
-			s->word[slot][i] += in[i];
+	visit_begin(&s->node, m, &v);
+	if (v.reply.take && !s->is_waiting && sim_random(s, 4) == 0) {
+		s->waiting = v;
+		s->is_waiting = true;
+		return;
 	}
-	s->results += v.outcome == TALLY_COMPLETED;
-	if (v.outcome == TALLY_COMPLETED || v.outcome == TALLY_REPAIRED)
-		node_say(s, offer.seq, TALLY_RESULT, ALL);
-	else if (v.outcome == TALLY_ANSWERED)
-		node_say(s, offer.seq, TALLY_RESULT, __builtin_ctzll(offer.set.word[0]));
-	else if (v.outcome == TALLY_ASKED)
-		node_say(s, offer.seq, TALLY_ASK, ALL);
+	node_leave(s, &v);
+	if (sim_random(s, 4) == 0)
+		node_go_on(s);
 }
 
 static struct sim *sim_new(uint32_t seed, int ranks, int window)
@@ -148,14 +132,23 @@ static struct sim *sim_new(uint32_t seed, int ranks, int window)
 			   .window = window,
 			   .now_ns = 1000,
 			   .dead = -1,
-			   .boot = 1 };
+			   .everyone = tally_set_first(ranks) };
 	s->net = calloc(NET_MAX, sizeof(*s->net));
-	s->state = calloc(2 * window, sizeof(*s->state));
-	s->word = calloc(2 * window, sizeof(*s->word));
+	s->node = (struct memory_node){
+		.role = { .everyone = &s->everyone,
+			  .below = &s->everyone,
+			  .epoch = EPOCH,
+			  .blocks_max = MESSAGE_BLOCKS_MAX,
+			  .root = true },
+		.boot = 1,
+		.frames_grow = true,
+		.slots = 2 * window,
+		.slot = calloc(2 * window, sizeof(struct memory_slot)),
+	};
 	for (int rank = 0; rank < ranks; rank++) {
 		struct engine_options o = {
-			.window = { .job = 7,
-				    .epoch = 1,
+			.window = { .job = JOB,
+				    .epoch = EPOCH,
 				    .rank = rank,
 				    .workers = ranks,
 				    .window = window,
@@ -174,15 +167,14 @@ static void sim_free(struct sim *s)
 	for (int rank = 0; rank < s->ranks; rank++)
 		engine_free(s->engine[rank]);
 	free(s->net);
-	free(s->state);
-	free(s->word);
+	free(s->node.slot);
 	free(s);
 }
 
 static void node_forgets(struct sim *s)
 {
-	memset(s->state, 0, 2 * s->window * sizeof(*s->state));
-	s->boot++;
+	memset(s->node.slot, 0, s->node.slots * sizeof(*s->node.slot));
+	s->node.boot++;
 }
 
 /* One thing happens: something is sent, delivered, or the clock moves on. */
@@ -195,7 +187,7 @@ static void sim_step(struct sim *s)
 		size_t n = engine_output(s->engine[rank], s->now_ns, d, 8);
 
 		for (size_t i = 0; i < n && rank != s->dead; i++)
-			net_put(s, NODE, d[i].bytes, d[i].length);
+			worker_say(s, &d[i]);
 	}
 	if (s->in_flight) {
 		int pick = sim_random(s, s->in_flight < 16 ? s->in_flight : 16);
@@ -207,9 +199,12 @@ static void sim_step(struct sim *s)
 		if (m.to == NODE && !s->mute)
 			node_take(s, &m);
 		else if (m.to != NODE)
-			engine_input(s->engine[m.to], m.bytes, m.length, s->now_ns);
+			engine_input(s->engine[m.to], &m.header, message_bytes(&m), s->now_ns);
 		return;
 	}
+	node_go_on(s);
+	if (s->in_flight)
+		return;
 	for (int rank = 0; rank < s->ranks; rank++)
 		if (engine_wakeup(s->engine[rank]) < next)
 			next = engine_wakeup(s->engine[rank]);
@@ -606,11 +601,9 @@ static void a_corrupt_result_is_never_taken(void **state)
 	x[1][5] = 2;
 	start_allreduces(s, x, call);
 	while (!engine_is_over(call[0]) || !engine_is_over(call[1])) {
-		struct tally_header *h = (struct tally_header *)s->net[0].bytes;
-
 		sim_step(s);
-		if (s->in_flight && h->kind == TALLY_RESULT && !spoilt) {
-			s->net[0].bytes[sizeof(*h) + 3] ^= 1;
+		if (s->in_flight && s->net[0].header.kind == TALLY_RESULT && !spoilt) {
+			s->net[0].word[0] ^= 1 << 24;
 			spoilt = true;
 		}
 	}
