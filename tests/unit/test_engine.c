@@ -81,7 +81,7 @@ static void worker_say(struct sim *s, const struct datagram *d)
 
 static void node_leave(struct sim *s, struct visit *v)
 {
-	int sender = __builtin_ctzll(v->message.header.set[0]);
+	int sender = __builtin_ffsll(v->message.header.set[0]) - 1;
 	enum tally_outcome outcome = visit_end(&s->node, v);
 	enum tally_to to = tally_outcome_to(outcome);
 

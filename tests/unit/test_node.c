@@ -520,7 +520,7 @@ static void node_tell_group(struct network *n, int node, const struct message *m
 
 static void node_leave(struct network *n, int node, struct visit *v)
 {
-	int sender = __builtin_ctzll(v->message.header.set[0]);
+	int sender = __builtin_ffsll(v->message.header.set[0]) - 1;
 	enum tally_outcome outcome = visit_end(&n->node[node - ROOT], v);
 
 	outcomes_shown |= 1ULL << outcome;
