@@ -236,15 +236,10 @@ static const struct traffic_flow *flow_or_nothing(const struct traffic_flow *f)
 
 static json_t *outcomes(const struct tally_counter *c)
 {
-	static const char *const name[] = {
-#define OUTCOME_NAME(name, action, meaning) [TALLY_##name] = #name,
-		TALLY_OUTCOMES(OUTCOME_NAME)
-#undef OUTCOME_NAME
-	};
 	json_t *all = json_object();
 
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
-		json_object_set_new(all, name[i],
+		json_object_set_new(all, tally_outcome_name(i),
 				    json_pack("{so so}", "packets", number(c[i].packet), "bytes",
 					      number(c[i].byte)));
 	return all;

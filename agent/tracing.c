@@ -18,12 +18,6 @@ struct tracer {
 	uint32_t job;
 };
 
-static const char *const outcome_name[] = {
-#define OUTCOME_NAME(name, action, meaning) [TALLY_##name] = #name,
-	TALLY_OUTCOMES(OUTCOME_NAME)
-#undef OUTCOME_NAME
-};
-
 static const char *kind_name(uint8_t kind)
 {
 	static const char *const name[] = { [TALLY_CONTRIBUTION] = "contribution",
@@ -43,11 +37,10 @@ static char *event_line(const struct agent *a, const struct tally_event *e)
 
 	ranks_print(&e->set, ranks, sizeof(ranks));
 	j = json_pack("{sI ss sI ss si sI ss ss ss si}", "time_ns", (json_int_t)e->time_ns,
-		      "outcome", e->outcome < TALLY_OUTCOME_COUNT ? outcome_name[e->outcome] : "",
-		      "job", (json_int_t)e->job, "name", job ? job->name : "", "epoch", e->epoch,
-		      "seq", (json_int_t)e->seq, "ranks", ranks, "port",
-		      agent_port_name(a, e->ifindex), "kind", kind_name(e->kind), "bytes",
-		      e->bytes);
+		      "outcome", tally_outcome_name(e->outcome), "job", (json_int_t)e->job, "name",
+		      job ? job->name : "", "epoch", e->epoch, "seq", (json_int_t)e->seq, "ranks",
+		      ranks, "port", agent_port_name(a, e->ifindex), "kind", kind_name(e->kind),
+		      "bytes", e->bytes);
 	if (j)
 		line = json_dumps(j, JSON_COMPACT);
 	json_decref(j);

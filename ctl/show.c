@@ -228,19 +228,11 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 
 static void cell_meaning(const json_t *row, const char *key, struct cell *ret)
 {
-	static const struct {
-		const char *name;
-		const char *meaning;
-	} outcomes[] = {
-#define OUTCOME_TEXT(name, action, meaning) { #name, meaning },
-		TALLY_OUTCOMES(OUTCOME_TEXT)
-#undef OUTCOME_TEXT
-	};
 	const char *name = field_text(row, key);
 
-	for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++)
-		if (!strcmp(name, outcomes[i].name))
-			snprintf(ret->text, sizeof(ret->text), "%s", outcomes[i].meaning);
+	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
+		if (!strcmp(name, tally_outcome_name(i)))
+			snprintf(ret->text, sizeof(ret->text), "%s", tally_outcome_meaning(i));
 }
 
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)

@@ -88,29 +88,21 @@ int node_attach(const struct request *q, struct why *why)
 
 int node_detach(const struct request *q, struct why *why) { return dataplane_detach(q->pin, why); }
 
-static const struct {
-	const char *name;
-	const char *meaning;
-} outcomes[TALLY_OUTCOME_COUNT] = {
-#define OUTCOME_TEXT(name, action, meaning) [TALLY_##name] = { #name, meaning },
-	TALLY_OUTCOMES(OUTCOME_TEXT)
-#undef OUTCOME_TEXT
-};
-
 static void stats_print(const struct tally_counter *c, bool all)
 {
 	printf("%-14s %15s %18s  %s\n", "outcome", "packets", "bytes", "meaning");
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
 		if (all || c[i].packet)
-			printf("%-14s %15" PRIu64 " %18" PRIu64 "  %s\n", outcomes[i].name,
-			       (uint64_t)c[i].packet, (uint64_t)c[i].byte, outcomes[i].meaning);
+			printf("%-14s %15" PRIu64 " %18" PRIu64 "  %s\n", tally_outcome_name(i),
+			       (uint64_t)c[i].packet, (uint64_t)c[i].byte,
+			       tally_outcome_meaning(i));
 }
 
 static void stats_print_json(const struct tally_counter *c)
 {
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
 		printf("%s\"%s\":{\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", i ? "," : "{",
-		       outcomes[i].name, (uint64_t)c[i].packet, (uint64_t)c[i].byte);
+		       tally_outcome_name(i), (uint64_t)c[i].packet, (uint64_t)c[i].byte);
 	printf("}\n");
 }
 

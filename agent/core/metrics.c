@@ -9,17 +9,6 @@
 #include "metrics.h"
 #include "common/util.h"
 
-struct outcome_text {
-	const char *name;
-	const char *meaning;
-};
-
-static const struct outcome_text outcomes[TALLY_OUTCOME_COUNT] = {
-#define OUTCOME_TEXT(name, action, meaning) { #name, meaning },
-	TALLY_OUTCOMES(OUTCOME_TEXT)
-#undef OUTCOME_TEXT
-};
-
 /* --- the text format ------------------------------------------------------------------------- */
 
 /* help: our own words, without backslashes and line feeds, which would have to be escaped. */
@@ -92,7 +81,7 @@ static void rows_print(FILE *f, const struct metrics_snapshot *s, const char *na
 			if (i > 0 && row->outcome[k].packet == 0)
 				continue;
 			whole(f, name,
-			      LABELS("outcome", outcomes[k].name, "job", row->job, "tenant",
+			      LABELS("outcome", tally_outcome_name(k), "job", row->job, "tenant",
 				     row->tenant, "port", row->port),
 			      bytes ? row->outcome[k].byte : row->outcome[k].packet);
 		}
@@ -103,7 +92,7 @@ static void outcomes_print(FILE *f, const struct metrics_snapshot *s)
 {
 	fputs("# HELP tally_packets_total Packets by what became of them.", f);
 	for (unsigned int k = 0; k < TALLY_OUTCOME_COUNT; k++)
-		fprintf(f, " %s: %s.", outcomes[k].name, outcomes[k].meaning);
+		fprintf(f, " %s: %s.", tally_outcome_name(k), tally_outcome_meaning(k));
 	fputs("\n# TYPE tally_packets_total counter\n", f);
 	rows_print(f, s, "packets_total", false);
 	family(f, "bytes_total", "counter",

@@ -54,4 +54,27 @@ enum tally_outcome {
 	TALLY_GO_ON = TALLY_OUTCOME_COUNT, /* not out yet: the next stage decides */
 };
 
+/* For people; of what is no outcome, "". */
+static inline const char *tally_outcome_name(enum tally_outcome outcome)
+{
+	static const char *const name[] = {
+#define TALLY_OUTCOME_TEXT(name, action, meaning) #name,
+		TALLY_OUTCOMES(TALLY_OUTCOME_TEXT)
+#undef TALLY_OUTCOME_TEXT
+	};
+
+	return outcome < TALLY_OUTCOME_COUNT ? name[outcome] : "";
+}
+
+static inline const char *tally_outcome_meaning(enum tally_outcome outcome)
+{
+	static const char *const meaning_of[] = {
+#define TALLY_OUTCOME_TEXT(name, action, meaning) meaning,
+		TALLY_OUTCOMES(TALLY_OUTCOME_TEXT)
+#undef TALLY_OUTCOME_TEXT
+	};
+
+	return outcome < TALLY_OUTCOME_COUNT ? meaning_of[outcome] : "";
+}
+
 #endif

@@ -11,22 +11,11 @@
 
 const __u8 node_mac[ETH_ALEN] = { 0x02, 0x77, 0, 0, 0, 0x01 };
 
-static const char *const outcome_names[] = {
-#define OUTCOME_TEXT(name, action, meaning) [TALLY_##name] = #name,
-	TALLY_OUTCOMES(OUTCOME_TEXT)
-#undef OUTCOME_TEXT
-};
-
 static const int outcome_actions[] = {
 #define OUTCOME_ACTION(name, action, meaning) [TALLY_##name] = (action),
 	TALLY_OUTCOMES(OUTCOME_ACTION)
 #undef OUTCOME_ACTION
 };
-
-const char *outcome_name(enum tally_outcome outcome)
-{
-	return outcome < TALLY_OUTCOME_COUNT ? outcome_names[outcome] : "none";
-}
 
 struct tally_set set_of(__u32 rank)
 {
@@ -644,8 +633,8 @@ static void assert_counted(const struct counts *before, const struct counts *aft
 
 		right = right && packets == wanted;
 		if (packets && !wanted)
-			print_error("# %s was counted instead of %s\n", outcome_name(i),
-				    outcome_name(outcome));
+			print_error("# %s was counted instead of %s\n", tally_outcome_name(i),
+				    tally_outcome_name(outcome));
 	}
 	if (!right)
 		_fail(file, line);

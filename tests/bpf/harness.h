@@ -207,7 +207,6 @@ void expect_frame_at(struct node *node, const struct frame *in, enum tally_outco
 void assert_sum_at(const struct sent *sent, __u64 value, const char *file, int line);
 
 struct tally_set set_of(__u32 rank);
-const char *outcome_name(enum tally_outcome outcome);
 
 /* Who has which address. */
 #define SERVICE_IP4 "10.77.0.1"

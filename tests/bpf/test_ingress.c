@@ -1639,7 +1639,7 @@ static void every_outcome_of_ingress_was_shown(void **state)
 		if (out == TALLY_NO_ROOM && !frames_have_ends(node))
 			continue;
 		if (!node->shown[out])
-			fail_msg("%s was not shown", outcome_name(out));
+			fail_msg("%s was not shown", tally_outcome_name(out));
 	}
 }
 

@@ -18,11 +18,6 @@ enum {
 	FAMILIES_MAX = 128
 };
 
-static const char *const outcome_names[] = {
-#define OUTCOME_NAME(name, action, meaning) #name,
-	TALLY_OUTCOMES(OUTCOME_NAME)
-};
-
 static struct metrics_snapshot snapshot;
 static struct tally_counter counter[3][TALLY_OUTCOME_COUNT];
 static struct metrics_row row[3];
@@ -160,9 +155,9 @@ static void every_outcome_is_there_and_explained(void **state)
 		snprintf(
 			line, sizeof(line),
 			"tally_packets_total{outcome=\"%s\",job=\"(none)\",tenant=\"\",port=\"\"} 0",
-			outcome_names[i]);
+			tally_outcome_name(i));
 		assert_line(line);
-		snprintf(line, sizeof(line), " %s: ", outcome_names[i]);
+		snprintf(line, sizeof(line), " %s: ", tally_outcome_name(i));
 		assert_non_null(strstr(strstr(text, "# HELP tally_packets_total"), line));
 	}
 	assert_non_null(strstr(text, " FOREIGN: not a Tally message."));

@@ -227,6 +227,17 @@ static void what_leaves_as_it_came_goes_where_the_list_says(void **state)
 	assert_int_equal(tally_outcome_to(TALLY_GO_ON), TALLY_TO_NOBODY);
 }
 
+static void an_outcome_says_its_name_and_what_it_means(void **state)
+{
+	assert_string_equal(tally_outcome_name(0), "FOREIGN");
+	assert_string_equal(tally_outcome_meaning(0), "not a Tally message");
+	assert_string_equal(tally_outcome_name(TALLY_ABSORBED), "ABSORBED");
+	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "NO_CHILD");
+	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT), "");
+	assert_string_equal(tally_outcome_meaning(TALLY_OUTCOME_COUNT), "");
+	assert_string_equal(tally_outcome_name(-1), "");
+}
+
 static void an_answer_has_the_payload_only_for_its_recipient(void **state)
 {
 	assert_int_equal(reply_of(TALLY_ANSWERED, TALLY_WORDS_KEEP, 1).blocks, 2);
@@ -831,6 +842,7 @@ int main(void)
 		cmocka_unit_test(a_node_goes_by_its_own_rule_and_what_leaves_has_the_sum),
 		cmocka_unit_test(every_outcome_has_its_reply),
 		cmocka_unit_test(what_leaves_as_it_came_goes_where_the_list_says),
+		cmocka_unit_test(an_outcome_says_its_name_and_what_it_means),
 		cmocka_unit_test(an_answer_has_the_payload_only_for_its_recipient),
 		cmocka_unit_test(a_sum_is_read_from_the_slot_unless_the_packet_has_it),
 		cmocka_unit_test(a_frame_that_stays_short_asks_everyone_and_leaves_the_slot),
