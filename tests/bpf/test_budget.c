@@ -13,8 +13,8 @@
 
 enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
-	INGRESS_INSNS_MAX = 108000,
-	INGRESS_TC_INSNS_MAX = 115000,
+	INGRESS_INSNS_MAX = 102000,
+	INGRESS_TC_INSNS_MAX = 112000,
 	FANOUT_INSNS_MAX = 1250,
 };
 
