@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every way a packet can leave the data plane. One line is one counter: the XDP action,
- * the statistics, the tests and the documents all expand this list. What may be meant
- * for another node passes on untouched; what is ours and wrong is dropped.
+ * Every way in which a packet can leave the data plane. One line is one counter: the XDP action,
+ * the statistics and the tests all expand this list. A packet that may be meant for another node
+ * passes on untouched; a packet that is meant for this node and is wrong is dropped.
  */
 #ifndef TALLY_OUTCOME_H
 #define TALLY_OUTCOME_H
 
 /*        name           action        meaning */
 /* clang-format off */
-#define TALLY_OUTCOMES(X)                                                                       \
-	X(FOREIGN,       XDP_PASS,     "not a Tally message")                                   \
-	X(OTHER_VERSION, XDP_PASS,     "of a version this node does not speak")                 \
-	X(UNKNOWN_JOB,   XDP_PASS,     "of a job this node does not serve")                     \
-	X(OTHER_PORT,    XDP_DROP,     "of a job that may not come in by this port")            \
-	X(OTHER_SOURCE,  XDP_DROP,     "from a VLAN or address where its tenant may not come in") \
-	X(COALESCED,     XDP_PASS,     "several messages in one frame: sender's GSO, or LRO")   \
-	X(TRUNCATED,     XDP_DROP,     "the frame ends before the message does")                \
-	X(BAD_LENGTH,    XDP_DROP,     "the header's length contradicts the datagram's")        \
-	X(OVERSIZED,     XDP_DROP,     "more payload than the job may send")                    \
-	X(BAD_KIND,      XDP_DROP,     "a kind of message that this node does not take")        \
-	X(WRONG_EPOCH,   XDP_DROP,     "of another epoch of the job")                           \
-	X(BAD_SET,       XDP_DROP,     "an empty set, or workers outside the job")              \
-	X(BAD_RANK,      XDP_DROP,     "a recipient that is no rank of the job")                \
-	X(OVER_PRIORITY, XDP_DROP,     "of more priority than its tenant may have")             \
+#define TALLY_OUTCOMES(X)                                                                         \
+	X(FOREIGN,       XDP_PASS,     "not a Tally message")                                     \
+	X(OTHER_VERSION, XDP_PASS,     "of a version this node does not speak")                   \
+	X(UNKNOWN_JOB,   XDP_PASS,     "of a job this node does not serve")                       \
+	X(OTHER_PORT,    XDP_DROP,     "of a job that may not come in by this port")              \
+	X(OTHER_SOURCE,  XDP_DROP,     "from a VLAN or address that its tenant may not use")      \
+	X(COALESCED,     XDP_PASS,     "several messages in one frame: sender's GSO, or LRO")     \
+	X(TRUNCATED,     XDP_DROP,     "the frame ends before the message does")                  \
+	X(BAD_LENGTH,    XDP_DROP,     "the header's length contradicts the datagram's")          \
+	X(OVERSIZED,     XDP_DROP,     "more payload than the job may send")                      \
+	X(BAD_KIND,      XDP_DROP,     "a kind of message that this node does not take")          \
+	X(WRONG_EPOCH,   XDP_DROP,     "of another epoch of the job")                             \
+	X(BAD_SET,       XDP_DROP,     "a set that is empty, incomplete or not of the job")       \
+	X(BAD_RANK,      XDP_DROP,     "a recipient that is no rank of the job")                  \
+	X(OVER_PRIORITY, XDP_DROP,     "of more priority than its tenant may have")               \
 	X(OVER_RATE,     XDP_DROP,     "more packets or bytes a second than its tenant may send") \
-	X(CONFLICT,      XDP_DROP,     "disagrees with its chunk: lane, length or recipient")   \
-	X(STALE,         XDP_DROP,     "the chunk is over: its slot serves a newer one")        \
-	X(DUPLICATE,     XDP_DROP,     "already counted; others still to come")                 \
-	X(OVERLAP,       XDP_DROP,     "partly counted already; its workers send alone")        \
-	X(ABSORBED,      XDP_DROP,     "added to its slot; others still to come")               \
-	X(COMPLETED,     XDP_REDIRECT, "the last contribution; the sum goes to everyone")       \
-	X(ANSWERED,      XDP_TX,       "of a finished chunk; the result goes back")             \
-	X(ANSWERED_ALL,  XDP_REDIRECT, "several workers, chunk finished; result to everyone")   \
-	X(ASKED,         XDP_REDIRECT, "flushed, and ranks are missing; everyone is asked")     \
-	X(REPAIRED,      XDP_REDIRECT, "a worker gave the result back; it goes to everyone")    \
-	X(SENT_UP,       XDP_PASS,     "all below have come; their sum goes on to the root")    \
-	X(FLUSHED_UP,    XDP_PASS,     "flushed: the slot's partial sum goes on to the root")   \
-	X(PASSED_UP,     XDP_PASS,     "goes on to the root as it came")                        \
-	X(SENT_DOWN,     XDP_REDIRECT, "from the root; goes to everyone below")                 \
-	X(NO_SLOT,       XDP_DROP,     "the job's slots are not there (set-up fault)")          \
-	X(NO_GROUP,      XDP_DROP,     "the job has no group to send to (set-up fault)")        \
-	X(NO_ROOM,       XDP_REDIRECT, "no room for the result; everyone is asked for longer frames") \
-	X(FANNED_OUT,    XDP_PASS,     "egress: one copy, addressed to its child")              \
+	X(CONFLICT,      XDP_DROP,     "disagrees with its chunk: lane, length or recipient")     \
+	X(STALE,         XDP_DROP,     "too late: its slot serves a newer chunk")                 \
+	X(DUPLICATE,     XDP_DROP,     "already in the sum; other contributions are missing")     \
+	X(OVERLAP,       XDP_DROP,     "partly in the sum already; its workers will send alone")  \
+	X(ABSORBED,      XDP_DROP,     "added to its slot; other contributions are missing")      \
+	X(COMPLETED,     XDP_REDIRECT, "the last contribution; the sum goes to everyone")         \
+	X(ANSWERED,      XDP_TX,       "its chunk is finished; its sender gets the result")       \
+	X(ANSWERED_ALL,  XDP_REDIRECT, "of several workers, chunk finished; all get the result")  \
+	X(ASKED,         XDP_REDIRECT, "flushed while ranks are missing; everyone is asked")      \
+	X(REPAIRED,      XDP_REDIRECT, "a worker gave a lost result back; all get it")            \
+	X(SENT_UP,       XDP_PASS,     "the sum of all workers below goes on to the root")        \
+	X(FLUSHED_UP,    XDP_PASS,     "flushed: the slot's partial sum goes on to the root")     \
+	X(PASSED_UP,     XDP_PASS,     "goes on to the root as it came")                          \
+	X(SENT_DOWN,     XDP_REDIRECT, "from the root; goes to everyone below")                   \
+	X(NO_SLOT,       XDP_DROP,     "the job has no slots on this node (set-up fault)")        \
+	X(NO_GROUP,      XDP_DROP,     "the job has no group to send to (set-up fault)")          \
+	X(NO_ROOM,       XDP_REDIRECT, "frame too short for the sum; longer frames are asked for") \
+	X(FANNED_OUT,    XDP_PASS,     "egress: one copy, addressed to its child")                \
 	X(NO_CHILD,      XDP_DROP,     "egress: no child behind this port (set-up fault)")
 /* clang-format on */
 
@@ -51,10 +51,10 @@ enum tally_outcome {
 	TALLY_OUTCOMES(TALLY_OUTCOME_NAME)
 #undef TALLY_OUTCOME_NAME
 	TALLY_OUTCOME_COUNT,
-	TALLY_GO_ON = TALLY_OUTCOME_COUNT, /* not out yet: the next stage decides */
+	TALLY_GO_ON = TALLY_OUTCOME_COUNT, /* no outcome yet: the next stage decides */
 };
 
-/* For people; of what is no outcome, "". */
+/* For people; "" if there is no such outcome. */
 static inline const char *tally_outcome_name(enum tally_outcome outcome)
 {
 	static const char *const name[] = {
