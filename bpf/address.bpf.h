@@ -19,7 +19,7 @@ static __always_inline __u16 checksum_replace(__u16 check, const __u16 *old, con
 	return check ? check : 0xffff;
 }
 
-/* Keeps the UDP checksum right for a new destination; 0 says that there is none. */
+/* Keeps the UDP checksum right for a new destination. A checksum of 0 means that there is none. */
 static __always_inline void checksum_readdress(struct frame *f, const struct tally_child *child)
 {
 	const __u16 *old = f->offsets.ipv6 ? (const __u16 *)&f->ip6->daddr

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Internet checksums of frames we wrote. UDP's would not be needed over IPv4, but receivers put
+ * Internet checksums of frames that this node wrote. UDP over IPv4 needs none, but receivers put
  * datagrams together (GRO) only when they have one, and that saves them more than it costs here.
  */
 #ifndef TALLY_CHECKSUM_BPF_H
@@ -17,7 +17,7 @@ static __always_inline __u16 checksum_fold(__u64 sum)
 	return (__u16)~sum;
 }
 
-/* Adds `count` 32-bit words, as they lie in memory; constant counts unroll. */
+/* Adds `count` 32-bit numbers, as they lie in memory; loops of a constant count are unrolled. */
 static __always_inline __u64 checksum_words(__u64 sum, const __u32 *word, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -40,7 +40,7 @@ static __always_inline __u64 checksum_pseudo(const struct frame *f)
 	return sum + (__u64)f->udp->len + bpf_htons(IPPROTO_UDP);
 }
 
-/* Those, UDP header and message. */
+/* Writes the checksum over pseudo-header, UDP header and message. */
 static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 {
 	const __u32 *at = (const __u32 *)f->word;
@@ -61,13 +61,13 @@ static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 		f->udp->check = 0xffff;
 }
 
-/* For whoever adds up the rest later, and complements the sum. */
+/* Leaves the sum of the pseudo-header there, for a checksum that the kernel makes later. */
 static __always_inline void checksum_leave(struct frame *f)
 {
 	f->udp->check = ~checksum_fold(checksum_pseudo(f));
 }
 
-/* After any part of the frame but Ethernet's changed. */
+/* After any header of the frame but Ethernet's has changed. */
 static __always_inline void checksum_frame(struct frame *f, __u32 blocks)
 {
 	checksum_udp(f, blocks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What user space says of the node before it loads the program. */
+/* What user space sets before it loads the program. */
 #ifndef TALLY_CONSTANTS_BPF_H
 #define TALLY_CONSTANTS_BPF_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * TC has no broadcast: the one frame is addressed to each child in turn, and a clone of it sent. So
- * this does what the devmap and fanout.bpf.c do for XDP, and counts the same.
+ * TC has no broadcast: the frame is addressed to one child after the other, and a clone of it is
+ * sent to each. This does what the devmap and fanout.bpf.c do for XDP, and counts the same.
  */
 #ifndef TALLY_COPIES_BPF_H
 #define TALLY_COPIES_BPF_H
@@ -19,8 +19,8 @@ enum copies {
 };
 
 /*
- * One copy, if this child is among those that are meant. A global function (see offsets_find), so
- * that the verifier walks the loop around it, and not 256 times what is in it. 0: no such child.
+ * One copy, if `copies` includes this child. 0: there is no such child. A global function (see
+ * offsets_find): the verifier walks its body once, and not 256 times in the loop around it.
  */
 __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index, int copies,
 			 int is_partial)
@@ -78,8 +78,9 @@ static __always_inline bool payload_cut(struct __sk_buff *ctx, struct frame *f, 
 }
 
 /*
- * A copy to each child of the job; those that do not get the payload come last, since it is cut off
- * the one frame. `is_partial`: as offload_settle() said. A global function (see offsets_find).
+ * A copy to each child of the job. Children that do not get the payload come last, since all copies
+ * are made of the one frame. `is_partial`: what offload_settle() returned. A global function (see
+ * offsets_find).
  */
 __noinline int copies_send(struct __sk_buff *ctx, int packed_offsets, int is_partial)
 {

@@ -2,7 +2,7 @@
 /*
  * XDP on devmap egress: one copy of a result or an ask, readdressed to its child. A port
  * gets as many copies of a message as it has children; a cursor per port and CPU says
- * whose turn it is. All copies of a message pass a port on one CPU, in one batch.
+ * which child is next. All copies of a message pass a port on one CPU, in one batch.
  */
 #define TALLY_HOOK "hook_xdp.bpf.h"
 #include <tally/reply.h>
@@ -15,7 +15,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The next child of this port for this message; round again after the last. */
+/* The next child of this port for this message; after the last the first again. */
 static __always_inline struct tally_child *child_next(__u32 port, const struct tally_header *h)
 {
 	struct tally_child_key key = { .job = tally_le32_get(h->job), .ifindex = port };

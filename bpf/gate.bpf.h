@@ -20,14 +20,14 @@ static __always_inline __be16 vlan_of(const struct hook_context *ctx, const void
 }
 
 /*
- * Is this frame from where the tenant may come in? A global function (see offsets_find), so that
- * what follows is not walked once for each way through here.
+ * Does this frame come from one of the tenant's sources? A global function (see offsets_find): the
+ * verifier does not walk what follows once for each path through this.
  */
 __noinline int source_is_known(struct hook_context *ctx, int packed_offsets, __u32 tenant)
 {
 	struct offsets offsets = offsets_unpack(packed_offsets);
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u8 ip = offsets.ip; /* the verifier loses a bound that it finds on the stack */
+	__u8 ip = offsets.ip; /* the verifier forgets bounds of what lies on the stack */
 	struct tally_source_key key = {
 		.bits = 8 * (sizeof(key) - sizeof(key.bits)),
 		.tenant = bpf_htonl(tenant),
@@ -50,7 +50,7 @@ __noinline int source_is_known(struct hook_context *ctx, int packed_offsets, __u
 	return !!bpf_map_lookup_elem(&sources, &key);
 }
 
-/* The job, and the row that counts what comes of it; refused: the row all the same. */
+/* The job, and the row that counts the outcome, also for a message that is refused. */
 static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, const struct frame *f,
 						    struct tally_job **ret_job, __u32 *ret_row)
 {

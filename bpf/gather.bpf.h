@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A contribution into its slot, under the slot's lock. The slot machine (tally/slot.h)
- * decides; here the words move. Loops run over blocks of eight words with a trip count
- * that the verifier can see to its end; no helper is called while the lock is held.
+ * A contribution into its slot, under the slot's lock. tally/node.h decides; here the words
+ * move. Loops run over blocks of eight words, with a bound that the verifier knows; no helper
+ * is called while the lock is held.
  */
 #ifndef TALLY_GATHER_BPF_H
 #define TALLY_GATHER_BPF_H
@@ -10,10 +10,10 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 
-/* How the words of one block move: s in the slot, p in the packet. */
+/* How a word moves: s in the slot, p in the packet. Names as in enum tally_words. */
 #define WORDS_STORE(s, p) ((s) = (p))
 #define WORDS_ADD(s, p) ((s) += (p))
-#define WORDS_EXCHANGE(s, p) ((p) = ((s) += (p))) /* the last one: both hold the sum */
+#define WORDS_EXCHANGE(s, p) ((p) = ((s) += (p))) /* both hold the sum */
 #define WORDS_LOAD(s, p) ((p) = (s))
 
 #define EACH_WORD(move)                                                                \

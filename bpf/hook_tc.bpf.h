@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What TC does in its own way. The stages are the same for XDP: hook_xdp.bpf.h says the rest. */
+/* What differs between the hooks, for TC. hook_xdp.bpf.h has the same functions for XDP. */
 #ifndef TALLY_HOOK_TC_BPF_H
 #define TALLY_HOOK_TC_BPF_H
 
@@ -26,7 +26,7 @@ static __always_inline __be16 hook_vlan(const struct __sk_buff *ctx)
 	return bpf_htons(ctx->vlan_tci & 0x0fff);
 }
 
-/* Of the whole frame as it is on the wire; what lies between the two may be less. */
+/* Of the whole frame as on the wire; between `data` and `end` there may be less of it. */
 static __always_inline __u32 hook_bytes(const struct __sk_buff *ctx, const void *data,
 					const void *end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What XDP does in its own way. The stages are the same for TC: hook_tc.bpf.h says the rest. */
+/* What differs between the hooks, for XDP. hook_tc.bpf.h has the same functions for TC. */
 #ifndef TALLY_HOOK_XDP_BPF_H
 #define TALLY_HOOK_XDP_BPF_H
 
@@ -12,7 +12,7 @@
 
 static __always_inline __u32 hook_port(const struct xdp_md *ctx) { return ctx->ingress_ifindex; }
 
-/* Of the whole frame, all of which lies between the two. */
+/* Of the whole frame: all of it lies between `data` and `end`. */
 static __always_inline __u32 hook_bytes(const struct xdp_md *ctx, const void *data, const void *end)
 {
 	return end - data;
@@ -25,7 +25,7 @@ static __always_inline __u32 hook_behind(const struct xdp_md *ctx, const void *a
 	return end - at;
 }
 
-/* The kernel leaves VLAN tags in the frame that XDP sees; none is beside it. */
+/* XDP sees VLAN tags in the frame. */
 static __always_inline bool hook_has_tag(const struct xdp_md *ctx) { return false; }
 
 static __always_inline __be16 hook_vlan(const struct xdp_md *ctx) { return 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * XDP on a node's ports: a contribution arrives, and is absorbed or completes its chunk.
- * Read tally_ingress() first; each stage is the header of its name.
+ * XDP on a node's ports: a contribution arrives, and is absorbed or completes its chunk. Read
+ * tally_ingress() first, then handle(); each stage is the header of its name.
  */
 #define TALLY_HOOK "hook_xdp.bpf.h"
 #include "maps.bpf.h"
@@ -34,7 +34,9 @@ int tally_ingress(struct xdp_md *ctx)
 {
 	__u32 row = TALLY_ROW_NO_JOB, bytes;
 	enum tally_outcome out;
-	struct frame frame = { .bytes = 0 }; /* 5.15 forbids to keep what was never written */
+	struct frame frame = {
+		.bytes = 0
+	}; /* Linux 5.15 refuses to spill what was never written */
 	int action;
 
 	out = parse(ctx, &frame);

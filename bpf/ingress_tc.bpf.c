@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TC on those of a node's ports that XDP cannot serve: the stages of ingress.bpf.c, and what
- * leaves is cloned and sent by this program itself (docs/decisions/0005). Read tally_ingress_tc()
- * first.
+ * TC on those of a node's ports that XDP cannot serve (docs/decisions/0005). The stages are the
+ * same; copies are cloned and sent by this program itself. Read tally_ingress_tc() first.
  */
 #define TALLY_HOOK "hook_tc.bpf.h"
 #include "maps.bpf.h"
@@ -15,7 +14,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Does what goes on from here differ from what came in? */
+/* Was the frame changed, or will its copies be? */
 static __always_inline bool is_changed(enum tally_outcome out)
 {
 	return outcome_action[out] == XDP_REDIRECT || outcome_action[out] == XDP_TX ||
@@ -35,7 +34,7 @@ static __always_inline enum tally_outcome send(struct __sk_buff *ctx, const stru
 		return outcome;
 	is_partial = offload_settle(ctx, packed_offsets);
 	if (is_partial < 0)
-		return TALLY_STALE; /* no memory: the sender will ask again */
+		return TALLY_STALE; /* no memory: the sender will send again */
 	if (outcome_action[outcome] != XDP_REDIRECT)
 		return outcome;
 	if (!bpf_map_lookup_elem(&groups, &key))
@@ -44,7 +43,7 @@ static __always_inline enum tally_outcome send(struct __sk_buff *ctx, const stru
 	return outcome;
 }
 
-/* What XDP's action is called here. What we pass, the port's next TC program may want to see. */
+/* TC's name for an XDP action. The port's next TC program sees what this one passes. */
 static __always_inline int action_of(struct __sk_buff *ctx, int action)
 {
 	switch (action) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The one exit: counts the outcome and turns it into its action. */
+/* The one exit: counts the outcome and returns its action. */
 #ifndef TALLY_LEAVE_BPF_H
 #define TALLY_LEAVE_BPF_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What we pass, another XDP program on the port may want to see: it is called as if it stood in
- * the stack's place, and its verdict counts. Without such ports, the verifier takes this out.
+ * Packets that this program passes go to the other XDP program on the port, if there is one, and
+ * its action counts. On nodes without such ports, the verifier removes this as dead code.
  */
 #ifndef TALLY_NEXT_BPF_H
 #define TALLY_NEXT_BPF_H

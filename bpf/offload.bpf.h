@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * TC sees a frame after the kernel has begun to think about it: it may be in several buffers, hold
- * several datagrams, or have a checksum that is known without being there. XDP sees none of this.
+ * TC sees a frame after the kernel's offloads: the frame may lie in several buffers, hold several
+ * datagrams, or have a checksum that is not written yet. XDP sees frames before all this.
  */
 #ifndef TALLY_OFFLOAD_BPF_H
 #define TALLY_OFFLOAD_BPF_H
@@ -18,7 +18,7 @@ enum {
 	CHECK_PROBE = 0x5555,
 };
 
-/* Brings the first bytes of the frame into one buffer, if they are not. */
+/* Brings the first bytes of the frame into one buffer, if they are not in one. */
 static __always_inline void offload_pull(struct __sk_buff *ctx, __u32 bytes)
 {
 	if (bytes > ctx->len)
@@ -41,20 +41,19 @@ static __always_inline enum tally_outcome offload_parse(struct __sk_buff *ctx, s
 	offload_pull(ctx, FRAME_BYTES_MAX);
 	out = parse(ctx, f);
 	if (out == TALLY_GO_ON && (void *)f->word + f->tally->blocks * TALLY_BLOCK_BYTES > f->end)
-		return TALLY_TRUNCATED; /* no memory to bring it together: it will come again */
+		return TALLY_TRUNCATED; /* no memory for one buffer; the sender will send again */
 	return out;
 }
 
 /*
- * The kernel's thoughts about the checksum of a frame that we have changed, made true again.
+ * Makes what the kernel knows about the checksum of a frame true again, after a change.
  *
- * It may have summed the whole frame itself (CHECKSUM_COMPLETE). It forgets this when the length
- * changes.
+ * The kernel may have summed the whole frame (CHECKSUM_COMPLETE). A change of length makes it
+ * forget that sum.
  *
- * Or a sender on this machine has left the checksum to whoever takes the frame out of it
- * (CHECKSUM_PARTIAL), who adds all to what stands in its place. Whether this is so no field tells;
- * but the helper that corrects checksums does not touch those that are still to be made. Then only
- * the sum over the pseudo-header must stand there.
+ * Or the sender is on this machine and has left the checksum to the port that sends the frame
+ * (CHECKSUM_PARTIAL): the sum over the pseudo-header must stand in its place then. No field tells
+ * whether this is so; but the helper that corrects checksums does not touch such a checksum.
  *
  * A global function (see offsets_find). 1: the kernel still makes the checksum; 0: it is there;
  * negative: the frame is of no use.

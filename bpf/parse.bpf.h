@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Bytes -> a frame of checked pointers. Nothing here knows jobs or slots. */
+/* Bytes -> a frame of checked pointers, without regard to jobs or slots. */
 #ifndef TALLY_PARSE_BPF_H
 #define TALLY_PARSE_BPF_H
 
@@ -63,8 +63,9 @@ struct frame {
 };
 
 /*
- * A loop's bound, cut loose from the header's `blocks`: otherwise the verifier learns a value
- * of `blocks` from each way out of a loop and walks the rest of the program once for each.
+ * The bound of a loop, as a value that the verifier does not relate to the header's `blocks`:
+ * otherwise it learns a value of `blocks` from each exit of the loop, and walks the rest of the
+ * program once for each.
  */
 static __always_inline __u64 blocks_bound(__u64 blocks)
 {
@@ -73,7 +74,7 @@ static __always_inline __u64 blocks_bound(__u64 blocks)
 	return blocks;
 }
 
-/* Where UDP begins behind the IP header, or 0. Options, extensions, fragments: not for us. */
+/* Where UDP begins behind the IP header; 0: no UDP, or with options, extensions or fragments. */
 static __always_inline __u32 find_udp(const void *at, const void *end, bool ipv6)
 {
 	const struct ipv6hdr *ip6 = at;
@@ -92,9 +93,9 @@ static __always_inline __u32 find_udp(const void *at, const void *end, bool ipv6
 }
 
 /*
- * Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP to our port: a struct offsets as a number. A
- * global function, which the verifier walks once and by itself: what calls it sees numbers
- * within bounds, instead of all that follows once for each of the four ways through here.
+ * Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP to our port: a packed struct offsets. A global
+ * function: the verifier walks it once and by itself, and not all that follows once for each of
+ * the four paths through it.
  */
 __noinline int offsets_find(struct hook_context *ctx)
 {
@@ -141,7 +142,7 @@ static __always_inline bool frame_locate(struct hook_context *ctx, struct frame 
 	f->udp = data + udp;
 	f->tally = (void *)(f->udp + 1);
 	f->word = (void *)(f->tally + 1);
-	/* An IPv4 header is shorter than that, but what follows it is not. */
+	/* An IPv4 header is shorter, but the headers behind it make up for that. */
 	return (void *)(f->eth + 1) <= f->end && (void *)(f->ip6 + 1) <= f->end &&
 	       (void *)(f->tally + 1) <= f->end;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the slot machine decided, made into the frame that leaves: the contribution that
- * came in is turned into a result, an ask or a bigger contribution.
+ * The frame that leaves, made of the one that came: a result, an ask or a bigger contribution.
+ * tally/reply.h decides; here the frame is resized, filled and addressed.
  */
 #ifndef TALLY_REPLY_BPF_H
 #define TALLY_REPLY_BPF_H
@@ -12,7 +12,7 @@
 #include "resize.bpf.h"
 #include <tally/reply.h>
 
-/* Copies the slot's sum into the frame; false if the slot has moved on meanwhile. */
+/* Copies the slot's sum into the frame; false: the reply is stale. */
 static __always_inline bool slot_take(struct tally_slot *slot, struct frame *f,
 				      const struct tally_reply *r, struct tally_slot_state *books)
 {
@@ -26,7 +26,7 @@ static __always_inline bool slot_take(struct tally_slot *slot, struct frame *f,
 	return taken;
 }
 
-/* From the service address, to nobody yet: fanout.bpf.c addresses each copy. */
+/* From the service address. fanout.bpf.c or copies.bpf.h addresses each copy. */
 static __always_inline void turn_to_group(struct frame *f)
 {
 	f->udp->source = f->udp->dest;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A frame made longer or shorter, so that its message has another number of blocks. */
+/* Makes a frame longer or shorter, for another number of blocks. */
 #ifndef TALLY_RESIZE_BPF_H
 #define TALLY_RESIZE_BPF_H
 
 #include "parse.bpf.h"
 
-/* Sets the frame's and all headers' lengths. Afterwards f's pointers are new ones. */
+/* Sets the lengths of the frame, IP and UDP, and f's pointers anew. The message keeps its header.
+ */
 static __always_inline bool frame_resize(struct hook_context *ctx, struct frame *f, __u32 blocks)
 {
 	__u32 message = sizeof(*f->tally) + blocks * TALLY_BLOCK_BYTES;

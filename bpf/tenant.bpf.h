@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* May a job's tenant send this now? Only a tenant with a limit pays for the clock and the lock. */
+/* May a job's tenant send this now? Clock and lock are used only for tenants with a limit. */
 #ifndef TALLY_TENANT_BPF_H
 #define TALLY_TENANT_BPF_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One packet in so many, told to user space as it came in and with what became of it. It is
- * chosen at the beginning, since most of it is no more in the frame when the outcome is known. Both
- * ends are global functions (see offsets_find), and while nobody traces, neither is called.
+ * One packet in so many becomes an event for user space: the packet as it came in, and its outcome.
+ * It is read at the beginning, since a reply overwrites the frame. trace_choose() and trace_tell()
+ * are global functions (see offsets_find); neither is called while nobody traces.
  */
 #ifndef TALLY_TRACE_BPF_H
 #define TALLY_TRACE_BPF_H
@@ -27,13 +27,13 @@ static __always_inline void event_read(struct tally_event *e, const struct tally
 	e->set = tally_header_set(h);
 }
 
-/* Is this packet told? If so, keeps what there is of it. */
+/* Does this packet become an event? If so, keeps its header. */
 __noinline int trace_choose(struct hook_context *ctx)
 {
 	struct offsets offsets = offsets_unpack(offsets_find(ctx));
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const struct tally_settings *s = trace_settings();
-	__u8 udp = offsets.udp; /* the verifier loses a bound that it finds on the stack */
+	__u8 udp = offsets.udp; /* the verifier forgets bounds of what lies on the stack */
 	const struct tally_header *h = data + udp + sizeof(struct udphdr);
 	const __u8 *magic = (const void *)h;
 	__u32 key = 0;

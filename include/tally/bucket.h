@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A token bucket: how much may be sent. It earns `rate` tokens a second, saves up at most `burst`,
- * and whoever sends spends. Pure: the caller says what time it is. To the token and the
- * nanosecond exact: what a short time earns of a token is kept as a fraction.
+ * A token bucket: how much may be sent. A bucket earns `rate` tokens a second and holds `burst` at
+ * most; whoever sends spends tokens. Pure: the caller says what time it is. Exact to the token and
+ * the nanosecond: a part of a token that a short time earns is kept as a fraction.
  */
 #ifndef TALLY_BUCKET_H
 #define TALLY_BUCKET_H
@@ -20,10 +20,10 @@ struct tally_bucket {
 	__u64 burst; /* tokens at most, up to TALLY_BURST_MAX */
 	__u64 level; /* tokens now */
 	__u64 fraction; /* of the next token, in billionths */
-	__u64 at_ns; /* when that was so */
+	__u64 at_ns; /* the time of `level` and `fraction` */
 };
 
-/* What was earned until now. A clock that went back, as between two CPUs, earns nothing. */
+/* Adds what was earned until now. A clock that went back, as between two CPUs, earns nothing. */
 tally_inline void tally_bucket_fill(struct tally_bucket *b, __u64 now_ns)
 {
 	__u64 room = b->level < b->burst ? b->burst - b->level : 0;
@@ -37,7 +37,7 @@ tally_inline void tally_bucket_fill(struct tally_bucket *b, __u64 now_ns)
 	b->at_ns = now_ns;
 	earned = room;
 	fraction = 0;
-	if (seconds <= room / b->rate) { /* or it is full, and the product might not fit */
+	if (seconds <= room / b->rate) { /* otherwise: full, and the product may overflow */
 		fraction = elapsed * (b->rate % TALLY_SECOND_NS) + b->fraction;
 		earned = seconds * b->rate + elapsed * (b->rate / TALLY_SECOND_NS) +
 			 fraction / TALLY_SECOND_NS;
@@ -57,14 +57,15 @@ tally_inline bool tally_bucket_has(const struct tally_bucket *b, __u64 tokens)
 	return !b->rate || b->level >= tokens;
 }
 
-/* Only what it has. */
+/* `tokens`: at most what the bucket has. */
 tally_inline void tally_bucket_spend(struct tally_bucket *b, __u64 tokens)
 {
 	if (b->rate)
 		b->level -= tokens;
 }
 
-/* One packet of so many bytes: out of both, or, if one has too little, out of none. */
+/* One packet of so many bytes, out of both buckets; false, and out of none, if one has too little.
+ */
 tally_inline bool tally_buckets_take(struct tally_bucket *packets, struct tally_bucket *bytes,
 				     __u32 packet_bytes, __u64 now_ns)
 {

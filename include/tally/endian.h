@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The only byte-order conversions. Everything behind the UDP header is little-endian;
- * what stands before it (Ethernet, IP, UDP) is big-endian as ever. sparse checks both.
+ * Ethernet, IP and UDP headers are big-endian. sparse checks both.
  */
 #ifndef TALLY_ENDIAN_H
 #define TALLY_ENDIAN_H
@@ -28,7 +28,7 @@ tally_inline __le64 tally_le64(__u64 v) { return (tally_force __le64)v; }
 tally_inline __u16 tally_be16_get(__be16 v) { return __builtin_bswap16((tally_force __u16)v); }
 tally_inline __be16 tally_be16(__u16 v) { return (tally_force __be16)__builtin_bswap16(v); }
 
-/* What C libraries' types do not say: this is in network order already. */
+/* For values that are in network order already, but whose type in the C library does not say so. */
 tally_inline __be16 tally_be16_raw(__u16 v) { return (tally_force __be16)v; }
 tally_inline __be32 tally_be32_raw(__u32 v) { return (tally_force __be32)v; }
 

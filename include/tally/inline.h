@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Functions of these headers melt into their callers: no call may stand under a BPF lock. */
+/* Functions of these headers are always inlined: BPF forbids calls while a lock is held. */
 #ifndef TALLY_INLINE_H
 #define TALLY_INLINE_H
 

@@ -17,12 +17,12 @@
 #include <tally/wire.h>
 
 /*
- * Of all that this file says. It rises whenever a key, a value or its meaning changes, so that no
- * program ever reads the maps of another version as its own.
+ * The version of all that this file says. It rises whenever a key, a value or the meaning of one
+ * changes, so that no program reads the maps of another version as its own.
  */
 #define TALLY_MAPS_LAYOUT 3
 
-/* Where the layout of a running node is found: these do not move, whatever the layout. */
+/* What a running node is. These fields keep their offsets in every layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
 
 struct tally_constants {
@@ -42,7 +42,7 @@ enum {
 	TALLY_CHILDREN_MAX = 16384,	    /* of all jobs of a node together */
 	TALLY_PORTS_MAX = 1024, /* interfaces of a node */
 	TALLY_SHARED_MAX = 64, /* those that have another XDP program beside ours */
-	TALLY_TRACE_BYTES = 1 << 18, /* of events that nobody has read yet */
+	TALLY_TRACE_BYTES = 1 << 18, /* of events that have not been read yet */
 };
 
 /*
@@ -61,7 +61,7 @@ struct tally_gate {
 	__u8 anywhere; /* gate 0: 1: also by ports without a gate; 0: by no other port */
 };
 
-/* jobs: index (also that of its group) -> . Not changed while a gate leads to it. */
+/* jobs: index (also that of its group) -> job. Not changed while a gate leads to it. */
 struct tally_job {
 	struct tally_set everyone; /* all workers of the job */
 	struct tally_set below; /* those that come through this node; root: everyone */
@@ -94,10 +94,10 @@ tally_inline struct tally_role tally_job_role(const struct tally_job *job)
 	};
 }
 
-/* tenants: index -> . 0 is the node's own: no limit. */
+/* tenants: index -> limits. Index 0 is the node's own tenant: no limits. */
 struct tally_tenant {
 	struct bpf_spin_lock lock; /* guards the buckets */
-	__u8 limited; /* 1: the buckets count; 0: nobody looks at them */
+	__u8 limited; /* 1: the buckets limit what comes; 0: they are not used */
 	__u8 priority; /* the highest that its messages may have */
 	__u16 reserved;
 	struct tally_bucket packets;
@@ -122,7 +122,7 @@ struct tally_source_key {
 
 _Static_assert(sizeof(struct tally_source_key) == 4 + TALLY_SOURCE_BITS / 8 + 16, "no holes");
 
-/* slots: index -> . Two cache lines of books, then the sum. */
+/* slots: index -> slot. Two cache lines of books, then the sum. */
 struct tally_slot {
 	struct bpf_spin_lock lock; /* guards all below */
 	__u32 reserved;
@@ -131,8 +131,8 @@ struct tally_slot {
 };
 
 /*
- * children: the i-th child of a job behind a port -> where its copy goes. Each is there once more
- * as the i-th of the whole job, behind port 0: TC sends copies one by one.
+ * children: the i-th child of a job behind a port -> where its copy goes. Each child has a second
+ * entry, as the i-th of the whole job, behind port 0: TC sends copies one by one.
  */
 struct tally_child_key {
 	__u32 job;
@@ -170,10 +170,10 @@ struct tally_counter {
 	__u64 byte;   /* of the whole frame as it came; FANNED_OUT: as it left */
 };
 
-/* counters: row -> (per CPU) */
+/* counters: row -> counters (per CPU) */
 enum {
-	TALLY_ROW_NO_JOB = 0, /* what is of no job of this node */
-	TALLY_ROW_GONE = 1, /* of gates that are no more: totals never shrink */
+	TALLY_ROW_NO_JOB = 0, /* packets of no job of this node */
+	TALLY_ROW_GONE = 1, /* of gates that were removed, so that totals never shrink */
 	TALLY_ROW_FIRST = 2,
 };
 
@@ -181,15 +181,15 @@ struct tally_counters {
 	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
 };
 
-/* settings: 0 -> what user space wants of running programs */
+/* settings: 0 -> what user space asks of running programs */
 struct tally_settings {
-	__u32 trace_every; /* one packet in so many is told; 0: none */
+	__u32 trace_every; /* one packet in so many becomes an event; 0: none */
 	__u32 trace_one_job; /* 1: only of trace_job */
 	__u32 trace_job;
 	__u32 reserved;
 };
 
-/* trace: one packet as it came in, and what became of it. What it does not have is 0. */
+/* trace: one packet as it came in, and its outcome. A field that the packet does not have is 0. */
 struct tally_event {
 	__u64 time_ns; /* of the node's monotonic clock */
 	__u32 job;
@@ -205,12 +205,12 @@ struct tally_event {
 
 /* tracers: 0 -> (per CPU) the event that is under way */
 struct tally_tracer {
-	__u64 lost; /* events that found no room */
+	__u64 lost; /* events for which there was no room */
 	__u32 passed; /* packets since the last event */
-	__u32 chosen; /* 1: this packet is told */
+	__u32 chosen; /* 1: this packet becomes an event */
 	struct tally_event event;
 };
 
-/* ports: ifindex of a shared port -> index into next, the programs that see what we pass. */
+/* ports: ifindex of a shared port -> index into next: programs that get the packets we pass. */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The slot machine: what a node does with one contribution (docs/protocol.md, "Slots").
- * Pure. The same text is compiled into the BPF program, the unit tests and whatever else
- * sums. It decides and keeps the books; the caller moves the words as the verdict says.
+ * The slot machine: what a slot does with one contribution (docs/protocol.md, "Slots"). Pure: the
+ * data plane, the unit tests and everything else that sums compile this text. It decides and keeps
+ * the books; the caller moves the words as the verdict says.
  *
  * A reserved slot serves the chunks seq, seq + 2W, seq + 4W ... of one job. A worker sends
  * a chunk only when it holds the result of the chunk one window before, so a contribution
@@ -87,7 +87,7 @@ tally_inline bool tally_slot_is_newer(const struct tally_slot_state *s, __u32 se
 	return s->phase == TALLY_SLOT_FRESH || (__s32)(seq - s->seq) > 0;
 }
 
-/* Forget what the slot holds, but not which chunk it serves. */
+/* Forgets what the slot holds, but not which chunk it serves. */
 tally_inline void tally_slot_empty(struct tally_slot_state *s, __u32 seq)
 {
 	*s = (struct tally_slot_state){ .seq = seq, .phase = TALLY_SLOT_GATHERING };
@@ -100,7 +100,7 @@ tally_inline bool tally_slot_agrees(const struct tally_slot_state *s, const stru
 		(!s->blocks || !o->blocks || s->blocks == o->blocks));
 }
 
-/* Merge the books of a disjoint offer; says what is to be done with the words. */
+/* Merges the books of a disjoint offer; says what is to be done with the words. */
 tally_inline enum tally_words tally_slot_merge(struct tally_slot_state *s,
 					       const struct tally_offer *o)
 {

@@ -25,7 +25,7 @@ enum {
 	TALLY_PAYLOAD_MAX = TALLY_BLOCKS_MAX * TALLY_BLOCK_BYTES,
 };
 
-/* Who says what. Workers send contributions and repairs, nodes the rest. */
+/* Workers send contributions and repairs, nodes contributions, results and asks. */
 enum tally_kind {
 	TALLY_CONTRIBUTION = 1, /* a set of workers and the sum over it */
 	TALLY_RESULT = 2, /* the set is everyone; the sum is final */
@@ -34,10 +34,10 @@ enum tally_kind {
 };
 
 enum tally_flag {
-	TALLY_FLUSH = 1 << 0,  /* do not hold this back: send what you have upwards */
+	TALLY_FLUSH = 1 << 0,  /* nodes must not hold this back: it goes on to the root */
 	TALLY_WIDE = 1 << 1,  /* the chunk's values need the wide form */
-	TALLY_WIDE_AHEAD = 1 << 2, /* those of the chunk one window later do */
-	/* Facts about the values: a sum has them when any of its contributions has. */
+	TALLY_WIDE_AHEAD = 1 << 2, /* the values of the chunk one window later do */
+	/* Sticky: a sum has these flags if any of its contributions has. */
 	TALLY_FLAGS_STICKY = TALLY_WIDE | TALLY_WIDE_AHEAD,
 };
 
