@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What stands in the maps of a node, and where the next job goes: its index, slots, gates with
+ * their rows of counters, and children. Pure. Whoever has a node keeps one struct tables, or reads
+ * it from the maps (agent/dataplane); asks one of the tables_*() that decide; writes what they say
+ * into the maps; and then tells the struct by tables_put() or tables_forget().
+ */
+#ifndef TALLY_AGENT_TABLES_H
+#define TALLY_AGENT_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tally/maps.h>
+
+#include "common/util.h"
+#include "dataplane_state.h"
+#include "installation.h"
+
+enum {
+	TABLES_NO_GROUP = UINT16_MAX, /* of gates that lead to another job's index */
+};
+
+/* Where the job's messages may come in, and the row that counts them. */
+struct tables_gate {
+	uint32_t ifindex; /* 0: gate 0, which judges all ports without a gate */
+	uint32_t row; /* TALLY_ROW_FIRST .. TALLY_GATES_MAX - 1; no other gate has it */
+	bool restricted;
+	bool anywhere; /* gate 0 only */
+};
+
+/* A copy of a result: in the maps the children (job, port, index) and (job, 0, number of copy). */
+struct tables_copy {
+	uint32_t port; /* ifindex */
+	uint32_t index; /* among the job's copies through this port, without holes */
+	uint32_t row; /* that counts the copy: of the port's gate, or else of gate 0 */
+};
+
+/* One job. It owns its arrays: tables_job_close(). */
+struct tables_job {
+	uint32_t id;
+	bool broken; /* no gate 0: a process died while it wrote the job or removed the job */
+	struct tally_job job; /* the group is the index too */
+	unsigned int copies; /* up to TALLY_WORKERS_MAX */
+	struct tables_copy *copy; /* in the order of installation_plan() */
+	unsigned int gates;
+	struct tables_gate *gate; /* gate 0 is the first, if it is there */
+};
+
+/* All jobs of a node. Zeros are a node without slots, ports and jobs; for tables_close(). */
+struct tables {
+	uint32_t slots;
+	unsigned int ports;
+	uint32_t *port; /* where the node is attached: ifindexes */
+	unsigned int jobs; /* up to TALLY_JOBS_MAX, and broken ones */
+	struct tables_job *job; /* by their ids */
+};
+
+void tables_job_close(struct tables_job *j);
+void tables_close(struct tables *t);
+
+/* NULL: no such job. Valid until the tables change. */
+const struct tables_job *tables_find(const struct tables *t, uint32_t id);
+
+/*
+ * Where a planned and addressed job goes; *ret is the caller's. Slots are the first that fit, and
+ * the group is the lowest, around all other jobs: an older epoch of the job makes room, and gates
+ * that it has keep their rows. `gates`: where messages may come in; NULL: everywhere, and each of
+ * the node's ports has a gate, as far as there are rows. -EINVAL: a copy leaves by a port where the
+ * node is not attached, or a gate is given twice; -EEXIST: the job is there with this epoch;
+ * -ENOSPC: no children, slots, group or rows; -ENOMEM.
+ */
+int tables_install(const struct tables *now, const struct installation *wanted,
+		   const struct dataplane_gate *gates, unsigned int count, struct tables_job *ret,
+		   struct why *why);
+
+/* The job with other gates; the others keep their rows. -ENOENT, -EINVAL, -ENOSPC, -ENOMEM. */
+int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_gate *gates,
+		  unsigned int count, struct tables_job *ret, struct why *why);
+
+/* The job that has to go: valid until the tables change. -ENOENT, and `why` says so. */
+int tables_remove(const struct tables *now, uint32_t id, const struct tables_job **ret,
+		  struct why *why);
+
+/* The job stands in the maps now, in place of what the job's id had there. Takes *job. -ENOMEM. */
+int tables_put(struct tables *t, struct tables_job *job);
+
+/* Nothing of the job stands in the maps any more. */
+void tables_forget(struct tables *t, uint32_t id);
+
+/* Where the job counts what leaves by this port; TALLY_ROW_NO_JOB: the job has no gate 0. */
+uint32_t tables_row(const struct tables_job *j, uint32_t ifindex);
+
+/* Does the job have this gate? `j` may be NULL. */
+const struct tables_gate *tables_gate_find(const struct tables_job *j, uint32_t ifindex);
+
+#endif
