@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Where a job goes in the maps of a node: slots, group, gates with rows, children. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/tables.h"
+
+enum {
+	ALL_ROWS = TALLY_GATES_MAX - TALLY_ROW_FIRST,
+};
+
+static struct tables node;
+static struct installation wanted;
+static struct why why;
+static uint32_t attached[] = { 3, 5, 9 };
+
+static int prepare(void **state)
+{
+	node = (struct tables){ .slots = 4096, .ports = 3 };
+	node.port = malloc(sizeof(attached));
+	assert_non_null(node.port);
+	memcpy(node.port, attached, sizeof(attached));
+	why = (struct why){ "" };
+	return 0;
+}
+
+static int tidy(void **state)
+{
+	tables_close(&node);
+	return 0;
+}
+
+static void assert_why_has(const char *words)
+{
+	if (!strstr(why.text, words))
+		fail_msg("'%s' is not in '%s'", words, why.text);
+}
+
+/* A job with two copies, both through port 3. */
+static struct installation *job_of(uint32_t id, uint16_t epoch, uint32_t slots)
+{
+	struct sockaddr_in *to = (void *)&wanted.copy[0].address;
+
+	wanted = (struct installation){ .id = id,
+					.job = { .epoch = epoch, .slot_mask = slots - 1 },
+					.copies = 2 };
+	wanted.copy[0].hop.port = wanted.copy[1].hop.port = 3;
+	*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a4d0101) };
+	return &wanted;
+}
+
+/* Decides and does; NULL: refused, with *error. */
+static const struct tables_job *installed(const struct installation *i,
+					  const struct dataplane_gate *gates, unsigned int count,
+					  int *error)
+{
+	struct tables_job j = { .id = 0xdead };
+
+	*error = tables_install(&node, i, gates, count, &j, &why);
+	if (*error < 0) {
+		assert_int_equal(j.id, 0xdead); /* untouched */
+		assert_null(j.copy);
+		return NULL;
+	}
+	assert_int_equal(j.id, i->id);
+	assert_int_equal(tables_put(&node, &j), 0);
+	return tables_find(&node, i->id);
+}
+
+static const struct tables_job *install(uint32_t id, uint16_t epoch, uint32_t slots)
+{
+	const struct dataplane_gate none[1] = { { 0 } };
+	int r;
+	const struct tables_job *j = installed(job_of(id, epoch, slots), none, 0, &r);
+
+	if (!j)
+		fail_msg("%s", why.text);
+	return j;
+}
+
+static int refusal(const struct installation *i, const struct dataplane_gate *gates,
+		   unsigned int count)
+{
+	int r;
+
+	assert_null(installed(i, gates, count, &r));
+	return r;
+}
+
+/* --- slots and groups ------------------------------------------------------------------------ */
+
+static void put_at(uint32_t id, uint32_t base, uint32_t slots, uint32_t group)
+{
+	struct tables_job j = {
+		.id = id,
+		.job = { .slot_base = base, .slot_mask = slots - 1, .group = group, .id = id }
+	};
+
+	assert_int_equal(tables_put(&node, &j), 0);
+}
+
+static void slots_are_found_first_fit(void **state)
+{
+	put_at(1, 256, 128, 1);
+	put_at(2, 0, 64, 0);
+	put_at(3, 192, 64, 3);
+	assert_int_equal(install(7, 3, 128)->job.slot_base, 64); /* 64 .. 191: fits exactly */
+	assert_int_equal(tables_find(&node, 7)->job.group, 2);
+	assert_int_equal(tables_find(&node, 7)->job.id, 7);
+
+	tables_forget(&node, 7);
+	put_at(3, 191, 1, 3);
+	node.slots = 511;
+	assert_int_equal(refusal(job_of(7, 3, 128), NULL, 0), -ENOSPC);
+	assert_why_has("no 128 slots in a row are free (two a chunk of the window): this node has "
+		       "511;");
+	node.slots = 512;
+	assert_int_equal(install(7, 3, 128)->job.slot_base, 384); /* up to the last one */
+}
+
+static void an_empty_node_may_be_filled_to_the_last_slot(void **state)
+{
+	node.slots = 128;
+	assert_int_equal(install(7, 1, 128)->job.slot_base, 0);
+	assert_int_equal(tables_find(&node, 7)->job.group, 0);
+	assert_int_equal(refusal(job_of(8, 1, 2), NULL, 0), -ENOSPC);
+}
+
+static void a_node_has_a_limited_number_of_jobs(void **state)
+{
+	for (uint32_t i = 0; i < TALLY_JOBS_MAX - 1; i++)
+		put_at(100 + i, i, 1, i);
+	assert_int_equal(install(7, 1, 2)->job.group, TALLY_JOBS_MAX - 1);
+	assert_int_equal(refusal(job_of(8, 1, 2), NULL, 0), -ENOSPC);
+	assert_why_has("256 jobs already");
+}
+
+static void an_older_epoch_makes_room_for_its_job(void **state)
+{
+	node.slots = 128;
+	install(7, 1, 128);
+	assert_int_equal(refusal(job_of(7, 1, 128), NULL, 0), -EEXIST);
+	assert_why_has("job 7 is there already with epoch 1");
+	assert_int_equal(install(7, 2, 128)->job.slot_base, 0);
+	assert_int_equal(tables_find(&node, 7)->job.group, 0);
+	assert_int_equal(tables_find(&node, 7)->job.epoch, 2);
+	assert_int_equal(node.jobs, 1);
+}
+
+static void a_broken_job_keeps_its_slots_until_it_goes(void **state)
+{
+	const struct tables_job *gone;
+	struct dataplane_gate gate = { .ifindex = 3 };
+	struct tables_job now;
+
+	node.slots = 128;
+	install(7, 1, 128);
+	node.job[0].broken = true;
+	assert_int_equal(refusal(job_of(8, 1, 2), NULL, 0), -ENOSPC);
+	assert_int_equal(tables_regate(&node, 7, &gate, 1, &now, &why), -ENOENT);
+	assert_int_equal(install(7, 1, 64)->job.slot_base, 0); /* the same epoch */
+	assert_int_equal(tables_remove(&node, 7, &gone, &why), 0);
+	assert_int_equal(gone->id, 7);
+}
+
+static void gates_that_lead_to_another_job_have_no_slots(void **state)
+{
+	put_at(5, 0, 4096, TABLES_NO_GROUP);
+	assert_int_equal(install(7, 1, 4096)->job.slot_base, 0);
+	assert_int_equal(tables_find(&node, 7)->job.group, 0);
+}
+
+/* --- copies ---------------------------------------------------------------------------------- */
+
+static void children_of_a_port_are_counted_without_holes(void **state)
+{
+	static const uint32_t port[] = { 5, 3, 5, 5, 3, 9, 5, 3 };
+	static const uint32_t index[] = { 0, 0, 1, 2, 1, 0, 3, 2 };
+	const struct dataplane_gate gates[] = { { .ifindex = 3 }, { .ifindex = 9 } };
+	const struct tables_job *j;
+	int r;
+
+	job_of(7, 1, 8)->copies = 8;
+	for (int i = 0; i < 8; i++)
+		wanted.copy[i].hop.port = port[i];
+	j = installed(&wanted, gates, 2, &r);
+	assert_non_null(j);
+	assert_int_equal(j->copies, 8);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(j->copy[i].port, port[i]);
+		assert_int_equal(j->copy[i].index, index[i]);
+		assert_int_equal(j->copy[i].row,
+				 tables_gate_find(j, port[i] == 5 ? 0 : port[i])->row);
+	}
+}
+
+static void every_copy_leaves_by_a_port_of_the_node(void **state)
+{
+	job_of(7, 1, 8)->copy[0].hop = (struct hop){ .port = 4, .port_name = "eth4" };
+	assert_int_equal(refusal(&wanted, NULL, 0), -EINVAL);
+	assert_why_has("10.77.1.1: is behind eth4, where this node is not attached");
+}
+
+static void a_node_has_a_limited_number_of_children(void **state)
+{
+	for (uint32_t i = 0; i < TALLY_CHILDREN_MAX / TALLY_WORKERS_MAX; i++) {
+		put_at(100 + i, i, 1, i);
+		node.job[i].copies = TALLY_WORKERS_MAX;
+	}
+	node.job[0].copies -= 2;
+	install(7, 1, 2);
+	assert_int_equal(refusal(job_of(8, 1, 2), NULL, 0), -ENOSPC);
+	assert_why_has("this node's jobs have 16384 workers, of 16384");
+	install(7, 2, 2); /* in place of its own */
+}
+
+/* --- gates ----------------------------------------------------------------------------------- */
+
+static void a_job_without_gates_has_one_for_each_port(void **state)
+{
+	const struct tables_job *j;
+	int r;
+
+	j = installed(job_of(7, 1, 8), NULL, 0, &r);
+	assert_non_null(j);
+	assert_int_equal(j->gates, 4);
+	assert_int_equal(j->gate[0].ifindex, 0);
+	assert_true(j->gate[0].anywhere);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(j->gate[i].row, TALLY_ROW_FIRST + i);
+		assert_int_equal(j->gate[i].ifindex, i ? attached[i - 1] : 0);
+		assert_true(!i || !j->gate[i].anywhere);
+	}
+}
+
+static void named_gates_are_the_only_ones(void **state)
+{
+	const struct dataplane_gate gates[] = { { .ifindex = 9, .restricted = true },
+						{ .ifindex = 77 } };
+	const struct tables_job *j;
+	int r;
+
+	j = installed(job_of(7, 1, 8), gates, 2, &r);
+	assert_non_null(j);
+	assert_int_equal(j->gates, 3);
+	assert_false(j->gate[0].anywhere);
+	assert_true(tables_gate_find(j, 9)->restricted);
+	assert_false(tables_gate_find(j, 77)->restricted);
+	assert_null(tables_gate_find(j, 3));
+	assert_int_equal(tables_row(j, 3), j->gate[0].row);
+}
+
+static void a_gate_is_given_once(void **state)
+{
+	const struct dataplane_gate gates[] = { { .ifindex = 9 }, { .ifindex = 9 } };
+
+	assert_int_equal(refusal(job_of(7, 1, 8), gates, 2), -EINVAL);
+	assert_why_has("job 7: port number 9 is given twice");
+}
+
+static void gates_that_stay_keep_their_rows(void **state)
+{
+	const struct dataplane_gate first[] = { { .ifindex = 3 }, { .ifindex = 5 } };
+	const struct dataplane_gate second[] = { { .ifindex = 9 }, { .ifindex = 5 } };
+	struct tables_job now = { 0 };
+	const struct tables_job *j;
+	uint32_t row_0, row_5, row_3;
+	int r;
+
+	assert_non_null(installed(job_of(7, 1, 8), first, 2, &r));
+	install(6, 1, 8);
+	j = tables_find(&node, 7);
+	row_0 = tables_row(j, 0), row_3 = tables_row(j, 3), row_5 = tables_row(j, 5);
+
+	assert_int_equal(tables_regate(&node, 7, second, 2, &now, &why), 0);
+	assert_int_equal(now.gates, 3);
+	assert_int_equal(tables_row(&now, 0), row_0);
+	assert_int_equal(tables_row(&now, 5), row_5);
+	assert_int_not_equal(tables_row(&now, 9), row_3); /* whose counts are not moved yet */
+	assert_int_equal(now.copy[1].row, row_0); /* port 3 has no gate any more */
+	assert_int_equal(now.copy[1].index, 1);
+	assert_memory_equal(&now.job, &j->job, sizeof(now.job));
+	tables_job_close(&now);
+
+	assert_non_null(installed(job_of(7, 2, 8), second, 2, &r)); /* a new epoch keeps them too */
+	assert_int_equal(tables_row(tables_find(&node, 7), 5), row_5);
+	assert_int_equal(tables_regate(&node, 99, second, 2, &now, &why), -ENOENT);
+	assert_why_has("job 99: this node has no such job");
+}
+
+static void rows_end(void **state)
+{
+	struct dataplane_gate *gates = calloc(ALL_ROWS, sizeof(*gates));
+	struct tables_job j;
+	int r;
+
+	assert_non_null(gates);
+	for (uint32_t i = 0; i < ALL_ROWS; i++)
+		gates[i].ifindex = 1000 + i;
+	assert_int_equal(refusal(job_of(7, 1, 8), gates, ALL_ROWS), -ENOSPC); /* and gate 0 */
+	assert_why_has("job 7: the jobs of this node may come in by 2046 ports together");
+	assert_non_null(installed(job_of(7, 1, 8), gates, ALL_ROWS - 2, &r));
+	assert_non_null(installed(job_of(8, 1, 8), NULL, 0, &r)); /* the last one is its gate 0 */
+	assert_int_equal(tables_find(&node, 8)->gates, 1);
+	assert_int_equal(refusal(job_of(9, 1, 8), NULL, 0), -ENOSPC);
+	assert_why_has("job 9: the jobs of this node have all 2046 gates");
+	assert_int_equal(tables_regate(&node, 8, gates, 1, &j, &why), -ENOSPC);
+	free(gates);
+}
+
+/* --- a model: whose each slot, group and row is ----------------------------------------------- */
+
+enum {
+	SLOTS = 512,
+	IDS = 24,
+	PORTS = 200,
+	STEPS = 8000,
+};
+
+static uint32_t slot_of[SLOTS], group_of[TALLY_JOBS_MAX];
+static uint64_t row_of[TALLY_GATES_MAX]; /* job << 32 | port + 1 */
+
+static uint64_t gate_key(uint32_t id, uint32_t ifindex)
+{
+	return (uint64_t)id << 32 | (ifindex + 1);
+}
+
+static void model_forget(uint32_t id)
+{
+	for (int i = 0; i < SLOTS; i++)
+		slot_of[i] = slot_of[i] == id ? 0 : slot_of[i];
+	for (int i = 0; i < TALLY_JOBS_MAX; i++)
+		group_of[i] = group_of[i] == id ? 0 : group_of[i];
+	for (int i = 0; i < TALLY_GATES_MAX; i++)
+		row_of[i] = row_of[i] >> 32 == id ? 0 : row_of[i];
+}
+
+/* The first slots in a row that are nobody's, or the job's own; -1: there are none. */
+static int model_slots(uint32_t id, uint32_t slots)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		run = slot_of[i] && slot_of[i] != id ? 0 : run + 1;
+		if (run == slots)
+			return (int)(i + 1 - slots);
+	}
+	return -1;
+}
+
+/* Are there rows for these? The rows of gates that go are free only afterwards. */
+static bool model_has_rows(uint32_t id, const struct dataplane_gate *gates, unsigned int count)
+{
+	unsigned int there = 0, wants = 0;
+
+	for (int row = TALLY_ROW_FIRST; row < TALLY_GATES_MAX; row++)
+		there += !row_of[row];
+	for (unsigned int i = 0; i <= count; i++) {
+		bool has = false;
+
+		for (int row = TALLY_ROW_FIRST; row < TALLY_GATES_MAX; row++)
+			has |= row_of[row] == gate_key(id, i ? gates[i - 1].ifindex : 0);
+		wants += !has;
+	}
+	return wants <= there;
+}
+
+/* Rows that gates had stay, others were nobody's; then all of it is the job's. */
+static void model_take_gates(const struct tables_job *j, unsigned int count)
+{
+	static uint64_t before[TALLY_GATES_MAX];
+
+	memcpy(before, row_of, sizeof(before));
+	for (int row = 0; row < TALLY_GATES_MAX; row++)
+		row_of[row] = row_of[row] >> 32 == j->id ? 0 : row_of[row];
+	assert_int_equal(j->gates, count + 1);
+	for (unsigned int i = 0; i < j->gates; i++) {
+		uint64_t key = gate_key(j->id, j->gate[i].ifindex);
+
+		assert_in_range(j->gate[i].row, TALLY_ROW_FIRST, TALLY_GATES_MAX - 1);
+		for (int row = 0; row < TALLY_GATES_MAX; row++)
+			if (before[row] == key)
+				assert_int_equal(j->gate[i].row, row);
+		assert_true(!before[j->gate[i].row] || before[j->gate[i].row] == key);
+		assert_true(!row_of[j->gate[i].row]);
+		row_of[j->gate[i].row] = key;
+	}
+	for (unsigned int i = 0; i < j->copies; i++)
+		assert_true(row_of[j->copy[i].row] == gate_key(j->id, j->copy[i].port) ||
+			    row_of[j->copy[i].row] == gate_key(j->id, 0));
+}
+
+static unsigned int gates_roll(struct dataplane_gate *gates)
+{
+	unsigned int count = rand() % 4 ? rand() % 20 : rand() % PORTS;
+	uint32_t first = 1 + rand() % PORTS;
+
+	for (unsigned int i = 0; i < count; i++)
+		gates[i] = (struct dataplane_gate){ .ifindex = 1 + (first + i) % PORTS };
+	return count;
+}
+
+static void model_install(uint32_t id, const struct dataplane_gate *gates, unsigned int count)
+{
+	const struct tables_job *j = tables_find(&node, id);
+	uint32_t slots = 2u << rand() % 8;
+	uint16_t epoch = 1 + rand() % 3;
+	bool same = j && j->job.epoch == epoch, rows = model_has_rows(id, gates, count);
+	int base = model_slots(id, slots), r;
+
+	j = installed(job_of(id, epoch, slots), gates, count, &r);
+	assert_int_equal(r, same ? -EEXIST : base < 0 || !rows ? -ENOSPC : 0);
+	if (!j)
+		return;
+	assert_int_equal(j->job.slot_base, base);
+	model_take_gates(j, count);
+	for (int i = 0; i < SLOTS; i++)
+		slot_of[i] = slot_of[i] == id ? 0 : slot_of[i];
+	for (int i = 0; i < TALLY_JOBS_MAX; i++)
+		group_of[i] = group_of[i] == id ? 0 : group_of[i];
+	for (uint32_t i = 0; i < slots; i++) {
+		assert_int_equal(slot_of[base + i], 0);
+		slot_of[base + i] = id;
+	}
+	assert_int_equal(group_of[j->job.group], 0);
+	for (uint32_t i = 0; i < j->job.group; i++)
+		assert_int_not_equal(group_of[i], 0); /* the lowest */
+	group_of[j->job.group] = id;
+}
+
+static void model_regate(uint32_t id, const struct dataplane_gate *gates, unsigned int count)
+{
+	bool there = tables_find(&node, id), rows = model_has_rows(id, gates, count);
+	struct tables_job j;
+	int r = tables_regate(&node, id, gates, count, &j, &why);
+
+	assert_int_equal(r, !there ? -ENOENT : !rows ? -ENOSPC : 0);
+	if (r < 0)
+		return;
+	model_take_gates(&j, count);
+	assert_memory_equal(&j.job, &tables_find(&node, id)->job, sizeof(j.job));
+	assert_int_equal(tables_put(&node, &j), 0);
+}
+
+static void model_remove(uint32_t id)
+{
+	const struct tables_job *there = tables_find(&node, id), *j = NULL;
+
+	assert_int_equal(tables_remove(&node, id, &j, &why), there ? 0 : -ENOENT);
+	assert_ptr_equal(j, there);
+	tables_forget(&node, id);
+	assert_null(tables_find(&node, id));
+	model_forget(id);
+}
+
+static void no_two_jobs_share_anything_and_all_comes_back(void **state)
+{
+	static struct dataplane_gate gates[ALL_ROWS];
+	unsigned int there = 0;
+	int r;
+
+	srand(1);
+	node.slots = SLOTS;
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t id = 1 + rand() % IDS;
+		unsigned int count = gates_roll(gates);
+
+		switch (rand() % 4) {
+		case 0:
+			model_remove(id);
+			break;
+		case 1:
+			model_regate(id, gates, count);
+			break;
+		default:
+			model_install(id, gates, count);
+		}
+		for (unsigned int i = 1; i < node.jobs; i++)
+			assert_true(node.job[i - 1].id < node.job[i].id);
+		there += node.jobs;
+	}
+	assert_true(there > 4 * STEPS); /* the node was busy */
+	for (uint32_t id = 1; id <= IDS; id++)
+		model_remove(id);
+	for (uint32_t i = 0; i < ALL_ROWS; i++)
+		gates[i].ifindex = 1 + i;
+	assert_non_null(installed(job_of(99, 1, SLOTS), gates, ALL_ROWS - 1, &r));
+	assert_int_equal(tables_find(&node, 99)->job.slot_base, 0);
+	assert_int_equal(tables_find(&node, 99)->job.group, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, prepare, tidy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(slots_are_found_first_fit),
+		TEST(an_empty_node_may_be_filled_to_the_last_slot),
+		TEST(a_node_has_a_limited_number_of_jobs),
+		TEST(an_older_epoch_makes_room_for_its_job),
+		TEST(a_broken_job_keeps_its_slots_until_it_goes),
+		TEST(gates_that_lead_to_another_job_have_no_slots),
+		TEST(children_of_a_port_are_counted_without_holes),
+		TEST(every_copy_leaves_by_a_port_of_the_node),
+		TEST(a_node_has_a_limited_number_of_children),
+		TEST(a_job_without_gates_has_one_for_each_port),
+		TEST(named_gates_are_the_only_ones),
+		TEST(a_gate_is_given_once),
+		TEST(gates_that_stay_keep_their_rows),
+		TEST(rows_end),
+		TEST(no_two_jobs_share_anything_and_all_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
