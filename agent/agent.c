@@ -84,8 +84,9 @@ static int run_install(struct agent *a, const struct job *j, const struct run *f
 {
 	_cleanup_(freep) struct dataplane_gate *gates = calloc(a->ports_count + 1, sizeof(*gates));
 	_cleanup_(freep) struct installation *g = calloc(1, sizeof(*g));
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	const struct installation_role role = { .root = true };
-	unsigned int count;
+	unsigned int count = 0;
 	int r;
 
 	if (!g || !gates)
@@ -96,7 +97,9 @@ static int run_install(struct agent *a, const struct job *j, const struct run *f
 	if (r == 0)
 		r = installation_address(g, why);
 	if (r == 0)
-		r = port_reach_check(a->dataplane, g, why);
+		r = dataplane_ports(a->dataplane, &ports, &count, why);
+	if (r == 0)
+		r = port_reach_check(ports, count, g, why);
 	if (r < 0)
 		return r;
 	g->job.tenant = j->tenant;

@@ -7,7 +7,7 @@
 #include "agent.h"
 #include "agent/edge/books_file.h"
 #include "agent/edge/log.h"
-#include "agent/edge/port_prepare.h"
+#include "agent/core/port_check.h"
 
 /* --- ports ----------------------------------------------------------------------------------- */
 
@@ -24,7 +24,8 @@ static int ports_want(struct agent *a, const struct config *c, struct dataplane_
 	for (unsigned int i = 0; i < c->ports; i++) {
 		r = netlink_port_read(a->netlink, c->port[i].name, &facts, why);
 		if (r == 0)
-			r = port_prepare(&facts, c->port[i].mode, &ports[i], why);
+			r = port_prepare(&facts, c->port[i].mode, dataplane_cpus(),
+					 dataplane_is_native(facts.ifindex), &ports[i], why);
 		if (r < 0)
 			return r;
 		ports[i].share = c->port[i].share;

@@ -307,7 +307,7 @@ static void check_peer(struct doctor *d, const struct doctor_port *p)
 
 	if (!p->facts.peer)
 		return;
-	r = netlink_peer_read(&p->facts, &peer, &why);
+	r = netlink_peer_read(&p->facts, dataplane_is_native, &peer, &why);
 	if (r < 0)
 		finding_add(d->findings, FINDING_UNKNOWN,
 			    "%s: it must have an XDP program in native mode (XDP_PASS will do)",

@@ -37,6 +37,8 @@ int job_add(const struct request *q, struct why *why)
 	_cleanup_(netlink_closep) struct netlink *n = NULL;
 	static struct run file;
 	static struct installation group;
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	unsigned int ports_count = 0;
 	int r;
 
 	r = jobfile_read(q->arguments[0], &file, why->text, sizeof(why->text));
@@ -54,7 +56,9 @@ int job_add(const struct request *q, struct why *why)
 	if (r == 0)
 		r = installation_address(&group, why);
 	if (r == 0)
-		r = port_reach_check(d, &group, why);
+		r = dataplane_ports(d, &ports, &ports_count, why);
+	if (r == 0)
+		r = port_reach_check(ports, ports_count, &group, why);
 	if (r == 0)
 		r = dataplane_job_add(d, &group, NULL, 0, why);
 	if (r < 0)

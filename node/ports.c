@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/edge/netlink.h"
-#include "agent/edge/port_prepare.h"
+#include "agent/core/port_check.h"
 #include "tally_node.h"
 
 /* What the port became, and what its owner should know of it. */
@@ -49,7 +49,8 @@ static int ports_read(const struct request *q, struct netlink_port *facts,
 	for (int i = 0; r == 0 && i < q->count; i++) {
 		r = netlink_port_read(n, q->arguments[i], &facts[i], why);
 		if (r == 0)
-			r = port_prepare(&facts[i], q->mode, &ports[i], why);
+			r = port_prepare(&facts[i], q->mode, dataplane_cpus(),
+					 dataplane_is_native(facts[i].ifindex), &ports[i], why);
 		ports[i].share = q->share;
 		for (int j = 0; r == 0 && j < i; j++)
 			if (facts[j].ifindex == facts[i].ifindex)

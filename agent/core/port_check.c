@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
 #include <string.h>
 #include <tally/wire.h>
 
-#include "dataplane_state.h"
 #include "port_check.h"
 
 enum {
@@ -41,4 +41,22 @@ uint32_t port_payload_max(uint32_t mtu, bool ip6)
 uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6)
 {
 	return payload_bytes + (ip6 ? IP6_HEADERS : IP4_HEADERS);
+}
+
+int port_prepare(const struct netlink_port *p, enum dataplane_mode mode, unsigned int cpus,
+		 bool native, struct dataplane_port *ret, struct why *why)
+{
+	*ret = (struct dataplane_port){ .ifindex = p->ifindex, .mode = mode };
+	memcpy(ret->name, p->name, sizeof(ret->name));
+	if (mode == DATAPLANE_GENERIC || mode == DATAPLANE_TC ||
+	    !port_panics_in_native(p, cpus, native))
+		return 0;
+	why_say(&ret->refused, 0,
+		"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel; "
+		"ethtool -L %s combined %u makes native mode safe",
+		p->channels, cpus, p->channels_max, p->name, cpus);
+	if (mode == DATAPLANE_NATIVE)
+		return why_say(why, -EOPNOTSUPP, "%s: %.400s", p->name, ret->refused.text);
+	ret->mode = DATAPLANE_GENERIC;
+	return 0;
 }

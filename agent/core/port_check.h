@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dataplane_state.h"
+
 /* An interface as XDP sees it. */
 struct netlink_port {
 	uint32_t ifindex;
@@ -35,5 +37,12 @@ uint32_t port_payload_max(uint32_t mtu, bool ip6);
 
 /* The MTU that a payload needs. */
 uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6);
+
+/*
+ * An interface as the data plane wants it. Where native mode would panic the kernel, AUTO
+ * becomes generic and `refused` says why; NATIVE is -EOPNOTSUPP. `native`: XDP is in the driver.
+ */
+int port_prepare(const struct netlink_port *p, enum dataplane_mode mode, unsigned int cpus,
+		 bool native, struct dataplane_port *ret, struct why *why);
 
 #endif

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent/dataplane/dataplane.h"
 #include "ethtool.h"
 #include "netlink_facts.h"
 #include "netlink_private.h"
@@ -218,7 +217,7 @@ static int namespace_number(struct nl_sock *s, int fd)
 }
 
 /* Of the namespace that we are in. */
-static int peer_look(uint32_t ifindex, struct netlink_peer *ret)
+static int peer_look(uint32_t ifindex, bool (*is_native)(uint32_t), struct netlink_peer *ret)
 {
 	_cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -226,7 +225,7 @@ static int peer_look(uint32_t ifindex, struct netlink_peer *ret)
 		return -errno;
 	if (!if_indextoname(ifindex, ret->name))
 		return -ENOENT;
-	ret->native = dataplane_is_native(ifindex);
+	ret->native = is_native(ifindex);
 	ret->gro = flag_read(fd, ret->name, ETHTOOL_GGRO, 1) == NETLINK_YES;
 	ret->segments = feature_read(fd, ret->name, "tx-udp-segmentation") == NETLINK_YES;
 	ret->inserts_vlan = flag_read(fd, ret->name, ETHTOOL_GFLAGS, ETH_FLAG_TXVLAN) ==
@@ -235,7 +234,8 @@ static int peer_look(uint32_t ifindex, struct netlink_peer *ret)
 }
 
 /* Goes there, looks, and comes back: without a way back this process is of no more use. */
-static int peer_look_in(int namespace, uint32_t ifindex, struct netlink_peer *ret)
+static int peer_look_in(int namespace, uint32_t ifindex, bool (*is_native)(uint32_t),
+			struct netlink_peer *ret)
 {
 	_cleanup_(closep) int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	int r;
@@ -244,7 +244,7 @@ static int peer_look_in(int namespace, uint32_t ifindex, struct netlink_peer *re
 		return -errno;
 	if (setns(namespace, CLONE_NEWNET) < 0)
 		return -errno;
-	r = peer_look(ifindex, ret);
+	r = peer_look(ifindex, is_native, ret);
 	if (setns(home, CLONE_NEWNET) < 0)
 		abort();
 	return r;
@@ -275,7 +275,8 @@ static int namespace_find(struct nl_sock *s, const char *directory, const char *
 	return -ENOENT;
 }
 
-int netlink_peer_read(const struct netlink_facts *facts, struct netlink_peer *ret, struct why *why)
+int netlink_peer_read(const struct netlink_facts *facts, bool (*is_native)(uint32_t ifindex),
+		      struct netlink_peer *ret, struct why *why)
 {
 	_cleanup_(nl_sockp) struct nl_sock *s = NULL;
 	_cleanup_(closep) int namespace = -1;
@@ -284,7 +285,7 @@ int netlink_peer_read(const struct netlink_facts *facts, struct netlink_peer *re
 	int r;
 
 	if (facts->peer_namespace < 0) {
-		r = peer_look(facts->peer, &p);
+		r = peer_look(facts->peer, is_native, &p);
 		if (r == 0)
 			*ret = p;
 		return r;
@@ -306,7 +307,7 @@ int netlink_peer_read(const struct netlink_facts *facts, struct netlink_peer *re
 		return why_say(why, -ENOENT,
 			       "its other end is in a namespace without a name or a process here");
 	}
-	r = peer_look_in(namespace, facts->peer, &p);
+	r = peer_look_in(namespace, facts->peer, is_native, &p);
 	if (r < 0)
 		return why_say(why, r, "its other end, in the %s: %s", p.where, strerror(-r));
 	*ret = p;

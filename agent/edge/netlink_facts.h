@@ -48,8 +48,10 @@ struct netlink_peer {
 
 /*
  * Looks through the namespaces that have a name or a process, by entering them; ours is entered
- * again before it returns. -ENOENT: not found; -EPERM: we may not look.
+ * again before it returns. `is_native` is asked there of the other end. -ENOENT: not found;
+ * -EPERM: we may not look.
  */
-int netlink_peer_read(const struct netlink_facts *facts, struct netlink_peer *ret, struct why *why);
+int netlink_peer_read(const struct netlink_facts *facts, bool (*is_native)(uint32_t ifindex),
+		      struct netlink_peer *ret, struct why *why);
 
 #endif

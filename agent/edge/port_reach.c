@@ -22,17 +22,11 @@ static const struct dataplane_port *native_find(const struct dataplane_port *por
 	return NULL;
 }
 
-int port_reach_check(struct dataplane *d, const struct installation *g, struct why *why)
+int port_reach_check(const struct dataplane_port *ports, unsigned int count,
+		     const struct installation *g, struct why *why)
 {
-	_cleanup_(freep) struct dataplane_port *ports = NULL;
-	const struct dataplane_port *native;
-	unsigned int count = 0;
-	int r;
+	const struct dataplane_port *native = native_find(ports, count);
 
-	r = dataplane_ports(d, &ports, &count, why);
-	if (r < 0)
-		return r;
-	native = native_find(ports, count);
 	for (unsigned int i = 0; native && i < g->copies; i++) {
 		const struct hop *h = &g->copy[i].hop;
 

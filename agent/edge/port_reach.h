@@ -3,13 +3,15 @@
 #ifndef TALLY_AGENT_PORT_REACH_H
 #define TALLY_AGENT_PORT_REACH_H
 
-#include "agent/dataplane/dataplane.h"
+#include "agent/core/dataplane_state.h"
+#include "agent/core/installation.h"
 
 /*
  * XDP in a driver sends only through drivers that take its frames; others drop them without a word.
  * -EOPNOTSUPP: a child of the (addressed) group is behind such a port, as far as the kernel says
- * (since 6.3), and some port of the node runs XDP in its driver.
+ * (since 6.3), and some of the node's ports runs XDP in its driver.
  */
-int port_reach_check(struct dataplane *d, const struct installation *g, struct why *why);
+int port_reach_check(const struct dataplane_port *ports, unsigned int count,
+		     const struct installation *g, struct why *why);
 
 #endif
