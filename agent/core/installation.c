@@ -101,16 +101,6 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 	return 0;
 }
 
-/* How many of the first `count` copies leave through this port. */
-static uint32_t copies_through(const struct installation *g, unsigned int count, uint32_t port)
-{
-	uint32_t n = 0;
-
-	for (unsigned int i = 0; i < count; i++)
-		n += g->copy[i].hop.port == port;
-	return n;
-}
-
 static struct tally_child child_of(const struct installation_copy *c)
 {
 	const struct sockaddr_in6 *ip6 = (const void *)&c->address;
@@ -145,55 +135,7 @@ int installation_address(struct installation *g, struct why *why)
 				       "of %u",
 				       g->job.blocks_max * TALLY_BLOCK_BYTES, bytes,
 				       c->hop.port_name, c->hop.mtu);
-		c->key = (struct tally_child_key){
-			.job = g->id,
-			.ifindex = c->hop.port,
-			.index = copies_through(g, i, c->hop.port),
-		};
 		c->child = child_of(c);
 	}
-	return 0;
-}
-
-/* The first job that has a slot in base .. base + count - 1. */
-static const struct tally_job *in_the_way(const struct tally_job *others, unsigned int count,
-					  uint64_t base, uint64_t slots)
-{
-	for (unsigned int i = 0; i < count; i++)
-		if (base <= (uint64_t)others[i].slot_base + others[i].slot_mask &&
-		    others[i].slot_base < base + slots)
-			return &others[i];
-	return NULL;
-}
-
-static bool group_is_free(const struct tally_job *others, unsigned int count, uint32_t group)
-{
-	for (unsigned int i = 0; i < count; i++)
-		if (others[i].group == group)
-			return false;
-	return true;
-}
-
-int installation_find_slots(struct installation *g, const struct tally_job *others,
-			    unsigned int count, uint32_t slots, struct why *why)
-{
-	const struct tally_job *other;
-	uint64_t wanted = (uint64_t)g->job.slot_mask + 1, base = 0;
-	uint32_t group = 0;
-
-	while ((other = in_the_way(others, count, base, wanted)))
-		base = (uint64_t)other->slot_base + other->slot_mask + 1;
-	if (base + wanted > slots)
-		return why_say(why, -ENOSPC,
-			       "no %llu slots in a row are free (two a chunk of the window): this "
-			       "node has %u; take a smaller window, or attach with more --slots",
-			       (unsigned long long)wanted, slots);
-	while (!group_is_free(others, count, group))
-		group++;
-	if (group >= TALLY_JOBS_MAX)
-		return why_say(why, -ENOSPC, "this node has %u jobs already, the most it can have",
-			       TALLY_JOBS_MAX);
-	g->job.slot_base = base;
-	g->job.group = group;
 	return 0;
 }

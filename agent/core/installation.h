@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A job on one node, from what people say to what stands in the maps. Pure. Three steps:
+ * A job on one node, from what people say to what stands in the maps. Pure. Two steps:
  * installation_plan() says which copies of a result leave the node and to whom; the caller finds
- * the next hop of each; installation_address() and installation_find_slots() make the map entries.
+ * the next hop of each; installation_address() makes the map entries of its copies. Where the job's
+ * slots, group and children lie, tables.h decides.
  */
 #ifndef TALLY_AGENT_INSTALLATION_H
 #define TALLY_AGENT_INSTALLATION_H
@@ -49,8 +50,7 @@ struct installation_copy {
 	struct sockaddr_storage address;
 	struct hop
 		hop; /* the caller's part, between installation_plan() and installation_address() */
-	struct tally_child_key key;
-	struct tally_child child;
+	struct tally_child child; /* without row and port */
 };
 
 struct installation {
@@ -69,16 +69,9 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		      struct installation *ret, struct why *why);
 
 /*
- * Keys and children out of the hops; children of a port are counted without holes.
+ * Children out of the hops.
  * -EMSGSIZE: a port's MTU is too small for the job's payload.
  */
 int installation_address(struct installation *g, struct why *why);
-
-/*
- * A place for the job's slots among `slots`, first fit around those of the `count` jobs that
- * are there, and a group that none of them has. -ENOSPC.
- */
-int installation_find_slots(struct installation *g, const struct tally_job *others,
-			    unsigned int count, uint32_t slots, struct why *why);
 
 #endif

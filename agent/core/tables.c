@@ -271,7 +271,7 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 	return 0;
 }
 
-static int no_job(uint32_t id, struct why *why)
+int tables_no_job(uint32_t id, struct why *why)
 {
 	return why_say(why, -ENOENT, "job %u: this node has no such job (tally-node job list)", id);
 }
@@ -297,7 +297,7 @@ int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_
 
 	before = tables_find(now, id);
 	if (!before || before->broken)
-		return no_job(id, why);
+		return tables_no_job(id, why);
 	j.job = before->job;
 	j.copies = before->copies;
 	j.copy = calloc(j.copies + 1, sizeof(*j.copy));

@@ -81,6 +81,9 @@ int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_
 int tables_remove(const struct tables *now, uint32_t id, const struct tables_job **ret,
 		  struct why *why);
 
+/* Says that there is none: -ENOENT. */
+int tables_no_job(uint32_t id, struct why *why);
+
 /* The job stands in the maps now, in place of what the job's id had there. Takes *job. -ENOMEM. */
 int tables_put(struct tables *t, struct tables_job *job);
 

@@ -14,7 +14,8 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "private.h"
+#include "dataplane.h"
+#include "pins.h"
 
 #define BPFFS "/sys/fs/bpf"
 

@@ -1,36 +1,79 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* To whom copies of results go: each child by its port, for XDP, and by its job, for TC. */
+/* Jobs into the maps of a running node, and out, as agent/core/tables.h has placed them. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 
-#include "private.h"
+#include "maps.h"
 
-enum {
-	CHILDREN_OF_JOB_MAX = 2 * TALLY_WORKERS_MAX, /* each by its port, and by its job */
-};
+/* --- gates ----------------------------------------------------------------------------------- */
 
-int children_add(struct dataplane *d, struct installation *g, const struct gates *gates)
+/* Gate 0 is the last: where the others are there, it changes nothing for them. */
+static int gates_put(struct dataplane *d, const struct tables_job *j, struct why *why)
 {
-	int r;
+	for (unsigned int i = j->gates; i-- > 0;) {
+		const struct tables_gate *gate = &j->gate[i];
+		const struct tally_gate_key key = { .job = j->id, .ifindex = gate->ifindex };
+		const struct tally_gate value = { .row = gate->row,
+						  .job = j->job.group,
+						  .restricted = gate->restricted,
+						  .anywhere = gate->anywhere };
+		int r = bpf_map_update_elem(d->fd[PIN_GATES], &key, &value, BPF_ANY);
 
-	for (unsigned int i = 0; i < g->copies; i++) {
-		struct installation_copy *c = &g->copy[i];
-
-		const struct tally_child_key of_job = { .job = c->key.job, .index = i };
-
-		c->child.row = gates_row(gates, c->key.ifindex);
-		c->child.port = c->key.ifindex;
-		r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &c->key, &c->child, BPF_ANY);
-		if (r == 0)
-			r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_job, &c->child, BPF_ANY);
 		if (r < 0)
-			return r;
+			return map_error(why, r, "gates");
 	}
 	return 0;
 }
 
-void children_remove(struct dataplane *d, uint32_t job)
+/* Those that are not in `kept`, which may be NULL. */
+static void gates_remove(struct dataplane *d, const struct tables_job *j,
+			 const struct tables_job *kept)
+{
+	for (unsigned int i = 0; i < j->gates; i++) {
+		const struct tally_gate_key key = { .job = j->id, .ifindex = j->gate[i].ifindex };
+
+		if (!tables_gate_find(kept, key.ifindex))
+			bpf_map_delete_elem(d->fd[PIN_GATES], &key);
+	}
+}
+
+/* --- children: each copy by its port, for XDP, and by its job, for TC ---------------------------
+ */
+
+static struct tally_child_key key_of_port(uint32_t id, const struct tables_copy *copy)
+{
+	return (struct tally_child_key){ .job = id, .ifindex = copy->port, .index = copy->index };
+}
+
+static int child_put(struct dataplane *d, uint32_t id, unsigned int i,
+		     const struct tables_copy *copy, const struct tally_child *child,
+		     uint64_t flags)
+{
+	const struct tally_child_key of_job = { .job = id, .index = i };
+	const struct tally_child_key of_port = key_of_port(id, copy);
+	int r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_port, child, flags);
+
+	return r < 0 ? r : bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_job, child, flags);
+}
+
+static int children_add(struct dataplane *d, const struct tables_job *j,
+			const struct installation *g)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < j->copies; i++) {
+		struct tally_child child = g->copy[i].child;
+
+		child.row = j->copy[i].row;
+		child.port = j->copy[i].port;
+		r = child_put(d, j->id, i, &j->copy[i], &child, BPF_ANY);
+	}
+	return r;
+}
+
+/* Also what a process that died has left behind of them. */
+static void children_remove(struct dataplane *d, uint32_t id)
 {
 	struct tally_child_key key, next;
 	int fd = d->fd[PIN_CHILDREN];
@@ -39,86 +82,242 @@ void children_remove(struct dataplane *d, uint32_t job)
 	while (more) {
 		key = next;
 		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (key.job == job)
+		if (key.job == id)
 			bpf_map_delete_elem(fd, &key);
 	}
 }
 
-int children_recount(struct dataplane *d, const struct gates *gates)
+/* Copies are counted where the job's gates are now. */
+static int children_recount(struct dataplane *d, const struct tables_job *j)
 {
-	const uint32_t job = gates->gate[0].key.job;
-	int fd = d->fd[PIN_CHILDREN], r = 0;
-	struct tally_child_key key, *at = NULL;
-	struct tally_child child;
+	int r = 0;
 
-	/* an update of the key that a walk stands at would send it back to the beginning */
-	_cleanup_(freep) struct tally_child_key *keys = calloc(CHILDREN_OF_JOB_MAX, sizeof(*keys));
-	unsigned int count = 0;
+	for (unsigned int i = 0; r == 0 && i < j->copies; i++) {
+		const struct tally_child_key of_port = key_of_port(j->id, &j->copy[i]);
+		struct tally_child child;
 
-	if (!keys)
-		return -ENOMEM;
-	for (; count < CHILDREN_OF_JOB_MAX && !bpf_map_get_next_key(fd, at, &key); at = &key)
-		if (key.job == job)
-			keys[count++] = key;
-	for (unsigned int i = 0; r == 0 && i < count; i++) {
-		r = bpf_map_lookup_elem(fd, &keys[i], &child);
-		child.row = gates_row(gates, child.port);
+		r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_port, &child);
+		child.row = j->copy[i].row;
 		if (r == 0)
-			r = bpf_map_update_elem(fd, &keys[i], &child, BPF_EXIST);
+			r = child_put(d, j->id, i, &j->copy[i], &child, BPF_EXIST);
 	}
 	return r;
 }
 
-/* One copy, under both of its keys. */
-static int child_follow(struct dataplane *d, const struct tally_child_key *of_job,
-			const struct tally_child_key *of_port, struct tally_child *child,
-			const struct hop *hop)
+int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct tables_copy *copy,
+		 const struct hop *hop, bool *ret_changed)
+{
+	const struct tally_child_key of_job = { .job = id, .index = i };
+	struct tally_child child;
+	int r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_job, &child);
+
+	if (r < 0)
+		return r;
+	*ret_changed = memcmp(child.mac, hop->mac, sizeof(child.mac)) != 0 ||
+		       memcmp(child.port_mac, hop->port_mac, sizeof(child.port_mac)) != 0;
+	if (!*ret_changed)
+		return 0;
+	memcpy(child.mac, hop->mac, sizeof(child.mac));
+	memcpy(child.port_mac, hop->port_mac, sizeof(child.port_mac));
+	return child_put(d, id, i, copy, &child, BPF_EXIST);
+}
+
+/* --- groups ---------------------------------------------------------------------------------- */
+
+/* The inner map of a group, or -errno. */
+static int group_open(struct dataplane *d, uint32_t group)
+{
+	return bpf_obj_get(pin_path_of_group(d->path, group));
+}
+
+/*
+ * Copies have the keys 0, 1, ... (walking the map would go in circles: an update moves keys). The
+ * kernel takes out those whose interface has gone.
+ */
+static int group_use(struct dataplane *d, const struct tables_job *j, int fanout)
+{
+	_cleanup_(closep) int fd = group_open(d, j->job.group);
+	int r = fd < 0 ? fd : 0;
+
+	for (uint32_t key = 0; r == 0 && key < j->copies; key++) {
+		struct bpf_devmap_val value;
+
+		r = bpf_map_lookup_elem(fd, &key, &value);
+		value.bpf_prog.fd = fanout;
+		if (r == 0)
+			r = bpf_map_update_elem(fd, &key, &value, BPF_EXIST);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+/* Writes the group once more: see job_stop(). */
+static void programs_wait(struct dataplane *d, uint32_t group)
+{
+	_cleanup_(closep) int fd = group_open(d, group);
+
+	if (fd >= 0)
+		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &fd, BPF_ANY);
+}
+
+int maps_groups_use(struct dataplane *d, int fanout, struct why *why)
+{
+	_cleanup_(tables_close) struct tables t = { 0 };
+	int r;
+
+	r = maps_read_jobs(d, &t, why);
+	for (unsigned int i = 0; r == 0 && i < t.jobs; i++) {
+		if (!t.job[i].broken)
+			r = group_use(d, &t.job[i], fanout);
+		if (r < 0)
+			return map_error(why, r, "groups");
+	}
+	return r;
+}
+
+/* The map of the job's copies, or -errno. */
+static int group_make(struct dataplane *d, const struct tables_job *j)
+{
+	_cleanup_(closep) int fd = bpf_map_create(BPF_MAP_TYPE_DEVMAP_HASH, "group",
+						  sizeof(uint32_t), sizeof(struct bpf_devmap_val),
+						  TALLY_WORKERS_MAX, NULL);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	for (uint32_t i = 0; i < j->copies; i++) {
+		struct bpf_devmap_val value = { .ifindex = j->copy[i].port,
+						.bpf_prog.fd = d->fd[PIN_FANOUT] };
+
+		r = bpf_map_update_elem(fd, &i, &value, BPF_ANY);
+		if (r < 0)
+			return r;
+	}
+	return TAKE_FD(fd);
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+/*
+ * No message finds the job any more. The kernel returns from taking a map out of a map of maps
+ * only when no program still runs that may have seen it: after that the job's slots and rows are
+ * nobody's.
+ */
+static void job_stop(struct dataplane *d, const struct tables_job *j)
+{
+	gates_remove(d, j, NULL);
+	if (j->job.group != TABLES_NO_GROUP) {
+		bpf_map_delete_elem(d->fd[PIN_GROUPS], &j->job.group);
+		unlink(pin_path_of_group(d->path, j->job.group));
+	}
+	children_remove(d, j->id);
+}
+
+static int slots_clear(struct dataplane *d, const struct tally_job *job)
+{
+	_cleanup_(freep) struct tally_slot *fresh = calloc(1, sizeof(*fresh));
+	int r;
+
+	if (!fresh)
+		return -ENOMEM;
+	for (uint32_t i = 0; i <= job->slot_mask; i++) {
+		uint32_t slot = job->slot_base + i;
+
+		r = bpf_map_update_elem(d->fd[PIN_SLOTS], &slot, fresh, BPF_F_LOCK);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Each port that a copy leaves through has a cursor; those that are there stay as they are. */
+static int cursors_make(struct dataplane *d, const struct tables_job *j)
+{
+	_cleanup_(freep) struct tally_cursor *fresh = calloc(dataplane_cpus(), sizeof(*fresh));
+	int r;
+
+	_Static_assert(sizeof(*fresh) % 8 == 0, "the kernel pads per-CPU values to 8 bytes");
+	if (!fresh)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < j->copies; i++) {
+		const uint32_t *port = &j->copy[i].port;
+
+		r = bpf_map_update_elem(d->fd[PIN_CURSORS], port, fresh, BPF_NOEXIST);
+		if (r < 0 && r != -EEXIST)
+			return r;
+	}
+	return 0;
+}
+
+static int job_write(struct dataplane *d, const struct tables_job *j, const struct installation *g,
+		     int copies, struct why *why)
+{
+	const char *path;
+	int r;
+
+	r = slots_clear(d, &j->job);
+	if (r < 0)
+		return map_error(why, r, "slots");
+	r = children_add(d, j, g);
+	if (r < 0)
+		return map_error(why, r, "children");
+	path = pin_path_of_group(d->path, j->job.group);
+	unlink(path);
+	r = bpf_obj_pin(copies, path);
+	if (r == 0)
+		r = bpf_map_update_elem(d->fd[PIN_GROUPS], &j->job.group, &copies, BPF_ANY);
+	if (r < 0)
+		return map_error(why, r, "groups");
+	r = bpf_map_update_elem(d->fd[PIN_JOBS], &j->job.group, &j->job, BPF_ANY);
+	if (r < 0)
+		return map_error(why, r, "jobs");
+	return gates_put(d, j, why);
+}
+
+int maps_install(struct dataplane *d, const struct tables_job *before, const struct tables_job *j,
+		 const struct installation *g, struct why *why)
+{
+	_cleanup_(closep) int copies = group_make(d, j);
+	struct why ignored;
+	int r;
+
+	if (copies < 0)
+		return map_error(why, copies, "groups");
+	r = cursors_make(d, j);
+	if (r < 0)
+		return map_error(why, r, "cursors");
+	if (before)
+		job_stop(d, before);
+	r = job_write(d, j, g, copies, why);
+	if (r < 0) {
+		job_stop(d, j);
+		rows_retire(d, j, NULL, &ignored);
+		if (before)
+			rows_retire(d, before, NULL, &ignored);
+		return r;
+	}
+	return before ? rows_retire(d, before, j, why) : 0;
+}
+
+int maps_regate(struct dataplane *d, const struct tables_job *before, const struct tables_job *now,
+		struct why *why)
 {
 	int r;
 
-	memcpy(child->mac, hop->mac, sizeof(child->mac));
-	memcpy(child->port_mac, hop->port_mac, sizeof(child->port_mac));
-	r = bpf_map_update_elem(d->fd[PIN_CHILDREN], of_port, child, BPF_EXIST);
-	return r < 0 ? r : bpf_map_update_elem(d->fd[PIN_CHILDREN], of_job, child, BPF_EXIST);
+	r = gates_put(d, now, why);
+	if (r < 0)
+		return r;
+	gates_remove(d, before, now);
+	r = children_recount(d, now);
+	if (r < 0)
+		return map_error(why, r, "children");
+	programs_wait(d, now->job.group);
+	return rows_retire(d, before, now, why);
 }
 
-static bool is_addressed_to(const struct tally_child *c, const struct hop *h)
+int maps_remove(struct dataplane *d, const struct tables_job *j, struct why *why)
 {
-	return !memcmp(c->mac, h->mac, sizeof(c->mac)) &&
-	       !memcmp(c->port_mac, h->port_mac, sizeof(c->port_mac));
-}
-
-int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,
-			 unsigned int count, unsigned int *ret_changed, unsigned int *ret_elsewhere,
-			 struct why *why)
-{
-	uint32_t ports[TALLY_WORKERS_MAX];
-	unsigned int changed = 0, elsewhere = 0;
-
-	for (unsigned int i = 0; i < count && i < TALLY_WORKERS_MAX; i++) {
-		const struct tally_child_key of_job = { .job = id, .index = i };
-		struct tally_child_key of_port = { .job = id };
-		struct tally_child child;
-		int r;
-
-		r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_job, &child);
-		if (r == -ENOENT)
-			return no_job(id, why);
-		if (r < 0)
-			return map_error(why, r, "children");
-		of_port.ifindex = ports[i] = child.port;
-		for (unsigned int k = 0; k < i; k++)
-			of_port.index += ports[k] == child.port;
-		if (hops[i].port && hops[i].port != child.port) {
-			elsewhere++;
-		} else if (hops[i].port && !is_addressed_to(&child, &hops[i])) {
-			r = child_follow(d, &of_job, &of_port, &child, &hops[i]);
-			if (r < 0)
-				return map_error(why, r, "children");
-			changed++;
-		}
-	}
-	*ret_changed = changed;
-	*ret_elsewhere = elsewhere;
-	return 0;
+	job_stop(d, j);
+	return rows_retire(d, j, NULL, why);
 }

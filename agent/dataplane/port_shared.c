@@ -13,14 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "private.h"
+#include "ports.h"
 
-uint64_t netns_here(void)
-{
-	struct stat s;
-
-	return stat("/proc/thread-self/ns/net", &s) < 0 ? 0 : s.st_ino;
-}
+#define PREFIX "beside-"
 
 /* Flags that leave the port in the mode it is in; 0: no program there. */
 static uint32_t mode_flags(uint32_t ifindex, uint32_t *ret_program)
@@ -69,7 +64,7 @@ static int swap_in(uint32_t ifindex, int program, int before)
 	return bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options);
 }
 
-int share_update(const struct port_link *link, int program, int before)
+static int shared_update(const char *pin, const struct port_link *link, int program, int before)
 {
 	return swap_in(link->ifindex, program, before);
 }
@@ -145,7 +140,7 @@ static void next_remove(const char *pin, uint32_t ifindex)
 /* beside-IFINDEX-NETNS; false: that is something else. */
 static bool pin_parse(const char *name, uint32_t *ret_ifindex, uint64_t *ret_netns)
 {
-	const char *at = name + strlen(SHARE_PREFIX);
+	const char *at = name + strlen(PREFIX);
 	char *end;
 
 	*ret_ifindex = strtoul(at, &end, 10);
@@ -158,7 +153,7 @@ static bool pin_parse(const char *name, uint32_t *ret_ifindex, uint64_t *ret_net
 
 /* --- in and out ------------------------------------------------------------------------------ */
 
-int share_read(const char *pin, struct port_link *link)
+static int shared_read(const char *pin, struct port_link *link)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t length = sizeof(info), program, ifindex;
@@ -177,7 +172,7 @@ int share_read(const char *pin, struct port_link *link)
 	return 0;
 }
 
-void share_remove(const char *pin, int program, const struct port_link *link)
+static void shared_remove(const char *pin, const struct port_link *link, int program)
 {
 	uint32_t ifindex;
 	uint64_t netns;
@@ -217,10 +212,10 @@ static int share_check(struct dataplane_port *p, struct why *why)
 	return 0;
 }
 
-int share_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
+static int shared_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
 {
 	_cleanup_(closep) int other = -1;
-	char name[64];
+	char name[PIN_BYTES];
 	int r;
 
 	r = share_check(p, why);
@@ -230,7 +225,7 @@ int share_attach(const char *pin, int program, struct dataplane_port *p, struct 
 	if (other < 0)
 		return why_say(why, other, "%s: XDP program %u: %s", p->name, p->beside,
 			       strerror(-other));
-	snprintf(name, sizeof(name), SHARE_PREFIX "%u-%" PRIu64, p->ifindex, netns_here());
+	snprintf(name, sizeof(name), PREFIX "%u-%" PRIu64, p->ifindex, netns_here());
 	unlink(pin_path(pin, name, ""));
 	r = next_put(pin, p, other, why);
 	if (r < 0)
@@ -245,3 +240,28 @@ int share_attach(const char *pin, int program, struct dataplane_port *p, struct 
 	return why_say(why, r, "%s: cannot take the place of XDP program %u: %s", p->name,
 		       p->beside, strerror(-r));
 }
+
+static bool shared_suits(const struct dataplane_port *p, int program, int error)
+{
+	return p->mode != DATAPLANE_TC && !error && share_is_wanted(p);
+}
+
+static int shared_elsewhere_say(const char *pin, const struct port_link *link, struct why *why)
+{
+	return why_say(why, -EXDEV,
+		       "interface number %u, with XDP program %u beside Tally's, is in another "
+		       "network namespace: run this there (or, if that has ended, rm -r %s)",
+		       link->ifindex, link->beside, pin);
+}
+
+const struct port_kind port_shared_kind = {
+	.prefix = PREFIX,
+	.suits = shared_suits,
+	.program = program_of_xdp,
+	.attach = shared_attach,
+	.read = shared_read,
+	.update = shared_update,
+	.remove = shared_remove,
+	.is_attached = port_has_program,
+	.elsewhere_say = shared_elsewhere_say,
+};

@@ -9,10 +9,14 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
+#include <sys/socket.h>
 
-#include "private.h"
-#include "agent/edge/netlink_filters.h"
+#include "ports.h"
+
+#define PREFIX "tc-"
 
 enum {
 	TC_PRIORITY = 1, /* before all others, as XDP would be */
@@ -28,7 +32,7 @@ struct tc_pin {
 
 static void pin_print(const struct tc_pin *p, char *name, size_t size)
 {
-	snprintf(name, size, TC_PREFIX "%u-%" PRIu64 "-%d", p->ifindex, p->netns, p->made);
+	snprintf(name, size, PREFIX "%u-%" PRIu64 "-%d", p->ifindex, p->netns, p->made);
 }
 
 /* false: that is something else. */
@@ -37,9 +41,9 @@ static bool pin_parse(const char *name, struct tc_pin *ret)
 	struct tc_pin p;
 	char *end;
 
-	if (strncmp(name, TC_PREFIX, strlen(TC_PREFIX)) != 0)
+	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
 		return false;
-	p.ifindex = strtoul(name + strlen(TC_PREFIX), &end, 10);
+	p.ifindex = strtoul(name + strlen(PREFIX), &end, 10);
 	if (*end != '-')
 		return false;
 	p.netns = strtoull(end + 1, &end, 10);
@@ -88,6 +92,45 @@ static int qdisc_make(uint32_t ifindex)
 	return r == -EEXIST ? 0 : r < 0 ? r : 1;
 }
 
+/* Asks the kernel for all filters of a parent: a dump of RTM_GETTFILTER. */
+static int filters_ask(int fd, uint32_t ifindex, uint32_t parent)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct tcmsg of;
+	} ask = { .header = { .nlmsg_len = sizeof(ask),
+			      .nlmsg_type = RTM_GETTFILTER,
+			      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		  .of = { .tcm_ifindex = (int)ifindex, .tcm_parent = parent } };
+
+	return send(fd, &ask, sizeof(ask), 0) == sizeof(ask) ? 0 : -EIO;
+}
+
+/* Is any filter there, whosever? -EIO: the kernel does not say. */
+static int filters_are_there(uint32_t ifindex, uint32_t parent)
+{
+	_cleanup_(closep) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	_Alignas(struct nlmsghdr) char answer[1 << 15];
+	int found = 0;
+
+	if (fd < 0 || filters_ask(fd, ifindex, parent) < 0)
+		return -EIO;
+	for (;;) {
+		const struct nlmsghdr *m = (const void *)answer;
+		ssize_t n = recv(fd, answer, sizeof(answer), 0);
+
+		if (n <= 0)
+			return -EIO;
+		for (; NLMSG_OK(m, n); m = NLMSG_NEXT(m, n)) {
+			if (m->nlmsg_type == NLMSG_DONE)
+				return found;
+			if (m->nlmsg_type == NLMSG_ERROR)
+				return -EIO;
+			found |= m->nlmsg_type == RTM_NEWTFILTER;
+		}
+	}
+}
+
 /* One that we made, unless others have come to use it. */
 static void qdisc_remove(uint32_t ifindex)
 {
@@ -95,19 +138,12 @@ static void qdisc_remove(uint32_t ifindex)
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex);
 
 	memcpy(&hook.attach_point, &all, sizeof(all)); /* which its enum has no name for */
-	if (netlink_filters_count(ifindex) == 0)
+	if (filters_are_there(ifindex, TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)) == 0 &&
+	    filters_are_there(ifindex, TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)) == 0)
 		bpf_tc_hook_destroy(&hook);
 }
 
 /* --- in and out ------------------------------------------------------------------------------ */
-
-static uint32_t program_number(int fd)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t length = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &length) < 0 ? 0 : info.id;
-}
 
 static int tc_error(struct why *why, int error, const struct dataplane_port *p)
 {
@@ -122,7 +158,7 @@ static int tc_error(struct why *why, int error, const struct dataplane_port *p)
 		       *dataplane_kernel_words ? ")" : "");
 }
 
-int tc_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
+static int tc_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
 {
 	struct tc_pin at = { .ifindex = p->ifindex, .netns = netns_here() };
 	char name[PIN_BYTES];
@@ -148,7 +184,7 @@ int tc_attach(const char *pin, int program, struct dataplane_port *p, struct why
 	return tc_error(why, r, p);
 }
 
-int tc_read(const char *pin, struct port_link *link)
+static int tc_read(const char *pin, struct port_link *link)
 {
 	struct tc_pin at;
 
@@ -157,7 +193,6 @@ int tc_read(const char *pin, struct port_link *link)
 	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
 	if (link->fd < 0)
 		return link->fd;
-	link->tc = true;
 	link->elsewhere = at.netns != netns_here();
 	/* one that lost its filter is as good as gone: there is nothing of ours on it */
 	if (link->elsewhere || filter_query(at.ifindex) == program_number(link->fd))
@@ -165,7 +200,7 @@ int tc_read(const char *pin, struct port_link *link)
 	return 0;
 }
 
-void tc_remove(const char *pin, const struct port_link *link)
+static void tc_remove(const char *pin, const struct port_link *link, int program)
 {
 	struct tc_pin at;
 
@@ -177,7 +212,7 @@ void tc_remove(const char *pin, const struct port_link *link)
 	unlink(pin_path(pin, link->name, ""));
 }
 
-int tc_update(const char *pin, const struct port_link *link, int program)
+static int tc_update(const char *pin, const struct port_link *link, int program, int before)
 {
 	char from[PATH_MAX + 64];
 	int r;
@@ -195,7 +230,7 @@ int tc_update(const char *pin, const struct port_link *link, int program)
 	return r;
 }
 
-bool tc_is_attached(const char *pin, uint32_t ifindex)
+static bool tc_is_attached(const char *pin, int program, uint32_t ifindex)
 {
 	struct tc_pin at = { .ifindex = ifindex, .netns = netns_here() };
 
@@ -211,3 +246,39 @@ bool tc_is_attached(const char *pin, uint32_t ifindex)
 	}
 	return false;
 }
+
+/* Is there nothing but TC for this port? `error`: of XDP, which must be no fault of ours. */
+static bool tc_suits(const struct dataplane_port *p, int program, int error)
+{
+	uint32_t other = 0;
+
+	if (p->mode == DATAPLANE_TC || !error)
+		return p->mode == DATAPLANE_TC;
+	if (p->mode != DATAPLANE_AUTO || error == -EPERM || error == -ENOMEM || error == -ENODEV)
+		return false;
+	if (p->share || bpf_xdp_query_id((int)p->ifindex, 0, &other) < 0 || !other)
+		return true;
+	return share_is_barred(p->ifindex, program); /* otherwise people can choose: port_link.c */
+}
+
+static int tc_elsewhere_say(const char *pin, const struct port_link *link, struct why *why)
+{
+	return why_say(why, -EXDEV,
+		       "interface number %u, which is served by TC, is in another network "
+		       "namespace: run this there (or, if that has ended, rm -r %s)",
+		       link->ifindex, pin);
+}
+
+const struct port_kind port_tc_kind = {
+	.prefix = PREFIX,
+	.mode = DATAPLANE_TC,
+	.pins_program = true,
+	.suits = tc_suits,
+	.program = programs_tc,
+	.attach = tc_attach,
+	.read = tc_read,
+	.update = tc_update,
+	.remove = tc_remove,
+	.is_attached = tc_is_attached,
+	.elsewhere_say = tc_elsewhere_say,
+};

@@ -7,21 +7,13 @@
 #include <sys/random.h>
 #include <sys/utsname.h>
 
-#include "private.h" /* whose types the skeletons need */
+#include "programs.h" /* whose types the skeletons need */
 #include "bpf/build.h"
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
 #include "bpf/ingress_tc.skel.h"
+#include "dataplane.h"
 #include "probe.h"
-
-const char *const pin_name[PIN_COUNT] = {
-	[PIN_GATES] = "gates",	     [PIN_JOBS] = "jobs",	[PIN_TENANTS] = "tenants",
-	[PIN_SOURCES] = "sources",   [PIN_SLOTS] = "slots",	[PIN_GROUPS] = "groups",
-	[PIN_CHILDREN] = "children", [PIN_CURSORS] = "cursors", [PIN_COUNTERS] = "counters",
-	[PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",	[PIN_TRACERS] = "tracers",
-	[PIN_PORTS] = "ports",	     [PIN_NEXT] = "next",	[PIN_CONSTANTS] = "constants",
-	[PIN_INGRESS] = "ingress",   [PIN_FANOUT] = "fanout",
-};
 
 static bool verbose;
 char dataplane_kernel_words[160];
@@ -71,14 +63,6 @@ unsigned int dataplane_cpus(void)
 	int n = libbpf_num_possible_cpus();
 
 	return n > 0 ? n : 1;
-}
-
-const char *pin_path(const char *pin, const char *name, const char *suffix)
-{
-	static char path[PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s/%s%s", pin, name, suffix);
-	return path;
 }
 
 static inline void ingress_tc_destroyp(struct ingress_tc_bpf **tc) { ingress_tc_bpf__destroy(*tc); }
@@ -176,47 +160,6 @@ static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t
 }
 
 /* --- constants ------------------------------------------------------------------------------- */
-
-/* Of a running node, whatever its version; -ESTALE: it says nothing that we understand. */
-static int constants_read(int fd, struct tally_constants *ret)
-{
-	_cleanup_(freep) struct tally_constants *c = NULL;
-	struct bpf_map_info info = { 0 };
-	uint32_t length = sizeof(info), key = 0;
-	int r;
-
-	r = bpf_obj_get_info_by_fd(fd, &info, &length);
-	if (r < 0)
-		return r;
-	c = calloc(1, info.value_size + sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	r = bpf_map_lookup_elem(fd, &key, c);
-	if (r == 0 && (info.value_size < sizeof(*c) || c->magic != TALLY_NODE_MAGIC))
-		r = -ESTALE;
-	if (r == 0)
-		*ret = *c;
-	return r;
-}
-
-int layout_check(const char *pin, struct why *why)
-{
-	_cleanup_(closep) int fd = bpf_obj_get(pin_path(pin, pin_name[PIN_CONSTANTS], ""));
-	struct tally_constants c = { .layout = 1 }; /* which did not say so */
-	int r;
-
-	if (fd < 0)
-		return 0; /* not a whole node: the caller says so */
-	r = constants_read(fd, &c);
-	if (r < 0 && r != -ESTALE)
-		return why_say(why, r, "%s: cannot read its constants: %s", pin, strerror(-r));
-	if (c.layout == TALLY_MAPS_LAYOUT)
-		return 0;
-	return why_say(why, -ESTALE,
-		       "%s: the running node is another version's, its maps have layout %u and "
-		       "ours %u: detach, attach, and add the jobs again",
-		       pin, c.layout, TALLY_MAPS_LAYOUT);
-}
 
 uint64_t dataplane_build(void) { return TALLY_DATAPLANE_BUILD; }
 

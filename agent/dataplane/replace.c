@@ -10,7 +10,9 @@
 #include <linux/if_link.h>
 #include <string.h>
 
-#include "private.h"
+#include "dataplane.h"
+#include "maps.h"
+#include "ports.h"
 
 enum {
 	PINS_NEW = 1u << PIN_SLOTS | 1u << PIN_CONSTANTS | 1u << PIN_INGRESS | 1u << PIN_FANOUT,
@@ -62,9 +64,9 @@ static int mode_check(struct dataplane_port *p, const struct port_link *link, st
 
 	if (r < 0)
 		return why_say(why, r, "%s: %s", p->name, strerror(-r));
-	now = link->tc				      ? DATAPLANE_TC
-	      : query.attach_mode == XDP_ATTACHED_SKB ? DATAPLANE_GENERIC
-						      : DATAPLANE_NATIVE;
+	now = link->kind->mode;
+	if (now == DATAPLANE_AUTO)
+		now = query.attach_mode == XDP_ATTACHED_SKB ? DATAPLANE_GENERIC : DATAPLANE_NATIVE;
 	if (p->mode != DATAPLANE_AUTO && p->mode != now)
 		return why_say(why, -EINVAL,
 			       "%s: runs in another mode, which --replace does not change: "
@@ -111,7 +113,7 @@ static void links_tidy(struct swap *s)
 {
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (!s->links[i].ifindex)
-			link_remove(s->node->path, -1, &s->links[i]);
+			s->links[i].kind->remove(s->node->path, &s->links[i], -1);
 }
 
 /* Slots that the jobs have must be there afterwards too. */
@@ -136,7 +138,7 @@ static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
 
 static int ports_swap(struct swap *s, struct why *why)
 {
-	struct ingress to = { .xdp = s->programs.fd[PIN_INGRESS], .tc = -1 };
+	const int before = s->node->fd[PIN_INGRESS];
 	int r = 0;
 
 	for (; s->links_done < s->links_count; s->links_done++) {
@@ -144,11 +146,10 @@ static int ports_swap(struct swap *s, struct why *why)
 
 		if (!is_wanted(s, link))
 			continue;
-		if (link->tc)
-			to.tc = programs_tc(&s->programs, why);
-		if (link->tc && to.tc < 0)
-			return to.tc;
-		r = link_update(s->node->path, link, to, s->node->fd[PIN_INGRESS]);
+		r = link->kind->program(&s->programs, why);
+		if (r < 0)
+			return r;
+		r = link->kind->update(s->node->path, link, r, before);
 		if (r < 0)
 			return why_say(why, r,
 				       "interface number %u does not take the new program: "
@@ -173,18 +174,18 @@ static void swap_undo(struct swap *s)
 	struct why ignored;
 
 	for (unsigned int i = 0; i < s->links_done; i++) {
-		const struct ingress before = { .xdp = s->node->fd[PIN_INGRESS],
-						.tc = s->links[i].fd };
+		const struct port_link *link = &s->links[i];
+		int before = link->kind->pins_program ? link->fd : s->node->fd[PIN_INGRESS];
 
-		if (is_wanted(s, &s->links[i]))
-			link_update(pin, &s->links[i], before, s->programs.fd[PIN_INGRESS]);
+		if (is_wanted(s, link))
+			link->kind->update(pin, link, before, s->programs.fd[PIN_INGRESS]);
 	}
 	if (links_open(pin, &links, &count) == 0)
 		for (unsigned int i = 0; i < count; i++)
 			if (links[i].ifindex && !link_find(s, links[i].ifindex))
-				link_remove(pin, s->programs.fd[PIN_INGRESS], &links[i]);
+				links[i].kind->remove(pin, &links[i], s->programs.fd[PIN_INGRESS]);
 	links_close(links, count);
-	dataplane_groups_use(s->node, s->node->fd[PIN_FANOUT], &ignored);
+	maps_groups_use(s->node, s->node->fd[PIN_FANOUT], &ignored);
 	for (int i = 0; i < PIN_COUNT; i++)
 		unlink(pin_path(pin, pin_name[i], "-new"));
 }
@@ -196,7 +197,7 @@ static int swap_commit(struct swap *s, struct why *why)
 
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (s->links[i].ifindex && !is_wanted(s, &s->links[i]))
-			link_remove(pin, s->node->fd[PIN_INGRESS], &s->links[i]);
+			s->links[i].kind->remove(pin, &s->links[i], s->node->fd[PIN_INGRESS]);
 	for (int i = 0; i < PIN_COUNT; i++) {
 		if (!(PINS_NEW & 1u << i))
 			continue;
@@ -231,7 +232,7 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 	links_tidy(&s);
 	r = pins_make(&s.programs, pin, PINS_NEW, "-new", why);
 	if (r == 0)
-		r = dataplane_groups_use(s.node, s.programs.fd[PIN_FANOUT], why);
+		r = maps_groups_use(s.node, s.programs.fd[PIN_FANOUT], why);
 	if (r == 0)
 		r = ports_swap(&s, why);
 	if (r < 0)

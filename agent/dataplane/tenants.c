@@ -5,7 +5,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "private.h"
+#include "dataplane.h"
+#include "maps.h"
 
 enum {
 	BURSTS_PER_SECOND = 10, /* a tenth of a second's worth may come at once */

@@ -6,7 +6,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "private.h"
+#include "dataplane.h"
+#include "maps.h"
 
 struct dataplane_trace {
 	int events; /* maps */

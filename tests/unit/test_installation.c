@@ -185,21 +185,6 @@ static void roles_that_contradict_the_job_are_refused(void **state)
 	assert_memory_equal(&group, &before, sizeof(group));
 }
 
-static void children_of_a_port_are_counted_without_holes(void **state)
-{
-	static const uint32_t port[] = { 5, 3, 5, 5, 3, 9, 5, 3 };
-	static const uint32_t index[] = { 0, 0, 1, 2, 1, 0, 3, 2 };
-
-	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
-	find_hops(port, 1500);
-	assert_int_equal(installation_address(&group, &why), 0);
-	for (unsigned int i = 0; i < 8; i++) {
-		assert_int_equal(group.copy[i].key.job, 7);
-		assert_int_equal(group.copy[i].key.ifindex, port[i]);
-		assert_int_equal(group.copy[i].key.index, index[i]);
-	}
-}
-
 static void a_child_has_the_address_of_its_worker(void **state)
 {
 	const struct tally_child *c = &group.copy[2].child;
@@ -244,88 +229,6 @@ static void a_payload_must_fit_every_port(void **state)
 	assert_why_has("packets of 220 bytes, and eth0 has an MTU of 219");
 }
 
-static void slots_are_found_first_fit(void **state)
-{
-	struct tally_job others[] = {
-		{ .slot_base = 256, .slot_mask = 127, .group = 1 },
-		{ .slot_base = 0, .slot_mask = 63, .group = 0 },
-		{ .slot_base = 192, .slot_mask = 63, .group = 3 },
-	};
-
-	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
-	assert_int_equal(installation_find_slots(&group, others, 3, 4096, &why), 0);
-	assert_int_equal(group.job.slot_base, 64); /* 64 .. 191: fits exactly */
-	assert_int_equal(group.job.group, 2);
-
-	others[2].slot_base = 191;
-	others[2].slot_mask = 0;
-	assert_int_equal(installation_find_slots(&group, others, 3, 512, &why), 0);
-	assert_int_equal(group.job.slot_base, 384); /* up to the last one */
-	assert_int_equal(installation_find_slots(&group, others, 3, 511, &why), -ENOSPC);
-	assert_why_has("no 128 slots in a row");
-	others[0] = (struct tally_job){ .slot_base = 0, .slot_mask = 0 };
-	assert_int_equal(installation_find_slots(&group, others, 1, 512, &why), 0);
-	assert_int_equal(group.job.slot_base, 1);
-	assert_int_equal(installation_find_slots(&group, NULL, 0, 128, &why), 0);
-	assert_int_equal(group.job.slot_base, 0);
-	assert_int_equal(group.job.group, 0);
-}
-
-static void a_node_has_a_limited_number_of_jobs(void **state)
-{
-	static struct tally_job others[TALLY_JOBS_MAX];
-
-	for (uint32_t i = 0; i < TALLY_JOBS_MAX; i++)
-		others[i] = (struct tally_job){ .slot_base = i, .slot_mask = 0, .group = i };
-	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
-	assert_int_equal(
-		installation_find_slots(&group, others, TALLY_JOBS_MAX - 1, 1u << 20, &why), 0);
-	assert_int_equal(group.job.group, TALLY_JOBS_MAX - 1);
-	assert_int_equal(installation_find_slots(&group, others, TALLY_JOBS_MAX, 1u << 20, &why),
-			 -ENOSPC);
-}
-
-/* Jobs come and go at random; against a table that says of every slot whose it is. */
-static void placing_agrees_with_a_table_of_slots(void **state)
-{
-	enum {
-		SLOTS = 1024,
-		JOBS = 40
-	};
-	static uint8_t taken[SLOTS];
-	struct tally_job jobs[JOBS];
-	unsigned int count = 0;
-
-	srand(1);
-	for (int step = 0; step < 20000; step++) {
-		uint32_t wanted = 2u << (rand() % 8), base = 0, run = 0;
-
-		if (count == JOBS || (count && rand() % 3 == 0)) {
-			unsigned int gone = rand() % count;
-
-			memset(taken + jobs[gone].slot_base, 0, jobs[gone].slot_mask + 1);
-			jobs[gone] = jobs[--count];
-			continue;
-		}
-		for (uint32_t i = 0; i < SLOTS && run < wanted; i++) {
-			run = taken[i] ? 0 : run + 1;
-			base = i + 1 - run;
-		}
-		group.job = (struct tally_job){ .slot_mask = wanted - 1 };
-		if (run < wanted) {
-			assert_int_equal(installation_find_slots(&group, jobs, count, SLOTS, &why),
-					 -ENOSPC);
-			continue;
-		}
-		assert_int_equal(installation_find_slots(&group, jobs, count, SLOTS, &why), 0);
-		assert_int_equal(group.job.slot_base, base);
-		for (unsigned int i = 0; i < count; i++)
-			assert_int_not_equal(jobs[i].group, group.job.group);
-		memset(taken + base, 1, wanted);
-		jobs[count++] = group.job;
-	}
-}
-
 #define TEST(f) cmocka_unit_test_setup(f, prepare)
 
 int main(void)
@@ -337,13 +240,9 @@ int main(void)
 		TEST(ranks_behind_a_child_node_share_one_copy),
 		TEST(an_inner_node_serves_only_those_below),
 		TEST(roles_that_contradict_the_job_are_refused),
-		TEST(children_of_a_port_are_counted_without_holes),
 		TEST(a_child_has_the_address_of_its_worker),
 		TEST(an_ipv6_child_too),
 		TEST(a_payload_must_fit_every_port),
-		TEST(slots_are_found_first_fit),
-		TEST(a_node_has_a_limited_number_of_jobs),
-		TEST(placing_agrees_with_a_table_of_slots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The highest floor: maps in and out. What is written was decided in agent/core/tables.h; what is
+ * here knows only in which order, and what running programs must have left before.
+ */
+#ifndef TALLY_AGENT_DATAPLANE_MAPS_H
+#define TALLY_AGENT_DATAPLANE_MAPS_H
+
+#include "agent/core/tables.h"
+#include "dataplane.h"
+#include "pins.h"
+
+int map_error(struct why *why, int error, const char *map);
+
+/* --- maps_read.c ----------------------------------------------------------------------------- */
+
+/* Jobs and their gates, without copies, and without the node's ports; *ret for tables_close(). */
+int maps_read_gates(struct dataplane *d, struct tables *ret, struct why *why);
+
+/* Also copies: */
+int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why);
+
+/* Copies of a job; `ret` has room for TALLY_WORKERS_MAX. How many these are, or -errno. */
+int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret);
+
+/* --- maps_write.c ---------------------------------------------------------------------------- */
+
+/*
+ * A job that tables_install() has placed, known last; `before`: the older epoch that makes room, or
+ * NULL. Fails before anything has changed, or leaves nothing of either.
+ */
+int maps_install(struct dataplane *d, const struct tables_job *before, const struct tables_job *j,
+		 const struct installation *g, struct why *why);
+
+/* From `before` to `now`, which tables_regate() has made. */
+int maps_regate(struct dataplane *d, const struct tables_job *before, const struct tables_job *now,
+		struct why *why);
+
+int maps_remove(struct dataplane *d, const struct tables_job *j, struct why *why);
+
+/* A copy has another next hop, under both of its keys. -ENOENT. */
+int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct tables_copy *copy,
+		 const struct hop *hop, bool *ret_changed);
+
+/* Gives every group of the node this program for its copies. */
+int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
+
+/* --- counters.c ------------------------------------------------------------------------------ */
+
+/*
+ * The rows of gates that are not in `kept` (NULL: of all) go, when no program counts in them any
+ * more, into that of gates that are gone.
+ */
+int rows_retire(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept,
+		struct why *why);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The maps of a running node, read into the words of agent/core/tables.h. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "maps.h"
+
+int map_error(struct why *why, int error, const char *map)
+{
+	return why_say(why, error, "map %s: %s", map, strerror(-error));
+}
+
+/* --- gates ----------------------------------------------------------------------------------- */
+
+struct gate {
+	struct tally_gate_key key;
+	struct tally_gate value;
+};
+
+/* Jobs by their ids, and of each gate 0 first. */
+static int by_key(const void *a, const void *b)
+{
+	const struct tally_gate_key *x = a, *y = b;
+
+	if (x->job != y->job)
+		return x->job < y->job ? -1 : 1;
+	return (x->ifindex > y->ifindex) - (x->ifindex < y->ifindex);
+}
+
+/* All of them, sorted; *ret to be freed. */
+static int gates_read(struct dataplane *d, struct gate **ret, uint32_t *ret_count, struct why *why)
+{
+	_cleanup_(freep) struct tally_gate_key *keys = calloc(TALLY_GATES_MAX, sizeof(*keys));
+	_cleanup_(freep) struct tally_gate *values = calloc(TALLY_GATES_MAX, sizeof(*values));
+	_cleanup_(freep) struct gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
+	uint32_t count = TALLY_GATES_MAX, behind;
+	int r;
+
+	if (!keys || !values || !gates)
+		return -ENOMEM;
+	r = bpf_map_lookup_batch(d->fd[PIN_GATES], NULL, &behind, keys, values, &count, NULL);
+	if (r < 0 && r != -ENOENT) /* which says that these were all */
+		return map_error(why, r, "gates");
+	for (uint32_t i = 0; i < count; i++)
+		gates[i] = (struct gate){ keys[i], values[i] };
+	qsort(gates, count, sizeof(*gates), by_key);
+	*ret = TAKE_PTR(gates);
+	*ret_count = count;
+	return 0;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+/* The job whose gates these are. A job without gate 0 may have lost its index to another one. */
+static int job_read(struct dataplane *d, const struct gate *gates, uint32_t count,
+		    struct tables_job *ret, struct why *why)
+{
+	const uint32_t index = gates[0].value.job;
+	struct tables_job j = { .id = gates[0].key.job, .broken = gates[0].key.ifindex };
+	int r;
+
+	r = bpf_map_lookup_elem(d->fd[PIN_JOBS], &index, &j.job);
+	if (r < 0)
+		return map_error(why, r, "jobs");
+	if (j.broken && j.job.id != j.id)
+		j.job.group = TABLES_NO_GROUP;
+	j.gate = calloc(count, sizeof(*j.gate));
+	if (!j.gate)
+		return -ENOMEM;
+	for (; j.gates < count; j.gates++)
+		j.gate[j.gates] = (struct tables_gate){
+			.ifindex = gates[j.gates].key.ifindex,
+			.row = gates[j.gates].value.row,
+			.restricted = gates[j.gates].value.restricted,
+			.anywhere = gates[j.gates].value.anywhere,
+		};
+	*ret = j;
+	return 0;
+}
+
+int maps_read_gates(struct dataplane *d, struct tables *ret, struct why *why)
+{
+	_cleanup_(tables_close) struct tables t = { .slots = dataplane_slots(d) };
+	_cleanup_(freep) struct gate *gates = NULL;
+	uint32_t count = 0, end;
+	int r;
+
+	r = gates_read(d, &gates, &count, why);
+	if (r < 0)
+		return r;
+	t.job = calloc(count + 1, sizeof(*t.job)); /* a job has one gate at least */
+	if (!t.job)
+		return -ENOMEM;
+	for (uint32_t first = 0; first < count; first = end) {
+		for (end = first + 1; end < count; end++)
+			if (gates[end].key.job != gates[first].key.job)
+				break;
+		r = job_read(d, &gates[first], end - first, &t.job[t.jobs], why);
+		if (r < 0)
+			return r;
+		t.jobs++;
+	}
+	*ret = t;
+	t = (struct tables){ 0 };
+	return 0;
+}
+
+/* --- copies ---------------------------------------------------------------------------------- */
+
+int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret)
+{
+	unsigned int n;
+
+	for (n = 0; n < TALLY_WORKERS_MAX; n++) {
+		const struct tally_child_key of_job = { .job = id, .index = n };
+		struct tally_child child;
+		int r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_job, &child);
+
+		if (r == -ENOENT)
+			break;
+		if (r < 0)
+			return r;
+		ret[n] = (struct tables_copy){ .port = child.port, .row = child.row };
+		for (unsigned int i = 0; i < n; i++)
+			ret[n].index += ret[i].port == child.port;
+	}
+	return (int)n;
+}
+
+int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why)
+{
+	_cleanup_(tables_close) struct tables t = { 0 };
+	struct tables_copy copy[TALLY_WORKERS_MAX];
+	int r;
+
+	r = maps_read_gates(d, &t, why);
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < t.jobs; i++) {
+		struct tables_job *j = &t.job[i];
+
+		r = maps_read_copies(d, j->id, copy);
+		if (r < 0)
+			return map_error(why, r, "children");
+		j->copy = calloc(r + 1, sizeof(*copy));
+		if (!j->copy)
+			return -ENOMEM;
+		memcpy(j->copy, copy, r * sizeof(*copy));
+		j->copies = r;
+	}
+	*ret = t;
+	t = (struct tables){ 0 };
+	return 0;
+}

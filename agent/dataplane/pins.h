@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The lowest floor: a node is what is pinned in its directory. Names, the directory and its lock,
+ * the layout of the maps; nothing of ports or jobs.
+ */
+#ifndef TALLY_AGENT_DATAPLANE_PINS_H
+#define TALLY_AGENT_DATAPLANE_PINS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tally/maps.h>
+
+#include "common/util.h"
+
+enum {
+	PIN_BYTES = 64, /* of the longest name of a pin, with its end */
+};
+
+enum pin {
+	PIN_GATES,
+	PIN_JOBS,
+	PIN_TENANTS,
+	PIN_SOURCES,
+	PIN_SLOTS,
+	PIN_GROUPS,
+	PIN_CHILDREN,
+	PIN_CURSORS,
+	PIN_COUNTERS,
+	PIN_SETTINGS,
+	PIN_TRACE,
+	PIN_TRACERS,
+	PIN_PORTS,
+	PIN_NEXT,
+	PIN_MAPS, /* all above are maps that both programs share */
+	PIN_CONSTANTS = PIN_MAPS, /* of the ingress program: struct tally_constants */
+	PIN_INGRESS,
+	PIN_FANOUT,
+	PIN_COUNT,
+};
+
+/* An open node. */
+struct dataplane {
+	char path[PATH_MAX];
+	int directory; /* with the lock */
+	int fd[PIN_COUNT];
+};
+
+/* Names of the pins. */
+extern const char *const pin_name[PIN_COUNT];
+
+/* PIN/NAMESUFFIX; valid until the next call. */
+const char *pin_path(const char *pin, const char *name, const char *suffix);
+
+/* Where a group's map is pinned; valid until the next call. */
+const char *pin_path_of_group(const char *pin, uint32_t group);
+
+/* Is anything of a node pinned there? */
+bool pins_are_here(const char *pin);
+
+/* Takes away all pins but those of ports. */
+void pins_remove(const char *pin);
+
+/* Of a running node, whatever its version; -ESTALE: it says nothing that we understand. */
+int constants_read(int fd, struct tally_constants *ret);
+
+/* -ESTALE: the node pinned there has maps of another layout. */
+int layout_check(const char *pin, struct why *why);
+
+/* --- directory.c ----------------------------------------------------------------------------- */
+
+bool directory_is_bpffs(const char *path);
+
+/* The node's directory, if it is not there; mounts the BPF file system if that is missing. */
+int directory_make(const char *pin, struct why *why);
+
+/*
+ * The directory, locked against other processes, or claimed by this one. Waits for whoever works
+ * on it. -ENOENT: none, or it went while we waited; -EBUSY: another process has claimed it.
+ */
+int directory_lock(const char *pin, struct why *why);
+
+/* An empty one; one that this process has claimed stays. */
+int directory_remove(const char *pin, struct why *why);
+
+/* Says that there is none, or what else is wrong with it. */
+int no_node(struct why *why, int error, const char *pin);
+
+#endif

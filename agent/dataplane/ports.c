@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A node's ports, whatever holds our program to them. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "dataplane.h"
+#include "ports.h"
+
+/* In the order in which they are tried. */
+static const struct port_kind *const kinds[] = {
+	&port_shared_kind,
+	&port_link_kind,
+	&port_tc_kind,
+};
+
+enum {
+	KINDS = sizeof(kinds) / sizeof(*kinds),
+};
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+uint64_t netns_here(void)
+{
+	struct stat s;
+
+	return stat("/proc/thread-self/ns/net", &s) < 0 ? 0 : s.st_ino;
+}
+
+uint32_t program_number(int fd)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t length = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &length) < 0 ? 0 : info.id;
+}
+
+bool port_has_program(const char *pin, int program, uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	uint32_t ours = program_number(program);
+
+	return ours && bpf_xdp_query(ifindex, 0, &query) == 0 && query.prog_id == ours;
+}
+
+int program_of_xdp(struct programs *p, struct why *why) { return p->fd[PIN_INGRESS]; }
+
+void links_close(struct port_link *links, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		close(links[i].fd);
+	free(links);
+}
+
+/* What a pin says of a port; -EINVAL: it is no port's. */
+static int link_read(const char *pin, struct port_link *link)
+{
+	for (int i = 0; i < KINDS; i++) {
+		link->kind = kinds[i];
+		if (!strncmp(link->name, kinds[i]->prefix, strlen(kinds[i]->prefix)))
+			return kinds[i]->read(pin, link);
+	}
+	return -EINVAL;
+}
+
+int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
+{
+	struct port_link *links = calloc(TALLY_PORTS_MAX, sizeof(*links));
+	DIR *directory = opendir(pin);
+	unsigned int n = 0;
+	struct dirent *e;
+
+	while (links && directory && n < TALLY_PORTS_MAX && (e = readdir(directory))) {
+		struct port_link link = { .fd = -1 };
+
+		if (strlen(e->d_name) >= sizeof(link.name))
+			continue;
+		snprintf(link.name, sizeof(link.name), "%.63s", e->d_name);
+		if (link_read(pin, &link) == 0)
+			links[n++] = link;
+	}
+	if (directory)
+		closedir(directory);
+	if (!links || !directory) {
+		free(links);
+		return -errno;
+	}
+	*ret = links;
+	*ret_count = n;
+	return 0;
+}
+
+int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
+		    struct why *why)
+{
+	_cleanup_(freep) struct dataplane_port *ports = calloc(TALLY_PORTS_MAX, sizeof(*ports));
+	struct port_link *links = NULL;
+	unsigned int count = 0;
+	int r;
+
+	if (!ports)
+		return -ENOMEM;
+	r = links_open(d->path, &links, &count);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", d->path, strerror(-r));
+	for (unsigned int i = 0; i < count; i++) {
+		struct dataplane_port *p = &ports[i];
+
+		p->ifindex = links[i].ifindex;
+		p->beside = links[i].beside;
+		p->share = p->beside;
+		if (p->ifindex && !if_indextoname(p->ifindex, p->name))
+			*p->name = '\0'; /* in another namespace */
+		p->mode = links[i].kind->mode;
+		if (p->mode == DATAPLANE_AUTO)
+			p->mode = dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE
+								  : DATAPLANE_GENERIC;
+	}
+	links_close(links, count);
+	*ret = TAKE_PTR(ports);
+	*ret_count = count;
+	return 0;
+}
+
+bool dataplane_is_native(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	return bpf_xdp_query(ifindex, 0, &query) == 0 && query.attach_mode == XDP_ATTACHED_DRV;
+}
+
+bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
+{
+	for (int i = 0; i < KINDS; i++)
+		if (kinds[i]->is_attached(d->path, d->fd[PIN_INGRESS], ifindex))
+			return true;
+	return false;
+}
+
+/* --- attaching ------------------------------------------------------------------------------- */
+
+/* Without the port's name, which goes with each reason: "eth1: cannot ..." */
+static const char *reason_of(const struct why *why, const struct dataplane_port *p)
+{
+	const char *at = why->text;
+
+	if (!strncmp(at, p->name, strlen(p->name)) && at[strlen(p->name)] == ':')
+		at += strlen(p->name) + 1;
+	return at + strspn(at, " ");
+}
+
+/* Attaches by one kind. `p` is changed only if that succeeds, but for the reasons. */
+static int kind_attach(const struct port_kind *kind, const char *pin, struct programs *programs,
+		       struct dataplane_port *p, struct why *why)
+{
+	struct dataplane_port tried = *p;
+	int r = kind->program(programs, why);
+
+	if (r >= 0)
+		r = kind->attach(pin, r, &tried, why);
+	if (r < 0)
+		p->refused = tried.refused;
+	else
+		*p = tried;
+	return r;
+}
+
+/* The next kind that suits after one has said `error`; 0: the first one. */
+static int kind_next(int from, const struct dataplane_port *p, int program, int error)
+{
+	while (from < KINDS && !kinds[from]->suits(p, program, error))
+		from++;
+	return from;
+}
+
+int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
+		struct why *why)
+{
+	const int program = programs->fd[PIN_INGRESS];
+	struct why said = { "" }, before = p->refused;
+	int i = kind_next(0, p, program, 0), next, r;
+
+	r = kind_attach(kinds[i], pin, programs, p, &said);
+	if (r == 0)
+		return 0;
+	next = kind_next(i + 1, p, program, r);
+	if (next == KINDS) {
+		*why = said;
+		return r;
+	}
+	before = p->refused;
+	why_say(&p->refused, 0, "%s%.200s%s%.250s", *before.text ? "native: " : "", before.text,
+		*before.text ? "; generic: " : "", reason_of(&said, p));
+	r = kind_attach(kinds[next], pin, programs, p, &said);
+	if (r == 0)
+		return 0;
+	return why_say(why, r, "%.200s%s%.280s%s", said.text, *p->refused.text ? " (XDP: " : "",
+		       p->refused.text, *p->refused.text ? ")" : "");
+}

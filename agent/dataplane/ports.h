@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The programs on a node's ports. There are several ways to hold a program to a port: each is a
+ * struct port_kind, in a file of its own, and one line of the table in ports.c. Knows programs.h
+ * and pins.h, and nothing of jobs.
+ */
+#ifndef TALLY_AGENT_DATAPLANE_PORTS_H
+#define TALLY_AGENT_DATAPLANE_PORTS_H
+
+#include "agent/core/dataplane_state.h"
+#include "pins.h"
+#include "programs.h"
+
+/* What holds a running node to one port. */
+struct port_link {
+	const struct port_kind *kind;
+	int fd; /* what is pinned: see the kinds */
+	uint32_t ifindex; /* 0: the interface has gone */
+	uint32_t beside; /* the other program's number; 0: not shared */
+	bool elsewhere; /* in another network namespace, and cannot be changed from here */
+	char name[PIN_BYTES]; /* of the pin */
+};
+
+/* One way to hold a program to a port. */
+struct port_kind {
+	const char *prefix; /* of its pins' names; no kind's is the beginning of another's */
+	enum dataplane_mode mode; /* of all its ports; AUTO: as the interface says */
+	bool pins_program; /* the pin is our program; otherwise that is the node's XDP program */
+
+	/*
+	 * Is this kind to be tried? `error`: what the kind before it said; 0: none was tried.
+	 * `program`: our XDP program.
+	 */
+	bool (*suits)(const struct dataplane_port *p, int program, int error);
+
+	/* Our program for such ports; its fd is `p`'s. */
+	int (*program)(struct programs *p, struct why *why);
+
+	/* Attaches and pins. Sets the port's mode, reason and `beside`. */
+	int (*attach)(const char *pin, int program, struct dataplane_port *p, struct why *why);
+
+	/* Fills in what the pin `link->name` says; -EINVAL: the name is nothing of ours. */
+	int (*read)(const char *pin, struct port_link *link);
+
+	/* Puts `program` in the place of `before`, which is our XDP program, with no gap. */
+	int (*update)(const char *pin, const struct port_link *link, int program, int before);
+
+	/* Takes ours away, with the pin. `program`: the XDP program that may be there. */
+	void (*remove)(const char *pin, const struct port_link *link, int program);
+
+	/* Is our program there? `pin`, `program`: of the node. */
+	bool (*is_attached)(const char *pin, int program, uint32_t ifindex);
+
+	/* Says why a port in another network namespace cannot be changed; -EXDEV. NULL: all can. */
+	int (*elsewhere_say)(const char *pin, const struct port_link *link, struct why *why);
+};
+
+extern const struct port_kind port_link_kind; /* a BPF link: its pin */
+extern const struct port_kind port_shared_kind; /* calls another program: its pin */
+extern const struct port_kind port_tc_kind; /* a TC filter: the pin is our program */
+
+/* All that are pinned in a directory; *ret for links_close(). */
+int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count);
+void links_close(struct port_link *links, unsigned int count);
+
+/* Attaches by the kind that suits, and pins. Sets the port's mode and reason. */
+int port_attach(const char *pin, struct programs *p, struct dataplane_port *port, struct why *why);
+
+/* For kinds that are XDP: `program` and `is_attached`. */
+int program_of_xdp(struct programs *p, struct why *why);
+bool port_has_program(const char *pin, int program, uint32_t ifindex);
+
+/* The network namespace of this thread; 0: unknown. */
+uint64_t netns_here(void);
+
+/* The kernel's number of a program; 0: unknown. */
+uint32_t program_number(int fd);
+
+/* Is there a program on the port that ours is to share it with? */
+bool share_is_wanted(const struct dataplane_port *p);
+
+/* Is the program on this port held by a BPF link? `program`: any XDP program of ours. */
+bool share_is_barred(uint32_t ifindex, int program);
+
+#endif
