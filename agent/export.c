@@ -22,7 +22,7 @@ enum {
 
 /* Everything that a snapshot points to. */
 struct exposition {
-	struct metrics_row row[METRICS_ROWS_MAX];
+	struct metrics_row row[TALLY_GATES_MAX];
 	struct tally_counter gone[TALLY_OUTCOME_COUNT];
 	struct metrics_job job[TALLY_JOBS_MAX];
 	struct metrics_tenant tenant[TALLY_TENANTS_MAX];
@@ -47,7 +47,7 @@ static void rows_fill(const struct agent *a, struct exposition *e)
 	static const char *const apart[] = { METRICS_NO_JOB, METRICS_GONE_JOBS };
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < a->rows_count && n < METRICS_ROWS_MAX; i++) {
+	for (unsigned int i = 0; i < a->rows_count && n < TALLY_GATES_MAX; i++) {
 		const struct traffic_row *row = &a->rows[i];
 		const struct job *j = row->job ? books_job_numbered(&a->books, row->job) : NULL;
 

@@ -146,7 +146,7 @@ static int take_port(struct tree *t, const struct tree_place *at, void *into)
 static int take_ports(struct tree *t, const struct tree_place *at, void *into)
 {
 	struct config *c = into;
-	int r = tree_list(t, at, CONFIG_PORTS_MAX, take_port, c);
+	int r = tree_list(t, at, TALLY_PORTS_MAX, take_port, c);
 
 	if (r == 0 && !c->ports)
 		return tree_refuse(t, at, "at least one port is needed: an interface to workers");
@@ -327,7 +327,7 @@ static int take_tenant_name(struct tree *t, const struct tree_place *at, void *i
 
 static const struct tree_key tenant_keys[] = {
 	{ "name", take_tenant_name, TENANT(name), .needed = true },
-	{ "slots", tree_take_u32, TENANT(slots), .max = CONFIG_SLOTS_MAX },
+	{ "slots", tree_take_u32, TENANT(slots), .max = DATAPLANE_SLOTS_MAX },
 	{ "packets_per_second", tree_take_rate, TENANT(packets_per_second),
 	  .max = TENANT_RATE_MAX },
 	{ "bytes_per_second", tree_take_rate, TENANT(bytes_per_second), .max = TENANT_RATE_MAX },
@@ -378,7 +378,7 @@ static int take_tenant(struct tree *t, const struct tree_place *at, void *into)
 
 static int take_tenants(struct tree *t, const struct tree_place *at, void *into)
 {
-	return tree_list(t, at, CONFIG_TENANTS_MAX, take_tenant, into);
+	return tree_list(t, at, TALLY_TENANTS_MAX - 1, take_tenant, into);
 }
 
 /* --- the whole */
@@ -423,7 +423,8 @@ static int take_join(struct tree *t, const struct tree_place *at, void *into)
 /* In the order in which they are read: tenants rely on ports and slots, join on services. */
 static const struct tree_key config_keys[] = {
 	{ "ports", take_ports, 0, .needed = true },
-	{ "slots", tree_take_u32, CONFIG(slots), .min = CONFIG_SLOTS_MIN, .max = CONFIG_SLOTS_MAX },
+	{ "slots", tree_take_u32, CONFIG(slots), .min = CONFIG_SLOTS_MIN,
+	  .max = DATAPLANE_SLOTS_MAX },
 	{ "pin", take_path, .offset = CONFIG(pin) },
 	{ "state", take_path, .offset = CONFIG(state) },
 	{ "service", take_services, 0, .needed = true },
@@ -443,7 +444,7 @@ static struct config *config_new(void)
 
 	if (!c)
 		return NULL;
-	c->slots = CONFIG_SLOTS;
+	c->slots = DATAPLANE_SLOTS;
 	snprintf(c->pin, sizeof(c->pin), "%s", DATAPLANE_PIN);
 	snprintf(c->state, sizeof(c->state), "%s", CONFIG_STATE);
 	snprintf(c->control_socket, sizeof(c->control_socket), "%s", CONFIG_CONTROL_SOCKET);

@@ -28,16 +28,12 @@
 
 enum {
 	CONFIG_BYTES_MAX = 1 << 20, /* of a file */
-	CONFIG_PORTS_MAX = TALLY_PORTS_MAX,
 	CONFIG_SERVICES_MAX = 16,
 	CONFIG_LISTENS_MAX = CONFIG_SERVICES_MAX,
-	CONFIG_TENANTS_MAX = 63, /* in a file */
 	CONFIG_PATH_BYTES = 256, /* of a name in a file system, with its end */
 	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
 	CONFIG_GROUP_BYTES = 33, /* of a name of users, with its end */
-	CONFIG_SLOTS = DATAPLANE_SLOTS,
 	CONFIG_SLOTS_MIN = 2,
-	CONFIG_SLOTS_MAX = DATAPLANE_SLOTS_MAX,
 	CONFIG_SAMPLE_MS = 1000,
 	CONFIG_SAMPLE_MS_MIN = 100,
 	CONFIG_SAMPLE_MS_MAX = 60000,
@@ -54,8 +50,8 @@ struct config_port {
 };
 
 struct config {
-	unsigned int ports; /* 1 .. CONFIG_PORTS_MAX, no two of one name */
-	struct config_port port[CONFIG_PORTS_MAX];
+	unsigned int ports; /* 1 .. TALLY_PORTS_MAX, no two of one name */
+	struct config_port port[TALLY_PORTS_MAX];
 	uint32_t slots; /* of the node */
 	char pin[CONFIG_PATH_BYTES];
 	char state[CONFIG_PATH_BYTES];
@@ -77,8 +73,8 @@ struct config {
 	 */
 	bool rest;
 	bool default_named; /* tenant[0] is in the file */
-	unsigned int tenants; /* 1 .. CONFIG_TENANTS_MAX + 1 */
-	struct tenant tenant[CONFIG_TENANTS_MAX + 1]; /* ingress ports are among `port` */
+	unsigned int tenants; /* 1 .. TALLY_TENANTS_MAX */
+	struct tenant tenant[TALLY_TENANTS_MAX]; /* ingress ports are among `port` */
 };
 
 /*

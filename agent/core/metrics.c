@@ -68,7 +68,7 @@ static void real(FILE *f, const char *name, const char *const *pair, double valu
 
 static size_t rows_shown(const struct metrics_snapshot *s)
 {
-	return s->row_count < METRICS_ROWS_MAX ? s->row_count : METRICS_ROWS_MAX;
+	return s->row_count < TALLY_GATES_MAX ? s->row_count : TALLY_GATES_MAX;
 }
 
 /* The row of no job shows every outcome there is; others what has happened to them. */

@@ -5,7 +5,7 @@
  * the families.
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
- * for each job, 8 for each tenant and 21 for each link. Rows beyond METRICS_ROWS_MAX are left
+ * for each job, 8 for each tenant and 21 for each link. Rows beyond TALLY_GATES_MAX are left
  * out and counted, so that the text stays below 20 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
@@ -18,10 +18,6 @@
 #include <tally/outcome.h>
 
 #include "traffic.h"
-
-enum {
-	METRICS_ROWS_MAX = 2050, /* 2,048 pairs of job and port, and rows 0 and 1 */
-};
 
 /* What rows 0 and 1 of a sample are to be called: no job has such a name. */
 #define METRICS_NO_JOB "(none)"

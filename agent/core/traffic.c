@@ -36,9 +36,9 @@ int traffic_new(struct traffic **ret)
 	if (!t)
 		return -ENOMEM;
 	traffic_index_init(&t->jobs, TALLY_JOBS_MAX);
-	traffic_index_init(&t->tenants, TRAFFIC_TENANTS_MAX);
+	traffic_index_init(&t->tenants, TALLY_TENANTS_MAX);
 	traffic_index_init(&t->ports, TALLY_PORTS_MAX);
-	traffic_index_init(&t->links, TRAFFIC_LINKS_MAX);
+	traffic_index_init(&t->links, TALLY_PORTS_MAX);
 	t->last = t->rows[0];
 	t->next = t->rows[1];
 	*ret = t;

@@ -2,7 +2,7 @@
 /*
  * What the agent knows of traffic: totals by outcome, rates, and what the rates will be, of
  * each job, tenant, port and link, and of the node. Pure; fed once a second with what the data
- * plane and the links have counted. All memory is taken at the start (some 45 MB of
+ * plane and the links have counted. All memory is taken at the start (some 29 MB of
  * addresses, of which only what is in use is ever touched); whatever comes and goes is bounded.
  *
  * Links live as long as the samples name them. Jobs, tenants and ports stay after their last
@@ -20,9 +20,6 @@
 #include <tally/outcome.h>
 
 enum {
-	TRAFFIC_ROWS_MAX = 16384, /* jobs times the ports of each */
-	TRAFFIC_TENANTS_MAX = 256,
-	TRAFFIC_LINKS_MAX = TALLY_PORTS_MAX,
 	TRAFFIC_HISTORY = 600, /* samples kept of each job and link */
 	TRAFFIC_FORECAST_S = 5, /* how far a forecast looks ahead */
 };

@@ -14,9 +14,8 @@ enum {
 };
 
 static_assert((int)TALLY_JOBS_MAX <= (int)INDEX_MAX, "jobs fit an index");
-static_assert((int)TRAFFIC_TENANTS_MAX <= (int)INDEX_MAX, "tenants fit an index");
-static_assert((int)TALLY_PORTS_MAX <= (int)INDEX_MAX, "ports fit an index");
-static_assert((int)TRAFFIC_LINKS_MAX <= (int)INDEX_MAX, "links fit an index");
+static_assert((int)TALLY_TENANTS_MAX <= (int)INDEX_MAX, "tenants fit an index");
+static_assert((int)TALLY_PORTS_MAX <= (int)INDEX_MAX, "ports and links fit an index");
 
 /*
  * Numbers to places in a table, bounded. The first `count` entries are in use, in the order of
@@ -78,18 +77,18 @@ struct traffic {
 	struct flow node;
 	struct index jobs, tenants, ports, links;
 	struct job_series job[TALLY_JOBS_MAX];
-	struct flow tenant[TRAFFIC_TENANTS_MAX];
+	struct flow tenant[TALLY_TENANTS_MAX];
 	struct flow port[TALLY_PORTS_MAX];
-	struct link_series link[TRAFFIC_LINKS_MAX];
+	struct link_series link[TALLY_PORTS_MAX];
 
 	/* Of the last sample, to take differences: rows of jobs by (job, ifindex). */
 	struct traffic_row apart[APART];
 	struct traffic_row *last, *next;
 	size_t last_count, next_count;
-	const struct traffic_row *sorted[TRAFFIC_ROWS_MAX];
+	const struct traffic_row *sorted[TALLY_GATES_MAX];
 	/* Counted for jobs that have gone since, and not yet seen to move to row 1. */
 	struct tally_counter moving[TALLY_OUTCOME_COUNT];
-	struct traffic_row rows[2][TRAFFIC_ROWS_MAX];
+	struct traffic_row rows[2][TALLY_GATES_MAX];
 };
 
 /* All totals at zero, no rates. */

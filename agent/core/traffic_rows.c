@@ -29,7 +29,7 @@ static size_t rows_sort(struct traffic *t, const struct traffic_row *rows, size_
 	for (size_t i = 0; i < n; i++) {
 		if (i < APART && rows[i].job == 0)
 			continue;
-		if (rows[i].job == 0 || count == TRAFFIC_ROWS_MAX)
+		if (rows[i].job == 0 || count == TALLY_GATES_MAX)
 			t->stats.rows_ignored++;
 		else
 			t->sorted[count++] = &rows[i];

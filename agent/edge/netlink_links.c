@@ -40,7 +40,7 @@ struct netlink_links {
 	uint64_t lost;
 	bool resync; /* events were lost; links are to be read when the rest is taken */
 	unsigned int count;
-	struct watch watch[TRAFFIC_LINKS_MAX];
+	struct watch watch[TALLY_PORTS_MAX];
 };
 
 void netlink_links_close(struct netlink_links *l)
@@ -274,9 +274,9 @@ int netlink_links_watch(struct netlink_links *l, const uint32_t *ifindexes, size
 {
 	_cleanup_(freep) struct watch *next = NULL;
 
-	if (count > TRAFFIC_LINKS_MAX)
+	if (count > TALLY_PORTS_MAX)
 		return why_say(why, -E2BIG, "%zu links are too many to watch; at most %d", count,
-			       TRAFFIC_LINKS_MAX);
+			       TALLY_PORTS_MAX);
 	next = calloc(count + 1, sizeof(*next));
 	if (!next)
 		return why_say(why, -ENOMEM, "no memory to watch %zu links", count);

@@ -50,7 +50,7 @@ static inline void netlink_links_closep(struct netlink_links **l) { netlink_link
 
 /*
  * From now on these links, and only these. They need not be there yet. Those that were
- * watched before keep their counts of changes. -E2BIG: more than TRAFFIC_LINKS_MAX.
+ * watched before keep their counts of changes. -E2BIG: more than TALLY_PORTS_MAX.
  */
 int netlink_links_watch(struct netlink_links *l, const uint32_t *ifindexes, size_t count,
 			struct why *why);

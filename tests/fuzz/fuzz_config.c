@@ -32,7 +32,7 @@ static void check_tenants(const struct config *c)
 {
 	uint64_t slots = 0;
 
-	must(c->tenants >= 1 && c->tenants <= CONFIG_TENANTS_MAX + 1);
+	must(c->tenants >= 1 && c->tenants <= TALLY_TENANTS_MAX);
 	must(!strcmp(c->tenant[0].name, CONFIG_TENANT));
 	for (unsigned int i = 0; i < c->tenants; i++) {
 		const struct tenant *t = &c->tenant[i];
@@ -59,12 +59,12 @@ static void check_addresses(const struct sockaddr_storage *list, unsigned int co
 
 static void check(const struct config *c)
 {
-	must(c->ports >= 1 && c->ports <= CONFIG_PORTS_MAX);
+	must(c->ports >= 1 && c->ports <= TALLY_PORTS_MAX);
 	for (unsigned int i = 0; i < c->ports; i++) {
 		must(tenant_port_is_valid(c->port[i].name) && is_port(c, c->port[i].name));
 		must(c->port[i].mode <= DATAPLANE_GENERIC);
 	}
-	must(c->slots >= CONFIG_SLOTS_MIN && c->slots <= CONFIG_SLOTS_MAX);
+	must(c->slots >= CONFIG_SLOTS_MIN && c->slots <= DATAPLANE_SLOTS_MAX);
 	must(*c->pin == '/' && *c->state == '/' && *c->control_socket == '/');
 	must(c->services >= 1);
 	check_addresses(c->service, c->services);

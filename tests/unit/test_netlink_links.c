@@ -287,11 +287,11 @@ static void a_new_watch_keeps_counts_of_changes(void **state)
 
 static void too_many_links_are_refused_by_name(void **state)
 {
-	static uint32_t many[TRAFFIC_LINKS_MAX + 1];
+	static uint32_t many[TALLY_PORTS_MAX + 1];
 	struct traffic_link is[2];
 
 	only_root_can();
-	assert_int_equal(netlink_links_watch(l, many, TRAFFIC_LINKS_MAX + 1, &why), -E2BIG);
+	assert_int_equal(netlink_links_watch(l, many, TALLY_PORTS_MAX + 1, &why), -E2BIG);
 	assert_non_null(strstr(why.text, "1025"));
 	read_links(is, 2); /* the watch is what it was */
 }

@@ -24,7 +24,7 @@ static const uint64_t S = 1000 * 1000 * 1000;
 static struct traffic *t;
 static struct traffic_row row[ROWS];
 static size_t rows;
-static struct traffic_link lines[TRAFFIC_LINKS_MAX + 8];
+static struct traffic_link lines[TALLY_PORTS_MAX + 8];
 static size_t links;
 static uint64_t now;
 
@@ -377,7 +377,7 @@ static void more_jobs_than_there_may_be_are_ignored_and_counted(void **state)
 
 static void the_tenant_silent_for_longest_gives_way(void **state)
 {
-	for (unsigned int i = 0; i < TRAFFIC_TENANTS_MAX; i++) {
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
 		rows = FIRST;
 		count(add_row(1 + i % 2, 3, i), TALLY_ABSORBED, 1);
 		a_second_passes();
@@ -398,12 +398,12 @@ static void the_tenant_silent_for_longest_gives_way(void **state)
 
 static void tenants_beyond_the_limit_in_one_sample_count_for_their_jobs_only(void **state)
 {
-	for (unsigned int i = 0; i <= TRAFFIC_TENANTS_MAX; i++)
+	for (unsigned int i = 0; i <= TALLY_TENANTS_MAX; i++)
 		count(add_row(1 + i % 200, 1 + i / 200, i), TALLY_ABSORBED, 1);
 	sample();
-	assert_int_equal(traffic_stats(t).tenants, TRAFFIC_TENANTS_MAX);
+	assert_int_equal(traffic_stats(t).tenants, TALLY_TENANTS_MAX);
 	assert_int_equal(traffic_stats(t).rows_ignored, 1);
-	assert_int_equal(traffic_node(t)->total[TALLY_ABSORBED].packet, TRAFFIC_TENANTS_MAX + 1);
+	assert_int_equal(traffic_node(t)->total[TALLY_ABSORBED].packet, TALLY_TENANTS_MAX + 1);
 }
 
 static void a_forgotten_tenant_starts_anew(void **state)
@@ -444,17 +444,17 @@ static void links_have_rates_both_ways(void **state)
 
 static void more_links_than_there_may_be_are_ignored_and_counted(void **state)
 {
-	for (unsigned int i = 1; i <= TRAFFIC_LINKS_MAX + 5; i++)
+	for (unsigned int i = 1; i <= TALLY_PORTS_MAX + 5; i++)
 		add_link(i);
 	sample();
-	assert_int_equal(traffic_stats(t).links, TRAFFIC_LINKS_MAX);
+	assert_int_equal(traffic_stats(t).links, TALLY_PORTS_MAX);
 	assert_int_equal(traffic_stats(t).links_ignored, 5);
-	memmove(lines, lines + 5, TRAFFIC_LINKS_MAX * sizeof(*lines));
-	links = TRAFFIC_LINKS_MAX;
+	memmove(lines, lines + 5, TALLY_PORTS_MAX * sizeof(*lines));
+	links = TALLY_PORTS_MAX;
 	a_second_passes();
 	assert_int_equal(traffic_stats(t).links_ignored, 5);
 	assert_null(traffic_link_flow(t, 5));
-	assert_non_null(traffic_link_flow(t, TRAFFIC_LINKS_MAX + 5));
+	assert_non_null(traffic_link_flow(t, TALLY_PORTS_MAX + 5));
 }
 
 /*
@@ -486,7 +486,7 @@ static void a_hundred_thousand_job_changes_take_no_more_memory(void **state)
 	uint32_t id = 1;
 
 	for (unsigned int i = 0; i < TALLY_JOBS_MAX; i++)
-		add_row(id++, 1 + i % 4, i % 200);
+		add_row(id++, 1 + i % 4, i % TALLY_TENANTS_MAX);
 	for (unsigned int i = 0; i < TRAFFIC_HISTORY + 2; i++) /* all histories are full */
 		a_second_passes();
 	before = resident_bytes();
