@@ -125,6 +125,11 @@ static void slots_are_found_first_fit(void **state)
 		       "511;");
 	node.slots = 512;
 	assert_int_equal(install(7, 3, 128)->job.slot_base, 384); /* up to the last one */
+
+	tables_close(&node);
+	prepare(state);
+	put_at(1, 0, 1, 0);
+	assert_int_equal(install(7, 3, 128)->job.slot_base, 1);
 }
 
 static void an_empty_node_may_be_filled_to_the_last_slot(void **state)
