@@ -22,6 +22,22 @@ void tables_close(struct tables *t)
 	*t = (struct tables){ 0 };
 }
 
+struct tables tables_take(struct tables *t)
+{
+	const struct tables taken = *t;
+
+	*t = (struct tables){ 0 };
+	return taken;
+}
+
+struct tables_job tables_job_take(struct tables_job *j)
+{
+	const struct tables_job taken = *j;
+
+	*j = (struct tables_job){ 0 };
+	return taken;
+}
+
 /* --- what there is --------------------------------------------------------------------------- */
 
 const struct tables_job *tables_find(const struct tables *t, uint32_t id)
@@ -231,6 +247,20 @@ static void copies_number(struct tables_job *j)
 	}
 }
 
+/* What is left of a job whose slots, group and ports are chosen. */
+static int gates_finish(const struct tables *now, const struct dataplane_gate *gates,
+			unsigned int count, struct tables_job *j, struct tables_job *ret,
+			struct why *why)
+{
+	int r = gates_choose(now, gates, count, j, why);
+
+	if (r < 0)
+		return r;
+	copies_number(j);
+	*ret = tables_job_take(j);
+	return 0;
+}
+
 /* --- what is to be --------------------------------------------------------------------------- */
 
 int tables_install(const struct tables *now, const struct installation *wanted,
@@ -261,14 +291,7 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 		r = slots_find(now, j.id, &j.job, why);
 	if (r == 0)
 		r = group_find(now, j.id, &j.job, why);
-	if (r == 0)
-		r = gates_choose(now, gates, count, &j, why);
-	if (r < 0)
-		return r;
-	copies_number(&j);
-	*ret = j;
-	j = (struct tables_job){ 0 };
-	return 0;
+	return r < 0 ? r : gates_finish(now, gates, count, &j, ret, why);
 }
 
 int tables_no_job(uint32_t id, struct why *why)
@@ -292,10 +315,8 @@ int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_
 		  unsigned int count, struct tables_job *ret, struct why *why)
 {
 	_cleanup_(tables_job_close) struct tables_job j = { .id = id };
-	const struct tables_job *before;
-	int r;
+	const struct tables_job *before = tables_find(now, id);
 
-	before = tables_find(now, id);
 	if (!before || before->broken)
 		return tables_no_job(id, why);
 	j.job = before->job;
@@ -305,13 +326,7 @@ int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_
 		return -ENOMEM;
 	for (unsigned int i = 0; i < j.copies; i++)
 		j.copy[i].port = before->copy[i].port;
-	r = gates_choose(now, gates, count, &j, why);
-	if (r < 0)
-		return r;
-	copies_number(&j);
-	*ret = j;
-	j = (struct tables_job){ 0 };
-	return 0;
+	return gates_finish(now, gates, count, &j, ret, why);
 }
 
 /* --- what has been done ---------------------------------------------------------------------- */
@@ -339,8 +354,7 @@ int tables_put(struct tables *t, struct tables_job *job)
 	while (at < t->jobs && jobs[at].id < job->id)
 		at++;
 	memmove(&jobs[at + 1], &jobs[at], (t->jobs - at) * sizeof(*jobs));
-	jobs[at] = *job;
+	jobs[at] = tables_job_take(job);
 	t->jobs++;
-	*job = (struct tables_job){ 0 };
 	return 0;
 }

@@ -87,13 +87,13 @@ int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane
 int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why)
 {
 	_cleanup_(tables_close) struct tables now = { 0 };
-	const struct tables_job *j;
+	const struct tables_job *j = NULL;
 	int r;
 
 	r = maps_read_gates(d, &now, why);
 	if (r == 0)
 		r = tables_remove(&now, id, &j, why);
-	return r < 0 ? r : maps_remove(d, j, why);
+	return j ? maps_remove(d, j, why) : r;
 }
 
 int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,

@@ -101,8 +101,7 @@ int maps_read_gates(struct dataplane *d, struct tables *ret, struct why *why)
 			return r;
 		t.jobs++;
 	}
-	*ret = t;
-	t = (struct tables){ 0 };
+	*ret = tables_take(&t);
 	return 0;
 }
 
@@ -149,7 +148,6 @@ int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why)
 		memcpy(j->copy, copy, r * sizeof(*copy));
 		j->copies = r;
 	}
-	*ret = t;
-	t = (struct tables){ 0 };
+	*ret = tables_take(&t);
 	return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A node's ports, whatever holds our program to them. */
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
@@ -169,35 +170,34 @@ static int kind_attach(const struct port_kind *kind, const char *pin, struct pro
 	return r;
 }
 
-/* The next kind that suits after one has said `error`; 0: the first one. */
-static int kind_next(int from, const struct dataplane_port *p, int program, int error)
+/* Why XDP did not do, for those who see the port attached by another kind. */
+static void reasons_say(struct dataplane_port *p, const struct why *said)
 {
-	while (from < KINDS && !kinds[from]->suits(p, program, error))
-		from++;
-	return from;
+	const struct why native = p->refused;
+
+	why_say(&p->refused, 0, "%s%.200s%s%.250s", *native.text ? "native: " : "", native.text,
+		*native.text ? "; generic: " : "", reason_of(said, p));
 }
 
 int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
 		struct why *why)
 {
-	const int program = programs->fd[PIN_INGRESS];
-	struct why said = { "" }, before = p->refused;
-	int i = kind_next(0, p, program, 0), next, r;
+	struct why said = { "" };
+	unsigned int tried = 0;
+	int r = 0;
 
-	r = kind_attach(kinds[i], pin, programs, p, &said);
-	if (r == 0)
-		return 0;
-	next = kind_next(i + 1, p, program, r);
-	if (next == KINDS) {
-		*why = said;
-		return r;
+	for (int i = 0; i < KINDS; i++) {
+		if (!kinds[i]->suits(p, programs->fd[PIN_INGRESS], r))
+			continue;
+		if (tried++)
+			reasons_say(p, &said);
+		r = kind_attach(kinds[i], pin, programs, p, &said);
+		if (r == 0)
+			return 0;
 	}
-	before = p->refused;
-	why_say(&p->refused, 0, "%s%.200s%s%.250s", *before.text ? "native: " : "", before.text,
-		*before.text ? "; generic: " : "", reason_of(&said, p));
-	r = kind_attach(kinds[next], pin, programs, p, &said);
-	if (r == 0)
-		return 0;
-	return why_say(why, r, "%.200s%s%.280s%s", said.text, *p->refused.text ? " (XDP: " : "",
-		       p->refused.text, *p->refused.text ? ")" : "");
+	assert(tried); /* each mode has a kind */
+	if (tried > 1)
+		return why_say(why, r, "%.200s (XDP: %.280s)", said.text, p->refused.text);
+	*why = said;
+	return r;
 }

@@ -64,7 +64,8 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 void links_close(struct port_link *links, unsigned int count);
 
 /* Attaches by the kind that suits, and pins. Sets the port's mode and reason. */
-int port_attach(const char *pin, struct programs *p, struct dataplane_port *port, struct why *why);
+int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
+		struct why *why);
 
 /* For kinds that are XDP: `program` and `is_attached`. */
 int program_of_xdp(struct programs *p, struct why *why);
