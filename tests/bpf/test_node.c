@@ -323,6 +323,51 @@ static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
 	node_close(d);
 }
 
+/* As after a process that died between two writes of a job. */
+static void a_job_without_gate_0_takes_nothing_from_others(void **state)
+{
+	const struct tally_gate_key gate_0 = { .job = JOB };
+	struct dataplane *d = node_open();
+	struct dataplane_job *jobs = NULL;
+	unsigned int count = 0;
+	int fd = pinned("gates");
+
+	job_start(d, OTHER_JOB, NULL, 0);
+	job_start(d, JOB, NULL, 0);
+	assert_return_code(bpf_map_delete_elem(fd, &gate_0), errno);
+	close(fd);
+	assert_int_equal(dataplane_jobs(d, &jobs, &count, &why), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(jobs[0].id, OTHER_JOB);
+	free(jobs);
+	job_start(d, JOB, NULL, 0);
+	assert_int_equal(message_run(contribution(.worker = 0, .job = OTHER_JOB)), XDP_DROP);
+	assert_int_equal(message_run(contribution(.worker = 1, .job = OTHER_JOB)), XDP_REDIRECT);
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
+	node_close(d);
+}
+
+/* The kernel takes copies out of a group when their interface goes. */
+static void programs_are_replaced_where_a_copy_has_lost_its_interface(void **state)
+{
+	struct dataplane *d = node_open();
+	const uint32_t second = 1;
+	int fd;
+
+	job_start(d, JOB, NULL, 0);
+	fd = pinned("group-0");
+	assert_return_code(bpf_map_delete_elem(fd, &second), errno);
+	close(fd);
+	node_close(d);
+	if (dataplane_replace(pin, 0, NULL, 0, &why) < 0)
+		fail_msg("%s", why.text);
+	d = node_open();
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
+	node_close(d);
+}
+
 /* Of XDP and of TC; whoever is not known, or behind another port, stays as it is. */
 static void copies_follow_their_neighbours(void **state)
 {
@@ -1445,6 +1490,8 @@ int main(void)
 		fact(without_gates_a_job_comes_in_anywhere),
 		fact(copies_are_counted_at_the_gate_of_the_port_they_leave_by),
 		fact(gates_change_while_a_job_runs_and_no_count_is_lost),
+		fact(a_job_without_gate_0_takes_nothing_from_others),
+		fact(programs_are_replaced_where_a_copy_has_lost_its_interface),
 		fact(copies_follow_their_neighbours),
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
