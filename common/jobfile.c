@@ -1,253 +1,103 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
 #include "file.h"
 #include "jobfile.h"
-#include "text.h"
+#include "lines.h"
 #include "util.h"
 
 enum {
-	KEY_BYTES = 16, /* longest key, its end, and room to see a wrong one */
-	VALUE_BYTES = ADDRESS_BYTES,
 	PAYLOAD_IP4 = 1408, /* the largest that fits an MTU of 1500 */
 	PAYLOAD_IP6 = 1344,
 };
 
 uint16_t run_payload_default(int family) { return family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6; }
 
-struct parser {
-	struct run *file;
-	unsigned int line; /* from 1; 0: the file as a whole */
-	unsigned int seen; /* bit i: keys[i] */
-	char key[KEY_BYTES];
-	char value[VALUE_BYTES];
-	char *why;
-	size_t why_size;
-};
-
-/* What is wrong with this line's value, or its key if there is no value. */
-static int refuse(struct parser *p, const char *allowed)
-{
-	snprintf(p->why, p->why_size, "line %u: %s%s%s: %s", p->line, p->key, *p->value ? " " : "",
-		 p->value, allowed);
-	return -EINVAL;
-}
-
 /* All addresses are of the family of the file's first one. */
-static int check_family(struct parser *p, const struct sockaddr_storage *a)
+static int check_family(struct reading *r, const struct place *at, sa_family_t family,
+			sa_family_t first)
 {
-	sa_family_t first = p->file->service.ss_family;
-
-	if (!first)
-		first = p->file->worker[0].ss_family;
-	if (!first || first == a->ss_family)
+	if (!first || first == family)
 		return 0;
-	return refuse(p, first == AF_INET
-				 ? "the addresses above are IPv4; all must be of one family"
-				 : "the addresses above are IPv6; all must be of one family");
+	return keys_refuse(r, at, "the addresses above are %s; all must be of one family",
+			   first == AF_INET ? "IPv4" : "IPv6");
 }
 
-static int set_job(struct parser *p)
+static int check_service(struct reading *r, const struct place *at, void *into)
 {
-	if (!text_u32(p->value, UINT32_MAX, &p->file->job))
-		return refuse(p, "a number from 0 to 4294967295");
-	return 0;
+	const struct run *f = into;
+
+	return check_family(r, at, f->service.ss_family, f->worker[0].ss_family);
 }
 
-static int set_epoch(struct parser *p)
+static int check_worker(struct reading *r, const struct place *at, void *into)
 {
-	uint32_t n;
+	const struct run *f = into;
+	const struct sockaddr_storage *last = &f->worker[f->workers - 1];
+	sa_family_t service = f->service.ss_family;
 
-	if (!text_u32(p->value, UINT16_MAX, &n))
-		return refuse(p, "a number from 0 to 65535");
-	p->file->epoch = n;
-	return 0;
+	for (const struct sockaddr_storage *w = f->worker; w < last; w++)
+		if (endpoint_is_equal(w, last))
+			return keys_refuse(r, at, "another worker has this address and port");
+	return check_family(r, at, last->ss_family, service ? service : f->worker[0].ss_family);
 }
 
-static int set_window(struct parser *p)
-{
-	uint32_t n;
+_Static_assert(TALLY_WORKERS_MAX == 256 && RUN_WINDOW == 128, "texts below name them");
 
-	if (!text_u32(p->value, TALLY_WINDOW_MAX, &n) || !n || n & (n - 1))
-		return refuse(p, "a power of two from 1 to 1024");
-	p->file->window = n;
-	return 0;
-}
-
-static int set_payload(struct parser *p)
-{
-	uint32_t n;
-
-	if (!text_u32(p->value, TALLY_PAYLOAD_MAX, &n) || !n || n % TALLY_BLOCK_BYTES)
-		return refuse(p, "a multiple of 64 from 64 to 3392 (bytes)");
-	p->file->payload_bytes = n;
-	return 0;
-}
-
-static int set_service(struct parser *p)
-{
-	struct sockaddr_storage a;
-	int r;
-
-	if (address_parse(p->value, TALLY_UDP_PORT, &a) < 0)
-		return refuse(p, "an address without port, such as 10.77.0.1 or fd77::1");
-	r = check_family(p, &a);
-	if (r < 0)
-		return r;
-	p->file->service = a;
-	return 0;
-}
-
-static int set_worker(struct parser *p)
-{
-	struct run *f = p->file;
-	struct sockaddr_storage a;
-	int r;
-
-	if (f->workers == TALLY_WORKERS_MAX)
-		return refuse(p, "one too many; a job has at most 256 workers");
-	if (address_parse(p->value, 0, &a) < 0)
-		return refuse(p, "an address and port, such as 10.77.1.1:40000 or "
-				 "[fd77:1::1]:40000");
-	r = check_family(p, &a);
-	if (r < 0)
-		return r;
-	for (unsigned int rank = 0; rank < f->workers; rank++)
-		if (endpoint_is_equal(&f->worker[rank], &a))
-			return refuse(p, "another worker has this address and port");
-	f->worker[f->workers++] = a;
-	return 0;
-}
-
-_Static_assert(TALLY_WINDOW_MAX == 1024 && TALLY_PAYLOAD_MAX == 3392 && TALLY_WORKERS_MAX == 256,
-	       "the texts above and docs/job-file.md name them");
-
-static const struct {
-	const char *name;
-	int (*set)(struct parser *p);
-	bool repeats;
-} keys[] = {
-	{ "job", set_job, false },	   { "epoch", set_epoch, false },
-	{ "window", set_window, false },   { "payload", set_payload, false },
-	{ "service", set_service, false }, { "worker", set_worker, true },
+static const struct key rows[] = {
+	{ "job", &key_number, KEY_MEMBER(struct run, job), .max = UINT32_MAX, .needed = true,
+	  .meaning = "Number of the job: another one for each job in the network." },
+	{ "epoch", &key_number, KEY_MEMBER(struct run, epoch), .max = UINT16_MAX, .initial = "1",
+	  .meaning = "Run of the job: change it for every new run, and when workers or the tree "
+		     "change." },
+	{ "window", &key_power, KEY_MEMBER(struct run, window), .min = 1, .max = TALLY_WINDOW_MAX,
+	  .initial = "128",
+	  .meaning = "Chunks a worker may have in flight; each node on the way needs twice as many "
+		     "slots." },
+	{ "payload", &key_blocks, KEY_MEMBER(struct run, payload_bytes), .min = TALLY_BLOCK_BYTES,
+	  .max = TALLY_PAYLOAD_MAX,
+	  .otherwise = "1408 with IPv4, 1344 with IPv6: the most that fits an MTU of 1500",
+	  .meaning = "Bytes of data in a full packet." },
+	{ "service", &key_address, KEY_MEMBER(struct run, service), .needed = true,
+	  .check = check_service,
+	  .meaning = "The root node's service address: contributions are sent to its UDP port "
+		     "31249." },
+	{ "worker", &key_endpoint, KEY_LIST(struct run, worker, workers), .needed = true,
+	  .full = "a job has at most 256 workers", .check = check_worker,
+	  .meaning = "Address and UDP port of a worker; 1 to 256 of them." },
 };
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-/*
- * The next word of a line into `ret`. Strange bytes become '?', and a word that does not fit
- * ends in '~': neither stands in anything that is allowed.
- */
-static const char *word_take(const char *at, const char *end, char *ret, size_t size)
-{
-	size_t n = 0;
-
-	while (at < end && is_blank(*at))
-		at++;
-	for (; at < end && !is_blank(*at) && *at != '#'; at++) {
-		if (n + 1 < size)
-			ret[n++] = *at > ' ' && *at < '~' ? *at : '?';
-		else
-			ret[n - 1] = '~';
-	}
-	ret[n] = '\0';
-	return at;
-}
-
-static int line_parse(struct parser *p, const char *at, const char *end)
-{
-	char more[2];
-	size_t i;
-
-	at = word_take(at, end, p->key, sizeof(p->key));
-	at = word_take(at, end, p->value, sizeof(p->value));
-	word_take(at, end, more, sizeof(more));
-	if (!*p->key)
-		return 0;
-	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (!strcmp(p->key, keys[i].name))
-			break;
-	if (i == sizeof(keys) / sizeof(*keys)) {
-		*p->value = '\0';
-		return refuse(p, "no such key; there are job, epoch, window, payload, service and "
-				 "worker");
-	}
-	if (*more)
-		return refuse(p, "one value only; remarks begin with #");
-	if (!*p->value)
-		return refuse(p, "a value is missing");
-	if (!keys[i].repeats && p->seen & 1u << i)
-		return refuse(p, "given twice");
-	p->seen |= 1u << i;
-	return keys[i].set(p);
-}
-
-/* What no single line can say. */
-static int finish(struct parser *p)
-{
-	struct run *f = p->file;
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-		bool needed = keys[i].set == set_job || keys[i].set == set_service ||
-			      keys[i].set == set_worker;
-
-		if (needed && !(p->seen & 1u << i)) {
-			snprintf(p->why, p->why_size, "no line '%s ...', which is needed",
-				 keys[i].name);
-			return -EINVAL;
-		}
-	}
-	if (!f->payload_bytes)
-		f->payload_bytes = run_payload_default(f->service.ss_family);
-	return 0;
-}
+const struct keys jobfile_keys = KEYS(rows);
 
 int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, size_t why_size)
 {
-	struct run file = { .epoch = 1, .window = RUN_WINDOW };
-	struct parser p = { .file = &file, .why = why, .why_size = why_size };
-	const char *end = text + length;
+	struct run file = { 0 };
+	uint32_t seen = 0;
+	struct lines l;
 	int r;
 
-	if (why_size)
-		*why = '\0';
-	while (text < end) {
-		const char *newline = memchr(text, '\n', end - text);
-		const char *stop = newline ? newline : end;
-
-		p.line++;
-		r = line_parse(&p, text, stop);
+	keys_default(&jobfile_keys, &file);
+	lines_init_loose(&l, text, length, why, why_size);
+	while ((r = lines_next(&l)) == 0) {
+		r = lines_take(&l, &jobfile_keys, &file, &seen);
 		if (r < 0)
 			return r;
-		text = newline ? newline + 1 : end;
 	}
-	r = finish(&p);
+	r = lines_end(&l, &jobfile_keys, seen);
 	if (r < 0)
 		return r;
+	if (!file.payload_bytes)
+		file.payload_bytes = run_payload_default(file.service.ss_family);
 	*ret = file;
 	return 0;
 }
 
 int jobfile_print(const struct run *f, char *text, size_t size, size_t *ret_length)
 {
-	char address[ADDRESS_BYTES];
-	size_t length;
-
-	address_print(&f->service, address, sizeof(address));
-	length = snprintf(text, size, "job %u\nepoch %u\nwindow %u\npayload %u\nservice %s\n",
-			  f->job, f->epoch, f->window, f->payload_bytes, address);
-	for (unsigned int rank = 0; rank < f->workers && length < size; rank++) {
-		endpoint_print(&f->worker[rank], address, sizeof(address));
-		length += snprintf(text + length, size - length, "worker %s\n", address);
-	}
-	if (length >= size)
-		return -ENOSPC;
-	*ret_length = length;
-	return 0;
+	return lines_print("", &jobfile_keys, f, "", text, size, ret_length);
 }
 
 int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size)

@@ -27,6 +27,10 @@ struct run {
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* by rank; sockaddr_in or _in6 */
 };
 
+/* Of struct run: the lines of the file, and of the answer to those who join. */
+struct keys;
+extern const struct keys jobfile_keys;
+
 /*
  * Parses a buffer (no NUL at its end needed). Pure. -EINVAL: `why` says which line, which key
  * and what is allowed there; it is a string in any case, empty on success.

@@ -74,6 +74,10 @@ struct joining_answer {
 	X(ECANCELED)       \
 	X(EIO)
 
+/* Of struct joining_message: the lines behind the first one. */
+struct keys;
+extern const struct keys joining_join_keys, joining_leave_keys;
+
 int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
 			  size_t *ret_length, char *why, size_t why_size);
 

@@ -183,9 +183,9 @@ static void values_out_of_range_are_refused(void **state)
 	request_refused("tally-join 1\nport 65536\n", EINVAL, port);
 	request_refused("tally-join 1\naddress 10.0.0.1\n", EINVAL, address);
 	request_refused("tally-join 1\naddress 0.0.0.0:1\n", EINVAL, address);
-	request_refused("tally-join 1\njob ResNet\n", EINVAL,
-			"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no "
-			"sign");
+	request_refused(
+		"tally-join 1\njob ResNet\n", EINVAL,
+		"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 }
 
 static void job_names_and_tokens_have_their_letters_and_lengths(void **state)
@@ -315,8 +315,9 @@ static void an_answers_kinds_are_told_apart(void **state)
 
 static void answers_that_are_wrong_are_refused(void **state)
 {
-	answer_refused("SSH-2.0-x\n", EINVAL,
-		       "line 1: SSH-2.0-x: nothing that an agent says: is it one?");
+	answer_refused(
+		"SSH-2.0-x\n", EINVAL,
+		"line 1: SSH-2.0-x: an agent says no such thing: something else listens there");
 	answer_refused("waiting \n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
 	answer_refused("waiting 256\n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
 	answer_refused("waiting 1,\n", EINVAL, "line 1: waiting: ranks up to 255, such as 1,3-4");
