@@ -17,6 +17,7 @@
 #include "dataplane_state.h"
 #include "log_level.h"
 #include "tenant.h"
+#include "common/keys.h"
 #include "common/util.h"
 
 #define CONFIG_FILE "/etc/tally/tallyd.yaml"
@@ -76,6 +77,8 @@ struct config {
 	unsigned int tenants; /* 1 .. TALLY_TENANTS_MAX */
 	struct tenant tenant[TALLY_TENANTS_MAX]; /* ingress ports are among `port` */
 };
+
+extern const struct keys config_keys; /* of struct config */
 
 /*
  * Parses a buffer (no NUL at its end needed). *ret is the caller's, for config_free(). `name` of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/core/config.c agent/core/config_print.c agent/core/tree.c */
-/* sources: agent/core/tenant.c */
+/* sources: agent/core/config.c agent/core/keys_yaml.c */
+/* sources: agent/core/tenant.c agent/core/tenant_keys.c */
 /* libraries: -lyaml */
 /* Any bytes may be a configuration. What is taken keeps its promises, and is the same when printed.
  */

@@ -228,7 +228,7 @@ static void an_error_names_line_key_value_and_what_is_allowed(void **state)
 		"x.yaml:3: metrics.listen: '9464': an address and port, such as 127.0.0.1:9464 or "
 		"[::]:9464, or none");
 	refused(BASE "join: {listen: [10.0.0.1, 10.0.0.1]}\n",
-		"x.yaml:3: join.listen[1]: '10.0.0.1': stands here already");
+		"x.yaml:3: join.listen[1]: '10.0.0.1': is named twice");
 	refused(BASE "join: {socket: /run/tally/control.sock}\n",
 		"x.yaml:3: join: has the same socket as control; each needs its own");
 }
@@ -253,13 +253,13 @@ static void nothing_is_said_twice(void **state)
 	refused(BASE "tenants:\n" TENANT_A "    slots: 5\n",
 		"x.yaml:6: tenants[0]: 'slots': given twice");
 	refused("ports: [a, a]\nservice: 10.0.0.1\n",
-		"x.yaml:1: ports[1]: port a stands here already");
+		"x.yaml:1: ports[1]: port a is named twice");
 	refused("ports: a\nservice: [10.0.0.1, 10.0.0.1]\n",
-		"x.yaml:2: service[1]: '10.0.0.1': stands here already");
+		"x.yaml:2: service[1]: '10.0.0.1': is named twice");
 	refused(BASE "tenants:\n" TENANT_A TENANT_A,
-		"x.yaml:6: tenants[1]: tenant a stands here already");
+		"x.yaml:6: tenants[1]: tenant a is named twice");
 	refused(BASE "tenants: [{name: default}, {name: default, slots: 4}]\n",
-		"x.yaml:3: tenants[1]: tenant default stands here already");
+		"x.yaml:3: tenants[1]: tenant default is named twice");
 }
 
 static void what_is_needed_must_be_there(void **state)
@@ -281,7 +281,7 @@ static void what_is_needed_must_be_there(void **state)
 static void ingress_points_are_on_the_node_s_ports(void **state)
 {
 	refused(BASE "tenants: [{name: a, slots: 1, ingress: [eth1, eth3 vlan 5]}]\n",
-		"x.yaml:3: tenants[0].ingress[1]: port eth3 is none of the node's: add it to "
+		"x.yaml:3: tenants[0].ingress[1]: port eth3 is none of the node's; add it to "
 		"ports");
 	refused(BASE "tenants: [{name: a, slots: 1, ingress: eth1 source 10.0.0.1/8}]\n",
 		"x.yaml:3: tenants[0].ingress: source '10.0.0.1/8': has bits set behind the "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tables of keys against YAML: order, places, takers. The configuration's own are in test_config.c.
+/* Tables of keys against YAML, JSON and lines: order, positions, types. The configuration's own are
+ * in test_config.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/tree.h"
+#include "agent/core/keys_yaml.h"
+#include "common/keys.h"
 
 struct things {
 	uint8_t small;
@@ -29,63 +31,69 @@ struct things {
 static struct things things;
 static struct why why;
 
-static int take_letter(struct tree *t, const struct tree_place *at, void *into)
+static int take_letter(struct reading *r, const struct place *at, void *into)
 {
-	struct things *all = tree_root(t);
+	struct things *all = r->root;
 
 	assert_ptr_equal(all, &things);
 	all->order[strlen(all->order)] = *at->key->name;
 	return 0;
 }
 
-static int take_element(struct tree *t, const struct tree_place *at, void *into)
+static int take_element(struct reading *r, const struct place *at, void *into)
 {
-	struct things *all = into;
+	struct things *all = r->root;
 	const char *text = NULL;
 	size_t used;
-	int r = tree_text(t, at, "a word", &text);
+	int error = keys_text(r, at, "a word", &text);
 
-	if (r < 0)
-		return r;
-	if (tree_is_word(t, at, "no"))
-		return tree_refuse_value(t, at, "anything else");
+	if (error < 0)
+		return error;
+	if (value_is(at->value, "no"))
+		return keys_refuse_value(r, at, "anything else");
 	used = strlen(all->list);
 	snprintf(all->list + used, sizeof(all->list) - used, "%s,", text);
 	return 0;
 }
 
-static int take_list(struct tree *t, const struct tree_place *at, void *into)
+static int take_list(struct reading *r, const struct place *at, void *into)
 {
-	return tree_list(t, at, 3, take_element, into);
+	return keys_each(r, at, 3, take_element, into);
 }
 
 static const char *const colours[] = { "red", "green", NULL };
 
-#define THINGS(member) offsetof(struct things, member)
+#define THINGS(member) KEY_MEMBER(struct things, member)
 
-static const struct tree_key inner_keys[] = {
-	{ "number", tree_take_u32, THINGS(inner.number), .min = 2, .max = UINT32_MAX },
-	{ "list", take_list, .offset = 0 },
+static const struct key inner_rows[] = {
+	{ "number", &key_number, THINGS(inner.number), .min = 2, .max = UINT32_MAX },
+	{ "list", .take = take_list },
 };
+static const struct keys inner_keys = KEYS(inner_rows);
 
-static const struct tree_key keys[] = {
-	{ "xray", take_letter, .offset = 0 },
-	{ "yankee", take_letter, .offset = 0 },
-	{ "zulu", take_letter, .offset = 0 },
-	{ "small", tree_take_u8, THINGS(small), .max = UINT8_MAX },
-	{ "number", tree_take_u32, THINGS(number), .min = 2, .max = UINT32_MAX },
-	{ "rate", tree_take_rate, THINGS(rate), .max = UINT64_MAX },
-	{ "colour", tree_take_choice, THINGS(colour), .words = colours },
-	{ "flag", tree_take_bool, .offset = THINGS(flag) },
-	{ "inner", tree_take_mapping, .offset = 0, .keys = inner_keys, .count = 2 },
-	{ "list", take_list, .offset = 0 },
+static const struct key rows[] = {
+	{ "xray", .take = take_letter },
+	{ "yankee", .take = take_letter },
+	{ "zulu", .take = take_letter },
+	{ "small", &key_number, THINGS(small), .max = UINT8_MAX },
+	{ "number", &key_number, THINGS(number), .min = 2, .max = UINT32_MAX },
+	{ "rate", &key_rate, THINGS(rate), .max = UINT64_MAX },
+	{ "colour", &key_choice, THINGS(colour), .words = colours },
+	{ "flag", &key_bool, THINGS(flag) },
+	{ "inner", .keys = &inner_keys },
+	{ "list", .take = take_list },
 };
+static const struct keys keys = KEYS(rows);
 
 static int read_text(const char *text)
 {
+	struct reading reading = { &keys_yaml_style, "f", &things, why.text, sizeof(why.text) };
+	_cleanup_(value_freep) struct value *root = NULL;
+
 	memset(&things, 0, sizeof(things));
-	return tree_read(text, strlen(text), "f", keys, sizeof(keys) / sizeof(*keys), &things,
-			 &why);
+	if (keys_yaml_parse(text, strlen(text), "f", &root, &why) < 0)
+		return -EINVAL;
+	return keys_take_root(&reading, root, &keys, &things, NULL);
 }
 
 static void taken(const char *text)
@@ -182,12 +190,12 @@ static void members_are_named_from_the_top(void **state)
 /* As deep as may be is only wrong for what it is; one deeper is too deep. */
 static void depth_is_limited(void **state)
 {
-	char text[2 * TREE_DEPTH_MAX + 16];
+	char text[2 * VALUE_DEPTH_MAX + 16];
 
-	for (int depth = 1; depth <= TREE_DEPTH_MAX + 1; depth++) {
+	for (int depth = 1; depth <= VALUE_DEPTH_MAX + 1; depth++) {
 		snprintf(text, sizeof(text), "%.*s%.*s", depth, "[[[[[[[[[[", depth, "]]]]]]]]]]");
 		assert_int_equal(read_text(text), -EINVAL);
-		assert_int_equal(strstr(why.text, "too deep") != NULL, depth > TREE_DEPTH_MAX);
+		assert_int_equal(strstr(why.text, "too deep") != NULL, depth > VALUE_DEPTH_MAX);
 	}
 }
 
