@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "common/address.h"
-#include "common/name.h"
 #include "request.h"
 
 #include <errno.h>
@@ -8,258 +6,129 @@
 #include <string.h>
 #include <tally/wire.h>
 
-#include "common/jobfile.h"
-#include "dataplane_state.h"
 #include "common/text.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "keys_json.h"
+#include "tenant_keys.h"
 
 enum {
 	REAL_DIGITS = 12, /* of rates: what is printed is what was meant */
 };
 
-struct reading {
-	const char *verb;
-	struct why *why;
+static const struct keys_style style = {
+	.number = "a whole number",
+	.no_such_key = "there is no such key",
+	.missing = "%s: is needed",
+	.keys_lead = true,
+	.strict_lists = true,
 };
 
-struct key {
-	const char *name;
-	enum request_key bit;
-	int (*take)(struct reading *r, const struct key *key, const json_t *value, void *into);
-	size_t offset; /* in struct request, of what it is read into */
-	size_t bytes; /* of a number there */
-	uint64_t min, max; /* of a number */
-	bool needed;
+/* --- keys */
+
+#define FILTER(member) KEY_MEMBER(struct request_filter, member)
+#define JOB(member) KEY_MEMBER(struct request_job, member)
+
+static const struct key name_rows[] = {
+	{ "name", &key_name, KEY_MEMBER(struct request, name), .needed = true,
+	  .meaning = "Of the job or tenant." },
+};
+static const struct keys name_keys = KEYS(name_rows);
+
+static const struct key tenant_list_rows[] = {
+	{ "name", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
+};
+static const struct keys tenant_list_keys = KEYS(tenant_list_rows);
+
+static const struct key job_list_rows[] = {
+	{ "name", &key_name, FILTER(job), .meaning = "Of this job only, with its members." },
+	{ "tenant", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
+};
+static const struct keys job_list_keys = KEYS(job_list_rows);
+
+static const struct key job_create_rows[] = {
+	{ "name", &key_name, JOB(name), .needed = true, .meaning = "The job's name." },
+	{ "workers", &key_number, JOB(workers), .min = 1, .max = TALLY_WORKERS_MAX, .needed = true,
+	  .meaning = "How many workers take part." },
+	{ "tenant", &key_name, JOB(tenant), .otherwise = "default", .meaning = "Whose job it is." },
+	{ "window", &key_power, JOB(window), .min = 1, .max = TALLY_WINDOW_MAX, .otherwise = "128",
+	  .meaning = "Chunks that a worker may have in flight." },
+	{ "payload", &key_blocks, JOB(payload_bytes), .min = TALLY_BLOCK_BYTES,
+	  .max = TALLY_PAYLOAD_MAX, .otherwise = "1408 with IPv4, 1344 with IPv6",
+	  .meaning = "Bytes of data in a full packet." },
+	{ "service", &key_address, JOB(service),
+	  .otherwise = "the first that the configuration "
+		       "names",
+	  .meaning = "The address that workers send to, one of the node's own." },
+	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .otherwise = "the lowest that is free",
+	  .meaning = "The job's number in packets." },
+};
+static const struct keys job_create_keys = KEYS(job_create_rows);
+
+static const struct key stats_rows[] = {
+	{ "job", &key_name, FILTER(job), .meaning = "Of this job only." },
+	{ "tenant", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
+	{ "port", &key_port, FILTER(port), .allowed = "the name of an interface",
+	  .meaning = "Of this port only." },
+};
+static const struct keys stats_keys = KEYS(stats_rows);
+
+static const struct key trace_rows[] = {
+	{ "every", &key_number, FILTER(every), .min = 1, .max = 1U << 31, .initial = "1",
+	  .meaning = "One packet in so many is sampled." },
+	{ "job", &key_name, FILTER(job), .meaning = "Of this job only." },
+};
+static const struct keys trace_keys = KEYS(trace_rows);
+
+/* The bits of enum request_key, by the names of their keys. */
+static const char *const given_names[] = {
+	"name",
+	"tenant",
+	"job",
+	"port",
+	"slots",
+	"packets_per_second",
+	"bytes_per_second",
+	"priority",
+	"ingress",
+	"workers",
+	"window",
+	"payload",
+	"service",
+	"id",
+	"every",
 };
 
-/* --- what is wrong */
+/* --- verbs */
 
-/* A value as it was written, as far as it can be shown. */
-static const char *value_quote(const json_t *value, char *ret)
-{
-	_cleanup_(freep) char *dumped = NULL;
+#define INTO(member) offsetof(struct request, member)
 
-	if (json_is_string(value))
-		return text_quote(json_string_value(value), json_string_length(value), ret);
-	dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-	return text_quote(dumped ? dumped : "?", dumped ? strlen(dumped) : 1, ret);
-}
+static const struct keys no_keys = { NULL, 0 };
 
-static int refuse(struct reading *r, const struct key *key, const json_t *value,
-		  const char *allowed)
-{
-	char quoted[TEXT_QUOTED_BYTES];
-
-	return why_say(r->why, -EINVAL, "%s: %s: %s: %s", r->verb, key->name,
-		       value_quote(value, quoted), allowed);
-}
-
-/* --- values */
-
-static int take_name(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	const char *text = json_string_value(value);
-
-	if (!text || !name_is_valid(text))
-		return refuse(r, key, value,
-			      "1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no sign");
-	memcpy(into, text, strlen(text) + 1);
-	return 0;
-}
-
-static int take_port(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	const char *text = json_string_value(value);
-
-	if (!text || !tenant_port_is_valid(text))
-		return refuse(r, key, value, "the name of an interface");
-	memcpy(into, text, strlen(text) + 1);
-	return 0;
-}
-
-static int take_service(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	const char *text = json_string_value(value);
-	struct sockaddr_storage address;
-
-	if (!text || address_parse(text, TALLY_UDP_PORT, &address) < 0)
-		return refuse(r, key, value,
-			      "an address without port, such as 10.77.0.1 or fd77::1");
-	memcpy(into, &address, sizeof(address));
-	return 0;
-}
-
-static bool is_in_range(const struct key *key, const json_t *value)
-{
-	json_int_t n = json_integer_value(value);
-
-	return json_is_integer(value) && n >= 0 && (uint64_t)n >= key->min &&
-	       (uint64_t)n <= key->max;
-}
-
-static void number_store(const struct key *key, uint64_t n, void *into)
-{
-	switch (key->bytes) {
-	case sizeof(uint8_t):
-		*(uint8_t *)into = n;
-		break;
-	case sizeof(uint16_t):
-		*(uint16_t *)into = n;
-		break;
-	case sizeof(uint32_t):
-		*(uint32_t *)into = n;
-		break;
-	default:
-		*(uint64_t *)into = n;
-	}
-}
-
-static int take_number(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	char allowed[80];
-
-	snprintf(allowed, sizeof(allowed), "a whole number from %ju to %ju", (uintmax_t)key->min,
-		 (uintmax_t)key->max);
-	if (!is_in_range(key, value))
-		return refuse(r, key, value, allowed);
-	number_store(key, json_integer_value(value), into);
-	return 0;
-}
-
-static int take_window(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	json_int_t n = json_integer_value(value);
-
-	if (!is_in_range(key, value) || n & (n - 1))
-		return refuse(r, key, value, "a power of two from 1 to 1024");
-	number_store(key, n, into);
-	return 0;
-}
-
-static int take_payload(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	json_int_t n = json_integer_value(value);
-
-	if (!is_in_range(key, value) || n % TALLY_BLOCK_BYTES)
-		return refuse(r, key, value, "a multiple of 64 from 64 to 3392 (bytes)");
-	number_store(key, n, into);
-	return 0;
-}
-
-_Static_assert(TALLY_WINDOW_MAX == 1024 && TALLY_PAYLOAD_MAX == 3392 && TALLY_BLOCK_BYTES == 64,
-	       "the texts above name them");
-
-/* `into` is the tenant, which has the points and how many they are. */
-static int take_ingress(struct reading *r, const struct key *key, const json_t *value, void *into)
-{
-	struct tenant *tenant = into;
-	struct why why;
-
-	if (!json_is_array(value))
-		return refuse(r, key, value,
-			      "an array of ingress points, such as "
-			      "[\"eth1 vlan 5 source 10.77.1.0/24\"]");
-	if (json_array_size(value) > TENANT_POINTS_MAX)
-		return why_say(r->why, -EINVAL, "%s: %s: has %zu ingress points; at most %d",
-			       r->verb, key->name, json_array_size(value), TENANT_POINTS_MAX);
-	for (size_t i = 0; i < json_array_size(value); i++) {
-		const json_t *item = json_array_get(value, i);
-
-		if (!json_is_string(item))
-			return refuse(r, key, item,
-				      "an ingress point, such as \"eth1 vlan 5 source "
-				      "10.77.1.0/24\"");
-		if (tenant_point_parse(json_string_value(item), &tenant->point[i], &why) < 0)
-			return why_say(r->why, -EINVAL, "%s: %s[%zu]: %s", r->verb, key->name, i,
-				       why.text);
-	}
-	tenant->points = json_array_size(value);
-	return 0;
-}
-
-/* --- keys and verbs */
-
-#define AT(member) offsetof(struct request, member)
-#define NUMBER(member) AT(member), sizeof(((struct request *)0)->member)
-
-static const struct key tenant_list_keys[] = {
-	{ "name", REQUEST_NAME, take_name, .offset = AT(filter.tenant) },
+const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
+	[REQUEST_STATUS] = { "status", false, &no_keys, 0, "an object, see below" },
+	[REQUEST_TENANT_LIST] = { "tenant-list", false, &tenant_list_keys, INTO(filter),
+				  "an array of tenants" },
+	[REQUEST_TENANT_ADD] = { "tenant-add", true, &tenant_keys, INTO(tenant), "the tenant" },
+	[REQUEST_TENANT_SET] = { "tenant-set", true, &tenant_keys, INTO(tenant),
+				 "the tenant; what is not named stays as it is" },
+	[REQUEST_TENANT_DEL] = { "tenant-del", true, &name_keys, 0, "`{}`" },
+	[REQUEST_JOB_LIST] = { "job-list", false, &job_list_keys, INTO(filter),
+			       "an array of jobs" },
+	[REQUEST_JOB_CREATE] = { "job-create", true, &job_create_keys, INTO(job),
+				 "`{\"name\", \"id\", \"token\"}`" },
+	[REQUEST_JOB_TOKEN] = { "job-token", true, &name_keys, 0, "`{\"token\"}`" },
+	[REQUEST_JOB_DEL] = { "job-del", true, &name_keys, 0, "`{}`" },
+	[REQUEST_STATS] = { "stats", false, &stats_keys, INTO(filter),
+			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes" },
+	[REQUEST_LINKS] = { "links", false, &no_keys, 0, "an array of links" },
+	[REQUEST_TOP] = { "top", false, &no_keys, 0, "an object: one frame of `tallyctl top`" },
+	[REQUEST_TRACE] = { "trace", true, &trace_keys, INTO(filter),
+			    "`{}`, and then one line for each sampled packet until the connection "
+			    "ends" },
 };
 
-static const struct key tenant_keys[] = {
-	{ "name", REQUEST_NAME, take_name, .offset = AT(tenant.name), .needed = true },
-	{ "slots", REQUEST_SLOTS, take_number, NUMBER(tenant.slots), .max = DATAPLANE_SLOTS_MAX },
-	{ "packets_per_second", REQUEST_PACKETS_PER_SECOND, take_number,
-	  NUMBER(tenant.packets_per_second), .max = TENANT_RATE_MAX },
-	{ "bytes_per_second", REQUEST_BYTES_PER_SECOND, take_number,
-	  NUMBER(tenant.bytes_per_second), .max = TENANT_RATE_MAX },
-	{ "priority", REQUEST_PRIORITY, take_number, NUMBER(tenant.priority),
-	  .max = TENANT_PRIORITY_MAX },
-	{ "ingress", REQUEST_INGRESS, take_ingress, .offset = AT(tenant) },
-};
+bool request_changes(enum request_verb verb) { return request_kinds[verb].changes; }
 
-static const struct key name_keys[] = {
-	{ "name", REQUEST_NAME, take_name, .offset = AT(name), .needed = true },
-};
-
-static const struct key job_list_keys[] = {
-	{ "name", REQUEST_NAME, take_name, .offset = AT(filter.job) },
-	{ "tenant", REQUEST_TENANT, take_name, .offset = AT(filter.tenant) },
-};
-
-static const struct key job_create_keys[] = {
-	{ "name", REQUEST_NAME, take_name, .offset = AT(job.name), .needed = true },
-	{ "workers", REQUEST_WORKERS, take_number, NUMBER(job.workers), .min = 1,
-	  .max = TALLY_WORKERS_MAX, .needed = true },
-	{ "tenant", REQUEST_TENANT, take_name, .offset = AT(job.tenant) },
-	{ "window", REQUEST_WINDOW, take_window, NUMBER(job.window), .min = 1,
-	  .max = TALLY_WINDOW_MAX },
-	{ "payload", REQUEST_PAYLOAD, take_payload, NUMBER(job.payload_bytes), .min = 1,
-	  .max = TALLY_PAYLOAD_MAX },
-	{ "service", REQUEST_SERVICE, take_service, .offset = AT(job.service) },
-	{ "id", REQUEST_ID, take_number, NUMBER(job.id), .max = UINT32_MAX },
-};
-
-static const struct key stats_keys[] = {
-	{ "job", REQUEST_JOB, take_name, .offset = AT(filter.job) },
-	{ "tenant", REQUEST_TENANT, take_name, .offset = AT(filter.tenant) },
-	{ "port", REQUEST_PORT, take_port, .offset = AT(filter.port) },
-};
-
-static const struct key trace_keys[] = {
-	{ "every", REQUEST_EVERY, take_number, NUMBER(filter.every), .min = 1, .max = 1U << 31 },
-	{ "job", REQUEST_JOB, take_name, .offset = AT(filter.job) },
-};
-
-static const struct verb {
-	const char *name;
-	bool changes;
-	const struct key *keys;
-	size_t count;
-} verbs[] = {
-#define KEYS(keys) keys, COUNT(keys)
-	[REQUEST_STATUS] = { "status", false, NULL, 0 },
-	[REQUEST_TENANT_LIST] = { "tenant-list", false, KEYS(tenant_list_keys) },
-	[REQUEST_TENANT_ADD] = { "tenant-add", true, KEYS(tenant_keys) },
-	[REQUEST_TENANT_SET] = { "tenant-set", true, KEYS(tenant_keys) },
-	[REQUEST_TENANT_DEL] = { "tenant-del", true, KEYS(name_keys) },
-	[REQUEST_JOB_LIST] = { "job-list", false, KEYS(job_list_keys) },
-	[REQUEST_JOB_CREATE] = { "job-create", true, KEYS(job_create_keys) },
-	[REQUEST_JOB_TOKEN] = { "job-token", true, KEYS(name_keys) },
-	[REQUEST_JOB_DEL] = { "job-del", true, KEYS(name_keys) },
-	[REQUEST_STATS] = { "stats", false, KEYS(stats_keys) },
-	[REQUEST_LINKS] = { "links", false, NULL, 0 },
-	[REQUEST_TOP] = { "top", false, NULL, 0 },
-	[REQUEST_TRACE] = { "trace", true, KEYS(trace_keys) },
-#undef KEYS
-};
-
-_Static_assert(COUNT(verbs) == REQUEST_VERB_COUNT, "each verb has its line");
-
-bool request_changes(enum request_verb verb) { return verbs[verb].changes; }
-
-const char *request_verb_name(enum request_verb verb) { return verbs[verb].name; }
+const char *request_verb_name(enum request_verb verb) { return request_kinds[verb].name; }
 
 /* --- the whole */
 
@@ -267,65 +136,52 @@ static int verb_find(const json_t *root, enum request_verb *ret, struct why *why
 {
 	const json_t *value = json_object_get(root, "do");
 	const char *word = json_string_value(value);
+	_cleanup_(freep) char *dumped = NULL;
 	char list[TEXT_LIST_BYTES], quoted[TEXT_QUOTED_BYTES];
 
-	for (unsigned int i = 0; word && i < COUNT(verbs); i++)
-		if (!strcmp(word, verbs[i].name)) {
+	for (unsigned int i = 0; word && i < REQUEST_VERB_COUNT; i++)
+		if (!strcmp(word, request_kinds[i].name)) {
 			*ret = i;
 			return 0;
 		}
-	text_list(verbs, COUNT(verbs), sizeof(*verbs), list);
+	text_list(request_kinds, REQUEST_VERB_COUNT, sizeof(*request_kinds), list);
 	if (!value)
 		return why_say(why, -EINVAL, "do: is needed; there are %s", list);
+	if (!word)
+		word = dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 	return why_say(why, -EINVAL, "do: %s: there is no such request; there are %s",
-		       value_quote(value, quoted), list);
+		       text_quote(word ? word : "?", word ? strlen(word) : 1, quoted), list);
 }
 
-static const struct key *key_find(const struct verb *verb, const char *name)
+static uint32_t given_of(const struct keys *keys, uint32_t seen)
 {
-	for (size_t i = 0; i < verb->count; i++)
-		if (!strcmp(name, verb->keys[i].name))
-			return &verb->keys[i];
-	return NULL;
+	uint32_t given = 0;
+
+	for (size_t i = 0; i < keys->count; i++)
+		for (size_t bit = 0; bit < sizeof(given_names) / sizeof(*given_names); bit++)
+			if (seen & 1u << i && !strcmp(keys->key[i].name, given_names[bit]))
+				given |= 1u << bit;
+	return given;
 }
 
-static int keys_check(const struct verb *verb, json_t *root, struct why *why)
+/* `root` is left without "do". */
+static int keys_read(json_t *root, struct request *q, struct why *why)
 {
-	char list[TEXT_LIST_BYTES], quoted[TEXT_QUOTED_BYTES];
-	const char *name;
-	json_t *value;
+	const struct request_kind *kind = &request_kinds[q->verb];
+	struct reading reading = { &style, kind->name, NULL, why->text, sizeof(why->text) };
+	_cleanup_(value_freep) struct value *tree = NULL;
+	uint32_t seen = 0;
+	int r;
 
-	json_object_foreach(root, name, value)
-	{
-		if (!strcmp(name, "do") || key_find(verb, name))
-			continue;
-		text_quote(name, strlen(name), quoted);
-		/* Without its quotes: the place of an error is a bare word everywhere. */
-		return why_say(why, -EINVAL, "%s: %.*s: there is no such key; there %s%s",
-			       verb->name, (int)strlen(quoted) - 2, quoted + 1,
-			       verb->count ? "are " : "is none",
-			       text_list(verb->keys, verb->count, sizeof(*verb->keys), list));
-	}
-	return 0;
-}
-
-static int keys_take(const struct verb *verb, const json_t *root, struct request *q,
-		     struct why *why)
-{
-	struct reading reading = { .verb = verb->name, .why = why };
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < verb->count; i++) {
-		const struct key *key = &verb->keys[i];
-		const json_t *value = json_object_get(root, key->name);
-
-		if (value) {
-			q->given |= key->bit;
-			r = key->take(&reading, key, value, (char *)q + key->offset);
-		} else if (key->needed) {
-			r = why_say(why, -EINVAL, "%s: %s: is needed", verb->name, key->name);
-		}
-	}
+	json_object_del(root, "do");
+	r = keys_json_tree(root, &tree);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", kind->name,
+			       r == -ENOMEM ? strerror(ENOMEM)
+					    : "too deep: arrays and objects in one another");
+	keys_default(kind->keys, (char *)q + kind->offset);
+	r = keys_take_root(&reading, tree, kind->keys, (char *)q + kind->offset, &seen);
+	q->given = given_of(kind->keys, seen);
 	return r;
 }
 
@@ -358,13 +214,9 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 			       "a request is an object, such as {\"do\": \"status\"}");
 	r = verb_find(root, &q.verb, why);
 	if (r == 0)
-		r = keys_check(&verbs[q.verb], root, why);
-	if (r == 0)
-		r = keys_take(&verbs[q.verb], root, &q, why);
+		r = keys_read(root, &q, why);
 	if (r < 0)
 		return r;
-	if (q.verb == REQUEST_TRACE && !(q.given & REQUEST_EVERY))
-		q.filter.every = 1;
 	*ret = q;
 	return 0;
 }

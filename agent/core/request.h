@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "common/keys.h"
 #include "common/name.h"
 #include "tenant.h"
 #include "common/util.h"
@@ -93,6 +94,17 @@ struct request {
  * REQUEST_BYTES_MAX), -ENOMEM; `why` names the verb, the key and what is allowed, in ASCII.
  */
 int request_parse(const char *line, size_t length, struct request *ret, struct why *why);
+
+/* A verb and its keys. */
+struct request_kind {
+	const char *name; /* "tenant-add" */
+	bool changes;
+	const struct keys *keys; /* besides "do" */
+	size_t offset; /* in struct request, of what they fill */
+	const char *result; /* for the documents */
+};
+
+extern const struct request_kind request_kinds[REQUEST_VERB_COUNT];
 
 /* Only root and members of the configured group may ask for it. */
 bool request_changes(enum request_verb verb);

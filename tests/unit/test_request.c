@@ -210,11 +210,9 @@ static void values_that_are_wrong_hear_what_is_allowed(void **state)
 		"job-create: service: '10.0.0.1:5': an address without port, such as 10.77.0.1 or "
 		"fd77::1");
 	refused("{\"do\":\"job-del\",\"name\":\"-j\"}",
-		"job-del: name: '-j': 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no "
-		"sign");
+		"job-del: name: '-j': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 	refused("{\"do\":\"job-del\",\"name\":null}",
-		"job-del: name: 'null': 1 to 63 of a-z, 0-9, '.', '_' and '-', the first one no "
-		"sign");
+		"job-del: name: 'null': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 	refused("{\"do\":\"stats\",\"port\":\"a/b\"}",
 		"stats: port: 'a/b': the name of an interface");
 	refused("{\"do\":\"trace\",\"every\":0}",
@@ -238,11 +236,11 @@ static void ingress_points_are_refused_by_their_place(void **state)
 	refused("{\"do\":\"tenant-add\",\"name\":\"a\",\"ingress\":[\"eth1\",\"eth2 vlan 5000\"]}",
 		"tenant-add: ingress[1]: vlan '5000': a number from 0 (untagged) to 4094");
 	refused("{\"do\":\"tenant-add\",\"name\":\"a\",\"ingress\":\"eth1\"}",
-		"tenant-add: ingress: 'eth1': an array of ingress points, such as "
-		"[\"eth1 vlan 5 source 10.77.1.0/24\"]");
+		"tenant-add: ingress: 'eth1': a list is needed here; each element is an "
+		"ingress point, such as eth1 vlan 5 source 10.77.1.0/24");
 	refused("{\"do\":\"tenant-add\",\"name\":\"a\",\"ingress\":[[]]}",
-		"tenant-add: ingress: '[]': an ingress point, such as "
-		"\"eth1 vlan 5 source 10.77.1.0/24\"");
+		"tenant-add: ingress[0]: (a list): an ingress point, such as "
+		"eth1 vlan 5 source 10.77.1.0/24");
 	used = snprintf(many, sizeof(many),
 			"{\"do\":\"tenant-add\",\"name\":\"a\",\"ingress\":[\"e\"");
 	for (unsigned int i = 1; i < TENANT_POINTS_MAX; i++)
@@ -251,7 +249,7 @@ static void ingress_points_are_refused_by_their_place(void **state)
 	taken(many);
 	assert_int_equal(q.tenant.points, TENANT_POINTS_MAX);
 	snprintf(many + used, sizeof(many) - used, ",\"e\"]}");
-	refused(many, "tenant-add: ingress: has 17 ingress points; at most 16");
+	refused(many, "tenant-add: ingress[16]: one too many; there can be at most 16");
 }
 
 /* The library's own words differ from version to version. */
