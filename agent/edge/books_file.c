@@ -6,72 +6,101 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/core/keys_json.h"
+#include "agent/core/tenant_keys.h"
 #include "books_file.h"
-#include "common/address.h"
 #include "common/file.h"
-#include "common/joining.h"
-#include "common/name.h"
 
 enum {
 	FORMAT = 1, /* of the file */
 	FILE_BYTES_MAX = 16 << 20,
 };
 
-static void json_freep(json_t **j) { json_decref(*j); }
-
 static const char *const presence_name[] = {
 	[JOB_ABSENT] = "absent",
 	[JOB_RUNNING] = "running",
 	[JOB_DETACHED] = "detached",
 	[JOB_LEFT] = "left",
+	NULL,
+};
+
+/* --- keys ------------------------------------------------------------------------------------ */
+
+struct tenant_record {
+	struct tenant is;
+	bool rest; /* has what nobody reserves */
+};
+
+struct job_record {
+	struct job is; /* without its ranks */
+	char tenant[NAME_BYTES];
+	unsigned int ranks; /* 0: no run */
+	struct job_rank rank[TALLY_WORKERS_MAX];
+};
+
+#define JOB(member) KEY_MEMBER(struct job_record, is.member)
+
+_Static_assert(offsetof(struct tenant_record, is) == 0, "rows of a tenant fit");
+
+static const struct key tenant_rows[] = {
+	TENANT_NAME_ROW,
+	{ "rest", &key_bool, KEY_MEMBER(struct tenant_record, rest) },
+	TENANT_QUOTA_ROWS(NULL),
+};
+static const struct keys record_tenant_keys = KEYS(tenant_rows);
+
+static const struct key rank_rows[] = {
+	{ "address", &key_endpoint, KEY_MEMBER(struct job_rank, address) },
+	{ "presence", &key_choice, KEY_MEMBER(struct job_rank, presence), .words = presence_name,
+	  .min = JOB_RUNNING },
+};
+static const struct keys rank_keys = KEYS(rank_rows);
+
+static const struct key job_rows[] = {
+	{ "name", &key_name, JOB(name) },
+	{ "token", &key_token, JOB(token) },
+	{ "id", &key_number, JOB(id), .min = 1, .max = UINT32_MAX },
+	{ "tenant", &key_name, KEY_MEMBER(struct job_record, tenant) },
+	{ "workers", &key_number, JOB(workers), .min = 1, .max = TALLY_WORKERS_MAX },
+	{ "window", &key_power, JOB(window), .min = 1, .max = TALLY_WINDOW_MAX },
+	{ "payload", &key_blocks, JOB(payload_bytes), .min = TALLY_BLOCK_BYTES,
+	  .max = TALLY_PAYLOAD_MAX },
+	{ "service", &key_address, JOB(service) },
+	{ "epoch", &key_number, JOB(epoch), .max = UINT16_MAX },
+	{ "run_window", &key_power, JOB(run_window), .max = TALLY_WINDOW_MAX },
+	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = &rank_keys },
+};
+static const struct keys job_keys = KEYS(job_rows);
+
+/* What a later tallyd has added is left alone, so that one can go back to this one. */
+static const struct keys_style style = {
+	.number = "a whole number",
+	.missing = "the key '%s' is needed",
+	.strict_lists = true,
+	.tolerant = true,
+	.complete = true,
 };
 
 /* --- out ------------------------------------------------------------------------------------- */
 
 static json_t *tenant_pack(const struct books_tenant *b)
 {
-	const struct tenant *t = &b->is;
-	json_t *points = json_array();
-	char text[TENANT_POINT_BYTES];
+	struct tenant_record record = { .is = b->is, .rest = b->remainder };
 
-	for (unsigned int i = 0; i < t->points; i++) {
-		tenant_point_print(&t->point[i], text, sizeof(text));
-		json_array_append_new(points, json_string(text));
-	}
-	return json_pack("{ss sb sI sI sI si so}", "name", t->name, "rest", b->remainder, "slots",
-			 (json_int_t)t->slots, "packets_per_second",
-			 (json_int_t)t->packets_per_second, "bytes_per_second",
-			 (json_int_t)t->bytes_per_second, "priority", t->priority, "ingress",
-			 points);
-}
-
-static json_t *ranks_pack(const struct job *j)
-{
-	json_t *ranks = json_array();
-	char text[ADDRESS_BYTES];
-
-	for (unsigned int i = 0; j->run_window && i < j->workers; i++) {
-		endpoint_print(&j->rank[i].address, text, sizeof(text));
-		json_array_append_new(ranks, json_pack("{ss ss}", "address", text, "presence",
-						       presence_name[j->rank[i].presence]));
-	}
-	if (json_array_size(ranks) != (j->run_window ? j->workers : 0)) {
-		json_decref(ranks); /* no memory */
-		return NULL;
-	}
-	return ranks;
+	return keys_json_make(&record_tenant_keys, &record);
 }
 
 static json_t *job_pack(const struct books *b, const struct job *j)
 {
-	char service[ADDRESS_BYTES];
+	_cleanup_(freep) struct job_record *record = calloc(1, sizeof(*record));
 
-	address_print(&j->service, service, sizeof(service));
-	return json_pack("{ss ss sI ss si si si ss si si so}", "name", j->name, "token", j->token,
-			 "id", (json_int_t)j->id, "tenant", b->tenant[j->tenant].is.name, "workers",
-			 j->workers, "window", j->window, "payload", j->payload_bytes, "service",
-			 service, "epoch", j->epoch, "run_window", j->run_window, "ranks",
-			 ranks_pack(j));
+	if (!record)
+		return NULL;
+	record->is = *j;
+	memcpy(record->tenant, b->tenant[j->tenant].is.name, sizeof(record->tenant));
+	record->ranks = j->run_window ? j->workers : 0;
+	memcpy(record->rank, j->rank, record->ranks * sizeof(*j->rank));
+	return keys_json_make(&job_keys, record);
 }
 
 char *books_print(const struct books *b)
@@ -159,174 +188,143 @@ int books_write(const struct books *b, const char *path, struct why *why)
 
 /* --- in -------------------------------------------------------------------------------------- */
 
-static bool name_read(const char *text, char ret[NAME_BYTES])
+/* What the books say of a tenant or job, in place of what is wrong with the text. */
+static int refuse(struct reading *r, int error, const char *noun, const char *name,
+		  const struct why *what)
 {
-	if (!text || !name_is_valid(text))
-		return false;
-	snprintf(ret, NAME_BYTES, "%s", text);
-	return true;
+	snprintf(r->why, r->why_size, "%s: %s%s%s%.400s", r->name, noun, name, *name ? ": " : "",
+		 what->text);
+	return error;
 }
 
-static bool is_rate(json_int_t n) { return n >= 0 && (uint64_t)n <= TENANT_RATE_MAX; }
-
-static int tenant_unpack(json_t *from, struct tenant *ret, bool *ret_rest, struct why *why)
+static int take_tenant(struct reading *r, const struct place *at, void *into)
 {
-	json_int_t slots, packets, bytes, priority;
-	const char *name;
-	json_t *points, *point;
-	size_t i;
-	int rest;
+	struct tenant_record record = { 0 };
+	struct tenant *t = &record.is;
+	struct books *b = into;
+	struct why what = { "" };
+	int index, error;
 
-	if (json_unpack(from, "{ss sb sI sI sI sI so}", "name", &name, "rest", &rest, "slots",
-			&slots, "packets_per_second", &packets, "bytes_per_second", &bytes,
-			"priority", &priority, "ingress", &points) < 0 ||
-	    !name_read(name, ret->name) || slots < 0 || slots > UINT32_MAX || !is_rate(packets) ||
-	    !is_rate(bytes) || priority < 0 || priority > TENANT_PRIORITY_MAX ||
-	    !json_is_array(points) || json_array_size(points) > TENANT_POINTS_MAX)
-		return why_say(why, -EINVAL, "a tenant is malformed");
-	ret->slots = rest ? 0 : slots;
-	ret->packets_per_second = packets;
-	ret->bytes_per_second = bytes;
-	ret->priority = priority;
-	*ret_rest = rest;
-	ret->points = 0;
-	json_array_foreach(points, i, point)
-	{
-		const char *text = json_string_value(point);
-		int r;
+	error = keys_take(r, at, &record_tenant_keys, &record, NULL);
+	if (error < 0)
+		return error;
+	if (record.rest)
+		t->slots = 0;
+	index = books_tenant_find(b, t->name, &what);
+	if (index == BOOKS_DEFAULT && record.rest && !b->tenant[index].configured)
+		b->tenant[index].is = *t;
+	else if (index == BOOKS_DEFAULT && !b->tenant[index].configured)
+		error = books_tenant_set(b, index, t, &what);
+	else if (index < 0 || !b->tenant[index].configured)
+		error = books_tenant_add(b, t, &what); /* which knows if it is there already */
+	return error < 0 ? refuse(r, error, "tenant ", t->name, &what) : 0;
+}
 
-		if (!text)
-			return why_say(why, -EINVAL, "an ingress point is no text");
-		r = tenant_point_parse(text, &ret->point[ret->points++], why);
-		if (r < 0)
-			return r;
-	}
+/* What several keys say together. */
+static int job_check(struct reading *r, const struct place *at, const struct job_record *record)
+{
+	const struct job *j = &record->is;
+
+	if (j->run_window > j->window)
+		return keys_refuse(r, at, "job %s: run_window %u is more than window %u", j->name,
+				   j->run_window, j->window);
+	if (record->ranks != (j->run_window ? j->workers : 0))
+		return keys_refuse(r, at, "job %s: %u ranks, but its run has %u workers", j->name,
+				   record->ranks, j->run_window ? j->workers : 0);
+	for (unsigned int i = 0; i < record->ranks; i++)
+		if (record->rank[i].address.ss_family != j->service.ss_family)
+			return keys_refuse(r, at,
+					   "job %s: rank %u and service must be of one family",
+					   j->name, i);
 	return 0;
 }
 
-static int rank_unpack(json_t *from, const struct job *j, struct job_rank *ret)
+static int job_take(struct reading *r, const struct place *at, struct books *b,
+		    struct job_record *record)
 {
-	const char *address, *presence;
+	_cleanup_(job_freep) struct job *j = NULL;
+	struct why what = { "" };
+	int error;
 
-	if (json_unpack(from, "{ss ss}", "address", &address, "presence", &presence) < 0 ||
-	    address_parse(address, 0, &ret->address) < 0 ||
-	    ret->address.ss_family != j->service.ss_family)
-		return -EINVAL;
-	for (size_t i = JOB_RUNNING; i < sizeof(presence_name) / sizeof(*presence_name); i++)
-		if (!strcmp(presence, presence_name[i])) {
-			ret->presence = i;
-			return 0;
-		}
+	error = keys_take(r, at, &job_keys, record, NULL);
+	if (error == 0)
+		error = job_check(r, at, record);
+	if (error < 0)
+		return error;
+	error = books_tenant_find(b, record->tenant, &what);
+	if (error < 0)
+		return refuse(r, error, "", "", &what);
+	record->is.tenant = error;
+	j = job_new(&record->is);
+	if (!j)
+		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
+	memcpy(j->rank, record->rank, record->ranks * sizeof(*j->rank));
+	job_detach(j);
+	error = books_job_restore(b, j, &what);
+	if (error < 0)
+		return refuse(r, error, "", "", &what);
+	TAKE_PTR(j);
+	return 0;
+}
+
+static int take_job(struct reading *r, const struct place *at, void *into)
+{
+	_cleanup_(freep) struct job_record *record = calloc(1, sizeof(*record));
+	struct why what = { "" };
+
+	if (!record)
+		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
+	return job_take(r, at, into, record);
+}
+
+static int take_tenants(struct reading *r, const struct place *at, void *into)
+{
+	return keys_each(r, at, UINT_MAX, take_tenant, into);
+}
+
+static int take_jobs(struct reading *r, const struct place *at, void *into)
+{
+	return keys_each(r, at, UINT_MAX, take_job, into);
+}
+
+static int take_format(struct reading *r, const struct place *at, void *into)
+{
+	if (value_is(at->value, "1"))
+		return 0;
+	snprintf(r->why, r->why_size, "%s: format %s; this tallyd reads %d", r->name,
+		 at->value->text, FORMAT);
 	return -EINVAL;
 }
 
-static int facts_unpack(json_t *from, struct job *ret, const char **ret_tenant, json_t **ret_ranks)
-{
-	json_int_t id, workers, window, payload, epoch, run_window;
-	const char *name, *token, *service;
+_Static_assert(FORMAT == 1, "a text above names it");
 
-	if (json_unpack(from, "{ss ss sI ss sI sI sI ss sI sI so}", "name", &name, "token", &token,
-			"id", &id, "tenant", ret_tenant, "workers", &workers, "window", &window,
-			"payload", &payload, "service", &service, "epoch", &epoch, "run_window",
-			&run_window, "ranks", ret_ranks) < 0 ||
-	    !name_read(name, ret->name) || !token_is_valid(token) || id < 1 || id > UINT32_MAX ||
-	    workers < 1 || workers > TALLY_WORKERS_MAX || window < 1 || window > TALLY_WINDOW_MAX ||
-	    window & (window - 1) || payload < TALLY_BLOCK_BYTES || payload > TALLY_PAYLOAD_MAX ||
-	    payload % TALLY_BLOCK_BYTES || epoch < 0 || epoch > UINT16_MAX || run_window < 0 ||
-	    run_window > window || run_window & (run_window - 1) ||
-	    address_parse(service, TALLY_UDP_PORT, &ret->service) < 0 ||
-	    !json_is_array(*ret_ranks) ||
-	    json_array_size(*ret_ranks) != (run_window ? (size_t)workers : 0))
-		return -EINVAL;
-	memcpy(ret->token, token, strlen(token) + 1);
-	ret->id = id;
-	ret->workers = workers;
-	ret->window = window;
-	ret->payload_bytes = payload;
-	ret->epoch = epoch;
-	ret->run_window = run_window;
-	return 0;
-}
-
-static int job_unpack(struct books *b, json_t *from, struct why *why)
-{
-	_cleanup_(job_freep) struct job *j = NULL;
-	struct job facts = { 0 };
-	const char *tenant = NULL;
-	json_t *ranks = NULL, *rank;
-	size_t i;
-	int r;
-
-	if (facts_unpack(from, &facts, &tenant, &ranks) < 0)
-		return why_say(why, -EINVAL, "a job is malformed");
-	r = books_tenant_find(b, tenant, why);
-	if (r < 0)
-		return r;
-	facts.tenant = r;
-	j = job_new(&facts);
-	if (!j)
-		return -ENOMEM;
-	json_array_foreach(ranks, i, rank) if (rank_unpack(rank, j, &j->rank[i]) <
-					       0) return why_say(why, -EINVAL,
-								 "job %s: a rank is malformed",
-								 j->name);
-	job_detach(j);
-	r = books_job_restore(b, j, why);
-	if (r == 0)
-		TAKE_PTR(j);
-	return r;
-}
-
-static int tenant_restore(struct books *b, json_t *from, struct why *why)
-{
-	struct why what = { "" };
-	struct tenant t = { 0 };
-	bool rest = false;
-	int index, r;
-
-	r = tenant_unpack(from, &t, &rest, &what);
-	index = r < 0 ? r : books_tenant_find(b, t.name, &what);
-	if (r == 0 && index == BOOKS_DEFAULT && rest && !b->tenant[index].configured)
-		b->tenant[index].is = t;
-	else if (r == 0 && index == BOOKS_DEFAULT && !b->tenant[index].configured)
-		r = books_tenant_set(b, index, &t, &what);
-	else if (r == 0 && (index < 0 || !b->tenant[index].configured))
-		r = books_tenant_add(b, &t, &what); /* which knows if it is there already */
-	if (r >= 0)
-		return 0;
-	return why_say(why, r, "%s%s%s%.400s", *t.name ? "tenant " : "", t.name,
-		       *t.name ? ": " : "", what.text);
-}
-
-static int books_unpack(struct books *b, json_t *from, struct why *why)
-{
-	json_t *tenants, *jobs, *each;
-	int format, r = 0;
-	size_t i;
-
-	if (json_unpack(from, "{si so so}", "format", &format, "tenants", &tenants, "jobs", &jobs) <
-		    0 ||
-	    !json_is_array(tenants) || !json_is_array(jobs))
-		return why_say(why, -EINVAL, "these are no books of tallyd's");
-	if (format != FORMAT)
-		return why_say(why, -EINVAL, "format %d; this tallyd reads %d", format, FORMAT);
-	json_array_foreach(tenants, i, each) if (r == 0) r = tenant_restore(b, each, why);
-	json_array_foreach(jobs, i, each) if (r == 0) r = job_unpack(b, each, why);
-	return r;
-}
+/* In the order in which they are read: jobs have tenants. */
+static const struct key books_rows[] = {
+	{ "format", .take = take_format },
+	{ "tenants", .take = take_tenants },
+	{ "jobs", .take = take_jobs },
+};
+static const struct keys books_keys = KEYS(books_rows);
 
 int books_parse(struct books *b, const char *text, size_t length, const char *name, struct why *why)
 {
-	_cleanup_(json_freep) json_t *books = NULL;
+	struct reading reading = { &style, name, b, why->text, sizeof(why->text) };
+	_cleanup_(json_freep) json_t *json = NULL;
+	_cleanup_(value_freep) struct value *root = NULL;
 	json_error_t e;
-	struct why what = { "" };
 	int r;
 
-	books = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
-	if (!books)
-		return why_say(why, -EINVAL, "%s:%d: %s", name, e.line, e.text);
-	r = books_unpack(b, books, &what);
-	return r < 0 ? why_say(why, r, "%s: %.400s", name, what.text) : 0;
+	json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
+	if (!json) /* without "near '...'": a token may be near */
+		return why_say(why, -EINVAL, "%s:%d: column %d: %.*s", name, e.line, e.column,
+			       (int)(strstr(e.text, " near '") ? strstr(e.text, " near '") - e.text
+							       : JSON_ERROR_TEXT_LENGTH),
+			       e.text);
+	r = keys_json_tree(json, &root);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", name,
+			       r == -ENOMEM ? strerror(ENOMEM) : "too deep");
+	return keys_take_root(&reading, root, &books_keys, b, NULL);
 }
 
 int books_read(struct books *b, const char *path, struct why *why)

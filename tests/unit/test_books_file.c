@@ -382,26 +382,60 @@ static void refused(const char *from, const char *to, const char *reason)
 static void what_no_agent_wrote_is_refused(void **state)
 {
 	refused("\"format\": 1", "\"format\": 2", "state: format 2; this tallyd reads 1");
-	refused("\"format\"", "\"fromat\"", "state: these are no books of tallyd's");
-	refused("\"name\": \"red\"", "\"name\": \"Red\"", "state: a tenant is malformed");
+	refused("\"format\"", "\"fromat\"", "state: the key 'format' is needed");
+	refused("\"name\": \"red\"", "\"name\": \"Red\"",
+		"state: tenants[1].name: 'Red': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with "
+		"a letter or a digit");
 	refused("\"name\": \"red\"", "\"name\": \"blue\"",
 		"state: tenant blue: there is a tenant blue already");
 	refused("\"slots\": 600", "\"slots\": 6000",
 		"state: tenant red: 6000 slots: the node has 4096, and other tenants keep 64 of "
 		"them, by quota or in running jobs; 4032 are left");
 	refused("\"slots\": 600", "\"slots\": 4294967296",
-		"state: tenant red: a tenant is malformed");
-	refused("1000000000000", "1000000000001", "state: tenant v6: a tenant is malformed");
-	refused("\"eth9 vlan 0\"", "9", "state: tenant red: an ingress point is no text");
+		"state: tenants[1].slots: '4294967296': a whole number from 0 to 262144");
+	refused("1000000000000", "1000000000001",
+		"state: tenants[3].packets_per_second: '1000000000001': a whole number from 0 to "
+		"1000000000000");
+	refused("\"eth9 vlan 0\"", "9",
+		"state: tenants[1].ingress[1]: '9': an ingress point, such as eth1 vlan 5 source "
+		"10.77.1.0/24");
 	refused("\"tenant\": \"red\"", "\"tenant\": \"rad\"",
 		"state: there is no tenant rad; there are default gold red blue v6");
-	refused("\"workers\": 3", "\"workers\": 4294967299", "state: a job is malformed");
-	refused("\"workers\": 3", "\"workers\": 2", "state: a job is malformed");
-	refused("\"run_window\": 8", "\"run_window\": 32", "state: a job is malformed");
-	refused("\"run_window\": 8", "\"run_window\": 7", "state: a job is malformed");
-	refused("\"token\": \"5", "\"token\": \" ", "state: a job is malformed");
-	refused("\"10.77.1.2:1001\"", "\"[fd77::2]:1001\"", "state: job runs: a rank is malformed");
-	refused("\"running\"", "\"absent\"", "state: job runs: a rank is malformed");
+	refused("\"workers\": 3", "\"workers\": 4294967299",
+		"state: jobs[1].workers: '4294967299': a whole number from 1 to 256");
+	refused("\"workers\": 3", "\"workers\": 2",
+		"state: jobs[1]: job runs: 3 ranks, but its run has 2 workers");
+	refused("\"run_window\": 8", "\"run_window\": 32",
+		"state: jobs[1]: job runs: run_window 32 is more than window 16");
+	refused("\"run_window\": 8", "\"run_window\": 7",
+		"state: jobs[1].run_window: '7': a power of two from 0 to 1024");
+	refused("\"token\": \"5", "\"token\": \" ",
+		"state: jobs[0].token: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
+	refused("\"10.77.1.2:1001\"", "\"[fd77::2]:1001\"",
+		"state: jobs[1]: job runs: rank 1 and service must be of one family");
+	refused("\"running\"", "\"absent\"",
+		"state: jobs[1].ranks[0].presence: 'absent': one of running, detached and left");
+}
+
+/* Also where the text breaks off right behind one. */
+static void no_token_is_ever_in_a_reason(void **state)
+{
+	static const char secret[] = "5b1f_-Z";
+	_cleanup_(freep) char *text = filled_text();
+	char *at = strstr(text, secret);
+
+	assert_non_null(at);
+	for (const char *c = "\n\\{\x01\xff"; *c; c++) {
+		for (size_t i = 0; i <= strlen(secret) + 1; i++) {
+			_cleanup_(freep) char *broken = strdup(text);
+			_cleanup_(books_clear) struct books b;
+
+			broken[at - text + i] = *c;
+			configure(&b);
+			assert_true(books_parse(&b, broken, strlen(broken), "state", &why) < 0);
+			assert_null(strstr(why.text, i ? "5b1" : "b1f"));
+		}
+	}
 }
 
 static void lists_must_be_lists(void **state)
@@ -533,6 +567,7 @@ int main(void)
 		cmocka_unit_test(every_truncation_is_refused_with_words),
 		cmocka_unit_test(every_changed_byte_is_refused_or_leaves_sound_books),
 		cmocka_unit_test(what_no_agent_wrote_is_refused),
+		cmocka_unit_test(no_token_is_ever_in_a_reason),
 		cmocka_unit_test(lists_must_be_lists),
 		ON_DISK(what_is_written_is_read),
 		ON_DISK(there_may_be_no_file_yet),
