@@ -29,6 +29,7 @@ CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/te
 E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c)) \
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
+KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/job-file.md man/tallyd.yaml.5
 SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h)
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
 	   testbed-cable)
@@ -59,7 +60,7 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: pure help all setup setup-build install uninstall demo bench test lint unit fuzz ctl bpf \
+.PHONY: pure keys-docs help all setup setup-build install uninstall demo bench test lint unit fuzz ctl bpf \
 	e2e vm vm-all guest testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -94,12 +95,12 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 
 test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
-	@$(MAKE) --no-print-directory -s all guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
+	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
 	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
-lint: all $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
+lint: all $(BUILD)/tally-keys $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
 
 unit: $(UNITS) ## pure modules under ASan and UBSan
@@ -129,6 +130,9 @@ guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o 
 
 pure: # what decides and touches nothing; make lint looks after it
 	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(filter-out client/udp.c client/join.c client/tally.c,$(CLIENT))
+
+keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
+	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
 
 testbed: $(BUILD)/testbed-cable ## what scripts/testbed needs
 
@@ -193,6 +197,9 @@ $(BUILD)/train: $(call objects,examples/train.c examples/dataset.c) $(BUILD)/lib
 $(call objects,tests/testbed/cable.c): $(BUILD)/tests/testbed/cable.skel.h
 $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
+
+$(BUILD)/tally-keys: $(call objects,tools/keys.c) $(BUILD)/agent.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -Wl,--as-needed $(LIBRARIES)
 
 # PREFIX may be another one than last time.
 $(BUILD)/packaging/tallyd.service: packaging/tallyd.service always
