@@ -77,41 +77,6 @@ static void find_hops(const uint32_t *port, uint32_t mtu)
 	}
 }
 
-static void ranks_are_numbers_and_ranges(void **state)
-{
-	static const char *const same[] = { "0", "255", "0-255", "0-1,5", "63-64", "0,2,4,6-127" };
-	static const char *const wrong[] = { "",      "-",   "1-",    "-1",  "256",
-					     "0-256", "2-1", "1,",    ",1",  "1 ,2",
-					     "1,,2",  "a",   "1-2-3", "0x1", "99999999999" };
-	struct tally_set s, before;
-
-	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
-		s = set_of(same[i]);
-		assert_ranks(&s, same[i]);
-	}
-	s = set_of("3,1-2,2,7");
-	assert_ranks(&s, "1-3,7");
-	assert_int_equal(ranks_count(&s), 4);
-	before = s;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-		assert_int_equal(ranks_parse(wrong[i], &s), -EINVAL);
-	assert_memory_equal(&s, &before, sizeof(s));
-}
-
-static void the_longest_text_of_ranks_fits(void **state)
-{
-	char text[RANKS_BYTES], small[6];
-	struct tally_set s = { { 0 } }, again;
-
-	for (unsigned int rank = 0; rank < TALLY_WORKERS_MAX; rank += 2)
-		tally_set_add(&s, rank);
-	ranks_print(&s, text, sizeof(text));
-	again = set_of(text);
-	assert_true(tally_set_is_equal(&s, &again));
-	ranks_print(&s, small, sizeof(small));
-	assert_string_equal(small, "0,2,4");
-}
-
 static void a_root_sends_every_worker_a_copy(void **state)
 {
 	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
@@ -234,8 +199,6 @@ static void a_payload_must_fit_every_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ranks_are_numbers_and_ranges),
-		TEST(the_longest_text_of_ranks_fits),
 		TEST(a_root_sends_every_worker_a_copy),
 		TEST(ranks_behind_a_child_node_share_one_copy),
 		TEST(an_inner_node_serves_only_those_below),

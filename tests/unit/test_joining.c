@@ -188,32 +188,6 @@ static void values_out_of_range_are_refused(void **state)
 		"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 }
 
-static void job_names_and_tokens_have_their_letters_and_lengths(void **state)
-{
-	char longest[200];
-
-	memset(longest, 'a', sizeof(longest));
-	longest[129] = '\0';
-	assert_false(token_is_valid(longest));
-	longest[128] = '\0';
-	assert_true(token_is_valid(longest));
-	longest[64] = '\0';
-	assert_false(name_is_valid(longest));
-	longest[63] = '\0';
-	assert_true(name_is_valid(longest));
-	assert_false(token_is_valid(""));
-	assert_false(name_is_valid(""));
-	for (int c = 1; c < 256; c++) {
-		char text[] = { 'a', (char)c, '\0' };
-		bool low = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-		bool sign = c == '-' || c == '_';
-
-		assert_int_equal(name_is_valid(text), low || sign || c == '.');
-		assert_int_equal(name_is_valid(text + 1), low);
-		assert_int_equal(token_is_valid(text), low || sign || (c >= 'A' && c <= 'Z'));
-	}
-}
-
 static void no_token_is_ever_in_a_reason(void **state)
 {
 	request_refused("tally-join 1\ntoken secret!\n", EINVAL,
@@ -267,26 +241,6 @@ static void every_truncation_wants_more(void **state)
 		assert_int_equal(answer_of("error EACCES no\n\n", i), -EAGAIN);
 	for (size_t i = 0; i < strlen("left\n\n"); i++)
 		assert_int_equal(answer_of("left\n\n", i), -EAGAIN);
-}
-
-static void tokens_are_equal_or_not(void **state)
-{
-	char a[TOKEN_BYTES], b[TOKEN_BYTES];
-
-	assert_true(token_is_equal("5b1f", "5b1f"));
-	assert_false(token_is_equal("5b1f5b1f", "5b1f"));
-	assert_false(token_is_equal("5b1f", "5b1f5b1f"));
-	assert_false(token_is_equal("", "5b1f"));
-	assert_false(token_is_equal("5b1f", ""));
-	assert_false(token_is_equal("", ""));
-	for (size_t i = 0; i < 128; i++) {
-		memset(a, 'a', 128);
-		memset(b, 'a', 128);
-		a[128] = b[128] = '\0';
-		assert_true(token_is_equal(a, b));
-		b[i] = 'b';
-		assert_false(token_is_equal(a, b));
-	}
 }
 
 static void an_answers_kinds_are_told_apart(void **state)
@@ -581,12 +535,10 @@ int main(void)
 		cmocka_unit_test(unknown_and_doubled_keys_are_named_with_their_line),
 		cmocka_unit_test(what_is_needed_is_named),
 		cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(job_names_and_tokens_have_their_letters_and_lengths),
 		cmocka_unit_test(no_token_is_ever_in_a_reason),
 		cmocka_unit_test(bytes_that_no_line_has_are_refused_before_its_end),
 		cmocka_unit_test(a_line_without_end_is_refused),
 		cmocka_unit_test(every_truncation_wants_more),
-		cmocka_unit_test(tokens_are_equal_or_not),
 		cmocka_unit_test(an_answers_kinds_are_told_apart),
 		cmocka_unit_test(answers_that_are_wrong_are_refused),
 		cmocka_unit_test(a_place_without_end_is_refused),
