@@ -12,8 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/config.h"
+#include "agent/core/keys_json.h"
 #include "agent/core/keys_yaml.h"
+#include "agent/core/request.h"
+#include "common/jobfile.h"
 #include "common/keys.h"
+#include "common/lines.h"
+#include "common/name.h"
 
 struct things {
 	uint8_t small;
@@ -199,6 +205,281 @@ static void depth_is_limited(void **state)
 	}
 }
 
+/* --- positions ------------------------------------------------------------------------------- */
+
+static const struct value *member(const struct value *v, const char *name)
+{
+	for (v = v->first; v; v = v->next)
+		if (value_is(v->key, name))
+			return v;
+	fail_msg("there is no %s", name);
+	return NULL;
+}
+
+static void at(const struct value *v, unsigned int line, unsigned int column)
+{
+	assert_int_equal(v->at.line, line);
+	assert_int_equal(v->at.column, column);
+}
+
+static void values_of_yaml_have_line_and_column(void **state)
+{
+	static const char text[] = "# first\nports:\n  - a\n  - {name: b, mode:   tc}\nslots: 5\n";
+	_cleanup_(value_freep) struct value *root = NULL;
+	const struct value *ports, *b;
+
+	assert_int_equal(keys_yaml_parse(text, strlen(text), "f", &root, &why), 0);
+	at(root, 2, 1);
+	ports = member(root, "ports");
+	at(ports->key, 2, 1);
+	at(ports->first, 3, 5);
+	b = ports->first->next;
+	at(b, 4, 5);
+	at(member(b, "name"), 4, 12);
+	at(member(b, "mode")->key, 4, 15);
+	at(member(b, "mode"), 4, 23);
+	at(member(root, "slots"), 5, 8);
+}
+
+static void what_is_no_yaml_has_a_column(void **state)
+{
+	assert_int_equal(read_text("flag: true\n  small: [1\n"), -EINVAL);
+	assert_non_null(strstr(why.text, "f:2: not YAML: column 8: "));
+	assert_int_equal(read_text("flag: true\nsmall: \xff\n"), -EINVAL);
+	assert_non_null(strstr(why.text, "f:2: not YAML: column 8: "));
+}
+
+static void lines_have_line_and_column(void **state)
+{
+	static const char loose[] = "# first\n\n  small \t 7 # seven\nnumber 9";
+	static const char strict[] = "small 7\n";
+	char said[160];
+	struct lines l;
+
+	lines_init_loose(&l, loose, strlen(loose), said, sizeof(said));
+	assert_int_equal(lines_next(&l), 0);
+	at(&l.key, 3, 3);
+	at(&l.value, 3, 11);
+	assert_int_equal(lines_next(&l), 0);
+	at(&l.key, 4, 1);
+	at(&l.value, 4, 8);
+	assert_string_equal(l.value.text, "9");
+	assert_int_equal(lines_next(&l), -EAGAIN);
+	lines_init(&l, strict, strlen(strict), 16, said, sizeof(said));
+	assert_int_equal(lines_next(&l), 0);
+	at(&l.key, 1, 1);
+	at(&l.value, 1, 7);
+}
+
+/* --- a table of each type -------------------------------------------------------------------- */
+
+struct kinds {
+	uint16_t word, power, blocks;
+	int rank;
+	char name[NAME_BYTES], token[TOKEN_BYTES], path[16];
+	struct sockaddr_storage address, endpoint;
+	unsigned int colour;
+	unsigned int points;
+	uint8_t point[3];
+};
+
+#define KIND(member) KEY_MEMBER(struct kinds, member)
+
+static const struct key kind_rows[] = {
+	{ "word", &key_number, KIND(word), .min = 5, .max = 500, .initial = "77" },
+	{ "power", &key_power, KIND(power), .min = 1, .max = 64 },
+	{ "blocks", &key_blocks, KIND(blocks), .min = 64, .max = 256, .initial = "128" },
+	{ "rank", &key_number, KIND(rank), .max = 255, .word = "any", .fill = 0xff,
+	  .initial = "any" },
+	{ "name", &key_name, KIND(name), .needed = true },
+	{ "token", &key_token, KIND(token), .brief = true },
+	{ "path", &key_path, KIND(path), .initial = "/tmp" },
+	{ "address", &key_address, KIND(address), .brief = true },
+	{ "endpoint", &key_endpoint, KIND(endpoint), .brief = true },
+	{ "colour", &key_choice, KIND(colour), .words = colours, .min = 1, .initial = "green" },
+	{ "point", &key_number, KEY_LIST(struct kinds, point, points), .max = 9, .flow = true },
+};
+static const struct keys kinds = KEYS(kind_rows);
+
+static struct kinds kind;
+
+static int kinds_read(const char *text)
+{
+	struct reading reading = { &keys_yaml_style, "f", NULL, why.text, sizeof(why.text) };
+	_cleanup_(value_freep) struct value *root = NULL;
+
+	memset(&kind, 0, sizeof(kind));
+	keys_default(&kinds, &kind);
+	assert_int_equal(keys_yaml_parse(text, strlen(text), "f", &root, &why), 0);
+	return keys_take_root(&reading, root, &kinds, &kind, NULL);
+}
+
+static void kinds_refused(const char *text, const char *reason)
+{
+	assert_int_equal(kinds_read(text), -EINVAL);
+	assert_string_equal(why.text, reason);
+}
+
+static void what_is_not_there_has_its_default(void **state)
+{
+	assert_int_equal(kinds_read("name: a"), 0);
+	assert_int_equal(kind.word, 77);
+	assert_int_equal(kind.blocks, 128);
+	assert_int_equal(kind.rank, -1);
+	assert_string_equal(kind.path, "/tmp");
+	assert_int_equal(kind.colour, 1);
+	assert_int_equal(kind.power, 0);
+}
+
+static void each_type_takes_what_it_allows_and_no_more(void **state)
+{
+	assert_int_equal(kinds_read("{name: a, word: 5, power: 64, blocks: 256, rank: 255, "
+				    "path: /23456789012345, point: [9, 0, 1]}"),
+			 0);
+	assert_int_equal(kind.word, 5);
+	assert_int_equal(kind.points, 3);
+	assert_int_equal(kinds_read("{name: a, word: 500, power: 1, blocks: 64, rank: any}"), 0);
+	kinds_refused("name: a\nword: 4", "f:2: word: '4': a number from 5 to 500");
+	kinds_refused("name: a\nword: 501", "f:2: word: '501': a number from 5 to 500");
+	kinds_refused("name: a\npower: 0", "f:2: power: '0': a power of two from 1 to 64");
+	kinds_refused("name: a\npower: 128", "f:2: power: '128': a power of two from 1 to 64");
+	kinds_refused("name: a\npower: 48", "f:2: power: '48': a power of two from 1 to 64");
+	kinds_refused("name: a\nblocks: 0",
+		      "f:2: blocks: '0': a multiple of 64 from 64 to 256 (bytes)");
+	kinds_refused("name: a\nblocks: 320",
+		      "f:2: blocks: '320': a multiple of 64 from 64 to 256 (bytes)");
+	kinds_refused("name: a\nrank: 256", "f:2: rank: '256': a number from 0 to 255, or any");
+	kinds_refused("name: A", "f:1: name: 'A': 1 to 63 of a-z, 0-9, '.', '_' and '-', "
+				 "beginning with a letter or a digit");
+	kinds_refused("name: a\npath: /234567890123456",
+		      "f:2: path: '/234567890123456': a path from / on, of at most 15 printable "
+		      "characters");
+	kinds_refused("name: a\ncolour: red", "f:2: colour: 'red': one of green");
+	kinds_refused("name: a\npoint: [1, 10]", "f:2: point[1]: '10': a number from 0 to 9");
+	kinds_refused("name: a\npoint: [1, 2, 3, 4]",
+		      "f:2: point[3]: one too many; there can be at most 3");
+	kinds_refused("word: 5", "f: the key 'name' is needed");
+	kinds_refused("name: a\nname: a", "f:2: 'name': given twice");
+}
+
+static void a_secret_is_never_shown(void **state)
+{
+	kinds_refused("name: a\ntoken: 'se cret'",
+		      "f:2: token: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
+}
+
+#define FULL                                                                               \
+	"word: 5\npower: 64\nblocks: 256\nrank: any\nname: a\ntoken: 't'\npath: '/x''y'\n" \
+	"address: '10.0.0.1'\nendpoint: '[fd77::1]:9'\ncolour: green\npoint: [1, 9]\n"
+
+static void what_is_printed_as_yaml_is_read(void **state)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size;
+	FILE *f;
+
+	assert_int_equal(kinds_read(FULL), 0);
+	f = open_memstream(&text, &size);
+	keys_yaml_print(&kinds, &kind, "", f);
+	fclose(f);
+	assert_string_equal(text, FULL);
+}
+
+static void what_is_printed_as_json_is_read(void **state)
+{
+	static const struct keys_style style = { .number = "n", .strict_lists = true };
+	struct reading reading = { &style, "f", NULL, why.text, sizeof(why.text) };
+	_cleanup_(value_freep) struct value *root = NULL;
+	_cleanup_(json_freep) json_t *json = NULL;
+	_cleanup_(freep) char *text = NULL;
+	struct kinds again = { 0 };
+
+	assert_int_equal(kinds_read(FULL), 0);
+	json = keys_json_make(&kinds, &(struct kinds){ .rank = 7, .colour = 1 });
+	json_decref(json);
+	kind.rank = 255; /* a word is none of JSON's numbers */
+	json = keys_json_make(&kinds, &kind);
+	text = json_dumps(json, JSON_COMPACT);
+	assert_string_equal(text, "{\"word\":5,\"power\":64,\"blocks\":256,\"rank\":255,\"name\":"
+				  "\"a\",\"token\":\"t\",\"path\":\"/x'y\",\"address\":"
+				  "\"10.0.0.1\",\"endpoint\":\"[fd77::1]:9\",\"colour\":\"green\","
+				  "\"point\":[1,9]}");
+	assert_int_equal(keys_json_tree(json, &root), 0);
+	assert_int_equal(keys_take_root(&reading, root, &kinds, &again, NULL), 0);
+	assert_memory_equal(&again, &kind, sizeof(kind));
+}
+
+static void a_string_is_no_number_in_json(void **state)
+{
+	static const struct keys_style style = { .number = "a number", .strict_lists = true };
+	struct reading reading = { &style, "f", NULL, why.text, sizeof(why.text) };
+	static const char *const wrong[] = { "{\"name\":\"a\",\"word\":\"5\"}",
+					     "{\"name\":1}",
+					     "{\"name\":null}",
+					     "{\"name\":\"a\",\"word\":5.0}",
+					     "{\"name\":\"a\",\"word\":true}",
+					     "{\"name\":\"a\",\"point\":1}" };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		_cleanup_(json_freep) json_t *json = json_loads(wrong[i], 0, NULL);
+		_cleanup_(value_freep) struct value *root = NULL;
+
+		assert_int_equal(keys_json_tree(json, &root), 0);
+		assert_int_equal(keys_take_root(&reading, root, &kinds, &kind, NULL), -EINVAL);
+	}
+}
+
+static void what_is_printed_as_lines_is_read(void **state)
+{
+	static const char wanted[] = "head\nword 5\npower 64\nblocks 256\nrank any\nname a\n"
+				     "token t\npath /x'y\naddress 10.0.0.1\n"
+				     "endpoint [fd77::1]:9\ncolour green\npoint 1\npoint 9\nend";
+	char text[256], said[160];
+	size_t length = 0;
+	struct lines l;
+	uint32_t seen = 0;
+	struct kinds first;
+
+	assert_int_equal(kinds_read(FULL), 0);
+	first = kind;
+	assert_int_equal(lines_print("head\n", &kinds, &kind, "end", text, sizeof(text), &length),
+			 0);
+	assert_string_equal(text, wanted);
+	assert_int_equal(length, strlen(wanted));
+	for (size_t size = 1; size <= length; size++)
+		assert_int_equal(
+			lines_print("head\n", &kinds, &kind, "end", text, size, &(size_t){ 0 }),
+			-ENOSPC);
+	memset(&kind, 0, sizeof(kind));
+	lines_init(&l, wanted + 5, strlen(wanted) - 5, 100, said, sizeof(said));
+	for (int i = 0; i < 10; i++) { /* the lists of lines are the job file's */
+		assert_int_equal(lines_next(&l), 0);
+		assert_int_equal(lines_take(&l, &kinds, &kind, &seen), 0);
+	}
+	assert_int_equal(lines_end(&l, &kinds, seen), 0);
+	first.points = 0;
+	memset(first.point, 0, sizeof(first.point));
+	assert_memory_equal(&kind, &first, sizeof(kind));
+}
+
+/* Whoever adds a key: its default must be one of the values that it allows. */
+static void defaults_of_the_tables_may_be_written(void **state)
+{
+	static struct config config;
+	static struct run run;
+
+	keys_default(&config_keys, &config);
+	keys_default(&jobfile_keys, &run);
+	assert_int_equal(config.slots, CONFIG_SLOTS);
+	assert_int_equal(run.window, RUN_WINDOW);
+	assert_int_equal(run.epoch, 1);
+	for (int verb = 0; verb < REQUEST_VERB_COUNT; verb++) {
+		struct request q = { 0 };
+
+		keys_default(request_kinds[verb].keys, (char *)&q + request_kinds[verb].offset);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +490,17 @@ int main(void)
 		cmocka_unit_test(a_list_of_one_needs_no_list),
 		cmocka_unit_test(members_are_named_from_the_top),
 		cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(values_of_yaml_have_line_and_column),
+		cmocka_unit_test(what_is_no_yaml_has_a_column),
+		cmocka_unit_test(lines_have_line_and_column),
+		cmocka_unit_test(what_is_not_there_has_its_default),
+		cmocka_unit_test(each_type_takes_what_it_allows_and_no_more),
+		cmocka_unit_test(a_secret_is_never_shown),
+		cmocka_unit_test(what_is_printed_as_yaml_is_read),
+		cmocka_unit_test(what_is_printed_as_json_is_read),
+		cmocka_unit_test(a_string_is_no_number_in_json),
+		cmocka_unit_test(what_is_printed_as_lines_is_read),
+		cmocka_unit_test(defaults_of_the_tables_may_be_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
