@@ -470,7 +470,7 @@ static void defaults_of_the_tables_may_be_written(void **state)
 
 	keys_default(&config_keys, &config);
 	keys_default(&jobfile_keys, &run);
-	assert_int_equal(config.slots, CONFIG_SLOTS);
+	assert_int_equal(config.slots, DATAPLANE_SLOTS);
 	assert_int_equal(run.window, RUN_WINDOW);
 	assert_int_equal(run.epoch, 1);
 	for (int verb = 0; verb < REQUEST_VERB_COUNT; verb++) {
