@@ -200,7 +200,7 @@ static json_t *job(const struct agent *a, const struct job *j)
 			 number(job_joined(j)), "missing", missing(j), "members", json_array());
 }
 
-json_t *results_job(const struct agent *a, const struct job *j)
+static json_t *job_and_members(const struct agent *a, const struct job *j)
 {
 	json_t *one = job(a, j);
 
@@ -220,7 +220,7 @@ json_t *results_jobs(const struct agent *a, const struct request_filter *filter)
 		if ((*filter->job && strcmp(filter->job, j->name) != 0) ||
 		    (*filter->tenant && strcmp(filter->tenant, tenant) != 0))
 			continue;
-		json_array_append_new(all, *filter->job ? results_job(a, j) : job(a, j));
+		json_array_append_new(all, *filter->job ? job_and_members(a, j) : job(a, j));
 	}
 	return all;
 }

@@ -13,9 +13,8 @@
 
 json_t *results_status(const struct agent *a);
 
-/* One tenant by its index, one job with its members. */
+/* One tenant by its index. */
 json_t *results_tenant(const struct agent *a, unsigned int index);
-json_t *results_job(const struct agent *a, const struct job *j);
 
 /* What `filter` names, or all. */
 json_t *results_tenants(const struct agent *a, const struct request_filter *filter);

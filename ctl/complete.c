@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "agent/core/config.h"
 #include "connection.h"
 #include "ctl.h"
 #include "table.h"
@@ -175,7 +176,7 @@ static void words_print(const struct line *l)
 void complete(int argc, char **argv)
 {
 	const char *socket = getenv("TALLY_SOCKET");
-	struct line l = { .socket = socket && *socket ? socket : CTL_SOCKET };
+	struct line l = { .socket = socket && *socket ? socket : CONFIG_CONTROL_SOCKET };
 
 	if (argc < 1)
 		return;

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "agent/core/request.h"
 #include "connection.h"
 
 struct connection {
@@ -100,9 +101,9 @@ static int request_send(struct connection *c, const json_t *request, struct why 
 	if (!text)
 		return -ENOMEM;
 	length = strlen(text);
-	if (length >= CONNECTION_REQUEST_BYTES_MAX)
-		return why_say(why, -E2BIG, "the request has %zu bytes; tallyd takes %d", length,
-			       CONNECTION_REQUEST_BYTES_MAX - 1);
+	if (length > REQUEST_BYTES_MAX)
+		return why_say(why, -E2BIG, "the request has %zu bytes; tallyd takes at most %d",
+			       length, REQUEST_BYTES_MAX);
 	text[length] = '\n'; /* in place of its end */
 	r = send_all(c, text, length + 1);
 	if (r < 0)

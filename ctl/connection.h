@@ -8,9 +8,8 @@
 #include "common/util.h"
 
 enum {
-	CONNECTION_REQUEST_BYTES_MAX = 65536,
-	CONNECTION_LINE_BYTES_MAX = 16
-				    << 20, /* of an answer: ours to bear, not the daemon's limit */
+	/* of an answer: what tallyctl can hold. Another tallyd may send longer ones than ours. */
+	CONNECTION_LINE_BYTES_MAX = 16 << 20,
 };
 
 struct connection;

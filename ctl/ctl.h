@@ -10,13 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/core/tenant.h"
 #include "common/util.h"
 #include "style.h"
 
-#define CTL_SOCKET "/run/tally/control.sock"
-
 enum {
-	CTL_LIST_MAX = 16, /* values of an option that may stand there several times */
+	CTL_LIST_MAX = TENANT_POINTS_MAX, /* values of an option that may be repeated */
 	CTL_ARGUMENTS_MAX = 64,
 	CTL_TIMEOUT_MS = 10000, /* for one answer of the daemon, if nobody looks at a live screen */
 	CTL_INTERVAL_MAX = 3600, /* seconds between two frames of top */

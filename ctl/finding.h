@@ -3,6 +3,7 @@
 #ifndef TALLY_CTL_FINDING_H
 #define TALLY_CTL_FINDING_H
 
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,7 +24,7 @@ enum {
 struct finding {
 	enum finding_level level;
 	const char *check; /* its name: a constant */
-	char subject[16]; /* a port; "" for the node */
+	char subject[IF_NAMESIZE]; /* a port; "" for the node */
 	char text[384];
 	char mend[160]; /* a command; "" if there is none */
 };

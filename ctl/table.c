@@ -119,22 +119,11 @@ void cell_percent(const json_t *row, const char *key, struct cell *ret)
 	cell_unit(row, key, units_percent, ret);
 }
 
-static void redden(const json_t *row, const char *key, struct cell *ret)
-{
-	if (field_number(row, key) > 0)
-		ret->colour = COLOUR_RED;
-}
-
-void cell_bad_count(const json_t *row, const char *key, struct cell *ret)
-{
-	cell_count(row, key, ret);
-	redden(row, key, ret);
-}
-
 void cell_bad_rate(const json_t *row, const char *key, struct cell *ret)
 {
 	cell_rate(row, key, ret);
-	redden(row, key, ret);
+	if (field_number(row, key) > 0)
+		ret->colour = COLOUR_RED;
 }
 
 static void unlimited(const json_t *row, const char *key, struct cell *ret)

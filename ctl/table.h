@@ -50,8 +50,7 @@ void cell_bits(const json_t *row, const char *key, struct cell *ret); /* of byte
 void cell_bytes(const json_t *row, const char *key, struct cell *ret); /* 3.5 MB */
 void cell_percent(const json_t *row, const char *key, struct cell *ret);
 
-/* A count or a rate that is bad news: red unless 0. */
-void cell_bad_count(const json_t *row, const char *key, struct cell *ret);
+/* A rate that is bad news: red unless 0. */
 void cell_bad_rate(const json_t *row, const char *key, struct cell *ret);
 
 /* A rate's or a number of bits' limit: 0 is "no limit". */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "agent/core/config.h"
 #include "ctl.h"
 
 enum {
@@ -23,7 +24,7 @@ static void option_help(FILE *out, const char *name, const char *value, const ch
 static void globals_help(FILE *out)
 {
 	option_help(out, "socket", "PATH", "where tallyd listens ($TALLY_SOCKET, or");
-	fprintf(out, "%28s" CTL_SOCKET ")\n", "");
+	fprintf(out, "%28s" CONFIG_CONTROL_SOCKET ")\n", "");
 	option_help(out, "json", NULL, "the daemon's result, for programs");
 	option_help(out, "help", NULL, "this; behind a command: its options");
 	option_help(out, "version", NULL, "which one this is");
@@ -118,7 +119,7 @@ static int output_close(struct why *why)
 int main(int argc, char **argv)
 {
 	const char *socket = getenv("TALLY_SOCKET");
-	struct ctl ctl = { .socket = socket && *socket ? socket : CTL_SOCKET,
+	struct ctl ctl = { .socket = socket && *socket ? socket : CONFIG_CONTROL_SOCKET,
 			   .timeout_ms = CTL_TIMEOUT_MS };
 	struct why why = { "" };
 	int used = 0, words = 0, r;

@@ -59,7 +59,7 @@ void top_history_add(struct top_history *history, const json_t *frame)
 		const char *name = field_text(job, "name");
 		struct top_series *s = *name ? series_find(history, name) : NULL;
 
-		if (!s && *name && strlen(name) < TOP_NAME_BYTES)
+		if (!s && *name && strlen(name) < NAME_BYTES)
 			s = series_find(history, "");
 		if (!s)
 			continue;
@@ -68,7 +68,8 @@ void top_history_add(struct top_history *history, const json_t *frame)
 	}
 }
 
-void top_sparkline(const double *rate, unsigned int count, char *text, size_t size)
+/* Rates as a line of bars, the highest as high as there is. Needs UTF-8. */
+static void sparkline(const double *rate, unsigned int count, char *text, size_t size)
 {
 	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	double most = 0;
@@ -122,7 +123,7 @@ static void cell_sparkline(const json_t *row, const char *key, struct cell *ret)
 						  : NULL;
 
 	if (s && cell_style->utf8)
-		top_sparkline(s->rate, s->count, ret->text, sizeof(ret->text));
+		sparkline(s->rate, s->count, ret->text, sizeof(ret->text));
 }
 
 static void cell_joined(const json_t *row, const char *key, struct cell *ret)

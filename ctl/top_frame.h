@@ -6,18 +6,18 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "common/name.h"
 #include "style.h"
 
 enum {
 	TOP_HISTORY = 10, /* rates a job's sparkline shows */
 	TOP_HISTORY_JOBS = 256, /* that have one; more have none */
-	TOP_NAME_BYTES = 64,
 };
 
 /* The rates of the last frames, job by job. All zero: none. */
 struct top_history {
 	struct top_series {
-		char name[TOP_NAME_BYTES]; /* "": free */
+		char name[NAME_BYTES]; /* "": free */
 		unsigned int count; /* of rates, the newest last */
 		double rate[TOP_HISTORY];
 	} job[TOP_HISTORY_JOBS];
@@ -33,8 +33,5 @@ void top_history_add(struct top_history *history, const json_t *frame);
  */
 int top_frame_print(FILE *out, const struct style *style, const json_t *frame,
 		    const struct top_history *history, const char *foot);
-
-/* Rates as a line of `count` bars, the highest as high as there is. Needs UTF-8. */
-void top_sparkline(const double *rate, unsigned int count, char *text, size_t size);
 
 #endif

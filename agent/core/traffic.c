@@ -23,10 +23,6 @@ static const uint8_t meaning[TALLY_OUTCOME_COUNT] = {
 	[TALLY_OTHER_PORT] = REFUSED, [TALLY_OTHER_SOURCE] = REFUSED,
 };
 
-bool traffic_outcome_came_in(enum tally_outcome outcome) { return !(meaning[outcome] & LEFT); }
-
-bool traffic_outcome_is_refused(enum tally_outcome outcome) { return meaning[outcome] & REFUSED; }
-
 /* --- what is kept ---------------------------------------------------------------------------- */
 
 int traffic_new(struct traffic **ret)

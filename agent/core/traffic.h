@@ -151,8 +151,4 @@ size_t traffic_link_history(const struct traffic *t, uint32_t ifindex,
 
 struct traffic_stats traffic_stats(const struct traffic *t);
 
-/* Did it come in, and is not a copy that left? Was it refused: over a rate or out of place? */
-bool traffic_outcome_came_in(enum tally_outcome outcome);
-bool traffic_outcome_is_refused(enum tally_outcome outcome);
-
 #endif

@@ -16,7 +16,7 @@
 static const struct column columns[] = {
 	{ "NAME", "name", cell_text, TABLE_ELASTIC },
 	{ "RATE", "in.rate", cell_rate, TABLE_RIGHT },
-	{ "BAD", "bad", cell_bad_count, TABLE_RIGHT },
+	{ "BAD", "bad", cell_bad_rate, TABLE_RIGHT },
 	{ "TAGS", "tags", cell_list, TABLE_LEFT },
 };
 
@@ -36,15 +36,15 @@ static void assert_table(const struct style *style, const char *rows, size_t mos
 }
 
 #define ROWS                                                                                       \
-	"[{\"name\":\"resnet-imagenet\",\"in\":{\"rate\":1500},\"bad\":3,\"tags\":[\"a\",\"b\"]}," \
+	"[{\"name\":\"resnet-imagenet\",\"in\":{\"rate\":1500},\"bad\":30,\"tags\":[\"a\",\"b\"]}," \
 	"{\"name\":\"b\",\"in\":{\"rate\":0},\"bad\":0,\"tags\":[]}]"
 
 static void columns_are_as_wide_as_what_is_in_them(void **state)
 {
 	assert_table(&(struct style){ 0 }, ROWS, 0,
-		     "NAME                RATE  BAD  TAGS\n"
-		     "resnet-imagenet  1.5 k/s    3  a, b\n"
-		     "b                    0/s    0  -\n");
+		     "NAME                RATE   BAD  TAGS\n"
+		     "resnet-imagenet  1.5 k/s  30/s  a, b\n"
+		     "b                    0/s   0/s  -\n");
 }
 
 static void what_is_missing_or_of_another_type_is_a_dash(void **state)
@@ -61,9 +61,9 @@ static void what_is_missing_or_of_another_type_is_a_dash(void **state)
 static void elastic_columns_give_way_first(void **state)
 {
 	assert_table(&(struct style){ .width = 30 }, ROWS, 0,
-		     "NAME           RATE  BAD  TAGS\n"
-		     "resnet-im~  1.5 k/s    3  a, b\n"
-		     "b               0/s    0  -\n");
+		     "NAME          RATE   BAD  TAGS\n"
+		     "resnet-i~  1.5 k/s  30/s  a, b\n"
+		     "b              0/s   0/s  -\n");
 }
 
 static void no_line_is_wider_than_the_terminal(void **state)
@@ -87,18 +87,18 @@ static void no_line_is_wider_than_the_terminal(void **state)
 static void rows_left_out_are_counted(void **state)
 {
 	assert_table(&(struct style){ 0 }, ROWS, 1,
-		     "NAME                RATE  BAD  TAGS\n"
-		     "resnet-imagenet  1.5 k/s    3  a, b\n"
+		     "NAME                RATE   BAD  TAGS\n"
+		     "resnet-imagenet  1.5 k/s  30/s  a, b\n"
 		     "+ 1 more\n");
 }
 
 static void only_bad_news_is_red(void **state)
 {
 	assert_table(&(struct style){ .colour = true }, ROWS, 0,
-		     "\033[2mNAME\033[0m                \033[2mRATE\033[0m  \033[2mBAD\033[0m  "
+		     "\033[2mNAME\033[0m                \033[2mRATE\033[0m   \033[2mBAD\033[0m  "
 		     "\033[2mTAGS\033[0m\n"
-		     "resnet-imagenet  1.5 k/s    \033[1;31m3\033[0m  a, b\n"
-		     "b                    0/s    0  -\n");
+		     "resnet-imagenet  1.5 k/s  \033[1;31m30/s\033[0m  a, b\n"
+		     "b                    0/s   0/s  -\n");
 }
 
 static void a_bar_is_as_full_as_its_share(void **state)
@@ -122,17 +122,32 @@ static void a_bar_is_as_full_as_its_share(void **state)
 	}
 }
 
+/* The frame of a job with these rates, one after the other. */
+static void assert_sparkline(const double *rate, unsigned int count, const char *expected)
+{
+	const struct style style = { .utf8 = true };
+	json_t *job = json_pack("{ss}", "name", "a"), *frame = json_pack("{s[o]}", "jobs", job);
+	struct top_history *history = calloc(1, sizeof(*history));
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	for (unsigned int i = 0; i < count; i++) {
+		json_object_set_new(job, "bytes_per_second", json_real(rate[i]));
+		top_history_add(history, frame);
+	}
+	assert_int_equal(top_frame_print(out, &style, frame, history, NULL), 0);
+	fclose(out);
+	assert_true(strstr(text, expected));
+	free(text);
+	free(history);
+	json_decref(frame);
+}
+
 static void a_sparklines_highest_bar_is_full(void **state)
 {
-	const double rates[] = { 0, 50, 100 }, none[] = { 0, 0 };
-	char text[64];
-
-	top_sparkline(rates, 3, text, sizeof(text));
-	assert_string_equal(text, "▁▄█");
-	top_sparkline(none, 2, text, sizeof(text));
-	assert_string_equal(text, "▁▁");
-	top_sparkline(rates, 0, text, sizeof(text));
-	assert_string_equal(text, "");
+	assert_sparkline((const double[]){ 0, 50, 100 }, 3, " ▁▄█\n");
+	assert_sparkline((const double[]){ 0, 0 }, 2, " ▁▁\n");
 }
 
 static void history_keeps_the_last_rates_and_forgets_jobs_that_went(void **state)

@@ -143,7 +143,6 @@ static void rates_are_of_packets_that_came_in(void **state)
 		bool came_in = i != TALLY_FANNED_OUT && i != TALLY_NO_CHILD;
 		struct traffic_row *r = add_row(100 + i, 3, 1);
 
-		assert_int_equal(traffic_outcome_came_in(i), came_in);
 		sample();
 		count(r, i, 40);
 		a_second_passes();
@@ -184,20 +183,16 @@ static void duplicates_are_a_share_of_what_came_in(void **state)
 
 static void refused_packets_have_a_rate_of_their_own(void **state)
 {
-	unsigned int found = 0;
-	struct traffic_row *r = add_row(7, 3, 1);
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
+		bool refused = i == TALLY_OVER_RATE || i == TALLY_OVER_PRIORITY ||
+			       i == TALLY_OTHER_PORT || i == TALLY_OTHER_SOURCE;
+		struct traffic_row *r = add_row(100 + i, 3, 1);
 
-	sample();
-	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++)
-		if (traffic_outcome_is_refused(i)) {
-			count(r, i, 20);
-			found++;
-		}
-	count(r, TALLY_ABSORBED, 1000);
-	a_second_passes();
-	assert_near(traffic_job(t, 7)->rates.refused_per_second, 20.0 * found);
-	if (!found)
-		skip(); /* this data plane refuses nothing yet */
+		sample();
+		count(r, i, 20);
+		a_second_passes();
+		assert_near(traffic_job(t, 100 + i)->rates.refused_per_second, 20 * refused);
+	}
 }
 
 static void a_forecast_follows_a_ramp(void **state)
