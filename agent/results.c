@@ -245,35 +245,118 @@ static json_t *outcomes(const struct tally_counter *c)
 	return all;
 }
 
+static int job_find(const struct agent *a, const char *name, const struct job **ret,
+		    struct why *why)
+{
+	const struct job *j = books_job_find(&a->books, name);
+
+	if (!j)
+		return why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+	*ret = j;
+	return 0;
+}
+
+static int port_find(const struct agent *a, const char *name, uint32_t *ret, struct why *why)
+{
+	for (unsigned int i = 0; i < a->ports_count; i++)
+		if (!strcmp(a->ports[i].name, name)) {
+			*ret = a->ports[i].ifindex;
+			return 0;
+		}
+	return why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)", name);
+}
+
 /* The flow that is asked for; there may have been no traffic yet. */
 static int flow_find(const struct agent *a, const struct request_filter *filter,
 		     const struct traffic_flow **ret, struct why *why)
 {
-	const struct job *j;
-	int index;
+	const struct job *j = NULL;
+	uint32_t ifindex = 0;
+	int r = 0;
 
 	if (*filter->job) {
-		j = books_job_find(&a->books, filter->job);
-		if (!j)
-			return why_say(why, -ENOENT, "there is no job %s (tallyctl job list)",
-				       filter->job);
-		*ret = traffic_job(a->traffic, j->id);
+		r = job_find(a, filter->job, &j, why);
+		if (r == 0)
+			*ret = traffic_job(a->traffic, j->id);
 	} else if (*filter->tenant) {
-		index = books_tenant_find(&a->books, filter->tenant, why);
-		if (index < 0)
-			return index;
-		*ret = traffic_tenant(a->traffic, index);
+		r = books_tenant_find(&a->books, filter->tenant, why);
+		if (r >= 0)
+			*ret = traffic_tenant(a->traffic, r);
 	} else if (*filter->port) {
-		for (unsigned int i = 0; i < a->ports_count; i++)
-			if (!strcmp(a->ports[i].name, filter->port)) {
-				*ret = traffic_port(a->traffic, a->ports[i].ifindex);
-				return 0;
-			}
-		return why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)",
-			       filter->port);
+		r = port_find(a, filter->port, &ifindex, why);
+		if (r == 0)
+			*ret = traffic_port(a->traffic, ifindex);
 	} else {
 		*ret = traffic_node(a->traffic);
 	}
+	return r < 0 ? r : 0;
+}
+
+/* Seconds since 1970 of a moment of the monotonic clock. */
+static json_t *unix_time(uint64_t at_ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return rate((double)now.tv_sec + (double)now.tv_nsec / 1e9 -
+		    (double)(clock_now_ns() - at_ns) / 1e9);
+}
+
+static json_t *job_history(const struct agent *a, const struct job *j, uint32_t most)
+{
+	struct traffic_moment moment[TRAFFIC_HISTORY];
+	size_t n = traffic_job_history(a->traffic, j->id, moment, most);
+	json_t *all = json_array();
+
+	for (const struct traffic_moment *m = moment; m < moment + n; m++)
+		json_array_append_new(
+			all, json_pack("{so so so so so so}", "time_s", unix_time(m->at_ns),
+				       "packets_per_second", rate(m->packets_per_second),
+				       "bytes_per_second", rate(m->bytes_per_second),
+				       "chunks_per_second", rate(m->chunks_per_second),
+				       "refused_per_second", rate(m->refused_per_second),
+				       "duplicates_per_second", rate(m->duplicates_per_second)));
+	return all;
+}
+
+static json_t *speed(float packets, float bytes)
+{
+	return json_pack("{so so}", "packets_per_second", rate(packets), "bytes_per_second",
+			 rate(bytes));
+}
+
+static json_t *port_history(const struct agent *a, uint32_t ifindex, uint32_t most)
+{
+	struct traffic_link_moment moment[TRAFFIC_HISTORY];
+	size_t n = traffic_link_history(a->traffic, ifindex, moment, most);
+	json_t *all = json_array();
+
+	for (const struct traffic_link_moment *m = moment; m < moment + n; m++)
+		json_array_append_new(
+			all,
+			json_pack(
+				"{so so so so}", "time_s", unix_time(m->at_ns), "receive",
+				speed(m->receive_packets_per_second, m->receive_bytes_per_second),
+				"transmit",
+				speed(m->transmit_packets_per_second, m->transmit_bytes_per_second),
+				"backlog_bytes", rate(m->backlog_bytes)));
+	return all;
+}
+
+static int history(const struct agent *a, const struct request_filter *filter, json_t **ret,
+		   struct why *why)
+{
+	const struct job *j = NULL;
+	uint32_t ifindex = 0;
+	int r;
+
+	if (!*filter->job && !*filter->port)
+		return why_say(why, -EINVAL, "stats: history: name a job or a port");
+	r = *filter->job ? job_find(a, filter->job, &j, why)
+			 : port_find(a, filter->port, &ifindex, why);
+	if (r < 0)
+		return r;
+	*ret = j ? job_history(a, j, filter->history) : port_history(a, ifindex, filter->history);
 	return 0;
 }
 
@@ -285,6 +368,8 @@ int results_stats(const struct agent *a, const struct request_filter *filter, js
 
 	if (!!*filter->job + !!*filter->tenant + !!*filter->port > 1)
 		return why_say(why, -EINVAL, "stats: one of job, tenant and port at a time");
+	if (filter->history)
+		return history(a, filter, ret, why);
 	r = flow_find(a, filter, &flow, why);
 	if (r < 0)
 		return r;

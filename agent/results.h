@@ -20,7 +20,10 @@ json_t *results_tenant(const struct agent *a, unsigned int index);
 json_t *results_tenants(const struct agent *a, const struct request_filter *filter);
 json_t *results_jobs(const struct agent *a, const struct request_filter *filter);
 
-/* -ENOENT: there is no such job, tenant or port. */
+/*
+ * Totals by outcome, or the history of a job or a port. -EINVAL: the filter's names or their
+ * number; -ENOENT: there is no such job, tenant or port.
+ */
 int results_stats(const struct agent *a, const struct request_filter *filter, json_t **ret,
 		  struct why *why);
 

@@ -96,7 +96,8 @@ const struct command commands[] = {
 	  .run = job_token },
 	{ .words = "stats",
 	  .help = "what became of the packets",
-	  .options = BIT(OPTION_JOB) | BIT(OPTION_TENANT) | BIT(OPTION_PORT) | BIT(OPTION_ALL),
+	  .options = BIT(OPTION_JOB) | BIT(OPTION_TENANT) | BIT(OPTION_PORT) | BIT(OPTION_ALL) |
+		     BIT(OPTION_HISTORY),
 	  .verb = "stats",
 	  .show = show_stats },
 	{ .words = "links",

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "agent/core/config.h"
-#include "connection.h"
 #include "ctl.h"
 #include "table.h"
 
@@ -52,15 +51,11 @@ static void interfaces_print(void)
 
 static json_t *answer_get(const char *socket, const char *verb)
 {
-	_cleanup_(connection_closep) struct connection *c = NULL;
-	_cleanup_(json_decrefp) json_t *request = json_pack("{ss}", "do", verb);
+	const struct ctl ctl = { .socket = socket, .timeout_ms = TIMEOUT_MS };
 	json_t *result = NULL;
 	struct why why;
 
-	if (connection_open(socket, TIMEOUT_MS, &c, &why) < 0 ||
-	    connection_ask(c, request, &result, &why) < 0)
-		return NULL;
-	ctl_disarm(result);
+	ctl_ask(&ctl, json_pack("{ss}", "do", verb), &result, &why);
 	return result;
 }
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/core/traffic.h"
 #include "ctl.h"
 #include "units.h"
 
@@ -42,6 +43,9 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_PORT] =       { "port", "DEV", "port", "of this port only",
 				.type = OPTION_TEXT, .noun = NOUN_PORT },
 	[OPTION_ALL] =        { "all", NULL, NULL, "also counters that are 0", .type = OPTION_FLAG },
+	[OPTION_HISTORY] =    { "history", "N", "history",
+				"the rates of the last N samples of a job or a port",
+				.type = OPTION_NUMBER, .least = 1, .most = TRAFFIC_HISTORY },
 	[OPTION_EVERY] =      { "every", "N", "every", "one packet in N (1)",
 				.type = OPTION_NUMBER, .least = 1, .most = UINT32_MAX },
 	[OPTION_ONCE] =       { "once", NULL, NULL, "one frame, and end", .type = OPTION_FLAG },

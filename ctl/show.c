@@ -235,6 +235,34 @@ static void cell_meaning(const json_t *row, const char *key, struct cell *ret)
 			snprintf(ret->text, sizeof(ret->text), "%s", tally_outcome_meaning(i));
 }
 
+static int show_history(const struct ctl *ctl, const json_t *result, FILE *out)
+{
+	static const struct column job[] = {
+		{ "TIME", "time_s", cell_time, TABLE_LEFT },
+		{ "RECEIVES", "bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "SUMS", "chunks_per_second", cell_rate, TABLE_RIGHT },
+		{ "AGAIN", "duplicates_per_second", cell_rate, TABLE_RIGHT },
+		{ "REFUSED", "refused_per_second", cell_bad_rate, TABLE_RIGHT },
+	};
+	static const struct column port[] = {
+		{ "TIME", "time_s", cell_time, TABLE_LEFT },
+		{ "RECEIVES", "receive.bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "receive.packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "SENDS", "transmit.bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "transmit.packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "BACKLOG", "backlog_bytes", cell_bytes, TABLE_RIGHT },
+	};
+
+	if (!json_array_size(result)) {
+		fputs("no samples yet\n", out);
+		return 0;
+	}
+	if (ctl->value[OPTION_JOB])
+		return table_print(out, &ctl->style, COLUMNS(job), result, 0);
+	return table_print(out, &ctl->style, COLUMNS(port), result, 0);
+}
+
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column columns[] = {
@@ -247,6 +275,8 @@ int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 	const char *name;
 	json_t *counter;
 
+	if (ctl->value[OPTION_HISTORY])
+		return show_history(ctl, result, out);
 	json_object_foreach((json_t *)result, name, counter)
 	{
 		json_t *row;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/util.h"
 #include "table.h"
@@ -65,6 +66,15 @@ void cell_list(const json_t *row, const char *key, struct cell *ret)
 		n += snprintf(ret->text + n, sizeof(ret->text) - n, "%s%s", i ? ", " : "",
 			      text ? text : "?");
 	}
+}
+
+void cell_time(const json_t *row, const char *key, struct cell *ret)
+{
+	time_t time_s = (time_t)field_number(row, key);
+	struct tm broken;
+
+	if (localtime_r(&time_s, &broken))
+		strftime(ret->text, sizeof(ret->text), "%H:%M:%S", &broken);
 }
 
 /* A number at `key`, or "-". */

@@ -48,6 +48,7 @@ void cell_number(const json_t *row, const char *key, struct cell *ret); /* 1234 
 void cell_rate(const json_t *row, const char *key, struct cell *ret); /* 340 k/s */
 void cell_bits(const json_t *row, const char *key, struct cell *ret); /* of bytes: 1.2 Gbit/s */
 void cell_bytes(const json_t *row, const char *key, struct cell *ret); /* 3.5 MB */
+void cell_time(const json_t *row, const char *key, struct cell *ret); /* of Unix time */
 void cell_percent(const json_t *row, const char *key, struct cell *ret);
 
 /* A rate that is bad news: red unless 0. */

@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "keys_json.h"
 #include "tenant_keys.h"
+#include "traffic.h"
 
 enum {
 	REAL_DIGITS = 12, /* of rates: what is printed is what was meant */
@@ -68,6 +69,8 @@ static const struct key stats_rows[] = {
 	{ "tenant", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
 	{ "port", &key_port, FILTER(port), .allowed = "the name of an interface",
 	  .meaning = "Of this port only." },
+	{ "history", &key_number, FILTER(history), .min = 1, .max = TRAFFIC_HISTORY,
+	  .otherwise = "the totals", .meaning = "The rates of so many of the newest samples." },
 };
 static const struct keys stats_keys = KEYS(stats_rows);
 
@@ -95,6 +98,7 @@ static const char *const given_names[] = {
 	"service",
 	"id",
 	"every",
+	"history",
 };
 
 /* --- verbs */
@@ -118,7 +122,8 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_JOB_TOKEN] = { "job-token", true, &name_keys, 0, "`{\"token\"}`" },
 	[REQUEST_JOB_DEL] = { "job-del", true, &name_keys, 0, "`{}`" },
 	[REQUEST_STATS] = { "stats", false, &stats_keys, INTO(filter),
-			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes" },
+			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes; with `history` an array, "
+			    "see below" },
 	[REQUEST_LINKS] = { "links", false, &no_keys, 0, "an array of links" },
 	[REQUEST_TOP] = { "top", false, &no_keys, 0, "an object: one frame of `tallyctl top`" },
 	[REQUEST_TRACE] = { "trace", true, &trace_keys, INTO(filter),

@@ -57,6 +57,7 @@ enum request_key {
 	REQUEST_SERVICE = 1 << 12,
 	REQUEST_ID = 1 << 13,
 	REQUEST_EVERY = 1 << 14,
+	REQUEST_HISTORY = 1 << 15,
 };
 
 struct request_job {
@@ -74,6 +75,7 @@ struct request_filter {
 	char job[NAME_BYTES]; /* `name` of job-list */
 	char tenant[NAME_BYTES]; /* `name` of tenant-list */
 	char port[IF_NAMESIZE];
+	uint32_t history; /* stats: the newest samples, 1 .. TRAFFIC_HISTORY; 0: totals */
 	uint32_t every; /* trace: one packet in so many, 1 .. 2^31; 1 if not given */
 };
 

@@ -99,6 +99,32 @@ static void counters_of_nothing_are_shown_only_if_asked_for(void **state)
 	assert_has(out, "STALE             0");
 }
 
+static void a_history_is_a_table_of_samples(void **state)
+{
+	assert_int_equal(setenv("TZ", "UTC", 1), 0);
+	assert_int_equal(ask(ARGUMENTS("stats", "--job", "resnet", "--history", "2"),
+			     "{\"do\":\"stats\",\"job\":\"resnet\",\"history\":2}",
+			     OK("[{\"time_s\":3661.5,\"packets_per_second\":2000,"
+				"\"bytes_per_second\":125000,\"chunks_per_second\":500,"
+				"\"duplicates_per_second\":0,\"refused_per_second\":20}]")),
+			 0);
+	assert_string_equal(out, "TIME        RECEIVES            SUMS  AGAIN  REFUSED\n"
+				 "01:01:01  1.0 Mbit/s  2.0 k/s  500/s    0/s     20/s\n");
+	assert_int_equal(ask(ARGUMENTS("stats", "--port", "eth1", "--history", "600"),
+			     "{\"do\":\"stats\",\"port\":\"eth1\",\"history\":600}",
+			     OK("[{\"time_s\":3662,\"transmit\":{\"bytes_per_second\":250000,"
+				"\"packets_per_second\":30},\"backlog_bytes\":3500}]")),
+			 0);
+	assert_string_equal(out, "TIME      RECEIVES          SENDS        BACKLOG\n"
+				 "01:01:02         -  -  2.0 Mbit/s  30/s   3.5 kB\n");
+	assert_int_equal(ask(ARGUMENTS("stats", "--port", "eth1", "--history", "1"),
+			     "{\"do\":\"stats\",\"port\":\"eth1\",\"history\":1}", OK("[]")),
+			 0);
+	assert_string_equal(out, "no samples yet\n");
+	assert_int_equal(run(ARGUMENTS("stats", "--job", "resnet", "--history", "601")), 2);
+	assert_has(err, "--history 601: 1 to 600");
+}
+
 static void the_daemons_words_are_the_error(void **state)
 {
 	assert_int_equal(ask(ARGUMENTS("tenant", "del", "red"),
@@ -638,6 +664,7 @@ int main(void)
 		cmocka_unit_test_teardown(json_is_the_result_as_it_came, harness_clear),
 		cmocka_unit_test_teardown(counters_of_nothing_are_shown_only_if_asked_for,
 					  harness_clear),
+		cmocka_unit_test_teardown(a_history_is_a_table_of_samples, harness_clear),
 		cmocka_unit_test_teardown(the_daemons_words_are_the_error, harness_clear),
 		cmocka_unit_test_teardown(what_is_no_answer_is_an_error, harness_clear),
 		cmocka_unit_test_teardown(a_daemon_that_ends_in_mid_answer_is_an_error,

@@ -125,6 +125,30 @@ stats_of_a_job_its_tenant_and_the_ports_add_up() {
 	refuses "one of job, tenant and port" ctl stats --job train --port w0
 }
 
+# Sums of the job, and bytes of the workers' link, in samples that are in order and of this run.
+history_has_the_run() { # SECONDS: Unix time before it
+	ctl --json stats --job train --history 600 | jq -e --argjson before "$1" '
+		(map(.chunks_per_second) | max) > 0 and
+		(map(.time_s) | . == sort and all(. >= $before and . <= now + 1))' &&
+		ctl --json stats --port w0 --history 600 |
+		jq -e '(map(.receive.bytes_per_second) | max) > 100000'
+}
+
+a_history_shows_when_a_job_ran() {
+	local before
+	pair
+	start_agent
+	create_job train 2
+	before=$(date +%s)
+	load 10
+	until_true history_has_the_run "$before"
+	(($(ctl --json stats --job train --history 2 | jq length) == 2))
+	ctl stats --job train --history 600 | has '^TIME *RECEIVES'
+	refuses "there is no job nobody" ctl stats --job nobody --history 1
+	refuses "name a job or a port" ctl stats --history 1
+	refuses "name a job or a port" ctl stats --tenant default --history 1
+}
+
 link_is() { # NAME JQ-CONDITION
 	ctl --json links | jq -e --arg name "$1" '.[] | select(.name == $name) | '"$2" >/dev/null
 }
@@ -413,6 +437,7 @@ doctor_finds_who_has_the_port_of_joins_when_tallyd_cannot_start() {
 
 facts each_command_tells_people_and_programs_the_same \
 	stats_of_a_job_its_tenant_and_the_ports_add_up \
+	a_history_shows_when_a_job_ran \
 	a_link_that_goes_down_and_comes_back_is_seen \
 	top_shows_the_rates_that_there_are \
 	trace_tells_what_becomes_of_a_jobs_packets_and_is_off_afterwards \

@@ -143,6 +143,9 @@ static void filters_are_read(void **state)
 	assert_string_equal(q.filter.job, "j");
 	assert_string_equal(q.filter.tenant, "t");
 	assert_string_equal(q.filter.port, "eth1");
+	assert_int_equal(q.filter.history, 0);
+	taken("{\"do\":\"stats\",\"job\":\"j\",\"history\":600}");
+	assert_int_equal(q.filter.history, 600);
 	taken("{\"do\":\"trace\",\"every\":2147483648,\"job\":\"j\"}");
 	assert_true(q.filter.every == 1U << 31);
 	assert_string_equal(q.filter.job, "j");
@@ -213,6 +216,8 @@ static void values_that_are_wrong_hear_what_is_allowed(void **state)
 		"job-del: name: '-j': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 	refused("{\"do\":\"job-del\",\"name\":null}",
 		"job-del: name: 'null': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
+	refused("{\"do\":\"stats\",\"history\":601}",
+		"stats: history: '601': a whole number from 1 to 600");
 	refused("{\"do\":\"stats\",\"port\":\"a/b\"}",
 		"stats: port: 'a/b': the name of an interface");
 	refused("{\"do\":\"trace\",\"every\":0}",
