@@ -26,16 +26,16 @@ enum {
 
 static const char help[] =
 	"usage: tallyd [--config FILE] [--detach] [--verbose]    run a node in the foreground\n"
-	"       tallyd [--config FILE] --check                   look at the configuration only\n"
+	"       tallyd [--config FILE] --check                   check the configuration and end\n"
 	"\n"
 	"  --config FILE   the configuration (" CONFIG_FILE "): tallyd.yaml(5)\n"
-	"  --check         say whether it is right, with all defaults if --verbose; do nothing\n"
-	"  --detach        at the end remove the data plane; otherwise it goes on without tallyd\n"
-	"  -v, --verbose   log what matters to developers too\n"
+	"  --check         check the configuration; with --verbose print it with all defaults\n"
+	"  --detach        remove the data plane at the end; otherwise it goes on without tallyd\n"
+	"  -v, --verbose   also log details for developers\n"
 	"  -h, --help, --version\n"
 	"\n"
-	"SIGHUP reads the configuration again, SIGTERM and SIGINT end it. tallyctl asks it.\n"
-	"Exit codes: 0, 1 (it failed), 2 (wrong usage).\n";
+	"SIGHUP: read the configuration again. SIGTERM, SIGINT: end. tallyctl(1) asks tallyd.\n"
+	"Exit codes: 0 (success), 1 (failure), 2 (wrong usage).\n";
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -80,12 +80,12 @@ static struct options options_parse(int argc, char **argv)
 			puts("tallyd " TALLY_VERSION_TEXT);
 			exit(0);
 		default:
-			fputs("tallyd --help shows how\n", stderr);
+			fputs("Run 'tallyd --help' for the usage.\n", stderr);
 			exit(USAGE);
 		}
 	}
 	if (optind < argc) {
-		warnx("%s: tallyd takes options only", argv[optind]);
+		warnx("%s: tallyd takes no arguments, only options", argv[optind]);
 		exit(USAGE);
 	}
 	return o;

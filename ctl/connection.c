@@ -30,22 +30,24 @@ static int connect_error(const char *path, int error, struct why *why)
 	switch (error) {
 	case -ENOENT:
 	case -ENOTDIR:
-		return why_say(why, error,
-			       "no tallyd there: %s does not exist (systemctl start tallyd; "
-			       "--socket PATH or $TALLY_SOCKET, if it listens elsewhere)",
-			       path);
+		return why_say(
+			why, error,
+			"tallyd is not running: %s does not exist. Start tallyd (systemctl "
+			"start tallyd), or name its socket by --socket PATH or $TALLY_SOCKET",
+			path);
 	case -ECONNREFUSED:
 		return why_say(why, error,
-			       "no tallyd there: nobody listens at %s (systemctl start tallyd)",
+			       "tallyd is not running: no program listens at %s (systemctl start "
+			       "tallyd)",
 			       path);
 	case -EACCES:
 	case -EPERM:
 		return why_say(why, error,
-			       "%s: permission denied: be root, or a member of the group that "
-			       "tallyd.yaml names (control: group:)",
+			       "%s: permission denied. Run tallyctl as root, or as a member of the "
+			       "group that tallyd.yaml names (control: group:)",
 			       path);
 	case -EAGAIN:
-		return why_say(why, error, "%s: tallyd has more connections waiting than it takes",
+		return why_say(why, error, "%s: too many connections wait for tallyd; try again",
 			       path);
 	default:
 		return why_say(why, error, "%s: %s", path, strerror(-error));
@@ -63,7 +65,7 @@ int connection_open(const char *path, unsigned int timeout_ms, struct connection
 		return -ENOMEM;
 	c->fd = -1;
 	if (!*path || strlen(path) >= sizeof(address.sun_path))
-		return why_say(why, -EINVAL, "--socket %s: a path of 1 to %zu bytes", path,
+		return why_say(why, -EINVAL, "--socket %s: the path must have 1 to %zu bytes", path,
 			       sizeof(address.sun_path) - 1);
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -107,7 +109,7 @@ static int request_send(struct connection *c, const json_t *request, struct why 
 	text[length] = '\n'; /* in place of its end */
 	r = send_all(c, text, length + 1);
 	if (r < 0)
-		return why_say(why, r, "cannot ask tallyd: %s", strerror(-r));
+		return why_say(why, r, "cannot send the request to tallyd: %s", strerror(-r));
 	return 0;
 }
 
@@ -147,9 +149,9 @@ static int receive(struct connection *c, int flags, struct why *why)
 	if (n < 0 && errno == EAGAIN && flags & MSG_DONTWAIT)
 		return -EAGAIN;
 	if (n < 0 && errno == EAGAIN)
-		return why_say(why, -ETIMEDOUT, "tallyd does not answer");
+		return why_say(why, -ETIMEDOUT, "tallyd did not answer in time");
 	if (n < 0 && errno != ECONNRESET)
-		return why_say(why, -errno, "tallyd's answer: %s", strerror(errno));
+		return why_say(why, -errno, "cannot read tallyd's answer: %s", strerror(errno));
 	return why_say(why, -ECONNRESET, "tallyd closed the connection");
 }
 
@@ -169,7 +171,8 @@ static int line_take(struct connection *c, json_t **ret, struct why *why)
 	if (!json_is_object(line)) {
 		json_decref(line);
 		return why_say(why, -EPROTO,
-			       "what answers is no tallyd: its line is no JSON object");
+			       "the program at the socket is not tallyd: its answer is not a JSON "
+			       "object");
 	}
 	*ret = line;
 	return 0;
@@ -202,7 +205,9 @@ static int answer_open(json_t *answer, json_t **ret, struct why *why)
 		return why_say(why,
 			       error_number(json_string_value(json_object_get(answer, "errno"))),
 			       "%s", error);
-	return why_say(why, -EPROTO, "what answers is no tallyd: neither a result nor an error");
+	return why_say(why, -EPROTO,
+		       "the program at the socket is not tallyd: its answer has no result and "
+		       "no error");
 }
 
 int connection_ask(struct connection *c, const json_t *request, json_t **ret, struct why *why)

@@ -130,7 +130,7 @@ static void ports_examine(struct doctor *d, const struct ctl *ctl)
 		d->findings->subject = "";
 		d->findings->check = "ports";
 		finding_add(d->findings, FINDING_UNKNOWN,
-			    "which ports? Without tallyd they must be named");
+			    "tallyd does not answer, so name the ports to check");
 		finding_mend(d->findings, "tallyctl doctor eth1 eth2");
 	}
 	for (int n = 0; n < ctl->count; n++)

@@ -56,22 +56,24 @@ static void check_bpf(struct doctor *d)
 
 	if (!d->root) {
 		finding_add(d->findings, FINDING_UNKNOWN,
-			    "only root may load a program to see what the kernel takes");
+			    "run doctor as root: only root may load a BPF program to test the "
+			    "kernel");
 		return;
 	}
 	r = dataplane_probe_broadcast();
 	if (r == 0)
 		finding_add(d->findings, FINDING_OK,
-			    "XDP programs load, and may send to several ports (BPF_F_BROADCAST)");
+			    "XDP programs load, and can send one packet to several ports "
+			    "(BPF_F_BROADCAST)");
 	else if (r == -EOPNOTSUPP)
 		finding_add(
 			d->findings, FINDING_FAIL,
-			"this kernel's XDP cannot send to several ports (BPF_F_BROADCAST): no result "
-			"would arrive; Linux 5.15 or later can");
+			"XDP of this kernel cannot send one packet to several ports "
+			"(BPF_F_BROADCAST), so no result would arrive. Use Linux 5.15 or later");
 	else if (r == -EPERM)
 		finding_add(d->findings, FINDING_FAIL,
-			    "root may not load BPF programs here: a container without CAP_BPF, "
-			    "CAP_NET_ADMIN and CAP_PERFMON, or a kernel in lockdown");
+			    "root may not load BPF programs here: the container lacks CAP_BPF, "
+			    "CAP_NET_ADMIN or CAP_PERFMON, or the kernel is in lockdown");
 	else
 		finding_add(d->findings, FINDING_FAIL, "a BPF program cannot be loaded: %s%s",
 			    strerror(-r), r == -ENOSYS ? " (CONFIG_BPF_SYSCALL is off)" : "");
@@ -80,12 +82,11 @@ static void check_bpf(struct doctor *d)
 static void check_btf(struct doctor *d)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
-		finding_add(d->findings, FINDING_OK, "the kernel describes its types (BTF)");
+		finding_add(d->findings, FINDING_OK, "the kernel has type information (BTF)");
 	else
-		finding_add(
-			d->findings, FINDING_WARN,
-			"the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): Tally runs, but "
-			"bpftool and bpftrace say less about it");
+		finding_add(d->findings, FINDING_WARN,
+			    "the kernel has no type information (CONFIG_DEBUG_INFO_BTF): Tally "
+			    "works, but bpftool and bpftrace show less of it");
 }
 
 static void check_jit(struct doctor *d)
@@ -95,19 +96,20 @@ static void check_jit(struct doctor *d)
 
 	if (on < 0) {
 		finding_add(d->findings, FINDING_UNKNOWN,
-			    "not to be seen from this network namespace, or not for this user");
+			    "cannot read net.core.bpf_jit_enable: this network namespace or this "
+			    "user does not see it");
 	} else if (on == 0) {
 		finding_add(d->findings, FINDING_FAIL,
-			    "BPF programs are interpreted: several times slower for every packet");
+			    "the kernel interprets BPF programs: every packet takes several times "
+			    "longer");
 		finding_mend(d->findings, "sysctl -w net.core.bpf_jit_enable=1");
 	} else if (hard == 2) {
-		finding_add(
-			d->findings, FINDING_WARN,
-			"BPF programs are hardened for root, too: constants are blinded, which costs "
-			"time on every packet");
+		finding_add(d->findings, FINDING_WARN,
+			    "the kernel hardens BPF programs of root, too: every packet takes "
+			    "longer");
 		finding_mend(d->findings, "sysctl -w net.core.bpf_jit_harden=1");
 	} else {
-		finding_add(d->findings, FINDING_OK, "BPF programs are compiled");
+		finding_add(d->findings, FINDING_OK, "the kernel compiles BPF programs");
 	}
 }
 
@@ -120,8 +122,8 @@ static void check_bpffs(struct doctor *d)
 		return;
 	}
 	finding_add(d->findings, FINDING_WARN,
-		    "/sys/fs/bpf is not mounted: tallyd does that where it may, but in a "
-		    "namespace of its own, other programs then do not see the node");
+		    "/sys/fs/bpf is not mounted. tallyd mounts it if it may. If tallyd has "
+		    "a mount namespace of its own, other programs do not see that mount");
 	finding_mend(d->findings, "mount -t bpf bpf /sys/fs/bpf");
 }
 
@@ -175,12 +177,12 @@ static void check_memory(struct doctor *d)
 	if (limit && limit < needed + needed / 4)
 		finding_add(
 			d->findings, FINDING_FAIL,
-			"slots take %" PRIu64 " MB, and the control group may have %" PRIu64
-			" MB: a restart or a swap of programs would fail (MemoryMax= of the unit)",
+			"slots take %" PRIu64 " MB, but the control group is limited to %" PRIu64
+			" MB: the next restart or upgrade would fail. Raise MemoryMax= of the unit",
 			needed >> 20, limit >> 20);
 	else if (!d->status && available && available < needed)
 		finding_add(d->findings, FINDING_FAIL,
-			    "slots take %" PRIu64 " MB of the kernel's memory, and %" PRIu64
+			    "slots need %" PRIu64 " MB of the kernel's memory, but only %" PRIu64
 			    " MB are available",
 			    needed >> 20, available >> 20);
 	else
@@ -202,8 +204,8 @@ static void check_forwarding(struct doctor *d)
 		return;
 	}
 	finding_add(d->findings, FINDING_WARN,
-		    "this node does not route IPv4 between its %u ports: its own jobs work, but "
-		    "sums on their way to another node and all other traffic end here",
+		    "this node does not route IPv4 between its %u ports: its own jobs work, "
+		    "but it drops sums for other nodes and all other traffic",
 		    d->ports);
 	finding_mend(d->findings, "sysctl -w net.ipv4.ip_forward=1");
 }
@@ -274,15 +276,18 @@ static void check_sockets(struct doctor *d)
 		if (strncmp(owner, "tallyd ", 7) != 0)
 			finding_add(
 				d->findings, FINDING_WARN,
-				"UDP port %d is in use by %s: what the data plane lets pass goes there",
+				"UDP port %d is in use by %s: that program receives what the data plane "
+				"passes",
 				TALLY_UDP_PORT, owner);
 	} else if (port_taken(tcp, TCP_LISTEN, &inode) == 0 && !d->status) {
 		owner_name(inode, owner, sizeof(owner));
 		finding_add(d->findings, FINDING_FAIL,
-			    "TCP port %d is in use by %s: tallyd cannot take joins there",
+			    "TCP port %d is in use by %s: tallyd cannot listen there for workers "
+			    "that join",
 			    TALLY_UDP_PORT, owner);
 	} else {
-		finding_add(d->findings, FINDING_OK, "nobody else has port %d", TALLY_UDP_PORT);
+		finding_add(d->findings, FINDING_OK, "no other program uses UDP or TCP port %d",
+			    TALLY_UDP_PORT);
 	}
 }
 
@@ -322,19 +327,20 @@ static void check_service(struct doctor *d)
 		if (!text || is_own_address(text))
 			continue;
 		missing++;
-		finding_add(
-			d->findings, FINDING_FAIL,
-			"%s is no address of this machine: workers' messages are not routed here",
-			text);
+		finding_add(d->findings, FINDING_FAIL,
+			    "service address %s is not an address of this machine: messages of "
+			    "workers do not arrive here",
+			    text);
 		finding_mend(d->findings, "ip address add %s/%d dev lo", text,
 			     strchr(text, ':') ? 128 : 32);
 	}
 	if (d->status && !json_array_size(services))
 		finding_add(d->findings, FINDING_FAIL,
-			    "the node has no service address that workers could send to "
-			    "(tallyd.yaml: service:)");
+			    "the node has no service address, so workers cannot send to it: set "
+			    "service: in tallyd.yaml");
 	else if (d->status && !missing)
-		finding_add(d->findings, FINDING_OK, "all service addresses are this machine's");
+		finding_add(d->findings, FINDING_OK,
+			    "all service addresses are addresses of this machine");
 }
 
 /* --- the daemon ------------------------------------------------------------------------------ */
@@ -347,12 +353,15 @@ static void check_daemon(struct doctor *d)
 		finding_add(d->findings, FINDING_UNKNOWN, "%s", d->no_daemon);
 	else if (d->answer_ms > SLOW_ANSWER_MS)
 		finding_add(d->findings, FINDING_WARN,
-			    "tallyd took %.0f ms to answer: is it starved?", d->answer_ms);
+			    "tallyd took %.0f ms to answer: check the CPU load of this machine",
+			    d->answer_ms);
 	else if (strcmp(version, TALLY_VERSION_TEXT) != 0)
-		finding_add(d->findings, FINDING_WARN,
-			    "tallyd is %s, and this tallyctl is " TALLY_VERSION_TEXT
-			    ": after an upgrade, systemctl restart tallyd (jobs go on)",
-			    version);
+		finding_add(
+			d->findings, FINDING_WARN,
+			"tallyd has version %s, but this tallyctl has version " TALLY_VERSION_TEXT
+			". After an upgrade, restart tallyd (systemctl restart tallyd); jobs go "
+			"on",
+			version);
 	else
 		finding_add(d->findings, FINDING_OK, "tallyd %s answered in %.0f ms", version,
 			    d->answer_ms);
@@ -367,23 +376,24 @@ static void check_group(struct doctor *d)
 		if (d->root && !getgrnam(TALLY_GROUP)) {
 			finding_add(d->findings, FINDING_WARN,
 				    "there is no group '" TALLY_GROUP
-				    "' yet: only root will be able to change anything");
+				    "': only root can change jobs and tenants");
 			finding_mend(d->findings, "groupadd --system " TALLY_GROUP);
 		}
 		return;
 	}
 	group = getgrgid(info.st_gid);
 	if (info.st_gid == 0)
-		finding_add(
-			d->findings, FINDING_OK,
-			"only root may change things; tallyd.yaml (control: group:) lets others");
+		finding_add(d->findings, FINDING_OK,
+			    "only root may change jobs and tenants; control: group: in tallyd.yaml "
+			    "allows others to");
 	else if (!group)
 		finding_add(d->findings, FINDING_WARN,
-			    "the control socket's group has no name: %u; restart tallyd",
+			    "the control socket belongs to group %u, which has no name: restart "
+			    "tallyd",
 			    info.st_gid);
 	else
-		finding_add(d->findings, FINDING_OK, "members of group %s may change things",
-			    group->gr_name);
+		finding_add(d->findings, FINDING_OK,
+			    "members of group %s may change jobs and tenants", group->gr_name);
 }
 
 const struct doctor_node_check doctor_node_checks[] = {

@@ -23,7 +23,7 @@ static void check_link(struct doctor *d, const struct doctor_port *p)
 		finding_mend(d->findings, "ip link set %s up", name);
 	} else if (doctor_read_number(path, 1) == 0) {
 		finding_add(d->findings, FINDING_FAIL,
-			    "has no carrier: is the cable in, and the other end up?");
+			    "has no carrier: check the cable and the other end");
 	} else {
 		finding_add(d->findings, FINDING_OK, "is up");
 	}
@@ -34,22 +34,21 @@ static void check_kind(struct doctor *d, const struct doctor_port *p)
 	const char *kind = p->facts.kind;
 
 	if (p->facts.enslaved_to_bond)
-		finding_add(
-			d->findings, FINDING_WARN,
-			"belongs to a bond: give tallyd the bond itself, or results leave by one of "
-			"its members only");
+		finding_add(d->findings, FINDING_WARN,
+			    "is a member of a bond: give tallyd the bond itself. Otherwise results "
+			    "leave by this member only");
 	if (!strcmp(kind, "vlan") || !strcmp(kind, "macvlan") || !strcmp(kind, "ipvlan"))
 		finding_add(d->findings, FINDING_WARN,
-			    "is a %s: XDP runs in the stack there, and slowly. Give tallyd the "
-			    "interface below it; it reads one VLAN tag itself",
+			    "is a %s, where XDP runs in the stack, and slowly. Give tallyd the "
+			    "interface below; the data plane reads one VLAN tag itself",
 			    kind);
 	else if (!strcmp(kind, "bridge"))
 		finding_add(d->findings, FINDING_WARN,
-			    "is a bridge: XDP runs in the stack there, and slowly. Give tallyd the "
-			    "bridge's ports");
+			    "is a bridge, where XDP runs in the stack, and slowly. Give tallyd the "
+			    "ports of the bridge");
 	else if (!strcmp(kind, "tun"))
 		finding_add(d->findings, FINDING_WARN,
-			    "is a tap: whoever holds its other end must take XDP's frames");
+			    "is a tap: the program at its other end must accept frames from XDP");
 }
 
 /* What the daemon says of it. */
@@ -60,15 +59,16 @@ static void check_xdp_attached(struct doctor *d, const struct doctor_port *p)
 
 	if (!strcmp(mode, "gone"))
 		finding_add(d->findings, FINDING_FAIL,
-			    "is gone as tallyd knew it: another interface has its name now?");
+			    "the interface that tallyd attached to is gone. If another one has its "
+			    "name now, restart tallyd");
 	else if (!strcmp(mode, "native"))
-		finding_add(d->findings, FINDING_OK, "driver %s, native", p->port.driver);
+		finding_add(d->findings, FINDING_OK, "driver %s, native XDP", p->port.driver);
 	else if (p->tc)
-		finding_add(d->findings, FINDING_WARN,
-			    "driver %s, not native but by TC, behind any XDP there%s%s",
+		finding_add(d->findings, FINDING_WARN, "driver %s, TC instead of native XDP%s%s",
 			    p->port.driver, *reason ? ": " : "", reason);
 	else
-		finding_add(d->findings, FINDING_WARN, "driver %s, not native but in the stack%s%s",
+		finding_add(d->findings, FINDING_WARN,
+			    "driver %s, generic XDP (in the stack) instead of native%s%s",
 			    p->port.driver, *reason ? ": " : "", reason);
 	if (beside > 0)
 		finding_add(d->findings, FINDING_OK, "shares the port with XDP program %.0f",
@@ -82,22 +82,21 @@ static void check_xdp(struct doctor *d, const struct doctor_port *p)
 	else if (port_panics_in_native(&p->port, d->cpus, dataplane_is_native(p->port.ifindex)))
 		return; /* of which the next check has more to say */
 	else if (dataplane_is_native(p->port.ifindex))
-		finding_add(d->findings, FINDING_OK, "driver %s, where an XDP program runs already",
-			    p->port.driver);
+		finding_add(d->findings, FINDING_OK,
+			    "driver %s, where an XDP program is attached already", p->port.driver);
 	else if (p->facts.native == NETLINK_YES)
 		finding_add(d->findings, FINDING_OK, "driver %s has native XDP", p->port.driver);
 	else if (p->facts.native == NETLINK_NO)
 		finding_add(
 			d->findings, FINDING_WARN,
-			"driver %s has no native XDP with redirects: it will run in the stack, at a "
-			"fraction of the speed",
+			"driver %s has no native XDP with redirects: XDP will run in the stack, "
+			"much slower",
 			*p->port.driver ? p->port.driver : "(unnamed)");
 	else
-		finding_add(
-			d->findings, FINDING_UNKNOWN,
-			"driver %s: this kernel does not say what XDP it can (6.3 and later do); "
-			"attaching will show",
-			p->port.driver);
+		finding_add(d->findings, FINDING_UNKNOWN,
+			    "driver %s: this kernel does not say whether the driver has native XDP "
+			    "(Linux 6.3 and later do). tallyd will try native XDP when it attaches",
+			    p->port.driver);
 }
 
 static void check_queues(struct doctor *d, const struct doctor_port *p)
@@ -106,24 +105,23 @@ static void check_queues(struct doctor *d, const struct doctor_port *p)
 	bool native = dataplane_is_native(port->ifindex);
 
 	if (port_panics_in_native(port, d->cpus, native)) {
-		finding_add(
-			d->findings, FINDING_FAIL,
-			"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel, "
-			"so native mode is not tried",
-			port->channels, d->cpus, port->channels_max);
+		finding_add(d->findings, FINDING_FAIL,
+			    "%u queues on %u CPUs: with room for %u queues only, XDP_TX of this "
+			    "driver would panic the kernel, so Tally does not try native mode",
+			    port->channels, d->cpus, port->channels_max);
 		finding_mend(d->findings, "ethtool -L %s combined %u", port->name, d->cpus);
 	} else if (port->channels == 1 && port->channels_max > 1 && d->cpus > 1) {
-		finding_add(d->findings, FINDING_WARN,
-			    "one queue of %u: a single CPU does all of this port's work",
-			    port->channels_max);
+		finding_add(
+			d->findings, FINDING_WARN,
+			"one queue of %u is in use: a single CPU does all the work of this port",
+			port->channels_max);
 		finding_mend(d->findings, "ethtool -L %s combined %u", port->name,
 			     d->cpus < port->channels_max ? d->cpus : port->channels_max);
 	}
 	if (port->channels > 1 && p->facts.ports_hashed == NETLINK_NO) {
-		finding_add(
-			d->findings, FINDING_WARN,
-			"UDP ports do not count in choosing a queue: all of a worker's messages go "
-			"to one CPU");
+		finding_add(d->findings, FINDING_WARN,
+			    "the driver ignores UDP ports when it chooses a queue: all messages of "
+			    "a worker go to one CPU");
 		finding_mend(d->findings, "ethtool -N %s rx-flow-hash udp4 sdfn", port->name);
 	}
 }
@@ -145,7 +143,8 @@ static unsigned int jobs_too_big(struct doctor *d, const struct doctor_port *p)
 			continue;
 		count++;
 		finding_add(d->findings, FINDING_WARN,
-			    "MTU %u: job %s with payload %u needs %u, if its results go this way",
+			    "MTU %u: job %s with payload %u needs %u if its results leave by this "
+			    "port",
 			    p->port.mtu, field_text(job, "name"), payload,
 			    port_mtu_needed(payload, ip6));
 		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name,
@@ -161,20 +160,20 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 	if (jobs_too_big(d, p))
 		return;
 	if (p->port.mtu > most && !p->tc) {
-		finding_add(
-			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
-			"MTU %u: native XDP takes about %u in one buffer with driver %s. The port's "
-			"neighbours must have the same",
-			p->port.mtu, most, p->port.driver);
+		finding_add(d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
+			    "MTU %u: native XDP takes at most about %u with driver %s. Give the "
+			    "neighbours of this port the same MTU",
+			    p->port.mtu, most, p->port.driver);
 		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name, most);
 	} else if (p->port.mtu < MTU_ORDINARY) {
-		finding_add(
-			d->findings, FINDING_WARN,
-			"MTU %u: the ordinary payload of %u does not fit; give jobs --payload %u",
-			p->port.mtu, port_payload_max(MTU_ORDINARY, false),
-			port_payload_max(p->port.mtu, false));
+		finding_add(d->findings, FINDING_WARN,
+			    "MTU %u: the default payload of %u does not fit; create jobs with "
+			    "--payload %u",
+			    p->port.mtu, port_payload_max(MTU_ORDINARY, false),
+			    port_payload_max(p->port.mtu, false));
 	} else {
-		finding_add(d->findings, FINDING_OK, "MTU %u: payloads to %u (IPv4), %u (IPv6)",
+		finding_add(d->findings, FINDING_OK,
+			    "MTU %u: a payload has at most %u bytes (IPv4), %u bytes (IPv6)",
 			    p->port.mtu, port_payload_max(p->port.mtu, false),
 			    port_payload_max(p->port.mtu, true));
 	}
@@ -187,8 +186,9 @@ static void check_offloads(struct doctor *d, const struct doctor_port *p)
 	if (*p->port.coalescing) {
 		finding_add(
 			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
-			"may join several messages into one frame: native XDP is refused, or they "
-			"pass unsummed (counter COALESCED)");
+			"an offload may join several messages into one frame. Native XDP cannot "
+			"attach then, or such frames pass without being summed (outcome "
+			"COALESCED)");
 		finding_mend(d->findings, "ethtool -K %s%s", p->port.name, p->port.coalescing);
 	} else {
 		finding_add(d->findings, FINDING_OK, "no offload joins messages");
@@ -226,13 +226,12 @@ static void check_vlan(struct doctor *d, const struct doctor_port *p)
 	if (!tenant || p->facts.peer)
 		return;
 	if (p->tc) {
-		finding_add(d->findings, FINDING_OK, "TC sees VLAN tags, wherever they are");
+		finding_add(d->findings, FINDING_OK, "TC sees all VLAN tags");
 	} else if (p->facts.vlan_stripped == NETLINK_YES) {
-		finding_add(
-			d->findings, FINDING_FAIL,
-			"takes VLAN tags out before XDP sees them, and tenant %s comes in with one: "
-			"all its messages are refused",
-			tenant);
+		finding_add(d->findings, FINDING_FAIL,
+			    "the driver removes VLAN tags before XDP sees them, and messages of "
+			    "tenant %s have one: the node refuses all of them",
+			    tenant);
 		finding_mend(d->findings, "ethtool -K %s rxvlan off", p->port.name);
 	} else {
 		finding_add(d->findings, FINDING_OK, "VLAN tags stay in their frames");
@@ -249,10 +248,10 @@ static void check_rp_filter(struct doctor *d, const struct doctor_port *p)
 	own = doctor_read_number(path, 0);
 	if ((own > all ? own : all) != 1)
 		return;
-	finding_add(
-		d->findings, FINDING_WARN,
-		"the strict reverse path filter is on: where routes are not the same both ways, "
-		"joins are dropped without a word");
+	finding_add(d->findings, FINDING_WARN,
+		    "the strict reverse path filter is on: where routes differ between the "
+		    "two directions, the kernel silently drops messages of workers that "
+		    "join");
 	finding_mend(d->findings, "sysctl -w net.ipv4.conf.%s.rp_filter=2", name);
 }
 
@@ -266,35 +265,34 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 	if (p->native && !peer->native) {
 		finding_add(
 			d->findings, FINDING_FAIL,
-			"its other end, %s%s%s, has no XDP program: %s. Any program that passes frames "
-			"will do, such as an empty node",
+			"the other end, %s%s%s, has no XDP program: %s. Any program that passes "
+			"frames is enough, such as an empty node",
 			peer->name, at, peer->where,
 			peer->gro
-				? "answers to retransmissions (XDP_TX) are counted as sent and never "
-				  "delivered"
-				: "a native veth drops all results");
+				? "the kernel counts answers to retransmissions (XDP_TX) as sent and "
+				  "never delivers them"
+				: "a veth with native XDP drops all results");
 		finding_mend(d->findings,
 			     "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
 			     peer->enter, peer->name, peer->name);
 	} else if (!p->native && peer->segments) {
-		finding_add(
-			d->findings, FINDING_WARN,
-			"its other end, %s%s%s, may send several messages as one frame (UDP_SEGMENT), "
-			"which pass unsummed as long as there is no native XDP here",
-			peer->name, at, peer->where);
+		finding_add(d->findings, FINDING_WARN,
+			    "the other end, %s%s%s, may send several messages as one frame "
+			    "(UDP_SEGMENT). Without native XDP here such frames pass without being "
+			    "summed",
+			    peer->name, at, peer->where);
 		finding_mend(d->findings, "%sethtool -K %s tx-udp-segmentation off", peer->enter,
 			     peer->name);
 	} else {
-		finding_add(d->findings, FINDING_OK, "its other end, %s%s%s, %s", peer->name, at,
+		finding_add(d->findings, FINDING_OK, "the other end, %s%s%s, %s", peer->name, at,
 			    peer->where,
 			    p->native ? "has an XDP program" : "sends messages one by one");
 	}
 	if (tenant && peer->inserts_vlan && !p->tc) {
-		finding_add(
-			d->findings, FINDING_FAIL,
-			"its other end leaves VLAN tags beside the frame, where XDP does not see "
-			"them, and tenant %s comes in with one",
-			tenant);
+		finding_add(d->findings, FINDING_FAIL,
+			    "the other end leaves VLAN tags beside the frame, where XDP does not "
+			    "see them, and messages of tenant %s have one",
+			    tenant);
 		finding_mend(d->findings, "%sethtool -K %s txvlan off", peer->enter, peer->name);
 	}
 }
@@ -309,9 +307,11 @@ static void check_peer(struct doctor *d, const struct doctor_port *p)
 		return;
 	r = netlink_peer_read(&p->facts, dataplane_is_native, &peer, &why);
 	if (r < 0)
-		finding_add(d->findings, FINDING_UNKNOWN,
-			    "%s: it must have an XDP program in native mode (XDP_PASS will do)",
-			    *why.text ? why.text : "its other end is not to be seen");
+		finding_add(
+			d->findings, FINDING_UNKNOWN,
+			"%s. The other end must have an XDP program in native mode (XDP_PASS is "
+			"enough)",
+			*why.text ? why.text : "cannot look at the other end");
 	else
 		peer_examine(d, p, &peer);
 }

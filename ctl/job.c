@@ -14,7 +14,8 @@ static int token_file_make(const char *path, int *ret, struct why *why)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0 && errno == EEXIST)
-		return why_say(why, -EEXIST, "--token-file %s: exists; a new file is needed", path);
+		return why_say(why, -EEXIST, "--token-file %s: the file exists; name a new file",
+			       path);
 	if (fd < 0)
 		return why_say(why, -errno, "--token-file %s: %s", path, strerror(errno));
 	*ret = fd;
@@ -27,7 +28,7 @@ static int token_write(int fd, const char *path, const char *token, struct why *
 	int length = snprintf(line, sizeof(line), "%s\n", token);
 
 	if (length >= (int)sizeof(line))
-		return why_say(why, -EPROTO, "tallyd's token has %d bytes", length);
+		return why_say(why, -EPROTO, "tallyd's token is too long: %d bytes", length);
 	errno = EIO;
 	if (write(fd, line, length) != length || fsync(fd) < 0)
 		return why_say(why, -errno, "--token-file %s: %s", path, strerror(errno));
@@ -41,7 +42,8 @@ static int token_say(const struct ctl *ctl, json_t *result, int fd, struct why *
 	int r;
 
 	if (!*token)
-		return why_say(why, -EPROTO, "what answers is no tallyd: there is no token");
+		return why_say(why, -EPROTO,
+			       "the program at the socket is not tallyd: its answer has no token");
 	if (fd >= 0) {
 		r = token_write(fd, path, token, why);
 		if (r < 0)
@@ -100,8 +102,8 @@ int job_create(const struct ctl *ctl, struct why *why)
 		printf("job %s has number %.0f; its token is in %s\n", field_text(result, "name"),
 		       field_number(result, "id"), path);
 	else if (!ctl->json)
-		warnx("job %s has number %.0f, and this token", field_text(result, "name"),
-		      field_number(result, "id"));
+		warnx("job %s has number %.0f; its token is on standard output",
+		      field_text(result, "name"), field_number(result, "id"));
 	return 0;
 }
 

@@ -14,20 +14,20 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_SLOTS] =      { "slots", "N", "slots", "slots reserved for the tenant",
 				.type = OPTION_NUMBER },
 	[OPTION_PACKETS] =    { "packets-per-second", "N", "packets_per_second",
-				"packets its workers may send; 0: no limit", .type = OPTION_NUMBER },
+				"packets that its workers may send; 0: no limit", .type = OPTION_NUMBER },
 	[OPTION_BYTES] =      { "bytes-per-second", "N", "bytes_per_second",
-				"bytes its workers may send; 0: no limit", .type = OPTION_NUMBER },
-	[OPTION_PRIORITY] =   { "priority", "P", "priority", "the highest it may ask for, 0 to 255",
+				"bytes that its workers may send; 0: no limit", .type = OPTION_NUMBER },
+	[OPTION_PRIORITY] =   { "priority", "P", "priority", "the highest priority of its jobs, 0 to 255",
 				.type = OPTION_NUMBER },
 	[OPTION_INGRESS] =    { "ingress", "POINT", "ingress",
-				"where its messages may come in; may be repeated",
+				"where its messages may enter the node; may be repeated",
 				.type = OPTION_LIST, .noun = NOUN_PORT },
-	[OPTION_WORKERS] =    { "workers", "N", "workers", "how many take part, 1 to 256",
+	[OPTION_WORKERS] =    { "workers", "N", "workers", "number of workers, 1 to 256",
 				.type = OPTION_NUMBER },
-	[OPTION_TENANT] =     { "tenant", "NAME", "tenant", "whose it is",
+	[OPTION_TENANT] =     { "tenant", "NAME", "tenant", "name of the tenant",
 				.type = OPTION_TEXT, .noun = NOUN_TENANT },
 	[OPTION_WINDOW] =     { "window", "W", "window",
-				"chunks a worker may have in flight, a power of two",
+				"chunks that a worker may have in flight, a power of two",
 				.type = OPTION_NUMBER },
 	[OPTION_PAYLOAD] =    { "payload", "B", "payload", "bytes of data in a full packet",
 				.type = OPTION_NUMBER },
@@ -38,18 +38,18 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_TOKEN_FILE] = { "token-file", "FILE", NULL,
 				"write the token to a new file that only you can read",
 				.type = OPTION_TEXT, .noun = NOUN_FILE },
-	[OPTION_JOB] =        { "job", "NAME", "job", "of this job only",
+	[OPTION_JOB] =        { "job", "NAME", "job", "only packets of this job",
 				.type = OPTION_TEXT, .noun = NOUN_JOB },
-	[OPTION_PORT] =       { "port", "DEV", "port", "of this port only",
+	[OPTION_PORT] =       { "port", "DEV", "port", "only packets that entered at this port",
 				.type = OPTION_TEXT, .noun = NOUN_PORT },
-	[OPTION_ALL] =        { "all", NULL, NULL, "also counters that are 0", .type = OPTION_FLAG },
+	[OPTION_ALL] =        { "all", NULL, NULL, "show counters that are 0, too", .type = OPTION_FLAG },
 	[OPTION_HISTORY] =    { "history", "N", "history",
 				"the rates of the last N samples of a job or a port",
 				.type = OPTION_NUMBER, .least = 1, .most = TRAFFIC_HISTORY },
-	[OPTION_EVERY] =      { "every", "N", "every", "one packet in N (1)",
+	[OPTION_EVERY] =      { "every", "N", "every", "sample one packet in N (1)",
 				.type = OPTION_NUMBER, .least = 1, .most = UINT32_MAX },
-	[OPTION_ONCE] =       { "once", NULL, NULL, "one frame, and end", .type = OPTION_FLAG },
-	[OPTION_INTERVAL] =   { "interval", "SECONDS", NULL, "between two frames (1)",
+	[OPTION_ONCE] =       { "once", NULL, NULL, "print one frame and end", .type = OPTION_FLAG },
+	[OPTION_INTERVAL] =   { "interval", "SECONDS", NULL, "time between two frames (1)",
 				.type = OPTION_NUMBER, .least = 1, .most = CTL_INTERVAL_MAX },
 };
 /* clang-format on */
@@ -101,10 +101,10 @@ static int unknown_option(const char *words, uint32_t set, const char *given, in
 	char names[256];
 
 	if (kind == ':')
-		return why_say(why, -EINVAL, "%s%s%s: needs a value", words, *words ? ": " : "",
-			       given);
+		return why_say(why, -EINVAL, "%s%s%s: the option needs a value", words,
+			       *words ? ": " : "", given);
 	options_name(set, names, sizeof(names));
-	return why_say(why, -EINVAL, "%s%s%s: there is no such option here; there are %s", words,
+	return why_say(why, -EINVAL, "%s%s%s: unknown option; the options are %s", words,
 		       *words ? ": " : "", given, names);
 }
 
@@ -116,13 +116,14 @@ static int number_take(const struct option_kind *kind, const char *text, uint64_
 
 	if (r == -EINVAL)
 		return why_say(why, -EINVAL,
-			       "--%s %s: a whole number, such as 4096, 200k, 1.5M or 10G",
+			       "--%s %s: must be a whole number, such as 4096, 200k, 1.5M or 10G",
 			       kind->name, text);
 	if (r == -ERANGE || number > INT64_MAX)
-		return why_say(why, -EINVAL, "--%s %s: too big", kind->name, text);
+		return why_say(why, -EINVAL, "--%s %s: the number is too big", kind->name, text);
 	if (kind->most && (number < kind->least || number > kind->most))
-		return why_say(why, -EINVAL, "--%s %s: %" PRIu64 " to %" PRIu64, kind->name, text,
-			       kind->least, kind->most);
+		return why_say(why, -EINVAL,
+			       "--%s %s: must be a number from %" PRIu64 " to %" PRIu64, kind->name,
+			       text, kind->least, kind->most);
 	*ret = number;
 	return 0;
 }
@@ -133,8 +134,8 @@ static int value_take(struct ctl *ctl, enum option_id option, const char *text, 
 	int r;
 
 	if (kind->type == OPTION_LIST && ctl->lists == CTL_LIST_MAX)
-		return why_say(why, -EINVAL, "--%s %s: at most %d of them", kind->name, text,
-			       CTL_LIST_MAX);
+		return why_say(why, -EINVAL, "--%s %s: the option may be given %d times at most",
+			       kind->name, text, CTL_LIST_MAX);
 	if (kind->type == OPTION_LIST)
 		ctl->list[ctl->lists++] = text;
 	if (kind->type == OPTION_NUMBER) {
@@ -202,7 +203,7 @@ static int arguments_check(const struct ctl *ctl, struct why *why)
 		return why_say(why, -EINVAL, "%s: %s is missing", command->words,
 			       command->arguments);
 	if (ctl->count > command_arguments_max(command))
-		return why_say(why, -EINVAL, "%s: %s: one argument too many; it takes %s",
+		return why_say(why, -EINVAL, "%s: %s: one argument too many; the command takes %s",
 			       command->words, ctl->arguments[command_arguments_max(command)],
 			       command->arguments ? command->arguments : "none");
 	for (int i = 0; i < OPTION_COUNT; i++)
@@ -211,7 +212,7 @@ static int arguments_check(const struct ctl *ctl, struct why *why)
 				       option_kinds[i].name, option_kinds[i].value);
 	for (int i = 0; command->named && !ctl->count && i < OPTION_COUNT; i++)
 		if (ctl->value[i])
-			return why_say(why, -EINVAL, "%s: --%s: of which one? The name is missing",
+			return why_say(why, -EINVAL, "%s: --%s: the name of the tenant is missing",
 				       command->words, option_kinds[i].name);
 	return 0;
 }

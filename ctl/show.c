@@ -215,7 +215,7 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	int r;
 
 	if (!job)
-		return why_say(why, -ENOENT, "%s: no such job (tallyctl job list)",
+		return why_say(why, -ENOENT, "there is no job %s (tallyctl job list)",
 			       ctl->arguments[0]);
 	r = show_jobs(ctl, result, out, why);
 	if (r < 0)

@@ -23,11 +23,11 @@ static void option_help(FILE *out, const char *name, const char *value, const ch
 
 static void globals_help(FILE *out)
 {
-	option_help(out, "socket", "PATH", "where tallyd listens ($TALLY_SOCKET, or");
+	option_help(out, "socket", "PATH", "the socket of tallyd ($TALLY_SOCKET, or");
 	fprintf(out, "%28s" CONFIG_CONTROL_SOCKET ")\n", "");
-	option_help(out, "json", NULL, "the daemon's result, for programs");
-	option_help(out, "help", NULL, "this; behind a command: its options");
-	option_help(out, "version", NULL, "which one this is");
+	option_help(out, "json", NULL, "print tallyd's result as JSON");
+	option_help(out, "help", NULL, "print this help; after a command: its options");
+	option_help(out, "version", NULL, "print the version");
 }
 
 static void command_help(const struct command *c)
@@ -54,14 +54,14 @@ static void help(FILE *out)
 	fputc('\n', out);
 	globals_help(out);
 	fputs("\nNumbers may end in k, M or G. tallyctl COMMAND --help shows a command's options.\n"
-	      "Exit codes: 0, 1 (it failed), 2 (wrong usage).\n",
+	      "Exit codes: 0 (success), 1 (failure), 2 (wrong usage).\n",
 	      out);
 }
 
 __attribute__((noreturn)) static void usage(const char *text)
 {
 	warnx("%s", text);
-	fputs("tallyctl --help shows how\n", stderr);
+	fputs("Run 'tallyctl --help' for the usage.\n", stderr);
 	exit(EXIT_USAGE);
 }
 
@@ -81,9 +81,9 @@ __attribute__((noreturn)) static void usage_command(int argc, char **argv)
 
 	for (unsigned int i = 0; i < commands_count; i++)
 		family |= is_of_family(&commands[i], argv[0]);
-	n = snprintf(text, sizeof(text), "%.64s%s%.64s: there %s", argv[0],
+	n = snprintf(text, sizeof(text), "%.64s%s%.64s: %s; the commands are ", argv[0],
 		     family && argc > 1 ? " " : "", family && argc > 1 ? argv[1] : "",
-		     family ? "are " : "is no such command; there are ");
+		     family && argc < 2 ? "the second word is missing" : "unknown command");
 	for (unsigned int i = 0, named = 0; i < commands_count && n < sizeof(text); i++)
 		if (!family || is_of_family(&commands[i], argv[0]))
 			n += snprintf(text + n, sizeof(text) - n, "%s%s", named++ ? ", " : "",
@@ -113,7 +113,8 @@ static int output_close(struct why *why)
 	errno = 0;
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
 		return 0;
-	return why_say(why, -EIO, "standard output: %s", strerror(errno ? errno : EIO));
+	return why_say(why, -EIO, "cannot write to standard output: %s",
+		       strerror(errno ? errno : EIO));
 }
 
 int main(int argc, char **argv)

@@ -41,8 +41,9 @@ static void line_print(const struct ctl *ctl, const json_t *line, double *began_
 	if (ctl->json)
 		ctl_dump(line);
 	else if (field(line, "lost"))
-		printf("%sno room for %.0f more%s\n", style_begin(&ctl->style, COLOUR_YELLOW),
-		       field_number(line, "lost"), style_end(&ctl->style, COLOUR_YELLOW));
+		printf("%s%.0f packets are missing here: the trace had no room%s\n",
+		       style_begin(&ctl->style, COLOUR_YELLOW), field_number(line, "lost"),
+		       style_end(&ctl->style, COLOUR_YELLOW));
 	else
 		event_print(line, began_ns);
 }

@@ -21,33 +21,33 @@ enum {
 static const char help[] =
 	"usage: tally-node attach DEV... [--mode MODE] [--slots N] [--share]\n"
 	"                                                            run a node on these interfaces\n"
-	"       tally-node attach --replace [DEV...] [--slots N]     put new programs in, keep the jobs\n"
-	"       tally-node detach                                    end it, and remove all of it\n"
+	"       tally-node attach --replace [DEV...] [--slots N]     change the programs, keep the jobs\n"
+	"       tally-node detach                                    end the node and remove all of it\n"
 	"       tally-node job add FILE [--below RANKS] [--via RANKS=ADDRESS]...\n"
 	"       tally-node job del JOB\n"
 	"       tally-node job list [--json]\n"
-	"       tally-node stats [--all] [--json]                    what became of the packets\n"
+	"       tally-node stats [--all] [--json]                    show packets by their outcome\n"
 	"\n"
 	"  --mode MODE          native (in the driver), generic (in the stack), tc (no XDP), or\n"
-	"                       auto: native, generic where the driver refuses, and tc where XDP\n"
-	"                       cannot be had; auto if not given\n"
+	"                       auto: native; generic where the driver refuses; tc where XDP\n"
+	"                       is not possible (auto)\n"
 	"  --slots N            chunks that the node has memory for, 3.4 KB each (4096); a job\n"
 	"                       needs two for each chunk of its window\n"
-	"  --share              where another XDP program is attached, leave it: it sees what Tally\n"
-	"                       passes, and is alone again after detach\n"
-	"  --replace            swap programs without losing a packet or a sum; another --slots\n"
-	"                       begins with empty ones. With DEV..., also changes the interfaces\n"
+	"  --share              keep an XDP program that is attached already: it sees what Tally\n"
+	"                       passes, and stays after detach\n"
+	"  --replace            change the programs without losing a packet or a sum; a new --slots\n"
+	"                       begins with empty slots. DEV... changes the interfaces, too\n"
 	"  --below RANKS        this node is not the job's root; these ranks come through it,\n"
 	"                       such as 0-3,7\n"
 	"  --via RANKS=ADDRESS  these ranks are behind the child node with this service address\n"
 	"  --pin DIR            where the node is pinned (/sys/fs/bpf/tally); another directory\n"
 	"                       for each node, if there are several on a machine\n"
-	"  --json               for programs\n"
-	"  --all                also counters that are 0\n"
-	"  -v, --verbose        also what the kernel and libbpf say\n"
+	"  --json               print JSON\n"
+	"  --all                show counters that are 0, too\n"
+	"  -v, --verbose        print messages of the kernel and libbpf, too\n"
 	"  -h, --help, --version\n"
 	"\n"
-	"A job's FILE: docs/job-file.md. Exit codes: 0, 1 (it failed), 2 (wrong usage).\n";
+	"A job's FILE: docs/job-file.md. Exit codes: 0 (success), 1 (failure), 2 (wrong usage).\n";
 
 enum option_bit {
 	MODE = 1 << 0,
@@ -103,7 +103,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	va_start(values, format);
 	vwarnx(format, values);
 	va_end(values);
-	fputs("tally-node --help shows how\n", stderr);
+	fputs("Run 'tally-node --help' for the usage.\n", stderr);
 	exit(USAGE);
 }
 
@@ -113,7 +113,7 @@ static uint32_t slots_parse(const char *text)
 	unsigned long n = strtoul(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || n < 2 || n > DATAPLANE_SLOTS_MAX)
-		usage("--slots %s: a number from 2 to %d", text, DATAPLANE_SLOTS_MAX);
+		usage("--slots %s: must be a number from 2 to %d", text, DATAPLANE_SLOTS_MAX);
 	return n;
 }
 
@@ -127,7 +127,7 @@ static enum dataplane_mode mode_parse(const char *text)
 		return DATAPLANE_GENERIC;
 	if (!strcmp(text, "tc"))
 		return DATAPLANE_TC;
-	usage("--mode %s: native, generic, tc or auto", text);
+	usage("--mode %s: must be native, generic, tc or auto", text);
 }
 
 static struct tally_set ranks_of(const char *option, const char *text)
@@ -135,7 +135,7 @@ static struct tally_set ranks_of(const char *option, const char *text)
 	struct tally_set ranks;
 
 	if (ranks_parse(text, &ranks) < 0)
-		usage("%s %s: ranks from 0 to %d, such as 0-3,7", option, text,
+		usage("%s %s: must be ranks from 0 to %d, such as 0-3,7", option, text,
 		      TALLY_WORKERS_MAX - 1);
 	return ranks;
 }
@@ -148,12 +148,13 @@ static void via_parse(char *text, struct installation_role *role)
 	if (role->vias == INSTALLATION_VIAS_MAX)
 		usage("--via %s: at most %d child nodes", text, INSTALLATION_VIAS_MAX);
 	if (!equals)
-		usage("--via %s: RANKS=ADDRESS, such as 0-3=10.77.0.2", text);
+		usage("--via %s: must be RANKS=ADDRESS, such as 0-3=10.77.0.2", text);
 	via = &role->via[role->vias++];
 	*equals = '\0';
 	via->ranks = ranks_of("--via", text);
 	if (address_parse(equals + 1, TALLY_UDP_PORT, &via->address) < 0)
-		usage("--via %s=%s: an address such as 10.77.0.2 or fd77::2", text, equals + 1);
+		usage("--via %s=%s: must be an address such as 10.77.0.2 or fd77::2", text,
+		      equals + 1);
 }
 
 static void pin_parse(char *text, struct request *q)
@@ -163,9 +164,10 @@ static void pin_parse(char *text, struct request *q)
 	while (length > 1 && text[length - 1] == '/')
 		text[--length] = '\0';
 	if (*text != '/' || length >= PATH_MAX - 32)
-		usage("--pin %s: the full name of a directory, such as " DATAPLANE_PIN, text);
+		usage("--pin %s: must be the full path of a directory, such as " DATAPLANE_PIN,
+		      text);
 	if (strchr(strrchr(text, '/'), '.'))
-		usage("--pin %s: a BPF file system takes no dots in names", text);
+		usage("--pin %s: a BPF file system allows no dots in names", text);
 	q->pin = text;
 }
 
@@ -215,7 +217,7 @@ static unsigned int options_parse(int argc, char **argv, struct request *q)
 			q->share = true;
 			break;
 		default:
-			fputs("tally-node --help shows how\n", stderr);
+			fputs("Run 'tally-node --help' for the usage.\n", stderr);
 			exit(USAGE);
 		}
 		given |= o;
@@ -233,11 +235,13 @@ static const struct command *command_find(int argc, char **argv)
 			return c;
 	}
 	if (argc > 1 && !strcmp(argv[0], "job"))
-		usage("job %s: there are job add, job del and job list", argv[1]);
+		usage("job %s: unknown command; the commands are job add, job del and job list",
+		      argv[1]);
 	if (argc > 0 && !strcmp(argv[0], "job"))
-		usage("job: there are job add, job del and job list");
+		usage("job: the commands are job add, job del and job list");
 	if (argc > 0)
-		usage("%s: there are attach, detach, job and stats", argv[0]);
+		usage("%s: unknown command; the commands are attach, detach, job and stats",
+		      argv[0]);
 	fputs(help, stderr);
 	exit(USAGE);
 }
@@ -259,9 +263,9 @@ int main(int argc, char **argv)
 			      c->more ? c->more : "", long_options[i].name);
 	if (q.count < c->arguments || q.count > c->arguments_max)
 		usage("%s%s%s: %s", c->name, c->more ? " " : "", c->more ? c->more : "",
-		      q.count < c->arguments ? "something is missing" : "too many arguments");
+		      q.count < c->arguments ? "an argument is missing" : "too many arguments");
 	if (c->run == node_attach && !q.count && !q.replace)
-		usage("attach: which interfaces?");
+		usage("attach: name the interfaces");
 	if (geteuid() != 0)
 		errx(1, "must be run as root: BPF programs and maps need it");
 

@@ -170,7 +170,7 @@ int books_write(const struct books *b, const char *path, struct why *why)
 	if (!text)
 		return -ENOMEM;
 	if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
-		return why_say(why, -ENAMETOOLONG, "state: the name is too long");
+		return why_say(why, -ENAMETOOLONG, "state: the name of the file is too long");
 	unlink(fresh); /* of one who crashed, whoever may read it */
 	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : write_all(fd, text);
@@ -335,7 +335,7 @@ int books_read(struct books *b, const char *path, struct why *why)
 
 	r = file_read(path, FILE_BYTES_MAX, &text, &length);
 	if (r == -EFBIG)
-		return why_say(why, r, "%s: more than %d bytes", path, FILE_BYTES_MAX);
+		return why_say(why, r, "%s: the file has more than %d bytes", path, FILE_BYTES_MAX);
 	if (r < 0)
 		return why_say(why, r, "%s: %s", path, strerror(-r));
 	return books_parse(b, text, length, path, why);

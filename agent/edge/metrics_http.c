@@ -86,9 +86,9 @@ static struct MHD_Response *response_of(const char *text)
 static bool responses_make(struct metrics_http *h)
 {
 	h->ok = response_of("ok\n");
-	h->not_found = response_of("There are /metrics and /healthz.\n");
-	h->not_allowed = response_of("GET is all there is.\n");
-	h->failed = response_of("The metrics could not be made.\n");
+	h->not_found = response_of("There is no such page. The pages are /metrics and /healthz.\n");
+	h->not_allowed = response_of("Only GET is allowed.\n");
+	h->failed = response_of("tallyd could not make the metrics.\n");
 	return h->ok && h->not_found && h->not_allowed && h->failed &&
 	       header(h->not_allowed, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET);
 }
@@ -231,20 +231,22 @@ static int listen_on(const struct sockaddr *a, int *ret, struct why *why)
 	char text[96];
 
 	if (a->sa_family != AF_INET && a->sa_family != AF_INET6)
-		return why_say(why, -EAFNOSUPPORT, "metrics: not an IPv4 or IPv6 address");
+		return why_say(why, -EAFNOSUPPORT, "metrics: the address is neither IPv4 nor IPv6");
 	endpoint_print((const void *)a, text, sizeof(text));
 	fd = socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return why_say(why, -errno, "metrics: no socket for %s: %m", text);
+		return why_say(why, -errno, "metrics: cannot open a socket for %s: %m", text);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (bind(fd, a, address_bytes(a)) < 0 || listen(fd, BACKLOG) < 0)
-		return why_say(why, -errno, "metrics: cannot listen on %s: %m%s", text,
-			       errno == EADDRINUSE
-				       ? "; name another port, or end who has it (ss -tlnp)"
-			       : errno == EADDRNOTAVAIL ? "; no interface has it (ip address)"
-							: "");
+		return why_say(
+			why, -errno, "metrics: cannot listen on %s: %m%s", text,
+			errno == EADDRINUSE
+				? "; name another TCP port, or end the program that uses this one (ss "
+				  "-tlnp)"
+			: errno == EADDRNOTAVAIL ? "; no interface has this address (ip address)"
+						 : "");
 	*ret = TAKE_FD(fd);
 	return 0;
 }
@@ -274,7 +276,7 @@ int metrics_http_open(const struct sockaddr *address, const struct metrics_http_
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)METRICS_HTTP_REQUEST_BYTES,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
 	if (!h->daemon)
-		return why_say(why, -EIO, "metrics: the HTTP server does not start");
+		return why_say(why, -EIO, "metrics: cannot start the HTTP server");
 	*ret = TAKE_PTR(h);
 	return 0;
 }

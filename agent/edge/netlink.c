@@ -83,16 +83,16 @@ static int route_find(struct netlink *n, struct nl_addr *target, const char *tex
 	struct nl_addr *next;
 
 	if (rtnl_route_lookup(n->request, target, &route) < 0)
-		return why_say(why, -ENETUNREACH, "%s: no route leads there (ip route get %s)",
-			       text, text);
+		return why_say(why, -ENETUNREACH, "there is no route to %s (ip route get %s)", text,
+			       text);
 	if (rtnl_route_get_type(route) != RTN_UNICAST)
 		return why_say(why, -EINVAL, "%s: %s", text,
 			       rtnl_route_get_type(route) == RTN_LOCAL
 				       ? "is an address of this machine itself"
-				       : "the route there is not one to a machine (ip route get)");
+				       : "the route leads to no machine (ip route get)");
 	hop = rtnl_route_nexthop_n(route, 0);
 	if (!hop)
-		return why_say(why, -ENETUNREACH, "%s: the route there has no next hop", text);
+		return why_say(why, -ENETUNREACH, "the route to %s has no next hop", text);
 	next = rtnl_route_nh_get_gateway(hop);
 	if (!next)
 		next = rtnl_route_nh_get_via(hop);
@@ -161,7 +161,7 @@ static int port_fill(struct netlink *n, int ifindex, const char *text, struct ho
 	struct nl_addr *mac;
 
 	if (rtnl_link_get_kernel(n->request, ifindex, NULL, &link) < 0)
-		return why_say(why, -ENODEV, "%s: the interface to it has gone", text);
+		return why_say(why, -ENODEV, "%s: the interface of the route has gone", text);
 	mac = rtnl_link_get_addr(link);
 	if (rtnl_link_get_arptype(link) != ARPHRD_ETHER || !mac || nl_addr_get_len(mac) != 6)
 		return why_say(why, -EINVAL, "%s: is reached over %s, which is not Ethernet", text,
@@ -195,10 +195,11 @@ int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, u
 		return r;
 	r = neighbour_wait(n, address, ifindex, next, wait_ms, hop.mac);
 	if (r == -EHOSTUNREACH)
-		return why_say(why, r,
-			       "%s: no neighbour answers for it on %s: is the machine up and the "
-			       "cable in? (ip neigh show dev %s)",
-			       text, hop.port_name, hop.port_name);
+		return why_say(
+			why, r,
+			"%s: no neighbour answers on %s. Check that the machine is up and the "
+			"cable is in (ip neigh show dev %s)",
+			text, hop.port_name, hop.port_name);
 	if (r < 0)
 		return why_say(why, r, "%s: cannot read the neighbours of %s", text, hop.port_name);
 	*ret = hop;

@@ -181,7 +181,7 @@ int netlink_facts_read(const char *name, uint32_t ifindex, struct netlink_facts 
 	if (fd < 0 || socket_open(NETLINK_ROUTE, &s) < 0)
 		return -EIO;
 	if (rtnl_link_get_kernel(s, (int)ifindex, NULL, &link) < 0)
-		return why_say(why, -ENODEV, "%s: no such interface any more", name);
+		return why_say(why, -ENODEV, "%s: the interface has gone", name);
 	kind = rtnl_link_get_type(link);
 	if (kind && !strcmp(kind, "veth")) {
 		f.peer = rtnl_link_get_link(link);
@@ -291,8 +291,9 @@ int netlink_peer_read(const struct netlink_facts *facts, bool (*is_native)(uint3
 		return r;
 	}
 	if (geteuid() != 0)
-		return why_say(why, -EPERM,
-			       "its other end is in another namespace: only root sees it");
+		return why_say(
+			why, -EPERM,
+			"the other end is in another namespace, and only root can look there");
 	if (socket_open(NETLINK_ROUTE, &s) < 0)
 		return -EIO;
 	if (namespace_find(s, "/run/netns", "", facts->peer_namespace, name, sizeof(name),
@@ -304,12 +305,14 @@ int netlink_peer_read(const struct netlink_facts *facts, bool (*is_native)(uint3
 		snprintf(p.where, sizeof(p.where), "namespace of process %.10s", name);
 		snprintf(p.enter, sizeof(p.enter), "nsenter --net --target %.10s ", name);
 	} else {
-		return why_say(why, -ENOENT,
-			       "its other end is in a namespace without a name or a process here");
+		return why_say(
+			why, -ENOENT,
+			"the other end is in a namespace that has no name and no process here");
 	}
 	r = peer_look_in(namespace, facts->peer, is_native, &p);
 	if (r < 0)
-		return why_say(why, r, "its other end, in the %s: %s", p.where, strerror(-r));
+		return why_say(why, r, "cannot look at the other end, in the %s: %s", p.where,
+			       strerror(-r));
 	*ret = p;
 	return 0;
 }

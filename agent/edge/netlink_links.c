@@ -218,12 +218,12 @@ int netlink_links_dispatch(struct netlink_links *l, struct why *why)
 		} else if (r == -NLE_AGAIN) {
 			/* What is in the socket is older than what is read now. */
 			if (l->resync && resync(l) < 0)
-				return why_say(why, -EIO,
-					       "cannot read the links anew after "
-					       "events were lost");
+				return why_say(
+					why, -EIO,
+					"cannot read the links again after the kernel lost events");
 			return 0;
 		} else if (r < 0) {
-			return why_say(why, -EIO, "cannot read the kernel's word of links: %s",
+			return why_say(why, -EIO, "cannot read the kernel's events of links: %s",
 				       nl_geterror(r));
 		}
 	}
@@ -242,14 +242,14 @@ int netlink_links_open(const struct netlink_links_events *events, void *context,
 	int r;
 
 	if (!l)
-		return why_say(why, -ENOMEM, "no memory to watch links with");
+		return why_say(why, -ENOMEM, "no memory to watch links");
 	l->on = *events;
 	l->context = context;
 	l->ethtool_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	l->request = nl_socket_alloc();
 	l->events = nl_socket_alloc();
 	if (l->ethtool_fd < 0 || !l->request || !l->events)
-		return why_say(why, -ENOMEM, "no sockets to watch links with");
+		return why_say(why, -ENOMEM, "no sockets to watch links");
 	nl_socket_disable_seq_check(l->events);
 	nl_socket_modify_cb(l->events, NL_CB_VALID, NL_CB_CUSTOM, on_message, l);
 	r = nl_connect(l->request, NETLINK_ROUTE);
@@ -260,7 +260,7 @@ int netlink_links_open(const struct netlink_links_events *events, void *context,
 	if (r >= 0)
 		r = nl_socket_add_memberships(l->events, RTNLGRP_LINK, RTNLGRP_NEIGH, 0);
 	if (r < 0)
-		return why_say(why, -EIO, "cannot ask the kernel for word of links: %s",
+		return why_say(why, -EIO, "cannot subscribe to the kernel's events of links: %s",
 			       nl_geterror(r));
 	/* Only root may have so much; with less, events are lost sooner, which is seen to. */
 	setsockopt(nl_socket_get_fd(l->events), SOL_SOCKET, SO_RCVBUFFORCE, &events_bytes,

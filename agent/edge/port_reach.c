@@ -35,10 +35,10 @@ int port_reach_check(const struct dataplane_port *ports, unsigned int count,
 			continue;
 		return why_say(
 			why, -EOPNOTSUPP,
-			"%s takes no frames from XDP in a driver, which runs on %s: results "
-			"made there would not arrive. Attach %s with --mode generic or tc "
-			"instead (mode: in the configuration). A veth takes them if its other "
-			"end has an XDP program (XDP_PASS will do) or GRO",
+			"%s cannot send frames that native XDP on %s redirects, so results "
+			"would not arrive. Attach %s with --mode generic or tc instead (mode: "
+			"in the configuration). A veth can send such frames if its other end "
+			"has an XDP program (XDP_PASS is enough) or GRO",
 			h->port_name, native->name, native->name);
 	}
 	return 0;

@@ -157,7 +157,7 @@ void stream_send(struct stream *s, const char *text, size_t length)
 		return;
 	if (!room_make(s, length)) {
 		log_say(LOG_LEVEL_INFO, "connection ended",
-			"service=%s reason=\"it does not read\"", s->server->service->name);
+			"service=%s reason=\"the peer does not read\"", s->server->service->name);
 		end_soon(s);
 		return;
 	}

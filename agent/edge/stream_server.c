@@ -180,11 +180,12 @@ int stream_listen_unix(struct stream_server *server, const char *path, mode_t mo
 	if (fd < 0)
 		return -errno;
 	if (strlen(path) >= sizeof(address.sun_path))
-		return why_say(why, -ENAMETOOLONG, "%s: more than %zu bytes", path,
+		return why_say(why, -ENAMETOOLONG, "%s: the path has more than %zu bytes", path,
 			       sizeof(address.sun_path) - 1);
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	if (is_in_the_way(path))
-		return why_say(why, -EEXIST, "%s: is there and is no socket: move it away", path);
+		return why_say(why, -EEXIST,
+			       "%s: the file exists and is not a socket: move it away", path);
 	if (is_answered(&address))
 		return why_say(why, -EADDRINUSE, "%s: another tallyd listens there", path);
 	unlink(path);
@@ -211,7 +212,7 @@ int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storag
 	int on = 1, r;
 
 	if (fd < 0)
-		return why_say(why, -errno, "no TCP: %m");
+		return why_say(why, -errno, "cannot open a TCP socket: %m");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (address->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));

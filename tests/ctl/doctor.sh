@@ -75,7 +75,7 @@ found_and_mended "a node that does not route is found and mended" warn forwardin
 found_and_mended "a veth without a program at its other end is found, in its namespace, and mended" \
 	fail peer v0 "v1 in namespace $prefix-b"
 on b ethtool -K w1 gro on
-found_and_mended "GRO alone is not enough at the other end of a veth" fail peer w0 "never delivered"
+found_and_mended "GRO alone is not enough at the other end of a veth" fail peer w0 "never delivers"
 on a sysctl -qw net.ipv4.conf.w0.rp_filter=1
 found_and_mended "a strict reverse path filter is found and mended" warn rp_filter w0 "strict"
 on a ip link set w0 mtu 1400
@@ -99,7 +99,7 @@ on a tallyctl doctor v0 >/dev/null
 result "the exit code is 1 when something fails" $? "$(on a tallyctl doctor v0)"
 
 seen=$(on a setpriv --reuid 65534 --clear-groups "$build/tallyctl" doctor v0 w0 2>&1)
-[[ $seen == *"only root may load a program"* && $seen == *"only root sees it"* && $seen == *"not checked"* ]]
+[[ $seen == *"only root may load a BPF program"* && $seen == *"only root can look there"* && $seen == *"not checked"* ]]
 result "without being root it says what it could not check" $? "$seen"
 
 seen=$(on a tallyctl doctor nosuch0 2>&1)
@@ -107,7 +107,7 @@ seen=$(on a tallyctl doctor nosuch0 2>&1)
 result "a port that does not exist is a failure" $? "$seen"
 
 seen=$(on a tallyctl doctor 2>&1)
-[[ $seen == *"Without tallyd they must be named"*"tallyctl doctor eth1 eth2"* ]]
+[[ $seen == *"name the ports to check"*"tallyctl doctor eth1 eth2"* ]]
 result "without a daemon it asks for ports" $? "$seen"
 
 echo "1..$count"

@@ -122,7 +122,7 @@ static void a_history_is_a_table_of_samples(void **state)
 			 0);
 	assert_string_equal(out, "no samples yet\n");
 	assert_int_equal(run(ARGUMENTS("stats", "--job", "resnet", "--history", "601")), 2);
-	assert_has(err, "--history 601: 1 to 600");
+	assert_has(err, "--history 601: must be a number from 1 to 600");
 }
 
 static void the_daemons_words_are_the_error(void **state)
@@ -148,7 +148,7 @@ static void what_is_no_answer_is_an_error(void **state)
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
 		assert_int_equal(ask(ARGUMENTS("status"), "{\"do\":\"status\"}", answers[i]), 1);
-		assert_has(err, "no tallyd");
+		assert_has(err, "is not tallyd");
 	}
 }
 
@@ -200,17 +200,17 @@ static void an_answer_of_a_megabyte_is_an_answer(void **state)
 static void no_daemon_says_what_to_do(void **state)
 {
 	assert_int_equal(run(ARGUMENTS("--socket", "/nowhere/at/all", "status")), 1);
-	assert_has(err, "no tallyd there: /nowhere/at/all does not exist");
+	assert_has(err, "tallyd is not running: /nowhere/at/all does not exist");
 	assert_has(err, "systemctl start tallyd");
 	assert_int_equal(run(ARGUMENTS("status", "--socket", "")), 1);
-	assert_has(err, "a path of 1 to 107 bytes");
+	assert_has(err, "the path must have 1 to 107 bytes");
 }
 
 static void a_socket_that_nobody_listens_at_says_so(void **state)
 {
 	assert_int_equal(close(open(harness_path("out"), O_CREAT | O_WRONLY, 0600)), 0);
 	assert_int_equal(run(ARGUMENTS("--socket", harness_path("out"), "status")), 1);
-	assert_has(err, "nobody listens at");
+	assert_has(err, "no program listens at");
 }
 
 /* --- tokens ---------------------------------------------------------------------------------- */
@@ -294,19 +294,23 @@ static void wrong_usage_names_what_there_is(void **state)
 		const char *says;
 	} cases[] = {
 		{ { "tallyctl" }, "usage: tallyctl" },
-		{ { "tallyctl", "frob" }, "there are status, tenant add," },
+		{ { "tallyctl", "frob" },
+		  "frob: unknown command; the commands are status, tenant add," },
 		{ { "tallyctl", "tenant" }, "tenant add, tenant set, tenant del, tenant list\n" },
-		{ { "tallyctl", "job", "frob" }, "job frob: there are job create, job show" },
-		{ { "tallyctl", "--frob" }, "--frob: there is no such option here; there are" },
+		{ { "tallyctl", "job", "frob" },
+		  "job frob: unknown command; the commands are job create, job show" },
+		{ { "tallyctl", "--frob" }, "--frob: unknown option; the options are" },
 		{ { "tallyctl", "tenant", "add" }, "tenant add: NAME is missing" },
 		{ { "tallyctl", "tenant", "add", "a", "b" }, "b: one argument too many" },
-		{ { "tallyctl", "tenant", "add", "a", "--window=5" }, "there are --slots," },
-		{ { "tallyctl", "tenant", "add", "a", "--slots" }, "--slots: needs a value" },
+		{ { "tallyctl", "tenant", "add", "a", "--window=5" }, "the options are --slots," },
+		{ { "tallyctl", "tenant", "add", "a", "--slots" },
+		  "--slots: the option needs a value" },
 		{ { "tallyctl", "tenant", "add", "a", "--slots=-1" }, "a whole number" },
 		{ { "tallyctl", "tenant", "add", "a", "--slots=99999999999G" }, "too big" },
 		{ { "tallyctl", "job", "create", "a" }, "job create: --workers N is missing" },
-		{ { "tallyctl", "status", "now" }, "it takes none" },
-		{ { "tallyctl", "top", "--interval", "0" }, "--interval 0: 1 to 3600" },
+		{ { "tallyctl", "status", "now" }, "the command takes none" },
+		{ { "tallyctl", "top", "--interval", "0" },
+		  "--interval 0: must be a number from 1 to 3600" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -326,7 +330,7 @@ static void seventeen_ingress_points_are_too_many(void **state)
 		words[n++] = "eth1";
 	}
 	assert_int_equal(run(words), 2);
-	assert_has(err, "at most 16");
+	assert_has(err, "16 times at most");
 }
 
 static void help_is_no_error(void **state)
@@ -359,7 +363,7 @@ static void a_job_is_shown_with_its_members(void **state)
 	assert_int_equal(ask(ARGUMENTS("job", "show", "x"), "{\"do\":\"job-list\",\"name\":\"x\"}",
 			     OK("[]")),
 			 1);
-	assert_has(err, "x: no such job");
+	assert_has(err, "there is no job x");
 }
 
 static void control_characters_do_not_reach_the_terminal(void **state)
@@ -442,7 +446,7 @@ static void trace_ends_well_at_interrupt(void **state)
 
 	answer_give(connection, EVENT);
 	answer_give(connection, "{\"lost\":3}");
-	await_output("no room for 3 more");
+	await_output("3 packets are missing here");
 	kill(pid, SIGINT);
 	assert_int_equal(program_end(pid), 0);
 	assert_has(out, "ABSORBED     7                   12          3  0-1");
@@ -568,11 +572,11 @@ static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 	answer_give(connection, OK("[]"));
 	assert_int_equal(program_end(pid), 1);
 	close(connection);
-	assert_has(out, "fail  service     192.0.2.7 is no address of this machine");
+	assert_has(out, "fail  service     service address 192.0.2.7 is not an address");
 	assert_has(out, "ip address add 192.0.2.7/32 dev lo");
 	assert_has_not(out, "127.0.0.1");
 	assert_has(out, "nosuch0: no such interface");
-	assert_has(out, "tallyd is 0, and this tallyctl is ");
+	assert_has(out, "tallyd has version 0, but this tallyctl has version ");
 }
 
 /* A network of our own: v0 and v1 are the ends of a veth. False: we are not root. */
@@ -622,9 +626,9 @@ static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
 	if (!network_make(&home))
 		skip();
 	assert_int_equal(doctor(tagged), 1);
-	assert_has(out, "and tenant red comes in with one");
+	assert_has(out, "and messages of tenant red have one");
 	assert_has(out, "ethtool -K v1 txvlan off");
-	assert_has(out, "driver veth, not native but in the stack: so");
+	assert_has(out, "driver veth, generic XDP (in the stack) instead of native: so");
 	assert_has(out, "job big with payload 1472 needs 1584");
 	assert_int_equal(doctor(untagged), 0);
 	assert_has_not(out, "txvlan");
@@ -632,7 +636,7 @@ static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
 	assert_int_equal(system("ethtool -K v1 txvlan off tx-udp-segmentation off >/dev/null"), 0);
 	assert_int_equal(doctor(tagged), 0);
 	assert_has_not(out, "ethtool -K v1");
-	assert_has(out, "its other end, v1, sends messages one by one");
+	assert_has(out, "the other end, v1, sends messages one by one");
 	network_leave(home);
 }
 
@@ -650,7 +654,7 @@ static void doctor_names_who_has_our_udp_port(void **state)
 	assert_has(out, "UDP port 31249 is in use by test_tallyctl (process");
 	close(fd);
 	doctor(OK("[]"));
-	assert_has(out, "nobody else has port 31249");
+	assert_has(out, "no other program uses UDP or TCP port 31249");
 	network_leave(home);
 }
 

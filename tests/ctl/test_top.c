@@ -230,7 +230,7 @@ static void without_a_daemon_it_never_leaves_the_ordinary_screen(void **state)
 	look_away();
 	pid = program_start_on_terminal(ARGUMENTS("top", "--socket", "/nowhere"), 24, &terminal);
 	assert_int_equal(program_end(pid), 1);
-	assert_has(err, "no tallyd there");
+	assert_has(err, "tallyd is not running");
 	assert_int_equal(read(terminal, screen, sizeof(screen)), -1); /* not a byte was drawn */
 	assert_int_equal(errno, EIO);
 	close(terminal);

@@ -158,7 +158,7 @@ half_and_long_requests_at_the_control_socket_end_in_time() {
 	until_true files_are_at_most "$files"
 }
 
-told_off() { (($(grep -c 'it does not read' "$work/tallyd.log") == $1)); }
+told_off() { (($(grep -c 'the peer does not read' "$work/tallyd.log") == $1)); }
 trace_is_off() {
 	bpftool -j map dump pinned "$pin-n0/settings" |
 		jq -e '.[0].formatted.value.trace_every == 0' >/dev/null

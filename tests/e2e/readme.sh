@@ -160,7 +160,7 @@ tally_configure_changes_what_it_understands_or_nothing() {
 	grep -x 'service: "10.77.1.254"' "$file"
 
 	refused "eth9: there is no such interface" eth9
-	refused "10.9.9.9: no address of this machine" eth1 --service 10.9.9.9
+	refused "10.9.9.9 is not an address of this machine" eth1 --service 10.9.9.9
 	printf 'service: 10.77.0.1\nports:\n  - eth1\n' >"$file"
 	refused "$file:3: " eth2
 	rm "$file"

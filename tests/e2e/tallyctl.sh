@@ -401,7 +401,7 @@ doctor_finds_what_is_wrong_while_tallyd_runs() {
 	sed -i 's/^  - w1$/  - {name: w1, mode: generic}/' "$work/tallyd.yaml"
 	start_agent
 	create_job train 2
-	finds "warn driver veth, not native but in the stack" xdp w1
+	finds "warn driver veth, generic XDP (in the stack)" xdp w1
 	finds "ok " xdp w0
 	on n0 ip link set w0 mtu 1400
 	finds "warn MTU 1400: job train with payload 1408 needs 1500" mtu w0

@@ -151,7 +151,7 @@ a_way_that_no_result_would_take_is_refused_and_others_work() {
 	next_epoch
 	node n0 attach vx0 --mode tc
 	node n0 attach vx0 w0 w2 --replace
-	refuses "vx0 takes no frames from XDP in a driver, which runs on w" \
+	refuses "vx0 cannot send frames that native XDP on w" \
 		node n0 job add "$work/job"
 	for mode in generic tc; do
 		node n0 detach
