@@ -5,8 +5,8 @@
 #include "ctl.h"
 
 /*
- * How many bytes of a control character stand here: none, one, or two, as UTF-8 has those from
- * U+0080 to U+009F, to which some terminals listen as well.
+ * The length in bytes of the control character at `text`: 0 if there is none, 1, or 2 for those
+ * from U+0080 to U+009F in UTF-8, which some terminals obey, too.
  */
 static unsigned int control_bytes(const char *text)
 {
@@ -41,7 +41,7 @@ static json_t *disarmed_string(const char *value)
 	return json_string(text);
 }
 
-/* What stands in place of a value: nothing (NULL) if it may stay as it is. */
+/* What replaces a value; NULL: the value can stay as it is. */
 static json_t *disarm(json_t *value)
 {
 	const char *text = json_string_value(value), *key;

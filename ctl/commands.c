@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What tallyctl can do: one line of a table each. */
+/* The commands of tallyctl: a table. */
 #include <string.h>
 
 #include "ctl.h"
@@ -135,7 +135,7 @@ int command_arguments_max(const struct command *command)
 	return strstr(command->arguments, "...") ? CTL_ARGUMENTS_MAX : 1;
 }
 
-/* Does it have these words in front? */
+/* Does the command begin with these words? */
 static bool begins_with(const struct command *command, const char *first, const char *second)
 {
 	const char *blank = strchr(command->words, ' ');

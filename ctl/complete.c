@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What may come next on a command line: the shell's completion asks, so that it knows what this
- * tallyctl knows, and the names that the daemon has now. Whatever goes wrong, nothing is said.
+ * What may come next on a command line. The shell's completion calls this, and so always fits this
+ * tallyctl and knows the names that tallyd has now. Errors are silent.
  */
 #include <net/if.h>
 #include <string.h>
@@ -10,22 +10,22 @@
 #include "ctl.h"
 #include "table.h"
 
-#define FILES ":files" /* the shell knows those itself */
+#define FILES ":files" /* the shell completes names of files itself */
 
 enum {
-	TIMEOUT_MS = 1000, /* somebody waits with a finger on the key */
+	TIMEOUT_MS = 1000, /* the user waits for the key to act */
 };
 
-/* What the words before the one in question say. */
+/* What the words before the cursor say. */
 struct line {
-	const struct command *command; /* NULL: not there yet */
+	const struct command *command; /* NULL: not complete yet */
 	const char *socket;
-	const char *word[2]; /* the first arguments: the command's words */
-	int words; /* of them */
-	int arguments; /* behind the command's words */
-	uint32_t given; /* options */
-	enum noun noun; /* of the option whose value is in question */
-	bool is_value; /* a value is in question */
+	const char *word[2]; /* the words of the command */
+	int words; /* how many of them */
+	int arguments; /* how many follow the words of the command */
+	uint32_t given; /* the options so far, a set */
+	enum noun noun; /* of the option whose value is at the cursor */
+	bool is_value; /* the cursor is at the value of an option */
 };
 
 /* --- names ----------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static void names_print(const json_t *rows)
 		puts(field_text(row, "name"));
 }
 
-/* Before there is a daemon, a port is any interface. */
+/* Without tallyd, any interface may be a port. */
 static void interfaces_print(void)
 {
 	struct if_nameindex *all = if_nameindex();

@@ -10,7 +10,7 @@
 
 struct connection {
 	int fd;
-	char *text; /* what has come: whole lines, and the beginning of one */
+	char *text; /* received and not used yet: whole lines, and the beginning of one */
 	size_t length, size;
 };
 
@@ -106,14 +106,14 @@ static int request_send(struct connection *c, const json_t *request, struct why 
 	if (length > REQUEST_BYTES_MAX)
 		return why_say(why, -E2BIG, "the request has %zu bytes; tallyd takes at most %d",
 			       length, REQUEST_BYTES_MAX);
-	text[length] = '\n'; /* in place of its end */
+	text[length] = '\n'; /* replaces the final 0 */
 	r = send_all(c, text, length + 1);
 	if (r < 0)
 		return why_say(why, r, "cannot send the request to tallyd: %s", strerror(-r));
 	return 0;
 }
 
-/* Room for more; doubles. */
+/* Makes room to receive more: doubles the buffer if it is full. */
 static int room_make(struct connection *c)
 {
 	size_t size = c->size ? c->size * 2 : 16384;
@@ -155,7 +155,7 @@ static int receive(struct connection *c, int flags, struct why *why)
 	return why_say(why, -ECONNRESET, "tallyd closed the connection");
 }
 
-/* The first whole line, parsed and gone from the buffer. -EAGAIN: there is none. */
+/* Takes the first whole line out of the buffer and parses it. -EAGAIN: there is none. */
 static int line_take(struct connection *c, json_t **ret, struct why *why)
 {
 	char *end = c->length ? memchr(c->text, '\n', c->length) : NULL;
@@ -178,7 +178,7 @@ static int line_take(struct connection *c, json_t **ret, struct why *why)
 	return 0;
 }
 
-/* The errno that the daemon named. */
+/* The errno that tallyd named. */
 static int error_number(const char *name)
 {
 	static const int errors[] = { E2BIG,  EACCES, EADDRINUSE, EAGAIN,    EBUSY,  EEXIST,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The daemon's control socket (docs/control.md), from the other side: lines of JSON. */
+/* tallyctl's end of the control socket (docs/control.md): lines of JSON. */
 #ifndef TALLY_CTL_CONNECTION_H
 #define TALLY_CTL_CONNECTION_H
 
@@ -8,33 +8,35 @@
 #include "common/util.h"
 
 enum {
-	/* of an answer: what tallyctl can hold. Another tallyd may send longer ones than ours. */
+	/* The longest answer that tallyctl reads. A newer tallyd may send more than ours does. */
 	CONNECTION_LINE_BYTES_MAX = 16 << 20,
 };
 
 struct connection;
 
 /*
- * Waits for no answer longer than `timeout_ms`; 0: for ever. The caller's, for
- * connection_close() (NULL allowed). Where nobody is there, `why` says what to do.
+ * Connects to tallyd. Each answer may take `timeout_ms`; 0: any time. The caller owns the
+ * connection and closes it by connection_close(), which allows NULL. If tallyd is not there, `why`
+ * says what to do.
  */
 int connection_open(const char *path, unsigned int timeout_ms, struct connection **ret,
 		    struct why *why);
 void connection_close(struct connection *c);
 static inline void connection_closep(struct connection **c) { connection_close(*c); }
 
-/* For poll(): a line may be there. */
+/* For poll(): readable when more has come. */
 int connection_fd(const struct connection *c);
 
 /*
- * Asks, and waits for the answer's result, which is the caller's. The daemon's error is `why`'s
- * text and the value returned. -ETIMEDOUT, -EPROTO, -ECONNRESET: no answer that can be used.
+ * Sends a request and waits for the result, which the caller owns. If tallyd answers with an
+ * error, `why` has its text and the function returns its errno. -ETIMEDOUT, -EPROTO, -ECONNRESET:
+ * there is no valid answer.
  */
 int connection_ask(struct connection *c, const json_t *request, json_t **ret, struct why *why);
 
 /*
- * The next line that came without being asked for, the caller's. -EAGAIN: none is there yet (it
- * reads once and does not wait); -ECONNRESET: the daemon has closed.
+ * The next line that tallyd sends without a request (trace); the caller owns it. Reads once and
+ * does not wait. -EAGAIN: no whole line yet; -ECONNRESET: tallyd closed the connection.
  */
 int connection_next(struct connection *c, json_t **ret, struct why *why);
 

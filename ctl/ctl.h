@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * tallyctl: what a command is and what the command line said. Begin here: the table of
- * commands is in commands.c, the options in options.c, what people see in show.c and top_frame.c.
+ * tallyctl: what a command is, and what the command line said. Begin here. The table of commands
+ * is in commands.c, the options are in options.c, the output for people in show.c and top_frame.c.
  */
 #ifndef TALLY_CTL_CTL_H
 #define TALLY_CTL_CTL_H
@@ -17,7 +17,7 @@
 enum {
 	CTL_LIST_MAX = TENANT_POINTS_MAX, /* values of an option that may be repeated */
 	CTL_ARGUMENTS_MAX = 64,
-	CTL_TIMEOUT_MS = 10000, /* for one answer of the daemon, if nobody looks at a live screen */
+	CTL_TIMEOUT_MS = 10000, /* for one answer of tallyd; top has a shorter one */
 	CTL_INTERVAL_MAX = 3600, /* seconds between two frames of top */
 };
 
@@ -51,10 +51,10 @@ enum option_type {
 	OPTION_FLAG, /* no value */
 	OPTION_NUMBER, /* whole, not negative; k, M and G are understood */
 	OPTION_TEXT,
-	OPTION_LIST, /* of texts: may stand there CTL_LIST_MAX times */
+	OPTION_LIST, /* of texts: may be given CTL_LIST_MAX times */
 };
 
-/* What may follow a value or stand as an argument: completion asks the daemon for names. */
+/* What a value or an argument names: completion asks tallyd for such names. */
 enum noun {
 	NOUN_NONE, /* anything */
 	NOUN_TENANT,
@@ -66,23 +66,23 @@ enum noun {
 struct option_kind {
 	const char *name; /* without its dashes */
 	const char *value; /* as --help calls it; NULL for a flag */
-	const char *key; /* of a request; NULL: not the daemon's */
+	const char *key; /* in the request; NULL: tallyd does not get this option */
 	const char *help;
 	enum option_type type;
 	enum noun noun;
-	uint64_t least, most; /* of a number; both 0: the daemon knows */
+	uint64_t least, most; /* of a number; both 0: tallyd checks the range */
 };
 
 extern const struct option_kind option_kinds[OPTION_COUNT];
 
-/* The command line, checked, and how to write. */
+/* The command line, checked, and the style of the output. */
 struct ctl {
 	const char *socket;
-	unsigned int timeout_ms; /* for one answer of the daemon */
+	unsigned int timeout_ms; /* for one answer of tallyd */
 	bool json;
 	struct style style; /* of standard output */
 	const struct command *command;
-	const char *value[OPTION_COUNT]; /* as given; NULL: not. Of a list the first */
+	const char *value[OPTION_COUNT]; /* as given; NULL: not given. Of a list, the first value */
 	uint64_t number[OPTION_COUNT]; /* of OPTION_NUMBER, where value is given */
 	const char *list[CTL_LIST_MAX];
 	unsigned int lists; /* only one option of a command is a list */
@@ -97,12 +97,12 @@ struct command {
 	enum noun noun; /* of the arguments */
 	uint32_t options; /* a set */
 	uint32_t needed; /* the options that must be there */
-	bool named; /* with options the argument must be there, too */
+	bool named; /* with an option, the argument is needed, too */
 	const char *verb; /* of the request, or NULL */
 	const char *key; /* of the argument in the request */
-	/* For people. What fails to be written is noticed at the end. */
+	/* Prints the result for people. main() checks for write errors at the end. */
 	int (*show)(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
-	/* Instead of asking `verb` and showing the result. */
+	/* Replaces the usual way: send `verb`, show the result. */
 	int (*run)(const struct ctl *ctl, struct why *why);
 };
 
@@ -113,35 +113,35 @@ extern const unsigned int commands_count;
 int command_arguments_min(const struct command *command);
 int command_arguments_max(const struct command *command);
 
-/* By its words at the beginning of argv; NULL: none. *ret_words of them, 1 or 2. */
+/* The command whose words argv begins with; NULL: none. *ret_words: how many words, 1 or 2. */
 const struct command *command_find(int argc, char **argv, int *ret_words);
 
 /*
- * Options and arguments behind the command's words into `ctl`, whose command is set. -EINVAL:
- * `why` says what is wrong and what there is. 1: --help was among them.
+ * Parses the options and arguments after the command's words into `ctl`, whose command is set.
+ * -EINVAL: `why` says what is wrong and what is allowed. 1: --help was among them.
  */
 int options_parse(int argc, char **argv, struct ctl *ctl, struct why *why);
 
-/* Only those that may stand before the command: --socket, --json, --help, --version. */
+/* The same for the options before the command: --socket, --json, --help, --version. */
 int options_parse_global(int argc, char **argv, struct ctl *ctl, int *ret_used, struct why *why);
 
-/* The request that the command line stands for; the caller's, for json_decref(). Pure. */
+/* The request that the command line means. The caller owns it (json_decref()). Pure. */
 json_t *request_make(const struct ctl *ctl);
 
-/* One question and its result, the caller's. Errors are the daemon's words. */
+/* Sends a request; the caller owns the result. Errors have tallyd's words. */
 int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *why);
 
 /*
- * No control characters in any of its texts: a name may come from anywhere, and nothing of it is
- * to reach the terminal as a command. ctl_ask() does it for people's eyes.
+ * Replaces control characters in all texts of a result: names come from others, and must not
+ * command the terminal. ctl_ask() does that unless the output is JSON.
  */
 void ctl_disarm(json_t *result);
 void ctl_disarm_text(char *text);
 
-/* The result as the daemon gave it, on one line. */
+/* Prints the result as tallyd gave it, on one line. */
 void ctl_dump(const json_t *result);
 
-/* commands that are more than a question and a table */
+/* Commands that do more than send a request and show the result. */
 int job_create(const struct ctl *ctl, struct why *why);
 int job_token(const struct ctl *ctl, struct why *why);
 int quota(const struct ctl *ctl, struct why *why);
@@ -149,7 +149,7 @@ int top(const struct ctl *ctl, struct why *why);
 int trace(const struct ctl *ctl, struct why *why);
 int doctor(const struct ctl *ctl, struct why *why);
 
-/* What may stand in place of the last of these words: one a line. Never fails. */
+/* Prints what the last of these words may become, one candidate a line. Never fails. */
 void complete(int argc, char **argv);
 
 #endif

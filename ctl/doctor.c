@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* tallyctl doctor: asks the daemon, if there is one, and the kernel, and runs two tables of checks.
- */
+/* tallyctl doctor: asks tallyd, if it runs, and the kernel, and runs two tables of checks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -9,10 +9,10 @@
 #include "finding.h"
 
 struct doctor {
-	const json_t *status, *jobs, *tenants; /* the daemon's; NULL: nobody answers */
-	const char *no_daemon; /* why nobody does */
+	const json_t *status, *jobs, *tenants; /* tallyd's answers; NULL: none */
+	const char *no_daemon; /* why tallyd did not answer */
 	const char *socket;
-	double answer_ms; /* that its status took */
+	double answer_ms; /* that tallyd took to answer `status` */
 	bool root;
 	unsigned int cpus;
 	unsigned int ports;
@@ -22,12 +22,12 @@ struct doctor {
 struct doctor_port {
 	struct netlink_port port;
 	struct netlink_facts facts;
-	const json_t *status; /* the daemon's word on it; NULL: none */
-	bool native; /* an XDP program runs in its driver, or would if it were attached */
-	bool tc; /* Tally serves it without XDP */
+	const json_t *status; /* of this port, from tallyd's status; NULL: none */
+	bool native; /* an XDP program runs in the driver, or would if attached now */
+	bool tc; /* Tally runs in TC here */
 };
 
-/* Each adds what it finds; one that has nothing to do with this port adds nothing. */
+/* A check adds what it finds, or nothing if it does not apply. */
 struct doctor_node_check {
 	const char *name;
 	void (*run)(struct doctor *d);
@@ -38,14 +38,14 @@ struct doctor_port_check {
 	void (*run)(struct doctor *d, const struct doctor_port *p);
 };
 
-/* Closed by a NULL name. */
+/* The last entry has a NULL name. */
 extern const struct doctor_node_check doctor_node_checks[];
 extern const struct doctor_port_check doctor_port_checks[];
 
-/* A file of /proc or /sys: its first line; -errno. */
+/* The first line of a file of /proc or /sys; -errno. */
 int doctor_read_line(const char *path, char *text, size_t size);
 
-/* A number in such a file; `otherwise` if it cannot be read. */
+/* The number in such a file; `otherwise` if the file has none. */
 long doctor_read_number(const char *path, long otherwise);
 
 #endif

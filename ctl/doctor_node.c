@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What doctor looks at once: the kernel, the node's addresses, the daemon. */
+/* doctor's checks of the node: kernel, memory, addresses, tallyd. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -129,7 +129,7 @@ static void check_bpffs(struct doctor *d)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* The least memory.max of the daemon's control group and those above it, in bytes; 0: no limit. */
+/* The least memory.max of the process's control group and its parents, in bytes; 0: no limit. */
 static uint64_t memory_limit(pid_t pid)
 {
 	char path[64], group[512], file[640], text[32], *slash;
@@ -246,8 +246,8 @@ static void owner_name(uint64_t inode, char *text, size_t size)
 		closedir(processes);
 }
 
-/* The inode of a socket on Tally's port in one of these tables. */
-static int port_taken(const char *const *tables, unsigned int state, uint64_t *ret)
+/* The inode of a socket on Tally's UDP or TCP port in one of these tables. */
+static int socket_find(const char *const *tables, unsigned int state, uint64_t *ret)
 {
 	_cleanup_(freep) char *text = malloc(TABLE_BYTES);
 
@@ -271,7 +271,7 @@ static void check_sockets(struct doctor *d)
 	char owner[64];
 	uint64_t inode;
 
-	if (port_taken(udp, 0, &inode) == 0) {
+	if (socket_find(udp, 0, &inode) == 0) {
 		owner_name(inode, owner, sizeof(owner));
 		if (strncmp(owner, "tallyd ", 7) != 0)
 			finding_add(
@@ -279,7 +279,7 @@ static void check_sockets(struct doctor *d)
 				"UDP port %d is in use by %s: that program receives what the data plane "
 				"passes",
 				TALLY_UDP_PORT, owner);
-	} else if (port_taken(tcp, TCP_LISTEN, &inode) == 0 && !d->status) {
+	} else if (socket_find(tcp, TCP_LISTEN, &inode) == 0 && !d->status) {
 		owner_name(inode, owner, sizeof(owner));
 		finding_add(d->findings, FINDING_FAIL,
 			    "TCP port %d is in use by %s: tallyd cannot listen there for workers "

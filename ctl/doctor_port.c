@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What doctor looks at on each port. */
+/* doctor's checks of a port. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "table.h"
 
 enum {
-	MTU_ORDINARY = 1500, /* for which the payload of a job is made if it does not say */
+	MTU_ORDINARY = 1500, /* the default payload of a job fits this MTU */
 };
 
 static void check_link(struct doctor *d, const struct doctor_port *p)
@@ -51,7 +51,7 @@ static void check_kind(struct doctor *d, const struct doctor_port *p)
 			    "is a tap: the program at its other end must accept frames from XDP");
 }
 
-/* What the daemon says of it. */
+/* The port as tallyd reports it. */
 static void check_xdp_attached(struct doctor *d, const struct doctor_port *p)
 {
 	const char *mode = field_text(p->status, "mode"), *reason = field_text(p->status, "why");
@@ -80,7 +80,7 @@ static void check_xdp(struct doctor *d, const struct doctor_port *p)
 	if (p->status)
 		check_xdp_attached(d, p);
 	else if (port_panics_in_native(&p->port, d->cpus, dataplane_is_native(p->port.ifindex)))
-		return; /* of which the next check has more to say */
+		return; /* the next check reports it */
 	else if (dataplane_is_native(p->port.ifindex))
 		finding_add(d->findings, FINDING_OK,
 			    "driver %s, where an XDP program is attached already", p->port.driver);
@@ -218,7 +218,7 @@ static const char *tenant_with_vlan(const struct doctor *d, const char *port)
 	return NULL;
 }
 
-/* A veth hands over what its other end left beside the frame; that is the other end's check. */
+/* Not for a veth: there the other end decides, and check_peer() looks at it. */
 static void check_vlan(struct doctor *d, const struct doctor_port *p)
 {
 	const char *tenant = tenant_with_vlan(d, p->port.name);

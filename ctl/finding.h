@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What doctor found: each with how bad it is, what it is, and the command that mends it. */
+/* What doctor found: level, text, and the command that mends it. */
 #ifndef TALLY_CTL_FINDING_H
 #define TALLY_CTL_FINDING_H
 
@@ -18,7 +18,7 @@ enum finding_level {
 };
 
 enum {
-	FINDINGS_MAX = 1024, /* more are counted, not kept */
+	FINDINGS_MAX = 1024, /* further ones are counted, but not kept */
 };
 
 struct finding {
@@ -29,19 +29,19 @@ struct finding {
 	char mend[160]; /* a command; "" if there is none */
 };
 
-/* All zero: none yet. Large: not for the stack. */
+/* All zero: no findings. Too large for the stack. */
 struct findings {
 	struct finding finding[FINDINGS_MAX];
 	unsigned int count;
 	unsigned int of_level[FINDING_LEVELS];
-	const char *check; /* of those that are added next, and so the subject */
+	const char *check; /* check and subject of the findings that are added next */
 	const char *subject;
 };
 
 __attribute__((format(printf, 3, 4))) void finding_add(struct findings *f, enum finding_level level,
 						       const char *format, ...);
 
-/* The command that mends what was added last. */
+/* Sets the command that mends the last finding. */
 __attribute__((format(printf, 2, 3))) void finding_mend(struct findings *f, const char *format,
 							...);
 

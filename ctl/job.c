@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* job create, job token: where the secret goes. quota: two requests in one command. */
+/* job create and job token, which write a token; quota, which stands for two requests. */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include "ctl.h"
 #include "show.h"
 
-/* A file that did not exist, for its owner alone. */
+/* Makes a new file that only its owner can read. */
 static int token_file_make(const char *path, int *ret, struct why *why)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -35,7 +35,7 @@ static int token_write(int fd, const char *path, const char *token, struct why *
 	return 0;
 }
 
-/* Standard output has the token and nothing else, so that it can be piped. */
+/* Prints the token alone on standard output, so that it can be piped. */
 static int token_say(const struct ctl *ctl, json_t *result, int fd, struct why *why)
 {
 	const char *token = field_text(result, "token"), *path = ctl->value[OPTION_TOKEN_FILE];
@@ -59,8 +59,8 @@ static int token_say(const struct ctl *ctl, json_t *result, int fd, struct why *
 }
 
 /*
- * The file is made before the daemon is asked: a job whose token cannot be kept is not made at
- * all. On failure the file goes again.
+ * Makes the file before it asks tallyd, so that no job is made whose token cannot be kept. On
+ * failure the file is removed.
  */
 static int token_get(const struct ctl *ctl, json_t **ret, struct why *why)
 {

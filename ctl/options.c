@@ -55,7 +55,7 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 /* clang-format on */
 
 enum {
-	VALUE_SOCKET = 's', /* those that every command takes */
+	VALUE_SOCKET = 's', /* options of all commands */
 	VALUE_JSON = 'j',
 	VALUE_HELP = 'h',
 	VALUE_VERSION = 'V',
@@ -70,7 +70,7 @@ static const struct option globals[GLOBALS] = {
 	{ "version", no_argument, NULL, VALUE_VERSION },
 };
 
-/* What getopt_long() is to know: the options of `set` and those of all commands. */
+/* For getopt_long(): the options of `set` and those of all commands. */
 static void options_fill(uint32_t set, struct option *ret)
 {
 	for (int i = 0; i < OPTION_COUNT; i++)
@@ -156,7 +156,7 @@ static int options_pass(int argc, char **argv, const char *order, const struct o
 	int o, r, at;
 
 	opterr = 0;
-	optind = 0; /* glibc's way to begin anew */
+	optind = 0; /* glibc: start again */
 	while (at = optind ? optind : 1, (o = getopt_long(argc, argv, order, known, NULL)) != -1) {
 		switch (o) {
 		case VALUE_HELP:

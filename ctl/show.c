@@ -55,7 +55,7 @@ static void cell_mode(const json_t *row, const char *key, struct cell *ret)
 					      : COLOUR_YELLOW;
 }
 
-/* What its owner should know of a port. */
+/* What a user should know of a port. */
 static void cell_port_remark(const json_t *row, const char *key, struct cell *ret)
 {
 	const char *reason = field_text(row, "why");
@@ -311,7 +311,7 @@ void cell_link_state(const json_t *row, const char *key, struct cell *ret)
 	}
 }
 
-/* Of both directions. */
+/* The sum of both directions. */
 static void cell_sum(const json_t *row, const char *key, struct cell *ret)
 {
 	char path[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The daemon's results for people. All write to `out` and fail with -ENOMEM only. */
+/* Print tallyd's results for people, to `out`. They fail with -ENOMEM only. */
 #ifndef TALLY_CTL_SHOW_H
 #define TALLY_CTL_SHOW_H
 
@@ -15,7 +15,7 @@ int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_nothing(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
-/* Also of top's frames. */
+/* top uses these, too. */
 void cell_state(const json_t *row, const char *key, struct cell *ret); /* of a job */
 void cell_link_state(const json_t *row, const char *key, struct cell *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How to write for people: colour, signs beyond ASCII, and how wide. */
+/* Style of the output for people: colour, UTF-8, width. */
 #ifndef TALLY_CTL_STYLE_H
 #define TALLY_CTL_STYLE_H
 
@@ -18,33 +18,33 @@ enum colour {
 };
 
 enum {
-	STYLE_WIDTH = 100, /* columns, where nobody says how many there are */
+	STYLE_WIDTH = 100, /* columns, if the width is not known */
 };
 
 struct style {
 	bool colour;
 	bool utf8; /* bars, arrows and sparklines; ASCII otherwise */
-	unsigned int width; /* columns; lines are cut to it. 0: never cut */
-	unsigned int height; /* lines; 0: as many as there are */
+	unsigned int width; /* columns; longer lines are cut. 0: never cut */
+	unsigned int height; /* lines; 0: no limit */
 };
 
 /*
- * What suits this descriptor: colour and its size if it is a terminal and NO_COLOR and TERM do
- * not forbid it; neither colour nor a limit otherwise. Needs setlocale() before.
+ * The style for this descriptor. A terminal has colour (unless NO_COLOR or TERM forbids that) and
+ * its size; anything else has neither. Call setlocale() before.
  */
 struct style style_of(int fd);
 
-/* "" unless there is colour. `style_end` closes what `style_begin` opened. */
+/* Escape sequences before and after coloured text; "" if there is no colour. */
 const char *style_begin(const struct style *style, enum colour colour);
 const char *style_end(const struct style *style, enum colour colour);
 
-/* Columns that a text takes: UTF-8, each sign one column wide, as all of ours are. */
+/* Columns of a UTF-8 text. Each character counts as one column. */
 unsigned int style_columns(const char *text);
 
-/* Bytes of the first `columns` columns of it. */
+/* Bytes of the first `columns` columns of a text. */
 size_t style_bytes(const char *text, unsigned int columns);
 
-/* A bar of `columns` columns, `share` of it (0 to 1) full, in `text`. Cut if too long. */
+/* Writes a bar of `columns` columns into `text`; `share` (0 to 1) of the bar is full. */
 void style_bar(const struct style *style, double share, unsigned int columns, char *text,
 	       size_t size);
 

@@ -154,7 +154,7 @@ void cell_bits_limit(const json_t *row, const char *key, struct cell *ret)
 	unlimited(row, key, ret);
 }
 
-/* Where the whole is too wide, elastic columns give what is too much. */
+/* Makes elastic columns narrower until the table fits. */
 static void widths_fit(const struct style *style, const struct column *columns, size_t count,
 		       unsigned int *width)
 {
@@ -165,7 +165,7 @@ static void widths_fit(const struct style *style, const struct column *columns, 
 	for (size_t i = 0; i < count && style->width && total > style->width; i++) {
 		unsigned int give = total - style->width;
 
-		if (columns[i].place != TABLE_ELASTIC || width[i] <= ELASTIC_MIN)
+		if (columns[i].align != TABLE_ELASTIC || width[i] <= ELASTIC_MIN)
 			continue;
 		if (give > width[i] - ELASTIC_MIN)
 			give = width[i] - ELASTIC_MIN;
@@ -174,9 +174,9 @@ static void widths_fit(const struct style *style, const struct column *columns, 
 	}
 }
 
-/* A text in its place, cut to its width, and to what is left of the line. */
+/* Writes a text with this alignment, cut to `width`. */
 static void cell_write(FILE *out, const struct style *style, const char *text, enum colour colour,
-		       enum table_place place, unsigned int width, bool last)
+		       enum table_align align, unsigned int width, bool last)
 {
 	unsigned int columns = style_columns(text), cut = columns > width ? width : columns;
 	unsigned int pad = width - cut;
@@ -186,9 +186,9 @@ static void cell_write(FILE *out, const struct style *style, const char *text, e
 		cut--;
 		more = style->utf8 ? "…" : "~";
 	}
-	fprintf(out, "%*s%s%.*s%s%s%*s", place == TABLE_RIGHT ? (int)pad : 0, "",
+	fprintf(out, "%*s%s%.*s%s%s%*s", align == TABLE_RIGHT ? (int)pad : 0, "",
 		style_begin(style, colour), (int)style_bytes(text, cut), text, more,
-		style_end(style, colour), place == TABLE_RIGHT || last ? 0 : (int)pad, "");
+		style_end(style, colour), align == TABLE_RIGHT || last ? 0 : (int)pad, "");
 }
 
 struct line {
@@ -204,7 +204,7 @@ static const char *line_text(const struct line *l, const struct cell *cells, siz
 	return cells ? cells[i].text : l->columns[i].heading;
 }
 
-/* `cells` NULL: the headings. No blanks at the end. */
+/* `cells` NULL: writes the headings. Writes no blanks at the end. */
 static void line_write(const struct line *l, const struct cell *cells)
 {
 	unsigned int left = l->style->width ? l->style->width : UINT32_MAX;
@@ -216,7 +216,7 @@ static void line_write(const struct line *l, const struct cell *cells)
 		unsigned int width = l->width[i] > left ? left : l->width[i];
 
 		cell_write(l->out, l->style, line_text(l, cells, i),
-			   cells ? cells[i].colour : COLOUR_DIM, l->columns[i].place, width,
+			   cells ? cells[i].colour : COLOUR_DIM, l->columns[i].align, width,
 			   i + 1 == count);
 		left -= width;
 		if (i + 1 < count && left > GAP) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * JSON for people: an array of objects as a table. A column is a line of a table of its own:
- * heading, where the value is, how it is printed, and how it stands. Pure but for writing.
+ * Prints a JSON array of objects as a table. A column is a heading, the path of the value, a
+ * printer, and an alignment. Pure but for writing.
  */
 #ifndef TALLY_CTL_TABLE_H
 #define TALLY_CTL_TABLE_H
@@ -12,7 +12,7 @@
 #include "style.h"
 
 enum {
-	CELL_BYTES = 256, /* of a cell, with its end; what is longer is cut */
+	CELL_BYTES = 256, /* of a cell, with the final 0; longer texts are cut */
 };
 
 struct cell {
@@ -20,27 +20,27 @@ struct cell {
 	enum colour colour;
 };
 
-enum table_place {
+enum table_align {
 	TABLE_LEFT,
 	TABLE_RIGHT,
-	TABLE_ELASTIC, /* left, and cut first where a line is too wide for the terminal */
+	TABLE_ELASTIC, /* left, and cut first if a line is too wide for the terminal */
 };
 
 struct column {
 	const char *heading;
 	const char *key; /* a path: "receive.bytes_per_second" */
 	void (*print)(const json_t *row, const char *key, struct cell *ret);
-	enum table_place place;
+	enum table_align align;
 };
 
 /* The value at a path; NULL if it is not there. Borrowed. */
 const json_t *field(const json_t *row, const char *path);
 
-/* What is not there is 0 and "". */
+/* 0 and "" if there is no value. */
 double field_number(const json_t *row, const char *path);
 const char *field_text(const json_t *row, const char *path);
 
-/* Printers; what is not there is "-", in all. */
+/* Printers. All print "-" if there is no value. */
 void cell_text(const json_t *row, const char *key, struct cell *ret); /* "" is "-", too */
 void cell_list(const json_t *row, const char *key, struct cell *ret); /* of texts: "a, b" */
 void cell_count(const json_t *row, const char *key, struct cell *ret); /* 1,234 */
@@ -51,14 +51,14 @@ void cell_bytes(const json_t *row, const char *key, struct cell *ret); /* 3.5 MB
 void cell_time(const json_t *row, const char *key, struct cell *ret); /* of Unix time */
 void cell_percent(const json_t *row, const char *key, struct cell *ret);
 
-/* A rate that is bad news: red unless 0. */
+/* A rate that should be 0: red if it is not. */
 void cell_bad_rate(const json_t *row, const char *key, struct cell *ret);
 
-/* A rate's or a number of bits' limit: 0 is "no limit". */
+/* Limits of a rate and of bits: 0 is "no limit". */
 void cell_rate_limit(const json_t *row, const char *key, struct cell *ret);
 void cell_bits_limit(const json_t *row, const char *key, struct cell *ret);
 
-/* `rows` is an array; `most` of them at most, 0: all. Says how many were left out. -ENOMEM. */
+/* Prints at most `most` of `rows` (0: all), and how many were left out. -ENOMEM. */
 int table_print(FILE *out, const struct style *style, const struct column *columns, size_t count,
 		const json_t *rows, size_t most);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* tallyctl: asks tallyd, and shows people what it says. */
+/* tallyctl: sends requests to tallyd and shows the results. */
 #include <err.h>
 #include <errno.h>
 #include <locale.h>
@@ -72,7 +72,7 @@ static bool is_of_family(const struct command *c, const char *word)
 	return !strncmp(c->words, word, length) && c->words[length] == ' ';
 }
 
-/* Says which commands there are; those that begin with the same word, if there are such. */
+/* Lists the commands that begin with the same word, or all commands. */
 __attribute__((noreturn)) static void usage_command(int argc, char **argv)
 {
 	bool family = false;
@@ -107,7 +107,7 @@ static int command_run(const struct ctl *ctl, struct why *why)
 	return 0;
 }
 
-/* What was printed but not written is a failure, too; a reader that has enough is none. */
+/* A write error is a failure; a reader that closed the pipe is none. */
 static int output_close(struct why *why)
 {
 	errno = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * tallyctl top. On a terminal: the alternate screen, drawn again each interval and each time
- * that its size changes; the terminal is as it was whenever we are not in front. Elsewhere:
- * frames one after the other, as lines.
+ * tallyctl top. On a terminal it draws on the alternate screen, again after each interval and each
+ * change of the size, and restores the terminal when it ends or stops. Elsewhere it prints frames
+ * as lines.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "ctl.h"
 #include "top_frame.h"
 
-/* Without a cursor, and cutting lines instead of wrapping them. */
+/* Hides the cursor; cuts long lines instead of wrapping them. */
 #define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l"
 #define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
 #define SCREEN_HOME "\033[H"
@@ -64,7 +64,7 @@ static void screen_close(struct screen *s)
 	json_decref(s->frame);
 }
 
-/* Lines that overwrite what stood there, so that nothing flickers. */
+/* Overwrites the old lines, so that nothing flickers. */
 static void screen_write(const char *text, unsigned int height)
 {
 	fputs(SCREEN_HOME, stdout);
@@ -106,10 +106,10 @@ static int screen_draw(const struct screen *s, struct why *why)
 }
 
 enum {
-	LIVE_TIMEOUT_MS = 1000, /* keys are not heard while the daemon is asked */
+	LIVE_TIMEOUT_MS = 1000, /* top does not read keys while it waits for tallyd */
 };
 
-/* The daemon may be restarted while we look: then the old frame stays, and the reason below. */
+/* If tallyd does not answer for a while, the old frame stays, with the reason below. */
 static int frame_get(const struct ctl *ctl, struct screen *s, struct why *why)
 {
 	struct ctl asking = *ctl;
@@ -147,11 +147,11 @@ static int frame_show(const struct ctl *ctl, struct screen *s, struct why *why)
 	if (r == 0 && !ctl->json && !ctl->value[OPTION_ONCE])
 		putchar('\n');
 	if (fflush(stdout) == EOF)
-		return 1; /* whoever read it has enough */
+		return 1; /* the reader has gone */
 	return r;
 }
 
-/* ^Z: the shell gets its terminal back, and we ours with fg. */
+/* ^Z: gives the terminal back to the shell until `fg`. */
 static void pause_here(struct screen *s)
 {
 	if (s->live)
@@ -246,7 +246,7 @@ int top(const struct ctl *ctl, struct why *why)
 	r = screen_open(ctl, &s);
 	if (r < 0)
 		return r;
-	/* Where no daemon is, that stands on the ordinary screen. */
+	/* If tallyd does not run, the error is on the ordinary screen. */
 	r = frame_get(ctl, &s, why);
 	if (r < 0)
 		return r;

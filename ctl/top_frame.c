@@ -13,7 +13,7 @@ enum {
 	BAR_COLUMNS = 20,
 	SMALL_BAR_COLUMNS = 8,
 	BAR_BYTES = 4 * BAR_COLUMNS + 1,
-	LINES_BESIDE = 6, /* head and foot with their blanks, headings of jobs, a blank */
+	LINES_BESIDE = 6, /* head and foot with blank lines, headings of jobs, a blank line */
 	ROWS_MIN = 3, /* of each table, however small the terminal is */
 };
 
@@ -67,7 +67,7 @@ void top_history_add(struct top_history *history, const json_t *frame)
 	}
 }
 
-/* Rates as a line of bars, the highest as high as there is. Needs UTF-8. */
+/* Rates as bars; the highest rate has the full bar. Needs UTF-8. */
 static void sparkline(const double *rate, unsigned int count, char *text, size_t size)
 {
 	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -84,11 +84,11 @@ static void sparkline(const double *rate, unsigned int count, char *text, size_t
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* Their own state while a frame is printed: printers get a row and a key only. */
+/* For printers of cells, which get a row and a key only; set while a frame is printed. */
 static const struct style *cell_style;
 static const struct top_history *cell_history;
 
-/* Where the rate will go in the next seconds; blank where it stays. */
+/* The direction of the rate in the next seconds; blank if it stays. */
 static const char *arrow(double rate, double forecast)
 {
 	if (forecast > rate * 1.1)
@@ -133,7 +133,7 @@ static void cell_joined(const json_t *row, const char *key, struct cell *ret)
 	ret->colour = joined < workers ? COLOUR_YELLOW : COLOUR_NONE;
 }
 
-/* Not red where the neighbours are 0: people look for what differs. */
+/* Yellow from 1 % on. */
 static void cell_duplicates(const json_t *row, const char *key, struct cell *ret)
 {
 	cell_percent(row, key, ret);
@@ -217,7 +217,7 @@ static int busier(const void *a, const void *b)
 	return strcmp(field_text(x, "name"), field_text(y, "name"));
 }
 
-/* The rows, those with the most traffic first; the caller's. */
+/* The rows, those with the most traffic first. The caller owns the result. */
 static json_t *sorted(const json_t *rows)
 {
 	size_t count = json_array_size(rows);
@@ -269,8 +269,8 @@ static const struct column link_columns[] = {
 };
 
 /*
- * How many rows each table may have: jobs, tenants, links. What is short gets all, the others
- * share the rest; jobs are seen to last and so get what is left.
+ * How many rows each table gets: jobs, tenants, links. A short table gets all its rows. Longer
+ * ones share the rest, links first and jobs last.
  */
 static void rows_share(const struct style *style, const size_t *wanted, size_t *ret)
 {

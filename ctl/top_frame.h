@@ -10,26 +10,26 @@
 #include "style.h"
 
 enum {
-	TOP_HISTORY = 10, /* rates a job's sparkline shows */
-	TOP_HISTORY_JOBS = 256, /* that have one; more have none */
+	TOP_HISTORY = 10, /* rates in the sparkline of a job */
+	TOP_HISTORY_JOBS = 256, /* that have a sparkline; further jobs have none */
 };
 
-/* The rates of the last frames, job by job. All zero: none. */
+/* The rates of the last frames, for each job. All zero: none. */
 struct top_history {
 	struct top_series {
-		char name[NAME_BYTES]; /* "": free */
-		unsigned int count; /* of rates, the newest last */
+		char name[NAME_BYTES]; /* "": not in use */
+		unsigned int count; /* of rates; the newest is the last */
 		double rate[TOP_HISTORY];
 	} job[TOP_HISTORY_JOBS];
 };
 
-/* Adds a frame's rates. A job that is not in it any more is forgotten. */
+/* Adds the rates of a frame, and drops jobs that are not in the frame. */
 void top_history_add(struct top_history *history, const json_t *frame);
 
 /*
- * Lines as wide and as many as `style` says; where there are more jobs than lines, those with
- * the least traffic are left out, and said to be. `history` NULL: no sparklines. `foot`: the
- * last line, or NULL. -ENOMEM.
+ * Prints a frame in the width and height of `style`. If there are more jobs than lines, the jobs
+ * with the least traffic are left out, and a line says how many. `history` NULL: no sparklines.
+ * `foot`: the last line, or NULL. -ENOMEM.
  */
 int top_frame_print(FILE *out, const struct style *style, const json_t *frame,
 		    const struct top_history *history, const char *foot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* tallyctl trace: sampled packets, a line each, until somebody has enough. */
+/* tallyctl trace: prints sampled packets, a line each, until the user ends it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -12,10 +12,10 @@
 #include "table.h"
 #include "units.h"
 
-/* Widths are fixed: lines are not known beforehand. */
+/* The widths are fixed, because later lines are not known. */
 static const char format[] = "%14s  %-12s %-16s %5s %10s  %-12s %-15s %-12s %6s\n";
 
-/* Seconds since the first line: what differs is what people look at. */
+/* Times are seconds since the first line. */
 static void event_print(const json_t *event, double *began_ns)
 {
 	double time_ns = field_number(event, "time_ns");
@@ -48,7 +48,7 @@ static void line_print(const struct ctl *ctl, const json_t *line, double *began_
 		event_print(line, began_ns);
 }
 
-/* All that has come. 1: nobody reads what we write. */
+/* Prints all lines that have come. 1: the reader of our output has gone. */
 static int lines_take(const struct ctl *ctl, struct connection *c, double *began_ns,
 		      struct why *why)
 {
@@ -69,7 +69,7 @@ static int lines_take(const struct ctl *ctl, struct connection *c, double *began
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* ^C and SIGTERM are the ordinary ends. */
+/* ^C and SIGTERM end a trace. */
 static int signals_open(void)
 {
 	sigset_t set;
@@ -98,7 +98,7 @@ int trace(const struct ctl *ctl, struct why *why)
 		printf(format, "SECONDS", "OUTCOME", "JOB", "EPOCH", "SEQ", "RANKS", "PORT", "KIND",
 		       "BYTES");
 	while (r == 0) {
-		/* An event of standard output is its end: its reader has gone. */
+		/* An event of standard output means that its reader has gone. */
 		struct pollfd fds[] = { { .fd = connection_fd(c), .events = POLLIN },
 					{ .fd = signals, .events = POLLIN },
 					{ .fd = STDOUT_FILENO, .events = 0 } };

@@ -24,7 +24,7 @@ static uint64_t factor_of(char suffix)
 	}
 }
 
-/* Digits at *text, which goes behind them, onto *value; `decimals` counts them. */
+/* Reads digits at *text and moves *text behind them; `decimals` counts them. */
 static int digits_take(const char **text, uint64_t *value, unsigned int *decimals)
 {
 	const char *begin = *text;
@@ -80,7 +80,7 @@ void units_count(uint64_t n, char *text, size_t size)
 	snprintf(text, size, "%s", grouped);
 }
 
-/* Two or three digits that count, and the unit's prefix: "1.2 G", "340 k", "17 ". */
+/* Two or three significant digits and the prefix of the unit: "1.2 G", "340 k", "17 ". */
 static void scaled(double n, const char *unit, char *text, size_t size)
 {
 	static const char prefixes[][2] = { "", "k", "M", "G", "T", "P", "E" };

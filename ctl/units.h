@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 enum {
-	UNITS_BYTES = 32, /* fits any printed number, with its end */
+	UNITS_BYTES = 32, /* of any printed number, with the final 0 */
 };
 
-/* "200000", "200k", "1.5M", "10G"; factors are of 1000. -EINVAL: no whole number; -ERANGE. */
+/* "200000", "200k", "1.5M", "10G"; k is 1000. -EINVAL: not a whole number; -ERANGE. */
 int units_parse(const char *text, uint64_t *ret);
 
-/* All of these cut what does not fit `size`. */
+/* All of these cut texts that do not fit `size`. */
 void units_count(uint64_t n, char *text, size_t size); /* 1,234,567 */
 void units_rate(double per_second, char *text, size_t size); /* 340 k/s */
 void units_bits(double bytes_per_second, char *text, size_t size); /* 1.2 Gbit/s */

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The books on disk: a JSON text, so that an agent that was restarted goes on where the last
- * one stopped. It has tokens in it: mode 0600. Tenants of the configuration are not in it.
+ * The state file: the books as JSON, so that a restarted agent goes on where the last one stopped.
+ * The file has tokens, so its mode is 0600. It does not have the tenants of the configuration.
  */
 #ifndef TALLY_AGENT_BOOKS_FILE_H
 #define TALLY_AGENT_BOOKS_FILE_H
 
 #include "agent/core/books.h"
 
-/* In the place of what was there, whole or not at all, whenever the machine stops. */
+/* Replaces the file as a whole: after a crash there is either the old file or the new one. */
 int books_write(const struct books *b, const char *path, struct why *why);
 
 /*
- * Into books that have the node's slots and the configured tenants; a tenant that is in both
- * is the configuration's. Ranks that were running are detached. -ENOENT: there is no such file;
- * -EINVAL: it is not what books_write() wrote; the books are then to be cleared.
+ * Reads the file into books that have the node's slots and the configured tenants; of a tenant in
+ * both, the configuration counts. Ranks that were running become detached. -ENOENT: there is no
+ * such file; -EINVAL: books_write() did not write it, and the caller must clear the books.
  */
 int books_read(struct books *b, const char *path, struct why *why);
 
-/* The same from a text. Pure. `name` leads in `why`. */
+/* The same from a text. `why` begins with `name`. Pure. */
 int books_parse(struct books *b, const char *text, size_t length, const char *name,
 		struct why *why);
 
-/* To be freed; NULL: no memory. Pure. */
+/* The text of the file; the caller frees it. NULL: no memory. Pure. */
 char *books_print(const struct books *b);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The questions to drivers that netlink does not answer. For netlink*.c. */
+/* What only ethtool's ioctl says of drivers. For netlink*.c. */
 #ifndef TALLY_AGENT_ETHTOOL_H
 #define TALLY_AGENT_ETHTOOL_H
 
 #include <stdbool.h>
 
-/* One command of <linux/ethtool.h> on an interface; `fd` is any socket. */
+/* Runs a command of <linux/ethtool.h> on an interface; `fd` is any socket. False: it failed. */
 bool ethtool(int fd, const char *name, void *command);
 
 /*
- * All features of an interface by their names ("rx-gro-hw"), in the kernel's order. False: it
- * does not say.
+ * Calls `each` for all features of an interface by name ("rx-gro-hw"), in the kernel's order.
+ * False: the driver does not say.
  */
 bool ethtool_features(int fd, const char *name,
 		      void (*each)(void *context, const char *feature, bool active), void *context);

@@ -211,7 +211,7 @@ int metrics_http_fd(const struct metrics_http *h)
 	return MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
-uint16_t metrics_http_port(const struct metrics_http *h)
+uint16_t metrics_http_tcp_port(const struct metrics_http *h)
 {
 	return MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel knows of interfaces, routes and neighbours. The only module that knows
- * libnl and ethtool. All of it is of the network namespace that the process is in.
+ * What the kernel knows of interfaces, routes and neighbours, in the network namespace of the
+ * process. Only the files netlink*.c know libnl and ethtool.
  */
 #ifndef TALLY_AGENT_NETLINK_H
 #define TALLY_AGENT_NETLINK_H
@@ -17,20 +17,20 @@
 struct netlink;
 
 enum {
-	NETLINK_RESOLVE_MS = 1000, /* a neighbour that is there has answered by then */
+	NETLINK_RESOLVE_MS = 1000, /* a neighbour that is up answers within this time */
 };
 
-/* A conversation with the kernel; the caller's, for netlink_close(), which allows NULL. */
+/* Opens sockets to the kernel. The caller owns them; netlink_close() allows NULL. */
 int netlink_open(struct netlink **ret);
 void netlink_close(struct netlink *n);
 static inline void netlink_closep(struct netlink **n) { netlink_close(*n); }
 
 /*
- * Where frames to an address leave, and to which neighbour. A neighbour that is not known yet
- * is made known: one UDP datagram goes to the address's discard port, and the answer is waited
- * for, `wait_ms` at most. On a VLAN interface the port is the interface below it.
- * -ENETUNREACH: no route; -EHOSTUNREACH: no neighbour answered, or not yet; -EINVAL: not reached
- * over an Ethernet port.
+ * The port by which frames to an address leave, and the neighbour they go to. If the kernel does
+ * not know the neighbour yet, this sends one UDP datagram to the address's discard UDP port, and
+ * waits for the neighbour `wait_ms` at most. For a VLAN interface the port is the interface below.
+ * -ENETUNREACH: no route; -EHOSTUNREACH: no neighbour answered, or not yet; -EINVAL: the way does
+ * not leave by an Ethernet port.
  */
 int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
 		    struct hop *ret, struct why *why);

@@ -13,43 +13,45 @@
 #include "common/util.h"
 
 enum netlink_answer {
-	NETLINK_UNKNOWN, /* kernel or driver does not say */
+	NETLINK_UNKNOWN, /* the kernel or the driver does not say */
 	NETLINK_NO,
 	NETLINK_YES,
 };
 
 struct netlink_facts {
-	enum netlink_answer native; /* can the driver run XDP and redirect? Linux says since 6.3 */
-	enum netlink_answer vlan_stripped; /* is a frame's tag taken out before XDP sees it? */
-	enum netlink_answer ports_hashed; /* do UDP ports count in choosing a receive queue? */
+	enum netlink_answer
+		native; /* the driver can run XDP and redirect; Linux says so since 6.3 */
+	enum netlink_answer
+		vlan_stripped; /* the driver removes VLAN tags before XDP sees the frame */
+	enum netlink_answer ports_hashed; /* UDP ports count when the driver chooses a queue */
 	char kind[16]; /* "vlan", "bridge", "bond" ...; "" for a device and for a veth */
 	bool enslaved_to_bond;
-	uint32_t peer; /* of a veth: ifindex of the other end; 0: no veth */
-	int peer_namespace; /* number that our namespace has for the peer's; -1: it is ours */
+	uint32_t peer; /* ifindex of the other end of a veth; 0: not a veth */
+	int peer_namespace; /* our namespace's number for the peer's namespace; -1: ours */
 };
 
 /* -ENODEV: no such interface. */
 int netlink_facts_read(const char *name, uint32_t ifindex, struct netlink_facts *ret,
 		       struct why *why);
 
-/* Can XDP in another port's driver send frames through this one? Linux says since 6.3. */
+/* Can native XDP of another port redirect frames to this one? Linux says so since 6.3. */
 enum netlink_answer netlink_takes_xdp(uint32_t ifindex);
 
 /* The other end of a veth, wherever it is. */
 struct netlink_peer {
 	char name[IF_NAMESIZE];
 	char where[48]; /* "", "namespace NAME" or "namespace of process N" */
-	char enter[64]; /* what a command that works on it begins with; "" if none is needed */
-	bool native; /* an XDP program runs in its driver */
+	char enter[64]; /* prefix of commands that are to run there; "": none */
+	bool native; /* an XDP program runs in the driver */
 	bool gro;
-	bool segments; /* leaves a batch of datagrams as one frame, as an offload (UDP_SEGMENT) */
-	bool inserts_vlan; /* leaves a tag beside the frame, as an offload */
+	bool segments; /* the peer sends a batch of datagrams as one frame (UDP_SEGMENT) */
+	bool inserts_vlan; /* the peer leaves VLAN tags beside the frame, as an offload */
 };
 
 /*
- * Looks through the namespaces that have a name or a process, by entering them; ours is entered
- * again before it returns. `is_native` is asked there of the other end. -ENOENT: not found;
- * -EPERM: we may not look.
+ * Looks for the peer in all namespaces that have a name or a process, by entering them, and comes
+ * back to ours. Asks `is_native` there of the other end. -ENOENT: not found; -EPERM: only root may
+ * look.
  */
 int netlink_peer_read(const struct netlink_facts *facts, bool (*is_native)(uint32_t ifindex),
 		      struct netlink_peer *ret, struct why *why);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What stream.c, one connection, and stream_server.c, all of them, share. Nobody else includes
- * this. */
+/* Shared by stream.c (a connection) and stream_server.c (all connections), and by no other file. */
 #ifndef TALLY_AGENT_STREAM_PRIVATE_H
 #define TALLY_AGENT_STREAM_PRIVATE_H
 
+#include "agent/core/config.h"
 #include "stream.h"
 
 enum {
-	STREAM_LISTENERS_MAX = 32, /* a socket and all addresses that a configuration may name */
+	STREAM_LISTENERS_MAX = 1 + CONFIG_LISTENS_MAX, /* a unix socket and TCP addresses */
 };
 
 struct stream {
@@ -18,14 +18,14 @@ struct stream {
 	struct sockaddr_storage peer;
 	char *in; /* request_bytes_max */
 	size_t in_length;
-	size_t in_most; /* that it ever was: what is behind was never touched */
+	size_t in_most; /* the largest in_length so far; bytes behind were never touched */
 	char *out;
 	size_t out_length, out_room;
-	bool kept; /* no deadlines */
-	bool finishing; /* when `out` is empty */
-	bool heard_all; /* the other side has ended its half */
-	bool over; /* nothing is left to do */
-	bool more; /* there may be a whole request in `in`; nothing is read meanwhile */
+	bool kept; /* has no time limits */
+	bool finishing; /* ends when `out` is empty */
+	bool heard_all; /* the peer has closed its half */
+	bool over; /* to be ended by the event loop */
+	bool more; /* `in` may have another request, which is handled before more is read */
 	void *context;
 };
 
@@ -41,14 +41,14 @@ struct stream_server {
 	unsigned int listeners;
 	struct stream *streams;
 	unsigned int count;
-	unsigned int count_most; /* since the last time that memory was given back */
-	int spare; /* a file descriptor kept for when there are no others */
+	unsigned int count_most; /* since memory was last given back to the system */
+	int spare; /* a file descriptor in reserve, for when the limit is reached */
 };
 
-/* A new connection of the server's. -ENOMEM, and then `fd` is still the caller's. */
+/* Adds a connection to the server and owns `fd`. -ENOMEM: `fd` is still the caller's. */
 int stream_new(struct stream_server *server, int fd, const struct sockaddr_storage *peer);
 
-/* Out of the list, and the owner is told. Only the event loop's own handlers may do that. */
+/* Removes the connection and calls end(). Only handlers of the event loop may call this. */
 void stream_end(struct stream *s);
 
 #endif

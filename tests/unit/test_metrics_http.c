@@ -118,7 +118,7 @@ static int connect_from(uint32_t host)
 	struct sockaddr_in from = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(0x7f000000 + host) };
 	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons(metrics_http_port(h)),
+				  .sin_port = htons(metrics_http_tcp_port(h)),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -407,12 +407,12 @@ static void a_client_that_goes_in_the_middle_of_the_answer_is_no_harm(void **sta
 static void a_port_in_use_is_named(void **state)
 {
 	struct sockaddr_in taken = { .sin_family = AF_INET,
-				     .sin_port = htons(metrics_http_port(h)) };
+				     .sin_port = htons(metrics_http_tcp_port(h)) };
 	const struct metrics_http_options options = { text_make, &calls, 0 };
 	struct metrics_http *second = NULL;
 	char port[16];
 
-	snprintf(port, sizeof(port), ":%u", metrics_http_port(h));
+	snprintf(port, sizeof(port), ":%u", metrics_http_tcp_port(h));
 	assert_int_equal(metrics_http_open((struct sockaddr *)&taken, &options, &second, &why),
 			 -EADDRINUSE);
 	assert_null(second);
@@ -442,7 +442,7 @@ static void ipv6_is_served_too(void **state)
 	if (r == -EADDRNOTAVAIL)
 		skip(); /* IPv6 is switched off */
 	assert_int_equal(r, 0);
-	to.sin6_port = htons(metrics_http_port(h));
+	to.sin6_port = htons(metrics_http_tcp_port(h));
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	say(fd, get_health, sizeof(get_health) - 1);
 	hear(fd);
