@@ -122,7 +122,7 @@ static int run_fit(struct agent *a, const struct job *j, struct run *file, uint1
 		r = run_install(a, j, file, why);
 	} while (r == -ENOSPC && (*window /= 2));
 	if (r == 0 && *window < due)
-		log_say(LOG_LEVEL_WARNING, "free slots are not in a row",
+		log_say(LOG_LEVEL_WARNING, "window reduced: free slots are scattered",
 			"job=%s window=%u instead_of=%u", j->name, *window, due);
 	return r;
 }

@@ -51,8 +51,8 @@ static void run_follow(struct agent *a, const struct job *j)
 			changed);
 	if (elsewhere)
 		log_say(LOG_LEVEL_WARNING, "routes not followed",
-			"job=%s workers=%u reason=\"they are behind another port now, which a run "
-			"that is on does not follow\"",
+			"job=%s workers=%u reason=\"these workers moved to another port; the "
+			"results of this run still leave by the old one\"",
 			j->name, elsewhere);
 }
 

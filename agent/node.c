@@ -164,9 +164,8 @@ static int books_check(struct agent *a, struct why *why)
 	if (r < 0 || !count)
 		return r;
 	return why_say(why, -ENOENT,
-		       "the node in %s runs %u jobs, and the state file %s, which would say whose "
-		       "they are, is not there: restore it, or end the jobs (tally-node --pin %s "
-		       "detach)",
+		       "the node in %s runs %u jobs, but their state file %s does not exist: "
+		       "restore the file, or end the jobs (tally-node --pin %s detach)",
 		       a->config->pin, count, a->config->state, a->config->pin);
 }
 
@@ -263,9 +262,10 @@ static int config_check(const struct config *now, const struct config *then, str
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
 		if (fixed[i].differs)
-			return why_say(why, -EINVAL,
-				       "%s: is changed by a restart only (nothing is lost by one)",
-				       fixed[i].key);
+			return why_say(
+				why, -EINVAL,
+				"%s: only a restart changes this key; a restart loses no job",
+				fixed[i].key);
 	return 0;
 }
 
@@ -299,7 +299,8 @@ static void config_restore(struct agent *a, struct config *old, const struct boo
 	if (r == 0)
 		r = config_apply(a, old, ports, &why);
 	if (r < 0) {
-		log_say(LOG_LEVEL_ERROR, "cannot go back either", "reason=\"%s\"", why.text);
+		log_say(LOG_LEVEL_ERROR, "old configuration not restored", "reason=\"%s\"",
+			why.text);
 		sd_event_exit(a->loop, r);
 	}
 	agent_save(a, &why); /* most likely it has failed just now, and the old books are there */

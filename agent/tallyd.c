@@ -233,7 +233,7 @@ static void files_allow(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_MAX)
 		return;
 	if (limit.rlim_max < FILES_MAX)
-		log_say(LOG_LEVEL_WARNING, "few files may be open", "limit=%llu wanted=%d",
+		log_say(LOG_LEVEL_WARNING, "the limit of open files is low", "limit=%llu wanted=%d",
 			(unsigned long long)limit.rlim_max, FILES_MAX);
 	limit.rlim_cur = limit.rlim_max < FILES_MAX ? limit.rlim_max : FILES_MAX;
 	setrlimit(RLIMIT_NOFILE, &limit);

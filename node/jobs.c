@@ -11,66 +11,66 @@
 #include "tally_node.h"
 
 /* The way to the root must lead through this node too: results come back on it. */
-static int uplink_check(struct netlink *n, struct dataplane *d, const struct run *file,
+static int uplink_check(struct netlink *n, struct dataplane *d, const struct run *run,
 			struct why *why)
 {
 	char text[ADDRESS_BYTES];
 	struct hop hop;
 	int r;
 
-	r = netlink_resolve(n, &file->service, NETLINK_RESOLVE_MS, &hop, why);
+	r = netlink_resolve(n, &run->service, NETLINK_RESOLVE_MS, &hop, why);
 	if (r < 0)
 		return r;
-	address_print(&file->service, text, sizeof(text));
+	address_print(&run->service, text, sizeof(text));
 	if (!dataplane_is_attached(d, hop.port))
 		return why_say(
 			why, -EINVAL,
-			"the root %s is behind %s, where this node is not attached: tally-node "
-			"attach --replace with all its interfaces",
+			"the way to the root %s leaves by %s, where this node is not attached: run "
+			"tally-node attach --replace with all interfaces",
 			text, hop.port_name);
 	return 0;
 }
 
-int job_add(const struct request *q, struct why *why)
+int job_add(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
 	_cleanup_(netlink_closep) struct netlink *n = NULL;
-	static struct run file;
-	static struct installation group;
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	unsigned int ports_count = 0;
+	static struct run run;
+	static struct installation installation;
 	int r;
 
-	r = jobfile_read(q->arguments[0], &file, why->text, sizeof(why->text));
+	r = jobfile_read(q->arguments[0], &run, why->text, sizeof(why->text));
 	if (r == 0)
-		r = installation_plan(&file, &q->role, &group, why);
+		r = installation_plan(&run, &q->role, &installation, why);
 	if (r == 0)
 		r = dataplane_open(q->pin, &d, why);
 	if (r == 0)
 		r = netlink_open(&n);
 	if (r == 0 && !q->role.root)
-		r = uplink_check(n, d, &file, why);
-	for (unsigned int i = 0; r == 0 && i < group.copies; i++)
-		r = netlink_resolve(n, &group.copy[i].address, NETLINK_RESOLVE_MS,
-				    &group.copy[i].hop, why);
+		r = uplink_check(n, d, &run, why);
+	for (unsigned int i = 0; r == 0 && i < installation.copies; i++)
+		r = netlink_resolve(n, &installation.copy[i].address, NETLINK_RESOLVE_MS,
+				    &installation.copy[i].hop, why);
 	if (r == 0)
-		r = installation_address(&group, why);
+		r = installation_address(&installation, why);
 	if (r == 0)
 		r = dataplane_ports(d, &ports, &ports_count, why);
 	if (r == 0)
-		r = port_reach_check(ports, ports_count, &group, why);
+		r = port_reach_check(ports, ports_count, &installation, why);
 	if (r == 0)
-		r = dataplane_job_add(d, &group, NULL, 0, why);
+		r = dataplane_job_add(d, &installation, NULL, 0, why);
 	if (r < 0)
 		return r;
-	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", group.id,
-	       group.job.epoch, group.job.root ? "root" : "inner node",
-	       ranks_count(&group.job.below), group.copies, group.job.slot_base,
-	       group.job.slot_base + group.job.slot_mask);
+	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", installation.id,
+	       installation.job.epoch, installation.job.root ? "root" : "inner node",
+	       ranks_count(&installation.job.below), installation.copies,
+	       installation.job.slot_base, installation.job.slot_base + installation.job.slot_mask);
 	return 0;
 }
 
-int job_del(const struct request *q, struct why *why)
+int job_del(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
 	const char *text = q->arguments[0];
@@ -81,7 +81,8 @@ int job_del(const struct request *q, struct why *why)
 	errno = 0;
 	id = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || id > UINT32_MAX)
-		return why_say(why, -EINVAL, "job del %s: a job is a number (tally-node job list)",
+		return why_say(why, -EINVAL,
+			       "job del %s: must be the number of a job (tally-node job list)",
 			       text);
 	r = dataplane_open(q->pin, &d, why);
 	if (r == 0)
@@ -112,7 +113,7 @@ static void job_print_json(const struct dataplane_job *j)
 	       j->job.slot_mask + 1, j->copies, below);
 }
 
-int job_list(const struct request *q, struct why *why)
+int job_list(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
 	_cleanup_(freep) struct dataplane_job *jobs = NULL;

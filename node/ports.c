@@ -9,7 +9,7 @@
 #include "agent/core/port_check.h"
 #include "tally_node.h"
 
-/* What the port became, and what its owner should know of it. */
+/* Says how the port is attached, and warns of what makes it slow. */
 static void port_report(const struct netlink_port *facts, const struct dataplane_port *p)
 {
 	const char *name = p->name;
@@ -24,13 +24,13 @@ static void port_report(const struct netlink_port *facts, const struct dataplane
 			warnx("%s: MTU %u is more than native XDP takes in one buffer, about %d",
 			      name, facts->mtu, DATAPLANE_XDP_MTU);
 		if (*facts->coalescing)
-			warnx("%s: may join messages of one sender into one frame, which pass this node "
-			      "unsummed (counter COALESCED): ethtool -K %s%s",
+			warnx("%s: an offload may join several messages into one frame, which passes this "
+			      "node without being summed (outcome COALESCED): ethtool -K %s%s",
 			      name, name, facts->coalescing);
 		if (!strcmp(facts->driver, "veth"))
-			warnx("%s: veth in this mode hands over a sender's UDP_SEGMENT batch as one "
-			      "frame, which passes this node unsummed (counter COALESCED): at its other "
-			      "end, ethtool -K DEV tx-udp-segmentation off",
+			warnx("%s: the other end of this veth may send several messages as one frame "
+			      "(UDP_SEGMENT), which passes this node without being summed (outcome "
+			      "COALESCED): there, ethtool -K DEV tx-udp-segmentation off",
 			      name);
 	}
 	if (p->beside)
@@ -39,7 +39,7 @@ static void port_report(const struct netlink_port *facts, const struct dataplane
 		warnx("%s: is down (ip link set %s up)", name, name);
 }
 
-static int ports_read(const struct request *q, struct netlink_port *facts,
+static int ports_read(const struct command_line *q, struct netlink_port *facts,
 		      struct dataplane_port *ports, struct why *why)
 {
 	_cleanup_(netlink_closep) struct netlink *n = NULL;
@@ -54,12 +54,13 @@ static int ports_read(const struct request *q, struct netlink_port *facts,
 		ports[i].share = q->share;
 		for (int j = 0; r == 0 && j < i; j++)
 			if (facts[j].ifindex == facts[i].ifindex)
-				r = why_say(why, -EINVAL, "%s: named twice", facts[i].name);
+				r = why_say(why, -EINVAL, "%s: the interface is named twice",
+					    facts[i].name);
 	}
 	return r;
 }
 
-int node_attach(const struct request *q, struct why *why)
+int node_attach(const struct command_line *q, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *ports = calloc(q->count + 1, sizeof(*ports));
 	_cleanup_(freep) struct netlink_port *facts = calloc(q->count + 1, sizeof(*facts));
@@ -87,7 +88,10 @@ int node_attach(const struct request *q, struct why *why)
 	return r;
 }
 
-int node_detach(const struct request *q, struct why *why) { return dataplane_detach(q->pin, why); }
+int node_detach(const struct command_line *q, struct why *why)
+{
+	return dataplane_detach(q->pin, why);
+}
 
 static void stats_print(const struct tally_counter *c, bool all)
 {
@@ -107,7 +111,7 @@ static void stats_print_json(const struct tally_counter *c)
 	printf("}\n");
 }
 
-int node_stats(const struct request *q, struct why *why)
+int node_stats(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
 	struct tally_counter counters[TALLY_OUTCOME_COUNT] = { 0 };

@@ -82,7 +82,7 @@ static const struct command {
 	unsigned int options; /* enum option_bit that it takes */
 	int arguments; /* at least */
 	int arguments_max;
-	int (*run)(const struct request *q, struct why *why);
+	int (*run)(const struct command_line *q, struct why *why);
 } commands[] = {
 	{ "attach", NULL, MODE | SLOTS | REPLACE | SHARE, 0, TALLY_PORTS_MAX, node_attach },
 	{ "detach", NULL, 0, 0, 0, node_detach },
@@ -157,7 +157,7 @@ static void via_parse(char *text, struct installation_role *role)
 		      equals + 1);
 }
 
-static void pin_parse(char *text, struct request *q)
+static void pin_parse(char *text, struct command_line *q)
 {
 	size_t length = strlen(text);
 
@@ -172,7 +172,7 @@ static void pin_parse(char *text, struct request *q)
 }
 
 /* Which option bits were given. */
-static unsigned int options_parse(int argc, char **argv, struct request *q)
+static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 {
 	unsigned int given = 0;
 	int o;
@@ -248,7 +248,7 @@ static const struct command *command_find(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct request q = { .pin = DATAPLANE_PIN, .role.root = true };
+	static struct command_line q = { .pin = DATAPLANE_PIN, .role.root = true };
 	unsigned int given = options_parse(argc, argv, &q);
 	const struct command *c = command_find(argc - optind, argv + optind);
 	struct why why = { "" };

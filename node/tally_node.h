@@ -7,7 +7,7 @@
 #include "agent/dataplane/dataplane.h"
 
 /* The command line, checked. */
-struct request {
+struct command_line {
 	const char *pin;
 	enum dataplane_mode mode;
 	uint32_t slots; /* 0: not given */
@@ -21,13 +21,13 @@ struct request {
 };
 
 /* ports.c */
-int node_attach(const struct request *q, struct why *why);
-int node_detach(const struct request *q, struct why *why);
-int node_stats(const struct request *q, struct why *why);
+int node_attach(const struct command_line *q, struct why *why);
+int node_detach(const struct command_line *q, struct why *why);
+int node_stats(const struct command_line *q, struct why *why);
 
 /* jobs.c */
-int job_add(const struct request *q, struct why *why);
-int job_del(const struct request *q, struct why *why);
-int job_list(const struct request *q, struct why *why);
+int job_add(const struct command_line *q, struct why *why);
+int job_del(const struct command_line *q, struct why *why);
+int job_list(const struct command_line *q, struct why *why);
 
 #endif

@@ -35,7 +35,7 @@ static void assert_table(const struct style *style, const char *rows, size_t mos
 	json_decref(json);
 }
 
-#define ROWS                                                                                       \
+#define ROWS                                                                                        \
 	"[{\"name\":\"resnet-imagenet\",\"in\":{\"rate\":1500},\"bad\":30,\"tags\":[\"a\",\"b\"]}," \
 	"{\"name\":\"b\",\"in\":{\"rate\":0},\"bad\":0,\"tags\":[]}]"
 
