@@ -302,52 +302,28 @@ static json_t *unix_time(uint64_t at_ns)
 		    (double)(clock_now_ns() - at_ns) / 1e9);
 }
 
-static json_t *job_history(const struct agent *a, const struct job *j, uint32_t most)
-{
-	struct traffic_moment moment[TRAFFIC_HISTORY];
-	size_t n = traffic_job_history(a->traffic, j->id, moment, most);
-	json_t *all = json_array();
+/* The keys of a moment's values, in the order of enum traffic_job_value and traffic_link_value. */
+static const char *const job_keys[TRAFFIC_VALUES] = {
+	"packets_per_second", "bytes_per_second",      "chunks_per_second",
+	"refused_per_second", "duplicates_per_second",
+};
 
-	for (const struct traffic_moment *m = moment; m < moment + n; m++)
-		json_array_append_new(
-			all, json_pack("{so so so so so so}", "time_s", unix_time(m->at_ns),
-				       "packets_per_second", rate(m->packets_per_second),
-				       "bytes_per_second", rate(m->bytes_per_second),
-				       "chunks_per_second", rate(m->chunks_per_second),
-				       "refused_per_second", rate(m->refused_per_second),
-				       "duplicates_per_second", rate(m->duplicates_per_second)));
-	return all;
-}
-
-static json_t *speed(float packets, float bytes)
-{
-	return json_pack("{so so}", "packets_per_second", rate(packets), "bytes_per_second",
-			 rate(bytes));
-}
-
-static json_t *port_history(const struct agent *a, uint32_t ifindex, uint32_t most)
-{
-	struct traffic_link_moment moment[TRAFFIC_HISTORY];
-	size_t n = traffic_link_history(a->traffic, ifindex, moment, most);
-	json_t *all = json_array();
-
-	for (const struct traffic_link_moment *m = moment; m < moment + n; m++)
-		json_array_append_new(
-			all,
-			json_pack(
-				"{so so so so}", "time_s", unix_time(m->at_ns), "receive",
-				speed(m->receive_packets_per_second, m->receive_bytes_per_second),
-				"transmit",
-				speed(m->transmit_packets_per_second, m->transmit_bytes_per_second),
-				"backlog_bytes", rate(m->backlog_bytes)));
-	return all;
-}
+static const char *const port_keys[TRAFFIC_VALUES] = {
+	"receive_packets_per_second",
+	"receive_bytes_per_second",
+	"transmit_packets_per_second",
+	"transmit_bytes_per_second",
+	"backlog_bytes",
+};
 
 static int history(const struct agent *a, const struct request_filter *filter, json_t **ret,
 		   struct why *why)
 {
+	const char *const *key = *filter->job ? job_keys : port_keys;
+	struct traffic_moment moment[TRAFFIC_HISTORY];
 	const struct job *j = NULL;
 	uint32_t ifindex = 0;
+	size_t n;
 	int r;
 
 	if (!*filter->job && !*filter->port)
@@ -356,7 +332,16 @@ static int history(const struct agent *a, const struct request_filter *filter, j
 			 : port_find(a, filter->port, &ifindex, why);
 	if (r < 0)
 		return r;
-	*ret = j ? job_history(a, j, filter->history) : port_history(a, ifindex, filter->history);
+	n = j ? traffic_job_history(a->traffic, j->id, moment, filter->history)
+	      : traffic_link_history(a->traffic, ifindex, moment, filter->history);
+	*ret = json_array();
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = json_pack("{so}", "time_s", unix_time(moment[i].at_ns));
+
+		for (unsigned int k = 0; k < TRAFFIC_VALUES; k++)
+			json_object_set_new(one, key[k], rate(moment[i].value[k]));
+		json_array_append_new(*ret, one);
+	}
 	return 0;
 }
 

@@ -247,10 +247,10 @@ static int show_history(const struct ctl *ctl, const json_t *result, FILE *out)
 	};
 	static const struct column port[] = {
 		{ "TIME", "time_s", cell_time, TABLE_LEFT },
-		{ "RECEIVES", "receive.bytes_per_second", cell_bits, TABLE_RIGHT },
-		{ "", "receive.packets_per_second", cell_rate, TABLE_RIGHT },
-		{ "SENDS", "transmit.bytes_per_second", cell_bits, TABLE_RIGHT },
-		{ "", "transmit.packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "RECEIVES", "receive_bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "receive_packets_per_second", cell_rate, TABLE_RIGHT },
+		{ "SENDS", "transmit_bytes_per_second", cell_bits, TABLE_RIGHT },
+		{ "", "transmit_packets_per_second", cell_rate, TABLE_RIGHT },
 		{ "BACKLOG", "backlog_bytes", cell_bytes, TABLE_RIGHT },
 	};
 

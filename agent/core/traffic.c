@@ -43,20 +43,24 @@ int traffic_new(struct traffic **ret)
 
 void traffic_free(struct traffic *t) { free(t); }
 
-static unsigned int ring_put(struct ring *r)
+/* The next moment of the ring, which replaces the oldest when the ring is full. */
+static struct traffic_moment *ring_put(struct ring *r)
 {
 	unsigned int at = r->next;
 
 	r->next = (r->next + 1) % TRAFFIC_HISTORY;
 	if (r->count < TRAFFIC_HISTORY)
 		r->count++;
-	return at;
+	return &r->moment[at];
 }
 
-/* Where the i-th of the newest `n` is. */
-static unsigned int ring_at(const struct ring *r, size_t n, size_t i)
+static size_t ring_copy(const struct ring *r, struct traffic_moment *ret, size_t max)
 {
-	return (r->next + 2 * TRAFFIC_HISTORY - n + i) % TRAFFIC_HISTORY;
+	size_t n = max < r->count ? max : r->count;
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = r->moment[(r->next + TRAFFIC_HISTORY - n + i) % TRAFFIC_HISTORY];
+	return n;
 }
 
 /* --- rates ----------------------------------------------------------------------------------- */
@@ -124,13 +128,15 @@ static void job_rates(struct job_series *j, uint64_t now_ns)
 
 	if (!flow_rates(f, now_ns))
 		return;
-	j->moment[ring_put(&j->ring)] = (struct traffic_moment){
-		.at_ns = now_ns,
-		.packets_per_second = (float)f->packets.interval_per_second,
-		.bytes_per_second = (float)f->bytes.interval_per_second,
-		.chunks_per_second = (float)f->chunks.interval_per_second,
-		.refused_per_second = (float)f->refused.interval_per_second,
-		.duplicates_per_second = (float)f->again.interval_per_second,
+	*ring_put(&j->ring) = (struct traffic_moment){
+		now_ns,
+		{
+			[TRAFFIC_JOB_PACKETS] = (float)f->packets.interval_per_second,
+			[TRAFFIC_JOB_BYTES] = (float)f->bytes.interval_per_second,
+			[TRAFFIC_JOB_CHUNKS] = (float)f->chunks.interval_per_second,
+			[TRAFFIC_JOB_REFUSED] = (float)f->refused.interval_per_second,
+			[TRAFFIC_JOB_DUPLICATES] = (float)f->again.interval_per_second,
+		},
 	};
 }
 
@@ -163,13 +169,18 @@ static void link_rates(struct link_series *s, uint64_t now_ns)
 	direction_rates(&s->transmit, now_ns, &link->transmit, &s->shown.transmit);
 	if (!ended)
 		return;
-	s->moment[ring_put(&s->ring)] = (struct traffic_link_moment){
-		.at_ns = now_ns,
-		.receive_packets_per_second = (float)s->receive.packets.interval_per_second,
-		.receive_bytes_per_second = (float)s->receive.bytes.interval_per_second,
-		.transmit_packets_per_second = (float)s->transmit.packets.interval_per_second,
-		.transmit_bytes_per_second = (float)s->transmit.bytes.interval_per_second,
-		.backlog_bytes = (float)link->backlog_bytes,
+	*ring_put(&s->ring) = (struct traffic_moment){
+		now_ns,
+		{
+			[TRAFFIC_LINK_RECEIVE_PACKETS] =
+				(float)s->receive.packets.interval_per_second,
+			[TRAFFIC_LINK_RECEIVE_BYTES] = (float)s->receive.bytes.interval_per_second,
+			[TRAFFIC_LINK_TRANSMIT_PACKETS] =
+				(float)s->transmit.packets.interval_per_second,
+			[TRAFFIC_LINK_TRANSMIT_BYTES] =
+				(float)s->transmit.bytes.interval_per_second,
+			[TRAFFIC_LINK_BACKLOG_BYTES] = (float)link->backlog_bytes,
+		},
 	};
 }
 
@@ -188,7 +199,7 @@ static struct link_series *link_series_of(struct traffic *t, uint32_t ifindex)
 		return NULL;
 	s = &t->link[place];
 	s->shown = (struct traffic_link_flow){ 0 };
-	s->ring = (struct ring){ 0 };
+	s->ring.next = s->ring.count = 0;
 	direction_begin(&s->receive);
 	direction_begin(&s->transmit);
 	return s;
@@ -292,32 +303,16 @@ size_t traffic_job_history(const struct traffic *t, uint32_t job, struct traffic
 			   size_t max)
 {
 	int place = traffic_index_find(&t->jobs, job);
-	const struct job_series *j;
-	size_t n;
 
-	if (place < 0)
-		return 0;
-	j = &t->job[place];
-	n = max < j->ring.count ? max : j->ring.count;
-	for (size_t i = 0; i < n; i++)
-		ret[i] = j->moment[ring_at(&j->ring, n, i)];
-	return n;
+	return place < 0 ? 0 : ring_copy(&t->job[place].ring, ret, max);
 }
 
-size_t traffic_link_history(const struct traffic *t, uint32_t ifindex,
-			    struct traffic_link_moment *ret, size_t max)
+size_t traffic_link_history(const struct traffic *t, uint32_t ifindex, struct traffic_moment *ret,
+			    size_t max)
 {
 	int place = traffic_index_find(&t->links, ifindex);
-	const struct link_series *s;
-	size_t n;
 
-	if (place < 0)
-		return 0;
-	s = &t->link[place];
-	n = max < s->ring.count ? max : s->ring.count;
-	for (size_t i = 0; i < n; i++)
-		ret[i] = s->moment[ring_at(&s->ring, n, i)];
-	return n;
+	return place < 0 ? 0 : ring_copy(&t->link[place].ring, ret, max);
 }
 
 struct traffic_stats traffic_stats(const struct traffic *t)

@@ -21,6 +21,7 @@
 
 enum {
 	TRAFFIC_HISTORY = 600, /* samples kept of each job and link */
+	TRAFFIC_VALUES = 5, /* of a sample in a history */
 	TRAFFIC_FORECAST_S = 5, /* how far a forecast looks ahead */
 };
 
@@ -85,23 +86,26 @@ struct traffic_link_flow {
 	struct traffic_speed receive, transmit;
 };
 
-/* One sample in a history: the rates of the second before it, not smoothed. */
+/* One sample in a history: the rates of the second before it, not smoothed, in this order. */
 struct traffic_moment {
 	uint64_t at_ns;
-	float packets_per_second;
-	float bytes_per_second;
-	float chunks_per_second;
-	float refused_per_second;
-	float duplicates_per_second;
+	float value[TRAFFIC_VALUES];
 };
 
-struct traffic_link_moment {
-	uint64_t at_ns;
-	float receive_packets_per_second;
-	float receive_bytes_per_second;
-	float transmit_packets_per_second;
-	float transmit_bytes_per_second;
-	float backlog_bytes;
+enum traffic_job_value {
+	TRAFFIC_JOB_PACKETS,
+	TRAFFIC_JOB_BYTES,
+	TRAFFIC_JOB_CHUNKS,
+	TRAFFIC_JOB_REFUSED,
+	TRAFFIC_JOB_DUPLICATES,
+};
+
+enum traffic_link_value {
+	TRAFFIC_LINK_RECEIVE_PACKETS,
+	TRAFFIC_LINK_RECEIVE_BYTES,
+	TRAFFIC_LINK_TRANSMIT_PACKETS,
+	TRAFFIC_LINK_TRANSMIT_BYTES,
+	TRAFFIC_LINK_BACKLOG_BYTES, /* no rate: as it was at the sample */
 };
 
 struct traffic_stats {
@@ -146,8 +150,8 @@ void traffic_tenant_forget(struct traffic *t, uint16_t tenant);
 /* Up to `max` of the newest moments, oldest first. How many; 0 if not known. */
 size_t traffic_job_history(const struct traffic *t, uint32_t job, struct traffic_moment *ret,
 			   size_t max);
-size_t traffic_link_history(const struct traffic *t, uint32_t ifindex,
-			    struct traffic_link_moment *ret, size_t max);
+size_t traffic_link_history(const struct traffic *t, uint32_t ifindex, struct traffic_moment *ret,
+			    size_t max);
 
 struct traffic_stats traffic_stats(const struct traffic *t);
 

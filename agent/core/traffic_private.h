@@ -51,12 +51,12 @@ struct flow {
 
 struct ring {
 	unsigned int next, count;
+	struct traffic_moment moment[TRAFFIC_HISTORY];
 };
 
 struct job_series {
 	struct flow flow; /* the first thing in it */
 	struct ring ring;
-	struct traffic_moment moment[TRAFFIC_HISTORY];
 };
 
 struct direction {
@@ -69,7 +69,6 @@ struct link_series {
 	uint64_t named, sampled; /* numbers of samples, the last ones that did so */
 	struct direction receive, transmit;
 	struct ring ring;
-	struct traffic_link_moment moment[TRAFFIC_HISTORY];
 };
 
 struct traffic {

@@ -112,8 +112,8 @@ static void a_history_is_a_table_of_samples(void **state)
 				 "01:01:01  1.0 Mbit/s  2.0 k/s  500/s    0/s     20/s\n");
 	assert_int_equal(ask(ARGUMENTS("stats", "--port", "eth1", "--history", "600"),
 			     "{\"do\":\"stats\",\"port\":\"eth1\",\"history\":600}",
-			     OK("[{\"time_s\":3662,\"transmit\":{\"bytes_per_second\":250000,"
-				"\"packets_per_second\":30},\"backlog_bytes\":3500}]")),
+			     OK("[{\"time_s\":3662,\"transmit_bytes_per_second\":250000,"
+				"\"transmit_packets_per_second\":30,\"backlog_bytes\":3500}]")),
 			 0);
 	assert_string_equal(out, "TIME      RECEIVES          SENDS        BACKLOG\n"
 				 "01:01:02         -  -  2.0 Mbit/s  30/s   3.5 kB\n");

@@ -131,7 +131,7 @@ history_has_the_run() { # SECONDS: Unix time before it
 		(map(.chunks_per_second) | max) > 0 and
 		(map(.time_s) | . == sort and all(. >= $before and . <= now + 1))' &&
 		ctl --json stats --port w0 --history 600 |
-		jq -e '(map(.receive.bytes_per_second) | max) > 100000'
+		jq -e '(map(.receive_bytes_per_second) | max) > 100000'
 }
 
 a_history_shows_when_a_job_ran() {

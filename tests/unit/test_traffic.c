@@ -90,7 +90,7 @@ static void assert_near(double is, double wanted)
 static void nothing_is_known_of_strangers(void **state)
 {
 	struct traffic_moment moment;
-	struct traffic_link_moment link_moment;
+	struct traffic_moment link_moment;
 
 	add_row(7, 3, 1);
 	add_link(3);
@@ -328,7 +328,7 @@ static void history_is_oldest_first_and_keeps_the_newest(void **state)
 
 	sample();
 	for (unsigned int i = 1; i <= TRAFFIC_HISTORY + 50; i++) {
-		struct traffic_link_moment last;
+		struct traffic_moment last;
 
 		count(r, TALLY_COMPLETED, i);
 		count(r, TALLY_STALE, 2);
@@ -339,15 +339,16 @@ static void history_is_oldest_first_and_keeps_the_newest(void **state)
 		assert_int_equal(traffic_job_history(t, 7, moment, TRAFFIC_HISTORY + 10),
 				 i < TRAFFIC_HISTORY ? i : TRAFFIC_HISTORY);
 		assert_int_equal(traffic_link_history(t, 3, &last, 1), 1);
-		assert_true(last.at_ns == now && last.receive_bytes_per_second == 10 * i);
-		assert_true(last.transmit_packets_per_second == 3 && last.backlog_bytes == i);
+		assert_true(last.at_ns == now && last.value[TRAFFIC_LINK_RECEIVE_BYTES] == 10 * i);
+		assert_true(last.value[TRAFFIC_LINK_TRANSMIT_PACKETS] == 3 &&
+			    last.value[TRAFFIC_LINK_BACKLOG_BYTES] == i);
 	}
 	for (unsigned int i = 0; i < TRAFFIC_HISTORY; i++) {
 		assert_int_equal(moment[i].at_ns, now - (TRAFFIC_HISTORY - 1 - i) * S);
-		assert_true(moment[i].chunks_per_second == 51 + i);
-		assert_true(moment[i].packets_per_second == 53 + i);
-		assert_true(moment[i].bytes_per_second == 1000 * (53 + i));
-		assert_true(moment[i].duplicates_per_second == 2);
+		assert_true(moment[i].value[TRAFFIC_JOB_CHUNKS] == 51 + i);
+		assert_true(moment[i].value[TRAFFIC_JOB_PACKETS] == 53 + i);
+		assert_true(moment[i].value[TRAFFIC_JOB_BYTES] == 1000 * (53 + i));
+		assert_true(moment[i].value[TRAFFIC_JOB_DUPLICATES] == 2);
 	}
 	assert_int_equal(traffic_job_history(t, 7, moment, 3), 3);
 	assert_true(moment[0].at_ns == now - 2 * S && moment[2].at_ns == now);
