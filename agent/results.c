@@ -245,51 +245,54 @@ static json_t *outcomes(const struct tally_counter *c)
 	return all;
 }
 
-static int job_find(const struct agent *a, const char *name, const struct job **ret,
-		    struct why *why)
+/* NULL: there is no such job, and `why` says so. */
+static const struct job *job_find(const struct agent *a, const char *name, struct why *why)
 {
 	const struct job *j = books_job_find(&a->books, name);
 
 	if (!j)
-		return why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
-	*ret = j;
-	return 0;
+		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+	return j;
 }
 
-static int port_find(const struct agent *a, const char *name, uint32_t *ret, struct why *why)
+/* NULL: the node has no such port, and `why` says so. */
+static const struct dataplane_port *port_find(const struct agent *a, const char *name,
+					      struct why *why)
 {
 	for (unsigned int i = 0; i < a->ports_count; i++)
-		if (!strcmp(a->ports[i].name, name)) {
-			*ret = a->ports[i].ifindex;
-			return 0;
-		}
-	return why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)", name);
+		if (!strcmp(a->ports[i].name, name))
+			return &a->ports[i];
+	why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)", name);
+	return NULL;
 }
 
-/* The flow that is asked for; there may have been no traffic yet. */
+/* The flow that is asked for; NULL if there was no traffic yet. */
 static int flow_find(const struct agent *a, const struct request_filter *filter,
 		     const struct traffic_flow **ret, struct why *why)
 {
-	const struct job *j = NULL;
-	uint32_t ifindex = 0;
-	int r = 0;
+	const struct dataplane_port *p;
+	const struct job *j;
+	int index;
 
 	if (*filter->job) {
-		r = job_find(a, filter->job, &j, why);
-		if (r == 0)
-			*ret = traffic_job(a->traffic, j->id);
+		j = job_find(a, filter->job, why);
+		if (!j)
+			return -ENOENT;
+		*ret = traffic_job(a->traffic, j->id);
 	} else if (*filter->tenant) {
-		r = books_tenant_find(&a->books, filter->tenant, why);
-		if (r >= 0)
-			*ret = traffic_tenant(a->traffic, r);
+		index = books_tenant_find(&a->books, filter->tenant, why);
+		if (index < 0)
+			return index;
+		*ret = traffic_tenant(a->traffic, index);
 	} else if (*filter->port) {
-		r = port_find(a, filter->port, &ifindex, why);
-		if (r == 0)
-			*ret = traffic_port(a->traffic, ifindex);
+		p = port_find(a, filter->port, why);
+		if (!p)
+			return -ENOENT;
+		*ret = traffic_port(a->traffic, p->ifindex);
 	} else {
 		*ret = traffic_node(a->traffic);
 	}
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 /* Seconds since 1970 of a moment of the monotonic clock. */
@@ -321,19 +324,20 @@ static int history(const struct agent *a, const struct request_filter *filter, j
 {
 	const char *const *key = *filter->job ? job_keys : port_keys;
 	struct traffic_moment moment[TRAFFIC_HISTORY];
+	const struct dataplane_port *p = NULL;
 	const struct job *j = NULL;
-	uint32_t ifindex = 0;
 	size_t n;
-	int r;
 
 	if (!*filter->job && !*filter->port)
 		return why_say(why, -EINVAL, "stats: history: name a job or a port");
-	r = *filter->job ? job_find(a, filter->job, &j, why)
-			 : port_find(a, filter->port, &ifindex, why);
-	if (r < 0)
-		return r;
+	if (*filter->job)
+		j = job_find(a, filter->job, why);
+	else
+		p = port_find(a, filter->port, why);
+	if (!j && !p)
+		return -ENOENT;
 	n = j ? traffic_job_history(a->traffic, j->id, moment, filter->history)
-	      : traffic_link_history(a->traffic, ifindex, moment, filter->history);
+	      : traffic_link_history(a->traffic, p->ifindex, moment, filter->history);
 	*ret = json_array();
 	for (size_t i = 0; i < n; i++) {
 		json_t *one = json_pack("{so}", "time_s", unix_time(moment[i].at_ns));

@@ -52,18 +52,7 @@ static json_t *daemon_ask(struct connection *c, const char *verb, struct why *wh
 	return result;
 }
 
-struct answers {
-	json_t *status, *jobs, *tenants;
-};
-
-static void answers_close(struct answers *a)
-{
-	json_decref(a->status);
-	json_decref(a->jobs);
-	json_decref(a->tenants);
-}
-
-static void daemon_read(struct doctor *d, struct answers *a, struct why *why)
+static void daemon_read(struct doctor *d, struct why *why)
 {
 	_cleanup_(connection_closep) struct connection *c = NULL;
 	uint64_t began_ns = clock_now_ns();
@@ -71,15 +60,12 @@ static void daemon_read(struct doctor *d, struct answers *a, struct why *why)
 	d->no_daemon = why->text;
 	if (connection_open(d->socket, DAEMON_TIMEOUT_MS, &c, why) < 0)
 		return;
-	a->status = daemon_ask(c, "status", why);
+	d->status = daemon_ask(c, "status", why);
 	d->answer_ms = (double)(clock_now_ns() - began_ns) / 1e6;
-	if (a->status)
-		a->jobs = daemon_ask(c, "job-list", why);
-	if (a->jobs)
-		a->tenants = daemon_ask(c, "tenant-list", why);
-	d->status = a->status;
-	d->jobs = a->jobs;
-	d->tenants = a->tenants;
+	if (d->status)
+		d->jobs = daemon_ask(c, "job-list", why);
+	if (d->jobs)
+		d->tenants = daemon_ask(c, "tenant-list", why);
 }
 
 /* --- ports ----------------------------------------------------------------------------------- */
@@ -138,19 +124,25 @@ static void ports_examine(struct doctor *d, const struct ctl *ctl)
 		json_array_foreach(ports, i, port) port_examine(d, field_text(port, "name"));
 }
 
+static void doctor_close(struct doctor *d)
+{
+	json_decref(d->status);
+	json_decref(d->jobs);
+	json_decref(d->tenants);
+}
+
 int doctor(const struct ctl *ctl, struct why *why)
 {
 	_cleanup_(freep) struct findings *findings = calloc(1, sizeof(*findings));
-	_cleanup_(answers_close) struct answers answers = { NULL, NULL, NULL };
-	struct doctor d = { .socket = ctl->socket,
-			    .root = geteuid() == 0,
-			    .cpus = dataplane_cpus(),
-			    .findings = findings };
+	_cleanup_(doctor_close) struct doctor d = { .socket = ctl->socket,
+						    .root = geteuid() == 0,
+						    .cpus = dataplane_cpus(),
+						    .findings = findings };
 	struct why no_daemon = { "" };
 
 	if (!findings)
 		return -ENOMEM;
-	daemon_read(&d, &answers, &no_daemon);
+	daemon_read(&d, &no_daemon);
 	ctl_disarm_text(no_daemon.text);
 	d.ports = ctl->count ? (unsigned int)ctl->count : json_array_size(field(d.status, "ports"));
 	for (const struct doctor_node_check *check = doctor_node_checks; check->name; check++) {

@@ -9,7 +9,7 @@
 #include "finding.h"
 
 struct doctor {
-	const json_t *status, *jobs, *tenants; /* tallyd's answers; NULL: none */
+	json_t *status, *jobs, *tenants; /* tallyd's answers; NULL: none */
 	const char *no_daemon; /* why tallyd did not answer */
 	const char *socket;
 	double answer_ms; /* that tallyd took to answer `status` */

@@ -18,6 +18,7 @@
 #include "agent/dataplane/dataplane.h"
 #include "agent/dataplane/probe.h"
 #include "common/address.h"
+#include "common/file.h"
 #include "common/jobfile.h"
 #include "doctor.h"
 #include "sockets.h"
@@ -29,7 +30,7 @@ enum {
 	KERNEL_MAJOR = 5, /* the oldest that Tally runs on */
 	KERNEL_MINOR = 15,
 	SLOW_ANSWER_MS = 1000,
-	TABLE_BYTES = 1 << 22, /* of /proc/net/tcp: some 25,000 sockets */
+	TABLE_BYTES = 1 << 26, /* of /proc/net/tcp: some 400,000 sockets */
 	TCP_LISTEN = 0x0a,
 };
 
@@ -153,17 +154,14 @@ static uint64_t memory_limit(pid_t pid)
 
 static uint64_t memory_available(void)
 {
-	_cleanup_(freep) char *line = NULL;
-	FILE *file = fopen("/proc/meminfo", "re");
-	uint64_t kilobytes = 0;
-	size_t size = 0;
+	_cleanup_(freep) char *text = NULL;
+	const char *line;
+	size_t length;
 
-	while (file && getline(&line, &size, file) > 0)
-		if (!strncmp(line, "MemAvailable:", 13))
-			kilobytes = strtoull(line + 13, NULL, 10);
-	if (file)
-		fclose(file);
-	return kilobytes * 1024;
+	if (file_read("/proc/meminfo", TABLE_BYTES, &text, &length) < 0)
+		return 0;
+	line = strstr(text, "MemAvailable:");
+	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) * 1024 : 0;
 }
 
 static void check_memory(struct doctor *d)
@@ -249,16 +247,12 @@ static void owner_name(uint64_t inode, char *text, size_t size)
 /* The inode of a socket on Tally's UDP or TCP port in one of these tables. */
 static int socket_find(const char *const *tables, unsigned int state, uint64_t *ret)
 {
-	_cleanup_(freep) char *text = malloc(TABLE_BYTES);
+	for (; *tables; tables++) {
+		_cleanup_(freep) char *text = NULL;
+		size_t length;
 
-	for (; text && *tables; tables++) {
-		FILE *file = fopen(*tables, "re");
-		size_t n = file ? fread(text, 1, TABLE_BYTES - 1, file) : 0;
-
-		text[n] = '\0';
-		if (file)
-			fclose(file);
-		if (sockets_find(text, TALLY_UDP_PORT, state, ret) == 0)
+		if (file_read(*tables, TABLE_BYTES, &text, &length) == 0 &&
+		    sockets_find(text, TALLY_UDP_PORT, state, ret) == 0)
 			return 0;
 	}
 	return -ENOENT;

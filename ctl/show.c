@@ -9,7 +9,7 @@
 
 enum {
 	KEY_COLUMNS = 11, /* of "tenants    3" */
-	BAR_COLUMNS = 24,
+	BAR_COLUMNS_MAX = 24,
 };
 
 /* --- status ---------------------------------------------------------------------------------- */
@@ -29,20 +29,19 @@ static void line_list(const struct ctl *ctl, const char *key, const json_t *resu
 	fprintf(out, "%s\n", cell.text);
 }
 
-static void line_slots(const struct ctl *ctl, const json_t *result, FILE *out)
+void show_slots(FILE *out, const struct style *style, const json_t *result, unsigned int columns)
 {
 	double total = field_number(result, "slots.total"),
 	       used = field_number(result, "slots.used");
 	struct cell of = { 0 }, in_use = { 0 }, reserved = { 0 };
-	char bar[BAR_COLUMNS * 4];
+	char bar[BAR_COLUMNS_MAX * 4];
 
 	cell_count(result, "slots.total", &of);
 	cell_count(result, "slots.used", &in_use);
 	cell_count(result, "slots.reserved", &reserved);
-	style_bar(&ctl->style, total > 0 ? used / total : 0, BAR_COLUMNS, bar, sizeof(bar));
-	key_write(ctl, "slots", out);
-	fprintf(out, "%s  %s of %s in use, %s reserved\n", bar, in_use.text, of.text,
-		reserved.text);
+	style_bar(style, total > 0 ? used / total : 0, columns, bar, sizeof(bar));
+	fprintf(out, "%s%s%s %s of %s in use, %s reserved", style_begin(style, COLOUR_GREEN), bar,
+		style_end(style, COLOUR_GREEN), in_use.text, of.text, reserved.text);
 }
 
 static void cell_mode(const json_t *row, const char *key, struct cell *ret)
@@ -86,7 +85,9 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		field_number(result, "pid"), up);
 	key_write(ctl, "data plane", out);
 	fprintf(out, "%s in %s\n", field_text(result, "build"), field_text(result, "pin"));
-	line_slots(ctl, result, out);
+	key_write(ctl, "slots", out);
+	show_slots(out, &ctl->style, result, BAR_COLUMNS_MAX);
+	fputc('\n', out);
 	key_write(ctl, "tenants", out);
 	fprintf(out, "%.0f\n", field_number(result, "tenants"));
 	key_write(ctl, "jobs", out);

@@ -189,20 +189,13 @@ static void cell_dropped(const json_t *row, const char *key, struct cell *ret)
 
 static void head_print(FILE *out, const struct style *style, const json_t *frame)
 {
-	double total = field_number(frame, "slots.total"), used = field_number(frame, "slots.used"),
-	       reserved = field_number(frame, "slots.reserved");
-	char bar[BAR_BYTES], text[3][UNITS_BYTES];
 	struct cell clock = { 0 };
 
 	cell_time(frame, "time_s", &clock);
-	style_bar(style, total > 0 ? used / total : 0, BAR_COLUMNS, bar, sizeof(bar));
-	units_count((uint64_t)used, text[0], sizeof(text[0]));
-	units_count((uint64_t)total, text[1], sizeof(text[1]));
-	units_count((uint64_t)reserved, text[2], sizeof(text[2]));
-	fprintf(out, "%stally%s %s  slots %s%s%s %s of %s, %s reserved  jobs %zu  tenants %zu\n\n",
-		style_begin(style, COLOUR_BOLD), style_end(style, COLOUR_BOLD), clock.text,
-		style_begin(style, COLOUR_GREEN), bar, style_end(style, COLOUR_GREEN), text[0],
-		text[1], text[2], json_array_size(field(frame, "jobs")),
+	fprintf(out, "%stally%s %s  slots ", style_begin(style, COLOUR_BOLD),
+		style_end(style, COLOUR_BOLD), clock.text);
+	show_slots(out, style, frame, BAR_COLUMNS);
+	fprintf(out, "  jobs %zu  tenants %zu\n\n", json_array_size(field(frame, "jobs")),
 		json_array_size(field(frame, "tenants")));
 }
 

@@ -241,7 +241,7 @@ static void once_is_one_frame_without_escapes(void **state)
 	assert_int_equal(ask(ARGUMENTS("top", "--once"), REQUEST, frame("ab")), 0);
 	assert_has_not(out, "\033");
 	assert_has_not(out, "q quits");
-	assert_has(out, "slots █████░░░░░░░░░░░░░░░ 1,024 of 4,096, 2,048 reserved");
+	assert_has(out, "slots █████░░░░░░░░░░░░░░░ 1,024 of 4,096 in use, 2,048 reserved");
 	assert_has(out,
 		   "JOB    TENANT  STATE    WORKERS  SLOTS      RECEIVES  SUMS  AGAIN  "
 		   "REFUSED\n"
