@@ -127,13 +127,6 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 	return 0;
 }
 
-bool dataplane_is_native(uint32_t ifindex)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-
-	return bpf_xdp_query(ifindex, 0, &query) == 0 && query.attach_mode == XDP_ATTACHED_DRV;
-}
-
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 {
 	for (int i = 0; i < KINDS; i++)

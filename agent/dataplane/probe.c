@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/if_link.h>
 #include <stdint.h>
 
+#include "dataplane.h"
 #include "probe.h"
 #include "common/util.h"
 
@@ -35,4 +38,19 @@ int dataplane_probe_broadcast(void)
 	if (program < 0 || bpf_prog_test_run_opts(program, &run) < 0)
 		return -errno;
 	return run.retval == XDP_REDIRECT ? 0 : -EOPNOTSUPP;
+}
+
+/* These two are in this file so that tallyctl, which needs no more, links no data plane. */
+bool dataplane_is_native(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	return bpf_xdp_query(ifindex, 0, &query) == 0 && query.attach_mode == XDP_ATTACHED_DRV;
+}
+
+unsigned int dataplane_cpus(void)
+{
+	int n = libbpf_num_possible_cpus();
+
+	return n > 0 ? n : 1;
 }

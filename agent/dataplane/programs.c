@@ -58,13 +58,6 @@ void libbpf_listen(void) { libbpf_set_print(listen_to_libbpf); }
 
 void dataplane_be_verbose(void) { verbose = true; }
 
-unsigned int dataplane_cpus(void)
-{
-	int n = libbpf_num_possible_cpus();
-
-	return n > 0 ? n : 1;
-}
-
 static inline void ingress_tc_destroyp(struct ingress_tc_bpf **tc) { ingress_tc_bpf__destroy(*tc); }
 
 void programs_close(struct programs *p)
