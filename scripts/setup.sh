@@ -27,7 +27,7 @@ must_be_root() { ((EUID == 0)) || die "only root can $1"; }
 install_missing() {
 	local missing
 	command -v apt-get dpkg-query >/dev/null ||
-		die "this is no Debian: install by hand ${packages[*]}"
+		die "this is not Debian: install these packages by hand: ${packages[*]}"
 	mapfile -t missing < <(printf '%s\n' "${packages[@]}" | sort | comm -23 - <(installed))
 	((${#missing[@]})) || return 0
 	must_be_root "install ${missing[*]}"

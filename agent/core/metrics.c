@@ -136,7 +136,8 @@ static void jobs_print(FILE *f, const struct metrics_snapshot *s)
 	family(f, "jobs", "gauge", "Jobs by state.");
 	for (unsigned int i = 0; i < METRICS_JOB_STATES; i++)
 		whole(f, "jobs", LABELS("state", names[i]), count[i]);
-	family(f, "job_workers", "gauge", "Workers of a job: that it is for, and that are there.");
+	family(f, "job_workers", "gauge",
+	       "Workers of a job: how many it has, and how many have joined.");
 	for (size_t i = 0; i < s->job_count; i++) {
 		const struct metrics_job *j = &s->jobs[i];
 
@@ -220,8 +221,7 @@ struct link_family {
 
 static const struct link_family link_families[] = {
 	{ "up", "gauge", "1 if the link is set up.", LINK(link.up), BOOL },
-	{ "carrier", "gauge", "1 if there is somebody at the other end.", LINK(link.carrier),
-	  BOOL },
+	{ "carrier", "gauge", "1 if the link has a carrier.", LINK(link.carrier), BOOL },
 	{ "mtu_bytes", "gauge", "Largest packet that the link takes.", LINK(link.mtu), U32 },
 	{ "changes_total", "counter", "Changes of the link's state.", LINK(link.changes), U64 },
 	{ "receive_packets_total", "counter", "Packets received.", LINK(link.receive.packets),
@@ -292,7 +292,7 @@ static void links_print(FILE *f, const struct metrics_snapshot *s)
 			link_value(f, name, s->links[i], l);
 	}
 	family(f, "link_speed_bytes_per_second", "gauge",
-	       "What the link could carry; not there if the driver does not say.");
+	       "Speed of the link; missing if the driver does not say.");
 	for (size_t i = 0; i < s->link_count; i++)
 		if (s->links[i]->link.speed_mbps)
 			whole(f, "link_speed_bytes_per_second",
@@ -304,21 +304,22 @@ static void links_print(FILE *f, const struct metrics_snapshot *s)
 
 static void agent_print(FILE *f, const struct metrics_snapshot *s)
 {
-	family(f, "build_info", "gauge", "1; the versions are in the labels.");
+	family(f, "build_info", "gauge", "Always 1; the labels have the versions.");
 	whole(f, "build_info", LABELS("version", s->version, "dataplane", s->build), 1);
-	family(f, "sampling_cpu_seconds_total", "counter", "CPU time spent watching the traffic.");
+	family(f, "sampling_cpu_seconds_total", "counter",
+	       "CPU time that sampling the traffic took.");
 	real(f, "sampling_cpu_seconds_total", NULL, s->sampling_seconds);
 	family(f, "samples_total", "counter", "Samples taken of the traffic.");
 	whole(f, "samples_total", NULL, s->traffic.samples);
 	family(f, "sampling_ignored_total", "counter",
-	       "Rows and links of samples that were beyond a limit.");
+	       "Rows and links of samples that were ignored because of a limit.");
 	whole(f, "sampling_ignored_total", NULL,
 	      s->traffic.rows_ignored + s->traffic.links_ignored);
 	family(f, "sampling_evicted_total", "counter",
-	       "Tenants and ports whose totals gave way to others.");
+	       "Tenants and ports that were dropped to make room for others.");
 	whole(f, "sampling_evicted_total", NULL, s->traffic.evicted);
 	family(f, "link_events_lost_total", "counter",
-	       "Times that the kernel had more news of links than the agent could take.");
+	       "How often the kernel lost events of links because the agent was too slow.");
 	whole(f, "link_events_lost_total", NULL, s->link_events_lost);
 
 	/* Under the names that all of Prometheus' own libraries use. */
