@@ -52,6 +52,7 @@ struct keys {
 };
 
 #define KEYS(table) { table, sizeof(table) / sizeof(*(table)) }
+#define KEYS_OF(table) (&(const struct keys)KEYS(table))
 
 struct key {
 	const char *name; /* the first member: errors list names from the table itself */

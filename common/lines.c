@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum {
+	STRICT_KEY_SHOWN = 24, /* more than the longest key; of a wrong one only so much */
 	LOOSE_KEY_BYTES = 16, /* longest key, its end, and room to see a wrong one */
 	LOOSE_VALUE_BYTES = 64, /* the same of a value */
 };
@@ -92,6 +93,8 @@ static void line_copy(struct lines *l, const char *line, size_t n)
 	blank = strchr(l->copy, ' ');
 	if (blank)
 		*blank = '\0';
+	if (strlen(l->copy) > STRICT_KEY_SHOWN)
+		l->copy[STRICT_KEY_SHOWN] = '\0';
 	line_set(l, l->copy, 1, blank ? blank + 1 : l->copy + n,
 		 (blank ? blank + 1 : l->copy + n) - l->copy + 1);
 }

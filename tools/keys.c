@@ -162,10 +162,10 @@ static bool requests_name(int verb, char *ret, size_t size)
 	size_t used = 0;
 
 	for (int i = 0; i < verb; i++)
-		if (request_kinds[i].keys == keys)
+		if (request_kinds[i].keys->key == keys->key)
 			return false;
 	for (int i = verb; i < REQUEST_VERB_COUNT; i++)
-		if (request_kinds[i].keys == keys)
+		if (request_kinds[i].keys->key == keys->key)
 			used += snprintf(ret + used, size - used, "%s`%s`", used ? ", " : "",
 					 request_kinds[i].name);
 	return true;

@@ -154,7 +154,6 @@ static const struct key port_rows[] = {
 	  .meaning = "Whether another XDP program may be on the port, and get what is not "
 		     "Tally's; otherwise a port with another program is an error." },
 };
-static const struct keys port_keys = KEYS(port_rows);
 
 static const struct key control_rows[] = {
 	{ "socket", &key_path, CONFIG(control_socket), .initial = CONFIG_CONTROL_SOCKET,
@@ -162,7 +161,6 @@ static const struct key control_rows[] = {
 	{ "group", &key_group, CONFIG(control_group), .brief = true, .otherwise = "none",
 	  .meaning = "Group of users who may change things, as root may." },
 };
-static const struct keys control_keys = KEYS(control_rows);
 
 static const struct key join_rows[] = {
 	{ "socket", &key_path, CONFIG(join_socket), .word = "none", .initial = CONFIG_JOIN_SOCKET,
@@ -171,31 +169,27 @@ static const struct key join_rows[] = {
 	  .word = "none", .check = keys_check_unique, .otherwise = "those of `service`",
 	  .meaning = "List of up to 16 addresses where workers join at TCP port 31249." },
 };
-static const struct keys join_keys = KEYS(join_rows);
 
 static const struct key metrics_rows[] = {
 	{ "listen", &key_listen, CONFIG(metrics), .word = "none", .initial = CONFIG_METRICS_LISTEN,
 	  .meaning = "Address and port of the HTTP server for Prometheus; `[::]`: all of the "
 		     "machine's addresses." },
 };
-static const struct keys metrics_keys = KEYS(metrics_rows);
 
 static const struct key log_rows[] = {
 	{ "level", &key_choice, CONFIG(log_level), .words = config_levels, .initial = "info",
 	  .meaning = "How much is logged." },
 };
-static const struct keys log_keys = KEYS(log_rows);
 
 static const struct key sample_rows[] = {
 	{ "interval_ms", &key_number, CONFIG(sample_ms), .min = CONFIG_SAMPLE_MS_MIN,
 	  .max = CONFIG_SAMPLE_MS_MAX, .initial = "1000",
 	  .meaning = "How often traffic is looked at, in milliseconds." },
 };
-static const struct keys sample_keys = KEYS(sample_rows);
 
 /* In the order in which they are read: tenants rely on ports and slots. */
 static const struct key rows[] = {
-	{ "ports", NULL, KEY_LIST(struct config, port, ports), .keys = &port_keys,
+	{ "ports", NULL, KEY_LIST(struct config, port, ports), .keys = KEYS_OF(port_rows),
 	  .shorthand = true, .needed = true, .check = check_port,
 	  .empty = "at least one port is needed: an interface to workers",
 	  .meaning = "List of the interfaces that workers are behind, 1 to 1024 of them: a name, "
@@ -214,11 +208,11 @@ static const struct key rows[] = {
 	  .empty = "at least one address of this node is needed: where workers send to",
 	  .meaning = "List of 1 to 16 addresses of this node: what workers send to, at UDP port "
 		     "31249. The first is that of jobs that ask for none." },
-	{ "control", .keys = &control_keys },
-	{ "join", .keys = &join_keys, .check = check_join },
-	{ "metrics", .keys = &metrics_keys },
-	{ "log", .keys = &log_keys },
-	{ "sample", .keys = &sample_keys },
+	{ "control", .keys = KEYS_OF(control_rows) },
+	{ "join", .keys = KEYS_OF(join_rows), .check = check_join },
+	{ "metrics", .keys = KEYS_OF(metrics_rows) },
+	{ "log", .keys = KEYS_OF(log_rows) },
+	{ "sample", .keys = KEYS_OF(sample_rows) },
 	{ "tenants", .take = take_tenants, .allowed = "a list of up to 63 mappings",
 	  .otherwise = "none", .meaning = "List of tenants, each a mapping with the keys below." },
 };

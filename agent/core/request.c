@@ -32,18 +32,15 @@ static const struct key name_rows[] = {
 	{ "name", &key_name, KEY_MEMBER(struct request, name), .needed = true,
 	  .meaning = "Of the job or tenant." },
 };
-static const struct keys name_keys = KEYS(name_rows);
 
 static const struct key tenant_list_rows[] = {
 	{ "name", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
 };
-static const struct keys tenant_list_keys = KEYS(tenant_list_rows);
 
 static const struct key job_list_rows[] = {
 	{ "name", &key_name, FILTER(job), .meaning = "Of this job only, with its members." },
 	{ "tenant", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
 };
-static const struct keys job_list_keys = KEYS(job_list_rows);
 
 static const struct key job_create_rows[] = {
 	{ "name", &key_name, JOB(name), .needed = true, .meaning = "The job's name." },
@@ -56,13 +53,11 @@ static const struct key job_create_rows[] = {
 	  .max = TALLY_PAYLOAD_MAX, .otherwise = "1408 with IPv4, 1344 with IPv6",
 	  .meaning = "Bytes of data in a full packet." },
 	{ "service", &key_address, JOB(service),
-	  .otherwise = "the first that the configuration "
-		       "names",
+	  .otherwise = "the first that the configuration names",
 	  .meaning = "The address that workers send to, one of the node's own." },
 	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .otherwise = "the lowest that is free",
 	  .meaning = "The job's number in packets." },
 };
-static const struct keys job_create_keys = KEYS(job_create_rows);
 
 static const struct key stats_rows[] = {
 	{ "job", &key_name, FILTER(job), .meaning = "Of this job only." },
@@ -72,61 +67,58 @@ static const struct key stats_rows[] = {
 	{ "history", &key_number, FILTER(history), .min = 1, .max = TRAFFIC_HISTORY,
 	  .otherwise = "the totals", .meaning = "The rates of so many of the newest samples." },
 };
-static const struct keys stats_keys = KEYS(stats_rows);
 
 static const struct key trace_rows[] = {
 	{ "every", &key_number, FILTER(every), .min = 1, .max = 1U << 31, .initial = "1",
 	  .meaning = "One packet in so many is sampled." },
 	{ "job", &key_name, FILTER(job), .meaning = "Of this job only." },
 };
-static const struct keys trace_keys = KEYS(trace_rows);
 
 /* The bits of enum request_key, by the names of their keys. */
-static const char *const given_names[] = {
-	"name",
-	"tenant",
-	"job",
-	"port",
-	"slots",
-	"packets_per_second",
-	"bytes_per_second",
-	"priority",
-	"ingress",
-	"workers",
-	"window",
-	"payload",
-	"service",
-	"id",
-	"every",
-	"history",
-};
+static const char *const given_names[] = { "name",
+					   "tenant",
+					   "job",
+					   "port",
+					   "slots",
+					   "packets_per_second",
+					   "bytes_per_second",
+					   "priority",
+					   "ingress",
+					   "workers",
+					   "window",
+					   "payload",
+					   "service",
+					   "id",
+					   "every",
+					   "history" };
 
 /* --- verbs */
 
 #define INTO(member) offsetof(struct request, member)
 
-static const struct keys no_keys = { NULL, 0 };
+static const struct key no_rows[1];
+static const struct keys no_keys = { no_rows, 0 };
 
 const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_STATUS] = { "status", false, &no_keys, 0, "an object, see below" },
-	[REQUEST_TENANT_LIST] = { "tenant-list", false, &tenant_list_keys, INTO(filter),
+	[REQUEST_TENANT_LIST] = { "tenant-list", false, KEYS_OF(tenant_list_rows), INTO(filter),
 				  "an array of tenants" },
 	[REQUEST_TENANT_ADD] = { "tenant-add", true, &tenant_keys, INTO(tenant), "the tenant" },
 	[REQUEST_TENANT_SET] = { "tenant-set", true, &tenant_keys, INTO(tenant),
 				 "the tenant; what is not named stays as it is" },
-	[REQUEST_TENANT_DEL] = { "tenant-del", true, &name_keys, 0, "`{}`" },
-	[REQUEST_JOB_LIST] = { "job-list", false, &job_list_keys, INTO(filter),
+	[REQUEST_TENANT_DEL] = { "tenant-del", true, KEYS_OF(name_rows), 0, "`{}`" },
+	[REQUEST_JOB_LIST] = { "job-list", false, KEYS_OF(job_list_rows), INTO(filter),
 			       "an array of jobs" },
-	[REQUEST_JOB_CREATE] = { "job-create", true, &job_create_keys, INTO(job),
+	[REQUEST_JOB_CREATE] = { "job-create", true, KEYS_OF(job_create_rows), INTO(job),
 				 "`{\"name\", \"id\", \"token\"}`" },
-	[REQUEST_JOB_TOKEN] = { "job-token", true, &name_keys, 0, "`{\"token\"}`" },
-	[REQUEST_JOB_DEL] = { "job-del", true, &name_keys, 0, "`{}`" },
-	[REQUEST_STATS] = { "stats", false, &stats_keys, INTO(filter),
-			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes; with `history` an array, "
-			    "see below" },
+	[REQUEST_JOB_TOKEN] = { "job-token", true, KEYS_OF(name_rows), 0, "`{\"token\"}`" },
+	[REQUEST_JOB_DEL] = { "job-del", true, KEYS_OF(name_rows), 0, "`{}`" },
+	[REQUEST_STATS] = { "stats", false, KEYS_OF(stats_rows), INTO(filter),
+			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes; with "
+			    "`history` an array, see below" },
 	[REQUEST_LINKS] = { "links", false, &no_keys, 0, "an array of links" },
 	[REQUEST_TOP] = { "top", false, &no_keys, 0, "an object: one frame of `tallyctl top`" },
-	[REQUEST_TRACE] = { "trace", true, &trace_keys, INTO(filter),
+	[REQUEST_TRACE] = { "trace", true, KEYS_OF(trace_rows), INTO(filter),
 			    "`{}`, and then one line for each sampled packet until the connection "
 			    "ends" },
 };

@@ -54,7 +54,6 @@ static const struct key rank_rows[] = {
 	{ "presence", &key_choice, KEY_MEMBER(struct job_rank, presence), .words = presence_name,
 	  .min = JOB_RUNNING },
 };
-static const struct keys rank_keys = KEYS(rank_rows);
 
 static const struct key job_rows[] = {
 	{ "name", &key_name, JOB(name) },
@@ -68,7 +67,7 @@ static const struct key job_rows[] = {
 	{ "service", &key_address, JOB(service) },
 	{ "epoch", &key_number, JOB(epoch), .max = UINT16_MAX },
 	{ "run_window", &key_power, JOB(run_window), .max = TALLY_WINDOW_MAX },
-	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = &rank_keys },
+	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
 };
 static const struct keys job_keys = KEYS(job_rows);
 

@@ -192,6 +192,10 @@ static void no_token_is_ever_in_a_reason(void **state)
 {
 	request_refused("tally-join 1\ntoken secret!\n", EINVAL,
 			"line 2: token: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
+	/* On a line of its own it is a key that there is not: most of it is cut. */
+	request_refused("tally-join 1\n5b1f5b1f5b1f5b1f5b1f5b1f-and-more 1\n", EINVAL,
+			"line 2: 5b1f5b1f5b1f5b1f5b1f5b1f: no such key; there are job, token, "
+			"rank, port and address");
 	request_refused("tally-join 1\ntoken secret\ntoken secret\n", EINVAL,
 			"line 3: token: given twice");
 }
