@@ -78,26 +78,23 @@ int keys_refuse_value(struct reading *r, const struct place *at, const char *for
 
 /* --- mappings */
 
+/* With the key that was probably meant, or all that there are. */
 static int refuse_key(struct reading *r, const struct place *above, const struct value *key,
 		      const struct keys *keys)
 {
 	const char *nearest = text_nearest(keys->key, keys->count, sizeof(*keys->key), key->text);
 	char said[SAID_BYTES], list[TEXT_LIST_BYTES], quoted[TEXT_QUOTED_BYTES];
 	size_t length = strlen(text_quote(key->text, key->length, quoted));
+	bool lead = r->style->keys_lead; /* then it stands without its quotes */
+	const char *before = keys->count ? "there are " : "there is none";
 
-	bool lead = r->style->keys_lead;
-
-	if (r->style->nearest && nearest)
+	text_list(keys->key, keys->count, sizeof(*keys->key), list);
+	if (r->style->nearest && nearest) {
 		snprintf(list, sizeof(list), "is %s meant?", nearest);
-	else
-		text_list(keys->key, keys->count, sizeof(*keys->key), list);
-	/* In the place of an error a key stands without quotes. */
-	snprintf(said, sizeof(said), "%.*s%s%s; %s%s", (int)(lead ? length - 2 : length),
-		 quoted + lead, lead && !key->length ? "" : ": ", r->style->no_such_key,
-		 r->style->nearest && nearest ? ""
-		 : keys->count		      ? "there are "
-					      : "there is none",
-		 list);
+		before = "";
+	}
+	snprintf(said, sizeof(said), "%.*s%s%s; %s%s", (int)(length - 2 * lead), quoted + lead,
+		 lead && !key->length ? "" : ": ", r->style->no_such_key, before, list);
 	return refuse_at(r, above, key->at.line, said);
 }
 

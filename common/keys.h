@@ -64,7 +64,7 @@ struct key {
 	unsigned int list_max; /* elements that there is room for; 0: not a list */
 	size_t count_offset, count_size; /* of the number that counts elements */
 	const char *empty; /* what is wrong with a list that has no elements; NULL: nothing */
-	const char *full; /* what is said of one element too many, if not just the number */
+	const char *full; /* of a list that comes line by line: what is said of one too many */
 	const char *word; /* may stand in place of a value: each byte of it is then `fill` */
 	unsigned char fill;
 	const char *initial; /* the default, as it would be written; NULL: all bytes 0 */

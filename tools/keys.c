@@ -38,7 +38,7 @@ static void allowed_make(const struct key *key, const char *number, char *ret)
 	} else {
 		first = key->keys->key[0];
 		key_allowed(&first, number, each, sizeof(each));
-		strcat(each, ", or a mapping");
+		snprintf(each + strlen(each), sizeof(each) - strlen(each), ", or a mapping");
 	}
 	if (key->list_max && !key->full)
 		snprintf(ret, TEXT_BYTES, "list of at most %u, each %s%s%s", key->list_max, each,

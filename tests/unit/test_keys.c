@@ -205,6 +205,22 @@ static void depth_is_limited(void **state)
 	}
 }
 
+static void depth_of_json_is_limited(void **state)
+{
+	char text[2 * VALUE_DEPTH_MAX + 16];
+
+	for (int depth = 1; depth <= VALUE_DEPTH_MAX + 1; depth++) {
+		_cleanup_(json_freep) json_t *json = NULL;
+		_cleanup_(value_freep) struct value *root = NULL;
+
+		snprintf(text, sizeof(text), "%.*s%.*s", depth, "[[[[[[[[[[", depth, "]]]]]]]]]]");
+		json = json_loads(text, 0, NULL);
+		assert_non_null(json);
+		assert_int_equal(keys_json_tree(json, &root),
+				 depth > VALUE_DEPTH_MAX ? -EINVAL : 0);
+	}
+}
+
 /* --- positions ------------------------------------------------------------------------------- */
 
 static const struct value *member(const struct value *v, const char *name)
@@ -490,6 +506,7 @@ int main(void)
 		cmocka_unit_test(a_list_of_one_needs_no_list),
 		cmocka_unit_test(members_are_named_from_the_top),
 		cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(depth_of_json_is_limited),
 		cmocka_unit_test(values_of_yaml_have_line_and_column),
 		cmocka_unit_test(what_is_no_yaml_has_a_column),
 		cmocka_unit_test(lines_have_line_and_column),
