@@ -252,8 +252,7 @@ static void nothing_is_said_twice(void **state)
 	refused(BASE "slots: 4\nslots: 4\n", "x.yaml:4: 'slots': given twice");
 	refused(BASE "tenants:\n" TENANT_A "    slots: 5\n",
 		"x.yaml:6: tenants[0]: 'slots': given twice");
-	refused("ports: [a, a]\nservice: 10.0.0.1\n",
-		"x.yaml:1: ports[1]: port a is named twice");
+	refused("ports: [a, a]\nservice: 10.0.0.1\n", "x.yaml:1: ports[1]: port a is named twice");
 	refused("ports: a\nservice: [10.0.0.1, 10.0.0.1]\n",
 		"x.yaml:2: service[1]: '10.0.0.1': is named twice");
 	refused(BASE "tenants:\n" TENANT_A TENANT_A,
