@@ -41,16 +41,16 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 	return g->scale[hash >> 60 & (GUESS_KINDS - 1)];
 }
 
-int call_init(struct call *c, const struct call_place *place, const struct call_options *options,
+int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
 	      struct guesses *guesses)
 {
 	size_t part_chunks, parts;
 
-	*c = (struct call){ .place = *place, .options = *options, .guesses = guesses };
+	*c = (struct call){ .member = *member, .options = *options, .guesses = guesses };
 	c->guess = guess_of_shape(guesses, options);
 	c->element_bytes = options->dtype == TALLY_INT64 ? 8 : 4;
-	c->chunk_elements = place->payload_bytes / c->element_bytes;
-	parts = is_parted(c) ? place->workers : 1;
+	c->chunk_elements = member->payload_bytes / c->element_bytes;
+	parts = is_parted(c) ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
 	if (options->verb == CALL_BARRIER)
 		part_chunks = 1;
@@ -65,7 +65,7 @@ int call_init(struct call *c, const struct call_place *place, const struct call_
 	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
 	if (!c->chunk)
 		return -ENOMEM;
-	for (uint32_t k = 0; k < c->chunks && k < place->window; k++)
+	for (uint32_t k = 0; k < c->chunks && k < member->window; k++)
 		c->chunk[k].scale = c->guess[k];
 	return 0;
 }
@@ -138,9 +138,9 @@ static bool contributes_payload(const struct call *c, const struct span *s)
 {
 	switch (c->options.verb) {
 	case CALL_BROADCAST:
-		return c->place.rank == c->options.root;
+		return c->member.rank == c->options.root;
 	case CALL_ALL_GATHER:
-		return c->place.rank == s->part;
+		return c->member.rank == s->part;
 	default:
 		return true;
 	}
@@ -184,10 +184,10 @@ static void pack(const struct call *c, const struct tally_header *h, const struc
 		lanes_pack_int32_wide(in, s->count, word);
 		break;
 	case TALLY_LANE_FLOAT32:
-		lanes_pack_float32(in, s->count, scale, c->place.workers, word);
+		lanes_pack_float32(in, s->count, scale, c->member.workers, word);
 		break;
 	case TALLY_LANE_FLOAT32_WIDE:
-		lanes_pack_float32_wide(in, s->count, scale, c->place.workers, word);
+		lanes_pack_float32_wide(in, s->count, scale, c->member.workers, word);
 		break;
 	default:
 		memcpy(word, in, s->count * c->element_bytes);
@@ -201,7 +201,7 @@ static struct lanes_scale inspect(const struct call *c, uint32_t chunk)
 
 	if (c->options.dtype == TALLY_FLOAT32)
 		return lanes_scale_find(in, s.count);
-	return (struct lanes_scale){ .wide = lanes_int32_is_wide(in, s.count, c->place.workers) };
+	return (struct lanes_scale){ .wide = lanes_int32_is_wide(in, s.count, c->member.workers) };
 }
 
 /* Announce what this chunk needs, and what the one that follows it in its slot will. */
@@ -211,9 +211,9 @@ static void announce(const struct call *c, uint32_t chunk, struct tally_header *
 
 	h->scale = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE : 0;
-	if (c->chunks - chunk <= c->place.window)
+	if (c->chunks - chunk <= c->member.window)
 		return;
-	own = inspect(c, chunk + c->place.window);
+	own = inspect(c, chunk + c->member.window);
 	h->scale_ahead = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE_AHEAD : 0;
 }
@@ -223,7 +223,7 @@ static bool gets_payload(const struct call *c, const struct span *s)
 {
 	uint16_t recipient = recipient_of(c, s);
 
-	return recipient == TALLY_EVERYONE || recipient == c->place.rank;
+	return recipient == TALLY_EVERYONE || recipient == c->member.rank;
 }
 
 uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
@@ -270,30 +270,30 @@ static void unpack(const struct call *c, const struct tally_header *h, const str
 {
 	void *out = (uint8_t *)c->options.out + s->out_at * c->element_bytes;
 	bool average = c->options.op == TALLY_AVG;
-	double factor = average ? 1.0 / c->place.workers : 1.0;
+	double factor = average ? 1.0 / c->member.workers : 1.0;
 	const uint64_t *word = (const uint64_t *)(h + 1);
 
 	switch (h->lane) {
 	case TALLY_LANE_INT32:
 		lanes_unpack_int32(word, s->count, out);
 		if (average)
-			average_int32(out, s->count, c->place.workers);
+			average_int32(out, s->count, c->member.workers);
 		break;
 	case TALLY_LANE_INT32_WIDE:
 		lanes_unpack_int32_wide(word, s->count, out);
 		if (average)
-			average_int32(out, s->count, c->place.workers);
+			average_int32(out, s->count, c->member.workers);
 		break;
 	case TALLY_LANE_INT64:
 		memcpy(out, word, s->count * c->element_bytes);
 		if (average)
-			average_int64(out, s->count, c->place.workers);
+			average_int64(out, s->count, c->member.workers);
 		break;
 	case TALLY_LANE_FLOAT32:
-		lanes_unpack_float32(word, s->count, scale, c->place.workers, factor, out);
+		lanes_unpack_float32(word, s->count, scale, c->member.workers, factor, out);
 		break;
 	case TALLY_LANE_FLOAT32_WIDE:
-		lanes_unpack_float32_wide(word, s->count, scale, c->place.workers, factor, out);
+		lanes_unpack_float32_wide(word, s->count, scale, c->member.workers, factor, out);
 		break;
 	case TALLY_LANE_BYTES:
 		memcpy(out, word, s->count * c->element_bytes);
@@ -313,11 +313,11 @@ static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *
 	bool sent_narrow = !k->wide;
 	bool guessed_right = k->scale == h->scale || !h->scale;
 
-	if (c->chunks - chunk > c->place.window) {
-		k[c->place.window].scale = h->scale_ahead;
-		k[c->place.window].wide = h->flags & TALLY_WIDE_AHEAD;
+	if (c->chunks - chunk > c->member.window) {
+		k[c->member.window].scale = h->scale_ahead;
+		k[c->member.window].wide = h->flags & TALLY_WIDE_AHEAD;
 	}
-	if (chunk < c->place.window && h->scale)
+	if (chunk < c->member.window && h->scale)
 		c->guess[chunk] = h->scale;
 	k->scale = h->scale;
 
@@ -344,7 +344,7 @@ void call_take(struct call *c, uint32_t e, const struct tally_header *h)
 		good = conclude(c, entry.chunk, h);
 	/* Copies are everyone's; only the broadcast's root has its data already. */
 	if (!good || !gets_payload(c, &s) ||
-	    (c->options.verb == CALL_BROADCAST && c->place.rank == c->options.root))
+	    (c->options.verb == CALL_BROADCAST && c->member.rank == c->options.root))
 		return;
 	unpack(c, h, &s, c->chunk ? c->chunk[entry.chunk].scale : 0);
 }

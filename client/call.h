@@ -44,7 +44,7 @@ struct guesses {
 void guesses_init(struct guesses *g);
 
 /* How the rank takes part: the same for all its calls. */
-struct call_place {
+struct call_member {
 	uint16_t rank;
 	uint16_t workers;
 	uint16_t window;
@@ -80,7 +80,7 @@ struct call_entry {
 };
 
 struct call {
-	struct call_place place;
+	struct call_member member;
 	struct call_options options;
 	struct guesses *guesses;
 	uint8_t *guess; /* of this shape: [window] */
@@ -100,7 +100,7 @@ struct call {
  * `options` are valid (tally.c checks them). `guesses` is the job's and outlives the call.
  * 0, -ENOMEM, or -EFBIG: 2^31 chunks or more.
  */
-int call_init(struct call *c, const struct call_place *place, const struct call_options *options,
+int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
 	      struct guesses *guesses);
 void call_done(struct call *c);
 

@@ -27,7 +27,7 @@ struct tally_call {
 
 struct engine {
 	struct engine_options options;
-	struct call_place place;
+	struct call_member member;
 	struct window *window;
 	struct guesses guesses;
 	struct tally_call *first, *last; /* the queue; the first one is running */
@@ -47,7 +47,7 @@ int engine_new(const struct engine_options *options, struct engine **ret)
 	if (!e)
 		return -ENOMEM;
 	e->options = *options;
-	e->place = (struct call_place){
+	e->member = (struct call_member){
 		.rank = options->window.rank,
 		.workers = options->window.workers,
 		.window = options->window.window,
@@ -84,7 +84,7 @@ static void begin_round(struct engine *e)
 {
 	uint32_t entries = e->first->call.entries;
 
-	for (uint32_t i = 0; i < entries && i < e->place.window; i++)
+	for (uint32_t i = 0; i < entries && i < e->member.window; i++)
 		send_entry(e, i);
 }
 
@@ -121,7 +121,7 @@ static void begin_call(struct engine *e)
 {
 	while (e->first) {
 		struct tally_call *c = e->first;
-		int r = call_init(&c->call, &e->place, &c->options, &e->guesses);
+		int r = call_init(&c->call, &e->member, &c->options, &e->guesses);
 
 		if (r < 0) {
 			snprintf(c->why, sizeof(c->why),
@@ -269,8 +269,8 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 	entry = seq - e->base;
 	e->progress_ns = now_ns;
 	call_take(c, entry, bytes);
-	if (c->entries - entry > e->place.window)
-		send_entry(e, entry + e->place.window);
+	if (c->entries - entry > e->member.window)
+		send_entry(e, entry + e->member.window);
 	if (c->taken == c->entries)
 		end_round(e);
 }

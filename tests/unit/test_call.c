@@ -31,8 +31,8 @@ struct frame {
 };
 
 /* All ranks of a job, and the collective that they are in. */
-struct installation {
-	struct call_place place; /* but for the rank */
+struct collective {
+	struct call_member member; /* but for the rank */
 	struct call_options options;  /* but for in and out */
 	bool in_place;
 	struct guesses guesses[RANKS_MAX];
@@ -45,31 +45,31 @@ struct installation {
 
 /* --- who has what, as the table of collectives says */
 
-static size_t element_bytes(const struct installation *g)
+static size_t element_bytes(const struct collective *g)
 {
 	return g->options.dtype == TALLY_INT64 ? 8 : 4;
 }
 
-static size_t chunk_elements(const struct installation *g)
+static size_t chunk_elements(const struct collective *g)
 {
-	return g->place.payload_bytes / element_bytes(g);
+	return g->member.payload_bytes / element_bytes(g);
 }
 
-static size_t in_count(const struct installation *g)
-{
-	if (g->options.verb == CALL_BARRIER)
-		return 0;
-	return g->options.count * (g->options.verb == CALL_REDUCE_SCATTER ? g->place.workers : 1u);
-}
-
-static size_t out_count(const struct installation *g)
+static size_t in_count(const struct collective *g)
 {
 	if (g->options.verb == CALL_BARRIER)
 		return 0;
-	return g->options.count * (g->options.verb == CALL_ALL_GATHER ? g->place.workers : 1u);
+	return g->options.count * (g->options.verb == CALL_REDUCE_SCATTER ? g->member.workers : 1u);
 }
 
-static bool has_output(const struct installation *g, int rank)
+static size_t out_count(const struct collective *g)
+{
+	if (g->options.verb == CALL_BARRIER)
+		return 0;
+	return g->options.count * (g->options.verb == CALL_ALL_GATHER ? g->member.workers : 1u);
+}
+
+static bool has_output(const struct collective *g, int rank)
 {
 	switch (g->options.verb) {
 	case CALL_REDUCE:
@@ -81,7 +81,7 @@ static bool has_output(const struct installation *g, int rank)
 	}
 }
 
-static bool is_sum(const struct installation *g)
+static bool is_sum(const struct collective *g)
 {
 	return g->options.verb == CALL_ALLREDUCE || g->options.verb == CALL_REDUCE ||
 	       g->options.verb == CALL_REDUCE_SCATTER;
@@ -89,7 +89,7 @@ static bool is_sum(const struct installation *g)
 
 /* --- elements, as bits */
 
-static uint64_t bits_at(const struct installation *g, const void *array, size_t i)
+static uint64_t bits_at(const struct collective *g, const void *array, size_t i)
 {
 	uint64_t bits = 0;
 
@@ -117,32 +117,32 @@ static double float_of_bits(uint64_t bits)
 	return f;
 }
 
-static uint64_t sum_of_integers(const struct installation *g, size_t i)
+static uint64_t sum_of_integers(const struct collective *g, size_t i)
 {
 	uint64_t sum = 0;
 	bool is_int32 = g->options.dtype == TALLY_INT32;
 
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		sum += bits_at(g, g->given[rank], i);
 	if (is_int32)
 		sum = (uint64_t)(int64_t)(int32_t)(uint32_t)sum;
 	if (g->options.op == TALLY_AVG)
-		sum = (uint64_t)((int64_t)sum / g->place.workers);
+		sum = (uint64_t)((int64_t)sum / g->member.workers);
 	return is_int32 ? (uint32_t)sum : sum;
 }
 
 /* Exact for the inputs of these tests, which leave nothing to round but the average. */
-static uint64_t sum_of_floats(const struct installation *g, size_t i)
+static uint64_t sum_of_floats(const struct collective *g, size_t i)
 {
 	double sum = 0;
 
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		sum += float_of_bits(bits_at(g, g->given[rank], i));
-	return bits_of_float(g->options.op == TALLY_AVG ? sum * (1.0 / g->place.workers) : sum);
+	return bits_of_float(g->options.op == TALLY_AVG ? sum * (1.0 / g->member.workers) : sum);
 }
 
 /* What output element `i` of a rank must be. */
-static uint64_t wanted(const struct installation *g, int rank, size_t i)
+static uint64_t wanted(const struct collective *g, int rank, size_t i)
 {
 	size_t count = g->options.count;
 
@@ -157,11 +157,11 @@ static uint64_t wanted(const struct installation *g, int rank, size_t i)
 
 /* --- starting and ending */
 
-static struct installation *group_new(int workers, int window, int payload_bytes)
+static struct collective *group_new(int workers, int window, int payload_bytes)
 {
-	struct installation *g = calloc(1, sizeof(*g));
+	struct collective *g = calloc(1, sizeof(*g));
 
-	g->place = (struct call_place){
+	g->member = (struct call_member){
 		.workers = workers,
 		.window = window,
 		.payload_bytes = payload_bytes,
@@ -171,9 +171,9 @@ static struct installation *group_new(int workers, int window, int payload_bytes
 	return g;
 }
 
-static void group_free(struct installation *g) { free(g); }
+static void group_free(struct collective *g) { free(g); }
 
-static void put(const struct installation *g, int rank, size_t i, double x)
+static void put(const struct collective *g, int rank, size_t i, double x)
 {
 	uint8_t *at = (uint8_t *)g->in[rank] + i * element_bytes(g);
 
@@ -185,25 +185,25 @@ static void put(const struct installation *g, int rank, size_t i, double x)
 		memcpy(at, &(float){ (float)x }, 4);
 }
 
-static void put_all(const struct installation *g, double x)
+static void put_all(const struct collective *g, double x)
 {
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		for (size_t i = 0; i < in_count(g); i++)
 			put(g, rank, i, x);
 }
 
 /* Every element another one, on every rank; no sum is zero or what is UNTOUCHED. */
-static void put_different(const struct installation *g)
+static void put_different(const struct collective *g)
 {
 	double unit = g->options.dtype == TALLY_INT64 ? 0x100001 : 1;
 
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		for (size_t i = 0; i < in_count(g); i++)
 			put(g, rank, i, (i % 2 ? -unit : unit) * (double)(5000 * (rank + 1) + i));
 }
 
 /* A byte longer than it must be, so that none is empty: an element beyond is a fault. */
-static void make_buffers(struct installation *g, int rank)
+static void make_buffers(struct collective *g, int rank)
 {
 	size_t in_bytes = in_count(g) * element_bytes(g),
 	       out_bytes = out_count(g) * element_bytes(g);
@@ -226,25 +226,25 @@ static void make_buffers(struct installation *g, int rank)
 		memset(g->out[rank], UNTOUCHED, out_bytes);
 }
 
-static void start(struct installation *g, const struct call_options *options)
+static void start(struct collective *g, const struct call_options *options)
 {
 	g->options = *options;
-	for (int rank = 0; rank < g->place.workers; rank++) {
-		struct call_place place = g->place;
+	for (int rank = 0; rank < g->member.workers; rank++) {
+		struct call_member member = g->member;
 		struct call_options o = *options;
 
 		make_buffers(g, rank);
-		place.rank = rank;
+		member.rank = rank;
 		o.in = g->in[rank];
 		o.out = g->out[rank];
-		assert_int_equal(call_init(&g->call[rank], &place, &o, &g->guesses[rank]), 0);
+		assert_int_equal(call_init(&g->call[rank], &member, &o, &g->guesses[rank]), 0);
 	}
 	put_different(g);
 }
 
-static void end(struct installation *g)
+static void end(struct collective *g)
 {
-	for (int rank = 0; rank < g->place.workers; rank++) {
+	for (int rank = 0; rank < g->member.workers; rank++) {
 		bool out_is_longer = g->in_place && g->options.verb == CALL_ALL_GATHER;
 
 		call_done(&g->call[rank]);
@@ -266,7 +266,7 @@ static bool is_wide_lane(uint8_t lane)
 }
 
 /* The chunk's part, elements, and all that follows: docs/protocol.md, "Collectives". */
-static void entry_is_as_written(const struct installation *g, uint32_t e, const struct frame *sum,
+static void entry_is_as_written(const struct collective *g, uint32_t e, const struct frame *sum,
 				uint32_t contributors)
 {
 	static const uint8_t usual_lane[] = { 0, TALLY_LANE_INT32, TALLY_LANE_INT64,
@@ -275,7 +275,7 @@ static void entry_is_as_written(const struct installation *g, uint32_t e, const 
 	uint16_t part = per_part ? e / per_part : 0, recipient = TALLY_EVERYONE;
 	size_t first = per_part ? e % per_part * chunk_elements(g) : 0;
 	size_t elements = g->options.count - first, bytes;
-	uint32_t from = (1u << g->place.workers) - 1;
+	uint32_t from = (1u << g->member.workers) - 1;
 	uint8_t lane = usual_lane[g->options.dtype];
 
 	elements = elements < chunk_elements(g) ? elements : chunk_elements(g);
@@ -325,13 +325,13 @@ static void merge(struct frame *sum, const struct frame *one)
 }
 
 /* Entry `e` of this round, filled in by all ranks and added up. */
-static struct frame sum_entry(struct installation *g, uint32_t e)
+static struct frame sum_entry(struct collective *g, uint32_t e)
 {
 	struct frame sum = { 0 };
 	uint32_t contributors = 0;
 	uint8_t blocks[RANKS_MAX];
 
-	for (int rank = 0; rank < g->place.workers; rank++) {
+	for (int rank = 0; rank < g->member.workers; rank++) {
 		struct frame one;
 
 		memset(&one, GARBAGE, sizeof(one));
@@ -344,16 +344,16 @@ static struct frame sum_entry(struct installation *g, uint32_t e)
 		}
 		merge(&sum, &one);
 	}
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		assert_int_equal(blocks[rank], sum.h.blocks);
-	assert_true(sum.h.blocks * TALLY_BLOCK_BYTES <= g->place.payload_bytes);
+	assert_true(sum.h.blocks * TALLY_BLOCK_BYTES <= g->member.payload_bytes);
 	if (g->call[0].round == 0)
 		entry_is_as_written(g, e, &sum, contributors);
 	return sum;
 }
 
 /* After one result: what was written, and was it right? The output is then untouched again. */
-static void count_writes(struct installation *g, int rank)
+static void count_writes(struct collective *g, int rank)
 {
 	uint64_t untouched = 0;
 
@@ -367,7 +367,7 @@ static void count_writes(struct installation *g, int rank)
 	memset(g->out[rank], UNTOUCHED, out_count(g) * element_bytes(g));
 }
 
-static void take_entry(struct installation *g, int rank, uint32_t e, const struct frame *sum)
+static void take_entry(struct collective *g, int rank, uint32_t e, const struct frame *sum)
 {
 	uint16_t recipient = tally_le16_get(sum->h.recipient);
 	struct frame own = *sum;
@@ -382,33 +382,33 @@ static void take_entry(struct installation *g, int rank, uint32_t e, const struc
 }
 
 /* As many in flight as may be; results come back in order, or the other way round. */
-static void run_round(struct installation *g)
+static void run_round(struct collective *g)
 {
 	uint32_t entries = g->call[0].entries, n;
 	struct frame sum[WINDOW_MAX];
 
 	for (uint32_t base = 0; base < entries; base += n) {
-		n = entries - base < g->place.window ? entries - base : g->place.window;
+		n = entries - base < g->member.window ? entries - base : g->member.window;
 		for (uint32_t i = 0; i < n; i++)
 			sum[i] = sum_entry(g, base + i);
-		for (int rank = 0; rank < g->place.workers; rank++)
+		for (int rank = 0; rank < g->member.workers; rank++)
 			for (uint32_t i = 0; i < n; i++) {
 				uint32_t pick = rank % 2 ? n - 1 - i : i;
 
 				take_entry(g, rank, base + pick, &sum[pick]);
 			}
 	}
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		assert_int_equal(g->call[rank].taken, entries);
 }
 
 /* All ranks come to the same conclusion, those without the payload too. */
-static bool next_round(struct installation *g)
+static bool next_round(struct collective *g)
 {
 	const struct call *c = &g->call[0];
 	int more = call_next_round(&g->call[0]);
 
-	for (int rank = 1; rank < g->place.workers; rank++) {
+	for (int rank = 1; rank < g->member.workers; rank++) {
 		const struct call *other = &g->call[rank];
 
 		assert_int_equal(call_next_round(&g->call[rank]), more);
@@ -423,9 +423,9 @@ static bool next_round(struct installation *g)
 	return more;
 }
 
-static void outputs_are_right(const struct installation *g)
+static void outputs_are_right(const struct collective *g)
 {
-	for (int rank = 0; rank < g->place.workers; rank++) {
+	for (int rank = 0; rank < g->member.workers; rank++) {
 		bool is_new = has_output(g, rank) && !g->writes[rank] && !g->rounded;
 
 		for (size_t i = 0; is_new && i < out_count(g); i++)
@@ -437,11 +437,11 @@ static void outputs_are_right(const struct installation *g)
 }
 
 /* The whole call with all its rounds; outputs are checked. Returns the number of rounds. */
-static int run(struct installation *g)
+static int run(struct collective *g)
 {
 	int rounds = 0;
 
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		memcpy(g->given[rank], g->in[rank], in_count(g) * element_bytes(g));
 	do {
 		run_round(g);
@@ -451,7 +451,7 @@ static int run(struct installation *g)
 	return rounds;
 }
 
-static int run_floats(struct installation *g, size_t count, double x)
+static int run_floats(struct collective *g, size_t count, double x)
 {
 	int rounds;
 
@@ -467,14 +467,14 @@ static int run_floats(struct installation *g, size_t count, double x)
 
 /* --- geometry */
 
-static void each_output_is_written_once(struct installation *g, const struct call_options *o)
+static void each_output_is_written_once(struct collective *g, const struct call_options *o)
 {
 	uint32_t parts = o->verb == CALL_REDUCE_SCATTER || o->verb == CALL_ALL_GATHER
-				 ? g->place.workers
+				 ? g->member.workers
 				 : 1;
 
 	start(g, o);
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		if (o->verb != CALL_BROADCAST && o->verb != CALL_BARRIER && has_output(g, rank))
 			g->writes[rank] = calloc(1, out_count(g) + 1);
 	if (o->verb == CALL_BARRIER)
@@ -483,17 +483,17 @@ static void each_output_is_written_once(struct installation *g, const struct cal
 		assert_int_equal(g->call[0].entries,
 				 parts * ((o->count + chunk_elements(g) - 1) / chunk_elements(g)));
 	run(g);
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		for (size_t i = 0; g->writes[rank] && i < out_count(g); i++)
 			assert_int_equal(g->writes[rank][i], 1);
 	end(g);
 }
 
-static void every_verb_and_type(struct installation *g, size_t windows, int more)
+static void every_verb_and_type(struct collective *g, size_t windows, int more)
 {
 	for (enum call_verb verb = CALL_ALLREDUCE; verb <= CALL_BARRIER; verb++)
 		for (enum tally_dtype t = TALLY_INT32; t <= TALLY_FLOAT32; t++) {
-			size_t chunk = g->place.payload_bytes / (t == TALLY_INT64 ? 8 : 4);
+			size_t chunk = g->member.payload_bytes / (t == TALLY_INT64 ? 8 : 4);
 
 			each_output_is_written_once(
 				g,
@@ -501,7 +501,7 @@ static void every_verb_and_type(struct installation *g, size_t windows, int more
 					.verb = verb,
 					.dtype = t,
 					.op = TALLY_SUM,
-					.root = g->place.workers - 1,
+					.root = g->member.workers - 1,
 					.count = verb == CALL_BARRIER ? 0 : windows * chunk + more,
 				});
 		}
@@ -512,7 +512,7 @@ static void every_element_travels_once_from_whom_and_to_whom_it_must(void **stat
 	for (int workers = 1; workers <= RANKS_MAX; workers += 2)
 		for (int window = 1; window <= 4; window *= 4)
 			for (int payload = 64; payload <= PAYLOAD_MAX; payload += 64) {
-				struct installation *g = group_new(workers, window, payload);
+				struct collective *g = group_new(workers, window, payload);
 
 				every_verb_and_type(g, 0, 0);
 				every_verb_and_type(g, 0, 1);
@@ -528,7 +528,7 @@ static void every_element_travels_once_from_whom_and_to_whom_it_must(void **stat
 
 static void a_broadcast_reaches_all_and_leaves_its_root_alone(void **state)
 {
-	struct installation *g = group_new(3, 4, 64);
+	struct collective *g = group_new(3, 4, 64);
 
 	for (uint16_t root = 0; root < 3; root++) {
 		start(g, &(struct call_options){ .verb = CALL_BROADCAST,
@@ -546,23 +546,23 @@ static void a_broadcast_reaches_all_and_leaves_its_root_alone(void **state)
 
 static void too_many_chunks_are_refused(void **state)
 {
-	struct call_place place = { .workers = 4, .window = 4, .payload_bytes = 64 };
+	struct call_member member = { .workers = 4, .window = 4, .payload_bytes = 64 };
 	struct call_options o = { .verb = CALL_BROADCAST, .dtype = TALLY_INT64, .op = TALLY_SUM };
 	struct guesses *g = calloc(1, sizeof(*g));
 	struct call c;
 
 	o.count = 8ull * INT32_MAX;
-	assert_int_equal(call_init(&c, &place, &o, g), 0);
+	assert_int_equal(call_init(&c, &member, &o, g), 0);
 	assert_int_equal(c.entries, INT32_MAX);
 	call_done(&c);
 	o.count = 8ull * INT32_MAX + 9;
-	assert_int_equal(call_init(&c, &place, &o, g), -EFBIG);
+	assert_int_equal(call_init(&c, &member, &o, g), -EFBIG);
 	o.verb = CALL_ALL_GATHER;
 	o.count = 8ull * (INT32_MAX / 4);
-	assert_int_equal(call_init(&c, &place, &o, g), 0);
+	assert_int_equal(call_init(&c, &member, &o, g), 0);
 	call_done(&c);
 	o.count++;
-	assert_int_equal(call_init(&c, &place, &o, g), -EFBIG);
+	assert_int_equal(call_init(&c, &member, &o, g), -EFBIG);
 	free(g);
 }
 
@@ -574,7 +574,7 @@ static void a_wrong_guess_is_repeated_with_the_announced_scale(void **state)
 	static const uint8_t scale[] = { 66, 65, 63, 89, 27 };
 
 	for (int i = 0; i < 5; i++) {
-		struct installation *g = group_new(3, 4, 64);
+		struct collective *g = group_new(3, 4, 64);
 		struct frame sum;
 
 		start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
@@ -607,7 +607,7 @@ static void a_wrong_guess_is_repeated_with_the_announced_scale(void **state)
 
 static void a_right_guess_is_not_repeated(void **state)
 {
-	struct installation *g = group_new(3, 4, 64);
+	struct collective *g = group_new(3, 4, 64);
 
 	assert_int_equal(run_floats(g, 50, 0.75), 1);
 	assert_int_equal(run_floats(g, 50, 0), 1); /* zeros are right at any scale, */
@@ -617,7 +617,7 @@ static void a_right_guess_is_not_repeated(void **state)
 
 static void guesses_are_remembered_for_the_same_shape(void **state)
 {
-	struct installation *g = group_new(3, 4, 64);
+	struct collective *g = group_new(3, 4, 64);
 
 	assert_int_equal(run_floats(g, 50, 100), 2);
 	assert_int_equal(run_floats(g, 50, 200), 1);
@@ -630,15 +630,15 @@ static void guesses_are_remembered_for_the_same_shape(void **state)
 
 static void expect_table(struct guesses *g, const struct call_options *o, unsigned int table)
 {
-	struct call_place place = { .workers = 1, .window = 4, .payload_bytes = 64 };
+	struct call_member member = { .workers = 1, .window = 4, .payload_bytes = 64 };
 	struct frame f = { .h = { .lane = TALLY_LANE_FLOAT32 } };
 	struct call c;
 
 	for (int t = 0; t < GUESS_KINDS; t++)
 		memset(g->scale[t], 40 + t, sizeof(g->scale[t]));
-	assert_int_equal(call_init(&c, &place, o, g), 0);
+	assert_int_equal(call_init(&c, &member, o, g), 0);
 	for (uint32_t e = 0; e < c.entries; e++) {
-		f.h.scale = 40 + table + (e == 1) + (e >= place.window ? 2 : 0);
+		f.h.scale = 40 + table + (e == 1) + (e >= member.window ? 2 : 0);
 		f.h.scale_ahead = 40 + table + 2;
 		call_take(&c, e, &f.h);
 	}
@@ -653,13 +653,13 @@ static void expect_table(struct guesses *g, const struct call_options *o, unsign
 
 static void a_long_call_has_guesses_for_one_window_only(void **state)
 {
-	struct call_place place = { .workers = 1, .window = 4, .payload_bytes = 64 };
+	struct call_member member = { .workers = 1, .window = 4, .payload_bytes = 64 };
 	struct call_options o = { .verb = CALL_REDUCE, .dtype = TALLY_FLOAT32, .op = TALLY_SUM };
 	struct guesses *g = calloc(1, sizeof(*g));
 	struct call c;
 
 	o.count = sizeof(*g) * 16 + 1; /* chunks of 16, more than all tables have bytes */
-	assert_int_equal(call_init(&c, &place, &o, g), 0);
+	assert_int_equal(call_init(&c, &member, &o, g), 0);
 	assert_int_equal(c.entries, sizeof(*g) + 1);
 	call_done(&c);
 	free(g);
@@ -686,7 +686,7 @@ static void a_shape_is_what_the_protocol_says(void **state)
 }
 
 /* Every chunk of another magnitude, and only together do the ranks know of which. */
-static void put_magnitudes(struct installation *g)
+static void put_magnitudes(struct collective *g)
 {
 	size_t count = g->options.count, per_part = (count + 15) / 16;
 
@@ -694,7 +694,7 @@ static void put_magnitudes(struct installation *g)
 	for (size_t i = 0; i < in_count(g); i++) {
 		size_t chunk = i / count * per_part + i % count / 16;
 
-		put(g, (int)(i % g->place.workers), i, ldexp(1, (int)(chunk * 7 % 40) + 1));
+		put(g, (int)(i % g->member.workers), i, ldexp(1, (int)(chunk * 7 % 40) + 1));
 	}
 }
 
@@ -703,7 +703,7 @@ static void behind_the_first_window_scales_are_announced(void **state)
 	static const enum call_verb verb[] = { CALL_ALLREDUCE, CALL_REDUCE, CALL_REDUCE_SCATTER };
 
 	for (int i = 0; i < 3; i++) {
-		struct installation *g = group_new(3, 4, 64);
+		struct collective *g = group_new(3, 4, 64);
 		struct call_options o = { .verb = verb[i],
 					  .dtype = TALLY_FLOAT32,
 					  .op = TALLY_SUM,
@@ -724,14 +724,14 @@ static void behind_the_first_window_scales_are_announced(void **state)
 /* --- wide chunks: of 16 elements with 64 bytes of payload */
 
 /* Packets that one element's need of the wide form costs. */
-static uint32_t wide_packets(const struct installation *g, size_t at)
+static uint32_t wide_packets(const struct collective *g, size_t at)
 {
 	size_t chunk = at / 16, elements = g->options.count - chunk * 16;
 
-	return (elements > 8) + (chunk < g->place.window);
+	return (elements > 8) + (chunk < g->member.window);
 }
 
-static void start_int32(struct installation *g, size_t count)
+static void start_int32(struct collective *g, size_t count)
 {
 	start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
 					 .dtype = TALLY_INT32,
@@ -742,7 +742,7 @@ static void start_int32(struct installation *g, size_t count)
 static void int32_at_the_limit_travels_narrow(void **state)
 {
 	for (int workers = 1; workers <= RANKS_MAX; workers++) {
-		struct installation *g = group_new(workers, 2, 64);
+		struct collective *g = group_new(workers, 2, 64);
 		double most = INT32_MAX / workers;
 
 		for (int sign = -1; sign <= 1; sign += 2) {
@@ -755,12 +755,12 @@ static void int32_at_the_limit_travels_narrow(void **state)
 	}
 }
 
-static void one_past_the_limit_takes_two_halves(struct installation *g, size_t count, double past)
+static void one_past_the_limit_takes_two_halves(struct collective *g, size_t count, double past)
 {
 	for (size_t at = 0; at < count; at++) {
 		start_int32(g, count);
 		put_all(g, past > 0 ? past - 1 : past + 1);
-		put(g, (int)(at % g->place.workers), at, past);
+		put(g, (int)(at % g->member.workers), at, past);
 		assert_int_equal(run(g), wide_packets(g, at) ? 2 : 1);
 		assert_int_equal(g->call[0].redone, wide_packets(g, at));
 		end(g);
@@ -770,7 +770,7 @@ static void one_past_the_limit_takes_two_halves(struct installation *g, size_t c
 static void int32_one_past_the_limit_travels_wide(void **state)
 {
 	for (int workers = 1; workers <= RANKS_MAX; workers++) {
-		struct installation *g = group_new(workers, 2, 64);
+		struct collective *g = group_new(workers, 2, 64);
 		double past = INT32_MAX / workers + 1.0;
 
 		for (size_t last = 7; last <= 11; last++) { /* elements of the last chunk */
@@ -786,7 +786,7 @@ static void int32_one_past_the_limit_travels_wide(void **state)
 
 static void int32_sums_wrap(void **state)
 {
-	struct installation *g = group_new(3, 2, 64);
+	struct collective *g = group_new(3, 2, 64);
 
 	start_int32(g, 99);
 	put_all(g, INT32_MAX);
@@ -799,7 +799,7 @@ static void int32_sums_wrap(void **state)
 }
 
 /* An allreduce of values that need rounding, one of which may be given. */
-static uint32_t run_rounded(struct installation *g, size_t count, size_t at, double x,
+static uint32_t run_rounded(struct collective *g, size_t count, size_t at, double x,
 			    uint64_t *ret_bits)
 {
 	uint32_t redone;
@@ -809,7 +809,7 @@ static uint32_t run_rounded(struct installation *g, size_t count, size_t at, dou
 					 .dtype = TALLY_FLOAT32,
 					 .op = TALLY_AVG,
 					 .count = count });
-	for (int rank = 0; rank < g->place.workers; rank++)
+	for (int rank = 0; rank < g->member.workers; rank++)
 		for (size_t i = 0; i < count; i++)
 			put(g, rank, i, ((double)(i % 5) - 2.5 - rank) / 7);
 	put(g, 1, at, x);
@@ -817,7 +817,7 @@ static uint32_t run_rounded(struct installation *g, size_t count, size_t at, dou
 	redone = g->call[0].redone;
 	for (size_t i = 0; i < count; i++) {
 		ret_bits[i] = bits_at(g, g->out[0], i);
-		for (int rank = 1; rank < g->place.workers; rank++)
+		for (int rank = 1; rank < g->member.workers; rank++)
 			assert_int_equal(bits_at(g, g->out[rank], i), ret_bits[i]);
 	}
 	end(g);
@@ -826,7 +826,7 @@ static uint32_t run_rounded(struct installation *g, size_t count, size_t at, dou
 
 static void one_that_is_not_finite_takes_two_halves(size_t count, double x, uint64_t bits)
 {
-	struct installation *g = group_new(3, 2, 64);
+	struct collective *g = group_new(3, 2, 64);
 	uint64_t narrow[100], wide[100];
 
 	for (size_t at = 0; at < count; at++) {
@@ -849,7 +849,7 @@ static void nans_and_infinities_travel_wide_and_leave_the_others_alone(void **st
 
 static void infinities_of_both_signs_are_a_nan(void **state)
 {
-	struct installation *g = group_new(3, 2, 64);
+	struct collective *g = group_new(3, 2, 64);
 
 	start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
 					 .dtype = TALLY_FLOAT32,
@@ -873,7 +873,7 @@ static void expect_entry(const struct call *c, uint32_t e, uint32_t chunk, enum 
 static void a_later_round_does_what_is_left_in_the_order_of_chunks(void **state)
 {
 	static const enum call_verb verb[] = { CALL_ALLREDUCE, CALL_REDUCE };
-	struct installation *g = group_new(3, 2, 64);
+	struct collective *g = group_new(3, 2, 64);
 
 	for (int i = 0; i < 2; i++) {
 		start(g, &(struct call_options){ .verb = verb[i],
@@ -909,7 +909,7 @@ static void ranks_without_payload_conclude_the_same_rounds(void **state)
 
 	for (int i = 0; i < 2; i++)
 		for (uint16_t root = 0; root < 3; root++) {
-			struct installation *g = group_new(3, 4, 64);
+			struct collective *g = group_new(3, 4, 64);
 			struct call_options o = { .verb = verb[i],
 						  .dtype = TALLY_FLOAT32,
 						  .op = TALLY_SUM,
@@ -941,7 +941,7 @@ static void outputs_may_lie_where_the_inputs_are(void **state)
 	for (int i = 0; i < 4; i++)
 		for (enum tally_dtype t = TALLY_INT32; t <= TALLY_FLOAT32; t++)
 			for (size_t count = 0; count < 100; count += 9) {
-				struct installation *g = group_new(3, 2, 64);
+				struct collective *g = group_new(3, 2, 64);
 
 				g->in_place = true;
 				start(g, &(struct call_options){ .verb = verb[i],
@@ -964,7 +964,7 @@ static void averages_of_integers_truncate_towards_zero(void **state)
 	static const enum tally_dtype dtype[] = { TALLY_INT32, TALLY_INT64 };
 
 	for (int i = 0; i < 2; i++) {
-		struct installation *g = group_new(3, 2, 64);
+		struct collective *g = group_new(3, 2, 64);
 
 		start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
 						 .dtype = dtype[i],
@@ -994,7 +994,7 @@ static void averages_of_integers_truncate_towards_zero(void **state)
 
 static void averages_of_floats_are_rounded_once(void **state)
 {
-	struct installation *g = group_new(3, 2, 64);
+	struct collective *g = group_new(3, 2, 64);
 
 	start(g, &(struct call_options){ .verb = CALL_REDUCE_SCATTER,
 					 .dtype = TALLY_FLOAT32,
