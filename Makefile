@@ -162,7 +162,7 @@ $(BUILD)/%.o: %.c
 	$(call say,CC  )$(CC) $(CFLAGS) -fPIC -c $< -o $@
 
 $(BUILD)/examples/train.o: CFLAGS += -O3
-$(BUILD)/client/lanes.o: CFLAGS += -O3 -fno-math-errno -fno-trapping-math
+$(call objects,$(wildcard client/lane*.c)): CFLAGS += -O3 -fno-math-errno -fno-trapping-math
 
 $(BUILD)/libtally.a: $(call objects,$(CLIENT) $(COMMON))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^

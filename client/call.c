@@ -22,16 +22,18 @@ static bool is_parted(const struct call *c)
 	return c->options.verb == CALL_REDUCE_SCATTER || c->options.verb == CALL_ALL_GATHER;
 }
 
-/* Does one rank alone have the payload? Then bytes travel as they are. */
-static bool is_copy(const struct call *c)
+/* The lane that all chunks are sent in first. */
+static enum tally_lane first_lane(const struct call_options *o)
 {
-	return c->options.verb == CALL_BROADCAST || c->options.verb == CALL_ALL_GATHER;
-}
-
-/* Does what the values are like decide how they travel? */
-static bool has_forms(const struct call *c)
-{
-	return c->options.dtype != TALLY_INT64 && !is_copy(c) && c->options.verb != CALL_BARRIER;
+	switch (o->verb) {
+	case CALL_BARRIER:
+		return TALLY_LANE_NONE;
+	case CALL_BROADCAST:
+	case CALL_ALL_GATHER: /* one rank alone has the payload */
+		return TALLY_LANE_BYTES;
+	default:
+		return lane_of_dtype(o->dtype);
+	}
 }
 
 static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
@@ -44,11 +46,13 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
 	      struct guesses *guesses)
 {
+	const struct lane *elements = lane_at(lane_of_dtype(options->dtype));
 	size_t part_chunks, parts;
 
 	*c = (struct call){ .member = *member, .options = *options, .guesses = guesses };
 	c->guess = guess_of_shape(guesses, options);
-	c->element_bytes = options->dtype == TALLY_INT64 ? 8 : 4;
+	c->lane = first_lane(options);
+	c->element_bytes = elements ? elements->element_bytes : 1;
 	c->chunk_elements = member->payload_bytes / c->element_bytes;
 	parts = is_parted(c) ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
@@ -60,7 +64,7 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	c->chunks = part_chunks * parts;
 	c->entries = c->chunks;
 
-	if (!has_forms(c) || !c->chunks)
+	if (!c->chunks || !lane_at(c->lane) || !lane_at(c->lane)->inspect)
 		return 0;
 	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
 	if (!c->chunk)
@@ -146,24 +150,24 @@ static bool contributes_payload(const struct call *c, const struct span *s)
 	}
 }
 
-static size_t words_of(const struct call *c, uint8_t lane, uint32_t count)
-{
-	if (lane == TALLY_LANE_INT32_WIDE || lane == TALLY_LANE_FLOAT32_WIDE)
-		return count;
-	return (count * c->element_bytes + 7) / 8;
-}
-
 static uint8_t lane_of(const struct call *c, struct call_entry entry)
 {
-	if (c->options.verb == CALL_BARRIER)
-		return TALLY_LANE_NONE;
-	if (is_copy(c))
-		return TALLY_LANE_BYTES;
-	if (c->options.dtype == TALLY_INT64)
-		return TALLY_LANE_INT64;
-	if (c->options.dtype == TALLY_INT32)
-		return entry.form == FORM_NARROW ? TALLY_LANE_INT32 : TALLY_LANE_INT32_WIDE;
-	return entry.form == FORM_NARROW ? TALLY_LANE_FLOAT32 : TALLY_LANE_FLOAT32_WIDE;
+	return entry.form == FORM_NARROW ? c->lane : lane_at(c->lane)->wide;
+}
+
+/* A span's elements as the lane counts them: bytes of any type go as bytes. */
+static size_t lane_count(const struct call *c, const struct lane *lane, const struct span *s)
+{
+	return s->count * (c->element_bytes / lane->element_bytes);
+}
+
+static struct lane_terms terms_of(const struct call *c, uint32_t chunk)
+{
+	return (struct lane_terms){
+		.scale = c->chunk ? c->chunk[chunk].scale : 0,
+		.workers = c->member.workers,
+		.divisor = c->options.op == TALLY_AVG ? c->member.workers : 1,
+	};
 }
 
 static const void *input_of(const struct call *c, const struct span *s)
@@ -171,43 +175,17 @@ static const void *input_of(const struct call *c, const struct span *s)
 	return (const uint8_t *)c->options.in + s->in_at * c->element_bytes;
 }
 
-static void pack(const struct call *c, const struct tally_header *h, const struct span *s,
-		 uint8_t scale, uint64_t *word)
-{
-	const void *in = input_of(c, s);
-
-	switch (h->lane) {
-	case TALLY_LANE_INT32:
-		lanes_pack_int32(in, s->count, word);
-		break;
-	case TALLY_LANE_INT32_WIDE:
-		lanes_pack_int32_wide(in, s->count, word);
-		break;
-	case TALLY_LANE_FLOAT32:
-		lanes_pack_float32(in, s->count, scale, c->member.workers, word);
-		break;
-	case TALLY_LANE_FLOAT32_WIDE:
-		lanes_pack_float32_wide(in, s->count, scale, c->member.workers, word);
-		break;
-	default:
-		memcpy(word, in, s->count * c->element_bytes);
-	}
-}
-
-static struct lanes_scale inspect(const struct call *c, uint32_t chunk)
+static struct lane_need inspect(const struct call *c, uint32_t chunk)
 {
 	struct span s = span_of(c, chunk);
-	const void *in = input_of(c, &s);
 
-	if (c->options.dtype == TALLY_FLOAT32)
-		return lanes_scale_find(in, s.count);
-	return (struct lanes_scale){ .wide = lanes_int32_is_wide(in, s.count, c->member.workers) };
+	return lane_at(c->lane)->inspect(input_of(c, &s), s.count, c->member.workers);
 }
 
 /* Announce what this chunk needs, and what the one that follows it in its slot will. */
 static void announce(const struct call *c, uint32_t chunk, struct tally_header *h)
 {
-	struct lanes_scale own = inspect(c, chunk);
+	struct lane_need own = inspect(c, chunk);
 
 	h->scale = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE : 0;
@@ -229,78 +207,31 @@ static bool gets_payload(const struct call *c, const struct span *s)
 uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
 {
 	struct call_entry entry = entry_at(c, e);
+	struct lane_terms terms = terms_of(c, entry.chunk);
 	struct span s = span_of_entry(c, entry);
 	uint64_t *word = (uint64_t *)(h + 1);
+	const struct lane *lane;
 	uint8_t blocks;
 	size_t words;
 
 	h->lane = lane_of(c, entry);
 	h->recipient = tally_le16(recipient_of(c, &s));
-	if (h->lane == TALLY_LANE_NONE)
+	lane = lane_at(h->lane);
+	if (!lane)
 		return 0;
 	if (c->chunk && !c->round)
 		announce(c, entry.chunk, h);
 
-	words = words_of(c, h->lane, s.count);
+	words = lane_words(lane, lane_count(c, lane, &s));
 	blocks = (words + TALLY_BLOCK_WORDS - 1) / TALLY_BLOCK_WORDS;
 	if (contributes_payload(c, &s)) {
 		h->blocks = blocks;
 		/* Padding first, from the last word on: bytes may fill only half of it. */
 		for (size_t i = words ? words - 1 : 0; i < (size_t)blocks * TALLY_BLOCK_WORDS; i++)
 			word[i] = 0;
-		pack(c, h, &s, c->chunk ? c->chunk[entry.chunk].scale : 0, word);
+		lane->pack(input_of(c, &s), lane_count(c, lane, &s), &terms, word);
 	}
 	return blocks;
-}
-
-static void average_int32(int32_t *x, size_t count, int32_t by)
-{
-	for (size_t i = 0; i < count; i++)
-		x[i] /= by;
-}
-
-static void average_int64(int64_t *x, size_t count, int64_t by)
-{
-	for (size_t i = 0; i < count; i++)
-		x[i] /= by;
-}
-
-static void unpack(const struct call *c, const struct tally_header *h, const struct span *s,
-		   uint8_t scale)
-{
-	void *out = (uint8_t *)c->options.out + s->out_at * c->element_bytes;
-	bool average = c->options.op == TALLY_AVG;
-	double factor = average ? 1.0 / c->member.workers : 1.0;
-	const uint64_t *word = (const uint64_t *)(h + 1);
-
-	switch (h->lane) {
-	case TALLY_LANE_INT32:
-		lanes_unpack_int32(word, s->count, out);
-		if (average)
-			average_int32(out, s->count, c->member.workers);
-		break;
-	case TALLY_LANE_INT32_WIDE:
-		lanes_unpack_int32_wide(word, s->count, out);
-		if (average)
-			average_int32(out, s->count, c->member.workers);
-		break;
-	case TALLY_LANE_INT64:
-		memcpy(out, word, s->count * c->element_bytes);
-		if (average)
-			average_int64(out, s->count, c->member.workers);
-		break;
-	case TALLY_LANE_FLOAT32:
-		lanes_unpack_float32(word, s->count, scale, c->member.workers, factor, out);
-		break;
-	case TALLY_LANE_FLOAT32_WIDE:
-		lanes_unpack_float32_wide(word, s->count, scale, c->member.workers, factor, out);
-		break;
-	case TALLY_LANE_BYTES:
-		memcpy(out, word, s->count * c->element_bytes);
-		break;
-	default:
-		break;
-	}
 }
 
 /*
@@ -337,16 +268,20 @@ void call_take(struct call *c, uint32_t e, const struct tally_header *h)
 {
 	struct call_entry entry = entry_at(c, e);
 	struct span s = span_of_entry(c, entry);
+	const struct lane *lane = lane_at(h->lane);
+	struct lane_terms terms;
 	bool good = true;
 
 	c->taken++;
 	if (c->chunk && !c->round)
 		good = conclude(c, entry.chunk, h);
 	/* Copies are everyone's; only the broadcast's root has its data already. */
-	if (!good || !gets_payload(c, &s) ||
+	if (!good || !lane || !gets_payload(c, &s) ||
 	    (c->options.verb == CALL_BROADCAST && c->member.rank == c->options.root))
 		return;
-	unpack(c, h, &s, c->chunk ? c->chunk[entry.chunk].scale : 0);
+	terms = terms_of(c, entry.chunk);
+	lane->unpack((const uint64_t *)(h + 1), lane_count(c, lane, &s), &terms,
+		     (uint8_t *)c->options.out + s.out_at * c->element_bytes);
 }
 
 int call_next_round(struct call *c)

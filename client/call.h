@@ -61,22 +61,22 @@ struct call_options {
 	void *out;
 };
 
-/* A chunk of int32 or float32: what is known of it, and what is still to be done. */
+/* A chunk whose values decide how it travels: what is known of it, and what is still to be done. */
 struct call_chunk {
 	uint8_t scale;
 	bool wide;
-	uint8_t todo;  /* forms for the next round: bits 1 << enum call_form */
+	uint8_t todo; /* forms for the next round: bits 1 << enum call_form */
 };
 
 enum call_form {
-	FORM_NARROW,  /* the dtype's usual lanes, the whole chunk */
-	FORM_WIDE_LOW,  /* one element a word: the chunk's first half */
+	FORM_NARROW, /* the first lane, the whole chunk */
+	FORM_WIDE_LOW, /* its wide lane, one element a word: the chunk's first half */
 	FORM_WIDE_HIGH, /* the rest */
 };
 
 struct call_entry {
 	uint32_t chunk;
-	uint8_t form;  /* enum call_form */
+	uint8_t form; /* enum call_form */
 };
 
 struct call {
@@ -84,15 +84,16 @@ struct call {
 	struct call_options options;
 	struct guesses *guesses;
 	uint8_t *guess; /* of this shape: [window] */
+	enum tally_lane lane; /* that chunks are sent in first */
 	size_t element_bytes;
 	uint32_t chunk_elements; /* of a full chunk */
 	uint32_t part_chunks;
-	uint32_t chunks;	 /* of all parts */
+	uint32_t chunks; /* of all parts */
 	uint32_t round;
-	uint32_t entries;  /* of this round */
+	uint32_t entries; /* of this round */
 	uint32_t taken; /* results of this round */
-	uint64_t redone;	 /* entries of later rounds */
-	struct call_chunk *chunk; /* [chunks], sums of int32 and float32 only */
+	uint64_t redone; /* entries of later rounds */
+	struct call_chunk *chunk; /* [chunks], if the lane can inspect values */
 	struct call_entry *entry; /* [entries], later rounds only */
 };
 

@@ -15,6 +15,7 @@
 #include "error.h"
 #include "common/jobfile.h"
 #include "join.h"
+#include "lanes.h"
 #include "udp.h"
 
 enum {
@@ -256,18 +257,13 @@ static void turn(struct tally *t, uint64_t until)
 		udp_wait(t->udp, wakeup - now);
 }
 
-static bool is_dtype(enum tally_dtype d)
-{
-	return d == TALLY_INT32 || d == TALLY_INT64 || d == TALLY_FLOAT32;
-}
-
 static int check_call(const struct tally *t, const struct call_options *o, struct tally_call **ret)
 {
 	bool root_only = o->verb == CALL_REDUCE && t->rank != o->root;
 
 	if (!ret)
 		return error_set(-EINVAL, "ret must not be NULL");
-	if (!is_dtype(o->dtype))
+	if (!lane_of_dtype(o->dtype))
 		return error_set(-EINVAL,
 				 "dtype: %d is none of TALLY_INT32, TALLY_INT64 and "
 				 "TALLY_FLOAT32",

@@ -104,41 +104,70 @@ static void with_everything(void (*check)(unsigned int workers))
 	}
 }
 
+/* --- the lanes under test, found as a call finds them */
+
+static struct lane_need need_of(const float *in, size_t count)
+{
+	return lane_at(TALLY_LANE_FLOAT32)->inspect(in, count, 1);
+}
+
+static bool int32_is_wide(const int32_t *in, size_t count, unsigned int workers)
+{
+	return lane_at(TALLY_LANE_INT32)->inspect(in, count, (uint16_t)workers).wide;
+}
+
+static void pack(enum tally_lane lane, const void *in, size_t count, uint8_t scale,
+		 unsigned int workers, uint64_t *word)
+{
+	struct lane_terms terms = { .scale = scale, .workers = (uint16_t)workers, .divisor = 1 };
+
+	lane_at(lane)->pack(in, count, &terms, word);
+}
+
+static void unpack(enum tally_lane lane, const uint64_t *word, size_t count, uint8_t scale,
+		   unsigned int workers, unsigned int divisor, void *out)
+{
+	struct lane_terms terms = {
+		.scale = scale,
+		.workers = (uint16_t)workers,
+		.divisor = (uint16_t)divisor,
+	};
+
+	lane_at(lane)->unpack(word, count, &terms, out);
+}
+
 static uint8_t common_scale(unsigned int workers)
 {
 	uint8_t scale = 0;
 
 	for (unsigned int w = 0; w < workers; w++) {
-		struct lanes_scale s = lanes_scale_find(contributions[w], COUNT);
+		struct lane_need s = need_of(contributions[w], COUNT);
 
 		scale = s.scale > scale ? s.scale : scale;
 	}
 	return scale;
 }
 
-typedef void pack_fn(const float *in, size_t count, uint8_t scale, unsigned int workers,
-		     uint64_t *word);
-
-static void sum_up(pack_fn *pack, unsigned int workers, uint8_t scale, uint64_t *sum)
+static void sum_up(enum tally_lane lane, unsigned int workers, uint8_t scale, uint64_t *sum)
 {
 	uint64_t word[WORDS];
 
 	memset(sum, 0, WORDS * sizeof(*sum));
 	for (unsigned int w = 0; w < workers; w++) {
 		memset(word, 0, sizeof(word));
-		pack(contributions[w], COUNT, scale, workers, word);
+		pack(lane, contributions[w], COUNT, scale, workers, word);
 		for (int i = 0; i < WORDS; i++)
 			sum[i] += word[i];
 	}
 }
 
-static void allreduce(unsigned int workers, double factor, float *out)
+static void allreduce(unsigned int workers, unsigned int divisor, float *out)
 {
 	uint8_t scale = common_scale(workers);
 	uint64_t sum[WORDS];
 
-	sum_up(lanes_pack_float32, workers, scale, sum);
-	lanes_unpack_float32(sum, COUNT, scale, workers, factor, out);
+	sum_up(TALLY_LANE_FLOAT32, workers, scale, sum);
+	unpack(TALLY_LANE_FLOAT32, sum, COUNT, scale, workers, divisor, out);
 }
 
 /* --- slow, obvious versions */
@@ -183,11 +212,11 @@ static void check_two_int32(int32_t a, int32_t b, int32_t c, int32_t d)
 	uint64_t word, other;
 	int32_t out[2];
 
-	lanes_pack_int32(first, 2, &word);
+	pack(TALLY_LANE_INT32, first, 2, 0, 1, &word);
 	assert_true(word == ((uint64_t)(int64_t)c << 32) + (uint64_t)(int64_t)a);
-	lanes_pack_int32(second, 2, &other);
+	pack(TALLY_LANE_INT32, second, 2, 0, 1, &other);
 	word += other;
-	lanes_unpack_int32(&word, 2, out);
+	unpack(TALLY_LANE_INT32, &word, 2, 0, 1, 1, out);
 	assert_int_equal(out[0], a + b);
 	assert_int_equal(out[1], (int32_t)((uint32_t)c + (uint32_t)d));
 }
@@ -219,12 +248,12 @@ static void int32_sums_are_exact_where_none_wraps(void **state)
 					in[i] = i % 7 ? -most : most;
 				wanted[i] += in[i];
 			}
-			assert_false(lanes_int32_is_wide(in, COUNT, *workers));
-			lanes_pack_int32(in, COUNT, word);
+			assert_false(int32_is_wide(in, COUNT, *workers));
+			pack(TALLY_LANE_INT32, in, COUNT, 0, 1, word);
 			for (int i = 0; i < WORDS; i++)
 				sum[i] += word[i];
 		}
-		lanes_unpack_int32(sum, COUNT, out);
+		unpack(TALLY_LANE_INT32, sum, COUNT, 0, 1, 1, out);
 		for (int i = 0; i < COUNT; i++)
 			assert_true(out[i] == wanted[i]);
 	}
@@ -237,13 +266,13 @@ static void int32_that_might_wrap_is_wide(void **state)
 
 		for (int i = 0; i < COUNT; i++) {
 			in[i] = most;
-			assert_false(lanes_int32_is_wide(in, COUNT, (unsigned int)workers));
+			assert_false(int32_is_wide(in, COUNT, (unsigned int)workers));
 			in[i] = -most;
-			assert_false(lanes_int32_is_wide(in, COUNT, (unsigned int)workers));
+			assert_false(int32_is_wide(in, COUNT, (unsigned int)workers));
 			in[i] = -most - 1;
-			assert_true(lanes_int32_is_wide(in, COUNT, (unsigned int)workers));
+			assert_true(int32_is_wide(in, COUNT, (unsigned int)workers));
 			in[i] = workers > 1 ? most + 1 : INT32_MIN;
-			assert_true(lanes_int32_is_wide(in, COUNT, (unsigned int)workers));
+			assert_true(int32_is_wide(in, COUNT, (unsigned int)workers));
 			in[i] = 0;
 		}
 	}
@@ -261,11 +290,11 @@ static void wide_int32_wraps_at_32_bits(void **state)
 				in[i] = i % 3 ? (int32_t)random_bits() : INT32_MIN + (i & 1);
 				wanted[i] += (uint32_t)in[i];
 			}
-			lanes_pack_int32_wide(in, COUNT, word);
+			pack(TALLY_LANE_INT32_WIDE, in, COUNT, 0, 1, word);
 			for (int i = 0; i < WORDS; i++)
 				sum[i] += word[i];
 		}
-		lanes_unpack_int32_wide(sum, COUNT, out);
+		unpack(TALLY_LANE_INT32_WIDE, sum, COUNT, 0, 1, 1, out);
 		assert_memory_equal(out, wanted, sizeof(out));
 	}
 }
@@ -283,17 +312,17 @@ static void an_odd_count_fills_half_a_word_and_no_more(void **state)
 		memset(out, 0x5a, sizeof(out));
 		memset(back, 0x5a, sizeof(back));
 
-		lanes_pack_int32(in, count, word);
+		pack(TALLY_LANE_INT32, in, count, 0, 1, word);
 		assert_true(word[(count + 1) / 2] == UINT64_C(0x5a5a5a5a5a5a5a5a));
 		if (count % 2)
 			assert_true(word[count / 2] == (uint64_t)(int64_t)in[count - 1]);
-		lanes_unpack_int32(word, count, out);
+		unpack(TALLY_LANE_INT32, word, count, 0, 1, 1, out);
 		assert_memory_equal(in, out, count * sizeof(*in));
 		assert_int_equal(out[count], 0x5a5a5a5a);
 
-		lanes_pack_float32(floats, count, 70, 1, word);
+		pack(TALLY_LANE_FLOAT32, floats, count, 70, 1, word);
 		assert_true(word[(count + 1) / 2] == UINT64_C(0x5a5a5a5a5a5a5a5a));
-		lanes_unpack_float32(word, count, 70, 1, 1, back);
+		unpack(TALLY_LANE_FLOAT32, word, count, 70, 1, 1, back);
 		assert_memory_equal(floats, back, count * sizeof(*floats));
 		assert_int_equal(bits_of(back[count]), 0x5a5a5a5a);
 	}
@@ -309,7 +338,7 @@ static void the_scale_is_the_smallest_that_holds_the_block(void **state)
 			uint32_t mantissa = n < 4 ? edges[n] : (1u << (n % 23)) - (n & 1);
 			float x = float_of(exponent << 23 | mantissa);
 			float block[] = { 0, -x, x / 2, -0.f };
-			struct lanes_scale s = lanes_scale_find(block, 4);
+			struct lane_need s = need_of(block, 4);
 
 			assert_int_equal(s.scale, slow_scale(x));
 			assert_false(s.wide);
@@ -322,11 +351,11 @@ static void the_scale_of_nothing_is_zero(void **state)
 {
 	const float zeros[] = { 0, -0.f, 0 }, strange[] = { 0, NAN, -INFINITY };
 
-	assert_int_equal(lanes_scale_find(zeros, 0).scale, 0);
-	assert_int_equal(lanes_scale_find(zeros, 3).scale, 0);
-	assert_false(lanes_scale_find(zeros, 3).wide);
-	assert_int_equal(lanes_scale_find(strange, 3).scale, 0);
-	assert_true(lanes_scale_find(strange, 3).wide);
+	assert_int_equal(need_of(zeros, 0).scale, 0);
+	assert_int_equal(need_of(zeros, 3).scale, 0);
+	assert_false(need_of(zeros, 3).wide);
+	assert_int_equal(need_of(strange, 3).scale, 0);
+	assert_true(need_of(strange, 3).wide);
 }
 
 static void one_strange_element_is_seen_and_does_not_scale(void **state)
@@ -336,13 +365,13 @@ static void one_strange_element_is_seen_and_does_not_scale(void **state)
 	for (size_t count = 1; count <= COUNT; count++) {
 		for (size_t at = 0; at < count; at++) {
 			float block[COUNT];
-			struct lanes_scale before, with;
+			struct lane_need before, with;
 
 			for (size_t i = 0; i < count; i++)
 				block[i] = i == at ? 0 : random_float(-4, 4);
-			before = lanes_scale_find(block, count);
+			before = need_of(block, count);
 			block[at] = float_of(strange[random_bits() % 5]);
-			with = lanes_scale_find(block, count);
+			with = need_of(block, count);
 			assert_false(before.wide);
 			assert_true(with.wide);
 			assert_int_equal(with.scale, before.scale);
@@ -354,14 +383,14 @@ static void one_strange_element_is_seen_and_does_not_scale(void **state)
 
 static void check_quantising(unsigned int workers)
 {
-	int own = lanes_scale_find(contributions[0], COUNT).scale;
+	int own = need_of(contributions[0], COUNT).scale;
 
 	for (int scale = own; scale <= 97 && scale <= own + 12; scale++) {
 		uint64_t word[WORDS];
 		int32_t q[COUNT];
 
-		lanes_pack_float32(contributions[0], COUNT, (uint8_t)scale, workers, word);
-		lanes_unpack_int32(word, COUNT, q);
+		pack(TALLY_LANE_FLOAT32, contributions[0], COUNT, (uint8_t)scale, workers, word);
+		unpack(TALLY_LANE_INT32, word, COUNT, 0, 1, 1, q);
 		for (int i = 0; i < COUNT; i++)
 			assert_true(q[i] == slow_q(contributions[0][i], (uint8_t)scale, workers));
 	}
@@ -380,8 +409,8 @@ static void a_strange_element_of_a_narrow_block_goes_as_zero(void **state)
 		uint64_t word[3];
 		int32_t q[6];
 
-		lanes_pack_float32(in, 6, (uint8_t)scale, 1, word);
-		lanes_unpack_int32(word, 6, q);
+		pack(TALLY_LANE_FLOAT32, in, 6, (uint8_t)scale, 1, word);
+		unpack(TALLY_LANE_INT32, word, 6, 0, 1, 1, q);
 		assert_int_equal(q[0], 0);
 		assert_int_equal(q[1], scale == 38 ? 1 << 30 : 0);
 		assert_int_equal(q[2], 0);
@@ -417,13 +446,13 @@ static void results_are_within_the_documented_bound(void **state) { with_everyth
 
 static void check_rounded_sums(unsigned int workers)
 {
-	double factors[] = { 1, 1.0 / workers };
+	unsigned int divisors[] = { 1, workers };
 
-	for each(factor, factors) {
+	for each(divisor, divisors) {
 		uint8_t scale = common_scale(workers);
 		float out[COUNT];
 
-		allreduce(workers, *factor, out);
+		allreduce(workers, *divisor, out);
 		for (int i = 0; i < COUNT; i++) {
 			int64_t sum = 0;
 			float wanted;
@@ -431,7 +460,8 @@ static void check_rounded_sums(unsigned int workers)
 			for (unsigned int w = 0; w < workers && scale; w++)
 				sum += slow_q(contributions[w][i], scale, workers);
 			assert_true(llabs(sum) <= 1 << 30);
-			wanted = (float)((double)sum * (*factor * slow_step(scale, workers)));
+			wanted = (float)((double)sum *
+					 (1.0 / *divisor * slow_step(scale, workers)));
 			assert_int_equal(bits_of(out[i]), bits_of(wanted));
 		}
 	}
@@ -447,15 +477,15 @@ static void sums_of_extremes_fit_their_lanes(void **state)
 			float block[] = {
 				below, below, -below, -below, below, -below, -below, below
 			};
-			uint8_t scale = lanes_scale_find(block, 8).scale;
+			uint8_t scale = need_of(block, 8).scale;
 			int64_t q = slow_q(below, scale, workers);
 			uint64_t word[4];
 			int32_t sum[8];
 
-			lanes_pack_float32(block, 8, scale, workers, word);
+			pack(TALLY_LANE_FLOAT32, block, 8, scale, workers, word);
 			for (int i = 0; i < 4; i++)
 				word[i] *= workers;
-			lanes_unpack_int32(word, 8, sum);
+			unpack(TALLY_LANE_INT32, word, 8, 0, 1, 1, sum);
 			for (int i = 0; i < 8; i++)
 				assert_true(sum[i] == (block[i] < 0 ? -q : q) * workers);
 			assert_true(llabs(q * workers) <= 1 << 30);
@@ -508,7 +538,7 @@ static void averages_of_equal_values_are_the_value(void **state)
 		for (unsigned int w = 0; w < *workers; w++)
 			for (int i = 0; i < COUNT; i++)
 				contributions[w][i] = (float)(i - 37) / 64;
-		allreduce(*workers, 1.0 / *workers, out);
+		allreduce(*workers, *workers, out);
 		for (int i = 0; i < COUNT; i++)
 			assert_true(out[i] == (float)(i - 37) / 64);
 	}
@@ -533,16 +563,16 @@ static void a_sum_beyond_the_largest_float_is_infinite(void **state)
 
 static void check_wide_against_narrow(unsigned int workers)
 {
-	double factors[] = { 1, 1.0 / workers };
+	unsigned int divisors[] = { 1, workers };
 	uint64_t narrow_sum[WORDS], wide_sum[WORDS];
 	uint8_t scale = common_scale(workers);
 	float narrow[COUNT], wide[COUNT];
 
-	sum_up(lanes_pack_float32, workers, scale, narrow_sum);
-	sum_up(lanes_pack_float32_wide, workers, scale, wide_sum);
-	for each(factor, factors) {
-		lanes_unpack_float32(narrow_sum, COUNT, scale, workers, *factor, narrow);
-		lanes_unpack_float32_wide(wide_sum, COUNT, scale, workers, *factor, wide);
+	sum_up(TALLY_LANE_FLOAT32, workers, scale, narrow_sum);
+	sum_up(TALLY_LANE_FLOAT32_WIDE, workers, scale, wide_sum);
+	for each(divisor, divisors) {
+		unpack(TALLY_LANE_FLOAT32, narrow_sum, COUNT, scale, workers, *divisor, narrow);
+		unpack(TALLY_LANE_FLOAT32_WIDE, wide_sum, COUNT, scale, workers, *divisor, wide);
 		assert_memory_equal(narrow, wide, sizeof(narrow));
 	}
 }
@@ -564,14 +594,14 @@ static void check_strange_sum(unsigned int workers, unsigned int nans, unsigned 
 	for (unsigned int w = 0; w < workers; w++) {
 		int which = (w >= nans) + (w >= nans + pluses) + (w >= nans + pluses + minuses);
 
-		lanes_pack_float32_wide(&kind[which], 1, 65, workers, &word);
+		pack(TALLY_LANE_FLOAT32_WIDE, &kind[which], 1, 65, workers, &word);
 		sum += word;
 	}
 	if (nans || (pluses && minuses))
 		wanted = 0x7fc00000;
 	else if (pluses || minuses)
 		wanted = pluses ? 0x7f800000 : 0xff800000;
-	lanes_unpack_float32_wide(&sum, 1, 65, workers, 1, &out);
+	unpack(TALLY_LANE_FLOAT32_WIDE, &sum, 1, 65, workers, 1, &out);
 	assert_int_equal(bits_of(out), wanted);
 }
 
@@ -594,7 +624,7 @@ static void a_wide_word_is_as_documented(void **state)
 	uint64_t word[5];
 	float out[5];
 
-	lanes_pack_float32_wide(in, 5, 65, 1, word);
+	pack(TALLY_LANE_FLOAT32_WIDE, in, 5, 65, 1, word);
 	assert_true(word[0] == UINT64_C(1) << 37);
 	assert_true(word[1] == UINT64_C(1) << 46);
 	assert_true(word[2] == UINT64_C(1) << 55);
@@ -603,7 +633,7 @@ static void a_wide_word_is_as_documented(void **state)
 
 	/* All zero but for the strange: scale 0. */
 	word[3] = word[4] = 0;
-	lanes_unpack_float32_wide(word, 5, 0, 1, 1, out);
+	unpack(TALLY_LANE_FLOAT32_WIDE, word, 5, 0, 1, 1, out);
 	assert_int_equal(bits_of(out[0]), 0x7fc00000);
 	assert_true(isinf(out[1]) && out[1] > 0 && isinf(out[2]) && out[2] < 0);
 	assert_int_equal(bits_of(out[3]), 0);
@@ -638,11 +668,11 @@ struct everything {
 static void do_everything(unsigned int workers, struct everything *ret)
 {
 	ret->scale = common_scale(workers);
-	sum_up(lanes_pack_float32, workers, ret->scale, ret->narrow);
-	sum_up(lanes_pack_float32_wide, workers, ret->scale, ret->wide);
-	lanes_unpack_float32(ret->narrow, COUNT, ret->scale, workers, 1, ret->sum);
-	lanes_unpack_float32(ret->narrow, COUNT, ret->scale, workers, 1.0 / 3, ret->average);
-	lanes_unpack_float32_wide(ret->wide, COUNT, ret->scale, workers, 1, ret->wide_sum);
+	sum_up(TALLY_LANE_FLOAT32, workers, ret->scale, ret->narrow);
+	sum_up(TALLY_LANE_FLOAT32_WIDE, workers, ret->scale, ret->wide);
+	unpack(TALLY_LANE_FLOAT32, ret->narrow, COUNT, ret->scale, workers, 1, ret->sum);
+	unpack(TALLY_LANE_FLOAT32, ret->narrow, COUNT, ret->scale, workers, 3, ret->average);
+	unpack(TALLY_LANE_FLOAT32_WIDE, ret->wide, COUNT, ret->scale, workers, 1, ret->wide_sum);
 }
 
 static void check_float_environments(unsigned int workers)
@@ -676,12 +706,12 @@ static void no_scale_and_no_word_is_harmful(void **state)
 		float out[COUNT];
 
 		contribute(any_finite, 1);
-		lanes_pack_float32(contributions[0], COUNT, (uint8_t)scale, 256, word);
-		lanes_pack_float32_wide(contributions[0], COUNT, (uint8_t)scale, 256, word);
+		pack(TALLY_LANE_FLOAT32, contributions[0], COUNT, (uint8_t)scale, 256, word);
+		pack(TALLY_LANE_FLOAT32_WIDE, contributions[0], COUNT, (uint8_t)scale, 256, word);
 		for (int i = 0; i < WORDS; i++)
 			word[i] = i ? random_bits() : UINT64_C(1) << 31;
-		lanes_unpack_float32(word, COUNT, (uint8_t)scale, 256, 1. / 256, out);
-		lanes_unpack_float32_wide(word, COUNT, (uint8_t)scale, 256, 1. / 256, out);
+		unpack(TALLY_LANE_FLOAT32, word, COUNT, (uint8_t)scale, 256, 256, out);
+		unpack(TALLY_LANE_FLOAT32_WIDE, word, COUNT, (uint8_t)scale, 256, 256, out);
 	}
 }
 
