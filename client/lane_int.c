@@ -55,6 +55,7 @@ static void pack_wide(const void *restrict in, size_t count, const struct lane_t
 		word[i] = (uint64_t)(int64_t)x[i];
 }
 
+/* A word has room for the exact sum, so that an average is right even where the sum would wrap. */
 static void unpack_wide(const uint64_t *restrict word, size_t count, const struct lane_terms *terms,
 			void *restrict out)
 {
@@ -63,7 +64,7 @@ static void unpack_wide(const uint64_t *restrict word, size_t count, const struc
 	for (size_t i = 0; terms->divisor == 1 && i < count; i++)
 		x[i] = (int32_t)(uint32_t)word[i];
 	for (size_t i = 0; terms->divisor > 1 && i < count; i++)
-		x[i] = (int32_t)(uint32_t)word[i] / terms->divisor;
+		x[i] = (int32_t)((int64_t)word[i] / terms->divisor);
 }
 
 const struct lane lane_int32_wide = {

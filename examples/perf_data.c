@@ -128,12 +128,12 @@ static void check_int32(const struct perf_data *d, unsigned int workers, enum ta
 			size_t first, size_t count, const int32_t *out, struct perf_verdict *ret)
 {
 	for (size_t i = 0; i < count; i++) {
-		uint32_t sum = 0;
+		int64_t sum = 0;
 		int32_t wanted;
 
 		for (unsigned int rank = 0; rank < workers; rank++)
-			sum += (uint32_t)int32_at(d, rank, first + i);
-		wanted = op == TALLY_AVG ? (int32_t)sum / (int32_t)workers : (int32_t)sum;
+			sum += int32_at(d, rank, first + i);
+		wanted = (int32_t)(op == TALLY_AVG ? sum / (int32_t)workers : sum);
 		if (out[i] != wanted)
 			wrong(ret, i, "is %" PRId32 ", should be %" PRId32, out[i], wanted);
 	}

@@ -40,14 +40,15 @@ enum tally_dtype {
 
 enum tally_op {
 	TALLY_SUM = 1,
-	TALLY_AVG = 2,  /* the sum by the number of ranks; integers towards zero */
+	TALLY_AVG = 2, /* the sum by the number of ranks; integers towards zero. Of int32: the exact
+			* sum; of int64: the sum that has wrapped */
 };
 
 /* What a worker must know of its job; strings are copied. All ranks agree but for the rank. */
 struct tally_options {
 	uint32_t job;
 	uint16_t epoch; /* a new one for each run of the job */
-	uint16_t rank;  /* 0 .. workers - 1 */
+	uint16_t rank; /* 0 .. workers - 1 */
 	uint16_t workers; /* 1 .. 256 */
 	uint16_t window; /* chunks in flight: a power of two, 1 .. 1024 */
 	uint16_t payload_bytes; /* of a full packet: a multiple of 64, 64 .. 3392; must fit the
@@ -57,8 +58,8 @@ struct tally_options {
 	const char *address; /* this worker's: "10.77.1.1:40000", "[fd77:1::1]:40000" */
 };
 
-struct tally;   /* one worker's place in one job */
-struct tally_call;  /* a started collective; belongs to the library */
+struct tally; /* one worker's place in one job */
+struct tally_call; /* a started collective; belongs to the library */
 
 /*
  * Opens a worker's place. Nothing is sent yet. On success *ret is the caller's, to be
@@ -81,7 +82,7 @@ struct tally_join_options {
 	const char *job; /* its name. NULL: $TALLY_JOB */
 	const char *token; /* NULL: the first line of the file $TALLY_TOKEN_FILE, which must not
 			    * be open to everybody */
-	int rank;  /* -1: $TALLY_RANK, else any */
+	int rank; /* -1: $TALLY_RANK, else any */
 	const char *address; /* where this worker receives: "10.77.1.1:40000", or without port for
 			      * any that is free. NULL: $TALLY_ADDRESS, else that from which it
 			      * reaches the agent, which only an agent with an address can see */
@@ -171,17 +172,17 @@ int tally_test(struct tally_call *call, bool *ret_done);
 
 /* Since the job was opened; times in nanoseconds. */
 struct tally_stats {
-	uint64_t sent;   /* datagrams, retransmissions included */
+	uint64_t sent; /* datagrams, retransmissions included */
 	uint64_t received;
 	uint64_t retransmitted; /* contributions sent again */
-	uint64_t flushed;  /* of them, with FLUSH */
-	uint64_t repaired;  /* results given back to the root */
-	uint64_t redone;	 /* chunks sent again with another scale */
-	uint64_t corrupt;  /* results whose check word was wrong; dropped */
-	uint64_t ignored;  /* datagrams that were no use: late copies, other epochs */
-	uint64_t chunks;	 /* finished */
-	uint64_t node_reloads;  /* the root's boot id changed */
-	uint64_t rtt_ns;	 /* smoothed time from contribution to result */
+	uint64_t flushed; /* of them, with FLUSH */
+	uint64_t repaired; /* results given back to the root */
+	uint64_t redone; /* chunks sent again with another scale */
+	uint64_t corrupt; /* results whose check word was wrong; dropped */
+	uint64_t ignored; /* datagrams that were no use: late copies, other epochs */
+	uint64_t chunks; /* finished */
+	uint64_t node_reloads; /* the root's boot id changed */
+	uint64_t rtt_ns; /* smoothed time from contribution to result */
 };
 
 void tally_stats_read(const struct tally *t, struct tally_stats *ret);

@@ -122,10 +122,12 @@ static uint64_t sum_of_integers(const struct collective *g, size_t i)
 	uint64_t sum = 0;
 	bool is_int32 = g->options.dtype == TALLY_INT32;
 
-	for (int rank = 0; rank < g->member.workers; rank++)
-		sum += bits_at(g, g->given[rank], i);
-	if (is_int32)
-		sum = (uint64_t)(int64_t)(int32_t)(uint32_t)sum;
+	for (int rank = 0; rank < g->member.workers; rank++) {
+		uint64_t bits = bits_at(g, g->given[rank], i);
+
+		sum += is_int32 ? (uint64_t)(int32_t)bits : bits;
+	}
+	/* Of int32, the exact sum: 64 bits hold that of 256 workers. */
 	if (g->options.op == TALLY_AVG)
 		sum = (uint64_t)((int64_t)sum / g->member.workers);
 	return is_int32 ? (uint32_t)sum : sum;
@@ -992,6 +994,26 @@ static void averages_of_integers_truncate_towards_zero(void **state)
 	}
 }
 
+static void an_average_of_int32_is_right_where_the_sum_wraps(void **state)
+{
+	static const int32_t value[] = { 2000000000, -2000000000, INT32_MAX, INT32_MIN };
+
+	for (int i = 0; i < 4; i++) {
+		struct collective *g = group_new(2, 2, 64);
+
+		start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
+						 .dtype = TALLY_INT32,
+						 .op = TALLY_AVG,
+						 .count = 1 });
+		put_all(g, value[i]);
+		run(g);
+		for (int rank = 0; rank < 2; rank++)
+			assert_int_equal((int32_t)bits_at(g, g->out[rank], 0), value[i]);
+		end(g);
+		group_free(g);
+	}
+}
+
 static void averages_of_floats_are_rounded_once(void **state)
 {
 	struct collective *g = group_new(3, 2, 64);
@@ -1027,6 +1049,7 @@ int main(void)
 		cmocka_unit_test(ranks_without_payload_conclude_the_same_rounds),
 		cmocka_unit_test(outputs_may_lie_where_the_inputs_are),
 		cmocka_unit_test(averages_of_integers_truncate_towards_zero),
+		cmocka_unit_test(an_average_of_int32_is_right_where_the_sum_wraps),
 		cmocka_unit_test(averages_of_floats_are_rounded_once),
 	};
 
