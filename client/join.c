@@ -386,7 +386,7 @@ static int answer_read(struct join *j, struct joining_answer *ret)
 /* --- joining */
 
 /* The socket must be there first: its port is part of the request. */
-static int receiver_open(struct join *j, struct udp **ret)
+static int receiver_open(struct join *j, struct channel **ret)
 {
 	struct sockaddr_storage own = j->local;
 	socklen_t length = sizeof(own);
@@ -398,10 +398,10 @@ static int receiver_open(struct join *j, struct udp **ret)
 			return broken(j);
 		endpoint_port_set(&own, 0);
 	}
-	r = udp_open(&own, ret);
+	r = transport_open(&own, ret);
 	if (r < 0)
 		return r;
-	udp_local(*ret, &own);
+	(*ret)->transport->local(*ret, &own);
 	if (j->local.ss_family)
 		j->request.address = own;
 	else
@@ -446,22 +446,22 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 	return place_check(j, ret);
 }
 
-static int place_take(struct join *j, struct udp **ret_udp, struct joining_answer *ret)
+static int place_take(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
 {
-	struct udp *udp = NULL;
+	struct channel *channel = NULL;
 	int r = connection_open(j);
 
 	if (r == 0)
-		r = receiver_open(j, &udp);
+		r = receiver_open(j, &channel);
 	if (r == 0)
 		r = request_send(j);
 	if (r == 0)
 		r = place_wait(j, ret);
 	if (r < 0) {
-		udp_close(udp);
+		transport_close(channel);
 		return r;
 	}
-	*ret_udp = udp;
+	*ret_channel = channel;
 	return 0;
 }
 
@@ -476,8 +476,8 @@ static void join_free(struct join *j)
 	free(j);
 }
 
-int join_open(const struct tally_join_options *options, struct join **ret, struct udp **ret_udp,
-	      struct joining_answer *ret_place)
+int join_open(const struct tally_join_options *options, struct join **ret,
+	      struct channel **ret_channel, struct joining_answer *ret_place)
 {
 	static const struct tally_join_options defaults = { .rank = JOINING_RANK_ANY };
 	const struct tally_join_options *o = options ? options : &defaults;
@@ -490,7 +490,7 @@ int join_open(const struct tally_join_options *options, struct join **ret, struc
 	deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
 	r = options_read(j, o);
 	if (r == 0)
-		r = place_take(j, ret_udp, ret_place);
+		r = place_take(j, ret_channel, ret_place);
 	if (r < 0) {
 		join_free(j);
 		return r;

@@ -9,18 +9,18 @@
 #include <tally/tally.h>
 
 #include "common/joining.h"
-#include "udp.h"
+#include "transport.h"
 
 struct join;
 
 /*
  * Asks for a place and waits until all ranks have come. `options` may be NULL: all defaults. What
- * it says of defaults, limits and errors stands in tally.h. On success *ret_udp is bound to the
+ * it says of defaults, limits and errors stands in tally.h. On success *ret_channel is bound to the
  * address that the agent knows, not yet connected; `ret_place` is JOINING_RUN; and *ret holds
  * the place until join_close(). Sets the error text.
  */
-int join_open(const struct tally_join_options *options, struct join **ret, struct udp **ret_udp,
-	      struct joining_answer *ret_place);
+int join_open(const struct tally_join_options *options, struct join **ret,
+	      struct channel **ret_channel, struct joining_answer *ret_place);
 
 /*
  * Leaves and frees. Takes no time while the connection is there; if the agent has ended it, a

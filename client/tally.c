@@ -16,22 +16,20 @@
 #include "common/jobfile.h"
 #include "join.h"
 #include "lanes.h"
-#include "udp.h"
+#include "transport.h"
 
 enum {
 	TIMEOUT_MS = 30000,
 	LINGER_MS = 2000, /* close waits so long for the other ranks */
 	QUIET_MS = 20,  /* and answers repairs until it was quiet for so long */
-	JUDGED_CHUNKS = 64,
 };
 
 struct tally {
 	struct engine *engine;
-	struct udp *udp;
+	struct channel *channel;
 	struct join *join; /* NULL: opened without an agent */
 	struct tally_stats stats; /* sent and received; the rest is the engine's */
 	uint16_t rank, workers;
-	struct window_stats judged; /* what judge_segmenting() saw last */
 	char service[64];
 };
 
@@ -54,9 +52,9 @@ static int check_options(const struct tally_options *o)
 	return 0;
 }
 
-/* `udp` is bound and belongs to the callee, also on failure. */
+/* `channel` is bound and belongs to the callee, also on failure. */
 static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
-		   struct udp *udp, struct tally **ret)
+		   struct channel *channel, struct tally **ret)
 {
 	struct engine_options options = {
 		.window = { .job = o->job,
@@ -71,11 +69,11 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 	int r;
 
 	if (!t) {
-		udp_close(udp);
+		transport_close(channel);
 		return error_set(-ENOMEM, "out of memory");
 	}
-	r = udp_connect(udp, service, sizeof(struct tally_header) + o->payload_bytes,
-			2 * o->window);
+	r = channel->transport->connect(
+		channel, service, sizeof(struct tally_header) + o->payload_bytes, 2 * o->window);
 	if (r == 0) {
 		address_print(service, t->service, sizeof(t->service));
 		options.service = t->service;
@@ -84,11 +82,11 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 			r = error_set(-ENOMEM, "out of memory");
 	}
 	if (r < 0) {
-		udp_close(udp);
+		transport_close(channel);
 		free(t);
 		return r;
 	}
-	t->udp = udp;
+	t->channel = channel;
 	t->rank = o->rank;
 	t->workers = o->workers;
 	*ret = t;
@@ -98,10 +96,10 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 static int open_at(const struct tally_options *o, const struct sockaddr_storage *local,
 		   const struct sockaddr_storage *service, struct tally **ret)
 {
-	struct udp *udp;
-	int r = udp_open(local, &udp);
+	struct channel *channel;
+	int r = transport_open(local, &channel);
 
-	return r < 0 ? r : open_on(o, service, udp, ret);
+	return r < 0 ? r : open_on(o, service, channel, ret);
 }
 
 static struct tally_options options_of(const struct run *job, uint16_t rank)
@@ -165,7 +163,7 @@ int tally_join(const struct tally_join_options *options, struct tally **ret)
 	struct tally_options o;
 	struct tally *t = NULL;
 	struct join *join = NULL;
-	struct udp *udp;
+	struct channel *channel;
 	int r;
 
 	if (!ret)
@@ -173,11 +171,11 @@ int tally_join(const struct tally_join_options *options, struct tally **ret)
 	place = calloc(1, sizeof(*place));
 	if (!place)
 		return error_set(-ENOMEM, "out of memory");
-	r = join_open(options, &join, &udp, place);
+	r = join_open(options, &join, &channel, place);
 	if (r == 0) {
 		o = options_of(&place->job, place->rank);
 		o.timeout_ms = options ? options->timeout_ms : 0;
-		r = open_on(&o, &place->job.service, udp, &t);
+		r = open_on(&o, &place->job.service, channel, &t);
 	}
 	free(place);
 	if (!t) {
@@ -189,53 +187,40 @@ int tally_join(const struct tally_join_options *options, struct tally **ret)
 	return 0;
 }
 
-/*
- * Where a frame sent with UDP_SEGMENT arrives whole (generic XDP), all its chunks are lost, and
- * only retransmissions, which go one by one, get through. Then most chunks take two tries.
- */
-static void judge_segmenting(struct tally *t)
-{
-	const struct window_stats *s = window_stats(engine_window(t->engine));
-
-	if (s->chunk - t->judged.chunk < JUDGED_CHUNKS)
-		return;
-	if ((s->first_try - t->judged.first_try) * 2 < s->chunk - t->judged.chunk)
-		udp_stop_segmenting(t->udp);
-	t->judged = *s;
-}
-
 static void output(struct tally *t, uint64_t now)
 {
-	struct datagram batch[UDP_BATCH];
+	struct datagram batch[TRANSPORT_BATCH];
 	size_t n;
 
 	do {
-		n = engine_output(t->engine, now, batch, UDP_BATCH);
+		n = engine_output(t->engine, now, batch, TRANSPORT_BATCH);
 		t->stats.sent += n;
-		if (n && udp_send(t->udp, batch, n) == -ECONNREFUSED)
+		if (n && t->channel->transport->send(t->channel, batch, n) == -ECONNREFUSED)
 			engine_unreachable(t->engine);
-	} while (n == UDP_BATCH);
+	} while (n == TRANSPORT_BATCH);
 }
 
 /* Takes what is there; true if anything was. */
 static bool input(struct tally *t)
 {
-	struct datagram batch[UDP_RECEIVED_MAX];
+	struct datagram batch[TRANSPORT_RECEIVED_MAX];
 	uint64_t received = t->stats.received;
+	const struct window_stats *stats;
 	int n;
 
 	do {
 		uint64_t now;
 
-		n = udp_receive(t->udp, batch);
+		n = t->channel->transport->receive(t->channel, batch);
 		now = clock_now_ns();
 		if (n == -ECONNREFUSED)
 			engine_unreachable(t->engine);
 		for (int i = 0; i < n; i++)
 			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
 		t->stats.received += n > 0 ? n : 0;
-	} while (n >= UDP_BATCH);
-	judge_segmenting(t);
+	} while (n >= TRANSPORT_BATCH);
+	stats = window_stats(engine_window(t->engine));
+	t->channel->transport->feedback(t->channel, stats->chunk, stats->first_try);
 	return t->stats.received != received;
 }
 
@@ -254,7 +239,7 @@ static void turn(struct tally *t, uint64_t until)
 	if (until < wakeup)
 		wakeup = until;
 	if (!busy && wakeup > now)
-		udp_wait(t->udp, wakeup - now);
+		t->channel->transport->wait(t->channel, wakeup - now);
 }
 
 static int check_call(const struct tally *t, const struct call_options *o, struct tally_call **ret)
@@ -448,7 +433,7 @@ int tally_close(struct tally *t)
 	if (window_news(engine_window(t->engine))->heard_ns)
 		linger(t);
 	engine_free(t->engine);
-	udp_close(t->udp);
+	transport_close(t->channel);
 	join_close(t->join); /* last: others may have needed this worker until now */
 	free(t);
 	return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "udp.h"
-
+/*
+ * One connected UDP socket. Batches both ways: runs of new frames of one length go out as one
+ * UDP_SEGMENT send, and come in as the kernel put them together (UDP_GRO), where it does.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "transport.h"
 
 enum {
 	SEGMENTS_MAX = 40,  /* in one send: 40 * 1,472 bytes fit a datagram's 65,507 */
@@ -20,6 +23,7 @@ enum {
 	RECEIVES = 8,   /* of one system call, each up to 64 datagrams */
 	RECEIVE_BYTES = 65536,
 	STRANGERS_MAX = 65536, /* datagrams that came before udp_connect(): a queue has fewer */
+	JUDGED_CHUNKS = 64, /* results between two looks at how segmented sends fare */
 };
 
 /* Room for one number of 16 bits or an int beside a message. */
@@ -29,8 +33,10 @@ union control {
 };
 
 struct udp {
+	struct channel channel;
 	int fd;
 	bool segment;
+	uint64_t judged_chunks, judged_first_tries; /* as feedback said then */
 	struct mmsghdr in[RECEIVES];
 	struct iovec in_iov[RECEIVES];
 	union control in_control[RECEIVES];
@@ -39,10 +45,15 @@ struct udp {
 
 /* One sendmmsg() worth of messages, each a run of datagrams. */
 struct outgoing {
-	struct mmsghdr message[UDP_BATCH];
-	struct iovec iov[UDP_BATCH];
-	union control control[UDP_BATCH];
+	struct mmsghdr message[TRANSPORT_BATCH];
+	struct iovec iov[TRANSPORT_BATCH];
+	union control control[TRANSPORT_BATCH];
 };
+
+static struct udp *udp_of(const struct channel *c)
+{
+	return (struct udp *)((char *)c - offsetof(struct udp, channel));
+}
 
 static int check_mtu(int fd, int family, size_t message_bytes)
 {
@@ -94,39 +105,52 @@ static int udp_bind(struct udp *u, const struct sockaddr_storage *local)
 	return 0;
 }
 
-int udp_open(const struct sockaddr_storage *local, struct udp **ret)
+static void udp_close(struct channel *c)
+{
+	struct udp *u = udp_of(c);
+
+	if (u->fd >= 0)
+		close(u->fd);
+	free(u->buffer);
+	free(u);
+}
+
+static int udp_open(const struct sockaddr_storage *local, struct channel **ret)
 {
 	struct udp *u = calloc(1, sizeof(*u));
 	int r;
 
 	if (!u)
 		return error_set(-ENOMEM, "out of memory");
+	u->channel.transport = &transport_udp;
 	u->fd = -1;
 	u->segment = true;
 	u->buffer = malloc(RECEIVES * RECEIVE_BYTES);
 	r = u->buffer ? udp_bind(u, local) : error_set(-ENOMEM, "out of memory");
 	if (r < 0) {
-		udp_close(u);
+		udp_close(&u->channel);
 		return r;
 	}
 	for (size_t i = 0; i < RECEIVES; i++)
 		u->in_iov[i] = (struct iovec){ u->buffer + i * RECEIVE_BYTES, RECEIVE_BYTES };
-	*ret = u;
+	*ret = &u->channel;
 	return 0;
 }
 
-void udp_local(const struct udp *u, struct sockaddr_storage *ret)
+static void udp_local(const struct channel *c, struct sockaddr_storage *ret)
 {
 	struct sockaddr_storage a = { 0 };
 	socklen_t length = sizeof(a);
 
-	getsockname(u->fd, (struct sockaddr *)&a, &length);
+	getsockname(udp_of(c)->fd, (struct sockaddr *)&a, &length);
 	*ret = a;
 }
 
-int udp_connect(struct udp *u, const struct sockaddr_storage *service, size_t message_bytes,
-		size_t messages)
+static int udp_connect(struct channel *c, const struct sockaddr_storage *service,
+		       size_t message_bytes, size_t messages)
 {
+	struct udp *u = udp_of(c);
+
 	if (connect(u->fd, (const struct sockaddr *)service, address_length(service)) < 0)
 		return error_set(-errno, "no way to the service address: %s", strerror(errno));
 	/* What came before is from anybody, and nothing has been sent that it could answer. */
@@ -135,16 +159,6 @@ int udp_connect(struct udp *u, const struct sockaddr_storage *service, size_t me
 	/* A socket buffer is charged for the memory behind a packet, about twice its bytes. */
 	set_buffers(u->fd, messages * (message_bytes + 1024) * 2);
 	return check_mtu(u->fd, service->ss_family, message_bytes);
-}
-
-void udp_close(struct udp *u)
-{
-	if (!u)
-		return;
-	if (u->fd >= 0)
-		close(u->fd);
-	free(u->buffer);
-	free(u);
 }
 
 /* How many datagrams from d[0] on can go as one segmented send: all but the last of one length. */
@@ -194,8 +208,9 @@ static unsigned int compose(const struct udp *u, const struct datagram *d, size_
 	return messages;
 }
 
-int udp_send(struct udp *u, const struct datagram *d, size_t n)
+static int udp_send(struct channel *c, const struct datagram *d, size_t n)
 {
+	struct udp *u = udp_of(c);
 	struct outgoing out;
 	unsigned int messages = compose(u, d, n, &out), sent = 0;
 	bool refused = false;
@@ -209,7 +224,7 @@ int udp_send(struct udp *u, const struct datagram *d, size_t n)
 			refused = true; /* of an earlier datagram; this one was not sent */
 		} else if (u->segment && (errno == EINVAL || errno == EIO)) {
 			u->segment = false; /* no UDP_SEGMENT here: what is left, one by one */
-			return udp_send(u, d, n);
+			return udp_send(c, d, n);
 		} else if (errno != EINTR) {
 			sent++; /* as good as lost on the wire */
 		}
@@ -243,8 +258,9 @@ static int split(const uint8_t *bytes, size_t length, size_t each, struct datagr
 	return n;
 }
 
-int udp_receive(struct udp *u, struct datagram *ret)
+static int udp_receive(struct channel *c, struct datagram *ret)
 {
+	struct udp *u = udp_of(c);
 	int messages, n = 0;
 
 	for (int i = 0; i < RECEIVES; i++)
@@ -257,16 +273,41 @@ int udp_receive(struct udp *u, struct datagram *ret)
 		return errno == ECONNREFUSED ? -ECONNREFUSED : 0;
 	for (int i = 0; i < messages; i++)
 		n += split(u->in_iov[i].iov_base, u->in[i].msg_len,
-			   segment_bytes(&u->in[i].msg_hdr), ret + n, UDP_RECEIVED_MAX - n);
+			   segment_bytes(&u->in[i].msg_hdr), ret + n, TRANSPORT_RECEIVED_MAX - n);
 	return n;
 }
 
-void udp_wait(struct udp *u, uint64_t ns)
+static void udp_wait(struct channel *c, uint64_t ns)
 {
-	struct pollfd p = { .fd = u->fd, .events = POLLIN };
+	struct pollfd p = { .fd = udp_of(c)->fd, .events = POLLIN };
 	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 
 	ppoll(&p, 1, &t, NULL);
 }
 
-void udp_stop_segmenting(struct udp *u) { u->segment = false; }
+/*
+ * Where a frame sent with UDP_SEGMENT arrives whole (generic XDP), all its chunks are lost, and
+ * only retransmissions, which go one by one, get through. Then most chunks take two tries.
+ */
+static void udp_feedback(struct channel *c, uint64_t chunks, uint64_t first_tries)
+{
+	struct udp *u = udp_of(c);
+
+	if (chunks - u->judged_chunks < JUDGED_CHUNKS)
+		return;
+	if ((first_tries - u->judged_first_tries) * 2 < chunks - u->judged_chunks)
+		u->segment = false;
+	u->judged_chunks = chunks;
+	u->judged_first_tries = first_tries;
+}
+
+const struct transport transport_udp = {
+	.open = udp_open,
+	.local = udp_local,
+	.connect = udp_connect,
+	.send = udp_send,
+	.receive = udp_receive,
+	.wait = udp_wait,
+	.feedback = udp_feedback,
+	.close = udp_close,
+};

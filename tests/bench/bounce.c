@@ -15,7 +15,7 @@
 
 #include "common/address.h"
 #include "common/jobfile.h"
-#include "client/udp.h"
+#include "client/transport.h"
 
 #define QUIET_SECONDS 0.005
 
@@ -28,30 +28,30 @@ static double now_seconds(void)
 }
 
 /* Tops the window up with copies of the message; returns how many are in flight then. */
-static int fill_window(struct udp *u, const struct datagram *message, int flying, int window)
+static int fill_window(struct channel *c, const struct datagram *message, int flying, int window)
 {
-	struct datagram batch[UDP_BATCH];
+	struct datagram batch[TRANSPORT_BATCH];
 
 	while (flying < window) {
-		int n = window - flying < UDP_BATCH ? window - flying : UDP_BATCH;
+		int n = window - flying < TRANSPORT_BATCH ? window - flying : TRANSPORT_BATCH;
 
 		for (int i = 0; i < n; i++)
 			batch[i] = *message;
-		udp_send(u, batch, n);
+		c->transport->send(c, batch, n);
 		flying += n;
 	}
 	return flying;
 }
 
-static double bounce(struct udp *u, const struct datagram *message, int window, double seconds)
+static double bounce(struct channel *c, const struct datagram *message, int window, double seconds)
 {
-	struct datagram batch[UDP_RECEIVED_MAX];
+	struct datagram batch[TRANSPORT_RECEIVED_MAX];
 	double start = now_seconds(), now = start, heard = start;
 	int flying = 0;
 	long back = 0;
 
 	while (now - start < seconds) {
-		int n = udp_receive(u, batch);
+		int n = c->transport->receive(c, batch);
 
 		now = now_seconds();
 		if (n > 0) {
@@ -59,13 +59,13 @@ static double bounce(struct udp *u, const struct datagram *message, int window, 
 			flying -= n < flying ? n : flying;
 			heard = now;
 		} else if (flying && now - heard < QUIET_SECONDS) {
-			udp_wait(u, 1000000);
+			c->transport->wait(c, 1000000);
 			continue;
 		} else {
 			flying = 0; /* what was lost is not waited for */
 			heard = now;
 		}
-		flying = fill_window(u, message, flying, window);
+		flying = fill_window(c, message, flying, window);
 	}
 	return (double)back / (now - start);
 }
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	struct tally_header *h;
 	struct datagram message;
 	size_t payload;
-	struct udp *u;
+	struct channel *c;
 	int window;
 
 	if (argc != 6 || address_parse(argv[1], 0, &local) < 0 ||
@@ -87,15 +87,15 @@ int main(int argc, char **argv)
 	window = (int)strtol(argv[3], NULL, 10);
 	payload = strtoul(argv[4], NULL, 10);
 	h = calloc(1, sizeof(*h) + payload);
-	if (!h || udp_open(&local, &u) < 0 ||
-	    udp_connect(u, &service, sizeof(*h) + payload, 2 * window) < 0) {
+	if (!h || transport_open(&local, &c) < 0 ||
+	    c->transport->connect(c, &service, sizeof(*h) + payload, 2 * window) < 0) {
 		fprintf(stderr, "bounce: %s\n", tally_error());
 		return 1;
 	}
 	*h = (struct tally_header){ .magic = TALLY_MAGIC, .version = TALLY_VERSION };
 	message = (struct datagram){ .bytes = h, .length = sizeof(*h) + payload, .fresh = true };
-	printf("%.0f\n", bounce(u, &message, window, strtod(argv[5], NULL)));
-	udp_close(u);
+	printf("%.0f\n", bounce(c, &message, window, strtod(argv[5], NULL)));
+	transport_close(c);
 	free(h);
 	return 0;
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What carries a worker's datagrams to the node and back: a table of functions. A new transport is
+ * one new file and its line in transport.c.
+ */
+#ifndef TALLY_CLIENT_TRANSPORT_H
+#define TALLY_CLIENT_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "window.h"
+
+enum {
+	TRANSPORT_BATCH = 64, /* datagrams sent at a time */
+	TRANSPORT_RECEIVED_MAX = 8 * 64, /* datagrams received at a time */
+};
+
+/* An open transport; each transport's own struct begins with it. */
+struct channel {
+	const struct transport *transport;
+};
+
+struct transport {
+	/* Bound to `local`, whose UDP port may be 0: any that is free. Sets the error text. */
+	int (*open)(const struct sockaddr_storage *local, struct channel **ret);
+
+	/* Where it is bound: never with UDP port 0. */
+	void (*local)(const struct channel *c, struct sockaddr_storage *ret);
+
+	/*
+	 * Once, before anything is sent or received. `message_bytes`: of the largest message; must
+	 * fit the path's MTU (-EMSGSIZE). `messages`: that many fit the buffers if the system
+	 * allows. Sets the error text.
+	 */
+	int (*connect)(struct channel *c, const struct sockaddr_storage *service,
+		       size_t message_bytes, size_t messages);
+
+	/*
+	 * Sends all; what the system drops is lost, like on the wire. -ECONNREFUSED: all was sent,
+	 * and the network said that nobody listens there.
+	 */
+	int (*send)(struct channel *c, const struct datagram *d, size_t n);
+
+	/*
+	 * What is there, TRANSPORT_RECEIVED_MAX datagrams at most; their bytes are valid until the
+	 * next call. 0: nothing is there now. -ECONNREFUSED as above.
+	 */
+	int (*receive)(struct channel *c, struct datagram *ret);
+
+	/* Until something is there, or for `ns` nanoseconds. */
+	void (*wait)(struct channel *c, uint64_t ns);
+
+	/* How it has gone since connect(): results, and those of chunks that were sent once. */
+	void (*feedback)(struct channel *c, uint64_t chunks, uint64_t first_tries);
+
+	/* Of open(), connected or not. */
+	void (*close)(struct channel *c);
+};
+
+extern const struct transport transport_udp;
+
+/* By the first transport that can be had. */
+int transport_open(const struct sockaddr_storage *local, struct channel **ret);
+
+/* NULL is allowed. */
+void transport_close(struct channel *c);
+
+#endif
