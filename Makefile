@@ -4,10 +4,12 @@
 BUILD   := build
 CC      := gcc
 CLANG   ?= clang-19
-VERSION := 0.1.0
+# Said in the public header.
+VERSION := $(subst $() ,.,$(strip $(shell sed -n 's/^.define TALLY_VERSION_[MP][A-Z]* //p' \
+	   include/tally/tally.h)))
 
 CFLAGS  := -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes \
-	   -D_GNU_SOURCE -DTALLY_VERSION_TEXT='"$(VERSION)"' -Iinclude -I. -I$(BUILD) -MMD -MP
+	   -pthread -D_GNU_SOURCE -DTALLY_VERSION_TEXT='"$(VERSION)"' -Iinclude -I. -I$(BUILD) -MMD -MP
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
 	   -Wno-sign-compare -Iinclude -I/usr/include/$(shell gcc -print-multiarch) -MMD -MP
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -129,7 +131,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(filter-out $(addprefix client/,udp.c transport.c join.c tally.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(filter-out $(addprefix client/,udp.c transport.c join.c progress.c open.c tally.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done

@@ -21,6 +21,8 @@ struct tally_call {
 	struct call call;
 	enum call_state state;
 	int result;
+	struct tally_call_info info; /* while it runs: what the totals were when its turn came */
+	uint64_t started_ns;
 	struct tally_call *next; /* in the queue */
 	char why[256];
 };
@@ -33,7 +35,8 @@ struct engine {
 	struct tally_call *first, *last; /* the queue; the first one is running */
 	uint32_t base;     /* seq of the round's first entry */
 	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
-	uint64_t redone;
+	uint64_t now_ns; /* as it was said last */
+	uint64_t redone, ended, sent_bytes;
 	bool unreachable;
 	bool failed;
 	struct tally_call call[ENGINE_CALLS_MAX];
@@ -54,6 +57,8 @@ int engine_new(const struct engine_options *options, struct engine **ret)
 		.payload_bytes = options->window.payload_bytes,
 	};
 	guesses_init(&e->guesses);
+	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
+		e->call[i].engine = e;
 	r = window_new(&options->window, &e->window);
 	if (r < 0) {
 		free(e);
@@ -88,11 +93,41 @@ static void begin_round(struct engine *e)
 		send_entry(e, i);
 }
 
-/* The running call is over; the next one begins. */
+/* The totals that a call's share is the difference of. */
+static struct tally_call_info totals(const struct engine *e)
+{
+	const struct window_stats *s = window_stats(e->window);
+
+	return (struct tally_call_info){
+		.chunks = s->chunk,
+		.retransmitted = s->retransmitted,
+		.sent_bytes = e->sent_bytes,
+	};
+}
+
+static void account(const struct engine *e, struct tally_call *c)
+{
+	struct tally_call_info now = totals(e);
+
+	c->info.duration_ns = e->now_ns - c->started_ns;
+	if (c->state != STATE_RUNNING) {
+		c->info.queued_ns = c->info.duration_ns;
+		return;
+	}
+	c->info.chunks = now.chunks - c->info.chunks;
+	c->info.retransmitted = now.retransmitted - c->info.retransmitted;
+	c->info.sent_bytes = now.sent_bytes - c->info.sent_bytes;
+	c->info.redone = c->call.redone;
+	c->info.way = c->info.chunks ? TALLY_WAY_OFFLOADED : TALLY_WAY_NONE;
+}
+
+/* The first call of the queue is over; the next one is now the first. */
 static void end_call(struct engine *e, int result)
 {
 	struct tally_call *over = e->first;
 
+	account(e, over);
+	e->ended++;
 	e->redone += over->call.redone;
 	call_done(&over->call);
 	over->state = STATE_OVER;
@@ -131,6 +166,8 @@ static void begin_call(struct engine *e)
 			return;
 		}
 		c->state = STATE_RUNNING;
+		c->info = totals(e);
+		c->info.queued_ns = e->now_ns - c->started_ns;
 		e->progress_ns = 0;
 		if (c->call.entries) {
 			begin_round(e);
@@ -157,7 +194,8 @@ static void end_round(struct engine *e)
 	}
 }
 
-int engine_start(struct engine *e, const struct call_options *options, struct tally_call **ret)
+int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
+		 struct tally_call **ret)
 {
 	struct tally_call *c = NULL;
 
@@ -169,7 +207,13 @@ int engine_start(struct engine *e, const struct call_options *options, struct ta
 		return error_set(-EBUSY, "%d calls are started and not waited for: wait for some",
 				 ENGINE_CALLS_MAX);
 
-	*c = (struct tally_call){ .engine = e, .options = *options, .state = STATE_QUEUED };
+	e->now_ns = now_ns;
+	*c = (struct tally_call){
+		.engine = e,
+		.options = *options,
+		.state = STATE_QUEUED,
+		.started_ns = now_ns,
+	};
 	if (e->last)
 		e->last->next = c;
 	else
@@ -181,18 +225,32 @@ int engine_start(struct engine *e, const struct call_options *options, struct ta
 	return 0;
 }
 
-struct tally *engine_owner(const struct tally_call *call)
-{
-	return call->state == STATE_FREE ? NULL : call->engine->options.owner;
-}
+struct tally *engine_owner(const struct tally_call *call) { return call->engine->options.owner; }
+
+bool engine_is_free(const struct tally_call *call) { return call->state == STATE_FREE; }
 
 bool engine_is_over(const struct tally_call *call) { return call->state == STATE_OVER; }
 
-int engine_collect(struct tally_call *call)
+bool engine_is_idle(const struct engine *e) { return !e->first; }
+
+uint64_t engine_ended(const struct engine *e) { return e->ended; }
+
+int engine_collect(struct tally_call *call, struct tally_call_info *ret)
 {
 	assert(call->state == STATE_OVER);
 	call->state = STATE_FREE;
+	if (ret)
+		*ret = call->info;
 	return call->result < 0 ? error_set(call->result, "%s", call->why) : 0;
+}
+
+void engine_abort(struct engine *e)
+{
+	e->failed = true;
+	while (e->first) {
+		snprintf(e->first->why, sizeof(e->first->why), "the job was aborted");
+		end_call(e, -ECANCELED);
+	}
 }
 
 /* "rank 3", "ranks 0, 2, 5": as many as fit. */
@@ -254,8 +312,21 @@ static void check_time(struct engine *e, uint64_t now_ns)
 
 size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max)
 {
+	size_t n;
+
+	e->now_ns = now_ns;
 	check_time(e, now_ns);
-	return window_output(e->window, now_ns, ret, max);
+	n = window_output(e->window, now_ns, ret, max);
+	for (size_t i = 0; i < n; i++)
+		e->sent_bytes += ret[i].length;
+	return n;
+}
+
+void engine_unsent(struct engine *e, const struct datagram *d, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		e->sent_bytes -= d[i].length;
+	window_unsent(e->window, d, n);
 }
 
 void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns)
@@ -263,6 +334,7 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 	struct call *c;
 	uint32_t seq, entry;
 
+	e->now_ns = now_ns;
 	if (!window_input(e->window, bytes, length, now_ns, &seq) || !e->first)
 		return;
 	c = &e->first->call;

@@ -31,18 +31,41 @@ struct tally_call;
 int engine_new(const struct engine_options *options, struct engine **ret);
 void engine_free(struct engine *e);
 
-/* Queues a call. -EBUSY: ENGINE_CALLS_MAX; -ECONNABORTED: an earlier one has failed. */
-int engine_start(struct engine *e, const struct call_options *options, struct tally_call **ret);
+/*
+ * Queues a call; what it has to send, engine_output() gives from now on. -EBUSY: ENGINE_CALLS_MAX;
+ * -ECONNABORTED: an earlier one has failed.
+ */
+int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
+		 struct tally_call **ret);
 
-/* Whose engine a call is of; NULL for a handle that was given back. */
+/* Whose engine a call is of: constant, also for a handle that was given back. */
 struct tally *engine_owner(const struct tally_call *call);
+
+/* Was the handle given back? */
+bool engine_is_free(const struct tally_call *call);
 
 bool engine_is_over(const struct tally_call *call);
 
-/* Gives an ended call's handle back; sets the error text if it failed. Returns its result. */
-int engine_collect(struct tally_call *call);
+/* No call is queued or running. */
+bool engine_is_idle(const struct engine *e);
+
+/* How many calls are over, those included whose handles were given back. */
+uint64_t engine_ended(const struct engine *e);
+
+/*
+ * Gives an ended call's handle back; sets the error text if it failed. Returns its result. `ret`
+ * may be NULL.
+ */
+int engine_collect(struct tally_call *call, struct tally_call_info *ret);
+
+/* Ends all calls with -ECANCELED, and touches their buffers no more. None can follow. */
+void engine_abort(struct engine *e);
 
 size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max);
+
+/* There was no room for these, the last ones of engine_output(): it will give them again. */
+void engine_unsent(struct engine *e, const struct datagram *d, size_t n);
+
 void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);
 
 /* The network said that nobody listens at the service address. */

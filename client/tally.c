@@ -1,245 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The public calls: arguments are checked here, then engine and socket are turned together. */
+/* The collectives: arguments are checked here; the engine does the rest. */
 #include <tally/tally.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "common/address.h"
 #include "common/clock.h"
-#include "engine.h"
 #include "error.h"
-#include "common/jobfile.h"
-#include "join.h"
 #include "lanes.h"
-#include "transport.h"
+#include "progress.h"
+#include "sized.h"
 
-enum {
-	TIMEOUT_MS = 30000,
-	LINGER_MS = 2000, /* close waits so long for the other ranks */
-	QUIET_MS = 20,  /* and answers repairs until it was quiet for so long */
-};
-
-struct tally {
-	struct engine *engine;
-	struct channel *channel;
-	struct join *join; /* NULL: opened without an agent */
-	struct tally_stats stats; /* sent and received; the rest is the engine's */
-	uint16_t rank, workers;
-	char service[64];
-};
-
-/* Everything but the addresses. The names are those of struct tally_options. */
-static int check_options(const struct tally_options *o)
+static int check_tally(const struct tally *t)
 {
-	if (o->workers < 1 || o->workers > TALLY_WORKERS_MAX)
-		return error_set(-EINVAL, "workers: %u, allowed are 1 to %d", o->workers,
-				 TALLY_WORKERS_MAX);
-	if (o->rank >= o->workers)
-		return error_set(-EINVAL, "rank: %u, a job of %u workers has ranks 0 to %u",
-				 o->rank, o->workers, o->workers - 1);
-	if (!o->window || o->window > TALLY_WINDOW_MAX || o->window & (o->window - 1))
-		return error_set(-EINVAL, "window: %u, allowed are powers of two from 1 to %d",
-				 o->window, TALLY_WINDOW_MAX);
-	if (!o->payload_bytes || o->payload_bytes > TALLY_PAYLOAD_MAX ||
-	    o->payload_bytes % TALLY_BLOCK_BYTES)
-		return error_set(-EINVAL, "payload_bytes: %u, allowed are multiples of 64 to %d",
-				 o->payload_bytes, TALLY_PAYLOAD_MAX);
-	return 0;
-}
-
-/* `channel` is bound and belongs to the callee, also on failure. */
-static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
-		   struct channel *channel, struct tally **ret)
-{
-	struct engine_options options = {
-		.window = { .job = o->job,
-			    .epoch = o->epoch,
-			    .rank = o->rank,
-			    .workers = o->workers,
-			    .window = o->window,
-			    .payload_bytes = o->payload_bytes },
-		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
-	};
-	struct tally *t = calloc(1, sizeof(*t));
-	int r;
-
-	if (!t) {
-		transport_close(channel);
-		return error_set(-ENOMEM, "out of memory");
-	}
-	r = channel->transport->connect(
-		channel, service, sizeof(struct tally_header) + o->payload_bytes, 2 * o->window);
-	if (r == 0) {
-		address_print(service, t->service, sizeof(t->service));
-		options.service = t->service;
-		options.owner = t;
-		if (engine_new(&options, &t->engine) < 0)
-			r = error_set(-ENOMEM, "out of memory");
-	}
-	if (r < 0) {
-		transport_close(channel);
-		free(t);
-		return r;
-	}
-	t->channel = channel;
-	t->rank = o->rank;
-	t->workers = o->workers;
-	*ret = t;
-	return 0;
-}
-
-static int open_at(const struct tally_options *o, const struct sockaddr_storage *local,
-		   const struct sockaddr_storage *service, struct tally **ret)
-{
-	struct channel *channel;
-	int r = transport_open(local, &channel);
-
-	return r < 0 ? r : open_on(o, service, channel, ret);
-}
-
-static struct tally_options options_of(const struct run *job, uint16_t rank)
-{
-	return (struct tally_options){
-		.job = job->job,
-		.epoch = job->epoch,
-		.rank = rank,
-		.workers = job->workers,
-		.window = job->window,
-		.payload_bytes = job->payload_bytes,
-	};
-}
-
-int tally_open(const struct tally_options *o, struct tally **ret)
-{
-	struct sockaddr_storage local, service;
-	int r;
-
-	if (!o || !ret)
-		return error_set(-EINVAL, "options and ret must not be NULL");
-	r = check_options(o);
-	if (r < 0)
-		return r;
-	if (!o->address || address_parse(o->address, 0, &local) < 0)
-		return error_set(-EINVAL,
-				 "address: '%s' is no address and port such as "
-				 "10.77.1.1:40000 or [fd77:1::1]:40000",
-				 o->address ? o->address : "(null)");
-	if (!o->service || address_parse(o->service, TALLY_UDP_PORT, &service) < 0)
-		return error_set(-EINVAL,
-				 "service: '%s' is no address such as 10.77.0.1 or fd77::1",
-				 o->service ? o->service : "(null)");
-	if (local.ss_family != service.ss_family)
-		return error_set(-EINVAL, "address and service: one is IPv4, the other IPv6");
-	return open_at(o, &local, &service, ret);
-}
-
-int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
-{
-	struct tally_options o;
-	struct run job;
-	char why[256];
-	int r;
-
-	if (!path || !ret)
-		return error_set(-EINVAL, "path and ret must not be NULL");
-	r = jobfile_read(path, &job, why, sizeof(why));
-	if (r < 0)
-		return error_set(r, "%s", why);
-	o = options_of(&job, rank);
-	r = check_options(&o);
-	if (r < 0)
-		return r;
-	return open_at(&o, &job.worker[rank], &job.service, ret);
-}
-
-int tally_join(const struct tally_join_options *options, struct tally **ret)
-{
-	struct joining_answer *place;
-	struct tally_options o;
-	struct tally *t = NULL;
-	struct join *join = NULL;
-	struct channel *channel;
-	int r;
-
-	if (!ret)
-		return error_set(-EINVAL, "ret must not be NULL");
-	place = calloc(1, sizeof(*place));
-	if (!place)
-		return error_set(-ENOMEM, "out of memory");
-	r = join_open(options, &join, &channel, place);
-	if (r == 0) {
-		o = options_of(&place->job, place->rank);
-		o.timeout_ms = options ? options->timeout_ms : 0;
-		r = open_on(&o, &place->job.service, channel, &t);
-	}
-	free(place);
-	if (!t) {
-		join_close(join);
-		return r;
-	}
-	t->join = join;
-	*ret = t;
-	return 0;
-}
-
-static void output(struct tally *t, uint64_t now)
-{
-	struct datagram batch[TRANSPORT_BATCH];
-	size_t n;
-
-	do {
-		n = engine_output(t->engine, now, batch, TRANSPORT_BATCH);
-		t->stats.sent += n;
-		if (n && t->channel->transport->send(t->channel, batch, n) == -ECONNREFUSED)
-			engine_unreachable(t->engine);
-	} while (n == TRANSPORT_BATCH);
-}
-
-/* Takes what is there; true if anything was. */
-static bool input(struct tally *t)
-{
-	struct datagram batch[TRANSPORT_RECEIVED_MAX];
-	uint64_t received = t->stats.received;
-	const struct window_stats *stats;
-	int n;
-
-	do {
-		uint64_t now;
-
-		n = t->channel->transport->receive(t->channel, batch);
-		now = clock_now_ns();
-		if (n == -ECONNREFUSED)
-			engine_unreachable(t->engine);
-		for (int i = 0; i < n; i++)
-			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
-		t->stats.received += n > 0 ? n : 0;
-	} while (n >= TRANSPORT_BATCH);
-	stats = window_stats(engine_window(t->engine));
-	t->channel->transport->feedback(t->channel, stats->chunk, stats->first_try);
-	return t->stats.received != received;
-}
-
-/*
- * One turn: what is there comes in, then what is due goes out: a worker that was not running for
- * a while must not take results that wait in its socket for lost. Waits until `until`, at most,
- * if there was nothing to do.
- */
-static void turn(struct tally *t, uint64_t until)
-{
-	bool busy = input(t);
-	uint64_t now = clock_now_ns(), wakeup;
-
-	output(t, now);
-	wakeup = engine_wakeup(t->engine);
-	if (until < wakeup)
-		wakeup = until;
-	if (!busy && wakeup > now)
-		t->channel->transport->wait(t->channel, wakeup - now);
+	return t ? 0 : error_set(-EINVAL, "the job (struct tally *) must not be NULL");
 }
 
 static int check_call(const struct tally *t, const struct call_options *o, struct tally_call **ret)
@@ -281,33 +54,122 @@ static int start(struct tally *t, enum call_verb verb, const void *in, void *out
 	};
 	int r;
 
-	if (!t)
-		return error_set(-EINVAL, "the job (struct tally *) must not be NULL");
+	if (check_tally(t) < 0)
+		return -EINVAL;
 	r = check_call(t, &options, ret);
-	return r < 0 ? r : engine_start(t->engine, &options, ret);
+	if (r < 0)
+		return r;
+	progress_enter(t);
+	if (!engine_is_idle(t->engine))
+		progress_turn(t); /* before more is sent, what has come is no loss */
+	r = engine_start(t->engine, &options, clock_now_ns(), ret);
+	progress_output(t);
+	progress_leave(t);
+	return r;
 }
 
-int tally_wait(struct tally_call *call)
+static int run(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
+	       enum tally_dtype dtype, enum tally_op op, uint16_t root)
+{
+	struct tally_call *call = NULL;
+	int r = start(t, verb, in, out, count, dtype, op, root, &call);
+
+	return r < 0 ? r : tally_wait(call);
+}
+
+/* Whose call it is, with the lock held; NULL: nobody's, and the text says so. */
+static struct tally *enter(const struct tally_call *call)
 {
 	struct tally *t = call ? engine_owner(call) : NULL;
 
+	if (t) {
+		progress_enter(t);
+		if (!engine_is_free(call))
+			return t;
+		progress_leave(t);
+	}
+	error_set(-EINVAL, "not a call that was started and not waited for");
+	return NULL;
+}
+
+static int wait_call(struct tally_call *call, struct tally_call_info *ret)
+{
+	struct tally *t = enter(call);
+	int r;
+
 	if (!t)
+		return -EINVAL;
+	progress_finish(t, call);
+	r = engine_collect(call, ret);
+	progress_leave(t);
+	return r;
+}
+
+int tally_wait(struct tally_call *call) { return wait_call(call, NULL); }
+
+int tally_wait_info_sized(struct tally_call *call, size_t size, struct tally_call_info *ret)
+{
+	struct tally_call_info info = { 0 };
+	int r;
+
+	if (!ret || !size)
+		return error_set(-EINVAL, "ret must not be NULL, nor size 0");
+	if (!call)
 		return error_set(-EINVAL, "not a call that was started and not waited for");
-	while (!engine_is_over(call))
-		turn(t, UINT64_MAX);
-	output(t, clock_now_ns());
-	return engine_collect(call);
+	r = wait_call(call, &info);
+	sized_give(ret, size, &info, sizeof(info));
+	return r;
 }
 
 int tally_test(struct tally_call *call, bool *ret_done)
 {
-	struct tally *t = call ? engine_owner(call) : NULL;
+	struct tally *t;
 
-	if (!t || !ret_done)
+	if (!ret_done)
 		return error_set(-EINVAL, "not a call that was started and not waited for");
-	input(t);
-	output(t, clock_now_ns());
+	t = enter(call);
+	if (!t)
+		return -EINVAL;
+	progress_turn(t);
 	*ret_done = engine_is_over(call);
+	progress_leave(t);
+	return 0;
+}
+
+int tally_progress(struct tally *t, unsigned int *ret_ended)
+{
+	unsigned int ended;
+
+	if (check_tally(t) < 0)
+		return -EINVAL;
+	progress_enter(t);
+	progress_turn(t);
+	ended = progress_report(t);
+	progress_leave(t);
+	if (ret_ended)
+		*ret_ended = ended;
+	return 0;
+}
+
+int tally_fd(struct tally *t)
+{
+	int fd;
+
+	if (check_tally(t) < 0)
+		return -EINVAL;
+	progress_enter(t);
+	fd = progress_fd(t);
+	progress_leave(t);
+	return fd;
+}
+
+int tally_abort(struct tally *t)
+{
+	if (check_tally(t) < 0)
+		return -EINVAL;
+	progress_enter(t);
+	engine_abort(t->engine);
+	progress_leave(t);
 	return 0;
 }
 
@@ -320,10 +182,7 @@ int tally_allreduce_start(struct tally *t, const void *in, void *out, size_t cou
 int tally_allreduce(struct tally *t, const void *in, void *out, size_t count,
 		    enum tally_dtype dtype, enum tally_op op)
 {
-	struct tally_call *call = NULL;
-	int r = tally_allreduce_start(t, in, out, count, dtype, op, &call);
-
-	return r < 0 ? r : tally_wait(call);
+	return run(t, CALL_ALLREDUCE, in, out, count, dtype, op, 0);
 }
 
 int tally_reduce_start(struct tally *t, const void *in, void *out, size_t count,
@@ -336,10 +195,7 @@ int tally_reduce_start(struct tally *t, const void *in, void *out, size_t count,
 int tally_reduce(struct tally *t, const void *in, void *out, size_t count, enum tally_dtype dtype,
 		 enum tally_op op, uint16_t root)
 {
-	struct tally_call *call = NULL;
-	int r = tally_reduce_start(t, in, out, count, dtype, op, root, &call);
-
-	return r < 0 ? r : tally_wait(call);
+	return run(t, CALL_REDUCE, in, out, count, dtype, op, root);
 }
 
 int tally_broadcast_start(struct tally *t, void *buffer, size_t count, enum tally_dtype dtype,
@@ -351,10 +207,7 @@ int tally_broadcast_start(struct tally *t, void *buffer, size_t count, enum tall
 int tally_broadcast(struct tally *t, void *buffer, size_t count, enum tally_dtype dtype,
 		    uint16_t root)
 {
-	struct tally_call *call = NULL;
-	int r = tally_broadcast_start(t, buffer, count, dtype, root, &call);
-
-	return r < 0 ? r : tally_wait(call);
+	return run(t, CALL_BROADCAST, buffer, buffer, count, dtype, TALLY_SUM, root);
 }
 
 int tally_reduce_scatter_start(struct tally *t, const void *in, void *out, size_t count,
@@ -366,10 +219,7 @@ int tally_reduce_scatter_start(struct tally *t, const void *in, void *out, size_
 int tally_reduce_scatter(struct tally *t, const void *in, void *out, size_t count,
 			 enum tally_dtype dtype, enum tally_op op)
 {
-	struct tally_call *call = NULL;
-	int r = tally_reduce_scatter_start(t, in, out, count, dtype, op, &call);
-
-	return r < 0 ? r : tally_wait(call);
+	return run(t, CALL_REDUCE_SCATTER, in, out, count, dtype, op, 0);
 }
 
 int tally_all_gather_start(struct tally *t, const void *in, void *out, size_t count,
@@ -381,10 +231,7 @@ int tally_all_gather_start(struct tally *t, const void *in, void *out, size_t co
 int tally_all_gather(struct tally *t, const void *in, void *out, size_t count,
 		     enum tally_dtype dtype)
 {
-	struct tally_call *call = NULL;
-	int r = tally_all_gather_start(t, in, out, count, dtype, &call);
-
-	return r < 0 ? r : tally_wait(call);
+	return run(t, CALL_ALL_GATHER, in, out, count, dtype, TALLY_SUM, 0);
 }
 
 int tally_barrier_start(struct tally *t, struct tally_call **ret)
@@ -394,70 +241,36 @@ int tally_barrier_start(struct tally *t, struct tally_call **ret)
 
 int tally_barrier(struct tally *t)
 {
-	struct tally_call *call = NULL;
-	int r = tally_barrier_start(t, &call);
-
-	return r < 0 ? r : tally_wait(call);
-}
-
-/*
- * When the barrier's result is here, every rank has entered it and so has all results before
- * it. Only the barrier's own may still be missing somewhere: repairs are answered a while.
- */
-static void linger(struct tally *t)
-{
-	uint64_t end = clock_now_ns() + LINGER_MS * 1000000ull, quiet = 0;
-	struct tally_call *call;
-	bool done = false;
-
-	if (tally_barrier_start(t, &call) < 0)
-		return;
-	while (!done && clock_now_ns() < end) {
-		turn(t, end);
-		tally_test(call, &done);
-	}
-	quiet = clock_now_ns() + QUIET_MS * 1000000ull;
-	while (done && clock_now_ns() < quiet && clock_now_ns() < end) {
-		uint64_t received = t->stats.received;
-
-		turn(t, quiet);
-		if (t->stats.received != received)
-			quiet = clock_now_ns() + QUIET_MS * 1000000ull;
-	}
-}
-
-int tally_close(struct tally *t)
-{
-	if (!t)
-		return 0;
-	if (window_news(engine_window(t->engine))->heard_ns)
-		linger(t);
-	engine_free(t->engine);
-	transport_close(t->channel);
-	join_close(t->join); /* last: others may have needed this worker until now */
-	free(t);
-	return 0;
+	return run(t, CALL_BARRIER, NULL, NULL, 0, TALLY_INT32, TALLY_SUM, 0);
 }
 
 uint16_t tally_rank(const struct tally *t) { return t->rank; }
 
 uint16_t tally_workers(const struct tally *t) { return t->workers; }
 
-void tally_stats_read(const struct tally *t, struct tally_stats *ret)
+void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret)
 {
-	const struct window *w = engine_window(t->engine);
-	const struct window_stats *s = window_stats(w);
+	struct tally *mine = (struct tally *)t; /* the lock is no part of what a caller sees */
+	const struct window_stats *s;
+	struct tally_stats stats;
 
-	*ret = t->stats;
-	ret->retransmitted = s->retransmitted;
-	ret->flushed = s->flushed;
-	ret->repaired = s->repaired;
-	ret->redone = engine_redone(t->engine);
-	ret->corrupt = s->corrupt;
-	ret->ignored = s->ignored;
-	ret->chunks = s->chunk;
-	ret->node_reloads = s->node_reload;
-	ret->rtt_ns = window_rtt(w);
+	progress_enter(mine);
+	s = window_stats(engine_window(t->engine));
+	stats = (struct tally_stats){
+		.sent = t->stats.sent,
+		.received = t->stats.received,
+		.retransmitted = s->retransmitted,
+		.flushed = s->flushed,
+		.repaired = s->repaired,
+		.redone = engine_redone(t->engine),
+		.corrupt = s->corrupt,
+		.ignored = s->ignored,
+		.chunks = s->chunk,
+		.node_reloads = s->node_reload,
+		.rtt_ns = window_rtt(engine_window(t->engine)),
+	};
+	progress_leave(mine);
+	sized_give(ret, size, &stats, sizeof(stats));
 }
 
 const char *tally_version(void) { return TALLY_VERSION_TEXT; }

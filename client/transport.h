@@ -6,6 +6,7 @@
 #ifndef TALLY_CLIENT_TRANSPORT_H
 #define TALLY_CLIENT_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@ enum {
 /* An open transport; each transport's own struct begins with it. */
 struct channel {
 	const struct transport *transport;
+	bool refused; /* the network has said that nobody listens at the service address */
 };
 
 struct transport {
@@ -38,19 +40,19 @@ struct transport {
 		       size_t message_bytes, size_t messages);
 
 	/*
-	 * Sends all; what the system drops is lost, like on the wire. -ECONNREFUSED: all was sent,
-	 * and the network said that nobody listens there.
+	 * Never blocks. Returns how many were sent, the first ones: for the others there is no room
+	 * until fd() is writable. What the system drops is lost, like on the wire.
 	 */
-	int (*send)(struct channel *c, const struct datagram *d, size_t n);
+	size_t (*send)(struct channel *c, const struct datagram *d, size_t n);
 
 	/*
 	 * What is there, TRANSPORT_RECEIVED_MAX datagrams at most; their bytes are valid until the
-	 * next call. 0: nothing is there now. -ECONNREFUSED as above.
+	 * next call.
 	 */
-	int (*receive)(struct channel *c, struct datagram *ret);
+	size_t (*receive)(struct channel *c, struct datagram *ret);
 
-	/* Until something is there, or for `ns` nanoseconds. */
-	void (*wait)(struct channel *c, uint64_t ns);
+	/* Readable when something has come; writable when there is room again. */
+	int (*fd)(const struct channel *c);
 
 	/* How it has gone since connect(): results, and those of chunks that were sent once. */
 	void (*feedback)(struct channel *c, uint64_t chunks, uint64_t first_tries);

@@ -6,12 +6,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -208,28 +206,34 @@ static unsigned int compose(const struct udp *u, const struct datagram *d, size_
 	return messages;
 }
 
-static int udp_send(struct channel *c, const struct datagram *d, size_t n)
+static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 {
 	struct udp *u = udp_of(c);
 	struct outgoing out;
 	unsigned int messages = compose(u, d, n, &out), sent = 0;
-	bool refused = false;
+	size_t datagrams = 0;
 
 	while (sent < messages) {
-		int r = sendmmsg(u->fd, out.message + sent, messages - sent, 0);
+		int r = sendmmsg(u->fd, out.message + sent, messages - sent, MSG_DONTWAIT);
 
-		if (r > 0) {
-			sent += r;
-		} else if (errno == ECONNREFUSED) {
-			refused = true; /* of an earlier datagram; this one was not sent */
-		} else if (u->segment && (errno == EINVAL || errno == EIO)) {
-			u->segment = false; /* no UDP_SEGMENT here: what is left, one by one */
-			return udp_send(c, d, n);
-		} else if (errno != EINTR) {
-			sent++; /* as good as lost on the wire */
+		if (r < 0 && errno == EAGAIN)
+			break;
+		if (r < 0 && errno == ECONNREFUSED) {
+			c->refused = true; /* an earlier datagram was; this one was not sent */
+			continue;
 		}
+		if (r < 0 && u->segment && (errno == EINVAL || errno == EIO)) {
+			u->segment = false; /* no UDP_SEGMENT here: what is left, one by one */
+			return datagrams + udp_send(c, d + datagrams, n - datagrams);
+		}
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			r = 1; /* as good as lost on the wire */
+		while (r--)
+			datagrams += out.message[sent++].msg_hdr.msg_iovlen;
 	}
-	return refused ? -ECONNREFUSED : 0;
+	return datagrams;
 }
 
 /* The length of the datagrams that were put together; 0: it is only one. */
@@ -244,9 +248,10 @@ static uint16_t segment_bytes(struct msghdr *m)
 }
 
 /* Cuts what came as one into datagrams; at most `max`. */
-static int split(const uint8_t *bytes, size_t length, size_t each, struct datagram *ret, int max)
+static size_t split(const uint8_t *bytes, size_t length, size_t each, struct datagram *ret,
+		    size_t max)
 {
-	int n = 0;
+	size_t n = 0;
 
 	for (; length && n < max; n++) {
 		size_t one = each && each < length ? each : length;
@@ -258,10 +263,11 @@ static int split(const uint8_t *bytes, size_t length, size_t each, struct datagr
 	return n;
 }
 
-static int udp_receive(struct channel *c, struct datagram *ret)
+static size_t udp_receive(struct channel *c, struct datagram *ret)
 {
 	struct udp *u = udp_of(c);
-	int messages, n = 0;
+	size_t n = 0;
+	int messages;
 
 	for (int i = 0; i < RECEIVES; i++)
 		u->in[i].msg_hdr = (struct msghdr){ .msg_iov = &u->in_iov[i],
@@ -269,21 +275,15 @@ static int udp_receive(struct channel *c, struct datagram *ret)
 						    .msg_control = &u->in_control[i],
 						    .msg_controllen = sizeof(u->in_control[i]) };
 	messages = recvmmsg(u->fd, u->in, RECEIVES, MSG_DONTWAIT, NULL);
-	if (messages < 0)
-		return errno == ECONNREFUSED ? -ECONNREFUSED : 0;
+	if (messages < 0 && errno == ECONNREFUSED)
+		c->refused = true;
 	for (int i = 0; i < messages; i++)
 		n += split(u->in_iov[i].iov_base, u->in[i].msg_len,
 			   segment_bytes(&u->in[i].msg_hdr), ret + n, TRANSPORT_RECEIVED_MAX - n);
 	return n;
 }
 
-static void udp_wait(struct channel *c, uint64_t ns)
-{
-	struct pollfd p = { .fd = udp_of(c)->fd, .events = POLLIN };
-	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-
-	ppoll(&p, 1, &t, NULL);
-}
+static int udp_fd(const struct channel *c) { return udp_of(c)->fd; }
 
 /*
  * Where a frame sent with UDP_SEGMENT arrives whole (generic XDP), all its chunks are lost, and
@@ -307,7 +307,7 @@ const struct transport transport_udp = {
 	.connect = udp_connect,
 	.send = udp_send,
 	.receive = udp_receive,
-	.wait = udp_wait,
+	.fd = udp_fd,
 	.feedback = udp_feedback,
 	.close = udp_close,
 };

@@ -270,6 +270,31 @@ size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, si
 	return n;
 }
 
+void window_unsent(struct window *w, const struct datagram *d, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct tally_header *h = d[i].bytes;
+		struct flight *f = flight_of(w, tally_le32_get(h->seq));
+
+		if (d[i].fresh) {
+			f->state = FLIGHT_POSTED;
+			f->tries = 0;
+			w->taken--;
+			continue;
+		}
+		w->wakeup_ns = f->sent_ns;
+		if (f->state == FLIGHT_HELD) {
+			f->answer = true;
+			w->stats.repaired--;
+			continue;
+		}
+		f->lost = true;
+		f->tries--;
+		w->stats.retransmitted--;
+		w->stats.flushed -= !!(h->flags & TALLY_FLUSH);
+	}
+}
+
 /* RFC 6298; only from chunks sent once (Karn). */
 static void measure_rtt(struct window *w, uint64_t rtt_ns)
 {

@@ -78,6 +78,9 @@ void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks);
 /* Up to `max` datagrams that are to be sent now. Fewer than `max`: that was all. */
 size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, size_t max);
 
+/* There was no room for these, the last ones of window_output(): it will give them again. */
+void window_unsent(struct window *w, const struct datagram *d, size_t n);
+
 /*
  * A datagram from the network. True: it is the first result of chunk ret_seq and stands in
  * `bytes` (header, then header->blocks blocks), checked.

@@ -18,8 +18,32 @@
  * a call that fails on the way (-ETIMEDOUT and the like) the output buffer is undefined
  * and the job is over: close it.
  *
- * Threads: one thread at a time per struct tally; different ones are independent.
- * Progress is made inside the calls of this library only.
+ * Progress: a started call's first window leaves at once. What comes next needs somebody who makes
+ * progress: a thread in tally_wait(), tally_test() or a collective; an event loop that watches
+ * tally_fd() and calls tally_progress(); or a thread of the library (TALLY_PROGRESS_THREAD).
+ *
+ * What is safe where, for one struct tally; different ones are independent:
+ *
+ *	function                      any thread,     with the   signal   child after
+ *	                              several at once thread     handler  fork()
+ *	tally_*_start, collectives    yes (1)         yes        no       no
+ *	tally_wait, tally_test        yes (2)         yes        no       no
+ *	tally_progress, tally_fd      yes             yes (3)    no       no
+ *	tally_abort                   yes             yes        no (4)   no
+ *	tally_stats_read              yes             yes        no       no
+ *	tally_rank, tally_workers     yes             yes        yes      yes
+ *	tally_open, _file, tally_join make one        -          no       no
+ *	tally_close                   alone (5)       yes        no       no (6)
+ *	tally_error, tally_version    of this thread  yes        no       yes
+ *
+ * (1) The order in which threads start calls must be the same on all ranks.
+ * (2) One thread a call: its handle is gone when tally_wait() returns.
+ * (3) tally_fd() then tells of ended calls only; the rest is the thread's.
+ * (4) A handler may write to a descriptor that the program polls beside tally_fd(). Signals do not
+ *     end a wait; the library's thread blocks all of them.
+ * (5) No other thread may be in, or enter, any function with it: tally_abort() wakes those who
+ *     wait.
+ * (6) A child must not use what its parent opened, nor close it; its descriptors close on exec().
  */
 #ifndef TALLY_TALLY_H
 #define TALLY_TALLY_H
@@ -31,6 +55,14 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define TALLY_VERSION_MAJOR 0
+#define TALLY_VERSION_MINOR 1
+#define TALLY_VERSION_PATCH 0
+
+/* 1.2.3 is 10203. (TALLY_VERSION is the wire's: tally/wire.h.) */
+#define TALLY_VERSION_NUMBER \
+	(TALLY_VERSION_MAJOR * 10000 + TALLY_VERSION_MINOR * 100 + TALLY_VERSION_PATCH)
 
 enum tally_dtype {
 	TALLY_INT32 = 1, /* sums wrap at 32 bits */
@@ -44,6 +76,18 @@ enum tally_op {
 			* sum; of int64: the sum that has wrapped */
 };
 
+/* Who makes progress with started calls. */
+enum tally_progress_by {
+	TALLY_PROGRESS_CALLS = 0, /* this library's functions, while they are called */
+	TALLY_PROGRESS_THREAD = 1, /* a thread of the library's own too, which sleeps when idle */
+};
+
+/*
+ * Structs grow at their ends. A function that takes or fills one has a form ..._sized, which is
+ * told how large the caller's is; the plain form says so itself. What an older caller lacks is 0;
+ * what a newer one sets and this library does not know is -E2BIG; what it wants filled is 0.
+ */
+
 /* What a worker must know of its job; strings are copied. All ranks agree but for the rank. */
 struct tally_options {
 	uint32_t job;
@@ -56,6 +100,7 @@ struct tally_options {
 	uint32_t timeout_ms; /* of one collective; 0: 30,000 */
 	const char *service; /* the root's service address: "10.77.0.1" or "fd77::1" */
 	const char *address; /* this worker's: "10.77.1.1:40000", "[fd77:1::1]:40000" */
+	enum tally_progress_by progress;
 };
 
 struct tally; /* one worker's place in one job */
@@ -65,9 +110,14 @@ struct tally_call; /* a started collective; belongs to the library */
  * Opens a worker's place. Nothing is sent yet. On success *ret is the caller's, to be
  * given to tally_close(). -EINVAL: an option is null, out of range or no address;
  * -EADDRINUSE, -EADDRNOTAVAIL: the worker's own address; -ENOMEM; -EMSGSIZE: the payload does
- * not fit the MTU.
+ * not fit the MTU; -E2BIG: as above; -EMFILE, -EAGAIN and the like: no descriptor or thread.
  */
-int tally_open(const struct tally_options *options, struct tally **ret);
+int tally_open_sized(const struct tally_options *options, size_t size, struct tally **ret);
+
+static inline int tally_open(const struct tally_options *options, struct tally **ret)
+{
+	return tally_open_sized(options, sizeof(*options), ret);
+}
 
 /* The same, with all but the rank read from a job file (docs/job-file.md). -ENOENT ... */
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret);
@@ -88,6 +138,7 @@ struct tally_join_options {
 			      * reaches the agent, which only an agent with an address can see */
 	uint32_t timeout_ms; /* of one collective; 0: 30,000 */
 	uint32_t join_timeout_ms; /* until all ranks have come; 0: 60,000 */
+	enum tally_progress_by progress;
 };
 
 /*
@@ -102,7 +153,12 @@ struct tally_join_options {
  * quota; -EHOSTUNREACH: no way from the node to this worker; -EBUSY; -ECANCELED: the job was
  * deleted; -EPROTONOSUPPORT: another version; -EIO: its own trouble.
  */
-int tally_join(const struct tally_join_options *options, struct tally **ret);
+int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret);
+
+static inline int tally_join(const struct tally_join_options *options, struct tally **ret)
+{
+	return tally_join_sized(options, sizeof(*options), ret);
+}
 
 /* This worker's rank, and how many workers the job has. */
 uint16_t tally_rank(const struct tally *t);
@@ -111,9 +167,17 @@ uint16_t tally_workers(const struct tally *t);
 /*
  * Leaves the job: waits, two seconds at most, until every rank has all results, then frees
  * everything; one more if its agent was restarted and does not answer. NULL is allowed. Calls still
- * running are abandoned.
+ * running are abandoned: their handles are gone, and their buffers are not touched any more, from
+ * the beginning of tally_close() on.
  */
 int tally_close(struct tally *t);
+
+/*
+ * Ends all started calls with -ECANCELED, at once, and wakes all who wait for them. Their buffers
+ * are not touched any more when it returns, and their handles still want tally_wait(). The job is
+ * over: other ranks find this one missing. -EINVAL: NULL.
+ */
+int tally_abort(struct tally *t);
 
 /*
  * Collectives. `count` is in elements, 0 allowed. Buffers must not overlap, except in place:
@@ -148,8 +212,17 @@ int tally_all_gather(struct tally *t, const void *in, void *out, size_t count,
 int tally_barrier(struct tally *t);
 
 /*
- * The same, started: *ret is to be given to tally_wait() exactly once, in any order. Calls
- * run one after another in the order in which they were started.
+ * The same, started: the first window of chunks leaves at once, unless earlier calls still run.
+ * *ret is to be given to tally_wait() exactly once, in any order. Calls run one after another in
+ *the order in which they were started. Gradients overlap with computing them like this, given a
+ * thread of the library (TALLY_PROGRESS_THREAD), or a tally_progress() now and then:
+ *
+ *	for (int i = layers - 1; i >= 0; i--) {
+ *		backward(layer[i]);
+ *		tally_allreduce_start(t, layer[i].gradient, ..., &layer[i].call);
+ *	}
+ *	for (int i = layers - 1; i >= 0; i--)
+ *		tally_wait(layer[i].call);
  */
 int tally_allreduce_start(struct tally *t, const void *in, void *out, size_t count,
 			  enum tally_dtype dtype, enum tally_op op, struct tally_call **ret);
@@ -164,11 +237,50 @@ int tally_all_gather_start(struct tally *t, const void *in, void *out, size_t co
 			   enum tally_dtype dtype, struct tally_call **ret);
 int tally_barrier_start(struct tally *t, struct tally_call **ret);
 
-/* Makes progress until the call is over; its handle is then gone. */
+/* Waits until the call is over; its handle is then gone. */
 int tally_wait(struct tally_call *call);
 
 /* Makes what progress there is without waiting. The handle stays until tally_wait(). */
 int tally_test(struct tally_call *call, bool *ret_done);
+
+/*
+ * For event loops: a descriptor that is readable when tally_progress() has something to do, be it
+ * that a datagram has come, that a timer is due, or that a call has ended, by whomever. Watch it
+ * for reading, level-triggered. It belongs to the library until tally_close(). Negative: an errno.
+ */
+int tally_fd(struct tally *t);
+
+/*
+ * Makes what progress there is. Never waits for the network or for a call, only for other threads
+ * that make progress themselves just then. *ret_ended: how many calls have ended since
+ * tally_progress() last said so, by whomever; it may be NULL.
+ */
+int tally_progress(struct tally *t, unsigned int *ret_ended);
+
+/* Where a call's sums were made. More will follow: in software, and partly so. */
+enum tally_way {
+	TALLY_WAY_NONE = 0, /* nowhere: nothing was to be sent, or no result came */
+	TALLY_WAY_OFFLOADED = 1, /* all that came: by nodes, in the network */
+};
+
+/* How one call went. */
+struct tally_call_info {
+	enum tally_way way;
+	uint64_t chunks; /* results */
+	uint64_t redone; /* chunks sent again with another scale, or wide */
+	uint64_t retransmitted; /* contributions sent again because of loss */
+	uint64_t sent_bytes; /* messages of this rank, their headers and retransmissions included */
+	uint64_t queued_ns; /* from its start until earlier calls were over */
+	uint64_t duration_ns; /* from its start to its end */
+};
+
+/* tally_wait(), and how the call went, also if it failed. */
+int tally_wait_info_sized(struct tally_call *call, size_t size, struct tally_call_info *ret);
+
+static inline int tally_wait_info(struct tally_call *call, struct tally_call_info *ret)
+{
+	return tally_wait_info_sized(call, sizeof(*ret), ret);
+}
 
 /* Since the job was opened; times in nanoseconds. */
 struct tally_stats {
@@ -185,12 +297,17 @@ struct tally_stats {
 	uint64_t rtt_ns; /* smoothed time from contribution to result */
 };
 
-void tally_stats_read(const struct tally *t, struct tally_stats *ret);
+void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret);
+
+static inline void tally_stats_read(const struct tally *t, struct tally_stats *ret)
+{
+	tally_stats_read_sized(t, sizeof(*ret), ret);
+}
 
 /* Why the last call of this thread failed, in words; never NULL, valid until the next call. */
 const char *tally_error(void);
 
-/* "1.0.0" */
+/* Of the library that runs, which may be newer than this header: "1.2.3". */
 const char *tally_version(void);
 
 #ifdef __cplusplus

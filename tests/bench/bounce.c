@@ -6,6 +6,7 @@
  *
  *	bounce LOCAL-ADDRESS:PORT SERVICE-ADDRESS WINDOW PAYLOAD-BYTES SECONDS
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,9 @@ static int fill_window(struct channel *c, const struct datagram *message, int fl
 
 		for (int i = 0; i < n; i++)
 			batch[i] = *message;
-		c->transport->send(c, batch, n);
+		n = (int)c->transport->send(c, batch, (size_t)n);
+		if (!n)
+			break; /* no room: first, something must come back */
 		flying += n;
 	}
 	return flying;
@@ -51,7 +54,7 @@ static double bounce(struct channel *c, const struct datagram *message, int wind
 	long back = 0;
 
 	while (now - start < seconds) {
-		int n = c->transport->receive(c, batch);
+		int n = (int)c->transport->receive(c, batch);
 
 		now = now_seconds();
 		if (n > 0) {
@@ -59,7 +62,7 @@ static double bounce(struct channel *c, const struct datagram *message, int wind
 			flying -= n < flying ? n : flying;
 			heard = now;
 		} else if (flying && now - heard < QUIET_SECONDS) {
-			c->transport->wait(c, 1000000);
+			poll(&(struct pollfd){ .fd = c->transport->fd(c), .events = POLLIN }, 1, 1);
 			continue;
 		} else {
 			flying = 0; /* what was lost is not waited for */

@@ -222,7 +222,7 @@ static int sim_finish(struct sim *s, struct tally_call **call)
 			assert_true(steps < 2000000);
 			sim_step(s);
 		}
-		if (engine_collect(call[rank]) < 0)
+		if (engine_collect(call[rank], NULL) < 0)
 			result = -1;
 	}
 	return result;
@@ -359,7 +359,7 @@ static void run_collective(struct sim *s, const struct collective *c)
 								      .count = c->count,
 								      .in = given[rank],
 								      .out = out[rank] },
-					      &call[rank]),
+					      s->now_ns, &call[rank]),
 				 0);
 	}
 	assert_int_equal(sim_finish(s, call), 0);
@@ -431,7 +431,7 @@ static void a_node_that_forgets_again_and_again_loses_nothing(void **state)
 							     .count = 400,
 							     .in = in[rank],
 							     .out = out[rank] },
-				     &call[rank]);
+				     s->now_ns, &call[rank]);
 		}
 		for (int i = 0; i < 400; i++) {
 			sim_step(s);
@@ -467,7 +467,7 @@ static void a_small_float_call_of_a_known_shape_takes_one_round_trip(void **stat
 							     .count = 8,
 							     .in = x[rank],
 							     .out = x[rank] },
-				     &call[rank]);
+				     s->now_ns, &call[rank]);
 		}
 		assert_int_equal(sim_finish(s, call), 0);
 		/* The first one guesses wrongly and sends the chunk again; then it is known. */
@@ -487,14 +487,14 @@ static void start_allreduces(struct sim *s, int32_t x[][64], struct tally_call *
 								      .count = 64,
 								      .in = x[rank],
 								      .out = x[rank] },
-					      &call[rank]),
+					      s->now_ns, &call[rank]),
 				 0);
 }
 
 static int result_of(struct tally_call *call)
 {
 	assert_true(engine_is_over(call));
-	return engine_collect(call);
+	return engine_collect(call, NULL);
 }
 
 static void a_dead_rank_is_named(void **state)
@@ -561,14 +561,15 @@ static void after_a_failure_nothing_can_be_started(void **state)
 	(void)state;
 	s->mute = true;
 	start_allreduces(s, x, call);
-	engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER }, &second);
+	engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER }, s->now_ns,
+		     &second);
 	while (!engine_is_over(call[0]))
 		sim_step(s);
 	assert_int_equal(result_of(second), -ECONNABORTED);
 	assert_int_equal(result_of(call[0]), -ETIMEDOUT);
-	assert_int_equal(
-		engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER }, &second),
-		-ECONNABORTED);
+	assert_int_equal(engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER },
+				      s->now_ns, &second),
+			 -ECONNABORTED);
 	sim_free(s);
 }
 
@@ -581,11 +582,11 @@ static void calls_that_nobody_waits_for_are_limited(void **state)
 	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
 		assert_int_equal(engine_start(s->engine[0],
 					      &(struct call_options){ .verb = CALL_BARRIER },
-					      &call),
+					      s->now_ns, &call),
 				 0);
-	assert_int_equal(
-		engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER }, &call),
-		-EBUSY);
+	assert_int_equal(engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER },
+				      s->now_ns, &call),
+			 -EBUSY);
 	sim_free(s);
 }
 

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How a worker comes into a job, and leaves it. */
+#include <tally/tally.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/jobfile.h"
+#include "common/util.h"
+#include "error.h"
+#include "progress.h"
+#include "sized.h"
+
+enum {
+	TIMEOUT_MS = 30000,
+	LINGER_MS = 2000, /* close waits so long for the other ranks */
+	QUIET_MS = 20, /* and answers repairs until it was quiet for so long */
+};
+
+static int check_progress(enum tally_progress_by by)
+{
+	if (by != TALLY_PROGRESS_CALLS && by != TALLY_PROGRESS_THREAD)
+		return error_set(-EINVAL,
+				 "progress: %d is neither TALLY_PROGRESS_CALLS nor "
+				 "TALLY_PROGRESS_THREAD",
+				 by);
+	return 0;
+}
+
+/* Everything but the addresses. The names are those of struct tally_options. */
+static int check_options(const struct tally_options *o)
+{
+	if (o->workers < 1 || o->workers > TALLY_WORKERS_MAX)
+		return error_set(-EINVAL, "workers: %u, allowed are 1 to %d", o->workers,
+				 TALLY_WORKERS_MAX);
+	if (o->rank >= o->workers)
+		return error_set(-EINVAL, "rank: %u, a job of %u workers has ranks 0 to %u",
+				 o->rank, o->workers, o->workers - 1);
+	if (!o->window || o->window > TALLY_WINDOW_MAX || o->window & (o->window - 1))
+		return error_set(-EINVAL, "window: %u, allowed are powers of two from 1 to %d",
+				 o->window, TALLY_WINDOW_MAX);
+	if (!o->payload_bytes || o->payload_bytes > TALLY_PAYLOAD_MAX ||
+	    o->payload_bytes % TALLY_BLOCK_BYTES)
+		return error_set(-EINVAL, "payload_bytes: %u, allowed are multiples of 64 to %d",
+				 o->payload_bytes, TALLY_PAYLOAD_MAX);
+	return check_progress(o->progress);
+}
+
+static void tally_free(struct tally *t)
+{
+	progress_close(t);
+	engine_free(t->engine);
+	transport_close(t->channel);
+	free(t);
+}
+
+static int connect_channel(struct tally *t, const struct tally_options *o,
+			   const struct sockaddr_storage *service)
+{
+	address_print(service, t->service, sizeof(t->service));
+	return t->channel->transport->connect(
+		t->channel, service, sizeof(struct tally_header) + o->payload_bytes, 2 * o->window);
+}
+
+static int make_engine(struct tally *t, const struct tally_options *o)
+{
+	struct engine_options options = {
+		.window = { .job = o->job,
+			    .epoch = o->epoch,
+			    .rank = o->rank,
+			    .workers = o->workers,
+			    .window = o->window,
+			    .payload_bytes = o->payload_bytes },
+		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
+		.service = t->service,
+		.owner = t,
+	};
+
+	return engine_new(&options, &t->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
+}
+
+/* `channel` is bound and belongs to the callee, also on failure. */
+static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
+		   struct channel *channel, struct tally **ret)
+{
+	struct tally *t = calloc(1, sizeof(*t));
+	int r = t ? progress_open(t) : error_set(-ENOMEM, "out of memory");
+
+	if (r < 0) {
+		transport_close(channel);
+		free(t);
+		return r;
+	}
+	t->channel = channel;
+	t->rank = o->rank;
+	t->workers = o->workers;
+	r = connect_channel(t, o, service);
+	if (r == 0)
+		r = make_engine(t, o);
+	if (r == 0 && o->progress == TALLY_PROGRESS_THREAD)
+		r = progress_thread(t);
+	if (r < 0) {
+		tally_free(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}
+
+static int open_at(const struct tally_options *o, const struct sockaddr_storage *local,
+		   const struct sockaddr_storage *service, struct tally **ret)
+{
+	struct channel *channel;
+	int r = transport_open(local, &channel);
+
+	return r < 0 ? r : open_on(o, service, channel, ret);
+}
+
+static struct tally_options options_of(const struct run *job, uint16_t rank)
+{
+	return (struct tally_options){
+		.job = job->job,
+		.epoch = job->epoch,
+		.rank = rank,
+		.workers = job->workers,
+		.window = job->window,
+		.payload_bytes = job->payload_bytes,
+	};
+}
+
+int tally_open_sized(const struct tally_options *options, size_t size, struct tally **ret)
+{
+	struct sockaddr_storage local, service;
+	struct tally_options known, *o = &known;
+	int r;
+
+	if (!options || !ret)
+		return error_set(-EINVAL, "options and ret must not be NULL");
+	r = sized_take(o, sizeof(*o), options, size);
+	if (r == 0)
+		r = check_options(o);
+	if (r < 0)
+		return r;
+	if (!o->address || address_parse(o->address, 0, &local) < 0)
+		return error_set(-EINVAL,
+				 "address: '%s' is no address and port such as "
+				 "10.77.1.1:40000 or [fd77:1::1]:40000",
+				 o->address ? o->address : "(null)");
+	if (!o->service || address_parse(o->service, TALLY_UDP_PORT, &service) < 0)
+		return error_set(-EINVAL,
+				 "service: '%s' is no address such as 10.77.0.1 or fd77::1",
+				 o->service ? o->service : "(null)");
+	if (local.ss_family != service.ss_family)
+		return error_set(-EINVAL, "address and service: one is IPv4, the other IPv6");
+	return open_at(o, &local, &service, ret);
+}
+
+int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
+{
+	struct tally_options o;
+	struct run job;
+	char why[256];
+	int r;
+
+	if (!path || !ret)
+		return error_set(-EINVAL, "path and ret must not be NULL");
+	r = jobfile_read(path, &job, why, sizeof(why));
+	if (r < 0)
+		return error_set(r, "%s", why);
+	o = options_of(&job, rank);
+	r = check_options(&o);
+	if (r < 0)
+		return r;
+	return open_at(&o, &job.worker[rank], &job.service, ret);
+}
+
+static int join(const struct tally_join_options *options, struct joining_answer *place,
+		struct tally **ret)
+{
+	struct channel *channel;
+	struct tally_options o;
+	struct tally *t = NULL;
+	struct join *join;
+	int r = join_open(options, &join, &channel, place);
+
+	if (r < 0)
+		return r;
+	o = options_of(&place->job, place->rank);
+	o.timeout_ms = options ? options->timeout_ms : 0;
+	o.progress = options ? options->progress : TALLY_PROGRESS_CALLS;
+	r = open_on(&o, &place->job.service, channel, &t);
+	if (r < 0) {
+		join_close(join);
+		return r;
+	}
+	t->join = join;
+	*ret = t;
+	return 0;
+}
+
+int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret)
+{
+	_cleanup_(freep) struct joining_answer *place = NULL;
+	struct tally_join_options known;
+	int r = 0;
+
+	if (!ret)
+		return error_set(-EINVAL, "ret must not be NULL");
+	if (options)
+		r = sized_take(&known, sizeof(known), options, size);
+	if (options && r == 0)
+		r = check_progress(known.progress);
+	if (r < 0)
+		return r;
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		return error_set(-ENOMEM, "out of memory");
+	return join(options ? &known : NULL, place, ret);
+}
+
+/* Waits a while for the other ranks. False: they did not come, or nothing can follow. */
+static bool linger_barrier(struct tally *t, uint64_t end)
+{
+	struct call_options barrier = { .verb = CALL_BARRIER };
+	struct tally_call *call;
+
+	if (engine_start(t->engine, &barrier, clock_now_ns(), &call) < 0)
+		return false;
+	while (!engine_is_over(call) && clock_now_ns() < end)
+		progress_wait(t, end);
+	return engine_is_over(call);
+}
+
+/*
+ * When the barrier's result is here, every rank has entered it and so has all results before
+ * it. Only the barrier's own may still be missing somewhere: repairs are answered a while. Where
+ * calls were abandoned no barrier can follow them, and repairs are all that others may need.
+ */
+static void linger(struct tally *t)
+{
+	uint64_t end = clock_now_ns() + LINGER_MS * 1000000ull, quiet;
+	bool abandons = !engine_is_idle(t->engine);
+
+	if (abandons)
+		engine_abort(t->engine);
+	if (!window_news(engine_window(t->engine))->heard_ns)
+		return;
+	if (!abandons && !linger_barrier(t, end))
+		return;
+	quiet = clock_now_ns() + QUIET_MS * 1000000ull;
+	while (clock_now_ns() < quiet && clock_now_ns() < end) {
+		uint64_t received = t->stats.received;
+
+		progress_wait(t, quiet);
+		if (t->stats.received != received)
+			quiet = clock_now_ns() + QUIET_MS * 1000000ull;
+	}
+}
+
+int tally_close(struct tally *t)
+{
+	if (!t)
+		return 0;
+	progress_stop(t);
+	progress_enter(t);
+	linger(t);
+	progress_leave(t);
+	join_close(t->join); /* last: others may have needed this worker until now */
+	tally_free(t);
+	return 0;
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "progress.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "error.h"
+
+#define NO_ROOM_NS \
+	UINT64_C(10000000) /* tried again after so long, should nothing say that there is room */
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+/* Of eventfds and timers, whose counters only say that there is something. */
+static void event_set(int fd) { (void)!write(fd, &(uint64_t){ 1 }, sizeof(uint64_t)); }
+
+static bool event_clear(int fd) { return read(fd, &(uint64_t){ 0 }, sizeof(uint64_t)) > 0; }
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* --- the lock */
+
+/* A driver that has much to do takes its lock again at once: without the turnstile it always would.
+ */
+void progress_enter(struct tally *t)
+{
+	pthread_mutex_lock(&t->turnstile);
+	pthread_mutex_lock(&t->lock);
+	pthread_mutex_unlock(&t->turnstile);
+}
+
+static uint64_t wakeup_of(const struct tally *t)
+{
+	return t->no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(t->engine);
+}
+
+static void watch(struct tally *t, int operation, int fd, uint32_t events)
+{
+	struct epoll_event e = { .events = events };
+
+	epoll_ctl(t->poll, operation, fd, &e);
+}
+
+/* The timer is only ever made to fire sooner; too soon does no harm. */
+static void poll_update(struct tally *t)
+{
+	uint64_t wakeup = wakeup_of(t);
+
+	if (t->polls_room != t->no_room)
+		watch(t, EPOLL_CTL_MOD, t->channel->transport->fd(t->channel),
+		      EPOLLIN | (t->no_room ? EPOLLOUT : 0));
+	t->polls_room = t->no_room;
+	if (wakeup < t->timer_ns) {
+		struct itimerspec when = { .it_value = timespec_of(wakeup ? wakeup : 1) };
+
+		timerfd_settime(t->timer, TFD_TIMER_ABSTIME, &when, NULL);
+		t->timer_ns = wakeup;
+	}
+}
+
+/* Tells all who wait of what has changed. */
+static void announce(struct tally *t)
+{
+	uint64_t ended = engine_ended(t->engine);
+	bool news = ended != t->told;
+
+	t->told = ended;
+	if (news && t->waiters)
+		pthread_cond_broadcast(&t->changed);
+	if (t->asleep_until_ns && (news || wakeup_of(t) < t->asleep_until_ns))
+		event_set(t->kick);
+	if (t->poll < 0)
+		return;
+	if (ended != t->reported && !t->has_news) {
+		event_set(t->news);
+		t->has_news = true;
+	}
+	if (!t->threaded)
+		poll_update(t);
+}
+
+void progress_leave(struct tally *t)
+{
+	announce(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* --- turns */
+
+void progress_output(struct tally *t)
+{
+	const struct transport *transport = t->channel->transport;
+	struct datagram batch[TRANSPORT_BATCH];
+	uint64_t now = clock_now_ns();
+	size_t n, sent;
+
+	do {
+		n = engine_output(t->engine, now, batch, TRANSPORT_BATCH);
+		sent = n ? transport->send(t->channel, batch, n) : 0;
+		t->stats.sent += sent;
+		t->no_room = sent < n;
+		if (t->no_room)
+			engine_unsent(t->engine, batch + sent, n - sent);
+	} while (n == TRANSPORT_BATCH && !t->no_room);
+	if (t->channel->refused)
+		engine_unreachable(t->engine);
+}
+
+static bool input(struct tally *t)
+{
+	const struct transport *transport = t->channel->transport;
+	struct datagram batch[TRANSPORT_RECEIVED_MAX];
+	uint64_t received = t->stats.received;
+	const struct window_stats *stats;
+	size_t n;
+
+	do {
+		uint64_t now;
+
+		n = transport->receive(t->channel, batch);
+		now = clock_now_ns();
+		for (size_t i = 0; i < n; i++)
+			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
+		t->stats.received += n;
+	} while (n >= TRANSPORT_BATCH);
+	stats = window_stats(engine_window(t->engine));
+	transport->feedback(t->channel, stats->chunk, stats->first_try);
+	return t->stats.received != received;
+}
+
+/*
+ * What is there comes in first, then what is due goes out: a worker that was not running for a
+ * while must not take results that wait in its socket for lost.
+ */
+bool progress_turn(struct tally *t)
+{
+	uint64_t ended = engine_ended(t->engine);
+	bool busy = input(t);
+
+	progress_output(t);
+	return busy || engine_ended(t->engine) != ended;
+}
+
+static void sleep_until(struct tally *t, uint64_t now_ns, uint64_t until_ns)
+{
+	struct timespec left = timespec_of(until_ns - now_ns);
+	struct pollfd fd[] = {
+		{ .fd = t->channel->transport->fd(t->channel),
+		  .events = POLLIN | (t->no_room ? POLLOUT : 0) },
+		{ .fd = t->kick, .events = POLLIN },
+	};
+
+	t->asleep_until_ns = until_ns;
+	pthread_mutex_unlock(&t->lock);
+	ppoll(fd, 2, until_ns == UINT64_MAX ? NULL : &left, NULL);
+	progress_enter(t);
+	t->asleep_until_ns = 0;
+	if (fd[1].revents)
+		event_clear(t->kick);
+}
+
+void progress_wait(struct tally *t, uint64_t until_ns)
+{
+	bool busy = progress_turn(t);
+	uint64_t now = clock_now_ns(), wakeup = wakeup_of(t);
+
+	announce(t);
+	if (until_ns < wakeup)
+		wakeup = until_ns;
+	if (!busy && wakeup > now) {
+		sleep_until(t, now, wakeup);
+	} else { /* whoever else wants something has a chance */
+		pthread_mutex_unlock(&t->lock);
+		progress_enter(t);
+	}
+}
+
+static void wait_changed(struct tally *t)
+{
+	t->waiters++;
+	pthread_cond_wait(&t->changed, &t->lock);
+	t->waiters--;
+}
+
+static void drive_end(struct tally *t)
+{
+	t->driven = false;
+	if (t->waiters)
+		pthread_cond_broadcast(&t->changed);
+}
+
+void progress_finish(struct tally *t, const struct tally_call *call)
+{
+	while (!engine_is_over(call) && t->driven)
+		wait_changed(t);
+	if (engine_is_over(call))
+		return;
+	t->driven = true;
+	while (!engine_is_over(call))
+		progress_wait(t, UINT64_MAX);
+	drive_end(t);
+}
+
+static void *thread_main(void *argument)
+{
+	struct tally *t = argument;
+
+	progress_enter(t);
+	while (t->driven && !t->closing)
+		wait_changed(t);
+	t->driven = true;
+	while (!t->closing)
+		progress_wait(t, UINT64_MAX);
+	drive_end(t);
+	progress_leave(t);
+	return NULL;
+}
+
+/* --- for event loops */
+
+int progress_fd(struct tally *t)
+{
+	if (t->poll >= 0)
+		return t->poll;
+	t->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	t->news = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	t->poll = t->timer < 0 || t->news < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
+	if (t->poll < 0) {
+		int error = errno;
+
+		close_fd(&t->timer);
+		close_fd(&t->news);
+		return error_set(-error, "no descriptor to poll: %s", strerror(error));
+	}
+	watch(t, EPOLL_CTL_ADD, t->news, EPOLLIN);
+	watch(t, EPOLL_CTL_ADD, t->timer, EPOLLIN);
+	if (!t->threaded)
+		watch(t, EPOLL_CTL_ADD, t->channel->transport->fd(t->channel), EPOLLIN);
+	return t->poll;
+}
+
+unsigned int progress_report(struct tally *t)
+{
+	uint64_t ended = engine_ended(t->engine) - t->reported;
+
+	t->reported += ended;
+	if (t->has_news)
+		event_clear(t->news);
+	t->has_news = false;
+	if (t->timer_ns <= clock_now_ns() && event_clear(t->timer))
+		t->timer_ns = UINT64_MAX;
+	return (unsigned int)ended;
+}
+
+/* --- opening and closing */
+
+/* Signals are for the program's own threads. */
+int progress_thread(struct tally *t)
+{
+	sigset_t all, kept;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &kept);
+	r = pthread_create(&t->thread, NULL, thread_main, t);
+	t->threaded = r == 0;
+	pthread_sigmask(SIG_SETMASK, &kept, NULL);
+	return r ? error_set(-r, "no thread for progress: %s", strerror(r)) : 0;
+}
+
+int progress_open(struct tally *t)
+{
+	pthread_mutex_init(&t->turnstile, NULL);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->changed, NULL);
+	t->poll = t->timer = t->news = -1;
+	t->timer_ns = UINT64_MAX;
+	t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (t->kick < 0)
+		return error_set(-errno, "no descriptor to wake by: %s", strerror(errno));
+	return 0;
+}
+
+void progress_stop(struct tally *t)
+{
+	if (!t->threaded)
+		return;
+	progress_enter(t);
+	t->closing = true;
+	event_set(t->kick);
+	pthread_cond_broadcast(&t->changed);
+	progress_leave(t);
+	pthread_join(t->thread, NULL);
+	t->threaded = false;
+}
+
+void progress_close(struct tally *t)
+{
+	close_fd(&t->kick);
+	close_fd(&t->poll);
+	close_fd(&t->timer);
+	close_fd(&t->news);
+	pthread_cond_destroy(&t->changed);
+	pthread_mutex_destroy(&t->lock);
+	pthread_mutex_destroy(&t->turnstile);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What turns an engine and its transport together: the lock, the waits and the clock of a struct
+ * tally, the descriptor for event loops and the thread. One thread at a time drives: it sleeps on
+ * the transport, with the lock released, and the others wait until calls have ended or the driver
+ * has what it wanted.
+ */
+#ifndef TALLY_CLIENT_PROGRESS_H
+#define TALLY_CLIENT_PROGRESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tally/tally.h>
+
+#include "engine.h"
+#include "join.h"
+#include "transport.h"
+
+struct tally {
+	uint16_t rank, workers;
+	struct join *join; /* NULL: opened without an agent */
+	char service[64];
+
+	pthread_mutex_t turnstile; /* taken before `lock`, so that who comes first is first */
+	pthread_mutex_t lock; /* of all that follows */
+	pthread_cond_t changed; /* calls have ended, or nobody drives any more */
+	struct engine *engine;
+	struct channel *channel;
+	struct tally_stats stats; /* sent and received; the rest is the engine's */
+	unsigned int waiters; /* for `changed` */
+	bool driven;
+	bool no_room; /* the last datagrams could not be sent, and wait for it */
+	uint64_t asleep_until_ns; /* the driver; 0: nobody is asleep */
+	int kick; /* eventfd that wakes the driver */
+	uint64_t told; /* engine_ended() when waiters were last told */
+
+	int poll; /* what tally_fd() says; -1: nobody asked yet, and so are the next two */
+	int timer;
+	int news; /* eventfd: calls have ended that tally_progress() has not told of */
+	uint64_t timer_ns; /* when it fires; UINT64_MAX: it does not */
+	uint64_t reported; /* engine_ended() when tally_progress() last told */
+	bool has_news, polls_room; /* as the descriptors are now */
+
+	bool threaded, closing;
+	pthread_t thread;
+};
+
+/* Both set the error text. The thread is started last, when engine and channel are there. */
+int progress_open(struct tally *t);
+int progress_thread(struct tally *t);
+
+/* Ends the thread. What follows is for one thread alone. */
+void progress_stop(struct tally *t);
+
+void progress_close(struct tally *t);
+
+/* Only with the lock held may the engine be touched. */
+void progress_enter(struct tally *t);
+void progress_leave(struct tally *t);
+
+/* The rest: with the lock held. */
+
+/* Sends what is to be sent now, as after engine_start(). */
+void progress_output(struct tally *t);
+
+/* Takes what is there, and sends what is due. Does not wait. True: something was there. */
+bool progress_turn(struct tally *t);
+
+/* One turn; waits until `until_ns` at most if there was nothing to do. For who drives. */
+void progress_wait(struct tally *t, uint64_t until_ns);
+
+/* Until the call is over: drives, or waits for who does. */
+void progress_finish(struct tally *t, const struct tally_call *call);
+
+/* What tally_fd() and tally_progress() say. */
+int progress_fd(struct tally *t);
+unsigned int progress_report(struct tally *t);
+
+#endif
