@@ -21,7 +21,8 @@ CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c,$(wildcard agent/*.c agent/*/*.c))
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
-UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
+	   $(BUILD)/tests/unit/test_progress_races
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
@@ -231,6 +232,14 @@ $(BUILD)/sanitized/tallyd: $(BUILD)/sanitized/agent/tallyd.o $(BUILD)/sanitized.
 $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
 	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES)
+
+# What threads share is also tested for races.
+$(BUILD)/races/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC  )$(CC) $(CFLAGS) -fsanitize=thread -c $< -o $@
+$(BUILD)/tests/unit/test_progress_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_progress.c \
+	$(CLIENT) $(COMMON))
+	$(call say,LD  )$(CC) -fsanitize=thread -o $@ $^ -lcmocka -lm
 
 # Fuzzers: each names in its first lines what is compiled with it, besides common/.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))

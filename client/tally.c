@@ -273,4 +273,10 @@ void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_sta
 	sized_give(ret, size, &stats, sizeof(stats));
 }
 
-const char *tally_version(void) { return TALLY_VERSION_TEXT; }
+#define TEXT(number) #number
+#define VERSION(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
+
+const char *tally_version(void)
+{
+	return VERSION(TALLY_VERSION_MAJOR, TALLY_VERSION_MINOR, TALLY_VERSION_PATCH);
+}

@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Progress, threads and events of the public calls, over real sockets: workers of this process and
+ * a node made of tally/slot.h, which the test turns itself or gives a thread.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <tally/slot.h>
+#include <tally/tally.h>
+
+enum {
+	RANKS = 2,
+	WINDOW = 16,
+	PAYLOAD = 128, /* 32 int32 */
+	LONG = 32 * 100, /* elements of a call of 100 chunks */
+	PATIENCE_MS = 20000, /* for what must come; only a test that fails waits so long */
+};
+
+#define SERVICE "127.78.0.1"
+
+/* --- the node */
+
+static struct node {
+	int fd;
+	struct tally_slot_state slot[2 * WINDOW];
+	uint64_t word[2 * WINDOW][PAYLOAD / 8];
+	int drop; /* so many datagrams are lost */
+	int taken; /* datagrams of workers */
+	bool ends; /* its thread */
+	pthread_t thread;
+} node;
+
+static struct sockaddr_in loopback(uint32_t last, uint16_t udp_port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(udp_port),
+				     .sin_addr.s_addr = htonl(0x7f4e0000 | last) };
+}
+
+static void node_send(const struct tally_slot_state *s, const uint64_t *word, enum tally_kind kind)
+{
+	struct {
+		struct tally_header h;
+		uint64_t word[PAYLOAD / 8];
+	} m = { .h = { .magic = TALLY_MAGIC,
+		       .version = TALLY_VERSION,
+		       .kind = kind,
+		       .flags = s->flags,
+		       .job = tally_le32(1),
+		       .epoch = tally_le16(1),
+		       .boot = tally_le16(1),
+		       .seq = tally_le32(s->seq),
+		       .recipient = tally_le16(s->recipient),
+		       .blocks = kind == TALLY_RESULT ? s->blocks : 0,
+		       .lane = s->lane,
+		       .scale = s->scale,
+		       .scale_ahead = s->scale_ahead,
+		       .check = tally_le64(kind == TALLY_RESULT ? s->check : 0) } };
+
+	tally_header_set_put(&m.h, &s->set);
+	memcpy(m.word, word, m.h.blocks * 64u);
+	for (uint16_t rank = 0; rank < RANKS; rank++) {
+		struct sockaddr_in to = loopback(2 + rank, 40000);
+
+		sendto(node.fd, &m, sizeof(m.h) + m.h.blocks * 64u, 0, (void *)&to, sizeof(to));
+	}
+}
+
+static void node_take(const struct tally_header *h)
+{
+	struct tally_set everyone = tally_set_first(RANKS);
+	struct tally_offer offer = tally_offer_read(h);
+	uint32_t at = offer.seq % (2 * WINDOW);
+	const uint64_t *in = (const uint64_t *)(h + 1);
+	struct tally_verdict v = h->kind == TALLY_REPAIR
+					 ? tally_slot_repair(&node.slot[at], &offer)
+					 : tally_slot_admit_root(&node.slot[at], &offer, &everyone);
+
+	for (int i = 0; i < offer.blocks * 8; i++) {
+		if (v.words == TALLY_WORDS_STORE)
+			node.word[at][i] = in[i];
+		else if (v.words == TALLY_WORDS_ADD)
+			node.word[at][i] += in[i];
+	}
+	if (v.outcome == TALLY_COMPLETED || v.outcome == TALLY_REPAIRED ||
+	    v.outcome == TALLY_ANSWERED)
+		node_send(&node.slot[at], node.word[at], TALLY_RESULT);
+	else if (v.outcome == TALLY_ASKED)
+		node_send(&node.slot[at], node.word[at], TALLY_ASK);
+}
+
+/* What is there now. Returns how many datagrams it was. */
+static int node_turn(void)
+{
+	_Alignas(8) uint8_t bytes[sizeof(struct tally_header) + PAYLOAD];
+	int n = 0;
+
+	while (recv(node.fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+		n++;
+		if (node.drop && node.drop--)
+			continue;
+		node_take((const struct tally_header *)bytes);
+	}
+	node.taken += n;
+	return n;
+}
+
+static void *node_main(void *argument)
+{
+	struct pollfd p = { .fd = node.fd, .events = POLLIN };
+
+	while (!__atomic_load_n(&node.ends, __ATOMIC_ACQUIRE)) {
+		poll(&p, 1, 10);
+		node_turn();
+	}
+	return argument;
+}
+
+static void node_thread_start(void)
+{
+	assert_int_equal(pthread_create(&node.thread, NULL, node_main, NULL), 0);
+}
+
+static void node_thread_end(void)
+{
+	__atomic_store_n(&node.ends, true, __ATOMIC_RELEASE);
+	pthread_join(node.thread, NULL);
+	node.ends = false;
+}
+
+static int node_open(void **state)
+{
+	struct sockaddr_in at = loopback(1, TALLY_UDP_PORT);
+
+	node = (struct node){ .fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) };
+	return bind(node.fd, (void *)&at, sizeof(at));
+}
+
+static int node_close(void **state) { return close(node.fd); }
+
+/* --- the workers */
+
+static struct tally *open_rank(uint16_t rank, enum tally_progress_by by)
+{
+	char address[32];
+	struct tally *t = NULL;
+	struct tally_options o = {
+		.job = 1,
+		.epoch = 1,
+		.rank = rank,
+		.workers = RANKS,
+		.window = WINDOW,
+		.payload_bytes = PAYLOAD,
+		.timeout_ms = PATIENCE_MS,
+		.service = SERVICE,
+		.address = address,
+		.progress = by,
+	};
+
+	snprintf(address, sizeof(address), "127.78.0.%u:40000", 2 + rank);
+	assert_int_equal(tally_open(&o, &t), 0);
+	return t;
+}
+
+/* To be left at once: closing need not wait for the other rank. */
+static void drop(struct tally *t)
+{
+	tally_abort(t);
+	assert_int_equal(tally_close(t), 0);
+}
+
+static struct tally_call *start(struct tally *t, int32_t *x, size_t count)
+{
+	struct tally_call *call = NULL;
+
+	assert_int_equal(tally_allreduce_start(t, x, x, count, TALLY_INT32, TALLY_SUM, &call), 0);
+	return call;
+}
+
+static int32_t *vector(size_t count, int32_t value)
+{
+	int32_t *x = malloc(count * sizeof(*x));
+
+	for (size_t i = 0; i < count; i++)
+		x[i] = value;
+	return x;
+}
+
+static void assert_all(const int32_t *x, size_t count, int32_t value)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(x[i], value);
+}
+
+static bool is_readable(int fd, int within_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, within_ms) == 1;
+}
+
+/* A timer may still be due; and then, for good, there is nothing to do any more. */
+static void assert_falls_silent(struct tally *t)
+{
+	for (int i = 0; i < 10 && is_readable(tally_fd(t), 100); i++)
+		assert_int_equal(tally_progress(t, NULL), 0);
+	assert_false(is_readable(tally_fd(t), 300));
+}
+
+/* --- the facts */
+
+static void the_first_window_of_a_started_call_leaves_at_once(void **state)
+{
+	struct tally *t = open_rank(0, TALLY_PROGRESS_CALLS);
+	int32_t *x = vector(LONG, 1);
+	struct tally_call *call = start(t, x, LONG);
+
+	assert_int_equal(node_turn(), WINDOW);
+	drop(t);
+	(void)call;
+	free(x);
+}
+
+static void calls_go_on_by_progress_alone(void **state)
+{
+	struct tally *t[RANKS];
+	int32_t *x[RANKS];
+	struct tally_call *call[RANKS];
+	unsigned int ended[RANKS] = { 0 };
+
+	for (uint16_t rank = 0; rank < RANKS; rank++) {
+		t[rank] = open_rank(rank, TALLY_PROGRESS_CALLS);
+		x[rank] = vector(LONG, 1 + rank);
+		call[rank] = start(t[rank], x[rank], LONG);
+	}
+	while (!ended[0] || !ended[1]) {
+		node_turn();
+		for (int rank = 0; rank < RANKS; rank++) {
+			unsigned int more = 0;
+
+			assert_int_equal(tally_progress(t[rank], &more), 0);
+			ended[rank] += more;
+		}
+	}
+	for (int rank = 0; rank < RANKS; rank++) {
+		bool done = false;
+
+		assert_int_equal(ended[rank], 1);
+		assert_int_equal(tally_test(call[rank], &done), 0);
+		assert_true(done);
+		assert_int_equal(tally_wait(call[rank]), 0);
+		assert_all(x[rank], LONG, 3);
+		drop(t[rank]);
+		free(x[rank]);
+	}
+}
+
+static void the_descriptor_is_readable_when_a_result_has_come(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_CALLS) };
+	int fd = tally_fd(t[0]), ended = 0;
+	struct tally_call *call[RANKS];
+	int32_t x[RANKS] = { 1, 2 };
+
+	assert_true(fd >= 0);
+	assert_int_equal(tally_fd(t[0]), fd);
+	assert_false(is_readable(fd, 0));
+	for (int rank = 0; rank < RANKS; rank++)
+		call[rank] = start(t[rank], &x[rank], 1);
+	while (!ended) {
+		node_turn();
+		assert_true(is_readable(fd, PATIENCE_MS));
+		assert_int_equal(tally_progress(t[0], (unsigned int *)&ended), 0);
+	}
+	assert_int_equal(tally_wait(call[0]), 0);
+	assert_int_equal(x[0], 3);
+
+	assert_falls_silent(t[0]);
+	drop(t[0]);
+	drop(t[1]);
+}
+
+static void the_descriptor_is_readable_when_a_timer_is_due(void **state)
+{
+	struct tally *t = open_rank(0, TALLY_PROGRESS_CALLS);
+	struct tally_stats stats = { 0 };
+	int fd = tally_fd(t);
+	int32_t x = 1;
+
+	start(t, &x, 1);
+	assert_int_equal(node_turn(), 1);
+	while (!stats.retransmitted) {
+		assert_true(is_readable(fd, PATIENCE_MS));
+		assert_int_equal(tally_progress(t, NULL), 0);
+		tally_stats_read(t, &stats);
+	}
+	assert_int_equal(node_turn(), 1);
+	drop(t);
+}
+
+/* Of what another thread ended, too. */
+static void *wait_main(void *call) { return (void *)(intptr_t)tally_wait(call); }
+
+static void the_descriptor_tells_of_calls_that_another_thread_ended(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_THREAD) };
+	int32_t x[RANKS] = { 1, 2 };
+	struct tally_call *call = start(t[0], &x[0], 1);
+	int fd = tally_fd(t[0]);
+	unsigned int ended = 0;
+	pthread_t waiter;
+	void *r;
+
+	start(t[1], &x[1], 1);
+	node_turn();
+	assert_int_equal(pthread_create(&waiter, NULL, wait_main, call), 0);
+	pthread_join(waiter, &r);
+	assert_int_equal((intptr_t)r, 0);
+	assert_true(is_readable(fd, PATIENCE_MS));
+	assert_int_equal(tally_progress(t[0], &ended), 0);
+	assert_int_equal(ended, 1);
+	assert_int_equal(tally_progress(t[0], &ended), 0);
+	assert_int_equal(ended, 0);
+	assert_falls_silent(t[0]);
+	drop(t[0]);
+	drop(t[1]);
+}
+
+static void progress_never_blocks(void **state)
+{
+	struct tally *t = open_rank(0, TALLY_PROGRESS_CALLS);
+	struct rusage before, after;
+	int32_t x = 1;
+
+	start(t, &x, 1);
+	getrusage(RUSAGE_THREAD, &before);
+	for (int i = 0; i < 1000; i++) {
+		unsigned int ended = 1;
+
+		assert_int_equal(tally_progress(t, &ended), 0);
+		assert_int_equal(ended, 0);
+	}
+	getrusage(RUSAGE_THREAD, &after);
+	assert_true(after.ru_nvcsw - before.ru_nvcsw < 10); /* it did not sleep */
+	drop(t);
+}
+
+static void the_thread_completes_calls_while_the_program_computes(void **state)
+{
+	struct tally *t[RANKS];
+	struct tally_call *call[RANKS];
+	int32_t *x[RANKS];
+	int fd[RANKS];
+
+	node_thread_start();
+	for (uint16_t rank = 0; rank < RANKS; rank++) {
+		t[rank] = open_rank(rank, TALLY_PROGRESS_THREAD);
+		fd[rank] = tally_fd(t[rank]);
+		x[rank] = vector(LONG, 1 + rank);
+		call[rank] = start(t[rank], x[rank], LONG);
+	}
+	/* No function of the library is called from here on. */
+	for (int rank = 0; rank < RANKS; rank++)
+		assert_true(is_readable(fd[rank], PATIENCE_MS));
+	node_thread_end();
+	for (int rank = 0; rank < RANKS; rank++) {
+		assert_int_equal(tally_wait(call[rank]), 0);
+		assert_all(x[rank], LONG, 3);
+		drop(t[rank]);
+		free(x[rank]);
+	}
+}
+
+static void an_idle_thread_sleeps(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_THREAD),
+				   open_rank(1, TALLY_PROGRESS_THREAD) };
+	struct tally_call *call[RANKS];
+	struct rusage before, after;
+	int32_t x[RANKS] = { 1, 2 };
+
+#ifdef __SANITIZE_THREAD__
+	drop(t[0]);
+	drop(t[1]);
+	skip(); /* the sanitizer has a thread of its own, which does not */
+#endif
+	for (int rank = 0; rank < RANKS; rank++)
+		call[rank] = start(t[rank], &x[rank], 1);
+	node_turn();
+	for (int rank = 0; rank < RANKS; rank++)
+		assert_int_equal(tally_wait(call[rank]), 0);
+	poll(NULL, 0, 300); /* what was armed for the call may still fire */
+	getrusage(RUSAGE_SELF, &before);
+	poll(NULL, 0, 1000);
+	getrusage(RUSAGE_SELF, &after);
+	/* One is this poll()'s own. */
+	assert_true(after.ru_nvcsw - before.ru_nvcsw <= 2);
+	drop(t[0]);
+	drop(t[1]);
+}
+
+static void an_idle_thread_wakes_for_the_timers_of_a_new_call(void **state)
+{
+	struct tally *t = open_rank(0, TALLY_PROGRESS_THREAD);
+	int32_t x = 1;
+
+	poll(NULL, 0, 50); /* by now it sleeps; should it not yet, the test shows less */
+	start(t, &x, 1);
+	assert_int_equal(node_turn(), 1);
+	assert_true(is_readable(node.fd, PATIENCE_MS)); /* sent again */
+	drop(t);
+}
+
+enum {
+	THREADS = 8,
+	CALLS = 50
+};
+
+static void *calls_main(void *t)
+{
+	for (int i = 0; i < CALLS; i++) {
+		int32_t x[100];
+
+		for (int k = 0; k < 100; k++)
+			x[k] = 1;
+		if (tally_wait(start(t, x, 100)) < 0 || x[0] != 3 || x[99] != 3)
+			return NULL;
+	}
+	return t;
+}
+
+static void eight_threads_call_at_once(enum tally_progress_by by)
+{
+	struct tally *t[RANKS] = { open_rank(0, by), open_rank(1, by) };
+	pthread_t thread[THREADS];
+	int right = 0;
+
+	node_thread_start();
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, calls_main, t[0]), 0);
+	for (int i = 0; i < THREADS * CALLS; i++) {
+		int32_t x[100];
+
+		for (int k = 0; k < 100; k++)
+			x[k] = 2;
+		assert_int_equal(tally_allreduce(t[1], x, x, 100, TALLY_INT32, TALLY_SUM), 0);
+		assert_all(x, 100, 3);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		void *r;
+
+		pthread_join(thread[i], &r);
+		right += r == t[0];
+	}
+	assert_int_equal(right, THREADS);
+	node_thread_end();
+	drop(t[0]);
+	drop(t[1]);
+}
+
+static void eight_threads_may_call_at_once(void **state)
+{
+	eight_threads_call_at_once(TALLY_PROGRESS_CALLS);
+}
+
+static void eight_threads_may_call_beside_the_librarys(void **state)
+{
+	eight_threads_call_at_once(TALLY_PROGRESS_THREAD);
+}
+
+static void abort_wakes_who_waits(enum tally_progress_by by)
+{
+	struct tally *t = open_rank(0, by);
+	int32_t x[3] = { 1, 2, 3 };
+	struct tally_call *call[] = { start(t, &x[0], 1), start(t, &x[1], 1) }, *late;
+	pthread_t waiter[2];
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&waiter[i], NULL, wait_main, call[i]), 0);
+	/* Both are asleep, one of them on the other; or not yet, which must not matter. */
+	poll(NULL, 0, 50);
+	assert_int_equal(tally_abort(t), 0);
+	for (int i = 0; i < 2; i++) {
+		void *r;
+
+		pthread_join(waiter[i], &r);
+		assert_int_equal((intptr_t)r, -ECANCELED);
+	}
+	assert_int_equal(tally_allreduce_start(t, x, x, 1, TALLY_INT32, TALLY_SUM, &late),
+			 -ECONNABORTED);
+	assert_int_equal(tally_close(t), 0);
+}
+
+static void abort_ends_all_calls_and_wakes_all_waiters(void **state)
+{
+	abort_wakes_who_waits(TALLY_PROGRESS_CALLS);
+	abort_wakes_who_waits(TALLY_PROGRESS_THREAD);
+}
+
+/* The result comes while tally_close() still answers; the sanitizer looks after the buffers. */
+static void close_touches_no_buffer_of_a_call_that_runs(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_THREAD) };
+	int32_t *x = vector(LONG, 1), *y = vector(LONG, 2);
+	int32_t one[RANKS] = { 1, 1 };
+	struct tally_call *call = start(t[1], &one[1], 1);
+
+	node_thread_start();
+	assert_int_equal(tally_allreduce(t[0], one, one, 1, TALLY_INT32, TALLY_SUM), 0);
+	assert_int_equal(tally_wait(call), 0);
+	start(t[0], x, LONG);
+	start(t[1], y, LONG);
+	free(x);
+	assert_int_equal(tally_close(t[0]), 0);
+	drop(t[1]);
+	node_thread_end();
+	free(y);
+}
+
+static void a_call_says_how_it_went(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_THREAD) };
+	struct tally_call_info info = { 0 };
+	int32_t *x = vector(LONG, 1), *y = vector(LONG, 2);
+	struct tally_call *other, *call;
+
+	node.drop = 3;
+	call = start(t[0], x, LONG);
+	node_turn(); /* now the first three are lost */
+	other = start(t[1], y, LONG);
+	node_thread_start();
+	assert_int_equal(tally_wait_info(call, &info), 0);
+	assert_int_equal(info.way, TALLY_WAY_OFFLOADED);
+	assert_int_equal(info.chunks, 100);
+	assert_true(info.retransmitted >= 3);
+	assert_int_equal(info.redone, 0);
+	assert_int_equal(info.sent_bytes,
+			 (100 + info.retransmitted) * (sizeof(struct tally_header) + PAYLOAD));
+	assert_true(info.duration_ns > 0 && info.queued_ns < info.duration_ns);
+	assert_int_equal(tally_wait(other), 0);
+	node_thread_end();
+	assert_all(x, LONG, 3);
+
+	/* Another, that nobody answers. */
+	call = start(t[0], x, 1);
+	assert_int_equal(tally_abort(t[0]), 0);
+	assert_int_equal(tally_wait_info(call, &info), -ECANCELED);
+	assert_int_equal(info.way, TALLY_WAY_NONE);
+	assert_int_equal(info.chunks, 0);
+	assert_int_equal(tally_close(t[0]), 0);
+	drop(t[1]);
+	free(x);
+	free(y);
+}
+
+static void structs_may_be_older_or_newer_than_the_library(void **state)
+{
+	struct {
+		struct tally_options options;
+		uint64_t more;
+	} newer = { .options = { .job = 1,
+				 .workers = 1,
+				 .window = 1,
+				 .payload_bytes = 64,
+				 .service = SERVICE,
+				 .address = "127.78.0.9:40009" } };
+	struct tally_stats stats = { .chunks = 7, .rtt_ns = 7 };
+	struct tally *t = NULL;
+
+	assert_int_equal(tally_open_sized(&newer.options, 0, &t), -EINVAL);
+	assert_non_null(strstr(tally_error(), "size: 0"));
+	newer.more = 1;
+	assert_int_equal(tally_open_sized(&newer.options, sizeof(newer), &t), -E2BIG);
+	assert_null(t);
+	newer.more = 0;
+	assert_int_equal(tally_open_sized(&newer.options, sizeof(newer), &t), 0);
+	tally_stats_read_sized(t, offsetof(struct tally_stats, rtt_ns), &stats);
+	assert_int_equal(stats.chunks, 0);
+	assert_int_equal(stats.rtt_ns, 7);
+	assert_int_equal(tally_close(t), 0);
+
+	/* What an older program has no room for is as if it were 0. */
+	newer.options.progress = 99;
+	assert_int_equal(tally_open(&newer.options, &t), -EINVAL);
+	assert_int_equal(
+		tally_open_sized(&newer.options, offsetof(struct tally_options, progress), &t), 0);
+	assert_int_equal(tally_close(t), 0);
+}
+
+static void the_version_is_said_once(void **state)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d.%d.%d", TALLY_VERSION_NUMBER / 10000,
+		 TALLY_VERSION_NUMBER / 100 % 100, TALLY_VERSION_NUMBER % 100);
+	assert_string_equal(text, tally_version());
+}
+
+#define fact(f) cmocka_unit_test_setup_teardown(f, node_open, node_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fact(the_first_window_of_a_started_call_leaves_at_once),
+		fact(calls_go_on_by_progress_alone),
+		fact(the_descriptor_is_readable_when_a_result_has_come),
+		fact(the_descriptor_is_readable_when_a_timer_is_due),
+		fact(the_descriptor_tells_of_calls_that_another_thread_ended),
+		fact(progress_never_blocks),
+		fact(the_thread_completes_calls_while_the_program_computes),
+		fact(an_idle_thread_sleeps),
+		fact(an_idle_thread_wakes_for_the_timers_of_a_new_call),
+		fact(eight_threads_may_call_at_once),
+		fact(eight_threads_may_call_beside_the_librarys),
+		fact(abort_ends_all_calls_and_wakes_all_waiters),
+		fact(close_touches_no_buffer_of_a_call_that_runs),
+		fact(a_call_says_how_it_went),
+		fact(structs_may_be_older_or_newer_than_the_library),
+		fact(the_version_is_said_once),
+	};
+
+	alarm(120); /* who is not woken waits for ever */
+	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
+}
