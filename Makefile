@@ -192,7 +192,7 @@ $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
 
 
-$(BUILD)/tally-perf: $(call objects,$(wildcard examples/perf*.c)) $(BUILD)/libtally.a
+$(BUILD)/tally-perf: $(call objects,$(wildcard perf/*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
 $(BUILD)/train: $(call objects,examples/train.c examples/dataset.c) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lz -lm

@@ -3,8 +3,8 @@
  * What tally-perf sends, and what has to come back. Pure. Every element is a function of the
  * iteration, the rank and its index, so that each rank can work out what the others sent.
  */
-#ifndef TALLY_EXAMPLES_PERF_DATA_H
-#define TALLY_EXAMPLES_PERF_DATA_H
+#ifndef TALLY_PERF_DATA_H
+#define TALLY_PERF_DATA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tally-perf's command line, and how it comes into its job. */
-#ifndef TALLY_EXAMPLES_PERF_OPTIONS_H
-#define TALLY_EXAMPLES_PERF_OPTIONS_H
+#ifndef TALLY_PERF_OPTIONS_H
+#define TALLY_PERF_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
