@@ -42,19 +42,26 @@ PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-n
 DESTDIR :=
 PREFIX  := /usr
 MADE    := $(BUILD)/packaging/tallyd.service $(BUILD)/packaging/libtally.pc
-INSTALLED = $(foreach p,tallyd tally-node,755:$(BUILD)/$(p):$(PREFIX)/sbin/$(p)) \
-	$(foreach p,tallyctl tally-perf,755:$(BUILD)/$(p):$(PREFIX)/bin/$(p)) \
-	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
+manual = $(foreach page,$(1),644:man/$(page):$(PREFIX)/share/man/man$(subst .,,$(suffix \
+	$(page)))/$(page))
+
+# What workers need, which needs nothing but libc.
+CLIENT_MADE := $(addprefix $(BUILD)/,libtally.a libtally.so tally-perf packaging/libtally.pc)
+CLIENT_INSTALLED = 755:$(BUILD)/tally-perf:$(PREFIX)/bin/tally-perf \
 	644:$(BUILD)/libtally.so:$(PREFIX)/lib/libtally.so.0 \
 	link:libtally.so.0:$(PREFIX)/lib/libtally.so \
 	644:$(BUILD)/libtally.a:$(PREFIX)/lib/libtally.a \
 	644:include/tally/tally.h:$(PREFIX)/include/tally/tally.h \
 	644:$(BUILD)/packaging/libtally.pc:$(PREFIX)/lib/pkgconfig/libtally.pc \
+	$(call manual,libtally.3 tally-perf.1)
+INSTALLED = $(CLIENT_INSTALLED) \
+	$(foreach p,tallyd tally-node,755:$(BUILD)/$(p):$(PREFIX)/sbin/$(p)) \
+	755:$(BUILD)/tallyctl:$(PREFIX)/bin/tallyctl \
+	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
 	644:$(BUILD)/packaging/tallyd.service:$(PREFIX)/lib/systemd/system/tallyd.service \
 	644:packaging/tmpfiles.conf:$(PREFIX)/lib/tmpfiles.d/tally.conf \
 	644:completion/tallyctl.bash:$(PREFIX)/share/bash-completion/completions/tallyctl \
-	$(foreach page,$(wildcard man/*.[1-8]),644:$(page):$(PREFIX)/share/man/man$(subst .,,$(suffix \
-	$(page)))/$(notdir $(page)))
+	$(call manual,$(filter-out libtally.3 tally-perf.1,$(notdir $(wildcard man/*.[1-8]))))
 
 # `make V=1` shows whole commands.
 ifeq ($(V),1)
@@ -63,7 +70,8 @@ else
 say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
-.PHONY: pure keys-docs help all setup setup-build install uninstall demo bench test lint unit fuzz ctl bpf \
+.PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
+	demo bench test lint unit fuzz ctl bpf \
 	e2e vm vm-all guest testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -79,11 +87,18 @@ setup: ## install what build and tests need (Debian 12, as root)
 setup-build: ## the same, but only what the build needs
 	@scripts/setup.sh build
 
+setup-client: ## the same, but only what workers need: a C compiler
+	@scripts/setup.sh client
+
 # A make of its own: this one may have looked for what setup-build has only just installed.
 install: | $(filter setup%,$(MAKECMDGOALS)) ## build, and install all that a node and workers need
 	@$(MAKE) --no-print-directory -s all $(MADE)
 	@scripts/install "$(DESTDIR)" $(INSTALLED)
 	@scripts/install --first "$(DESTDIR)" 644:packaging/tallyd.yaml:/etc/tally/tallyd.yaml
+
+install-client: | $(filter setup%,$(MAKECMDGOALS)) ## build, and install all that workers need
+	@$(MAKE) --no-print-directory -s $(CLIENT_MADE)
+	@scripts/install "$(DESTDIR)" $(CLIENT_INSTALLED)
 
 uninstall: ## remove what install brought, but neither configuration nor state
 	@scripts/install --remove "$(DESTDIR)" $(INSTALLED)
@@ -185,7 +200,7 @@ $(BUILD)/tally-node: $(call objects,$(NODE)) $(BUILD)/agent.a $(BUILD)/libtally.
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
 
-LIBNL   := $(shell pkg-config --cflags libnl-route-3.0)
+LIBNL    = $(shell pkg-config --cflags libnl-route-3.0)
 $(call objects,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
 
 $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a

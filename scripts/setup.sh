@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Installs what building and testing Tally needs on Debian 12; `setup.sh build` leaves out what is
-# for tests and the demo. Says nothing and needs neither network nor root when all is there already.
+# for tests and the demo, `setup.sh client` all but what workers need. Says nothing and needs neither
+# network nor root when all is there already.
 set -euo pipefail
 
 packages=(
-	# to build, and to run a node
-	make gcc libc6-dev pkg-config clang-19 llvm-19 bpftool
+	# to build the library and tally-perf; programs are built with pkg-config
+	make gcc libc6-dev pkg-config
+)
+[[ ${1-} == client ]] || packages+=(
+	# to build the rest, and to run a node
+	clang-19 llvm-19 bpftool
 	libbpf-dev libxdp-dev libelf-dev zlib1g-dev libnl-3-dev libnl-route-3-dev
 	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev libcap-ng-dev
 	iproute2
 )
-[[ ${1-} == build ]] || packages+=(
+[[ ${1-} == @(build|client) ]] || packages+=(
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
@@ -67,4 +72,4 @@ mount_bpffs() {
 }
 
 install_missing
-mount_bpffs
+[[ ${1-} == client ]] || mount_bpffs
