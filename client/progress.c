@@ -185,7 +185,9 @@ void progress_wait(struct tally *t, uint64_t until_ns)
 		wakeup = until_ns;
 	if (!busy && wakeup > now) {
 		sleep_until(t, now, wakeup);
-	} else { /* whoever else wants something has a chance */
+	} else if (pthread_mutex_trylock(&t->turnstile) == 0) {
+		pthread_mutex_unlock(&t->turnstile);
+	} else { /* somebody else is at the turnstile: now it is their turn */
 		pthread_mutex_unlock(&t->lock);
 		progress_enter(t);
 	}

@@ -983,6 +983,67 @@ static void an_ask_for_what_was_never_sent_is_nothing(void **state)
 
 /* --- all of it */
 
+/* Of the last output, all but the first `kept` found no room. */
+static void no_room_but_for(struct worker *k, uint64_t now_ns, size_t kept)
+{
+	struct datagram d[SENT_MAX];
+	size_t n = window_output(k->window, now_ns, d, SENT_MAX);
+
+	window_unsent(k->window, d + kept, n - kept);
+}
+
+static void new_chunks_without_room_go_later_in_order_and_as_new(void **state)
+{
+	struct worker *k = worker_new(8);
+
+	for (uint32_t seq = 0; seq < 4; seq++)
+		post(k, seq, &allreduce);
+	no_room_but_for(k, START, 1);
+	post(k, 4, &allreduce);
+	no_room_but_for(k, START + MS, 0);
+	assert_int_equal(output(k, START + 2 * MS), 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(seq_sent(k, i), i + 1);
+		assert_true(k->sent[i].fresh);
+	}
+	assert_int_equal(stats(k)->retransmitted, 0);
+	nothing_is_sent(k, START + FIRST - 1);
+	one_is_sent(k, START + FIRST, 0);
+	worker_free(k);
+}
+
+static void a_retransmission_without_room_goes_later_and_counts_once(void **state)
+{
+	struct worker *k = worker_new(8);
+
+	post(k, 0, &allreduce);
+	one_is_sent(k, START, 0);
+	for (int i = 0; i < WINDOW_TRIES_MAX; i++)
+		no_room_but_for(k, START + FIRST + i * MS, 0);
+	assert_int_equal(stats(k)->retransmitted, 0);
+	assert_int_equal(one_is_sent(k, START + FIRST + 10 * MS, 0)->message.h.flags, 0);
+	assert_int_equal(stats(k)->retransmitted, 1);
+	worker_free(k);
+}
+
+static void an_answer_without_room_goes_later(void **state)
+{
+	struct worker *k = worker_new(8);
+	struct message result = result_of(0, &allreduce), ask;
+	struct tally_set none = { 0 };
+
+	post(k, 0, &allreduce);
+	one_is_sent(k, START, 0);
+	assert_true(hear(k, &result, START + MS));
+	ask = said(TALLY_ASK, 0, &none);
+	hear(k, &ask, START + 300 * MS);
+	no_room_but_for(k, START + 300 * MS, 0);
+	assert_int_equal(stats(k)->repaired, 0);
+	assert_int_equal(one_is_sent(k, START + 301 * MS, 0)->message.h.kind, TALLY_REPAIR);
+	assert_int_equal(stats(k)->repaired, 1);
+	worker_free(k);
+}
+
 static void sequence_numbers_wrap(void **state)
 {
 	struct worker *k = worker_new(4);
@@ -1134,6 +1195,9 @@ int main(void)
 		cmocka_unit_test(one_answer_in_half_a_timeout_is_enough),
 		cmocka_unit_test(a_chunk_is_kept_until_another_takes_its_frame),
 		cmocka_unit_test(an_ask_for_what_was_never_sent_is_nothing),
+		cmocka_unit_test(new_chunks_without_room_go_later_in_order_and_as_new),
+		cmocka_unit_test(a_retransmission_without_room_goes_later_and_counts_once),
+		cmocka_unit_test(an_answer_without_room_goes_later),
 		cmocka_unit_test(sequence_numbers_wrap),
 		cmocka_unit_test(a_small_output_loses_nothing),
 		cmocka_unit_test(whatever_is_lost_every_chunk_is_taken_once),
