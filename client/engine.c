@@ -194,6 +194,19 @@ static void end_round(struct engine *e)
 	}
 }
 
+/*
+ * It is so late now. While a call runs, something is due all the time; so a gap says that nobody
+ * looked, when nothing could come: that time is not the network's.
+ */
+static void look(struct engine *e, uint64_t now_ns)
+{
+	uint64_t gap = now_ns - e->now_ns;
+
+	if (e->progress_ns && gap > 2 * WINDOW_RTO_MAX_NS)
+		e->progress_ns += gap;
+	e->now_ns = now_ns;
+}
+
 int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
 		 struct tally_call **ret)
 {
@@ -207,7 +220,7 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 		return error_set(-EBUSY, "%d calls are started and not waited for: wait for some",
 				 ENGINE_CALLS_MAX);
 
-	e->now_ns = now_ns;
+	look(e, now_ns);
 	*c = (struct tally_call){
 		.engine = e,
 		.options = *options,
@@ -314,7 +327,7 @@ size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, si
 {
 	size_t n;
 
-	e->now_ns = now_ns;
+	look(e, now_ns);
 	check_time(e, now_ns);
 	n = window_output(e->window, now_ns, ret, max);
 	for (size_t i = 0; i < n; i++)
@@ -334,7 +347,7 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 	struct call *c;
 	uint32_t seq, entry;
 
-	e->now_ns = now_ns;
+	look(e, now_ns);
 	if (!window_input(e->window, bytes, length, now_ns, &seq) || !e->first)
 		return;
 	c = &e->first->call;

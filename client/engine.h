@@ -20,7 +20,8 @@ enum {
 
 struct engine_options {
 	struct window_options window;
-	uint64_t timeout_ns; /* a call without any progress for so long has failed */
+	uint64_t timeout_ns; /* a call without any result for so long, while looked after, has
+				failed */
 	const char *service; /* for error texts; outlives the engine */
 	struct tally *owner; /* what engine_owner() says */
 };

@@ -13,8 +13,8 @@
 #include "common/clock.h"
 #include "error.h"
 
-#define NO_ROOM_NS \
-	UINT64_C(10000000) /* tried again after so long, should nothing say that there is room */
+/* What found no room is tried again after so long, should nothing say that there is room. */
+#define NO_ROOM_NS UINT64_C(10000000)
 
 static struct timespec timespec_of(uint64_t ns)
 {

@@ -97,7 +97,8 @@ struct tally_options {
 	uint16_t window; /* chunks in flight: a power of two, 1 .. 1024 */
 	uint16_t payload_bytes; /* of a full packet: a multiple of 64, 64 .. 3392; must fit the
 				 * path's MTU with 92 bytes (IPv4) or 112 (IPv6) of headers */
-	uint32_t timeout_ms; /* of one collective; 0: 30,000 */
+	uint32_t timeout_ms; /* of one collective without any result, while somebody makes progress;
+			      * 0: 30,000 */
 	const char *service; /* the root's service address: "10.77.0.1" or "fd77::1" */
 	const char *address; /* this worker's: "10.77.1.1:40000", "[fd77:1::1]:40000" */
 	enum tally_progress_by progress;
@@ -136,7 +137,8 @@ struct tally_join_options {
 	const char *address; /* where this worker receives: "10.77.1.1:40000", or without port for
 			      * any that is free. NULL: $TALLY_ADDRESS, else that from which it
 			      * reaches the agent, which only an agent with an address can see */
-	uint32_t timeout_ms; /* of one collective; 0: 30,000 */
+	uint32_t timeout_ms; /* of one collective without any result, while somebody makes progress;
+			      * 0: 30,000 */
 	uint32_t join_timeout_ms; /* until all ranks have come; 0: 60,000 */
 	enum tally_progress_by progress;
 };

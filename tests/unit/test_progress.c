@@ -155,7 +155,7 @@ static int node_close(void **state) { return close(node.fd); }
 
 /* --- the workers */
 
-static struct tally *open_rank(uint16_t rank, enum tally_progress_by by)
+static struct tally *open_rank_for(uint16_t rank, enum tally_progress_by by, uint32_t timeout_ms)
 {
 	char address[32];
 	struct tally *t = NULL;
@@ -166,7 +166,7 @@ static struct tally *open_rank(uint16_t rank, enum tally_progress_by by)
 		.workers = RANKS,
 		.window = WINDOW,
 		.payload_bytes = PAYLOAD,
-		.timeout_ms = PATIENCE_MS,
+		.timeout_ms = timeout_ms,
 		.service = SERVICE,
 		.address = address,
 		.progress = by,
@@ -175,6 +175,11 @@ static struct tally *open_rank(uint16_t rank, enum tally_progress_by by)
 	snprintf(address, sizeof(address), "127.78.0.%u:40000", 2 + rank);
 	assert_int_equal(tally_open(&o, &t), 0);
 	return t;
+}
+
+static struct tally *open_rank(uint16_t rank, enum tally_progress_by by)
+{
+	return open_rank_for(rank, by, PATIENCE_MS);
 }
 
 /* To be left at once: closing need not wait for the other rank. */
@@ -535,6 +540,28 @@ static void close_touches_no_buffer_of_a_call_that_runs(void **state)
 	free(y);
 }
 
+static void no_call_times_out_while_its_program_computes(void **state)
+{
+	struct tally *t[RANKS] = { open_rank_for(0, TALLY_PROGRESS_CALLS, 1000) };
+	int32_t x[RANKS] = { 1, 2 };
+	struct tally_call *call = start(t[0], &x[0], 1);
+
+	node_thread_start();
+	poll(NULL, 0, 1500); /* it computes, and the other rank is late */
+	t[1] = open_rank(1, TALLY_PROGRESS_THREAD);
+	assert_int_equal(tally_progress(t[0], NULL), 0);
+	start(t[1], &x[1], 1);
+	assert_int_equal(tally_wait(call), 0);
+	assert_int_equal(x[0], 3);
+
+	/* While somebody looks, the time counts. */
+	assert_int_equal(tally_barrier(t[0]), -ETIMEDOUT);
+	assert_non_null(strstr(tally_error(), "rank 1 missing"));
+	node_thread_end();
+	drop(t[0]);
+	drop(t[1]);
+}
+
 static void a_call_says_how_it_went(void **state)
 {
 	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
@@ -633,6 +660,7 @@ int main(void)
 		fact(eight_threads_may_call_beside_the_librarys),
 		fact(abort_ends_all_calls_and_wakes_all_waiters),
 		fact(close_touches_no_buffer_of_a_call_that_runs),
+		fact(no_call_times_out_while_its_program_computes),
 		fact(a_call_says_how_it_went),
 		fact(structs_may_be_older_or_newer_than_the_library),
 		fact(the_version_is_said_once),
