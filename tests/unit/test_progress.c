@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Progress, threads and events of the public calls, over real sockets: workers of this process and
- * a node made of tally/slot.h, which the test turns itself or gives a thread.
+ * a node that runs the rules that ship, which the test turns itself or gives a thread.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,8 +20,9 @@
 
 #include <cmocka.h>
 
-#include <tally/slot.h>
 #include <tally/tally.h>
+
+#include "tests/unit/memory_node.h"
 
 enum {
 	RANKS = 2,
@@ -37,13 +38,14 @@ enum {
 
 static struct node {
 	int fd;
-	struct tally_slot_state slot[2 * WINDOW];
-	uint64_t word[2 * WINDOW][PAYLOAD / 8];
+	struct memory_slot slot[2 * WINDOW];
+	struct memory_node rules;
 	int drop; /* so many datagrams are lost */
-	int taken; /* datagrams of workers */
 	bool ends; /* its thread */
 	pthread_t thread;
 } node;
+
+static const struct tally_set everyone = { { (1 << RANKS) - 1 } };
 
 static struct sockaddr_in loopback(uint32_t last, uint16_t udp_port)
 {
@@ -52,71 +54,39 @@ static struct sockaddr_in loopback(uint32_t last, uint16_t udp_port)
 				     .sin_addr.s_addr = htonl(0x7f4e0000 | last) };
 }
 
-static void node_send(const struct tally_slot_state *s, const uint64_t *word, enum tally_kind kind)
+static void node_take(const struct message *m)
 {
-	struct {
-		struct tally_header h;
-		uint64_t word[PAYLOAD / 8];
-	} m = { .h = { .magic = TALLY_MAGIC,
-		       .version = TALLY_VERSION,
-		       .kind = kind,
-		       .flags = s->flags,
-		       .job = tally_le32(1),
-		       .epoch = tally_le16(1),
-		       .boot = tally_le16(1),
-		       .seq = tally_le32(s->seq),
-		       .recipient = tally_le16(s->recipient),
-		       .blocks = kind == TALLY_RESULT ? s->blocks : 0,
-		       .lane = s->lane,
-		       .scale = s->scale,
-		       .scale_ahead = s->scale_ahead,
-		       .check = tally_le64(kind == TALLY_RESULT ? s->check : 0) } };
+	const struct tally_set sender = tally_header_set(&m->header);
+	enum tally_to to;
+	struct visit v;
 
-	tally_header_set_put(&m.h, &s->set);
-	memcpy(m.word, word, m.h.blocks * 64u);
+	visit_begin(&node.rules, m, &v);
+	to = tally_outcome_to(visit_end(&node.rules, &v));
 	for (uint16_t rank = 0; rank < RANKS; rank++) {
-		struct sockaddr_in to = loopback(2 + rank, 40000);
+		const struct tally_set me = { { 1ull << rank } };
+		struct sockaddr_in at = loopback(2 + rank, 40000);
+		struct message copy;
 
-		sendto(node.fd, &m, sizeof(m.h) + m.h.blocks * 64u, 0, (void *)&to, sizeof(to));
+		if (to != TALLY_TO_GROUP &&
+		    (to != TALLY_TO_SENDER || !tally_set_is_equal(&me, &sender)))
+			continue;
+		copy = message_copy(&v.message, &me);
+		sendto(node.fd, &copy.header, message_bytes(&copy), 0, (void *)&at, sizeof(at));
 	}
-}
-
-static void node_take(const struct tally_header *h)
-{
-	struct tally_set everyone = tally_set_first(RANKS);
-	struct tally_offer offer = tally_offer_read(h);
-	uint32_t at = offer.seq % (2 * WINDOW);
-	const uint64_t *in = (const uint64_t *)(h + 1);
-	struct tally_verdict v = h->kind == TALLY_REPAIR
-					 ? tally_slot_repair(&node.slot[at], &offer)
-					 : tally_slot_admit_root(&node.slot[at], &offer, &everyone);
-
-	for (int i = 0; i < offer.blocks * 8; i++) {
-		if (v.words == TALLY_WORDS_STORE)
-			node.word[at][i] = in[i];
-		else if (v.words == TALLY_WORDS_ADD)
-			node.word[at][i] += in[i];
-	}
-	if (v.outcome == TALLY_COMPLETED || v.outcome == TALLY_REPAIRED ||
-	    v.outcome == TALLY_ANSWERED)
-		node_send(&node.slot[at], node.word[at], TALLY_RESULT);
-	else if (v.outcome == TALLY_ASKED)
-		node_send(&node.slot[at], node.word[at], TALLY_ASK);
 }
 
 /* What is there now. Returns how many datagrams it was. */
 static int node_turn(void)
 {
-	_Alignas(8) uint8_t bytes[sizeof(struct tally_header) + PAYLOAD];
+	struct message m = { 0 };
 	int n = 0;
 
-	while (recv(node.fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+	while (recv(node.fd, &m.header, sizeof(m.header) + sizeof(m.word), MSG_DONTWAIT) > 0) {
 		n++;
 		if (node.drop && node.drop--)
 			continue;
-		node_take((const struct tally_header *)bytes);
+		node_take(&m);
 	}
-	node.taken += n;
 	return n;
 }
 
@@ -147,7 +117,18 @@ static int node_open(void **state)
 {
 	struct sockaddr_in at = loopback(1, TALLY_UDP_PORT);
 
-	node = (struct node){ .fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) };
+	node = (struct node){
+		.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0),
+		.rules = { .role = { .everyone = &everyone,
+				     .below = &everyone,
+				     .epoch = 1,
+				     .blocks_max = MESSAGE_BLOCKS_MAX,
+				     .root = true },
+			   .boot = 1,
+			   .frames_grow = true,
+			   .slots = 2 * WINDOW,
+			   .slot = node.slot },
+	};
 	return bind(node.fd, (void *)&at, sizeof(at));
 }
 
