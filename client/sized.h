@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <tally/tally.h>
+
 #include "error.h"
 
 /* The caller's struct as this library knows it; what the caller lacks is 0. Sets the error text. */
