@@ -276,11 +276,13 @@ static void scale_back(const int32_t *restrict q, size_t count, double step, boo
  */
 static double reciprocal(uint16_t divisor)
 {
+	uint64_t mantissa;
 	int bits = 52;
 
 	while (divisor > 1u << (bits - 52))
 		bits++;
-	return (double)(((UINT64_C(1) << bits) + divisor / 2) / divisor) * power_of_two(-bits);
+	mantissa = ((UINT64_C(1) << bits) + divisor / 2) / divisor;
+	return (double)mantissa * power_of_two(-bits);
 }
 
 /* What a sum of q is multiplied by to be the result. */

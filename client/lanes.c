@@ -13,7 +13,7 @@ const struct lane *lane_at(uint8_t number) { return number < LANES_END ? lanes[n
 
 enum tally_lane lane_of_dtype(enum tally_dtype dtype)
 {
-	for (uint8_t number = TALLY_LANE_NONE + 1; number < LANES_END; number++)
+	for (int number = TALLY_LANE_NONE + 1; number < LANES_END; number++)
 		if (dtype && lanes[number]->dtype == dtype)
 			return number;
 	return TALLY_LANE_NONE;

@@ -22,12 +22,11 @@ enum {
 
 static int check_progress(enum tally_progress_by by)
 {
-	if (by != TALLY_PROGRESS_CALLS && by != TALLY_PROGRESS_THREAD)
-		return error_set(-EINVAL,
-				 "progress: %d is neither TALLY_PROGRESS_CALLS nor "
-				 "TALLY_PROGRESS_THREAD",
-				 by);
-	return 0;
+	if (by == TALLY_PROGRESS_CALLS || by == TALLY_PROGRESS_THREAD)
+		return 0;
+	error_set(-EINVAL, "progress: %d is neither TALLY_PROGRESS_CALLS nor TALLY_PROGRESS_THREAD",
+		  by);
+	return -EINVAL;
 }
 
 /* Everything but the addresses. The names are those of struct tally_options. */
@@ -87,8 +86,13 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 		   struct channel *channel, struct tally **ret)
 {
 	struct tally *t = calloc(1, sizeof(*t));
-	int r = t ? progress_open(t) : error_set(-ENOMEM, "out of memory");
+	int r;
 
+	if (!t) {
+		transport_close(channel);
+		return error_set(-ENOMEM, "out of memory");
+	}
+	r = progress_open(t);
 	if (r < 0) {
 		transport_close(channel);
 		free(t);
@@ -134,7 +138,7 @@ static struct tally_options options_of(const struct run *job, uint16_t rank)
 int tally_open_sized(const struct tally_options *options, size_t size, struct tally **ret)
 {
 	struct sockaddr_storage local, service;
-	struct tally_options known, *o = &known;
+	struct tally_options known = { 0 }, *o = &known;
 	int r;
 
 	if (!options || !ret)
@@ -192,7 +196,7 @@ static int join(const struct tally_join_options *options, struct joining_answer 
 	o.timeout_ms = options ? options->timeout_ms : 0;
 	o.progress = options ? options->progress : TALLY_PROGRESS_CALLS;
 	r = open_on(&o, &place->job.service, channel, &t);
-	if (r < 0) {
+	if (!t) {
 		join_close(join);
 		return r;
 	}
@@ -204,7 +208,7 @@ static int join(const struct tally_join_options *options, struct joining_answer 
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret)
 {
 	_cleanup_(freep) struct joining_answer *place = NULL;
-	struct tally_join_options known;
+	struct tally_join_options known = { 0 };
 	int r = 0;
 
 	if (!ret)
