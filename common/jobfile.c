@@ -81,7 +81,7 @@ int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, s
 
 	keys_default(&jobfile_keys, &file);
 	lines_init_loose(&l, text, length, why, why_size);
-	while ((r = lines_next(&l)) == 0) {
+	while (lines_next(&l) == 0) {
 		r = lines_take(&l, &jobfile_keys, &file, &seen);
 		if (r < 0)
 			return r;

@@ -144,8 +144,10 @@ static int verb_find(const json_t *root, enum request_verb *ret, struct why *why
 	text_list(request_kinds, REQUEST_VERB_COUNT, sizeof(*request_kinds), list);
 	if (!value)
 		return why_say(why, -EINVAL, "do: is needed; there are %s", list);
-	if (!word)
-		word = dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	if (!word) {
+		dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+		word = dumped;
+	}
 	return why_say(why, -EINVAL, "do: %s: there is no such request; there are %s",
 		       text_quote(word ? word : "?", word ? strlen(word) : 1, quoted), list);
 }

@@ -83,12 +83,10 @@ static void a_text_that_is_too_long_is_no_address(void **state)
 {
 	char text[2 * ADDRESS_BYTES];
 
-	memset(text, '0', sizeof(text));
-	memcpy(text, "10.77.1.1:", 10);
-	memcpy(text + ADDRESS_BYTES - 2, "1", 2);
+	snprintf(text, sizeof(text), "10.77.1.1:%0*d", ADDRESS_BYTES - 11, 1);
 	assert_int_equal(strlen(text), ADDRESS_BYTES - 1);
 	assert_int_equal(address_parse(text, 0, &(struct sockaddr_storage){ 0 }), 0);
-	memcpy(text + ADDRESS_BYTES - 2, "01", 3);
+	snprintf(text, sizeof(text), "10.77.1.1:%0*d", ADDRESS_BYTES - 10, 1);
 	refused(text, 0);
 }
 

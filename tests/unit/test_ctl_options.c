@@ -36,9 +36,11 @@ static void option_fits(const struct command *command, const struct option_kind 
 {
 	const struct key *key = key_of(kind_of(command), option->key);
 
-	if (!key)
+	if (!key) {
 		fail_msg("%s --%s: %s has no key %s", command->words, option->name, command->verb,
 			 option->key);
+		return;
+	}
 	assert_int_equal(option->type == OPTION_NUMBER, key->type->literal);
 	assert_int_equal(option->type == OPTION_LIST, key->list_max > 0);
 }

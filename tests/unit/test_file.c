@@ -39,10 +39,9 @@ static void file_make(size_t length)
 {
 	FILE *f = fopen(path, "we");
 
-	assert_non_null(f);
-	for (size_t i = 0; i < length; i++)
+	for (size_t i = 0; f && i < length; i++)
 		fputc((int)(i % 251), f); /* NULs too */
-	assert_int_equal(fclose(f), 0);
+	assert_true(f && fclose(f) == 0);
 }
 
 /* Around each size that the buffer grows to. */

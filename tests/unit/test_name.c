@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +68,8 @@ static void one_letter_makes_another_token(void **state)
 	for (const char *x = letters; *x; x++)
 		for (const char *y = letters; *y; y++)
 			for (int i = 0; i < 4; i++) {
-				memcpy(a, "5b1f", 4);
-				memcpy(b, "5b1f", 4);
+				snprintf(a, sizeof(a), "5b1f");
+				snprintf(b, sizeof(b), "5b1f");
 				a[i] = *x;
 				b[i] = *y;
 				assert_int_equal(token_is_equal(a, b), x == y);
