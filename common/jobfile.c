@@ -7,7 +7,7 @@
 #include "file.h"
 #include "jobfile.h"
 #include "lines.h"
-#include "util.h"
+#include "owned.h"
 
 enum {
 	PAYLOAD_IP4 = 1408, /* the largest that fits an MTU of 1500 */

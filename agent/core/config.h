@@ -18,7 +18,8 @@
 #include "log_level.h"
 #include "tenant.h"
 #include "common/keys.h"
-#include "common/util.h"
+#include "common/owned.h"
+#include "common/why.h"
 
 #define CONFIG_FILE "/etc/tally/tallyd.yaml"
 #define CONFIG_STATE "/var/lib/tally/state.json"

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <tally/maps.h>
 
-#include "common/util.h"
+#include "common/why.h"
 
 #define DATAPLANE_PIN "/sys/fs/bpf/tally"
 

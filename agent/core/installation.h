@@ -16,7 +16,7 @@
 #include <tally/maps.h>
 
 #include "common/jobfile.h"
-#include "common/util.h"
+#include "common/why.h"
 
 enum {
 	INSTALLATION_VIAS_MAX = 64, /* child nodes of a job on one node */

@@ -17,7 +17,8 @@
 #include "common/jobfile.h"
 #include "common/name.h"
 #include "tenant.h"
-#include "common/util.h"
+#include "common/owned.h"
+#include "common/why.h"
 
 /* What a rank is in the run. */
 enum job_presence {

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 #include "common/keys.h"
-#include "common/util.h"
+#include "common/owned.h"
+#include "common/why.h"
 
 extern const struct keys_style keys_yaml_style;
 

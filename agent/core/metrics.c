@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "metrics.h"
-#include "common/util.h"
+#include "common/owned.h"
 
 /* --- the text format ------------------------------------------------------------------------- */
 

@@ -16,7 +16,8 @@
 #include "common/keys.h"
 #include "common/name.h"
 #include "tenant.h"
-#include "common/util.h"
+#include "common/owned.h"
+#include "common/why.h"
 
 enum {
 	REQUEST_BYTES_MAX = 65536, /* of a line, without its end */

@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <tally/maps.h>
 
-#include "common/util.h"
+#include "common/owned.h"
+#include "common/why.h"
 #include "dataplane_state.h"
 #include "installation.h"
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "common/name.h"
-#include "common/util.h"
+#include "common/why.h"
 
 enum {
 	TENANT_POINTS_MAX = 16,

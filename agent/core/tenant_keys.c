@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/owned.h"
 
 static bool port_parse(const struct key *key, const char *text, void *member)
 {

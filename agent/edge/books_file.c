@@ -10,6 +10,7 @@
 #include "agent/core/tenant_keys.h"
 #include "books_file.h"
 #include "common/file.h"
+#include "common/util.h"
 
 enum {
 	FORMAT = 1, /* of the file */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/core/tenant.h"
+#include "common/owned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
