@@ -179,7 +179,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(CFLAGS) -fPIC -c $< -o $@
 
-$(BUILD)/examples/train.o: CFLAGS += -O3
+$(BUILD)/examples/model.o: CFLAGS += -O3
 $(call objects,$(wildcard client/lane*.c)): CFLAGS += -O3 -fno-math-errno -fno-trapping-math
 
 $(BUILD)/libtally.a: $(call objects,$(CLIENT) $(COMMON))
@@ -209,7 +209,7 @@ $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard perf/*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
-$(BUILD)/train: $(call objects,examples/train.c examples/dataset.c) $(BUILD)/libtally.a
+$(BUILD)/train: $(call objects,examples/train.c examples/model.c examples/dataset.c) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lz -lm
 
 $(call objects,tests/testbed/cable.c): $(BUILD)/tests/testbed/cable.skel.h

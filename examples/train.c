@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +24,9 @@
 
 #include <tally/tally.h>
 
-#include "dataset.h"
+#include "model.h"
 
 enum {
-	HIDDEN = 128,
 	EPOCHS_MAX = 10000,
 	BATCH_MAX = 60000,
 	EXIT_USAGE = 2,
@@ -42,32 +40,6 @@ struct options {
 	int rank; /* -1: not said */
 	unsigned int epochs, batch; /* batch: of all workers together */
 	uint64_t seed;
-};
-
-/* --- the model: 784 pixels, HIDDEN rectified units, 10 classes; all in one flat buffer */
-
-struct model {
-	float pixel_weight[DATASET_PIXELS][HIDDEN];
-	float hidden_bias[HIDDEN];
-	float hidden_weight[HIDDEN][DATASET_CLASSES];
-	float class_bias[DATASET_CLASSES];
-};
-
-enum {
-	PARAMETERS = sizeof(struct model) / sizeof(float)
-};
-
-_Static_assert(sizeof(struct model) == PARAMETERS * sizeof(float), "only floats, no holes");
-_Static_assert(PARAMETERS == (DATASET_PIXELS + 1) * HIDDEN + (HIDDEN + 1) * DATASET_CLASSES, "");
-
-/* A share of a batch on its way through the model. */
-struct pass {
-	size_t count;
-	float (*pixel)[DATASET_PIXELS];
-	float (*hidden)[HIDDEN];
-	float (*class)[DATASET_CLASSES]; /* scores, then probabilities, then their gradient */
-	float (*hidden_gradient)[HIDDEN];
-	uint8_t *label;
 };
 
 struct worker {
@@ -87,222 +59,6 @@ static double seconds_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void *allocate(size_t count, size_t size)
-{
-	void *p = calloc(count, size);
-
-	if (!p)
-		errx(EXIT_FAILURE, "no memory for %zu times %zu bytes", count, size);
-	return p;
-}
-
-/* --- arithmetic */
-
-enum {
-	TILE_ROWS = 4,
-	TILE_COLUMNS = 8
-};
-
-/* A matrix that is read: element (i, k) stands at data[i * row + k * column]. */
-struct view {
-	const float *data;
-	size_t row, column;
-};
-
-/* One tile, whose sums stay in registers: plain loops of constant length. */
-static void multiply_tile(struct view a, const float *restrict b, size_t inner, size_t columns,
-			  float *restrict c)
-{
-	float sum[TILE_ROWS][TILE_COLUMNS];
-
-	for (size_t i = 0; i < TILE_ROWS; i++)
-		for (size_t j = 0; j < TILE_COLUMNS; j++)
-			sum[i][j] = c[i * columns + j];
-	for (size_t k = 0; k < inner; k++) {
-		for (size_t i = 0; i < TILE_ROWS; i++) {
-			float x = a.data[i * a.row + k * a.column];
-
-			for (size_t j = 0; j < TILE_COLUMNS; j++)
-				sum[i][j] += x * b[k * columns + j];
-		}
-	}
-	for (size_t i = 0; i < TILE_ROWS; i++)
-		for (size_t j = 0; j < TILE_COLUMNS; j++)
-			c[i * columns + j] = sum[i][j];
-}
-
-/* c += a b; c is rows by columns, b inner by columns. Sums run over k in order: same bits. */
-static void multiply_add(struct view a, const float *b, size_t rows, size_t inner, size_t columns,
-			 float *c)
-{
-	size_t tiled_rows = rows / TILE_ROWS * TILE_ROWS;
-	size_t tiled_columns = columns / TILE_COLUMNS * TILE_COLUMNS;
-
-	for (size_t j = 0; j < tiled_columns; j += TILE_COLUMNS) {
-		for (size_t i = 0; i < tiled_rows; i += TILE_ROWS) {
-			struct view from_i = { a.data + i * a.row, a.row, a.column };
-
-			multiply_tile(from_i, b + j, inner, columns, c + i * columns + j);
-		}
-	}
-	for (size_t i = 0; i < rows; i++) {
-		for (size_t j = i < tiled_rows ? tiled_columns : 0; j < columns; j++) {
-			float sum = c[i * columns + j];
-
-			for (size_t k = 0; k < inner; k++)
-				sum += a.data[i * a.row + k * a.column] * b[k * columns + j];
-			c[i * columns + j] = sum;
-		}
-	}
-}
-
-static void forward(const struct model *m, struct pass *p)
-{
-	for (size_t i = 0; i < p->count; i++) {
-		memcpy(p->hidden[i], m->hidden_bias, sizeof(m->hidden_bias));
-		memcpy(p->class[i], m->class_bias, sizeof(m->class_bias));
-	}
-	multiply_add((struct view){ p->pixel[0], DATASET_PIXELS, 1 }, m->pixel_weight[0], p->count,
-		     DATASET_PIXELS, HIDDEN, p->hidden[0]);
-	for (size_t i = 0; i < p->count; i++)
-		for (size_t j = 0; j < HIDDEN; j++)
-			p->hidden[i][j] = p->hidden[i][j] > 0 ? p->hidden[i][j] : 0;
-	multiply_add((struct view){ p->hidden[0], HIDDEN, 1 }, m->hidden_weight[0], p->count,
-		     HIDDEN, DATASET_CLASSES, p->class[0]);
-}
-
-/* Scores to the gradient of the mean cross-entropy, which is returned. */
-static double softmax(struct pass *p)
-{
-	double loss = 0;
-
-	for (size_t i = 0; i < p->count; i++) {
-		float *class = p->class[i], highest = class[0], sum = 0;
-
-		for (int c = 1; c < DATASET_CLASSES; c++)
-			highest = class[c] > highest ? class[c] : highest;
-		loss -= class[p->label[i]] - highest;
-		for (int c = 0; c < DATASET_CLASSES; c++)
-			sum += class[c] = expf(class[c] - highest);
-		loss += logf(sum);
-		for (int c = 0; c < DATASET_CLASSES; c++)
-			class[c] = (class[c] / sum - (c == p->label[i])) / (float)p->count;
-	}
-	return loss / (double)p->count;
-}
-
-static void backward(const struct model *m, struct pass *p, struct model *gradient)
-{
-	float transposed[DATASET_CLASSES][HIDDEN];
-
-	for (size_t j = 0; j < HIDDEN; j++)
-		for (size_t c = 0; c < DATASET_CLASSES; c++)
-			transposed[c][j] = m->hidden_weight[j][c];
-	memset(gradient, 0, sizeof(*gradient));
-	memset(p->hidden_gradient, 0, p->count * sizeof(*p->hidden_gradient));
-
-	multiply_add((struct view){ p->class[0], DATASET_CLASSES, 1 }, transposed[0], p->count,
-		     DATASET_CLASSES, HIDDEN, p->hidden_gradient[0]);
-	for (size_t i = 0; i < p->count; i++) {
-		for (size_t c = 0; c < DATASET_CLASSES; c++)
-			gradient->class_bias[c] += p->class[i][c];
-		for (size_t j = 0; j < HIDDEN; j++) {
-			p->hidden_gradient[i][j] *= p->hidden[i][j] > 0;
-			gradient->hidden_bias[j] += p->hidden_gradient[i][j];
-		}
-	}
-	multiply_add((struct view){ p->hidden[0], 1, HIDDEN }, p->class[0], HIDDEN, p->count,
-		     DATASET_CLASSES, gradient->hidden_weight[0]);
-	multiply_add((struct view){ p->pixel[0], 1, DATASET_PIXELS }, p->hidden_gradient[0],
-		     DATASET_PIXELS, p->count, HIDDEN, gradient->pixel_weight[0]);
-}
-
-/* Gradient descent with momentum. */
-static void step(struct model *m, const struct model *gradient, struct model *velocity)
-{
-	const float rate = 0.05f, momentum = 0.9f;
-	const float *restrict g = gradient->pixel_weight[0];
-	float *restrict v = velocity->pixel_weight[0], *restrict w = m->pixel_weight[0];
-
-	for (size_t i = 0; i < PARAMETERS; i++) {
-		v[i] = momentum * v[i] + g[i];
-		w[i] -= rate * v[i];
-	}
-}
-
-/* --- randomness and samples: the same on all workers */
-
-/* splitmix64 */
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
-/* Uniform within +-sqrt(6 / inputs), as fits rectified units. */
-static void model_randomise(struct model *m, uint64_t seed)
-{
-	uint64_t state = seed;
-
-	for (size_t i = 0; i < DATASET_PIXELS; i++)
-		for (size_t j = 0; j < HIDDEN; j++)
-			m->pixel_weight[i][j] = ((float)(random_next(&state) >> 40) * 0x1p-23f -
-						 1) *
-						sqrtf(6.f / DATASET_PIXELS);
-	for (size_t i = 0; i < HIDDEN; i++)
-		for (size_t j = 0; j < DATASET_CLASSES; j++)
-			m->hidden_weight[i][j] = ((float)(random_next(&state) >> 40) * 0x1p-23f -
-						  1) *
-						 sqrtf(6.f / HIDDEN);
-}
-
-static void order_shuffle(uint32_t *order, size_t count, uint64_t seed, unsigned int epoch)
-{
-	uint64_t state = seed ^ (uint64_t)(epoch + 1) << 32;
-
-	for (size_t i = 0; i < count; i++)
-		order[i] = (uint32_t)i;
-	for (size_t i = count - 1; i > 0; i--) {
-		size_t other = random_next(&state) % (i + 1);
-		uint32_t kept = order[i];
-
-		order[i] = order[other];
-		order[other] = kept;
-	}
-}
-
-/* Sample `from` into place `i` of the pass, with mean 0 and variance 1 over the data set. */
-static void pass_put(struct pass *p, size_t i, const struct dataset *d, size_t from)
-{
-	const uint8_t *restrict pixel = d->pixel + from * DATASET_PIXELS;
-	float *restrict to = p->pixel[i];
-
-	for (size_t k = 0; k < DATASET_PIXELS; k++)
-		to[k] = ((float)pixel[k] - 72.94f) * (1 / 90.02f);
-	p->label[i] = d->label[from];
-}
-
-static void pass_new(struct pass *p, size_t count)
-{
-	p->pixel = allocate(count, sizeof(*p->pixel));
-	p->hidden = allocate(count, sizeof(*p->hidden));
-	p->class = allocate(count, sizeof(*p->class));
-	p->hidden_gradient = allocate(count, sizeof(*p->hidden_gradient));
-	p->label = allocate(count, sizeof(*p->label));
-}
-
-static void pass_free(struct pass *p)
-{
-	free(p->pixel);
-	free(p->hidden);
-	free(p->class);
-	free(p->hidden_gradient);
-	free(p->label);
 }
 
 /* --- together: what the workers say to each other */
@@ -361,7 +117,7 @@ static double accuracy_measure(struct worker *w)
 		w->pass.count = 0;
 		for (size_t i = at; i < w->testing.count && w->pass.count < share; i += w->workers)
 			pass_put(&w->pass, w->pass.count++, &w->testing, i);
-		forward(w->model, &w->pass);
+		pass_forward(w->model, &w->pass);
 		for (size_t i = 0; i < w->pass.count; i++) {
 			const float *class = w->pass.class[i];
 			int best = 0;
@@ -397,11 +153,11 @@ static double epoch_train(struct worker *w, unsigned int epoch)
 		w->pass.count = share;
 		for (size_t i = 0; i < share; i++)
 			pass_put(&w->pass, i, &w->training, batch[i * w->workers + w->rank]);
-		forward(w->model, &w->pass);
-		loss += softmax(&w->pass);
-		backward(w->model, &w->pass, w->gradient);
+		pass_forward(w->model, &w->pass);
+		loss += pass_softmax(&w->pass);
+		pass_backward(w->model, &w->pass, w->gradient);
 		share_gradient(w);
-		step(w->model, w->gradient, w->velocity);
+		model_step(w->model, w->gradient, w->velocity);
 		progress_show(w, epoch, at + 1, steps, loss / (double)(at + 1),
 			      seconds_now() - start);
 	}
