@@ -72,7 +72,7 @@ endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
 	demo bench test lint unit fuzz ctl bpf \
-	e2e vm vm-all guest testbed clean always
+	e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -151,6 +151,9 @@ pure: # what decides and touches nothing; make lint looks after it
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
+
+pictures: ## draw docs/pictures anew, where sources have changed
+	@scripts/pictures
 
 testbed: $(BUILD)/testbed-cable ## what scripts/testbed needs
 
