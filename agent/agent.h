@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: then tallyd.c, members.c (workers), control.c (requests).
+ *
  * The agent of one node: where everything meets. node.c takes the node over; agent.c keeps its
  * data plane as the books say and watches the traffic; places.c has the workers, control.c those
  * who ask; tallyd.c starts and ends it all. One thread, one event loop.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * XDP on a node's ports: a contribution arrives, and is absorbed or completes its chunk. Read
- * tally_ingress() first, then handle(); each stage is the header of its name.
+ * Read this file first: tally_ingress(), then handle() in handle.bpf.h; each stage is the header
+ * of its name.
+ *
+ * XDP on a node's ports: a contribution arrives, and is absorbed or completes its chunk.
  */
 #define TALLY_HOOK "hook_xdp.bpf.h"
 #include "maps.bpf.h"

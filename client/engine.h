@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: then call.h (chunks), window.h (loss), lanes.h (numbers),
+ * transport.h, progress.h.
+ *
  * A worker without its sockets, pure: calls are started, datagrams come in and go out, time
  * is an argument in nanoseconds. Calls run one after another; within a call, chunk e + W is
  * sent when the result of chunk e is there, so the window clocks itself.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: then jobfile.h and keys.h. The other files are helpers.
+ *
  * What workers and agents say to each other when a worker joins a job (docs/joining.md): text
  * to plain structs and back. Pure. libtally and tallyd use the same functions, each one side.
  *

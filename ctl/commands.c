@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The commands of tallyctl: a table. */
+/*
+ * Read this file first: a command is one line of this table. Then ctl.h, options.c, show.c.
+ *
+ * The commands of tallyctl: a table.
+ */
 #include <string.h>
 
 #include "ctl.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
+ * Read this file first: the library in a whole program. dataset.c and model.c are its parts.
+ *
  * Data-parallel training with Tally, whole and in plain C: a small network learns to tell
  * clothes apart. Each worker computes the gradient of its share of a batch; one call
  * averages it over all workers; all of them take the same step.

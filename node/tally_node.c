@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
+ * Read this file first: then jobs.c and ports.c.
+ *
  * tally-node: the data plane of this machine by hand, where no tallyd runs it: tests, guests,
  * trees of nodes. Here are the options and the table of commands; what they do is in
  * ports.c and jobs.c.

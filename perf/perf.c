@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
+ * Read this file first: then perf_options.c and perf_data.c.
+ *
  * tally-perf: how fast are collectives, and are they right? In the manner of nccl-tests: run it
  * once for each rank of a job, with the same options; it sweeps buffer sizes, times every
  * call, and compares every result with what it works out itself. With --seconds it does so for

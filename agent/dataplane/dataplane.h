@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: what others see of this folder. Then pins.h, the lowest floor.
+ *
  * The data plane of one node, as it stands in the kernel: programs on the node's ports and
  * their maps, all pinned in one directory of a BPF file system. Nothing is kept in memory,
  * so that any process can go on where another one stopped. Only this folder knows libbpf.

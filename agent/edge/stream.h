@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: the largest edge. The edges do not know each other.
+ *
  * A server of text over unix and TCP sockets, for the control socket and for joining. A connection
  * ends with an error if its request is too long or not complete in time. It ends, too, if its peer
  * does not read. No connection waits for another.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: what a node does, step by step. Then slot.h, reply.h, outcome.h, maps.h.
+ *
  * What a node does with a message of one of its jobs. Pure: the data plane and everything else
  * that sums run this text, and keep the slots, their locks and the frames. A message goes through
  * these steps:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
+ * Read this file first: what a packet costs. traffic.c and bounce.c measure whole networks.
+ *
  * Nanoseconds per packet, by BPF_PROG_TEST_RUN: of an empty program, of a bare sum, and of
  * tally_ingress absorbing the same payload. A repeated test run hands a program the same frame
  * again and again, which ingress would call a duplicate; so `bare_advance` makes the next

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
+ * Read this file first: the words that the tests of this folder are written in.
+ *
  * A node on the bench: its programs loaded over one set of maps, a message in, its outcome and
  * its bytes out. A test is a sentence:
  *

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
+ * Read this file first: the words that the tests of this folder are written in.
+ *
  * The real tallyctl, built with sanitizers, and what stands in for the daemon: this process,
  * which listens on a real socket, checks each request byte by byte and answers as it is told.
  */

@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
+# Read this file first: the words that the tests of this folder are written in.
+#
 # What the e2e tests share: a testbed of their own, real workers in it, TAP out of it. A test
 # is a function named for the fact it shows; `facts` runs them, and one that fails or ends
 # early is "not ok" with all it printed. Everything made is removed by a trap.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/core/tenant.c */
-/* Ingress points: what is taken is printed, and is the same when read again. */
+/*
+ * Read this file first: the smallest fuzzer.
+ *
+ * Ingress points: what is taken is printed, and is the same when read again.
+ */
 #include <stdlib.h>
 #include <string.h>
 

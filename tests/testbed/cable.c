@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
+ * Read this file first: then cable.bpf.c. Who uses them: scripts/testbed.
+ *
  * testbed-cable: joins two interfaces of the current namespace by BPF, or makes an interface fit
  * to face a peer that sends by XDP. What it attaches outlives it and dies with the namespace.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
+ * Read this file first: how unit tests look: facts, then random operations against a model.
+ *
  * The slot machine: facts; then random offers against a slow and obvious machine. TALLY_SEED=n
  * runs that one seed.
  */

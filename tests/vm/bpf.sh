@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
+#
+# Read this file first: the smallest rung that runs in a guest.
+#
 # In a guest: does this kernel take the programs, and do they do there what they do elsewhere?
 set -euo pipefail
 cd "$(dirname "$0")/../.."
