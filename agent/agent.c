@@ -65,7 +65,7 @@ int agent_meet(struct agent *a, const struct sockaddr_storage *address, struct w
  */
 static int hops_find(struct agent *a, struct installation *g, struct why *why)
 {
-	uint64_t end_ns = clock_now_ns() + NETLINK_RESOLVE_MS * 1000000ull;
+	uint64_t end_ns = clock_now_ns() + HOP_WAIT_MS * 1000000ull;
 	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < g->copies; i++) {

@@ -73,7 +73,7 @@ static struct member *member_new(struct agent *a, struct stream *s, struct job *
 	if (p->next)
 		p->next->before = &p->next;
 	a->places = p;
-	j->rank[rank].place = p;
+	j->rank[rank].connection = p;
 	stream_context_set(s, p);
 	stream_keep(s);
 	return p;
@@ -85,8 +85,8 @@ static void member_free(struct member *p)
 		p->next->before = p->before;
 	*p->before = p->next;
 	stream_context_set(p->stream, NULL);
-	if (p->job->rank[p->rank].place == p)
-		p->job->rank[p->rank].place = NULL;
+	if (p->job->rank[p->rank].connection == p)
+		p->job->rank[p->rank].connection = NULL;
 	free(p);
 }
 
@@ -101,14 +101,15 @@ static void tell_missing(struct job *j)
 		return;
 	for (uint16_t rank = 0; rank < j->workers; rank++)
 		if (j->rank[rank].waiting)
-			stream_send(((struct member *)j->rank[rank].place)->stream, text, length);
+			stream_send(((struct member *)j->rank[rank].connection)->stream, text,
+				    length);
 }
 
 /* Whoever waits goes away with an error. */
 static void send_away(struct job *j, int error, const char *words)
 {
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
-		struct member *p = j->rank[rank].place;
+		struct member *p = j->rank[rank].connection;
 
 		if (!j->rank[rank].waiting)
 			continue;
@@ -130,7 +131,7 @@ static void tell_run(const struct job *j)
 		return; /* workers run into their timeout, and come again */
 	job_this_run(j, file);
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
-		struct member *p = j->rank[rank].place;
+		struct member *p = j->rank[rank].connection;
 
 		if (joining_run_print(rank, file, text, sizeof(text), &length) == 0)
 			stream_send(p->stream, text, length);
@@ -151,7 +152,7 @@ static void run_begin(struct agent *a, struct job *j)
 		return;
 	}
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
-		struct member *p = j->rank[rank].place;
+		struct member *p = j->rank[rank].connection;
 
 		p->waiting = false;
 		p->epoch = j->epoch;

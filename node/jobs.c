@@ -18,7 +18,7 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct run
 	struct hop hop;
 	int r;
 
-	r = netlink_resolve(n, &run->service, NETLINK_RESOLVE_MS, &hop, why);
+	r = netlink_resolve(n, &run->service, HOP_WAIT_MS, &hop, why);
 	if (r < 0)
 		return r;
 	address_print(&run->service, text, sizeof(text));
@@ -51,7 +51,7 @@ int job_add(const struct command_line *q, struct why *why)
 	if (r == 0 && !q->role.root)
 		r = uplink_check(n, d, &run, why);
 	for (unsigned int i = 0; r == 0 && i < installation.copies; i++)
-		r = netlink_resolve(n, &installation.copy[i].address, NETLINK_RESOLVE_MS,
+		r = netlink_resolve(n, &installation.copy[i].address, HOP_WAIT_MS,
 				    &installation.copy[i].hop, why);
 	if (r == 0)
 		r = installation_address(&installation, why);

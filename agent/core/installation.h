@@ -20,6 +20,7 @@
 
 enum {
 	INSTALLATION_VIAS_MAX = 64, /* child nodes of a job on one node */
+	HOP_WAIT_MS = 1000, /* a neighbour that is up answers within this time */
 };
 
 /* These ranks come, summed up, from a child node: one copy for all goes to its address. */

@@ -146,7 +146,7 @@ void job_begin(struct job *j, uint16_t window)
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i] = (struct job_rank){ .presence = JOB_RUNNING,
 						.address = j->rank[i].next,
-						.place = j->rank[i].place };
+						.connection = j->rank[i].connection };
 }
 
 void job_end(struct job *j)

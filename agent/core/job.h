@@ -33,7 +33,7 @@ struct job_rank {
 	struct sockaddr_storage address; /* in the run */
 	bool waiting; /* somebody waits to be this rank in the next run */
 	struct sockaddr_storage next;
-	void *place; /* the caller's: who waits, or is at it */
+	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
 };
 
 struct job {

@@ -16,10 +16,6 @@
 
 struct netlink;
 
-enum {
-	NETLINK_RESOLVE_MS = 1000, /* a neighbour that is up answers within this time */
-};
-
 /* Opens sockets to the kernel. The caller owns them; netlink_close() allows NULL. */
 int netlink_open(struct netlink **ret);
 void netlink_close(struct netlink *n);

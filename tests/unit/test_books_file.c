@@ -171,7 +171,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 			presence = JOB_DETACHED;
 		assert_int_equal(b->rank[i].presence, a->run_window ? presence : JOB_ABSENT);
 		assert_false(b->rank[i].waiting);
-		assert_null(b->rank[i].place);
+		assert_null(b->rank[i].connection);
 		if (a->run_window)
 			assert_true(endpoint_is_equal(&a->rank[i].address, &b->rank[i].address));
 	}

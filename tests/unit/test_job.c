@@ -341,17 +341,17 @@ static void an_ended_run_leaves_who_waits_waiting(void **state)
 	assert_true(job_is_ready(j));
 }
 
-static void the_callers_place_stays_through_begin(void **state)
+static void a_connection_stays_through_begin(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_of(2);
 	int here;
 
 	comes(j, -1, 0, 0);
 	comes(j, -1, 1, 1);
-	j->rank[1].place = &here;
+	j->rank[1].connection = &here;
 	job_begin(j, 1);
-	assert_null(j->rank[0].place);
-	assert_ptr_equal(j->rank[1].place, &here);
+	assert_null(j->rank[0].connection);
+	assert_ptr_equal(j->rank[1].connection, &here);
 }
 
 /* --- random days ----------------------------------------------------------------------------- */
@@ -566,7 +566,7 @@ int main(void)
 		cmocka_unit_test(another_agent_finds_ranks_detached),
 		cmocka_unit_test(a_run_of_detached_ranks_is_replaced_when_all_have_come),
 		cmocka_unit_test(an_ended_run_leaves_who_waits_waiting),
-		cmocka_unit_test(the_callers_place_stays_through_begin),
+		cmocka_unit_test(a_connection_stays_through_begin),
 		cmocka_unit_test(random_days_go_as_a_slow_model_says),
 	};
 

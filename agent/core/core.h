@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the agent of one node decides, as a state machine. Pure: the caller says what has happened
+ * and what time it is, and performs what the core wants done.
+ *
+ *	core_handle(c, &event, now_ns);
+ *	while (core_next_action(c, &action))
+ *		perform it;
+ *
+ * Actions come in the order in which they are to be performed; all of them are taken before the
+ * next core_handle(), and what they point to lives until then. Of some actions the core awaits the
+ * result (see enum core_action_kind), as an event with the action's number. One of these at a time
+ * is under way, as the last of the actions that were taken; it may take as long as it likes.
+ * Meanwhile the core takes no event but the result: others are -EAGAIN, and the caller gives them
+ * again.
+ *
+ * A step that fails is undone: a run that cannot be installed or saved has moved nobody, a tenant
+ * or configuration that cannot be applied or saved leaves what was there. What cannot be undone at
+ * once is tried again later.
+ */
+#ifndef TALLY_AGENT_CORE_H
+#define TALLY_AGENT_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "books.h"
+#include "config.h"
+#include "dataplane_state.h"
+#include "installation.h"
+#include "log_level.h"
+#include "request.h"
+#include "common/joining.h"
+
+enum {
+	/* What one event may cause before a result is awaited: a word to every worker of a job, or
+	 * one for every job, and a few more. */
+	CORE_ACTIONS_MAX = TALLY_WORKERS_MAX + TALLY_TENANTS_MAX,
+	CORE_RANDOM_BYTES = 26, /* for a job's token and the epoch before its first run */
+};
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+enum core_event_kind {
+	CORE_START, /* the first event */
+	CORE_CONFIG, /* another configuration is wanted */
+	CORE_REQUEST, /* tenant-add, -set and -del, job-create and -del, from one who may do that */
+	CORE_JOINING, /* a worker wants to join or leave */
+	CORE_ENDED, /* a connection that said CORE_JOINING is no more */
+	CORE_GONE, /* a worker that CORE_PROBE asked for is not there */
+	CORE_NEIGHBOUR, /* the kernel speaks of a neighbour */
+	CORE_LINK, /* a link has changed, or events were lost */
+	CORE_DEADLINE, /* it is core_deadline_ns() */
+	CORE_STOP, /* the agent ends, the runs do not */
+	CORE_RESULT, /* of the action that the core awaits */
+};
+
+/* All pointers are the caller's and needed during the call only, where nothing else is said. */
+struct core_event {
+	enum core_event_kind kind;
+	void *connection; /* REQUEST, JOINING, ENDED: whatever the caller knows it by */
+	union {
+		struct {
+			const struct config *config; /* as below; the node is as it says */
+			const char *path; /* of its file, for messages; as long as the core */
+			struct books *books; /* as read; the core's from now on, left empty */
+			struct dataplane_port *ports; /* of malloc(); the core's from now on */
+			unsigned int ports_count;
+		} start;
+		const struct config *config; /* stays while core_config() or an action names it */
+		struct {
+			const struct request *request;
+			const uint8_t *random; /* CORE_RANDOM_BYTES that nobody can guess */
+		} asked;
+		struct {
+			const struct joining_message *message;
+			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
+		} joining;
+		struct {
+			uint32_t job;
+			uint16_t rank;
+			uint16_t epoch;
+		} gone;
+		struct {
+			uint32_t ifindex;
+			const struct sockaddr_storage *address;
+			const uint8_t *mac;
+		} neighbour;
+		uint32_t ifindex; /* LINK; 0: whichever */
+		struct {
+			uint64_t number; /* of the action */
+			int error; /* 0, or a negative errno */
+			const char *why; /* what is wrong, for people; may be NULL or "" */
+			union {
+				const struct hop *hop; /* RESOLVE */
+				struct {
+					const struct dataplane_job *jobs;
+					unsigned int count;
+				} read; /* READ */
+				struct {
+					struct dataplane_port *ports; /* of malloc(); the core's */
+					unsigned int count;
+				} adopted; /* ADOPT */
+				struct {
+					unsigned int changed, elsewhere;
+				} followed; /* FOLLOW */
+			};
+		} result;
+	};
+};
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+enum core_action_kind {
+	/* Nothing is awaited: */
+	CORE_TELL, /* a worker; ERROR and LEFT are the last words on its connection */
+	CORE_ANSWER, /* a request */
+	CORE_LOG,
+	CORE_CONFIGURED, /* START or CONFIG is done, or failed: then all is as before */
+	CORE_FORGET_JOB, /* its traffic: another job may get its number `id` */
+	CORE_FORGET_TENANT,
+	CORE_FORGET_PROBES, /* all that were asked */
+	CORE_EXIT, /* the agent cannot go on */
+	/* The result is awaited: */
+	CORE_RESOLVE, /* next hop to an address; -EHOSTUNREACH: nobody answered in time */
+	CORE_READ, /* all jobs in the maps */
+	CORE_INSTALL, /* a run, in the place of an older one; -ENOSPC: no slots in a row */
+	CORE_REMOVE, /* job `id` from the maps; -ENOENT: it is not there */
+	CORE_GATES, /* of a run that is on */
+	CORE_FOLLOW, /* these hops are the next ones of a run's copies now; port 0: not known */
+	CORE_PUT_TENANT, /* limits and sources of tenant `id` */
+	CORE_DROP_TENANT,
+	CORE_SAVE, /* core_books() to disk */
+	CORE_SAMPLE, /* counters are to be read before something goes */
+	CORE_PROBE, /* is a worker there? CORE_GONE if not; the result says if it could be asked */
+	CORE_FIND_PORTS, /* that the configuration names, for ADOPT */
+	CORE_ADOPT, /* programs, slots and ports become what the configuration says */
+};
+
+enum core_answer {
+	CORE_ANSWER_ERROR,
+	CORE_ANSWER_DONE,
+	CORE_ANSWER_TENANT, /* `tenant` as it is now */
+	CORE_ANSWER_CREATED, /* `job` */
+};
+
+struct core_action {
+	enum core_action_kind kind;
+	uint64_t number; /* for the result */
+	void *connection; /* TELL, ANSWER */
+	int error; /* TELL and ANSWER of an error, CONFIGURED, EXIT: 0 or a negative errno */
+	uint32_t id;
+	const struct job *job; /* TELL of a run, ANSWER_CREATED, PROBE */
+	uint16_t rank; /* TELL of a run, PROBE */
+	union {
+		struct {
+			enum joining_kind kind;
+			struct tally_set missing; /* WAITING */
+			const char *text; /* ERROR */
+		} tell;
+		struct {
+			enum core_answer kind;
+			unsigned int tenant;
+			const char *text; /* ERROR */
+		} answer;
+		struct {
+			enum log_level level;
+			const char *what, *facts;
+		} log;
+		const char *text; /* CONFIGURED with an error */
+		struct {
+			const struct sockaddr_storage *address;
+			unsigned int wait_ms; /* for a neighbour that is not known */
+		} resolve;
+		struct {
+			struct installation *installation; /* planned and addressed */
+			const struct dataplane_gate *gates;
+			unsigned int count;
+		} install; /* GATES: without `installation` */
+		struct {
+			const struct hop *hops;
+			unsigned int count;
+		} follow;
+		struct {
+			struct dataplane_limits limits;
+			const struct dataplane_source *sources;
+			unsigned int count;
+		} tenant;
+		const struct config *config;
+	};
+};
+
+/* --- the core -------------------------------------------------------------------------------- */
+
+struct core;
+
+/* The caller's, for core_free(), which allows NULL. NULL: no memory. */
+struct core *core_new(void);
+void core_free(struct core *c);
+static inline void core_freep(struct core **c) { core_free(*c); }
+
+/*
+ * 0; -EAGAIN: a result is awaited, and this is none; -EINVAL: this is the result of nothing that
+ * is awaited. `now_ns` is of a clock that never goes back.
+ */
+int core_handle(struct core *c, const struct core_event *e, uint64_t now_ns);
+
+/* False: there is none for now. */
+bool core_next_action(struct core *c, struct core_action *ret);
+
+/*
+ * Books that are empty, or those of another configuration, for this one. As books_configure(): on
+ * failure they are half-way.
+ */
+int core_books_configure(struct books *b, const struct config *config, struct why *why);
+
+/* When CORE_DEADLINE is due; UINT64_MAX: never, or first a result must come. */
+uint64_t core_deadline_ns(const struct core *c);
+
+/* --- what it knows, for those who show it ---------------------------------------------------- */
+
+const struct books *core_books(const struct core *c);
+const struct config *core_config(const struct core *c); /* NULL before START */
+const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count);
+const char *core_port_name(const struct core *c, uint32_t ifindex); /* "": none of the node's */
+
+/* Is all of the books on disk? Are the maps as the books say? False: that is still to be done. */
+bool core_is_saved(const struct core *c);
+bool core_is_agreed(const struct core *c);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of the core share. Nobody else includes this. The core does one thing at a time:
+ * each step ends in core_await() with the step that comes next, or in nothing: then it is done.
+ */
+#ifndef TALLY_AGENT_CORE_PRIVATE_H
+#define TALLY_AGENT_CORE_PRIVATE_H
+
+#include "core.h"
+#include "plan.h"
+
+struct mac_cache;
+
+/* The next step, with the result of the one before: 0, or a negative errno and c->why. */
+typedef void core_step(struct core *c, int r);
+
+enum core_due {
+	CORE_DUE_SAVE, /* the books have what the disk has not */
+	CORE_DUE_ROLLCALL, /* ranks are detached */
+	CORE_DUE_FOLLOW, /* neighbours may have changed */
+	CORE_DUE_AGREE, /* the maps may not be as the books say */
+	CORE_DUE_COUNT,
+};
+
+/* A change that somebody wants, and what it was that it replaces. */
+struct core_change {
+	void *connection;
+	unsigned int index; /* of a tenant */
+	struct books_tenant *tenant; /* before */
+	struct job *created; /* in the books */
+	struct job *deleted; /* ours: out of the books */
+	const struct config *config; /* wanted */
+	const struct config *old;
+	struct books *books; /* before; with the same jobs */
+	int error; /* the first that there was, while all goes back */
+	struct why why;
+};
+
+struct core {
+	struct books books;
+	const struct config *config;
+	const char *path;
+	struct dataplane_port *ports;
+	unsigned int ports_count;
+	struct mac_cache *macs; /* NULL until a neighbour is heard of */
+	uint64_t now_ns;
+	uint64_t due_ns[CORE_DUE_COUNT]; /* UINT64_MAX: not due */
+
+	core_step *next; /* NULL: no result is awaited */
+	const struct core_event *result;
+	struct why why; /* of the last failure */
+	void *payload; /* of the action that is awaited */
+
+	struct core_change change;
+	struct {
+		struct job *job;
+		uint16_t rank;
+		uint16_t epoch;
+		void *connection; /* of one who leaves and is to be told; of one who joins */
+	} member;
+	struct {
+		struct job *job;
+		struct job_rank *before;
+		uint16_t due, window; /* chunks: by quota; that fit */
+		int error; /* the same */
+		struct why why;
+	} begin;
+	struct {
+		struct installation *g;
+		uint16_t tenant;
+		unsigned int at; /* the copy whose hop comes next */
+		uint64_t end_ns; /* of waiting for neighbours */
+		core_step *then;
+	} install;
+	struct {
+		struct plan *plan;
+		unsigned int at;
+		core_step *then;
+	} agree;
+	struct {
+		struct job *job;
+		core_step *then;
+	} end;
+	struct {
+		unsigned int job, rank; /* the books' job, and its rank, that comes next */
+		int error;
+		bool asked;
+	} round; /* of a roll-call, or of following neighbours */
+
+	uint64_t number; /* of the last action */
+	unsigned int taken, actions;
+	struct core_action action[CORE_ACTIONS_MAX];
+};
+
+/* --- core.c ---------------------------------------------------------------------------------- */
+
+/* An action without a result. */
+void core_act(struct core *c, struct core_action action);
+
+/* An action, and what comes after it. `payload` of malloc() is freed then, or NULL. */
+void core_await(struct core *c, struct core_action action, void *payload, core_step *next);
+
+__attribute__((format(printf, 4, 5))) void core_log(struct core *c, enum log_level level,
+						    const char *what, const char *facts, ...);
+
+/* In so many milliseconds, unless it is due before. */
+void core_due(struct core *c, enum core_due what, unsigned int ms);
+
+/* Why, in c->why or by its number. */
+const char *core_reason(const struct why *why, int error);
+
+/* What cannot wait for the disk longer than an agent that was killed would make it wait. */
+void core_save_soon(struct core *c);
+
+/* The maps may be another thing than we know. */
+void core_doubt_maps(struct core *c);
+
+/* --- members.c ------------------------------------------------------------------------------- */
+
+void members_joining(struct core *c, void *connection, const struct joining_message *m,
+		     const struct sockaddr_storage *peer);
+void members_ended(struct core *c, void *connection);
+
+/* A rank is not at this run any more. `connection`: is then told so; may be NULL. */
+void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, void *connection);
+
+/* All who wait go away with this error; or all who are connected. */
+void members_send_away(struct core *c, struct job *j, bool waiting, int error, const char *text);
+
+/* All are at the run that has begun. */
+void members_tell_run(struct core *c, const struct job *j);
+
+/* --- runs.c ---------------------------------------------------------------------------------- */
+
+/* Everybody has come: an epoch, slots, map entries. On failure nobody has moved. */
+void run_begin(struct core *c, struct job *j);
+
+/* Takes a run out of the maps. */
+void run_end(struct core *c, struct job *j, core_step *then);
+
+/* Reads the maps, plans, applies: afterwards they are as the books say. */
+void runs_agree(struct core *c, core_step *then);
+
+/* --- requests.c, reconfigure.c, rollcall.c, follow.c ----------------------------------------- */
+
+void request_handle(struct core *c, const struct core_event *e);
+
+void reconfigure(struct core *c, const struct config *config);
+
+void rollcall_begin(struct core *c);
+void rollcall_due(struct core *c); /* if there is anybody to ask */
+
+void follow_begin(struct core *c);
+void follow_due(struct core *c);
+void follow_heard(struct core *c, const struct core_event *e);
+void follow_link(struct core *c, uint32_t ifindex);
+
+#endif

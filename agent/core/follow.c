@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Neighbours get other MACs while jobs run: the copies of results are readdressed. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core_private.h"
+#include "mac_cache.h"
+
+enum {
+	FOLLOW_MS = 500, /* from the first word of a change: many may come at once */
+};
+
+void follow_due(struct core *c) { core_due(c, CORE_DUE_FOLLOW, FOLLOW_MS); }
+
+void follow_heard(struct core *c, const struct core_event *e)
+{
+	if (!c->macs)
+		c->macs = calloc(1, sizeof(*c->macs));
+	if (!c->macs ||
+	    mac_cache_learn(c->macs, e->neighbour.ifindex, e->neighbour.address, e->neighbour.mac))
+		follow_due(c);
+}
+
+void follow_link(struct core *c, uint32_t ifindex)
+{
+	const char *port = ifindex ? core_port_name(c, ifindex) : "";
+
+	if (*port)
+		core_log(c, LOG_LEVEL_WARNING, "link changed", "port=%s", port);
+	follow_due(c); /* who is behind it may be another machine now */
+}
+
+/* --- all runs, one by one -------------------------------------------------------------------- */
+
+static void follow_next(struct core *c);
+
+static void follow_over(struct core *c, int r)
+{
+	const struct job *j = c->books.job[c->round.job++];
+
+	free(TAKE_PTR(c->install.g));
+	if (r < 0)
+		core_log(c, LOG_LEVEL_ERROR, "neighbours not followed", "job=%s reason=\"%s\"",
+			 j->name, c->why.text);
+	follow_next(c);
+}
+
+static void on_followed(struct core *c, int r)
+{
+	const struct job *j = c->books.job[c->round.job];
+
+	if (r == 0 && c->result->result.followed.changed)
+		core_log(c, LOG_LEVEL_INFO, "neighbours followed", "job=%s workers=%u", j->name,
+			 c->result->result.followed.changed);
+	if (r == 0 && c->result->result.followed.elsewhere)
+		core_log(c, LOG_LEVEL_WARNING, "routes not followed",
+			 "job=%s workers=%u reason=\"these workers moved to another port; the "
+			 "results of this run still leave by the old one\"",
+			 j->name, c->result->result.followed.elsewhere);
+	follow_over(c, r);
+}
+
+/* Next hops of a run's copies, as far as they are known now: the others keep what they have. */
+static void hop_read(struct core *c, int r)
+{
+	struct installation *g = c->install.g;
+	struct hop *hops;
+
+	if (c->install.at) {
+		struct hop *hop = &g->copy[c->install.at - 1].hop;
+
+		*hop = r == 0 ? *c->result->result.hop : (struct hop){ .port = 0 };
+	}
+	if (c->install.at < g->copies) {
+		core_await(c,
+			   (struct core_action){
+				   .kind = CORE_RESOLVE,
+				   .resolve.address = &g->copy[c->install.at++].address },
+			   NULL, hop_read);
+		return;
+	}
+	assert(g->copies); /* a job has one worker at least */
+	hops = calloc(g->copies, sizeof(*hops));
+	for (unsigned int i = 0; hops && i < g->copies; i++)
+		hops[i] = g->copy[i].hop;
+	if (hops)
+		core_await(c,
+			   (struct core_action){ .kind = CORE_FOLLOW,
+						 .id = g->id,
+						 .follow = { hops, g->copies } },
+			   hops, on_followed);
+	else
+		follow_over(c, -ENOMEM);
+}
+
+static int copies_plan(struct core *c, const struct job *j)
+{
+	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
+	const struct installation_role role = { .root = true };
+
+	c->install.g = malloc(sizeof(*c->install.g));
+	c->install.at = 0;
+	if (!run || !c->install.g)
+		return -ENOMEM;
+	job_this_run(j, run);
+	return installation_plan(run, &role, c->install.g, &c->why);
+}
+
+static void follow_next(struct core *c)
+{
+	int r;
+
+	while (c->round.job < c->books.jobs && !c->books.job[c->round.job]->run_window)
+		c->round.job++;
+	if (c->round.job == c->books.jobs)
+		return;
+	r = copies_plan(c, c->books.job[c->round.job]);
+	if (r < 0)
+		follow_over(c, r);
+	else
+		hop_read(c, 0);
+}
+
+void follow_begin(struct core *c)
+{
+	c->round.job = 0;
+	follow_next(c);
+}

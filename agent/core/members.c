@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Members: workers' connections, each of which waits for the next run of a job as one of its ranks,
+ * or is in the run that goes on. The protocol: docs/joining.md.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core_private.h"
+#include "common/address.h"
+
+static void tell_error(struct core *c, void *connection, int error, const char *text)
+{
+	core_act(c, (struct core_action){ .kind = CORE_TELL,
+					  .connection = connection,
+					  .error = error,
+					  .tell = { .kind = JOINING_ERROR, .text = text } });
+}
+
+/* c->why says why. */
+static void refuse(struct core *c, void *connection, const char *job, int error)
+{
+	core_log(c, LOG_LEVEL_DEBUG, "worker refused", "job=%s reason=\"%s\"", job, c->why.text);
+	tell_error(c, connection, error, core_reason(&c->why, error));
+}
+
+static void tell_missing(struct core *c, const struct job *j)
+{
+	const struct tally_set missing = job_missing(j);
+
+	for (uint16_t rank = 0; !tally_set_is_empty(&missing) && rank < j->workers; rank++)
+		if (j->rank[rank].waiting)
+			core_act(c, (struct core_action){
+					    .kind = CORE_TELL,
+					    .connection = j->rank[rank].connection,
+					    .tell = { JOINING_WAITING, missing, NULL } });
+}
+
+void members_tell_run(struct core *c, const struct job *j)
+{
+	for (uint16_t rank = 0; rank < j->workers; rank++)
+		core_act(c, (struct core_action){ .kind = CORE_TELL,
+						  .connection = j->rank[rank].connection,
+						  .job = j,
+						  .rank = rank,
+						  .tell.kind = JOINING_RUN });
+}
+
+void members_send_away(struct core *c, struct job *j, bool waiting, int error, const char *text)
+{
+	for (uint16_t rank = 0; rank < j->workers; rank++) {
+		struct job_rank *r = &j->rank[rank];
+
+		if (!r->connection || (waiting && !r->waiting))
+			continue;
+		tell_error(c, r->connection, error, text);
+		job_unjoin(j, rank);
+		r->connection = NULL;
+	}
+}
+
+/* --- joining --------------------------------------------------------------------------------- */
+
+/* Where the worker receives. Over TCP nobody can have results sent to another machine. */
+static int address_of(const struct joining_message *m, const struct sockaddr_storage *peer,
+		      struct sockaddr_storage *ret, struct why *why)
+{
+	struct sockaddr_storage there = *peer;
+
+	if (peer->ss_family == AF_UNIX) {
+		if (!m->address.ss_family)
+			return why_say(why, -EINVAL,
+				       "address: needed on this socket, such as 10.77.1.1:40000");
+		*ret = m->address;
+		return 0;
+	}
+	endpoint_port_set(&there, m->address.ss_family ? endpoint_port(&m->address) : m->port);
+	if (m->address.ss_family && !endpoint_is_equal(&there, &m->address))
+		return why_say(why, -EINVAL,
+			       "address: not the one that this connection comes from");
+	*ret = there;
+	return 0;
+}
+
+/* There may be no way to the worker yet, or no neighbour known: whoever waits may wait for that. */
+static void on_way(struct core *c, int r)
+{
+	struct job *j = c->member.job;
+	const uint16_t rank = c->member.rank;
+
+	if (r < 0 && r != -EHOSTUNREACH) {
+		job_unjoin(j, rank);
+		refuse(c, c->member.connection, j->name, r == -ENOMEM ? r : -EHOSTUNREACH);
+		return;
+	}
+	j->rank[rank].connection = c->member.connection;
+	if (job_is_ready(j))
+		run_begin(c, j);
+	else
+		tell_missing(c, j);
+}
+
+/* If there is a way, the neighbour is asked for now, and its answer is there when a run begins. */
+static int join(struct core *c, void *connection, struct job *j, const struct joining_message *m,
+		const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage address = { 0 };
+	uint16_t rank = 0;
+	int r;
+
+	r = address_of(m, peer, &address, &c->why);
+	if (r == 0)
+		r = job_join(j, m->rank, &address, &rank, &c->why);
+	if (r < 0)
+		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
+	c->member.job = j;
+	c->member.rank = rank;
+	c->member.connection = connection;
+	core_await(c,
+		   (struct core_action){ .kind = CORE_RESOLVE,
+					 .resolve.address = &j->rank[rank].next },
+		   NULL, on_way);
+	return 0;
+}
+
+/* --- leaving --------------------------------------------------------------------------------- */
+
+static void leave_done(struct core *c, int r)
+{
+	if (c->member.connection)
+		core_act(c, (struct core_action){ .kind = CORE_TELL,
+						  .connection = c->member.connection,
+						  .tell.kind = JOINING_LEFT });
+}
+
+void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, void *connection)
+{
+	c->member.connection = connection;
+	if (job_is_at(j, rank, epoch)) {
+		core_save_soon(c);
+		if (job_leave(j, rank, epoch)) {
+			core_log(c, LOG_LEVEL_INFO, "run is over", "job=%s epoch=%u", j->name,
+				 epoch);
+			run_end(c, j, leave_done);
+			return;
+		}
+	}
+	leave_done(c, 0);
+}
+
+/* Who is connected leaves by ending that connection, and nobody else does it in that one's name. */
+static void leave(struct core *c, void *connection, struct job *j, const struct joining_message *m)
+{
+	if (m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED)
+		members_leave(c, j, m->rank, m->epoch, connection);
+	else
+		members_leave(c, j, UINT16_MAX, m->epoch, connection);
+}
+
+void members_joining(struct core *c, void *connection, const struct joining_message *m,
+		     const struct sockaddr_storage *peer)
+{
+	struct job *j = books_job_find(&c->books, m->job);
+	int r = 0;
+
+	/* A stranger does not learn which jobs there are. */
+	if (!token_is_equal(m->token, j ? j->token : "") || !j)
+		r = why_say(&c->why, -EACCES, "no such job, or a wrong token");
+	else if (m->leave)
+		leave(c, connection, j, m);
+	else
+		r = join(c, connection, j, m, peer);
+	if (r < 0)
+		refuse(c, connection, m->job, r);
+}
+
+void members_ended(struct core *c, void *connection)
+{
+	for (unsigned int i = 0; connection && i < c->books.jobs; i++) {
+		struct job *j = c->books.job[i];
+
+		for (uint16_t rank = 0; rank < j->workers; rank++) {
+			struct job_rank *r = &j->rank[rank];
+
+			if (r->connection != connection)
+				continue;
+			r->connection = NULL;
+			if (!r->waiting) {
+				members_leave(c, j, rank, j->epoch, NULL);
+				return;
+			}
+			job_unjoin(j, rank);
+			tell_missing(c, j);
+			return;
+		}
+	}
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Runs: how one begins, ends, and comes back into maps that have lost it. */
+#include <errno.h>
+#include <string.h>
+
+#include "core_private.h"
+
+/* --- into the maps --------------------------------------------------------------------------- */
+
+static struct dataplane_gate *gates_of(const struct core *c, uint16_t tenant, unsigned int *ret)
+{
+	struct dataplane_gate *gates = calloc(c->ports_count + 1, sizeof(*gates));
+
+	if (gates)
+		*ret = plan_gates(&c->books.tenant[tenant].is, c->ports, c->ports_count, gates);
+	return gates;
+}
+
+static void install_done(struct core *c, int r)
+{
+	free(TAKE_PTR(c->install.g));
+	c->install.then(c, r);
+}
+
+static void install_write(struct core *c, core_step *next)
+{
+	struct core_action action = { .kind = CORE_INSTALL, .install.installation = c->install.g };
+	struct dataplane_gate *gates = gates_of(c, c->install.tenant, &action.install.count);
+
+	action.install.gates = gates;
+	if (gates)
+		core_await(c, action, gates, next);
+	else
+		next(c, -ENOMEM);
+}
+
+/* With half the window, as long as there are no slots in a row for it. */
+static void install_written(struct core *c, int r)
+{
+	uint32_t slots = (c->install.g->job.slot_mask + 1) / 2;
+
+	if (r != -ENOSPC || !c->begin.job || slots < 2) {
+		install_done(c, r);
+		return;
+	}
+	c->begin.window = slots / 2;
+	c->install.g->job.slot_mask = slots - 1;
+	install_write(c, install_written);
+}
+
+/*
+ * Next hops of all copies. They were asked for when the workers came; all together are waited for
+ * as long as one neighbour is, since nobody else is served meanwhile.
+ */
+static void hop_find(struct core *c, int r)
+{
+	struct installation *g = c->install.g;
+	uint64_t left_ns = c->now_ns < c->install.end_ns ? c->install.end_ns - c->now_ns : 0;
+
+	if (r == 0 && c->install.at)
+		g->copy[c->install.at - 1].hop = *c->result->result.hop;
+	if (r == 0 && c->install.at < g->copies) {
+		core_await(c,
+			   (struct core_action){ .kind = CORE_RESOLVE,
+						 .resolve = { &g->copy[c->install.at++].address,
+							      left_ns / 1000000 } },
+			   NULL, hop_find);
+		return;
+	}
+	if (r == 0)
+		r = installation_address(g, &c->why);
+	if (r < 0)
+		install_done(c, r);
+	else
+		install_write(c, install_written);
+}
+
+/* A run as this node, its root, has it in its maps. */
+static void install(struct core *c, const struct job *j, const struct run *run, core_step *then)
+{
+	const struct installation_role role = { .root = true };
+	struct installation *g = calloc(1, sizeof(*g));
+	int r;
+
+	c->install.g = g;
+	c->install.tenant = j->tenant;
+	c->install.at = 0;
+	c->install.end_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
+	c->install.then = then;
+	r = g ? installation_plan(run, &role, g, &c->why) : -ENOMEM;
+	if (r < 0) {
+		install_done(c, r);
+		return;
+	}
+	g->job.tenant = j->tenant;
+	hop_find(c, 0);
+}
+
+/* --- a run begins ---------------------------------------------------------------------------- */
+
+static void begin_failed(struct core *c, int r)
+{
+	struct job *j = TAKE_PTR(c->begin.job);
+	const char *reason = core_reason(&c->begin.why, r);
+
+	free(TAKE_PTR(c->begin.before));
+	core_log(c, LOG_LEVEL_WARNING, "run does not begin", "job=%s reason=\"%s\"", j->name,
+		 c->begin.why.text);
+	/* to a worker EACCES is a wrong token, and that it was not */
+	members_send_away(c, j, true, r == -EACCES ? -EIO : r, reason);
+}
+
+static void begin_undone(struct core *c, int r)
+{
+	struct job *j = c->begin.job;
+
+	if (r < 0)
+		core_doubt_maps(c);
+	memcpy(j->rank, c->begin.before, j->workers * sizeof(*j->rank)); /* all wait again */
+	job_end(j);
+	core_save_soon(c);
+	begin_failed(c, c->begin.error);
+}
+
+static void begin_saved(struct core *c, int r)
+{
+	struct job *j = c->begin.job;
+
+	if (r < 0) { /* an agent after us would not know of it */
+		c->begin.error = r;
+		c->begin.why = c->why;
+		core_await(c, (struct core_action){ .kind = CORE_REMOVE, .id = j->id }, NULL,
+			   begin_undone);
+		return;
+	}
+	free(TAKE_PTR(c->begin.before));
+	c->begin.job = NULL;
+	core_log(c, LOG_LEVEL_INFO, "run begins", "job=%s id=%u epoch=%u workers=%u window=%u",
+		 j->name, j->id, j->epoch, j->workers, j->run_window);
+	members_tell_run(c, j);
+}
+
+static void begin_installed(struct core *c, int r)
+{
+	struct job *j = c->begin.job;
+
+	if (r < 0) {
+		if (j->run_window)
+			core_doubt_maps(c); /* is the run before there still? */
+		c->begin.why = c->why;
+		begin_failed(c, r);
+		return;
+	}
+	if (c->begin.window < c->begin.due)
+		core_log(c, LOG_LEVEL_WARNING, "window reduced: free slots are scattered",
+			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
+	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
+	job_begin(j, c->begin.window);
+	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, begin_saved);
+}
+
+/*
+ * With the largest window for which there are slots in a row: other tenants' jobs may lie between
+ * those that are free, and that must not keep anybody from its quota for good.
+ */
+void run_begin(struct core *c, struct job *j)
+{
+	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
+	int r;
+
+	c->begin.job = j;
+	c->begin.before = calloc(j->workers, sizeof(*j->rank));
+	r = run && c->begin.before ? 0 : -ENOMEM;
+	if (r == 0)
+		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
+	if (r < 0) {
+		c->begin.why = c->why;
+		begin_failed(c, r);
+		return;
+	}
+	c->begin.window = c->begin.due;
+	job_next_run(j, c->begin.window, run);
+	install(c, j, run, begin_installed);
+}
+
+/* --- a run ends ------------------------------------------------------------------------------ */
+
+static void end_removed(struct core *c, int r)
+{
+	if (r == -ENOENT) {
+		core_log(c, LOG_LEVEL_DEBUG, "job was gone", "job=%s", c->end.job->name);
+	} else if (r < 0) {
+		core_log(c, LOG_LEVEL_ERROR, "slots not freed", "job=%s reason=\"%s\"",
+			 c->end.job->name, c->why.text);
+		core_doubt_maps(c);
+	}
+	c->end.then(c, 0);
+}
+
+static void end_sampled(struct core *c, int r)
+{
+	core_await(c, (struct core_action){ .kind = CORE_REMOVE, .id = c->end.job->id }, NULL,
+		   end_removed);
+}
+
+void run_end(struct core *c, struct job *j, core_step *then)
+{
+	c->end.job = j;
+	c->end.then = then;
+	job_end(j);
+	/* its last packets are counted as its own */
+	core_await(c, (struct core_action){ .kind = CORE_SAMPLE }, NULL, end_sampled);
+}
+
+/* --- the maps as the books say --------------------------------------------------------------- */
+
+static void agree_next(struct core *c, int r);
+
+static void put_tenant(struct core *c, unsigned int index)
+{
+	struct dataplane_source *sources = calloc(TENANT_POINTS_MAX, sizeof(*sources));
+	const struct tenant *t = &c->books.tenant[index].is;
+	struct core_action action = {
+		.kind = CORE_PUT_TENANT,
+		.id = index,
+		.tenant = { .sources = sources,
+			    .limits = { t->packets_per_second, t->bytes_per_second, t->priority } }
+	};
+
+	if (!sources) {
+		agree_next(c, -ENOMEM);
+		return;
+	}
+	action.tenant.count = plan_sources(t, c->ports, c->ports_count, sources);
+	core_await(c, action, sources, agree_next);
+}
+
+static void put_gates(struct core *c, const struct job *j)
+{
+	struct core_action action = { .kind = CORE_GATES, .id = j->id };
+	struct dataplane_gate *gates = gates_of(c, j->tenant, &action.install.count);
+
+	action.install.gates = gates;
+	if (gates)
+		core_await(c, action, gates, agree_next);
+	else
+		agree_next(c, -ENOMEM);
+}
+
+/* If the workers of a run that was lost have gone too, the run ends. */
+static void restored(struct core *c, int r)
+{
+	struct job *j = c->books.job[c->agree.plan->step[c->agree.at - 1].index];
+
+	if (r == 0) {
+		core_log(c, LOG_LEVEL_INFO, "run restored", "job=%s epoch=%u", j->name, j->epoch);
+	} else {
+		core_log(c, LOG_LEVEL_WARNING, "run is over", "job=%s epoch=%u reason=\"%s\"",
+			 j->name, j->epoch, c->why.text);
+		job_end(j);
+		core_save_soon(c);
+	}
+	agree_next(c, 0);
+}
+
+/* A run that the data plane has lost, as after a reboot. */
+static void restore(struct core *c, const struct job *j)
+{
+	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
+
+	if (!run) {
+		agree_next(c, -ENOMEM);
+		return;
+	}
+	job_this_run(j, run);
+	install(c, j, run, restored);
+}
+
+static void agree_done(struct core *c, int r)
+{
+	free(TAKE_PTR(c->agree.plan));
+	c->agree.then(c, r);
+}
+
+static void agree_next(struct core *c, int r)
+{
+	const struct plan_step *step;
+
+	if (r < 0 || c->agree.at == c->agree.plan->steps) {
+		agree_done(c, r);
+		return;
+	}
+	step = &c->agree.plan->step[c->agree.at++];
+	switch (step->act) {
+	case PLAN_JOB_DEL:
+		core_await(c, (struct core_action){ .kind = CORE_REMOVE, .id = step->id }, NULL,
+			   agree_next);
+		return;
+	case PLAN_TENANT_PUT:
+		put_tenant(c, step->index);
+		return;
+	case PLAN_JOB_GATES:
+		put_gates(c, c->books.job[step->index]);
+		return;
+	case PLAN_JOB_ADD:
+		restore(c, c->books.job[step->index]);
+		return;
+	}
+}
+
+static void agree_read(struct core *c, int r)
+{
+	if (r < 0) {
+		agree_done(c, r);
+		return;
+	}
+	plan_make(&c->books, c->result->result.read.jobs, c->result->result.read.count,
+		  c->agree.plan);
+	agree_next(c, 0);
+}
+
+void runs_agree(struct core *c, core_step *then)
+{
+	c->agree.then = then;
+	c->agree.at = 0;
+	c->agree.plan = malloc(sizeof(*c->agree.plan));
+	c->due_ns[CORE_DUE_AGREE] = UINT64_MAX;
+	if (c->agree.plan)
+		core_await(c, (struct core_action){ .kind = CORE_READ }, NULL, agree_read);
+	else
+		agree_done(c, -ENOMEM);
+}
