@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The agent's core: events come in, actions go out, and what is due when. */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "core_private.h"
+#include "mac_cache.h"
+
+enum {
+	SAVE_MS = 100, /* from a change that may be lost to the disk */
+	RETRY_MS = 10000,
+};
+
+/* --- actions --------------------------------------------------------------------------------- */
+
+void core_act(struct core *c, struct core_action action)
+{
+	assert(c->actions < CORE_ACTIONS_MAX);
+	action.number = ++c->number;
+	c->action[c->actions++] = action;
+}
+
+void core_await(struct core *c, struct core_action action, void *payload, core_step *next)
+{
+	assert(!c->next);
+	core_act(c, action);
+	c->payload = payload;
+	c->next = next;
+}
+
+void core_log(struct core *c, enum log_level level, const char *what, const char *facts, ...)
+{
+	char *text = NULL;
+	va_list values;
+
+	va_start(values, facts);
+	if (vasprintf(&text, facts, values) < 0)
+		text = NULL;
+	va_end(values);
+	if (text)
+		core_act(c, (struct core_action){ .kind = CORE_LOG, .log = { level, what, text } });
+}
+
+bool core_next_action(struct core *c, struct core_action *ret)
+{
+	if (c->taken == c->actions)
+		return false;
+	*ret = c->action[c->taken++];
+	return true;
+}
+
+static void actions_forget(struct core *c)
+{
+	for (unsigned int i = 0; i < c->actions; i++)
+		if (c->action[i].kind == CORE_LOG)
+			free((char *)c->action[i].log.facts);
+	c->taken = c->actions = 0;
+}
+
+const char *core_reason(const struct why *why, int error)
+{
+	return *why->text ? why->text : strerror(-error);
+}
+
+/* --- what is due ----------------------------------------------------------------------------- */
+
+void core_due(struct core *c, enum core_due what, unsigned int ms)
+{
+	uint64_t at_ns = c->now_ns + ms * 1000000ull;
+
+	if (at_ns < c->due_ns[what])
+		c->due_ns[what] = at_ns;
+}
+
+void core_save_soon(struct core *c) { core_due(c, CORE_DUE_SAVE, SAVE_MS); }
+void core_doubt_maps(struct core *c) { core_due(c, CORE_DUE_AGREE, RETRY_MS); }
+
+uint64_t core_deadline_ns(const struct core *c)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (unsigned int i = 0; !c->next && i < CORE_DUE_COUNT; i++)
+		first_ns = c->due_ns[i] < first_ns ? c->due_ns[i] : first_ns;
+	return first_ns;
+}
+
+static void on_saved(struct core *c, int r)
+{
+	if (r == 0)
+		return;
+	core_log(c, LOG_LEVEL_ERROR, "books not written", "reason=\"%s\"", c->why.text);
+	core_due(c, CORE_DUE_SAVE, RETRY_MS);
+}
+
+static void on_agreed(struct core *c, int r)
+{
+	if (r == 0)
+		return;
+	core_log(c, LOG_LEVEL_ERROR, "data plane is not as the books say", "reason=\"%s\"",
+		 core_reason(&c->why, r));
+	core_doubt_maps(c);
+}
+
+static void on_due(struct core *c, enum core_due what)
+{
+	c->due_ns[what] = UINT64_MAX;
+	switch (what) {
+	case CORE_DUE_SAVE:
+		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, on_saved);
+		return;
+	case CORE_DUE_ROLLCALL:
+		rollcall_begin(c);
+		return;
+	case CORE_DUE_FOLLOW:
+		follow_begin(c);
+		return;
+	case CORE_DUE_AGREE:
+		runs_agree(c, on_agreed);
+		return;
+	case CORE_DUE_COUNT:
+		break;
+	}
+}
+
+/* One thing at a time: what is due besides is due still when this is done. */
+static void on_deadline(struct core *c)
+{
+	for (unsigned int i = 0; i < CORE_DUE_COUNT; i++)
+		if (c->due_ns[i] <= c->now_ns) {
+			on_due(c, i);
+			return;
+		}
+}
+
+static void on_stop(struct core *c)
+{
+	if (!core_is_saved(c))
+		on_due(c, CORE_DUE_SAVE);
+}
+
+/* --- start ----------------------------------------------------------------------------------- */
+
+static void start_done(struct core *c, int r)
+{
+	core_act(c, (struct core_action){
+			    .kind = CORE_CONFIGURED, .error = r, .text = core_reason(&c->why, r) });
+	if (r < 0)
+		return;
+	follow_due(c); /* what changed while there was no agent */
+	rollcall_due(c);
+}
+
+static void start_agreed(struct core *c, int r)
+{
+	if (r < 0)
+		start_done(c, r);
+	else
+		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, start_done);
+}
+
+static void start(struct core *c, const struct core_event *e)
+{
+	c->config = e->start.config;
+	c->path = e->start.path;
+	c->books = *e->start.books;
+	c->ports = e->start.ports;
+	c->ports_count = e->start.ports_count;
+	books_init(e->start.books, 0);
+	runs_agree(c, start_agreed);
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static void on_result(struct core *c, const struct core_event *e)
+{
+	const struct core_action *done = &c->action[c->actions - 1];
+	_cleanup_(freep) void *payload = c->payload;
+	core_step *next = c->next;
+	const int error = e->result.error;
+
+	snprintf(c->why.text, sizeof(c->why.text), "%s",
+		 error < 0 && e->result.why ? e->result.why : "");
+	if (error == 0 && done->kind == CORE_SAVE)
+		c->due_ns[CORE_DUE_SAVE] = UINT64_MAX;
+	actions_forget(c);
+	c->payload = NULL;
+	c->next = NULL;
+	c->result = e;
+	next(c, error);
+	c->result = NULL;
+}
+
+static void on_gone(struct core *c, const struct core_event *e)
+{
+	struct job *j = (struct job *)books_job_numbered(&c->books, e->gone.job);
+	uint16_t rank = e->gone.rank;
+
+	if (!j || !job_is_at(j, rank, e->gone.epoch) || j->rank[rank].presence != JOB_DETACHED)
+		return;
+	core_log(c, LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u", j->name, rank);
+	members_leave(c, j, rank, e->gone.epoch, NULL);
+}
+
+static void on_event(struct core *c, const struct core_event *e)
+{
+	switch (e->kind) {
+	case CORE_START:
+		start(c, e);
+		return;
+	case CORE_CONFIG:
+		reconfigure(c, e->config);
+		return;
+	case CORE_REQUEST:
+		request_handle(c, e);
+		return;
+	case CORE_JOINING:
+		members_joining(c, e->connection, e->joining.message, e->joining.peer);
+		return;
+	case CORE_ENDED:
+		members_ended(c, e->connection);
+		return;
+	case CORE_GONE:
+		on_gone(c, e);
+		return;
+	case CORE_NEIGHBOUR:
+		follow_heard(c, e);
+		return;
+	case CORE_LINK:
+		follow_link(c, e->ifindex);
+		return;
+	case CORE_DEADLINE:
+		on_deadline(c);
+		return;
+	case CORE_STOP:
+		on_stop(c);
+		return;
+	case CORE_RESULT:
+		on_result(c, e);
+		return;
+	}
+}
+
+int core_handle(struct core *c, const struct core_event *e, uint64_t now_ns)
+{
+	assert(c->taken == c->actions);
+	if (e->kind != CORE_RESULT && c->next)
+		return -EAGAIN;
+	if (e->kind == CORE_RESULT && (!c->next || e->result.number != c->number))
+		return -EINVAL;
+	c->now_ns = now_ns;
+	if (e->kind != CORE_RESULT) {
+		actions_forget(c);
+		c->why = (struct why){ "" };
+	}
+	on_event(c, e);
+	return 0;
+}
+
+/* --- the core itself ------------------------------------------------------------------------- */
+
+struct core *core_new(void)
+{
+	struct core *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	books_init(&c->books, 0);
+	memset(c->due_ns, 0xff, sizeof(c->due_ns));
+	return c;
+}
+
+void core_free(struct core *c)
+{
+	if (!c)
+		return;
+	actions_forget(c);
+	books_clear(&c->books);
+	free(c->change.tenant);
+	free(c->change.books);
+	job_free(c->change.deleted);
+	free(c->begin.before);
+	free(c->install.g);
+	free(c->agree.plan);
+	free(c->payload);
+	free(c->macs);
+	free(c->ports);
+	free(c);
+}
+
+const struct books *core_books(const struct core *c) { return &c->books; }
+const struct config *core_config(const struct core *c) { return c->config; }
+bool core_is_saved(const struct core *c) { return c->due_ns[CORE_DUE_SAVE] == UINT64_MAX; }
+bool core_is_agreed(const struct core *c) { return c->due_ns[CORE_DUE_AGREE] == UINT64_MAX; }
+
+const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count)
+{
+	*ret_count = c->ports_count;
+	return c->ports;
+}
+
+const char *core_port_name(const struct core *c, uint32_t ifindex)
+{
+	for (unsigned int i = 0; i < c->ports_count; i++)
+		if (c->ports[i].ifindex == ifindex)
+			return c->ports[i].name;
+	return "";
+}

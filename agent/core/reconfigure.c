@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Another configuration, in the place of the one that is there: all or nothing. */
+#include <errno.h>
+#include <string.h>
+
+#include "core_private.h"
+
+/* What a running agent cannot change. */
+static int config_check(const struct config *now, const struct config *then, struct why *why)
+{
+	const struct {
+		const char *key;
+		bool differs;
+	} fixed[] = {
+		{ "pin", strcmp(now->pin, then->pin) != 0 },
+		{ "state", strcmp(now->state, then->state) != 0 },
+		{ "control.socket", strcmp(now->control_socket, then->control_socket) != 0 },
+		{ "control.group", strcmp(now->control_group, then->control_group) != 0 },
+		{ "join.socket", strcmp(now->join_socket, then->join_socket) != 0 },
+		{ "join.listen",
+		  now->listens != then->listens ||
+			  memcmp(now->listen, then->listen, sizeof(now->listen)) != 0 },
+		{ "metrics", memcmp(&now->metrics, &then->metrics, sizeof(now->metrics)) != 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+		if (fixed[i].differs)
+			return why_say(why, -EINVAL,
+				       "%s: is changed by a restart only (nothing is lost by one)",
+				       fixed[i].key);
+	return 0;
+}
+
+/* A default tenant that the file does not name is tallyctl's. */
+int core_books_configure(struct books *b, const struct config *config, struct why *why)
+{
+	unsigned int unnamed = config->default_named ? 0 : 1;
+
+	b->slots = config->slots;
+	return books_configure(b, config->tenant + unnamed, config->tenants - unnamed, config->rest,
+			       why);
+}
+
+/* --- the maps follow ------------------------------------------------------------------------- */
+
+static void adopt(struct core *c, core_step *next)
+{
+	core_await(c, (struct core_action){ .kind = CORE_ADOPT, .config = c->change.config }, NULL,
+		   next);
+}
+
+/* Why a port is not native is known only right after it was attached: what is known is kept. */
+static void ports_keep(struct core *c)
+{
+	struct dataplane_port *ports = c->result->result.adopted.ports;
+	const unsigned int count = c->result->result.adopted.count;
+
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int k = 0; k < c->ports_count; k++)
+			if (!*ports[i].refused.text && ports[i].ifindex == c->ports[k].ifindex &&
+			    ports[i].mode == c->ports[k].mode)
+				ports[i].refused = c->ports[k].refused;
+	free(c->ports);
+	c->ports = ports;
+	c->ports_count = count;
+}
+
+static void find_ports(struct core *c, const struct config *config, core_step *next)
+{
+	c->change.config = config;
+	core_await(c, (struct core_action){ .kind = CORE_FIND_PORTS, .config = config }, NULL,
+		   next);
+}
+
+/* --- and back, if a step fails --------------------------------------------------------------- */
+
+static void configured(struct core *c, int r)
+{
+	free(TAKE_PTR(c->change.books));
+	core_act(c, (struct core_action){ .kind = CORE_CONFIGURED,
+					  .error = r,
+					  .text = core_reason(&c->change.why, r) });
+}
+
+/* Most likely it has failed just now, and the old books are there. */
+static void back_saved(struct core *c, int r)
+{
+	if (r < 0)
+		core_save_soon(c);
+	configured(c, c->change.error);
+}
+
+/* Where that fails too, the agent ends: the next one begins with what is there. */
+static void back_agreed(struct core *c, int r)
+{
+	if (r < 0) {
+		core_log(c, LOG_LEVEL_ERROR, "cannot go back either", "reason=\"%s\"", c->why.text);
+		core_act(c, (struct core_action){ .kind = CORE_EXIT, .error = r });
+	}
+	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, back_saved);
+}
+
+static void back_adopted(struct core *c, int r)
+{
+	if (r < 0) {
+		back_agreed(c, r);
+		return;
+	}
+	ports_keep(c);
+	runs_agree(c, back_agreed);
+}
+
+static void back_found(struct core *c, int r)
+{
+	if (r < 0)
+		back_agreed(c, r);
+	else
+		adopt(c, back_adopted);
+}
+
+static void go_back(struct core *c, int error)
+{
+	c->change.error = error;
+	c->change.why = c->why;
+	c->books = *c->change.books; /* jobs are not changed here: the copy has the same ones */
+	c->config = c->change.old;
+	find_ports(c, c->config, back_found);
+}
+
+/* --- forward --------------------------------------------------------------------------------- */
+
+/* Tenants that the configuration does not name any more; their numbers may be others' already. */
+static void tenants_forget(struct core *c, int r)
+{
+	const struct books_tenant *was = c->change.books->tenant;
+
+	if (r < 0)
+		core_log(c, LOG_LEVEL_ERROR, "tenant not removed", "tenant=%s reason=\"%s\"",
+			 was[c->change.index].is.name, c->why.text);
+	while (++c->change.index < TALLY_TENANTS_MAX) {
+		const unsigned int i = c->change.index;
+		const char *is = c->books.tenant[i].is.name;
+
+		if (!*was[i].is.name || !strcmp(was[i].is.name, is))
+			continue;
+		core_act(c, (struct core_action){ .kind = CORE_FORGET_TENANT, .id = i });
+		if (*is)
+			continue;
+		core_await(c, (struct core_action){ .kind = CORE_DROP_TENANT, .id = i }, NULL,
+			   tenants_forget);
+		return;
+	}
+	configured(c, 0);
+}
+
+static void saved(struct core *c, int r)
+{
+	c->change.index = 0; /* nobody's */
+	if (r < 0)
+		go_back(c, r);
+	else
+		tenants_forget(c, 0);
+}
+
+static void agreed(struct core *c, int r)
+{
+	if (r < 0)
+		go_back(c, r);
+	else
+		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, saved);
+}
+
+static void adopted(struct core *c, int r)
+{
+	if (r < 0) {
+		go_back(c, r);
+		return;
+	}
+	c->config = c->change.config;
+	ports_keep(c);
+	runs_agree(c, agreed);
+}
+
+static void refuse(struct core *c, int error)
+{
+	c->change.why = c->why;
+	configured(c, error);
+}
+
+static void found(struct core *c, int r)
+{
+	if (r == 0) {
+		r = core_books_configure(&c->books, c->change.config, &c->why);
+		if (r < 0)
+			c->books = *c->change.books;
+	}
+	if (r < 0)
+		refuse(c, r);
+	else
+		adopt(c, adopted);
+}
+
+void reconfigure(struct core *c, const struct config *config)
+{
+	struct books *before = malloc(sizeof(*before));
+	int r;
+
+	c->change.old = c->config;
+	c->change.books = before;
+	r = before ? config_check(c->config, config, &c->why) : -ENOMEM;
+	if (r < 0 || !before) {
+		refuse(c, r);
+		return;
+	}
+	*before = c->books;
+	find_ports(c, config, found);
+}
