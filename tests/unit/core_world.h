@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A world around one core: maps, a disk and workers, as plain memory. It performs what the core
+ * wants, fails what the test wants to fail, and outlives the core when that is thrown away. After
+ * each event it asks whether all that must hold does hold; if not, it says what as world.wrong.
+ */
+#ifndef TESTS_UNIT_CORE_WORLD_H
+#define TESTS_UNIT_CORE_WORLD_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/core.h"
+#include "agent/core/plan.h"
+#include "agent/core/tables.h"
+#include "agent/edge/books_file.h"
+#include "common/address.h"
+
+enum {
+	WORLD_WORKERS = 24,
+	WORLD_JOBS = 16, /* j0, j1, ...: names that tests use */
+	WORLD_PORTS = 3,
+	WORLD_PROBES = 64, /* of one round */
+};
+
+enum worker_state {
+	AWAY,
+	ASKS,
+	WAITS,
+	RUNS
+};
+
+struct world_worker {
+	enum worker_state state;
+	bool connected;
+	char job[NAME_BYTES];
+	uint16_t rank, epoch;
+	uint32_t serial; /* of the job: another one may get its name */
+	unsigned int finals; /* last words since it asked */
+};
+
+struct world_job { /* what its owner knows of it */
+	enum {
+		NOT_THERE,
+		THERE,
+		PERHAPS
+	} state;
+	char token[TOKEN_BYTES];
+	uint32_t serial;
+	int told_epoch; /* of the last run that anybody was told of; -1: none */
+	uint64_t told_event;
+};
+
+struct world {
+	struct core *core;
+	uint64_t now_ns, events;
+	struct config *config, *other; /* what it began with, and what CORE_CONFIG brings */
+
+	struct tables maps;
+	struct dataplane_job read[WORLD_JOBS]; /* what CORE_READ says of them */
+	struct dataplane_limits limits[TALLY_TENANTS_MAX];
+	bool limited[TALLY_TENANTS_MAX];
+
+	char *disk;
+	struct world_worker worker[WORLD_WORKERS];
+	struct world_job job[WORLD_JOBS];
+	unsigned int jobs_made, answers, answers_due, runs_told, restores_failed;
+	int configured; /* the last CORE_CONFIGURED */
+	int answered; /* the last answer: 0, or its error */
+
+	/* What is to go wrong: the action number `crash_at` finds no core any more; the awaited
+	 * action number `fail_at` fails; one in `fail_one_in` does. 0: none. */
+	uint64_t actions, awaited, crash_at, fail_at;
+	unsigned int fail_one_in;
+	enum core_action_kind failed_kind;
+	bool crashed, exits, starting;
+	uint64_t random;
+	struct core_action pending;
+	bool is_pending;
+	struct core_event gone[WORLD_PROBES]; /* if nobody is there */
+	unsigned int probes;
+
+	char wrong[512];
+};
+
+static inline uint32_t world_random(struct world *w, uint32_t below)
+{
+	w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(w->random >> 33) % below;
+}
+
+#define WRONG(w, ...) (*(w)->wrong ? 0 : snprintf((w)->wrong, sizeof((w)->wrong), __VA_ARGS__))
+
+/* Of a job, by its name. */
+static inline unsigned int number_of(const char *job) { return strtoul(job + 1, NULL, 10); }
+
+static inline struct sockaddr_storage world_address(unsigned int worker)
+{
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in *in = (void *)&a;
+
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a4d0101 + worker);
+	in->sin_port = htons(40000 + worker);
+	return a;
+}
+
+/* --- the maps -------------------------------------------------------------------------------- */
+
+static inline int maps_remove(struct world *w, uint32_t id)
+{
+	if (!tables_find(&w->maps, id))
+		return -ENOENT;
+	tables_forget(&w->maps, id);
+	return 0;
+}
+
+/* As the data plane: an older epoch goes when all is found that the new one needs. */
+static inline int maps_install(struct world *w, const struct core_action *a, struct why *why)
+{
+	struct tables_job j;
+	int r;
+
+	r = tables_install(&w->maps, a->install.installation, a->install.gates, a->install.count,
+			   &j, why);
+	return r < 0 ? r : tables_put(&w->maps, &j);
+}
+
+static inline int maps_gates(struct world *w, const struct core_action *a, struct why *why)
+{
+	struct tables_job j;
+	int r;
+
+	r = tables_regate(&w->maps, a->id, a->install.gates, a->install.count, &j, why);
+	return r < 0 ? r : tables_put(&w->maps, &j);
+}
+
+static inline void maps_read(struct world *w, struct core_event *e)
+{
+	for (unsigned int i = 0; i < w->maps.jobs; i++)
+		w->read[i] = (struct dataplane_job){ .id = w->maps.job[i].id,
+						     .job = w->maps.job[i].job };
+	e->result.read.jobs = w->read;
+	e->result.read.count = w->maps.jobs;
+}
+
+/* --- what must hold -------------------------------------------------------------------------- */
+
+static inline void maps_check(struct world *w)
+{
+	for (unsigned int i = 0; i < w->maps.jobs; i++) {
+		const struct tally_job *a = &w->maps.job[i].job;
+
+		if ((uint64_t)a->slot_base + a->slot_mask >= w->maps.slots)
+			WRONG(w, "job %u has slots that the node has not", w->maps.job[i].id);
+		for (unsigned int k = 0; k < i; k++) {
+			const struct tally_job *b = &w->maps.job[k].job;
+
+			if (a->slot_base <= b->slot_base + b->slot_mask &&
+			    b->slot_base <= a->slot_base + a->slot_mask)
+				WRONG(w, "jobs %u and %u share slots", w->maps.job[i].id,
+				      w->maps.job[k].id);
+		}
+	}
+}
+
+/* Only when nothing is under way: then the maps are what the books say. */
+static inline void maps_agree_check(struct world *w)
+{
+	const struct books *b = core_books(w->core);
+	unsigned int runs = 0, count, wanted;
+	const struct dataplane_port *ports = core_ports(w->core, &count);
+
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		struct dataplane_gate gates[WORLD_PORTS];
+		const struct job *j = b->job[i];
+		const struct tables_job *m = tables_find(&w->maps, j->id);
+
+		if (!j->run_window)
+			continue;
+		runs++;
+		if (!m || m->job.epoch != j->epoch || m->job.tenant != j->tenant ||
+		    m->job.slot_mask != job_slots(j) - 1)
+			WRONG(w, "the run of %s is not in the maps", j->name);
+		wanted = plan_gates(&b->tenant[j->tenant].is, ports, count, gates);
+		for (unsigned int k = 0; m && k < wanted; k++)
+			if (!tables_gate_find(m, gates[k].ifindex))
+				WRONG(w, "a gate of %s is missing", j->name);
+		if (m && m->gates != wanted + 1) /* and gate 0 */
+			WRONG(w, "the gates of %s are not its tenant's", j->name);
+	}
+	if (runs != w->maps.jobs)
+		WRONG(w, "%u runs, and %u in the maps", runs, w->maps.jobs);
+	for (unsigned int i = 1; i < TALLY_TENANTS_MAX; i++) {
+		const struct tenant *t = &b->tenant[i].is;
+
+		if (*t->name &&
+		    (!w->limited[i] || w->limits[i].packets_per_second != t->packets_per_second))
+			WRONG(w, "tenant %s has other limits in the maps", t->name);
+	}
+	if (w->maps.slots != b->slots)
+		WRONG(w, "%u slots, and the books say %u", w->maps.slots, b->slots);
+}
+
+static inline void disk_check(struct world *w)
+{
+	_cleanup_(freep) char *text = books_print(core_books(w->core));
+
+	if (!w->disk || strcmp(text, w->disk) != 0)
+		WRONG(w, "books and disk differ: %.180s ... %.180s", text, w->disk);
+}
+
+static inline const struct job_rank *rank_of(struct world *w, const struct world_worker *p)
+{
+	const struct job *j = books_job_find(core_books(w->core), p->job);
+
+	return j && p->rank < j->workers ? &j->rank[p->rank] : NULL;
+}
+
+static inline bool is_known(struct world *w, const struct world_worker *p, bool waiting)
+{
+	const struct books *b = core_books(w->core);
+
+	for (unsigned int i = 0; i < b->jobs; i++)
+		for (unsigned int rank = 0; rank < b->job[i]->workers; rank++)
+			if (b->job[i]->rank[rank].connection == p)
+				return b->job[i]->rank[rank].waiting == waiting;
+	return false;
+}
+
+static inline void workers_check(struct world *w)
+{
+	for (unsigned int i = 0; i < WORLD_WORKERS; i++) {
+		const struct world_worker *p = &w->worker[i];
+		const struct job *j = books_job_find(core_books(w->core), p->job);
+		const struct job_rank *r = rank_of(w, p);
+
+		if (p->finals > 1)
+			WRONG(w, "worker %u had %u last words", i, p->finals);
+		if (p->state == ASKS)
+			WRONG(w, "worker %u has no answer", i);
+		if (p->state == WAITS && !is_known(w, p, true))
+			WRONG(w, "worker %u waits, and nobody knows", i);
+		if (p->state == RUNS && p->connected &&
+		    (!is_known(w, p, false) || r->presence != JOB_RUNNING || j->epoch != p->epoch))
+			WRONG(w, "worker %u is at a run that the books have not", i);
+		/* one that is not connected is at its run, unless others have begun a new one */
+		if (p->state == RUNS && !p->connected && !w->restores_failed && j &&
+		    w->job[number_of(p->job)].serial == p->serial && j->epoch == p->epoch &&
+		    (!j->run_window || r->presence != JOB_DETACHED))
+			WRONG(w, "worker %u lost its run", i);
+		for (unsigned int k = 0; k < i; k++)
+			if (p->state == RUNS && w->worker[k].state == RUNS && p->connected &&
+			    w->worker[k].connected && !strcmp(p->job, w->worker[k].job) &&
+			    p->epoch == w->worker[k].epoch && p->rank == w->worker[k].rank)
+				WRONG(w, "workers %u and %u are one rank", i, k);
+	}
+}
+
+static inline void jobs_check(struct world *w)
+{
+	for (unsigned int i = 0; i < WORLD_JOBS; i++) {
+		char name[8];
+		const struct job *j;
+
+		snprintf(name, sizeof(name), "j%u", i);
+		j = books_job_find(core_books(w->core), name);
+		if (w->job[i].state != PERHAPS && !!j != (w->job[i].state == THERE))
+			WRONG(w, "job %s is%s there", name, j ? "" : " not");
+		if (j && w->job[i].state == THERE && j->epoch < w->job[i].told_epoch)
+			WRONG(w, "job %s would use epoch %u again", name, j->epoch + 1);
+	}
+}
+
+static inline void world_check(struct world *w)
+{
+	maps_check(w);
+	if (!w->core || w->is_pending || w->exits)
+		return;
+	workers_check(w);
+	jobs_check(w);
+	if (w->answers != w->answers_due)
+		WRONG(w, "%u requests, %u answers", w->answers_due, w->answers);
+	if (core_is_agreed(w->core))
+		maps_agree_check(w);
+	if (core_is_saved(w->core))
+		disk_check(w);
+}
+
+/* --- what is told ---------------------------------------------------------------------------- */
+
+static inline void tell_run(struct world *w, struct world_worker *p, const struct core_action *a)
+{
+	const struct books *b = core_books(w->core);
+	struct world_job *j = &w->job[number_of(a->job->name)];
+	const int epoch = a->job->epoch;
+
+	if (epoch < j->told_epoch || (epoch == j->told_epoch && j->told_event != w->events))
+		WRONG(w, "%s: epoch %d is told of twice", a->job->name, epoch);
+	if (epoch != j->told_epoch && !tables_find(&w->maps, a->job->id))
+		WRONG(w, "%s: told of a run that is not in the maps", a->job->name);
+	if (books_held(b, a->job->tenant) > books_quota(b, a->job->tenant))
+		WRONG(w, "%s: more slots than the quota", a->job->name);
+	disk_check(w); /* whoever is told of a run, the disk knows it */
+	w->runs_told += epoch != j->told_epoch;
+	j->told_epoch = epoch;
+	j->told_event = w->events;
+	p->state = RUNS;
+	p->rank = a->rank;
+	p->epoch = epoch;
+	p->serial = j->serial;
+}
+
+static inline void tell(struct world *w, const struct core_action *a)
+{
+	struct world_worker *p = a->connection;
+
+	switch (a->tell.kind) {
+	case JOINING_WAITING:
+		if (p->state != ASKS && p->state != WAITS)
+			WRONG(w, "a worker that does not wait is told who is missing");
+		p->state = WAITS;
+		return;
+	case JOINING_RUN:
+		tell_run(w, p, a);
+		return;
+	case JOINING_ERROR:
+	case JOINING_LEFT:
+		p->finals++;
+		p->state = AWAY;
+		p->connected = false;
+		return;
+	}
+}
+
+static inline void answer(struct world *w, const struct core_action *a)
+{
+	w->answers++;
+	w->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
+	if (a->answer.kind == CORE_ANSWER_CREATED) {
+		struct world_job *j = &w->job[number_of(a->job->name)];
+
+		snprintf(j->token, sizeof(j->token), "%s", a->job->token);
+	}
+}
+
+/* --- performing ------------------------------------------------------------------------------ */
+
+static inline void dataplane_adopt(struct world *w, const struct config *c, struct core_event *e)
+{
+	uint32_t used = 0;
+
+	for (unsigned int i = 0; i < w->maps.jobs; i++)
+		if (used < w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1)
+			used = w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1;
+	if (used > c->slots) {
+		e->result.error = -ENOSPC;
+		return;
+	}
+	w->maps.slots = c->slots;
+	w->maps.ports = c->ports;
+	w->maps.port = realloc(w->maps.port, c->ports * sizeof(*w->maps.port));
+	e->result.adopted.ports = calloc(c->ports, sizeof(struct dataplane_port));
+	e->result.adopted.count = c->ports;
+	for (unsigned int i = 0; i < c->ports; i++) {
+		w->maps.port[i] = e->result.adopted.ports[i].ifindex = i + 1;
+		memcpy(e->result.adopted.ports[i].name, c->port[i].name, IF_NAMESIZE);
+	}
+}
+
+static inline void perform(struct world *w, const struct core_action *a, struct core_event *e,
+			   struct hop *hop, struct why *why)
+{
+	static const uint8_t nobody[6];
+
+	switch (a->kind) {
+	case CORE_RESOLVE:
+		*hop = (struct hop){ .port = 1 + endpoint_port(a->resolve.address) % 2,
+				     .mtu = 1500 };
+		memcpy(hop->mac, nobody, sizeof(nobody));
+		e->result.hop = hop;
+		return;
+	case CORE_READ:
+		maps_read(w, e);
+		return;
+	case CORE_INSTALL:
+		e->result.error = maps_install(w, a, why);
+		return;
+	case CORE_REMOVE:
+		e->result.error = maps_remove(w, a->id);
+		return;
+	case CORE_GATES:
+		e->result.error = maps_gates(w, a, why);
+		return;
+	case CORE_FOLLOW:
+		e->result.error = tables_find(&w->maps, a->id) ? 0 : -ENOENT;
+		return;
+	case CORE_PUT_TENANT:
+		w->limits[a->id] = a->tenant.limits;
+		w->limited[a->id] = true;
+		return;
+	case CORE_DROP_TENANT:
+		for (unsigned int i = 0; i < w->maps.jobs; i++)
+			if (w->maps.job[i].job.tenant == a->id)
+				WRONG(w, "tenant %u goes before job %u", a->id, w->maps.job[i].id);
+		w->limited[a->id] = false;
+		return;
+	case CORE_SAVE:
+		free(w->disk);
+		w->disk = books_print(core_books(w->core));
+		return;
+	case CORE_ADOPT:
+		dataplane_adopt(w, a->config, e);
+		return;
+	case CORE_PROBE:
+		if (w->probes < WORLD_PROBES)
+			w->gone[w->probes++] = (struct core_event){
+				.kind = CORE_GONE,
+				.gone = { a->job->id, a->rank, a->job->epoch },
+			};
+		return;
+	default:
+		return;
+	}
+}
+
+/* A step that fails does nothing; but an install that fails in the kernel leaves neither run. */
+static inline bool is_to_fail(struct world *w, const struct core_action *a)
+{
+	w->awaited++;
+	if (w->awaited != w->fail_at && (!w->fail_one_in || world_random(w, w->fail_one_in)))
+		return false;
+	w->failed_kind = a->kind;
+	if (a->kind == CORE_INSTALL && world_random(w, 2))
+		maps_remove(w, a->install.installation->id);
+	w->restores_failed += a->kind == CORE_INSTALL || a->kind == CORE_RESOLVE;
+	return true;
+}
+
+static inline void world_take(struct world *w);
+
+/* The result of what is pending. */
+static inline void world_finish(struct world *w)
+{
+	struct core_event e = { .kind = CORE_RESULT, .result.number = w->pending.number };
+	struct hop hop = { 0 };
+	struct why why = { "" };
+
+	w->is_pending = false;
+	if (is_to_fail(w, &w->pending)) {
+		e.result.error = w->pending.kind == CORE_RESOLVE ? -EHOSTUNREACH : -EIO;
+		e.result.why = "the test wants it";
+	} else {
+		perform(w, &w->pending, &e, &hop, &why);
+		e.result.why = why.text;
+	}
+	if (core_handle(w->core, &e, ++w->now_ns) != 0)
+		WRONG(w, "a result is refused");
+	world_take(w);
+}
+
+static inline bool is_awaited(const struct core_action *a) { return a->kind >= CORE_RESOLVE; }
+
+static inline void world_take(struct world *w)
+{
+	struct core_action a;
+
+	while (core_next_action(w->core, &a)) {
+		if (++w->actions == w->crash_at) {
+			w->crashed = true;
+			return;
+		}
+		if (w->is_pending)
+			WRONG(w, "an action behind one that is awaited");
+		if (is_awaited(&a)) {
+			w->pending = a;
+			w->is_pending = true;
+		} else if (a.kind == CORE_TELL) {
+			tell(w, &a);
+		} else if (a.kind == CORE_ANSWER) {
+			answer(w, &a);
+		} else if (a.kind == CORE_CONFIGURED) {
+			w->configured = a.error;
+		} else if (a.kind == CORE_FORGET_PROBES) {
+			w->probes = 0;
+		} else if (a.kind == CORE_EXIT) {
+			w->exits = true;
+		}
+	}
+}
+
+/* --- the core comes and goes ----------------------------------------------------------------- */
+
+static inline void world_give(struct world *w, const struct core_event *e)
+{
+	w->events++;
+	if (core_handle(w->core, e, w->now_ns += 1000000) != 0) {
+		WRONG(w, "event %d is refused", e->kind);
+		return;
+	}
+	world_take(w);
+}
+
+static inline void world_settle(struct world *w)
+{
+	while (w->is_pending && !w->crashed)
+		world_finish(w);
+	if (!w->crashed)
+		world_check(w);
+}
+
+/* The agent is no more: connections end, whoever waited goes, runs go on. */
+static inline void world_crash(struct world *w)
+{
+	core_free(w->core);
+	w->core = NULL;
+	w->is_pending = w->crashed = w->exits = false;
+	w->crash_at = 0;
+	w->probes = 0;
+	w->answers = w->answers_due;
+	for (unsigned int i = 0; i < WORLD_WORKERS; i++) {
+		struct world_worker *p = &w->worker[i];
+
+		p->connected = false;
+		p->finals = 0;
+		p->state = p->state == RUNS ? RUNS : AWAY;
+	}
+}
+
+/* Another one begins with what is there. */
+static inline int world_start(struct world *w)
+{
+	struct core_event e = { .kind = CORE_START,
+				.start = { .config = w->config, .path = "tallyd.yaml" } };
+	struct core_event adopted = { .kind = CORE_RESULT };
+	struct books books;
+	struct why why = { "" };
+	int r = 0;
+
+	books_init(&books, 0);
+	if (core_books_configure(&books, w->config, &why) < 0)
+		return WRONG(w, "%s", why.text);
+	if (w->disk)
+		r = books_parse(&books, w->disk, strlen(w->disk), "disk", &why);
+	dataplane_adopt(w, w->config, &adopted);
+	if (r < 0 || adopted.result.error < 0)
+		return WRONG(w, "cannot start: %s", why.text);
+	w->core = core_new();
+	e.start.books = &books;
+	e.start.ports = adopted.result.adopted.ports;
+	e.start.ports_count = adopted.result.adopted.count;
+	w->configured = 1;
+	world_give(w, &e);
+	while (w->is_pending && !w->crashed)
+		world_finish(w);
+	return w->configured;
+}
+
+static inline void world_restart(struct world *w)
+{
+	unsigned int tries = 0;
+
+	do
+		world_crash(w);
+	while (world_start(w) != 0 && !*w->wrong &&
+	       ++tries < 100); /* whoever starts it tries again */
+	if (tries == 100)
+		WRONG(w, "it does not start any more");
+	world_check(w);
+}
+
+/* Gives an event, and does all that follows; or there is a crash meanwhile, and a new core. */
+static inline void world_do(struct world *w, const struct core_event *e)
+{
+	world_give(w, e);
+	world_settle(w);
+	if (w->crashed || w->exits)
+		world_restart(w);
+}
+
+#endif

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A whole node's life without kernel and sockets: a scripted one, cut off between any two actions
+ * and with each step failing once; and random ones. TALLY_SEED=n runs that one seed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core_world.h"
+
+enum {
+	SLOTS = 256,
+	SEEDS = 150,
+	STEPS = 300,
+};
+
+/* --- what is done to the world --------------------------------------------------------------- */
+
+static struct config *config_new(uint32_t slots, unsigned int ports, unsigned int tenants)
+{
+	struct config *c = calloc(1, sizeof(*c));
+
+	assert_non_null(c);
+	c->slots = slots;
+	c->ports = ports;
+	for (unsigned int i = 0; i < ports; i++)
+		snprintf(c->port[i].name, sizeof(c->port[i].name), "eth%u", i);
+	c->services = 1;
+	c->service[0] = world_address(200);
+	endpoint_port_set(&c->service[0], TALLY_UDP_PORT);
+	c->rest = true;
+	c->tenants = 1 + tenants;
+	snprintf(c->tenant[0].name, sizeof(c->tenant[0].name), "default");
+	for (unsigned int i = 1; i <= tenants; i++) {
+		snprintf(c->tenant[i].name, sizeof(c->tenant[i].name), "c%u", i);
+		c->tenant[i].slots = 16;
+	}
+	return c;
+}
+
+static void world_open(struct world *w, uint64_t seed)
+{
+	*w = (struct world){ .random = seed * 2 + 1 };
+	world_random(w, 2);
+	w->config = config_new(SLOTS, 2, 0);
+	w->other = config_new(2 * SLOTS, WORLD_PORTS, 1);
+	for (unsigned int i = 0; i < WORLD_JOBS; i++)
+		w->job[i].told_epoch = -1;
+}
+
+static void world_close(struct world *w)
+{
+	core_free(w->core);
+	free(w->config);
+	free(w->other);
+	free(w->disk);
+	tables_close(&w->maps);
+}
+
+/* True: it was answered, with 0. Whoever gets no answer does not know whether it was done. */
+static bool ask(struct world *w, const struct request *q)
+{
+	const uint8_t random[CORE_RANDOM_BYTES] = { (uint8_t)world_random(w, 256) };
+	const struct core_event e = { .kind = CORE_REQUEST, .asked = { q, random } };
+	const unsigned int before = w->answers;
+
+	w->answers_due++;
+	w->answered = 1; /* no answer */
+	world_give(w, &e);
+	while (w->is_pending && !w->crashed)
+		world_finish(w);
+	return w->answers != before && w->answered == 0;
+}
+
+static void asked(struct world *w)
+{
+	if (w->crashed)
+		world_restart(w);
+	else
+		world_check(w);
+}
+
+static void create(struct world *w, unsigned int number, unsigned int workers, const char *tenant,
+		   uint16_t window)
+{
+	struct request q = { .verb = REQUEST_JOB_CREATE,
+			     .job = { .workers = workers, .window = window } };
+	struct world_job *j = &w->job[number];
+
+	if (j->state == THERE)
+		return;
+	snprintf(q.job.name, sizeof(q.job.name), "j%u", number);
+	snprintf(q.job.tenant, sizeof(q.job.tenant), "%s", tenant);
+	j->state = j->state == NOT_THERE ? NOT_THERE : PERHAPS;
+	if (ask(w, &q)) {
+		j->state = THERE;
+		j->serial = ++w->jobs_made;
+		j->told_epoch = -1;
+	} else if (w->answered == 1) {
+		j->state = PERHAPS;
+	}
+	asked(w);
+}
+
+static void del(struct world *w, unsigned int number)
+{
+	struct request q = { .verb = REQUEST_JOB_DEL };
+	struct world_job *j = &w->job[number];
+
+	snprintf(q.name, sizeof(q.name), "j%u", number);
+	if (ask(w, &q))
+		j->state = NOT_THERE;
+	else if (w->answered == 1)
+		j->state = PERHAPS;
+	else if (w->answered == -ENOENT && j->state == PERHAPS)
+		j->state = NOT_THERE;
+	if (j->state == NOT_THERE)
+		j->serial = 0;
+	asked(w);
+}
+
+static void tenant(struct world *w, enum request_verb verb, const char *name, uint32_t slots,
+		   const char *port)
+{
+	struct request q = {
+		.verb = verb, .given = REQUEST_SLOTS | REQUEST_INGRESS | REQUEST_PACKETS_PER_SECOND
+	};
+
+	if (verb == REQUEST_TENANT_DEL) {
+		snprintf(q.name, sizeof(q.name), "%s", name);
+	} else {
+		snprintf(q.tenant.name, sizeof(q.tenant.name), "%s", name);
+		q.tenant.slots = slots;
+		q.tenant.packets_per_second = slots * 10;
+		q.tenant.points = *port ? 1 : 0;
+		snprintf(q.tenant.point[0].port, IF_NAMESIZE, "%s", port);
+		q.tenant.point[0].vlan = TENANT_VLAN_ANY;
+	}
+	ask(w, &q);
+	asked(w);
+}
+
+static void say(struct world *w, struct world_worker *p, unsigned int job, bool leave)
+{
+	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY };
+	const struct sockaddr_storage address = world_address(p - w->worker);
+	const struct core_event e = { .kind = CORE_JOINING,
+				      .connection = p,
+				      .joining = { &m, &address } };
+
+	snprintf(m.job, sizeof(m.job), "j%u", job);
+	snprintf(m.token, sizeof(m.token), "%s", w->job[job].token);
+	m.port = endpoint_port(&address);
+	if (leave) {
+		m.rank = p->rank;
+		m.epoch = p->epoch;
+	}
+	memcpy(p->job, m.job, sizeof(p->job));
+	p->state = ASKS;
+	p->connected = true;
+	p->finals = 0;
+	world_do(w, &e);
+}
+
+static void join(struct world *w, unsigned int worker, unsigned int job)
+{
+	if (w->worker[worker].state == AWAY)
+		say(w, &w->worker[worker], job, false);
+}
+
+/* Closes: by the end of its connection, or by a connection of its own. */
+static void leave(struct world *w, unsigned int worker)
+{
+	struct world_worker *p = &w->worker[worker];
+	const struct core_event e = { .kind = CORE_ENDED, .connection = p };
+
+	if (p->state == AWAY)
+		return;
+	if (!p->connected) {
+		say(w, p, number_of(p->job), true);
+		return;
+	}
+	p->state = AWAY;
+	p->connected = false;
+	world_do(w, &e);
+}
+
+static bool is_anybody_there(const struct world *w, const struct core_event *probe)
+{
+	const struct job *j = books_job_numbered(core_books(w->core), probe->gone.job);
+
+	for (unsigned int i = 0; j && i < WORLD_WORKERS; i++)
+		if (w->worker[i].state == RUNS && !strcmp(w->worker[i].job, j->name) &&
+		    w->worker[i].rank == probe->gone.rank &&
+		    w->worker[i].epoch == probe->gone.epoch)
+			return true;
+	return false;
+}
+
+/* Time passes, and what is due is done. Workers that have gone without a word are found out. */
+static void time_pass(struct world *w, unsigned int ms)
+{
+	const struct core_event e = { .kind = CORE_DEADLINE };
+	const uint64_t end_ns = w->now_ns + ms * 1000000ull;
+
+	while (!*w->wrong && core_deadline_ns(w->core) <= end_ns) {
+		if (core_deadline_ns(w->core) > w->now_ns)
+			w->now_ns = core_deadline_ns(w->core);
+		world_do(w, &e);
+		for (unsigned int i = 0; i < w->probes; i++)
+			if (!is_anybody_there(w, &w->gone[i]))
+				world_do(w, &w->gone[i]);
+	}
+	if (w->now_ns < end_ns)
+		w->now_ns = end_ns;
+}
+
+/* A worker that nobody is connected to ends without a word. */
+static void gone(struct world *w, unsigned int worker)
+{
+	if (!w->worker[worker].connected)
+		w->worker[worker].state = AWAY;
+}
+
+static void reload(struct world *w)
+{
+	const struct core_event e = { .kind = CORE_CONFIG, .config = w->other };
+
+	w->configured = 1;
+	world_give(w, &e);
+	while (w->is_pending && !w->crashed)
+		world_finish(w);
+	if (!w->crashed && w->configured == 0) {
+		struct config *old = w->config;
+
+		w->config = w->other;
+		w->other = old;
+	}
+	if (w->crashed || w->exits)
+		world_restart(w);
+	else
+		world_check(w);
+}
+
+static void neighbour(struct world *w, uint8_t mac)
+{
+	const struct sockaddr_storage address = world_address(1);
+	const uint8_t macs[6] = { mac };
+	const struct core_event e = { .kind = CORE_NEIGHBOUR, .neighbour = { 1, &address, macs } };
+
+	world_do(w, &e);
+}
+
+static void stop_and_start(struct world *w)
+{
+	const struct core_event e = { .kind = CORE_STOP };
+
+	world_do(w, &e);
+	world_restart(w);
+}
+
+/* --- one life -------------------------------------------------------------------------------- */
+
+static void all_join(struct world *w, unsigned int first, unsigned int count, unsigned int job)
+{
+	for (unsigned int i = 0; i < count && !*w->wrong; i++)
+		join(w, first + i, job);
+}
+
+static void all_leave(struct world *w)
+{
+	for (unsigned int i = 0; i < WORLD_WORKERS && !*w->wrong; i++)
+		leave(w, i);
+}
+
+static void live(struct world *w)
+{
+	tenant(w, REQUEST_TENANT_ADD, "a", 64, "eth0");
+	create(w, 1, 3, "a", 16);
+	create(w, 2, 2, "", 32);
+	create(w, 3, 1, "a", 64); /* more than its quota has */
+	all_join(w, 0, 3, 1);
+	all_join(w, 4, 2, 2);
+	tenant(w, REQUEST_TENANT_SET, "a", 16, "");
+	leave(w, 0);
+	neighbour(w, 1);
+	time_pass(w, 3000);
+	leave(w, 1);
+	leave(w, 2);
+	all_join(w, 0, 3, 1); /* with a smaller window */
+	reload(w);
+	stop_and_start(w);
+	gone(w, 4);
+	time_pass(w, 3000);
+	leave(w, 5);
+	leave(w, 1);
+	all_join(w, 8, 3, 1); /* in the place of those that are detached */
+	all_join(w, 12, 1, 2);
+	del(w, 2);
+	create(w, 2, 2, "c1", 8);
+	all_join(w, 12, 2, 2);
+	reload(w); /* back, though c1 has a job: refused */
+	tenant(w, REQUEST_TENANT_DEL, "a", 0, "");
+	del(w, 1);
+	tenant(w, REQUEST_TENANT_DEL, "a", 0, "");
+	time_pass(w, 30000);
+}
+
+/* Afterwards nobody is left, and nothing in the maps. */
+static void end(struct world *w)
+{
+	w->fail_one_in = 0;
+	w->fail_at = 0;
+	w->crash_at = 0;
+	all_leave(w);
+	time_pass(w, 30000);
+	if (!*w->wrong && w->maps.jobs)
+		WRONG(w, "all have left, and %u jobs are in the maps", w->maps.jobs);
+	for (unsigned int i = 0; i < WORLD_JOBS && !*w->wrong; i++)
+		del(w, i);
+	time_pass(w, 30000);
+	if (!*w->wrong && core_books(w->core)->jobs)
+		WRONG(w, "jobs stay");
+}
+
+static void world_run(struct world *w, void (*life)(struct world *))
+{
+	if (world_start(w) != 0 || w->crashed)
+		world_restart(w);
+	life(w);
+	end(w);
+}
+
+static void a_life_goes_as_it_should(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	world_run(&w, live);
+	assert_string_equal(w.wrong, "");
+	assert_int_equal(w.runs_told, 5);
+	assert_true(w.awaited > 100 && w.actions > 150);
+	world_close(&w);
+}
+
+static void a_crash_between_any_two_actions_loses_nothing(void **state)
+{
+	uint64_t actions;
+	struct world w;
+
+	world_open(&w, 0);
+	world_run(&w, live);
+	actions = w.actions;
+	world_close(&w);
+	for (uint64_t at = 1; at <= actions; at++) {
+		world_open(&w, 0);
+		w.crash_at = at;
+		world_run(&w, live);
+		world_close(&w);
+		if (*w.wrong)
+			fail_msg("crash before action %llu: %s", (unsigned long long)at, w.wrong);
+	}
+}
+
+static void whatever_step_fails_is_undone(void **state)
+{
+	uint64_t awaited;
+	struct world w;
+
+	world_open(&w, 0);
+	world_run(&w, live);
+	awaited = w.awaited;
+	world_close(&w);
+	for (uint64_t at = 1; at <= awaited; at++)
+		for (unsigned int way = 0; way < 2; way++) {
+			world_open(&w, way);
+			w.fail_at = at;
+			world_run(&w, live);
+			world_close(&w);
+			if (*w.wrong)
+				fail_msg("step %llu fails, an action of kind %d: %s",
+					 (unsigned long long)at, w.failed_kind, w.wrong);
+		}
+}
+
+/* --- random lives ---------------------------------------------------------------------------- */
+
+static void random_tenant(struct world *w)
+{
+	static const char *const names[] = { "a", "b", "d", "default" };
+	static const char *const ports[] = { "", "eth0", "eth1", "eth2", "eth9" };
+	static const enum request_verb verbs[] = { REQUEST_TENANT_ADD, REQUEST_TENANT_SET,
+						   REQUEST_TENANT_DEL };
+
+	tenant(w, verbs[world_random(w, 3)], names[world_random(w, 4)], world_random(w, 128),
+	       ports[world_random(w, 5)]);
+}
+
+static void random_job(struct world *w)
+{
+	static const char *const tenants[] = { "a", "b", "", "c1" };
+
+	if (world_random(w, 4))
+		create(w, world_random(w, WORLD_JOBS), 1 + world_random(w, 4),
+		       tenants[world_random(w, 4)], 1 << world_random(w, 6));
+	else
+		del(w, world_random(w, WORLD_JOBS));
+}
+
+/* While a result is awaited no event is taken; and none is lost by trying. */
+static void try_meanwhile(struct world *w)
+{
+	const struct core_event deadline = { .kind = CORE_DEADLINE };
+	const struct core_event wrong = { .kind = CORE_RESULT, .result.number = 0 };
+
+	if (core_handle(w->core, &wrong, w->now_ns) != -EINVAL)
+		WRONG(w, "a result of nothing is taken");
+	if (w->is_pending && core_handle(w->core, &deadline, w->now_ns) != -EAGAIN)
+		WRONG(w, "an event is taken while a result is awaited");
+}
+
+static void random_step(struct world *w)
+{
+	if (!world_random(w, 30))
+		w->crash_at = w->actions + 1 + world_random(w, 20);
+	switch (world_random(w, 12)) {
+	case 0:
+		random_tenant(w);
+		return;
+	case 1:
+		random_job(w);
+		return;
+	case 2:
+		time_pass(w, world_random(w, 4000));
+		return;
+	case 3:
+		gone(w, world_random(w, WORLD_WORKERS));
+		return;
+	case 4:
+		if (!world_random(w, 4))
+			reload(w);
+		else if (!world_random(w, 4))
+			stop_and_start(w);
+		else
+			neighbour(w, world_random(w, 4));
+		return;
+	case 5:
+	case 6:
+	case 7:
+		leave(w, world_random(w, WORLD_WORKERS));
+		return;
+	default:
+		join(w, world_random(w, WORLD_WORKERS), world_random(w, WORLD_JOBS));
+		return;
+	}
+}
+
+static void random_life(struct world *w)
+{
+	for (unsigned int i = 0; i < STEPS && !*w->wrong; i++) {
+		random_step(w);
+		try_meanwhile(w);
+	}
+}
+
+static void random_lives(unsigned int fail_one_in)
+{
+	const char *only = getenv("TALLY_SEED");
+	uint64_t first = only ? strtoull(only, NULL, 10) : 0, runs = 0;
+
+	for (uint64_t seed = first; seed < (only ? first + 1 : SEEDS); seed++) {
+		struct world w;
+
+		world_open(&w, seed);
+		w.fail_one_in = fail_one_in;
+		world_run(&w, random_life);
+		world_close(&w);
+		runs += w.runs_told;
+		if (*w.wrong)
+			fail_msg("%s; to see it again: TALLY_SEED=%llu", w.wrong,
+				 (unsigned long long)seed);
+	}
+	assert_true(only || runs > SEEDS);
+}
+
+static void random_lives_keep_all_laws(void **state) { random_lives(0); }
+static void random_lives_keep_them_while_steps_fail(void **state) { random_lives(8); }
+
+int main(void)
+{
+#define FACT(name) cmocka_unit_test(name)
+	const struct CMUnitTest facts[] = {
+		FACT(a_life_goes_as_it_should),
+		FACT(a_crash_between_any_two_actions_loses_nothing),
+		FACT(whatever_step_fails_is_undone),
+		FACT(random_lives_keep_all_laws),
+		FACT(random_lives_keep_them_while_steps_fail),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(facts, NULL, NULL);
+}
