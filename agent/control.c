@@ -2,17 +2,26 @@
 /* The control socket: a line of JSON in, a line of JSON out (docs/control.md). */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
-#include "agent.h"
 #include "agent/core/request.h"
-#include "agent/edge/log.h"
+#include "agent/edge/stream.h"
+#include "control.h"
 #include "results.h"
-#include "verbs.h"
+#include "tracing.h"
 
 enum {
 	CONNECTIONS_MAX = 1024,
 	REQUEST_TIMEOUT_S = 10,
 	IDLE_TIMEOUT_S = 600,
+};
+
+struct control {
+	struct stream_server *server;
+	gid_t group; /* that may change things; -1: none */
+	struct driver *driver;
+	struct sampler *sampler;
+	struct tracing tracing;
 };
 
 static void say(struct stream *s, char *line)
@@ -27,63 +36,103 @@ static void say(struct stream *s, char *line)
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-static int request_do(struct agent *a, struct stream *s, const struct request *q, json_t **ret,
-		      struct why *why)
+/* What changes nothing. */
+static int view(struct control *c, struct stream *s, const struct request *q, json_t **ret,
+		struct why *why)
 {
+	const struct core *core = driver_core(c->driver);
+
 	switch (q->verb) {
 	case REQUEST_STATUS:
-		*ret = results_status(a);
+		*ret = results_status(core, c->sampler);
 		return 0;
 	case REQUEST_TENANT_LIST:
-		*ret = results_tenants(a, &q->filter);
+		*ret = results_tenants(core_books(core), &q->filter);
 		return 0;
-	case REQUEST_TENANT_ADD:
-		return verb_tenant_add(a, q, ret, why);
-	case REQUEST_TENANT_SET:
-		return verb_tenant_set(a, q, ret, why);
-	case REQUEST_TENANT_DEL:
-		return verb_tenant_del(a, q, ret, why);
 	case REQUEST_JOB_LIST:
-		*ret = results_jobs(a, &q->filter);
+		*ret = results_jobs(core_books(core), &q->filter);
 		return 0;
-	case REQUEST_JOB_CREATE:
-		return verb_job_create(a, q, ret, why);
 	case REQUEST_JOB_TOKEN:
-		return verb_job_token(a, q, ret, why);
-	case REQUEST_JOB_DEL:
-		return verb_job_del(a, q, ret, why);
-	case REQUEST_STATS:
-		return results_stats(a, &q->filter, ret, why);
+		return results_token(core_books(core), q->name, ret, why);
+	case REQUEST_STATS: {
+		/* counters of this moment, not of the last sample */
+		int r = sampler_refresh(c->sampler, why);
+
+		return r < 0 ? r : results_stats(core, c->sampler, &q->filter, ret, why);
+	}
 	case REQUEST_LINKS:
-		*ret = results_links(a);
+		*ret = results_links(core, c->sampler);
 		return 0;
 	case REQUEST_TOP:
-		*ret = results_top(a);
+		*ret = results_top(core, c->sampler);
 		return 0;
 	case REQUEST_TRACE:
 		*ret = json_object();
-		return tracing_begin(a, s, &q->filter, why);
-	case REQUEST_VERB_COUNT:
-		break;
+		return tracing_begin(&c->tracing, s, &q->filter, why);
+	default:
+		return -EINVAL;
 	}
-	return -EINVAL;
 }
 
-/* Counters of this moment, not of the last sample. */
-static bool wants_traffic(enum request_verb verb) { return verb == REQUEST_STATS; }
-
-static int may(const struct agent *a, const struct stream *s, const struct request *q,
+static int may(const struct control *c, const struct stream *s, const struct request *q,
 	       struct why *why)
 {
-	const char *group = a->config->control_group;
+	const char *group = core_config(driver_core(c->driver))->control_group;
 
-	if (!request_changes(q->verb) || stream_peer_may(s, a->control_group))
+	if (!request_changes(q->verb) || stream_peer_may(s, c->group))
 		return 0;
 	return why_say(why, -EPERM, "%s: only root%s%s may do that", request_verb_name(q->verb),
 		       *group ? " and members of the group " : "", group);
 }
 
-static void request_answer(struct agent *a, struct stream *s, const char *line, size_t length)
+static void answer_error(struct stream *s, int error, const char *text)
+{
+	say(s, request_answer_error(error, *text ? text : strerror(-error)));
+}
+
+void control_answer(struct control *c, const struct core_action *a)
+{
+	const struct books *books = core_books(driver_core(c->driver));
+	struct stream *s = a->connection;
+
+	switch (a->answer.kind) {
+	case CORE_ANSWER_ERROR:
+		answer_error(s, a->error, a->answer.text);
+		return;
+	case CORE_ANSWER_DONE:
+		say(s, request_answer_ok(json_object()));
+		return;
+	case CORE_ANSWER_TENANT:
+		say(s, request_answer_ok(results_tenant(books, a->answer.tenant)));
+		return;
+	case CORE_ANSWER_CREATED:
+		say(s, request_answer_ok(results_created(a->job)));
+		return;
+	}
+}
+
+static bool is_change(enum request_verb verb)
+{
+	return verb == REQUEST_TENANT_ADD || verb == REQUEST_TENANT_SET ||
+	       verb == REQUEST_TENANT_DEL || verb == REQUEST_JOB_CREATE || verb == REQUEST_JOB_DEL;
+}
+
+/* The core answers, by control_answer(). */
+static int change(struct control *c, struct stream *s, const struct request *q)
+{
+	uint8_t random[CORE_RANDOM_BYTES];
+	const struct core_event e = { .kind = CORE_REQUEST,
+				      .connection = s,
+				      .asked = { q, random } };
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	driver_handle(c->driver, &e);
+	explicit_bzero(random, sizeof(random));
+	return 0;
+}
+
+static void request_answer(struct control *c, struct stream *s, const char *line, size_t length)
 {
 	struct request q = { 0 };
 	struct why why = { "" };
@@ -92,17 +141,20 @@ static void request_answer(struct agent *a, struct stream *s, const char *line, 
 
 	r = request_parse(line, length, &q, &why);
 	if (r == 0)
-		r = may(a, s, &q, &why);
-	if (r == 0 && wants_traffic(q.verb))
-		r = agent_watch_anew(a, &why);
-	if (r == 0)
-		r = request_do(a, s, &q, &result, &why);
+		r = may(c, s, &q, &why);
+	if (r == 0 && is_change(q.verb)) {
+		r = change(c, s, &q);
+		if (r == 0)
+			return;
+	} else if (r == 0) {
+		r = view(c, s, &q, &result, &why);
+	}
 	if (r == 0) {
 		say(s, request_answer_ok(result));
 		return;
 	}
 	json_decref(result);
-	say(s, request_answer_error(r, *why.text ? why.text : strerror(-r)));
+	answer_error(s, r, why.text);
 }
 
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
@@ -119,8 +171,10 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 
 static void on_end(struct stream *s)
 {
+	struct control *c = stream_owner(s);
+
 	if (stream_context(s))
-		tracing_end(stream_owner(s), s);
+		tracing_end(&c->tracing, s);
 }
 
 static char *refuse(int error)
@@ -148,22 +202,29 @@ static const struct stream_service service = {
 	.refuse = refuse,
 };
 
-int control_open(struct agent *a, struct why *why)
+int control_open(sd_event *loop, struct driver *d, const struct node *node, struct sampler *sampler,
+		 struct control **ret, struct why *why)
 {
-	const struct config *c = a->config;
+	const struct config *config = core_config(driver_core(d));
+	struct control *c = calloc(1, sizeof(*c));
 	int r;
 
-	a->control_group = -1;
-	r = *c->control_group ? stream_group_find(c->control_group, &a->control_group, why) : 0;
+	*ret = c;
+	if (!c)
+		return -ENOMEM;
+	*c = (struct control){ .driver = d, .sampler = sampler, .group = -1 };
+	c->tracing = (struct tracing){ .loop = loop, .node = node, .core = driver_core(d) };
+	r = *config->control_group ? stream_group_find(config->control_group, &c->group, why) : 0;
 	if (r == 0)
-		r = stream_server_open(a->loop, &service, a, &a->control);
+		r = stream_server_open(loop, &service, c, &c->server);
 	if (r < 0)
 		return r;
-	return stream_listen_unix(a->control, c->control_socket, 0666, a->control_group, why);
+	return stream_listen_unix(c->server, config->control_socket, 0666, c->group, why);
 }
 
-void control_close(struct agent *a)
+void control_close(struct control *c)
 {
-	stream_server_close(a->control); /* and with each connection its tracer */
-	a->control = NULL;
+	if (c)
+		stream_server_close(c->server); /* and with each connection its tracer */
+	free(c);
 }

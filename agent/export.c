@@ -8,16 +8,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent.h"
 #include "agent/core/metrics.h"
 #include "agent/edge/log.h"
 #include "agent/edge/metrics_http.h"
-#include "agent/edge/netlink_links.h"
 #include "common/clock.h"
+#include "export.h"
 
 enum {
 	TIMER_SLACK_US = 10000,
 	ROW_GONE = 1, /* of each sample; see dataplane_rows() */
+};
+
+struct exporter {
+	const struct core *core;
+	const struct sampler *sampler;
+	struct metrics_http *http;
+	sd_event_source *io, *timer;
 };
 
 /* Everything that a snapshot points to. */
@@ -42,14 +48,15 @@ static void gone_add(struct exposition *e, const struct traffic_row *row)
 	}
 }
 
-static void rows_fill(const struct agent *a, struct exposition *e)
+static void rows_fill(const struct exporter *x, struct exposition *e)
 {
+	const struct books *b = core_books(x->core);
 	static const char *const apart[] = { METRICS_NO_JOB, METRICS_GONE_JOBS };
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < a->rows_count && n < TALLY_GATES_MAX; i++) {
-		const struct traffic_row *row = &a->rows[i];
-		const struct job *j = row->job ? books_job_numbered(&a->books, row->job) : NULL;
+	for (unsigned int i = 0; i < x->sampler->rows_count && n < TALLY_GATES_MAX; i++) {
+		const struct traffic_row *row = &x->sampler->rows[i];
+		const struct job *j = row->job ? books_job_numbered(b, row->job) : NULL;
 
 		if (i == ROW_GONE || (row->job && !j))
 			gone_add(e, row);
@@ -57,8 +64,8 @@ static void rows_fill(const struct agent *a, struct exposition *e)
 			continue;
 		e->row[n++] = (struct metrics_row){
 			.job = j ? j->name : apart[i ? 1 : 0],
-			.tenant = j ? a->books.tenant[j->tenant].is.name : "",
-			.port = agent_port_name(a, row->ifindex),
+			.tenant = j ? b->tenant[j->tenant].is.name : "",
+			.port = core_port_name(x->core, row->ifindex),
 			.outcome = i == ROW_GONE ? e->gone : row->outcome,
 		};
 	}
@@ -73,16 +80,17 @@ static enum metrics_job_state state_of(const struct job *j, uint32_t joined)
 	return joined ? METRICS_JOB_FORMING : METRICS_JOB_WAITING;
 }
 
-static void jobs_fill(const struct agent *a, struct exposition *e)
+static void jobs_fill(const struct exporter *x, struct exposition *e)
 {
-	for (unsigned int i = 0; i < a->books.jobs; i++) {
-		const struct job *j = a->books.job[i];
-		const struct traffic_flow *flow = traffic_job(a->traffic, j->id);
+	const struct books *b = core_books(x->core);
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+		const struct traffic_flow *flow = traffic_job(x->sampler->traffic, j->id);
 		uint32_t joined = job_joined(j);
 
 		e->job[i] = (struct metrics_job){
 			.name = j->name,
-			.tenant = a->books.tenant[j->tenant].is.name,
+			.tenant = b->tenant[j->tenant].is.name,
 			.state = state_of(j, joined),
 			.workers = j->workers,
 			.joined = joined,
@@ -93,22 +101,23 @@ static void jobs_fill(const struct agent *a, struct exposition *e)
 		e->snapshot.slots_used += job_slots(j);
 	}
 	e->snapshot.jobs = e->job;
-	e->snapshot.job_count = a->books.jobs;
+	e->snapshot.job_count = b->jobs;
 }
 
-static void tenants_fill(const struct agent *a, struct exposition *e)
+static void tenants_fill(const struct exporter *x, struct exposition *e)
 {
+	const struct books *b = core_books(x->core);
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
-		const struct traffic_flow *flow = traffic_tenant(a->traffic, i);
+		const struct traffic_flow *flow = traffic_tenant(x->sampler->traffic, i);
 
-		if (!*a->books.tenant[i].is.name)
+		if (!*b->tenant[i].is.name)
 			continue;
 		e->tenant[n] = (struct metrics_tenant){
-			.name = a->books.tenant[i].is.name,
-			.slots_quota = books_quota(&a->books, i),
-			.slots_used = books_held(&a->books, i),
+			.name = b->tenant[i].is.name,
+			.slots_quota = books_quota(b, i),
+			.slots_used = books_held(b, i),
 		};
 		if (flow)
 			e->tenant[n].rates = flow->rates;
@@ -118,12 +127,14 @@ static void tenants_fill(const struct agent *a, struct exposition *e)
 	e->snapshot.tenant_count = n;
 }
 
-static void links_fill(const struct agent *a, struct exposition *e)
+static void links_fill(const struct exporter *x, struct exposition *e)
 {
+	unsigned int count;
+	const struct dataplane_port *p = core_ports(x->core, &count);
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < a->ports_count; i++) {
-		e->link[n] = traffic_link_flow(a->traffic, a->ports[i].ifindex);
+	for (; count; p++, count--) {
+		e->link[n] = traffic_link_flow(x->sampler->traffic, p->ifindex);
 		n += e->link[n] != NULL;
 	}
 	e->snapshot.links = e->link;
@@ -148,8 +159,9 @@ static uint64_t resident_bytes(void)
 	return resident ? strtoull(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-static void self_fill(const struct agent *a, struct exposition *e)
+static void self_fill(const struct exporter *x, struct exposition *e)
 {
+	const struct books *b = core_books(x->core);
 	struct metrics_snapshot *s = &e->snapshot;
 	struct timespec now;
 	struct rusage usage;
@@ -159,51 +171,52 @@ static void self_fill(const struct agent *a, struct exposition *e)
 	snprintf(e->build, sizeof(e->build), "%016llx", (unsigned long long)dataplane_build());
 	s->version = TALLY_VERSION_TEXT;
 	s->build = e->build;
-	s->slots_total = a->books.slots;
-	s->slots_reserved = books_reserved(&a->books);
-	s->traffic = traffic_stats(a->traffic);
-	s->link_events_lost = netlink_links_lost(a->links);
-	s->sampling_seconds = (double)a->sampling_ns / 1e9;
+	s->slots_total = b->slots;
+	s->slots_reserved = books_reserved(b);
+	s->traffic = traffic_stats(x->sampler->traffic);
+	s->link_events_lost = netlink_links_lost(x->sampler->links);
+	s->sampling_seconds = (double)x->sampler->sampling_ns / 1e9;
 	s->cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-	s->start_seconds = (double)now.tv_sec - (double)(clock_now_ns() - a->started_ns) / 1e9;
+	s->start_seconds = (double)now.tv_sec -
+			   (double)(clock_now_ns() - x->sampler->opened_ns) / 1e9;
 	s->resident_bytes = resident_bytes();
 }
 
 static int exposition_text(void *context, char **ret, size_t *ret_length)
 {
 	_cleanup_(freep) struct exposition *e = calloc(1, sizeof(*e));
-	const struct agent *a = context;
+	const struct exporter *x = context;
 
 	if (!e)
 		return -ENOMEM;
-	rows_fill(a, e);
-	jobs_fill(a, e);
-	tenants_fill(a, e);
-	links_fill(a, e);
-	self_fill(a, e);
+	rows_fill(x, e);
+	jobs_fill(x, e);
+	tenants_fill(x, e);
+	links_fill(x, e);
+	self_fill(x, e);
 	return metrics_print(&e->snapshot, ret, ret_length);
 }
 
 /* --- in the loop ----------------------------------------------------------------------------- */
 
-static void timer_set(struct agent *a)
+static void timer_set(struct exporter *x)
 {
-	uint64_t ns = metrics_http_timeout_ns(a->metrics);
+	uint64_t ns = metrics_http_timeout_ns(x->http);
 
 	if (ns == UINT64_MAX) {
-		sd_event_source_set_enabled(a->metrics_timer, SD_EVENT_OFF);
+		sd_event_source_set_enabled(x->timer, SD_EVENT_OFF);
 		return;
 	}
-	sd_event_source_set_time_relative(a->metrics_timer, ns / 1000);
-	sd_event_source_set_enabled(a->metrics_timer, SD_EVENT_ONESHOT);
+	sd_event_source_set_time_relative(x->timer, ns / 1000);
+	sd_event_source_set_enabled(x->timer, SD_EVENT_ONESHOT);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
 {
-	struct agent *a = data;
+	struct exporter *x = data;
 
-	metrics_http_run(a->metrics);
-	timer_set(a);
+	metrics_http_run(x->http);
+	timer_set(x);
 	return 0;
 }
 
@@ -212,26 +225,36 @@ static int on_timer(sd_event_source *source, uint64_t us, void *data)
 	return on_io(source, -1, 0, data);
 }
 
-int export_open(struct agent *a, struct why *why)
+int exporter_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
+		  struct exporter **ret, struct why *why)
 {
-	const struct metrics_http_options options = { .text = exposition_text, .context = a };
+	const struct sockaddr_storage *listen = &core_config(core)->metrics;
+	struct metrics_http_options options = { .text = exposition_text };
+	struct exporter *x;
 	int r;
 
-	if (!a->config->metrics.ss_family)
+	if (!listen->ss_family)
 		return 0;
-	r = metrics_http_open((const void *)&a->config->metrics, &options, &a->metrics, why);
+	*ret = options.context = x = calloc(1, sizeof(*x));
+	if (!x)
+		return -ENOMEM;
+	x->core = core;
+	x->sampler = sampler;
+	r = metrics_http_open((const void *)listen, &options, &x->http, why);
 	if (r == 0)
-		r = sd_event_add_io(a->loop, &a->metrics_io, metrics_http_fd(a->metrics), EPOLLIN,
-				    on_io, a);
+		r = sd_event_add_io(loop, &x->io, metrics_http_fd(x->http), EPOLLIN, on_io, x);
 	if (r >= 0)
-		r = sd_event_add_time_relative(a->loop, &a->metrics_timer, CLOCK_MONOTONIC, 0,
-					       TIMER_SLACK_US, on_timer, a);
+		r = sd_event_add_time_relative(loop, &x->timer, CLOCK_MONOTONIC, 0, TIMER_SLACK_US,
+					       on_timer, x);
 	return r < 0 ? r : 0;
 }
 
-void export_close(struct agent *a)
+void exporter_close(struct exporter *x)
 {
-	sd_event_source_disable_unref(a->metrics_io);
-	sd_event_source_disable_unref(a->metrics_timer);
-	metrics_http_close(a->metrics);
+	if (!x)
+		return;
+	sd_event_source_disable_unref(x->io);
+	sd_event_source_disable_unref(x->timer);
+	metrics_http_close(x->http);
+	free(x);
 }

@@ -31,22 +31,23 @@ static json_t *endpoint(const struct sockaddr_storage *address)
 
 /* --- status ---------------------------------------------------------------------------------- */
 
-static json_t *slots(const struct agent *a)
+static json_t *slots(const struct books *b)
 {
 	uint32_t used = 0;
 
-	for (unsigned int i = 0; i < a->books.jobs; i++)
-		used += job_slots(a->books.job[i]);
-	return json_pack("{so so so}", "total", number(a->books.slots), "reserved",
-			 number(books_reserved(&a->books)), "used", number(used));
+	for (unsigned int i = 0; i < b->jobs; i++)
+		used += job_slots(b->job[i]);
+	return json_pack("{so so so}", "total", number(b->slots), "reserved",
+			 number(books_reserved(b)), "used", number(used));
 }
 
-static json_t *ports(const struct agent *a)
+static json_t *ports(const struct core *c)
 {
+	unsigned int count;
+	const struct dataplane_port *p = core_ports(c, &count);
 	json_t *all = json_array();
 
-	for (unsigned int i = 0; i < a->ports_count; i++) {
-		const struct dataplane_port *p = &a->ports[i];
+	for (; count; p++, count--) {
 		const char *mode = p->ifindex ? config_modes[p->mode] : "gone";
 
 		json_array_append_new(all, json_pack("{ss so ss ss so}", "name", p->name, "ifindex",
@@ -85,20 +86,22 @@ static unsigned int tenants_count(const struct books *b)
 	return n;
 }
 
-json_t *results_status(const struct agent *a)
+json_t *results_status(const struct core *core, const struct sampler *s)
 {
-	uint64_t uptime_ns = clock_now_ns() - a->started_ns;
+	const struct config *c = core_config(core);
+	const struct books *b = core_books(core);
+	uint64_t uptime_ns = clock_now_ns() - s->opened_ns;
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack(
-		"{ss ss so so ss so so so so so so so so}", "version", TALLY_VERSION_TEXT, "build",
-		build, "pid", number(getpid()), "uptime_s", number(uptime_ns / 1000000000), "pin",
-		a->config->pin, "ports", ports(a), "slots", slots(a), "tenants",
-		number(tenants_count(&a->books)), "jobs", number(a->books.jobs), "services",
-		services(a->config), "join", joining(a->config), "metrics",
-		a->config->metrics.ss_family ? endpoint(&a->config->metrics) : json_string(""),
-		"sampling_core_percent", rate(uptime_ns ? 100.0 * a->sampling_ns / uptime_ns : 0));
+	return json_pack("{ss ss so so ss so so so so so so so so}", "version", TALLY_VERSION_TEXT,
+			 "build", build, "pid", number(getpid()), "uptime_s",
+			 number(uptime_ns / 1000000000), "pin", c->pin, "ports", ports(core),
+			 "slots", slots(b), "tenants", number(tenants_count(b)), "jobs",
+			 number(b->jobs), "services", services(c), "join", joining(c), "metrics",
+			 c->metrics.ss_family ? endpoint(&c->metrics) : json_string(""),
+			 "sampling_core_percent",
+			 rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -115,14 +118,14 @@ static json_t *points(const struct tenant *t)
 	return all;
 }
 
-json_t *results_tenant(const struct agent *a, unsigned int index)
+json_t *results_tenant(const struct books *b, unsigned int index)
 {
-	const struct books_tenant *t = &a->books.tenant[index];
-	uint32_t quota = books_quota(&a->books, index), held = books_held(&a->books, index);
+	const struct books_tenant *t = &b->tenant[index];
+	uint32_t quota = books_quota(b, index), held = books_held(b, index);
 	unsigned int jobs = 0;
 
-	for (unsigned int i = 0; i < a->books.jobs; i++)
-		jobs += a->books.job[i]->tenant == index;
+	for (unsigned int i = 0; i < b->jobs; i++)
+		jobs += b->job[i]->tenant == index;
 	return json_pack("{ss ss so so sb so so so so so}", "name", t->is.name, "from",
 			 t->configured ? "config" : "runtime", "slots", number(quota), "slots_used",
 			 number(held), "draining", held > quota, "packets_per_second",
@@ -131,15 +134,15 @@ json_t *results_tenant(const struct agent *a, unsigned int index)
 			 "ingress", points(&t->is), "jobs", number(jobs));
 }
 
-json_t *results_tenants(const struct agent *a, const struct request_filter *filter)
+json_t *results_tenants(const struct books *b, const struct request_filter *filter)
 {
 	json_t *all = json_array();
 
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
-		const char *name = a->books.tenant[i].is.name;
+		const char *name = b->tenant[i].is.name;
 
 		if (*name && (!*filter->tenant || !strcmp(filter->tenant, name)))
-			json_array_append_new(all, results_tenant(a, i));
+			json_array_append_new(all, results_tenant(b, i));
 	}
 	return all;
 }
@@ -189,10 +192,10 @@ static json_t *missing(const struct job *j)
 	return json_string(text);
 }
 
-static json_t *job(const struct agent *a, const struct job *j)
+static json_t *job(const struct books *b, const struct job *j)
 {
 	return json_pack("{ss so ss ss so so so so so so so so so}", "name", j->name, "id",
-			 number(j->id), "tenant", a->books.tenant[j->tenant].is.name, "state",
+			 number(j->id), "tenant", b->tenant[j->tenant].is.name, "state",
 			 job_state(j), "workers", number(j->workers), "window",
 			 number(j->run_window ? j->run_window : j->window), "payload",
 			 number(j->payload_bytes), "epoch", number(j->epoch), "slots",
@@ -200,27 +203,52 @@ static json_t *job(const struct agent *a, const struct job *j)
 			 number(job_joined(j)), "missing", missing(j), "members", json_array());
 }
 
-static json_t *job_and_members(const struct agent *a, const struct job *j)
+static json_t *job_and_members(const struct books *b, const struct job *j)
 {
-	json_t *one = job(a, j);
+	json_t *one = job(b, j);
 
 	json_object_set_new(one, "members", members(j));
 	return one;
 }
 
+json_t *results_created(const struct job *j)
+{
+	return json_pack("{ss sI ss}", "name", j->name, "id", (json_int_t)j->id, "token", j->token);
+}
+
+/* NULL: there is no such job, and `why` says so. */
+static const struct job *job_find(const struct books *b, const char *name, struct why *why)
+{
+	const struct job *j = books_job_find(b, name);
+
+	if (!j)
+		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+	return j;
+}
+
+int results_token(const struct books *b, const char *name, json_t **ret, struct why *why)
+{
+	const struct job *j = job_find(b, name, why);
+
+	if (!j)
+		return -ENOENT;
+	*ret = json_pack("{ss}", "token", j->token);
+	return 0;
+}
+
 /* Members only of the one that was named: all of them together would be megabytes. */
-json_t *results_jobs(const struct agent *a, const struct request_filter *filter)
+json_t *results_jobs(const struct books *b, const struct request_filter *filter)
 {
 	json_t *all = json_array();
 
-	for (unsigned int i = 0; i < a->books.jobs; i++) {
-		const struct job *j = a->books.job[i];
-		const char *tenant = a->books.tenant[j->tenant].is.name;
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+		const char *tenant = b->tenant[j->tenant].is.name;
 
 		if ((*filter->job && strcmp(filter->job, j->name) != 0) ||
 		    (*filter->tenant && strcmp(filter->tenant, tenant) != 0))
 			continue;
-		json_array_append_new(all, *filter->job ? job_and_members(a, j) : job(a, j));
+		json_array_append_new(all, *filter->job ? job_and_members(b, j) : job(b, j));
 	}
 	return all;
 }
@@ -245,52 +273,45 @@ static json_t *outcomes(const struct tally_counter *c)
 	return all;
 }
 
-/* NULL: there is no such job, and `why` says so. */
-static const struct job *job_find(const struct agent *a, const char *name, struct why *why)
-{
-	const struct job *j = books_job_find(&a->books, name);
-
-	if (!j)
-		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
-	return j;
-}
-
 /* NULL: the node has no such port, and `why` says so. */
-static const struct dataplane_port *port_find(const struct agent *a, const char *name,
+static const struct dataplane_port *port_find(const struct core *c, const char *name,
 					      struct why *why)
 {
-	for (unsigned int i = 0; i < a->ports_count; i++)
-		if (!strcmp(a->ports[i].name, name))
-			return &a->ports[i];
+	unsigned int count;
+
+	for (const struct dataplane_port *p = core_ports(c, &count); count; p++, count--)
+		if (!strcmp(p->name, name))
+			return p;
 	why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)", name);
 	return NULL;
 }
 
 /* The flow that is asked for; NULL if there was no traffic yet. */
-static int flow_find(const struct agent *a, const struct request_filter *filter,
-		     const struct traffic_flow **ret, struct why *why)
+static int flow_find(const struct core *c, const struct sampler *s,
+		     const struct request_filter *filter, const struct traffic_flow **ret,
+		     struct why *why)
 {
 	const struct dataplane_port *p;
 	const struct job *j;
 	int index;
 
 	if (*filter->job) {
-		j = job_find(a, filter->job, why);
+		j = job_find(core_books(c), filter->job, why);
 		if (!j)
 			return -ENOENT;
-		*ret = traffic_job(a->traffic, j->id);
+		*ret = traffic_job(s->traffic, j->id);
 	} else if (*filter->tenant) {
-		index = books_tenant_find(&a->books, filter->tenant, why);
+		index = books_tenant_find(core_books(c), filter->tenant, why);
 		if (index < 0)
 			return index;
-		*ret = traffic_tenant(a->traffic, index);
+		*ret = traffic_tenant(s->traffic, index);
 	} else if (*filter->port) {
-		p = port_find(a, filter->port, why);
+		p = port_find(c, filter->port, why);
 		if (!p)
 			return -ENOENT;
-		*ret = traffic_port(a->traffic, p->ifindex);
+		*ret = traffic_port(s->traffic, p->ifindex);
 	} else {
-		*ret = traffic_node(a->traffic);
+		*ret = traffic_node(s->traffic);
 	}
 	return 0;
 }
@@ -319,8 +340,8 @@ static const char *const port_keys[TRAFFIC_VALUES] = {
 	"backlog_bytes",
 };
 
-static int history(const struct agent *a, const struct request_filter *filter, json_t **ret,
-		   struct why *why)
+static int history(const struct core *c, const struct sampler *s,
+		   const struct request_filter *filter, json_t **ret, struct why *why)
 {
 	const char *const *key = *filter->job ? job_keys : port_keys;
 	struct traffic_moment moment[TRAFFIC_HISTORY];
@@ -331,13 +352,13 @@ static int history(const struct agent *a, const struct request_filter *filter, j
 	if (!*filter->job && !*filter->port)
 		return why_say(why, -EINVAL, "stats: history: name a job or a port");
 	if (*filter->job)
-		j = job_find(a, filter->job, why);
+		j = job_find(core_books(c), filter->job, why);
 	else
-		p = port_find(a, filter->port, why);
+		p = port_find(c, filter->port, why);
 	if (!j && !p)
 		return -ENOENT;
-	n = j ? traffic_job_history(a->traffic, j->id, moment, filter->history)
-	      : traffic_link_history(a->traffic, p->ifindex, moment, filter->history);
+	n = j ? traffic_job_history(s->traffic, j->id, moment, filter->history)
+	      : traffic_link_history(s->traffic, p->ifindex, moment, filter->history);
 	*ret = json_array();
 	for (size_t i = 0; i < n; i++) {
 		json_t *one = json_pack("{so}", "time_s", unix_time(moment[i].at_ns));
@@ -349,8 +370,8 @@ static int history(const struct agent *a, const struct request_filter *filter, j
 	return 0;
 }
 
-int results_stats(const struct agent *a, const struct request_filter *filter, json_t **ret,
-		  struct why *why)
+int results_stats(const struct core *c, const struct sampler *s,
+		  const struct request_filter *filter, json_t **ret, struct why *why)
 {
 	const struct traffic_flow *flow = NULL;
 	int r;
@@ -358,8 +379,8 @@ int results_stats(const struct agent *a, const struct request_filter *filter, js
 	if (!!*filter->job + !!*filter->tenant + !!*filter->port > 1)
 		return why_say(why, -EINVAL, "stats: one of job, tenant and port at a time");
 	if (filter->history)
-		return history(a, filter, ret, why);
-	r = flow_find(a, filter, &flow, why);
+		return history(c, s, filter, ret, why);
+	r = flow_find(c, s, filter, &flow, why);
 	if (r < 0)
 		return r;
 	*ret = outcomes(flow_or_nothing(flow)->total);
@@ -375,13 +396,14 @@ static json_t *direction(const struct traffic_direction *d, const struct traffic
 			 rate(s->forecast_bytes_per_second));
 }
 
-json_t *results_links(const struct agent *a)
+json_t *results_links(const struct core *c, const struct sampler *s)
 {
+	unsigned int count;
+	const struct dataplane_port *p = core_ports(c, &count);
 	json_t *all = json_array();
 
-	for (unsigned int i = 0; i < a->ports_count; i++) {
-		const struct traffic_link_flow *f = traffic_link_flow(a->traffic,
-								      a->ports[i].ifindex);
+	for (; count; p++, count--) {
+		const struct traffic_link_flow *f = traffic_link_flow(s->traffic, p->ifindex);
 		const struct traffic_link *l;
 
 		if (!f)
@@ -400,12 +422,12 @@ json_t *results_links(const struct agent *a)
 	return all;
 }
 
-static json_t *top_job(const struct agent *a, const struct job *j)
+static json_t *top_job(const struct books *b, const struct traffic *t, const struct job *j)
 {
-	const struct traffic_rates *r = &flow_or_nothing(traffic_job(a->traffic, j->id))->rates;
+	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
 	return json_pack("{ss ss ss so so so so so so so so so so}", "name", j->name, "tenant",
-			 a->books.tenant[j->tenant].is.name, "state", job_state(j), "epoch",
+			 b->tenant[j->tenant].is.name, "state", job_state(j), "epoch",
 			 number(j->epoch), "workers", number(j->workers), "joined",
 			 number(job_joined(j)), "slots", number(job_slots(j)), "packets_per_second",
 			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
@@ -415,32 +437,32 @@ static json_t *top_job(const struct agent *a, const struct job *j)
 			 rate(r->refused_per_second));
 }
 
-static json_t *top_tenant(const struct agent *a, unsigned int i)
+static json_t *top_tenant(const struct books *b, const struct traffic *traffic, unsigned int i)
 {
-	const struct traffic_rates *r = &flow_or_nothing(traffic_tenant(a->traffic, i))->rates;
-	const struct tenant *t = &a->books.tenant[i].is;
+	const struct traffic_rates *r = &flow_or_nothing(traffic_tenant(traffic, i))->rates;
+	const struct tenant *t = &b->tenant[i].is;
 
 	return json_pack("{ss so so so so so so so}", "name", t->name, "slots",
-			 number(books_quota(&a->books, i)), "slots_used",
-			 number(books_held(&a->books, i)), "packets_per_second",
-			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
-			 "packets_limit", number(t->packets_per_second), "bytes_limit",
-			 number(t->bytes_per_second), "refused_per_second",
+			 number(books_quota(b, i)), "slots_used", number(books_held(b, i)),
+			 "packets_per_second", rate(r->packets_per_second), "bytes_per_second",
+			 rate(r->bytes_per_second), "packets_limit", number(t->packets_per_second),
+			 "bytes_limit", number(t->bytes_per_second), "refused_per_second",
 			 rate(r->refused_per_second));
 }
 
-json_t *results_top(const struct agent *a)
+json_t *results_top(const struct core *c, const struct sampler *s)
 {
+	const struct books *b = core_books(c);
 	json_t *jobs = json_array(), *tenants = json_array();
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	for (unsigned int i = 0; i < a->books.jobs; i++)
-		json_array_append_new(jobs, top_job(a, a->books.job[i]));
+	for (unsigned int i = 0; i < b->jobs; i++)
+		json_array_append_new(jobs, top_job(b, s->traffic, b->job[i]));
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
-		if (*a->books.tenant[i].is.name)
-			json_array_append_new(tenants, top_tenant(a, i));
+		if (*b->tenant[i].is.name)
+			json_array_append_new(tenants, top_tenant(b, s->traffic, i));
 	return json_pack("{so so so so so so}", "time_s", number(now.tv_sec), "interval_s",
-			 rate(a->config->sample_ms / 1000.0), "slots", slots(a), "jobs", jobs,
-			 "tenants", tenants, "links", results_links(a));
+			 rate(core_config(c)->sample_ms / 1000.0), "slots", slots(b), "jobs", jobs,
+			 "tenants", tenants, "links", results_links(c, s));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * tallyd: the agent of one node. Read main() first: options, set-up, the loop, the end. What it
- * does in between is in agent.c, places.c and control.c.
+ * tallyd: the agent of one node. Read main() first: options, set-up, the loop, the end. What is
+ * done in between agent/core/ decides (core.h), and driver.c performs.
  */
 #include <cap-ng.h>
 #include <err.h>
@@ -13,15 +13,13 @@
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
-#include "agent.h"
 #include "agent/edge/log.h"
-#include "agent/edge/netlink_links.h"
 #include "common/clock.h"
+#include "driver.h"
 
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */
 	FILES_MAX = 16384, /* connections of workers, most of all */
-	SAMPLE_SLACK_US = 50000,
 };
 
 static const char help[] =
@@ -45,6 +43,13 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
+};
+
+struct agent {
+	const char *config_path;
+	struct config *config;
+	sd_event *loop;
+	struct driver *driver;
 };
 
 struct options {
@@ -91,57 +96,12 @@ static struct options options_parse(int argc, char **argv)
 	return o;
 }
 
-/* --- what the loop brings -------------------------------------------------------------------- */
-
-static int on_sample(sd_event_source *timer, uint64_t us, void *data)
-{
-	struct agent *a = data;
-	struct why why = { "" };
-
-	if (agent_watch(a, &why) < 0)
-		log_say(LOG_LEVEL_WARNING, "no sample", "reason=\"%s\"", why.text);
-	sd_event_source_set_time_relative(timer, a->config->sample_ms * 1000ull);
-	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
-	return 0;
-}
-
-static int on_links(sd_event_source *source, int fd, uint32_t events, void *data)
-{
-	struct agent *a = data;
-	struct why why = { "" };
-
-	if (netlink_links_dispatch(a->links, &why) < 0)
-		log_say(LOG_LEVEL_WARNING, "links not followed", "reason=\"%s\"", why.text);
-	return 0;
-}
-
-static void on_link(void *context, uint32_t ifindex)
-{
-	struct agent *a = context;
-
-	for (unsigned int i = 0; i < a->ports_count; i++)
-		if (a->ports[i].ifindex == ifindex)
-			log_say(LOG_LEVEL_WARNING, "link changed", "port=%s", a->ports[i].name);
-	follow_all(a); /* who is behind it may be another machine now */
-}
-
-static void on_neighbour(void *context, const struct netlink_neighbour *neighbour)
-{
-	follow_neighbour(context, neighbour);
-}
-
-static void on_lost(void *context) { follow_all(context); }
-
-static const struct netlink_links_events links_events = {
-	.link = on_link,
-	.neighbour = on_neighbour,
-	.lost = on_lost,
-};
+/* --- set-up ---------------------------------------------------------------------------------- */
 
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
 {
 	struct agent *a = data;
-	struct config *config = NULL;
+	struct config *config = NULL, *unused;
 	struct why why = { "" };
 	int r;
 
@@ -149,19 +109,19 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 		   (unsigned long long)(clock_now_ns() / 1000));
 	r = config_read(a->config_path, &config, &why);
 	if (r == 0)
-		r = agent_reconfigure(a, config, &why);
+		r = driver_configure(a->driver, config, &why);
+	unused = r < 0 ? config : a->config;
 	if (r < 0) {
-		config_free(config);
 		log_say(LOG_LEVEL_ERROR, "configuration not reloaded", "reason=\"%s\"", why.text);
 	} else {
-		log_level_set(a->config->log_level);
+		a->config = config;
+		log_level_set(config->log_level);
 		log_say(LOG_LEVEL_INFO, "configuration reloaded", "file=%s", a->config_path);
 	}
+	config_free(unused);
 	sd_notify(0, "READY=1");
 	return 0;
 }
-
-/* --- set-up ---------------------------------------------------------------------------------- */
 
 static int loop_open(struct agent *a)
 {
@@ -183,26 +143,6 @@ static int loop_open(struct agent *a)
 		r = sd_event_add_signal(a->loop, NULL, SIGHUP, on_reload, a);
 	if (r >= 0)
 		r = sd_event_set_watchdog(a->loop, true);
-	return r < 0 ? r : 0;
-}
-
-static int watching_open(struct agent *a, struct why *why)
-{
-	int r;
-
-	r = traffic_new(&a->traffic);
-	if (r == 0)
-		r = netlink_links_open(&links_events, a, &a->links, why);
-	if (r == 0)
-		r = agent_watch_ports(a, why);
-	if (r == 0)
-		r = sd_event_add_io(a->loop, &a->links_io, netlink_links_fd(a->links), EPOLLIN,
-				    on_links, a);
-	if (r >= 0)
-		r = follow_open(a);
-	if (r >= 0)
-		r = sd_event_add_time_relative(a->loop, &a->sampler, CLOCK_MONOTONIC, 0,
-					       SAMPLE_SLACK_US, on_sample, a);
 	return r < 0 ? r : 0;
 }
 
@@ -244,22 +184,9 @@ static int agent_open(struct agent *a, struct why *why)
 	int r;
 
 	files_allow();
-	a->started_ns = clock_now_ns();
 	r = loop_open(a);
 	if (r == 0)
-		r = netlink_open(&a->netlink);
-	if (r == 0)
-		r = agent_node_open(a, why);
-	if (r == 0)
-		r = watching_open(a, why);
-	if (r == 0)
-		r = control_open(a, why);
-	if (r == 0)
-		r = members_open(a, why);
-	if (r == 0)
-		r = rollcall_open(a);
-	if (r == 0)
-		r = export_open(a, why);
+		r = driver_open(a->loop, a->config, a->config_path, &a->driver, why);
 	if (r == 0)
 		r = privileges_drop(why);
 	return r;
@@ -267,28 +194,7 @@ static int agent_open(struct agent *a, struct why *why)
 
 static void agent_close(struct agent *a, bool detach)
 {
-	struct why why = { "" };
-
-	export_close(a);
-	rollcall_close(a);
-	agent_save_now(a);
-	if (a->joining)
-		members_close(a);
-	if (a->control)
-		control_close(a);
-	sd_event_source_disable_unref(a->sampler);
-	follow_close(a);
-	sd_event_source_disable_unref(a->links_io);
-	netlink_links_close(a->links);
-	traffic_free(a->traffic);
-	dataplane_close(a->dataplane);
-	if (detach && dataplane_detach(a->config->pin, &why) < 0)
-		log_say(LOG_LEVEL_ERROR, "data plane not removed", "reason=\"%s\"", why.text);
-	dataplane_unclaim(a->config->pin);
-	netlink_close(a->netlink);
-	books_clear(&a->books);
-	free(a->rows);
-	free(a->ports);
+	driver_close(a->driver, detach);
 	sd_event_unref(a->loop);
 	config_free(a->config);
 }
@@ -307,6 +213,7 @@ int main(int argc, char **argv)
 {
 	static struct agent a;
 	struct options o = options_parse(argc, argv);
+	unsigned int ports, jobs;
 	struct why why = { "" };
 	int r;
 
@@ -326,9 +233,10 @@ int main(int argc, char **argv)
 		agent_close(&a, false);
 		return 1;
 	}
-	sd_notifyf(0, "READY=1\nSTATUS=%u ports, %u jobs", a.ports_count, a.books.jobs);
-	log_say(LOG_LEVEL_INFO, "ready", "control=%s jobs=%u", a.config->control_socket,
-		a.books.jobs);
+	core_ports(driver_core(a.driver), &ports);
+	jobs = core_books(driver_core(a.driver))->jobs;
+	sd_notifyf(0, "READY=1\nSTATUS=%u ports, %u jobs", ports, jobs);
+	log_say(LOG_LEVEL_INFO, "ready", "control=%s jobs=%u", a.config->control_socket, jobs);
 	r = sd_event_loop(a.loop);
 	sd_notify(0, "STOPPING=1");
 	log_say(LOG_LEVEL_INFO, "ends", "data_plane=%s", o.detach ? "removed" : "goes on");

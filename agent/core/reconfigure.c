@@ -25,9 +25,10 @@ static int config_check(const struct config *now, const struct config *then, str
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
 		if (fixed[i].differs)
-			return why_say(why, -EINVAL,
-				       "%s: is changed by a restart only (nothing is lost by one)",
-				       fixed[i].key);
+			return why_say(
+				why, -EINVAL,
+				"%s: only a restart changes this key; a restart loses no job",
+				fixed[i].key);
 	return 0;
 }
 
@@ -94,7 +95,8 @@ static void back_saved(struct core *c, int r)
 static void back_agreed(struct core *c, int r)
 {
 	if (r < 0) {
-		core_log(c, LOG_LEVEL_ERROR, "cannot go back either", "reason=\"%s\"", c->why.text);
+		core_log(c, LOG_LEVEL_ERROR, "old configuration not restored", "reason=\"%s\"",
+			 c->why.text);
 		core_act(c, (struct core_action){ .kind = CORE_EXIT, .error = r });
 	}
 	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, back_saved);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The control socket: those who ask, and those who change things (docs/control.md). */
+#ifndef TALLY_AGENT_CONTROL_H
+#define TALLY_AGENT_CONTROL_H
+
+#include "sampler.h"
+
+struct control;
+
+/* The caller's, for control_close(), which allows NULL. */
+int control_open(sd_event *loop, struct driver *d, const struct node *node, struct sampler *sampler,
+		 struct control **ret, struct why *why);
+void control_close(struct control *c);
+
+/* Performs CORE_ANSWER. */
+void control_answer(struct control *c, const struct core_action *a);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Actions of the core, one after the other: each is a call to an edge, and its result goes back. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "agent/edge/books_file.h"
+#include "agent/edge/log.h"
+#include "agent/edge/port_reach.h"
+#include "common/clock.h"
+#include "control.h"
+#include "driver.h"
+#include "export.h"
+#include "node.h"
+#include "probes.h"
+#include "sampler.h"
+#include "workers.h"
+
+struct driver {
+	sd_event *loop;
+	sd_event_source *deadline;
+	struct core *core;
+	struct netlink *netlink;
+	struct node node;
+	struct sampler *sampler;
+	struct control *control;
+	struct workers *workers;
+	struct probes *probes;
+	struct exporter *exporter;
+	int error; /* of the last CORE_CONFIGURED, with its reason */
+	struct why why;
+};
+
+enum {
+	SLACK_US = 10000,
+};
+
+/* --- what is awaited ------------------------------------------------------------------------- */
+
+/* What a result points to. */
+struct outcome {
+	struct hop hop;
+	struct dataplane_job *jobs;
+	struct why why;
+};
+
+static int adopt(struct driver *d, const struct config *config, struct core_event *e,
+		 struct why *why)
+{
+	struct dataplane_port *ports = NULL;
+	unsigned int count = 0;
+	int r;
+
+	r = node_adopt(&d->node, config, why);
+	if (r == 0)
+		r = node_ports(&d->node, &ports, &count, why);
+	if (r == 0 && d->sampler)
+		r = sampler_watch(d->sampler, ports, count, why);
+	if (r < 0) {
+		free(ports);
+		return r;
+	}
+	e->result.adopted.ports = ports;
+	e->result.adopted.count = count;
+	return 0;
+}
+
+static int install(struct dataplane *dataplane, const struct core_action *a, struct why *why)
+{
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	unsigned int count = 0;
+	int r;
+
+	r = dataplane_ports(dataplane, &ports, &count, why);
+	if (r == 0)
+		r = port_reach_check(ports, count, a->install.installation, why);
+	if (r < 0)
+		return r;
+	return dataplane_job_add(dataplane, a->install.installation, a->install.gates,
+				 a->install.count, why);
+}
+
+static int perform(struct driver *d, const struct core_action *a, struct core_event *e,
+		   struct outcome *o)
+{
+	struct dataplane *dataplane = d->node.dataplane;
+	struct why *why = &o->why;
+
+	switch (a->kind) {
+	case CORE_RESOLVE:
+		e->result.hop = &o->hop;
+		return netlink_resolve(d->netlink, a->resolve.address, a->resolve.wait_ms, &o->hop,
+				       why);
+	case CORE_READ: {
+		int r = dataplane_jobs(dataplane, &o->jobs, &e->result.read.count, why);
+
+		e->result.read.jobs = o->jobs;
+		return r;
+	}
+	case CORE_INSTALL:
+		return install(dataplane, a, why);
+	case CORE_REMOVE:
+		return dataplane_job_del(dataplane, a->id, why);
+	case CORE_GATES:
+		return dataplane_job_gates(dataplane, a->id, a->install.gates, a->install.count,
+					   why);
+	case CORE_FOLLOW:
+		return dataplane_job_follow(dataplane, a->id, a->follow.hops, a->follow.count,
+					    &e->result.followed.changed,
+					    &e->result.followed.elsewhere, why);
+	case CORE_PUT_TENANT:
+		return dataplane_tenant_put(dataplane, a->id, &a->tenant.limits, a->tenant.sources,
+					    a->tenant.count, why);
+	case CORE_DROP_TENANT:
+		return dataplane_tenant_del(dataplane, a->id, why);
+	case CORE_SAVE:
+		return books_write(core_books(d->core), core_config(d->core)->state, why);
+	case CORE_SAMPLE:
+		return sampler_sample(d->sampler, why);
+	case CORE_PROBE:
+		return probes_ask(d->probes, a->job, a->rank);
+	case CORE_FIND_PORTS:
+		return node_find_ports(&d->node, a->config, why);
+	case CORE_ADOPT:
+		return adopt(d, a->config, e, why);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* --- what is not ----------------------------------------------------------------------------- */
+
+static void configured(struct driver *d, const struct core_action *a)
+{
+	d->error = a->error;
+	snprintf(d->why.text, sizeof(d->why.text), "%s", a->error < 0 ? a->text : "");
+	if (a->error == 0)
+		node_report(d->core);
+}
+
+/* False: its result is awaited. */
+static bool is_done(struct driver *d, const struct core_action *a)
+{
+	switch (a->kind) {
+	case CORE_TELL:
+		workers_tell(a);
+		return true;
+	case CORE_ANSWER:
+		control_answer(d->control, a);
+		return true;
+	case CORE_LOG:
+		log_say(a->log.level, a->log.what, "%s", a->log.facts);
+		return true;
+	case CORE_CONFIGURED:
+		configured(d, a);
+		return true;
+	case CORE_FORGET_JOB:
+		traffic_job_forget(d->sampler->traffic, a->id);
+		return true;
+	case CORE_FORGET_TENANT:
+		traffic_tenant_forget(d->sampler->traffic, a->id);
+		return true;
+	case CORE_FORGET_PROBES:
+		probes_forget(d->probes);
+		return true;
+	case CORE_EXIT:
+		sd_event_exit(d->loop, a->error);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void give_result(struct driver *d, const struct core_action *a)
+{
+	struct core_event e = { .kind = CORE_RESULT, .result.number = a->number };
+	struct outcome o = { 0 };
+	int r;
+
+	e.result.error = perform(d, a, &e, &o);
+	e.result.why = o.why.text;
+	r = core_handle(d->core, &e, clock_now_ns());
+	assert(r == 0);
+	(void)r;
+	free(o.jobs);
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+static int on_deadline(sd_event_source *timer, uint64_t us, void *data)
+{
+	const struct core_event e = { .kind = CORE_DEADLINE };
+
+	driver_handle(data, &e);
+	return 0;
+}
+
+static void deadline_set(struct driver *d)
+{
+	const uint64_t at_ns = core_deadline_ns(d->core);
+
+	if (at_ns != UINT64_MAX)
+		sd_event_source_set_time(d->deadline, at_ns / 1000 + 1);
+	sd_event_source_set_enabled(d->deadline,
+				    at_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+void driver_handle(struct driver *d, const struct core_event *e)
+{
+	struct core_action action;
+	int r;
+
+	r = core_handle(d->core, e, clock_now_ns());
+	assert(r == 0); /* all results are there: nothing is awaited */
+	(void)r;
+	while (core_next_action(d->core, &action))
+		if (!is_done(d, &action))
+			give_result(d, &action);
+	deadline_set(d);
+}
+
+int driver_configure(struct driver *d, const struct config *config, struct why *why)
+{
+	const struct core_event e = { .kind = CORE_CONFIG, .config = config };
+
+	driver_handle(d, &e);
+	*why = d->why;
+	return d->error;
+}
+
+const struct core *driver_core(const struct driver *d) { return d->core; }
+
+/* --- open and close -------------------------------------------------------------------------- */
+
+static int start(struct driver *d, const struct config *config, const char *path, struct why *why)
+{
+	struct books books;
+	struct core_event e = { .kind = CORE_START,
+				.start = { .config = config, .path = path, .books = &books } };
+	int r;
+
+	books_init(&books, 0);
+	r = node_open(&d->node, d->netlink, config, &books, why);
+	if (r == 0)
+		r = node_ports(&d->node, &e.start.ports, &e.start.ports_count, why);
+	if (r == 0) {
+		driver_handle(d, &e);
+		*why = d->why;
+		r = d->error;
+	}
+	if (r < 0)
+		node_abandon(&d->node, config);
+	books_clear(&books);
+	return r;
+}
+
+int driver_open(sd_event *loop, const struct config *config, const char *path, struct driver **ret,
+		struct why *why)
+{
+	struct driver *d = calloc(1, sizeof(*d));
+	int r;
+
+	*ret = d;
+	if (!d)
+		return -ENOMEM;
+	d->loop = loop;
+	d->core = core_new();
+	r = d->core ? netlink_open(&d->netlink) : -ENOMEM;
+	if (r == 0)
+		r = sd_event_add_time(loop, &d->deadline, CLOCK_MONOTONIC, 0, SLACK_US, on_deadline,
+				      d);
+	if (r >= 0)
+		r = start(d, config, path, why);
+	if (r == 0)
+		r = sampler_open(loop, d, &d->node, &d->sampler, why);
+	if (r == 0)
+		r = control_open(loop, d, &d->node, d->sampler, &d->control, why);
+	if (r == 0)
+		r = workers_open(loop, d, &d->workers, why);
+	if (r == 0)
+		r = probes_open(loop, d, &d->probes);
+	if (r == 0)
+		r = exporter_open(loop, d->core, d->sampler, &d->exporter, why);
+	return r;
+}
+
+void driver_close(struct driver *d, bool detach)
+{
+	const struct core_event stop = { .kind = CORE_STOP };
+
+	if (!d)
+		return;
+	exporter_close(d->exporter);
+	probes_close(d->probes);
+	if (d->core && core_config(d->core))
+		driver_handle(d, &stop);
+	workers_close(d->workers);
+	control_close(d->control);
+	sampler_close(d->sampler);
+	node_close(&d->node, detach);
+	sd_event_source_disable_unref(d->deadline);
+	netlink_close(d->netlink);
+	core_free(d->core);
+	free(d);
+}

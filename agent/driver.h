@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The driver of the agent's core: it opens the edges of one node, hands the core what they bring,
+ * and performs what the core decides (agent/core/core.h) with them. One thread, one event loop.
+ */
+#ifndef TALLY_AGENT_DRIVER_H
+#define TALLY_AGENT_DRIVER_H
+
+#include <systemd/sd-event.h>
+
+#include "events.h"
+
+/*
+ * Takes the node over and serves it, from the loop. `path` is the configuration's. *ret is the
+ * caller's, for driver_close(), also if it fails.
+ */
+int driver_open(sd_event *loop, const struct config *config, const char *path, struct driver **ret,
+		struct why *why);
+
+/* `detach`: without its data plane. */
+void driver_close(struct driver *d, bool detach);
+
+/*
+ * Another configuration. On success it must live as long as the driver, and the one before need
+ * not any more; on failure all is as it was.
+ */
+int driver_configure(struct driver *d, const struct config *config, struct why *why);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the edges of the agent know of its driver: who takes events, and the core to look at. */
+#ifndef TALLY_AGENT_EVENTS_H
+#define TALLY_AGENT_EVENTS_H
+
+#include "agent/core/core.h"
+
+struct driver;
+
+/* The core decides, and what it decides is done when this returns. */
+void driver_handle(struct driver *d, const struct core_event *e);
+
+const struct core *driver_core(const struct driver *d);
+
+#endif

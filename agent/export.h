@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Metrics, for Prometheus. */
+#ifndef TALLY_AGENT_EXPORT_H
+#define TALLY_AGENT_EXPORT_H
+
+#include "sampler.h"
+
+struct exporter;
+
+/* The caller's, for exporter_close(), which allows NULL; NULL if none is configured. */
+int exporter_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
+		  struct exporter **ret, struct why *why);
+void exporter_close(struct exporter *x);
+
+#endif

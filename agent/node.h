@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The data plane of the node: taken over when the agent starts, changed when it is told to. */
+#ifndef TALLY_AGENT_NODE_H
+#define TALLY_AGENT_NODE_H
+
+#include "agent/core/core.h"
+#include "agent/dataplane/dataplane.h"
+#include "agent/edge/netlink.h"
+
+struct node {
+	char pin[CONFIG_PATH_BYTES]; /* "": not claimed */
+	struct netlink *netlink;
+	struct dataplane *dataplane; /* NULL: none; another one after each node_adopt() */
+	bool fresh; /* made by this agent, not found */
+	struct dataplane_port *wanted; /* found; after attaching also why they are not native */
+	unsigned int wanted_count;
+};
+
+/*
+ * Claims the node and reads the books of the last agent into `books`; then takes the node over
+ * that is there with all its jobs, or makes a new one. On failure node_abandon() makes it as it
+ * was.
+ */
+int node_open(struct node *n, struct netlink *netlink, const struct config *config,
+	      struct books *books, struct why *why);
+void node_abandon(struct node *n, const struct config *config);
+void node_close(struct node *n, bool detach);
+
+/* The ports that a configuration names; then programs, slots and ports as it says. */
+int node_find_ports(struct node *n, const struct config *config, struct why *why);
+int node_adopt(struct node *n, const struct config *config, struct why *why);
+
+/* The ports that the data plane is on; *ret is the caller's, to be freed. */
+int node_ports(const struct node *n, struct dataplane_port **ret, unsigned int *ret_count,
+	       struct why *why);
+
+/* Ports and their modes, to the log. */
+void node_report(const struct core *c);
+
+#endif
