@@ -292,8 +292,9 @@ $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
 $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
-$(BUILD)/tests/bench/traffic: $(BUILD)/tests/bench/traffic.o $(BUILD)/agent.a $(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -lnl-route-3 -lnl-3 -lm
+$(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
+		$(BUILD)/agent.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
 
 $(call objects,$(wildcard tests/bench/*.c)): $(SKELS) $(BUILD)/tests/bench/bare.skel.h
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libtally.a
