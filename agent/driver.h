@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: then events.h, tallyd.c, driver.c; what is decided is in core/core.h.
+ *
  * The driver of the agent's core: it opens the edges of one node, hands the core what they bring,
  * and performs what the core decides (agent/core/core.h) with them. One thread, one event loop.
  */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Read this file first: then job.h, plan.h, installation.h.
- *
  * The agent's books: tenants, jobs, and who may have how many slots. Pure; what is written here
  * is what is wanted, and the data plane follows.
  *

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
+ * Read this file first: then core_private.h, members.c, runs.c; books.h, job.h, plan.h.
+ *
  * What the agent of one node decides, as a state machine. Pure: the caller says what has happened
  * and what time it is, and performs what the core wants done.
  *
