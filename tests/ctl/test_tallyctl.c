@@ -93,8 +93,8 @@ static void counters_of_nothing_are_shown_only_if_asked_for(void **state)
 
 	assert_int_equal(ask(ARGUMENTS("stats"), "{\"do\":\"stats\"}", answer), 0);
 	assert_string_equal(out, "OUTCOME     PACKETS  BYTES  MEANING\n"
-				 "ABSORBED  1,234,567      9  added to its slot; others still to "
-				 "come\n");
+				 "ABSORBED  1,234,567      9  added to its slot; other "
+				 "contributions are missing\n");
 	assert_int_equal(ask(ARGUMENTS("stats", "--all"), "{\"do\":\"stats\"}", answer), 0);
 	assert_has(out, "STALE             0");
 }
