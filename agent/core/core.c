@@ -136,6 +136,7 @@ static void on_deadline(struct core *c)
 
 static void on_stop(struct core *c)
 {
+	c->stopped = true;
 	if (!core_is_saved(c))
 		on_due(c, CORE_DUE_SAVE);
 }
@@ -219,7 +220,8 @@ static void on_event(struct core *c, const struct core_event *e)
 		members_joining(c, e->connection, e->joining.message, e->joining.peer);
 		return;
 	case CORE_ENDED:
-		members_ended(c, e->connection);
+		if (!c->stopped)
+			members_ended(c, e->connection);
 		return;
 	case CORE_GONE:
 		on_gone(c, e);

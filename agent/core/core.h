@@ -54,7 +54,7 @@ enum core_event_kind {
 	CORE_NEIGHBOUR, /* the kernel speaks of a neighbour */
 	CORE_LINK, /* a link has changed, or events were lost */
 	CORE_DEADLINE, /* it is core_deadline_ns() */
-	CORE_STOP, /* the agent ends, the runs do not */
+	CORE_STOP, /* the agent ends, the runs do not; CORE_ENDED means nothing afterwards */
 	CORE_RESULT, /* of the action that the core awaits */
 };
 

@@ -43,6 +43,7 @@ struct core {
 	struct dataplane_port *ports;
 	unsigned int ports_count;
 	struct mac_cache *macs; /* NULL until a neighbour is heard of */
+	bool stopped; /* connections that end now were ended by the agent, and no worker has left */
 	uint64_t now_ns;
 	uint64_t due_ns[CORE_DUE_COUNT]; /* UINT64_MAX: not due */
 

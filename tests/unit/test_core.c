@@ -254,11 +254,23 @@ static void neighbour(struct world *w, uint8_t mac)
 	world_do(w, &e);
 }
 
+/* The agent stops and ends all connections: the runs stay in the maps. */
 static void stop_and_start(struct world *w)
 {
 	const struct core_event e = { .kind = CORE_STOP };
+	unsigned int runs;
 
 	world_do(w, &e);
+	runs = w->maps.jobs;
+	for (unsigned int i = 0; !w->crashed && i < WORLD_WORKERS; i++) {
+		const struct core_event ended = { .kind = CORE_ENDED, .connection = &w->worker[i] };
+
+		if (w->worker[i].state != AWAY)
+			world_do(w, &ended);
+	}
+	if (!w->crashed && w->maps.jobs != runs)
+		WRONG(w, "the agent stopped, and of %u runs %u are in the maps", runs,
+		      w->maps.jobs);
 	world_restart(w);
 }
 
