@@ -252,8 +252,8 @@ static int job_take(struct reading *r, const struct place *at, struct books *b,
 	if (error < 0)
 		return error;
 	error = books_tenant_find(b, record->tenant, &what);
-	if (error < 0)
-		return refuse(r, error, "", "", &what);
+	if (error < 0) /* -ENOENT is for a file that is not there */
+		return refuse(r, -EINVAL, "", "", &what);
 	record->is.tenant = error;
 	j = job_new(&record->is);
 	if (!j)
