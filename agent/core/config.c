@@ -269,6 +269,10 @@ int config_parse(const char *text, size_t length, const char *name, struct confi
 		r = keys_take_root(&reading, root, &config_keys, c, NULL);
 	if (r < 0)
 		return r;
+	if (!strcmp(c->join_socket, c->control_socket)) /* without a key `join`, by its default */
+		return why_say(why, -EINVAL,
+			       "%s: control: has the same socket as join; each needs its own",
+			       name);
 	finish(c);
 	*ret = TAKE_PTR(c);
 	return 0;

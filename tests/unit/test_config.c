@@ -231,6 +231,8 @@ static void an_error_names_line_key_value_and_what_is_allowed(void **state)
 		"x.yaml:3: join.listen[1]: '10.0.0.1': is named twice");
 	refused(BASE "join: {socket: /run/tally/control.sock}\n",
 		"x.yaml:3: join: has the same socket as control; each needs its own");
+	refused(BASE "control: {socket: /run/tally/join.sock}\n",
+		"x.yaml: control: has the same socket as join; each needs its own");
 }
 
 static void a_wrong_key_hears_the_right_one(void **state)
