@@ -141,6 +141,7 @@ static void end_call(struct engine *e, int result)
 static void fail_all(struct engine *e, int result)
 {
 	e->failed = true;
+	window_drop(e->window);
 	while (e->first) {
 		struct tally_call *next = e->first->next;
 
@@ -260,6 +261,7 @@ int engine_collect(struct tally_call *call, struct tally_call_info *ret)
 void engine_abort(struct engine *e)
 {
 	e->failed = true;
+	window_drop(e->window);
 	while (e->first) {
 		snprintf(e->first->why, sizeof(e->first->why), "the job was aborted");
 		end_call(e, -ECANCELED);

@@ -295,6 +295,15 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n)
 	}
 }
 
+void window_drop(struct window *w)
+{
+	w->taken = w->posted;
+	for (uint32_t i = 0; i <= w->mask; i++)
+		if (w->flight[i].state != FLIGHT_HELD)
+			w->flight[i].state = FLIGHT_NONE;
+	w->wakeup_ns = 0; /* repairs may have been asked for */
+}
+
 /* RFC 6298; only from chunks sent once (Karn). */
 static void measure_rtt(struct window *w, uint64_t rtt_ns)
 {

@@ -88,6 +88,9 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n);
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
 		  uint32_t *ret_seq);
 
+/* Nothing more is sent of chunks that have no result yet; repairs are still answered. */
+void window_drop(struct window *w);
+
 /* When window_output() may have something to send again; UINT64_MAX: never. */
 uint64_t window_wakeup(const struct window *w);
 

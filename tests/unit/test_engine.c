@@ -534,6 +534,38 @@ static void a_silent_node_is_told_from_a_missing_rank(void **state)
 	sim_free(s);
 }
 
+/* Neither at once nor when any of its timeouts would be due. */
+static void assert_sends_nothing(struct sim *s, struct engine *e)
+{
+	struct datagram d[64];
+
+	for (int i = 0; i < 1000; i++) {
+		s->now_ns += WINDOW_RTO_FIRST_NS;
+		assert_int_equal(engine_output(e, s->now_ns, d, 64), 0);
+	}
+	assert_true(engine_wakeup(e) == UINT64_MAX);
+}
+
+static void a_job_that_is_over_sends_nothing_more(void **state)
+{
+	struct sim *s = sim_new(1, 2, 4);
+	struct tally_call *call[RANKS_MAX] = { 0 };
+	int32_t x[RANKS_MAX][64] = { 0 };
+
+	(void)state;
+	s->mute = true;
+	start_allreduces(s, x, call);
+	sim_step(s);
+	engine_abort(s->engine[0]);
+	assert_sends_nothing(s, s->engine[0]);
+	assert_int_equal(result_of(call[0]), -ECANCELED);
+	while (!engine_is_over(call[1]))
+		sim_step(s);
+	assert_sends_nothing(s, s->engine[1]);
+	assert_int_equal(result_of(call[1]), -ETIMEDOUT);
+	sim_free(s);
+}
+
 static void a_node_of_another_version_is_named(void **state)
 {
 	struct sim *s = sim_new(1, 2, 4);
@@ -625,6 +657,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_forgets_again_and_again_loses_nothing),
 		cmocka_unit_test(a_small_float_call_of_a_known_shape_takes_one_round_trip),
 		cmocka_unit_test(a_dead_rank_is_named),
+		cmocka_unit_test(a_job_that_is_over_sends_nothing_more),
 		cmocka_unit_test(a_silent_node_is_told_from_a_missing_rank),
 		cmocka_unit_test(a_node_of_another_version_is_named),
 		cmocka_unit_test(after_a_failure_nothing_can_be_started),
