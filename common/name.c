@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <stdint.h>
 #include <string.h>
 
 #include "name.h"
 
-static bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+#define CAPITALS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
 
 bool name_is_valid(const char *name)
 {
-	size_t n = 0;
+	size_t n = strspn(name, LETTERS DIGITS "._-");
 
-	if (!is_letter_or_digit(*name))
-		return false;
-	while (n < NAME_BYTES && name[n] && (is_letter_or_digit(name[n]) || strchr("._-", name[n])))
-		n++;
-	return n < NAME_BYTES && !name[n];
+	return n && n < NAME_BYTES && !name[n] && !strchr("._-", *name);
 }
 
 bool token_is_valid(const char *token)
 {
-	size_t n = 0;
+	size_t n = strspn(token, LETTERS CAPITALS DIGITS "_-");
 
-	while (n < TOKEN_BYTES && token[n] &&
-	       (is_letter_or_digit(token[n]) || (token[n] >= 'A' && token[n] <= 'Z') ||
-		strchr("_-", token[n])))
-		n++;
-	return n > 0 && n < TOKEN_BYTES && !token[n];
+	return n && n < TOKEN_BYTES && !token[n];
 }
 
 bool token_is_equal(const char *token, const char *secret)
