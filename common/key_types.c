@@ -10,36 +10,16 @@
 
 /* --- numbers */
 
+/* The low bytes of a number come first (tally/endian.h). */
 uint64_t key_number_load(const void *member, size_t size)
 {
-	switch (size) {
-	case sizeof(uint8_t):
-		return *(const uint8_t *)member;
-	case sizeof(uint16_t):
-		return *(const uint16_t *)member;
-	case sizeof(uint32_t):
-		return *(const uint32_t *)member;
-	default:
-		return *(const uint64_t *)member;
-	}
+	uint64_t n = 0;
+
+	memcpy(&n, member, size);
+	return n;
 }
 
-void key_number_store(uint64_t n, void *member, size_t size)
-{
-	switch (size) {
-	case sizeof(uint8_t):
-		*(uint8_t *)member = n;
-		break;
-	case sizeof(uint16_t):
-		*(uint16_t *)member = n;
-		break;
-	case sizeof(uint32_t):
-		*(uint32_t *)member = n;
-		break;
-	default:
-		*(uint64_t *)member = n;
-	}
-}
+void key_number_store(uint64_t n, void *member, size_t size) { memcpy(member, &n, size); }
 
 static bool number_parse(const struct key *key, const char *text, void *member)
 {
