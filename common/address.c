@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,31 +40,24 @@ static char *port_cut(char *text, uint32_t *ret_port)
 int address_parse(const char *text, uint16_t port, struct sockaddr_storage *ret)
 {
 	struct sockaddr_storage a = { 0 };
-	struct sockaddr_in6 *ip6 = (void *)&a;
-	struct sockaddr_in *ip4 = (void *)&a;
 	char buffer[ADDRESS_BYTES];
 	uint32_t number = port;
 	char *host = buffer;
 
-	if (strlen(text) >= sizeof(buffer))
+	if (snprintf(buffer, sizeof(buffer), "%s", text) >= (int)sizeof(buffer))
 		return -EINVAL;
-	snprintf(buffer, sizeof(buffer), "%s", text);
 	if (!port)
 		host = port_cut(buffer, &number);
 	if (!host)
 		return -EINVAL;
 
-	if (inet_pton(AF_INET, host, &ip4->sin_addr) == 1) {
-		ip4->sin_family = AF_INET;
-		ip4->sin_port = htons(number);
-	} else if (inet_pton(AF_INET6, host, &ip6->sin6_addr) == 1) {
-		ip6->sin6_family = AF_INET6;
-		ip6->sin6_port = htons(number);
-	} else {
+	if (inet_pton(AF_INET, host, &((struct sockaddr_in *)&a)->sin_addr) == 1)
+		a.ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, host, &((struct sockaddr_in6 *)&a)->sin6_addr) == 1)
+		a.ss_family = AF_INET6;
+	if (!a.ss_family || !is_one_machine(&a))
 		return -EINVAL;
-	}
-	if (!is_one_machine(&a))
-		return -EINVAL;
+	endpoint_port_set(&a, number);
 	*ret = a;
 	return 0;
 }
@@ -83,15 +77,11 @@ void address_print(const struct sockaddr_storage *address, char *text, size_t si
 
 void endpoint_print(const struct sockaddr_storage *address, char *text, size_t size)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
 	char host[ADDRESS_BYTES];
 
 	address_print(address, host, sizeof(host));
-	if (address->ss_family == AF_INET6)
-		snprintf(text, size, "[%s]:%u", host, ntohs(ip6->sin6_port));
-	else
-		snprintf(text, size, "%s:%u", host, ntohs(ip4->sin_port));
+	snprintf(text, size, address->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+		 endpoint_port(address));
 }
 
 bool endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -99,12 +89,10 @@ bool endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_s
 	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 
-	if (a->ss_family != b->ss_family)
+	if (a->ss_family != b->ss_family || a4->sin_port != b4->sin_port)
 		return false;
-	if (a->ss_family == AF_INET)
-		return a4->sin_addr.s_addr == b4->sin_addr.s_addr && a4->sin_port == b4->sin_port;
-	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) &&
-	       a6->sin6_port == b6->sin6_port;
+	return a->ss_family == AF_INET ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+				       : IN6_ARE_ADDR_EQUAL(&a6->sin6_addr, &b6->sin6_addr);
 }
 
 int address_listen_parse(const char *text, struct sockaddr_storage *ret)
@@ -125,21 +113,22 @@ int address_listen_parse(const char *text, struct sockaddr_storage *ret)
 	return 0;
 }
 
+/* Both families have it at the same place. */
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+	       "");
+
 uint16_t endpoint_port(const struct sockaddr_storage *address)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
-
-	return ntohs(address->ss_family == AF_INET ? ip4->sin_port : ip6->sin6_port);
+	return ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
 
 void endpoint_port_set(struct sockaddr_storage *address, uint16_t port)
 {
-	struct sockaddr_in6 *ip6 = (void *)address;
-	struct sockaddr_in *ip4 = (void *)address;
+	((struct sockaddr_in *)address)->sin_port = htons(port);
+}
 
-	if (address->ss_family == AF_INET)
-		ip4->sin_port = htons(port);
-	else
-		ip6->sin6_port = htons(port);
+socklen_t endpoint_length(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+					     : sizeof(struct sockaddr_in6);
 }

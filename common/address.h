@@ -39,4 +39,7 @@ bool endpoint_is_equal(const struct sockaddr_storage *a, const struct sockaddr_s
 uint16_t endpoint_port(const struct sockaddr_storage *address);
 void endpoint_port_set(struct sockaddr_storage *address, uint16_t port);
 
+/* As bind() and connect() want it. */
+socklen_t endpoint_length(const struct sockaddr_storage *address);
+
 #endif
