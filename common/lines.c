@@ -15,41 +15,31 @@ enum {
 static const struct value nothing = { .text = "" };
 static const struct place root = { .index = -1, .value = &nothing };
 
-static const struct keys_style strict_style = {
-	.number = "a number",
-	.no_such_key = "no such key",
-	.missing = "no line '%s ...', which is needed",
-	.shown = KEYS_HIDDEN,
-	.keys_lead = true,
-};
-static const struct keys_style loose_style = {
-	.number = "a number",
-	.no_such_key = "no such key",
-	.missing = "no line '%s ...', which is needed",
-	.shown = KEYS_BARE,
-	.keys_lead = true,
-};
+#define STYLE(how)                                        \
+	{ .number = "a number",                           \
+	  .no_such_key = "no such key",                   \
+	  .missing = "no line '%s ...', which is needed", \
+	  .shown = (how),                                 \
+	  .keys_lead = true }
 
-static void init(struct lines *l, const struct keys_style *style, char *why, size_t why_size)
+static const struct keys_style strict_style = STYLE(KEYS_HIDDEN), loose_style = STYLE(KEYS_BARE);
+
+void lines_init(struct lines *l, const char *text, size_t length, size_t line_max, char *why,
+		size_t why_size)
 {
-	l->reading = (struct reading){ .style = style, .why = why, .why_size = why_size };
+	*l = (struct lines){ .text = text, .length = length, .line_max = line_max };
+	l->reading = (struct reading){ .style = line_max ? &strict_style : &loose_style,
+				       .why = why,
+				       .why_size = why_size };
 	l->key.kind = l->value.kind = VALUE_TEXT;
 	l->key.text = l->value.text = l->copy;
 	if (why_size)
 		*why = '\0';
 }
 
-void lines_init(struct lines *l, const char *text, size_t length, size_t line_max, char *why,
-		size_t why_size)
-{
-	*l = (struct lines){ .text = text, .length = length, .line_max = line_max };
-	init(l, &strict_style, why, why_size);
-}
-
 void lines_init_loose(struct lines *l, const char *text, size_t length, char *why, size_t why_size)
 {
-	*l = (struct lines){ .text = text, .length = length };
-	init(l, &loose_style, why, why_size);
+	lines_init(l, text, length, 0, why, why_size);
 }
 
 int lines_refuse(struct lines *l, int error, const char *format, ...)
