@@ -29,22 +29,14 @@ _Static_assert(JOINING_VERSION == 1, "texts below name it");
 /* --- messages */
 
 /* Port and address exclude each other; the later one is told. */
-static int check_port(struct reading *r, const struct place *at, void *into)
+static int check_receiver(struct reading *r, const struct place *at, void *into)
 {
 	const struct joining_message *q = into;
 
-	if (q->address.ss_family)
-		return keys_refuse(r, at, "either port or address, and address is there");
-	return 0;
-}
-
-static int check_address(struct reading *r, const struct place *at, void *into)
-{
-	const struct joining_message *q = into;
-
-	if (q->port)
-		return keys_refuse(r, at, "either port or address, and port is there");
-	return 0;
+	if (!q->port || !q->address.ss_family)
+		return 0;
+	return keys_refuse(r, at, "either port or address, and %s is there",
+			   at->key->type == &key_number ? "address" : "port");
 }
 
 #define MESSAGE(member) KEY_MEMBER(struct joining_message, member)
@@ -56,9 +48,9 @@ static const struct key join_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .word = "any",
 	  .fill = 0xff, .initial = "any", .meaning = "The rank that the worker wants." },
 	{ "port", &key_number, MESSAGE(port), .min = 1, .max = UINT16_MAX, .brief = true,
-	  .check = check_port, .otherwise = "needed, unless `address` is there",
+	  .check = check_receiver, .otherwise = "needed, unless `address` is there",
 	  .meaning = "UDP port at which the worker receives; its address is the connection's." },
-	{ "address", &key_endpoint, MESSAGE(address), .brief = true, .check = check_address,
+	{ "address", &key_endpoint, MESSAGE(address), .brief = true, .check = check_receiver,
 	  .otherwise = "needed, unless `port` is there",
 	  .meaning = "Address and UDP port at which the worker receives. Needed on the unix "
 		     "socket; over TCP the address must be the connection's." },
