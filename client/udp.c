@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/address.h"
 #include "error.h"
 #include "transport.h"
 
@@ -55,17 +56,14 @@ static struct udp *udp_of(const struct channel *c)
 
 static int check_mtu(int fd, int family, size_t message_bytes)
 {
-	size_t headers = family == AF_INET ? 28 : 48;
+	bool ip4 = family == AF_INET;
+	int level = ip4 ? IPPROTO_IP : IPPROTO_IPV6;
+	size_t headers = ip4 ? 28 : 48;
 	int probe = IP_PMTUDISC_DO, mtu = 0;
 	socklen_t size = sizeof(mtu);
 
-	if (family == AF_INET) {
-		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
-		getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &size);
-	} else {
-		setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
-		getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &size);
-	}
+	setsockopt(fd, level, ip4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+	getsockopt(fd, level, ip4 ? IP_MTU : IPV6_MTU, &mtu, &size);
 	if (mtu && message_bytes + headers > (size_t)mtu)
 		return error_set(-EMSGSIZE,
 				 "packets of %zu bytes do not fit the path's MTU of %d: lower the "
@@ -86,17 +84,12 @@ static void set_buffers(int fd, size_t bytes)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
 }
 
-static socklen_t address_length(const struct sockaddr_storage *a)
-{
-	return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
 static int udp_bind(struct udp *u, const struct sockaddr_storage *local)
 {
 	u->fd = socket(local->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (u->fd < 0)
 		return error_set(-errno, "no UDP socket: %s", strerror(errno));
-	if (bind(u->fd, (const struct sockaddr *)local, address_length(local)) < 0)
+	if (bind(u->fd, (const struct sockaddr *)local, endpoint_length(local)) < 0)
 		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
 	/* Not there before Linux 5.0: then they come one by one. */
 	setsockopt(u->fd, SOL_UDP, UDP_GRO, &(int){ 1 }, sizeof(int));
@@ -137,26 +130,23 @@ static int udp_open(const struct sockaddr_storage *local, struct channel **ret)
 
 static void udp_local(const struct channel *c, struct sockaddr_storage *ret)
 {
-	struct sockaddr_storage a = { 0 };
-	socklen_t length = sizeof(a);
-
-	getsockname(udp_of(c)->fd, (struct sockaddr *)&a, &length);
-	*ret = a;
+	*ret = (struct sockaddr_storage){ 0 };
+	getsockname(udp_of(c)->fd, (struct sockaddr *)ret, &(socklen_t){ sizeof(*ret) });
 }
 
 static int udp_connect(struct channel *c, const struct sockaddr_storage *service,
 		       size_t message_bytes, size_t messages)
 {
-	struct udp *u = udp_of(c);
+	int fd = udp_of(c)->fd;
 
-	if (connect(u->fd, (const struct sockaddr *)service, address_length(service)) < 0)
+	if (connect(fd, (const struct sockaddr *)service, endpoint_length(service)) < 0)
 		return error_set(-errno, "no way to the service address: %s", strerror(errno));
 	/* What came before is from anybody, and nothing has been sent that it could answer. */
-	for (size_t i = 0; i < STRANGERS_MAX && recv(u->fd, NULL, 0, MSG_DONTWAIT) >= 0; i++)
+	for (size_t i = 0; i < STRANGERS_MAX && recv(fd, NULL, 0, MSG_DONTWAIT) >= 0; i++)
 		continue;
 	/* A socket buffer is charged for the memory behind a packet, about twice its bytes. */
-	set_buffers(u->fd, messages * (message_bytes + 1024) * 2);
-	return check_mtu(u->fd, service->ss_family, message_bytes);
+	set_buffers(fd, messages * (message_bytes + 1024) * 2);
+	return check_mtu(fd, service->ss_family, message_bytes);
 }
 
 /* How many datagrams from d[0] on can go as one segmented send: all but the last of one length. */
@@ -191,7 +181,7 @@ static unsigned int compose(const struct udp *u, const struct datagram *d, size_
 {
 	unsigned int messages = 0;
 
-	for (size_t i = 0, run; i < n; i += run) {
+	for (size_t i = 0, run; i < n; i += run, messages++) {
 		struct msghdr *m = &out->message[messages].msg_hdr;
 
 		run = run_length(u, d + i, n - i);
@@ -201,7 +191,6 @@ static unsigned int compose(const struct udp *u, const struct datagram *d, size_
 		if (run > 1)
 			segment_as(m, out->control[messages].space, sizeof(out->control[0].space),
 				   d[i].length);
-		messages++;
 	}
 	return messages;
 }
