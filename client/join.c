@@ -2,13 +2,13 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/name.h"
+#include "common/owned.h"
 #include "common/ranks.h"
 #include "common/text.h"
 #include "join.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -62,22 +61,10 @@ static const char *given(const char *option, const char *variable)
 	return text && (option || *text) ? text : NULL;
 }
 
-static int agent_path_read(struct join *j, const char *path)
+static int agent_read(struct join *j, const struct tally_join_options *o)
 {
+	const char *text = given(o->agent, "TALLY_AGENT");
 	struct sockaddr_un *un = (void *)&j->agent;
-
-	if (strlen(path) >= sizeof(un->sun_path))
-		return error_set(-ENAMETOOLONG, "agent: a socket's path has at most %zu bytes: %s",
-				 sizeof(un->sun_path) - 1, path);
-	un->sun_family = AF_UNIX;
-	snprintf(un->sun_path, sizeof(un->sun_path), "%s", path);
-	snprintf(j->agent_text, sizeof(j->agent_text), "%s", path);
-	return 0;
-}
-
-static int agent_read(struct join *j, const char *option)
-{
-	const char *text = given(option, "TALLY_AGENT");
 
 	if (!text && access(JOIN_SOCKET, F_OK) < 0)
 		return error_set(
@@ -86,8 +73,16 @@ static int agent_read(struct join *j, const char *option)
 			"one on this machine: there is no " JOIN_SOCKET);
 	if (!text)
 		text = JOIN_SOCKET;
-	if (*text == '/')
-		return agent_path_read(j, text);
+	if (*text == '/') {
+		if (strlen(text) >= sizeof(un->sun_path))
+			return error_set(-ENAMETOOLONG,
+					 "agent: a socket's path has at most %zu bytes: %s",
+					 sizeof(un->sun_path) - 1, text);
+		un->sun_family = AF_UNIX;
+		snprintf(un->sun_path, sizeof(un->sun_path), "%s", text);
+		snprintf(j->agent_text, sizeof(j->agent_text), "%s", text);
+		return 0;
+	}
 	if (address_parse(text, 0, &j->agent) < 0 &&
 	    address_parse(text, TALLY_UDP_PORT, &j->agent) < 0)
 		return error_set(-EINVAL,
@@ -98,9 +93,9 @@ static int agent_read(struct join *j, const char *option)
 	return 0;
 }
 
-static int job_read(struct join *j, const char *option)
+static int job_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = given(option, "TALLY_JOB");
+	const char *text = given(o->job, "TALLY_JOB");
 
 	if (!text)
 		return error_set(-EINVAL, "no job: name it in the option job or in $TALLY_JOB");
@@ -113,78 +108,69 @@ static int job_read(struct join *j, const char *option)
 	return 0;
 }
 
-/* The first line, or as much of it as a token may have and a little more. */
-static int token_line_read(int fd, const char *path, char line[TOKEN_LINE_BYTES])
+static void fclosep(FILE **file)
 {
-	size_t length = 0;
-	struct stat s;
-	ssize_t n = 1;
+	if (*file)
+		fclose(*file);
+}
 
-	if (fstat(fd, &s) < 0)
+/* Its first line, or as much of it as a token may have and a little more. */
+static int token_file_read(struct join *j, const char *path)
+{
+	_cleanup_(fclosep) FILE *file = fopen(path, "re");
+	char line[TOKEN_LINE_BYTES] = "";
+	struct stat s;
+	int r = 0;
+
+	if (!file || fstat(fileno(file), &s) < 0)
 		return error_set(-errno, "token file %s: %s", path, strerror(errno));
 	if (s.st_mode & (S_IROTH | S_IWOTH))
 		return error_set(-EPERM,
 				 "token file %s: everybody on this machine may %s it, and who has "
 				 "the token is a worker: chmod o-rw %s",
 				 path, s.st_mode & S_IROTH ? "read" : "write", path);
-	while (n > 0 && length + 1 < TOKEN_LINE_BYTES && !memchr(line, '\n', length)) {
-		n = read(fd, line + length, TOKEN_LINE_BYTES - 1 - length);
-		length += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
+	setvbuf(file, NULL, _IONBF, 0); /* no copy of the token stays behind */
+	if (!fgets(line, sizeof(line), file) && ferror(file))
 		return error_set(-errno, "token file %s: %s", path, strerror(errno));
-	line[length] = '\0';
 	line[strcspn(line, "\r\n")] = '\0';
-	return 0;
-}
-
-static int token_file_read(struct join *j, const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
-	char line[TOKEN_LINE_BYTES];
-
-	if (fd < 0)
-		return error_set(-errno, "token file %s: %s", path, strerror(errno));
-	r = token_line_read(fd, path, line);
-	close(fd);
-	if (r == 0 && !token_is_valid(line))
+	if (token_is_valid(line))
+		memcpy(j->request.token, line, strlen(line) + 1);
+	else
 		r = error_set(-EINVAL,
 			      "token file %s: its first line is no token: 1 to 128 of A-Z, a-z, "
 			      "0-9, '_' and '-'",
 			      path);
-	if (r == 0)
-		memcpy(j->request.token, line, strlen(line) + 1);
 	explicit_bzero(line, sizeof(line));
 	return r;
 }
 
-static int token_read(struct join *j, const char *option)
+static int token_read(struct join *j, const struct tally_join_options *o)
 {
 	const char *path = given(NULL, "TALLY_TOKEN_FILE");
 
-	if (!option && !path)
+	if (!o->token && !path)
 		return error_set(-EINVAL,
 				 "no token: put what 'tallyctl job token %s' says into a file and "
 				 "name the file in $TALLY_TOKEN_FILE",
 				 j->request.job);
-	if (!option)
+	if (!o->token)
 		return token_file_read(j, path);
-	if (!token_is_valid(option))
+	if (!token_is_valid(o->token))
 		return error_set(-EINVAL,
 				 "token: it is none: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
-	snprintf(j->request.token, sizeof(j->request.token), "%s", option);
+	snprintf(j->request.token, sizeof(j->request.token), "%s", o->token);
 	return 0;
 }
 
-static int rank_read(struct join *j, int option)
+static int rank_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = option == JOINING_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
+	const char *text = o->rank == JOINING_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
 	uint32_t rank;
 
-	if (option < JOINING_RANK_ANY || option >= TALLY_WORKERS_MAX)
-		return error_set(-EINVAL, "rank: %d, allowed are 0 to %d, and -1 for any", option,
+	if (o->rank < JOINING_RANK_ANY || o->rank >= TALLY_WORKERS_MAX)
+		return error_set(-EINVAL, "rank: %d, allowed are 0 to %d, and -1 for any", o->rank,
 				 TALLY_WORKERS_MAX - 1);
-	j->request.rank = option;
+	j->request.rank = o->rank;
 	if (!text)
 		return 0;
 	if (!text_u32(text, TALLY_WORKERS_MAX - 1, &rank))
@@ -195,9 +181,9 @@ static int rank_read(struct join *j, int option)
 }
 
 /* With a port or without: then any that is free. */
-static int address_read(struct join *j, const char *option)
+static int address_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = given(option, "TALLY_ADDRESS");
+	const char *text = given(o->address, "TALLY_ADDRESS");
 
 	if (!text && j->agent.ss_family == AF_UNIX)
 		return error_set(-EINVAL,
@@ -219,20 +205,10 @@ static int address_read(struct join *j, const char *option)
 	return 0;
 }
 
-static int options_read(struct join *j, const struct tally_join_options *o)
-{
-	int r = agent_read(j, o->agent);
-
-	if (r == 0)
-		r = job_read(j, o->job);
-	if (r == 0)
-		r = token_read(j, o->token);
-	if (r == 0)
-		r = rank_read(j, o->rank);
-	if (r == 0)
-		r = address_read(j, o->address);
-	return r;
-}
+/* In this order: errors about a token name the job, and an address depends on the agent's. */
+static int (*const readers[])(struct join *j, const struct tally_join_options *o) = {
+	agent_read, job_read, token_read, rank_read, address_read,
+};
 
 /* --- the connection: every wait ends at the deadline */
 
@@ -250,12 +226,16 @@ static int late(const struct join *j)
 			 j->timeout_ms / 1e3);
 }
 
-/* Lets the next call wait (SO_RCVTIMEO, SO_SNDTIMEO) for what is left. False: nothing is. */
+/*
+ * Lets the next call wait (SO_RCVTIMEO, SO_SNDTIMEO) for what is left. False: nothing is, which
+ * errno says like a call that has waited.
+ */
 static bool wait_limit(const struct join *j, int direction)
 {
 	uint64_t now = clock_now_ns(), left_us;
 	struct timeval t;
 
+	errno = EAGAIN;
 	if (now >= j->deadline_ns)
 		return false;
 	left_us = (j->deadline_ns - now + 999) / 1000; /* 0 would be: for ever */
@@ -274,9 +254,7 @@ static int broken(const struct join *j)
 
 static socklen_t address_length(const struct sockaddr_storage *a)
 {
-	if (a->ss_family == AF_UNIX)
-		return sizeof(struct sockaddr_un);
-	return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	return a->ss_family == AF_UNIX ? sizeof(struct sockaddr_un) : endpoint_length(a);
 }
 
 /* From the worker's address, if it named one: the agent wants to see it there. */
@@ -303,9 +281,10 @@ static int connection_open(struct join *j)
 	if (r < 0)
 		return r;
 	do {
-		if (!wait_limit(j, SO_SNDTIMEO))
-			return late(j);
-		r = connect(j->fd, (const struct sockaddr *)&j->agent, address_length(&j->agent));
+		r = -1;
+		if (wait_limit(j, SO_SNDTIMEO))
+			r = connect(j->fd, (const struct sockaddr *)&j->agent,
+				    address_length(&j->agent));
 	} while (r < 0 && errno == EINTR);
 	return r < 0 ? broken(j) : 0;
 }
@@ -319,18 +298,13 @@ static int request_send(struct join *j)
 	assert(j->fd >= 0);
 	if (r < 0)
 		return error_set(r, "the request does not fit");
-	while (sent < length) {
+	while (r == 0 && sent < length) {
 		ssize_t n = -1;
 
-		if (!wait_limit(j, SO_SNDTIMEO)) {
-			r = late(j);
-			break;
-		}
-		n = send(j->fd, text + sent, length - sent, MSG_NOSIGNAL);
-		if (n < 0 && errno != EINTR) {
+		if (wait_limit(j, SO_SNDTIMEO))
+			n = send(j->fd, text + sent, length - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
 			r = broken(j);
-			break;
-		}
 		sent += n > 0 ? (size_t)n : 0;
 	}
 	explicit_bzero(text, sizeof(text));
@@ -344,9 +318,9 @@ static int answer_receive(struct join *j)
 
 	assert(j->fd >= 0);
 	do {
-		if (!wait_limit(j, SO_RCVTIMEO))
-			return late(j);
-		n = recv(j->fd, j->buffer + j->length, sizeof(j->buffer) - j->length, 0);
+		n = -1;
+		if (wait_limit(j, SO_RCVTIMEO))
+			n = recv(j->fd, j->buffer + j->length, sizeof(j->buffer) - j->length, 0);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return broken(j);
@@ -365,10 +339,7 @@ static int answer_read(struct join *j, struct joining_answer *ret)
 	char why[256];
 	int r;
 
-	for (;;) {
-		r = joining_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why));
-		if (r == 0)
-			break;
+	while ((r = joining_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why)))) {
 		if (r != -EAGAIN)
 			return error_set(r == -EINVAL ? -EPROTO : r,
 					 "the agent at %s said what a worker does not understand: "
@@ -430,11 +401,8 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 {
 	int r;
 
-	do {
-		r = answer_read(j, ret);
-		if (r == 0 && ret->kind == JOINING_WAITING)
-			j->missing = ret->missing;
-	} while (r == 0 && ret->kind == JOINING_WAITING);
+	while ((r = answer_read(j, ret)) == 0 && ret->kind == JOINING_WAITING)
+		j->missing = ret->missing;
 	if (r < 0)
 		return r;
 	if (ret->kind == JOINING_ERROR)
@@ -444,25 +412,6 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 		return error_set(-EPROTO, "the agent at %s said 'left' to a worker that joins",
 				 j->agent_text);
 	return place_check(j, ret);
-}
-
-static int place_take(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
-{
-	struct channel *channel = NULL;
-	int r = connection_open(j);
-
-	if (r == 0)
-		r = receiver_open(j, &channel);
-	if (r == 0)
-		r = request_send(j);
-	if (r == 0)
-		r = place_wait(j, ret);
-	if (r < 0) {
-		transport_close(channel);
-		return r;
-	}
-	*ret_channel = channel;
-	return 0;
 }
 
 static void join_free(struct join *j)
@@ -476,27 +425,35 @@ static void join_free(struct join *j)
 	free(j);
 }
 
-int join_open(const struct tally_join_options *options, struct join **ret,
-	      struct channel **ret_channel, struct joining_answer *ret_place)
+int join_open(const struct tally_join_options *o, struct join **ret, struct channel **ret_channel,
+	      struct joining_answer *ret_place)
 {
-	static const struct tally_join_options defaults = { .rank = JOINING_RANK_ANY };
-	const struct tally_join_options *o = options ? options : &defaults;
 	struct join *j = calloc(1, sizeof(*j));
-	int r;
+	struct channel *channel = NULL;
+	int r = 0;
 
 	if (!j)
 		return error_set(-ENOMEM, "out of memory");
 	j->fd = -1;
 	deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
-	r = options_read(j, o);
+	for (size_t i = 0; r == 0 && i < sizeof(readers) / sizeof(*readers); i++)
+		r = readers[i](j, o);
 	if (r == 0)
-		r = place_take(j, ret_channel, ret_place);
+		r = connection_open(j);
+	if (r == 0)
+		r = receiver_open(j, &channel);
+	if (r == 0)
+		r = request_send(j);
+	if (r == 0)
+		r = place_wait(j, ret_place);
 	if (r < 0) {
+		transport_close(channel);
 		join_free(j);
 		return r;
 	}
 	j->request.rank = ret_place->rank;
 	j->request.epoch = ret_place->job.epoch;
+	*ret_channel = channel;
 	*ret = j;
 	return 0;
 }
@@ -518,7 +475,7 @@ static bool connection_is_there(const struct join *j)
 /* One that was restarted knows the run but not this worker. It will not hurt it to not hear. */
 static void leave_anew(struct join *j)
 {
-	struct joining_answer *answer = calloc(1, sizeof(*answer));
+	_cleanup_(freep) struct joining_answer *answer = calloc(1, sizeof(*answer));
 
 	close(j->fd);
 	deadline_set(j, LEAVE_TIMEOUT_MS);
@@ -526,7 +483,6 @@ static void leave_anew(struct join *j)
 	j->length = 0;
 	if (answer && connection_open(j) == 0 && request_send(j) == 0)
 		answer_read(j, answer);
-	free(answer);
 }
 
 void join_close(struct join *j)

@@ -14,8 +14,8 @@
 struct join;
 
 /*
- * Asks for a place and waits until all ranks have come. `options` may be NULL: all defaults. What
- * it says of defaults, limits and errors stands in tally.h. On success *ret_channel is bound to the
+ * Asks for a place and waits until all ranks have come. What stands in tally.h of the options,
+ * their defaults and errors holds. On success *ret_channel is bound to the
  * address that the agent knows, not yet connected; `ret_place` is JOINING_RUN; and *ret holds
  * the place until join_close(). Sets the error text.
  */

@@ -24,9 +24,9 @@ static int check_progress(enum tally_progress_by by)
 {
 	if (by == TALLY_PROGRESS_CALLS || by == TALLY_PROGRESS_THREAD)
 		return 0;
-	error_set(-EINVAL, "progress: %d is neither TALLY_PROGRESS_CALLS nor TALLY_PROGRESS_THREAD",
-		  by);
-	return -EINVAL;
+	return error_set(-EINVAL,
+			 "progress: %d is neither TALLY_PROGRESS_CALLS nor TALLY_PROGRESS_THREAD",
+			 by);
 }
 
 /* Everything but the addresses. The names are those of struct tally_options. */
@@ -54,14 +54,6 @@ static void tally_free(struct tally *t)
 	engine_free(t->engine);
 	transport_close(t->channel);
 	free(t);
-}
-
-static int connect_channel(struct tally *t, const struct tally_options *o,
-			   const struct sockaddr_storage *service)
-{
-	address_print(service, t->service, sizeof(t->service));
-	return t->channel->transport->connect(
-		t->channel, service, sizeof(struct tally_header) + o->payload_bytes, 2 * o->window);
 }
 
 static int make_engine(struct tally *t, const struct tally_options *o)
@@ -92,16 +84,15 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 		transport_close(channel);
 		return error_set(-ENOMEM, "out of memory");
 	}
-	r = progress_open(t);
-	if (r < 0) {
-		transport_close(channel);
-		free(t);
-		return r;
-	}
 	t->channel = channel;
 	t->rank = o->rank;
 	t->workers = o->workers;
-	r = connect_channel(t, o, service);
+	address_print(service, t->service, sizeof(t->service));
+	r = progress_open(t);
+	if (r == 0)
+		r = channel->transport->connect(channel, service,
+						sizeof(struct tally_header) + o->payload_bytes,
+						2 * o->window);
 	if (r == 0)
 		r = make_engine(t, o);
 	if (r == 0 && o->progress == TALLY_PROGRESS_THREAD)
@@ -181,48 +172,38 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 	return open_at(&o, &job.worker[rank], &job.service, ret);
 }
 
-static int join(const struct tally_join_options *options, struct joining_answer *place,
-		struct tally **ret)
-{
-	struct channel *channel;
-	struct tally_options o;
-	struct tally *t = NULL;
-	struct join *join;
-	int r = join_open(options, &join, &channel, place);
-
-	if (r < 0)
-		return r;
-	o = options_of(&place->job, place->rank);
-	o.timeout_ms = options ? options->timeout_ms : 0;
-	o.progress = options ? options->progress : TALLY_PROGRESS_CALLS;
-	r = open_on(&o, &place->job.service, channel, &t);
-	if (!t) {
-		join_close(join);
-		return r;
-	}
-	t->join = join;
-	*ret = t;
-	return 0;
-}
-
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret)
 {
 	_cleanup_(freep) struct joining_answer *place = NULL;
-	struct tally_join_options known = { 0 };
+	struct tally_join_options known = { .rank = JOINING_RANK_ANY };
+	struct channel *channel;
+	struct tally_options o;
+	struct join *join;
 	int r = 0;
 
 	if (!ret)
 		return error_set(-EINVAL, "ret must not be NULL");
 	if (options)
 		r = sized_take(&known, sizeof(known), options, size);
-	if (options && r == 0)
+	if (r == 0)
 		r = check_progress(known.progress);
 	if (r < 0)
 		return r;
 	place = calloc(1, sizeof(*place));
 	if (!place)
 		return error_set(-ENOMEM, "out of memory");
-	return join(options ? &known : NULL, place, ret);
+	r = join_open(&known, &join, &channel, place);
+	if (r < 0)
+		return r;
+	o = options_of(&place->job, place->rank);
+	o.timeout_ms = known.timeout_ms;
+	o.progress = known.progress;
+	r = open_on(&o, &place->job.service, channel, ret);
+	if (r < 0)
+		join_close(join);
+	else
+		(*ret)->join = join;
+	return r;
 }
 
 /* Waits a while for the other ranks. False: they did not come, or nothing can follow. */
