@@ -95,61 +95,59 @@ static int call(struct run *run, const struct row *row)
 
 	switch (o->verb) {
 	case PERF_ALLREDUCE:
-		return tally_allreduce(run->tally, run->in, run->out, row->count, o->dtype, o->op);
+		return tally_allreduce(run->tally, run->in, run->out, row->count, o->data.dtype,
+				       o->op);
 	case PERF_REDUCE:
-		return tally_reduce(run->tally, run->in, run->out, row->count, o->dtype, o->op,
+		return tally_reduce(run->tally, run->in, run->out, row->count, o->data.dtype, o->op,
 				    o->root);
 	case PERF_BROADCAST:
-		return tally_broadcast(run->tally, run->out, row->count, o->dtype, o->root);
+		return tally_broadcast(run->tally, run->out, row->count, o->data.dtype, o->root);
 	case PERF_REDUCE_SCATTER:
-		return tally_reduce_scatter(run->tally, run->in, run->out, row->count, o->dtype,
-					    o->op);
+		return tally_reduce_scatter(run->tally, run->in, run->out, row->count,
+					    o->data.dtype, o->op);
 	case PERF_ALL_GATHER:
-		return tally_all_gather(run->tally, run->in, run->out, row->count, o->dtype);
+		return tally_all_gather(run->tally, run->in, run->out, row->count, o->data.dtype);
 	default:
 		return tally_barrier(run->tally);
 	}
 }
 
-static struct perf_data data_of(const struct run *run, uint32_t iteration)
+static size_t out_bytes(const struct run *run, const struct row *row)
 {
-	return (struct perf_data){
-		.dtype = run->options.dtype,
-		.wild = run->options.wild,
-		.nonfinite = run->options.nonfinite,
-		.iteration = iteration,
-	};
+	return out_count(run, row) * perf_element_bytes(run->options.data.dtype);
 }
 
 static void fill(struct run *run, const struct row *row, uint32_t iteration)
 {
-	struct perf_data d = data_of(run, iteration);
+	const struct perf_options *o = &run->options;
 
-	memset(run->out, JUNK, out_count(run, row) * perf_element_bytes(d.dtype));
-	perf_fill(&d, run->options.rank, 0, in_count(run, row), run->in);
-	if (run->options.verb == PERF_BROADCAST && run->options.rank == run->options.root)
-		perf_fill(&d, run->options.rank, 0, row->count, run->out);
+	run->options.data.iteration = iteration;
+	memset(run->out, JUNK, out_bytes(run, row));
+	perf_fill(&o->data, o->rank, 0, in_count(run, row), run->in);
+	if (o->verb == PERF_BROADCAST && o->rank == o->root)
+		perf_fill(&o->data, o->rank, 0, row->count, run->out);
 }
 
-static void check(struct run *run, struct row *row, uint32_t iteration)
+/* What fill() and a call have made of the buffers. */
+static void check(struct run *run, struct row *row)
 {
-	struct perf_data d = data_of(run, iteration);
+	const struct perf_options *o = &run->options;
 	size_t before = row->verdict.wrong, first = 0;
 
-	if (run->options.verb == PERF_BROADCAST) {
-		perf_check_copied(&d, run->options.root, row->count, 0, run->out, &row->verdict);
-	} else if (run->options.verb == PERF_ALL_GATHER) {
+	if (o->verb == PERF_BROADCAST) {
+		perf_check_copied(&o->data, o->root, row->count, 0, run->out, &row->verdict);
+	} else if (o->verb == PERF_ALL_GATHER) {
 		for (unsigned int rank = 0; rank < run->workers; rank++)
-			perf_check_copied(&d, rank, row->count, rank * row->count, run->out,
+			perf_check_copied(&o->data, rank, row->count, rank * row->count, run->out,
 					  &row->verdict);
 	} else {
-		if (run->options.verb == PERF_REDUCE_SCATTER)
-			first = run->options.rank * row->count;
-		perf_check_reduced(&d, run->workers, run->options.op, first, out_count(run, row),
+		if (o->verb == PERF_REDUCE_SCATTER)
+			first = o->rank * row->count;
+		perf_check_reduced(&o->data, run->workers, o->op, first, out_count(run, row),
 				   run->out, &row->verdict);
 	}
 	if (!before && row->verdict.wrong)
-		row->wrong_iteration = iteration;
+		row->wrong_iteration = o->data.iteration;
 }
 
 /* --- one size */
@@ -176,10 +174,9 @@ static uint64_t iterate(struct run *run, struct row *row, uint32_t iteration)
 	end = clock_now_ns();
 
 	if (compares)
-		check(run, row, iteration);
+		check(run, row);
 	if (run->options.hash)
-		row->hash = perf_hash(row->hash, run->out,
-				      out_count(run, row) * perf_element_bytes(run->options.dtype));
+		row->hash = perf_hash(row->hash, run->out, out_bytes(run, row));
 	return end - start;
 }
 
@@ -244,7 +241,7 @@ static void measure(struct run *run, struct row *row)
 
 static struct row row_of(const struct run *run, size_t bytes)
 {
-	size_t element = perf_element_bytes(run->options.dtype);
+	size_t element = perf_element_bytes(run->options.data.dtype);
 	size_t parts = has_parts(run) ? run->workers : 1;
 	struct row row = { .hash = PERF_HASH_EMPTY };
 
@@ -273,7 +270,7 @@ static const char *type_name(const struct run *run)
 {
 	static const char *const names[] = { "", "int32", "int64", "float32" };
 
-	return run->options.verb == PERF_BARRIER ? "none" : names[run->options.dtype];
+	return run->options.verb == PERF_BARRIER ? "none" : names[run->options.data.dtype];
 }
 
 static const char *op_name(const struct run *run)
@@ -371,17 +368,15 @@ static void report(struct run *run, const struct row *row)
 
 static void sweep(struct run *run)
 {
-	size_t bytes = run->options.begin;
+	const struct perf_options *o = &run->options;
 
-	for (;;) {
+	for (size_t bytes = o->begin; bytes <= o->end; bytes *= o->factor) {
 		struct row row = row_of(run, bytes);
 
 		measure(run, &row);
 		report(run, &row);
-		if (run->options.verb == PERF_BARRIER ||
-		    bytes > run->options.end / run->options.factor)
+		if (o->verb == PERF_BARRIER)
 			return;
-		bytes *= run->options.factor;
 	}
 }
 

@@ -50,16 +50,10 @@ size_t perf_element_bytes(enum tally_dtype dtype) { return dtype == TALLY_INT64 
 /* --- one element */
 
 /* Without wild data no sum of 256 of them wraps. */
-static int32_t int32_at(const struct perf_data *d, unsigned int rank, size_t index)
+static int64_t integer_at(const struct perf_data *d, unsigned int rank, size_t index)
 {
-	int32_t x = (int32_t)(uint32_t)key(d->iteration, rank, index);
-
-	return d->wild ? x : x / 256;
-}
-
-static int64_t int64_at(const struct perf_data *d, unsigned int rank, size_t index)
-{
-	int64_t x = (int64_t)key(d->iteration, rank, index);
+	uint64_t h = key(d->iteration, rank, index);
+	int64_t x = d->dtype == TALLY_INT32 ? (int32_t)(uint32_t)h : (int64_t)h;
 
 	return d->wild ? x : x / 256;
 }
@@ -101,9 +95,9 @@ void perf_fill(const struct perf_data *d, unsigned int rank, size_t first, size_
 {
 	for (size_t i = 0; i < count; i++) {
 		if (d->dtype == TALLY_INT32)
-			((int32_t *)out)[i] = int32_at(d, rank, first + i);
+			((int32_t *)out)[i] = (int32_t)integer_at(d, rank, first + i);
 		else if (d->dtype == TALLY_INT64)
-			((int64_t *)out)[i] = int64_at(d, rank, first + i);
+			((int64_t *)out)[i] = integer_at(d, rank, first + i);
 		else
 			((float *)out)[i] = float_at(d, rank, first + i);
 	}
@@ -124,33 +118,23 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct perf_verdict *v, 
 	va_end(arguments);
 }
 
-static void check_int32(const struct perf_data *d, unsigned int workers, enum tally_op op,
-			size_t first, size_t count, const int32_t *out, struct perf_verdict *ret)
+static void check_integers(const struct perf_data *d, unsigned int workers, enum tally_op op,
+			   size_t first, size_t count, const void *out, struct perf_verdict *ret)
 {
-	for (size_t i = 0; i < count; i++) {
-		int64_t sum = 0;
-		int32_t wanted;
+	bool is_short = d->dtype == TALLY_INT32;
 
-		for (unsigned int rank = 0; rank < workers; rank++)
-			sum += int32_at(d, rank, first + i);
-		wanted = (int32_t)(op == TALLY_AVG ? sum / (int32_t)workers : sum);
-		if (out[i] != wanted)
-			wrong(ret, i, "is %" PRId32 ", should be %" PRId32, out[i], wanted);
-	}
-}
-
-static void check_int64(const struct perf_data *d, unsigned int workers, enum tally_op op,
-			size_t first, size_t count, const int64_t *out, struct perf_verdict *ret)
-{
 	for (size_t i = 0; i < count; i++) {
+		int64_t is = is_short ? ((const int32_t *)out)[i] : ((const int64_t *)out)[i];
 		uint64_t sum = 0;
 		int64_t wanted;
 
 		for (unsigned int rank = 0; rank < workers; rank++)
-			sum += (uint64_t)int64_at(d, rank, first + i);
+			sum += (uint64_t)integer_at(d, rank, first + i);
 		wanted = op == TALLY_AVG ? (int64_t)sum / (int64_t)workers : (int64_t)sum;
-		if (out[i] != wanted)
-			wrong(ret, i, "is %" PRId64 ", should be %" PRId64, out[i], wanted);
+		if (is_short)
+			wanted = (int32_t)wanted;
+		if (is != wanted)
+			wrong(ret, i, "is %" PRId64 ", should be %" PRId64, is, wanted);
 	}
 }
 
@@ -230,7 +214,7 @@ static void stretch_compare(const struct stretch *s, double bound, double factor
  * its elements are all in the same stretch or the two beside it.
  */
 static void check_float(const struct perf_data *d, unsigned int workers, enum tally_op op,
-			size_t first, size_t count, const float *out, struct perf_verdict *ret)
+			size_t first, size_t count, const void *out, struct perf_verdict *ret)
 {
 	static struct stretch ring[3]; /* before, here, behind */
 	size_t stretches = (count + PACKET_FLOATS_MAX - 1) / PACKET_FLOATS_MAX;
@@ -262,12 +246,8 @@ void perf_check_reduced(const struct perf_data *d, unsigned int workers, enum ta
 			size_t first, size_t count, const void *out, struct perf_verdict *ret)
 {
 	assert(workers > 0);
-	if (d->dtype == TALLY_INT32)
-		check_int32(d, workers, op, first, count, out, ret);
-	else if (d->dtype == TALLY_INT64)
-		check_int64(d, workers, op, first, count, out, ret);
-	else
-		check_float(d, workers, op, first, count, out, ret);
+	(d->dtype == TALLY_FLOAT32 ? check_float : check_integers)(d, workers, op, first, count,
+								   out, ret);
 }
 
 void perf_check_copied(const struct perf_data *d, unsigned int rank, size_t count, size_t at,

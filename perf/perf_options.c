@@ -176,7 +176,7 @@ static bool option_value(struct perf_options *o, int c)
 	else if (c == 'f')
 		o->factor = number("factor", optarg, 2, UINT32_MAX, false);
 	else if (c == 'd')
-		o->dtype = (enum tally_dtype)(1 + choice("type", optarg, type_names, 3));
+		o->data.dtype = (enum tally_dtype)(1 + choice("type", optarg, type_names, 3));
 	else if (c == 'o')
 		o->op = (enum tally_op)(1 + choice("op", optarg, op_names, 2));
 	else if (c == 'n')
@@ -198,7 +198,7 @@ static bool option_value(struct perf_options *o, int c)
 void perf_options_read(int argc, char **argv, struct perf_options *ret)
 {
 	struct perf_options o = {
-		.dtype = TALLY_FLOAT32,
+		.data.dtype = TALLY_FLOAT32,
 		.op = TALLY_SUM,
 		.begin = 8,
 		.end = 16 << 20,
@@ -216,7 +216,7 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 			optarg = argv[optind++];
 		float_wild |= c == FLOAT_WILD;
 		int_wild |= c == INT_WILD;
-		o.nonfinite |= c == NONFINITE;
+		o.data.nonfinite |= c == NONFINITE;
 		o.check &= c != NO_CHECK;
 		o.hash |= c == HASH;
 		o.all_ranks |= c == ALL_RANKS;
@@ -233,11 +233,11 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		refuse();
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
-	if ((o.nonfinite || float_wild) && o.dtype != TALLY_FLOAT32)
+	if ((o.data.nonfinite || float_wild) && o.data.dtype != TALLY_FLOAT32)
 		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with --type float32");
-	if (int_wild && o.dtype == TALLY_FLOAT32)
+	if (int_wild && o.data.dtype == TALLY_FLOAT32)
 		errx(EXIT_USAGE, "--int-wild: only with --type int32 or int64");
-	o.wild = float_wild || int_wild;
+	o.data.wild = float_wild || int_wild;
 	*ret = o;
 }
 

@@ -9,6 +9,8 @@
 
 #include <tally/tally.h>
 
+#include "perf_data.h"
+
 enum {
 	EXIT_USAGE = 2,
 	PERF_CALLS_MAX = 10 * 1000 * 1000, /* timed, of one size */
@@ -31,14 +33,14 @@ struct perf_options {
 	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
 	bool joins, ranked; /* --join, --rank were given */
 	enum perf_verb verb;
-	enum tally_dtype dtype;
 	enum tally_op op;
 	uint16_t rank, root;
 	size_t begin, end, factor; /* sizes in bytes, each the factor times the one before */
 	unsigned int iterations, warmups;
 	unsigned int seconds; /* for each size, in rounds of `iterations`; 0: one round */
 	uint32_t timeout_ms; /* 0: the library's */
-	bool check, json, hash, all_ranks, wild, nonfinite;
+	struct perf_data data; /* of no iteration yet */
+	bool check, json, hash, all_ranks;
 };
 
 /* Ends the process when something is wrong with the arguments, or --help asked for. */
