@@ -12,28 +12,30 @@ struct span {
 	size_t in_at;  /* index into `in` */
 	size_t out_at;  /* index into `out` */
 	uint32_t count; /* elements */
-	uint16_t part;  /* rank that owns them (reduce_scatter, all_gather) */
+	uint16_t owner; /* rank, see `verbs` */
 };
 
 void guesses_init(struct guesses *g) { memset(g->scale, GUESS_FIRST, sizeof(g->scale)); }
 
-static bool is_parted(const struct call *c)
-{
-	return c->options.verb == CALL_REDUCE_SCATTER || c->options.verb == CALL_ALL_GATHER;
-}
+/* A chunk has an owner: the rank whose part it is, or the call's root. */
+static const struct {
+	bool parted;
+	bool from_owner; /* who alone has a payload */
+	bool to_owner; /* who alone gets it */
+} verbs[] = {
+	[CALL_REDUCE] = { .to_owner = true },
+	[CALL_BROADCAST] = { .from_owner = true },
+	[CALL_REDUCE_SCATTER] = { .parted = true, .to_owner = true },
+	[CALL_ALL_GATHER] = { .parted = true, .from_owner = true },
+	[CALL_BARRIER] = { false },
+};
 
 /* The lane that all chunks are sent in first. */
 static enum tally_lane first_lane(const struct call_options *o)
 {
-	switch (o->verb) {
-	case CALL_BARRIER:
+	if (o->verb == CALL_BARRIER)
 		return TALLY_LANE_NONE;
-	case CALL_BROADCAST:
-	case CALL_ALL_GATHER: /* one rank alone has the payload */
-		return TALLY_LANE_BYTES;
-	default:
-		return lane_of_dtype(o->dtype);
-	}
+	return verbs[o->verb].from_owner ? TALLY_LANE_BYTES : lane_of_dtype(o->dtype);
 }
 
 static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
@@ -54,7 +56,7 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	c->lane = first_lane(options);
 	c->element_bytes = elements ? elements->element_bytes : 1;
 	c->chunk_elements = member->payload_bytes / c->element_bytes;
-	parts = is_parted(c) ? member->workers : 1;
+	parts = verbs[options->verb].parted ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
 	if (options->verb == CALL_BARRIER)
 		part_chunks = 1;
@@ -104,7 +106,7 @@ static struct span span_of(const struct call *c, uint32_t chunk)
 		.in_at = c->options.verb == CALL_ALL_GATHER ? offset : whole,
 		.out_at = c->options.verb == CALL_REDUCE_SCATTER ? offset : whole,
 		.count = left < c->chunk_elements ? left : c->chunk_elements,
-		.part = part,
+		.owner = verbs[c->options.verb].parted ? part : c->options.root,
 	};
 }
 
@@ -128,26 +130,12 @@ static struct span span_of_entry(const struct call *c, struct call_entry entry)
 /* The rank that the payload of a sum goes to, or everyone. */
 static uint16_t recipient_of(const struct call *c, const struct span *s)
 {
-	switch (c->options.verb) {
-	case CALL_REDUCE:
-		return c->options.root;
-	case CALL_REDUCE_SCATTER:
-		return s->part;
-	default:
-		return TALLY_EVERYONE;
-	}
+	return verbs[c->options.verb].to_owner ? s->owner : TALLY_EVERYONE;
 }
 
 static bool contributes_payload(const struct call *c, const struct span *s)
 {
-	switch (c->options.verb) {
-	case CALL_BROADCAST:
-		return c->member.rank == c->options.root;
-	case CALL_ALL_GATHER:
-		return c->member.rank == s->part;
-	default:
-		return true;
-	}
+	return !verbs[c->options.verb].from_owner || c->member.rank == s->owner;
 }
 
 static uint8_t lane_of(const struct call *c, struct call_entry entry)
