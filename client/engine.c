@@ -96,10 +96,10 @@ static void begin_round(struct engine *e)
 /* The totals that a call's share is the difference of. */
 static struct tally_call_info totals(const struct engine *e)
 {
-	const struct window_stats *s = window_stats(e->window);
+	const struct tally_stats *s = window_stats(e->window);
 
 	return (struct tally_call_info){
-		.chunks = s->chunk,
+		.chunks = s->chunks,
 		.retransmitted = s->retransmitted,
 		.sent_bytes = e->sent_bytes,
 	};
@@ -374,4 +374,11 @@ uint64_t engine_wakeup(const struct engine *e)
 
 const struct window *engine_window(const struct engine *e) { return e->window; }
 
-uint64_t engine_redone(const struct engine *e) { return e->redone; }
+struct tally_stats engine_stats(const struct engine *e)
+{
+	struct tally_stats stats = *window_stats(e->window);
+
+	stats.redone = e->redone;
+	stats.rtt_ns = window_rtt(e->window);
+	return stats;
+}

@@ -79,6 +79,8 @@ void engine_unreachable(struct engine *e);
 uint64_t engine_wakeup(const struct engine *e);
 
 const struct window *engine_window(const struct engine *e);
-uint64_t engine_redone(const struct engine *e);
+
+/* All but what was sent and received. */
+struct tally_stats engine_stats(const struct engine *e);
 
 #endif

@@ -237,10 +237,10 @@ static void linger(struct tally *t)
 		return;
 	quiet = clock_now_ns() + QUIET_MS * 1000000ull;
 	while (clock_now_ns() < quiet && clock_now_ns() < end) {
-		uint64_t received = t->stats.received;
+		uint64_t received = t->received;
 
 		progress_wait(t, quiet);
-		if (t->stats.received != received)
+		if (t->received != received)
 			quiet = clock_now_ns() + QUIET_MS * 1000000ull;
 	}
 }

@@ -117,7 +117,7 @@ void progress_output(struct tally *t)
 	do {
 		n = engine_output(t->engine, now, batch, TRANSPORT_BATCH);
 		sent = n ? transport->send(t->channel, batch, n) : 0;
-		t->stats.sent += sent;
+		t->sent += sent;
 		t->no_room = sent < n;
 		if (t->no_room)
 			engine_unsent(t->engine, batch + sent, n - sent);
@@ -130,8 +130,8 @@ static bool input(struct tally *t)
 {
 	const struct transport *transport = t->channel->transport;
 	struct datagram batch[TRANSPORT_RECEIVED_MAX];
-	uint64_t received = t->stats.received;
-	const struct window_stats *stats;
+	uint64_t received = t->received;
+	const struct window *window = engine_window(t->engine);
 	size_t n;
 
 	do {
@@ -141,11 +141,10 @@ static bool input(struct tally *t)
 		now = clock_now_ns();
 		for (size_t i = 0; i < n; i++)
 			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
-		t->stats.received += n;
+		t->received += n;
 	} while (n >= TRANSPORT_BATCH);
-	stats = window_stats(engine_window(t->engine));
-	transport->feedback(t->channel, stats->chunk, stats->first_try);
-	return t->stats.received != received;
+	transport->feedback(t->channel, window_stats(window)->chunks, window_first_tries(window));
+	return t->received != received;
 }
 
 /*
@@ -204,23 +203,23 @@ static void wait_changed(struct tally *t)
 	t->waiters--;
 }
 
-static void drive_end(struct tally *t)
+static bool is_finished(const struct tally *t, const struct tally_call *call)
 {
-	t->driven = false;
-	if (t->waiters)
-		pthread_cond_broadcast(&t->changed);
+	return call ? engine_is_over(call) : t->closing;
 }
 
 void progress_finish(struct tally *t, const struct tally_call *call)
 {
-	while (!engine_is_over(call) && t->driven)
+	while (!is_finished(t, call) && t->driven)
 		wait_changed(t);
-	if (engine_is_over(call))
+	if (is_finished(t, call))
 		return;
 	t->driven = true;
-	while (!engine_is_over(call))
+	while (!is_finished(t, call))
 		progress_wait(t, UINT64_MAX);
-	drive_end(t);
+	t->driven = false;
+	if (t->waiters)
+		pthread_cond_broadcast(&t->changed);
 }
 
 static void *thread_main(void *argument)
@@ -228,12 +227,7 @@ static void *thread_main(void *argument)
 	struct tally *t = argument;
 
 	progress_enter(t);
-	while (t->driven && !t->closing)
-		wait_changed(t);
-	t->driven = true;
-	while (!t->closing)
-		progress_wait(t, UINT64_MAX);
-	drive_end(t);
+	progress_finish(t, NULL);
 	progress_leave(t);
 	return NULL;
 }

@@ -28,7 +28,7 @@ struct tally {
 	pthread_cond_t changed; /* calls have ended, or nobody drives any more */
 	struct engine *engine;
 	struct channel *channel;
-	struct tally_stats stats; /* sent and received; the rest is the engine's */
+	uint64_t sent, received; /* datagrams */
 	unsigned int waiters; /* for `changed` */
 	bool driven;
 	bool no_room; /* the last datagrams could not be sent, and wait for it */
@@ -71,7 +71,7 @@ bool progress_turn(struct tally *t);
 /* One turn; waits until `until_ns` at most if there was nothing to do. For who drives. */
 void progress_wait(struct tally *t, uint64_t until_ns);
 
-/* Until the call is over: drives, or waits for who does. */
+/* Until the call is over, or, for NULL, all is: drives, or waits for who does. */
 void progress_finish(struct tally *t, const struct tally_call *call);
 
 /* What tally_fd() and tally_progress() say. */

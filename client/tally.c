@@ -251,24 +251,12 @@ uint16_t tally_workers(const struct tally *t) { return t->workers; }
 void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret)
 {
 	struct tally *mine = (struct tally *)t; /* the lock is no part of what a caller sees */
-	const struct window_stats *s;
 	struct tally_stats stats;
 
 	progress_enter(mine);
-	s = window_stats(engine_window(t->engine));
-	stats = (struct tally_stats){
-		.sent = t->stats.sent,
-		.received = t->stats.received,
-		.retransmitted = s->retransmitted,
-		.flushed = s->flushed,
-		.repaired = s->repaired,
-		.redone = engine_redone(t->engine),
-		.corrupt = s->corrupt,
-		.ignored = s->ignored,
-		.chunks = s->chunk,
-		.node_reloads = s->node_reload,
-		.rtt_ns = window_rtt(engine_window(t->engine)),
-	};
+	stats = engine_stats(t->engine);
+	stats.sent = t->sent;
+	stats.received = t->received;
 	progress_leave(mine);
 	sized_give(ret, size, &stats, sizeof(stats));
 }

@@ -31,7 +31,8 @@ struct window {
 	struct window_options options;
 	struct tally_set everyone, me;
 	struct tally_header blank; /* what all contributions begin with */
-	struct window_stats stats;
+	struct tally_stats stats;
+	uint64_t first_tries; /* results of contributions that were sent once */
 	struct window_news news;
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
 	uint64_t reorder_ns;  /* results so much out of order are not losses */
@@ -359,10 +360,10 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 		return false;
 
 	if (w->boot && w->boot != tally_le16_get(h->boot))
-		w->stats.node_reload++;
+		w->stats.node_reloads++;
 	w->boot = tally_le16_get(h->boot);
 	if (f->tries == 1) {
-		w->stats.first_try++;
+		w->first_tries++;
 		measure_rtt(w, now_ns - f->sent_ns);
 	}
 	learn_reordering(w, f, now_ns);
@@ -380,7 +381,7 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 		f->length = length;
 	}
 	f->state = FLIGHT_HELD;
-	w->stats.chunk++;
+	w->stats.chunks++;
 	return true;
 }
 
@@ -448,6 +449,8 @@ uint64_t window_rtt(const struct window *w) { return w->srtt_ns; }
 
 uint64_t window_rto(const struct window *w) { return w->rto_ns; }
 
-const struct window_stats *window_stats(const struct window *w) { return &w->stats; }
+const struct tally_stats *window_stats(const struct window *w) { return &w->stats; }
+
+uint64_t window_first_tries(const struct window *w) { return w->first_tries; }
 
 const struct window_news *window_news(const struct window *w) { return &w->news; }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tally/tally.h>
 #include <tally/wire.h>
 
 enum {
@@ -33,17 +34,6 @@ struct window_options {
 	uint16_t workers;
 	uint16_t window;	 /* a power of two */
 	uint16_t payload_bytes;
-};
-
-struct window_stats {
-	uint64_t chunk; /* results taken */
-	uint64_t first_try;  /* of them, for contributions sent only once */
-	uint64_t retransmitted;
-	uint64_t flushed;
-	uint64_t repaired;
-	uint64_t corrupt;
-	uint64_t ignored;
-	uint64_t node_reload;
 };
 
 /* What the network last let us know, for a timeout's explanation. */
@@ -96,7 +86,10 @@ uint64_t window_wakeup(const struct window *w);
 
 uint64_t window_rtt(const struct window *w);
 uint64_t window_rto(const struct window *w);
-const struct window_stats *window_stats(const struct window *w);
+
+/* What a window knows of it. Of its chunks, so many took one try. */
+const struct tally_stats *window_stats(const struct window *w);
+uint64_t window_first_tries(const struct window *w);
 const struct window_news *window_news(const struct window *w);
 
 #endif

@@ -82,7 +82,7 @@ static void worker_free(struct worker *k)
 	free(k);
 }
 
-static const struct window_stats *stats(const struct worker *k) { return window_stats(k->window); }
+static const struct tally_stats *stats(const struct worker *k) { return window_stats(k->window); }
 
 static uint64_t check_of(const uint64_t *word, size_t words)
 {
@@ -567,7 +567,7 @@ static void rtt_is_taken_only_from_chunks_sent_once(void **state)
 	result_is_taken(k, 0, &allreduce, START + FIRST + MS);
 	assert_int_equal(window_rtt(k->window), 0);
 	assert_int_equal(window_rto(k->window), FIRST);
-	assert_int_equal(stats(k)->first_try, 0);
+	assert_int_equal(window_first_tries(k->window), 0);
 
 	/* RFC 6298: SRTT 3, RTTVAR 1.5; then RTTVAR 3/4 1.5 + 1/4 8, SRTT 7/8 3 + 1/8 11. */
 	finish(k, 1, &allreduce, 2ull * START, 3 * MS);
@@ -576,8 +576,8 @@ static void rtt_is_taken_only_from_chunks_sent_once(void **state)
 	finish(k, 2, &allreduce, 3ull * START, 11 * MS);
 	assert_int_equal(window_rtt(k->window), 4 * MS);
 	assert_int_equal(window_rto(k->window), 16500 * US);
-	assert_int_equal(stats(k)->first_try, 2);
-	assert_int_equal(stats(k)->chunk, 3);
+	assert_int_equal(window_first_tries(k->window), 2);
+	assert_int_equal(stats(k)->chunks, 3);
 	/* And one that is shorter than SRTT. */
 	finish(k, 3, &allreduce, 4ull * START, 4 * MS - 800 * US);
 	assert_int_equal(window_rtt(k->window), 3900 * US);
@@ -613,7 +613,7 @@ static void a_result_is_taken_once(void **state)
 	one_is_sent(k, START, 0);
 	assert_true(hear(k, &m, START + MS));
 	assert_false(hear(k, &m, START + MS));
-	assert_int_equal(stats(k)->chunk, 1);
+	assert_int_equal(stats(k)->chunks, 1);
 	assert_int_equal(stats(k)->ignored, 3);
 	worker_free(k);
 }
@@ -668,8 +668,8 @@ static void every_bit_of_a_result_must_be_right(void **state)
 				 effect == OTHER_VERSION ? spoilt.h.version : 0);
 		/* What was not taken did no harm. */
 		assert_int_equal(hear(k, &m, START + 2 * MS), effect != TAKEN);
-		assert_int_equal(stats(k)->chunk, 1);
-		assert_int_equal(stats(k)->node_reload, 0);
+		assert_int_equal(stats(k)->chunks, 1);
+		assert_int_equal(stats(k)->node_reloads, 0);
 		worker_free(k);
 	}
 }
@@ -725,7 +725,7 @@ static void who_is_not_the_recipient_takes_word_without_payload(void **state)
 
 	for (uint32_t i = 0; i < 5; i++)
 		finish(k, i, shape[i], START, MS);
-	assert_int_equal(stats(k)->chunk, 5);
+	assert_int_equal(stats(k)->chunks, 5);
 	worker_free(k);
 }
 
@@ -782,7 +782,7 @@ static void changes_of_the_boot_id_are_counted(void **state)
 		m.word[0]--;
 		m.h.boot = tally_le16(boot[seq]);
 		assert_true(hear(k, &m, START + seq));
-		assert_int_equal(stats(k)->node_reload, reloads[seq]);
+		assert_int_equal(stats(k)->node_reloads, reloads[seq]);
 	}
 	worker_free(k);
 }
@@ -1150,7 +1150,7 @@ static void whatever_is_lost_every_chunk_is_taken_once(void **state)
 		}
 		for (uint32_t i = 0; i < m.chunks; i++)
 			assert_int_equal(m.taken[i], 1);
-		assert_int_equal(stats(k)->chunk, m.chunks);
+		assert_int_equal(stats(k)->chunks, m.chunks);
 		worker_free(k);
 	}
 }
