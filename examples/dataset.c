@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "dataset.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "common/owned.h"
 
 enum {
 	IDX_LABELS = 0x0801, /* unsigned bytes, one dimension */
@@ -18,20 +18,17 @@ enum {
 struct idx {
 	gzFile file;
 	char path[PATH_MAX];
-	struct dataset_fault *fault;
+	struct why *why;
 };
 
-__attribute__((format(printf, 3, 4))) static int fail(struct idx *idx, int error,
-						      const char *format, ...)
+static void idx_close(struct idx *idx)
 {
-	va_list arguments;
-	int n = snprintf(idx->fault->text, sizeof(idx->fault->text), "%.300s: ", idx->path);
-
-	va_start(arguments, format);
-	vsnprintf(idx->fault->text + n, sizeof(idx->fault->text) - (size_t)n, format, arguments);
-	va_end(arguments);
-	return error;
+	if (idx->file)
+		gzclose_r(idx->file);
 }
+
+#define FAIL(idx, error, format, ...) \
+	why_say((idx)->why, error, "%.300s: " format, (idx)->path, ##__VA_ARGS__)
 
 static int idx_open(struct idx *idx, const char *directory, const char *name, const char *kind)
 {
@@ -41,9 +38,9 @@ static int idx_open(struct idx *idx, const char *directory, const char *name, co
 	if (idx->file)
 		return 0;
 	if (errno == ENOENT)
-		return fail(idx, -ENOENT, "not there; install the Debian package %s",
+		return FAIL(idx, -ENOENT, "not there; install the Debian package %s",
 			    DATASET_PACKAGE);
-	return fail(idx, -errno, "%m");
+	return FAIL(idx, -errno, "%m");
 }
 
 /* What zlib says, without the path that it puts before it. */
@@ -62,8 +59,8 @@ static int idx_read(struct idx *idx, void *to, size_t bytes)
 	if (got >= 0 && (size_t)got == bytes)
 		return 0;
 	if (got >= 0)
-		return fail(idx, -EBADMSG, "ends too early");
-	return fail(idx, -EBADMSG, "%s", idx_error(idx));
+		return FAIL(idx, -EBADMSG, "ends too early");
+	return FAIL(idx, -EBADMSG, "%s", idx_error(idx));
 }
 
 static int idx_number(struct idx *idx, const char *what, uint32_t low, uint32_t high, uint32_t *ret)
@@ -76,106 +73,80 @@ static int idx_number(struct idx *idx, const char *what, uint32_t low, uint32_t 
 		return r;
 	number = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 	if (number != low && low == high)
-		return fail(idx, -EBADMSG, "%s is %u, not %u", what, number, low);
+		return FAIL(idx, -EBADMSG, "%s is %u, not %u", what, number, low);
 	if (number < low || number > high)
-		return fail(idx, -EBADMSG, "%s is %u, not %u to %u", what, number, low, high);
+		return FAIL(idx, -EBADMSG, "%s is %u, not %u to %u", what, number, low, high);
 	*ret = number;
 	return 0;
 }
 
+/* All that is left of the file, which must be so many bytes. */
 static int idx_payload(struct idx *idx, size_t bytes, uint8_t **ret)
 {
-	uint8_t *payload = bytes ? malloc(bytes) : NULL, more;
-	int r;
+	_cleanup_(freep) uint8_t *payload = malloc(bytes);
+	uint8_t more;
+	int r, got;
 
 	if (!payload)
-		return fail(idx, -ENOMEM, "no memory for %zu bytes", bytes);
+		return FAIL(idx, -ENOMEM, "no memory for %zu bytes", bytes);
 	r = idx_read(idx, payload, bytes);
-	if (r == 0) { /* zlib compares its checksum only on the way past the end */
-		int got = gzread(idx->file, &more, 1);
-
-		if (got > 0)
-			r = fail(idx, -EBADMSG, "goes on after its end");
-		else if (got < 0)
-			r = fail(idx, -EBADMSG, "%s", idx_error(idx));
-	}
-	if (r != 0) {
-		free(payload);
+	if (r < 0)
 		return r;
-	}
-	*ret = payload;
+	got = gzread(idx->file, &more, 1); /* zlib compares its checksum on the way past the end */
+	if (got > 0)
+		return FAIL(idx, -EBADMSG, "goes on after its end");
+	if (got < 0)
+		return FAIL(idx, -EBADMSG, "%s", idx_error(idx));
+	*ret = TAKE_PTR(payload);
 	return 0;
 }
 
-static int images_read(struct idx *idx, uint32_t *ret_count, uint8_t **ret)
+static int images_read(const char *directory, const char *name, struct dataset *d, struct why *why)
 {
+	_cleanup_(idx_close) struct idx idx = { .why = why };
 	uint32_t number, count = 0;
-	int r = idx_number(idx, "magic", IDX_IMAGES, IDX_IMAGES, &number);
+	int r = idx_open(&idx, directory, name, "images-idx3");
 
 	if (r == 0)
-		r = idx_number(idx, "number of images", 1, DATASET_COUNT_MAX, &count);
+		r = idx_number(&idx, "magic", IDX_IMAGES, IDX_IMAGES, &number);
 	if (r == 0)
-		r = idx_number(idx, "number of rows", DATASET_SIDE, DATASET_SIDE, &number);
+		r = idx_number(&idx, "number of images", 1, DATASET_COUNT_MAX, &count);
 	if (r == 0)
-		r = idx_number(idx, "number of columns", DATASET_SIDE, DATASET_SIDE, &number);
+		r = idx_number(&idx, "number of rows", DATASET_SIDE, DATASET_SIDE, &number);
 	if (r == 0)
-		r = idx_payload(idx, (size_t)count * DATASET_PIXELS, ret);
+		r = idx_number(&idx, "number of columns", DATASET_SIDE, DATASET_SIDE, &number);
+	d->count = count;
+	return r < 0 ? r : idx_payload(&idx, d->count * DATASET_PIXELS, &d->pixel);
+}
+
+static int labels_read(const char *directory, const char *name, struct dataset *d, struct why *why)
+{
+	_cleanup_(idx_close) struct idx idx = { .why = why };
+	uint32_t number, count = (uint32_t)d->count;
+	int r = idx_open(&idx, directory, name, "labels-idx1");
+
 	if (r == 0)
-		*ret_count = count;
+		r = idx_number(&idx, "magic", IDX_LABELS, IDX_LABELS, &number);
+	if (r == 0)
+		r = idx_number(&idx, "number of labels", count, count, &number);
+	if (r == 0)
+		r = idx_payload(&idx, count, &d->label);
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		if (d->label[i] >= DATASET_CLASSES)
+			r = FAIL(&idx, -EBADMSG, "label %u is %u", i, d->label[i]);
 	return r;
 }
 
-static int labels_read(struct idx *idx, uint32_t count, uint8_t **ret)
+int dataset_read(const char *directory, const char *name, struct dataset *ret, struct why *why)
 {
-	uint32_t number = 0;
-	uint8_t *label = NULL;
-	int r = idx_number(idx, "magic", IDX_LABELS, IDX_LABELS, &number);
+	_cleanup_(dataset_free) struct dataset d = { 0 };
+	int r = images_read(directory, name, &d, why);
 
 	if (r == 0)
-		r = idx_number(idx, "number of labels", count, count, &number);
+		r = labels_read(directory, name, &d, why);
 	if (r == 0)
-		r = idx_payload(idx, count, &label);
-	if (r != 0)
-		return r;
-	assert(label);
-	for (uint32_t i = 0; i < count; i++) {
-		if (label[i] >= DATASET_CLASSES) {
-			r = fail(idx, -EBADMSG, "label %u is %u", i, label[i]);
-			free(label);
-			return r;
-		}
-	}
-	*ret = label;
-	return 0;
-}
-
-int dataset_read(const char *directory, const char *name, struct dataset *ret,
-		 struct dataset_fault *fault)
-{
-	struct idx idx = { .fault = fault };
-	uint8_t *pixel = NULL, *label = NULL;
-	uint32_t count = 0;
-	int r;
-
-	r = idx_open(&idx, directory, name, "images-idx3");
-	if (r != 0)
-		return r;
-	r = images_read(&idx, &count, &pixel);
-	gzclose_r(idx.file);
-	if (r != 0)
-		return r;
-
-	r = idx_open(&idx, directory, name, "labels-idx1");
-	if (r == 0) {
-		r = labels_read(&idx, count, &label);
-		gzclose_r(idx.file);
-	}
-	if (r != 0) {
-		free(pixel);
-		return r;
-	}
-	*ret = (struct dataset){ .count = count, .pixel = pixel, .label = label };
-	return 0;
+		*ret = TAKE(d, (struct dataset){ 0 });
+	return r;
 }
 
 void dataset_free(struct dataset *d)

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/why.h"
+
 #define DATASET_PACKAGE "dataset-fashion-mnist"
 #define DATASET_DIRECTORY "/usr/share/datasets/fashion-mnist"
 
@@ -22,18 +24,12 @@ struct dataset {
 	uint8_t *label; /* [count]: below DATASET_CLASSES */
 };
 
-/* Why a data set could not be read, in words. */
-struct dataset_fault {
-	char text[512];
-};
-
 /*
  * Reads the set `name` ("train" or "t10k") of a directory. *ret is the caller's, to be given
  * to dataset_free(). -ENOENT: no such files; -EBADMSG: they are not what they should be;
- * -EIO, -ENOMEM. On failure *fault says more.
+ * -EIO, -ENOMEM. On failure `why` says more.
  */
-int dataset_read(const char *directory, const char *name, struct dataset *ret,
-		 struct dataset_fault *fault);
+int dataset_read(const char *directory, const char *name, struct dataset *ret, struct why *why);
 void dataset_free(struct dataset *d);
 
 #endif

@@ -224,11 +224,11 @@ static void train(struct worker *w)
 
 static void data_read(struct worker *w)
 {
-	struct dataset_fault fault;
+	struct why why;
 
-	if (dataset_read(w->options.data, "train", &w->training, &fault) < 0 ||
-	    dataset_read(w->options.data, "t10k", &w->testing, &fault) < 0)
-		errx(EXIT_FAILURE, "%s", fault.text);
+	if (dataset_read(w->options.data, "train", &w->training, &why) < 0 ||
+	    dataset_read(w->options.data, "t10k", &w->testing, &why) < 0)
+		errx(EXIT_FAILURE, "%s", why.text);
 	if (w->options.batch > w->training.count)
 		errx(EXIT_USAGE, "--batch %u: there are only %zu samples", w->options.batch,
 		     w->training.count);
