@@ -162,7 +162,7 @@ static void must(const struct run *run, const struct row *row, int r)
 /* Returns how long the call took. */
 static uint64_t iterate(struct run *run, struct row *row, uint32_t iteration)
 {
-	bool compares = run->options.check && run->options.verb != PERF_BARRIER;
+	bool compares = !run->options.unchecked && run->options.verb != PERF_BARRIER;
 	uint64_t start, end;
 
 	if (compares) {
@@ -295,7 +295,7 @@ static void print_head(const struct run *run)
 		 run->options.seconds ? run->options.seconds : run->options.iterations);
 	printf("# %s over %u workers, %s after %u%s; GB are 10^9 bytes, time is the median\n",
 	       perf_verb_names[run->options.verb], run->workers, length, run->options.warmups,
-	       run->options.check ? "" : ", unchecked");
+	       run->options.unchecked ? ", unchecked" : "");
 	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s%s%s\n", "bytes", "count", "type",
 	       "op", "time us", "p99 us", "max us", "algbw", "busbw", "retrans", "wrong",
 	       run->options.seconds ? "     calls" : "", run->options.hash ? "  hash" : "");
@@ -309,7 +309,7 @@ static void print_row(const struct run *run, const struct row *row)
 	       row->count, type_name(run), op_name(run), quantile(run, 0.5), quantile(run, 0.99),
 	       quantile(run, 1), gbytes, gbytes * bus_factor(run),
 	       row->after.retransmitted - row->before.retransmitted);
-	if (run->options.check)
+	if (!run->options.unchecked)
 		printf("%8zu", row->verdict.wrong);
 	else
 		printf("%8s", "-");
@@ -341,7 +341,7 @@ static void print_json(const struct run *run, const struct row *row)
 	       a->flushed - b->flushed, a->repaired - b->repaired, a->redone - b->redone,
 	       a->corrupt - b->corrupt, a->ignored - b->ignored, a->chunks - b->chunks,
 	       a->node_reloads - b->node_reloads, a->rtt_ns);
-	if (run->options.check)
+	if (!run->options.unchecked)
 		printf(",\"wrong\":%zu", row->verdict.wrong);
 	if (run->options.hash)
 		printf(",\"hash\":\"%016" PRIx64 "\"", row->hash);

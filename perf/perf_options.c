@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/jobfile.h"
+#include "common/keys.h"
 
 enum {
 	SECONDS_MAX = 24 * 60 * 60
@@ -20,7 +22,6 @@ const char *const perf_verb_names[PERF_VERBS] = {
 	"allreduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
 };
 
-/* enum tally_dtype, enum tally_op: both count from 1 */
 static const char *const type_names[] = { "int32", "int64", "float32" };
 static const char *const op_names[] = { "sum", "avg" };
 
@@ -69,9 +70,54 @@ __attribute__((noreturn)) static void refuse(void)
 	exit(EXIT_USAGE);
 }
 
-/* With `binary`, K, M and G multiply. */
-static uint64_t number(const char *option, const char *text, uint64_t low, uint64_t high,
-		       bool binary)
+enum kind {
+	FLAG,
+	TEXT,
+	NUMBER,
+	SIZE, /* a number, which K, M and G may multiply */
+	CHOICE,
+};
+
+static const struct option_row {
+	const char *name;
+	int letter; /* 0: none */
+	enum kind kind;
+	size_t offset, size; /* of the member */
+	uint64_t low, high; /* of a number; of a choice: that of the first and of the last name */
+	const char *const *names;
+} rows[] = {
+#define MEMBER(m) KEY_MEMBER(struct perf_options, m)
+	{ "job", 'j', TEXT, MEMBER(job) },
+	{ "join", 'J', TEXT, MEMBER(join) },
+	{ "agent", 0, TEXT, MEMBER(agent) },
+	{ "token-file", 0, TEXT, MEMBER(token_file) },
+	{ "rank", 'r', NUMBER, MEMBER(rank), 0, TALLY_WORKERS_MAX - 1 },
+	{ "verb", 'v', CHOICE, MEMBER(verb), 0, PERF_VERBS - 1, perf_verb_names },
+	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
+	{ "end", 'e', SIZE, MEMBER(end), 1, UINT32_MAX },
+	{ "factor", 'f', NUMBER, MEMBER(factor), 2, UINT32_MAX },
+	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT32, type_names },
+	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, op_names },
+	{ "iterations", 'n', NUMBER, MEMBER(iterations), 1, PERF_CALLS_MAX },
+	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },
+	{ "warmups", 'w', NUMBER, MEMBER(warmups), 0, PERF_CALLS_MAX },
+	{ "root", 0, NUMBER, MEMBER(root), 0, TALLY_WORKERS_MAX - 1 },
+	{ "timeout", 0, NUMBER, MEMBER(timeout_ms), 1, UINT32_MAX },
+	{ "float-wild", 0, FLAG, MEMBER(float_wild) },
+	{ "int-wild", 0, FLAG, MEMBER(int_wild) },
+	{ "nonfinite", 0, FLAG, MEMBER(data.nonfinite) },
+	{ "no-check", 0, FLAG, MEMBER(unchecked) },
+	{ "hash", 0, FLAG, MEMBER(hash) },
+	{ "all-ranks", 0, FLAG, MEMBER(all_ranks) },
+	{ "json", 0, FLAG, MEMBER(json) },
+#undef MEMBER
+};
+
+enum {
+	ROWS = sizeof(rows) / sizeof(*rows)
+};
+
+static uint64_t number(const struct option_row *row)
 {
 	static const char units[] = "KMG";
 	const char *unit;
@@ -79,120 +125,70 @@ static uint64_t number(const char *option, const char *text, uint64_t low, uint6
 	char *end;
 
 	errno = 0;
-	value = strtoull(text, &end, 10);
-	unit = binary && *end ? strchr(units, *end) : NULL;
+	value = strtoull(optarg, &end, 10);
+	unit = row->kind == SIZE && *end ? strchr(units, *end) : NULL;
 	if (unit && value <= UINT64_MAX >> 40) {
 		value <<= 10 * (unit - units + 1);
 		end++;
 	}
-	if (errno || end == text || *end || *text == '-' || value < low || value > high)
-		errx(EXIT_USAGE, "--%s %s: a number from %" PRIu64 " to %" PRIu64, option, text,
-		     low, high);
+	if (errno || end == optarg || *end || *optarg == '-' || value < row->low ||
+	    value > row->high)
+		errx(EXIT_USAGE, "--%s %s: a number from %" PRIu64 " to %" PRIu64, row->name,
+		     optarg, row->low, row->high);
 	return value;
 }
 
-static unsigned int choice(const char *option, const char *text, const char *const *names,
-			   unsigned int count)
+static uint64_t choice(const struct option_row *row)
 {
-	for (unsigned int i = 0; i < count; i++)
-		if (!strcmp(text, names[i]))
+	for (uint64_t i = row->low; i <= row->high; i++)
+		if (!strcmp(optarg, row->names[i - row->low]))
 			return i;
-	errx(EXIT_USAGE, "--%s %s: not known; see --help", option, text);
+	errx(EXIT_USAGE, "--%s %s: not known; see --help", row->name, optarg);
 }
 
-enum {
-	ROOT = 256,
-	TIMEOUT,
-	FLOAT_WILD,
-	INT_WILD,
-	NONFINITE,
-	NO_CHECK,
-	HASH,
-	ALL_RANKS,
-	JSON,
-	AGENT,
-	TOKEN_FILE,
-};
-
-static const struct option long_options[] = {
-	{ "job", required_argument, NULL, 'j' },
-	{ "join", optional_argument, NULL, 'J' },
-	{ "agent", required_argument, NULL, AGENT },
-	{ "token-file", required_argument, NULL, TOKEN_FILE },
-	{ "rank", required_argument, NULL, 'r' },
-	{ "verb", required_argument, NULL, 'v' },
-	{ "begin", required_argument, NULL, 'b' },
-	{ "end", required_argument, NULL, 'e' },
-	{ "factor", required_argument, NULL, 'f' },
-	{ "type", required_argument, NULL, 'd' },
-	{ "op", required_argument, NULL, 'o' },
-	{ "iterations", required_argument, NULL, 'n' },
-	{ "seconds", required_argument, NULL, 's' },
-	{ "warmups", required_argument, NULL, 'w' },
-	{ "root", required_argument, NULL, ROOT },
-	{ "timeout", required_argument, NULL, TIMEOUT },
-	{ "float-wild", no_argument, NULL, FLOAT_WILD },
-	{ "int-wild", no_argument, NULL, INT_WILD },
-	{ "nonfinite", no_argument, NULL, NONFINITE },
-	{ "no-check", no_argument, NULL, NO_CHECK },
-	{ "hash", no_argument, NULL, HASH },
-	{ "all-ranks", no_argument, NULL, ALL_RANKS },
-	{ "json", no_argument, NULL, JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-static const char short_options[] = "j:J::r:v:b:e:f:d:o:n:s:w:h";
-
-/* How to come into the job; false: it is another option. */
-static bool option_place(struct perf_options *o, int c)
+static void option_take(const struct option_row *row, struct perf_options *o)
 {
-	if (c == 'j')
-		o->job = optarg;
-	else if (c == 'J')
-		o->join = optarg;
-	else if (c == AGENT)
-		o->agent = optarg;
-	else if (c == TOKEN_FILE)
-		setenv("TALLY_TOKEN_FILE", optarg, 1); /* where the library looks for it */
-	else if (c == 'r')
-		o->rank = (uint16_t)number("rank", optarg, 0, TALLY_WORKERS_MAX - 1, false);
+	void *member = (char *)o + row->offset;
+
+	if (row->kind == FLAG)
+		*(bool *)member = true;
+	else if (row->kind == TEXT)
+		*(const char **)member = optarg;
 	else
-		return false;
-	o->joins |= c == 'J';
-	o->ranked |= c == 'r';
-	return true;
+		key_number_store(row->kind == CHOICE ? choice(row) : number(row), member,
+				 row->size);
+	o->joins |= row->letter == 'J';
+	o->ranked |= row->letter == 'r';
 }
 
-/* What to measure; the same. */
-static bool option_value(struct perf_options *o, int c)
+/* Long options are said by the number of their row. */
+static void options_take(int argc, char **argv, struct perf_options *o)
 {
-	if (c == 'v')
-		o->verb = choice("verb", optarg, perf_verb_names, PERF_VERBS);
-	else if (c == 'b')
-		o->begin = number("begin", optarg, 1, UINT32_MAX, true);
-	else if (c == 'e')
-		o->end = number("end", optarg, 1, UINT32_MAX, true);
-	else if (c == 'f')
-		o->factor = number("factor", optarg, 2, UINT32_MAX, false);
-	else if (c == 'd')
-		o->data.dtype = (enum tally_dtype)(1 + choice("type", optarg, type_names, 3));
-	else if (c == 'o')
-		o->op = (enum tally_op)(1 + choice("op", optarg, op_names, 2));
-	else if (c == 'n')
-		o->iterations = (unsigned int)number("iterations", optarg, 1, PERF_CALLS_MAX,
-						     false);
-	else if (c == 's')
-		o->seconds = (unsigned int)number("seconds", optarg, 1, SECONDS_MAX, false);
-	else if (c == 'w')
-		o->warmups = (unsigned int)number("warmups", optarg, 0, PERF_CALLS_MAX, false);
-	else if (c == ROOT)
-		o->root = (uint16_t)number("root", optarg, 0, TALLY_WORKERS_MAX - 1, false);
-	else if (c == TIMEOUT)
-		o->timeout_ms = (uint32_t)number("timeout", optarg, 1, UINT32_MAX, false);
-	else
-		return false;
-	return true;
+	struct option names[ROWS + 2] = { [ROWS] = { "help", no_argument, NULL, 'h' } };
+	int c;
+
+	for (int i = 0; i < ROWS; i++)
+		names[i] = (struct option){ rows[i].name,
+					    rows[i].kind == FLAG    ? no_argument
+					    : rows[i].letter == 'J' ? optional_argument
+								    : required_argument,
+					    NULL, UCHAR_MAX + 1 + i };
+	while ((c = getopt_long(argc, argv, "j:J::r:v:b:e:f:d:o:n:s:w:h", names, NULL)) != -1) {
+		const struct option_row *row = rows + (c > UCHAR_MAX ? c - UCHAR_MAX - 1 : 0);
+
+		if (c == 'h') {
+			usage(stdout);
+			exit(EXIT_SUCCESS);
+		}
+		if (c == '?')
+			refuse();
+		while (c <= UCHAR_MAX && row->letter != c)
+			row++;
+		/* "--join JOB": getopt knows optional arguments only as "--join=JOB". */
+		if (row->letter == 'J' && !optarg && optind < argc && *argv[optind] != '-')
+			optarg = argv[optind++];
+		option_take(row, o);
+	}
 }
 
 void perf_options_read(int argc, char **argv, struct perf_options *ret)
@@ -205,39 +201,20 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		.factor = 4,
 		.iterations = 20,
 		.warmups = 5,
-		.check = true,
 	};
-	bool float_wild = false, int_wild = false;
-	int c;
 
-	while ((c = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
-		/* "--join JOB": getopt knows optional arguments only as "--join=JOB". */
-		if (c == 'J' && !optarg && optind < argc && *argv[optind] != '-')
-			optarg = argv[optind++];
-		float_wild |= c == FLOAT_WILD;
-		int_wild |= c == INT_WILD;
-		o.data.nonfinite |= c == NONFINITE;
-		o.check &= c != NO_CHECK;
-		o.hash |= c == HASH;
-		o.all_ranks |= c == ALL_RANKS;
-		o.json |= c == JSON;
-		if (c == 'h') {
-			usage(stdout);
-			exit(EXIT_SUCCESS);
-		}
-		if (c == '?' ||
-		    ((c < FLOAT_WILD || c > JSON) && !option_place(&o, c) && !option_value(&o, c)))
-			refuse();
-	}
+	options_take(argc, argv, &o);
 	if (optind < argc || o.joins == !!o.job || (o.job && (!o.ranked || o.agent)))
 		refuse();
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
-	if ((o.data.nonfinite || float_wild) && o.data.dtype != TALLY_FLOAT32)
+	if ((o.data.nonfinite || o.float_wild) && o.data.dtype != TALLY_FLOAT32)
 		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with --type float32");
-	if (int_wild && o.data.dtype == TALLY_FLOAT32)
+	if (o.int_wild && o.data.dtype == TALLY_FLOAT32)
 		errx(EXIT_USAGE, "--int-wild: only with --type int32 or int64");
-	o.data.wild = float_wild || int_wild;
+	if (o.token_file)
+		setenv("TALLY_TOKEN_FILE", o.token_file, 1); /* where the library looks for it */
+	o.data.wild = o.float_wild || o.int_wild;
 	*ret = o;
 }
 

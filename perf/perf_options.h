@@ -31,6 +31,7 @@ extern const char *const perf_verb_names[PERF_VERBS];
 struct perf_options {
 	const char *job; /* the file; NULL: joins through an agent */
 	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
+	const char *token_file; /* the same */
 	bool joins, ranked; /* --join, --rank were given */
 	enum perf_verb verb;
 	enum tally_op op;
@@ -40,7 +41,7 @@ struct perf_options {
 	unsigned int seconds; /* for each size, in rounds of `iterations`; 0: one round */
 	uint32_t timeout_ms; /* 0: the library's */
 	struct perf_data data; /* of no iteration yet */
-	bool check, json, hash, all_ranks;
+	bool unchecked, json, hash, all_ranks, float_wild, int_wild;
 };
 
 /* Ends the process when something is wrong with the arguments, or --help asked for. */
