@@ -59,12 +59,7 @@ static void tally_free(struct tally *t)
 static int make_engine(struct tally *t, const struct tally_options *o)
 {
 	struct engine_options options = {
-		.window = { .job = o->job,
-			    .epoch = o->epoch,
-			    .rank = o->rank,
-			    .workers = o->workers,
-			    .window = o->window,
-			    .payload_bytes = o->payload_bytes },
+		.window = { o->job, o->epoch, o->rank, o->workers, o->window, o->payload_bytes },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 		.service = t->service,
 		.owner = t,

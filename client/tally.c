@@ -43,15 +43,7 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 static int start(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
 		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
 {
-	struct call_options options = {
-		.verb = verb,
-		.dtype = dtype,
-		.op = op,
-		.root = root,
-		.count = count,
-		.in = in,
-		.out = out,
-	};
+	struct call_options options = { verb, dtype, op, root, count, in, out };
 	int r;
 
 	if (check_tally(t) < 0)

@@ -130,6 +130,11 @@ void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks)
 	w->queue[w->posted++ & w->mask] = seq;
 }
 
+static uint64_t within(uint64_t ns, uint64_t low, uint64_t high)
+{
+	return ns < low ? low : ns > high ? high : ns;
+}
+
 /* Results come back in the order of sending, or nearly: much later ones overtook this one. */
 static bool was_overtaken(const struct window *w, const struct flight *f)
 {
@@ -146,10 +151,7 @@ static void learn_reordering(struct window *w, const struct flight *f, uint64_t 
 		w->reorder_ns -= w->reorder_ns / 2048;
 	else if (now_ns - f->sent_ns < w->srtt_ns / 2)
 		w->reorder_ns += w->reorder_ns / 4;
-	if (w->reorder_ns < WINDOW_REORDER_MIN_NS)
-		w->reorder_ns = WINDOW_REORDER_MIN_NS;
-	if (w->reorder_ns > w->rto_ns)
-		w->reorder_ns = w->rto_ns;
+	w->reorder_ns = within(w->reorder_ns, WINDOW_REORDER_MIN_NS, w->rto_ns);
 }
 
 static uint64_t timeout_of(const struct window *w, const struct flight *f)
@@ -317,11 +319,13 @@ static void measure_rtt(struct window *w, uint64_t rtt_ns)
 		w->rttvar_ns += delta / 4 - w->rttvar_ns / 4;
 		w->srtt_ns += rtt_ns / 8 - w->srtt_ns / 8;
 	}
-	w->rto_ns = w->srtt_ns + 4 * w->rttvar_ns;
-	if (w->rto_ns < WINDOW_RTO_MIN_NS)
-		w->rto_ns = WINDOW_RTO_MIN_NS;
-	if (w->rto_ns > WINDOW_RTO_MAX_NS)
-		w->rto_ns = WINDOW_RTO_MAX_NS;
+	w->rto_ns = within(w->srtt_ns + 4 * w->rttvar_ns, WINDOW_RTO_MIN_NS, WINDOW_RTO_MAX_NS);
+}
+
+static bool ignore(struct window *w)
+{
+	w->stats.ignored++;
+	return false;
 }
 
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
@@ -333,10 +337,8 @@ static bool result_is_right(struct window *w, const struct tally_header *h,
 	bool is_ours = tally_gets_payload(tally_le16_get(h->recipient), &w->me);
 
 	if (!tally_set_is_equal(&set, &w->everyone) || h->lane != mine->lane ||
-	    h->recipient != mine->recipient || (is_ours && h->blocks != f->sum_blocks)) {
-		w->stats.ignored++;
-		return false;
-	}
+	    h->recipient != mine->recipient || (is_ours && h->blocks != f->sum_blocks))
+		return ignore(w);
 	if (h->blocks &&
 	    lanes_check((const uint64_t *)(h + 1), words) != tally_le64_get(h->check)) {
 		w->stats.corrupt++;
@@ -352,10 +354,8 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	struct tally_header *mine = frame_of(w, seq);
 	struct flight *f = flight_of(w, seq);
 
-	if (f->state != FLIGHT_FLYING || f->seq != seq) {
-		w->stats.ignored++;
-		return false;
-	}
+	if (f->state != FLIGHT_FLYING || f->seq != seq)
+		return ignore(w);
 	if (!result_is_right(w, h, mine, f))
 		return false;
 
@@ -420,20 +420,16 @@ bool window_input(struct window *w, const void *bytes, size_t length, uint64_t n
 {
 	const struct tally_header *h = bytes;
 
-	if (length < sizeof(*h) || h->magic != TALLY_MAGIC) {
-		w->stats.ignored++;
-		return false;
-	}
+	if (length < sizeof(*h) || h->magic != TALLY_MAGIC)
+		return ignore(w);
 	if (h->version != TALLY_VERSION) {
 		w->news.other_version = h->version;
 		return false;
 	}
 	if (tally_le32_get(h->job) != w->options.job ||
 	    tally_le16_get(h->epoch) != w->options.epoch || length > w->stride ||
-	    length != sizeof(*h) + h->blocks * (size_t)TALLY_BLOCK_BYTES) {
-		w->stats.ignored++;
-		return false;
-	}
+	    length != sizeof(*h) + h->blocks * (size_t)TALLY_BLOCK_BYTES)
+		return ignore(w);
 	w->news.heard_ns = now_ns;
 	if (h->kind == TALLY_ASK)
 		take_ask(w, h, now_ns);
