@@ -10,10 +10,8 @@ enum {
 
 bool text_number(const char *text, bool suffixes, uint64_t max, uint64_t *ret)
 {
-	static const struct {
-		char letter;
-		uint64_t factor;
-	} suffix[] = { { 'k', 1000 }, { 'M', 1000 * 1000 }, { 'G', 1000 * 1000 * 1000 } };
+	static const char units[] = "kMG";
+	const char *unit;
 	uint64_t n = 0;
 
 	if (*text < '0' || *text > '9')
@@ -22,14 +20,11 @@ bool text_number(const char *text, bool suffixes, uint64_t max, uint64_t *ret)
 		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *text - '0', &n))
 			return false;
 	}
-	for (size_t i = 0; suffixes && i < sizeof(suffix) / sizeof(*suffix); i++) {
-		if (*text != suffix[i].letter)
-			continue;
-		if (__builtin_mul_overflow(n, suffix[i].factor, &n))
+	unit = suffixes && *text ? strchr(units, *text) : NULL;
+	for (size_t i = unit ? unit - units + 1 : 0; i > 0; i--)
+		if (__builtin_mul_overflow(n, 1000, &n))
 			return false;
-		text++;
-		break;
-	}
+	text += !!unit;
 	if (*text || n > max)
 		return false;
 	*ret = n;
