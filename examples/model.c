@@ -121,20 +121,16 @@ static uint64_t random_next(uint64_t *state)
 	return x ^ x >> 31;
 }
 
+static void randomise(float *weight, size_t count, float inputs, uint64_t *state)
+{
+	for (size_t i = 0; i < count; i++)
+		weight[i] = ((float)(random_next(state) >> 40) * 0x1p-23f - 1) * sqrtf(6 / inputs);
+}
+
 void model_randomise(struct model *m, uint64_t seed)
 {
-	uint64_t state = seed;
-
-	for (size_t i = 0; i < DATASET_PIXELS; i++)
-		for (size_t j = 0; j < HIDDEN; j++)
-			m->pixel_weight[i][j] = ((float)(random_next(&state) >> 40) * 0x1p-23f -
-						 1) *
-						sqrtf(6.f / DATASET_PIXELS);
-	for (size_t i = 0; i < HIDDEN; i++)
-		for (size_t j = 0; j < DATASET_CLASSES; j++)
-			m->hidden_weight[i][j] = ((float)(random_next(&state) >> 40) * 0x1p-23f -
-						  1) *
-						 sqrtf(6.f / HIDDEN);
+	randomise(m->pixel_weight[0], DATASET_PIXELS * HIDDEN, DATASET_PIXELS, &seed);
+	randomise(m->hidden_weight[0], HIDDEN * DATASET_CLASSES, HIDDEN, &seed);
 }
 
 void order_shuffle(uint32_t *order, size_t count, uint64_t seed, unsigned int epoch)

@@ -21,11 +21,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <tally/tally.h>
 
+#include "common/clock.h"
 #include "model.h"
 
 enum {
@@ -49,19 +49,13 @@ struct worker {
 	unsigned int rank, workers;
 	struct options options;
 	struct dataset training, testing;
-	struct model *model, *gradient, *velocity;
+	struct model model, gradient, velocity;
 	struct pass pass; /* room for batch / workers */
 	uint32_t *order;	 /* of the training samples in this epoch */
 	double reduce_seconds;
 };
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+static double seconds_now(void) { return (double)clock_now_ns() / 1e9; }
 
 /* --- together: what the workers say to each other */
 
@@ -76,8 +70,8 @@ static void share_gradient(struct worker *w)
 	double start = seconds_now();
 
 	if (w->tally)
-		check(tally_allreduce(w->tally, w->gradient, w->gradient, PARAMETERS, TALLY_FLOAT32,
-				      TALLY_AVG),
+		check(tally_allreduce(w->tally, &w->gradient, &w->gradient, PARAMETERS,
+				      TALLY_FLOAT32, TALLY_AVG),
 		      "averaging the gradient");
 	w->reduce_seconds += seconds_now() - start;
 }
@@ -85,9 +79,9 @@ static void share_gradient(struct worker *w)
 static void share_weights(struct worker *w)
 {
 	if (w->rank == 0)
-		model_randomise(w->model, w->options.seed);
+		model_randomise(&w->model, w->options.seed);
 	if (w->tally)
-		check(tally_broadcast(w->tally, w->model, PARAMETERS, TALLY_FLOAT32, 0),
+		check(tally_broadcast(w->tally, &w->model, PARAMETERS, TALLY_FLOAT32, 0),
 		      "broadcasting the first weights");
 }
 
@@ -119,7 +113,7 @@ static double accuracy_measure(struct worker *w)
 		w->pass.count = 0;
 		for (size_t i = at; i < w->testing.count && w->pass.count < share; i += w->workers)
 			pass_put(&w->pass, w->pass.count++, &w->testing, i);
-		pass_forward(w->model, &w->pass);
+		pass_forward(&w->model, &w->pass);
 		for (size_t i = 0; i < w->pass.count; i++) {
 			const float *class = w->pass.class[i];
 			int best = 0;
@@ -155,11 +149,11 @@ static double epoch_train(struct worker *w, unsigned int epoch)
 		w->pass.count = share;
 		for (size_t i = 0; i < share; i++)
 			pass_put(&w->pass, i, &w->training, batch[i * w->workers + w->rank]);
-		pass_forward(w->model, &w->pass);
+		pass_forward(&w->model, &w->pass);
 		loss += pass_softmax(&w->pass);
-		pass_backward(w->model, &w->pass, w->gradient);
+		pass_backward(&w->model, &w->pass, &w->gradient);
 		share_gradient(w);
-		model_step(w->model, w->gradient, w->velocity);
+		model_step(&w->model, &w->gradient, &w->velocity);
 		progress_show(w, epoch, at + 1, steps, loss / (double)(at + 1),
 			      seconds_now() - start);
 	}
@@ -197,7 +191,7 @@ static void result_print(const struct worker *w, double loss, double accuracy, d
 			 " repaired=%" PRIu64 " redone=%" PRIu64 " corrupt=%" PRIu64
 			 " chunks=%" PRIu64 " node_reloads=%" PRIu64 " rtt_ns=%" PRIu64 "\n",
 	       w->rank, w->workers, w->options.epochs, w->options.batch, loss, accuracy,
-	       model_hash(w->model), seconds, w->reduce_seconds, s.sent, s.received,
+	       model_hash(&w->model), seconds, w->reduce_seconds, s.sent, s.received,
 	       s.retransmitted, s.flushed, s.repaired, s.redone, s.corrupt, s.chunks,
 	       s.node_reloads, s.rtt_ns);
 }
@@ -369,14 +363,12 @@ static struct options options_read(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct worker w = { .options = options_read(argc, argv) };
+	static struct worker w; /* too large for a stack */
 
+	w.options = options_read(argc, argv);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	data_read(&w);
 	join(&w);
-	w.model = allocate(1, sizeof(*w.model));
-	w.gradient = allocate(1, sizeof(*w.gradient));
-	w.velocity = allocate(1, sizeof(*w.velocity));
 	w.order = allocate(w.training.count, sizeof(*w.order));
 	pass_new(&w.pass, w.options.batch / w.workers);
 
@@ -385,9 +377,6 @@ int main(int argc, char **argv)
 	tally_close(w.tally);
 	pass_free(&w.pass);
 	free(w.order);
-	free(w.velocity);
-	free(w.gradient);
-	free(w.model);
 	dataset_free(&w.training);
 	dataset_free(&w.testing);
 	return EXIT_SUCCESS;
