@@ -8,9 +8,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "common/clock.h"
+#include "common/util.h"
 #include "error.h"
 
 /* What found no room is tried again after so long, should nothing say that there is room. */
@@ -33,8 +33,7 @@ static bool event_clear(int fd)
 
 static void close_fd(int *fd)
 {
-	if (*fd >= 0)
-		close(*fd);
+	closep(fd);
 	*fd = -1;
 }
 
