@@ -31,26 +31,20 @@ static bool rank_take(const char **at, unsigned int *ret)
 int ranks_parse(const char *text, struct tally_set *ret)
 {
 	struct tally_set ranks = { { 0 } };
+	unsigned int first, last;
 
-	for (;;) {
-		unsigned int first, last;
-
+	do {
 		if (!rank_take(&text, &first))
 			return -EINVAL;
 		last = first;
 		if (*text == '-') {
 			text++;
-			if (!rank_take(&text, &last))
+			if (!rank_take(&text, &last) || last < first)
 				return -EINVAL;
 		}
-		if (last < first)
-			return -EINVAL;
 		for (; first <= last; first++)
 			tally_set_add(&ranks, first);
-		if (*text != ',')
-			break;
-		text++;
-	}
+	} while (*text == ',' && text++);
 	if (*text)
 		return -EINVAL;
 	*ret = ranks;
