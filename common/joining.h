@@ -14,8 +14,8 @@
  * Printers make what parsers take. 0: *ret_length bytes and a NUL are in `text`; -ENOSPC: `size`
  * is too small. Outputs are untouched on failure.
  */
-#ifndef TALLY_CLIENT_RENDEZVOUS_H
-#define TALLY_CLIENT_RENDEZVOUS_H
+#ifndef TALLY_COMMON_JOINING_H
+#define TALLY_COMMON_JOINING_H
 
 #include <stdbool.h>
 #include <stddef.h>
