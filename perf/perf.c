@@ -64,15 +64,9 @@ static double bus_factor(const struct run *run)
 {
 	double n = run->workers;
 
-	switch (run->options.verb) {
-	case PERF_ALLREDUCE:
+	if (run->options.verb == PERF_ALLREDUCE)
 		return 2 * (n - 1) / n;
-	case PERF_REDUCE_SCATTER:
-	case PERF_ALL_GATHER:
-		return (n - 1) / n;
-	default:
-		return 1;
-	}
+	return has_parts(run) ? (n - 1) / n : 1;
 }
 
 static size_t in_count(const struct run *run, const struct row *row)
@@ -268,16 +262,15 @@ static double quantile(const struct run *run, double part)
 
 static const char *type_name(const struct run *run)
 {
-	static const char *const names[] = { "", "int32", "int64", "float32" };
-
-	return run->options.verb == PERF_BARRIER ? "none" : names[run->options.data.dtype];
+	return run->options.verb == PERF_BARRIER ? "none"
+						 : perf_type_names[run->options.data.dtype - 1];
 }
 
 static const char *op_name(const struct run *run)
 {
 	if (is_copy(run) || run->options.verb == PERF_BARRIER)
 		return "none";
-	return run->options.op == TALLY_AVG ? "avg" : "sum";
+	return perf_op_names[run->options.op - 1];
 }
 
 static bool prints_table(const struct run *run)

@@ -22,8 +22,8 @@ const char *const perf_verb_names[PERF_VERBS] = {
 	"allreduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
 };
 
-static const char *const type_names[] = { "int32", "int64", "float32" };
-static const char *const op_names[] = { "sum", "avg" };
+const char *const perf_type_names[] = { "int32", "int64", "float32" };
+const char *const perf_op_names[] = { "sum", "avg" };
 
 static void usage(FILE *to)
 {
@@ -96,8 +96,8 @@ static const struct option_row {
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
 	{ "end", 'e', SIZE, MEMBER(end), 1, UINT32_MAX },
 	{ "factor", 'f', NUMBER, MEMBER(factor), 2, UINT32_MAX },
-	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT32, type_names },
-	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, op_names },
+	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT32, perf_type_names },
+	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, perf_op_names },
 	{ "iterations", 'n', NUMBER, MEMBER(iterations), 1, PERF_CALLS_MAX },
 	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },
 	{ "warmups", 'w', NUMBER, MEMBER(warmups), 0, PERF_CALLS_MAX },

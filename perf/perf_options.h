@@ -27,6 +27,7 @@ enum perf_verb {
 };
 
 extern const char *const perf_verb_names[PERF_VERBS];
+extern const char *const perf_type_names[], *const perf_op_names[]; /* from 1 on */
 
 struct perf_options {
 	const char *job; /* the file; NULL: joins through an agent */
