@@ -93,17 +93,18 @@ struct ctl {
 struct command {
 	const char *words; /* "tenant add": one or two */
 	const char *help;
-	const char *arguments; /* "NAME", "[TENANT]", "[PORT]...", or NULL */
-	enum noun noun; /* of the arguments */
-	uint32_t options; /* a set */
-	uint32_t needed; /* the options that must be there */
-	bool named; /* with an option, the argument is needed, too */
 	const char *verb; /* of the request, or NULL */
+	const char *arguments; /* "NAME", "[TENANT]", "[PORT]...", or NULL */
 	const char *key; /* of the argument in the request */
-	/* Prints the result for people. main() checks for write errors at the end. */
+	enum noun noun; /* of the arguments */
+	/* Prints the result for people; NULL: nothing. main() checks for write errors at the end.
+	 */
 	int (*show)(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 	/* Replaces the usual way: send `verb`, show the result. */
 	int (*run)(const struct ctl *ctl, struct why *why);
+	uint32_t options; /* a set */
+	uint32_t needed; /* the options that must be there */
+	bool named; /* with an option, the argument is needed, too */
 };
 
 extern const struct command commands[];

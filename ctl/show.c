@@ -344,8 +344,3 @@ int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 
 	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
 }
-
-int show_nothing(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
-{
-	return 0;
-}

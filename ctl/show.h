@@ -13,7 +13,6 @@ int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
-int show_nothing(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
 /* top uses these, too. show_slots(): a bar of `columns`, at most 24, and the numbers of slots. */
 void show_slots(FILE *out, const struct style *style, const json_t *result, unsigned int columns);

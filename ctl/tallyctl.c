@@ -101,10 +101,11 @@ static int command_run(const struct ctl *ctl, struct why *why)
 	r = ctl_ask(ctl, request_make(ctl), &result, why);
 	if (r < 0)
 		return r;
-	if (!ctl->json)
-		return ctl->command->show(ctl, result, stdout, why);
-	ctl_dump(result);
-	return 0;
+	if (ctl->json)
+		ctl_dump(result);
+	else if (ctl->command->show)
+		r = ctl->command->show(ctl, result, stdout, why);
+	return r;
 }
 
 /* A write error is a failure; a reader that closed the pipe is none. */
