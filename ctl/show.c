@@ -160,7 +160,7 @@ void cell_state(const json_t *row, const char *key, struct cell *ret)
 	cell_text(row, key, ret);
 	if (!strcmp(state, "running"))
 		ret->colour = COLOUR_GREEN;
-	else if (!strcmp(state, "forming"))
+	else if (strcmp(state, "joined") != 0 && strcmp(state, "waiting") != 0)
 		ret->colour = COLOUR_YELLOW;
 }
 
@@ -194,22 +194,11 @@ int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why
 	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
 }
 
-static void cell_member_state(const json_t *row, const char *key, struct cell *ret)
-{
-	const char *state = field_text(row, key);
-
-	cell_text(row, key, ret);
-	if (!strcmp(state, "running"))
-		ret->colour = COLOUR_GREEN;
-	else if (strcmp(state, "joined") != 0)
-		ret->colour = COLOUR_YELLOW;
-}
-
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column columns[] = {
 		{ "RANK", "rank", cell_number, TABLE_RIGHT },
-		{ "STATE", "state", cell_member_state, TABLE_LEFT },
+		{ "STATE", "state", cell_state, TABLE_LEFT },
 		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
 	};
 	const json_t *job = json_array_get(result, 0);
@@ -312,8 +301,7 @@ void cell_link_state(const json_t *row, const char *key, struct cell *ret)
 	}
 }
 
-/* The sum of both directions. */
-static void cell_sum(const json_t *row, const char *key, struct cell *ret)
+void cell_sum(const json_t *row, const char *key, struct cell *ret)
 {
 	char path[64];
 	double sum;

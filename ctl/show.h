@@ -16,7 +16,8 @@ int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 
 /* top uses these, too. show_slots(): a bar of `columns`, at most 24, and the numbers of slots. */
 void show_slots(FILE *out, const struct style *style, const json_t *result, unsigned int columns);
-void cell_state(const json_t *row, const char *key, struct cell *ret); /* of a job */
+void cell_state(const json_t *row, const char *key, struct cell *ret); /* of a job or a member */
 void cell_link_state(const json_t *row, const char *key, struct cell *ret);
+void cell_sum(const json_t *row, const char *key, struct cell *ret); /* of both directions */
 
 #endif

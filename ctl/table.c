@@ -47,6 +47,19 @@ const char *field_text(const json_t *row, const char *path)
 	return text ? text : "";
 }
 
+const json_t *row_named(const json_t *rows, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		if (!strcmp(field_text(row, "name"), name))
+			return row;
+	}
+	return NULL;
+}
+
 void cell_text(const json_t *row, const char *key, struct cell *ret)
 {
 	const char *text = field_text(row, key);

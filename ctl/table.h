@@ -40,6 +40,9 @@ const json_t *field(const json_t *row, const char *path);
 double field_number(const json_t *row, const char *path);
 const char *field_text(const json_t *row, const char *path);
 
+/* The first row whose "name" is this; NULL: none. Borrowed. */
+const json_t *row_named(const json_t *rows, const char *name);
+
 /* Printers. All print "-" if there is no value. */
 void cell_text(const json_t *row, const char *key, struct cell *ret); /* "" is "-", too */
 void cell_list(const json_t *row, const char *key, struct cell *ret); /* of texts: "a, b" */

@@ -27,15 +27,6 @@ static struct top_series *series_find(const struct top_history *history, const c
 	return NULL;
 }
 
-static bool has_job(const json_t *jobs, const char *name)
-{
-	const json_t *job;
-	size_t i;
-
-	json_array_foreach(jobs, i, job) if (!strcmp(field_text(job, "name"), name)) return true;
-	return false;
-}
-
 static void series_add(struct top_series *s, double rate)
 {
 	if (s->count == TOP_HISTORY)
@@ -51,7 +42,7 @@ void top_history_add(struct top_history *history, const json_t *frame)
 	size_t i;
 
 	for (i = 0; i < TOP_HISTORY_JOBS; i++)
-		if (*history->job[i].name && !has_job(jobs, history->job[i].name))
+		if (*history->job[i].name && !row_named(jobs, history->job[i].name))
 			history->job[i] = (struct top_series){ 0 };
 	json_array_foreach(jobs, i, job)
 	{
@@ -177,14 +168,6 @@ static void cell_bytes_of(const json_t *row, const char *key, struct cell *ret)
 	cell_of(row, key, "bytes_limit", units_bits, ret);
 }
 
-static void cell_dropped(const json_t *row, const char *key, struct cell *ret)
-{
-	double sum = field_number(row, "receive.dropped") + field_number(row, "transmit.dropped");
-
-	units_count((uint64_t)sum, ret->text, sizeof(ret->text));
-	ret->colour = sum > 0 ? COLOUR_RED : COLOUR_NONE;
-}
-
 /* --- the page -------------------------------------------------------------------------------- */
 
 static void head_print(FILE *out, const struct style *style, const json_t *frame)
@@ -258,7 +241,7 @@ static const struct column link_columns[] = {
 	{ "SENDS", "transmit.", cell_forecast_rate, TABLE_RIGHT },
 	{ "", "transmit.packets_per_second", cell_rate, TABLE_RIGHT },
 	{ "BACKLOG", "backlog_bytes", cell_bytes, TABLE_RIGHT },
-	{ "DROPPED", NULL, cell_dropped, TABLE_RIGHT },
+	{ "DROPPED", "dropped", cell_sum, TABLE_RIGHT },
 };
 
 /*
