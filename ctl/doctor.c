@@ -70,20 +70,19 @@ static void daemon_read(struct doctor *d, struct why *why)
 
 /* --- ports ----------------------------------------------------------------------------------- */
 
-static const json_t *port_status(const struct doctor *d, const char *name)
+static void checks_run(struct doctor *d, const struct doctor_check *check,
+		       const struct doctor_port *p)
 {
-	const json_t *port;
-	size_t i;
-
-	json_array_foreach(field(d->status, "ports"), i,
-			   port) if (!strcmp(field_text(port, "name"), name)) return port;
-	return NULL;
+	for (; check->name; check++) {
+		d->findings->check = check->name;
+		check->run(d, p);
+	}
 }
 
 static void port_examine(struct doctor *d, const char *name)
 {
 	_cleanup_(netlink_closep) struct netlink *n = NULL;
-	struct doctor_port p = { .status = port_status(d, name) };
+	struct doctor_port p = { .status = row_named(field(d->status, "ports"), name) };
 	struct why why = { "" };
 	int r = netlink_open(&n);
 
@@ -94,16 +93,13 @@ static void port_examine(struct doctor *d, const char *name)
 	if (r == 0)
 		r = netlink_facts_read(name, p.port.ifindex, &p.facts, &why);
 	if (r < 0) {
-		finding_add(d->findings, FINDING_FAIL, "%s", *why.text ? why.text : strerror(-r));
+		found_fail(d, "%s", *why.text ? why.text : strerror(-r));
 		return;
 	}
 	p.native = p.status ? !strcmp(field_text(p.status, "mode"), "native")
 			    : dataplane_is_native(p.port.ifindex) || p.facts.native != NETLINK_NO;
 	p.tc = p.status && !strcmp(field_text(p.status, "mode"), "tc");
-	for (const struct doctor_port_check *check = doctor_port_checks; check->name; check++) {
-		d->findings->check = check->name;
-		check->run(d, &p);
-	}
+	checks_run(d, doctor_port_checks, &p);
 }
 
 static void ports_examine(struct doctor *d, const struct ctl *ctl)
@@ -114,9 +110,8 @@ static void ports_examine(struct doctor *d, const struct ctl *ctl)
 	if (!d->ports) {
 		d->findings->subject = "";
 		d->findings->check = "ports";
-		finding_add(d->findings, FINDING_UNKNOWN,
-			    "tallyd does not answer, so name the ports to check");
-		finding_mend(d->findings, "tallyctl doctor eth1 eth2");
+		found_unknown(d, "tallyd does not answer, so name the ports to check");
+		found_mend(d, "tallyctl doctor eth1 eth2");
 	}
 	for (int n = 0; n < ctl->count; n++)
 		port_examine(d, ctl->arguments[n]);
@@ -145,10 +140,7 @@ int doctor(const struct ctl *ctl, struct why *why)
 	daemon_read(&d, &no_daemon);
 	ctl_disarm_text(no_daemon.text);
 	d.ports = ctl->count ? (unsigned int)ctl->count : json_array_size(field(d.status, "ports"));
-	for (const struct doctor_node_check *check = doctor_node_checks; check->name; check++) {
-		findings->check = check->name;
-		check->run(&d);
-	}
+	checks_run(&d, doctor_node_checks, NULL);
 	ports_examine(&d, ctl);
 	if (ctl->json)
 		findings_dump(findings);

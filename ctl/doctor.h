@@ -27,20 +27,22 @@ struct doctor_port {
 	bool tc; /* Tally runs in TC here */
 };
 
-/* A check adds what it finds, or nothing if it does not apply. */
-struct doctor_node_check {
-	const char *name;
-	void (*run)(struct doctor *d);
-};
-
-struct doctor_port_check {
+/* A check adds what it finds, or nothing if it does not apply. `p` is NULL for those of the node.
+ */
+struct doctor_check {
 	const char *name;
 	void (*run)(struct doctor *d, const struct doctor_port *p);
 };
 
 /* The last entry has a NULL name. */
-extern const struct doctor_node_check doctor_node_checks[];
-extern const struct doctor_port_check doctor_port_checks[];
+extern const struct doctor_check doctor_node_checks[];
+extern const struct doctor_check doctor_port_checks[];
+
+#define found_ok(d, ...) finding_add((d)->findings, FINDING_OK, __VA_ARGS__)
+#define found_unknown(d, ...) finding_add((d)->findings, FINDING_UNKNOWN, __VA_ARGS__)
+#define found_warn(d, ...) finding_add((d)->findings, FINDING_WARN, __VA_ARGS__)
+#define found_fail(d, ...) finding_add((d)->findings, FINDING_FAIL, __VA_ARGS__)
+#define found_mend(d, ...) finding_mend((d)->findings, __VA_ARGS__)
 
 /* The first line of a file of /proc or /sys; -errno. */
 int doctor_read_line(const char *path, char *text, size_t size);

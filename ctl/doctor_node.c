@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* doctor's checks of the node: kernel, memory, addresses, tallyd. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <glob.h>
 #include <grp.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
@@ -34,7 +33,7 @@ enum {
 	TCP_LISTEN = 0x0a,
 };
 
-static void check_kernel(struct doctor *d)
+static void check_kernel(struct doctor *d, const struct doctor_port *p)
 {
 	unsigned long major, minor;
 	struct utsname name;
@@ -45,87 +44,78 @@ static void check_kernel(struct doctor *d)
 	major = strtoul(name.release, &end, 10);
 	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
 	if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
-		finding_add(d->findings, FINDING_FAIL, "Linux %s: Tally needs %d.%d or later",
-			    name.release, KERNEL_MAJOR, KERNEL_MINOR);
+		found_fail(d, "Linux %s: Tally needs %d.%d or later", name.release, KERNEL_MAJOR,
+			   KERNEL_MINOR);
 	else
-		finding_add(d->findings, FINDING_OK, "Linux %s", name.release);
+		found_ok(d, "Linux %s", name.release);
 }
 
-static void check_bpf(struct doctor *d)
+static void check_bpf(struct doctor *d, const struct doctor_port *p)
 {
 	int r;
 
 	if (!d->root) {
-		finding_add(d->findings, FINDING_UNKNOWN,
-			    "run doctor as root: only root may load a BPF program to test the "
-			    "kernel");
+		found_unknown(d, "run doctor as root: only root may load a BPF program to test "
+				 "the kernel");
 		return;
 	}
 	r = dataplane_probe_broadcast();
 	if (r == 0)
-		finding_add(d->findings, FINDING_OK,
-			    "XDP programs load, and can send one packet to several ports "
+		found_ok(d, "XDP programs load, and can send one packet to several ports "
 			    "(BPF_F_BROADCAST)");
 	else if (r == -EOPNOTSUPP)
-		finding_add(
-			d->findings, FINDING_FAIL,
-			"XDP of this kernel cannot send one packet to several ports "
-			"(BPF_F_BROADCAST), so no result would arrive. Use Linux 5.15 or later");
+		found_fail(d, "XDP of this kernel cannot send one packet to several ports "
+			      "(BPF_F_BROADCAST), so no result would arrive. Use Linux 5.15 or "
+			      "later");
 	else if (r == -EPERM)
-		finding_add(d->findings, FINDING_FAIL,
-			    "root may not load BPF programs here: the container lacks CAP_BPF, "
-			    "CAP_NET_ADMIN or CAP_PERFMON, or the kernel is in lockdown");
+		found_fail(d, "root may not load BPF programs here: the container lacks CAP_BPF, "
+			      "CAP_NET_ADMIN or CAP_PERFMON, or the kernel is in lockdown");
 	else
-		finding_add(d->findings, FINDING_FAIL, "a BPF program cannot be loaded: %s%s",
-			    strerror(-r), r == -ENOSYS ? " (CONFIG_BPF_SYSCALL is off)" : "");
+		found_fail(d, "a BPF program cannot be loaded: %s%s", strerror(-r),
+			   r == -ENOSYS ? " (CONFIG_BPF_SYSCALL is off)" : "");
 }
 
-static void check_btf(struct doctor *d)
+static void check_btf(struct doctor *d, const struct doctor_port *p)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
-		finding_add(d->findings, FINDING_OK, "the kernel has type information (BTF)");
+		found_ok(d, "the kernel has type information (BTF)");
 	else
-		finding_add(d->findings, FINDING_WARN,
-			    "the kernel has no type information (CONFIG_DEBUG_INFO_BTF): Tally "
-			    "works, but bpftool and bpftrace show less of it");
+		found_warn(d, "the kernel has no type information (CONFIG_DEBUG_INFO_BTF): Tally "
+			      "works, but bpftool and bpftrace show less of it");
 }
 
-static void check_jit(struct doctor *d)
+static void check_jit(struct doctor *d, const struct doctor_port *p)
 {
 	long on = doctor_read_number("/proc/sys/net/core/bpf_jit_enable", -1);
 	long hard = doctor_read_number("/proc/sys/net/core/bpf_jit_harden", 0);
 
 	if (on < 0) {
-		finding_add(d->findings, FINDING_UNKNOWN,
-			    "cannot read net.core.bpf_jit_enable: this network namespace or this "
-			    "user does not see it");
+		found_unknown(d, "cannot read net.core.bpf_jit_enable: this network namespace or "
+				 "this user does not see it");
 	} else if (on == 0) {
-		finding_add(d->findings, FINDING_FAIL,
-			    "the kernel interprets BPF programs: every packet takes several times "
-			    "longer");
-		finding_mend(d->findings, "sysctl -w net.core.bpf_jit_enable=1");
+		found_fail(d, "the kernel interprets BPF programs: every packet takes several "
+			      "times longer");
+		found_mend(d, "sysctl -w net.core.bpf_jit_enable=1");
 	} else if (hard == 2) {
-		finding_add(d->findings, FINDING_WARN,
-			    "the kernel hardens BPF programs of root, too: every packet takes "
-			    "longer");
-		finding_mend(d->findings, "sysctl -w net.core.bpf_jit_harden=1");
+		found_warn(d, "the kernel hardens BPF programs of root, too: every packet takes "
+			      "longer");
+		found_mend(d, "sysctl -w net.core.bpf_jit_harden=1");
 	} else {
-		finding_add(d->findings, FINDING_OK, "the kernel compiles BPF programs");
+		found_ok(d, "the kernel compiles BPF programs");
 	}
 }
 
-static void check_bpffs(struct doctor *d)
+static void check_bpffs(struct doctor *d, const struct doctor_port *p)
 {
 	struct statfs fs;
 
 	if (statfs("/sys/fs/bpf", &fs) == 0 && fs.f_type == BPF_FS_MAGIC) {
-		finding_add(d->findings, FINDING_OK, "/sys/fs/bpf is mounted");
+		found_ok(d, "/sys/fs/bpf is mounted");
 		return;
 	}
-	finding_add(d->findings, FINDING_WARN,
-		    "/sys/fs/bpf is not mounted. tallyd mounts it if it may. If tallyd has "
-		    "a mount namespace of its own, other programs do not see that mount");
-	finding_mend(d->findings, "mount -t bpf bpf /sys/fs/bpf");
+	found_warn(d, "/sys/fs/bpf is not mounted. tallyd mounts it if it may. If tallyd has a "
+		      "mount namespace of its own, other programs do not see that mount");
+	found_mend(d, "mount -t bpf bpf /sys/fs/bpf");
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
@@ -164,7 +154,7 @@ static uint64_t memory_available(void)
 	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) * 1024 : 0;
 }
 
-static void check_memory(struct doctor *d)
+static void check_memory(struct doctor *d, const struct doctor_port *p)
 {
 	double slots = field_number(d->status, "slots.total");
 	pid_t pid = (pid_t)field_number(d->status, "pid");
@@ -173,75 +163,58 @@ static void check_memory(struct doctor *d)
 	needed = (uint64_t)(slots > 0 ? slots : DATAPLANE_SLOTS) * sizeof(struct tally_slot);
 	available = memory_available();
 	if (limit && limit < needed + needed / 4)
-		finding_add(
-			d->findings, FINDING_FAIL,
+		found_fail(
+			d,
 			"slots take %" PRIu64 " MB, but the control group is limited to %" PRIu64
 			" MB: the next restart or upgrade would fail. Raise MemoryMax= of the unit",
 			needed >> 20, limit >> 20);
 	else if (!d->status && available && available < needed)
-		finding_add(d->findings, FINDING_FAIL,
-			    "slots need %" PRIu64 " MB of the kernel's memory, but only %" PRIu64
-			    " MB are available",
-			    needed >> 20, available >> 20);
+		found_fail(d,
+			   "slots need %" PRIu64 " MB of the kernel's memory, but only %" PRIu64
+			   " MB are available",
+			   needed >> 20, available >> 20);
 	else
-		finding_add(d->findings, FINDING_OK,
-			    "slots take %" PRIu64 " MB; %" PRIu64 " MB are available", needed >> 20,
-			    available >> 20);
+		found_ok(d, "slots take %" PRIu64 " MB; %" PRIu64 " MB are available", needed >> 20,
+			 available >> 20);
 }
 
 /* --- addresses and sockets ------------------------------------------------------------------- */
 
-static void check_forwarding(struct doctor *d)
+static void check_forwarding(struct doctor *d, const struct doctor_port *p)
 {
-	long ip4 = doctor_read_number("/proc/sys/net/ipv4/ip_forward", -1);
-
 	if (d->ports < 2)
 		return;
-	if (ip4 != 0) {
-		finding_add(d->findings, FINDING_OK, "this node routes IPv4");
+	if (doctor_read_number("/proc/sys/net/ipv4/ip_forward", -1) != 0) {
+		found_ok(d, "this node routes IPv4");
 		return;
 	}
-	finding_add(d->findings, FINDING_WARN,
-		    "this node does not route IPv4 between its %u ports: its own jobs work, "
-		    "but it drops sums for other nodes and all other traffic",
-		    d->ports);
-	finding_mend(d->findings, "sysctl -w net.ipv4.ip_forward=1");
+	found_warn(d,
+		   "this node does not route IPv4 between its %u ports: its own jobs work, "
+		   "but it drops sums for other nodes and all other traffic",
+		   d->ports);
+	found_mend(d, "sysctl -w net.ipv4.ip_forward=1");
 }
 
 /* "dnsmasq (process 812)", from the inode of its socket. */
 static void owner_name(uint64_t inode, char *text, size_t size)
 {
-	char wanted[32], path[64 + 256], target[64], name[32];
-	DIR *processes = opendir("/proc");
-	struct dirent *process, *file;
+	char wanted[32], path[64], target[64] = "", name[32];
+	glob_t files = { 0 };
 
 	snprintf(text, size, "another program");
 	snprintf(wanted, sizeof(wanted), "socket:[%" PRIu64 "]", inode);
-	while (processes && (process = readdir(processes))) {
-		DIR *files;
+	glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &files);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		const char *process = files.gl_pathv[i] + strlen("/proc/");
+		int digits = (int)strcspn(process, "/");
+		ssize_t n = readlink(files.gl_pathv[i], target, sizeof(target) - 1);
 
-		if (*process->d_name < '0' || *process->d_name > '9')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%.16s/fd", process->d_name);
-		files = opendir(path);
-		while (files && (file = readdir(files))) {
-			ssize_t n;
-
-			snprintf(path, sizeof(path), "/proc/%.16s/fd/%.16s", process->d_name,
-				 file->d_name);
-			n = readlink(path, target, sizeof(target) - 1);
-			target[n > 0 ? n : 0] = '\0';
-			if (strcmp(target, wanted) != 0)
-				continue;
-			snprintf(path, sizeof(path), "/proc/%.16s/comm", process->d_name);
-			if (doctor_read_line(path, name, sizeof(name)) == 0)
-				snprintf(text, size, "%s (process %.16s)", name, process->d_name);
-		}
-		if (files)
-			closedir(files);
+		target[n > 0 ? n : 0] = '\0';
+		snprintf(path, sizeof(path), "/proc/%.*s/comm", digits, process);
+		if (!strcmp(target, wanted) && doctor_read_line(path, name, sizeof(name)) == 0)
+			snprintf(text, size, "%s (process %.*s)", name, digits, process);
 	}
-	if (processes)
-		closedir(processes);
+	globfree(&files);
 }
 
 /* The inode of a socket on Tally's UDP or TCP port in one of these tables. */
@@ -258,7 +231,7 @@ static int socket_find(const char *const *tables, unsigned int state, uint64_t *
 	return -ENOENT;
 }
 
-static void check_sockets(struct doctor *d)
+static void check_sockets(struct doctor *d, const struct doctor_port *p)
 {
 	static const char *const udp[] = { "/proc/self/net/udp", "/proc/self/net/udp6", NULL };
 	static const char *const tcp[] = { "/proc/self/net/tcp", "/proc/self/net/tcp6", NULL };
@@ -268,20 +241,18 @@ static void check_sockets(struct doctor *d)
 	if (socket_find(udp, 0, &inode) == 0) {
 		owner_name(inode, owner, sizeof(owner));
 		if (strncmp(owner, "tallyd ", 7) != 0)
-			finding_add(
-				d->findings, FINDING_WARN,
-				"UDP port %d is in use by %s: that program receives what the data plane "
-				"passes",
-				TALLY_UDP_PORT, owner);
+			found_warn(d,
+				   "UDP port %d is in use by %s: that program receives what "
+				   "the data plane passes",
+				   TALLY_UDP_PORT, owner);
 	} else if (socket_find(tcp, TCP_LISTEN, &inode) == 0 && !d->status) {
 		owner_name(inode, owner, sizeof(owner));
-		finding_add(d->findings, FINDING_FAIL,
-			    "TCP port %d is in use by %s: tallyd cannot listen there for workers "
-			    "that join",
-			    TALLY_UDP_PORT, owner);
+		found_fail(d,
+			   "TCP port %d is in use by %s: tallyd cannot listen there for "
+			   "workers that join",
+			   TALLY_UDP_PORT, owner);
 	} else {
-		finding_add(d->findings, FINDING_OK, "no other program uses UDP or TCP port %d",
-			    TALLY_UDP_PORT);
+		found_ok(d, "no other program uses UDP or TCP port %d", TALLY_UDP_PORT);
 	}
 }
 
@@ -309,7 +280,7 @@ static bool is_own_address(const char *text)
 	return found;
 }
 
-static void check_service(struct doctor *d)
+static void check_service(struct doctor *d, const struct doctor_port *p)
 {
 	const json_t *services = field(d->status, "services"), *service;
 	size_t i, missing = 0;
@@ -321,76 +292,68 @@ static void check_service(struct doctor *d)
 		if (!text || is_own_address(text))
 			continue;
 		missing++;
-		finding_add(d->findings, FINDING_FAIL,
-			    "service address %s is not an address of this machine: messages of "
-			    "workers do not arrive here",
-			    text);
-		finding_mend(d->findings, "ip address add %s/%d dev lo", text,
-			     strchr(text, ':') ? 128 : 32);
+		found_fail(d,
+			   "service address %s is not an address of this machine: messages of "
+			   "workers do not arrive here",
+			   text);
+		found_mend(d, "ip address add %s/%d dev lo", text, strchr(text, ':') ? 128 : 32);
 	}
 	if (d->status && !json_array_size(services))
-		finding_add(d->findings, FINDING_FAIL,
-			    "the node has no service address, so workers cannot send to it: set "
-			    "service: in tallyd.yaml");
+		found_fail(d, "the node has no service address, so workers cannot send to it: "
+			      "set service: in tallyd.yaml");
 	else if (d->status && !missing)
-		finding_add(d->findings, FINDING_OK,
-			    "all service addresses are addresses of this machine");
+		found_ok(d, "all service addresses are addresses of this machine");
 }
 
 /* --- the daemon ------------------------------------------------------------------------------ */
 
-static void check_daemon(struct doctor *d)
+static void check_daemon(struct doctor *d, const struct doctor_port *p)
 {
 	const char *version = field_text(d->status, "version");
 
 	if (!d->status)
-		finding_add(d->findings, FINDING_UNKNOWN, "%s", d->no_daemon);
+		found_unknown(d, "%s", d->no_daemon);
 	else if (d->answer_ms > SLOW_ANSWER_MS)
-		finding_add(d->findings, FINDING_WARN,
-			    "tallyd took %.0f ms to answer: check the CPU load of this machine",
-			    d->answer_ms);
+		found_warn(d, "tallyd took %.0f ms to answer: check the CPU load of this machine",
+			   d->answer_ms);
 	else if (strcmp(version, TALLY_VERSION_TEXT) != 0)
-		finding_add(
-			d->findings, FINDING_WARN,
+		found_warn(
+			d,
 			"tallyd has version %s, but this tallyctl has version " TALLY_VERSION_TEXT
 			". After an upgrade, restart tallyd (systemctl restart tallyd); jobs go "
 			"on",
 			version);
 	else
-		finding_add(d->findings, FINDING_OK, "tallyd %s answered in %.0f ms", version,
-			    d->answer_ms);
+		found_ok(d, "tallyd %s answered in %.0f ms", version, d->answer_ms);
 }
 
-static void check_group(struct doctor *d)
+static void check_group(struct doctor *d, const struct doctor_port *p)
 {
 	const struct group *group;
 	struct stat info;
 
 	if (stat(d->socket, &info) < 0) {
 		if (d->root && !getgrnam(TALLY_GROUP)) {
-			finding_add(d->findings, FINDING_WARN,
-				    "there is no group '" TALLY_GROUP
-				    "': only root can change jobs and tenants");
-			finding_mend(d->findings, "groupadd --system " TALLY_GROUP);
+			found_warn(d, "there is no group '" TALLY_GROUP
+				      "': only root can change jobs and tenants");
+			found_mend(d, "groupadd --system " TALLY_GROUP);
 		}
 		return;
 	}
 	group = getgrgid(info.st_gid);
 	if (info.st_gid == 0)
-		finding_add(d->findings, FINDING_OK,
-			    "only root may change jobs and tenants; control: group: in tallyd.yaml "
-			    "allows others to");
+		found_ok(d, "only root may change jobs and tenants; control: group: in "
+			    "tallyd.yaml allows others to");
 	else if (!group)
-		finding_add(d->findings, FINDING_WARN,
-			    "the control socket belongs to group %u, which has no name: restart "
-			    "tallyd",
-			    info.st_gid);
+		found_warn(d,
+			   "the control socket belongs to group %u, which has no name: "
+			   "restart tallyd",
+			   info.st_gid);
 	else
-		finding_add(d->findings, FINDING_OK,
-			    "members of group %s may change jobs and tenants", group->gr_name);
+		found_ok(d, "members of group %s may change jobs and tenants", group->gr_name);
 }
 
-const struct doctor_node_check doctor_node_checks[] = {
+const struct doctor_check doctor_node_checks[] = {
 	{ "kernel", check_kernel },
 	{ "bpf", check_bpf },
 	{ "btf", check_btf },

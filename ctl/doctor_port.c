@@ -19,13 +19,12 @@ static void check_link(struct doctor *d, const struct doctor_port *p)
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/carrier", name);
 	if (!p->port.up) {
-		finding_add(d->findings, FINDING_FAIL, "is down");
-		finding_mend(d->findings, "ip link set %s up", name);
+		found_fail(d, "is down");
+		found_mend(d, "ip link set %s up", name);
 	} else if (doctor_read_number(path, 1) == 0) {
-		finding_add(d->findings, FINDING_FAIL,
-			    "has no carrier: check the cable and the other end");
+		found_fail(d, "has no carrier: check the cable and the other end");
 	} else {
-		finding_add(d->findings, FINDING_OK, "is up");
+		found_ok(d, "is up");
 	}
 }
 
@@ -34,21 +33,18 @@ static void check_kind(struct doctor *d, const struct doctor_port *p)
 	const char *kind = p->facts.kind;
 
 	if (p->facts.enslaved_to_bond)
-		finding_add(d->findings, FINDING_WARN,
-			    "is a member of a bond: give tallyd the bond itself. Otherwise results "
-			    "leave by this member only");
+		found_warn(d, "is a member of a bond: give tallyd the bond itself. Otherwise "
+			      "results leave by this member only");
 	if (!strcmp(kind, "vlan") || !strcmp(kind, "macvlan") || !strcmp(kind, "ipvlan"))
-		finding_add(d->findings, FINDING_WARN,
-			    "is a %s, where XDP runs in the stack, and slowly. Give tallyd the "
-			    "interface below; the data plane reads one VLAN tag itself",
-			    kind);
+		found_warn(d,
+			   "is a %s, where XDP runs in the stack, and slowly. Give tallyd the "
+			   "interface below; the data plane reads one VLAN tag itself",
+			   kind);
 	else if (!strcmp(kind, "bridge"))
-		finding_add(d->findings, FINDING_WARN,
-			    "is a bridge, where XDP runs in the stack, and slowly. Give tallyd the "
-			    "ports of the bridge");
+		found_warn(d, "is a bridge, where XDP runs in the stack, and slowly. Give tallyd "
+			      "the ports of the bridge");
 	else if (!strcmp(kind, "tun"))
-		finding_add(d->findings, FINDING_WARN,
-			    "is a tap: the program at its other end must accept frames from XDP");
+		found_warn(d, "is a tap: the program at its other end must accept frames from XDP");
 }
 
 /* The port as tallyd reports it. */
@@ -58,21 +54,18 @@ static void check_xdp_attached(struct doctor *d, const struct doctor_port *p)
 	double beside = field_number(p->status, "beside");
 
 	if (!strcmp(mode, "gone"))
-		finding_add(d->findings, FINDING_FAIL,
-			    "the interface that tallyd attached to is gone. If another one has its "
-			    "name now, restart tallyd");
+		found_fail(d, "the interface that tallyd attached to is gone. If another one has "
+			      "its name now, restart tallyd");
 	else if (!strcmp(mode, "native"))
-		finding_add(d->findings, FINDING_OK, "driver %s, native XDP", p->port.driver);
+		found_ok(d, "driver %s, native XDP", p->port.driver);
 	else if (p->tc)
-		finding_add(d->findings, FINDING_WARN, "driver %s, TC instead of native XDP%s%s",
-			    p->port.driver, *reason ? ": " : "", reason);
+		found_warn(d, "driver %s, TC instead of native XDP%s%s", p->port.driver,
+			   *reason ? ": " : "", reason);
 	else
-		finding_add(d->findings, FINDING_WARN,
-			    "driver %s, generic XDP (in the stack) instead of native%s%s",
-			    p->port.driver, *reason ? ": " : "", reason);
+		found_warn(d, "driver %s, generic XDP (in the stack) instead of native%s%s",
+			   p->port.driver, *reason ? ": " : "", reason);
 	if (beside > 0)
-		finding_add(d->findings, FINDING_OK, "shares the port with XDP program %.0f",
-			    beside);
+		found_ok(d, "shares the port with XDP program %.0f", beside);
 }
 
 static void check_xdp(struct doctor *d, const struct doctor_port *p)
@@ -82,21 +75,20 @@ static void check_xdp(struct doctor *d, const struct doctor_port *p)
 	else if (port_panics_in_native(&p->port, d->cpus, dataplane_is_native(p->port.ifindex)))
 		return; /* the next check reports it */
 	else if (dataplane_is_native(p->port.ifindex))
-		finding_add(d->findings, FINDING_OK,
-			    "driver %s, where an XDP program is attached already", p->port.driver);
+		found_ok(d, "driver %s, where an XDP program is attached already", p->port.driver);
 	else if (p->facts.native == NETLINK_YES)
-		finding_add(d->findings, FINDING_OK, "driver %s has native XDP", p->port.driver);
+		found_ok(d, "driver %s has native XDP", p->port.driver);
 	else if (p->facts.native == NETLINK_NO)
-		finding_add(
-			d->findings, FINDING_WARN,
-			"driver %s has no native XDP with redirects: XDP will run in the stack, "
-			"much slower",
-			*p->port.driver ? p->port.driver : "(unnamed)");
+		found_warn(d,
+			   "driver %s has no native XDP with redirects: XDP will run in the "
+			   "stack, much slower",
+			   *p->port.driver ? p->port.driver : "(unnamed)");
 	else
-		finding_add(d->findings, FINDING_UNKNOWN,
-			    "driver %s: this kernel does not say whether the driver has native XDP "
-			    "(Linux 6.3 and later do). tallyd will try native XDP when it attaches",
-			    p->port.driver);
+		found_unknown(d,
+			      "driver %s: this kernel does not say whether the driver has "
+			      "native XDP (Linux 6.3 and later do). tallyd will try native "
+			      "XDP when it attaches",
+			      p->port.driver);
 }
 
 static void check_queues(struct doctor *d, const struct doctor_port *p)
@@ -105,24 +97,24 @@ static void check_queues(struct doctor *d, const struct doctor_port *p)
 	bool native = dataplane_is_native(port->ifindex);
 
 	if (port_panics_in_native(port, d->cpus, native)) {
-		finding_add(d->findings, FINDING_FAIL,
-			    "%u queues on %u CPUs: with room for %u queues only, XDP_TX of this "
-			    "driver would panic the kernel, so Tally does not try native mode",
-			    port->channels, d->cpus, port->channels_max);
-		finding_mend(d->findings, "ethtool -L %s combined %u", port->name, d->cpus);
+		found_fail(d,
+			   "%u queues on %u CPUs: with room for %u queues only, XDP_TX of "
+			   "this driver would panic the kernel, so Tally does not try native "
+			   "mode",
+			   port->channels, d->cpus, port->channels_max);
+		found_mend(d, "ethtool -L %s combined %u", port->name, d->cpus);
 	} else if (port->channels == 1 && port->channels_max > 1 && d->cpus > 1) {
-		finding_add(
-			d->findings, FINDING_WARN,
-			"one queue of %u is in use: a single CPU does all the work of this port",
-			port->channels_max);
-		finding_mend(d->findings, "ethtool -L %s combined %u", port->name,
-			     d->cpus < port->channels_max ? d->cpus : port->channels_max);
+		found_warn(d,
+			   "one queue of %u is in use: a single CPU does all the work of this "
+			   "port",
+			   port->channels_max);
+		found_mend(d, "ethtool -L %s combined %u", port->name,
+			   d->cpus < port->channels_max ? d->cpus : port->channels_max);
 	}
 	if (port->channels > 1 && p->facts.ports_hashed == NETLINK_NO) {
-		finding_add(d->findings, FINDING_WARN,
-			    "the driver ignores UDP ports when it chooses a queue: all messages of "
-			    "a worker go to one CPU");
-		finding_mend(d->findings, "ethtool -N %s rx-flow-hash udp4 sdfn", port->name);
+		found_warn(d, "the driver ignores UDP ports when it chooses a queue: all "
+			      "messages of a worker go to one CPU");
+		found_mend(d, "ethtool -N %s rx-flow-hash udp4 sdfn", port->name);
 	}
 }
 
@@ -142,13 +134,12 @@ static unsigned int jobs_too_big(struct doctor *d, const struct doctor_port *p)
 		if (port_mtu_needed(payload, ip6) <= p->port.mtu)
 			continue;
 		count++;
-		finding_add(d->findings, FINDING_WARN,
-			    "MTU %u: job %s with payload %u needs %u if its results leave by this "
-			    "port",
-			    p->port.mtu, field_text(job, "name"), payload,
-			    port_mtu_needed(payload, ip6));
-		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name,
-			     port_mtu_needed(payload, ip6));
+		found_warn(d,
+			   "MTU %u: job %s with payload %u needs %u if its results leave by "
+			   "this port",
+			   p->port.mtu, field_text(job, "name"), payload,
+			   port_mtu_needed(payload, ip6));
+		found_mend(d, "ip link set %s mtu %u", p->port.name, port_mtu_needed(payload, ip6));
 	}
 	return count;
 }
@@ -161,21 +152,26 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 		return;
 	if (p->port.mtu > most && !p->tc) {
 		finding_add(d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
-			    "MTU %u: native XDP takes at most about %u with driver %s. Give the "
-			    "neighbours of this port the same MTU",
+			    "MTU %u: native "
+			    "XDP takes at "
+			    "most about %u "
+			    "with driver %s. "
+			    "Give the "
+			    "neighbours of "
+			    "this port the "
+			    "same MTU",
 			    p->port.mtu, most, p->port.driver);
-		finding_mend(d->findings, "ip link set %s mtu %u", p->port.name, most);
+		found_mend(d, "ip link set %s mtu %u", p->port.name, most);
 	} else if (p->port.mtu < MTU_ORDINARY) {
-		finding_add(d->findings, FINDING_WARN,
-			    "MTU %u: the default payload of %u does not fit; create jobs with "
-			    "--payload %u",
-			    p->port.mtu, port_payload_max(MTU_ORDINARY, false),
-			    port_payload_max(p->port.mtu, false));
+		found_warn(d,
+			   "MTU %u: the default payload of %u does not fit; create jobs with "
+			   "--payload %u",
+			   p->port.mtu, port_payload_max(MTU_ORDINARY, false),
+			   port_payload_max(p->port.mtu, false));
 	} else {
-		finding_add(d->findings, FINDING_OK,
-			    "MTU %u: a payload has at most %u bytes (IPv4), %u bytes (IPv6)",
-			    p->port.mtu, port_payload_max(p->port.mtu, false),
-			    port_payload_max(p->port.mtu, true));
+		found_ok(d, "MTU %u: a payload has at most %u bytes (IPv4), %u bytes (IPv6)",
+			 p->port.mtu, port_payload_max(p->port.mtu, false),
+			 port_payload_max(p->port.mtu, true));
 	}
 }
 
@@ -184,14 +180,21 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 static void check_offloads(struct doctor *d, const struct doctor_port *p)
 {
 	if (*p->port.coalescing) {
-		finding_add(
-			d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
-			"an offload may join several messages into one frame. Native XDP cannot "
-			"attach then, or such frames pass without being summed (outcome "
-			"COALESCED)");
-		finding_mend(d->findings, "ethtool -K %s%s", p->port.name, p->port.coalescing);
+		finding_add(d->findings, p->status && p->native ? FINDING_WARN : FINDING_FAIL,
+			    "an offload may "
+			    "join several "
+			    "messages into "
+			    "one frame. "
+			    "Native XDP "
+			    "cannot attach "
+			    "then, or such "
+			    "frames pass "
+			    "without being "
+			    "summed (outcome "
+			    "COALESCED)");
+		found_mend(d, "ethtool -K %s%s", p->port.name, p->port.coalescing);
 	} else {
-		finding_add(d->findings, FINDING_OK, "no offload joins messages");
+		found_ok(d, "no offload joins messages");
 	}
 }
 
@@ -226,15 +229,15 @@ static void check_vlan(struct doctor *d, const struct doctor_port *p)
 	if (!tenant || p->facts.peer)
 		return;
 	if (p->tc) {
-		finding_add(d->findings, FINDING_OK, "TC sees all VLAN tags");
+		found_ok(d, "TC sees all VLAN tags");
 	} else if (p->facts.vlan_stripped == NETLINK_YES) {
-		finding_add(d->findings, FINDING_FAIL,
-			    "the driver removes VLAN tags before XDP sees them, and messages of "
-			    "tenant %s have one: the node refuses all of them",
-			    tenant);
-		finding_mend(d->findings, "ethtool -K %s rxvlan off", p->port.name);
+		found_fail(d,
+			   "the driver removes VLAN tags before XDP sees them, and messages "
+			   "of tenant %s have one: the node refuses all of them",
+			   tenant);
+		found_mend(d, "ethtool -K %s rxvlan off", p->port.name);
 	} else {
-		finding_add(d->findings, FINDING_OK, "VLAN tags stay in their frames");
+		found_ok(d, "VLAN tags stay in their frames");
 	}
 }
 
@@ -248,11 +251,9 @@ static void check_rp_filter(struct doctor *d, const struct doctor_port *p)
 	own = doctor_read_number(path, 0);
 	if ((own > all ? own : all) != 1)
 		return;
-	finding_add(d->findings, FINDING_WARN,
-		    "the strict reverse path filter is on: where routes differ between the "
-		    "two directions, the kernel silently drops messages of workers that "
-		    "join");
-	finding_mend(d->findings, "sysctl -w net.ipv4.conf.%s.rp_filter=2", name);
+	found_warn(d, "the strict reverse path filter is on: where routes differ between the two "
+		      "directions, the kernel silently drops messages of workers that join");
+	found_mend(d, "sysctl -w net.ipv4.conf.%s.rp_filter=2", name);
 }
 
 /* --- veth ------------------------------------------------------------------------------------ */
@@ -263,37 +264,34 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 	const char *at = *peer->where ? " in " : "", *tenant = tenant_with_vlan(d, p->port.name);
 
 	if (p->native && !peer->native) {
-		finding_add(
-			d->findings, FINDING_FAIL,
-			"the other end, %s%s%s, has no XDP program: %s. Any program that passes "
-			"frames is enough, such as an empty node",
+		found_fail(
+			d,
+			"the other end, %s%s%s, has no XDP program: %s. Any program that "
+			"passes frames is enough, such as an empty node",
 			peer->name, at, peer->where,
 			peer->gro
 				? "the kernel counts answers to retransmissions (XDP_TX) as sent and "
 				  "never delivers them"
 				: "a veth with native XDP drops all results");
-		finding_mend(d->findings,
-			     "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
-			     peer->enter, peer->name, peer->name);
+		found_mend(d, "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
+			   peer->enter, peer->name, peer->name);
 	} else if (!p->native && peer->segments) {
-		finding_add(d->findings, FINDING_WARN,
-			    "the other end, %s%s%s, may send several messages as one frame "
-			    "(UDP_SEGMENT). Without native XDP here such frames pass without being "
-			    "summed",
-			    peer->name, at, peer->where);
-		finding_mend(d->findings, "%sethtool -K %s tx-udp-segmentation off", peer->enter,
-			     peer->name);
+		found_warn(d,
+			   "the other end, %s%s%s, may send several messages as one frame "
+			   "(UDP_SEGMENT). Without native XDP here such frames pass without "
+			   "being summed",
+			   peer->name, at, peer->where);
+		found_mend(d, "%sethtool -K %s tx-udp-segmentation off", peer->enter, peer->name);
 	} else {
-		finding_add(d->findings, FINDING_OK, "the other end, %s%s%s, %s", peer->name, at,
-			    peer->where,
-			    p->native ? "has an XDP program" : "sends messages one by one");
+		found_ok(d, "the other end, %s%s%s, %s", peer->name, at, peer->where,
+			 p->native ? "has an XDP program" : "sends messages one by one");
 	}
 	if (tenant && peer->inserts_vlan && !p->tc) {
-		finding_add(d->findings, FINDING_FAIL,
-			    "the other end leaves VLAN tags beside the frame, where XDP does not "
-			    "see them, and messages of tenant %s have one",
-			    tenant);
-		finding_mend(d->findings, "%sethtool -K %s txvlan off", peer->enter, peer->name);
+		found_fail(d,
+			   "the other end leaves VLAN tags beside the frame, where XDP does "
+			   "not see them, and messages of tenant %s have one",
+			   tenant);
+		found_mend(d, "%sethtool -K %s txvlan off", peer->enter, peer->name);
 	}
 }
 
@@ -307,16 +305,15 @@ static void check_peer(struct doctor *d, const struct doctor_port *p)
 		return;
 	r = netlink_peer_read(&p->facts, dataplane_is_native, &peer, &why);
 	if (r < 0)
-		finding_add(
-			d->findings, FINDING_UNKNOWN,
-			"%s. The other end must have an XDP program in native mode (XDP_PASS is "
-			"enough)",
-			*why.text ? why.text : "cannot look at the other end");
+		found_unknown(d,
+			      "%s. The other end must have an XDP program in native mode "
+			      "(XDP_PASS is enough)",
+			      *why.text ? why.text : "cannot look at the other end");
 	else
 		peer_examine(d, p, &peer);
 }
 
-const struct doctor_port_check doctor_port_checks[] = {
+const struct doctor_check doctor_port_checks[] = {
 	{ "link", check_link }, { "kind", check_kind },
 	{ "xdp", check_xdp },	{ "queues", check_queues },
 	{ "mtu", check_mtu },	{ "offloads", check_offloads },
