@@ -178,19 +178,6 @@ static int line_take(struct connection *c, json_t **ret, struct why *why)
 	return 0;
 }
 
-/* The errno that tallyd named. */
-static int error_number(const char *name)
-{
-	static const int errors[] = { E2BIG,  EACCES, EADDRINUSE, EAGAIN,    EBUSY,  EEXIST,
-				      EINVAL, EIO,    ENODEV,	  ENOENT,    ENOMEM, ENOSPC,
-				      ENOSYS, EPERM,  ERANGE,	  EOPNOTSUPP };
-
-	for (size_t i = 0; name && i < sizeof(errors) / sizeof(*errors); i++)
-		if (!strcmp(strerrorname_np(errors[i]), name))
-			return -errors[i];
-	return -EREMOTEIO;
-}
-
 static int answer_open(json_t *answer, json_t **ret, struct why *why)
 {
 	const json_t *ok = json_object_get(answer, "ok");
@@ -202,9 +189,7 @@ static int answer_open(json_t *answer, json_t **ret, struct why *why)
 		return 0;
 	}
 	if (json_is_false(ok) && error)
-		return why_say(why,
-			       error_number(json_string_value(json_object_get(answer, "errno"))),
-			       "%s", error);
+		return why_say(why, -EREMOTEIO, "%s", error);
 	return why_say(why, -EPROTO,
 		       "the program at the socket is not tallyd: its answer has no result and "
 		       "no error");

@@ -28,9 +28,8 @@ static inline void connection_closep(struct connection **c) { connection_close(*
 int connection_fd(const struct connection *c);
 
 /*
- * Sends a request and waits for the result, which the caller owns. If tallyd answers with an
- * error, `why` has its text and the function returns its errno. -ETIMEDOUT, -EPROTO, -ECONNRESET:
- * there is no valid answer.
+ * Sends a request and waits for the result, which the caller owns. -EREMOTEIO: tallyd answers with
+ * an error, and `why` has its text. -ETIMEDOUT, -EPROTO, -ECONNRESET: there is no valid answer.
  */
 int connection_ask(struct connection *c, const json_t *request, json_t **ret, struct why *why);
 
