@@ -33,7 +33,7 @@ const struct command commands[] = {
 	{ "quota", "show quotas and their use; with options, change one", "tenant-list", "[TENANT]",
 	  "name", NOUN_TENANT, .run = quota, .options = TENANT_OPTIONS, .named = true },
 	{ "job create", "create a job and print its token", "job-create", "NAME", "name",
-	  .run = job_create, .options = JOB_OPTIONS, .needed = BIT(OPTION_WORKERS) },
+	  .run = job_token, .options = JOB_OPTIONS, .needed = BIT(OPTION_WORKERS) },
 	{ "job show", "show a job and its members", "job-list", "NAME", "name", NOUN_JOB,
 	  .show = show_job },
 	{ "job del", "delete a job; its workers get an error", "job-del", "NAME", "name",

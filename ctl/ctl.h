@@ -118,13 +118,11 @@ int command_arguments_max(const struct command *command);
 const struct command *command_find(int argc, char **argv, int *ret_words);
 
 /*
- * Parses the options and arguments after the command's words into `ctl`, whose command is set.
+ * Parses options and arguments after argv[0] into `ctl`: those of ctl->command or, if that is NULL,
+ * the options before a command; the arguments are then the command's words and what follows.
  * -EINVAL: `why` says what is wrong and what is allowed. 1: --help was among them.
  */
 int options_parse(int argc, char **argv, struct ctl *ctl, struct why *why);
-
-/* The same for the options before the command: --socket, --json, --help, --version. */
-int options_parse_global(int argc, char **argv, struct ctl *ctl, int *ret_used, struct why *why);
 
 /* The request that the command line means. The caller owns it (json_decref()). Pure. */
 json_t *request_make(const struct ctl *ctl);
@@ -143,7 +141,6 @@ void ctl_disarm_text(char *text);
 void ctl_dump(const json_t *result);
 
 /* Commands that do more than send a request and show the result. */
-int job_create(const struct ctl *ctl, struct why *why);
 int job_token(const struct ctl *ctl, struct why *why);
 int quota(const struct ctl *ctl, struct why *why);
 int top(const struct ctl *ctl, struct why *why);

@@ -24,13 +24,8 @@ static int token_file_make(const char *path, int *ret, struct why *why)
 
 static int token_write(int fd, const char *path, const char *token, struct why *why)
 {
-	char line[512];
-	int length = snprintf(line, sizeof(line), "%s\n", token);
-
-	if (length >= (int)sizeof(line))
-		return why_say(why, -EPROTO, "tallyd's token is too long: %d bytes", length);
 	errno = EIO;
-	if (write(fd, line, length) != length || fsync(fd) < 0)
+	if (dprintf(fd, "%s\n", token) < 0 || fsync(fd) < 0)
 		return why_say(why, -errno, "--token-file %s: %s", path, strerror(errno));
 	return 0;
 }
@@ -58,11 +53,23 @@ static int token_say(const struct ctl *ctl, json_t *result, int fd, struct why *
 	return 0;
 }
 
+/* After the token, for who reads along: what was created. */
+static void created_say(const json_t *result, const char *path)
+{
+	const char *name = field_text(result, "name");
+	double number = field_number(result, "id");
+
+	if (path)
+		printf("job %s has number %.0f; its token is in %s\n", name, number, path);
+	else
+		warnx("job %s has number %.0f; its token is on standard output", name, number);
+}
+
 /*
  * Makes the file before it asks tallyd, so that no job is made whose token cannot be kept. On
  * failure the file is removed.
  */
-static int token_get(const struct ctl *ctl, json_t **ret, struct why *why)
+int job_token(const struct ctl *ctl, struct why *why)
 {
 	const char *path = ctl->value[OPTION_TOKEN_FILE];
 	_cleanup_(json_decrefp) json_t *result = NULL;
@@ -78,33 +85,9 @@ static int token_get(const struct ctl *ctl, json_t **ret, struct why *why)
 		r = token_say(ctl, result, fd, why);
 	if (r < 0 && path)
 		unlink(path);
-	if (r == 0)
-		*ret = TAKE_PTR(result);
+	if (r == 0 && !ctl->json && !strcmp(ctl->command->verb, "job-create"))
+		created_say(result, path);
 	return r;
-}
-
-int job_token(const struct ctl *ctl, struct why *why)
-{
-	_cleanup_(json_decrefp) json_t *result = NULL;
-
-	return token_get(ctl, &result, why);
-}
-
-int job_create(const struct ctl *ctl, struct why *why)
-{
-	_cleanup_(json_decrefp) json_t *result = NULL;
-	const char *path = ctl->value[OPTION_TOKEN_FILE];
-	int r = token_get(ctl, &result, why);
-
-	if (r < 0)
-		return r;
-	if (!ctl->json && path)
-		printf("job %s has number %.0f; its token is in %s\n", field_text(result, "name"),
-		       field_number(result, "id"), path);
-	else if (!ctl->json)
-		warnx("job %s has number %.0f; its token is on standard output",
-		      field_text(result, "name"), field_number(result, "id"));
-	return 0;
 }
 
 int quota(const struct ctl *ctl, struct why *why)

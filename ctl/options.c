@@ -183,18 +183,6 @@ static int options_pass(int argc, char **argv, const char *order, const struct o
 	return 0;
 }
 
-int options_parse_global(int argc, char **argv, struct ctl *ctl, int *ret_used, struct why *why)
-{
-	struct option known[GLOBALS + 1];
-	int r;
-
-	options_fill(0, known);
-	r = options_pass(argc, argv, "+:h", known, ctl, why);
-	if (r == 0)
-		*ret_used = optind;
-	return r;
-}
-
 static int arguments_check(const struct ctl *ctl, struct why *why)
 {
 	const struct command *command = ctl->command;
@@ -222,11 +210,11 @@ int options_parse(int argc, char **argv, struct ctl *ctl, struct why *why)
 	struct option known[OPTION_COUNT + GLOBALS + 1];
 	int r;
 
-	options_fill(ctl->command->options, known);
-	r = options_pass(argc, argv, ":h", known, ctl, why);
+	options_fill(ctl->command ? ctl->command->options : 0, known);
+	r = options_pass(argc, argv, ctl->command ? ":h" : "+:h", known, ctl, why);
 	if (r)
 		return r;
 	ctl->arguments = argv + optind;
 	ctl->count = argc - optind;
-	return arguments_check(ctl, why);
+	return ctl->command ? arguments_check(ctl, why) : 0;
 }

@@ -14,43 +14,39 @@ enum {
 	EXIT_USAGE = 2,
 };
 
-static void option_help(FILE *out, const char *name, const char *value, const char *help)
+/* "  --socket PATH            the socket of tallyd" */
+static void line_help(FILE *out, const char *dashes, const char *name, const char *value,
+		      const char *help)
 {
-	int n = fprintf(out, "  --%s%s%s", name, value ? " " : "", value ? value : "");
+	int n = fprintf(out, "  %s%s%s%s", dashes, name, value ? " " : "", value ? value : "");
 
 	fprintf(out, "%*s%s\n", n < 26 ? 28 - n : 2, "", help);
 }
 
 static void globals_help(FILE *out)
 {
-	option_help(out, "socket", "PATH", "the socket of tallyd ($TALLY_SOCKET, or");
+	line_help(out, "--", "socket", "PATH", "the socket of tallyd ($TALLY_SOCKET, or");
 	fprintf(out, "%28s" CONFIG_CONTROL_SOCKET ")\n", "");
-	option_help(out, "json", NULL, "print tallyd's result as JSON");
-	option_help(out, "help", NULL, "print this help; after a command: its options");
-	option_help(out, "version", NULL, "print the version");
+	line_help(out, "--", "json", NULL, "print tallyd's result as JSON");
+	line_help(out, "--", "help", NULL, "print this help; after a command: its options");
+	line_help(out, "--", "version", NULL, "print the version");
 }
 
 static void command_help(const struct command *c)
 {
 	printf("usage: tallyctl %s%s%s [options]   %s\n\n", c->words, c->arguments ? " " : "",
 	       c->arguments ? c->arguments : "", c->help);
-	for (int i = 0; i < OPTION_COUNT; i++)
-		if (c->options & OPTION_BIT(i))
-			option_help(stdout, option_kinds[i].name, option_kinds[i].value,
-				    option_kinds[i].help);
+	for (const struct option_kind *o = option_kinds; o < option_kinds + OPTION_COUNT; o++)
+		if (c->options & OPTION_BIT(o - option_kinds))
+			line_help(stdout, "--", o->name, o->value, o->help);
 	globals_help(stdout);
 }
 
 static void help(FILE *out)
 {
 	fputs("usage: tallyctl [--socket PATH] [--json] COMMAND [options]\n\n", out);
-	for (unsigned int i = 0; i < commands_count; i++) {
-		const struct command *c = &commands[i];
-		int n = fprintf(out, "  %s%s%s", c->words, c->arguments ? " " : "",
-				c->arguments ? c->arguments : "");
-
-		fprintf(out, "%*s%s\n", n < 26 ? 28 - n : 2, "", c->help);
-	}
+	for (const struct command *c = commands; c < commands + commands_count; c++)
+		line_help(out, "", c->words, c->arguments, c->help);
 	fputc('\n', out);
 	globals_help(out);
 	fputs("\nNumbers may end in k, M or G. tallyctl COMMAND --help shows a command's options.\n"
@@ -124,7 +120,7 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .socket = socket && *socket ? socket : CONFIG_CONTROL_SOCKET,
 			   .timeout_ms = CTL_TIMEOUT_MS };
 	struct why why = { "" };
-	int used = 0, words = 0, r;
+	int words = 0, r;
 
 	if (argc > 1 && !strcmp(argv[1], "__complete")) {
 		complete(argc - 2, argv + 2);
@@ -133,17 +129,17 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	signal(SIGPIPE, SIG_IGN);
 	ctl.style = style_of(STDOUT_FILENO);
-	r = options_parse_global(argc, argv, &ctl, &used, &why);
+	r = options_parse(argc, argv, &ctl, &why);
 	if (r < 0)
 		usage(why.text);
-	if (r > 0 || used == argc) {
+	if (r > 0 || !ctl.count) {
 		help(r > 0 ? stdout : stderr);
 		return r > 0 ? 0 : EXIT_USAGE;
 	}
-	ctl.command = command_find(argc - used, argv + used, &words);
+	ctl.command = command_find(ctl.count, ctl.arguments, &words);
 	if (!ctl.command)
-		usage_command(argc - used, argv + used);
-	r = options_parse(argc - used - words + 1, argv + used + words - 1, &ctl, &why);
+		usage_command(ctl.count, ctl.arguments);
+	r = options_parse(ctl.count - words + 1, ctl.arguments + words - 1, &ctl, &why);
 	if (r < 0)
 		usage(why.text);
 	if (r > 0) {
