@@ -23,9 +23,9 @@
 const struct command commands[] = {
 	{ "status", "show tallyd, its ports and its slots", "status", .show = show_status },
 	{ "tenant add", "add a tenant with a quota", "tenant-add", "NAME", "name", NOUN_NONE,
-	  .show = show_tenant, .options = TENANT_OPTIONS },
+	  .show = show_tenants, .options = TENANT_OPTIONS },
 	{ "tenant set", "change the given options of a tenant", "tenant-set", "NAME", "name",
-	  NOUN_TENANT, .show = show_tenant, .options = TENANT_OPTIONS },
+	  NOUN_TENANT, .show = show_tenants, .options = TENANT_OPTIONS },
 	{ "tenant del", "delete a tenant that has no jobs", "tenant-del", "NAME", "name",
 	  .noun = NOUN_TENANT },
 	{ "tenant list", "list all tenants, or one", "tenant-list", "[NAME]", "name", NOUN_TENANT,

@@ -107,6 +107,6 @@ int quota(const struct ctl *ctl, struct why *why)
 	if (ctl->json)
 		ctl_dump(result);
 	else
-		r = (set ? show_tenant : show_tenants)(ctl, result, stdout, why);
+		r = show_tenants(ctl, result, stdout, why);
 	return r;
 }

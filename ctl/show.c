@@ -12,21 +12,22 @@ enum {
 	BAR_COLUMNS_MAX = 24,
 };
 
+/* All rows, or in place of the table that there are none. */
+static int rows_show(const struct ctl *ctl, FILE *out, const struct column *columns, size_t count,
+		     const json_t *rows, const char *none)
+{
+	if (json_array_size(rows))
+		return table_print(out, &ctl->style, columns, count, rows, 0);
+	fprintf(out, "%s\n", none);
+	return 0;
+}
+
 /* --- status ---------------------------------------------------------------------------------- */
 
 static void key_write(const struct ctl *ctl, const char *key, FILE *out)
 {
 	fprintf(out, "%s%-*s%s", style_begin(&ctl->style, COLOUR_DIM), KEY_COLUMNS, key,
 		style_end(&ctl->style, COLOUR_DIM));
-}
-
-static void line_list(const struct ctl *ctl, const char *key, const json_t *result, FILE *out)
-{
-	struct cell cell = { 0 };
-
-	cell_list(result, key, &cell);
-	key_write(ctl, key, out);
-	fprintf(out, "%s\n", cell.text);
 }
 
 void show_slots(FILE *out, const struct style *style, const json_t *result, unsigned int columns)
@@ -69,17 +70,22 @@ static void cell_port_remark(const json_t *row, const char *key, struct cell *re
 
 int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
+	static const struct column lines[] = {
+		{ "tenants", "tenants", cell_number, TABLE_LEFT },
+		{ "jobs", "jobs", cell_number, TABLE_LEFT },
+		{ "services", "services", cell_list, TABLE_LEFT },
+		{ "join", "join", cell_list, TABLE_LEFT },
+		{ "metrics", "metrics", cell_text, TABLE_LEFT },
+		{ "sampling", "sampling_core_percent", cell_percent, TABLE_LEFT },
+	};
 	static const struct column ports[] = {
 		{ "PORT", "name", cell_text, TABLE_LEFT },
 		{ "XDP", "mode", cell_mode, TABLE_LEFT },
 		{ "", NULL, cell_port_remark, TABLE_ELASTIC },
 	};
-	struct cell metrics = { 0 }, sampling = { 0 };
 	char up[UNITS_BYTES];
 
 	units_duration((uint64_t)field_number(result, "uptime_s"), up, sizeof(up));
-	cell_text(result, "metrics", &metrics);
-	cell_percent(result, "sampling_core_percent", &sampling);
 	key_write(ctl, "tallyd", out);
 	fprintf(out, "%s, process %.0f, up %s\n", field_text(result, "version"),
 		field_number(result, "pid"), up);
@@ -87,17 +93,15 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 	fprintf(out, "%s in %s\n", field_text(result, "build"), field_text(result, "pin"));
 	key_write(ctl, "slots", out);
 	show_slots(out, &ctl->style, result, BAR_COLUMNS_MAX);
-	fputc('\n', out);
-	key_write(ctl, "tenants", out);
-	fprintf(out, "%.0f\n", field_number(result, "tenants"));
-	key_write(ctl, "jobs", out);
-	fprintf(out, "%.0f\n", field_number(result, "jobs"));
-	line_list(ctl, "services", result, out);
-	line_list(ctl, "join", result, out);
-	key_write(ctl, "metrics", out);
-	fprintf(out, "%s\n", metrics.text);
-	key_write(ctl, "sampling", out);
-	fprintf(out, "%s of a core\n\n", sampling.text);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct cell cell = { 0 };
+
+		lines[i].print(result, lines[i].key, &cell);
+		fputc('\n', out);
+		key_write(ctl, lines[i].heading, out);
+		fputs(cell.text, out);
+	}
+	fputs(" of a core\n\n", out);
 	return table_print(out, &ctl->style, COLUMNS(ports), field(result, "ports"), 0);
 }
 
@@ -136,19 +140,10 @@ int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct 
 		{ "COMES IN AT", "ingress", cell_ingress, TABLE_ELASTIC },
 	};
 
-	if (!json_array_size(result)) {
-		fputs("no tenants\n", out);
-		return 0;
-	}
-	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
-}
+	_cleanup_(json_decrefp) json_t *one = json_is_array(result) ? NULL
+								    : json_pack("[O]", result);
 
-int show_tenant(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
-{
-	_cleanup_(json_decrefp) json_t *one = json_array();
-
-	json_array_append(one, (json_t *)result);
-	return show_tenants(ctl, one, out, why);
+	return rows_show(ctl, out, COLUMNS(columns), one ? one : result, "no tenants");
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -187,11 +182,7 @@ int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why
 		{ "SERVICE", "service", cell_text, TABLE_LEFT },
 	};
 
-	if (!json_array_size(result)) {
-		fputs("no jobs\n", out);
-		return 0;
-	}
-	return table_print(out, &ctl->style, COLUMNS(columns), result, 0);
+	return rows_show(ctl, out, COLUMNS(columns), result, "no jobs");
 }
 
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
@@ -235,7 +226,7 @@ static int show_history(const struct ctl *ctl, const json_t *result, FILE *out)
 		{ "AGAIN", "duplicates_per_second", cell_rate, TABLE_RIGHT },
 		{ "REFUSED", "refused_per_second", cell_bad_rate, TABLE_RIGHT },
 	};
-	static const struct column port[] = {
+	static const struct column port[sizeof(job) / sizeof(*job)] = {
 		{ "TIME", "time_s", cell_time, TABLE_LEFT },
 		{ "RECEIVES", "receive_bytes_per_second", cell_bits, TABLE_RIGHT },
 		{ "", "receive_packets_per_second", cell_rate, TABLE_RIGHT },
@@ -244,13 +235,8 @@ static int show_history(const struct ctl *ctl, const json_t *result, FILE *out)
 		{ "BACKLOG", "backlog_bytes", cell_bytes, TABLE_RIGHT },
 	};
 
-	if (!json_array_size(result)) {
-		fputs("no samples yet\n", out);
-		return 0;
-	}
-	if (ctl->value[OPTION_JOB])
-		return table_print(out, &ctl->style, COLUMNS(job), result, 0);
-	return table_print(out, &ctl->style, COLUMNS(port), result, 0);
+	return rows_show(ctl, out, ctl->value[OPTION_JOB] ? job : port, sizeof(job) / sizeof(*job),
+			 result, "no samples yet");
 }
 
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
@@ -277,11 +263,7 @@ int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 		json_object_set_new(row, "outcome", json_string(name));
 		json_array_append_new(rows, row);
 	}
-	if (!json_array_size(rows)) {
-		fputs("no packets yet\n", out);
-		return 0;
-	}
-	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
+	return rows_show(ctl, out, COLUMNS(columns), rows, "no packets yet");
 }
 
 /* --- links ----------------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 #include "table.h"
 
 int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+/* One tenant, or a list of them. */
 int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
-int show_tenant(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);

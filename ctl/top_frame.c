@@ -92,19 +92,15 @@ static const char *arrow(double rate, double forecast)
 static void cell_forecast_rate(const json_t *row, const char *key, struct cell *ret)
 {
 	char path[CELL_BYTES];
-	size_t n;
+	double rate;
 
 	snprintf(path, sizeof(path), "%sbytes_per_second", key);
 	cell_bits(row, path, ret);
-	n = strlen(ret->text);
+	rate = field_number(row, path);
 	snprintf(path, sizeof(path), "%sforecast_bytes_per_second", key);
-	if (field(row, path) && n < sizeof(ret->text)) {
-		double forecast = field_number(row, path);
-
-		snprintf(path, sizeof(path), "%sbytes_per_second", key);
-		snprintf(ret->text + n, sizeof(ret->text) - n, "%s",
-			 arrow(field_number(row, path), forecast));
-	}
+	if (field(row, path))
+		strncat(ret->text, arrow(rate, field_number(row, path)),
+			sizeof(ret->text) - strlen(ret->text) - 1);
 }
 
 static void cell_sparkline(const json_t *row, const char *key, struct cell *ret)
