@@ -13,19 +13,13 @@ static json_t *number(uint64_t n) { return json_integer((json_int_t)n); }
 /* Rates: a hundredth of a packet a second is nobody's business. */
 static json_t *rate(double r) { return json_real((double)(int64_t)(r * 100 + 0.5) / 100); }
 
-static json_t *address(const struct sockaddr_storage *address)
+/* `print`: address_print() or endpoint_print(). */
+static json_t *printed(void (*print)(const struct sockaddr_storage *, char *, size_t),
+		       const struct sockaddr_storage *address)
 {
 	char text[ADDRESS_BYTES];
 
-	address_print(address, text, sizeof(text));
-	return json_string(text);
-}
-
-static json_t *endpoint(const struct sockaddr_storage *address)
-{
-	char text[ADDRESS_BYTES];
-
-	endpoint_print(address, text, sizeof(text));
+	print(address, text, sizeof(text));
 	return json_string(text);
 }
 
@@ -64,7 +58,7 @@ static json_t *joining(const struct config *c)
 	if (*c->join_socket)
 		json_array_append_new(all, json_string(c->join_socket));
 	for (unsigned int i = 0; i < c->listens; i++)
-		json_array_append_new(all, endpoint(&c->listen[i]));
+		json_array_append_new(all, printed(endpoint_print, &c->listen[i]));
 	return all;
 }
 
@@ -73,7 +67,7 @@ static json_t *services(const struct config *c)
 	json_t *all = json_array();
 
 	for (unsigned int i = 0; i < c->services; i++)
-		json_array_append_new(all, address(&c->service[i]));
+		json_array_append_new(all, printed(address_print, &c->service[i]));
 	return all;
 }
 
@@ -94,14 +88,14 @@ json_t *results_status(const struct core *core, const struct sampler *s)
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack("{ss ss so so ss so so so so so so so so}", "version", TALLY_VERSION_TEXT,
-			 "build", build, "pid", number(getpid()), "uptime_s",
-			 number(uptime_ns / 1000000000), "pin", c->pin, "ports", ports(core),
-			 "slots", slots(b), "tenants", number(tenants_count(b)), "jobs",
-			 number(b->jobs), "services", services(c), "join", joining(c), "metrics",
-			 c->metrics.ss_family ? endpoint(&c->metrics) : json_string(""),
-			 "sampling_core_percent",
-			 rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
+	return json_pack(
+		"{ss ss so so ss so so so so so so so so}", "version", TALLY_VERSION_TEXT, "build",
+		build, "pid", number(getpid()), "uptime_s", number(uptime_ns / 1000000000), "pin",
+		c->pin, "ports", ports(core), "slots", slots(b), "tenants",
+		number(tenants_count(b)), "jobs", number(b->jobs), "services", services(c), "join",
+		joining(c), "metrics",
+		c->metrics.ss_family ? printed(endpoint_print, &c->metrics) : json_string(""),
+		"sampling_core_percent", rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -168,9 +162,10 @@ static json_t *members(const struct job *j)
 		const struct sockaddr_storage *at = r->waiting ? &r->next : &r->address;
 		bool known = r->waiting || r->presence != JOB_ABSENT;
 
-		json_array_append_new(all, json_pack("{so ss so}", "rank", number(i), "state",
-						     member_state(r), "address",
-						     known ? endpoint(at) : json_string("")));
+		json_array_append_new(
+			all, json_pack("{so ss so}", "rank", number(i), "state", member_state(r),
+				       "address",
+				       known ? printed(endpoint_print, at) : json_string("")));
 	}
 	return all;
 }
@@ -192,23 +187,17 @@ static json_t *missing(const struct job *j)
 	return json_string(text);
 }
 
-static json_t *job(const struct books *b, const struct job *j)
+/* Members only of a job that was named: all of them together would be megabytes. */
+static json_t *job(const struct books *b, const struct job *j, bool named)
 {
 	return json_pack("{ss so ss ss so so so so so so so so so}", "name", j->name, "id",
 			 number(j->id), "tenant", b->tenant[j->tenant].is.name, "state",
 			 job_state(j), "workers", number(j->workers), "window",
 			 number(j->run_window ? j->run_window : j->window), "payload",
 			 number(j->payload_bytes), "epoch", number(j->epoch), "slots",
-			 number(job_slots(j)), "service", address(&j->service), "joined",
-			 number(job_joined(j)), "missing", missing(j), "members", json_array());
-}
-
-static json_t *job_and_members(const struct books *b, const struct job *j)
-{
-	json_t *one = job(b, j);
-
-	json_object_set_new(one, "members", members(j));
-	return one;
+			 number(job_slots(j)), "service", printed(address_print, &j->service),
+			 "joined", number(job_joined(j)), "missing", missing(j), "members",
+			 named ? members(j) : json_array());
 }
 
 json_t *results_created(const struct job *j)
@@ -236,7 +225,6 @@ int results_token(const struct books *b, const char *name, json_t **ret, struct 
 	return 0;
 }
 
-/* Members only of the one that was named: all of them together would be megabytes. */
 json_t *results_jobs(const struct books *b, const struct request_filter *filter)
 {
 	json_t *all = json_array();
@@ -248,7 +236,7 @@ json_t *results_jobs(const struct books *b, const struct request_filter *filter)
 		if ((*filter->job && strcmp(filter->job, j->name) != 0) ||
 		    (*filter->tenant && strcmp(filter->tenant, tenant) != 0))
 			continue;
-		json_array_append_new(all, *filter->job ? job_and_members(b, j) : job(b, j));
+		json_array_append_new(all, job(b, j, *filter->job));
 	}
 	return all;
 }
@@ -262,8 +250,9 @@ static const struct traffic_flow *flow_or_nothing(const struct traffic_flow *f)
 	return f ? f : &nothing;
 }
 
-static json_t *outcomes(const struct tally_counter *c)
+static json_t *outcomes(const struct traffic_flow *f)
 {
+	const struct tally_counter *c = flow_or_nothing(f)->total;
 	json_t *all = json_object();
 
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
@@ -284,36 +273,6 @@ static const struct dataplane_port *port_find(const struct core *c, const char *
 			return p;
 	why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)", name);
 	return NULL;
-}
-
-/* The flow that is asked for; NULL if there was no traffic yet. */
-static int flow_find(const struct core *c, const struct sampler *s,
-		     const struct request_filter *filter, const struct traffic_flow **ret,
-		     struct why *why)
-{
-	const struct dataplane_port *p;
-	const struct job *j;
-	int index;
-
-	if (*filter->job) {
-		j = job_find(core_books(c), filter->job, why);
-		if (!j)
-			return -ENOENT;
-		*ret = traffic_job(s->traffic, j->id);
-	} else if (*filter->tenant) {
-		index = books_tenant_find(core_books(c), filter->tenant, why);
-		if (index < 0)
-			return index;
-		*ret = traffic_tenant(s->traffic, index);
-	} else if (*filter->port) {
-		p = port_find(c, filter->port, why);
-		if (!p)
-			return -ENOENT;
-		*ret = traffic_port(s->traffic, p->ifindex);
-	} else {
-		*ret = traffic_node(s->traffic);
-	}
-	return 0;
 }
 
 /* Seconds since 1970 of a moment of the monotonic clock. */
@@ -340,50 +299,56 @@ static const char *const port_keys[TRAFFIC_VALUES] = {
 	"backlog_bytes",
 };
 
-static int history(const struct core *c, const struct sampler *s,
-		   const struct request_filter *filter, json_t **ret, struct why *why)
+static json_t *history(const struct traffic_moment *moment, size_t n, const char *const *key)
 {
-	const char *const *key = *filter->job ? job_keys : port_keys;
-	struct traffic_moment moment[TRAFFIC_HISTORY];
-	const struct dataplane_port *p = NULL;
-	const struct job *j = NULL;
-	size_t n;
+	json_t *all = json_array();
 
-	if (!*filter->job && !*filter->port)
-		return why_say(why, -EINVAL, "stats: history: name a job or a port");
-	if (*filter->job)
-		j = job_find(core_books(c), filter->job, why);
-	else
-		p = port_find(c, filter->port, why);
-	if (!j && !p)
-		return -ENOENT;
-	n = j ? traffic_job_history(s->traffic, j->id, moment, filter->history)
-	      : traffic_link_history(s->traffic, p->ifindex, moment, filter->history);
-	*ret = json_array();
 	for (size_t i = 0; i < n; i++) {
 		json_t *one = json_pack("{so}", "time_s", unix_time(moment[i].at_ns));
 
 		for (unsigned int k = 0; k < TRAFFIC_VALUES; k++)
 			json_object_set_new(one, key[k], rate(moment[i].value[k]));
-		json_array_append_new(*ret, one);
+		json_array_append_new(all, one);
 	}
-	return 0;
+	return all;
 }
 
 int results_stats(const struct core *c, const struct sampler *s,
 		  const struct request_filter *filter, json_t **ret, struct why *why)
 {
-	const struct traffic_flow *flow = NULL;
-	int r;
+	struct traffic_moment moment[TRAFFIC_HISTORY];
+	const uint32_t most = filter->history;
+	const struct dataplane_port *p;
+	const struct job *j;
+	int tenant;
 
 	if (!!*filter->job + !!*filter->tenant + !!*filter->port > 1)
 		return why_say(why, -EINVAL, "stats: one of job, tenant and port at a time");
-	if (filter->history)
-		return history(c, s, filter, ret, why);
-	r = flow_find(c, s, filter, &flow, why);
-	if (r < 0)
-		return r;
-	*ret = outcomes(flow_or_nothing(flow)->total);
+	if (most && !*filter->job && !*filter->port)
+		return why_say(why, -EINVAL, "stats: history: name a job or a port");
+	if (*filter->job) {
+		j = job_find(core_books(c), filter->job, why);
+		if (!j)
+			return -ENOENT;
+		*ret = most ? history(moment, traffic_job_history(s->traffic, j->id, moment, most),
+				      job_keys)
+			    : outcomes(traffic_job(s->traffic, j->id));
+	} else if (*filter->port) {
+		p = port_find(c, filter->port, why);
+		if (!p)
+			return -ENOENT;
+		*ret = most ? history(moment,
+				      traffic_link_history(s->traffic, p->ifindex, moment, most),
+				      port_keys)
+			    : outcomes(traffic_port(s->traffic, p->ifindex));
+	} else if (*filter->tenant) {
+		tenant = books_tenant_find(core_books(c), filter->tenant, why);
+		if (tenant < 0)
+			return tenant;
+		*ret = outcomes(traffic_tenant(s->traffic, tenant));
+	} else {
+		*ret = outcomes(traffic_node(s->traffic));
+	}
 	return 0;
 }
 
