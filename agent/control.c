@@ -36,9 +36,24 @@ static void say(struct stream *s, char *line)
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-/* What changes nothing. */
-static int view(struct control *c, struct stream *s, const struct request *q, json_t **ret,
-		struct why *why)
+/* 1: the core answers, by control_answer(). */
+static int change(struct control *c, struct stream *s, const struct request *q)
+{
+	uint8_t random[CORE_RANDOM_BYTES];
+	const struct core_event e = { .kind = CORE_REQUEST,
+				      .connection = s,
+				      .asked = { q, random } };
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	driver_handle(c->driver, &e);
+	explicit_bzero(random, sizeof(random));
+	return 1;
+}
+
+/* What *ret is the answer to; or as change(). */
+static int perform(struct control *c, struct stream *s, const struct request *q, json_t **ret,
+		   struct why *why)
 {
 	const struct core *core = driver_core(c->driver);
 
@@ -70,7 +85,7 @@ static int view(struct control *c, struct stream *s, const struct request *q, js
 		*ret = json_object();
 		return tracing_begin(&c->tracing, s, &q->filter, why);
 	default:
-		return -EINVAL;
+		return change(c, s, q);
 	}
 }
 
@@ -111,27 +126,6 @@ void control_answer(struct control *c, const struct core_action *a)
 	}
 }
 
-static bool is_change(enum request_verb verb)
-{
-	return verb == REQUEST_TENANT_ADD || verb == REQUEST_TENANT_SET ||
-	       verb == REQUEST_TENANT_DEL || verb == REQUEST_JOB_CREATE || verb == REQUEST_JOB_DEL;
-}
-
-/* The core answers, by control_answer(). */
-static int change(struct control *c, struct stream *s, const struct request *q)
-{
-	uint8_t random[CORE_RANDOM_BYTES];
-	const struct core_event e = { .kind = CORE_REQUEST,
-				      .connection = s,
-				      .asked = { q, random } };
-
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	driver_handle(c->driver, &e);
-	explicit_bzero(random, sizeof(random));
-	return 0;
-}
-
 static void request_answer(struct control *c, struct stream *s, const char *line, size_t length)
 {
 	struct request q = { 0 };
@@ -142,17 +136,12 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 	r = request_parse(line, length, &q, &why);
 	if (r == 0)
 		r = may(c, s, &q, &why);
-	if (r == 0 && is_change(q.verb)) {
-		r = change(c, s, &q);
-		if (r == 0)
-			return;
-	} else if (r == 0) {
-		r = view(c, s, &q, &result, &why);
-	}
-	if (r == 0) {
+	if (r == 0)
+		r = perform(c, s, &q, &result, &why);
+	if (r == 0)
 		say(s, request_answer_ok(result));
+	if (r >= 0)
 		return;
-	}
 	json_decref(result);
 	answer_error(s, r, why.text);
 }
