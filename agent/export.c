@@ -12,10 +12,12 @@
 #include "agent/edge/log.h"
 #include "agent/edge/metrics_http.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "export.h"
 
 enum {
 	TIMER_SLACK_US = 10000,
+	STATM_BYTES_MAX = 4096,
 	ROW_GONE = 1, /* of each sample; see dataplane_rows() */
 };
 
@@ -147,15 +149,13 @@ static double seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv
 
 static uint64_t resident_bytes(void)
 {
-	char line[128] = "", *resident;
-	FILE *f = fopen("/proc/self/statm", "re");
+	_cleanup_(freep) char *text = NULL;
+	const char *resident;
+	size_t length;
 
-	if (!f)
+	if (file_read("/proc/self/statm", STATM_BYTES_MAX, &text, &length) < 0)
 		return 0;
-	if (!fgets(line, sizeof(line), f))
-		*line = '\0';
-	fclose(f);
-	resident = strchr(line, ' '); /* behind the whole size, in pages */
+	resident = strchr(text, ' '); /* behind the whole size, in pages */
 	return resident ? strtoull(resident, NULL, 10) * sysconf(_SC_PAGESIZE) : 0;
 }
 
