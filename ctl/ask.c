@@ -32,39 +32,25 @@ static bool has_control(const char *text)
 	return *text;
 }
 
-static json_t *disarmed_string(const char *value)
+/* The texts keep their lengths, so they are changed where they lie. */
+void ctl_disarm(json_t *value)
 {
-	_cleanup_(freep) char *text = strdup(value);
-
-	if (!text)
-		return NULL;
-	ctl_disarm_text(text);
-	return json_string(text);
-}
-
-/* What replaces a value; NULL: the value can stay as it is. */
-static json_t *disarm(json_t *value)
-{
-	const char *text = json_string_value(value), *key;
-	json_t *child, *other;
+	const char *key;
+	json_t *child;
 	void *next;
 	size_t i;
 
-	if (text)
-		return has_control(text) ? disarmed_string(text) : NULL;
-	json_array_foreach(value, i, child) if ((other = disarm(child)))
-		json_array_set_new(value, i, other);
+	if (json_is_string(value))
+		ctl_disarm_text((char *)json_string_value(value));
+	json_array_foreach(value, i, child) ctl_disarm(child);
 	json_object_foreach_safe(value, next, key, child)
 	{
 		if (has_control(key))
 			json_object_del(value, key);
-		else if ((other = disarm(child)))
-			json_object_set_new(value, key, other);
+		else
+			ctl_disarm(child);
 	}
-	return NULL;
 }
-
-void ctl_disarm(json_t *result) { json_decref(disarm(result)); }
 
 int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *why)
 {
