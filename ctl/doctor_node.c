@@ -23,11 +23,10 @@
 #include "sockets.h"
 #include "table.h"
 
+#define KERNEL_OLDEST "5.15" /* that Tally runs on */
 #define TALLY_GROUP "tally" /* as in the packaged configuration */
 
 enum {
-	KERNEL_MAJOR = 5, /* the oldest that Tally runs on */
-	KERNEL_MINOR = 15,
 	SLOW_ANSWER_MS = 1000,
 	TABLE_BYTES = 1 << 26, /* of /proc/net/tcp: some 400,000 sockets */
 	TCP_LISTEN = 0x0a,
@@ -35,17 +34,12 @@ enum {
 
 static void check_kernel(struct doctor *d, const struct doctor_port *p)
 {
-	unsigned long major, minor;
 	struct utsname name;
-	char *end;
 
 	if (uname(&name) < 0)
 		return;
-	major = strtoul(name.release, &end, 10);
-	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-	if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
-		found_fail(d, "Linux %s: Tally needs %d.%d or later", name.release, KERNEL_MAJOR,
-			   KERNEL_MINOR);
+	if (strverscmp(name.release, KERNEL_OLDEST) < 0)
+		found_fail(d, "Linux %s: Tally needs " KERNEL_OLDEST " or later", name.release);
 	else
 		found_ok(d, "Linux %s", name.release);
 }

@@ -9,19 +9,11 @@
 
 static uint64_t factor_of(char suffix)
 {
-	switch (suffix) {
-	case '\0':
-		return 1;
-	case 'k':
-	case 'K':
-		return 1000;
-	case 'M':
-		return 1000000;
-	case 'G':
-		return 1000000000;
-	default:
-		return 0;
-	}
+	return suffix == '\0'			? 1
+	       : suffix == 'k' || suffix == 'K' ? 1000
+	       : suffix == 'M'			? 1000000
+	       : suffix == 'G'			? 1000000000
+						: 0;
 }
 
 /* Reads digits at *text and moves *text behind them; `decimals` counts them. */
