@@ -67,24 +67,19 @@ int command_arguments_max(const struct command *command)
 	return strstr(command->arguments, "...") ? CTL_ARGUMENTS_MAX : 1;
 }
 
-/* Does the command begin with these words? */
-static bool begins_with(const struct command *command, const char *first, const char *second)
+bool command_has_first(const struct command *command, const char *word)
 {
-	const char *blank = strchr(command->words, ' ');
-	size_t length = strcspn(command->words, " ");
+	size_t length = strlen(word);
 
-	if (strlen(first) != length || strncmp(command->words, first, length) != 0)
-		return false;
-	return !blank || (second && !strcmp(blank + 1, second));
+	return !strncmp(command->words, word, length) && command->words[length] == ' ';
 }
 
-const struct command *command_find(int argc, char **argv, int *ret_words)
+const struct command *command_find(int argc, char **argv)
 {
-	for (unsigned int i = 0; argc && i < commands_count; i++) {
-		if (!begins_with(&commands[i], argv[0], argc > 1 ? argv[1] : NULL))
-			continue;
-		*ret_words = strchr(commands[i].words, ' ') ? 2 : 1;
-		return &commands[i];
-	}
+	for (const struct command *c = commands; argc && c < commands + commands_count; c++)
+		if (strchr(c->words, ' ') ? argc > 1 && command_has_first(c, argv[0]) &&
+						    !strcmp(strchr(c->words, ' ') + 1, argv[1])
+					  : !strcmp(c->words, argv[0]))
+			return c;
 	return NULL;
 }

@@ -119,8 +119,6 @@ static int option_read(struct line *l, int argc, char **argv, int i)
 
 static void line_read(struct line *l, int argc, char **argv)
 {
-	int used;
-
 	for (int i = 0; i < argc - 1;) {
 		if (!strncmp(argv[i], "--", 2)) {
 			i += option_read(l, argc, argv, i);
@@ -130,7 +128,7 @@ static void line_read(struct line *l, int argc, char **argv)
 			l->arguments++;
 		} else if (l->words < 2) {
 			l->word[l->words++] = argv[i];
-			l->command = command_find(l->words, (char **)l->word, &used);
+			l->command = command_find(l->words, (char **)l->word);
 		}
 		i++;
 	}
@@ -150,21 +148,13 @@ static void options_print(const struct line *l)
 /* The first words, or the second ones behind the first. */
 static void words_print(const struct line *l)
 {
-	const char *before = "";
-	size_t before_length = 0;
+	for (const struct command *c = commands; c < commands + commands_count; c++) {
+		size_t length = strcspn(c->words, " ");
 
-	for (unsigned int i = 0; i < commands_count; i++) {
-		const char *words = commands[i].words, *blank = strchr(words, ' ');
-		size_t length = strcspn(words, " ");
-
-		if (l->words && blank && !strncmp(words, l->word[0], length) &&
-		    strlen(l->word[0]) == length)
-			puts(blank + 1);
-		if (l->words || (length == before_length && !strncmp(words, before, length)))
-			continue;
-		printf("%.*s\n", (int)length, words);
-		before = words;
-		before_length = length;
+		if (l->words && command_has_first(c, l->word[0]))
+			puts(c->words + length + 1);
+		else if (!l->words && (c == commands || strncmp(c[-1].words, c->words, length + 1)))
+			printf("%.*s\n", (int)length, c->words);
 	}
 }
 

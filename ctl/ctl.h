@@ -114,8 +114,11 @@ extern const unsigned int commands_count;
 int command_arguments_min(const struct command *command);
 int command_arguments_max(const struct command *command);
 
-/* The command whose words argv begins with; NULL: none. *ret_words: how many words, 1 or 2. */
-const struct command *command_find(int argc, char **argv, int *ret_words);
+/* Is this the first of the command's two words? */
+bool command_has_first(const struct command *command, const char *word);
+
+/* The command whose words argv begins with; NULL: none. */
+const struct command *command_find(int argc, char **argv);
 
 /*
  * Parses options and arguments after argv[0] into `ctl`: those of ctl->command or, if that is NULL,

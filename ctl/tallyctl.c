@@ -61,13 +61,6 @@ __attribute__((noreturn)) static void usage(const char *text)
 	exit(EXIT_USAGE);
 }
 
-static bool is_of_family(const struct command *c, const char *word)
-{
-	size_t length = strlen(word);
-
-	return !strncmp(c->words, word, length) && c->words[length] == ' ';
-}
-
 /* Lists the commands that begin with the same word, or all commands. */
 __attribute__((noreturn)) static void usage_command(int argc, char **argv)
 {
@@ -76,12 +69,12 @@ __attribute__((noreturn)) static void usage_command(int argc, char **argv)
 	size_t n;
 
 	for (unsigned int i = 0; i < commands_count; i++)
-		family |= is_of_family(&commands[i], argv[0]);
+		family |= command_has_first(&commands[i], argv[0]);
 	n = snprintf(text, sizeof(text), "%.64s%s%.64s: %s; the commands are ", argv[0],
 		     family && argc > 1 ? " " : "", family && argc > 1 ? argv[1] : "",
 		     family && argc < 2 ? "the second word is missing" : "unknown command");
 	for (unsigned int i = 0, named = 0; i < commands_count && n < sizeof(text); i++)
-		if (!family || is_of_family(&commands[i], argv[0]))
+		if (!family || command_has_first(&commands[i], argv[0]))
 			n += snprintf(text + n, sizeof(text) - n, "%s%s", named++ ? ", " : "",
 				      commands[i].words);
 	usage(text);
@@ -120,7 +113,7 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .socket = socket && *socket ? socket : CONFIG_CONTROL_SOCKET,
 			   .timeout_ms = CTL_TIMEOUT_MS };
 	struct why why = { "" };
-	int words = 0, r;
+	int words, r;
 
 	if (argc > 1 && !strcmp(argv[1], "__complete")) {
 		complete(argc - 2, argv + 2);
@@ -136,9 +129,10 @@ int main(int argc, char **argv)
 		help(r > 0 ? stdout : stderr);
 		return r > 0 ? 0 : EXIT_USAGE;
 	}
-	ctl.command = command_find(ctl.count, ctl.arguments, &words);
+	ctl.command = command_find(ctl.count, ctl.arguments);
 	if (!ctl.command)
 		usage_command(ctl.count, ctl.arguments);
+	words = strchr(ctl.command->words, ' ') ? 2 : 1;
 	r = options_parse(ctl.count - words + 1, ctl.arguments + words - 1, &ctl, &why);
 	if (r < 0)
 		usage(why.text);
