@@ -153,7 +153,8 @@ static void words_print(const struct line *l)
 
 		if (l->words && command_has_first(c, l->word[0]))
 			puts(c->words + length + 1);
-		else if (!l->words && (c == commands || strncmp(c[-1].words, c->words, length + 1)))
+		else if (!l->words &&
+			 (c == commands || strncmp(c[-1].words, c->words, length + 1) != 0))
 			printf("%.*s\n", (int)length, c->words);
 	}
 }

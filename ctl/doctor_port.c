@@ -213,8 +213,7 @@ static const char *tenant_with_vlan(const struct doctor *d, const char *port)
 			if (!text || strncmp(text, port, length) != 0 || text[length] != ' ')
 				continue;
 			vlan = strstr(text, " vlan ");
-			if (vlan && strcmp(vlan, " vlan 0") != 0 &&
-			    strncmp(vlan, " vlan 0 ", 8) != 0)
+			if (vlan && strtoul(vlan + strlen(" vlan "), NULL, 10) != 0)
 				return field_text(tenant, "name");
 		}
 	}

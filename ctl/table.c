@@ -212,25 +212,19 @@ struct line {
 	size_t count;
 };
 
-static const char *line_text(const struct line *l, const struct cell *cells, size_t i)
-{
-	return cells ? cells[i].text : l->columns[i].heading;
-}
-
-/* `cells` NULL: writes the headings. Writes no blanks at the end. */
+/* Writes no blanks at the end. */
 static void line_write(const struct line *l, const struct cell *cells)
 {
 	unsigned int left = l->style->width ? l->style->width : UINT32_MAX;
 	size_t count = l->count;
 
-	while (count && !*line_text(l, cells, count - 1))
+	while (count && !*cells[count - 1].text)
 		count--;
 	for (size_t i = 0; i < count && left; i++) {
 		unsigned int width = l->width[i] > left ? left : l->width[i];
 
-		cell_write(l->out, l->style, line_text(l, cells, i),
-			   cells ? cells[i].colour : COLOUR_DIM, l->columns[i].align, width,
-			   i + 1 == count);
+		cell_write(l->out, l->style, cells[i].text, cells[i].colour, l->columns[i].align,
+			   width, i + 1 == count);
 		left -= width;
 		if (i + 1 < count && left > GAP) {
 			fprintf(l->out, "%*s", GAP, "");
@@ -246,26 +240,29 @@ int table_print(FILE *out, const struct style *style, const struct column *colum
 		const json_t *rows, size_t most)
 {
 	size_t all = json_array_size(rows), shown = most && most < all ? most : all;
-	_cleanup_(freep) struct cell *cells = calloc(shown * count + 1, sizeof(*cells));
+	size_t lines = shown + 1; /* and the headings */
+	_cleanup_(freep) struct cell *cells = calloc(lines * count, sizeof(*cells));
 	_cleanup_(freep) unsigned int *width = calloc(count, sizeof(*width));
 	const struct line line = { out, style, columns, width, count };
 
 	if (!cells || !width)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		width[i] = style_columns(columns[i].heading);
-	for (size_t i = 0; i < shown * count; i++) {
+	for (size_t i = 0; i < count; i++) {
+		cells[i].colour = COLOUR_DIM;
+		snprintf(cells[i].text, sizeof(cells[i].text), "%s", columns[i].heading);
+	}
+	for (size_t i = 0; i < lines * count; i++) {
 		const struct column *c = &columns[i % count];
-		unsigned int columns_taken;
+		unsigned int taken;
 
-		c->print(json_array_get(rows, i / count), c->key, &cells[i]);
-		columns_taken = style_columns(cells[i].text);
-		if (columns_taken > width[i % count])
-			width[i % count] = columns_taken;
+		if (i >= count)
+			c->print(json_array_get(rows, i / count - 1), c->key, &cells[i]);
+		taken = style_columns(cells[i].text);
+		if (taken > width[i % count])
+			width[i % count] = taken;
 	}
 	widths_fit(style, columns, count, width);
-	line_write(&line, NULL);
-	for (size_t i = 0; i < shown; i++)
+	for (size_t i = 0; i < lines; i++)
 		line_write(&line, cells + i * count);
 	if (shown < all)
 		fprintf(out, "%s+ %zu more%s\n", style_begin(style, COLOUR_DIM), all - shown,

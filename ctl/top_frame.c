@@ -58,21 +58,6 @@ void top_history_add(struct top_history *history, const json_t *frame)
 	}
 }
 
-/* Rates as bars; the highest rate has the full bar. Needs UTF-8. */
-static void sparkline(const double *rate, unsigned int count, char *text, size_t size)
-{
-	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	double most = 0;
-	size_t n = 0;
-
-	*text = '\0';
-	for (unsigned int i = 0; i < count; i++)
-		most = rate[i] > most ? rate[i] : most;
-	for (unsigned int i = 0; i < count && n < size; i++)
-		n += snprintf(text + n, size - n, "%s",
-			      bars[most > 0 && rate[i] > 0 ? (int)(rate[i] / most * 7) : 0]);
-}
-
 /* --- cells ----------------------------------------------------------------------------------- */
 
 /* For printers of cells, which get a row and a key only; set while a frame is printed. */
@@ -93,23 +78,33 @@ static void cell_forecast_rate(const json_t *row, const char *key, struct cell *
 {
 	char path[CELL_BYTES];
 	double rate;
+	size_t n;
 
 	snprintf(path, sizeof(path), "%sbytes_per_second", key);
 	cell_bits(row, path, ret);
 	rate = field_number(row, path);
 	snprintf(path, sizeof(path), "%sforecast_bytes_per_second", key);
+	n = strlen(ret->text);
 	if (field(row, path))
-		strncat(ret->text, arrow(rate, field_number(row, path)),
-			sizeof(ret->text) - strlen(ret->text) - 1);
+		snprintf(ret->text + n, sizeof(ret->text) - n, "%s",
+			 arrow(rate, field_number(row, path)));
 }
 
+/* Rates as bars; the highest rate has the full bar. */
 static void cell_sparkline(const json_t *row, const char *key, struct cell *ret)
 {
+	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	const struct top_series *s = cell_history ? series_find(cell_history, field_text(row, key))
 						  : NULL;
+	unsigned int count = s && cell_style->utf8 ? s->count : 0;
+	double most = 0;
+	size_t n = 0;
 
-	if (s && cell_style->utf8)
-		sparkline(s->rate, s->count, ret->text, sizeof(ret->text));
+	for (unsigned int i = 0; i < count; i++)
+		most = s->rate[i] > most ? s->rate[i] : most;
+	for (unsigned int i = 0; i < count; i++)
+		n += snprintf(ret->text + n, sizeof(ret->text) - n, "%s",
+			      bars[s->rate[i] > 0 ? (int)(s->rate[i] / most * 7) : 0]);
 }
 
 static void cell_joined(const json_t *row, const char *key, struct cell *ret)
