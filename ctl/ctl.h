@@ -48,8 +48,8 @@ enum option_id {
 #define OPTION_BIT(option) (UINT32_C(1) << (option))
 
 enum option_type {
-	OPTION_FLAG, /* no value */
 	OPTION_NUMBER, /* whole, not negative; k, M and G are understood */
+	OPTION_FLAG, /* no value */
 	OPTION_TEXT,
 	OPTION_LIST, /* of texts: may be given CTL_LIST_MAX times */
 };
