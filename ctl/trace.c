@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* tallyctl trace: prints sampled packets, a line each, until the user ends it. */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -10,30 +9,26 @@
 #include "connection.h"
 #include "ctl.h"
 #include "table.h"
-#include "units.h"
 
 /* The widths are fixed, because later lines are not known. */
-static const char format[] = "%14s  %-12s %-16s %5s %10s  %-12s %-15s %-12s %6s\n";
+#define HEADINGS "%14s  %-12s %-16s %5s %10s  %-12s %-15s %-12s %6s\n"
+#define EVENT "%14.6f  %-12s %-16s %5.0f %10.0f  %-12s %-15s %-12s %6.0f\n"
 
 /* Times are seconds since the first line. */
 static void event_print(const json_t *event, double *began_ns)
 {
 	double time_ns = field_number(event, "time_ns");
 	struct cell job = { 0 }, port = { 0 };
-	char time[UNITS_BYTES], number[3][UNITS_BYTES];
 
 	if (*began_ns < 0)
 		*began_ns = time_ns;
-	snprintf(time, sizeof(time), "%.6f", (time_ns - *began_ns) / 1e9);
-	snprintf(number[0], sizeof(number[0]), "%.0f", field_number(event, "epoch"));
-	snprintf(number[1], sizeof(number[1]), "%.0f", field_number(event, "seq"));
-	snprintf(number[2], sizeof(number[2]), "%.0f", field_number(event, "bytes"));
 	cell_text(event, "name", &job);
 	if (!strcmp(job.text, "-"))
 		cell_number(event, "job", &job);
 	cell_text(event, "port", &port);
-	printf(format, time, field_text(event, "outcome"), job.text, number[0], number[1],
-	       field_text(event, "ranks"), port.text, field_text(event, "kind"), number[2]);
+	printf(EVENT, (time_ns - *began_ns) / 1e9, field_text(event, "outcome"), job.text,
+	       field_number(event, "epoch"), field_number(event, "seq"), field_text(event, "ranks"),
+	       port.text, field_text(event, "kind"), field_number(event, "bytes"));
 }
 
 static void line_print(const struct ctl *ctl, const json_t *line, double *began_ns)
@@ -95,8 +90,8 @@ int trace(const struct ctl *ctl, struct why *why)
 	if (r == 0)
 		r = connection_ask(c, request, &result, why);
 	if (r == 0 && !ctl->json)
-		printf(format, "SECONDS", "OUTCOME", "JOB", "EPOCH", "SEQ", "RANKS", "PORT", "KIND",
-		       "BYTES");
+		printf(HEADINGS, "SECONDS", "OUTCOME", "JOB", "EPOCH", "SEQ", "RANKS", "PORT",
+		       "KIND", "BYTES");
 	while (r == 0) {
 		/* An event of standard output means that its reader has gone. */
 		struct pollfd fds[] = { { .fd = connection_fd(c), .events = POLLIN },
