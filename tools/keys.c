@@ -33,13 +33,11 @@ static void allowed_make(const struct key *key, const char *number, char *ret)
 {
 	const char *word = key->list_max && key->word ? key->word : NULL;
 	char each[KEYS_ALLOWED_BYTES] = "";
-	struct key first;
 
 	if (key->type || key->allowed) {
 		key_allowed(key, number, each, sizeof(each));
 	} else {
-		first = key->keys->key[0];
-		key_allowed(&first, number, each, sizeof(each));
+		key_allowed(key->keys->key, number, each, sizeof(each));
 		snprintf(each + strlen(each), sizeof(each) - strlen(each), ", or a mapping");
 	}
 	if (key->list_max && !key->full)
@@ -70,11 +68,6 @@ static void markdown_row(const char *path, const struct key *key)
 	allowed_make(key, "a number", allowed);
 	printf("| `%s%s` | %s | %s | %s |\n", path, key->name, allowed, otherwise(key),
 	       key->meaning);
-}
-
-static void markdown_head(void)
-{
-	puts("| key | value | when it is not there | meaning |\n| --- | --- | --- | --- |");
 }
 
 /* --- manual pages */
@@ -209,7 +202,8 @@ static bool list_print(const char *name, bool manual)
 		if (strcmp(name, lists[i].name) != 0)
 			continue;
 		if (!manual)
-			markdown_head();
+			puts("| key | value | when it is not there | meaning |\n"
+			     "| --- | --- | --- | --- |");
 		rows_print(lists[i].keys, "", manual ? manual_row : markdown_row);
 		return true;
 	}
