@@ -86,8 +86,7 @@ static int option_find(const char *word)
 	size_t length = strcspn(word, "=");
 
 	for (int i = 0; i < OPTION_COUNT; i++)
-		if (strlen(option_kinds[i].name) == length &&
-		    !strncmp(option_kinds[i].name, word, length))
+		if (!strncmp(option_kinds[i].name, word, length) && !option_kinds[i].name[length])
 			return i;
 	return -1;
 }

@@ -270,17 +270,14 @@ int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 
 void cell_link_state(const json_t *row, const char *key, struct cell *ret)
 {
-	if (!json_is_true(field(row, "up"))) {
-		snprintf(ret->text, sizeof(ret->text), "down");
-		ret->colour = COLOUR_RED;
-	} else if (!json_is_true(field(row, "carrier"))) {
-		snprintf(ret->text, sizeof(ret->text), "no carrier");
-		ret->colour = COLOUR_RED;
-	} else if (field_number(row, "speed_mbps") > 0) {
+	if (!json_is_true(field(row, "up")))
+		*ret = (struct cell){ "down", COLOUR_RED };
+	else if (!json_is_true(field(row, "carrier")))
+		*ret = (struct cell){ "no carrier", COLOUR_RED };
+	else if (field_number(row, "speed_mbps") > 0)
 		units_bits(field_number(row, "speed_mbps") * 125000, ret->text, sizeof(ret->text));
-	} else {
-		snprintf(ret->text, sizeof(ret->text), "up");
-	}
+	else
+		*ret = (struct cell){ "up", COLOUR_NONE };
 }
 
 void cell_sum(const json_t *row, const char *key, struct cell *ret)

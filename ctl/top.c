@@ -168,16 +168,9 @@ static int signal_take(struct screen *s)
 
 	if (read(s->signals, &info, sizeof(info)) != sizeof(info))
 		return 0;
-	switch (info.ssi_signo) {
-	case SIGTSTP:
+	if (info.ssi_signo == SIGTSTP)
 		pause_here(s);
-		return 0;
-	case SIGWINCH:
-	case SIGCONT:
-		return 0;
-	default:
-		return 1;
-	}
+	return info.ssi_signo != SIGTSTP && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT;
 }
 
 static bool key_ends(int fd)
