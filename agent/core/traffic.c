@@ -31,10 +31,10 @@ int traffic_new(struct traffic **ret)
 
 	if (!t)
 		return -ENOMEM;
-	traffic_index_init(&t->jobs, TALLY_JOBS_MAX);
-	traffic_index_init(&t->tenants, TALLY_TENANTS_MAX);
-	traffic_index_init(&t->ports, TALLY_PORTS_MAX);
-	traffic_index_init(&t->links, TALLY_PORTS_MAX);
+	traffic_index_init(&t->jobs, t->job, sizeof(*t->job), TALLY_JOBS_MAX);
+	traffic_index_init(&t->tenants, t->tenant, sizeof(*t->tenant), TALLY_TENANTS_MAX);
+	traffic_index_init(&t->ports, t->port, sizeof(*t->port), TALLY_PORTS_MAX);
+	traffic_index_init(&t->links, t->link, sizeof(*t->link), TALLY_PORTS_MAX);
 	t->last = t->rows[0];
 	t->next = t->rows[1];
 	*ret = t;
@@ -65,161 +65,152 @@ static size_t ring_copy(const struct ring *r, struct traffic_moment *ret, size_t
 
 /* --- rates ----------------------------------------------------------------------------------- */
 
+static void rates_begin(struct forecast_rate *rate, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		forecast_rate_init(&rate[i], RATE_TAU_S);
+}
+
 void traffic_flow_begin(struct flow *f)
 {
 	*f = (struct flow){ 0 };
-	forecast_rate_init(&f->packets, RATE_TAU_S);
-	forecast_rate_init(&f->bytes, RATE_TAU_S);
-	forecast_rate_init(&f->chunks, RATE_TAU_S);
-	forecast_rate_init(&f->refused, RATE_TAU_S);
-	forecast_rate_init(&f->again, RATE_TAU_S);
+	rates_begin(f->rate, TRAFFIC_VALUES);
 	forecast_trend_init(&f->trend, TREND_ALPHA, TREND_BETA);
 }
 
-/* True: an interval has ended. */
-static bool rate_and_trend(struct forecast_rate *rate, struct forecast_trend *trend,
-			   uint64_t now_ns, uint64_t counter)
+/* How long the interval was that has ended; 0: none has. */
+static uint64_t rates_read(struct forecast_rate *rate, unsigned int count, uint64_t now_ns,
+			   const uint64_t *counter)
 {
 	uint64_t elapsed_ns = now_ns - rate->at_ns;
+	bool ended = false;
 
-	if (!forecast_rate_reading(rate, now_ns, counter))
-		return false;
-	forecast_trend_value(trend, elapsed_ns, rate->interval_per_second);
-	return true;
+	for (unsigned int i = 0; i < count; i++)
+		ended = forecast_rate_reading(&rate[i], now_ns, counter[i]);
+	return ended ? elapsed_ns : 0;
+}
+
+static double bytes_forecast(struct forecast_trend *trend, uint64_t elapsed_ns,
+			     const struct forecast_rate *bytes)
+{
+	forecast_trend_value(trend, elapsed_ns, bytes->interval_per_second);
+	return forecast_trend_ahead(trend, TRAFFIC_FORECAST_S);
+}
+
+static struct traffic_moment *rates_put(struct ring *r, uint64_t now_ns,
+					const struct forecast_rate *rate, unsigned int count)
+{
+	struct traffic_moment *m = ring_put(r);
+
+	m->at_ns = now_ns;
+	for (unsigned int i = 0; i < count; i++)
+		m->value[i] = (float)rate[i].interval_per_second;
+	return m;
 }
 
 static bool flow_rates(struct flow *f, uint64_t now_ns)
 {
 	const struct tally_counter *total = f->shown.total;
-	uint64_t packets = 0, bytes = 0, refused = 0, again = 0;
+	uint64_t counted[TRAFFIC_VALUES] = { [TRAFFIC_JOB_CHUNKS] = total[TALLY_COMPLETED].packet };
 	struct traffic_rates *r = &f->shown.rates;
+	const struct forecast_rate *rate = f->rate;
+	uint64_t elapsed_ns;
 
 	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
 		if (meaning[i] & LEFT)
 			continue;
-		packets += total[i].packet;
-		bytes += total[i].byte;
+		counted[TRAFFIC_JOB_PACKETS] += total[i].packet;
+		counted[TRAFFIC_JOB_BYTES] += total[i].byte;
 		if (meaning[i] & REFUSED)
-			refused += total[i].packet;
+			counted[TRAFFIC_JOB_REFUSED] += total[i].packet;
 		if (meaning[i] & AGAIN)
-			again += total[i].packet;
+			counted[TRAFFIC_JOB_DUPLICATES] += total[i].packet;
 	}
-	forecast_rate_reading(&f->packets, now_ns, packets);
-	forecast_rate_reading(&f->chunks, now_ns, total[TALLY_COMPLETED].packet);
-	forecast_rate_reading(&f->refused, now_ns, refused);
-	forecast_rate_reading(&f->again, now_ns, again);
-	if (!rate_and_trend(&f->bytes, &f->trend, now_ns, bytes))
+	elapsed_ns = rates_read(f->rate, TRAFFIC_VALUES, now_ns, counted);
+	if (!elapsed_ns)
 		return false;
-	r->packets_per_second = f->packets.per_second;
-	r->bytes_per_second = f->bytes.per_second;
-	r->forecast_bytes_per_second = forecast_trend_ahead(&f->trend, TRAFFIC_FORECAST_S);
-	r->chunks_per_second = f->chunks.per_second;
-	r->refused_per_second = f->refused.per_second;
+	r->packets_per_second = rate[TRAFFIC_JOB_PACKETS].per_second;
+	r->bytes_per_second = rate[TRAFFIC_JOB_BYTES].per_second;
+	r->forecast_bytes_per_second = bytes_forecast(&f->trend, elapsed_ns,
+						      &rate[TRAFFIC_JOB_BYTES]);
+	r->chunks_per_second = rate[TRAFFIC_JOB_CHUNKS].per_second;
+	r->refused_per_second = rate[TRAFFIC_JOB_REFUSED].per_second;
 	/* of the smoothed rates, so that one odd packet in a quiet second is not 100 % */
-	r->duplicate_percent = f->packets.per_second > 0
-				       ? 100 * f->again.per_second / f->packets.per_second
+	r->duplicate_percent = r->packets_per_second > 0
+				       ? 100 * rate[TRAFFIC_JOB_DUPLICATES].per_second /
+						 r->packets_per_second
 				       : 0;
 	return true;
 }
 
-static void job_rates(struct job_series *j, uint64_t now_ns)
-{
-	struct flow *f = &j->flow;
-
-	if (!flow_rates(f, now_ns))
-		return;
-	*ring_put(&j->ring) = (struct traffic_moment){
-		now_ns,
-		{
-			[TRAFFIC_JOB_PACKETS] = (float)f->packets.interval_per_second,
-			[TRAFFIC_JOB_BYTES] = (float)f->bytes.interval_per_second,
-			[TRAFFIC_JOB_CHUNKS] = (float)f->chunks.interval_per_second,
-			[TRAFFIC_JOB_REFUSED] = (float)f->refused.interval_per_second,
-			[TRAFFIC_JOB_DUPLICATES] = (float)f->again.interval_per_second,
-		},
-	};
-}
-
 /* --- links ----------------------------------------------------------------------------------- */
 
-static void direction_begin(struct direction *d)
+static struct traffic_speed speed_of(const struct forecast_rate *packets,
+				     const struct forecast_rate *bytes,
+				     struct forecast_trend *trend, uint64_t elapsed_ns)
 {
-	forecast_rate_init(&d->packets, RATE_TAU_S);
-	forecast_rate_init(&d->bytes, RATE_TAU_S);
-	forecast_trend_init(&d->trend, TREND_ALPHA, TREND_BETA);
-}
-
-static bool direction_rates(struct direction *d, uint64_t now_ns,
-			    const struct traffic_direction *counted, struct traffic_speed *ret)
-{
-	forecast_rate_reading(&d->packets, now_ns, counted->packets);
-	if (!rate_and_trend(&d->bytes, &d->trend, now_ns, counted->bytes))
-		return false;
-	ret->packets_per_second = d->packets.per_second;
-	ret->bytes_per_second = d->bytes.per_second;
-	ret->forecast_bytes_per_second = forecast_trend_ahead(&d->trend, TRAFFIC_FORECAST_S);
-	return true;
+	return (struct traffic_speed){
+		.packets_per_second = packets->per_second,
+		.bytes_per_second = bytes->per_second,
+		.forecast_bytes_per_second = bytes_forecast(trend, elapsed_ns, bytes),
+	};
 }
 
 static void link_rates(struct link_series *s, uint64_t now_ns)
 {
 	const struct traffic_link *link = &s->shown.link;
-	bool ended = direction_rates(&s->receive, now_ns, &link->receive, &s->shown.receive);
-
-	direction_rates(&s->transmit, now_ns, &link->transmit, &s->shown.transmit);
-	if (!ended)
-		return;
-	*ring_put(&s->ring) = (struct traffic_moment){
-		now_ns,
-		{
-			[TRAFFIC_LINK_RECEIVE_PACKETS] =
-				(float)s->receive.packets.interval_per_second,
-			[TRAFFIC_LINK_RECEIVE_BYTES] = (float)s->receive.bytes.interval_per_second,
-			[TRAFFIC_LINK_TRANSMIT_PACKETS] =
-				(float)s->transmit.packets.interval_per_second,
-			[TRAFFIC_LINK_TRANSMIT_BYTES] =
-				(float)s->transmit.bytes.interval_per_second,
-			[TRAFFIC_LINK_BACKLOG_BYTES] = (float)link->backlog_bytes,
-		},
+	const uint64_t counted[TRAFFIC_LINK_BACKLOG_BYTES] = {
+		[TRAFFIC_LINK_RECEIVE_PACKETS] = link->receive.packets,
+		[TRAFFIC_LINK_RECEIVE_BYTES] = link->receive.bytes,
+		[TRAFFIC_LINK_TRANSMIT_PACKETS] = link->transmit.packets,
+		[TRAFFIC_LINK_TRANSMIT_BYTES] = link->transmit.bytes,
 	};
+	struct forecast_rate *rate = s->rate;
+	uint64_t elapsed_ns = rates_read(rate, TRAFFIC_LINK_BACKLOG_BYTES, now_ns, counted);
+
+	if (!elapsed_ns)
+		return;
+	s->shown.receive = speed_of(&rate[TRAFFIC_LINK_RECEIVE_PACKETS],
+				    &rate[TRAFFIC_LINK_RECEIVE_BYTES], &s->receive, elapsed_ns);
+	s->shown.transmit = speed_of(&rate[TRAFFIC_LINK_TRANSMIT_PACKETS],
+				     &rate[TRAFFIC_LINK_TRANSMIT_BYTES], &s->transmit, elapsed_ns);
+	rates_put(&s->ring, now_ns, rate, TRAFFIC_LINK_BACKLOG_BYTES)
+		->value[TRAFFIC_LINK_BACKLOG_BYTES] = (float)link->backlog_bytes;
 }
 
 /* NULL: no room, or it was in this sample already. */
 static struct link_series *link_series_of(struct traffic *t, uint32_t ifindex)
 {
-	int place = traffic_index_find(&t->links, ifindex);
-	struct link_series *s;
+	struct link_series *s = traffic_index_find(&t->links, ifindex);
 
-	if (place >= 0) {
-		s = &t->link[place];
+	if (s)
 		return s->sampled == t->stats.samples ? NULL : s;
-	}
-	place = traffic_index_add(&t->links, ifindex);
-	if (place < 0)
+	s = traffic_index_add(&t->links, ifindex);
+	if (!s)
 		return NULL;
-	s = &t->link[place];
-	s->shown = (struct traffic_link_flow){ 0 };
-	s->ring.next = s->ring.count = 0;
-	direction_begin(&s->receive);
-	direction_begin(&s->transmit);
+	rates_begin(s->rate, TRAFFIC_LINK_BACKLOG_BYTES);
+	forecast_trend_init(&s->receive, TREND_ALPHA, TREND_BETA);
+	forecast_trend_init(&s->transmit, TREND_ALPHA, TREND_BETA);
 	return s;
 }
 
 static void links_drop_gone(struct traffic *t, const struct traffic_link *links, size_t m)
 {
+	struct link_series *s;
 	unsigned int i = 0;
 
 	for (size_t k = 0; k < m; k++) {
-		int place = traffic_index_find(&t->links, links[k].ifindex);
-
-		if (place >= 0)
-			t->link[place].named = t->stats.samples;
+		s = traffic_index_find(&t->links, links[k].ifindex);
+		if (s)
+			s->named = t->stats.samples;
 	}
-	while (i < t->links.count)
-		if (t->link[t->links.entry[i].place].named == t->stats.samples)
+	while (i < t->links.count) {
+		s = traffic_index_at(&t->links, i);
+		if (s->named == t->stats.samples)
 			i++;
 		else
 			traffic_index_remove(&t->links, i);
+	}
 }
 
 static void links_sample(struct traffic *t, uint64_t now_ns, const struct traffic_link *links,
@@ -248,12 +239,16 @@ void traffic_sample(struct traffic *t, uint64_t now_ns, const struct traffic_row
 		traffic_flow_begin(&t->node);
 	traffic_rows(t, rows, n);
 	flow_rates(&t->node, now_ns);
-	for (unsigned int i = 0; i < t->jobs.count; i++)
-		job_rates(&t->job[t->jobs.entry[i].place], now_ns);
+	for (unsigned int i = 0; i < t->jobs.count; i++) {
+		struct job_series *j = traffic_index_at(&t->jobs, i);
+
+		if (flow_rates(&j->flow, now_ns))
+			rates_put(&j->ring, now_ns, j->flow.rate, TRAFFIC_VALUES);
+	}
 	for (unsigned int i = 0; i < t->tenants.count; i++)
-		flow_rates(&t->tenant[t->tenants.entry[i].place], now_ns);
+		flow_rates(traffic_index_at(&t->tenants, i), now_ns);
 	for (unsigned int i = 0; i < t->ports.count; i++)
-		flow_rates(&t->port[t->ports.entry[i].place], now_ns);
+		flow_rates(traffic_index_at(&t->ports, i), now_ns);
 	links_sample(t, now_ns, links, m);
 }
 
@@ -261,58 +256,45 @@ const struct traffic_flow *traffic_node(const struct traffic *t) { return &t->no
 
 const struct traffic_flow *traffic_job(const struct traffic *t, uint32_t job)
 {
-	int place = traffic_index_find(&t->jobs, job);
-
-	return place < 0 ? NULL : &t->job[place].flow.shown;
+	return traffic_index_find(&t->jobs, job);
 }
 
 const struct traffic_flow *traffic_tenant(const struct traffic *t, uint16_t tenant)
 {
-	int place = traffic_index_find(&t->tenants, tenant);
-
-	return place < 0 ? NULL : &t->tenant[place].shown;
+	return traffic_index_find(&t->tenants, tenant);
 }
 
 const struct traffic_flow *traffic_port(const struct traffic *t, uint32_t ifindex)
 {
-	int place = traffic_index_find(&t->ports, ifindex);
-
-	return place < 0 ? NULL : &t->port[place].shown;
+	return traffic_index_find(&t->ports, ifindex);
 }
 
 const struct traffic_link_flow *traffic_link_flow(const struct traffic *t, uint32_t ifindex)
 {
-	int place = traffic_index_find(&t->links, ifindex);
-
-	return place < 0 ? NULL : &t->link[place].shown;
+	return traffic_index_find(&t->links, ifindex);
 }
 
-void traffic_job_forget(struct traffic *t, uint32_t job)
-{
-	if (traffic_index_find(&t->jobs, job) >= 0)
-		traffic_index_remove(&t->jobs, traffic_index_position(&t->jobs, job));
-}
+void traffic_job_forget(struct traffic *t, uint32_t job) { traffic_index_forget(&t->jobs, job); }
 
 void traffic_tenant_forget(struct traffic *t, uint16_t tenant)
 {
-	if (traffic_index_find(&t->tenants, tenant) >= 0)
-		traffic_index_remove(&t->tenants, traffic_index_position(&t->tenants, tenant));
+	traffic_index_forget(&t->tenants, tenant);
 }
 
 size_t traffic_job_history(const struct traffic *t, uint32_t job, struct traffic_moment *ret,
 			   size_t max)
 {
-	int place = traffic_index_find(&t->jobs, job);
+	const struct job_series *j = traffic_index_find(&t->jobs, job);
 
-	return place < 0 ? 0 : ring_copy(&t->job[place].ring, ret, max);
+	return j ? ring_copy(&j->ring, ret, max) : 0;
 }
 
 size_t traffic_link_history(const struct traffic *t, uint32_t ifindex, struct traffic_moment *ret,
 			    size_t max)
 {
-	int place = traffic_index_find(&t->links, ifindex);
+	const struct link_series *s = traffic_index_find(&t->links, ifindex);
 
-	return place < 0 ? 0 : ring_copy(&t->link[place].ring, ret, max);
+	return s ? ring_copy(&s->ring, ret, max) : 0;
 }
 
 struct traffic_stats traffic_stats(const struct traffic *t)

@@ -18,34 +18,39 @@ static_assert((int)TALLY_TENANTS_MAX <= (int)INDEX_MAX, "tenants fit an index");
 static_assert((int)TALLY_PORTS_MAX <= (int)INDEX_MAX, "ports and links fit an index");
 
 /*
- * Numbers to places in a table, bounded. The first `count` entries are in use, in the order of
+ * Numbers to things in a table, bounded. The first `count` entries are in use, in the order of
  * their ids; behind are free places.
  */
 struct index {
 	unsigned int count, max;
+	size_t thing_bytes;
+	char *things;
 	struct {
 		uint32_t id, place;
 	} entry[INDEX_MAX];
 };
 
-void traffic_index_init(struct index *x, unsigned int max);
+void traffic_index_init(struct index *x, void *things, size_t thing_bytes, unsigned int max);
 
-/* Its place, or -ENOENT. */
-int traffic_index_find(const struct index *x, uint32_t id);
+/* The thing of an id; NULL: none. */
+void *traffic_index_find(const struct index *x, uint32_t id);
 
-/* A place for an id that has none, or -ENOSPC. */
-int traffic_index_add(struct index *x, uint32_t id);
+/* The thing of entry number `at`. */
+void *traffic_index_at(const struct index *x, unsigned int at);
+
+/* A thing, all zeros, for an id that has none; NULL: no room. */
+void *traffic_index_add(struct index *x, uint32_t id);
 
 /* The entry number `at`; those behind it move up by one. */
 void traffic_index_remove(struct index *x, unsigned int at);
 
-/* Which entry the id has, or would have. */
-unsigned int traffic_index_position(const struct index *x, uint32_t id);
+/* The entry of an id, if it has one. */
+void traffic_index_forget(struct index *x, uint32_t id);
 
 struct flow {
-	struct traffic_flow shown;
+	struct traffic_flow shown; /* the first thing in it */
 	uint64_t seen; /* number of the sample that named it last */
-	struct forecast_rate packets, bytes, chunks, refused, again;
+	struct forecast_rate rate[TRAFFIC_VALUES]; /* by enum traffic_job_value */
 	struct forecast_trend trend;
 };
 
@@ -59,15 +64,11 @@ struct job_series {
 	struct ring ring;
 };
 
-struct direction {
-	struct forecast_rate packets, bytes;
-	struct forecast_trend trend;
-};
-
 struct link_series {
-	struct traffic_link_flow shown;
+	struct traffic_link_flow shown; /* the first thing in it */
 	uint64_t named, sampled; /* numbers of samples, the last ones that did so */
-	struct direction receive, transmit;
+	struct forecast_rate rate[TRAFFIC_LINK_BACKLOG_BYTES]; /* by enum traffic_link_value */
+	struct forecast_trend receive, transmit;
 	struct ring ring;
 };
 

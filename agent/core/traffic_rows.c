@@ -70,47 +70,35 @@ static bool row_difference(const struct traffic_row *now, const struct traffic_r
 	return true;
 }
 
-/* Flows in a table: each is the first thing in its entry. */
-struct flows {
-	struct index *index;
-	struct flow *first;
-	size_t entry_bytes;
-};
-
-static struct flow *flow_at(const struct flows *f, unsigned int place)
+/* Takes away the flow that was silent for longest, if it is not of this sample. */
+static bool flow_evict(struct traffic *t, struct index *x)
 {
-	return (struct flow *)((char *)f->first + place * f->entry_bytes);
-}
-
-/* Takes away the one that was silent for longest, if it is not of this sample. */
-static bool flow_evict(struct traffic *t, const struct flows *f)
-{
-	const struct index *x = f->index;
+	const struct flow *silent = traffic_index_at(x, 0);
 	unsigned int oldest = 0;
 
-	for (unsigned int i = 1; i < x->count; i++)
-		if (flow_at(f, x->entry[i].place)->seen < flow_at(f, x->entry[oldest].place)->seen)
-			oldest = i;
-	if (flow_at(f, x->entry[oldest].place)->seen == t->stats.samples)
+	for (unsigned int i = 1; i < x->count; i++) {
+		const struct flow *f = traffic_index_at(x, i);
+
+		if (f->seen < silent->seen)
+			silent = f, oldest = i;
+	}
+	if (silent->seen == t->stats.samples)
 		return false;
-	traffic_index_remove(f->index, oldest);
+	traffic_index_remove(x, oldest);
 	t->stats.evicted++;
 	return true;
 }
 
 /* The flow of a job, tenant or port; a new one may need another's place. NULL: all are in use. */
-static struct flow *flow_of(struct traffic *t, const struct flows *f, uint32_t id)
+static struct flow *flow_of(struct traffic *t, struct index *x, uint32_t id)
 {
-	int place = traffic_index_find(f->index, id);
+	struct flow *f = traffic_index_find(x, id);
 
-	if (place >= 0)
-		return flow_at(f, place);
-	if (f->index->count == f->index->max && !flow_evict(t, f))
-		return NULL;
-	place = traffic_index_add(f->index, id);
-	memset(flow_at(f, place), 0, f->entry_bytes);
-	traffic_flow_begin(flow_at(f, place));
-	return flow_at(f, place);
+	if (f || (x->count == x->max && !flow_evict(t, x)))
+		return f;
+	f = traffic_index_add(x, id);
+	traffic_flow_begin(f);
+	return f;
 }
 
 static void flow_count(struct traffic *t, struct flow *f, const struct tally_counter *counted)
@@ -123,10 +111,7 @@ static void flow_count(struct traffic *t, struct flow *f, const struct tally_cou
 static bool row_count(struct traffic *t, const struct traffic_row *row,
 		      const struct traffic_row *before)
 {
-	const struct flows jobs = { &t->jobs, &t->job[0].flow, sizeof(t->job[0]) };
-	const struct flows tenants = { &t->tenants, t->tenant, sizeof(t->tenant[0]) };
-	const struct flows ports = { &t->ports, t->port, sizeof(t->port[0]) };
-	struct flow *job = flow_of(t, &jobs, row->job), *tenant, *port;
+	struct flow *job = flow_of(t, &t->jobs, row->job), *tenant, *port;
 	struct tally_counter counted[TALLY_OUTCOME_COUNT];
 
 	if (!job)
@@ -135,8 +120,8 @@ static bool row_count(struct traffic *t, const struct traffic_row *row,
 		counter_add(t->moving, before->outcome);
 	flow_count(t, job, counted);
 	flow_count(t, &t->node, counted);
-	tenant = flow_of(t, &tenants, row->tenant);
-	port = flow_of(t, &ports, row->ifindex);
+	tenant = flow_of(t, &t->tenants, row->tenant);
+	port = flow_of(t, &t->ports, row->ifindex);
 	if (tenant)
 		flow_count(t, tenant, counted);
 	if (port)
@@ -206,10 +191,10 @@ static void apart_count(struct traffic *t, const struct traffic_row *rows, size_
 static void jobs_mark(struct traffic *t, size_t count)
 {
 	for (size_t k = 0; k < count; k++) {
-		int place = traffic_index_find(&t->jobs, t->sorted[k]->job);
+		struct job_series *j = traffic_index_find(&t->jobs, t->sorted[k]->job);
 
-		if (place >= 0)
-			t->job[place].flow.seen = t->stats.samples;
+		if (j)
+			j->flow.seen = t->stats.samples;
 	}
 }
 
