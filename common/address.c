@@ -21,6 +21,15 @@ static bool is_one_machine(const struct sockaddr_storage *a)
 	return !IN6_IS_ADDR_UNSPECIFIED(&ip6->sin6_addr) && !IN6_IS_ADDR_MULTICAST(&ip6->sin6_addr);
 }
 
+void *address_raw(const struct sockaddr_storage *address, size_t *ret_bytes)
+{
+	bool is_ip4 = address->ss_family == AF_INET;
+
+	*ret_bytes = is_ip4 ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+	return is_ip4 ? (void *)&((struct sockaddr_in *)address)->sin_addr
+		      : (void *)&((struct sockaddr_in6 *)address)->sin6_addr;
+}
+
 /* Cuts ":port" off; "[v6]:port" also loses its brackets. `text` is then the address. */
 static char *port_cut(char *text, uint32_t *ret_port)
 {

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "common/address.h"
 #include "common/ranks.h"
 #include "installation.h"
-
-enum {
-	HEADERS_IP4 = 20 + 8 + sizeof(struct tally_header), /* of a message, without Ethernet's */
-	HEADERS_IP6 = 40 + 8 + sizeof(struct tally_header),
-};
+#include "port_check.h"
 
 /* Are these some of `all`? If not, says so of `what`. */
 static int check_ranks(const struct tally_set *ranks, const struct tally_set *all, const char *what,
@@ -103,22 +98,17 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 
 static struct tally_child child_of(const struct installation_copy *c)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)&c->address;
-	const struct sockaddr_in *ip4 = (const void *)&c->address;
 	struct tally_child child;
+	size_t bytes;
+	const void *raw = address_raw(&c->address, &bytes);
 
 	memset(&child, 0, sizeof(child));
 	child.below = c->below;
 	memcpy(child.mac, c->hop.mac, sizeof(child.mac));
 	memcpy(child.port_mac, c->hop.port_mac, sizeof(child.port_mac));
 	child.ipv6 = c->address.ss_family == AF_INET6;
-	if (child.ipv6) {
-		memcpy(child.ip6, &ip6->sin6_addr, sizeof(child.ip6));
-		memcpy(&child.udp_port, &ip6->sin6_port, sizeof(child.udp_port));
-	} else {
-		memcpy(&child.ip4, &ip4->sin_addr, sizeof(child.ip4));
-		memcpy(&child.udp_port, &ip4->sin_port, sizeof(child.udp_port));
-	}
+	memcpy(child.ip6, raw, bytes); /* or ip4, which begins there too */
+	child.udp_port = tally_be16(endpoint_port(&c->address));
 	return child;
 }
 
@@ -126,15 +116,14 @@ int installation_address(struct installation *g, struct why *why)
 {
 	for (unsigned int i = 0; i < g->copies; i++) {
 		struct installation_copy *c = &g->copy[i];
-		uint32_t bytes = g->job.blocks_max * TALLY_BLOCK_BYTES;
+		uint32_t payload = g->job.blocks_max * TALLY_BLOCK_BYTES;
+		uint32_t bytes = port_mtu_needed(payload, c->address.ss_family == AF_INET6);
 
-		bytes += c->address.ss_family == AF_INET ? HEADERS_IP4 : HEADERS_IP6;
 		if (bytes > c->hop.mtu)
 			return why_say(why, -EMSGSIZE,
 				       "payload %u: makes packets of %u bytes, and %s has an MTU "
 				       "of %u",
-				       g->job.blocks_max * TALLY_BLOCK_BYTES, bytes,
-				       c->hop.port_name, c->hop.mtu);
+				       payload, bytes, c->hop.port_name, c->hop.mtu);
 		c->child = child_of(c);
 	}
 	return 0;

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "mac_cache.h"
 
 static struct mac_cache_entry entry_of(uint32_t ifindex, const struct sockaddr_storage *address)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)address;
-	const struct sockaddr_in *ip4 = (const void *)address;
 	struct mac_cache_entry e;
+	size_t bytes;
+	const void *raw = address_raw(address, &bytes);
 
 	memset(&e, 0, sizeof(e)); /* what IPv4 does not use, too: it is compared as bytes */
 	e.ifindex = ifindex;
 	e.family = (uint8_t)address->ss_family;
-	if (address->ss_family == AF_INET6)
-		memcpy(e.address, &ip6->sin6_addr, sizeof(ip6->sin6_addr));
-	else
-		memcpy(e.address, &ip4->sin_addr, sizeof(ip4->sin_addr));
+	memcpy(e.address, raw, bytes);
 	return e;
 }
 

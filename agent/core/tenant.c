@@ -3,10 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/text.h"
 
 #define POINT_FORM "PORT [vlan N] [source ADDRESS/BITS], such as eth1 vlan 5 source 10.77.1.0/24"
@@ -42,23 +42,11 @@ static bool prefix_cut(uint8_t *address, unsigned int bytes, unsigned int bits)
 	return clean;
 }
 
-static uint8_t *address_bytes(struct sockaddr_storage *a, unsigned int *ret)
-{
-	if (a->ss_family == AF_INET) {
-		*ret = sizeof(struct in_addr);
-		return (void *)&((struct sockaddr_in *)a)->sin_addr;
-	}
-	*ret = sizeof(struct in6_addr);
-	return (void *)&((struct sockaddr_in6 *)a)->sin6_addr;
-}
-
 static void source_print(const struct tenant_point *point, char *text, size_t size)
 {
-	struct sockaddr_storage copy = point->source;
-	char address[INET6_ADDRSTRLEN] = "?";
-	unsigned int bytes;
+	char address[ADDRESS_BYTES];
 
-	inet_ntop(copy.ss_family, address_bytes(&copy, &bytes), address, sizeof(address));
+	address_print(&point->source, address, sizeof(address));
 	snprintf(text, size, "%s/%u", address, point->source_bits);
 }
 
@@ -69,13 +57,13 @@ static int source_parse(const char *word, struct tenant_point *point, struct why
 	size_t length = slash ? (size_t)(slash - word) : strlen(word);
 	char host[INET6_ADDRSTRLEN], quoted[TEXT_QUOTED_BYTES];
 	struct tenant_point p = *point;
-	unsigned int bytes;
 	uint8_t *address;
 	uint64_t bits;
+	size_t bytes;
 
 	snprintf(host, sizeof(host), "%.*s", (int)length, word);
 	p.source.ss_family = memchr(word, ':', length) ? AF_INET6 : AF_INET;
-	address = address_bytes(&p.source, &bytes);
+	address = address_raw(&p.source, &bytes);
 	if (length >= sizeof(host) || inet_pton(p.source.ss_family, host, address) != 1)
 		return why_say(why, -EINVAL,
 			       "source %s: an address and prefix, such as "
@@ -83,7 +71,8 @@ static int source_parse(const char *word, struct tenant_point *point, struct why
 			       text_quote(word, strlen(word), quoted));
 	bits = 8 * bytes;
 	if (slash && !text_number(slash + 1, false, 8 * bytes, &bits))
-		return why_say(why, -EINVAL, "source %s: behind / is a number of bits from 0 to %u",
+		return why_say(why, -EINVAL,
+			       "source %s: behind / is a number of bits from 0 to %zu",
 			       text_quote(word, strlen(word), quoted), 8 * bytes);
 	p.source_bits = bits;
 	if (!prefix_cut(address, bytes, bits)) {

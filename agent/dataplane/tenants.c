@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "dataplane.h"
 #include "maps.h"
 
@@ -22,15 +23,10 @@ struct sources {
 	struct tally_source_key key[TALLY_SOURCES_MAX];
 };
 
-static bool is_key(const struct tally_source_key *a, const struct tally_source_key *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 static bool sources_have(const struct sources *s, const struct tally_source_key *key)
 {
 	for (unsigned int i = 0; i < s->count; i++)
-		if (is_key(&s->key[i], key))
+		if (!memcmp(&s->key[i], key, sizeof(*key)))
 			return true;
 	return false;
 }
@@ -54,49 +50,35 @@ static int sources_add_any(struct sources *s, struct tally_source_key key, struc
 	return r < 0 ? r : sources_add(s, key, why);
 }
 
-/* Only the prefix: the kernel compares no more, and we compare whole keys. */
-static void address_put(struct tally_source_key *key, const void *address, size_t bytes,
-			unsigned int bits)
-{
-	const uint8_t *from = address;
-
-	key->bits = TALLY_SOURCE_BITS + bits;
-	for (size_t i = 0; i < bytes && i * 8 < bits; i++)
-		key->address[i] = i * 8 + 8 <= bits ? from[i] : from[i] & 0xff00 >> bits % 8;
-}
-
 static int source_put(struct sources *s, uint32_t tenant, const struct dataplane_source *source,
 		      struct why *why)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)&source->address;
-	const struct sockaddr_in *ip4 = (const void *)&source->address;
+	const sa_family_t family = source->address.ss_family;
+	const unsigned int bits = source->bits;
 	struct tally_source_key key;
+	size_t bytes;
+	const uint8_t *from = address_raw(&source->address, &bytes);
 
 	memset(&key, 0, sizeof(key));
 	key.tenant = tally_be32_raw(htonl(tenant));
 	key.ifindex = tally_be32_raw(htonl(source->ifindex));
 	key.vlan = tally_be16(source->vlan < 0 ? TALLY_VLAN_ANY : source->vlan);
-	switch (source->address.ss_family) {
-	case 0:
+	if (!family)
 		return sources_add_any(s, key, why);
-	case AF_INET:
-		if (source->bits > 32)
-			break;
-		address_put(&key, &ip4->sin_addr, 4, source->bits);
-		return sources_add(s, key, why);
-	case AF_INET6:
-		if (source->bits > 128)
-			break;
-		key.ipv6 = 1;
-		address_put(&key, &ip6->sin6_addr, 16, source->bits);
-		return sources_add(s, key, why);
-	}
-	return why_say(why, -EINVAL, "tenant %u: a source has family %u and a prefix of %u bits",
-		       tenant, source->address.ss_family, source->bits);
+	if ((family != AF_INET && family != AF_INET6) || bits > 8 * bytes)
+		return why_say(why, -EINVAL,
+			       "tenant %u: a source has family %u and a prefix of %u bits", tenant,
+			       family, bits);
+	key.ipv6 = family == AF_INET6;
+	key.bits = TALLY_SOURCE_BITS + bits;
+	/* Only the prefix: the kernel compares no more, and we compare whole keys. */
+	for (size_t i = 0; i < bytes && i * 8 < bits; i++)
+		key.address[i] = i * 8 + 8 <= bits ? from[i] : from[i] & 0xff00 >> bits % 8;
+	return sources_add(s, key, why);
 }
 
 /* What the tenant has now. */
-static int sources_read(struct dataplane *d, uint32_t tenant, struct sources *ret)
+static void sources_read(struct dataplane *d, uint32_t tenant, struct sources *ret)
 {
 	const __be32 mine = tally_be32_raw(htonl(tenant));
 	struct tally_source_key key, *at = NULL;
@@ -108,14 +90,13 @@ static int sources_read(struct dataplane *d, uint32_t tenant, struct sources *re
 			ret->key[ret->count++] = key;
 		at = &key;
 	}
-	return 0;
 }
 
 /* Takes away what is in `s` and not in `kept`. */
 static void sources_remove(struct dataplane *d, const struct sources *s, const struct sources *kept)
 {
 	for (unsigned int i = 0; i < s->count; i++)
-		if (!kept || !sources_have(kept, &s->key[i]))
+		if (!sources_have(kept, &s->key[i]))
 			bpf_map_delete_elem(d->fd[PIN_SOURCES], &s->key[i]);
 }
 
@@ -194,10 +175,10 @@ int dataplane_tenant_put(struct dataplane *d, uint32_t index, const struct datap
 	r = limits_check(index, limits, why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)
 		r = source_put(wanted, index, &sources[i], why);
-	if (r == 0)
-		r = sources_read(d, index, before);
-	if (r == 0)
-		r = sources_change(d, before, wanted, why);
+	if (r < 0)
+		return r;
+	sources_read(d, index, before);
+	r = sources_change(d, before, wanted, why);
 	return r < 0 ? r : limits_put(d, index, limits, why);
 }
 

@@ -66,12 +66,10 @@ int netlink_open(struct netlink **ret)
 
 static struct nl_addr *nl_addr_of(const struct sockaddr_storage *a)
 {
-	const struct sockaddr_in6 *ip6 = (const void *)a;
-	const struct sockaddr_in *ip4 = (const void *)a;
+	size_t bytes;
+	const void *raw = address_raw(a, &bytes);
 
-	if (a->ss_family == AF_INET)
-		return nl_addr_build(AF_INET, &ip4->sin_addr, sizeof(ip4->sin_addr));
-	return nl_addr_build(AF_INET6, &ip6->sin6_addr, sizeof(ip6->sin6_addr));
+	return nl_addr_build(a->ss_family, raw, bytes);
 }
 
 /* The interface, and the address whose MAC is wanted: a gateway's or the target's own. */

@@ -6,6 +6,7 @@
 #include <netlink/msg.h>
 #include <netlink/route/qdisc.h>
 
+#include "common/address.h"
 #include "ethtool.h"
 #include "netlink_links.h"
 #include "netlink_private.h"
@@ -22,6 +23,8 @@ struct state {
 	bool carrier;
 	uint8_t operational;
 };
+
+_Static_assert(sizeof(struct state) == 4, "states are compared as bytes");
 
 struct watch {
 	uint32_t ifindex;
@@ -65,10 +68,7 @@ static struct watch *watch_find(struct netlink_links *l, uint32_t ifindex)
 
 static void state_set(struct netlink_links *l, struct watch *w, struct state state)
 {
-	const struct state *was = &w->state;
-
-	if (was->there == state.there && was->up == state.up && was->carrier == state.carrier &&
-	    was->operational == state.operational)
+	if (!memcmp(&w->state, &state, sizeof(state)))
 		return;
 	w->state = state;
 	w->speed_is_old = true;
@@ -105,16 +105,14 @@ static void link_event(struct netlink_links *l, struct nlmsghdr *message)
 /* False: not one of the Internet's. */
 static bool address_fill(int family, const struct nlattr *a, struct sockaddr_storage *ret)
 {
-	struct sockaddr_in6 *ip6 = (struct sockaddr_in6 *)ret;
-	struct sockaddr_in *ip4 = (struct sockaddr_in *)ret;
+	size_t bytes;
+	void *raw;
 
 	*ret = (struct sockaddr_storage){ .ss_family = family };
-	if (family == AF_INET && nla_len(a) == sizeof(ip4->sin_addr))
-		memcpy(&ip4->sin_addr, nla_data(a), sizeof(ip4->sin_addr));
-	else if (family == AF_INET6 && nla_len(a) == sizeof(ip6->sin6_addr))
-		memcpy(&ip6->sin6_addr, nla_data(a), sizeof(ip6->sin6_addr));
-	else
+	raw = address_raw(ret, &bytes);
+	if ((family != AF_INET && family != AF_INET6) || (size_t)nla_len(a) != bytes)
 		return false;
+	memcpy(raw, nla_data(a), bytes);
 	return true;
 }
 
