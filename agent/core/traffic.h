@@ -36,6 +36,15 @@ struct traffic_row {
 	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
 };
 
+/* Adds TALLY_OUTCOME_COUNT counters to others. */
+static inline void traffic_count(struct tally_counter *to, const struct tally_counter *from)
+{
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
+		to[i].packet += from[i].packet;
+		to[i].byte += from[i].byte;
+	}
+}
+
 struct traffic_direction {
 	uint64_t packets;
 	uint64_t bytes;

@@ -44,14 +44,6 @@ static size_t rows_sort(struct traffic *t, const struct traffic_row *rows, size_
 	return kept;
 }
 
-static void counter_add(struct tally_counter *to, const struct tally_counter *from)
-{
-	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
-		to[i].packet += from[i].packet;
-		to[i].byte += from[i].byte;
-	}
-}
-
 /* What a row has counted since it was `before` (NULL: since ever). False: it began anew. */
 static bool row_difference(const struct traffic_row *now, const struct traffic_row *before,
 			   struct tally_counter *ret)
@@ -103,7 +95,7 @@ static struct flow *flow_of(struct traffic *t, struct index *x, uint32_t id)
 
 static void flow_count(struct traffic *t, struct flow *f, const struct tally_counter *counted)
 {
-	counter_add(f->shown.total, counted);
+	traffic_count(f->shown.total, counted);
 	f->seen = t->stats.samples;
 }
 
@@ -117,7 +109,7 @@ static bool row_count(struct traffic *t, const struct traffic_row *row,
 	if (!job)
 		return false;
 	if (!row_difference(row, before, counted))
-		counter_add(t->moving, before->outcome);
+		traffic_count(t->moving, before->outcome);
 	flow_count(t, job, counted);
 	flow_count(t, &t->node, counted);
 	tenant = flow_of(t, &t->tenants, row->tenant);
@@ -142,7 +134,7 @@ static void rows_count(struct traffic *t, size_t count)
 		const struct traffic_row *row = t->sorted[i], *before = NULL;
 
 		while (l < t->last_count && row_order(&t->last[l], row) < 0)
-			counter_add(t->moving, t->last[l++].outcome);
+			traffic_count(t->moving, t->last[l++].outcome);
 		if (l < t->last_count && row_order(&t->last[l], row) == 0)
 			before = &t->last[l++];
 		if (row_count(t, row, before))
@@ -151,7 +143,7 @@ static void rows_count(struct traffic *t, size_t count)
 			t->stats.rows_ignored++;
 	}
 	while (l < t->last_count)
-		counter_add(t->moving, t->last[l++].outcome);
+		traffic_count(t->moving, t->last[l++].outcome);
 	t->last = t->next;
 	t->last_count = t->next_count;
 	t->next = swap;

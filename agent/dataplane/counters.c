@@ -11,14 +11,6 @@ enum {
 	ROWS_AT_ONCE = 64, /* read in one call; a row is large where there are many CPUs */
 };
 
-static void counters_add(struct tally_counters *to, const struct tally_counters *c)
-{
-	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
-		to->outcome[i].packet += c->outcome[i].packet;
-		to->outcome[i].byte += c->outcome[i].byte;
-	}
-}
-
 _Static_assert(sizeof(struct tally_counters) % 8 == 0, "the kernel pads per-CPU values");
 
 int rows_retire(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept,
@@ -41,7 +33,7 @@ int rows_retire(struct dataplane *d, const struct tables_job *j, const struct ta
 			continue;
 		r = bpf_map_lookup_elem(fd, &number, row);
 		for (unsigned int cpu = 0; r == 0 && cpu < cpus; cpu++)
-			counters_add(&gone[cpu], &row[cpu]);
+			traffic_count(gone[cpu].outcome, row[cpu].outcome);
 		if (r == 0)
 			r = bpf_map_update_elem(fd, &gone_row, gone, BPF_ANY);
 		if (r == 0)
@@ -69,7 +61,7 @@ static int rows_read(struct dataplane *d, uint32_t from, uint32_t to, struct tal
 		if ((r < 0 && r != -ENOENT) || !count)
 			return r < 0 ? r : -EIO;
 		for (uint32_t i = 0; i < count * cpus; i++)
-			counters_add(&ret[from + i / cpus], &of_cpu[i]);
+			traffic_count(ret[from + i / cpus].outcome, of_cpu[i].outcome);
 		from += count;
 	}
 	return 0;
@@ -140,9 +132,6 @@ int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct wh
 		return r;
 	memset(ret, 0, TALLY_OUTCOME_COUNT * sizeof(*ret));
 	for (unsigned int i = 0; i < count; i++)
-		for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
-			ret[out].packet += rows[i].outcome[out].packet;
-			ret[out].byte += rows[i].outcome[out].byte;
-		}
+		traffic_count(ret, rows[i].outcome);
 	return 0;
 }
