@@ -305,8 +305,7 @@ int tables_remove(const struct tables *now, uint32_t id, const struct tables_job
 	const struct tables_job *j = tables_find(now, id);
 
 	if (!j)
-		return why_say(why, -ENOENT,
-			       "job %u: this node has no such job (tally-node job list)", id);
+		return tables_no_job(id, why);
 	*ret = j;
 	return 0;
 }

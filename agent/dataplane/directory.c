@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include "common/file.h"
 #include "dataplane.h"
 #include "pins.h"
 
@@ -31,19 +32,14 @@ static int parent_of(int pid)
 {
 	_cleanup_(freep) char *line = NULL;
 	char name[32], *end;
-	size_t size = 0;
-	int parent = 0;
-	FILE *f;
+	size_t length;
 
 	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
-	f = fopen(name, "re");
-	if (!f)
+	if (file_read(name, 4096, &line, &length) < 0)
 		return 0;
 	/* PID (COMMAND) STATE PARENT: the command may have blanks and brackets itself */
-	if (getline(&line, &size, f) > 0 && (end = strrchr(line, ')')) && strlen(end) > 4)
-		parent = strtol(end + strlen(") S "), NULL, 10);
-	fclose(f);
-	return parent;
+	end = strrchr(line, ')');
+	return end && strlen(end) > 4 ? (int)strtol(end + strlen(") S "), NULL, 10) : 0;
 }
 
 /*
@@ -137,20 +133,15 @@ static bool claim_is_ours(const char *pin)
  */
 static int holder_parse(const char *line, const struct stat *s)
 {
-	const char *at = strstr(line, " FLOCK ");
-	uint64_t inode;
-	uint32_t dev_major, dev_minor;
-	char *end;
-	long pid;
+	unsigned int dev_major, dev_minor;
+	unsigned long inode;
+	int pid;
 
-	at = at ? strstr(at, " WRITE ") : NULL;
-	if (!at)
-		return 0;
-	pid = strtol(at + strlen(" WRITE "), &end, 10);
-	dev_major = strtoul(end, &end, 16);
-	dev_minor = *end == ':' ? strtoul(end + 1, &end, 16) : 0;
-	inode = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
-	return inode == s->st_ino && makedev(dev_major, dev_minor) == s->st_dev ? pid : 0;
+	return sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%lu", &pid, &dev_major, &dev_minor,
+		      &inode) == 4 &&
+			       inode == s->st_ino && makedev(dev_major, dev_minor) == s->st_dev
+		       ? pid
+		       : 0;
 }
 
 /* Which process has this lock? 0 if that cannot be seen. */
