@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "metrics.h"
+#include "common/keys.h"
 #include "common/owned.h"
 
 /* --- the text format ------------------------------------------------------------------------- */
@@ -64,6 +65,13 @@ static void real(FILE *f, const char *name, const char *const *pair, double valu
 	fprintf(f, " %.10g\n", value);
 }
 
+/* A family with one value and no labels. */
+static void single(FILE *f, const char *name, const char *type, const char *help, uint64_t value)
+{
+	family(f, name, type, help);
+	whole(f, name, NULL, value);
+}
+
 /* --- what became of packets ------------------------------------------------------------------ */
 
 static size_t rows_shown(const struct metrics_snapshot *s)
@@ -98,9 +106,9 @@ static void outcomes_print(FILE *f, const struct metrics_snapshot *s)
 	family(f, "bytes_total", "counter",
 	       "Bytes of whole frames by what became of them; outcomes as in packets_total.");
 	rows_print(f, s, "bytes_total", true);
-	family(f, "metrics_rows_omitted", "gauge",
-	       "Jobs and ports that packets_total and bytes_total have no room for.");
-	whole(f, "metrics_rows_omitted", NULL, s->row_count - rows_shown(s));
+	single(f, "metrics_rows_omitted", "gauge",
+	       "Jobs and ports that packets_total and bytes_total have no room for.",
+	       s->row_count - rows_shown(s));
 }
 
 /* --- slots, jobs, tenants -------------------------------------------------------------------- */
@@ -162,19 +170,21 @@ struct rate_family {
 
 static_assert(TRAFFIC_FORECAST_S == 5, "the helps below say 5 seconds");
 
+#define RATE(field) offsetof(struct traffic_rates, field)
+
 static const struct rate_family rate_families[] = {
 	{ "packets_per_second", "Packets that came in, smoothed over some seconds.",
-	  offsetof(struct traffic_rates, packets_per_second), 1 },
+	  RATE(packets_per_second), 1 },
 	{ "bytes_per_second", "Bytes of whole frames that came in, smoothed over some seconds.",
-	  offsetof(struct traffic_rates, bytes_per_second), 1 },
+	  RATE(bytes_per_second), 1 },
 	{ "forecast_bytes_per_second", "What bytes_per_second is expected to be in 5 seconds.",
-	  offsetof(struct traffic_rates, forecast_bytes_per_second), 1 },
+	  RATE(forecast_bytes_per_second), 1 },
 	{ "chunks_per_second", "Sums that became whole, smoothed over some seconds.",
-	  offsetof(struct traffic_rates, chunks_per_second), 1 },
+	  RATE(chunks_per_second), 1 },
 	{ "refused_packets_per_second", "Packets over a rate, or that came in where they may not.",
-	  offsetof(struct traffic_rates, refused_per_second), 1 },
+	  RATE(refused_per_second), 1 },
 	{ "duplicates_ratio", "Share of the packets whose vectors were counted already, 0 to 1.",
-	  offsetof(struct traffic_rates, duplicate_percent), 0.01 },
+	  RATE(duplicate_percent), 0.01 },
 };
 
 static double rate_of(const struct traffic_rates *rates, const struct rate_family *family)
@@ -202,59 +212,53 @@ static void rates_print(FILE *f, const struct metrics_snapshot *s, const struct 
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-enum kind {
-	BOOL,
-	U32,
-	U64,
-	REAL,
-};
-
 struct link_family {
 	const char *name;
 	const char *type;
 	const char *help;
 	size_t offset; /* in struct traffic_link_flow */
-	enum kind kind;
+	size_t size; /* of a whole number; 0: a double */
 };
 
-#define LINK(field) offsetof(struct traffic_link_flow, field)
+#define WHOLE(field) \
+	offsetof(struct traffic_link_flow, field), sizeof(((struct traffic_link_flow *)0)->field)
+#define REAL(field) offsetof(struct traffic_link_flow, field), 0
 
 static const struct link_family link_families[] = {
-	{ "up", "gauge", "1 if the link is set up.", LINK(link.up), BOOL },
-	{ "carrier", "gauge", "1 if the link has a carrier.", LINK(link.carrier), BOOL },
-	{ "mtu_bytes", "gauge", "Largest packet that the link takes.", LINK(link.mtu), U32 },
-	{ "changes_total", "counter", "Changes of the link's state.", LINK(link.changes), U64 },
-	{ "receive_packets_total", "counter", "Packets received.", LINK(link.receive.packets),
-	  U64 },
-	{ "receive_bytes_total", "counter", "Bytes received.", LINK(link.receive.bytes), U64 },
+	{ "up", "gauge", "1 if the link is set up.", WHOLE(link.up) },
+	{ "carrier", "gauge", "1 if the link has a carrier.", WHOLE(link.carrier) },
+	{ "mtu_bytes", "gauge", "Largest packet that the link takes.", WHOLE(link.mtu) },
+	{ "changes_total", "counter", "Changes of the link's state.", WHOLE(link.changes) },
+	{ "receive_packets_total", "counter", "Packets received.", WHOLE(link.receive.packets) },
+	{ "receive_bytes_total", "counter", "Bytes received.", WHOLE(link.receive.bytes) },
 	{ "receive_dropped_total", "counter", "Packets received and dropped.",
-	  LINK(link.receive.dropped), U64 },
+	  WHOLE(link.receive.dropped) },
 	{ "receive_errors_total", "counter", "Packets received with errors.",
-	  LINK(link.receive.errors), U64 },
-	{ "transmit_packets_total", "counter", "Packets sent.", LINK(link.transmit.packets), U64 },
-	{ "transmit_bytes_total", "counter", "Bytes sent.", LINK(link.transmit.bytes), U64 },
+	  WHOLE(link.receive.errors) },
+	{ "transmit_packets_total", "counter", "Packets sent.", WHOLE(link.transmit.packets) },
+	{ "transmit_bytes_total", "counter", "Bytes sent.", WHOLE(link.transmit.bytes) },
 	{ "transmit_dropped_total", "counter", "Packets dropped instead of sent.",
-	  LINK(link.transmit.dropped), U64 },
+	  WHOLE(link.transmit.dropped) },
 	{ "transmit_errors_total", "counter", "Packets that could not be sent.",
-	  LINK(link.transmit.errors), U64 },
+	  WHOLE(link.transmit.errors) },
 	{ "backlog_bytes", "gauge", "Waiting in the link's queueing disciplines.",
-	  LINK(link.backlog_bytes), U64 },
+	  WHOLE(link.backlog_bytes) },
 	{ "backlog_packets", "gauge", "Waiting in the link's queueing disciplines.",
-	  LINK(link.backlog_packets), U64 },
+	  WHOLE(link.backlog_packets) },
 	{ "receive_packets_per_second", "gauge", "Received, smoothed over some seconds.",
-	  LINK(receive.packets_per_second), REAL },
+	  REAL(receive.packets_per_second) },
 	{ "receive_bytes_per_second", "gauge", "Received, smoothed over some seconds.",
-	  LINK(receive.bytes_per_second), REAL },
+	  REAL(receive.bytes_per_second) },
 	{ "receive_forecast_bytes_per_second", "gauge",
 	  "What receive_bytes_per_second is expected to be in 5 seconds.",
-	  LINK(receive.forecast_bytes_per_second), REAL },
+	  REAL(receive.forecast_bytes_per_second) },
 	{ "transmit_packets_per_second", "gauge", "Sent, smoothed over some seconds.",
-	  LINK(transmit.packets_per_second), REAL },
+	  REAL(transmit.packets_per_second) },
 	{ "transmit_bytes_per_second", "gauge", "Sent, smoothed over some seconds.",
-	  LINK(transmit.bytes_per_second), REAL },
+	  REAL(transmit.bytes_per_second) },
 	{ "transmit_forecast_bytes_per_second", "gauge",
 	  "What transmit_bytes_per_second is expected to be in 5 seconds.",
-	  LINK(transmit.forecast_bytes_per_second), REAL },
+	  REAL(transmit.forecast_bytes_per_second) },
 };
 
 static void link_value(FILE *f, const char *name, const struct traffic_link_flow *link,
@@ -263,20 +267,10 @@ static void link_value(FILE *f, const char *name, const struct traffic_link_flow
 	const void *field = (const char *)link + family->offset;
 	const char *const *pair = LABELS("link", link->link.name);
 
-	switch (family->kind) {
-	case BOOL:
-		whole(f, name, pair, *(const bool *)field);
-		break;
-	case U32:
-		whole(f, name, pair, *(const uint32_t *)field);
-		break;
-	case U64:
-		whole(f, name, pair, *(const uint64_t *)field);
-		break;
-	case REAL:
+	if (family->size)
+		whole(f, name, pair, key_number_load(field, family->size));
+	else
 		real(f, name, pair, *(const double *)field);
-		break;
-	}
 }
 
 static void links_print(FILE *f, const struct metrics_snapshot *s)
@@ -309,18 +303,15 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 	family(f, "sampling_cpu_seconds_total", "counter",
 	       "CPU time that sampling the traffic took.");
 	real(f, "sampling_cpu_seconds_total", NULL, s->sampling_seconds);
-	family(f, "samples_total", "counter", "Samples taken of the traffic.");
-	whole(f, "samples_total", NULL, s->traffic.samples);
-	family(f, "sampling_ignored_total", "counter",
-	       "Rows and links of samples that were ignored because of a limit.");
-	whole(f, "sampling_ignored_total", NULL,
-	      s->traffic.rows_ignored + s->traffic.links_ignored);
-	family(f, "sampling_evicted_total", "counter",
-	       "Tenants and ports that were dropped to make room for others.");
-	whole(f, "sampling_evicted_total", NULL, s->traffic.evicted);
-	family(f, "link_events_lost_total", "counter",
-	       "How often the kernel lost events of links because the agent was too slow.");
-	whole(f, "link_events_lost_total", NULL, s->link_events_lost);
+	single(f, "samples_total", "counter", "Samples taken of the traffic.", s->traffic.samples);
+	single(f, "sampling_ignored_total", "counter",
+	       "Rows and links of samples that were ignored because of a limit.",
+	       s->traffic.rows_ignored + s->traffic.links_ignored);
+	single(f, "sampling_evicted_total", "counter",
+	       "Tenants and ports that were dropped to make room for others.", s->traffic.evicted);
+	single(f, "link_events_lost_total", "counter",
+	       "How often the kernel lost events of links because the agent was too slow.",
+	       s->link_events_lost);
 
 	/* Under the names that all of Prometheus' own libraries use. */
 	fprintf(f,
