@@ -44,22 +44,24 @@ int books_tenant_find(const struct books *b, const char *name, struct why *why)
 	return -ENOENT;
 }
 
-uint32_t books_held(const struct books *b, unsigned int index)
+static uint32_t slots_of(const struct books *b, unsigned int index,
+			 uint32_t (*slots_of_job)(const struct job *j))
 {
 	uint32_t slots = 0;
 
 	for (unsigned int i = 0; i < b->jobs; i++)
-		slots += b->job[i]->tenant == index ? job_slots(b->job[i]) : 0;
+		slots += b->job[i]->tenant == index ? slots_of_job(b->job[i]) : 0;
 	return slots;
+}
+
+uint32_t books_held(const struct books *b, unsigned int index)
+{
+	return slots_of(b, index, job_slots);
 }
 
 uint32_t books_promised(const struct books *b, unsigned int index)
 {
-	uint32_t slots = 0;
-
-	for (unsigned int i = 0; i < b->jobs; i++)
-		slots += b->job[i]->tenant == index ? job_slots_wanted(b->job[i]) : 0;
-	return slots;
+	return slots_of(b, index, job_slots_wanted);
 }
 
 /* What one tenant keeps from all others. */
@@ -185,15 +187,6 @@ static int configured_release(struct books *b, const struct tenant *tenants, uns
 	return r;
 }
 
-/* A tenant without a quota: books_tenant_set() knows by its 0 slots that it was given none. */
-static struct tenant remainder_of(const struct tenant *t)
-{
-	struct tenant is = *t;
-
-	is.slots = 0;
-	return is;
-}
-
 /* There may be fewer slots than before, and tenants that no line of the configuration names. */
 static int slots_check(const struct books *b, struct why *why)
 {
@@ -228,9 +221,11 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 		else if (index != BOOKS_DEFAULT || !rest)
 			r = books_tenant_set(b, index, &tenants[i], why);
 		else
-			b->tenant[index].is = remainder_of(&tenants[i]);
+			b->tenant[index].is = tenants[i];
 		if (r < 0)
 			return r;
+		if (index == BOOKS_DEFAULT && rest) /* its 0 slots say that it has no quota */
+			b->tenant[index].is.slots = 0;
 		b->tenant[index].configured = true;
 		b->tenant[index].remainder = index == BOOKS_DEFAULT && rest;
 		r = 0;

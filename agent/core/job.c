@@ -112,18 +112,13 @@ bool job_is_ready(const struct job *j)
 	return tally_set_is_empty(&missing);
 }
 
-static void run_describe(const struct job *j, struct run *ret)
+void job_next_run(const struct job *j, uint16_t window, struct run *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->job = j->id;
 	ret->payload_bytes = j->payload_bytes;
 	ret->workers = j->workers;
 	ret->service = j->service;
-}
-
-void job_next_run(const struct job *j, uint16_t window, struct run *ret)
-{
-	run_describe(j, ret);
 	ret->epoch = j->epoch + 1;
 	ret->window = window;
 	for (unsigned int i = 0; i < j->workers; i++)
@@ -132,9 +127,8 @@ void job_next_run(const struct job *j, uint16_t window, struct run *ret)
 
 void job_this_run(const struct job *j, struct run *ret)
 {
-	run_describe(j, ret);
+	job_next_run(j, j->run_window, ret);
 	ret->epoch = j->epoch;
-	ret->window = j->run_window;
 	for (unsigned int i = 0; i < j->workers; i++)
 		ret->worker[i] = j->rank[i].address;
 }
