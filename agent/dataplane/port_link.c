@@ -12,17 +12,13 @@
 
 #include "ports.h"
 
-#define PREFIX "port-"
-
-static int link_read(const char *pin, struct port_link *link)
+static void link_read(struct port_link *link)
 {
 	struct bpf_link_info info = { 0 };
 	uint32_t length = sizeof(info);
 
-	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
-	if (link->fd >= 0 && !bpf_obj_get_info_by_fd(link->fd, &info, &length))
+	if (!bpf_obj_get_info_by_fd(link->fd, &info, &length))
 		link->ifindex = info.xdp.ifindex;
-	return link->fd < 0 ? link->fd : 0;
 }
 
 static void link_remove(const char *pin, const struct port_link *link, int program)
@@ -80,7 +76,7 @@ static int port_error(struct why *why, int error, const struct dataplane_port *p
 static int link_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
 {
 	_cleanup_(closep) int fd = -EINVAL;
-	char name[PIN_BYTES];
+	const char *path;
 	int r;
 
 	if (p->mode != DATAPLANE_GENERIC) {
@@ -97,12 +93,10 @@ static int link_attach(const char *pin, int program, struct dataplane_port *p, s
 	if (p->mode == DATAPLANE_AUTO)
 		p->mode = DATAPLANE_GENERIC;
 
-	snprintf(name, sizeof(name), PREFIX "%u", p->ifindex);
-	unlink(pin_path(pin, name, "")); /* of an interface that has gone */
-	r = bpf_obj_pin(fd, pin_path(pin, name, ""));
-	if (r < 0)
-		return why_say(why, r, "cannot pin %s: %s", pin_path(pin, name, ""), strerror(-r));
-	return 0;
+	path = port_pin(pin, &port_link_kind, p->ifindex, false);
+	unlink(path); /* of an interface that has gone */
+	r = bpf_obj_pin(fd, path);
+	return r < 0 ? why_say(why, r, "cannot pin %s: %s", path, strerror(-r)) : 0;
 }
 
 static bool link_suits(const struct dataplane_port *p, int program, int error)
@@ -111,7 +105,8 @@ static bool link_suits(const struct dataplane_port *p, int program, int error)
 }
 
 const struct port_kind port_link_kind = {
-	.prefix = PREFIX,
+	.prefix = "port-",
+	.numbers = 1,
 	.suits = link_suits,
 	.program = program_of_xdp,
 	.attach = link_attach,

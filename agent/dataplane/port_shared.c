@@ -8,14 +8,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/if_link.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "ports.h"
-
-#define PREFIX "beside-"
 
 /* Flags that leave the port in the mode it is in; 0: no program there. */
 static uint32_t mode_flags(uint32_t ifindex, uint32_t *ret_program)
@@ -137,51 +133,23 @@ static void next_remove(const char *pin, uint32_t ifindex)
 	bpf_map_delete_elem(next, &index);
 }
 
-/* beside-IFINDEX-NETNS; false: that is something else. */
-static bool pin_parse(const char *name, uint32_t *ret_ifindex, uint64_t *ret_netns)
-{
-	const char *at = name + strlen(PREFIX);
-	char *end;
-
-	*ret_ifindex = strtoul(at, &end, 10);
-	if (end == at || *end != '-')
-		return false;
-	at = end + 1;
-	*ret_netns = strtoull(at, &end, 10);
-	return end != at && !*end;
-}
-
 /* --- in and out ------------------------------------------------------------------------------ */
 
-static int shared_read(const char *pin, struct port_link *link)
+static void shared_read(struct port_link *link)
 {
-	struct bpf_prog_info info = { 0 };
-	uint32_t length = sizeof(info), program, ifindex;
-	uint64_t netns;
+	uint32_t program;
 
-	if (!pin_parse(link->name, &ifindex, &netns))
-		return -EINVAL;
-	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
-	if (link->fd < 0)
-		return link->fd;
-	if (!bpf_obj_get_info_by_fd(link->fd, &info, &length))
-		link->beside = info.id;
-	link->elsewhere = netns != netns_here();
+	link->beside = program_number(link->fd);
 	/* one that lost its program is as good as gone: there is nothing of ours on it */
-	link->ifindex = link->elsewhere || mode_flags(ifindex, &program) ? ifindex : 0;
-	return 0;
+	if (link->elsewhere || mode_flags(link->pinned, &program))
+		link->ifindex = link->pinned;
 }
 
 static void shared_remove(const char *pin, const struct port_link *link, int program)
 {
-	uint32_t ifindex;
-	uint64_t netns;
-
-	if (!pin_parse(link->name, &ifindex, &netns))
-		return;
 	if (link->ifindex && !link->elsewhere)
-		swap_in(ifindex, link->fd, program); /* or somebody else's is there: let it be */
-	next_remove(pin, ifindex);
+		swap_in(link->pinned, link->fd, program); /* or another's is there: let it be */
+	next_remove(pin, link->pinned);
 	unlink(pin_path(pin, link->name, ""));
 }
 
@@ -215,7 +183,6 @@ static int share_check(struct dataplane_port *p, struct why *why)
 static int shared_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
 {
 	_cleanup_(closep) int other = -1;
-	char name[PIN_BYTES];
 	int r;
 
 	r = share_check(p, why);
@@ -225,18 +192,17 @@ static int shared_attach(const char *pin, int program, struct dataplane_port *p,
 	if (other < 0)
 		return why_say(why, other, "%s: XDP program %u: %s", p->name, p->beside,
 			       strerror(-other));
-	snprintf(name, sizeof(name), PREFIX "%u-%" PRIu64, p->ifindex, netns_here());
-	unlink(pin_path(pin, name, ""));
+	unlink(port_pin(pin, &port_shared_kind, p->ifindex, false));
 	r = next_put(pin, p, other, why);
 	if (r < 0)
 		return r;
-	r = bpf_obj_pin(other, pin_path(pin, name, ""));
+	r = bpf_obj_pin(other, port_pin(pin, &port_shared_kind, p->ifindex, false));
 	if (r == 0)
 		r = swap_in(p->ifindex, program, other);
 	if (r == 0)
 		return 0;
 	next_remove(pin, p->ifindex);
-	unlink(pin_path(pin, name, ""));
+	unlink(port_pin(pin, &port_shared_kind, p->ifindex, false));
 	return why_say(why, r, "%s: cannot take the place of XDP program %u: %s", p->name,
 		       p->beside, strerror(-r));
 }
@@ -255,7 +221,8 @@ static int shared_elsewhere_say(const char *pin, const struct port_link *link, s
 }
 
 const struct port_kind port_shared_kind = {
-	.prefix = PREFIX,
+	.prefix = "beside-",
+	.numbers = 2,
 	.suits = shared_suits,
 	.program = program_of_xdp,
 	.attach = shared_attach,

@@ -8,7 +8,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -16,43 +15,10 @@
 
 #include "ports.h"
 
-#define PREFIX "tc-"
-
 enum {
 	TC_PRIORITY = 1, /* before all others, as XDP would be */
 	TC_HANDLE = TALLY_UDP_PORT,
 };
-
-/* tc-IFINDEX-NETNS-MADE. */
-struct tc_pin {
-	uint32_t ifindex;
-	uint64_t netns;
-	bool made; /* the qdisc, by us */
-};
-
-static void pin_print(const struct tc_pin *p, char *name, size_t size)
-{
-	snprintf(name, size, PREFIX "%u-%" PRIu64 "-%d", p->ifindex, p->netns, p->made);
-}
-
-/* false: that is something else. */
-static bool pin_parse(const char *name, struct tc_pin *ret)
-{
-	struct tc_pin p;
-	char *end;
-
-	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
-		return false;
-	p.ifindex = strtoul(name + strlen(PREFIX), &end, 10);
-	if (*end != '-')
-		return false;
-	p.netns = strtoull(end + 1, &end, 10);
-	if (*end != '-' || (end[1] != '0' && end[1] != '1') || end[2])
-		return false;
-	p.made = end[1] == '1';
-	*ret = p;
-	return true;
-}
 
 /* --- filter and qdisc ------------------------------------------------------------------------ */
 
@@ -160,53 +126,41 @@ static int tc_error(struct why *why, int error, const struct dataplane_port *p)
 
 static int tc_attach(const char *pin, int program, struct dataplane_port *p, struct why *why)
 {
-	struct tc_pin at = { .ifindex = p->ifindex, .netns = netns_here() };
-	char name[PIN_BYTES];
+	bool made;
 	int r;
 
 	*dataplane_kernel_words = '\0';
 	r = qdisc_make(p->ifindex);
 	if (r < 0)
 		return tc_error(why, r, p);
-	at.made = r;
-	pin_print(&at, name, sizeof(name));
-	unlink(pin_path(pin, name, "")); /* of a filter that somebody took away */
-	r = bpf_obj_pin(program, pin_path(pin, name, ""));
+	made = r;
+	unlink(port_pin(pin, &port_tc_kind, p->ifindex,
+			made)); /* of a filter that was taken away */
+	r = bpf_obj_pin(program, port_pin(pin, &port_tc_kind, p->ifindex, made));
 	if (r == 0)
 		r = filter_put(p->ifindex, program, 0);
 	if (r == 0) {
 		p->mode = DATAPLANE_TC;
 		return 0;
 	}
-	unlink(pin_path(pin, name, ""));
-	if (at.made)
+	unlink(port_pin(pin, &port_tc_kind, p->ifindex, made));
+	if (made)
 		qdisc_remove(p->ifindex);
 	return tc_error(why, r, p);
 }
 
-static int tc_read(const char *pin, struct port_link *link)
+static void tc_read(struct port_link *link)
 {
-	struct tc_pin at;
-
-	if (!pin_parse(link->name, &at))
-		return -EINVAL;
-	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
-	if (link->fd < 0)
-		return link->fd;
-	link->elsewhere = at.netns != netns_here();
 	/* one that lost its filter is as good as gone: there is nothing of ours on it */
-	if (link->elsewhere || filter_query(at.ifindex) == program_number(link->fd))
-		link->ifindex = at.ifindex;
-	return 0;
+	if (link->elsewhere || filter_query(link->pinned) == program_number(link->fd))
+		link->ifindex = link->pinned;
 }
 
 static void tc_remove(const char *pin, const struct port_link *link, int program)
 {
-	struct tc_pin at;
-
-	if (link->ifindex && !link->elsewhere && pin_parse(link->name, &at)) {
+	if (link->ifindex && !link->elsewhere) {
 		filter_remove(link->ifindex);
-		if (at.made)
+		if (link->made)
 			qdisc_remove(link->ifindex);
 	}
 	unlink(pin_path(pin, link->name, ""));
@@ -232,15 +186,9 @@ static int tc_update(const char *pin, const struct port_link *link, int program,
 
 static bool tc_is_attached(const char *pin, int program, uint32_t ifindex)
 {
-	struct tc_pin at = { .ifindex = ifindex, .netns = netns_here() };
-
 	for (int made = 0; made < 2; made++) {
-		_cleanup_(closep) int fd = -1;
-		char name[PIN_BYTES];
+		_cleanup_(closep) int fd = bpf_obj_get(port_pin(pin, &port_tc_kind, ifindex, made));
 
-		at.made = made;
-		pin_print(&at, name, sizeof(name));
-		fd = bpf_obj_get(pin_path(pin, name, ""));
 		if (fd >= 0 && filter_query(ifindex) == program_number(fd))
 			return true;
 	}
@@ -270,7 +218,8 @@ static int tc_elsewhere_say(const char *pin, const struct port_link *link, struc
 }
 
 const struct port_kind port_tc_kind = {
-	.prefix = PREFIX,
+	.prefix = "tc-",
+	.numbers = 3,
 	.mode = DATAPLANE_TC,
 	.pins_program = true,
 	.suits = tc_suits,

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/if_link.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,15 +58,50 @@ void links_close(struct port_link *links, unsigned int count)
 	free(links);
 }
 
-/* What a pin says of a port; -EINVAL: it is no port's. */
-static int link_read(const char *pin, struct port_link *link)
+const char *port_pin(const char *pin, const struct port_kind *kind, uint32_t ifindex, bool made)
 {
-	for (int i = 0; i < KINDS; i++) {
-		link->kind = kinds[i];
-		if (!strncmp(link->name, kinds[i]->prefix, strlen(kinds[i]->prefix)))
-			return kinds[i]->read(pin, link);
-	}
-	return -EINVAL;
+	char name[PIN_BYTES];
+	int n = snprintf(name, sizeof(name), "%s%u", kind->prefix, ifindex);
+
+	if (kind->numbers > 1)
+		n += snprintf(name + n, sizeof(name) - n, "-%" PRIu64, netns_here());
+	if (kind->numbers > 2)
+		snprintf(name + n, sizeof(name) - n, "-%d", made);
+	return pin_path(pin, name, "");
+}
+
+/* False: the name is no port's. */
+static bool name_parse(struct port_link *link)
+{
+	const char *numbers = link->name + strlen(link->kind->prefix);
+	uint64_t netns = netns_here();
+	unsigned int made = 0;
+	int end[3] = { 0 };
+	int found = sscanf(numbers, "%u%n-%" SCNu64 "%n-%1u%n", &link->pinned, &end[0], &netns,
+			   &end[1], &made, &end[2]);
+
+	link->elsewhere = netns != netns_here();
+	link->made = made;
+	return found == (int)link->kind->numbers && !numbers[end[found - 1]] && made <= 1;
+}
+
+/* What a pin says of a port; false: it is no port's. */
+static bool link_read(const char *pin, struct port_link *link)
+{
+	int i = 0;
+
+	while (i < KINDS && strncmp(link->name, kinds[i]->prefix, strlen(kinds[i]->prefix)) != 0)
+		i++;
+	if (i == KINDS)
+		return false;
+	link->kind = kinds[i];
+	if (!name_parse(link))
+		return false;
+	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
+	if (link->fd < 0)
+		return false;
+	link->kind->read(link);
+	return true;
 }
 
 int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
@@ -81,7 +117,7 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 		if (strlen(e->d_name) >= sizeof(link.name))
 			continue;
 		snprintf(link.name, sizeof(link.name), "%.63s", e->d_name);
-		if (link_read(pin, &link) == 0)
+		if (link_read(pin, &link))
 			links[n++] = link;
 	}
 	if (directory)

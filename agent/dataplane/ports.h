@@ -17,13 +17,16 @@ struct port_link {
 	int fd; /* what is pinned: see the kinds */
 	uint32_t ifindex; /* 0: the interface has gone */
 	uint32_t beside; /* the other program's number; 0: not shared */
+	char name[PIN_BYTES]; /* of the pin; it says: */
+	uint32_t pinned; /* the interface's number, also if the interface has gone */
 	bool elsewhere; /* in another network namespace, and cannot be changed from here */
-	char name[PIN_BYTES]; /* of the pin */
+	bool made; /* TC: the qdisc is ours */
 };
 
 /* One way to hold a program to a port. */
 struct port_kind {
 	const char *prefix; /* of its pins' names; no kind's is the beginning of another's */
+	unsigned int numbers; /* behind it: IFINDEX, IFINDEX-NETNS or IFINDEX-NETNS-MADE */
 	enum dataplane_mode mode; /* of all its ports; AUTO: as the interface says */
 	bool pins_program; /* the pin is our program; otherwise that is the node's XDP program */
 
@@ -39,8 +42,8 @@ struct port_kind {
 	/* Attaches and pins. Sets the port's mode, reason and `beside`. */
 	int (*attach)(const char *pin, int program, struct dataplane_port *p, struct why *why);
 
-	/* Fills in what the pin `link->name` says; -EINVAL: the name is nothing of ours. */
-	int (*read)(const char *pin, struct port_link *link);
+	/* Finds the port's interface, and what else is not in the pin's name. */
+	void (*read)(struct port_link *link);
 
 	/* Puts `program` in the place of `before`, which is our XDP program, with no gap. */
 	int (*update)(const char *pin, const struct port_link *link, int program, int before);
@@ -66,6 +69,9 @@ void links_close(struct port_link *links, unsigned int count);
 /* Attaches by the kind that suits, and pins. Sets the port's mode and reason. */
 int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
 		struct why *why);
+
+/* The pin of a port in this network namespace; valid until the next call of pin_path(). */
+const char *port_pin(const char *pin, const struct port_kind *kind, uint32_t ifindex, bool made);
 
 /* For kinds that are XDP: `program` and `is_attached`. */
 int program_of_xdp(struct programs *p, struct why *why);
