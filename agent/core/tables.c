@@ -22,22 +22,6 @@ void tables_close(struct tables *t)
 	*t = (struct tables){ 0 };
 }
 
-struct tables tables_take(struct tables *t)
-{
-	const struct tables taken = *t;
-
-	*t = (struct tables){ 0 };
-	return taken;
-}
-
-struct tables_job tables_job_take(struct tables_job *j)
-{
-	const struct tables_job taken = *j;
-
-	*j = (struct tables_job){ 0 };
-	return taken;
-}
-
 /* --- what there is --------------------------------------------------------------------------- */
 
 const struct tables_job *tables_find(const struct tables *t, uint32_t id)
@@ -257,7 +241,7 @@ static int gates_finish(const struct tables *now, const struct dataplane_gate *g
 	if (r < 0)
 		return r;
 	copies_number(j);
-	*ret = tables_job_take(j);
+	*ret = TAKE(*j, (struct tables_job){ 0 });
 	return 0;
 }
 
@@ -353,7 +337,7 @@ int tables_put(struct tables *t, struct tables_job *job)
 	while (at < t->jobs && jobs[at].id < job->id)
 		at++;
 	memmove(&jobs[at + 1], &jobs[at], (t->jobs - at) * sizeof(*jobs));
-	jobs[at] = tables_job_take(job);
+	jobs[at] = TAKE(*job, (struct tables_job){ 0 });
 	t->jobs++;
 	return 0;
 }

@@ -59,10 +59,6 @@ struct tables {
 void tables_job_close(struct tables_job *j);
 void tables_close(struct tables *t);
 
-/* What is in *t, which is empty afterwards. */
-struct tables tables_take(struct tables *t);
-struct tables_job tables_job_take(struct tables_job *j);
-
 /* NULL: no such job. Valid until the tables change. */
 const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 

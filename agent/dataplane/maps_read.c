@@ -101,7 +101,7 @@ int maps_read_gates(struct dataplane *d, struct tables *ret, struct why *why)
 			return r;
 		t.jobs++;
 	}
-	*ret = tables_take(&t);
+	*ret = TAKE(t, (struct tables){ 0 });
 	return 0;
 }
 
@@ -148,6 +148,6 @@ int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why)
 		memcpy(j->copy, copy, r * sizeof(*copy));
 		j->copies = r;
 	}
-	*ret = tables_take(&t);
+	*ret = TAKE(t, (struct tables){ 0 });
 	return 0;
 }

@@ -260,8 +260,7 @@ int programs_load(const struct dataplane *old, uint32_t slots, bool shared, stru
 		r = tenant_0_put(&p);
 	if (r < 0)
 		return r;
-	*ret = p;
-	p = (struct programs){ 0 };
+	*ret = TAKE(p, (struct programs){ 0 });
 	return 0;
 }
 
