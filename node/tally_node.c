@@ -51,6 +51,8 @@ static const char help[] =
 	"\n"
 	"A job's FILE: docs/job-file.md. Exit codes: 0 (success), 1 (failure), 2 (wrong usage).\n";
 
+static const char help_hint[] = "Run 'tally-node --help' for the usage.\n";
+
 enum option_bit {
 	MODE = 1 << 0,
 	SLOTS = 1 << 1,
@@ -105,7 +107,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	va_start(values, format);
 	vwarnx(format, values);
 	va_end(values);
-	fputs("Run 'tally-node --help' for the usage.\n", stderr);
+	fputs(help_hint, stderr);
 	exit(USAGE);
 }
 
@@ -121,14 +123,14 @@ static uint32_t slots_parse(const char *text)
 
 static enum dataplane_mode mode_parse(const char *text)
 {
-	if (!strcmp(text, "auto"))
-		return DATAPLANE_AUTO;
-	if (!strcmp(text, "native"))
-		return DATAPLANE_NATIVE;
-	if (!strcmp(text, "generic"))
-		return DATAPLANE_GENERIC;
-	if (!strcmp(text, "tc"))
-		return DATAPLANE_TC;
+	static const char *const modes[] = { [DATAPLANE_AUTO] = "auto",
+					     [DATAPLANE_NATIVE] = "native",
+					     [DATAPLANE_GENERIC] = "generic",
+					     [DATAPLANE_TC] = "tc" };
+
+	for (int i = 0; i <= DATAPLANE_TC; i++)
+		if (!strcmp(text, modes[i]))
+			return i;
 	usage("--mode %s: must be native, generic, tc or auto", text);
 }
 
@@ -199,31 +201,23 @@ static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 		case SLOTS:
 			q->slots = slots_parse(optarg);
 			break;
-		case REPLACE:
-			q->replace = true;
-			break;
 		case BELOW:
-			q->role.root = false;
 			q->role.below = ranks_of("--below", optarg);
 			break;
 		case VIA:
 			via_parse(optarg, &q->role);
 			break;
-		case JSON:
-			q->json = true;
-			break;
-		case ALL:
-			q->all = true;
-			break;
-		case SHARE:
-			q->share = true;
-			break;
-		default:
-			fputs("Run 'tally-node --help' for the usage.\n", stderr);
+		case '?':
+			fputs(help_hint, stderr);
 			exit(USAGE);
 		}
 		given |= o;
 	}
+	q->replace = given & REPLACE;
+	q->json = given & JSON;
+	q->all = given & ALL;
+	q->share = given & SHARE;
+	q->role.root = !(given & BELOW);
 	return given;
 }
 
@@ -250,7 +244,7 @@ static const struct command *command_find(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct command_line q = { .pin = DATAPLANE_PIN, .role.root = true };
+	static struct command_line q = { .pin = DATAPLANE_PIN };
 	unsigned int given = options_parse(argc, argv, &q);
 	const struct command *c = command_find(argc - optind, argv + optind);
 	struct why why = { "" };
