@@ -40,7 +40,7 @@ void core_log(struct core *c, enum log_level level, const char *what, const char
 		text = NULL;
 	va_end(values);
 	if (text)
-		core_act(c, (struct core_action){ .kind = CORE_LOG, .log = { level, what, text } });
+		core_act(c, ACTION(CORE_LOG, .log = { level, what, text }));
 }
 
 bool core_next_action(struct core *c, struct core_action *ret)
@@ -103,50 +103,45 @@ static void on_agreed(struct core *c, int r)
 	core_doubt_maps(c);
 }
 
-static void on_due(struct core *c, enum core_due what)
+static void save(struct core *c) { core_await(c, ACTION(CORE_SAVE), NULL, on_saved); }
+
+static void agree(struct core *c) { runs_agree(c, on_agreed); }
+
+static void (*const on_due[CORE_DUE_COUNT])(struct core *c) = {
+	[CORE_DUE_SAVE] = save,
+	[CORE_DUE_ROLLCALL] = rollcall_begin,
+	[CORE_DUE_FOLLOW] = follow_begin,
+	[CORE_DUE_AGREE] = agree,
+};
+
+static void due_begin(struct core *c, enum core_due what)
 {
 	c->due_ns[what] = UINT64_MAX;
-	switch (what) {
-	case CORE_DUE_SAVE:
-		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, on_saved);
-		return;
-	case CORE_DUE_ROLLCALL:
-		rollcall_begin(c);
-		return;
-	case CORE_DUE_FOLLOW:
-		follow_begin(c);
-		return;
-	case CORE_DUE_AGREE:
-		runs_agree(c, on_agreed);
-		return;
-	case CORE_DUE_COUNT:
-		break;
-	}
+	on_due[what](c);
 }
 
 /* One thing at a time: what is due besides is due still when this is done. */
-static void on_deadline(struct core *c)
+static void on_deadline(struct core *c, const struct core_event *e)
 {
 	for (unsigned int i = 0; i < CORE_DUE_COUNT; i++)
 		if (c->due_ns[i] <= c->now_ns) {
-			on_due(c, i);
+			due_begin(c, i);
 			return;
 		}
 }
 
-static void on_stop(struct core *c)
+static void on_stop(struct core *c, const struct core_event *e)
 {
 	c->stopped = true;
 	if (!core_is_saved(c))
-		on_due(c, CORE_DUE_SAVE);
+		due_begin(c, CORE_DUE_SAVE);
 }
 
 /* --- start ----------------------------------------------------------------------------------- */
 
 static void start_done(struct core *c, int r)
 {
-	core_act(c, (struct core_action){
-			    .kind = CORE_CONFIGURED, .error = r, .text = core_reason(&c->why, r) });
+	core_act(c, ACTION(CORE_CONFIGURED, .error = r, .text = core_reason(&c->why, r)));
 	if (r < 0)
 		return;
 	follow_due(c); /* what changed while there was no agent */
@@ -158,7 +153,7 @@ static void start_agreed(struct core *c, int r)
 	if (r < 0)
 		start_done(c, r);
 	else
-		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, start_done);
+		core_await(c, ACTION(CORE_SAVE), NULL, start_done);
 }
 
 static void start(struct core *c, const struct core_event *e)
@@ -204,45 +199,19 @@ static void on_gone(struct core *c, const struct core_event *e)
 	members_leave(c, j, rank, e->gone.epoch, NULL);
 }
 
-static void on_event(struct core *c, const struct core_event *e)
-{
-	switch (e->kind) {
-	case CORE_START:
-		start(c, e);
-		return;
-	case CORE_CONFIG:
-		reconfigure(c, e->config);
-		return;
-	case CORE_REQUEST:
-		request_handle(c, e);
-		return;
-	case CORE_JOINING:
-		members_joining(c, e->connection, e->joining.message, e->joining.peer);
-		return;
-	case CORE_ENDED:
-		if (!c->stopped)
-			members_ended(c, e->connection);
-		return;
-	case CORE_GONE:
-		on_gone(c, e);
-		return;
-	case CORE_NEIGHBOUR:
-		follow_heard(c, e);
-		return;
-	case CORE_LINK:
-		follow_link(c, e->ifindex);
-		return;
-	case CORE_DEADLINE:
-		on_deadline(c);
-		return;
-	case CORE_STOP:
-		on_stop(c);
-		return;
-	case CORE_RESULT:
-		on_result(c, e);
-		return;
-	}
-}
+static void (*const on_event[])(struct core *c, const struct core_event *e) = {
+	[CORE_START] = start,
+	[CORE_CONFIG] = reconfigure,
+	[CORE_REQUEST] = request_handle,
+	[CORE_JOINING] = members_joining,
+	[CORE_ENDED] = members_ended,
+	[CORE_GONE] = on_gone,
+	[CORE_NEIGHBOUR] = follow_heard,
+	[CORE_LINK] = follow_link,
+	[CORE_DEADLINE] = on_deadline,
+	[CORE_STOP] = on_stop,
+	[CORE_RESULT] = on_result,
+};
 
 int core_handle(struct core *c, const struct core_event *e, uint64_t now_ns)
 {
@@ -256,7 +225,7 @@ int core_handle(struct core *c, const struct core_event *e, uint64_t now_ns)
 		actions_forget(c);
 		c->why = (struct why){ "" };
 	}
-	on_event(c, e);
+	on_event[e->kind](c, e);
 	return 0;
 }
 

@@ -95,6 +95,8 @@ struct core {
 
 /* --- core.c ---------------------------------------------------------------------------------- */
 
+#define ACTION(what, ...) ((struct core_action){ .kind = (what), ##__VA_ARGS__ })
+
 /* An action without a result. */
 void core_act(struct core *c, struct core_action action);
 
@@ -118,9 +120,8 @@ void core_doubt_maps(struct core *c);
 
 /* --- members.c ------------------------------------------------------------------------------- */
 
-void members_joining(struct core *c, void *connection, const struct joining_message *m,
-		     const struct sockaddr_storage *peer);
-void members_ended(struct core *c, void *connection);
+void members_joining(struct core *c, const struct core_event *e);
+void members_ended(struct core *c, const struct core_event *e);
 
 /* A rank is not at this run any more. `connection`: is then told so; may be NULL. */
 void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, void *connection);
@@ -146,7 +147,7 @@ void runs_agree(struct core *c, core_step *then);
 
 void request_handle(struct core *c, const struct core_event *e);
 
-void reconfigure(struct core *c, const struct config *config);
+void reconfigure(struct core *c, const struct core_event *e);
 
 void rollcall_begin(struct core *c);
 void rollcall_due(struct core *c); /* if there is anybody to ask */
@@ -154,6 +155,6 @@ void rollcall_due(struct core *c); /* if there is anybody to ask */
 void follow_begin(struct core *c);
 void follow_due(struct core *c);
 void follow_heard(struct core *c, const struct core_event *e);
-void follow_link(struct core *c, uint32_t ifindex);
+void follow_link(struct core *c, const struct core_event *e);
 
 #endif

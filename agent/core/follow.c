@@ -22,9 +22,9 @@ void follow_heard(struct core *c, const struct core_event *e)
 		follow_due(c);
 }
 
-void follow_link(struct core *c, uint32_t ifindex)
+void follow_link(struct core *c, const struct core_event *e)
 {
-	const char *port = ifindex ? core_port_name(c, ifindex) : "";
+	const char *port = e->ifindex ? core_port_name(c, e->ifindex) : "";
 
 	if (*port)
 		core_log(c, LOG_LEVEL_WARNING, "link changed", "port=%s", port);
@@ -73,11 +73,10 @@ static void hop_read(struct core *c, int r)
 		*hop = r == 0 ? *c->result->result.hop : (struct hop){ .port = 0 };
 	}
 	if (c->install.at < g->copies) {
-		core_await(c,
-			   (struct core_action){
-				   .kind = CORE_RESOLVE,
-				   .resolve.address = &g->copy[c->install.at++].address },
-			   NULL, hop_read);
+		core_await(
+			c,
+			ACTION(CORE_RESOLVE, .resolve.address = &g->copy[c->install.at++].address),
+			NULL, hop_read);
 		return;
 	}
 	assert(g->copies); /* a job has one worker at least */
@@ -85,11 +84,8 @@ static void hop_read(struct core *c, int r)
 	for (unsigned int i = 0; hops && i < g->copies; i++)
 		hops[i] = g->copy[i].hop;
 	if (hops)
-		core_await(c,
-			   (struct core_action){ .kind = CORE_FOLLOW,
-						 .id = g->id,
-						 .follow = { hops, g->copies } },
-			   hops, on_followed);
+		core_await(c, ACTION(CORE_FOLLOW, .id = g->id, .follow = { hops, g->copies }), hops,
+			   on_followed);
 	else
 		follow_over(c, -ENOMEM);
 }

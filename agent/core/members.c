@@ -11,10 +11,8 @@
 
 static void tell_error(struct core *c, void *connection, int error, const char *text)
 {
-	core_act(c, (struct core_action){ .kind = CORE_TELL,
-					  .connection = connection,
-					  .error = error,
-					  .tell = { .kind = JOINING_ERROR, .text = text } });
+	core_act(c, ACTION(CORE_TELL, .connection = connection, .error = error,
+			   .tell = { .kind = JOINING_ERROR, .text = text }));
 }
 
 /* c->why says why. */
@@ -30,20 +28,15 @@ static void tell_missing(struct core *c, const struct job *j)
 
 	for (uint16_t rank = 0; !tally_set_is_empty(&missing) && rank < j->workers; rank++)
 		if (j->rank[rank].waiting)
-			core_act(c, (struct core_action){
-					    .kind = CORE_TELL,
-					    .connection = j->rank[rank].connection,
-					    .tell = { JOINING_WAITING, missing, NULL } });
+			core_act(c, ACTION(CORE_TELL, .connection = j->rank[rank].connection,
+					   .tell = { JOINING_WAITING, missing, NULL }));
 }
 
 void members_tell_run(struct core *c, const struct job *j)
 {
 	for (uint16_t rank = 0; rank < j->workers; rank++)
-		core_act(c, (struct core_action){ .kind = CORE_TELL,
-						  .connection = j->rank[rank].connection,
-						  .job = j,
-						  .rank = rank,
-						  .tell.kind = JOINING_RUN });
+		core_act(c, ACTION(CORE_TELL, .connection = j->rank[rank].connection, .job = j,
+				   .rank = rank, .tell.kind = JOINING_RUN));
 }
 
 void members_send_away(struct core *c, struct job *j, bool waiting, int error, const char *text)
@@ -116,10 +109,7 @@ static int join(struct core *c, void *connection, struct job *j, const struct jo
 	c->member.job = j;
 	c->member.rank = rank;
 	c->member.connection = connection;
-	core_await(c,
-		   (struct core_action){ .kind = CORE_RESOLVE,
-					 .resolve.address = &j->rank[rank].next },
-		   NULL, on_way);
+	core_await(c, ACTION(CORE_RESOLVE, .resolve.address = &j->rank[rank].next), NULL, on_way);
 	return 0;
 }
 
@@ -128,9 +118,8 @@ static int join(struct core *c, void *connection, struct job *j, const struct jo
 static void leave_done(struct core *c, int r)
 {
 	if (c->member.connection)
-		core_act(c, (struct core_action){ .kind = CORE_TELL,
-						  .connection = c->member.connection,
-						  .tell.kind = JOINING_LEFT });
+		core_act(c, ACTION(CORE_TELL, .connection = c->member.connection,
+				   .tell.kind = JOINING_LEFT));
 }
 
 void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, void *connection)
@@ -151,15 +140,14 @@ void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch,
 /* Who is connected leaves by ending that connection, and nobody else does it in that one's name. */
 static void leave(struct core *c, void *connection, struct job *j, const struct joining_message *m)
 {
-	if (m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED)
-		members_leave(c, j, m->rank, m->epoch, connection);
-	else
-		members_leave(c, j, UINT16_MAX, m->epoch, connection);
+	bool is_its = m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED;
+
+	members_leave(c, j, is_its ? m->rank : UINT16_MAX, m->epoch, connection);
 }
 
-void members_joining(struct core *c, void *connection, const struct joining_message *m,
-		     const struct sockaddr_storage *peer)
+void members_joining(struct core *c, const struct core_event *e)
 {
+	const struct joining_message *m = e->joining.message;
 	struct job *j = books_job_find(&c->books, m->job);
 	int r = 0;
 
@@ -167,22 +155,22 @@ void members_joining(struct core *c, void *connection, const struct joining_mess
 	if (!token_is_equal(m->token, j ? j->token : "") || !j)
 		r = why_say(&c->why, -EACCES, "no such job, or a wrong token");
 	else if (m->leave)
-		leave(c, connection, j, m);
+		leave(c, e->connection, j, m);
 	else
-		r = join(c, connection, j, m, peer);
+		r = join(c, e->connection, j, m, e->joining.peer);
 	if (r < 0)
-		refuse(c, connection, m->job, r);
+		refuse(c, e->connection, m->job, r);
 }
 
-void members_ended(struct core *c, void *connection)
+void members_ended(struct core *c, const struct core_event *e)
 {
-	for (unsigned int i = 0; connection && i < c->books.jobs; i++) {
+	for (unsigned int i = 0; e->connection && !c->stopped && i < c->books.jobs; i++) {
 		struct job *j = c->books.job[i];
 
 		for (uint16_t rank = 0; rank < j->workers; rank++) {
 			struct job_rank *r = &j->rank[rank];
 
-			if (r->connection != connection)
+			if (r->connection != e->connection)
 				continue;
 			r->connection = NULL;
 			if (!r->waiting) {

@@ -46,8 +46,7 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 
 static void adopt(struct core *c, core_step *next)
 {
-	core_await(c, (struct core_action){ .kind = CORE_ADOPT, .config = c->change.config }, NULL,
-		   next);
+	core_await(c, ACTION(CORE_ADOPT, .config = c->change.config), NULL, next);
 }
 
 /* Why a port is not native is known only right after it was attached: what is known is kept. */
@@ -69,8 +68,7 @@ static void ports_keep(struct core *c)
 static void find_ports(struct core *c, const struct config *config, core_step *next)
 {
 	c->change.config = config;
-	core_await(c, (struct core_action){ .kind = CORE_FIND_PORTS, .config = config }, NULL,
-		   next);
+	core_await(c, ACTION(CORE_FIND_PORTS, .config = config), NULL, next);
 }
 
 /* --- and back, if a step fails --------------------------------------------------------------- */
@@ -78,9 +76,7 @@ static void find_ports(struct core *c, const struct config *config, core_step *n
 static void configured(struct core *c, int r)
 {
 	free(TAKE_PTR(c->change.books));
-	core_act(c, (struct core_action){ .kind = CORE_CONFIGURED,
-					  .error = r,
-					  .text = core_reason(&c->change.why, r) });
+	core_act(c, ACTION(CORE_CONFIGURED, .error = r, .text = core_reason(&c->change.why, r)));
 }
 
 /* Most likely it has failed just now, and the old books are there. */
@@ -97,9 +93,9 @@ static void back_agreed(struct core *c, int r)
 	if (r < 0) {
 		core_log(c, LOG_LEVEL_ERROR, "old configuration not restored", "reason=\"%s\"",
 			 c->why.text);
-		core_act(c, (struct core_action){ .kind = CORE_EXIT, .error = r });
+		core_act(c, ACTION(CORE_EXIT, .error = r));
 	}
-	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, back_saved);
+	core_await(c, ACTION(CORE_SAVE), NULL, back_saved);
 }
 
 static void back_adopted(struct core *c, int r)
@@ -145,11 +141,10 @@ static void tenants_forget(struct core *c, int r)
 
 		if (!*was[i].is.name || !strcmp(was[i].is.name, is))
 			continue;
-		core_act(c, (struct core_action){ .kind = CORE_FORGET_TENANT, .id = i });
+		core_act(c, ACTION(CORE_FORGET_TENANT, .id = i));
 		if (*is)
 			continue;
-		core_await(c, (struct core_action){ .kind = CORE_DROP_TENANT, .id = i }, NULL,
-			   tenants_forget);
+		core_await(c, ACTION(CORE_DROP_TENANT, .id = i), NULL, tenants_forget);
 		return;
 	}
 	configured(c, 0);
@@ -169,7 +164,7 @@ static void agreed(struct core *c, int r)
 	if (r < 0)
 		go_back(c, r);
 	else
-		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, saved);
+		core_await(c, ACTION(CORE_SAVE), NULL, saved);
 }
 
 static void adopted(struct core *c, int r)
@@ -202,8 +197,9 @@ static void found(struct core *c, int r)
 		adopt(c, adopted);
 }
 
-void reconfigure(struct core *c, const struct config *config)
+void reconfigure(struct core *c, const struct core_event *e)
 {
+	const struct config *config = e->config;
 	struct books *before = malloc(sizeof(*before));
 	int r;
 

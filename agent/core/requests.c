@@ -22,18 +22,14 @@ static_assert(TOKEN_RANDOM_BYTES + sizeof(((struct job *)0)->epoch) == CORE_RAND
 static void answer(struct core *c, enum core_answer kind, unsigned int tenant,
 		   const struct job *job)
 {
-	core_act(c, (struct core_action){ .kind = CORE_ANSWER,
-					  .connection = c->change.connection,
-					  .job = job,
-					  .answer = { kind, tenant, NULL } });
+	core_act(c, ACTION(CORE_ANSWER, .connection = c->change.connection, .job = job,
+			   .answer = { kind, tenant, NULL }));
 }
 
 static void refuse(struct core *c, int error, const struct why *why)
 {
-	core_act(c, (struct core_action){ .kind = CORE_ANSWER,
-					  .connection = c->change.connection,
-					  .error = error,
-					  .answer.text = core_reason(why, error) });
+	core_act(c, ACTION(CORE_ANSWER, .connection = c->change.connection, .error = error,
+			   .answer.text = core_reason(why, error)));
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -87,8 +83,7 @@ static void tenant_undo(struct core *c, int error)
 	if (*before->is.name)
 		runs_agree(c, tenant_undone);
 	else
-		core_await(c, (struct core_action){ .kind = CORE_DROP_TENANT, .id = index }, NULL,
-			   tenant_agree_back);
+		core_await(c, ACTION(CORE_DROP_TENANT, .id = index), NULL, tenant_agree_back);
 }
 
 static void tenant_saved(struct core *c, int r)
@@ -112,7 +107,7 @@ static void tenant_saved(struct core *c, int r)
 			 (unsigned long long)t->packets_per_second,
 			 (unsigned long long)t->bytes_per_second);
 	} else {
-		core_act(c, (struct core_action){ .kind = CORE_FORGET_TENANT, .id = index });
+		core_act(c, ACTION(CORE_FORGET_TENANT, .id = index));
 		core_log(c, LOG_LEVEL_INFO, "tenant deleted", "tenant=%s", before->is.name);
 	}
 	answer(c, *t->name ? CORE_ANSWER_TENANT : CORE_ANSWER_DONE, index, NULL);
@@ -123,7 +118,7 @@ static void tenant_agreed(struct core *c, int r)
 	if (r < 0)
 		tenant_undo(c, r);
 	else
-		core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, tenant_saved);
+		core_await(c, ACTION(CORE_SAVE), NULL, tenant_saved);
 }
 
 static int tenant_keep(struct core *c, unsigned int index)
@@ -203,9 +198,7 @@ static void tenant_drop(struct core *c, int r)
 	if (r < 0)
 		tenant_undo(c, r);
 	else
-		core_await(c,
-			   (struct core_action){ .kind = CORE_DROP_TENANT, .id = c->change.index },
-			   NULL, tenant_agreed);
+		core_await(c, ACTION(CORE_DROP_TENANT, .id = c->change.index), NULL, tenant_agreed);
 }
 
 static int tenant_del(struct core *c, const char *name)
@@ -304,7 +297,7 @@ static int job_create(struct core *c, const struct request *q, const uint8_t *ra
 	if (r < 0)
 		return r;
 	c->change.created = TAKE_PTR(fresh);
-	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, job_created);
+	core_await(c, ACTION(CORE_SAVE), NULL, job_created);
 	return 0;
 }
 
@@ -313,7 +306,7 @@ static void job_ended(struct core *c, int r)
 	_cleanup_(job_freep) struct job *j = TAKE_PTR(c->change.deleted);
 
 	members_send_away(c, j, false, -ECANCELED, "the job was deleted");
-	core_act(c, (struct core_action){ .kind = CORE_FORGET_JOB, .id = j->id });
+	core_act(c, ACTION(CORE_FORGET_JOB, .id = j->id));
 	core_log(c, LOG_LEVEL_INFO, "job deleted", "job=%s", j->name);
 	answer(c, CORE_ANSWER_DONE, 0, NULL);
 }
@@ -340,7 +333,7 @@ static int job_del(struct core *c, const char *name)
 		return why_say(&c->why, -ENOENT, "there is no job %s (tallyctl job list)", name);
 	books_job_take(&c->books, j);
 	c->change.deleted = j;
-	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, job_deleted);
+	core_await(c, ACTION(CORE_SAVE), NULL, job_deleted);
 	return 0;
 }
 

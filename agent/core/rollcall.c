@@ -48,8 +48,7 @@ static void ask_next(struct core *c)
 		return;
 	}
 	c->round.asked = true;
-	core_await(c, (struct core_action){ .kind = CORE_PROBE, .job = j, .rank = c->round.rank++ },
-		   NULL, on_asked);
+	core_await(c, ACTION(CORE_PROBE, .job = j, .rank = c->round.rank++), NULL, on_asked);
 }
 
 static void on_asked(struct core *c, int r)
@@ -63,6 +62,6 @@ void rollcall_begin(struct core *c)
 	c->round.job = c->round.rank = 0;
 	c->round.error = 0;
 	c->round.asked = false;
-	core_act(c, (struct core_action){ .kind = CORE_FORGET_PROBES });
+	core_act(c, ACTION(CORE_FORGET_PROBES));
 	ask_next(c);
 }

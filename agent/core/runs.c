@@ -7,13 +7,19 @@
 
 /* --- into the maps --------------------------------------------------------------------------- */
 
-static struct dataplane_gate *gates_of(const struct core *c, uint16_t tenant, unsigned int *ret)
+/* Awaits an action that needs the gates of a tenant's jobs. */
+static void gates_await(struct core *c, uint16_t tenant, struct core_action action, core_step *next)
 {
 	struct dataplane_gate *gates = calloc(c->ports_count + 1, sizeof(*gates));
 
-	if (gates)
-		*ret = plan_gates(&c->books.tenant[tenant].is, c->ports, c->ports_count, gates);
-	return gates;
+	if (!gates) {
+		next(c, -ENOMEM);
+		return;
+	}
+	action.install.gates = gates;
+	action.install.count = plan_gates(&c->books.tenant[tenant].is, c->ports, c->ports_count,
+					  gates);
+	core_await(c, action, gates, next);
 }
 
 static void install_done(struct core *c, int r)
@@ -24,14 +30,8 @@ static void install_done(struct core *c, int r)
 
 static void install_write(struct core *c, core_step *next)
 {
-	struct core_action action = { .kind = CORE_INSTALL, .install.installation = c->install.g };
-	struct dataplane_gate *gates = gates_of(c, c->install.tenant, &action.install.count);
-
-	action.install.gates = gates;
-	if (gates)
-		core_await(c, action, gates, next);
-	else
-		next(c, -ENOMEM);
+	gates_await(c, c->install.tenant,
+		    ACTION(CORE_INSTALL, .install.installation = c->install.g), next);
 }
 
 /* With half the window, as long as there are no slots in a row for it. */
@@ -61,9 +61,8 @@ static void hop_find(struct core *c, int r)
 		g->copy[c->install.at - 1].hop = *c->result->result.hop;
 	if (r == 0 && c->install.at < g->copies) {
 		core_await(c,
-			   (struct core_action){ .kind = CORE_RESOLVE,
-						 .resolve = { &g->copy[c->install.at++].address,
-							      left_ns / 1000000 } },
+			   ACTION(CORE_RESOLVE, .resolve = { &g->copy[c->install.at++].address,
+							     left_ns / 1000000 }),
 			   NULL, hop_find);
 		return;
 	}
@@ -129,8 +128,7 @@ static void begin_saved(struct core *c, int r)
 	if (r < 0) { /* an agent after us would not know of it */
 		c->begin.error = r;
 		c->begin.why = c->why;
-		core_await(c, (struct core_action){ .kind = CORE_REMOVE, .id = j->id }, NULL,
-			   begin_undone);
+		core_await(c, ACTION(CORE_REMOVE, .id = j->id), NULL, begin_undone);
 		return;
 	}
 	free(TAKE_PTR(c->begin.before));
@@ -156,7 +154,7 @@ static void begin_installed(struct core *c, int r)
 			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
 	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
 	job_begin(j, c->begin.window);
-	core_await(c, (struct core_action){ .kind = CORE_SAVE }, NULL, begin_saved);
+	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
 }
 
 /*
@@ -199,8 +197,7 @@ static void end_removed(struct core *c, int r)
 
 static void end_sampled(struct core *c, int r)
 {
-	core_await(c, (struct core_action){ .kind = CORE_REMOVE, .id = c->end.job->id }, NULL,
-		   end_removed);
+	core_await(c, ACTION(CORE_REMOVE, .id = c->end.job->id), NULL, end_removed);
 }
 
 void run_end(struct core *c, struct job *j, core_step *then)
@@ -209,7 +206,7 @@ void run_end(struct core *c, struct job *j, core_step *then)
 	c->end.then = then;
 	job_end(j);
 	/* its last packets are counted as its own */
-	core_await(c, (struct core_action){ .kind = CORE_SAMPLE }, NULL, end_sampled);
+	core_await(c, ACTION(CORE_SAMPLE), NULL, end_sampled);
 }
 
 /* --- the maps as the books say --------------------------------------------------------------- */
@@ -233,18 +230,6 @@ static void put_tenant(struct core *c, unsigned int index)
 	}
 	action.tenant.count = plan_sources(t, c->ports, c->ports_count, sources);
 	core_await(c, action, sources, agree_next);
-}
-
-static void put_gates(struct core *c, const struct job *j)
-{
-	struct core_action action = { .kind = CORE_GATES, .id = j->id };
-	struct dataplane_gate *gates = gates_of(c, j->tenant, &action.install.count);
-
-	action.install.gates = gates;
-	if (gates)
-		core_await(c, action, gates, agree_next);
-	else
-		agree_next(c, -ENOMEM);
 }
 
 /* If the workers of a run that was lost have gone too, the run ends. */
@@ -293,14 +278,14 @@ static void agree_next(struct core *c, int r)
 	step = &c->agree.plan->step[c->agree.at++];
 	switch (step->act) {
 	case PLAN_JOB_DEL:
-		core_await(c, (struct core_action){ .kind = CORE_REMOVE, .id = step->id }, NULL,
-			   agree_next);
+		core_await(c, ACTION(CORE_REMOVE, .id = step->id), NULL, agree_next);
 		return;
 	case PLAN_TENANT_PUT:
 		put_tenant(c, step->index);
 		return;
 	case PLAN_JOB_GATES:
-		put_gates(c, c->books.job[step->index]);
+		gates_await(c, c->books.job[step->index]->tenant,
+			    ACTION(CORE_GATES, .id = step->id), agree_next);
 		return;
 	case PLAN_JOB_ADD:
 		restore(c, c->books.job[step->index]);
@@ -326,7 +311,7 @@ void runs_agree(struct core *c, core_step *then)
 	c->agree.plan = malloc(sizeof(*c->agree.plan));
 	c->due_ns[CORE_DUE_AGREE] = UINT64_MAX;
 	if (c->agree.plan)
-		core_await(c, (struct core_action){ .kind = CORE_READ }, NULL, agree_read);
+		core_await(c, ACTION(CORE_READ), NULL, agree_read);
 	else
 		agree_done(c, -ENOMEM);
 }
