@@ -53,10 +53,12 @@ struct dataplane_source {
 	uint8_t bits; /* of the address's prefix; what is behind it does not matter */
 };
 
-/* A port by which a job's messages may come in. */
+/* Where a job's messages may come in; the rest is of the maps (tables.h), not of what is wanted. */
 struct dataplane_gate {
 	uint32_t ifindex;
 	bool restricted; /* only from its tenant's sources, whatever kind of message it is */
+	bool anywhere; /* gate 0, if it takes what comes in by any port */
+	uint32_t row; /* that counts: TALLY_ROW_FIRST .. TALLY_GATES_MAX - 1; no other gate's */
 };
 
 /* A job in the maps. */

@@ -32,7 +32,7 @@ const struct tables_job *tables_find(const struct tables *t, uint32_t id)
 	return NULL;
 }
 
-const struct tables_gate *tables_gate_find(const struct tables_job *j, uint32_t ifindex)
+const struct dataplane_gate *tables_gate_find(const struct tables_job *j, uint32_t ifindex)
 {
 	for (unsigned int i = 0; j && i < j->gates; i++)
 		if (j->gate[i].ifindex == ifindex)
@@ -42,7 +42,7 @@ const struct tables_gate *tables_gate_find(const struct tables_job *j, uint32_t 
 
 uint32_t tables_row(const struct tables_job *j, uint32_t ifindex)
 {
-	const struct tables_gate *gate = tables_gate_find(j, ifindex);
+	const struct dataplane_gate *gate = tables_gate_find(j, ifindex);
 
 	if (!gate)
 		gate = tables_gate_find(j, 0);
@@ -126,9 +126,9 @@ static void rows_mark(const struct tables *now, bool *used)
 }
 
 /* Adds a gate, with the row that the job had for the port or a free one. -ENOSPC. */
-static int gate_add(struct choice *c, struct tables_gate gate)
+static int gate_add(struct choice *c, struct dataplane_gate gate)
 {
-	const struct tables_gate *before = tables_gate_find(c->before, gate.ifindex);
+	const struct dataplane_gate *before = tables_gate_find(c->before, gate.ifindex);
 	uint32_t row = TALLY_ROW_FIRST;
 
 	while (!before && row < TALLY_GATES_MAX && c->used[row])
@@ -145,7 +145,7 @@ static int gate_add(struct choice *c, struct tables_gate gate)
 static void gates_add_ports(struct choice *c, const struct tables *now)
 {
 	for (unsigned int i = 0; i < now->ports; i++)
-		if (gate_add(c, (struct tables_gate){ .ifindex = now->port[i] }) < 0)
+		if (gate_add(c, (struct dataplane_gate){ .ifindex = now->port[i] }) < 0)
 			break;
 }
 
@@ -153,13 +153,10 @@ static int gates_add(struct choice *c, const struct dataplane_gate *wanted, unsi
 		     struct why *why)
 {
 	for (unsigned int i = 0; i < count; i++) {
-		const struct tables_gate gate = { .ifindex = wanted[i].ifindex,
-						  .restricted = wanted[i].restricted };
-
-		if (tables_gate_find(c->job, gate.ifindex))
+		if (tables_gate_find(c->job, wanted[i].ifindex))
 			return why_say(why, -EINVAL, "job %u: port number %u is given twice",
-				       c->job->id, gate.ifindex);
-		if (gate_add(c, gate) < 0)
+				       c->job->id, wanted[i].ifindex);
+		if (gate_add(c, wanted[i]) < 0)
 			return why_say(why, -ENOSPC,
 				       "job %u: the jobs of this node may come in by %u ports "
 				       "together, and no more are free",
@@ -177,7 +174,7 @@ static int gates_choose(const struct tables *now, const struct dataplane_gate *w
 	if (!job->gate)
 		return -ENOMEM;
 	rows_mark(now, c.used);
-	if (gate_add(&c, (struct tables_gate){ .anywhere = !wanted }) < 0)
+	if (gate_add(&c, (struct dataplane_gate){ .anywhere = !wanted }) < 0)
 		return why_say(why, -ENOSPC, "job %u: the jobs of this node have all %u gates",
 			       job->id, TALLY_GATES_MAX - TALLY_ROW_FIRST);
 	if (wanted)

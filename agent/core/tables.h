@@ -21,14 +21,6 @@ enum {
 	TABLES_NO_GROUP = UINT16_MAX, /* of gates that lead to another job's index */
 };
 
-/* Where the job's messages may come in, and the row that counts them. */
-struct tables_gate {
-	uint32_t ifindex; /* 0: gate 0, which judges all ports without a gate */
-	uint32_t row; /* TALLY_ROW_FIRST .. TALLY_GATES_MAX - 1; no other gate has it */
-	bool restricted;
-	bool anywhere; /* gate 0 only */
-};
-
 /* A copy of a result: in the maps the children (job, port, index) and (job, 0, number of copy). */
 struct tables_copy {
 	uint32_t port; /* ifindex */
@@ -44,7 +36,8 @@ struct tables_job {
 	unsigned int copies; /* up to TALLY_WORKERS_MAX */
 	struct tables_copy *copy; /* in the order of installation_plan() */
 	unsigned int gates;
-	struct tables_gate *gate; /* gate 0 is the first, if it is there */
+	/* The first is gate 0, if it is there: ifindex 0, it judges all ports without a gate. */
+	struct dataplane_gate *gate;
 };
 
 /* All jobs of a node. Zeros are a node without slots, ports and jobs; for tables_close(). */
@@ -95,6 +88,6 @@ void tables_forget(struct tables *t, uint32_t id);
 uint32_t tables_row(const struct tables_job *j, uint32_t ifindex);
 
 /* Does the job have this gate? `j` may be NULL. */
-const struct tables_gate *tables_gate_find(const struct tables_job *j, uint32_t ifindex);
+const struct dataplane_gate *tables_gate_find(const struct tables_job *j, uint32_t ifindex);
 
 #endif

@@ -68,7 +68,7 @@ static int rows_read(struct dataplane *d, uint32_t from, uint32_t to, struct tal
 }
 
 static void row_fill(struct traffic_row *ret, const struct tables_job *j,
-		     const struct tables_gate *gate, const struct tally_counters *counters)
+		     const struct dataplane_gate *gate, const struct tally_counters *counters)
 {
 	ret->job = j->id;
 	ret->ifindex = gate->ifindex;
@@ -112,7 +112,7 @@ int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *
 	if (r < 0)
 		return map_error(why, r, "counters");
 	for (; n < TALLY_ROW_FIRST; n++)
-		row_fill(&rows[n], &none, &(struct tables_gate){ .row = n }, counters);
+		row_fill(&rows[n], &none, &(struct dataplane_gate){ .row = n }, counters);
 	for (unsigned int i = 0; i < t.jobs; i++)
 		for (unsigned int k = 0; k < t.job[i].gates; k++)
 			row_fill(&rows[n++], &t.job[i], &t.job[i].gate[k], counters);

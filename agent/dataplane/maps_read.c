@@ -69,7 +69,7 @@ static int job_read(struct dataplane *d, const struct gate *gates, uint32_t coun
 	if (!j.gate)
 		return -ENOMEM;
 	for (; j.gates < count; j.gates++)
-		j.gate[j.gates] = (struct tables_gate){
+		j.gate[j.gates] = (struct dataplane_gate){
 			.ifindex = gates[j.gates].key.ifindex,
 			.row = gates[j.gates].value.row,
 			.restricted = gates[j.gates].value.restricted,

@@ -12,7 +12,7 @@
 static int gates_put(struct dataplane *d, const struct tables_job *j, struct why *why)
 {
 	for (unsigned int i = j->gates; i-- > 0;) {
-		const struct tables_gate *gate = &j->gate[i];
+		const struct dataplane_gate *gate = &j->gate[i];
 		const struct tally_gate_key key = { .job = j->id, .ifindex = gate->ifindex };
 		const struct tally_gate value = { .row = gate->row,
 						  .job = j->job.group,
