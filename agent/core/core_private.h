@@ -137,6 +137,12 @@ void members_tell_run(struct core *c, const struct job *j);
 /* Everybody has come: an epoch, slots, map entries. On failure nobody has moved. */
 void run_begin(struct core *c, struct job *j);
 
+/*
+ * Plans a run as this node, its root, has it in its maps: c->install.g, which the caller frees also
+ * on failure, without hops. `window`: of the next run; 0: the run that is on.
+ */
+int run_plan(struct core *c, const struct job *j, uint16_t window);
+
 /* Takes a run out of the maps. */
 void run_end(struct core *c, struct job *j, core_step *then);
 

@@ -90,19 +90,6 @@ static void hop_read(struct core *c, int r)
 		follow_over(c, -ENOMEM);
 }
 
-static int copies_plan(struct core *c, const struct job *j)
-{
-	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
-	const struct installation_role role = { .root = true };
-
-	c->install.g = malloc(sizeof(*c->install.g));
-	c->install.at = 0;
-	if (!run || !c->install.g)
-		return -ENOMEM;
-	job_this_run(j, run);
-	return installation_plan(run, &role, c->install.g, &c->why);
-}
-
 static void follow_next(struct core *c)
 {
 	int r;
@@ -111,7 +98,7 @@ static void follow_next(struct core *c)
 		c->round.job++;
 	if (c->round.job == c->books.jobs)
 		return;
-	r = copies_plan(c, c->books.job[c->round.job]);
+	r = run_plan(c, c->books.job[c->round.job], 0);
 	if (r < 0)
 		follow_over(c, r);
 	else

@@ -74,24 +74,35 @@ static void hop_find(struct core *c, int r)
 		install_write(c, install_written);
 }
 
-/* A run as this node, its root, has it in its maps. */
-static void install(struct core *c, const struct job *j, const struct run *run, core_step *then)
+int run_plan(struct core *c, const struct job *j, uint16_t window)
 {
+	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
 	const struct installation_role role = { .root = true };
-	struct installation *g = calloc(1, sizeof(*g));
+
+	c->install.g = calloc(1, sizeof(*c->install.g));
+	c->install.at = 0;
+	if (!run || !c->install.g)
+		return -ENOMEM;
+	if (window)
+		job_next_run(j, window, run);
+	else
+		job_this_run(j, run);
+	return installation_plan(run, &role, c->install.g, &c->why);
+}
+
+static void install(struct core *c, const struct job *j, uint16_t window, core_step *then)
+{
 	int r;
 
-	c->install.g = g;
 	c->install.tenant = j->tenant;
-	c->install.at = 0;
 	c->install.end_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
 	c->install.then = then;
-	r = g ? installation_plan(run, &role, g, &c->why) : -ENOMEM;
+	r = run_plan(c, j, window);
 	if (r < 0) {
 		install_done(c, r);
 		return;
 	}
-	g->job.tenant = j->tenant;
+	c->install.g->job.tenant = j->tenant;
 	hop_find(c, 0);
 }
 
@@ -163,12 +174,11 @@ static void begin_installed(struct core *c, int r)
  */
 void run_begin(struct core *c, struct job *j)
 {
-	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
 	int r;
 
 	c->begin.job = j;
 	c->begin.before = calloc(j->workers, sizeof(*j->rank));
-	r = run && c->begin.before ? 0 : -ENOMEM;
+	r = c->begin.before ? 0 : -ENOMEM;
 	if (r == 0)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
 	if (r < 0) {
@@ -177,8 +187,7 @@ void run_begin(struct core *c, struct job *j)
 		return;
 	}
 	c->begin.window = c->begin.due;
-	job_next_run(j, c->begin.window, run);
-	install(c, j, run, begin_installed);
+	install(c, j, c->begin.window, begin_installed);
 }
 
 /* --- a run ends ------------------------------------------------------------------------------ */
@@ -232,7 +241,10 @@ static void put_tenant(struct core *c, unsigned int index)
 	core_await(c, action, sources, agree_next);
 }
 
-/* If the workers of a run that was lost have gone too, the run ends. */
+/*
+ * A run that the data plane has lost, as after a reboot, is back. If its workers have gone too, the
+ * run ends.
+ */
 static void restored(struct core *c, int r)
 {
 	struct job *j = c->books.job[c->agree.plan->step[c->agree.at - 1].index];
@@ -246,19 +258,6 @@ static void restored(struct core *c, int r)
 		core_save_soon(c);
 	}
 	agree_next(c, 0);
-}
-
-/* A run that the data plane has lost, as after a reboot. */
-static void restore(struct core *c, const struct job *j)
-{
-	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
-
-	if (!run) {
-		agree_next(c, -ENOMEM);
-		return;
-	}
-	job_this_run(j, run);
-	install(c, j, run, restored);
 }
 
 static void agree_done(struct core *c, int r)
@@ -288,7 +287,7 @@ static void agree_next(struct core *c, int r)
 			    ACTION(CORE_GATES, .id = step->id), agree_next);
 		return;
 	case PLAN_JOB_ADD:
-		restore(c, c->books.job[step->index]);
+		install(c, c->books.job[step->index], 0, restored);
 		return;
 	}
 }
