@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -133,13 +134,9 @@ static int directory_sync(const char *path)
 {
 	char parent[PATH_MAX];
 	_cleanup_(closep) int fd = -1;
-	char *slash;
 
 	snprintf(parent, sizeof(parent), "%s", path);
-	slash = strrchr(parent, '/');
-	if (slash)
-		*slash = '\0';
-	fd = open(slash ? (*parent ? parent : "/") : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(dirname(parent), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 

@@ -4,20 +4,13 @@
 #include "netlink_facts.h"
 #include "port_reach.h"
 
-static enum dataplane_mode mode_of(const struct dataplane_port *ports, unsigned int count,
-				   uint32_t ifindex)
-{
-	for (unsigned int i = 0; i < count; i++)
-		if (ports[i].ifindex == ifindex)
-			return ports[i].mode;
-	return DATAPLANE_AUTO;
-}
-
+/* The port of this number, or with 0 any, if it is native; NULL: it is not. */
 static const struct dataplane_port *native_find(const struct dataplane_port *ports,
-						unsigned int count)
+						unsigned int count, uint32_t ifindex)
 {
 	for (unsigned int i = 0; i < count; i++)
-		if (ports[i].ifindex && ports[i].mode == DATAPLANE_NATIVE)
+		if (ports[i].ifindex && ports[i].mode == DATAPLANE_NATIVE &&
+		    (!ifindex || ports[i].ifindex == ifindex))
 			return &ports[i];
 	return NULL;
 }
@@ -25,13 +18,12 @@ static const struct dataplane_port *native_find(const struct dataplane_port *por
 int port_reach_check(const struct dataplane_port *ports, unsigned int count,
 		     const struct installation *g, struct why *why)
 {
-	const struct dataplane_port *native = native_find(ports, count);
+	const struct dataplane_port *native = native_find(ports, count, 0);
 
 	for (unsigned int i = 0; native && i < g->copies; i++) {
 		const struct hop *h = &g->copy[i].hop;
 
-		if (mode_of(ports, count, h->port) == DATAPLANE_NATIVE ||
-		    netlink_takes_xdp(h->port) != NETLINK_NO)
+		if (native_find(ports, count, h->port) || netlink_takes_xdp(h->port) != NETLINK_NO)
 			continue;
 		return why_say(
 			why, -EOPNOTSUPP,
