@@ -5,14 +5,16 @@
 #include "dataplane.h"
 #include "maps.h"
 
-/* Ports where the node is attached, as far as this network namespace sees them. */
-static int attached_read(struct dataplane *d, struct tables *t, struct why *why)
+/* All jobs, and the ports where this network namespace sees the node attached. */
+static int tables_read(struct dataplane *d, struct tables *t, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	unsigned int count = 0;
 	int r;
 
-	r = dataplane_ports(d, &ports, &count, why);
+	r = maps_read_jobs(d, t, why);
+	if (r == 0)
+		r = dataplane_ports(d, &ports, &count, why);
 	if (r < 0)
 		return r;
 	t->port = calloc(count + 1, sizeof(*t->port));
@@ -22,13 +24,6 @@ static int attached_read(struct dataplane *d, struct tables *t, struct why *why)
 		if (ports[i].ifindex && dataplane_is_attached(d, ports[i].ifindex))
 			t->port[t->ports++] = ports[i].ifindex;
 	return 0;
-}
-
-static int tables_read(struct dataplane *d, struct tables *ret, struct why *why)
-{
-	int r = maps_read_jobs(d, ret, why);
-
-	return r < 0 ? r : attached_read(d, ret, why);
 }
 
 int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,

@@ -41,17 +41,14 @@ static void gates_remove(struct dataplane *d, const struct tables_job *j,
 /* --- children: each copy by its port, for XDP, and by its job, for TC ---------------------------
  */
 
-static struct tally_child_key key_of_port(uint32_t id, const struct tables_copy *copy)
-{
-	return (struct tally_child_key){ .job = id, .ifindex = copy->port, .index = copy->index };
-}
-
 static int child_put(struct dataplane *d, uint32_t id, unsigned int i,
 		     const struct tables_copy *copy, const struct tally_child *child,
 		     uint64_t flags)
 {
 	const struct tally_child_key of_job = { .job = id, .index = i };
-	const struct tally_child_key of_port = key_of_port(id, copy);
+	const struct tally_child_key of_port = { .job = id,
+						 .ifindex = copy->port,
+						 .index = copy->index };
 	int r = bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_port, child, flags);
 
 	return r < 0 ? r : bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_job, child, flags);
@@ -93,10 +90,10 @@ static int children_recount(struct dataplane *d, const struct tables_job *j)
 	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < j->copies; i++) {
-		const struct tally_child_key of_port = key_of_port(j->id, &j->copy[i]);
+		const struct tally_child_key of_job = { .job = j->id, .index = i };
 		struct tally_child child;
 
-		r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_port, &child);
+		r = bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_job, &child);
 		child.row = j->copy[i].row;
 		if (r == 0)
 			r = child_put(d, j->id, i, &j->copy[i], &child, BPF_EXIST);

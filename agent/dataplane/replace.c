@@ -27,7 +27,6 @@ struct swap {
 	struct dataplane_port *ports; /* as they are to be; none: as they are */
 	unsigned int ports_count;
 	unsigned int links_done;
-	unsigned int ports_done;
 };
 
 static void swap_close(struct swap *s)
@@ -156,12 +155,9 @@ static int ports_swap(struct swap *s, struct why *why)
 				       "%s",
 				       link->ifindex, strerror(-r));
 	}
-	for (; r == 0 && s->ports_done < s->ports_count; s->ports_done++)
-		if (!link_find(s, s->ports[s->ports_done].ifindex)) {
-			r = port_attach(s->node->path, &s->programs, &s->ports[s->ports_done], why);
-			if (r < 0)
-				break;
-		}
+	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++)
+		if (!link_find(s, s->ports[i].ifindex))
+			r = port_attach(s->node->path, &s->programs, &s->ports[i], why);
 	return r;
 }
 
