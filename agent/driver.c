@@ -40,7 +40,7 @@ enum {
 /* What a result points to. */
 struct outcome {
 	struct hop hop;
-	struct dataplane_job *jobs;
+	struct tables tables;
 	struct why why;
 };
 
@@ -73,11 +73,11 @@ static int install(struct dataplane *dataplane, const struct core_action *a, str
 
 	r = dataplane_ports(dataplane, &ports, &count, why);
 	if (r == 0)
-		r = port_reach_check(ports, count, a->install.installation, why);
+		r = port_reach_check(ports, count, a->write.installation, why);
 	if (r < 0)
 		return r;
-	return dataplane_job_add(dataplane, a->install.installation, a->install.gates,
-				 a->install.count, why);
+	return dataplane_job_put(dataplane, a->write.before, a->write.job, a->write.installation,
+				 why);
 }
 
 static int perform(struct driver *d, const struct core_action *a, struct core_event *e,
@@ -91,19 +91,15 @@ static int perform(struct driver *d, const struct core_action *a, struct core_ev
 		e->result.hop = &o->hop;
 		return netlink_resolve(d->netlink, a->resolve.address, a->resolve.wait_ms, &o->hop,
 				       why);
-	case CORE_READ: {
-		int r = dataplane_jobs(dataplane, &o->jobs, &e->result.read.count, why);
-
-		e->result.read.jobs = o->jobs;
-		return r;
-	}
+	case CORE_READ:
+		e->result.tables = &o->tables;
+		return dataplane_tables_read(dataplane, &o->tables, why);
 	case CORE_INSTALL:
 		return install(dataplane, a, why);
 	case CORE_REMOVE:
-		return dataplane_job_del(dataplane, a->id, why);
+		return dataplane_job_remove(dataplane, a->write.before, why);
 	case CORE_GATES:
-		return dataplane_job_gates(dataplane, a->id, a->install.gates, a->install.count,
-					   why);
+		return dataplane_job_regate(dataplane, a->write.before, a->write.job, why);
 	case CORE_FOLLOW:
 		return dataplane_job_follow(dataplane, a->id, a->follow.hops, a->follow.count,
 					    &e->result.followed.changed,
@@ -182,7 +178,7 @@ static void give_result(struct driver *d, const struct core_action *a)
 	r = core_handle(d->core, &e, clock_now_ns());
 	assert(r == 0);
 	(void)r;
-	free(o.jobs);
+	tables_close(&o.tables);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */

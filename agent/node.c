@@ -142,11 +142,13 @@ static int node_create(struct node *n, const struct config *c, struct why *why)
 /* Jobs that run, and books that do not know them: whose they are nobody could say. */
 static int books_check(const struct node *n, const struct config *c, struct why *why)
 {
-	_cleanup_(freep) struct dataplane_job *jobs = NULL;
+	_cleanup_(tables_close) struct tables now = { 0 };
 	unsigned int count = 0;
 	int r;
 
-	r = n->dataplane ? dataplane_jobs(n->dataplane, &jobs, &count, why) : 0;
+	r = n->dataplane ? dataplane_tables_read(n->dataplane, &now, why) : 0;
+	for (unsigned int i = 0; i < now.jobs; i++)
+		count += !now.job[i].broken;
 	if (r < 0 || !count)
 		return r;
 	return why_say(why, -ENOENT,

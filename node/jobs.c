@@ -31,11 +31,25 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct run
 	return 0;
 }
 
+/* Where the job goes now is `ret`, which the caller owns. */
+static int job_put(struct dataplane *d, const struct installation *g, struct tables_job *ret,
+		   struct why *why)
+{
+	_cleanup_(tables_close) struct tables now = { 0 };
+	int r;
+
+	r = dataplane_tables_read(d, &now, why);
+	if (r == 0)
+		r = tables_install(&now, g, NULL, 0, ret, why);
+	return r < 0 ? r : dataplane_job_put(d, tables_find(&now, g->id), ret, g, why);
+}
+
 int job_add(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
 	_cleanup_(netlink_closep) struct netlink *n = NULL;
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	_cleanup_(tables_job_close) struct tables_job j = { 0 };
 	unsigned int ports_count = 0;
 	static struct run run;
 	static struct installation installation;
@@ -60,19 +74,21 @@ int job_add(const struct command_line *q, struct why *why)
 	if (r == 0)
 		r = port_reach_check(ports, ports_count, &installation, why);
 	if (r == 0)
-		r = dataplane_job_add(d, &installation, NULL, 0, why);
+		r = job_put(d, &installation, &j, why);
 	if (r < 0)
 		return r;
 	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", installation.id,
 	       installation.job.epoch, installation.job.root ? "root" : "inner node",
-	       ranks_count(&installation.job.below), installation.copies,
-	       installation.job.slot_base, installation.job.slot_base + installation.job.slot_mask);
+	       ranks_count(&installation.job.below), installation.copies, j.job.slot_base,
+	       j.job.slot_base + j.job.slot_mask);
 	return 0;
 }
 
 int job_del(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
+	_cleanup_(tables_close) struct tables now = { 0 };
+	const struct tables_job *j = NULL;
 	const char *text = q->arguments[0];
 	unsigned long id;
 	char *end;
@@ -86,11 +102,13 @@ int job_del(const struct command_line *q, struct why *why)
 			       text);
 	r = dataplane_open(q->pin, &d, why);
 	if (r == 0)
-		r = dataplane_job_del(d, id, why);
-	return r;
+		r = dataplane_tables_read(d, &now, why);
+	if (r == 0)
+		r = tables_remove(&now, id, &j, why);
+	return r < 0 ? r : dataplane_job_remove(d, j, why);
 }
 
-static void job_print(const struct dataplane_job *j)
+static void job_print(const struct tables_job *j)
 {
 	char below[RANKS_BYTES];
 
@@ -101,7 +119,7 @@ static void job_print(const struct dataplane_job *j)
 	       j->job.slot_base + j->job.slot_mask, j->copies, below);
 }
 
-static void job_print_json(const struct dataplane_job *j)
+static void job_print_json(const struct tables_job *j)
 {
 	char below[RANKS_BYTES];
 
@@ -116,13 +134,13 @@ static void job_print_json(const struct dataplane_job *j)
 int job_list(const struct command_line *q, struct why *why)
 {
 	_cleanup_(dataplane_closep) struct dataplane *d = NULL;
-	_cleanup_(freep) struct dataplane_job *jobs = NULL;
-	unsigned int count = 0;
+	_cleanup_(tables_close) struct tables now = { 0 };
+	const char *between = "";
 	int r;
 
 	r = dataplane_open(q->pin, &d, why);
 	if (r == 0)
-		r = dataplane_jobs(d, &jobs, &count, why);
+		r = dataplane_tables_read(d, &now, why);
 	if (r < 0)
 		return r;
 	if (q->json)
@@ -130,13 +148,16 @@ int job_list(const struct command_line *q, struct why *why)
 	else
 		printf("%10s %5s %-5s %7s %6s %7s %13s %6s  %s\n", "job", "epoch", "node",
 		       "workers", "window", "payload", "slots", "copies", "ranks below");
-	for (unsigned int i = 0; i < count; i++) {
-		if (q->json && i)
-			printf(",");
-		if (q->json)
-			job_print_json(&jobs[i]);
-		else
-			job_print(&jobs[i]);
+	for (unsigned int i = 0; i < now.jobs; i++) {
+		if (now.job[i].broken)
+			continue;
+		if (!q->json) {
+			job_print(&now.job[i]);
+			continue;
+		}
+		printf("%s", between);
+		between = ",";
+		job_print_json(&now.job[i]);
 	}
 	if (q->json)
 		printf("]\n");

@@ -199,6 +199,12 @@ static void on_gone(struct core *c, const struct core_event *e)
 	members_leave(c, j, rank, e->gone.epoch, NULL);
 }
 
+static void on_link(struct core *c, const struct core_event *e)
+{
+	c->mirror.doubted = true; /* a port may have gone, or come */
+	follow_link(c, e);
+}
+
 static void (*const on_event[])(struct core *c, const struct core_event *e) = {
 	[CORE_START] = start,
 	[CORE_CONFIG] = reconfigure,
@@ -207,7 +213,7 @@ static void (*const on_event[])(struct core *c, const struct core_event *e) = {
 	[CORE_ENDED] = members_ended,
 	[CORE_GONE] = on_gone,
 	[CORE_NEIGHBOUR] = follow_heard,
-	[CORE_LINK] = follow_link,
+	[CORE_LINK] = on_link,
 	[CORE_DEADLINE] = on_deadline,
 	[CORE_STOP] = on_stop,
 	[CORE_RESULT] = on_result,
@@ -239,6 +245,7 @@ struct core *core_new(void)
 		return NULL;
 	books_init(&c->books, 0);
 	memset(c->due_ns, 0xff, sizeof(c->due_ns));
+	c->mirror.doubted = true;
 	return c;
 }
 
@@ -248,6 +255,8 @@ void core_free(struct core *c)
 		return;
 	actions_forget(c);
 	books_clear(&c->books);
+	tables_close(&c->mirror.is);
+	tables_job_close(&c->mirror.job);
 	free(c->change.tenant);
 	free(c->change.books);
 	job_free(c->change.deleted);
@@ -262,6 +271,11 @@ void core_free(struct core *c)
 
 const struct books *core_books(const struct core *c) { return &c->books; }
 const struct config *core_config(const struct core *c) { return c->config; }
+const struct tables *core_tables(const struct core *c)
+{
+	return c->mirror.doubted ? NULL : &c->mirror.is;
+}
+
 bool core_is_saved(const struct core *c) { return c->due_ns[CORE_DUE_SAVE] == UINT64_MAX; }
 bool core_is_agreed(const struct core *c) { return c->due_ns[CORE_DUE_AGREE] == UINT64_MAX; }
 

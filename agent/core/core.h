@@ -33,6 +33,7 @@
 #include "installation.h"
 #include "log_level.h"
 #include "request.h"
+#include "tables.h"
 #include "common/joining.h"
 
 enum {
@@ -96,10 +97,7 @@ struct core_event {
 			const char *why; /* what is wrong, for people; may be NULL or "" */
 			union {
 				const struct hop *hop; /* RESOLVE */
-				struct {
-					const struct dataplane_job *jobs;
-					unsigned int count;
-				} read; /* READ */
+				struct tables *tables; /* READ; the core's, left empty */
 				struct {
 					struct dataplane_port *ports; /* of malloc(); the core's */
 					unsigned int count;
@@ -126,10 +124,10 @@ enum core_action_kind {
 	CORE_EXIT, /* the agent cannot go on */
 	/* The result is awaited: */
 	CORE_RESOLVE, /* next hop to an address; -EHOSTUNREACH: nobody answered in time */
-	CORE_READ, /* all jobs in the maps */
-	CORE_INSTALL, /* a run, in the place of an older one; -ENOSPC: no slots in a row */
-	CORE_REMOVE, /* job `id` from the maps; -ENOENT: it is not there */
-	CORE_GATES, /* of a run that is on */
+	CORE_READ, /* all that the maps have */
+	CORE_INSTALL, /* `write.job`, in the place of an older run */
+	CORE_REMOVE, /* `write.before` from the maps */
+	CORE_GATES, /* those of `write.job`, a run that is on */
 	CORE_FOLLOW, /* these hops are the next ones of a run's copies now; port 0: not known */
 	CORE_PUT_TENANT, /* limits and sources of tenant `id` */
 	CORE_DROP_TENANT,
@@ -176,10 +174,10 @@ struct core_action {
 			unsigned int wait_ms; /* for a neighbour that is not known */
 		} resolve;
 		struct {
-			struct installation *installation; /* planned and addressed */
-			const struct dataplane_gate *gates;
-			unsigned int count;
-		} install; /* GATES: without `installation` */
+			const struct tables_job *before; /* what the maps have of it, or NULL */
+			const struct tables_job *job; /* what they are to have */
+			const struct installation *installation; /* INSTALL: addressed */
+		} write; /* INSTALL, GATES, REMOVE */
 		struct {
 			const struct hop *hops;
 			unsigned int count;
@@ -226,6 +224,9 @@ const struct books *core_books(const struct core *c);
 const struct config *core_config(const struct core *c); /* NULL before START */
 const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count);
 const char *core_port_name(const struct core *c, uint32_t ifindex); /* "": none of the node's */
+
+/* What the maps have; NULL: the core is in doubt, and reads them before it decides there. */
+const struct tables *core_tables(const struct core *c);
 
 /* Is all of the books on disk? Are the maps as the books say? False: that is still to be done. */
 bool core_is_saved(const struct core *c);

@@ -52,6 +52,15 @@ struct core {
 	struct why why; /* of the last failure */
 	void *payload; /* of the action that is awaited */
 
+	struct {
+		struct tables is; /* the same as the maps, unless in doubt */
+		bool doubted;
+		struct tables_job job; /* is being written */
+		struct installation *installation; /* to be installed */
+		uint32_t id; /* of a job that is to change */
+		uint16_t tenant; /* whose gates it gets */
+		core_step *decide, *then;
+	} mirror;
 	struct core_change change;
 	struct {
 		struct job *job;
@@ -68,7 +77,6 @@ struct core {
 	} begin;
 	struct {
 		struct installation *g;
-		uint16_t tenant;
 		unsigned int at; /* the copy whose hop comes next */
 		uint64_t end_ns; /* of waiting for neighbours */
 		core_step *then;
@@ -117,6 +125,29 @@ void core_save_soon(struct core *c);
 
 /* The maps may be another thing than we know. */
 void core_doubt_maps(struct core *c);
+
+/* --- mirror.c -------------------------------------------------------------------------------- */
+
+/*
+ * What the maps have, and where jobs lie in them. Nobody else changes the maps of a node that has
+ * an agent: they are read at the start, when something failed, and when ports may have changed.
+ * Each of these decides in the mirror, has the decision written, and goes on with `then`.
+ */
+
+/* The maps, anew. */
+void mirror_read(struct core *c, core_step *then);
+
+/*
+ * A run that is planned and addressed; `g` lives until `then`. A run that begins gets the largest
+ * window (c->begin.window, and in `g`) for which there are slots in a row.
+ */
+void mirror_install(struct core *c, struct installation *g, core_step *then);
+
+/* The gates of a tenant for a run that is on. */
+void mirror_regate(struct core *c, uint32_t id, uint16_t tenant, core_step *then);
+
+/* -ENOENT: the job is not in the maps. */
+void mirror_remove(struct core *c, uint32_t id, core_step *then);
 
 /* --- members.c ------------------------------------------------------------------------------- */
 

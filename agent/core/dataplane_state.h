@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a node's data plane is, and is to be: its ports, tenants, jobs and their gates as plain
+ * What a node's data plane is, and is to be: its ports, tenants and gates as plain
  * structs. What decides says it in these words; agent/dataplane/ reads and makes it.
  */
 #ifndef TALLY_AGENT_DATAPLANE_STATE_H
@@ -59,13 +59,6 @@ struct dataplane_gate {
 	bool restricted; /* only from its tenant's sources, whatever kind of message it is */
 	bool anywhere; /* gate 0, if it takes what comes in by any port */
 	uint32_t row; /* that counts: TALLY_ROW_FIRST .. TALLY_GATES_MAX - 1; no other gate's */
-};
-
-/* A job in the maps. */
-struct dataplane_job {
-	uint32_t id;
-	struct tally_job job;
-	unsigned int copies;
 };
 
 #endif

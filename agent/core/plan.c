@@ -8,30 +8,27 @@ static void step_add(struct plan *p, enum plan_act act, uint32_t id, unsigned in
 	p->step[p->steps++] = (struct plan_step){ act, id, index };
 }
 
-/* The job of the data plane that is this run, if its tenant is right too. */
-static bool is_there(const struct job *j, const struct dataplane_job *jobs, unsigned int count)
+/* Is this run what the maps have of the job, and is its tenant right too? */
+static bool is_run(const struct job *j, const struct tables_job *there)
 {
-	for (unsigned int i = 0; i < count; i++)
-		if (jobs[i].id == j->id)
-			return jobs[i].job.epoch == j->epoch && jobs[i].job.tenant == j->tenant;
-	return false;
+	return there && !there->broken && there->job.epoch == j->epoch &&
+	       there->job.tenant == j->tenant;
 }
 
-static bool is_wanted(const struct books *b, const struct dataplane_job *there)
+static bool is_wanted(const struct books *b, const struct tables_job *there)
 {
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (b->job[i]->id == there->id)
-			return b->job[i]->run_window && is_there(b->job[i], there, 1);
+			return b->job[i]->run_window && is_run(b->job[i], there);
 	return false;
 }
 
-void plan_make(const struct books *wanted, const struct dataplane_job *jobs, unsigned int count,
-	       struct plan *ret)
+void plan_make(const struct books *wanted, const struct tables *now, struct plan *ret)
 {
 	ret->steps = 0;
-	for (unsigned int i = 0; i < count; i++)
-		if (!is_wanted(wanted, &jobs[i]))
-			step_add(ret, PLAN_JOB_DEL, jobs[i].id, 0);
+	for (unsigned int i = 0; i < now->jobs; i++)
+		if (!now->job[i].broken && !is_wanted(wanted, &now->job[i]))
+			step_add(ret, PLAN_JOB_DEL, now->job[i].id, 0);
 	for (unsigned int i = 1; i < TALLY_TENANTS_MAX; i++)
 		if (*wanted->tenant[i].is.name)
 			step_add(ret, PLAN_TENANT_PUT, 0, i);
@@ -39,7 +36,8 @@ void plan_make(const struct books *wanted, const struct dataplane_job *jobs, uns
 		const struct job *j = wanted->job[i];
 
 		if (j->run_window)
-			step_add(ret, is_there(j, jobs, count) ? PLAN_JOB_GATES : PLAN_JOB_ADD,
+			step_add(ret,
+				 is_run(j, tables_find(now, j->id)) ? PLAN_JOB_GATES : PLAN_JOB_ADD,
 				 j->id, i);
 	}
 }

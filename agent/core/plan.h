@@ -7,7 +7,7 @@
 #define TALLY_AGENT_PLAN_H
 
 #include "books.h"
-#include "dataplane_state.h"
+#include "tables.h"
 
 enum plan_act {
 	PLAN_TENANT_PUT, /* limits and ingress points of tenant `index` */
@@ -31,9 +31,9 @@ struct plan {
 	struct plan_step step[PLAN_STEPS_MAX];
 };
 
-/* `jobs`: what the data plane has. Deletions come first, then tenants, then the rest. */
-void plan_make(const struct books *wanted, const struct dataplane_job *jobs, unsigned int count,
-	       struct plan *ret);
+/* From `now`, which the maps have; of broken jobs it knows nothing. Deletions come first, then
+ * tenants, then the rest. */
+void plan_make(const struct books *wanted, const struct tables *now, struct plan *ret);
 
 /*
  * Which of the node's ports messages of a tenant's jobs may come in by; `ret` has room for

@@ -46,6 +46,7 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 
 static void adopt(struct core *c, core_step *next)
 {
+	c->mirror.doubted = true; /* ports and slots will be others */
 	core_await(c, ACTION(CORE_ADOPT, .config = c->change.config), NULL, next);
 }
 

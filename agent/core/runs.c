@@ -7,45 +7,10 @@
 
 /* --- into the maps --------------------------------------------------------------------------- */
 
-/* Awaits an action that needs the gates of a tenant's jobs. */
-static void gates_await(struct core *c, uint16_t tenant, struct core_action action, core_step *next)
-{
-	struct dataplane_gate *gates = calloc(c->ports_count + 1, sizeof(*gates));
-
-	if (!gates) {
-		next(c, -ENOMEM);
-		return;
-	}
-	action.install.gates = gates;
-	action.install.count = plan_gates(&c->books.tenant[tenant].is, c->ports, c->ports_count,
-					  gates);
-	core_await(c, action, gates, next);
-}
-
 static void install_done(struct core *c, int r)
 {
 	free(TAKE_PTR(c->install.g));
 	c->install.then(c, r);
-}
-
-static void install_write(struct core *c, core_step *next)
-{
-	gates_await(c, c->install.tenant,
-		    ACTION(CORE_INSTALL, .install.installation = c->install.g), next);
-}
-
-/* With half the window, as long as there are no slots in a row for it. */
-static void install_written(struct core *c, int r)
-{
-	uint32_t slots = (c->install.g->job.slot_mask + 1) / 2;
-
-	if (r != -ENOSPC || !c->begin.job || slots < 2) {
-		install_done(c, r);
-		return;
-	}
-	c->begin.window = slots / 2;
-	c->install.g->job.slot_mask = slots - 1;
-	install_write(c, install_written);
 }
 
 /*
@@ -71,7 +36,7 @@ static void hop_find(struct core *c, int r)
 	if (r < 0)
 		install_done(c, r);
 	else
-		install_write(c, install_written);
+		mirror_install(c, g, install_done);
 }
 
 int run_plan(struct core *c, const struct job *j, uint16_t window)
@@ -94,7 +59,6 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 {
 	int r;
 
-	c->install.tenant = j->tenant;
 	c->install.end_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
 	c->install.then = then;
 	r = run_plan(c, j, window);
@@ -139,7 +103,7 @@ static void begin_saved(struct core *c, int r)
 	if (r < 0) { /* an agent after us would not know of it */
 		c->begin.error = r;
 		c->begin.why = c->why;
-		core_await(c, ACTION(CORE_REMOVE, .id = j->id), NULL, begin_undone);
+		mirror_remove(c, j->id, begin_undone);
 		return;
 	}
 	free(TAKE_PTR(c->begin.before));
@@ -204,10 +168,7 @@ static void end_removed(struct core *c, int r)
 	c->end.then(c, 0);
 }
 
-static void end_sampled(struct core *c, int r)
-{
-	core_await(c, ACTION(CORE_REMOVE, .id = c->end.job->id), NULL, end_removed);
-}
+static void end_sampled(struct core *c, int r) { mirror_remove(c, c->end.job->id, end_removed); }
 
 void run_end(struct core *c, struct job *j, core_step *then)
 {
@@ -277,14 +238,13 @@ static void agree_next(struct core *c, int r)
 	step = &c->agree.plan->step[c->agree.at++];
 	switch (step->act) {
 	case PLAN_JOB_DEL:
-		core_await(c, ACTION(CORE_REMOVE, .id = step->id), NULL, agree_next);
+		mirror_remove(c, step->id, agree_next);
 		return;
 	case PLAN_TENANT_PUT:
 		put_tenant(c, step->index);
 		return;
 	case PLAN_JOB_GATES:
-		gates_await(c, c->books.job[step->index]->tenant,
-			    ACTION(CORE_GATES, .id = step->id), agree_next);
+		mirror_regate(c, step->id, c->books.job[step->index]->tenant, agree_next);
 		return;
 	case PLAN_JOB_ADD:
 		install(c, c->books.job[step->index], 0, restored);
@@ -298,8 +258,7 @@ static void agree_read(struct core *c, int r)
 		agree_done(c, r);
 		return;
 	}
-	plan_make(&c->books, c->result->result.read.jobs, c->result->result.read.count,
-		  c->agree.plan);
+	plan_make(&c->books, &c->mirror.is, c->agree.plan);
 	agree_next(c, 0);
 }
 
@@ -310,7 +269,7 @@ void runs_agree(struct core *c, core_step *then)
 	c->agree.plan = malloc(sizeof(*c->agree.plan));
 	c->due_ns[CORE_DUE_AGREE] = UINT64_MAX;
 	if (c->agree.plan)
-		core_await(c, ACTION(CORE_READ), NULL, agree_read);
+		mirror_read(c, agree_read);
 	else
 		agree_done(c, -ENOMEM);
 }

@@ -19,6 +19,7 @@
 
 #include "agent/core/dataplane_state.h"
 #include "agent/core/installation.h"
+#include "agent/core/tables.h"
 #include "agent/core/traffic.h"
 #include "common/util.h"
 
@@ -108,18 +109,28 @@ int dataplane_tenant_del(struct dataplane *d, uint32_t index, struct why *why);
 /* --- jobs --- */
 
 /*
- * Installs a planned and addressed job: finds slots and a group for it (in `g`), and makes it
- * known last. `g->job.tenant` pays. `gates`: where its messages may come in; NULL: everywhere. An
- * older epoch of it goes when all is found that the new one needs: if that fails, it stays; if the
- * kernel fails later, nothing of either is left. -EEXIST: it is there with this epoch; -ENOSPC: no
- * slots, gates or children; -EINVAL: a port is not attached, or is given twice.
+ * All jobs, slots and attached ports of the node; *ret is the caller's, for tables_close(). Where a
+ * job lies, the caller decides in these tables (agent/core/tables.h); here it is only written.
  */
-int dataplane_job_add(struct dataplane *d, struct installation *g,
-		      const struct dataplane_gate *gates, unsigned int count, struct why *why);
+int dataplane_tables_read(struct dataplane *d, struct tables *ret, struct why *why);
 
-/* Other gates for a running job; what came in by one that goes stays counted. -ENOENT, -ENOSPC. */
-int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
-			unsigned int count, struct why *why);
+/*
+ * Writes a job that tables_install() has placed, out of `g`; the job is known last. `before`: what
+ * the tables have of the job's id, or NULL. The kernel may fail before anything has changed, or
+ * nothing of either is left: read the tables anew.
+ */
+int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
+		      const struct tables_job *j, const struct installation *g, struct why *why);
+
+/*
+ * Writes the gates that tables_regate() has chosen for a running job; what came in by a gate that
+ * goes stays counted. On failure read the tables anew.
+ */
+int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
+			 const struct tables_job *now, struct why *why);
+
+/* Removes a job that the tables have. On failure read the tables anew. */
+int dataplane_job_remove(struct dataplane *d, const struct tables_job *j, struct why *why);
 
 /*
  * A running job's copies, in the order of installation_plan(), have these next hops now: each gets
@@ -129,13 +140,6 @@ int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane
 int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,
 			 unsigned int count, unsigned int *ret_changed, unsigned int *ret_elsewhere,
 			 struct why *why);
-
-/* -ENOENT: no such job. */
-int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why);
-
-/* All jobs by their numbers; *ret is the caller's, to be freed. */
-int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
-		   struct why *why);
 
 /*
  * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job, the second

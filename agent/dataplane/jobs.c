@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Jobs of a running node: the maps are read, agent/core/tables.h decides, the maps are written. */
+/* Jobs of a running node: all that its tables are, and new next hops for their copies. */
 #include <errno.h>
 
 #include "dataplane.h"
@@ -26,69 +26,14 @@ static int tables_read(struct dataplane *d, struct tables *t, struct why *why)
 	return 0;
 }
 
-int dataplane_jobs(struct dataplane *d, struct dataplane_job **ret, unsigned int *ret_count,
-		   struct why *why)
+int dataplane_tables_read(struct dataplane *d, struct tables *ret, struct why *why)
 {
-	_cleanup_(tables_close) struct tables now = { 0 };
-	struct dataplane_job *jobs;
-	unsigned int n = 0;
-	int r;
+	_cleanup_(tables_close) struct tables t = { 0 };
+	int r = tables_read(d, &t, why);
 
-	r = maps_read_jobs(d, &now, why);
-	if (r < 0)
-		return r;
-	jobs = calloc(now.jobs + 1, sizeof(*jobs));
-	if (!jobs)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < now.jobs; i++)
-		if (!now.job[i].broken)
-			jobs[n++] = (struct dataplane_job){ now.job[i].id, now.job[i].job,
-							    now.job[i].copies };
-	*ret = jobs;
-	*ret_count = n;
-	return 0;
-}
-
-int dataplane_job_add(struct dataplane *d, struct installation *g,
-		      const struct dataplane_gate *gates, unsigned int count, struct why *why)
-{
-	_cleanup_(tables_close) struct tables now = { 0 };
-	_cleanup_(tables_job_close) struct tables_job j = { 0 };
-	int r;
-
-	r = tables_read(d, &now, why);
 	if (r == 0)
-		r = tables_install(&now, g, gates, count, &j, why);
-	if (r == 0)
-		r = maps_install(d, tables_find(&now, j.id), &j, g, why);
-	if (r == 0)
-		g->job = j.job;
+		*ret = TAKE(t, (struct tables){ 0 });
 	return r;
-}
-
-int dataplane_job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
-			unsigned int count, struct why *why)
-{
-	_cleanup_(tables_close) struct tables now = { 0 };
-	_cleanup_(tables_job_close) struct tables_job j = { 0 };
-	int r;
-
-	r = tables_read(d, &now, why);
-	if (r == 0)
-		r = tables_regate(&now, id, gates, count, &j, why);
-	return r < 0 ? r : maps_regate(d, tables_find(&now, id), &j, why);
-}
-
-int dataplane_job_del(struct dataplane *d, uint32_t id, struct why *why)
-{
-	_cleanup_(tables_close) struct tables now = { 0 };
-	const struct tables_job *j = NULL;
-	int r;
-
-	r = maps_read_gates(d, &now, why);
-	if (r == 0)
-		r = tables_remove(&now, id, &j, why);
-	return j ? maps_remove(d, j, why) : r;
 }
 
 int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hops,

@@ -25,19 +25,6 @@ int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret);
 
 /* --- maps_write.c ---------------------------------------------------------------------------- */
 
-/*
- * A job that tables_install() has placed, known last; `before`: the older epoch that makes room, or
- * NULL. Fails before anything has changed, or leaves nothing of either.
- */
-int maps_install(struct dataplane *d, const struct tables_job *before, const struct tables_job *j,
-		 const struct installation *g, struct why *why);
-
-/* From `before` to `now`, which tables_regate() has made. */
-int maps_regate(struct dataplane *d, const struct tables_job *before, const struct tables_job *now,
-		struct why *why);
-
-int maps_remove(struct dataplane *d, const struct tables_job *j, struct why *why);
-
 /* A copy has another next hop, under both of its keys. -ENOENT. */
 int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct tables_copy *copy,
 		 const struct hop *hop, bool *ret_changed);

@@ -272,8 +272,8 @@ static int job_write(struct dataplane *d, const struct tables_job *j, const stru
 	return gates_put(d, j, why);
 }
 
-int maps_install(struct dataplane *d, const struct tables_job *before, const struct tables_job *j,
-		 const struct installation *g, struct why *why)
+int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
+		      const struct tables_job *j, const struct installation *g, struct why *why)
 {
 	_cleanup_(closep) int copies = group_make(d, j);
 	struct why ignored;
@@ -297,8 +297,8 @@ int maps_install(struct dataplane *d, const struct tables_job *before, const str
 	return before ? rows_retire(d, before, j, why) : 0;
 }
 
-int maps_regate(struct dataplane *d, const struct tables_job *before, const struct tables_job *now,
-		struct why *why)
+int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
+			 const struct tables_job *now, struct why *why)
 {
 	int r;
 
@@ -313,7 +313,7 @@ int maps_regate(struct dataplane *d, const struct tables_job *before, const stru
 	return rows_retire(d, before, now, why);
 }
 
-int maps_remove(struct dataplane *d, const struct tables_job *j, struct why *why)
+int dataplane_job_remove(struct dataplane *d, const struct tables_job *j, struct why *why)
 {
 	job_stop(d, j);
 	return rows_retire(d, j, NULL, why);

@@ -118,20 +118,20 @@ static void links_tidy(struct swap *s)
 /* Slots that the jobs have must be there afterwards too. */
 static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
 {
-	_cleanup_(freep) struct dataplane_job *jobs = NULL;
-	unsigned int count = 0;
+	_cleanup_(tables_close) struct tables now = { 0 };
 	int r;
 
-	r = dataplane_jobs(d, &jobs, &count, why);
+	r = maps_read_gates(d, &now, why);
 	if (r < 0)
 		return r;
-	for (unsigned int i = 0; i < count; i++)
-		if ((uint64_t)jobs[i].job.slot_base + jobs[i].job.slot_mask >= slots)
+	for (unsigned int i = 0; i < now.jobs; i++)
+		if (!now.job[i].broken &&
+		    (uint64_t)now.job[i].job.slot_base + now.job[i].job.slot_mask >= slots)
 			return why_say(why, -ENOSPC,
 				       "--slots %u: job %u has slots %u to %u; end it first, or "
 				       "take more",
-				       slots, jobs[i].id, jobs[i].job.slot_base,
-				       jobs[i].job.slot_base + jobs[i].job.slot_mask);
+				       slots, now.job[i].id, now.job[i].job.slot_base,
+				       now.job[i].job.slot_base + now.job[i].job.slot_mask);
 	return 0;
 }
 

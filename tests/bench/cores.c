@@ -44,6 +44,7 @@ static uint64_t resident_bytes(void)
 static void give(unsigned int number, const struct core_event *event, char *ret_token)
 {
 	struct hop hop = { .port = 1, .mtu = 1500 };
+	struct tables read = { 0 };
 	struct core_action a;
 
 	events++;
@@ -59,6 +60,14 @@ static void give(unsigned int number, const struct core_event *event, char *ret_
 			continue;
 		if (a.kind == CORE_RESOLVE)
 			done.result.hop = &hop;
+		if (a.kind == CORE_READ) {
+			read = (struct tables){ .slots = config.slots, .ports = 1 };
+			read.port = calloc(1, sizeof(*read.port));
+			if (!read.port)
+				err(1, "no memory");
+			*read.port = hop.port;
+			done.result.tables = &read;
+		}
 		core_handle(core[number], &done, ++now_ns);
 	}
 }

@@ -151,10 +151,50 @@ static struct installation *job_plan(uint32_t id, uint16_t epoch, uint32_t windo
 	return &g;
 }
 
+/* Reads the tables, decides, and writes, as whoever has a node does. */
+static int job_add(struct dataplane *d, struct installation *g, const struct dataplane_gate *gates,
+		   unsigned int count, struct why *ret_why)
+{
+	_cleanup_(tables_close) struct tables now = { 0 };
+	_cleanup_(tables_job_close) struct tables_job j = { 0 };
+	int r;
+
+	assert_int_equal(dataplane_tables_read(d, &now, ret_why), 0);
+	r = tables_install(&now, g, gates, count, &j, ret_why);
+	if (r == 0)
+		r = dataplane_job_put(d, tables_find(&now, g->id), &j, g, ret_why);
+	if (r == 0)
+		g->job = j.job;
+	return r;
+}
+
+static int job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
+		     unsigned int count, struct why *ret_why)
+{
+	_cleanup_(tables_close) struct tables now = { 0 };
+	_cleanup_(tables_job_close) struct tables_job j = { 0 };
+	int r;
+
+	assert_int_equal(dataplane_tables_read(d, &now, ret_why), 0);
+	r = tables_regate(&now, id, gates, count, &j, ret_why);
+	return r < 0 ? r : dataplane_job_regate(d, tables_find(&now, id), &j, ret_why);
+}
+
+static int job_del(struct dataplane *d, uint32_t id, struct why *ret_why)
+{
+	_cleanup_(tables_close) struct tables now = { 0 };
+	const struct tables_job *j = NULL;
+	int r;
+
+	assert_int_equal(dataplane_tables_read(d, &now, ret_why), 0);
+	r = tables_remove(&now, id, &j, ret_why);
+	return r < 0 ? r : dataplane_job_remove(d, j, ret_why);
+}
+
 static void job_start(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
 		      unsigned int count)
 {
-	if (dataplane_job_add(d, job_plan(id, EPOCH, 8), gates, count, &why) < 0)
+	if (job_add(d, job_plan(id, EPOCH, 8), gates, count, &why) < 0)
 		fail_msg("%s", why.text);
 }
 
@@ -223,7 +263,7 @@ static void each_port_of_a_job_has_a_row(void **state)
 	g->job.tenant = TENANT;
 	assert_int_equal(
 		dataplane_tenant_put(d, TENANT, &(struct dataplane_limits){ 0 }, NULL, 0, &why), 0);
-	assert_int_equal(dataplane_job_add(d, g, gates, 2, &why), 0);
+	assert_int_equal(job_add(d, g, gates, 2, &why), 0);
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
 	assert_int_equal(message_run(contribution(.worker = 0, .job = 99)), XDP_PASS);
 	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 1);
@@ -291,7 +331,7 @@ static void copies_are_counted_at_the_gate_of_the_port_they_leave_by(void **stat
 		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
 		assert_int_equal(child_row(JOB, child), gate_row(JOB, port));
 	}
-	assert_int_equal(dataplane_job_gates(d, JOB, &here, 1, &why), 0);
+	assert_int_equal(job_gates(d, JOB, &here, 1, &why), 0);
 	for (uint32_t child = 0; child < 2; child++) {
 		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
 		assert_int_equal(child_row(JOB, child), gate_row(JOB, 0));
@@ -306,20 +346,20 @@ static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
 
 	job_start(d, JOB, &here, 1);
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
-	assert_int_equal(dataplane_job_gates(d, JOB, &there, 1, &why), 0);
+	assert_int_equal(job_gates(d, JOB, &there, 1, &why), 0);
 	assert_int_equal(message_run(contribution(.worker = 0, .seq = 1)), XDP_DROP);
 	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_OTHER_PORT].packet, 1);
 	assert_true(is_absent(row_at(d, JOB, LOOPBACK)));
 	assert_int_equal(total(d, TALLY_ABSORBED), 1);
 
-	assert_int_equal(dataplane_job_gates(d, JOB, &here, 1, &why), 0);
+	assert_int_equal(job_gates(d, JOB, &here, 1, &why), 0);
 	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 0);
 	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
-	assert_int_equal(dataplane_job_gates(d, JOB, NULL, 0, &why), 0);
+	assert_int_equal(job_gates(d, JOB, NULL, 0, &why), 0);
 	assert_int_equal(message_run(contribution(.worker = 1, .seq = 1)), XDP_DROP);
 	assert_int_equal(total(d, TALLY_ABSORBED), 2);
 	assert_int_equal(total(d, TALLY_COMPLETED), 1);
-	assert_int_equal(dataplane_job_gates(d, OTHER_JOB, &here, 1, &why), -ENOENT);
+	assert_int_equal(job_gates(d, OTHER_JOB, &here, 1, &why), -ENOENT);
 	node_close(d);
 }
 
@@ -328,18 +368,18 @@ static void a_job_without_gate_0_takes_nothing_from_others(void **state)
 {
 	const struct tally_gate_key gate_0 = { .job = JOB };
 	struct dataplane *d = node_open();
-	struct dataplane_job *jobs = NULL;
-	unsigned int count = 0;
+	struct tables now = { 0 };
 	int fd = pinned("gates");
 
 	job_start(d, OTHER_JOB, NULL, 0);
 	job_start(d, JOB, NULL, 0);
 	assert_return_code(bpf_map_delete_elem(fd, &gate_0), errno);
 	close(fd);
-	assert_int_equal(dataplane_jobs(d, &jobs, &count, &why), 0);
-	assert_int_equal(count, 1);
-	assert_int_equal(jobs[0].id, OTHER_JOB);
-	free(jobs);
+	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
+	assert_int_equal(now.jobs, 2);
+	assert_true(tables_find(&now, JOB)->broken);
+	assert_false(tables_find(&now, OTHER_JOB)->broken);
+	tables_close(&now);
 	job_start(d, JOB, NULL, 0);
 	assert_int_equal(message_run(contribution(.worker = 0, .job = OTHER_JOB)), XDP_DROP);
 	assert_int_equal(message_run(contribution(.worker = 1, .job = OTHER_JOB)), XDP_REDIRECT);
@@ -412,7 +452,7 @@ static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
 	struct installation *g = job_plan(JOB, EPOCH, 8);
 
 	g->job.tenant = TENANT;
-	assert_int_equal(dataplane_job_add(d, g, &gate, 1, &why), 0);
+	assert_int_equal(job_add(d, g, &gate, 1, &why), 0);
 	message_run(contribution(.worker = 0));
 	assert_int_equal(total(d, TALLY_OTHER_SOURCE), 1);
 	/* what stands behind the prefix does not matter: ranks 0 and 1 are within it */
@@ -442,11 +482,11 @@ static void a_job_that_ends_leaves_its_counts_behind(void **state)
 		job_start(d, JOB, NULL, 0);
 		assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 0);
 		message_run(contribution(.worker = 0));
-		assert_int_equal(dataplane_job_del(d, JOB, &why), 0);
+		assert_int_equal(job_del(d, JOB, &why), 0);
 		assert_true(is_absent(row_at(d, JOB, 0)));
 		assert_int_equal(total(d, TALLY_ABSORBED), again);
 	}
-	assert_int_equal(dataplane_job_del(d, JOB, &why), -ENOENT);
+	assert_int_equal(job_del(d, JOB, &why), -ENOENT);
 	node_close(d);
 }
 
@@ -456,8 +496,8 @@ static void a_new_epoch_counts_on_in_the_same_rows(void **state)
 
 	job_start(d, JOB, NULL, 0);
 	message_run(contribution(.worker = 0));
-	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH, 8), NULL, 0, &why), -EEXIST);
-	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), NULL, 0, &why), 0);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH, 8), NULL, 0, &why), -EEXIST);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), NULL, 0, &why), 0);
 	message_run(contribution(.worker = 0));
 	message_run(contribution(.worker = 0, .epoch = EPOCH + 1));
 	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 2);
@@ -475,13 +515,10 @@ static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
 		gates[i].ifindex = 1000 + i;
 	job_start(d, JOB, NULL, 0);
 	message_run(contribution(.worker = 0));
-	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 64), NULL, 0, &why),
-			 -ENOSPC);
-	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2046, &why),
-			 -ENOSPC);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 64), NULL, 0, &why), -ENOSPC);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2046, &why), -ENOSPC);
 	gates[1].ifindex = gates[0].ifindex;
-	assert_int_equal(dataplane_job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2, &why),
-			 -EINVAL);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2, &why), -EINVAL);
 	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
 	node_close(d);
 	free(gates);
@@ -504,10 +541,9 @@ static void all_gates_can_be_used_and_no_more(void **state)
 	assert_int_equal(count, TALLY_GATES_MAX);
 	free(rows);
 	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 1);
-	assert_int_equal(dataplane_job_add(d, job_plan(OTHER_JOB, EPOCH, 8), NULL, 0, &why),
-			 -ENOSPC);
+	assert_int_equal(job_add(d, job_plan(OTHER_JOB, EPOCH, 8), NULL, 0, &why), -ENOSPC);
 	/* with one row left, a job that may come in anywhere still does */
-	assert_int_equal(dataplane_job_gates(d, JOB, gates, all - 1, &why), 0);
+	assert_int_equal(job_gates(d, JOB, gates, all - 1, &why), 0);
 	job_start(d, OTHER_JOB, NULL, 0);
 	message_run(contribution(.worker = 0, .job = OTHER_JOB));
 	assert_int_equal(row_at(d, OTHER_JOB, 0).outcome[TALLY_ABSORBED].packet, 1);

@@ -61,7 +61,6 @@ struct world {
 	struct config *config, *other; /* what it began with, and what CORE_CONFIG brings */
 
 	struct tables maps;
-	struct dataplane_job read[WORLD_JOBS]; /* what CORE_READ says of them */
 	struct dataplane_limits limits[TALLY_TENANTS_MAX];
 	bool limited[TALLY_TENANTS_MAX];
 
@@ -111,61 +110,118 @@ static inline struct sockaddr_storage world_address(unsigned int worker)
 
 /* --- the maps -------------------------------------------------------------------------------- */
 
-static inline int maps_remove(struct world *w, uint32_t id)
+static inline struct tables_job job_copy(const struct tables_job *j)
 {
-	if (!tables_find(&w->maps, id))
-		return -ENOENT;
-	tables_forget(&w->maps, id);
-	return 0;
+	struct tables_job copy = *j;
+
+	copy.copy = calloc(j->copies + 1, sizeof(*copy.copy));
+	copy.gate = calloc(j->gates + 1, sizeof(*copy.gate));
+	assert_true(copy.copy && copy.gate);
+	if (j->copies)
+		memcpy(copy.copy, j->copy, j->copies * sizeof(*copy.copy));
+	if (j->gates)
+		memcpy(copy.gate, j->gate, j->gates * sizeof(*copy.gate));
+	return copy;
 }
 
-/* As the data plane: an older epoch goes when all is found that the new one needs. */
-static inline int maps_install(struct world *w, const struct core_action *a, struct why *why)
+static inline void maps_put(struct world *w, const struct tables_job *job)
 {
-	struct tables_job j;
-	int r;
+	struct tables_job j = job_copy(job);
 
-	r = tables_install(&w->maps, a->install.installation, a->install.gates, a->install.count,
-			   &j, why);
-	return r < 0 ? r : tables_put(&w->maps, &j);
+	assert_int_equal(tables_put(&w->maps, &j), 0);
 }
 
-static inline int maps_gates(struct world *w, const struct core_action *a, struct why *why)
+static inline void maps_read(struct world *w, struct tables *ret)
 {
-	struct tables_job j;
-	int r;
+	*ret = (struct tables){ .slots = w->maps.slots, .ports = w->maps.ports };
+	ret->port = calloc(w->maps.ports + 1, sizeof(*ret->port));
+	assert_non_null(ret->port);
+	memcpy(ret->port, w->maps.port, w->maps.ports * sizeof(*ret->port));
+	for (unsigned int i = 0; i < w->maps.jobs; i++) {
+		struct tables_job j = job_copy(&w->maps.job[i]);
 
-	r = tables_regate(&w->maps, a->id, a->install.gates, a->install.count, &j, why);
-	return r < 0 ? r : tables_put(&w->maps, &j);
+		assert_int_equal(tables_put(ret, &j), 0);
+	}
 }
 
-static inline void maps_read(struct world *w, struct core_event *e)
+/* As the data plane does: what the core says is written, and nothing is decided. */
+static inline void maps_write(struct world *w, const struct core_action *a)
 {
-	for (unsigned int i = 0; i < w->maps.jobs; i++)
-		w->read[i] = (struct dataplane_job){ .id = w->maps.job[i].id,
-						     .job = w->maps.job[i].job };
-	e->result.read.jobs = w->read;
-	e->result.read.count = w->maps.jobs;
+	const struct tables_job *there = tables_find(&w->maps, a->id);
+
+	if (!!there != !!a->write.before ||
+	    (there && there->job.epoch != a->write.before->job.epoch))
+		WRONG(w, "job %u: the maps have another run than the core says", a->id);
+	if (a->kind == CORE_REMOVE)
+		tables_forget(&w->maps, a->id);
+	else
+		maps_put(w, a->write.job);
 }
 
 /* --- what must hold -------------------------------------------------------------------------- */
 
+static inline bool is_row_shared(const struct tables_job *a, const struct tables_job *b)
+{
+	for (unsigned int i = 0; i < a->gates; i++)
+		for (unsigned int k = 0; k < b->gates; k++)
+			if (a->gate[i].row == b->gate[k].row)
+				return true;
+	return false;
+}
+
 static inline void maps_check(struct world *w)
 {
 	for (unsigned int i = 0; i < w->maps.jobs; i++) {
-		const struct tally_job *a = &w->maps.job[i].job;
+		const struct tables_job *m = &w->maps.job[i];
+		const struct tally_job *a = &m->job;
 
 		if ((uint64_t)a->slot_base + a->slot_mask >= w->maps.slots)
-			WRONG(w, "job %u has slots that the node has not", w->maps.job[i].id);
+			WRONG(w, "job %u has slots that the node has not", m->id);
 		for (unsigned int k = 0; k < i; k++) {
 			const struct tally_job *b = &w->maps.job[k].job;
 
 			if (a->slot_base <= b->slot_base + b->slot_mask &&
 			    b->slot_base <= a->slot_base + a->slot_mask)
-				WRONG(w, "jobs %u and %u share slots", w->maps.job[i].id,
-				      w->maps.job[k].id);
+				WRONG(w, "jobs %u and %u share slots", m->id, b->id);
+			if (a->group == b->group)
+				WRONG(w, "jobs %u and %u share a group", m->id, b->id);
+			if (is_row_shared(m, &w->maps.job[k]))
+				WRONG(w, "jobs %u and %u share a row", m->id, b->id);
 		}
 	}
+}
+
+static inline bool is_same_job(const struct tables_job *a, const struct tables_job *b)
+{
+	bool same = a->id == b->id && a->broken == b->broken && a->copies == b->copies &&
+		    a->gates == b->gates && !memcmp(&a->job, &b->job, sizeof(a->job));
+
+	for (unsigned int i = 0; same && i < a->copies; i++)
+		same = a->copy[i].port == b->copy[i].port && a->copy[i].index == b->copy[i].index &&
+		       a->copy[i].row == b->copy[i].row;
+	for (unsigned int i = 0; same && i < a->gates; i++)
+		same = a->gate[i].ifindex == b->gate[i].ifindex &&
+		       a->gate[i].row == b->gate[i].row &&
+		       a->gate[i].restricted == b->gate[i].restricted &&
+		       a->gate[i].anywhere == b->gate[i].anywhere;
+	return same;
+}
+
+/* Where the core is in doubt, it says nothing of them. */
+static inline void mirror_check(struct world *w)
+{
+	const struct tables *t = core_tables(w->core);
+	bool same;
+
+	if (!t)
+		return;
+	same = t->slots == w->maps.slots && t->ports == w->maps.ports && t->jobs == w->maps.jobs &&
+	       !memcmp(t->port, w->maps.port, t->ports * sizeof(*t->port));
+	for (unsigned int i = 0; same && i < t->jobs; i++)
+		same = is_same_job(&t->job[i], &w->maps.job[i]);
+	if (!same)
+		WRONG(w, "the maps (%u jobs) are not what the core knows (%u jobs)", w->maps.jobs,
+		      t->jobs);
 }
 
 /* Only when nothing is under way: then the maps are what the books say. */
@@ -281,6 +337,7 @@ static inline void world_check(struct world *w)
 	maps_check(w);
 	if (!w->core || w->is_pending || w->exits)
 		return;
+	mirror_check(w);
 	workers_check(w);
 	jobs_check(w);
 	if (w->answers != w->answers_due)
@@ -373,7 +430,7 @@ static inline void dataplane_adopt(struct world *w, const struct config *c, stru
 }
 
 static inline void perform(struct world *w, const struct core_action *a, struct core_event *e,
-			   struct hop *hop, struct why *why)
+			   struct hop *hop, struct tables *read)
 {
 	static const uint8_t nobody[6];
 
@@ -385,16 +442,13 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 		e->result.hop = hop;
 		return;
 	case CORE_READ:
-		maps_read(w, e);
+		maps_read(w, read);
+		e->result.tables = read;
 		return;
 	case CORE_INSTALL:
-		e->result.error = maps_install(w, a, why);
-		return;
-	case CORE_REMOVE:
-		e->result.error = maps_remove(w, a->id);
-		return;
 	case CORE_GATES:
-		e->result.error = maps_gates(w, a, why);
+	case CORE_REMOVE:
+		maps_write(w, a);
 		return;
 	case CORE_FOLLOW:
 		e->result.error = tables_find(&w->maps, a->id) ? 0 : -ENOENT;
@@ -428,7 +482,10 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	}
 }
 
-/* A step that fails does nothing; but an install that fails in the kernel leaves neither run. */
+/*
+ * A step that fails does nothing; but an install that fails in the kernel leaves neither run, and
+ * gates or a removal may have been written.
+ */
 static inline bool is_to_fail(struct world *w, const struct core_action *a)
 {
 	w->awaited++;
@@ -436,7 +493,9 @@ static inline bool is_to_fail(struct world *w, const struct core_action *a)
 		return false;
 	w->failed_kind = a->kind;
 	if (a->kind == CORE_INSTALL && world_random(w, 2))
-		maps_remove(w, a->install.installation->id);
+		tables_forget(&w->maps, a->id);
+	if ((a->kind == CORE_REMOVE || a->kind == CORE_GATES) && world_random(w, 2))
+		maps_write(w, a);
 	w->restores_failed += a->kind == CORE_INSTALL || a->kind == CORE_RESOLVE;
 	return true;
 }
@@ -448,18 +507,18 @@ static inline void world_finish(struct world *w)
 {
 	struct core_event e = { .kind = CORE_RESULT, .result.number = w->pending.number };
 	struct hop hop = { 0 };
-	struct why why = { "" };
+	struct tables read = { 0 };
 
 	w->is_pending = false;
 	if (is_to_fail(w, &w->pending)) {
 		e.result.error = w->pending.kind == CORE_RESOLVE ? -EHOSTUNREACH : -EIO;
 		e.result.why = "the test wants it";
 	} else {
-		perform(w, &w->pending, &e, &hop, &why);
-		e.result.why = why.text;
+		perform(w, &w->pending, &e, &hop, &read);
 	}
 	if (core_handle(w->core, &e, ++w->now_ns) != 0)
 		WRONG(w, "a result is refused");
+	tables_close(&read);
 	world_take(w);
 }
 

@@ -17,7 +17,7 @@ static struct plan plan;
 static struct books books;
 
 /* The data plane, as a list. */
-static struct dataplane_job there[TALLY_JOBS_MAX];
+static struct tables_job there[TALLY_JOBS_MAX];
 static unsigned int there_count;
 
 static int begin(void **state)
@@ -54,7 +54,7 @@ static struct job *job_enter(uint32_t id, uint16_t tenant, uint16_t epoch, uint1
 
 static void job_there(uint32_t id, uint16_t tenant, uint16_t epoch)
 {
-	there[there_count++] = (struct dataplane_job){
+	there[there_count++] = (struct tables_job){
 		.id = id,
 		.job = { .id = id, .tenant = tenant, .epoch = epoch },
 	};
@@ -62,8 +62,10 @@ static void job_there(uint32_t id, uint16_t tenant, uint16_t epoch)
 
 static void make(void)
 {
+	const struct tables now = { .jobs = there_count, .job = there };
+
 	memset(&plan, 0xee, sizeof(plan));
-	plan_make(&books, there, there_count, &plan);
+	plan_make(&books, &now, &plan);
 	assert_in_range(plan.steps, 0, PLAN_STEPS_MAX);
 }
 
