@@ -398,6 +398,38 @@ static void whatever_step_fails_is_undone(void **state)
 		}
 }
 
+/* Two jobs of four end, and what they had are two holes. */
+static void scatter(struct world *w)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		create(w, i, 1, "", SLOTS / 8);
+		join(w, i, i);
+	}
+	leave(w, 0);
+	del(w, 0);
+	leave(w, 2);
+	del(w, 2);
+	create(w, 5, 1, "", SLOTS / 4);
+	join(w, 5, 5);
+}
+
+static void scattered_slots_halve_the_window_and_fail_nothing(void **state)
+{
+	const struct job *j;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	scatter(&w);
+	assert_string_equal(w.wrong, "");
+	j = books_job_find(core_books(w.core), "j5");
+	assert_non_null(j);
+	assert_int_equal(j->window, SLOTS / 4);
+	assert_int_equal(j->run_window, SLOTS / 8);
+	assert_int_equal(w.worker[5].state, RUNS);
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -508,6 +540,7 @@ int main(void)
 		FACT(a_life_goes_as_it_should),
 		FACT(a_crash_between_any_two_actions_loses_nothing),
 		FACT(whatever_step_fails_is_undone),
+		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
 	};
