@@ -133,15 +133,20 @@ static bool claim_is_ours(const char *pin)
  */
 static int holder_parse(const char *line, const struct stat *s)
 {
-	unsigned int dev_major, dev_minor;
-	unsigned long inode;
-	int pid;
+	const char *at = strstr(line, " FLOCK ");
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	char *end;
+	long pid;
 
-	return sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%lu", &pid, &dev_major, &dev_minor,
-		      &inode) == 4 &&
-			       inode == s->st_ino && makedev(dev_major, dev_minor) == s->st_dev
-		       ? pid
-		       : 0;
+	at = at ? strstr(at, " WRITE ") : NULL;
+	if (!at)
+		return 0;
+	pid = strtol(at + strlen(" WRITE "), &end, 10);
+	dev_major = strtoul(end, &end, 16);
+	dev_minor = *end == ':' ? strtoul(end + 1, &end, 16) : 0;
+	inode = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
+	return inode == s->st_ino && makedev(dev_major, dev_minor) == s->st_dev ? pid : 0;
 }
 
 /* Which process has this lock? 0 if that cannot be seen. */

@@ -73,16 +73,21 @@ const char *port_pin(const char *pin, const struct port_kind *kind, uint32_t ifi
 /* False: the name is no port's. */
 static bool name_parse(struct port_link *link)
 {
-	const char *numbers = link->name + strlen(link->kind->prefix);
-	uint64_t netns = netns_here();
-	unsigned int made = 0;
-	int end[3] = { 0 };
-	int found = sscanf(numbers, "%u%n-%" SCNu64 "%n-%1u%n", &link->pinned, &end[0], &netns,
-			   &end[1], &made, &end[2]);
+	const char *at = link->name + strlen(link->kind->prefix);
+	uint64_t number[] = { 0, netns_here(), 0 };
+	char *end;
 
-	link->elsewhere = netns != netns_here();
-	link->made = made;
-	return found == (int)link->kind->numbers && !numbers[end[found - 1]] && made <= 1;
+	for (unsigned int i = 0; i < link->kind->numbers; i++, at = end) {
+		if (i && *at++ != '-')
+			return false;
+		number[i] = strtoull(at, &end, 10);
+		if (end == at)
+			return false;
+	}
+	link->pinned = number[0];
+	link->elsewhere = number[1] != netns_here();
+	link->made = number[2];
+	return !*at && number[2] <= 1;
 }
 
 /* What a pin says of a port; false: it is no port's. */
