@@ -123,6 +123,7 @@ static int token_file_read(struct join *j, const char *path)
 	int r = 0;
 
 	if (!file || fstat(fileno(file), &s) < 0)
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Stream): _cleanup_ closes it */
 		return error_set(-errno, "token file %s: %s", path, strerror(errno));
 	if (s.st_mode & (S_IROTH | S_IWOTH))
 		return error_set(-EPERM,
@@ -226,10 +227,7 @@ static int late(const struct join *j)
 			 j->timeout_ms / 1e3);
 }
 
-/*
- * Lets the next call wait (SO_RCVTIMEO, SO_SNDTIMEO) for what is left. False: nothing is, which
- * errno says like a call that has waited.
- */
+/* The next call waits (SO_RCVTIMEO, SO_SNDTIMEO) for what is left. False, EAGAIN: nothing is. */
 static bool wait_limit(const struct join *j, int direction)
 {
 	uint64_t now = clock_now_ns(), left_us;

@@ -33,7 +33,7 @@ int ranks_parse(const char *text, struct tally_set *ret)
 	struct tally_set ranks = { { 0 } };
 	unsigned int first, last;
 
-	do {
+	for (;; text++) {
 		if (!rank_take(&text, &first))
 			return -EINVAL;
 		last = first;
@@ -44,7 +44,9 @@ int ranks_parse(const char *text, struct tally_set *ret)
 		}
 		for (; first <= last; first++)
 			tally_set_add(&ranks, first);
-	} while (*text == ',' && text++);
+		if (*text != ',')
+			break;
+	}
 	if (*text)
 		return -EINVAL;
 	*ret = ranks;

@@ -83,7 +83,7 @@ static int idx_number(struct idx *idx, const char *what, uint32_t low, uint32_t 
 /* All that is left of the file, which must be so many bytes. */
 static int idx_payload(struct idx *idx, size_t bytes, uint8_t **ret)
 {
-	_cleanup_(freep) uint8_t *payload = malloc(bytes);
+	_cleanup_(freep) uint8_t *payload = bytes ? malloc(bytes) : NULL;
 	uint8_t more;
 	int r, got;
 
