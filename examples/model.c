@@ -15,24 +15,60 @@ void *allocate(size_t count, size_t size)
 	return p;
 }
 
+enum {
+	TILE_ROWS = 4,
+	TILE_COLUMNS = 8
+};
+
 /* A matrix that is read: element (i, k) stands at data[i * row + k * column]. */
 struct view {
 	const float *data;
 	size_t row, column;
 };
 
+/* One tile, whose sums stay in registers: plain loops of constant length. */
+static void multiply_tile(struct view a, const float *restrict b, size_t inner, size_t columns,
+			  float *restrict c)
+{
+	float sum[TILE_ROWS][TILE_COLUMNS];
+
+	for (size_t i = 0; i < TILE_ROWS; i++)
+		for (size_t j = 0; j < TILE_COLUMNS; j++)
+			sum[i][j] = c[i * columns + j];
+	for (size_t k = 0; k < inner; k++) {
+		for (size_t i = 0; i < TILE_ROWS; i++) {
+			float x = a.data[i * a.row + k * a.column];
+
+			for (size_t j = 0; j < TILE_COLUMNS; j++)
+				sum[i][j] += x * b[k * columns + j];
+		}
+	}
+	for (size_t i = 0; i < TILE_ROWS; i++)
+		for (size_t j = 0; j < TILE_COLUMNS; j++)
+			c[i * columns + j] = sum[i][j];
+}
+
 /* c += a b; c is rows by columns, b inner by columns. Sums run over k in order: same bits. */
 static void multiply_add(struct view a, const float *b, size_t rows, size_t inner, size_t columns,
 			 float *c)
 {
+	size_t tiled_rows = rows / TILE_ROWS * TILE_ROWS;
+	size_t tiled_columns = columns / TILE_COLUMNS * TILE_COLUMNS;
+
+	for (size_t j = 0; j < tiled_columns; j += TILE_COLUMNS) {
+		for (size_t i = 0; i < tiled_rows; i += TILE_ROWS) {
+			struct view from_i = { a.data + i * a.row, a.row, a.column };
+
+			multiply_tile(from_i, b + j, inner, columns, c + i * columns + j);
+		}
+	}
 	for (size_t i = 0; i < rows; i++) {
-		float *restrict sum = c + i * columns;
+		for (size_t j = i < tiled_rows ? tiled_columns : 0; j < columns; j++) {
+			float sum = c[i * columns + j];
 
-		for (size_t k = 0; k < inner; k++) {
-			float x = a.data[i * a.row + k * a.column];
-
-			for (size_t j = 0; j < columns; j++)
-				sum[j] += x * b[k * columns + j];
+			for (size_t k = 0; k < inner; k++)
+				sum += a.data[i * a.row + k * a.column] * b[k * columns + j];
+			c[i * columns + j] = sum;
 		}
 	}
 }
