@@ -76,11 +76,11 @@ struct tally_job {
 	__u16 reserved;
 };
 
-_Static_assert(sizeof(struct tally_job) == 88, "layout 3");
-_Static_assert(offsetof(struct tally_job, below) == 32, "layout 3");
-_Static_assert(offsetof(struct tally_job, slot_base) == 64, "layout 3");
-_Static_assert(offsetof(struct tally_job, epoch) == 76, "layout 3");
-_Static_assert(offsetof(struct tally_job, id) == 80, "layout 3");
+_Static_assert(sizeof(struct tally_job) == 88, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(offsetof(struct tally_job, below) == 32, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(offsetof(struct tally_job, slot_base) == 64, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(offsetof(struct tally_job, epoch) == 76, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(offsetof(struct tally_job, id) == 80, "otherwise raise TALLY_MAPS_LAYOUT");
 
 /* As long as the job is there. */
 tally_inline struct tally_role tally_job_role(const struct tally_job *job)
