@@ -77,7 +77,7 @@ endif
 .DELETE_ON_ERROR:
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 all: $(PROGRAMS) ## the library and all programs
 
@@ -111,7 +111,7 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
 
-test: setup ## all rungs: lint, unit, fuzz, bpf, e2e, and bpf once more on an older kernel
+test: setup ## all rungs: lint, unit, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
 	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
