@@ -48,14 +48,18 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
 	      struct guesses *guesses)
 {
-	const struct lane *elements = lane_at(lane_of_dtype(options->dtype));
+	const struct lane *elements = lane_at(lane_of_dtype(options->dtype)), *first;
 	size_t part_chunks, parts;
 
 	*c = (struct call){ .member = *member, .options = *options, .guesses = guesses };
 	c->guess = guess_of_shape(guesses, options);
 	c->lane = first_lane(options);
+	first = lane_at(c->lane);
 	c->element_bytes = elements ? elements->element_bytes : 1;
 	c->chunk_elements = member->payload_bytes / c->element_bytes;
+	if (first)
+		c->chunk_elements = member->payload_bytes / sizeof(uint64_t) * first->elements *
+				    first->element_bytes / c->element_bytes;
 	parts = verbs[options->verb].parted ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
 	if (options->verb == CALL_BARRIER)
