@@ -109,6 +109,9 @@ who_may_not_join_is_told_why() {
 
 load() { join_all "$1" w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s $(($2 * slow)); }
 
+sums_are_beyond() { (($(count COMPLETED) > $1)); }
+sums_go_on() { until_true sums_are_beyond $(($(count COMPLETED) + 200)); } # without an agent
+
 # The first half of thirty seconds and more: whatever becomes of tallyd, no call fails.
 no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {
 	star
@@ -118,6 +121,7 @@ no_call_fails_while_tallyd_is_restarted_killed_and_upgraded() {
 	another train 500
 	for signal in TERM KILL; do
 		end_agent "$signal"
+		sums_go_on
 		start_agent
 		another train 500
 	done
