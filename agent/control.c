@@ -172,7 +172,7 @@ static char *refuse(int error)
 	case -EMSGSIZE:
 		return request_answer_error(error, "a request has at most 65536 bytes");
 	case -ETIMEDOUT:
-		return request_answer_error(error, "no whole request came in time");
+		return request_answer_error(error, "request not complete after 10 s");
 	default:
 		return request_answer_error(error, "too many connections");
 	}

@@ -271,7 +271,7 @@ static const struct dataplane_port *port_find(const struct core *c, const char *
 	for (const struct dataplane_port *p = core_ports(c, &count); count; p++, count--)
 		if (!strcmp(p->name, name))
 			return p;
-	why_say(why, -ENOENT, "%s is none of the node's ports (tallyctl links)", name);
+	why_say(why, -ENOENT, "%s is not one of the node's ports (tallyctl links)", name);
 	return NULL;
 }
 

@@ -60,7 +60,7 @@ static int on_timer(sd_event_source *timer, uint64_t us, void *data)
 	struct why why = { "" };
 
 	if (sampler_sample(s, &why) < 0)
-		log_say(LOG_LEVEL_WARNING, "no sample", "reason=\"%s\"", why.text);
+		log_say(LOG_LEVEL_WARNING, "cannot read counters", "reason=\"%s\"", why.text);
 	sd_event_source_set_time_relative(timer,
 					  core_config(driver_core(s->driver))->sample_ms * 1000ull);
 	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
@@ -73,7 +73,7 @@ static int on_links(sd_event_source *source, int fd, uint32_t events, void *data
 	struct why why = { "" };
 
 	if (netlink_links_dispatch(s->links, &why) < 0)
-		log_say(LOG_LEVEL_WARNING, "links not followed", "reason=\"%s\"", why.text);
+		log_say(LOG_LEVEL_WARNING, "cannot read link events", "reason=\"%s\"", why.text);
 	return 0;
 }
 

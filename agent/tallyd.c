@@ -156,7 +156,7 @@ static int privileges_drop(struct why *why)
 	const capng_type_t sets = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return why_say(why, -errno, "cannot promise to gain no privileges: %m");
+		return why_say(why, -errno, "cannot set no_new_privs: %m");
 	capng_clear(CAPNG_SELECT_BOTH);
 	if (capng_updatev(CAPNG_ADD, sets, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, -1) < 0 ||
 	    capng_apply(CAPNG_SELECT_BOTH) < 0)
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 	log_say(LOG_LEVEL_INFO, "ready", "control=%s jobs=%u", a.config->control_socket, jobs);
 	r = sd_event_loop(a.loop);
 	sd_notify(0, "STOPPING=1");
-	log_say(LOG_LEVEL_INFO, "ends", "data_plane=%s", o.detach ? "removed" : "goes on");
+	log_say(LOG_LEVEL_INFO, "tallyd stops", "data_plane=%s", o.detach ? "removed" : "goes on");
 	agent_close(&a, o.detach);
 	return r < 0;
 }

@@ -128,7 +128,8 @@ void tracing_end(struct tracing *g, struct stream *s)
 		*at = t->next;
 		free(t);
 		if (trace_adjust(g, &why) < 0)
-			log_say(LOG_LEVEL_ERROR, "trace does not end", "reason=\"%s\"", why.text);
+			log_say(LOG_LEVEL_ERROR, "cannot switch tracing off", "reason=\"%s\"",
+				why.text);
 		if (!g->tracers)
 			trace_close(g);
 		return;

@@ -23,7 +23,7 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 		return error_set(-EINVAL, "ret must not be NULL");
 	if (!lane_of_dtype(o->dtype))
 		return error_set(-EINVAL,
-				 "dtype: %d is none of TALLY_INT32, TALLY_INT64 and "
+				 "dtype: %d is not one of TALLY_INT32, TALLY_INT64 and "
 				 "TALLY_FLOAT32",
 				 o->dtype);
 	if (o->op != TALLY_SUM && o->op != TALLY_AVG)

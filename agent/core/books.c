@@ -213,7 +213,7 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 
 		if (index > BOOKS_DEFAULT && !b->tenant[index].configured)
 			return why_say(why, -EEXIST,
-				       "tenant %s was made by tallyctl, which goes on having it: "
+				       "tenant %s exists already, created by tallyctl: "
 				       "tallyctl tenant del %s first, or take another name",
 				       tenants[i].name, tenants[i].name);
 		if (index < 0)
@@ -270,7 +270,7 @@ int books_job_restore(struct books *b, struct job *j, struct why *why)
 	const struct job *other = books_job_numbered(b, j->id);
 
 	if (!j->id)
-		return why_say(why, -EINVAL, "job %s: numbers begin at 1", j->name);
+		return why_say(why, -EINVAL, "job %s: id 0 is not allowed", j->name);
 	if (books_job_find(b, j->name))
 		return why_say(why, -EEXIST, "there is a job %s already", j->name);
 	if (other)
@@ -290,7 +290,7 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 	if (promised > quota || job_slots_wanted(j) > quota - promised)
 		return why_say(why, -ENOSPC,
 			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
-			       "%u, and its jobs have %u of them; take a smaller window, or give "
+			       "%u, and its jobs want %u; take a smaller window, or give "
 			       "the tenant more",
 			       j->window, job_slots_wanted(j), b->tenant[j->tenant].is.name, quota,
 			       promised);
@@ -329,9 +329,9 @@ int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, 
 		window /= 2;
 	if (!window)
 		return why_say(why, -ENOSPC,
-			       "job %s: tenant %s has a quota of %u slots; its other jobs hold %u "
-			       "until they end, and all its jobs want %u",
-			       j->name, b->tenant[j->tenant].is.name, quota, others, promised);
+			       "job %s cannot start: tenant %s has a quota of %u slots, and its "
+			       "other runs hold %u until they end",
+			       j->name, b->tenant[j->tenant].is.name, quota, others);
 	*ret = window;
 	return 0;
 }

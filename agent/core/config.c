@@ -83,7 +83,8 @@ static int check_point(struct reading *r, const struct place *at, void *into)
 	const char *port = t->point[t->points - 1].port;
 
 	if (!port_is_there(c, port, c->ports))
-		return keys_refuse(r, at, "port %s is none of the node's; add it to ports", port);
+		return keys_refuse(r, at, "port %s is not one of the node's; add it to ports",
+				   port);
 	return 0;
 }
 
@@ -106,7 +107,7 @@ static int tenant_add(struct reading *r, const struct place *at, struct config *
 	}
 	if (reserved > c->slots)
 		return keys_refuse(r, at,
-				   "tenants up to here reserve %ju slots together, but the node "
+				   "the tenants up to this one reserve %ju slots, but the node "
 				   "has %u: give them less, or raise slots",
 				   (uintmax_t)reserved, c->slots);
 	c->tenant[is_default ? 0 : c->tenants++] = *tenant;

@@ -90,7 +90,8 @@ static void on_saved(struct core *c, int r)
 {
 	if (r == 0)
 		return;
-	core_log(c, LOG_LEVEL_ERROR, "books not written", "reason=\"%s\"", c->why.text);
+	core_log(c, LOG_LEVEL_ERROR, "state file not written, trying again in 10 s",
+		 "reason=\"%s\"", c->why.text);
 	core_due(c, CORE_DUE_SAVE, RETRY_MS);
 }
 
@@ -98,7 +99,8 @@ static void on_agreed(struct core *c, int r)
 {
 	if (r == 0)
 		return;
-	core_log(c, LOG_LEVEL_ERROR, "data plane is not as the books say", "reason=\"%s\"",
+	core_log(c, LOG_LEVEL_ERROR,
+		 "data plane differs from the wanted jobs, trying again in 10 s", "reason=\"%s\"",
 		 core_reason(&c->why, r));
 	core_doubt_maps(c);
 }

@@ -41,7 +41,7 @@ static void follow_over(struct core *c, int r)
 
 	free(TAKE_PTR(c->install.g));
 	if (r < 0)
-		core_log(c, LOG_LEVEL_ERROR, "neighbours not followed", "job=%s reason=\"%s\"",
+		core_log(c, LOG_LEVEL_ERROR, "cannot readdress results", "job=%s reason=\"%s\"",
 			 j->name, c->why.text);
 	follow_next(c);
 }
@@ -51,12 +51,12 @@ static void on_followed(struct core *c, int r)
 	const struct job *j = c->books.job[c->round.job];
 
 	if (r == 0 && c->result->result.followed.changed)
-		core_log(c, LOG_LEVEL_INFO, "neighbours followed", "job=%s workers=%u", j->name,
-			 c->result->result.followed.changed);
+		core_log(c, LOG_LEVEL_INFO, "results readdressed: workers have new MACs",
+			 "job=%s workers=%u", j->name, c->result->result.followed.changed);
 	if (r == 0 && c->result->result.followed.elsewhere)
-		core_log(c, LOG_LEVEL_WARNING, "routes not followed",
-			 "job=%s workers=%u reason=\"these workers moved to another port; the "
-			 "results of this run still leave by the old one\"",
+		core_log(c, LOG_LEVEL_WARNING, "workers moved to another port",
+			 "job=%s workers=%u reason=\"the results of this run still leave by the "
+			 "old one\"",
 			 j->name, c->result->result.followed.elsewhere);
 	follow_over(c, r);
 }

@@ -38,8 +38,10 @@ static int check_vias(const struct installation_role *role, const struct tally_s
 			return why_say(why, -EINVAL, "--via %.200s: a rank is behind one node only",
 				       text);
 		if (v->address.ss_family != family)
-			return why_say(why, -EINVAL, "--via %.200s: the job speaks IPv%c", text,
-				       family == AF_INET ? '4' : '6');
+			return why_say(why, -EINVAL,
+				       "--via %.200s: the job uses IPv%c, the address is IPv%c",
+				       text, family == AF_INET ? '4' : '6',
+				       family == AF_INET ? '6' : '4');
 		tally_set_join(&taken, &v->ranks);
 	}
 	return 0;

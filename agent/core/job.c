@@ -65,7 +65,7 @@ int job_join(struct job *j, int rank, const struct sockaddr_storage *address, ui
 	int r;
 
 	if (address->ss_family != j->service.ss_family)
-		return why_say(why, -EAFNOSUPPORT, "job %s speaks IPv%c", j->name,
+		return why_say(why, -EAFNOSUPPORT, "job %s uses IPv%c", j->name,
 			       j->service.ss_family == AF_INET ? '4' : '6');
 	r = rank_choose(j, rank, &chosen, why);
 	if (r < 0)

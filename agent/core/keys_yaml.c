@@ -71,7 +71,7 @@ static int value_put(struct builder *b, const yaml_event_t *e, enum value_kind k
 	if (is_key && kind >= VALUE_LIST)
 		return refuse(b, e, "a key must be a word");
 	if (kind >= VALUE_LIST && b->depth == VALUE_DEPTH_MAX)
-		return refuse(b, e, "too deep: lists and mappings in one another");
+		return refuse(b, e, "nested too deeply");
 	v = value_new(kind, text, length, at);
 	if (!v)
 		return no_memory(b);

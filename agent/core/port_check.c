@@ -52,7 +52,7 @@ int port_prepare(const struct netlink_port *p, enum dataplane_mode mode, unsigne
 	    !port_panics_in_native(p, cpus, native))
 		return 0;
 	why_say(&ret->refused, 0,
-		"%u queues on %u CPUs, of %u: this driver's XDP_TX would panic the kernel; "
+		"%u queues on %u CPUs, at most %u: this driver's XDP_TX would panic the kernel; "
 		"ethtool -L %s combined %u makes native mode safe",
 		p->channels, cpus, p->channels_max, p->name, cpus);
 	if (mode == DATAPLANE_NATIVE)

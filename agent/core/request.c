@@ -143,7 +143,7 @@ static int verb_find(const json_t *root, enum request_verb *ret, struct why *why
 		}
 	text_list(request_kinds, REQUEST_VERB_COUNT, sizeof(*request_kinds), list);
 	if (!value)
-		return why_say(why, -EINVAL, "do: is needed; there are %s", list);
+		return why_say(why, -EINVAL, "key 'do' is missing; one of %s", list);
 	if (!word) {
 		dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 		word = dumped;
@@ -176,8 +176,7 @@ static int keys_read(json_t *root, struct request *q, struct why *why)
 	r = keys_json_tree(root, &tree);
 	if (r < 0)
 		return why_say(why, r, "%s: %s", kind->name,
-			       r == -ENOMEM ? strerror(ENOMEM)
-					    : "too deep: arrays and objects in one another");
+			       r == -ENOMEM ? strerror(ENOMEM) : "nested too deeply");
 	keys_default(kind->keys, (char *)q + kind->offset);
 	r = keys_take_root(&reading, tree, kind->keys, (char *)q + kind->offset, &seen);
 	q->given = given_of(kind->keys, seen);

@@ -43,9 +43,10 @@ static int points_check(const struct core *c, const struct tenant *t, struct why
 		while (k < c->ports_count && strcmp(c->ports[k].name, t->point[i].port) != 0)
 			k++;
 		if (k == c->ports_count)
-			return why_say(why, -EINVAL,
-				       "ingress: %s is none of the node's ports (tallyctl links)",
-				       t->point[i].port);
+			return why_say(
+				why, -EINVAL,
+				"ingress: %s is not one of the node's ports (tallyctl links)",
+				t->point[i].port);
 	}
 	return 0;
 }
@@ -232,8 +233,8 @@ static int service_choose(const struct core *c, const struct request_job *q,
 			return 0;
 		}
 	address_print(&q->service, text, sizeof(text));
-	return why_say(why, -EINVAL, "service: %s is none of those in %s (tallyctl status)", text,
-		       c->path);
+	return why_say(why, -EINVAL, "service: %s is not one of those in %s (tallyctl status)",
+		       text, c->path);
 }
 
 /* What was asked for, with the defaults of a job file. */

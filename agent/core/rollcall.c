@@ -40,8 +40,8 @@ static void ask_next(struct core *c)
 
 	if (!j) {
 		if (c->round.error < 0)
-			core_log(c, LOG_LEVEL_DEBUG, "not all workers could be asked", "errno=%d",
-				 -c->round.error);
+			core_log(c, LOG_LEVEL_DEBUG, "cannot check detached workers",
+				 "reason=\"%s\"", strerror(-c->round.error));
 		/* once more, even if nobody is left: these are forgotten then */
 		if (c->round.asked)
 			core_due(c, CORE_DUE_ROLLCALL, ROUND_MS);

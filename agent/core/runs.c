@@ -125,7 +125,7 @@ static void begin_installed(struct core *c, int r)
 		return;
 	}
 	if (c->begin.window < c->begin.due)
-		core_log(c, LOG_LEVEL_WARNING, "window reduced: free slots are scattered",
+		core_log(c, LOG_LEVEL_WARNING, "smaller window: not enough free slots side by side",
 			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
 	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
 	job_begin(j, c->begin.window);
@@ -159,10 +159,10 @@ void run_begin(struct core *c, struct job *j)
 static void end_removed(struct core *c, int r)
 {
 	if (r == -ENOENT) {
-		core_log(c, LOG_LEVEL_DEBUG, "job was gone", "job=%s", c->end.job->name);
+		core_log(c, LOG_LEVEL_DEBUG, "job was not in the maps", "job=%s", c->end.job->name);
 	} else if (r < 0) {
-		core_log(c, LOG_LEVEL_ERROR, "slots not freed", "job=%s reason=\"%s\"",
-			 c->end.job->name, c->why.text);
+		core_log(c, LOG_LEVEL_ERROR, "cannot remove the run; its slots stay in use",
+			 "job=%s reason=\"%s\"", c->end.job->name, c->why.text);
 		core_doubt_maps(c);
 	}
 	c->end.then(c, 0);

@@ -157,9 +157,7 @@ static int gates_add(struct choice *c, const struct dataplane_gate *wanted, unsi
 			return why_say(why, -EINVAL, "job %u: port number %u is given twice",
 				       c->job->id, wanted[i].ifindex);
 		if (gate_add(c, wanted[i]) < 0)
-			return why_say(why, -ENOSPC,
-				       "job %u: the jobs of this node may come in by %u ports "
-				       "together, and no more are free",
+			return why_say(why, -ENOSPC, "job %u: all %u gates of the node are in use",
 				       c->job->id, TALLY_GATES_MAX - TALLY_ROW_FIRST);
 	}
 	return 0;
@@ -175,8 +173,8 @@ static int gates_choose(const struct tables *now, const struct dataplane_gate *w
 		return -ENOMEM;
 	rows_mark(now, c.used);
 	if (gate_add(&c, (struct dataplane_gate){ .anywhere = !wanted }) < 0)
-		return why_say(why, -ENOSPC, "job %u: the jobs of this node have all %u gates",
-			       job->id, TALLY_GATES_MAX - TALLY_ROW_FIRST);
+		return why_say(why, -ENOSPC, "job %u: all %u gates of the node are in use", job->id,
+			       TALLY_GATES_MAX - TALLY_ROW_FIRST);
 	if (wanted)
 		return gates_add(&c, wanted, count, why);
 	gates_add_ports(&c, now);
@@ -212,8 +210,8 @@ static int children_check(const struct tables *now, const struct installation *w
 		if (now->job[i].id != wanted->id)
 			copies += now->job[i].copies;
 	if (copies + wanted->copies > TALLY_CHILDREN_MAX)
-		return why_say(why, -ENOSPC, "this node's jobs have %u workers, of %u", copies,
-			       TALLY_CHILDREN_MAX);
+		return why_say(why, -ENOSPC, "%u copies needed, the node has room for %u",
+			       copies + wanted->copies, TALLY_CHILDREN_MAX);
 	return 0;
 }
 

@@ -71,16 +71,14 @@ static int source_parse(const char *word, struct tenant_point *point, struct why
 			       text_quote(word, strlen(word), quoted));
 	bits = 8 * bytes;
 	if (slash && !text_number(slash + 1, false, 8 * bytes, &bits))
-		return why_say(why, -EINVAL,
-			       "source %s: behind / is a number of bits from 0 to %zu",
+		return why_say(why, -EINVAL, "source %s: after / a prefix length from 0 to %zu",
 			       text_quote(word, strlen(word), quoted), 8 * bytes);
 	p.source_bits = bits;
 	if (!prefix_cut(address, bytes, bits)) {
 		char right[TENANT_POINT_BYTES];
 
 		source_print(&p, right, sizeof(right));
-		return why_say(why, -EINVAL,
-			       "source %s: has bits set behind the prefix; is %s meant?",
+		return why_say(why, -EINVAL, "source %s: has host bits set; did you mean %s?",
 			       text_quote(word, strlen(word), quoted), right);
 	}
 	*point = p;

@@ -237,6 +237,6 @@ int directory_remove(const char *pin, struct why *why)
 		return 0;
 	rmdir(pin_path(pin, "claim", "")); /* of a process that has ended */
 	if (rmdir(pin) < 0)
-		return why_say(why, -errno, "%s: there is something else in it: %m", pin);
+		return why_say(why, -errno, "%s: has files that are not Tally's: %m", pin);
 	return 0;
 }

@@ -107,8 +107,8 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 		if (d->fd[i] < 0)
 			return why_say(
 				why, d->fd[i],
-				"%s: is no whole node, %s is missing: tally-node detach, and "
-				"attach anew",
+				"%s: the pinned node is incomplete, %s is missing: tally-node "
+				"detach, and attach anew",
 				pin, pin_name[i]);
 	}
 	*ret = TAKE_PTR(d);

@@ -100,8 +100,9 @@ int layout_check(const char *pin, struct why *why)
 		return why_say(why, r, "%s: cannot read its constants: %s", pin, strerror(-r));
 	if (c.layout == TALLY_MAPS_LAYOUT)
 		return 0;
-	return why_say(why, -ESTALE,
-		       "%s: the running node is another version's, its maps have layout %u and "
-		       "ours %u: detach, attach, and add the jobs again",
-		       pin, c.layout, TALLY_MAPS_LAYOUT);
+	return why_say(
+		why, -ESTALE,
+		"%s: the running node is of another version of Tally, its maps have layout %u and "
+		"ours %u: detach, attach, and add the jobs again",
+		pin, c.layout, TALLY_MAPS_LAYOUT);
 }

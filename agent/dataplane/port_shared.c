@@ -113,8 +113,8 @@ static int next_put(const char *pin, const struct dataplane_port *p, int other, 
 	r = bpf_map_update_elem(next, &index, &other, BPF_ANY);
 	if (r == -EINVAL)
 		return why_say(why, r,
-			       "%s: XDP program %u is of a kind that ours cannot call: made for "
-			       "frames in several buffers (xdp.frags) or for the device's hardware",
+			       "%s: cannot share the port with XDP program %u: the program uses "
+			       "xdp.frags or offload to the device",
 			       p->name, p->beside);
 	if (r == 0)
 		r = bpf_map_update_elem(ports, &p->ifindex, &index, BPF_ANY);

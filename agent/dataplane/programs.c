@@ -79,8 +79,8 @@ static int map_keep(struct bpf_map *map, int fd, struct why *why)
 	    info.value_size != bpf_map__value_size(map) ||
 	    info.max_entries != bpf_map__max_entries(map))
 		return why_say(why, -ESTALE,
-			       "the running node's map '%s' is another version's: detach, attach, "
-			       "and add the jobs again",
+			       "the running node's map '%s' is of another version of Tally: "
+			       "detach, attach, and add the jobs again",
 			       bpf_map__name(map));
 	return bpf_map__reuse_fd(map, fd);
 }

@@ -111,7 +111,7 @@ static int sources_change(struct dataplane *d, const struct sources *before,
 
 		if (r < 0) {
 			sources_remove(d, wanted, before);
-			return why_say(why, r, "the node has no room for its sources (of %u): %s",
+			return why_say(why, r, "its sources do not fit (at most %u): %s",
 				       TALLY_SOURCES_MAX, strerror(-r));
 		}
 	}
@@ -154,7 +154,7 @@ static int limits_put(struct dataplane *d, uint32_t index, const struct dataplan
 static int limits_check(uint32_t index, const struct dataplane_limits *l, struct why *why)
 {
 	if (!index || index >= TALLY_TENANTS_MAX)
-		return why_say(why, -EINVAL, "tenant %u: there are 1 to %u", index,
+		return why_say(why, -EINVAL, "no tenant number %u (1 to %u)", index,
 			       TALLY_TENANTS_MAX - 1);
 	if (l->packets_per_second > TALLY_RATE_MAX || l->bytes_per_second > TALLY_RATE_MAX)
 		return why_say(why, -EINVAL, "tenant %u: a rate is at most %llu a second", index,

@@ -320,7 +320,7 @@ int books_parse(struct books *b, const char *text, size_t length, const char *na
 	r = keys_json_tree(json, &root);
 	if (r < 0)
 		return why_say(why, r, "%s: %s", name,
-			       r == -ENOMEM ? strerror(ENOMEM) : "too deep");
+			       r == -ENOMEM ? strerror(ENOMEM) : "nested too deeply");
 	return keys_take_root(&reading, root, &books_keys, b, NULL);
 }
 

@@ -87,7 +87,7 @@ static int route_find(struct netlink *n, struct nl_addr *target, const char *tex
 		return why_say(why, -EINVAL, "%s: %s", text,
 			       rtnl_route_get_type(route) == RTN_LOCAL
 				       ? "is an address of this machine itself"
-				       : "the route leads to no machine (ip route get)");
+				       : "blackhole or unreachable route (ip route get)");
 	hop = rtnl_route_nexthop_n(route, 0);
 	if (!hop)
 		return why_say(why, -ENETUNREACH, "the route to %s has no next hop", text);

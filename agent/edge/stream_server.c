@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "common/address.h"
 #include "log.h"
 #include "stream_private.h"
 
@@ -209,18 +210,20 @@ int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storag
 {
 	_cleanup_(closep) int fd = socket(address->ss_family,
 					  SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char text[ADDRESS_BYTES];
 	int on = 1, r;
 
 	if (fd < 0)
 		return why_say(why, -errno, "cannot open a TCP socket: %m");
+	endpoint_print(address, text, sizeof(text));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (address->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (bind(fd, (const void *)address, sizeof(*address)) < 0)
-		return why_say(why, -errno, "cannot listen there: %m");
+		return why_say(why, -errno, "cannot listen on %s: %m", text);
 	r = listen_on(server, fd, NULL);
 	if (r < 0)
-		return why_say(why, r, "cannot listen there: %s", strerror(-r));
+		return why_say(why, r, "cannot listen on %s: %s", text, strerror(-r));
 	(void)TAKE_FD(fd);
 	return 0;
 }

@@ -151,7 +151,7 @@ move() { # HOST MAC
 	on "$1" ip link set dev eth0 address "$2"
 	on n0 ip neigh replace "$(bed addr "$1" 4)" lladdr "$2" nud permanent dev "$1"
 }
-followed() { (($(grep -c 'neighbours followed.* job=train workers=1' "$work/tallyd.log") >= $1)); }
+followed() { (($(grep -c 'results readdressed.* job=train workers=1' "$work/tallyd.log") >= $1)); }
 
 workers_that_get_another_mac_are_followed() {
 	star
@@ -235,7 +235,7 @@ a_quota_that_is_too_small_is_refused_with_the_numbers() {
 	start_agent
 	ctl tenant add red --slots 256 >/dev/null
 	create_job train 3 --tenant red --window 64
-	refuses "takes 256 slots (two a chunk): tenant red has a quota of 256, and its jobs have 128" ctl job create more --workers 3 --tenant red --window 128
+	refuses "takes 256 slots (two a chunk): tenant red has a quota of 256, and its jobs want 128" ctl job create more --workers 3 --tenant red --window 128
 	refuses "the node has 4096, and other tenants keep 256 of them" ctl tenant add blue --slots 4000
 }
 

@@ -432,7 +432,7 @@ doctor_finds_who_has_the_port_of_joins_when_tallyd_cannot_start() {
 	exec_on n0 iperf3 --server --port 31249 >/dev/null 2>&1 &
 	other=$!
 	until_true listens 31249
-	refuses "cannot listen there" on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml"
+	refuses "cannot listen on " on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml"
 	[[ $(finding sockets "" w0 w1) == "fail TCP port 31249 is in use by iperf3 (process $other)"* ]]
 	kill "$other"
 	wait "$other" || true

@@ -258,9 +258,8 @@ static void a_configuration_does_not_take_what_runtime_made(void **state)
 {
 	assert_int_equal(tenant_added("red", 600), 2);
 	assert_int_equal(configured(true, 0, "red", 1), -EEXIST);
-	assert_string_equal(why.text,
-			    "tenant red was made by tallyctl, which goes on having it: tallyctl "
-			    "tenant del red first, or take another name");
+	assert_string_equal(why.text, "tenant red exists already, created by tallyctl: tallyctl "
+				      "tenant del red first, or take another name");
 	assert_int_equal(configured(true, 0, "blue", 401), -ENOSPC);
 	assert_int_equal(configured(true, 0, "blue", 400), 0);
 	assert_int_equal(quota("red"), 600);
@@ -306,7 +305,7 @@ static void a_job_is_promised_slots_of_its_tenants_quota(void **state)
 	assert_int_equal(job_added("one", 2, 16), 0);
 	assert_int_equal(job_added("two", 2, 32), -ENOSPC);
 	assert_string_equal(why.text, "window 32 takes 64 slots (two a chunk): tenant red has a "
-				      "quota of 64, and its jobs have 32 of them; take a smaller "
+				      "quota of 64, and its jobs want 32; take a smaller "
 				      "window, or give the tenant more");
 	assert_int_equal(job_added("two", 2, 16), 0);
 	assert_int_equal(job_added("three", 2, 1), -ENOSPC);
@@ -346,7 +345,7 @@ static void number_0_is_no_jobs(void **state)
 
 	/* the data plane counts what is of no job as job 0's */
 	assert_int_equal(books_job_add(&books, j, &why), -EINVAL);
-	assert_string_equal(why.text, "job zero: numbers begin at 1");
+	assert_string_equal(why.text, "job zero: id 0 is not allowed");
 }
 
 static void the_lowest_free_number_is_given(void **state)
@@ -460,11 +459,12 @@ static void nothing_left_is_said_with_the_numbers(void **state)
 	assert_int_equal(job_added("two", 2, 64), 0);
 	assert_int_equal(runs("one"), 128);
 	assert_int_equal(tenant_set("red", 256), 0);
-	cannot_run("two", "job two: tenant red has a quota of 256 slots; its other jobs hold 256 "
-			  "until they end, and all its jobs want 384");
+	cannot_run("two",
+		   "job two cannot start: tenant red has a quota of 256 slots, and its other "
+		   "runs hold 256 until they end");
 	assert_int_equal(tenant_set("red", 0), 0);
-	cannot_run("two", "job two: tenant red has a quota of 0 slots; its other jobs hold 256 "
-			  "until they end, and all its jobs want 384");
+	cannot_run("two", "job two cannot start: tenant red has a quota of 0 slots, and its other "
+			  "runs hold 256 until they end");
 	/* its own run that is to be replaced does not stand in its way */
 	assert_int_equal(tenant_set("red", 384), 0);
 	assert_int_equal(runs("one"), 128);

@@ -198,10 +198,10 @@ static void all_slots_may_be_reserved_but_not_more(void **state)
 
 	assert_int_equal(c->tenant[0].slots, 0);
 	refused(BASE "tenants:\n" TENANT_A "  - {name: b, slots: 3}\nslots: 12\n",
-		"x.yaml:6: tenants[1]: tenants up to here reserve 13 slots together, but the node "
+		"x.yaml:6: tenants[1]: the tenants up to this one reserve 13 slots, but the node "
 		"has 12: give them less, or raise slots");
 	refused(BASE "tenants:\n" TENANT_A "  - {name: default, slots: 3}\nslots: 12\n",
-		"x.yaml:6: tenants[1]: tenants up to here reserve 13 slots together, but the node "
+		"x.yaml:6: tenants[1]: the tenants up to this one reserve 13 slots, but the node "
 		"has 12: give them less, or raise slots");
 }
 
@@ -282,11 +282,11 @@ static void what_is_needed_must_be_there(void **state)
 static void ingress_points_are_on_the_node_s_ports(void **state)
 {
 	refused(BASE "tenants: [{name: a, slots: 1, ingress: [eth1, eth3 vlan 5]}]\n",
-		"x.yaml:3: tenants[0].ingress[1]: port eth3 is none of the node's; add it to "
+		"x.yaml:3: tenants[0].ingress[1]: port eth3 is not one of the node's; add it to "
 		"ports");
 	refused(BASE "tenants: [{name: a, slots: 1, ingress: eth1 source 10.0.0.1/8}]\n",
-		"x.yaml:3: tenants[0].ingress: source '10.0.0.1/8': has bits set behind the "
-		"prefix; is 10.0.0.0/8 meant?");
+		"x.yaml:3: tenants[0].ingress: source '10.0.0.1/8': has host bits set; "
+		"did you mean 10.0.0.0/8?");
 	refused(BASE "tenants: [{name: a, slots: 1, ingress: [{port: eth1 vlan 5}]}]\n",
 		"x.yaml:3: tenants[0].ingress[0].port: 'eth1 vlan 5': one word");
 	/* The tenants may stand above the ports. */
@@ -304,7 +304,7 @@ static void only_plain_yaml_is_taken(void **state)
 	refused(BASE "slots: !!int 4\n",
 		"x.yaml:3: tags (!) are not taken; quote a value that begins so");
 	refused(BASE "---\n" BASE, "x.yaml:3: a second document begins; there can be only one");
-	refused("[[[[[[[[[\n", "x.yaml:1: too deep: lists and mappings in one another");
+	refused("[[[[[[[[[\n", "x.yaml:1: nested too deeply");
 	refused("- a\n", "x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
 			 "slots, pin, state, service, control, join, metrics, log, sample and "
 			 "tenants");

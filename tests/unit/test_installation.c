@@ -146,7 +146,7 @@ static void roles_that_contradict_the_job_are_refused(void **state)
 	role.vias = 0;
 	via("0-1", "fd77::2");
 	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
-	assert_why_has("--via 0-1: the job speaks IPv4");
+	assert_why_has("--via 0-1: the job uses IPv4, the address is IPv6");
 	assert_memory_equal(&group, &before, sizeof(group));
 }
 

@@ -160,10 +160,10 @@ static void another_family_is_refused(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_of(1);
 
-	refused_at(j, 0, at("[fd77::1]:40000"), -EAFNOSUPPORT, "job resnet speaks IPv4");
+	refused_at(j, 0, at("[fd77::1]:40000"), -EAFNOSUPPORT, "job resnet uses IPv4");
 	j->service = at("fd77::9");
-	refused(j, 0, 1, -EAFNOSUPPORT, "job resnet speaks IPv6");
-	refused_at(j, 0, (struct sockaddr_storage){ 0 }, -EAFNOSUPPORT, "job resnet speaks IPv6");
+	refused(j, 0, 1, -EAFNOSUPPORT, "job resnet uses IPv6");
+	refused_at(j, 0, (struct sockaddr_storage){ 0 }, -EAFNOSUPPORT, "job resnet uses IPv6");
 }
 
 static void who_goes_before_the_run_frees_rank_and_address(void **state)

@@ -201,7 +201,8 @@ static void depth_is_limited(void **state)
 	for (int depth = 1; depth <= VALUE_DEPTH_MAX + 1; depth++) {
 		snprintf(text, sizeof(text), "%.*s%.*s", depth, "[[[[[[[[[[", depth, "]]]]]]]]]]");
 		assert_int_equal(read_text(text), -EINVAL);
-		assert_int_equal(strstr(why.text, "too deep") != NULL, depth > VALUE_DEPTH_MAX);
+		assert_int_equal(strstr(why.text, "nested too deeply") != NULL,
+				 depth > VALUE_DEPTH_MAX);
 	}
 }
 

@@ -173,15 +173,16 @@ static void windows_and_payloads_are_those_of_the_wire(void **state)
 	}
 }
 
-#define VERBS                                                                           \
-	"there are status, tenant-list, tenant-add, tenant-set, tenant-del, job-list, " \
+#define VERBS                                                                 \
+	"status, tenant-list, tenant-add, tenant-set, tenant-del, job-list, " \
 	"job-create, job-token, job-del, stats, links, top and trace"
 
 static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 {
-	refused("{}", "do: is needed; " VERBS);
-	refused("{\"do\":\"tenant-ad\"}", "do: 'tenant-ad': there is no such request; " VERBS);
-	refused("{\"do\":7}", "do: '7': there is no such request; " VERBS);
+	refused("{}", "key 'do' is missing; one of " VERBS);
+	refused("{\"do\":\"tenant-ad\"}",
+		"do: 'tenant-ad': there is no such request; there are " VERBS);
+	refused("{\"do\":7}", "do: '7': there is no such request; there are " VERBS);
 	refused("{\"do\":\"tenant-add\",\"name\":\"red\",\"slot\":1024}",
 		"tenant-add: slot: there is no such key; there are name, slots, "
 		"packets_per_second, bytes_per_second, priority and ingress");

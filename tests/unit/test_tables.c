@@ -224,7 +224,7 @@ static void a_node_has_a_limited_number_of_children(void **state)
 	node.job[0].copies -= 2;
 	install(7, 1, 2);
 	assert_int_equal(refusal(job_of(8, 1, 2), NULL, 0), -ENOSPC);
-	assert_why_has("this node's jobs have 16384 workers, of 16384");
+	assert_why_has("16386 copies needed, the node has room for 16384");
 	install(7, 2, 2); /* in place of its own */
 }
 
@@ -312,12 +312,12 @@ static void rows_end(void **state)
 	for (uint32_t i = 0; i < ALL_ROWS; i++)
 		gates[i].ifindex = 1000 + i;
 	assert_int_equal(refusal(job_of(7, 1, 8), gates, ALL_ROWS), -ENOSPC); /* and gate 0 */
-	assert_why_has("job 7: the jobs of this node may come in by 2046 ports together");
+	assert_why_has("job 7: all 2046 gates of the node are in use");
 	assert_non_null(installed(job_of(7, 1, 8), gates, ALL_ROWS - 2, &r));
 	assert_non_null(installed(job_of(8, 1, 8), NULL, 0, &r)); /* the last one is its gate 0 */
 	assert_int_equal(tables_find(&node, 8)->gates, 1);
 	assert_int_equal(refusal(job_of(9, 1, 8), NULL, 0), -ENOSPC);
-	assert_why_has("job 9: the jobs of this node have all 2046 gates");
+	assert_why_has("job 9: all 2046 gates of the node are in use");
 	assert_int_equal(tables_regate(&node, 8, gates, 1, &j, &why), -ENOSPC);
 	free(gates);
 }

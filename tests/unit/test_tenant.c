@@ -125,11 +125,11 @@ static void what_is_printed_is_taken_back(void **state)
 static void bits_behind_the_prefix_name_the_right_one(void **state)
 {
 	refused("eth1 source 10.77.1.5/24",
-		"source '10.77.1.5/24': has bits set behind the prefix; is 10.77.1.0/24 meant?");
+		"source '10.77.1.5/24': has host bits set; did you mean 10.77.1.0/24?");
 	refused("eth1 source 128.0.0.0/0",
-		"source '128.0.0.0/0': has bits set behind the prefix; is 0.0.0.0/0 meant?");
+		"source '128.0.0.0/0': has host bits set; did you mean 0.0.0.0/0?");
 	refused("eth1 source fd77::1/127",
-		"source 'fd77::1/127': has bits set behind the prefix; is fd77::/127 meant?");
+		"source 'fd77::1/127': has host bits set; did you mean fd77::/127?");
 }
 
 /* All addresses with one bit set, with all prefixes. */
@@ -168,10 +168,9 @@ static void numbers_have_their_ranges(void **state)
 	refused("eth1 vlan -1", "vlan '-1': a number from 0 (untagged) to 4094");
 	refused("eth1 vlan 5k", "vlan '5k': a number from 0 (untagged) to 4094");
 	refused("eth1 source 10.0.0.0/33",
-		"source '10.0.0.0/33': behind / is a number of bits from 0 to 32");
-	refused("eth1 source ::/129",
-		"source '::/129': behind / is a number of bits from 0 to 128");
-	refused("eth1 source ::/", "source '::/': behind / is a number of bits from 0 to 128");
+		"source '10.0.0.0/33': after / a prefix length from 0 to 32");
+	refused("eth1 source ::/129", "source '::/129': after / a prefix length from 0 to 128");
+	refused("eth1 source ::/", "source '::/': after / a prefix length from 0 to 128");
 	refused("eth1 source 10.0.0/24",
 		"source '10.0.0/24': an address and prefix, such as 10.77.1.0/24 or fd77:1::/64");
 	refused("eth1 source /24",
