@@ -38,7 +38,7 @@ struct engine {
 	uint64_t now_ns; /* as it was said last */
 	uint64_t redone, ended, sent_bytes;
 	bool unreachable;
-	bool failed;
+	bool failed, aborted;
 	struct tally_call call[ENGINE_CALLS_MAX];
 };
 
@@ -146,7 +146,8 @@ static void fail_all(struct engine *e, int result)
 		struct tally_call *next = e->first->next;
 
 		if (next)
-			snprintf(next->why, sizeof(next->why), "an earlier call failed: %.200s",
+			snprintf(next->why, sizeof(next->why), "%s%.200s",
+				 result == -ECONNABORTED ? "" : "an earlier call failed: ",
 				 e->first->why);
 		end_call(e, result);
 		result = -ECONNABORTED;
@@ -214,7 +215,9 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 	struct tally_call *c = NULL;
 
 	if (e->failed)
-		return error_set(-ECONNABORTED, "an earlier call of this job failed: close it");
+		return error_set(-ECONNABORTED,
+				 e->aborted ? "the job was aborted: close it"
+					    : "an earlier call of this job failed: close it");
 	for (int i = 0; i < ENGINE_CALLS_MAX && !c; i++)
 		c = e->call[i].state == STATE_FREE ? &e->call[i] : NULL;
 	if (!c)
@@ -260,7 +263,7 @@ int engine_collect(struct tally_call *call, struct tally_call_info *ret)
 
 void engine_abort(struct engine *e)
 {
-	e->failed = true;
+	e->failed = e->aborted = true;
 	window_drop(e->window);
 	while (e->first) {
 		snprintf(e->first->why, sizeof(e->first->why), "the job was aborted");
@@ -295,6 +298,13 @@ static void explain_timeout(const struct engine *e, char *text, size_t size)
 			 e->unreachable
 				 ? "port unreachable, nothing sums this job there"
 				 : "no way there, or the job's epoch is over or was used before");
+	} else if (news->asked_ns >= e->progress_ns &&
+		   tally_set_has(&news->missing, e->member.rank)) {
+		snprintf(text, size,
+			 "the node has got no contribution that it can use from rank %u, this "
+			 "one, for %.1f s: do all ranks make the same calls in the same order, "
+			 "with the same type and count?",
+			 e->member.rank, seconds);
 	} else if (news->asked_ns >= e->progress_ns) {
 		name_ranks(&news->missing, ranks, sizeof(ranks));
 		snprintf(text, size, "%s missing: no contribution for %.1f s", ranks, seconds);

@@ -102,7 +102,7 @@ static int job_read(struct join *j, const struct tally_join_options *o)
 	if (!name_is_valid(text))
 		return error_set(-EINVAL,
 				 "job: '%.80s': a job's name is 1 to 63 of a-z, 0-9, '.', '_' and "
-				 "'-', the first one no sign",
+				 "'-', beginning with a letter or a digit",
 				 text);
 	snprintf(j->request.job, sizeof(j->request.job), "%s", text);
 	return 0;
@@ -125,6 +125,8 @@ static int token_file_read(struct join *j, const char *path)
 	if (!file || fstat(fileno(file), &s) < 0)
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Stream): _cleanup_ closes it */
 		return error_set(-errno, "token file %s: %s", path, strerror(errno));
+	if (!S_ISREG(s.st_mode) && !S_ISFIFO(s.st_mode))
+		return error_set(-EINVAL, "token file %s: is not a file", path);
 	if (s.st_mode & (S_IROTH | S_IWOTH))
 		return error_set(-EPERM,
 				 "token file %s: everybody on this machine may %s it, and who has "
@@ -158,7 +160,7 @@ static int token_read(struct join *j, const struct tally_join_options *o)
 		return token_file_read(j, path);
 	if (!token_is_valid(o->token))
 		return error_set(-EINVAL,
-				 "token: it is none: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
+				 "token: malformed: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
 	snprintf(j->request.token, sizeof(j->request.token), "%s", o->token);
 	return 0;
 }
@@ -264,7 +266,7 @@ static int connection_bind(const struct join *j)
 		return 0;
 	endpoint_port_set(&from, 0);
 	if (bind(j->fd, (const struct sockaddr *)&from, address_length(&from)) < 0)
-		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
+		return address_refuse(errno, &j->local);
 	return 0;
 }
 
@@ -295,7 +297,7 @@ static int request_send(struct join *j)
 
 	assert(j->fd >= 0);
 	if (r < 0)
-		return error_set(r, "the request does not fit");
+		return error_set(r, "joining message too long");
 	while (r == 0 && sent < length) {
 		ssize_t n = -1;
 
@@ -340,7 +342,7 @@ static int answer_read(struct join *j, struct joining_answer *ret)
 	while ((r = joining_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why)))) {
 		if (r != -EAGAIN)
 			return error_set(r == -EINVAL ? -EPROTO : r,
-					 "the agent at %s said what a worker does not understand: "
+					 "the agent at %s sent an unknown answer: "
 					 "%s",
 					 j->agent_text, why);
 		r = answer_receive(j);
@@ -407,7 +409,7 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 		return error_set(ret->error, "the agent at %s: %s", j->agent_text,
 				 *ret->text ? ret->text : strerror(-ret->error));
 	if (ret->kind != JOINING_RUN)
-		return error_set(-EPROTO, "the agent at %s said 'left' to a worker that joins",
+		return error_set(-EPROTO, "the agent at %s sent an unexpected answer",
 				 j->agent_text);
 	return place_check(j, ret);
 }

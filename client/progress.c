@@ -245,7 +245,7 @@ int progress_fd(struct tally *t)
 
 		close_fd(&t->timer);
 		close_fd(&t->news);
-		return error_set(-error, "no descriptor to poll: %s", strerror(error));
+		return error_set(-error, "cannot create a descriptor to poll: %s", strerror(error));
 	}
 	watch(t, EPOLL_CTL_ADD, t->news, EPOLLIN);
 	watch(t, EPOLL_CTL_ADD, t->timer, EPOLLIN);
@@ -280,7 +280,7 @@ int progress_thread(struct tally *t)
 	r = pthread_create(&t->thread, NULL, thread_main, t);
 	t->threaded = r == 0;
 	pthread_sigmask(SIG_SETMASK, &kept, NULL);
-	return r ? error_set(-r, "no thread for progress: %s", strerror(r)) : 0;
+	return r ? error_set(-r, "cannot create a thread for progress: %s", strerror(r)) : 0;
 }
 
 int progress_open(struct tally *t)
@@ -292,7 +292,7 @@ int progress_open(struct tally *t)
 	t->timer_ns = UINT64_MAX;
 	t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (t->kick < 0)
-		return error_set(-errno, "no descriptor to wake by: %s", strerror(errno));
+		return error_set(-errno, "cannot create an eventfd: %s", strerror(errno));
 	return 0;
 }
 

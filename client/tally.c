@@ -36,7 +36,9 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 				 o->count);
 	if (o->count && (!o->in || (!o->out && !root_only)))
 		return error_set(-EINVAL, "%s must not be NULL when count is not 0",
-				 o->in ? "out" : "in");
+				 o->verb == CALL_BROADCAST ? "buffer"
+				 : o->in		   ? "out"
+							   : "in");
 	return 0;
 }
 
@@ -80,7 +82,7 @@ static struct tally *enter(const struct tally_call *call)
 			return t;
 		progress_leave(t);
 	}
-	error_set(-EINVAL, "not a call that was started and not waited for");
+	error_set(-EINVAL, "not a pending call (never started, or already waited for)");
 	return NULL;
 }
 
@@ -107,7 +109,8 @@ int tally_wait_info_sized(struct tally_call *call, size_t size, struct tally_cal
 	if (!ret || !size)
 		return error_set(-EINVAL, "ret must not be NULL, nor size 0");
 	if (!call)
-		return error_set(-EINVAL, "not a call that was started and not waited for");
+		return error_set(-EINVAL,
+				 "not a pending call (never started, or already waited for)");
 	r = wait_call(call, &info);
 	sized_give(ret, size, &info, sizeof(info));
 	return r;
@@ -118,7 +121,7 @@ int tally_test(struct tally_call *call, bool *ret_done)
 	struct tally *t;
 
 	if (!ret_done)
-		return error_set(-EINVAL, "not a call that was started and not waited for");
+		return error_set(-EINVAL, "ret_done must not be NULL");
 	t = enter(call);
 	if (!t)
 		return -EINVAL;

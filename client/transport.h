@@ -66,6 +66,9 @@ extern const struct transport transport_udp;
 /* By the first transport that can be had. */
 int transport_open(const struct sockaddr_storage *local, struct channel **ret);
 
+/* A socket cannot have this address: `error`, an errno, becomes -error and a text with both. */
+int address_refuse(int error, const struct sockaddr_storage *local);
+
 /* NULL is allowed. */
 void transport_close(struct channel *c);
 

@@ -84,13 +84,22 @@ static void set_buffers(int fd, size_t bytes)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
 }
 
+int address_refuse(int error, const struct sockaddr_storage *local)
+{
+	char text[ADDRESS_BYTES];
+
+	endpoint_print(local, text, sizeof(text));
+	return error_set(-error, "cannot bind to %s, this worker's address: %s", text,
+			 strerror(error));
+}
+
 static int udp_bind(struct udp *u, const struct sockaddr_storage *local)
 {
 	u->fd = socket(local->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (u->fd < 0)
-		return error_set(-errno, "no UDP socket: %s", strerror(errno));
+		return error_set(-errno, "cannot create a UDP socket: %s", strerror(errno));
 	if (bind(u->fd, (const struct sockaddr *)local, endpoint_length(local)) < 0)
-		return error_set(-errno, "cannot take this worker's address: %s", strerror(errno));
+		return address_refuse(errno, local);
 	/* Not there before Linux 5.0: then they come one by one. */
 	setsockopt(u->fd, SOL_UDP, UDP_GRO, &(int){ 1 }, sizeof(int));
 	return 0;
@@ -140,7 +149,8 @@ static int udp_connect(struct channel *c, const struct sockaddr_storage *service
 	int fd = udp_of(c)->fd;
 
 	if (connect(fd, (const struct sockaddr *)service, endpoint_length(service)) < 0)
-		return error_set(-errno, "no way to the service address: %s", strerror(errno));
+		return error_set(-errno, "cannot connect to the service address: %s",
+				 strerror(errno));
 	/* What came before is from anybody, and nothing has been sent that it could answer. */
 	for (size_t i = 0; i < STRANGERS_MAX && recv(fd, NULL, 0, MSG_DONTWAIT) >= 0; i++)
 		continue;

@@ -216,7 +216,7 @@ int tally_barrier(struct tally *t);
 /*
  * The same, started: the first window of chunks leaves at once, unless earlier calls still run.
  * *ret is to be given to tally_wait() exactly once, in any order. Calls run one after another in
- *the order in which they were started. Gradients overlap with computing them like this, given a
+ * the order in which they were started. Gradients overlap with computing them like this, given a
  * thread of the library (TALLY_PROGRESS_THREAD), or a tally_progress() now and then:
  *
  *	for (int i = layers - 1; i >= 0; i--) {

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -514,6 +515,34 @@ static void a_dead_rank_is_named(void **state)
 	sim_free(s);
 }
 
+static void a_rank_whose_call_differs_hears_that_it_is_the_missing_one(void **state)
+{
+	struct sim *s = sim_new(1, 2, 4);
+	struct tally_call *call[RANKS_MAX] = { 0 };
+	struct call_options options = { .verb = CALL_ALLREDUCE, .op = TALLY_SUM, .count = 8 };
+	int64_t x[RANKS_MAX][8] = { 0 };
+	int told = 0;
+
+	(void)state;
+	for (int rank = 0; rank < s->ranks; rank++) {
+		options.dtype = rank == 0 ? TALLY_INT32 : TALLY_INT64;
+		options.in = options.out = x[rank];
+		assert_int_equal(engine_start(s->engine[rank], &options, s->now_ns, &call[rank]),
+				 0);
+	}
+	while (!engine_is_over(call[0]) || !engine_is_over(call[1]))
+		sim_step(s);
+	for (int rank = 0; rank < s->ranks; rank++) {
+		char own[64];
+
+		snprintf(own, sizeof(own), "from rank %d, this one, for 2.0 s: do all", rank);
+		assert_int_equal(result_of(call[rank]), -ETIMEDOUT);
+		told += strstr(tally_error(), own) != NULL;
+	}
+	assert_true(told > 0);
+	sim_free(s);
+}
+
 static void a_silent_node_is_told_from_a_missing_rank(void **state)
 {
 	struct sim *s = sim_new(1, 2, 4);
@@ -559,6 +588,10 @@ static void a_job_that_is_over_sends_nothing_more(void **state)
 	engine_abort(s->engine[0]);
 	assert_sends_nothing(s, s->engine[0]);
 	assert_int_equal(result_of(call[0]), -ECANCELED);
+	assert_int_equal(engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER },
+				      s->now_ns, &call[0]),
+			 -ECONNABORTED);
+	assert_string_equal(tally_error(), "the job was aborted: close it");
 	while (!engine_is_over(call[1]))
 		sim_step(s);
 	assert_sends_nothing(s, s->engine[1]);
@@ -587,7 +620,7 @@ static void a_node_of_another_version_is_named(void **state)
 static void after_a_failure_nothing_can_be_started(void **state)
 {
 	struct sim *s = sim_new(1, 2, 4);
-	struct tally_call *call[RANKS_MAX] = { 0 }, *second = NULL;
+	struct tally_call *call[RANKS_MAX] = { 0 }, *second = NULL, *third = NULL;
 	int32_t x[RANKS_MAX][64] = { 0 };
 
 	(void)state;
@@ -595,9 +628,13 @@ static void after_a_failure_nothing_can_be_started(void **state)
 	start_allreduces(s, x, call);
 	engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER }, s->now_ns,
 		     &second);
+	engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER }, s->now_ns,
+		     &third);
 	while (!engine_is_over(call[0]))
 		sim_step(s);
 	assert_int_equal(result_of(second), -ECONNABORTED);
+	assert_int_equal(result_of(third), -ECONNABORTED);
+	assert_non_null(strstr(tally_error(), "an earlier call failed: no node answered"));
 	assert_int_equal(result_of(call[0]), -ETIMEDOUT);
 	assert_int_equal(engine_start(s->engine[0], &(struct call_options){ .verb = CALL_BARRIER },
 				      s->now_ns, &second),
@@ -658,6 +695,7 @@ int main(void)
 		cmocka_unit_test(a_small_float_call_of_a_known_shape_takes_one_round_trip),
 		cmocka_unit_test(a_dead_rank_is_named),
 		cmocka_unit_test(a_job_that_is_over_sends_nothing_more),
+		cmocka_unit_test(a_rank_whose_call_differs_hears_that_it_is_the_missing_one),
 		cmocka_unit_test(a_silent_node_is_told_from_a_missing_rank),
 		cmocka_unit_test(a_node_of_another_version_is_named),
 		cmocka_unit_test(after_a_failure_nothing_can_be_started),

@@ -452,7 +452,7 @@ static void what_is_no_agent_is_told(void **state)
 	} cases[] = {
 		{ EPROTO, "HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1" },
 		{ EPROTO, "\x16\x03\x01", "byte 0x16" },
-		{ EPROTO, "left\n\n", "'left'" },
+		{ EPROTO, "left\n\n", "sent an unexpected answer" },
 		{ EPROTO, "waiting 256\n", "ranks up to 255" },
 		{ EPROTO, "tally-join 1\nrank 9\njob 1\nservice 127.0.0.1\n\n", "worker" },
 		{ EPROTONOSUPPORT, "tally-join 2\n", "version 2" },
@@ -516,7 +516,7 @@ static void a_place_that_cannot_be_used_is_given_back(void **state)
 	job.service = address_of("192.0.2.1", TALLY_UDP_PORT); /* no way there from loopback */
 	assert_int_equal(joining_run_print(0, &job, text, sizeof(text), &length), 0);
 	agent_say(&a, text, length);
-	worker_refused(&w, EINVAL, "no way to the service address");
+	worker_refused(&w, EINVAL, "cannot connect to the service address");
 	hung_up(&a);
 	agent_end(&a);
 }
@@ -605,13 +605,13 @@ static void options_that_are_wrong_are_named(void **state)
 	refused(OPTIONS(.job = "a\nrank 1"), EINVAL, "job: 'a");
 	refused(OPTIONS(.job = ""), EINVAL, "job: ''");
 	refused(OPTIONS(.token = NULL), EINVAL, "$TALLY_TOKEN_FILE");
-	refused(OPTIONS(.token = "se cret"), EINVAL, "token: it is none");
+	refused(OPTIONS(.token = "se cret"), EINVAL, "token: malformed");
 	assert_null(strstr(tally_error(), "cret"));
 	refused(OPTIONS(.rank = -2), EINVAL, "rank: -2");
 	refused(OPTIONS(.rank = 256), EINVAL, "rank: 256");
 	refused(OPTIONS(.address = "10.77.1.1:"), EINVAL, "address: '10.77.1.1:'");
 	refused(OPTIONS(.address = "[fd77::1]:1"), EINVAL, "one is IPv4, the other IPv6");
-	refused(OPTIONS(.address = "192.0.2.1:1"), EADDRNOTAVAIL, "this worker's address");
+	refused(OPTIONS(.address = "192.0.2.1:1"), EADDRNOTAVAIL, "cannot bind to 192.0.2.1:1,");
 	refused(OPTIONS(.agent = "/nowhere"), EINVAL, "$TALLY_ADDRESS");
 	setenv("TALLY_RANK", "first", 1);
 	refused(OPTIONS(), EINVAL, "$TALLY_RANK: 'first'");
@@ -649,6 +649,9 @@ static void token_files_must_be_private_and_hold_a_token(void **state)
 	refused(OPTIONS(.token = NULL), EPERM, directory);
 	token_file("secret\n", 0602);
 	refused(OPTIONS(.token = NULL), EPERM, "may write it");
+	setenv("TALLY_TOKEN_FILE", directory, 1);
+	refused(OPTIONS(.token = NULL), EINVAL, "is not a file");
+	setenv("TALLY_TOKEN_FILE", path, 1);
 	token_file("se cret\n", 0600);
 	refused(OPTIONS(.token = NULL), EINVAL, "is no token");
 	assert_null(strstr(tally_error(), "cret"));

@@ -130,16 +130,16 @@ static void calls_with_bad_arguments_are_refused(void **state)
 	refused(tally_allreduce(t, x, x, SIZE_MAX, TALLY_INT32, TALLY_SUM), EINVAL, "count");
 	refused(tally_reduce(t, x, x, 4, TALLY_INT32, TALLY_SUM, 2), EINVAL, "root: 2");
 	refused(tally_reduce(t, x, NULL, 4, TALLY_INT32, TALLY_SUM, 0), EINVAL, "out must");
-	refused(tally_broadcast(t, NULL, 4, TALLY_INT32, 0), EINVAL, "must not be NULL");
+	refused(tally_broadcast(t, NULL, 4, TALLY_INT32, 0), EINVAL, "buffer must not be NULL");
 	refused(tally_all_gather(t, x, NULL, 4, TALLY_INT32), EINVAL, "out must");
 	refused(tally_barrier(NULL), EINVAL, "struct tally");
 	refused(tally_barrier_start(t, NULL), EINVAL, "ret");
-	refused(tally_wait(NULL), EINVAL, "not a call");
-	refused(tally_test(NULL, &done), EINVAL, "not a call");
+	refused(tally_wait(NULL), EINVAL, "not a pending call");
+	refused(tally_test(NULL, &done), EINVAL, "not a pending call");
 	assert_int_equal(tally_allreduce(t, NULL, NULL, 0, TALLY_INT32, TALLY_SUM), 0);
 
 	assert_int_equal(tally_barrier_start(t, &call), 0);
-	refused(tally_test(call, NULL), EINVAL, "not a call");
+	refused(tally_test(call, NULL), EINVAL, "ret_done must not be NULL");
 	assert_int_equal(tally_close(t), 0);
 	assert_int_equal(tally_close(NULL), 0);
 }
