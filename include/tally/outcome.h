@@ -13,9 +13,9 @@
 	X(FOREIGN,       XDP_PASS,     "not a Tally message")                                     \
 	X(OTHER_VERSION, XDP_PASS,     "of a version this node does not speak")                   \
 	X(UNKNOWN_JOB,   XDP_PASS,     "of a job this node does not serve")                       \
-	X(OTHER_PORT,    XDP_DROP,     "of a job that may not come in by this port")              \
+	X(OTHER_PORT,    XDP_DROP,     "this port is not allowed for the job")                    \
 	X(OTHER_SOURCE,  XDP_DROP,     "from a VLAN or address that its tenant may not use")      \
-	X(COALESCED,     XDP_PASS,     "several messages in one frame: sender's GSO, or LRO")     \
+	X(COALESCED,     XDP_PASS,     "several messages in one frame (an offload joined them)")  \
 	X(TRUNCATED,     XDP_DROP,     "the frame ends before the message does")                  \
 	X(BAD_LENGTH,    XDP_DROP,     "the header's length contradicts the datagram's")          \
 	X(OVERSIZED,     XDP_DROP,     "more payload than the job may send")                      \
@@ -23,12 +23,12 @@
 	X(WRONG_EPOCH,   XDP_DROP,     "of another epoch of the job")                             \
 	X(BAD_SET,       XDP_DROP,     "a set that is empty, incomplete or not of the job")       \
 	X(BAD_RANK,      XDP_DROP,     "a recipient that is no rank of the job")                  \
-	X(OVER_PRIORITY, XDP_DROP,     "of more priority than its tenant may have")               \
+	X(OVER_PRIORITY, XDP_DROP,     "priority above its tenant's limit")                       \
 	X(OVER_RATE,     XDP_DROP,     "more packets or bytes a second than its tenant may send") \
 	X(CONFLICT,      XDP_DROP,     "disagrees with its chunk: lane, length or recipient")     \
 	X(STALE,         XDP_DROP,     "too late: its slot serves a newer chunk")                 \
 	X(DUPLICATE,     XDP_DROP,     "already in the sum; other contributions are missing")     \
-	X(OVERLAP,       XDP_DROP,     "partly in the sum already; its workers will send alone")  \
+	X(OVERLAP,       XDP_DROP,     "overlaps the sum; its workers retransmit one by one")     \
 	X(ABSORBED,      XDP_DROP,     "added to its slot; other contributions are missing")      \
 	X(COMPLETED,     XDP_REDIRECT, "the last contribution; the sum goes to everyone")         \
 	X(ANSWERED,      XDP_TX,       "its chunk is finished; its sender gets the result")       \
@@ -39,11 +39,11 @@
 	X(FLUSHED_UP,    XDP_PASS,     "flushed: the slot's partial sum goes on to the root")     \
 	X(PASSED_UP,     XDP_PASS,     "goes on to the root as it came")                          \
 	X(SENT_DOWN,     XDP_REDIRECT, "from the root; goes to everyone below")                   \
-	X(NO_SLOT,       XDP_DROP,     "the job has no slots on this node (set-up fault)")        \
-	X(NO_GROUP,      XDP_DROP,     "the job has no group to send to (set-up fault)")          \
+	X(NO_SLOT,       XDP_DROP,     "no slots (broken set-up: remove and add the job)")        \
+	X(NO_GROUP,      XDP_DROP,     "no group (broken set-up: remove and add the job)")        \
 	X(NO_ROOM,       XDP_REDIRECT, "frame too short for the sum; longer frames are asked for") \
 	X(FANNED_OUT,    XDP_PASS,     "egress: one copy, addressed to its child")                \
-	X(NO_CHILD,      XDP_DROP,     "egress: no child behind this port (set-up fault)")
+	X(NO_CHILD,      XDP_DROP,     "egress: no child (broken set-up: remove and add the job)")
 /* clang-format on */
 
 enum tally_outcome {
