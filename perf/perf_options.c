@@ -27,8 +27,8 @@ const char *const perf_op_names[] = { "sum", "avg" };
 
 static void usage(FILE *to)
 {
-	fputs("tally-perf --job FILE --rank R [options]   times collectives and checks their sums\n"
-	      "tally-perf --join [JOB] [options]          the same in a job that an agent knows\n"
+	fputs("usage: tally-perf --job FILE --rank R [options]   time collectives, check their sums\n"
+	      "       tally-perf --join [JOB] [options]          the same in an agent's job\n"
 	      "\n"
 	      "  -j, --job FILE        the job file (docs/job-file.md)\n"
 	      "  -J, --join [JOB]      joins this job ($TALLY_JOB), see docs/joining.md\n"
@@ -38,8 +38,8 @@ static void usage(FILE *to)
 	      "  -v, --verb VERB       allreduce (default), reduce, broadcast, reduce_scatter,\n"
 	      "                        all_gather, barrier\n"
 	      "  -b, --begin BYTES     the first size (8); K, M and G are understood\n"
-	      "  -e, --end BYTES       the last (16M)\n"
-	      "  -f, --factor N        from one size to the next (4)\n"
+	      "  -e, --end BYTES       the last size (16M); below 4G\n"
+	      "  -f, --factor N        multiplies each size to get the next (4)\n"
 	      "  -d, --type TYPE       int32, int64, float32 (default)\n"
 	      "  -o, --op OP           sum (default), avg\n"
 	      "  -n, --iterations N    timed, for each size (20)\n"
@@ -55,18 +55,21 @@ static void usage(FILE *to)
 	      "      --hash            a hash over the results of each size, on every rank\n"
 	      "      --all-ranks       the table on every rank, not on rank 0 only\n"
 	      "      --json            one object for each size, on every rank\n"
-	      "  -h, --help            this\n"
+	      "  -h, --help            print this help\n"
 	      "\n"
 	      "Sizes and bandwidths are meant as in nccl-tests: bytes is the whole buffer; algbw is\n"
 	      "bytes by time (median) in GB/s; busbw is what a ring would have to carry on each\n"
 	      "link for that: for allreduce 2 (n - 1) / n times algbw.\n"
-	      "Exit status: 0 all right, 1 failed or wrong sums, 2 wrong usage.\n",
+	      "Exit codes: 0 success, 1 failed or wrong sums, 2 wrong usage.\n",
 	      to);
 }
 
-__attribute__((noreturn)) static void refuse(void)
+/* getopt has said already what is wrong where `what` is NULL. */
+__attribute__((noreturn)) static void refuse(const char *what)
 {
-	usage(stderr);
+	if (what)
+		warnx("%s", what);
+	fputs("Run 'tally-perf --help' for the usage.\n", stderr);
 	exit(EXIT_USAGE);
 }
 
@@ -181,7 +184,7 @@ static void options_take(int argc, char **argv, struct perf_options *o)
 			exit(EXIT_SUCCESS);
 		}
 		if (c == '?')
-			refuse();
+			refuse(NULL);
 		while (c <= UCHAR_MAX && row->letter != c)
 			row++;
 		/* "--join JOB": getopt knows optional arguments only as "--join=JOB". */
@@ -204,8 +207,13 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 	};
 
 	options_take(argc, argv, &o);
-	if (optind < argc || o.joins == !!o.job || (o.job && (!o.ranked || o.agent)))
-		refuse();
+	if (optind < argc)
+		errx(EXIT_USAGE, "%s: not an option; see --help", argv[optind]);
+	if (o.joins == !!o.job)
+		refuse(o.joins ? "--job and --join exclude each other"
+			       : "--job FILE or --join is needed");
+	if (o.job && (!o.ranked || o.agent))
+		refuse(o.ranked ? "--agent: only with --join" : "--job: --rank is needed too");
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
 	if ((o.data.nonfinite || o.float_wild) && o.data.dtype != TALLY_FLOAT32)
