@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The traffic of the node: counters and links are read once each interval; and word of links. */
+/* The traffic of the node: counters and links read once each interval, and link events. */
 #ifndef TALLY_AGENT_SAMPLER_H
 #define TALLY_AGENT_SAMPLER_H
 

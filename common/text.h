@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Words that people write and words for people: what the readers of configuration and requests
+ * Text that people write and text for people: what the readers of configuration and requests
  * have in common. Pure. Names come as the first member of each element of a table, so that the
  * table that is parsed by is also the one that errors speak of.
  */

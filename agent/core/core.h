@@ -16,9 +16,9 @@
  * Meanwhile the core takes no event but the result: others are -EAGAIN, and the caller gives them
  * again.
  *
- * A step that fails is undone: a run that cannot be installed or saved has moved nobody, a tenant
- * or configuration that cannot be applied or saved leaves what was there. What cannot be undone at
- * once is tried again later.
+ * A step that fails is undone: a run that cannot be installed or saved leaves all workers waiting,
+ * a tenant or configuration that cannot be applied or saved leaves what was there. What cannot be
+ * undone at once is tried again later.
  */
 #ifndef TALLY_AGENT_CORE_H
 #define TALLY_AGENT_CORE_H
@@ -62,7 +62,7 @@ enum core_event_kind {
 /* All pointers are the caller's and needed during the call only, where nothing else is said. */
 struct core_event {
 	enum core_event_kind kind;
-	void *connection; /* REQUEST, JOINING, ENDED: whatever the caller knows it by */
+	void *connection; /* REQUEST, JOINING, ENDED: the caller's handle, compared only */
 	union {
 		struct {
 			const struct config *config; /* as below; the node is as it says */
@@ -128,7 +128,7 @@ enum core_action_kind {
 	CORE_INSTALL, /* `write.job`, in the place of an older run */
 	CORE_REMOVE, /* `write.before` from the maps */
 	CORE_GATES, /* those of `write.job`, a run that is on */
-	CORE_FOLLOW, /* these hops are the next ones of a run's copies now; port 0: not known */
+	CORE_FOLLOW, /* new next hops of a run's copies, in order; port 0: not known */
 	CORE_PUT_TENANT, /* limits and sources of tenant `id` */
 	CORE_DROP_TENANT,
 	CORE_SAVE, /* core_books() to disk */

@@ -17,7 +17,7 @@
 
 enum tally_to {
 	TALLY_TO_NOBODY,
-	TALLY_TO_ROOT, /* the way on that the message had */
+	TALLY_TO_ROOT, /* onward, as the message was routed */
 	TALLY_TO_SENDER,
 	TALLY_TO_GROUP, /* a copy for each child of the job: tally_copy_is_cut() */
 };

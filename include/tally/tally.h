@@ -120,7 +120,10 @@ static inline int tally_open(const struct tally_options *options, struct tally *
 	return tally_open_sized(options, sizeof(*options), ret);
 }
 
-/* The same, with all but the rank read from a job file (docs/job-file.md). -ENOENT ... */
+/*
+ * The same, with all but the rank read from a job file (docs/job-file.md). Errors: those of
+ * tally_open(), those of open(2) on the file, and -EINVAL: the file or the rank is wrong.
+ */
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret);
 
 /*
@@ -148,12 +151,12 @@ struct tally_join_options {
  * may be NULL: all as the environment says. The place is kept, also while the agent is restarted,
  * until tally_close(), which gives it back; no call in between waits for the agent or fails
  * because of it. -EINVAL: an option, or its variable, is missing or wrong; -EPERM: the token file
- * is open to everybody; -ETIMEDOUT: with the ranks that have not come; -ECONNRESET: the agent went
- * away meanwhile; -EPROTO: it is none; and what opening, connecting and tally_open() may say. What
- * the agent refuses, it says in words: -EACCES: no such job, or a wrong token; -EADDRINUSE: the
- * rank or the address is taken; -ERANGE, -EUSERS: no such rank, or none free; -ENOSPC: the tenant's
- * quota; -EHOSTUNREACH: no way from the node to this worker; -EBUSY; -ECANCELED: the job was
- * deleted; -EPROTONOSUPPORT: another version; -EIO: its own trouble.
+ * is open to everybody; -ETIMEDOUT: some ranks did not join, the text names them; -ECONNRESET: the
+ * agent went away meanwhile; -EPROTO: it is none; and what opening, connecting and tally_open() may
+ * say. What the agent refuses, it says in words: -EACCES: no such job, or a wrong token;
+ * -EADDRINUSE: the rank or the address is taken; -ERANGE, -EUSERS: no such rank, or none free;
+ * -ENOSPC: the tenant's quota; -EHOSTUNREACH: no way from the node to this worker; -EBUSY;
+ * -ECANCELED: the job was deleted; -EPROTONOSUPPORT: another version; -EIO: the agent failed.
  */
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret);
 
@@ -168,9 +171,9 @@ uint16_t tally_workers(const struct tally *t);
 
 /*
  * Leaves the job: waits, two seconds at most, until every rank has all results, then frees
- * everything; one more if its agent was restarted and does not answer. NULL is allowed. Calls still
- * running are abandoned: their handles are gone, and their buffers are not touched any more, from
- * the beginning of tally_close() on.
+ * everything; three seconds if its agent was restarted and does not answer. NULL is allowed. Calls
+ * still running are abandoned: their handles are gone, and their buffers are not touched any more,
+ * from the beginning of tally_close() on.
  */
 int tally_close(struct tally *t);
 

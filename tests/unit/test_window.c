@@ -886,7 +886,7 @@ static void an_ask_for_a_finished_chunk_gets_the_result_back(void **state)
 	worker_free(k);
 }
 
-static void or_the_contribution_where_the_payload_went_elsewhere(void **state)
+static void a_rank_that_got_no_payload_repeats_its_contribution(void **state)
 {
 	struct worker *k = worker_new(4);
 	struct message own;
@@ -903,7 +903,7 @@ static void or_the_contribution_where_the_payload_went_elsewhere(void **state)
 	worker_free(k);
 }
 
-static void with_zeros_if_it_has_no_payload(void **state)
+static void a_rank_without_payload_answers_with_zeros(void **state)
 {
 	struct worker *k = worker_new(1);
 	struct message zeros = { 0 };
@@ -1190,8 +1190,8 @@ int main(void)
 		cmocka_unit_test(an_ask_that_lacks_another_rank_only_tells_who_is_missing),
 		cmocka_unit_test(an_ask_with_everyone_gets_a_frame_as_long_as_the_sum),
 		cmocka_unit_test(an_ask_for_a_finished_chunk_gets_the_result_back),
-		cmocka_unit_test(or_the_contribution_where_the_payload_went_elsewhere),
-		cmocka_unit_test(with_zeros_if_it_has_no_payload),
+		cmocka_unit_test(a_rank_that_got_no_payload_repeats_its_contribution),
+		cmocka_unit_test(a_rank_without_payload_answers_with_zeros),
 		cmocka_unit_test(one_answer_in_half_a_timeout_is_enough),
 		cmocka_unit_test(a_chunk_is_kept_until_another_takes_its_frame),
 		cmocka_unit_test(an_ask_for_what_was_never_sent_is_nothing),
