@@ -122,7 +122,8 @@ static inline int tally_open(const struct tally_options *options, struct tally *
 
 /*
  * The same, with all but the rank read from a job file (docs/job-file.md). Errors: those of
- * tally_open(), those of open(2) on the file, and -EINVAL: the file or the rank is wrong.
+ * tally_open(), those of open(2) on the file, -EFBIG: the file is too long, and -EINVAL: the
+ * file or the rank is wrong.
  */
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret);
 

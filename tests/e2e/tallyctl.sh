@@ -121,7 +121,7 @@ stats_of_a_job_its_tenant_and_the_ports_add_up() {
 		([bytes(1), bytes(2)] | transpose | map(add)) == bytes(0) and
 		(.[1][1].packets + .[2][1].packets) > 0'
 	refuses "there is no job nobody" ctl stats --job nobody
-	refuses "none of the node's ports" ctl stats --port eth7
+	refuses "not one of the node's ports" ctl stats --port eth7
 	refuses "one of job, tenant and port" ctl stats --job train --port w0
 }
 
