@@ -10,7 +10,7 @@
 
 static json_t *number(uint64_t n) { return json_integer((json_int_t)n); }
 
-/* Rates: a hundredth of a packet a second is nobody's business. */
+/* Rates are rounded: nobody needs a hundredth of a packet a second. */
 static json_t *rate(double r) { return json_real((double)(int64_t)(r * 100 + 0.5) / 100); }
 
 /* `print`: address_print() or endpoint_print(). */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "common/address.h"
+#include "common/text.h"
 #include "perf_options.h"
 
 #include <err.h>
@@ -143,10 +144,13 @@ static uint64_t number(const struct option_row *row)
 
 static uint64_t choice(const struct option_row *row)
 {
+	char names[TEXT_LIST_BYTES];
+
 	for (uint64_t i = row->low; i <= row->high; i++)
 		if (!strcmp(optarg, row->names[i - row->low]))
 			return i;
-	errx(EXIT_USAGE, "--%s %s: not known; see --help", row->name, optarg);
+	errx(EXIT_USAGE, "--%s %s: there are %s", row->name, optarg,
+	     text_list(row->names, row->high - row->low + 1, sizeof(*row->names), names));
 }
 
 static void option_take(const struct option_row *row, struct perf_options *o)

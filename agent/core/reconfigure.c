@@ -153,7 +153,7 @@ static void tenants_forget(struct core *c, int r)
 
 static void saved(struct core *c, int r)
 {
-	c->change.index = 0; /* nobody's */
+	c->change.index = 0; /* no tenant has this index */
 	if (r < 0)
 		go_back(c, r);
 	else

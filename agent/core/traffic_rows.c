@@ -179,7 +179,7 @@ static void apart_count(struct traffic *t, const struct traffic_row *rows, size_
 	}
 }
 
-/* Before new ones come, so that they take nobody's place who is there. */
+/* Before new ones come, so that a new one takes no entry that is still in use. */
 static void jobs_mark(struct traffic *t, size_t count)
 {
 	for (size_t k = 0; k < count; k++) {
