@@ -251,13 +251,11 @@ const struct job *books_job_numbered(const struct books *b, uint32_t id)
 	return NULL;
 }
 
-uint32_t books_job_id(const struct books *b)
+uint32_t books_job_id(const struct books *b, uint32_t random)
 {
-	uint32_t id = 1;
-
-	while (books_job_numbered(b, id))
-		id++;
-	return id;
+	while (!random || books_job_numbered(b, random))
+		random++;
+	return random;
 }
 
 static int by_name(const void *a, const void *b)

@@ -95,8 +95,11 @@ int books_job_restore(struct books *b, struct job *j, struct why *why);
 void books_job_del(struct books *b, struct job *j);
 void books_job_take(struct books *b, struct job *j);
 
-/* The lowest number that no job has, from 1 on. */
-uint32_t books_job_id(const struct books *b);
+/*
+ * A number that no job has: `random`, or, if it is 0 or taken, the next one that is free. Jobs of
+ * different agents have no number in common then, but by chance.
+ */
+uint32_t books_job_id(const struct books *b, uint32_t random);
 
 /*
  * The window of a job's next run: a power of two, as large as the quota allows and at most what

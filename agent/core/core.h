@@ -40,7 +40,7 @@ enum {
 	/* What one event may cause before a result is awaited: a word to every worker of a job, or
 	 * one for every job, and a few more. */
 	CORE_ACTIONS_MAX = TALLY_WORKERS_MAX + TALLY_TENANTS_MAX,
-	CORE_RANDOM_BYTES = 26, /* for a job's token and the epoch before its first run */
+	CORE_RANDOM_BYTES = 30, /* for a job's token, its number, the epoch before its first run */
 };
 
 /* --- events ---------------------------------------------------------------------------------- */

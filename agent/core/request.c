@@ -55,7 +55,7 @@ static const struct key job_create_rows[] = {
 	{ "service", &key_address, JOB(service),
 	  .otherwise = "the first that the configuration names",
 	  .meaning = "The address that workers send to, one of the node's own." },
-	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .otherwise = "the lowest that is free",
+	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .otherwise = "a random one that is free",
 	  .meaning = "The job's number in packets." },
 };
 

@@ -16,7 +16,9 @@ enum {
 	TOKEN_RANDOM_BYTES = 24,
 };
 
-static_assert(TOKEN_RANDOM_BYTES + sizeof(((struct job *)0)->epoch) == CORE_RANDOM_BYTES,
+static_assert(TOKEN_RANDOM_BYTES + sizeof(((struct job *)0)->epoch) +
+			      sizeof(((struct job *)0)->id) ==
+		      CORE_RANDOM_BYTES,
 	      "what a job needs");
 
 static void answer(struct core *c, enum core_answer kind, unsigned int tenant,
@@ -243,7 +245,6 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 {
 	const struct request_job *j = &q->job;
 	struct job facts = {
-		.id = q->given & REQUEST_ID ? j->id : books_job_id(&c->books),
 		.workers = j->workers,
 		.window = j->window ? j->window : RUN_WINDOW,
 	};
@@ -261,6 +262,8 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 		sprintf(facts.token + 2 * i, "%02x", random[i]);
 	/* A stray packet of another job that had this number must not fit. */
 	memcpy(&facts.epoch, random + TOKEN_RANDOM_BYTES, sizeof(facts.epoch));
+	memcpy(&facts.id, random + CORE_RANDOM_BYTES - sizeof(facts.id), sizeof(facts.id));
+	facts.id = q->given & REQUEST_ID ? j->id : books_job_id(&c->books, facts.id);
 	facts.payload_bytes = j->payload_bytes;
 	if (!facts.payload_bytes)
 		facts.payload_bytes = run_payload_default(facts.service.ss_family);

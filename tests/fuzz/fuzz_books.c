@@ -45,7 +45,7 @@ static void books_use(struct books *b)
 		     (window && window <= j->window && !(window & (window - 1))));
 		job_this_run(j, &file);
 	}
-	must(books_job_id(b) > 0);
+	must(books_job_id(b, 0) > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -70,6 +70,7 @@ struct world {
 	unsigned int jobs_made, answers, answers_due, runs_told, restores_failed;
 	int configured; /* the last CORE_CONFIGURED */
 	int answered; /* the last answer: 0, or its error */
+	uint32_t number; /* random, for a job that is being created */
 
 	/* What is to go wrong: the action number `crash_at` finds no core any more; the awaited
 	 * action number `fail_at` fails; one in `fail_one_in` does. 0: none. */
@@ -402,6 +403,8 @@ static inline void answer(struct world *w, const struct core_action *a)
 		struct world_job *j = &w->job[number_of(a->job->name)];
 
 		snprintf(j->token, sizeof(j->token), "%s", a->job->token);
+		if (a->job->id - w->number > WORLD_JOBS) /* the random one, or the next free */
+			WRONG(w, "%s has the number %u", a->job->name, a->job->id);
 	}
 }
 

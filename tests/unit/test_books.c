@@ -75,7 +75,7 @@ static struct job *job_made(const char *name, uint32_t id, uint16_t owner, uint1
 /* 0, or why it was not added. */
 static int job_added(const char *name, uint16_t owner, uint16_t window)
 {
-	struct job *j = job_made(name, books_job_id(&books), owner, window);
+	struct job *j = job_made(name, books_job_id(&books, 1), owner, window);
 	int r = books_job_add(&books, j, &why);
 
 	if (r < 0)
@@ -348,14 +348,19 @@ static void number_0_is_no_jobs(void **state)
 	assert_string_equal(why.text, "job zero: id 0 is not allowed");
 }
 
-static void the_lowest_free_number_is_given(void **state)
+static void a_random_number_is_taken_or_the_next_that_is_free(void **state)
 {
+	assert_int_equal(books_job_id(&books, 0x5eed5eed), 0x5eed5eed);
+	assert_int_equal(books_job_id(&books, 0), 1);
 	assert_int_equal(job_added("c", BOOKS_DEFAULT, 1), 0);
 	assert_int_equal(job_added("b", BOOKS_DEFAULT, 1), 0);
-	assert_int_equal(job_added("a", BOOKS_DEFAULT, 1), 0);
-	assert_int_equal(job_named("a")->id, 3);
-	books_job_del(&books, job_named("b"));
-	assert_int_equal(books_job_id(&books), 2);
+	assert_int_equal(job_named("b")->id, 2);
+	assert_int_equal(books_job_id(&books, 1), 3);
+	assert_int_equal(books_job_id(&books, UINT32_MAX), UINT32_MAX);
+	assert_int_equal(books_job_restore(&books, job_made("d", UINT32_MAX, 1, 1), &why), 0);
+	assert_int_equal(books_job_id(&books, UINT32_MAX), 3);
+	books_job_del(&books, job_named("c"));
+	assert_int_equal(books_job_id(&books, UINT32_MAX), 1);
 }
 
 static void jobs_are_in_the_order_of_their_names(void **state)
@@ -665,7 +670,7 @@ int main(void)
 		FACT(after_a_shrink_nothing_more_is_promised),
 		FACT(names_and_numbers_are_taken_once),
 		FACT(number_0_is_no_jobs),
-		FACT(the_lowest_free_number_is_given),
+		FACT(a_random_number_is_taken_or_the_next_that_is_free),
 		FACT(jobs_are_in_the_order_of_their_names),
 		FACT(the_node_has_room_for_so_many_jobs),
 		FACT(a_job_of_earlier_books_keeps_more_than_the_quota),

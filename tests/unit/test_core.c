@@ -63,10 +63,13 @@ static void world_close(struct world *w)
 /* True: it was answered, with 0. Whoever gets no answer does not know whether it was done. */
 static bool ask(struct world *w, const struct request *q)
 {
-	const uint8_t random[CORE_RANDOM_BYTES] = { (uint8_t)world_random(w, 256) };
+	uint8_t random[CORE_RANDOM_BYTES] = { (uint8_t)world_random(w, 256) };
 	const struct core_event e = { .kind = CORE_REQUEST, .asked = { q, random } };
 	const unsigned int before = w->answers;
 
+	/* often 0, or taken */
+	w->number = world_random(w, 2) ? world_random(w, 4) : 2 * world_random(w, INT32_MAX);
+	memcpy(random + sizeof(random) - sizeof(w->number), &w->number, sizeof(w->number));
 	w->answers_due++;
 	w->answered = 1; /* no answer */
 	world_give(w, &e);
