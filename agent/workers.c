@@ -2,6 +2,7 @@
 /* The text of joining over stream sockets: docs/joining.md, common/joining.h. */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "agent/edge/log.h"
 #include "agent/edge/stream.h"
@@ -90,12 +91,22 @@ static void on_end(struct stream *s)
 		driver_handle(w->driver, &e);
 }
 
+static int nonce_draw(uint64_t *ret)
+{
+	uint64_t nonce;
+
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return -EIO;
+	*ret = nonce ? nonce : 1;
+	return 0;
+}
+
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
 {
 	struct joining_message m = { 0 };
-	const struct core_event e = { .kind = CORE_JOINING,
-				      .connection = s,
-				      .joining = { &m, stream_peer(s) } };
+	struct core_event e = { .kind = CORE_JOINING,
+				.connection = s,
+				.joining = { &m, stream_peer(s), 0 } };
 	struct workers *w = stream_owner(s);
 	char why[512] = "";
 	size_t used = 0;
@@ -106,6 +117,8 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	r = joining_message_parse(text, length, &m, &used, why, sizeof(why));
 	if (r == -EAGAIN)
 		return 0;
+	if (r == 0)
+		r = nonce_draw(&e.joining.nonce);
 	if (r < 0) {
 		log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", why);
 		tell_error(s, r, *why ? why : strerror(-r));

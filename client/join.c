@@ -405,6 +405,11 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 		j->missing = ret->missing;
 	if (r < 0)
 		return r;
+	if (ret->error == -EPROTONOSUPPORT) /* an agent of version 1 names only its own */
+		return error_set(ret->error,
+				 "the agent at %s does not speak version %d of joining, as this "
+				 "library does: %s",
+				 j->agent_text, JOINING_VERSION, ret->text);
 	if (ret->kind == JOINING_ERROR)
 		return error_set(ret->error, "the agent at %s: %s", j->agent_text,
 				 *ret->text ? ret->text : strerror(-ret->error));

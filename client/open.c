@@ -48,6 +48,12 @@ static int check_options(const struct tally_options *o)
 	return check_progress(o->progress);
 }
 
+/* What only an agent gives. Without one all of it is 0. */
+struct membership {
+	struct join *join;
+	uint64_t nonce; /* of the run */
+};
+
 static void tally_free(struct tally *t)
 {
 	progress_close(t);
@@ -56,10 +62,16 @@ static void tally_free(struct tally *t)
 	free(t);
 }
 
-static int make_engine(struct tally *t, const struct tally_options *o)
+static int make_engine(struct tally *t, const struct tally_options *o, uint64_t nonce)
 {
 	struct engine_options options = {
-		.window = { o->job, o->epoch, o->rank, o->workers, o->window, o->payload_bytes },
+		.window = { .job = o->job,
+			    .epoch = o->epoch,
+			    .rank = o->rank,
+			    .workers = o->workers,
+			    .window = o->window,
+			    .payload_bytes = o->payload_bytes,
+			    .nonce = nonce },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 		.service = t->service,
 		.owner = t,
@@ -68,9 +80,9 @@ static int make_engine(struct tally *t, const struct tally_options *o)
 	return engine_new(&options, &t->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
 }
 
-/* `channel` is bound and belongs to the callee, also on failure. */
+/* `channel` is bound and belongs to the callee, also on failure; the membership only on success. */
 static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
-		   struct channel *channel, struct tally **ret)
+		   struct channel *channel, struct membership m, struct tally **ret)
 {
 	struct tally *t = calloc(1, sizeof(*t));
 	int r;
@@ -80,6 +92,7 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 		return error_set(-ENOMEM, "out of memory");
 	}
 	t->channel = channel;
+	t->join = m.join;
 	t->rank = o->rank;
 	t->workers = o->workers;
 	address_print(service, t->service, sizeof(t->service));
@@ -89,7 +102,7 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 						sizeof(struct tally_header) + o->payload_bytes,
 						2 * o->window);
 	if (r == 0)
-		r = make_engine(t, o);
+		r = make_engine(t, o, m.nonce);
 	if (r == 0 && o->progress == TALLY_PROGRESS_THREAD)
 		r = progress_thread(t);
 	if (r < 0) {
@@ -106,7 +119,7 @@ static int open_at(const struct tally_options *o, const struct sockaddr_storage 
 	struct channel *channel;
 	int r = transport_open(local, &channel);
 
-	return r < 0 ? r : open_on(o, service, channel, ret);
+	return r < 0 ? r : open_on(o, service, channel, (struct membership){ 0 }, ret);
 }
 
 static struct tally_options options_of(const struct run *job, uint16_t rank)
@@ -193,11 +206,10 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 	o = options_of(&place->job, place->rank);
 	o.timeout_ms = known.timeout_ms;
 	o.progress = known.progress;
-	r = open_on(&o, &place->job.service, channel, ret);
+	r = open_on(&o, &place->job.service, channel, (struct membership){ join, place->job.nonce },
+		    ret);
 	if (r < 0)
 		join_close(join);
-	else
-		(*ret)->join = join;
 	return r;
 }
 

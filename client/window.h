@@ -34,6 +34,7 @@ struct window_options {
 	uint16_t workers;
 	uint16_t window;	 /* a power of two */
 	uint16_t payload_bytes;
+	uint64_t nonce;
 };
 
 /* What the network last let us know, for a timeout's explanation. */

@@ -18,6 +18,7 @@ enum {
 };
 
 struct run {
+	uint64_t nonce; /* of the run alone, random, known to all its ranks; 0: none known */
 	uint32_t job;
 	uint16_t epoch;
 	uint16_t window; /* a power of two, 1 .. TALLY_WINDOW_MAX */
@@ -27,7 +28,8 @@ struct run {
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* by rank; sockaddr_in or _in6 */
 };
 
-/* Of struct run: the lines of the file, and of the answer to those who join. */
+/* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce.
+ */
 struct keys;
 extern const struct keys jobfile_keys;
 

@@ -24,7 +24,7 @@ _Static_assert(JOINING_TEXT_BYTES + 24 <= LINES_BYTES_MAX, "an error's line fits
 _Static_assert(RANKS_BYTES + 8 <= LINES_BYTES_MAX, "a waiting line fits");
 _Static_assert(TALLY_WORKERS_MAX *(ADDRESS_BYTES - 1) + 256 <= JOINING_ANSWER_BYTES,
 	       "a place in the largest job fits: no worker's line is longer than 63 bytes");
-_Static_assert(JOINING_VERSION == 1, "texts below name it");
+_Static_assert(JOINING_VERSION == 2, "texts below name it");
 
 /* --- messages */
 
@@ -64,11 +64,21 @@ static const struct key leave_rows[] = {
 	  .meaning = "Epoch of the run that is left." },
 };
 
-const struct keys joining_join_keys = KEYS(join_rows), joining_leave_keys = KEYS(leave_rows);
+static const struct key run_rows[] = {
+	{ "rank", &key_number, KEY_MEMBER(struct joining_answer, rank),
+	  .max = TALLY_WORKERS_MAX - 1, .needed = true, .meaning = "The worker's rank." },
+	{ "nonce", &key_hex, KEY_MEMBER(struct joining_answer, job.nonce), .min = 1, .needed = true,
+	  .allowed = "16 digits of 0-9 and a-f, not all of them 0",
+	  .meaning = "A random number of this run, the same for all its ranks." },
+};
+
+const struct keys joining_join_keys = KEYS(join_rows), joining_leave_keys = KEYS(leave_rows),
+		  joining_run_keys = KEYS(run_rows);
 
 _Static_assert(JOINING_RANK_ANY == -1, "all bits of it are set");
 
-static int version_check(struct lines *l)
+/* Both sides are named: whoever reads this must know which one to upgrade. */
+static int version_check(struct lines *l, const char *speaker, const char *listener)
 {
 	uint32_t version;
 
@@ -76,7 +86,9 @@ static int version_check(struct lines *l)
 		return lines_refuse(l, -EINVAL, "a version number is needed");
 	if (version != JOINING_VERSION)
 		return lines_refuse(l, -EPROTONOSUPPORT,
-				    "version %u: only version 1 is spoken here", version);
+				    "version %u: the %s is %s than the %s, which speaks version 2",
+				    version, speaker, version < JOINING_VERSION ? "older" : "newer",
+				    listener);
 	return 0;
 }
 
@@ -116,7 +128,7 @@ int joining_message_parse(const char *text, size_t length, struct joining_messag
 	if (!q.leave && strcmp(l.key.text, "tally-join") != 0)
 		return lines_refuse(&l, -EINVAL,
 				    "no such request; there are tally-join and tally-leave");
-	r = version_check(&l);
+	r = version_check(&l, "worker", "agent");
 	if (r == 0)
 		r = message_take(&l, &q);
 	if (r < 0)
@@ -133,7 +145,7 @@ int joining_message_print(const struct joining_message *q, char *text, size_t si
 	assert(q->rank >= (q->leave ? 0 : JOINING_RANK_ANY) && q->rank < TALLY_WORKERS_MAX);
 	assert(q->leave || !q->port == !!q->address.ss_family);
 
-	return lines_print(q->leave ? "tally-leave 1\n" : "tally-join 1\n",
+	return lines_print(q->leave ? "tally-leave 2\n" : "tally-join 2\n",
 			   q->leave ? &joining_leave_keys : &joining_join_keys, q, "\n", text, size,
 			   ret_length);
 }
@@ -208,9 +220,10 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 {
 	const char *start = l->text + l->at - 1; /* the end of the first line */
 	const char *end = memmem(start, l->length - l->at + 1, "\n\n", 2);
-	int error = version_check(l);
+	int error = version_check(l, "agent", "worker");
+	uint32_t seen = 0;
+	uint64_t nonce;
 	char why[160];
-	uint32_t rank;
 
 	if (error < 0)
 		return error;
@@ -218,22 +231,26 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 		return lines_refuse(l, -EMSGSIZE, "no end within %d bytes", JOINING_ANSWER_BYTES);
 	if (!end)
 		return -EAGAIN;
-	error = lines_next(l);
+	for (size_t i = 0; error == 0 && i < joining_run_keys.count; i++) {
+		error = lines_next(l);
+		if (error == 0 && lines_is_empty(l))
+			return lines_end(l, &joining_run_keys, seen);
+		if (error == 0)
+			error = lines_take(l, &joining_run_keys, a, &seen);
+	}
 	if (error < 0)
 		return error;
-	if (strcmp(l->key.text, "rank") != 0 ||
-	    !text_u32(l->value.text, TALLY_WORKERS_MAX - 1, &rank))
-		return lines_refuse(l, -EINVAL, "the worker's rank should be here");
+	nonce = a->job.nonce;
 	/* The end may be that of the line just taken: then there is no file at all. */
 	start = l->text + l->at;
 	error = jobfile_parse(start, start < end ? (size_t)(end - start) : 0, &a->job, why,
 			      sizeof(why));
 	if (error < 0)
 		return lines_refuse(l, error, "the job file behind it: %s", why);
-	if (rank >= a->job.workers)
-		return lines_refuse(l, -EINVAL, "%u, but there are %u workers", rank,
+	if (a->rank >= a->job.workers)
+		return lines_refuse(l, -EINVAL, "rank %u, but there are %u workers", a->rank,
 				    a->job.workers);
-	a->rank = rank;
+	a->job.nonce = nonce;
 	l->at = (size_t)(end + 2 - l->text);
 	return 0;
 }
@@ -288,10 +305,11 @@ int joining_waiting_print(const struct tally_set *missing, char *text, size_t si
 int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
 		      size_t *ret_length)
 {
-	char head[40];
+	char head[80];
 
-	assert(rank < job->workers);
-	snprintf(head, sizeof(head), "tally-join 1\nrank %u\n", rank);
+	assert(rank < job->workers && job->nonce);
+	snprintf(head, sizeof(head), "tally-join 2\nrank %u\nnonce %016jx\n", rank,
+		 (uintmax_t)job->nonce);
 	return lines_print(head, &jobfile_keys, job, "\n", text, size, ret_length);
 }
 

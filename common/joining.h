@@ -26,7 +26,7 @@
 #include "name.h"
 
 enum {
-	JOINING_VERSION = 1,
+	JOINING_VERSION = 2,
 	JOINING_MESSAGE_BYTES = 4096, /* never more, so a parser never says -EAGAIN to more */
 	JOINING_ANSWER_BYTES = 16384, /* the same, for 256 workers with IPv6 */
 	JOINING_TEXT_BYTES = 512, /* of an error's words, with their end */
@@ -55,7 +55,7 @@ struct joining_answer {
 	enum joining_kind kind;
 	struct tally_set missing; /* not empty */
 	uint16_t rank; /* below job.workers */
-	struct run job;
+	struct run job; /* with a nonce */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
 	char text[JOINING_TEXT_BYTES]; /* printable ASCII */
 };
@@ -76,9 +76,10 @@ struct joining_answer {
 	X(ECANCELED)       \
 	X(EIO)
 
-/* Of struct joining_message: the lines behind the first one. */
+/* The lines behind the first one: of struct joining_message, and of the answer, before the job's.
+ */
 struct keys;
-extern const struct keys joining_join_keys, joining_leave_keys;
+extern const struct keys joining_join_keys, joining_leave_keys, joining_run_keys;
 
 int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
 			  size_t *ret_length, char *why, size_t why_size);
@@ -94,6 +95,7 @@ int joining_answer_parse(const char *text, size_t length, struct joining_answer 
 int joining_waiting_print(const struct tally_set *missing, char *text, size_t size,
 			  size_t *ret_length);
 
+/* The run has a nonce. */
 int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
 		      size_t *ret_length);
 

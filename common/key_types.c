@@ -59,6 +59,24 @@ static void number_describe(const struct key *key, const char *number, char *tex
 const struct key_type key_number = NUMBER, key_rate = NUMBER, key_power = NUMBER,
 		      key_blocks = NUMBER;
 
+static bool hex_parse(const struct key *key, const char *text, void *member)
+{
+	uint64_t n;
+
+	if (!text_hex64(text, &n) || n < key->min)
+		return false;
+	key_number_store(n, member, key->size);
+	return true;
+}
+
+static void hex_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	snprintf(text, size, "%016jx", (uintmax_t)key_number_load(member, key->size));
+}
+
+const struct key_type key_hex = { hex_parse, hex_print, .allowed = "16 digits of 0-9 and a-f",
+				  .secret = true };
+
 /* --- choices */
 
 static bool choice_parse(const struct key *key, const char *text, void *member)

@@ -138,7 +138,8 @@ int keys_missing(struct reading *r, const struct place *above, const struct keys
 	char said[SAID_BYTES];
 
 	for (size_t i = 0; i < keys->count; i++) {
-		if (seen & 1u << i || !(keys->key[i].needed || r->style->complete))
+		if (seen & 1u << i ||
+		    !(keys->key[i].needed || (r->style->complete && !keys->key[i].later)))
 			continue;
 		/* Of the whole text, no line is the one where it is missing. */
 		snprintf(said, sizeof(said), r->style->missing, keys->key[i].name);

@@ -69,6 +69,7 @@ struct key {
 	unsigned char fill;
 	const char *initial; /* the default, as it would be written; NULL: all bytes 0 */
 	bool needed;
+	bool later; /* older programs did not write it: not missing where every key is needed */
 	bool shorthand; /* instead of an element that is a mapping, its first key's value may stand
 			 */
 	bool flow; /* printed as YAML on one line */
@@ -92,6 +93,7 @@ extern const struct key_type key_number; /* in uint8_t to uint64_t, as the membe
 extern const struct key_type key_rate; /* with k, M or G behind it */
 extern const struct key_type key_power; /* of two */
 extern const struct key_type key_blocks; /* bytes: a multiple of TALLY_BLOCK_BYTES */
+extern const struct key_type key_hex; /* in uint64_t: 16 hex digits */
 extern const struct key_type key_choice; /* the index of one of key->words */
 extern const struct key_type key_bool;
 extern const struct key_type key_name; /* name.h */
@@ -121,7 +123,7 @@ struct keys_style {
 	bool nearest; /* the key that was probably meant is named instead of all */
 	bool strict_lists; /* an element alone is not taken for a list of one */
 	bool tolerant; /* what is not in a table is left alone */
-	bool complete; /* every key is needed */
+	bool complete; /* every key is needed, but those that came later */
 };
 
 struct reading {

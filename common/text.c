@@ -41,6 +41,19 @@ bool text_u32(const char *text, uint32_t max, uint32_t *ret)
 	return true;
 }
 
+bool text_hex64(const char *text, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t n = 0;
+
+	if (strspn(text, digits) != 16 || text[16])
+		return false;
+	for (; *text; text++)
+		n = n << 4 | (uint64_t)(strchr(digits, *text) - digits);
+	*ret = n;
+	return true;
+}
+
 const char *text_quote(const char *text, size_t length, char *ret)
 {
 	const size_t room = TEXT_QUOTED_BYTES - sizeof("''...");

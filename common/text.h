@@ -25,6 +25,9 @@ bool text_number(const char *text, bool suffixes, uint64_t max, uint64_t *ret);
 /* The same without suffixes, for numbers of 32 bits. */
 bool text_u32(const char *text, uint32_t max, uint32_t *ret);
 
+/* 16 lower-case hex digits, no more and no less. */
+bool text_hex64(const char *text, uint64_t *ret);
+
 /*
  * What somebody wrote, in quotes, to be shown in an error: printable ASCII, strange bytes as '?',
  * and cut, with "..." at its end, if it is long. `ret` has TEXT_QUOTED_BYTES; it is also returned.

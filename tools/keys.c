@@ -195,7 +195,7 @@ static bool list_print(const char *name, bool manual)
 	} lists[] = {
 		{ "config", &config_keys },	    { "ingress", &tenant_point_keys },
 		{ "jobfile", &jobfile_keys },	    { "joining", &joining_join_keys },
-		{ "leaving", &joining_leave_keys },
+		{ "leaving", &joining_leave_keys }, { "run", &joining_run_keys },
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {

@@ -79,6 +79,7 @@ struct core_event {
 		struct {
 			const struct joining_message *message;
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
+			uint64_t nonce; /* random, not 0: if a run begins by this, the run's */
 		} joining;
 		struct {
 			uint32_t job;

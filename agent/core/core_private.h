@@ -67,6 +67,7 @@ struct core {
 		uint16_t rank;
 		uint16_t epoch;
 		void *connection; /* of one who leaves and is to be told; of one who joins */
+		uint64_t nonce; /* of the run that may begin by this */
 	} member;
 	struct {
 		struct job *job;

@@ -129,14 +129,16 @@ void job_this_run(const struct job *j, struct run *ret)
 {
 	job_next_run(j, j->run_window, ret);
 	ret->epoch = j->epoch;
+	ret->nonce = j->nonce;
 	for (unsigned int i = 0; i < j->workers; i++)
 		ret->worker[i] = j->rank[i].address;
 }
 
-void job_begin(struct job *j, uint16_t window)
+void job_begin(struct job *j, uint16_t window, uint64_t nonce)
 {
 	j->epoch++;
 	j->run_window = window;
+	j->nonce = nonce;
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i] = (struct job_rank){ .presence = JOB_RUNNING,
 						.address = j->rank[i].next,
@@ -146,6 +148,7 @@ void job_begin(struct job *j, uint16_t window)
 void job_end(struct job *j)
 {
 	j->run_window = 0;
+	j->nonce = 0;
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i].presence = JOB_ABSENT;
 }

@@ -47,6 +47,7 @@ struct job {
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT */
 	uint16_t epoch; /* of the last run */
 	uint16_t run_window; /* 0: no run */
+	uint64_t nonce; /* of the run; 0: no run, or one that an older agent began */
 	struct job_rank *rank; /* `workers` of them */
 };
 
@@ -69,14 +70,14 @@ void job_unjoin(struct job *j, uint16_t rank);
 /* Is someone waiting for each rank? */
 bool job_is_ready(const struct job *j);
 
-/* The run that all wait for, with this window: what nodes and workers are to be told. */
+/* The run that all wait for, with this window: what nodes are to be told. It has no nonce yet. */
 void job_next_run(const struct job *j, uint16_t window, struct run *ret);
 
-/* The run that is on, in the same form. */
+/* The run that is on, in the same form, with its nonce. */
 void job_this_run(const struct job *j, struct run *ret);
 
-/* All who wait are at it now. */
-void job_begin(struct job *j, uint16_t window);
+/* All who wait are at it now. `nonce`: random, not 0, and of this run alone. */
+void job_begin(struct job *j, uint16_t window, uint64_t nonce);
 
 /* Is a rank at this epoch's run, as far as we know? */
 bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch);

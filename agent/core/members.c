@@ -94,21 +94,22 @@ static void on_way(struct core *c, int r)
 }
 
 /* If there is a way, the neighbour is asked for now, and its answer is there when a run begins. */
-static int join(struct core *c, void *connection, struct job *j, const struct joining_message *m,
-		const struct sockaddr_storage *peer)
+static int join(struct core *c, const struct core_event *e, struct job *j)
 {
+	const struct joining_message *m = e->joining.message;
 	struct sockaddr_storage address = { 0 };
 	uint16_t rank = 0;
 	int r;
 
-	r = address_of(m, peer, &address, &c->why);
+	r = address_of(m, e->joining.peer, &address, &c->why);
 	if (r == 0)
 		r = job_join(j, m->rank, &address, &rank, &c->why);
 	if (r < 0)
 		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
 	c->member.job = j;
 	c->member.rank = rank;
-	c->member.connection = connection;
+	c->member.connection = e->connection;
+	c->member.nonce = e->joining.nonce;
 	core_await(c, ACTION(CORE_RESOLVE, .resolve.address = &j->rank[rank].next), NULL, on_way);
 	return 0;
 }
@@ -157,7 +158,7 @@ void members_joining(struct core *c, const struct core_event *e)
 	else if (m->leave)
 		leave(c, e->connection, j, m);
 	else
-		r = join(c, e->connection, j, m, e->joining.peer);
+		r = join(c, e, j);
 	if (r < 0)
 		refuse(c, e->connection, m->job, r);
 }

@@ -128,7 +128,7 @@ static void begin_installed(struct core *c, int r)
 		core_log(c, LOG_LEVEL_WARNING, "smaller window: not enough free slots side by side",
 			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
 	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
-	job_begin(j, c->begin.window);
+	job_begin(j, c->begin.window, c->member.nonce);
 	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
 }
 

@@ -69,6 +69,8 @@ static const struct key job_rows[] = {
 	{ "service", &key_address, JOB(service) },
 	{ "epoch", &key_number, JOB(epoch), .max = UINT16_MAX },
 	{ "run_window", &key_power, JOB(run_window), .max = TALLY_WINDOW_MAX },
+
+	{ "nonce", &key_hex, JOB(nonce), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
 };
 static const struct keys job_keys = KEYS(job_rows);

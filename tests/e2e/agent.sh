@@ -174,7 +174,7 @@ workers_that_get_another_mac_are_followed() {
 # Nobody was there to be told that they left.
 leave() { # JOB RANK EPOCH: over a connection of its own
 	on w0 bash -c "exec 3<>/dev/tcp/$(bed addr n0 4)/31249 &&
-		printf 'tally-leave 1\njob $1\ntoken %s\nrank $2\nepoch $3\n\n' \
+		printf 'tally-leave 2\njob $1\ntoken %s\nrank $2\nepoch $3\n\n' \
 		\"\$(cat $work/$1.token)\" >&3 && timeout 10 cat <&3"
 }
 

@@ -123,9 +123,9 @@ misuse_of_the_join_sockets() {
 	for where in "n0 $join" "w0 $(bed addr n0 4)"; do
 		from=${where%% *} where=${where#* }
 		attack "$from" "$where" 100 garbage
-		attack "$from" "$where" 60 say $'tally-join 1\njob train\ntoken 1234'
+		attack "$from" "$where" 60 say $'tally-join 2\njob train\ntoken 1234'
 		attack "$from" "$where" 60 say ''
-		attack "$from" "$where" 20 repeat $'tally-join 1\njob train\ntoken 12\n\n'
+		attack "$from" "$where" 20 repeat $'tally-join 2\njob train\ntoken 12\n\n'
 		attack "$from" "$where" 20 repeat x
 	done
 }

@@ -34,9 +34,9 @@ static void request_again(const struct joining_message *q)
 
 static bool job_is_equal(const struct run *a, const struct run *b)
 {
-	return a->job == b->job && a->epoch == b->epoch && a->window == b->window &&
-	       a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
-	       !memcmp(&a->service, &b->service, sizeof(a->service)) &&
+	return a->nonce == b->nonce && a->job == b->job && a->epoch == b->epoch &&
+	       a->window == b->window && a->payload_bytes == b->payload_bytes &&
+	       a->workers == b->workers && !memcmp(&a->service, &b->service, sizeof(a->service)) &&
 	       !memcmp(a->worker, b->worker, a->workers * sizeof(*a->worker));
 }
 

@@ -39,6 +39,7 @@ struct world_worker {
 	bool connected;
 	char job[NAME_BYTES];
 	uint16_t rank, epoch;
+	uint64_t nonce;
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
 };
@@ -52,6 +53,7 @@ struct world_job { /* what its owner knows of it */
 	char token[TOKEN_BYTES];
 	uint32_t serial;
 	int told_epoch; /* of the last run that anybody was told of; -1: none */
+	uint64_t told_nonce;
 	uint64_t told_event;
 };
 
@@ -310,6 +312,10 @@ static inline void workers_check(struct world *w)
 		    w->job[number_of(p->job)].serial == p->serial && j->epoch == p->epoch &&
 		    (!j->run_window || r->presence != JOB_DETACHED))
 			WRONG(w, "worker %u lost its run", i);
+		/* also with another agent than the one that told it */
+		if (p->state == RUNS && j && j->run_window && j->epoch == p->epoch &&
+		    w->job[number_of(p->job)].serial == p->serial && j->nonce != p->nonce)
+			WRONG(w, "worker %u has another nonce than its run", i);
 		for (unsigned int k = 0; k < i; k++)
 			if (p->state == RUNS && w->worker[k].state == RUNS && p->connected &&
 			    w->worker[k].connected && !strcmp(p->job, w->worker[k].job) &&
@@ -364,8 +370,11 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 	if (books_held(b, a->job->tenant) > books_quota(b, a->job->tenant))
 		WRONG(w, "%s: more slots than the quota", a->job->name);
 	disk_check(w); /* whoever is told of a run, the disk knows it */
+	if (!a->job->nonce || (a->job->nonce == j->told_nonce) != (epoch == j->told_epoch))
+		WRONG(w, "%s: no nonce, or that of another run", a->job->name);
 	w->runs_told += epoch != j->told_epoch;
 	j->told_epoch = epoch;
+	j->told_nonce = p->nonce = a->job->nonce;
 	j->told_event = w->events;
 	p->state = RUNS;
 	p->rank = a->rank;

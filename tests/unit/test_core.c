@@ -152,7 +152,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 	const struct sockaddr_storage address = world_address(p - w->worker);
 	const struct core_event e = { .kind = CORE_JOINING,
 				      .connection = p,
-				      .joining = { &m, &address } };
+				      .joining = { &m, &address, 1 + world_random(w, INT32_MAX) } };
 
 	snprintf(m.job, sizeof(m.job), "j%u", job);
 	snprintf(m.token, sizeof(m.token), "%s", w->job[job].token);

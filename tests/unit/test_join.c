@@ -234,6 +234,7 @@ static struct sockaddr_storage service(void)
 static struct run job_of(const struct agent *a, uint16_t workers)
 {
 	struct run job = {
+		.nonce = 0x9c41d00f3ae7b552,
 		.job = 7,
 		.epoch = 12,
 		.window = 16,
@@ -396,6 +397,21 @@ static void the_agents_errors_are_passed_on(void **state)
 	}
 }
 
+static void an_agent_of_version_1_is_said_to_be_the_older_one(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_text(&a, "error EPROTONOSUPPORT line 1: tally-join: version 2: only version 1 is "
+			   "spoken here\n\n");
+	worker_refused(&w, EPROTONOSUPPORT,
+		       "does not speak version 2 of joining, as this library does: line 1: "
+		       "tally-join: version 2: only version 1 is spoken here");
+	agent_end(&a);
+}
+
 static void ranks_that_do_not_come_are_named(void **state)
 {
 	struct agent a = agent_on_tcp();
@@ -438,7 +454,7 @@ static void an_agent_that_dies_meanwhile_is_an_error(void **state)
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	agent_say_text(&a, "waiting 1\ntally-join 1\nrank 0\n");
+	agent_say_text(&a, "waiting 1\ntally-join 2\nrank 0\n");
 	agent_hang_up(&a);
 	worker_refused(&w, ECONNRESET, "Join again");
 	agent_end(&a);
@@ -454,8 +470,8 @@ static void what_is_no_agent_is_told(void **state)
 		{ EPROTO, "\x16\x03\x01", "byte 0x16" },
 		{ EPROTO, "left\n\n", "sent an unexpected answer" },
 		{ EPROTO, "waiting 256\n", "ranks up to 255" },
-		{ EPROTO, "tally-join 1\nrank 9\njob 1\nservice 127.0.0.1\n\n", "worker" },
-		{ EPROTONOSUPPORT, "tally-join 2\n", "version 2" },
+		{ EPROTO, "tally-join 2\nrank 9\njob 1\nservice 127.0.0.1\n\n", "nonce" },
+		{ EPROTONOSUPPORT, "tally-join 1\n", "the agent is older than the worker" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -478,7 +494,7 @@ static void a_flood_without_end_is_refused(void **state)
 	ssize_t n = 1;
 
 	memset(flood, 'a', sizeof(flood));
-	snprintf(flood, sizeof(flood), "tally-join 1\nrank 0\n");
+	snprintf(flood, sizeof(flood), "tally-join 2\nrank 0\nnonce 1111111111111111\n");
 	flood[strlen(flood)] = 'a'; /* and on without an end */
 	worker_start(&w, join_run);
 	agent_hear(&a);
@@ -857,6 +873,7 @@ int main(void)
 		cmocka_unit_test(over_a_unix_socket_the_worker_says_its_address),
 		cmocka_unit_test(a_slow_agent_is_understood),
 		cmocka_unit_test(the_agents_errors_are_passed_on),
+		cmocka_unit_test(an_agent_of_version_1_is_said_to_be_the_older_one),
 		cmocka_unit_test(ranks_that_do_not_come_are_named),
 		cmocka_unit_test(an_agent_that_says_nothing_is_a_timeout),
 		cmocka_unit_test(an_agent_that_dies_meanwhile_is_an_error),

@@ -18,10 +18,11 @@
 #include "common/name.h"
 #include "common/ranks.h"
 
-#define JOIN "tally-join 1\njob resnet\ntoken 5b1f\nrank any\nport 40000\n\n"
-#define LEAVE "tally-leave 1\njob resnet\ntoken 5b1f\nrank 3\nepoch 12\n\n"
-#define PLACE                                                                       \
-	"tally-join 1\nrank 1\njob 7\nepoch 12\nwindow 128\npayload 1408\nservice " \
+#define JOIN "tally-join 2\njob resnet\ntoken 5b1f\nrank any\nport 40000\n\n"
+#define LEAVE "tally-leave 2\njob resnet\ntoken 5b1f\nrank 3\nepoch 12\n\n"
+#define NONCE "nonce 9c41d00f3ae7b552\n"
+#define PLACE                                                                                \
+	"tally-join 2\nrank 1\n" NONCE "job 7\nepoch 12\nwindow 128\npayload 1408\nservice " \
 	"10.77.0.1\nworker 10.77.1.1:40000\nworker 10.77.2.1:40000\n\n"
 
 enum {
@@ -103,7 +104,7 @@ static void a_join_request_is_read(void **state)
 
 static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
 {
-	const char *text = "tally-join 1\naddress [fd77:1::1]:40000\ntoken A-_9\njob 0.a\n\n";
+	const char *text = "tally-join 2\naddress [fd77:1::1]:40000\ntoken A-_9\njob 0.a\n\n";
 	const struct sockaddr_in6 *a = (const void *)&request.address;
 
 	assert_int_equal(request_of(text, strlen(text)), 0);
@@ -123,10 +124,12 @@ static void a_leave_request_is_read(void **state)
 
 static void another_version_is_refused_by_its_first_line(void **state)
 {
-	request_refused("tally-join 2\n", EPROTONOSUPPORT,
-			"line 1: tally-join: version 2: only version 1 is spoken here");
+	request_refused("tally-join 1\n", EPROTONOSUPPORT,
+			"line 1: tally-join: version 1: the worker is older than the agent, which "
+			"speaks version 2");
 	request_refused("tally-leave 4294967295\n", EPROTONOSUPPORT,
-			"line 1: tally-leave: version 4294967295: only version 1 is spoken here");
+			"line 1: tally-leave: version 4294967295: the worker is newer than the "
+			"agent, which speaks version 2");
 	request_refused("tally-join\n", EINVAL, "line 1: tally-join: a version number is needed");
 	request_refused("GET / HTTP/1.1\r\n", EINVAL,
 			"line 1: GET: byte 0x0d at column 15: printable ASCII and newlines only");
@@ -136,30 +139,30 @@ static void another_version_is_refused_by_its_first_line(void **state)
 
 static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 {
-	request_refused("tally-join 1\njob a\nepoch 3\n", EINVAL,
+	request_refused("tally-join 2\njob a\nepoch 3\n", EINVAL,
 			"line 3: epoch: no such key; there are job, token, rank, port and address");
-	request_refused("tally-leave 1\nport 3\n", EINVAL,
+	request_refused("tally-leave 2\nport 3\n", EINVAL,
 			"line 2: port: no such key; there are job, token, rank and epoch");
-	request_refused("tally-join 1\n job a\n", EINVAL,
+	request_refused("tally-join 2\n job a\n", EINVAL,
 			"line 2: no such key; there are job, token, rank, port and address");
-	request_refused("tally-join 1\njob a\ntoken a\njob a\n", EINVAL,
+	request_refused("tally-join 2\njob a\ntoken a\njob a\n", EINVAL,
 			"line 4: job: given twice");
-	request_refused("tally-join 1\nport 1\naddress 10.0.0.1:1\n", EINVAL,
+	request_refused("tally-join 2\nport 1\naddress 10.0.0.1:1\n", EINVAL,
 			"line 3: address: either port or address, and port is there");
-	request_refused("tally-join 1\naddress 10.0.0.1:1\nport 1\n", EINVAL,
+	request_refused("tally-join 2\naddress 10.0.0.1:1\nport 1\n", EINVAL,
 			"line 3: port: either port or address, and address is there");
 }
 
 static void what_is_needed_is_named(void **state)
 {
-	request_refused("tally-join 1\n\n", EINVAL, "no line 'job ...', which is needed");
-	request_refused("tally-join 1\njob a\nport 1\n\n", EINVAL,
+	request_refused("tally-join 2\n\n", EINVAL, "no line 'job ...', which is needed");
+	request_refused("tally-join 2\njob a\nport 1\n\n", EINVAL,
 			"no line 'token ...', which is needed");
-	request_refused("tally-join 1\njob a\ntoken a\n\n", EINVAL,
+	request_refused("tally-join 2\njob a\ntoken a\n\n", EINVAL,
 			"no line 'port ...' or 'address ...', one of which is needed");
-	request_refused("tally-leave 1\njob a\ntoken a\nepoch 1\n\n", EINVAL,
+	request_refused("tally-leave 2\njob a\ntoken a\nepoch 1\n\n", EINVAL,
 			"no line 'rank ...', which is needed");
-	request_refused("tally-leave 1\njob a\ntoken a\nrank 1\n\n", EINVAL,
+	request_refused("tally-leave 2\njob a\ntoken a\nrank 1\n\n", EINVAL,
 			"no line 'epoch ...', which is needed");
 }
 
@@ -170,40 +173,40 @@ static void values_out_of_range_are_refused(void **state)
 	const char *address = "line 2: address: an address and port, such as 10.77.1.1:40000 or "
 			      "[fd77:1::1]:40000";
 
-	request_refused("tally-join 1\nrank 256\n", EINVAL, rank);
-	request_refused("tally-join 1\nrank -1\n", EINVAL, rank);
-	request_refused("tally-join 1\nrank 1 \n", EINVAL, rank);
-	request_refused("tally-join 1\nrank  1\n", EINVAL, rank);
-	request_refused("tally-join 1\nrank\n", EINVAL, rank);
-	request_refused("tally-leave 1\nrank any\n", EINVAL,
+	request_refused("tally-join 2\nrank 256\n", EINVAL, rank);
+	request_refused("tally-join 2\nrank -1\n", EINVAL, rank);
+	request_refused("tally-join 2\nrank 1 \n", EINVAL, rank);
+	request_refused("tally-join 2\nrank  1\n", EINVAL, rank);
+	request_refused("tally-join 2\nrank\n", EINVAL, rank);
+	request_refused("tally-leave 2\nrank any\n", EINVAL,
 			"line 2: rank: a number from 0 to 255");
-	request_refused("tally-leave 1\nepoch 65536\n", EINVAL,
+	request_refused("tally-leave 2\nepoch 65536\n", EINVAL,
 			"line 2: epoch: a number from 0 to 65535");
-	request_refused("tally-join 1\nport 0\n", EINVAL, port);
-	request_refused("tally-join 1\nport 65536\n", EINVAL, port);
-	request_refused("tally-join 1\naddress 10.0.0.1\n", EINVAL, address);
-	request_refused("tally-join 1\naddress 0.0.0.0:1\n", EINVAL, address);
+	request_refused("tally-join 2\nport 0\n", EINVAL, port);
+	request_refused("tally-join 2\nport 65536\n", EINVAL, port);
+	request_refused("tally-join 2\naddress 10.0.0.1\n", EINVAL, address);
+	request_refused("tally-join 2\naddress 0.0.0.0:1\n", EINVAL, address);
 	request_refused(
-		"tally-join 1\njob ResNet\n", EINVAL,
+		"tally-join 2\njob ResNet\n", EINVAL,
 		"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 }
 
 static void no_token_is_ever_in_a_reason(void **state)
 {
-	request_refused("tally-join 1\ntoken secret!\n", EINVAL,
+	request_refused("tally-join 2\ntoken secret!\n", EINVAL,
 			"line 2: token: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
 	/* On a line of its own it is a key that there is not: most of it is cut. */
-	request_refused("tally-join 1\n5b1f5b1f5b1f5b1f5b1f5b1f-and-more 1\n", EINVAL,
+	request_refused("tally-join 2\n5b1f5b1f5b1f5b1f5b1f5b1f-and-more 1\n", EINVAL,
 			"line 2: 5b1f5b1f5b1f5b1f5b1f5b1f: no such key; there are job, token, "
 			"rank, port and address");
-	request_refused("tally-join 1\ntoken secret\ntoken secret\n", EINVAL,
+	request_refused("tally-join 2\ntoken secret\ntoken secret\n", EINVAL,
 			"line 3: token: given twice");
 }
 
 static void bytes_that_no_line_has_are_refused_before_its_end(void **state)
 {
 	for (int c = 0; c < 256; c++) {
-		char text[] = "tally-join 1\njob ax";
+		char text[] = "tally-join 2\njob ax";
 
 		text[sizeof(text) - 2] = (char)c;
 		assert_int_equal(request_of(text, sizeof(text) - 1),
@@ -215,8 +218,8 @@ static void bytes_that_no_line_has_are_refused_before_its_end(void **state)
 
 static void a_line_without_end_is_refused(void **state)
 {
-	char text[2048] = "tally-join 1\ntoken ";
-	size_t start = strlen("tally-join 1\n");
+	char text[2048] = "tally-join 2\ntoken ";
+	size_t start = strlen("tally-join 2\n");
 
 	memset(text + strlen(text), 'a', sizeof(text) - strlen(text));
 	assert_int_equal(request_of(text, start + 256), -EAGAIN);
@@ -257,6 +260,7 @@ static void an_answers_kinds_are_told_apart(void **state)
 	assert_int_equal(answer_of(PLACE, strlen(PLACE)), 0);
 	assert_int_equal(answer.kind, JOINING_RUN);
 	assert_int_equal(answer.rank, 1);
+	assert_true(answer.job.nonce == 0x9c41d00f3ae7b552);
 	assert_int_equal(answer.job.job, 7);
 	assert_int_equal(answer.job.epoch, 12);
 	assert_int_equal(answer.job.workers, 2);
@@ -284,18 +288,27 @@ static void answers_that_are_wrong_are_refused(void **state)
 		       "line 1: waiting: ranks up to 255, such as 1,3-4");
 	answer_refused("waiting 00001\n", EINVAL,
 		       "line 1: waiting: ranks up to 255, such as 1,3-4");
-	answer_refused("tally-join 2\n", EPROTONOSUPPORT,
-		       "line 1: tally-join: version 2: only version 1 is spoken here");
-	answer_refused("tally-join 1\n\n", EINVAL, "line 2: the worker's rank should be here");
-	answer_refused("tally-join 1\njob 1\n\n", EINVAL,
-		       "line 2: job: the worker's rank should be here");
-	answer_refused("tally-join 1\nrank 0\n\n", EINVAL,
-		       "line 2: rank: the job file behind it: no line 'job ...', which is needed");
-	answer_refused("tally-join 1\nrank 0\njob x\n\n", EINVAL,
-		       "line 2: rank: the job file behind it: line 1: job x: a number from 0 to "
+	answer_refused("tally-join 1\n", EPROTONOSUPPORT,
+		       "line 1: tally-join: version 1: the agent is older than the worker, which "
+		       "speaks version 2");
+	answer_refused("tally-join 3\n", EPROTONOSUPPORT,
+		       "line 1: tally-join: version 3: the agent is newer than the worker, which "
+		       "speaks version 2");
+	answer_refused("tally-join 2\n\n", EINVAL, "no line 'rank ...', which is needed");
+	answer_refused("tally-join 2\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
+	answer_refused("tally-join 2\nrank 0\njob 1\n\n", EINVAL,
+		       "line 3: job: no such key; there are rank and nonce");
+	answer_refused("tally-join 2\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
+	answer_refused("tally-join 2\nrank 256\n\n", EINVAL,
+		       "line 2: rank: a number from 0 to 255");
+	answer_refused("tally-join 2\nrank 0\n" NONCE "\n", EINVAL,
+		       "line 3: nonce: the job file behind it: no line 'job ...', which is needed");
+	answer_refused("tally-join 2\nrank 0\n" NONCE "job x\n\n", EINVAL,
+		       "line 3: nonce: the job file behind it: line 1: job x: a number from 0 to "
 		       "4294967295");
-	answer_refused("tally-join 1\nrank 1\njob 1\nservice 10.0.0.1\nworker 10.0.0.2:1\n\n",
-		       EINVAL, "line 2: rank: 1, but there are 1 workers");
+	answer_refused("tally-join 2\nrank 1\n" NONCE
+		       "job 1\nservice 10.0.0.1\nworker 10.0.0.2:1\n\n",
+		       EINVAL, "line 3: nonce: rank 1, but there are 1 workers");
 	answer_refused("error \n\n", EINVAL,
 		       "line 1: error: the name of an error is needed, such as EACCES");
 	answer_refused("error EACCES: no\n\n", EINVAL,
@@ -305,12 +318,31 @@ static void answers_that_are_wrong_are_refused(void **state)
 	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
 }
 
+static void a_nonce_is_16_digits_and_not_0(void **state)
+{
+	static const char *const wrong[] = { "",
+					     "0",
+					     "9c41d00f3ae7b55",
+					     "9c41d00f3ae7b5522",
+					     "9C41D00F3AE7B552",
+					     "0x41d00f3ae7b552",
+					     "9c41d00f3ae7b55 ",
+					     "0000000000000000" };
+	char text[128];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(text, sizeof(text), "tally-join 2\nrank 0\nnonce %s\n\n", wrong[i]);
+		answer_refused(text, EINVAL,
+			       "line 3: nonce: 16 digits of 0-9 and a-f, not all of them 0");
+	}
+}
+
 static void a_place_without_end_is_refused(void **state)
 {
 	static char text[JOINING_ANSWER_BYTES];
 
 	memset(text, '#', sizeof(text));
-	overwrite(text, "tally-join 1\nrank 0\n");
+	overwrite(text, "tally-join 2\nrank 0\n" NONCE);
 	assert_int_equal(answer_of(text, sizeof(text) - 1), -EAGAIN);
 	assert_int_equal(answer_of(text, sizeof(text)), -EMSGSIZE);
 	assert_string_equal(why, "line 1: tally-join: no end within 16384 bytes");
@@ -430,6 +462,7 @@ static struct run random_job(uint16_t workers)
 {
 	bool ip6 = random_below(2);
 	struct run f = {
+		.nonce = 1 + random_below(UINT32_MAX) * (random_below(2) ? 1 : 0x100000001),
 		.job = random_below(UINT32_MAX),
 		.epoch = (uint16_t)random_below(65536),
 		.window = (uint16_t)(1u << random_below(11)),
@@ -545,6 +578,7 @@ int main(void)
 		cmocka_unit_test(every_truncation_wants_more),
 		cmocka_unit_test(an_answers_kinds_are_told_apart),
 		cmocka_unit_test(answers_that_are_wrong_are_refused),
+		cmocka_unit_test(a_nonce_is_16_digits_and_not_0),
 		cmocka_unit_test(a_place_without_end_is_refused),
 		cmocka_unit_test(an_unknown_error_keeps_its_words),
 		cmocka_unit_test(errors_come_back_as_they_were_said),
