@@ -25,6 +25,7 @@ struct flight {
 	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
 	bool lost;   /* to be sent again at once */
 	bool answer;   /* asked for: to be given to the root */
+	bool in_run;   /* as it was sent first */
 };
 
 struct window {
@@ -33,6 +34,7 @@ struct window {
 	struct tally_header blank; /* what all contributions begin with */
 	struct tally_stats stats;
 	uint64_t first_tries; /* results of contributions that were sent once */
+	struct window_runs runs;
 	struct window_news news;
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
 	uint64_t reorder_ns;  /* results so much out of order are not losses */
@@ -182,7 +184,7 @@ static void add_zeros(struct tally_header *h, struct flight *f)
 static struct datagram flight_send(struct window *w, struct flight *f, uint64_t now_ns)
 {
 	struct tally_header *h = frame_of(w, f->seq);
-	struct datagram d = { .bytes = h, .fresh = !f->tries };
+	struct datagram d = { .bytes = h, .fresh = !f->tries, .in_run = &f->in_run };
 
 	if (f->tries) {
 		w->stats.retransmitted++;
@@ -362,6 +364,8 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	if (w->boot && w->boot != tally_le16_get(h->boot))
 		w->stats.node_reloads++;
 	w->boot = tally_le16_get(h->boot);
+	w->runs.chunks += f->in_run;
+	w->runs.first_tries += f->in_run && f->tries == 1;
 	if (f->tries == 1) {
 		w->first_tries++;
 		measure_rtt(w, now_ns - f->sent_ns);
@@ -448,5 +452,7 @@ uint64_t window_rto(const struct window *w) { return w->rto_ns; }
 const struct tally_stats *window_stats(const struct window *w) { return &w->stats; }
 
 uint64_t window_first_tries(const struct window *w) { return w->first_tries; }
+
+const struct window_runs *window_runs(const struct window *w) { return &w->runs; }
 
 const struct window_news *window_news(const struct window *w) { return &w->news; }

@@ -49,6 +49,12 @@ struct datagram {
 	const void *bytes;  /* valid until the next call into the window */
 	uint16_t length;
 	bool fresh;   /* sent for the first time */
+	bool *in_run;   /* of what is fresh: who sends it says here whether others went with it */
+};
+
+/* Of the chunks with results: how many were sent in a run at first, and of them, on one try. */
+struct window_runs {
+	uint64_t chunks, first_tries;
 };
 
 struct window;
@@ -88,9 +94,9 @@ uint64_t window_wakeup(const struct window *w);
 uint64_t window_rtt(const struct window *w);
 uint64_t window_rto(const struct window *w);
 
-/* What a window knows of it. Of its chunks, so many took one try. */
 const struct tally_stats *window_stats(const struct window *w);
-uint64_t window_first_tries(const struct window *w);
+uint64_t window_first_tries(const struct window *w); /* of its chunks, so many took one */
+const struct window_runs *window_runs(const struct window *w);
 const struct window_news *window_news(const struct window *w);
 
 #endif

@@ -41,6 +41,7 @@ struct sent {
 };
 
 struct worker {
+	bool in_run; /* what the sender says of all that is fresh */
 	struct window *window;
 	size_t count;
 	struct sent sent[SENT_MAX]; /* by the last output() */
@@ -120,6 +121,8 @@ static size_t output_of(struct worker *k, uint64_t now_ns, size_t max)
 		memcpy(&s->message, d[i].bytes, d[i].length);
 		s->length = d[i].length;
 		s->fresh = d[i].fresh;
+		if (d[i].fresh)
+			*d[i].in_run = k->in_run;
 	}
 	return k->count;
 }
@@ -567,7 +570,6 @@ static void rtt_is_taken_only_from_chunks_sent_once(void **state)
 	result_is_taken(k, 0, &allreduce, START + FIRST + MS);
 	assert_int_equal(window_rtt(k->window), 0);
 	assert_int_equal(window_rto(k->window), FIRST);
-	assert_int_equal(window_first_tries(k->window), 0);
 
 	/* RFC 6298: SRTT 3, RTTVAR 1.5; then RTTVAR 3/4 1.5 + 1/4 8, SRTT 7/8 3 + 1/8 11. */
 	finish(k, 1, &allreduce, 2ull * START, 3 * MS);
@@ -576,12 +578,38 @@ static void rtt_is_taken_only_from_chunks_sent_once(void **state)
 	finish(k, 2, &allreduce, 3ull * START, 11 * MS);
 	assert_int_equal(window_rtt(k->window), 4 * MS);
 	assert_int_equal(window_rto(k->window), 16500 * US);
-	assert_int_equal(window_first_tries(k->window), 2);
 	assert_int_equal(stats(k)->chunks, 3);
 	/* And one that is shorter than SRTT. */
 	finish(k, 3, &allreduce, 4ull * START, 4 * MS - 800 * US);
 	assert_int_equal(window_rtt(k->window), 3900 * US);
 	assert_int_equal(window_rto(k->window), 14075 * US);
+	worker_free(k);
+}
+
+static void runs_are(const struct worker *k, uint64_t chunks, uint64_t first_tries)
+{
+	assert_int_equal(window_runs(k->window)->chunks, chunks);
+	assert_int_equal(window_runs(k->window)->first_tries, first_tries);
+}
+
+static void what_was_sent_in_runs_is_told_from_the_rest(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	finish(k, 0, &allreduce, START, MS);
+	runs_are(k, 0, 0);
+	k->in_run = true;
+	finish(k, 1, &allreduce, 2ull * START, MS);
+	runs_are(k, 1, 1);
+	/* This one is sent again; and this time alone, whatever it was before. */
+	post_and_send(k, 2, &allreduce, 3ull * START);
+	k->in_run = false;
+	one_is_sent(k, 3ull * START + FIRST, 2);
+	result_is_taken(k, 2, &allreduce, 3ull * START + FIRST + MS);
+	runs_are(k, 2, 1);
+	finish(k, 3, &allreduce, 4ull * START, MS);
+	runs_are(k, 2, 1);
+	assert_int_equal(stats(k)->chunks, 4);
 	worker_free(k);
 }
 
@@ -1176,6 +1204,7 @@ int main(void)
 		cmocka_unit_test(what_goes_again_between_probes_brings_no_others_along),
 		cmocka_unit_test(a_probe_that_was_lost_tells_of_all_the_others),
 		cmocka_unit_test(rtt_is_taken_only_from_chunks_sent_once),
+		cmocka_unit_test(what_was_sent_in_runs_is_told_from_the_rest),
 		cmocka_unit_test(the_timeout_has_limits),
 		cmocka_unit_test(a_result_is_taken_once),
 		cmocka_unit_test(every_bit_of_a_result_must_be_right),
