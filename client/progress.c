@@ -130,7 +130,6 @@ static bool input(struct tally *t)
 	const struct transport *transport = t->channel->transport;
 	struct datagram batch[TRANSPORT_RECEIVED_MAX];
 	uint64_t received = t->received;
-	const struct window *window = engine_window(t->engine);
 	size_t n;
 
 	do {
@@ -142,7 +141,7 @@ static bool input(struct tally *t)
 			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
 		t->received += n;
 	} while (n >= TRANSPORT_BATCH);
-	transport->feedback(t->channel, window_stats(window)->chunks, window_first_tries(window));
+	transport->feedback(t->channel, window_runs(engine_window(t->engine)));
 	return t->received != received;
 }
 

@@ -41,7 +41,8 @@ struct transport {
 
 	/*
 	 * Never blocks. Returns how many were sent, the first ones: for the others there is no room
-	 * until fd() is writable. What the system drops is lost, like on the wire.
+	 * until fd() is writable. What the system drops is lost, like on the wire. Says of each
+	 * fresh one whether it went in a run, as one with others, which may share their fate.
 	 */
 	size_t (*send)(struct channel *c, const struct datagram *d, size_t n);
 
@@ -54,8 +55,8 @@ struct transport {
 	/* Readable when something has come; writable when there is room again. */
 	int (*fd)(const struct channel *c);
 
-	/* How it has gone since connect(): results, and those of chunks that were sent once. */
-	void (*feedback)(struct channel *c, uint64_t chunks, uint64_t first_tries);
+	/* How what send() sent in runs has fared since connect(). */
+	void (*feedback)(struct channel *c, const struct window_runs *runs);
 
 	/* Of open(), connected or not. */
 	void (*close)(struct channel *c);

@@ -13,16 +13,16 @@
 #include <unistd.h>
 
 #include "common/address.h"
+#include "common/clock.h"
 #include "error.h"
+#include "segments.h"
 #include "transport.h"
 
 enum {
-	SEGMENTS_MAX = 40,  /* in one send: 40 * 1,472 bytes fit a datagram's 65,507 */
 	SEGMENTED_BYTES_MAX = 65000,
 	RECEIVES = 8,   /* of one system call, each up to 64 datagrams */
 	RECEIVE_BYTES = 65536,
 	STRANGERS_MAX = 65536, /* datagrams that came before udp_connect(): a queue has fewer */
-	JUDGED_CHUNKS = 64, /* results between two looks at how segmented sends fare */
 };
 
 /* Room for one number of 16 bits or an int beside a message. */
@@ -34,8 +34,7 @@ union control {
 struct udp {
 	struct channel channel;
 	int fd;
-	bool segment;
-	uint64_t judged_chunks, judged_first_tries; /* as feedback said then */
+	struct segments segments;
 	struct mmsghdr in[RECEIVES];
 	struct iovec in_iov[RECEIVES];
 	union control in_control[RECEIVES];
@@ -124,7 +123,6 @@ static int udp_open(const struct sockaddr_storage *local, struct channel **ret)
 		return error_set(-ENOMEM, "out of memory");
 	u->channel.transport = &transport_udp;
 	u->fd = -1;
-	u->segment = true;
 	u->buffer = malloc(RECEIVES * RECEIVE_BYTES);
 	r = u->buffer ? udp_bind(u, local) : error_set(-ENOMEM, "out of memory");
 	if (r < 0) {
@@ -154,21 +152,25 @@ static int udp_connect(struct channel *c, const struct sockaddr_storage *service
 	/* What came before is from anybody, and nothing has been sent that it could answer. */
 	for (size_t i = 0; i < STRANGERS_MAX && recv(fd, NULL, 0, MSG_DONTWAIT) >= 0; i++)
 		continue;
+	segments_init(&udp_of(c)->segments, messages, (uint32_t)clock_now_ns());
 	/* A socket buffer is charged for the memory behind a packet, about twice its bytes. */
 	set_buffers(fd, messages * (message_bytes + 1024) * 2);
 	return check_mtu(fd, service->ss_family, message_bytes);
 }
 
 /* How many datagrams from d[0] on can go as one segmented send: all but the last of one length. */
-static size_t run_length(const struct udp *u, const struct datagram *d, size_t n)
+static size_t run_length(struct segments *s, const struct datagram *d, size_t n)
 {
 	size_t bytes = d[0].length, run = 1;
 
-	if (!u->segment || !d[0].fresh)
+	if (!d[0].fresh)
 		return 1;
-	while (run < n && run < SEGMENTS_MAX && d[run].fresh && d[run - 1].length == d[0].length &&
+	while (run < n && d[run].fresh && d[run - 1].length == d[0].length &&
 	       d[run].length <= d[0].length && bytes + d[run].length <= SEGMENTED_BYTES_MAX)
 		bytes += d[run++].length;
+	run = segments_allow(s, run);
+	for (size_t i = 0; i < run; i++)
+		*d[i].in_run = run > 1;
 	return run;
 }
 
@@ -186,7 +188,7 @@ static void segment_as(struct msghdr *m, void *control, size_t size, uint16_t by
 	memcpy(CMSG_DATA(c), &bytes, sizeof(bytes));
 }
 
-static unsigned int compose(const struct udp *u, const struct datagram *d, size_t n,
+static unsigned int compose(struct segments *s, const struct datagram *d, size_t n,
 			    struct outgoing *out)
 {
 	unsigned int messages = 0;
@@ -194,7 +196,7 @@ static unsigned int compose(const struct udp *u, const struct datagram *d, size_
 	for (size_t i = 0, run; i < n; i += run, messages++) {
 		struct msghdr *m = &out->message[messages].msg_hdr;
 
-		run = run_length(u, d + i, n - i);
+		run = run_length(s, d + i, n - i);
 		for (size_t j = i; j < i + run; j++)
 			out->iov[j] = (struct iovec){ (void *)d[j].bytes, d[j].length };
 		*m = (struct msghdr){ .msg_iov = &out->iov[i], .msg_iovlen = run };
@@ -209,7 +211,7 @@ static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 {
 	struct udp *u = udp_of(c);
 	struct outgoing out;
-	unsigned int messages = compose(u, d, n, &out), sent = 0;
+	unsigned int messages = compose(&u->segments, d, n, &out), sent = 0;
 	size_t datagrams = 0;
 
 	while (sent < messages) {
@@ -221,8 +223,9 @@ static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 			c->refused = true; /* an earlier datagram was; this one was not sent */
 			continue;
 		}
-		if (r < 0 && u->segment && (errno == EINVAL || errno == EIO)) {
-			u->segment = false; /* no UDP_SEGMENT here: what is left, one by one */
+		if (r < 0 && out.message[sent].msg_hdr.msg_iovlen > 1 &&
+		    (errno == EINVAL || errno == EIO)) {
+			segments_refused(&u->segments); /* not here: what is left, one by one */
 			return datagrams + udp_send(c, d + datagrams, n - datagrams);
 		}
 		if (r < 0 && errno == EINTR)
@@ -284,20 +287,9 @@ static size_t udp_receive(struct channel *c, struct datagram *ret)
 
 static int udp_fd(const struct channel *c) { return udp_of(c)->fd; }
 
-/*
- * Where a frame sent with UDP_SEGMENT arrives whole (generic XDP), all its chunks are lost, and
- * only retransmissions, which go one by one, get through. Then most chunks take two tries.
- */
-static void udp_feedback(struct channel *c, uint64_t chunks, uint64_t first_tries)
+static void udp_feedback(struct channel *c, const struct window_runs *runs)
 {
-	struct udp *u = udp_of(c);
-
-	if (chunks - u->judged_chunks < JUDGED_CHUNKS)
-		return;
-	if ((first_tries - u->judged_first_tries) * 2 < chunks - u->judged_chunks)
-		u->segment = false;
-	u->judged_chunks = chunks;
-	u->judged_first_tries = first_tries;
+	segments_judge(&udp_of(c)->segments, runs);
 }
 
 const struct transport transport_udp = {

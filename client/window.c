@@ -33,7 +33,6 @@ struct window {
 	struct tally_set everyone, me;
 	struct tally_header blank; /* what all contributions begin with */
 	struct tally_stats stats;
-	uint64_t first_tries; /* results of contributions that were sent once */
 	struct window_runs runs;
 	struct window_news news;
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
@@ -366,10 +365,8 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	w->boot = tally_le16_get(h->boot);
 	w->runs.chunks += f->in_run;
 	w->runs.first_tries += f->in_run && f->tries == 1;
-	if (f->tries == 1) {
-		w->first_tries++;
+	if (f->tries == 1)
 		measure_rtt(w, now_ns - f->sent_ns);
-	}
 	learn_reordering(w, f, now_ns);
 	if (f->sent_ns > w->newest_ns) {
 		w->newest_ns = f->sent_ns;
@@ -450,8 +447,6 @@ uint64_t window_rtt(const struct window *w) { return w->srtt_ns; }
 uint64_t window_rto(const struct window *w) { return w->rto_ns; }
 
 const struct tally_stats *window_stats(const struct window *w) { return &w->stats; }
-
-uint64_t window_first_tries(const struct window *w) { return w->first_tries; }
 
 const struct window_runs *window_runs(const struct window *w) { return &w->runs; }
 

@@ -95,7 +95,6 @@ uint64_t window_rtt(const struct window *w);
 uint64_t window_rto(const struct window *w);
 
 const struct tally_stats *window_stats(const struct window *w);
-uint64_t window_first_tries(const struct window *w); /* of its chunks, so many took one */
 const struct window_runs *window_runs(const struct window *w);
 const struct window_news *window_news(const struct window *w);
 

@@ -80,6 +80,7 @@ int main(int argc, char **argv)
 	struct datagram message;
 	size_t payload;
 	struct channel *c;
+	bool in_run;
 	int window;
 
 	if (argc != 6 || address_parse(argv[1], 0, &local) < 0 ||
@@ -96,7 +97,12 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	*h = (struct tally_header){ .magic = TALLY_MAGIC, .version = TALLY_VERSION };
-	message = (struct datagram){ .bytes = h, .length = sizeof(*h) + payload, .fresh = true };
+	message = (struct datagram){
+		.bytes = h,
+		.length = sizeof(*h) + payload,
+		.fresh = true,
+		.in_run = &in_run,
+	};
 	printf("%.0f\n", bounce(c, &message, window, strtod(argv[5], NULL)));
 	transport_close(c);
 	free(h);

@@ -73,8 +73,8 @@ large_packets_go_by_tc_too() {
 	check
 }
 
-# Batches of a sender on the same machine arrive whole: workers must notice, and stop sending
-# such; and their checksums are not made yet.
+# Batches of a sender on the same machine arrive whole: workers must notice, and send such no more
+# but to try the path now and then; and their checksums are not made yet.
 senders_whose_frames_are_not_finished_are_served() {
 	local host
 	network --mode tc <<-END
@@ -91,6 +91,10 @@ senders_whose_frames_are_not_finished_are_served() {
 	describe_job 4 -- w0 w1 w2
 	check
 	(($(count COALESCED) > 0))
+	run_all -d int32 -b 1M -e 1M -n 20
+	for rank in 0 1 2; do
+		jq -e '.retransmitted * 5 < .chunks' "$work/rank$rank"
+	done
 	for host in w0 w1 w2; do
 		on "$host" nstat -az UdpInCsumErrors | has 'UdpInCsumErrors *0 '
 	done
