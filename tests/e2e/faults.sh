@@ -75,6 +75,29 @@ no_node_is_told_from_a_missing_rank() {
 	grep -q "no node answered at 10.77.0.1 .*port unreachable" "$work/errors0"
 }
 
+run_rank_0() {
+	on w0 timeout -s KILL 20 "$build/tally-perf" --job "$work/job" --rank 0 -d int32 \
+		-b 1M -e 1M --timeout 3000 2>"$work/errors0"
+}
+
+# The bucket has tokens for the barrier before the first call. What comes then waits in the queue
+# of w0's interface, until the socket has no room for more.
+a_worker_whose_way_out_is_stuck_fails_in_time_and_sleeps_meanwhile() {
+	local TIMEFORMAT='%R %U %S'
+	star 0
+	describe_job 4 -- w0 w1 w2 w3
+	next_epoch && add_job
+	for rank in 1 2 3; do
+		start_rank "$rank" -d int32 -b 1M -e 1M
+	done
+	on w0 tc qdisc replace dev eth0 root tbf rate 1kbit burst 2000 limit 100000000
+	{ time run_rank_0 || true; } 2>"$work/took"
+	cat "$work/took"
+	grep -q "for 3.0 s" "$work/errors0"
+	on w0 tc -s -j qdisc show dev eth0 | jq -e '.[0].backlog > 200000 and .[0].drops == 0'
+	awk -v slow="$slow" '{ exit $1 > 3 + slow || $2 + $3 > 0.3 * slow }' "$work/took"
+}
+
 a_payload_beyond_the_mtu_is_refused_with_what_fits() {
 	star
 	describe_job 4 payload=3392 -- w0 w1 w2 w3
@@ -138,6 +161,7 @@ facts the_very_first_packets_may_be_lost \
 	a_worker_that_starts_two_seconds_late_is_waited_for \
 	a_worker_that_dies_is_named_by_the_others \
 	no_node_is_told_from_a_missing_rank \
+	a_worker_whose_way_out_is_stuck_fails_in_time_and_sleeps_meanwhile \
 	a_payload_beyond_the_mtu_is_refused_with_what_fits \
 	a_node_reloaded_again_and_again_in_mid_job_loses_nothing \
 	a_node_that_loses_its_slots_again_and_again_is_healed \
