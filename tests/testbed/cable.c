@@ -18,23 +18,20 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "cable.h"
 #include "tests/testbed/cable.skel.h"
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-#define PPM_ONE 1000000
-
-enum direction {
-	UP,
-	DOWN
-}; /* as in cable.bpf.c */
-
 static const char usage[] =
 	"usage: testbed-cable wire A B [--loss-up P] [--loss-down P] [--dup P] [--reorder P]\n"
+	"                     [--flip-up P] [--flip-down P] [--flip-in REGION] [--flip-hidden]\n"
+	"                     [--seed N]\n"
 	"       testbed-cable pass INTERFACE...\n"
 	"\n"
 	"wire  joins interfaces A and B; P is a percentage, up is from A to B. For --reorder\n"
 	"      the veth pair slow-up, slow-down must be there: what is late goes through it.\n"
+	"      REGION is any, header or payload; cable.h says what they are.\n"
 	"pass  attaches a native XDP program that lets everything pass.\n";
 
 static void cable_bpf_destroyp(struct cable_bpf **cable) { cable_bpf__destroy(*cable); }
@@ -110,27 +107,62 @@ static int parse_percent(const char *text, __u32 *ret)
 	return 0;
 }
 
+static int parse_region(const char *text, __u32 *ret)
+{
+	static const char *const names[REGIONS] = { "any", "header", "payload" };
+
+	for (__u32 i = 0; i < REGIONS; i++) {
+		if (!strcmp(text, names[i])) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return complain(-EINVAL, "%s is neither any, header nor payload", text);
+}
+
+static int parse_seed(const char *text, __u64 *ret)
+{
+	char *end;
+	__u64 seed = strtoull(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end)
+		return complain(-EINVAL, "%s is not a seed", text);
+	*ret = seed;
+	return 0;
+}
+
 static int parse_faults(int argc, char **argv, struct cable_bpf__rodata *cable)
 {
-	__u32 *const chances[] = { &cable->loss_ppm[UP], &cable->loss_ppm[DOWN], &cable->dup_ppm,
-				   &cable->reorder_ppm };
+	__u32 *const chances[] = { &cable->loss_ppm[UP], &cable->loss_ppm[DOWN],
+				   &cable->dup_ppm,	 &cable->reorder_ppm,
+				   &cable->flip_ppm[UP], &cable->flip_ppm[DOWN] };
 	static const struct option options[] = {
 		{ "loss-up", required_argument, NULL, 0 },
 		{ "loss-down", required_argument, NULL, 1 },
 		{ "dup", required_argument, NULL, 2 },
 		{ "reorder", required_argument, NULL, 3 },
+		{ "flip-up", required_argument, NULL, 4 },
+		{ "flip-down", required_argument, NULL, 5 },
+		{ "flip-in", required_argument, NULL, 'i' },
+		{ "flip-hidden", no_argument, NULL, 'h' },
+		{ "seed", required_argument, NULL, 's' },
 		{ 0 },
 	};
-	int c, r;
+	int c, r = 0;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (r >= 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == '?')
 			return -EINVAL;
-		r = parse_percent(optarg, chances[c]);
-		if (r < 0)
-			return r;
+		if (c == 'i')
+			r = parse_region(optarg, &cable->flip_region);
+		else if (c == 's')
+			r = parse_seed(optarg, &cable->seed);
+		else if (c == 'h')
+			cable->flip_hidden = 1;
+		else
+			r = parse_percent(optarg, chances[c]);
 	}
-	return 0;
+	return r;
 }
 
 /* A frame that comes in by one end leaves by the other; by the slow pair likewise. */
