@@ -289,19 +289,23 @@ static void print_head(const struct run *run)
 	printf("# %s over %u workers, %s after %u%s; GB are 10^9 bytes, time is the median\n",
 	       perf_verb_names[run->options.verb], run->workers, length, run->options.warmups,
 	       run->options.unchecked ? ", unchecked" : "");
-	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s%s%s\n", "bytes", "count", "type",
-	       "op", "time us", "p99 us", "max us", "algbw", "busbw", "retrans", "wrong",
-	       run->options.seconds ? "     calls" : "", run->options.hash ? "  hash" : "");
+	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s %8s %8s %8s%s%s\n", "bytes",
+	       "count", "type", "op", "time us", "p99 us", "max us", "algbw", "busbw", "retrans",
+	       "flush", "repair", "corrupt", "wrong", run->options.seconds ? "     calls" : "",
+	       run->options.hash ? "  hash" : "");
 }
 
 static void print_row(const struct run *run, const struct row *row)
 {
 	double gbytes = (double)row->bytes / quantile(run, 0.5) / 1e3;
+	const struct tally_stats *a = &row->after, *b = &row->before;
 
-	printf("%12zu %10zu %8s %5s %11.1f %11.1f %11.1f %9.4f %9.4f %8" PRIu64 " ", row->bytes,
-	       row->count, type_name(run), op_name(run), quantile(run, 0.5), quantile(run, 0.99),
-	       quantile(run, 1), gbytes, gbytes * bus_factor(run),
-	       row->after.retransmitted - row->before.retransmitted);
+	printf("%12zu %10zu %8s %5s %11.1f %11.1f %11.1f %9.4f %9.4f", row->bytes, row->count,
+	       type_name(run), op_name(run), quantile(run, 0.5), quantile(run, 0.99),
+	       quantile(run, 1), gbytes, gbytes * bus_factor(run));
+	printf(" %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " ",
+	       a->retransmitted - b->retransmitted, a->flushed - b->flushed,
+	       a->repaired - b->repaired, a->corrupt - b->corrupt);
 	if (!run->options.unchecked)
 		printf("%8zu", row->verdict.wrong);
 	else
