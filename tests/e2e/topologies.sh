@@ -78,6 +78,37 @@ sums_are_made_at_two_levels() {
 	short_check
 }
 
+#   w0 ── a0 ── n0     a0 says that rank 1 is behind a1, and a1 that rank 0 is behind a0: each
+#   w1 ── a1 ─┘        hands the other what comes down, until its TTL is over
+has_come_to_rest() {
+	local before=$sent_down
+	sent_down=$(count_on a0 SENT_DOWN)
+	((sent_down == before))
+}
+nodes_that_name_each_other_do_not_keep_results_for_ever() {
+	local sent_down=0 family
+	network <<-END
+		host w0 w1
+		node n0 a0 a1
+		link w0 a0 rate 1gbit
+		link w1 a1 rate 1gbit
+		link a1 a0 rate 1gbit
+		link a0 n0 rate 1gbit
+	END
+	add_job() {
+		node a0 job add "$work/job" --below 0-1 --via 1="$(bed addr a1 "$family")" &&
+			node a1 job add "$work/job" --below 0-1 --via 0="$(bed addr a0 "$family")" &&
+			node n0 job add "$work/job" --via 0-1="$(bed addr a0 "$family")"
+	}
+	for family in 4 6; do
+		describe_job "$family" -- w0 w1
+		run_all -d int32 -b 4K -e 4K -n 3
+		until_true has_come_to_rest || { node a0 stats; return 1; }
+	done
+	# The two did hand things to and fro: more often than once each.
+	((sent_down > 4 * $(count COMPLETED)))
+}
+
 it_works_over_ipv6() {
 	four_on rate 1gbit loss 0.5
 	describe_job 6 -- w0 w1 w2 w3
@@ -142,6 +173,7 @@ two_testbeds_and_two_jobs_do_not_mix() {
 facts a_node_with_one_port_serves_all_workers_behind_it \
 	several_ranks_of_one_host_are_served \
 	sums_are_made_at_two_levels \
+	nodes_that_name_each_other_do_not_keep_results_for_ever \
 	it_works_over_ipv6 \
 	large_packets_are_summed_at_an_mtu_of_3500 \
 	generic_xdp_serves_where_there_is_no_native \
