@@ -27,6 +27,7 @@
 	X(OVER_RATE,     XDP_DROP,     "more packets or bytes a second than its tenant may send") \
 	X(CONFLICT,      XDP_DROP,     "disagrees with its chunk: lane, length or recipient")     \
 	X(STALE,         XDP_DROP,     "too late: its slot serves a newer chunk")                 \
+	X(EXPIRED,       XDP_DROP,     "its time to live is over: do nodes name each other?")     \
 	X(DUPLICATE,     XDP_DROP,     "already in the sum; other contributions are missing")     \
 	X(OVERLAP,       XDP_DROP,     "overlaps the sum; its workers retransmit one by one")     \
 	X(ABSORBED,      XDP_DROP,     "added to its slot; other contributions are missing")      \
