@@ -34,6 +34,8 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 			return TALLY_NO_SLOT;
 		verdict = gather(slot, job, f, &books);
 		out = reply(ctx, f, job, slot, verdict, &books);
+	} else if (out == TALLY_SENT_DOWN && !turn_down(f)) {
+		out = TALLY_EXPIRED;
 	}
 	return send(ctx, f, job, out);
 }

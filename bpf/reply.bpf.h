@@ -62,6 +62,19 @@ static __always_inline void turn_to_sender(struct frame *f)
 	f->udp->dest = port;
 }
 
+/* One hop of what the root sends down. Without it, nodes that name each other never let go. */
+static __always_inline bool turn_down(struct frame *f)
+{
+	__u8 *hops = f->offsets.ipv6 ? &f->ip6->hop_limit : &f->ip4->ttl;
+
+	if (*hops <= 1)
+		return false;
+	--*hops;
+	if (!f->offsets.ipv6)
+		checksum_ip4(f->ip4);
+	return true;
+}
+
 static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct frame *f,
 						const struct tally_job *job,
 						struct tally_slot *slot, struct tally_verdict v,

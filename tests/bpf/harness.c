@@ -132,13 +132,15 @@ static struct tally_header header_of(struct message m)
 	return h;
 }
 
+static __u8 ttl_of(struct message m) { return m.ttl ? m.ttl : TTL_OF_WORKERS; }
+
 static void put_ip4(struct writer *w, struct message m, __u16 datagram_bytes)
 {
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = 5,
 		.tot_len = htons(sizeof(ip) + datagram_bytes),
-		.ttl = TTL_OF_WORKERS,
+		.ttl = ttl_of(m),
 		.protocol = IPPROTO_UDP,
 		.saddr = worker_ip4(sender_of(m)),
 		.daddr = service_ip4(),
@@ -154,7 +156,7 @@ static void put_ip6(struct writer *w, struct message m, __u16 datagram_bytes)
 		.version = 6,
 		.payload_len = htons(datagram_bytes),
 		.nexthdr = IPPROTO_UDP,
-		.hop_limit = TTL_OF_WORKERS,
+		.hop_limit = ttl_of(m),
 	};
 
 	worker_ip6(sender_of(m), ip.saddr.s6_addr);
@@ -652,6 +654,7 @@ static bool makes_a_message(enum tally_outcome outcome)
 	case TALLY_REPAIRED:
 	case TALLY_SENT_UP:
 	case TALLY_FLUSHED_UP:
+	case TALLY_SENT_DOWN:
 		return true;
 	default:
 		return false;

@@ -79,6 +79,7 @@ struct message {
 	struct tally_set set; /* further workers in it */
 	__u64 value;
 	bool ipv6;
+	__u8 ttl; /* 0: TTL_OF_WORKERS */
 	__u16 vlan;   /* the tag's protocol; 0: no tag */
 	__u16 vlan_id; /* 0: 100 */
 };

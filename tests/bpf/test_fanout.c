@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -65,15 +66,15 @@ static int ports_create(void)
 		       : 0;
 }
 
-/* A veth that is to receive what XDP sent needs an XDP program itself. */
-static int pass_load(void)
+/* A program that does the same with every frame. */
+static int program_load(enum xdp_action action)
 {
-	const struct bpf_insn pass[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
+	const struct bpf_insn code[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = action },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 
-	return bpf_prog_load(BPF_PROG_TYPE_XDP, "pass", "GPL", pass, 2, NULL);
+	return bpf_prog_load(BPF_PROG_TYPE_XDP, "same", "GPL", code, 2, NULL);
 }
 
 static int socket_open(__u32 ifindex)
@@ -132,7 +133,7 @@ static int bench_setup(void **state)
 	if (r < 0)
 		return r;
 	node = *state;
-	pass = pass_load();
+	pass = program_load(XDP_PASS); /* a veth that is to receive what XDP sent needs one */
 	r = pass < 0 ? -errno : ports_create();
 	for (int i = 0; i < PORTS && r == 0; i++)
 		r = port_open(&ports[i], i, node, pass);
@@ -649,6 +650,41 @@ static void results_from_above_go_down_to_every_child(void **state)
 	}
 }
 
+static __u64 packets_since(const struct counts *before, struct node *node,
+			   enum tally_outcome outcome)
+{
+	return counts_read(node).of[outcome].packet - before->of[outcome].packet;
+}
+
+/* The child behind port 1 sends every copy back: a node that names this one as its child. */
+static void nodes_that_name_each_other_send_nothing_round_for_ever(void **state)
+{
+	const int back = program_load(XDP_TX), pass = program_load(XDP_PASS);
+	const __u32 peer = if_nametoindex("peer1");
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		struct message m = result(.set = { { 0xf } }, .ipv6 = ipv6, .ttl = 200);
+		struct tally_child child = child_of(1, 1, ipv6);
+		struct counts before = counts_read(*state);
+
+		bench_reset(state);
+		job_put(*state, JOB, inner_job());
+		child.udp_port = htons(TALLY_UDP_PORT);
+		child_put(*state, (struct tally_child_key){ JOB, ports[1].ifindex, 0 }, child);
+		group_put(*state, 0, 0, ports[1].ifindex);
+		assert_return_code(bpf_xdp_attach(peer, back, XDP_FLAGS_DRV_MODE, NULL), errno);
+		send_message(0, m);
+		for (time_t until = time(NULL) + RECEIVE_TIMEOUT_MS / 1000;
+		     !packets_since(&before, *state, TALLY_EXPIRED) && time(NULL) < until;)
+			sched_yield();
+		assert_return_code(bpf_xdp_attach(peer, pass, XDP_FLAGS_DRV_MODE, NULL), errno);
+		assert_int_equal(packets_since(&before, *state, TALLY_SENT_DOWN), m.ttl - 1);
+		assert_int_equal(packets_since(&before, *state, TALLY_EXPIRED), 1);
+	}
+	close(back);
+	close(pass);
+}
+
 /* A result for a job whose children are as `spoil` left them; then one that arrives. */
 static void show_no_child(void **state, void (*spoil)(struct node *node))
 {
@@ -760,6 +796,7 @@ int main(void)
 		fact(a_lost_copy_does_not_shift_the_next_message),
 		fact(a_copy_for_no_child_is_dropped_and_counted),
 		fact(a_port_without_cursor_is_a_counted_fault),
+		fact(nodes_that_name_each_other_send_nothing_round_for_ever),
 	};
 	const struct CMUnitTest all[] = {
 		fact(each_child_gets_one_copy_with_its_address),

@@ -1312,6 +1312,46 @@ static void an_inner_node_hands_repairs_up_and_results_down(void **state)
 	assert_memory_is(*state, before);
 }
 
+/* The frame of `m`, but for the time to live and its checksum: one hop less. */
+static void assert_one_hop_less(struct message m, struct sent *out)
+{
+	__u8 *hops = out->frame.data + frame_headers_bytes(m) - sizeof(struct udphdr);
+	struct frame in;
+
+	frame_write(m, &in);
+	hops -= m.ipv6 ? sizeof(struct ipv6hdr) - offsetof(struct ipv6hdr, hop_limit)
+		       : sizeof(struct iphdr) - offsetof(struct iphdr, ttl);
+	assert_int_equal(++*hops, m.ttl);
+	if (!m.ipv6)
+		memcpy(hops + 2, in.data + (hops + 2 - out->frame.data), sizeof(out->ip4.check));
+	assert_int_equal(out->frame.bytes, in.bytes);
+	assert_memory_equal(out->frame.data, in.data, in.bytes);
+}
+
+/* Nodes that name each other would send a message round and round. */
+static void each_node_on_the_way_down_takes_one_hop_of_the_time_to_live(void **state)
+{
+	inner_node(state);
+	for
+		each_form(f)
+		{
+			struct message m[] = {
+				result(.set = tally_set_first(4), .value = 42, shaped(f)),
+				ask(.set = set_of(2), shaped(f)),
+			};
+
+			for (size_t i = 0; i < COUNT(m); i++) {
+				struct sent out;
+
+				for (m[i].ttl = 255; m[i].ttl > 1; m[i].ttl--) {
+					expect(*state, m[i], TALLY_SENT_DOWN, &out);
+					assert_one_hop_less(m[i], &out);
+				}
+				expect(*state, m[i], TALLY_EXPIRED, NULL);
+			}
+		}
+}
+
 /* --- by which port, from where, and how much */
 
 enum {
@@ -1707,6 +1747,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_stranger_does_not_hold_up_those_below),
 	fact(an_inner_node_keeps_its_chunks_apart),
 	fact(an_inner_node_hands_repairs_up_and_results_down),
+	fact(each_node_on_the_way_down_takes_one_hop_of_the_time_to_live),
 	fact(a_message_is_counted_at_the_gate_by_which_it_came_in),
 	fact(what_is_of_no_job_is_counted_in_the_first_row),
 	fact(a_forged_job_from_another_port_is_dropped_and_touches_no_slot),
