@@ -67,10 +67,26 @@ static __always_inline void checksum_leave(struct frame *f)
 	f->udp->check = ~checksum_fold(checksum_pseudo(f));
 }
 
-/* After any header of the frame but Ethernet's has changed. */
-static __always_inline void checksum_frame(struct frame *f, __u32 blocks)
+/*
+ * 1: the sender is on this machine, and has left the checksum to the port that sends the frame: the
+ * sum over the pseudo-header stands in its place (CHECKSUM_PARTIAL). XDP cannot ask the kernel
+ * whether this is so. One whole checksum in 65,536 looks the same: if such a frame changes and goes
+ * on, it is lost, and what is sent again has other bits. A global function (see offsets_find).
+ */
+__noinline int checksum_is_left(struct hook_context *ctx, int packed_offsets)
 {
-	checksum_udp(f, blocks);
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+
+	return frame_locate(ctx, &f) && f.udp->check == (__u16)~checksum_fold(checksum_pseudo(&f));
+}
+
+/* After any header of the frame but Ethernet's has changed. `left`: the kernel makes UDP's. */
+static __always_inline void checksum_frame(struct frame *f, __u32 blocks, bool left)
+{
+	if (left)
+		checksum_leave(f);
+	else
+		checksum_udp(f, blocks);
 	if (!f->offsets.ipv6)
 		checksum_ip4(f->ip4);
 }

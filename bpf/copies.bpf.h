@@ -71,9 +71,7 @@ static __always_inline bool payload_cut(struct __sk_buff *ctx, struct frame *f, 
 	if (!frame_locate(ctx, f) || !frame_resize(ctx, f, 0))
 		return false;
 	tally_copy_cut(f->tally);
-	checksum_frame(f, 0);
-	if (is_partial)
-		checksum_leave(f);
+	checksum_frame(f, 0, is_partial);
 	return true;
 }
 

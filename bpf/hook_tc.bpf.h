@@ -13,6 +13,7 @@
 #define hook_context __sk_buff
 
 enum {
+	HOOK_TELLS_CHECKSUM = 1, /* offload_settle() does so, for all that leaves */
 	TAG_BYTES = 4,
 };
 

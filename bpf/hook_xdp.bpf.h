@@ -30,6 +30,11 @@ static __always_inline bool hook_has_tag(const struct xdp_md *ctx) { return fals
 
 static __always_inline __be16 hook_vlan(const struct xdp_md *ctx) { return 0; }
 
+/* Can the kernel be asked whether a frame's checksum is there? */
+enum {
+	HOOK_TELLS_CHECKSUM = 0,
+};
+
 /* From `before` to `after` bytes. Afterwards all pointers are to be read again. */
 static __always_inline bool hook_resize(struct xdp_md *ctx, __u32 before, __u32 after)
 {

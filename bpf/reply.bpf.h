@@ -83,9 +83,12 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 	struct tally_set sender = tally_header_set(f->tally);
 	struct tally_reply r = tally_reply_make(v, books, &sender);
 	enum tally_to to;
+	int left = 0;
 
 	if (!r.kind)
 		return r.outcome;
+	if (!HOOK_TELLS_CHECKSUM)
+		left = checksum_is_left(ctx, offsets_pack(f->offsets));
 	if (r.blocks != f->tally->blocks && !frame_resize(ctx, f, r.blocks)) {
 		/* Not every driver leaves room behind a short frame: ask for longer ones. */
 		if (!frame_resize(ctx, f, 0))
@@ -101,7 +104,7 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 		turn_to_sender(f);
 	else if (to == TALLY_TO_GROUP)
 		turn_to_group(f);
-	checksum_frame(f, r.blocks);
+	checksum_frame(f, r.blocks, to == TALLY_TO_ROOT && left);
 	return r.outcome;
 }
 

@@ -1227,6 +1227,62 @@ static void a_flush_of_a_whole_slot_takes_all_of_it(void **state)
 	       NULL);
 }
 
+/* As a program of this machine sends it: the kernel adds the checksum to what stands there. */
+static struct frame frame_unsummed(struct message m)
+{
+	const __u32 udp_at = frame_headers_bytes(m) - sizeof(struct udphdr);
+	struct frame frame;
+
+	frame_write(m, &frame);
+	put_be16(&frame, udp_at + offsetof(struct udphdr, check),
+		 frame_pseudo_sum(&frame, udp_at, m.ipv6));
+	return frame;
+}
+
+/* `m`, unsummed, makes the sum of its slot go up; the kernel can add its checksum to that, too. */
+static void show_unsummed_up(struct node *node, struct message m, enum tally_outcome outcome)
+{
+	const __u32 udp_at = frame_headers_bytes(m) - sizeof(struct udphdr);
+	struct frame in = frame_unsummed(m), out;
+	struct counts before = counts_read(node);
+	struct udphdr udp;
+
+	assert_int_equal(node_run(node, &in, &out), XDP_PASS);
+	assert_int_equal(counts_read(node).of[outcome].packet, before.of[outcome].packet + 1);
+	memcpy(&udp, out.data + udp_at, sizeof(udp));
+	assert_int_equal(ntohs(udp.len), out.bytes - udp_at);
+	assert_int_equal(ntohs(udp.check), frame_pseudo_sum(&out, udp_at, m.ipv6));
+}
+
+/* TC asks the kernel, and a test run says that this frame has its checksum: see test_onward.c. */
+static void a_checksum_that_is_still_to_be_made_stays_so_on_the_way_up(void **state)
+{
+	struct node *node = *state;
+
+	if (node->by_tc)
+		skip();
+	inner_node(state);
+	for
+		each_form(f)
+		{
+			__u32 seq = f - forms;
+
+			for (__u8 blocks = 0; blocks < 9; blocks += 4, seq += COUNT(forms)) {
+				struct message m = contribution(.worker = 0, .seq = seq,
+								.blocks = 4, .value = 40);
+
+				expect(node, m, TALLY_ABSORBED, NULL);
+				m = contribution(.worker = 1, .seq = seq, .blocks = blocks,
+						 .value = 2, shaped(f));
+				if (blocks <= 4)
+					show_unsummed_up(node, m, TALLY_SENT_UP);
+				m.flags = TALLY_FLUSH;
+				m.worker = 0;
+				show_unsummed_up(node, m, TALLY_FLUSHED_UP);
+			}
+		}
+}
+
 static void a_flush_that_the_slot_does_not_hold_goes_on_alone(void **state)
 {
 	struct memory *before;
@@ -1741,6 +1797,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_sum_goes_up_when_the_last_came_without_payload),
 	fact(a_flush_takes_the_partial_sum_along_and_empties_the_slot),
 	fact(a_flush_of_a_whole_slot_takes_all_of_it),
+	fact(a_checksum_that_is_still_to_be_made_stays_so_on_the_way_up),
 	fact(a_flush_that_the_slot_does_not_hold_goes_on_alone),
 	fact(an_overlap_goes_on_unmerged),
 	fact(a_strangers_detour_is_resolved_by_flush),
