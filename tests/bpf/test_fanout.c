@@ -77,6 +77,24 @@ static int program_load(enum xdp_action action)
 	return bpf_prog_load(BPF_PROG_TYPE_XDP, "same", "GPL", code, 2, NULL);
 }
 
+/* A program beside ours that sends every frame on, through what of ours leads out of a port. */
+static int forwarder_load(int group, __u32 key)
+{
+	const struct bpf_insn code[] = {
+		{ .code = BPF_LD | BPF_IMM | BPF_DW,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD,
+		  .imm = group },
+		{ .code = 0 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = (__s32)key },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3, .imm = 0 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_redirect_map },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	return bpf_prog_load(BPF_PROG_TYPE_XDP, "forward", "GPL", code, 6, NULL);
+}
+
 static int socket_open(__u32 ifindex)
 {
 	const struct sockaddr_ll to = { .sll_family = AF_PACKET,
@@ -271,12 +289,11 @@ static void send_in_pages(int port, struct message m)
 }
 
 /* The next frame that arrives behind that port; fails when none does. */
-static void receive(int port, struct sent *ret)
+static void receive_frame(int port, struct frame *ret)
 {
 	struct pollfd ready = { .fd = ports[port].socket, .events = POLLIN };
 	char control[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
-	struct frame frame;
-	struct iovec into = { frame.data, sizeof(frame.data) - sizeof(struct vlan_tag) };
+	struct iovec into = { ret->data, sizeof(ret->data) - sizeof(struct vlan_tag) };
 	struct msghdr message = { .msg_iov = &into,
 				  .msg_iovlen = 1,
 				  .msg_control = control,
@@ -287,8 +304,15 @@ static void receive(int port, struct sent *ret)
 		fail_msg("nothing arrived behind port%d", port);
 	bytes = recvmsg(ready.fd, &message, 0);
 	assert_return_code(bytes, errno);
-	frame.bytes = bytes;
-	untake_tag(&frame, &message);
+	ret->bytes = bytes;
+	untake_tag(ret, &message);
+}
+
+static void receive(int port, struct sent *ret)
+{
+	struct frame frame;
+
+	receive_frame(port, &frame);
 	frame_read(&frame, ret);
 }
 
@@ -727,6 +751,43 @@ static void a_copy_of_the_other_family_is_dropped_and_counted(void **state)
 	show_no_child(state, mix_families);
 }
 
+/*
+ * The kernel sends in one batch what leaves a port, and the program of the first frame gets all of
+ * them: also what another program has sent on.
+ */
+static void what_is_no_copy_of_ours_leaves_as_it_came(void **state)
+{
+	const struct message m[] = {
+		contribution(.worker = 0, .blocks = 9, .value = 5),
+		repair(.set = { { 0xf } }, .ipv6 = true),
+		result(.job = OTHER_JOB, .set = { { 0xf } }),
+		contribution(.version = TALLY_VERSION + 1),
+		contribution(.magic = 0),
+	};
+	const enum tally_outcome outcome[] = { TALLY_PASSED_UP, TALLY_PASSED_UP, TALLY_UNKNOWN_JOB,
+					       TALLY_OTHER_VERSION, TALLY_FOREIGN };
+	struct node *node = *state;
+	const int ours = node_ingress(node), other = forwarder_load(node->group[0], 1);
+
+	place_four(node, JOB, false);
+	gate_remove(node, OTHER_JOB, 0);
+	assert_return_code(bpf_xdp_attach(ports[0].ifindex, other, XDP_FLAGS_DRV_MODE, NULL),
+			   errno);
+	for (size_t i = 0; i < sizeof(m) / sizeof(*m); i++) {
+		struct counts before = counts_read(node);
+		struct frame sent, got;
+
+		frame_write(m[i], &sent);
+		send_frame(0, &sent);
+		receive_frame(1, &got);
+		assert_int_equal(got.bytes, sent.bytes);
+		assert_memory_equal(got.data, sent.data, sent.bytes);
+		assert_int_equal(packets_since(&before, node, outcome[i]), 1);
+	}
+	assert_return_code(bpf_xdp_attach(ports[0].ifindex, ours, XDP_FLAGS_DRV_MODE, NULL), errno);
+	close(other);
+}
+
 static void a_port_without_cursor_is_a_counted_fault(void **state)
 {
 	struct counts before = counts_read(*state), after;
@@ -796,6 +857,7 @@ int main(void)
 		fact(a_lost_copy_does_not_shift_the_next_message),
 		fact(a_copy_for_no_child_is_dropped_and_counted),
 		fact(a_port_without_cursor_is_a_counted_fault),
+		fact(what_is_no_copy_of_ours_leaves_as_it_came),
 		fact(nodes_that_name_each_other_send_nothing_round_for_ever),
 	};
 	const struct CMUnitTest all[] = {
