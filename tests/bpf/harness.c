@@ -67,6 +67,8 @@ static __u16 fold(__u32 sum)
 	return sum;
 }
 
+__u16 sum_add(__u16 a, __u16 b) { return fold(a + b); }
+
 /* Of a UDP datagram, and of the addresses before it: 0xffff when its checksum is right. */
 static __u16 sum_udp(const __u8 *udp, size_t bytes, bool ipv6)
 {

@@ -184,6 +184,8 @@ void frame_write(struct message m, struct frame *ret);
 __u32 frame_headers_bytes(struct message m);
 /* What stands in place of a UDP checksum that is still to be made; host order. */
 __u16 frame_pseudo_sum(const struct frame *frame, __u32 udp_at, bool ipv6);
+/* Of two 16-bit words, as checksums add them, in either byte order. */
+__u16 sum_add(__u16 a, __u16 b);
 /* A well-formed message in a frame: asserts lengths and checksums; over IPv4, UDP's may be 0. */
 void frame_read(const struct frame *frame, struct sent *ret);
 

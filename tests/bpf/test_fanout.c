@@ -518,6 +518,38 @@ static void a_node_gets_the_payload_for_those_below_it(void **state)
 	}
 }
 
+/* The copy for rank 1, at that UDP port, of a result for this recipient. */
+static struct udphdr copy_at(void **state, bool ipv6, __u16 recipient, __be16 udp_port)
+{
+	struct tally_child child = child_of(1, 1, ipv6);
+	struct sent copy;
+
+	bench_reset(state);
+	child.udp_port = udp_port;
+	child_put(*state, (struct tally_child_key){ JOB, ports[1].ifindex, 0 }, child);
+	group_put(*state, 0, 1, ports[1].ifindex);
+	send_message(0, contribution(.set = { { 0x3 } }, .value = 5, .blocks = 22,
+				     .recipient = recipient, .ipv6 = ipv6));
+	receive(1, &copy);
+	assert_int_equal(copy.udp.dest, udp_port);
+	assert_int_equal(copy.tally.blocks, recipient ? 22 : 0);
+	return copy.udp;
+}
+
+/* In UDP, a checksum of 0 says that there is none. */
+static void a_copys_checksum_of_0_is_sent_as_the_other_zero(void **state)
+{
+	const __u16 recipients[] = { TALLY_EVERYONE, 0 };
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++)
+		for (int i = 0; i < 2; i++) {
+			struct udphdr udp = copy_at(state, ipv6, recipients[i], htons(1));
+
+			udp = copy_at(state, ipv6, recipients[i], sum_add(udp.dest, udp.check));
+			assert_int_equal(udp.check, 0xffff);
+		}
+}
+
 /* Who receives adds up the whole datagram: frame_read() does. */
 static void a_checksum_that_the_sender_left_to_others_is_right_in_all_copies(void **state)
 {
@@ -868,6 +900,7 @@ int main(void)
 		fact(who_is_not_the_recipient_gets_no_payload),
 		fact(a_node_gets_the_payload_for_those_below_it),
 		fact(a_checksum_that_the_sender_left_to_others_is_right_in_all_copies),
+		fact(a_copys_checksum_of_0_is_sent_as_the_other_zero),
 		fact(a_frame_in_pages_is_summed_to_the_last_word),
 		fact(an_ask_reaches_every_child),
 		fact(children_behind_one_port_take_turns_for_2000_chunks),

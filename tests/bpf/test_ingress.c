@@ -798,6 +798,33 @@ static void a_late_worker_gets_the_result_alone(void **state)
 		}
 }
 
+/* In UDP, a checksum of 0 says that there is none. */
+static void an_answers_checksum_of_0_is_sent_as_the_other_zero(void **state)
+{
+	for
+		each_form(f)
+		{
+			struct message m = contribution(.worker = 0, .seq = f - forms, .value = 9,
+							shaped(f));
+			const __u32 udp_at = frame_headers_bytes(m) - sizeof(struct udphdr);
+			struct frame frame;
+			struct udphdr udp;
+			struct sent out;
+
+			expect(*state, contribution(.set = { { 3 } }, .seq = m.seq),
+			       TALLY_COMPLETED, NULL);
+			expect(*state, m, TALLY_ANSWERED, &out);
+			/* to that UDP port, the answer's sum is 0 */
+			frame_write(m, &frame);
+			memcpy(&udp, frame.data + udp_at, sizeof(udp));
+			udp.source = sum_add(udp.source, out.udp.check);
+			udp.check = ~sum_add(~udp.check, out.udp.check);
+			memcpy(frame.data + udp_at, &udp, sizeof(udp));
+			expect_frame(*state, &frame, TALLY_ANSWERED, &out);
+			assert_int_equal(out.udp.check, 0xffff);
+		}
+}
+
 static void a_late_partial_sum_brings_the_result_to_everyone(void **state)
 {
 	for
@@ -1779,6 +1806,7 @@ static const struct CMUnitTest tests[] = {
 	fact(who_sent_a_frame_too_short_for_the_sum_is_asked_for_a_longer_one),
 	fact(a_flush_too_short_for_the_sum_leaves_the_slot_as_it_is),
 	fact(a_late_worker_gets_the_result_alone),
+	fact(an_answers_checksum_of_0_is_sent_as_the_other_zero),
 	fact(a_late_partial_sum_brings_the_result_to_everyone),
 	fact(who_is_not_the_recipient_gets_word_without_payload),
 	fact(an_answer_has_the_results_books_not_the_askers),
