@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A token bucket: how much may be sent. A bucket earns `rate` tokens a second and holds `burst` at
- * most; whoever sends spends tokens. Pure: the caller says what time it is. Exact to the token and
- * the nanosecond: a part of a token that a short time earns is kept as a fraction.
+ * most; whoever sends spends tokens. What could not be refused is charged: the bucket may owe
+ * tokens, and gives none until it has earned them. Pure: the caller says what time it is. Exact to
+ * the token and the nanosecond: a part of a token that a short time earns is kept as a fraction.
  */
 #ifndef TALLY_BUCKET_H
 #define TALLY_BUCKET_H
@@ -18,7 +19,7 @@
 struct tally_bucket {
 	__u64 rate; /* tokens a second, up to TALLY_RATE_MAX; 0: no limit, all else is unused */
 	__u64 burst; /* tokens at most, up to TALLY_BURST_MAX */
-	__u64 level; /* tokens now */
+	__s64 level; /* tokens now; below 0: so many are owed */
 	__u64 fraction; /* of the next token, in billionths */
 	__u64 at_ns; /* the time of `level` and `fraction` */
 };
@@ -26,7 +27,7 @@ struct tally_bucket {
 /* Adds what was earned until now. A clock that went back, as between two CPUs, earns nothing. */
 tally_inline void tally_bucket_fill(struct tally_bucket *b, __u64 now_ns)
 {
-	__u64 room = b->level < b->burst ? b->burst - b->level : 0;
+	__u64 room = b->level < (__s64)b->burst ? b->burst - b->level : 0;
 	__u64 elapsed, seconds, earned, fraction;
 
 	if (!b->rate || now_ns <= b->at_ns)
@@ -54,10 +55,9 @@ tally_inline void tally_bucket_fill(struct tally_bucket *b, __u64 now_ns)
 
 tally_inline bool tally_bucket_has(const struct tally_bucket *b, __u64 tokens)
 {
-	return !b->rate || b->level >= tokens;
+	return !b->rate || b->level >= (__s64)tokens;
 }
 
-/* `tokens`: at most what the bucket has. */
 tally_inline void tally_bucket_spend(struct tally_bucket *b, __u64 tokens)
 {
 	if (b->rate)
@@ -76,6 +76,24 @@ tally_inline bool tally_buckets_take(struct tally_bucket *packets, struct tally_
 	tally_bucket_spend(packets, 1);
 	tally_bucket_spend(bytes, packet_bytes);
 	return true;
+}
+
+/* Who owes a burst already owes no more: what nobody could have refused shuts nobody out for long.
+ */
+tally_inline void tally_bucket_charge(struct tally_bucket *b, __u64 tokens)
+{
+	if (b->level > -(__s64)b->burst)
+		tally_bucket_spend(b, tokens);
+}
+
+/* So many packets, of so many bytes together (less than 2^32 of each), have left. */
+tally_inline void tally_buckets_charge(struct tally_bucket *packets, struct tally_bucket *bytes,
+				       __u32 copies, __u64 all_bytes, __u64 now_ns)
+{
+	tally_bucket_fill(packets, now_ns);
+	tally_bucket_fill(bytes, now_ns);
+	tally_bucket_charge(packets, copies);
+	tally_bucket_charge(bytes, all_bytes);
 }
 
 #endif

@@ -16,12 +16,12 @@ enum {
 
 static const uint64_t start_ns = 1000 * TALLY_SECOND_NS;
 
-static struct tally_bucket bucket(uint64_t rate, uint64_t burst, uint64_t level)
+static struct tally_bucket bucket(uint64_t rate, uint64_t burst, int64_t level)
 {
 	return (struct tally_bucket){ rate, burst, level, 0, start_ns };
 }
 
-static uint64_t level_at(struct tally_bucket b, uint64_t now_ns)
+static int64_t level_at(struct tally_bucket b, uint64_t now_ns)
 {
 	tally_bucket_fill(&b, now_ns);
 	return b.level;
@@ -59,11 +59,11 @@ static void no_idle_time_earns_more_than_the_burst(void **state)
 		for (size_t j = 0; j < 4; j++) {
 			struct tally_bucket b = bucket(rates[i], bursts[j], 0);
 			unsigned __int128 earned = UINT64_MAX / TALLY_SECOND_NS;
-			uint64_t level;
+			int64_t level;
 
 			b.at_ns = 0;
 			level = level_at(b, UINT64_MAX);
-			assert_true(level <= bursts[j]);
+			assert_true(level >= 0 && (uint64_t)level <= bursts[j]);
 			earned *= rates[i];
 			if (earned >= bursts[j])
 				assert_int_equal(level, bursts[j]);
@@ -147,20 +147,57 @@ static void without_a_rate_there_is_no_limit(void **state)
 	assert_memory_equal(&bytes, &none, sizeof(none));
 }
 
+static void what_is_charged_is_earned_back_before_anything_is_spent(void **state)
+{
+	struct tally_bucket packets = bucket(10, 5, 1), bytes = bucket(1000, 5000, 400);
+
+	assert_true(tally_buckets_take(&packets, &bytes, 100, start_ns));
+	tally_buckets_charge(&packets, &bytes, 4, 800, start_ns);
+	assert_int_equal(packets.level, -4);
+	assert_int_equal(bytes.level, -500);
+	assert_false(tally_buckets_take(&packets, &bytes, 1, start_ns + TALLY_SECOND_NS / 2 - 1));
+	assert_int_equal(packets.level, 0);
+	assert_true(tally_buckets_take(&packets, &bytes, 100, start_ns + TALLY_SECOND_NS * 6 / 10));
+	assert_int_equal(packets.level, 1);
+	assert_int_equal(bytes.level, 0);
+}
+
+static void what_a_full_bucket_could_not_hold_pays_for_nothing(void **state)
+{
+	struct tally_bucket packets = bucket(10, 5, 5), bytes = bucket(1000, 900, 900);
+
+	tally_buckets_charge(&packets, &bytes, 4, 800, start_ns + TALLY_SECOND_NS);
+	assert_int_equal(level_at(packets, start_ns + TALLY_SECOND_NS), 1);
+	assert_int_equal(level_at(bytes, start_ns + TALLY_SECOND_NS), 100);
+}
+
+static void who_owes_a_burst_owes_no_more(void **state)
+{
+	struct tally_bucket packets = bucket(1, 5, 0), bytes = bucket(1, 5000, 4000);
+
+	for (int i = 0; i < 10; i++)
+		tally_buckets_charge(&packets, &bytes, 2, 20000, start_ns);
+	assert_int_equal(packets.level, -6);
+	assert_int_equal(bytes.level, -16000);
+	packets = bucket(TALLY_RATE_MAX, TALLY_BURST_MAX, 1 - (int64_t)TALLY_BURST_MAX);
+	tally_buckets_charge(&packets, &bytes, UINT32_MAX, UINT64_MAX >> 32, start_ns);
+	assert_int_equal(level_at(packets, UINT64_MAX), TALLY_BURST_MAX);
+}
+
 /* --- the model */
 
 struct model {
 	uint64_t rate, burst, at_ns;
-	unsigned __int128 billionths;
+	__int128 billionths;
 };
 
 static void model_fill(struct model *m, uint64_t now_ns)
 {
-	unsigned __int128 full = (unsigned __int128)m->burst * TALLY_SECOND_NS;
+	__int128 full = (__int128)m->burst * TALLY_SECOND_NS;
 
 	if (now_ns <= m->at_ns)
 		return;
-	m->billionths += (unsigned __int128)(now_ns - m->at_ns) * m->rate;
+	m->billionths += (__int128)(now_ns - m->at_ns) * m->rate;
 	if (m->billionths > full)
 		m->billionths = full;
 	m->at_ns = now_ns;
@@ -169,10 +206,17 @@ static void model_fill(struct model *m, uint64_t now_ns)
 static bool model_take(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
 	model_fill(m, now_ns);
-	if (m->billionths / TALLY_SECOND_NS < tokens)
+	if (m->billionths < (__int128)tokens * TALLY_SECOND_NS)
 		return false;
-	m->billionths -= (unsigned __int128)tokens * TALLY_SECOND_NS;
+	m->billionths -= (__int128)tokens * TALLY_SECOND_NS;
 	return true;
+}
+
+static void model_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+	model_fill(m, now_ns);
+	if (m->billionths >= -((__int128)m->burst - 1) * TALLY_SECOND_NS)
+		m->billionths -= (__int128)tokens * TALLY_SECOND_NS;
 }
 
 /* xorshift64*; every magnitude is as likely. */
@@ -186,15 +230,14 @@ static uint64_t random_below(uint64_t *seed, int bits)
 
 static void it_agrees_with_the_slow_one_in_every_step(void **state)
 {
-	uint64_t seed = 7, taken = 0, refused = 0;
+	uint64_t seed = 7, taken = 0, refused = 0, owed = 0;
 
 	for (int run = 0; run < MODEL_RUNS; run++) {
 		uint64_t rate = 1 + random_below(&seed, 40) % TALLY_RATE_MAX;
 		uint64_t burst = 1 + random_below(&seed, 62), now_ns = start_ns;
 		struct tally_bucket b = bucket(rate, burst, burst);
 		struct tally_bucket unlimited = { .rate = 0 };
-		struct model m = { rate, burst, start_ns,
-				   (unsigned __int128)burst * TALLY_SECOND_NS };
+		struct model m = { rate, burst, start_ns, (__int128)burst * TALLY_SECOND_NS };
 
 		for (int step = 0; step < MODEL_STEPS; step++) {
 			uint32_t tokens = random_below(&seed, 32);
@@ -204,13 +247,20 @@ static void it_agrees_with_the_slow_one_in_every_step(void **state)
 			now_ns -= step % 5 ? 0 : random_below(&seed, 10);
 			may = model_take(&m, tokens, now_ns);
 			assert_int_equal(tally_buckets_take(&unlimited, &b, tokens, now_ns), may);
-			assert_int_equal(b.level, (uint64_t)(m.billionths / TALLY_SECOND_NS));
-			assert_int_equal(b.fraction, (uint64_t)(m.billionths % TALLY_SECOND_NS));
 			taken += may;
 			refused += !may;
+			if (may && step % 2) {
+				tokens = random_below(&seed, 32);
+				model_charge(&m, tokens, now_ns);
+				tally_buckets_charge(&unlimited, &b, 1, tokens, now_ns);
+				owed += b.level < 0;
+			}
+			assert_true(b.fraction < TALLY_SECOND_NS);
+			assert_true((__int128)b.level * TALLY_SECOND_NS + b.fraction ==
+				    m.billionths);
 		}
 	}
-	assert_true(taken > 1000 && refused > 1000); /* both ways were gone */
+	assert_true(taken > 1000 && refused > 1000 && owed > 1000); /* all ways were gone */
 }
 
 int main(void)
@@ -227,6 +277,9 @@ int main(void)
 		cmocka_unit_test(bytes_are_counted_to_the_last),
 		cmocka_unit_test(who_lacks_one_kind_spends_nothing_of_the_other),
 		cmocka_unit_test(without_a_rate_there_is_no_limit),
+		cmocka_unit_test(what_is_charged_is_earned_back_before_anything_is_spent),
+		cmocka_unit_test(what_a_full_bucket_could_not_hold_pays_for_nothing),
+		cmocka_unit_test(who_owes_a_burst_owes_no_more),
 		cmocka_unit_test(it_agrees_with_the_slow_one_in_every_step),
 	};
 
