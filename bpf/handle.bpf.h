@@ -6,6 +6,7 @@
 #include "admit.bpf.h"
 #include "gate.bpf.h"
 #include "gather.bpf.h"
+#include "leave.bpf.h"
 #include "reply.bpf.h"
 
 /* Sends what is in the frame to the job's group, if the outcome says so. */
@@ -37,6 +38,10 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 	} else if (out == TALLY_SENT_DOWN && !turn_down(f)) {
 		out = TALLY_EXPIRED;
 	}
+	if (outcome_action[out] == XDP_REDIRECT)
+		tenant_pay(ctx, offsets_pack(f->offsets), job->tenant, job->copies);
+	else if (outcome_action[out] == XDP_TX)
+		tenant_pay(ctx, offsets_pack(f->offsets), job->tenant, 1);
 	return send(ctx, f, job, out);
 }
 

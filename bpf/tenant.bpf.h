@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* May a job's tenant send this now? Clock and lock are used only for tenants with a limit. */
+/* May a job's tenant send this now, and what does it pay? Clock and lock are used only for tenants
+ * with a limit. */
 #ifndef TALLY_TENANT_BPF_H
 #define TALLY_TENANT_BPF_H
 
 #include "maps.bpf.h"
+#include "parse.bpf.h"
 
 /* A global function (see offsets_find). 0: over its rate. */
 __noinline int tenant_spend(__u32 tenant, __u32 bytes)
@@ -29,6 +31,28 @@ static __always_inline enum tally_outcome tenant_admit(__u32 tenant, __u8 priori
 	if (t->limited && !tenant_spend(tenant, bytes))
 		return TALLY_OVER_RATE;
 	return TALLY_GO_ON;
+}
+
+/*
+ * What leaves because of a message is paid for, and never held back: a sum may be finished. Only
+ * the recipient's copy has the payload, if there is one. A global function (see offsets_find).
+ */
+__noinline int tenant_pay(struct hook_context *ctx, int packed_offsets, __u32 tenant, __u32 copies)
+{
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+	struct tally_tenant *t = bpf_map_lookup_elem(&tenants, &tenant);
+	__u64 now_ns, payload, bytes;
+
+	if (!t || !t->limited || !frame_locate(ctx, &f))
+		return 0;
+	payload = f.tally->blocks * TALLY_BLOCK_BYTES;
+	bytes = copies * (f.bytes - payload);
+	bytes += tally_le16_get(f.tally->recipient) == TALLY_EVERYONE ? copies * payload : payload;
+	now_ns = bpf_ktime_get_ns();
+	bpf_spin_lock(&t->lock);
+	tally_buckets_charge(&t->packets, &t->bytes, copies, bytes, now_ns);
+	bpf_spin_unlock(&t->lock);
+	return 0;
 }
 
 #endif

@@ -95,6 +95,7 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		tally_set_join(&served, &ret->copy[ret->copies].below);
 		ret->copies++;
 	}
+	ret->job.copies = ret->copies;
 	return 0;
 }
 

@@ -73,7 +73,7 @@ struct tally_job {
 	__u8 root;   /* 1: results are made here; 0: sums go on to the root */
 	__u32 id;
 	__u16 tenant; /* index into tenants */
-	__u16 reserved;
+	__u16 copies; /* of a message that goes to the group: the children of the whole job */
 };
 
 _Static_assert(sizeof(struct tally_job) == 88, "otherwise raise TALLY_MAPS_LAYOUT");

@@ -1673,7 +1673,9 @@ static void a_tenant_without_a_limit_spends_nothing(void **state)
 	struct tally_tenant after;
 
 	limit(*state, free);
+	job_put(*state, JOB, root_job(.tenant = TENANT, .copies = 5));
 	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1), TALLY_COMPLETED, NULL);
 	after = tenant_read(*state, TENANT);
 	assert_memory_equal(&after, &free, sizeof(free));
 }
@@ -1697,6 +1699,95 @@ static void a_flood_of_garbage_spends_nothing_of_the_tenants(void **state)
 	assert_int_equal(tenant_read(*state, TENANT).packets.level, 1);
 	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
 	assert_int_equal(tenant_read(*state, TENANT).packets.level, 0);
+}
+
+enum {
+	COPIES = 5,
+	TOKENS = 1 << 16,
+};
+
+/* `m` is taken in, and its tenant pays for it and for so many copies with and without payload. */
+static void expect_paid(struct node *node, struct message m, enum tally_outcome outcome, __u32 with,
+			__u32 without)
+{
+	const struct tally_tenant full = { .limited = 1,
+					   .packets = tokens(TOKENS),
+					   .bytes = tokens(TOKENS) };
+	const bool from_worker = m.kind == TALLY_CONTRIBUTION || m.kind == TALLY_REPAIR;
+	__u32 in = frame_headers_bytes(m) + sizeof(struct tally_header);
+	struct sent out = { .tagged = false };
+	struct tally_tenant after;
+
+	tenant_put(node, TENANT, full);
+	expect(node, m, outcome, &out);
+	after = tenant_read(node, TENANT);
+	assert_int_equal(TOKENS - after.packets.level, from_worker + with + without);
+	assert_int_equal(TOKENS - after.bytes.level,
+			 from_worker * (in + m.blocks * TALLY_BLOCK_BYTES) + (with + without) * in +
+				 with * out.tally.blocks * TALLY_BLOCK_BYTES);
+}
+
+static void what_leaves_is_paid_for(void **state)
+{
+	const struct tally_set all = tally_set_first(2);
+
+	for
+		each_form(f)
+		{
+			__u32 seq = 32 * (f - forms);
+
+			job_put(*state, JOB, root_job(.tenant = TENANT, .copies = COPIES));
+			expect_paid(*state,
+				    contribution(.worker = 0, .blocks = 9, .seq = seq, shaped(f)),
+				    TALLY_ABSORBED, 0, 0);
+			expect_paid(*state,
+				    contribution(.worker = 0, .blocks = 9, .seq = seq,
+						 .flags = TALLY_FLUSH, shaped(f)),
+				    TALLY_ASKED, 0, COPIES);
+			expect_paid(*state,
+				    contribution(.worker = 1, .blocks = 9, .seq = seq, shaped(f)),
+				    TALLY_COMPLETED, COPIES, 0);
+			expect_paid(*state,
+				    contribution(.worker = 1, .blocks = 9, .seq = seq, shaped(f)),
+				    TALLY_ANSWERED, 1, 0);
+			expect_paid(*state,
+				    contribution(.set = all, .blocks = 9, .seq = seq, shaped(f)),
+				    TALLY_ANSWERED_ALL, COPIES, 0);
+			expect_paid(*state,
+				    repair(.set = all, .blocks = 9, .seq = seq + 1, shaped(f)),
+				    TALLY_REPAIRED, COPIES, 0);
+			expect_paid(*state,
+				    contribution(.set = all, .blocks = 9, .recipient = 1,
+						 .seq = seq + 2, shaped(f)),
+				    TALLY_COMPLETED, 1, COPIES - 1);
+			job_put(*state, JOB, inner_job(.tenant = TENANT, .copies = COPIES));
+			expect_paid(*state,
+				    result(.set = tally_set_first(4), .blocks = 9, shaped(f)),
+				    TALLY_SENT_DOWN, COPIES, 0);
+			expect_paid(*state, ask(.set = set_of(2), shaped(f)), TALLY_SENT_DOWN, 0,
+				    COPIES);
+			expect_paid(*state,
+				    contribution(.set = all, .seq = seq + 3, .flags = TALLY_FLUSH,
+						 shaped(f)),
+				    TALLY_PASSED_UP, 0, 0);
+		}
+}
+
+static void a_finished_sum_leaves_on_credit_and_then_nothing_comes_in(void **state)
+{
+	struct message m = contribution(.worker = 0, .value = 40);
+	struct frame frame;
+
+	frame_write(m, &frame);
+	limit(*state, (struct tally_tenant){ .limited = 1, .bytes = tokens(2 * frame.bytes) });
+	job_put(*state, JOB, root_job(.tenant = TENANT, .copies = COPIES));
+	expect(*state, m, TALLY_ABSORBED, NULL);
+	m.worker = 1;
+	expect(*state, m, TALLY_COMPLETED, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).bytes.level, -COPIES * (int)frame.bytes);
+	expect(*state, m, TALLY_OVER_RATE, NULL);
+	expect(*state, contribution(.seq = 1, .worker = 0, .blocks = 0), TALLY_OVER_RATE, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).bytes.level, -COPIES * (int)frame.bytes);
 }
 
 static void what_the_root_sends_down_needs_no_tokens(void **state)
@@ -1846,6 +1937,8 @@ static const struct CMUnitTest tests[] = {
 	fact(a_bucket_fills_with_time),
 	fact(a_tenant_without_a_limit_spends_nothing),
 	fact(a_flood_of_garbage_spends_nothing_of_the_tenants),
+	fact(what_leaves_is_paid_for),
+	fact(a_finished_sum_leaves_on_credit_and_then_nothing_comes_in),
 	fact(what_the_root_sends_down_needs_no_tokens),
 	fact(a_message_has_at_most_its_tenants_priority),
 	fact(a_job_whose_slots_are_not_there_is_dropped),

@@ -88,6 +88,7 @@ static void a_root_sends_every_worker_a_copy(void **state)
 	assert_ranks(&group.job.everyone, "0-7");
 	assert_ranks(&group.job.below, "0-7");
 	assert_int_equal(group.copies, 8);
+	assert_int_equal(group.job.copies, 8);
 	for (unsigned int rank = 0; rank < 8; rank++) {
 		assert_int_equal(ranks_count(&group.copy[rank].below), 1);
 		assert_true(tally_set_has(&group.copy[rank].below, rank));
@@ -104,6 +105,7 @@ static void ranks_behind_a_child_node_share_one_copy(void **state)
 	via("7", "10.77.0.3");
 	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	assert_int_equal(group.copies, 6);
+	assert_int_equal(group.job.copies, 6);
 	assert_ranks(&group.copy[0].below, "0");
 	assert_ranks(&group.copy[1].below, "1,4-5");
 	assert_ranks(&group.copy[2].below, "2");
@@ -122,6 +124,7 @@ static void an_inner_node_serves_only_those_below(void **state)
 	assert_ranks(&group.job.everyone, "0-7");
 	assert_ranks(&group.job.below, "2-3,6");
 	assert_int_equal(group.copies, 3);
+	assert_int_equal(group.job.copies, 3);
 }
 
 static void roles_that_contradict_the_job_are_refused(void **state)
