@@ -50,9 +50,13 @@ struct visit {
 	struct tally_slot_state books;
 };
 
+/* Before its payload. */
+static inline size_t message_header_bytes(const struct message *m) { return sizeof(m->header); }
+
+/* As long as its header says, which may be more than there is room for. */
 static inline size_t message_bytes(const struct message *m)
 {
-	return sizeof(m->header) + m->header.blocks * TALLY_BLOCK_BYTES;
+	return message_header_bytes(m) + m->header.blocks * TALLY_BLOCK_BYTES;
 }
 
 static inline struct memory_slot *memory_slot(const struct memory_node *n, const struct message *m)
