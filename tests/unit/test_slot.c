@@ -2,8 +2,9 @@
 /*
  * Read this file first: how unit tests look: facts, then random operations against a model.
  *
- * The slot machine: facts; then random offers against a slow and obvious machine. TALLY_SEED=n
- * runs that one seed.
+ * The slot machine: facts; then random offers against a slow and obvious machine. What leaves a
+ * slot does so in a second step (memory_node.h), and other offers come before. TALLY_SEED=n runs
+ * that one seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 
 #include <tally/slot.h>
 
+#include "tests/unit/memory_node.h"
 #include "tests/unit/random.h"
 
 /* Literals below name their defaults first, and a test overrides what it is about. */
@@ -24,6 +26,7 @@
 enum {
 	MODEL_SEEDS = 5000,
 	MODEL_OFFERS = 200,
+	MODEL_WAITING = 4, /* visits between their two steps */
 };
 
 /* --- facts: a job of three, of whom the first two come through the inner node */
@@ -223,13 +226,8 @@ struct books {
 
 struct model {
 	bool used, done;
+	uint64_t merges;
 	struct books held;
-};
-
-/* The machine under test, with the words that it only talks of. */
-struct slot {
-	struct tally_slot_state state;
-	uint64_t word[MEMBERS];
 };
 
 static int members(const bool *in)
@@ -252,7 +250,7 @@ static int members_in_both(const bool *a, const bool *b)
 
 static void model_begin(struct model *m, int64_t seq)
 {
-	*m = (struct model){ .used = true, .held = { .seq = seq } };
+	*m = (struct model){ .used = true, .merges = m->merges, .held = { .seq = seq } };
 }
 
 static bool model_agrees(const struct model *m, const struct books *o)
@@ -268,6 +266,7 @@ static void model_add(struct model *m, const struct books *o)
 {
 	struct books *h = &m->held;
 
+	m->merges++;
 	for (int i = 0; i < MEMBERS; i++) {
 		h->in[i] |= o->in[i];
 		h->count[i] += o->count[i];
@@ -334,6 +333,63 @@ static enum tally_outcome model_inner(struct model *m, const struct books *o, co
 	return known ? TALLY_DUPLICATE : TALLY_ABSORBED;
 }
 
+static bool model_has(const struct model *m, const bool *in)
+{
+	return members_in_both(m->held.in, in) == members(in);
+}
+
+/* What leaves a slot after an offer. */
+struct leaving {
+	enum tally_outcome outcome;
+	enum tally_kind kind; /* 0: nothing leaves */
+	bool done;
+	bool reads; /* the sum, in the second step: the packet does not have it */
+	bool empties;
+	uint8_t blocks;
+	struct books books; /* of the slot after the first step; then what leaves */
+};
+
+static struct leaving model_leaving(const struct model *m, const struct books *o,
+				    enum tally_outcome outcome, bool merged)
+{
+	struct leaving l = { .outcome = outcome,
+			     .kind = TALLY_RESULT,
+			     .done = m->done,
+			     .blocks = m->held.blocks,
+			     .books = m->held };
+
+	if (outcome == TALLY_ASKED) {
+		l.kind = TALLY_ASK;
+		l.blocks = 0;
+	} else if (outcome == TALLY_SENT_UP || outcome == TALLY_FLUSHED_UP) {
+		l.kind = TALLY_CONTRIBUTION;
+	} else if (outcome == TALLY_ANSWERED && m->held.recipient != TALLY_EVERYONE) {
+		/* Rank 1 is member 1. */
+		l.blocks = o->in[m->held.recipient] ? l.blocks : 0;
+	} else if (outcome != TALLY_ANSWERED && outcome != TALLY_ANSWERED_ALL &&
+		   outcome != TALLY_COMPLETED && outcome != TALLY_REPAIRED) {
+		l.kind = 0;
+	}
+	l.empties = outcome == TALLY_FLUSHED_UP;
+	l.reads = l.empties || (l.kind && l.blocks && !(merged && o->blocks));
+	return l;
+}
+
+/* The second step. The slot may be another one by now; then nothing can leave. */
+static void model_leave(struct model *m, struct leaving *l)
+{
+	if (!l->reads)
+		return;
+	if (!m->used || m->held.seq != l->books.seq || m->done != l->done ||
+	    m->held.blocks != l->books.blocks || !model_has(m, l->books.in)) {
+		l->outcome = TALLY_STALE;
+		return;
+	}
+	l->books = m->held;
+	if (l->empties)
+		model_begin(m, m->held.seq);
+}
+
 static enum tally_outcome model_repair(struct model *m, const struct books *o)
 {
 	if (m->used && o->seq < m->held.seq)
@@ -348,6 +404,10 @@ static enum tally_outcome model_repair(struct model *m, const struct books *o)
 
 /* --- both machines side by side */
 
+enum {
+	EPOCH = 3,
+};
+
 struct pair {
 	uint64_t random;
 	bool root;
@@ -355,7 +415,14 @@ struct pair {
 	struct tally_set below_set;
 	struct tally_set everyone;
 	struct model model;
-	struct slot slot;
+	struct memory_node node;
+	struct memory_slot slot;
+	struct {
+		struct visit visit;
+		struct leaving leaving;
+		bool flush;
+	} waiting[MODEL_WAITING];
+	int waits;
 };
 
 static struct tally_set set_of(const bool *in)
@@ -368,20 +435,23 @@ static struct tally_set set_of(const bool *in)
 	return s;
 }
 
-static struct tally_offer offer_of(const struct books *b)
+static struct message message_of(const struct books *b, enum tally_kind kind)
 {
-	return (struct tally_offer){
-		.seq = (uint32_t)b->seq,
-		.recipient = b->recipient,
-		.lane = b->lane,
-		.blocks = b->blocks,
-		.scale = b->scale,
-		.scale_ahead = b->scale_ahead,
-		.flags = b->flags,
-		.flush = b->flush,
-		.check = b->check,
-		.set = set_of(b->in),
-	};
+	const struct tally_set set = set_of(b->in);
+	struct message m = { .header = { .kind = kind,
+					 .flags = b->flags | (b->flush ? TALLY_FLUSH : 0),
+					 .epoch = tally_le16(EPOCH),
+					 .seq = tally_le32((uint32_t)b->seq),
+					 .recipient = tally_le16(b->recipient),
+					 .blocks = b->blocks,
+					 .lane = b->lane,
+					 .scale = b->scale,
+					 .scale_ahead = b->scale_ahead,
+					 .check = tally_le64(b->check) } };
+
+	tally_header_set_put(&m.header, &set);
+	memcpy(m.word, b->count, sizeof(b->count));
+	return m;
 }
 
 /* Mostly of the same chunk; at times of the one before or after, at times far away. */
@@ -410,8 +480,8 @@ static struct books random_offer(struct pair *p)
 	struct books o = {
 		.seq = random_seq(p),
 		.blocks = chance(&p->random, 300)   ? 0
-			  : chance(&p->random, 950) ? 2
-						    : 3,
+			  : chance(&p->random, 950) ? 1
+						    : 2,
 		.lane = chance(&p->random, 950) ? TALLY_LANE_INT64 : TALLY_LANE_BYTES,
 		.recipient = chance(&p->random, 950) ? TALLY_EVERYONE : 1,
 		.scale = random_below(&p->random, 256),
@@ -425,16 +495,6 @@ static struct books random_offer(struct pair *p)
 	for (int i = 0; i < MEMBERS; i++)
 		o.count[i] = o.blocks && o.in[i];
 	return o;
-}
-
-static void words_move(uint64_t *slot, const uint64_t *offered, int count, enum tally_words words)
-{
-	for (int i = 0; i < count; i++) {
-		if (words == TALLY_WORDS_STORE)
-			slot[i] = offered[i];
-		else if (words == TALLY_WORDS_ADD)
-			slot[i] += offered[i];
-	}
 }
 
 static const char *pair_compare(const struct pair *p)
@@ -463,39 +523,95 @@ static const char *pair_compare(const struct pair *p)
 	return NULL;
 }
 
+/* Is what leaves what the obvious machine says? `m` came with FLUSH, if `flush`. */
+static const char *leaving_compare(const struct leaving *l, const struct message *m, bool flush)
+{
+	const struct tally_header *h = &m->header;
+	const struct tally_set set = tally_header_set(h), expected = set_of(l->books.in);
+	uint8_t flags = l->books.flags | (flush && l->kind == TALLY_CONTRIBUTION ? TALLY_FLUSH : 0);
+
+	if (h->kind != l->kind || tally_le32_get(h->seq) != (uint32_t)l->books.seq)
+		return "another kind leaves, or of another chunk";
+	if (!tally_set_is_equal(&set, &expected))
+		return "another set leaves";
+	if (h->blocks != l->blocks || h->flags != flags || h->scale != l->books.scale ||
+	    h->scale_ahead != l->books.scale_ahead || h->lane != l->books.lane ||
+	    tally_le16_get(h->recipient) != l->books.recipient ||
+	    tally_le64_get(h->check) != (l->blocks ? l->books.check : 0))
+		return "another header leaves";
+	if (l->blocks && memcmp(m->word, l->books.count, sizeof(l->books.count)) != 0)
+		return "another sum leaves";
+	return NULL;
+}
+
+static const char *pair_leave(struct pair *p, struct visit *v, struct leaving *l, bool flush)
+{
+	enum tally_outcome outcome = visit_end(&p->node, v);
+	const char *wrong = NULL;
+
+	model_leave(&p->model, l);
+	if (outcome != l->outcome)
+		return "different outcomes of the second step";
+	if (l->kind && outcome != TALLY_STALE)
+		wrong = leaving_compare(l, &v->message, flush);
+	return wrong ? wrong : pair_compare(p);
+}
+
+/* The second step of any that waits for it. */
+static const char *pair_go_on(struct pair *p)
+{
+	int i = random_below(&p->random, p->waits);
+	struct visit v = p->waiting[i].visit;
+	struct leaving l = p->waiting[i].leaving;
+	bool flush = p->waiting[i].flush;
+
+	p->waiting[i] = p->waiting[--p->waits];
+	return pair_leave(p, &v, &l, flush);
+}
+
 static const char *pair_offer(struct pair *p)
 {
+	bool repair = p->root && chance(&p->random, 20);
 	struct books o = random_offer(p);
-	struct tally_offer offered = offer_of(&o);
 	enum tally_outcome expected;
-	struct tally_verdict v;
+	struct leaving l;
+	struct message m;
+	uint64_t before;
+	struct visit v;
 
-	if (p->root && chance(&p->random, 20)) {
+	if (repair)
 		memset(o.in, true, sizeof(o.in));
-		offered = offer_of(&o);
-		expected = model_repair(&p->model, &o);
-		v = tally_slot_repair(&p->slot.state, &offered);
-	} else if (p->root) {
-		expected = model_root(&p->model, &o);
-		v = tally_slot_admit_root(&p->slot.state, &offered, &p->everyone);
-	} else {
-		expected = model_inner(&p->model, &o, p->below);
-		v = tally_slot_admit_inner(&p->slot.state, &offered, &p->below_set);
-	}
-	if (v.outcome != expected)
+	m = message_of(&o, repair ? TALLY_REPAIR : TALLY_CONTRIBUTION);
+	before = p->model.merges;
+	expected = repair    ? model_repair(&p->model, &o)
+		   : p->root ? model_root(&p->model, &o)
+			     : model_inner(&p->model, &o, p->below);
+	l = model_leaving(&p->model, &o, expected, p->model.merges != before);
+	visit_begin(&p->node, &m, &v);
+	if (v.reply.outcome != expected)
 		return "different outcomes";
-	words_move(p->slot.word, o.count, MEMBERS, v.words);
+	if (p->waits == MODEL_WAITING || chance(&p->random, 500))
+		return pair_leave(p, &v, &l, o.flush);
+	p->waiting[p->waits].visit = v;
+	p->waiting[p->waits].leaving = l;
+	p->waiting[p->waits++].flush = o.flush;
 	return pair_compare(p);
 }
 
-/* What the caller does after FLUSHED_UP, at any moment. */
-static const char *pair_empty(struct pair *p)
+/* The node has lost its memory. */
+static const char *pair_forget(struct pair *p)
 {
-	if (!p->model.used || p->model.done)
-		return NULL;
-	model_begin(&p->model, p->model.held.seq);
-	tally_slot_empty(&p->slot.state, p->slot.state.seq);
+	p->slot = (struct memory_slot){ 0 };
+	p->model.used = p->model.done = false;
+	p->model.held = (struct books){ .seq = p->model.held.seq };
 	return pair_compare(p);
+}
+
+static const char *pair_step(struct pair *p)
+{
+	if (p->waits && chance(&p->random, 300))
+		return pair_go_on(p);
+	return chance(&p->random, 5) ? pair_forget(p) : pair_offer(p);
 }
 
 static const char *run_pair(uint64_t seed)
@@ -510,8 +626,18 @@ static const char *run_pair(uint64_t seed)
 	p.below_set = set_of(p.below);
 	p.everyone = set_of(all);
 	p.model.held.seq = starts[seed % 3] + random_below(&p.random, 100) - 50;
+	p.node = (struct memory_node){
+		.role = { .everyone = &p.everyone,
+			  .below = p.root ? &p.everyone : &p.below_set,
+			  .epoch = EPOCH,
+			  .blocks_max = MESSAGE_BLOCKS_MAX,
+			  .root = p.root },
+		.frames_grow = true,
+		.slots = 1,
+		.slot = &p.slot,
+	};
 	for (int i = 0; i < MODEL_OFFERS && !wrong; i++)
-		wrong = chance(&p.random, 950) ? pair_offer(&p) : pair_empty(&p);
+		wrong = pair_step(&p);
 	return wrong;
 }
 
