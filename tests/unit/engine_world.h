@@ -368,7 +368,8 @@ static inline bool node_take(struct world *w, struct world_event *e)
 	}
 	w->count.second_steps++;
 	e->is_second_step = true;
-	e->due_ns = w->now_ns + random_below(&w->random, 2 * w->options.jitter_ns + 1);
+	e->due_ns = w->now_ns + random_below(&w->random, w->options.jitter_ns + 1) *
+					(chance(&w->random, 100) ? 32 : 2);
 	event_put(w, e);
 	return true;
 }
