@@ -12,10 +12,11 @@
  * tenant's.)
  */
 static __always_inline enum tally_outcome admit(const struct tally_job *job,
-						const struct tally_header *h, __u32 bytes)
+						const struct tally_header *h,
+						const struct tally_set *set, __u32 bytes)
 {
 	struct tally_role role = tally_job_role(job);
-	enum tally_outcome out = tally_node_admit(&role, h);
+	enum tally_outcome out = tally_node_admit(&role, h, set);
 
 	switch (out) {
 	case TALLY_GO_ON:

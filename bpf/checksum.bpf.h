@@ -43,6 +43,7 @@ static __always_inline __u64 checksum_pseudo(const struct frame *f)
 /* Writes the checksum over pseudo-header, UDP header and message. */
 static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 {
+	const struct tally_more *more = (void *)(f->tally + 1);
 	const __u32 *at = (const __u32 *)f->word;
 	__u64 bound = blocks_bound(blocks);
 	__u64 sum;
@@ -50,6 +51,8 @@ static __always_inline void checksum_udp(struct frame *f, __u32 blocks)
 	f->udp->check = 0;
 	sum = checksum_words(checksum_pseudo(f), (const __u32 *)f->udp, 2);
 	sum = checksum_words(sum, (const __u32 *)f->tally, sizeof(*f->tally) / 4);
+	if (f->tally->flags & TALLY_LARGE && (void *)(more + 1) <= f->end)
+		sum = checksum_words(sum, (const __u32 *)more, sizeof(*more) / 4);
 	for (int i = 0; i < TALLY_BLOCKS_MAX; i++) {
 		if (i >= bound || (void *)(at + TALLY_BLOCK_BYTES / 4) > f->end)
 			break;

@@ -65,14 +65,16 @@ static __always_inline bool copies_of(struct __sk_buff *ctx, int packed_offsets,
 	return index;
 }
 
-/* Takes the payload away from the frame. */
-static __always_inline bool payload_cut(struct __sk_buff *ctx, struct frame *f, int is_partial)
+/* Takes the payload away from the frame. A global function, for a stack of its own. 0: not done. */
+__noinline int payload_cut(struct __sk_buff *ctx, int packed_offsets, int is_partial)
 {
-	if (!frame_locate(ctx, f) || !frame_resize(ctx, f, 0))
-		return false;
-	tally_copy_cut(f->tally);
-	checksum_frame(f, 0, is_partial);
-	return true;
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+
+	if (!frame_locate(ctx, &f) || !frame_resize(ctx, &f, 0))
+		return 0;
+	tally_copy_cut(f.tally);
+	checksum_frame(&f, 0, is_partial);
+	return 1;
 }
 
 /*
@@ -91,7 +93,7 @@ __noinline int copies_send(struct __sk_buff *ctx, int packed_offsets, int is_par
 		return 0;
 	}
 	if (copies_of(ctx, packed_offsets, COPIES_WITH_PAYLOAD, is_partial) &&
-	    payload_cut(ctx, &f, is_partial))
+	    payload_cut(ctx, packed_offsets, is_partial))
 		copies_of(ctx, packed_offsets, COPIES_WITHOUT, is_partial);
 	return 0;
 }

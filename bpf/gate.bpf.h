@@ -50,6 +50,25 @@ __noinline int source_is_known(struct hook_context *ctx, int packed_offsets, __u
 	return !!bpf_map_lookup_elem(&sources, &key);
 }
 
+/*
+ * Is this message for the node that serves the job, or from the job's root? Others may have jobs of
+ * the same number.
+ */
+static __always_inline bool address_is_served(const struct frame *f, const struct tally_job *job)
+{
+	bool up = f->tally->kind == TALLY_CONTRIBUTION || f->tally->kind == TALLY_REPAIR;
+	const __u32 *service = (const __u32 *)job->service;
+	const __u32 *at;
+
+	if (f->offsets.ipv6 != job->ipv6)
+		return false;
+	if (!f->offsets.ipv6)
+		return (up ? f->ip4->daddr : f->ip4->saddr) == service[0];
+	at = up ? f->ip6->daddr.in6_u.u6_addr32 : f->ip6->saddr.in6_u.u6_addr32;
+	return !((at[0] ^ service[0]) | (at[1] ^ service[1]) | (at[2] ^ service[2]) |
+		 (at[3] ^ service[3]));
+}
+
 /* The job, and the row that counts the outcome, also for a message that is refused. */
 static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, const struct frame *f,
 						    struct tally_job **ret_job, __u32 *ret_row)
@@ -65,16 +84,16 @@ static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, co
 		gate = bpf_map_lookup_elem(&gates, &key);
 		if (!gate)
 			return TALLY_UNKNOWN_JOB;
-		if (!gate->anywhere) {
-			*ret_row = gate->row;
-			return TALLY_OTHER_PORT;
-		}
 	}
-	*ret_row = gate->row;
 	index = gate->job;
 	*ret_job = bpf_map_lookup_elem(&jobs, &index);
 	if (!*ret_job)
 		return TALLY_UNKNOWN_JOB;
+	if (!address_is_served(f, *ret_job))
+		return TALLY_OTHER_ADDRESS;
+	*ret_row = gate->row;
+	if (!key.ifindex && !gate->anywhere)
+		return TALLY_OTHER_PORT;
 	if (gate->restricted && !source_is_known(ctx, offsets_pack(f->offsets), (*ret_job)->tenant))
 		return TALLY_OTHER_SOURCE;
 	return TALLY_GO_ON;

@@ -53,13 +53,16 @@ static __always_inline struct tally_slot *slot_find(const struct tally_job *job,
 /* Offers the frame to the slot. `ret`: the slot's books after it, for what is to be sent. */
 static __always_inline struct tally_verdict gather(struct tally_slot *slot,
 						   const struct tally_job *job, struct frame *f,
+						   const struct tally_set *set,
 						   struct tally_slot_state *ret)
 {
-	struct tally_offer offer = tally_offer_read(f->tally);
+	struct tally_offer offer = tally_offer_read(f->tally, set);
 	struct tally_role role = tally_job_role(job);
 	enum tally_kind kind = f->tally->kind;
 	struct tally_verdict v;
 
+	if (offer.flush)
+		offer.now_ms = bpf_ktime_get_ns() / 1000000;
 	bpf_spin_lock(&slot->lock);
 	v = tally_node_gather(&role, kind, &slot->state, &offer);
 	if (v.words == TALLY_WORDS_STORE)

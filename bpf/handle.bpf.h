@@ -19,6 +19,7 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 						 send_function send, __u32 *ret_row)
 {
 	struct tally_slot_state books;
+	struct tally_set set;
 	struct tally_verdict verdict;
 	struct tally_slot *slot;
 	enum tally_outcome out;
@@ -28,13 +29,15 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 	if (out != TALLY_GO_ON)
 		return out;
 
-	out = admit(job, f->tally, f->bytes);
+	if (!frame_set(f, &set))
+		return TALLY_UNKNOWN_FLAG;
+	out = admit(job, f->tally, &set, f->bytes);
 	if (out == TALLY_GO_ON) {
 		slot = slot_find(job, tally_le32_get(f->tally->seq));
 		if (!slot)
 			return TALLY_NO_SLOT;
-		verdict = gather(slot, job, f, &books);
-		out = reply(ctx, f, job, slot, verdict, &books);
+		verdict = gather(slot, job, f, &set, &books);
+		out = reply(ctx, f, job, slot, verdict, &set, &books);
 	} else if (out == TALLY_SENT_DOWN && !turn_down(f)) {
 		out = TALLY_EXPIRED;
 	}

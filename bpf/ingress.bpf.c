@@ -9,6 +9,7 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "handle.bpf.h"
+#include "version.bpf.h"
 #include "trace.bpf.h"
 #include "leave.bpf.h"
 #include "next.bpf.h"
@@ -46,6 +47,8 @@ int tally_ingress(struct xdp_md *ctx)
 	trace_begin(ctx);
 	if (out == TALLY_GO_ON)
 		out = handle(ctx, &frame, send, &row);
+	else if (out == TALLY_OTHER_VERSION)
+		out = version_answer(ctx, offsets_pack(frame.offsets));
 	trace_end(out);
 	action = leave(row, out, bytes);
 	if (action == XDP_PASS)

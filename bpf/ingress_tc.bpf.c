@@ -8,6 +8,7 @@
 #include "parse.bpf.h"
 #include "offload.bpf.h"
 #include "handle.bpf.h"
+#include "version.bpf.h"
 #include "copies.bpf.h"
 #include "trace.bpf.h"
 #include "leave.bpf.h"
@@ -70,6 +71,10 @@ int tally_ingress_tc(struct __sk_buff *ctx)
 	trace_begin(ctx);
 	if (out == TALLY_GO_ON)
 		out = handle(ctx, &frame, send, &row);
+	else if (out == TALLY_OTHER_VERSION)
+		out = version_answer(ctx, offsets_pack(frame.offsets));
+	if (out == TALLY_OLD_VERSION && offload_settle(ctx, offsets_pack(frame.offsets)) < 0)
+		out = TALLY_STALE; /* no memory: the sender will send again */
 	trace_end(out);
 	return action_of(ctx, leave(row, out, bytes));
 }

@@ -56,9 +56,10 @@ struct frame {
 	};
 	struct udphdr *udp;
 	struct tally_header *tally;
-	__u64 *word;  /* tally->blocks blocks up to `end` at most */
+	__u64 *word; /* behind the whole header: tally->blocks blocks up to `end` at most */
 	void *end;
 	__u32 bytes;  /* of the whole frame */
+	__u32 header_bytes; /* between `tally` and `word` */
 	struct offsets offsets;
 };
 
@@ -72,6 +73,19 @@ static __always_inline __u64 blocks_bound(__u64 blocks)
 	_Static_assert(TALLY_BLOCKS_MAX < 64, "mask");
 	asm volatile("%0 &= 63" : "+r"(blocks));
 	return blocks;
+}
+
+/*
+ * tally_header_bytes(), as a value that the verifier does not know: otherwise it walks the rest of
+ * the program once for each of the two.
+ */
+static __always_inline __u32 header_bytes(const struct tally_header *h)
+{
+	__u64 large = h->flags;
+
+	_Static_assert(TALLY_LARGE == 0x80 && sizeof(struct tally_more) == 32, "shift");
+	asm volatile("%0 >>= 2\n%0 &= 32" : "+r"(large));
+	return sizeof(*h) + large;
 }
 
 /* Where UDP begins behind the IP header; 0: no UDP, or with options, extensions or fragments. */
@@ -141,10 +155,37 @@ static __always_inline bool frame_locate(struct hook_context *ctx, struct frame 
 	f->ip4 = data + ip;
 	f->udp = data + udp;
 	f->tally = (void *)(f->udp + 1);
-	f->word = (void *)(f->tally + 1);
 	/* An IPv4 header is shorter, but the headers behind it make up for that. */
-	return (void *)(f->eth + 1) <= f->end && (void *)(f->ip6 + 1) <= f->end &&
-	       (void *)(f->tally + 1) <= f->end;
+	if ((void *)(f->eth + 1) > f->end || (void *)(f->ip6 + 1) > f->end ||
+	    (void *)(f->tally + 1) > f->end)
+		return false;
+	f->header_bytes = header_bytes(f->tally);
+	f->word = (void *)f->tally + f->header_bytes;
+	return (void *)f->word <= f->end;
+}
+
+/* The header's set; false: there are bytes behind it that this version does not know. */
+static __always_inline bool frame_set(const struct frame *f, struct tally_set *ret)
+{
+	const struct tally_more *more = (void *)(f->tally + 1);
+
+	*ret = (struct tally_set){ { tally_le64_get(f->tally->set) } };
+	if (!(f->tally->flags & TALLY_LARGE) || (const void *)(more + 1) > f->end)
+		return true;
+	for (int i = 1; i < TALLY_SET_WORDS; i++)
+		ret->word[i] = tally_le64_get(more->set[i - 1]);
+	return !more->reserved;
+}
+
+static __always_inline void frame_set_put(struct frame *f, const struct tally_set *set)
+{
+	struct tally_more *more = (void *)(f->tally + 1);
+
+	f->tally->set = tally_le64(set->word[0]);
+	if (!(f->tally->flags & TALLY_LARGE) || (const void *)(more + 1) > f->end)
+		return;
+	for (int i = 1; i < TALLY_SET_WORDS; i++)
+		more->set[i - 1] = tally_le64(set->word[i]);
 }
 
 /* A datagram to our port that starts like a message of our version, and has a whole header. */
@@ -183,7 +224,7 @@ static __always_inline enum tally_outcome parse(struct hook_context *ctx, struct
 
 	if (out != TALLY_GO_ON)
 		return out;
-	message = sizeof(*f->tally) + f->tally->blocks * TALLY_BLOCK_BYTES;
+	message = f->header_bytes + f->tally->blocks * TALLY_BLOCK_BYTES;
 	datagram = bpf_ntohs(f->udp->len) - sizeof(*f->udp);
 	there = hook_behind(ctx, f->tally, f->end, f->offsets.udp + sizeof(*f->udp));
 	if (f->tally->blocks > TALLY_BLOCKS_MAX)

@@ -26,6 +26,24 @@ static __always_inline bool slot_take(struct tally_slot *slot, struct frame *f,
 	return taken;
 }
 
+/* A result may tell its workers who is there of an older chunk. */
+static __always_inline void news_add(const struct frame *f, const struct tally_job *job,
+				     struct tally_reply *r, struct tally_slot_state *books)
+{
+	__u16 about = tally_reply_about(r, books, f->tally);
+	__u32 seq = tally_le32_get(f->tally->seq) - about;
+	struct tally_slot *older;
+
+	if (!about)
+		return;
+	older = slot_find(job, seq);
+	if (!older)
+		return;
+	bpf_spin_lock(&older->lock);
+	tally_reply_news(r, books, about, &older->state, seq, &job->everyone);
+	bpf_spin_unlock(&older->lock);
+}
+
 /* From the service address. fanout.bpf.c or copies.bpf.h addresses each copy. */
 static __always_inline void turn_to_group(struct frame *f)
 {
@@ -78,10 +96,10 @@ static __always_inline bool turn_down(struct frame *f)
 static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct frame *f,
 						const struct tally_job *job,
 						struct tally_slot *slot, struct tally_verdict v,
+						const struct tally_set *sender,
 						struct tally_slot_state *books)
 {
-	struct tally_set sender = tally_header_set(f->tally);
-	struct tally_reply r = tally_reply_make(v, books, &sender);
+	struct tally_reply r = tally_reply_make(v, books, sender);
 	enum tally_to to;
 	int left = 0;
 
@@ -98,7 +116,9 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 	if (r.take && !slot_take(slot, f, &r, books))
 		return TALLY_STALE;
 
+	news_add(f, job, &r, books);
 	tally_reply_write(&r, books, constants.boot, f->tally);
+	frame_set_put(f, &books->set);
 	to = tally_outcome_to(r.outcome);
 	if (to == TALLY_TO_SENDER)
 		turn_to_sender(f);

@@ -9,7 +9,7 @@
  */
 static __always_inline bool frame_resize(struct hook_context *ctx, struct frame *f, __u32 blocks)
 {
-	__u32 message = sizeof(*f->tally) + blocks * TALLY_BLOCK_BYTES;
+	__u32 message = f->header_bytes + blocks * TALLY_BLOCK_BYTES;
 	__u32 before = (void *)f->tally - (void *)f->eth;
 
 	if (!hook_resize(ctx, f->bytes, before + message))

@@ -18,13 +18,19 @@ static __always_inline struct tally_settings *trace_settings(void)
 	return s && s->trace_every ? s : NULL;
 }
 
-static __always_inline void event_read(struct tally_event *e, const struct tally_header *h)
+static __always_inline void event_read(struct tally_event *e, const struct tally_header *h,
+				       const void *end)
 {
+	const struct tally_more *more = (const void *)(h + 1);
+
 	e->job = tally_le32_get(h->job);
 	e->seq = tally_le32_get(h->seq);
 	e->epoch = tally_le16_get(h->epoch);
 	e->kind = h->kind;
-	e->set = tally_header_set(h);
+	e->set.word[0] = tally_le64_get(h->set);
+	for (int i = 1; h->flags & TALLY_LARGE && (const void *)(more + 1) <= end &&
+			i < TALLY_SET_WORDS; i++)
+		e->set.word[i] = tally_le64_get(more->set[i - 1]);
 }
 
 /* Does this packet become an event? If so, keeps its header. */
@@ -48,7 +54,7 @@ __noinline int trace_choose(struct hook_context *ctx)
 					 .ifindex = hook_port(ctx),
 					 .bytes = hook_bytes(ctx, data, end) };
 	if ((const void *)(h + 1) <= end && h->version == TALLY_VERSION)
-		event_read(&t->event, h);
+		event_read(&t->event, h, end);
 	if (s->trace_one_job && t->event.job != s->trace_job)
 		return 0;
 	if (++t->passed < s->trace_every)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lanes.h"
+#include "shape.h"
 
 /* Where an entry's elements lie and whose they are. */
 struct span {
@@ -27,13 +28,18 @@ static const struct {
 	[CALL_BROADCAST] = { .from_owner = true },
 	[CALL_REDUCE_SCATTER] = { .parted = true, .to_owner = true },
 	[CALL_ALL_GATHER] = { .parted = true, .from_owner = true },
-	[CALL_BARRIER] = { false },
+	[CALL_OPENING] = { false },
 };
+
+static bool is_barrier(const struct call_options *o)
+{
+	return o->verb == CALL_BARRIER || o->verb == CALL_CLOSING;
+}
 
 /* The lane that all chunks are sent in first. */
 static enum tally_lane first_lane(const struct call_options *o)
 {
-	if (o->verb == CALL_BARRIER)
+	if (is_barrier(o))
 		return TALLY_LANE_NONE;
 	return verbs[o->verb].from_owner ? TALLY_LANE_BYTES : lane_of_dtype(o->dtype);
 }
@@ -52,6 +58,9 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	size_t part_chunks, parts;
 
 	*c = (struct call){ .member = *member, .options = *options, .guesses = guesses };
+	if (options->count >> SHAPE_COUNT_BITS)
+		return -EFBIG;
+	c->shape = shape_of(member, options);
 	c->guess = guess_of_shape(guesses, options);
 	c->lane = first_lane(options);
 	first = lane_at(c->lane);
@@ -62,7 +71,7 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 				    first->element_bytes / c->element_bytes;
 	parts = verbs[options->verb].parted ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
-	if (options->verb == CALL_BARRIER)
+	if (is_barrier(options))
 		part_chunks = 1;
 	if (part_chunks * parts > INT32_MAX)
 		return -EFBIG;
@@ -201,11 +210,12 @@ uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
 	struct call_entry entry = entry_at(c, e);
 	struct lane_terms terms = terms_of(c, entry.chunk);
 	struct span s = span_of_entry(c, entry);
-	uint64_t *word = (uint64_t *)(h + 1);
+	uint64_t *word = tally_payload(h);
 	const struct lane *lane;
 	uint8_t blocks;
 	size_t words;
 
+	h->call = tally_le64(c->shape);
 	h->lane = lane_of(c, entry);
 	h->recipient = tally_le16(recipient_of(c, &s));
 	lane = lane_at(h->lane);
@@ -224,6 +234,14 @@ uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
 		lane->pack(input_of(c, &s), lane_count(c, lane, &s), &terms, word);
 	}
 	return blocks;
+}
+
+uint64_t call_place(const struct call *c, uint32_t e)
+{
+	struct call_entry entry = entry_at(c, e);
+
+	return (uint64_t)e << 32 | (uint64_t)(c->round & 0xffff) << 16 |
+	       (uint64_t)terms_of(c, entry.chunk).scale << 8 | entry.form;
 }
 
 /*
@@ -272,7 +290,7 @@ void call_take(struct call *c, uint32_t e, const struct tally_header *h)
 	    (c->options.verb == CALL_BROADCAST && c->member.rank == c->options.root))
 		return;
 	terms = terms_of(c, entry.chunk);
-	lane->unpack((const uint64_t *)(h + 1), lane_count(c, lane, &s), &terms,
+	lane->unpack(tally_payload_of(h), lane_count(c, lane, &s), &terms,
 		     (uint8_t *)c->options.out + s.out_at * c->element_bytes);
 }
 

@@ -19,12 +19,14 @@
 #include <tally/wire.h>
 
 enum call_verb {
-	CALL_ALLREDUCE = 1,
+	CALL_CLOSING, /* a barrier, the last call of a rank */
+	CALL_ALLREDUCE,
 	CALL_REDUCE,
 	CALL_BROADCAST,
 	CALL_REDUCE_SCATTER,
 	CALL_ALL_GATHER,
 	CALL_BARRIER,
+	CALL_OPENING, /* an allreduce of int64 from which ranks come to know their run's nonce */
 };
 
 enum {
@@ -83,7 +85,8 @@ struct call {
 	struct call_member member;
 	struct call_options options;
 	struct guesses *guesses;
-	uint8_t *guess; /* of this shape: [window] */
+	uint64_t shape; /* client/shape.h */
+	uint8_t *guess; /* of calls like this: [window] */
 	enum tally_lane lane; /* that chunks are sent in first */
 	size_t element_bytes;
 	uint32_t chunk_elements; /* of a full chunk */
@@ -99,7 +102,7 @@ struct call {
 
 /*
  * `options` are valid (tally.c checks them). `guesses` is the job's and outlives the call.
- * 0, -ENOMEM, or -EFBIG: 2^31 chunks or more.
+ * 0, -ENOMEM, or -EFBIG: 2^31 chunks, or 2^37 elements, or more.
  */
 int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
 	      struct guesses *guesses);
@@ -110,6 +113,9 @@ void call_done(struct call *c);
  * Returns how many blocks its sum has, which may be more than this rank's own contribution.
  */
 uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h);
+
+/* Which entry of which round this is, in which form and scale: the same on all ranks. */
+uint64_t call_place(const struct call *c, uint32_t e);
 
 /* Takes its result. */
 void call_take(struct call *c, uint32_t e, const struct tally_header *h);

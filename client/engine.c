@@ -7,6 +7,9 @@
 #include <stdlib.h>
 
 #include "error.h"
+#include "explain.h"
+
+#include <tally/check.h>
 
 enum call_state {
 	STATE_FREE = 0,
@@ -24,8 +27,10 @@ struct tally_call {
 	struct tally_call_info info; /* while it runs: what the totals were when its turn came */
 	uint64_t started_ns;
 	struct tally_call *next; /* in the queue */
-	char why[256];
+	char why[512];
 };
+
+#define EARLIER "an earlier call failed: "
 
 struct engine {
 	struct engine_options options;
@@ -39,8 +44,35 @@ struct engine {
 	uint64_t redone, ended, sent_bytes;
 	bool unreachable;
 	bool failed, aborted;
+	struct tally_call *opening; /* a call before the first one; NULL: none is needed any more */
+	uint64_t *random; /* [workers]: this rank's own number at its place, then all */
 	struct tally_call call[ENGINE_CALLS_MAX];
 };
+
+/*
+ * Ranks that have no nonce from an agent make one out of a random number of each, in a call before
+ * all others. A rank that gets somebody else's number in place of its own has got the sum of an
+ * earlier run.
+ */
+static int opening_prepare(struct engine *e)
+{
+	e->opening = calloc(1, sizeof(*e->opening));
+	e->random = calloc(e->member.workers, sizeof(*e->random));
+	if (!e->opening || !e->random)
+		return -ENOMEM;
+	e->random[e->member.rank] = e->options.random;
+	*e->opening = (struct tally_call){
+		.engine = e,
+		.options = { .verb = CALL_OPENING,
+			     .dtype = TALLY_INT64,
+			     .op = TALLY_SUM,
+			     .count = e->member.workers,
+			     .in = e->random,
+			     .out = e->random },
+		.state = STATE_QUEUED,
+	};
+	return 0;
+}
 
 int engine_new(const struct engine_options *options, struct engine **ret)
 {
@@ -60,8 +92,10 @@ int engine_new(const struct engine_options *options, struct engine **ret)
 	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
 		e->call[i].engine = e;
 	r = window_new(&options->window, &e->window);
+	if (r == 0 && !options->window.nonce)
+		r = opening_prepare(e);
 	if (r < 0) {
-		free(e);
+		engine_free(e);
 		return r;
 	}
 	*ret = e;
@@ -75,14 +109,17 @@ void engine_free(struct engine *e)
 	if (e->first)
 		call_done(&e->first->call);
 	window_free(e->window);
+	free(e->opening);
+	free(e->random);
 	free(e);
 }
 
 static void send_entry(struct engine *e, uint32_t entry)
 {
 	struct tally_header *h = window_compose(e->window, e->base + entry);
+	uint8_t blocks = call_fill(&e->first->call, entry, h);
 
-	window_post(e->window, e->base + entry, call_fill(&e->first->call, entry, h));
+	window_post(e->window, e->base + entry, call_place(&e->first->call, entry), blocks);
 }
 
 static void begin_round(struct engine *e)
@@ -127,7 +164,7 @@ static void end_call(struct engine *e, int result)
 	struct tally_call *over = e->first;
 
 	account(e, over);
-	e->ended++;
+	e->ended += over != e->opening;
 	e->redone += over->call.redone;
 	call_done(&over->call);
 	over->state = STATE_OVER;
@@ -144,13 +181,14 @@ static void fail_all(struct engine *e, int result)
 	window_drop(e->window);
 	while (e->first) {
 		struct tally_call *next = e->first->next;
+		bool is_opening = e->first == e->opening;
 
 		if (next)
-			snprintf(next->why, sizeof(next->why), "%s%.200s",
-				 result == -ECONNABORTED ? "" : "an earlier call failed: ",
-				 e->first->why);
+			snprintf(next->why, sizeof(next->why), "%s%.*s",
+				 result == -ECONNABORTED || is_opening ? "" : EARLIER,
+				 (int)(sizeof(next->why) - sizeof(EARLIER)), e->first->why);
 		end_call(e, result);
-		result = -ECONNABORTED;
+		result = is_opening ? result : -ECONNABORTED;
 	}
 }
 
@@ -161,9 +199,11 @@ static void begin_call(struct engine *e)
 		int r = call_init(&c->call, &e->member, &c->options, &e->guesses);
 
 		if (r < 0) {
-			snprintf(c->why, sizeof(c->why),
-				 r == -EFBIG ? "the call has 2^31 chunks or more: split it"
-					     : "out of memory");
+			snprintf(
+				c->why, sizeof(c->why),
+				r == -EFBIG
+					? "the call has 2^31 chunks, or 2^37 elements, or more: split it"
+					: "out of memory");
 			fail_all(e, r);
 			return;
 		}
@@ -179,12 +219,43 @@ static void begin_call(struct engine *e)
 	}
 }
 
+static struct situation situation_of(const struct engine *e)
+{
+	return (struct situation){
+		.job = &e->options.window,
+		.service = e->options.service,
+		.shape = e->first->call.shape,
+		.progress_ns = e->progress_ns,
+		.timeout_ns = e->options.timeout_ns,
+		.unreachable = e->unreachable,
+	};
+}
+
+/* All ranks know the numbers of all now. False: this one's is another one, and the run has failed.
+ */
+static bool opening_conclude(struct engine *e)
+{
+	struct situation s = situation_of(e);
+	uint64_t nonce = 0;
+
+	if (e->random[e->member.rank] != e->options.random) {
+		fail_all(e, explain_used_epoch(&s, e->first->why, sizeof(e->first->why)));
+		return false;
+	}
+	for (uint16_t rank = 0; rank < e->member.workers; rank++)
+		nonce = tally_mix(nonce, e->random[rank]);
+	window_begin_run(e->window, nonce);
+	return true;
+}
+
 static void end_round(struct engine *e)
 {
 	int r;
 
 	e->base += e->first->call.entries;
 	r = call_next_round(&e->first->call);
+	if (r == 0 && e->first == e->opening && !opening_conclude(e))
+		return;
 	if (r > 0) {
 		begin_round(e);
 	} else if (r < 0) {
@@ -209,10 +280,20 @@ static void look(struct engine *e, uint64_t now_ns)
 	e->now_ns = now_ns;
 }
 
+static void enqueue(struct engine *e, struct tally_call *c)
+{
+	if (e->last)
+		e->last->next = c;
+	else
+		e->first = c;
+	e->last = c;
+}
+
 int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
 		 struct tally_call **ret)
 {
 	struct tally_call *c = NULL;
+	bool idle;
 
 	if (e->failed)
 		return error_set(-ECONNABORTED,
@@ -231,12 +312,11 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 		.state = STATE_QUEUED,
 		.started_ns = now_ns,
 	};
-	if (e->last)
-		e->last->next = c;
-	else
-		e->first = c;
-	e->last = c;
-	if (e->first == c)
+	idle = !e->first;
+	if (e->opening && e->opening->state == STATE_QUEUED && idle)
+		enqueue(e, e->opening);
+	enqueue(e, c);
+	if (idle)
 		begin_call(e);
 	*ret = c;
 	return 0;
@@ -271,68 +351,33 @@ void engine_abort(struct engine *e)
 	}
 }
 
-/* "rank 3", "ranks 0, 2, 5": as many as fit. */
-static void name_ranks(const struct tally_set *set, char *text, size_t size)
+/* Has the network said something that ends the run? */
+static void check_news(struct engine *e)
 {
-	size_t used = snprintf(text, size, "rank%s", tally_set_is_single(set) ? "" : "s");
-	const char *separator = " ";
+	struct situation s;
+	int r;
 
-	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX && used + 10 < size; rank++) {
-		if (!tally_set_has(set, rank))
-			continue;
-		used += snprintf(text + used, size - used, "%s%u", separator, rank);
-		separator = ", ";
-	}
-}
-
-/* What the silence means, as far as the network told us. */
-static void explain_timeout(const struct engine *e, char *text, size_t size)
-{
-	const struct window_news *news = window_news(e->window);
-	double seconds = e->options.timeout_ns / 1e9;
-	char ranks[128];
-
-	if (news->heard_ns <= e->progress_ns) {
-		snprintf(text, size, "no node answered at %s for %.1f s: %s", e->options.service,
-			 seconds,
-			 e->unreachable
-				 ? "port unreachable, nothing sums this job there"
-				 : "no way there, or the job's epoch is over or was used before");
-	} else if (news->asked_ns >= e->progress_ns &&
-		   tally_set_has(&news->missing, e->member.rank)) {
-		snprintf(text, size,
-			 "the node has got no contribution that it can use from rank %u, this "
-			 "one, for %.1f s: do all ranks make the same calls in the same order, "
-			 "with the same type and count?",
-			 e->member.rank, seconds);
-	} else if (news->asked_ns >= e->progress_ns) {
-		name_ranks(&news->missing, ranks, sizeof(ranks));
-		snprintf(text, size, "%s missing: no contribution for %.1f s", ranks, seconds);
-	} else {
-		snprintf(text, size,
-			 "the node at %s is there but did not answer for %.1f s: is another run "
-			 "going on in epoch %u, or do the ranks make different calls?",
-			 e->options.service, seconds, e->options.window.epoch);
-	}
+	if (!e->first)
+		return;
+	s = situation_of(e);
+	r = explain_news(window_news(e->window), &s, e->first->why, sizeof(e->first->why));
+	if (r < 0)
+		fail_all(e, r);
 }
 
 static void check_time(struct engine *e, uint64_t now_ns)
 {
-	const struct window_news *news = window_news(e->window);
+	struct situation s;
 
 	if (!e->first)
 		return;
 	if (!e->progress_ns)
 		e->progress_ns = now_ns;
-	if (news->other_version && !news->heard_ns) {
-		snprintf(e->first->why, sizeof(e->first->why),
-			 "the node at %s speaks version %u, this library version %u",
-			 e->options.service, news->other_version, (unsigned int)TALLY_VERSION);
-		fail_all(e, -EPROTONOSUPPORT);
-	} else if (now_ns - e->progress_ns >= e->options.timeout_ns) {
-		explain_timeout(e, e->first->why, sizeof(e->first->why));
-		fail_all(e, -ETIMEDOUT);
-	}
+	if (now_ns - e->progress_ns < e->options.timeout_ns)
+		return;
+	s = situation_of(e);
+	explain_timeout(window_news(e->window), &s, e->first->why, sizeof(e->first->why));
+	fail_all(e, -ETIMEDOUT);
 }
 
 size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max)
@@ -360,7 +405,11 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 	uint32_t seq, entry;
 
 	look(e, now_ns);
-	if (!window_input(e->window, bytes, length, now_ns, &seq) || !e->first)
+	if (!window_input(e->window, bytes, length, now_ns, &seq)) {
+		check_news(e);
+		return;
+	}
+	if (!e->first)
 		return;
 	c = &e->first->call;
 	entry = seq - e->base;

@@ -26,6 +26,7 @@ struct engine_options {
 	uint64_t timeout_ns; /* a call without any result for so long, while looked after, has
 				failed */
 	const char *service; /* for error texts; outlives the engine */
+	uint64_t random; /* a random number; used if window.nonce is 0 */
 	struct tally *owner; /* what engine_owner() says */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "common/address.h"
 #include "common/clock.h"
@@ -77,7 +78,14 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 		.owner = t,
 	};
 
+	if (getrandom(&options.random, sizeof(options.random), 0) < 0)
+		return error_set(-errno, "cannot get a random number: %s", strerror(errno));
 	return engine_new(&options, &t->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
+}
+
+static size_t header_bytes_of(const struct tally_options *o)
+{
+	return tally_header_bytes(o->workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE : 0);
 }
 
 /* `channel` is bound and belongs to the callee, also on failure; the membership only on success. */
@@ -98,9 +106,8 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 	address_print(service, t->service, sizeof(t->service));
 	r = progress_open(t);
 	if (r == 0)
-		r = channel->transport->connect(channel, service,
-						sizeof(struct tally_header) + o->payload_bytes,
-						2 * o->window);
+		r = channel->transport->connect(
+			channel, service, header_bytes_of(o) + o->payload_bytes, 2 * o->window);
 	if (r == 0)
 		r = make_engine(t, o, m.nonce);
 	if (r == 0 && o->progress == TALLY_PROGRESS_THREAD)
@@ -216,7 +223,7 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 /* Waits a while for the other ranks. False: they did not come, or nothing can follow. */
 static bool linger_barrier(struct tally *t, uint64_t end)
 {
-	struct call_options barrier = { .verb = CALL_BARRIER };
+	struct call_options barrier = { .verb = CALL_CLOSING };
 	struct tally_call *call;
 
 	if (engine_start(t->engine, &barrier, clock_now_ns(), &call) < 0)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tally/check.h>
+
 #include "lanes.h"
 
 enum flight_state {
@@ -17,12 +19,14 @@ enum flight_state {
 
 struct flight {
 	uint64_t sent_ns;  /* the last time */
+	uint64_t identity;
 	uint32_t seq;
 	uint16_t length;	 /* of the frame */
 	uint8_t state;   /* enum flight_state */
 	uint8_t tries;   /* times sent, saturating */
 	uint8_t timeouts;  /* of them, after a full timeout, saturating */
 	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
+	uint8_t wrong; /* sums that came and were wrong */
 	bool lost;   /* to be sent again at once */
 	bool answer;   /* asked for: to be given to the root */
 	bool in_run;   /* as it was sent first */
@@ -31,6 +35,8 @@ struct flight {
 struct window {
 	struct window_options options;
 	struct tally_set everyone, me;
+	uint64_t weight, weights; /* of this rank; of everyone */
+	uint64_t run; /* its identity */
 	struct tally_header blank; /* what all contributions begin with */
 	struct tally_stats stats;
 	struct window_runs runs;
@@ -67,16 +73,21 @@ int window_new(const struct window_options *options, struct window **ret)
 		.job = tally_le32(options->job),
 		.epoch = tally_le16(options->epoch),
 		.recipient = tally_le16(TALLY_EVERYONE),
+		.sender = tally_le16(options->rank),
+		.flags = tally_is_large(&w->everyone) ? TALLY_LARGE : 0,
 	};
-	tally_header_set_put(&w->blank, &w->me);
+	w->weight = tally_weight(options->rank);
+	for (uint32_t rank = 0; rank < options->workers; rank++)
+		w->weights += tally_weight(rank);
+	window_begin_run(w, options->nonce);
 	w->rto_ns = WINDOW_RTO_FIRST_NS;
 	w->reorder_ns = WINDOW_REORDER_MIN_NS;
 	w->wakeup_ns = UINT64_MAX;
 	w->mask = frames - 1;
-	w->stride = sizeof(struct tally_header) + options->payload_bytes;
+	w->stride = tally_header_bytes(w->blank.flags) + options->payload_bytes;
 	w->queue = calloc(frames, sizeof(*w->queue));
 	w->flight = calloc(frames, sizeof(*w->flight));
-	w->frame = aligned_alloc(TALLY_BLOCK_BYTES, frames * w->stride);
+	w->frame = aligned_alloc(sizeof(struct tally_more), frames * w->stride);
 	if (!w->queue || !w->flight || !w->frame) {
 		window_free(w);
 		return -ENOMEM;
@@ -93,6 +104,11 @@ void window_free(struct window *w)
 	free(w->flight);
 	free(w->frame);
 	free(w);
+}
+
+void window_begin_run(struct window *w, uint64_t nonce)
+{
+	w->run = tally_run_identity(nonce, w->options.job, w->options.epoch);
 }
 
 static struct flight *flight_of(struct window *w, uint32_t seq)
@@ -112,22 +128,33 @@ struct tally_header *window_compose(struct window *w, uint32_t seq)
 	assert(flight_of(w, seq)->state == FLIGHT_NONE || flight_of(w, seq)->state == FLIGHT_HELD);
 	*h = w->blank;
 	h->seq = tally_le32(seq);
+	if (h->flags & TALLY_LARGE)
+		tally_more_of(h)->reserved = tally_le64(0);
+	tally_header_set_put(h, &w->me);
 	return h;
 }
 
-void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks)
+static void tag(struct tally_header *h)
+{
+	struct tally_set set = tally_header_set(h);
+
+	h->tag = tally_le64(tally_tag(h, &set));
+}
+
+void window_post(struct window *w, uint32_t seq, uint64_t place, uint8_t sum_blocks)
 {
 	struct tally_header *h = frame_of(w, seq);
 	struct flight *f = flight_of(w, seq);
 	size_t words = h->blocks * TALLY_BLOCK_WORDS;
 
-	h->check = tally_le64(lanes_check((const uint64_t *)(h + 1), words));
 	*f = (struct flight){
 		.seq = seq,
+		.identity = tally_identity(w->run, seq, tally_le64_get(h->call), place),
 		.state = FLIGHT_POSTED,
 		.sum_blocks = sum_blocks,
-		.length = sizeof(*h) + words * sizeof(uint64_t),
+		.length = tally_header_bytes(h->flags) + words * sizeof(uint64_t),
 	};
+	h->check = tally_le64(lanes_check(tally_payload(h), words) + f->identity * w->weight);
 	w->queue[w->posted++ & w->mask] = seq;
 }
 
@@ -175,9 +202,9 @@ static void wake_at(struct window *w, const struct flight *f)
 /* Room for the answer. The sum stays what it is, and so does the check word. */
 static void add_zeros(struct tally_header *h, struct flight *f)
 {
-	memset(h + 1, 0, f->sum_blocks * (size_t)TALLY_BLOCK_BYTES);
+	memset(tally_payload(h), 0, f->sum_blocks * (size_t)TALLY_BLOCK_BYTES);
 	h->blocks = f->sum_blocks;
-	f->length = sizeof(*h) + f->sum_blocks * TALLY_BLOCK_BYTES;
+	f->length = tally_header_bytes(h->flags) + f->sum_blocks * TALLY_BLOCK_BYTES;
 }
 
 static struct datagram flight_send(struct window *w, struct flight *f, uint64_t now_ns)
@@ -194,6 +221,7 @@ static struct datagram flight_send(struct window *w, struct flight *f, uint64_t 
 			w->stats.flushed++;
 		}
 	}
+	tag(h);
 	f->state = FLIGHT_FLYING;
 	f->sent_ns = now_ns;
 	f->lost = false;
@@ -213,6 +241,7 @@ static struct datagram flight_answer(struct window *w, struct flight *f, uint64_
 		if (!h->blocks)
 			add_zeros(h, f);
 	}
+	tag(h);
 	f->answer = false;
 	f->sent_ns = now_ns;
 	w->stats.repaired++;
@@ -329,22 +358,43 @@ static bool ignore(struct window *w)
 	return false;
 }
 
+/*
+ * A wrong sum. The copy may have been spoilt on its way: the first time the worker asks for another
+ * one. The second time it rejects the sum itself, with its own contribution to the next one.
+ */
+static bool reject(struct window *w, const struct tally_header *h, struct tally_header *mine,
+		   struct flight *f)
+{
+	w->stats.corrupt++;
+	f->wrong += f->wrong < UINT8_MAX;
+	w->news.spoiled = f->wrong >= WINDOW_WRONG_MAX;
+	if (f->wrong > 1) {
+		mine->flags |= TALLY_REJECT | TALLY_FLUSH;
+		mine->edition = h->edition;
+	}
+	f->lost = true;
+	w->wakeup_ns = 0;
+	return false;
+}
+
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
 static bool result_is_right(struct window *w, const struct tally_header *h,
-			    const struct tally_header *mine, const struct flight *f)
+			    struct tally_header *mine, struct flight *f)
 {
-	struct tally_set set = tally_header_set(h);
 	size_t words = h->blocks * TALLY_BLOCK_WORDS;
 	bool is_ours = tally_gets_payload(tally_le16_get(h->recipient), &w->me);
 
-	if (!tally_set_is_equal(&set, &w->everyone) || h->lane != mine->lane ||
-	    h->recipient != mine->recipient || (is_ours && h->blocks != f->sum_blocks))
+	if (h->lane != mine->lane || h->recipient != mine->recipient || h->call != mine->call ||
+	    (is_ours && h->blocks != f->sum_blocks))
 		return ignore(w);
-	if (h->blocks &&
-	    lanes_check((const uint64_t *)(h + 1), words) != tally_le64_get(h->check)) {
-		w->stats.corrupt++;
-		return false;
-	}
+	/* A scale is the largest of all, and flags are those of all: no rank's own is more. */
+	if (h->scale < mine->scale || h->scale_ahead < mine->scale_ahead ||
+	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY)
+		return reject(w, h, mine, f);
+	/* Who gets no payload cannot verify the sum; the recipient does, and rejects it for all. */
+	if (is_ours && lanes_check(tally_payload_of(h), words) + f->identity * w->weights !=
+			       tally_le64_get(h->check))
+		return reject(w, h, mine, f);
 	return true;
 }
 
@@ -378,8 +428,14 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	if (tally_gets_payload(tally_le16_get(h->recipient), &w->me)) {
 		memcpy(mine, h, length);
 		mine->kind = TALLY_REPAIR;
+		mine->flags &= TALLY_FLAGS_UP;
 		mine->boot = tally_le16(0);
+		mine->about = tally_le16(0);
+		mine->sender = tally_le16(w->options.rank);
+		tally_header_set_put(mine, &w->everyone);
 		f->length = length;
+	} else {
+		mine->flags &= ~TALLY_REJECT;
 	}
 	f->state = FLIGHT_HELD;
 	w->stats.chunks++;
@@ -416,6 +472,50 @@ static void take_ask(struct window *w, const struct tally_header *h, uint64_t no
 	}
 }
 
+/* Ranks disagree about a chunk that this one waits for. */
+static void take_mismatch(struct window *w, const struct tally_header *h)
+{
+	uint32_t seq = tally_le32_get(h->seq);
+	const struct flight *f = flight_of(w, seq);
+
+	if (f->seq != seq || f->state != FLIGHT_FLYING || w->news.mismatch)
+		return;
+	w->news.mismatch = true;
+	w->news.call = tally_le64_get(h->call);
+	w->news.other_call = tally_le64_get(h->check);
+	w->news.other = tally_le16_get(h->sender);
+	w->news.callers = tally_header_set(h);
+}
+
+/*
+ * A slot serves a later chunk only when all ranks have had the result of this one. Where this
+ * worker has not, there is another of its rank.
+ */
+static void take_overtaken(struct window *w, const struct tally_header *h)
+{
+	uint32_t seq = tally_le32_get(h->seq);
+	const struct flight *f = flight_of(w, seq);
+	int32_t ahead = (int32_t)(uint32_t)(tally_le64_get(h->check) - seq);
+
+	if (f->seq == seq && f->state == FLIGHT_FLYING && ahead > 0)
+		w->news.overtaken = true;
+}
+
+/* A message of this run whose header is as it was sent. */
+static bool is_intact(const struct window *w, const struct tally_header *h, size_t length)
+{
+	struct tally_set set;
+
+	if (tally_le32_get(h->job) != w->options.job ||
+	    tally_le16_get(h->epoch) != w->options.epoch || length > w->stride ||
+	    (h->flags ^ w->blank.flags) & TALLY_LARGE ||
+	    length != tally_header_bytes(h->flags) + h->blocks * (size_t)TALLY_BLOCK_BYTES)
+		return false;
+	set = tally_header_set(h);
+	return tally_le64_get(h->tag) == tally_tag(h, &set) &&
+	       !(h->flags & ~(TALLY_FLAGS_DOWN & ~TALLY_PARTIAL));
+}
+
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
 		  uint32_t *ret_seq)
 {
@@ -427,13 +527,15 @@ bool window_input(struct window *w, const void *bytes, size_t length, uint64_t n
 		w->news.other_version = h->version;
 		return false;
 	}
-	if (tally_le32_get(h->job) != w->options.job ||
-	    tally_le16_get(h->epoch) != w->options.epoch || length > w->stride ||
-	    length != sizeof(*h) + h->blocks * (size_t)TALLY_BLOCK_BYTES)
+	if (!is_intact(w, h, length))
 		return ignore(w);
 	w->news.heard_ns = now_ns;
 	if (h->kind == TALLY_ASK)
 		take_ask(w, h, now_ns);
+	else if (h->kind == TALLY_MISMATCH)
+		take_mismatch(w, h);
+	else if (h->kind == TALLY_OVERTAKEN)
+		take_overtaken(w, h);
 	if (h->kind != TALLY_RESULT || !take_result(w, h, length, now_ns))
 		return false;
 	*ret_seq = tally_le32_get(h->seq);

@@ -4,6 +4,10 @@
  * the way is sent again. It knows sequence numbers and datagrams, not numbers or calls.
  * Time is an argument in nanoseconds and never goes back.
  *
+ * Every chunk has an identity (tally/check.h), so that a result of another run, chunk or call, or
+ * one that lacks a rank, is found wrong. A worker that gets a wrong result sends its contribution
+ * again, and rejects that sum.
+ *
  * There are two frames for each chunk in flight, indexed seq mod 2W. A frame is composed,
  * sent, sent again, and then keeps what repair may need until seq + 2W takes it: the result
  * or, where the payload went to another rank, the contribution itself.
@@ -25,6 +29,7 @@ enum {
 	WINDOW_REORDER_MIN_NS = 200 * 1000, /* results this much out of order are not losses */
 	WINDOW_PROBES_MAX = 16, /* flights sent again after one timeout */
 	WINDOW_TRIES_MAX = 6,   /* sent so often, a chunk is flushed even without timeouts */
+	WINDOW_WRONG_MAX = 8, /* so many wrong sums of one chunk end the run */
 };
 
 struct window_options {
@@ -34,7 +39,7 @@ struct window_options {
 	uint16_t workers;
 	uint16_t window;	 /* a power of two */
 	uint16_t payload_bytes;
-	uint64_t nonce;
+	uint64_t nonce; /* of the run, the same for all ranks; 0: window_begin_run() says it */
 };
 
 /* What the network last let us know, for a timeout's explanation. */
@@ -43,10 +48,18 @@ struct window_news {
 	uint64_t asked_ns;  /* an ask for a chunk that we wait for; 0: never */
 	struct tally_set missing; /* the ranks that it lacked */
 	uint8_t other_version;  /* a node that speaks this one instead; 0: none */
+
+	/* The rest ends the run. Ranks of `callers` call `call`, and rank `other` `other_call`. */
+	bool mismatch;
+	uint64_t call, other_call;
+	uint16_t other;
+	struct tally_set callers;
+	bool overtaken; /* the node is further than this worker can be: others use the epoch */
+	bool spoiled; /* a chunk's sum was wrong again and again */
 };
 
 struct datagram {
-	const void *bytes;  /* valid until the next call into the window */
+	const void *bytes; /* valid until the next call into the window */
 	uint16_t length;
 	bool fresh;   /* sent for the first time */
 	bool *in_run;   /* of what is fresh: who sends it says here whether others went with it */
@@ -64,13 +77,17 @@ void window_free(struct window *w);
 
 /*
  * The frame of a new chunk: its header is filled but for what the caller knows (recipient,
- * blocks, lane, scales, sticky flags); its payload lies right behind. The result of
- * seq - W must have been taken. window_post() queues it for sending; `sum_blocks`: what its
- * sum has. A node makes what it sends out of what it was sent, so a contribution without
- * payload that has to be sent again takes as many blocks of zeros along.
+ * blocks, lane, scales, sticky flags, call); its payload is at tally_payload(). The result of
+ * seq - W must have been taken. window_post() queues it for sending; `place`: which chunk of which
+ * call this is, and in which form, the same for all ranks; `sum_blocks`: what its sum has. A node
+ * makes what it sends out of what it was sent, so a contribution without payload that has to be
+ * sent again takes as many blocks of zeros along.
  */
 struct tally_header *window_compose(struct window *w, uint32_t seq);
-void window_post(struct window *w, uint32_t seq, uint8_t sum_blocks);
+void window_post(struct window *w, uint32_t seq, uint64_t place, uint8_t sum_blocks);
+
+/* From now on chunks are of the run of this nonce. None may be in flight. */
+void window_begin_run(struct window *w, uint64_t nonce);
 
 /* Up to `max` datagrams that are to be sent now. Fewer than `max`: that was all. */
 size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, size_t max);

@@ -11,10 +11,13 @@
 
 enum {
 	PAYLOAD_IP4 = 1408, /* the largest that fits an MTU of 1500 */
-	PAYLOAD_IP6 = 1344,
+	PAYLOAD_IP6 = 1344, /* also with the larger header of a job of more than 64 workers */
 };
 
-uint16_t run_payload_default(int family) { return family == AF_INET ? PAYLOAD_IP4 : PAYLOAD_IP6; }
+uint16_t run_payload_default(int family, unsigned int workers)
+{
+	return family == AF_INET && workers <= TALLY_SMALL_WORKERS_MAX ? PAYLOAD_IP4 : PAYLOAD_IP6;
+}
 
 /* All addresses are of the family of the file's first one. */
 static int check_family(struct reading *r, const struct place *at, sa_family_t family,
@@ -59,7 +62,7 @@ static const struct key rows[] = {
 		     "slots." },
 	{ "payload", &key_blocks, KEY_MEMBER(struct run, payload_bytes), .min = TALLY_BLOCK_BYTES,
 	  .max = TALLY_PAYLOAD_MAX,
-	  .otherwise = "1408 with IPv4, 1344 with IPv6: the most that fits an MTU of 1500",
+	  .otherwise = "1408 with IPv4 and up to 64 workers, else 1344: what fits an MTU of 1500",
 	  .meaning = "Bytes of data in a full packet." },
 	{ "service", &key_address, KEY_MEMBER(struct run, service), .needed = true,
 	  .check = check_service,
@@ -90,7 +93,7 @@ int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, s
 	if (r < 0)
 		return r;
 	if (!file.payload_bytes)
-		file.payload_bytes = run_payload_default(file.service.ss_family);
+		file.payload_bytes = run_payload_default(file.service.ss_family, file.workers);
 	*ret = file;
 	return 0;
 }

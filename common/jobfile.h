@@ -49,6 +49,6 @@ int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size);
 int jobfile_print(const struct run *file, char *text, size_t size, size_t *ret_length);
 
 /* Bytes of payload where none are given: what an MTU of 1500 has room for. */
-uint16_t run_payload_default(int family);
+uint16_t run_payload_default(int family, unsigned int workers);
 
 #endif

@@ -130,16 +130,16 @@ static unsigned int jobs_too_big(struct doctor *d, const struct doctor_port *p)
 	{
 		uint32_t payload = (uint32_t)field_number(job, "payload");
 		bool ip6 = strchr(field_text(job, "service"), ':');
+		uint32_t needed = port_mtu_needed(payload, ip6, field_number(job, "workers"));
 
-		if (port_mtu_needed(payload, ip6) <= p->port.mtu)
+		if (needed <= p->port.mtu)
 			continue;
 		count++;
 		found_warn(d,
 			   "MTU %u: job %s with payload %u needs %u if its results leave by "
 			   "this port",
-			   p->port.mtu, field_text(job, "name"), payload,
-			   port_mtu_needed(payload, ip6));
-		found_mend(d, "ip link set %s mtu %u", p->port.name, port_mtu_needed(payload, ip6));
+			   p->port.mtu, field_text(job, "name"), payload, needed);
+		found_mend(d, "ip link set %s mtu %u", p->port.name, needed);
 	}
 	return count;
 }

@@ -67,6 +67,8 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 	const struct tally_set everyone = tally_set_first(file->workers);
 	struct tally_set below = role->root ? everyone : role->below;
 	struct tally_set served = { { 0 } };
+	const void *raw;
+	size_t bytes;
 	int r;
 
 	if (tally_set_is_empty(&below))
@@ -87,7 +89,10 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		.epoch = file->epoch,
 		.blocks_max = file->payload_bytes / TALLY_BLOCK_BYTES,
 		.root = role->root,
+		.ipv6 = file->service.ss_family == AF_INET6,
 	};
+	raw = address_raw(&file->service, &bytes);
+	memcpy(ret->job.service, raw, bytes);
 	for (unsigned int rank = 0; rank < file->workers; rank++) {
 		if (!tally_set_has(&below, rank) || tally_set_has(&served, rank))
 			continue;
@@ -120,7 +125,8 @@ int installation_address(struct installation *g, struct why *why)
 	for (unsigned int i = 0; i < g->copies; i++) {
 		struct installation_copy *c = &g->copy[i];
 		uint32_t payload = g->job.blocks_max * TALLY_BLOCK_BYTES;
-		uint32_t bytes = port_mtu_needed(payload, c->address.ss_family == AF_INET6);
+		uint32_t bytes = port_mtu_needed(payload, c->address.ss_family == AF_INET6,
+						 tally_set_count(&g->job.everyone));
 
 		if (bytes > c->hop.mtu)
 			return why_say(why, -EMSGSIZE,

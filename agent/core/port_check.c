@@ -6,7 +6,7 @@
 #include "port_check.h"
 
 enum {
-	IP4_HEADERS = 20 + 8 + sizeof(struct tally_header), /* of a message, without Ethernet */
+	IP4_HEADERS = 20 + 8 + sizeof(struct tally_header), /* of a message of up to 64 workers */
 	IP6_HEADERS = 40 + 8 + sizeof(struct tally_header),
 };
 
@@ -38,9 +38,10 @@ uint32_t port_payload_max(uint32_t mtu, bool ip6)
 	return bytes < TALLY_PAYLOAD_MAX ? bytes : TALLY_PAYLOAD_MAX;
 }
 
-uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6)
+uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6, unsigned int workers)
 {
-	return payload_bytes + (ip6 ? IP6_HEADERS : IP4_HEADERS);
+	return payload_bytes + (ip6 ? IP6_HEADERS : IP4_HEADERS) +
+	       (workers > TALLY_SMALL_WORKERS_MAX ? sizeof(struct tally_more) : 0);
 }
 
 int port_prepare(const struct netlink_port *p, enum dataplane_mode mode, unsigned int cpus,

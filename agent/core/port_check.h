@@ -35,8 +35,8 @@ uint32_t port_mtu_max(const char *driver);
 /* Bytes of data in the biggest packet that fits an MTU: a multiple of 64, 0 if none does. */
 uint32_t port_payload_max(uint32_t mtu, bool ip6);
 
-/* The MTU that a payload needs. */
-uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6);
+/* The MTU that a payload needs in a job of so many workers. */
+uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6, unsigned int workers);
 
 /*
  * An interface as the data plane wants it. Where native mode would panic the kernel, AUTO

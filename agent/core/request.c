@@ -50,7 +50,7 @@ static const struct key job_create_rows[] = {
 	{ "window", &key_power, JOB(window), .min = 1, .max = TALLY_WINDOW_MAX, .otherwise = "128",
 	  .meaning = "Chunks that a worker may have in flight." },
 	{ "payload", &key_blocks, JOB(payload_bytes), .min = TALLY_BLOCK_BYTES,
-	  .max = TALLY_PAYLOAD_MAX, .otherwise = "1408 with IPv4, 1344 with IPv6",
+	  .max = TALLY_PAYLOAD_MAX, .otherwise = "1408 with IPv4 and up to 64 workers, else 1344",
 	  .meaning = "Bytes of data in a full packet." },
 	{ "service", &key_address, JOB(service),
 	  .otherwise = "the first that the configuration names",

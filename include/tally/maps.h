@@ -20,7 +20,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 3
+#define TALLY_MAPS_LAYOUT 4
 
 /* What a running node is. These fields keep their offsets in every layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
@@ -74,13 +74,17 @@ struct tally_job {
 	__u32 id;
 	__u16 tenant; /* index into tenants */
 	__u16 copies; /* of a message that goes to the group: the children of the whole job */
+	__u8 service[16]; /* the root's address; IPv4: the first four */
+	__u8 ipv6; /* of the service address */
+	__u8 reserved[7];
 };
 
-_Static_assert(sizeof(struct tally_job) == 88, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(sizeof(struct tally_job) == 112, "otherwise raise TALLY_MAPS_LAYOUT");
 _Static_assert(offsetof(struct tally_job, below) == 32, "otherwise raise TALLY_MAPS_LAYOUT");
 _Static_assert(offsetof(struct tally_job, slot_base) == 64, "otherwise raise TALLY_MAPS_LAYOUT");
 _Static_assert(offsetof(struct tally_job, epoch) == 76, "otherwise raise TALLY_MAPS_LAYOUT");
 _Static_assert(offsetof(struct tally_job, id) == 80, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(offsetof(struct tally_job, service) == 88, "otherwise raise TALLY_MAPS_LAYOUT");
 
 /* As long as the job is there. */
 tally_inline struct tally_role tally_job_role(const struct tally_job *job)
@@ -127,8 +131,11 @@ struct tally_slot {
 	struct bpf_spin_lock lock; /* guards all below */
 	__u32 reserved;
 	struct tally_slot_state state;
+	__u64 reserved_words[5];
 	__u64 word[TALLY_WORDS_MAX];
 };
+
+_Static_assert(offsetof(struct tally_slot, word) == 128, "whole cache lines");
 
 /*
  * children: the i-th child of a job behind a port -> where its copy goes. Each child has a second
@@ -178,8 +185,10 @@ enum {
 };
 
 struct tally_counters {
-	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
+	struct tally_counter outcome[TALLY_OUTCOMES_MAX];
 };
+
+_Static_assert(TALLY_OUTCOME_COUNT <= TALLY_OUTCOMES_MAX, "otherwise raise TALLY_MAPS_LAYOUT");
 
 /* settings: 0 -> what user space asks of running programs */
 struct tally_settings {

@@ -11,6 +11,7 @@
  *	tally_reply_make()	what leaves (tally/reply.h)
  *	tally_reply_no_room()	instead, if the frame cannot be made as long as that
  *	tally_reply_take()	slot locked again, if the sum is to be read from there
+ *	tally_reply_about()	not 0: tally_reply_news() of an older chunk's slot
  *	tally_reply_write()	the header of what leaves
  *	tally_outcome_to()	to whom
  *
@@ -21,6 +22,7 @@
 
 #include <linux/types.h>
 #include <stdbool.h>
+#include <tally/check.h>
 #include <tally/inline.h>
 #include <tally/outcome.h>
 #include <tally/set.h>
@@ -45,27 +47,42 @@ tally_inline bool tally_node_takes_set(const struct tally_role *role, enum tally
 	return kind != TALLY_CONTRIBUTION || !tally_set_is_empty(set);
 }
 
+/* Does this version know all that the header says? */
+tally_inline bool tally_node_knows(const struct tally_header *h)
+{
+	bool up = h->kind == TALLY_CONTRIBUTION || h->kind == TALLY_REPAIR;
+
+	return !(h->flags & ~(up ? TALLY_FLAGS_UP : TALLY_FLAGS_DOWN)) && !h->shard &&
+	       !(h->reserved[0] | h->reserved[1] | h->reserved[2]);
+}
+
 /*
  * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN: it leaves as it came. Anything
  * else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have limits. The
- * caller has checked that the job is `role`'s and that the message is as long as its header says.
+ * caller has checked that the job is `role`'s, that the message is as long as its header says, and
+ * that the reserved bytes of struct tally_more are 0. `set`: the header's.
  */
 tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
-						 const struct tally_header *h)
+						 const struct tally_header *h,
+						 const struct tally_set *set)
 {
-	struct tally_set set = tally_header_set(h);
 	__u16 recipient = tally_le16_get(h->recipient);
 
+	if (tally_le64_get(h->tag) != tally_tag(h, set))
+		return TALLY_CORRUPT;
 	if (tally_le16_get(h->epoch) != role->epoch)
 		return TALLY_WRONG_EPOCH;
+	if (!tally_node_knows(h))
+		return TALLY_UNKNOWN_FLAG;
 	if (h->blocks > role->blocks_max)
 		return TALLY_OVERSIZED;
-	if (!tally_set_is_within(&set, role->everyone))
+	if (!(h->flags & TALLY_LARGE) != !tally_is_large(role->everyone) ||
+	    !tally_set_is_within(set, role->everyone))
 		return TALLY_BAD_SET;
 	if (recipient != TALLY_EVERYONE &&
 	    (recipient >= TALLY_WORKERS_MAX || !tally_set_has(role->everyone, recipient)))
 		return TALLY_BAD_RANK;
-	if (!tally_node_takes_set(role, h->kind, &set))
+	if (!tally_node_takes_set(role, h->kind, set))
 		return TALLY_BAD_SET;
 
 	switch (h->kind) {
@@ -75,6 +92,7 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 		return role->root ? TALLY_GO_ON : TALLY_PASSED_UP;
 	case TALLY_RESULT:
 	case TALLY_ASK:
+	case TALLY_MISMATCH:
 		return role->root ? TALLY_BAD_KIND : TALLY_SENT_DOWN;
 	default:
 		return TALLY_BAD_KIND;

@@ -9,6 +9,7 @@
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <stdbool.h>
+#include <tally/check.h>
 #include <tally/inline.h>
 #include <tally/outcome.h>
 #include <tally/set.h>
@@ -26,6 +27,7 @@ struct tally_reply {
 	enum tally_outcome outcome;
 	enum tally_kind kind; /* 0: no reply; what leaves, if anything, leaves as it came */
 	__u8 blocks; /* of payload */
+	__u16 about; /* not 0: books.set is that of the chunk so many earlier */
 	bool take; /* tally_reply_take() is to be called */
 	bool empty; /* it will empty the slot */
 };
@@ -69,7 +71,16 @@ tally_inline struct tally_reply tally_reply_make(struct tally_verdict v,
 			r.blocks = 0;
 		break;
 	case TALLY_ASKED:
+	case TALLY_SPOILED:
 		r.kind = TALLY_ASK;
+		r.blocks = 0;
+		break;
+	case TALLY_CONFLICT:
+		r.kind = TALLY_MISMATCH;
+		r.blocks = 0;
+		break;
+	case TALLY_BEHIND:
+		r.kind = TALLY_OVERTAKEN;
 		r.blocks = 0;
 		break;
 	case TALLY_FLUSHED_UP:
@@ -115,23 +126,55 @@ tally_inline bool tally_reply_take(const struct tally_reply *r, struct tally_slo
 	return true;
 }
 
-/* The reply's header, out of that of the message. `boot`: the node's; it shows lost slots. */
+/*
+ * How many chunks earlier the chunk is that a result is to bring news of; 0: of none. A sum that
+ * goes to all brings news of what any of its contributions asked about.
+ */
+tally_inline __u16 tally_reply_about(const struct tally_reply *r,
+				     const struct tally_slot_state *books,
+				     const struct tally_header *h)
+{
+	if (r->outcome == TALLY_COMPLETED)
+		return books->about;
+	return r->outcome == TALLY_ANSWERED ? tally_le16_get(h->about) : 0;
+}
+
+/* The news. The caller holds the lock of the slot of chunk `seq`. */
+tally_inline void tally_reply_news(struct tally_reply *r, struct tally_slot_state *books,
+				   __u16 about, const struct tally_slot_state *older, __u32 seq,
+				   const struct tally_set *everyone)
+{
+	r->about = about;
+	books->set = tally_slot_there(older, seq, everyone);
+}
+
+/*
+ * The reply's header, out of that of the message, but for the set, which is books->set. `boot`: the
+ * node's; it shows lost slots.
+ */
 tally_inline void tally_reply_write(const struct tally_reply *r,
 				    const struct tally_slot_state *books, __u16 boot,
 				    struct tally_header *h)
 {
-	bool from_node = r->kind != TALLY_CONTRIBUTION;
+	bool up = r->kind == TALLY_CONTRIBUTION;
+	bool dispute = r->kind == TALLY_MISMATCH;
 
 	h->kind = r->kind;
-	h->flags = books->flags | (from_node ? 0 : h->flags & TALLY_FLUSH);
-	h->boot = tally_le16(from_node ? boot : 0);
+	h->flags = books->flags | (h->flags & (TALLY_LARGE | (up ? TALLY_FLUSH : 0)));
+	h->boot = tally_le16(up ? 0 : boot);
 	h->recipient = tally_le16(books->recipient);
 	h->blocks = r->blocks;
 	h->lane = books->lane;
 	h->scale = books->scale;
 	h->scale_ahead = books->scale_ahead;
-	h->check = tally_le64(r->blocks ? books->check : 0);
-	tally_header_set_put(h, &books->set);
+	h->call = tally_le64(books->call);
+	h->check = tally_le64(dispute			   ? books->other_call
+			      : r->kind == TALLY_OVERTAKEN ? books->seq
+							   : books->check);
+	h->about = tally_le16(up ? books->about : r->about);
+	h->sender = tally_le16(dispute ? books->other : TALLY_FROM_NODE);
+	h->edition = books->edition;
+	h->tag = tally_le64(tally_tag(h, &books->set));
 }
 
 /* A copy for the child with these workers: does the payload have to go? */
@@ -140,11 +183,7 @@ tally_inline bool tally_copy_is_cut(const struct tally_header *h, const struct t
 	return h->blocks && !tally_gets_payload(tally_le16_get(h->recipient), below);
 }
 
-/* The header of a copy without payload. */
-tally_inline void tally_copy_cut(struct tally_header *h)
-{
-	h->blocks = 0;
-	h->check = tally_le64(0);
-}
+/* The header of a copy without payload. The check stays that of the sum, and the tag is right. */
+tally_inline void tally_copy_cut(struct tally_header *h) { h->blocks = 0; }
 
 #endif

@@ -45,6 +45,15 @@ tally_inline bool tally_set_is_single(const struct tally_set *s)
 	return members == 1;
 }
 
+tally_inline __u32 tally_set_count(const struct tally_set *s)
+{
+	__u32 members = 0;
+
+	for (int i = 0; i < TALLY_SET_WORDS; i++)
+		members += __builtin_popcountll(s->word[i]);
+	return members;
+}
+
 /* Is every member of `a` in `b`? */
 tally_inline bool tally_set_is_within(const struct tally_set *a, const struct tally_set *b)
 {

@@ -12,6 +12,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include <tally/check.h>
+
 #include "bare.h"
 
 char _license[] SEC("license") = "GPL";
@@ -75,17 +77,18 @@ SEC("xdp")
 int bare_advance(struct xdp_md *ctx)
 {
 	struct tally_header *h = (void *)(long)ctx->data + BARE_HEADER_AT;
-	__u64 set;
+	struct tally_set set = { { 0 } };
 
-	_Static_assert(BARE_SENDERS == 64, "one word of the set");
+	_Static_assert(BARE_SENDERS == 63, "with one more, the first word of a set");
 	if ((void *)(h + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
-	set = tally_le64_get(h->set[0]) << 1;
-	if (!set) {
-		set = 1;
+	set.word[0] = tally_le64_get(h->set) << 1;
+	if (set.word[0] >> BARE_SENDERS) {
+		set.word[0] = 1;
 		h->seq = tally_le32(tally_le32_get(h->seq) + 1);
 	}
-	h->set[0] = tally_le64(set);
+	h->set = tally_le64(set.word[0]);
+	h->tag = tally_le64(tally_tag(h, &set));
 	bpf_tail_call(ctx, &next, 0);
 	return XDP_ABORTED;
 }

@@ -9,7 +9,7 @@ enum {
 	BARE_BLOCKS = 22, /* 1,408 bytes, for an MTU of 1,500 */
 	BARE_HEADER_AT = 14 + 20 + 8, /* behind Ethernet, IPv4 and UDP */
 	BARE_PAYLOAD_AT = BARE_HEADER_AT + sizeof(struct tally_header),
-	BARE_SENDERS = 64, /* ranks that contribute to a chunk; one more never does */
+	BARE_SENDERS = 63, /* ranks that contribute to a chunk; one more never does */
 };
 
 #endif

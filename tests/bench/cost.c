@@ -75,7 +75,7 @@ static void frame_write(struct bench *b)
 				  .blocks = BARE_BLOCKS,
 				  .lane = TALLY_LANE_INT64 };
 
-	h.set[0] = tally_le64(1ULL << (BARE_SENDERS - 1)); /* advance begins with the next chunk */
+	h.set = tally_le64(1ULL << (BARE_SENDERS - 1)); /* advance begins with the next chunk */
 	memset(b->frame, 1, sizeof(b->frame));
 	memcpy(b->frame, &eth, sizeof(eth));
 	memcpy(b->frame + sizeof(eth), &ip, sizeof(ip));

@@ -23,6 +23,7 @@
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <stdbool.h>
+#include <tally/check.h>
 #include <tally/maps.h>
 #include <tally/outcome.h>
 #include <tally/wire.h>
@@ -75,6 +76,12 @@ struct message {
 	__u8 scale;
 	__u8 scale_ahead;
 	__u8 priority;
+	__u8 shard;
+	__u8 edition;
+	__u8 reserved;
+	__u16 about;
+	__u64 call;
+	__u64 spoilt; /* is XORed to the tag, after the tag was made */
 	int worker;   /* who sends it; is in the set, unless NOBODY */
 	struct tally_set set; /* further workers in it */
 	__u64 value;
@@ -122,6 +129,7 @@ struct sent {
 	struct ipv6hdr ip6;
 	struct udphdr udp;
 	struct tally_header tally;
+	struct tally_more more; /* if the header is large */
 	struct tally_set set;
 	__u64 word[TALLY_WORDS_MAX];
 };

@@ -22,7 +22,7 @@ enum {
 
 struct message {
 	int to; /* whatever the test numbers so */
-	struct tally_header header;
+	struct tally_header header; /* of a job of 64 workers at most */
 	uint64_t word[MESSAGE_WORDS_MAX]; /* behind header.blocks: anything */
 };
 
@@ -39,6 +39,7 @@ struct memory_node {
 	struct tally_role role;
 	uint16_t boot;
 	bool frames_grow; /* else a reply must fit the frame that it is made of */
+	uint32_t now_ms;
 	uint32_t slots; /* a power of two */
 	struct memory_slot *slot;
 };
@@ -80,11 +81,13 @@ static inline void words_move(uint64_t *slot, uint64_t *packet, int blocks, enum
 static inline void visit_begin(struct memory_node *n, const struct message *m, struct visit *ret)
 {
 	struct memory_slot *slot = memory_slot(n, m);
-	struct tally_offer offer = tally_offer_read(&m->header);
+	struct tally_set set = tally_header_set(&m->header);
+	struct tally_offer offer = tally_offer_read(&m->header, &set);
 	struct tally_verdict v;
 
 	*ret = (struct visit){ .message = *m };
-	ret->reply.outcome = tally_node_admit(&n->role, &m->header);
+	offer.now_ms = n->now_ms;
+	ret->reply.outcome = tally_node_admit(&n->role, &m->header, &set);
 	if (ret->reply.outcome != TALLY_GO_ON)
 		return;
 	v = tally_node_gather(&n->role, m->header.kind, &slot->state, &offer);
@@ -93,6 +96,16 @@ static inline void visit_begin(struct memory_node *n, const struct message *m, s
 	ret->reply = tally_reply_make(v, &ret->books, &offer.set);
 	if (ret->reply.kind && ret->reply.blocks > m->header.blocks && !n->frames_grow)
 		ret->reply = tally_reply_no_room(&ret->books, n->role.everyone);
+}
+
+static inline void news_add(const struct memory_node *n, struct visit *v)
+{
+	uint16_t about = tally_reply_about(&v->reply, &v->books, &v->message.header);
+	uint32_t seq = tally_le32_get(v->message.header.seq) - about;
+
+	if (about)
+		tally_reply_news(&v->reply, &v->books, about, &n->slot[seq % n->slots].state, seq,
+				 n->role.everyone);
 }
 
 /* The second step. Afterwards `v->message` is what leaves, to tally_outcome_to() of the outcome. */
@@ -107,7 +120,9 @@ static inline enum tally_outcome visit_end(struct memory_node *n, struct visit *
 			return TALLY_STALE;
 		memcpy(v->message.word, slot->word, v->reply.blocks * TALLY_BLOCK_BYTES);
 	}
+	news_add(n, v);
 	tally_reply_write(&v->reply, &v->books, n->boot, &v->message.header);
+	tally_header_set_put(&v->message.header, &v->books.set);
 	return v->reply.outcome;
 }
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A worker of another version of the protocol hears which version this node speaks: all versions
+ * have magic, version, kind and job at the same places.
+ */
+#ifndef TALLY_VERSION_BPF_H
+#define TALLY_VERSION_BPF_H
+
+#include "gate.bpf.h"
+#include "reply.bpf.h"
+
+/* A global function (see offsets_find). The outcome; OTHER_VERSION: the frame is as it came. */
+__noinline int version_answer(struct hook_context *ctx, int packed_offsets)
+{
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+	struct tally_job *job;
+	__u32 row;
+
+	if (!frame_locate(ctx, &f) || f.tally->kind != TALLY_CONTRIBUTION ||
+	    gate_pass(ctx, &f, &job, &row) != TALLY_GO_ON)
+		return TALLY_OTHER_VERSION;
+	f.header_bytes = sizeof(*f.tally);
+	if (!frame_resize(ctx, &f, 0))
+		return TALLY_OTHER_VERSION;
+	*f.tally = (struct tally_header){ .magic = TALLY_MAGIC,
+					  .version = TALLY_VERSION,
+					  .kind = TALLY_ASK,
+					  .job = f.tally->job,
+					  .epoch = f.tally->epoch,
+					  .seq = f.tally->seq,
+					  .sender = tally_le16(TALLY_FROM_NODE) };
+	f.tally->tag = tally_le64(tally_tag(f.tally, &(struct tally_set){ { 0 } }));
+	turn_to_sender(&f);
+	checksum_frame(&f, 0, false);
+	return TALLY_OLD_VERSION;
+}
+
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "shape.h"
+
+/* "rank 3", "ranks 0, 2, 5": as many as fit. */
+static void name_ranks(const struct tally_set *set, char *text, size_t size)
+{
+	size_t used = snprintf(text, size, "rank%s", tally_set_is_single(set) ? "" : "s");
+	const char *separator = " ";
+
+	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX && used + 10 < size; rank++) {
+		if (!tally_set_has(set, rank))
+			continue;
+		used += snprintf(text + used, size - used, "%s%u", separator, rank);
+		separator = ", ";
+	}
+}
+
+/* "rank 3 calls A, ranks 0, 2 call B": this rank among them, or behind them. */
+static void explain_mismatch(const struct window_news *news, const struct situation *s, char *text,
+			     size_t size)
+{
+	char ranks[64], own[SHAPE_TEXT_BYTES], other[SHAPE_TEXT_BYTES], call[SHAPE_TEXT_BYTES];
+	bool is_other = news->other == s->job->rank;
+	bool is_caller = tally_set_has(&news->callers, s->job->rank);
+	size_t used;
+
+	name_ranks(&news->callers, ranks, sizeof(ranks));
+	shape_print(news->other_call, news->call, other, sizeof(other));
+	shape_print(news->call, news->other_call, call, sizeof(call));
+	shape_print(s->shape, s->shape, own, sizeof(own));
+	used = snprintf(text, size, "ranks make different calls: rank %u%s calls %s, %s%s %s %s",
+			news->other, is_other ? " (this one)" : "", other, ranks,
+			is_caller ? " (this one included)" : "",
+			tally_set_is_single(&news->callers) ? "calls" : "call", call);
+	if (!is_other && !is_caller && used < size)
+		snprintf(text + used, size - used, ", this rank %s", own);
+}
+
+int explain_used_epoch(const struct situation *s, char *text, size_t size)
+{
+	snprintf(text, size,
+		 "epoch %u of job %u was used before, or another process runs as rank %u: give the "
+		 "job a new epoch on all ranks",
+		 s->job->epoch, s->job->job, s->job->rank);
+	return -ESTALE;
+}
+
+int explain_news(const struct window_news *news, const struct situation *s, char *text, size_t size)
+{
+	if (news->mismatch) {
+		explain_mismatch(news, s, text, size);
+		return -EPROTO;
+	}
+	if (news->overtaken)
+		return explain_used_epoch(s, text, size);
+	if (news->spoiled) {
+		snprintf(text, size,
+			 "%u sums of one chunk were wrong, one after the other: some rank has "
+			 "another state of the run than this one, or a machine on the way to %s "
+			 "changes packets",
+			 (unsigned int)WINDOW_WRONG_MAX, s->service);
+		return -EBADMSG;
+	}
+	if (news->other_version && !news->heard_ns) {
+		snprintf(text, size, "the node at %s speaks version %u, this library version %u",
+			 s->service, news->other_version, (unsigned int)TALLY_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	return 0;
+}
+
+void explain_timeout(const struct window_news *news, const struct situation *s, char *text,
+		     size_t size)
+{
+	double seconds = s->timeout_ns / 1e9;
+	char ranks[128];
+
+	if (news->heard_ns <= s->progress_ns) {
+		snprintf(text, size, "no node answered at %s for %.1f s: %s", s->service, seconds,
+			 s->unreachable ? "port unreachable, nothing sums this job there"
+					: "no way there, or the job's epoch is over");
+	} else if (news->asked_ns >= s->progress_ns &&
+		   tally_set_has(&news->missing, s->job->rank)) {
+		snprintf(text, size,
+			 "the node at %s has got no contribution from rank %u, this one, for %.1f "
+			 "s: are large packets lost on the way there?",
+			 s->service, s->job->rank, seconds);
+	} else if (news->asked_ns >= s->progress_ns) {
+		name_ranks(&news->missing, ranks, sizeof(ranks));
+		snprintf(text, size, "%s missing: no contribution for %.1f s", ranks, seconds);
+	} else {
+		snprintf(text, size,
+			 "the node at %s is there but did not answer for %.1f s: is another run "
+			 "going on in epoch %u?",
+			 s->service, seconds, s->job->epoch);
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "shape.h"
+
+#include <stdbool.h>
+
+#include <stdio.h>
+
+#include <tally/wire.h>
+
+/* Fields of the word, from bit 0 on. */
+enum field {
+	FIELD_VERB,
+	FIELD_DTYPE,
+	FIELD_OP,
+	FIELD_ROOT,
+	FIELD_WINDOW, /* log2 */
+	FIELD_BLOCKS, /* of a payload at most */
+	FIELD_COUNT,
+	FIELDS,
+};
+
+static const uint8_t bits[FIELDS] = { 3, 4, 2, 8, 4, 6, SHAPE_COUNT_BITS };
+
+_Static_assert(3 + 4 + 2 + 8 + 4 + 6 + SHAPE_COUNT_BITS == 64, "all of the word");
+
+static bool has_elements(uint64_t verb) { return verb != CALL_BARRIER && verb != CALL_CLOSING; }
+
+static bool reduces(uint64_t verb)
+{
+	return verb == CALL_ALLREDUCE || verb == CALL_REDUCE || verb == CALL_REDUCE_SCATTER;
+}
+
+static bool has_root(uint64_t verb) { return verb == CALL_REDUCE || verb == CALL_BROADCAST; }
+
+uint64_t shape_of(const struct call_member *member, const struct call_options *options)
+{
+	const uint64_t value[FIELDS] = {
+		[FIELD_VERB] = options->verb,
+		[FIELD_DTYPE] = has_elements(options->verb) ? options->dtype : 0,
+		[FIELD_OP] = reduces(options->verb) ? options->op : 0,
+		[FIELD_ROOT] = has_root(options->verb) ? options->root : 0,
+		[FIELD_WINDOW] = __builtin_ctz(member->window),
+		[FIELD_BLOCKS] = member->payload_bytes / TALLY_BLOCK_BYTES,
+		[FIELD_COUNT] = has_elements(options->verb) ? options->count : 0,
+	};
+	uint64_t shape = 0;
+
+	for (int i = FIELDS - 1; i >= 0; i--)
+		shape = shape << bits[i] | value[i];
+	return shape;
+}
+
+static uint64_t field(uint64_t shape, enum field which)
+{
+	for (int i = 0; i < (int)which; i++)
+		shape >>= bits[i];
+	return shape & ((UINT64_C(1) << bits[which]) - 1);
+}
+
+static const char *name_of(const char *const *names, size_t count, uint64_t value)
+{
+	return value < count && names[value] ? names[value] : "?";
+}
+
+void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
+{
+	static const char *const verbs[] = {
+		[CALL_ALLREDUCE] = "allreduce",	   [CALL_REDUCE] = "reduce",
+		[CALL_BROADCAST] = "broadcast",	   [CALL_REDUCE_SCATTER] = "reduce_scatter",
+		[CALL_ALL_GATHER] = "all_gather",  [CALL_BARRIER] = "barrier",
+		[CALL_OPENING] = "its first call", [CALL_CLOSING] = "tally_close",
+	};
+	static const char *const dtypes[] = {
+		[TALLY_INT32] = "int32", [TALLY_INT64] = "int64", [TALLY_FLOAT32] = "float32"
+	};
+	uint64_t verb = field(shape, FIELD_VERB);
+	size_t used = snprintf(text, size, "%s", name_of(verbs, 8, verb));
+
+	if (has_elements(verb) && verb != CALL_OPENING)
+		used += snprintf(text + used, size - used, " of %llu %s",
+				 (unsigned long long)field(shape, FIELD_COUNT),
+				 name_of(dtypes, 4, field(shape, FIELD_DTYPE)));
+	if (has_root(verb))
+		used += snprintf(text + used, size - used, " %s rank %llu",
+				 verb == CALL_REDUCE ? "to" : "from",
+				 (unsigned long long)field(shape, FIELD_ROOT));
+	if (reduces(verb))
+		used += snprintf(text + used, size - used, ", %s",
+				 field(shape, FIELD_OP) == TALLY_AVG ? "average" : "sum");
+	if (field(shape, FIELD_WINDOW) != field(other, FIELD_WINDOW))
+		used += snprintf(text + used, size - used, ", with window %u",
+				 1u << field(shape, FIELD_WINDOW));
+	if (field(shape, FIELD_BLOCKS) != field(other, FIELD_BLOCKS))
+		snprintf(text + used, size - used, ", with payload %llu",
+			 (unsigned long long)field(shape, FIELD_BLOCKS) * TALLY_BLOCK_BYTES);
+}

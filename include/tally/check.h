@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How it is known what a sum is of. Pure. Two words of a header serve this:
+ *
+ * `tag` is a hash of the header. Whoever sends a message makes the tag, and every node and worker
+ * that takes the message verifies it. So a bit that flips in a header on the way costs one packet.
+ *
+ * `check` is linear: nodes add it like any word, and workers verify the check of a result. The
+ *check of a contribution of rank r is
+ *
+ *	sum of (2 i + 1) * word[i]  +  identity * weight(r)
+ *
+ * where the identity is a number of the run, the chunk, the call and the place in the call. So the
+ * check of a sum over everyone is known to each rank: that of the words, plus identity * (sum of
+ * all weights). A sum that lacks a rank, holds a rank twice, holds a flipped word, or a
+ *contribution of another run, chunk or call, has another check. (Words that flip their bit 63 in
+ *pairs are the exception: all weights are odd.)
+ */
+#ifndef TALLY_CHECK_H
+#define TALLY_CHECK_H
+
+#include <linux/types.h>
+#include <tally/inline.h>
+#include <tally/set.h>
+#include <tally/wire.h>
+
+#define TALLY_MIX 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio; odd, so no step loses a bit */
+
+/* One step of the hash: for a given `word` and for a given `hash`, one to one. */
+tally_inline __u64 tally_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * TALLY_MIX;
+	return hash ^ hash >> 32;
+}
+
+/* A header as 64-bit words. */
+typedef __u64 tally_header_word __attribute__((may_alias));
+
+enum {
+	TALLY_BLOCKS_SHIFT = 16, /* of the header's word 2: copies with and without payload */
+	TALLY_TAG_WORD = 5, /* of the header; word 7 is the set */
+};
+
+_Static_assert(offsetof(struct tally_header, tag) == 8 * TALLY_TAG_WORD, "layout");
+_Static_assert(offsetof(struct tally_header, blocks) == 16 + TALLY_BLOCKS_SHIFT / 8, "layout");
+
+/*
+ * What the tag of a header with this set must be: the hash of the words of the header and of the
+ * set, but for the tag and the field `blocks`. (The length of the datagram says the same as
+ * `blocks`, and a node may send one result with and without payload.)
+ */
+tally_inline __u64 tally_tag(const struct tally_header *h, const struct tally_set *set)
+{
+	const tally_header_word *word = (const tally_header_word *)h;
+	__u64 hash = tally_mix(0, word[0]);
+
+	hash = tally_mix(hash, word[1]);
+	hash = tally_mix(hash, word[2] & ~(0xffULL << TALLY_BLOCKS_SHIFT));
+	hash = tally_mix(hash, word[3]);
+	hash = tally_mix(hash, word[4]);
+	hash = tally_mix(hash, word[6]);
+	hash = tally_mix(hash, set->word[0]);
+	hash = tally_mix(hash, set->word[1]);
+	hash = tally_mix(hash, set->word[2]);
+	return tally_mix(hash, set->word[3]);
+}
+
+/* The run: `nonce` is a random number that all its ranks know. */
+tally_inline __u64 tally_run_identity(__u64 nonce, __u32 job, __u16 epoch)
+{
+	return tally_mix(tally_mix(0, nonce), (__u64)job << 16 | epoch);
+}
+
+/*
+ * One chunk of it. `place`: which chunk of which call this is, and in which form, as the protocol
+ * says. Odd, so that no sum of up to 2^63 of weights makes it 0.
+ */
+tally_inline __u64 tally_identity(__u64 run, __u32 seq, __u64 call, __u64 place)
+{
+	return tally_mix(tally_mix(tally_mix(run, seq), call), place) | 1;
+}
+
+/* Of a rank. Odd. */
+tally_inline __u64 tally_weight(__u32 rank) { return tally_mix(TALLY_MIX, rank) | 1; }
+
+#endif
