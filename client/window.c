@@ -513,7 +513,8 @@ static bool is_intact(const struct window *w, const struct tally_header *h, size
 		return false;
 	set = tally_header_set(h);
 	return tally_le64_get(h->tag) == tally_tag(h, &set) &&
-	       !(h->flags & ~(TALLY_FLAGS_DOWN & ~TALLY_PARTIAL));
+	       !(h->flags & ~(TALLY_FLAGS_DOWN & ~TALLY_PARTIAL)) &&
+	       !(h->flags & TALLY_LARGE && tally_more_of(h)->reserved);
 }
 
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
