@@ -280,6 +280,13 @@ static void look(struct engine *e, uint64_t now_ns)
 	e->now_ns = now_ns;
 }
 
+/* A call of nothing needs no other rank. */
+static bool opening_is_due(const struct engine *e, const struct call_options *options)
+{
+	return e->opening && e->opening->state == STATE_QUEUED && !e->first &&
+	       (options->count || options->verb == CALL_BARRIER);
+}
+
 static void enqueue(struct engine *e, struct tally_call *c)
 {
 	if (e->last)
@@ -313,7 +320,7 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 		.started_ns = now_ns,
 	};
 	idle = !e->first;
-	if (e->opening && e->opening->state == STATE_QUEUED && idle)
+	if (opening_is_due(e, options))
 		enqueue(e, e->opening);
 	enqueue(e, c);
 	if (idle)
