@@ -6,7 +6,7 @@
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
  * for each job, 8 for each tenant and 21 for each link. Rows beyond TALLY_GATES_MAX are left
- * out and counted, so that the text stays below 20 MB; 64 jobs on 4 ports make about half a
+ * out and counted, so that the text stays below 23 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
 #ifndef TALLY_AGENT_METRICS_H

@@ -179,6 +179,25 @@ static struct tally_call *start(struct tally *t, int32_t *x, size_t count)
 	return call;
 }
 
+/* The opening, and one barrier: from now on calls are alone on the way. */
+static void meet(struct tally **t)
+{
+	struct tally_call *call[RANKS];
+	bool done[RANKS] = { false };
+
+	for (int rank = 0; rank < RANKS; rank++)
+		assert_int_equal(tally_barrier_start(t[rank], &call[rank]), 0);
+	while (!done[0] || !done[1]) {
+		node_turn();
+		for (int rank = 0; rank < RANKS; rank++)
+			assert_int_equal(tally_test(call[rank], &done[rank]), 0);
+	}
+	for (int rank = 0; rank < RANKS; rank++) {
+		assert_int_equal(tally_wait(call[rank]), 0);
+		tally_progress(t[rank], NULL);
+	}
+}
+
 static int32_t *vector(size_t count, int32_t value)
 {
 	int32_t *x = malloc(count * sizeof(*x));
@@ -213,13 +232,15 @@ static void assert_falls_silent(struct tally *t)
 
 static void the_first_window_of_a_started_call_leaves_at_once(void **state)
 {
-	struct tally *t = open_rank(0, TALLY_PROGRESS_CALLS);
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_CALLS) };
 	int32_t *x = vector(LONG, 1);
-	struct tally_call *call = start(t, x, LONG);
 
+	meet(t);
+	start(t[0], x, LONG);
 	assert_int_equal(node_turn(), WINDOW);
-	drop(t);
-	(void)call;
+	drop(t[0]);
+	drop(t[1]);
 	free(x);
 }
 
@@ -268,6 +289,7 @@ static void the_descriptor_is_readable_when_a_result_has_come(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(tally_fd(t[0]), fd);
 	assert_false(is_readable(fd, 0));
+	meet(t);
 	for (int rank = 0; rank < RANKS; rank++)
 		call[rank] = start(t[rank], &x[rank], 1);
 	while (!ended) {
@@ -309,12 +331,14 @@ static void the_descriptor_tells_of_calls_that_another_thread_ended(void **state
 	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
 				   open_rank(1, TALLY_PROGRESS_THREAD) };
 	int32_t x[RANKS] = { 1, 2 };
-	struct tally_call *call = start(t[0], &x[0], 1);
+	struct tally_call *call;
 	int fd = tally_fd(t[0]);
 	unsigned int ended = 0;
 	pthread_t waiter;
 	void *r;
 
+	meet(t);
+	call = start(t[0], &x[0], 1);
 	start(t[1], &x[1], 1);
 	node_turn();
 	assert_int_equal(pthread_create(&waiter, NULL, wait_main, call), 0);
@@ -388,6 +412,7 @@ static void an_idle_thread_sleeps(void **state)
 	drop(t[1]);
 	skip(); /* the sanitizer has a thread of its own, which does not */
 #endif
+	meet(t);
 	for (int rank = 0; rank < RANKS; rank++)
 		call[rank] = start(t[rank], &x[rank], 1);
 	node_turn();
@@ -552,6 +577,7 @@ static void a_call_says_how_it_went(void **state)
 	int32_t *x = vector(LONG, 1), *y = vector(LONG, 2);
 	struct tally_call *other, *call;
 
+	meet(t);
 	node.drop = 3;
 	call = start(t[0], x, LONG);
 	node_turn(); /* now the first three are lost */

@@ -67,20 +67,55 @@ static void the_first_ranks_are_those_below_their_number(void **state)
 	}
 }
 
+/* The ranks 0 to 63 in the header's last word, the others behind the header. */
 static void on_the_wire_rank_r_is_bit_r_of_the_bytes(void **state)
 {
 	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX; rank++) {
 		const struct tally_set s = set_of(rank);
-		struct tally_header h = { .magic = TALLY_MAGIC };
+		struct {
+			struct tally_header h;
+			struct tally_more more;
+		} large = { .h = { .magic = TALLY_MAGIC, .flags = TALLY_LARGE } };
 		struct tally_set back;
-		uint8_t bytes[sizeof(h)];
+		uint8_t bytes[sizeof(large)];
 
-		tally_header_set_put(&h, &s);
-		back = tally_header_set(&h);
+		tally_header_set_put(&large.h, &s);
+		back = tally_header_set(&large.h);
 		assert_true(tally_set_is_equal(&back, &s));
-		memcpy(bytes, &h, sizeof(h));
+		memcpy(bytes, &large, sizeof(large));
 		for (uint32_t i = 0; i < TALLY_WORKERS_MAX / 8; i++)
-			assert_int_equal(bytes[24 + i], i == rank / 8 ? 1 << rank % 8 : 0);
+			assert_int_equal(bytes[56 + i], i == rank / 8 ? 1 << rank % 8 : 0);
+	}
+}
+
+static void a_small_header_has_the_ranks_below_64_and_ends_there(void **state)
+{
+	for (uint32_t rank = 0; rank < 64; rank++) {
+		const struct tally_set s = set_of(rank);
+		struct tally_header h[2] = { { .magic = TALLY_MAGIC }, { .magic = 0x55 } };
+		const struct tally_header behind = h[1];
+		struct tally_set back;
+
+		tally_header_set_put(h, &s);
+		back = tally_header_set(h);
+		assert_true(tally_set_is_equal(&back, &s));
+		assert_memory_equal(&h[1], &behind, sizeof(behind));
+	}
+	assert_int_equal(tally_header_bytes(TALLY_FLAGS_UP & ~TALLY_LARGE), 64);
+	assert_int_equal(tally_header_bytes(TALLY_LARGE), 96);
+}
+
+static void jobs_of_more_than_64_workers_have_large_headers(void **state)
+{
+	for (uint32_t workers = 0; workers <= TALLY_WORKERS_MAX; workers++) {
+		const struct tally_set everyone = tally_set_first(workers);
+
+		assert_int_equal(tally_is_large(&everyone), workers > 64);
+	}
+	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX; rank++) {
+		const struct tally_set s = set_of(rank);
+
+		assert_int_equal(tally_is_large(&s), rank >= 64);
 	}
 }
 
@@ -175,6 +210,8 @@ int main(void)
 		cmocka_unit_test(every_pair_of_ranks_is_told_apart),
 		cmocka_unit_test(the_first_ranks_are_those_below_their_number),
 		cmocka_unit_test(on_the_wire_rank_r_is_bit_r_of_the_bytes),
+		cmocka_unit_test(a_small_header_has_the_ranks_below_64_and_ends_there),
+		cmocka_unit_test(jobs_of_more_than_64_workers_have_large_headers),
 		cmocka_unit_test(the_payload_is_for_the_recipient_or_for_everyone),
 		cmocka_unit_test(sets_do_what_arrays_of_bool_do),
 	};

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include <tally/check.h>
+
 #include "client/window.h"
 
 enum {
@@ -19,7 +21,7 @@ enum {
 	EPOCH = 3,
 	BOOT = 5,
 	RANK = 65,  /* not in the first word of a set */
-	WORKERS = 130,
+	WORKERS = 130, /* so that the headers are large */
 	PAYLOAD = 2 * TALLY_BLOCK_BYTES,
 	WORDS = PAYLOAD / 8,
 	SENT_MAX = 128,
@@ -27,10 +29,15 @@ enum {
 	MS = 1000 * US,
 	START = 400 * MS,
 	FIRST = WINDOW_RTO_FIRST_NS,
+	HEADER = sizeof(struct tally_header) + sizeof(struct tally_more),
 };
+
+static const uint64_t nonce = 0x1337c0de;
+static const uint64_t call = 0xca11; /* the shape of all calls here */
 
 struct message {
 	struct tally_header h;
+	struct tally_more more;
 	uint64_t word[WORDS + TALLY_BLOCK_WORDS]; /* one block more than fits */
 };
 
@@ -70,6 +77,7 @@ static struct worker *worker_new(uint16_t window)
 		.workers = WORKERS,
 		.window = window,
 		.payload_bytes = PAYLOAD,
+		.nonce = nonce,
 	};
 	struct worker *k = calloc(1, sizeof(*k));
 
@@ -94,17 +102,42 @@ static uint64_t check_of(const uint64_t *word, size_t words)
 	return check;
 }
 
+/* Which chunk of which call it is: here, each is one of its own. */
+static uint64_t place_of(uint32_t seq) { return seq * 7ull; }
+
+static uint64_t identity_of(uint32_t seq)
+{
+	return tally_identity(tally_run_identity(nonce, JOB, EPOCH), seq, call, place_of(seq));
+}
+
+static uint64_t weight_of_all(uint32_t workers)
+{
+	uint64_t weights = 0;
+
+	for (uint32_t rank = 0; rank < workers; rank++)
+		weights += tally_weight(rank);
+	return weights;
+}
+
+static uint64_t tag_of(const struct message *m)
+{
+	struct tally_set set = tally_header_set(&m->h);
+
+	return tally_tag(&m->h, &set);
+}
+
 static void post(struct worker *k, uint32_t seq, const struct shape *s)
 {
 	struct tally_header *h = window_compose(k->window, seq);
-	uint64_t *word = (uint64_t *)(h + 1);
+	uint64_t *word = tally_payload(h);
 
+	h->call = tally_le64(call);
 	h->recipient = tally_le16(s->recipient);
 	h->lane = s->lane;
 	h->blocks = s->blocks;
 	for (size_t i = 0; i < (size_t)s->blocks * TALLY_BLOCK_WORDS; i++)
 		word[i] = seq * 1000ull + i + 1;
-	window_post(k->window, seq, s->sum_blocks);
+	window_post(k->window, seq, place_of(seq), s->sum_blocks);
 }
 
 static size_t output_of(struct worker *k, uint64_t now_ns, size_t max)
@@ -116,7 +149,7 @@ static size_t output_of(struct worker *k, uint64_t now_ns, size_t max)
 	for (size_t i = 0; i < k->count; i++) {
 		struct sent *s = &k->sent[i];
 
-		assert_true(d[i].length <= sizeof(struct tally_header) + PAYLOAD);
+		assert_true(d[i].length <= HEADER + PAYLOAD);
 		memset(&s->message, 0, sizeof(s->message));
 		memcpy(&s->message, d[i].bytes, d[i].length);
 		s->length = d[i].length;
@@ -134,16 +167,20 @@ static uint32_t seq_sent(const struct worker *k, size_t i)
 	return tally_le32_get(k->sent[i].message.h.seq);
 }
 
-/* Exactly one datagram goes out, for this chunk, whole and with a right check word. */
+/* Exactly one datagram goes out, for this chunk, whole, with the right check and tag. */
 static const struct sent *one_is_sent(struct worker *k, uint64_t now_ns, uint32_t seq)
 {
 	const struct sent *s = &k->sent[0];
+	uint64_t weight;
 
 	assert_int_equal(output(k, now_ns), 1);
 	assert_int_equal(seq_sent(k, 0), seq);
-	assert_int_equal(s->length, sizeof(s->message.h) + s->message.h.blocks * 64);
+	assert_int_equal(s->length, HEADER + s->message.h.blocks * 64);
+	weight = s->message.h.kind == TALLY_REPAIR ? weight_of_all(WORKERS) : tally_weight(RANK);
 	assert_true(tally_le64_get(s->message.h.check) ==
-		    check_of(s->message.word, s->message.h.blocks * TALLY_BLOCK_WORDS));
+		    check_of(s->message.word, s->message.h.blocks * TALLY_BLOCK_WORDS) +
+			    identity_of(seq) * weight);
+	assert_true(tally_le64_get(s->message.h.tag) == tag_of(&s->message));
 	return s;
 }
 
@@ -160,10 +197,12 @@ static struct message said(enum tally_kind kind, uint32_t seq, const struct tall
 		.magic = TALLY_MAGIC,
 		.version = TALLY_VERSION,
 		.kind = kind,
+		.flags = TALLY_LARGE,
 		.job = tally_le32(JOB),
 		.epoch = tally_le16(EPOCH),
 		.boot = tally_le16(BOOT),
 		.seq = tally_le32(seq),
+		.sender = tally_le16(TALLY_FROM_NODE),
 	};
 	tally_header_set_put(&m.h, set);
 	return m;
@@ -174,7 +213,8 @@ static void fill_payload(struct message *m, uint8_t blocks)
 	m->h.blocks = blocks;
 	for (size_t i = 0; i < (size_t)blocks * TALLY_BLOCK_WORDS; i++)
 		m->word[i] = 0x0123456789abcdef * (i + 1);
-	m->h.check = tally_le64(check_of(m->word, (size_t)blocks * TALLY_BLOCK_WORDS));
+	m->h.check = tally_le64(check_of(m->word, (size_t)blocks * TALLY_BLOCK_WORDS) +
+				identity_of(tally_le32_get(m->h.seq)) * weight_of_all(WORKERS));
 }
 
 /* As RANK gets it from a node. */
@@ -185,6 +225,7 @@ static struct message result_of(uint32_t seq, const struct shape *s)
 
 	m.h.recipient = tally_le16(s->recipient);
 	m.h.lane = s->lane;
+	m.h.call = tally_le64(call);
 	if (s->recipient == TALLY_EVERYONE || s->recipient == RANK)
 		fill_payload(&m, s->sum_blocks);
 	return m;
@@ -192,17 +233,26 @@ static struct message result_of(uint32_t seq, const struct shape *s)
 
 static size_t length_of(const struct message *m)
 {
-	return sizeof(m->h) + m->h.blocks * (size_t)TALLY_BLOCK_BYTES;
+	return HEADER + m->h.blocks * (size_t)TALLY_BLOCK_BYTES;
 }
 
-/* True: taken as a result, and as this chunk's. */
-static bool hear(struct worker *k, const struct message *m, uint64_t now_ns)
+/* As it is. True: taken as a result, and as this chunk's. */
+static bool hear_untagged(struct worker *k, const struct message *m, uint64_t now_ns)
 {
 	uint32_t seq = ~tally_le32_get(m->h.seq);
 	bool taken = window_input(k->window, m, length_of(m), now_ns, &seq);
 
 	assert_int_equal(seq, taken ? tally_le32_get(m->h.seq) : ~tally_le32_get(m->h.seq));
 	return taken;
+}
+
+/* As a node sends it: with the right tag. */
+static bool hear(struct worker *k, const struct message *m, uint64_t now_ns)
+{
+	struct message tagged = *m;
+
+	tagged.h.tag = tally_le64(tag_of(m));
+	return hear_untagged(k, &tagged, now_ns);
 }
 
 static void result_is_taken(struct worker *k, uint32_t seq, const struct shape *s, uint64_t now_ns)
@@ -257,7 +307,8 @@ static void a_contribution_says_what_it_is_and_whose(void **state)
 	assert_int_equal(m.h.magic, TALLY_MAGIC);
 	assert_int_equal(m.h.version, TALLY_VERSION);
 	assert_int_equal(m.h.kind, TALLY_CONTRIBUTION);
-	assert_int_equal(m.h.flags, 0);
+	assert_int_equal(m.h.flags, TALLY_LARGE);
+	assert_int_equal(tally_le16_get(m.h.sender), RANK);
 	assert_int_equal(tally_le32_get(m.h.job), JOB);
 	assert_int_equal(tally_le16_get(m.h.epoch), EPOCH);
 	assert_int_equal(tally_le16_get(m.h.boot), 0);
@@ -321,13 +372,14 @@ static void from_the_second_timeout_on_a_chunk_carries_flush(void **state)
 	uint64_t now = START;
 
 	post(k, 0, &allreduce);
-	assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, 0);
+	assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, TALLY_LARGE);
 	now += FIRST;
-	assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, 0);
+	assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, TALLY_LARGE);
 	assert_int_equal(stats(k)->flushed, 0);
 	for (int i = 1; i <= 300; i++) {
 		now = window_wakeup(k->window);
-		assert_int_equal(one_is_sent(k, now, 0)->message.h.flags, TALLY_FLUSH);
+		assert_int_equal(one_is_sent(k, now, 0)->message.h.flags,
+				 TALLY_FLUSH | TALLY_LARGE);
 		assert_int_equal(stats(k)->flushed, i);
 	}
 	worker_free(k);
@@ -341,7 +393,7 @@ static void a_chunk_sent_often_is_flushed_even_without_timeouts(void **state)
 	for (int tries = 1; tries <= WINDOW_TRIES_MAX + 1; tries++) {
 		ask_without(k, 0, RANK, START + tries);
 		assert_int_equal(one_is_sent(k, START + tries, 0)->message.h.flags,
-				 tries >= WINDOW_TRIES_MAX ? TALLY_FLUSH : 0);
+				 (tries >= WINDOW_TRIES_MAX ? TALLY_FLUSH : 0) | TALLY_LARGE);
 	}
 	worker_free(k);
 }
@@ -355,14 +407,14 @@ static void a_contribution_sent_again_brings_zeros_as_long_as_the_sum(void **sta
 	finish(k, 0, &allreduce, START, MS); /* leaves words behind in the frame */
 	finish(k, 1, &barrier, START, MS);
 	post(k, 2, &broadcast);
-	assert_int_equal(one_is_sent(k, 2 * START, 2)->length, 64);
+	assert_int_equal(one_is_sent(k, 2 * START, 2)->length, HEADER);
 	s = one_is_sent(k, window_wakeup(k->window), 2);
 	assert_int_equal(s->message.h.blocks, 2);
 	assert_memory_equal(s->message.word, zeros.word, PAYLOAD);
 	result_is_taken(k, 2, &broadcast, 3 * START - MS);
 
 	post_and_send(k, 3, &barrier, 3 * START);
-	assert_int_equal(one_is_sent(k, window_wakeup(k->window), 3)->length, 64);
+	assert_int_equal(one_is_sent(k, window_wakeup(k->window), 3)->length, HEADER);
 	worker_free(k);
 }
 
@@ -398,7 +450,7 @@ static bool goes_again_overtaken_by(struct worker *k, uint32_t seq, uint64_t by_
 	nothing_is_sent(k, *now_ns - 1); /* more of them may be on their way */
 	output(k, *now_ns);
 	assert_true(k->count == 0 || (k->count == 1 && seq_sent(k, 0) == seq));
-	assert_true(!k->count || !k->sent[0].message.h.flags);
+	assert_true(!k->count || k->sent[0].message.h.flags == TALLY_LARGE);
 	return k->count == 1;
 }
 
@@ -647,55 +699,39 @@ static void a_result_is_taken_once(void **state)
 }
 
 enum effect {
-	TAKEN,
 	IGNORED,
 	CORRUPT,
 	OTHER_VERSION,
-	NO_RESULT
 };
 
-/* What one flipped bit does, by the byte it is in. */
+/* What one flipped bit does, by the byte it is in. The tag is of all the header, but of `blocks`.
+ */
 static enum effect effect_of(size_t byte)
 {
-	static const struct {
-		size_t end;
-		enum effect effect;
-	} field[] = {
-		{ offsetof(struct tally_header, version), IGNORED },
-		{ offsetof(struct tally_header, kind), OTHER_VERSION },
-		{ offsetof(struct tally_header, flags), NO_RESULT },
-		{ offsetof(struct tally_header, job), TAKEN },
-		{ offsetof(struct tally_header, boot), IGNORED }, /* job, epoch */
-		{ offsetof(struct tally_header, seq), TAKEN },
-		{ offsetof(struct tally_header, scale), IGNORED }, /* seq .. lane */
-		{ offsetof(struct tally_header, set), TAKEN },
-		{ offsetof(struct tally_header, check), IGNORED },
-	};
-
-	for (size_t i = 0; i < sizeof(field) / sizeof(field[0]); i++)
-		if (byte < field[i].end)
-			return field[i].effect;
-	return CORRUPT;
+	if (byte == offsetof(struct tally_header, version))
+		return OTHER_VERSION;
+	return byte < HEADER ? IGNORED : CORRUPT;
 }
 
 static void every_bit_of_a_result_must_be_right(void **state)
 {
-	for (size_t bit = 0; bit < 8 * (sizeof(struct tally_header) + PAYLOAD); bit++) {
+	for (size_t bit = 0; bit < 8 * (HEADER + PAYLOAD); bit++) {
 		struct worker *k = worker_new(4);
-		struct message m = result_of(6, &allreduce), spoilt = m;
+		struct message m = result_of(6, &allreduce), spoilt;
 		enum effect effect = effect_of(bit / 8);
 		uint32_t seq;
 
 		post_and_send(k, 6, &allreduce, START);
+		m.h.tag = tally_le64(tag_of(&m));
+		spoilt = m;
 		((uint8_t *)&spoilt)[bit / 8] ^= 1 << bit % 8;
-		assert_int_equal(window_input(k->window, &spoilt, length_of(&m), START + MS, &seq),
-				 effect == TAKEN);
+		assert_false(window_input(k->window, &spoilt, length_of(&m), START + MS, &seq));
 		assert_int_equal(stats(k)->ignored, effect == IGNORED);
 		assert_int_equal(stats(k)->corrupt, effect == CORRUPT);
 		assert_int_equal(window_news(k->window)->other_version,
 				 effect == OTHER_VERSION ? spoilt.h.version : 0);
 		/* What was not taken did no harm. */
-		assert_int_equal(hear(k, &m, START + 2 * MS), effect != TAKEN);
+		assert_true(hear(k, &m, START + 2 * MS));
 		assert_int_equal(stats(k)->chunks, 1);
 		assert_int_equal(stats(k)->node_reloads, 0);
 		worker_free(k);
@@ -830,7 +866,7 @@ static void an_ask_that_lacks_this_rank_makes_it_send_at_once(void **state)
 	nothing_is_sent(k, START);
 	ask_without(k, 1, RANK, START + MS);
 	assert_true(window_wakeup(k->window) <= START + MS);
-	assert_int_equal(one_is_sent(k, START + MS, 1)->message.h.flags, 0);
+	assert_int_equal(one_is_sent(k, START + MS, 1)->message.h.flags, TALLY_LARGE);
 	nothing_is_sent(k, START + MS);
 	assert_int_equal(window_news(k->window)->asked_ns, START + MS);
 	assert_true(tally_set_is_equal(&window_news(k->window)->missing, &missing));
@@ -870,7 +906,7 @@ static void an_ask_with_everyone_gets_a_frame_as_long_as_the_sum(void **state)
 	const struct sent *s;
 
 	post(k, 0, &broadcast);
-	assert_int_equal(one_is_sent(k, START, 0)->length, 64);
+	assert_int_equal(one_is_sent(k, START, 0)->length, HEADER);
 	ask_with_everyone(k, 0, START + 1);
 	assert_true(window_wakeup(k->window) <= START + 1);
 	s = one_is_sent(k, START + 1, 0);
@@ -895,7 +931,7 @@ static void an_ask_for_a_finished_chunk_gets_the_result_back(void **state)
 		uint64_t now = START + seq * 100 * MS;
 		const struct sent *s;
 
-		m.h.flags = TALLY_WIDE;
+		m.h.flags = TALLY_WIDE | TALLY_LARGE;
 		m.h.scale = 70;
 		m.h.scale_ahead = 71;
 		post_and_send(k, seq, shape[seq], now);
@@ -904,6 +940,8 @@ static void an_ask_for_a_finished_chunk_gets_the_result_back(void **state)
 		s = one_is_sent(k, now + 50 * MS, seq);
 		m.h.kind = TALLY_REPAIR;
 		m.h.boot = tally_le16(0);
+		m.h.sender = tally_le16(RANK);
+		m.h.tag = tally_le64(tag_of(&m));
 		assert_false(s->fresh);
 		assert_int_equal(s->length, length_of(&m));
 		assert_memory_equal(&s->message, &m, s->length);
@@ -925,7 +963,8 @@ static void a_rank_that_got_no_payload_repeats_its_contribution(void **state)
 	result_is_taken(k, 0, &reduce_to_other, START + MS);
 	ask_without(k, 0, RANK, START + 50 * MS);
 	s = one_is_sent(k, START + 50 * MS, 0);
-	own.h.flags = TALLY_FLUSH;
+	own.h.flags = TALLY_FLUSH | TALLY_LARGE;
+	own.h.tag = tally_le64(tag_of(&own));
 	assert_int_equal(s->length, length_of(&own));
 	assert_memory_equal(&s->message, &own, s->length);
 	worker_free(k);
@@ -943,7 +982,7 @@ static void a_rank_without_payload_answers_with_zeros(void **state)
 	ask_without(k, 2, 0, START + 50 * MS);
 	s = one_is_sent(k, START + 50 * MS, 2);
 	assert_int_equal(s->message.h.kind, TALLY_CONTRIBUTION);
-	assert_int_equal(s->message.h.flags, TALLY_FLUSH);
+	assert_int_equal(s->message.h.flags, TALLY_FLUSH | TALLY_LARGE);
 	assert_int_equal(s->message.h.blocks, 2);
 	assert_memory_equal(s->message.word, zeros.word, PAYLOAD);
 	worker_free(k);
@@ -1049,7 +1088,7 @@ static void a_retransmission_without_room_goes_later_and_counts_once(void **stat
 	for (int i = 0; i < WINDOW_TRIES_MAX; i++)
 		no_room_but_for(k, START + FIRST + i * MS, 0);
 	assert_int_equal(stats(k)->retransmitted, 0);
-	assert_int_equal(one_is_sent(k, START + FIRST + 10 * MS, 0)->message.h.flags, 0);
+	assert_int_equal(one_is_sent(k, START + FIRST + 10 * MS, 0)->message.h.flags, TALLY_LARGE);
 	assert_int_equal(stats(k)->retransmitted, 1);
 	worker_free(k);
 }
