@@ -50,21 +50,34 @@ static const struct tally_role inner = {
 	.everyone = &three, .below = &two, .epoch = EPOCH, .blocks_max = BLOCKS_MAX, .root = false
 };
 
-static struct tally_header header_of(uint8_t kind, struct tally_set set)
-{
-	struct tally_header h = { .kind = kind,
-				  .epoch = tally_le16(EPOCH),
-				  .recipient = tally_le16(TALLY_EVERYONE),
-				  .blocks = BLOCKS_MAX,
-				  .lane = TALLY_LANE_INT64 };
+/* A header as these rules see it: with its set beside it. */
+struct headed {
+	struct tally_header h;
+	struct tally_set set;
+};
 
-	tally_header_set_put(&h, &set);
-	return h;
+static struct headed header_of(uint8_t kind, struct tally_set set)
+{
+	return (struct headed){ .h = { .kind = kind,
+				       .flags = TALLY_LARGE,
+				       .epoch = tally_le16(EPOCH),
+				       .recipient = tally_le16(TALLY_EVERYONE),
+				       .blocks = BLOCKS_MAX,
+				       .lane = TALLY_LANE_INT64,
+				       .set = tally_le64(set.word[0]) },
+				.set = set };
 }
 
-static void admits(const struct tally_role *role, struct tally_header h, enum tally_outcome outcome)
+static void admits_untagged(const struct tally_role *role, const struct headed *m,
+			    enum tally_outcome outcome)
 {
-	assert_int_equal(tally_node_admit(role, &h), outcome);
+	assert_int_equal(tally_node_admit(role, &m->h, &m->set), outcome);
+}
+
+static void admits(const struct tally_role *role, struct headed m, enum tally_outcome outcome)
+{
+	m.h.tag = tally_le64(tally_tag(&m.h, &m.set));
+	admits_untagged(role, &m, outcome);
 }
 
 static void every_kind_has_its_way_at_every_node(void **state)
@@ -78,7 +91,7 @@ static void every_kind_has_its_way_at_every_node(void **state)
 			at_root = TALLY_GO_ON;
 			at_inner = TALLY_PASSED_UP;
 		}
-		if (kind == TALLY_RESULT || kind == TALLY_ASK)
+		if (kind == TALLY_RESULT || kind == TALLY_ASK || kind == TALLY_MISMATCH)
 			at_inner = TALLY_SENT_DOWN;
 		admits(&root, header_of(kind, three), at_root);
 		admits(&inner, header_of(kind, three), at_inner);
@@ -109,42 +122,90 @@ static void a_recipient_is_a_rank_of_the_job_or_everyone(void **state)
 
 	of_all.everyone = &all;
 	for (uint32_t rank = 0; rank <= 0xffff; rank++) {
-		struct tally_header h = header_of(TALLY_CONTRIBUTION, two);
+		struct headed m = header_of(TALLY_CONTRIBUTION, two);
 		bool known = rank == 0 || rank == 1 || rank == 200 || rank == TALLY_EVERYONE;
 
-		h.recipient = tally_le16(rank);
-		admits(&root, h, known ? TALLY_GO_ON : TALLY_BAD_RANK);
+		m.h.recipient = tally_le16(rank);
+		admits(&root, m, known ? TALLY_GO_ON : TALLY_BAD_RANK);
 		known = rank < TALLY_WORKERS_MAX || rank == TALLY_EVERYONE;
-		admits(&of_all, h, known ? TALLY_GO_ON : TALLY_BAD_RANK);
+		admits(&of_all, m, known ? TALLY_GO_ON : TALLY_BAD_RANK);
 	}
 }
 
 /* Wrong in everything, then mended one by one. */
 static void what_is_wrong_is_named_in_this_order(void **state)
 {
-	struct tally_header h = header_of(9, tally_set_first(3));
+	struct headed m = header_of(9, tally_set_first(3));
 
-	h.recipient = tally_le16(2);
-	h.blocks = BLOCKS_MAX + 1;
-	h.epoch = tally_le16(EPOCH + 1);
-	admits(&root, h, TALLY_WRONG_EPOCH);
-	h.epoch = tally_le16(EPOCH);
-	admits(&root, h, TALLY_OVERSIZED);
-	h.blocks = BLOCKS_MAX;
-	admits(&root, h, TALLY_BAD_SET);
-	tally_header_set_put(&h, &nobody);
-	admits(&root, h, TALLY_BAD_RANK);
-	h.recipient = tally_le16(1);
-	admits(&root, h, TALLY_BAD_KIND);
-	h.kind = TALLY_REPAIR;
-	admits(&root, h, TALLY_BAD_SET);
+	m.h.recipient = tally_le16(2);
+	m.h.blocks = BLOCKS_MAX + 1;
+	m.h.flags = TALLY_REJECT;
+	m.h.epoch = tally_le16(EPOCH + 1);
+	admits_untagged(&root, &m, TALLY_CORRUPT);
+	admits(&root, m, TALLY_WRONG_EPOCH);
+	m.h.epoch = tally_le16(EPOCH);
+	admits(&root, m, TALLY_UNKNOWN_FLAG);
+	m.h.flags = TALLY_LARGE;
+	admits(&root, m, TALLY_OVERSIZED);
+	m.h.blocks = BLOCKS_MAX;
+	admits(&root, m, TALLY_BAD_SET);
+	m.set = nobody;
+	admits(&root, m, TALLY_BAD_RANK);
+	m.h.recipient = tally_le16(1);
+	admits(&root, m, TALLY_BAD_KIND);
+	m.h.kind = TALLY_REPAIR;
+	admits(&root, m, TALLY_BAD_SET);
+}
+
+/* Workers say some of them, nodes others, and the reserved bits nobody. */
+static void flags_that_are_not_known_are_refused(void **state)
+{
+	static const uint8_t kinds[] = { TALLY_CONTRIBUTION, TALLY_REPAIR, TALLY_RESULT, TALLY_ASK,
+					 TALLY_MISMATCH };
+	const uint8_t up = TALLY_FLUSH | TALLY_WIDE | TALLY_WIDE_AHEAD | TALLY_REJECT |
+			   TALLY_MARKED | TALLY_LARGE;
+	const uint8_t down = TALLY_WIDE | TALLY_WIDE_AHEAD | TALLY_MARKED | TALLY_SPILLED |
+			     TALLY_PARTIAL | TALLY_LARGE;
+	static const enum tally_outcome taken[] = { TALLY_GO_ON, TALLY_PASSED_UP, TALLY_SENT_DOWN,
+						    TALLY_SENT_DOWN, TALLY_SENT_DOWN };
+
+	for (int i = 0; i < 5; i++) {
+		for (int bit = 0; bit < 8; bit++) {
+			struct headed m = header_of(kinds[i], three);
+			bool known = (i < 2 ? up : down) >> bit & 1;
+
+			m.h.flags |= 1 << bit;
+			admits(&inner, m, known ? taken[i] : TALLY_UNKNOWN_FLAG);
+		}
+	}
+	for (int byte = 0; byte < 4; byte++) {
+		struct headed m = header_of(TALLY_CONTRIBUTION, two);
+
+		*(byte == 3 ? &m.h.shard : &m.h.reserved[byte]) = 1;
+		admits(&root, m, TALLY_UNKNOWN_FLAG);
+	}
+}
+
+/* The sets of a job have one length. */
+static void a_header_is_large_where_the_job_is(void **state)
+{
+	const struct tally_set few = tally_set_first(64);
+	struct headed m = header_of(TALLY_CONTRIBUTION, two);
+	struct tally_role of_few = root;
+
+	of_few.everyone = &few;
+	admits(&root, m, TALLY_GO_ON);
+	admits(&of_few, m, TALLY_BAD_SET);
+	m.h.flags = 0;
+	admits(&root, m, TALLY_BAD_SET);
+	admits(&of_few, m, TALLY_GO_ON);
 }
 
 static void gathers(const struct tally_role *role, enum tally_kind kind, struct tally_set set,
 		    struct tally_slot_state *s, enum tally_outcome outcome, enum tally_words words)
 {
-	struct tally_header h = header_of(kind, set);
-	struct tally_offer o = tally_offer_read(&h);
+	struct headed m = header_of(kind, set);
+	struct tally_offer o = tally_offer_read(&m.h, &m.set);
 	struct tally_verdict v = tally_node_gather(role, kind, s, &o);
 
 	assert_int_equal(v.outcome, outcome);
@@ -177,8 +238,13 @@ static const struct tally_slot_state held = {
 	.scale = 70,
 	.scale_ahead = 80,
 	.flags = TALLY_WIDE,
+	.edition = 6,
+	.about = 3,
+	.call = 0xca11,
 	.check = 0x1122334455667788,
 	.set = { { 0x3 } },
+	.other = 200,
+	.other_call = 0x07e5,
 };
 
 static struct tally_reply reply_of(enum tally_outcome outcome, enum tally_words words, int sender)
@@ -200,6 +266,9 @@ static void every_outcome_has_its_reply(void **state)
 		[TALLY_ANSWERED_ALL] = { TALLY_RESULT, 2, TALLY_TO_GROUP },
 		[TALLY_ANSWERED] = { TALLY_RESULT, 2, TALLY_TO_SENDER },
 		[TALLY_ASKED] = { TALLY_ASK, 0, TALLY_TO_GROUP },
+		[TALLY_SPOILED] = { TALLY_ASK, 0, TALLY_TO_GROUP },
+		[TALLY_CONFLICT] = { TALLY_MISMATCH, 0, TALLY_TO_GROUP },
+		[TALLY_BEHIND] = { TALLY_OVERTAKEN, 0, TALLY_TO_SENDER },
 		[TALLY_SENT_UP] = { TALLY_CONTRIBUTION, 2, TALLY_TO_ROOT },
 		[TALLY_FLUSHED_UP] = { TALLY_CONTRIBUTION, 2, TALLY_TO_ROOT },
 	};
@@ -326,16 +395,27 @@ static void a_reply_is_stale_if_the_slot_has_moved_on(void **state)
 /* What a reply leaves as it was: whose message it is. */
 static struct tally_header header_sent(void)
 {
-	struct tally_header h = header_of(TALLY_CONTRIBUTION, only(0));
+	struct tally_header h = header_of(TALLY_CONTRIBUTION, only(0)).h;
 
 	h.magic = TALLY_MAGIC;
 	h.version = TALLY_VERSION;
 	h.job = tally_le32(JOB);
 	h.seq = tally_le32(held.seq);
-	h.flags = TALLY_FLUSH | TALLY_WIDE_AHEAD;
+	h.flags |= TALLY_FLUSH | TALLY_WIDE_AHEAD | TALLY_REJECT;
 	h.scale = 1;
 	h.priority = 5;
+	h.about = tally_le16(2);
+	h.sender = tally_le16(1);
 	return h;
+}
+
+static void assert_header(const struct tally_header *h, const struct tally_header *expected,
+			  const struct tally_set *set)
+{
+	struct tally_header e = *expected;
+
+	e.tag = tally_le64(tally_tag(&e, set));
+	assert_memory_equal(h, &e, sizeof(e));
 }
 
 static void a_result_has_the_books_of_the_slot_in_its_header(void **state)
@@ -344,34 +424,36 @@ static void a_result_has_the_books_of_the_slot_in_its_header(void **state)
 	struct tally_header h = header_sent(), expected = header_sent();
 
 	expected.kind = TALLY_RESULT;
-	expected.flags = TALLY_WIDE;
+	expected.flags = TALLY_WIDE | TALLY_LARGE;
 	expected.boot = tally_le16(BOOT);
 	expected.recipient = tally_le16(1);
 	expected.blocks = 2;
 	expected.lane = TALLY_LANE_FLOAT32;
 	expected.scale = 70;
 	expected.scale_ahead = 80;
+	expected.call = tally_le64(held.call);
 	expected.check = tally_le64(held.check);
-	tally_header_set_put(&expected, &held.set);
+	expected.about = 0; /* before the news are added */
+	expected.sender = tally_le16(TALLY_FROM_NODE);
+	expected.edition = 6;
 	tally_reply_write(&r, &held, BOOT, &h);
-	assert_memory_equal(&h, &expected, sizeof(h));
+	assert_header(&h, &expected, &held.set);
 }
 
-static void without_payload_there_is_no_check_word(void **state)
+static void without_payload_a_sum_keeps_its_check(void **state)
 {
 	const struct tally_reply r = reply_of(TALLY_ASKED, TALLY_WORDS_EXCHANGE, 0);
 	struct tally_header h = header_sent();
 
-	h.check = tally_le64(9);
 	tally_reply_write(&r, &held, BOOT, &h);
 	assert_int_equal(h.kind, TALLY_ASK);
 	assert_int_equal(h.blocks, 0);
-	assert_int_equal(tally_le64_get(h.check), 0);
+	assert_true(tally_le64_get(h.check) == held.check);
 	assert_int_equal(tally_le16_get(h.boot), BOOT);
-	assert_int_equal(h.flags, TALLY_WIDE);
+	assert_int_equal(h.flags, TALLY_WIDE | TALLY_LARGE);
 }
 
-/* The root must not hold it back either. */
+/* The root must not hold it back either; and nobody below has rejected this sum. */
 static void a_contribution_stays_flushed_and_names_no_node(void **state)
 {
 	const struct tally_reply r = reply_of(TALLY_FLUSHED_UP, TALLY_WORDS_KEEP, 0);
@@ -380,8 +462,9 @@ static void a_contribution_stays_flushed_and_names_no_node(void **state)
 	h.boot = tally_le16(9);
 	tally_reply_write(&r, &held, BOOT, &h);
 	assert_int_equal(h.kind, TALLY_CONTRIBUTION);
-	assert_int_equal(h.flags, TALLY_FLUSH | TALLY_WIDE);
+	assert_int_equal(h.flags, TALLY_FLUSH | TALLY_WIDE | TALLY_LARGE);
 	assert_int_equal(tally_le16_get(h.boot), 0);
+	assert_int_equal(tally_le16_get(h.about), 3); /* the oldest that any part asks about */
 	h.flags = 0;
 	tally_reply_write(&r, &held, BOOT, &h);
 	assert_int_equal(h.flags, TALLY_WIDE);
@@ -390,7 +473,7 @@ static void a_contribution_stays_flushed_and_names_no_node(void **state)
 static void a_copy_keeps_the_payload_if_its_recipient_is_below(void **state)
 {
 	const struct tally_set first = only(0), last = only(200);
-	struct tally_header h = header_of(TALLY_RESULT, three);
+	struct tally_header h = header_of(TALLY_RESULT, three).h;
 
 	assert_false(tally_copy_is_cut(&h, &first));
 	h.recipient = tally_le16(200);
@@ -399,9 +482,11 @@ static void a_copy_keeps_the_payload_if_its_recipient_is_below(void **state)
 	assert_true(tally_copy_is_cut(&h, &first));
 	assert_true(tally_copy_is_cut(&h, &two));
 	h.check = tally_le64(9);
+	h.tag = tally_le64(tally_tag(&h, &three));
 	tally_copy_cut(&h);
 	assert_int_equal(h.blocks, 0);
-	assert_int_equal(tally_le64_get(h.check), 0);
+	assert_int_equal(tally_le64_get(h.check), 9);
+	assert_true(tally_le64_get(h.tag) == tally_tag(&h, &three));
 	assert_false(tally_copy_is_cut(&h, &first));
 }
 
@@ -425,6 +510,8 @@ enum {
 	INNER,
 	NODES = INNER + 1 - ROOT,
 	PACKETS_MAX = 1 << 14,
+	NONCE = 99,
+	CALL = 77, /* the shape of all calls */
 	VISITS_MAX = 64, /* messages between the two steps */
 	STEPS_MAX = 100000,
 	RESTARTS_MAX = 6,
@@ -474,6 +561,7 @@ struct network {
 	struct holding holding[WORKERS_MAX][CHUNKS];
 	struct memory_node node[NODES];
 	struct memory_slot slot[NODES][2 * WINDOW_MAX];
+	uint32_t now_ms;
 	int restarts, in_flight, waiting;
 	struct message packet[PACKETS_MAX];
 	struct waiting visit[VISITS_MAX];
@@ -530,7 +618,7 @@ static void node_tell_group(struct network *n, int node, const struct message *m
 
 static void node_leave(struct network *n, int node, struct visit *v)
 {
-	int sender = __builtin_ffsll(v->message.header.set[0]) - 1;
+	int sender = __builtin_ffsll(tally_le64_get(v->message.header.set)) - 1;
 	enum tally_outcome outcome = visit_end(&n->node[node - ROOT], v);
 
 	outcomes_shown |= 1ULL << outcome;
@@ -580,7 +668,7 @@ static void node_take(struct network *n, int node, const struct message *m)
 
 /* --- a worker */
 
-static struct message worker_message(const struct network *n, int c, enum tally_kind kind)
+static struct message worker_message(const struct network *n, int rank, int c, enum tally_kind kind)
 {
 	const struct chunk *chunk = &n->chunk[c];
 	struct message m = { .header = { .magic = TALLY_MAGIC,
@@ -590,38 +678,56 @@ static struct message worker_message(const struct network *n, int c, enum tally_
 					 .epoch = tally_le16(EPOCH),
 					 .seq = tally_le32(n->first_seq + c),
 					 .recipient = tally_le16(chunk->recipient),
-					 .lane = TALLY_LANE_INT64 } };
+					 .lane = TALLY_LANE_INT64,
+					 .call = tally_le64(CALL),
+					 .sender = tally_le16(rank) } };
 
 	return m;
 }
 
-static void words_put(struct message *m, const struct words *w, bool has_payload)
+/* Of the sum of these ranks' parts. */
+static uint64_t check_of(const struct network *n, uint32_t seq, const struct words *w,
+			 const struct tally_set *set)
+{
+	uint64_t identity = tally_identity(tally_run_identity(NONCE, JOB, EPOCH), seq, CALL, 0);
+	uint64_t check = w->number + 3 * w->counts;
+
+	for (int rank = 0; rank < n->workers; rank++)
+		if (tally_set_has(set, rank))
+			check += identity * tally_weight(rank);
+	return check;
+}
+
+/* All of a worker's message that is not known yet. */
+static void worker_say(struct network *n, int rank, struct message *m, const struct words *w,
+		       bool has_payload, const struct tally_set *set)
 {
 	m->header.blocks = has_payload;
-	if (!has_payload)
-		return;
-	m->word[0] = w->number;
-	m->word[1] = w->counts;
-	m->header.check = tally_le64(w->number + 3 * w->counts);
+	if (has_payload) {
+		m->word[0] = w->number;
+		m->word[1] = w->counts;
+	}
+	m->header.check = tally_le64(check_of(n, tally_le32_get(m->header.seq), w, set));
+	tally_header_set_put(&m->header, set);
+	m->header.tag = tally_le64(tally_tag(&m->header, set));
+	m->to = way_up(n, rank);
+	net_send(n, *m);
 }
 
 /* Sent again, a contribution without payload has room for what the others have: zeros. */
 static void worker_contribute(struct network *n, int rank, int c, int attempt)
 {
 	const struct chunk *chunk = &n->chunk[c];
-	struct message m = worker_message(n, c, TALLY_CONTRIBUTION);
+	struct message m = worker_message(n, rank, c, TALLY_CONTRIBUTION);
 	const struct tally_set me = only(rank);
 
-	words_put(&m, &chunk->of[rank],
-		  chunk->has_payload[rank] || (attempt && chunk->any_payload));
 	m.header.flags = chunk->flags[rank];
 	if (attempt >= ATTEMPTS_BEFORE_FLUSH)
 		m.header.flags |= TALLY_FLUSH;
 	m.header.scale = chunk->scale[rank];
 	m.header.scale_ahead = 255 - chunk->scale[rank];
-	tally_header_set_put(&m.header, &me);
-	m.to = way_up(n, rank);
-	net_send(n, m);
+	worker_say(n, rank, &m, &chunk->of[rank],
+		   chunk->has_payload[rank] || (attempt && chunk->any_payload), &me);
 }
 
 /* With the payload it gives the result back, without it sends its own part again. */
@@ -629,7 +735,7 @@ static void worker_answer(struct network *n, int rank, int c)
 {
 	const struct tally_set me = only(rank);
 	const struct chunk *chunk = &n->chunk[c];
-	struct message m = worker_message(n, c, TALLY_REPAIR);
+	struct message m = worker_message(n, rank, c, TALLY_REPAIR);
 
 	if (!n->holding[rank][c].finished || n->holding[rank][c].forgotten)
 		return;
@@ -637,13 +743,10 @@ static void worker_answer(struct network *n, int rank, int c)
 		worker_contribute(n, rank, c, ATTEMPTS_BEFORE_FLUSH);
 		return;
 	}
-	words_put(&m, &chunk->sum, chunk->any_payload);
 	m.header.flags = chunk->flags_any;
 	m.header.scale = chunk->scale_max;
 	m.header.scale_ahead = chunk->scale_ahead_max;
-	tally_header_set_put(&m.header, &n->everyone);
-	m.to = way_up(n, rank);
-	net_send(n, m);
+	worker_say(n, rank, &m, &chunk->sum, chunk->any_payload, &n->everyone);
 }
 
 static const char *result_wrong(const struct network *n, int rank, const struct message *m,
@@ -655,6 +758,8 @@ static const char *result_wrong(const struct network *n, int rank, const struct 
 
 	if (h->kind != TALLY_RESULT)
 		return "a worker got what is neither a result nor an ask";
+	if (tally_le64_get(h->call) != CALL || h->about)
+		return "a result of another call, or with news that nobody asked for";
 	if (!tally_set_is_equal(&set, &n->everyone))
 		return "a result of some";
 	if (tally_le16_get(h->recipient) != chunk->recipient || h->lane != TALLY_LANE_INT64)
@@ -666,25 +771,33 @@ static const char *result_wrong(const struct network *n, int rank, const struct 
 		return "a result that does not say which node it is from";
 	if (h->blocks != gets_payload)
 		return h->blocks ? "a payload for whom it is not" : "a result without its payload";
-	if (!h->blocks)
-		return h->check ? "a check word of no payload" : NULL;
-	if (m->word[0] != chunk->sum.number || m->word[1] != chunk->sum.counts)
+	if (h->blocks && (m->word[0] != chunk->sum.number || m->word[1] != chunk->sum.counts))
 		return "a wrong sum";
-	return tally_le64_get(h->check) != m->word[0] + 3 * m->word[1] ? "a wrong check word"
-								       : NULL;
+	if (tally_le64_get(h->check) !=
+	    check_of(n, tally_le32_get(h->seq), &chunk->sum, &n->everyone))
+		return "a wrong check";
+	return NULL;
 }
 
 static void worker_take(struct network *n, int rank, const struct message *m)
 {
 	int c = (int)(tally_le32_get(m->header.seq) - n->first_seq);
 
+	const struct tally_set set = tally_header_set(&m->header);
+
+	if (tally_le64_get(m->header.tag) != tally_tag(&m->header, &set))
+		n->wrong = "a wrong tag";
+	/* Of a chunk that was sent again and again while its slot went on. */
+	if (m->header.kind == TALLY_OVERTAKEN && n->holding[rank][c].finished)
+		return;
 	if (m->header.kind == TALLY_ASK) {
-		if (m->header.blocks || m->header.check)
+		if (m->header.blocks)
 			n->wrong = "an ask with a payload";
 		worker_answer(n, rank, c);
 		return;
 	}
-	n->wrong = result_wrong(n, rank, m, &n->chunk[c]);
+	if (!n->wrong)
+		n->wrong = result_wrong(n, rank, m, &n->chunk[c]);
 	n->holding[rank][c].finished = true;
 }
 
@@ -717,7 +830,7 @@ static void chunk_make(struct network *n, struct chunk *chunk)
 		uint8_t scale = random_below(&n->random, 256);
 
 		chunk->scale[rank] = scale;
-		chunk->flags[rank] = random_below(&n->random, 8) & TALLY_FLAGS_STICKY;
+		chunk->flags[rank] = random_below(&n->random, 256) & TALLY_FLAGS_STICKY;
 		chunk->flags_any |= chunk->flags[rank];
 		if (scale > chunk->scale_max)
 			chunk->scale_max = scale;
@@ -787,6 +900,8 @@ static void network_step(struct network *n)
 	if (n->waiting && chance(&n->random, 100)) {
 		node_go_on(n);
 	} else if (n->in_flight && chance(&n->random, 800)) {
+		n->now_ms += chance(&n->random, 300);
+		n->node[0].now_ms = n->node[1].now_ms = n->now_ms;
 		struct message m = net_take(n);
 
 		if (m.to >= ROOT)
@@ -819,10 +934,10 @@ static void every_chunk_is_finished_by_all_and_never_wrong(void **state)
 static void the_networks_had_every_outcome_that_the_rules_give(void **state)
 {
 	static const enum tally_outcome given[] = {
-		TALLY_STALE,	 TALLY_DUPLICATE, TALLY_OVERLAP,      TALLY_ABSORBED,
-		TALLY_COMPLETED, TALLY_ANSWERED,  TALLY_ANSWERED_ALL, TALLY_ASKED,
-		TALLY_REPAIRED,	 TALLY_SENT_UP,	  TALLY_FLUSHED_UP,   TALLY_PASSED_UP,
-		TALLY_SENT_DOWN, TALLY_NO_ROOM,
+		TALLY_STALE,	 TALLY_BEHIND,	  TALLY_DUPLICATE, TALLY_OVERLAP,
+		TALLY_ABSORBED,	 TALLY_COMPLETED, TALLY_ANSWERED,  TALLY_ANSWERED_ALL,
+		TALLY_ASKED,	 TALLY_REPAIRED,  TALLY_SENT_UP,   TALLY_FLUSHED_UP,
+		TALLY_PASSED_UP, TALLY_SENT_DOWN, TALLY_NO_ROOM,
 	};
 
 	if (getenv("TALLY_SEED"))
@@ -838,6 +953,8 @@ int main(void)
 		cmocka_unit_test(contributions_are_of_some_of_the_job_and_repairs_of_all),
 		cmocka_unit_test(a_recipient_is_a_rank_of_the_job_or_everyone),
 		cmocka_unit_test(what_is_wrong_is_named_in_this_order),
+		cmocka_unit_test(flags_that_are_not_known_are_refused),
+		cmocka_unit_test(a_header_is_large_where_the_job_is),
 		cmocka_unit_test(a_node_goes_by_its_own_rule_and_what_leaves_has_the_sum),
 		cmocka_unit_test(every_outcome_has_its_reply),
 		cmocka_unit_test(what_leaves_as_it_came_goes_where_the_list_says),
@@ -849,7 +966,7 @@ int main(void)
 		cmocka_unit_test(a_flush_empties_what_it_reads),
 		cmocka_unit_test(a_reply_is_stale_if_the_slot_has_moved_on),
 		cmocka_unit_test(a_result_has_the_books_of_the_slot_in_its_header),
-		cmocka_unit_test(without_payload_there_is_no_check_word),
+		cmocka_unit_test(without_payload_a_sum_keeps_its_check),
 		cmocka_unit_test(a_contribution_stays_flushed_and_names_no_node),
 		cmocka_unit_test(a_copy_keeps_the_payload_if_its_recipient_is_below),
 		cmocka_unit_test(every_chunk_is_finished_by_all_and_never_wrong),
