@@ -172,7 +172,8 @@ tally_inline void tally_reply_write(const struct tally_reply *r,
 			      : r->kind == TALLY_OVERTAKEN ? books->seq
 							   : books->check);
 	h->about = tally_le16(up ? books->about : r->about);
-	h->sender = tally_le16(dispute ? books->other : TALLY_FROM_NODE);
+	if (!up) /* a sum that goes up keeps one of its ranks: they all agree */
+		h->sender = tally_le16(dispute ? books->other : TALLY_FROM_NODE);
 	h->edition = books->edition;
 	h->tag = tally_le64(tally_tag(h, &books->set));
 }
