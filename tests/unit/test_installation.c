@@ -114,6 +114,27 @@ static void ranks_behind_a_child_node_share_one_copy(void **state)
 	assert_int_equal(ntohl(node->sin_addr.s_addr), 0x0a4d0002);
 }
 
+/* By which the data plane tells two jobs of one number; on inner nodes, too. */
+static void a_job_has_its_service_address(void **state)
+{
+	static const char ipv6[] = "job 1\nservice fd77::1\nworker [fd77:1::1]:40000\n";
+	uint8_t expected[16] = { 10, 77, 0, 1 };
+
+	for (int root = 1; root >= 0; root--) {
+		role.root = root;
+		role.below = root ? role.below : set_of("2");
+		assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+		assert_int_equal(group.job.ipv6, 0);
+		assert_memory_equal(group.job.service, expected, 16);
+	}
+	role.root = true;
+	assert_int_equal(jobfile_parse(ipv6, sizeof(ipv6) - 1, &file, NULL, 0), 0);
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	inet_pton(AF_INET6, "fd77::1", expected);
+	assert_int_equal(group.job.ipv6, 1);
+	assert_memory_equal(group.job.service, expected, 16);
+}
+
 static void an_inner_node_serves_only_those_below(void **state)
 {
 	role.root = false;
@@ -204,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_root_sends_every_worker_a_copy),
 		TEST(ranks_behind_a_child_node_share_one_copy),
+		TEST(a_job_has_its_service_address),
 		TEST(an_inner_node_serves_only_those_below),
 		TEST(roles_that_contradict_the_job_are_refused),
 		TEST(a_child_has_the_address_of_its_worker),

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The shape of a call: one word for ranks to compare, and what people read where ranks differ. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/shape.h"
+#include "tests/unit/random.h"
+
+static const struct call_member member = {
+	.rank = 1, .workers = 4, .window = 64, .payload_bytes = 1408
+};
+
+static const struct call_options allreduce = {
+	.verb = CALL_ALLREDUCE, .dtype = TALLY_FLOAT32, .op = TALLY_SUM, .count = 100
+};
+
+static uint64_t shape(const struct call_options *options) { return shape_of(&member, options); }
+
+/* In memory that ends where the text must. */
+static char *printed(uint64_t shape, uint64_t other)
+{
+	char *text = malloc(SHAPE_TEXT_BYTES);
+
+	memset(text, 'x', SHAPE_TEXT_BYTES);
+	shape_print(shape, other, text, SHAPE_TEXT_BYTES);
+	assert_non_null(memchr(text, 0, SHAPE_TEXT_BYTES));
+	return text;
+}
+
+static void assert_text(uint64_t shape, uint64_t other, const char *expected)
+{
+	char *text = printed(shape, other);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void every_call_reads_as_it_is_written(void **state)
+{
+	static const struct {
+		struct call_options options;
+		const char *text;
+	} c[] = {
+		{ { CALL_ALLREDUCE, TALLY_INT32, TALLY_SUM, 0, 1, NULL, NULL },
+		  "allreduce of 1 int32, sum" },
+		{ { CALL_ALLREDUCE, TALLY_FLOAT32, TALLY_AVG, 0, 100, NULL, NULL },
+		  "allreduce of 100 float32, average" },
+		{ { CALL_REDUCE, TALLY_INT64, TALLY_SUM, 255, 7, NULL, NULL },
+		  "reduce of 7 int64 to rank 255, sum" },
+		{ { CALL_BROADCAST, TALLY_INT64, 0, 3, 0, NULL, NULL },
+		  "broadcast of 0 int64 from rank 3" },
+		{ { CALL_REDUCE_SCATTER, TALLY_FLOAT32, TALLY_AVG, 0, 8, NULL, NULL },
+		  "reduce_scatter of 8 float32, average" },
+		{ { CALL_ALL_GATHER, TALLY_INT32, 0, 0, 8, NULL, NULL }, "all_gather of 8 int32" },
+		{ { CALL_BARRIER, 0, 0, 0, 0, NULL, NULL }, "barrier" },
+		{ { CALL_OPENING, TALLY_INT64, TALLY_SUM, 0, 256, NULL, NULL }, "the first call" },
+	};
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++)
+		assert_text(shape(&c[i].options), shape(&c[i].options), c[i].text);
+}
+
+/* And only of who differs, for a window or a payload is no part of the call. */
+static void a_window_and_a_payload_are_said_where_they_differ(void **state)
+{
+	struct call_member other = member;
+	uint64_t ours = shape(&allreduce);
+
+	other.window = 1024;
+	assert_text(ours, shape_of(&other, &allreduce),
+		    "allreduce of 100 float32, sum, with window 64");
+	assert_text(shape_of(&other, &allreduce), ours,
+		    "allreduce of 100 float32, sum, with window 1024");
+	other = member;
+	other.payload_bytes = 64;
+	assert_text(ours, shape_of(&other, &allreduce),
+		    "allreduce of 100 float32, sum, with payload 1408");
+	assert_text(shape_of(&other, &allreduce), ours,
+		    "allreduce of 100 float32, sum, with payload 64");
+	other.window = 1;
+	assert_text(shape_of(&other, &allreduce), ours,
+		    "allreduce of 100 float32, sum, with window 1, with payload 64");
+}
+
+static void all_that_ranks_must_agree_in_is_in_the_word(void **state)
+{
+	struct call_options o[6];
+	struct call_member m[2] = { member, member };
+	uint64_t word[1 + 6 + 2];
+	size_t count = 0;
+
+	for (int i = 0; i < 6; i++)
+		o[i] = allreduce;
+	o[0].verb = CALL_REDUCE_SCATTER;
+	o[1].dtype = TALLY_INT32;
+	o[2].op = TALLY_AVG;
+	o[3].root = 255;
+	o[4].count++;
+	o[5].count |= 1ull << (SHAPE_COUNT_BITS - 1);
+	m[0].window *= 2;
+	m[1].payload_bytes += 64;
+	word[count++] = shape(&allreduce);
+	for (int i = 0; i < 6; i++)
+		word[count++] = shape(&o[i]);
+	for (int i = 0; i < 2; i++)
+		word[count++] = shape_of(&m[i], &allreduce);
+	for (size_t a = 0; a < count; a++)
+		for (size_t b = 0; b < a; b++)
+			assert_true(word[a] != word[b]);
+}
+
+static void what_ranks_differ_in_by_nature_is_not(void **state)
+{
+	struct call_member other = member;
+	struct call_options options = allreduce;
+	int buffer;
+
+	other.rank = 3;
+	options.in = options.out = &buffer;
+	assert_true(shape_of(&other, &options) == shape(&allreduce));
+}
+
+static void the_longest_text_fits(void **state)
+{
+	const struct call_member most = { .window = 1024, .payload_bytes = TALLY_PAYLOAD_MAX };
+	const struct call_options longest = { .verb = CALL_REDUCE_SCATTER,
+					      .dtype = TALLY_FLOAT32,
+					      .op = TALLY_AVG,
+					      .root = 255,
+					      .count = (1ull << SHAPE_COUNT_BITS) - 1 };
+	struct call_options reduce = longest;
+
+	reduce.verb = CALL_REDUCE;
+	assert_text(shape_of(&most, &longest), shape(&allreduce),
+		    "reduce_scatter of 137438953471 float32, average, with window 1024, "
+		    "with payload 3392");
+	assert_text(shape_of(&most, &reduce), shape(&allreduce),
+		    "reduce of 137438953471 float32 to rank 255, average, with window 1024, "
+		    "with payload 3392");
+}
+
+/* They come off the wire; the sanitizer looks after the rest. */
+static void any_numbers_are_harmless(void **state)
+{
+	uint64_t random = 1;
+
+	for (int i = 0; i < 200000; i++) {
+		uint64_t number = random_next(&random), other = random_next(&random);
+
+		free(printed(number >> random_below(&random, 64), other));
+	}
+	free(printed(0, UINT64_MAX));
+	free(printed(UINT64_MAX, 0));
+	assert_text(0, 0, "? of 0 ?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_reads_as_it_is_written),
+		cmocka_unit_test(a_window_and_a_payload_are_said_where_they_differ),
+		cmocka_unit_test(all_that_ranks_must_agree_in_is_in_the_word),
+		cmocka_unit_test(what_ranks_differ_in_by_nature_is_not),
+		cmocka_unit_test(the_longest_text_fits),
+		cmocka_unit_test(any_numbers_are_harmless),
+	};
+
+	return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
+}
