@@ -239,7 +239,8 @@ static bool opening_conclude(struct engine *e)
 	uint64_t nonce = 0;
 
 	if (e->random[e->member.rank] != e->options.random) {
-		fail_all(e, explain_used_epoch(&s, e->first->why, sizeof(e->first->why)));
+		fail_all(e, explain_used_epoch(&s, e->member.rank, e->first->why,
+					       sizeof(e->first->why)));
 		return false;
 	}
 	for (uint16_t rank = 0; rank < e->member.workers; rank++)

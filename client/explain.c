@@ -41,23 +41,27 @@ static void explain_mismatch(const struct window_news *news, const struct situat
 		snprintf(text + used, size - used, ", this rank %s", own);
 }
 
-int explain_used_epoch(const struct situation *s, char *text, size_t size)
+int explain_used_epoch(const struct situation *s, uint16_t rank, char *text, size_t size)
 {
 	snprintf(text, size,
 		 "epoch %u of job %u was used before, or another process runs as rank %u: give the "
 		 "job a new epoch on all ranks",
-		 s->job->epoch, s->job->job, s->job->rank);
+		 s->job->epoch, s->job->job, rank);
 	return -ESTALE;
 }
 
 int explain_news(const struct window_news *news, const struct situation *s, char *text, size_t size)
 {
+	/* No rank makes two calls at a time: the others are of an earlier run. */
+	if (news->mismatch && news->other < TALLY_WORKERS_MAX &&
+	    tally_set_has(&news->callers, news->other))
+		return explain_used_epoch(s, news->other, text, size);
 	if (news->mismatch) {
 		explain_mismatch(news, s, text, size);
 		return -EPROTO;
 	}
 	if (news->overtaken)
-		return explain_used_epoch(s, text, size);
+		return explain_used_epoch(s, s->job->rank, text, size);
 	if (news->spoiled) {
 		snprintf(text, size,
 			 "%u sums of one chunk were wrong, one after the other: some rank has "

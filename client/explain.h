@@ -27,7 +27,7 @@ int explain_news(const struct window_news *news, const struct situation *s, char
 void explain_timeout(const struct window_news *news, const struct situation *s, char *text,
 		     size_t size);
 
-/* This rank's own number has come back as another one. */
-int explain_used_epoch(const struct situation *s, char *text, size_t size);
+/* Something is there already that only `rank` can have sent, and did not. -ESTALE. */
+int explain_used_epoch(const struct situation *s, uint16_t rank, char *text, size_t size);
 
 #endif
