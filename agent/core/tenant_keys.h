@@ -22,39 +22,39 @@ extern const struct keys tenant_point_keys;
 	{ "name", &key_name, KEY_MEMBER(struct tenant, name), .needed = true, \
 	  .meaning = "The tenant's name." }
 
-#define TENANT_QUOTA_ROWS(point_check)                                                             \
-	{ "slots",                                                                                 \
-	  &key_number,                                                                             \
-	  KEY_MEMBER(struct tenant, slots),                                                        \
-	  .max = DATAPLANE_SLOTS_MAX,                                                              \
-	  .otherwise = "needed, but for `default`: what nobody else reserves",                     \
-	  .meaning = "Slots that are reserved for it; 0: it can run no job." },                    \
-		{ "packets_per_second",                                                            \
-		  &key_rate,                                                                       \
-		  KEY_MEMBER(struct tenant, packets_per_second),                                   \
-		  .max = TENANT_RATE_MAX,                                                          \
-		  .initial = "0",                                                                  \
-		  .meaning = "Packets that its workers may send each second, all together; 0: no " \
-			     "limit." },                                                           \
-		{ "bytes_per_second",                                                              \
-		  &key_rate,                                                                       \
-		  KEY_MEMBER(struct tenant, bytes_per_second),                                     \
-		  .max = TENANT_RATE_MAX,                                                          \
-		  .initial = "0",                                                                  \
-		  .meaning = "The same in bytes of whole frames." },                               \
-		{ "priority",                                                                      \
-		  &key_number,                                                                     \
-		  KEY_MEMBER(struct tenant, priority),                                             \
-		  .max = TENANT_PRIORITY_MAX,                                                      \
-		  .initial = "0",                                                                  \
-		  .meaning = "The highest priority that its messages may ask for." },              \
-		{ "ingress",                                                                       \
-		  &key_point,                                                                      \
-		  KEY_LIST(struct tenant, point, points),                                          \
-		  .take = tenant_take_points,                                                      \
-		  .check = (point_check),                                                          \
-		  .brief = true,                                                                   \
-		  .otherwise = "anywhere",                                                         \
+#define TENANT_QUOTA_ROWS(point_check)                                                           \
+	{ "slots",                                                                               \
+	  &key_number,                                                                           \
+	  KEY_MEMBER(struct tenant, slots),                                                      \
+	  .max = DATAPLANE_SLOTS_MAX,                                                            \
+	  .otherwise = "needed, but for `default`: what nobody else reserves",                   \
+	  .meaning = "Slots that are reserved for it; 0: it can run no job." },                  \
+		{ "packets_per_second",                                                          \
+		  &key_rate,                                                                     \
+		  KEY_MEMBER(struct tenant, packets_per_second),                                 \
+		  .max = TENANT_RATE_MAX,                                                        \
+		  .initial = "0",                                                                \
+		  .meaning = "Packets from and to its workers each second, all together; 0: no " \
+			     "limit." },                                                         \
+		{ "bytes_per_second",                                                            \
+		  &key_rate,                                                                     \
+		  KEY_MEMBER(struct tenant, bytes_per_second),                                   \
+		  .max = TENANT_RATE_MAX,                                                        \
+		  .initial = "0",                                                                \
+		  .meaning = "The same in bytes of whole frames." },                             \
+		{ "priority",                                                                    \
+		  &key_number,                                                                   \
+		  KEY_MEMBER(struct tenant, priority),                                           \
+		  .max = TENANT_PRIORITY_MAX,                                                    \
+		  .initial = "0",                                                                \
+		  .meaning = "The highest priority that its messages may ask for." },            \
+		{ "ingress",                                                                     \
+		  &key_point,                                                                    \
+		  KEY_LIST(struct tenant, point, points),                                        \
+		  .take = tenant_take_points,                                                    \
+		  .check = (point_check),                                                        \
+		  .brief = true,                                                                 \
+		  .otherwise = "anywhere",                                                       \
 		  .meaning = "List of up to 16 ingress points: where its messages may come in." }
 
 extern const struct keys tenant_keys; /* of struct tenant */

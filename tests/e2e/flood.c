@@ -3,7 +3,9 @@
  * A worker that does not keep to its rate: well-formed contributions at a rate of its own, for
  * whatever job it says. Their words are junk, so that one that is summed shows.
  *
- *	flood SERVICE JOB EPOCH WORKERS RATE SECONDS
+ *	flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks]
+ *
+ * With `asks`, contributions are short, and each makes the root ask all workers for the others.
  *
  * Prints how many packets left.
  */
@@ -11,6 +13,7 @@
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -64,14 +67,18 @@ int main(int argc, char **argv)
 	unsigned long sent = 0, rate, seconds;
 	unsigned int workers;
 	uint64_t began_ns;
+	size_t bytes;
+	bool asks;
 	int fd;
 
-	if (argc != 7)
-		errx(2, "usage: flood SERVICE JOB EPOCH WORKERS RATE SECONDS");
+	if (argc != 7 && argc != 8)
+		errx(2, "usage: flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks]");
 	fd = connect_to(argv[1]);
 	workers = strtoul(argv[4], NULL, 10);
 	rate = strtoul(argv[5], NULL, 10);
 	seconds = strtoul(argv[6], NULL, 10);
+	asks = argc == 8;
+	bytes = asks ? sizeof(m.header) : sizeof(m);
 	m.header = (struct tally_header){
 		.magic = TALLY_MAGIC,
 		.version = TALLY_VERSION,
@@ -79,7 +86,8 @@ int main(int argc, char **argv)
 		.job = tally_le32(strtoul(argv[2], NULL, 10)),
 		.epoch = tally_le16(strtoul(argv[3], NULL, 10)),
 		.recipient = tally_le16(TALLY_EVERYONE),
-		.blocks = BLOCKS,
+		.flags = asks ? TALLY_FLUSH : 0,
+		.blocks = asks ? 0 : BLOCKS,
 		.lane = TALLY_LANE_INT32,
 	};
 	memset(m.word, 0x5a, sizeof(m.word));
@@ -91,7 +99,7 @@ int main(int argc, char **argv)
 
 		for (; sent < due && sent < rate * seconds; sent++) {
 			message_turn(&m, sent, workers);
-			if (send(fd, &m, sizeof(m), 0) < 0 && sent < due - rate)
+			if (send(fd, &m, bytes, 0) < 0 && sent < due - rate)
 				break; /* a full queue or a refusal: it goes on all the same */
 		}
 		nanosleep(&tick, NULL); /* the pace, not a wait for anything */

@@ -23,7 +23,7 @@ two_tenants() {
 	END
 	cat >>"$work/tallyd.yaml" <<-END
 		tenants:
-		  - {name: red, slots: 512, packets_per_second: $rate, ingress: [w0, w1]}
+		  - {name: red, slots: 512, ${red:-packets_per_second: $rate}, ingress: [w0, w1]}
 		  - {name: blue, slots: 512, ingress: [w2, w3]}
 	END
 	start_agent
@@ -34,8 +34,8 @@ two_tenants() {
 of_job() { ctl --json job list "$1" | jq ".[0].$2"; }
 outcome() { ctl --json stats --job "$1" | jq ".$2.packets"; }
 
-flood() { # JOB PACKETS-PER-SECOND SECONDS: from w0, whatever job it says
-	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "$(of_job "$1" id)" "$(of_job "$1" epoch)" 2 "$2" "$3"
+flood() { # JOB PACKETS-PER-SECOND SECONDS [asks]: from w0, whatever job it says
+	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "$(of_job "$1" id)" "$(of_job "$1" epoch)" "$(of_job "$1" workers)" "${@:2}"
 }
 
 blue_runs() { # [arguments...]: median milliseconds of an allreduce
@@ -68,6 +68,27 @@ what_is_beyond_the_rate_is_dropped_and_the_rest_is_not() {
 	((passed < 9 * rate)) || { echo "$passed packets passed"; return 1; }
 }
 
+# Sixteen workers, of whom one asks and asks: each ask leaves sixteen times. The others are stopped,
+# so that all that leaves is this one's doing.
+what_leaves_is_within_the_rate_too() {
+	local began=$SECONDS bytes=1000000 left limit all=()
+	red="bytes_per_second: $bytes" two_tenants
+	create_job many 16 --tenant red
+	for _ in 1 2 3 4 5 6 7 8; do
+		all+=(w0 w1)
+	done
+	join_all many "${all[@]}" -- -d int32 -b 4 -e 4 -n 8 -w 0 -s 60
+	another many 1
+	kill -s STOP "${worker[@]}"
+	(flood many 20000 4 asks >"$work/sent")
+	left=$(ctl --json stats --job many | jq '.FANNED_OUT.bytes')
+	limit=$((bytes * (SECONDS - began + 2)))
+	kill -s KILL "${worker[@]}"
+	wait "${worker[@]}" || true
+	(($(outcome many ASKED) > 100 && $(outcome many OVER_RATE) > $(cat "$work/sent") / 2))
+	((left < limit)) || { echo "$left bytes left, $limit may"; return 1; }
+}
+
 # Alternating, so that whatever else this machine does meets both.
 a_flood_does_not_change_how_long_the_other_takes() {
 	local quiet=() flooded=() a b
@@ -92,4 +113,5 @@ a_flood_does_not_change_how_long_the_other_takes() {
 
 facts forged_contributions_touch_no_slot_of_the_other \
 	what_is_beyond_the_rate_is_dropped_and_the_rest_is_not \
+	what_leaves_is_within_the_rate_too \
 	a_flood_does_not_change_how_long_the_other_takes
