@@ -259,10 +259,25 @@ static void linger(struct tally *t)
 	}
 }
 
+/*
+ * In a child the place is still its parent's, and so is the connection of `join`. Who held the lock
+ * when the process was forked is not here, and may have left the engine half done.
+ */
+static void free_in_child(struct tally *t)
+{
+	if (pthread_mutex_trylock(&t->lock))
+		t->engine = NULL;
+	tally_free(t);
+}
+
 int tally_close(struct tally *t)
 {
 	if (!t)
 		return 0;
+	if (progress_is_forked(t)) {
+		free_in_child(t);
+		return 0;
+	}
 	progress_stop(t);
 	progress_enter(t);
 	linger(t);

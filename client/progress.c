@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/util.h"
@@ -282,11 +283,14 @@ int progress_thread(struct tally *t)
 	return r ? error_set(-r, "cannot create a thread for progress: %s", strerror(r)) : 0;
 }
 
+bool progress_is_forked(const struct tally *t) { return t->process != getpid(); }
+
 int progress_open(struct tally *t)
 {
 	pthread_mutex_init(&t->turnstile, NULL);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
+	t->process = getpid();
 	t->poll = t->timer = t->news = -1;
 	t->timer_ns = UINT64_MAX;
 	t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -314,6 +318,8 @@ void progress_close(struct tally *t)
 	close_fd(&t->poll);
 	close_fd(&t->timer);
 	close_fd(&t->news);
+	if (progress_is_forked(t))
+		return; /* destroying would wait for threads that are not here */
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 	pthread_mutex_destroy(&t->turnstile);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <tally/tally.h>
 
@@ -22,6 +23,7 @@ struct tally {
 	uint16_t rank, workers;
 	struct join *join; /* NULL: opened without an agent */
 	char service[64];
+	pid_t process; /* that opened it */
 
 	pthread_mutex_t turnstile; /* taken before `lock`, so that who comes first is first */
 	pthread_mutex_t lock; /* of all that follows */
@@ -55,6 +57,12 @@ int progress_thread(struct tally *t);
 void progress_stop(struct tally *t);
 
 void progress_close(struct tally *t);
+
+/*
+ * Is this a forked child of the process that opened? Then locks may be held by threads that are not
+ * here, and descriptors are also the parent's: only progress_close() may follow.
+ */
+bool progress_is_forked(const struct tally *t);
 
 /* Only with the lock held may the engine be touched. */
 void progress_enter(struct tally *t);

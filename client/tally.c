@@ -12,7 +12,12 @@
 
 static int check_tally(const struct tally *t)
 {
-	return t ? 0 : error_set(-EINVAL, "the job (struct tally *) must not be NULL");
+	if (!t)
+		return error_set(-EINVAL, "the job (struct tally *) must not be NULL");
+	if (progress_is_forked(t))
+		return error_set(-EPERM, "this process is a child of the one that opened the job: "
+					 "open the job after fork()");
+	return 0;
 }
 
 static int check_call(const struct tally *t, const struct call_options *o, struct tally_call **ret)
@@ -46,11 +51,10 @@ static int start(struct tally *t, enum call_verb verb, const void *in, void *out
 		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
 {
 	struct call_options options = { verb, dtype, op, root, count, in, out };
-	int r;
+	int r = check_tally(t);
 
-	if (check_tally(t) < 0)
-		return -EINVAL;
-	r = check_call(t, &options, ret);
+	if (r == 0)
+		r = check_call(t, &options, ret);
 	if (r < 0)
 		return r;
 	progress_enter(t);
@@ -71,28 +75,32 @@ static int run(struct tally *t, enum call_verb verb, const void *in, void *out, 
 	return r < 0 ? r : tally_wait(call);
 }
 
-/* Whose call it is, with the lock held; NULL: nobody's, and the text says so. */
-static struct tally *enter(const struct tally_call *call)
+/* *ret: whose call it is, with the lock held. */
+static int enter(const struct tally_call *call, struct tally **ret)
 {
 	struct tally *t = call ? engine_owner(call) : NULL;
+	int r = t ? check_tally(t) : 0;
 
+	if (r < 0)
+		return r;
 	if (t) {
 		progress_enter(t);
-		if (!engine_is_free(call))
-			return t;
+		if (!engine_is_free(call)) {
+			*ret = t;
+			return 0;
+		}
 		progress_leave(t);
 	}
-	error_set(-EINVAL, "not a pending call (never started, or already waited for)");
-	return NULL;
+	return error_set(-EINVAL, "not a pending call (never started, or already waited for)");
 }
 
 static int wait_call(struct tally_call *call, struct tally_call_info *ret)
 {
-	struct tally *t = enter(call);
-	int r;
+	struct tally *t = NULL;
+	int r = enter(call, &t);
 
 	if (!t)
-		return -EINVAL;
+		return r;
 	progress_finish(t, call);
 	r = engine_collect(call, ret);
 	progress_leave(t);
@@ -118,13 +126,14 @@ int tally_wait_info_sized(struct tally_call *call, size_t size, struct tally_cal
 
 int tally_test(struct tally_call *call, bool *ret_done)
 {
-	struct tally *t;
+	struct tally *t = NULL;
+	int r;
 
 	if (!ret_done)
 		return error_set(-EINVAL, "ret_done must not be NULL");
-	t = enter(call);
+	r = enter(call, &t);
 	if (!t)
-		return -EINVAL;
+		return r;
 	progress_turn(t);
 	*ret_done = engine_is_over(call);
 	progress_leave(t);
@@ -134,9 +143,10 @@ int tally_test(struct tally_call *call, bool *ret_done)
 int tally_progress(struct tally *t, unsigned int *ret_ended)
 {
 	unsigned int ended;
+	int r = check_tally(t);
 
-	if (check_tally(t) < 0)
-		return -EINVAL;
+	if (r < 0)
+		return r;
 	progress_enter(t);
 	progress_turn(t);
 	ended = progress_report(t);
@@ -148,10 +158,10 @@ int tally_progress(struct tally *t, unsigned int *ret_ended)
 
 int tally_fd(struct tally *t)
 {
-	int fd;
+	int fd = check_tally(t);
 
-	if (check_tally(t) < 0)
-		return -EINVAL;
+	if (fd < 0)
+		return fd;
 	progress_enter(t);
 	fd = progress_fd(t);
 	progress_leave(t);
@@ -160,8 +170,10 @@ int tally_fd(struct tally *t)
 
 int tally_abort(struct tally *t)
 {
-	if (check_tally(t) < 0)
-		return -EINVAL;
+	int r = check_tally(t);
+
+	if (r < 0)
+		return r;
 	progress_enter(t);
 	engine_abort(t->engine);
 	progress_leave(t);
@@ -246,13 +258,16 @@ uint16_t tally_workers(const struct tally *t) { return t->workers; }
 void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret)
 {
 	struct tally *mine = (struct tally *)t; /* the lock is no part of what a caller sees */
+	bool forked = progress_is_forked(t); /* nobody else is here, and the lock may be held */
 	struct tally_stats stats;
 
-	progress_enter(mine);
+	if (!forked)
+		progress_enter(mine);
 	stats = engine_stats(t->engine);
 	stats.sent = t->sent;
 	stats.received = t->received;
-	progress_leave(mine);
+	if (!forked)
+		progress_leave(mine);
 	sized_give(ret, size, &stats, sizeof(stats));
 }
 

@@ -26,14 +26,14 @@
  *
  *	function                      any thread,     with the   signal   child after
  *	                              several at once thread     handler  fork()
- *	tally_*_start, collectives    yes (1)         yes        no       no
- *	tally_wait, tally_test        yes (2)         yes        no       no
- *	tally_progress, tally_fd      yes             yes (3)    no       no
- *	tally_abort                   yes             yes        no (4)   no
- *	tally_stats_read              yes             yes        no       no
+ *	tally_*_start, collectives    yes (1)         yes        no       refused
+ *	tally_wait, tally_test        yes (2)         yes        no       refused
+ *	tally_progress, tally_fd      yes             yes (3)    no       refused
+ *	tally_abort                   yes             yes        no (4)   refused
+ *	tally_stats_read              yes             yes        no       yes
  *	tally_rank, tally_workers     yes             yes        yes      yes
- *	tally_open, _file, tally_join make one        -          no       no
- *	tally_close                   alone (5)       yes        no       no (6)
+ *	tally_open, _file, tally_join make one        -          no       yes
+ *	tally_close                   alone (5)       yes        no       yes (6)
  *	tally_error, tally_version    of this thread  yes        no       yes
  *
  * (1) The order in which threads start calls must be the same on all ranks.
@@ -43,7 +43,9 @@
  *     end a wait; the library's thread blocks all of them.
  * (5) No other thread may be in, or enter, any function with it: tally_abort() wakes those who
  *     wait.
- * (6) A child must not use what its parent opened, nor close it; its descriptors close on exec().
+ * (6) What the parent opened is the parent's: in a child, calls with it fail with -EPERM,
+ *     tally_stats_read() says how things stood at the fork(), and tally_close() frees and sends
+ *     nothing. The parent goes on undisturbed. Descriptors close on exec().
  */
 #ifndef TALLY_TALLY_H
 #define TALLY_TALLY_H

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -569,6 +570,165 @@ static void no_call_times_out_while_its_program_computes(void **state)
 	drop(t[1]);
 }
 
+/* --- fork() */
+
+static void join_child(pid_t child)
+{
+	int status;
+
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool is_refused(int r)
+{
+	return r == -EPERM && strstr(tally_error(), "open the job after fork()");
+}
+
+/* In the child: an assertion would unwind into the parent's tests. */
+static bool all_is_refused(struct tally *t, struct tally_call *call)
+{
+	struct tally_call_info info;
+	struct tally_call *another;
+	bool done;
+
+	return is_refused(tally_wait(call)) && is_refused(tally_wait_info(call, &info)) &&
+	       is_refused(tally_test(call, &done)) && is_refused(tally_progress(t, NULL)) &&
+	       is_refused(tally_fd(t)) && is_refused(tally_abort(t)) &&
+	       is_refused(tally_barrier_start(t, &another)) && is_refused(tally_barrier(t));
+}
+
+static void a_child_is_refused_and_the_parent_goes_on(enum tally_progress_by by)
+{
+	struct tally *t[RANKS] = { open_rank(0, by), open_rank(1, by) };
+	struct tally_call *call[RANKS], *then[RANKS];
+	int32_t x[RANKS] = { 1, 2 }, y[RANKS] = { 10, 20 };
+	pthread_t waiter;
+	pid_t child;
+	void *r;
+
+	for (int rank = 0; rank < RANKS; rank++)
+		call[rank] = start(t[rank], &x[rank], 1);
+	node_turn();
+	for (int rank = 0; rank < RANKS; rank++)
+		assert_int_equal(tally_wait(call[rank]), 0);
+	then[0] = start(t[0], &y[0], 1);
+	node_turn();
+	assert_int_equal(pthread_create(&waiter, NULL, wait_main, then[0]), 0);
+	poll(NULL, 0, 50); /* by now it sleeps; should it not yet, the test shows less */
+	child = fork();
+	if (child == 0) {
+		struct tally_stats stats;
+		bool right;
+
+		tally_stats_read(t[0], &stats);
+		right = stats.chunks == 1 && tally_rank(t[1]) == 1 && all_is_refused(t[0], then[0]);
+		_exit(!right || tally_close(t[0]) || tally_close(t[1]));
+	}
+	join_child(child);
+	assert_int_equal(x[0], 3);
+	node_thread_start();
+	then[1] = start(t[1], &y[1], 1);
+	assert_int_equal(tally_wait(then[1]), 0);
+	pthread_join(waiter, &r);
+	assert_int_equal((intptr_t)r, 0);
+	assert_true(y[0] == 30 && y[1] == 30);
+	node_thread_end();
+	drop(t[0]);
+	drop(t[1]);
+}
+
+static void a_forked_child_is_refused_and_its_parent_goes_on(void **state)
+{
+	a_child_is_refused_and_the_parent_goes_on(TALLY_PROGRESS_CALLS);
+}
+
+static void so_it_is_beside_the_librarys_thread(void **state)
+{
+	a_child_is_refused_and_the_parent_goes_on(TALLY_PROGRESS_THREAD);
+}
+
+static void a_forked_child_sends_nothing_when_it_closes(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_CALLS) };
+	int32_t x[RANKS] = { 1, 2 };
+	struct tally_call *call[RANKS];
+	pid_t child;
+
+	for (int rank = 0; rank < RANKS; rank++)
+		call[rank] = start(t[rank], &x[rank], 1);
+	node_turn();
+	for (int rank = 0; rank < RANKS; rank++)
+		assert_int_equal(tally_wait(call[rank]), 0);
+	while (node_turn())
+		continue;
+	child = fork();
+	if (child == 0)
+		_exit(tally_close(t[0]));
+	join_child(child);
+	assert_int_equal(node_turn(), 0);
+	drop(t[0]);
+	drop(t[1]);
+}
+
+/* Data loaders are forked at any time: while the library's threads hold locks, too. */
+static void children_may_be_forked_while_threads_make_progress(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_THREAD),
+				   open_rank(1, TALLY_PROGRESS_THREAD) };
+	struct tally_call *call[RANKS];
+	int32_t *x[RANKS];
+
+	node_thread_start();
+	for (int i = 0; i < 50; i++) {
+		pid_t child;
+
+		for (int rank = 0; rank < RANKS; rank++) {
+			x[rank] = vector(LONG, 1 + rank);
+			call[rank] = start(t[rank], x[rank], LONG);
+		}
+		child = fork();
+		if (child == 0) {
+			struct tally_stats stats;
+
+			tally_stats_read(t[0], &stats);
+			_exit(!all_is_refused(t[1], call[1]) || tally_close(t[0]) ||
+			      tally_close(t[1]));
+		}
+		for (int rank = 0; rank < RANKS; rank++) {
+			assert_int_equal(tally_wait(call[rank]), 0);
+			assert_all(x[rank], LONG, 3);
+			free(x[rank]);
+		}
+		join_child(child);
+	}
+	node_thread_end();
+	drop(t[0]);
+	drop(t[1]);
+}
+
+static void a_child_may_open_a_job_of_its_own(void **state)
+{
+	struct tally *parents = open_rank(0, TALLY_PROGRESS_THREAD);
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct tally *t = open_rank(1, TALLY_PROGRESS_CALLS);
+		struct tally_call *call;
+		int32_t x = 1;
+
+		call = start(t, &x, 1);
+		_exit(tally_abort(t) || tally_wait(call) != -ECANCELED || tally_close(t) ||
+		      tally_close(parents));
+	}
+	join_child(child);
+	assert_int_equal(node_turn(), 1);
+	drop(parents);
+}
+
 static void a_call_says_how_it_went(void **state)
 {
 	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
@@ -670,6 +830,11 @@ int main(void)
 		fact(abort_ends_all_calls_and_wakes_all_waiters),
 		fact(close_touches_no_buffer_of_a_call_that_runs),
 		fact(no_call_times_out_while_its_program_computes),
+		fact(a_forked_child_is_refused_and_its_parent_goes_on),
+		fact(so_it_is_beside_the_librarys_thread),
+		fact(a_forked_child_sends_nothing_when_it_closes),
+		fact(children_may_be_forked_while_threads_make_progress),
+		fact(a_child_may_open_a_job_of_its_own),
 		fact(a_call_says_how_it_went),
 		fact(structs_may_be_older_or_newer_than_the_library),
 		fact(the_version_is_said_once),
