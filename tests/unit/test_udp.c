@@ -47,7 +47,8 @@ static struct end *end_new(void)
 	struct end *e = calloc(1, sizeof(*e));
 
 	e->peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(e->peer, (void *)&service, sizeof(struct sockaddr_in)), 0);
+	if (e->peer < 0 || bind(e->peer, (void *)&service, sizeof(struct sockaddr_in)) < 0)
+		fail();
 	assert_int_equal(transport_open(&local, &e->channel), 0);
 	assert_int_equal(e->channel->transport->connect(e->channel, &service, MESSAGE, MESSAGES),
 			 0);
