@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "common/address.h"
 #include "common/clock.h"
-#include "common/name.h"
 #include "common/owned.h"
 #include "common/ranks.h"
-#include "common/text.h"
-#include "join.h"
+#include "join_private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,204 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "error.h"
 
-#define JOIN_SOCKET "/run/tally/join.sock"
-
 enum {
 	JOIN_TIMEOUT_MS = 60000,
 	LEAVE_TIMEOUT_MS = 1000,
-	TOKEN_LINE_BYTES = TOKEN_BYTES + 2, /* room for the end of a line */
-	AGENT_BYTES = 128, /* fits any socket's path */
 };
-
-struct join {
-	int fd; /* of the place; -1: none */
-	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
-	char agent_text[AGENT_BYTES];
-	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
-	struct joining_message request;
-	uint32_t timeout_ms;
-	uint64_t deadline_ns;
-	struct tally_set missing; /* what the agent said last; empty: nothing yet */
-	size_t length; /* of what has come and is not parsed */
-	char buffer[JOINING_ANSWER_BYTES];
-};
-
-_Static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage), "");
-_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) < AGENT_BYTES, "");
 
 static void deadline_set(struct join *j, uint32_t timeout_ms)
 {
 	j->timeout_ms = timeout_ms;
 	j->deadline_ns = clock_now_ns() + timeout_ms * UINT64_C(1000000);
 }
-
-/* --- options: what the program says, else what the environment says */
-
-static const char *given(const char *option, const char *variable)
-{
-	const char *text = option ? option : getenv(variable);
-
-	return text && (option || *text) ? text : NULL;
-}
-
-static int agent_read(struct join *j, const struct tally_join_options *o)
-{
-	const char *text = given(o->agent, "TALLY_AGENT");
-	struct sockaddr_un *un = (void *)&j->agent;
-
-	if (!text && access(JOIN_SOCKET, F_OK) < 0)
-		return error_set(
-			-EINVAL,
-			"no agent: name one in the option agent or in $TALLY_AGENT, or run "
-			"one on this machine: there is no " JOIN_SOCKET);
-	if (!text)
-		text = JOIN_SOCKET;
-	if (*text == '/') {
-		if (strlen(text) >= sizeof(un->sun_path))
-			return error_set(-ENAMETOOLONG,
-					 "agent: a socket's path has at most %zu bytes: %s",
-					 sizeof(un->sun_path) - 1, text);
-		un->sun_family = AF_UNIX;
-		snprintf(un->sun_path, sizeof(un->sun_path), "%s", text);
-		snprintf(j->agent_text, sizeof(j->agent_text), "%s", text);
-		return 0;
-	}
-	if (address_parse(text, 0, &j->agent) < 0 &&
-	    address_parse(text, TALLY_UDP_PORT, &j->agent) < 0)
-		return error_set(-EINVAL,
-				 "agent: '%s' is neither a socket's path nor an address such as "
-				 "10.77.0.1, 10.77.0.1:31249 or [fd77::1]:31249",
-				 text);
-	endpoint_print(&j->agent, j->agent_text, sizeof(j->agent_text));
-	return 0;
-}
-
-static int job_read(struct join *j, const struct tally_join_options *o)
-{
-	const char *text = given(o->job, "TALLY_JOB");
-
-	if (!text)
-		return error_set(-EINVAL, "no job: name it in the option job or in $TALLY_JOB");
-	if (!name_is_valid(text))
-		return error_set(-EINVAL,
-				 "job: '%.80s': a job's name is 1 to 63 of a-z, 0-9, '.', '_' and "
-				 "'-', beginning with a letter or a digit",
-				 text);
-	snprintf(j->request.job, sizeof(j->request.job), "%s", text);
-	return 0;
-}
-
-static void fclosep(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
-/* Its first line, or as much of it as a token may have and a little more. */
-static int token_file_read(struct join *j, const char *path)
-{
-	_cleanup_(fclosep) FILE *file = fopen(path, "re");
-	char line[TOKEN_LINE_BYTES] = "";
-	struct stat s;
-	int r = 0;
-
-	if (!file || fstat(fileno(file), &s) < 0)
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Stream): _cleanup_ closes it */
-		return error_set(-errno, "token file %s: %s", path, strerror(errno));
-	if (!S_ISREG(s.st_mode) && !S_ISFIFO(s.st_mode))
-		return error_set(-EINVAL, "token file %s: is not a file", path);
-	if (s.st_mode & (S_IROTH | S_IWOTH))
-		return error_set(-EPERM,
-				 "token file %s: everybody on this machine may %s it, and who has "
-				 "the token is a worker: chmod o-rw %s",
-				 path, s.st_mode & S_IROTH ? "read" : "write", path);
-	setvbuf(file, NULL, _IONBF, 0); /* no copy of the token stays behind */
-	if (!fgets(line, sizeof(line), file) && ferror(file))
-		return error_set(-errno, "token file %s: %s", path, strerror(errno));
-	line[strcspn(line, "\r\n")] = '\0';
-	if (token_is_valid(line))
-		memcpy(j->request.token, line, strlen(line) + 1);
-	else
-		r = error_set(-EINVAL,
-			      "token file %s: its first line is no token: 1 to 128 of A-Z, a-z, "
-			      "0-9, '_' and '-'",
-			      path);
-	explicit_bzero(line, sizeof(line));
-	return r;
-}
-
-static int token_read(struct join *j, const struct tally_join_options *o)
-{
-	const char *path = given(NULL, "TALLY_TOKEN_FILE");
-
-	if (!o->token && !path)
-		return error_set(-EINVAL,
-				 "no token: put what 'tallyctl job token %s' says into a file and "
-				 "name the file in $TALLY_TOKEN_FILE",
-				 j->request.job);
-	if (!o->token)
-		return token_file_read(j, path);
-	if (!token_is_valid(o->token))
-		return error_set(-EINVAL,
-				 "token: malformed: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
-	snprintf(j->request.token, sizeof(j->request.token), "%s", o->token);
-	return 0;
-}
-
-static int rank_read(struct join *j, const struct tally_join_options *o)
-{
-	const char *text = o->rank == JOINING_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
-	uint32_t rank;
-
-	if (o->rank < JOINING_RANK_ANY || o->rank >= TALLY_WORKERS_MAX)
-		return error_set(-EINVAL, "rank: %d, allowed are 0 to %d, and -1 for any", o->rank,
-				 TALLY_WORKERS_MAX - 1);
-	j->request.rank = o->rank;
-	if (!text)
-		return 0;
-	if (!text_u32(text, TALLY_WORKERS_MAX - 1, &rank))
-		return error_set(-EINVAL, "$TALLY_RANK: '%s', allowed are 0 to %d", text,
-				 TALLY_WORKERS_MAX - 1);
-	j->request.rank = (int)rank;
-	return 0;
-}
-
-/* With a port or without: then any that is free. */
-static int address_read(struct join *j, const struct tally_join_options *o)
-{
-	const char *text = given(o->address, "TALLY_ADDRESS");
-
-	if (!text && j->agent.ss_family == AF_UNIX)
-		return error_set(-EINVAL,
-				 "no address: the agent at %s cannot see where this worker "
-				 "receives: say it in the option address or in $TALLY_ADDRESS",
-				 j->agent_text);
-	if (!text)
-		return 0;
-	if (address_parse(text, 0, &j->local) < 0) {
-		if (address_parse(text, TALLY_UDP_PORT, &j->local) < 0)
-			return error_set(-EINVAL,
-					 "address: '%s' is no address such as 10.77.1.1, "
-					 "10.77.1.1:40000 or [fd77:1::1]:40000",
-					 text);
-		endpoint_port_set(&j->local, 0);
-	}
-	if (j->agent.ss_family != AF_UNIX && j->agent.ss_family != j->local.ss_family)
-		return error_set(-EINVAL, "address and agent: one is IPv4, the other IPv6");
-	return 0;
-}
-
-/* In this order: errors about a token name the job, and an address depends on the agent's. */
-static int (*const readers[])(struct join *j, const struct tally_join_options *o) = {
-	agent_read, job_read, token_read, rank_read, address_read,
-};
 
 /* --- the connection: every wait ends at the deadline */
 
@@ -435,14 +251,13 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 {
 	struct join *j = calloc(1, sizeof(*j));
 	struct channel *channel = NULL;
-	int r = 0;
+	int r;
 
 	if (!j)
 		return error_set(-ENOMEM, "out of memory");
 	j->fd = -1;
 	deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
-	for (size_t i = 0; r == 0 && i < sizeof(readers) / sizeof(*readers); i++)
-		r = readers[i](j, o);
+	r = join_options_read(j, o);
 	if (r == 0)
 		r = connection_open(j);
 	if (r == 0)
