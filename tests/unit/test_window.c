@@ -851,6 +851,364 @@ static void changes_of_the_boot_id_are_counted(void **state)
 	worker_free(k);
 }
 
+/* --- sums that are wrong */
+
+static struct message wrong_result_of(uint32_t seq, uint8_t edition)
+{
+	struct message m = result_of(seq, &allreduce);
+
+	m.word[3] ^= 1;
+	m.h.edition = edition;
+	return m;
+}
+
+/* The copy may have been spoilt on its way: only who gets two of them rejects the sum. */
+static void a_wrong_sum_is_asked_for_once_more_and_then_rejected(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message m = wrong_result_of(0, 4);
+	const struct sent *s;
+
+	post_and_send(k, 0, &allreduce, START);
+	assert_false(hear(k, &m, START + 1));
+	assert_true(window_wakeup(k->window) <= START + 1);
+	s = one_is_sent(k, START + 1, 0);
+	assert_int_equal(s->message.h.flags, TALLY_LARGE);
+	assert_int_equal(s->message.h.edition, 0);
+	nothing_is_sent(k, START + 1);
+	for (uint8_t edition = 4; edition < 7; edition++) {
+		uint64_t now = START + edition * MS;
+
+		m = wrong_result_of(0, edition);
+		assert_false(hear(k, &m, now));
+		s = one_is_sent(k, now, 0);
+		assert_int_equal(s->message.h.kind, TALLY_CONTRIBUTION);
+		assert_int_equal(s->message.h.flags, TALLY_REJECT | TALLY_FLUSH | TALLY_LARGE);
+		assert_int_equal(s->message.h.edition, edition);
+	}
+	assert_int_equal(stats(k)->corrupt, 4);
+	assert_int_equal(stats(k)->retransmitted, 4);
+
+	m = result_of(0, &allreduce);
+	m.h.edition = 7;
+	assert_true(hear(k, &m, START + 10 * MS));
+	ask_with_everyone(k, 0, START + 200 * MS);
+	s = one_is_sent(k, START + 200 * MS, 0);
+	assert_int_equal(s->message.h.kind, TALLY_REPAIR);
+	assert_int_equal(s->message.h.flags, TALLY_LARGE);
+	worker_free(k);
+}
+
+static void wrong_sums_of_other_chunks_do_not_count(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	for (uint32_t seq = 0; seq < 4; seq++) {
+		struct message m = wrong_result_of(seq, 0);
+
+		post_and_send(k, seq, &allreduce, START);
+		assert_false(hear(k, &m, START));
+		assert_int_equal(one_is_sent(k, START, seq)->message.h.flags, TALLY_LARGE);
+	}
+	worker_free(k);
+}
+
+static void wrong_again_and_again_is_news(void **state)
+{
+	struct worker *k = worker_new(4);
+
+	post_and_send(k, 0, &allreduce, START);
+	for (int i = 1; i <= WINDOW_WRONG_MAX; i++) {
+		struct message m = wrong_result_of(0, i);
+
+		assert_false(window_news(k->window)->spoiled);
+		assert_false(hear(k, &m, START + i));
+	}
+	assert_true(window_news(k->window)->spoiled);
+	worker_free(k);
+}
+
+/* A result of all zeros whose check is of this identity and these weights. */
+static void sum_is_wrong(const struct shape *shape, uint64_t identity, uint64_t weights)
+{
+	struct worker *k = worker_new(4);
+	struct message m = result_of(6, shape);
+
+	post_and_send(k, 6, shape, START);
+	memset(m.word, 0, sizeof(m.word));
+	m.h.check = tally_le64(identity * weights);
+	assert_false(hear(k, &m, START + MS));
+	assert_int_equal(stats(k)->corrupt, 1);
+	m.h.check = tally_le64(identity_of(6) * weight_of_all(WORKERS));
+	assert_true(hear(k, &m, START + MS));
+	worker_free(k);
+}
+
+/* Right in all that the header says, and the words of the ranks that are missing are 0. */
+static void a_sum_of_another_run_chunk_or_call_is_never_taken(void **state)
+{
+	const uint64_t run = tally_run_identity(nonce, JOB, EPOCH), place = place_of(6);
+	const uint64_t other[] = {
+		tally_identity(tally_run_identity(nonce + 1, JOB, EPOCH), 6, call, place),
+		tally_identity(tally_run_identity(0, JOB, EPOCH), 6, call, place),
+		tally_identity(tally_run_identity(nonce, JOB + 1, EPOCH), 6, call, place),
+		tally_identity(tally_run_identity(nonce, JOB, EPOCH - 1), 6, call, place),
+		tally_identity(run, 7, call, place),
+		tally_identity(run, 6, call + 1, place),
+		tally_identity(run, 6, call, place + 1),
+		0,
+	};
+
+	for (int i = 0; i < 8; i++) {
+		sum_is_wrong(&allreduce, other[i], weight_of_all(WORKERS));
+		sum_is_wrong(&reduce_to_me, other[i], weight_of_all(WORKERS));
+		sum_is_wrong(&barrier, other[i], weight_of_all(WORKERS));
+	}
+}
+
+static void a_sum_that_lacks_or_repeats_a_rank_is_never_taken(void **state)
+{
+	uint64_t all = weight_of_all(WORKERS);
+
+	for (uint32_t rank = 0; rank < WORKERS; rank++) {
+		uint64_t weight = tally_weight(rank);
+
+		sum_is_wrong(&barrier, identity_of(6), all - weight);
+		sum_is_wrong(&barrier, identity_of(6), all + weight);
+		sum_is_wrong(&barrier, identity_of(6), all + weight - tally_weight(WORKERS));
+		for (uint32_t other = 0; other < WORKERS; other += 13)
+			if (rank != other)
+				sum_is_wrong(&allreduce, identity_of(6),
+					     all + weight - tally_weight(other));
+	}
+	sum_is_wrong(&allreduce, identity_of(6), 0);
+	sum_is_wrong(&allreduce, identity_of(6), tally_weight(RANK));
+}
+
+/* What all contributions of a chunk have alike, its result has, too. */
+static void a_result_of_another_call_lane_or_recipient_is_ignored(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		struct worker *k = worker_new(4);
+		struct message m = result_of(0, &allreduce);
+
+		post_and_send(k, 0, &allreduce, START);
+		m.h.call = tally_le64(call ^ (i == 0));
+		m.h.lane ^= i == 1;
+		m.h.recipient = tally_le16(i == 2 ? RANK : TALLY_EVERYONE);
+		assert_int_equal(hear(k, &m, START + MS), i == 3);
+		assert_int_equal(stats(k)->ignored, i != 3);
+		assert_int_equal(stats(k)->corrupt, 0);
+		worker_free(k);
+	}
+}
+
+/* The tag is right: a node did send it so. */
+static void flags_that_no_result_has_are_refused(void **state)
+{
+	const uint8_t known = TALLY_WIDE | TALLY_WIDE_AHEAD | TALLY_MARKED | TALLY_SPILLED;
+
+	for (int bit = 0; bit < 8; bit++) {
+		struct worker *k = worker_new(4);
+		struct message m = result_of(0, &allreduce);
+		bool taken = known >> bit & 1;
+
+		post_and_send(k, 0, &allreduce, START);
+		m.h.flags ^= 1 << bit; /* LARGE: it is not there */
+		assert_int_equal(hear(k, &m, START + MS), taken);
+		assert_int_equal(window_news(k->window)->heard_ns, taken ? START + MS : 0);
+		worker_free(k);
+	}
+}
+
+/* Its set is that of another chunk; the chunk's own is everyone, as its check says. */
+static void a_result_with_news_is_repaired_without_them(void **state)
+{
+	struct worker *k = worker_new(4);
+	struct message m = result_of(0, &allreduce);
+	struct tally_set few = { { 5, 0, 1 } }, everyone = tally_set_first(WORKERS), set;
+	const struct sent *s;
+
+	post_and_send(k, 0, &allreduce, START);
+	m.h.about = tally_le16(3);
+	m.h.flags |= TALLY_SPILLED;
+	tally_header_set_put(&m.h, &few);
+	assert_true(hear(k, &m, START + MS));
+	ask_with_everyone(k, 0, START + 50 * MS);
+	s = one_is_sent(k, START + 50 * MS, 0);
+	set = tally_header_set(&s->message.h);
+	assert_int_equal(s->message.h.kind, TALLY_REPAIR);
+	assert_int_equal(tally_le16_get(s->message.h.about), 0);
+	assert_int_equal(tally_le16_get(s->message.h.boot), 0);
+	assert_int_equal(tally_le16_get(s->message.h.sender), RANK);
+	assert_int_equal(s->message.h.flags, TALLY_LARGE);
+	assert_true(tally_set_is_equal(&set, &everyone));
+	worker_free(k);
+}
+
+/* --- news that end the run */
+
+static struct message mismatch_of(uint32_t seq, uint64_t other_call, uint16_t other)
+{
+	struct tally_set callers = { { 1, 0, 1 } };
+	struct message m = said(TALLY_MISMATCH, seq, &callers);
+
+	m.h.call = tally_le64(call);
+	m.h.check = tally_le64(other_call);
+	m.h.sender = tally_le16(other);
+	return m;
+}
+
+static void a_mismatch_is_news_of_what_this_rank_waits_for(void **state)
+{
+	const struct window_news *news;
+	struct worker *k = worker_new(4);
+	struct message m = mismatch_of(0, 0x07e5, 65), later = mismatch_of(1, 1, 2);
+
+	news = window_news(k->window);
+	finish(k, 0, &allreduce, START, MS);
+	assert_false(hear(k, &m, START)); /* is over */
+	m = mismatch_of(1, 0x07e5, 65);
+	assert_false(hear(k, &m, START)); /* is not there */
+	post(k, 1, &allreduce);
+	assert_false(hear(k, &m, START)); /* is not sent */
+	one_is_sent(k, START, 1);
+	assert_false(hear_untagged(k, &m, START)); /* is not as it was sent */
+	assert_false(news->mismatch);
+	assert_false(hear(k, &m, START));
+	assert_false(hear(k, &later, START)); /* the first one counts */
+	assert_true(news->mismatch);
+	assert_true(news->call == call);
+	assert_true(news->other_call == 0x07e5);
+	assert_int_equal(news->other, 65);
+	assert_true(news->callers.word[0] == 1 && news->callers.word[2] == 1);
+	worker_free(k);
+}
+
+static struct message overtaken_of(uint32_t seq, uint32_t by)
+{
+	struct tally_set nobody = { { 0 } };
+	struct message m = said(TALLY_OVERTAKEN, seq, &nobody);
+
+	m.h.check = tally_le64(by);
+	return m;
+}
+
+static void a_slot_that_is_further_than_this_rank_is_news(void **state)
+{
+	static const struct {
+		uint32_t seq, by;
+		bool news;
+	} c[] = {
+		{ 1, 9, true },	       { 1, 2, true },
+		{ 1, 1u << 31, true }, { 1, 1, false },
+		{ 1, 0, false },       { 1, (1u << 31) + 1, false },
+		{ 0, 8, false },       /* over */ { 2, 10, false }, /* not sent */
+		{ 3, 11, false }, /* not there */
+	};
+
+	for (int i = 0; i < 9; i++) {
+		struct worker *k = worker_new(4);
+		struct message m = overtaken_of(c[i].seq, c[i].by);
+
+		finish(k, 0, &allreduce, START, MS);
+		post_and_send(k, 1, &allreduce, START);
+		post(k, 2, &allreduce);
+		assert_false(hear(k, &m, START));
+		assert_int_equal(window_news(k->window)->overtaken, c[i].news);
+		worker_free(k);
+	}
+}
+
+/* --- jobs of all sizes: their headers, and every bit of them */
+
+struct raw {
+	_Alignas(uint64_t) uint8_t byte[HEADER + TALLY_BLOCK_BYTES];
+};
+
+/* A worker's only chunk, of one block, of which the result is in ret_result. */
+static struct window *window_of_size(uint16_t workers, uint16_t rank, struct raw *ret_sent,
+				     struct raw *ret_result)
+{
+	const struct tally_set everyone = tally_set_first(workers);
+	struct tally_header *h, *r = (struct tally_header *)ret_result->byte;
+	struct window_options o = { .job = JOB,
+				    .epoch = EPOCH,
+				    .rank = rank,
+				    .workers = workers,
+				    .window = 1,
+				    .payload_bytes = TALLY_BLOCK_BYTES,
+				    .nonce = nonce };
+	struct window *w;
+	struct datagram d;
+
+	assert_int_equal(window_new(&o, &w), 0);
+	h = window_compose(w, 6);
+	h->call = tally_le64(call);
+	h->lane = TALLY_LANE_INT64;
+	h->blocks = 1;
+	memset(tally_payload(h), 1, TALLY_BLOCK_BYTES);
+	window_post(w, 6, place_of(6), 1);
+	assert_int_equal(window_output(w, START, &d, 1), 1);
+	assert_int_equal(d.length, (workers > 64 ? 96 : 64) + 64);
+	memset(ret_sent, 0, sizeof(*ret_sent));
+	memcpy(ret_sent->byte, d.bytes, d.length);
+
+	*ret_result = *ret_sent;
+	r->kind = TALLY_RESULT;
+	r->check = tally_le64(check_of(tally_payload(r), TALLY_BLOCK_WORDS) +
+			      identity_of(6) * weight_of_all(workers));
+	tally_header_set_put(r, &everyone);
+	r->tag = tally_le64(tally_tag(r, &everyone));
+	return w;
+}
+
+static void the_ranks_of_jobs_of_all_sizes_lie_right(void **state)
+{
+	static const uint16_t size[] = { 1, 2, 63, 64, 65, 66, 128, 129, 255, 256 };
+
+	for (int i = 0; i < 10; i++) {
+		for (uint16_t rank = 0; rank < size[i]; rank++) {
+			bool large = size[i] > 64;
+			struct raw sent, result;
+			struct window *w = window_of_size(size[i], rank, &sent, &result);
+			uint32_t seq;
+
+			assert_int_equal(sent.byte[3], large ? TALLY_LARGE : 0);
+			for (int byte = 0; byte < (large ? 32 : 8); byte++)
+				assert_int_equal(sent.byte[56 + byte],
+						 byte == rank / 8 ? 1 << rank % 8 : 0);
+			for (int byte = 0; byte < 64; byte++) /* reserved: 0; words: 1 */
+				assert_int_equal(sent.byte[(large ? 96 : 64) + byte], 1);
+			for (int byte = 88; large && byte < 96; byte++)
+				assert_int_equal(sent.byte[byte], 0);
+			assert_true(window_input(w, result.byte, large ? 160 : 128, START, &seq));
+			window_free(w);
+		}
+	}
+}
+
+static void no_flipped_bit_is_taken_in_jobs_of_any_size(void **state)
+{
+	static const uint16_t size[] = { 1, 64, 65, 256 };
+
+	for (int i = 0; i < 4; i++) {
+		struct raw sent, result;
+		struct window *w = window_of_size(size[i], 0, &sent, &result);
+		size_t length = size[i] > 64 ? 160 : 128;
+		uint32_t seq;
+
+		for (size_t bit = 0; bit < 8 * length; bit++) {
+			result.byte[bit / 8] ^= 1 << bit % 8;
+			assert_false(window_input(w, result.byte, length, START, &seq));
+			result.byte[bit / 8] ^= 1 << bit % 8;
+		}
+		assert_int_equal(window_stats(w)->corrupt, 8 * 64);
+		assert_true(window_input(w, result.byte, length, START, &seq));
+		window_free(w);
+	}
+}
+
 /* --- asks for what we wait for */
 
 static void an_ask_that_lacks_this_rank_makes_it_send_at_once(void **state)
@@ -1253,6 +1611,18 @@ int main(void)
 		cmocka_unit_test(other_kinds_of_messages_are_no_results),
 		cmocka_unit_test(only_our_own_job_counts_as_heard),
 		cmocka_unit_test(changes_of_the_boot_id_are_counted),
+		cmocka_unit_test(a_wrong_sum_is_asked_for_once_more_and_then_rejected),
+		cmocka_unit_test(wrong_sums_of_other_chunks_do_not_count),
+		cmocka_unit_test(wrong_again_and_again_is_news),
+		cmocka_unit_test(a_sum_of_another_run_chunk_or_call_is_never_taken),
+		cmocka_unit_test(a_sum_that_lacks_or_repeats_a_rank_is_never_taken),
+		cmocka_unit_test(a_result_of_another_call_lane_or_recipient_is_ignored),
+		cmocka_unit_test(flags_that_no_result_has_are_refused),
+		cmocka_unit_test(a_result_with_news_is_repaired_without_them),
+		cmocka_unit_test(a_mismatch_is_news_of_what_this_rank_waits_for),
+		cmocka_unit_test(a_slot_that_is_further_than_this_rank_is_news),
+		cmocka_unit_test(the_ranks_of_jobs_of_all_sizes_lie_right),
+		cmocka_unit_test(no_flipped_bit_is_taken_in_jobs_of_any_size),
 		cmocka_unit_test(an_ask_that_lacks_this_rank_makes_it_send_at_once),
 		cmocka_unit_test(an_ask_that_crossed_the_contribution_does_not),
 		cmocka_unit_test(an_ask_that_lacks_another_rank_only_tells_who_is_missing),
