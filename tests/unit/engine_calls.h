@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "client/error.h"
+
 #include "tests/unit/engine_world.h"
 
 enum {
@@ -167,10 +169,9 @@ static inline bool element_is_right(const struct program *p, int call, int rank,
 	case CALL_ALL_GATHER:
 		from = p->rank[part].in[call];
 		return !memcmp(out + i * bytes, from + at * bytes, bytes);
-	case CALL_BARRIER:
-		break;
+	default:
+		return true; /* a barrier */
 	}
-	return true;
 }
 
 static inline bool call_is_right(const struct program *p, int call)
@@ -237,8 +238,12 @@ static inline void rank_go_on(struct program *p, int rank)
 		return;
 	while (p->rank[rank].over < p->rank[rank].started &&
 	       engine_is_over(p->rank[rank].call[p->rank[rank].over]))
-		if (engine_collect(p->rank[rank].call[p->rank[rank].over++], NULL) < 0)
+		if (engine_collect(p->rank[rank].call[p->rank[rank].over++], NULL) < 0) {
 			w->wrong = "STUCK: a call has failed";
+			if (getenv("TALLY_SEED"))
+				print_message("%.6f s, job %d, rank %d: %s\n", w->now_ns / 1e9,
+					      p->job, rank, tally_error());
+		}
 	while (!w->wrong && p->rank[rank].started < p->calls &&
 	       (p->ahead || p->rank[rank].started == p->rank[rank].over)) {
 		if (!p->rank[rank].paused && chance(&w->random, p->late)) {

@@ -32,8 +32,10 @@ enum {
 	WORLD_FATES = 4 * WORLD_WINDOW, /* chunks of a job whose losses are remembered */
 	WORLD_PAYLOAD = MESSAGE_BLOCKS_MAX * TALLY_BLOCK_BYTES,
 	WORLD_HOP_NS = 2000, /* what a frame takes at least */
+	WORLD_UP_MS = 1000, /* how long nodes have run when the world begins */
 	WORLD_FIRST_JOB = 7, /* the other one's number is the next */
 	WORLD_EPOCH = 1,
+	WORLD_NONCE = 99, /* of the first job; the other one's is the next */
 	WORLD_DATAGRAMS = 8, /* asked of an engine at a time */
 };
 
@@ -63,6 +65,7 @@ struct world_options {
 	enum world_region region; /* where a bit is flipped */
 	bool frames_grow;
 	uint64_t timeout_ns; /* of calls */
+	bool nonce; /* the ranks have one from elsewhere, and need no opening */
 };
 
 /* What a contribution was sent again for. */
@@ -361,6 +364,7 @@ static inline bool node_take(struct world *w, struct world_event *e)
 		node_leave(w, node, e, outcome);
 		return false;
 	}
+	w->job[e->job].at[node].now_ms = WORLD_UP_MS + w->now_ns / 1000000;
 	visit_begin(&w->job[e->job].at[node], &m, &e->visit);
 	if (!e->visit.reply.take || !chance(&w->random, w->options.wait)) {
 		node_second_step(w, e);
@@ -524,7 +528,9 @@ static inline void world_add_worker(struct world *w, int job, int rank)
 			    .rank = rank,
 			    .workers = o->ranks,
 			    .window = o->window,
-			    .payload_bytes = WORLD_PAYLOAD },
+			    .payload_bytes = WORLD_PAYLOAD,
+			    .nonce = o->nonce ? WORLD_NONCE + job : 0 },
+		.random = random_next(&w->random),
 		.timeout_ns = o->timeout_ns,
 		.service = "10.77.0.1",
 	};

@@ -18,12 +18,13 @@
 enum {
 	MESSAGE_BLOCKS_MAX = 2,
 	MESSAGE_WORDS_MAX = MESSAGE_BLOCKS_MAX * TALLY_BLOCK_WORDS,
+	MESSAGE_MORE_WORDS = sizeof(struct tally_more) / sizeof(uint64_t),
 };
 
 struct message {
 	int to; /* whatever the test numbers so */
-	struct tally_header header; /* of a job of 64 workers at most */
-	uint64_t word[MESSAGE_WORDS_MAX]; /* behind header.blocks: anything */
+	struct tally_header header;
+	uint64_t word[MESSAGE_MORE_WORDS + MESSAGE_WORDS_MAX]; /* message_words() */
 };
 
 _Static_assert(offsetof(struct message, word) ==
@@ -52,7 +53,16 @@ struct visit {
 };
 
 /* Before its payload. */
-static inline size_t message_header_bytes(const struct message *m) { return sizeof(m->header); }
+static inline size_t message_header_bytes(const struct message *m)
+{
+	return tally_header_bytes(m->header.flags);
+}
+
+/* Its payload. Behind header.blocks: anything. */
+static inline uint64_t *message_words(struct message *m)
+{
+	return m->word + (m->header.flags & TALLY_LARGE ? MESSAGE_MORE_WORDS : 0);
+}
 
 /* As long as its header says, which may be more than there is room for. */
 static inline size_t message_bytes(const struct message *m)
@@ -91,7 +101,7 @@ static inline void visit_begin(struct memory_node *n, const struct message *m, s
 	if (ret->reply.outcome != TALLY_GO_ON)
 		return;
 	v = tally_node_gather(&n->role, m->header.kind, &slot->state, &offer);
-	words_move(slot->word, ret->message.word, offer.blocks, v.words);
+	words_move(slot->word, message_words(&ret->message), offer.blocks, v.words);
 	ret->books = slot->state;
 	ret->reply = tally_reply_make(v, &ret->books, &offer.set);
 	if (ret->reply.kind && ret->reply.blocks > m->header.blocks && !n->frames_grow)
@@ -118,7 +128,7 @@ static inline enum tally_outcome visit_end(struct memory_node *n, struct visit *
 	if (v->reply.take) {
 		if (!tally_reply_take(&v->reply, &slot->state, &v->books))
 			return TALLY_STALE;
-		memcpy(v->message.word, slot->word, v->reply.blocks * TALLY_BLOCK_BYTES);
+		memcpy(message_words(&v->message), slot->word, v->reply.blocks * TALLY_BLOCK_BYTES);
 	}
 	news_add(n, v);
 	tally_reply_write(&v->reply, &v->books, n->boot, &v->message.header);
