@@ -76,16 +76,16 @@ static __always_inline __u64 blocks_bound(__u64 blocks)
 }
 
 /*
- * tally_header_bytes(), as a value that the verifier does not know: otherwise it walks the rest of
- * the program once for each of the two.
+ * Bytes of struct tally_more, as a value that the verifier does not know: otherwise it walks the
+ * rest of the program once for each of the two.
  */
-static __always_inline __u32 header_bytes(const struct tally_header *h)
+static __always_inline __u64 more_bytes(const struct tally_header *h)
 {
 	__u64 large = h->flags;
 
 	_Static_assert(TALLY_LARGE == 0x80 && sizeof(struct tally_more) == 32, "shift");
 	asm volatile("%0 >>= 2\n%0 &= 32" : "+r"(large));
-	return sizeof(*h) + large;
+	return large;
 }
 
 /* Where UDP begins behind the IP header; 0: no UDP, or with options, extensions or fragments. */
@@ -146,8 +146,9 @@ __noinline int offsets_find(struct hook_context *ctx)
 /* Pointers to all headers of a frame that has them; also after its end has moved. */
 static __always_inline bool frame_locate(struct hook_context *ctx, struct frame *f)
 {
-	void *data = (void *)(long)ctx->data;
+	void *data = (void *)(long)ctx->data, *header;
 	__u32 ip = f->offsets.ip, udp = f->offsets.udp;
+	__u64 more;
 
 	f->end = (void *)(long)ctx->data_end;
 	f->bytes = hook_bytes(ctx, data, f->end);
@@ -159,33 +160,42 @@ static __always_inline bool frame_locate(struct hook_context *ctx, struct frame 
 	if ((void *)(f->eth + 1) > f->end || (void *)(f->ip6 + 1) > f->end ||
 	    (void *)(f->tally + 1) > f->end)
 		return false;
-	f->header_bytes = header_bytes(f->tally);
-	f->word = (void *)f->tally + f->header_bytes;
+	more = more_bytes(f->tally);
+	f->header_bytes = sizeof(*f->tally) + more;
+	header = (void *)f->tally + more;
+	asm volatile("" : "+r"(header)); /* so that 64 bytes before `word` are known to be there */
+	f->word = header + sizeof(*f->tally);
 	return (void *)f->word <= f->end;
+}
+
+/* All ones if the message has a struct tally_more, right before `word`. As more_bytes(). */
+static __always_inline __u64 more_mask(const struct frame *f)
+{
+	return -(more_bytes(f->tally) / sizeof(struct tally_more));
 }
 
 /* The header's set; false: there are bytes behind it that this version does not know. */
 static __always_inline bool frame_set(const struct frame *f, struct tally_set *ret)
 {
-	const struct tally_more *more = (void *)(f->tally + 1);
+	const __u64 *more = f->word - sizeof(struct tally_more) / sizeof(__u64);
+	__u64 mask = more_mask(f);
 
-	*ret = (struct tally_set){ { tally_le64_get(f->tally->set) } };
-	if (!(f->tally->flags & TALLY_LARGE) || (const void *)(more + 1) > f->end)
-		return true;
-	for (int i = 1; i < TALLY_SET_WORDS; i++)
-		ret->word[i] = tally_le64_get(more->set[i - 1]);
-	return !more->reserved;
+	ret->word[0] = tally_le64_get(f->tally->set);
+	ret->word[1] = more[0] & mask;
+	ret->word[2] = more[1] & mask;
+	ret->word[3] = more[2] & mask;
+	return !(more[3] & mask);
 }
 
 static __always_inline void frame_set_put(struct frame *f, const struct tally_set *set)
 {
-	struct tally_more *more = (void *)(f->tally + 1);
+	__u64 *more = f->word - sizeof(struct tally_more) / sizeof(__u64);
+	__u64 mask = more_mask(f);
 
 	f->tally->set = tally_le64(set->word[0]);
-	if (!(f->tally->flags & TALLY_LARGE) || (const void *)(more + 1) > f->end)
-		return;
-	for (int i = 1; i < TALLY_SET_WORDS; i++)
-		more->set[i - 1] = tally_le64(set->word[i]);
+	more[0] = (more[0] & ~mask) | (set->word[1] & mask);
+	more[1] = (more[1] & ~mask) | (set->word[2] & mask);
+	more[2] = (more[2] & ~mask) | (set->word[3] & mask);
 }
 
 /* A datagram to our port that starts like a message of our version, and has a whole header. */

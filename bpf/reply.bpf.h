@@ -93,6 +93,16 @@ static __always_inline bool turn_down(struct frame *f)
 	return true;
 }
 
+/* Both checksums. A global function (see offsets_find), for its loop over the words. */
+__noinline int reply_sum(struct hook_context *ctx, int packed_offsets, int left)
+{
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+
+	if (frame_locate(ctx, &f))
+		checksum_frame(&f, f.tally->blocks, left);
+	return 0;
+}
+
 static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct frame *f,
 						const struct tally_job *job,
 						struct tally_slot *slot, struct tally_verdict v,
@@ -124,7 +134,7 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 		turn_to_sender(f);
 	else if (to == TALLY_TO_GROUP)
 		turn_to_group(f);
-	checksum_frame(f, r.blocks, to == TALLY_TO_ROOT && left);
+	reply_sum(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left);
 	return r.outcome;
 }
 
