@@ -106,6 +106,15 @@ static __u32 sender_of(struct message m)
 	return m.worker == NOBODY ? TALLY_WORKERS_MAX - 1 : (__u32)m.worker;
 }
 
+__u64 check_of(__u64 value, __u8 blocks)
+{
+	__u64 check = 0;
+
+	for (__u64 i = 0; i < blocks * TALLY_BLOCK_WORDS; i++)
+		check += (2 * i + 1) * (i + 1) * value;
+	return check;
+}
+
 struct whole_header {
 	struct tally_header header;
 	struct tally_more more;
@@ -135,13 +144,10 @@ static struct whole_header header_of(struct message m)
 		.call = tally_le64(m.call),
 		.sender = tally_le16(m.worker == NOBODY ? TALLY_FROM_NODE : m.worker),
 	};
-	__u64 check = 0;
 
 	if (m.worker != NOBODY)
 		tally_set_add(&m.set, m.worker);
-	for (__u64 i = 0; i < m.blocks * TALLY_BLOCK_WORDS; i++)
-		check += (2 * i + 1) * (i + 1) * m.value;
-	h.check = tally_le64(check);
+	h.check = tally_le64(check_of(m.value, m.blocks) + m.identity);
 	whole.header = h;
 	tally_header_set_put(&whole.header, &m.set);
 	whole.header.tag = tally_le64(tally_tag(&whole.header, &m.set) ^ m.spoilt);
@@ -387,7 +393,7 @@ void job_put(struct node *node, __u32 id, struct tally_job job)
 	const __u32 index = id - JOB;
 
 	job.id = id;
-	job_address(&job, false);
+	job_address(&job, job.ipv6);
 	map_put(fd_of(node->ingress->maps.jobs), &index, &job);
 	gate_put(node, id, LOOPBACK, (struct tally_gate){ .row = row_of_loopback(id) });
 	gate_put(node, id, 0, (struct tally_gate){ .row = row_of_job(id), .anywhere = 1 });

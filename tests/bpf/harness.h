@@ -82,6 +82,7 @@ struct message {
 	__u16 about;
 	__u64 call;
 	__u64 spoilt; /* is XORed to the tag, after the tag was made */
+	__u64 identity; /* is added to the check of the words */
 	int worker;   /* who sends it; is in the set, unless NOBODY */
 	struct tally_set set; /* further workers in it */
 	__u64 value;
@@ -218,6 +219,9 @@ void expect_frame_at(struct node *node, const struct frame *in, enum tally_outco
 /* The payload is that of a message of `value`, and the check word is right. */
 #define assert_sum(sent, value) assert_sum_at(sent, value, __FILE__, __LINE__)
 void assert_sum_at(const struct sent *sent, __u64 value, const char *file, int line);
+
+/* The check word of a message of `value` with so many blocks, whose payload need not be there. */
+__u64 check_of(__u64 value, __u8 blocks);
 
 struct tally_set set_of(__u32 rank);
 

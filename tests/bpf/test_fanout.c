@@ -348,7 +348,7 @@ static void place_four(struct node *node, __u32 job, bool ipv6)
 {
 	job_put(node, job,
 		root_job(.everyone = { { 0xf } }, .slot_base = (job - JOB) * SLOTS_OF_JOB,
-			 .group = job - JOB));
+			 .group = job - JOB, .ipv6 = ipv6));
 	for (int rank = 0; rank < 4; rank++)
 		place(node, job, rank, rank > 0, rank ? rank - 1 : 0, ipv6);
 }
@@ -690,7 +690,7 @@ static void results_from_above_go_down_to_every_child(void **state)
 					  .ipv6 = ipv6);
 
 		place_four(*state, JOB, ipv6);
-		job_put(*state, JOB, inner_job());
+		job_put(*state, JOB, inner_job(.ipv6 = ipv6));
 		m.worker = NOBODY;
 		if (unsummed)
 			send_unsummed(0, m);

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The shapes a frame comes in: IPv4 or IPv6, tagged or not. */
@@ -22,6 +23,7 @@ static const struct form {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define each_form(f) (const struct form *f = forms; f < forms + COUNT(forms); f++)
 #define shaped(f) .ipv6 = (f)->ipv6, .vlan = (f)->vlan
+#define large .flags = TALLY_LARGE
 
 /* What BPF_PROG_TEST_RUN takes in one page: headroom and skb_shared_info go off. */
 static const __u32 frame_bytes_max = FRAME_BYTES_MAX - 256 - 320;
@@ -69,6 +71,9 @@ static void put_be16(struct frame *frame, __u32 at, __u16 value)
 
 /* Where the UDP length stands. */
 static __u32 udp_length_at(struct message m) { return frame_headers_bytes(m) - 4; }
+
+static void assert_from_service(const struct sent *out, const struct form *f);
+static void assert_to_rank_0(const struct sent *out);
 
 /* --- what is not ours */
 
@@ -118,12 +123,81 @@ static void a_datagram_that_must_not_be_fragmented_is_ours(void **state)
 	expect_frame(*state, &frame, TALLY_ABSORBED, NULL);
 }
 
-static void every_other_version_passes(void **state)
+static void every_other_version_passes_if_its_job_is_not_here(void **state)
 {
-	for (int version = 0; version <= 255; version++)
-		if (version != TALLY_VERSION)
-			expect(*state, contribution(.worker = 0, .version = version),
-			       TALLY_OTHER_VERSION, NULL);
+	for (int version = 0; version <= 255; version++) {
+		if (version == TALLY_VERSION)
+			continue;
+		expect(*state, contribution(.worker = 0, .job = 99, .version = version),
+		       TALLY_OTHER_VERSION, NULL);
+		expect(*state, result(.set = set_of(0), .version = version), TALLY_OTHER_VERSION,
+		       NULL);
+	}
+}
+
+/* The header of version 1, and a contribution of rank 0 with one block. */
+struct header_of_version_1 {
+	__u8 magic, version, kind, flags;
+	__le32 job;
+	__le16 epoch, boot;
+	__le32 seq;
+	__le16 recipient;
+	__u8 blocks, lane, scale, scale_ahead, priority, shard;
+	__le64 set[4];
+	__le64 check;
+};
+
+static void write_version_1(struct frame *ret, __u32 job, const struct form *f)
+{
+	const struct header_of_version_1 h = {
+		.magic = 0xa7,
+		.version = 1,
+		.kind = 1,
+		.flags = TALLY_FLUSH | TALLY_WIDE,
+		.job = tally_le32(job),
+		.epoch = tally_le16(EPOCH),
+		.boot = tally_le16(0x1234),
+		.seq = tally_le32(77),
+		.recipient = tally_le16(0xffff),
+		.blocks = 1,
+		.lane = TALLY_LANE_INT64,
+		.set = { tally_le64(1) },
+		.check = tally_le64(5),
+	};
+
+	_Static_assert(sizeof(h) == 64, "as it was");
+	frame_write(contribution(.worker = 0, .value = 5, shaped(f)), ret);
+	memcpy(ret->data + frame_headers_bytes(contribution(shaped(f))), &h, sizeof(h));
+}
+
+/* Version 1 takes as word of another version what has 64 bytes, the magic and another version. */
+static void a_worker_of_version_1_hears_which_version_is_spoken(void **state)
+{
+	struct memory *before = memory_read(*state);
+	struct frame frame;
+	struct sent out;
+
+	for
+		each_form(f)
+		{
+			write_version_1(&frame, JOB, f);
+			expect_frame(*state, &frame, TALLY_OLD_VERSION, &out);
+			assert_from_service(&out, f);
+			assert_to_rank_0(&out);
+			assert_int_equal(out.tally.magic, 0xa7);
+			assert_int_equal(out.tally.version, 2);
+			assert_int_equal(tally_le32_get(out.tally.job), JOB);
+			assert_int_equal(tally_le16_get(out.tally.epoch), EPOCH);
+			assert_int_equal(ntohs(out.udp.len), sizeof(struct udphdr) + 64);
+
+			write_version_1(&frame, 99, f);
+			expect_frame(*state, &frame, TALLY_OTHER_VERSION, NULL);
+			job_put(*state, JOB, root_job(.ipv6 = f->ipv6));
+			write_version_1(&frame, JOB, f);
+			frame.data[frame_headers_bytes(contribution(shaped(f))) - 9] ^= 1;
+			expect_frame(*state, &frame, TALLY_OTHER_VERSION, NULL);
+		}
+	assert_memory_is(*state, before);
 }
 
 static void an_unknown_job_passes(void **state)
@@ -133,6 +207,62 @@ static void an_unknown_job_passes(void **state)
 	for (size_t i = 0; i < COUNT(unknown); i++)
 		expect(*state, contribution(.worker = 0, .job = unknown[i]), TALLY_UNKNOWN_JOB,
 		       NULL);
+}
+
+/* Flips each bit of the address that ends `before_udp` bytes before the UDP header. */
+static void show_other_addresses(struct node *node, struct message m, __u32 before_udp)
+{
+	const __u32 bytes = m.ipv6 ? 16 : 4;
+	const __u32 at = frame_headers_bytes(m) - sizeof(struct udphdr) - before_udp - bytes;
+	struct frame frame;
+
+	frame_write(m, &frame);
+	for (__u32 bit = 0; bit < 8 * bytes; bit++) {
+		frame.data[at + bit / 8] ^= 1 << bit % 8;
+		expect_frame(node, &frame, TALLY_OTHER_ADDRESS, NULL);
+		frame.data[at + bit / 8] ^= 1 << bit % 8;
+	}
+}
+
+/* Two fabrics may number their jobs alike. What comes up names the node, and down comes from it. */
+static void what_is_of_another_service_address_passes(void **state)
+{
+	const __u16 epochs[] = { EPOCH, EPOCH + 1, 0 };
+	struct memory *before = memory_read(*state);
+
+	for
+		each_form(f) for (int i = 0; i < (int)(COUNT(epochs) * 4); i++)
+		{
+			struct message m = message(.job = i & 1 ? JOB : OTHER_JOB,
+						   .epoch = epochs[i / 4],
+						   .set = tally_set_first(2), shaped(f));
+			const __u32 source = f->ipv6 ? 16 : 4;
+
+			if (i & 2)
+				job_put(*state, m.job, inner_job(.ipv6 = f->ipv6));
+			else
+				job_put(*state, m.job, root_job(.ipv6 = f->ipv6));
+			for (m.kind = 0; m.kind <= TALLY_OVERTAKEN + 1; m.kind++) {
+				bool up = m.kind == TALLY_CONTRIBUTION || m.kind == TALLY_REPAIR;
+
+				show_other_addresses(*state, m, up ? 0 : source);
+			}
+		}
+	assert_memory_is(*state, before);
+}
+
+/* A family that the job's service address is not of is another address, too. */
+static void what_is_of_the_other_family_passes(void **state)
+{
+	struct frame in, out;
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		job_put(*state, JOB, root_job(.ipv6 = !ipv6));
+		frame_write(contribution(.worker = 0, .ipv6 = ipv6), &in);
+		assert_int_equal(node_run(*state, &in, &out), XDP_PASS);
+		assert_int_equal(out.bytes, in.bytes);
+		assert_memory_equal(out.data, in.data, in.bytes);
+	}
 }
 
 /* --- frames cut short, and lengths that lie */
@@ -331,7 +461,7 @@ static void an_inner_node_takes_no_unknown_kind(void **state)
 {
 	job_put(*state, JOB, inner_job());
 	expect(*state, message(.kind = 0, .worker = 0), TALLY_BAD_KIND, NULL);
-	for (int kind = TALLY_REPAIR + 1; kind <= 255; kind++)
+	for (int kind = TALLY_OVERTAKEN; kind <= 255; kind++)
 		expect(*state, message(.kind = kind, .worker = 0), TALLY_BAD_KIND, NULL);
 }
 
@@ -344,19 +474,24 @@ static void nobody_contributes_nothing(void **state)
 /* All ranks, inside the job and outside, for jobs of `workers`. */
 static void show_every_rank(struct node *node, __u32 workers)
 {
+	struct message m = contribution(.seq = workers, .flags = workers > 64 ? TALLY_LARGE : 0);
+	struct message strange = m;
 	struct sent out;
 
 	job_put(node, JOB, root_job(.everyone = tally_set_first(workers)));
 	for (__u32 rank = workers; rank < TALLY_WORKERS_MAX; rank++) {
-		expect(node, contribution(.worker = rank, .seq = workers), TALLY_BAD_SET, NULL);
-		expect(node, contribution(.worker = rank, .set = set_of(0), .seq = workers),
-		       TALLY_BAD_SET, NULL);
+		strange.worker = rank;
+		strange.flags = rank >= 64 ? TALLY_LARGE : m.flags;
+		strange.set = (struct tally_set){ { 0 } };
+		expect(node, strange, TALLY_BAD_SET, NULL);
+		strange.set = set_of(0);
+		expect(node, strange, TALLY_BAD_SET, NULL);
 	}
-	for (__u32 rank = 0; rank < workers - 1; rank++)
-		expect(node, contribution(.worker = rank, .seq = workers, .value = rank + 1),
-		       TALLY_ABSORBED, NULL);
-	expect(node, contribution(.worker = workers - 1, .seq = workers, .value = workers),
-	       TALLY_COMPLETED, &out);
+	for (__u32 rank = 0; rank < workers; rank++) {
+		m.worker = rank;
+		m.value = rank + 1;
+		expect(node, m, rank < workers - 1 ? TALLY_ABSORBED : TALLY_COMPLETED, &out);
+	}
 	assert_sum(&out, workers * (workers + 1) / 2);
 	assert_set(&out, tally_set_first(workers));
 }
@@ -377,11 +512,11 @@ static void ranks_may_have_holes(void **state)
 	tally_set_add(&everyone, 70);
 	tally_set_add(&everyone, 255);
 	job_put(*state, JOB, root_job(.everyone = everyone));
-	expect(*state, contribution(.worker = 0), TALLY_BAD_SET, NULL);
-	expect(*state, contribution(.worker = 1, .recipient = 69), TALLY_BAD_RANK, NULL);
-	expect(*state, contribution(.worker = 255, .value = 1), TALLY_ABSORBED, NULL);
-	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ABSORBED, NULL);
-	expect(*state, contribution(.worker = 70, .value = 4), TALLY_COMPLETED, &out);
+	expect(*state, contribution(large, .worker = 0), TALLY_BAD_SET, NULL);
+	expect(*state, contribution(large, .worker = 1, .recipient = 69), TALLY_BAD_RANK, NULL);
+	expect(*state, contribution(large, .worker = 255, .value = 1), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(large, .worker = 1, .value = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(large, .worker = 70, .value = 4), TALLY_COMPLETED, &out);
 	assert_sum(&out, 7);
 	assert_set(&out, everyone);
 }
@@ -410,6 +545,7 @@ static void bad_messages_do_no_harm_to_another_job(void **state)
 	expect(*state, contribution(.job = OTHER_JOB, .worker = 0, .value = 40), TALLY_ABSORBED,
 	       NULL);
 	expect(*state, contribution(.worker = 0, .value = 1000), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .lane = TALLY_LANE_INT32), TALLY_CONFLICT, NULL);
 	before = memory_read(*state);
 
 	expect(*state, contribution(.worker = 2, .value = 5), TALLY_BAD_SET, NULL);
@@ -417,9 +553,12 @@ static void bad_messages_do_no_harm_to_another_job(void **state)
 	expect(*state, contribution(.worker = 1, .epoch = 9), TALLY_WRONG_EPOCH, NULL);
 	expect(*state, contribution(.worker = 1, .kind = 9), TALLY_BAD_KIND, NULL);
 	expect(*state, contribution(.worker = 1, .job = 9), TALLY_UNKNOWN_JOB, NULL);
-	expect(*state, contribution(.worker = 1, .lane = TALLY_LANE_INT32), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .lane = TALLY_LANE_INT32), TALLY_CONFLICT_AGAIN,
+	       NULL);
+	expect(*state, contribution(.worker = 1, .spoilt = 1), TALLY_CORRUPT, NULL);
+	expect(*state, contribution(.worker = 1, .flags = TALLY_PARTIAL), TALLY_UNKNOWN_FLAG, NULL);
 	expect(*state, contribution(.worker = 0, .value = 5), TALLY_DUPLICATE, NULL);
-	expect(*state, contribution(.worker = 0, .value = 5, .seq = -16), TALLY_STALE, NULL);
+	expect(*state, contribution(.worker = 0, .value = 5, .seq = -16), TALLY_BEHIND, NULL);
 	assert_memory_is(*state, before);
 
 	expect(*state, contribution(.job = OTHER_JOB, .worker = 1, .value = 2), TALLY_COMPLETED,
@@ -609,33 +748,44 @@ static void scales_grow_to_the_largest(void **state)
 
 static void flags_of_the_values_stick_and_no_others(void **state)
 {
+	struct tally_set far_ranks = tally_set_first(1);
 	struct sent out;
 
+	tally_set_add(&far_ranks, 70);
 	for (int flags = 0; flags <= 255; flags++) {
-		__u8 first = flags & ~TALLY_FLUSH, last = flags & TALLY_FLUSH;
+		const __u8 is_large = flags & TALLY_LARGE, is_flush = flags & TALLY_FLUSH;
+		struct message m = contribution(.worker = 0, .seq = flags,
+						.flags = flags & ~TALLY_FLUSH);
 
-		expect(*state, contribution(.worker = 0, .seq = flags, .flags = first),
-		       TALLY_ABSORBED, NULL);
-		expect(*state, contribution(.worker = 1, .seq = flags, .flags = last),
-		       TALLY_COMPLETED, &out);
-		assert_int_equal(out.tally.flags, flags & TALLY_FLAGS_STICKY);
+		job_put(*state, JOB,
+			root_job(.everyone = is_large ? far_ranks : tally_set_first(2)));
+		if (flags & ~TALLY_FLAGS_UP) {
+			expect(*state, m, TALLY_UNKNOWN_FLAG, NULL);
+			continue;
+		}
+		expect(*state, m, TALLY_ABSORBED, NULL);
+		m.worker = is_large ? 70 : 1;
+		m.flags = is_large | is_flush;
+		expect(*state, m, TALLY_COMPLETED, &out);
+		assert_int_equal(out.tally.flags, flags & (TALLY_FLAGS_STICKY | TALLY_LARGE));
 	}
 }
 
-/* Nodes do not judge check words: a wrong one shows in the result's, where workers see it. */
-static void a_wrong_check_word_is_handed_on(void **state)
+/* Nodes do not judge check words, but add them: workers see what a sum is of. */
+static void check_words_are_added_whatever_they_say(void **state)
 {
-	struct frame frame;
+	const __u64 strange[] = { 1, ~0ULL, 0x0123456789abcdef };
 	struct sent out;
-	__u64 right;
 
-	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
-	frame_write(contribution(.worker = 1, .value = 2), &frame);
-	frame.data[42 + offsetof(struct tally_header, check)] += 1;
-	expect_frame(*state, &frame, TALLY_COMPLETED, &out);
-	right = tally_le64_get(out.tally.check) - 1;
-	out.tally.check = tally_le64(right);
-	assert_sum(&out, 42);
+	for (__u32 seq = 0; seq < COUNT(strange); seq++) {
+		expect(*state, contribution(.worker = 0, .seq = seq, .value = 40, .identity = 5),
+		       TALLY_ABSORBED, NULL);
+		expect(*state,
+		       contribution(.worker = 1, .seq = seq, .value = 2, .identity = strange[seq]),
+		       TALLY_COMPLETED, &out);
+		assert_int_equal(tally_le64_get(out.tally.check),
+				 check_of(42, 1) + 5 + strange[seq]);
+	}
 }
 
 /* --- contributions without payload add zeros */
@@ -730,7 +880,7 @@ static void who_sent_a_frame_too_short_for_the_sum_is_asked_for_a_longer_one(voi
 		expect(*state, last, TALLY_NO_ROOM, &out);
 		assert_int_equal(out.tally.kind, TALLY_ASK);
 		assert_int_equal(out.tally.blocks, 0);
-		assert_int_equal(out.tally.check, 0);
+		assert_int_equal(tally_le64_get(out.tally.check), check_of(42, TALLY_BLOCKS_MAX));
 		assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
 		assert_set(&out, tally_set_first(2));
 	}
@@ -764,13 +914,27 @@ static void a_flush_too_short_for_the_sum_leaves_the_slot_as_it_is(void **state)
 
 /* --- a finished chunk is answered */
 
+static void assert_to_rank_0(const struct sent *out)
+{
+	__u8 mac[ETH_ALEN], ip6[16];
+
+	worker_mac(0, mac);
+	worker_ip6(0, ip6);
+	assert_memory_equal(out->eth.h_dest, mac, ETH_ALEN);
+	assert_memory_equal(out->eth.h_source, node_mac, ETH_ALEN);
+	assert_int_equal(ntohs(out->udp.dest), UDP_PORT_OF_RANK_0);
+	if (out->ipv6)
+		assert_memory_equal(&out->ip6.daddr, ip6, 16);
+	else
+		assert_int_equal(out->ip4.daddr, worker_ip4(0));
+}
+
 static void a_late_worker_gets_the_result_alone(void **state)
 {
 	for
 		each_form(f)
 		{
 			__u32 seq = f - forms;
-			__u8 mac[ETH_ALEN], ip6[16];
 			struct sent out;
 
 			expect(*state, contribution(.worker = 0, .seq = seq, .value = 40),
@@ -785,16 +949,7 @@ static void a_late_worker_gets_the_result_alone(void **state)
 			assert_int_equal(out.tally.kind, TALLY_RESULT);
 			assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
 			assert_from_service(&out, f);
-
-			worker_mac(0, mac);
-			worker_ip6(0, ip6);
-			assert_memory_equal(out.eth.h_dest, mac, ETH_ALEN);
-			assert_memory_equal(out.eth.h_source, node_mac, ETH_ALEN);
-			assert_int_equal(ntohs(out.udp.dest), UDP_PORT_OF_RANK_0);
-			if (f->ipv6)
-				assert_memory_equal(&out.ip6.daddr, ip6, 16);
-			else
-				assert_int_equal(out.ip4.daddr, worker_ip4(0));
+			assert_to_rank_0(&out);
 		}
 }
 
@@ -868,7 +1023,7 @@ static void who_is_not_the_recipient_gets_word_without_payload(void **state)
 		expect(*state, contribution(.worker = other, .seq = seq, .recipient = to),
 		       TALLY_ANSWERED, &out);
 		assert_int_equal(out.tally.blocks, 0);
-		assert_int_equal(tally_le64_get(out.tally.check), 0);
+		assert_int_equal(tally_le64_get(out.tally.check), check_of(42, 1));
 		assert_set(&out, tally_set_first(2));
 	}
 }
@@ -882,15 +1037,18 @@ static void an_answer_has_the_results_books_not_the_askers(void **state)
 	expect(*state, contribution(.worker = 1, .recipient = 1, .value = 2), TALLY_COMPLETED,
 	       NULL);
 	expect(*state,
-	       contribution(.worker = 1, .lane = TALLY_LANE_INT32, .blocks = 5, .scale = 200,
-			    .flags = TALLY_WIDE | TALLY_FLUSH, .value = 7),
+	       contribution(.worker = 1, .recipient = 1, .scale = 200, .scale_ahead = 9,
+			    .flags = TALLY_WIDE | TALLY_FLUSH, .value = 7, .edition = 9),
 	       TALLY_ANSWERED, &out);
 	assert_sum(&out, 42);
 	assert_int_equal(out.tally.blocks, 1);
 	assert_int_equal(out.tally.lane, TALLY_LANE_INT64);
 	assert_int_equal(out.tally.scale, 9);
+	assert_int_equal(out.tally.scale_ahead, 0);
+	assert_int_equal(out.tally.edition, 0);
 	assert_int_equal(out.tally.flags, 0);
 	assert_int_equal(tally_le16_get(out.tally.recipient), 1);
+	assert_int_equal(tally_le16_get(out.tally.sender), TALLY_FROM_NODE);
 }
 
 /* --- contributions to one chunk agree */
@@ -901,22 +1059,224 @@ static void a_contribution_that_disagrees_is_refused(void **state)
 	struct sent out;
 
 	expect(*state, contribution(.worker = 0, .blocks = 2, .value = 40), TALLY_ABSORBED, NULL);
-	before = memory_read(*state);
 	expect(*state, contribution(.worker = 1, .blocks = 1), TALLY_CONFLICT, NULL);
-	expect(*state, contribution(.worker = 1, .blocks = 3), TALLY_CONFLICT, NULL);
-	expect(*state, contribution(.worker = 1, .blocks = 2, .recipient = 0), TALLY_CONFLICT,
+	before = memory_read(*state);
+	expect(*state, contribution(.worker = 1, .blocks = 1), TALLY_CONFLICT_AGAIN, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 3), TALLY_CONFLICT_AGAIN, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 2, .recipient = 0), TALLY_CONFLICT_AGAIN,
 	       NULL);
-	expect(*state, contribution(.worker = 1, .blocks = 0, .recipient = 0), TALLY_CONFLICT,
+	expect(*state, contribution(.worker = 1, .blocks = 0, .recipient = 0), TALLY_CONFLICT_AGAIN,
 	       NULL);
 	for (int lane = 0; lane <= 255; lane++)
 		if (lane != TALLY_LANE_INT64)
 			expect(*state, contribution(.worker = 1, .blocks = 2, .lane = lane),
-			       TALLY_CONFLICT, NULL);
-	expect(*state, contribution(.worker = 1, .blocks = 3, .flags = TALLY_FLUSH), TALLY_CONFLICT,
-	       NULL);
+			       TALLY_CONFLICT_AGAIN, NULL);
+	for (int bit = 0; bit < 64; bit++)
+		expect(*state, contribution(.worker = 1, .blocks = 2, .call = 1ULL << bit),
+		       TALLY_CONFLICT_AGAIN, NULL);
 	assert_memory_is(*state, before);
 	expect(*state, contribution(.worker = 1, .blocks = 2, .value = 2), TALLY_COMPLETED, &out);
 	assert_sum(&out, 42);
+}
+
+static const struct message disagreeing[] = {
+	contribution(.worker = 1, .blocks = 3, .call = 5),
+	contribution(.worker = 1, .blocks = 2, .call = 6),
+	contribution(.worker = 1, .blocks = 2, .call = 5, .lane = TALLY_LANE_INT32),
+	contribution(.worker = 1, .blocks = 2, .call = 5, .recipient = 1),
+	contribution(.worker = 1, .blocks = 0, .call = 7),
+};
+
+/* The slot's call and its callers; the other call and its caller. */
+static void show_mismatch(struct node *node, const struct form *f, __u8 is_large,
+			  const struct message *disagrees, __u32 seq)
+{
+	struct message m = *disagrees;
+	struct sent out;
+
+	expect(node,
+	       contribution(.worker = 0, .seq = seq, .blocks = 2, .call = 5, .flags = is_large),
+	       TALLY_ABSORBED, NULL);
+	m.seq = seq;
+	m.flags = is_large;
+	m.ipv6 = f->ipv6;
+	m.vlan = f->vlan;
+	expect(node, m, TALLY_CONFLICT, &out);
+	assert_int_equal(out.tally.kind, TALLY_MISMATCH);
+	assert_int_equal(out.tally.flags, is_large);
+	assert_int_equal(out.tally.blocks, 0);
+	assert_int_equal(tally_le32_get(out.tally.seq), seq);
+	assert_int_equal(tally_le64_get(out.tally.call), 5);
+	assert_int_equal(tally_le64_get(out.tally.check), m.call);
+	assert_int_equal(tally_le16_get(out.tally.sender), 1);
+	assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
+	assert_set(&out, set_of(0));
+	assert_from_service(&out, f);
+	expect(node, m, TALLY_CONFLICT_AGAIN, NULL);
+}
+
+static void everyone_hears_once_who_calls_what(void **state)
+{
+	__u32 seq = 0;
+
+	for (int i = 0; i < 2; i++) {
+		__u8 is_large = i ? TALLY_LARGE : 0;
+
+		job_put(*state, JOB, root_job(.everyone = tally_set_first(is_large ? 65 : 3)));
+		for
+			each_form(f) for (size_t j = 0; j < COUNT(disagreeing); j++)
+				show_mismatch(*state, f, is_large, &disagreeing[j], seq++);
+	}
+}
+
+/* The node's clock. */
+static __u64 now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+static void let_the_node_ask_again(void)
+{
+	__u64 then = now_ms() + TALLY_ASK_EVERY_MS;
+
+	while (now_ms() < then)
+		;
+}
+
+/*
+ * Whoever missed it flushes, and so does the one that it is about. What a flushed message gets
+ * first, it gets again after 4 ms, and not before.
+ */
+static void show_asks(struct node *node, struct message m, enum tally_outcome first)
+{
+	struct frame frame, out;
+	__u64 begin;
+	int action;
+
+	for (int attempt = 0; attempt < 100; attempt++) {
+		m.seq += SLOTS_OF_JOB;
+		m.call = 5;
+		m.flags = 0;
+		expect(node, m, TALLY_ABSORBED, NULL);
+		if (first == TALLY_CONFLICT) {
+			m.call = 6;
+			expect(node, m, TALLY_CONFLICT, NULL);
+		}
+		m.flags = TALLY_FLUSH;
+		begin = now_ms();
+		expect(node, m, first, NULL);
+		frame_write(m, &frame);
+		action = node_run(node, &frame, &out);
+		if (now_ms() - begin >= TALLY_ASK_EVERY_MS)
+			continue; /* too slow to tell */
+		assert_int_equal(action, XDP_DROP);
+		let_the_node_ask_again();
+		expect(node, m, first, NULL);
+		return;
+	}
+	fail_msg("this machine is too slow");
+}
+
+static void a_slot_asks_at_most_every_4_ms(void **state)
+{
+	show_asks(*state, contribution(.worker = 0, .seq = 1), TALLY_ASKED);
+	show_asks(*state, contribution(.worker = 0, .seq = 2), TALLY_CONFLICT);
+}
+
+/* A dispute does not end by a flush of those who agree: all hear of it again. */
+static void a_flush_into_a_disputed_chunk_tells_of_the_dispute(void **state)
+{
+	struct sent out;
+
+	job_put(*state, JOB, root_job(.everyone = tally_set_first(3)));
+	expect(*state, contribution(.worker = 0, .call = 5), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 2, .call = 6), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .call = 5, .flags = TALLY_FLUSH), TALLY_CONFLICT,
+	       &out);
+	assert_int_equal(out.tally.kind, TALLY_MISMATCH);
+	assert_int_equal(tally_le64_get(out.tally.call), 5);
+	assert_int_equal(tally_le64_get(out.tally.check), 6);
+	assert_int_equal(tally_le16_get(out.tally.sender), 2);
+	assert_set(&out, tally_set_first(2));
+}
+
+/* Its sender hears so, whichever call it has; the result stays. */
+static void who_disagrees_with_a_finished_chunk_does_not_get_its_result(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.set = tally_set_first(2), .value = 42), TALLY_COMPLETED, NULL);
+	expect(*state, contribution(.worker = 1, .lane = TALLY_LANE_INT32), TALLY_CONFLICT, &out);
+	assert_set(&out, tally_set_first(2));
+	expect(*state, contribution(.worker = 1, .blocks = 2), TALLY_CONFLICT_AGAIN, NULL);
+	expect(*state, contribution(.worker = 1), TALLY_ANSWERED, &out);
+	assert_sum(&out, 42);
+}
+
+/*
+ * A worker rejects the sum that the slot has: the slot gathers anew, all are asked, and who asks
+ * again for the sum that was rejected gets the new one.
+ */
+static void show_spoiled(struct node *node, const struct form *f, __u8 is_large, __u32 seq)
+{
+	struct message m = contribution(.worker = 0, .seq = seq, .value = 40, .flags = is_large,
+					.set = is_large ? set_of(70) : (struct tally_set){ { 0 } },
+					shaped(f));
+	struct message other = m, rejects = m;
+	struct tally_set mine = m.set;
+	struct sent out;
+
+	tally_set_add(&mine, 0);
+	other.set = set_of(1);
+	other.worker = 1;
+	other.value = 2;
+	rejects.flags |= TALLY_REJECT | TALLY_FLUSH;
+	expect(node, m, TALLY_ABSORBED, NULL);
+	other.identity = 1; /* is wrong */
+	expect(node, other, TALLY_COMPLETED, &out);
+	assert_int_equal(out.tally.edition, 0);
+
+	expect(node, rejects, TALLY_SPOILED, &out);
+	assert_int_equal(out.tally.kind, TALLY_ASK);
+	assert_int_equal(out.tally.edition, 1);
+	assert_int_equal(out.tally.blocks, 0);
+	assert_set(&out, mine);
+	assert_from_service(&out, f);
+	rejects.edition = 7;
+	rejects.flags &= ~TALLY_FLUSH;
+	expect(node, rejects, TALLY_DUPLICATE, NULL); /* not of the sum that is gathered now */
+
+	other.identity = 0;
+	expect(node, other, TALLY_COMPLETED, &out);
+	assert_int_equal(out.tally.edition, 1);
+	assert_sum(&out, 42);
+	rejects.edition = 0;
+	if (!is_large) {
+		expect(node, rejects, TALLY_ANSWERED, &out);
+		assert_sum(&out, 42);
+	}
+	rejects.edition = 1;
+	expect(node, rejects, TALLY_SPOILED, &out);
+	assert_int_equal(out.tally.edition, 2);
+}
+
+static void a_sum_that_a_worker_rejects_is_made_anew(void **state)
+{
+	struct tally_set far_ranks = tally_set_first(2);
+	__u32 seq = 0;
+
+	tally_set_add(&far_ranks, 70);
+	for
+		each_form(f)
+		{
+			job_put(*state, JOB, root_job());
+			show_spoiled(*state, f, 0, seq++);
+			job_put(*state, JOB, root_job(.everyone = far_ranks));
+			show_spoiled(*state, f, TALLY_LARGE, seq++);
+		}
 }
 
 /* --- sequence numbers */
@@ -939,8 +1299,9 @@ static void show_ring(struct node *node, __u32 start)
 		assert_sum(&out, 5 + i);
 		if (i < SLOTS_OF_JOB)
 			continue;
-		expect(node, contribution(.worker = 0, .seq = seq - SLOTS_OF_JOB), TALLY_STALE,
-		       NULL);
+		expect(node, contribution(.worker = 0, .seq = seq - SLOTS_OF_JOB), TALLY_BEHIND,
+		       &out);
+		assert_int_equal(tally_le64_get(out.tally.check), seq);
 		expect(node, contribution(.worker = 0, .seq = seq - SLOTS_OF_JOB / 2),
 		       TALLY_ANSWERED, &out);
 		assert_sum(&out, 5 + i - SLOTS_OF_JOB / 2);
@@ -965,17 +1326,19 @@ static void an_unfinished_chunk_gives_way_to_a_newer_one(void **state)
 	       TALLY_ABSORBED, NULL);
 	expect(*state, contribution(.worker = 0, .seq = 5 + SLOTS_OF_JOB, .value = 40),
 	       TALLY_ABSORBED, NULL);
-	expect(*state, contribution(.worker = 1, .seq = 5, .blocks = 2, .value = 1000), TALLY_STALE,
-	       NULL);
+	expect(*state, contribution(.worker = 1, .seq = 5, .blocks = 2, .value = 1000),
+	       TALLY_BEHIND, NULL);
 	expect(*state, contribution(.worker = 1, .seq = 5 + SLOTS_OF_JOB, .value = 2),
 	       TALLY_COMPLETED, &out);
 	assert_sum(&out, 42);
 }
 
-static void newer_is_up_to_half_the_circle_ahead(void **state)
+static void newer_is_up_to_so_many_chunks_ahead(void **state)
 {
-	static const __u32 newer[] = { 16, 32, 1U << 30, (1U << 31) - 16 };
-	static const __u32 older[] = { 1U << 31, (1U << 31) + 16, -(1U << 30), -32U, -16U };
+	static const __u32 newer[] = { 16, 32, TALLY_AHEAD_MAX - 16, TALLY_AHEAD_MAX };
+	static const __u32 nowhere[] = { TALLY_AHEAD_MAX + 16, 1U << 30, (1U << 31) - 16,
+					 1U << 31 };
+	static const __u32 older[] = { (1U << 31) + 16, -(1U << 30), -TALLY_AHEAD_MAX, -32U, -16U };
 	static const __u32 from[] = { 0, 3, 1U << 31, ~0U };
 
 	for (size_t i = 0; i < COUNT(from); i++) {
@@ -986,12 +1349,22 @@ static void newer_is_up_to_half_the_circle_ahead(void **state)
 			expect(*state, contribution(.worker = 0, .seq = from[i] + newer[j]),
 			       TALLY_ABSORBED, NULL);
 		}
+		for (size_t j = 0; j < COUNT(nowhere); j++) {
+			node_reset(state);
+			expect(*state, contribution(.worker = 0, .seq = from[i]), TALLY_ABSORBED,
+			       NULL);
+			expect(*state, contribution(.worker = 0, .seq = from[i] + nowhere[j]),
+			       TALLY_STALE, NULL);
+			expect(*state,
+			       repair(.set = tally_set_first(2), .seq = from[i] + nowhere[j]),
+			       TALLY_STALE, NULL);
+		}
 		for (size_t j = 0; j < COUNT(older); j++) {
 			node_reset(state);
 			expect(*state, contribution(.worker = 0, .seq = from[i]), TALLY_ABSORBED,
 			       NULL);
 			expect(*state, contribution(.worker = 0, .seq = from[i] + older[j]),
-			       TALLY_STALE, NULL);
+			       TALLY_BEHIND, NULL);
 			expect(*state, repair(.set = tally_set_first(2), .seq = from[i] + older[j]),
 			       TALLY_STALE, NULL);
 		}
@@ -1042,7 +1415,7 @@ static void a_flush_asks_everyone_for_a_lost_result(void **state)
 			assert_int_equal(out.tally.kind, TALLY_ASK);
 			assert_int_equal(out.tally.flags, 0);
 			assert_int_equal(out.tally.blocks, 0);
-			assert_int_equal(out.tally.check, 0);
+			assert_int_equal(tally_le64_get(out.tally.check), check_of(5, 3));
 			assert_int_equal(tally_le32_get(out.tally.seq), seq);
 			assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
 			assert_set(&out, set_of(1));
@@ -1057,11 +1430,14 @@ static void a_flushed_contribution_counts(void **state)
 	job_put(*state, JOB, root_job(.everyone = tally_set_first(3)));
 	expect(*state, contribution(.worker = 0, .value = 1, .flags = TALLY_FLUSH), TALLY_ASKED,
 	       NULL);
+	let_the_node_ask_again();
 	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH), TALLY_ASKED,
 	       &out);
 	assert_set(&out, tally_set_first(2));
+	let_the_node_ask_again();
 	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH), TALLY_ASKED,
 	       NULL);
+	let_the_node_ask_again();
 	expect(*state, contribution(.set = tally_set_first(3), .flags = TALLY_FLUSH), TALLY_ASKED,
 	       NULL);
 	expect(*state, contribution(.worker = 2, .value = 4, .flags = TALLY_FLUSH), TALLY_COMPLETED,
@@ -1071,7 +1447,7 @@ static void a_flushed_contribution_counts(void **state)
 	expect(*state, contribution(.worker = 2, .value = 4, .flags = TALLY_FLUSH), TALLY_ANSWERED,
 	       &out);
 	assert_sum(&out, 7);
-	expect(*state, contribution(.worker = 2, .seq = -16, .flags = TALLY_FLUSH), TALLY_STALE,
+	expect(*state, contribution(.worker = 2, .seq = -16, .flags = TALLY_FLUSH), TALLY_BEHIND,
 	       NULL);
 }
 
@@ -1101,7 +1477,9 @@ static void a_repair_brings_a_lost_result_back(void **state)
 			assert_sum(&out, 42);
 			assert_set(&out, everyone);
 			assert_from_service(&out, f);
-			expect(*state, contribution(.worker = 0, .seq = seq), TALLY_ANSWERED, &out);
+			expect(*state,
+			       contribution(.worker = 0, .seq = seq, .recipient = 0, .blocks = 0),
+			       TALLY_ANSWERED, &out);
 			assert_sum(&out, 42);
 			assert_int_equal(out.tally.blocks, 3);
 		}
@@ -1130,7 +1508,7 @@ static void a_repair_changes_no_finished_chunk(void **state)
 	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_ANSWERED, &out);
 	assert_sum(&out, 42);
 	expect(*state, repair(.set = everyone, .seq = 32, .value = 1), TALLY_REPAIRED, NULL);
-	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_STALE, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_BEHIND, NULL);
 }
 
 /* --- a node below the root */
@@ -1370,7 +1748,8 @@ static void an_inner_node_keeps_its_chunks_apart(void **state)
 	inner_node(state);
 	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_ABSORBED, NULL);
 	expect(*state, contribution(.worker = 1, .seq = 0), TALLY_STALE, NULL);
-	expect(*state, contribution(.worker = 1, .seq = 16, .blocks = 2), TALLY_CONFLICT, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 16, .blocks = 2), TALLY_PASSED_UP, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 16, .call = 9), TALLY_PASSED_UP, NULL);
 	expect(*state, contribution(.worker = 1, .seq = 32), TALLY_ABSORBED, NULL);
 	expect(*state, contribution(.worker = 0, .seq = 16), TALLY_STALE, NULL);
 }
@@ -1470,7 +1849,8 @@ static void what_is_of_no_job_is_counted_in_the_first_row(void **state)
 	__u64 other = counted_in(*state, TALLY_ROW_NO_JOB, TALLY_OTHER_VERSION);
 
 	expect(*state, contribution(.worker = 0, .job = 99), TALLY_UNKNOWN_JOB, NULL);
-	expect(*state, contribution(.worker = 0, .version = 9), TALLY_OTHER_VERSION, NULL);
+	expect(*state, contribution(.worker = 0, .job = 99, .version = 9), TALLY_OTHER_VERSION,
+	       NULL);
 	assert_int_equal(counted_in(*state, TALLY_ROW_NO_JOB, TALLY_UNKNOWN_JOB), unknown + 1);
 	assert_int_equal(counted_in(*state, TALLY_ROW_NO_JOB, TALLY_OTHER_VERSION), other + 1);
 }
@@ -1862,8 +2242,11 @@ static void every_outcome_of_ingress_was_shown(void **state)
 static const struct CMUnitTest tests[] = {
 	fact(other_traffic_passes_untouched),
 	fact(a_datagram_that_must_not_be_fragmented_is_ours),
-	fact(every_other_version_passes),
+	fact(every_other_version_passes_if_its_job_is_not_here),
+	fact(a_worker_of_version_1_hears_which_version_is_spoken),
 	fact(an_unknown_job_passes),
+	fact(what_is_of_another_service_address_passes),
+	fact(what_is_of_the_other_family_passes),
 	fact(every_truncation_writes_nothing),
 	fact(every_short_datagram_writes_nothing),
 	fact(a_udp_length_that_contradicts_the_message_is_refused),
@@ -1891,7 +2274,7 @@ static const struct CMUnitTest tests[] = {
 	fact(every_number_of_blocks_is_summed_to_the_last_word),
 	fact(scales_grow_to_the_largest),
 	fact(flags_of_the_values_stick_and_no_others),
-	fact(a_wrong_check_word_is_handed_on),
+	fact(check_words_are_added_whatever_they_say),
 	fact(payloads_mix_with_none_in_every_order),
 	fact(the_last_frame_grows_when_it_came_without_payload),
 	fact(who_sent_a_frame_too_short_for_the_sum_is_asked_for_a_longer_one),
@@ -1902,9 +2285,14 @@ static const struct CMUnitTest tests[] = {
 	fact(who_is_not_the_recipient_gets_word_without_payload),
 	fact(an_answer_has_the_results_books_not_the_askers),
 	fact(a_contribution_that_disagrees_is_refused),
+	fact(everyone_hears_once_who_calls_what),
+	fact(a_slot_asks_at_most_every_4_ms),
+	fact(a_flush_into_a_disputed_chunk_tells_of_the_dispute),
+	fact(who_disagrees_with_a_finished_chunk_does_not_get_its_result),
+	fact(a_sum_that_a_worker_rejects_is_made_anew),
 	fact(the_ring_turns_past_every_wrap),
 	fact(an_unfinished_chunk_gives_way_to_a_newer_one),
-	fact(newer_is_up_to_half_the_circle_ahead),
+	fact(newer_is_up_to_so_many_chunks_ahead),
 	fact(chunks_do_not_mix),
 	fact(a_flush_asks_everyone_for_a_lost_result),
 	fact(a_flushed_contribution_counts),

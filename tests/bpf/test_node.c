@@ -128,7 +128,7 @@ static struct installation *job_plan(uint32_t id, uint16_t epoch, uint32_t windo
 	static struct installation g;
 	struct run *file = calloc(1, sizeof(*file));
 	const struct installation_role role = { .root = true };
-	struct sockaddr_in *worker;
+	struct sockaddr_in *worker, *service;
 
 	assert_non_null(file);
 	file->job = id;
@@ -136,7 +136,8 @@ static struct installation *job_plan(uint32_t id, uint16_t epoch, uint32_t windo
 	file->window = window;
 	file->payload_bytes = 1408;
 	file->workers = 2;
-	file->service.ss_family = AF_INET;
+	service = (void *)&file->service;
+	*service = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = service_ip4() };
 	for (int rank = 0; rank < 2; rank++) {
 		worker = (void *)&file->worker[rank];
 		*worker = (struct sockaddr_in){ .sin_family = AF_INET,
@@ -719,7 +720,7 @@ static void a_trace_tells_what_came_in_and_what_became_of_it(void **state)
 	assert_int_equal(dataplane_trace_set(d, 1, false, 0, &why), 0);
 	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
 	message_run(contribution(.worker = 0, .job = 99, .seq = 5));
-	message_run(contribution(.worker = 0, .version = 9));
+	message_run(contribution(.worker = 0, .job = 99, .version = 9));
 	assert_int_equal(poll(&(struct pollfd){ dataplane_trace_fd(t), POLLIN, 0 }, 1, 0), 1);
 	told = told_by(t);
 	assert_int_equal(told.count, 3);
