@@ -68,7 +68,7 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 		[CALL_ALLREDUCE] = "allreduce",	   [CALL_REDUCE] = "reduce",
 		[CALL_BROADCAST] = "broadcast",	   [CALL_REDUCE_SCATTER] = "reduce_scatter",
 		[CALL_ALL_GATHER] = "all_gather",  [CALL_BARRIER] = "barrier",
-		[CALL_OPENING] = "its first call", [CALL_CLOSING] = "tally_close",
+		[CALL_OPENING] = "the first call", [CALL_CLOSING] = "tally_close",
 	};
 	static const char *const dtypes[] = {
 		[TALLY_INT32] = "int32", [TALLY_INT64] = "int64", [TALLY_FLOAT32] = "float32"

@@ -307,9 +307,12 @@ void frame_read(const struct frame *frame, struct sent *ret)
 	assert_int_equal(r.at - sizeof(ret->udp) + ntohs(ret->udp.len), frame->bytes);
 	if (ret->ipv6)
 		assert_int_not_equal(ret->udp.check, 0);
-	if (ret->udp.check)
-		assert_int_equal(sum_udp(udp, ntohs(ret->udp.len), ret->ipv6), 0xffff);
 	take_message(&r, ret);
+	/* On its way up, one checksum in 65,536 looks as if the kernel were still to make it. */
+	if (ret->udp.check &&
+	    (ret->tally.kind != TALLY_CONTRIBUTION ||
+	     ntohs(ret->udp.check) != frame_pseudo_sum(frame, udp - frame->data, ret->ipv6)))
+		assert_int_equal(sum_udp(udp, ntohs(ret->udp.len), ret->ipv6), 0xffff);
 }
 
 void assert_sum_at(const struct sent *sent, __u64 value, const char *file, int line)
@@ -372,8 +375,7 @@ static void job_address(struct tally_job *job, bool ipv6)
 		memcpy(job->service, &ip4, sizeof(ip4));
 }
 
-/* Jobs of this node have addresses of the family of this frame, or keep what they have. */
-static void jobs_follow(struct node *node, const struct frame *frame)
+void jobs_follow(struct node *node, const struct frame *frame)
 {
 	const int fd = fd_of(node->ingress->maps.jobs);
 	bool ipv6 = frame->bytes > 18 && (frame->data[12] == 0x86 || frame->data[16] == 0x86);

@@ -173,6 +173,8 @@ void gate_remove(struct node *node, __u32 id, __u32 ifindex);
 void tenant_put(struct node *node, __u32 index, struct tally_tenant tenant);
 struct tally_tenant tenant_read(struct node *node, __u32 index);
 void source_put(struct node *node, struct tally_source_key key);
+/* The jobs' service addresses are of the family of this frame from now on; expect() does so. */
+void jobs_follow(struct node *node, const struct frame *frame);
 /* The ingress program that is meant, for a real port. */
 int node_ingress(struct node *node);
 /* One more copy for the group of that index: out of port `ifindex`, through fanout. */

@@ -525,6 +525,7 @@ static struct udphdr copy_at(void **state, bool ipv6, __u16 recipient, __be16 ud
 	struct sent copy;
 
 	bench_reset(state);
+	job_put(*state, JOB, root_job(.ipv6 = ipv6));
 	child.udp_port = udp_port;
 	child_put(*state, (struct tally_child_key){ JOB, ports[1].ifindex, 0 }, child);
 	group_put(*state, 0, 1, ports[1].ifindex);
@@ -722,6 +723,7 @@ static void nodes_that_name_each_other_send_nothing_round_for_ever(void **state)
 		struct message m = result(.set = { { 0xf } }, .ipv6 = ipv6, .ttl = 200);
 		struct tally_child child = child_of(1, 1, ipv6);
 		struct counts before = counts_read(*state);
+		struct frame frame;
 
 		bench_reset(state);
 		job_put(*state, JOB, inner_job());
@@ -729,7 +731,9 @@ static void nodes_that_name_each_other_send_nothing_round_for_ever(void **state)
 		child_put(*state, (struct tally_child_key){ JOB, ports[1].ifindex, 0 }, child);
 		group_put(*state, 0, 0, ports[1].ifindex);
 		assert_return_code(bpf_xdp_attach(peer, back, XDP_FLAGS_DRV_MODE, NULL), errno);
-		send_message(0, m);
+		frame_write(m, &frame);
+		jobs_follow(*state, &frame);
+		send_frame(0, &frame);
 		for (time_t until = time(NULL) + RECEIVE_TIMEOUT_MS / 1000;
 		     !packets_since(&before, *state, TALLY_EXPIRED) && time(NULL) < until;)
 			sched_yield();

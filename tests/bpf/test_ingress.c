@@ -1652,6 +1652,7 @@ static void show_unsummed_up(struct node *node, struct message m, enum tally_out
 	struct counts before = counts_read(node);
 	struct udphdr udp;
 
+	jobs_follow(node, &in);
 	assert_int_equal(node_run(node, &in, &out), XDP_PASS);
 	assert_int_equal(counts_read(node).of[outcome].packet, before.of[outcome].packet + 1);
 	memcpy(&udp, out.data + udp_at, sizeof(udp));

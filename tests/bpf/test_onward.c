@@ -206,8 +206,11 @@ static int bench_teardown(void **state)
 	return node_teardown(state);
 }
 
+static struct node *bench;
+
 static int bench_reset(void **state)
 {
+	bench = *state;
 	node_reset(state);
 	job_put(*state, JOB, inner_job());
 	return 0;
@@ -221,6 +224,7 @@ static void send_message(struct message m)
 	struct frame frame;
 
 	frame_write(m, &frame);
+	jobs_follow(bench, &frame);
 	assert_int_equal(send(worker[m.ipv6][m.worker], frame.data + at, frame.bytes - at, 0),
 			 frame.bytes - at);
 }
