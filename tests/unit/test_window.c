@@ -1188,6 +1188,25 @@ static void the_ranks_of_jobs_of_all_sizes_lie_right(void **state)
 	}
 }
 
+/* As long as it says, and with the right tag, but small where the job's headers are large. */
+static void a_header_of_another_size_is_ignored(void **state)
+{
+	const struct tally_set first = tally_set_first(64);
+	struct raw sent, result;
+	struct window *w = window_of_size(65, 0, &sent, &result);
+	struct raw small = result;
+	struct tally_header *h = (struct tally_header *)small.byte;
+	uint32_t seq;
+
+	h->flags &= ~TALLY_LARGE;
+	h->tag = tally_le64(tally_tag(h, &first));
+	memmove(small.byte + 64, small.byte + 96, TALLY_BLOCK_BYTES);
+	assert_false(window_input(w, small.byte, 128, START, &seq));
+	assert_int_equal(window_stats(w)->ignored, 1);
+	assert_true(window_input(w, result.byte, 160, START, &seq));
+	window_free(w);
+}
+
 static void no_flipped_bit_is_taken_in_jobs_of_any_size(void **state)
 {
 	static const uint16_t size[] = { 1, 64, 65, 256 };
@@ -1622,6 +1641,7 @@ int main(void)
 		cmocka_unit_test(a_mismatch_is_news_of_what_this_rank_waits_for),
 		cmocka_unit_test(a_slot_that_is_further_than_this_rank_is_news),
 		cmocka_unit_test(the_ranks_of_jobs_of_all_sizes_lie_right),
+		cmocka_unit_test(a_header_of_another_size_is_ignored),
 		cmocka_unit_test(no_flipped_bit_is_taken_in_jobs_of_any_size),
 		cmocka_unit_test(an_ask_that_lacks_this_rank_makes_it_send_at_once),
 		cmocka_unit_test(an_ask_that_crossed_the_contribution_does_not),
