@@ -182,7 +182,7 @@ static void start_all(struct world *w, const struct call_options *options, struc
 /* One barrier of all; it succeeds. */
 static void meet(struct world *w)
 {
-	struct tally_call *call[RANKS_MAX];
+	struct tally_call *call[RANKS_MAX] = { 0 };
 
 	start_all(w, &barrier, call);
 	finish(w, call, w->ranks);
@@ -200,8 +200,8 @@ static void assert_fails(struct tally_call *call, int error, const char *words)
 /* An allreduce of one int64 on each rank; it succeeds, and all have the sum. */
 static void sum_is(struct world *w, int64_t first)
 {
-	int64_t x[RANKS_MAX], expected = 0;
-	struct tally_call *call[RANKS_MAX];
+	int64_t x[RANKS_MAX] = { 0 }, expected = 0;
+	struct tally_call *call[RANKS_MAX] = { 0 };
 
 	for (int rank = 0; rank < w->ranks; rank++) {
 		expected += x[rank] = first << rank;
@@ -304,7 +304,7 @@ static void a_call_of_nothing_does_not_open(void **state)
 static void an_old_result_in_the_opening_ends_the_run(void **state)
 {
 	struct world *w = world_new(2);
-	struct tally_call *call[RANKS_MAX], *second;
+	struct tally_call *call[RANKS_MAX] = { 0 }, *second;
 	uint64_t began_ns;
 
 	join_all(w, 0, 0);
@@ -328,7 +328,7 @@ static void a_rank_far_behind_ends_the_run(void **state)
 {
 	for (uint64_t nonce = 0; nonce < 2; nonce++) {
 		struct world *w = world_new(2);
-		struct tally_call *call[RANKS_MAX];
+		struct tally_call *call[RANKS_MAX] = { 0 };
 		uint64_t began_ns;
 
 		join_all(w, nonce, 0);
@@ -363,7 +363,7 @@ static void a_sum_of_another_run_is_never_taken_and_goes(void **state)
 static void a_rank_that_disagrees_with_itself_has_been_there_before(void **state)
 {
 	struct world *w = world_new(2);
-	struct tally_call *call[RANKS_MAX];
+	struct tally_call *call[RANKS_MAX] = { 0 };
 
 	join_all(w, 1, 0);
 	sum_is(w, 1);
@@ -426,7 +426,7 @@ static void differ(const struct rank_call *other)
 	for (int first = 0; first < 2; first++) {
 		struct world *w = world_new(2);
 		uint64_t began_ns = w->now_ns;
-		struct tally_call *call[2];
+		struct tally_call *call[2] = { 0 };
 
 		for (int i = 0; i < 2; i++) {
 			int rank = i ^ first;
@@ -472,7 +472,7 @@ static void the_opening_finds_ranks_that_are_set_up_differently(void **state)
 {
 	struct rank_call other = usual;
 	struct world *w = world_new(2);
-	struct tally_call *call[2];
+	struct tally_call *call[2] = { 0 };
 
 	other.window *= 2;
 	call[0] = start_rank(w, 0, &usual, 0);
@@ -489,7 +489,7 @@ static void every_rank_hears_of_it_also_who_is_late(void **state)
 {
 	struct rank_call other = usual;
 	struct world *w = world_new(3);
-	struct tally_call *call[3];
+	struct tally_call *call[3] = { 0 };
 	uint64_t began_ns;
 
 	other.options.count = 3;
@@ -513,7 +513,7 @@ static void a_rank_with_a_call_of_its_own_hears_all_three(void **state)
 {
 	struct rank_call other = usual, own = usual;
 	struct world *w = world_new(3);
-	struct tally_call *call[3];
+	struct tally_call *call[3] = { 0 };
 
 	other.options.count = 3;
 	own.options.verb = CALL_BARRIER;

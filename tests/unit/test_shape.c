@@ -47,20 +47,29 @@ static void every_call_reads_as_it_is_written(void **state)
 		struct call_options options;
 		const char *text;
 	} c[] = {
-		{ { CALL_ALLREDUCE, TALLY_INT32, TALLY_SUM, 0, 1, NULL, NULL },
+		{ { .verb = CALL_ALLREDUCE, .dtype = TALLY_INT32, .op = TALLY_SUM, .count = 1 },
 		  "allreduce of 1 int32, sum" },
-		{ { CALL_ALLREDUCE, TALLY_FLOAT32, TALLY_AVG, 0, 100, NULL, NULL },
+		{ { .verb = CALL_ALLREDUCE, .dtype = TALLY_FLOAT32, .op = TALLY_AVG, .count = 100 },
 		  "allreduce of 100 float32, average" },
-		{ { CALL_REDUCE, TALLY_INT64, TALLY_SUM, 255, 7, NULL, NULL },
+		{ { .verb = CALL_REDUCE,
+		    .dtype = TALLY_INT64,
+		    .op = TALLY_SUM,
+		    .root = 255,
+		    .count = 7 },
 		  "reduce of 7 int64 to rank 255, sum" },
-		{ { CALL_BROADCAST, TALLY_INT64, 0, 3, 0, NULL, NULL },
+		{ { .verb = CALL_BROADCAST, .dtype = TALLY_INT64, .root = 3 },
 		  "broadcast of 0 int64 from rank 3" },
-		{ { CALL_REDUCE_SCATTER, TALLY_FLOAT32, TALLY_AVG, 0, 8, NULL, NULL },
+		{ { .verb = CALL_REDUCE_SCATTER,
+		    .dtype = TALLY_FLOAT32,
+		    .op = TALLY_AVG,
+		    .count = 8 },
 		  "reduce_scatter of 8 float32, average" },
-		{ { CALL_ALL_GATHER, TALLY_INT32, 0, 0, 8, NULL, NULL }, "all_gather of 8 int32" },
-		{ { CALL_BARRIER, 0, 0, 0, 0, NULL, NULL }, "barrier" },
-		{ { CALL_CLOSING, 0, 0, 0, 0, NULL, NULL }, "tally_close" },
-		{ { CALL_OPENING, TALLY_INT64, TALLY_SUM, 0, 256, NULL, NULL }, "the first call" },
+		{ { .verb = CALL_ALL_GATHER, .dtype = TALLY_INT32, .count = 8 },
+		  "all_gather of 8 int32" },
+		{ { .verb = CALL_BARRIER }, "barrier" },
+		{ { .verb = CALL_CLOSING }, "tally_close" },
+		{ { .verb = CALL_OPENING, .dtype = TALLY_INT64, .op = TALLY_SUM, .count = 256 },
+		  "the first call" },
 	};
 
 	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++)
