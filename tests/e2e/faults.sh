@@ -111,7 +111,7 @@ reload_in_mid_job() { # SLOTS-STEP: how many more slots each time
 	local reloads=0
 	star
 	describe_job 4 -- w0 w1 w2 w3
-	start_all -d int32 -b 4M -e 4M -n 25
+	start_all -d int32 -b 4M -e 4M -n 30 -w 0
 	while kill -0 "${worker[0]}" 2>/dev/null && ((reloads < 5)); do
 		until_true completed_more 2000
 		reloads=$((reloads + 1))
