@@ -517,6 +517,14 @@ static bool is_intact(const struct window *w, const struct tally_header *h, size
 	       !(h->flags & TALLY_LARGE && tally_more_of(h)->reserved);
 }
 
+/* Does a node speak another version, or has a bit flipped? What it says so with has a tag, too. */
+static bool is_whole_answer(const struct tally_header *h)
+{
+	const struct tally_set set = { { tally_le64_get(h->set) } };
+
+	return tally_le64_get(h->tag) == tally_tag(h, &set);
+}
+
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
 		  uint32_t *ret_seq)
 {
@@ -525,6 +533,8 @@ bool window_input(struct window *w, const void *bytes, size_t length, uint64_t n
 	if (length < sizeof(*h) || h->magic != TALLY_MAGIC)
 		return ignore(w);
 	if (h->version != TALLY_VERSION) {
+		if (!is_whole_answer(h))
+			return ignore(w);
 		w->news.other_version = h->version;
 		return false;
 	}
