@@ -1675,7 +1675,8 @@ static void a_checksum_that_is_still_to_be_made_stays_so_on_the_way_up(void **st
 
 			for (__u8 blocks = 0; blocks < 9; blocks += 4, seq += COUNT(forms)) {
 				struct message m = contribution(.worker = 0, .seq = seq,
-								.blocks = 4, .value = 40);
+								.blocks = 4, .value = 40,
+								shaped(f));
 
 				expect(node, m, TALLY_ABSORBED, NULL);
 				m = contribution(.worker = 1, .seq = seq, .blocks = blocks,
