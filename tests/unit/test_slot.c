@@ -2,8 +2,9 @@
 /*
  * Read this file first: how unit tests look: facts, then random operations against a model.
  *
- * The slot machine: facts; then random offers against a slow and obvious machine. TALLY_SEED=n
- * runs that one seed.
+ * The slot machine: facts; then random offers against a slow and obvious machine. What leaves a
+ * slot does so in a second step (memory_node.h), and other offers come before. TALLY_SEED=n runs
+ * that one seed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 
 #include <tally/slot.h>
 
+#include "tests/unit/memory_node.h"
 #include "tests/unit/random.h"
 
 /* Literals below name their defaults first, and a test overrides what it is about. */
@@ -24,6 +26,7 @@
 enum {
 	MODEL_SEEDS = 5000,
 	MODEL_OFFERS = 200,
+	MODEL_WAITING = 4, /* visits between their two steps */
 };
 
 /* --- facts: a job of three, of whom the first two come through the inner node */
@@ -237,12 +240,7 @@ struct model {
 	struct books held;
 	struct books other; /* the first one that disagreed */
 	int64_t now_ms, asked_ms; /* 0: never asked */
-};
-
-/* The machine under test, with the words that it only talks of. */
-struct slot {
-	struct tally_slot_state state;
-	uint64_t word[MEMBERS];
+	uint64_t merges;
 };
 
 static int members(const bool *in)
@@ -265,7 +263,9 @@ static int members_in_both(const bool *a, const bool *b)
 
 static void model_begin(struct model *m, int64_t seq)
 {
-	*m = (struct model){ .used = true, .held = { .seq = seq }, .now_ms = m->now_ms };
+	*m = (struct model){
+		.used = true, .held = { .seq = seq }, .now_ms = m->now_ms, .merges = m->merges
+	};
 }
 
 static void model_begin_again(struct model *m)
@@ -289,6 +289,7 @@ static void model_add(struct model *m, const struct books *o)
 {
 	struct books *h = &m->held;
 
+	m->merges++;
 	for (int i = 0; i < MEMBERS; i++) {
 		h->in[i] |= o->in[i];
 		h->count[i] += o->count[i];
@@ -394,6 +395,99 @@ static enum tally_outcome model_inner(struct model *m, const struct books *o, co
 	return known ? TALLY_DUPLICATE : TALLY_ABSORBED;
 }
 
+static bool model_has(const struct model *m, const bool *in)
+{
+	return members_in_both(m->held.in, in) == members(in);
+}
+
+/* What leaves a slot after an offer. */
+struct leaving {
+	enum tally_outcome outcome;
+	enum tally_kind kind; /* 0: nothing leaves */
+	bool done;
+	bool reads; /* the sum, in the second step: the packet does not have it */
+	bool empties;
+	bool flush;
+	int64_t seq;
+	uint8_t blocks;
+	uint16_t about; /* not 0: news of the chunk so many earlier */
+	struct books books; /* of the slot after the first step; then what leaves */
+	struct books other;
+};
+
+static enum tally_kind kind_leaving(enum tally_outcome outcome)
+{
+	switch (outcome) {
+	case TALLY_COMPLETED:
+	case TALLY_ANSWERED:
+	case TALLY_ANSWERED_ALL:
+	case TALLY_REPAIRED:
+		return TALLY_RESULT;
+	case TALLY_ASKED:
+	case TALLY_SPOILED:
+		return TALLY_ASK;
+	case TALLY_SENT_UP:
+	case TALLY_FLUSHED_UP:
+		return TALLY_CONTRIBUTION;
+	case TALLY_CONFLICT:
+		return TALLY_MISMATCH;
+	case TALLY_BEHIND:
+		return TALLY_OVERTAKEN;
+	default:
+		return 0;
+	}
+}
+
+static struct leaving model_leaving(const struct model *m, const struct books *o,
+				    enum tally_outcome outcome, bool merged)
+{
+	struct leaving l = { .outcome = outcome,
+			     .kind = kind_leaving(outcome),
+			     .done = m->done,
+			     .empties = outcome == TALLY_FLUSHED_UP,
+			     .flush = o->flush,
+			     .seq = o->seq,
+			     .books = m->held,
+			     .other = m->other };
+
+	if (l.kind == TALLY_RESULT || l.kind == TALLY_CONTRIBUTION)
+		l.blocks = m->held.blocks;
+	if (outcome == TALLY_ANSWERED && m->held.recipient != TALLY_EVERYONE &&
+	    !o->in[m->held.recipient]) /* rank 1 is member 1 */
+		l.blocks = 0;
+	if (outcome == TALLY_ANSWERED)
+		l.about = o->about;
+	l.reads = l.empties || (l.kind && l.blocks && !(merged && o->blocks));
+	return l;
+}
+
+/* Who is there of chunk `seq`, by what the slot holds now? (It may be half the circle away.) */
+static void model_there(const struct model *m, int64_t seq, bool *ret)
+{
+	int32_t ahead = (uint32_t)(seq - m->held.seq);
+
+	for (int i = 0; i < MEMBERS; i++)
+		ret[i] = m->used && ahead <= 0 && (ahead < 0 || m->done || m->held.in[i]);
+}
+
+/* The second step. The slot may have moved on by now; then nothing can leave. */
+static void model_leave(struct model *m, struct leaving *l)
+{
+	if (l->reads && (!m->used || m->held.seq != l->books.seq || m->done != l->done ||
+			 m->held.blocks != l->books.blocks || !model_has(m, l->books.in))) {
+		l->outcome = TALLY_STALE;
+		return;
+	}
+	if (l->reads)
+		l->books = m->held;
+	if (l->outcome == TALLY_COMPLETED)
+		l->about = l->books.about;
+	if (l->about)
+		model_there(m, l->seq - l->about, l->books.in);
+	if (l->empties)
+		model_begin(m, m->held.seq);
+}
+
 static enum tally_outcome model_repair(struct model *m, const struct books *o)
 {
 	bool known = m->used && o->seq == m->held.seq;
@@ -402,6 +496,11 @@ static enum tally_outcome model_repair(struct model *m, const struct books *o)
 		return TALLY_STALE;
 	if (known && m->done)
 		return TALLY_DUPLICATE;
+	/* A slot that was never used has the number 0, and so begins chunk 0 once more. */
+	if (!m->used && (uint32_t)o->seq == 0) {
+		model_begin(m, o->seq);
+		known = true;
+	}
 	if (known)
 		model_begin_again(m);
 	else
@@ -413,6 +512,10 @@ static enum tally_outcome model_repair(struct model *m, const struct books *o)
 
 /* --- both machines side by side */
 
+enum {
+	EPOCH = 3,
+};
+
 struct pair {
 	uint64_t random;
 	bool root;
@@ -420,7 +523,13 @@ struct pair {
 	struct tally_set below_set;
 	struct tally_set everyone;
 	struct model model;
-	struct slot slot;
+	struct memory_node node;
+	struct memory_slot slot;
+	struct {
+		struct visit visit;
+		struct leaving leaving;
+	} waiting[MODEL_WAITING];
+	int waits;
 };
 
 static struct tally_set set_of(const bool *in)
@@ -433,25 +542,32 @@ static struct tally_set set_of(const bool *in)
 	return s;
 }
 
-static struct tally_offer offer_of(const struct books *b)
+static struct message message_of(const struct books *b, enum tally_kind kind)
 {
-	return (struct tally_offer){
-		.seq = (uint32_t)b->seq,
-		.recipient = b->recipient,
-		.lane = b->lane,
-		.blocks = b->blocks,
-		.scale = b->scale,
-		.scale_ahead = b->scale_ahead,
-		.flags = b->flags,
-		.edition = b->edition,
-		.about = b->about,
-		.sender = b->sender,
-		.flush = b->flush,
-		.reject = b->reject,
-		.call = b->call,
-		.check = b->check,
-		.set = set_of(b->in),
-	};
+	const struct tally_set set = set_of(b->in);
+	struct message m = { .header = { .magic = TALLY_MAGIC,
+					 .version = TALLY_VERSION,
+					 .kind = kind,
+					 .flags = b->flags | TALLY_LARGE |
+						  (b->flush ? TALLY_FLUSH : 0) |
+						  (b->reject ? TALLY_REJECT : 0),
+					 .epoch = tally_le16(EPOCH),
+					 .seq = tally_le32((uint32_t)b->seq),
+					 .recipient = tally_le16(b->recipient),
+					 .blocks = b->blocks,
+					 .lane = b->lane,
+					 .scale = b->scale,
+					 .scale_ahead = b->scale_ahead,
+					 .call = tally_le64(b->call),
+					 .check = tally_le64(b->check),
+					 .about = tally_le16(b->about),
+					 .sender = tally_le16(b->sender),
+					 .edition = b->edition } };
+
+	tally_header_set_put(&m.header, &set);
+	m.header.tag = tally_le64(tally_tag(&m.header, &set));
+	memcpy(message_words(&m), b->count, sizeof(b->count));
+	return m;
 }
 
 /* Mostly of the same chunk; at times of the one before or after, at times far away. */
@@ -480,8 +596,8 @@ static struct books random_offer(struct pair *p)
 	struct books o = {
 		.seq = random_seq(p),
 		.blocks = chance(&p->random, 300)   ? 0
-			  : chance(&p->random, 950) ? 2
-						    : 3,
+			  : chance(&p->random, 950) ? 1
+						    : 2,
 		.lane = chance(&p->random, 950) ? TALLY_LANE_INT64 : TALLY_LANE_BYTES,
 		.recipient = chance(&p->random, 950) ? TALLY_EVERYONE : 1,
 		.scale = random_below(&p->random, 256),
@@ -500,16 +616,6 @@ static struct books random_offer(struct pair *p)
 	for (int i = 0; i < MEMBERS; i++)
 		o.count[i] = o.blocks && o.in[i];
 	return o;
-}
-
-static void words_move(uint64_t *slot, const uint64_t *offered, int count, enum tally_words words)
-{
-	for (int i = 0; i < count; i++) {
-		if (words == TALLY_WORDS_STORE)
-			slot[i] = offered[i];
-		else if (words == TALLY_WORDS_ADD)
-			slot[i] += offered[i];
-	}
 }
 
 static const char *pair_compare(const struct pair *p)
@@ -547,43 +653,109 @@ static const char *pair_compare(const struct pair *p)
 
 static uint64_t outcomes_shown; /* by all pairs: bit 1 << outcome */
 
+static bool header_is_right(const struct leaving *l, const struct tally_header *h)
+{
+	bool up = l->kind == TALLY_CONTRIBUTION, dispute = l->kind == TALLY_MISMATCH;
+	uint8_t flags = l->books.flags | TALLY_LARGE | (up && l->flush ? TALLY_FLUSH : 0);
+	uint64_t check = dispute		      ? l->other.call
+			 : l->kind == TALLY_OVERTAKEN ? (uint32_t)l->books.seq
+						      : l->books.check;
+
+	return h->blocks == l->blocks && h->flags == flags && h->scale == l->books.scale &&
+	       h->scale_ahead == l->books.scale_ahead && h->lane == l->books.lane &&
+	       h->edition == l->books.edition && tally_le64_get(h->call) == l->books.call &&
+	       tally_le64_get(h->check) == check &&
+	       tally_le16_get(h->recipient) == l->books.recipient &&
+	       tally_le16_get(h->about) == (up ? l->books.about : l->about) &&
+	       tally_le16_get(h->sender) == (dispute ? l->other.sender : TALLY_FROM_NODE);
+}
+
+/* Is what leaves what the obvious machine says? */
+static const char *leaving_compare(const struct leaving *l, struct message *m)
+{
+	const struct tally_header *h = &m->header;
+	const struct tally_set set = tally_header_set(h), expected = set_of(l->books.in);
+
+	if (h->kind != l->kind || tally_le32_get(h->seq) != (uint32_t)l->seq)
+		return "another kind leaves, or of another chunk";
+	if (!tally_set_is_equal(&set, &expected))
+		return "another set leaves";
+	if (!header_is_right(l, h))
+		return "another header leaves";
+	if (tally_le64_get(h->tag) != tally_tag(h, &set))
+		return "a wrong tag leaves";
+	if (l->blocks && memcmp(message_words(m), l->books.count, sizeof(l->books.count)) != 0)
+		return "another sum leaves";
+	return NULL;
+}
+
+static const char *pair_leave(struct pair *p, struct visit *v, struct leaving *l)
+{
+	enum tally_outcome outcome = visit_end(&p->node, v);
+	const char *wrong = NULL;
+
+	model_leave(&p->model, l);
+	if (outcome != l->outcome)
+		return "different outcomes of the second step";
+	if (l->kind && outcome != TALLY_STALE)
+		wrong = leaving_compare(l, &v->message);
+	return wrong ? wrong : pair_compare(p);
+}
+
+/* The second step of any that waits for it. */
+static const char *pair_go_on(struct pair *p)
+{
+	int i = random_below(&p->random, p->waits);
+	struct visit v = p->waiting[i].visit;
+	struct leaving l = p->waiting[i].leaving;
+
+	p->waiting[i] = p->waiting[--p->waits];
+	return pair_leave(p, &v, &l);
+}
+
 static const char *pair_offer(struct pair *p)
 {
+	bool repair = p->root && chance(&p->random, 20);
 	struct books o = random_offer(p);
-	struct tally_offer offered = offer_of(&o);
+	uint64_t before = p->model.merges;
 	enum tally_outcome expected;
-	struct tally_verdict v;
+	struct leaving l;
+	struct message m;
+	struct visit v;
 
-	p->model.now_ms += 1 + random_below(&p->random, 3);
-	offered.now_ms = p->model.now_ms;
-	if (p->root && chance(&p->random, 20)) {
+	p->node.now_ms = p->model.now_ms += 1 + random_below(&p->random, 3);
+	if (repair)
 		memset(o.in, true, sizeof(o.in));
-		offered = offer_of(&o);
-		offered.now_ms = p->model.now_ms;
-		expected = model_repair(&p->model, &o);
-		v = tally_slot_repair(&p->slot.state, &offered);
-	} else if (p->root) {
-		expected = model_root(&p->model, &o);
-		v = tally_slot_admit_root(&p->slot.state, &offered, &p->everyone);
-	} else {
-		expected = model_inner(&p->model, &o, p->below);
-		v = tally_slot_admit_inner(&p->slot.state, &offered, &p->below_set);
-	}
-	if (v.outcome != expected)
+	m = message_of(&o, repair ? TALLY_REPAIR : TALLY_CONTRIBUTION);
+	expected = repair    ? model_repair(&p->model, &o)
+		   : p->root ? model_root(&p->model, &o)
+			     : model_inner(&p->model, &o, p->below);
+	l = model_leaving(&p->model, &o, expected, p->model.merges != before);
+	visit_begin(&p->node, &m, &v);
+	if (v.reply.outcome != expected)
 		return "different outcomes";
 	outcomes_shown |= 1ULL << expected;
-	words_move(p->slot.word, o.count, MEMBERS, v.words);
+	if (p->waits == MODEL_WAITING || chance(&p->random, 500))
+		return pair_leave(p, &v, &l);
+	p->waiting[p->waits].visit = v;
+	p->waiting[p->waits++].leaving = l;
 	return pair_compare(p);
 }
 
-/* What the caller does after FLUSHED_UP, at any moment. */
-static const char *pair_empty(struct pair *p)
+/* The node has lost its memory. */
+static const char *pair_forget(struct pair *p)
 {
-	if (!p->model.used || p->model.done)
-		return NULL;
+	p->slot = (struct memory_slot){ 0 };
 	model_begin(&p->model, p->model.held.seq);
-	tally_slot_empty(&p->slot.state, p->slot.state.seq);
+	p->model.used = false;
 	return pair_compare(p);
+}
+
+static const char *pair_step(struct pair *p)
+{
+	if (p->waits && chance(&p->random, 300))
+		return pair_go_on(p);
+	return chance(&p->random, 5) ? pair_forget(p) : pair_offer(p);
 }
 
 static const char *run_pair(uint64_t seed)
@@ -598,8 +770,18 @@ static const char *run_pair(uint64_t seed)
 	p.below_set = set_of(p.below);
 	p.everyone = set_of(all);
 	p.model.held.seq = starts[seed % 3] + random_below(&p.random, 100) - 50;
+	p.node = (struct memory_node){
+		.role = { .everyone = &p.everyone,
+			  .below = p.root ? &p.everyone : &p.below_set,
+			  .epoch = EPOCH,
+			  .blocks_max = MESSAGE_BLOCKS_MAX,
+			  .root = p.root },
+		.frames_grow = true,
+		.slots = 1,
+		.slot = &p.slot,
+	};
 	for (int i = 0; i < MODEL_OFFERS && !wrong; i++)
-		wrong = chance(&p.random, 950) ? pair_offer(&p) : pair_empty(&p);
+		wrong = pair_step(&p);
 	return wrong;
 }
 
