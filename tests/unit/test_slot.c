@@ -409,6 +409,7 @@ struct leaving {
 	bool empties;
 	bool flush;
 	int64_t seq;
+	uint16_t sender; /* of what came: a sum that goes up keeps one of its ranks */
 	uint8_t blocks;
 	uint16_t about; /* not 0: news of the chunk so many earlier */
 	struct books books; /* of the slot after the first step; then what leaves */
@@ -451,7 +452,7 @@ static struct leaving model_leaving(const struct model *m, const struct books *o
 			     .other = m->other };
 
 	if (l.kind == TALLY_RESULT || l.kind == TALLY_CONTRIBUTION)
-		l.blocks = m->held.blocks;
+		l.sender = o->sender, .blocks = m->held.blocks;
 	if (outcome == TALLY_ANSWERED && m->held.recipient != TALLY_EVERYONE &&
 	    !o->in[m->held.recipient]) /* rank 1 is member 1 */
 		l.blocks = 0;
@@ -667,7 +668,9 @@ static bool header_is_right(const struct leaving *l, const struct tally_header *
 	       tally_le64_get(h->check) == check &&
 	       tally_le16_get(h->recipient) == l->books.recipient &&
 	       tally_le16_get(h->about) == (up ? l->books.about : l->about) &&
-	       tally_le16_get(h->sender) == (dispute ? l->other.sender : TALLY_FROM_NODE);
+	       tally_le16_get(h->sender) == (up	       ? l->sender
+					     : dispute ? l->other.sender
+						       : TALLY_FROM_NODE);
 }
 
 /* Is what leaves what the obvious machine says? */
