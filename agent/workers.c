@@ -55,7 +55,7 @@ static int run_print(const struct core_action *a, char *text, size_t size, size_
 
 void workers_tell(const struct core_action *a)
 {
-	char text[JOINING_ANSWER_BYTES + 1];
+	char text[JOINING_ANSWER_BYTES + 1], words[64];
 	struct stream *s = a->connection;
 	size_t length = 0;
 	int r = 0;
@@ -71,6 +71,10 @@ void workers_tell(const struct core_action *a)
 	case JOINING_RUN:
 		stream_keep(s);
 		r = run_print(a, text, sizeof(text), &length);
+		break;
+	case JOINING_ENDING:
+		snprintf(words, sizeof(words), "rank %u %s", a->rank, a->tell.text);
+		r = joining_ending_print(words, text, sizeof(text), &length);
 		break;
 	case JOINING_LEFT:
 		r = joining_left_print(text, sizeof(text), &length);
@@ -112,11 +116,13 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	size_t used = 0;
 	int r;
 
-	if (stream_context(s))
-		return length; /* who has joined says nothing more */
 	r = joining_message_parse(text, length, &m, &used, why, sizeof(why));
 	if (r == -EAGAIN)
 		return 0;
+	if (r == 0 && stream_context(s) && !m.leave) {
+		snprintf(why, sizeof(why), "who has joined says nothing more but tally-leave");
+		r = -EINVAL;
+	}
 	if (r == 0)
 		r = nonce_draw(&e.joining.nonce);
 	if (r < 0) {

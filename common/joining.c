@@ -191,20 +191,33 @@ static int end_take(struct lines *l)
 	return lines_is_empty(l) ? 0 : lines_refuse(l, -EINVAL, "an empty line should be here");
 }
 
+static int words_take(struct lines *l, const char *words, struct joining_answer *a)
+{
+	if (strlen(words) >= sizeof(a->text))
+		return lines_refuse(l, -EMSGSIZE, "more than %zu bytes of words",
+				    sizeof(a->text) - 1);
+	snprintf(a->text, sizeof(a->text), "%s", words);
+	return 0;
+}
+
+static int parse_ending(struct lines *l, struct joining_answer *a)
+{
+	if (!*l->value.text)
+		return lines_refuse(l, -EINVAL, "the reason is needed");
+	return words_take(l, l->value.text, a);
+}
+
 static int parse_error(struct lines *l, struct joining_answer *a)
 {
 	size_t name = strspn(l->value.text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
 	const char *words = l->value.text + name;
+	int r;
 
 	if (!name || (*words && *words != ' '))
 		return lines_refuse(l, -EINVAL, "the name of an error is needed, such as EACCES");
-	words += *words == ' ';
-	if (strlen(words) >= sizeof(a->text))
-		return lines_refuse(l, -EMSGSIZE, "more than %zu bytes of words",
-				    sizeof(a->text) - 1);
 	a->error = error_of(l->value.text, name);
-	snprintf(a->text, sizeof(a->text), "%s", words);
-	return end_take(l);
+	r = words_take(l, words + (*words == ' '), a);
+	return r < 0 ? r : end_take(l);
 }
 
 static int parse_left(struct lines *l, struct joining_answer *a)
@@ -260,9 +273,8 @@ static const struct {
 	enum joining_kind kind;
 	int (*parse)(struct lines *l, struct joining_answer *a);
 } answers[] = {
-	{ "waiting", JOINING_WAITING, parse_waiting },
-	{ "tally-join", JOINING_RUN, parse_place },
-	{ "error", JOINING_ERROR, parse_error },
+	{ "waiting", JOINING_WAITING, parse_waiting }, { "tally-join", JOINING_RUN, parse_place },
+	{ "ending", JOINING_ENDING, parse_ending },    { "error", JOINING_ERROR, parse_error },
 	{ "left", JOINING_LEFT, parse_left },
 };
 
@@ -313,20 +325,35 @@ int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t s
 	return lines_print(head, &jobfile_keys, job, "\n", text, size, ret_length);
 }
 
-int joining_error_print(int error, const char *words, char *text, size_t size, size_t *ret_length)
+/* A line, and what ends the message. */
+static int words_print(const char *key, const char *words, const char *end, char *text, size_t size,
+		       size_t *ret_length)
 {
 	char line[JOINING_TEXT_BYTES + 32];
+
+	snprintf(line, sizeof(line), "%s%s%.*s", key, *words ? " " : "", JOINING_TEXT_BYTES - 1,
+		 words);
+	for (char *c = line; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return lines_print(line, NULL, NULL, end, text, size, ret_length);
+}
+
+int joining_ending_print(const char *words, char *text, size_t size, size_t *ret_length)
+{
+	return words_print("ending", words, "\n", text, size, ret_length);
+}
+
+int joining_error_print(int error, const char *words, char *text, size_t size, size_t *ret_length)
+{
 	const char *name = "EIO";
+	char key[32];
 
 	for (size_t i = 0; i < ERRORS; i++)
 		if (errors[i].number == -error)
 			name = errors[i].name;
-	snprintf(line, sizeof(line), "error %s%s%.*s", name, *words ? " " : "",
-		 JOINING_TEXT_BYTES - 1, words);
-	for (char *c = line; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	return lines_print(line, NULL, NULL, "\n\n", text, size, ret_length);
+	snprintf(key, sizeof(key), "error %s", name);
+	return words_print(key, words, "\n\n", text, size, ret_length);
 }
 
 int joining_left_print(char *text, size_t size, size_t *ret_length)

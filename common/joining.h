@@ -47,7 +47,8 @@ struct joining_message {
 enum joining_kind {
 	JOINING_WAITING, /* `missing` ranks have not come; the answer is still to come */
 	JOINING_RUN, /* `rank` of the run that `job` describes; the run begins */
-	JOINING_ERROR, /* `error` and `text`; the connection ends */
+	JOINING_ENDING, /* during the run: `text` says why calls of all ranks will find no end */
+	JOINING_ERROR, /* `error` and `text`; the connection ends, and so does a run that is on */
 	JOINING_LEFT,
 };
 
@@ -98,6 +99,9 @@ int joining_waiting_print(const struct tally_set *missing, char *text, size_t si
 /* The run has a nonce. */
 int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
 		      size_t *ret_length);
+
+/* `words` as below, and not empty. */
+int joining_ending_print(const char *words, char *text, size_t size, size_t *ret_length);
 
 /*
  * `error` is a negative errno; one that has no name in JOINING_ERRORS is said as EIO. `words` is

@@ -198,7 +198,7 @@ static void on_gone(struct core *c, const struct core_event *e)
 	if (!j || !job_is_at(j, rank, e->gone.epoch) || j->rank[rank].presence != JOB_DETACHED)
 		return;
 	core_log(c, LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u", j->name, rank);
-	members_leave(c, j, rank, e->gone.epoch, NULL);
+	members_leave(c, j, rank, e->gone.epoch, "is gone", NULL);
 }
 
 static void on_link(struct core *c, const struct core_event *e)

@@ -153,12 +153,12 @@ struct core_action {
 	int error; /* TELL and ANSWER of an error, CONFIGURED, EXIT: 0 or a negative errno */
 	uint32_t id;
 	const struct job *job; /* TELL of a run, ANSWER_CREATED, PROBE */
-	uint16_t rank; /* TELL of a run, PROBE */
+	uint16_t rank; /* TELL of a run or its ending, PROBE */
 	union {
 		struct {
 			enum joining_kind kind;
 			struct tally_set missing; /* WAITING */
-			const char *text; /* ERROR */
+			const char *text; /* ERROR; ENDING: what `rank` has done, "left" */
 		} tell;
 		struct {
 			enum core_answer kind;

@@ -155,8 +155,12 @@ void mirror_remove(struct core *c, uint32_t id, core_step *then);
 void members_joining(struct core *c, const struct core_event *e);
 void members_ended(struct core *c, const struct core_event *e);
 
-/* A rank is not at this run any more. `connection`: is then told so; may be NULL. */
-void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, void *connection);
+/*
+ * A rank is not at this run any more, and the others are told `how`, unless one has gone before.
+ * `connection`: is then told so; may be NULL.
+ */
+void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, const char *how,
+		   void *connection);
 
 /* All who wait go away with this error; or all who are connected. */
 void members_send_away(struct core *c, struct job *j, bool waiting, int error, const char *text);

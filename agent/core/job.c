@@ -159,6 +159,15 @@ bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch)
 	       j->rank[rank].presence != JOB_LEFT;
 }
 
+bool job_is_whole(const struct job *j)
+{
+	bool whole = j->run_window;
+
+	for (unsigned int i = 0; i < j->workers; i++)
+		whole &= j->rank[i].presence != JOB_LEFT;
+	return whole;
+}
+
 bool job_leave(struct job *j, uint16_t rank, uint16_t epoch)
 {
 	if (!j->run_window || epoch != j->epoch || rank >= j->workers)

@@ -82,6 +82,9 @@ void job_begin(struct job *j, uint16_t window, uint64_t nonce);
 /* Is a rank at this epoch's run, as far as we know? */
 bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch);
 
+/* Are all ranks at the run still, as far as we know? */
+bool job_is_whole(const struct job *j);
+
 /* A rank has left this epoch's run; an older epoch is none of its business. True: it is over. */
 bool job_leave(struct job *j, uint16_t rank, uint16_t epoch);
 

@@ -123,11 +123,24 @@ static void leave_done(struct core *c, int r)
 				   .tell.kind = JOINING_LEFT));
 }
 
-void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, void *connection)
+/* Their calls cannot end without it, but for what it has contributed already. */
+static void tell_ending(struct core *c, const struct job *j, uint16_t gone, const char *how)
+{
+	for (uint16_t rank = 0; rank < j->workers; rank++)
+		if (rank != gone && j->rank[rank].presence == JOB_RUNNING)
+			core_act(c, ACTION(CORE_TELL, .connection = j->rank[rank].connection,
+					   .rank = gone,
+					   .tell = { .kind = JOINING_ENDING, .text = how }));
+}
+
+void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, const char *how,
+		   void *connection)
 {
 	c->member.connection = connection;
 	if (job_is_at(j, rank, epoch)) {
 		core_save_soon(c);
+		if (job_is_whole(j))
+			tell_ending(c, j, rank, how);
 		if (job_leave(j, rank, epoch)) {
 			core_log(c, LOG_LEVEL_INFO, "run is over", "job=%s epoch=%u", j->name,
 				 epoch);
@@ -138,12 +151,18 @@ void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch,
 	leave_done(c, 0);
 }
 
-/* Who is connected leaves by ending that connection, and nobody else does it in that one's name. */
+/* Who is connected leaves by that connection, and nobody else does it in that one's name. */
 static void leave(struct core *c, void *connection, struct job *j, const struct joining_message *m)
 {
-	bool is_its = m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED;
+	struct job_rank *r = m->rank < j->workers ? &j->rank[m->rank] : NULL;
+	bool is_at = r && job_is_at(j, m->rank, m->epoch);
+	bool is_own = is_at && r->presence == JOB_RUNNING && r->connection == connection;
 
-	members_leave(c, j, is_its ? m->rank : UINT16_MAX, m->epoch, connection);
+	bool may = is_own || (is_at && r->presence == JOB_DETACHED);
+
+	if (is_own)
+		r->connection = NULL; /* its end means nothing any more */
+	members_leave(c, j, may ? m->rank : UINT16_MAX, m->epoch, "left", connection);
 }
 
 void members_joining(struct core *c, const struct core_event *e)
@@ -175,7 +194,10 @@ void members_ended(struct core *c, const struct core_event *e)
 				continue;
 			r->connection = NULL;
 			if (!r->waiting) {
-				members_leave(c, j, rank, j->epoch, NULL);
+				core_log(c, LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u",
+					 j->name, rank);
+				members_leave(c, j, rank, j->epoch, "is gone: its connection ended",
+					      NULL);
 				return;
 			}
 			job_unjoin(j, rank);

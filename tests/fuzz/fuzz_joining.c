@@ -51,6 +51,8 @@ static void answer_again(const struct joining_answer *a)
 		r = joining_waiting_print(&a->missing, text, sizeof(text), &length);
 	else if (a->kind == JOINING_RUN)
 		r = joining_run_print(a->rank, &a->job, text, sizeof(text), &length);
+	else if (a->kind == JOINING_ENDING)
+		r = joining_ending_print(a->text, text, sizeof(text), &length);
 	else if (a->kind == JOINING_ERROR)
 		r = joining_error_print(a->error, a->text, text, sizeof(text), &length);
 	else

@@ -42,6 +42,7 @@ struct world_worker {
 	uint64_t nonce;
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
+	bool ending; /* it has been told that its run is ending */
 };
 
 struct world_job { /* what its owner knows of it */
@@ -312,6 +313,8 @@ static inline void workers_check(struct world *w)
 		    w->job[number_of(p->job)].serial == p->serial && j->epoch == p->epoch &&
 		    (!j->run_window || r->presence != JOB_DETACHED))
 			WRONG(w, "worker %u lost its run", i);
+		if (p->state == RUNS && p->connected && j && p->ending == job_is_whole(j))
+			WRONG(w, "worker %u is told that its run is ending, or is not told", i);
 		/* also with another agent than the one that told it */
 		if (p->state == RUNS && j && j->run_window && j->epoch == p->epoch &&
 		    w->job[number_of(p->job)].serial == p->serial && j->nonce != p->nonce)
@@ -377,6 +380,7 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 	j->told_nonce = p->nonce = a->job->nonce;
 	j->told_event = w->events;
 	p->state = RUNS;
+	p->ending = false;
 	p->rank = a->rank;
 	p->epoch = epoch;
 	p->serial = j->serial;
@@ -394,6 +398,11 @@ static inline void tell(struct world *w, const struct core_action *a)
 		return;
 	case JOINING_RUN:
 		tell_run(w, p, a);
+		return;
+	case JOINING_ENDING:
+		if (p->state != RUNS || p->ending || a->rank == p->rank || !a->tell.text)
+			WRONG(w, "a worker is told that its run is ending, and may not be");
+		p->ending = true;
 		return;
 	case JOINING_ERROR:
 	case JOINING_LEFT:

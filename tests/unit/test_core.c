@@ -174,7 +174,7 @@ static void join(struct world *w, unsigned int worker, unsigned int job)
 		say(w, &w->worker[worker], job, false);
 }
 
-/* Closes: by the end of its connection, or by a connection of its own. */
+/* Closes: by a word, also over a connection of its own; or by the end of its connection alone. */
 static void leave(struct world *w, unsigned int worker)
 {
 	struct world_worker *p = &w->worker[worker];
@@ -185,6 +185,11 @@ static void leave(struct world *w, unsigned int worker)
 	if (!p->connected) {
 		say(w, p, number_of(p->job), true);
 		return;
+	}
+	if (p->state == RUNS && world_random(w, 2)) {
+		say(w, p, number_of(p->job), true);
+		if (p->state != AWAY)
+			WRONG(w, "worker %u has left, and is not told so", worker);
 	}
 	p->state = AWAY;
 	p->connected = false;

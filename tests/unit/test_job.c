@@ -229,7 +229,9 @@ static void a_run_holds_two_slots_a_chunk_until_all_have_left(void **state)
 
 	assert_int_equal(job_slots(j), 128);
 	assert_int_equal(job_slots_wanted(j), 256);
+	assert_true(job_is_whole(j));
 	assert_false(job_leave(j, 2, 42));
+	assert_false(job_is_whole(j));
 	assert_false(job_leave(j, 0, 42));
 	assert_int_equal(job_slots(j), 128);
 	assert_false(job_leave(j, 0, 42)); /* again */

@@ -271,6 +271,11 @@ static void an_answers_kinds_are_told_apart(void **state)
 	assert_int_equal(answer.error, -EADDRINUSE);
 	assert_string_equal(answer.text, "rank 3 is taken");
 
+	assert_int_equal(answer_of("ending rank 3 left\nmore", 23), 0);
+	assert_int_equal(answer.kind, JOINING_ENDING);
+	assert_string_equal(answer.text, "rank 3 left");
+	assert_int_equal(taken_length, 19);
+
 	assert_int_equal(answer_of("left\n\n", 6), 0);
 	assert_int_equal(answer.kind, JOINING_LEFT);
 }
@@ -315,6 +320,7 @@ static void answers_that_are_wrong_are_refused(void **state)
 		       "line 1: error: the name of an error is needed, such as EACCES");
 	answer_refused("error EACCES no\nmore\n", EINVAL,
 		       "line 2: more: an empty line should be here");
+	answer_refused("ending\n", EINVAL, "line 1: ending: the reason is needed");
 	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
 }
 
@@ -358,6 +364,8 @@ static void an_unknown_error_keeps_its_words(void **state)
 	assert_string_equal(answer.text, "later");
 	assert_int_equal(joining_error_print(-ENOMEM, "a\nb\x7f", text, sizeof(text), &length), 0);
 	assert_string_equal(text, "error EIO a?b?\n\n");
+	assert_int_equal(joining_ending_print("a\nb\x7f", text, sizeof(text), &length), 0);
+	assert_string_equal(text, "ending a?b?\n");
 	assert_int_equal(length, strlen(text));
 }
 
@@ -531,7 +539,8 @@ static void a_flipped_byte_is_an_error_or_another_message(void **state)
 {
 	static const char place[] = PLACE;
 	static const char *const texts[] = {
-		JOIN, LEAVE, place, "waiting 1,3-4\n", "error EACCES no\n\n", "left\n\n"
+		JOIN,	    LEAVE,	  place, "waiting 1,3-4\n", "error EACCES no\n\n",
+		"left\n\n", "ending no\n"
 	};
 
 	for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++)
