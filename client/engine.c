@@ -42,6 +42,7 @@ struct engine {
 	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
 	uint64_t now_ns; /* as it was said last */
 	uint64_t redone, ended, sent_bytes;
+	char why[256]; /* engine_fail() was told */
 	bool unreachable;
 	bool failed, aborted;
 	struct tally_call *opening; /* a call before the first one; NULL: none is needed any more */
@@ -303,6 +304,8 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 	struct tally_call *c = NULL;
 	bool idle;
 
+	if (*e->why)
+		return error_set(-ECONNABORTED, "%s: close the job", e->why);
 	if (e->failed)
 		return error_set(-ECONNABORTED,
 				 e->aborted ? "the job was aborted: close it"
@@ -357,6 +360,16 @@ void engine_abort(struct engine *e)
 		snprintf(e->first->why, sizeof(e->first->why), "the job was aborted");
 		end_call(e, -ECANCELED);
 	}
+}
+
+void engine_fail(struct engine *e, int result, const char *why)
+{
+	if (e->failed)
+		return;
+	snprintf(e->why, sizeof(e->why), "%s", why);
+	if (e->first)
+		snprintf(e->first->why, sizeof(e->first->why), "%s", why);
+	fail_all(e, result);
 }
 
 /* Has the network said something that ends the run? */

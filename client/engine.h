@@ -38,7 +38,7 @@ void engine_free(struct engine *e);
 
 /*
  * Queues a call; what it has to send, engine_output() gives from now on. -EBUSY: ENGINE_CALLS_MAX;
- * -ECONNABORTED: an earlier one has failed.
+ * -ECONNABORTED: an earlier one has failed, or the run is over.
  */
 int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
 		 struct tally_call **ret);
@@ -65,6 +65,12 @@ int engine_collect(struct tally_call *call, struct tally_call_info *ret);
 
 /* Ends all calls with -ECANCELED, and touches their buffers no more. None can follow. */
 void engine_abort(struct engine *e);
+
+/*
+ * The run is over, for a reason that the engine cannot know: all calls end with `result` and these
+ * words, and none can follow.
+ */
+void engine_fail(struct engine *e, int result, const char *why);
 
 size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max);
 

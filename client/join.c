@@ -149,24 +149,32 @@ static int answer_receive(struct join *j)
 	return 0;
 }
 
-static int answer_read(struct join *j, struct joining_answer *ret)
+/* Of what has come; -EAGAIN: not all of it. */
+static int answer_take(struct join *j, struct joining_answer *ret, struct why *why)
 {
 	size_t taken = 0;
-	char why[256];
+	int r = joining_answer_parse(j->buffer, j->length, ret, &taken, why->text,
+				     sizeof(why->text));
+
+	j->length -= taken;
+	memmove(j->buffer, j->buffer + taken, j->length);
+	return r;
+}
+
+static int answer_read(struct join *j, struct joining_answer *ret)
+{
+	struct why why;
 	int r;
 
-	while ((r = joining_answer_parse(j->buffer, j->length, ret, &taken, why, sizeof(why)))) {
+	while ((r = answer_take(j, ret, &why))) {
 		if (r != -EAGAIN)
 			return error_set(r == -EINVAL ? -EPROTO : r,
-					 "the agent at %s sent an unknown answer: "
-					 "%s",
-					 j->agent_text, why);
+					 "the agent at %s sent an unknown answer: %.300s",
+					 j->agent_text, why.text);
 		r = answer_receive(j);
 		if (r < 0)
 			return r;
 	}
-	j->length -= taken;
-	memmove(j->buffer, j->buffer + taken, j->length);
 	return 0;
 }
 
@@ -278,6 +286,43 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 	return 0;
 }
 
+/* --- during the run */
+
+/* More, if there is any. */
+static void more_receive(struct join *j)
+{
+	ssize_t n;
+
+	do {
+		n = recv(j->fd, j->buffer + j->length, sizeof(j->buffer) - j->length, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	j->silent = n == 0 || (n < 0 && errno != EAGAIN);
+	j->length += n > 0 ? (size_t)n : 0;
+}
+
+int join_hear(struct join *j, struct why *ret)
+{
+	_cleanup_(freep) struct joining_answer *answer = NULL;
+	struct why wrong;
+	int said = 0, r = 0;
+
+	if (j->silent || j->over)
+		return 0;
+	more_receive(j);
+	if (j->length)
+		answer = malloc(sizeof(*answer));
+	while (answer && !j->over && (r = answer_take(j, answer, &wrong)) == 0) {
+		j->over = answer->kind == JOINING_ERROR;
+		if (!j->over && (said || answer->kind != JOINING_ENDING))
+			continue;
+		said = j->over ? answer->error : 1;
+		snprintf(ret->text, sizeof(ret->text), "the agent at %s: %.300s", j->agent_text,
+			 *answer->text ? answer->text : strerror(-answer->error));
+	}
+	j->silent |= r < 0 && r != -EAGAIN;
+	return said;
+}
+
 /* --- leaving */
 
 /* The agent may have said something since, such as why it ended the connection. */
@@ -305,15 +350,29 @@ static void leave_anew(struct join *j)
 		answer_read(j, answer);
 }
 
+void join_leave(struct join *j)
+{
+	struct why kept;
+
+	if (!j || j->over || !connection_is_there(j))
+		return;
+	snprintf(kept.text, sizeof(kept.text), "%s", tally_error());
+	deadline_set(j, LEAVE_TIMEOUT_MS);
+	j->request.leave = j->over = true;
+	request_send(j);
+	error_set(0, "%s", kept.text);
+}
+
 void join_close(struct join *j)
 {
-	char text[512];
+	struct why kept;
 
 	if (!j)
 		return;
-	snprintf(text, sizeof(text), "%s", tally_error());
-	if (!connection_is_there(j))
+	join_leave(j);
+	snprintf(kept.text, sizeof(kept.text), "%s", tally_error());
+	if (!j->over)
 		leave_anew(j);
 	join_free(j);
-	error_set(0, "%s", text);
+	error_set(0, "%s", kept.text);
 }

@@ -9,6 +9,7 @@
 #include <tally/tally.h>
 
 #include "common/joining.h"
+#include "common/why.h"
 #include "transport.h"
 
 struct join;
@@ -21,6 +22,19 @@ struct join;
  */
 int join_open(const struct tally_join_options *options, struct join **ret,
 	      struct channel **ret_channel, struct joining_answer *ret_place);
+
+/*
+ * What the agent has said since then; does not wait. 0: nothing. 1: the run is ending, since a rank
+ * has gone: calls that lack it will find no end. Negative: the run is over, with this errno. *ret
+ * is then why. Where the agent itself has gone, the run goes on.
+ */
+int join_hear(struct join *j, struct why *ret);
+
+/*
+ * The rank leaves, if it has not: the agent tells the others. Takes no time; where the agent has
+ * gone, only join_close() says it. Keeps the error text. NULL is allowed.
+ */
+void join_leave(struct join *j);
 
 /*
  * Leaves and frees. Takes no time while the connection is there; if the agent has ended it, a

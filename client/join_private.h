@@ -16,6 +16,8 @@ _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) < AGENT_BYTES, "");
 
 struct join {
 	int fd; /* of the place; -1: none */
+	bool silent; /* the agent has gone, and the run goes on */
+	bool over; /* this rank has left, or the agent has ended the run */
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */

@@ -17,6 +17,16 @@
 /* What found no room is tried again after so long, should nothing say that there is room. */
 #define NO_ROOM_NS UINT64_C(10000000)
 
+/*
+ * The agent's connection is looked at so often at most. Nobody sleeps on it: a call that runs has
+ * its turn every WINDOW_RTO_MAX_NS in any case, and nobody else needs to know.
+ */
+#define HEAR_NS UINT64_C(10000000)
+
+/* After a rank has gone, a call may still live on what it has given, and fails after so long
+ * without a result. */
+#define ENDING_NS UINT64_C(500000000)
+
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
@@ -51,7 +61,12 @@ void progress_enter(struct tally *t)
 
 static uint64_t wakeup_of(const struct tally *t)
 {
-	return t->no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(t->engine);
+	uint64_t end = *t->ending.why.text && !engine_is_idle(t->engine)
+			       ? t->ending.since_ns + ENDING_NS
+			       : UINT64_MAX;
+	uint64_t wakeup = t->no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(t->engine);
+
+	return wakeup < end ? wakeup : end;
 }
 
 static void watch(struct tally *t, int operation, int fd, uint32_t events)
@@ -146,6 +161,43 @@ static bool input(struct tally *t)
 	return t->received != received;
 }
 
+/* Time in which nobody looked, or no call ran, is not that of a call that waits in vain. */
+static void ending_check(struct tally *t, uint64_t now)
+{
+	uint64_t done = window_stats(engine_window(t->engine))->chunks + engine_ended(t->engine);
+	bool waits = !engine_is_idle(t->engine) && done == t->ending.done &&
+		     now - t->ending.looked_ns < ENDING_NS;
+
+	t->ending.done = done;
+	t->ending.looked_ns = now;
+	if (!waits)
+		t->ending.since_ns = now;
+	else if (now - t->ending.since_ns >= ENDING_NS)
+		engine_fail(t->engine, -ECONNABORTED, t->ending.why.text);
+}
+
+/* What has become of the run, as its agent says. */
+static void hear(struct tally *t)
+{
+	uint64_t now;
+	struct why why;
+	int r = 0;
+
+	if (!t->join)
+		return;
+	now = clock_now_ns();
+	if (now >= t->hear_ns) {
+		t->hear_ns = now + HEAR_NS;
+		r = join_hear(t->join, &why);
+	}
+	if (r < 0)
+		engine_fail(t->engine, r, why.text);
+	else if (r > 0 && !*t->ending.why.text)
+		t->ending.why = why;
+	if (*t->ending.why.text)
+		ending_check(t, now);
+}
+
 /*
  * What is there comes in first, then what is due goes out: a worker that was not running for a
  * while must not take results that wait in its socket for lost.
@@ -155,6 +207,7 @@ bool progress_turn(struct tally *t)
 	uint64_t ended = engine_ended(t->engine);
 	bool busy = input(t);
 
+	hear(t);
 	progress_output(t);
 	return busy || engine_ended(t->engine) != ended;
 }

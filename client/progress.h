@@ -45,6 +45,13 @@ struct tally {
 	uint64_t reported; /* engine_ended() when tally_progress() last told */
 	bool has_news, polls_room; /* as the descriptors are now */
 
+	uint64_t hear_ns; /* the agent is listened to again */
+	struct {
+		struct why why; /* "": the run is not ending */
+		uint64_t done, since_ns; /* so much is done, and was at that time */
+		uint64_t looked_ns;
+	} ending;
+
 	bool threaded, closing;
 	pthread_t thread;
 };

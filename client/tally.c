@@ -176,6 +176,7 @@ int tally_abort(struct tally *t)
 		return r;
 	progress_enter(t);
 	engine_abort(t->engine);
+	join_leave(t->join);
 	progress_leave(t);
 	return 0;
 }

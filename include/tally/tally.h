@@ -153,13 +153,15 @@ struct tally_join_options {
  * The same through an agent: returns when all ranks have come and the nodes are ready. `options`
  * may be NULL: all as the environment says. The place is kept, also while the agent is restarted,
  * until tally_close(), which gives it back; no call in between waits for the agent or fails
- * because of it. -EINVAL: an option, or its variable, is missing or wrong; -EPERM: the token file
- * is open to everybody; -ETIMEDOUT: some ranks did not join, the text names them; -ECONNRESET: the
- * agent went away meanwhile; -EPROTO: it is none; and what opening, connecting and tally_open() may
- * say. What the agent refuses, it says in words: -EACCES: no such job, or a wrong token;
- * -EADDRINUSE: the rank or the address is taken; -ERANGE, -EUSERS: no such rank, or none free;
- * -ENOSPC: the tenant's quota; -EHOSTUNREACH: no way from the node to this worker; -EBUSY;
- * -ECANCELED: the job was deleted; -EPROTONOSUPPORT: another version; -EIO: the agent failed.
+ * because it has gone. Calls fail within a second when the agent says that they lack a rank that
+ * has gone (-ECONNABORTED), or that the job was deleted (-ECANCELED). -EINVAL: an option, or its
+ * variable, is missing or wrong; -EPERM: the token file is open to everybody; -ETIMEDOUT: some
+ * ranks did not join, the text names them; -ECONNRESET: the agent went away meanwhile; -EPROTO: it
+ * is none; and what opening, connecting and tally_open() may say. What the agent refuses, it says
+ * in words: -EACCES: no such job, or a wrong token; -EADDRINUSE: the rank or the address is taken;
+ * -ERANGE, -EUSERS: no such rank, or none free; -ENOSPC: the tenant's quota; -EHOSTUNREACH: no way
+ * from the node to this worker; -EBUSY; -ECANCELED: the job was deleted; -EPROTONOSUPPORT: another
+ * version; -EIO: the agent failed.
  */
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret);
 
@@ -183,7 +185,7 @@ int tally_close(struct tally *t);
 /*
  * Ends all started calls with -ECANCELED, at once, and wakes all who wait for them. Their buffers
  * are not touched any more when it returns, and their handles still want tally_wait(). The job is
- * over: other ranks find this one missing. -EINVAL: NULL.
+ * over: other ranks hear that this one left, from an agent, or find it missing. -EINVAL: NULL.
  */
 int tally_abort(struct tally *t);
 
@@ -193,7 +195,8 @@ int tally_abort(struct tally *t);
  * `in` as the rank's own part (all_gather). They stay the caller's; a started call needs them until
  * it was waited for. -EINVAL: a null or bad argument; -ETIMEDOUT: with the missing ranks or
  * what else was not there; -EPROTONOSUPPORT: the node speaks another version; -EBUSY: 64 started
- * calls have not been waited for; -ENOMEM; -ECONNABORTED: an earlier call failed.
+ * calls have not been waited for; -ENOMEM; -ECONNABORTED: an earlier call failed,
+ * or a rank has gone; -ECANCELED: the job was deleted.
  */
 
 /* out[i] = op over all ranks of in[i], on every rank. */

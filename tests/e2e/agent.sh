@@ -207,6 +207,45 @@ workers_that_end_while_there_is_no_tallyd_are_missed() {
 	[[ $(ctl --json status | jq .slots.used) == 0 ]]
 }
 
+# Within a second from now these workers fail, and say why.
+fail_within_a_second() { # WORDS WORKER...
+	local words=$1 i took start=${EPOCHREALTIME/./}
+	shift
+	for i; do
+		wait "${worker[i]}" && { echo "w$i did not fail"; return 1; }
+		took=$(((${EPOCHREALTIME/./} - start) / 1000))
+		cat "$work/w$i.train.errors"
+		grep -qE "$words" "$work/w$i.train.errors" || return 1
+		((took < 1000 * slow)) || { echo "w$i failed after $took ms"; return 1; }
+	done
+}
+
+a_deleted_jobs_workers_hear_so_within_a_second() {
+	star
+	start_agent
+	create_job train 3
+	load train 30
+	another train 100
+	ctl job del train
+	fail_within_a_second "the job was deleted" 0 1 2
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+}
+
+the_others_hear_within_a_second_that_a_rank_died() {
+	star
+	start_agent
+	create_job train 3
+	load train 30
+	another train 100
+	kill -KILL "${worker[2]}"
+	fail_within_a_second "rank [0-2] is gone: its connection ended" 0 1
+	wait "${worker[2]}" 2>/dev/null || true
+	until_true state_is train waiting
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+}
+
 a_quota_shrinks_and_grows_under_load() {
 	star
 	start_agent
@@ -346,6 +385,8 @@ facts workers_join_and_get_sums_over_ipv4 \
 	workers_that_get_another_mac_are_followed \
 	nobody_leaves_in_the_name_of_one_who_is_there \
 	workers_that_end_while_there_is_no_tallyd_are_missed \
+	a_deleted_jobs_workers_hear_so_within_a_second \
+	the_others_hear_within_a_second_that_a_rank_died \
 	a_quota_shrinks_and_grows_under_load \
 	a_quota_that_is_too_small_is_refused_with_the_numbers \
 	three_capabilities_are_all_that_it_needs \

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,15 +182,15 @@ static void agent_end(struct agent *a)
 		unlink(a->name);
 }
 
-/* Takes a connection, and the whole of a request from it. */
-static void agent_hear(struct agent *a)
+/* The whole of a message. */
+static void agent_hear_more(struct agent *a)
 {
+	const struct timeval far = { .tv_sec = FAR_MS / 1000 };
 	char text[JOINING_MESSAGE_BYTES], why[256];
 	size_t length = 0, taken;
 	int r = -EAGAIN;
 
-	agent_hang_up(a);
-	a->connection = must_have(accept(a->listener, NULL, NULL));
+	setsockopt(a->connection, SOL_SOCKET, SO_RCVTIMEO, &far, sizeof(far));
 	while (r == -EAGAIN) {
 		ssize_t n = recv(a->connection, text + length, sizeof(text) - length, 0);
 
@@ -200,6 +201,14 @@ static void agent_hear(struct agent *a)
 	assert_string_equal(why, "");
 	assert_int_equal(r, 0);
 	assert_int_equal(taken, length);
+}
+
+/* Takes a connection, and a message from it. */
+static void agent_hear(struct agent *a)
+{
+	agent_hang_up(a);
+	a->connection = must_have(accept(a->listener, NULL, NULL));
+	agent_hear_more(a);
 }
 
 static void agent_say(const struct agent *a, const char *text, size_t length)
@@ -287,12 +296,34 @@ static void still_connected(const struct agent *a)
 	assert_int_equal(errno, EAGAIN);
 }
 
-/* Waits for the end of the connection. */
+/* Waits for the end of the connection, whatever is said before. */
 static void hung_up(const struct agent *a)
 {
-	char byte;
+	char text[JOINING_MESSAGE_BYTES];
+	ssize_t n;
 
-	assert_int_equal(recv(a->connection, &byte, 1, 0), 0);
+	while ((n = recv(a->connection, text, sizeof(text), 0)) > 0)
+		;
+	assert_int_equal(n, 0);
+}
+
+/* The next message on the connection says that the rank leaves. */
+static void heard_leaving(struct agent *a, int rank)
+{
+	agent_hear_more(a);
+	assert_true(a->request.leave);
+	assert_string_equal(a->request.job, "resnet");
+	assert_string_equal(a->request.token, "5b1f");
+	assert_int_equal(a->request.rank, rank);
+	assert_int_equal(a->request.epoch, 12);
+}
+
+/* Nobody comes to say anything on another connection. */
+static void no_more_is_said(const struct agent *a)
+{
+	assert_int_equal(fcntl(a->listener, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(accept(a->listener, NULL, NULL), -1);
+	assert_int_equal(errno, EAGAIN);
 }
 
 /* --- joining */
@@ -796,15 +827,10 @@ static void a_restarted_agent_is_told_who_leaves(void **state)
 	struct worker w = worker_of(&a);
 
 	join_fully(&a, &w, 3);
-	agent_say_text(&a, "error ECANCELED the job was deleted\n\n");
 	agent_hang_up(&a);
 	worker_start(&w, close_run);
-	agent_hear(&a);
-	assert_true(a.request.leave);
-	assert_string_equal(a.request.job, "resnet");
-	assert_string_equal(a.request.token, "5b1f");
-	assert_int_equal(a.request.rank, 2);
-	assert_int_equal(a.request.epoch, 12);
+	a.connection = must_have(accept(a.listener, NULL, NULL));
+	heard_leaving(&a, 2);
 	agent_say_text(&a, "left\n\n");
 	worker_finish(&w, 0);
 	hung_up(&a);
@@ -819,10 +845,168 @@ static void what_the_agent_says_later_ends_nothing(void **state)
 	join_fully(&a, &w, 2);
 	agent_say_text(&a, "waiting 1\n");
 	assert_int_equal(tally_close(w.tally), 0);
-	assert_int_equal(fcntl(a.listener, F_SETFL, O_NONBLOCK), 0);
-	assert_int_equal(accept(a.listener, NULL, NULL), -1); /* no word on a new connection */
-	assert_int_equal(errno, EAGAIN);
+	no_more_is_said(&a);
 	agent_end(&a);
+}
+
+static void who_closes_says_so_before_the_connection_ends(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	join_fully(&a, &w, 2);
+	assert_int_equal(tally_close(w.tally), 0);
+	heard_leaving(&a, 1);
+	hung_up(&a);
+	no_more_is_said(&a);
+	agent_end(&a);
+}
+
+static void who_aborts_leaves_at_once_and_only_then(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	join_fully(&a, &w, 2);
+	assert_int_equal(tally_abort(w.tally), 0);
+	heard_leaving(&a, 1);
+	agent_say_text(&a, "left\n\n");
+	still_connected(&a);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	no_more_is_said(&a);
+	agent_end(&a);
+}
+
+/* --- what the agent says during the run */
+
+static void call_refused(struct worker *w, int error, const char *words)
+{
+	worker_start(w, sum_run);
+	worker_finish(w, error);
+	assert_non_null(strstr(w->error, words));
+}
+
+static void the_run_is_over_when_its_job_was_deleted(enum tally_progress_by by)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	w.options.timeout_ms = FAR_MS;
+	w.options.progress = by;
+	join_fully(&a, &w, 2);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0); /* the call runs */
+	agent_say_text(&a, "error ECANCELED the job was deleted\n\n");
+	worker_finish(&w, -ECANCELED);
+	assert_non_null(strstr(w.error, a.name));
+	assert_non_null(strstr(w.error, "the job was deleted"));
+	call_refused(&w, -ECONNABORTED, "the job was deleted");
+	assert_int_equal(tally_close(w.tally), 0);
+	no_more_is_said(&a); /* there is nothing to leave */
+	agent_end(&a);
+	close(node);
+}
+
+static void a_deleted_job_ends_the_calls_of_its_workers(void **state)
+{
+	the_run_is_over_when_its_job_was_deleted(TALLY_PROGRESS_CALLS);
+	the_run_is_over_when_its_job_was_deleted(TALLY_PROGRESS_THREAD);
+}
+
+static void a_call_that_lacks_a_rank_fails_when_the_agent_says_so(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 2);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0);
+	agent_say_text(&a, "ending rank 0 is gone: its connection ended\n");
+	worker_finish(&w, -ECONNABORTED);
+	assert_non_null(strstr(w.error, "rank 0 is gone: its connection ended"));
+	call_refused(&w, -ECONNABORTED, "rank 0 is gone: its connection ended");
+	assert_int_equal(tally_close(w.tally), 0);
+	heard_leaving(&a, 1); /* others may still get what they need */
+	agent_end(&a);
+	close(node);
+}
+
+/* Before the call and during it: what is there still comes, also if it was lost once. */
+static void what_a_rank_gave_before_it_went_is_not_lost(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 1);
+	agent_say_text(&a, "ending rank 3 left\nending rank 4 left\n");
+	for (int call = 0; call < 2; call++) {
+		worker_start(&w, sum_run);
+		assert_true(recv(node, &byte, 1, 0) > 0); /* lost */
+		node_answer(node);
+		worker_finish(&w, 0);
+		assert_int_equal(w.sum, 42);
+	}
+	call_refused(&w, -ECONNABORTED, "rank 3 left");
+	agent_hang_up(&a);
+	agent_end(&a);
+	assert_int_equal(tally_close(w.tally), 0);
+	close(node);
+}
+
+static bool is_readable(int fd, int within_ms)
+{
+	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, within_ms) == 1;
+}
+
+static void an_event_loop_hears_of_the_runs_end(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	struct tally_call *call;
+	unsigned int ended = 0;
+	int32_t x = 1;
+
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 2);
+	assert_int_equal(tally_allreduce_start(w.tally, &x, &x, 1, TALLY_INT32, TALLY_SUM, &call),
+			 0);
+	assert_true(tally_fd(w.tally) >= 0);
+	agent_say_text(&a, "ending rank 0 left\n");
+	while (!ended) {
+		assert_true(is_readable(tally_fd(w.tally), FAR_MS));
+		assert_int_equal(tally_progress(w.tally, &ended), 0);
+	}
+	assert_int_equal(tally_wait(call), -ECONNABORTED);
+	assert_int_equal(tally_close(w.tally), 0);
+	agent_end(&a);
+}
+
+/* As while it is being restarted. */
+static void what_no_agent_says_ends_nothing(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 1);
+	worker_start(&w, sum_run);
+	agent_say_text(&a, "no such words\n");
+	agent_hang_up(&a);
+	node_answer(node);
+	worker_finish(&w, 0);
+	agent_end(&a);
+	assert_int_equal(tally_close(w.tally), 0);
+	close(node);
 }
 
 static void leaving_a_silent_agent_ends(void **state)
@@ -895,6 +1079,13 @@ int main(void)
 		cmocka_unit_test(what_strangers_sent_before_is_not_received),
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),
 		cmocka_unit_test(what_the_agent_says_later_ends_nothing),
+		cmocka_unit_test(who_closes_says_so_before_the_connection_ends),
+		cmocka_unit_test(who_aborts_leaves_at_once_and_only_then),
+		cmocka_unit_test(a_deleted_job_ends_the_calls_of_its_workers),
+		cmocka_unit_test(a_call_that_lacks_a_rank_fails_when_the_agent_says_so),
+		cmocka_unit_test(what_a_rank_gave_before_it_went_is_not_lost),
+		cmocka_unit_test(an_event_loop_hears_of_the_runs_end),
+		cmocka_unit_test(what_no_agent_says_ends_nothing),
 		cmocka_unit_test(leaving_a_silent_agent_ends),
 		cmocka_unit_test(a_forked_child_does_not_hold_the_place),
 	};

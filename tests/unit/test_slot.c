@@ -447,12 +447,13 @@ static struct leaving model_leaving(const struct model *m, const struct books *o
 			     .done = m->done,
 			     .empties = outcome == TALLY_FLUSHED_UP,
 			     .flush = o->flush,
+			     .sender = o->sender,
 			     .seq = o->seq,
 			     .books = m->held,
 			     .other = m->other };
 
 	if (l.kind == TALLY_RESULT || l.kind == TALLY_CONTRIBUTION)
-		l.sender = o->sender, .blocks = m->held.blocks;
+		l.blocks = m->held.blocks;
 	if (outcome == TALLY_ANSWERED && m->held.recipient != TALLY_EVERYONE &&
 	    !o->in[m->held.recipient]) /* rank 1 is member 1 */
 		l.blocks = 0;
