@@ -404,6 +404,31 @@ static void a_corrupt_result_is_never_taken(void **state)
 	world_free(w);
 }
 
+/* All wait a second for one rank, with a full window: each is asked ten times about a chunk. */
+static void a_late_rank_makes_no_storm_of_asks(void **state)
+{
+	struct world *w = world_new(&(struct world_options){ .seed = 1,
+							     .tree = TREE_ALONE,
+							     .jobs = 1,
+							     .ranks = 64,
+							     .window = WORLD_WINDOW,
+							     .frames_grow = true,
+							     .timeout_ns = TIMEOUT_NS,
+							     .nonce = true });
+	struct program p = { .world = w, .calls = 1 };
+
+	(void)state;
+	p.call[0] = (struct collective){ .verb = CALL_ALLREDUCE,
+					 .dtype = TALLY_INT32,
+					 .op = TALLY_SUM,
+					 .count = WORLD_WINDOW * WORLD_PAYLOAD / 4 };
+	world_sleep(w, 63, 1000 * NS_PER_MS);
+	assert_null(calls_run(w, &p, NULL));
+	assert_true(w->count.asks > 0 && w->count.asks <= 64 * WORLD_WINDOW * 10);
+	program_free(&p);
+	world_free(w);
+}
+
 /* --- worlds made of a seed */
 
 static struct world_count total; /* of all worlds */
@@ -571,6 +596,7 @@ int main(void)
 		cmocka_unit_test(after_a_failure_nothing_can_be_started),
 		cmocka_unit_test(calls_that_nobody_waits_for_are_limited),
 		cmocka_unit_test(a_corrupt_result_is_never_taken),
+		cmocka_unit_test(a_late_rank_makes_no_storm_of_asks),
 		cmocka_unit_test(every_collective_of_every_type_is_exact_on_every_tree),
 		cmocka_unit_test(whatever_happens_no_sum_is_wrong_and_no_call_is_stuck),
 		cmocka_unit_test(the_worlds_had_all_that_can_happen),
