@@ -9,6 +9,7 @@
 
 #include "maps.bpf.h"
 #include "parse.bpf.h"
+#include <tally/reply.h>
 
 /* How a word moves: s in the slot, p in the packet. Names as in enum tally_words. */
 #define WORDS_STORE(s, p) ((s) = (p))
@@ -50,7 +51,10 @@ static __always_inline struct tally_slot *slot_find(const struct tally_job *job,
 	return bpf_map_lookup_elem(&slots, &index);
 }
 
-/* Offers the frame to the slot. `ret`: the slot's books after it, for what is to be sent. */
+/*
+ * Offers the frame to the slot. `ret`: the slot's books after it; only where a reply is due, since
+ * most messages are absorbed.
+ */
 static __always_inline struct tally_verdict gather(struct tally_slot *slot,
 						   const struct tally_job *job, struct frame *f,
 						   const struct tally_set *set,
@@ -71,7 +75,8 @@ static __always_inline struct tally_verdict gather(struct tally_slot *slot,
 		words_WORDS_ADD(slot->word, f->word, offer.blocks, f->end);
 	else if (v.words == TALLY_WORDS_EXCHANGE)
 		words_WORDS_EXCHANGE(slot->word, f->word, offer.blocks, f->end);
-	*ret = slot->state;
+	if (tally_reply_is_due(v.outcome))
+		*ret = slot->state;
 	bpf_spin_unlock(&slot->lock);
 	return v;
 }

@@ -37,6 +37,8 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 		if (!slot)
 			return TALLY_NO_SLOT;
 		verdict = gather(slot, job, f, &set, &books);
+		if (!tally_reply_is_due(verdict.outcome))
+			return verdict.outcome;
 		out = reply(ctx, f, job, slot, verdict, &set, &books);
 	} else if (out == TALLY_SENT_DOWN && !turn_down(f)) {
 		out = TALLY_EXPIRED;

@@ -60,9 +60,9 @@ tally_inline __u64 tally_tag(const struct tally_header *h, const struct tally_se
 	hash = tally_mix(hash, word[4]);
 	hash = tally_mix(hash, word[6]);
 	hash = tally_mix(hash, set->word[0]);
-	hash = tally_mix(hash, set->word[1]);
-	hash = tally_mix(hash, set->word[2]);
-	return tally_mix(hash, set->word[3]);
+	for (int i = 1; h->flags & TALLY_LARGE && i < TALLY_SET_WORDS; i++)
+		hash = tally_mix(hash, set->word[i]);
+	return hash;
 }
 
 /* The run: `nonce` is a random number that all its ranks know. */
