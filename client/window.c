@@ -26,7 +26,8 @@ struct flight {
 	uint8_t tries;   /* times sent, saturating */
 	uint8_t timeouts;  /* of them, after a full timeout, saturating */
 	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
-	uint8_t wrong; /* sums that came and were wrong */
+	uint8_t wrong; /* editions of the sum that came and were wrong */
+	uint8_t edition; /* the last one of them */
 	bool lost;   /* to be sent again at once */
 	bool answer;   /* asked for: to be given to the root */
 	bool in_run;   /* as it was sent first */
@@ -360,26 +361,33 @@ static bool ignore(struct window *w)
 
 /*
  * A wrong sum. The copy may have been spoilt on its way: the first time the worker asks for another
- * one. The second time it rejects the sum itself, with its own contribution to the next one.
+ * one. The second time it rejects the sum itself, with its own contribution to the next one. On a
+ * tree many copies of one wrong sum come at once: only editions are counted, and what went out half
+ * an RTT ago or later does not go out again for each of them.
  */
 static bool reject(struct window *w, const struct tally_header *h, struct tally_header *mine,
-		   struct flight *f)
+		   struct flight *f, uint64_t now_ns)
 {
+	bool again = f->wrong && (__s8)(h->edition - f->edition) <= 0;
+
 	w->stats.corrupt++;
-	f->wrong += f->wrong < UINT8_MAX;
-	w->news.spoiled = f->wrong >= WINDOW_WRONG_MAX;
-	if (f->wrong > 1) {
+	f->wrong += !again && f->wrong < UINT8_MAX;
+	f->edition = again ? f->edition : h->edition;
+	w->news.spoiled |= f->wrong >= WINDOW_WRONG_MAX;
+	if (again || f->wrong > 1) {
 		mine->flags |= TALLY_REJECT | TALLY_FLUSH;
 		mine->edition = h->edition;
 	}
-	f->lost = true;
-	w->wakeup_ns = 0;
+	if (now_ns - f->sent_ns >= w->srtt_ns / 2) {
+		f->lost = true;
+		w->wakeup_ns = 0;
+	}
 	return false;
 }
 
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
 static bool result_is_right(struct window *w, const struct tally_header *h,
-			    struct tally_header *mine, struct flight *f)
+			    struct tally_header *mine, struct flight *f, uint64_t now_ns)
 {
 	size_t words = h->blocks * TALLY_BLOCK_WORDS;
 	bool is_ours = tally_gets_payload(tally_le16_get(h->recipient), &w->me);
@@ -390,11 +398,11 @@ static bool result_is_right(struct window *w, const struct tally_header *h,
 	/* A scale is the largest of all, and flags are those of all: no rank's own is more. */
 	if (h->scale < mine->scale || h->scale_ahead < mine->scale_ahead ||
 	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY)
-		return reject(w, h, mine, f);
+		return reject(w, h, mine, f, now_ns);
 	/* Who gets no payload cannot verify the sum; the recipient does, and rejects it for all. */
 	if (is_ours && lanes_check(tally_payload_of(h), words) + f->identity * w->weights !=
 			       tally_le64_get(h->check))
-		return reject(w, h, mine, f);
+		return reject(w, h, mine, f, now_ns);
 	return true;
 }
 
@@ -407,7 +415,7 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 
 	if (f->state != FLIGHT_FLYING || f->seq != seq)
 		return ignore(w);
-	if (!result_is_right(w, h, mine, f))
+	if (!result_is_right(w, h, mine, f, now_ns))
 		return false;
 
 	if (w->boot && w->boot != tally_le16_get(h->boot))

@@ -9,7 +9,6 @@
 #include <math.h>
 
 #include "client/error.h"
-
 #include "tests/unit/engine_world.h"
 
 enum {

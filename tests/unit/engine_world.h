@@ -101,6 +101,7 @@ struct world_worker {
 struct world_fate {
 	uint32_t seq;
 	bool any;
+	bool flipped; /* a bit of its payload: no second one, for two may cancel in the check */
 	struct tally_set ranks; /* whose contribution or result was lost since they sent it last */
 };
 
@@ -233,12 +234,17 @@ static inline void world_flip(struct world *w, struct world_event *e)
 	size_t header = message_header_bytes(&e->visit.message);
 	size_t first = w->options.region == FLIP_PAYLOAD ? header : 0;
 	size_t end = w->options.region == FLIP_HEADER ? header : e->bytes;
+	struct world_fate *f;
 	uint32_t bit;
 
 	if (first == end)
 		return;
-	world_spoil(w, e);
 	bit = random_below(&w->random, (end - first) * 8);
+	f = world_fate(w, e->job, tally_le32_get(e->visit.message.header.seq));
+	if (first + bit / 8 >= header && f->flipped)
+		return;
+	f->flipped |= first + bit / 8 >= header;
+	world_spoil(w, e);
 	byte[first + bit / 8] ^= 1 << bit % 8;
 	w->count.flips++;
 }

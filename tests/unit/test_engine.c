@@ -24,6 +24,7 @@ enum {
 	TIMEOUT_NS = 2000000000,
 	ALL_SEEDS = 48, /* each runs all collectives */
 	CHANCE_SEEDS = 3000,
+	FLIP_SEEDS = 2000,
 	DEAD_SEEDS = 100,
 	FACT_RANKS = 4,
 };
@@ -556,9 +557,26 @@ static const char *run_by_chance(uint64_t seed)
 	return run_world(&options);
 }
 
+/* Of a hundred frames on a hop up to one has a flipped bit; of many ranks' frames, of a thousand.
+ */
+static const char *run_with_flips(uint64_t seed)
+{
+	uint64_t random = seed;
+	struct world_options options = options_by_chance(&random);
+
+	options.flip = options.ranks > 8 ? 1 : 1 + seed % 10;
+	options.region = seed % 3;
+	return run_world(&options);
+}
+
 static void whatever_happens_no_sum_is_wrong_and_no_call_is_stuck(void **state)
 {
 	run_seeds(CHANCE_SEEDS, run_by_chance);
+}
+
+static void flipped_bits_make_no_sum_wrong_and_no_call_stuck(void **state)
+{
+	run_seeds(FLIP_SEEDS, run_with_flips);
 }
 
 /* What the worlds did, so that they cannot become quiet without anybody's notice. */
@@ -568,7 +586,7 @@ static void the_worlds_had_all_that_can_happen(void **state)
 		TALLY_STALE,	 TALLY_DUPLICATE, TALLY_OVERLAP,      TALLY_ABSORBED,
 		TALLY_COMPLETED, TALLY_ANSWERED,  TALLY_ANSWERED_ALL, TALLY_ASKED,
 		TALLY_REPAIRED,	 TALLY_SENT_UP,	  TALLY_FLUSHED_UP,   TALLY_PASSED_UP,
-		TALLY_SENT_DOWN, TALLY_NO_ROOM,
+		TALLY_SENT_DOWN, TALLY_NO_ROOM,	  TALLY_CORRUPT,      TALLY_SPOILED,
 	};
 
 	if (getenv("TALLY_SEED"))
@@ -576,7 +594,7 @@ static void the_worlds_had_all_that_can_happen(void **state)
 	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++)
 		if (!total.outcome[given[i]])
 			fail_msg("no %s", tally_outcome_name(given[i]));
-	assert_true(total.lost && total.repeated);
+	assert_true(total.lost && total.repeated && total.flips);
 	assert_true(total.restarts && total.second_steps);
 	for (int cause = 0; cause < CAUSES; cause++)
 		assert_true(total.resends[cause]);
@@ -599,6 +617,7 @@ int main(void)
 		cmocka_unit_test(a_late_rank_makes_no_storm_of_asks),
 		cmocka_unit_test(every_collective_of_every_type_is_exact_on_every_tree),
 		cmocka_unit_test(whatever_happens_no_sum_is_wrong_and_no_call_is_stuck),
+		cmocka_unit_test(flipped_bits_make_no_sum_wrong_and_no_call_stuck),
 		cmocka_unit_test(the_worlds_had_all_that_can_happen),
 	};
 
