@@ -416,17 +416,17 @@ static void a_late_rank_makes_no_storm_of_asks(void **state)
 							     .frames_grow = true,
 							     .timeout_ns = TIMEOUT_NS,
 							     .nonce = true });
-	struct program p = { .world = w, .calls = 1 };
+	struct program program[WORLD_JOBS] = { { .world = w, .calls = 1 } };
 
 	(void)state;
-	p.call[0] = (struct collective){ .verb = CALL_ALLREDUCE,
-					 .dtype = TALLY_INT32,
-					 .op = TALLY_SUM,
-					 .count = WORLD_WINDOW * WORLD_PAYLOAD / 4 };
+	program[0].call[0] = (struct collective){ .verb = CALL_ALLREDUCE,
+						  .dtype = TALLY_INT32,
+						  .op = TALLY_SUM,
+						  .count = WORLD_WINDOW * WORLD_PAYLOAD / 4 };
 	world_sleep(w, 63, 1000 * NS_PER_MS);
-	assert_null(calls_run(w, &p, NULL));
+	assert_null(calls_run(w, program, NULL));
 	assert_true(w->count.asks > 0 && w->count.asks <= 64 * WORLD_WINDOW * 10);
-	program_free(&p);
+	program_free(program);
 	world_free(w);
 }
 

@@ -403,7 +403,7 @@ static bool model_has(const struct model *m, const bool *in)
 /* What leaves a slot after an offer. */
 struct leaving {
 	enum tally_outcome outcome;
-	enum tally_kind kind; /* 0: nothing leaves */
+	uint8_t kind; /* kind_leaving() */
 	bool done;
 	bool reads; /* the sum, in the second step: the packet does not have it */
 	bool empties;
@@ -416,7 +416,8 @@ struct leaving {
 	struct books other;
 };
 
-static enum tally_kind kind_leaving(enum tally_outcome outcome)
+/* enum tally_kind, or 0: nothing leaves. */
+static uint8_t kind_leaving(enum tally_outcome outcome)
 {
 	switch (outcome) {
 	case TALLY_COMPLETED:
