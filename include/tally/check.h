@@ -24,7 +24,7 @@
 #include <tally/set.h>
 #include <tally/wire.h>
 
-#define TALLY_MIX 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio; odd, so no step loses a bit */
+#define TALLY_MIX 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio; odd, so no product loses a bit */
 
 /* One step of the hash: for a given `word` and for a given `hash`, one to one. */
 tally_inline __u64 tally_mix(__u64 hash, __u64 word)
@@ -38,31 +38,40 @@ typedef __u64 tally_header_word __attribute__((may_alias));
 
 enum {
 	TALLY_BLOCKS_SHIFT = 16, /* of the header's word 2: copies with and without payload */
-	TALLY_TAG_WORD = 5, /* of the header; word 7 is the set */
+	TALLY_TAG_WORD = 5, /* of the header */
+	TALLY_SET_WORD = 7, /* and, in large headers, the next three */
 };
 
 _Static_assert(offsetof(struct tally_header, tag) == 8 * TALLY_TAG_WORD, "layout");
+_Static_assert(offsetof(struct tally_header, set) == 8 * TALLY_SET_WORD, "layout");
 _Static_assert(offsetof(struct tally_header, blocks) == 16 + TALLY_BLOCKS_SHIFT / 8, "layout");
 
 /*
- * What the tag of a header with this set must be: the hash of the words of the header and of the
+ * What word i of a header adds to the tag: one to one. The words do not wait for each other. Each
+ * has a factor and a shift of its own, so that high bits of two words do not cancel.
+ */
+tally_inline __u64 tally_tag_of(__u64 word, int i)
+{
+	word *= TALLY_MIX * (2 * i + 1);
+	return word ^ word >> (29 + i);
+}
+
+/*
+ * What the tag of a header with this set must be: the sum over the words of the header and of the
  * set, but for the tag and the field `blocks`. (The length of the datagram says the same as
  * `blocks`, and a node may send one result with and without payload.)
  */
 tally_inline __u64 tally_tag(const struct tally_header *h, const struct tally_set *set)
 {
 	const tally_header_word *word = (const tally_header_word *)h;
-	__u64 hash = tally_mix(0, word[0]);
+	__u64 tag = tally_tag_of(word[0], 0) + tally_tag_of(word[1], 1) +
+		    tally_tag_of(word[2] & ~(0xffULL << TALLY_BLOCKS_SHIFT), 2) +
+		    tally_tag_of(word[3], 3) + tally_tag_of(word[4], 4) + tally_tag_of(word[6], 6) +
+		    tally_tag_of(set->word[0], TALLY_SET_WORD);
 
-	hash = tally_mix(hash, word[1]);
-	hash = tally_mix(hash, word[2] & ~(0xffULL << TALLY_BLOCKS_SHIFT));
-	hash = tally_mix(hash, word[3]);
-	hash = tally_mix(hash, word[4]);
-	hash = tally_mix(hash, word[6]);
-	hash = tally_mix(hash, set->word[0]);
 	for (int i = 1; h->flags & TALLY_LARGE && i < TALLY_SET_WORDS; i++)
-		hash = tally_mix(hash, set->word[i]);
-	return hash;
+		tag += tally_tag_of(set->word[i], TALLY_SET_WORD + i);
+	return tag;
 }
 
 /* The run: `nonce` is a random number that all its ranks know. */

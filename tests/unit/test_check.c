@@ -43,6 +43,7 @@ static bool is_told(size_t bit)
 	       bit / 64 != offsetof(struct tally_header, tag) / 8;
 }
 
+/* A large one: all words of the set count. */
 static struct headed some_header(uint64_t seed)
 {
 	struct headed m;
@@ -50,6 +51,7 @@ static struct headed some_header(uint64_t seed)
 	memset(&m, 0, sizeof(m));
 	for (size_t i = 0; seed && i < sizeof(m.byte); i++)
 		m.byte[i] = random_next(&seed);
+	m.byte[offsetof(struct tally_header, flags)] |= TALLY_LARGE;
 	return m;
 }
 
