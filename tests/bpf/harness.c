@@ -468,6 +468,11 @@ struct tally_slot slot_read(struct node *node, __u32 index)
 	return slot;
 }
 
+void slot_put(struct node *node, __u32 index, const struct tally_slot *slot)
+{
+	map_put(fd_of(node->ingress->maps.slots), &index, slot);
+}
+
 void slots_read(struct node *node, struct tally_slot *ret)
 {
 	for (__u32 i = 0; i < SLOTS; i++)
@@ -479,7 +484,7 @@ static void slots_clear(struct node *node)
 	struct tally_slot fresh = { .lock = { 0 } };
 
 	for (__u32 i = 0; i < SLOTS; i++)
-		map_put(fd_of(node->ingress->maps.slots), &i, &fresh);
+		slot_put(node, i, &fresh);
 }
 
 struct counts row_read(struct node *node, __u32 row)

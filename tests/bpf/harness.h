@@ -187,6 +187,7 @@ void cursor_put(struct node *node, __u32 ifindex);
 /* `ret` has room for SLOTS. */
 void slots_read(struct node *node, struct tally_slot *ret);
 struct tally_slot slot_read(struct node *node, __u32 index);
+void slot_put(struct node *node, __u32 index, const struct tally_slot *slot);
 struct counts counts_read(struct node *node);
 struct counts row_read(struct node *node, __u32 row);
 
