@@ -13,7 +13,7 @@
 enum {
 	HEADERS_BYTES_MAX = sizeof(struct ethhdr) + sizeof(struct vlan_tag) +
 			    sizeof(struct ipv6hdr) + sizeof(struct udphdr) +
-			    sizeof(struct tally_header),
+			    sizeof(struct tally_header) + sizeof(struct tally_more),
 	FRAME_BYTES_MAX = HEADERS_BYTES_MAX + TALLY_PAYLOAD_MAX,
 	CHECK_PROBE = 0x5555,
 };

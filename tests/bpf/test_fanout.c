@@ -403,8 +403,11 @@ static void four_receive(struct message m, enum tally_kind kind, int payload_for
 		assert_int_equal(copy.tagged, !!m.vlan);
 		assert_addressed(&copy, rank, rank > 0);
 		assert_int_equal(copy.tally.blocks, payload ? m.blocks : 0);
-		if (kind == TALLY_RESULT)
+		if (kind == TALLY_RESULT) {
 			assert_int_equal(copy.set.word[0], 0xf);
+			assert_int_equal(copy.set.word[1], m.flags & TALLY_LARGE ? 1 << 6 : 0);
+			assert_int_equal(tally_le64_get(copy.tally.check), check_of(sum, m.blocks));
+		}
 		assert_sum(&copy, sum);
 	}
 }
@@ -586,6 +589,39 @@ static void a_frame_in_pages_is_summed_to_the_last_word(void **state)
 			send_in_pages(m.worker > 0, m);
 		four_receive(m, TALLY_RESULT, TALLY_EVERYONE, 20);
 	}
+}
+
+/* Rank 70, whom no copy is for, comes along with rank 3. */
+static void four_and_70_contribute(struct node *node, struct message m,
+				   void (*send)(int port, struct message m))
+{
+	place_four(node, JOB, m.ipv6);
+	job_put(node, JOB, root_job(.everyone = { { 0xf, 1 << 6 } }, .ipv6 = m.ipv6));
+	for (m.worker = 0; m.worker < 4; m.worker++) {
+		m.set = m.worker == 3 ? set_of(70) : (struct tally_set){ { 0 } };
+		send(m.worker > 0, m);
+	}
+}
+
+static void copies_of_a_large_job_have_its_header(void **state)
+{
+	void (*const send[])(int port, struct message m) = { send_message, send_unsummed,
+							     send_in_pages };
+	__u32 seq = 0;
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++)
+		for (int way = 0; way < 3; way++)
+			for (int to = 0; to <= 4; to++, seq++) {
+				__u16 recipient = to < 4 ? to : TALLY_EVERYONE;
+				struct message m = contribution(.flags = TALLY_LARGE, .seq = seq,
+								.value = 5,
+								.blocks = to % 2 ? 50 : 3,
+								.recipient = recipient,
+								.ipv6 = ipv6);
+
+				four_and_70_contribute(*state, m, send[way]);
+				four_receive(m, TALLY_RESULT, recipient, 20);
+			}
 }
 
 static void an_ask_reaches_every_child(void **state)
@@ -906,6 +942,7 @@ int main(void)
 		fact(a_checksum_that_the_sender_left_to_others_is_right_in_all_copies),
 		fact(a_copys_checksum_of_0_is_sent_as_the_other_zero),
 		fact(a_frame_in_pages_is_summed_to_the_last_word),
+		fact(copies_of_a_large_job_have_its_header),
 		fact(an_ask_reaches_every_child),
 		fact(children_behind_one_port_take_turns_for_2000_chunks),
 		fact(the_same_result_goes_round_again_when_it_is_wanted),
