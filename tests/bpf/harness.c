@@ -239,6 +239,93 @@ void frame_write(struct message m, struct frame *ret)
 	memcpy(at, &udp, sizeof(udp));
 }
 
+void frame_retag(struct message m, struct frame *frame)
+{
+	const __u32 at = frame_headers_bytes(m);
+	struct whole_header whole = { 0 };
+	struct tally_set set;
+
+	if (frame->bytes < at + sizeof(whole.header))
+		return;
+	memcpy(&whole, frame->data + at,
+	       frame->bytes - at < sizeof(whole) ? frame->bytes - at : sizeof(whole));
+	set = tally_header_set(&whole.header);
+	whole.header.tag = tally_le64(tally_tag(&whole.header, &set));
+	memcpy(frame->data + at, &whole.header, sizeof(whole.header));
+}
+
+static __u64 random_next(__u64 *seed)
+{
+	*seed = tally_mix(*seed, TALLY_MIX);
+	return *seed >> 16;
+}
+
+/* Any number of `bytes` bytes, most of them at the edge of something. */
+static __u64 random_number(__u64 *seed, __u32 bytes)
+{
+	const __u64 edges[] = { 0, 1, 2, 63, 64, 255, 256, 0x7fff, 0x8000, 1ULL << 31, 1ULL << 63 };
+	__u64 random = random_next(seed);
+	__u64 edge = edges[random % (sizeof(edges) / sizeof(*edges))];
+
+	if (random >> 8 & 1)
+		edge = random_next(seed);
+	return random >> 9 & 1 ? ~edge : edge;
+}
+
+/* A field, at a place where one may be, of 1, 2, 4 or 8 bytes. */
+static void mutate_field(struct frame *frame, __u32 from, __u32 to, __u64 *seed)
+{
+	__u32 bytes = 1u << random_next(seed) % 4;
+	__u32 at = from + random_next(seed) % (to - from) / bytes * bytes;
+	__u64 number = random_number(seed, bytes);
+
+	if (at + bytes <= frame->bytes)
+		memcpy(frame->data + at, &number, bytes);
+}
+
+/* Another end; in half of the cases UDP says so, too. */
+static void mutate_end(struct message m, struct frame *frame, __u64 *seed)
+{
+	const __u32 udp_at = frame_headers_bytes(m) - sizeof(struct udphdr);
+	__u32 bytes = FRAME_BYTES_MIN + random_next(seed) % (frame->bytes + 200);
+	__be16 length = htons(bytes - udp_at);
+
+	if (bytes > FRAME_BYTES_MAX - 600) /* what a test run takes */
+		return;
+	for (__u32 at = frame->bytes; at < bytes; at++)
+		frame->data[at] = (__u8)random_next(seed);
+	frame->bytes = bytes;
+	if (random_next(seed) % 2 && bytes >= udp_at + sizeof(struct udphdr))
+		memcpy(frame->data + udp_at + offsetof(struct udphdr, len), &length,
+		       sizeof(length));
+}
+
+void mutate(struct message m, struct frame *frame, __u64 seed)
+{
+	const __u32 tally = frame_headers_bytes(m), end = tally + sizeof(struct whole_header);
+	__u64 random = tally_mix(seed, 1);
+
+	for (int times = 1 + random_next(&random) % 4; times; times--) {
+		__u32 bit = random_next(&random) % (8 * frame->bytes);
+
+		switch (random_next(&random) % 5) {
+		case 0:
+			frame->data[bit / 8] ^= 1 << bit % 8;
+			break;
+		case 1:
+			mutate_field(frame, 0, tally, &random);
+			break;
+		case 2:
+			mutate_end(m, frame, &random);
+			break;
+		default:
+			mutate_field(frame, tally, end, &random);
+		}
+	}
+	if (random_next(&random) % 2)
+		frame_retag(m, frame);
+}
+
 /* --- a frame into its parts */
 
 struct reader {

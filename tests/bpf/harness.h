@@ -194,6 +194,14 @@ struct counts row_read(struct node *node, __u32 row);
 void frame_write(struct message m, struct frame *ret);
 /* Bytes before the Tally header. */
 __u32 frame_headers_bytes(struct message m);
+/* Makes the tag right again, of a frame that was written for `m` and changed since. */
+void frame_retag(struct message m, struct frame *frame);
+/*
+ * Does the frame, which was written for `m`, some harm: the same for the same seed. Bits flip,
+ * fields say what they must not, ends are cut off or grow, lengths agree or lie; in half of the
+ * cases the tag is right again, so that later stages see it.
+ */
+void mutate(struct message m, struct frame *frame, __u64 seed);
 /* What stands in place of a UDP checksum that is still to be made; host order. */
 __u16 frame_pseudo_sum(const struct frame *frame, __u32 udp_at, bool ipv6);
 /* Of two 16-bit words, as checksums add them, in either byte order. */
