@@ -28,8 +28,8 @@ static __always_inline void event_read(struct tally_event *e, const struct tally
 	e->epoch = tally_le16_get(h->epoch);
 	e->kind = h->kind;
 	e->set.word[0] = tally_le64_get(h->set);
-	for (int i = 1; h->flags & TALLY_LARGE && (const void *)(more + 1) <= end &&
-			i < TALLY_SET_WORDS; i++)
+	for (int i = 1;
+	     h->flags & TALLY_LARGE && (const void *)(more + 1) <= end && i < TALLY_SET_WORDS; i++)
 		e->set.word[i] = tally_le64_get(more->set[i - 1]);
 }
 
