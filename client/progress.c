@@ -156,7 +156,7 @@ static bool input(struct tally *t)
 		for (size_t i = 0; i < n; i++)
 			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
 		t->received += n;
-	} while (n >= TRANSPORT_BATCH);
+	} while (n >= TRANSPORT_RECEIVES);
 	transport->feedback(t->channel, window_runs(engine_window(t->engine)));
 	return t->received != received;
 }

@@ -15,7 +15,8 @@
 
 enum {
 	TRANSPORT_BATCH = 64, /* datagrams sent at a time */
-	TRANSPORT_RECEIVED_MAX = 8 * 64, /* datagrams received at a time */
+	TRANSPORT_RECEIVES = 8, /* fewer datagrams received at a time: that was all */
+	TRANSPORT_RECEIVED_MAX = TRANSPORT_RECEIVES * 64,
 };
 
 /* An open transport; each transport's own struct begins with it. */

@@ -20,7 +20,7 @@
 
 enum {
 	SEGMENTED_BYTES_MAX = 65000,
-	RECEIVES = 8,   /* of one system call, each up to 64 datagrams */
+	RECEIVES = TRANSPORT_RECEIVES, /* of one system call, each up to 64 datagrams */
 	RECEIVE_BYTES = 65536,
 	STRANGERS_MAX = 65536, /* datagrams that came before udp_connect(): a queue has fewer */
 };
