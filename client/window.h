@@ -22,13 +22,11 @@
 #include <tally/tally.h>
 #include <tally/wire.h>
 
+#include "recovery.h"
+
 enum {
-	WINDOW_RTO_MIN_NS = 4 * 1000 * 1000,
-	WINDOW_RTO_FIRST_NS = 20 * 1000 * 1000,
-	WINDOW_RTO_MAX_NS = 250 * 1000 * 1000,
-	WINDOW_REORDER_MIN_NS = 200 * 1000, /* results this much out of order are not losses */
-	WINDOW_PROBES_MAX = 16, /* flights sent again after one timeout */
-	WINDOW_TRIES_MAX = 6,   /* sent so often, a chunk is flushed even without timeouts */
+	WINDOW_RTO_FIRST_NS = RECOVERY_RTO_FIRST_NS,
+	WINDOW_RTO_MAX_NS = RECOVERY_RTO_MAX_NS,
 	WINDOW_WRONG_MAX = 8, /* so many wrong sums of one chunk end the run */
 };
 
@@ -61,8 +59,8 @@ struct window_news {
 struct datagram {
 	const void *bytes; /* valid until the next call into the window */
 	uint16_t length;
-	bool fresh;   /* sent for the first time */
-	bool *in_run;   /* of what is fresh: who sends it says here whether others went with it */
+	bool fresh; /* sent for the first time */
+	bool *in_run; /* of what is fresh: who sends it says here whether others went with it */
 };
 
 /* Of the chunks with results: how many were sent in a run at first, and of them, on one try. */

@@ -770,6 +770,8 @@ static void node_answer(int fd)
 	if (n < 0)
 		return;
 	h->kind = TALLY_RESULT;
+	h->flags &= TALLY_FLAGS_STICKY;
+	h->about = tally_le16(0);
 	set = tally_header_set(h);
 	h->tag = tally_le64(tally_tag(h, &set));
 	assert_int_equal(sendto(fd, frame, (size_t)n, 0, (struct sockaddr *)&from, length), n);

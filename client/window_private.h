@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Inside a window: what goes out is in window.c, what comes in is in window_input.c. */
+#ifndef TALLY_CLIENT_WINDOW_PRIVATE_H
+#define TALLY_CLIENT_WINDOW_PRIVATE_H
+
+#include "recovery.h"
+#include "window.h"
+
+enum {
+	SUSPECTS = 16,
+};
+
+enum flight_state {
+	FLIGHT_NONE = 0,
+	FLIGHT_POSTED,   /* composed, not sent yet */
+	FLIGHT_FLYING,   /* sent, no result yet */
+	FLIGHT_HELD,   /* over; the frame is kept for repair */
+};
+
+struct flight {
+	struct fate fate;
+	uint64_t identity;
+	uint16_t length;	 /* of the frame */
+	uint8_t state;   /* enum flight_state */
+	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
+	uint8_t wrong; /* editions of the sum that came and were wrong */
+	uint8_t edition; /* the last one of them */
+	bool in_run; /* as it was sent first */
+	bool answer;   /* asked for: to be given to the root */
+	bool probe; /* after silence; the group has not been asked since */
+};
+
+struct window {
+	struct window_options options;
+	struct tally_set everyone, me;
+	uint64_t weight, weights; /* of this rank; of everyone */
+	uint64_t run; /* its identity */
+	struct tally_header blank; /* what all contributions begin with */
+	struct tally_stats stats;
+	struct window_runs runs;
+	struct window_news news;
+	struct recovery recovery;
+	uint32_t suspect[SUSPECTS]; /* chunks to ask about */
+	uint32_t suspects;
+	uint32_t flying;
+	uint32_t next_probe; /* after silence */
+	bool zeros; /* the node has no room for sums in short frames: zeros go along at once */
+	uint64_t wakeup_ns;
+	uint32_t mask;   /* 2W - 1 */
+	uint32_t posted, taken; /* ends of the queue of posted seqs */
+	uint16_t boot;
+	size_t stride;   /* of the frames, bytes */
+	uint32_t *queue;	 /* [2W], indexed by posted and taken */
+	struct flight *flight;  /* [2W] */
+	uint8_t *frame; /* [2W] of `stride` bytes: header, payload */
+};
+
+static inline struct flight *flight_of(struct window *w, uint32_t seq)
+{
+	return &w->flight[seq & w->mask];
+}
+
+static inline struct tally_header *frame_of(struct window *w, uint32_t seq)
+{
+	return (struct tally_header *)(w->frame + (seq & w->mask) * w->stride);
+}
+
+static inline void wake_at(struct window *w, uint64_t due_ns)
+{
+	if (due_ns < w->wakeup_ns)
+		w->wakeup_ns = due_ns;
+}
+
+static inline uint64_t due_of(struct window *w, struct flight *f, uint64_t now_ns)
+{
+	return recovery_due(&w->recovery, &f->fate, w->flying < w->options.window, now_ns);
+}
+
+#endif
