@@ -49,7 +49,7 @@ static int check_options(const struct tally_options *o)
 	return check_progress(o->progress);
 }
 
-/* What only an agent gives. Without one all of it is 0. */
+/* What only an agent gives; without one all of it is 0. open_on() takes it, unless it fails. */
 struct membership {
 	struct join *join;
 	uint64_t nonce; /* of the run */
@@ -88,7 +88,7 @@ static size_t header_bytes_of(const struct tally_options *o)
 	return tally_header_bytes(o->workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE : 0);
 }
 
-/* `channel` is bound and belongs to the callee, also on failure; the membership only on success. */
+/* `channel` is bound and belongs to the callee, also on failure. */
 static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
 		   struct channel *channel, struct membership m, struct tally **ret)
 {

@@ -81,6 +81,7 @@ struct world {
 	unsigned int fail_one_in;
 	enum core_action_kind failed_kind;
 	bool crashed, exits, starting;
+	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;
 	struct core_action pending;
 	bool is_pending;
@@ -400,7 +401,8 @@ static inline void tell(struct world *w, const struct core_action *a)
 		tell_run(w, p, a);
 		return;
 	case JOINING_ENDING:
-		if (p->state != RUNS || p->ending || a->rank == p->rank || !a->tell.text)
+		if (p->state != RUNS || p->ending || a->rank == p->rank ||
+		    !strcmp(a->tell.text, "left") != w->leaves)
 			WRONG(w, "a worker is told that its run is ending, and may not be");
 		p->ending = true;
 		return;

@@ -165,7 +165,9 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 	p->state = ASKS;
 	p->connected = true;
 	p->finals = 0;
+	w->leaves = leave;
 	world_do(w, &e);
+	w->leaves = false;
 }
 
 static void join(struct world *w, unsigned int worker, unsigned int job)
@@ -188,8 +190,8 @@ static void leave(struct world *w, unsigned int worker)
 	}
 	if (p->state == RUNS && world_random(w, 2)) {
 		say(w, p, number_of(p->job), true);
-		if (p->state != AWAY)
-			WRONG(w, "worker %u has left, and is not told so", worker);
+		if (p->state != AWAY || is_known(w, p, false))
+			WRONG(w, "worker %u has left, and is not told so, or not gone", worker);
 	}
 	p->state = AWAY;
 	p->connected = false;
