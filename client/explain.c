@@ -32,7 +32,8 @@ static void explain_mismatch(const struct window_news *news, const struct situat
 	name_ranks(&news->callers, ranks, sizeof(ranks));
 	shape_print(news->other_call, news->call, other, sizeof(other));
 	shape_print(news->call, news->other_call, call, sizeof(call));
-	shape_print(s->shape, s->shape, own, sizeof(own));
+	shape_print(s->shape, s->shape == news->call ? news->other_call : news->call, own,
+		    sizeof(own));
 	used = snprintf(text, size, "ranks make different calls: rank %u%s calls %s, %s%s %s %s",
 			news->other, is_other ? " (this one)" : "", other, ranks,
 			is_caller ? " (this one included)" : "",

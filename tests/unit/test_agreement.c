@@ -527,6 +527,26 @@ static void a_rank_with_a_call_of_its_own_hears_all_three(void **state)
 	world_free(w);
 }
 
+/* A rank that agrees with one of them, but whose contribution was lost. */
+static void a_rank_not_named_hears_what_differs_in_its_own_call(void **state)
+{
+	struct rank_call other = usual;
+	struct world *w = world_new(3);
+	struct tally_call *call[3] = { 0 };
+	struct datagram lost;
+
+	other.window *= 2;
+	call[0] = start_rank(w, 0, &usual, 0);
+	call[1] = start_rank(w, 1, &other, 0);
+	call[2] = start_rank(w, 2, &usual, 0);
+	assert_int_equal(engine_output(w->engine[2], w->now_ns, &lost, 1), 1);
+	finish(w, call, 3);
+	assert_fails(call[2], EPROTO,
+		     "rank 1 calls the first call, with window 8, rank 0 calls the first call, "
+		     "with window 4, this rank the first call, with window 4");
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -542,6 +562,7 @@ int main(void)
 		cmocka_unit_test(the_opening_finds_ranks_that_are_set_up_differently),
 		cmocka_unit_test(every_rank_hears_of_it_also_who_is_late),
 		cmocka_unit_test(a_rank_with_a_call_of_its_own_hears_all_three),
+		cmocka_unit_test(a_rank_not_named_hears_what_differs_in_its_own_call),
 	};
 
 	return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
