@@ -84,7 +84,8 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
 	if (!c->chunk)
 		return -ENOMEM;
-	for (uint32_t k = 0; k < c->chunks && k < member->window; k++)
+	for (uint32_t k = 0; c->lane == TALLY_LANE_FLOAT32 && k < c->chunks && k < member->window;
+	     k++)
 		c->chunk[k].scale = c->guess[k];
 	return 0;
 }

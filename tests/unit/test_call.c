@@ -570,6 +570,24 @@ static void too_many_chunks_are_refused(void **state)
 
 /* --- scales */
 
+/* Whatever an earlier call of the same count has made of the guesses. */
+static void only_float32_is_at_a_place_with_a_scale(void **state)
+{
+	struct call_member member = { .workers = 4, .window = 4, .payload_bytes = 64 };
+	struct call_options o = { .verb = CALL_ALLREDUCE, .op = TALLY_SUM, .count = 100 };
+	struct guesses *g = calloc(1, sizeof(*g));
+	struct call c;
+
+	guesses_init(g);
+	for (o.dtype = TALLY_INT32; o.dtype <= TALLY_FLOAT32; o.dtype++) {
+		assert_int_equal(call_init(&c, &member, &o, g), 0);
+		assert_true(call_place(&c, 3) ==
+			    (3ull << 32 | (o.dtype == TALLY_FLOAT32 ? GUESS_FIRST << 8 : 0)));
+		call_done(&c);
+	}
+	free(g);
+}
+
 static void a_wrong_guess_is_repeated_with_the_announced_scale(void **state)
 {
 	static const double value[] = { 100, 1, 0x1p-7, -0x1p99, 0x1p-149 };
@@ -1034,6 +1052,7 @@ int main(void)
 		cmocka_unit_test(every_element_travels_once_from_whom_and_to_whom_it_must),
 		cmocka_unit_test(a_broadcast_reaches_all_and_leaves_its_root_alone),
 		cmocka_unit_test(too_many_chunks_are_refused),
+		cmocka_unit_test(only_float32_is_at_a_place_with_a_scale),
 		cmocka_unit_test(a_wrong_guess_is_repeated_with_the_announced_scale),
 		cmocka_unit_test(a_right_guess_is_not_repeated),
 		cmocka_unit_test(guesses_are_remembered_for_the_same_shape),
