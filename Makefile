@@ -113,12 +113,12 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 
 test: setup ## all rungs: lint, unit, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
-	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
+	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys $(BUILD)/tally-vectors guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
 	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
-lint: all $(BUILD)/tally-keys $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
+lint: all $(BUILD)/tally-keys $(BUILD)/tally-vectors $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
 
 unit: $(UNITS) ## pure modules under ASan and UBSan
@@ -151,6 +151,9 @@ pure: # what decides and touches nothing; make lint looks after it
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
+
+vectors-docs: $(BUILD)/tally-vectors ## write the test vectors of the protocol anew
+	@$< > $(BUILD)/page && cat $(BUILD)/page > docs/vectors.md
 
 pictures: ## draw docs/pictures anew, where sources have changed
 	@scripts/pictures
@@ -221,6 +224,8 @@ $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 
 $(BUILD)/tally-keys: $(call objects,tools/keys.c) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -Wl,--as-needed $(LIBRARIES)
+$(BUILD)/tally-vectors: $(call objects,tools/vectors.c tools/vectors_world.c) $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lm
 
 # PREFIX may be another one than last time.
 $(BUILD)/packaging/tallyd.service: packaging/tallyd.service always

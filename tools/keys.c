@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Read this file first: it is the only one.
+ * Read this file first: vectors.c is a program of its own.
  *
  * tally-keys FILE: the document on standard output, its lists of keys made anew from the tables
  * that the programs read by. Such a list stands between two lines, in Markdown

@@ -11,6 +11,7 @@
 
 #include <tally/check.h>
 
+#include "client/shape.h"
 #include "tests/unit/random.h"
 
 enum {
@@ -231,6 +232,36 @@ static void a_check_tells_missing_and_repeated_ranks(void **state)
 	}
 }
 
+/* --- numbers that another program, written from docs/protocol.md, has worked out */
+
+static void hashes_are_those_of_the_protocol(void **state)
+{
+	const uint64_t run = tally_run_identity(0x0123456789abcdef, 7, 3);
+	struct headed m;
+
+	for (size_t i = 0; i < sizeof(m.byte); i++)
+		m.byte[i] = i < sizeof(m.h) ? 0x10 + i : 0x80 + i - sizeof(m.h);
+	assert_true(tag_of(&m) == 0xa96b4a8c2cb033e3);
+	m.h.flags |= TALLY_LARGE;
+	assert_true(tag_of(&m) == 0x583c44982d337cf8);
+	assert_true(tally_weight(0) == 0xdf442d22110c749b);
+	assert_true(tally_weight(255) == 0x836c7479342de34b);
+	assert_true(run == 0x56d36c6ff90c6eb4);
+	assert_true(tally_identity(run, 0x89abcdef, 0x18240089, 0x100014102) == 0xf97edd02afe4ac35);
+}
+
+static void shapes_are_those_of_the_protocol(void **state)
+{
+	const struct call_member member = { .window = 128, .payload_bytes = 1408 };
+	const struct call_options average = { .verb = CALL_REDUCE,
+					      .dtype = TALLY_FLOAT32,
+					      .op = TALLY_AVG,
+					      .root = 5,
+					      .count = 1000 };
+
+	assert_true(shape_of(&member, &average) == 0x1f42ce0b1a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +272,8 @@ int main(void)
 		cmocka_unit_test(weights_are_odd_and_distinct),
 		cmocka_unit_test(no_sum_of_other_ranks_has_the_weight_of_all),
 		cmocka_unit_test(a_check_tells_missing_and_repeated_ranks),
+		cmocka_unit_test(hashes_are_those_of_the_protocol),
+		cmocka_unit_test(shapes_are_those_of_the_protocol),
 	};
 
 	return cmocka_run_group_tests_name("check", tests, NULL, NULL);
