@@ -15,6 +15,7 @@ enum {
 	CHUNKS = 200,
 	ATTEMPTS = 3, /* each worker sends everything as often */
 	RACES = 20000,
+	MORE_RACES = 5 * RACES,
 };
 
 #define ALL_WORKERS { { ~0ULL, ~0ULL, ~0ULL, ~0ULL } }
@@ -276,6 +277,46 @@ static void an_answer_is_never_that_of_another_chunk(void **state)
 	assert_int_equal(race.wrong, 0);
 }
 
+/* Both CPUs finish chunks of one slot: the later one takes the slot right behind the earlier one.
+ */
+static void *finish_by_turns(void *data)
+{
+	struct race *race = data;
+	struct frame in, out;
+	struct tally_header h;
+	int wrong = 0;
+	__u32 i;
+
+	while ((i = atomic_fetch_add(&race->finished, 1)) < MORE_RACES) {
+		struct message m = contribution(.set = { { 0x3 } }, .seq = i * SLOTS_OF_JOB,
+						.value = i);
+
+		frame_write(m, &in);
+		if (node_run(race->node, &in, &out) != XDP_REDIRECT)
+			continue; /* the other was faster: this one is overtaken */
+		memcpy(&h, out.data + frame_headers_bytes(m), sizeof(h));
+		wrong += tally_le64_get(h.check) != check_of(i, m.blocks);
+	}
+	return (void *)(long)wrong;
+}
+
+static void *finish_on_cpu_0(void *data) { return cpu_take(0) ? finish_by_turns(data) : data; }
+static void *finish_on_cpu_1(void *data) { return cpu_take(1) ? finish_by_turns(data) : data; }
+
+static void a_result_has_the_books_of_its_own_chunk(void **state)
+{
+	struct race race = { .node = *state };
+	pthread_t thread[CPUS];
+	void *wrong;
+
+	assert_int_equal(pthread_create(&thread[0], NULL, finish_on_cpu_0, &race), 0);
+	assert_int_equal(pthread_create(&thread[1], NULL, finish_on_cpu_1, &race), 0);
+	for (int i = 0; i < CPUS; i++) {
+		assert_int_equal(pthread_join(thread[i], &wrong), 0);
+		assert_null(wrong);
+	}
+}
+
 /* Two CPUs at one bucket: what both get together is what was in it. */
 static void two_cpus_spend_no_token_twice(void **state)
 {
@@ -312,6 +353,7 @@ int main(void)
 		fact(two_cpus_count_no_worker_twice),
 		fact(two_cpus_flush_every_worker_once),
 		fact(an_answer_is_never_that_of_another_chunk),
+		fact(a_result_has_the_books_of_its_own_chunk),
 		fact(two_cpus_spend_no_token_twice),
 	};
 	cpu_set_t cpus;
