@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lanes.h"
-#include "shape.h"
 
 /* Where an entry's elements lie and whose they are. */
 struct span {
@@ -58,9 +57,8 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	size_t part_chunks, parts;
 
 	*c = (struct call){ .member = *member, .options = *options, .guesses = guesses };
-	if (options->count >> SHAPE_COUNT_BITS)
+	if (options->count >> CALL_COUNT_BITS)
 		return -EFBIG;
-	c->shape = shape_of(member, options);
 	c->guess = guess_of_shape(guesses, options);
 	c->lane = first_lane(options);
 	first = lane_at(c->lane);

@@ -30,6 +30,7 @@ enum call_verb {
 };
 
 enum {
+	CALL_COUNT_BITS = 37, /* a call has fewer than 2^37 elements */
 	GUESS_KINDS = 16, /* shapes of calls remembered at a time */
 	GUESS_FIRST = 64, /* scale of a chunk never seen: all |x| below 1 */
 };
@@ -85,7 +86,7 @@ struct call {
 	struct call_member member;
 	struct call_options options;
 	struct guesses *guesses;
-	uint64_t shape; /* client/shape.h */
+	uint64_t shape; /* client/shape.h: filled in after call_init() */
 	uint8_t *guess; /* of calls like this: [window] */
 	enum tally_lane lane; /* that chunks are sent in first */
 	size_t element_bytes;

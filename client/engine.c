@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "explain.h"
+#include "shape.h"
 
 #include <tally/check.h>
 
@@ -208,6 +209,7 @@ static void begin_call(struct engine *e)
 			fail_all(e, r);
 			return;
 		}
+		c->call.shape = shape_of(&e->member, &c->options);
 		c->state = STATE_RUNNING;
 		c->info = totals(e);
 		c->info.queued_ns = e->now_ns - c->started_ns;

@@ -19,9 +19,9 @@ enum field {
 	FIELDS,
 };
 
-static const uint8_t bits[FIELDS] = { 3, 4, 2, 8, 4, 6, SHAPE_COUNT_BITS };
+static const uint8_t bits[FIELDS] = { 3, 4, 2, 8, 4, 6, CALL_COUNT_BITS };
 
-_Static_assert(3 + 4 + 2 + 8 + 4 + 6 + SHAPE_COUNT_BITS == 64, "all of the word");
+_Static_assert(3 + 4 + 2 + 8 + 4 + 6 + CALL_COUNT_BITS == 64, "all of the word");
 
 static bool has_elements(uint64_t verb) { return verb != CALL_BARRIER && verb != CALL_CLOSING; }
 

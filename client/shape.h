@@ -12,11 +12,9 @@
 #include "call.h"
 
 enum {
-	SHAPE_COUNT_BITS = 37, /* a call has fewer than 2^37 elements */
 	SHAPE_TEXT_BYTES = 96,
 };
 
-/* The count has SHAPE_COUNT_BITS at most. */
 uint64_t shape_of(const struct call_member *member, const struct call_options *options);
 
 /*

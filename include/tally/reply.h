@@ -52,11 +52,11 @@ tally_inline enum tally_to tally_outcome_to(enum tally_outcome outcome)
 /* Does anything leave that the node makes? Otherwise the books are of no more use. */
 tally_inline bool tally_reply_is_due(enum tally_outcome outcome)
 {
-#define TALLY_REPLY_BIT(name, action, meaning)                                                   \
-	| (__u64)((action) != XDP_DROP &&                                                        \
-		  ((action) != XDP_PASS || TALLY_##name == TALLY_SENT_UP ||                      \
-		   TALLY_##name == TALLY_FLUSHED_UP))                                            \
-		  << TALLY_##name
+#define TALLY_REPLY_BIT(name, action, meaning)                              \
+	| (__u64)((action) != XDP_DROP &&                                   \
+		  ((action) != XDP_PASS || TALLY_##name == TALLY_SENT_UP || \
+		   TALLY_##name == TALLY_FLUSHED_UP))                       \
+			<< TALLY_##name
 	_Static_assert(TALLY_OUTCOME_COUNT <= 64, "bits");
 	return (0 TALLY_OUTCOMES(TALLY_REPLY_BIT)) >> outcome & 1;
 #undef TALLY_REPLY_BIT

@@ -242,7 +242,7 @@ static void what_is_of_another_service_address_passes(void **state)
 				job_put(*state, m.job, inner_job(.ipv6 = f->ipv6));
 			else
 				job_put(*state, m.job, root_job(.ipv6 = f->ipv6));
-			for (m.kind = 0; m.kind <= TALLY_OVERTAKEN + 1; m.kind++) {
+			for (m.kind = 0; m.kind != TALLY_OVERTAKEN + 2; m.kind++) {
 				bool up = m.kind == TALLY_CONTRIBUTION || m.kind == TALLY_REPAIR;
 
 				show_other_addresses(*state, m, up ? 0 : source);

@@ -390,7 +390,7 @@ static void what_an_agent_wrote_before_runs_had_nonces_is_read(void **state)
 	char *at = text;
 
 	while ((at = strstr(at, "\"nonce\"")))
-		memcpy(at, "\"other\"", 7);
+		at[1] = 'x'; /* an unknown key */
 	configure(&b);
 	assert_int_equal(books_parse(&b, text, strlen(text), "state", &why), 0);
 	assert_true(books_job_find(&b, "runs")->nonce == 0);

@@ -113,7 +113,7 @@ static void all_that_ranks_must_agree_in_is_in_the_word(void **state)
 	o[3].verb = CALL_BROADCAST;
 	o[3].root = 255;
 	o[4].count++;
-	o[5].count |= 1ull << (SHAPE_COUNT_BITS - 1);
+	o[5].count |= 1ull << (CALL_COUNT_BITS - 1);
 	m[0].window *= 2;
 	m[1].payload_bytes += 64;
 	word[count++] = shape(&allreduce);
@@ -144,7 +144,7 @@ static void the_longest_text_fits(void **state)
 					      .dtype = TALLY_FLOAT32,
 					      .op = TALLY_AVG,
 					      .root = 255,
-					      .count = (1ull << SHAPE_COUNT_BITS) - 1 };
+					      .count = (1ull << CALL_COUNT_BITS) - 1 };
 	struct call_options reduce = longest;
 
 	reduce.verb = CALL_REDUCE;

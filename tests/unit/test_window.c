@@ -396,7 +396,7 @@ static void silence_is_probed_with_the_newest_chunk_and_then_with_the_oldest(voi
 	assert_true(now >= START + FIRST);
 	assert_int_equal(k->sent[0].message.h.flags, TALLY_FLUSH | TALLY_LARGE);
 	for (int i = 0; i < 600; i++) /* more than a byte can count */
-		now = goes_again(k, 0);
+		goes_again(k, 0);
 	assert_int_equal(stats(k)->retransmitted, 601);
 	assert_int_equal(stats(k)->flushed, 601);
 	worker_free(k);
