@@ -45,7 +45,7 @@ struct engine {
 	uint64_t redone, ended, sent_bytes;
 	char why[256]; /* engine_fail() was told */
 	bool unreachable;
-	bool failed, aborted;
+	bool failed, aborted, watched;
 	struct tally_call *opening; /* a call before the first one; NULL: none is needed any more */
 	uint64_t *random; /* [workers]: this rank's own number at its place, then all */
 	struct tally_call call[ENGINE_CALLS_MAX];
@@ -229,7 +229,7 @@ static struct situation situation_of(const struct engine *e)
 		.service = e->options.service,
 		.shape = e->first->call.shape,
 		.progress_ns = e->progress_ns,
-		.timeout_ns = e->options.timeout_ns,
+		.waited_ns = e->now_ns - e->progress_ns,
 		.unreachable = e->unreachable,
 	};
 }
@@ -388,6 +388,21 @@ static void check_news(struct engine *e)
 		fail_all(e, r);
 }
 
+void engine_watch(struct engine *e, bool watched) { e->watched = watched; }
+
+/* A late rank is not silence of the network. */
+static uint64_t timeout_of(const struct engine *e)
+{
+	const struct window_news *news = window_news(e->window);
+	bool late = news->asked_ns && news->asked_ns >= e->progress_ns &&
+		    e->now_ns - news->asked_ns < e->options.timeout_ns &&
+		    !tally_set_has(&news->missing, e->member.rank);
+
+	if (late && e->options.late_timeout_ns)
+		return e->options.late_timeout_ns;
+	return late && e->watched ? ENGINE_LATE_NS : e->options.timeout_ns;
+}
+
 static void check_time(struct engine *e, uint64_t now_ns)
 {
 	struct situation s;
@@ -396,7 +411,7 @@ static void check_time(struct engine *e, uint64_t now_ns)
 		return;
 	if (!e->progress_ns)
 		e->progress_ns = now_ns;
-	if (now_ns - e->progress_ns < e->options.timeout_ns)
+	if (now_ns - e->progress_ns < timeout_of(e))
 		return;
 	s = situation_of(e);
 	explain_timeout(window_news(e->window), &s, e->first->why, sizeof(e->first->why));
@@ -449,7 +464,7 @@ void engine_unreachable(struct engine *e) { e->unreachable = true; }
 uint64_t engine_wakeup(const struct engine *e)
 {
 	uint64_t wakeup = window_wakeup(e->window);
-	uint64_t deadline = e->progress_ns + e->options.timeout_ns;
+	uint64_t deadline = e->progress_ns + timeout_of(e);
 
 	return e->first && e->progress_ns && deadline < wakeup ? deadline : wakeup;
 }

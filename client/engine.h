@@ -21,10 +21,14 @@ enum {
 	ENGINE_CALLS_MAX = 64
 }; /* started and not waited for */
 
+#define ENGINE_LATE_NS (1800ull * 1000000000)
+
 struct engine_options {
 	struct window_options window;
 	uint64_t timeout_ns; /* a call without any result for so long, while looked after, has
 				failed */
+	uint64_t late_timeout_ns; /* the same, while the node says that other ranks are missing. 0:
+				     timeout_ns, or half an hour while engine_watch() says so */
 	const char *service; /* for error texts; outlives the engine */
 	uint64_t random; /* a random number; used if window.nonce is 0 */
 	struct tally *owner; /* what engine_owner() says */
@@ -62,6 +66,9 @@ uint64_t engine_ended(const struct engine *e);
  * may be NULL.
  */
 int engine_collect(struct tally_call *call, struct tally_call_info *ret);
+
+/* Would somebody tell us if a rank had gone? Then a rank that is missing is only late. */
+void engine_watch(struct engine *e, bool watched);
 
 /* Ends all calls with -ECANCELED, and touches their buffers no more. None can follow. */
 void engine_abort(struct engine *e);

@@ -82,7 +82,7 @@ int explain_news(const struct window_news *news, const struct situation *s, char
 void explain_timeout(const struct window_news *news, const struct situation *s, char *text,
 		     size_t size)
 {
-	double seconds = s->timeout_ns / 1e9;
+	double seconds = s->waited_ns / 1e9;
 	char ranks[128];
 
 	if (news->heard_ns <= s->progress_ns) {

@@ -15,7 +15,7 @@ struct situation {
 	const char *service; /* address */
 	uint64_t shape; /* of its call (client/shape.h) */
 	uint64_t progress_ns; /* when the call last got a result, or began */
-	uint64_t timeout_ns;
+	uint64_t waited_ns; /* since then */
 	bool unreachable; /* the service address's port */
 };
 

@@ -323,6 +323,8 @@ int join_hear(struct join *j, struct why *ret)
 	return said;
 }
 
+bool join_watches(const struct join *j) { return !j->silent && !j->over; }
+
 /* --- leaving */
 
 /* The agent may have said something since, such as why it ended the connection. */

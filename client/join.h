@@ -30,6 +30,9 @@ int join_open(const struct tally_join_options *options, struct join **ret,
  */
 int join_hear(struct join *j, struct why *ret);
 
+/* Would the agent say if a rank had gone? As join_hear() has found. */
+bool join_watches(const struct join *j);
+
 /*
  * The rank leaves, if it has not: the agent tells the others. Takes no time; where the agent has
  * gone, only join_close() says it. Keeps the error text. NULL is allowed.

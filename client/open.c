@@ -74,6 +74,7 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 			    .payload_bytes = o->payload_bytes,
 			    .nonce = nonce },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
+		.late_timeout_ns = o->late_rank_timeout_ms * 1000000ull,
 		.service = t->service,
 		.owner = t,
 	};
@@ -213,6 +214,7 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 	o = options_of(&place->job, place->rank);
 	o.timeout_ms = known.timeout_ms;
 	o.progress = known.progress;
+	o.late_rank_timeout_ms = known.late_rank_timeout_ms;
 	r = open_on(&o, &place->job.service, channel, (struct membership){ join, place->job.nonce },
 		    ret);
 	if (r < 0)

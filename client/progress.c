@@ -189,6 +189,7 @@ static void hear(struct tally *t)
 	if (now >= t->hear_ns) {
 		t->hear_ns = now + HEAR_NS;
 		r = join_hear(t->join, &why);
+		engine_watch(t->engine, join_watches(t->join));
 	}
 	if (r < 0)
 		engine_fail(t->engine, r, why.text);

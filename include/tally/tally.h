@@ -98,12 +98,15 @@ struct tally_options {
 	uint16_t workers; /* 1 .. 256 */
 	uint16_t window; /* chunks in flight: a power of two, 1 .. 1024 */
 	uint16_t payload_bytes; /* of a full packet: a multiple of 64, 64 .. 3392; must fit the
-				 * path's MTU with 92 bytes (IPv4) or 112 (IPv6) of headers */
+				 * path's MTU with 92 bytes (IPv4) or 112 (IPv6) of headers, and
+				 * 32 more in a job of more than 64 workers */
 	uint32_t timeout_ms; /* of one collective without any result, while somebody makes progress;
 			      * 0: 30,000 */
 	const char *service; /* the root's service address: "10.77.0.1" or "fd77::1" */
 	const char *address; /* this worker's: "10.77.1.1:40000", "[fd77:1::1]:40000" */
 	enum tally_progress_by progress;
+	uint32_t late_rank_timeout_ms; /* the same, as long as the node answers, and says that other
+					* ranks are missing; 0: timeout_ms */
 };
 
 struct tally; /* one worker's place in one job */
@@ -147,6 +150,8 @@ struct tally_join_options {
 			      * 0: 30,000 */
 	uint32_t join_timeout_ms; /* until all ranks have come; 0: 60,000 */
 	enum tally_progress_by progress;
+	uint32_t late_rank_timeout_ms; /* as in tally_options; 0: 1,800,000, as long as the agent
+					* would say if a rank had gone, else timeout_ms */
 };
 
 /*

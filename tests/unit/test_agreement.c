@@ -39,6 +39,7 @@ struct world {
 	struct engine *engine[RANKS_MAX];
 	struct message first[64]; /* contributions as they came to the node, the first ones */
 	int contributions;
+	uint64_t late_timeout_ns;
 };
 
 static struct world *world_new(int ranks)
@@ -77,6 +78,7 @@ static void join(struct world *w, int rank, uint64_t nonce, uint64_t random, uin
 			    .payload_bytes = payload,
 			    .nonce = nonce },
 		.timeout_ns = TIMEOUT_NS,
+		.late_timeout_ns = w->late_timeout_ns,
 		.service = "10.77.0.1",
 		.random = random,
 	};
@@ -547,6 +549,53 @@ static void a_rank_not_named_hears_what_differs_in_its_own_call(void **state)
 	world_free(w);
 }
 
+/* --- late ranks */
+
+/* Until the call is over, or it is so late. */
+static void wait_until(struct world *w, const struct tally_call *call, uint64_t until_ns)
+{
+	while (w->now_ns < until_ns && !engine_is_over(call))
+		if (!turn(w))
+			w->now_ns += MS;
+}
+
+/* Rank 1 comes to the barrier only after so long. Where all is well, all end well. */
+static int result_of_late_barrier(bool watched, uint64_t late_timeout_ns, uint64_t late_ns)
+{
+	struct world *w = world_new(2);
+	struct tally_call *call[2];
+	int r;
+
+	w->late_timeout_ns = late_timeout_ns;
+	join_all(w, 1, 0);
+	for (int rank = 0; rank < 2; rank++)
+		engine_watch(w->engine[rank], watched);
+	call[0] = start(w, 0, &barrier);
+	wait_until(w, call[0], w->now_ns + late_ns);
+	if (!engine_is_over(call[0])) {
+		call[1] = start(w, 1, &barrier);
+		finish(w, call, 2);
+		assert_int_equal(engine_collect(call[1], NULL), 0);
+	}
+	r = engine_collect(call[0], NULL);
+	world_free(w);
+	return r;
+}
+
+static void a_late_rank_is_waited_for_where_its_end_would_be_told(void **state)
+{
+	assert_int_equal(result_of_late_barrier(true, 0, 5ull * TIMEOUT_NS), 0);
+	assert_int_equal(result_of_late_barrier(true, 2ull * TIMEOUT_NS, 5ull * TIMEOUT_NS), -ETIMEDOUT);
+	assert_non_null(strstr(tally_error(), "rank 1 missing"));
+}
+
+static void otherwise_as_long_as_the_caller_says(void **state)
+{
+	assert_int_equal(result_of_late_barrier(false, 0, 5ull * TIMEOUT_NS), -ETIMEDOUT);
+	assert_non_null(strstr(tally_error(), "rank 1 missing"));
+	assert_int_equal(result_of_late_barrier(false, 6ull * TIMEOUT_NS, 5ull * TIMEOUT_NS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -563,6 +612,8 @@ int main(void)
 		cmocka_unit_test(every_rank_hears_of_it_also_who_is_late),
 		cmocka_unit_test(a_rank_with_a_call_of_its_own_hears_all_three),
 		cmocka_unit_test(a_rank_not_named_hears_what_differs_in_its_own_call),
+		cmocka_unit_test(a_late_rank_is_waited_for_where_its_end_would_be_told),
+		cmocka_unit_test(otherwise_as_long_as_the_caller_says),
 	};
 
 	return cmocka_run_group_tests_name("agreement", tests, NULL, NULL);
