@@ -87,6 +87,9 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 	if (reduces(verb))
 		used += snprintf(text + used, size - used, ", %s",
 				 field(shape, FIELD_OP) == TALLY_AVG ? "average" : "sum");
+	if (verb == CALL_OPENING && field(shape, FIELD_COUNT) != field(other, FIELD_COUNT))
+		used += snprintf(text + used, size - used, " of a job of %llu workers",
+				 (unsigned long long)field(shape, FIELD_COUNT));
 	if (field(shape, FIELD_WINDOW) != field(other, FIELD_WINDOW))
 		used += snprintf(text + used, size - used, ", with window %u",
 				 1u << field(shape, FIELD_WINDOW));

@@ -98,6 +98,16 @@ static void a_window_and_a_payload_are_said_where_they_differ(void **state)
 		    "allreduce of 100 float32, sum, with window 1, with payload 64");
 }
 
+/* Job files may differ in that. */
+static void the_workers_of_a_job_are_said_where_they_differ(void **state)
+{
+	struct call_options three = { .verb = CALL_OPENING, .dtype = TALLY_INT64, .count = 3 };
+	uint64_t ours = shape(&three);
+
+	three.count = 2;
+	assert_text(ours, shape(&three), "the first call of a job of 3 workers");
+}
+
 static void all_that_ranks_must_agree_in_is_in_the_word(void **state)
 {
 	struct call_options o[6];
@@ -176,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_reads_as_it_is_written),
 		cmocka_unit_test(a_window_and_a_payload_are_said_where_they_differ),
+		cmocka_unit_test(the_workers_of_a_job_are_said_where_they_differ),
 		cmocka_unit_test(all_that_ranks_must_agree_in_is_in_the_word),
 		cmocka_unit_test(what_ranks_differ_in_by_nature_is_not),
 		cmocka_unit_test(the_longest_text_fits),
