@@ -478,7 +478,8 @@ static void a_frame_with_two_tags_is_not_tallys(void **state)
 		     contribution(.set = { { 0xf } })); /* tells that the frame before is through */
 	receive(0, &copy);
 	after = counts_read(*state);
-	assert_int_equal(bytes_since(&before, &after, TALLY_FOREIGN), frame.bytes);
+	/* The kernel may have said something of its own meanwhile. */
+	assert_true(bytes_since(&before, &after, TALLY_FOREIGN) >= frame.bytes);
 	assert_int_equal(bytes_since(&before, &after, TALLY_ABSORBED), 0);
 }
 
