@@ -7,6 +7,7 @@ import sys
 from array import array
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../examples"))
+import tally_job  # noqa: E402
 import worker  # noqa: E402
 
 lib = C.CDLL(os.path.abspath(os.environ.get("TALLY_BUILD", "build") + "/libtally.so"))
@@ -26,13 +27,27 @@ def memory(values: array):
     return (C.c_char * (len(values) * values.itemsize)).from_buffer(values)
 
 
+class CMembership:
+    """worker.Membership by libtally, which does not tell the payload: one chunk a call, please."""
+
+    def __init__(self, agent, name, token_file, _rank, _address) -> None:
+        os.environ.update(TALLY_AGENT=agent, TALLY_JOB=name, TALLY_TOKEN_FILE=token_file)
+        self.tally = C.c_void_p()
+        checked(lib.tally_join_sized(None, C.c_size_t(0), C.byref(self.tally)))
+        workers = [("", 0)] * lib.tally_workers(self.tally)
+        self.job = tally_job.Job(0, "", workers, payload=1344, rank=lib.tally_rank(self.tally))
+
+
 class CWorker:
     """worker.Worker by libtally. The job file is the one of the command line."""
 
-    def __init__(self, job, _membership, _timeout) -> None:
-        path = sys.argv[sys.argv.index("--job-file") + 1]
+    def __init__(self, job, membership, _timeout) -> None:
         self.job, self.n, self.tally = job, len(job.workers), C.c_void_p()
         self.retransmissions = self.repairs = 0
+        if membership:
+            self.tally = membership.tally
+            return
+        path = sys.argv[sys.argv.index("--job-file") + 1]
         checked(lib.tally_open_file(path.encode(), C.c_uint16(job.rank), C.byref(self.tally)))
 
     def call(self, function, values: array, count: int, give: int, *more: int) -> array:
@@ -66,5 +81,5 @@ class CWorker:
         lib.tally_abort(self.tally) if failed else checked(lib.tally_close(self.tally))
 
 
-worker.Worker = CWorker
+worker.Membership, worker.Worker = CMembership, CWorker
 sys.exit(worker.main())

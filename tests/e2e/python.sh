@@ -7,8 +7,8 @@
 #   w1 (C)      ──┼── n0      1 % of all frames lost, in both directions
 #   w2 (Python) ──┤
 #   w3 (C)      ──┘
-# shellcheck source=tests/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
 
 export PYTHONDONTWRITEBYTECODE=1
 
@@ -106,10 +106,40 @@ python_and_c_name_a_rank_that_disagrees() {
 	done
 }
 
+python_and_c_join() { # CALL...
+	local program code=0 pids=() pid
+	for program in examples/worker.py tests/e2e/cworker.py; do
+		exec_on "w${#pids[@]}" python3 "$program" --join train --agent "$(bed addr n0)" \
+			--token-file "$work/train.token" "$@" >"$work/rank${#pids[@]}" 2>&1 &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || code=1
+	done
+	((code == 0)) || { cat "$work"/rank? "$work/tallyd.log"; return 1; }
+}
+
+python_and_c_join_a_job_of_an_agent() {
+	agent_network <<-END
+		host w0 w1
+		node n0
+		link w0 n0 rate 1gbit
+		link w1 n0 rate 1gbit
+	END
+	start_agent
+	create_job train 2
+	# The second run finds the places of the first one free.
+	for _ in first second; do
+		python_and_c_join allreduce:float32:150 allreduce:int64:150 broadcast:int32:99
+		until_true state_is train waiting
+	done
+}
+
 python_makes_and_reads_the_test_vectors() {
 	python3 tests/e2e/vectors.py docs/vectors.md
 }
 
 facts python_makes_and_reads_the_test_vectors \
 	python_and_c_get_the_same_bits \
-	python_and_c_name_a_rank_that_disagrees
+	python_and_c_name_a_rank_that_disagrees \
+	python_and_c_join_a_job_of_an_agent
