@@ -27,6 +27,7 @@ static void explain_mismatch(const struct window_news *news, const struct situat
 	char ranks[64], own[SHAPE_TEXT_BYTES], other[SHAPE_TEXT_BYTES], call[SHAPE_TEXT_BYTES];
 	bool is_other = news->other == s->job->rank;
 	bool is_caller = tally_set_has(&news->callers, s->job->rank);
+	bool single = tally_set_is_single(&news->callers);
 	size_t used;
 
 	name_ranks(&news->callers, ranks, sizeof(ranks));
@@ -36,8 +37,10 @@ static void explain_mismatch(const struct window_news *news, const struct situat
 		    sizeof(own));
 	used = snprintf(text, size, "ranks make different calls: rank %u%s calls %s, %s%s %s %s",
 			news->other, is_other ? " (this one)" : "", other, ranks,
-			is_caller ? " (this one included)" : "",
-			tally_set_is_single(&news->callers) ? "calls" : "call", call);
+			!is_caller ? ""
+			: single   ? " (this one)"
+				   : " (this one included)",
+			single ? "calls" : "call", call);
 	if (!is_other && !is_caller && used < size)
 		snprintf(text + used, size - used, ", this rank %s", own);
 }
@@ -87,8 +90,11 @@ void explain_timeout(const struct window_news *news, const struct situation *s, 
 
 	if (news->heard_ns <= s->progress_ns) {
 		snprintf(text, size, "no node answered at %s for %.1f s: %s", s->service, seconds,
-			 s->unreachable ? "port unreachable, nothing sums this job there"
-					: "no way there, or the job's epoch is over");
+			 s->unreachable
+				 ? "port unreachable: is the job added there, with this epoch, "
+				   "and does the node speak version 2?"
+				 : "is the way there and back open (tallyctl doctor on the node), "
+				   "and is the epoch not over?");
 	} else if (news->asked_ns >= s->progress_ns &&
 		   tally_set_has(&news->missing, s->job->rank)) {
 		snprintf(text, size,

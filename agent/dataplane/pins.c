@@ -102,7 +102,8 @@ int layout_check(const char *pin, struct why *why)
 		return 0;
 	return why_say(
 		why, -ESTALE,
-		"%s: the running node is of another version of Tally, its maps have layout %u and "
-		"ours %u: detach, attach, and add the jobs again",
+		"%s: another version of Tally made the running node (its maps have layout %u and ours %u): "
+		"start that version again, or end all runs here, remove the node (tally-node "
+		"detach --pin DIR) and start; tallyd keeps its jobs",
 		pin, c.layout, TALLY_MAPS_LAYOUT);
 }

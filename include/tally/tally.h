@@ -199,9 +199,10 @@ int tally_abort(struct tally *t);
  * `out` may be `in` (allreduce, reduce), the rank's own part of `in` (reduce_scatter), or hold
  * `in` as the rank's own part (all_gather). They stay the caller's; a started call needs them until
  * it was waited for. -EINVAL: a null or bad argument; -ETIMEDOUT: with the missing ranks or
- * what else was not there; -EPROTONOSUPPORT: the node speaks another version; -EBUSY: 64 started
- * calls have not been waited for; -ENOMEM; -ECONNABORTED: an earlier call failed,
- * or a rank has gone; -ECANCELED: the job was deleted.
+ * what else was not there; -EPROTONOSUPPORT: the node speaks another version; -EPROTO: ranks make
+ * different calls, the text says who calls what; -ESTALE: the epoch was used before; -EBADMSG:
+ * sums were wrong again and again; -EBUSY: 64 started calls have not been waited for; -ENOMEM;
+ * -ECONNABORTED: an earlier call failed, or a rank has gone; -ECANCELED: the job was deleted.
  */
 
 /* out[i] = op over all ranks of in[i], on every rank. */

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tally/check.h>
 #include <tally/wire.h>
 
 enum {
@@ -51,14 +52,19 @@ static int connect_to(const char *service)
 	return fd;
 }
 
-/* The next one: ranks take turns, and so do chunks, over two windows of any size. */
-static void message_turn(struct message *m, unsigned long n, unsigned int workers)
+/*
+ * The next one: ranks take turns, and so do chunks. Those of asks are the first of the job; others
+ * are older than that: whole and of the job, but too late to end its run.
+ */
+static void message_turn(struct message *m, unsigned long n, unsigned int workers, bool asks)
 {
 	struct tally_set set = { { 0 } };
 
 	tally_set_add(&set, n % workers);
 	tally_header_set_put(&m->header, &set);
-	m->header.seq = tally_le32(n / workers);
+	m->header.seq = tally_le32(asks ? n / workers : -(1 + n / workers % 4096));
+	m->header.sender = tally_le16(n % workers);
+	m->header.tag = tally_le64(tally_tag(&m->header, &set));
 }
 
 int main(int argc, char **argv)
@@ -98,7 +104,7 @@ int main(int argc, char **argv)
 		uint64_t due = (now_ns() - began_ns) / 1000 * rate / 1000000;
 
 		for (; sent < due && sent < rate * seconds; sent++) {
-			message_turn(&m, sent, workers);
+			message_turn(&m, sent, workers, asks);
 			if (send(fd, &m, bytes, 0) < 0 && sent < due - rate)
 				break; /* a full queue or a refusal: it goes on all the same */
 		}
