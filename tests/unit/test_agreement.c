@@ -585,7 +585,8 @@ static int result_of_late_barrier(bool watched, uint64_t late_timeout_ns, uint64
 static void a_late_rank_is_waited_for_where_its_end_would_be_told(void **state)
 {
 	assert_int_equal(result_of_late_barrier(true, 0, 5ull * TIMEOUT_NS), 0);
-	assert_int_equal(result_of_late_barrier(true, 2ull * TIMEOUT_NS, 5ull * TIMEOUT_NS), -ETIMEDOUT);
+	assert_int_equal(result_of_late_barrier(true, 2ull * TIMEOUT_NS, 5ull * TIMEOUT_NS),
+			 -ETIMEDOUT);
 	assert_non_null(strstr(tally_error(), "rank 1 missing"));
 }
 
