@@ -46,6 +46,7 @@ struct engine {
 	char why[256]; /* engine_fail() was told */
 	bool unreachable;
 	bool failed, aborted, watched;
+	bool forgiven; /* a time in which nobody looked, since the latest result */
 	struct tally_call *opening; /* a call before the first one; NULL: none is needed any more */
 	uint64_t *random; /* [workers]: this rank's own number at its place, then all */
 	struct tally_call call[ENGINE_CALLS_MAX];
@@ -273,14 +274,17 @@ static void end_round(struct engine *e)
 
 /*
  * It is so late now. While a call runs, something is due all the time; so a gap says that nobody
- * looked, when nothing could come: that time is not the network's.
+ * looked, when nothing could come: that time is not the network's. Once: where nothing has come
+ * after somebody looked, the next gap counts.
  */
 static void look(struct engine *e, uint64_t now_ns)
 {
 	uint64_t gap = now_ns - e->now_ns;
 
-	if (e->progress_ns && gap > 2 * WINDOW_RTO_MAX_NS)
+	if (e->progress_ns && gap > 2 * WINDOW_RTO_MAX_NS && !e->forgiven) {
 		e->progress_ns += gap;
+		e->forgiven = true;
+	}
 	e->now_ns = now_ns;
 }
 
@@ -452,6 +456,7 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 	c = &e->first->call;
 	entry = seq - e->base;
 	e->progress_ns = now_ns;
+	e->forgiven = false;
 	call_take(c, entry, bytes);
 	if (c->entries - entry > e->member.window)
 		send_entry(e, entry + e->member.window);

@@ -27,6 +27,10 @@
  * without a result. */
 #define ENDING_NS UINT64_C(500000000)
 
+enum {
+	TURNS_MAX = 32, /* of receiving, before something is sent: a flood must not stop that */
+};
+
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
@@ -148,7 +152,7 @@ static bool input(struct tally *t)
 	uint64_t received = t->received;
 	size_t n;
 
-	do {
+	for (int turns = 0; turns < TURNS_MAX; turns++) {
 		uint64_t now;
 
 		n = transport->receive(t->channel, batch);
@@ -156,7 +160,9 @@ static bool input(struct tally *t)
 		for (size_t i = 0; i < n; i++)
 			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
 		t->received += n;
-	} while (n >= TRANSPORT_RECEIVES);
+		if (n < TRANSPORT_RECEIVES)
+			break;
+	}
 	transport->feedback(t->channel, window_runs(engine_window(t->engine)));
 	return t->received != received;
 }
@@ -165,12 +171,13 @@ static bool input(struct tally *t)
 static void ending_check(struct tally *t, uint64_t now)
 {
 	uint64_t done = window_stats(engine_window(t->engine))->chunks + engine_ended(t->engine);
-	bool waits = !engine_is_idle(t->engine) && done == t->ending.done &&
-		     now - t->ending.looked_ns < ENDING_NS;
+	bool waits = !engine_is_idle(t->engine) && done == t->ending.done;
+	bool forgives = waits && !t->ending.forgiven && now - t->ending.looked_ns >= ENDING_NS;
 
 	t->ending.done = done;
 	t->ending.looked_ns = now;
-	if (!waits)
+	t->ending.forgiven = waits && (t->ending.forgiven || forgives);
+	if (!waits || forgives)
 		t->ending.since_ns = now;
 	else if (now - t->ending.since_ns >= ENDING_NS)
 		engine_fail(t->engine, -ECONNABORTED, t->ending.why.text);

@@ -50,6 +50,7 @@ struct tally {
 		struct why why; /* "": the run is not ending */
 		uint64_t done, since_ns; /* so much is done, and was at that time */
 		uint64_t looked_ns;
+		bool forgiven; /* a time in which nobody looked, since the latest result */
 	} ending;
 
 	bool threaded, closing;

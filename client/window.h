@@ -27,7 +27,7 @@
 enum {
 	WINDOW_RTO_FIRST_NS = RECOVERY_RTO_FIRST_NS,
 	WINDOW_RTO_MAX_NS = RECOVERY_RTO_MAX_NS,
-	WINDOW_WRONG_MAX = 8, /* so many wrong sums of one chunk end the run */
+	WINDOW_WRONG_MAX = 16, /* so many wrong sums of one chunk end the run */
 };
 
 struct window_options {

@@ -590,6 +590,24 @@ static void a_late_rank_is_waited_for_where_its_end_would_be_told(void **state)
 	assert_non_null(strstr(tally_error(), "rank 1 missing"));
 }
 
+/* A time in which nobody looked is forgiven, but not one after the other. */
+static void who_looks_seldom_hears_of_the_timeout_too(void **state)
+{
+	struct world *w = world_new(2);
+	struct tally_call *call;
+
+	join_all(w, 1, 0);
+	call = start(w, 0, &barrier);
+	for (int looks = 0; looks < 10 && !engine_is_over(call); looks++) {
+		while (turn(w))
+			continue;
+		w->now_ns += 600ull * MS;
+	}
+	assert_true(engine_is_over(call));
+	assert_int_equal(engine_collect(call, NULL), -ETIMEDOUT);
+	world_free(w);
+}
+
 static void otherwise_as_long_as_the_caller_says(void **state)
 {
 	assert_int_equal(result_of_late_barrier(false, 0, 5ull * TIMEOUT_NS), -ETIMEDOUT);
@@ -614,6 +632,7 @@ int main(void)
 		cmocka_unit_test(a_rank_with_a_call_of_its_own_hears_all_three),
 		cmocka_unit_test(a_rank_not_named_hears_what_differs_in_its_own_call),
 		cmocka_unit_test(a_late_rank_is_waited_for_where_its_end_would_be_told),
+		cmocka_unit_test(who_looks_seldom_hears_of_the_timeout_too),
 		cmocka_unit_test(otherwise_as_long_as_the_caller_says),
 	};
 

@@ -277,8 +277,9 @@ static void a_silent_node_is_told_from_a_missing_rank(void **state)
 	engine_unreachable(w->worker[1].engine);
 	run_to_end(w, call);
 	assert_int_equal(result_of(call[0]), -ETIMEDOUT);
-	assert_string_equal(tally_error(), "no node answered at 10.77.0.1 for 2.0 s: no way there, "
-					   "or the job's epoch is over");
+	assert_string_equal(tally_error(),
+			    "no node answered at 10.77.0.1 for 2.0 s: is the way there and back "
+			    "open (tallyctl doctor on the node), and is the epoch not over?");
 	assert_int_equal(result_of(call[1]), -ETIMEDOUT);
 	assert_non_null(strstr(tally_error(), "port unreachable"));
 	world_free(w);
