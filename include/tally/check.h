@@ -5,16 +5,16 @@
  * `tag` is a hash of the header. Whoever sends a message makes the tag, and every node and worker
  * that takes the message verifies it. So a bit that flips in a header on the way costs one packet.
  *
- * `check` is linear: nodes add it like any word, and workers verify the check of a result. The
- *check of a contribution of rank r is
+ * `check` is linear: nodes add it like any word, and workers verify the check of a result. That
+ * of a contribution of rank r is
  *
  *	sum of (2 i + 1) * word[i]  +  identity * weight(r)
  *
  * where the identity is a number of the run, the chunk, the call and the place in the call. So the
  * check of a sum over everyone is known to each rank: that of the words, plus identity * (sum of
- * all weights). A sum that lacks a rank, holds a rank twice, holds a flipped word, or a
- *contribution of another run, chunk or call, has another check. (Words that flip their bit 63 in
- *pairs are the exception: all weights are odd.)
+ * all weights). A sum that lacks a rank, holds a rank twice, holds a flipped word, or a part of
+ * another run, chunk or call, has another check. (Flips of one high bit in two words of a chunk may
+ * cancel, docs/decisions/0008.)
  */
 #ifndef TALLY_CHECK_H
 #define TALLY_CHECK_H
