@@ -120,11 +120,14 @@ static __always_inline void flip(struct __sk_buff *skb, enum direction way, __u6
 	__u32 checksum = data - sizeof(struct udphdr) + offsetof(struct udphdr, check);
 	__u16 was, is;
 
+	/* A flip in an ARP answer would teach the kernel a wrong address, and no packet more comes. */
+	if (!data)
+		return;
 	if (flip_region != ANYWHERE) {
 		at = flip_region == HEADER ? data : data + MESSAGE_HEADER_BYTES;
 		if (flip_region == HEADER && end > data + MESSAGE_HEADER_BYTES)
 			end = data + MESSAGE_HEADER_BYTES;
-		if (!data || at >= end)
+		if (at >= end)
 			return;
 	}
 	bit = roll(fate, (end - at) / 2 * 16);
@@ -137,7 +140,7 @@ static __always_inline void flip(struct __sk_buff *skb, enum direction way, __u6
 	__sync_fetch_and_add(&flipped[way], 1);
 
 	/* The kernel leaves checksums alone that are partial, or 0. */
-	if (flip_hidden && data && at >= data - sizeof(struct udphdr) && at != checksum)
+	if (flip_hidden && at >= data - sizeof(struct udphdr) && at != checksum)
 		bpf_l4_csum_replace(skb, checksum, was, is, BPF_F_MARK_MANGLED_0 | sizeof(is));
 }
 
