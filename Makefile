@@ -262,6 +262,7 @@ $(BUILD)/races/%.o: %.c
 	$(call say,CC  )$(CC) $(CFLAGS) -fsanitize=thread -c $< -o $@
 $(BUILD)/tests/unit/test_progress_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_progress.c \
 	$(CLIENT) $(COMMON))
+	@mkdir -p $(@D)
 	$(call say,LD  )$(CC) -fsanitize=thread -o $@ $^ -lcmocka -lm
 
 # Fuzzers: each names in its first lines what is compiled with it, besides common/.
