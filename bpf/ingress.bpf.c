@@ -40,16 +40,17 @@ int tally_ingress(struct xdp_md *ctx)
 	struct frame frame = {
 		.bytes = 0
 	}; /* Linux 5.15 refuses to spill what was never written */
+	struct tracing tracing;
 	int action;
 
 	out = parse(ctx, &frame);
 	bytes = frame.bytes;
-	trace_begin(ctx);
+	trace_begin(ctx, &tracing);
 	if (out == TALLY_GO_ON)
 		out = handle(ctx, &frame, send, &row);
 	else if (out == TALLY_OTHER_VERSION)
 		out = version_answer(ctx, offsets_pack(frame.offsets));
-	trace_end(out);
+	trace_end(&tracing, out);
 	action = leave(row, out, bytes);
 	if (action == XDP_PASS)
 		next_program(ctx);

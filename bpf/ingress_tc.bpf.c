@@ -65,16 +65,17 @@ int tally_ingress_tc(struct __sk_buff *ctx)
 	__u32 row = TALLY_ROW_NO_JOB, bytes;
 	enum tally_outcome out;
 	struct frame frame = { .bytes = 0 };
+	struct tracing tracing;
 
 	out = offload_parse(ctx, &frame);
 	bytes = frame.bytes;
-	trace_begin(ctx);
+	trace_begin(ctx, &tracing);
 	if (out == TALLY_GO_ON)
 		out = handle(ctx, &frame, send, &row);
 	else if (out == TALLY_OTHER_VERSION)
 		out = version_answer(ctx, offsets_pack(frame.offsets));
 	if (out == TALLY_OLD_VERSION && offload_settle(ctx, offsets_pack(frame.offsets)) < 0)
 		out = TALLY_STALE; /* no memory: the sender will send again */
-	trace_end(out);
+	trace_end(&tracing, out);
 	return action_of(ctx, leave(row, out, bytes));
 }

@@ -78,16 +78,32 @@ __noinline int trace_tell(__u32 outcome)
 	return 0;
 }
 
+/*
+ * Does anybody trace? Kept where the verifier forgets the answer: otherwise it walks all that
+ * follows once for each. (A byte of the stack is forgotten, but not that a byte is 0.)
+ */
+struct tracing {
+	volatile __u8 kept[8];
+};
+
+enum {
+	TRACING_NO = 1,
+	TRACING_YES = 2
+};
+
 /* Before the frame is changed. */
-static __always_inline void trace_begin(struct hook_context *ctx)
+static __always_inline void trace_begin(struct hook_context *ctx, struct tracing *ret)
 {
-	if (trace_settings())
+	const struct tally_settings *s = trace_settings();
+
+	ret->kept[1] = s ? TRACING_YES : TRACING_NO;
+	if (s)
 		trace_choose(ctx);
 }
 
-static __always_inline void trace_end(enum tally_outcome outcome)
+static __always_inline void trace_end(const struct tracing *t, enum tally_outcome outcome)
 {
-	if (trace_settings())
+	if (t->kept[1] == TRACING_YES)
 		trace_tell(outcome);
 }
 

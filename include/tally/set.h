@@ -26,8 +26,15 @@ tally_inline bool tally_set_is_empty(const struct tally_set *s)
 
 tally_inline bool tally_set_is_equal(const struct tally_set *a, const struct tally_set *b)
 {
-	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->word[2] ^ b->word[2]) |
-		 (a->word[3] ^ b->word[3]));
+	if (a->word[0] != b->word[0])
+		return false;
+	return !((a->word[1] ^ b->word[1]) | (a->word[2] ^ b->word[2]) | (a->word[3] ^ b->word[3]));
+}
+
+/* No member but of the first word, as in all jobs of up to 64 workers: most steps end there. */
+tally_inline bool tally_set_is_short(const struct tally_set *s)
+{
+	return !(s->word[1] | s->word[2] | s->word[3]);
 }
 
 /* Exactly one member? */
@@ -63,6 +70,8 @@ tally_inline bool tally_set_is_within(const struct tally_set *a, const struct ta
 
 tally_inline bool tally_set_is_disjoint(const struct tally_set *a, const struct tally_set *b)
 {
+	if (tally_set_is_short(a))
+		return !(a->word[0] & b->word[0]);
 	return !((a->word[0] & b->word[0]) | (a->word[1] & b->word[1]) | (a->word[2] & b->word[2]) |
 		 (a->word[3] & b->word[3]));
 }
@@ -70,6 +79,8 @@ tally_inline bool tally_set_is_disjoint(const struct tally_set *a, const struct 
 tally_inline void tally_set_join(struct tally_set *into, const struct tally_set *s)
 {
 	into->word[0] |= s->word[0];
+	if (tally_set_is_short(s))
+		return;
 	into->word[1] |= s->word[1];
 	into->word[2] |= s->word[2];
 	into->word[3] |= s->word[3];

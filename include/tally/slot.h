@@ -129,9 +129,9 @@ tally_inline void tally_slot_begin_again(struct tally_slot_state *s)
 
 tally_inline bool tally_slot_agrees(const struct tally_slot_state *s, const struct tally_offer *o)
 {
-	return tally_set_is_empty(&s->set) ||
-	       (s->call == o->call && s->lane == o->lane && s->recipient == o->recipient &&
-		(!s->blocks || !o->blocks || s->blocks == o->blocks));
+	return (s->call == o->call && s->lane == o->lane && s->recipient == o->recipient &&
+		(!s->blocks || !o->blocks || s->blocks == o->blocks)) ||
+	       tally_set_is_empty(&s->set);
 }
 
 /* Has the group not been asked about this chunk a moment ago? From now on it has. */
