@@ -173,6 +173,8 @@ static void self_fill(const struct exporter *x, struct exposition *e)
 	s->build = e->build;
 	s->slots_total = b->slots;
 	s->slots_reserved = books_reserved(b);
+	s->counts = *core_counts(x->core);
+	s->delays = x->sampler->delays;
 	s->traffic = traffic_stats(x->sampler->traffic);
 	s->link_events_lost = netlink_links_lost(x->sampler->links);
 	s->sampling_seconds = (double)x->sampler->sampling_ns / 1e9;

@@ -7,7 +7,7 @@
 
 enum {
 	FRESH_NS = 100000000, /* a sample is so long as good as new, whoever asks how often */
-	SLACK_US = 50000,
+	SLACK_US = 1000,
 };
 
 int sampler_watch(struct sampler *s, const struct dataplane_port *ports, unsigned int count,
@@ -59,6 +59,7 @@ static int on_timer(sd_event_source *timer, uint64_t us, void *data)
 	struct sampler *s = data;
 	struct why why = { "" };
 
+	delay_add(&s->delays, clock_now_ns() - us * 1000);
 	if (sampler_sample(s, &why) < 0)
 		log_say(LOG_LEVEL_WARNING, "cannot read counters", "reason=\"%s\"", why.text);
 	sd_event_source_set_time_relative(timer,

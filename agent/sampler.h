@@ -5,6 +5,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/core/delay.h"
 #include "agent/core/traffic.h"
 #include "agent/edge/netlink_links.h"
 #include "events.h"
@@ -18,6 +19,7 @@ struct sampler {
 	unsigned int rows_count;
 	uint64_t opened_ns, sampled_ns; /* when that was */
 	uint64_t sampling_ns; /* CPU time that it took so far */
+	struct delays delays; /* of its timer, and so of whatever the loop is asked to do */
 	struct netlink_links *links;
 	sd_event_source *links_io, *timer;
 };

@@ -182,6 +182,7 @@ static void on_result(struct core *c, const struct core_event *e)
 		 error < 0 && e->result.why ? e->result.why : "");
 	if (error == 0 && done->kind == CORE_SAVE)
 		c->due_ns[CORE_DUE_SAVE] = UINT64_MAX;
+	c->counts.saves_failed += error < 0 && done->kind == CORE_SAVE;
 	actions_forget(c);
 	c->payload = NULL;
 	c->next = NULL;
@@ -273,6 +274,7 @@ void core_free(struct core *c)
 
 const struct books *core_books(const struct core *c) { return &c->books; }
 const struct config *core_config(const struct core *c) { return c->config; }
+const struct core_counts *core_counts(const struct core *c) { return &c->counts; }
 const struct tables *core_tables(const struct core *c)
 {
 	return c->mirror.doubted ? NULL : &c->mirror.is;

@@ -29,6 +29,7 @@
 
 #include "books.h"
 #include "config.h"
+#include "counts.h"
 #include "dataplane_state.h"
 #include "installation.h"
 #include "log_level.h"
@@ -228,6 +229,8 @@ const char *core_port_name(const struct core *c, uint32_t ifindex); /* "": none 
 
 /* What the maps have; NULL: the core is in doubt, and reads them before it decides there. */
 const struct tables *core_tables(const struct core *c);
+
+const struct core_counts *core_counts(const struct core *c);
 
 /* Is all of the books on disk? Are the maps as the books say? False: that is still to be done. */
 bool core_is_saved(const struct core *c);

@@ -42,6 +42,7 @@ struct core {
 	const char *path;
 	struct dataplane_port *ports;
 	unsigned int ports_count;
+	struct core_counts counts;
 	struct mac_cache *macs; /* NULL until a neighbour is heard of */
 	bool stopped; /* connections that end now were ended by the agent, and no worker has left */
 	uint64_t now_ns;

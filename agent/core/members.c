@@ -15,9 +15,30 @@ static void tell_error(struct core *c, void *connection, int error, const char *
 			   .tell = { .kind = JOINING_ERROR, .text = text }));
 }
 
+static enum core_join_refusal refusal_of(int error)
+{
+	switch (error) {
+	case -EACCES:
+		return CORE_JOIN_TOKEN;
+	case -EADDRINUSE:
+	case -EUSERS:
+	case -ERANGE:
+		return CORE_JOIN_RANK;
+	case -EINVAL:
+		return CORE_JOIN_ADDRESS;
+	case -EHOSTUNREACH:
+		return CORE_JOIN_NO_WAY;
+	case -EBUSY:
+		return CORE_JOIN_CORDONED;
+	default:
+		return CORE_JOIN_OTHER;
+	}
+}
+
 /* c->why says why. */
 static void refuse(struct core *c, void *connection, const char *job, int error)
 {
+	c->counts.joins_refused[refusal_of(error)]++;
 	core_log(c, LOG_LEVEL_DEBUG, "worker refused", "job=%s reason=\"%s\"", job, c->why.text);
 	tell_error(c, connection, error, core_reason(&c->why, error));
 }

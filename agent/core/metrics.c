@@ -296,6 +296,47 @@ static void links_print(FILE *f, const struct metrics_snapshot *s)
 
 /* --- the agent itself ------------------------------------------------------------------------ */
 
+#define LABEL(name, label) label,
+
+static void refusals_print(FILE *f, const char *name, const char *help, const char *const *label,
+			   const uint64_t *count, size_t n)
+{
+	family(f, name, "counter", help);
+	for (size_t i = 0; i < n; i++)
+		whole(f, name, LABELS("reason", label[i]), count[i]);
+}
+
+/* Series that are 0 are there, too: an increase from nothing is none that a rule could see. */
+static void counts_print(FILE *f, const struct core_counts *c)
+{
+	static const char *const joins[] = { CORE_JOIN_REFUSALS(LABEL) };
+	static const char *const runs[] = { CORE_RUN_REFUSALS(LABEL) };
+
+	single(f, "runs_total", "counter", "Runs that have begun.", c->runs_begun);
+	refusals_print(f, "runs_refused_total",
+		       "Runs that did not begin although all workers were there.", runs,
+		       c->runs_refused, CORE_RUN_REFUSAL_COUNT);
+	refusals_print(f, "joins_refused_total", "Workers that were not let in.", joins,
+		       c->joins_refused, CORE_JOIN_REFUSAL_COUNT);
+	single(f, "state_write_failures_total", "counter",
+	       "How often the state file could not be written.", c->saves_failed);
+}
+
+static void delays_print(FILE *f, const struct delays *d)
+{
+	uint64_t count = 0;
+
+	family(f, "loop_delay_seconds", "histogram",
+	       "How long what was due waited until the agent came to it.");
+	for (unsigned int i = 0; i <= DELAY_BOUNDS; i++) {
+		count += d->count[i];
+		whole(f, "loop_delay_seconds_bucket",
+		      LABELS("le", i < DELAY_BOUNDS ? delay_bounds[i] : "+Inf"), count);
+	}
+	real(f, "loop_delay_seconds_sum", NULL, d->seconds);
+	whole(f, "loop_delay_seconds_count", NULL, count);
+}
+
 static void agent_print(FILE *f, const struct metrics_snapshot *s)
 {
 	family(f, "build_info", "gauge", "Always 1; the labels have the versions.");
@@ -312,6 +353,9 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 	single(f, "link_events_lost_total", "counter",
 	       "How often the kernel lost events of links because the agent was too slow.",
 	       s->link_events_lost);
+
+	counts_print(f, &s->counts);
+	delays_print(f, &s->delays);
 
 	/* Under the names that all of Prometheus' own libraries use. */
 	fprintf(f,

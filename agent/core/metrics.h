@@ -17,6 +17,8 @@
 #include <tally/maps.h>
 #include <tally/outcome.h>
 
+#include "counts.h"
+#include "delay.h"
 #include "traffic.h"
 
 /* What rows 0 and 1 of a sample are to be called: no job has such a name. */
@@ -75,6 +77,8 @@ struct metrics_snapshot {
 	size_t link_count;
 	struct traffic_stats traffic;
 	uint64_t link_events_lost; /* netlink_links_lost() */
+	struct core_counts counts;
+	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
 	double cpu_seconds; /* of the whole process, user and system */
 	double start_seconds; /* of the process, Unix time */

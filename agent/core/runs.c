@@ -72,11 +72,12 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 
 /* --- a run begins ---------------------------------------------------------------------------- */
 
-static void begin_failed(struct core *c, int r)
+static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 {
 	struct job *j = TAKE_PTR(c->begin.job);
 	const char *reason = core_reason(&c->begin.why, r);
 
+	c->counts.runs_refused[refusal]++;
 	free(TAKE_PTR(c->begin.before));
 	core_log(c, LOG_LEVEL_WARNING, "run does not begin", "job=%s reason=\"%s\"", j->name,
 		 c->begin.why.text);
@@ -93,7 +94,7 @@ static void begin_undone(struct core *c, int r)
 	memcpy(j->rank, c->begin.before, j->workers * sizeof(*j->rank)); /* all wait again */
 	job_end(j);
 	core_save_soon(c);
-	begin_failed(c, c->begin.error);
+	begin_failed(c, c->begin.error, CORE_RUN_STATE);
 }
 
 static void begin_saved(struct core *c, int r)
@@ -108,9 +109,24 @@ static void begin_saved(struct core *c, int r)
 	}
 	free(TAKE_PTR(c->begin.before));
 	c->begin.job = NULL;
+	c->counts.runs_begun++;
 	core_log(c, LOG_LEVEL_INFO, "run begins", "job=%s id=%u epoch=%u workers=%u window=%u",
 		 j->name, j->id, j->epoch, j->workers, j->run_window);
 	members_tell_run(c, j);
+}
+
+static enum core_run_refusal refusal_of(int error)
+{
+	switch (error) {
+	case -EHOSTUNREACH:
+		return CORE_RUN_NO_WAY;
+	case -ENOSPC:
+		return CORE_RUN_SLOTS;
+	case -ENOMEM:
+		return CORE_RUN_OTHER;
+	default:
+		return CORE_RUN_KERNEL;
+	}
 }
 
 static void begin_installed(struct core *c, int r)
@@ -121,7 +137,7 @@ static void begin_installed(struct core *c, int r)
 		if (j->run_window)
 			core_doubt_maps(c); /* is the run before there still? */
 		c->begin.why = c->why;
-		begin_failed(c, r);
+		begin_failed(c, r, refusal_of(r));
 		return;
 	}
 	if (c->begin.window < c->begin.due)
@@ -147,7 +163,7 @@ void run_begin(struct core *c, struct job *j)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
 	if (r < 0) {
 		c->begin.why = c->why;
-		begin_failed(c, r);
+		begin_failed(c, r, r == -ENOSPC ? CORE_RUN_QUOTA : CORE_RUN_OTHER);
 		return;
 	}
 	c->begin.window = c->begin.due;

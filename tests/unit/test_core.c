@@ -440,6 +440,36 @@ static void scattered_slots_halve_the_window_and_fail_nothing(void **state)
 	world_close(&w);
 }
 
+/* Each step of a beginning fails once, and the worker comes again. */
+static void what_is_refused_is_counted_by_its_reason(void **state)
+{
+	const struct core_counts *n;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	n = core_counts(w.core);
+	create(&w, 1, 1, "", 16);
+	w.job[1].token[0] ^= 1;
+	join(&w, 0, 1);
+	w.job[1].token[0] ^= 1;
+	assert_int_equal(n->joins_refused[CORE_JOIN_TOKEN], 1);
+	w.restores_failed = 1; /* of what it awaits */
+	for (unsigned int step = 1; step <= 5; step++) {
+		w.fail_at = w.awaited + step;
+		join(&w, 0, 1);
+		leave(&w, 0);
+		time_pass(&w, 30000);
+	}
+	assert_string_equal(w.wrong, "");
+	assert_int_equal(n->runs_refused[CORE_RUN_NO_WAY], 1);
+	assert_int_equal(n->runs_refused[CORE_RUN_KERNEL], 2); /* maps: to read, to write */
+	assert_int_equal(n->runs_refused[CORE_RUN_STATE], 1);
+	assert_int_equal(n->saves_failed, 1);
+	assert_int_equal(n->runs_begun, 1); /* a worker may join before its way is known */
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -550,6 +580,7 @@ int main(void)
 		FACT(a_life_goes_as_it_should),
 		FACT(a_crash_between_any_two_actions_loses_nothing),
 		FACT(whatever_step_fails_is_undone),
+		FACT(what_is_refused_is_counted_by_its_reason),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),

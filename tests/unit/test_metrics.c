@@ -250,6 +250,38 @@ static void links_say_what_the_kernel_says(void **state)
 	assert_null(strstr(text, "speed_bytes_per_second{link=\"eth2\"}")); /* unknown, not 0 */
 }
 
+static void what_the_agent_counts_is_there_from_the_start(void **state)
+{
+	snapshot.counts = (struct core_counts){ .runs_begun = 7, .saves_failed = 8 };
+	snapshot.counts.runs_refused[CORE_RUN_QUOTA] = 9;
+	snapshot.counts.joins_refused[CORE_JOIN_TOKEN] = 10;
+	print();
+	assert_line("tally_runs_total 7");
+	assert_line("tally_state_write_failures_total 8");
+	assert_line("tally_runs_refused_total{reason=\"quota\"} 9");
+	assert_line("tally_runs_refused_total{reason=\"state\"} 0");
+	assert_line("tally_joins_refused_total{reason=\"token\"} 10");
+	assert_line("tally_joins_refused_total{reason=\"no_way\"} 0");
+}
+
+/* Each bound, and a little more. */
+static void delays_are_a_histogram(void **state)
+{
+	uint64_t bound_ns = 1000000;
+
+	for (unsigned int i = 0; i < DELAY_BOUNDS; i++, bound_ns *= 10) {
+		delay_add(&snapshot.delays, bound_ns);
+		delay_add(&snapshot.delays, bound_ns + 1000);
+	}
+	print();
+	assert_line("tally_loop_delay_seconds_bucket{le=\"0.001\"} 1");
+	assert_line("tally_loop_delay_seconds_bucket{le=\"0.01\"} 3");
+	assert_line("tally_loop_delay_seconds_bucket{le=\"10\"} 9");
+	assert_line("tally_loop_delay_seconds_bucket{le=\"+Inf\"} 10");
+	assert_line("tally_loop_delay_seconds_sum 22.222005");
+	assert_line("tally_loop_delay_seconds_count 10");
+}
+
 static void label_values_are_escaped(void **state)
 {
 	job[0].name = "a\\b\"c\nd";
@@ -302,7 +334,8 @@ static void families_are_whole(void **state)
 			lines++;
 		}
 		*end = '\0';
-		assert_string_equal(line, family[families - 1]);
+		/* of a histogram it is the beginning */
+		assert_memory_equal(line, family[families - 1], strlen(family[families - 1]));
 	}
 	free(copy);
 	assert_true(families > 45 && lines > 100);
@@ -396,6 +429,8 @@ int main(void)
 		FACT(gauges_say_what_the_snapshot_says),
 		FACT(rates_are_of_jobs_and_tenants),
 		FACT(links_say_what_the_kernel_says),
+		FACT(what_the_agent_counts_is_there_from_the_start),
+		FACT(delays_are_a_histogram),
 		FACT(label_values_are_escaped),
 		FACT(a_name_may_be_missing),
 		FACT(families_are_whole),
