@@ -62,11 +62,9 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		*ret = results_status(core, c->sampler);
 		return 0;
 	case REQUEST_TENANT_LIST:
-		*ret = results_tenants(core_books(core), &q->filter);
-		return 0;
+		return results_tenants(core_books(core), &q->filter, ret, why);
 	case REQUEST_JOB_LIST:
-		*ret = results_jobs(core_books(core), &q->filter);
-		return 0;
+		return results_jobs(core_books(core), &q->filter, ret, why);
 	case REQUEST_JOB_TOKEN:
 		return results_token(core_books(core), q->name, ret, why);
 	case REQUEST_STATS: {

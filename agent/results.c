@@ -128,17 +128,21 @@ json_t *results_tenant(const struct books *b, unsigned int index)
 			 "ingress", points(&t->is), "jobs", number(jobs));
 }
 
-json_t *results_tenants(const struct books *b, const struct request_filter *filter)
+int results_tenants(const struct books *b, const struct request_filter *filter, json_t **ret,
+		    struct why *why)
 {
-	json_t *all = json_array();
+	json_t *all;
 
+	if (*filter->tenant && books_tenant_find(b, filter->tenant, why) < 0)
+		return -ENOENT;
+	all = *ret = json_array();
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
 		const char *name = b->tenant[i].is.name;
 
 		if (*name && (!*filter->tenant || !strcmp(filter->tenant, name)))
 			json_array_append_new(all, results_tenant(b, i));
 	}
-	return all;
+	return 0;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -225,10 +229,15 @@ int results_token(const struct books *b, const char *name, json_t **ret, struct 
 	return 0;
 }
 
-json_t *results_jobs(const struct books *b, const struct request_filter *filter)
+int results_jobs(const struct books *b, const struct request_filter *filter, json_t **ret,
+		 struct why *why)
 {
-	json_t *all = json_array();
+	json_t *all;
 
+	if ((*filter->job && !job_find(b, filter->job, why)) ||
+	    (*filter->tenant && books_tenant_find(b, filter->tenant, why) < 0))
+		return -ENOENT;
+	all = *ret = json_array();
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		const struct job *j = b->job[i];
 		const char *tenant = b->tenant[j->tenant].is.name;
@@ -238,7 +247,7 @@ json_t *results_jobs(const struct books *b, const struct request_filter *filter)
 			continue;
 		json_array_append_new(all, job(b, j, *filter->job));
 	}
-	return all;
+	return 0;
 }
 
 /* --- traffic --------------------------------------------------------------------------------- */

@@ -20,9 +20,11 @@ json_t *results_tenant(const struct books *b, unsigned int index);
 json_t *results_created(const struct job *j);
 int results_token(const struct books *b, const char *name, json_t **ret, struct why *why);
 
-/* What `filter` names, or all. */
-json_t *results_tenants(const struct books *b, const struct request_filter *filter);
-json_t *results_jobs(const struct books *b, const struct request_filter *filter);
+/* What `filter` names, or all. -ENOENT: there is none of that name. */
+int results_tenants(const struct books *b, const struct request_filter *filter, json_t **ret,
+		    struct why *why);
+int results_jobs(const struct books *b, const struct request_filter *filter, json_t **ret,
+		 struct why *why);
 
 /*
  * Totals by outcome, or the history of a job or a port. -EINVAL: the filter's names or their

@@ -51,6 +51,8 @@ const struct command commands[] = {
 	  .options = BIT(OPTION_EVERY) | BIT(OPTION_JOB) },
 	{ "doctor", "find what is wrong with this node and how to mend it", NULL, "[PORT]...", NULL,
 	  NOUN_PORT, .run = doctor },
+	{ "help", "show all commands, or the options of one", NULL, "[COMMAND]...", NULL,
+	  NOUN_COMMAND, .run = help },
 };
 
 const unsigned int commands_count = sizeof(commands) / sizeof(*commands);

@@ -28,6 +28,22 @@ struct line {
 	bool is_value; /* the cursor is at the value of an option */
 };
 
+/* --- words ----------------------------------------------------------------------------------- */
+
+/* The first words, or the second ones behind the first. */
+static void words_print(const struct line *l)
+{
+	for (const struct command *c = commands; c < commands + commands_count; c++) {
+		size_t length = strcspn(c->words, " ");
+
+		if (l->words && command_has_first(c, l->word[0]))
+			puts(c->words + length + 1);
+		else if (!l->words &&
+			 (c == commands || strncmp(c[-1].words, c->words, length + 1) != 0))
+			printf("%.*s\n", (int)length, c->words);
+	}
+}
+
 /* --- names ----------------------------------------------------------------------------------- */
 
 static void names_print(const json_t *rows)
@@ -68,7 +84,9 @@ static void noun_print(const char *socket, enum noun noun)
 
 	if (noun == NOUN_FILE)
 		puts(FILES);
-	if (noun == NOUN_NONE || noun == NOUN_FILE)
+	if (noun == NOUN_COMMAND)
+		words_print(&(struct line){ .words = 0 });
+	if (noun != NOUN_TENANT && noun != NOUN_JOB && noun != NOUN_PORT)
 		return;
 	result = answer_get(socket, verbs[noun]);
 	if (noun != NOUN_PORT)
@@ -142,20 +160,6 @@ static void options_print(const struct line *l)
 	puts("--socket\n--json\n--help");
 	if (!l->words)
 		puts("--version");
-}
-
-/* The first words, or the second ones behind the first. */
-static void words_print(const struct line *l)
-{
-	for (const struct command *c = commands; c < commands + commands_count; c++) {
-		size_t length = strcspn(c->words, " ");
-
-		if (l->words && command_has_first(c, l->word[0]))
-			puts(c->words + length + 1);
-		else if (!l->words &&
-			 (c == commands || strncmp(c[-1].words, c->words, length + 1) != 0))
-			printf("%.*s\n", (int)length, c->words);
-	}
 }
 
 void complete(int argc, char **argv)

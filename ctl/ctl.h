@@ -64,6 +64,7 @@ enum noun {
 };
 
 struct option_kind {
+	NOUN_COMMAND,
 	const char *name; /* without its dashes */
 	const char *value; /* as --help calls it; NULL for a flag */
 	const char *key; /* in the request; NULL: tallyd does not get this option */
@@ -153,4 +154,5 @@ int doctor(const struct ctl *ctl, struct why *why);
 /* Prints what the last of these words may become, one candidate a line. Never fails. */
 void complete(int argc, char **argv);
 
+int help(const struct ctl *ctl, struct why *why);
 #endif

@@ -101,9 +101,6 @@ int quota(const struct ctl *ctl, struct why *why)
 	r = ctl_ask(ctl, TAKE_PTR(request), &result, why);
 	if (r < 0)
 		return r;
-	if (!set && ctl->count && !json_array_size(result))
-		return why_say(why, -ENOENT, "there is no tenant %s (tallyctl tenant list)",
-			       ctl->arguments[0]);
 	if (ctl->json)
 		ctl_dump(result);
 	else

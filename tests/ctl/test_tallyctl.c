@@ -70,10 +70,6 @@ static void quota_shows_and_sets(void **state)
 			 0);
 	assert_has(out, "256 of 1,024");
 	assert_int_equal(run(ARGUMENTS("quota", "--slots", "2k")), 2);
-	assert_int_equal(ask(ARGUMENTS("quota", "red"), "{\"do\":\"tenant-list\",\"name\":\"red\"}",
-			     OK("[]")),
-			 1);
-	assert_has(err, "there is no tenant red");
 }
 
 static void json_is_the_result_as_it_came(void **state)
@@ -340,7 +336,20 @@ static void help_is_no_error(void **state)
 	assert_int_equal(run(ARGUMENTS("job", "create", "--help")), 0);
 	assert_has(out, "--token-file FILE");
 	assert_has_not(out, "--ingress");
+	assert_int_equal(run(ARGUMENTS("help")), 0);
+	assert_has(out, "job create NAME");
+	assert_int_equal(run(ARGUMENTS("help", "job", "create")), 0);
+	assert_has(out, "--token-file FILE");
 	assert_string_equal(err, "");
+	assert_int_equal(run(ARGUMENTS("help", "job")), 2);
+	assert_has(err, "the commands are job create, ");
+}
+
+static void a_number_of_workers_that_no_job_can_have_is_wrong_usage(void **state)
+{
+	assert_int_equal(run(ARGUMENTS("job", "create", "resnet", "--workers", "0")), 2);
+	assert_has(err, "--workers 0: must be a number from 1 to 256");
+	assert_int_equal(run(ARGUMENTS("job", "create", "resnet", "--workers", "257")), 2);
 }
 
 /* --- what is shown --------------------------------------------------------------------------- */
@@ -510,7 +519,9 @@ static void complete(const char *words, const char *request, const char *answer)
 static void the_key_completes_commands(void **state)
 {
 	complete("''", NULL, NULL);
-	assert_string_equal(out, "status tenant quota job stats links top trace doctor\n");
+	assert_string_equal(
+		out,
+		"status reload cordon drain uncordon tenant quota job stats links top trace doctor help\n");
 	complete("tenant ''", NULL, NULL);
 	assert_string_equal(out, "add set del list\n");
 	complete("--json job cr", NULL, NULL);
@@ -684,6 +695,8 @@ int main(void)
 		cmocka_unit_test_teardown(wrong_usage_names_what_there_is, harness_clear),
 		cmocka_unit_test_teardown(seventeen_ingress_points_are_too_many, harness_clear),
 		cmocka_unit_test_teardown(help_is_no_error, harness_clear),
+		cmocka_unit_test_teardown(a_number_of_workers_that_no_job_can_have_is_wrong_usage,
+					  harness_clear),
 		cmocka_unit_test_teardown(a_job_is_shown_with_its_members, harness_clear),
 		cmocka_unit_test_teardown(control_characters_do_not_reach_the_terminal,
 					  harness_clear),

@@ -319,9 +319,15 @@ exit_codes_are_zero_one_and_two() {
 	exits 1 job show nobody
 	exits 1 quota nobody
 	exits 1 tenant add red --slots 5000
-	exits 1 job create train --workers 300
+	exits 1 job create train --workers 8 --window 4096
+	exits 0 help
+	exits 0 help job create
+	exits 2 help no such command
 	exits 1 trace --job nobody
 	exits 1 --socket "$work/nowhere" status
+	exits 1 job list nobody
+	exits 1 job list --tenant nobody
+	exits 1 tenant list nobody
 	exits 2
 	exits 2 no such command
 	exits 2 status more
@@ -332,6 +338,8 @@ exit_codes_are_zero_one_and_two() {
 	end_agent TERM
 	exits 1 status
 }
+	exits 2 job create train --workers 0
+	exits 2 job create train --workers 257
 
 # What a user without rights gets; "tallyctl" is a copy that everybody may run.
 as_nobody() {
