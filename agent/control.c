@@ -61,6 +61,9 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	case REQUEST_STATUS:
 		*ret = results_status(core, c->sampler);
 		return 0;
+	case REQUEST_RELOAD:
+		*ret = json_object();
+		return driver_reload(c->driver, why);
 	case REQUEST_TENANT_LIST:
 		return results_tenants(core_books(core), &q->filter, ret, why);
 	case REQUEST_JOB_LIST:

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 
 #include "agent/edge/books_file.h"
 #include "agent/edge/log.h"
@@ -17,6 +18,8 @@
 #include "workers.h"
 
 struct driver {
+	struct config *config;
+	const char *path; /* of its file */
 	sd_event *loop;
 	sd_event_source *deadline;
 	struct core *core;
@@ -215,7 +218,7 @@ void driver_handle(struct driver *d, const struct core_event *e)
 	deadline_set(d);
 }
 
-int driver_configure(struct driver *d, const struct config *config, struct why *why)
+static int configure(struct driver *d, const struct config *config, struct why *why)
 {
 	const struct core_event e = { .kind = CORE_CONFIG, .config = config };
 
@@ -224,19 +227,45 @@ int driver_configure(struct driver *d, const struct config *config, struct why *
 	return d->error;
 }
 
+/* Whoever starts and stops us hears how long it takes. */
+int driver_reload(struct driver *d, struct why *why)
+{
+	struct config *config = NULL;
+	struct why wrong = { "" };
+	int r;
+
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		   (unsigned long long)(clock_now_ns() / 1000));
+	r = config_read(d->path, &config, &wrong);
+	if (r == 0)
+		r = configure(d, config, &wrong);
+	if (r < 0) {
+		why_say(why, r, "not reloaded, and all is as it was: %s", wrong.text);
+		log_say(LOG_LEVEL_ERROR, "configuration not reloaded", "reason=\"%s\"", wrong.text);
+		config_free(config);
+	} else {
+		config_free(d->config);
+		d->config = config;
+		log_level_set(config->log_level);
+		log_say(LOG_LEVEL_INFO, "configuration reloaded", "file=%s", d->path);
+	}
+	sd_notify(0, "READY=1");
+	return r;
+}
+
 const struct core *driver_core(const struct driver *d) { return d->core; }
 
 /* --- open and close -------------------------------------------------------------------------- */
 
-static int start(struct driver *d, const struct config *config, const char *path, struct why *why)
+static int start(struct driver *d, struct why *why)
 {
 	struct books books;
 	struct core_event e = { .kind = CORE_START,
-				.start = { .config = config, .path = path, .books = &books } };
+				.start = { d->config, d->path, &books, NULL, 0 } };
 	int r;
 
 	books_init(&books, 0);
-	r = node_open(&d->node, d->netlink, config, &books, why);
+	r = node_open(&d->node, d->netlink, d->config, &books, why);
 	if (r == 0)
 		r = node_ports(&d->node, &e.start.ports, &e.start.ports_count, why);
 	if (r == 0) {
@@ -245,20 +274,24 @@ static int start(struct driver *d, const struct config *config, const char *path
 		r = d->error;
 	}
 	if (r < 0)
-		node_abandon(&d->node, config);
+		node_abandon(&d->node, d->config);
 	books_clear(&books);
 	return r;
 }
 
-int driver_open(sd_event *loop, const struct config *config, const char *path, struct driver **ret,
+int driver_open(sd_event *loop, struct config *config, const char *path, struct driver **ret,
 		struct why *why)
 {
 	struct driver *d = calloc(1, sizeof(*d));
 	int r;
 
 	*ret = d;
-	if (!d)
+	if (!d) {
+		config_free(config);
 		return -ENOMEM;
+	}
+	d->config = config;
+	d->path = path;
 	d->loop = loop;
 	d->core = core_new();
 	r = d->core ? netlink_open(&d->netlink) : -ENOMEM;
@@ -266,7 +299,7 @@ int driver_open(sd_event *loop, const struct config *config, const char *path, s
 		r = sd_event_add_time(loop, &d->deadline, CLOCK_MONOTONIC, 0, SLACK_US, on_deadline,
 				      d);
 	if (r >= 0)
-		r = start(d, config, path, why);
+		r = start(d, why);
 	if (r == 0)
 		r = sampler_open(loop, d, &d->node, &d->sampler, why);
 	if (r == 0)
@@ -297,5 +330,6 @@ void driver_close(struct driver *d, bool detach)
 	sd_event_source_disable_unref(d->deadline);
 	netlink_close(d->netlink);
 	core_free(d->core);
+	config_free(d->config);
 	free(d);
 }

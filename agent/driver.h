@@ -13,19 +13,13 @@
 #include "events.h"
 
 /*
- * Takes the node over and serves it, from the loop. `path` is the configuration's. *ret is the
- * caller's, for driver_close(), also if it fails.
+ * Takes the node over and serves it, from the loop. `path` is the configuration's, which is the
+ * driver's from now on. *ret is the caller's, for driver_close(), also if it fails.
  */
-int driver_open(sd_event *loop, const struct config *config, const char *path, struct driver **ret,
+int driver_open(sd_event *loop, struct config *config, const char *path, struct driver **ret,
 		struct why *why);
 
 /* `detach`: without its data plane. */
 void driver_close(struct driver *d, bool detach);
-
-/*
- * Another configuration. On success it must live as long as the driver, and the one before need
- * not any more; on failure all is as it was.
- */
-int driver_configure(struct driver *d, const struct config *config, struct why *why);
 
 #endif

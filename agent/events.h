@@ -10,6 +10,12 @@ struct driver;
 /* The core decides, and what it decides is done when this returns. */
 void driver_handle(struct driver *d, const struct core_event *e);
 
+/*
+ * Reads the configuration's file again, and does what it says. On failure, of which the log has a
+ * line, all is as it was.
+ */
+int driver_reload(struct driver *d, struct why *why);
+
 const struct core *driver_core(const struct driver *d);
 
 #endif

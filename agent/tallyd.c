@@ -14,7 +14,6 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent/edge/log.h"
-#include "common/clock.h"
 #include "driver.h"
 
 enum {
@@ -46,8 +45,6 @@ static const struct option long_options[] = {
 };
 
 struct agent {
-	const char *config_path;
-	struct config *config;
 	sd_event *loop;
 	struct driver *driver;
 };
@@ -101,25 +98,9 @@ static struct options options_parse(int argc, char **argv)
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
 {
 	struct agent *a = data;
-	struct config *config = NULL, *unused;
 	struct why why = { "" };
-	int r;
 
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   (unsigned long long)(clock_now_ns() / 1000));
-	r = config_read(a->config_path, &config, &why);
-	if (r == 0)
-		r = driver_configure(a->driver, config, &why);
-	unused = r < 0 ? config : a->config;
-	if (r < 0) {
-		log_say(LOG_LEVEL_ERROR, "configuration not reloaded", "reason=\"%s\"", why.text);
-	} else {
-		a->config = config;
-		log_level_set(config->log_level);
-		log_say(LOG_LEVEL_INFO, "configuration reloaded", "file=%s", a->config_path);
-	}
-	config_free(unused);
-	sd_notify(0, "READY=1");
+	driver_reload(a->driver, &why); /* which has logged what is wrong */
 	return 0;
 }
 
@@ -179,14 +160,14 @@ static void files_allow(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int agent_open(struct agent *a, struct why *why)
+static int agent_open(struct agent *a, struct config *config, const char *path, struct why *why)
 {
 	int r;
 
 	files_allow();
 	r = loop_open(a);
 	if (r == 0)
-		r = driver_open(a->loop, a->config, a->config_path, &a->driver, why);
+		r = driver_open(a->loop, config, path, &a->driver, why);
 	if (r == 0)
 		r = privileges_drop(why);
 	return r;
@@ -196,7 +177,6 @@ static void agent_close(struct agent *a, bool detach)
 {
 	driver_close(a->driver, detach);
 	sd_event_unref(a->loop);
-	config_free(a->config);
 }
 
 static int check(const struct options *o, const struct config *c)
@@ -211,6 +191,7 @@ static int check(const struct options *o, const struct config *c)
 
 int main(int argc, char **argv)
 {
+	struct config *config = NULL;
 	static struct agent a;
 	struct options o = options_parse(argc, argv);
 	unsigned int ports, jobs;
@@ -218,16 +199,15 @@ int main(int argc, char **argv)
 	int r;
 
 	setlinebuf(stderr);
-	if (config_read(o.config, &a.config, &why) < 0)
+	if (config_read(o.config, &config, &why) < 0)
 		errx(1, "%s", why.text);
 	if (o.check)
-		return check(&o, a.config);
+		return check(&o, config);
 	if (geteuid() != 0)
 		errx(1, "must be run as root: BPF programs and maps need it");
-	a.config_path = o.config;
-	log_level_set(o.verbose ? LOG_LEVEL_DEBUG : a.config->log_level);
+	log_level_set(o.verbose ? LOG_LEVEL_DEBUG : config->log_level);
 
-	r = agent_open(&a, &why);
+	r = agent_open(&a, config, o.config, &why);
 	if (r < 0) {
 		log_say(LOG_LEVEL_ERROR, "cannot start", "%s", *why.text ? why.text : strerror(-r));
 		agent_close(&a, false);
@@ -236,7 +216,7 @@ int main(int argc, char **argv)
 	core_ports(driver_core(a.driver), &ports);
 	jobs = core_books(driver_core(a.driver))->jobs;
 	sd_notifyf(0, "READY=1\nSTATUS=%u ports, %u jobs", ports, jobs);
-	log_say(LOG_LEVEL_INFO, "ready", "control=%s jobs=%u", a.config->control_socket, jobs);
+	log_say(LOG_LEVEL_INFO, "ready", "control=%s jobs=%u", config->control_socket, jobs);
 	r = sd_event_loop(a.loop);
 	sd_notify(0, "STOPPING=1");
 	log_say(LOG_LEVEL_INFO, "tallyd stops", "data_plane=%s", o.detach ? "removed" : "goes on");

@@ -22,6 +22,11 @@
 
 const struct command commands[] = {
 	{ "status", "show tallyd, its ports and its slots", "status", .show = show_status },
+	{ "reload", "make tallyd read its configuration again", .verb = "reload" },
+	{ "cordon", "let no run begin; runs that are on go on", .verb = "cordon" },
+	{ "drain", "let no run begin, and wait until all runs are over", "cordon", .run = drain,
+	  .options = BIT(OPTION_TIMEOUT) },
+	{ "uncordon", "let runs begin again", .verb = "uncordon" },
 	{ "tenant add", "add a tenant with a quota", "tenant-add", "NAME", "name", NOUN_NONE,
 	  .show = show_tenants, .options = TENANT_OPTIONS },
 	{ "tenant set", "change the given options of a tenant", "tenant-set", "NAME", "name",
@@ -42,6 +47,10 @@ const struct command commands[] = {
 	  .show = show_jobs, .options = BIT(OPTION_TENANT) },
 	{ "job token", "print a job's token", "job-token", "NAME", "name", NOUN_JOB,
 	  .run = job_token, .options = BIT(OPTION_TOKEN_FILE) },
+	{ "job restart", "end a job's run; its workers get an error, and may join again",
+	  "job-restart", "NAME", "name", .noun = NOUN_JOB },
+	{ "job kick", "send a worker away; the run of its job ends", "job-kick", "NAME", "name",
+	  NOUN_JOB, .options = BIT(OPTION_RANK), .needed = BIT(OPTION_RANK) },
 	{ "stats", "show how many packets had which outcome", "stats", .show = show_stats,
 	  .options = STATS_OPTIONS },
 	{ "links", "show the ports' traffic, rates and backlogs", "links", .show = show_links },

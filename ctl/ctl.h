@@ -19,6 +19,7 @@ enum {
 	CTL_ARGUMENTS_MAX = 64,
 	CTL_TIMEOUT_MS = 10000, /* for one answer of tallyd; top has a shorter one */
 	CTL_INTERVAL_MAX = 3600, /* seconds between two frames of top */
+	CTL_DRAIN_MAX = 30 * 24 * 3600, /* seconds that drain waits */
 };
 
 enum option_id {
@@ -41,6 +42,8 @@ enum option_id {
 	OPTION_EVERY,
 	OPTION_ONCE,
 	OPTION_INTERVAL,
+	OPTION_RANK,
+	OPTION_TIMEOUT,
 	OPTION_COUNT,
 };
 
@@ -61,10 +64,10 @@ enum noun {
 	NOUN_JOB,
 	NOUN_PORT,
 	NOUN_FILE,
+	NOUN_COMMAND,
 };
 
 struct option_kind {
-	NOUN_COMMAND,
 	const char *name; /* without its dashes */
 	const char *value; /* as --help calls it; NULL for a flag */
 	const char *key; /* in the request; NULL: tallyd does not get this option */
@@ -149,10 +152,11 @@ int job_token(const struct ctl *ctl, struct why *why);
 int quota(const struct ctl *ctl, struct why *why);
 int top(const struct ctl *ctl, struct why *why);
 int trace(const struct ctl *ctl, struct why *why);
+int drain(const struct ctl *ctl, struct why *why);
 int doctor(const struct ctl *ctl, struct why *why);
+int help(const struct ctl *ctl, struct why *why);
 
 /* Prints what the last of these words may become, one candidate a line. Never fails. */
 void complete(int argc, char **argv);
 
-int help(const struct ctl *ctl, struct why *why);
 #endif

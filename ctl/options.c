@@ -50,6 +50,11 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_ONCE] = { "once", .help = "print one frame and end", .type = OPTION_FLAG },
 	[OPTION_INTERVAL] = { "interval", "SECONDS", .help = "time between two frames (1)",
 			      .least = 1, .most = CTL_INTERVAL_MAX },
+	[OPTION_RANK] = { "rank", "N", .key = "rank", .help = "the rank that is to go, from 0 on",
+			  .most = TALLY_WORKERS_MAX - 1 },
+	[OPTION_TIMEOUT] = { "timeout", "SECONDS",
+			     .help = "fail if runs are still on then (wait as long as it takes)",
+			     .least = 1, .most = CTL_DRAIN_MAX },
 };
 
 enum {

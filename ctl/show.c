@@ -68,11 +68,18 @@ static void cell_port_remark(const json_t *row, const char *key, struct cell *re
 		snprintf(ret->text, sizeof(ret->text), "%s", reason);
 }
 
+static void cell_runs(const json_t *row, const char *key, struct cell *ret)
+{
+	snprintf(ret->text, sizeof(ret->text), "%.0f%s", field_number(row, "runs"),
+		 json_is_true(field(row, "cordoned")) ? ", cordoned: no other one begins" : "");
+}
+
 int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column lines[] = {
 		{ "tenants", "tenants", cell_number, TABLE_LEFT },
 		{ "jobs", "jobs", cell_number, TABLE_LEFT },
+		{ "runs", NULL, cell_runs, TABLE_LEFT },
 		{ "services", "services", cell_list, TABLE_LEFT },
 		{ "join", "join", cell_list, TABLE_LEFT },
 		{ "metrics", "metrics", cell_text, TABLE_LEFT },

@@ -33,6 +33,7 @@ struct books {
 	struct books_tenant tenant[TALLY_TENANTS_MAX]; /* by the index that the data plane uses */
 	struct job *job[TALLY_JOBS_MAX]; /* the books' own, by name */
 	unsigned int jobs;
+	bool cordoned; /* no run begins */
 };
 
 /* Empty, with the default tenant. */

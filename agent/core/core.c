@@ -261,6 +261,7 @@ void core_free(struct core *c)
 	tables_close(&c->mirror.is);
 	tables_job_close(&c->mirror.job);
 	free(c->change.tenant);
+	free(c->change.ranks);
 	free(c->change.books);
 	job_free(c->change.deleted);
 	free(c->begin.before);

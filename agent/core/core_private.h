@@ -29,6 +29,10 @@ struct core_change {
 	struct books_tenant *tenant; /* before */
 	struct job *created; /* in the books */
 	struct job *deleted; /* ours: out of the books */
+	struct job *restarted; /* in the books, without its run, which was: */
+	struct job_rank *ranks;
+	uint64_t nonce;
+	uint16_t window;
 	const struct config *config; /* wanted */
 	const struct config *old;
 	struct books *books; /* before; with the same jobs */
@@ -163,8 +167,18 @@ void members_ended(struct core *c, const struct core_event *e);
 void members_leave(struct core *c, struct job *j, uint16_t rank, uint16_t epoch, const char *how,
 		   void *connection);
 
-/* All who wait go away with this error; or all who are connected. */
-void members_send_away(struct core *c, struct job *j, bool waiting, int error, const char *text);
+enum members_whom {
+	MEMBERS_ALL, /* who are connected */
+	MEMBERS_WAITING,
+	MEMBERS_RUNNING, /* or were, until just now */
+};
+
+/* They go away with this error. */
+void members_send_away(struct core *c, struct job *j, enum members_whom whom, int error,
+		       const char *text);
+
+/* Whoever waits to be this rank, or is it, goes. */
+void members_kick(struct core *c, struct job *j, uint16_t rank);
 
 /* All are at the run that has begun. */
 void members_tell_run(struct core *c, const struct job *j);

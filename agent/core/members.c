@@ -60,12 +60,14 @@ void members_tell_run(struct core *c, const struct job *j)
 				   .rank = rank, .tell.kind = JOINING_RUN));
 }
 
-void members_send_away(struct core *c, struct job *j, bool waiting, int error, const char *text)
+void members_send_away(struct core *c, struct job *j, enum members_whom whom, int error,
+		       const char *text)
 {
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
 		struct job_rank *r = &j->rank[rank];
 
-		if (!r->connection || (waiting && !r->waiting))
+		if (!r->connection || (whom == MEMBERS_WAITING && !r->waiting) ||
+		    (whom == MEMBERS_RUNNING && r->waiting))
 			continue;
 		tell_error(c, r->connection, error, text);
 		job_unjoin(j, rank);
@@ -122,6 +124,9 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	uint16_t rank = 0;
 	int r;
 
+	if (c->books.cordoned)
+		return why_say(&c->why, -EBUSY,
+			       "the node is cordoned: no run begins until tallyctl uncordon");
 	r = address_of(m, e->joining.peer, &address, &c->why);
 	if (r == 0)
 		r = job_join(j, m->rank, &address, &rank, &c->why);
@@ -184,6 +189,20 @@ static void leave(struct core *c, void *connection, struct job *j, const struct 
 	if (is_own)
 		r->connection = NULL; /* its end means nothing any more */
 	members_leave(c, j, may ? m->rank : UINT16_MAX, m->epoch, "left", connection);
+}
+
+void members_kick(struct core *c, struct job *j, uint16_t rank)
+{
+	struct job_rank *r = &j->rank[rank];
+
+	if (r->connection)
+		tell_error(c, r->connection, -ECANCELED, "the operator has sent this rank away");
+	r->connection = NULL;
+	if (r->waiting) {
+		job_unjoin(j, rank);
+		tell_missing(c, j);
+	}
+	members_leave(c, j, rank, j->epoch, "was sent away", NULL); /* if it is at the run */
 }
 
 void members_joining(struct core *c, const struct core_event *e)

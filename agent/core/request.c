@@ -59,6 +59,13 @@ static const struct key job_create_rows[] = {
 	  .meaning = "The job's number in packets." },
 };
 
+static const struct key kick_rows[] = {
+	{ "name", &key_name, KEY_MEMBER(struct request_rank, job), .needed = true,
+	  .meaning = "Of the job." },
+	{ "rank", &key_number, KEY_MEMBER(struct request_rank, rank), .max = TALLY_WORKERS_MAX - 1,
+	  .needed = true, .meaning = "Who is to go." },
+};
+
 static const struct key stats_rows[] = {
 	{ "job", &key_name, FILTER(job), .meaning = "Of this job only." },
 	{ "tenant", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
@@ -90,7 +97,8 @@ static const char *const given_names[] = { "name",
 					   "service",
 					   "id",
 					   "every",
-					   "history" };
+					   "history",
+					   "rank" };
 
 /* --- verbs */
 
@@ -101,6 +109,10 @@ static const struct keys no_keys = { no_rows, 0 };
 
 const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_STATUS] = { "status", false, &no_keys, 0, "an object, see below" },
+	[REQUEST_RELOAD] = { "reload", true, &no_keys, 0,
+			     "`{}`; or an error, and all is as it was" },
+	[REQUEST_CORDON] = { "cordon", true, &no_keys, 0, "`{}`; from now on no run begins" },
+	[REQUEST_UNCORDON] = { "uncordon", true, &no_keys, 0, "`{}`" },
 	[REQUEST_TENANT_LIST] = { "tenant-list", false, KEYS_OF(tenant_list_rows), INTO(filter),
 				  "an array of tenants" },
 	[REQUEST_TENANT_ADD] = { "tenant-add", true, &tenant_keys, INTO(tenant), "the tenant" },
@@ -113,6 +125,9 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 				 "`{\"name\", \"id\", \"token\"}`" },
 	[REQUEST_JOB_TOKEN] = { "job-token", true, KEYS_OF(name_rows), 0, "`{\"token\"}`" },
 	[REQUEST_JOB_DEL] = { "job-del", true, KEYS_OF(name_rows), 0, "`{}`" },
+	[REQUEST_JOB_RESTART] = { "job-restart", true, KEYS_OF(name_rows), 0,
+				  "`{}`; the job's run is over, its workers may join again" },
+	[REQUEST_JOB_KICK] = { "job-kick", true, KEYS_OF(kick_rows), INTO(kick), "`{}`" },
 	[REQUEST_STATS] = { "stats", false, KEYS_OF(stats_rows), INTO(filter),
 			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes; with "
 			    "`history` an array, see below" },

@@ -26,6 +26,9 @@ enum {
 
 enum request_verb {
 	REQUEST_STATUS,
+	REQUEST_RELOAD,
+	REQUEST_CORDON,
+	REQUEST_UNCORDON,
 	REQUEST_TENANT_LIST,
 	REQUEST_TENANT_ADD,
 	REQUEST_TENANT_SET,
@@ -34,6 +37,8 @@ enum request_verb {
 	REQUEST_JOB_CREATE,
 	REQUEST_JOB_TOKEN,
 	REQUEST_JOB_DEL,
+	REQUEST_JOB_RESTART,
+	REQUEST_JOB_KICK,
 	REQUEST_STATS,
 	REQUEST_LINKS,
 	REQUEST_TOP,
@@ -59,6 +64,7 @@ enum request_key {
 	REQUEST_ID = 1 << 13,
 	REQUEST_EVERY = 1 << 14,
 	REQUEST_HISTORY = 1 << 15,
+	REQUEST_RANK = 1 << 16,
 };
 
 struct request_job {
@@ -69,6 +75,11 @@ struct request_job {
 	uint16_t payload_bytes; /* a multiple of 64, 64 .. TALLY_PAYLOAD_MAX; 0: not given */
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT; ss_family 0: not given */
 	uint32_t id; /* if given & REQUEST_ID */
+};
+
+struct request_rank {
+	char job[NAME_BYTES];
+	uint16_t rank;
 };
 
 /* What of it is meant; "": all. */
@@ -87,7 +98,8 @@ struct request {
 	union {
 		struct tenant tenant; /* TENANT_ADD, TENANT_SET */
 		struct request_job job; /* JOB_CREATE */
-		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL */
+		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL, JOB_RESTART */
+		struct request_rank kick; /* JOB_KICK */
 		struct request_filter filter; /* TENANT_LIST, JOB_LIST, STATS, TRACE */
 	};
 };

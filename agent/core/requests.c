@@ -60,7 +60,7 @@ static int tenant_ours(struct core *c, const char *name)
 
 	if (index >= 0 && c->books.tenant[index].configured)
 		return why_say(&c->why, -EPERM,
-			       "tenant %s is in %s: change it there, and send tallyd a SIGHUP",
+			       "tenant %s is in %s: change it there, and then: tallyctl reload",
 			       name, c->path);
 	return index;
 }
@@ -309,7 +309,7 @@ static void job_ended(struct core *c, int r)
 {
 	_cleanup_(job_freep) struct job *j = TAKE_PTR(c->change.deleted);
 
-	members_send_away(c, j, false, -ECANCELED, "the job was deleted");
+	members_send_away(c, j, MEMBERS_ALL, -ECANCELED, "the job was deleted");
 	core_act(c, ACTION(CORE_FORGET_JOB, .id = j->id));
 	core_log(c, LOG_LEVEL_INFO, "job deleted", "job=%s", j->name);
 	answer(c, CORE_ANSWER_DONE, 0, NULL);
@@ -329,15 +329,113 @@ static void job_deleted(struct core *c, int r)
 	}
 }
 
-static int job_del(struct core *c, const char *name)
+static struct job *job_named(struct core *c, const char *name)
 {
 	struct job *j = books_job_find(&c->books, name);
 
 	if (!j)
-		return why_say(&c->why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+		why_say(&c->why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+	return j;
+}
+
+static int job_del(struct core *c, const char *name)
+{
+	struct job *j = job_named(c, name);
+
+	if (!j)
+		return -ENOENT;
 	books_job_take(&c->books, j);
 	c->change.deleted = j;
 	core_await(c, ACTION(CORE_SAVE), NULL, job_deleted);
+	return 0;
+}
+
+/* --- a job's run ----------------------------------------------------------------------------- */
+
+static void job_restarted(struct core *c, int r)
+{
+	struct job *j = TAKE_PTR(c->change.restarted);
+
+	members_send_away(c, j, MEMBERS_RUNNING, -ECANCELED, "the job was restarted: join again");
+	core_log(c, LOG_LEVEL_INFO, "job restarted", "job=%s epoch=%u", j->name, j->epoch);
+	answer(c, CORE_ANSWER_DONE, 0, NULL);
+}
+
+/* First the disk, so that no later agent brings the run back. */
+static void restart_saved(struct core *c, int r)
+{
+	_cleanup_(freep) struct job_rank *ranks = TAKE_PTR(c->change.ranks);
+	struct job *j = c->change.restarted;
+
+	if (r == 0) {
+		run_end(c, j, job_restarted);
+		return;
+	}
+	memcpy(j->rank, ranks, j->workers * sizeof(*j->rank));
+	j->run_window = c->change.window;
+	j->nonce = c->change.nonce;
+	refuse(c, r, &c->why);
+}
+
+static int job_restart(struct core *c, const char *name)
+{
+	struct job *j = job_named(c, name);
+
+	if (!j)
+		return -ENOENT;
+	if (!j->run_window)
+		return why_say(&c->why, -ESRCH, "job %s has no run that could be restarted", name);
+	c->change.ranks = malloc(j->workers * sizeof(*j->rank));
+	if (!c->change.ranks)
+		return -ENOMEM;
+	memcpy(c->change.ranks, j->rank, j->workers * sizeof(*j->rank));
+	c->change.restarted = j;
+	c->change.window = j->run_window;
+	c->change.nonce = j->nonce;
+	job_end(j);
+	core_await(c, ACTION(CORE_SAVE), NULL, restart_saved);
+	return 0;
+}
+
+static int job_kick(struct core *c, const struct request_rank *q)
+{
+	struct job *j = job_named(c, q->job);
+
+	if (!j)
+		return -ENOENT;
+	if (q->rank >= j->workers)
+		return why_say(&c->why, -ERANGE, "rank %u: job %s has ranks 0 to %u", q->rank,
+			       j->name, j->workers - 1);
+	if (!j->rank[q->rank].waiting && !job_is_at(j, q->rank, j->epoch))
+		return why_say(&c->why, -ESRCH, "nobody is rank %u of job %s", q->rank, j->name);
+	core_log(c, LOG_LEVEL_INFO, "worker sent away", "job=%s rank=%u", j->name, q->rank);
+	answer(c, CORE_ANSWER_DONE, 0, NULL);
+	members_kick(c, j, q->rank);
+	return 0;
+}
+
+/* --- the node -------------------------------------------------------------------------------- */
+
+static void cordon_saved(struct core *c, int r)
+{
+	if (r < 0) {
+		c->books.cordoned = !c->books.cordoned;
+		refuse(c, r, &c->why);
+		return;
+	}
+	core_log(c, LOG_LEVEL_INFO, c->books.cordoned ? "node cordoned" : "node uncordoned", "%s",
+		 "");
+	answer(c, CORE_ANSWER_DONE, 0, NULL);
+}
+
+static int cordon(struct core *c, bool cordoned)
+{
+	if (c->books.cordoned == cordoned) {
+		answer(c, CORE_ANSWER_DONE, 0, NULL);
+		return 0;
+	}
+	c->books.cordoned = cordoned;
+	core_await(c, ACTION(CORE_SAVE), NULL, cordon_saved);
 	return 0;
 }
 
@@ -357,6 +455,12 @@ void request_handle(struct core *c, const struct core_event *e)
 		r = job_create(c, q, e->asked.random);
 	else if (q->verb == REQUEST_JOB_DEL)
 		r = job_del(c, q->name);
+	else if (q->verb == REQUEST_JOB_RESTART)
+		r = job_restart(c, q->name);
+	else if (q->verb == REQUEST_JOB_KICK)
+		r = job_kick(c, &q->kick);
+	else if (q->verb == REQUEST_CORDON || q->verb == REQUEST_UNCORDON)
+		r = cordon(c, q->verb == REQUEST_CORDON);
 	if (r < 0)
 		refuse(c, r, &c->why);
 }

@@ -82,7 +82,7 @@ static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 	core_log(c, LOG_LEVEL_WARNING, "run does not begin", "job=%s reason=\"%s\"", j->name,
 		 c->begin.why.text);
 	/* to a worker EACCES is a wrong token, and that it was not */
-	members_send_away(c, j, true, r == -EACCES ? -EIO : r, reason);
+	members_send_away(c, j, MEMBERS_WAITING, r == -EACCES ? -EIO : r, reason);
 }
 
 static void begin_undone(struct core *c, int r)

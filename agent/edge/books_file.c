@@ -128,6 +128,8 @@ char *books_print(const struct books *b)
 		return NULL;
 	}
 	books = json_pack("{si so so}", "format", FORMAT, "tenants", tenants, "jobs", jobs);
+	if (books && b->cordoned && json_object_set_new(books, "cordoned", json_true()) < 0)
+		return NULL;
 	return books ? json_dumps(books, JSON_INDENT(1)) : NULL;
 }
 
@@ -300,6 +302,7 @@ _Static_assert(FORMAT == 1, "a text above names it");
 /* In the order in which they are read: jobs have tenants. */
 static const struct key books_rows[] = {
 	{ "format", .take = take_format },
+	{ "cordoned", &key_bool, KEY_MEMBER(struct books, cordoned), .later = true },
 	{ "tenants", .take = take_tenants },
 	{ "jobs", .take = take_jobs },
 };

@@ -291,7 +291,7 @@ static void wrong_usage_names_what_there_is(void **state)
 	} cases[] = {
 		{ { "tallyctl" }, "usage: tallyctl" },
 		{ { "tallyctl", "frob" },
-		  "frob: unknown command; the commands are status, tenant add," },
+		  "frob: unknown command; the commands are status, reload, cordon, drain, uncordon, tenant add," },
 		{ { "tallyctl", "tenant" }, "tenant add, tenant set, tenant del, tenant list\n" },
 		{ { "tallyctl", "job", "frob" },
 		  "job frob: unknown command; the commands are job create, job show" },

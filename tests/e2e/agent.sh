@@ -313,10 +313,16 @@ a_configuration_is_reloaded_whole_or_not_at_all() {
 	kill -HUP "$daemon"
 	until_true not_reloaded
 	[[ $(held red slots) == 256 ]]
+	# The same is said to who waits for the answer.
+	refuses "not reloaded, and all is as it was: $work/tallyd.yaml:" ctl reload
+	[[ $(held red slots) == 256 ]]
+	sed -e 's/^  - w0$/  - w9/' "$work/first.yaml" >"$work/tallyd.yaml" # no such port
+	refuses w9 ctl reload
+	[[ $(held red slots) == 256 ]]
 	cp "$work/first.yaml" "$work/tallyd.yaml"
-	kill -HUP "$daemon"
-	until_true reloaded 2
-	[[ $(ctl --json tenant list red | jq length) == 0 ]]
+	ctl reload
+	reloaded 2
+	refuses "there is no tenant red" ctl tenant list red
 	joined_end
 }
 

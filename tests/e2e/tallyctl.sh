@@ -51,11 +51,11 @@ both() { # JQ-CONDITION COMMAND...: NAME in it is json, then text
 	ctl "${@//NAME/text}" >"$work/text"
 }
 
-# Whatever is in the help was tried by the fact below.
+# Whatever is in the help was tried by the fact below, or needs workers: others, and operators.sh.
 all_were_tested() {
 	local command
 	while read -r command; do
-		printf '%s\n' "${tested[@]}" doctor trace | has -E "^$command( |$)" ||
+		printf '%s\n' "${tested[@]}" doctor trace help "job restart" "job kick" | has -E "^$command( |$)" ||
 			{ echo "$command is not tested"; return 1; }
 	done < <(ctl --help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p; s/^  \([a-z][a-z ]*[a-z]\) [[A-Z].*/\1/p')
 }
@@ -91,6 +91,11 @@ each_command_tells_people_and_programs_the_same() {
 	agree '(.jobs[] | "\(.name) \(.tenant) \(.state) \(.joined)/\(.workers) "), (.tenants[].name),
 		"\(.slots.used) of \(.slots.total)", (.links[] | "\(.name) ")' top --once
 	worker+=("${worker[0]}")
+	both '. == {}' reload
+	both '. == {}' cordon
+	both '. == {}' drain --timeout 9
+	grep -q '^drained: ' "$work/text"
+	both '. == {}' uncordon
 	both '. == {}' job del NAME
 	both '. == {}' tenant del NAME
 	[[ $(ctl --json tenant list | jq -c 'map(.name)') == '["default"]' ]]
@@ -315,31 +320,31 @@ exit_codes_are_zero_one_and_two() {
 	exits 0 --help
 	exits 0 --version
 	exits 0 top --help
-	exits 1 tenant del nobody
-	exits 1 job show nobody
-	exits 1 quota nobody
-	exits 1 tenant add red --slots 5000
-	exits 1 job create train --workers 8 --window 4096
 	exits 0 help
 	exits 0 help job create
 	exits 2 help no such command
-	exits 1 trace --job nobody
-	exits 1 --socket "$work/nowhere" status
+	exits 1 tenant del nobody
+	exits 1 job show nobody
 	exits 1 job list nobody
 	exits 1 job list --tenant nobody
 	exits 1 tenant list nobody
+	exits 1 quota nobody
+	exits 1 tenant add red --slots 5000
+	exits 1 job create train --workers 8 --window 4096
+	exits 1 trace --job nobody
+	exits 1 --socket "$work/nowhere" status
 	exits 2
 	exits 2 no such command
 	exits 2 status more
 	exits 2 status --slots 3
 	exits 2 job create train
+	exits 2 job create train --workers 0
+	exits 2 job create train --workers 257
 	exits 2 tenant add red --slots many
 	exits 2 trace --every 0
 	end_agent TERM
 	exits 1 status
 }
-	exits 2 job create train --workers 0
-	exits 2 job create train --workers 257
 
 # What a user without rights gets; "tallyctl" is a copy that everybody may run.
 as_nobody() {

@@ -112,7 +112,12 @@ static char *line_of(const struct request *q)
 	case REQUEST_TENANT_DEL:
 	case REQUEST_JOB_TOKEN:
 	case REQUEST_JOB_DEL:
+	case REQUEST_JOB_RESTART:
 		put_text(line, "name", q->name);
+		break;
+	case REQUEST_JOB_KICK:
+		put_text(line, "name", q->kick.job);
+		put_number(line, "rank", q->kick.rank);
 		break;
 	default:
 		put_filter(line, q);

@@ -125,6 +125,38 @@ static void del(struct world *w, unsigned int number)
 	asked(w);
 }
 
+/* Of a run that may have ended nothing is expected any more. */
+static void restart(struct world *w, unsigned int number)
+{
+	struct request q = { .verb = REQUEST_JOB_RESTART };
+
+	snprintf(q.name, sizeof(q.name), "j%u", number);
+	if (ask(w, &q) || w->answered == 1)
+		w->job[number].serial = ++w->jobs_made;
+	asked(w);
+}
+
+static void kick(struct world *w, unsigned int number, uint16_t rank)
+{
+	struct request q = { .verb = REQUEST_JOB_KICK, .kick.rank = rank };
+
+	snprintf(q.kick.job, sizeof(q.kick.job), "j%u", number);
+	if (ask(w, &q) || w->answered == 1)
+		for (unsigned int i = 0; i < WORLD_WORKERS; i++)
+			if (w->worker[i].state == RUNS && !w->worker[i].connected &&
+			    number_of(w->worker[i].job) == number && w->worker[i].rank == rank)
+				w->worker[i].state = AWAY; /* the others go on without it */
+	asked(w);
+}
+
+static void cordon(struct world *w, bool cordoned)
+{
+	struct request q = { .verb = cordoned ? REQUEST_CORDON : REQUEST_UNCORDON };
+
+	ask(w, &q);
+	asked(w);
+}
+
 static void tenant(struct world *w, enum request_verb verb, const char *name, uint32_t slots,
 		   const char *port)
 {
@@ -321,6 +353,13 @@ static void live(struct world *w)
 	leave(w, 1);
 	all_join(w, 8, 3, 1); /* in the place of those that are detached */
 	all_join(w, 12, 1, 2);
+	cordon(w, true);
+	join(w, 6, 2); /* is refused */
+	cordon(w, false);
+	kick(w, 1, 2);
+	restart(w, 1);
+	all_join(w, 8, 3, 1);
+	kick(w, 2, 1);
 	del(w, 2);
 	create(w, 2, 2, "c1", 8);
 	all_join(w, 12, 2, 2);
@@ -337,6 +376,7 @@ static void end(struct world *w)
 	w->fail_one_in = 0;
 	w->fail_at = 0;
 	w->crash_at = 0;
+	cordon(w, false);
 	all_leave(w);
 	time_pass(w, 30000);
 	if (!*w->wrong && w->maps.jobs)
@@ -363,7 +403,7 @@ static void a_life_goes_as_it_should(void **state)
 	world_open(&w, 0);
 	world_run(&w, live);
 	assert_string_equal(w.wrong, "");
-	assert_int_equal(w.runs_told, 5);
+	assert_int_equal(w.runs_told, 6);
 	assert_true(w.awaited > 100 && w.actions > 150);
 	world_close(&w);
 }
@@ -487,11 +527,21 @@ static void random_job(struct world *w)
 {
 	static const char *const tenants[] = { "a", "b", "", "c1" };
 
-	if (world_random(w, 4))
+	switch (world_random(w, 6)) {
+	case 0:
+		del(w, world_random(w, WORLD_JOBS));
+		return;
+	case 1:
+		restart(w, world_random(w, WORLD_JOBS));
+		return;
+	case 2:
+		kick(w, world_random(w, WORLD_JOBS), world_random(w, 4));
+		return;
+	default:
 		create(w, world_random(w, WORLD_JOBS), 1 + world_random(w, 4),
 		       tenants[world_random(w, 4)], 1 << world_random(w, 6));
-	else
-		del(w, world_random(w, WORLD_JOBS));
+		return;
+	}
 }
 
 /* While a result is awaited no event is taken; and none is lost by trying. */
@@ -528,6 +578,8 @@ static void random_step(struct world *w)
 			reload(w);
 		else if (!world_random(w, 4))
 			stop_and_start(w);
+		else if (!world_random(w, 4))
+			cordon(w, !world_random(w, 8));
 		else
 			neighbour(w, world_random(w, 4));
 		return;

@@ -71,10 +71,12 @@ static void every_verb_has_its_name_and_is_found_by_it(void **state)
 static void those_that_change_something_are_known(void **state)
 {
 	static const bool changes[REQUEST_VERB_COUNT] = {
-		[REQUEST_TENANT_ADD] = true, [REQUEST_TENANT_SET] = true,
-		[REQUEST_TENANT_DEL] = true, [REQUEST_JOB_CREATE] = true,
-		[REQUEST_JOB_TOKEN] = true,  [REQUEST_JOB_DEL] = true,
-		[REQUEST_TRACE] = true,
+		[REQUEST_RELOAD] = true,     [REQUEST_CORDON] = true,
+		[REQUEST_UNCORDON] = true,   [REQUEST_JOB_RESTART] = true,
+		[REQUEST_JOB_KICK] = true,   [REQUEST_TENANT_ADD] = true,
+		[REQUEST_TENANT_SET] = true, [REQUEST_TENANT_DEL] = true,
+		[REQUEST_JOB_CREATE] = true, [REQUEST_JOB_TOKEN] = true,
+		[REQUEST_JOB_DEL] = true,    [REQUEST_TRACE] = true,
 	};
 
 	for (unsigned int verb = 0; verb < REQUEST_VERB_COUNT; verb++)
@@ -153,6 +155,9 @@ static void filters_are_read(void **state)
 	assert_int_equal(q.filter.every, 1);
 	taken("{\"do\":\"job-token\",\"name\":\"j\"}");
 	assert_string_equal(q.name, "j");
+	taken("{\"do\":\"job-kick\",\"name\":\"j\",\"rank\":255}");
+	assert_string_equal(q.kick.job, "j");
+	assert_int_equal(q.kick.rank, 255);
 }
 
 /* Every window, every payload: exactly those that the wire knows. */
@@ -173,9 +178,9 @@ static void windows_and_payloads_are_those_of_the_wire(void **state)
 	}
 }
 
-#define VERBS                                                                 \
-	"status, tenant-list, tenant-add, tenant-set, tenant-del, job-list, " \
-	"job-create, job-token, job-del, stats, links, top and trace"
+#define VERBS                                                                                           \
+	"status, reload, cordon, uncordon, tenant-list, tenant-add, tenant-set, tenant-del, job-list, " \
+	"job-create, job-token, job-del, job-restart, job-kick, stats, links, top and trace"
 
 static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 {
@@ -217,6 +222,9 @@ static void values_that_are_wrong_hear_what_is_allowed(void **state)
 		"job-del: name: '-j': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 	refused("{\"do\":\"job-del\",\"name\":null}",
 		"job-del: name: 'null': 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
+	refused("{\"do\":\"job-kick\",\"name\":\"j\",\"rank\":256}",
+		"job-kick: rank: '256': a whole number from 0 to 255");
+	refused("{\"do\":\"job-kick\",\"name\":\"j\"}", "job-kick: rank: is needed");
 	refused("{\"do\":\"stats\",\"history\":601}",
 		"stats: history: '601': a whole number from 1 to 600");
 	refused("{\"do\":\"stats\",\"port\":\"a/b\"}",

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* drain: cordons the node, and waits for its runs. */
+#include <err.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "ctl.h"
+#include "table.h"
+
+enum {
+	LOOK_MS = 500,
+	NAMES_BYTES = 400,
+};
+
+/* How many jobs have a run, and their names. */
+static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *jobs = NULL;
+	const json_t *job;
+	size_t i, used = 0;
+	int r, runs = 0;
+
+	*names = '\0';
+	r = ctl_ask(ctl, json_pack("{ss}", "do", "job-list"), &jobs, why);
+	if (r < 0)
+		return r;
+	json_array_foreach(jobs, i, job)
+	{
+		if (strcmp(field_text(job, "state"), "running") != 0)
+			continue;
+		if (used < NAMES_BYTES)
+			used += snprintf(names + used, NAMES_BYTES - used, "%s%s", runs ? ", " : "",
+					 field_text(job, "name"));
+		runs++;
+	}
+	return runs;
+}
+
+int drain(const struct ctl *ctl, struct why *why)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000l };
+	const uint64_t limit_ns = ctl->number[OPTION_TIMEOUT] * 1000000000ull;
+	const uint64_t began_ns = clock_now_ns();
+	_cleanup_(json_decrefp) json_t *result = NULL;
+	char names[NAMES_BYTES];
+	int said = 0, runs, r;
+
+	r = ctl_ask(ctl, request_make(ctl), &result, why);
+	if (r < 0)
+		return r;
+	while ((runs = runs_read(ctl, names, why)) > 0) {
+		if (limit_ns && clock_now_ns() - began_ns >= limit_ns)
+			return why_say(why, -ETIMEDOUT,
+				       "after %ju s %d runs are still on: %s. The node stays "
+				       "cordoned (tallyctl uncordon)",
+				       (uintmax_t)ctl->number[OPTION_TIMEOUT], runs, names);
+		if (runs != said)
+			warnx("waiting for %d runs: %s", said = runs, names);
+		nanosleep(&pause, NULL);
+	}
+	if (runs == 0 && ctl->json)
+		ctl_dump(result);
+	else if (runs == 0)
+		puts("drained: no run is on, and none begins until tallyctl uncordon");
+	return runs;
+}
