@@ -15,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 build=${TALLY_BUILD:-build}
 slow=${TALLY_SLOW:-1}
+unset TALLY_AGENT TALLY_JOB TALLY_TOKEN_FILE TALLY_RANK TALLY_ADDRESS # those of another job
 export TALLY_TESTBED=e2e$$
 pin=/sys/fs/bpf/tally-$TALLY_TESTBED
 work=$(mktemp -d)
@@ -35,6 +36,8 @@ node() { # NODE tally-node-arguments...
 
 tear_down() {
 	local pids
+	((BASHPID == owner)) || exit # forked a moment ago, with this trap
+	trap '' HUP INT QUIT TERM PIPE # all goes, however often somebody presses ^C
 	set +e # whatever has ended by itself: all the rest goes too
 	mapfile -t pids < <(jobs -p)
 	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null
@@ -42,7 +45,7 @@ tear_down() {
 	bed down
 	rm -rf "$pin"-*
 }
-trap 'rm -rf "$work"' EXIT
+trap 'trap "" HUP INT QUIT TERM PIPE; rm -rf "$work"' EXIT
 
 # Builds the topology on standard input and attaches every node to all its interfaces.
 network() { # [tally-node attach options...]
@@ -150,7 +153,7 @@ facts() {
 		[[ " $* " == *" $name "* ]] || { echo "$0: there is no fact $name" >&2; exit 2; }
 		number=$((number + 1))
 		# Not as a condition: that would switch `set -e` off inside.
-		(trap tear_down EXIT; set -e; "$name") >"$work/said" 2>&1
+		(owner=$BASHPID; trap tear_down EXIT; set -e; "$name") >"$work/said" 2>&1
 		code=$?
 		if ((code == 0)); then
 			echo "ok $number - ${name//_/ }$(sed -n 's/^SKIP/ # SKIP/p' "$work/said")"

@@ -161,6 +161,7 @@ two_testbeds_and_two_jobs_do_not_mix() {
 		export TALLY_TESTBED=${first}b
 		pin=$pin-b work=$work/b
 		mkdir "$work"
+		owner=$BASHPID
 		trap tear_down EXIT
 		set -e
 		four_on rate 1gbit loss 0.1
