@@ -63,14 +63,29 @@ static bool wait_limit(const struct join *j, int direction)
 /* What a call on the connection that failed has to say. */
 static int broken(const struct join *j)
 {
+	char from[ADDRESS_BYTES];
+
 	if (errno == EAGAIN || errno == EINPROGRESS)
 		return late(j);
-	return error_set(-errno, "the agent at %s: %s", j->agent_text, strerror(errno));
+	if (!j->local_said || j->agent.ss_family == AF_UNIX)
+		return error_set(-errno, "the agent at %s: %s", j->agent_text, strerror(errno));
+	address_print(&j->local, from, sizeof(from));
+	return error_set(-errno, "the agent at %s, from %s (%s): %s", j->agent_text, from,
+			 j->local_said, strerror(errno));
 }
 
 static socklen_t address_length(const struct sockaddr_storage *a)
 {
 	return a->ss_family == AF_UNIX ? sizeof(struct sockaddr_un) : endpoint_length(a);
+}
+
+/* A socket cannot be bound to the address that somebody said. */
+static int address_blame(const struct join *j, int r)
+{
+	struct why kept;
+
+	snprintf(kept.text, sizeof(kept.text), "%s", tally_error());
+	return error_set(r, "%s: %s", j->local_said, kept.text);
 }
 
 /* From the worker's address, if it named one: the agent wants to see it there. */
@@ -82,7 +97,7 @@ static int connection_bind(const struct join *j)
 		return 0;
 	endpoint_port_set(&from, 0);
 	if (bind(j->fd, (const struct sockaddr *)&from, address_length(&from)) < 0)
-		return address_refuse(errno, &j->local);
+		return address_blame(j, address_refuse(errno, &j->local));
 	return 0;
 }
 
@@ -195,7 +210,7 @@ static int receiver_open(struct join *j, struct channel **ret)
 	}
 	r = transport_open(&own, ret);
 	if (r < 0)
-		return r;
+		return j->local_said ? address_blame(j, r) : r;
 	(*ret)->transport->local(*ret, &own);
 	if (j->local.ss_family)
 		j->request.address = own;
@@ -350,6 +365,15 @@ static void leave_anew(struct join *j)
 	j->length = 0;
 	if (answer && connection_open(j) == 0 && request_send(j) == 0)
 		answer_read(j, answer);
+}
+
+void join_forget(struct join *j)
+{
+	if (!j)
+		return;
+	close(j->fd);
+	j->fd = -1;
+	join_free(j);
 }
 
 void join_leave(struct join *j)

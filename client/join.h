@@ -45,4 +45,8 @@ void join_leave(struct join *j);
  */
 void join_close(struct join *j);
 
+/* In a forked child, whose parent keeps the place: closes the child's descriptor. NULL is allowed.
+ */
+void join_forget(struct join *j);
+
 #endif

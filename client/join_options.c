@@ -162,16 +162,18 @@ static int address_read(struct join *j, const struct tally_join_options *o)
 				 j->agent_text);
 	if (!text)
 		return 0;
+	j->local_said = o->address ? "option address" : "$TALLY_ADDRESS";
 	if (address_parse(text, 0, &j->local) < 0) {
 		if (address_parse(text, TALLY_UDP_PORT, &j->local) < 0)
 			return error_set(-EINVAL,
-					 "address: '%s' is no address such as 10.77.1.1, "
+					 "%s: '%s' is no address such as 10.77.1.1, "
 					 "10.77.1.1:40000 or [fd77:1::1]:40000",
-					 text);
+					 j->local_said, text);
 		endpoint_port_set(&j->local, 0);
 	}
 	if (j->agent.ss_family != AF_UNIX && j->agent.ss_family != j->local.ss_family)
-		return error_set(-EINVAL, "address and agent: one is IPv4, the other IPv6");
+		return error_set(-EINVAL, "%s and agent: one is IPv4, the other IPv6",
+				 j->local_said);
 	return 0;
 }
 

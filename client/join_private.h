@@ -21,6 +21,7 @@ struct join {
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
+	const char *local_said; /* how the program or its user said that; NULL: nobody did */
 	struct joining_message request;
 	uint32_t timeout_ms;
 	uint64_t deadline_ns;

@@ -262,13 +262,15 @@ static void linger(struct tally *t)
 }
 
 /*
- * In a child the place is still its parent's, and so is the connection of `join`. Who held the lock
- * when the process was forked is not here, and may have left the engine half done.
+ * In a child the place is still its parent's: that this process may go on must not look as if the
+ * parent did. Who held the lock when the process was forked is not here, and may have left the
+ * engine half done.
  */
 static void free_in_child(struct tally *t)
 {
 	if (pthread_mutex_trylock(&t->lock))
 		t->engine = NULL;
+	join_forget(t->join);
 	tally_free(t);
 }
 

@@ -661,6 +661,16 @@ static void options_that_are_wrong_are_named(void **state)
 	refused(OPTIONS(.address = "[fd77::1]:1"), EINVAL, "one is IPv4, the other IPv6");
 	refused(OPTIONS(.address = "192.0.2.1:1"), EADDRNOTAVAIL, "cannot bind to 192.0.2.1:1,");
 	refused(OPTIONS(.agent = "/nowhere"), EINVAL, "$TALLY_ADDRESS");
+	refused(OPTIONS(.address = "127.0.0.1"), ECONNREFUSED, "127.0.0.1 (option address): ");
+	setenv("TALLY_ADDRESS", "10.77.1.1:", 1);
+	refused(OPTIONS(), EINVAL, "$TALLY_ADDRESS: '10.77.1.1:' is no address");
+	setenv("TALLY_ADDRESS", "fd77::1", 1);
+	refused(OPTIONS(), EINVAL, "$TALLY_ADDRESS and agent: one is IPv4, the other IPv6");
+	setenv("TALLY_ADDRESS", "192.0.2.1:1", 1);
+	refused(OPTIONS(), EADDRNOTAVAIL, "$TALLY_ADDRESS: cannot bind to 192.0.2.1:1,");
+	setenv("TALLY_ADDRESS", "127.0.0.1", 1);
+	refused(OPTIONS(.agent = "192.0.2.1"), EINVAL, "from 127.0.0.1 ($TALLY_ADDRESS): ");
+	unsetenv("TALLY_ADDRESS");
 	setenv("TALLY_RANK", "first", 1);
 	refused(OPTIONS(), EINVAL, "$TALLY_RANK: 'first'");
 	unsetenv("TALLY_RANK");
@@ -1053,6 +1063,43 @@ static void a_forked_child_does_not_hold_the_place(void **state)
 	agent_end(&a);
 }
 
+/* Has this process a socket that is connected to the agent? */
+static bool is_connected(const struct agent *a)
+{
+	const char *port = strrchr(a->name, ':') + 1;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		struct sockaddr_in to;
+		socklen_t length = sizeof(to);
+
+		if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 &&
+		    ntohs(to.sin_port) == strtoul(port, NULL, 10))
+			return true;
+	}
+	return false;
+}
+
+/* Or the agent would not see that the parent dies. */
+static void a_forked_child_that_closes_has_no_connection(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int status;
+	pid_t child;
+
+	join_fully(&a, &w, 1);
+	child = fork();
+	if (child == 0)
+		_exit(!is_connected(&a) || tally_close(w.tally) || is_connected(&a));
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(is_connected(&a));
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	agent_end(&a);
+}
+
 static int directory_make(void **state) { return mkdtemp(directory) ? 0 : -1; }
 
 static int directory_remove(void **state) { return rmdir(directory); }
@@ -1090,6 +1137,7 @@ int main(void)
 		cmocka_unit_test(what_no_agent_says_ends_nothing),
 		cmocka_unit_test(leaving_a_silent_agent_ends),
 		cmocka_unit_test(a_forked_child_does_not_hold_the_place),
+		cmocka_unit_test(a_forked_child_that_closes_has_no_connection),
 	};
 
 	return cmocka_run_group_tests_name("join", tests, directory_make, directory_remove);
