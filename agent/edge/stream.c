@@ -116,13 +116,10 @@ static void flush(struct stream *s)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno != EAGAIN) {
-			end_soon(s);
-			return;
-		}
-		if (n < 0)
+		if (n < 0 && errno == EAGAIN)
 			break;
-		sent += n;
+		/* Whoever has gone hears nothing more, and may have said something before. */
+		sent = n < 0 ? s->out_length : sent + n;
 	}
 	if (sent)
 		memmove(s->out, s->out + sent, s->out_length - sent);

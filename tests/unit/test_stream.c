@@ -51,6 +51,10 @@ static struct person {
 } person[PEOPLE];
 static unsigned int people, ended, said;
 
+/* The latest who is kept, at both ends. */
+static struct stream *kept;
+static int kept_fd;
+
 /* --- the service: each request is a line, and most are answered with a line ------------------ */
 
 static void say(struct stream *s, const char *text) { stream_send(s, text, strlen(text)); }
@@ -63,6 +67,16 @@ static void say_much(struct stream *s, size_t bytes)
 	for (; bytes > sizeof(text); bytes -= sizeof(text))
 		stream_send(s, text, sizeof(text));
 	stream_send(s, text, bytes);
+}
+
+/* It goes beside something unread: no more words reach it, and its own are still to be read. */
+static void kept_says_its_last(void)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	assert_int_equal(send(kept_fd, "leave\n", 6, MSG_NOSIGNAL), 6);
+	setsockopt(kept_fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	close(kept_fd);
 }
 
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
@@ -87,11 +101,15 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	} else if (!strncmp(text, "keep\n", 5)) {
 		stream_keep(s);
 		say(s, "kept\n");
+		kept = s;
 	} else if (!strncmp(text, "bye\n", 4)) {
 		say(s, "bye\n");
 		stream_finish(s);
 		stream_finish(s); /* allowed */
 		say(s, "never said\n");
+	} else if (!strncmp(text, "last\n", 5)) {
+		kept_says_its_last();
+		say(kept, "too late\n");
 	} else if (!strncmp(text, "bad\n", 4)) {
 		say(s, "no\n");
 		return -EINVAL;
@@ -558,6 +576,22 @@ static void who_is_kept_may_be_quiet(void **state)
 	hears_the_end(witness);
 	asks(kept, "bye\n", "bye\n");
 	hears_the_end(kept);
+	connections_become(0);
+}
+
+static void what_was_said_before_a_reset_is_read(void **state)
+{
+	int fd;
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	kept_fd = tcp_comes(AF_INET);
+	asks(kept_fd, "keep\n", "kept\n");
+	fd = comes();
+	says(fd, "last\n");
+	connections_become(1);
+	assert_int_equal(person[0].requests, 2);
+	close(fd);
 	connections_become(0);
 }
 
@@ -1040,6 +1074,7 @@ int main(void)
 		FACT(bytes_now_and_then_do_not_buy_time),
 		FACT(who_asks_nothing_more_goes_after_the_idle_time),
 		FACT(who_is_kept_may_be_quiet),
+		FACT(what_was_said_before_a_reset_is_read),
 		FACT(who_never_hangs_up_is_ended),
 		FACT(who_does_not_read_what_it_is_told_is_ended),
 		FACT(who_reads_late_gets_every_byte),
