@@ -288,10 +288,11 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 	if (promised > quota || job_slots_wanted(j) > quota - promised)
 		return why_say(why, -ENOSPC,
 			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
-			       "%u, and its jobs want %u; take a smaller window, or give "
-			       "the tenant more",
+			       "%u, and its jobs want %u, also those that wait for workers; take a "
+			       "smaller window, delete a job (tallyctl job list --tenant %s), or "
+			       "give the tenant more",
 			       j->window, job_slots_wanted(j), b->tenant[j->tenant].is.name, quota,
-			       promised);
+			       promised, b->tenant[j->tenant].is.name);
 	return books_job_restore(b, j, why);
 }
 

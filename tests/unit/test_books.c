@@ -305,8 +305,9 @@ static void a_job_is_promised_slots_of_its_tenants_quota(void **state)
 	assert_int_equal(job_added("one", 2, 16), 0);
 	assert_int_equal(job_added("two", 2, 32), -ENOSPC);
 	assert_string_equal(why.text, "window 32 takes 64 slots (two a chunk): tenant red has a "
-				      "quota of 64, and its jobs want 32; take a smaller "
-				      "window, or give the tenant more");
+				      "quota of 64, and its jobs want 32, also those that wait for "
+				      "workers; take a smaller window, delete a job (tallyctl job "
+				      "list --tenant red), or give the tenant more");
 	assert_int_equal(job_added("two", 2, 16), 0);
 	assert_int_equal(job_added("three", 2, 1), -ENOSPC);
 	assert_int_equal(books_promised(&books, 2), 64);
