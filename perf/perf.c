@@ -282,8 +282,13 @@ static void print_head(const struct run *run)
 {
 	char length[64];
 
-	if (!prints_table(run))
+	if (run->options.json)
 		return;
+	if (!prints_table(run)) {
+		printf("# rank %u of %u; rank 0 prints the table (all do with --all-ranks)\n",
+		       run->options.rank, run->workers);
+		return;
+	}
 	snprintf(length, sizeof(length), run->options.seconds ? "%u seconds" : "%u iterations",
 		 run->options.seconds ? run->options.seconds : run->options.iterations);
 	printf("# %s over %u workers, %s after %u%s; GB are 10^9 bytes, time is the median\n",

@@ -48,13 +48,17 @@ static void usage(FILE *to)
 	      "  -w, --warmups N       not timed, before them (5)\n"
 	      "      --root R          of reduce and broadcast (0)\n"
 	      "      --timeout MS      of one collective (30000)\n"
+	      "      --late-rank-timeout MS\n"
+	      "                        the same, while only other ranks are missing (1800000 with\n"
+	      "                        --join, else that of --timeout)\n"
+	      "      --join-timeout MS with --join: until all ranks have come (60000)\n"
 	      "      --float-wild      floats of all magnitudes, with subnormals and zeros\n"
 	      "      --int-wild        integers of the full range: sums wrap\n"
 	      "      --nonfinite       some NaNs and infinities\n"
 	      "      --no-check        do not compare results with what they should be; then\n"
 	      "                        nothing but the collectives runs between start and end\n"
 	      "      --hash            a hash over the results of each size, on every rank\n"
-	      "      --all-ranks       the table on every rank, not on rank 0 only\n"
+	      "      --all-ranks       the table on every rank; else on rank 0, and the others say so\n"
 	      "      --json            one object for each size, on every rank\n"
 	      "  -h, --help            print this help\n"
 	      "\n"
@@ -107,6 +111,8 @@ static const struct option_row {
 	{ "warmups", 'w', NUMBER, MEMBER(warmups), 0, PERF_CALLS_MAX },
 	{ "root", 0, NUMBER, MEMBER(root), 0, TALLY_WORKERS_MAX - 1 },
 	{ "timeout", 0, NUMBER, MEMBER(timeout_ms), 1, UINT32_MAX },
+	{ "late-rank-timeout", 0, NUMBER, MEMBER(late_rank_timeout_ms), 1, UINT32_MAX },
+	{ "join-timeout", 0, NUMBER, MEMBER(join_timeout_ms), 1, UINT32_MAX },
 	{ "float-wild", 0, FLAG, MEMBER(float_wild) },
 	{ "int-wild", 0, FLAG, MEMBER(int_wild) },
 	{ "nonfinite", 0, FLAG, MEMBER(data.nonfinite) },
@@ -216,8 +222,10 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 	if (o.joins == !!o.job)
 		refuse(o.joins ? "--job and --join exclude each other"
 			       : "--job FILE or --join is needed");
-	if (o.job && (!o.ranked || o.agent))
-		refuse(o.ranked ? "--agent: only with --join" : "--job: --rank is needed too");
+	if (o.job && !o.ranked)
+		refuse("--job: --rank is needed too");
+	if (o.job && (o.agent || o.join_timeout_ms))
+		refuse(o.agent ? "--agent: only with --join" : "--join-timeout: only with --join");
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
 	if ((o.data.nonfinite || o.float_wild) && o.data.dtype != TALLY_FLOAT32)
@@ -237,6 +245,8 @@ static struct tally *job_join(const struct perf_options *o)
 		.job = o->join,
 		.rank = o->ranked ? o->rank : -1,
 		.timeout_ms = o->timeout_ms,
+		.join_timeout_ms = o->join_timeout_ms,
+		.late_rank_timeout_ms = o->late_rank_timeout_ms,
 	};
 	struct tally *t;
 
@@ -269,6 +279,7 @@ static struct tally *job_open(const struct perf_options *o)
 		.window = job.window,
 		.payload_bytes = job.payload_bytes,
 		.timeout_ms = o->timeout_ms,
+		.late_rank_timeout_ms = o->late_rank_timeout_ms,
 		.service = service,
 		.address = address,
 	};

@@ -40,7 +40,7 @@ struct perf_options {
 	size_t begin, end, factor; /* sizes in bytes, each the factor times the one before */
 	unsigned int iterations, warmups;
 	unsigned int seconds; /* for each size, in rounds of `iterations`; 0: one round */
-	uint32_t timeout_ms; /* 0: the library's */
+	uint32_t timeout_ms, late_rank_timeout_ms, join_timeout_ms; /* 0: the library's */
 	struct perf_data data; /* of no iteration yet */
 	bool unchecked, json, hash, all_ranks, float_wild, int_wild;
 };
