@@ -768,6 +768,24 @@ static void a_wrong_sum_is_asked_for_once_more_and_then_rejected(void **state)
 	worker_free(k);
 }
 
+/* As on a tree, or where many ranks flush: a storm must not answer a storm. */
+static void copies_of_one_wrong_sum_are_rejected_once_in_half_an_rtt(void **state)
+{
+	struct message m = wrong_result_of(1, 0);
+	struct worker *k = worker_new(4);
+	size_t sent = 0;
+
+	finish(k, 0, &allreduce, START, 2 * MS);
+	post_and_send(k, 1, &allreduce, START + 2 * MS);
+	for (uint64_t now = START + 4 * MS; now < START + 8 * MS; now += MS / 100) {
+		assert_false(hear(k, &m, now));
+		sent += output(k, now);
+	}
+	assert_int_equal(stats(k)->corrupt, 400);
+	assert_in_range(sent, 2, 5);
+	worker_free(k);
+}
+
 static void wrong_sums_of_other_chunks_do_not_count(void **state)
 {
 	struct worker *k = worker_new(4);
@@ -1491,6 +1509,7 @@ int main(void)
 		cmocka_unit_test(only_our_own_job_counts_as_heard),
 		cmocka_unit_test(changes_of_the_boot_id_are_counted),
 		cmocka_unit_test(a_wrong_sum_is_asked_for_once_more_and_then_rejected),
+		cmocka_unit_test(copies_of_one_wrong_sum_are_rejected_once_in_half_an_rtt),
 		cmocka_unit_test(wrong_sums_of_other_chunks_do_not_count),
 		cmocka_unit_test(wrong_again_and_again_is_news),
 		cmocka_unit_test(a_sum_of_another_run_chunk_or_call_is_never_taken),
