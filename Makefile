@@ -60,6 +60,7 @@ INSTALLED = $(CLIENT_INSTALLED) \
 	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
 	644:$(BUILD)/packaging/tallyd.service:$(PREFIX)/lib/systemd/system/tallyd.service \
 	644:packaging/tmpfiles.conf:$(PREFIX)/lib/tmpfiles.d/tally.conf \
+	$(foreach f,alerts.yml dashboard.json,644:packaging/$(f):$(PREFIX)/share/tally/$(f)) \
 	644:completion/tallyctl.bash:$(PREFIX)/share/bash-completion/completions/tallyctl \
 	$(call manual,$(filter-out libtally.3 tally-perf.1,$(notdir $(wildcard man/*.[1-8]))))
 

@@ -174,6 +174,7 @@ static void self_fill(const struct exporter *x, struct exposition *e)
 	s->slots_total = b->slots;
 	s->slots_reserved = books_reserved(b);
 	s->counts = *core_counts(x->core);
+	s->cordoned = b->cordoned;
 	s->delays = x->sampler->delays;
 	s->traffic = traffic_stats(x->sampler->traffic);
 	s->link_events_lost = netlink_links_lost(x->sampler->links);

@@ -12,6 +12,7 @@
 #ifndef TALLY_AGENT_METRICS_H
 #define TALLY_AGENT_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tally/maps.h>
@@ -78,6 +79,7 @@ struct metrics_snapshot {
 	struct traffic_stats traffic;
 	uint64_t link_events_lost; /* netlink_links_lost() */
 	struct core_counts counts;
+	bool cordoned;
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
 	double cpu_seconds; /* of the whole process, user and system */

@@ -38,6 +38,7 @@ start_prometheus() {
 		sed -e 's/scrape_interval: .*/scrape_interval: 1s\n    scrape_timeout: 1s/' \
 			-e "s|targets: .*|targets: [\"${text#http://}\"]|" >"$work/prometheus.yml"
 	grep -q "${text#http://}" "$work/prometheus.yml" || return 1
+	printf 'rule_files: ["alerts.y*ml"]\nglobal: {evaluation_interval: 1s}\n' >>"$work/prometheus.yml"
 	exec_on n0 prometheus --config.file="$work/prometheus.yml" --log.level=warn \
 		--storage.tsdb.path="$work/prometheus" --web.listen-address="${api#http://}" \
 		>"$work/prometheus.log" 2>&1 &
@@ -115,6 +116,42 @@ promtool_has_nothing_to_say_about_the_text() {
 	grep -q 'outcome="COMPLETED",job="train"' "$work/busy"
 }
 
+# What the dashboard asks, one query a line, for all nodes.
+queries_of_dashboard() {
+	# shellcheck disable=SC2016
+	jq -r '.panels[].targets[].expr | gsub("[$]node"; ".*") | gsub("[$]__rate_interval"; "5s")' \
+		packaging/dashboard.json
+}
+
+rules_and_dashboard_ask_for_series_that_there_are() {
+	local name query found=0
+	pair
+	start_agent
+	cp packaging/alerts.yml "$work/alerts.yml"
+	start_prometheus
+	create_job train 2
+	load 8
+	another train 100
+	metrics >"$work/busy"
+	while read -r name; do
+		grep -qE "^${name}[ {]" "$work/busy" || { echo "nobody exports $name"; return 1; }
+		found=$((found + 1))
+	done < <({ queries_of_dashboard; grep -v '^#' packaging/alerts.yml; } | grep -ohE '\b(tally|process)_[a-z_]+' | sort -u)
+	((found > 20))
+	while read -r query; do
+		ask "$query" | jq -e '.status == "success"' >/dev/null || { echo "$query"; ask "$query"; return 1; }
+	done < <(queries_of_dashboard)
+	# Prometheus has taken all rules, and none fails.
+	until_true all_rules_are_well
+	comes_true 'sum by (job) (rate(tally_packets_total{instance=~".*",outcome="COMPLETED",job!="(gone)"}[5s])) > 0'
+	joined_end
+}
+
+all_rules_are_well() {
+	fetch "$api/api/v1/rules" | jq -e --argjson all "$(grep -c 'alert:' packaging/alerts.yml)" '
+		[.data.groups[].rules[] | select(.health == "ok")] | length == $all' >/dev/null
+}
+
 code_of() { fetch --output /dev/null --write-out '%{http_code}' "$@"; }
 
 is_healthy() {
@@ -188,6 +225,7 @@ counters_do_not_fall_when_a_job_is_deleted_in_the_middle_of_a_run() {
 
 facts prometheus_sees_a_run_and_its_end \
 	the_documented_queries_are_answered \
+	rules_and_dashboard_ask_for_series_that_there_are \
 	promtool_has_nothing_to_say_about_the_text \
 	health_is_told_and_other_paths_are_not \
 	counters_do_not_fall_when_tallyd_is_killed_and_when_runs_and_jobs_end \

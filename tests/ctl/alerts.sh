@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Alert rules and dashboard: right by themselves. Whether a real tallyd has their series, and
+# Prometheus takes them, tests/e2e/metrics.sh shows.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+count=0 failed=0
+
+check() { # NAME COMMAND...
+	local name=$1 said
+	shift
+	count=$((count + 1))
+	said=$("$@" 2>&1) && { echo "ok $count - $name"; return; }
+	echo "not ok $count - $name"
+	printf '# %s\n' "$said"
+	failed=1
+}
+
+# Each alert is expected once to fire, and once not to.
+each_alert_is_tested() {
+	diff <(sed -n 's/^ *- alert: //p' packaging/alerts.yml | sed p | sort) \
+		<(grep -oP 'alertname: \K\w+' tests/ctl/alerts.yml | sort)
+}
+
+each_panel_asks_something() {
+	jq -e '(.panels | length) > 10 and (.panels | map(.id) | unique | length) == (.panels | length) and
+		all(.panels[]; .title != "" and all(.targets[]; .expr != ""))' packaging/dashboard.json
+}
+
+check "promtool finds nothing in the rules" promtool check rules --lint=all --lint-fatal packaging/alerts.yml
+check "each alert fires when it must, and only then" promtool test rules tests/ctl/alerts.yml
+check "each alert is tested" each_alert_is_tested
+check "each panel of the dashboard asks something" each_panel_asks_something
+echo "1..$count"
+exit "$failed"
