@@ -41,6 +41,7 @@ void dataplane_unclaim(const char *pin);
 /*
  * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
  * port, in this order. All or nothing. Mounts the BPF file system if it is missing.
+ * A node that is not whole, or has another layout, goes first if this process has claimed it.
  * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that could share it, and
  * is not to; or, where not AUTO, one that a BPF link holds; -EINVAL: one that ours cannot call.
  */
@@ -68,13 +69,19 @@ struct dataplane;
 
 /*
  * The maps of a running node, locked; the caller's, for dataplane_close() (NULL allowed). -ENOENT:
- * no node; -ESTALE: one whose maps are those of another version.
+ * no node, or not a whole one; -ESTALE: one whose maps are those of another version.
  */
 int dataplane_open(const char *pin, struct dataplane **ret, struct why *why);
 void dataplane_close(struct dataplane *d);
 static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d); }
 
-/* Which programs these are: ours, and whether the running node's are the same. */
+/* -ESTALE: the node pinned there has maps of another layout. Takes no lock. */
+int dataplane_layout_check(const char *pin, struct why *why);
+
+/*
+ * Which programs these are: ours, and whether the running node's are the same, and no replacement
+ * was cut off.
+ */
 uint64_t dataplane_build(void);
 bool dataplane_is_current(struct dataplane *d);
 

@@ -122,7 +122,7 @@ static bool is_same(int fd, const char *path)
 	       a.st_dev == b.st_dev;
 }
 
-static bool claim_is_ours(const char *pin)
+bool claim_is_ours(const char *pin)
 {
 	return claim >= 0 && is_same(claim, pin_path(pin, "claim", ""));
 }

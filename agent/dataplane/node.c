@@ -10,7 +10,6 @@
 /* Ports first, then all pins of ours, then the directory. Leaves alone what is not ours. */
 static int node_remove(const char *pin, struct why *why)
 {
-	_cleanup_(closep) int program = bpf_obj_get(pin_path(pin, pin_name[PIN_INGRESS], ""));
 	struct port_link *links = NULL;
 	unsigned int count = 0;
 	int r;
@@ -22,12 +21,28 @@ static int node_remove(const char *pin, struct why *why)
 		if (links[i].elsewhere)
 			r = links[i].kind->elsewhere_say(pin, &links[i], why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)
-		links[i].kind->remove(pin, &links[i], program);
+		links[i].kind->remove(pin, &links[i]);
 	links_close(links, count);
 	if (r < 0)
 		return r;
 	pins_remove(pin);
 	return directory_remove(pin, why);
+}
+
+/* There is none; or one that cannot work, whose agent this process is: that goes. */
+static int node_check(const char *pin, struct why *why)
+{
+	struct why ignored;
+
+	if (!pins_are_here(pin))
+		return 0;
+	if (claim_is_ours(pin) &&
+	    (!pins_are_whole(pin) || dataplane_layout_check(pin, &ignored) == -ESTALE))
+		return node_remove(pin, why);
+	return why_say(why, -EEXIST,
+		       "a node is here already (%s): attach --replace puts new programs in, detach "
+		       "ends it",
+		       pin);
 }
 
 int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
@@ -45,11 +60,9 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 	directory = directory_lock(pin, why);
 	if (directory < 0)
 		return directory;
-	if (pins_are_here(pin))
-		return why_say(why, -EEXIST,
-			       "a node is here already (%s): attach --replace puts new programs "
-			       "in, detach ends it",
-			       pin);
+	r = node_check(pin, why);
+	if (r < 0)
+		return r;
 	for (unsigned int i = 0; i < count; i++)
 		shared |= share_is_wanted(&ports[i]);
 	r = programs_load(NULL, slots, shared, &p, why);
@@ -99,17 +112,19 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 		return d->directory;
 	if (!pins_are_here(pin))
 		return no_node(why, -ENOENT, pin);
-	r = layout_check(pin, why);
+	r = dataplane_layout_check(pin, why);
 	if (r < 0)
 		return r;
+	r = pins_settle(pin);
+	if (r < 0)
+		return no_node(why, r, pin);
 	for (int i = 0; i < PIN_COUNT; i++) {
 		d->fd[i] = bpf_obj_get(pin_path(pin, pin_name[i], ""));
 		if (d->fd[i] < 0)
-			return why_say(
-				why, d->fd[i],
-				"%s: the pinned node is incomplete, %s is missing: tally-node "
-				"detach, and attach anew",
-				pin, pin_name[i]);
+			return why_say(why, d->fd[i],
+				       "%s: the pinned node is incomplete, %s: %s. Run tally-node "
+				       "detach, and attach anew",
+				       pin, pin_name[i], strerror(-d->fd[i]));
 	}
 	*ret = TAKE_PTR(d);
 	return 0;

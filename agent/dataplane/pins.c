@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What is pinned of a node: names, and which version's it is. */
 #include <bpf/bpf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
@@ -36,22 +37,102 @@ const char *pin_path_of_group(const char *pin, uint32_t group)
 	return pin_path(pin, name, "");
 }
 
+static bool is_pinned(const char *pin, enum pin which, const char *suffix)
+{
+	return access(pin_path(pin, pin_name[which], suffix), F_OK) == 0 || errno != ENOENT;
+}
+
 bool pins_are_here(const char *pin)
 {
+	bool here = false;
+
 	for (int i = 0; i < PIN_COUNT; i++)
-		if (access(pin_path(pin, pin_name[i], ""), F_OK) == 0)
-			return true;
-	return false;
+		here |= is_pinned(pin, i, "");
+	return here;
+}
+
+bool pins_are_whole(const char *pin)
+{
+	bool whole = true;
+
+	for (int i = 0; i < PIN_COUNT; i++)
+		whole &= is_pinned(pin, i, "");
+	return whole;
 }
 
 void pins_remove(const char *pin)
 {
-	for (int i = 0; i < PIN_COUNT; i++) {
+	pins_unstage(pin);
+	for (int i = 0; i < PIN_COUNT; i++)
 		unlink(pin_path(pin, pin_name[i], ""));
-		unlink(pin_path(pin, pin_name[i], "-new"));
-	}
 	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)
 		unlink(pin_path_of_group(pin, group));
+}
+
+/* --- two generations ------------------------------------------------------------------------- */
+
+bool pins_are_staged(const char *pin) { return is_pinned(pin, PIN_FANOUT, PIN_STAGED); }
+
+/* Any staged pin but that of slots and fan-out; its length without the suffix. 0: none. */
+static size_t staged_find(const char *pin, char *ret)
+{
+	DIR *directory = opendir(pin);
+	size_t length = 0;
+	struct dirent *e;
+
+	while (directory && !length && (e = readdir(directory))) {
+		size_t n = strlen(e->d_name), suffix = strlen(PIN_STAGED);
+
+		if (n <= suffix || n >= PIN_BYTES || strcmp(e->d_name + n - suffix, PIN_STAGED) ||
+		    !strcmp(e->d_name, "slots" PIN_STAGED) ||
+		    !strcmp(e->d_name, "fanout" PIN_STAGED))
+			continue;
+		memcpy(ret, e->d_name, n + 1);
+		length = n - suffix;
+	}
+	if (directory)
+		closedir(directory);
+	return length;
+}
+
+static int staged_rename(const char *pin, const char *name)
+{
+	char from[PATH_MAX + 64];
+
+	snprintf(from, sizeof(from), "%s", pin_path(pin, name, PIN_STAGED));
+	return rename(from, pin_path(pin, name, "")) < 0 ? -errno : 0;
+}
+
+int pins_settle(const char *pin)
+{
+	char name[PIN_BYTES];
+	size_t length;
+	int r = 0;
+
+	if (!pins_are_staged(pin) || is_pinned(pin, PIN_SLOTS, PIN_STAGED))
+		return 0;
+	while (r == 0 && (length = staged_find(pin, name))) {
+		name[length] = '\0';
+		r = staged_rename(pin, name);
+	}
+	return r < 0 ? r : staged_rename(pin, pin_name[PIN_FANOUT]);
+}
+
+int pins_commit(const char *pin)
+{
+	int r = staged_rename(pin, pin_name[PIN_SLOTS]);
+
+	return r < 0 ? r : pins_settle(pin);
+}
+
+void pins_unstage(const char *pin)
+{
+	char name[PIN_BYTES];
+
+	unlink(pin_path(pin, pin_name[PIN_FANOUT], PIN_STAGED));
+	while (staged_find(pin, name) && unlink(pin_path(pin, name, "")) == 0)
+		;
+	unlink(pin_path(pin, pin_name[PIN_SLOTS], PIN_STAGED));
 }
 
 uint32_t dataplane_slots(const struct dataplane *d)
@@ -87,7 +168,7 @@ int constants_read(int fd, struct tally_constants *ret)
 	return r;
 }
 
-int layout_check(const char *pin, struct why *why)
+int dataplane_layout_check(const char *pin, struct why *why)
 {
 	_cleanup_(closep) int fd = bpf_obj_get(pin_path(pin, pin_name[PIN_CONSTANTS], ""));
 	struct tally_constants c = { .layout = 1 }; /* which did not say so */
@@ -102,8 +183,8 @@ int layout_check(const char *pin, struct why *why)
 		return 0;
 	return why_say(
 		why, -ESTALE,
-		"%s: another version of Tally made the running node (its maps have layout %u and ours %u): "
-		"start that version again, or end all runs here, remove the node (tally-node "
-		"detach --pin DIR) and start; tallyd keeps its jobs",
-		pin, c.layout, TALLY_MAPS_LAYOUT);
+		"%s: the node that runs has maps of layout %u, and this version of Tally has "
+		"layout %u. When tallyd starts, it makes the node anew: runs go on, counters begin "
+		"at 0. Without tallyd: end all runs, tally-node --pin %s detach, and attach",
+		pin, c.layout, TALLY_MAPS_LAYOUT, pin);
 }

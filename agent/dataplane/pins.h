@@ -49,23 +49,37 @@ struct dataplane {
 /* Names of the pins. */
 extern const char *const pin_name[PIN_COUNT];
 
+/*
+ * Behind the name of a pin of the next generation. A replacement stages its pins one by one, the
+ * fan-out last: from then on ports may have programs of either generation. Renaming the slots
+ * commits it, and whoever opens the node then renames what is left. So a process may end at any
+ * moment.
+ */
+#define PIN_STAGED "-new"
+
 /* PIN/NAMESUFFIX; valid until the next call. */
 const char *pin_path(const char *pin, const char *name, const char *suffix);
 
 /* Where a group's map is pinned; valid until the next call. */
 const char *pin_path_of_group(const char *pin, uint32_t group);
 
-/* Is anything of a node pinned there? */
+/* Is anything of a node pinned there? All of it? */
 bool pins_are_here(const char *pin);
+bool pins_are_whole(const char *pin);
+
+/* Is a whole generation staged? */
+bool pins_are_staged(const char *pin);
+
+/* Commits it; or goes on where a process that committed it ended; or takes it away. */
+int pins_commit(const char *pin);
+int pins_settle(const char *pin);
+void pins_unstage(const char *pin);
 
 /* Takes away all pins but those of ports. */
 void pins_remove(const char *pin);
 
 /* Of a running node, whatever its version; -ESTALE: it says nothing that we understand. */
 int constants_read(int fd, struct tally_constants *ret);
-
-/* -ESTALE: the node pinned there has maps of another layout. */
-int layout_check(const char *pin, struct why *why);
 
 /* --- directory.c ----------------------------------------------------------------------------- */
 
@@ -79,6 +93,9 @@ int directory_make(const char *pin, struct why *why);
  * on it. -ENOENT: none, or it went while we waited; -EBUSY: another process has claimed it.
  */
 int directory_lock(const char *pin, struct why *why);
+
+/* Has this process claimed it? */
+bool claim_is_ours(const char *pin);
 
 /* An empty one; one that this process has claimed stays. */
 int directory_remove(const char *pin, struct why *why);

@@ -12,7 +12,7 @@
 
 #include "ports.h"
 
-static void link_read(struct port_link *link)
+static void link_read(const char *pin, struct port_link *link)
 {
 	struct bpf_link_info info = { 0 };
 	uint32_t length = sizeof(info);
@@ -21,13 +21,13 @@ static void link_read(struct port_link *link)
 		link->ifindex = info.xdp.ifindex;
 }
 
-static void link_remove(const char *pin, const struct port_link *link, int program)
+static void link_remove(const char *pin, const struct port_link *link)
 {
 	bpf_link_detach(link->fd); /* fails if the interface has gone, and that is as good */
 	unlink(pin_path(pin, link->name, ""));
 }
 
-static int link_update(const char *pin, const struct port_link *link, int program, int before)
+static int link_update(const char *pin, const struct port_link *link, int program)
 {
 	return bpf_link_update(link->fd, program, NULL);
 }
@@ -99,6 +99,19 @@ static int link_attach(const char *pin, int program, struct dataplane_port *p, s
 	return r < 0 ? why_say(why, r, "cannot pin %s: %s", path, strerror(-r)) : 0;
 }
 
+/* The link knows its program, of whatever generation. */
+static bool link_is_attached(const char *pin, uint32_t ifindex)
+{
+	_cleanup_(closep) int fd = bpf_obj_get(port_pin(pin, &port_link_kind, ifindex, false));
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_link_info info = { 0 };
+	uint32_t length = sizeof(info);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &length) &&
+	       info.xdp.ifindex == ifindex && bpf_xdp_query(ifindex, 0, &query) == 0 &&
+	       query.prog_id == info.prog_id;
+}
+
 static bool link_suits(const struct dataplane_port *p, int program, int error)
 {
 	return p->mode != DATAPLANE_TC && !error;
@@ -113,5 +126,5 @@ const struct port_kind port_link_kind = {
 	.read = link_read,
 	.update = link_update,
 	.remove = link_remove,
-	.is_attached = port_has_program,
+	.is_attached = link_is_attached,
 };

@@ -60,9 +60,19 @@ static int swap_in(uint32_t ifindex, int program, int before)
 	return bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options);
 }
 
-static int shared_update(const char *pin, const struct port_link *link, int program, int before)
+static int shared_update(const char *pin, const struct port_link *link, int program)
 {
-	return swap_in(link->ifindex, program, before);
+	_cleanup_(closep) int before = port_program(pin, link->ifindex);
+
+	return before < 0 ? before : swap_in(link->ifindex, program, before);
+}
+
+static bool shared_is_attached(const char *pin, uint32_t ifindex)
+{
+	_cleanup_(closep) int other = bpf_obj_get(port_pin(pin, &port_shared_kind, ifindex, false));
+	_cleanup_(closep) int ours = port_program(pin, ifindex);
+
+	return other >= 0 && ours >= 0;
 }
 
 /* --- which program, and where it is kept ----------------------------------------------------- */
@@ -135,20 +145,20 @@ static void next_remove(const char *pin, uint32_t ifindex)
 
 /* --- in and out ------------------------------------------------------------------------------ */
 
-static void shared_read(struct port_link *link)
+static void shared_read(const char *pin, struct port_link *link)
 {
-	uint32_t program;
+	_cleanup_(closep) int ours = port_program(pin, link->pinned);
 
 	link->beside = program_number(link->fd);
 	/* one that lost its program is as good as gone: there is nothing of ours on it */
-	if (link->elsewhere || mode_flags(link->pinned, &program))
+	if (link->elsewhere || ours >= 0)
 		link->ifindex = link->pinned;
 }
 
-static void shared_remove(const char *pin, const struct port_link *link, int program)
+static void shared_remove(const char *pin, const struct port_link *link)
 {
 	if (link->ifindex && !link->elsewhere)
-		swap_in(link->pinned, link->fd, program); /* or another's is there: let it be */
+		shared_update(pin, link, link->fd);
 	next_remove(pin, link->pinned);
 	unlink(pin_path(pin, link->name, ""));
 }
@@ -229,6 +239,6 @@ const struct port_kind port_shared_kind = {
 	.read = shared_read,
 	.update = shared_update,
 	.remove = shared_remove,
-	.is_attached = port_has_program,
+	.is_attached = shared_is_attached,
 	.elsewhere_say = shared_elsewhere_say,
 };

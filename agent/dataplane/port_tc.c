@@ -149,47 +149,58 @@ static int tc_attach(const char *pin, int program, struct dataplane_port *p, str
 	return tc_error(why, r, p);
 }
 
-static void tc_read(struct port_link *link)
+/* Is the filter the program of this pin, or the one staged for it? */
+static bool filter_is(const char *pin, const char *name, uint32_t ifindex)
+{
+	_cleanup_(closep) int fd = bpf_obj_get(pin_path(pin, name, ""));
+	_cleanup_(closep) int staged = bpf_obj_get(pin_path(pin, name, PIN_STAGED));
+	uint32_t filter = filter_query(ifindex);
+
+	return filter && (filter == program_number(fd) || filter == program_number(staged));
+}
+
+static void tc_read(const char *pin, struct port_link *link)
 {
 	/* one that lost its filter is as good as gone: there is nothing of ours on it */
-	if (link->elsewhere || filter_query(link->pinned) == program_number(link->fd))
+	if (link->elsewhere || filter_is(pin, link->name, link->pinned))
 		link->ifindex = link->pinned;
 }
 
-static void tc_remove(const char *pin, const struct port_link *link, int program)
+static void tc_remove(const char *pin, const struct port_link *link)
 {
-	if (link->ifindex && !link->elsewhere) {
+	if (link->ifindex && !link->elsewhere)
 		filter_remove(link->ifindex);
-		if (link->made)
-			qdisc_remove(link->ifindex);
-	}
+	if (link->made && !link->elsewhere)
+		qdisc_remove(link->pinned);
+	unlink(pin_path(pin, link->name, PIN_STAGED));
 	unlink(pin_path(pin, link->name, ""));
 }
 
-static int tc_update(const char *pin, const struct port_link *link, int program, int before)
+/* Staged before the filter has it; no more staged once the filter has what is pinned again. */
+static int tc_update(const char *pin, const struct port_link *link, int program)
 {
-	char from[PATH_MAX + 64];
-	int r;
+	const bool is_back = program == link->fd;
+	int r = 0;
 
-	snprintf(from, sizeof(from), "%s", pin_path(pin, link->name, "-new"));
-	unlink(from);
-	r = bpf_obj_pin(program, from);
-	if (r < 0)
-		return r;
-	r = filter_put(link->ifindex, program, BPF_TC_F_REPLACE);
-	if (r == 0 && rename(from, pin_path(pin, link->name, "")) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(from);
+	if (!is_back) {
+		unlink(pin_path(pin, link->name, PIN_STAGED));
+		r = bpf_obj_pin(program, pin_path(pin, link->name, PIN_STAGED));
+	}
+	if (r == 0)
+		r = filter_put(link->ifindex, program, BPF_TC_F_REPLACE);
+	if (is_back == (r == 0))
+		unlink(pin_path(pin, link->name, PIN_STAGED));
 	return r;
 }
 
-static bool tc_is_attached(const char *pin, int program, uint32_t ifindex)
+static bool tc_is_attached(const char *pin, uint32_t ifindex)
 {
 	for (int made = 0; made < 2; made++) {
-		_cleanup_(closep) int fd = bpf_obj_get(port_pin(pin, &port_tc_kind, ifindex, made));
+		const char *path = port_pin(pin, &port_tc_kind, ifindex, made);
+		char name[PIN_BYTES];
 
-		if (fd >= 0 && filter_query(ifindex) == program_number(fd))
+		snprintf(name, sizeof(name), "%.63s", strrchr(path, '/') + 1);
+		if (filter_is(pin, name, ifindex))
 			return true;
 	}
 	return false;

@@ -41,12 +41,21 @@ uint32_t program_number(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &length) < 0 ? 0 : info.id;
 }
 
-bool port_has_program(const char *pin, int program, uint32_t ifindex)
+int port_program(const char *pin, uint32_t ifindex)
 {
+	static const char *const suffix[] = { "", PIN_STAGED };
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	uint32_t ours = program_number(program);
 
-	return ours && bpf_xdp_query(ifindex, 0, &query) == 0 && query.prog_id == ours;
+	if (bpf_xdp_query(ifindex, 0, &query) < 0 || !query.prog_id)
+		return -ENOENT;
+	for (int i = 0; i < 2; i++) {
+		_cleanup_(closep) int fd = bpf_obj_get(
+			pin_path(pin, pin_name[PIN_INGRESS], suffix[i]));
+
+		if (fd >= 0 && program_number(fd) == query.prog_id)
+			return TAKE_FD(fd);
+	}
+	return -ENOENT;
 }
 
 int program_of_xdp(struct programs *p, struct why *why) { return p->fd[PIN_INGRESS]; }
@@ -105,7 +114,7 @@ static bool link_read(const char *pin, struct port_link *link)
 	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
 	if (link->fd < 0)
 		return false;
-	link->kind->read(link);
+	link->kind->read(pin, link);
 	return true;
 }
 
@@ -171,7 +180,7 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 {
 	for (int i = 0; i < KINDS; i++)
-		if (kinds[i]->is_attached(d->path, d->fd[PIN_INGRESS], ifindex))
+		if (kinds[i]->is_attached(d->path, ifindex))
 			return true;
 	return false;
 }

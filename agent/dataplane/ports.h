@@ -43,16 +43,16 @@ struct port_kind {
 	int (*attach)(const char *pin, int program, struct dataplane_port *p, struct why *why);
 
 	/* Finds the port's interface, and what else is not in the pin's name. */
-	void (*read)(struct port_link *link);
+	void (*read)(const char *pin, struct port_link *link);
 
-	/* Puts `program` in the place of `before`, which is our XDP program, with no gap. */
-	int (*update)(const char *pin, const struct port_link *link, int program, int before);
+	/* Puts `program` in the place of ours, with no gap. If it is pinned: staged. */
+	int (*update)(const char *pin, const struct port_link *link, int program);
 
-	/* Takes ours away, with the pin. `program`: the XDP program that may be there. */
-	void (*remove)(const char *pin, const struct port_link *link, int program);
+	/* Takes ours away, with the pin. */
+	void (*remove)(const char *pin, const struct port_link *link);
 
-	/* Is our program there? `pin`, `program`: of the node. */
-	bool (*is_attached)(const char *pin, int program, uint32_t ifindex);
+	/* Is our program there? */
+	bool (*is_attached)(const char *pin, uint32_t ifindex);
 
 	/* Says why a port in another network namespace cannot be changed; -EXDEV. NULL: all can. */
 	int (*elsewhere_say)(const char *pin, const struct port_link *link, struct why *why);
@@ -73,9 +73,11 @@ int port_attach(const char *pin, struct programs *programs, struct dataplane_por
 /* The pin of a port in this network namespace; valid until the next call of pin_path(). */
 const char *port_pin(const char *pin, const struct port_kind *kind, uint32_t ifindex, bool made);
 
-/* For kinds that are XDP: `program` and `is_attached`. */
+/* For kinds that are XDP. */
 int program_of_xdp(struct programs *p, struct why *why);
-bool port_has_program(const char *pin, int program, uint32_t ifindex);
+
+/* The node's XDP program on this port, of either generation; the caller's. -ENOENT: none is. */
+int port_program(const char *pin, uint32_t ifindex);
 
 /* The network namespace of this thread; 0: unknown. */
 uint64_t netns_here(void);

@@ -160,7 +160,8 @@ bool dataplane_is_current(struct dataplane *d)
 {
 	struct tally_constants c;
 
-	return constants_read(d->fd[PIN_CONSTANTS], &c) == 0 && c.build == dataplane_build();
+	return constants_read(d->fd[PIN_CONSTANTS], &c) == 0 && c.build == dataplane_build() &&
+	       !pins_are_staged(d->path);
 }
 
 /* The boot number stays with the slots. */
@@ -273,7 +274,6 @@ int pins_make(const struct programs *p, const char *pin, unsigned int which, con
 
 		if (!(which & 1u << i))
 			continue;
-		unlink(pin_path(pin, pin_name[i], suffix));
 		r = bpf_obj_pin(p->fd[i], pin_path(pin, pin_name[i], suffix));
 		if (r < 0)
 			return why_say(why, r, "cannot pin %s: %s",

@@ -28,7 +28,7 @@ void programs_close(struct programs *p);
  * `p`'s. */
 int programs_tc(struct programs *p, struct why *why);
 
-/* Pins what `which` has a bit for, in the place of what is there. */
+/* Pins what `which` has a bit for. */
 int pins_make(const struct programs *p, const char *pin, unsigned int which, const char *suffix,
 	      struct why *why);
 

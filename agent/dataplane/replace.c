@@ -18,7 +18,7 @@ enum {
 	PINS_NEW = 1u << PIN_SLOTS | 1u << PIN_CONSTANTS | 1u << PIN_INGRESS | 1u << PIN_FANOUT,
 };
 
-/* What is to be changed, and how far that has come. */
+/* What is to be changed. */
 struct swap {
 	struct dataplane *node;
 	struct programs programs;
@@ -26,7 +26,6 @@ struct swap {
 	unsigned int links_count;
 	struct dataplane_port *ports; /* as they are to be; none: as they are */
 	unsigned int ports_count;
-	unsigned int links_done;
 };
 
 static void swap_close(struct swap *s)
@@ -112,7 +111,7 @@ static void links_tidy(struct swap *s)
 {
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (!s->links[i].ifindex)
-			s->links[i].kind->remove(s->node->path, &s->links[i], -1);
+			s->links[i].kind->remove(s->node->path, &s->links[i]);
 }
 
 /* Slots that the jobs have must be there afterwards too. */
@@ -137,18 +136,17 @@ static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
 
 static int ports_swap(struct swap *s, struct why *why)
 {
-	const int before = s->node->fd[PIN_INGRESS];
 	int r = 0;
 
-	for (; s->links_done < s->links_count; s->links_done++) {
-		const struct port_link *link = &s->links[s->links_done];
+	for (unsigned int i = 0; i < s->links_count; i++) {
+		const struct port_link *link = &s->links[i];
 
 		if (!is_wanted(s, link))
 			continue;
 		r = link->kind->program(&s->programs, why);
 		if (r < 0)
 			return r;
-		r = link->kind->update(s->node->path, link, r, before);
+		r = link->kind->update(s->node->path, link, r);
 		if (r < 0)
 			return why_say(why, r,
 				       "interface number %u does not take the new program: "
@@ -161,6 +159,18 @@ static int ports_swap(struct swap *s, struct why *why)
 	return r;
 }
 
+/* The programs of before are on the ports again: also where a process left others that ended. */
+static void ports_back(const struct swap *s)
+{
+	for (unsigned int i = 0; i < s->links_count; i++) {
+		const struct port_link *link = &s->links[i];
+		int before = link->kind->pins_program ? link->fd : s->node->fd[PIN_INGRESS];
+
+		if (link->ifindex)
+			link->kind->update(s->node->path, link, before);
+	}
+}
+
 /* Everything as it was. */
 static void swap_undo(struct swap *s)
 {
@@ -169,40 +179,28 @@ static void swap_undo(struct swap *s)
 	unsigned int count = 0;
 	struct why ignored;
 
-	for (unsigned int i = 0; i < s->links_done; i++) {
-		const struct port_link *link = &s->links[i];
-		int before = link->kind->pins_program ? link->fd : s->node->fd[PIN_INGRESS];
-
-		if (is_wanted(s, link))
-			link->kind->update(pin, link, before, s->programs.fd[PIN_INGRESS]);
-	}
+	ports_back(s);
 	if (links_open(pin, &links, &count) == 0)
 		for (unsigned int i = 0; i < count; i++)
 			if (links[i].ifindex && !link_find(s, links[i].ifindex))
-				links[i].kind->remove(pin, &links[i], s->programs.fd[PIN_INGRESS]);
+				links[i].kind->remove(pin, &links[i]);
 	links_close(links, count);
 	maps_groups_use(s->node, s->node->fd[PIN_FANOUT], &ignored);
-	for (int i = 0; i < PIN_COUNT; i++)
-		unlink(pin_path(pin, pin_name[i], "-new"));
+	pins_unstage(pin);
 }
 
 static int swap_commit(struct swap *s, struct why *why)
 {
 	const char *pin = s->node->path;
-	char from[PATH_MAX + 64];
+	int r;
 
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (s->links[i].ifindex && !is_wanted(s, &s->links[i]))
-			s->links[i].kind->remove(pin, &s->links[i], s->node->fd[PIN_INGRESS]);
-	for (int i = 0; i < PIN_COUNT; i++) {
-		if (!(PINS_NEW & 1u << i))
-			continue;
-		snprintf(from, sizeof(from), "%s", pin_path(pin, pin_name[i], "-new"));
-		if (rename(from, pin_path(pin, pin_name[i], "")) < 0)
-			return why_say(why, -errno, "cannot rename %s: %m; attach --replace again",
-				       from);
-	}
-	return 0;
+			s->links[i].kind->remove(pin, &s->links[i]);
+	r = pins_commit(pin);
+	return r < 0 ? why_say(why, r, "%s: cannot rename pins: %s; attach --replace again", pin,
+			       strerror(-r))
+		     : 0;
 }
 
 int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
@@ -226,7 +224,10 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 		return r;
 
 	links_tidy(&s);
-	r = pins_make(&s.programs, pin, PINS_NEW, "-new", why);
+	if (pins_are_staged(pin))
+		ports_back(&s);
+	pins_unstage(pin);
+	r = pins_make(&s.programs, pin, PINS_NEW, PIN_STAGED, why);
 	if (r == 0)
 		r = maps_groups_use(s.node, s.programs.fd[PIN_FANOUT], why);
 	if (r == 0)

@@ -1441,7 +1441,7 @@ static void a_node_of_another_layout_is_not_misread(void **state)
 
 	later.c.layout = 99;
 	constants_forge(&later, sizeof(later));
-	assert_stale("layout 99 and ours");
+	assert_stale("layout 99, and this");
 	later.c.layout = TALLY_MAPS_LAYOUT;
 	later.c.build++;
 	constants_forge(&later, sizeof(later));
@@ -1450,11 +1450,32 @@ static void a_node_of_another_layout_is_not_misread(void **state)
 	node_close(d);
 	/* the first version: actions of its outcomes, then a boot number */
 	constants_forge("\2\2\2\2\1\1\1\1\1\1\1\1\1\1\1\1\4\3\4\4\4\2\2\2\4\1\1\4\2\1\7\7", 32);
-	assert_stale("layout 1 and ours");
+	assert_stale("layout 1, and this");
 	constants_forge("\2\2\2", 4);
-	assert_stale("layout 1 and ours");
-	assert_int_equal(dataplane_detach(pin, &why), 0);
+	assert_stale("layout 1, and this");
+	assert_int_equal(ports_attach(), -EEXIST);
+	assert_int_equal(dataplane_claim(pin, &why), 0);
+	assert_stale("layout 1, and this");
 	assert_int_equal(ports_attach(), 0);
+	node_close(node_open());
+	dataplane_unclaim(pin);
+}
+
+/* As a process leaves a node that was killed while it made or removed the node. */
+static void a_node_that_is_not_whole_goes_when_it_is_claimed(void **state)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/slots", pin);
+	assert_return_code(unlink(path), errno);
+	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ENOENT);
+	assert_non_null(strstr(why.text, "incomplete, slots"));
+	assert_int_equal(ports_attach(), -EEXIST);
+	assert_int_equal(dataplane_claim(pin, &why), 0);
+	assert_int_equal(ports_attach(), 0);
+	node_close(node_open());
+	assert_int_equal(ports_attach(), -EEXIST); /* a whole one stays */
+	dataplane_unclaim(pin);
 }
 
 /* A child that claims the node, says so and lives until it is told to end. */
@@ -1597,6 +1618,7 @@ int main(void)
 		fact(ports_are_told_as_they_are_attached),
 		fact(new_programs_keep_a_sum_that_is_under_way),
 		fact(a_node_of_another_layout_is_not_misread),
+		fact(a_node_that_is_not_whole_goes_when_it_is_claimed),
 		fact(a_claimed_node_is_nobody_elses),
 		fact(the_agent_may_do_all_while_it_holds_its_node),
 		sharing(the_other_program_sees_what_tally_passes_and_nothing_else),
