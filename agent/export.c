@@ -66,7 +66,7 @@ static void rows_fill(const struct exporter *x, struct exposition *e)
 			continue;
 		e->row[n++] = (struct metrics_row){
 			.job = j ? j->name : apart[i ? 1 : 0],
-			.tenant = j ? b->tenant[j->tenant].is.name : "",
+			.tenant = j ? j->tenant_name : "",
 			.port = core_port_name(x->core, row->ifindex),
 			.outcome = i == ROW_GONE ? e->gone : row->outcome,
 		};
@@ -77,6 +77,8 @@ static void rows_fill(const struct exporter *x, struct exposition *e)
 
 static enum metrics_job_state state_of(const struct job *j, uint32_t joined)
 {
+	if (job_is_suspended(j))
+		return METRICS_JOB_SUSPENDED;
 	if (j->run_window)
 		return METRICS_JOB_RUNNING;
 	return joined ? METRICS_JOB_FORMING : METRICS_JOB_WAITING;
@@ -92,7 +94,7 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 
 		e->job[i] = (struct metrics_job){
 			.name = j->name,
-			.tenant = b->tenant[j->tenant].is.name,
+			.tenant = j->tenant_name,
 			.state = state_of(j, joined),
 			.workers = j->workers,
 			.joined = joined,

@@ -134,8 +134,9 @@ static int node_create(struct node *n, const struct config *c, struct why *why)
 		return r;
 	}
 	n->fresh = true;
-	log_say(LOG_LEVEL_INFO, "node created", "pin=%s build=%016llx slots=%u", c->pin,
-		(unsigned long long)dataplane_build(), c->slots);
+	log_say(LOG_LEVEL_INFO, "node created", "pin=%s build=%016llx slots=%u%s", c->pin,
+		(unsigned long long)dataplane_build(), c->slots,
+		n->outdated ? " instead_of=\"another layout\"" : "");
 	return 0;
 }
 
@@ -149,29 +150,61 @@ static int books_check(const struct node *n, const struct config *c, struct why 
 	r = n->dataplane ? dataplane_tables_read(n->dataplane, &now, why) : 0;
 	for (unsigned int i = 0; i < now.jobs; i++)
 		count += !now.job[i].broken;
-	if (r < 0 || !count)
+	if (r < 0 || (!count && !n->outdated))
 		return r;
 	return why_say(why, -ENOENT,
-		       "the node in %s runs %u jobs, but their state file %s does not exist: "
+		       "the node in %s %s jobs, but their state file %s does not exist: "
 		       "restore the file, or end the jobs (tally-node --pin %s detach)",
-		       c->pin, count, c->state, c->pin);
+		       c->pin, n->outdated ? "may run" : "runs", c->state, c->pin);
+}
+
+/* What to do about a state file that cannot be read. */
+static int books_advise(const struct config *c, int error, struct why *why)
+{
+	const struct why said = *why;
+	char kept[sizeof(c->state) + sizeof(BOOKS_KEPT)];
+	bool is_kept;
+
+	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, c->state);
+	is_kept = access(kept, F_OK) == 0;
+	return why_say(
+		why, error,
+		"%.300s. tallyd leaves the state file alone, so that no job is lost: mend it, or "
+		"put %s in its place; if all jobs may go, move it away, and create them anew",
+		said.text, is_kept ? kept : "a copy");
+}
+
+static void suspended_say(const struct books *b)
+{
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (job_is_suspended(b->job[i]))
+			log_say(LOG_LEVEL_WARNING, "job suspended until its tenant is back",
+				"job=%s tenant=%s", b->job[i]->name, b->job[i]->tenant_name);
 }
 
 static int books_open(const struct node *n, const struct config *c, struct books *b,
 		      struct why *why)
 {
+	struct why not_kept = { "" };
 	int r;
 
 	r = core_books_configure(b, c, why);
+	if (r == 0)
+		r = books_lock(c->state, why);
 	if (r < 0)
 		return r;
 	r = books_read(b, c->state, why);
 	if (r == -ENOENT) {
 		r = books_check(n, c, why);
-		if (r == 0)
-			r = books_write(b, c->state, why);
+		return r < 0 ? r : books_write(b, c->state, why);
 	}
-	return r;
+	if (r < 0)
+		return books_advise(c, r, why);
+	suspended_say(b);
+	if (books_keep(c->state, &not_kept) < 0)
+		log_say(LOG_LEVEL_WARNING, "former state file not kept", "reason=\"%s\"",
+			not_kept.text);
+	return 0;
 }
 
 int node_open(struct node *n, struct netlink *netlink, const struct config *c, struct books *books,
@@ -187,8 +220,9 @@ int node_open(struct node *n, struct netlink *netlink, const struct config *c, s
 		return r;
 	snprintf(n->pin, sizeof(n->pin), "%s", c->pin);
 	r = dataplane_open(c->pin, &n->dataplane, why);
-	if (r < 0 && r != -ENOENT)
+	if (r < 0 && r != -ENOENT && r != -ESTALE)
 		return r;
+	n->outdated = r == -ESTALE;
 	r = books_open(n, c, books, why); /* first what may be wrong, then what cannot be undone */
 	if (r == 0)
 		r = n->dataplane ? node_adopt(n, c, why) : node_create(n, c, why);

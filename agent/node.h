@@ -12,6 +12,7 @@ struct node {
 	struct netlink *netlink;
 	struct dataplane *dataplane; /* NULL: none; another one after each node_adopt() */
 	bool fresh; /* made by this agent, not found */
+	bool outdated; /* what was found has another layout */
 	struct dataplane_port *wanted; /* found; after attaching also why they are not native */
 	unsigned int wanted_count;
 };

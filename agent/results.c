@@ -185,6 +185,8 @@ static json_t *members(const struct job *j)
 
 static const char *job_state(const struct job *j)
 {
+	if (job_is_suspended(j))
+		return "suspended";
 	if (j->run_window)
 		return "running";
 	return job_joined(j) ? "forming" : "waiting";
@@ -201,16 +203,15 @@ static json_t *missing(const struct job *j)
 }
 
 /* Members only of a job that was named: all of them together would be megabytes. */
-static json_t *job(const struct books *b, const struct job *j, bool named)
+static json_t *job(const struct job *j, bool named)
 {
-	return json_pack("{ss so ss ss so so so so so so so so so}", "name", j->name, "id",
-			 number(j->id), "tenant", b->tenant[j->tenant].is.name, "state",
-			 job_state(j), "workers", number(j->workers), "window",
-			 number(j->run_window ? j->run_window : j->window), "payload",
-			 number(j->payload_bytes), "epoch", number(j->epoch), "slots",
-			 number(job_slots(j)), "service", printed(address_print, &j->service),
-			 "joined", number(job_joined(j)), "missing", missing(j), "members",
-			 named ? members(j) : json_array());
+	return json_pack(
+		"{ss so ss ss so so so so so so so so so}", "name", j->name, "id", number(j->id),
+		"tenant", j->tenant_name, "state", job_state(j), "workers", number(j->workers),
+		"window", number(j->run_window ? j->run_window : j->window), "payload",
+		number(j->payload_bytes), "epoch", number(j->epoch), "slots", number(job_slots(j)),
+		"service", printed(address_print, &j->service), "joined", number(job_joined(j)),
+		"missing", missing(j), "members", named ? members(j) : json_array());
 }
 
 json_t *results_created(const struct job *j)
@@ -249,12 +250,10 @@ int results_jobs(const struct books *b, const struct request_filter *filter, jso
 	all = *ret = json_array();
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		const struct job *j = b->job[i];
-		const char *tenant = b->tenant[j->tenant].is.name;
-
 		if ((*filter->job && strcmp(filter->job, j->name) != 0) ||
-		    (*filter->tenant && strcmp(filter->tenant, tenant) != 0))
+		    (*filter->tenant && strcmp(filter->tenant, j->tenant_name) != 0))
 			continue;
-		json_array_append_new(all, job(b, j, *filter->job));
+		json_array_append_new(all, job(j, *filter->job));
 	}
 	return 0;
 }
@@ -405,17 +404,17 @@ json_t *results_links(const struct core *c, const struct sampler *s)
 	return all;
 }
 
-static json_t *top_job(const struct books *b, const struct traffic *t, const struct job *j)
+static json_t *top_job(const struct traffic *t, const struct job *j)
 {
 	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
 	return json_pack("{ss ss ss so so so so so so so so so so}", "name", j->name, "tenant",
-			 b->tenant[j->tenant].is.name, "state", job_state(j), "epoch",
-			 number(j->epoch), "workers", number(j->workers), "joined",
-			 number(job_joined(j)), "slots", number(job_slots(j)), "packets_per_second",
-			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
-			 "forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
-			 "chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
+			 j->tenant_name, "state", job_state(j), "epoch", number(j->epoch),
+			 "workers", number(j->workers), "joined", number(job_joined(j)), "slots",
+			 number(job_slots(j)), "packets_per_second", rate(r->packets_per_second),
+			 "bytes_per_second", rate(r->bytes_per_second), "forecast_bytes_per_second",
+			 rate(r->forecast_bytes_per_second), "chunks_per_second",
+			 rate(r->chunks_per_second), "duplicate_percent",
 			 rate(r->duplicate_percent), "refused_per_second",
 			 rate(r->refused_per_second));
 }
@@ -441,7 +440,7 @@ json_t *results_top(const struct core *c, const struct sampler *s)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (unsigned int i = 0; i < b->jobs; i++)
-		json_array_append_new(jobs, top_job(b, s->traffic, b->job[i]));
+		json_array_append_new(jobs, top_job(s->traffic, b->job[i]));
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
 		if (*b->tenant[i].is.name)
 			json_array_append_new(tenants, top_tenant(b, s->traffic, i));

@@ -30,6 +30,15 @@ static int tenant_index(const struct books *b, const char *name)
 	return -ENOENT;
 }
 
+void books_settle(struct books *b)
+{
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const int index = tenant_index(b, b->job[i]->tenant_name);
+
+		b->job[i]->tenant = index < 0 ? 0 : index;
+	}
+}
+
 int books_tenant_find(const struct books *b, const char *name, struct why *why)
 {
 	int index = tenant_index(b, name), n;
@@ -125,6 +134,7 @@ int books_tenant_add(struct books *b, const struct tenant *t, struct why *why)
 	if (r < 0)
 		return r;
 	b->tenant[index] = (struct books_tenant){ .is = *t };
+	books_settle(b);
 	return index;
 }
 
@@ -276,6 +286,8 @@ int books_job_restore(struct books *b, struct job *j, struct why *why)
 	if (b->jobs == TALLY_JOBS_MAX)
 		return why_say(why, -ENOSPC, "the node has %u jobs already, the most it can",
 			       b->jobs);
+	if (j->tenant)
+		memcpy(j->tenant_name, b->tenant[j->tenant].is.name, sizeof(j->tenant_name));
 	b->job[b->jobs++] = j;
 	qsort(b->job, b->jobs, sizeof(struct job *), by_name);
 	return 0;

@@ -45,7 +45,8 @@ void books_clear(struct books *b);
 /* --- tenants --------------------------------------------------------------------------------- */
 
 /*
- * The configuration's tenants, in the place of those of an earlier configuration. `rest`: the
+ * The configuration's tenants, in the place of those of an earlier configuration; jobs that one of
+ * them had left behind are its own again. `rest`: the
  * default, if it is among them, has what nobody reserves. On failure the books are
  * half-way: the caller has a copy. -EEXIST: one of runtime has the name; -EBUSY: one that is not
  * there any more has jobs; -ENOSPC: tenants of runtime have the slots.
@@ -62,6 +63,9 @@ int books_tenant_find(const struct books *b, const char *name, struct why *why);
  */
 int books_tenant_add(struct books *b, const struct tenant *t, struct why *why);
 int books_tenant_set(struct books *b, unsigned int index, const struct tenant *t, struct why *why);
+
+/* All jobs by the names of their tenants: afterwards, or when tenants were put back by a copy. */
+void books_settle(struct books *b);
 
 /* -EBUSY: it has jobs; -EPERM: the default tenant. */
 int books_tenant_del(struct books *b, unsigned int index, struct why *why);
@@ -89,7 +93,10 @@ const struct job *books_job_numbered(const struct books *b, uint32_t id);
  */
 int books_job_add(struct books *b, struct job *j, struct why *why);
 
-/* The same for a job of an earlier agent's books: whatever it has, it keeps. */
+/*
+ * The same for a job of an earlier agent's books: whatever it has, it keeps, also if it has only
+ * the name of a tenant that is not there (0): then it is suspended.
+ */
 int books_job_restore(struct books *b, struct job *j, struct why *why);
 
 /* Takes it out and frees it; or the caller has it again. */

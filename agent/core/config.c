@@ -203,7 +203,8 @@ static const struct key rows[] = {
 	  .meaning = "Directory in a BPF file system where programs and maps are pinned; another "
 		     "one for each node, if there are several on a machine." },
 	{ "state", &key_path, CONFIG(state), .initial = CONFIG_STATE,
-	  .meaning = "File for what must survive a restart: jobs and tenants made at runtime." },
+	  .meaning = "File for what must survive a restart: jobs and tenants made at "
+		     "runtime; each tallyd has one of its own." },
 	{ "service", &key_address, KEY_LIST(struct config, service, services), .flow = true,
 	  .needed = true, .check = keys_check_unique,
 	  .empty = "at least one address of this node is needed: where workers send to",

@@ -94,7 +94,7 @@ static void follow_next(struct core *c)
 {
 	int r;
 
-	while (c->round.job < c->books.jobs && !c->books.job[c->round.job]->run_window)
+	while (c->round.job < c->books.jobs && !job_slots(c->books.job[c->round.job]))
 		c->round.job++;
 	if (c->round.job == c->books.jobs)
 		return;

@@ -189,6 +189,8 @@ void job_detach(struct job *j)
 	}
 }
 
-uint32_t job_slots(const struct job *j) { return 2u * j->run_window; }
+bool job_is_suspended(const struct job *j) { return !j->tenant && *j->tenant_name; }
+
+uint32_t job_slots(const struct job *j) { return job_is_suspended(j) ? 0 : 2u * j->run_window; }
 
 uint32_t job_slots_wanted(const struct job *j) { return 2u * j->window; }

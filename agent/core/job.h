@@ -40,7 +40,8 @@ struct job {
 	char name[NAME_BYTES];
 	char token[TOKEN_BYTES]; /* a secret */
 	uint32_t id;
-	uint16_t tenant; /* its index */
+	char tenant_name[NAME_BYTES]; /* whose it is, also while that one is not in the books */
+	uint16_t tenant; /* its index; 0 with a name: none now, and the job is suspended */
 	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
 	uint16_t window; /* that was asked for; a run may get a smaller one */
 	uint16_t payload_bytes;
@@ -78,6 +79,12 @@ void job_this_run(const struct job *j, struct run *ret);
 
 /* All who wait are at it now. `nonce`: random, not 0, and of this run alone. */
 void job_begin(struct job *j, uint16_t window, uint64_t nonce);
+
+/*
+ * Has its tenant gone, as from the configuration before a start? Then its run is not in the maps,
+ * nobody joins, and all is kept until the tenant comes back.
+ */
+bool job_is_suspended(const struct job *j);
 
 /* Is a rank at this epoch's run, as far as we know? */
 bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch);

@@ -216,6 +216,10 @@ void members_joining(struct core *c, const struct core_event *e)
 		r = why_say(&c->why, -EACCES, "no such job, or a wrong token");
 	else if (m->leave)
 		leave(c, e->connection, j, m);
+	else if (job_is_suspended(j))
+		r = why_say(&c->why, -EBUSY,
+			    "job %s is suspended: the configuration of tallyd has no tenant %s now",
+			    j->name, j->tenant_name);
 	else
 		r = join(c, e, j);
 	if (r < 0)

@@ -136,6 +136,7 @@ static void jobs_print(FILE *f, const struct metrics_snapshot *s)
 		[METRICS_JOB_WAITING] = "waiting",
 		[METRICS_JOB_FORMING] = "forming",
 		[METRICS_JOB_RUNNING] = "running",
+		[METRICS_JOB_SUSPENDED] = "suspended",
 	};
 	uint64_t count[METRICS_JOB_STATES] = { 0 };
 

@@ -30,6 +30,7 @@ enum metrics_job_state {
 	METRICS_JOB_WAITING, /* nobody is there */
 	METRICS_JOB_FORMING, /* some ranks are missing */
 	METRICS_JOB_RUNNING,
+	METRICS_JOB_SUSPENDED, /* its tenant has gone */
 	METRICS_JOB_STATES,
 };
 

@@ -15,11 +15,14 @@ static bool is_run(const struct job *j, const struct tables_job *there)
 	       there->job.tenant == j->tenant;
 }
 
+/* Is the job to be in the maps? */
+static bool is_on(const struct job *j) { return j->run_window && !job_is_suspended(j); }
+
 static bool is_wanted(const struct books *b, const struct tables_job *there)
 {
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (b->job[i]->id == there->id)
-			return b->job[i]->run_window && is_run(b->job[i], there);
+			return is_on(b->job[i]) && is_run(b->job[i], there);
 	return false;
 }
 
@@ -35,7 +38,7 @@ void plan_make(const struct books *wanted, const struct tables *now, struct plan
 	for (unsigned int i = 0; i < wanted->jobs; i++) {
 		const struct job *j = wanted->job[i];
 
-		if (j->run_window)
+		if (is_on(j))
 			step_add(ret,
 				 is_run(j, tables_find(now, j->id)) ? PLAN_JOB_GATES : PLAN_JOB_ADD,
 				 j->id, i);

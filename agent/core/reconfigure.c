@@ -121,7 +121,8 @@ static void go_back(struct core *c, int error)
 {
 	c->change.error = error;
 	c->change.why = c->why;
-	c->books = *c->change.books; /* jobs are not changed here: the copy has the same ones */
+	c->books = *c->change.books; /* the copy has the same jobs */
+	books_settle(&c->books);
 	c->config = c->change.old;
 	find_ports(c, c->config, back_found);
 }
@@ -189,8 +190,10 @@ static void found(struct core *c, int r)
 {
 	if (r == 0) {
 		r = core_books_configure(&c->books, c->change.config, &c->why);
-		if (r < 0)
+		if (r < 0) {
 			c->books = *c->change.books;
+			books_settle(&c->books);
+		}
 	}
 	if (r < 0)
 		refuse(c, r);

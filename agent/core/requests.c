@@ -83,6 +83,7 @@ static void tenant_undo(struct core *c, int error)
 	c->change.error = error;
 	c->change.why = c->why;
 	c->books.tenant[index] = *before;
+	books_settle(&c->books);
 	if (*before->is.name)
 		runs_agree(c, tenant_undone);
 	else
@@ -148,6 +149,7 @@ static int tenant_add(struct core *c, const struct tenant *t)
 	r = tenant_keep(c, index);
 	if (r < 0) {
 		c->books.tenant[index] = nobody;
+		books_settle(&c->books);
 		return r;
 	}
 	*c->change.tenant = nobody;

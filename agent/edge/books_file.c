@@ -35,7 +35,6 @@ struct tenant_record {
 
 struct job_record {
 	struct job is; /* without its ranks */
-	char tenant[NAME_BYTES];
 	unsigned int ranks; /* 0: no run */
 	struct job_rank rank[TALLY_WORKERS_MAX];
 };
@@ -61,7 +60,7 @@ static const struct key job_rows[] = {
 	{ "name", &key_name, JOB(name) },
 	{ "token", &key_token, JOB(token) },
 	{ "id", &key_number, JOB(id), .min = 1, .max = UINT32_MAX },
-	{ "tenant", &key_name, KEY_MEMBER(struct job_record, tenant) },
+	{ "tenant", &key_name, JOB(tenant_name) },
 	{ "workers", &key_number, JOB(workers), .min = 1, .max = TALLY_WORKERS_MAX },
 	{ "window", &key_power, JOB(window), .min = 1, .max = TALLY_WINDOW_MAX },
 	{ "payload", &key_blocks, JOB(payload_bytes), .min = TALLY_BLOCK_BYTES,
@@ -93,14 +92,13 @@ static json_t *tenant_pack(const struct books_tenant *b)
 	return keys_json_make(&record_tenant_keys, &record);
 }
 
-static json_t *job_pack(const struct books *b, const struct job *j)
+static json_t *job_pack(const struct job *j)
 {
 	_cleanup_(freep) struct job_record *record = calloc(1, sizeof(*record));
 
 	if (!record)
 		return NULL;
 	record->is = *j;
-	memcpy(record->tenant, b->tenant[j->tenant].is.name, sizeof(record->tenant));
 	record->ranks = j->run_window ? j->workers : 0;
 	memcpy(record->rank, j->rank, record->ranks * sizeof(*j->rank));
 	return keys_json_make(&job_keys, record);
@@ -121,7 +119,7 @@ char *books_print(const struct books *b)
 		json_array_append_new(tenants, tenant_pack(t));
 	}
 	for (unsigned int i = 0; i < b->jobs; i++)
-		json_array_append_new(jobs, job_pack(b, b->job[i]));
+		json_array_append_new(jobs, job_pack(b->job[i]));
 	if (json_array_size(jobs) != b->jobs || json_array_size(tenants) != written) {
 		json_decref(tenants); /* no memory: what is left out would be lost for good */
 		json_decref(jobs);
@@ -185,6 +183,46 @@ int books_write(const struct books *b, const char *path, struct why *why)
 	if (r < 0)
 		return why_say(why, r, "cannot write the state file %s: %s", path, strerror(-r));
 	return 0;
+}
+
+/* --- whose file it is, and what it was ------------------------------------------------------- */
+
+int books_lock(const char *path, struct why *why)
+{
+	static int held = -1;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char name[PATH_MAX];
+	int r;
+
+	snprintf(name, sizeof(name), "%s.lock", path);
+	closep(&held); /* of another file */
+	held = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (held >= 0 && fcntl(held, F_SETLK, &lock) == 0)
+		return 0;
+	r = -errno;
+	if (held < 0 || (r != -EAGAIN && r != -EACCES))
+		return why_say(why, r, "cannot lock the state file by %s: %s", name, strerror(-r));
+	if (fcntl(held, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		lock.l_pid = 0;
+	return why_say(
+		why, -EBUSY,
+		"the state file %s is another tallyd's, process %d: give each tallyd a file of "
+		"its own (key 'state')",
+		path, lock.l_pid);
+}
+
+int books_keep(const char *path, struct why *why)
+{
+	char kept[PATH_MAX], fresh[PATH_MAX];
+	int r = 0;
+
+	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, path);
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	unlink(fresh);
+	if (link(path, fresh) < 0 || rename(fresh, kept) < 0)
+		r = -errno;
+	unlink(fresh); /* there still if the two were one file */
+	return r < 0 ? why_say(why, r, "cannot keep %s as %s: %s", path, kept, strerror(-r)) : 0;
 }
 
 /* --- in -------------------------------------------------------------------------------------- */
@@ -252,15 +290,13 @@ static int job_take(struct reading *r, const struct place *at, struct books *b,
 		error = job_check(r, at, record);
 	if (error < 0)
 		return error;
-	error = books_tenant_find(b, record->tenant, &what);
-	if (error < 0) /* -ENOENT is for a file that is not there */
-		return refuse(r, -EINVAL, "", "", &what);
-	record->is.tenant = error;
 	j = job_new(&record->is);
 	if (!j)
 		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
 	memcpy(j->rank, record->rank, record->ranks * sizeof(*j->rank));
 	job_detach(j);
+	error = books_tenant_find(b, j->tenant_name, &what);
+	j->tenant = error < 0 ? 0 : error; /* without tenant: suspended */
 	error = books_job_restore(b, j, &what);
 	if (error < 0)
 		return refuse(r, error, "", "", &what);

@@ -8,13 +8,25 @@
 
 #include "agent/core/books.h"
 
+#define BOOKS_KEPT ".old" /* behind the name of the file: as an agent found it at its start */
+
+/*
+ * Makes this process the only agent that has the file, until the process ends. -EBUSY: another one
+ * has. There need not be a file yet.
+ */
+int books_lock(const char *path, struct why *why);
+
+/* Keeps the file as it is now beside those that will replace it. */
+int books_keep(const char *path, struct why *why);
+
 /* Replaces the file as a whole: after a crash there is either the old file or the new one. */
 int books_write(const struct books *b, const char *path, struct why *why);
 
 /*
  * Reads the file into books that have the node's slots and the configured tenants; of a tenant in
- * both, the configuration counts. Ranks that were running become detached. -ENOENT: there is no
- * such file; -EINVAL: books_write() did not write it, and the caller must clear the books.
+ * both, the configuration counts. Ranks that were running become detached, and jobs of tenants
+ * that are not there suspended. -ENOENT: there is no such file, and for no other reason; -EINVAL:
+ * books_write() did not write it, and the caller must clear the books.
  */
 int books_read(struct books *b, const char *path, struct why *why);
 

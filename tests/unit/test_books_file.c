@@ -158,6 +158,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_string_equal(a->token, b->token);
 	assert_int_equal(a->id, b->id);
 	assert_int_equal(a->tenant, b->tenant);
+	assert_string_equal(a->tenant_name, b->tenant_name);
 	assert_int_equal(a->workers, b->workers);
 	assert_int_equal(a->window, b->window);
 	assert_int_equal(a->payload_bytes, b->payload_bytes);
@@ -246,6 +247,33 @@ static void a_configured_tenant_is_the_configurations(void **state)
 	assert_true(read.tenant[index].configured);
 }
 
+/* Also on disk again, and it comes back with its tenant, from wherever. */
+static void a_job_without_its_tenant_is_kept_and_suspended(void **state)
+{
+	const struct tenant gold = { .name = "gold", .slots = 64 };
+	_cleanup_(books_clear) struct books wrote, other, read;
+	_cleanup_(freep) char *text = NULL, *again = NULL;
+	const struct job *j;
+
+	books_fill(&wrote);
+	run(books_job_find(&wrote, "golden"), 512);
+	text = books_print(&wrote);
+	books_init(&other, SLOTS);
+	assert_int_equal(books_parse(&other, text, strlen(text), "f", &why), 0);
+	j = books_job_find(&other, "golden");
+	assert_true(job_is_suspended(j));
+	assert_int_equal(job_slots(j), 0);
+	assert_string_equal(j->tenant_name, "gold");
+	assert_false(job_is_suspended(books_job_find(&other, "runs")));
+	again = books_print(&other);
+	configure(&read);
+	assert_int_equal(books_parse(&read, again, strlen(again), "f", &why), 0);
+	books_are_equal(&wrote, &read);
+	assert_in_range(books_tenant_add(&other, &gold, &why), 1, TALLY_TENANTS_MAX - 1);
+	assert_false(job_is_suspended(j));
+	assert_int_equal(job_slots(j), 1024);
+}
+
 static void the_configurations_tenants_are_not_in_it(void **state)
 {
 	_cleanup_(books_clear) struct books b;
@@ -309,7 +337,9 @@ static void refused_or_sound(const char *text, size_t length)
 		assert_in_range(j->window, 1, TALLY_WINDOW_MAX);
 		assert_true(!(j->window & (j->window - 1)));
 		assert_true(!(j->run_window & (j->run_window - 1)) && j->run_window <= j->window);
-		assert_true(*b.tenant[j->tenant].is.name);
+		assert_true(name_is_valid(j->tenant_name));
+		assert_string_equal(b.tenant[j->tenant].is.name,
+				    job_is_suspended(j) ? "" : j->tenant_name);
 		for (unsigned int k = 0; k < j->workers; k++)
 			assert_true(!j->run_window ||
 				    j->rank[k].address.ss_family == j->service.ss_family);
@@ -417,8 +447,6 @@ static void what_no_agent_wrote_is_refused(void **state)
 	refused("\"eth9 vlan 0\"", "9",
 		"state: tenants[1].ingress[1]: '9': an ingress point, such as eth1 vlan 5 source "
 		"10.77.1.0/24");
-	refused("\"tenant\": \"red\"", "\"tenant\": \"rad\"",
-		"state: there is no tenant rad; there are default gold red blue v6");
 	refused("\"workers\": 3", "\"workers\": 4294967299",
 		"state: jobs[1].workers: '4294967299': a whole number from 1 to 256");
 	refused("\"workers\": 3", "\"workers\": 2",
@@ -519,6 +547,25 @@ static void a_file_with_tokens_is_nobody_elses_to_read(void **state)
 	assert_int_equal(s.st_mode & 07777, 0600);
 }
 
+/* Twice: the second start may find what the first one kept. */
+static void the_former_file_is_kept(void **state)
+{
+	_cleanup_(books_clear) struct books wrote, empty, read;
+	char kept[sizeof(path) + 8];
+
+	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, path);
+	books_fill(&wrote);
+	assert_int_equal(books_write(&wrote, path, &why), 0);
+	assert_int_equal(books_keep(path, &why), 0);
+	assert_int_equal(books_keep(path, &why), 0);
+	books_init(&empty, SLOTS);
+	assert_int_equal(books_write(&empty, path, &why), 0);
+	configure(&read);
+	assert_int_equal(books_read(&read, kept, &why), 0);
+	books_are_equal(&wrote, &read);
+	unlink(kept);
+}
+
 static void a_link_in_the_way_is_not_followed(void **state)
 {
 	_cleanup_(books_clear) struct books b;
@@ -580,6 +627,7 @@ int main(void)
 		cmocka_unit_test(what_is_printed_is_parsed),
 		cmocka_unit_test(as_much_as_a_node_can_have_is_printed_and_parsed),
 		cmocka_unit_test(a_configured_tenant_is_the_configurations),
+		cmocka_unit_test(a_job_without_its_tenant_is_kept_and_suspended),
 		cmocka_unit_test(the_configurations_tenants_are_not_in_it),
 		cmocka_unit_test(a_quota_of_the_default_tenant_is_kept),
 		cmocka_unit_test(every_truncation_is_refused_with_words),
@@ -591,6 +639,7 @@ int main(void)
 		ON_DISK(what_is_written_is_read),
 		ON_DISK(there_may_be_no_file_yet),
 		ON_DISK(a_file_with_tokens_is_nobody_elses_to_read),
+		ON_DISK(the_former_file_is_kept),
 		ON_DISK(a_link_in_the_way_is_not_followed),
 		ON_DISK(a_write_that_fails_leaves_nothing_behind),
 		ON_DISK(where_it_cannot_be_written_is_said),

@@ -175,6 +175,7 @@ static void gauges_say_what_the_snapshot_says(void **state)
 		"tally_jobs{state=\"waiting\"} 0",
 		"tally_jobs{state=\"forming\"} 1",
 		"tally_jobs{state=\"running\"} 1",
+		"tally_jobs{state=\"suspended\"} 0",
 		"tally_job_workers{job=\"bert\",tenant=\"blue\",kind=\"all\"} 4",
 		"tally_job_workers{job=\"bert\",tenant=\"blue\",kind=\"joined\"} 3",
 		"tally_job_slots{job=\"resnet\",tenant=\"red\"} 256",

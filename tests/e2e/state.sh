@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What tallyd remembers: the state file, whose it is, and what becomes of jobs when it cannot be
+# read or written.
+#
+#   w0 ──┬── n0 (tallyd)
+#   w1 ──┘
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
+
+pair() {
+	agent_network <<-END
+		host w0 w1
+		node n0
+		link w0 n0 rate 1gbit
+		link w1 n0 rate 1gbit
+	END
+}
+
+small=(-d int32 --int-wild -b 4 -e 64K -f 256 -n 3 -w 0)
+
+reloaded() { (($(grep -c 'configuration reloaded' "$work/tallyd.log") == $1)); }
+
+jobs_whose_tenant_left_the_configuration_come_back_with_it() {
+	pair
+	cp "$work/tallyd.yaml" "$work/without.yaml"
+	echo 'tenants: [{name: red, slots: 256}]' >>"$work/tallyd.yaml"
+	start_agent
+	create_job train 2 --tenant red
+	create_job other 2
+	join_all train w0 w1 -- -d float32 -b 256K -e 256K -n 8 -w 0 -s $((8 * slow))
+	another train 100
+	end_agent KILL
+	cp "$work/tallyd.yaml" "$work/with.yaml"
+	cp "$work/without.yaml" "$work/tallyd.yaml"
+	start_agent
+	state_is train suspended
+	state_is other waiting
+	ctl job list | has -E '^train .* red .*suspended'
+	grep 'job suspended.* job=train tenant=red' "$work/tallyd.log"
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+	on w1 bash -c "exec 3<>/dev/tcp/$(bed addr n0 4)/31249 &&
+		printf 'tally-join 2\njob train\ntoken %s\nport 50000\n\n' \
+		\"\$(cat $work/train.token)\" >&3 && timeout 10 cat <&3" |
+		has 'suspended: the configuration of tallyd has no tenant red'
+	# And an agent that found it so, and wrote the books.
+	end_agent TERM
+	start_agent
+	state_is train suspended
+	cp "$work/with.yaml" "$work/tallyd.yaml"
+	kill -HUP "$daemon"
+	until_true reloaded 1
+	state_is train running
+	another train 100
+	joined_end
+	ctl job del other
+}
+
+# What it cannot read it neither takes for a new node nor writes over.
+a_state_file_that_cannot_be_read_is_left_alone() {
+	local what
+	pair
+	start_agent
+	create_job train 2
+	end_agent TERM
+	start_agent
+	end_agent TERM
+	cp "$work/state.json" "$work/good.json"
+	for what in 0 10 "$(($(stat -c %s "$work/good.json") - 3))"; do
+		head -c "$what" "$work/good.json" >"$work/state.json"
+		refuses "put $work/state.json.old in its place" on n0 "$build/tallyd" --config "$work/tallyd.yaml"
+		[[ $(stat -c %s "$work/state.json") == "$what" ]]
+	done
+	cp -p "$work/state.json.old" "$work/state.json"
+	start_agent
+	state_is train waiting
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end
+}
+
+two_agents_have_no_state_file_in_common() {
+	pair
+	start_agent
+	create_job train 2
+	sed "s,^pin: .*,pin: $pin-other,; s,$control,$work/c,; s,$join,$work/j,; s,9464,9465," \
+		"$work/tallyd.yaml" >"$work/second.yaml"
+	refuses "is another tallyd's, process $daemon: give each tallyd a file of its own" \
+		on n0 "$build/tallyd" --config "$work/second.yaml"
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end
+}
+
+facts jobs_whose_tenant_left_the_configuration_come_back_with_it \
+	a_state_file_that_cannot_be_read_is_left_alone \
+	two_agents_have_no_state_file_in_common
