@@ -21,6 +21,7 @@ CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c,$(wildcard agent/*.c agent/*/*.c))
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
+SPILL   := $(wildcard spill/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	   $(BUILD)/tests/unit/test_progress_races
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
@@ -148,7 +149,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c progress.c open.c tally.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) spill/sums.c $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c progress.c open.c tally.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
@@ -201,7 +202,7 @@ $(call objects,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(BUILD)/agent.a: $(call objects,$(AGENT))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/tally-node: $(call objects,$(NODE)) $(BUILD)/agent.a $(BUILD)/libtally.a
+$(BUILD)/tally-node: $(call objects,$(NODE) $(SPILL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
@@ -246,7 +247,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(SPILL) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.

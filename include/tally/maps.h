@@ -20,7 +20,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 4
+#define TALLY_MAPS_LAYOUT 5
 
 /* What a running node is. These fields keep their offsets in every layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */

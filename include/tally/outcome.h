@@ -48,6 +48,7 @@
 	X(PASSED_UP,      XDP_PASS,     "goes on to the root as it came")                          \
 	X(SENT_DOWN,      XDP_REDIRECT, "from the root; goes to everyone below")                   \
 	X(NO_SLOT,        XDP_DROP,     "no slots (broken set-up: remove and add the job)")        \
+	X(NO_MEMORY,      XDP_DROP,     "no memory for its sum in software; its worker sends again")\
 	X(NO_GROUP,       XDP_DROP,     "no group (broken set-up: remove and add the job)")        \
 	X(NO_ROOM,        XDP_REDIRECT, "frame too short for the sum; longer frames are asked for")\
 	X(FANNED_OUT,     XDP_PASS,     "egress: one copy, addressed to its child")                \

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Read this file first: then serve.h, which gives messages to this and sends what leaves.
+ *
+ * The spill: the root of jobs, in user space. The rules are those of tally/node.h and
+ * tally/reply.h, as the data plane compiles them; words lie in memory that is taken when a chunk's
+ * first payload comes. Pure; for one thread.
+ *
+ * All sums together have a limit. At the limit the sum goes that was finished first: a worker that
+ * still wants it makes the root gather anew, as after a restart. Where no sum is finished, a
+ * message that needs memory is refused and counted (`full`), and its worker sends again.
+ */
+#ifndef TALLY_SPILL_SUMS_H
+#define TALLY_SPILL_SUMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <tally/node.h>
+#include <tally/reply.h>
+#include <tally/wire.h>
+
+enum {
+	SPILL_HEADER_WORDS = (sizeof(struct tally_header) + sizeof(struct tally_more)) / 8,
+};
+
+/* A copy of what goes to all: one for each worker, or for all below one child node. */
+struct spill_child {
+	struct tally_set below;
+	struct sockaddr_storage address;
+};
+
+/* What makes a job: all that the caller says of it. */
+struct spill_job_options {
+	struct tally_set everyone;
+	struct sockaddr_storage service; /* messages to other addresses are of other jobs */
+	uint32_t id;
+	uint16_t epoch;
+	uint16_t window; /* a power of two; the job has twice as many slots */
+	uint16_t payload_bytes;
+	unsigned int children;
+	const struct spill_child *child; /* copied */
+};
+
+struct spill_counter {
+	uint64_t messages;
+	uint64_t bytes; /* of their datagrams */
+};
+
+struct spill_job;
+struct spill;
+
+/*
+ * What leaves because of a message: its header, and `blocks` blocks of payload at `word`, which is
+ * memory of the spill. It stays as it is until spill_settle(), which is called before
+ * spill_message() returns it a second time changed: see `settle` there.
+ */
+struct spill_reply {
+	enum tally_to to; /* TALLY_TO_SENDER, TALLY_TO_GROUP; else nothing leaves */
+	const struct spill_job *job;
+	uint16_t header_bytes;
+	uint64_t header[SPILL_HEADER_WORDS]; /* struct tally_header and, if large, tally_more */
+	const uint64_t *word; /* NULL: no payload */
+	size_t payload_bytes;
+};
+
+/* Sends all replies that have not been sent, before the memory that they point to changes. */
+typedef void (*spill_settle_function)(void *context);
+
+/*
+ * `bytes_max`: of all sums together. `boot`: a number that no earlier spill of this address had.
+ * NULL: no memory.
+ */
+struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function settle,
+			void *context);
+void spill_free(struct spill *s);
+
+/*
+ * A job, from now on. One of the same number and epoch gets other children and keeps its sums; any
+ * other one of the same number goes. -EINVAL: the window is no power of two, the payload is not of
+ * whole blocks, there is no child, or a worker has none or two; -ENOMEM.
+ */
+int spill_job_put(struct spill *s, const struct spill_job_options *options);
+
+/* -ENOENT. No reply that points to its sums is left. */
+int spill_job_remove(struct spill *s, uint32_t id);
+
+unsigned int spill_jobs(const struct spill *s);
+
+/*
+ * One message: `length` bytes of a datagram, 8-byte aligned, that came to `service`. The outcome
+ * is counted. `now_ms`: of a clock that never goes back.
+ */
+enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
+				 const struct sockaddr_storage *service, uint32_t now_ms,
+				 struct spill_reply *ret);
+
+/* All replies so far have been sent. */
+void spill_settled(struct spill *s);
+
+const struct spill_child *spill_children(const struct spill_job *j, unsigned int *ret_count);
+
+/* By outcome; those of a job, or (NULL) of messages that are of no job. */
+const struct spill_counter *spill_counters(const struct spill *s, const uint32_t *id);
+
+struct spill_memory {
+	size_t bytes, bytes_max; /* of sums */
+	uint64_t evicted; /* finished sums that made room */
+	uint64_t full; /* messages that were refused for want of memory */
+};
+
+struct spill_memory spill_memory(const struct spill *s);
+
+#endif

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The spill's sums against a node over memory without limits (memory_node.h), which follows the
+ * same rules: the same messages must have the same outcomes and replies, whatever comes. Then what
+ * only the spill has: a limit of memory, several jobs, replies that wait to be sent.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/address.h"
+#include "spill/sums.h"
+#include "tests/unit/memory_node.h"
+#include "tests/unit/random.h"
+
+enum {
+	JOB = 7,
+	EPOCH = 3,
+	BOOT = 99,
+	WINDOW = 2,
+	WORKERS = 3,
+	BLOCKS = MESSAGE_BLOCKS_MAX,
+	SUM_BYTES = BLOCKS * TALLY_BLOCK_BYTES,
+	MESSAGES = 300, /* of one seed */
+	NOW_MS = 1000,
+};
+
+struct world {
+	struct spill *spill;
+	struct sockaddr_storage service;
+	struct tally_set everyone;
+	struct memory_slot slot[2 * WINDOW];
+	struct memory_node node;
+	struct spill_reply unsent[2 * WINDOW];
+	uint64_t copy[2 * WINDOW]
+		     [SUM_BYTES / 8]; /* what `unsent` pointed to, when they were made */
+	unsigned int count; /* of unsent */
+	unsigned int changed; /* replies whose payload changed before they were sent */
+	unsigned int settles;
+};
+
+static void settle(void *context)
+{
+	struct world *w = context;
+
+	for (unsigned int i = 0; i < w->count; i++)
+		w->changed += memcmp(w->unsent[i].word, w->copy[i], w->unsent[i].payload_bytes) !=
+			      0;
+	w->count = 0;
+	w->settles++;
+	spill_settled(w->spill);
+}
+
+static int put(struct world *w, uint32_t id, uint16_t epoch, unsigned int workers)
+{
+	struct spill_child child[WORKERS] = { 0 };
+
+	for (unsigned int i = 0; i < workers; i++)
+		tally_set_add(&child[i].below, i);
+	return spill_job_put(w->spill, &(struct spill_job_options){ .everyone = w->everyone,
+								    .service = w->service,
+								    .id = id,
+								    .epoch = epoch,
+								    .window = WINDOW,
+								    .payload_bytes = SUM_BYTES,
+								    .children = workers,
+								    .child = child });
+}
+
+static void world_make(struct world *w, size_t sums)
+{
+	*w = (struct world){ .everyone = tally_set_first(WORKERS) };
+	assert_int_equal(address_parse("10.77.1.1", TALLY_UDP_PORT, &w->service), 0);
+	w->spill = spill_new(sums * SUM_BYTES, BOOT, settle, w);
+	w->node = (struct memory_node){ .role = { .everyone = &w->everyone,
+						  .below = &w->everyone,
+						  .epoch = EPOCH,
+						  .blocks_max = BLOCKS,
+						  .root = true },
+					.boot = BOOT,
+					.frames_grow = true,
+					.now_ms = NOW_MS,
+					.slots = 2 * WINDOW,
+					.slot = w->slot };
+	assert_int_equal(put(w, JOB, EPOCH, WORKERS), 0);
+}
+
+static void tag(struct message *m)
+{
+	struct tally_set set = tally_header_set(&m->header);
+
+	m->header.tag = tally_le64(tally_tag(&m->header, &set));
+}
+
+static struct message contribution(uint32_t seq, unsigned int rank, unsigned int blocks)
+{
+	struct message m = { .header = { .magic = TALLY_MAGIC,
+					 .version = TALLY_VERSION,
+					 .kind = TALLY_CONTRIBUTION,
+					 .job = tally_le32(JOB),
+					 .epoch = tally_le16(EPOCH),
+					 .seq = tally_le32(seq),
+					 .recipient = tally_le16(TALLY_EVERYONE),
+					 .blocks = blocks,
+					 .lane = TALLY_LANE_INT64,
+					 .call = tally_le64(1),
+					 .sender = tally_le16(rank),
+					 .set = tally_le64(1ull << rank) } };
+
+	for (unsigned int i = 0; i < blocks * TALLY_BLOCK_WORDS; i++)
+		m.word[i] = 1000 * seq + rank + i;
+	tag(&m);
+	return m;
+}
+
+static enum tally_outcome give(struct world *w, const struct message *m, struct spill_reply *ret)
+{
+	return spill_message(w->spill, &m->header, message_bytes(m), &w->service, NOW_MS, ret);
+}
+
+static enum tally_outcome contribute(struct world *w, uint32_t seq, unsigned int rank)
+{
+	struct message m = contribution(seq, rank, BLOCKS);
+	struct spill_reply reply;
+
+	return give(w, &m, &reply);
+}
+
+/* --- as the rules say */
+
+/* Any message that a worker, or somebody who is out of step, may send. */
+static struct message any_message(uint64_t *random)
+{
+	struct message m = contribution(random_below(random, 4 * WINDOW),
+					random_below(random, WORKERS),
+					random_below(random, BLOCKS + 1));
+	struct tally_header *h = &m.header;
+
+	if (chance(random, 100))
+		h->kind = 1 + random_below(random, 6);
+	if (chance(random, 100))
+		h->set = tally_le64(random_below(random, 16));
+	if (h->kind == TALLY_REPAIR && chance(random, 900))
+		h->set = tally_le64((1 << WORKERS) - 1);
+	if (chance(random, 200))
+		h->flags |= TALLY_FLUSH | (chance(random, 300) ? TALLY_REJECT : 0);
+	if (chance(random, 100))
+		h->flags |= 1 << random_below(random, 8);
+	if (chance(random, 200))
+		h->about = tally_le16(1 + random_below(random, WINDOW));
+	if (chance(random, 200))
+		h->recipient = tally_le16(random_below(random, WORKERS));
+	if (chance(random, 50))
+		h->call = tally_le64(2);
+	if (chance(random, 50))
+		h->edition = random_below(random, 3);
+	if (chance(random, 20))
+		h->epoch = tally_le16(EPOCH + 1);
+	tag(&m);
+	if (chance(random, 20))
+		h->tag ^= 1;
+	return m;
+}
+
+static const char *compare(const struct spill_reply *r, const struct message *m)
+{
+	struct message got = { 0 };
+
+	memcpy(&got.header, r->header, r->header_bytes);
+	if (r->header_bytes != message_header_bytes(m))
+		return "another length of header";
+	if (!(got.header.flags & TALLY_SPILLED))
+		return "a reply that does not say that it was made in software";
+	got.header.flags &= ~TALLY_SPILLED;
+	tag(&got);
+	if (memcmp(&got.header, &m->header, sizeof(got.header)) != 0)
+		return "another header";
+	if (r->payload_bytes != m->header.blocks * (size_t)TALLY_BLOCK_BYTES)
+		return "another length of payload";
+	if (r->payload_bytes &&
+	    memcmp(r->word, message_words((struct message *)m), r->payload_bytes) != 0)
+		return "another payload";
+	return NULL;
+}
+
+static const char *one_message(struct world *w, uint64_t *random)
+{
+	struct message m = any_message(random);
+	struct spill_reply reply;
+	struct visit visit;
+	enum tally_outcome out;
+
+	if (m.header.flags & TALLY_LARGE)
+		return NULL; /* another length */
+	visit_begin(&w->node, &m, &visit);
+	out = visit_end(&w->node, &visit);
+	if (give(w, &m, &reply) != out)
+		return "another outcome";
+	if (reply.to != tally_outcome_to(out))
+		return "another recipient";
+	if (w->changed)
+		return "a payload that changed before it was sent";
+	if (reply.word) {
+		memcpy(w->copy[w->count], reply.word, reply.payload_bytes);
+		w->unsent[w->count++] = reply;
+	}
+	if (w->count == 2 * WINDOW)
+		settle(w);
+	return visit.reply.kind ? compare(&reply, &visit.message) : NULL;
+}
+
+static const char *world_runs(uint64_t seed)
+{
+	const char *wrong = NULL;
+	uint64_t random = seed;
+	struct world w;
+
+	world_make(&w, 2 * WINDOW);
+	for (int i = 0; i < MESSAGES && !wrong; i++)
+		wrong = one_message(&w, &random);
+	spill_free(w.spill);
+	return wrong;
+}
+
+static void it_does_what_the_rules_say(void **state) { run_seeds(1000, world_runs); }
+
+/* --- the limit of memory */
+
+static void finish(struct world *w, uint32_t seq)
+{
+	for (unsigned int rank = 0; rank + 1 < WORKERS; rank++)
+		assert_int_equal(contribute(w, seq, rank), TALLY_ABSORBED);
+	assert_int_equal(contribute(w, seq, WORKERS - 1), TALLY_COMPLETED);
+}
+
+static void the_sum_goes_that_was_finished_first(void **state)
+{
+	struct world w;
+
+	world_make(&w, 2);
+	finish(&w, 1);
+	finish(&w, 0);
+	assert_int_equal(contribute(&w, 2, 0), TALLY_ABSORBED);
+	assert_int_equal(spill_memory(w.spill).evicted, 1);
+	assert_int_equal(spill_memory(w.spill).bytes, 2 * SUM_BYTES);
+	assert_int_equal(contribute(&w, 0, 1), TALLY_ANSWERED);
+	/* As a root that has lost it: the workers are asked, and bring it back. */
+	assert_int_equal(contribute(&w, 1, 1), TALLY_ABSORBED);
+	assert_int_equal(spill_memory(w.spill).evicted, 2);
+	spill_free(w.spill);
+}
+
+static void where_no_sum_is_finished_a_message_is_refused(void **state)
+{
+	struct message none = contribution(1, 0, 0);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 1);
+	assert_int_equal(contribute(&w, 0, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 1, 0), TALLY_NO_MEMORY);
+	assert_int_equal(spill_memory(w.spill).full, 1);
+	assert_int_equal(give(&w, &none, &reply), TALLY_ABSORBED); /* it needs none */
+	assert_int_equal(contribute(&w, 0, 1), TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 0, 2), TALLY_COMPLETED);
+	assert_int_equal(contribute(&w, 1, 1), TALLY_ABSORBED); /* now there is room */
+	spill_free(w.spill);
+}
+
+static void a_reply_leaves_before_its_memory_is_another_chunks(void **state)
+{
+	struct world w;
+
+	world_make(&w, 1);
+	finish(&w, 0);
+	w.settles = 0;
+	assert_int_equal(contribute(&w, 1, 0), TALLY_ABSORBED);
+	assert_int_equal(w.settles, 1);
+	spill_free(w.spill);
+}
+
+/* --- jobs */
+
+static void a_job_keeps_its_sums_but_not_over_epochs(void **state)
+{
+	struct message m = contribution(0, 1, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 2);
+	finish(&w, 0);
+	assert_int_equal(put(&w, JOB, EPOCH, WORKERS), 0);
+	assert_int_equal(contribute(&w, 0, 1), TALLY_ANSWERED);
+	assert_int_equal(put(&w, JOB, EPOCH + 1, WORKERS), 0);
+	assert_int_equal(spill_memory(w.spill).bytes, 0);
+	assert_int_equal(spill_jobs(w.spill), 1);
+	assert_int_equal(contribute(&w, 0, 1), TALLY_WRONG_EPOCH);
+	m.header.epoch = tally_le16(EPOCH + 1);
+	tag(&m);
+	assert_int_equal(give(&w, &m, &reply), TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
+static void many_jobs_come_and_go(void **state)
+{
+	struct world w;
+
+	world_make(&w, 2);
+	for (uint32_t id = 100; id < 5000; id++)
+		assert_int_equal(put(&w, id, EPOCH, WORKERS), 0);
+	assert_int_equal(spill_jobs(w.spill), 4901);
+	for (uint32_t id = 100; id < 5000; id++)
+		assert_int_equal(spill_job_remove(w.spill, id), 0);
+	assert_int_equal(spill_job_remove(w.spill, 100), -ENOENT);
+	finish(&w, 0);
+	spill_free(w.spill);
+}
+
+static void a_job_that_is_not_sound_is_refused(void **state)
+{
+	struct world w;
+
+	world_make(&w, 2);
+	assert_int_equal(put(&w, JOB + 1, EPOCH, WORKERS - 1), -EINVAL); /* a rank without copy */
+	assert_int_equal(spill_jobs(w.spill), 1);
+	spill_free(w.spill);
+}
+
+static void what_is_not_for_it_is_counted(void **state)
+{
+	struct message m = contribution(0, 0, 1);
+	struct sockaddr_storage other;
+	struct spill_reply reply;
+	uint32_t id = JOB;
+	struct world w;
+
+	world_make(&w, 2);
+	assert_int_equal(address_parse("10.77.1.2", TALLY_UDP_PORT, &other), 0);
+	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &other, 0, &reply),
+			 TALLY_OTHER_ADDRESS);
+	assert_int_equal(spill_message(w.spill, &m.header, 63, &w.service, 0, &reply),
+			 TALLY_TRUNCATED);
+	assert_int_equal(spill_message(w.spill, &m.header, 64, &w.service, 0, &reply),
+			 TALLY_BAD_LENGTH);
+	assert_int_equal(spill_message(w.spill, &m.header, 0, &w.service, 0, &reply),
+			 TALLY_FOREIGN);
+	m.header.job = tally_le32(JOB + 1);
+	assert_int_equal(give(&w, &m, &reply), TALLY_UNKNOWN_JOB);
+	m.header.version = 1;
+	assert_int_equal(give(&w, &m, &reply), TALLY_OTHER_VERSION);
+	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_BAD_LENGTH].bytes, 64);
+	assert_int_equal(spill_counters(w.spill, &id)[TALLY_BAD_LENGTH].messages, 0);
+	id++;
+	assert_null(spill_counters(w.spill, &id));
+	spill_free(w.spill);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_does_what_the_rules_say),
+		cmocka_unit_test(the_sum_goes_that_was_finished_first),
+		cmocka_unit_test(where_no_sum_is_finished_a_message_is_refused),
+		cmocka_unit_test(a_reply_leaves_before_its_memory_is_another_chunks),
+		cmocka_unit_test(a_job_keeps_its_sums_but_not_over_epochs),
+		cmocka_unit_test(many_jobs_come_and_go),
+		cmocka_unit_test(a_job_that_is_not_sound_is_refused),
+		cmocka_unit_test(what_is_not_for_it_is_counted),
+	};
+
+	return cmocka_run_group_tests_name("sums", tests, NULL, NULL);
+}
