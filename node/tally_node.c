@@ -18,6 +18,7 @@
 
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */
+	MEMORY_MIB_MAX = 1 << 16,
 };
 
 static const char help[] =
@@ -29,6 +30,8 @@ static const char help[] =
 	"       tally-node job del JOB\n"
 	"       tally-node job list [--json]\n"
 	"       tally-node stats [--all] [--json]                    show packets by their outcome\n"
+	"       tally-node spill FILE [--memory MIB] [--via RANKS=ADDRESS]...\n"
+	"                                                            sum a job without XDP, here\n"
 	"\n"
 	"  --mode MODE          native (in the driver), generic (in the stack), tc (no XDP), or\n"
 	"                       auto: native; generic where the driver refuses; tc where XDP\n"
@@ -44,6 +47,7 @@ static const char help[] =
 	"  --via RANKS=ADDRESS  these ranks are behind the child node with this service address\n"
 	"  --pin DIR            where the node is pinned (/sys/fs/bpf/tally); another directory\n"
 	"                       for each node, if there are several on a machine\n"
+	"  --memory MIB         of all sums in software together (64)\n"
 	"  --json               print JSON\n"
 	"  --all                show counters that are 0, too\n"
 	"  -v, --verbose        print messages of the kernel and libbpf, too\n"
@@ -62,6 +66,7 @@ enum option_bit {
 	JSON = 1 << 5,
 	ALL = 1 << 6,
 	SHARE = 1 << 7,
+	MEMORY = 1 << 8,
 };
 
 static const struct option long_options[] = {
@@ -73,6 +78,7 @@ static const struct option long_options[] = {
 	{ "json", no_argument, NULL, JSON },
 	{ "all", no_argument, NULL, ALL },
 	{ "share", no_argument, NULL, SHARE },
+	{ "memory", required_argument, NULL, MEMORY },
 	{ "pin", required_argument, NULL, 'p' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -94,6 +100,7 @@ static const struct command {
 	{ "job", "add", BELOW | VIA, 1, 1, job_add },
 	{ "job", "del", 0, 1, 1, job_del },
 	{ "job", "list", JSON, 0, 0, job_list },
+	{ "spill", NULL, MEMORY | VIA, 1, 1, node_spill },
 };
 
 /* Or a letter, none of which is a power of two. */
@@ -119,6 +126,16 @@ static uint32_t slots_parse(const char *text)
 	if (*text < '0' || *text > '9' || *end || n < 2 || n > DATAPLANE_SLOTS_MAX)
 		usage("--slots %s: must be a number from 2 to %d", text, DATAPLANE_SLOTS_MAX);
 	return n;
+}
+
+static size_t memory_parse(const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || n < 1 || n > MEMORY_MIB_MAX)
+		usage("--memory %s: must be a number of MiB from 1 to %d", text, MEMORY_MIB_MAX);
+	return n << 20;
 }
 
 static enum dataplane_mode mode_parse(const char *text)
@@ -207,6 +224,9 @@ static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 		case VIA:
 			via_parse(optarg, &q->role);
 			break;
+		case MEMORY:
+			q->memory = memory_parse(optarg);
+			break;
 		case '?':
 			fputs(help_hint, stderr);
 			exit(USAGE);
@@ -236,7 +256,7 @@ static const struct command *command_find(int argc, char **argv)
 	if (argc > 0 && !strcmp(argv[0], "job"))
 		usage("job: the commands are job add, job del and job list");
 	if (argc > 0)
-		usage("%s: unknown command; the commands are attach, detach, job and stats",
+		usage("%s: unknown command; the commands are attach, detach, job, stats and spill",
 		      argv[0]);
 	fputs(help, stderr);
 	exit(USAGE);
@@ -244,7 +264,7 @@ static const struct command *command_find(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct command_line q = { .pin = DATAPLANE_PIN };
+	static struct command_line q = { .pin = DATAPLANE_PIN, .memory = 64 << 20 };
 	unsigned int given = options_parse(argc, argv, &q);
 	const struct command *c = command_find(argc - optind, argv + optind);
 	struct why why = { "" };
@@ -262,7 +282,7 @@ int main(int argc, char **argv)
 		      q.count < c->arguments ? "an argument is missing" : "too many arguments");
 	if (c->run == node_attach && !q.count && !q.replace)
 		usage("attach: name the interfaces");
-	if (geteuid() != 0)
+	if (geteuid() != 0 && c->run != node_spill)
 		errx(1, "must be run as root: BPF programs and maps need it");
 
 	r = c->run(&q, &why);

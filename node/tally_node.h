@@ -11,6 +11,7 @@ struct command_line {
 	const char *pin;
 	enum dataplane_mode mode;
 	uint32_t slots; /* 0: not given */
+	size_t memory; /* bytes */
 	bool replace;
 	bool share;
 	bool json;
@@ -29,5 +30,8 @@ int node_stats(const struct command_line *q, struct why *why);
 int job_add(const struct command_line *q, struct why *why);
 int job_del(const struct command_line *q, struct why *why);
 int job_list(const struct command_line *q, struct why *why);
+
+/* spill.c */
+int node_spill(const struct command_line *q, struct why *why);
 
 #endif

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "serve.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/owned.h"
+
+enum {
+	RECEIVES = 8, /* of one system call, each up to 64 datagrams */
+	RECEIVE_BYTES = 65536,
+	REPLIES = 1024, /* that wait to be sent */
+	RUN_MAX = 64, /* datagrams of one segmented send */
+	RUN_BYTES_MAX = 65000,
+	SENDS = 64, /* runs of one system call */
+	BUFFER_BYTES = 64 << 20, /* of the socket, each way */
+	ROOM_WAIT_MS = 10, /* for room in the socket's buffer */
+};
+
+/* Room for one number beside a message. */
+union control {
+	char space[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+/* What leaves: to one address, or to all children of its job. */
+struct waiting {
+	struct spill_reply reply;
+	uint64_t cut[SPILL_HEADER_WORDS]; /* the header of copies without payload */
+	struct sockaddr_storage sender;
+};
+
+/* Runs that go with one system call. The datagrams of a run are of one length. */
+struct outgoing {
+	unsigned int runs;
+	struct mmsghdr run[SENDS];
+	struct iovec iov[SENDS][2 * RUN_MAX];
+	union control control[SENDS];
+	unsigned int parts[SENDS]; /* of each datagram: header, or header and payload */
+};
+
+struct serve {
+	struct spill *spill;
+	struct sockaddr_storage service;
+	int fd;
+	bool segments; /* the kernel cuts runs */
+	uint64_t unsent;
+	unsigned int waiting;
+	struct waiting wait[REPLIES];
+	struct outgoing out;
+	struct mmsghdr in[RECEIVES];
+	struct iovec in_iov[RECEIVES];
+	struct sockaddr_storage from[RECEIVES];
+	union control in_control[RECEIVES];
+	uint8_t *buffer; /* [RECEIVES][RECEIVE_BYTES] */
+	uint64_t aligned[RECEIVE_BYTES / sizeof(uint64_t)];
+};
+
+/* --- out */
+
+/* A run where the kernel does not cut runs. */
+static void send_singly(struct serve *s, const struct msghdr *run, unsigned int parts)
+{
+	for (size_t i = 0; i < run->msg_iovlen; i += parts) {
+		struct msghdr one = { .msg_name = run->msg_name,
+				      .msg_namelen = run->msg_namelen,
+				      .msg_iov = run->msg_iov + i,
+				      .msg_iovlen = parts };
+
+		s->unsent += sendmsg(s->fd, &one, MSG_DONTWAIT) < 0;
+	}
+}
+
+/* Waits for room, but not for long: what is not sent is lost, and asked for again. */
+static void outgoing_send(struct serve *s)
+{
+	struct outgoing *o = &s->out;
+	struct pollfd room = { .fd = s->fd, .events = POLLOUT };
+
+	for (unsigned int sent = 0; sent < o->runs;) {
+		int r = sendmmsg(s->fd, o->run + sent, o->runs - sent, MSG_DONTWAIT);
+
+		if (r > 0) {
+			sent += r;
+		} else if (errno == EINTR ||
+			   (errno == EAGAIN && poll(&room, 1, ROOM_WAIT_MS) > 0)) {
+			continue;
+		} else if (errno == EINVAL || errno == EIO) {
+			s->segments = false;
+			send_singly(s, &o->run[sent].msg_hdr, o->parts[sent]);
+			sent++;
+		} else {
+			s->unsent += o->run[sent].msg_hdr.msg_iovlen / o->parts[sent];
+			sent++;
+		}
+	}
+	o->runs = 0;
+}
+
+static void segment_as(struct msghdr *m, union control *control, uint16_t bytes)
+{
+	struct cmsghdr *c;
+
+	*control = (union control){ { 0 } };
+	m->msg_control = control;
+	m->msg_controllen = sizeof(*control);
+	c = CMSG_FIRSTHDR(m);
+	c->cmsg_level = SOL_UDP;
+	c->cmsg_type = UDP_SEGMENT;
+	c->cmsg_len = CMSG_LEN(sizeof(bytes));
+	memcpy(CMSG_DATA(c), &bytes, sizeof(bytes));
+}
+
+/* Does this datagram go on with the last run, which is to the same address? */
+static bool run_goes_on(const struct serve *s, const struct msghdr *run, unsigned int parts,
+			size_t bytes)
+{
+	size_t datagrams = run->msg_iovlen / parts, each = run->msg_iov[0].iov_len;
+
+	each += parts > 1 ? run->msg_iov[1].iov_len : 0;
+	return s->segments && datagrams < RUN_MAX && each == bytes &&
+	       (datagrams + 1) * bytes <= RUN_BYTES_MAX;
+}
+
+static void outgoing_add(struct serve *s, const struct sockaddr_storage *to, const void *header,
+			 const struct spill_reply *r, size_t payload_bytes)
+{
+	struct outgoing *o = &s->out;
+	struct msghdr *run = o->runs ? &o->run[o->runs - 1].msg_hdr : NULL;
+	unsigned int parts = payload_bytes ? 2 : 1;
+	size_t bytes = r->header_bytes + payload_bytes;
+
+	if (run && run->msg_name == to && o->parts[o->runs - 1] == parts &&
+	    run_goes_on(s, run, parts, bytes)) {
+		if (run->msg_iovlen == parts)
+			segment_as(run, &o->control[o->runs - 1], bytes);
+	} else {
+		if (o->runs == SENDS)
+			outgoing_send(s);
+		run = &o->run[o->runs].msg_hdr;
+		*run = (struct msghdr){ .msg_name = (void *)to,
+					.msg_namelen = endpoint_length(to),
+					.msg_iov = o->iov[o->runs] };
+		o->parts[o->runs++] = parts;
+	}
+	run->msg_iov[run->msg_iovlen++] = (struct iovec){ (void *)header, r->header_bytes };
+	if (payload_bytes)
+		run->msg_iov[run->msg_iovlen++] = (struct iovec){ (void *)r->word, payload_bytes };
+}
+
+/* The replies from `first` on that go to the group of one job: child by child, for long runs. */
+static unsigned int group_add(struct serve *s, unsigned int first)
+{
+	const struct spill_job *job = s->wait[first].reply.job;
+	unsigned int last = first, children;
+	const struct spill_child *child = spill_children(job, &children);
+
+	while (last < s->waiting && s->wait[last].reply.job == job &&
+	       s->wait[last].reply.to == TALLY_TO_GROUP)
+		last++;
+	for (unsigned int c = 0; c < children; c++) {
+		for (unsigned int i = first; i < last; i++) {
+			struct waiting *w = &s->wait[i];
+			bool cut = tally_copy_is_cut((void *)w->reply.header, &child[c].below);
+
+			outgoing_add(s, &child[c].address, cut ? w->cut : w->reply.header,
+				     &w->reply, cut ? 0 : w->reply.payload_bytes);
+		}
+	}
+	return last;
+}
+
+static void settle(void *context)
+{
+	struct serve *s = context;
+
+	for (unsigned int i = 0; i < s->waiting;) {
+		struct waiting *w = &s->wait[i];
+
+		if (w->reply.to == TALLY_TO_GROUP) {
+			i = group_add(s, i);
+			continue;
+		}
+		outgoing_add(s, &w->sender, w->reply.header, &w->reply, w->reply.payload_bytes);
+		i++;
+	}
+	outgoing_send(s);
+	s->waiting = 0;
+	spill_settled(s->spill);
+}
+
+/* --- in */
+
+static void take(struct serve *s, const void *datagram, size_t length,
+		 const struct sockaddr_storage *from, uint32_t now_ms)
+{
+	struct waiting *w;
+
+	if (s->waiting == REPLIES)
+		settle(s);
+	if ((uintptr_t)datagram % sizeof(uint64_t))
+		datagram = memcpy(s->aligned, datagram, length);
+	/* Into a place of its own: what waits before may be sent meanwhile. */
+	w = &s->wait[s->waiting];
+	spill_message(s->spill, datagram, length, &s->service, now_ms, &w->reply);
+	if (w->reply.to == TALLY_TO_NOBODY)
+		return;
+	if (s->waiting == 0 && w != s->wait)
+		s->wait[0] = *w; /* the others have been sent */
+	w = &s->wait[s->waiting++];
+	w->sender = *from;
+	memcpy(w->cut, w->reply.header, w->reply.header_bytes);
+	tally_copy_cut((struct tally_header *)w->cut);
+}
+
+/* The length of the datagrams that were put together; all of it if it is only one. */
+static size_t segment_bytes(struct msghdr *m, size_t length)
+{
+	int bytes = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
+			memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+	return bytes > 0 ? (size_t)bytes : length;
+}
+
+static int receive(struct serve *s)
+{
+	for (int i = 0; i < RECEIVES; i++)
+		s->in[i].msg_hdr = (struct msghdr){ .msg_name = &s->from[i],
+						    .msg_namelen = sizeof(s->from[i]),
+						    .msg_iov = &s->in_iov[i],
+						    .msg_iovlen = 1,
+						    .msg_control = &s->in_control[i],
+						    .msg_controllen = sizeof(s->in_control[i]) };
+	return recvmmsg(s->fd, s->in, RECEIVES, MSG_DONTWAIT, NULL);
+}
+
+unsigned int serve_some(struct serve *s)
+{
+	int runs = receive(s);
+	uint32_t now_ms = clock_now_ns() / 1000000;
+	unsigned int messages = 0;
+
+	for (int i = 0; i < runs; i++) {
+		const uint8_t *bytes = s->in_iov[i].iov_base;
+		size_t left = s->in[i].msg_len, each = segment_bytes(&s->in[i].msg_hdr, left);
+
+		for (; left; messages++) {
+			size_t one = each < left ? each : left;
+
+			take(s, bytes, one, &s->from[i], now_ms);
+			bytes += one;
+			left -= one;
+		}
+	}
+	settle(s);
+	return messages;
+}
+
+struct spill *serve_spill(struct serve *s) { return s->spill; }
+
+int serve_fd(const struct serve *s) { return s->fd; }
+
+uint64_t serve_unsent(const struct serve *s) { return s->unsent; }
+
+/* --- life */
+
+static void set_buffer(int fd, int force, int option)
+{
+	int want = BUFFER_BYTES;
+
+	/* The FORCE variants need CAP_NET_ADMIN; without it the system's limit must do. */
+	if (setsockopt(fd, SOL_SOCKET, force, &want, sizeof(want)) < 0)
+		setsockopt(fd, SOL_SOCKET, option, &want, sizeof(want));
+}
+
+static int serve_listen(struct serve *s, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+	int on = 1;
+
+	endpoint_print(&s->service, text, sizeof(text));
+	s->fd = socket(s->service.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->fd < 0)
+		return why_say(why, -errno, "cannot make a UDP socket: %s", strerror(errno));
+	setsockopt(s->fd, SOL_IP, IP_FREEBIND, &on, sizeof(on));
+	setsockopt(s->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	set_buffer(s->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	set_buffer(s->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+	if (bind(s->fd, (struct sockaddr *)&s->service, endpoint_length(&s->service)) < 0)
+		return why_say(why, -errno,
+			       errno == EADDRINUSE
+				       ? "something listens at %s already: is it another tallyd?"
+				       : "cannot listen at %s (%s)",
+			       text, strerror(errno));
+	return 0;
+}
+
+static struct serve *serve_new(size_t bytes_max)
+{
+	struct serve *s = calloc(1, sizeof(*s));
+	uint16_t boot = 0;
+
+	if (!s)
+		return NULL;
+	if (getrandom(&boot, sizeof(boot), 0) != sizeof(boot))
+		boot = clock_now_ns();
+	s->fd = -1;
+	s->segments = true;
+	s->buffer = malloc(RECEIVES * RECEIVE_BYTES);
+	s->spill = spill_new(bytes_max, boot, settle, s);
+	for (int i = 0; s->buffer && i < RECEIVES; i++)
+		s->in_iov[i] = (struct iovec){ s->buffer + i * RECEIVE_BYTES, RECEIVE_BYTES };
+	return s;
+}
+
+int serve_open(const struct sockaddr_storage *service, size_t bytes_max, struct serve **ret,
+	       struct why *why)
+{
+	_cleanup_(serve_closep) struct serve *s = serve_new(bytes_max);
+	int r;
+
+	if (!s || !s->buffer || !s->spill)
+		return why_say(why, -ENOMEM, "out of memory");
+	s->service = *service;
+	r = serve_listen(s, why);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void serve_close(struct serve *s)
+{
+	if (!s)
+		return;
+	spill_free(s->spill);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->buffer);
+	free(s);
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A root that has no XDP at all: jobs are summed in user space, by a process without rights, by the
+# same rules. Memory may be short, and the process may end.
+#
+#   w0 ──┐
+#   w1 ──┼── n0      1 Gbit/s; n0 runs `tally-node spill`
+#   w2 ──┤
+#   w3 ──┘
+# shellcheck source=tests/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+memory=64 # MiB of sums
+nobody=65534
+
+star() { # LINK-OPTIONS...
+	bed up <(
+		echo "host w0 w1 w2 w3"
+		echo "node n0"
+		printf "link w%d n0 rate 1gbit $*\n" 0 1 2 3
+	)
+}
+
+spill_runs() { grep -q software "$work/spill"; }
+
+start_spill() {
+	exec_on n0 setpriv --reuid "$nobody" --clear-groups --inh-caps=-all \
+		"$build/tally-node" spill "$work/job" --memory "$memory" >"$work/spill" 2>&1 &
+	spill=$!
+	until_true spill_runs || { cat "$work/spill"; return 1; }
+}
+
+# Its counters are what it says at its end.
+end_spill() {
+	[[ -n ${spill-} ]] || return 0
+	kill "$spill"
+	wait "$spill" || return 1
+	cat "$work/spill" >>"$work/counters"
+	spill=
+}
+
+spilled() { awk -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$work/counters"; }
+
+# A run needs a spill of its epoch (tests/e2e/lib.sh calls this before each).
+add_job() {
+	end_spill
+	chmod 711 "$work"
+	start_spill
+}
+
+all_collectives_at_loss() {
+	local verb type
+	star loss "$1"
+	describe_job 4 window=256 -- w0 w1 w2 w3
+	for verb in allreduce reduce broadcast reduce_scatter all_gather; do
+		for type in int32 float32; do
+			run_all --verb "$verb" -d "$type" -b 4 -e 1M -f 64 -n 2 -w 1 || return 1
+		done
+	done
+	run_all --verb barrier -n 50
+	end_spill
+	[[ $1 == 0 ]] || (($(lost_on_links) > 0))
+	(($(spilled COMPLETED) > 1000 && $(spilled NO_MEMORY) == 0))
+}
+
+collectives_are_exact_without_loss() { all_collectives_at_loss 0; }
+collectives_are_exact_at_1_percent_loss() { all_collectives_at_loss 1; }
+
+memory_that_is_short_costs_time_only() {
+	memory=1
+	star loss 0.5
+	describe_job 4 window=1024 -- w0 w1 w2 w3
+	run_all -b 8M -e 8M -n 3 -w 0
+	end_spill
+	grep -E "evicted [1-9]" "$work/counters"
+}
+
+a_spill_that_is_killed_in_mid_job_loses_nothing() {
+	local kills=0
+	star
+	describe_job 4 -- w0 w1 w2 w3
+	start_all -b 1M -e 1M -n 60 -w 0
+	while kill -0 "${worker[0]}" 2>/dev/null && ((kills < 5)); do
+		kill -KILL "$spill"
+		wait "$spill" 2>/dev/null || true
+		start_spill
+		kills=$((kills + 1)) before=$(received)
+		until_true goes_on
+	done
+	finish_all
+	echo "killed $kills times"
+	((kills >= 3))
+	jq -se 'map(.node_reloads) | add > 0' "$work/rank0"
+}
+goes_on() { ! kill -0 "${worker[0]}" 2>/dev/null || (($(received) > before + 500)); }
+received() { on n0 nstat -az UdpInDatagrams | awk '/UdpIn/ { print $2 }'; }
+
+it_sums_over_ipv6() {
+	star loss 1
+	describe_job 6 -- w0 w1 w2 w3
+	run_all -b 4 -e 1M -f 64 -n 2
+}
+
+facts collectives_are_exact_without_loss \
+	collectives_are_exact_at_1_percent_loss \
+	memory_that_is_short_costs_time_only \
+	a_spill_that_is_killed_in_mid_job_loses_nothing \
+	it_sums_over_ipv6
