@@ -5,20 +5,27 @@
 #include <sys/random.h>
 
 #include "agent/core/request.h"
+#include "agent/edge/log.h"
 #include "agent/edge/stream.h"
+#include "common/clock.h"
 #include "control.h"
 #include "results.h"
+#include "rights.h"
 #include "tracing.h"
 
 enum {
 	CONNECTIONS_MAX = 1024,
 	REQUEST_TIMEOUT_S = 10,
 	IDLE_TIMEOUT_S = 600,
+	AUDIT_BYTES = 1024, /* of a request, in the log */
 };
 
 struct control {
 	struct stream_server *server;
-	gid_t group; /* that may change things; -1: none */
+	struct rights rights;
+	int answered; /* 0, or the error, of the last change */
+	uint64_t refused_ns; /* when the log had the last refusal */
+	unsigned int refused; /* since then */
 	struct driver *driver;
 	struct sampler *sampler;
 	struct tracing tracing;
@@ -51,11 +58,22 @@ static int change(struct control *c, struct stream *s, const struct request *q)
 	return 1;
 }
 
-/* What *ret is the answer to; or as change(). */
-static int perform(struct control *c, struct stream *s, const struct request *q, json_t **ret,
-		   struct why *why)
+/* A group that is not there would have no members, and nobody would wonder why. */
+static int group_check(const struct request *q, struct why *why)
+{
+	gid_t ignored;
+
+	if (!(q->given & REQUEST_GROUP) || !*q->tenant.group)
+		return 0;
+	return stream_group_find("group", q->tenant.group, &ignored, why);
+}
+
+/* What *ret is the answer to; or as change(). `seen`: tenants, a bit for each. */
+static int perform(struct control *c, struct stream *s, const struct request *q, uint64_t seen,
+		   json_t **ret, struct why *why)
 {
 	const struct core *core = driver_core(c->driver);
+	int r;
 
 	switch (q->verb) {
 	case REQUEST_STATUS:
@@ -65,40 +83,63 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		*ret = json_object();
 		return driver_reload(c->driver, why);
 	case REQUEST_TENANT_LIST:
-		return results_tenants(core_books(core), &q->filter, ret, why);
+		return results_tenants(core_books(core), &q->filter, seen, ret, why);
 	case REQUEST_JOB_LIST:
-		return results_jobs(core_books(core), &q->filter, ret, why);
+		return results_jobs(core_books(core), &q->filter, seen, ret, why);
 	case REQUEST_JOB_TOKEN:
 		return results_token(core_books(core), q->name, ret, why);
-	case REQUEST_STATS: {
+	case REQUEST_STATS:
 		/* counters of this moment, not of the last sample */
-		int r = sampler_refresh(c->sampler, why);
-
-		return r < 0 ? r : results_stats(core, c->sampler, &q->filter, ret, why);
-	}
+		r = sampler_refresh(c->sampler, why);
+		return r < 0 ? r : results_stats(core, c->sampler, &q->filter, seen, ret, why);
 	case REQUEST_LINKS:
 		*ret = results_links(core, c->sampler);
 		return 0;
 	case REQUEST_TOP:
-		*ret = results_top(core, c->sampler);
+		*ret = results_top(core, c->sampler, seen);
 		return 0;
 	case REQUEST_TRACE:
 		*ret = json_object();
 		return tracing_begin(&c->tracing, s, &q->filter, why);
 	default:
-		return change(c, s, q);
+		r = group_check(q, why);
+		return r < 0 ? r : change(c, s, q);
 	}
 }
 
-static int may(const struct control *c, const struct stream *s, const struct request *q,
-	       struct why *why)
-{
-	const char *group = core_config(driver_core(c->driver))->control_group;
+/* --- who did what ---------------------------------------------------------------------------- */
 
-	if (!request_changes(q->verb) || stream_peer_may(s, c->group))
-		return 0;
-	return why_say(why, -EPERM, "%s: only root%s%s may do that", request_verb_name(q->verb),
-		       *group ? " and members of the group " : "", group);
+/* Anybody can be refused as often as they like: of those, one a second. */
+static bool is_audited(struct control *c, int result)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	if (result != -EPERM)
+		return true;
+	c->refused++;
+	if (c->refused_ns && now_ns - c->refused_ns < 1000000000)
+		return false;
+	c->refused_ns = now_ns;
+	return true;
+}
+
+/* No request has a secret in it. */
+static void audit(struct control *c, const struct stream *s, const struct request *q,
+		  const char *line, size_t length, int result)
+{
+	const struct ucred who = stream_peer_who(s);
+	const int shown = length < AUDIT_BYTES ? length : AUDIT_BYTES;
+
+	if (request_kinds[q->verb].right == REQUEST_ANYONE || !is_audited(c, result))
+		return;
+	if (result == -EPERM)
+		log_say(LOG_LEVEL_WARNING, "request refused", "uid=%u pid=%d times=%u request=%.*s",
+			who.uid, who.pid, c->refused, shown, line);
+	else
+		log_say(LOG_LEVEL_INFO, "request", "uid=%u pid=%d result=%s request=%.*s", who.uid,
+			who.pid, result < 0 ? strerrorname_np(-result) : "done", shown, line);
+	if (result == -EPERM)
+		c->refused = 0;
 }
 
 static void answer_error(struct stream *s, int error, const char *text)
@@ -111,6 +152,7 @@ void control_answer(struct control *c, const struct core_action *a)
 	const struct books *books = core_books(driver_core(c->driver));
 	struct stream *s = a->connection;
 
+	c->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
 	switch (a->answer.kind) {
 	case CORE_ANSWER_ERROR:
 		answer_error(s, a->error, a->answer.text);
@@ -132,19 +174,25 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 	struct request q = { 0 };
 	struct why why = { "" };
 	json_t *result = NULL;
+	struct asker asker;
 	int r;
 
 	r = request_parse(line, length, &q, &why);
-	if (r == 0)
-		r = may(c, s, &q, &why);
-	if (r == 0)
-		r = perform(c, s, &q, &result, &why);
-	if (r == 0)
-		say(s, request_answer_ok(result));
-	if (r >= 0)
+	if (r < 0) {
+		answer_error(s, r, why.text);
 		return;
-	json_decref(result);
-	answer_error(s, r, why.text);
+	}
+	asker = rights_of(&c->rights, s, driver_core(c->driver));
+	r = rights_check(&asker, driver_core(c->driver), &q, &why);
+	if (r == 0)
+		r = perform(c, s, &q, asker.seen, &result, &why);
+	if (r == 0) {
+		say(s, request_answer_ok(result));
+	} else if (r < 0) {
+		json_decref(result);
+		answer_error(s, r, why.text);
+	}
+	audit(c, s, &q, line, length, r > 0 ? c->answered : r);
 }
 
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
@@ -202,14 +250,18 @@ int control_open(sd_event *loop, struct driver *d, const struct node *node, stru
 	*ret = c;
 	if (!c)
 		return -ENOMEM;
-	*c = (struct control){ .driver = d, .sampler = sampler, .group = -1 };
+	*c = (struct control){ .driver = d, .sampler = sampler, .rights.operators = -1 };
 	c->tracing = (struct tracing){ .loop = loop, .node = node, .core = driver_core(d) };
-	r = *config->control_group ? stream_group_find(config->control_group, &c->group, why) : 0;
+	r = rights_check_groups(config, why);
+	if (r == 0 && *config->control_group)
+		r = stream_group_find("control.group", config->control_group, &c->rights.operators,
+				      why);
 	if (r == 0)
 		r = stream_server_open(loop, &service, c, &c->server);
 	if (r < 0)
 		return r;
-	return stream_listen_unix(c->server, config->control_socket, 0666, c->group, why);
+	return stream_listen_unix(c->server, config->control_socket, 0666, c->rights.operators,
+				  why);
 }
 
 void control_close(struct control *c)

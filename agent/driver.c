@@ -14,6 +14,7 @@
 #include "export.h"
 #include "node.h"
 #include "probes.h"
+#include "rights.h"
 #include "sampler.h"
 #include "workers.h"
 
@@ -237,6 +238,8 @@ int driver_reload(struct driver *d, struct why *why)
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   (unsigned long long)(clock_now_ns() / 1000));
 	r = config_read(d->path, &config, &wrong);
+	if (r == 0)
+		r = rights_check_groups(config, &wrong);
 	if (r == 0)
 		r = configure(d, config, &wrong);
 	if (r < 0) {

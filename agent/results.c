@@ -109,6 +109,18 @@ json_t *results_status(const struct core *core, const struct sampler *s)
 
 /* --- tenants --------------------------------------------------------------------------------- */
 
+static bool is_seen(uint64_t seen, unsigned int tenant) { return seen >> tenant & 1; }
+
+/* Its index. Whoever may not see all of them does not hear which there are. */
+static int tenant_find(const struct books *b, const char *name, uint64_t seen, struct why *why)
+{
+	int index = books_tenant_find(b, name, why);
+
+	if (seen == UINT64_MAX || (index >= 0 && is_seen(seen, index)))
+		return index;
+	return why_say(why, -ENOENT, "there is no tenant %s that you may see", name);
+}
+
 static json_t *points(const struct tenant *t)
 {
 	json_t *all = json_array();
@@ -129,26 +141,27 @@ json_t *results_tenant(const struct books *b, unsigned int index)
 
 	for (unsigned int i = 0; i < b->jobs; i++)
 		jobs += b->job[i]->tenant == index;
-	return json_pack("{ss ss so so sb so so so so so}", "name", t->is.name, "from",
-			 t->configured ? "config" : "runtime", "slots", number(quota), "slots_used",
-			 number(held), "draining", held > quota, "packets_per_second",
-			 number(t->is.packets_per_second), "bytes_per_second",
+	return json_pack("{ss ss ss so so sb so so so so so}", "name", t->is.name, "from",
+			 t->configured ? "config" : "runtime", "group", t->is.group, "slots",
+			 number(quota), "slots_used", number(held), "draining", held > quota,
+			 "packets_per_second", number(t->is.packets_per_second), "bytes_per_second",
 			 number(t->is.bytes_per_second), "priority", number(t->is.priority),
 			 "ingress", points(&t->is), "jobs", number(jobs));
 }
 
-int results_tenants(const struct books *b, const struct request_filter *filter, json_t **ret,
-		    struct why *why)
+int results_tenants(const struct books *b, const struct request_filter *filter, uint64_t seen,
+		    json_t **ret, struct why *why)
 {
 	json_t *all;
 
-	if (*filter->tenant && books_tenant_find(b, filter->tenant, why) < 0)
+	if (*filter->tenant && tenant_find(b, filter->tenant, seen, why) < 0)
 		return -ENOENT;
 	all = *ret = json_array();
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
 		const char *name = b->tenant[i].is.name;
 
-		if (*name && (!*filter->tenant || !strcmp(filter->tenant, name)))
+		if (*name && is_seen(seen, i) &&
+		    (!*filter->tenant || !strcmp(filter->tenant, name)))
 			json_array_append_new(all, results_tenant(b, i));
 	}
 	return 0;
@@ -220,10 +233,13 @@ json_t *results_created(const struct job *j)
 }
 
 /* NULL: there is no such job, and `why` says so. */
-static const struct job *job_find(const struct books *b, const char *name, struct why *why)
+static const struct job *job_find(const struct books *b, const char *name, uint64_t seen,
+				  struct why *why)
 {
 	const struct job *j = books_job_find(b, name);
 
+	if (j && !is_seen(seen, j->tenant))
+		j = NULL;
 	if (!j)
 		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
 	return j;
@@ -231,7 +247,7 @@ static const struct job *job_find(const struct books *b, const char *name, struc
 
 int results_token(const struct books *b, const char *name, json_t **ret, struct why *why)
 {
-	const struct job *j = job_find(b, name, why);
+	const struct job *j = job_find(b, name, UINT64_MAX, why);
 
 	if (!j)
 		return -ENOENT;
@@ -239,18 +255,19 @@ int results_token(const struct books *b, const char *name, json_t **ret, struct 
 	return 0;
 }
 
-int results_jobs(const struct books *b, const struct request_filter *filter, json_t **ret,
-		 struct why *why)
+int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
+		 json_t **ret, struct why *why)
 {
 	json_t *all;
 
-	if ((*filter->job && !job_find(b, filter->job, why)) ||
-	    (*filter->tenant && books_tenant_find(b, filter->tenant, why) < 0))
+	if ((*filter->job && !job_find(b, filter->job, seen, why)) ||
+	    (*filter->tenant && tenant_find(b, filter->tenant, seen, why) < 0))
 		return -ENOENT;
 	all = *ret = json_array();
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		const struct job *j = b->job[i];
-		if ((*filter->job && strcmp(filter->job, j->name) != 0) ||
+		if (!is_seen(seen, j->tenant) ||
+		    (*filter->job && strcmp(filter->job, j->name) != 0) ||
 		    (*filter->tenant && strcmp(filter->tenant, j->tenant_name) != 0))
 			continue;
 		json_array_append_new(all, job(j, *filter->job));
@@ -331,7 +348,7 @@ static json_t *history(const struct traffic_moment *moment, size_t n, const char
 }
 
 int results_stats(const struct core *c, const struct sampler *s,
-		  const struct request_filter *filter, json_t **ret, struct why *why)
+		  const struct request_filter *filter, uint64_t seen, json_t **ret, struct why *why)
 {
 	struct traffic_moment moment[TRAFFIC_HISTORY];
 	const uint32_t most = filter->history;
@@ -344,7 +361,7 @@ int results_stats(const struct core *c, const struct sampler *s,
 	if (most && !*filter->job && !*filter->port)
 		return why_say(why, -EINVAL, "stats: history: name a job or a port");
 	if (*filter->job) {
-		j = job_find(core_books(c), filter->job, why);
+		j = job_find(core_books(c), filter->job, seen, why);
 		if (!j)
 			return -ENOENT;
 		*ret = most ? history(moment, traffic_job_history(s->traffic, j->id, moment, most),
@@ -359,7 +376,7 @@ int results_stats(const struct core *c, const struct sampler *s,
 				      port_keys)
 			    : outcomes(traffic_port(s->traffic, p->ifindex));
 	} else if (*filter->tenant) {
-		tenant = books_tenant_find(core_books(c), filter->tenant, why);
+		tenant = tenant_find(core_books(c), filter->tenant, seen, why);
 		if (tenant < 0)
 			return tenant;
 		*ret = outcomes(traffic_tenant(s->traffic, tenant));
@@ -432,7 +449,7 @@ static json_t *top_tenant(const struct books *b, const struct traffic *traffic, 
 			 rate(r->refused_per_second));
 }
 
-json_t *results_top(const struct core *c, const struct sampler *s)
+json_t *results_top(const struct core *c, const struct sampler *s, uint64_t seen)
 {
 	const struct books *b = core_books(c);
 	json_t *jobs = json_array(), *tenants = json_array();
@@ -440,9 +457,10 @@ json_t *results_top(const struct core *c, const struct sampler *s)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (unsigned int i = 0; i < b->jobs; i++)
-		json_array_append_new(jobs, top_job(s->traffic, b->job[i]));
+		if (is_seen(seen, b->job[i]->tenant))
+			json_array_append_new(jobs, top_job(s->traffic, b->job[i]));
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
-		if (*b->tenant[i].is.name)
+		if (*b->tenant[i].is.name && is_seen(seen, i))
 			json_array_append_new(tenants, top_tenant(b, s->traffic, i));
 	return json_pack("{so so so so so so}", "time_s", number(now.tv_sec), "interval_s",
 			 rate(core_config(c)->sample_ms / 1000.0), "slots", slots(b), "jobs", jobs,

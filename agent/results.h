@@ -20,20 +20,24 @@ json_t *results_tenant(const struct books *b, unsigned int index);
 json_t *results_created(const struct job *j);
 int results_token(const struct books *b, const char *name, json_t **ret, struct why *why);
 
-/* What `filter` names, or all. -ENOENT: there is none of that name. */
-int results_tenants(const struct books *b, const struct request_filter *filter, json_t **ret,
-		    struct why *why);
-int results_jobs(const struct books *b, const struct request_filter *filter, json_t **ret,
-		 struct why *why);
+/*
+ * What `filter` names, or all. -ENOENT: there is none of that name. Here and below: `seen` has a
+ * bit for each tenant that, with its jobs, may be shown; the others are as if they were not there.
+ */
+int results_tenants(const struct books *b, const struct request_filter *filter, uint64_t seen,
+		    json_t **ret, struct why *why);
+int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
+		 json_t **ret, struct why *why);
 
 /*
  * Totals by outcome, or the history of a job or a port. -EINVAL: the filter's names or their
  * number; -ENOENT: there is no such job, tenant or port.
  */
 int results_stats(const struct core *c, const struct sampler *s,
-		  const struct request_filter *filter, json_t **ret, struct why *why);
+		  const struct request_filter *filter, uint64_t seen, json_t **ret,
+		  struct why *why);
 
 json_t *results_links(const struct core *c, const struct sampler *s);
-json_t *results_top(const struct core *c, const struct sampler *s);
+json_t *results_top(const struct core *c, const struct sampler *s, uint64_t seen);
 
 #endif

@@ -100,6 +100,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	struct agent *a = data;
 	struct why why = { "" };
 
+	log_say(LOG_LEVEL_INFO, "reload by signal", "uid=%u pid=%u", info->ssi_uid, info->ssi_pid);
 	driver_reload(a->driver, &why); /* which has logged what is wrong */
 	return 0;
 }

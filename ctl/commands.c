@@ -12,7 +12,7 @@
 #define BIT OPTION_BIT
 #define TENANT_OPTIONS                                                                        \
 	(BIT(OPTION_SLOTS) | BIT(OPTION_PACKETS) | BIT(OPTION_BYTES) | BIT(OPTION_PRIORITY) | \
-	 BIT(OPTION_INGRESS))
+	 BIT(OPTION_INGRESS) | BIT(OPTION_GROUP))
 #define JOB_OPTIONS                                                                            \
 	(BIT(OPTION_WORKERS) | BIT(OPTION_TENANT) | BIT(OPTION_WINDOW) | BIT(OPTION_PAYLOAD) | \
 	 BIT(OPTION_SERVICE) | BIT(OPTION_ID) | BIT(OPTION_TOKEN_FILE))

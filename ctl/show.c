@@ -144,6 +144,7 @@ int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct 
 		{ "BYTES", "bytes_per_second", cell_bits_limit, TABLE_RIGHT },
 		{ "PRIORITY", "priority", cell_number, TABLE_RIGHT },
 		{ "JOBS", "jobs", cell_number, TABLE_RIGHT },
+		{ "GROUP", "group", cell_text, TABLE_LEFT },
 		{ "COMES IN AT", "ingress", cell_ingress, TABLE_ELASTIC },
 	};
 

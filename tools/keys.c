@@ -140,7 +140,9 @@ static void requests_print(void)
 	puts("| `do` | keys | result |\n| --- | --- | --- |");
 	for (int verb = 0; verb < REQUEST_VERB_COUNT; verb++) {
 		const struct request_kind *kind = &request_kinds[verb];
-		const char *bold = kind->changes ? "**" : "";
+		const char *bold = kind->right == REQUEST_OPERATOR ? "**"
+				   : kind->right == REQUEST_OF_JOB ? "*"
+								   : "";
 
 		printf("| %s`%s`%s | ", bold, kind->name, bold);
 		for (size_t i = 0; i < kind->keys->count; i++)

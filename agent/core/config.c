@@ -27,26 +27,6 @@ _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
 	       "key_choice fills an unsigned int");
 _Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000, "texts below name them");
 
-/* --- types of keys */
-
-static bool group_parse(const struct key *key, const char *text, void *member)
-{
-	static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789._-";
-	size_t length = strlen(text);
-
-	return length && *text != '-' && strspn(text, signs) == length &&
-	       snprintf(member, key->size, "%s", text) < (int)key->size;
-}
-
-static void group_print(const struct key *key, const void *member, char *text, size_t size)
-{
-	snprintf(text, size, "%s", (const char *)member);
-}
-
-static const struct key_type key_group = { group_parse, group_print,
-					   .allowed = "the name of a group of users" };
-
 /* --- what no type can say */
 
 static bool port_is_there(const struct config *c, const char *name, unsigned int ports)

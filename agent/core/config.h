@@ -34,7 +34,6 @@ enum {
 	CONFIG_LISTENS_MAX = CONFIG_SERVICES_MAX,
 	CONFIG_PATH_BYTES = 256, /* of a name in a file system, with its end */
 	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
-	CONFIG_GROUP_BYTES = 33, /* of a name of users, with its end */
 	CONFIG_SLOTS_MIN = 2,
 	CONFIG_SAMPLE_MS = 1000,
 	CONFIG_SAMPLE_MS_MIN = 100,
@@ -60,7 +59,7 @@ struct config {
 	unsigned int services; /* 1 .. */
 	struct sockaddr_storage service[CONFIG_SERVICES_MAX]; /* with TALLY_UDP_PORT */
 	char control_socket[CONFIG_SOCKET_BYTES];
-	char control_group[CONFIG_GROUP_BYTES]; /* "": root alone may change things */
+	char control_group[TENANT_GROUP_BYTES]; /* "": root alone may change things */
 	char join_socket[CONFIG_SOCKET_BYTES]; /* "": none */
 	unsigned int listens; /* 0: workers join by the socket alone */
 	struct sockaddr_storage listen[CONFIG_LISTENS_MAX]; /* TCP; with TALLY_UDP_PORT */

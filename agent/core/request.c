@@ -98,7 +98,8 @@ static const char *const given_names[] = { "name",
 					   "id",
 					   "every",
 					   "history",
-					   "rank" };
+					   "rank",
+					   "group" };
 
 /* --- verbs */
 
@@ -108,37 +109,39 @@ static const struct key no_rows[1];
 static const struct keys no_keys = { no_rows, 0 };
 
 const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
-	[REQUEST_STATUS] = { "status", false, &no_keys, 0, "an object, see below" },
-	[REQUEST_RELOAD] = { "reload", true, &no_keys, 0,
+	[REQUEST_STATUS] = { "status", REQUEST_ANYONE, &no_keys, 0, "an object, see below" },
+	[REQUEST_RELOAD] = { "reload", REQUEST_OPERATOR, &no_keys, 0,
 			     "`{}`; or an error, and all is as it was" },
-	[REQUEST_CORDON] = { "cordon", true, &no_keys, 0, "`{}`; from now on no run begins" },
-	[REQUEST_UNCORDON] = { "uncordon", true, &no_keys, 0, "`{}`" },
-	[REQUEST_TENANT_LIST] = { "tenant-list", false, KEYS_OF(tenant_list_rows), INTO(filter),
-				  "an array of tenants" },
-	[REQUEST_TENANT_ADD] = { "tenant-add", true, &tenant_keys, INTO(tenant), "the tenant" },
-	[REQUEST_TENANT_SET] = { "tenant-set", true, &tenant_keys, INTO(tenant),
+	[REQUEST_CORDON] = { "cordon", REQUEST_OPERATOR, &no_keys, 0,
+			     "`{}`; from now on no run begins" },
+	[REQUEST_UNCORDON] = { "uncordon", REQUEST_OPERATOR, &no_keys, 0, "`{}`" },
+	[REQUEST_TENANT_LIST] = { "tenant-list", REQUEST_ANYONE, KEYS_OF(tenant_list_rows),
+				  INTO(filter), "an array of tenants" },
+	[REQUEST_TENANT_ADD] = { "tenant-add", REQUEST_OPERATOR, &tenant_keys, INTO(tenant),
+				 "the tenant" },
+	[REQUEST_TENANT_SET] = { "tenant-set", REQUEST_OPERATOR, &tenant_keys, INTO(tenant),
 				 "the tenant; what is not named stays as it is" },
-	[REQUEST_TENANT_DEL] = { "tenant-del", true, KEYS_OF(name_rows), 0, "`{}`" },
-	[REQUEST_JOB_LIST] = { "job-list", false, KEYS_OF(job_list_rows), INTO(filter),
+	[REQUEST_TENANT_DEL] = { "tenant-del", REQUEST_OPERATOR, KEYS_OF(name_rows), 0, "`{}`" },
+	[REQUEST_JOB_LIST] = { "job-list", REQUEST_ANYONE, KEYS_OF(job_list_rows), INTO(filter),
 			       "an array of jobs" },
-	[REQUEST_JOB_CREATE] = { "job-create", true, KEYS_OF(job_create_rows), INTO(job),
+	[REQUEST_JOB_CREATE] = { "job-create", REQUEST_OF_JOB, KEYS_OF(job_create_rows), INTO(job),
 				 "`{\"name\", \"id\", \"token\"}`" },
-	[REQUEST_JOB_TOKEN] = { "job-token", true, KEYS_OF(name_rows), 0, "`{\"token\"}`" },
-	[REQUEST_JOB_DEL] = { "job-del", true, KEYS_OF(name_rows), 0, "`{}`" },
-	[REQUEST_JOB_RESTART] = { "job-restart", true, KEYS_OF(name_rows), 0,
+	[REQUEST_JOB_TOKEN] = { "job-token", REQUEST_OF_JOB, KEYS_OF(name_rows), 0,
+				"`{\"token\"}`" },
+	[REQUEST_JOB_DEL] = { "job-del", REQUEST_OF_JOB, KEYS_OF(name_rows), 0, "`{}`" },
+	[REQUEST_JOB_RESTART] = { "job-restart", REQUEST_OF_JOB, KEYS_OF(name_rows), 0,
 				  "`{}`; the job's run is over, its workers may join again" },
-	[REQUEST_JOB_KICK] = { "job-kick", true, KEYS_OF(kick_rows), INTO(kick), "`{}`" },
-	[REQUEST_STATS] = { "stats", false, KEYS_OF(stats_rows), INTO(filter),
+	[REQUEST_JOB_KICK] = { "job-kick", REQUEST_OF_JOB, KEYS_OF(kick_rows), INTO(kick), "`{}`" },
+	[REQUEST_STATS] = { "stats", REQUEST_ANYONE, KEYS_OF(stats_rows), INTO(filter),
 			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes; with "
 			    "`history` an array, see below" },
-	[REQUEST_LINKS] = { "links", false, &no_keys, 0, "an array of links" },
-	[REQUEST_TOP] = { "top", false, &no_keys, 0, "an object: one frame of `tallyctl top`" },
-	[REQUEST_TRACE] = { "trace", true, KEYS_OF(trace_rows), INTO(filter),
+	[REQUEST_LINKS] = { "links", REQUEST_ANYONE, &no_keys, 0, "an array of links" },
+	[REQUEST_TOP] = { "top", REQUEST_ANYONE, &no_keys, 0,
+			  "an object: one frame of `tallyctl top`" },
+	[REQUEST_TRACE] = { "trace", REQUEST_OPERATOR, KEYS_OF(trace_rows), INTO(filter),
 			    "`{}`, and then one line for each sampled packet until the connection "
 			    "ends" },
 };
-
-bool request_changes(enum request_verb verb) { return request_kinds[verb].changes; }
 
 const char *request_verb_name(enum request_verb verb) { return request_kinds[verb].name; }
 

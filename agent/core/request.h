@@ -65,6 +65,7 @@ enum request_key {
 	REQUEST_EVERY = 1 << 14,
 	REQUEST_HISTORY = 1 << 15,
 	REQUEST_RANK = 1 << 16,
+	REQUEST_GROUP = 1 << 17,
 };
 
 struct request_job {
@@ -110,19 +111,23 @@ struct request {
  */
 int request_parse(const char *line, size_t length, struct request *ret, struct why *why);
 
+/* Who may ask for it. */
+enum request_right {
+	REQUEST_ANYONE, /* it only looks */
+	REQUEST_OF_JOB, /* operators, and the group of the tenant that has the job */
+	REQUEST_OPERATOR, /* root, and members of the group that the configuration names */
+};
+
 /* A verb and its keys. */
 struct request_kind {
 	const char *name; /* "tenant-add" */
-	bool changes;
+	enum request_right right;
 	const struct keys *keys; /* besides "do" */
 	size_t offset; /* in struct request, of what they fill */
 	const char *result; /* for the documents */
 };
 
 extern const struct request_kind request_kinds[REQUEST_VERB_COUNT];
-
-/* Only root and members of the configured group may ask for it. */
-bool request_changes(enum request_verb verb);
 
 /* "tenant-add". */
 const char *request_verb_name(enum request_verb verb);

@@ -170,6 +170,8 @@ static struct tenant merged(const struct tenant *now, const struct request *q)
 		t.bytes_per_second = q->tenant.bytes_per_second;
 	if (q->given & REQUEST_PRIORITY)
 		t.priority = q->tenant.priority;
+	if (q->given & REQUEST_GROUP)
+		memcpy(t.group, q->tenant.group, sizeof(t.group));
 	if (q->given & REQUEST_INGRESS) {
 		t.points = q->tenant.points;
 		memcpy(t.point, q->tenant.point, sizeof(t.point));

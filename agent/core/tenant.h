@@ -19,6 +19,7 @@ enum {
 	TENANT_POINTS_MAX = 16,
 	TENANT_POINT_BYTES = 128, /* fits any printed ingress point, with its end */
 	TENANT_PRIORITY_MAX = 255,
+	TENANT_GROUP_BYTES = 33, /* of the name of a group of users, with its end */
 	TENANT_VLAN_ANY = -1,
 	TENANT_VLAN_MAX = 4094,
 };
@@ -36,6 +37,7 @@ struct tenant_point {
 
 struct tenant {
 	char name[NAME_BYTES];
+	char group[TENANT_GROUP_BYTES]; /* of users who may change its jobs; "": none */
 	uint32_t slots; /* reserved for it */
 	uint64_t packets_per_second; /* that its workers may send; 0: no limit */
 	uint64_t bytes_per_second; /* the same in bytes of whole frames */

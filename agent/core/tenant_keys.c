@@ -11,10 +11,23 @@ static bool port_parse(const struct key *key, const char *text, void *member)
 	return tenant_port_is_valid(text) && snprintf(member, key->size, "%s", text) > 0;
 }
 
-static void port_print(const struct key *key, const void *member, char *text, size_t size)
+static void text_print(const struct key *key, const void *member, char *text, size_t size)
 {
 	snprintf(text, size, "%s", (const char *)member);
 }
+
+static bool group_parse(const struct key *key, const char *text, void *member)
+{
+	static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789._-";
+	size_t length = strlen(text);
+
+	return length && *text != '-' && strspn(text, signs) == length &&
+	       snprintf(member, key->size, "%s", text) < (int)key->size;
+}
+
+const struct key_type key_group = { group_parse, text_print,
+				    .allowed = "the name of a group of users" };
 
 static bool point_parse(const struct key *key, const char *text, void *member)
 {
@@ -30,7 +43,7 @@ static void point_print(const struct key *key, const void *member, char *text, s
 
 _Static_assert(IF_NAMESIZE - 1 == 15 && TENANT_POINTS_MAX == 16, "texts name them");
 
-const struct key_type key_port = { port_parse, port_print,
+const struct key_type key_port = { port_parse, text_print,
 				   .allowed = "the name of an interface, of at most 15 bytes" };
 const struct key_type key_point = {
 	point_parse, point_print,
@@ -50,7 +63,7 @@ static bool word_parse(const struct key *key, const char *text, void *member)
 	       snprintf(member, key->size, "%s", text) < (int)key->size;
 }
 
-static const struct key_type key_word = { word_parse, port_print, .allowed = "one word" };
+static const struct key_type key_word = { word_parse, text_print, .allowed = "one word" };
 
 static const struct key point_rows[] = {
 	{ "port", &key_word, KEY_MEMBER(struct point_words, port), .needed = true,

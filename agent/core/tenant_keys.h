@@ -9,6 +9,7 @@
 
 extern const struct key_type key_port; /* the name of an interface */
 extern const struct key_type key_point; /* an ingress point */
+extern const struct key_type key_group; /* the name of a group of users */
 
 /*
  * Takes a list of ingress points into a struct tenant; where a list of one needs no list, a point
@@ -48,6 +49,15 @@ extern const struct keys tenant_point_keys;
 		  .max = TENANT_PRIORITY_MAX,                                                    \
 		  .initial = "0",                                                                \
 		  .meaning = "The highest priority that its messages may ask for." },            \
+		{ "group",                                                                       \
+		  &key_group,                                                                    \
+		  KEY_MEMBER(struct tenant, group),                                              \
+		  .word = "none",                                                                \
+		  .brief = true,                                                                 \
+		  .later = true,                                                                 \
+		  .otherwise = "none",                                                           \
+		  .meaning = "Group of users who may see and change the tenant's jobs, and "     \
+			     "nobody else's." },                                                 \
 		{ "ingress",                                                                     \
 		  &key_point,                                                                    \
 		  KEY_LIST(struct tenant, point, points),                                        \

@@ -310,27 +310,35 @@ void stream_context_set(struct stream *s, void *context) { s->context = context;
 
 const struct sockaddr_storage *stream_peer(const struct stream *s) { return &s->peer; }
 
-int stream_group_find(const char *name, gid_t *ret, struct why *why)
+int stream_group_find(const char *key, const char *name, gid_t *ret, struct why *why)
 {
 	const struct group *found = getgrnam(name);
 
 	if (!found)
-		return why_say(why, -ENOENT,
-			       "control.group: there is no group %s (groupadd "
-			       "--system %s)",
+		return why_say(why, -ENOENT, "%s: there is no group %s (groupadd --system %s)", key,
 			       name, name);
 	*ret = found->gr_gid;
 	return 0;
 }
 
-bool stream_peer_may(const struct stream *s, gid_t group)
+struct ucred stream_peer_who(const struct stream *s)
 {
-	struct ucred who;
+	struct ucred who = { .pid = -1 };
 	socklen_t length = sizeof(who);
-	gid_t groups[256];
 
 	if (s->peer.ss_family != AF_UNIX ||
 	    getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+		return (struct ucred){ .pid = -1 };
+	return who;
+}
+
+bool stream_peer_may(const struct stream *s, gid_t group)
+{
+	const struct ucred who = stream_peer_who(s);
+	gid_t groups[256];
+	socklen_t length;
+
+	if (who.pid < 0)
 		return false;
 	if (who.uid == 0 || (group != (gid_t)-1 && who.gid == group))
 		return true;

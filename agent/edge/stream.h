@@ -83,10 +83,13 @@ void stream_context_set(struct stream *s, void *context);
 /* The address of the peer. ss_family is AF_UNIX for a unix socket. */
 const struct sockaddr_storage *stream_peer(const struct stream *s);
 
-/* -ENOENT: there is no group of this name. */
-int stream_group_find(const char *name, gid_t *ret, struct why *why);
+/* -ENOENT: there is no group of this name; `key` leads in `why`. */
+int stream_group_find(const char *key, const char *name, gid_t *ret, struct why *why);
 
-/* Is the peer at a unix socket root, or a member of this group? */
+/* Who is the peer at a unix socket? All 0 but the process, -1, if it is none. */
+struct ucred stream_peer_who(const struct stream *s);
+
+/* Is the peer at a unix socket root, or a member of this group (-1: none)? */
 bool stream_peer_may(const struct stream *s, gid_t group);
 
 #endif

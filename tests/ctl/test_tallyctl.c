@@ -21,9 +21,9 @@
 
 #include "harness.h"
 
-#define TENANT                                                                              \
-	"{\"name\":\"red\",\"from\":\"runtime\",\"slots\":1024,\"slots_used\":256,"         \
-	"\"draining\":false,\"packets_per_second\":200000,\"bytes_per_second\":1250000000," \
+#define TENANT                                                                                                  \
+	"{\"name\":\"red\",\"from\":\"runtime\",\"slots\":1024,\"slots_used\":256,"                             \
+	"\"draining\":false,\"group\":\"games\",\"packets_per_second\":200000,\"bytes_per_second\":1250000000," \
 	"\"priority\":3,\"ingress\":[\"eth1 vlan 5 source 10.0.0.0/24\"],\"jobs\":1}"
 #define OK(result) "{\"ok\":true,\"result\":" result "}"
 #define TOKEN "5b1f5b1f5b1f5b1f"
@@ -43,9 +43,9 @@ static void every_option_of_a_tenant_is_in_the_request(void **state)
 	assert_string_equal(err, "");
 	assert_string_equal(out,
 			    "TENANT  FROM       SLOTS USED  PACKETS      BYTES  PRIORITY  JOBS  "
-			    "COMES IN AT\n"
+			    "GROUP  COMES IN AT\n"
 			    "red     runtime  256 of 1,024  200 k/s  10 Gbit/s         3     1  "
-			    "eth1 vlan 5 source 10.0.0.0/24\n");
+			    "games  eth1 vlan 5 source 10.0.0.0/24\n");
 }
 
 static void what_is_not_named_is_not_in_the_request(void **state)

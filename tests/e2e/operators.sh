@@ -104,6 +104,93 @@ a_rank_that_is_sent_away_goes_and_the_others_hear_which() {
 	until_true state_is train waiting
 }
 
-facts a_cordoned_node_begins_no_run_and_drains \
+# A user who is in no group but this one.
+as() { # GROUP tallyctl-arguments...
+	setpriv --reuid 65534 --regid 65534 --groups "$(getent group "$1" | cut -d : -f 3)" \
+		"$work/tallyctl" --socket "$control" "${@:2}"
+}
+# The names that this group sees in a list, such as "mine" or "red default".
+seen_by() { as "$1" --json "${@:2}" | jq -r 'map(.name) | join(" ")'; }
+
+groups_and_tenants() {
+	pair
+	chmod 711 "$work"
+	cp "$build/tallyctl" "$work/tallyctl"
+	sed -i "s|^control: .*|control: {socket: $control, group: adm}|" "$work/tallyd.yaml"
+	echo 'tenants: [{name: red, slots: 1024, group: games}]' >>"$work/tallyd.yaml"
+	start_agent
+	ctl tenant add blue --slots 1024 --group audio >/dev/null
+	ctl job create theirs --workers 1 --tenant blue >/dev/null
+	ctl job create common --workers 1 >/dev/null
+}
+
+a_tenants_group_sees_and_changes_its_own_jobs_and_no_others() {
+	local command
+	groups_and_tenants
+	as games job create mine --workers 1 --tenant red >/dev/null
+	as games job token mine >/dev/null
+	[[ $(seen_by games job list) == mine && $(seen_by games tenant list) == red ]]
+	[[ $(as games --json top --once | jq -c '[.jobs[].name, .tenants[].name]') == '["mine","red"]' ]]
+	as games stats --job mine >/dev/null
+	refuses "there is no job theirs" as games stats --job theirs
+	refuses "there is no job theirs" as games job show theirs
+	refuses "there is no tenant blue that you may see" as games stats --tenant blue
+	refuses "there is no tenant gray that you may see" as games tenant list gray
+	for command in "token theirs" "del theirs" "restart theirs" "kick theirs --rank 0" "token nowhere" \
+		"create x --workers 1 --tenant blue" "create x --workers 1" "create x --workers 1 --tenant gray"; do
+		# shellcheck disable=SC2086
+		refuses "only root and members of the group adm may do that, and the group of the job's tenant" \
+			as games job $command
+	done
+	for command in "tenant set red --slots 8" "tenant del red" trace cordon drain reload; do
+		# shellcheck disable=SC2086
+		refuses "only root and members of the group adm may do that" as games $command
+	done
+	[[ $(seen_by adm job list) == "common mine theirs" && -z $(seen_by staff job list) ]]
+	[[ $(seen_by audio job list) == theirs ]]
+	refuses "there is no group nobody-has" ctl tenant set blue --group nobody-has
+	ctl tenant set blue --group none >/dev/null
+	[[ -z $(seen_by audio job list) ]]
+	as games job del mine
+	[[ $(seen_by adm job list) == "common theirs" ]]
+	# Also after a restart; and no reload takes a group that is not there.
+	ctl tenant set blue --group audio >/dev/null
+	end_agent TERM
+	start_agent
+	[[ $(seen_by audio job list) == theirs ]]
+	sed -i 's/group: games/group: nobody-has/' "$work/tallyd.yaml"
+	refuses "tenants: group: there is no group nobody-has" ctl reload
+}
+
+logged() { grep -qE -- "$1" "$work/tallyd.log" || { grep request "$work/tallyd.log"; return 1; }; }
+
+who_changed_what_is_in_the_log_and_no_secret_is() {
+	local token
+	groups_and_tenants
+	token=$(as games job create mine --workers 1 --tenant red)
+	as games job token mine >/dev/null
+	logged 'request: uid=65534 pid=[0-9]+ result=done request=.*job-create.*mine.*red'
+	logged 'request: uid=65534 pid=[0-9]+ result=done request=.*job-token.*mine'
+	logged "request: uid=$(id -u) pid=[0-9]+ result=done request=.*tenant-add.*blue"
+	refuses "only root" as games job del theirs
+	logged 'request refused: uid=65534 pid=[0-9]+ times=1 request=.*job-del.*theirs'
+	refuses "there is no job nowhere" ctl job del nowhere
+	logged 'result=ENOENT request=.*job-del.*nowhere'
+	# Looking is nobody's business, and whoever is refused fills no disk.
+	as games job list >/dev/null
+	logged '' && ! grep 'request.*job-list' "$work/tallyd.log"
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		refuses "only root" as games job del theirs >/dev/null
+	done
+	(($(grep -c 'request refused' "$work/tallyd.log") < 8))
+	((${#token} == 48))
+	! grep -F "$token" "$work/tallyd.log"
+	kill -HUP "$daemon"
+	until_true logged "reload by signal: uid=$(id -u) pid=[0-9]+"
+}
+
+facts a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
+	who_changed_what_is_in_the_log_and_no_secret_is \
+	a_cordoned_node_begins_no_run_and_drains \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which

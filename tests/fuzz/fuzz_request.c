@@ -45,6 +45,8 @@ static void put_tenant(json_t *line, uint32_t given, const struct tenant *t)
 		put_number(line, "bytes_per_second", t->bytes_per_second);
 	if (given & REQUEST_PRIORITY)
 		put_number(line, "priority", t->priority);
+	if (given & REQUEST_GROUP)
+		put_text(line, "group", *t->group ? t->group : "none");
 	if (!(given & REQUEST_INGRESS))
 		return;
 	points = json_array();

@@ -68,19 +68,19 @@ static void every_verb_has_its_name_and_is_found_by_it(void **state)
 	}
 }
 
-static void those_that_change_something_are_known(void **state)
+static void who_may_ask_is_known(void **state)
 {
-	static const bool changes[REQUEST_VERB_COUNT] = {
-		[REQUEST_RELOAD] = true,     [REQUEST_CORDON] = true,
-		[REQUEST_UNCORDON] = true,   [REQUEST_JOB_RESTART] = true,
-		[REQUEST_JOB_KICK] = true,   [REQUEST_TENANT_ADD] = true,
-		[REQUEST_TENANT_SET] = true, [REQUEST_TENANT_DEL] = true,
-		[REQUEST_JOB_CREATE] = true, [REQUEST_JOB_TOKEN] = true,
-		[REQUEST_JOB_DEL] = true,    [REQUEST_TRACE] = true,
+	static const enum request_right right[REQUEST_VERB_COUNT] = {
+		[REQUEST_RELOAD] = REQUEST_OPERATOR,	 [REQUEST_CORDON] = REQUEST_OPERATOR,
+		[REQUEST_UNCORDON] = REQUEST_OPERATOR,	 [REQUEST_JOB_RESTART] = REQUEST_OF_JOB,
+		[REQUEST_JOB_KICK] = REQUEST_OF_JOB,	 [REQUEST_TENANT_ADD] = REQUEST_OPERATOR,
+		[REQUEST_TENANT_SET] = REQUEST_OPERATOR, [REQUEST_TENANT_DEL] = REQUEST_OPERATOR,
+		[REQUEST_JOB_CREATE] = REQUEST_OF_JOB,	 [REQUEST_JOB_TOKEN] = REQUEST_OF_JOB,
+		[REQUEST_JOB_DEL] = REQUEST_OF_JOB,	 [REQUEST_TRACE] = REQUEST_OPERATOR,
 	};
 
 	for (unsigned int verb = 0; verb < REQUEST_VERB_COUNT; verb++)
-		assert_int_equal(request_changes(verb), changes[verb]);
+		assert_int_equal(request_kinds[verb].right, right[verb]);
 }
 
 static void a_tenant_is_read_whole(void **state)
@@ -190,7 +190,7 @@ static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 	refused("{\"do\":7}", "do: '7': there is no such request; there are " VERBS);
 	refused("{\"do\":\"tenant-add\",\"name\":\"red\",\"slot\":1024}",
 		"tenant-add: slot: there is no such key; there are name, slots, "
-		"packets_per_second, bytes_per_second, priority and ingress");
+		"packets_per_second, bytes_per_second, priority, group and ingress");
 	refused("{\"do\":\"links\",\"na\\nme\":\"red\"}",
 		"links: na?me: there is no such key; there is none");
 	refused("{\"do\":\"tenant-del\"}", "tenant-del: name: is needed");
@@ -368,7 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_verb_has_its_name_and_is_found_by_it),
-		cmocka_unit_test(those_that_change_something_are_known),
+		cmocka_unit_test(who_may_ask_is_known),
 		cmocka_unit_test(a_tenant_is_read_whole),
 		cmocka_unit_test(what_is_not_named_is_not_given),
 		cmocka_unit_test(a_job_is_read_whole),

@@ -948,9 +948,9 @@ static void a_group_is_found_by_its_name(void **state)
 {
 	gid_t found = 1;
 
-	assert_int_equal(stream_group_find("root", &found, &why), 0);
+	assert_int_equal(stream_group_find("key", "root", &found, &why), 0);
 	assert_int_equal(found, 0);
-	assert_int_equal(stream_group_find("no-such-group", &found, &why), -ENOENT);
+	assert_int_equal(stream_group_find("key", "no-such-group", &found, &why), -ENOENT);
 	assert_non_null(strstr(why.text, "no-such-group"));
 	assert_int_equal(found, 0);
 }
