@@ -142,7 +142,17 @@ static struct tally_call_info totals(const struct engine *e)
 		.chunks = s->chunks,
 		.retransmitted = s->retransmitted,
 		.sent_bytes = e->sent_bytes,
+		.spilled = s->spilled,
 	};
+}
+
+static enum tally_way way_of(const struct tally_call_info *i)
+{
+	if (!i->chunks)
+		return TALLY_WAY_NONE;
+	if (!i->spilled)
+		return TALLY_WAY_OFFLOADED;
+	return i->spilled < i->chunks ? TALLY_WAY_PARTLY_SPILLED : TALLY_WAY_SPILLED;
 }
 
 static void account(const struct engine *e, struct tally_call *c)
@@ -158,7 +168,8 @@ static void account(const struct engine *e, struct tally_call *c)
 	c->info.retransmitted = now.retransmitted - c->info.retransmitted;
 	c->info.sent_bytes = now.sent_bytes - c->info.sent_bytes;
 	c->info.redone = c->call.redone;
-	c->info.way = c->info.chunks ? TALLY_WAY_OFFLOADED : TALLY_WAY_NONE;
+	c->info.spilled = now.spilled - c->info.spilled;
+	c->info.way = way_of(&c->info);
 }
 
 /* The first call of the queue is over; the next one is now the first. */

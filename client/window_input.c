@@ -94,6 +94,7 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	if (w->boot && w->boot != tally_le16_get(h->boot))
 		w->stats.node_reloads++;
 	w->boot = tally_le16_get(h->boot);
+	w->stats.spilled += !!(h->flags & TALLY_SPILLED);
 	w->runs.chunks += f->in_run;
 	w->runs.first_tries += f->in_run && f->fate.tries == 1;
 	w->flying--;

@@ -320,6 +320,9 @@ static void print_row(const struct run *run, const struct row *row)
 	if (run->options.hash)
 		printf("  %016" PRIx64, row->hash);
 	putchar('\n');
+	if (a->spilled != b->spilled)
+		printf("# %" PRIu64 " of %" PRIu64 " chunks were summed in software\n",
+		       a->spilled - b->spilled, a->chunks - b->chunks);
 }
 
 static void print_json(const struct run *run, const struct row *row)
@@ -338,11 +341,11 @@ static void print_json(const struct run *run, const struct row *row)
 	printf("\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"retransmitted\":%" PRIu64
 	       ",\"flushed\":%" PRIu64 ",\"repaired\":%" PRIu64 ",\"redone\":%" PRIu64
 	       ",\"corrupt\":%" PRIu64 ",\"ignored\":%" PRIu64 ",\"chunks\":%" PRIu64
-	       ",\"node_reloads\":%" PRIu64 ",\"rtt_ns\":%" PRIu64,
+	       ",\"spilled\":%" PRIu64 ",\"node_reloads\":%" PRIu64 ",\"rtt_ns\":%" PRIu64,
 	       a->sent - b->sent, a->received - b->received, a->retransmitted - b->retransmitted,
 	       a->flushed - b->flushed, a->repaired - b->repaired, a->redone - b->redone,
 	       a->corrupt - b->corrupt, a->ignored - b->ignored, a->chunks - b->chunks,
-	       a->node_reloads - b->node_reloads, a->rtt_ns);
+	       a->spilled - b->spilled, a->node_reloads - b->node_reloads, a->rtt_ns);
 	if (!run->options.unchecked)
 		printf(",\"wrong\":%zu", row->verdict.wrong);
 	if (run->options.hash)

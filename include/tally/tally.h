@@ -274,10 +274,12 @@ int tally_fd(struct tally *t);
  */
 int tally_progress(struct tally *t, unsigned int *ret_ended);
 
-/* Where a call's sums were made. More will follow: in software, and partly so. */
+/* Where a call's sums were made. */
 enum tally_way {
 	TALLY_WAY_NONE = 0, /* nowhere: nothing was to be sent, or no result came */
 	TALLY_WAY_OFFLOADED = 1, /* all that came: by nodes, in the network */
+	TALLY_WAY_PARTLY_SPILLED = 2, /* `spilled` of them in software */
+	TALLY_WAY_SPILLED = 3, /* all that came: in software, at the root */
 };
 
 /* How one call went. */
@@ -289,6 +291,7 @@ struct tally_call_info {
 	uint64_t sent_bytes; /* messages of this rank, their headers and retransmissions included */
 	uint64_t queued_ns; /* from its start until earlier calls were over */
 	uint64_t duration_ns; /* from its start to its end */
+	uint64_t spilled; /* results that were made in software */
 };
 
 /* tally_wait(), and how the call went, also if it failed. */
@@ -312,6 +315,7 @@ struct tally_stats {
 	uint64_t chunks; /* finished */
 	uint64_t node_reloads; /* the root's boot id changed */
 	uint64_t rtt_ns; /* smoothed time from contribution to result */
+	uint64_t spilled; /* chunks that were summed in software */
 };
 
 void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret);

@@ -33,6 +33,7 @@ all_verbs_and_types() {
 		done
 	done
 	run_all --verb barrier -n 50
+	jq -se 'map(.spilled == 0) | all' "$work"/rank?
 }
 
 all_collectives_at_loss() {

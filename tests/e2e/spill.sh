@@ -49,6 +49,8 @@ add_job() {
 	start_spill
 }
 
+all_was_spilled() { jq -se 'map(.spilled == .chunks and .chunks > 0) | all' "$work"/rank?; }
+
 all_collectives_at_loss() {
 	local verb type
 	star loss "$1"
@@ -59,6 +61,7 @@ all_collectives_at_loss() {
 		done
 	done
 	run_all --verb barrier -n 50
+	all_was_spilled || return 1
 	end_spill
 	[[ $1 == 0 ]] || (($(lost_on_links) > 0))
 	(($(spilled COMPLETED) > 1000 && $(spilled NO_MEMORY) == 0))
