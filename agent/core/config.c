@@ -21,8 +21,12 @@ const char *const config_levels[] = { [LOG_LEVEL_ERROR] = "error",
 				      [LOG_LEVEL_INFO] = "info",
 				      [LOG_LEVEL_DEBUG] = "debug",
 				      NULL };
+const char *const config_ingress[] = {
+	[CONFIG_INGRESS_OPTIONAL] = "optional", [CONFIG_INGRESS_REQUIRED] = "required", NULL
+};
 
 _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
+		       sizeof(enum config_ingress) == sizeof(unsigned int) &&
 		       sizeof(enum log_level) == sizeof(unsigned int),
 	       "key_choice fills an unsigned int");
 _Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000, "texts below name them");
@@ -190,6 +194,10 @@ static const struct key rows[] = {
 	  .empty = "at least one address of this node is needed: where workers send to",
 	  .meaning = "List of 1 to 16 addresses of this node: what workers send to, at UDP port "
 		     "31249. The first is that of jobs that ask for none." },
+	{ "ingress", &key_choice, CONFIG(ingress), .words = config_ingress, .initial = "optional",
+	  .meaning =
+		  "`required`: a tenant without ingress points can have no jobs, so that nobody's "
+		  "messages may come in anywhere." },
 	{ "control", .keys = KEYS_OF(control_rows) },
 	{ "join", .keys = KEYS_OF(join_rows), .check = check_join },
 	{ "metrics", .keys = KEYS_OF(metrics_rows) },

@@ -40,9 +40,15 @@ enum {
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
 
-/* Their words, by enum log_level and enum dataplane_mode; NULL behind the last one. */
+/* Words of enum log_level, config_ingress and dataplane_mode; NULL behind the last one. */
 extern const char *const config_levels[];
+extern const char *const config_ingress[];
 extern const char *const config_modes[];
+
+enum config_ingress {
+	CONFIG_INGRESS_OPTIONAL,
+	CONFIG_INGRESS_REQUIRED, /* a tenant without ingress points can have no jobs */
+};
 
 struct config_port {
 	char name[IF_NAMESIZE];
@@ -56,6 +62,7 @@ struct config {
 	uint32_t slots; /* of the node */
 	char pin[CONFIG_PATH_BYTES];
 	char state[CONFIG_PATH_BYTES];
+	enum config_ingress ingress;
 	unsigned int services; /* 1 .. */
 	struct sockaddr_storage service[CONFIG_SERVICES_MAX]; /* with TALLY_UDP_PORT */
 	char control_socket[CONFIG_SOCKET_BYTES];

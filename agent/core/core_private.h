@@ -126,6 +126,10 @@ void core_due(struct core *c, enum core_due what, unsigned int ms);
 /* Why, in c->why or by its number. */
 const char *core_reason(const struct why *why, int error);
 
+/* -EINVAL: the node wants ingress points, and the tenant has none. */
+int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
+		       struct why *why);
+
 /* What cannot wait for the disk longer than an agent that was killed would make it wait. */
 void core_save_soon(struct core *c);
 

@@ -42,6 +42,30 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 			       why);
 }
 
+int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
+		       struct why *why)
+{
+	if (config->ingress != CONFIG_INGRESS_REQUIRED || t->points)
+		return 0;
+	return why_say(
+		why, -EINVAL,
+		"ingress: required in %s: tenant %s has no ingress points, and so can have no "
+		"jobs (tallyctl tenant set %s --ingress PORT, or in the file)",
+		c->path, t->name, t->name);
+}
+
+/* Jobs that there are already. */
+static int ingress_check(const struct core *c, const struct config *config, struct why *why)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < c->books.jobs; i++)
+		if (!job_is_suspended(c->books.job[i]))
+			r = core_ingress_check(c, config,
+					       &c->books.tenant[c->books.job[i]->tenant].is, why);
+	return r;
+}
+
 /* --- the maps follow ------------------------------------------------------------------------- */
 
 static void adopt(struct core *c, core_step *next)
@@ -190,6 +214,8 @@ static void found(struct core *c, int r)
 {
 	if (r == 0) {
 		r = core_books_configure(&c->books, c->change.config, &c->why);
+		if (r == 0)
+			r = ingress_check(c, c->change.config, &c->why);
 		if (r < 0) {
 			c->books = *c->change.books;
 			books_settle(&c->books);

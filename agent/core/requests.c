@@ -188,6 +188,8 @@ static int tenant_set(struct core *c, const struct request *q)
 		return index;
 	t = merged(&c->books.tenant[index].is, q);
 	r = points_check(c, &t, &c->why);
+	if (r == 0 && books_promised(&c->books, index))
+		r = core_ingress_check(c, c->config, &t, &c->why);
 	if (r == 0)
 		r = tenant_keep(c, index);
 	if (r == 0)
@@ -258,6 +260,9 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	if (r < 0)
 		return r;
 	facts.tenant = r;
+	r = core_ingress_check(c, c->config, &c->books.tenant[r].is, &c->why);
+	if (r < 0)
+		return r;
 	memcpy(facts.name, j->name, sizeof(facts.name));
 	r = service_choose(c, j, &facts.service, &c->why);
 	if (r < 0)

@@ -178,18 +178,59 @@ who_changed_what_is_in_the_log_and_no_secret_is() {
 	logged 'result=ENOENT request=.*job-del.*nowhere'
 	# Looking is nobody's business, and whoever is refused fills no disk.
 	as games job list >/dev/null
-	logged '' && ! grep 'request.*job-list' "$work/tallyd.log"
+	if grep 'request.*job-list' "$work/tallyd.log"; then return 1; fi
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		refuses "only root" as games job del theirs >/dev/null
 	done
 	(($(grep -c 'request refused' "$work/tallyd.log") < 8))
 	((${#token} == 48))
-	! grep -F "$token" "$work/tallyd.log"
+	if grep -F "$token" "$work/tallyd.log"; then return 1; fi
 	kill -HUP "$daemon"
 	until_true logged "reload by signal: uid=$(id -u) pid=[0-9]+"
 }
 
-facts a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
+# For those who are there already, too: with jobs, in a reload, at the next start.
+a_node_that_wants_ingress_points_has_no_job_without() {
+	local words="tenant default has no ingress points, and so can have no jobs"
+	pair
+	start_agent
+	create_job train 2
+	cp "$work/tallyd.yaml" "$work/first.yaml"
+	echo 'ingress: required' >>"$work/tallyd.yaml"
+	refuses "$words" ctl reload
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end # as nothing has changed
+	end_agent TERM
+	start_agent
+	join_all train w0 -- "${small[@]}"
+	fails w0 train "$words"
+	refuses "$words" ctl job create other --workers 2
+	ctl tenant set default --ingress w0 --ingress w1 >/dev/null
+	create_job other 2
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end
+	sed -i 's/^ingress: required/ingress: optional/' "$work/tallyd.yaml"
+	ctl reload
+	sed -i 's/^ingress: optional/ingress: required/' "$work/tallyd.yaml"
+	ctl reload
+	ctl tenant add red --slots 8 >/dev/null # has no jobs, and may have none
+	refuses "tenant red has no ingress points" ctl job create reds --workers 2 --window 2 --tenant red
+	on_socket '{"do":"tenant-set","name":"default","ingress":[]}' | has -F "$words"
+	ctl job del train
+	ctl job del other
+	on_socket '{"do":"tenant-set","name":"default","ingress":[]}' | has '"ok": true'
+}
+
+on_socket() { # LINE: what tallyctl has no option for
+	python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\n")
+print(s.makefile().readline())' "$control" "$1"
+}
+
+facts a_node_that_wants_ingress_points_has_no_job_without \
+	a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \

@@ -74,6 +74,7 @@ static void what_is_not_said_has_a_default(void **state)
 	assert_int_equal(port_of(&c->service[1]), TALLY_UDP_PORT);
 	assert_string_equal(c->control_socket, "/run/tally/control.sock");
 	assert_string_equal(c->control_group, "");
+	assert_int_equal(c->ingress, CONFIG_INGRESS_OPTIONAL);
 	assert_string_equal(c->join_socket, "/run/tally/join.sock");
 	assert_int_equal(c->listens, 2);
 	assert_memory_equal(c->listen, c->service, sizeof(c->listen));
@@ -99,6 +100,7 @@ static void everything_can_be_said(void **state)
 				       "pin: /sys/fs/bpf/other\n"
 				       "state: /tmp/s\n"
 				       "service: 10.77.0.1\n"
+				       "ingress: required\n"
 				       "control: {socket: /tmp/c, group: Tally_1.x-}\n"
 				       "join: {socket: none, listen: [10.77.0.2]}\n"
 				       "metrics: {listen: '[::]:80'}\n"
@@ -113,6 +115,7 @@ static void everything_can_be_said(void **state)
 	assert_int_equal(c->slots, 100);
 	assert_string_equal(c->pin, "/sys/fs/bpf/other");
 	assert_string_equal(c->state, "/tmp/s");
+	assert_int_equal(c->ingress, CONFIG_INGRESS_REQUIRED);
 	assert_string_equal(c->control_socket, "/tmp/c");
 	assert_string_equal(c->control_group, "Tally_1.x-");
 	assert_string_equal(c->join_socket, "");
@@ -240,12 +243,14 @@ static void a_wrong_key_hears_the_right_one(void **state)
 	refused(BASE "slot: 4\n", "x.yaml:3: 'slot': no such key; is slots meant?");
 	refused(BASE "control: {colour: red}\n",
 		"x.yaml:3: control: 'colour': no such key; there are socket and group");
-	refused("\n\n\nPORTS: a\n", "x.yaml:4: 'PORTS': no such key; there are ports, slots, pin, "
-				    "state, service, control, join, metrics, log, sample and "
-				    "tenants");
-	refused(BASE "<<: {slots: 4}\n", "x.yaml:3: '<<': no such key; there are ports, slots, "
-					 "pin, state, service, control, join, metrics, log, "
-					 "sample and tenants");
+	refused("\n\n\nPORTS: a\n",
+		"x.yaml:4: 'PORTS': no such key; there are ports, slots, pin, "
+		"state, service, ingress, control, join, metrics, log, sample and "
+		"tenants");
+	refused(BASE "<<: {slots: 4}\n",
+		"x.yaml:3: '<<': no such key; there are ports, slots, "
+		"pin, state, service, ingress, control, join, metrics, log, "
+		"sample and tenants");
 	refused(BASE "[a]: 4\n", "x.yaml:3: a key must be a word");
 }
 
@@ -305,9 +310,10 @@ static void only_plain_yaml_is_taken(void **state)
 		"x.yaml:3: tags (!) are not taken; quote a value that begins so");
 	refused(BASE "---\n" BASE, "x.yaml:3: a second document begins; there can be only one");
 	refused("[[[[[[[[[\n", "x.yaml:1: nested too deeply");
-	refused("- a\n", "x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
-			 "slots, pin, state, service, control, join, metrics, log, sample and "
-			 "tenants");
+	refused("- a\n",
+		"x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
+		"slots, pin, state, service, ingress, control, join, metrics, log, sample and "
+		"tenants");
 }
 
 /* The library's own words differ from version to version. */
