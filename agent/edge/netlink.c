@@ -64,6 +64,18 @@ int netlink_open(struct netlink **ret)
 	return 0;
 }
 
+void netlink_renew(struct nl_sock **request)
+{
+	struct nl_sock *fresh = nl_socket_alloc();
+
+	if (!fresh || nl_connect(fresh, NETLINK_ROUTE) < 0) {
+		nl_socket_free(fresh);
+		return;
+	}
+	nl_socket_free(*request);
+	*request = fresh;
+}
+
 static struct nl_addr *nl_addr_of(const struct sockaddr_storage *a)
 {
 	size_t bytes;
@@ -173,8 +185,8 @@ static int port_fill(struct netlink *n, int ifindex, const char *text, struct ho
 	return 0;
 }
 
-int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
-		    struct hop *ret, struct why *why)
+static int resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
+		   struct hop *ret, struct why *why)
 {
 	_cleanup_(nl_addrp) struct nl_addr *target = nl_addr_of(address);
 	_cleanup_(nl_addrp) struct nl_addr *next = NULL;
@@ -202,6 +214,16 @@ int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, u
 		return why_say(why, r, "%s: cannot read the neighbours of %s", text, hop.port_name);
 	*ret = hop;
 	return 0;
+}
+
+int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
+		    struct hop *ret, struct why *why)
+{
+	int r = resolve(n, address, wait_ms, ret, why);
+
+	if (r < 0 && r != -EHOSTUNREACH)
+		netlink_renew(&n->request);
+	return r;
 }
 
 /* --- ethtool --------------------------------------------------------------------------------- */
@@ -241,9 +263,11 @@ int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *
 
 	if (fd < 0)
 		return -errno;
-	if (strlen(name) >= IF_NAMESIZE || rtnl_link_get_kernel(n->request, 0, name, &link) < 0)
+	if (strlen(name) >= IF_NAMESIZE || rtnl_link_get_kernel(n->request, 0, name, &link) < 0) {
+		netlink_renew(&n->request);
 		return why_say(why, -ENODEV,
 			       "%s: no such interface in this network namespace (ip link)", name);
+	}
 	if (rtnl_link_get_arptype(link) != ARPHRD_ETHER)
 		return why_say(why, -EINVAL, "%s: is not an Ethernet interface", name);
 	p.ifindex = rtnl_link_get_ifindex(link);

@@ -163,6 +163,8 @@ static int link_get(struct netlink_links *l, uint32_t ifindex, struct rtnl_link 
 
 	if (r == -NLE_NODEV || r == -NLE_OBJ_NOTFOUND)
 		return -ENODEV;
+	if (r < 0)
+		netlink_renew(&l->request);
 	return r < 0 ? -EIO : 0;
 }
 
@@ -367,9 +369,11 @@ int netlink_links_read(struct netlink_links *l, struct traffic_link *ret, size_t
 	int r;
 
 	r = rtnl_qdisc_alloc_cache(l->request, &qdiscs);
-	if (r < 0)
+	if (r < 0) {
+		netlink_renew(&l->request);
 		return why_say(why, -EIO, "cannot read the queueing disciplines: %s",
 			       nl_geterror(r));
+	}
 	for (unsigned int i = 0; i < l->count && count < max; i++) {
 		_cleanup_(linkp) struct rtnl_link *link = NULL;
 		struct watch *w = &l->watch[i];

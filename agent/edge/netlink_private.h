@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What netlink*.c share: ownership of libnl's objects. Nobody else includes this. */
+/* What netlink*.c share: libnl's objects. Nobody else includes this. */
 #ifndef TALLY_AGENT_NETLINK_PRIVATE_H
 #define TALLY_AGENT_NETLINK_PRIVATE_H
 
@@ -7,6 +7,12 @@
 #include <netlink/route/link.h>
 
 #include "common/util.h"
+
+/*
+ * Another socket for requests, if there can be one. What broke off, as without memory, leaves an
+ * answer in the old one, and each later request would stumble over it.
+ */
+void netlink_renew(struct nl_sock **request);
 
 static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
 static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
