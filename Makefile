@@ -30,7 +30,8 @@ GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
-E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(wildcard tests/e2e/*.c)) \
+E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c,$(wildcard tests/e2e/*.c))) \
+	   $(BUILD)/tests/e2e/starve.so \
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/job-file.md man/tallyd.yaml.5
@@ -292,6 +293,9 @@ $(BUILD)/tests/bpf/test_sweep: $(BUILD)/libtally.a
 
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
+
+$(BUILD)/tests/e2e/starve.so: $(BUILD)/tests/e2e/starve.o
+	$(call say,LD  )$(CC) -shared -o $@ $^
 
 # The same data plane in the eyes of all but the agent: what an upgrade brings.
 $(BUILD)/next/tallyd: $(BUILD)/tallyd

@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# tallyd is killed at system calls that anybody could notice (kill_at.c) while it starts, reloads,
+# is upgraded, and creates, begins, ends and deletes a job; or one of its allocations fails
+# (starve.c). Afterwards it, or the one that is started then, must be well: it answers, has all its
+# jobs and ports, and a run gets its sums.
+#
+#   w0 ──┬── n0 (tallyd)      w0: shared with another XDP program; w1: TC
+#   w1 ──┤
+#   w2 ──┘                    w2: XDP, and in one of two configurations only
+#
+#	TALLY_KILLS=N|all        so many points of each action (2); all there are
+#	TALLY_SEED=N             which points, if not all (1)
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
+
+kills=${TALLY_KILLS:-2}
+RANDOM=${TALLY_SEED:-1}
+killer='' # kill_at's process
+
+# The configuration number N of two that differ in slots, ports and tenants.
+configure() { # N
+	sed "s/^slots: .*/slots: $((4096 << $1))/" "$work/both.yaml" >"$work/tallyd.yaml"
+	(($1)) && return
+	sed -i '/^  - w2$/d; /^tenants:/d' "$work/tallyd.yaml"
+}
+
+prepare() {
+	agent_network <<-END
+		host w0 w1 w2
+		node n0
+		link w0 n0 rate 1gbit
+		link w1 n0 rate 1gbit
+		link w2 n0 rate 1gbit
+	END
+	sed -i 's/^  - w1$/  - {name: w1, mode: tc}/; s/^  - w0$/  - {name: w0, share: true}/' \
+		"$work/tallyd.yaml"
+	echo 'tenants: [{name: red, slots: 256}]' >>"$work/tallyd.yaml"
+	mv "$work/tallyd.yaml" "$work/both.yaml"
+	mkdir "$pin-other"
+	bpftool prog loadall "$build/tests/bpf/beside.bpf.o" "$pin-other"
+	on n0 bpftool net attach xdpdrv pinned "$pin-other/beside" dev w0
+	configure 0
+	launch
+	create_job train 2
+}
+
+# Arms what goes wrong at tallyd's N-th call, or allocation, from now on; 0: nothing.
+arm() { # N
+	local byte bytes=''
+	for byte in $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16)) 0 0 0 0 0; do
+		bytes+=$(printf '\\x%02x' "$byte")
+	done
+	# shellcheck disable=SC2059
+	printf "$bytes" >"$work/meter"
+}
+
+watch() { # N
+	: >"$work/killed"
+	if [[ $way == memory ]]; then
+		arm "$1"
+		return
+	fi
+	"$build/tests/e2e/kill_at" "$1" -p "$daemon" >"$work/killed" &
+	killer=$!
+	until_true grep -q armed "$work/killed"
+}
+
+run() { # N COMMAND...: a tallyd that is watched from its first moment
+	: >"$work/killed"
+	if [[ $way == memory ]]; then
+		arm "$1"
+		exec_on n0 "${@:2}" --config "$work/tallyd.yaml" 2>>"$work/tallyd.log" &
+		daemon=$!
+	else
+		exec_on n0 "$build/tests/e2e/kill_at" "$@" --config "$work/tallyd.yaml" \
+			>"$work/killed" 2>>"$work/tallyd.log" &
+		killer=$!
+	fi
+	until_true over_or answers
+	watched
+}
+
+is_over() { ! kill -0 "$([[ $way == memory ]] && echo "$daemon" || echo "$killer")" 2>/dev/null; }
+over_or() { is_over || "$@"; } # CONDITION...
+
+# The action is over, or tallyd is. Sets how: killed, ended or passed; and at, call, code.
+watched() {
+	local said
+	code=0
+	if [[ $way == memory ]]; then
+		read -r said at < <(od -An -tu4 "$work/meter")
+		how=$([[ $said != 0 && $at -ge $said ]] && echo starved || echo passed)
+		arm 0
+		! is_over || { wait "$daemon" || code=$?; daemon=''; }
+		((code < 128)) || { echo "tallyd ended by signal $((code - 128))"; return 1; }
+		return 0
+	fi
+	kill "$killer" 2>/dev/null || true
+	wait "$killer" 2>/dev/null || true
+	read -r how at call < <(tail -n 1 "$work/killed")
+	[[ $how == passed ]] || { wait "$daemon" 2>/dev/null || true; daemon=''; }
+}
+
+# The agent as it is to be, and not watched.
+launch() {
+	[[ $way == memory ]] || { start_agent "$running"; return; }
+	arm 0
+	start_agent env LD_PRELOAD="$PWD/$build/tests/e2e/starve.so" TALLY_STARVE="$work/meter" "$running"
+}
+
+start() { # N
+	[[ ! $daemon ]] || end_agent KILL
+	node n0 detach >/dev/null
+	run_new "$1"
+}
+
+upgrade() { # N
+	end_agent KILL
+	[[ $running == "$build/tallyd" ]] && running=$build/next/tallyd || running=$build/tallyd
+	run_new "$1"
+}
+
+run_new() { # N
+	if [[ $way == memory ]]; then
+		run "$1" env LD_PRELOAD="$PWD/$build/tests/e2e/starve.so" TALLY_STARVE="$work/meter" "$running"
+	else
+		run "$1" "$running"
+		daemon=''
+	fi
+}
+
+reloads() { grep -c 'configuration \(not \)\?reloaded' "$work/tallyd.log"; }
+reloads_beyond() { (($(reloads) > $1)); }
+
+hup() {
+	local before
+	before=$(reloads)
+	kill -HUP "$daemon"
+	until_true over_or reloads_beyond "$before"
+}
+
+reload() { # N: if it was refused, once more
+	number=$((1 - number))
+	configure "$number"
+	watch "$1"
+	hup
+	watched
+	[[ $how != starved || ! $daemon ]] || hup
+}
+
+create() { # N
+	ctl job del more >/dev/null 2>&1 || true
+	watch "$1"
+	ctl job create more --workers 2 >/dev/null 2>&1 && wanted='more'
+	watched
+}
+
+delete() { # N
+	ctl job create more --workers 2 >/dev/null 2>&1 || true
+	watch "$1"
+	ctl job del more >/dev/null 2>&1 && wanted='train'
+	watched
+}
+
+begin() { # N: a run; its workers may fail
+	watch "$1"
+	join_all train w0 w1 -- "${short[@]}"
+	wait "${worker[@]}" 2>/dev/null || true
+	watched
+}
+
+# --- what must hold --------------------------------------------------------------------------
+
+short=(-d int32 --int-wild -b 64K -e 64K -n 2 -w 0 --timeout 3000)
+
+ports_now() { ctl --json status | jq -r '[.ports[] | .name + ":" + .mode] | sort | join(" ")'; }
+job_names() { ctl --json job list | jq -r '[.[].name] | join(" ")'; }
+
+is_well() {
+	local names ports="w0:native w1:tc"
+	names=$(job_names)
+	[[ $names == train || $names == "more train" ]] || { echo "jobs: $names"; return 1; }
+	[[ -z $wanted || $names == "$wanted"* ]] || { echo "jobs: $names"; return 1; }
+	((number)) && ports+=" w2:native"
+	[[ $(ports_now) == "$ports" ]] || { echo "ports: $(ports_now), not $ports"; return 1; }
+	! compgen -G "$pin-n0/*-new" || return 1
+	[[ $(ctl --json status | jq .slots.total) == $((4096 << number)) ]] || return 1
+	until_true state_is train waiting
+	join_all train w0 w1 -- "${short[@]}"
+	joined_end
+}
+
+tried() { # ACTION N
+	wanted=''
+	"$1" "$2" || return 1
+	[[ $how == passed ]] || points=$((points + 1))
+	[[ $daemon ]] || launch || return 1
+	is_well || {
+		echo "after $1 with $way $2: $how $at ${call-}"
+		tail -n 20 "$work/tallyd.log"
+		return 1
+	}
+}
+
+# Counts first what can go wrong, then lets some of it go wrong.
+try() { # WAY ACTION...
+	local n i action
+	way=$1 running=$build/tallyd number=0
+	prepare
+	for action in "${@:2}"; do
+		tried "$action" 0
+		n=$at points=0
+		if [[ $kills == all ]]; then
+			for ((i = 1; i <= n; i++)); do
+				tried "$action" "$i"
+			done
+		else
+			for ((i = 0; i < kills; i++)); do
+				tried "$action" $((1 + (i * n + (RANDOM << 15 | RANDOM) % n) / kills))
+			done
+		fi
+		echo "$action: $way at $points of $n, every later start ended well" >>"$said"
+	done
+}
+
+tallyd_is_killed_at_system_calls() { try kill start reload upgrade create begin delete; }
+tallyd_finds_no_memory() { try memory start reload create begin delete; }
+
+said=$(mktemp)
+trap 'sed "s/^/# /" "$said"; rm -rf "$work" "$said"' EXIT
+facts tallyd_is_killed_at_system_calls tallyd_finds_no_memory
