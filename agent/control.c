@@ -207,6 +207,17 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	return end - text + 1;
 }
 
+/* `status` is asked by those who want to know whether the agent is there: it never waits. */
+static bool is_long(const char *text, size_t length)
+{
+	const char *end = memchr(text, '\n', length);
+	struct request q = { 0 };
+	struct why ignored;
+
+	return end && request_parse(text, end - text, &q, &ignored) == 0 &&
+	       q.verb != REQUEST_STATUS;
+}
+
 static void on_end(struct stream *s)
 {
 	struct control *c = stream_owner(s);
@@ -235,7 +246,9 @@ static const struct stream_service service = {
 	.connections_max = CONNECTIONS_MAX,
 	.request_timeout_ns = REQUEST_TIMEOUT_S * 1000000000ull,
 	.idle_timeout_ns = IDLE_TIMEOUT_S * 1000000000ull,
+	.priority = SD_EVENT_PRIORITY_NORMAL - 1,
 	.read = on_text,
+	.is_long = is_long,
 	.end = on_end,
 	.refuse = refuse,
 };

@@ -11,6 +11,7 @@
 
 enum {
 	CONNECTIONS_MAX = 8192,
+	ADDRESS_MAX = 1024,
 	REQUEST_TIMEOUT_S = 10,
 };
 
@@ -140,6 +141,7 @@ static const struct stream_service service = {
 	.name = "joining",
 	.request_bytes_max = JOINING_MESSAGE_BYTES,
 	.connections_max = CONNECTIONS_MAX,
+	.address_max = ADDRESS_MAX,
 	.request_timeout_ns = REQUEST_TIMEOUT_S * 1000000000ull,
 	.idle_timeout_ns = REQUEST_TIMEOUT_S * 1000000000ull,
 	.read = on_text,

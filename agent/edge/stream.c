@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <malloc.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "log.h"
 #include "stream_private.h"
@@ -15,11 +16,60 @@ enum {
 	CROWD = 16, /* connections; what fewer of them need is not worth a look */
 };
 
+/* --- where it stands ------------------------------------------------------------------------- */
+
+/* Behind all others of the list. NULL: nowhere. */
+static void list_put(struct stream *s, struct stream_list *list)
+{
+	if (s->list) {
+		TAILQ_REMOVE(&s->list->all, s, place);
+		s->list->count--;
+	}
+	s->list = list;
+	if (list) {
+		TAILQ_INSERT_TAIL(&list->all, s, place);
+		list->count++;
+	}
+}
+
+/* A timer that is set anew each time: sd-event would take a source that is always there first. */
+static void line_arm(struct stream_server *server)
+{
+	if (TAILQ_EMPTY(&server->line))
+		return;
+	sd_event_source_set_time_relative(server->next_in_line, 0);
+	sd_event_source_set_enabled(server->next_in_line, SD_EVENT_ONESHOT);
+}
+
+static void line_join(struct stream *s)
+{
+	s->in_line = true;
+	TAILQ_INSERT_TAIL(&s->server->line, s, turn);
+	if (TAILQ_FIRST(&s->server->line) == s)
+		line_arm(s->server);
+	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF); /* the request is whole */
+}
+
+static void line_leave(struct stream *s)
+{
+	if (s->in_line)
+		TAILQ_REMOVE(&s->server->line, s, turn);
+	s->in_line = false;
+}
+
+static void events_set(struct stream *s, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = s };
+
+	if (events != s->events && !s->over)
+		epoll_ctl(s->server->epoll, EPOLL_CTL_MOD, s->fd, &e);
+	s->events = events;
+}
+
 /* --- ending ---------------------------------------------------------------------------------- */
 
 static void stream_free(struct stream *s)
 {
-	sd_event_source_disable_unref(s->io);
 	sd_event_source_disable_unref(s->timer);
 	close(s->fd);
 	if (s->in)
@@ -48,9 +98,8 @@ void stream_end(struct stream *s)
 	struct stream_server *server = s->server;
 	const size_t room = s->out_room;
 
-	if (s->next)
-		s->next->before = s->before;
-	*s->before = s->next;
+	list_put(s, NULL);
+	line_leave(s);
 	server->count--;
 	server->service->end(s);
 	stream_free(s);
@@ -60,10 +109,11 @@ void stream_end(struct stream *s)
 /* From anywhere else: the handler that is at work ends it when it is done, or the next one. */
 static void end_soon(struct stream *s)
 {
+	if (!s->over)
+		epoll_ctl(s->server->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 	s->finishing = true;
 	s->over = true;
 	s->out_length = 0;
-	sd_event_source_set_enabled(s->io, SD_EVENT_OFF);
 	sd_event_source_set_time_accuracy(s->timer, 1);
 	sd_event_source_set_time_relative(s->timer, 0);
 	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
@@ -91,6 +141,8 @@ void stream_finish(struct stream *s)
 	if (s->finishing)
 		return;
 	s->finishing = true;
+	if (s->kept)
+		list_put(s, s->source);
 	s->kept = false;
 	deadline_set(s, s->server->service->request_timeout_ns);
 	if (!s->out_length)
@@ -101,9 +153,9 @@ void stream_finish(struct stream *s)
 
 static void watch(struct stream *s)
 {
-	uint32_t events = s->heard_all || s->more ? 0 : EPOLLIN;
+	uint32_t events = s->heard_all || s->more || s->in_line ? 0 : EPOLLIN;
 
-	sd_event_source_set_io_events(s->io, events | (s->out_length || s->more ? EPOLLOUT : 0));
+	events_set(s, events | (s->out_length || s->more ? EPOLLOUT : 0));
 }
 
 static void flush(struct stream *s)
@@ -167,9 +219,11 @@ void stream_send(struct stream *s, const char *text, size_t length)
 
 void stream_keep(struct stream *s)
 {
+	if (s->finishing || s->kept)
+		return;
 	s->kept = true;
-	if (!s->finishing)
-		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	list_put(s, &s->server->kept);
+	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
 }
 
 static void refuse(struct stream *s, int error)
@@ -185,12 +239,17 @@ static void refuse(struct stream *s, int error)
  * One request in a turn of the loop, so that nobody waits for all that another one asks; and
  * none before the last answer has gone, so that answers which are not read do not pile up.
  */
-static void request_read(struct stream *s)
+static void request_read(struct stream *s, bool its_turn)
 {
 	const struct stream_service *service = s->server->service;
 	ssize_t n = 0;
 
 	s->more = s->out_length > 0;
+	if (!s->more && !its_turn && service->is_long && service->is_long(s->in, s->in_length)) {
+		line_join(s);
+		watch(s);
+		return;
+	}
 	if (!s->more) {
 		n = service->read(s, s->in, s->in_length);
 		if (n < 0)
@@ -241,25 +300,36 @@ static void receive(struct stream *s)
 		s->in_length += n;
 		if (s->in_length > s->in_most)
 			s->in_most = s->in_length;
-		request_read(s);
+		request_read(s, false);
 	}
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
+void stream_on_io(struct stream *s, uint32_t events)
 {
-	struct stream *s = data;
-
 	if (events & EPOLLOUT)
 		flush(s);
 	if (s->more && !s->out_length && !s->finishing)
-		request_read(s);
+		request_read(s, false);
 	else if (events & EPOLLIN)
 		receive(s);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		end_soon(s);
 	if (s->over)
 		stream_end(s);
-	return 0;
+}
+
+void stream_line_read(struct stream_server *server)
+{
+	struct stream *s = TAILQ_FIRST(&server->line);
+
+	if (!s)
+		return;
+	line_leave(s);
+	if (!s->finishing)
+		request_read(s, true);
+	if (s->over)
+		stream_end(s);
+	line_arm(server);
 }
 
 static int on_timer(sd_event_source *source, uint64_t us, void *data)
@@ -275,27 +345,28 @@ static int on_timer(sd_event_source *source, uint64_t us, void *data)
 
 /* --- from outside ---------------------------------------------------------------------------- */
 
-int stream_new(struct stream_server *server, int fd, const struct sockaddr_storage *peer)
+int stream_new(struct stream_server *server, struct stream_list *source, int fd,
+	       const struct sockaddr_storage *peer)
 {
 	struct stream *s = calloc(1, sizeof(*s));
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = s };
 	uint64_t us = server->service->request_timeout_ns / 1000;
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct stream){ .server = server, .fd = fd, .peer = *peer };
+	*s = (struct stream){
+		.server = server, .source = source, .fd = fd, .peer = *peer, .events = EPOLLIN
+	};
 	s->in = malloc(server->service->request_bytes_max);
-	if (!s->in || sd_event_add_io(server->loop, &s->io, fd, EPOLLIN, on_io, s) < 0 ||
+	if (!s->in ||
 	    sd_event_add_time_relative(server->loop, &s->timer, CLOCK_MONOTONIC, us, TIMER_SLACK_US,
-				       on_timer, s) < 0) {
+				       on_timer, s) < 0 ||
+	    epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
 		s->fd = -1;
 		stream_free(s);
 		return -ENOMEM;
 	}
-	s->next = server->streams;
-	s->before = &server->streams;
-	if (s->next)
-		s->next->before = &s->next;
-	server->streams = s;
+	list_put(s, source);
 	server->count++;
 	if (server->count > server->count_most)
 		server->count_most = server->count;

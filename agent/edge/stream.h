@@ -4,7 +4,8 @@
  *
  * A server of text over unix and TCP sockets, for the control socket and for joining. A connection
  * ends with an error if its request is too long or not complete in time. It ends, too, if its peer
- * does not read. No connection waits for another.
+ * does not read. Connections take turns, one request in each; a server has the loop for a few
+ * milliseconds at a time, whatever its connections want.
  */
 #ifndef TALLY_AGENT_STREAM_H
 #define TALLY_AGENT_STREAM_H
@@ -23,8 +24,12 @@ struct stream; /* one connection */
 struct stream_service {
 	const char *name; /* for the log */
 	size_t request_bytes_max;
-	unsigned int connections_max; /* for one more, the oldest that is not kept is closed; if
-				       * all are kept, the new one is refused */
+	unsigned int connections_max; /* for one more, the oldest that is not kept is closed, of
+				       * the address that has most of these; if all are kept, the
+				       * new one is refused */
+	unsigned int address_max; /* TCP: for one more of the same address that is not kept, its
+				   * oldest one is closed; 0: as many as there are */
+	int64_t priority; /* in the event loop, while there is not more to do than it has time */
 	uint64_t request_timeout_ns; /* from the first byte of a request to the last; also for the
 				      * first byte of a new connection */
 	uint64_t idle_timeout_ns; /* between two requests */
@@ -33,6 +38,11 @@ struct stream_service {
 	 * the request is not complete. Negative: the connection ends.
 	 */
 	ssize_t (*read)(struct stream *s, const char *text, size_t length);
+	/*
+	 * Does the text begin with a whole request that takes long, so that others are read
+	 * first? Those wait in a line, and one of them is read in a turn of the loop. NULL: none.
+	 */
+	bool (*is_long)(const char *text, size_t length);
 	/* The connection has ended. The event loop calls this, never one of the functions
 	 * below. */
 	void (*end)(struct stream *s);

@@ -3,18 +3,30 @@
 #ifndef TALLY_AGENT_STREAM_PRIVATE_H
 #define TALLY_AGENT_STREAM_PRIVATE_H
 
+#include <sys/queue.h>
+
 #include "agent/core/config.h"
 #include "stream.h"
 
 enum {
 	STREAM_LISTENERS_MAX = 1 + CONFIG_LISTENS_MAX, /* a unix socket and TCP addresses */
+	STREAM_SOURCES = 256, /* addresses with the same hash are one */
+};
+
+/* Connections, the oldest first. */
+struct stream_list {
+	TAILQ_HEAD(, stream) all;
+	unsigned int count;
 };
 
 struct stream {
 	struct stream_server *server;
-	struct stream *next, **before; /* in the server's list */
+	struct stream_list *source, *list; /* by its address; the one that it is in */
+	TAILQ_ENTRY(stream) place; /* in `list` */
+	TAILQ_ENTRY(stream) turn; /* in the server's line, while `in_line` */
 	int fd;
-	sd_event_source *io, *timer;
+	uint32_t events; /* that are waited for */
+	sd_event_source *timer;
 	struct sockaddr_storage peer;
 	char *in; /* request_bytes_max */
 	size_t in_length;
@@ -26,6 +38,7 @@ struct stream {
 	bool heard_all; /* the peer has closed its half */
 	bool over; /* to be ended by the event loop */
 	bool more; /* `in` may have another request, which is handled before more is read */
+	bool in_line; /* `in` has a request that waits for its turn */
 	void *context;
 };
 
@@ -33,20 +46,31 @@ struct stream_server {
 	const struct stream_service *service;
 	void *owner;
 	sd_event *loop;
-	struct {
+	int epoll; /* of all listeners and connections */
+	sd_event_source *io; /* of it */
+	struct stream_listener {
 		int fd;
-		sd_event_source *io;
 		char *path; /* of a unix socket */
 	} listener[STREAM_LISTENERS_MAX];
 	unsigned int listeners;
-	struct stream *streams;
+	struct stream_list source[STREAM_SOURCES]; /* the first: unix sockets */
+	struct stream_list kept;
+	TAILQ_HEAD(, stream) line; /* whose requests wait for their turn */
+	sd_event_source *next_in_line;
 	unsigned int count;
 	unsigned int count_most; /* since memory was last given back to the system */
 	int spare; /* a file descriptor in reserve, for when the limit is reached */
 };
 
 /* Adds a connection to the server and owns `fd`. -ENOMEM: `fd` is still the caller's. */
-int stream_new(struct stream_server *server, int fd, const struct sockaddr_storage *peer);
+int stream_new(struct stream_server *server, struct stream_list *source, int fd,
+	       const struct sockaddr_storage *peer);
+
+/* What epoll says of the connection. */
+void stream_on_io(struct stream *s, uint32_t events);
+
+/* Reads the request that has waited longest. */
+void stream_line_read(struct stream_server *server);
 
 /* Removes the connection and calls end(). Only handlers of the event loop may call this. */
 void stream_end(struct stream *s);

@@ -5,11 +5,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "common/address.h"
-#include "log.h"
+#include "common/clock.h"
 #include "stream_private.h"
 
 enum {
@@ -18,6 +19,8 @@ enum {
 	KEEPALIVE_IDLE_S = 15,
 	KEEPALIVE_INTERVAL_S = 5,
 	KEEPALIVE_COUNT = 3,
+	TURN_NS = 5000000, /* that connections have the loop for, before others have their turn */
+	IPV6_NETWORK_BYTES = 8, /* whoever has one address has all of its network */
 };
 
 /* Too many: it is told so if that goes at once. */
@@ -35,18 +38,41 @@ static void turn_away(const struct stream_server *server, int fd)
 	close(fd);
 }
 
-/*
- * Where all is full, who has been here longest and is not kept makes room: strangers who only
- * connect, however many, do not keep out those who have something to say.
- */
-static bool place_make(struct stream_server *server)
+/* FNV-1a of the address. */
+static struct stream_list *source_of(struct stream_server *server,
+				     const struct sockaddr_storage *peer)
 {
-	struct stream *oldest = NULL;
+	uint32_t hash = 2166136261u;
+	const uint8_t *raw;
+	size_t bytes;
 
-	if (server->count < server->service->connections_max)
-		return true;
-	for (struct stream *s = server->streams; s; s = s->next) /* the newest comes first */
-		oldest = s->kept ? oldest : s;
+	if (peer->ss_family == AF_UNIX)
+		return &server->source[0];
+	raw = address_raw(peer, &bytes);
+	for (size_t i = 0; i < bytes && i < IPV6_NETWORK_BYTES; i++)
+		hash = (hash ^ raw[i]) * 16777619u;
+	return &server->source[1 + (hash ^ hash >> 16) % (STREAM_SOURCES - 1)];
+}
+
+/*
+ * Where all is full, who has been here longest and is not kept makes room, among those of the
+ * address that has most: strangers who only connect, however many, do not keep out those who have
+ * something to say.
+ */
+static bool place_make(struct stream_server *server, const struct stream_list *source)
+{
+	const unsigned int address_max = source == server->source ? 0
+								  : server->service->address_max;
+	struct stream *oldest;
+
+	if (!address_max || source->count < address_max) {
+		if (server->count < server->service->connections_max)
+			return true;
+		for (unsigned int i = 0; i < STREAM_SOURCES; i++)
+			if (server->source[i].count > source->count)
+				source = &server->source[i];
+	}
+	oldest = TAILQ_FIRST(&source->all);
 	if (!oldest)
 		return false;
 	if (!oldest->out_length)
@@ -83,23 +109,57 @@ static void accept_and_turn_away(struct stream_server *server, int listener)
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static int on_connection(sd_event_source *source, int listener, uint32_t events, void *data)
+static void on_connection(struct stream_server *server, int listener)
 {
-	struct stream_server *server = data;
 	struct sockaddr_storage peer = { .ss_family = AF_UNIX };
 	socklen_t length = sizeof(peer);
+	struct stream_list *source;
 	int fd;
 
 	fd = accept4(listener, (void *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			accept_and_turn_away(server, listener);
-		return 0;
+		return;
 	}
 	if (peer.ss_family != AF_UNIX)
 		keepalive_set(fd);
-	if (!place_make(server) || stream_new(server, fd, &peer) < 0)
+	source = source_of(server, &peer);
+	if (!place_make(server, source) || stream_new(server, source, fd, &peer) < 0)
 		turn_away(server, fd);
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+/*
+ * One event at a time is taken from the kernel, which puts its connection at the end of those that
+ * are ready: so nobody waits for more than all others once. sd-event alone asks for all that is
+ * ready before each single event.
+ */
+static int on_ready(sd_event_source *io, int fd, uint32_t events, void *data)
+{
+	struct stream_server *server = data;
+	const uint64_t end_ns = clock_now_ns() + TURN_NS;
+	struct epoll_event e;
+	bool more;
+
+	while ((more = clock_now_ns() < end_ns) && epoll_wait(fd, &e, 1, 0) > 0) {
+		struct stream_listener *l = e.data.ptr;
+
+		if (l >= server->listener && l < server->listener + STREAM_LISTENERS_MAX)
+			on_connection(server, l->fd);
+		else
+			stream_on_io(e.data.ptr, e.events);
+	}
+	/* Who has more to do than time goes on behind all others. */
+	sd_event_source_set_priority(io,
+				     more ? server->service->priority : SD_EVENT_PRIORITY_NORMAL);
+	return 0;
+}
+
+static int on_line(sd_event_source *timer, uint64_t us, void *data)
+{
+	stream_line_read(data);
 	return 0;
 }
 
@@ -107,49 +167,68 @@ int stream_server_open(sd_event *loop, const struct stream_service *service, voi
 		       struct stream_server **ret)
 {
 	struct stream_server *server = calloc(1, sizeof(*server));
+	int r;
 
+	*ret = server;
 	if (!server)
 		return -ENOMEM;
 	server->loop = loop;
 	server->service = service;
 	server->owner = owner;
+	TAILQ_INIT(&server->kept.all);
+	TAILQ_INIT(&server->line);
+	for (unsigned int i = 0; i < STREAM_SOURCES; i++)
+		TAILQ_INIT(&server->source[i].all);
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	*ret = server;
-	return 0;
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (server->epoll < 0)
+		return -errno;
+	r = sd_event_add_io(loop, &server->io, server->epoll, EPOLLIN, on_ready, server);
+	if (r >= 0)
+		r = sd_event_source_set_priority(server->io, service->priority);
+	if (r >= 0)
+		r = sd_event_add_time(loop, &server->next_in_line, CLOCK_MONOTONIC, 0, 1, on_line,
+				      server);
+	return r < 0 ? r : sd_event_source_set_enabled(server->next_in_line, SD_EVENT_OFF);
+}
+
+static void list_end(struct stream_list *list)
+{
+	while (!TAILQ_EMPTY(&list->all))
+		stream_end(TAILQ_FIRST(&list->all));
 }
 
 void stream_server_close(struct stream_server *server)
 {
 	if (!server)
 		return;
-	while (server->streams)
-		stream_end(server->streams);
+	for (unsigned int i = 0; i < STREAM_SOURCES; i++)
+		list_end(&server->source[i]);
+	list_end(&server->kept);
 	for (unsigned int i = 0; i < server->listeners; i++) {
-		sd_event_source_disable_unref(server->listener[i].io);
 		close(server->listener[i].fd);
 		if (server->listener[i].path)
 			unlink(server->listener[i].path);
 		free(server->listener[i].path);
 	}
+	sd_event_source_disable_unref(server->io);
+	sd_event_source_disable_unref(server->next_in_line);
+	closep(&server->epoll);
 	closep(&server->spare);
 	free(server);
 }
 
 static int listen_on(struct stream_server *server, int fd, const char *path)
 {
-	sd_event_source *io;
-	int r;
+	struct stream_listener *l = &server->listener[server->listeners];
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = l };
 
 	if (server->listeners == STREAM_LISTENERS_MAX)
 		return -ENOSPC;
-	if (listen(fd, BACKLOG) < 0)
+	if (listen(fd, BACKLOG) < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
 		return -errno;
-	r = sd_event_add_io(server->loop, &io, fd, EPOLLIN, on_connection, server);
-	if (r < 0)
-		return r;
-	server->listener[server->listeners].fd = fd;
-	server->listener[server->listeners].io = io;
-	server->listener[server->listeners++].path = path ? strdup(path) : NULL;
+	*l = (struct stream_listener){ fd, path ? strdup(path) : NULL };
+	server->listeners++;
 	return 0;
 }
 

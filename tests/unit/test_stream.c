@@ -48,6 +48,7 @@ static gid_t group = -1;
 /* Connections that have said something, in the order of their first words. */
 static struct person {
 	unsigned int requests, ended;
+	unsigned int before; /* requests of others before its own first one */
 } person[PEOPLE];
 static unsigned int people, ended, said;
 
@@ -90,6 +91,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 		return 0;
 	if (!p) {
 		p = &person[people++];
+		p->before = said;
 		stream_context_set(s, p);
 	}
 	p->requests++;
@@ -117,6 +119,11 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 		stream_send(s, text, end - text + 1);
 	}
 	return end - text + 1;
+}
+
+static bool is_long(const char *text, size_t length)
+{
+	return length > 4 && !strncmp(text, "long\n", 5);
 }
 
 static void on_end(struct stream *s)
@@ -420,14 +427,73 @@ static void nobody_waits_for_all_that_another_one_asks(void **state)
 		text[i] = i % 2 ? '\n' : 'a';
 	assert_int_equal(send(much, text, sizeof(text), 0), sizeof(text));
 	says(little, "b\n");
-	while (!person[0].requests || !person[1].requests)
+	while (!person[1].requests)
 		assert_true(sd_event_run(loop, 0) > 0);
-	assert_in_range(said, 2, 3);
+	assert_in_range(person[1].before, 0, 2);
 	hears(little, "b\n");
 	assert_int_equal(reads(much, text, sizeof(text)), sizeof(text));
 	close(much);
 	close(little);
 	connections_become(0);
+}
+
+/* In a turn of the loop one long request is read, and all that are short. */
+static void short_requests_go_before_long_ones(void **state)
+{
+	enum {
+		LONG = 20
+	};
+	struct stream_service service = patient;
+	int fd[LONG], quick;
+	char first;
+
+	service.is_long = is_long;
+	service.priority = SD_EVENT_PRIORITY_NORMAL - 1;
+	serve(&service);
+	for (int i = 0; i < LONG; i++) {
+		fd[i] = comes();
+		says(fd[i], i % 2 ? "long\nhello\n" : "long\n");
+	}
+	while (!said)
+		assert_true(sd_event_run(loop, 0) > 0);
+	quick = comes();
+	says(quick, "hello\n");
+	while (recv(quick, &first, 1, MSG_PEEK) < 0)
+		assert_true(sd_event_run(loop, 0) > 0);
+	assert_in_range(said, 2, LONG / 2);
+	hears(quick, "hello\n");
+	for (int i = 0; i < LONG; i++) {
+		hears(fd[i], i % 2 ? "long\nhello\n" : "long\n");
+		close(fd[i]);
+	}
+	close(quick);
+	connections_become(0);
+}
+
+/* Who has a long request waiting may go, or be closed with the server. */
+static void who_waits_for_its_turn_may_go(void **state)
+{
+	struct stream_service service = patient;
+	int fd[4];
+
+	service.is_long = is_long;
+	serve(&service);
+	for (int i = 0; i < 4; i++) {
+		fd[i] = comes();
+		says(fd[i], "long\n");
+	}
+	connections_become(4);
+	close(fd[1]);
+	close(fd[3]);
+	connections_become(2);
+	hears(fd[2], "long\n");
+	says(fd[0], "long\n");
+	says(fd[2], "long\n");
+	assert_true(sd_event_run(loop, 0) > 0);
+	stream_server_close(server);
+	server = NULL;
+	close(fd[0]);
+	close(fd[2]);
 }
 
 /* Answers that nobody reads do not pile up: the next request is taken when they have gone. */
@@ -771,6 +837,53 @@ static void those_who_ask_do_not_wait_for_those_who_do_not(void **state)
 	assert_int_equal(ended, ALL);
 }
 
+/* One event in a turn of the loop would be 500 turns, and each looks at all that is ready. */
+static void many_that_end_at_once_take_few_turns(void **state)
+{
+	enum {
+		ALL = 500
+	};
+	int fd[ALL], turns = 0;
+
+	serve(&patient);
+	for (int i = 0; i < ALL; i++) {
+		fd[i] = comes();
+		turn();
+	}
+	connections_become(ALL);
+	for (int i = 0; i < ALL; i++)
+		close(fd[i]);
+	for (; stream_connections(server); turns++)
+		assert_true(sd_event_run(loop, LIMIT_MS * 1000ull) > 0);
+	assert_in_range(turns, 1, ALL / 4);
+}
+
+static void one_address_has_not_all_places(void **state)
+{
+	struct stream_service service = patient;
+	int fd[3], other;
+
+	service.address_max = 2;
+	serve(&service);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	other = comes();
+	for (int i = 0; i < 3; i++) {
+		fd[i] = tcp_comes(AF_INET);
+		if (!i)
+			asks(fd[i], "keep\n", "kept\n"); /* that does not count */
+	}
+	connections_become(4);
+	close(tcp_comes(AF_INET));
+	hears(fd[1], "refused EBUSY\n");
+	hears_the_end(fd[1]);
+	asks(fd[0], "hello\n", "hello\n");
+	asks(other, "hello\n", "hello\n");
+	for (int i = 0; i < 3; i += 2)
+		close(fd[i]);
+	close(other);
+	connections_become(0);
+}
+
 static void one_too_many_is_told_so(void **state)
 {
 	struct stream_service service = patient;
@@ -1065,6 +1178,8 @@ int main(void)
 		FACT(a_request_may_come_byte_by_byte),
 		FACT(requests_in_one_write_are_answered_in_order),
 		FACT(nobody_waits_for_all_that_another_one_asks),
+		FACT(short_requests_go_before_long_ones),
+		FACT(who_waits_for_its_turn_may_go),
 		FACT(who_does_not_read_is_not_answered_further),
 		FACT(a_request_has_at_most_so_many_bytes),
 		FACT(one_who_goes_on_sending_still_hears_why_not),
@@ -1083,6 +1198,8 @@ int main(void)
 		FACT(who_closes_anywhere_ends_once),
 		FACT(a_server_that_closes_ends_everybody),
 		FACT(those_who_ask_do_not_wait_for_those_who_do_not),
+		FACT(many_that_end_at_once_take_few_turns),
+		FACT(one_address_has_not_all_places),
 		FACT(one_too_many_is_told_so),
 		FACT(strangers_who_fill_a_server_keep_nobody_out),
 		FACT(who_finds_no_file_descriptor_is_told_so),
