@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/vlan.h>
-#include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
 #include <poll.h>
 #include <string.h>
@@ -30,11 +29,8 @@ struct netlink {
 
 static inline void nl_addrp(struct nl_addr **a) { nl_addr_put(*a); }
 static inline void routep(struct rtnl_route **r) { rtnl_route_put(*r); }
-static inline void neighp(struct rtnl_neigh **n)
-{
-	if (*n)
-		rtnl_neigh_put(*n);
-}
+static inline void msgp(struct nl_msg **m) { nlmsg_free(*m); }
+static inline void cbp(struct nl_cb **cb) { nl_cb_put(*cb); }
 
 void netlink_close(struct netlink *n)
 {
@@ -111,22 +107,35 @@ static int route_find(struct netlink *n, struct nl_addr *target, const char *tex
 	return 0;
 }
 
-/* -ENOENT: nothing known that could be used. */
+static int on_neighbour(struct nl_msg *m, void *context)
+{
+	netlink_neighbour_parse(nlmsg_hdr(m), context);
+	return NL_OK;
+}
+
+/* Asks for this one alone. -ENOENT: nothing known that could be used. */
 static int neighbour_find(struct netlink *n, int ifindex, struct nl_addr *next, uint8_t ret[6])
 {
-	_cleanup_(nl_cachep) struct nl_cache *cache = NULL;
-	_cleanup_(neighp) struct rtnl_neigh *neigh = NULL;
-	struct nl_addr *mac;
+	struct ndmsg entry = { .ndm_family = nl_addr_get_family(next), .ndm_ifindex = ifindex };
+	_cleanup_(msgp) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETNEIGH, 0);
+	_cleanup_(cbp) struct nl_cb *cb = nl_cb_alloc(NL_CB_DEFAULT);
+	struct netlink_neighbour found = { 0 };
+	int r;
 
-	if (rtnl_neigh_alloc_cache(n->request, &cache) < 0)
+	if (!m || !cb || nlmsg_append(m, &entry, sizeof(entry), NLMSG_ALIGNTO) < 0 ||
+	    nla_put_addr(m, NDA_DST, next) < 0)
 		return -ENOMEM;
-	neigh = rtnl_neigh_get(cache, ifindex, next);
-	if (!neigh || rtnl_neigh_get_state(neigh) & (NUD_INCOMPLETE | NUD_FAILED))
+	nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, on_neighbour, &found);
+	r = nl_send_auto(n->request, m);
+	if (r >= 0)
+		r = nl_recvmsgs(n->request, cb);
+	if (r >= 0)
+		r = nl_wait_for_ack(n->request);
+	if (r < 0 && r != -NLE_OBJ_NOTFOUND)
+		return -EIO;
+	if (!found.known)
 		return -ENOENT;
-	mac = rtnl_neigh_get_lladdr(neigh);
-	if (!mac || nl_addr_get_len(mac) != 6)
-		return -ENOENT;
-	memcpy(ret, nl_addr_get_binary_addr(mac), 6);
+	memcpy(ret, found.mac, sizeof(found.mac));
 	return 0;
 }
 

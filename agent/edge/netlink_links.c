@@ -116,17 +116,17 @@ static bool address_fill(int family, const struct nlattr *a, struct sockaddr_sto
 	return true;
 }
 
-static void neighbour_event(struct netlink_links *l, struct nlmsghdr *message)
+bool netlink_neighbour_parse(struct nlmsghdr *message, struct netlink_neighbour *ret)
 {
 	struct netlink_neighbour n = { 0 };
 	struct nlattr *attribute[NDA_MAX + 1], *mac;
 	struct ndmsg *entry;
 
-	if (!l->on.neighbour || nlmsg_parse(message, sizeof(*entry), attribute, NDA_MAX, NULL) < 0)
-		return;
+	if (nlmsg_parse(message, sizeof(*entry), attribute, NDA_MAX, NULL) < 0)
+		return false;
 	entry = nlmsg_data(message);
 	if (!attribute[NDA_DST] || !address_fill(entry->ndm_family, attribute[NDA_DST], &n.address))
-		return;
+		return false;
 	n.ifindex = (uint32_t)entry->ndm_ifindex;
 	mac = attribute[NDA_LLADDR];
 	n.known = message->nlmsg_type == RTM_NEWNEIGH &&
@@ -134,7 +134,16 @@ static void neighbour_event(struct netlink_links *l, struct nlmsghdr *message)
 		  nla_len(mac) == sizeof(n.mac);
 	if (n.known)
 		memcpy(n.mac, nla_data(mac), sizeof(n.mac));
-	l->on.neighbour(l->context, &n);
+	*ret = n;
+	return true;
+}
+
+static void neighbour_event(struct netlink_links *l, struct nlmsghdr *message)
+{
+	struct netlink_neighbour n;
+
+	if (l->on.neighbour && netlink_neighbour_parse(message, &n))
+		l->on.neighbour(l->context, &n);
 }
 
 static int on_message(struct nl_msg *m, void *context)
