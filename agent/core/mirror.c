@@ -88,6 +88,7 @@ static void decide_put(struct core *c, int r)
 {
 	_cleanup_(freep) struct dataplane_gate *gates = NULL;
 	const bool is_new = c->mirror.installation;
+	const struct tables_job *before = NULL;
 	unsigned int count = 0;
 
 	gates = gates_of(c, c->mirror.tenant, &count);
@@ -97,10 +98,16 @@ static void decide_put(struct core *c, int r)
 		r = is_new ? place(c, gates, count)
 			   : tables_regate(&c->mirror.is, c->mirror.id, gates, count,
 					   &c->mirror.job, &c->why);
-	if (r < 0)
+	if (r == 0 && !is_new)
+		before = tables_find(&c->mirror.is, c->mirror.id);
+	if (before && tables_job_is_equal(before, &c->mirror.job)) {
+		tables_job_close(&c->mirror.job);
+		c->mirror.then(c, 0);
+	} else if (r < 0) {
 		c->mirror.then(c, r);
-	else
+	} else {
 		write_decided(c, is_new ? CORE_INSTALL : CORE_GATES);
+	}
 }
 
 static void decide_remove(struct core *c, int r)

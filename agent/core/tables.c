@@ -22,6 +22,24 @@ void tables_close(struct tables *t)
 	*t = (struct tables){ 0 };
 }
 
+bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b)
+{
+	bool same = a->id == b->id && a->broken == b->broken && a->copies == b->copies &&
+		    a->gates == b->gates && !memcmp(&a->job, &b->job, sizeof(a->job));
+
+	for (unsigned int i = 0; same && i < a->copies; i++)
+		same = a->copy[i].port == b->copy[i].port && a->copy[i].index == b->copy[i].index &&
+		       a->copy[i].row == b->copy[i].row;
+	for (unsigned int i = 0; same && i < a->gates; i++) {
+		const struct dataplane_gate *x = &a->gate[i];
+		const struct dataplane_gate *y = tables_gate_find(b, x->ifindex);
+
+		same = y && x->row == y->row && x->restricted == y->restricted &&
+		       x->anywhere == y->anywhere;
+	}
+	return same;
+}
+
 /* --- what there is --------------------------------------------------------------------------- */
 
 const struct tables_job *tables_find(const struct tables *t, uint32_t id)

@@ -52,6 +52,9 @@ struct tables {
 void tables_job_close(struct tables_job *j);
 void tables_close(struct tables *t);
 
+/* Gates may be in another order. */
+bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b);
+
 /* NULL: no such job. Valid until the tables change. */
 const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 
