@@ -114,6 +114,7 @@ static void (*const on_due[CORE_DUE_COUNT])(struct core *c) = {
 	[CORE_DUE_ROLLCALL] = rollcall_begin,
 	[CORE_DUE_FOLLOW] = follow_begin,
 	[CORE_DUE_AGREE] = agree,
+	[CORE_DUE_BEGIN] = runs_begin_again,
 };
 
 static void due_begin(struct core *c, enum core_due what)
@@ -202,6 +203,12 @@ static void on_gone(struct core *c, const struct core_event *e)
 	members_leave(c, j, rank, e->gone.epoch, "is gone", NULL);
 }
 
+static void on_neighbour(struct core *c, const struct core_event *e)
+{
+	runs_neighbour_heard(c);
+	follow_heard(c, e);
+}
+
 static void on_link(struct core *c, const struct core_event *e)
 {
 	c->mirror.doubted = true; /* a port may have gone, or come */
@@ -215,7 +222,7 @@ static void (*const on_event[])(struct core *c, const struct core_event *e) = {
 	[CORE_JOINING] = members_joining,
 	[CORE_ENDED] = members_ended,
 	[CORE_GONE] = on_gone,
-	[CORE_NEIGHBOUR] = follow_heard,
+	[CORE_NEIGHBOUR] = on_neighbour,
 	[CORE_LINK] = on_link,
 	[CORE_DEADLINE] = on_deadline,
 	[CORE_STOP] = on_stop,

@@ -19,6 +19,7 @@ enum core_due {
 	CORE_DUE_ROLLCALL, /* ranks are detached */
 	CORE_DUE_FOLLOW, /* neighbours may have changed */
 	CORE_DUE_AGREE, /* the maps may not be as the books say */
+	CORE_DUE_BEGIN, /* runs wait for neighbours */
 	CORE_DUE_COUNT,
 };
 
@@ -78,6 +79,7 @@ struct core {
 		struct job *job;
 		struct job_rank *before;
 		uint16_t due, window; /* chunks: by quota; that fit */
+		bool unreached; /* some neighbour does not answer, or not yet */
 		int error; /* the same */
 		struct why why;
 	} begin;
@@ -100,7 +102,8 @@ struct core {
 		unsigned int job, rank; /* the books' job, and its rank, that comes next */
 		int error;
 		bool asked;
-	} round; /* of a roll-call, or of following neighbours */
+	} round; /* of a roll-call */
+	struct job *follow; /* whose neighbours are followed */
 
 	uint64_t number; /* of the last action */
 	unsigned int taken, actions;
@@ -189,8 +192,15 @@ void members_tell_run(struct core *c, const struct job *j);
 
 /* --- runs.c ---------------------------------------------------------------------------------- */
 
-/* Everybody has come: an epoch, slots, map entries. On failure nobody has moved. */
+/*
+ * Everybody has come: an epoch, slots, map entries. On failure nobody has moved. Where neighbours
+ * are not known yet, the run begins when they are.
+ */
 void run_begin(struct core *c, struct job *j);
+
+/* One run that waited for neighbours; and all of them, when one has come to be known. */
+void runs_begin_again(struct core *c);
+void runs_neighbour_heard(struct core *c);
 
 /*
  * Plans a run as this node, its root, has it in its maps: c->install.g, which the caller frees also

@@ -11,7 +11,12 @@ enum {
 	FOLLOW_MS = 500, /* from the first word of a change: many may come at once */
 };
 
-void follow_due(struct core *c) { core_due(c, CORE_DUE_FOLLOW, FOLLOW_MS); }
+void follow_due(struct core *c)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		c->books.job[i]->follow = true;
+	core_due(c, CORE_DUE_FOLLOW, FOLLOW_MS);
+}
 
 void follow_heard(struct core *c, const struct core_event *e)
 {
@@ -31,24 +36,29 @@ void follow_link(struct core *c, const struct core_event *e)
 	follow_due(c); /* who is behind it may be another machine now */
 }
 
-/* --- all runs, one by one -------------------------------------------------------------------- */
+/* --- a run at a time, so that others have their turn ----------------------------------------- */
 
-static void follow_next(struct core *c);
+static struct job *marked_find(const struct core *c)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		if (c->books.job[i]->follow)
+			return c->books.job[i];
+	return NULL;
+}
 
 static void follow_over(struct core *c, int r)
 {
-	const struct job *j = c->books.job[c->round.job++];
-
 	free(TAKE_PTR(c->install.g));
 	if (r < 0)
 		core_log(c, LOG_LEVEL_ERROR, "cannot readdress results", "job=%s reason=\"%s\"",
-			 j->name, c->why.text);
-	follow_next(c);
+			 c->follow->name, c->why.text);
+	if (marked_find(c))
+		core_due(c, CORE_DUE_FOLLOW, 0);
 }
 
 static void on_followed(struct core *c, int r)
 {
-	const struct job *j = c->books.job[c->round.job];
+	const struct job *j = c->follow;
 
 	if (r == 0 && c->result->result.followed.changed)
 		core_log(c, LOG_LEVEL_INFO, "results readdressed: workers have new MACs",
@@ -90,23 +100,22 @@ static void hop_read(struct core *c, int r)
 		follow_over(c, -ENOMEM);
 }
 
-static void follow_next(struct core *c)
+void follow_begin(struct core *c)
 {
+	struct job *j;
 	int r;
 
-	while (c->round.job < c->books.jobs && !job_slots(c->books.job[c->round.job]))
-		c->round.job++;
-	if (c->round.job == c->books.jobs)
+	while ((j = marked_find(c))) {
+		j->follow = false;
+		if (job_slots(j))
+			break;
+	}
+	if (!j)
 		return;
-	r = run_plan(c, c->books.job[c->round.job], 0);
+	c->follow = j;
+	r = run_plan(c, j, 0);
 	if (r < 0)
 		follow_over(c, r);
 	else
 		hop_read(c, 0);
-}
-
-void follow_begin(struct core *c)
-{
-	c->round.job = 0;
-	follow_next(c);
 }

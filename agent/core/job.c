@@ -83,7 +83,11 @@ int job_join(struct job *j, int rank, const struct sockaddr_storage *address, ui
 	return 0;
 }
 
-void job_unjoin(struct job *j, uint16_t rank) { j->rank[rank].waiting = false; }
+void job_unjoin(struct job *j, uint16_t rank)
+{
+	j->rank[rank].waiting = false;
+	j->begin_by_ns = 0;
+}
 
 struct tally_set job_missing(const struct job *j)
 {
@@ -139,6 +143,7 @@ void job_begin(struct job *j, uint16_t window, uint64_t nonce)
 	j->epoch++;
 	j->run_window = window;
 	j->nonce = nonce;
+	j->begin_by_ns = 0;
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i] = (struct job_rank){ .presence = JOB_RUNNING,
 						.address = j->rank[i].next,

@@ -50,6 +50,10 @@ struct job {
 	uint16_t run_window; /* 0: no run */
 	uint64_t nonce; /* of the run; 0: no run, or one that an older agent began */
 	struct job_rank *rank; /* `workers` of them */
+	uint64_t begin_by_ns; /* all have come, and neighbours are waited for; 0: they are not */
+	uint64_t begin_again_ns; /* when these are looked for again */
+	uint64_t begin_nonce; /* of the run that begins then */
+	bool follow; /* neighbours of the run may have changed */
 };
 
 /* A copy of `facts` with no one there; its ranks are not looked at. The caller's. NULL: no memory.
@@ -65,7 +69,7 @@ static inline void job_freep(struct job **j) { job_free(*j); }
 int job_join(struct job *j, int rank, const struct sockaddr_storage *address, uint16_t *ret,
 	     struct why *why);
 
-/* Somebody who waits does not any more. */
+/* Somebody who waits does not any more, nor does the run wait for neighbours. */
 void job_unjoin(struct job *j, uint16_t rank);
 
 /* Is someone waiting for each rank? */

@@ -5,6 +5,10 @@
 
 #include "core_private.h"
 
+enum {
+	AGAIN_MS = 100, /* neighbours that did not answer are looked for again, if not heard of */
+};
+
 /* --- into the maps --------------------------------------------------------------------------- */
 
 static void install_done(struct core *c, int r)
@@ -14,8 +18,9 @@ static void install_done(struct core *c, int r)
 }
 
 /*
- * Next hops of all copies. They were asked for when the workers came; all together are waited for
- * as long as one neighbour is, since nobody else is served meanwhile.
+ * Next hops of all copies. They were asked for when the workers came. Where a run comes back into
+ * the maps, all together are waited for as long as one neighbour is, since nobody else is served
+ * meanwhile; a run that begins comes again.
  */
 static void hop_find(struct core *c, int r)
 {
@@ -31,6 +36,7 @@ static void hop_find(struct core *c, int r)
 			   NULL, hop_find);
 		return;
 	}
+	c->begin.unreached = r == -EHOSTUNREACH;
 	if (r == 0)
 		r = installation_address(g, &c->why);
 	if (r < 0)
@@ -59,7 +65,7 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 {
 	int r;
 
-	c->install.end_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
+	c->install.end_ns = c->begin.job ? 0 : c->now_ns + HOP_WAIT_MS * 1000000ull;
 	c->install.then = then;
 	r = run_plan(c, j, window);
 	if (r < 0) {
@@ -71,6 +77,48 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 }
 
 /* --- a run begins ---------------------------------------------------------------------------- */
+
+static void again_due(struct core *c, const struct job *j)
+{
+	core_due(c, CORE_DUE_BEGIN,
+		 c->now_ns < j->begin_again_ns ? (j->begin_again_ns - c->now_ns) / 1000000 : 0);
+}
+
+static void begin_later(struct core *c)
+{
+	struct job *j = TAKE_PTR(c->begin.job);
+
+	free(TAKE_PTR(c->begin.before));
+	j->begin_again_ns = c->now_ns + AGAIN_MS * 1000000ull;
+	again_due(c, j);
+}
+
+/* Who has waited longest. */
+void runs_begin_again(struct core *c)
+{
+	struct job *first = NULL;
+
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		struct job *j = c->books.job[i];
+
+		if (j->begin_by_ns && (!first || j->begin_again_ns < first->begin_again_ns))
+			first = j;
+	}
+	if (first && first->begin_again_ns <= c->now_ns)
+		run_begin(c, first);
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		if (c->books.job[i] != first && c->books.job[i]->begin_by_ns)
+			again_due(c, c->books.job[i]);
+}
+
+void runs_neighbour_heard(struct core *c)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		if (c->books.job[i]->begin_by_ns) {
+			c->books.job[i]->begin_again_ns = c->now_ns;
+			again_due(c, c->books.job[i]);
+		}
+}
 
 static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 {
@@ -133,6 +181,10 @@ static void begin_installed(struct core *c, int r)
 {
 	struct job *j = c->begin.job;
 
+	if (c->begin.unreached && c->now_ns < j->begin_by_ns) {
+		begin_later(c);
+		return;
+	}
 	if (r < 0) {
 		if (j->run_window)
 			core_doubt_maps(c); /* is the run before there still? */
@@ -144,7 +196,7 @@ static void begin_installed(struct core *c, int r)
 		core_log(c, LOG_LEVEL_WARNING, "smaller window: not enough free slots side by side",
 			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
 	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
-	job_begin(j, c->begin.window, c->member.nonce);
+	job_begin(j, c->begin.window, j->begin_nonce);
 	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
 }
 
@@ -156,7 +208,12 @@ void run_begin(struct core *c, struct job *j)
 {
 	int r;
 
+	if (!j->begin_by_ns) {
+		j->begin_by_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
+		j->begin_nonce = c->member.nonce;
+	}
 	c->begin.job = j;
+	c->begin.unreached = false;
 	c->begin.before = calloc(j->workers, sizeof(*j->rank));
 	r = c->begin.before ? 0 : -ENOMEM;
 	if (r == 0)

@@ -81,6 +81,7 @@ struct world {
 	unsigned int fail_one_in;
 	enum core_action_kind failed_kind;
 	bool crashed, exits, starting;
+	bool nobody_answers; /* neighbours */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;
 	struct core_action pending;
@@ -443,6 +444,7 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 
 	switch (a->kind) {
 	case CORE_RESOLVE:
+		e->result.error = w->nobody_answers ? -EHOSTUNREACH : 0;
 		*hop = (struct hop){ .port = 1 + endpoint_port(a->resolve.address) % 2,
 				     .mtu = 1500 };
 		memcpy(hop->mac, nobody, sizeof(nobody));

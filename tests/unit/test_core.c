@@ -480,6 +480,38 @@ static void scattered_slots_halve_the_window_and_fail_nothing(void **state)
 	world_close(&w);
 }
 
+/* For a second; and others are served meanwhile. */
+static void a_run_waits_for_its_neighbours(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	for (unsigned int i = 1; i <= 3; i++)
+		create(&w, i, 1, "", 16);
+	w.nobody_answers = true;
+	join(&w, 1, 1);
+	join(&w, 2, 2);
+	assert_int_equal(w.worker[1].state, ASKS);
+	w.nobody_answers = false;
+	join(&w, 3, 3);
+	assert_int_equal(w.worker[3].state, RUNS);
+	neighbour(&w, 1);
+	time_pass(&w, 10);
+	assert_int_equal(w.worker[1].state, RUNS);
+	assert_int_equal(w.worker[2].state, RUNS);
+	leave(&w, 1);
+	w.nobody_answers = true;
+	join(&w, 1, 1);
+	time_pass(&w, 900);
+	assert_int_equal(w.worker[1].state, ASKS);
+	time_pass(&w, 200);
+	assert_int_equal(w.worker[1].state, AWAY);
+	assert_int_equal(core_counts(w.core)->runs_refused[CORE_RUN_NO_WAY], 1);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Each step of a beginning fails once, and the worker comes again. */
 static void what_is_refused_is_counted_by_its_reason(void **state)
 {
@@ -502,7 +534,7 @@ static void what_is_refused_is_counted_by_its_reason(void **state)
 		time_pass(&w, 30000);
 	}
 	assert_string_equal(w.wrong, "");
-	assert_int_equal(n->runs_refused[CORE_RUN_NO_WAY], 1);
+	assert_int_equal(n->runs_refused[CORE_RUN_NO_WAY], 0); /* its neighbour may answer yet */
 	assert_int_equal(n->runs_refused[CORE_RUN_KERNEL], 2); /* maps: to read, to write */
 	assert_int_equal(n->runs_refused[CORE_RUN_STATE], 1);
 	assert_int_equal(n->saves_failed, 1);
@@ -633,6 +665,7 @@ int main(void)
 		FACT(a_crash_between_any_two_actions_loses_nothing),
 		FACT(whatever_step_fails_is_undone),
 		FACT(what_is_refused_is_counted_by_its_reason),
+		FACT(a_run_waits_for_its_neighbours),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
