@@ -101,7 +101,8 @@ void runs_begin_again(struct core *c)
 	for (unsigned int i = 0; i < c->books.jobs; i++) {
 		struct job *j = c->books.job[i];
 
-		if (j->begin_by_ns && (!first || j->begin_again_ns < first->begin_again_ns))
+		if (j->begin_by_ns && !job_is_suspended(j) &&
+		    (!first || j->begin_again_ns < first->begin_again_ns))
 			first = j;
 	}
 	if (first && first->begin_again_ns <= c->now_ns)

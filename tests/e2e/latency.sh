@@ -86,9 +86,9 @@ macs() {
 flapping() { echo ready; exec_on n0 ip -batch - < <(macs); }
 
 changes() {
+	local name=noise$BASHPID # one that was ended may have left its tenant there
 	echo ready
-	while true; do
-		ctl tenant add noise --slots 16 && ctl tenant del noise || return 1
+	while ctl tenant add "$name" --slots 16 && ctl tenant del "$name"; do
 		kill -HUP "$daemon"
 	done
 }
