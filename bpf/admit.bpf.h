@@ -2,6 +2,7 @@
 #ifndef TALLY_ADMIT_BPF_H
 #define TALLY_ADMIT_BPF_H
 
+#include "key.bpf.h"
 #include "maps.bpf.h"
 #include "tenant.bpf.h"
 
@@ -11,15 +12,19 @@
  * itself: the verifier would walk all that follows once more for an outcome kept beside the
  * tenant's.)
  */
-static __always_inline enum tally_outcome admit(const struct tally_job *job,
-						const struct tally_header *h,
-						const struct tally_set *set, __u32 bytes)
+static __always_inline enum tally_outcome admit(struct hook_context *ctx, const struct frame *f,
+						const struct tally_job *job,
+						const struct tally_set *set)
 {
 	struct tally_role role = tally_job_role(job);
+	const struct tally_header *h = f->tally;
 	enum tally_outcome out = tally_node_admit(&role, h, set);
+	__u32 bytes = f->bytes;
 
 	switch (out) {
 	case TALLY_GO_ON:
+		if (job->keyed && !key_matches(ctx, offsets_pack(f->offsets), job->group))
+			return TALLY_FORGED;
 		return tenant_admit(job->tenant, h->priority, bytes);
 	case TALLY_PASSED_UP:
 		out = tenant_admit(job->tenant, h->priority, bytes);

@@ -9,6 +9,7 @@
 #include <tally/reply.h>
 #include "address.bpf.h"
 #include "hook_tc.bpf.h"
+#include "key.bpf.h"
 #include "leave.bpf.h"
 #include "resize.bpf.h"
 
@@ -46,6 +47,8 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 	if (!is_partial)
 		checksum_readdress(&f, child);
 	address(&f, child);
+	if (child->keyed)
+		key_apply(ctx, packed_offsets, child->key);
 	if (is_partial)
 		checksum_leave(&f);
 	leave(child->row, TALLY_FANNED_OUT, f.bytes);

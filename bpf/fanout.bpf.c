@@ -13,6 +13,7 @@
 #include "parse.bpf.h"
 #include "address.bpf.h"
 #include "checksum.bpf.h"
+#include "key.bpf.h"
 #include "resize.bpf.h"
 #include "leave.bpf.h"
 
@@ -87,6 +88,8 @@ int tally_fanout(struct xdp_md *ctx)
 		checksum_readdress(&f, child);
 	}
 	address(&f, child);
+	if (child->keyed)
+		key_apply(ctx, offsets_pack(f.offsets), child->key);
 	if (cut)
 		checksum_udp(&f, 0);
 	return leave(child->row, TALLY_FANNED_OUT, f.bytes);

@@ -31,7 +31,7 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 
 	if (!frame_set(f, &set))
 		return TALLY_UNKNOWN_FLAG;
-	out = admit(job, f->tally, &set, f->bytes);
+	out = admit(ctx, f, job, &set);
 	if (out == TALLY_GO_ON) {
 		slot = slot_find(job, tally_le32_get(f->tally->seq));
 		if (!slot)

@@ -43,6 +43,14 @@ struct {
 	__type(value, struct tally_slot);
 } slots SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+	__uint(max_entries, TALLY_RANK_KEYS_MAX);
+	__type(key, __u32);
+	__type(value, struct tally_key);
+} rank_keys SEC(".maps");
+
 /* A job's group: one entry for each copy that has to leave, with its port. */
 struct installation {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);

@@ -9,6 +9,7 @@
 #include "checksum.bpf.h"
 #include "gather.bpf.h"
 #include "constants.bpf.h"
+#include "key.bpf.h"
 #include "resize.bpf.h"
 #include <tally/reply.h>
 
@@ -93,11 +94,17 @@ static __always_inline bool turn_down(struct frame *f)
 	return true;
 }
 
-/* Both checksums. A global function (see offsets_find), for its loop over the words. */
-__noinline int reply_sum(struct hook_context *ctx, int packed_offsets, int left)
+/*
+ * The tag, for whoever has the key of this index, if it is `keyed`; and both checksums. A global
+ * function (see offsets_find), for its loop over the words.
+ */
+__noinline int reply_finish(struct hook_context *ctx, int packed_offsets, int left, bool keyed,
+			    __u32 key)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 
+	if (keyed)
+		key_apply(ctx, packed_offsets, key);
 	if (frame_locate(ctx, &f))
 		checksum_frame(&f, f.tally->blocks, left);
 	return 0;
@@ -110,6 +117,7 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 						struct tally_slot_state *books)
 {
 	struct tally_reply r = tally_reply_make(v, books, sender);
+	__u32 rank = tally_le16_get(f->tally->sender);
 	enum tally_to to;
 	int left = 0;
 
@@ -134,7 +142,8 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 		turn_to_sender(f);
 	else if (to == TALLY_TO_GROUP)
 		turn_to_group(f);
-	reply_sum(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left);
+	reply_finish(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left,
+		     job->keyed & (to == TALLY_TO_SENDER), tally_rank_key_index(job->group, rank));
 	return r.outcome;
 }
 

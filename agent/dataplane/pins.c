@@ -9,12 +9,12 @@
 #include "pins.h"
 
 const char *const pin_name[PIN_COUNT] = {
-	[PIN_GATES] = "gates",	     [PIN_JOBS] = "jobs",	[PIN_TENANTS] = "tenants",
-	[PIN_SOURCES] = "sources",   [PIN_SLOTS] = "slots",	[PIN_GROUPS] = "groups",
-	[PIN_CHILDREN] = "children", [PIN_CURSORS] = "cursors", [PIN_COUNTERS] = "counters",
-	[PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",	[PIN_TRACERS] = "tracers",
-	[PIN_PORTS] = "ports",	     [PIN_NEXT] = "next",	[PIN_CONSTANTS] = "constants",
-	[PIN_INGRESS] = "ingress",   [PIN_FANOUT] = "fanout",
+	[PIN_GATES] = "gates",	       [PIN_JOBS] = "jobs",	    [PIN_TENANTS] = "tenants",
+	[PIN_SOURCES] = "sources",     [PIN_SLOTS] = "slots",	    [PIN_RANK_KEYS] = "rank_keys",
+	[PIN_GROUPS] = "groups",       [PIN_CHILDREN] = "children", [PIN_CURSORS] = "cursors",
+	[PIN_COUNTERS] = "counters",   [PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",
+	[PIN_TRACERS] = "tracers",     [PIN_PORTS] = "ports",	    [PIN_NEXT] = "next",
+	[PIN_CONSTANTS] = "constants", [PIN_INGRESS] = "ingress",   [PIN_FANOUT] = "fanout",
 };
 
 const char *pin_path(const char *pin, const char *name, const char *suffix)

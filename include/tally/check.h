@@ -4,6 +4,8 @@
  *
  * `tag` is a hash of the header. Whoever sends a message makes the tag, and every node and worker
  * that takes the message verifies it. So a bit that flips in a header on the way costs one packet.
+ * In a job with rank keys, whoever has not the key of the rank that sends or gets the message
+ * cannot make its tag: tally_keyed_tag().
  *
  * `check` is linear: nodes add it like any word, and workers verify the check of a result. That
  * of a contribution of rank r is
@@ -22,6 +24,7 @@
 #include <linux/types.h>
 #include <tally/inline.h>
 #include <tally/set.h>
+#include <tally/siphash.h>
 #include <tally/wire.h>
 
 #define TALLY_MIX 0x9e3779b97f4a7c15ULL /* 2^64 / golden ratio; odd, so no product loses a bit */
@@ -72,6 +75,27 @@ tally_inline __u64 tally_tag(const struct tally_header *h, const struct tally_se
 	for (int i = 1; h->flags & TALLY_LARGE && i < TALLY_SET_WORDS; i++)
 		tag += tally_tag_of(set->word[i], TALLY_SET_WORD + i);
 	return tag;
+}
+
+/* SipHash-1-3 of the header and tally_more, but for the tag. For the recipient of `blocks` only. */
+tally_inline __u64 tally_keyed_tag(const struct tally_header *h, const struct tally_set *set,
+				   const struct tally_key *key)
+{
+	const tally_header_word *word = (const tally_header_word *)h;
+	struct tally_siphash s = tally_siphash_begin(key);
+	bool large = h->flags & TALLY_LARGE;
+
+	for (int i = 0; i < TALLY_SET_WORD; i++)
+		if (i != TALLY_TAG_WORD)
+			tally_siphash_add(&s, word[i], 1);
+	tally_siphash_add(&s, set->word[0], 1);
+	if (large) {
+		for (int i = 1; i < TALLY_SET_WORDS; i++)
+			tally_siphash_add(&s, set->word[i], 1);
+		tally_siphash_add(&s, 0, 1);
+	}
+	tally_siphash_add(&s, (__u64)(tally_header_bytes(h->flags) - sizeof(h->tag)) << 56, 1);
+	return tally_siphash_end(&s, 3);
 }
 
 /* The run: `nonce` is a random number that all its ranks know. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Keys and values of the BPF maps: the contract between the data plane and whoever fills
- * them. User space writes gates, jobs, groups, children, tenants and sources; the data plane
- * writes slots, cursors, counters and the level of tenants' buckets.
+ * them. User space writes gates, jobs, rank_keys, groups, children, tenants and sources; the data
+ * plane writes slots, cursors, counters and the level of tenants' buckets.
  */
 #ifndef TALLY_MAPS_H
 #define TALLY_MAPS_H
@@ -76,7 +76,8 @@ struct tally_job {
 	__u16 copies; /* of a message that goes to the group: the children of the whole job */
 	__u8 service[16]; /* the root's address; IPv4: the first four */
 	__u8 ipv6; /* of the service address */
-	__u8 reserved[7];
+	__u8 keyed; /* 1: it has rank keys */
+	__u8 reserved[6];
 };
 
 _Static_assert(sizeof(struct tally_job) == 112, "otherwise raise TALLY_MAPS_LAYOUT");
@@ -95,7 +96,19 @@ tally_inline struct tally_role tally_job_role(const struct tally_job *job)
 		.epoch = job->epoch,
 		.blocks_max = job->blocks_max,
 		.root = job->root,
+		.keyed = job->keyed,
 	};
+}
+
+/* rank_keys: index -> the key of one rank of one job. A secret: nothing prints it. */
+enum {
+	TALLY_RANK_KEYS_MAX = TALLY_JOBS_MAX * TALLY_WORKERS_MAX,
+};
+
+/* `group`: the job's index. */
+tally_inline __u32 tally_rank_key_index(__u32 group, __u32 rank)
+{
+	return group * TALLY_WORKERS_MAX + rank;
 }
 
 /* tenants: index -> limits. Index 0 is the node's own tenant: no limits. */
@@ -157,9 +170,10 @@ struct tally_child {
 	};
 	__be16 udp_port;
 	__u8 ipv6;   /* which of the two */
-	__u8 reserved;
+	__u8 keyed; /* 1: copies have tags made with its rank key */
 	__u32 row; /* where its copies are counted */
 	__u32 port; /* that leads to it */
+	__u32 key; /* index into rank_keys */
 };
 
 /* cursors: port -> which child of the port the next copy of this message is for (per CPU) */

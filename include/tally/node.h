@@ -7,6 +7,7 @@
  * these steps:
  *
  *	tally_node_admit()	may it come in? GO_ON: it is offered to its slot
+ *	tally_node_is_from()	then, in a job with rank keys: is it from whom it says?
  *	tally_node_gather()	slot locked: which rule applies; the caller moves the words
  *	tally_reply_make()	what leaves (tally/reply.h)
  *	tally_reply_no_room()	instead, if the frame cannot be made as long as that
@@ -36,6 +37,7 @@ struct tally_role {
 	__u16 epoch;
 	__u8 blocks_max; /* of a message */
 	bool root; /* results are made here; otherwise sums go on to the root */
+	bool keyed; /* the job has rank keys; then this is its only node */
 };
 
 /* Does the set of a message fit its kind? */
@@ -60,7 +62,8 @@ tally_inline bool tally_node_knows(const struct tally_header *h)
  * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN: it leaves as it came. Anything
  * else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have limits. The
  * caller has checked that the job is `role`'s, that the message is as long as its header says, and
- * that the reserved bytes of struct tally_more are 0. `set`: the header's.
+ * that the reserved bytes of struct tally_more are 0. `set`: the header's. In a job with rank keys
+ * nothing is known of the tag yet: tally_node_is_from() comes next.
  */
 tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 						 const struct tally_header *h,
@@ -68,7 +71,7 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 {
 	__u16 recipient = tally_le16_get(h->recipient);
 
-	if (tally_le64_get(h->tag) != tally_tag(h, set))
+	if (!role->keyed && tally_le64_get(h->tag) != tally_tag(h, set))
 		return TALLY_CORRUPT;
 	if (tally_le16_get(h->epoch) != role->epoch)
 		return TALLY_WRONG_EPOCH;
@@ -97,6 +100,18 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 	default:
 		return TALLY_BAD_KIND;
 	}
+}
+
+/*
+ * Was this contribution or repair made with `key`, that of the rank in `sender`? And a contribution
+ * is of that rank alone.
+ */
+tally_inline bool tally_node_is_from(const struct tally_header *h, const struct tally_set *set,
+				     const struct tally_key *key)
+{
+	return tally_le64_get(h->tag) == tally_keyed_tag(h, set, key) &&
+	       (h->kind == TALLY_REPAIR ||
+		(tally_set_is_single(set) && tally_set_has(set, tally_le16_get(h->sender))));
 }
 
 /*

@@ -115,6 +115,20 @@ __u64 check_of(__u64 value, __u8 blocks)
 	return check;
 }
 
+struct tally_key key_of(__u32 rank)
+{
+	return (struct tally_key){ { tally_mix(rank, 1), tally_mix(rank, 2) } };
+}
+
+/* `key`: as in struct message. */
+static __u64 tag_of(const struct tally_header *h, int key)
+{
+	const struct tally_key of_rank = key_of(key - 1);
+	const struct tally_set set = tally_header_set(h);
+
+	return key ? tally_keyed_tag(h, &set, &of_rank) : tally_tag(h, &set);
+}
+
 struct whole_header {
 	struct tally_header header;
 	struct tally_more more;
@@ -150,7 +164,7 @@ static struct whole_header header_of(struct message m)
 	h.check = tally_le64(check_of(m.value, m.blocks) + m.identity);
 	whole.header = h;
 	tally_header_set_put(&whole.header, &m.set);
-	whole.header.tag = tally_le64(tally_tag(&whole.header, &m.set) ^ m.spoilt);
+	whole.header.tag = tally_le64(tag_of(&whole.header, m.key) ^ m.spoilt);
 	return whole;
 }
 
@@ -243,14 +257,12 @@ void frame_retag(struct message m, struct frame *frame)
 {
 	const __u32 at = frame_headers_bytes(m);
 	struct whole_header whole = { 0 };
-	struct tally_set set;
 
 	if (frame->bytes < at + sizeof(whole.header))
 		return;
 	memcpy(&whole, frame->data + at,
 	       frame->bytes - at < sizeof(whole) ? frame->bytes - at : sizeof(whole));
-	set = tally_header_set(&whole.header);
-	whole.header.tag = tally_le64(tally_tag(&whole.header, &set));
+	whole.header.tag = tally_le64(tag_of(&whole.header, m.key));
 	memcpy(frame->data + at, &whole.header, sizeof(whole.header));
 }
 
@@ -369,8 +381,11 @@ static void take_message(struct reader *r, struct sent *ret)
 	take(r, ret->word, ret->tally.blocks * TALLY_BLOCK_BYTES);
 	assert_int_equal(r->at, r->frame->bytes);
 	ret->set = tally_header_set(&ret->tally);
+	while (ret->key < TALLY_WORKERS_MAX &&
+	       tally_le64_get(ret->tally.tag) != tag_of(&ret->tally, ret->key))
+		ret->key++;
 	if (ret->tally.version == TALLY_VERSION)
-		assert_int_equal(tally_le64_get(ret->tally.tag), tally_tag(&ret->tally, &ret->set));
+		assert_int_equal(tally_le64_get(ret->tally.tag), tag_of(&ret->tally, ret->key));
 }
 
 void frame_read(const struct frame *frame, struct sent *ret)
@@ -486,6 +501,22 @@ void job_put(struct node *node, __u32 id, struct tally_job job)
 	map_put(fd_of(node->ingress->maps.jobs), &index, &job);
 	gate_put(node, id, LOOPBACK, (struct tally_gate){ .row = row_of_loopback(id) });
 	gate_put(node, id, 0, (struct tally_gate){ .row = row_of_job(id), .anywhere = 1 });
+}
+
+void rank_key_put(struct node *node, __u32 id, __u32 rank, struct tally_key key)
+{
+	const __u32 index = tally_rank_key_index(id - JOB, rank);
+
+	map_put(fd_of(node->ingress->maps.rank_keys), &index, &key);
+}
+
+void job_put_keyed(struct node *node, __u32 id, struct tally_job job)
+{
+	for (__u32 rank = 0; rank < TALLY_WORKERS_MAX; rank++)
+		rank_key_put(node, id, rank, key_of(rank));
+	job.keyed = 1;
+	job.group = id - JOB;
+	job_put(node, id, job);
 }
 
 void tenant_put(struct node *node, __u32 index, struct tally_tenant tenant)

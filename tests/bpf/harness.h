@@ -83,6 +83,7 @@ struct message {
 	__u64 call;
 	__u64 spoilt; /* is XORed to the tag, after the tag was made */
 	__u64 identity; /* is added to the check of the words */
+	int key; /* the tag is made with the key of rank `key` - 1; 0: without */
 	int worker;   /* who sends it; is in the set, unless NOBODY */
 	struct tally_set set; /* further workers in it */
 	__u64 value;
@@ -132,6 +133,7 @@ struct sent {
 	struct tally_header tally;
 	struct tally_more more; /* if the header is large */
 	struct tally_set set;
+	int key; /* as in struct message: what the tag was made with */
 	__u64 word[TALLY_WORDS_MAX];
 };
 
@@ -165,6 +167,10 @@ void skip_unless_permitted(void);
 
 /* `id` is JOB or OTHER_JOB. */
 void job_put(struct node *node, __u32 id, struct tally_job job);
+/* The same, with keys of all ranks that a job may have. */
+void job_put_keyed(struct node *node, __u32 id, struct tally_job job);
+struct tally_key key_of(__u32 rank);
+void rank_key_put(struct node *node, __u32 id, __u32 rank, struct tally_key key);
 /* Rows that job_put() gives to the gates of JOB and OTHER_JOB. */
 __u32 row_of_job(__u32 id);
 __u32 row_of_loopback(__u32 id);

@@ -13,9 +13,9 @@
 
 enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
-	INGRESS_INSNS_MAX = 70000,
-	INGRESS_TC_INSNS_MAX = 84000,
-	FANOUT_INSNS_MAX = 1500,
+	INGRESS_INSNS_MAX = 74000,
+	INGRESS_TC_INSNS_MAX = 88000,
+	FANOUT_INSNS_MAX = 3000,
 };
 
 static const char compiler[] = "clang version ";

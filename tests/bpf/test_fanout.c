@@ -353,11 +353,31 @@ static void place_four(struct node *node, __u32 job, bool ipv6)
 		place(node, job, rank, rank > 0, rank ? rank - 1 : 0, ipv6);
 }
 
+/* The same four, in a job with rank keys. */
+static void place_four_keyed(struct node *node, bool ipv6)
+{
+	job_put_keyed(node, JOB, root_job(.everyone = { { 0xf } }, .ipv6 = ipv6));
+	for (int rank = 0; rank < 4; rank++) {
+		const struct tally_child_key key = { JOB, ports[rank > 0].ifindex,
+						     rank ? rank - 1 : 0 };
+		struct tally_child child = child_of(rank, rank > 0, ipv6);
+
+		child.keyed = 1;
+		child.key = tally_rank_key_index(0, rank);
+		child_put(node, key, child);
+		group_put(node, 0, rank, ports[rank > 0].ifindex);
+	}
+}
+
 /* From port 0 with one port, all four contribute. */
 static void four_contribute(struct message m)
 {
-	for (m.worker = 0; m.worker < 4; m.worker++)
+	bool keyed = m.key;
+
+	for (m.worker = 0; m.worker < 4; m.worker++) {
+		m.key = keyed ? m.worker + 1 : 0;
 		send_message(m.worker > 0, m);
+	}
 }
 
 static void assert_addressed(const struct sent *copy, int rank, int port)
@@ -401,6 +421,7 @@ static void four_receive(struct message m, enum tally_kind kind, int payload_for
 		assert_int_equal(copy.tally.kind, kind);
 		assert_int_equal(copy.ipv6, m.ipv6);
 		assert_int_equal(copy.tagged, !!m.vlan);
+		assert_int_equal(copy.key, m.key ? rank + 1 : 0);
 		assert_addressed(&copy, rank, rank > 0);
 		assert_int_equal(copy.tally.blocks, payload ? m.blocks : 0);
 		if (kind == TALLY_RESULT) {
@@ -623,6 +644,30 @@ static void copies_of_a_large_job_have_its_header(void **state)
 				four_and_70_contribute(*state, m, send[way]);
 				four_receive(m, TALLY_RESULT, recipient, 20);
 			}
+}
+
+/* With payload and without, results and asks, over both families; checksums are right. */
+static void each_copy_is_made_with_the_key_of_its_child(void **state)
+{
+	struct message m = contribution(.value = 5, .blocks = 22, .key = 1);
+
+	for (m.ipv6 = false;; m.ipv6 = true) {
+		place_four_keyed(*state, m.ipv6);
+		four_contribute(m);
+		four_receive(m, TALLY_RESULT, TALLY_EVERYONE, 20);
+		m.seq++;
+		m.recipient = 2;
+		four_contribute(m);
+		four_receive(m, TALLY_RESULT, 2, 20);
+		m.seq++;
+		m.worker = 0;
+		m.flags = TALLY_FLUSH;
+		send_message(0, m);
+		four_receive(m, TALLY_ASK, NOBODY, 5);
+		if (m.ipv6)
+			break;
+		m = contribution(.value = 5, .blocks = 22, .key = 1, .seq = 3);
+	}
 }
 
 static void an_ask_reaches_every_child(void **state)
@@ -944,6 +989,7 @@ int main(void)
 		fact(a_copys_checksum_of_0_is_sent_as_the_other_zero),
 		fact(a_frame_in_pages_is_summed_to_the_last_word),
 		fact(copies_of_a_large_job_have_its_header),
+		fact(each_copy_is_made_with_the_key_of_its_child),
 		fact(an_ask_reaches_every_child),
 		fact(children_behind_one_port_take_turns_for_2000_chunks),
 		fact(the_same_result_goes_round_again_when_it_is_wanted),

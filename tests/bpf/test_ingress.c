@@ -2324,6 +2324,8 @@ static void a_flood_of_garbage_spends_nothing_of_the_tenants(void **state)
 	gate_put(*state, JOB, LOOPBACK,
 		 (struct tally_gate){ .row = row_of_loopback(JOB), .restricted = 1 });
 	expect(*state, contribution(.worker = 0), TALLY_OTHER_SOURCE, NULL);
+	job_put_keyed(*state, JOB, root_job(.tenant = TENANT));
+	expect(*state, contribution(.worker = 0), TALLY_FORGED, NULL);
 	job_put(*state, JOB, root_job(.tenant = TENANT));
 	assert_int_equal(tenant_read(*state, TENANT).packets.level, 1);
 	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Jobs with rank keys: the node takes what a rank made with its own key, and nothing else. Each
+ * forgery is also shown to work where a job has no keys. Copies: test_fanout.c.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define fact(name) cmocka_unit_test_setup(name, node_reset)
+
+/* `key` of a message whose sender has its own. */
+#define own(rank) .worker = (rank), .key = (rank) + 1
+
+/* Two workers, each with its key. */
+static struct node *keyed(void **state)
+{
+	job_put_keyed(*state, JOB, root_job());
+	return *state;
+}
+
+static void assert_untouched(struct node *node, const struct tally_slot before[SLOTS])
+{
+	struct tally_slot *now = calloc(SLOTS, sizeof(*now));
+
+	slots_read(node, now);
+	assert_memory_equal(now, before, SLOTS * sizeof(*now));
+	free(now);
+}
+
+static void ranks_with_their_keys_are_summed(void **state)
+{
+	struct node *node = keyed(state);
+	struct sent out;
+
+	expect(node, contribution(own(0), .value = 40), TALLY_ABSORBED, NULL);
+	expect(node, contribution(own(1), .value = 2), TALLY_COMPLETED, &out);
+	assert_sum(&out, 42);
+}
+
+static void who_has_not_the_key_forges_nothing(void **state)
+{
+	const struct message forgeries[] = {
+		contribution(.worker = 0, .value = 1), /* made without a key */
+		contribution(.worker = 0, .value = 1, .key = 2),
+		contribution(.worker = 0, .value = 1, .key = 1, .spoilt = 1),
+		contribution(.worker = 0, .value = 1, .flags = TALLY_FLUSH),
+		contribution(.worker = 0, .value = 1, .flags = TALLY_FLUSH | TALLY_REJECT),
+		contribution(.worker = 0, .value = 1, .call = 9),
+		contribution(.worker = 0, .value = 1, .seq = 60000),
+		repair(.worker = 0, .set = { { 3 } }, .value = 666),
+		repair(.worker = 0, .set = { { 3 } }, .value = 666, .key = 2),
+	};
+	struct tally_slot *before = calloc(SLOTS, sizeof(*before));
+	struct node *node = keyed(state);
+
+	expect(node, contribution(own(1), .value = 2), TALLY_ABSORBED, NULL);
+	slots_read(node, before);
+	for (size_t i = 0; i < sizeof(forgeries) / sizeof(*forgeries); i++)
+		expect(node, forgeries[i], TALLY_FORGED, NULL);
+	assert_untouched(node, before);
+	free(before);
+}
+
+/* The control: this is what rank keys are for. */
+static void without_keys_anybody_forges(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .call = 9), TALLY_CONFLICT, NULL);
+	expect(*state, repair(.worker = 0, .set = { { 3 } }, .value = 666), TALLY_REPAIRED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_ANSWERED, &out);
+	assert_sum(&out, 666);
+	expect(*state, contribution(.worker = 0, .seq = 60000), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_BEHIND, NULL);
+}
+
+/* Rank 1 has its own key, and no other. */
+static void no_rank_speaks_for_another(void **state)
+{
+	struct node *node = keyed(state);
+
+	expect(node, contribution(.worker = 0, .key = 2), TALLY_FORGED, NULL);
+	expect(node, contribution(own(1), .set = { { 1 } }), TALLY_FORGED, NULL);
+	expect(node, message(.kind = TALLY_CONTRIBUTION, .set = { { 1 } }, .key = 2), TALLY_FORGED,
+	       NULL);
+	expect(node, repair(.worker = 0, .set = { { 3 } }, .key = 2), TALLY_FORGED, NULL);
+	expect(node, repair(own(1), .set = { { 3 } }), TALLY_REPAIRED, NULL);
+}
+
+/* The set of a contribution names another rank than its sender. */
+static void a_sender_is_in_its_set_alone(void **state)
+{
+	struct node *node = keyed(state);
+	struct message m = contribution(own(1));
+	struct tally_header h;
+	struct frame frame;
+	const __u32 at = frame_headers_bytes(m);
+
+	frame_write(m, &frame);
+	memcpy(&h, frame.data + at, sizeof(h));
+	h.set = tally_le64(1);
+	memcpy(frame.data + at, &h, sizeof(h));
+	frame_retag(m, &frame);
+	expect_frame(node, &frame, TALLY_FORGED, NULL);
+}
+
+/* Other jobs and the same rank's other runs have other keys; an epoch is in the header. */
+static void what_was_said_in_another_run_is_refused(void **state)
+{
+	const struct tally_key other = key_of(77);
+	struct node *node = keyed(state);
+	struct message before = contribution(own(0), .value = 9);
+
+	rank_key_put(node, JOB, 0, other); /* another run of the same epoch */
+	expect(node, before, TALLY_FORGED, NULL);
+	before.epoch = EPOCH - 1;
+	expect(node, before, TALLY_WRONG_EPOCH, NULL);
+	rank_key_put(node, JOB, 0, key_of(0));
+	job_put_keyed(node, OTHER_JOB, root_job(.slot_base = SLOTS_OF_JOB));
+	rank_key_put(node, OTHER_JOB, 0, other);
+	before = contribution(own(0), .value = 9);
+	expect(node, before, TALLY_ABSORBED, NULL);
+	before.job = OTHER_JOB;
+	expect(node, before, TALLY_FORGED, NULL);
+}
+
+/* In small headers and large ones: whatever the node says of it, nothing came of it. */
+static void no_flipped_bit_touches_a_slot(void **state)
+{
+	const struct tally_set many = { { 0x3, 1 } };
+	struct tally_slot *before = calloc(SLOTS, sizeof(*before));
+	struct node *node = keyed(state);
+
+	for (int large = 0; large < 2; large++) {
+		struct message m = contribution(own(0), .flags = large ? TALLY_LARGE : 0);
+		__u32 from = 8 * frame_headers_bytes(m), bits = 8 * tally_header_bytes(m.flags);
+		struct frame frame, out;
+
+		if (large)
+			job_put_keyed(node, JOB, root_job(.everyone = many, .below = many));
+		frame_write(m, &frame);
+		jobs_follow(node, &frame);
+		slots_read(node, before);
+		for (__u32 bit = from; bit < from + bits; bit++) {
+			frame.data[bit / 8] ^= 1 << bit % 8;
+			assert_return_code(node_run(node, &frame, &out), 0);
+			frame.data[bit / 8] ^= 1 << bit % 8;
+		}
+		assert_untouched(node, before);
+		expect_frame(node, &frame, TALLY_ABSORBED, NULL);
+		node_reset(state);
+	}
+	free(before);
+}
+
+static void an_answer_is_made_with_the_key_of_who_asked(void **state)
+{
+	struct node *node = keyed(state);
+	struct sent out;
+
+	expect(node, contribution(own(0), .value = 40), TALLY_ABSORBED, NULL);
+	expect(node, contribution(own(1), .value = 2), TALLY_COMPLETED, NULL);
+	for (int rank = 0; rank < 2; rank++) {
+		for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+			expect(node, contribution(own(rank), .ipv6 = ipv6), TALLY_ANSWERED, &out);
+			assert_sum(&out, 42);
+			assert_int_equal(out.key, rank + 1);
+		}
+	}
+	expect(node, contribution(own(0), .seq = SLOTS_OF_JOB), TALLY_ABSORBED, NULL);
+	expect(node, contribution(own(1)), TALLY_BEHIND, &out);
+	assert_int_equal(out.key, 2);
+}
+
+/* Each rank of 256 has a key of its own, as far as the last one. */
+static void every_rank_has_its_own_key(void **state)
+{
+	const struct tally_set all = tally_set_first(TALLY_WORKERS_MAX);
+	struct node *node = *state;
+
+	job_put_keyed(node, JOB, root_job(.everyone = all, .below = all));
+	for (int rank = 0; rank < TALLY_WORKERS_MAX; rank++) {
+		struct message m = contribution(own(rank), .flags = TALLY_LARGE, .value = 1);
+
+		m.key = rank ? rank : 2;
+		expect(node, m, TALLY_FORGED, NULL);
+		m.key = rank + 1;
+		expect(node, m, rank < TALLY_WORKERS_MAX - 1 ? TALLY_ABSORBED : TALLY_COMPLETED,
+		       NULL);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	fact(ranks_with_their_keys_are_summed), fact(who_has_not_the_key_forges_nothing),
+	fact(without_keys_anybody_forges),	fact(no_rank_speaks_for_another),
+	fact(a_sender_is_in_its_set_alone),	fact(what_was_said_in_another_run_is_refused),
+	fact(no_flipped_bit_touches_a_slot),	fact(an_answer_is_made_with_the_key_of_who_asked),
+	fact(every_rank_has_its_own_key),
+};
+
+int main(void)
+{
+	skip_unless_permitted();
+	return cmocka_run_group_tests_name("key", tests, node_setup, node_teardown) +
+	       cmocka_run_group_tests_name("key by TC", tests, node_setup_tc, node_teardown);
+}
