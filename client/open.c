@@ -33,6 +33,8 @@ static int check_progress(enum tally_progress_by by)
 /* Everything but the addresses. The names are those of struct tally_options. */
 static int check_options(const struct tally_options *o)
 {
+	static const unsigned char unknown[sizeof(struct tally_key)];
+
 	if (o->workers < 1 || o->workers > TALLY_WORKERS_MAX)
 		return error_set(-EINVAL, "workers: %u, allowed are 1 to %d", o->workers,
 				 TALLY_WORKERS_MAX);
@@ -46,6 +48,11 @@ static int check_options(const struct tally_options *o)
 	    o->payload_bytes % TALLY_BLOCK_BYTES)
 		return error_set(-EINVAL, "payload_bytes: %u, allowed are multiples of 64 to %d",
 				 o->payload_bytes, TALLY_PAYLOAD_MAX);
+	if (o->rank_key && !memcmp(o->rank_key, unknown, sizeof(unknown)))
+		return error_set(-EINVAL,
+				 "rank_key: that of rank %u is all zeros: is it 'key -' in the job "
+				 "file of this machine?",
+				 o->rank);
 	return check_progress(o->progress);
 }
 
@@ -72,13 +79,16 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 			    .workers = o->workers,
 			    .window = o->window,
 			    .payload_bytes = o->payload_bytes,
-			    .nonce = nonce },
+			    .nonce = nonce,
+			    .keyed = o->rank_key },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 		.late_timeout_ns = o->late_rank_timeout_ms * 1000000ull,
 		.service = t->service,
 		.owner = t,
 	};
 
+	if (o->rank_key)
+		memcpy(&options.window.key, o->rank_key, sizeof(options.window.key));
 	if (getrandom(&options.random, sizeof(options.random), 0) < 0)
 		return error_set(-errno, "cannot get a random number: %s", strerror(errno));
 	return engine_new(&options, &t->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
@@ -139,6 +149,7 @@ static struct tally_options options_of(const struct run *job, uint16_t rank)
 		.workers = job->workers,
 		.window = job->window,
 		.payload_bytes = job->payload_bytes,
+		.rank_key = run_rank_key(job, rank),
 	};
 }
 
@@ -183,9 +194,10 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 		return error_set(r, "%s", why);
 	o = options_of(&job, rank);
 	r = check_options(&o);
-	if (r < 0)
-		return r;
-	return open_at(&o, &job.worker[rank], &job.service, ret);
+	if (r == 0)
+		r = open_at(&o, &job.worker[rank], &job.service, ret);
+	explicit_bzero(job.key, sizeof(job.key));
+	return r;
 }
 
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret)

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tally/check.h>
-
 #include "lanes.h"
 
 int window_new(const struct window_options *options, struct window **ret)
@@ -77,13 +75,6 @@ struct tally_header *window_compose(struct window *w, uint32_t seq)
 	return h;
 }
 
-static void tag(struct tally_header *h)
-{
-	struct tally_set set = tally_header_set(h);
-
-	h->tag = tally_le64(tally_tag(h, &set));
-}
-
 void window_post(struct window *w, uint32_t seq, uint64_t place, uint8_t sum_blocks)
 {
 	struct tally_header *h = frame_of(w, seq);
@@ -147,7 +138,7 @@ static struct datagram flight_send(struct window *w, struct flight *f, uint64_t 
 		h->flags |= TALLY_FLUSH;
 	w->stats.flushed += !!(h->flags & TALLY_FLUSH);
 	h->about = tally_le16(ask(w, f->fate.seq, now_ns));
-	tag(h);
+	h->tag = tally_le64(tag_of(w, h));
 	f->state = FLIGHT_FLYING;
 	recovery_sent(&w->recovery, &f->fate, now_ns);
 	d.length = f->length;
@@ -164,7 +155,7 @@ static struct datagram flight_answer(struct window *w, struct flight *f, uint64_
 		if (!h->blocks)
 			add_zeros(h, f);
 	}
-	tag(h);
+	h->tag = tally_le64(tag_of(w, h));
 	f->answer = false;
 	f->fate.sent_ns = now_ns;
 	w->stats.repaired++;

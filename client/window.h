@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tally/siphash.h>
 #include <tally/tally.h>
 #include <tally/wire.h>
 
@@ -38,6 +39,8 @@ struct window_options {
 	uint16_t window;	 /* a power of two */
 	uint16_t payload_bytes;
 	uint64_t nonce; /* of the run, the same for all ranks; 0: window_begin_run() says it */
+	bool keyed; /* the job has rank keys, and this is the rank's: */
+	struct tally_key key;
 };
 
 /* What the network last let us know, for a timeout's explanation. */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include <tally/check.h>
-
 #include "lanes.h"
 
 static bool ignore(struct window *w)
@@ -199,25 +197,25 @@ static void take_overtaken(struct window *w, const struct tally_header *h)
 /* A message of this run whose header is as it was sent. */
 static bool is_intact(const struct window *w, const struct tally_header *h, size_t length)
 {
-	struct tally_set set;
-
 	if (tally_le32_get(h->job) != w->options.job ||
 	    tally_le16_get(h->epoch) != w->options.epoch || length > w->stride ||
 	    (h->flags ^ w->blank.flags) & TALLY_LARGE ||
 	    length != tally_header_bytes(h->flags) + h->blocks * (size_t)TALLY_BLOCK_BYTES)
 		return false;
-	set = tally_header_set(h);
-	return tally_le64_get(h->tag) == tally_tag(h, &set) &&
+	return tally_le64_get(h->tag) == tag_of(w, h) &&
 	       !(h->flags & ~(TALLY_FLAGS_DOWN & ~TALLY_PARTIAL)) &&
 	       !(h->flags & TALLY_LARGE && tally_more_of(h)->reserved);
 }
 
-/* Does a node speak another version, or has a bit flipped? What it says so with has a tag, too. */
-static bool is_whole_answer(const struct tally_header *h)
+/*
+ * Does a node speak another version, or has a bit flipped? What it says so with has a tag, too, but
+ * one that anybody can make.
+ */
+static bool is_whole_answer(const struct window *w, const struct tally_header *h)
 {
 	const struct tally_set set = { { tally_le64_get(h->set) } };
 
-	return tally_le64_get(h->tag) == tally_tag(h, &set);
+	return !w->options.keyed && tally_le64_get(h->tag) == tally_tag(h, &set);
 }
 
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
@@ -228,7 +226,7 @@ bool window_input(struct window *w, const void *bytes, size_t length, uint64_t n
 	if (length < sizeof(*h) || h->magic != TALLY_MAGIC)
 		return ignore(w);
 	if (h->version != TALLY_VERSION) {
-		if (!is_whole_answer(h))
+		if (!is_whole_answer(w, h))
 			return ignore(w);
 		w->news.other_version = h->version;
 		return false;

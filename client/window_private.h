@@ -3,6 +3,8 @@
 #ifndef TALLY_CLIENT_WINDOW_PRIVATE_H
 #define TALLY_CLIENT_WINDOW_PRIVATE_H
 
+#include <tally/check.h>
+
 #include "recovery.h"
 #include "window.h"
 
@@ -54,6 +56,14 @@ struct window {
 	struct flight *flight;  /* [2W] */
 	uint8_t *frame; /* [2W] of `stride` bytes: header, payload */
 };
+
+/* What the tag of a message from or for this rank must be. */
+static inline uint64_t tag_of(const struct window *w, const struct tally_header *h)
+{
+	struct tally_set set = tally_header_set(h);
+
+	return w->options.keyed ? tally_keyed_tag(h, &set, &w->options.key) : tally_tag(h, &set);
+}
 
 static inline struct flight *flight_of(struct window *w, uint32_t seq)
 {

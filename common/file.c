@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "file.h"
 #include "util.h"
@@ -29,4 +30,11 @@ int file_read(const char *path, size_t bytes_max, char **ret, size_t *ret_length
 	*ret = TAKE_PTR(text);
 	*ret_length = length;
 	return 0;
+}
+
+int file_is_open_to_all(const char *path)
+{
+	struct stat s;
+
+	return stat(path, &s) < 0 ? -errno : !!(s.st_mode & (S_IROTH | S_IWOTH));
 }

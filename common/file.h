@@ -11,4 +11,7 @@
  */
 int file_read(const char *path, size_t bytes_max, char **ret, size_t *ret_length);
 
+/* 1: any user of the machine may read or write it; 0: not so; or -errno. */
+int file_is_open_to_all(const char *path);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
@@ -71,6 +72,9 @@ static const struct key rows[] = {
 	{ "worker", &key_endpoint, KEY_LIST(struct run, worker, workers), .needed = true,
 	  .full = "a job has at most 256 workers", .check = check_worker,
 	  .meaning = "Address and UDP port of a worker; 1 to 256 of them." },
+	{ "key", &key_rank_key, KEY_LIST(struct run, key, keys),
+	  .full = "a job has at most 256 workers", .otherwise = "no tags are made with keys",
+	  .meaning = "Rank key of a worker, a secret: one for each, in the same order." },
 };
 
 const struct keys jobfile_keys = KEYS(rows);
@@ -92,6 +96,13 @@ int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, s
 	r = lines_end(&l, &jobfile_keys, seen);
 	if (r < 0)
 		return r;
+	if (file.keys && file.keys != file.workers) {
+		snprintf(why, why_size,
+			 "%u lines 'key' and %u lines 'worker': each worker needs a key ('key -' "
+			 "where this machine need not know it), or none has one",
+			 file.keys, file.workers);
+		return -EINVAL;
+	}
 	if (!file.payload_bytes)
 		file.payload_bytes = run_payload_default(file.service.ss_family, file.workers);
 	*ret = file;
@@ -103,11 +114,26 @@ int jobfile_print(const struct run *f, char *text, size_t size, size_t *ret_leng
 	return lines_print("", &jobfile_keys, f, "", text, size, ret_length);
 }
 
+/* Who has a rank's key can speak for the rank. */
+static int check_private(const char *path, char *why, size_t why_size)
+{
+	int r = file_is_open_to_all(path);
+
+	if (r <= 0)
+		return r;
+	snprintf(why, why_size,
+		 "%s: everybody on this machine may read or write it, and it has rank keys: "
+		 "chmod o-rw %s",
+		 path, path);
+	return -EPERM;
+}
+
 int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size)
 {
 	_cleanup_(freep) char *text = NULL;
+	_cleanup_(freep) struct run *run = NULL;
 	size_t length;
-	char line[160];
+	char line[240];
 	int r;
 
 	if (why_size)
@@ -119,8 +145,17 @@ int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size)
 		snprintf(why, why_size, "%s: %s", path, strerror(-r));
 	if (r < 0)
 		return r;
-	r = jobfile_parse(text, length, ret, line, sizeof(line));
+	run = calloc(1, sizeof(*run));
+	if (!run)
+		return -ENOMEM;
+	r = jobfile_parse(text, length, run, line, sizeof(line));
 	if (r < 0)
 		snprintf(why, why_size, "%s: %s", path, line);
+	else if (run->keys)
+		r = check_private(path, why, why_size);
+	if (r == 0)
+		*ret = *run;
+	explicit_bzero(text, length);
+	explicit_bzero(run->key, sizeof(run->key));
 	return r;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <tally/siphash.h>
 #include <tally/wire.h>
 
 enum {
@@ -26,7 +27,15 @@ struct run {
 	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT; all are of its family */
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* by rank; sockaddr_in or _in6 */
+	uint16_t keys; /* `workers`, or 0: the job has no rank keys */
+	struct tally_key key[TALLY_WORKERS_MAX]; /* by rank; zeros: not known here. A secret */
 };
+
+/* 16 bytes of `run`; NULL: there is none. */
+static inline const unsigned char *run_rank_key(const struct run *run, unsigned int rank)
+{
+	return rank < run->keys ? (const unsigned char *)&run->key[rank] : NULL;
+}
 
 /* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce.
  */
@@ -39,7 +48,10 @@ extern const struct keys jobfile_keys;
  */
 int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, size_t why_size);
 
-/* The same from a file, whose name then leads in `why`. -EFBIG and what reading may say. */
+/*
+ * The same from a file, whose name then leads in `why`. -EPERM: it has keys, and others may read or
+ * write it; -EFBIG and what reading may say.
+ */
 int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size);
 
 /*

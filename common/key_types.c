@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <stdio.h>
 #include <string.h>
+#include <tally/siphash.h>
 #include <tally/wire.h>
 
 #include "address.h"
@@ -76,6 +77,40 @@ static void hex_print(const struct key *key, const void *member, char *text, siz
 
 const struct key_type key_hex = { hex_parse, hex_print, .allowed = "16 digits of 0-9 and a-f",
 				  .secret = true };
+
+/* The bytes of the key in their order. */
+static bool rank_key_parse(const struct key *key, const char *text, void *member)
+{
+	char half[2][17];
+	uint64_t n[2] = { 0 };
+
+	for (int i = 0; i < 2; i++)
+		snprintf(half[i], sizeof(half[i]), "%.16s",
+			 strlen(text) == 32 ? text + 16 * i : "");
+	if (strcmp(text, "-") != 0 &&
+	    (!text_hex64(half[0], &n[0]) || !text_hex64(half[1], &n[1]) || !(n[0] | n[1])))
+		return false;
+	for (int i = 0; i < 2; i++)
+		((struct tally_key *)member)->word[i] = __builtin_bswap64(n[i]);
+	return true;
+}
+
+static void rank_key_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	const struct tally_key *k = member;
+
+	snprintf(text, size, "-");
+	if (k->word[0] | k->word[1])
+		snprintf(text, size, "%016jx%016jx", (uintmax_t)__builtin_bswap64(k->word[0]),
+			 (uintmax_t)__builtin_bswap64(k->word[1]));
+}
+
+const struct key_type key_rank_key = {
+	rank_key_parse, rank_key_print,
+	.allowed = "32 digits of 0-9 and a-f, not all of them 0, or - for one that need "
+		   "not be known here",
+	.secret = true
+};
 
 /* --- choices */
 

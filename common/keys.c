@@ -32,10 +32,16 @@ static size_t path_print(const struct place *at, char *ret)
 	       snprintf(ret + used, PATH_BYTES - used, "%s%s", used ? "." : "", at->key->name);
 }
 
+static bool is_secret(const struct place *at)
+{
+	return at->key && at->key->type && at->key->type->secret;
+}
+
 static int refuse_at(struct reading *r, const struct place *at, unsigned int line, const char *said)
 {
 	char path[PATH_BYTES] = "", where[32] = "";
-	const char *value = r->style->shown == KEYS_BARE && at->value ? at->value->text : "";
+	bool is_shown = r->style->shown == KEYS_BARE && at->value && !is_secret(at);
+	const char *value = is_shown ? at->value->text : "";
 
 	if (line)
 		snprintf(where, sizeof(where), r->name ? ":%u" : "line %u", line);
@@ -67,7 +73,7 @@ int keys_refuse_value(struct reading *r, const struct place *at, const char *for
 	va_start(values, format);
 	vsnprintf(said, sizeof(said), format, values);
 	va_end(values);
-	if (r->style->shown != KEYS_QUOTED || (at->key && at->key->type && at->key->type->secret))
+	if (r->style->shown != KEYS_QUOTED || is_secret(at))
 		return keys_refuse(r, at, "%s", said);
 	if (value_is_scalar(v))
 		text_quote(v->text, v->length, quoted);

@@ -67,6 +67,10 @@ int node_spill(const struct command_line *q, struct why *why)
 	int r;
 
 	r = jobfile_read(q->arguments[0], &run, why->text, sizeof(why->text));
+	if (r == 0 && run.keys)
+		r = why_say(why, -EOPNOTSUPP,
+			    "the job has rank keys, and those only the data plane knows: attach "
+			    "the node's ports and use 'job add', or leave the lines 'key' out");
 	if (r == 0)
 		r = installation_plan(&run, &q->role, &installation, why);
 	if (r == 0)

@@ -282,6 +282,7 @@ static struct tally *job_open(const struct perf_options *o)
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
 		.service = service,
 		.address = address,
+		.rank_key = run_rank_key(&job, o->rank),
 	};
 	if (tally_open(&options, &t) < 0)
 		errx(EXIT_FAILURE, "%s", tally_error());

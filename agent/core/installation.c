@@ -47,6 +47,24 @@ static int check_vias(const struct installation_role *role, const struct tally_s
 	return 0;
 }
 
+/* Sums that go up or down are of several ranks, and so made with no rank's key. */
+static int check_keys(const struct run *file, const struct installation_role *role, struct why *why)
+{
+	static const struct tally_key unknown;
+
+	if (file->keys && (!role->root || role->vias))
+		return why_say(why, -EINVAL,
+			       "the job has rank keys, and such a job has one node only: leave "
+			       "--below and --via out, or the lines 'key' of the job file");
+	for (unsigned int i = 0; i < file->keys; i++)
+		if (memcmp(&file->key[i], &unknown, sizeof(unknown)) == 0)
+			return why_say(why, -EINVAL,
+				       "the key of rank %u is not known here; a node needs the "
+				       "keys of all ranks",
+				       i);
+	return 0;
+}
+
 /* The copy that brings results to `rank`: to itself, or to the child node it is behind. */
 static struct installation_copy copy_for(const struct run *file,
 					 const struct installation_role *role, unsigned int rank)
@@ -77,6 +95,8 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 	if (r < 0)
 		return r;
 	r = check_vias(role, &below, file->service.ss_family, why);
+	if (r == 0)
+		r = check_keys(file, role, why);
 	if (r < 0)
 		return r;
 
@@ -90,7 +110,9 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		.blocks_max = file->payload_bytes / TALLY_BLOCK_BYTES,
 		.root = role->root,
 		.ipv6 = file->service.ss_family == AF_INET6,
+		.keyed = file->keys > 0,
 	};
+	memcpy(ret->key, file->key, sizeof(ret->key));
 	raw = address_raw(&file->service, &bytes);
 	memcpy(ret->job.service, raw, bytes);
 	for (unsigned int rank = 0; rank < file->workers; rank++) {

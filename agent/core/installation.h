@@ -57,6 +57,7 @@ struct installation_copy {
 struct installation {
 	uint32_t id; /* the job's */
 	struct tally_job job;
+	struct tally_key key[TALLY_WORKERS_MAX]; /* by rank, if the job is keyed; a secret */
 	unsigned int copies; /* 1 .. TALLY_WORKERS_MAX */
 	struct installation_copy copy[TALLY_WORKERS_MAX];
 };
@@ -64,7 +65,8 @@ struct installation {
 /*
  * The job and its copies, in the order of their lowest ranks, without hops, keys, slots and
  * group. -EINVAL: ranks that the job does not have or that are named twice, an inner node
- * without ranks below, a child node of another address family.
+ * without ranks below, a child node of another address family, or of a job with rank keys, which
+ * has one node and all its keys there.
  */
 int installation_plan(const struct run *file, const struct installation_role *role,
 		      struct installation *ret, struct why *why);

@@ -64,6 +64,8 @@ static int children_add(struct dataplane *d, const struct tables_job *j,
 
 		child.row = j->copy[i].row;
 		child.port = j->copy[i].port;
+		child.keyed = j->job.keyed;
+		child.key = tally_rank_key_index(j->job.group, i);
 		r = child_put(d, j->id, i, &j->copy[i], &child, BPF_ANY);
 	}
 	return r;
@@ -117,6 +119,24 @@ int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct 
 	memcpy(child.mac, hop->mac, sizeof(child.mac));
 	memcpy(child.port_mac, hop->port_mac, sizeof(child.port_mac));
 	return child_put(d, id, i, copy, &child, BPF_EXIST);
+}
+
+/* --- rank keys: of a job that has some, copy i is rank i's -----------------------------------
+ */
+
+/* `key`: by rank; NULL: they are forgotten. */
+static int keys_put(struct dataplane *d, const struct tally_job *job, const struct tally_key *key)
+{
+	static const struct tally_key none;
+	int r = 0;
+
+	for (uint32_t i = 0; job->keyed && r == 0 && i < TALLY_WORKERS_MAX; i++) {
+		const uint32_t index = tally_rank_key_index(job->group, i);
+
+		r = bpf_map_update_elem(d->fd[PIN_RANK_KEYS], &index, key ? &key[i] : &none,
+					BPF_ANY);
+	}
+	return r;
 }
 
 /* --- groups ---------------------------------------------------------------------------------- */
@@ -209,6 +229,8 @@ static void job_stop(struct dataplane *d, const struct tables_job *j)
 		unlink(pin_path_of_group(d->path, j->job.group));
 	}
 	children_remove(d, j->id);
+	if (j->job.group != TABLES_NO_GROUP)
+		keys_put(d, &j->job, NULL);
 }
 
 static int slots_clear(struct dataplane *d, const struct tally_job *job)
@@ -256,6 +278,9 @@ static int job_write(struct dataplane *d, const struct tables_job *j, const stru
 	r = slots_clear(d, &j->job);
 	if (r < 0)
 		return map_error(why, r, "slots");
+	r = keys_put(d, &j->job, g->key);
+	if (r < 0)
+		return map_error(why, r, "rank_keys");
 	r = children_add(d, j, g);
 	if (r < 0)
 		return map_error(why, r, "children");

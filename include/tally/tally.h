@@ -107,6 +107,8 @@ struct tally_options {
 	enum tally_progress_by progress;
 	uint32_t late_rank_timeout_ms; /* the same, as long as the node answers, and says that other
 					* ranks are missing; 0: timeout_ms */
+	const unsigned char *rank_key; /* 16 bytes: this rank's key of a job with rank keys
+					* (docs/job-file.md), a secret; NULL: the job has none */
 };
 
 struct tally; /* one worker's place in one job */

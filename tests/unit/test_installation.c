@@ -174,6 +174,26 @@ static void roles_that_contradict_the_job_are_refused(void **state)
 	assert_memory_equal(&group, &before, sizeof(group));
 }
 
+/* All of them; and nobody but the ranks themselves and this node makes tags. */
+static void a_job_with_keys_has_one_node_that_knows_them(void **state)
+{
+	file.keys = 8;
+	for (unsigned int i = 0; i < 7; i++)
+		file.key[i].word[0] = i + 1;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
+	assert_why_has("the key of rank 7 is not known here");
+	file.key[7].word[1] = 8;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	assert_int_equal(group.job.keyed, 1);
+	assert_memory_equal(group.key, file.key, sizeof(group.key));
+	via("0-1", "10.77.0.2");
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
+	assert_why_has("one node only");
+	role = (struct installation_role){ .below = set_of("0-3") };
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
+	assert_why_has("one node only");
+}
+
 static void a_child_has_the_address_of_its_worker(void **state)
 {
 	const struct tally_child *c = &group.copy[2].child;
@@ -228,6 +248,7 @@ int main(void)
 		TEST(a_job_has_its_service_address),
 		TEST(an_inner_node_serves_only_those_below),
 		TEST(roles_that_contradict_the_job_are_refused),
+		TEST(a_job_with_keys_has_one_node_that_knows_them),
 		TEST(a_child_has_the_address_of_its_worker),
 		TEST(an_ipv6_child_too),
 		TEST(a_payload_must_fit_every_port),

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/address.h"
@@ -21,7 +22,7 @@
 #define IP6 "job 7\nservice fd77::1\nworker [fd77:1::1]:40000\n"
 
 static struct run file;
-static char why[160];
+static char why[400];
 
 /* From an exact copy on the heap, so that a step past its end is seen. */
 static int parse_bytes(const char *text, size_t length)
@@ -135,16 +136,62 @@ static void only_allowed_windows_and_payloads_are_taken(void **state)
 static void lines_are_a_key_and_a_value(void **state)
 {
 	refused("colour red", "line 1: colour: no such key; there are job, epoch, window, payload, "
-			      "service and worker");
+			      "service, worker and key");
 	refused("jobs 1", "line 1: jobs: no such key; there are job, epoch, window, payload, "
-			  "service and worker");
+			  "service, worker and key");
 	refused("job", "line 1: job: a value is missing");
 	refused("job # 7", "line 1: job: a value is missing");
 	refused("job 7 8", "line 1: job 7: one value only; remarks begin with #");
 	refused("job 7\njob 7", "line 2: job 7: given twice");
 	refused("a-key-that-is-much-too-long 7",
 		"line 1: a-key-that-is-~: no such key; there are job, epoch, window, payload, "
-		"service and worker");
+		"service, worker and key");
+}
+
+#define KEY "000102030405060708090a0b0c0d0e0f"
+
+static void each_worker_has_a_key_or_none_has(void **state)
+{
+	taken(IP4);
+	assert_int_equal(file.keys, 0);
+	taken(IP4 "worker 10.77.1.2:1\nkey " KEY "\nkey -\n");
+	assert_int_equal(file.keys, 2);
+	assert_memory_equal(&file.key[0], "\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 16);
+	assert_true(file.key[1].word[0] == 0 && file.key[1].word[1] == 0);
+	refused(IP4 "worker 10.77.1.2:1\nkey " KEY "\n",
+		"1 lines 'key' and 2 lines 'worker': each worker needs a key ('key -' where this "
+		"machine need not know it), or none has one");
+}
+
+/* And what is wrong with a secret does not show it. */
+static void a_key_is_32_hex_digits_and_not_all_0(void **state)
+{
+	static const char *const wrong[] = { "0",
+					     "00000000000000000000000000000000",
+					     KEY "0",
+					     "000102030405060708090a0b0c0d0e0",
+					     "000102030405060708090A0B0C0D0E0F",
+					     "--" };
+	char text[100];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(text, sizeof(text), "key %s", wrong[i]);
+		assert_int_equal(parse_bytes(text, strlen(text)), -EINVAL);
+		assert_string_equal(why, "line 1: key: 32 digits of 0-9 and a-f, not all of them "
+					 "0, or - for one that need not be known here");
+	}
+}
+
+static void keys_are_printed_as_they_were_read(void **state)
+{
+	char text[1000];
+	size_t length;
+
+	taken(IP4 "worker 10.77.1.2:1\nkey -\nkey " KEY "\n");
+	assert_int_equal(jobfile_print(&file, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "\nkey -\nkey " KEY "\n"));
+	taken(text);
+	assert_int_equal(file.keys, 2);
 }
 
 /* Not the first 63 digits of something longer. */
@@ -292,6 +339,14 @@ static void files_are_read_and_named_in_the_reason(void **state)
 		 path);
 	assert_string_equal(why, expected);
 
+	assert_int_equal(ftruncate(fd, strlen(IP4)), 0);
+	assert_int_equal(pwrite(fd, "key " KEY, 36, strlen(IP4)), 36);
+	assert_int_equal(jobfile_read(path, &file, why, sizeof(why)), 0);
+	assert_int_equal(fchmod(fd, 0604), 0);
+	assert_int_equal(jobfile_read(path, &file, why, sizeof(why)), -EPERM);
+	snprintf(expected, sizeof(expected), "%s: everybody on this machine may read or", path);
+	assert_memory_equal(why, expected, strlen(expected));
+
 	memset(big, '\n', sizeof(big));
 	assert_int_equal(pwrite(fd, big, sizeof(big), 0), sizeof(big));
 	assert_int_equal(jobfile_read(path, &file, why, sizeof(why)), -EFBIG);
@@ -311,6 +366,9 @@ int main(void)
 		cmocka_unit_test(numbers_have_limits),
 		cmocka_unit_test(only_allowed_windows_and_payloads_are_taken),
 		cmocka_unit_test(lines_are_a_key_and_a_value),
+		cmocka_unit_test(each_worker_has_a_key_or_none_has),
+		cmocka_unit_test(a_key_is_32_hex_digits_and_not_all_0),
+		cmocka_unit_test(keys_are_printed_as_they_were_read),
 		cmocka_unit_test(a_value_that_is_too_long_is_not_cut),
 		cmocka_unit_test(strange_bytes_are_refused_and_shown_as_question_marks),
 		cmocka_unit_test(addresses_must_be_one_machines),

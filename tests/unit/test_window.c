@@ -34,6 +34,8 @@ enum {
 
 static const uint64_t nonce = 0x1337c0de;
 static const uint64_t call = 0xca11; /* the shape of all calls here */
+static const struct tally_key own_key = { { 1, 2 } }, other_key = { { 1, 3 } };
+static const struct tally_key *key; /* with which workers begin, and tags are made; NULL: none */
 
 struct message {
 	struct tally_header h;
@@ -78,6 +80,8 @@ static struct worker *worker_new(uint16_t window)
 		.window = window,
 		.payload_bytes = PAYLOAD,
 		.nonce = nonce,
+		.keyed = key,
+		.key = key ? *key : (struct tally_key){ { 0 } },
 	};
 	struct worker *k = calloc(1, sizeof(*k));
 
@@ -123,7 +127,7 @@ static uint64_t tag_of(const struct message *m)
 {
 	struct tally_set set = tally_header_set(&m->h);
 
-	return tally_tag(&m->h, &set);
+	return key ? tally_keyed_tag(&m->h, &set, key) : tally_tag(&m->h, &set);
 }
 
 static void post(struct worker *k, uint32_t seq, const struct shape *s)
@@ -1007,6 +1011,57 @@ static void a_slot_that_is_further_than_this_rank_is_news(void **state)
 	}
 }
 
+/* --- jobs with rank keys */
+
+static int without_key(void **state)
+{
+	key = NULL;
+	return 0;
+}
+
+/* Results, asks, mismatches, overtaken, another version: all that a node says, as `key` says. */
+static void hear_everything(struct worker *k, uint64_t now_ns)
+{
+	struct message m = mismatch_of(1, 0x07e5, 65);
+
+	hear(k, &m, now_ns);
+	m = overtaken_of(1, 9);
+	hear(k, &m, now_ns);
+	ask_without(k, 1, RANK, now_ns);
+	ask_without(k, 0, 3, now_ns);
+	m.h.version = TALLY_VERSION + 1;
+	hear(k, &m, now_ns);
+	m = result_of(1, &allreduce);
+	assert_true(hear(k, &m, now_ns) == (key == &own_key));
+}
+
+static void who_has_not_the_rank_key_is_not_heard(void **state)
+{
+	static const struct tally_key *const forgers[] = { NULL, &other_key };
+	struct worker *k;
+
+	key = &own_key;
+	k = worker_new(4);
+	finish(k, 0, &allreduce, START, MS); /* what is sent has the right tag, too */
+	post_and_send(k, 1, &allreduce, START);
+	for (size_t i = 0; i < 2; i++) {
+		key = forgers[i];
+		hear_everything(k, START + 40 * MS);
+		assert_int_equal(window_news(k->window)->heard_ns, START + MS);
+		assert_int_equal(window_news(k->window)->other_version, 0);
+		assert_false(window_news(k->window)->mismatch || window_news(k->window)->overtaken);
+		assert_int_equal(stats(k)->ignored, 6 * (i + 1));
+		assert_int_equal(stats(k)->chunks, 1);
+	}
+	key = &own_key;
+	hear_everything(k, START + 40 * MS);
+	assert_true(window_news(k->window)->mismatch && window_news(k->window)->overtaken);
+	assert_int_equal(stats(k)->chunks, 2);
+	assert_int_equal(stats(k)->ignored, 13); /* another version: that tag has no key */
+	one_is_sent(k, window_wakeup(k->window), 0); /* the repair that was asked for */
+	worker_free(k);
+}
+
 /* --- jobs of all sizes: their headers, and every bit of them */
 
 struct raw {
@@ -1519,6 +1574,7 @@ int main(void)
 		cmocka_unit_test(a_result_with_news_is_repaired_without_them),
 		cmocka_unit_test(a_mismatch_is_news_of_what_this_rank_waits_for),
 		cmocka_unit_test(a_slot_that_is_further_than_this_rank_is_news),
+		cmocka_unit_test_teardown(who_has_not_the_rank_key_is_not_heard, without_key),
 		cmocka_unit_test(the_ranks_of_jobs_of_all_sizes_lie_right),
 		cmocka_unit_test(a_header_of_another_size_is_ignored),
 		cmocka_unit_test(no_flipped_bit_is_taken_in_jobs_of_any_size),
