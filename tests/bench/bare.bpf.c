@@ -73,10 +73,10 @@ int bare_sum(struct xdp_md *ctx)
 }
 
 /* From the next rank; after the last of a chunk, for the next chunk. Then on to `next`. */
-SEC("xdp")
-int bare_advance(struct xdp_md *ctx)
+static __always_inline int advance(struct xdp_md *ctx, bool keyed)
 {
 	struct tally_header *h = (void *)(long)ctx->data + BARE_HEADER_AT;
+	const struct tally_key key = BARE_KEY;
 	struct tally_set set = { { 0 } };
 
 	_Static_assert(BARE_SENDERS == 63, "with one more, the first word of a set");
@@ -88,10 +88,17 @@ int bare_advance(struct xdp_md *ctx)
 		h->seq = tally_le32(tally_le32_get(h->seq) + 1);
 	}
 	h->set = tally_le64(set.word[0]);
-	h->tag = tally_le64(tally_tag(h, &set));
+	h->sender = tally_le16((tally_le16_get(h->sender) + 1) % BARE_SENDERS);
+	h->tag = tally_le64(keyed ? tally_keyed_tag(h, &set, &key) : tally_tag(h, &set));
 	bpf_tail_call(ctx, &next, 0);
 	return XDP_ABORTED;
 }
+
+SEC("xdp")
+int bare_advance(struct xdp_md *ctx) { return advance(ctx, false); }
+
+SEC("xdp")
+int bare_advance_keyed(struct xdp_md *ctx) { return advance(ctx, true); }
 
 /* A datagram to our port goes back where it came from, as it is. */
 SEC("xdp")

@@ -12,4 +12,6 @@ enum {
 	BARE_SENDERS = 63, /* ranks that contribute to a chunk; one more never does */
 };
 
+#define BARE_KEY ((struct tally_key){ { 1, 2 } }) /* of all ranks, where they have keys */
+
 #endif

@@ -3,10 +3,11 @@
  * Read this file first: what a packet costs. traffic.c and bounce.c measure whole networks.
  *
  * Nanoseconds per packet, by BPF_PROG_TEST_RUN: of an empty program, of a bare sum, and of
- * tally_ingress absorbing the same payload. A repeated test run hands a program the same frame
- * again and again, which ingress would call a duplicate; so `bare_advance` makes the next
- * contribution of it and tail-calls ingress. What that costs is measured with the empty program
- * behind it, and taken off; with the bare sum behind it, one sees that taking it off is right.
+ * tally_ingress absorbing the same payload, also with rank keys. A repeated test run hands a
+ * program the same frame again and again, which ingress would call a duplicate; so `bare_advance`
+ * makes the next contribution of it and tail-calls ingress. What that costs is measured with the
+ * empty program behind it, and taken off; with the bare sum behind it, one sees that taking it off
+ * is right.
  */
 #include <errno.h>
 #include <sched.h>
@@ -45,6 +46,8 @@ enum variant {
 	ADVANCE_EMPTY,
 	ADVANCE_SUM,
 	ADVANCE_INGRESS,
+	KEYED_EMPTY, /* the same of a job with rank keys: the advance makes other tags */
+	KEYED_INGRESS,
 	VARIANTS,
 };
 
@@ -76,6 +79,7 @@ static void frame_write(struct bench *b)
 				  .lane = TALLY_LANE_INT64 };
 
 	h.set = tally_le64(1ULL << (BARE_SENDERS - 1)); /* advance begins with the next chunk */
+	h.sender = tally_le16(BARE_SENDERS - 1);
 	memset(b->frame, 1, sizeof(b->frame));
 	memcpy(b->frame, &eth, sizeof(eth));
 	memcpy(b->frame + sizeof(eth), &ip, sizeof(ip));
@@ -83,13 +87,25 @@ static void frame_write(struct bench *b)
 	memcpy(b->frame + BARE_HEADER_AT, &h, sizeof(h));
 }
 
-static int job_put(const struct bench *b)
+static int keys_put(const struct bench *b)
+{
+	const struct tally_key key = BARE_KEY;
+	int r = 0;
+
+	for (uint32_t rank = 0; r == 0 && rank < BARE_SENDERS; rank++)
+		r = bpf_map_update_elem(bpf_map__fd(b->ingress->maps.rank_keys), &rank, &key,
+					BPF_ANY);
+	return r;
+}
+
+static int job_put(const struct bench *b, bool keyed)
 {
 	const struct tally_job job = { .everyone = tally_set_first(BARE_SENDERS + 1),
 				       .below = tally_set_first(BARE_SENDERS + 1),
 				       .slot_mask = SLOTS - 1,
 				       .blocks_max = BARE_BLOCKS,
 				       .root = 1,
+				       .keyed = keyed,
 				       .id = JOB };
 	const struct tally_gate_key here = { .job = JOB, .ifindex = LOOPBACK };
 	const struct tally_gate gate = { .row = TALLY_ROW_FIRST };
@@ -117,7 +133,7 @@ static int bench_open(struct bench *b)
 	if (r < 0)
 		return r;
 	frame_write(b);
-	return job_put(b);
+	return keys_put(b);
 }
 
 static void bench_close(struct bench *b)
@@ -137,13 +153,17 @@ static int next_put(const struct bench *b, const struct bpf_program *prog)
 static const struct bpf_program *variant_choose(const struct bench *b, enum variant variant)
 {
 	const struct bpf_program *next = NULL;
+	bool keyed = variant == KEYED_EMPTY || variant == KEYED_INGRESS;
 
+	if (job_put(b, keyed) < 0)
+		return NULL;
 	switch (variant) {
 	case EMPTY:
 		return b->bare->progs.bare_empty;
 	case SUM:
 		return b->bare->progs.bare_sum;
 	case ADVANCE_EMPTY:
+	case KEYED_EMPTY:
 		next = b->bare->progs.bare_empty;
 		break;
 	case ADVANCE_SUM:
@@ -153,7 +173,9 @@ static const struct bpf_program *variant_choose(const struct bench *b, enum vari
 		next = b->ingress->progs.tally_ingress;
 		break;
 	}
-	return next_put(b, next) ? NULL : b->bare->progs.bare_advance;
+	if (next_put(b, next))
+		return NULL;
+	return keyed ? b->bare->progs.bare_advance_keyed : b->bare->progs.bare_advance;
 }
 
 /* --- measuring */
@@ -187,6 +209,7 @@ static int variant_run(struct bench *b, enum variant variant, int round)
 	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = b->frame, .data_size_in = sizeof(b->frame),
 		    .data_out = b->frame, .data_size_out = sizeof(b->frame), .repeat = REPEATS);
 	const struct bpf_program *prog = variant_choose(b, variant);
+	bool sums = variant == ADVANCE_INGRESS || variant == KEYED_INGRESS;
 	uint64_t absorbed = packets_absorbed(b);
 	double begin;
 	int r;
@@ -199,7 +222,7 @@ static int variant_run(struct bench *b, enum variant variant, int round)
 	if (r < 0)
 		return r;
 	absorbed = packets_absorbed(b) - absorbed;
-	if (run.retval != XDP_DROP || absorbed != (variant == ADVANCE_INGRESS ? REPEATS : 0))
+	if (run.retval != XDP_DROP || absorbed != (sums ? REPEATS : 0))
 		return -EPROTO; /* not what we say we measured */
 	return 0;
 }
@@ -239,7 +262,7 @@ static struct spread spread_of(double *value)
 }
 
 struct report {
-	struct spread empty, sum, advance, sum_advanced, ingress;
+	struct spread empty, sum, advance, sum_advanced, ingress, keyed, key;
 	struct spread gross, net; /* ingress / sum; net: of the empty program */
 };
 
@@ -247,6 +270,7 @@ struct report {
 static struct report report_make(struct bench *b)
 {
 	double advance[ROUNDS], sum[ROUNDS], ingress[ROUNDS], gross[ROUNDS], net[ROUNDS];
+	double keyed[ROUNDS], key[ROUNDS];
 
 	for (int i = 0; i < ROUNDS; i++) {
 		const double empty = b->ns[EMPTY][i];
@@ -254,6 +278,8 @@ static struct report report_make(struct bench *b)
 		advance[i] = b->ns[ADVANCE_EMPTY][i] - empty;
 		sum[i] = b->ns[ADVANCE_SUM][i] - advance[i];
 		ingress[i] = b->ns[ADVANCE_INGRESS][i] - advance[i];
+		keyed[i] = b->ns[KEYED_INGRESS][i] - b->ns[KEYED_EMPTY][i] + empty;
+		key[i] = keyed[i] - ingress[i];
 		gross[i] = ingress[i] / b->ns[SUM][i];
 		net[i] = (ingress[i] - empty) / (b->ns[SUM][i] - empty);
 	}
@@ -262,6 +288,8 @@ static struct report report_make(struct bench *b)
 				.advance = spread_of(advance),
 				.sum_advanced = spread_of(sum),
 				.ingress = spread_of(ingress),
+				.keyed = spread_of(keyed),
+				.key = spread_of(key),
 				.gross = spread_of(gross),
 				.net = spread_of(net) };
 }
@@ -279,6 +307,8 @@ static void print_text(const struct report *r)
 	line("b  bare sum under a spin lock", r->sum, "ns");
 	line("   the same behind the advance, which is off", r->sum_advanced, "ns");
 	line("c  tally_ingress absorbs", r->ingress, "ns");
+	line("d  the same, of a job with rank keys", r->keyed, "ns");
+	line("d - c", r->key, "ns");
 	line("   the advance, off in c", r->advance, "ns");
 	line("c / b", r->gross, "");
 	line("(c - a) / (b - a)", r->net, "");
@@ -298,6 +328,8 @@ static void print_json(const struct report *r)
 	member("sum_ns", r->sum);
 	member("sum_advanced_ns", r->sum_advanced);
 	member("ingress_ns", r->ingress);
+	member("keyed_ns", r->keyed);
+	member("key_ns", r->key);
 	member("advance_ns", r->advance);
 	member("ratio_gross", r->gross);
 	member("ratio_net", r->net);
