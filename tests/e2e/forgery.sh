@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Who has not a rank's key cannot speak for the rank, nor for the node. Each forgery is shown to
+# end a run without keys first: that is the control.
+#
+#   w0 w1 x0 n0      one ordinary switch, one port of the node; x0 has no part in the job, and
+#    └─┴┬─┴──┘       forges whatever address it likes
+#       s0
+# shellcheck source=tests/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+three() {
+	network <<-END
+		host w0 w1 x0
+		node n0
+		switch s0
+		link w0 s0 rate 200mbit
+		link w1 s0 rate 200mbit
+		link x0 s0 rate 200mbit
+		link n0 s0 rate 200mbit
+	END
+}
+
+key=() # by rank
+give_keys() {
+	local rank
+	for rank in "${!hosts[@]}"; do
+		key[rank]=$(openssl rand -hex 16)
+		echo "key ${key[rank]}" >>"$work/description"
+	done
+	rm -f "$work/job"
+	umask 077 # from now on job files have secrets
+}
+# What each rank gets, and nobody else: its own key.
+files_for_ranks() {
+	local rank
+	for rank in "${!hosts[@]}"; do
+		awk -v rank="$rank" '$1 == "key" && n++ != rank { $2 = "-" } 1' "$work/job" \
+			>"$work/job$rank"
+	done
+}
+
+# To the node, or to a worker in the name of the node. In the background.
+forge_from() { # HOST TO SENDER KEY WHAT...
+	local host=$1 to=$2 from log=$work/forger$RANDOM
+	from=$(bed addr n0)
+	[[ $to == n0 ]] && to=$(bed addr n0):31249 from=10.9.9.9
+	: >"$log"
+	exec_on "$host" "$build/tests/e2e/forge" "$from" "$to" 1 "$epoch" 2 "${@:3}" >"$log" 2>&1 &
+	forger+=($!)
+	until_true has there "$log" || { cat "$log"; return 1; }
+}
+forger=()
+call_off() {
+	kill "${forger[@]}"
+	wait "${forger[@]}" || true
+	forger=()
+}
+
+calls=(-d int32 -b 64K -e 64K -n 10 -w 0)
+begin_rank() { # RANK JOB-FILE
+	exec_on "${hosts[$1]}" "$build/tally-perf" --job "$2" --rank "$1" --json --hash \
+		--timeout 10000 "${calls[@]}" >"$work/rank$1" 2>"$work/errors$1" &
+	worker[$1]=$!
+}
+
+# Rank 0 waits for rank 1, and hears of the forger, long before its patience is over.
+run_ends_by() { # TO WHAT
+	local to=$1 code=0
+	next_epoch && add_job || return 1
+	[[ $to == n0 ]] || to=$(bed addr w0):40000
+	forge_from x0 "$to" 0 - "$2"
+	begin_rank 0 "$work/job"
+	wait "${worker[0]}" || code=$?
+	call_off
+	echo "$2: $(cat "$work/errors0")"
+	((code != 0)) && ! grep "for 10.0 s" "$work/errors0"
+}
+
+without_keys_each_forgery_ends_a_run() {
+	three
+	describe_job 4 window=32 -- w0 w1
+	run_ends_by n0 repair
+	run_ends_by n0 call
+	run_ends_by n0 ahead
+	run_ends_by w0 mismatch
+	run_ends_by w0 overtaken
+}
+
+# All at once, by a neighbour without a key, and by rank 1 in the name of rank 0.
+with_keys_no_forgery_does_any_harm() {
+	local forged
+	three
+	describe_job 4 window=32 -- w0 w1
+	give_keys
+	next_epoch
+	files_for_ranks
+	add_job
+	forge_from x0 n0 0 - repair call ahead flush
+	forge_from w1 n0 0 "${key[1]}" repair call ahead flush
+	forge_from x0 "$(bed addr w0):40000" 0 - mismatch overtaken
+	forge_from w1 "$(bed addr w0):40000" 0 "${key[1]}" mismatch overtaken
+	begin_rank 0 "$work/job0"
+	begin_rank 1 "$work/job1"
+	finish_all
+	call_off
+	forged=$(count FORGED)
+	echo "$forged forged"
+	((forged > 10000))
+	(($(count CONFLICT) == 0 && $(count BEHIND) == 0))
+	jq -se 'map(.corrupt) | add == 0' "$work"/rank0 "$work"/rank1
+}
+
+# What one run said is nothing in the next one, though the keys stay: another epoch.
+ranks_with_keys_get_over_losses() {
+	network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit loss 1
+		link w1 n0 rate 1gbit loss 1
+		link w2 n0 rate 1gbit loss 1
+		link w3 n0 rate 1gbit loss 1
+	END
+	describe_job 6 window=32 -- w0 w1 w2 w3
+	give_keys
+	run_all -d float32 -b 4 -e 256K -f 64 -n 5
+	run_all --verb reduce --root 2 -d int32 -b 64K -e 64K -n 5
+	run_all --verb all_gather -d int64 -b 64K -e 64K -n 5
+	(($(count FORGED) == 0 && $(lost_on_links) > 0))
+}
+
+facts without_keys_each_forgery_ends_a_run \
+	with_keys_no_forgery_does_any_harm \
+	ranks_with_keys_get_over_losses
