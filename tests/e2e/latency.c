@@ -105,18 +105,22 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double cpu_s(const char *pid)
+struct shares {
+	unsigned long long ran_ns, waited_ns;
+};
+
+static struct shares shares_read(const char *pid)
 {
-	unsigned long long ns = 0;
+	struct shares s;
 	char path[64];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%s/schedstat", pid);
 	f = fopen(path, "re");
-	if (!f || fscanf(f, "%llu", &ns) != 1)
+	if (!f || fscanf(f, "%llu %llu", &s.ran_ns, &s.waited_ns) != 2)
 		err(1, "%s", path);
 	fclose(f);
-	return ns / 1e9;
+	return s;
 }
 
 static void put(struct question *q, const char *control)
@@ -148,7 +152,8 @@ static void ask(const char *control, unsigned long seconds, const char *pid)
 	const size_t total = seconds * 1000 / PACE_MS;
 	struct question *q = room(total, sizeof(*q));
 	struct pollfd *p = room(total, sizeof(*p));
-	double *ms = room(total, sizeof(*ms)), cpu = cpu_s(pid);
+	double *ms = room(total, sizeof(*ms)), all_ns;
+	struct shares before = shares_read(pid), after;
 	const uint64_t began_ns = clock_now_ns();
 	size_t begun = 0, open = 0, done = 0, failed = 0;
 
@@ -178,10 +183,12 @@ static void ask(const char *control, unsigned long seconds, const char *pid)
 			p[i] = p[--open];
 		}
 	}
-	cpu = 100 * (cpu_s(pid) - cpu) / ((clock_now_ns() - began_ns) / 1e9);
+	after = shares_read(pid);
+	all_ns = clock_now_ns() - began_ns;
 	qsort(ms, total, sizeof(*ms), by_size);
-	printf("%zu %zu %.1f %.1f %.1f %.1f\n", total, failed, ms[total / 2], ms[total * 99 / 100],
-	       ms[total - 1], cpu);
+	printf("%zu %zu %.1f %.1f %.1f %.1f %.1f\n", total, failed, ms[total / 2],
+	       ms[total * 99 / 100], ms[total - 1], 100 * (after.ran_ns - before.ran_ns) / all_ns,
+	       100 * (after.waited_ns - before.waited_ns) / all_ns);
 }
 
 /* --- crowds ---------------------------------------------------------------------------------- */
