@@ -61,6 +61,7 @@ INSTALLED = $(CLIENT_INSTALLED) \
 	755:$(BUILD)/tallyctl:$(PREFIX)/bin/tallyctl \
 	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
 	644:$(BUILD)/packaging/tallyd.service:$(PREFIX)/lib/systemd/system/tallyd.service \
+	644:packaging/sysusers.conf:$(PREFIX)/lib/sysusers.d/tally.conf \
 	644:packaging/tmpfiles.conf:$(PREFIX)/lib/tmpfiles.d/tally.conf \
 	$(foreach f,alerts.yml dashboard.json,644:packaging/$(f):$(PREFIX)/share/tally/$(f)) \
 	644:completion/tallyctl.bash:$(PREFIX)/share/bash-completion/completions/tallyctl \

@@ -7,10 +7,12 @@
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include "agent/edge/log.h"
@@ -128,6 +130,13 @@ static int loop_open(struct agent *a)
 	return r < 0 ? r : 0;
 }
 
+static bool has_privileges(void)
+{
+	return capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN) &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_PERFMON);
+}
+
 /*
  * What is left to it: BPF for maps and programs, NET_ADMIN for ports, PERFMON because a reload
  * may load programs, whose pointers the verifier otherwise takes for those of a stranger.
@@ -145,6 +154,25 @@ static int privileges_drop(struct why *why)
 		return why_say(why, -EPERM,
 			       "cannot drop privileges; tallyd needs CAP_BPF, "
 			       "CAP_NET_ADMIN and CAP_PERFMON");
+	return 0;
+}
+
+/*
+ * Root without CAP_DAC_OVERRIDE, as it is soon, may not write where others own the files: better
+ * now than at the first change.
+ */
+static int places_check(const struct config *c, struct why *why)
+{
+	char state[CONFIG_PATH_BYTES];
+	const char *place[] = { c->pin, dirname(strcpy(state, c->state)) };
+	struct stat s;
+
+	for (size_t i = 0; geteuid() == 0 && i < sizeof(place) / sizeof(*place); i++)
+		if (stat(place[i], &s) == 0 && s.st_uid != geteuid() && !(s.st_mode & S_IWOTH))
+			return why_say(why, -EPERM,
+				       "%s belongs to user %u, as which tallyd.service may run: "
+				       "systemctl start tallyd, or chown -R %u %s",
+				       place[i], s.st_uid, geteuid(), place[i]);
 	return 0;
 }
 
@@ -166,7 +194,9 @@ static int agent_open(struct agent *a, struct config *config, const char *path, 
 	int r;
 
 	files_allow();
-	r = loop_open(a);
+	r = places_check(config, why);
+	if (r == 0)
+		r = loop_open(a);
 	if (r == 0)
 		r = driver_open(a->loop, config, path, &a->driver, why);
 	if (r == 0)
@@ -192,7 +222,7 @@ static int check(const struct options *o, const struct config *c)
 
 int main(int argc, char **argv)
 {
-	struct config *config = NULL;
+	static struct config *config;
 	static struct agent a;
 	struct options o = options_parse(argc, argv);
 	unsigned int ports, jobs;
@@ -204,8 +234,9 @@ int main(int argc, char **argv)
 		errx(1, "%s", why.text);
 	if (o.check)
 		return check(&o, config);
-	if (geteuid() != 0)
-		errx(1, "must be run as root: BPF programs and maps need it");
+	if (!has_privileges())
+		errx(1, "needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: start it as root, or by its "
+			"unit (systemctl start tallyd)");
 	log_level_set(o.verbose ? LOG_LEVEL_DEBUG : config->log_level);
 
 	r = agent_open(&a, config, o.config, &why);

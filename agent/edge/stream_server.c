@@ -273,7 +273,10 @@ int stream_listen_unix(struct stream_server *server, const char *path, mode_t mo
 	r = bind(fd, (const void *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(umask_before);
 	if (r == 0 && group != (gid_t)-1 && chown(path, -1, group) < 0)
-		r = -errno;
+		return why_say(why, -errno,
+			       "cannot give %s to group %u: %m. tallyd's user must be in the group "
+			       "(SupplementaryGroups= in a drop-in of tallyd.service)",
+			       path, group);
 	if (r == 0 && chmod(path, mode) < 0)
 		r = -errno;
 	if (r == 0)

@@ -229,7 +229,89 @@ s.sendall(sys.argv[2].encode() + b"\n")
 print(s.makefile().readline())' "$control" "$1"
 }
 
-facts a_node_that_wants_ingress_points_has_no_job_without \
+# --- the unit --------------------------------------------------------------------------------------
+
+unit=packaging/tallyd.service
+user=64999 # stands in for the one that installation makes
+of_unit() { sed -n "s/^$1=//p" "$unit"; } # KEY: its values, a line each
+
+# Starts tallyd as its unit does, but for what only systemd can do, in places of its own: /sys/fs/bpf
+# is closed to all but root, as systemd leaves it; ExecStartPre= is the unit's. strace looks on.
+start_unit() {
+	local caps prepare
+	caps=$(of_unit AmbientCapabilities | sed 's/CAP_/+/g; s/ /,/g; s/.*/\L&/')
+	prepare=$(sed -n '/^ExecStartPre=/,/[^\\]$/p' "$unit" | sed 's/^ExecStartPre=-+//; s/\\$//' | tr -d '\n' |
+		sed -E "s/tally:tally/$user:$user/; s/:tally/:$user/")
+	chmod 711 "$work"
+	mkdir -p "$work/run"
+	chown "$user" "$work/run"
+	control=$work/run/control.sock
+	sed -i "s|^pin: .*|pin: /sys/fs/bpf/tally|; s|^state: .*|state: /var/lib/tally/state.json|
+		s|^control: .*|control: {socket: $control}|; s|^join: .*|join: {socket: $work/run/join.sock}|" "$work/tallyd.yaml"
+	# shellcheck disable=SC2016
+	start_agent unshare --mount bash -c 'mount -t bpf -o mode=0700 none /sys/fs/bpf && mount -t tmpfs none /var/lib &&
+		mkdir -m 700 /var/lib/tally && eval "$0" && exec "$@"' "$prepare" \
+		strace -D -f -o "$work/calls" \
+		setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
+		--inh-caps "-all,$caps" --ambient-caps "-all,$caps" --bounding-set "-all,$caps" "$build/tallyd"
+}
+
+# The names behind a set of system calls, such as @system-service.
+calls_of() {
+	local name
+	systemd-analyze syscall-filter --no-pager "$1" | sed -n '2,$s/^ *//p' | while read -r name; do
+		case $name in @*) calls_of "$name" ;; [a-z]*) echo "$name" ;; esac
+	done
+}
+
+# In the order of the unit's lines, as systemd reads them.
+allowed_calls() {
+	local line word
+	while read -r line; do
+		for word in ${line#\~}; do
+			if [[ $word == @* ]]; then calls_of "$word"; else echo "$word"; fi
+		done | sed "s/^/${line:0:1} /"
+	done < <(of_unit SystemCallFilter) | awk '{ if ($1 == "~") delete may[$2]; else may[$2] } END { for (i in may) print i }' | sort
+}
+
+tallyd_needs_no_more_than_its_unit_gives() {
+	pair
+	start_unit
+	grep -E "^Uid:.$user.$user.$user.$user$" "/proc/$daemon/status"
+	grep -E '^Cap(Prm|Eff|Bnd):.000000c000001000$' "/proc/$daemon/status" >"$work/words"
+	(($(wc -l <"$work/words") == 3))
+	create_job train 2
+	load 4
+	another train 50
+	timeout 20 "$build/tallyctl" --socket "$control" trace --every 10 | head -n 1 >"$work/head"
+	value_of samples_total
+	sed -i 's/^slots: .*/slots: 8192/' "$work/tallyd.yaml" # which loads all programs anew
+	ctl reload
+	ctl tenant add red --slots 8 --group games >/dev/null
+	joined_end
+	end_agent TERM
+	# Those of tallyd alone, and not of what started it.
+	sed -n '/execve("[^"]*tallyd"/,$p' "$work/calls" | grep -oP '^\d+ +\K[a-z]\w+(?=\()' | sort -u >"$work/made"
+	allowed_calls >"$work/allowed"
+	grep -qx bpf "$work/made" && grep -qx epoll_wait "$work/made" && (($(wc -l <"$work/allowed") > 100))
+	comm -23 "$work/made" "$work/allowed" >"$work/words"
+	[[ ! -s $work/words ]] || { echo "the unit does not allow $(cat "$work/words")"; return 1; }
+	# The node's directory is root's to remove.
+	if grep -E '= -1 E(PERM|ACCES)' "$work/calls" | grep -v ' rmdir("/sys/fs/bpf/tally'; then return 1; fi
+}
+
+a_tallyd_of_root_says_at_once_that_files_are_anothers() {
+	pair
+	mkdir "$work/state"
+	chown "$user" "$work/state"
+	sed -i "s|^state: .*|state: $work/state/state.json|" "$work/tallyd.yaml"
+	refuses "$work/state belongs to user $user" on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml"
+	[[ ! -e $pin-n0 ]]
+}
+
+facts tallyd_needs_no_more_than_its_unit_gives \
+	a_tallyd_of_root_says_at_once_that_files_are_anothers \
+	a_node_that_wants_ingress_points_has_no_job_without \
 	a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \

@@ -72,6 +72,8 @@ has_three_capabilities() {
 it_may_what_the_unit_says_and_no_more() {
 	start_node
 	has_three_capabilities
+	grep -E '^Uid:(.999){4}$' "/proc/$(process)/status"
+	[[ $(stat -c %U /sys/fs/bpf/tally /var/lib/tally/state.json "$control" | sort -u) == tally ]]
 	grep -x 'Seccomp:.2' "/proc/$(process)/status"
 	grep -x 'NoNewPrivs:.1' "/proc/$(process)/status"
 	if nsenter --mount --target "$(process)" touch /etc/mark /usr/mark; then return 1; fi
@@ -96,6 +98,28 @@ sums_go_on_while_it_is_reloaded_restarted_and_killed() {
 	(($(process) != before))
 	another train 50
 	joined_end
+}
+
+# A tallyd of root, as older units had it, leaves files that are root's.
+what_root_has_left_is_taken_over() {
+	start_node
+	systemctl stop tallyd
+	chown -R root:root /sys/fs/bpf/tally /var/lib/tally
+	systemctl start tallyd || { journal; return 1; }
+	until_true state_is train waiting
+	load 1
+	joined_end
+}
+
+# However often it fails: StartLimitIntervalSec=0.
+it_is_started_again_after_more_failures_than_five() {
+	local i
+	start_node
+	for i in 1 2 3 4 5 6 7; do
+		systemctl kill --signal KILL tallyd
+		until_true in_state NRestarts "$i"
+		until_true answers
+	done
 }
 
 # What it stops answering to is the watchdog, too.
@@ -136,7 +160,8 @@ a_port_is_shared_with_the_capability_that_the_unit_names() {
 	mkdir -p /sys/fs/bpf/other
 	bpftool prog loadall "$build/tests/bpf/beside.bpf.o" /sys/fs/bpf/other
 	on n0 bpftool net attach xdpdrv pinned /sys/fs/bpf/other/beside dev w0
-	drop_in share "CapabilityBoundingSet=CAP_SYS_ADMIN"
+	drop_in share "CapabilityBoundingSet=CAP_SYS_ADMIN
+AmbientCapabilities=CAP_SYS_ADMIN"
 	systemctl start tallyd || { journal; return 1; }
 	ctl status | grep "^w0" | has "beside XDP program"
 	has_three_capabilities
@@ -146,6 +171,8 @@ a_port_is_shared_with_the_capability_that_the_unit_names() {
 facts it_is_started_when_it_says_that_it_is_ready \
 	it_may_what_the_unit_says_and_no_more \
 	sums_go_on_while_it_is_reloaded_restarted_and_killed \
+	what_root_has_left_is_taken_over \
+	it_is_started_again_after_more_failures_than_five \
 	one_that_hangs_is_ended_and_started_again \
 	a_wrong_configuration_is_named_where_one_looks \
 	stopping_it_leaves_the_sums_and_their_state \
