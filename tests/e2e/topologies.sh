@@ -78,6 +78,47 @@ sums_are_made_at_two_levels() {
 	short_check
 }
 
+# The lines of docs/job-file.md's example that begin with these words, without their indentation.
+example() { # PATTERN
+	sed -n '/^## A tree of nodes/,$ s/^   //p' docs/job-file.md | grep -E "^$1"
+}
+
+# Each machine of the example has its own BPF file system; here they only have their own networks.
+type_on() { # PROMPT COMMAND...
+	local name=${1%?}
+	shift
+	# shellcheck disable=SC2016
+	on "$name" env PATH="$PWD/$build:$PATH" unshare --mount bash -c '
+		[[ ! -d $0 ]] || mount --bind "$0" /sys/fs/bpf || exit
+		cd "$1" && eval "$2"' "$pin-$name" "$work" "$*"
+}
+
+the_tree_in_the_documents_works_as_it_stands() {
+	local prompt command pids=()
+	bed up tests/testbed/topologies/tree4.topo
+	example '(job|service|worker) ' >"$work/job.conf"
+	mkdir "$pin-a0" "$pin-r0"
+	while read -r prompt command; do
+		type_on "$prompt" "$command"
+	done < <(example '[ar]0# tally-node (attach|job add)')
+	while read -r prompt command; do
+		type_on "$prompt" "$command" >"$work/${prompt%?}" 2>&1 &
+		pids+=($!)
+	done < <(example 'w[0-3][$] tally-perf')
+	((${#pids[@]} == 4))
+	for command in "${pids[@]}"; do
+		wait "$command" || { cat "$work"/w[0-3]; return 1; }
+	done
+	grep -E '^ +32768 ' "$work/w0"
+	grep 'rank 0 prints the table' "$work/w3"
+	while read -r prompt command; do
+		type_on "$prompt" "$command" >>"$work/after-${prompt%?}"
+	done < <(example '[ar]0# tally-node (stats|job del)')
+	grep -E '^ABSORBED ' "$work/after-a0" # two came in where one went up
+	grep -E '^SENT_UP ' "$work/after-a0"
+	grep -E '^COMPLETED ' "$work/after-r0"
+}
+
 #   w0 ── a0 ── n0     a0 says that rank 1 is behind a1, and a1 that rank 0 is behind a0: each
 #   w1 ── a1 ─┘        hands the other what comes down, until its TTL is over
 has_come_to_rest() {
@@ -144,6 +185,24 @@ generic_xdp_serves_where_there_is_no_native() {
 	done
 }
 
+#   w0 (8 ranks) ──┐
+#   ...            ├── n0      each rank is a process of its own; TALLY_RANKS=256 is the most
+#   w7 (8 ranks) ──┘
+sixty_four_workers_get_their_sums() {
+	local host all=()
+	network <<-END
+		host w0 w1 w2 w3 w4 w5 w6 w7
+		node n0
+		$(printf 'link w%d n0 rate 1gbit loss 0.1\n' {0..7})
+	END
+	for host in w{0..7}; do
+		mapfile -t -O "${#all[@]}" all < <(yes "$host" | head -n $((${TALLY_RANKS:-64} / 8)))
+	done
+	describe_job 4 window=16 -- "${all[@]}"
+	run_all -d int32 --int-wild -b 4 -e 64K -f 4096 -n 2 -w 0 --timeout 60000
+	(($(count COMPLETED) > 0 && $(count NO_CHILD) == 0))
+}
+
 any_window_works() {
 	four_on rate 1gbit loss 1
 	for window in 1 2 1024; do
@@ -174,9 +233,11 @@ two_testbeds_and_two_jobs_do_not_mix() {
 facts a_node_with_one_port_serves_all_workers_behind_it \
 	several_ranks_of_one_host_are_served \
 	sums_are_made_at_two_levels \
+	the_tree_in_the_documents_works_as_it_stands \
 	nodes_that_name_each_other_do_not_keep_results_for_ever \
 	it_works_over_ipv6 \
 	large_packets_are_summed_at_an_mtu_of_3500 \
 	generic_xdp_serves_where_there_is_no_native \
+	sixty_four_workers_get_their_sums \
 	any_window_works \
 	two_testbeds_and_two_jobs_do_not_mix
