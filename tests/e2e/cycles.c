@@ -23,7 +23,7 @@
 #include "common/name.h"
 
 enum {
-	WORKERS_MAX = 16,
+	WORKERS_MAX = TALLY_WORKERS_MAX,
 	FIRST_PORT = 40000,
 };
 

@@ -3,9 +3,11 @@
  * A worker that does not keep to its rate: well-formed contributions at a rate of its own, for
  * whatever job it says. Their words are junk, so that one that is summed shows.
  *
- *	flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks]
+ *	flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks|sums]
  *
  * With `asks`, contributions are short, and each makes the root ask all workers for the others.
+ *With `sums` each says that it is of all workers, and so leaves once for each of them. Both are of
+ *a chunk of their own.
  *
  * Prints how many packets left.
  */
@@ -13,7 +15,6 @@
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -52,19 +53,34 @@ static int connect_to(const char *service)
 	return fd;
 }
 
+enum what {
+	LATE,
+	ASKS,
+	SUMS,
+};
+
 /*
- * The next one: ranks take turns, and so do chunks. Those of asks are the first of the job; others
- * are older than that: whole and of the job, but too late to end its run.
+ * The next one: ranks take turns, and so do chunks. Those of asks begin with the first of the job,
+ * those of sums behind all of a flood before; others are older than that: whole and of the job, but
+ * too late to end its run.
  */
-static void message_turn(struct message *m, unsigned long n, unsigned int workers, bool asks)
+static void message_turn(struct message *m, unsigned long n, unsigned int workers, enum what what)
 {
-	struct tally_set set = { { 0 } };
+	struct tally_set set = what == SUMS ? tally_set_first(workers)
+					    : (struct tally_set){ { 0 } };
 
 	tally_set_add(&set, n % workers);
 	tally_header_set_put(&m->header, &set);
-	m->header.seq = tally_le32(asks ? n / workers : -(1 + n / workers % 4096));
+	m->header.seq = tally_le32(what != LATE ? n : -(1 + n / workers % 4096));
 	m->header.sender = tally_le16(n % workers);
 	m->header.tag = tally_le64(tally_tag(&m->header, &set));
+}
+
+static enum what what_of(const char *name)
+{
+	if (name && strcmp(name, "asks") != 0 && strcmp(name, "sums") != 0)
+		errx(2, "%s: neither asks nor sums", name);
+	return !name ? LATE : *name == 'a' ? ASKS : SUMS;
 }
 
 int main(int argc, char **argv)
@@ -72,19 +88,19 @@ int main(int argc, char **argv)
 	static struct message m;
 	unsigned long sent = 0, rate, seconds;
 	unsigned int workers;
-	uint64_t began_ns;
+	enum what what;
+	uint64_t began_ns, base;
 	size_t bytes;
-	bool asks;
 	int fd;
 
 	if (argc != 7 && argc != 8)
-		errx(2, "usage: flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks]");
+		errx(2, "usage: flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks|sums]");
 	fd = connect_to(argv[1]);
 	workers = strtoul(argv[4], NULL, 10);
 	rate = strtoul(argv[5], NULL, 10);
 	seconds = strtoul(argv[6], NULL, 10);
-	asks = argc == 8;
-	bytes = asks ? sizeof(m.header) : sizeof(m);
+	what = what_of(argv[7]);
+	bytes = what == ASKS ? sizeof(m.header) : sizeof(m);
 	m.header = (struct tally_header){
 		.magic = TALLY_MAGIC,
 		.version = TALLY_VERSION,
@@ -92,19 +108,20 @@ int main(int argc, char **argv)
 		.job = tally_le32(strtoul(argv[2], NULL, 10)),
 		.epoch = tally_le16(strtoul(argv[3], NULL, 10)),
 		.recipient = tally_le16(TALLY_EVERYONE),
-		.flags = asks ? TALLY_FLUSH : 0,
-		.blocks = asks ? 0 : BLOCKS,
+		.flags = what == ASKS ? TALLY_FLUSH : 0,
+		.blocks = what == ASKS ? 0 : BLOCKS,
 		.lane = TALLY_LANE_INT32,
 	};
 	memset(m.word, 0x5a, sizeof(m.word));
 
 	began_ns = now_ns();
+	base = what == SUMS ? began_ns / 500000 : 0;
 	while (sent < rate * seconds) {
 		struct timespec tick = { .tv_nsec = 1000000000 / BURST_PER_SECOND };
 		uint64_t due = (now_ns() - began_ns) / 1000 * rate / 1000000;
 
 		for (; sent < due && sent < rate * seconds; sent++) {
-			message_turn(&m, sent, workers, asks);
+			message_turn(&m, base + sent, workers, what);
 			if (send(fd, &m, bytes, 0) < 0 && sent < due - rate)
 				break; /* a full queue or a refusal: it goes on all the same */
 		}
