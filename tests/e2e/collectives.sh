@@ -59,6 +59,18 @@ floats_of_all_magnitudes_and_kinds_arrive() {
 	run_all -d int32 -o avg -b 4 -e 256K -f 8 -n 3
 }
 
+# Their sums need the wide form, which is two chunks for each narrow one, in a round of its own.
+integers_of_the_full_range_arrive() {
+	local verb
+	star loss 2
+	describe_job 4 -- w0 w1 w2 w3
+	for verb in allreduce reduce reduce_scatter; do
+		run_all --verb "$verb" -d int32 --int-wild -b 4 -e 256K -f 8 -n 3
+		run_all --verb "$verb" -d int64 --int-wild -b 8 -e 256K -f 8 -n 3
+	done
+	(($(lost_on_links) > 100))
+}
+
 copies_and_late_frames_change_nothing() {
 	star dup 3 reorder 3 loss 0.5
 	describe_job 4 -- w0 w1 w2 w3
@@ -71,4 +83,5 @@ facts collectives_are_exact_without_loss \
 	collectives_are_exact_at_1_percent_loss \
 	collectives_are_exact_at_5_percent_loss \
 	floats_of_all_magnitudes_and_kinds_arrive \
+	integers_of_the_full_range_arrive \
 	copies_and_late_frames_change_nothing
