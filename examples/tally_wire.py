@@ -42,6 +42,28 @@ def check_of(words: tuple[int, ...]) -> int:
     return sum(map(mul, range(1, 2 * len(words), 2), words)) & M64
 
 
+def siphash13(key: bytes, text: bytes) -> int:
+    """SipHash-1-3, of whole 64-bit words."""
+    k0, k1 = words_of(key)
+    v0, v1 = k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d
+    v2, v3 = k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573
+
+    def turned(x: int, bits: int) -> int:
+        return (x << bits | x >> 64 - bits) & M64
+    words = [*words_of(text), len(text) << 56 & M64]
+    for i, w in enumerate(words + [0, 0, 0]):
+        v2 ^= 0xff if i == len(words) else 0    # three rounds more, without words
+        v3 ^= w
+        v0, v2 = v0 + v1 & M64, v2 + v3 & M64
+        v1, v3 = turned(v1, 13) ^ v0, turned(v3, 16) ^ v2
+        v0 = turned(v0, 32)
+        v2, v0 = v2 + v1 & M64, v0 + v3 & M64
+        v1, v3 = turned(v1, 17) ^ v2, turned(v3, 21) ^ v0
+        v2 = turned(v2, 32)
+        v0 ^= w
+    return v0 ^ v1 ^ v2 ^ v3
+
+
 # ---- Messages ---------------------------------------------------------------------------------
 
 HEADER = struct.Struct("<BBBBIHHIHBBBBBBQQQHHB3sQ")
@@ -69,7 +91,7 @@ class Message:
     boot: int = 0
     priority: int = 0
 
-    def pack(self) -> bytes:
+    def pack(self, key: bytes = b"") -> bytes:
         def header(blocks: int, tag: int) -> bytes:
             fixed = HEADER.pack(0xa7, 2, self.kind, self.flags, self.job, self.epoch, self.boot,
                                 self.seq, self.recipient, blocks, self.lane, self.scale,
@@ -78,11 +100,11 @@ class Message:
             more = (self.set >> 64).to_bytes(24, "little") + bytes(8)
             return fixed + (more if self.flags & LARGE else b"")
         blocks = len(self.payload) // 64
-        return header(blocks, tag_of(header(0, 0))) + self.payload
+        return header(blocks, tag_of(header(blocks, 0), key)) + self.payload
 
     @staticmethod
-    def unpack(data: bytes) -> Optional["Message"]:
-        """The message, or nothing if it is malformed, or its tag is wrong."""
+    def unpack(data: bytes, key: bytes = b"") -> Optional["Message"]:
+        """The message, or nothing if it is malformed, or its tag is wrong. Key: the rank's."""
         if len(data) < 64 or data[:2] != b"\xa7\2":
             return None
         (_, _, kind, flags, job, epoch, boot, seq, recipient, blocks, lane, scale, ahead, priority,
@@ -90,17 +112,19 @@ class Message:
         size = 96 if flags & LARGE else 64
         if len(data) != size + 64 * blocks or shard or any(rest) or any(data[88:size]):
             return None
-        if tag != tag_of(data[:18] + b"\0" + data[19:size]):
+        if tag != tag_of(data[:size], key):
             return None
         high = int.from_bytes(data[64:88], "little") << 64 if flags & LARGE else 0
         return Message(kind, flags, job, epoch, seq, recipient, lane, scale, ahead, call, check,
                        about, sender, edition, high | low, data[size:], boot, priority)
 
 
-def tag_of(header: bytes) -> int:
-    """The tag of a header whose byte *blocks* is 0 already."""
+def tag_of(header: bytes, key: bytes = b"") -> int:
+    """The tag of a header; with the rank key, in a job that has some."""
+    if key:
+        return siphash13(key, header[:40] + header[48:])
     tag = 0
-    for i, w in enumerate(words_of(header)):
+    for i, w in enumerate(words_of(header[:18] + b"\0" + header[19:])):
         if i not in (5, 11):            # the tag itself, and what is reserved
             w = w * (2 * i + 1) * K & M64
             tag += w ^ w >> 29 + i

@@ -360,15 +360,19 @@ static void disagreement_print(const struct message *oldest)
 
 /* --- a job of many workers: each is there for one contribution */
 
-static struct message contribution_of_many(int rank, __u64 run_nonce)
+/* `key`: of the rank; NULL: the job has none. */
+static struct message contribution_of(int rank, int workers, const struct tally_key *key)
 {
 	const struct engine_options o = { .window = { .job = JOB,
 						      .epoch = EPOCH,
 						      .rank = rank,
-						      .workers = LARGE_RANKS,
+						      .workers = workers,
 						      .window = WINDOW,
 						      .payload_bytes = PAYLOAD,
-						      .nonce = run_nonce },
+						      .nonce = nonce,
+						      .keyed = key,
+						      .key = key ? *key
+								 : (struct tally_key){ { 0 } } },
 					  .timeout_ns = 1000 * (__u64)MS };
 	const int32_t value = rank;
 	struct call_options call = one_int32;
@@ -388,6 +392,42 @@ static struct message contribution_of_many(int rank, __u64 run_nonce)
 	return m;
 }
 
+/* Bytes that count up from `first`. */
+static struct tally_key key_print(uint8_t first)
+{
+	struct tally_key key;
+
+	printf("rank key ");
+	for (size_t i = 0; i < sizeof(key); i++) {
+		((uint8_t *)&key)[i] = first + i;
+		printf("%02zx", first + i);
+	}
+	puts("");
+	return key;
+}
+
+/* `result`: of the large job, as it leaves the root for all. */
+static void keyed_print(const struct message *result)
+{
+	const struct tally_set set = tally_header_set(&result->header);
+	struct message m = *result;
+	struct tally_key key;
+
+	printf("\n## A job of %d workers with rank keys\n\nThe same call: a contribution to a job of "
+	       "%d workers, one to that of %d, and its result as rank\n65 gets it.\n\n```\n",
+	       LARGE_RANKS, RANKS, LARGE_RANKS);
+	key = key_print(0);
+	m = contribution_of(1, RANKS, &key);
+	frame_print(&m, "rank 1");
+	key = key_print(sizeof(key));
+	m = contribution_of(LARGE_RANKS - 1, LARGE_RANKS, &key);
+	frame_print(&m, "rank 65");
+	m = *result;
+	m.header.tag = tally_le64(tally_keyed_tag(&m.header, &set, &key));
+	frame_print(&m, "result");
+	puts("```");
+}
+
 static void large_print(void)
 {
 	struct message m;
@@ -399,12 +439,13 @@ static void large_print(void)
 	       "ranks; rank r has r. The call is the first\none: seq 0, place 0.\n\n```\n",
 	       LARGE_RANKS);
 	for (int rank = 0; rank < LARGE_RANKS; rank++) {
-		m = contribution_of_many(rank, nonce);
+		m = contribution_of(rank, LARGE_RANKS, NULL);
 		v = visit(&m, rank < LARGE_RANKS - 1 ? TALLY_ABSORBED : TALLY_COMPLETED);
 	}
 	frame_print(&m, "rank 65");
 	frame_print(&v.message, "result");
 	puts("```");
+	keyed_print(&v.message);
 }
 
 /* --- the page */

@@ -38,7 +38,7 @@ class Section:
 
     def __init__(self, title: str, nonce: int) -> None:
         self.title, self.n, self.run, self.call = title, 3, run_of(nonce), 0
-        self.inputs, self.place, self.identity = {}, 0, None
+        self.inputs, self.place, self.identity, self.key = {}, 0, None, b""
         self.name, self.dtype, self.op, self.count, self.root = "", 0, 0, 0, 0
         m = re.match(r"(\w+) of (\d+) (\w+)(?: (?:to|from) rank (\d))?(, average)?", title)
         if m:
@@ -85,11 +85,11 @@ class Section:
     def frame(self, who: str, check: int, tag: int, data: bytes) -> None:
         where = f"{self.title}: {who}"
         data += bytes((96 if data[3] & LARGE else 64) + 64 * data[18] - len(data))
-        m = Message.unpack(data)
+        m = Message.unpack(data, self.key)
         if not m:
             bad.append(f"{where}: this is no message")
             return
-        same("frames", where, (m.pack(), m.check, struct.unpack_from("<Q", data, 40)[0]),
+        same("frames", where, (m.pack(self.key), m.check, struct.unpack_from("<Q", data, 40)[0]),
              (data, check, tag))
         if who in KINDS:
             same("values", where, m.kind, KINDS[who])
@@ -140,6 +140,8 @@ def read(lines: list[str]) -> None:
         elif re.match(r"rank \d has ", line):
             for r, text in re.findall(r"rank (\d) has ([^;]+)", line):
                 s.inputs[int(r)] = numbers(text, s.dtype)
+        elif m := re.match(r"rank key (\w+)", line):
+            s.key = bytes.fromhex(m[1])
         elif m := re.match(r"shape 0x(\w+)", line):
             s.shape(m[1])
         elif m := re.match(r"chunk (\d+): place 0x(\w+), identity 0x(\w+)", line):
