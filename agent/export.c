@@ -30,7 +30,7 @@ struct exporter {
 
 /* Everything that a snapshot points to. */
 struct exposition {
-	struct metrics_row row[TALLY_GATES_MAX];
+	struct metrics_row row[METRICS_ROWS_MAX];
 	struct tally_counter gone[TALLY_OUTCOME_COUNT];
 	struct metrics_job job[TALLY_JOBS_MAX];
 	struct metrics_tenant tenant[TALLY_TENANTS_MAX];
@@ -41,7 +41,7 @@ struct exposition {
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-/* Jobs that were deleted since the sample are counted where the next one will find them. */
+/* Jobs and ports that went since the sample are counted where the next one will find them. */
 static void gone_add(struct exposition *e, const struct traffic_row *row)
 {
 	for (unsigned int k = 0; k < TALLY_OUTCOME_COUNT; k++) {
@@ -53,21 +53,26 @@ static void gone_add(struct exposition *e, const struct traffic_row *row)
 static void rows_fill(const struct exporter *x, struct exposition *e)
 {
 	const struct books *b = core_books(x->core);
-	static const char *const apart[] = { METRICS_NO_JOB, METRICS_GONE_JOBS };
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < x->sampler->rows_count && n < TALLY_GATES_MAX; i++) {
+	for (unsigned int i = 0; i < x->sampler->rows_count && n < METRICS_ROWS_MAX; i++) {
 		const struct traffic_row *row = &x->sampler->rows[i];
 		const struct job *j = row->job ? books_job_numbered(b, row->job) : NULL;
+		const char *port = core_port_name(x->core, row->ifindex);
+		const bool gone = (row->job && !j) || (row->ifindex && !*port);
 
-		if (i == ROW_GONE || (row->job && !j))
+		if (row->again)
+			continue;
+		if (i == ROW_GONE || gone)
 			gone_add(e, row);
-		if (row->job && !j)
+		if (gone)
 			continue;
 		e->row[n++] = (struct metrics_row){
-			.job = j ? j->name : apart[i ? 1 : 0],
+			.job = j		? j->name
+			       : i == ROW_GONE	? METRICS_GONE_JOBS
+						: METRICS_NO_JOB,
 			.tenant = j ? j->tenant_name : "",
-			.port = core_port_name(x->core, row->ifindex),
+			.port = port,
 			.outcome = i == ROW_GONE ? e->gone : row->outcome,
 		};
 	}

@@ -76,7 +76,7 @@ static void single(FILE *f, const char *name, const char *type, const char *help
 
 static size_t rows_shown(const struct metrics_snapshot *s)
 {
-	return s->row_count < TALLY_GATES_MAX ? s->row_count : TALLY_GATES_MAX;
+	return s->row_count < METRICS_ROWS_MAX ? s->row_count : METRICS_ROWS_MAX;
 }
 
 /* The row of no job shows every outcome there is; others what has happened to them. */
@@ -182,7 +182,7 @@ static const struct rate_family rate_families[] = {
 	  RATE(forecast_bytes_per_second), 1 },
 	{ "chunks_per_second", "Sums that became whole, smoothed over some seconds.",
 	  RATE(chunks_per_second), 1 },
-	{ "refused_packets_per_second", "Packets over a rate, or that came in where they may not.",
+	{ "refused_packets_per_second", "Packets over a rate or priority.",
 	  RATE(refused_per_second), 1 },
 	{ "duplicates_ratio", "Share of the packets whose vectors were counted already, 0 to 1.",
 	  RATE(duplicate_percent), 0.01 },

@@ -5,8 +5,8 @@
  * the families.
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
- * for each job, 8 for each tenant and 21 for each link. Rows beyond TALLY_GATES_MAX are left
- * out and counted, so that the text stays below 23 MB; 64 jobs on 4 ports make about half a
+ * for each job, 8 for each tenant and 21 for each link. Rows beyond METRICS_ROWS_MAX are left
+ * out and counted, so that the text stays below 48 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
 #ifndef TALLY_AGENT_METRICS_H
@@ -22,7 +22,11 @@
 #include "delay.h"
 #include "traffic.h"
 
-/* What rows 0 and 1 of a sample are to be called: no job has such a name. */
+enum {
+	METRICS_ROWS_MAX = TALLY_GATES_MAX + TALLY_PORTS_MAX,
+};
+
+/* What rows of no job, and row 1 of a sample, are to be called: no job has such a name. */
 #define METRICS_NO_JOB "(none)"
 #define METRICS_GONE_JOBS "(gone)"
 

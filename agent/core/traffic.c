@@ -11,7 +11,7 @@ static const double RATE_TAU_S = 2, TREND_ALPHA = 0.5, TREND_BETA = 0.1;
 
 enum {
 	LEFT = 1, /* a copy on its way out, no packet that came in */
-	REFUSED = 2, /* over a rate, or in where it may not */
+	REFUSED = 2, /* over a rate or priority */
 	AGAIN = 4, /* its vector was counted already */
 };
 
@@ -20,7 +20,6 @@ static const uint8_t meaning[TALLY_OUTCOME_COUNT] = {
 	[TALLY_DUPLICATE] = AGAIN,    [TALLY_STALE] = AGAIN,
 	[TALLY_ANSWERED] = AGAIN,     [TALLY_ANSWERED_ALL] = AGAIN,
 	[TALLY_OVER_RATE] = REFUSED,  [TALLY_OVER_PRIORITY] = REFUSED,
-	[TALLY_OTHER_PORT] = REFUSED, [TALLY_OTHER_SOURCE] = REFUSED,
 };
 
 /* --- what is kept ---------------------------------------------------------------------------- */

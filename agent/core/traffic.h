@@ -23,16 +23,19 @@ enum {
 	TRAFFIC_HISTORY = 600, /* samples kept of each job and link */
 	TRAFFIC_VALUES = 5, /* of a sample in a history */
 	TRAFFIC_FORECAST_S = 5, /* how far a forecast looks ahead */
+	TRAFFIC_ROWS_MAX = TALLY_GATES_MAX + 2 * TALLY_PORTS_MAX, /* of a sample */
 };
 
 /*
  * What became of the packets of one job on one port, from the data plane: cumulative. Row 0
- * of a sample is of packets of no job, row 1 of jobs that have gone; both have job 0.
+ * of a sample is of packets of no job and no known port, row 1 of jobs and ports that have gone;
+ * both have job 0 and port 0.
  */
 struct traffic_row {
-	uint32_t job;
-	uint32_t ifindex; /* 0: at ports where the job has no gate of its own */
+	uint32_t job; /* 0: packets that no job's gate has let in */
+	uint32_t ifindex; /* 0: at ports where the job has no row of its own */
 	uint16_t tenant;
+	bool again; /* packets that are in the jobs' rows, too; job 0: counts for the port only */
 	struct tally_counter outcome[TALLY_OUTCOME_COUNT];
 };
 
@@ -75,7 +78,7 @@ struct traffic_rates {
 	double bytes_per_second; /* of whole frames */
 	double forecast_bytes_per_second; /* TRAFFIC_FORECAST_S from now */
 	double chunks_per_second; /* sums that became whole */
-	double refused_per_second; /* packets over a rate, or in where they may not */
+	double refused_per_second; /* packets over a rate or priority */
 	double duplicate_percent; /* of the packets: their vectors were counted already; 0 .. 100 */
 };
 
@@ -119,7 +122,7 @@ enum traffic_link_value {
 
 struct traffic_stats {
 	uint64_t samples;
-	uint64_t rows_ignored; /* beyond a limit, named twice, or of job 0 behind row 1 */
+	uint64_t rows_ignored; /* beyond a limit, named twice, or of no job and port behind row 1 */
 	uint64_t links_ignored;
 	uint64_t evicted; /* tenants and ports that gave way to others */
 	unsigned int jobs, tenants, ports, links; /* known now */
@@ -144,7 +147,8 @@ void traffic_sample(struct traffic *t, uint64_t now_ns, const struct traffic_row
 /*
  * NULL: not known. Valid until the next sample. Totals go on over counters that begin anew; a
  * tenant's and a port's go on over all their jobs, but lack what a job has counted between its
- * last sample and its end. The node's have everything, also packets of no job.
+ * last sample and its end. A job and its tenant have what the job's gates have let in; a port has
+ * all that has come in there, and the node everything.
  */
 const struct traffic_flow *traffic_node(const struct traffic *t);
 const struct traffic_flow *traffic_job(const struct traffic *t, uint32_t job);

@@ -10,7 +10,7 @@
 
 enum {
 	INDEX_MAX = 1024,
-	APART = 2, /* rows of no job, and of jobs that have gone */
+	APART = 2, /* rows of no job and port, and of those that have gone */
 };
 
 static_assert((int)TALLY_JOBS_MAX <= (int)INDEX_MAX, "jobs fit an index");
@@ -81,14 +81,14 @@ struct traffic {
 	struct flow port[TALLY_PORTS_MAX];
 	struct link_series link[TALLY_PORTS_MAX];
 
-	/* Of the last sample, to take differences: rows of jobs by (job, ifindex). */
+	/* Of the last sample, to take differences: rows behind those apart, as row_order() says. */
 	struct traffic_row apart[APART];
 	struct traffic_row *last, *next;
 	size_t last_count, next_count;
-	const struct traffic_row *sorted[TALLY_GATES_MAX];
+	const struct traffic_row *sorted[TRAFFIC_ROWS_MAX];
 	/* Counted for jobs that have gone since, and not yet seen to move to row 1. */
 	struct tally_counter moving[TALLY_OUTCOME_COUNT];
-	struct traffic_row rows[2][TALLY_GATES_MAX];
+	struct traffic_row rows[2][TRAFFIC_ROWS_MAX];
 };
 
 /* All totals at zero, no rates. */

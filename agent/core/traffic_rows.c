@@ -12,8 +12,12 @@ static int row_order(const struct traffic_row *a, const struct traffic_row *b)
 {
 	if (a->job != b->job)
 		return a->job < b->job ? -1 : 1;
-	return (a->ifindex > b->ifindex) - (a->ifindex < b->ifindex);
+	if (a->ifindex != b->ifindex)
+		return a->ifindex < b->ifindex ? -1 : 1;
+	return a->again - b->again;
 }
+
+static bool is_apart(const struct traffic_row *row) { return !row->job && !row->ifindex; }
 
 static int row_order_of_pointers(const void *a, const void *b)
 {
@@ -21,15 +25,15 @@ static int row_order_of_pointers(const void *a, const void *b)
 			 *(const struct traffic_row *const *)b);
 }
 
-/* Rows of jobs into t->sorted, each once. How many. */
+/* Rows of jobs and ports into t->sorted, each once. How many. */
 static size_t rows_sort(struct traffic *t, const struct traffic_row *rows, size_t n)
 {
 	size_t count = 0, kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (i < APART && rows[i].job == 0)
+		if (i < APART && is_apart(&rows[i]))
 			continue;
-		if (rows[i].job == 0 || count == TALLY_GATES_MAX)
+		if (is_apart(&rows[i]) || count == TRAFFIC_ROWS_MAX)
 			t->stats.rows_ignored++;
 		else
 			t->sorted[count++] = &rows[i];
@@ -99,27 +103,44 @@ static void flow_count(struct traffic *t, struct flow *f, const struct tally_cou
 	f->seen = t->stats.samples;
 }
 
-/* One job's row, with the one of the last sample. False: there is no room for the job. */
+/* What the row had will be in row 1, if it was counted for the node. */
+static void row_moves(struct traffic *t, const struct traffic_row *before)
+{
+	if (!before->again)
+		traffic_count(t->moving, before->outcome);
+}
+
+/* In the tenant or port; there may be no room for it. */
+static void row_count_in(struct traffic *t, struct index *x, uint32_t id,
+			 const struct tally_counter *counted)
+{
+	struct flow *f = flow_of(t, x, id);
+
+	if (f)
+		flow_count(t, f, counted);
+	else
+		t->stats.rows_ignored++;
+}
+
+/* One row, with the one of the last sample. False: there is no room for its job. */
 static bool row_count(struct traffic *t, const struct traffic_row *row,
 		      const struct traffic_row *before)
 {
-	struct flow *job = flow_of(t, &t->jobs, row->job), *tenant, *port;
+	struct flow *job = row->job ? flow_of(t, &t->jobs, row->job) : NULL;
 	struct tally_counter counted[TALLY_OUTCOME_COUNT];
 
-	if (!job)
+	if (row->job && !job)
 		return false;
 	if (!row_difference(row, before, counted))
-		traffic_count(t->moving, before->outcome);
+		row_moves(t, before);
+	if (!row->again)
+		flow_count(t, &t->node, counted);
+	if (row->ifindex)
+		row_count_in(t, &t->ports, row->ifindex, counted);
+	if (!job)
+		return true;
 	flow_count(t, job, counted);
-	flow_count(t, &t->node, counted);
-	tenant = flow_of(t, &t->tenants, row->tenant);
-	port = flow_of(t, &t->ports, row->ifindex);
-	if (tenant)
-		flow_count(t, tenant, counted);
-	if (port)
-		flow_count(t, port, counted);
-	if (!tenant || !port)
-		t->stats.rows_ignored++;
+	row_count_in(t, &t->tenants, row->tenant, counted);
 	return true;
 }
 
@@ -134,7 +155,7 @@ static void rows_count(struct traffic *t, size_t count)
 		const struct traffic_row *row = t->sorted[i], *before = NULL;
 
 		while (l < t->last_count && row_order(&t->last[l], row) < 0)
-			traffic_count(t->moving, t->last[l++].outcome);
+			row_moves(t, &t->last[l++]);
 		if (l < t->last_count && row_order(&t->last[l], row) == 0)
 			before = &t->last[l++];
 		if (row_count(t, row, before))
@@ -143,7 +164,7 @@ static void rows_count(struct traffic *t, size_t count)
 			t->stats.rows_ignored++;
 	}
 	while (l < t->last_count)
-		traffic_count(t->moving, t->last[l++].outcome);
+		row_moves(t, &t->last[l++]);
 	t->last = t->next;
 	t->last_count = t->next_count;
 	t->next = swap;
@@ -158,7 +179,7 @@ static __u64 take_up_to(__u64 *from, __u64 most)
 }
 
 /*
- * Packets of no job, and what row 1 has beyond what was counted when the jobs that have gone
+ * Packets of no job and port, and what row 1 has beyond what was counted when those that have gone
  * were still there: their last moments.
  */
 static void apart_count(struct traffic *t, const struct traffic_row *rows, size_t n)
@@ -166,7 +187,7 @@ static void apart_count(struct traffic *t, const struct traffic_row *rows, size_
 	struct tally_counter counted[TALLY_OUTCOME_COUNT];
 
 	for (size_t i = 0; i < n && i < APART; i++) {
-		if (rows[i].job != 0)
+		if (!is_apart(&rows[i]))
 			continue;
 		if (!row_difference(&rows[i], &t->apart[i], counted) && i == ROW_GONE)
 			memset(t->moving, 0, sizeof(t->moving));

@@ -184,8 +184,7 @@ static void duplicates_are_a_share_of_what_came_in(void **state)
 static void refused_packets_have_a_rate_of_their_own(void **state)
 {
 	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
-		bool refused = i == TALLY_OVER_RATE || i == TALLY_OVER_PRIORITY ||
-			       i == TALLY_OTHER_PORT || i == TALLY_OTHER_SOURCE;
+		bool refused = i == TALLY_OVER_RATE || i == TALLY_OVER_PRIORITY;
 		struct traffic_row *r = add_row(100 + i, 3, 1);
 
 		sample();
@@ -291,13 +290,76 @@ static void a_row_named_twice_counts_once(void **state)
 	assert_int_equal(traffic_stats(t).links, 1);
 }
 
-static void a_row_of_no_job_stands_at_the_front(void **state)
+static void a_row_of_no_job_and_port_stands_at_the_front(void **state)
 {
-	count(add_row(0, 3, 1), TALLY_FOREIGN, 100);
+	count(add_row(0, 0, 1), TALLY_FOREIGN, 100);
 	sample();
 	assert_int_equal(traffic_stats(t).rows_ignored, 1);
 	assert_int_equal(traffic_node(t)->total[TALLY_FOREIGN].packet, 0);
 	assert_int_equal(traffic_stats(t).ports, 0);
+}
+
+static struct traffic_row *add_port(uint32_t ifindex, bool again)
+{
+	struct traffic_row *r = add_row(0, ifindex, 0);
+
+	r->again = again;
+	return r;
+}
+
+/* Forged messages of job 7 at port 3 are none of its tenant's, nor of its forecast. */
+static void what_a_port_refuses_is_the_ports_and_the_nodes(void **state)
+{
+	struct traffic_row *job = add_row(7, 3, 1), *port = add_port(3, false);
+
+	sample();
+	for (int second = 0; second < 5; second++) {
+		count(job, TALLY_ABSORBED, 10);
+		count(port, TALLY_OTHER_PORT, 20000);
+		a_second_passes();
+	}
+	assert_int_equal(traffic_job(t, 7)->total[TALLY_OTHER_PORT].packet, 0);
+	assert_near(traffic_job(t, 7)->rates.packets_per_second, 10);
+	assert_near(traffic_tenant(t, 1)->rates.packets_per_second, 10);
+	assert_near(traffic_tenant(t, 1)->rates.forecast_bytes_per_second, 10000);
+	assert_int_equal(traffic_port(t, 3)->total[TALLY_OTHER_PORT].packet, 100000);
+	assert_int_equal(traffic_port(t, 3)->total[TALLY_ABSORBED].packet, 50);
+	assert_int_equal(traffic_node(t)->total[TALLY_OTHER_PORT].packet, 100000);
+	assert_null(traffic_tenant(t, 0));
+	assert_int_equal(traffic_stats(t).rows_ignored, 0);
+}
+
+/* Job 7 has no row of its own at port 3. */
+static void what_is_in_a_jobs_row_counts_once_for_the_node(void **state)
+{
+	count(add_row(7, 0, 1), TALLY_ABSORBED, 5);
+	count(add_port(3, false), TALLY_FOREIGN, 1);
+	count(add_port(3, true), TALLY_ABSORBED, 5);
+	sample();
+	assert_int_equal(traffic_job(t, 7)->total[TALLY_ABSORBED].packet, 5);
+	assert_int_equal(traffic_tenant(t, 1)->total[TALLY_ABSORBED].packet, 5);
+	assert_int_equal(traffic_node(t)->total[TALLY_ABSORBED].packet, 5);
+	assert_int_equal(traffic_port(t, 3)->total[TALLY_ABSORBED].packet, 5);
+	assert_int_equal(traffic_port(t, 3)->total[TALLY_FOREIGN].packet, 1);
+	assert_int_equal(traffic_stats(t).ports, 1);
+}
+
+/* What a port had counted for itself moves to row 1; what was counted again does not. */
+static void a_port_that_goes_leaves_its_counts_to_the_node(void **state)
+{
+	count(add_row(7, 0, 1), TALLY_ABSORBED, 5);
+	count(add_port(3, false), TALLY_FOREIGN, 8);
+	count(add_port(3, true), TALLY_ABSORBED, 5);
+	sample();
+	rows = FIRST + 1;
+	count(&row[1], TALLY_FOREIGN, 9); /* one more since the sample */
+	a_second_passes();
+	assert_int_equal(traffic_node(t)->total[TALLY_FOREIGN].packet, 9);
+	count(&row[1], TALLY_ABSORBED, 5);
+	rows = FIRST;
+	a_second_passes();
+	assert_int_equal(traffic_node(t)->total[TALLY_ABSORBED].packet, 5);
+	assert_int_equal(traffic_node(t)->total[TALLY_FOREIGN].packet, 9);
 }
 
 static void without_elapsed_time_totals_move_and_rates_wait(void **state)
@@ -486,8 +548,8 @@ static void a_hundred_thousand_job_changes_take_no_more_memory(void **state)
 	for (unsigned int i = 0; i < TRAFFIC_HISTORY + 2; i++) /* all histories are full */
 		a_second_passes();
 	before = resident_bytes();
-	for (unsigned int i = 0; i < 1000; i++) {
-		for (unsigned int k = 0; k < 100; k++) {
+	for (unsigned int i = 0; i < 250; i++) {
+		for (unsigned int k = 0; k < 400; k++) {
 			struct traffic_row *r = &row[FIRST + rand() % TALLY_JOBS_MAX];
 
 			move(r, &row[1]);
@@ -499,7 +561,7 @@ static void a_hundred_thousand_job_changes_take_no_more_memory(void **state)
 	assert_true(id > 100000);
 	assert_int_equal(traffic_stats(t).jobs, TALLY_JOBS_MAX);
 	assert_int_equal(traffic_stats(t).rows_ignored, 0);
-	if (resident_bytes() > before + (1 << 18))
+	if (resident_bytes() > before + (1 << 19))
 		fail_msg("from %lu to %lu bytes", before, resident_bytes());
 }
 
@@ -601,7 +663,10 @@ int main(void)
 		FACT(a_job_whose_counters_move_late_is_not_counted_twice),
 		FACT(a_row_that_begins_anew_has_counted_what_it_reads),
 		FACT(a_row_named_twice_counts_once),
-		FACT(a_row_of_no_job_stands_at_the_front),
+		FACT(a_row_of_no_job_and_port_stands_at_the_front),
+		FACT(what_a_port_refuses_is_the_ports_and_the_nodes),
+		FACT(what_is_in_a_jobs_row_counts_once_for_the_node),
+		FACT(a_port_that_goes_leaves_its_counts_to_the_node),
 		FACT(without_elapsed_time_totals_move_and_rates_wait),
 		FACT(history_is_oldest_first_and_keeps_the_newest),
 		FACT(more_jobs_than_there_may_be_are_ignored_and_counted),
