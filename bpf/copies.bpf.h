@@ -41,7 +41,7 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 		    (copies == COPIES_WITH_PAYLOAD))
 		return 1;
 	if (f.offsets.ipv6 != child->ipv6) {
-		leave(child->row, TALLY_NO_CHILD, f.bytes);
+		leave(child->port, child->row, TALLY_NO_CHILD, f.bytes);
 		return 1;
 	}
 	if (!is_partial)
@@ -51,7 +51,7 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 		key_apply(ctx, packed_offsets, child->key);
 	if (is_partial)
 		checksum_leave(&f);
-	leave(child->row, TALLY_FANNED_OUT, f.bytes);
+	leave(child->port, child->row, TALLY_FANNED_OUT, f.bytes);
 	bpf_clone_redirect(ctx, child->port, 0);
 	return 1;
 }

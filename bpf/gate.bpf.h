@@ -69,7 +69,10 @@ static __always_inline bool address_is_served(const struct frame *f, const struc
 		 (at[3] ^ service[3]));
 }
 
-/* The job, and the row that counts the outcome, also for a message that is refused. */
+/*
+ * The job, and the row that counts what becomes of the message; of one that is refused that is none
+ * of the job's: who forges messages is counted where these come in.
+ */
 static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, const struct frame *f,
 						    struct tally_job **ret_job, __u32 *ret_row)
 {
@@ -91,11 +94,11 @@ static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, co
 		return TALLY_UNKNOWN_JOB;
 	if (!address_is_served(f, *ret_job))
 		return TALLY_OTHER_ADDRESS;
-	*ret_row = gate->row;
 	if (!key.ifindex && !gate->anywhere)
 		return TALLY_OTHER_PORT;
 	if (gate->restricted && !source_is_known(ctx, offsets_pack(f->offsets), (*ret_job)->tenant))
 		return TALLY_OTHER_SOURCE;
+	*ret_row = gate->row;
 	return TALLY_GO_ON;
 }
 

@@ -51,7 +51,7 @@ int tally_ingress(struct xdp_md *ctx)
 	else if (out == TALLY_OTHER_VERSION)
 		out = version_answer(ctx, offsets_pack(frame.offsets));
 	trace_end(&tracing, out);
-	action = leave(row, out, bytes);
+	action = leave(hook_port(ctx), row, out, bytes);
 	if (action == XDP_PASS)
 		next_program(ctx);
 	return action;

@@ -77,5 +77,5 @@ int tally_ingress_tc(struct __sk_buff *ctx)
 	if (out == TALLY_OLD_VERSION && offload_settle(ctx, offsets_pack(frame.offsets)) < 0)
 		out = TALLY_STALE; /* no memory: the sender will send again */
 	trace_end(&tracing, out);
-	return action_of(ctx, leave(row, out, bytes));
+	return action_of(ctx, leave(hook_port(ctx), row, out, bytes));
 }

@@ -23,7 +23,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TALLY_TENANTS_MAX);
+	__uint(max_entries, TALLY_TENANTS_MAX + 1); /* and TALLY_TENANT_ANSWERS */
 	__type(key, __u32);
 	__type(value, struct tally_tenant);
 } tenants SEC(".maps");
@@ -75,14 +75,15 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC); /* few nodes have so many ports */
 	__uint(max_entries, TALLY_PORTS_MAX);
 	__type(key, __u32);
-	__type(value, struct tally_cursor);
-} cursors SEC(".maps");
+	__type(value, struct tally_at_port);
+} at_ports SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, TALLY_GATES_MAX);
+	__uint(max_entries, TALLY_ROWS_MAX);
 	__type(key, __u32);
 	__type(value, struct tally_counters);
 } counters SEC(".maps");

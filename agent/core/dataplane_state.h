@@ -58,7 +58,7 @@ struct dataplane_gate {
 	uint32_t ifindex;
 	bool restricted; /* only from its tenant's sources, whatever kind of message it is */
 	bool anywhere; /* gate 0, if it takes what comes in by any port */
-	uint32_t row; /* that counts: TALLY_ROW_FIRST .. TALLY_GATES_MAX - 1; no other gate's */
+	uint32_t row; /* that counts: from TALLY_ROW_PORTS on this gate alone, before the whole job */
 };
 
 #endif

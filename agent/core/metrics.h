@@ -23,7 +23,7 @@
 #include "traffic.h"
 
 enum {
-	METRICS_ROWS_MAX = TALLY_GATES_MAX + TALLY_PORTS_MAX,
+	METRICS_ROWS_MAX = TALLY_ROWS_MAX + TALLY_PORTS_MAX,
 };
 
 /* What rows of no job, and row 1 of a sample, are to be called: no job has such a name. */

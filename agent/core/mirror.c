@@ -60,13 +60,19 @@ static void write_decided(struct core *c, enum core_action_kind kind)
 
 /* --- what is decided ------------------------------------------------------------------------- */
 
-static struct dataplane_gate *gates_of(const struct core *c, uint16_t tenant, unsigned int *ret)
+/* *ret to be freed; NULL: its messages may come in anywhere. */
+static int gates_of(const struct core *c, uint16_t tenant, struct dataplane_gate **ret,
+		    unsigned int *ret_count)
 {
-	struct dataplane_gate *gates = calloc(c->ports_count + 1, sizeof(*gates));
+	const struct tenant *t = &c->books.tenant[tenant].is;
 
-	if (gates)
-		*ret = plan_gates(&c->books.tenant[tenant].is, c->ports, c->ports_count, gates);
-	return gates;
+	if (!t->points)
+		return 0;
+	*ret = calloc(c->ports_count + 1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	*ret_count = plan_gates(t, c->ports, c->ports_count, *ret);
+	return 0;
 }
 
 /* With half the window, as long as there are no slots in a row for it. */
@@ -91,9 +97,8 @@ static void decide_put(struct core *c, int r)
 	const struct tables_job *before = NULL;
 	unsigned int count = 0;
 
-	gates = gates_of(c, c->mirror.tenant, &count);
-	if (r == 0 && !gates)
-		r = -ENOMEM;
+	if (r == 0)
+		r = gates_of(c, c->mirror.tenant, &gates, &count);
 	if (r == 0)
 		r = is_new ? place(c, gates, count)
 			   : tables_regate(&c->mirror.is, c->mirror.id, gates, count,

@@ -73,11 +73,9 @@ unsigned int plan_gates(const struct tenant *t, const struct dataplane_port *por
 	for (unsigned int i = 0; i < count; i++) {
 		unsigned int open, points = points_at(t, ports[i].name, &open);
 
-		if (ports[i].ifindex && (points || !t->points))
-			ret[gates++] = (struct dataplane_gate){
-				.ifindex = ports[i].ifindex,
-				.restricted = t->points && !open,
-			};
+		if (ports[i].ifindex && points)
+			ret[gates++] = (struct dataplane_gate){ .ifindex = ports[i].ifindex,
+								.restricted = !open };
 	}
 	return gates;
 }

@@ -77,29 +77,41 @@ static bool is_attached(const struct tables *t, uint32_t ifindex)
 
 /* --- slots and group ------------------------------------------------------------------------- */
 
-/* The first other job that has a slot in base .. base + count - 1. */
-static const struct tally_job *in_the_way(const struct tables *now, uint32_t id, uint64_t base,
-					  uint64_t slots)
+static int by_slots(const void *a, const void *b)
 {
-	for (unsigned int i = 0; i < now->jobs; i++) {
-		const struct tally_job *other = &now->job[i].job;
+	const struct tally_job *const *x = a, *const *y = b;
 
-		if (now->job[i].id != id && other->group != TABLES_NO_GROUP &&
-		    base <= (uint64_t)other->slot_base + other->slot_mask &&
-		    other->slot_base < base + slots)
-			return other;
+	return ((*x)->slot_base > (*y)->slot_base) - ((*x)->slot_base < (*y)->slot_base);
+}
+
+/* The first gap between all other jobs; `others` has room for them. */
+static uint64_t gap_find(const struct tables *now, uint32_t id, uint64_t slots,
+			 const struct tally_job **others)
+{
+	unsigned int count = 0;
+	uint64_t base = 0;
+
+	for (unsigned int i = 0; i < now->jobs; i++)
+		if (now->job[i].id != id && now->job[i].job.group != TABLES_NO_GROUP)
+			others[count++] = &now->job[i].job;
+	qsort(others, count, sizeof(*others), by_slots);
+	for (unsigned int i = 0; i < count && others[i]->slot_base < base + slots; i++) {
+		uint64_t end = (uint64_t)others[i]->slot_base + others[i]->slot_mask + 1;
+
+		base = end > base ? end : base;
 	}
-	return NULL;
+	return base;
 }
 
 static int slots_find(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why)
 {
+	_cleanup_(freep) const struct tally_job **others = calloc(now->jobs + 1, sizeof(*others));
 	const uint64_t wanted = (uint64_t)job->slot_mask + 1;
-	const struct tally_job *other;
-	uint64_t base = 0;
+	uint64_t base;
 
-	while ((other = in_the_way(now, id, base, wanted)))
-		base = (uint64_t)other->slot_base + other->slot_mask + 1;
+	if (!others)
+		return -ENOMEM;
+	base = gap_find(now, id, wanted, others);
 	if (base + wanted > now->slots)
 		return why_say(why, -ENOSPC,
 			       "no %llu slots in a row are free (two a chunk of the window): this "
@@ -109,14 +121,18 @@ static int slots_find(const struct tables *now, uint32_t id, struct tally_job *j
 	return 0;
 }
 
+/* The one that the job has, so that its row counts on, or the first that is free. */
 static int group_find(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why)
 {
 	bool used[TALLY_JOBS_MAX + 1] = { false }; /* the last one never is */
+	const struct tables_job *before = tables_find(now, id);
 	uint32_t group = 0;
 
 	for (unsigned int i = 0; i < now->jobs; i++)
 		if (now->job[i].id != id && now->job[i].job.group < TALLY_JOBS_MAX)
 			used[now->job[i].job.group] = true;
+	if (before && before->job.group < TALLY_JOBS_MAX && !used[before->job.group])
+		group = before->job.group;
 	while (used[group])
 		group++;
 	if (group == TALLY_JOBS_MAX)
@@ -132,71 +148,129 @@ static int group_find(const struct tables *now, uint32_t id, struct tally_job *j
 struct choice {
 	const struct tables_job *before; /* or NULL */
 	struct tables_job *job;
-	bool used[TALLY_GATES_MAX]; /* rows */
+	unsigned int gates; /* that other jobs have */
+	bool used[TALLY_ROWS_MAX]; /* rows of ports: */
+	unsigned int held; /* by the job's tenant */
+	unsigned int common; /* by other tenants, beyond what is theirs alone */
 };
 
-static void rows_mark(const struct tables *now, bool *used)
+static bool is_row_of_port(uint32_t row) { return row >= TALLY_ROW_PORTS && row < TALLY_ROWS_MAX; }
+
+/* What others have; the job's own rows are not free either, since they still count. */
+static void others_mark(struct choice *c, const struct tables *now)
 {
-	used[TALLY_ROW_NO_JOB] = used[TALLY_ROW_GONE] = true;
-	for (unsigned int i = 0; i < now->jobs; i++)
-		for (unsigned int k = 0; k < now->job[i].gates; k++)
-			used[now->job[i].gate[k].row % TALLY_GATES_MAX] = true;
+	unsigned int held[TALLY_TENANTS_MAX] = { 0 };
+	const uint16_t tenant = c->job->job.tenant;
+
+	for (unsigned int i = 0; i < now->jobs; i++) {
+		const struct tables_job *j = &now->job[i];
+		const bool other = j->id != c->job->id;
+
+		c->gates += other ? j->gates : 0;
+		for (unsigned int k = 0; k < j->gates; k++) {
+			if (!is_row_of_port(j->gate[k].row))
+				continue;
+			c->used[j->gate[k].row] = true;
+			held[j->job.tenant % TALLY_TENANTS_MAX] += other;
+		}
+	}
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		if (i != tenant && held[i] > TALLY_PORT_ROWS_OF_TENANT)
+			c->common += held[i] - TALLY_PORT_ROWS_OF_TENANT;
+	c->held = tenant < TALLY_TENANTS_MAX ? held[tenant] : 0;
 }
 
-/* Adds a gate, with the row that the job had for the port or a free one. -ENOSPC. */
-static int gate_add(struct choice *c, struct dataplane_gate gate)
+/* Some rows of ports are each tenant's own; of the others, who comes first has them. */
+static bool has_row_left(const struct choice *c)
 {
-	const struct dataplane_gate *before = tables_gate_find(c->before, gate.ifindex);
-	uint32_t row = TALLY_ROW_FIRST;
+	return c->held < TALLY_PORT_ROWS_OF_TENANT ||
+	       c->common + c->held - TALLY_PORT_ROWS_OF_TENANT <
+		       TALLY_PORT_ROWS - TALLY_TENANTS_MAX * TALLY_PORT_ROWS_OF_TENANT;
+}
 
-	while (!before && row < TALLY_GATES_MAX && c->used[row])
+/* The row that the job had for the port, or a free one; that of the whole job if there is none. */
+static uint32_t row_choose(struct choice *c, uint32_t ifindex)
+{
+	const struct dataplane_gate *before = tables_gate_find(c->before, ifindex);
+	uint32_t row = TALLY_ROW_PORTS;
+
+	if (!has_row_left(c))
+		return c->job->gate[0].row;
+	if (before && is_row_of_port(before->row)) {
+		c->held++;
+		return before->row;
+	}
+	while (row < TALLY_ROWS_MAX && c->used[row])
 		row++;
-	if (!before && row == TALLY_GATES_MAX)
-		return -ENOSPC;
-	gate.row = before ? before->row : row;
-	c->used[gate.row % TALLY_GATES_MAX] = true;
-	c->job->gate[c->job->gates++] = gate;
-	return 0;
+	if (row == TALLY_ROWS_MAX)
+		return c->job->gate[0].row;
+	c->used[row] = true;
+	c->held++;
+	return row;
 }
 
-/* A gate for each port, as far as there are rows: what has none comes in by gate 0. */
-static void gates_add_ports(struct choice *c, const struct tables *now)
-{
-	for (unsigned int i = 0; i < now->ports; i++)
-		if (gate_add(c, (struct dataplane_gate){ .ifindex = now->port[i] }) < 0)
-			break;
-}
-
+/* Gates where they are wanted; their rows are still that of the whole job. */
 static int gates_add(struct choice *c, const struct dataplane_gate *wanted, unsigned int count,
 		     struct why *why)
 {
+	if (c->gates + 1 + count > TALLY_GATES_MAX)
+		return why_say(why, -ENOSPC, "job %u: all %u gates of the node are in use",
+			       c->job->id, TALLY_GATES_MAX);
 	for (unsigned int i = 0; i < count; i++) {
-		if (tables_gate_find(c->job, wanted[i].ifindex))
+		struct dataplane_gate gate = wanted[i];
+
+		if (tables_gate_find(c->job, gate.ifindex))
 			return why_say(why, -EINVAL, "job %u: port number %u is given twice",
-				       c->job->id, wanted[i].ifindex);
-		if (gate_add(c, wanted[i]) < 0)
-			return why_say(why, -ENOSPC, "job %u: all %u gates of the node are in use",
-				       c->job->id, TALLY_GATES_MAX - TALLY_ROW_FIRST);
+				       c->job->id, gate.ifindex);
+		gate.row = c->job->gate[0].row;
+		c->job->gate[c->job->gates++] = gate;
 	}
 	return 0;
+}
+
+/*
+ * Ports that workers are behind have rows first, and where a gate is not wanted for its own sake,
+ * only these have gates.
+ */
+static void rows_choose(struct choice *c, bool everywhere)
+{
+	struct tables_job *j = c->job;
+	const uint32_t common = j->gate[0].row;
+
+	for (unsigned int i = 0; i < j->copies; i++) {
+		struct dataplane_gate gate = { .ifindex = j->copy[i].port }, *there;
+
+		there = (struct dataplane_gate *)tables_gate_find(j, gate.ifindex);
+		if ((there && there->row != common) || (!there && !everywhere))
+			continue;
+		gate.row = row_choose(c, gate.ifindex);
+		if (there)
+			there->row = gate.row;
+		else if (gate.row != common)
+			j->gate[j->gates++] = gate;
+	}
+	for (unsigned int i = 1; i < j->gates; i++)
+		if (j->gate[i].row == common)
+			j->gate[i].row = row_choose(c, j->gate[i].ifindex);
 }
 
 static int gates_choose(const struct tables *now, const struct dataplane_gate *wanted,
 			unsigned int count, struct tables_job *job, struct why *why)
 {
 	struct choice c = { .before = tables_find(now, job->id), .job = job };
+	int r;
 
-	job->gate = calloc(1 + (wanted ? count : now->ports), sizeof(*job->gate));
+	count = wanted ? count : 0;
+	job->gate = calloc(1 + count + job->copies, sizeof(*job->gate));
 	if (!job->gate)
 		return -ENOMEM;
-	rows_mark(now, c.used);
-	if (gate_add(&c, (struct dataplane_gate){ .anywhere = !wanted }) < 0)
-		return why_say(why, -ENOSPC, "job %u: all %u gates of the node are in use", job->id,
-			       TALLY_GATES_MAX - TALLY_ROW_FIRST);
-	if (wanted)
-		return gates_add(&c, wanted, count, why);
-	gates_add_ports(&c, now);
-	return 0;
+	others_mark(&c, now);
+	job->gate[job->gates++] = (struct dataplane_gate){ .row = TALLY_ROW_JOBS + job->job.group,
+							   .anywhere = !wanted };
+	r = gates_add(&c, wanted, count, why);
+	if (r == 0)
+		rows_choose(&c, !wanted);
+	return r;
 }
 
 /* --- copies ---------------------------------------------------------------------------------- */

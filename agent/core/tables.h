@@ -25,7 +25,7 @@ enum {
 struct tables_copy {
 	uint32_t port; /* ifindex */
 	uint32_t index; /* among the job's copies through this port, without holes */
-	uint32_t row; /* that counts the copy: of the port's gate, or else of gate 0 */
+	uint32_t row; /* that counts the copy: of the port's gate, or else of the job */
 };
 
 /* One job. It owns its arrays: tables_job_close(). */
@@ -59,12 +59,13 @@ bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b)
 const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 
 /*
- * Where a planned and addressed job goes; *ret is the caller's. Slots are the first that fit, and
- * the group is the lowest, around all other jobs: an older epoch of the job makes room, and gates
- * that it has keep their rows. `gates`: where messages may come in; NULL: everywhere, and each of
- * the node's ports has a gate, as far as there are rows. -EINVAL: a copy leaves by a port where the
- * node is not attached, or a gate is given twice; -EEXIST: the job is there with this epoch;
- * -ENOSPC: no children, slots, group or rows; -ENOMEM.
+ * Where a planned and addressed job goes; *ret is the caller's. Slots are the first that fit around
+ * all other jobs, an older epoch of the job makes room, and gates that it has keep their rows.
+ * `gates`: where messages may come in; NULL: everywhere. Each job has a row. Its gates at ports that
+ * workers are behind have rows of their own, then its other gates, as far as there are rows:
+ * TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others have, and the rest for who comes first.
+ * -EINVAL: a copy leaves by a port where the node is not attached, or a gate is given twice;
+ * -EEXIST: the job is there with this epoch; -ENOSPC: no children, slots, group or gates; -ENOMEM.
  */
 int tables_install(const struct tables *now, const struct installation *wanted,
 		   const struct dataplane_gate *gates, unsigned int count, struct tables_job *ret,

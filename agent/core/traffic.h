@@ -23,7 +23,7 @@ enum {
 	TRAFFIC_HISTORY = 600, /* samples kept of each job and link */
 	TRAFFIC_VALUES = 5, /* of a sample in a history */
 	TRAFFIC_FORECAST_S = 5, /* how far a forecast looks ahead */
-	TRAFFIC_ROWS_MAX = TALLY_GATES_MAX + 2 * TALLY_PORTS_MAX, /* of a sample */
+	TRAFFIC_ROWS_MAX = TALLY_ROWS_MAX + 2 * TALLY_PORTS_MAX, /* of a sample */
 };
 
 /*

@@ -149,13 +149,13 @@ int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hop
 			 struct why *why);
 
 /*
- * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job, the second
- * is of gates that have gone: both say job 0 and port 0.
+ * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job and no known
+ * port, the second is of what has gone: both say job 0 and port 0. Last come two of each port.
  */
 int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *ret_count,
 		   struct why *why);
 
-/* The sum of all rows; `ret` has TALLY_OUTCOME_COUNT of them. */
+/* The sum of all rows, each packet once; `ret` has TALLY_OUTCOME_COUNT of them. */
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);
 
 uint32_t dataplane_slots(const struct dataplane *d);

@@ -35,10 +35,13 @@ int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
 /* --- counters.c ------------------------------------------------------------------------------ */
 
 /*
- * The rows of gates that are not in `kept` (NULL: of all) go, when no program counts in them any
- * more, into that of gates that are gone.
+ * The rows that `kept` does not count in (NULL: all) go, when no program counts in them any more,
+ * into that of what has gone.
  */
 int rows_retire(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept,
 		struct why *why);
+
+/* The same with what is kept of ports where no program of the node is any more. */
+int ports_retire(struct dataplane *d, struct why *why);
 
 #endif

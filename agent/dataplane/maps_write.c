@@ -250,25 +250,6 @@ static int slots_clear(struct dataplane *d, const struct tally_job *job)
 	return 0;
 }
 
-/* Each port that a copy leaves through has a cursor; those that are there stay as they are. */
-static int cursors_make(struct dataplane *d, const struct tables_job *j)
-{
-	_cleanup_(freep) struct tally_cursor *fresh = calloc(dataplane_cpus(), sizeof(*fresh));
-	int r;
-
-	_Static_assert(sizeof(*fresh) % 8 == 0, "the kernel pads per-CPU values to 8 bytes");
-	if (!fresh)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < j->copies; i++) {
-		const uint32_t *port = &j->copy[i].port;
-
-		r = bpf_map_update_elem(d->fd[PIN_CURSORS], port, fresh, BPF_NOEXIST);
-		if (r < 0 && r != -EEXIST)
-			return r;
-	}
-	return 0;
-}
-
 static int job_write(struct dataplane *d, const struct tables_job *j, const struct installation *g,
 		     int copies, struct why *why)
 {
@@ -306,9 +287,6 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 
 	if (copies < 0)
 		return map_error(why, copies, "groups");
-	r = cursors_make(d, j);
-	if (r < 0)
-		return map_error(why, r, "cursors");
 	if (before)
 		job_stop(d, before);
 	r = job_write(d, j, g, copies, why);

@@ -9,6 +9,7 @@
 #include <linux/if_link.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "dataplane.h"
 #include "ports.h"
@@ -22,6 +23,8 @@ static const struct port_kind *const kinds[] = {
 
 enum {
 	KINDS = sizeof(kinds) / sizeof(*kinds),
+	AT_PORT_TRIES = 1000,
+	AT_PORT_WAIT_NS = 1000000,
 };
 
 /* --- what there is --------------------------------------------------------------------------- */
@@ -187,6 +190,31 @@ bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 
 /* --- attaching ------------------------------------------------------------------------------- */
 
+/*
+ * What programs keep of the port; where that is there, it stays as it is. The kernel takes memory
+ * for all CPUs out of a small store, and fills the store up a moment later.
+ */
+static int at_port_make(int map, const struct dataplane_port *p, struct why *why)
+{
+	const struct timespec moment = { .tv_nsec = AT_PORT_WAIT_NS };
+	_cleanup_(freep) struct tally_at_port *fresh = calloc(dataplane_cpus(), sizeof(*fresh));
+	int r = fresh ? 0 : -ENOMEM;
+
+	_Static_assert(sizeof(*fresh) % 8 == 0, "the kernel pads per-CPU values to 8 bytes");
+	for (int tries = 0; fresh && tries < AT_PORT_TRIES; tries++) {
+		r = bpf_map_update_elem(map, &p->ifindex, fresh, BPF_NOEXIST);
+		if (r != -ENOMEM)
+			break;
+		nanosleep(&moment, NULL);
+	}
+	if (r == -E2BIG)
+		return why_say(why, r, "%s: the node has %u ports already, the most it can have",
+			       p->name, TALLY_PORTS_MAX);
+	if (r < 0 && r != -EEXIST)
+		return why_say(why, r, "%s: map at_ports: %s", p->name, strerror(-r));
+	return 0;
+}
+
 /* Without the port's name, which goes with each reason: "eth1: cannot ..." */
 static const char *reason_of(const struct why *why, const struct dataplane_port *p)
 {
@@ -227,8 +255,10 @@ int port_attach(const char *pin, struct programs *programs, struct dataplane_por
 {
 	struct why said = { "" };
 	unsigned int tried = 0;
-	int r = 0;
+	int r = at_port_make(programs->fd[PIN_AT_PORTS], p, why);
 
+	if (r < 0)
+		return r;
 	for (int i = 0; i < KINDS; i++) {
 		if (!kinds[i]->suits(p, programs->fd[PIN_INGRESS], r))
 			continue;

@@ -207,6 +207,7 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 		      unsigned int count, struct why *why)
 {
 	_cleanup_(swap_close) struct swap s = { .ports = ports, .ports_count = count };
+	struct why ignored;
 	int r;
 
 	r = dataplane_open(pin, &s.node, why);
@@ -227,7 +228,9 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 	if (pins_are_staged(pin))
 		ports_back(&s);
 	pins_unstage(pin);
-	r = pins_make(&s.programs, pin, PINS_NEW, PIN_STAGED, why);
+	r = ports_retire(s.node, why);
+	if (r == 0)
+		r = pins_make(&s.programs, pin, PINS_NEW, PIN_STAGED, why);
 	if (r == 0)
 		r = maps_groups_use(s.node, s.programs.fd[PIN_FANOUT], why);
 	if (r == 0)
@@ -236,5 +239,7 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 		swap_undo(&s);
 	else
 		r = swap_commit(&s, why);
+	if (r == 0)
+		ports_retire(s.node, &ignored); /* or the next time */
 	return r;
 }

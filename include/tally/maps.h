@@ -2,7 +2,7 @@
 /*
  * Keys and values of the BPF maps: the contract between the data plane and whoever fills
  * them. User space writes gates, jobs, rank_keys, groups, children, tenants and sources; the data
- * plane writes slots, cursors, counters and the level of tenants' buckets.
+ * plane writes slots, counters, what it keeps of ports, and the level of tenants' buckets.
  */
 #ifndef TALLY_MAPS_H
 #define TALLY_MAPS_H
@@ -35,8 +35,8 @@ struct tally_constants {
 };
 
 enum {
-	TALLY_JOBS_MAX = 256,	      /* on one node */
-	TALLY_GATES_MAX = 2048, /* of all jobs of a node together; as many rows of counters */
+	TALLY_JOBS_MAX = 1024, /* on one node */
+	TALLY_GATES_MAX = 20480, /* of all jobs of a node together */
 	TALLY_TENANTS_MAX = 64,
 	TALLY_SOURCES_MAX = 4096, /* of all tenants together */
 	TALLY_CHILDREN_MAX = 16384,	    /* of all jobs of a node together */
@@ -55,7 +55,7 @@ struct tally_gate_key {
 };
 
 struct tally_gate {
-	__u32 row; /* index into counters, of this gate alone */
+	__u32 row; /* index into counters: of this gate alone, or of the whole job */
 	__u16 job; /* index into jobs */
 	__u8 restricted; /* 1: only from the sources of the job's tenant */
 	__u8 anywhere; /* gate 0: 1: also by ports without a gate; 0: by no other port */
@@ -111,7 +111,14 @@ tally_inline __u32 tally_rank_key_index(__u32 group, __u32 rank)
 	return group * TALLY_WORKERS_MAX + rank;
 }
 
-/* tenants: index -> limits. Index 0 is the node's own tenant: no limits. */
+/*
+ * tenants: index -> limits. Index 0 is the node's own tenant: no limits. The one behind the last
+ * tenant bounds the answers that no tenant pays for.
+ */
+enum {
+	TALLY_TENANT_ANSWERS = TALLY_TENANTS_MAX,
+};
+
 struct tally_tenant {
 	struct bpf_spin_lock lock; /* guards the buckets */
 	__u8 limited; /* 1: the buckets limit what comes; 0: they are not used */
@@ -176,7 +183,7 @@ struct tally_child {
 	__u32 key; /* index into rank_keys */
 };
 
-/* cursors: port -> which child of the port the next copy of this message is for (per CPU) */
+/* Which child of a port the next copy of this message is for. */
 struct tally_cursor {
 	__u32 job;
 	__u32 seq;
@@ -191,11 +198,18 @@ struct tally_counter {
 	__u64 byte;   /* of the whole frame as it came; FANNED_OUT: as it left */
 };
 
-/* counters: row -> counters (per CPU) */
+/*
+ * counters: row -> counters (per CPU). A job has a row, by its index; besides, there are rows for
+ * what a job counts at one port alone.
+ */
 enum {
-	TALLY_ROW_NO_JOB = 0, /* packets of no job of this node */
-	TALLY_ROW_GONE = 1, /* of gates that were removed, so that totals never shrink */
-	TALLY_ROW_FIRST = 2,
+	TALLY_ROW_NO_JOB = 0, /* of packets of no job, at a port that at_ports does not have */
+	TALLY_ROW_GONE = 1, /* of jobs, gates and ports that have gone, so that totals never shrink */
+	TALLY_ROW_JOBS = 2,
+	TALLY_ROW_PORTS = TALLY_ROW_JOBS + TALLY_JOBS_MAX,
+	TALLY_ROWS_MAX = 3072,
+	TALLY_PORT_ROWS = TALLY_ROWS_MAX - TALLY_ROW_PORTS,
+	TALLY_PORT_ROWS_OF_TENANT = 16, /* that nobody else gets */
 };
 
 struct tally_counters {
@@ -203,6 +217,16 @@ struct tally_counters {
 };
 
 _Static_assert(TALLY_OUTCOME_COUNT <= TALLY_OUTCOMES_MAX, "otherwise raise TALLY_MAPS_LAYOUT");
+
+/*
+ * at_ports: port -> what is kept of it (per CPU). What a port has received is in `apart`, in `jobs`,
+ * and in the rows of jobs at that port alone.
+ */
+struct tally_at_port {
+	struct tally_cursor cursor;
+	struct tally_counters apart; /* of packets that no job's gate has let in */
+	struct tally_counters jobs; /* of packets that are in the row of a whole job, too */
+};
 
 /* settings: 0 -> what user space asks of running programs */
 struct tally_settings {

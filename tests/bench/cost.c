@@ -108,7 +108,7 @@ static int job_put(const struct bench *b, bool keyed)
 				       .keyed = keyed,
 				       .id = JOB };
 	const struct tally_gate_key here = { .job = JOB, .ifindex = LOOPBACK };
-	const struct tally_gate gate = { .row = TALLY_ROW_FIRST };
+	const struct tally_gate gate = { .row = TALLY_ROW_PORTS };
 	const uint32_t index = 0;
 	int r;
 
@@ -193,7 +193,7 @@ static double cpu_ns(void)
 static uint64_t packets_absorbed(const struct bench *b)
 {
 	struct tally_counters of_cpu[libbpf_num_possible_cpus()];
-	const uint32_t row = TALLY_ROW_FIRST;
+	const uint32_t row = TALLY_ROW_PORTS;
 	uint64_t packets = 0;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(b->ingress->maps.counters), &row, of_cpu))

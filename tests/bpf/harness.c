@@ -446,9 +446,9 @@ static void map_clear(int fd)
 		assert_return_code(bpf_map_delete_elem(fd, key), errno);
 }
 
-__u32 row_of_job(__u32 id) { return TALLY_ROW_FIRST + 2 * (id - JOB); }
+__u32 row_of_job(__u32 id) { return TALLY_ROW_JOBS + id - JOB; }
 
-__u32 row_of_loopback(__u32 id) { return row_of_job(id) + 1; }
+__u32 row_of_loopback(__u32 id) { return TALLY_ROW_PORTS + id - JOB; }
 
 void gate_put(struct node *node, __u32 id, __u32 ifindex, struct tally_gate gate)
 {
@@ -569,12 +569,16 @@ void child_put(struct node *node, struct tally_child_key key, struct tally_child
 	map_put(fd, &of_job, &child);
 }
 
-void cursor_put(struct node *node, __u32 ifindex)
+void at_port_put(struct node *node, __u32 ifindex)
 {
-	struct tally_cursor nowhere[libbpf_num_possible_cpus()];
+	const int cpus = libbpf_num_possible_cpus(), fd = fd_of(node->ingress->maps.at_ports);
+	struct tally_at_port at[cpus];
 
-	memset(nowhere, 0, sizeof(nowhere));
-	map_put(fd_of(node->ingress->maps.cursors), &ifindex, nowhere);
+	if (bpf_map_lookup_elem(fd, &ifindex, at) < 0)
+		memset(at, 0, sizeof(at));
+	for (int cpu = 0; cpu < cpus; cpu++)
+		at[cpu].cursor = (struct tally_cursor){ 0 };
+	map_put(fd, &ifindex, at);
 }
 
 struct tally_slot slot_read(struct node *node, __u32 index)
@@ -605,6 +609,14 @@ static void slots_clear(struct node *node)
 		slot_put(node, i, &fresh);
 }
 
+static void counts_add(struct counts *to, const struct tally_counter *from)
+{
+	for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
+		to->of[out].packet += from[out].packet;
+		to->of[out].byte += from[out].byte;
+	}
+}
+
 struct counts row_read(struct node *node, __u32 row)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -614,25 +626,37 @@ struct counts row_read(struct node *node, __u32 row)
 	assert_return_code(bpf_map_lookup_elem(fd_of(node->ingress->maps.counters), &row, of_cpu),
 			   errno);
 	for (int cpu = 0; cpu < cpus; cpu++)
-		for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
-			counts.of[out].packet += of_cpu[cpu].outcome[out].packet;
-			counts.of[out].byte += of_cpu[cpu].outcome[out].byte;
-		}
+		counts_add(&counts, of_cpu[cpu].outcome);
 	return counts;
+}
+
+void port_read(struct node *node, __u32 ifindex, struct counts *apart, struct counts *jobs)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct tally_at_port at[cpus];
+
+	assert_return_code(bpf_map_lookup_elem(fd_of(node->ingress->maps.at_ports), &ifindex, at),
+			   errno);
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		counts_add(apart, at[cpu].apart.outcome);
+		counts_add(jobs, at[cpu].jobs.outcome);
+	}
 }
 
 struct counts counts_read(struct node *node)
 {
-	struct counts counts = { { { 0 } } };
+	const __u32 rows[] = { TALLY_ROW_NO_JOB,     row_of_job(JOB),	   row_of_job(OTHER_JOB),
+			       row_of_loopback(JOB), row_of_loopback(OTHER_JOB) };
+	struct counts counts = { { { 0 } } }, again = { { { 0 } } };
+	__u32 port, *at = NULL;
 
-	for (__u32 row = 0; row <= row_of_loopback(OTHER_JOB); row++) {
-		struct counts of_row = row_read(node, row);
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct counts of_row = row_read(node, rows[i]);
 
-		for (int out = 0; out < TALLY_OUTCOME_COUNT; out++) {
-			counts.of[out].packet += of_row.of[out].packet;
-			counts.of[out].byte += of_row.of[out].byte;
-		}
+		counts_add(&counts, of_row.of);
 	}
+	for (; !bpf_map_get_next_key(fd_of(node->ingress->maps.at_ports), at, &port); at = &port)
+		port_read(node, port, &counts, &again);
 	return counts;
 }
 
@@ -751,10 +775,10 @@ int node_reset(void **state)
 	slots_clear(node);
 	map_clear(fd_of(node->ingress->maps.gates));
 	map_clear(fd_of(node->ingress->maps.sources));
-	for (__u32 i = 0; i < TALLY_TENANTS_MAX; i++)
+	for (__u32 i = 0; i <= TALLY_TENANT_ANSWERS; i++)
 		tenant_put(node, i, (struct tally_tenant){ .priority = i ? 0 : 255 });
 	map_clear(fd_of(node->ingress->maps.children));
-	map_clear(fd_of(node->ingress->maps.cursors));
+	map_clear(fd_of(node->ingress->maps.at_ports));
 	for (int i = 0; i < GROUPS; i++)
 		map_clear(node->group[i]);
 	job_put(node, JOB, root_job());

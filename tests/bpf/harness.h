@@ -153,9 +153,9 @@ struct counts {
 };
 
 /*
- * cmocka fixtures. *state is the struct node; each test begins with empty slots and cursors, with
- * JOB and OTHER_JOB (of two workers each), which may come in anywhere and have a gate of their own
- * at LOOPBACK, with tenant 0 alone, and with groups that have no ports.
+ * cmocka fixtures. *state is the struct node; each test begins with empty slots, with nothing kept
+ * of ports, with JOB and OTHER_JOB (of two workers each), which may come in anywhere and have a gate
+ * of their own at LOOPBACK, with tenant 0 alone, and with groups that have no ports.
  */
 int node_setup(void **state);
 int node_setup_tc(void **state); /* frames go through the TC program */
@@ -188,7 +188,8 @@ void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex);
 void group_remove(struct node *node, __u32 group, __u32 key);
 /* Also as a child of the whole job, for TC: the next one, or that of this port and UDP port. */
 void child_put(struct node *node, struct tally_child_key key, struct tally_child child);
-void cursor_put(struct node *node, __u32 ifindex);
+/* What is kept of a port, with its cursor anew. */
+void at_port_put(struct node *node, __u32 ifindex);
 
 /* `ret` has room for SLOTS. */
 void slots_read(struct node *node, struct tally_slot *ret);
@@ -196,6 +197,8 @@ struct tally_slot slot_read(struct node *node, __u32 index);
 void slot_put(struct node *node, __u32 index, const struct tally_slot *slot);
 struct counts counts_read(struct node *node);
 struct counts row_read(struct node *node, __u32 row);
+/* Adds what was counted at a port. */
+void port_read(struct node *node, __u32 ifindex, struct counts *apart, struct counts *jobs);
 
 void frame_write(struct message m, struct frame *ret);
 /* Bytes before the Tally header. */

@@ -187,7 +187,7 @@ static int bench_reset(void **state)
 
 	node_reset(state);
 	for (int i = 0; i < PORTS; i++) {
-		cursor_put(*state, ports[i].ifindex);
+		at_port_put(*state, ports[i].ifindex);
 		while (recv(ports[i].socket, unread.data, sizeof(unread.data), MSG_DONTWAIT) > 0)
 			;
 	}
@@ -838,7 +838,7 @@ static void show_no_child(void **state, void (*spoil)(struct node *node))
 	spoil(*state);
 	send_message(0, contribution(.set = { { 0x3 } }));
 	for (int i = 0; i < PORTS; i++)
-		cursor_put(*state, ports[i].ifindex);
+		at_port_put(*state, ports[i].ifindex);
 	four_contribute(m);
 	four_receive(m, TALLY_RESULT, TALLY_EVERYONE, 20);
 	after = counts_read(*state);
@@ -855,7 +855,7 @@ static void count_from_one(struct node *node) { place(node, JOB, 0, 1, 1, false)
 static void forget_cursor(struct node *node)
 {
 	place(node, JOB, 0, 1, 0, false);
-	bpf_map_delete_elem(bpf_map__fd(node->ingress->maps.cursors), &ports[1].ifindex);
+	bpf_map_delete_elem(bpf_map__fd(node->ingress->maps.at_ports), &ports[1].ifindex);
 }
 
 static void a_copy_for_no_child_is_dropped_and_counted(void **state)

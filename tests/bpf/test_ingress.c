@@ -2104,10 +2104,54 @@ static void what_is_of_no_job_is_counted_in_the_first_row(void **state)
 	assert_int_equal(counted_in(*state, TALLY_ROW_NO_JOB, TALLY_OTHER_VERSION), other + 1);
 }
 
+static __u64 counted_apart(struct node *node, __u32 port, enum tally_outcome outcome)
+{
+	struct counts apart = { { { 0 } } }, jobs = { { { 0 } } };
+
+	port_read(node, port, &apart, &jobs);
+	return apart.of[outcome].packet;
+}
+
+static __u64 counted_for_jobs(struct node *node, __u32 port, enum tally_outcome outcome)
+{
+	struct counts apart = { { { 0 } } }, jobs = { { { 0 } } };
+
+	port_read(node, port, &apart, &jobs);
+	return jobs.of[outcome].packet;
+}
+
+/* In one row, or in that of the whole job and at the port. */
+static void what_a_port_received_is_counted_there(void **state)
+{
+	struct node *node = *state;
+	__u64 alone = counted_in(node, row_of_loopback(JOB), TALLY_ABSORBED);
+	__u64 whole = counted_in(node, row_of_job(JOB), TALLY_ABSORBED);
+
+	at_port_put(node, LOOPBACK);
+	expect(node, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	assert_int_equal(counted_in(node, row_of_loopback(JOB), TALLY_ABSORBED), alone + 1);
+	assert_int_equal(counted_for_jobs(node, LOOPBACK, TALLY_ABSORBED), 0);
+
+	gate_put(node, JOB, LOOPBACK, (struct tally_gate){ .row = row_of_job(JOB) });
+	expect(node, contribution(.worker = 0, .seq = 1), TALLY_ABSORBED, NULL);
+	gate_remove(node, JOB, LOOPBACK);
+	expect(node, contribution(.worker = 0, .seq = 2), TALLY_ABSORBED, NULL);
+	assert_int_equal(counted_in(node, row_of_job(JOB), TALLY_ABSORBED), whole + 2);
+	assert_int_equal(counted_for_jobs(node, LOOPBACK, TALLY_ABSORBED), 2);
+
+	expect(node, contribution(.worker = 0, .job = 99), TALLY_UNKNOWN_JOB, NULL);
+	expect(node, message(.magic = 0), TALLY_FOREIGN, NULL);
+	assert_int_equal(counted_apart(node, LOOPBACK, TALLY_UNKNOWN_JOB), 1);
+	assert_int_equal(counted_apart(node, LOOPBACK, TALLY_FOREIGN), 1);
+	assert_int_equal(counted_apart(node, LOOPBACK, TALLY_ABSORBED), 0);
+}
+
 static void a_forged_job_from_another_port_is_dropped_and_touches_no_slot(void **state)
 {
 	__u64 before = counted_in(*state, row_of_job(JOB), TALLY_OTHER_PORT);
 	struct memory *memory;
+
+	at_port_put(*state, LOOPBACK);
 
 	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
 	gate_remove(*state, JOB, LOOPBACK);
@@ -2125,8 +2169,8 @@ static void a_forged_job_from_another_port_is_dropped_and_touches_no_slot(void *
 		}
 	expect(*state, contribution(.worker = 0, .epoch = 9), TALLY_OTHER_PORT, NULL);
 	assert_memory_is(*state, memory);
-	assert_int_equal(counted_in(*state, row_of_job(JOB), TALLY_OTHER_PORT),
-			 before + COUNT(forms) * 4 + 1);
+	assert_int_equal(counted_apart(*state, LOOPBACK, TALLY_OTHER_PORT), COUNT(forms) * 4 + 1);
+	assert_int_equal(counted_in(*state, row_of_job(JOB), TALLY_OTHER_PORT), before);
 	expect(*state, contribution(.job = OTHER_JOB, .worker = 0), TALLY_ABSORBED, NULL);
 
 	gate_put(*state, JOB, LOOPBACK, (struct tally_gate){ .row = row_of_loopback(JOB) });
@@ -2153,6 +2197,7 @@ static void a_tenant_without_sources_comes_in_nowhere_restricted(void **state)
 	struct memory *before = memory_read(*state);
 
 	restrict_job(*state);
+	at_port_put(*state, LOOPBACK);
 	for
 		each_form(f)
 		{
@@ -2162,6 +2207,7 @@ static void a_tenant_without_sources_comes_in_nowhere_restricted(void **state)
 			       TALLY_OTHER_SOURCE, NULL);
 		}
 	assert_memory_is(*state, before);
+	assert_int_equal(counted_apart(*state, LOOPBACK, TALLY_OTHER_SOURCE), COUNT(forms) * 2);
 	expect(*state, contribution(.job = OTHER_JOB, .worker = 0), TALLY_ABSORBED, NULL);
 }
 
@@ -2573,6 +2619,7 @@ static const struct CMUnitTest tests[] = {
 	fact(mutated_frames_do_no_harm_to_another_job),
 	fact(a_message_is_counted_at_the_gate_by_which_it_came_in),
 	fact(what_is_of_no_job_is_counted_in_the_first_row),
+	fact(what_a_port_received_is_counted_there),
 	fact(a_forged_job_from_another_port_is_dropped_and_touches_no_slot),
 	fact(a_tenant_without_sources_comes_in_nowhere_restricted),
 	fact(a_source_is_of_one_tenant_port_and_family),

@@ -234,8 +234,8 @@ static struct traffic_row row_at(struct dataplane *d, uint32_t job, uint32_t ifi
 	assert_true(count >= 2);
 	for (unsigned int i = 0; i < 2; i++)
 		assert_true(!rows[i].job && !rows[i].ifindex);
-	for (unsigned int i = job ? 2 : 0; i < count && (job || i < 1); i++)
-		if (rows[i].job == job && rows[i].ifindex == ifindex) {
+	for (unsigned int i = job || ifindex ? 2 : 0; i < count && (job || ifindex || i < 1); i++)
+		if (rows[i].job == job && rows[i].ifindex == ifindex && !rows[i].again) {
 			row = rows[i];
 			found++;
 		}
@@ -350,7 +350,8 @@ static void gates_change_while_a_job_runs_and_no_count_is_lost(void **state)
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
 	assert_int_equal(job_gates(d, JOB, &there, 1, &why), 0);
 	assert_int_equal(message_run(contribution(.worker = 0, .seq = 1)), XDP_DROP);
-	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_OTHER_PORT].packet, 1);
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_OTHER_PORT].packet, 0);
+	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_OTHER_PORT].packet, 1);
 	assert_true(is_absent(row_at(d, JOB, LOOPBACK)));
 	assert_int_equal(total(d, TALLY_ABSORBED), 1);
 
@@ -509,16 +510,18 @@ static void a_new_epoch_counts_on_in_the_same_rows(void **state)
 
 static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
 {
-	struct dataplane_gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
+	const unsigned int too_many = TALLY_GATES_MAX;
+	struct dataplane_gate *gates = calloc(too_many, sizeof(*gates));
 	struct dataplane *d = node_open();
 
 	assert_non_null(gates);
-	for (unsigned int i = 0; i < TALLY_GATES_MAX; i++)
+	for (unsigned int i = 0; i < too_many; i++)
 		gates[i].ifindex = 1000 + i;
 	job_start(d, JOB, NULL, 0);
 	message_run(contribution(.worker = 0));
 	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 64), NULL, 0, &why), -ENOSPC);
-	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2046, &why), -ENOSPC);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, too_many, &why),
+			 -ENOSPC);
 	gates[1].ifindex = gates[0].ifindex;
 	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2, &why), -EINVAL);
 	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);
@@ -526,31 +529,68 @@ static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
 	free(gates);
 }
 
-static void all_gates_can_be_used_and_no_more(void **state)
+static void all_rows_can_be_used_and_what_has_none_is_in_that_of_its_job(void **state)
 {
-	const unsigned int all = TALLY_GATES_MAX - TALLY_ROW_FIRST - 1; /* and gate 0 */
-	struct dataplane_gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
+	const unsigned int all = TALLY_PORT_ROWS + 1;
+	struct dataplane_gate *gates = calloc(all, sizeof(*gates));
 	struct dataplane *d = node_open();
-	struct traffic_row *rows;
-	unsigned int count;
 
 	assert_non_null(gates);
-	for (unsigned int i = 0; i < TALLY_GATES_MAX; i++)
-		gates[i].ifindex = i ? 1000 + i : LOOPBACK;
+	for (unsigned int i = 0; i < all; i++)
+		gates[i].ifindex = 1000 + i;
+	gates[all - 1].ifindex = LOOPBACK; /* the last has none: its tenant has all it may have */
 	job_start(d, JOB, gates, all);
 	message_run(contribution(.worker = 0));
-	assert_int_equal(dataplane_rows(d, &rows, &count, &why), 0);
-	assert_int_equal(count, TALLY_GATES_MAX);
-	free(rows);
-	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 1);
-	assert_int_equal(job_add(d, job_plan(OTHER_JOB, EPOCH, 8), NULL, 0, &why), -ENOSPC);
-	/* with one row left, a job that may come in anywhere still does */
-	assert_int_equal(job_gates(d, JOB, gates, all - 1, &why), 0);
+	assert_true(is_absent(row_at(d, JOB, LOOPBACK)));
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
+	assert_int_equal(total(d, TALLY_ABSORBED), 1);
 	job_start(d, OTHER_JOB, NULL, 0);
 	message_run(contribution(.worker = 0, .job = OTHER_JOB));
 	assert_int_equal(row_at(d, OTHER_JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
+	/* with a row of its own again, nothing is counted twice or lost */
+	assert_int_equal(job_gates(d, JOB, &gates[all - 1], 1, &why), 0);
+	message_run(contribution(.worker = 0, .seq = 1));
+	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 1);
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 1);
+	assert_int_equal(total(d, TALLY_ABSORBED), 3);
 	node_close(d);
 	free(gates);
+}
+
+/* --- ports that come and go */
+
+static void at_port_fill(uint32_t ifindex, enum tally_outcome outcome, uint64_t packets)
+{
+	struct tally_at_port *at = calloc(dataplane_cpus(), sizeof(*at));
+	int fd = pinned("at_ports");
+
+	assert_non_null(at);
+	at[0].apart.outcome[outcome].packet = at[0].jobs.outcome[outcome].packet = packets;
+	while (bpf_map_update_elem(fd, &ifindex, at, BPF_ANY) < 0)
+		assert_int_equal(errno, ENOMEM); /* the kernel fetches more */
+	close(fd);
+	free(at);
+}
+
+/* As after more ports than a node can have at a time. */
+static void ports_that_have_gone_make_room_and_their_counts_stay(void **state)
+{
+	struct dataplane *d = node_open();
+	__u64 before = total(d, TALLY_OTHER_PORT);
+
+	for (uint32_t i = 1; i < TALLY_PORTS_MAX; i++)
+		at_port_fill(100000 + i, TALLY_OTHER_PORT, 3);
+	assert_false(is_absent(row_at(d, 0, 100001)));
+	assert_int_equal(total(d, TALLY_OTHER_PORT), before + 3 * (TALLY_PORTS_MAX - 1));
+	node_close(d);
+	if (dataplane_replace(pin, 0, NULL, 0, &why) < 0)
+		fail_msg("%s", why.text);
+	d = node_open();
+	assert_true(is_absent(row_at(d, 0, 100001)));
+	assert_false(is_absent(row_at(d, 0, port)));
+	assert_int_equal(total(d, TALLY_OTHER_PORT), before + 3 * (TALLY_PORTS_MAX - 1));
+	job_start(d, JOB, NULL, 0);
+	node_close(d);
 }
 
 /* --- tenants */
@@ -1606,7 +1646,8 @@ int main(void)
 		fact(programs_are_waited_for_when_no_message_finds_the_job),
 		fact(a_new_epoch_counts_on_in_the_same_rows),
 		fact(an_epoch_stays_when_the_next_one_finds_no_room),
-		fact(all_gates_can_be_used_and_no_more),
+		fact(all_rows_can_be_used_and_what_has_none_is_in_that_of_its_job),
+		fact(ports_that_have_gone_make_room_and_their_counts_stay),
 		fact(a_tenants_limits_are_those_that_were_given),
 		fact(a_limit_that_stays_keeps_its_level),
 		fact(sources_are_exactly_those_that_were_given_last),

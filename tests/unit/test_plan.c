@@ -325,11 +325,11 @@ static void gates_are_right(const struct tenant *t, const char *const *chosen, u
 			named = true;
 			open = open || strlen(chosen[k]) == 4;
 		}
-		if (!ports[i].ifindex || (t->points && !named))
+		if (!ports[i].ifindex || !named)
 			continue;
 		assert_in_range(expected, 0, gates - 1);
 		assert_int_equal(gate[expected].ifindex, ports[i].ifindex);
-		assert_int_equal(gate[expected].restricted, named && !open);
+		assert_int_equal(gate[expected].restricted, !open);
 		expected++;
 	}
 	assert_int_equal(gates, expected);
@@ -379,18 +379,6 @@ static void gates_and_sources_of_all_sets_of_three_points(void **state)
 	}
 }
 
-static void a_tenant_without_points_may_come_in_anywhere(void **state)
-{
-	const struct tenant t = { .name = "red" };
-	struct dataplane_gate gate[PORTS + 1];
-
-	assert_int_equal(plan_gates(&t, ports, PORTS + 1, gate), 3);
-	assert_int_equal(gate[0].ifindex, 11);
-	assert_int_equal(gate[2].ifindex, 14);
-	for (int i = 0; i < 3; i++)
-		assert_false(gate[i].restricted);
-}
-
 static void a_tenant_whose_ports_have_gone_may_come_in_nowhere(void **state)
 {
 	struct tenant t = { .name = "red", .points = 1 };
@@ -431,7 +419,6 @@ int main(void)
 		FACT(the_largest_books_and_the_fullest_node_fit_a_plan),
 		FACT(a_plan_applied_leaves_nothing_to_do),
 		FACT(gates_and_sources_of_all_sets_of_three_points),
-		FACT(a_tenant_without_points_may_come_in_anywhere),
 		FACT(a_tenant_whose_ports_have_gone_may_come_in_nowhere),
 		FACT(as_many_points_as_a_tenant_has_are_as_many_sources),
 	};

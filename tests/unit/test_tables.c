@@ -15,7 +15,7 @@
 #include "agent/core/tables.h"
 
 enum {
-	ALL_ROWS = TALLY_GATES_MAX - TALLY_ROW_FIRST,
+	COMMON_ROWS = TALLY_PORT_ROWS - TALLY_TENANTS_MAX * TALLY_PORT_ROWS_OF_TENANT,
 };
 
 static struct tables node;
@@ -146,7 +146,7 @@ static void a_node_has_a_limited_number_of_jobs(void **state)
 		put_at(100 + i, i, 1, i);
 	assert_int_equal(install(7, 1, 2)->job.group, TALLY_JOBS_MAX - 1);
 	assert_int_equal(refusal(job_of(8, 1, 2), NULL, 0), -ENOSPC);
-	assert_why_has("256 jobs already");
+	assert_why_has("1024 jobs already");
 }
 
 static void an_older_epoch_makes_room_for_its_job(void **state)
@@ -230,21 +230,20 @@ static void a_node_has_a_limited_number_of_children(void **state)
 
 /* --- gates ----------------------------------------------------------------------------------- */
 
-static void a_job_without_gates_has_one_for_each_port(void **state)
+static void a_job_without_gates_has_one_for_each_port_with_workers(void **state)
 {
 	const struct tables_job *j;
 	int r;
 
 	j = installed(job_of(7, 1, 8), NULL, 0, &r);
 	assert_non_null(j);
-	assert_int_equal(j->gates, 4);
+	assert_int_equal(j->gates, 2);
 	assert_int_equal(j->gate[0].ifindex, 0);
 	assert_true(j->gate[0].anywhere);
-	for (int i = 0; i < 4; i++) {
-		assert_int_equal(j->gate[i].row, TALLY_ROW_FIRST + i);
-		assert_int_equal(j->gate[i].ifindex, i ? attached[i - 1] : 0);
-		assert_true(!i || !j->gate[i].anywhere);
-	}
+	assert_int_equal(j->gate[0].row, TALLY_ROW_JOBS);
+	assert_int_equal(j->gate[1].ifindex, 3);
+	assert_false(j->gate[1].anywhere);
+	assert_int_equal(j->gate[1].row, TALLY_ROW_PORTS);
 }
 
 static void named_gates_are_the_only_ones(void **state)
@@ -302,22 +301,115 @@ static void gates_that_stay_keep_their_rows(void **state)
 	assert_why_has("job 99: this node has no such job");
 }
 
-static void rows_end(void **state)
+/* A job of one tenant with a copy through each of so many ports; how many have rows of their own. */
+static unsigned int rows_of_job(uint32_t id, uint16_t tenant, unsigned int ports)
 {
-	struct dataplane_gate *gates = calloc(ALL_ROWS, sizeof(*gates));
+	const struct tables_job *j;
+	unsigned int rows = 0;
+	int r;
+
+	job_of(id, 1, 2)->job.tenant = tenant;
+	wanted.copies = ports;
+	for (unsigned int i = 0; i < ports; i++)
+		wanted.copy[i].hop.port = node.port[i];
+	j = installed(&wanted, NULL, 0, &r);
+	if (!j)
+		fail_msg("%s", why.text);
+	for (unsigned int i = 0; i < j->gates; i++)
+		rows += j->gate[i].row >= TALLY_ROW_PORTS;
+	for (unsigned int i = 0; i < j->copies; i++)
+		assert_true(j->copy[i].row == tables_row(j, j->copy[i].port));
+	return rows;
+}
+
+static void many_ports(unsigned int ports)
+{
+	node.slots = 1 << 16;
+	node.ports = ports;
+	node.port = reallocarray(node.port, ports, sizeof(*node.port));
+	assert_non_null(node.port);
+	for (uint32_t i = 0; i < ports; i++)
+		node.port[i] = 100 + i;
+}
+
+static void no_tenant_takes_the_rows_of_another(void **state)
+{
+	unsigned int greedy = 0, other = 0;
+
+	many_ports(64);
+	for (uint32_t id = 1; id <= 60; id++)
+		greedy += rows_of_job(id, 1, 64);
+	assert_int_equal(greedy, COMMON_ROWS + TALLY_PORT_ROWS_OF_TENANT);
+	for (uint16_t tenant = 2; tenant < TALLY_TENANTS_MAX; tenant++)
+		for (uint32_t k = 0; k < 3; k++) {
+			unsigned int rows = rows_of_job(100 * tenant + k, tenant, 8);
+
+			assert_int_equal(rows, k < 2 ? 8 : 0);
+			other += rows;
+		}
+	assert_int_equal(other, (TALLY_TENANTS_MAX - 2) * TALLY_PORT_ROWS_OF_TENANT);
+	assert_int_equal(rows_of_job(9999, 0, 64), TALLY_PORT_ROWS_OF_TENANT);
+	tables_forget(&node, 1); /* what comes back is for whoever is first */
+	assert_int_equal(rows_of_job(9000, 2, 8), 8);
+	assert_int_equal(rows_of_job(9001, 2, 8), 8);
+}
+
+/* Each has at least its own row, and is there. */
+static void a_thousand_jobs_fit_on_64_ports(void **state)
+{
+	static bool used[TALLY_ROWS_MAX];
+	unsigned int of_ports = 0;
+
+	many_ports(64);
+	for (uint32_t id = 1; id <= TALLY_JOBS_MAX; id++)
+		of_ports += rows_of_job(id, id % 5, 16);
+	assert_int_equal(node.jobs, TALLY_JOBS_MAX);
+	assert_int_equal(of_ports, COMMON_ROWS + 5 * TALLY_PORT_ROWS_OF_TENANT);
+	memset(used, 0, sizeof(used));
+	for (unsigned int i = 0; i < node.jobs; i++)
+		for (unsigned int k = 0; k < node.job[i].gates; k++) {
+			assert_false(used[node.job[i].gate[k].row]);
+			used[node.job[i].gate[k].row] = true;
+		}
+	assert_int_equal(refusal(job_of(5000, 1, 2), NULL, 0), -EINVAL); /* port 3 has gone */
+	wanted.copies = 0;
+	assert_int_equal(refusal(&wanted, NULL, 0), -ENOSPC);
+}
+
+/* Where workers are behind comes first; the others count in the row of the job. */
+static void gates_without_rows_count_in_the_row_of_their_job(void **state)
+{
+	static struct dataplane_gate gates[TALLY_PORT_ROWS];
+	const struct tables_job *j;
+	int r;
+
+	for (uint32_t i = 0; i < TALLY_PORT_ROWS; i++)
+		gates[i] = (struct dataplane_gate){ .ifindex = 5000 - i, .restricted = true };
+	gates[TALLY_PORT_ROWS - 1].ifindex = 3;
+	j = installed(job_of(7, 1, 8), gates, TALLY_PORT_ROWS, &r);
+	assert_non_null(j);
+	assert_int_equal(j->gates, TALLY_PORT_ROWS + 1);
+	assert_int_equal(tables_row(j, 3), TALLY_ROW_PORTS);
+	assert_int_equal(tables_row(j, 5000), TALLY_ROW_PORTS + 1);
+	assert_int_equal(tables_row(j, 3000), TALLY_ROW_JOBS);
+	assert_true(tables_gate_find(j, 3000)->restricted);
+	assert_int_equal(j->copy[0].row, TALLY_ROW_PORTS);
+}
+
+static void gates_end(void **state)
+{
+	struct dataplane_gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
 	struct tables_job j;
 	int r;
 
 	assert_non_null(gates);
-	for (uint32_t i = 0; i < ALL_ROWS; i++)
+	for (uint32_t i = 0; i < TALLY_GATES_MAX; i++)
 		gates[i].ifindex = 1000 + i;
-	assert_int_equal(refusal(job_of(7, 1, 8), gates, ALL_ROWS), -ENOSPC); /* and gate 0 */
-	assert_why_has("job 7: all 2046 gates of the node are in use");
-	assert_non_null(installed(job_of(7, 1, 8), gates, ALL_ROWS - 2, &r));
-	assert_non_null(installed(job_of(8, 1, 8), NULL, 0, &r)); /* the last one is its gate 0 */
-	assert_int_equal(tables_find(&node, 8)->gates, 1);
-	assert_int_equal(refusal(job_of(9, 1, 8), NULL, 0), -ENOSPC);
-	assert_why_has("job 9: all 2046 gates of the node are in use");
+	assert_int_equal(refusal(job_of(7, 1, 8), gates, TALLY_GATES_MAX), -ENOSPC); /* and gate 0 */
+	assert_why_has("job 7: all 20480 gates of the node are in use");
+	assert_non_null(installed(job_of(7, 1, 8), gates, TALLY_GATES_MAX - 2, &r));
+	assert_non_null(installed(job_of(8, 1, 8), gates, 0, &r)); /* the last one is its gate 0 */
+	assert_int_equal(refusal(job_of(9, 1, 8), gates, 0), -ENOSPC);
 	assert_int_equal(tables_regate(&node, 8, gates, 1, &j, &why), -ENOSPC);
 	free(gates);
 }
@@ -327,17 +419,17 @@ static void rows_end(void **state)
 enum {
 	SLOTS = 512,
 	IDS = 24,
-	PORTS = 200,
-	STEPS = 8000,
+	PORTS = 900,
+	STEPS = 4000,
+	TENANTS = 3,
 };
 
-static uint32_t slot_of[SLOTS], group_of[TALLY_JOBS_MAX];
-static uint64_t row_of[TALLY_GATES_MAX]; /* job << 32 | port + 1 */
+static unsigned int starved; /* how often a gate went without a row */
 
-static uint64_t gate_key(uint32_t id, uint32_t ifindex)
-{
-	return (uint64_t)id << 32 | (ifindex + 1);
-}
+static uint32_t slot_of[SLOTS], group_of[TALLY_JOBS_MAX];
+static uint64_t row_of[TALLY_ROWS_MAX]; /* of ports: job << 32 | port */
+
+static uint64_t gate_key(uint32_t id, uint32_t ifindex) { return (uint64_t)id << 32 | ifindex; }
 
 static void model_forget(uint32_t id)
 {
@@ -345,7 +437,7 @@ static void model_forget(uint32_t id)
 		slot_of[i] = slot_of[i] == id ? 0 : slot_of[i];
 	for (int i = 0; i < TALLY_JOBS_MAX; i++)
 		group_of[i] = group_of[i] == id ? 0 : group_of[i];
-	for (int i = 0; i < TALLY_GATES_MAX; i++)
+	for (int i = 0; i < TALLY_ROWS_MAX; i++)
 		row_of[i] = row_of[i] >> 32 == id ? 0 : row_of[i];
 }
 
@@ -362,46 +454,54 @@ static int model_slots(uint32_t id, uint32_t slots)
 	return -1;
 }
 
-/* Are there rows for these? The rows of gates that go are free only afterwards. */
-static bool model_has_rows(uint32_t id, const struct dataplane_gate *gates, unsigned int count)
+/* A gate went without: the tenant has all that is its own, and no other is left. */
+static void model_has_no_row(uint16_t tenant, const uint64_t *before)
 {
-	unsigned int there = 0, wants = 0;
+	unsigned int held[TENANTS] = { 0 }, common = 0, free = 0;
 
-	for (int row = TALLY_ROW_FIRST; row < TALLY_GATES_MAX; row++)
-		there += !row_of[row];
-	for (unsigned int i = 0; i <= count; i++) {
-		bool has = false;
-
-		for (int row = TALLY_ROW_FIRST; row < TALLY_GATES_MAX; row++)
-			has |= row_of[row] == gate_key(id, i ? gates[i - 1].ifindex : 0);
-		wants += !has;
+	for (int row = TALLY_ROW_PORTS; row < TALLY_ROWS_MAX; row++) {
+		if (row_of[row])
+			held[(row_of[row] >> 32) % TENANTS]++;
+		free += !row_of[row] && !before[row];
 	}
-	return wants <= there;
+	for (int i = 0; i < TENANTS; i++)
+		if (held[i] > TALLY_PORT_ROWS_OF_TENANT)
+			common += held[i] - TALLY_PORT_ROWS_OF_TENANT;
+	assert_true(common <= COMMON_ROWS);
+	assert_true(!free || (held[tenant] >= TALLY_PORT_ROWS_OF_TENANT && common == COMMON_ROWS));
+	starved++;
 }
 
 /* Rows that gates had stay, others were nobody's; then all of it is the job's. */
 static void model_take_gates(const struct tables_job *j, unsigned int count)
 {
-	static uint64_t before[TALLY_GATES_MAX];
+	static uint64_t before[TALLY_ROWS_MAX];
+	bool without = false;
 
 	memcpy(before, row_of, sizeof(before));
-	for (int row = 0; row < TALLY_GATES_MAX; row++)
+	for (int row = 0; row < TALLY_ROWS_MAX; row++)
 		row_of[row] = row_of[row] >> 32 == j->id ? 0 : row_of[row];
 	assert_int_equal(j->gates, count + 1);
-	for (unsigned int i = 0; i < j->gates; i++) {
+	assert_int_equal(j->gate[0].row, TALLY_ROW_JOBS + j->job.group);
+	for (unsigned int i = 1; i < j->gates; i++) {
 		uint64_t key = gate_key(j->id, j->gate[i].ifindex);
 
-		assert_in_range(j->gate[i].row, TALLY_ROW_FIRST, TALLY_GATES_MAX - 1);
-		for (int row = 0; row < TALLY_GATES_MAX; row++)
-			if (before[row] == key)
-				assert_int_equal(j->gate[i].row, row);
+		if (j->gate[i].row == j->gate[0].row) {
+			without = true;
+			continue;
+		}
+		assert_in_range(j->gate[i].row, TALLY_ROW_PORTS, TALLY_ROWS_MAX - 1);
 		assert_true(!before[j->gate[i].row] || before[j->gate[i].row] == key);
 		assert_true(!row_of[j->gate[i].row]);
 		row_of[j->gate[i].row] = key;
 	}
+	for (uint32_t row = 0; row < TALLY_ROWS_MAX; row++)
+		if (before[row] >> 32 == j->id && tables_gate_find(j, (uint32_t)before[row]))
+			assert_true(tables_row(j, (uint32_t)before[row]) == row || without);
+	if (without)
+		model_has_no_row(j->job.tenant, before);
 	for (unsigned int i = 0; i < j->copies; i++)
-		assert_true(row_of[j->copy[i].row] == gate_key(j->id, j->copy[i].port) ||
-			    row_of[j->copy[i].row] == gate_key(j->id, 0));
+		assert_int_equal(j->copy[i].row, tables_row(j, j->copy[i].port));
 }
 
 static unsigned int gates_roll(struct dataplane_gate *gates)
@@ -419,11 +519,13 @@ static void model_install(uint32_t id, const struct dataplane_gate *gates, unsig
 	const struct tables_job *j = tables_find(&node, id);
 	uint32_t slots = 2u << rand() % 8;
 	uint16_t epoch = 1 + rand() % 3;
-	bool same = j && j->job.epoch == epoch, rows = model_has_rows(id, gates, count);
+	bool same = j && j->job.epoch == epoch;
+	const uint32_t group = j ? j->job.group : TALLY_JOBS_MAX;
 	int base = model_slots(id, slots), r;
 
-	j = installed(job_of(id, epoch, slots), gates, count, &r);
-	assert_int_equal(r, same ? -EEXIST : base < 0 || !rows ? -ENOSPC : 0);
+	job_of(id, epoch, slots)->job.tenant = id % TENANTS;
+	j = installed(&wanted, gates, count, &r);
+	assert_int_equal(r, same ? -EEXIST : base < 0 ? -ENOSPC : 0);
 	if (!j)
 		return;
 	assert_int_equal(j->job.slot_base, base);
@@ -437,18 +539,19 @@ static void model_install(uint32_t id, const struct dataplane_gate *gates, unsig
 		slot_of[base + i] = id;
 	}
 	assert_int_equal(group_of[j->job.group], 0);
-	for (uint32_t i = 0; i < j->job.group; i++)
+	for (uint32_t i = 0; group == TALLY_JOBS_MAX && i < j->job.group; i++)
 		assert_int_not_equal(group_of[i], 0); /* the lowest */
+	assert_true(group == TALLY_JOBS_MAX || group == j->job.group);
 	group_of[j->job.group] = id;
 }
 
 static void model_regate(uint32_t id, const struct dataplane_gate *gates, unsigned int count)
 {
-	bool there = tables_find(&node, id), rows = model_has_rows(id, gates, count);
+	bool there = tables_find(&node, id);
 	struct tables_job j;
 	int r = tables_regate(&node, id, gates, count, &j, &why);
 
-	assert_int_equal(r, !there ? -ENOENT : !rows ? -ENOSPC : 0);
+	assert_int_equal(r, there ? 0 : -ENOENT);
 	if (r < 0)
 		return;
 	model_take_gates(&j, count);
@@ -469,7 +572,7 @@ static void model_remove(uint32_t id)
 
 static void no_two_jobs_share_anything_and_all_comes_back(void **state)
 {
-	static struct dataplane_gate gates[ALL_ROWS];
+	static struct dataplane_gate gates[PORTS];
 	unsigned int there = 0;
 	int r;
 
@@ -494,11 +597,10 @@ static void no_two_jobs_share_anything_and_all_comes_back(void **state)
 		there += node.jobs;
 	}
 	assert_true(there > 4 * STEPS); /* the node was busy */
+	assert_true(starved > STEPS / 20);
 	for (uint32_t id = 1; id <= IDS; id++)
 		model_remove(id);
-	for (uint32_t i = 0; i < ALL_ROWS; i++)
-		gates[i].ifindex = 1 + i;
-	assert_non_null(installed(job_of(99, 1, SLOTS), gates, ALL_ROWS - 1, &r));
+	assert_non_null(installed(job_of(99, 1, SLOTS), NULL, 0, &r));
 	assert_int_equal(tables_find(&node, 99)->job.slot_base, 0);
 	assert_int_equal(tables_find(&node, 99)->job.group, 0);
 }
@@ -517,11 +619,14 @@ int main(void)
 		TEST(children_of_a_port_are_counted_without_holes),
 		TEST(every_copy_leaves_by_a_port_of_the_node),
 		TEST(a_node_has_a_limited_number_of_children),
-		TEST(a_job_without_gates_has_one_for_each_port),
+		TEST(a_job_without_gates_has_one_for_each_port_with_workers),
 		TEST(named_gates_are_the_only_ones),
 		TEST(a_gate_is_given_once),
 		TEST(gates_that_stay_keep_their_rows),
-		TEST(rows_end),
+		TEST(no_tenant_takes_the_rows_of_another),
+		TEST(a_thousand_jobs_fit_on_64_ports),
+		TEST(gates_without_rows_count_in_the_row_of_their_job),
+		TEST(gates_end),
 		TEST(no_two_jobs_share_anything_and_all_comes_back),
 	};
 
