@@ -8,8 +8,12 @@
 
 #include "gate.bpf.h"
 #include "reply.bpf.h"
+#include "tenant.bpf.h"
 
-/* A global function (see offsets_find). The outcome; OTHER_VERSION: the frame is as it came. */
+/*
+ * A global function (see offsets_find). The outcome; OTHER_VERSION: the frame is as it came. No
+ * tenant pays: anybody can send such messages. So there are only so many answers a second.
+ */
 __noinline int version_answer(struct hook_context *ctx, int packed_offsets)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
@@ -17,7 +21,8 @@ __noinline int version_answer(struct hook_context *ctx, int packed_offsets)
 	__u32 row;
 
 	if (!frame_locate(ctx, &f) || f.tally->kind != TALLY_CONTRIBUTION ||
-	    gate_pass(ctx, &f, &job, &row) != TALLY_GO_ON)
+	    gate_pass(ctx, &f, &job, &row) != TALLY_GO_ON ||
+	    !tenant_spend(TALLY_TENANT_ANSWERS, f.bytes))
 		return TALLY_OTHER_VERSION;
 	f.header_bytes = sizeof(*f.tally);
 	if (!frame_resize(ctx, &f, 0))

@@ -15,6 +15,11 @@
 #include "dataplane.h"
 #include "probe.h"
 
+enum {
+	ANSWERS_PER_SECOND = 1000, /* to messages of another version */
+	ANSWERS_AT_ONCE = 64,
+};
+
 static bool verbose;
 char dataplane_kernel_words[160];
 
@@ -235,13 +240,18 @@ int programs_tc(struct programs *p, struct why *why)
 	return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
 }
 
-/* Jobs that nobody pays for may do all. */
-static int tenant_0_put(const struct programs *p)
+/* Jobs that nobody pays for may do all; answers that nobody pays for are few. */
+static int node_tenants_put(const struct programs *p)
 {
 	const struct tally_tenant node = { .priority = 255 };
-	const uint32_t index = 0;
+	const struct tally_tenant answers = {
+		.limited = 1,
+		.packets = { .rate = ANSWERS_PER_SECOND, .burst = ANSWERS_AT_ONCE },
+	};
+	const uint32_t index[] = { 0, TALLY_TENANT_ANSWERS };
+	int r = bpf_map_update_elem(p->fd[PIN_TENANTS], &index[0], &node, BPF_ANY);
 
-	return bpf_map_update_elem(p->fd[PIN_TENANTS], &index, &node, BPF_ANY);
+	return r < 0 ? r : bpf_map_update_elem(p->fd[PIN_TENANTS], &index[1], &answers, BPF_ANY);
 }
 
 int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
@@ -258,7 +268,7 @@ int programs_load(const struct dataplane *old, uint32_t slots, bool shared, stru
 	if (r == 0)
 		r = ingress_load(&p, old, slots, shared, why);
 	if (r == 0)
-		r = tenant_0_put(&p);
+		r = node_tenants_put(&p);
 	if (r < 0)
 		return r;
 	*ret = TAKE(p, (struct programs){ 0 });

@@ -200,6 +200,21 @@ static void a_worker_of_version_1_hears_which_version_is_spoken(void **state)
 	assert_memory_is(*state, before);
 }
 
+/* Whoever can send may ask; the node's answers are few all the same. */
+static void answers_to_other_versions_are_few(void **state)
+{
+	const struct tally_bucket two = { .rate = 1, .burst = 2, .level = 2, .at_ns = ~0ULL };
+	struct frame frame;
+
+	tenant_put(*state, TALLY_TENANT_ANSWERS,
+		   (struct tally_tenant){ .limited = 1, .packets = two });
+	write_version_1(&frame, JOB, &forms[0]);
+	expect_frame(*state, &frame, TALLY_OLD_VERSION, NULL);
+	expect_frame(*state, &frame, TALLY_OLD_VERSION, NULL);
+	expect_frame(*state, &frame, TALLY_OTHER_VERSION, NULL);
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+}
+
 static void an_unknown_job_passes(void **state)
 {
 	static const __u32 unknown[] = { 0, JOB - 1, OTHER_JOB + 1, JOB << 8, 1U << 31, ~0U };
@@ -2541,6 +2556,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_datagram_that_must_not_be_fragmented_is_ours),
 	fact(every_other_version_passes_if_its_job_is_not_here),
 	fact(a_worker_of_version_1_hears_which_version_is_spoken),
+	fact(answers_to_other_versions_are_few),
 	fact(an_unknown_job_passes),
 	fact(what_is_of_another_service_address_passes),
 	fact(what_is_of_the_other_family_passes),
