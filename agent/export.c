@@ -68,9 +68,9 @@ static void rows_fill(const struct exporter *x, struct exposition *e)
 		if (gone)
 			continue;
 		e->row[n++] = (struct metrics_row){
-			.job = j		? j->name
-			       : i == ROW_GONE	? METRICS_GONE_JOBS
-						: METRICS_NO_JOB,
+			.job = j	       ? j->name
+			       : i == ROW_GONE ? METRICS_GONE_JOBS
+					       : METRICS_NO_JOB,
 			.tenant = j ? j->tenant_name : "",
 			.port = port,
 			.outcome = i == ROW_GONE ? e->gone : row->outcome,

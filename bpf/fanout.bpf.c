@@ -106,9 +106,7 @@ SEC("xdp/devmap")
 int tally_fanout(struct xdp_md *ctx)
 {
 	__u32 row = TALLY_ROW_NO_JOB;
-	struct frame f = {
-		.bytes = 0
-	}; /* Linux 5.15 refuses to spill what was never written */
+	struct frame f = { .bytes = 0 }; /* Linux 5.15 refuses to spill what was never written */
 	enum tally_outcome out = copy_address(ctx, &f, &row);
 
 	return copy_leave(ctx->egress_ifindex, row, out, f.bytes);

@@ -58,7 +58,7 @@ struct dataplane_gate {
 	uint32_t ifindex;
 	bool restricted; /* only from its tenant's sources, whatever kind of message it is */
 	bool anywhere; /* gate 0, if it takes what comes in by any port */
-	uint32_t row; /* that counts: from TALLY_ROW_PORTS on this gate alone, before the whole job */
+	uint32_t row; /* that counts: from TALLY_ROW_PORTS on this gate alone, else its job */
 };
 
 #endif

@@ -37,8 +37,8 @@ void plan_make(const struct books *wanted, const struct tables *now, struct plan
 
 /*
  * Which of the node's ports messages of a tenant's jobs may come in by, if the tenant has ingress
- * points (otherwise by any); `ret` has room for `count`. A port is restricted if every ingress point
- * there names a VLAN or a source.
+ * points (otherwise by any); `ret` has room for `count`. A port is restricted if every ingress
+ * point there names a VLAN or a source.
  */
 unsigned int plan_gates(const struct tenant *t, const struct dataplane_port *ports,
 			unsigned int count, struct dataplane_gate *ret);

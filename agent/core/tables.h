@@ -61,10 +61,10 @@ const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 /*
  * Where a planned and addressed job goes; *ret is the caller's. Slots are the first that fit around
  * all other jobs, an older epoch of the job makes room, and gates that it has keep their rows.
- * `gates`: where messages may come in; NULL: everywhere. Each job has a row. Its gates at ports that
- * workers are behind have rows of their own, then its other gates, as far as there are rows:
- * TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others have, and the rest for who comes first.
- * -EINVAL: a copy leaves by a port where the node is not attached, or a gate is given twice;
+ * `gates`: where messages may come in; NULL: everywhere. Each job has a row. Its gates at ports
+ * that workers are behind have rows of their own, then its other gates, as far as there are rows:
+ * TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others have, and the rest for who comes
+ * first. -EINVAL: a copy leaves by a port where the node is not attached, or a gate is given twice;
  * -EEXIST: the job is there with this epoch; -ENOSPC: no children, slots, group or gates; -ENOMEM.
  */
 int tables_install(const struct tables *now, const struct installation *wanted,

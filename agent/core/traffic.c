@@ -16,10 +16,9 @@ enum {
 };
 
 static const uint8_t meaning[TALLY_OUTCOME_COUNT] = {
-	[TALLY_FANNED_OUT] = LEFT,    [TALLY_NO_CHILD] = LEFT,
-	[TALLY_DUPLICATE] = AGAIN,    [TALLY_STALE] = AGAIN,
-	[TALLY_ANSWERED] = AGAIN,     [TALLY_ANSWERED_ALL] = AGAIN,
-	[TALLY_OVER_RATE] = REFUSED,  [TALLY_OVER_PRIORITY] = REFUSED,
+	[TALLY_FANNED_OUT] = LEFT,   [TALLY_NO_CHILD] = LEFT,	      [TALLY_DUPLICATE] = AGAIN,
+	[TALLY_STALE] = AGAIN,	     [TALLY_ANSWERED] = AGAIN,	      [TALLY_ANSWERED_ALL] = AGAIN,
+	[TALLY_OVER_RATE] = REFUSED, [TALLY_OVER_PRIORITY] = REFUSED,
 };
 
 /* --- what is kept ---------------------------------------------------------------------------- */

@@ -193,7 +193,8 @@ static unsigned int rows_end(const struct tables *t, uint32_t *ret_jobs, uint32_
 int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *ret_count,
 		   struct why *why)
 {
-	_cleanup_(freep) struct tally_counters *counters = calloc(TALLY_ROWS_MAX, sizeof(*counters));
+	_cleanup_(freep) struct tally_counters *counters = calloc(TALLY_ROWS_MAX,
+								  sizeof(*counters));
 	_cleanup_(freep) struct traffic_row *rows = NULL;
 	_cleanup_(tables_close) struct tables t = { 0 };
 	const struct tables_job none = { 0 };

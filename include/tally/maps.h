@@ -204,7 +204,7 @@ struct tally_counter {
  */
 enum {
 	TALLY_ROW_NO_JOB = 0, /* of packets of no job, at a port that at_ports does not have */
-	TALLY_ROW_GONE = 1, /* of jobs, gates and ports that have gone, so that totals never shrink */
+	TALLY_ROW_GONE = 1, /* of what has gone, so that totals never shrink */
 	TALLY_ROW_JOBS = 2,
 	TALLY_ROW_PORTS = TALLY_ROW_JOBS + TALLY_JOBS_MAX,
 	TALLY_ROWS_MAX = 3072,
@@ -219,8 +219,8 @@ struct tally_counters {
 _Static_assert(TALLY_OUTCOME_COUNT <= TALLY_OUTCOMES_MAX, "otherwise raise TALLY_MAPS_LAYOUT");
 
 /*
- * at_ports: port -> what is kept of it (per CPU). What a port has received is in `apart`, in `jobs`,
- * and in the rows of jobs at that port alone.
+ * at_ports: port -> what is kept of it (per CPU). What a port has received is in `apart`, in
+ * `jobs`, and in the rows of jobs at that port alone.
  */
 struct tally_at_port {
 	struct tally_cursor cursor;

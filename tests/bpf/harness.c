@@ -645,7 +645,7 @@ void port_read(struct node *node, __u32 ifindex, struct counts *apart, struct co
 
 struct counts counts_read(struct node *node)
 {
-	const __u32 rows[] = { TALLY_ROW_NO_JOB,     row_of_job(JOB),	   row_of_job(OTHER_JOB),
+	const __u32 rows[] = { TALLY_ROW_NO_JOB, row_of_job(JOB), row_of_job(OTHER_JOB),
 			       row_of_loopback(JOB), row_of_loopback(OTHER_JOB) };
 	struct counts counts = { { { 0 } } }, again = { { { 0 } } };
 	__u32 port, *at = NULL;

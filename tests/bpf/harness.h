@@ -154,8 +154,8 @@ struct counts {
 
 /*
  * cmocka fixtures. *state is the struct node; each test begins with empty slots, with nothing kept
- * of ports, with JOB and OTHER_JOB (of two workers each), which may come in anywhere and have a gate
- * of their own at LOOPBACK, with tenant 0 alone, and with groups that have no ports.
+ * of ports, with JOB and OTHER_JOB (of two workers each), which may come in anywhere and have a
+ * gate of their own at LOOPBACK, with tenant 0 alone, and with groups that have no ports.
  */
 int node_setup(void **state);
 int node_setup_tc(void **state); /* frames go through the TC program */

@@ -520,8 +520,7 @@ static void an_epoch_stays_when_the_next_one_finds_no_room(void **state)
 	job_start(d, JOB, NULL, 0);
 	message_run(contribution(.worker = 0));
 	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 64), NULL, 0, &why), -ENOSPC);
-	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, too_many, &why),
-			 -ENOSPC);
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, too_many, &why), -ENOSPC);
 	gates[1].ifindex = gates[0].ifindex;
 	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), gates, 2, &why), -EINVAL);
 	assert_int_equal(message_run(contribution(.worker = 1)), XDP_REDIRECT);

@@ -301,7 +301,8 @@ static void gates_that_stay_keep_their_rows(void **state)
 	assert_why_has("job 99: this node has no such job");
 }
 
-/* A job of one tenant with a copy through each of so many ports; how many have rows of their own. */
+/* A job of one tenant with a copy through each of so many ports; how many have rows of their own.
+ */
 static unsigned int rows_of_job(uint32_t id, uint16_t tenant, unsigned int ports)
 {
 	const struct tables_job *j;
@@ -405,7 +406,8 @@ static void gates_end(void **state)
 	assert_non_null(gates);
 	for (uint32_t i = 0; i < TALLY_GATES_MAX; i++)
 		gates[i].ifindex = 1000 + i;
-	assert_int_equal(refusal(job_of(7, 1, 8), gates, TALLY_GATES_MAX), -ENOSPC); /* and gate 0 */
+	assert_int_equal(refusal(job_of(7, 1, 8), gates, TALLY_GATES_MAX),
+			 -ENOSPC); /* and gate 0 */
 	assert_why_has("job 7: all 20480 gates of the node are in use");
 	assert_non_null(installed(job_of(7, 1, 8), gates, TALLY_GATES_MAX - 2, &r));
 	assert_non_null(installed(job_of(8, 1, 8), gates, 0, &r)); /* the last one is its gate 0 */
