@@ -80,7 +80,8 @@ join_all() { # JOB HOST... -- [tally-perf arguments...]
 	done
 }
 
-# All who joined end well, with the same bits.
+# All who joined end well, with the same bits, and no result was given back to a node that had lost
+# its slots, unless the test takes them away ($loses_slots).
 joined_end() {
 	local i code=0 job=${joined[0]} host
 	for i in "${!worker[@]}"; do
@@ -95,6 +96,8 @@ joined_end() {
 		jq -c 'select(.verb | IN("allreduce", "broadcast", "all_gather")) | [.bytes, .hash]' \
 			"$work/$host.$job" >"$work/$host.hash"
 		cmp "$work/${joined[1]}.hash" "$work/$host.hash" || return 1
+		[[ ${loses_slots-} ]] || jq -es 'map(.node_reloads + .repaired) | add == 0' "$work/$host.$job" >/dev/null ||
+			{ echo "$host: the node has lost its slots"; return 1; }
 	done
 }
 

@@ -288,7 +288,7 @@ tallyd_needs_no_more_than_its_unit_gives() {
 	sed -i 's/^slots: .*/slots: 8192/' "$work/tallyd.yaml" # which loads all programs anew
 	ctl reload
 	ctl tenant add red --slots 8 --group games >/dev/null
-	joined_end
+	loses_slots=1 joined_end
 	end_agent TERM
 	# Those of tallyd alone, and not of what started it.
 	sed -n '/execve("[^"]*tallyd"/,$p' "$work/calls" | grep -oP '^\d+ +\K[a-z]\w+(?=\()' | sort -u >"$work/made"
