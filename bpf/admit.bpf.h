@@ -8,9 +8,8 @@
 
 /*
  * May this message come in? The tenant's limits are asked last, so that a message that is refused
- * for another reason does not use them up; and only for messages from workers. (Each case by
- * itself: the verifier would walk all that follows once more for an outcome kept beside the
- * tenant's.)
+ * for another reason does not use them up; messages of the root need less. (Each case by itself:
+ * the verifier would walk all that follows once more for an outcome kept beside the tenant's.)
  */
 static __always_inline enum tally_outcome admit(struct hook_context *ctx, const struct frame *f,
 						const struct tally_job *job,
@@ -29,6 +28,8 @@ static __always_inline enum tally_outcome admit(struct hook_context *ctx, const 
 	case TALLY_PASSED_UP:
 		out = tenant_admit(job->tenant, h->priority, bytes);
 		return out == TALLY_GO_ON ? TALLY_PASSED_UP : out;
+	case TALLY_SENT_DOWN:
+		return tenant_owes(job->tenant) ? TALLY_OVER_RATE : TALLY_SENT_DOWN;
 	default:
 		return out;
 	}

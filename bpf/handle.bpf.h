@@ -32,6 +32,10 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 	if (!frame_set(f, &set))
 		return TALLY_UNKNOWN_FLAG;
 	out = admit(ctx, f, job, &set);
+	if (out == TALLY_FORGED) {
+		*ret_row = TALLY_ROW_NO_JOB; /* as what no gate lets in: none of the job's */
+		return out;
+	}
 	if (out == TALLY_GO_ON) {
 		slot = slot_find(job, tally_le32_get(f->tally->seq));
 		if (!slot)

@@ -34,6 +34,26 @@ static __always_inline enum tally_outcome tenant_admit(__u32 tenant, __u8 priori
 }
 
 /*
+ * A message of the root makes copies leave that its tenant pays for. It needs no tokens, so that
+ * sums are finished before more comes in; but a tenant that owes a burst gets none. Else whoever
+ * forged such messages would make copies leave for ever. A global function (see offsets_find).
+ */
+__noinline int tenant_owes(__u32 tenant)
+{
+	struct tally_tenant *t = bpf_map_lookup_elem(&tenants, &tenant);
+	__u64 now_ns;
+	bool owes;
+
+	if (!t || !t->limited)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	bpf_spin_lock(&t->lock);
+	owes = tally_buckets_owe(&t->packets, &t->bytes, now_ns);
+	bpf_spin_unlock(&t->lock);
+	return owes;
+}
+
+/*
  * What leaves because of a message is paid for, and never held back: a sum may be finished. Only
  * the recipient's copy has the payload, if there is one. A global function (see offsets_find).
  */

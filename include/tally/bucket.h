@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A token bucket: how much may be sent. A bucket earns `rate` tokens a second and holds `burst` at
- * most; whoever sends spends tokens. What could not be refused is charged: the bucket may owe
+ * most; whoever sends spends tokens. What leaves because of that is charged: the bucket may owe
  * tokens, and gives none until it has earned them. Pure: the caller says what time it is. Exact to
  * the token and the nanosecond: a part of a token that a short time earns is kept as a fraction.
  */
@@ -78,22 +78,27 @@ tally_inline bool tally_buckets_take(struct tally_bucket *packets, struct tally_
 	return true;
 }
 
-/* Who owes a burst already owes no more: what nobody could have refused shuts nobody out for long.
- */
-tally_inline void tally_bucket_charge(struct tally_bucket *b, __u64 tokens)
+/* Does a bucket owe a burst? Then nothing more is charged to it if that can be refused. */
+tally_inline bool tally_buckets_owe(struct tally_bucket *packets, struct tally_bucket *bytes,
+				    __u64 now_ns)
 {
-	if (b->level > -(__s64)b->burst)
-		tally_bucket_spend(b, tokens);
+	tally_bucket_fill(packets, now_ns);
+	tally_bucket_fill(bytes, now_ns);
+	return (packets->rate && packets->level <= -(__s64)packets->burst) ||
+	       (bytes->rate && bytes->level <= -(__s64)bytes->burst);
 }
 
-/* So many packets, of so many bytes together (less than 2^32 of each), have left. */
+/*
+ * So many packets, of so many bytes together (less than 2^32 of each), have left. All of them are
+ * charged: who made them leave had tokens, or owed less than a burst.
+ */
 tally_inline void tally_buckets_charge(struct tally_bucket *packets, struct tally_bucket *bytes,
 				       __u32 copies, __u64 all_bytes, __u64 now_ns)
 {
 	tally_bucket_fill(packets, now_ns);
 	tally_bucket_fill(bytes, now_ns);
-	tally_bucket_charge(packets, copies);
-	tally_bucket_charge(bytes, all_bytes);
+	tally_bucket_spend(packets, copies);
+	tally_bucket_spend(bytes, all_bytes);
 }
 
 #endif

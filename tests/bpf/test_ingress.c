@@ -2492,6 +2492,21 @@ static void what_the_root_sends_down_needs_no_tokens(void **state)
 	expect(*state, contribution(.worker = 0, .flags = TALLY_FLUSH), TALLY_OVER_RATE, NULL);
 }
 
+/* Whoever forges the root's messages makes copies leave no longer than until a burst is owed. */
+static void the_root_is_not_heard_by_a_tenant_that_owes_a_burst(void **state)
+{
+	const struct tally_bucket few = { .rate = 1, .burst = 10, .level = 0, .at_ns = ~0ULL };
+
+	limit(*state, (struct tally_tenant){ .limited = 1, .packets = few });
+	job_put(*state, JOB, inner_job(.tenant = TENANT, .copies = COPIES));
+	expect(*state, ask(.set = set_of(2)), TALLY_SENT_DOWN, NULL);
+	expect(*state, result(.set = tally_set_first(4)), TALLY_SENT_DOWN, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).packets.level, -2 * COPIES);
+	expect(*state, ask(.set = set_of(2)), TALLY_OVER_RATE, NULL);
+	expect(*state, result(.set = tally_set_first(4)), TALLY_OVER_RATE, NULL);
+	assert_int_equal(tenant_read(*state, TENANT).packets.level, -2 * COPIES);
+}
+
 static void a_message_has_at_most_its_tenants_priority(void **state)
 {
 	__u32 seq = 0;
@@ -2650,6 +2665,7 @@ static const struct CMUnitTest tests[] = {
 	fact(what_leaves_is_paid_for),
 	fact(a_finished_sum_leaves_on_credit_and_then_nothing_comes_in),
 	fact(what_the_root_sends_down_needs_no_tokens),
+	fact(the_root_is_not_heard_by_a_tenant_that_owes_a_burst),
 	fact(a_message_has_at_most_its_tenants_priority),
 	fact(a_job_whose_slots_are_not_there_is_dropped),
 	fact(a_job_without_group_sends_nothing_but_answers),

@@ -171,14 +171,22 @@ static void what_a_full_bucket_could_not_hold_pays_for_nothing(void **state)
 	assert_int_equal(level_at(bytes, start_ns + TALLY_SECOND_NS), 100);
 }
 
-static void who_owes_a_burst_owes_no_more(void **state)
+/* Ten CPUs may let one in each before the first has paid for what leaves. */
+static void all_that_leaves_is_owed(void **state)
 {
 	struct tally_bucket packets = bucket(1, 5, 0), bytes = bucket(1, 5000, 4000);
+	struct tally_bucket unlimited = { .rate = 0 };
 
+	assert_false(tally_buckets_owe(&packets, &bytes, start_ns));
 	for (int i = 0; i < 10; i++)
 		tally_buckets_charge(&packets, &bytes, 2, 20000, start_ns);
-	assert_int_equal(packets.level, -6);
-	assert_int_equal(bytes.level, -16000);
+	assert_int_equal(packets.level, -20);
+	assert_int_equal(bytes.level, -196000);
+	assert_true(tally_buckets_owe(&packets, &unlimited, start_ns));
+	assert_true(tally_buckets_owe(&unlimited, &bytes, start_ns));
+	assert_false(tally_buckets_owe(&unlimited, &unlimited, start_ns));
+	assert_true(tally_buckets_owe(&packets, &unlimited, start_ns + 15 * TALLY_SECOND_NS));
+	assert_false(tally_buckets_owe(&packets, &unlimited, start_ns + 16 * TALLY_SECOND_NS));
 	packets = bucket(TALLY_RATE_MAX, TALLY_BURST_MAX, 1 - (int64_t)TALLY_BURST_MAX);
 	tally_buckets_charge(&packets, &bytes, UINT32_MAX, UINT64_MAX >> 32, start_ns);
 	assert_int_equal(level_at(packets, UINT64_MAX), TALLY_BURST_MAX);
@@ -215,8 +223,7 @@ static bool model_take(struct model *m, uint64_t tokens, uint64_t now_ns)
 static void model_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
 	model_fill(m, now_ns);
-	if (m->billionths >= -((__int128)m->burst - 1) * TALLY_SECOND_NS)
-		m->billionths -= (__int128)tokens * TALLY_SECOND_NS;
+	m->billionths -= (__int128)tokens * TALLY_SECOND_NS;
 }
 
 /* xorshift64*; every magnitude is as likely. */
@@ -279,7 +286,7 @@ int main(void)
 		cmocka_unit_test(without_a_rate_there_is_no_limit),
 		cmocka_unit_test(what_is_charged_is_earned_back_before_anything_is_spent),
 		cmocka_unit_test(what_a_full_bucket_could_not_hold_pays_for_nothing),
-		cmocka_unit_test(who_owes_a_burst_owes_no_more),
+		cmocka_unit_test(all_that_leaves_is_owed),
 		cmocka_unit_test(it_agrees_with_the_slow_one_in_every_step),
 	};
 
