@@ -140,6 +140,13 @@ static void on_stop(struct core *c, const struct core_event *e)
 		due_begin(c, CORE_DUE_SAVE);
 }
 
+int core_cordon_check(const struct core *c, struct why *why)
+{
+	if (!c->books.cordoned)
+		return 0;
+	return why_say(why, -EBUSY, "the node is cordoned: no run begins until tallyctl uncordon");
+}
+
 /* --- start ----------------------------------------------------------------------------------- */
 
 static void start_done(struct core *c, int r)

@@ -129,6 +129,9 @@ void core_due(struct core *c, enum core_due what, unsigned int ms);
 /* Why, in c->why or by its number. */
 const char *core_reason(const struct why *why, int error);
 
+/* -EBUSY: no run begins. */
+int core_cordon_check(const struct core *c, struct why *why);
+
 /* -EINVAL: the node wants ingress points, and the tenant has none. */
 int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
 		       struct why *why);

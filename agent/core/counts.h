@@ -19,6 +19,7 @@
 	X(QUOTA, "quota") /* other runs hold the tenant's slots */ \
 	X(SLOTS, "slots") /* the maps have no room */              \
 	X(NO_WAY, "no_way")                                        \
+	X(CORDONED, "cordoned")                                    \
 	X(STATE, "state") /* the state file was not written */     \
 	X(KERNEL, "kernel")                                        \
 	X(OTHER, "other")

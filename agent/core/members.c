@@ -124,10 +124,9 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	uint16_t rank = 0;
 	int r;
 
-	if (c->books.cordoned)
-		return why_say(&c->why, -EBUSY,
-			       "the node is cordoned: no run begins until tallyctl uncordon");
-	r = core_ingress_check(c, c->config, &c->books.tenant[j->tenant].is, &c->why);
+	r = core_cordon_check(c, &c->why);
+	if (r == 0)
+		r = core_ingress_check(c, c->config, &c->books.tenant[j->tenant].is, &c->why);
 	if (r == 0)
 		r = address_of(m, e->joining.peer, &address, &c->why);
 	if (r == 0)

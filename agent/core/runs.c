@@ -216,12 +216,15 @@ void run_begin(struct core *c, struct job *j)
 	c->begin.job = j;
 	c->begin.unreached = false;
 	c->begin.before = calloc(j->workers, sizeof(*j->rank));
-	r = c->begin.before ? 0 : -ENOMEM;
+	r = c->begin.before ? core_cordon_check(c, &c->why) : -ENOMEM;
 	if (r == 0)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
 	if (r < 0) {
 		c->begin.why = c->why;
-		begin_failed(c, r, r == -ENOSPC ? CORE_RUN_QUOTA : CORE_RUN_OTHER);
+		begin_failed(c, r,
+			     r == -ENOSPC  ? CORE_RUN_QUOTA
+			     : r == -EBUSY ? CORE_RUN_CORDONED
+					   : CORE_RUN_OTHER);
 		return;
 	}
 	c->begin.window = c->begin.due;

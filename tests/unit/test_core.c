@@ -542,6 +542,26 @@ static void what_is_refused_is_counted_by_its_reason(void **state)
 	world_close(&w);
 }
 
+/* All workers are there, but the way to one is not known yet. */
+static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 1, "", 16);
+	w.fail_at = w.awaited + 2;
+	join(&w, 0, 1);
+	assert_int_equal(w.worker[0].state, ASKS);
+	cordon(&w, true);
+	time_pass(&w, 3000);
+	assert_string_equal(w.wrong, "");
+	assert_int_equal(w.worker[0].state, AWAY);
+	assert_int_equal(core_counts(w.core)->runs_begun, 0);
+	assert_int_equal(core_counts(w.core)->runs_refused[CORE_RUN_CORDONED], 1);
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -665,6 +685,7 @@ int main(void)
 		FACT(a_crash_between_any_two_actions_loses_nothing),
 		FACT(whatever_step_fails_is_undone),
 		FACT(what_is_refused_is_counted_by_its_reason),
+		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(random_lives_keep_all_laws),
