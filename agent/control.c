@@ -207,7 +207,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	return end - text + 1;
 }
 
-/* `status` is asked by those who want to know whether the agent is there: it never waits. */
+/* Whoever may look may ask for lists: `status`, and changes by those who may, go before these. */
 static bool is_long(const char *text, size_t length)
 {
 	const char *end = memchr(text, '\n', length);
@@ -215,7 +215,7 @@ static bool is_long(const char *text, size_t length)
 	struct why ignored;
 
 	return end && request_parse(text, end - text, &q, &ignored) == 0 &&
-	       q.verb != REQUEST_STATUS;
+	       q.verb != REQUEST_STATUS && request_kinds[q.verb].right == REQUEST_ANYONE;
 }
 
 static void on_end(struct stream *s)
