@@ -23,6 +23,21 @@ static bool counts_in(const struct tables_job *j, uint32_t row)
 	return false;
 }
 
+static bool row_goes(const struct tables_job *j, unsigned int i, const struct tables_job *kept)
+{
+	const uint32_t number = j->gate[i].row;
+
+	return !counts_in(kept, number) && !(i && number == j->gate[0].row);
+}
+
+bool rows_go(const struct tables_job *j, const struct tables_job *kept)
+{
+	for (unsigned int i = 0; i < j->gates; i++)
+		if (row_goes(j, i, kept))
+			return true;
+	return false;
+}
+
 int rows_retire(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept,
 		struct why *why)
 {
@@ -39,7 +54,7 @@ int rows_retire(struct dataplane *d, const struct tables_job *j, const struct ta
 	for (unsigned int i = 0; r == 0 && i < j->gates; i++) {
 		const uint32_t number = j->gate[i].row;
 
-		if (counts_in(kept, number) || (i && number == j->gate[0].row))
+		if (!row_goes(j, i, kept))
 			continue;
 		r = bpf_map_lookup_elem(fd, &number, row);
 		for (unsigned int cpu = 0; r == 0 && cpu < cpus; cpu++)

@@ -34,6 +34,9 @@ int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
 
 /* --- counters.c ------------------------------------------------------------------------------ */
 
+/* Are there rows that rows_retire() takes away? */
+bool rows_go(const struct tables_job *j, const struct tables_job *kept);
+
 /*
  * The rows that `kept` does not count in (NULL: all) go, when no program counts in them any more,
  * into that of what has gone.

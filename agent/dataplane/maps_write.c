@@ -312,6 +312,8 @@ int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
 	r = children_recount(d, now);
 	if (r < 0)
 		return map_error(why, r, "children");
+	if (!rows_go(before, now)) /* no program counts where nobody will look */
+		return 0;
 	programs_wait(d, now->job.group);
 	return rows_retire(d, before, now, why);
 }
