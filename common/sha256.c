@@ -5,12 +5,11 @@
 #include <string.h>
 
 enum {
-	ROUNDS = 64,
 	LENGTH_BYTES = 8, /* at the end of the last block */
 };
 
 /* clang-format off */
-static const uint32_t factor[ROUNDS] = {
+static const uint32_t factor[SHA256_ROUNDS] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
 	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
 	0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -29,7 +28,7 @@ static void words_expand(const uint8_t *block, uint32_t *w)
 	memcpy(w, block, SHA256_BLOCK_BYTES);
 	for (int i = 0; i < 16; i++)
 		w[i] = be32toh(w[i]);
-	for (int i = 16; i < ROUNDS; i++) {
+	for (int i = 16; i < SHA256_ROUNDS; i++) {
 		uint32_t low = turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3;
 		uint32_t high = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10;
 
@@ -37,27 +36,23 @@ static void words_expand(const uint8_t *block, uint32_t *w)
 	}
 }
 
-static void block_take(uint32_t state[8], const uint8_t *block)
+static void block_take(struct sha256 *s, const uint8_t *block)
 {
-	uint32_t w[ROUNDS], v[8];
+	uint32_t a = s->state[0], b = s->state[1], c = s->state[2], d = s->state[3];
+	uint32_t e = s->state[4], f = s->state[5], g = s->state[6], h = s->state[7];
 
-	words_expand(block, w);
-	memcpy(v, state, sizeof(v));
-	for (int i = 0; i < ROUNDS; i++) {
-		uint32_t high = turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25);
-		uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-		uint32_t one = v[7] + high + choice + factor[i] + w[i];
-		uint32_t low = turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22);
-		uint32_t most = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+	words_expand(block, s->word);
+	for (int i = 0; i < SHA256_ROUNDS; i++) {
+		uint32_t high = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
+		uint32_t one = h + high + ((e & f) ^ (~e & g)) + factor[i] + s->word[i];
+		uint32_t low = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
+		uint32_t two = low + ((a & b) ^ (a & c) ^ (b & c));
 
-		memmove(v + 1, v, 7 * sizeof(*v));
-		v[4] += one;
-		v[0] = one + low + most;
+		h = g, g = f, f = e, e = d + one;
+		d = c, c = b, b = a, a = one + two;
 	}
-	for (int i = 0; i < 8; i++)
-		state[i] += v[i];
-	explicit_bzero(w, sizeof(w));
-	explicit_bzero(v, sizeof(v));
+	s->state[0] += a, s->state[1] += b, s->state[2] += c, s->state[3] += d;
+	s->state[4] += e, s->state[5] += f, s->state[6] += g, s->state[7] += h;
 }
 
 void sha256_begin(struct sha256 *s)
@@ -68,10 +63,18 @@ void sha256_begin(struct sha256 *s)
 
 void sha256_add(struct sha256 *s, const void *data, size_t length)
 {
-	for (const uint8_t *byte = data; length; length--) {
-		s->block[s->length++ % SHA256_BLOCK_BYTES] = *byte++;
-		if (s->length % SHA256_BLOCK_BYTES == 0)
-			block_take(s->state, s->block);
+	const uint8_t *byte = data;
+
+	while (length) {
+		const size_t used = s->length % SHA256_BLOCK_BYTES;
+		const size_t room = SHA256_BLOCK_BYTES - used, n = length < room ? length : room;
+
+		memcpy(s->block + used, byte, n);
+		s->length += n;
+		byte += n;
+		length -= n;
+		if (n == room)
+			block_take(s, s->block);
 	}
 }
 

@@ -9,11 +9,13 @@
 enum {
 	SHA256_BYTES = 32,
 	SHA256_BLOCK_BYTES = 64,
+	SHA256_ROUNDS = 64, /* of a block */
 };
 
 struct sha256 {
 	uint32_t state[8];
 	uint64_t length; /* bytes so far */
+	uint32_t word[SHA256_ROUNDS]; /* of the last block */
 	uint8_t block[SHA256_BLOCK_BYTES]; /* of which the last length % 64 bytes wait */
 };
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "session.h"
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LEAD "proof "
+
+enum {
+	LEAD_BYTES = sizeof(LEAD) - 1,
+	PROOF_DIGITS = SECRET_PROOF_BYTES - 1,
+	NUMBER_DIGITS = 6, /* of a message's length */
+};
+
+_Static_assert(LEAD_BYTES + PROOF_DIGITS + 1 + NUMBER_DIGITS + 2 <= SESSION_LINE_BYTES, "");
+
+void session_begin(const uint8_t token_key[SECRET_KEY_BYTES], const char *opening, size_t length,
+		   struct session *ret)
+{
+	*ret = (struct session){ .said = { 0 } };
+	secret_hmac(token_key, SECRET_KEY_BYTES, "", opening, length, ret->key);
+}
+
+/* In hex: of the message, who says it, and how many messages the speaker has said before. */
+static void prove(const struct session *s, enum session_speaker who, const char *message,
+		  size_t length, char ret[SECRET_PROOF_BYTES])
+{
+	uint8_t proof[SECRET_KEY_BYTES];
+	char place[32];
+
+	snprintf(place, sizeof(place), "%s %" PRIu64 "\n",
+		 who == SESSION_WORKER ? "worker" : "agent", s->said[who]);
+	secret_hmac(s->key, sizeof(s->key), place, message, length, proof);
+	for (int i = 0; i < SECRET_KEY_BYTES; i++)
+		snprintf(ret + 2 * i, 3, "%02x", proof[i]);
+}
+
+int session_print(struct session *s, enum session_speaker who, const char *message, size_t length,
+		  char *text, size_t size, size_t *ret_length)
+{
+	char proof[SECRET_PROOF_BYTES], line[SESSION_LINE_BYTES];
+	size_t used;
+
+	prove(s, who, message, length, proof);
+	used = (size_t)snprintf(line, sizeof(line), LEAD "%s %zu\n", proof, length);
+	if (used + length >= size)
+		return -ENOSPC;
+	memcpy(text, line, used);
+	memcpy(text + used, message, length);
+	text[used + length] = '\0';
+	s->said[who]++;
+	*ret_length = used + length;
+	return 0;
+}
+
+/* The line: its proof, the message's length, and where the line ends. */
+static int line_parse(const char *text, size_t length, const char **ret_proof, uint32_t *ret_length,
+		      size_t *ret_end)
+{
+	const size_t number = LEAD_BYTES + PROOF_DIGITS + 1, most = number + NUMBER_DIGITS + 1;
+	const char *end = memchr(text, '\n', length < most ? length : most);
+	char digits[NUMBER_DIGITS + 1] = "";
+
+	if (memcmp(text, LEAD, length < LEAD_BYTES ? length : LEAD_BYTES) != 0)
+		return -EINVAL;
+	if (!end)
+		return length < most ? -EAGAIN : -EINVAL;
+	if (end < text + number || text[number - 1] != ' ')
+		return -EINVAL;
+	memcpy(digits, text + number, (size_t)(end - text) - number);
+	if (*digits == '0' || !text_u32(digits, UINT32_MAX, ret_length))
+		return -EINVAL;
+	*ret_proof = text + LEAD_BYTES;
+	*ret_end = (size_t)(end - text) + 1;
+	return 0;
+}
+
+int session_parse(struct session *s, enum session_speaker who, const char *text, size_t length,
+		  size_t most, const char **ret, size_t *ret_length, size_t *ret_end)
+{
+	char wanted[SECRET_PROOF_BYTES];
+	const char *proof = NULL;
+	uint32_t bytes = 0;
+	size_t start = 0;
+	int r;
+
+	r = line_parse(text, length, &proof, &bytes, &start);
+	if (r < 0)
+		return r;
+	if (bytes > most)
+		return -EINVAL;
+	if (length - start < bytes)
+		return -EAGAIN;
+	prove(s, who, text + start, bytes, wanted);
+	if (!secret_is_equal(proof, wanted, PROOF_DIGITS))
+		return -EBADMSG;
+	s->said[who]++;
+	*ret = text + start;
+	*ret_length = bytes;
+	*ret_end = start + bytes;
+	return 0;
+}
