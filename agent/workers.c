@@ -7,6 +7,7 @@
 #include "agent/edge/log.h"
 #include "agent/edge/stream.h"
 #include "common/joining.h"
+#include "common/session.h"
 #include "workers.h"
 
 enum {
@@ -20,13 +21,35 @@ struct workers {
 	struct driver *driver;
 };
 
+/* A connection on which both sides have greeted. */
+struct worker {
+	struct session session;
+	uint8_t token_key[SECRET_KEY_BYTES]; /* of the job, or random if there is none */
+	char job[NAME_BYTES];
+	bool is_proven; /* the worker knows the token, so what it is told has a proof, too */
+	bool is_known; /* to the core, which must hear of the connection's end */
+};
+
+/* With its proof, once there may be one. */
+static void say(struct stream *s, const char *text, size_t length)
+{
+	char proven[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
+	struct worker *w = stream_context(s);
+
+	if (w && w->is_proven &&
+	    session_print(&w->session, SESSION_AGENT, text, length, proven, sizeof(proven),
+			  &length) == 0)
+		text = proven;
+	stream_send(s, text, length);
+}
+
 static void tell_error(struct stream *s, int error, const char *words)
 {
 	char text[JOINING_TEXT_BYTES + 64];
 	size_t length = 0;
 
 	if (joining_error_print(error, words, text, sizeof(text), &length) == 0)
-		stream_send(s, text, length);
+		say(s, text, length);
 	stream_finish(s);
 }
 
@@ -51,6 +74,7 @@ static int run_print(const struct core_action *a, char *text, size_t size, size_
 	if (!run)
 		return -ENOMEM;
 	job_this_run(a->job, run);
+	run->keys = 0; /* what is said can be read; who knows the token has the keys, too */
 	return joining_run_print(a->rank, run, text, size, ret_length);
 }
 
@@ -80,9 +104,11 @@ void workers_tell(const struct core_action *a)
 	case JOINING_LEFT:
 		r = joining_left_print(text, sizeof(text), &length);
 		break;
+	case JOINING_GREETING: /* is none of the core's business */
+		return;
 	}
 	if (r == 0)
-		stream_send(s, text, length);
+		say(s, text, length);
 	if (a->tell.kind == JOINING_LEFT)
 		stream_finish(s);
 }
@@ -90,51 +116,151 @@ void workers_tell(const struct core_action *a)
 static void on_end(struct stream *s)
 {
 	const struct core_event e = { .kind = CORE_ENDED, .connection = s };
-	struct workers *w = stream_owner(s);
+	struct workers *workers = stream_owner(s);
+	struct worker *w = stream_context(s);
 
-	if (stream_context(s))
-		driver_handle(w->driver, &e);
+	if (w && w->is_known)
+		driver_handle(workers->driver, &e);
+	if (w)
+		explicit_bzero(w, sizeof(*w));
+	free(w);
 }
 
-static int nonce_draw(uint64_t *ret)
+static int draw(void *ret, size_t size)
 {
-	uint64_t nonce;
+	return getrandom(ret, size, 0) == (ssize_t)size ? 0 : -EIO;
+}
 
-	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
-		return -EIO;
-	*ret = nonce ? nonce : 1;
+/* --- greetings */
+
+/* Which jobs there are a stranger does not learn: where there is none, any key is as wrong. */
+static int token_key_find(const struct workers *workers, const char *job, uint8_t *ret)
+{
+	const struct books *books = core_books(driver_core(workers->driver));
+	const struct job *j = books_job_find(books, job);
+
+	if (!j)
+		return draw(ret, SECRET_KEY_BYTES);
+	secret_token_key(j->token, ret);
+	return 0;
+}
+
+static int greeting_answer(struct stream *s, struct worker *w, const char *text, size_t length)
+{
+	char opening[JOINING_MESSAGE_BYTES + 128];
+	struct joining_greeting own = { .job = "" };
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
+	size_t answer = 0;
+	int r;
+
+	r = token_key_find(stream_owner(s), w->job, w->token_key);
+	if (r == 0)
+		r = draw(random, sizeof(random));
+	if (r < 0)
+		return r;
+	joining_challenge_set(random, &own);
+	memcpy(opening, text, length);
+	r = joining_greeting_print(&own, opening + length, sizeof(opening) - length, &answer);
+	if (r < 0)
+		return r;
+	session_begin(w->token_key, opening, length + answer, &w->session);
+	stream_send(s, opening + length, answer);
+	return 0;
+}
+
+static int greeting_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
+			 struct why *why)
+{
+	_cleanup_(freep) struct worker *w = calloc(1, sizeof(*w));
+	struct joining_greeting g;
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	r = joining_greeting_parse(text, length, &g, ret_used, why->text, sizeof(why->text));
+	if (r < 0)
+		return r;
+	memcpy(w->job, g.job, sizeof(w->job));
+	r = greeting_answer(s, w, text, *ret_used);
+	if (r == 0)
+		stream_context_set(s, TAKE_PTR(w));
+	return r;
+}
+
+/* --- messages */
+
+/* -EACCES: the proof is wrong. */
+static int message_read(struct worker *w, const char *text, size_t length,
+			struct joining_message *ret, size_t *ret_used, struct why *why)
+{
+	const size_t most = JOINING_MESSAGE_BYTES - SESSION_LINE_BYTES;
+	const char *message = NULL;
+	size_t bytes = 0, used = 0;
+	int r;
+
+	r = session_parse(&w->session, SESSION_WORKER, text, length, most, &message, &bytes,
+			  ret_used);
+	if (r == -EINVAL)
+		return why_say(why, r, "a line 'proof PROOF LENGTH' is needed before a message");
+	if (r == -EBADMSG)
+		return why_say(why, -EACCES,
+			       "the proof is wrong: something on the way changed a byte");
+	if (r < 0)
+		return r;
+	w->is_proven = true;
+	r = joining_message_parse(message, bytes, ret, &used, why->text, sizeof(why->text));
+	if (r == -EAGAIN || (r == 0 && used < bytes))
+		return why_say(why, -EINVAL, "behind a proof comes one message, with its end");
+	if (r == 0 && w->is_known && !ret->leave)
+		return why_say(why, -EINVAL, "who has joined says nothing more but leave");
+	return r;
+}
+
+/* A first message whose proof is wrong is a guess, with which the core deals. */
+static int message_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
+			struct why *why)
+{
+	struct workers *workers = stream_owner(s);
+	struct worker *w = stream_context(s);
+	struct joining_message m = { 0 };
+	struct core_event e = { .kind = CORE_JOINING,
+				.connection = s,
+				.joining = { .job = w->job,
+					     .again = w->is_known,
+					     .peer = stream_peer(s),
+					     .uid = stream_peer_who(s).uid } };
+	int r = message_read(w, text, length, &m, ret_used, why);
+
+	if (r < 0 && (r != -EACCES || w->is_known))
+		return r;
+	if (r == 0) {
+		e.joining.message = &m;
+		e.joining.token_key = w->token_key;
+	} else {
+		*ret_used = length;
+	}
+	r = draw(&e.joining.nonce, sizeof(e.joining.nonce));
+	if (r < 0)
+		return r;
+	e.joining.nonce += !e.joining.nonce;
+	w->is_known = true;
+	driver_handle(workers->driver, &e);
 	return 0;
 }
 
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
 {
-	struct joining_message m = { 0 };
-	struct core_event e = { .kind = CORE_JOINING,
-				.connection = s,
-				.joining = { &m, stream_peer(s), 0 } };
-	struct workers *w = stream_owner(s);
-	char why[512] = "";
+	struct why why = { "" };
 	size_t used = 0;
-	int r;
+	int r = (stream_context(s) ? message_take : greeting_take)(s, text, length, &used, &why);
 
-	r = joining_message_parse(text, length, &m, &used, why, sizeof(why));
 	if (r == -EAGAIN)
 		return 0;
-	if (r == 0 && stream_context(s) && !m.leave) {
-		snprintf(why, sizeof(why), "who has joined says nothing more but tally-leave");
-		r = -EINVAL;
-	}
 	if (r == 0)
-		r = nonce_draw(&e.joining.nonce);
-	if (r < 0) {
-		log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", why);
-		tell_error(s, r, *why ? why : strerror(-r));
-		return length;
-	}
-	stream_context_set(s, s); /* the core knows it from now on */
-	driver_handle(w->driver, &e);
-	explicit_bzero(m.token, sizeof(m.token));
-	return used;
+		return (ssize_t)used;
+	log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", why.text);
+	tell_error(s, r, *why.text ? why.text : strerror(-r));
+	return (ssize_t)length;
 }
 
 static const struct stream_service service = {

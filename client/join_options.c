@@ -71,7 +71,7 @@ static int job_read(struct join *j, const struct tally_join_options *o)
 				 "job: '%.80s': a job's name is 1 to 63 of a-z, 0-9, '.', '_' and "
 				 "'-', beginning with a letter or a digit",
 				 text);
-	snprintf(j->request.job, sizeof(j->request.job), "%s", text);
+	snprintf(j->job, sizeof(j->job), "%s", text);
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static int token_file_read(struct join *j, const char *path)
 		return error_set(-errno, "token file %s: %s", path, strerror(errno));
 	line[strcspn(line, "\r\n")] = '\0';
 	if (token_is_valid(line))
-		memcpy(j->request.token, line, strlen(line) + 1);
+		secret_token_key(line, j->token_key);
 	else
 		r = error_set(-EINVAL,
 			      "token file %s: its first line is no token: 1 to 128 of A-Z, a-z, "
@@ -122,13 +122,13 @@ static int token_read(struct join *j, const struct tally_join_options *o)
 		return error_set(-EINVAL,
 				 "no token: put what 'tallyctl job token %s' says into a file and "
 				 "name the file in $TALLY_TOKEN_FILE",
-				 j->request.job);
+				 j->job);
 	if (!o->token)
 		return token_file_read(j, path);
 	if (!token_is_valid(o->token))
 		return error_set(-EINVAL,
 				 "token: malformed: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
-	snprintf(j->request.token, sizeof(j->request.token), "%s", o->token);
+	secret_token_key(o->token, j->token_key);
 	return 0;
 }
 

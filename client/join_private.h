@@ -5,6 +5,7 @@
 
 #include <sys/un.h>
 
+#include "common/session.h"
 #include "join.h"
 
 enum {
@@ -22,15 +23,44 @@ struct join {
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
 	const char *local_said; /* how the program or its user said that; NULL: nobody did */
+	char job[NAME_BYTES];
+	uint8_t token_key[SECRET_KEY_BYTES];
 	struct joining_message request;
+	struct session session;
+	bool is_proven; /* the agent knows the token, so all it says has a proof */
 	uint32_t timeout_ms;
 	uint64_t deadline_ns;
 	struct tally_set missing; /* what the agent said last; empty: nothing yet */
 	size_t length; /* of what has come and is not parsed */
-	char buffer[JOINING_ANSWER_BYTES];
+	char buffer[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
 };
 
-/* Fills agent, request and local. Sets the error text. */
+/* Fills agent, job, token_key, rank and local. Sets the error text. */
 int join_options_read(struct join *j, const struct tally_join_options *o);
+
+/* --- join_talk.c: these set the error text and end at the deadline, where nothing else is said */
+
+void join_deadline_set(struct join *j, uint32_t timeout_ms);
+
+int join_connect(struct join *j);
+
+/* What a call on the connection that has just failed has to say. */
+int join_broken(const struct join *j);
+
+/* A socket cannot be bound to the address that somebody said. */
+int join_address_blame(const struct join *j, int r);
+
+/* On a new connection: what comes next, on both sides, has proofs. */
+int join_greet(struct join *j);
+
+int join_request_send(struct join *j);
+
+int join_answer_read(struct join *j, struct joining_answer *ret);
+
+/* Of what has come. -EAGAIN: not all of it. Sets `why`, but not the error text. */
+int join_answer_take(struct join *j, struct joining_answer *ret, struct why *why);
+
+/* The error that an answer is. */
+int join_refused(const struct join *j, const struct joining_answer *a);
 
 #endif

@@ -20,6 +20,7 @@ enum {
 
 struct run {
 	uint64_t nonce; /* of the run alone, random, known to all its ranks; 0: none known */
+	bool tags; /* packets carry a tag by their rank's key; not of a job file */
 	uint32_t job;
 	uint16_t epoch;
 	uint16_t window; /* a power of two, 1 .. TALLY_WINDOW_MAX */
@@ -37,7 +38,8 @@ static inline const unsigned char *run_rank_key(const struct run *run, unsigned 
 	return rank < run->keys ? (const unsigned char *)&run->key[rank] : NULL;
 }
 
-/* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce.
+/* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce
+ * or tags.
  */
 struct keys;
 extern const struct keys jobfile_keys;

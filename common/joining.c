@@ -13,51 +13,55 @@
 
 enum {
 	REQUEST_LINE_MAX = 256, /* bytes before its end */
-	REQUEST_LINES_MAX = 7, /* each key once, and the empty line */
+	REQUEST_LINES_MAX = 4, /* each key once, and the empty line */
 };
 
 /* Keys cannot repeat and lines have a limit: so has a request. */
 _Static_assert(REQUEST_LINES_MAX *(REQUEST_LINE_MAX + 1) <= JOINING_MESSAGE_BYTES,
 	       "a request that may still become right fits an agent's buffer");
-_Static_assert(TOKEN_BYTES + 8 <= REQUEST_LINE_MAX, "a token's line fits");
 _Static_assert(JOINING_TEXT_BYTES + 24 <= LINES_BYTES_MAX, "an error's line fits");
 _Static_assert(RANKS_BYTES + 8 <= LINES_BYTES_MAX, "a waiting line fits");
 _Static_assert(TALLY_WORKERS_MAX *(ADDRESS_BYTES - 1) + 256 <= JOINING_ANSWER_BYTES,
 	       "a place in the largest job fits: no worker's line is longer than 63 bytes");
-_Static_assert(JOINING_VERSION == 2, "texts below name it");
+_Static_assert(JOINING_VERSION == 3, "texts below name it");
 
 /* --- messages */
 
-/* Port and address exclude each other; the later one is told. */
-static int check_receiver(struct reading *r, const struct place *at, void *into)
+static bool challenge_parse(const struct key *key, const char *text, void *member)
 {
-	const struct joining_message *q = into;
-
-	if (!q->port || !q->address.ss_family)
-		return 0;
-	return keys_refuse(r, at, "either port or address, and %s is there",
-			   at->key->type == &key_number ? "address" : "port");
+	if (strspn(text, "0123456789abcdef") != key->size - 1 || text[key->size - 1])
+		return false;
+	memcpy(member, text, key->size);
+	return true;
 }
 
-#define MESSAGE(member) KEY_MEMBER(struct joining_message, member)
+static void challenge_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	snprintf(text, size, "%s", (const char *)member);
+}
 
+static const struct key_type key_challenge = { challenge_parse, challenge_print,
+					       .allowed = "32 digits of 0-9 and a-f" };
+
+#define MESSAGE(member) KEY_MEMBER(struct joining_message, member)
+#define CHALLENGE                                                                      \
+	{ "challenge", &key_challenge, KEY_MEMBER(struct joining_greeting, challenge), \
+	  .needed = true, .meaning = "Random, and drawn anew for each connection." }
+
+static const struct key greeting_rows[] = {
+	{ "job", &key_name, KEY_MEMBER(struct joining_greeting, job), .needed = true,
+	  .meaning = "The job's name." },
+	CHALLENGE,
+};
+static const struct key challenge_rows[] = { CHALLENGE };
 static const struct key join_rows[] = {
-	{ "job", &key_name, MESSAGE(job), .needed = true, .meaning = "The job's name." },
-	{ "token", &key_token, MESSAGE(token), .needed = true,
-	  .meaning = "What `tallyctl job create` or `job token` gave." },
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .word = "any",
 	  .fill = 0xff, .initial = "any", .meaning = "The rank that the worker wants." },
-	{ "port", &key_number, MESSAGE(port), .min = 1, .max = UINT16_MAX, .brief = true,
-	  .check = check_receiver, .otherwise = "needed, unless `address` is there",
-	  .meaning = "UDP port at which the worker receives; its address is the connection's." },
-	{ "address", &key_endpoint, MESSAGE(address), .brief = true, .check = check_receiver,
-	  .otherwise = "needed, unless `port` is there",
-	  .meaning = "Address and UDP port at which the worker receives. Needed on the unix "
-		     "socket; over TCP the address must be the connection's." },
+	{ "address", &key_endpoint, MESSAGE(address), .needed = true,
+	  .meaning = "Address and UDP port at which the worker receives. Over TCP the address "
+		     "must be the connection's." },
 };
 static const struct key leave_rows[] = {
-	{ "job", &key_name, MESSAGE(job), .needed = true, .meaning = "The job's name." },
-	{ "token", &key_token, MESSAGE(token), .needed = true, .meaning = "The job's token." },
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,
 	  .meaning = "The worker's rank." },
 	{ "epoch", &key_number, MESSAGE(epoch), .max = UINT16_MAX, .needed = true,
@@ -70,10 +74,12 @@ static const struct key run_rows[] = {
 	{ "nonce", &key_hex, KEY_MEMBER(struct joining_answer, job.nonce), .min = 1, .needed = true,
 	  .allowed = "16 digits of 0-9 and a-f, not all of them 0",
 	  .meaning = "A random number of this run, the same for all its ranks." },
+	{ "tags", &key_bool, KEY_MEMBER(struct joining_answer, job.tags), .needed = true,
+	  .meaning = "Must packets carry tags by the [rank's key](#keys-of-ranks)?" },
 };
 
-const struct keys joining_join_keys = KEYS(join_rows), joining_leave_keys = KEYS(leave_rows),
-		  joining_run_keys = KEYS(run_rows);
+const struct keys joining_greeting_keys = KEYS(greeting_rows), joining_join_keys = KEYS(join_rows),
+		  joining_leave_keys = KEYS(leave_rows), joining_run_keys = KEYS(run_rows);
 
 _Static_assert(JOINING_RANK_ANY == -1, "all bits of it are set");
 
@@ -86,31 +92,64 @@ static int version_check(struct lines *l, const char *speaker, const char *liste
 		return lines_refuse(l, -EINVAL, "a version number is needed");
 	if (version != JOINING_VERSION)
 		return lines_refuse(l, -EPROTONOSUPPORT,
-				    "version %u: the %s is %s than the %s, which speaks version 2",
+				    "version %u: the %s is %s than the %s, which speaks version 3",
 				    version, speaker, version < JOINING_VERSION ? "older" : "newer",
 				    listener);
 	return 0;
 }
 
-static int message_take(struct lines *l, struct joining_message *q)
+/* All lines up to an empty one. */
+static int rows_take(struct lines *l, const struct keys *keys, void *into)
 {
-	const struct keys *keys = q->leave ? &joining_leave_keys : &joining_join_keys;
 	uint32_t seen = 0;
 	int r;
 
-	keys_default(keys, q);
+	keys_default(keys, into);
 	while ((r = lines_next(l)) == 0 && !lines_is_empty(l)) {
-		r = lines_take(l, keys, q, &seen);
+		r = lines_take(l, keys, into, &seen);
 		if (r < 0)
 			return r;
 	}
-	if (r == 0)
-		r = lines_end(l, keys, seen);
-	if (r < 0 || q->leave || q->port || q->address.ss_family)
+	return r == 0 ? lines_end(l, keys, seen) : r;
+}
+
+void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
+			   struct joining_greeting *ret)
+{
+	for (int i = 0; i < JOINING_CHALLENGE_BYTES / 2; i++)
+		snprintf(ret->challenge + 2 * i, 3, "%02x", random[i]);
+}
+
+int joining_greeting_parse(const char *text, size_t length, struct joining_greeting *ret,
+			   size_t *ret_length, char *why, size_t why_size)
+{
+	struct joining_greeting g = { .job = "" };
+	struct lines l;
+	int r;
+
+	lines_init(&l, text, length, REQUEST_LINE_MAX, why, why_size);
+	r = lines_next(&l);
+	if (r < 0)
 		return r;
-	snprintf(l->reading.why, l->reading.why_size,
-		 "no line 'port ...' or 'address ...', one of which is needed");
-	return -EINVAL;
+	/* version 2 had two */
+	if (strcmp(l.key.text, "tally-join") != 0 && strcmp(l.key.text, "tally-leave") != 0)
+		return lines_refuse(&l, -EINVAL, "no such greeting; there is tally-join");
+	r = version_check(&l, "worker", "agent");
+	if (r == 0)
+		r = rows_take(&l, &joining_greeting_keys, &g);
+	if (r < 0)
+		return r;
+	*ret = g;
+	*ret_length = l.at;
+	return 0;
+}
+
+int joining_greeting_print(const struct joining_greeting *greeting, char *text, size_t size,
+			   size_t *ret_length)
+{
+	return lines_print("tally-join 3\n",
+			   *greeting->job ? &joining_greeting_keys : KEYS_OF(challenge_rows),
+			   greeting, "\n", text, size, ret_length);
 }
 
 int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
@@ -124,13 +163,10 @@ int joining_message_parse(const char *text, size_t length, struct joining_messag
 	r = lines_next(&l);
 	if (r < 0)
 		return r;
-	q.leave = !strcmp(l.key.text, "tally-leave");
-	if (!q.leave && strcmp(l.key.text, "tally-join") != 0)
-		return lines_refuse(&l, -EINVAL,
-				    "no such request; there are tally-join and tally-leave");
-	r = version_check(&l, "worker", "agent");
-	if (r == 0)
-		r = message_take(&l, &q);
+	q.leave = !strcmp(l.key.text, "leave");
+	if (*l.value.text || (!q.leave && strcmp(l.key.text, "join") != 0))
+		return lines_refuse(&l, -EINVAL, "no such request; there are join and leave");
+	r = rows_take(&l, q.leave ? &joining_leave_keys : &joining_join_keys, &q);
 	if (r < 0)
 		return r;
 	*ret = q;
@@ -141,11 +177,10 @@ int joining_message_parse(const char *text, size_t length, struct joining_messag
 int joining_message_print(const struct joining_message *q, char *text, size_t size,
 			  size_t *ret_length)
 {
-	assert(name_is_valid(q->job) && token_is_valid(q->token));
 	assert(q->rank >= (q->leave ? 0 : JOINING_RANK_ANY) && q->rank < TALLY_WORKERS_MAX);
-	assert(q->leave || !q->port == !!q->address.ss_family);
+	assert(q->leave || q->address.ss_family);
 
-	return lines_print(q->leave ? "tally-leave 2\n" : "tally-join 2\n",
+	return lines_print(q->leave ? "leave\n" : "join\n",
 			   q->leave ? &joining_leave_keys : &joining_join_keys, q, "\n", text, size,
 			   ret_length);
 }
@@ -228,18 +263,26 @@ static int parse_left(struct lines *l, struct joining_answer *a)
 	return end_take(l);
 }
 
+static int parse_greeting(struct lines *l, struct joining_answer *a)
+{
+	int r = version_check(l, "agent", "worker");
+
+	return r < 0 ? r : rows_take(l, KEYS_OF(challenge_rows), &a->greeting);
+}
+
 /* All of it must be there: the job file says only as a whole whether it is right. */
 static int parse_place(struct lines *l, struct joining_answer *a)
 {
 	const char *start = l->text + l->at - 1; /* the end of the first line */
 	const char *end = memmem(start, l->length - l->at + 1, "\n\n", 2);
-	int error = version_check(l, "agent", "worker");
 	uint32_t seen = 0;
 	uint64_t nonce;
 	char why[160];
+	int error = 0;
+	bool tags;
 
-	if (error < 0)
-		return error;
+	if (*l->value.text)
+		return lines_refuse(l, -EINVAL, "no value belongs here");
 	if (!end && l->length >= JOINING_ANSWER_BYTES)
 		return lines_refuse(l, -EMSGSIZE, "no end within %d bytes", JOINING_ANSWER_BYTES);
 	if (!end)
@@ -254,6 +297,7 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 	if (error < 0)
 		return error;
 	nonce = a->job.nonce;
+	tags = a->job.tags;
 	/* The end may be that of the line just taken: then there is no file at all. */
 	start = l->text + l->at;
 	error = jobfile_parse(start, start < end ? (size_t)(end - start) : 0, &a->job, why,
@@ -264,6 +308,7 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 		return lines_refuse(l, -EINVAL, "rank %u, but there are %u workers", a->rank,
 				    a->job.workers);
 	a->job.nonce = nonce;
+	a->job.tags = tags;
 	l->at = (size_t)(end + 2 - l->text);
 	return 0;
 }
@@ -273,8 +318,11 @@ static const struct {
 	enum joining_kind kind;
 	int (*parse)(struct lines *l, struct joining_answer *a);
 } answers[] = {
-	{ "waiting", JOINING_WAITING, parse_waiting }, { "tally-join", JOINING_RUN, parse_place },
-	{ "ending", JOINING_ENDING, parse_ending },    { "error", JOINING_ERROR, parse_error },
+	{ "tally-join", JOINING_GREETING, parse_greeting },
+	{ "waiting", JOINING_WAITING, parse_waiting },
+	{ "run", JOINING_RUN, parse_place },
+	{ "ending", JOINING_ENDING, parse_ending },
+	{ "error", JOINING_ERROR, parse_error },
 	{ "left", JOINING_LEFT, parse_left },
 };
 
@@ -320,8 +368,8 @@ int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t s
 	char head[80];
 
 	assert(rank < job->workers && job->nonce);
-	snprintf(head, sizeof(head), "tally-join 2\nrank %u\nnonce %016jx\n", rank,
-		 (uintmax_t)job->nonce);
+	snprintf(head, sizeof(head), "run\nrank %u\nnonce %016jx\ntags %s\n", rank,
+		 (uintmax_t)job->nonce, job->tags ? "true" : "false");
 	return lines_print(head, &jobfile_keys, job, "\n", text, size, ret_length);
 }
 

@@ -3,13 +3,13 @@
  * Read this file first: then jobfile.h and keys.h. The other files are helpers.
  *
  * What workers and agents say to each other when a worker joins a job (docs/joining.md): text
- * to plain structs and back. Pure. libtally and tallyd use the same functions, each one side.
+ * to plain structs and back. Pure. libtally and tallyd use the same functions, each one side. What
+ * is said behind the two greetings comes with a proof each: session.h.
  *
  * Parsers look at what has come so far and may be called again whenever more is there. 0: one
  * message is whole, and *ret_length says how many bytes it took; -EAGAIN: right so far, but more
  * must come; -EINVAL, -EPROTONOSUPPORT, -EMSGSIZE: it will never be right, and `why` (a string in
- * any case, empty otherwise) says which line, which key and what is allowed. No token is
- * ever in `why`.
+ * any case, empty otherwise) says which line, which key and what is allowed.
  *
  * Printers make what parsers take. 0: *ret_length bytes and a NUL are in `text`; -ENOSPC: `size`
  * is too small. Outputs are untouched on failure.
@@ -26,25 +26,29 @@
 #include "name.h"
 
 enum {
-	JOINING_VERSION = 2,
+	JOINING_VERSION = 3,
+	JOINING_CHALLENGE_BYTES = 33, /* 32 hex digits, with their end */
 	JOINING_MESSAGE_BYTES = 4096, /* never more, so a parser never says -EAGAIN to more */
 	JOINING_ANSWER_BYTES = 16384, /* the same, for 256 workers with IPv6 */
 	JOINING_TEXT_BYTES = 512, /* of an error's words, with their end */
 	JOINING_RANK_ANY = -1,
 };
 
+/* What a worker says first, and an agent answers, which names no job: random, never used again. */
+struct joining_greeting {
+	char job[NAME_BYTES];
+	char challenge[JOINING_CHALLENGE_BYTES];
+};
+
 struct joining_message {
 	bool leave; /* otherwise: join */
-	char job[NAME_BYTES];
-	char token[TOKEN_BYTES];
 	int rank; /* 0 .. 255; when joining also JOINING_RANK_ANY */
 	uint16_t epoch; /* leaving: of the run that is left */
-	/* Joining: exactly one of the two is given. */
-	uint16_t port; /* UDP; the address is the connection's. 0: not given */
-	struct sockaddr_storage address; /* with port. ss_family 0: not given */
+	struct sockaddr_storage address; /* joining: where the worker receives */
 };
 
 enum joining_kind {
+	JOINING_GREETING,
 	JOINING_WAITING, /* `missing` ranks have not come; the answer is still to come */
 	JOINING_RUN, /* `rank` of the run that `job` describes; the run begins */
 	JOINING_ENDING, /* during the run: `text` says why calls of all ranks will find no end */
@@ -54,6 +58,7 @@ enum joining_kind {
 
 struct joining_answer {
 	enum joining_kind kind;
+	struct joining_greeting greeting;
 	struct tally_set missing; /* not empty */
 	uint16_t rank; /* below job.workers */
 	struct run job; /* with a nonce */
@@ -74,18 +79,32 @@ struct joining_answer {
 	X(ENOSPC)          \
 	X(EHOSTUNREACH)    \
 	X(EBUSY)           \
+	X(EAGAIN)          \
 	X(ECANCELED)       \
 	X(EIO)
 
 /* The lines behind the first one: of struct joining_message, and of the answer, before the job's.
  */
 struct keys;
-extern const struct keys joining_join_keys, joining_leave_keys, joining_run_keys;
+extern const struct keys joining_greeting_keys, joining_join_keys, joining_leave_keys,
+	joining_run_keys;
+
+/* `random`: bytes that nobody can guess. */
+void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
+			   struct joining_greeting *ret);
+
+/* Of a worker. */
+int joining_greeting_parse(const char *text, size_t length, struct joining_greeting *ret,
+			   size_t *ret_length, char *why, size_t why_size);
+
+/* Of a worker; of an agent, if `job` is empty. */
+int joining_greeting_print(const struct joining_greeting *greeting, char *text, size_t size,
+			   size_t *ret_length);
 
 int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
 			  size_t *ret_length, char *why, size_t why_size);
 
-/* Job and token must be valid, the rank in range; port or address given when joining. */
+/* The rank must be in range, the address given when joining. */
 int joining_message_print(const struct joining_message *request, char *text, size_t size,
 			  size_t *ret_length);
 

@@ -20,13 +20,3 @@ bool token_is_valid(const char *token)
 
 	return n && n < TOKEN_BYTES && !token[n];
 }
-
-bool token_is_equal(const char *token, const char *secret)
-{
-	size_t length = strlen(token), wanted = strlen(secret);
-	volatile unsigned char differs = length != wanted || !wanted;
-
-	for (size_t i = 0; i < length; i++)
-		differs |= (unsigned char)token[i] ^ (unsigned char)secret[i % (wanted + 1)];
-	return !differs;
-}

@@ -16,10 +16,4 @@ bool name_is_valid(const char *name);
 /* 1 to 128 of A-Z, a-z, 0-9, '_' and '-'. */
 bool token_is_valid(const char *token);
 
-/*
- * Is `token` the `secret`? The time that the answer takes depends on the two lengths only, so that
- * a stranger cannot find out a secret letter by letter. An empty secret equals no token.
- */
-bool token_is_equal(const char *token, const char *secret);
-
 #endif

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What a worker knows of its job: from a job file, or from an agent that it joins."""
+import hashlib
+import hmac
 import os
+import secrets
 import socket
 import time
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Union
 
 from tally_wire import TallyError
 
@@ -23,6 +26,7 @@ class Job:
     payload: int = 0
     rank: int = -1
     nonce: int = 0
+    tags: bool = False
 
 
 def parse_address(text: str, port: Optional[int] = None) -> tuple[str, int]:
@@ -44,7 +48,7 @@ def parse_job(lines: list[str], where: str) -> Job:
         value = value.strip()
         if key == "worker":
             workers.append(parse_address(value))
-        elif key in ("job", "epoch", "window", "payload", "service", "rank", "nonce"):
+        elif key in ("job", "epoch", "window", "payload", "service", "rank", "nonce", "tags"):
             if key in keys:
                 raise TallyError(f"{where}: line {at}: {key} is there twice")
             keys[key] = value
@@ -55,7 +59,8 @@ def parse_job(lines: list[str], where: str) -> Job:
     fits = 1408 if ":" not in keys["service"] and len(workers) <= 64 else 1344
     return Job(int(keys["job"]), keys["service"], workers, int(keys.get("epoch", 1)),
                int(keys.get("window", 128)), int(keys.get("payload", fits)),
-               int(keys.get("rank", -1)), int(keys.get("nonce", "0"), 16))
+               int(keys.get("rank", -1)), int(keys.get("nonce", "0"), 16),
+               keys.get("tags") == "true")
 
 
 def bind(address: tuple[str, int]) -> socket.socket:
@@ -68,32 +73,92 @@ def bind(address: tuple[str, int]) -> socket.socket:
 
 # ---- Joining ----------------------------------------------------------------------------------
 
+def prove(key: bytes, text: bytes) -> bytes:
+    return hmac.new(key, text, hashlib.sha256).digest()
+
+
+def token_key(token: str) -> bytes:
+    return prove(token.encode(), b"tally token")
+
+
+def rank_key(key: bytes, job: Job, rank: Union[int, str] = "all") -> bytes:
+    """The key of a rank in a run, or of all ranks."""
+    return prove(key, f"tally key\njob {job.number}\nepoch {job.epoch}\n"
+                      f"nonce {job.nonce:016x}\nrank {rank}\n".encode())[:16]
+
+
+class Session:
+    """A connection on which each message has a proof that its speaker knows the token."""
+
+    def __init__(self, stream: socket.socket, name: str, key: bytes) -> None:
+        self.stream, self.tail, self.said = stream, b"", {"worker": 0, "agent": 0}
+        opening = f"tally-join 3\njob {name}\nchallenge {secrets.token_hex(16)}\n\n".encode()
+        stream.sendall(opening)
+        stream.settimeout(10)
+        while not self.tail.endswith(b"\n\n"):
+            self.receive()
+        if not self.tail.startswith(b"tally-join 3\nchallenge "):
+            raise TallyError(f"the agent says: {self.tail.decode('ascii', 'replace').strip()}")
+        self.key = prove(key, opening + self.tail)
+        self.tail = b""
+
+    def receive(self) -> None:
+        more = self.stream.recv(4096)
+        if not more:
+            raise ConnectionError("the agent ended the connection")
+        self.tail += more
+
+    def proof(self, who: str, message: bytes) -> str:
+        place = f"{who} {self.said[who]}\n".encode()
+        self.said[who] += 1
+        return prove(self.key, place + message).hex()
+
+    def say(self, message: str) -> None:
+        text = message.encode()
+        self.stream.sendall(f"proof {self.proof('worker', text)} {len(text)}\n".encode() + text)
+
+    def take(self) -> Optional[list[str]]:
+        """The lines of the next message, if all of it has come."""
+        line, end, rest = self.tail.partition(b"\n")
+        if self.tail.startswith(b"error ") and not self.said["agent"]:
+            raise TallyError(f"the agent says: {line[6:].decode('ascii', 'replace')}")
+        if not end:
+            return None
+        word, proof, length = line.decode("ascii").split(" ")
+        if len(rest) < int(length):
+            return None
+        text, self.tail = rest[:int(length)], rest[int(length):]
+        if word != "proof" or not hmac.compare_digest(proof, self.proof("agent", text)):
+            raise TallyError("the agent does not know the token, or bytes were changed on the way")
+        return text.decode("ascii").split("\n")
+
+
 class Membership:
-    """A connection to an agent: one membership in one run of a job."""
+    """One membership in one run of a job, which an agent gives."""
 
     def __init__(self, agent: str, name: str, token_file: str, rank: str, address: str) -> None:
         if os.stat(token_file).st_mode & 0o006:
             raise TallyError(f"{token_file}: everybody may read or write this file")
         with open(token_file, encoding="ascii") as f:
-            token = f.readline().strip()
-        self.agent, self.tail, self.ending, self.ended_at = agent, b"", "", 0.0
-        self.who = f"job {name}\ntoken {token}\n"
+            self.key = token_key(f.readline().strip())
+        self.agent, self.name, self.ending, self.ended_at = agent, name, "", 0.0
         here, port = parse_address(address, 0) if address else ("", 0)
-        self.stream = self.connect(here)
+        stream = self.connect(here)
         if not agent.startswith("/"):
-            here = self.stream.getsockname()[0]
+            here = stream.getsockname()[0]
         elif not here:
             raise TallyError("TALLY_ADDRESS is needed on a socket of this machine")
         self.udp = bind((here, port))
         port = self.udp.getsockname()[1]
         where = f"[{here}]:{port}" if ":" in here else f"{here}:{port}"
-        self.stream.sendall(f"tally-join 2\n{self.who}rank {rank}\naddress {where}\n\n".encode())
+        self.session = Session(stream, name, self.key)
+        self.session.say(f"join\nrank {rank}\naddress {where}\n\n")
         self.job = self.answer(time.monotonic() + 60)
         self.alive = True
         if self.job.workers[self.job.rank] != (here, port):
             raise TallyError(f"the agent sees {self.job.workers[self.job.rank]}, not {where}: "
                              "addresses are translated on the way")
-        self.stream.setblocking(False)
+        stream.setblocking(False)
 
     def connect(self, here: str = "") -> socket.socket:
         if self.agent.startswith("/"):
@@ -103,59 +168,42 @@ class Membership:
         return socket.create_connection(parse_address(self.agent, PORT), 10,
                                         (here, 0) if here else None)
 
-    def line(self, deadline: float) -> str:
-        while b"\n" not in self.tail:
-            self.stream.settimeout(max(deadline - time.monotonic(), 0.001))
-            more = self.stream.recv(4096)
-            if not more:
-                raise TallyError("the agent ended the connection")
-            self.tail += more
-        line, self.tail = self.tail.split(b"\n", 1)
-        return line.decode("ascii")
-
     def answer(self, deadline: float) -> Job:
-        missing, lines = "", []
+        missing = "unknown"
         while True:
-            try:
-                line = self.line(deadline)
-            except TimeoutError:
-                raise TallyError(f"ranks did not join: {missing or 'unknown'}") from None
-            if line.startswith("error "):
-                raise TallyError(f"the agent says: {line[6:]}")
-            if line.startswith("waiting "):
-                missing = line[8:]
-            elif not line:
-                break
+            lines = self.session.take()
+            if lines is None:
+                self.session.stream.settimeout(max(deadline - time.monotonic(), 0.001))
+                try:
+                    self.session.receive()
+                except TimeoutError:
+                    raise TallyError(f"ranks did not join: {missing}") from None
+            elif lines[0] == "run":
+                return parse_job(lines[1:], "joining answer")
+            elif lines[0].startswith("waiting "):
+                missing = lines[0][8:]
             else:
-                lines.append(line)
-        if lines[:1] != ["tally-join 2"]:
-            raise TallyError(f"the agent says: {lines[:1]}")
-        return parse_job(lines[1:], "joining answer")
+                raise TallyError(f"the agent says: {lines[0]}")
 
     def look(self) -> None:
         """Looks what has come during the run; fails when the run is over."""
         try:
-            more = self.stream.recv(4096)
+            self.session.receive()
         except BlockingIOError:
             return
         except OSError:
-            more = b""
-        self.alive = bool(more)  # without agent the run goes on
-        self.tail += more
-        while b"\n" in self.tail:
-            line, _, self.tail = self.tail.partition(b"\n")
-            if line.startswith(b"ending "):
-                self.ending, self.ended_at = line[7:].decode(), time.monotonic()
-            elif line.startswith(b"error "):
-                raise TallyError(f"the agent says: {line[6:].decode()}")
+            self.alive = False  # without agent the run goes on
+        while lines := self.session.take():
+            if lines[0].startswith("ending "):
+                self.ending, self.ended_at = lines[0][7:], time.monotonic()
+            elif lines[0].startswith("error "):
+                raise TallyError(f"the agent says: {lines[0][6:]}")
 
     def leave(self) -> None:
         try:
             if not self.alive:
-                self.stream = self.connect()
-            self.stream.setblocking(True)
-            self.stream.sendall(f"tally-leave 2\n{self.who}rank {self.job.rank}\n"
-                                f"epoch {self.job.epoch}\n\n".encode())
-        except OSError:
+                self.session = Session(self.connect(), self.name, self.key)
+            self.session.stream.setblocking(True)
+            self.session.say(f"leave\nrank {self.job.rank}\nepoch {self.job.epoch}\n\n")
+        except (OSError, TallyError):
             pass  # the agent has gone, and asks when it is there again
-        self.stream.close()

@@ -134,7 +134,7 @@ class Worker:
         """Waits for messages, and acts on all that are there."""
         streams = [self.udp]
         if self.membership and self.membership.alive:
-            streams.append(self.membership.stream)
+            streams.append(self.membership.session.stream)
         ready = select.select(streams, [], [], max(until - time.monotonic(), 0))[0]
         if len(ready) > (self.udp in ready):
             self.membership.look()

@@ -50,7 +50,7 @@ enum core_event_kind {
 	CORE_START, /* the first event */
 	CORE_CONFIG, /* another configuration is wanted */
 	CORE_REQUEST, /* tenant-add, -set and -del, job-create and -del, from one who may do that */
-	CORE_JOINING, /* a worker wants to join or leave */
+	CORE_JOINING, /* a worker wants to join or leave, or has not proven that it may */
 	CORE_ENDED, /* a connection that said CORE_JOINING is no more */
 	CORE_GONE, /* a worker that CORE_PROBE asked for is not there */
 	CORE_NEIGHBOUR, /* the kernel speaks of a neighbour */
@@ -78,8 +78,14 @@ struct core_event {
 			const uint8_t *random; /* CORE_RANDOM_BYTES that nobody can guess */
 		} asked;
 		struct {
+			const char *job; /* its name, right or wrong */
+			/* Of the token that the worker knows; NULL: not that of the job, if there
+			 * is one. Then nothing is known of the message, either. */
+			const uint8_t *token_key;
 			const struct joining_message *message;
+			bool again; /* the connection has said CORE_JOINING before */
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
+			uid_t uid; /* of one on this machine */
 			uint64_t nonce; /* random, not 0: if a run begins by this, the run's */
 		} joining;
 		struct {

@@ -7,6 +7,7 @@
 #define TALLY_AGENT_CORE_PRIVATE_H
 
 #include "core.h"
+#include "guesses.h"
 #include "plan.h"
 
 struct mac_cache;
@@ -48,6 +49,7 @@ struct core {
 	struct dataplane_port *ports;
 	unsigned int ports_count;
 	struct core_counts counts;
+	struct guesses guesses;
 	struct mac_cache *macs; /* NULL until a neighbour is heard of */
 	bool stopped; /* connections that end now were ended by the agent, and no worker has left */
 	uint64_t now_ns;

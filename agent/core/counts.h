@@ -8,6 +8,7 @@
 /* Why a worker may not join: a name in C, and the label. */
 #define CORE_JOIN_REFUSALS(X)                                                \
 	X(TOKEN, "token") /* no such job, or a wrong token */                \
+	X(SLOWED, "slowed") /* too many of these came from there */          \
 	X(RANK, "rank") /* taken, or the job has no such rank */             \
 	X(ADDRESS, "address") /* not the worker's, or of the wrong family */ \
 	X(NO_WAY, "no_way") /* from the node to the worker */                \

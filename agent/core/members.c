@@ -4,10 +4,12 @@
  * or is in the run that goes on. The protocol: docs/joining.md.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "core_private.h"
 #include "common/address.h"
+#include "common/secret.h"
 
 static void tell_error(struct core *c, void *connection, int error, const char *text)
 {
@@ -30,6 +32,8 @@ static enum core_join_refusal refusal_of(int error)
 		return CORE_JOIN_NO_WAY;
 	case -EBUSY:
 		return CORE_JOIN_CORDONED;
+	case -EAGAIN:
+		return CORE_JOIN_SLOWED;
 	default:
 		return CORE_JOIN_OTHER;
 	}
@@ -83,18 +87,12 @@ static int address_of(const struct joining_message *m, const struct sockaddr_sto
 {
 	struct sockaddr_storage there = *peer;
 
-	if (peer->ss_family == AF_UNIX) {
-		if (!m->address.ss_family)
-			return why_say(why, -EINVAL,
-				       "address: needed on this socket, such as 10.77.1.1:40000");
-		*ret = m->address;
-		return 0;
-	}
-	endpoint_port_set(&there, m->address.ss_family ? endpoint_port(&m->address) : m->port);
-	if (m->address.ss_family && !endpoint_is_equal(&there, &m->address))
+	endpoint_port_set(&there, endpoint_port(&m->address));
+	if (peer->ss_family != AF_UNIX && !endpoint_is_equal(&there, &m->address))
 		return why_say(why, -EINVAL,
-			       "address: not the one that this connection comes from");
-	*ret = there;
+			       "address: not the one that this connection comes from: addresses "
+			       "must not be translated on the way");
+	*ret = m->address;
 	return 0;
 }
 
@@ -124,6 +122,11 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	uint16_t rank = 0;
 	int r;
 
+	if (job_is_suspended(j))
+		return why_say(
+			&c->why, -EBUSY,
+			"job %s is suspended: the configuration of tallyd has no tenant %s now",
+			j->name, j->tenant_name);
 	r = core_cordon_check(c, &c->why);
 	if (r == 0)
 		r = core_ingress_check(c, c->config, &c->books.tenant[j->tenant].is, &c->why);
@@ -206,26 +209,59 @@ void members_kick(struct core *c, struct job *j, uint16_t rank)
 	members_leave(c, j, rank, j->epoch, "was sent away", NULL); /* if it is at the run */
 }
 
+/* --- who may -------------------------------------------------------------------------------- */
+
+/* Does the worker know the job's token? A stranger does not learn which jobs there are. */
+static bool is_proven(const struct core_event *e, const struct job *j)
+{
+	uint8_t key[SECRET_KEY_BYTES];
+
+	if (!j || !e->joining.token_key)
+		return false;
+	secret_token_key(j->token, key);
+	return secret_is_equal(key, e->joining.token_key, sizeof(key));
+}
+
+static int guess(struct core *c, const struct core_event *e)
+{
+	uint64_t unsaid = guesses_add(&c->guesses, e->joining.peer, e->joining.uid, c->now_ns);
+	char from[ADDRESS_BYTES] = "this machine";
+
+	if (e->joining.peer->ss_family != AF_UNIX)
+		address_print(e->joining.peer, from, sizeof(from));
+	if (unsaid)
+		core_log(c, LOG_LEVEL_WARNING, "wrong tokens",
+			 "count=%" PRIu64 " last_from=\"%s\" last_job=%s", unsaid, from,
+			 e->joining.job);
+	return why_say(&c->why, -EACCES,
+		       "no such job, or a wrong token, or something on the way changed a byte");
+}
+
+static int may(struct core *c, const struct core_event *e, const struct job *j)
+{
+	uint64_t wait_ns = guesses_wait_ns(&c->guesses, e->joining.peer, e->joining.uid, c->now_ns);
+
+	if (wait_ns && !e->joining.again)
+		return why_say(&c->why, -EAGAIN,
+			       "too many wrong tokens came from there: join again in %u s",
+			       (unsigned int)(wait_ns / 1000000000 + 1));
+	return is_proven(e, j) ? 0 : guess(c, e);
+}
+
 void members_joining(struct core *c, const struct core_event *e)
 {
-	const struct joining_message *m = e->joining.message;
-	struct job *j = books_job_find(&c->books, m->job);
-	int r = 0;
+	struct job *j = books_job_find(&c->books, e->joining.job);
+	int r = may(c, e, j);
 
-	/* A stranger does not learn which jobs there are. */
-	if (!token_is_equal(m->token, j ? j->token : "") || !j)
-		r = why_say(&c->why, -EACCES, "no such job, or a wrong token");
-	else if (m->leave)
-		leave(c, e->connection, j, m);
-	else if (job_is_suspended(j))
-		r = why_say(&c->why, -EBUSY,
-			    "job %s is suspended: the configuration of tallyd has no tenant %s now",
-			    j->name, j->tenant_name);
-	else
+	if (r == 0 && e->joining.message->leave)
+		leave(c, e->connection, j, e->joining.message);
+	else if (r == 0)
 		r = join(c, e, j);
 	if (r < 0)
-		refuse(c, e->connection, m->job, r);
+		refuse(c, e->connection, e->joining.job, r);
 }
+
+/* --- the end of a connection ------------------------------------------------------------------ */
 
 void members_ended(struct core *c, const struct core_event *e)
 {

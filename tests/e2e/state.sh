@@ -40,9 +40,7 @@ jobs_whose_tenant_left_the_configuration_come_back_with_it() {
 	ctl job list | has -E '^train .* red .*suspended'
 	grep 'job suspended.* job=train tenant=red' "$work/tallyd.log"
 	[[ $(ctl --json status | jq .slots.used) == 0 ]]
-	on w1 bash -c "exec 3<>/dev/tcp/$(bed addr n0 4)/31249 &&
-		printf 'tally-join 2\njob train\ntoken %s\nport 50000\n\n' \
-		\"\$(cat $work/train.token)\" >&3 && timeout 10 cat <&3" |
+	on w1 python3 tests/e2e/joiner.py join "$(bed addr n0 4)" train "$work/train.token" |
 		has 'suspended: the configuration of tallyd has no tenant red'
 	# And an agent that found it so, and wrote the books.
 	end_agent TERM

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/joining.h"
-#include "common/name.h"
+#include "common/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,6 +15,18 @@ static void must(bool is_right)
 {
 	if (!is_right)
 		abort();
+}
+
+static void greeting_again(const struct joining_greeting *g)
+{
+	char text[JOINING_MESSAGE_BYTES], why[256];
+	struct joining_greeting again;
+	size_t length, taken;
+
+	must(joining_greeting_print(g, text, sizeof(text), &length) == 0);
+	must(joining_greeting_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
+	must(taken == length && !strcmp(again.job, g->job) &&
+	     !strcmp(again.challenge, g->challenge));
 }
 
 static void request_again(const struct joining_message *q)
@@ -26,17 +38,16 @@ static void request_again(const struct joining_message *q)
 	must(joining_message_print(q, text, sizeof(text), &length) == 0);
 	must(joining_message_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && again.leave == q->leave && again.rank == q->rank &&
-	     again.epoch == q->epoch && again.port == q->port);
-	must(!strcmp(again.job, q->job) && !strcmp(again.token, q->token));
-	must(token_is_equal(again.token, q->token));
+	     again.epoch == q->epoch);
 	must(!memcmp(&again.address, &q->address, sizeof(q->address)));
 }
 
 static bool job_is_equal(const struct run *a, const struct run *b)
 {
-	return a->nonce == b->nonce && a->job == b->job && a->epoch == b->epoch &&
-	       a->window == b->window && a->payload_bytes == b->payload_bytes &&
-	       a->workers == b->workers && !memcmp(&a->service, &b->service, sizeof(a->service)) &&
+	return a->nonce == b->nonce && a->tags == b->tags && a->job == b->job &&
+	       a->epoch == b->epoch && a->window == b->window &&
+	       a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
+	       !memcmp(&a->service, &b->service, sizeof(a->service)) &&
 	       !memcmp(a->worker, b->worker, a->workers * sizeof(*a->worker));
 }
 
@@ -47,7 +58,9 @@ static void answer_again(const struct joining_answer *a)
 	size_t length, taken;
 	int r;
 
-	if (a->kind == JOINING_WAITING)
+	if (a->kind == JOINING_GREETING)
+		r = joining_greeting_print(&a->greeting, text, sizeof(text), &length);
+	else if (a->kind == JOINING_WAITING)
 		r = joining_waiting_print(&a->missing, text, sizeof(text), &length);
 	else if (a->kind == JOINING_RUN)
 		r = joining_run_print(a->rank, &a->job, text, sizeof(text), &length);
@@ -62,16 +75,52 @@ static void answer_again(const struct joining_answer *a)
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
 	must(again.error == a->error && !strcmp(again.text, a->text));
+	must(!strcmp(again.greeting.challenge, a->greeting.challenge));
+}
+
+/* A stranger has no proof; what is proven is taken out as it was put in, and once. */
+static void session_check(const char *text, size_t size)
+{
+	static char proven[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
+	const uint8_t key[SECRET_KEY_BYTES] = { 1 };
+	const char *message;
+	size_t length, taken, bytes;
+	struct session s;
+	int r;
+
+	session_begin(key, "opening", 7, &s);
+	r = session_parse(&s, SESSION_WORKER, text, size, JOINING_MESSAGE_BYTES, &message, &bytes,
+			  &taken);
+	must(r < 0 && s.said[SESSION_WORKER] == 0);
+	must(size < JOINING_MESSAGE_BYTES + SESSION_LINE_BYTES || r != -EAGAIN);
+	if (!size || size > JOINING_ANSWER_BYTES)
+		return;
+	must(session_print(&s, SESSION_AGENT, text, size, proven, sizeof(proven), &length) == 0);
+	s.said[SESSION_AGENT] = 0;
+	must(session_parse(&s, SESSION_WORKER, proven, length, size, &message, &bytes, &taken) ==
+	     -EBADMSG);
+	must(session_parse(&s, SESSION_AGENT, proven, length, size, &message, &bytes, &taken) == 0);
+	must(bytes == size && taken == length && !memcmp(message, text, size));
+	must(session_parse(&s, SESSION_AGENT, proven, length, size, &message, &bytes, &taken) ==
+	     -EBADMSG);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct joining_answer answer;
+	struct joining_greeting greeting;
 	struct joining_message request;
 	const char *text = (const char *)data;
 	size_t taken = 0;
 	char why[128];
 	int r;
+
+	r = joining_greeting_parse(text, size, &greeting, &taken, why, sizeof(why));
+	must(size < JOINING_MESSAGE_BYTES || r != -EAGAIN);
+	must((r == 0 && taken <= size && !*why) || (r < 0 && memchr(why, '\0', sizeof(why))));
+	if (r == 0)
+		greeting_again(&greeting);
+	session_check(text, size);
 
 	r = joining_message_parse(text, size, &request, &taken, why, sizeof(why));
 	must(size < JOINING_MESSAGE_BYTES || r != -EAGAIN);

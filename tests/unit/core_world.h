@@ -388,6 +388,9 @@ static inline void tell(struct world *w, const struct core_action *a)
 	case JOINING_RUN:
 		tell_run(w, p, a);
 		return;
+	case JOINING_GREETING:
+		WRONG(w, "the core does not greet");
+		return;
 	case JOINING_ENDING:
 		if (p->state != RUNS || p->ending || a->rank == p->rank ||
 		    !strcmp(a->tell.text, "left") != w->leaves)

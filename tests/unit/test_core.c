@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core_world.h"
+#include "common/secret.h"
 
 enum {
 	SLOTS = 256,
@@ -180,20 +181,26 @@ static void tenant(struct world *w, enum request_verb verb, const char *name, ui
 
 static void say(struct world *w, struct world_worker *p, unsigned int job, bool leave)
 {
-	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY };
 	const struct sockaddr_storage address = world_address(p - w->worker);
+	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
+	uint8_t key[SECRET_KEY_BYTES];
+	char name[NAME_BYTES];
 	const struct core_event e = { .kind = CORE_JOINING,
 				      .connection = p,
-				      .joining = { &m, &address, 1 + world_random(w, INT32_MAX) } };
+				      .joining = { .job = name,
+						   .token_key = key,
+						   .message = &m,
+						   .again = p->connected,
+						   .peer = &address,
+						   .nonce = 1 + world_random(w, INT32_MAX) } };
 
-	snprintf(m.job, sizeof(m.job), "j%u", job);
-	snprintf(m.token, sizeof(m.token), "%s", w->job[job].token);
-	m.port = endpoint_port(&address);
+	snprintf(name, sizeof(name), "j%u", job);
+	secret_token_key(w->job[job].token, key);
 	if (leave) {
 		m.rank = p->rank;
 		m.epoch = p->epoch;
 	}
-	memcpy(p->job, m.job, sizeof(p->job));
+	memcpy(p->job, name, sizeof(p->job));
 	p->state = ASKS;
 	p->connected = true;
 	p->finals = 0;

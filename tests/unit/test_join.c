@@ -31,6 +31,7 @@
 
 #include "common/address.h"
 #include "common/joining.h"
+#include "common/session.h"
 
 enum {
 	FAR_MS = 20000, /* no test should come so far */
@@ -40,7 +41,12 @@ enum {
 struct agent {
 	int listener, connection;
 	char name[128]; /* as a worker names it */
+	const char *token; /* NULL: the usual one */
+	char job[NAME_BYTES];
+	struct session session;
 	struct joining_message request;
+	char text[JOINING_MESSAGE_BYTES]; /* of what was heard last */
+	size_t length;
 };
 
 /* The worker's side, and what the library said there. */
@@ -182,44 +188,104 @@ static void agent_end(struct agent *a)
 		unlink(a->name);
 }
 
-/* The whole of a message. */
-static void agent_hear_more(struct agent *a)
+static void agent_receive(struct agent *a)
 {
 	const struct timeval far = { .tv_sec = FAR_MS / 1000 };
-	char text[JOINING_MESSAGE_BYTES], why[256];
-	size_t length = 0, taken;
-	int r = -EAGAIN;
+	ssize_t n;
 
 	setsockopt(a->connection, SOL_SOCKET, SO_RCVTIMEO, &far, sizeof(far));
-	while (r == -EAGAIN) {
-		ssize_t n = recv(a->connection, text + length, sizeof(text) - length, 0);
+	n = recv(a->connection, a->text + a->length, sizeof(a->text) - a->length, 0);
+	assert_true(n > 0);
+	a->length += (size_t)n;
+}
 
-		assert_true(n > 0);
-		length += (size_t)n;
-		r = joining_message_parse(text, length, &a->request, &taken, why, sizeof(why));
-	}
+static void agent_say_raw(const struct agent *a, const char *text, size_t length)
+{
+	assert_int_equal(send(a->connection, text, length, MSG_NOSIGNAL), length);
+}
+
+/* The whole of a message, with its proof. */
+static void agent_hear_more(struct agent *a)
+{
+	const char *message;
+	char why[256];
+	size_t bytes, taken;
+	int r;
+
+	a->length = 0;
+	do {
+		agent_receive(a);
+		r = session_parse(&a->session, SESSION_WORKER, a->text, a->length, sizeof(a->text),
+				  &message, &bytes, &taken);
+	} while (r == -EAGAIN);
+	assert_int_equal(r, 0);
+	assert_int_equal(taken, a->length);
+	r = joining_message_parse(message, bytes, &a->request, &taken, why, sizeof(why));
 	assert_string_equal(why, "");
 	assert_int_equal(r, 0);
-	assert_int_equal(taken, length);
+	assert_int_equal(taken, bytes);
+}
+
+/* Takes a connection, and the greeting on it. */
+static void agent_hear_greeting(struct agent *a)
+{
+	struct joining_greeting g;
+	char why[256];
+	size_t taken;
+	int r;
+
+	agent_hang_up(a);
+	a->connection = must_have(accept(a->listener, NULL, NULL));
+	a->length = 0;
+	do {
+		agent_receive(a);
+		r = joining_greeting_parse(a->text, a->length, &g, &taken, why, sizeof(why));
+	} while (r == -EAGAIN);
+	assert_int_equal(r, 0);
+	assert_int_equal(taken, a->length);
+	snprintf(a->job, sizeof(a->job), "%s", g.job);
+}
+
+static void agent_greet(struct agent *a)
+{
+	static const char greeting[] =
+		"tally-join 3\nchallenge 000102030405060708090a0b0c0d0e0f\n\n";
+	uint8_t key[SECRET_KEY_BYTES];
+
+	secret_token_key(a->token ? a->token : "5b1f", key);
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): no string */
+	memcpy(a->text + a->length, greeting, strlen(greeting));
+	session_begin(key, a->text, a->length + strlen(greeting), &a->session);
+	agent_say_raw(a, greeting, strlen(greeting));
 }
 
 /* Takes a connection, and a message from it. */
 static void agent_hear(struct agent *a)
 {
-	agent_hang_up(a);
-	a->connection = must_have(accept(a->listener, NULL, NULL));
+	agent_hear_greeting(a);
+	agent_greet(a);
 	agent_hear_more(a);
 }
 
-static void agent_say(const struct agent *a, const char *text, size_t length)
+static void agent_say_in_pieces(struct agent *a, const char *text, size_t length, size_t piece)
 {
-	assert_int_equal(send(a->connection, text, length, MSG_NOSIGNAL), length);
+	char proven[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
+
+	assert_int_equal(session_print(&a->session, SESSION_AGENT, text, length, proven,
+				       sizeof(proven), &length),
+			 0);
+	for (size_t i = 0; i < length; i += piece)
+		agent_say_raw(a, proven + i, length - i < piece ? length - i : piece);
 }
 
-static void agent_say_text(const struct agent *a, const char *text)
+static void agent_say(struct agent *a, const char *text, size_t length)
 {
-	agent_say(a, text, strlen(text));
+	agent_say_in_pieces(a, text, length, SIZE_MAX / 2);
 }
+
+static void agent_say_text(struct agent *a, const char *text) { agent_say(a, text, strlen(text)); }
+
+static uint16_t port_of(const struct agent *a) { return endpoint_port(&a->request.address); }
 
 static struct sockaddr_storage address_of(const char *text, uint16_t port)
 {
@@ -259,24 +325,17 @@ static struct run job_of(const struct agent *a, uint16_t workers)
 		job.worker[rank] = address_of(text, 0);
 	}
 	job.worker[workers - 1] = a->request.address;
-	if (a->request.port) {
-		snprintf(text, sizeof(text), "127.0.0.1:%u", a->request.port);
-		job.worker[workers - 1] = address_of(text, 0);
-	}
 	return job;
 }
 
-static void agent_give_place(const struct agent *a, uint16_t workers, bool byte_by_byte)
+static void agent_give_place(struct agent *a, uint16_t workers, bool byte_by_byte)
 {
 	struct run job = job_of(a, workers);
 	char text[JOINING_ANSWER_BYTES];
 	size_t length;
 
 	assert_int_equal(joining_run_print(workers - 1, &job, text, sizeof(text), &length), 0);
-	for (size_t i = 0; byte_by_byte && i < length; i++)
-		agent_say(a, text + i, 1);
-	if (!byte_by_byte)
-		agent_say(a, text, length);
+	agent_say_in_pieces(a, text, length, byte_by_byte ? 1 : length + SESSION_LINE_BYTES);
 }
 
 /* From nothing to a place. */
@@ -312,8 +371,7 @@ static void heard_leaving(struct agent *a, int rank)
 {
 	agent_hear_more(a);
 	assert_true(a->request.leave);
-	assert_string_equal(a->request.job, "resnet");
-	assert_string_equal(a->request.token, "5b1f");
+	assert_string_equal(a->job, "resnet");
 	assert_int_equal(a->request.rank, rank);
 	assert_int_equal(a->request.epoch, 12);
 }
@@ -337,19 +395,18 @@ static void a_place_over_tcp_is_where_the_connection_is(void **state)
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	assert_string_equal(a.request.job, "resnet");
-	assert_string_equal(a.request.token, "5b1f");
+	assert_string_equal(a.job, "resnet");
 	assert_int_equal(a.request.rank, -1);
-	assert_int_equal(a.request.address.ss_family, 0);
-	assert_int_not_equal(a.request.port, 0);
+	assert_int_not_equal(port_of(&a), 0);
 
 	/* It is bound before it asks. */
-	at = loopback(a.request.port);
+	at = loopback(port_of(&a));
 	assert_int_equal(bind(other, (struct sockaddr *)&at, sizeof(at)), -1);
 	assert_int_equal(errno, EADDRINUSE);
 	close(other);
 
-	agent_say_text(&a, "waiting 0-1\nwaiting 1\n");
+	agent_say_text(&a, "waiting 0-1\n");
+	agent_say_text(&a, "waiting 1\n");
 	agent_give_place(&a, 3, false);
 	worker_finish(&w, 0);
 	assert_int_equal(tally_rank(w.tally), 2);
@@ -372,7 +429,6 @@ static void over_a_unix_socket_the_worker_says_its_address(void **state)
 	worker_start(&w, join_run);
 	agent_hear(&a);
 	assert_int_equal(a.request.rank, 1);
-	assert_int_equal(a.request.port, 0);
 	address_print(&a.request.address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1");
 	assert_int_not_equal(((struct sockaddr_in *)&a.request.address)->sin_port,
@@ -389,12 +445,10 @@ static void a_slow_agent_is_understood(void **state)
 {
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
-	const char *waiting = "waiting 0,2\n";
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	for (const char *c = waiting; *c; c++)
-		agent_say(&a, c, 1);
+	agent_say_in_pieces(&a, "waiting 0,2\n", strlen("waiting 0,2\n"), 1);
 	agent_give_place(&a, 256, true);
 	worker_finish(&w, 0);
 	assert_int_equal(tally_workers(w.tally), 256);
@@ -429,18 +483,85 @@ static void the_agents_errors_are_passed_on(void **state)
 	}
 }
 
-static void an_agent_of_version_1_is_said_to_be_the_older_one(void **state)
+/* These say it without proof, as version 2 did. */
+static void an_older_agent_is_said_to_be_the_older_one(void **state)
 {
+	static const char *const said[] = {
+		"line 1: tally-join: version 3: only version 1 is spoken here",
+		"line 1: tally-join: version 3: the worker is newer than the agent, which speaks "
+		"version 2",
+	};
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+		struct agent a = agent_on_tcp();
+		struct worker w = worker_of(&a);
+		char text[256];
+
+		worker_start(&w, join_run);
+		agent_hear_greeting(&a);
+		snprintf(text, sizeof(text), "error EPROTONOSUPPORT %s\n\n", said[i]);
+		agent_say_raw(&a, text, strlen(text));
+		worker_refused(&w, EPROTONOSUPPORT,
+			       "does not speak version 3 of joining, as this library does: line 1");
+		assert_non_null(strstr(w.error, said[i]));
+		agent_end(&a);
+	}
+}
+
+static void an_agent_that_does_not_know_the_token_gives_no_place(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	a.token = "5b1e";
+	worker_start(&w, join_run);
+	agent_hear_greeting(&a);
+	agent_greet(&a);
+	agent_receive(&a); /* a proof that tells it nothing */
+	agent_say_text(&a, "waiting 1\n");
+	worker_refused(&w, EPROTO, "does not know the token of job resnet");
+	hung_up(&a);
+	agent_end(&a);
+}
+
+/* Not one byte of what an agent says can be changed, and none of it said again. */
+static void what_is_changed_on_the_way_is_noticed(void **state)
+{
+	static const char waiting[] = "waiting 1\n";
+
+	for (size_t i = 0;; i++) {
+		char proven[SESSION_LINE_BYTES + sizeof(waiting)];
+		struct agent a = agent_on_tcp();
+		struct worker w = worker_of(&a);
+		size_t length;
+
+		worker_start(&w, join_run);
+		agent_hear(&a);
+		assert_int_equal(session_print(&a.session, SESSION_AGENT, waiting, strlen(waiting),
+					       proven, sizeof(proven), &length),
+				 0);
+		if (i < length)
+			proven[i] ^= 1;
+		agent_say_raw(&a, proven, length);
+		agent_say_raw(&a, proven, length); /* a length that was changed wants more */
+		worker_refused(&w, EPROTO, "the agent at 127.0.0.1");
+		agent_end(&a);
+		if (i == length)
+			return;
+	}
+}
+
+static void once_an_agent_is_known_nobody_else_says_anything(void **state)
+{
+	static const char error[] = "error ECANCELED the job was deleted\n\n";
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	agent_say_text(&a, "error EPROTONOSUPPORT line 1: tally-join: version 2: only version 1 is "
-			   "spoken here\n\n");
-	worker_refused(&w, EPROTONOSUPPORT,
-		       "does not speak version 2 of joining, as this library does: line 1: "
-		       "tally-join: version 2: only version 1 is spoken here");
+	agent_say_text(&a, "waiting 1\n");
+	agent_say_raw(&a, error, strlen(error));
+	worker_refused(&w, EPROTO, "an answer without proof");
 	agent_end(&a);
 }
 
@@ -452,7 +573,8 @@ static void ranks_that_do_not_come_are_named(void **state)
 	w.options.join_timeout_ms = 200;
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	agent_say_text(&a, "waiting 0-5\nwaiting 1,3-4\n");
+	agent_say_text(&a, "waiting 0-5\n");
+	agent_say_text(&a, "waiting 1,3-4\n");
 	worker_refused(&w, ETIMEDOUT, "ranks 1,3-4 of job resnet have not come within 0.2 s");
 	hung_up(&a);
 	agent_end(&a);
@@ -462,7 +584,8 @@ static void ranks_that_do_not_come_are_named(void **state)
 	w.options.join_timeout_ms = 200;
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	agent_say_text(&a, "waiting 7\nwaiting 8"); /* not a whole one */
+	agent_say_text(&a, "waiting 7\n");
+	agent_say_raw(&a, "proof 8", strlen("proof 8")); /* not a whole one */
 	worker_refused(&w, ETIMEDOUT, "rank 7 of job resnet has not come");
 	agent_end(&a);
 }
@@ -486,7 +609,8 @@ static void an_agent_that_dies_meanwhile_is_an_error(void **state)
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	agent_say_text(&a, "waiting 1\ntally-join 2\nrank 0\n");
+	agent_say_text(&a, "waiting 1\n");
+	agent_say_raw(&a, "proof 8", strlen("proof 8"));
 	agent_hang_up(&a);
 	worker_refused(&w, ECONNRESET, "Join again");
 	agent_end(&a);
@@ -497,14 +621,29 @@ static void what_is_no_agent_is_told(void **state)
 	static const struct {
 		int error;
 		const char *said, *words;
-	} cases[] = {
+	} strangers[] = {
 		{ EPROTO, "HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1" },
 		{ EPROTO, "\x16\x03\x01", "byte 0x16" },
+		{ EPROTO, "left\n\n", "does not greet" },
+		{ EPROTO, "tally-join 3\nchallenge 12\n", "32 digits" },
+		{ EPROTONOSUPPORT, "tally-join 1\n", "the agent is older than the worker" },
+	}, cases[] = {
 		{ EPROTO, "left\n\n", "sent an unexpected answer" },
 		{ EPROTO, "waiting 256\n", "ranks up to 255" },
-		{ EPROTO, "tally-join 2\nrank 9\njob 1\nservice 127.0.0.1\n\n", "nonce" },
-		{ EPROTONOSUPPORT, "tally-join 1\n", "the agent is older than the worker" },
+		{ EPROTO, "waiting 1", "one message, with its end" },
+		{ EPROTO, "run\nrank 9\njob 1\nservice 127.0.0.1\n\n", "nonce" },
 	};
+
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
+		struct agent a = agent_on_tcp();
+		struct worker w = worker_of(&a);
+
+		worker_start(&w, join_run);
+		agent_hear_greeting(&a);
+		agent_say_raw(&a, strangers[i].said, strlen(strangers[i].said));
+		worker_refused(&w, strangers[i].error, strangers[i].words);
+		agent_end(&a);
+	}
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct agent a = agent_on_tcp();
@@ -526,7 +665,7 @@ static void a_flood_without_end_is_refused(void **state)
 	ssize_t n = 1;
 
 	memset(flood, 'a', sizeof(flood));
-	snprintf(flood, sizeof(flood), "tally-join 2\nrank 0\nnonce 1111111111111111\n");
+	snprintf(flood, sizeof(flood), "run\nrank 0\nnonce 1111111111111111\n");
 	flood[strlen(flood)] = 'a'; /* and on without an end */
 	worker_start(&w, join_run);
 	agent_hear(&a);
@@ -543,7 +682,7 @@ static void a_place_of_another_address_is_refused(void **state)
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	a.request.port ^= 1;
+	endpoint_port_set(&a.request.address, port_of(&a) ^ 1);
 	agent_give_place(&a, 2, false);
 	worker_refused(&w, EPROTO, "must not be translated");
 	hung_up(&a);
@@ -590,10 +729,8 @@ static void ipv6_agents_have_ipv6_workers(void **state)
 	w = worker_of(&a);
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	job = job_of(&(struct agent){ .request.port = 1 }, 1);
+	job = job_of(&a, 1);
 	job.service = address_of("::1", TALLY_UDP_PORT);
-	snprintf(text, sizeof(text), "[::1]:%u", a.request.port);
-	job.worker[0] = address_of(text, 0);
 	assert_int_equal(joining_run_print(0, &job, text, sizeof(text), &bytes), 0);
 	agent_say(&a, text, bytes);
 	worker_finish(&w, 0);
@@ -739,9 +876,9 @@ static void what_no_option_says_the_environment_says(void **state)
 	setenv("TALLY_RANK", "3", 1);
 	setenv("TALLY_ADDRESS", "127.0.0.1", 1);
 	worker_start(&w, join_run);
+	a.token = "secret";
 	agent_hear(&a);
-	assert_string_equal(a.request.job, "bert");
-	assert_string_equal(a.request.token, "secret");
+	assert_string_equal(a.job, "bert");
 	assert_int_equal(a.request.rank, 3);
 	agent_give_place(&a, 4, false);
 	worker_finish(&w, 0);
@@ -817,7 +954,7 @@ static void what_strangers_sent_before_is_not_received(void **state)
 
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	to = loopback(a.request.port);
+	to = loopback(port_of(&a));
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(sendto(stranger, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)),
 				 1);
@@ -841,7 +978,8 @@ static void a_restarted_agent_is_told_who_leaves(void **state)
 	join_fully(&a, &w, 3);
 	agent_hang_up(&a);
 	worker_start(&w, close_run);
-	a.connection = must_have(accept(a.listener, NULL, NULL));
+	agent_hear_greeting(&a);
+	agent_greet(&a);
 	heard_leaving(&a, 2);
 	agent_say_text(&a, "left\n\n");
 	worker_finish(&w, 0);
@@ -959,7 +1097,8 @@ static void what_a_rank_gave_before_it_went_is_not_lost(void **state)
 
 	w.options.timeout_ms = FAR_MS;
 	join_fully(&a, &w, 1);
-	agent_say_text(&a, "ending rank 3 left\nending rank 4 left\n");
+	agent_say_text(&a, "ending rank 3 left\n");
+	agent_say_text(&a, "ending rank 4 left\n");
 	for (int call = 0; call < 2; call++) {
 		worker_start(&w, sum_run);
 		assert_true(recv(node, &byte, 1, 0) > 0); /* lost */
@@ -1111,7 +1250,10 @@ int main(void)
 		cmocka_unit_test(over_a_unix_socket_the_worker_says_its_address),
 		cmocka_unit_test(a_slow_agent_is_understood),
 		cmocka_unit_test(the_agents_errors_are_passed_on),
-		cmocka_unit_test(an_agent_of_version_1_is_said_to_be_the_older_one),
+		cmocka_unit_test(an_older_agent_is_said_to_be_the_older_one),
+		cmocka_unit_test(an_agent_that_does_not_know_the_token_gives_no_place),
+		cmocka_unit_test(what_is_changed_on_the_way_is_noticed),
+		cmocka_unit_test(once_an_agent_is_known_nobody_else_says_anything),
 		cmocka_unit_test(ranks_that_do_not_come_are_named),
 		cmocka_unit_test(an_agent_that_says_nothing_is_a_timeout),
 		cmocka_unit_test(an_agent_that_dies_meanwhile_is_an_error),

@@ -15,20 +15,22 @@
 #include <string.h>
 
 #include "common/joining.h"
-#include "common/name.h"
 #include "common/ranks.h"
 
-#define JOIN "tally-join 2\njob resnet\ntoken 5b1f\nrank any\nport 40000\n\n"
-#define LEAVE "tally-leave 2\njob resnet\ntoken 5b1f\nrank 3\nepoch 12\n\n"
-#define NONCE "nonce 9c41d00f3ae7b552\n"
-#define PLACE                                                                                \
-	"tally-join 2\nrank 1\n" NONCE "job 7\nepoch 12\nwindow 128\npayload 1408\nservice " \
+#define CHALLENGE "000102030405060708090a0b0c0d0e0f"
+#define GREETING "tally-join 3\njob resnet\nchallenge " CHALLENGE "\n\n"
+#define JOIN "join\nrank any\naddress 10.77.1.1:40000\n\n"
+#define LEAVE "leave\nrank 3\nepoch 12\n\n"
+#define NONCE "nonce 9c41d00f3ae7b552\ntags false\n"
+#define PLACE                                                                       \
+	"run\nrank 1\n" NONCE "job 7\nepoch 12\nwindow 128\npayload 1408\nservice " \
 	"10.77.0.1\nworker 10.77.1.1:40000\nworker 10.77.2.1:40000\n\n"
 
 enum {
 	ROUNDS = 3000
 };
 
+static struct joining_greeting greeting;
 static struct joining_message request;
 static struct joining_answer answer;
 static size_t taken_length;
@@ -44,6 +46,19 @@ static int request_of(const char *text, size_t length)
 	memset(&request, 0xee, sizeof(request));
 	taken_length = 0xeeee;
 	r = joining_message_parse(copy, length, &request, &taken_length, why, sizeof(why));
+	free(copy);
+	return r;
+}
+
+static int greeting_of(const char *text, size_t length)
+{
+	char *copy = malloc(length ? length : 1);
+	int r;
+
+	memcpy(copy, text, length);
+	memset(&greeting, 0xee, sizeof(greeting));
+	taken_length = 0xeeee;
+	r = joining_greeting_parse(copy, length, &greeting, &taken_length, why, sizeof(why));
 	free(copy);
 	return r;
 }
@@ -75,6 +90,13 @@ static void request_refused(const char *text, int error, const char *reason)
 	untouched(&request, sizeof(request));
 }
 
+static void greeting_refused(const char *text, int error, const char *reason)
+{
+	assert_int_equal(greeting_of(text, strlen(text)), -error);
+	assert_string_equal(why, reason);
+	untouched(&greeting, sizeof(greeting));
+}
+
 static void answer_refused(const char *text, int error, const char *reason)
 {
 	assert_int_equal(answer_of(text, strlen(text)), -error);
@@ -89,29 +111,41 @@ static void overwrite(char *at, const char *with)
 		*at++ = *with++;
 }
 
+static void a_greeting_is_read(void **state)
+{
+	assert_int_equal(greeting_of(GREETING "more", strlen(GREETING "more")), 0);
+	assert_int_equal(taken_length, strlen(GREETING));
+	assert_string_equal(greeting.job, "resnet");
+	assert_string_equal(greeting.challenge, CHALLENGE);
+	assert_string_equal(why, "");
+}
+
 static void a_join_request_is_read(void **state)
 {
+	const struct sockaddr_in *a = (const void *)&request.address;
+
 	assert_int_equal(request_of(JOIN "more", strlen(JOIN "more")), 0);
 	assert_int_equal(taken_length, strlen(JOIN));
 	assert_false(request.leave);
-	assert_string_equal(request.job, "resnet");
-	assert_string_equal(request.token, "5b1f");
 	assert_int_equal(request.rank, JOINING_RANK_ANY);
-	assert_int_equal(request.port, 40000);
-	assert_int_equal(request.address.ss_family, 0);
+	assert_int_equal(a->sin_family, AF_INET);
+	assert_int_equal(ntohs(a->sin_port), 40000);
 	assert_string_equal(why, "");
 }
 
 static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
 {
-	const char *text = "tally-join 2\naddress [fd77:1::1]:40000\ntoken A-_9\njob 0.a\n\n";
+	const char *text = "join\naddress [fd77:1::1]:40000\n\n";
 	const struct sockaddr_in6 *a = (const void *)&request.address;
 
 	assert_int_equal(request_of(text, strlen(text)), 0);
 	assert_int_equal(request.rank, JOINING_RANK_ANY);
-	assert_int_equal(request.port, 0);
 	assert_int_equal(a->sin6_family, AF_INET6);
 	assert_int_equal(ntohs(a->sin6_port), 40000);
+	text = "leave\nepoch 7\nrank 3\n\n";
+	assert_int_equal(request_of(text, strlen(text)), 0);
+	assert_int_equal(request.rank, 3);
+	assert_int_equal(request.epoch, 7);
 }
 
 static void a_leave_request_is_read(void **state)
@@ -124,92 +158,89 @@ static void a_leave_request_is_read(void **state)
 
 static void another_version_is_refused_by_its_first_line(void **state)
 {
-	request_refused("tally-join 1\n", EPROTONOSUPPORT,
-			"line 1: tally-join: version 1: the worker is older than the agent, which "
-			"speaks version 2");
-	request_refused("tally-leave 4294967295\n", EPROTONOSUPPORT,
-			"line 1: tally-leave: version 4294967295: the worker is newer than the "
-			"agent, which speaks version 2");
-	request_refused("tally-join\n", EINVAL, "line 1: tally-join: a version number is needed");
-	request_refused("GET / HTTP/1.1\r\n", EINVAL,
-			"line 1: GET: byte 0x0d at column 15: printable ASCII and newlines only");
-	request_refused("\n", EINVAL,
-			"line 1: no such request; there are tally-join and tally-leave");
+	greeting_refused("tally-join 2\n", EPROTONOSUPPORT,
+			 "line 1: tally-join: version 2: the worker is older than the agent, which "
+			 "speaks version 3");
+	greeting_refused("tally-leave 2\n", EPROTONOSUPPORT,
+			 "line 1: tally-leave: version 2: the worker is older than the agent, "
+			 "which speaks version 3");
+	greeting_refused("tally-join 4294967295\n", EPROTONOSUPPORT,
+			 "line 1: tally-join: version 4294967295: the worker is newer than the "
+			 "agent, which speaks version 3");
+	greeting_refused("tally-join\n", EINVAL, "line 1: tally-join: a version number is needed");
+	greeting_refused("GET / HTTP/1.1\r\n", EINVAL,
+			 "line 1: GET: byte 0x0d at column 15: printable ASCII and newlines only");
+	greeting_refused("\n", EINVAL, "line 1: no such greeting; there is tally-join");
 }
 
 static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 {
-	request_refused("tally-join 2\njob a\nepoch 3\n", EINVAL,
-			"line 3: epoch: no such key; there are job, token, rank, port and address");
-	request_refused("tally-leave 2\nport 3\n", EINVAL,
-			"line 2: port: no such key; there are job, token, rank and epoch");
-	request_refused("tally-join 2\n job a\n", EINVAL,
-			"line 2: no such key; there are job, token, rank, port and address");
-	request_refused("tally-join 2\njob a\ntoken a\njob a\n", EINVAL,
-			"line 4: job: given twice");
-	request_refused("tally-join 2\nport 1\naddress 10.0.0.1:1\n", EINVAL,
-			"line 3: address: either port or address, and port is there");
-	request_refused("tally-join 2\naddress 10.0.0.1:1\nport 1\n", EINVAL,
-			"line 3: port: either port or address, and address is there");
+	greeting_refused("tally-join 3\njob a\ntoken 3\n", EINVAL,
+			 "line 3: token: no such key; there are job and challenge");
+	greeting_refused("tally-join 3\njob a\njob a\n", EINVAL, "line 3: job: given twice");
+	request_refused("join\nepoch 3\n", EINVAL,
+			"line 2: epoch: no such key; there are rank and address");
+	request_refused("leave\nport 3\n", EINVAL,
+			"line 2: port: no such key; there are rank and epoch");
+	request_refused("join\n rank 1\n", EINVAL,
+			"line 2: no such key; there are rank and address");
+	request_refused("join\nrank 1\nrank 1\n", EINVAL, "line 3: rank: given twice");
+	request_refused("join 3\n", EINVAL,
+			"line 1: join: no such request; there are join and leave");
+	request_refused("\n", EINVAL, "line 1: no such request; there are join and leave");
 }
 
 static void what_is_needed_is_named(void **state)
 {
-	request_refused("tally-join 2\n\n", EINVAL, "no line 'job ...', which is needed");
-	request_refused("tally-join 2\njob a\nport 1\n\n", EINVAL,
-			"no line 'token ...', which is needed");
-	request_refused("tally-join 2\njob a\ntoken a\n\n", EINVAL,
-			"no line 'port ...' or 'address ...', one of which is needed");
-	request_refused("tally-leave 2\njob a\ntoken a\nepoch 1\n\n", EINVAL,
-			"no line 'rank ...', which is needed");
-	request_refused("tally-leave 2\njob a\ntoken a\nrank 1\n\n", EINVAL,
-			"no line 'epoch ...', which is needed");
+	greeting_refused("tally-join 3\n\n", EINVAL, "no line 'job ...', which is needed");
+	greeting_refused("tally-join 3\njob a\n\n", EINVAL,
+			 "no line 'challenge ...', which is needed");
+	request_refused("join\nrank any\n\n", EINVAL, "no line 'address ...', which is needed");
+	request_refused("leave\nepoch 1\n\n", EINVAL, "no line 'rank ...', which is needed");
+	request_refused("leave\nrank 1\n\n", EINVAL, "no line 'epoch ...', which is needed");
 }
 
 static void values_out_of_range_are_refused(void **state)
 {
 	const char *rank = "line 2: rank: a number from 0 to 255, or any";
-	const char *port = "line 2: port: a number from 1 to 65535";
 	const char *address = "line 2: address: an address and port, such as 10.77.1.1:40000 or "
 			      "[fd77:1::1]:40000";
 
-	request_refused("tally-join 2\nrank 256\n", EINVAL, rank);
-	request_refused("tally-join 2\nrank -1\n", EINVAL, rank);
-	request_refused("tally-join 2\nrank 1 \n", EINVAL, rank);
-	request_refused("tally-join 2\nrank  1\n", EINVAL, rank);
-	request_refused("tally-join 2\nrank\n", EINVAL, rank);
-	request_refused("tally-leave 2\nrank any\n", EINVAL,
-			"line 2: rank: a number from 0 to 255");
-	request_refused("tally-leave 2\nepoch 65536\n", EINVAL,
-			"line 2: epoch: a number from 0 to 65535");
-	request_refused("tally-join 2\nport 0\n", EINVAL, port);
-	request_refused("tally-join 2\nport 65536\n", EINVAL, port);
-	request_refused("tally-join 2\naddress 10.0.0.1\n", EINVAL, address);
-	request_refused("tally-join 2\naddress 0.0.0.0:1\n", EINVAL, address);
-	request_refused(
-		"tally-join 2\njob ResNet\n", EINVAL,
+	request_refused("join\nrank 256\n", EINVAL, rank);
+	request_refused("join\nrank -1\n", EINVAL, rank);
+	request_refused("join\nrank 1 \n", EINVAL, rank);
+	request_refused("join\nrank  1\n", EINVAL, rank);
+	request_refused("join\nrank\n", EINVAL, rank);
+	request_refused("leave\nrank any\n", EINVAL, "line 2: rank: a number from 0 to 255");
+	request_refused("leave\nepoch 65536\n", EINVAL, "line 2: epoch: a number from 0 to 65535");
+	request_refused("join\naddress 10.0.0.1\n", EINVAL, address);
+	request_refused("join\naddress 0.0.0.0:1\n", EINVAL, address);
+	greeting_refused(
+		"tally-join 3\njob ResNet\n", EINVAL,
 		"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 }
 
-static void no_token_is_ever_in_a_reason(void **state)
+static void a_challenge_is_32_digits(void **state)
 {
-	request_refused("tally-join 2\ntoken secret!\n", EINVAL,
-			"line 2: token: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
-	/* On a line of its own it is a key that there is not: most of it is cut. */
-	request_refused("tally-join 2\n5b1f5b1f5b1f5b1f5b1f5b1f-and-more 1\n", EINVAL,
-			"line 2: 5b1f5b1f5b1f5b1f5b1f5b1f: no such key; there are job, token, "
-			"rank, port and address");
-	request_refused("tally-join 2\ntoken secret\ntoken secret\n", EINVAL,
-			"line 3: token: given twice");
+	static const char *const wrong[] = { "", "0", CHALLENGE "0",
+					     "000102030405060708090a0b0c0d0e0F",
+					     "000102030405060708090a0b0c0d0e0 " };
+	char text[128];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(text, sizeof(text), "tally-join 3\nchallenge %s\n\n", wrong[i]);
+		greeting_refused(text, EINVAL, "line 2: challenge: 32 digits of 0-9 and a-f");
+		answer_refused(text, EINVAL, "line 2: challenge: 32 digits of 0-9 and a-f");
+	}
 }
 
 static void bytes_that_no_line_has_are_refused_before_its_end(void **state)
 {
 	for (int c = 0; c < 256; c++) {
-		char text[] = "tally-join 2\njob ax";
+		char text[] = "tally-join 3\njob ax";
 
 		text[sizeof(text) - 2] = (char)c;
-		assert_int_equal(request_of(text, sizeof(text) - 1),
+		assert_int_equal(greeting_of(text, sizeof(text) - 1),
 				 c == '\n' || (c >= ' ' && c <= '~') ? -EAGAIN : -EINVAL);
 		if (*why)
 			assert_non_null(strstr(why, "line 2: job: byte 0x"));
@@ -218,13 +249,13 @@ static void bytes_that_no_line_has_are_refused_before_its_end(void **state)
 
 static void a_line_without_end_is_refused(void **state)
 {
-	char text[2048] = "tally-join 2\ntoken ";
-	size_t start = strlen("tally-join 2\n");
+	char text[2048] = "join\nrank ";
+	size_t start = strlen("join\n");
 
 	memset(text + strlen(text), 'a', sizeof(text) - strlen(text));
 	assert_int_equal(request_of(text, start + 256), -EAGAIN);
 	assert_int_equal(request_of(text, start + 257), -EMSGSIZE);
-	assert_string_equal(why, "line 2: token: the line is longer than 256 bytes");
+	assert_string_equal(why, "line 2: rank: the line is longer than 256 bytes");
 	assert_int_equal(request_of(text, sizeof(text)), -EMSGSIZE);
 
 	memset(text, 'a', sizeof(text));
@@ -236,6 +267,8 @@ static void a_line_without_end_is_refused(void **state)
 
 static void every_truncation_wants_more(void **state)
 {
+	for (size_t i = 0; i < strlen(GREETING); i++)
+		assert_int_equal(greeting_of(GREETING, i), -EAGAIN);
 	for (size_t i = 0; i < strlen(JOIN); i++)
 		assert_int_equal(request_of(JOIN, i), -EAGAIN);
 	for (size_t i = 0; i < strlen(LEAVE); i++)
@@ -252,6 +285,13 @@ static void every_truncation_wants_more(void **state)
 
 static void an_answers_kinds_are_told_apart(void **state)
 {
+	const char *greets = "tally-join 3\nchallenge " CHALLENGE "\n\n";
+
+	assert_int_equal(answer_of(greets, strlen(greets)), 0);
+	assert_int_equal(answer.kind, JOINING_GREETING);
+	assert_string_equal(answer.greeting.challenge, CHALLENGE);
+	assert_int_equal(taken_length, strlen(greets));
+
 	assert_int_equal(answer_of("waiting 1,3-4\nwaiting 1\n", 24), 0);
 	assert_int_equal(taken_length, 14);
 	assert_int_equal(answer.kind, JOINING_WAITING);
@@ -295,25 +335,24 @@ static void answers_that_are_wrong_are_refused(void **state)
 		       "line 1: waiting: ranks up to 255, such as 1,3-4");
 	answer_refused("tally-join 1\n", EPROTONOSUPPORT,
 		       "line 1: tally-join: version 1: the agent is older than the worker, which "
-		       "speaks version 2");
-	answer_refused("tally-join 3\n", EPROTONOSUPPORT,
-		       "line 1: tally-join: version 3: the agent is newer than the worker, which "
-		       "speaks version 2");
-	answer_refused("tally-join 2\n\n", EINVAL, "no line 'rank ...', which is needed");
-	answer_refused("tally-join 2\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
-	answer_refused("tally-join 2\nrank 0\njob 1\n\n", EINVAL,
-		       "line 3: job: no such key; there are rank and nonce");
-	answer_refused("tally-join 2\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
-	answer_refused("tally-join 2\nrank 256\n\n", EINVAL,
-		       "line 2: rank: a number from 0 to 255");
-	answer_refused("tally-join 2\nrank 0\n" NONCE "\n", EINVAL,
-		       "line 3: nonce: the job file behind it: no line 'job ...', which is needed");
-	answer_refused("tally-join 2\nrank 0\n" NONCE "job x\n\n", EINVAL,
-		       "line 3: nonce: the job file behind it: line 1: job x: a number from 0 to "
+		       "speaks version 3");
+	answer_refused("tally-join 4\n", EPROTONOSUPPORT,
+		       "line 1: tally-join: version 4: the agent is newer than the worker, which "
+		       "speaks version 3");
+	answer_refused("run 3\n\n", EINVAL, "line 1: run: no value belongs here");
+	answer_refused("run\n\n", EINVAL, "no line 'rank ...', which is needed");
+	answer_refused("run\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
+	answer_refused("run\nrank 0\njob 1\n\n", EINVAL,
+		       "line 3: job: no such key; there are rank, nonce and tags");
+	answer_refused("run\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
+	answer_refused("run\nrank 256\n\n", EINVAL, "line 2: rank: a number from 0 to 255");
+	answer_refused("run\nrank 0\n" NONCE "\n", EINVAL,
+		       "line 4: tags: the job file behind it: no line 'job ...', which is needed");
+	answer_refused("run\nrank 0\n" NONCE "job x\n\n", EINVAL,
+		       "line 4: tags: the job file behind it: line 1: job x: a number from 0 to "
 		       "4294967295");
-	answer_refused("tally-join 2\nrank 1\n" NONCE
-		       "job 1\nservice 10.0.0.1\nworker 10.0.0.2:1\n\n",
-		       EINVAL, "line 3: nonce: rank 1, but there are 1 workers");
+	answer_refused("run\nrank 1\n" NONCE "job 1\nservice 10.0.0.1\nworker 10.0.0.2:1\n\n",
+		       EINVAL, "line 4: tags: rank 1, but there are 1 workers");
 	answer_refused("error \n\n", EINVAL,
 		       "line 1: error: the name of an error is needed, such as EACCES");
 	answer_refused("error EACCES: no\n\n", EINVAL,
@@ -337,7 +376,7 @@ static void a_nonce_is_16_digits_and_not_0(void **state)
 	char text[128];
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		snprintf(text, sizeof(text), "tally-join 2\nrank 0\nnonce %s\n\n", wrong[i]);
+		snprintf(text, sizeof(text), "run\nrank 0\nnonce %s\n\n", wrong[i]);
 		answer_refused(text, EINVAL,
 			       "line 3: nonce: 16 digits of 0-9 and a-f, not all of them 0");
 	}
@@ -348,10 +387,10 @@ static void a_place_without_end_is_refused(void **state)
 	static char text[JOINING_ANSWER_BYTES];
 
 	memset(text, '#', sizeof(text));
-	overwrite(text, "tally-join 2\nrank 0\n" NONCE);
+	overwrite(text, "run\nrank 0\n" NONCE);
 	assert_int_equal(answer_of(text, sizeof(text) - 1), -EAGAIN);
 	assert_int_equal(answer_of(text, sizeof(text)), -EMSGSIZE);
-	assert_string_equal(why, "line 1: tally-join: no end within 16384 bytes");
+	assert_string_equal(why, "line 1: run: no end within 16384 bytes");
 }
 
 static void an_unknown_error_keeps_its_words(void **state)
@@ -430,24 +469,46 @@ static struct sockaddr_storage random_address(bool ip6, uint16_t port)
 	return a;
 }
 
-static void requests_come_back_as_they_were_said(void **state)
+static void greetings_come_back_as_they_were_said(void **state)
 {
 	static const char letters[] = "abcxyz0189._-";
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
+	char text[JOINING_MESSAGE_BYTES];
+	size_t length;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct joining_greeting g = { .job = "" };
+
+		for (size_t k = 0; k < sizeof(random); k++)
+			random[k] = (uint8_t)random_below(256);
+		random_word("az09", 1, g.job);
+		random_word(letters, random_below(63), g.job + 1);
+		joining_challenge_set(random, &g);
+		assert_int_equal(joining_greeting_print(&g, text, sizeof(text), &length), 0);
+		assert_int_equal(greeting_of(text, length), 0);
+		assert_int_equal(taken_length, length);
+		assert_string_equal(greeting.job, g.job);
+		assert_string_equal(greeting.challenge, g.challenge);
+		g.job[0] = '\0';
+		assert_int_equal(joining_greeting_print(&g, text, sizeof(text), &length), 0);
+		assert_int_equal(answer_of(text, length), 0);
+		assert_int_equal(taken_length, length);
+		assert_string_equal(answer.greeting.challenge, g.challenge);
+	}
+}
+
+static void requests_come_back_as_they_were_said(void **state)
+{
 	char text[JOINING_MESSAGE_BYTES];
 	size_t length;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		struct joining_message q = { .leave = random_below(2) };
 
-		random_word("az09", 1, q.job);
-		random_word(letters, random_below(63), q.job + 1);
-		random_word("azAZ09-_", 1 + random_below(128), q.token);
 		q.rank = (int)random_below(257) - 1;
 		if (q.leave) {
 			q.rank = q.rank < 0 ? 0 : q.rank;
 			q.epoch = (uint16_t)random_below(65536);
-		} else if (random_below(2)) {
-			q.port = (uint16_t)(1 + random_below(65535));
 		} else {
 			q.address = random_address(random_below(2), 1 + random_below(65535));
 		}
@@ -455,11 +516,8 @@ static void requests_come_back_as_they_were_said(void **state)
 		assert_int_equal(request_of(text, length), 0);
 		assert_int_equal(taken_length, length);
 		assert_int_equal(request.leave, q.leave);
-		assert_string_equal(request.job, q.job);
-		assert_string_equal(request.token, q.token);
 		assert_int_equal(request.rank, q.rank);
 		assert_int_equal(request.epoch, q.epoch);
-		assert_int_equal(request.port, q.port);
 		assert_memory_equal(&request.address, &q.address, sizeof(q.address));
 		assert_int_equal(joining_message_print(&q, text, length, &(size_t){ 0 }), -ENOSPC);
 		assert_int_equal(request_of(text, random_below((uint32_t)length)), -EAGAIN);
@@ -471,6 +529,7 @@ static struct run random_job(uint16_t workers)
 	bool ip6 = random_below(2);
 	struct run f = {
 		.nonce = 1 + random_below(UINT32_MAX) * (random_below(2) ? 1 : 0x100000001),
+		.tags = random_below(2),
 		.job = random_below(UINT32_MAX),
 		.epoch = (uint16_t)random_below(65536),
 		.window = (uint16_t)(1u << random_below(11)),
@@ -539,7 +598,7 @@ static void a_flipped_byte_is_an_error_or_another_message(void **state)
 {
 	static const char place[] = PLACE;
 	static const char *const texts[] = {
-		JOIN,	    LEAVE,	  place, "waiting 1,3-4\n", "error EACCES no\n\n",
+		GREETING,   JOIN,	  LEAVE, place, "waiting 1,3-4\n", "error EACCES no\n\n",
 		"left\n\n", "ending no\n"
 	};
 
@@ -550,6 +609,7 @@ static void a_flipped_byte_is_an_error_or_another_message(void **state)
 
 				snprintf(text, sizeof(text), "%s", texts[t]);
 				text[i] = (char)c;
+				greeting_of(text, strlen(texts[t]));
 				request_of(text, strlen(texts[t]));
 				answer_of(text, strlen(texts[t]));
 			}
@@ -574,6 +634,7 @@ static void a_small_room_for_the_reason_is_respected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_greeting_is_read),
 		cmocka_unit_test(a_join_request_is_read),
 		cmocka_unit_test(the_order_of_keys_is_free_and_rank_may_be_left_out),
 		cmocka_unit_test(a_leave_request_is_read),
@@ -581,7 +642,7 @@ int main(void)
 		cmocka_unit_test(unknown_and_doubled_keys_are_named_with_their_line),
 		cmocka_unit_test(what_is_needed_is_named),
 		cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(no_token_is_ever_in_a_reason),
+		cmocka_unit_test(a_challenge_is_32_digits),
 		cmocka_unit_test(bytes_that_no_line_has_are_refused_before_its_end),
 		cmocka_unit_test(a_line_without_end_is_refused),
 		cmocka_unit_test(every_truncation_wants_more),
@@ -591,6 +652,7 @@ int main(void)
 		cmocka_unit_test(a_place_without_end_is_refused),
 		cmocka_unit_test(an_unknown_error_keeps_its_words),
 		cmocka_unit_test(errors_come_back_as_they_were_said),
+		cmocka_unit_test(greetings_come_back_as_they_were_said),
 		cmocka_unit_test(requests_come_back_as_they_were_said),
 		cmocka_unit_test(members_come_back_as_they_were_said),
 		cmocka_unit_test(waiting_comes_back_as_it_was_said),

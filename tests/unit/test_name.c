@@ -39,49 +39,10 @@ static void job_names_and_tokens_have_their_letters_and_lengths(void **state)
 	}
 }
 
-static void tokens_are_equal_or_not(void **state)
-{
-	char a[TOKEN_BYTES], b[TOKEN_BYTES];
-
-	assert_true(token_is_equal("5b1f", "5b1f"));
-	assert_false(token_is_equal("5b1f5b1f", "5b1f"));
-	assert_false(token_is_equal("5b1f", "5b1f5b1f"));
-	assert_false(token_is_equal("", "5b1f"));
-	assert_false(token_is_equal("5b1f", ""));
-	assert_false(token_is_equal("", ""));
-	for (size_t i = 0; i < 128; i++) {
-		memset(a, 'a', 128);
-		memset(b, 'a', 128);
-		a[128] = b[128] = '\0';
-		assert_true(token_is_equal(a, b));
-		b[i] = 'b';
-		assert_false(token_is_equal(a, b));
-	}
-}
-
-/* Each letter that a token may have, in the place of another one: only itself is equal. */
-static void one_letter_makes_another_token(void **state)
-{
-	static const char letters[] = "ABCXYZabcxyz0189_-";
-	char a[] = "5b1f", b[] = "5b1f";
-
-	for (const char *x = letters; *x; x++)
-		for (const char *y = letters; *y; y++)
-			for (int i = 0; i < 4; i++) {
-				snprintf(a, sizeof(a), "5b1f");
-				snprintf(b, sizeof(b), "5b1f");
-				a[i] = *x;
-				b[i] = *y;
-				assert_int_equal(token_is_equal(a, b), x == y);
-			}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(job_names_and_tokens_have_their_letters_and_lengths),
-		cmocka_unit_test(tokens_are_equal_or_not),
-		cmocka_unit_test(one_letter_makes_another_token),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

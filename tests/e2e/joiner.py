@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workers that mean harm, or stand on the way, when a job is joined.
+
+    joiner.py join AGENT JOB TOKEN-FILE                 says what the agent answers at once
+    joiner.py leave AGENT JOB TOKEN-FILE EPOCH RANK...  says over new connections that ranks leave
+    joiner.py guess AGENT JOB COUNT SECONDS             tries wrong tokens, on 50 connections at once
+    joiner.py replay AGENT RECORDED                     says again what a worker once said
+    joiner.py relay PORT AGENT RECORD [SIDE:BYTE...]    stands between a worker and AGENT, and records
+                                                        what the worker says; on the first connection
+                                                        changes this byte of what SIDE (worker, agent)
+                                                        says, on the second one the next, and so on
+    joiner.py listen INTERFACE                          all frames there, in hex, until it is told to end
+"""
+import collections
+import itertools
+import selectors
+import socket
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from tally_job import PORT, Session, parse_address, token_key  # noqa: E402
+from tally_wire import TallyError  # noqa: E402
+
+
+def connect(agent: str) -> socket.socket:
+    return socket.create_connection(parse_address(agent, PORT), 10)
+
+
+def everything(stream: socket.socket) -> bytes:
+    stream.settimeout(10)
+    said = b""
+    while more := stream.recv(4096):
+        said += more
+    return said
+
+
+def ask(agent: str, job: str, file: str, message: str) -> None:
+    key = token_key(Path(file).read_text(encoding="ascii").strip())
+    session = Session(connect(agent), job, key)
+    session.say(message.format(address=session.stream.getsockname()[0]))
+    while not (lines := session.take()):
+        session.receive()
+    print(lines[0])
+
+
+def join(agent: str, job: str, file: str) -> None:
+    ask(agent, job, file, "join\nrank any\naddress {address}:50000\n\n")
+
+
+def leave(agent: str, job: str, file: str, epoch: str, *ranks: str) -> None:
+    for rank in ranks:
+        ask(agent, job, file, f"leave\nrank {rank}\nepoch {epoch}\n\n")
+
+
+def guess(agent: str, job: str, count: str, seconds: str) -> None:
+    """What became of all, one line each: the error, how often, and its words when it came last."""
+    said: collections.Counter[str] = collections.Counter()
+    words: dict[str, str] = {}
+    tried, end = 0, time.monotonic() + float(seconds)
+    while tried < int(count) and time.monotonic() < end:
+        sessions = []
+        for _ in range(min(50, int(count) - tried)):
+            tried += 1
+            sessions.append(Session(connect(agent), job, token_key(f"{tried:048x}")))
+        for session in sessions:
+            address = session.stream.getsockname()[0]
+            session.say(f"join\nrank any\naddress {address}:40000\n\n")
+        for session in sessions:
+            try:
+                while not session.take():
+                    session.receive()
+                said["taken"] += 1
+            except TallyError as error:
+                what = str(error).split()[3]
+                said[what] += 1
+                words[what] = str(error)
+            session.stream.close()
+    for what, times in said.items():
+        print(what, times, words.get(what))
+
+
+def replay(agent: str, recorded: str) -> None:
+    stream = connect(agent)
+    stream.sendall(Path(recorded).read_bytes())
+    print(everything(stream).decode("ascii"))
+
+
+def relay(port: str, agent: str, record: str, *changes: str) -> None:
+    listener = socket.create_server(("0.0.0.0", int(port)))
+    print("there", flush=True)
+    for change in itertools.chain(changes, itertools.repeat(":0")):
+        side, _, byte = change.partition(":")
+        worker, _ = listener.accept()
+        ends = {"worker": worker, "agent": connect(agent)}
+        said = {"worker": b"", "agent": b""}
+        with selectors.DefaultSelector() as wait:
+            for who, stream in ends.items():
+                wait.register(stream, selectors.EVENT_READ, who)
+            while len(wait.get_map()) == 2:
+                for key, _ in wait.select():
+                    who = key.data
+                    try:
+                        more = bytearray(key.fileobj.recv(4096))  # type: ignore[union-attr]
+                    except OSError:
+                        more = bytearray()
+                    if not more:
+                        wait.unregister(key.fileobj)
+                        continue
+                    at = int(byte) - len(said[who])
+                    said[who] += more
+                    if who == side and 0 <= at < len(more):
+                        more[at] ^= 1
+                    ends["agent" if who == "worker" else "worker"].sendall(more)
+        for stream in ends.values():
+            stream.close()
+        Path(record).write_bytes(said["worker"])
+
+
+def listen(interface: str) -> None:
+    stream = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    stream.bind((interface, 0))
+    print("there", flush=True)
+    while True:
+        print(stream.recv(65536).hex(), flush=True)
+
+
+if __name__ == "__main__":
+    {"join": join, "leave": leave, "guess": guess, "replay": replay, "relay": relay,
+     "listen": listen}[sys.argv[1]](*sys.argv[2:])
