@@ -18,10 +18,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
-AGENT   := $(filter-out agent/tallyd.c,$(wildcard agent/*.c agent/*/*.c))
+AGENT   := $(filter-out agent/tallyd.c,$(wildcard agent/*.c agent/*/*.c spill/*.c))
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
-SPILL   := $(wildcard spill/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	   $(BUILD)/tests/unit/test_progress_races
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
@@ -204,7 +203,7 @@ $(call objects,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(BUILD)/agent.a: $(call objects,$(AGENT))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/tally-node: $(call objects,$(NODE) $(SPILL)) $(BUILD)/agent.a $(BUILD)/libtally.a
+$(BUILD)/tally-node: $(call objects,$(NODE)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
 
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
@@ -249,7 +248,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(SPILL) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.

@@ -8,6 +8,7 @@
 #include "agent/edge/books_file.h"
 #include "agent/edge/log.h"
 #include "agent/edge/port_reach.h"
+#include "agent/edge/spiller.h"
 #include "common/clock.h"
 #include "control.h"
 #include "driver.h"
@@ -26,6 +27,7 @@ struct driver {
 	struct core *core;
 	struct netlink *netlink;
 	struct node node;
+	struct spiller *spiller;
 	struct sampler *sampler;
 	struct control *control;
 	struct workers *workers;
@@ -102,6 +104,11 @@ static int perform(struct driver *d, const struct core_action *a, struct core_ev
 		return install(dataplane, a, why);
 	case CORE_REMOVE:
 		return dataplane_job_remove(dataplane, a->write.before, why);
+	case CORE_SPILL:
+		return spiller_put(d->spiller, a->write.installation, why);
+	case CORE_UNSPILL:
+		spiller_remove(d->spiller, a->id);
+		return 0;
 	case CORE_GATES:
 		return dataplane_job_regate(dataplane, a->write.before, a->write.job, why);
 	case CORE_FOLLOW:
@@ -302,6 +309,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 		r = sd_event_add_time(loop, &d->deadline, CLOCK_MONOTONIC, 0, SLACK_US, on_deadline,
 				      d);
 	if (r >= 0)
+		r = spiller_open((size_t)config->spill_mib << 20, &d->spiller);
+	if (r >= 0)
 		r = start(d, why);
 	if (r == 0)
 		r = sampler_open(loop, d, &d->node, &d->sampler, why);
@@ -329,6 +338,7 @@ void driver_close(struct driver *d, bool detach)
 	workers_close(d->workers);
 	control_close(d->control);
 	sampler_close(d->sampler);
+	spiller_close(d->spiller);
 	node_close(&d->node, detach);
 	sd_event_source_disable_unref(d->deadline);
 	netlink_close(d->netlink);

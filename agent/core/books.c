@@ -293,17 +293,35 @@ int books_job_restore(struct books *b, struct job *j, struct why *why)
 	return 0;
 }
 
+bool books_may_spill(const struct books *b, const struct job *j)
+{
+	const struct tenant *t = &b->tenant[j->tenant].is;
+
+	return b->spills && !t->points && !t->packets_per_second && !t->bytes_per_second;
+}
+
+/* Is all that the job wants there, besides what others were promised? Else it is over. */
+static bool is_within_quota(const struct books *b, struct job *j)
+{
+	uint32_t quota = books_quota(b, j->tenant), promised;
+
+	j->over = true; /* it may be in the books, and is not to be counted twice */
+	promised = books_promised(b, j->tenant);
+	j->over = promised > quota || 2u * j->window > quota - promised;
+	return !j->over;
+}
+
 int books_job_add(struct books *b, struct job *j, struct why *why)
 {
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
 
-	if (promised > quota || job_slots_wanted(j) > quota - promised)
+	if (!is_within_quota(b, j) && !books_may_spill(b, j))
 		return why_say(why, -ENOSPC,
 			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
 			       "%u, and its jobs want %u, also those that wait for workers; take a "
 			       "smaller window, delete a job (tallyctl job list --tenant %s), or "
 			       "give the tenant more",
-			       j->window, job_slots_wanted(j), b->tenant[j->tenant].is.name, quota,
+			       j->window, 2u * j->window, b->tenant[j->tenant].is.name, quota,
 			       promised, b->tenant[j->tenant].is.name);
 	return books_job_restore(b, j, why);
 }
@@ -324,7 +342,8 @@ void books_job_del(struct books *b, struct job *j)
 	job_free(j);
 }
 
-int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, struct why *why)
+static int window_within_quota(const struct books *b, const struct job *j, uint16_t *ret,
+			       struct why *why)
 {
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
 	uint32_t others = books_held(b, j->tenant) - job_slots(j);
@@ -345,4 +364,15 @@ int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, 
 			       j->name, b->tenant[j->tenant].is.name, quota, others);
 	*ret = window;
 	return 0;
+}
+
+int books_run_window(const struct books *b, struct job *j, uint16_t *ret, struct why *why)
+{
+	if (j->over && !is_within_quota(b, j))
+		return why_say(why, -ENOSPC,
+			       "job %s has window %u, which takes %u slots: tenant %s has a quota "
+			       "of %u, and its other jobs were promised %u",
+			       j->name, j->window, 2u * j->window, b->tenant[j->tenant].is.name,
+			       books_quota(b, j->tenant), books_promised(b, j->tenant));
+	return window_within_quota(b, j, ret, why);
 }

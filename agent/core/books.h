@@ -34,6 +34,7 @@ struct books {
 	struct job *job[TALLY_JOBS_MAX]; /* the books' own, by name */
 	unsigned int jobs;
 	bool cordoned; /* no run begins */
+	bool spills; /* runs without slots are summed in software */
 };
 
 /* Empty, with the default tenant. */
@@ -88,8 +89,8 @@ const struct job *books_job_numbered(const struct books *b, uint32_t id);
 
 /*
  * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL.
- * -EEXIST: name or number are taken; -ENOSPC: more slots than the tenant's quota has left; with the
- * numbers.
+ * -EEXIST: name or number are taken; -ENOSPC: more slots than the tenant's quota has left, and it
+ * may not spill; with the numbers.
  */
 int books_job_add(struct books *b, struct job *j, struct why *why);
 
@@ -110,9 +111,16 @@ void books_job_take(struct books *b, struct job *j);
 uint32_t books_job_id(const struct books *b, uint32_t random);
 
 /*
- * The window of a job's next run: a power of two, as large as the quota allows and at most what
- * was asked for. -ENOSPC: nothing is left while others drain.
+ * May its runs be summed in software? The spill knows no ingress points and no rates: not where the
+ * tenant has such.
  */
-int books_run_window(const struct books *b, const struct job *j, uint16_t *ret, struct why *why);
+bool books_may_spill(const struct books *b, const struct job *j);
+
+/*
+ * The window of a job's next run: a power of two, as large as the quota allows and at most what
+ * was asked for. -ENOSPC: nothing is left, for now. A job that was over its quota and now is not,
+ * is promised its slots.
+ */
+int books_run_window(const struct books *b, struct job *j, uint16_t *ret, struct why *why);
 
 #endif

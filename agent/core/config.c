@@ -29,7 +29,8 @@ _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
 		       sizeof(enum config_ingress) == sizeof(unsigned int) &&
 		       sizeof(enum log_level) == sizeof(unsigned int),
 	       "key_choice fills an unsigned int");
-_Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000, "texts below name them");
+_Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000 && CONFIG_SPILL_MIB == 256,
+	       "texts below name them");
 
 /* --- what no type can say */
 
@@ -172,6 +173,13 @@ static const struct key sample_rows[] = {
 	  .meaning = "How often traffic is looked at, in milliseconds." },
 };
 
+static const struct key spill_rows[] = {
+	{ "memory_mib", &key_number, CONFIG(spill_mib), .max = CONFIG_SPILL_MIB_MAX,
+	  .initial = "256",
+	  .meaning = "MiB of memory for sums that are made in software, where a job finds no "
+		     "slots; 0: such jobs are refused." },
+};
+
 /* In the order in which they are read: tenants rely on ports and slots. */
 static const struct key rows[] = {
 	{ "ports", NULL, KEY_LIST(struct config, port, ports), .keys = KEYS_OF(port_rows),
@@ -203,6 +211,7 @@ static const struct key rows[] = {
 	{ "metrics", .keys = KEYS_OF(metrics_rows) },
 	{ "log", .keys = KEYS_OF(log_rows) },
 	{ "sample", .keys = KEYS_OF(sample_rows) },
+	{ "spill", .keys = KEYS_OF(spill_rows) },
 	{ "tenants", .take = take_tenants, .allowed = "a list of up to 63 mappings",
 	  .otherwise = "none", .meaning = "List of tenants, each a mapping with the keys below." },
 };

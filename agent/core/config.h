@@ -36,6 +36,8 @@ enum {
 	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
 	CONFIG_SLOTS_MIN = 2,
 	CONFIG_SAMPLE_MS = 1000,
+	CONFIG_SPILL_MIB = 256,
+	CONFIG_SPILL_MIB_MAX = 1 << 20,
 	CONFIG_SAMPLE_MS_MIN = 100,
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
@@ -73,6 +75,7 @@ struct config {
 	struct sockaddr_storage metrics; /* TCP; ss_family 0: none */
 	enum log_level log_level;
 	uint32_t sample_ms;
+	uint32_t spill_mib; /* of memory for sums in software; 0: none are made */
 	/*
 	 * tenant[0] is CONFIG_TENANT, in the file or not; behind it those of the file, in its
 	 * order. All their slots together are at most `slots`. If the file says no slots for

@@ -135,6 +135,8 @@ enum core_action_kind {
 	CORE_READ, /* all that the maps have */
 	CORE_INSTALL, /* `write.job`, in the place of an older run */
 	CORE_REMOVE, /* `write.before` from the maps */
+	CORE_SPILL, /* `write.installation`, in software; a run that is there keeps its sums */
+	CORE_UNSPILL, /* job `id`: no more */
 	CORE_GATES, /* those of `write.job`, a run that is on */
 	CORE_FOLLOW, /* new next hops of a run's copies, in order; port 0: not known */
 	CORE_PUT_TENANT, /* limits and sources of tenant `id` */

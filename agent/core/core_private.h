@@ -81,6 +81,7 @@ struct core {
 		struct job *job;
 		struct job_rank *before;
 		uint16_t due, window; /* chunks: by quota; that fit */
+		bool spilled;
 		bool unreached; /* some neighbour does not answer, or not yet */
 		int error; /* the same */
 		struct why why;

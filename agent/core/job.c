@@ -138,10 +138,11 @@ void job_this_run(const struct job *j, struct run *ret)
 		ret->worker[i] = j->rank[i].address;
 }
 
-void job_begin(struct job *j, uint16_t window, uint64_t nonce)
+void job_begin(struct job *j, uint16_t window, bool spilled, uint64_t nonce)
 {
 	j->epoch++;
 	j->run_window = window;
+	j->spilled = spilled;
 	j->nonce = nonce;
 	j->begin_by_ns = 0;
 	for (unsigned int i = 0; i < j->workers; i++)
@@ -196,6 +197,9 @@ void job_detach(struct job *j)
 
 bool job_is_suspended(const struct job *j) { return !j->tenant && *j->tenant_name; }
 
-uint32_t job_slots(const struct job *j) { return job_is_suspended(j) ? 0 : 2u * j->run_window; }
+uint32_t job_slots(const struct job *j)
+{
+	return job_is_suspended(j) || j->spilled ? 0 : 2u * j->run_window;
+}
 
-uint32_t job_slots_wanted(const struct job *j) { return 2u * j->window; }
+uint32_t job_slots_wanted(const struct job *j) { return j->over ? 0 : 2u * j->window; }

@@ -48,6 +48,8 @@ struct job {
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT */
 	uint16_t epoch; /* of the last run */
 	uint16_t run_window; /* 0: no run */
+	bool over; /* more slots than its tenant had left: none are promised to it */
+	bool spilled; /* the run, or the last one: summed in software, without slots */
 	uint64_t nonce; /* of the run; 0: no run, or one that an older agent began */
 	struct job_rank *rank; /* `workers` of them */
 	uint64_t begin_by_ns; /* all have come, and neighbours are waited for; 0: they are not */
@@ -82,7 +84,7 @@ void job_next_run(const struct job *j, uint16_t window, struct run *ret);
 void job_this_run(const struct job *j, struct run *ret);
 
 /* All who wait are at it now. `nonce`: random, not 0, and of this run alone. */
-void job_begin(struct job *j, uint16_t window, uint64_t nonce);
+void job_begin(struct job *j, uint16_t window, bool spilled, uint64_t nonce);
 
 /*
  * Has its tenant gone, as from the configuration before a start? Then its run is not in the maps,
@@ -111,7 +113,8 @@ struct tally_set job_missing(const struct job *j);
 /* How many ranks wait for the next run, or are at it in this one. */
 unsigned int job_joined(const struct job *j);
 
-/* Slots that its run holds, and that one would hold with the window that was asked for. */
+/* Slots that its run holds, and that one would hold with the window that was asked for. None: where
+ * sums are made in software; where it is over its quota. */
 uint32_t job_slots(const struct job *j);
 uint32_t job_slots_wanted(const struct job *j);
 

@@ -16,7 +16,10 @@ static bool is_run(const struct job *j, const struct tables_job *there)
 }
 
 /* Is the job to be in the maps? */
-static bool is_on(const struct job *j) { return j->run_window && !job_is_suspended(j); }
+static bool is_on(const struct job *j)
+{
+	return j->run_window && !job_is_suspended(j) && !j->spilled;
+}
 
 static bool is_wanted(const struct books *b, const struct tables_job *there)
 {
@@ -38,6 +41,8 @@ void plan_make(const struct books *wanted, const struct tables *now, struct plan
 	for (unsigned int i = 0; i < wanted->jobs; i++) {
 		const struct job *j = wanted->job[i];
 
+		if (j->run_window && j->spilled)
+			step_add(ret, PLAN_JOB_SPILL, j->id, i);
 		if (is_on(j))
 			step_add(ret,
 				 is_run(j, tables_find(now, j->id)) ? PLAN_JOB_GATES : PLAN_JOB_ADD,

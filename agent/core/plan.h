@@ -13,6 +13,7 @@ enum plan_act {
 	PLAN_TENANT_PUT, /* limits and ingress points of tenant `index` */
 	PLAN_JOB_DEL, /* job `id` is not wanted, or only in another epoch */
 	PLAN_JOB_ADD, /* the run of books->job[index] */
+	PLAN_JOB_SPILL, /* the same, in software */
 	PLAN_JOB_GATES, /* where the messages of books->job[index] may come in */
 };
 

@@ -20,6 +20,7 @@ static int config_check(const struct config *now, const struct config *then, str
 		{ "join.listen",
 		  now->listens != then->listens ||
 			  memcmp(now->listen, then->listen, sizeof(now->listen)) != 0 },
+		{ "spill.memory_mib", now->spill_mib != then->spill_mib },
 		{ "metrics", memcmp(&now->metrics, &then->metrics, sizeof(now->metrics)) != 0 },
 	};
 
@@ -38,6 +39,7 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 	unsigned int unnamed = config->default_named ? 0 : 1;
 
 	b->slots = config->slots;
+	b->spills = config->spill_mib;
 	return books_configure(b, config->tenant + unnamed, config->tenants - unnamed, config->rest,
 			       why);
 }

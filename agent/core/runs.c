@@ -134,6 +134,34 @@ static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 	members_send_away(c, j, MEMBERS_WAITING, r == -EACCES ? -EIO : r, reason);
 }
 
+/* Out of the maps, or of the spill. */
+static void run_remove(struct core *c, const struct job *j, core_step *then)
+{
+	if (j->spilled)
+		core_await(c, ACTION(CORE_UNSPILL, .id = j->id), NULL, then);
+	else
+		mirror_remove(c, j->id, then);
+}
+
+/* In software, where the job may: without slots, and so with the whole window. */
+static void spill(struct core *c, core_step *then)
+{
+	struct job *j = c->begin.job;
+	struct installation *g;
+	int r;
+
+	c->begin.spilled = true;
+	c->begin.window = c->begin.due = j->window;
+	r = run_plan(c, j, j->window);
+	if (r < 0) {
+		free(TAKE_PTR(c->install.g));
+		then(c, r);
+		return;
+	}
+	g = TAKE_PTR(c->install.g);
+	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, then);
+}
+
 static void begin_undone(struct core *c, int r)
 {
 	struct job *j = c->begin.job;
@@ -153,14 +181,15 @@ static void begin_saved(struct core *c, int r)
 	if (r < 0) { /* an agent after us would not know of it */
 		c->begin.error = r;
 		c->begin.why = c->why;
-		mirror_remove(c, j->id, begin_undone);
+		run_remove(c, j, begin_undone);
 		return;
 	}
 	free(TAKE_PTR(c->begin.before));
 	c->begin.job = NULL;
 	c->counts.runs_begun++;
-	core_log(c, LOG_LEVEL_INFO, "run begins", "job=%s id=%u epoch=%u workers=%u window=%u",
-		 j->name, j->id, j->epoch, j->workers, j->run_window);
+	core_log(c, LOG_LEVEL_INFO, j->spilled ? "run begins, summed in software" : "run begins",
+		 "job=%s id=%u epoch=%u workers=%u window=%u", j->name, j->id, j->epoch, j->workers,
+		 j->run_window);
 	members_tell_run(c, j);
 }
 
@@ -178,12 +207,30 @@ static enum core_run_refusal refusal_of(int error)
 	}
 }
 
+/* Nothing is left of the run before. */
+static void begin_alone(struct core *c, int r)
+{
+	struct job *j = c->begin.job;
+
+	if (r < 0 && r != -ENOENT)
+		core_doubt_maps(c); /* it goes when they are read */
+	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
+	job_begin(j, c->begin.window, c->begin.spilled, j->begin_nonce);
+	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
+}
+
 static void begin_installed(struct core *c, int r)
 {
 	struct job *j = c->begin.job;
 
 	if (c->begin.unreached && c->now_ns < j->begin_by_ns) {
 		begin_later(c);
+		return;
+	}
+	if (r == -ENOSPC && !c->begin.spilled && books_may_spill(&c->books, j)) {
+		core_log(c, LOG_LEVEL_WARNING, "no slots", "job=%s reason=\"%s\"", j->name,
+			 core_reason(&c->why, r));
+		spill(c, begin_installed);
 		return;
 	}
 	if (r < 0) {
@@ -196,9 +243,10 @@ static void begin_installed(struct core *c, int r)
 	if (c->begin.window < c->begin.due)
 		core_log(c, LOG_LEVEL_WARNING, "smaller window: not enough free slots side by side",
 			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
-	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
-	job_begin(j, c->begin.window, j->begin_nonce);
-	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
+	if (j->run_window && j->spilled != c->begin.spilled)
+		run_remove(c, j, begin_alone);
+	else
+		begin_alone(c, 0);
 }
 
 /*
@@ -214,11 +262,15 @@ void run_begin(struct core *c, struct job *j)
 		j->begin_nonce = c->member.nonce;
 	}
 	c->begin.job = j;
-	c->begin.unreached = false;
+	c->begin.unreached = c->begin.spilled = false;
 	c->begin.before = calloc(j->workers, sizeof(*j->rank));
 	r = c->begin.before ? core_cordon_check(c, &c->why) : -ENOMEM;
 	if (r == 0)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
+	if (r == -ENOSPC && books_may_spill(&c->books, j)) {
+		begin_installed(c, r);
+		return;
+	}
 	if (r < 0) {
 		c->begin.why = c->why;
 		begin_failed(c, r,
@@ -245,7 +297,7 @@ static void end_removed(struct core *c, int r)
 	c->end.then(c, 0);
 }
 
-static void end_sampled(struct core *c, int r) { mirror_remove(c, c->end.job->id, end_removed); }
+static void end_sampled(struct core *c, int r) { run_remove(c, c->end.job, end_removed); }
 
 void run_end(struct core *c, struct job *j, core_step *then)
 {
@@ -304,6 +356,21 @@ static void agree_done(struct core *c, int r)
 	c->agree.then(c, r);
 }
 
+/* The spill of an agent that has just started knows no job; one that runs keeps its sums. */
+static void respill(struct core *c, const struct job *j)
+{
+	struct installation *g;
+	int r = run_plan(c, j, 0);
+
+	if (r < 0) {
+		free(TAKE_PTR(c->install.g));
+		agree_next(c, r);
+		return;
+	}
+	g = TAKE_PTR(c->install.g);
+	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, agree_next);
+}
+
 static void agree_next(struct core *c, int r)
 {
 	const struct plan_step *step;
@@ -325,6 +392,9 @@ static void agree_next(struct core *c, int r)
 		return;
 	case PLAN_JOB_ADD:
 		install(c, c->books.job[step->index], 0, restored);
+		return;
+	case PLAN_JOB_SPILL:
+		respill(c, c->books.job[step->index]);
 		return;
 	}
 }

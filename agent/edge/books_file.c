@@ -70,6 +70,8 @@ static const struct key job_rows[] = {
 	{ "run_window", &key_power, JOB(run_window), .max = TALLY_WINDOW_MAX },
 
 	{ "nonce", &key_hex, JOB(nonce), .later = true },
+	{ "over", &key_bool, JOB(over), .later = true },
+	{ "spilled", &key_bool, JOB(spilled), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
 };
 static const struct keys job_keys = KEYS(job_rows);

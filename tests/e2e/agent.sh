@@ -263,6 +263,7 @@ a_quota_shrinks_and_grows_under_load() {
 
 a_quota_that_is_too_small_is_refused_with_the_numbers() {
 	star
+	echo "spill: {memory_mib: 0}" >>"$work/tallyd.yaml"
 	start_agent
 	ctl tenant add red --slots 256 >/dev/null
 	create_job train 3 --tenant red --window 64

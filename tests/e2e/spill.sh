@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # A root that has no XDP at all: jobs are summed in user space, by a process without rights, by the
-# same rules. Memory may be short, and the process may end.
+# same rules. Memory may be short, and the process may end. Then an agent whose slots are used up.
 #
 #   w0 ──┐
-#   w1 ──┼── n0      1 Gbit/s; n0 runs `tally-node spill`
+#   w1 ──┼── n0      1 Gbit/s; n0 runs `tally-node spill`, or tallyd
 #   w2 ──┤
 #   w3 ──┘
-# shellcheck source=tests/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
 
 memory=64 # MiB of sums
 nobody=65534
@@ -105,8 +105,59 @@ it_sums_over_ipv6() {
 	run_all -b 4 -e 1M -f 64 -n 2
 }
 
+# --- an agent
+
+agent_star() {
+	agent_network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit loss 0.2
+		link w1 n0 rate 1gbit loss 0.2
+		link w2 n0 rate 1gbit loss 0.2
+		link w3 n0 rate 1gbit loss 0.2
+	END
+	start_agent
+	ctl tenant add red --slots 256 >/dev/null
+	create_job first 4 --tenant red
+	create_job second 4 --tenant red
+}
+in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; }
+of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all"; }
+
+a_job_over_its_quota_is_summed_in_software() {
+	agent_star
+	join_all first w0 w1 w2 w3 -- -b 1M -e 1M -n 20 -w 0
+	joined_end
+	of_job first "!="
+	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 40 -w 0
+	until_true in_software second true
+	grep "run begins, summed in software.*job=second" "$work/tallyd.log"
+	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+	joined_end
+	of_job second ==
+	# When there is room, the next run gets slots.
+	ctl job del first
+	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 5 -w 0
+	joined_end
+	of_job second "!="
+}
+
+a_run_in_software_goes_on_when_tallyd_is_killed() {
+	agent_star
+	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 60 -w 0
+	until_true in_software second true
+	end_agent KILL
+	start_agent
+	in_software second true
+	joined_end
+	of_job second ==
+	until_true state_is second waiting
+}
+
 facts collectives_are_exact_without_loss \
 	collectives_are_exact_at_1_percent_loss \
 	memory_that_is_short_costs_time_only \
 	a_spill_that_is_killed_in_mid_job_loses_nothing \
-	it_sums_over_ipv6
+	it_sums_over_ipv6 \
+	a_job_over_its_quota_is_summed_in_software \
+	a_run_in_software_goes_on_when_tallyd_is_killed

@@ -63,6 +63,11 @@ struct world {
 	uint64_t now_ns, events;
 	struct config *config, *other; /* what it began with, and what CORE_CONFIG brings */
 
+	struct {
+		uint32_t id;
+		uint16_t epoch;
+	} spilled[TALLY_JOBS_MAX];
+	unsigned int spills;
 	struct tables maps;
 	struct dataplane_limits limits[TALLY_TENANTS_MAX];
 	bool limited[TALLY_TENANTS_MAX];
@@ -112,6 +117,42 @@ static inline struct sockaddr_storage world_address(unsigned int worker)
 	in->sin_addr.s_addr = htonl(0x0a4d0101 + worker);
 	in->sin_port = htons(40000 + worker);
 	return a;
+}
+
+/* --- the spill ------------------------------------------------------------------------------- */
+
+/* Its place; the first free one if the job is not there. */
+static inline unsigned int spill_find(const struct world *w, uint32_t id)
+{
+	unsigned int i = 0;
+
+	while (i < w->spills && w->spilled[i].id != id)
+		i++;
+	return i;
+}
+
+static inline bool spill_has(const struct world *w, const struct job *j)
+{
+	unsigned int i = spill_find(w, j->id);
+
+	return i < w->spills && w->spilled[i].epoch == j->epoch;
+}
+
+static inline void spill_put(struct world *w, const struct installation *g)
+{
+	unsigned int i = spill_find(w, g->id);
+
+	w->spilled[i].id = g->id;
+	w->spilled[i].epoch = g->job.epoch;
+	w->spills += i == w->spills;
+}
+
+static inline void spill_remove(struct world *w, uint32_t id)
+{
+	unsigned int i = spill_find(w, id);
+
+	if (i < w->spills)
+		w->spilled[i] = w->spilled[--w->spills];
 }
 
 /* --- the maps -------------------------------------------------------------------------------- */
@@ -218,7 +259,7 @@ static inline void mirror_check(struct world *w)
 static inline void maps_agree_check(struct world *w)
 {
 	const struct books *b = core_books(w->core);
-	unsigned int runs = 0, count, wanted;
+	unsigned int runs = 0, spilled = 0, count, wanted;
 	const struct dataplane_port *ports = core_ports(w->core, &count);
 
 	for (unsigned int i = 0; i < b->jobs; i++) {
@@ -228,6 +269,12 @@ static inline void maps_agree_check(struct world *w)
 
 		if (!j->run_window)
 			continue;
+		if (j->spilled) {
+			spilled++;
+			if (m || !spill_has(w, j))
+				WRONG(w, "the run of %s is not in software alone", j->name);
+			continue;
+		}
 		runs++;
 		if (!m || m->job.epoch != j->epoch || m->job.tenant != j->tenant ||
 		    m->job.slot_mask != job_slots(j) - 1)
@@ -244,6 +291,8 @@ static inline void maps_agree_check(struct world *w)
 	}
 	if (runs != w->maps.jobs)
 		WRONG(w, "%u runs, and %u in the maps", runs, w->maps.jobs);
+	if (spilled != w->spills)
+		WRONG(w, "%u runs in software, and %u in the spill", spilled, w->spills);
 	for (unsigned int i = 1; i < TALLY_TENANTS_MAX; i++) {
 		const struct tenant *t = &b->tenant[i].is;
 
@@ -357,7 +406,7 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 
 	if (epoch < j->told_epoch || (epoch == j->told_epoch && j->told_event != w->events))
 		WRONG(w, "%s: epoch %d is told of twice", a->job->name, epoch);
-	if (epoch != j->told_epoch && !tables_find(&w->maps, a->job->id))
+	if (epoch != j->told_epoch && !tables_find(&w->maps, a->job->id) && !spill_has(w, a->job))
 		WRONG(w, "%s: told of a run that is not in the maps", a->job->name);
 	if (books_held(b, a->job->tenant) > books_quota(b, a->job->tenant))
 		WRONG(w, "%s: more slots than the quota", a->job->name);
@@ -465,6 +514,12 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	case CORE_REMOVE:
 		maps_write(w, a);
 		return;
+	case CORE_SPILL:
+		spill_put(w, a->write.installation);
+		return;
+	case CORE_UNSPILL:
+		spill_remove(w, a->id);
+		return;
 	case CORE_FOLLOW:
 		e->result.error = tables_find(&w->maps, a->id) ? 0 : -ENOENT;
 		return;
@@ -504,6 +559,8 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 static inline bool is_to_fail(struct world *w, const struct core_action *a)
 {
 	w->awaited++;
+	if (a->kind == CORE_UNSPILL)
+		return false;
 	if (w->awaited != w->fail_at && (!w->fail_one_in || world_random(w, w->fail_one_in)))
 		return false;
 	w->failed_kind = a->kind;
@@ -593,6 +650,7 @@ static inline void world_crash(struct world *w)
 	core_free(w->core);
 	w->core = NULL;
 	w->is_pending = w->crashed = w->exits = false;
+	w->spills = 0;
 	w->crash_at = 0;
 	w->probes = 0;
 	w->answers = w->answers_due;

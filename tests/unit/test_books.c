@@ -98,7 +98,7 @@ static uint16_t runs(const char *name)
 	uint16_t window = 0;
 
 	assert_int_equal(books_run_window(&books, j, &window, &why), 0);
-	job_begin(j, window, 0x9c41d00f3ae7b552);
+	job_begin(j, window, false, 0x9c41d00f3ae7b552);
 	return window;
 }
 
@@ -555,7 +555,7 @@ static void run_happens(struct job *j)
 	assert_int_equal(r, best ? 0 : -ENOSPC);
 	assert_int_equal(window, best);
 	if (best)
-		job_begin(j, window, 0x9c41d00f3ae7b552);
+		job_begin(j, window, false, 0x9c41d00f3ae7b552);
 	seen.began += best > 0;
 	seen.refused += !best;
 }

@@ -110,7 +110,7 @@ static void run(struct job *j, uint16_t window)
 		assert_int_equal(address_parse(text, 0, &address), 0);
 		assert_int_equal(job_join(j, -1, &address, &rank, &why), 0);
 	}
-	job_begin(j, window, 0x9c41d00f3ae7b552);
+	job_begin(j, window, false, 0x9c41d00f3ae7b552);
 }
 
 /* Something of everything. */

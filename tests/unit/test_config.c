@@ -245,12 +245,12 @@ static void a_wrong_key_hears_the_right_one(void **state)
 		"x.yaml:3: control: 'colour': no such key; there are socket and group");
 	refused("\n\n\nPORTS: a\n",
 		"x.yaml:4: 'PORTS': no such key; there are ports, slots, pin, "
-		"state, service, ingress, control, join, metrics, log, sample and "
+		"state, service, ingress, control, join, metrics, log, sample, spill and "
 		"tenants");
 	refused(BASE "<<: {slots: 4}\n",
 		"x.yaml:3: '<<': no such key; there are ports, slots, "
 		"pin, state, service, ingress, control, join, metrics, log, "
-		"sample and tenants");
+		"sample, spill and tenants");
 	refused(BASE "[a]: 4\n", "x.yaml:3: a key must be a word");
 }
 
@@ -312,7 +312,7 @@ static void only_plain_yaml_is_taken(void **state)
 	refused("[[[[[[[[[\n", "x.yaml:1: nested too deeply");
 	refused("- a\n",
 		"x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
-		"slots, pin, state, service, ingress, control, join, metrics, log, sample and "
+		"slots, pin, state, service, ingress, control, join, metrics, log, sample, spill and "
 		"tenants");
 }
 

@@ -48,6 +48,7 @@ static void world_open(struct world *w, uint64_t seed)
 	world_random(w, 2);
 	w->config = config_new(SLOTS, 2, 0);
 	w->other = config_new(2 * SLOTS, WORLD_PORTS, 1);
+	w->config->spill_mib = w->other->spill_mib = seed % 2;
 	for (unsigned int i = 0; i < WORLD_JOBS; i++)
 		w->job[i].told_epoch = -1;
 }

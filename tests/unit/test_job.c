@@ -89,7 +89,7 @@ static struct job *job_running(uint16_t workers)
 
 	for (unsigned int i = 0; i < workers; i++)
 		comes(j, -1, i, i);
-	job_begin(j, 64, 0x9c41d00f3ae7b552);
+	job_begin(j, 64, false, 0x9c41d00f3ae7b552);
 	return j;
 }
 
@@ -209,7 +209,7 @@ static void the_next_run_is_told_as_a_job_file_before_it_begins(void **state)
 	assert_int_equal(next.payload_bytes, 1408);
 	assert_int_equal(next.workers, 2);
 	assert_true(next.nonce == 0);
-	job_begin(j, 32, 0x9c41d00f3ae7b552);
+	job_begin(j, 32, false, 0x9c41d00f3ae7b552);
 	job_this_run(j, &now);
 	assert_true(now.nonce == 0x9c41d00f3ae7b552);
 	now.nonce = 0;
@@ -267,7 +267,7 @@ static void the_epoch_wraps(void **state)
 	comes(j, 0, 0, 0);
 	job_next_run(j, 1, &next);
 	assert_int_equal(next.epoch, 0);
-	job_begin(j, 1, 0x9c41d00f3ae7b552);
+	job_begin(j, 1, false, 0x9c41d00f3ae7b552);
 	assert_int_equal(j->epoch, 0);
 	assert_true(job_leave(j, 0, 0));
 }
@@ -325,7 +325,7 @@ static void a_run_of_detached_ranks_is_replaced_when_all_have_come(void **state)
 	comes(j, -1, 5, 0);
 	comes(j, -1, 6, 1);
 	assert_true(job_is_ready(j));
-	job_begin(j, 16, 0x9c41d00f3ae7b552);
+	job_begin(j, 16, false, 0x9c41d00f3ae7b552);
 	assert_int_equal(j->epoch, 43);
 	assert_int_equal(job_slots(j), 32);
 	assert_false(job_leave(j, 0, 42)); /* who was in the run before */
@@ -355,7 +355,7 @@ static void a_connection_stays_through_begin(void **state)
 	comes(j, -1, 0, 0);
 	comes(j, -1, 1, 1);
 	j->rank[1].connection = &here;
-	job_begin(j, 1, 0x9c41d00f3ae7b552);
+	job_begin(j, 1, false, 0x9c41d00f3ae7b552);
 	assert_null(j->rank[0].connection);
 	assert_ptr_equal(j->rank[1].connection, &here);
 }
@@ -426,7 +426,7 @@ static void all_begin(struct job *j)
 	assert_int_equal(job_is_ready(j), waiting == RANKS);
 	if (waiting < RANKS)
 		return;
-	job_begin(j, 8, 0x9c41d00f3ae7b552);
+	job_begin(j, 8, false, 0x9c41d00f3ae7b552);
 	everyone_forgets_the_run();
 	for (int n = 0; n < PEOPLE; n++) {
 		person[n].runs = person[n].waits;

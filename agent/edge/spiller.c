@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "spiller.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/address.h"
+#include "common/owned.h"
+#include "spill/serve.h"
+
+/* `lock` guards all but `wake`. */
+struct spiller {
+	size_t bytes_max;
+	pthread_mutex_t lock;
+	pthread_t thread;
+	bool runs; /* the thread */
+	bool ends;
+	int wake; /* eventfd: there are other sockets, or an end */
+	unsigned int services;
+	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
+	struct serve *serve[SPILLER_SERVICES_MAX];
+};
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static unsigned int sockets_of(struct spiller *s, struct pollfd *ret)
+{
+	ret[0] = (struct pollfd){ .fd = s->wake, .events = POLLIN };
+	for (unsigned int i = 0; i < s->services; i++)
+		ret[1 + i] = (struct pollfd){ .fd = serve_fd(s->serve[i]), .events = POLLIN };
+	return 1 + s->services;
+}
+
+static void *serve_all(void *data)
+{
+	struct pollfd wait[1 + SPILLER_SERVICES_MAX];
+	struct spiller *s = data;
+	unsigned int sockets;
+	uint64_t wakes;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->ends) {
+		sockets = sockets_of(s, wait);
+		pthread_mutex_unlock(&s->lock);
+		poll(wait, sockets, -1);
+		if (wait[0].revents && read(s->wake, &wakes, sizeof(wakes)) < 0)
+			wakes = 0;
+		pthread_mutex_lock(&s->lock);
+		/* Services are only closed by the thread that ends this one. */
+		for (unsigned int i = 1; i < sockets; i++)
+			if (wait[i].revents)
+				serve_some(s->serve[i - 1]);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static void wake(struct spiller *s)
+{
+	const uint64_t one = 1;
+
+	if (write(s->wake, &one, sizeof(one)) < 0)
+		return; /* it is awake: the number is at its limit */
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static void service_of(const struct tally_job *j, struct sockaddr_storage *ret)
+{
+	size_t bytes;
+	void *raw;
+
+	*ret = (struct sockaddr_storage){ .ss_family = j->ipv6 ? AF_INET6 : AF_INET };
+	raw = address_raw(ret, &bytes);
+	memcpy(raw, j->service, bytes);
+	endpoint_port_set(ret, TALLY_UDP_PORT);
+}
+
+/* The socket at this address, which is made if there is none. */
+static int service_find(struct spiller *s, const struct sockaddr_storage *service,
+			struct serve **ret, struct why *why)
+{
+	unsigned int i = 0;
+	int r;
+
+	while (i < s->services && !endpoint_is_equal(&s->service[i], service))
+		i++;
+	if (i == SPILLER_SERVICES_MAX)
+		return why_say(why, -ENOSPC,
+			       "at most %d service addresses can have jobs in "
+			       "software",
+			       SPILLER_SERVICES_MAX);
+	if (i == s->services) {
+		r = serve_open(service, s->bytes_max, &s->serve[i], why);
+		if (r < 0)
+			return r;
+		s->service[s->services++] = *service;
+		wake(s);
+	}
+	*ret = s->serve[i];
+	return 0;
+}
+
+static int thread_start(struct spiller *s, struct why *why)
+{
+	int r = s->runs ? 0 : pthread_create(&s->thread, NULL, serve_all, s);
+
+	if (r > 0)
+		return why_say(why, -r, "cannot start a thread: %s", strerror(r));
+	s->runs = true;
+	return 0;
+}
+
+static int put(struct spiller *s, const struct installation *g, const struct spill_child *child,
+	       struct why *why)
+{
+	struct spill_job_options options = { .everyone = g->job.everyone,
+					     .id = g->id,
+					     .epoch = g->job.epoch,
+					     .window = (g->job.slot_mask + 1) / 2,
+					     .payload_bytes = g->job.blocks_max * TALLY_BLOCK_BYTES,
+					     .children = g->copies,
+					     .child = child };
+	struct serve *serve = NULL;
+	int r;
+
+	service_of(&g->job, &options.service);
+	r = service_find(s, &options.service, &serve, why);
+	if (r == 0)
+		r = thread_start(s, why);
+	if (r < 0)
+		return r;
+	r = spill_job_put(serve_spill(serve), &options);
+	return r < 0 ? why_say(why, r, "job %u cannot be summed in software: %s", g->id,
+			       strerror(-r))
+		     : 0;
+}
+
+int spiller_put(struct spiller *s, const struct installation *g, struct why *why)
+{
+	_cleanup_(freep) struct spill_child *child = calloc(g->copies, sizeof(*child));
+	int r;
+
+	if (!child)
+		return why_say(why, -ENOMEM, "out of memory");
+	for (unsigned int i = 0; i < g->copies; i++)
+		child[i] = (struct spill_child){ .below = g->copy[i].below,
+						 .address = g->copy[i].address };
+	pthread_mutex_lock(&s->lock);
+	r = put(s, g, child, why);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+void spiller_remove(struct spiller *s, uint32_t id)
+{
+	pthread_mutex_lock(&s->lock);
+	for (unsigned int i = 0; i < s->services; i++)
+		spill_job_remove(serve_spill(s->serve[i]), id);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool spiller_counters(struct spiller *s, uint32_t id, struct spill_counter *ret)
+{
+	const struct spill_counter *c = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	for (unsigned int i = 0; i < s->services && !c; i++)
+		c = spill_counters(serve_spill(s->serve[i]), &id);
+	if (c)
+		memcpy(ret, c, TALLY_OUTCOME_COUNT * sizeof(*ret));
+	pthread_mutex_unlock(&s->lock);
+	return c;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int spiller_open(size_t bytes_max, struct spiller **ret)
+{
+	struct spiller *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->bytes_max = bytes_max;
+	pthread_mutex_init(&s->lock, NULL);
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->wake < 0) {
+		free(s);
+		return -errno;
+	}
+	*ret = s;
+	return 0;
+}
+
+void spiller_close(struct spiller *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->ends = true;
+	pthread_mutex_unlock(&s->lock);
+	wake(s);
+	if (s->runs)
+		pthread_join(s->thread, NULL);
+	for (unsigned int i = 0; i < s->services; i++)
+		serve_close(s->serve[i]);
+	pthread_mutex_destroy(&s->lock);
+	close(s->wake);
+	free(s);
+}

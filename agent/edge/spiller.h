@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Jobs of this node that are summed in software: a thread of its own serves them, with a socket
+ * for each service address. A job must not have gates in the maps at the same time: what the data
+ * plane passes on comes here.
+ */
+#ifndef TALLY_AGENT_SPILLER_H
+#define TALLY_AGENT_SPILLER_H
+
+#include <stdint.h>
+
+#include "agent/core/installation.h"
+#include "common/why.h"
+#include "spill/sums.h"
+
+enum {
+	SPILLER_SERVICES_MAX = 64, /* service addresses with spilled jobs */
+};
+
+struct spiller;
+
+/* `bytes_max`: of all sums at one service address. The caller's, for spiller_close(). -ENOMEM. */
+int spiller_open(size_t bytes_max, struct spiller **ret);
+void spiller_close(struct spiller *s);
+
+/*
+ * A planned job, as its root; in the place of an older one of its number. -EADDRINUSE: something
+ * else listens at the service address; -ENOSPC: too many service addresses.
+ */
+int spiller_put(struct spiller *s, const struct installation *g, struct why *why);
+
+/* A job that is not there is none. */
+void spiller_remove(struct spiller *s, uint32_t id);
+
+/* By outcome, TALLY_OUTCOME_COUNT of them. False: there is no such job. */
+bool spiller_counters(struct spiller *s, uint32_t id, struct spill_counter *ret);
+
+#endif
