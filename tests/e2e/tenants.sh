@@ -152,7 +152,7 @@ a_flood_does_not_change_how_long_the_other_takes() {
 		"quiet \($quiet), flooded \($limited), ratio \($ratio), limit 1.10; " +
 		"without a limit of rate \($unlimited), ratio \($control), at least 1.5" |
 		if $ratio > 1.1 or $control < 1.5 then halt_error(1) else . end'
-	(($(outcome limited OVER_RATE) > 500 && $(outcome blues OTHER_PORT) > 1000))
+	(($(outcome limited OVER_RATE) > 500 && $(at_port w0 OTHER_PORT) > 1000))
 	(($(outcome limited FANNED_OUT) > 64 && $(outcome unlimited FANNED_OUT) > 64 * 500))
 }
 
