@@ -288,7 +288,7 @@ $(call objects,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(BUILD)/tests/bpf/harness.o
 	$(call say,LD  )$(CC) -o $@ $^ -lcmocka -lpthread -Wl,--as-needed $(LIBRARIES)
 $(call objects,tests/bpf/test_node.c): $(BUILD)/tests/bpf/beside.skel.h
-$(BUILD)/tests/bpf/test_node: $(BUILD)/agent.a $(BUILD)/libtally.a
+$(BUILD)/tests/bpf/test_node $(BUILD)/tests/bpf/test_limits: $(BUILD)/agent.a $(BUILD)/libtally.a
 $(BUILD)/tests/bpf/test_sweep: $(BUILD)/libtally.a
 
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(BUILD)/libtally.a
