@@ -47,8 +47,6 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 	if (!is_partial)
 		checksum_readdress(&f, child);
 	address(&f, child);
-	if (child->keyed)
-		key_apply(ctx, packed_offsets, child->key);
 	if (is_partial)
 		checksum_leave(&f);
 	leave(child->port, child->row, TALLY_FANNED_OUT, f.bytes);
@@ -56,15 +54,37 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 	return 1;
 }
 
+/*
+ * The frame's tag, for this child of a job with rank keys. Beside copy_send() and not called by it:
+ * the stacks of calls within calls add up, and older kernels count them all. Called in any case:
+ * with a branch around it, the verifier would walk the loop twice as often.
+ */
+__noinline int copy_key(struct __sk_buff *ctx, int packed_offsets, __u32 index, bool keyed)
+{
+	struct tally_child_key key = { .ifindex = 0, .index = index };
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+	struct tally_child *child;
+
+	if (!keyed || !frame_locate(ctx, &f))
+		return 0;
+	key.job = tally_le32_get(f.tally->job);
+	child = bpf_map_lookup_elem(&children, &key);
+	if (child && child->keyed)
+		key_write(&f, child->key);
+	return 0;
+}
+
 /* false: the job has no children at all. */
 static __always_inline bool copies_of(struct __sk_buff *ctx, int packed_offsets, enum copies copies,
-				      int is_partial)
+				      int is_partial, bool keyed)
 {
 	__u32 index;
 
-	for (index = 0; index < TALLY_WORKERS_MAX; index++)
+	for (index = 0; index < TALLY_WORKERS_MAX; index++) {
+		copy_key(ctx, packed_offsets, index, keyed);
 		if (!copy_send(ctx, packed_offsets, index, copies, is_partial))
 			break;
+	}
 	return index;
 }
 
@@ -85,19 +105,19 @@ __noinline int payload_cut(struct __sk_buff *ctx, int packed_offsets, int is_par
  * are made of the one frame. `is_partial`: what offload_settle() returned. A global function (see
  * offsets_find).
  */
-__noinline int copies_send(struct __sk_buff *ctx, int packed_offsets, int is_partial)
+__noinline int copies_send(struct __sk_buff *ctx, int packed_offsets, int is_partial, bool keyed)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 
 	if (!frame_locate(ctx, &f))
 		return 0;
 	if (!f.tally->blocks || tally_le16_get(f.tally->recipient) == TALLY_EVERYONE) {
-		copies_of(ctx, packed_offsets, COPIES_ALL, is_partial);
+		copies_of(ctx, packed_offsets, COPIES_ALL, is_partial, keyed);
 		return 0;
 	}
-	if (copies_of(ctx, packed_offsets, COPIES_WITH_PAYLOAD, is_partial) &&
+	if (copies_of(ctx, packed_offsets, COPIES_WITH_PAYLOAD, is_partial, keyed) &&
 	    payload_cut(ctx, packed_offsets, is_partial))
-		copies_of(ctx, packed_offsets, COPIES_WITHOUT, is_partial);
+		copies_of(ctx, packed_offsets, COPIES_WITHOUT, is_partial, keyed);
 	return 0;
 }
 

@@ -40,7 +40,7 @@ static __always_inline enum tally_outcome send(struct __sk_buff *ctx, const stru
 		return outcome;
 	if (!bpf_map_lookup_elem(&groups, &key))
 		return TALLY_NO_GROUP;
-	copies_send(ctx, packed_offsets, is_partial);
+	copies_send(ctx, packed_offsets, is_partial, job->keyed);
 	return outcome;
 }
 

@@ -24,23 +24,30 @@ __noinline int key_matches(struct hook_context *ctx, int packed_offsets, __u32 g
 }
 
 /* The tag, for whoever has the key of this index; a UDP checksum that was right stays right. */
-__noinline int key_apply(struct hook_context *ctx, int packed_offsets, __u32 index)
+static __always_inline void key_write(struct frame *f, __u32 index)
 {
-	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 	const struct tally_key *key = bpf_map_lookup_elem(&rank_keys, &index);
 	struct tally_set set;
 	__u64 before, after;
 
-	if (!key || !frame_locate(ctx, &f))
-		return 0;
-	frame_set(&f, &set);
-	before = tally_le64_get(f.tally->tag);
-	after = tally_keyed_tag(f.tally, &set, key);
-	f.tally->tag = tally_le64(after);
-	if (f.udp->check)
-		f.udp->check = checksum_replace(f.udp->check, (const __u16 *)&before,
-						(const __u16 *)&after, sizeof(after) / 2);
-	return 1;
+	if (!key)
+		return;
+	frame_set(f, &set);
+	before = tally_le64_get(f->tally->tag);
+	after = tally_keyed_tag(f->tally, &set, key);
+	f->tally->tag = tally_le64(after);
+	if (f->udp->check)
+		f->udp->check = checksum_replace(f->udp->check, (const __u16 *)&before,
+						 (const __u16 *)&after, sizeof(after) / 2);
+}
+
+__noinline int key_apply(struct hook_context *ctx, int packed_offsets, __u32 index)
+{
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+
+	if (frame_locate(ctx, &f))
+		key_write(&f, index);
+	return 0;
 }
 
 #endif

@@ -94,7 +94,11 @@ tally_inline void tally_set_add(struct tally_set *s, __u32 rank)
 
 tally_inline bool tally_set_has(const struct tally_set *s, __u32 rank)
 {
-	return s->word[rank / 64 % TALLY_SET_WORDS] >> (rank % 64) & 1;
+	__u32 word = rank / 64;
+
+	/* Compilers drop the bound where they know the rank's, which verifiers may have lost. */
+	asm("" : "+r"(word));
+	return s->word[word % TALLY_SET_WORDS] >> (rank % 64) & 1;
 }
 
 /* The ranks 0 .. workers - 1. */
