@@ -15,6 +15,7 @@
 #include "agent/core/core.h"
 #include "common/address.h"
 #include "common/clock.h"
+#include "common/secret.h"
 
 enum {
 	CORES = 1000,
@@ -106,20 +107,26 @@ static void create(unsigned int number, unsigned int job)
 /* All of a job's workers come, there is a run, and they leave. */
 static void run(unsigned int number, unsigned int job)
 {
-	struct joining_message m = { .rank = JOINING_RANK_ANY };
-	struct sockaddr_storage peer = config.service[0];
+	struct joining_message m = { .rank = JOINING_RANK_ANY, .address = config.service[0] };
+	const struct sockaddr_storage peer = config.service[0];
+	uint8_t key[SECRET_KEY_BYTES];
+	char name[NAME_BYTES];
 
-	snprintf(m.job, sizeof(m.job), "j%u", job);
-	memcpy(m.token, token[number][job], sizeof(m.token));
+	snprintf(name, sizeof(name), "j%u", job);
+	secret_token_key(token[number][job], key);
 	for (uintptr_t i = 1; i <= WORKERS; i++) {
 		const struct core_event e = { .kind = CORE_JOINING,
 					      .connection = (void *)(job * WORKERS + i),
-					      .joining = { &m, &peer } };
+					      .joining = { .job = name,
+							   .token_key = key,
+							   .message = &m,
+							   .peer = &peer,
+							   .nonce = 1 } };
 
-		m.port = 40000 + i;
+		endpoint_port_set(&m.address, 40000 + i);
 		give(number, &e, NULL);
 	}
-	if (!books_job_find(core_books(core[number]), m.job)->run_window)
+	if (!books_job_find(core_books(core[number]), name)->run_window)
 		errx(1, "no run");
 	for (uintptr_t i = 1; i <= WORKERS; i++) {
 		const struct core_event e = { .kind = CORE_ENDED,

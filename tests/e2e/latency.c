@@ -2,13 +2,19 @@
 /*
  * How long `status` takes as others see it, and the noise meanwhile (tests/e2e/latency.sh).
  *
- *	latency ask CONTROL SECONDS PID        asks each 10 ms, whether or not answers come; says
- *how many asked, failed; median, 99th percentile and slowest in ms; how many percent of a core PID
- *used latency strangers ADDRESS PORT COUNT   come over TCP and say nothing; all go at once latency
- *members JOIN TOKENS COUNT      join and wait for others; all go at once latency stay JOIN TOKENS
- *COUNT	       join and stay latency lost JOIN TOKENS COUNT	       join jobs of one worker,
- *where nobody finds them latency list CONTROL COUNT	       so many connections ask for all jobs,
- *over and over
+ *	latency ask CONTROL SECONDS PID
+ *		asks each 10 ms, whether or not answers come; says how many asked, failed; median,
+ *		99th percentile and slowest in ms; how many percent of a core PID used
+ *	latency strangers ADDRESS PORT COUNT
+ *		come over TCP and say nothing; all go at once
+ *	latency members JOIN TOKENS COUNT
+ *		join and wait for others; all go at once
+ *	latency stay JOIN TOKENS COUNT
+ *		join and stay
+ *	latency lost JOIN TOKENS COUNT
+ *		join jobs of one worker, where nobody finds them
+ *	latency list CONTROL COUNT
+ *		so many connections ask for all jobs, over and over
  *
  * TOKENS is a file: in each line a job, its token and the number of its workers. All but `ask` say
  * "ready", and end by a signal. A crowd that is complete waits for SIGUSR1 before it goes; then it
@@ -31,7 +37,7 @@
 
 #include "common/address.h"
 #include "common/clock.h"
-#include "common/joining.h"
+#include "client/join_private.h"
 
 enum {
 	PACE_MS = 10,
@@ -40,6 +46,7 @@ enum {
 	JOBS_MAX = 256,
 	ADDRESSES = 2000,
 	LOST = 100,
+	JOIN_TIMEOUT_MS = 60000,
 };
 
 static struct job {
@@ -228,22 +235,21 @@ static void tokens_read(const char *path)
 		errx(2, "%s: no jobs", path);
 }
 
-static int join(const char *path, const struct job *j, int rank, const char *address)
+static int join(const char *path, const struct job *of, int rank, const char *address)
 {
-	struct joining_message m = { .rank = rank };
-	char text[JOINING_MESSAGE_BYTES];
-	size_t length = 0;
-	int fd;
+	const struct tally_join_options options = {
+		.agent = path, .job = of->name, .token = of->token, .rank = rank, .address = address
+	};
+	static struct join j;
 
-	memcpy(m.job, j->name, sizeof(m.job));
-	memcpy(m.token, j->token, sizeof(m.token));
-	if (address_parse(address, 0, &m.address) < 0 ||
-	    joining_message_print(&m, text, sizeof(text), &length) < 0)
-		errx(2, "%s: no address, or no job", address);
-	fd = try_connect(path, 0);
-	if (send(fd, text, length, MSG_NOSIGNAL) != (ssize_t)length)
-		err(1, "%s", path);
-	return fd;
+	j = (struct join){ .fd = -1 };
+	join_deadline_set(&j, JOIN_TIMEOUT_MS);
+	if (join_options_read(&j, &options) < 0 || join_connect(&j) < 0 || join_greet(&j) < 0)
+		errx(1, "%s", tally_error());
+	j.request.address = j.local;
+	if (join_request_send(&j) < 0)
+		errx(1, "%s", tally_error());
+	return j.fd;
 }
 
 /* Worker number n, in the n-th place of the jobs. */
