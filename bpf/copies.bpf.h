@@ -41,7 +41,7 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 		    (copies == COPIES_WITH_PAYLOAD))
 		return 1;
 	if (f.offsets.ipv6 != child->ipv6) {
-		leave(child->port, child->row, TALLY_NO_CHILD, f.bytes);
+		leave(child->port, child->row, TALLY_NO_CHILD, hook_bytes(ctx, NULL, NULL));
 		return 1;
 	}
 	if (!is_partial)
@@ -49,7 +49,7 @@ __noinline int copy_send(struct __sk_buff *ctx, int packed_offsets, __u32 index,
 	address(&f, child);
 	if (is_partial)
 		checksum_leave(&f);
-	leave(child->port, child->row, TALLY_FANNED_OUT, f.bytes);
+	leave(child->port, child->row, TALLY_FANNED_OUT, hook_bytes(ctx, NULL, NULL));
 	bpf_clone_redirect(ctx, child->port, 0);
 	return 1;
 }

@@ -103,10 +103,11 @@ __noinline int reply_finish(struct hook_context *ctx, int packed_offsets, int le
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 
+	if (!frame_locate(ctx, &f))
+		return 0;
 	if (keyed)
-		key_apply(ctx, packed_offsets, key);
-	if (frame_locate(ctx, &f))
-		checksum_frame(&f, f.tally->blocks, left);
+		key_write(&f, key);
+	checksum_frame(&f, f.tally->blocks, left);
 	return 0;
 }
 
