@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
+#include "agent/dataplane/dataplane.h"
 #include "agent/edge/log.h"
 #include "driver.h"
 
@@ -212,11 +213,15 @@ static void agent_close(struct agent *a, bool detach)
 
 static int check(const struct options *o, const struct config *c)
 {
+	struct why why;
+
 	if (o->verbose)
 		config_print(c, stdout);
 	else
 		printf("%s: right: %u ports, %u tenants, %u slots\n", o->config, c->ports,
 		       c->tenants, c->slots);
+	if (dataplane_layout_check(c->pin, &why) == -ESTALE)
+		printf("%s\n", why.text);
 	return 0;
 }
 

@@ -321,6 +321,36 @@ static void check_daemon(struct doctor *d, const struct doctor_port *p)
 		found_ok(d, "tallyd %s answered in %.0f ms", version, d->answer_ms);
 }
 
+static void check_state(struct doctor *d, const struct doctor_port *p)
+{
+	const char *reason = field_text(d->status, "not_saved");
+
+	if (!d->status)
+		found_unknown(d, "tallyd does not answer");
+	else if (*reason)
+		found_fail(
+			d,
+			"%s. Jobs and tenants cannot be changed, and a restart would end runs that "
+			"began since; make room or mend the disk: tallyd tries again every 10 s",
+			reason);
+	else
+		found_ok(d, "the state file is written");
+}
+
+/* Of tallyd as it is installed, that is: tallyctl comes with it. */
+static void check_layout(struct doctor *d, const struct doctor_port *p)
+{
+	const char *pin = field_text(d->status, "pin");
+	struct why why = { "" };
+
+	if (!d->root)
+		found_unknown(d, "run doctor as root to see the pinned maps");
+	else if (dataplane_layout_check(*pin ? pin : DATAPLANE_PIN, &why) < 0)
+		found_warn(d, "%s", why.text);
+	else
+		found_ok(d, "an upgrade to this version keeps the maps");
+}
+
 static void check_group(struct doctor *d, const struct doctor_port *p)
 {
 	const struct group *group;
@@ -355,6 +385,8 @@ const struct doctor_check doctor_node_checks[] = {
 	{ "bpffs", check_bpffs },
 	{ "memory", check_memory },
 	{ "daemon", check_daemon },
+	{ "state", check_state },
+	{ "layout", check_layout },
 	{ "group", check_group },
 	{ "service", check_service },
 	{ "sockets", check_sockets },

@@ -86,7 +86,7 @@ uint64_t core_deadline_ns(const struct core *c)
 	return first_ns;
 }
 
-static void on_saved(struct core *c, int r)
+void core_saved(struct core *c, int r)
 {
 	if (r == 0)
 		return;
@@ -105,7 +105,7 @@ static void on_agreed(struct core *c, int r)
 	core_doubt_maps(c);
 }
 
-static void save(struct core *c) { core_await(c, ACTION(CORE_SAVE), NULL, on_saved); }
+static void save(struct core *c) { core_await(c, ACTION(CORE_SAVE), NULL, core_saved); }
 
 static void agree(struct core *c) { runs_agree(c, on_agreed); }
 
@@ -158,12 +158,19 @@ static void start_done(struct core *c, int r)
 	rollcall_due(c);
 }
 
+/* An agent after us would do the same with what is on disk. */
+static void start_saved(struct core *c, int r)
+{
+	core_saved(c, r);
+	start_done(c, 0);
+}
+
 static void start_agreed(struct core *c, int r)
 {
 	if (r < 0)
 		start_done(c, r);
 	else
-		core_await(c, ACTION(CORE_SAVE), NULL, start_done);
+		core_await(c, ACTION(CORE_SAVE), NULL, start_saved);
 }
 
 static void start(struct core *c, const struct core_event *e)
@@ -179,6 +186,15 @@ static void start(struct core *c, const struct core_event *e)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
+static void save_result(struct core *c, int error)
+{
+	if (error == 0)
+		c->due_ns[CORE_DUE_SAVE] = UINT64_MAX;
+	c->counts.save_fails = error < 0;
+	c->counts.saves_failed += error < 0;
+	c->not_saved = c->why;
+}
+
 static void on_result(struct core *c, const struct core_event *e)
 {
 	const struct core_action *done = &c->action[c->actions - 1];
@@ -188,9 +204,8 @@ static void on_result(struct core *c, const struct core_event *e)
 
 	snprintf(c->why.text, sizeof(c->why.text), "%s",
 		 error < 0 && e->result.why ? e->result.why : "");
-	if (error == 0 && done->kind == CORE_SAVE)
-		c->due_ns[CORE_DUE_SAVE] = UINT64_MAX;
-	c->counts.saves_failed += error < 0 && done->kind == CORE_SAVE;
+	if (done->kind == CORE_SAVE)
+		save_result(c, error);
 	actions_forget(c);
 	c->payload = NULL;
 	c->next = NULL;
@@ -278,7 +293,6 @@ void core_free(struct core *c)
 	free(c->change.ranks);
 	free(c->change.books);
 	job_free(c->change.deleted);
-	free(c->begin.before);
 	free(c->install.g);
 	free(c->agree.plan);
 	free(c->payload);
@@ -296,6 +310,7 @@ const struct tables *core_tables(const struct core *c)
 }
 
 bool core_is_saved(const struct core *c) { return c->due_ns[CORE_DUE_SAVE] == UINT64_MAX; }
+const char *core_not_saved(const struct core *c) { return c->not_saved.text; }
 bool core_is_agreed(const struct core *c) { return c->due_ns[CORE_DUE_AGREE] == UINT64_MAX; }
 
 const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count)

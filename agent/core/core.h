@@ -244,4 +244,7 @@ const struct core_counts *core_counts(const struct core *c);
 bool core_is_saved(const struct core *c);
 bool core_is_agreed(const struct core *c);
 
+/* Why the last write of the books failed; "": it did not. */
+const char *core_not_saved(const struct core *c);
+
 #endif

@@ -58,6 +58,7 @@ struct core {
 	core_step *next; /* NULL: no result is awaited */
 	const struct core_event *result;
 	struct why why; /* of the last failure */
+	struct why not_saved; /* why the last CORE_SAVE failed; or empty */
 	void *payload; /* of the action that is awaited */
 
 	struct {
@@ -79,11 +80,9 @@ struct core {
 	} member;
 	struct {
 		struct job *job;
-		struct job_rank *before;
 		uint16_t due, window; /* chunks: by quota; that fit */
 		bool spilled;
 		bool unreached; /* some neighbour does not answer, or not yet */
-		int error; /* the same */
 		struct why why;
 	} begin;
 	struct {
@@ -138,6 +137,9 @@ int core_cordon_check(const struct core *c, struct why *why);
 /* -EINVAL: the node wants ingress points, and the tenant has none. */
 int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
 		       struct why *why);
+
+/* After CORE_SAVE: tries again if that failed. */
+void core_saved(struct core *c, int r);
 
 /* What cannot wait for the disk longer than an agent that was killed would make it wait. */
 void core_save_soon(struct core *c);

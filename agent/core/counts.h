@@ -3,6 +3,7 @@
 #ifndef TALLY_AGENT_COUNTS_H
 #define TALLY_AGENT_COUNTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Why a worker may not join: a name in C, and the label. */
@@ -21,7 +22,6 @@
 	X(SLOTS, "slots") /* the maps have no room */              \
 	X(NO_WAY, "no_way")                                        \
 	X(CORDONED, "cordoned")                                    \
-	X(STATE, "state") /* the state file was not written */     \
 	X(KERNEL, "kernel")                                        \
 	X(OTHER, "other")
 
@@ -39,6 +39,7 @@ struct core_counts {
 	uint64_t joins_refused[CORE_JOIN_REFUSAL_COUNT];
 	uint64_t runs_refused[CORE_RUN_REFUSAL_COUNT];
 	uint64_t saves_failed; /* the state file was not written */
+	bool save_fails; /* the last time, too */
 };
 
 #endif

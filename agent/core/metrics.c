@@ -321,6 +321,8 @@ static void counts_print(FILE *f, const struct core_counts *c)
 		       c->joins_refused, CORE_JOIN_REFUSAL_COUNT);
 	single(f, "state_write_failures_total", "counter",
 	       "How often the state file could not be written.", c->saves_failed);
+	single(f, "state_saved", "gauge", "1: the last write of the state file succeeded; or 0.",
+	       !c->save_fails);
 }
 
 static void delays_print(FILE *f, const struct delays *d)

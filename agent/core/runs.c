@@ -88,7 +88,6 @@ static void begin_later(struct core *c)
 {
 	struct job *j = TAKE_PTR(c->begin.job);
 
-	free(TAKE_PTR(c->begin.before));
 	j->begin_again_ns = c->now_ns + AGAIN_MS * 1000000ull;
 	again_due(c, j);
 }
@@ -127,7 +126,6 @@ static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 	const char *reason = core_reason(&c->begin.why, r);
 
 	c->counts.runs_refused[refusal]++;
-	free(TAKE_PTR(c->begin.before));
 	core_log(c, LOG_LEVEL_WARNING, "run does not begin", "job=%s reason=\"%s\"", j->name,
 		 c->begin.why.text);
 	/* to a worker EACCES is a wrong token, and that it was not */
@@ -162,30 +160,12 @@ static void spill(struct core *c, core_step *then)
 	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, then);
 }
 
-static void begin_undone(struct core *c, int r)
-{
-	struct job *j = c->begin.job;
-
-	if (r < 0)
-		core_doubt_maps(c);
-	memcpy(j->rank, c->begin.before, j->workers * sizeof(*j->rank)); /* all wait again */
-	job_end(j);
-	core_save_soon(c);
-	begin_failed(c, c->begin.error, CORE_RUN_STATE);
-}
-
+/* Without the disk, too: an agent after us finds in the maps which epoch it was (agree_read()). */
 static void begin_saved(struct core *c, int r)
 {
-	struct job *j = c->begin.job;
+	const struct job *j = TAKE_PTR(c->begin.job);
 
-	if (r < 0) { /* an agent after us would not know of it */
-		c->begin.error = r;
-		c->begin.why = c->why;
-		run_remove(c, j, begin_undone);
-		return;
-	}
-	free(TAKE_PTR(c->begin.before));
-	c->begin.job = NULL;
+	core_saved(c, r);
 	c->counts.runs_begun++;
 	core_log(c, LOG_LEVEL_INFO, j->spilled ? "run begins, summed in software" : "run begins",
 		 "job=%s id=%u epoch=%u workers=%u window=%u", j->name, j->id, j->epoch, j->workers,
@@ -214,7 +194,6 @@ static void begin_alone(struct core *c, int r)
 
 	if (r < 0 && r != -ENOENT)
 		core_doubt_maps(c); /* it goes when they are read */
-	memcpy(c->begin.before, j->rank, j->workers * sizeof(*j->rank));
 	job_begin(j, c->begin.window, c->begin.spilled, j->begin_nonce);
 	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
 }
@@ -263,8 +242,7 @@ void run_begin(struct core *c, struct job *j)
 	}
 	c->begin.job = j;
 	c->begin.unreached = c->begin.spilled = false;
-	c->begin.before = calloc(j->workers, sizeof(*j->rank));
-	r = c->begin.before ? core_cordon_check(c, &c->why) : -ENOMEM;
+	r = core_cordon_check(c, &c->why);
 	if (r == 0)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
 	if (r == -ENOSPC && books_may_spill(&c->books, j)) {
@@ -399,12 +377,33 @@ static void agree_next(struct core *c, int r)
 	}
 }
 
+/*
+ * A run that the disk does not know, as one that began when the disk was full: who is in it, nobody
+ * could say, so it goes. But its epoch is used, and the run before it is over.
+ */
+static void epochs_learn(struct core *c)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		struct job *j = c->books.job[i];
+		const struct tables_job *there = tables_find(&c->mirror.is, j->id);
+
+		if (!there || there->broken || (int16_t)(there->job.epoch - j->epoch) <= 0)
+			continue;
+		core_log(c, LOG_LEVEL_WARNING, "run is over: the state file does not know it",
+			 "job=%s epoch=%u", j->name, there->job.epoch);
+		job_end(j);
+		j->epoch = there->job.epoch;
+		core_save_soon(c);
+	}
+}
+
 static void agree_read(struct core *c, int r)
 {
 	if (r < 0) {
 		agree_done(c, r);
 		return;
 	}
+	epochs_learn(c);
 	plan_make(&c->books, &c->mirror.is, c->agree.plan);
 	agree_next(c, 0);
 }

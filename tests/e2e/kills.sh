@@ -53,7 +53,7 @@ arm() { # N
 		bytes+=$(printf '\\x%02x' "$byte")
 	done
 	# shellcheck disable=SC2059
-	printf "$bytes" >"$work/meter"
+	printf "$bytes" 1<>"$work/meter" # which tallyd has mapped: it must not become shorter
 }
 
 watch() { # N

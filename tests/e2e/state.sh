@@ -89,6 +89,67 @@ two_agents_have_no_state_file_in_common() {
 	joined_end
 }
 
+metric_is() { on n0 curl -s http://127.0.0.1:9464/metrics | has -x "tally_$1 $2"; }
+epoch_of() { ctl --json job list "$1" | jq '.[0].epoch'; }
+
+# What changes the books needs the disk. A run does not; and if tallyd dies meanwhile, the epoch of
+# a run that no disk knows is not used again.
+a_full_disk_refuses_changes_and_no_runs() {
+	local epoch
+	pair
+	mkdir "$work/disk"
+	mount -t tmpfs -o size=64k "tally-$$" "$work/disk"
+	trap 'umount -l "$work/disk"; tear_down' EXIT
+	sed -i "s,^state: .*,state: $work/disk/state.json," "$work/tallyd.yaml"
+	start_agent
+	create_job train 2
+	metric_is state_saved 1
+	head -c 64K /dev/zero >"$work/disk/full" 2>/dev/null || true
+	refuses "cannot write the state file $work/disk/state.json: No space left" \
+		ctl job create more --workers 2
+	until_true metric_is state_saved 0
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end
+	refuses "cannot write the state file" ctl doctor w0
+	join_all train w0 w1 -- -d float32 -b 256K -e 256K -n 8 -w 0 -s $((30 * slow)) --timeout 2000
+	another train 50
+	epoch=$(epoch_of train)
+	end_agent KILL
+	start_agent
+	grep 'the state file does not know it.* job=train' "$work/tallyd.log"
+	[[ $(epoch_of train) == "$epoch" ]]
+	kill "${worker[@]}" 2>/dev/null || true
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end
+	rm "$work/disk/full"
+	until_true metric_is state_saved 1
+	create_job more 2
+}
+
+# As after a package's upgrade: the maps are another version's, whose tallyd is not there any more.
+a_node_of_another_layout_is_made_anew_and_its_runs_go_on() {
+	local loses_slots=1
+	pair
+	start_agent
+	create_job train 2
+	join_all train w0 w1 -- -d float32 -b 256K -e 256K -n 8 -w 0 -s $((6 * slow))
+	another train 50
+	end_agent KILL
+	rm "$pin-n0/constants"
+	bpftool map create "$pin-n0/constants" type array key 4 value 64 entries 1 name forged
+	on n0 "$build/tallyd" --config "$work/tallyd.yaml" --check | has "has maps of layout 1,"
+	mv "$work/state.json" "$work/away.json"
+	refuses "may run jobs, but their state file" on n0 "$build/tallyd" --config "$work/tallyd.yaml"
+	mv "$work/away.json" "$work/state.json"
+	start_agent
+	grep 'node created.* instead_of="another layout"' "$work/tallyd.log"
+	state_is train running
+	another train 50
+	joined_end
+}
+
 facts jobs_whose_tenant_left_the_configuration_come_back_with_it \
 	a_state_file_that_cannot_be_read_is_left_alone \
-	two_agents_have_no_state_file_in_common
+	two_agents_have_no_state_file_in_common \
+	a_full_disk_refuses_changes_and_no_runs \
+	a_node_of_another_layout_is_made_anew_and_its_runs_go_on

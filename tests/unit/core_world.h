@@ -56,6 +56,8 @@ struct world_job { /* what its owner knows of it */
 	int told_epoch; /* of the last run that anybody was told of; -1: none */
 	uint64_t told_nonce;
 	uint64_t told_event;
+	uint32_t told_id;
+	bool unsaved; /* the disk does not know that run */
 };
 
 struct world {
@@ -410,7 +412,10 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 		WRONG(w, "%s: told of a run that is not in the maps", a->job->name);
 	if (books_held(b, a->job->tenant) > books_quota(b, a->job->tenant))
 		WRONG(w, "%s: more slots than the quota", a->job->name);
-	disk_check(w); /* whoever is told of a run, the disk knows it */
+	if (core_is_saved(w->core)) /* whoever is told of a run, the disk knows it, if it can */
+		disk_check(w);
+	j->unsaved = !core_is_saved(w->core);
+	j->told_id = a->job->id;
 	if (!a->job->nonce || (a->job->nonce == j->told_nonce) != (epoch == j->told_epoch))
 		WRONG(w, "%s: no nonce, or that of another run", a->job->name);
 	w->runs_told += epoch != j->told_epoch;
@@ -536,6 +541,8 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	case CORE_SAVE:
 		free(w->disk);
 		w->disk = books_print(core_books(w->core));
+		for (unsigned int i = 0; i < WORLD_JOBS; i++)
+			w->job[i].unsaved = false;
 		return;
 	case CORE_ADOPT:
 		dataplane_adopt(w, a->config, e);
@@ -654,12 +661,20 @@ static inline void world_crash(struct world *w)
 	w->crash_at = 0;
 	w->probes = 0;
 	w->answers = w->answers_due;
+	for (unsigned int i = 0; i < WORLD_JOBS; i++) {
+		struct world_job *j = &w->job[i];
+
+		if (j->unsaved && !tables_find(&w->maps, j->told_id))
+			j->told_epoch = -1; /* nobody can know it */
+	}
 	for (unsigned int i = 0; i < WORLD_WORKERS; i++) {
 		struct world_worker *p = &w->worker[i];
 
 		p->connected = false;
 		p->finals = 0;
-		p->state = p->state == RUNS ? RUNS : AWAY;
+		/* nobody can know who is at a run that is not on disk: it times out */
+		if (p->state != RUNS || w->job[number_of(p->job)].unsaved)
+			p->state = AWAY;
 	}
 }
 

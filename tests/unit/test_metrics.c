@@ -261,8 +261,9 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	assert_line("tally_cordoned 1");
 	assert_line("tally_runs_total 7");
 	assert_line("tally_state_write_failures_total 8");
+	assert_line("tally_state_saved 1");
 	assert_line("tally_runs_refused_total{reason=\"quota\"} 9");
-	assert_line("tally_runs_refused_total{reason=\"state\"} 0");
+	assert_line("tally_runs_refused_total{reason=\"kernel\"} 0");
 	assert_line("tally_joins_refused_total{reason=\"token\"} 10");
 	assert_line("tally_joins_refused_total{reason=\"no_way\"} 0");
 }
