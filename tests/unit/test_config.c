@@ -480,6 +480,7 @@ static void the_documentation_has_a_row_for_each_key(void **state)
 		{ "metrics.", BASE "metrics: {zzzzzzzz: x}\n" },
 		{ "log.", BASE "log: {zzzzzzzz: x}\n" },
 		{ "sample.", BASE "sample: {zzzzzzzz: x}\n" },
+		{ "spill.", BASE "spill: {zzzzzzzz: x}\n" },
 		{ "tenants[].", BASE "tenants: [{zzzzzzzz: x}]\n" },
 		{ "", BASE "tenants: [{name: a, slots: 1, ingress: [{zzzzzzzz: x}]}]\n" },
 	};
