@@ -32,6 +32,7 @@ pair() {
 
 joiner() { on "$1" python3 tests/e2e/joiner.py "${@:2}"; } # HOST joiner.py-arguments...
 beside() { # HOST OUTPUT joiner.py-arguments...: in the background; returns when it has begun
+	: >"$work/$2" # an earlier fact may have left it
 	exec_on "$1" python3 tests/e2e/joiner.py "${@:3}" >"$work/$2" 2>&1 &
 	others+=($!)
 	until_true grep -q there "$work/$2" || { cat "$work/$2"; return 1; }
