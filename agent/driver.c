@@ -7,6 +7,7 @@
 
 #include "agent/edge/books_file.h"
 #include "agent/edge/log.h"
+#include "agent/edge/look.h"
 #include "agent/edge/port_reach.h"
 #include "agent/edge/spiller.h"
 #include "common/clock.h"
@@ -47,19 +48,18 @@ enum {
 struct outcome {
 	struct hop hop;
 	struct tables tables;
+	struct why missing, state;
 	struct why why;
 };
 
-static int adopt(struct driver *d, const struct config *config, struct core_event *e,
-		 struct why *why)
+/* The ports as they are now, for the core, and the links of these for the sampler. */
+static int ports_give(struct driver *d, struct core_event *e, struct why *why)
 {
 	struct dataplane_port *ports = NULL;
 	unsigned int count = 0;
 	int r;
 
-	r = node_adopt(&d->node, config, why);
-	if (r == 0)
-		r = node_ports(&d->node, &ports, &count, why);
+	r = node_ports(&d->node, &ports, &count, why);
 	if (r == 0 && d->sampler)
 		r = sampler_watch(d->sampler, ports, count, why);
 	if (r < 0) {
@@ -69,6 +69,36 @@ static int adopt(struct driver *d, const struct config *config, struct core_even
 	e->result.adopted.ports = ports;
 	e->result.adopted.count = count;
 	return 0;
+}
+
+static int look(struct driver *d, const struct config *c, struct core_event *e, struct outcome *o)
+{
+	int r = node_look(&d->node, c, &e->result.looked.ports, &o->missing, &o->why);
+
+	if (r < 0)
+		return r;
+	look_is_writable(c->state, &o->state);
+	e->result.looked.missing = o->missing.text;
+	e->result.looked.state = o->state.text;
+	for (unsigned int i = 0; i < c->services; i++)
+		e->result.looked.services_away |= !look_is_own(&c->service[i]) << i;
+	return 0;
+}
+
+static int adopt(struct driver *d, const struct config *config, struct core_event *e,
+		 struct why *why)
+{
+	int r = node_adopt(&d->node, config, why);
+
+	return r < 0 ? r : ports_give(d, e, why);
+}
+
+static int mend(struct driver *d, const struct config *config, struct core_event *e,
+		struct why *why)
+{
+	int r = node_mend(&d->node, config, why);
+
+	return r < 0 ? r : ports_give(d, e, why);
 }
 
 static int install(struct dataplane *dataplane, const struct core_action *a, struct why *why)
@@ -130,6 +160,10 @@ static int perform(struct driver *d, const struct core_action *a, struct core_ev
 		return node_find_ports(&d->node, a->config, why);
 	case CORE_ADOPT:
 		return adopt(d, a->config, e, why);
+	case CORE_LOOK:
+		return look(d, a->config, e, o);
+	case CORE_MEND:
+		return mend(d, a->config, e, why);
 	default:
 		return -EINVAL;
 	}

@@ -142,6 +142,8 @@ static void links_fill(const struct exporter *x, struct exposition *e)
 	const struct dataplane_port *p = core_ports(x->core, &count);
 	size_t n = 0;
 
+	e->snapshot.ports = p;
+	e->snapshot.port_count = count;
 	for (; count; p++, count--) {
 		e->link[n] = traffic_link_flow(x->sampler->traffic, p->ifindex);
 		n += e->link[n] != NULL;

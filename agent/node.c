@@ -9,26 +9,46 @@
 
 /* --- ports ----------------------------------------------------------------------------------- */
 
+/* A port that is not there (yet) has ifindex 0. */
+static int port_find(struct node *n, const struct config_port *wanted, struct dataplane_port *ret,
+		     struct why *why)
+{
+	struct netlink_port facts;
+	int r = netlink_port_read(n->netlink, wanted->name, &facts, why);
+
+	if (r == -ENODEV) {
+		*ret = (struct dataplane_port){ .mode = wanted->mode, .refused = *why };
+		memcpy(ret->name, wanted->name, sizeof(ret->name));
+		r = 0;
+	} else if (r == 0) {
+		r = port_prepare(&facts, wanted->mode, dataplane_cpus(),
+				 dataplane_is_native(facts.ifindex), ret, why);
+	}
+	ret->share = wanted->share;
+	return r;
+}
+
+static bool is_twice(const struct dataplane_port *ports, unsigned int at)
+{
+	for (unsigned int k = 0; k < at; k++)
+		if (ports[at].ifindex && ports[k].ifindex == ports[at].ifindex)
+			return true;
+	return false;
+}
+
 int node_find_ports(struct node *n, const struct config *c, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *ports = calloc(c->ports, sizeof(*ports));
-	struct netlink_port facts;
 	int r;
 
 	if (!ports)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < c->ports; i++) {
-		r = netlink_port_read(n->netlink, c->port[i].name, &facts, why);
-		if (r == 0)
-			r = port_prepare(&facts, c->port[i].mode, dataplane_cpus(),
-					 dataplane_is_native(facts.ifindex), &ports[i], why);
+		r = port_find(n, &c->port[i], &ports[i], why);
+		if (r == 0 && is_twice(ports, i))
+			r = why_say(why, -EINVAL, "ports: %s is named twice", ports[i].name);
 		if (r < 0)
 			return r;
-		ports[i].share = c->port[i].share;
-		for (unsigned int k = 0; k < i; k++)
-			if (ports[k].ifindex == ports[i].ifindex)
-				return why_say(why, -EINVAL, "ports: %s is named twice",
-					       ports[i].name);
 	}
 	free(n->wanted);
 	n->wanted = TAKE_PTR(ports);
@@ -42,40 +62,96 @@ static bool is_as_wanted(const struct dataplane_port *there, const struct datapl
 	       (wanted->mode == DATAPLANE_AUTO || wanted->mode == there->mode);
 }
 
-/* Are the ports that are wanted those that there are? */
+/* Are the ports that are wanted, and there, those that the node is on? */
 static bool ports_are_wanted(const struct node *n)
 {
 	_cleanup_(freep) struct dataplane_port *there = NULL;
-	unsigned int there_count = 0, same = 0;
+	unsigned int there_count = 0, found = 0, same = 0;
 	struct why ignored;
 
-	if (dataplane_ports(n->dataplane, &there, &there_count, &ignored) < 0 || !there ||
-	    there_count != n->wanted_count)
+	if (dataplane_ports(n->dataplane, &there, &there_count, &ignored) < 0 || !there)
 		return false;
-	for (unsigned int i = 0; i < there_count; i++)
-		for (unsigned int k = 0; k < there_count; k++)
-			same += is_as_wanted(&there[k], &n->wanted[i]);
-	return same == there_count;
+	for (unsigned int i = 0; i < n->wanted_count; i++) {
+		const struct dataplane_port *wanted = &n->wanted[i];
+
+		found += wanted->ifindex != 0;
+		for (unsigned int k = 0; wanted->ifindex && k < there_count; k++)
+			same += is_as_wanted(&there[k], wanted) &&
+				dataplane_is_attached(n->dataplane, wanted->ifindex);
+	}
+	return same == found && same == there_count;
+}
+
+/* As it is, if the node is on it. */
+static void port_is(const struct node *n, const struct dataplane_port *there, unsigned int count,
+		    struct dataplane_port *p)
+{
+	const struct dataplane_port wanted = *p;
+
+	p->attached = wanted.ifindex && dataplane_is_attached(n->dataplane, wanted.ifindex);
+	for (unsigned int i = 0; p->attached && i < count; i++) {
+		if (there[i].ifindex != wanted.ifindex)
+			continue;
+		*p = there[i];
+		p->attached = true;
+		if (p->mode == wanted.mode)
+			p->refused = wanted.refused;
+	}
+}
+
+static int ports_look(const struct node *n, struct dataplane_port **ret, struct why *why)
+{
+	_cleanup_(freep) struct dataplane_port *there = NULL;
+	struct dataplane_port *ports;
+	unsigned int count = 0;
+	int r;
+
+	r = dataplane_ports(n->dataplane, &there, &count, why);
+	if (r < 0)
+		return r;
+	ports = calloc(n->wanted_count + 1, sizeof(*ports));
+	if (!ports)
+		return -ENOMEM;
+	memcpy(ports, n->wanted, n->wanted_count * sizeof(*ports));
+	for (unsigned int i = 0; i < n->wanted_count; i++)
+		port_is(n, there, count, &ports[i]);
+	*ret = ports;
+	return 0;
 }
 
 int node_ports(const struct node *n, struct dataplane_port **ret, unsigned int *ret_count,
 	       struct why *why)
 {
-	struct dataplane_port *ports = NULL;
-	unsigned int count = 0;
+	int r = ports_look(n, ret, why);
+
+	for (unsigned int i = 0; r == 0 && i < n->wanted_count; i++)
+		if (!(*ret)[i].attached)
+			(*ret)[i].ifindex = 0;
+	if (r == 0)
+		*ret_count = n->wanted_count;
+	return r;
+}
+
+int node_look(struct node *n, const struct config *c, struct dataplane_port **ret,
+	      struct why *ret_missing, struct why *why)
+{
 	int r;
 
-	r = dataplane_ports(n->dataplane, &ports, &count, why);
+	if (!n->dataplane)
+		return why_say(why, -ENODEV, "there is no node any more");
+	r = node_find_ports(n, c, why);
 	if (r < 0)
 		return r;
-	for (unsigned int i = 0; i < count; i++)
-		for (unsigned int k = 0; k < n->wanted_count; k++)
-			if (ports[i].ifindex == n->wanted[k].ifindex &&
-			    ports[i].mode == n->wanted[k].mode)
-				ports[i].refused = n->wanted[k].refused;
-	*ret = ports;
-	*ret_count = count;
-	return 0;
+	*ret_missing->text = '\0';
+	dataplane_check(n->dataplane, ret_missing);
+	return ports_look(n, ret, why);
+}
+
+int node_mend(struct node *n, const struct config *c, struct why *why)
+{
+	int r = node_find_ports(n, c, why);
+
+	return r < 0 ? r : dataplane_mend(n->dataplane, n->wanted, n->wanted_count, why);
 }
 
 void node_report(const struct core *c)
@@ -83,11 +159,16 @@ void node_report(const struct core *c)
 	unsigned int count;
 	const struct dataplane_port *p = core_ports(c, &count);
 
-	for (; count; p++, count--)
-		log_say(p->mode == DATAPLANE_NATIVE ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "port",
-			"name=%s mode=%s beside=%u%s%s%s", p->name, config_modes[p->mode],
-			p->beside, *p->refused.text ? " not_native=\"" : "", p->refused.text,
+	for (; count; p++, count--) {
+		const char *because = !p->ifindex ? " not_attached=\"" : " not_native=\"";
+		const bool is_best = p->ifindex && p->mode == DATAPLANE_NATIVE;
+
+		log_say(is_best ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "port",
+			"name=%s mode=%s beside=%u%s%s%s", p->name,
+			p->ifindex ? config_modes[p->mode] : "gone", p->beside,
+			*p->refused.text ? because : "", p->refused.text,
 			*p->refused.text ? "\"" : "");
+	}
 }
 
 /* --- taking the node over -------------------------------------------------------------------- */

@@ -27,11 +27,22 @@ int node_open(struct node *n, struct netlink *netlink, const struct config *conf
 void node_abandon(struct node *n, const struct config *config);
 void node_close(struct node *n, bool detach);
 
-/* The ports that a configuration names; then programs, slots and ports as it says. */
+/*
+ * The ports that a configuration names, as far as they are there; then programs, slots and ports as
+ * it says.
+ */
 int node_find_ports(struct node *n, const struct config *config, struct why *why);
 int node_adopt(struct node *n, const struct config *config, struct why *why);
 
-/* The ports that the data plane is on; *ret is the caller's, to be freed. */
+/*
+ * What the kernel has of what a configuration wants: its ports, in order, *ret to be freed; what
+ * else is missing, in `ret_missing`, or "". Then: all put back that can be.
+ */
+int node_look(struct node *n, const struct config *config, struct dataplane_port **ret,
+	      struct why *ret_missing, struct why *why);
+int node_mend(struct node *n, const struct config *config, struct why *why);
+
+/* All ports that are wanted, in order; of those that are attached, how. *ret is to be freed. */
 int node_ports(const struct node *n, struct dataplane_port **ret, unsigned int *ret_count,
 	       struct why *why);
 

@@ -89,6 +89,16 @@ static unsigned int tenants_count(const struct books *b)
 	return n;
 }
 
+static json_t *troubles(const struct core *c)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < CORE_TROUBLES; i++)
+		if (*core_trouble(c, i))
+			json_array_append_new(all, json_string(core_trouble(c, i)));
+	return all;
+}
+
 json_t *results_status(const struct core *core, const struct sampler *s)
 {
 	const struct config *c = core_config(core);
@@ -98,11 +108,12 @@ json_t *results_status(const struct core *core, const struct sampler *s)
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
 	return json_pack(
-		"{ss ss sb so so so ss so so so so so so so ss so}", "version", TALLY_VERSION_TEXT,
-		"build", build, "cordoned", b->cordoned, "runs", number(runs_count(b)), "pid",
-		number(getpid()), "uptime_s", number(uptime_ns / 1000000000), "pin", c->pin,
-		"ports", ports(core), "slots", slots(b), "tenants", number(tenants_count(b)),
-		"jobs", number(b->jobs), "services", services(c), "join", joining(c), "metrics",
+		"{ss ss sb so so so ss so so so so so so so so ss so}", "version",
+		TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
+		number(runs_count(b)), "pid", number(getpid()), "uptime_s",
+		number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core), "ports",
+		ports(core), "slots", slots(b), "tenants", number(tenants_count(b)), "jobs",
+		number(b->jobs), "services", services(c), "join", joining(c), "metrics",
 		c->metrics.ss_family ? printed(endpoint_print, &c->metrics) : json_string(""),
 		"not_saved", core_not_saved(core), "sampling_core_percent",
 		rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <string.h>
 
 #include "agent/edge/log.h"
 #include "common/clock.h"
@@ -14,10 +15,12 @@ int sampler_watch(struct sampler *s, const struct dataplane_port *ports, unsigne
 		  struct why *why)
 {
 	uint32_t ifindexes[TALLY_PORTS_MAX];
+	unsigned int there = 0;
 
 	for (unsigned int i = 0; i < count; i++)
-		ifindexes[i] = ports[i].ifindex;
-	return netlink_links_watch(s->links, ifindexes, count, why);
+		if (ports[i].ifindex)
+			ifindexes[there++] = ports[i].ifindex;
+	return netlink_links_watch(s->links, ifindexes, there, why);
 }
 
 int sampler_sample(struct sampler *s, struct why *why)
@@ -86,6 +89,20 @@ static void on_link(void *context, uint32_t ifindex)
 	driver_handle(s->driver, &e);
 }
 
+/* A wanted port may have come. */
+static void on_other(void *context, const char *name)
+{
+	struct sampler *s = context;
+	unsigned int count;
+	const struct dataplane_port *p = core_ports(driver_core(s->driver), &count);
+
+	for (; count; p++, count--)
+		if (!p->ifindex && !strcmp(p->name, name)) {
+			on_link(context, 0);
+			return;
+		}
+}
+
 static void on_lost(void *context) { on_link(context, 0); }
 
 static void on_neighbour(void *context, const struct netlink_neighbour *n)
@@ -100,6 +117,7 @@ static void on_neighbour(void *context, const struct netlink_neighbour *n)
 
 static const struct netlink_links_events links_events = {
 	.link = on_link,
+	.other = on_other,
 	.neighbour = on_neighbour,
 	.lost = on_lost,
 };

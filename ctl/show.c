@@ -90,7 +90,9 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		{ "XDP", "mode", cell_mode, TABLE_LEFT },
 		{ "", NULL, cell_port_remark, TABLE_ELASTIC },
 	};
+	const json_t *trouble;
 	char up[UNITS_BYTES];
+	size_t i;
 
 	units_duration((uint64_t)field_number(result, "uptime_s"), up, sizeof(up));
 	key_write(ctl, "tallyd", out);
@@ -100,7 +102,7 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 	fprintf(out, "%s in %s\n", field_text(result, "build"), field_text(result, "pin"));
 	key_write(ctl, "slots", out);
 	show_slots(out, &ctl->style, result, BAR_COLUMNS_MAX);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
 		struct cell cell = { 0 };
 
 		lines[i].print(result, lines[i].key, &cell);
@@ -109,6 +111,9 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		fputs(cell.text, out);
 	}
 	fputs(" of a core\n\n", out);
+	json_array_foreach(field(result, "troubles"), i, trouble)
+		fprintf(out, "%s%s%s\n\n", style_begin(&ctl->style, COLOUR_RED),
+			json_string_value(trouble), style_end(&ctl->style, COLOUR_RED));
 	return table_print(out, &ctl->style, COLUMNS(ports), field(result, "ports"), 0);
 }
 

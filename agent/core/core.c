@@ -95,7 +95,7 @@ void core_saved(struct core *c, int r)
 	core_due(c, CORE_DUE_SAVE, RETRY_MS);
 }
 
-static void on_agreed(struct core *c, int r)
+void core_agreed(struct core *c, int r)
 {
 	if (r == 0)
 		return;
@@ -107,7 +107,7 @@ static void on_agreed(struct core *c, int r)
 
 static void save(struct core *c) { core_await(c, ACTION(CORE_SAVE), NULL, core_saved); }
 
-static void agree(struct core *c) { runs_agree(c, on_agreed); }
+static void agree(struct core *c) { runs_agree(c, core_agreed); }
 
 static void (*const on_due[CORE_DUE_COUNT])(struct core *c) = {
 	[CORE_DUE_SAVE] = save,
@@ -115,6 +115,7 @@ static void (*const on_due[CORE_DUE_COUNT])(struct core *c) = {
 	[CORE_DUE_FOLLOW] = follow_begin,
 	[CORE_DUE_AGREE] = agree,
 	[CORE_DUE_BEGIN] = runs_begin_again,
+	[CORE_DUE_LOOK] = mend_begin,
 };
 
 static void due_begin(struct core *c, enum core_due what)
@@ -156,6 +157,7 @@ static void start_done(struct core *c, int r)
 		return;
 	follow_due(c); /* what changed while there was no agent */
 	rollcall_due(c);
+	mend_due(c);
 }
 
 /* An agent after us would do the same with what is on disk. */
@@ -197,16 +199,18 @@ static void save_result(struct core *c, int error)
 
 static void on_result(struct core *c, const struct core_event *e)
 {
-	const struct core_action *done = &c->action[c->actions - 1];
+	const enum core_action_kind kind = c->action[c->actions - 1].kind;
 	_cleanup_(freep) void *payload = c->payload;
 	core_step *next = c->next;
 	const int error = e->result.error;
 
 	snprintf(c->why.text, sizeof(c->why.text), "%s",
-		 error < 0 && e->result.why ? e->result.why : "");
-	if (done->kind == CORE_SAVE)
-		save_result(c, error);
+		 error == 0			   ? ""
+		 : e->result.why && *e->result.why ? e->result.why
+						   : strerror(-error));
 	actions_forget(c);
+	if (kind == CORE_SAVE)
+		save_result(c, error);
 	c->payload = NULL;
 	c->next = NULL;
 	c->result = e;
@@ -235,6 +239,7 @@ static void on_link(struct core *c, const struct core_event *e)
 {
 	c->mirror.doubted = true; /* a port may have gone, or come */
 	follow_link(c, e);
+	mend_due(c);
 }
 
 static void (*const on_event[])(struct core *c, const struct core_event *e) = {
@@ -309,8 +314,13 @@ const struct tables *core_tables(const struct core *c)
 	return c->mirror.doubted ? NULL : &c->mirror.is;
 }
 
-bool core_is_saved(const struct core *c) { return c->due_ns[CORE_DUE_SAVE] == UINT64_MAX; }
+const char *core_trouble(const struct core *c, enum core_trouble what)
+{
+	return c->trouble[what].text;
+}
+
 const char *core_not_saved(const struct core *c) { return c->not_saved.text; }
+bool core_is_saved(const struct core *c) { return c->due_ns[CORE_DUE_SAVE] == UINT64_MAX; }
 bool core_is_agreed(const struct core *c) { return c->due_ns[CORE_DUE_AGREE] == UINT64_MAX; }
 
 const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count)

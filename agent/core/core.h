@@ -109,7 +109,13 @@ struct core_event {
 				struct {
 					struct dataplane_port *ports; /* of malloc(); the core's */
 					unsigned int count;
-				} adopted; /* ADOPT */
+				} adopted; /* ADOPT, MEND: all that are wanted, in order */
+				struct {
+					struct dataplane_port *ports; /* the same, as they are */
+					const char *missing; /* of the pins, for people; or "" */
+					const char *state; /* why it cannot be written; or "" */
+					uint32_t services_away; /* a bit for each of the config's */
+				} looked; /* LOOK */
 				struct {
 					unsigned int changed, elsewhere;
 				} followed; /* FOLLOW */
@@ -146,6 +152,8 @@ enum core_action_kind {
 	CORE_PROBE, /* is a worker there? CORE_GONE if not; the result says if it could be asked */
 	CORE_FIND_PORTS, /* that the configuration names, for ADOPT */
 	CORE_ADOPT, /* programs, slots and ports become what the configuration says */
+	CORE_LOOK, /* what the kernel has of what the configuration wants */
+	CORE_MEND, /* what of that has been taken away, or has come */
 };
 
 enum core_answer {
@@ -201,6 +209,14 @@ struct core_action {
 	};
 };
 
+enum core_trouble {
+	CORE_TROUBLE_LOOK, /* it cannot even be seen */
+	CORE_TROUBLE_PINS,
+	CORE_TROUBLE_STATE, /* books cannot be saved */
+	CORE_TROUBLE_SERVICE, /* addresses that are not there */
+	CORE_TROUBLES,
+};
+
 /* --- the core -------------------------------------------------------------------------------- */
 
 struct core;
@@ -232,6 +248,7 @@ uint64_t core_deadline_ns(const struct core *c);
 
 const struct books *core_books(const struct core *c);
 const struct config *core_config(const struct core *c); /* NULL before START */
+/* All that are wanted; ifindex 0: not attached. */
 const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count);
 const char *core_port_name(const struct core *c, uint32_t ifindex); /* "": none of the node's */
 
@@ -239,6 +256,9 @@ const char *core_port_name(const struct core *c, uint32_t ifindex); /* "": none 
 const struct tables *core_tables(const struct core *c);
 
 const struct core_counts *core_counts(const struct core *c);
+
+/* What is not as it should be, and others must mend; or "". */
+const char *core_trouble(const struct core *c, enum core_trouble what);
 
 /* Is all of the books on disk? Are the maps as the books say? False: that is still to be done. */
 bool core_is_saved(const struct core *c);

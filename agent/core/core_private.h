@@ -21,6 +21,7 @@ enum core_due {
 	CORE_DUE_FOLLOW, /* neighbours may have changed */
 	CORE_DUE_AGREE, /* the maps may not be as the books say */
 	CORE_DUE_BEGIN, /* runs wait for neighbours */
+	CORE_DUE_LOOK, /* the kernel may not be as the configuration says */
 	CORE_DUE_COUNT,
 };
 
@@ -106,6 +107,11 @@ struct core {
 		bool asked;
 	} round; /* of a roll-call */
 	struct job *follow; /* whose neighbours are followed */
+	struct {
+		uint32_t seen[TALLY_PORTS_MAX]; /* interface of each wanted port */
+		uint64_t retry_ns; /* of ports that were refused */
+	} look;
+	struct why trouble[CORE_TROUBLES];
 
 	uint64_t number; /* of the last action */
 	unsigned int taken, actions;
@@ -146,6 +152,9 @@ void core_save_soon(struct core *c);
 
 /* The maps may be another thing than we know. */
 void core_doubt_maps(struct core *c);
+
+/* Then of runs_agree() that nobody waits for. */
+void core_agreed(struct core *c, int r);
 
 /* --- mirror.c -------------------------------------------------------------------------------- */
 
@@ -222,11 +231,14 @@ void run_end(struct core *c, struct job *j, core_step *then);
 /* Reads the maps, plans, applies: afterwards they are as the books say. */
 void runs_agree(struct core *c, core_step *then);
 
-/* --- requests.c, reconfigure.c, rollcall.c, follow.c ----------------------------------------- */
+/* --- requests.c, reconfigure.c, rollcall.c, follow.c, mend.c --------------------------------- */
 
 void request_handle(struct core *c, const struct core_event *e);
 
 void reconfigure(struct core *c, const struct core_event *e);
+
+/* The ports that ADOPT or MEND brought. */
+void ports_keep(struct core *c);
 
 void rollcall_begin(struct core *c);
 void rollcall_due(struct core *c); /* if there is anybody to ask */
@@ -235,5 +247,11 @@ void follow_begin(struct core *c);
 void follow_due(struct core *c);
 void follow_heard(struct core *c, const struct core_event *e);
 void follow_link(struct core *c, const struct core_event *e);
+
+void mend_begin(struct core *c);
+void mend_due(struct core *c);
+
+/* Logs what has changed; "": there is none. */
+void trouble_note(struct core *c, enum core_trouble what, const char *text);
 
 #endif

@@ -30,12 +30,14 @@ enum dataplane_mode {
 };
 
 struct dataplane_port {
-	uint32_t ifindex;
+	uint32_t ifindex; /* 0: no interface has this name; after attaching also: not attached */
 	char name[IF_NAMESIZE];
 	enum dataplane_mode mode; /* wanted; after attaching: any but AUTO */
 	bool share; /* wanted: where another XDP program is, it stays and sees what Tally passes */
 	uint32_t beside; /* after attaching: the number of that program, or 0 */
-	struct why refused; /* after attaching: why not native, and if so why not generic; or "" */
+	bool attached; /* when looked at: a program of the node is on the port */
+	/* Why not attached; after attaching why not native, and if so why not generic; or "" */
+	struct why refused;
 };
 
 /* What a tenant may send. Tenant 0 is the node's own, without limits. */

@@ -56,6 +56,36 @@ static void follow_over(struct core *c, int r)
 		core_due(c, CORE_DUE_FOLLOW, 0);
 }
 
+static void moved(struct core *c, int r)
+{
+	const struct job *j = c->follow;
+
+	if (r == 0)
+		core_log(c, LOG_LEVEL_INFO, "results leave by other ports now", "job=%s", j->name);
+	else
+		core_doubt_maps(c); /* is the run there still? */
+	follow_over(c, r);
+}
+
+/* Workers are behind another port, or behind the same one made anew: the run is written anew. */
+static void move(struct core *c, const struct job *j)
+{
+	struct installation *g = c->install.g;
+	int r;
+
+	for (unsigned int i = 0; i < g->copies; i++)
+		if (!g->copy[i].hop.port) { /* not yet */
+			follow_over(c, 0);
+			return;
+		}
+	r = installation_address(g, &c->why);
+	g->job.tenant = j->tenant;
+	if (r < 0)
+		follow_over(c, r);
+	else
+		mirror_install(c, g, moved);
+}
+
 static void on_followed(struct core *c, int r)
 {
 	const struct job *j = c->follow;
@@ -64,11 +94,9 @@ static void on_followed(struct core *c, int r)
 		core_log(c, LOG_LEVEL_INFO, "results readdressed: workers have new MACs",
 			 "job=%s workers=%u", j->name, c->result->result.followed.changed);
 	if (r == 0 && c->result->result.followed.elsewhere)
-		core_log(c, LOG_LEVEL_WARNING, "workers moved to another port",
-			 "job=%s workers=%u reason=\"the results of this run still leave by the "
-			 "old one\"",
-			 j->name, c->result->result.followed.elsewhere);
-	follow_over(c, r);
+		move(c, j);
+	else
+		follow_over(c, r);
 }
 
 /* Next hops of a run's copies, as far as they are known now: the others keep what they have. */
@@ -90,6 +118,7 @@ static void hop_read(struct core *c, int r)
 		return;
 	}
 	assert(g->copies); /* a job has one worker at least */
+	c->why = (struct why){ "" };
 	hops = calloc(g->copies, sizeof(*hops));
 	for (unsigned int i = 0; hops && i < g->copies; i++)
 		hops[i] = g->copy[i].hop;

@@ -295,6 +295,13 @@ static void links_print(FILE *f, const struct metrics_snapshot *s)
 			      s->links[i]->link.speed_mbps * 125000ull);
 }
 
+static void ports_print(FILE *f, const struct metrics_snapshot *s)
+{
+	family(f, "port_attached", "gauge", "1 if Tally's program is on the port, 0 if not.");
+	for (size_t i = 0; i < s->port_count; i++)
+		whole(f, "port_attached", LABELS("port", s->ports[i].name), !!s->ports[i].ifindex);
+}
+
 /* --- the agent itself ------------------------------------------------------------------------ */
 
 #define LABEL(name, label) label,
@@ -388,6 +395,7 @@ int metrics_print(const struct metrics_snapshot *s, char **ret, size_t *ret_leng
 	for (size_t i = 0; i < sizeof(rate_families) / sizeof(*rate_families); i++)
 		rates_print(f, s, &rate_families[i]);
 	links_print(f, s);
+	ports_print(f, s);
 	outcomes_print(f, s);
 	failed = ferror(f);
 	if (fclose(f) != 0 || failed)

@@ -5,7 +5,7 @@
  * the families.
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
- * for each job, 8 for each tenant and 21 for each link. Rows beyond METRICS_ROWS_MAX are left
+ * for each job, 8 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
  * out and counted, so that the text stays below 48 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
@@ -19,6 +19,7 @@
 #include <tally/outcome.h>
 
 #include "counts.h"
+#include "dataplane_state.h"
 #include "delay.h"
 #include "traffic.h"
 
@@ -81,6 +82,8 @@ struct metrics_snapshot {
 	size_t tenant_count;
 	const struct traffic_link_flow *const *links; /* as traffic_link_flow() gives them */
 	size_t link_count;
+	const struct dataplane_port *ports; /* that are wanted; ifindex 0: not attached */
+	size_t port_count;
 	struct traffic_stats traffic;
 	uint64_t link_events_lost; /* netlink_links_lost() */
 	struct core_counts counts;

@@ -77,7 +77,7 @@ static void adopt(struct core *c, core_step *next)
 }
 
 /* Why a port is not native is known only right after it was attached: what is known is kept. */
-static void ports_keep(struct core *c)
+void ports_keep(struct core *c)
 {
 	struct dataplane_port *ports = c->result->result.adopted.ports;
 	const unsigned int count = c->result->result.adopted.count;

@@ -332,6 +332,15 @@ static int gates_finish(const struct tables *now, const struct dataplane_gate *g
 	return 0;
 }
 
+/* Do copies of a run leave by other ports than they did? */
+static bool has_moved(const struct tables_job *before, const struct installation *wanted)
+{
+	for (unsigned int i = 0; i < before->copies && i < wanted->copies; i++)
+		if (before->copy[i].port != wanted->copy[i].hop.port)
+			return true;
+	return false;
+}
+
 /* --- what is to be --------------------------------------------------------------------------- */
 
 int tables_install(const struct tables *now, const struct installation *wanted,
@@ -345,7 +354,8 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 	r = ports_check(now, wanted, why);
 	if (r < 0)
 		return r;
-	if (before && !before->broken && before->job.epoch == j.job.epoch)
+	if (before && !before->broken && before->job.epoch == j.job.epoch &&
+	    !has_moved(before, wanted))
 		return why_say(why, -EEXIST,
 			       "job %u is there already with epoch %u: give a new run another "
 			       "epoch, or tally-node job del %u",

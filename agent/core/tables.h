@@ -65,7 +65,8 @@ const struct tables_job *tables_find(const struct tables *t, uint32_t id);
  * that workers are behind have rows of their own, then its other gates, as far as there are rows:
  * TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others have, and the rest for who comes
  * first. -EINVAL: a copy leaves by a port where the node is not attached, or a gate is given twice;
- * -EEXIST: the job is there with this epoch; -ENOSPC: no children, slots, group or gates; -ENOMEM.
+ * -EEXIST: the job is there with this epoch, and all copies leave by the same ports; -ENOSPC: no
+ * children, slots, group or gates; -ENOMEM.
  */
 int tables_install(const struct tables *now, const struct installation *wanted,
 		   const struct dataplane_gate *gates, unsigned int count, struct tables_job *ret,

@@ -40,8 +40,9 @@ void dataplane_unclaim(const char *pin);
 
 /*
  * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
- * port, in this order. All or nothing. Mounts the BPF file system if it is missing.
- * A node that is not whole, or has another layout, goes first if this process has claimed it.
+ * port that is there (ifindex), in this order. All or nothing. Mounts the BPF file system if it is
+ * missing. A node that is not whole, or has another layout, goes first if this process has claimed
+ * it.
  * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that could share it, and
  * is not to; or, where not AUTO, one that a BPF link holds; -EINVAL: one that ours cannot call.
  */
@@ -77,6 +78,20 @@ static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d);
 
 /* -ESTALE: the node pinned there has maps of another layout. Takes no lock. */
 int dataplane_layout_check(const char *pin, struct why *why);
+
+/*
+ * Looks whether the kernel has all that was pinned of an open node of this process. -ENOENT, and
+ * `why` says how much is missing.
+ */
+int dataplane_check(struct dataplane *d, struct why *why);
+
+/*
+ * Puts back what dataplane_check() misses, and our program on each of these ports that has none; a
+ * port with ifindex 0 is not there, and other ports are left. A port that cannot be attached says
+ * why in `refused`, and the others go on. Sums under way stay.
+ */
+int dataplane_mend(struct dataplane *d, struct dataplane_port *ports, unsigned int count,
+		   struct why *why);
 
 /*
  * Which programs these are: ours, and whether the running node's are the same, and no replacement

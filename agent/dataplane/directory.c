@@ -76,7 +76,8 @@ static int bpffs_ensure(const char *pin, struct why *why)
 				       "take `nsenter --net=/run/netns/NAME`");
 		if (mount("bpf", BPFFS, "bpf", 0, "mode=0700") < 0)
 			return why_say(why, -errno,
-				       "cannot mount a BPF file system at " BPFFS ": %m");
+				       "cannot mount a BPF file system at " BPFFS
+				       ": %m (as root: mount -t bpf bpf " BPFFS ")");
 	}
 	if (!directory_is_bpffs(dirname(parent)))
 		return why_say(
@@ -114,7 +115,7 @@ int directory_make(const char *pin, struct why *why)
  */
 static int claim = -1;
 
-static bool is_same(int fd, const char *path)
+bool directory_is(int fd, const char *path)
 {
 	struct stat a, b;
 
@@ -124,7 +125,7 @@ static bool is_same(int fd, const char *path)
 
 bool claim_is_ours(const char *pin)
 {
-	return claim >= 0 && is_same(claim, pin_path(pin, "claim", ""));
+	return claim >= 0 && directory_is(claim, pin_path(pin, "claim", ""));
 }
 
 /*
@@ -225,7 +226,7 @@ int directory_lock(const char *pin, struct why *why)
 		return TAKE_FD(fd);
 	if (flock(fd, LOCK_EX) < 0)
 		return no_node(why, -errno, pin);
-	if (!is_same(fd, pin))
+	if (!directory_is(fd, pin))
 		return no_node(why, -ENOENT, pin);
 	other = claim_take(pin, why);
 	return other == -EBUSY ? -EBUSY : TAKE_FD(fd);

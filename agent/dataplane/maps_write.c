@@ -141,20 +141,14 @@ static int keys_put(struct dataplane *d, const struct tally_job *job, const stru
 
 /* --- groups ---------------------------------------------------------------------------------- */
 
-/* The inner map of a group, or -errno. */
-static int group_open(struct dataplane *d, uint32_t group)
-{
-	return bpf_obj_get(pin_path_of_group(d->path, group));
-}
-
 /*
  * Copies have the keys 0, 1, ... (walking the map would go in circles: an update moves keys). The
  * kernel takes out those whose interface has gone.
  */
 static int group_use(struct dataplane *d, const struct tables_job *j, int fanout)
 {
-	_cleanup_(closep) int fd = group_open(d, j->job.group);
-	int r = fd < 0 ? fd : 0;
+	const int fd = d->group[j->job.group];
+	int r = fd < 0 ? -ENOENT : 0;
 
 	for (uint32_t key = 0; r == 0 && key < j->copies; key++) {
 		struct bpf_devmap_val value;
@@ -172,10 +166,8 @@ static int group_use(struct dataplane *d, const struct tables_job *j, int fanout
 /* Writes the group once more: see job_stop(). */
 static void programs_wait(struct dataplane *d, uint32_t group)
 {
-	_cleanup_(closep) int fd = group_open(d, group);
-
-	if (fd >= 0)
-		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &fd, BPF_ANY);
+	if (d->group[group] >= 0)
+		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
 }
 
 int maps_groups_use(struct dataplane *d, int fanout, struct why *why)
@@ -227,6 +219,8 @@ static void job_stop(struct dataplane *d, const struct tables_job *j)
 	if (j->job.group != TABLES_NO_GROUP) {
 		bpf_map_delete_elem(d->fd[PIN_GROUPS], &j->job.group);
 		unlink(pin_path_of_group(d->path, j->job.group));
+		closep(&d->group[j->job.group]);
+		d->group[j->job.group] = -1;
 	}
 	children_remove(d, j->id);
 	if (j->job.group != TABLES_NO_GROUP)
@@ -297,6 +291,7 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 			rows_retire(d, before, NULL, &ignored);
 		return r;
 	}
+	d->group[j->job.group] = TAKE_FD(copies);
 	return before ? rows_retire(d, before, j, why) : 0;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A node from its beginning to its end: programs and pins, then ports. */
 #include <bpf/bpf.h>
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "dataplane.h"
@@ -64,12 +66,13 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 	if (r < 0)
 		return r;
 	for (unsigned int i = 0; i < count; i++)
-		shared |= share_is_wanted(&ports[i]);
+		shared |= ports[i].ifindex && share_is_wanted(&ports[i]);
 	r = programs_load(NULL, slots, shared, &p, why);
 	if (r == 0)
 		r = pins_make(&p, pin, (1u << PIN_COUNT) - 1, "", why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)
-		r = port_attach(pin, &p, &ports[i], why);
+		if (ports[i].ifindex)
+			r = port_attach(pin, &p, &ports[i], why);
 	if (r < 0)
 		node_remove(pin, &ignored);
 	return r;
@@ -92,8 +95,24 @@ void dataplane_close(struct dataplane *d)
 		return;
 	for (int i = 0; i < PIN_COUNT; i++)
 		closep(&d->fd[i]);
+	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)
+		closep(&d->group[group]);
+	links_close(d->links, d->links_count);
 	closep(&d->directory);
 	free(d);
+}
+
+static void groups_open(struct dataplane *d)
+{
+	DIR *directory = opendir(d->path);
+	const struct dirent *e;
+	uint32_t group;
+
+	while (directory && (e = readdir(directory)))
+		if (sscanf(e->d_name, "group-%" SCNu32, &group) == 1 && group < TALLY_JOBS_MAX)
+			d->group[group] = bpf_obj_get(pin_path_of_group(d->path, group));
+	if (directory)
+		closedir(directory);
 }
 
 int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
@@ -105,6 +124,7 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 		return -ENOMEM;
 	d->directory = -1;
 	memset(d->fd, -1, sizeof(d->fd));
+	memset(d->group, -1, sizeof(d->group));
 	libbpf_listen();
 	snprintf(d->path, sizeof(d->path), "%s", pin);
 	d->directory = directory_lock(pin, why);
@@ -126,6 +146,10 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 				       "detach, and attach anew",
 				       pin, pin_name[i], strerror(-d->fd[i]));
 	}
+	groups_open(d);
+	r = links_open(pin, &d->links, &d->links_count);
+	if (r < 0)
+		return no_node(why, r, pin);
 	*ret = TAKE_PTR(d);
 	return 0;
 }

@@ -40,11 +40,16 @@ enum pin {
 	PIN_COUNT,
 };
 
-/* An open node. */
+struct port_link;
+
+/* An open node: all that is pinned of it is held, too, so that no pin is needed to go on. */
 struct dataplane {
 	char path[PATH_MAX];
 	int directory; /* with the lock */
 	int fd[PIN_COUNT];
+	int group[TALLY_JOBS_MAX]; /* maps of copies; -1: no such group */
+	struct port_link *links; /* see ports.h */
+	unsigned int links_count;
 };
 
 /* Names of the pins. */
@@ -95,7 +100,10 @@ int directory_make(const char *pin, struct why *why);
  */
 int directory_lock(const char *pin, struct why *why);
 
-/* Has this process claimed it? */
+/* Is this open directory the one of that name? */
+bool directory_is(int fd, const char *path);
+
+/* Has this process claimed it? No more, if somebody took the directory away. */
 bool claim_is_ours(const char *pin);
 
 /* An empty one; one that this process has claimed stays. */

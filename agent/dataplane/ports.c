@@ -102,6 +102,14 @@ static bool name_parse(struct port_link *link)
 	return !*at && number[2] <= 1;
 }
 
+void links_refresh(struct dataplane *d)
+{
+	for (unsigned int i = 0; i < d->links_count; i++) {
+		d->links[i].ifindex = 0;
+		d->links[i].kind->read(d->path, &d->links[i]);
+	}
+}
+
 /* What a pin says of a port; false: it is no port's. */
 static bool link_read(const char *pin, struct port_link *link)
 {
@@ -151,32 +159,27 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
 		    struct why *why)
 {
-	_cleanup_(freep) struct dataplane_port *ports = calloc(TALLY_PORTS_MAX, sizeof(*ports));
-	struct port_link *links = NULL;
-	unsigned int count = 0;
-	int r;
+	struct dataplane_port *ports = calloc(TALLY_PORTS_MAX, sizeof(*ports));
 
 	if (!ports)
 		return -ENOMEM;
-	r = links_open(d->path, &links, &count);
-	if (r < 0)
-		return why_say(why, r, "%s: %s", d->path, strerror(-r));
-	for (unsigned int i = 0; i < count; i++) {
+	links_refresh(d);
+	for (unsigned int i = 0; i < d->links_count; i++) {
 		struct dataplane_port *p = &ports[i];
+		const struct port_link *link = &d->links[i];
 
-		p->ifindex = links[i].ifindex;
-		p->beside = links[i].beside;
+		p->ifindex = link->ifindex;
+		p->beside = link->beside;
 		p->share = p->beside;
 		if (p->ifindex && !if_indextoname(p->ifindex, p->name))
 			*p->name = '\0'; /* in another namespace */
-		p->mode = links[i].kind->mode;
+		p->mode = link->kind->mode;
 		if (p->mode == DATAPLANE_AUTO)
 			p->mode = dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE
 								  : DATAPLANE_GENERIC;
 	}
-	links_close(links, count);
-	*ret = TAKE_PTR(ports);
-	*ret_count = count;
+	*ret = ports;
+	*ret_count = d->links_count;
 	return 0;
 }
 

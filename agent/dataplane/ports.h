@@ -66,6 +66,9 @@ extern const struct port_kind port_tc_kind; /* a TC filter: the pin is our progr
 int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count);
 void links_close(struct port_link *links, unsigned int count);
 
+/* Which interfaces of an open node are still there, and held? */
+void links_refresh(struct dataplane *d);
+
 /* Attaches by the kind that suits, and pins. Sets the port's mode and reason. */
 int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
 		struct why *why);

@@ -203,7 +203,7 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 	p->ingress = ingress_bpf__open();
 	if (!p->ingress)
 		return -errno;
-	p->ingress->rodata_node->constants = c;
+	p->ingress->rodata_node->constants = p->constants = c;
 	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
 		r = bpf_map__reuse_fd(map_of(p->ingress->obj, i), p->fd[i]);
 	if (r == 0)
@@ -229,7 +229,7 @@ int programs_tc(struct programs *p, struct why *why)
 	tc = ingress_tc_bpf__open();
 	if (!tc)
 		return -errno;
-	tc->rodata_node->constants = p->ingress->rodata_node->constants;
+	tc->rodata_node->constants = p->constants;
 	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
 		r = bpf_map__reuse_fd(map_of(tc->obj, i), p->fd[i]);
 	if (r == 0)
@@ -273,6 +273,13 @@ int programs_load(const struct dataplane *old, uint32_t slots, bool shared, stru
 		return r;
 	*ret = TAKE(p, (struct programs){ 0 });
 	return 0;
+}
+
+int programs_of(const struct dataplane *d, struct programs *ret)
+{
+	*ret = (struct programs){ 0 };
+	memcpy(ret->fd, d->fd, sizeof(ret->fd));
+	return constants_read(d->fd[PIN_CONSTANTS], &ret->constants);
 }
 
 /* Pins what `which` has a bit for. */

@@ -13,8 +13,12 @@ struct programs {
 	struct fanout_bpf *fanout;
 	struct ingress_bpf *ingress;
 	struct ingress_tc_bpf *ingress_tc; /* only when a port needs it */
-	int fd[PIN_COUNT]; /* borrowed from the three */
+	struct tally_constants constants; /* of the ingress programs */
+	int fd[PIN_COUNT]; /* borrowed from the three, or from an open node */
 };
+
+/* Those of an open node, as they run; *ret for programs_close(), before the node is closed. */
+int programs_of(const struct dataplane *d, struct programs *ret);
 
 /*
  * `shared`: the program will have to call others. With all maps from `old`, but for the slots if

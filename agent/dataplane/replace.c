@@ -48,7 +48,7 @@ static bool is_wanted(const struct swap *s, const struct port_link *link)
 	if (!s->ports_count)
 		return link->ifindex;
 	for (unsigned int i = 0; i < s->ports_count; i++)
-		if (s->ports[i].ifindex == link->ifindex)
+		if (link->ifindex && s->ports[i].ifindex == link->ifindex)
 			return true;
 	return false;
 }
@@ -86,7 +86,7 @@ static int ports_check(struct swap *s, struct why *why)
 	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++) {
 		const struct port_link *link = link_find(s, s->ports[i].ifindex);
 
-		if (!link)
+		if (!link || !s->ports[i].ifindex)
 			continue;
 		s->ports[i].beside = link->beside;
 		r = mode_check(&s->ports[i], link, why);
@@ -102,7 +102,8 @@ static bool is_shared(const struct swap *s)
 	for (unsigned int i = 0; i < s->links_count; i++)
 		shared |= s->links[i].beside && is_wanted(s, &s->links[i]);
 	for (unsigned int i = 0; i < s->ports_count; i++)
-		shared |= !link_find(s, s->ports[i].ifindex) && share_is_wanted(&s->ports[i]);
+		shared |= s->ports[i].ifindex && !link_find(s, s->ports[i].ifindex) &&
+			  share_is_wanted(&s->ports[i]);
 	return shared;
 }
 
@@ -154,7 +155,7 @@ static int ports_swap(struct swap *s, struct why *why)
 				       link->ifindex, strerror(-r));
 	}
 	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++)
-		if (!link_find(s, s->ports[i].ifindex))
+		if (s->ports[i].ifindex && !link_find(s, s->ports[i].ifindex))
 			r = port_attach(s->node->path, &s->programs, &s->ports[i], why);
 	return r;
 }

@@ -239,14 +239,16 @@ static int listen_on(const struct sockaddr *a, int *ret, struct why *why)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	/* an address may come later */
+	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 	if (bind(fd, a, address_bytes(a)) < 0 || listen(fd, BACKLOG) < 0)
 		return why_say(
 			why, -errno, "metrics: cannot listen on %s: %m%s", text,
 			errno == EADDRINUSE
 				? "; name another TCP port, or end the program that uses this one (ss "
 				  "-tlnp)"
-			: errno == EADDRNOTAVAIL ? "; no interface has this address (ip address)"
-						 : "");
+				: "");
 	*ret = TAKE_FD(fd);
 	return 0;
 }

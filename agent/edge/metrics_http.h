@@ -36,8 +36,8 @@ struct metrics_http;
 
 /*
  * Listens on an IPv4 or IPv6 address; TCP port 0 is any free one. The caller owns the result;
- * metrics_http_close() allows NULL and ends all connections. -EADDRINUSE,
- * -EADDRNOTAVAIL, -EAFNOSUPPORT, -EACCES, ...
+ * metrics_http_close() allows NULL and ends all connections. The address need not be there yet.
+ * -EADDRINUSE, -EAFNOSUPPORT, -EACCES, ...
  */
 int metrics_http_open(const struct sockaddr *address, const struct metrics_http_options *options,
 		      struct metrics_http **ret, struct why *why);

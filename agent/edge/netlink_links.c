@@ -91,8 +91,13 @@ static void link_event(struct netlink_links *l, struct nlmsghdr *message)
 		return;
 	info = nlmsg_data(message);
 	w = watch_find(l, (uint32_t)info->ifi_index);
-	if (!w || info->ifi_family != AF_UNSPEC)
+	if (info->ifi_family != AF_UNSPEC)
 		return;
+	if (!w) {
+		if (l->on.other && attribute[IFLA_IFNAME])
+			l->on.other(l->context, nla_get_string(attribute[IFLA_IFNAME]));
+		return;
+	}
 	if (message->nlmsg_type == RTM_NEWLINK) {
 		state.there = true;
 		state.up = info->ifi_flags & IFF_UP;

@@ -31,6 +31,8 @@ struct netlink_neighbour {
 struct netlink_links_events {
 	/* A watched link's up, carrier or operational state has changed, or it came or went. */
 	void (*link)(void *context, uint32_t ifindex);
+	/* A link that is not watched has come, or changed. */
+	void (*other)(void *context, const char *name);
 	/* The kernel changed an entry, on any interface; often the MAC is the same. */
 	void (*neighbour)(void *context, const struct netlink_neighbour *neighbour);
 	/*

@@ -301,6 +301,9 @@ int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storag
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (address->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	/* an address may come later */
+	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 	if (bind(fd, (const void *)address, sizeof(*address)) < 0)
 		return why_say(why, -errno, "cannot listen on %s: %m", text);
 	r = listen_on(server, fd, NULL);

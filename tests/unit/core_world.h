@@ -60,6 +60,11 @@ struct world_job { /* what its owner knows of it */
 	bool unsaved; /* the disk does not know that run */
 };
 
+struct world_link { /* a port that may come and go, whatever the core thinks of it */
+	uint32_t ifindex; /* 0: gone */
+	uint32_t attached; /* where our program is; 0: nowhere */
+};
+
 struct world {
 	struct core *core;
 	uint64_t now_ns, events;
@@ -71,6 +76,11 @@ struct world {
 	} spilled[TALLY_JOBS_MAX];
 	unsigned int spills;
 	struct tables maps;
+	struct world_link link[WORLD_PORTS];
+	uint32_t links_made;
+	unsigned int ports; /* that were adopted */
+	bool no_pins, is_changed; /* by others; since the core looked */
+	unsigned int no_way; /* so many more look-ups of a neighbour find no route */
 	struct dataplane_limits limits[TALLY_TENANTS_MAX];
 	bool limited[TALLY_TENANTS_MAX];
 
@@ -248,13 +258,15 @@ static inline void mirror_check(struct world *w)
 
 	if (!t)
 		return;
-	same = t->slots == w->maps.slots && t->ports == w->maps.ports && t->jobs == w->maps.jobs &&
-	       !memcmp(t->port, w->maps.port, t->ports * sizeof(*t->port));
+	same = t->slots == w->maps.slots && t->jobs == w->maps.jobs;
+	if (!w->is_changed)
+		same &= t->ports == w->maps.ports &&
+			!memcmp(t->port, w->maps.port, t->ports * sizeof(*t->port));
 	for (unsigned int i = 0; same && i < t->jobs; i++)
 		same = tables_job_is_equal(&t->job[i], &w->maps.job[i]);
 	if (!same)
-		WRONG(w, "the maps (%u jobs) are not what the core knows (%u jobs)", w->maps.jobs,
-		      t->jobs);
+		WRONG(w, "maps: %u jobs, %u ports; the core knows %u jobs, %u ports", w->maps.jobs,
+		      w->maps.ports, t->jobs, t->ports);
 }
 
 /* Only when nothing is under way: then the maps are what the books say. */
@@ -304,6 +316,26 @@ static inline void maps_agree_check(struct world *w)
 	}
 	if (w->maps.slots != b->slots)
 		WRONG(w, "%u slots, and the books say %u", w->maps.slots, b->slots);
+}
+
+/* Only when nobody has changed anything for a while: all that is there is attached, and known. */
+static inline void truth_check(struct world *w)
+{
+	unsigned int count;
+	const struct dataplane_port *ports = core_ports(w->core, &count);
+
+	if (w->no_pins || *core_trouble(w->core, CORE_TROUBLE_PINS))
+		WRONG(w, "the pins are missing");
+	for (unsigned int i = 0; i < count; i++)
+		if (w->link[i].attached != w->link[i].ifindex ||
+		    ports[i].ifindex != w->link[i].ifindex)
+			WRONG(w, "eth%u has number %u, the program is on %u, the core says %u", i,
+			      w->link[i].ifindex, w->link[i].attached, ports[i].ifindex);
+	for (unsigned int i = 0; i < w->maps.jobs; i++)
+		for (unsigned int k = 0; k < w->maps.job[i].copies; k++)
+			if (!*core_port_name(w->core, w->maps.job[i].copy[k].port))
+				WRONG(w, "results of job %u leave by a port that has gone",
+				      w->maps.job[i].id);
 }
 
 static inline void disk_check(struct world *w)
@@ -475,6 +507,33 @@ static inline void answer(struct world *w, const struct core_action *a)
 
 /* --- performing ------------------------------------------------------------------------------ */
 
+/* What the node is on: the maps have it by its numbers. */
+static inline void ports_write(struct world *w)
+{
+	w->maps.port = realloc(w->maps.port, WORLD_PORTS * sizeof(*w->maps.port));
+	w->maps.ports = 0;
+	for (unsigned int i = 0; i < w->ports; i++)
+		if (w->link[i].attached)
+			w->maps.port[w->maps.ports++] = w->link[i].attached;
+}
+
+static inline void dataplane_mend(struct world *w, const struct config *c, struct core_event *e)
+{
+	struct dataplane_port *ports = calloc(c->ports, sizeof(*ports));
+
+	w->no_pins = w->is_changed = false;
+	w->ports = c->ports;
+	for (unsigned int i = 0; i < WORLD_PORTS; i++)
+		w->link[i].attached = i < c->ports ? w->link[i].ifindex : 0;
+	ports_write(w);
+	for (unsigned int i = 0; i < c->ports; i++) {
+		ports[i].ifindex = w->link[i].attached;
+		memcpy(ports[i].name, c->port[i].name, IF_NAMESIZE);
+	}
+	e->result.adopted.ports = ports;
+	e->result.adopted.count = c->ports;
+}
+
 static inline void dataplane_adopt(struct world *w, const struct config *c, struct core_event *e)
 {
 	uint32_t used = 0;
@@ -487,14 +546,46 @@ static inline void dataplane_adopt(struct world *w, const struct config *c, stru
 		return;
 	}
 	w->maps.slots = c->slots;
-	w->maps.ports = c->ports;
-	w->maps.port = realloc(w->maps.port, c->ports * sizeof(*w->maps.port));
-	e->result.adopted.ports = calloc(c->ports, sizeof(struct dataplane_port));
-	e->result.adopted.count = c->ports;
+	dataplane_mend(w, c, e);
+}
+
+static inline void dataplane_look(struct world *w, const struct config *c, struct core_event *e)
+{
+	struct dataplane_port *ports = calloc(c->ports, sizeof(*ports));
+
 	for (unsigned int i = 0; i < c->ports; i++) {
-		w->maps.port[i] = e->result.adopted.ports[i].ifindex = i + 1;
-		memcpy(e->result.adopted.ports[i].name, c->port[i].name, IF_NAMESIZE);
+		ports[i].ifindex = w->link[i].ifindex;
+		ports[i].attached = ports[i].ifindex && w->link[i].attached == ports[i].ifindex;
+		memcpy(ports[i].name, c->port[i].name, IF_NAMESIZE);
 	}
+	w->is_changed = w->no_pins; /* then nobody looks at ports */
+	e->result.looked.ports = ports;
+	e->result.looked.missing = w->no_pins ? "pins" : "";
+	e->result.looked.state = "";
+}
+
+/* As the kernel does when a port goes between two looks. */
+static inline bool is_there(const struct world *w, const struct tables_job *j)
+{
+	for (unsigned int i = 0; i < j->copies; i++) {
+		bool found = false;
+
+		for (unsigned int k = 0; k < w->maps.ports; k++)
+			found |= w->maps.port[k] == j->copy[i].port;
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static inline unsigned int elsewhere(const struct world *w, const struct core_action *a)
+{
+	const struct tables_job *j = tables_find(&w->maps, a->id);
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < a->follow.count; i++)
+		n += a->follow.hops[i].port && a->follow.hops[i].port != j->copy[i].port;
+	return n;
 }
 
 static inline void perform(struct world *w, const struct core_action *a, struct core_event *e,
@@ -505,8 +596,12 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	switch (a->kind) {
 	case CORE_RESOLVE:
 		e->result.error = w->nobody_answers ? -EHOSTUNREACH : 0;
-		*hop = (struct hop){ .port = 1 + endpoint_port(a->resolve.address) % 2,
+		*hop = (struct hop){ .port = w->link[endpoint_port(a->resolve.address) % 2].ifindex,
 				     .mtu = 1500 };
+		if (!hop->port || w->no_way) {
+			w->no_way -= w->no_way > 0;
+			e->result.error = -ENETUNREACH;
+		}
 		memcpy(hop->mac, nobody, sizeof(nobody));
 		e->result.hop = hop;
 		return;
@@ -515,6 +610,13 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 		e->result.tables = read;
 		return;
 	case CORE_INSTALL:
+		if (!is_there(w, a->write.job)) {
+			w->restores_failed++;
+			e->result.error = -EINVAL;
+			return;
+		}
+		maps_write(w, a);
+		return;
 	case CORE_GATES:
 	case CORE_REMOVE:
 		maps_write(w, a);
@@ -527,6 +629,14 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 		return;
 	case CORE_FOLLOW:
 		e->result.error = tables_find(&w->maps, a->id) ? 0 : -ENOENT;
+		if (e->result.error == 0)
+			e->result.followed.elsewhere = elsewhere(w, a);
+		return;
+	case CORE_LOOK:
+		dataplane_look(w, a->config, e);
+		return;
+	case CORE_MEND:
+		dataplane_mend(w, a->config, e);
 		return;
 	case CORE_PUT_TENANT:
 		w->limits[a->id] = a->tenant.limits;

@@ -51,6 +51,8 @@ static void world_open(struct world *w, uint64_t seed)
 	w->config->spill_mib = w->other->spill_mib = seed % 2;
 	for (unsigned int i = 0; i < WORLD_JOBS; i++)
 		w->job[i].told_epoch = -1;
+	for (unsigned int i = 0; i < WORLD_PORTS; i++)
+		w->link[i].ifindex = ++w->links_made;
 }
 
 static void world_close(struct world *w)
@@ -304,6 +306,34 @@ static void neighbour(struct world *w, uint8_t mac)
 	world_do(w, &e);
 }
 
+enum harm {
+	LINK_GOES,
+	LINK_COMES, /* perhaps in the place of another of its name */
+	PROGRAM_GOES,
+	PINS_GO,
+	HARMS,
+};
+
+/* What others do to the node, with or without a word of the kernel's. */
+static void harm(struct world *w, enum harm what, unsigned int port, bool is_heard)
+{
+	const struct core_event e = { .kind = CORE_LINK };
+	struct world_link *link = &w->link[port];
+
+	if (what == PINS_GO)
+		w->no_pins = true;
+	else
+		link->attached = 0;
+	if (what == LINK_GOES)
+		link->ifindex = 0;
+	if (what == LINK_COMES)
+		link->ifindex = ++w->links_made;
+	w->is_changed = true;
+	ports_write(w);
+	if (is_heard)
+		world_do(w, &e);
+}
+
 /* The agent stops and ends all connections: the runs stay in the maps. */
 static void stop_and_start(struct world *w)
 {
@@ -350,6 +380,9 @@ static void live(struct world *w)
 	leave(w, 0);
 	neighbour(w, 1);
 	time_pass(w, 3000);
+	harm(w, PINS_GO, 0, false);
+	harm(w, LINK_COMES, 0, true);
+	time_pass(w, 3000);
 	leave(w, 1);
 	leave(w, 2);
 	all_join(w, 0, 3, 1); /* with a smaller window */
@@ -378,13 +411,18 @@ static void live(struct world *w)
 	time_pass(w, 30000);
 }
 
-/* Afterwards nobody is left, and nothing in the maps. */
+/* Afterwards all is as it should be; and then nobody is left, and nothing in the maps. */
 static void end(struct world *w)
 {
 	w->fail_one_in = 0;
 	w->fail_at = 0;
 	w->crash_at = 0;
 	cordon(w, false);
+	for (unsigned int i = 0; i < WORLD_PORTS; i++)
+		if (!w->link[i].ifindex)
+			harm(w, LINK_COMES, i, false);
+	time_pass(w, 40000);
+	truth_check(w);
 	all_leave(w);
 	time_pass(w, 30000);
 	if (!*w->wrong && w->maps.jobs)
@@ -570,6 +608,33 @@ static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **
 	world_close(&w);
 }
 
+static void what_others_take_away_is_back_within_seconds(void **state)
+{
+	for (enum harm what = 0; what < HARMS; what++)
+		for (unsigned int heard = 0; heard < 2; heard++) {
+			struct world w;
+
+			world_open(&w, 0);
+			assert_int_equal(world_start(&w), 0);
+			create(&w, 1, 3, "", 16);
+			all_join(&w, 0, 3, 1);
+			time_pass(&w, 10000);
+			harm(&w, what, 0, heard);
+			time_pass(&w, heard ? 1000 : 4000);
+			if (what == LINK_GOES)
+				assert_int_equal(core_ports(w.core, &(unsigned int){ 0 })->ifindex,
+						 0);
+			if (what == LINK_GOES)
+				harm(&w, LINK_COMES, 0, heard);
+			w.no_way = 3; /* addresses and routes come later */
+			time_pass(&w, 8000);
+			truth_check(&w);
+			assert_string_equal(w.wrong, "");
+			assert_int_equal(w.worker[0].state, RUNS);
+			world_close(&w);
+		}
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -616,6 +681,12 @@ static void try_meanwhile(struct world *w)
 		WRONG(w, "an event is taken while a result is awaited");
 }
 
+static void random_harm(struct world *w, unsigned int port)
+{
+	harm(w, w->link[port].ifindex ? world_random(w, HARMS) : LINK_COMES, port,
+	     world_random(w, 2));
+}
+
 static void random_step(struct world *w)
 {
 	if (!world_random(w, 30))
@@ -640,8 +711,10 @@ static void random_step(struct world *w)
 			stop_and_start(w);
 		else if (!world_random(w, 4))
 			cordon(w, !world_random(w, 8));
-		else
+		else if (world_random(w, 5))
 			neighbour(w, world_random(w, 4));
+		else
+			random_harm(w, world_random(w, WORLD_PORTS));
 		return;
 	case 5:
 	case 6:
@@ -696,6 +769,7 @@ int main(void)
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
+		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
 	};

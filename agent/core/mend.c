@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The kernel as it is, against what is wanted: every few seconds, and soon after a link has
+ * changed. What others have taken away is put back, what comes is taken, what is missing is said.
+ */
+#include <string.h>
+
+#include "core_private.h"
+#include "common/address.h"
+
+enum {
+	LOOK_MS = 3000,
+	SOON_MS = 100, /* from the first word of a change: many may come at once */
+	RETRY_MS = 30000, /* of a port that was refused */
+};
+
+void mend_due(struct core *c) { core_due(c, CORE_DUE_LOOK, SOON_MS); }
+
+/* --- what is said ---------------------------------------------------------------------------- */
+
+void trouble_note(struct core *c, enum core_trouble what, const char *text)
+{
+	static const char *const words[CORE_TROUBLES][2] = {
+		[CORE_TROUBLE_LOOK] = { "cannot look at the data plane", "data plane is seen" },
+		[CORE_TROUBLE_PINS] = { "data plane is not whole", "data plane is whole again" },
+		[CORE_TROUBLE_STATE] = { "state file cannot be written",
+					 "state file can be written again" },
+		[CORE_TROUBLE_SERVICE] = { "service address missing",
+					   "service addresses are there" },
+	};
+	struct why *now = &c->trouble[what];
+
+	if (!strcmp(now->text, text))
+		return;
+	snprintf(now->text, sizeof(now->text), "%s", text);
+	if (*text)
+		core_log(c, LOG_LEVEL_WARNING, words[what][0], "reason=\"%s\"", now->text);
+	else
+		core_log(c, LOG_LEVEL_INFO, words[what][1], "%s", "");
+}
+
+static void services_note(struct core *c, uint32_t away)
+{
+	struct why text = { "" };
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < c->config->services; i++) {
+		char address[ADDRESS_BYTES];
+
+		if (!(away & 1u << i))
+			continue;
+		address_print(&c->config->service[i], address, sizeof(address));
+		used += snprintf(text.text + used, sizeof(text.text) - used, "%s%s",
+				 used ? ", " : "", address);
+	}
+	if (used && used < sizeof(text.text))
+		snprintf(text.text + used, sizeof(text.text) - used,
+			 ": not on this machine yet, so workers do not reach it (ip address add)");
+	trouble_note(c, CORE_TROUBLE_SERVICE, text.text);
+}
+
+static void port_note(struct core *c, const struct dataplane_port *p)
+{
+	if (p->ifindex)
+		core_log(c, LOG_LEVEL_INFO, "port attached", "name=%s mode=%s", p->name,
+			 config_modes[p->mode]);
+	else
+		core_log(c, LOG_LEVEL_WARNING, "port not attached", "name=%s reason=\"%s\"",
+			 p->name, p->refused.text);
+}
+
+/* --- what is done ---------------------------------------------------------------------------- */
+
+static void agree(struct core *c)
+{
+	c->mirror.doubted = true;
+	runs_agree(c, core_agreed);
+}
+
+/* A run with copies that leave by a port that is none of ours any more. */
+static bool is_torn(const struct core *c)
+{
+	for (unsigned int i = 0; !c->mirror.doubted && i < c->mirror.is.jobs; i++)
+		for (unsigned int k = 0; k < c->mirror.is.job[i].copies; k++)
+			if (!*core_port_name(c, c->mirror.is.job[i].copy[k].port))
+				return true;
+	return false;
+}
+
+static bool is_same_port(const struct dataplane_port *a, const struct dataplane_port *b)
+{
+	return a->ifindex == b->ifindex && !strcmp(a->refused.text, b->refused.text);
+}
+
+static void mended(struct core *c, int r)
+{
+	_cleanup_(freep) struct dataplane_port *before = NULL;
+	const unsigned int count = c->ports_count;
+
+	if (r < 0) {
+		trouble_note(c, CORE_TROUBLE_PINS, c->why.text);
+		if (c->mirror.doubted)
+			agree(c);
+		return;
+	}
+	trouble_note(c, CORE_TROUBLE_PINS, "");
+	before = TAKE_PTR(c->ports);
+	c->ports_count = 0;
+	ports_keep(c);
+	for (unsigned int i = 0; i < count && i < c->ports_count; i++)
+		if (!is_same_port(&before[i], &c->ports[i]))
+			port_note(c, &c->ports[i]);
+	agree(c);
+	follow_due(c);
+}
+
+/* --- what is seen ---------------------------------------------------------------------------- */
+
+/* Is it as we knew it? If not, from now on nothing relies on it any more. */
+static bool port_is_known(struct core *c, unsigned int i, const struct dataplane_port *now)
+{
+	struct dataplane_port *known = &c->ports[i];
+
+	if (known->ifindex == (now->attached ? now->ifindex : 0))
+		return true;
+	c->mirror.doubted = true;
+	c->look.seen[i] = 0; /* to be mended at once */
+	known->ifindex = now->attached ? now->ifindex : 0;
+	known->refused = now->refused;
+	if (now->ifindex && !now->attached)
+		why_say(&known->refused, 0, "Tally's program is not on it any more");
+	port_note(c, known);
+	return false;
+}
+
+/* An interface that has come; or one without our program, again when some time has passed. */
+static bool port_is_to_mend(struct core *c, unsigned int i, const struct dataplane_port *now)
+{
+	const bool is_new = now->ifindex != c->look.seen[i];
+
+	c->look.seen[i] = now->ifindex;
+	return now->ifindex && !now->attached && (is_new || c->now_ns >= c->look.retry_ns);
+}
+
+static void looked(struct core *c, int r)
+{
+	const struct core_event *e = c->result;
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	bool known = true, mend, mend_pins;
+
+	core_due(c, CORE_DUE_LOOK, LOOK_MS);
+	trouble_note(c, CORE_TROUBLE_LOOK, c->why.text);
+	if (r < 0)
+		return;
+	ports = e->result.looked.ports;
+	mend = mend_pins = *e->result.looked.missing;
+	if (!mend_pins)
+		trouble_note(c, CORE_TROUBLE_PINS, "");
+	services_note(c, e->result.looked.services_away);
+	if (core_is_saved(c))
+		trouble_note(c, CORE_TROUBLE_STATE, e->result.looked.state);
+	/* what is on a port the pins say */
+	for (unsigned int i = 0; !mend_pins && i < c->ports_count && i < c->config->ports; i++) {
+		known &= port_is_known(c, i, &ports[i]);
+		mend |= port_is_to_mend(c, i, &ports[i]);
+	}
+	if (mend || !known)
+		c->look.retry_ns = c->now_ns + RETRY_MS * 1000000ull;
+	if (mend)
+		core_await(c, ACTION(CORE_MEND, .config = c->config), NULL, mended);
+	else if (!known)
+		agree(c);
+	else if (is_torn(c))
+		follow_due(c);
+}
+
+void mend_begin(struct core *c)
+{
+	core_await(c, ACTION(CORE_LOOK, .config = c->config), NULL, looked);
+}

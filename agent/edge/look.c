@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "common/address.h"
+#include "common/util.h"
+#include "look.h"
+
+/* The kernel lets nobody take a UDP port of an address that is another machine's. */
+bool look_is_own(const struct sockaddr_storage *address)
+{
+	_cleanup_(closep) int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_storage any_port = *address;
+
+	endpoint_port_set(&any_port, 0);
+	return fd < 0 || bind(fd, (const void *)&any_port, sizeof(any_port)) == 0 ||
+	       errno != EADDRNOTAVAIL;
+}
+
+int look_is_writable(const char *file, struct why *why)
+{
+	char path[PATH_MAX], *directory;
+	struct statvfs s;
+
+	snprintf(path, sizeof(path), "%s", file);
+	directory = dirname(path);
+	if (access(directory, W_OK | X_OK) < 0)
+		return why_say(why, -errno, "cannot write %s: %s: %m", file, directory);
+	if (statvfs(directory, &s) == 0 && !s.f_bavail)
+		return why_say(why, -ENOSPC, "cannot write %s: the file system is full", file);
+	return 0;
+}

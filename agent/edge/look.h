@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the agent looks at now and then, and nobody tells it of. */
+#ifndef TALLY_AGENT_LOOK_H
+#define TALLY_AGENT_LOOK_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "common/why.h"
+
+/* Is this an address of this machine, in this network namespace? */
+bool look_is_own(const struct sockaddr_storage *address);
+
+/* Could this file be written anew, beside the old one? Else a negative errno. */
+int look_is_writable(const char *file, struct why *why);
+
+#endif

@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What others take away from a node that tallyd runs is put back while sums go on; what cannot be
+# put back is said.
+#
+#   w0 ──┐
+#   w1 ──┼── n0 (tallyd)
+#   w2 ──┘
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
+
+star() {
+	agent_network <<-END
+		host w0 w1 w2
+		node n0
+		link w0 n0
+		link w1 n0
+		link w2 n0
+	END
+}
+
+load() { join_all train w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s $((${1-6} * slow)); }
+small=(-d int32 --int-wild -b 4 -e 64K -f 256 -n 3 -w 0)
+
+says() { grep -qE "$1" "$work/tallyd.log"; } # WORDS of the log
+mode_is() { [[ $(ctl --json status | jq -r ".ports[] | select(.name == \"$1\") | .mode") == "$2" ]]; }
+attached() { on n0 curl -s http://127.0.0.1:9464/metrics | has "^tally_port_attached{port=\"$1\"} $2\$"; }
+has_program() { on n0 ip link show dev "$1" | has 'prog/xdp'; }
+pins() { ls "$pin-n0" 2>/dev/null | sort; }
+pins_are() { [[ $(pins) == "$1" ]]; }
+no_reload() { jq -es 'map(.node_reloads // 0) | add == 0' "$work/w0.train" >/dev/null; }
+
+pins_that_are_removed_are_put_back_while_sums_go_on() {
+	local before
+	star
+	start_agent
+	create_job train 3
+	load
+	another train 300
+	before=$(pins)
+	rm -r "$pin-n0"
+	until_true pins_are "$before"
+	another train 300
+	rm "$pin-n0"/port-* "$pin-n0/jobs" "$pin-n0"/group-*
+	until_true pins_are "$before"
+	joined_end
+	no_reload
+	# Whoever comes next finds all of it.
+	end_agent KILL
+	start_agent
+	mode_is w0 native
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+}
+
+
+detached() { on n0 bpftool link detach pinned "$pin-n0/port-$(index_of "$1")"; }
+index_of() { on n0 ip -json link show dev "$1" | jq '.[0].ifindex'; }
+
+a_program_that_somebody_takes_off_a_port_is_put_on_again() {
+	star
+	sed -i 's/- w1$/- {name: w1, mode: tc}/' "$work/tallyd.yaml"
+	start_agent
+	create_job train 3
+	load
+	another train 300
+	detached w0
+	on n0 tc filter del dev w1 ingress
+	until_true says 'port not attached.*name=w0 .*not on it any more'
+	until_true says 'port not attached.*name=w1 '
+	until_true says 'port attached.*name=w0 mode=native'
+	until_true says 'port attached.*name=w1 mode=tc'
+	another train 300
+	joined_end
+	no_reload
+	has_program w0
+	attached w0 1
+}
+
+switched() {
+	agent_network <<-END
+		host w0 w1 w2
+		switch sw
+		node n0
+		link w0 n0
+		link w1 n0
+		link w2 sw
+		link sw n0 plain
+	END
+}
+
+# As a driver that is loaded again does: the same name, with another number.
+take_port() {
+	on n0 ip address show dev sw >"$work/sw"
+	on n0 ip link del sw
+}
+give_port() {
+	ip link add sw netns "$TALLY_TESTBED-n0" \
+		address "$(awk '$1 == "link/ether" { print $2 }' "$work/sw")" \
+		type veth peer name n0 netns "$TALLY_TESTBED-sw"
+	on sw "$build/testbed-cable" pass n0
+	on sw ethtool -K n0 gro off tx off txvlan off >/dev/null
+	on n0 ethtool -K sw tx off txvlan off >/dev/null
+	on sw ip link set n0 master br-0 up
+	on n0 ip link set sw up
+	on n0 ip address add "$(awk '$1 == "inet" { print $2 }' "$work/sw")" dev sw
+}
+
+a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results() {
+	switched
+	start_agent
+	create_job train 3
+	load 8
+	another train 300
+	take_port
+	until_true mode_is sw gone
+	until_true attached sw 0
+	ctl status | has "sw: no such interface"
+	give_port
+	until_true mode_is sw native
+	until_true says 'results leave by other ports now.*job=train'
+	another train 300
+	joined_end
+	attached sw 1
+}
+
+
+# tallyd in a mount namespace of its own, as under its unit: what is unmounted there stays here.
+start_agent_apart() { start_agent unshare --mount --propagation private "$build/tallyd"; }
+in_its_mounts() { nsenter --mount --target "$daemon" "$@"; }
+its_pins_are() { [[ $(in_its_mounts ls "$pin-n0" 2>/dev/null | sort) == "$1" ]]; }
+trouble_is() { [[ $(ctl --json status | jq -r '.troubles | join(" ")') == *"$1"* ]]; }
+no_trouble() { [[ $(ctl --json status | jq '.troubles | length') == 0 ]]; }
+
+a_file_system_of_pins_that_is_unmounted_is_said_and_filled_again_when_mounted() {
+	local before
+	star
+	start_agent_apart
+	create_job train 3
+	load 10
+	another train 300
+	before=$(pins)
+	in_its_mounts umount --lazy /sys/fs/bpf
+	until_true trouble_is "mount -t bpf bpf /sys/fs/bpf"
+	another train 300
+	in_its_mounts mount -t bpf bpf /sys/fs/bpf
+	until_true its_pins_are "$before"
+	until_true no_trouble
+	(($(grep -c 'not whole' "$work/tallyd.log") == 1))
+	another train 300
+	joined_end
+	no_reload
+}
+
+what_is_not_there_yet_is_named_and_taken_when_it_comes() {
+	switched
+	take_port
+	sed -i 's/^service: .*/service: ["10.77.0.1", "10.77.0.9"]/' "$work/tallyd.yaml"
+	start_agent
+	mode_is w0 native
+	mode_is sw gone
+	attached sw 0
+	ctl status | has "sw: no such interface"
+	until_true trouble_is "10.77.0.9"
+	create_job train 3
+	on n0 ip address add 10.77.0.9/32 dev lo
+	until_true no_trouble
+	on w0 timeout 5 bash -c "exec 3<>/dev/tcp/10.77.0.9/31249"
+	give_port
+	until_true mode_is sw native
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+	# And so does a reload.
+	take_port
+	echo 'log: {level: info}' >>"$work/tallyd.yaml"
+	until_true mode_is sw gone
+	kill -HUP "$daemon"
+	until_true says 'configuration reloaded'
+	mode_is sw gone
+	give_port
+	until_true mode_is sw native
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+}
+
+facts pins_that_are_removed_are_put_back_while_sums_go_on \
+	a_program_that_somebody_takes_off_a_port_is_put_on_again \
+	a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results \
+	a_file_system_of_pins_that_is_unmounted_is_said_and_filled_again_when_mounted \
+	what_is_not_there_yet_is_named_and_taken_when_it_comes
