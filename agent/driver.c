@@ -356,6 +356,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 		r = probes_open(loop, d, &d->probes);
 	if (r == 0)
 		r = exporter_open(loop, d->core, d->sampler, &d->exporter, why);
+	if (r == 0)
+		node_peers_report(d->core);
 	return r;
 }
 
@@ -380,3 +382,5 @@ void driver_close(struct driver *d, bool detach)
 	config_free(d->config);
 	free(d);
 }
+
+void driver_abandon(struct driver *d) { driver_close(d, d && d->node.fresh); }

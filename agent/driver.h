@@ -22,4 +22,7 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 /* `detach`: without its data plane. */
 void driver_close(struct driver *d, bool detach);
 
+/* After a start that failed: a data plane that this agent made goes, one that it found stays. */
+void driver_abandon(struct driver *d);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "agent/edge/books_file.h"
 #include "agent/edge/log.h"
+#include "agent/edge/port_reach.h"
 #include "agent/core/port_check.h"
 #include "node.h"
 
@@ -169,6 +170,35 @@ void node_report(const struct core *c)
 			*p->refused.text ? because : "", p->refused.text,
 			*p->refused.text ? "\"" : "");
 	}
+}
+
+static void peer_report(const struct dataplane_port *p)
+{
+	struct netlink_facts facts;
+	struct netlink_peer peer = { 0 };
+	struct why why = { "" }, mend = { "" };
+	int r;
+
+	if (netlink_facts_read(p->name, p->ifindex, &facts, &why) < 0 || !facts.peer)
+		return;
+	r = port_peer_check(&facts, p->name, p->mode == DATAPLANE_NATIVE, dataplane_is_native,
+			    &peer, &why, &mend);
+	if (r > 0)
+		log_say(LOG_LEVEL_WARNING, "results are lost behind a port",
+			"name=%s reason=\"%s\" mend=\"%s\"", p->name, why.text, mend.text);
+	if (r < 0)
+		log_say(LOG_LEVEL_INFO, "port not checked: tallyctl doctor does it",
+			"name=%s reason=\"%s\"", p->name, why.text);
+}
+
+void node_peers_report(const struct core *c)
+{
+	unsigned int count;
+	const struct dataplane_port *p = core_ports(c, &count);
+
+	for (; count; p++, count--)
+		if (p->ifindex)
+			peer_report(p);
 }
 
 /* --- taking the node over -------------------------------------------------------------------- */

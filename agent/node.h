@@ -46,6 +46,9 @@ int node_mend(struct node *n, const struct config *config, struct why *why);
 int node_ports(const struct node *n, struct dataplane_port **ret, unsigned int *ret_count,
 	       struct why *why);
 
+/* Ports whose other end loses results, to the log; as far as this process may look there. */
+void node_peers_report(const struct core *c);
+
 /* Ports and their modes, to the log. */
 void node_report(const struct core *c);
 

@@ -89,6 +89,26 @@ static unsigned int tenants_count(const struct books *b)
 	return n;
 }
 
+static json_t *in_use(uint32_t used, uint32_t most)
+{
+	return json_pack("{so so}", "used", number(used), "max", number(most));
+}
+
+/* Maps whose entries may run out, as far as the core knows them now. */
+static json_t *maps(const struct core *c)
+{
+	const struct tables *t = core_tables(c);
+	uint32_t gates = 0, copies = 0;
+
+	for (unsigned int i = 0; t && i < t->jobs; i++) {
+		gates += t->job[i].gates;
+		copies += t->job[i].copies;
+	}
+	return json_pack("{so so so}", "jobs", in_use(t ? t->jobs : 0, TALLY_JOBS_MAX), "gates",
+			 in_use(gates, TALLY_GATES_MAX), "children",
+			 in_use(copies, TALLY_CHILDREN_MAX));
+}
+
 static json_t *troubles(const struct core *c)
 {
 	json_t *all = json_array();
@@ -107,16 +127,17 @@ json_t *results_status(const struct core *core, const struct sampler *s)
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack(
-		"{ss ss sb so so so ss so so so so so so so so ss so}", "version",
-		TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
-		number(runs_count(b)), "pid", number(getpid()), "uptime_s",
-		number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core), "ports",
-		ports(core), "slots", slots(b), "tenants", number(tenants_count(b)), "jobs",
-		number(b->jobs), "services", services(c), "join", joining(c), "metrics",
-		c->metrics.ss_family ? printed(endpoint_print, &c->metrics) : json_string(""),
-		"not_saved", core_not_saved(core), "sampling_core_percent",
-		rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
+	return json_pack("{ss ss sb so so so ss so so so so so so so so so ss so}", "version",
+			 TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
+			 number(runs_count(b)), "pid", number(getpid()), "uptime_s",
+			 number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core),
+			 "maps", maps(core), "ports", ports(core), "slots", slots(b), "tenants",
+			 number(tenants_count(b)), "jobs", number(b->jobs), "services", services(c),
+			 "join", joining(c), "metrics",
+			 c->metrics.ss_family ? printed(endpoint_print, &c->metrics)
+					      : json_string(""),
+			 "not_saved", core_not_saved(core), "sampling_core_percent",
+			 rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -230,14 +251,16 @@ static json_t *missing(const struct job *j)
 /* Members only of a job that was named: all of them together would be megabytes. */
 static json_t *job(const struct job *j, bool named)
 {
-	return json_pack("{ss so ss ss sb so so so so so so so so so}", "name", j->name, "id",
-			 number(j->id), "tenant", j->tenant_name, "state", job_state(j),
-			 "in_software", j->run_window && j->spilled, "workers", number(j->workers),
-			 "window", number(j->run_window ? j->run_window : j->window), "payload",
-			 number(j->payload_bytes), "epoch", number(j->epoch), "slots",
-			 number(job_slots(j)), "service", printed(address_print, &j->service),
-			 "joined", number(job_joined(j)), "missing", missing(j), "members",
-			 named ? members(j) : json_array());
+	return json_pack(
+		"{ss so ss ss sb so so so so so so so so so so}", "name", j->name, "id",
+		number(j->id), "tenant", j->tenant_name, "state", job_state(j), "in_software",
+		j->run_window && j->spilled, "workers", number(j->workers), "window",
+		number(j->run_window ? j->run_window : j->window), "payload",
+		number(j->payload_bytes), "epoch", number(j->epoch), "slots", number(job_slots(j)),
+		"service", printed(address_print, &j->service), "joined", number(job_joined(j)),
+		"missing", missing(j), "incomplete_s",
+		number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000 : 0),
+		"members", named ? members(j) : json_array());
 }
 
 json_t *results_created(const struct job *j)

@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 	r = agent_open(&a, config, o.config, &why);
 	if (r < 0) {
 		log_say(LOG_LEVEL_ERROR, "cannot start", "%s", *why.text ? why.text : strerror(-r));
-		agent_close(&a, false);
+		driver_abandon(a.driver);
 		return 1;
 	}
 	core_ports(driver_core(a.driver), &ports);

@@ -93,8 +93,9 @@ void explain_timeout(const struct window_news *news, const struct situation *s, 
 			 s->unreachable
 				 ? "port unreachable: is the job added there, with this epoch, "
 				   "and does the node speak version 2?"
-				 : "is the way there and back open (tallyctl doctor on the node), "
-				   "and is the epoch not over?");
+				 : "tallyctl doctor on the node says whether results are lost on "
+				   "the way back, as on a veth without an XDP program at its "
+				   "other end; or the way there is closed, or the epoch is over");
 	} else if (news->asked_ns >= s->progress_ns &&
 		   tally_set_has(&news->missing, s->job->rank)) {
 		snprintf(text, size,

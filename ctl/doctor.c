@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "agent/dataplane/dataplane.h"
@@ -41,31 +42,45 @@ long doctor_read_number(const char *path, long otherwise)
 
 /* --- the daemon ------------------------------------------------------------------------------ */
 
-static json_t *daemon_ask(struct connection *c, const char *verb, struct why *why)
+static int daemon_ask(struct connection *c, const char *verb, json_t **ret, struct why *why)
 {
 	_cleanup_(json_decrefp) json_t *request = json_pack("{ss}", "do", verb);
-	json_t *result = NULL;
+	int r = connection_ask(c, request, ret, why);
 
-	if (connection_ask(c, request, &result, why) < 0)
-		return NULL;
-	ctl_disarm(result);
-	return result;
+	if (r == 0)
+		ctl_disarm(*ret);
+	return r;
+}
+
+/* The process that listens, also if it does not answer. */
+static pid_t daemon_find(const struct connection *c)
+{
+	struct ucred peer = { 0 };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(connection_fd(c), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer.pid;
 }
 
 static void daemon_read(struct doctor *d, struct why *why)
 {
 	_cleanup_(connection_closep) struct connection *c = NULL;
 	uint64_t began_ns = clock_now_ns();
+	int r = connection_open(d->socket, DAEMON_TIMEOUT_MS, &c, why);
 
 	d->no_daemon = why->text;
-	if (connection_open(d->socket, DAEMON_TIMEOUT_MS, &c, why) < 0)
-		return;
-	d->status = daemon_ask(c, "status", why);
+	if (r == 0) {
+		d->daemon = daemon_find(c);
+		r = daemon_ask(c, "status", &d->status, why);
+	}
+	d->daemon_error = r;
 	d->answer_ms = (double)(clock_now_ns() - began_ns) / 1e6;
-	if (d->status)
-		d->jobs = daemon_ask(c, "job-list", why);
-	if (d->jobs)
-		d->tenants = daemon_ask(c, "tenant-list", why);
+	if (r == 0)
+		r = daemon_ask(c, "job-list", &d->jobs, why);
+	if (r == 0)
+		r = daemon_ask(c, "tenant-list", &d->tenants, why);
+	if (r == 0)
+		daemon_ask(c, "top", &d->top, why);
 }
 
 /* --- ports ----------------------------------------------------------------------------------- */
@@ -124,6 +139,7 @@ static void doctor_close(struct doctor *d)
 	json_decref(d->status);
 	json_decref(d->jobs);
 	json_decref(d->tenants);
+	json_decref(d->top);
 }
 
 int doctor(const struct ctl *ctl, struct why *why)

@@ -9,8 +9,10 @@
 #include "finding.h"
 
 struct doctor {
-	json_t *status, *jobs, *tenants; /* tallyd's answers; NULL: none */
+	json_t *status, *jobs, *tenants, *top; /* tallyd's answers; NULL: none */
 	const char *no_daemon; /* why tallyd did not answer */
+	int daemon_error; /* the same as a negative errno */
+	pid_t daemon; /* that has the socket; 0: none */
 	const char *socket;
 	double answer_ms; /* that tallyd took to answer `status` */
 	bool root;

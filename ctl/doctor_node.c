@@ -23,11 +23,13 @@
 #include "sockets.h"
 #include "table.h"
 
+#define MAP_FULL 0.9 /* of a map's entries: worth a word */
 #define KERNEL_OLDEST "5.15" /* that Tally runs on */
 #define TALLY_GROUP "tally" /* as in the packaged configuration */
 
 enum {
 	SLOW_ANSWER_MS = 1000,
+	RANKS_MINUTES = 2, /* for which ranks may be missing */
 	TABLE_BYTES = 1 << 26, /* of /proc/net/tcp: some 400,000 sockets */
 	TCP_LISTEN = 0x0a,
 };
@@ -107,8 +109,9 @@ static void check_bpffs(struct doctor *d, const struct doctor_port *p)
 		found_ok(d, "/sys/fs/bpf is mounted");
 		return;
 	}
-	found_warn(d, "/sys/fs/bpf is not mounted. tallyd mounts it if it may. If tallyd has a "
-		      "mount namespace of its own, other programs do not see that mount");
+	finding_add(d->findings, d->status ? FINDING_FAIL : FINDING_WARN,
+		    "/sys/fs/bpf is not mounted. tallyd mounts it if it may. If tallyd has a "
+		    "mount namespace of its own, other programs do not see that mount");
 	found_mend(d, "mount -t bpf bpf /sys/fs/bpf");
 }
 
@@ -305,8 +308,17 @@ static void check_daemon(struct doctor *d, const struct doctor_port *p)
 {
 	const char *version = field_text(d->status, "version");
 
-	if (!d->status)
+	if (!d->status && d->daemon_error == -ETIMEDOUT)
+		found_fail(
+			d,
+			"tallyd, process %d, hangs: it has the socket, and did not answer for "
+			"%.0f s. Is it stopped, or the CPU busy (ps -o stat,time %d)? Runs go on "
+			"meanwhile",
+			d->daemon, d->answer_ms / 1e3, d->daemon);
+	else if (!d->status && (d->daemon_error == -EACCES || d->daemon_error == -EPERM))
 		found_unknown(d, "%s", d->no_daemon);
+	else if (!d->status)
+		found_fail(d, "%s", d->no_daemon);
 	else if (d->answer_ms > SLOW_ANSWER_MS)
 		found_warn(d, "tallyd took %.0f ms to answer: check the CPU load of this machine",
 			   d->answer_ms);
@@ -351,6 +363,78 @@ static void check_layout(struct doctor *d, const struct doctor_port *p)
 		found_ok(d, "an upgrade to this version keeps the maps");
 }
 
+/* --- what tallyd knows ----------------------------------------------------------------------- */
+
+static void check_data_plane(struct doctor *d, const struct doctor_port *p)
+{
+	const json_t *troubles = field(d->status, "troubles"), *trouble;
+	size_t i;
+
+	json_array_foreach(troubles, i, trouble) found_fail(d, "%s", json_string_value(trouble));
+	if (json_is_array(troubles) && !json_array_size(troubles))
+		found_ok(d, "pins, state file and service addresses are there");
+}
+
+static void check_maps(struct doctor *d, const struct doctor_port *p)
+{
+	json_t *maps = (json_t *)field(d->status, "maps"), *map;
+	const char *name;
+	bool full = false;
+
+	json_object_foreach(maps, name, map)
+	{
+		double used = field_number(map, "used"), most = field_number(map, "max");
+
+		if (used < MAP_FULL * most)
+			continue;
+		full = true;
+		finding_add(
+			d->findings, used < most ? FINDING_WARN : FINDING_FAIL,
+			"map %s has %.0f of %.0f entries: new runs %s refused. Fewer workers, or "
+			"fewer ingress ports of tenants, need fewer",
+			name, used, most, used < most ? "will soon be" : "are");
+	}
+	if (d->status && !full)
+		found_ok(d, "the maps have room");
+}
+
+static void check_ranks(struct doctor *d, const struct doctor_port *p)
+{
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach(d->jobs, i, job)
+	{
+		double minutes = field_number(job, "incomplete_s") / 60;
+		const char *missing = field_text(job, "missing"), *name = field_text(job, "name");
+
+		if (minutes < RANKS_MINUTES)
+			continue;
+		found_warn(d,
+			   "job %s: %s%s, for %.0f minutes: tallyctl job list %s says who is there",
+			   name,
+			   *missing ? "the others wait for ranks " : "ranks of the run have gone",
+			   missing, minutes, name);
+	}
+}
+
+static void check_refused(struct doctor *d, const struct doctor_port *p)
+{
+	const json_t *job;
+	size_t i;
+
+	json_array_foreach(field(d->top, "jobs"), i, job)
+	{
+		double rate = field_number(job, "refused_per_second");
+
+		if (rate >= 1)
+			found_warn(d,
+				   "job %s: %.0f packets a second are refused: tallyctl stats "
+				   "--job %s says why",
+				   field_text(job, "name"), rate, field_text(job, "name"));
+	}
+}
+
 static void check_group(struct doctor *d, const struct doctor_port *p)
 {
 	const struct group *group;
@@ -387,6 +471,10 @@ const struct doctor_check doctor_node_checks[] = {
 	{ "daemon", check_daemon },
 	{ "state", check_state },
 	{ "layout", check_layout },
+	{ "data plane", check_data_plane },
+	{ "maps", check_maps },
+	{ "ranks", check_ranks },
+	{ "refused", check_refused },
 	{ "group", check_group },
 	{ "service", check_service },
 	{ "sockets", check_sockets },

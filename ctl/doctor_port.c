@@ -5,6 +5,7 @@
 
 #include "agent/core/port_check.h"
 #include "agent/dataplane/dataplane.h"
+#include "agent/edge/port_reach.h"
 #include "doctor.h"
 #include "table.h"
 
@@ -54,8 +55,10 @@ static void check_xdp_attached(struct doctor *d, const struct doctor_port *p)
 	double beside = field_number(p->status, "beside");
 
 	if (!strcmp(mode, "gone"))
-		found_fail(d, "the interface that tallyd attached to is gone. If another one has "
-			      "its name now, restart tallyd");
+		found_fail(d,
+			   "Tally's program is not on it: %s. tallyd takes the port when it "
+			   "can",
+			   *reason ? reason : "tallyd does not say why");
 	else if (!strcmp(mode, "native"))
 		found_ok(d, "driver %s, native XDP", p->port.driver);
 	else if (p->tc)
@@ -258,22 +261,14 @@ static void check_rp_filter(struct doctor *d, const struct doctor_port *p)
 /* --- veth ------------------------------------------------------------------------------------ */
 
 static void peer_examine(struct doctor *d, const struct doctor_port *p,
-			 const struct netlink_peer *peer)
+			 const struct netlink_peer *peer, int lost, const struct why *why,
+			 const struct why *mend)
 {
 	const char *at = *peer->where ? " in " : "", *tenant = tenant_with_vlan(d, p->port.name);
 
-	if (p->native && !peer->native) {
-		found_fail(
-			d,
-			"the other end, %s%s%s, has no XDP program: %s. Any program that "
-			"passes frames is enough, such as an empty node",
-			peer->name, at, peer->where,
-			peer->gro
-				? "the kernel counts answers to retransmissions (XDP_TX) as sent and "
-				  "never delivers them"
-				: "a veth with native XDP drops all results");
-		found_mend(d, "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s",
-			   peer->enter, peer->name, peer->name);
+	if (lost) {
+		found_fail(d, "%s", why->text);
+		found_mend(d, "%s", mend->text);
 	} else if (!p->native && peer->segments) {
 		found_warn(d,
 			   "the other end, %s%s%s, may send several messages as one frame "
@@ -297,19 +292,17 @@ static void peer_examine(struct doctor *d, const struct doctor_port *p,
 static void check_peer(struct doctor *d, const struct doctor_port *p)
 {
 	struct netlink_peer peer = { 0 };
-	struct why why = { "" };
+	struct why why = { "" }, mend = { "" };
 	int r;
 
 	if (!p->facts.peer)
 		return;
-	r = netlink_peer_read(&p->facts, dataplane_is_native, &peer, &why);
+	r = port_peer_check(&p->facts, p->port.name, p->native, dataplane_is_native, &peer, &why,
+			    &mend);
 	if (r < 0)
-		found_unknown(d,
-			      "%s. The other end must have an XDP program in native mode "
-			      "(XDP_PASS is enough)",
-			      *why.text ? why.text : "cannot look at the other end");
+		found_unknown(d, "%s", why.text);
 	else
-		peer_examine(d, p, &peer);
+		peer_examine(d, p, &peer, r, &why, &mend);
 }
 
 const struct doctor_check doctor_port_checks[] = {

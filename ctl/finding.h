@@ -26,7 +26,7 @@ struct finding {
 	const char *check; /* its name: a constant */
 	char subject[IF_NAMESIZE]; /* a port; "" for the node */
 	char text[384];
-	char mend[160]; /* a command; "" if there is none */
+	char mend[256]; /* a command; "" if there is none */
 };
 
 /* All zero: no findings. Too large for the stack. */

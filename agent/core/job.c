@@ -61,12 +61,17 @@ static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why 
 int job_join(struct job *j, int rank, const struct sockaddr_storage *address, uint16_t *ret,
 	     struct why *why)
 {
+	const bool is_ip4 = j->service.ss_family == AF_INET;
 	uint16_t chosen = 0;
 	int r;
 
 	if (address->ss_family != j->service.ss_family)
-		return why_say(why, -EAFNOSUPPORT, "job %s uses IPv%c", j->name,
-			       j->service.ss_family == AF_INET ? '4' : '6');
+		return why_say(why, -EAFNOSUPPORT,
+			       "job %s uses IPv%c, and this worker IPv%c: join from an IPv%c "
+			       "address, or create the job with --service and the node's IPv%c "
+			       "address (tallyctl status: services)",
+			       j->name, is_ip4 ? '4' : '6', is_ip4 ? '6' : '4', is_ip4 ? '4' : '6',
+			       is_ip4 ? '6' : '4');
 	r = rank_choose(j, rank, &chosen, why);
 	if (r < 0)
 		return r;

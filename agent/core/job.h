@@ -51,6 +51,7 @@ struct job {
 	bool over; /* more slots than its tenant had left: none are promised to it */
 	bool spilled; /* the run, or the last one: summed in software, without slots */
 	uint64_t nonce; /* of the run; 0: no run, or one that an older agent began */
+	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */
 	uint64_t begin_by_ns; /* all have come, and neighbours are waited for; 0: they are not */
 	uint64_t begin_again_ns; /* when these are looked for again */

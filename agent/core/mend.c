@@ -69,6 +69,20 @@ static void port_note(struct core *c, const struct dataplane_port *p)
 			 p->name, p->refused.text);
 }
 
+/* Looked at as seldom as the rest: nobody worries for minutes. */
+static void jobs_note(struct core *c)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		struct job *j = c->books.job[i];
+		const bool is_incomplete = j->run_window ? !job_is_whole(j) : job_joined(j) > 0;
+
+		if (!is_incomplete)
+			j->incomplete_ns = 0;
+		else if (!j->incomplete_ns)
+			j->incomplete_ns = c->now_ns;
+	}
+}
+
 /* --- what is done ---------------------------------------------------------------------------- */
 
 static void agree(struct core *c)
@@ -149,6 +163,7 @@ static void looked(struct core *c, int r)
 	bool known = true, mend, mend_pins;
 
 	core_due(c, CORE_DUE_LOOK, LOOK_MS);
+	jobs_note(c);
 	trouble_note(c, CORE_TROUBLE_LOOK, c->why.text);
 	if (r < 0)
 		return;

@@ -5,6 +5,17 @@
 
 #include "core_private.h"
 
+static bool listens_differ(const struct config *a, const struct config *b)
+{
+	return a->listens != b->listens || memcmp(a->listen, b->listen, sizeof(a->listen)) != 0;
+}
+
+/* As it is where join.listen is not said: then it is not what somebody has changed. */
+static bool listens_at_services(const struct config *c)
+{
+	return c->listens == c->services && !memcmp(c->listen, c->service, sizeof(c->listen));
+}
+
 /* What a running agent cannot change. */
 static int config_check(const struct config *now, const struct config *then, struct why *why)
 {
@@ -17,9 +28,9 @@ static int config_check(const struct config *now, const struct config *then, str
 		{ "control.socket", strcmp(now->control_socket, then->control_socket) != 0 },
 		{ "control.group", strcmp(now->control_group, then->control_group) != 0 },
 		{ "join.socket", strcmp(now->join_socket, then->join_socket) != 0 },
-		{ "join.listen",
-		  now->listens != then->listens ||
-			  memcmp(now->listen, then->listen, sizeof(now->listen)) != 0 },
+		{ "service", listens_at_services(now) && listens_at_services(then) &&
+				     listens_differ(now, then) },
+		{ "join.listen", listens_differ(now, then) },
 		{ "spill.memory_mib", now->spill_mib != then->spill_mib },
 		{ "metrics", memcmp(&now->metrics, &then->metrics, sizeof(now->metrics)) != 0 },
 	};

@@ -35,3 +35,29 @@ int port_reach_check(const struct dataplane_port *ports, unsigned int count,
 	}
 	return 0;
 }
+
+/* The pin has both names: many peers are called eth0. */
+int port_peer_check(const struct netlink_facts *facts, const char *port, bool native,
+		    bool (*is_native)(uint32_t ifindex), struct netlink_peer *ret,
+		    struct why *ret_why, struct why *ret_mend)
+{
+	struct why said = { "" };
+	int r = netlink_peer_read(facts, is_native, ret, &said);
+
+	if (r < 0)
+		return why_say(ret_why, r,
+			       "%.300s. The other end must have an XDP program in native mode "
+			       "(XDP_PASS is enough)",
+			       *said.text ? said.text : "cannot look at the other end");
+	if (!native || ret->native)
+		return 0;
+	why_say(ret_mend, 0, "%stally-node attach %s --slots 2 --pin " DATAPLANE_PIN "-%s-%s",
+		ret->enter, ret->name, port, ret->name);
+	return why_say(ret_why, 1,
+		       "the other end, %s%s%s, has no XDP program: %s. Any program that passes "
+		       "frames is enough, such as an empty node",
+		       ret->name, *ret->where ? " in " : "", ret->where,
+		       ret->gro ? "the kernel counts answers to retransmissions (XDP_TX) as sent "
+				  "and never delivers them"
+				: "a veth with native XDP drops all results");
+}

@@ -21,16 +21,17 @@ tear_down() {
 		kill "$server" 2>/dev/null
 	done
 	wait 2>/dev/null
-	tally-node detach --pin "/sys/fs/bpf/tally-v1" 2>/dev/null
-	tally-node detach --pin "/sys/fs/bpf/tally-w1" 2>/dev/null
+	tally-node detach --pin "/sys/fs/bpf/tally-v0-v1" 2>/dev/null
+	tally-node detach --pin "/sys/fs/bpf/tally-w0-w1" 2>/dev/null
 	ip netns del "$prefix-a" 2>/dev/null
 	ip netns del "$prefix-b" 2>/dev/null
+	ip netns del "$prefix-c" 2>/dev/null
 }
 trap tear_down EXIT
 
 on() { local name=$1; shift; nsenter --net="/run/netns/$prefix-$name" "$@"; }
 
-ip netns add "$prefix-a" && ip netns add "$prefix-b" || exit 1
+ip netns add "$prefix-a" && ip netns add "$prefix-b" && ip netns add "$prefix-c" || exit 1
 ip link add v0 netns "$prefix-a" type veth peer name v1 netns "$prefix-b"
 ip link add w0 netns "$prefix-a" type veth peer name w1 netns "$prefix-b"
 on a ip link set w0 up
@@ -85,8 +86,15 @@ result "an MTU that the ordinary payload does not fit is found" $? "$seen"
 on a ethtool -K w0 rx-udp-gro-forwarding on
 found_and_mended "an offload that joins messages is found and mended" fail offloads w0 "join"
 
-on a tallyctl doctor v0 w0 >/dev/null
-result "the exit code is 0 when nothing fails" $? "$(on a tallyctl doctor v0 w0)"
+seen=$(on a tallyctl doctor v0 w0 --json | jq -c 'map(select(.level == "fail") | .check)')
+[[ $seen == '["daemon"]' ]]
+result "without a daemon that fails, and nothing else" $? "$seen"
+
+on a ip link add x0 type veth peer name v1 netns "$prefix-c"
+on a ip link set x0 up
+seen=$(on a tallyctl doctor v0 x0 --json | jq -r '.[] | select(.check == "peer") | .mend')
+[[ $seen == *"--pin /sys/fs/bpf/tally-x0-v1"* ]]
+result "two peers of one name get pins of their own" $? "$seen"
 
 coproc server { on a iperf3 --server --port 31249 --forceflush 2>&1; }
 # shellcheck disable=SC2154

@@ -162,6 +162,7 @@ what_is_not_there_yet_is_named_and_taken_when_it_comes() {
 	mode_is sw gone
 	attached sw 0
 	ctl status | has "sw: no such interface"
+	refuses "sw: no such interface" doctor
 	until_true trouble_is "10.77.0.9"
 	create_job train 3
 	on n0 ip address add 10.77.0.9/32 dev lo
@@ -184,8 +185,36 @@ what_is_not_there_yet_is_named_and_taken_when_it_comes() {
 	joined_end
 }
 
+doctor() { on n0 "$build/tallyctl" --socket "$control" doctor "$@"; }
+
+doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails() {
+	star
+	start_agent
+	kill -STOP "$daemon"
+	refuses "tallyd, process $daemon, hangs" doctor
+	kill -CONT "$daemon"
+	end_agent KILL
+	refuses "tallyd is not running" doctor
+}
+
+a_start_that_fails_leaves_nothing_attached() {
+	local option
+	star
+	exec_on n0 iperf3 --server --port 31249 >"$work/iperf" 2>&1 &
+	until_true is_listening
+	for option in --verbose --detach; do
+		refuses "cannot listen on 10.77.0.1:31249" \
+			on n0 "$build/tallyd" --config "$work/tallyd.yaml" "$option"
+		[[ ! -e $pin-n0 ]]
+		[[ $(on n0 ip link show dev w0) != *prog/xdp* ]]
+	done
+}
+is_listening() { on n0 ss -tln | has :31249; }
+
 facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_program_that_somebody_takes_off_a_port_is_put_on_again \
 	a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results \
 	a_file_system_of_pins_that_is_unmounted_is_said_and_filled_again_when_mounted \
-	what_is_not_there_yet_is_named_and_taken_when_it_comes
+	what_is_not_there_yet_is_named_and_taken_when_it_comes \
+	doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails \
+	a_start_that_fails_leaves_nothing_attached

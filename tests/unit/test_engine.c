@@ -278,8 +278,10 @@ static void a_silent_node_is_told_from_a_missing_rank(void **state)
 	run_to_end(w, call);
 	assert_int_equal(result_of(call[0]), -ETIMEDOUT);
 	assert_string_equal(tally_error(),
-			    "no node answered at 10.77.0.1 for 2.0 s: is the way there and back "
-			    "open (tallyctl doctor on the node), and is the epoch not over?");
+			    "no node answered at 10.77.0.1 for 2.0 s: tallyctl doctor on the "
+			    "node says whether results are lost on the way back, as on a veth "
+			    "without an XDP program at its other end; or the way there is closed, "
+			    "or the epoch is over");
 	assert_int_equal(result_of(call[1]), -ETIMEDOUT);
 	assert_non_null(strstr(tally_error(), "port unreachable"));
 	world_free(w);

@@ -158,12 +158,18 @@ static void an_address_is_taken_once(void **state)
 
 static void another_family_is_refused(void **state)
 {
+	const char *other = "job resnet uses IPv6, and this worker IPv4: join from an IPv6 "
+			    "address, or create the job with --service and the node's IPv4 "
+			    "address (tallyctl status: services)";
 	_cleanup_(job_freep) struct job *j = job_of(1);
 
-	refused_at(j, 0, at("[fd77::1]:40000"), -EAFNOSUPPORT, "job resnet uses IPv4");
+	refused_at(j, 0, at("[fd77::1]:40000"), -EAFNOSUPPORT,
+		   "job resnet uses IPv4, and this worker IPv6: join from an IPv4 address, or "
+		   "create the job with --service and the node's IPv6 address (tallyctl status: "
+		   "services)");
 	j->service = at("fd77::9");
-	refused(j, 0, 1, -EAFNOSUPPORT, "job resnet uses IPv6");
-	refused_at(j, 0, (struct sockaddr_storage){ 0 }, -EAFNOSUPPORT, "job resnet uses IPv6");
+	refused(j, 0, 1, -EAFNOSUPPORT, other);
+	refused_at(j, 0, (struct sockaddr_storage){ 0 }, -EAFNOSUPPORT, other);
 }
 
 static void who_goes_before_the_run_frees_rank_and_address(void **state)
