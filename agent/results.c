@@ -89,11 +89,6 @@ static unsigned int tenants_count(const struct books *b)
 	return n;
 }
 
-static json_t *in_use(uint32_t used, uint32_t most)
-{
-	return json_pack("{so so}", "used", number(used), "max", number(most));
-}
-
 /* Maps whose entries may run out, as far as the core knows them now. */
 static json_t *maps(const struct core *c)
 {
@@ -104,9 +99,9 @@ static json_t *maps(const struct core *c)
 		gates += t->job[i].gates;
 		copies += t->job[i].copies;
 	}
-	return json_pack("{so so so}", "jobs", in_use(t ? t->jobs : 0, TALLY_JOBS_MAX), "gates",
-			 in_use(gates, TALLY_GATES_MAX), "children",
-			 in_use(copies, TALLY_CHILDREN_MAX));
+	return json_pack("{s{si si} s{si si} s{si si}}", "jobs", "used", t ? t->jobs : 0, "max",
+			 TALLY_JOBS_MAX, "gates", "used", gates, "max", TALLY_GATES_MAX, "children",
+			 "used", copies, "max", TALLY_CHILDREN_MAX);
 }
 
 static json_t *troubles(const struct core *c)

@@ -27,7 +27,7 @@ says() { grep -qE "$1" "$work/tallyd.log"; } # WORDS of the log
 mode_is() { [[ $(ctl --json status | jq -r ".ports[] | select(.name == \"$1\") | .mode") == "$2" ]]; }
 attached() { on n0 curl -s http://127.0.0.1:9464/metrics | has "^tally_port_attached{port=\"$1\"} $2\$"; }
 has_program() { on n0 ip link show dev "$1" | has 'prog/xdp'; }
-pins() { ls "$pin-n0" 2>/dev/null | sort; }
+pins() { find "$pin-n0" -mindepth 1 -maxdepth 1 -printf "%f\n" 2>/dev/null | sort; }
 pins_are() { [[ $(pins) == "$1" ]]; }
 no_reload() { jq -es 'map(.node_reloads // 0) | add == 0' "$work/w0.train" >/dev/null; }
 
@@ -63,7 +63,7 @@ a_program_that_somebody_takes_off_a_port_is_put_on_again() {
 	sed -i 's/- w1$/- {name: w1, mode: tc}/' "$work/tallyd.yaml"
 	start_agent
 	create_job train 3
-	load
+	load 20
 	another train 300
 	detached w0
 	on n0 tc filter del dev w1 ingress
@@ -108,6 +108,7 @@ give_port() {
 }
 
 a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results() {
+	local loses_slots=1 # the run is written anew, and workers give back what it had
 	switched
 	start_agent
 	create_job train 3
@@ -129,7 +130,7 @@ a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results() {
 # tallyd in a mount namespace of its own, as under its unit: what is unmounted there stays here.
 start_agent_apart() { start_agent unshare --mount --propagation private "$build/tallyd"; }
 in_its_mounts() { nsenter --mount --target "$daemon" "$@"; }
-its_pins_are() { [[ $(in_its_mounts ls "$pin-n0" 2>/dev/null | sort) == "$1" ]]; }
+its_pins_are() { [[ $(in_its_mounts find "$pin-n0" -mindepth 1 -maxdepth 1 -printf "%f\n" 2>/dev/null | sort) == "$1" ]]; }
 trouble_is() { [[ $(ctl --json status | jq -r '.troubles | join(" ")') == *"$1"* ]]; }
 no_trouble() { [[ $(ctl --json status | jq '.troubles | length') == 0 ]]; }
 
