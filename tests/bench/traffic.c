@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
 	_cleanup_(netlink_links_closep) struct netlink_links *l = NULL;
 	_cleanup_(traffic_freep) struct traffic *t = NULL;
-	const struct netlink_links_events no_events = { NULL, NULL, NULL };
+	const struct netlink_links_events no_events = { .link = NULL };
 	uint64_t links_ns = 0, sums_ns = 0, begin, middle;
 	uint32_t ifindex[LINKS_MAX] = { if_nametoindex("lo") };
 	struct why why = { "" };
