@@ -74,10 +74,13 @@ answers_in_time() {
 	((slow <= 2)) || { echo "$slow of 40 took longer than a second"; return 1; }
 }
 
+# The counters of all rows, 1.1 MB for a moment, may move from a mapping of their own into the heap.
+spare=2048
+
 nothing_is_left() { # FILES MEMORY
 	until_true files_are_at_most "$1"
 	echo "memory: $2 KiB before, $(memory) KiB after"
-	until_true memory_is_below $(($2 + 1024))
+	until_true memory_is_below $(($2 + spare))
 }
 
 # At 50 Mbit/s it lasts until it is told to end.
@@ -182,7 +185,7 @@ who_traces_and_does_not_read_is_sent_away() {
 	hostile=()
 	until_true trace_is_off
 	run_goes_on_and_others_join
-	until_true memory_is_below $((memory + 1024))
+	until_true memory_is_below $((memory + spare))
 	run_ends
 }
 
