@@ -178,6 +178,7 @@ who_traces_and_does_not_read_is_sent_away() {
 	hostile=()
 	told_off 20
 	until_true trace_is_off
+	another train 20000 # what is read for each sample has its place in the heap
 	memory=$(memory)
 	attack n0 "$control" 20 say $'{"do": "trace"}\n'
 	answers_in_time
