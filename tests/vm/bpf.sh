@@ -12,6 +12,10 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 build/tests/vm/insns || code=$?
 for test in build/tests/bpf/test_*; do
 	echo "# ${test##*/}"
-	"$test" || code=$?
+	if [[ $test == */test_limits ]]; then
+		echo "ok # SKIP 1,024 jobs take minutes in an emulator"
+	else
+		"$test" || code=$?
+	fi
 done
 exit "$code"
