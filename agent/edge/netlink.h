@@ -14,6 +14,13 @@
 #include "agent/core/port_check.h"
 #include "common/util.h"
 
+struct netlink_neighbour {
+	uint32_t ifindex; /* a VLAN interface has neighbours of its own */
+	struct sockaddr_storage address; /* IPv4 or IPv6, without UDP port and scope */
+	bool known; /* `mac` is valid; if not, the neighbour does not answer, or not yet, or went */
+	uint8_t mac[6]; /* 0 if not known */
+};
+
 struct netlink;
 
 /* Opens sockets to the kernel. The caller owns them; netlink_close() allows NULL. */

@@ -107,42 +107,6 @@ static void link_event(struct netlink_links *l, struct nlmsghdr *message)
 	state_set(l, w, state);
 }
 
-/* False: not one of the Internet's. */
-static bool address_fill(int family, const struct nlattr *a, struct sockaddr_storage *ret)
-{
-	size_t bytes;
-	void *raw;
-
-	*ret = (struct sockaddr_storage){ .ss_family = family };
-	raw = address_raw(ret, &bytes);
-	if ((family != AF_INET && family != AF_INET6) || (size_t)nla_len(a) != bytes)
-		return false;
-	memcpy(raw, nla_data(a), bytes);
-	return true;
-}
-
-bool netlink_neighbour_parse(struct nlmsghdr *message, struct netlink_neighbour *ret)
-{
-	struct netlink_neighbour n = { 0 };
-	struct nlattr *attribute[NDA_MAX + 1], *mac;
-	struct ndmsg *entry;
-
-	if (nlmsg_parse(message, sizeof(*entry), attribute, NDA_MAX, NULL) < 0)
-		return false;
-	entry = nlmsg_data(message);
-	if (!attribute[NDA_DST] || !address_fill(entry->ndm_family, attribute[NDA_DST], &n.address))
-		return false;
-	n.ifindex = (uint32_t)entry->ndm_ifindex;
-	mac = attribute[NDA_LLADDR];
-	n.known = message->nlmsg_type == RTM_NEWNEIGH &&
-		  !(entry->ndm_state & (NUD_INCOMPLETE | NUD_FAILED)) && mac &&
-		  nla_len(mac) == sizeof(n.mac);
-	if (n.known)
-		memcpy(n.mac, nla_data(mac), sizeof(n.mac));
-	*ret = n;
-	return true;
-}
-
 static void neighbour_event(struct netlink_links *l, struct nlmsghdr *message)
 {
 	struct netlink_neighbour n;

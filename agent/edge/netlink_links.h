@@ -15,16 +15,10 @@
 
 #include "agent/core/traffic.h"
 #include "common/util.h"
+#include "netlink.h"
 
 enum {
 	NETLINK_LINKS_BURST = 256, /* messages of one dispatch; the others wait */
-};
-
-struct netlink_neighbour {
-	uint32_t ifindex; /* a VLAN interface has neighbours of its own */
-	struct sockaddr_storage address; /* IPv4 or IPv6, without UDP port and scope */
-	bool known; /* `mac` is valid; if not, the neighbour does not answer, or not yet, or went */
-	uint8_t mac[6]; /* 0 if not known */
 };
 
 /* netlink_links_dispatch() calls these. Each may be NULL. */

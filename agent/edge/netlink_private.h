@@ -7,7 +7,7 @@
 #include <netlink/route/link.h>
 
 #include "common/util.h"
-#include "netlink_links.h"
+#include "netlink.h"
 
 /* What a message says of a neighbour. False: of none, or of none at an address of the Internet. */
 bool netlink_neighbour_parse(struct nlmsghdr *message, struct netlink_neighbour *ret);
