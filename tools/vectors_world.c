@@ -2,6 +2,7 @@
 #include "vectors_world.h"
 
 #include <err.h>
+#include <stdio.h>
 #include <string.h>
 
 struct world world = {
@@ -132,4 +133,28 @@ void start(const struct call_options *o, const void *in, void *out, size_t bytes
 		if (engine_start(world.worker[rank], &own, world.now_ns, &call[rank]) < 0)
 			errx(1, "%s", tally_error());
 	}
+}
+
+void hashes_print(void)
+{
+	__u64 weights = 0;
+
+	printf("# Test vectors\n\n"
+	       "`make vectors-docs` writes this page: it is what libtally's workers and a root "
+	       "send. With it a\nworker in another language, written from [the protocol]"
+	       "(protocol.md), can check itself.\n\n"
+	       "Lines of 64 hex digits are UDP payloads, row after row; rows of zeros at the end of "
+	       "a payload are\nleft out. Numbers with 0x are values, not bytes in their order.\n\n"
+	       "The job has number %d, epoch %d, %d ranks, window %d and a payload of %d bytes. "
+	       "The root's boot number\nis 0x%x. Calls are one after another. Of most of them "
+	       "rank 0's contribution\nand the result are shown.\n\n```\n",
+	       JOB, EPOCH, RANKS, WINDOW, PAYLOAD, BOOT);
+	printf("mix(0, 1)         0x%016llx\nmix(1, 2)         0x%016llx\n", tally_mix(0, 1),
+	       tally_mix(1, 2));
+	for (int rank = 0; rank < RANKS; rank++) {
+		weights += tally_weight(rank);
+		printf("weight(%d)         0x%016llx\n", rank, tally_weight(rank));
+	}
+	printf("all weights       0x%016llx\nrun with nonce 0  0x%016llx\n```\n", weights,
+	       tally_run_identity(0, JOB, EPOCH));
 }

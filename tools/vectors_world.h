@@ -39,6 +39,9 @@ struct world {
 
 extern struct world world;
 
+/* The head of the page: the job, and hashes of its ranks. */
+void hashes_print(void);
+
 __u64 world_random(int rank); /* that it draws for the run */
 void world_open(void);
 void world_close(void);
