@@ -131,7 +131,7 @@ static bool row_count(struct traffic *t, const struct traffic_row *row,
 
 	if (row->job && !job)
 		return false;
-	if (!row_difference(row, before, counted))
+	if (!row_difference(row, before, counted) && before)
 		row_moves(t, before);
 	if (!row->again)
 		flow_count(t, &t->node, counted);

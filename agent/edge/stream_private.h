@@ -15,7 +15,7 @@ enum {
 
 /* Connections, the oldest first. */
 struct stream_list {
-	TAILQ_HEAD(, stream) all;
+	TAILQ_HEAD(stream_queue, stream) all;
 	unsigned int count;
 };
 
@@ -55,7 +55,7 @@ struct stream_server {
 	unsigned int listeners;
 	struct stream_list source[STREAM_SOURCES]; /* the first: unix sockets */
 	struct stream_list kept;
-	TAILQ_HEAD(, stream) line; /* whose requests wait for their turn */
+	struct stream_queue line; /* whose requests wait for their turn */
 	sd_event_source *next_in_line;
 	unsigned int count;
 	unsigned int count_most; /* since memory was last given back to the system */

@@ -83,6 +83,7 @@ has_more() { (($(wc -l <"$work/trace") > $1)); }
 
 configurations_are_read_again_and_again_while_a_run_goes_on() {
 	local i tracer
+	local loses_slots=1 # their number changes
 	pair
 	cp "$work/tallyd.yaml" "$work/first.yaml"
 	join_all train w0 w1 -- -d int32 -b 64K -e 64K -n 8 -w 0 -s 10

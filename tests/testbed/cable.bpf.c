@@ -120,7 +120,7 @@ static __always_inline void flip(struct __sk_buff *skb, enum direction way, __u6
 	__u32 checksum = data - sizeof(struct udphdr) + offsetof(struct udphdr, check);
 	__u16 was, is;
 
-	/* A flip in an ARP answer would teach the kernel a wrong address, and no packet more comes. */
+	/* A flip in an ARP answer would teach the kernel a wrong address for good. */
 	if (!data)
 		return;
 	if (flip_region != ANYWHERE) {
