@@ -38,7 +38,7 @@ static void books_use(struct books *b)
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
 		must(books_quota(b, i) <= b->slots);
 	for (unsigned int i = 0; i < b->jobs; i++) {
-		const struct job *j = b->job[i];
+		struct job *j = b->job[i];
 
 		must(books_job_find(b, j->name) == j);
 		must(books_run_window(b, j, &window, &why) < 0 ||
