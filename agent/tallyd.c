@@ -165,9 +165,11 @@ static int privileges_drop(struct why *why)
 static int places_check(const struct config *c, struct why *why)
 {
 	char state[CONFIG_PATH_BYTES];
-	const char *place[] = { c->pin, dirname(strcpy(state, c->state)) };
+	const char *place[] = { c->pin, NULL };
 	struct stat s;
 
+	snprintf(state, sizeof(state), "%s", c->state);
+	place[1] = dirname(state);
 	for (size_t i = 0; geteuid() == 0 && i < sizeof(place) / sizeof(*place); i++)
 		if (stat(place[i], &s) == 0 && s.st_uid != geteuid() && !(s.st_mode & S_IWOTH))
 			return why_say(why, -EPERM,

@@ -3,7 +3,6 @@
 #include <bpf/bpf.h>
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "dataplane.h"
@@ -34,7 +33,7 @@ static int node_remove(const char *pin, struct why *why)
 /* There is none; or one that cannot work, whose agent this process is: that goes. */
 static int node_check(const char *pin, struct why *why)
 {
-	struct why ignored;
+	struct why ignored = { "" };
 
 	if (!pins_are_here(pin))
 		return 0;
@@ -52,7 +51,7 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 {
 	_cleanup_(programs_close) struct programs p = { 0 };
 	_cleanup_(closep) int directory = -1;
-	struct why ignored;
+	struct why ignored = { "" };
 	bool shared = false;
 	int r;
 
@@ -105,12 +104,17 @@ void dataplane_close(struct dataplane *d)
 static void groups_open(struct dataplane *d)
 {
 	DIR *directory = opendir(d->path);
+	static const char prefix[] = "group-";
 	const struct dirent *e;
-	uint32_t group;
 
-	while (directory && (e = readdir(directory)))
-		if (sscanf(e->d_name, "group-%" SCNu32, &group) == 1 && group < TALLY_JOBS_MAX)
+	while (directory && (e = readdir(directory))) {
+		unsigned long group = TALLY_JOBS_MAX;
+
+		if (!strncmp(e->d_name, prefix, strlen(prefix)))
+			group = strtoul(e->d_name + strlen(prefix), NULL, 10);
+		if (group < TALLY_JOBS_MAX)
 			d->group[group] = bpf_obj_get(pin_path_of_group(d->path, group));
+	}
 	if (directory)
 		closedir(directory);
 }

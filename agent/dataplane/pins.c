@@ -83,7 +83,8 @@ static size_t staged_find(const char *pin, char *ret)
 	while (directory && !length && (e = readdir(directory))) {
 		size_t n = strlen(e->d_name), suffix = strlen(PIN_STAGED);
 
-		if (n <= suffix || n >= PIN_BYTES || strcmp(e->d_name + n - suffix, PIN_STAGED) ||
+		if (n <= suffix || n >= PIN_BYTES ||
+		    strcmp(e->d_name + n - suffix, PIN_STAGED) != 0 ||
 		    !strcmp(e->d_name, "slots" PIN_STAGED) ||
 		    !strcmp(e->d_name, "fanout" PIN_STAGED))
 			continue;

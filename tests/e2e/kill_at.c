@@ -153,7 +153,7 @@ static void begin(int argc, char **argv)
 	int status;
 
 	if (argc == 4 && !strcmp(argv[2], "-p")) {
-		tracee = atoi(argv[3]);
+		tracee = (pid_t)strtol(argv[3], NULL, 10);
 		if (ptrace(PTRACE_SEIZE, tracee, 0, PTRACE_O_TRACESYSGOOD) < 0 ||
 		    ptrace(PTRACE_INTERRUPT, tracee, 0, 0) < 0)
 			err(2, "process %d", tracee);

@@ -118,15 +118,17 @@ struct shares {
 
 static struct shares shares_read(const char *pid)
 {
+	char path[64], text[128], *end;
 	struct shares s;
-	char path[64];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%s/schedstat", pid);
 	f = fopen(path, "re");
-	if (!f || fscanf(f, "%llu %llu", &s.ran_ns, &s.waited_ns) != 2)
+	if (!f || !fgets(text, sizeof(text), f))
 		err(1, "%s", path);
 	fclose(f);
+	s.ran_ns = strtoull(text, &end, 10);
+	s.waited_ns = strtoull(end, NULL, 10);
 	return s;
 }
 
@@ -143,7 +145,7 @@ static void put(struct question *q, const char *control)
 static int answered(const struct question *q)
 {
 	char text[8192];
-	ssize_t n = recv(q->fd, text, sizeof(text), MSG_DONTWAIT | MSG_PEEK);
+	ssize_t n = q->fd < 0 ? -1 : recv(q->fd, text, sizeof(text), MSG_DONTWAIT | MSG_PEEK);
 
 	if (n < 0 && errno == EAGAIN)
 		return 0;
@@ -224,12 +226,13 @@ static void strangers(const char *address, const char *port, unsigned long count
 static void tokens_read(const char *path)
 {
 	FILE *f = fopen(path, "re");
+	char workers[16];
 
 	if (!f)
 		err(1, "%s", path);
 	while (jobs < JOBS_MAX &&
-	       fscanf(f, "%63s %128s %u", job[jobs].name, job[jobs].token, &job[jobs].workers) == 3)
-		jobs++;
+	       fscanf(f, "%63s %128s %15s", job[jobs].name, job[jobs].token, workers) == 3)
+		job[jobs++].workers = strtoul(workers, NULL, 10);
 	fclose(f);
 	if (!jobs)
 		errx(2, "%s: no jobs", path);
@@ -328,7 +331,8 @@ static void list(const char *control, unsigned long count)
 
 	for (unsigned long i = 0; i < count; i++) {
 		p[i] = (struct pollfd){ .fd = try_connect(control, 0), .events = POLLIN };
-		send(p[i].fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
+		if (p[i].fd >= 0)
+			send(p[i].fd, text, sizeof(text) - 1, MSG_NOSIGNAL);
 	}
 	ready(false);
 	while (poll(p, count, -1) > 0)
