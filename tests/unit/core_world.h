@@ -378,7 +378,8 @@ static inline void workers_check(struct world *w)
 		if (p->state == WAITS && !is_known(w, p, true))
 			WRONG(w, "worker %u waits, and nobody knows", i);
 		if (p->state == RUNS && p->connected &&
-		    (!is_known(w, p, false) || r->presence != JOB_RUNNING || j->epoch != p->epoch))
+		    (!j || !is_known(w, p, false) || r->presence != JOB_RUNNING ||
+		     j->epoch != p->epoch))
 			WRONG(w, "worker %u is at a run that the books have not", i);
 		/* one that is not connected is at its run, unless others have begun a new one */
 		if (p->state == RUNS && !p->connected && !w->restores_failed && j &&

@@ -168,7 +168,7 @@ static void a_key_is_32_hex_digits_and_not_all_0(void **state)
 {
 	static const char *const wrong[] = { "0",
 					     "00000000000000000000000000000000",
-					     KEY "0",
+					     (KEY "0"),
 					     "000102030405060708090a0b0c0d0e0",
 					     "000102030405060708090A0B0C0D0E0F",
 					     "--" };
@@ -339,10 +339,11 @@ static void files_are_read_and_named_in_the_reason(void **state)
 		 path);
 	assert_string_equal(why, expected);
 
+	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, strlen(IP4)), 0);
 	assert_int_equal(pwrite(fd, "key " KEY, 36, strlen(IP4)), 36);
 	assert_int_equal(jobfile_read(path, &file, why, sizeof(why)), 0);
-	assert_int_equal(fchmod(fd, 0604), 0);
+	assert_int_equal(chmod(path, 0604), 0);
 	assert_int_equal(jobfile_read(path, &file, why, sizeof(why)), -EPERM);
 	snprintf(expected, sizeof(expected), "%s: everybody on this machine may read or", path);
 	assert_memory_equal(why, expected, strlen(expected));

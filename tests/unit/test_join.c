@@ -1208,7 +1208,7 @@ static bool is_connected(const struct agent *a)
 	const char *port = strrchr(a->name, ':') + 1;
 
 	for (int fd = 0; fd < 1024; fd++) {
-		struct sockaddr_in to;
+		struct sockaddr_in to = { 0 };
 		socklen_t length = sizeof(to);
 
 		if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 &&

@@ -222,7 +222,7 @@ static void values_out_of_range_are_refused(void **state)
 
 static void a_challenge_is_32_digits(void **state)
 {
-	static const char *const wrong[] = { "", "0", CHALLENGE "0",
+	static const char *const wrong[] = { "", "0", (CHALLENGE "0"),
 					     "000102030405060708090a0b0c0d0e0F",
 					     "000102030405060708090a0b0c0d0e0 " };
 	char text[128];
@@ -597,10 +597,10 @@ static void waiting_comes_back_as_it_was_said(void **state)
 static void a_flipped_byte_is_an_error_or_another_message(void **state)
 {
 	static const char place[] = PLACE;
-	static const char *const texts[] = {
-		GREETING,   JOIN,	  LEAVE, place, "waiting 1,3-4\n", "error EACCES no\n\n",
-		"left\n\n", "ending no\n"
-	};
+	static const char *const texts[] = { (GREETING),	(JOIN),
+					     (LEAVE),		place,
+					     "waiting 1,3-4\n", "error EACCES no\n\n",
+					     "left\n\n",	"ending no\n" };
 
 	for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++)
 		for (size_t i = 0; i < strlen(texts[t]); i++)

@@ -341,7 +341,7 @@ static void no_tenant_takes_the_rows_of_another(void **state)
 	for (uint32_t id = 1; id <= 60; id++)
 		greedy += rows_of_job(id, 1, 64);
 	assert_int_equal(greedy, COMMON_ROWS + TALLY_PORT_ROWS_OF_TENANT);
-	for (uint16_t tenant = 2; tenant < TALLY_TENANTS_MAX; tenant++)
+	for (int tenant = 2; tenant < TALLY_TENANTS_MAX; tenant++)
 		for (uint32_t k = 0; k < 3; k++) {
 			unsigned int rows = rows_of_job(100 * tenant + k, tenant, 8);
 
