@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/vlan.h>
-#include <netlink/route/route.h>
+#include <netlink/msg.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -27,8 +27,6 @@ struct netlink {
 	struct nl_sock *events; /* neighbours that come to be known */
 };
 
-static inline void nl_addrp(struct nl_addr **a) { nl_addr_put(*a); }
-static inline void routep(struct rtnl_route **r) { rtnl_route_put(*r); }
 static inline void msgp(struct nl_msg **m) { nlmsg_free(*m); }
 static inline void cbp(struct nl_cb **cb) { nl_cb_put(*cb); }
 
@@ -72,52 +70,31 @@ void netlink_renew(struct nl_sock **request)
 	*request = fresh;
 }
 
-static struct nl_addr *nl_addr_of(const struct sockaddr_storage *a)
+int netlink_link_get(struct nl_sock **request, uint32_t ifindex, const char *name,
+		     struct rtnl_link **ret)
 {
-	size_t bytes;
-	const void *raw = address_raw(a, &bytes);
+	int r = rtnl_link_get_kernel(*request, (int)ifindex, name, ret);
 
-	return nl_addr_build(a->ss_family, raw, bytes);
-}
-
-/* The interface, and the address whose MAC is wanted: a gateway's or the target's own. */
-static int route_find(struct netlink *n, struct nl_addr *target, const char *text, int *ret_ifindex,
-		      struct nl_addr **ret_next, struct why *why)
-{
-	_cleanup_(routep) struct rtnl_route *route = NULL;
-	struct rtnl_nexthop *hop;
-	struct nl_addr *next;
-
-	if (rtnl_route_lookup(n->request, target, &route) < 0)
-		return why_say(why, -ENETUNREACH, "there is no route to %s (ip route get %s)", text,
-			       text);
-	if (rtnl_route_get_type(route) != RTN_UNICAST)
-		return why_say(why, -EINVAL, "%s: %s", text,
-			       rtnl_route_get_type(route) == RTN_LOCAL
-				       ? "is an address of this machine itself"
-				       : "blackhole or unreachable route (ip route get)");
-	hop = rtnl_route_nexthop_n(route, 0);
-	if (!hop)
-		return why_say(why, -ENETUNREACH, "the route to %s has no next hop", text);
-	next = rtnl_route_nh_get_gateway(hop);
-	if (!next)
-		next = rtnl_route_nh_get_via(hop);
-	*ret_next = nl_addr_get(next ? next : target);
-	*ret_ifindex = rtnl_route_nh_get_ifindex(hop);
-	return 0;
+	if (r == -NLE_NODEV || r == -NLE_OBJ_NOTFOUND)
+		return -ENODEV;
+	if (r >= 0 && *ret)
+		return 0;
+	netlink_renew(request);
+	/* "Success" without a link is what libnl says when it found no memory for the answer. */
+	return r >= 0 || r == -NLE_NOMEM ? -ENOMEM : -EIO;
 }
 
 /* False: not one of the Internet's. */
-static bool address_fill(int family, const struct nlattr *a, struct sockaddr_storage *ret)
+static bool address_fill(int family, const void *from, size_t length, struct sockaddr_storage *ret)
 {
 	size_t bytes;
 	void *raw;
 
 	*ret = (struct sockaddr_storage){ .ss_family = family };
 	raw = address_raw(ret, &bytes);
-	if ((family != AF_INET && family != AF_INET6) || (size_t)nla_len(a) != bytes)
+	if ((family != AF_INET && family != AF_INET6) || length != bytes)
 		return false;
-	memcpy(raw, nla_data(a), bytes);
+	memcpy(raw, from, bytes);
 	return true;
 }
 
@@ -130,7 +107,8 @@ bool netlink_neighbour_parse(struct nlmsghdr *message, struct netlink_neighbour 
 	if (nlmsg_parse(message, sizeof(*entry), attribute, NDA_MAX, NULL) < 0)
 		return false;
 	entry = nlmsg_data(message);
-	if (!attribute[NDA_DST] || !address_fill(entry->ndm_family, attribute[NDA_DST], &n.address))
+	if (!attribute[NDA_DST] || !address_fill(entry->ndm_family, nla_data(attribute[NDA_DST]),
+						 (size_t)nla_len(attribute[NDA_DST]), &n.address))
 		return false;
 	n.ifindex = (uint32_t)entry->ndm_ifindex;
 	mac = attribute[NDA_LLADDR];
@@ -143,6 +121,97 @@ bool netlink_neighbour_parse(struct nlmsghdr *message, struct netlink_neighbour 
 	return true;
 }
 
+/* A request, and what comes back. Less than 0: libnl's number. */
+static int ask(struct netlink *n, struct nl_msg *request, nl_recvmsg_msg_cb_t take, void *context)
+{
+	_cleanup_(cbp) struct nl_cb *cb = nl_cb_alloc(NL_CB_DEFAULT);
+	int r;
+
+	if (!cb)
+		return -NLE_NOMEM;
+	nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, take, context);
+	r = nl_send_auto(n->request, request);
+	if (r >= 0)
+		r = nl_recvmsgs(n->request, cb);
+	if (r >= 0)
+		r = nl_wait_for_ack(n->request);
+	return r;
+}
+
+static int address_put(struct nl_msg *m, int attribute, struct sockaddr_storage address)
+{
+	size_t bytes;
+	const void *raw = address_raw(&address, &bytes);
+
+	return nla_put(m, attribute, (int)bytes, raw);
+}
+
+struct way {
+	bool known;
+	uint8_t type; /* RTN_... */
+	int ifindex; /* 0: no next hop */
+	struct sockaddr_storage next; /* whose MAC is wanted: a gateway's or the target's own */
+};
+
+static int on_route(struct nl_msg *m, void *context)
+{
+	struct way *way = context;
+	struct nlattr *attribute[RTA_MAX + 1];
+	struct rtmsg *route = nlmsg_data(nlmsg_hdr(m));
+	const struct rtvia *via;
+
+	if (nlmsg_parse(nlmsg_hdr(m), sizeof(*route), attribute, RTA_MAX, NULL) < 0)
+		return NL_OK;
+	way->known = true;
+	way->type = route->rtm_type;
+	way->ifindex = attribute[RTA_OIF] ? (int)nla_get_u32(attribute[RTA_OIF]) : 0;
+	if (attribute[RTA_GATEWAY]) {
+		way->known = address_fill(route->rtm_family, nla_data(attribute[RTA_GATEWAY]),
+					  (size_t)nla_len(attribute[RTA_GATEWAY]), &way->next);
+	} else if (attribute[RTA_VIA]) {
+		via = nla_data(attribute[RTA_VIA]);
+		way->known = address_fill(via->rtvia_family, via->rtvia_addr,
+					  (size_t)nla_len(attribute[RTA_VIA]) - sizeof(*via),
+					  &way->next);
+	}
+	return NL_OK;
+}
+
+/*
+ * By messages of our own: libnl's rtnl_route_lookup() (3.7) reads and writes through NULL where it
+ * finds no memory.
+ */
+static int route_find(struct netlink *n, const struct sockaddr_storage *target, const char *text,
+		      struct way *ret, struct why *why)
+{
+	struct rtmsg route = {
+		.rtm_family = (uint8_t)target->ss_family,
+		.rtm_dst_len = target->ss_family == AF_INET ? 32 : 128,
+	};
+	_cleanup_(msgp) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETROUTE, 0);
+	struct way way = { .next = *target };
+	int r;
+
+	if (!m || nlmsg_append(m, &route, sizeof(route), NLMSG_ALIGNTO) < 0 ||
+	    address_put(m, RTA_DST, *target) < 0)
+		return -ENOMEM;
+	r = ask(n, m, on_route, &way);
+	if (r == -NLE_NOMEM)
+		return -ENOMEM;
+	if (r < 0 || !way.known)
+		return why_say(why, -ENETUNREACH, "there is no route to %s (ip route get %s)", text,
+			       text);
+	if (way.type != RTN_UNICAST)
+		return why_say(why, -EINVAL, "%s: %s", text,
+			       way.type == RTN_LOCAL
+				       ? "is an address of this machine itself"
+				       : "blackhole or unreachable route (ip route get)");
+	if (!way.ifindex)
+		return why_say(why, -ENETUNREACH, "the route to %s has no next hop", text);
+	*ret = way;
+	return 0;
+}
+
 static int on_neighbour(struct nl_msg *m, void *context)
 {
 	netlink_neighbour_parse(nlmsg_hdr(m), context);
@@ -150,23 +219,18 @@ static int on_neighbour(struct nl_msg *m, void *context)
 }
 
 /* Asks for this one alone. -ENOENT: nothing known that could be used. */
-static int neighbour_find(struct netlink *n, int ifindex, struct nl_addr *next, uint8_t ret[6])
+static int neighbour_find(struct netlink *n, const struct way *way, uint8_t ret[6])
 {
-	struct ndmsg entry = { .ndm_family = nl_addr_get_family(next), .ndm_ifindex = ifindex };
+	struct ndmsg entry = { .ndm_family = (uint8_t)way->next.ss_family,
+			       .ndm_ifindex = way->ifindex };
 	_cleanup_(msgp) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETNEIGH, 0);
-	_cleanup_(cbp) struct nl_cb *cb = nl_cb_alloc(NL_CB_DEFAULT);
 	struct netlink_neighbour found = { 0 };
 	int r;
 
-	if (!m || !cb || nlmsg_append(m, &entry, sizeof(entry), NLMSG_ALIGNTO) < 0 ||
-	    nla_put_addr(m, NDA_DST, next) < 0)
+	if (!m || nlmsg_append(m, &entry, sizeof(entry), NLMSG_ALIGNTO) < 0 ||
+	    address_put(m, NDA_DST, way->next) < 0)
 		return -ENOMEM;
-	nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, on_neighbour, &found);
-	r = nl_send_auto(n->request, m);
-	if (r >= 0)
-		r = nl_recvmsgs(n->request, cb);
-	if (r >= 0)
-		r = nl_wait_for_ack(n->request);
+	r = ask(n, m, on_neighbour, &found);
 	if (r < 0 && r != -NLE_OBJ_NOTFOUND)
 		return -EIO;
 	if (!found.known)
@@ -188,16 +252,16 @@ static void neighbour_provoke(const struct sockaddr_storage *address)
 		sendto(fd, "", 0, MSG_DONTWAIT, (struct sockaddr *)&to, length);
 }
 
-static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *address, int ifindex,
-			  struct nl_addr *next, unsigned int wait_ms, uint8_t ret[6])
+static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *address,
+			  const struct way *way, unsigned int wait_ms, uint8_t ret[6])
 {
-	int r = neighbour_find(n, ifindex, next, ret);
+	int r = neighbour_find(n, way, ret);
 	uint64_t end_ns = clock_now_ns() + wait_ms * 1000000ull, now_ns;
 
 	if (r != -ENOENT)
 		return r;
 	neighbour_provoke(address);
-	while ((r = neighbour_find(n, ifindex, next, ret)) == -ENOENT) {
+	while ((r = neighbour_find(n, way, ret)) == -ENOENT) {
 		struct pollfd p = { .fd = nl_socket_get_fd(n->events), .events = POLLIN };
 
 		now_ns = clock_now_ns();
@@ -214,9 +278,12 @@ static int port_fill(struct netlink *n, int ifindex, const char *text, struct ho
 {
 	_cleanup_(linkp) struct rtnl_link *link = NULL;
 	struct nl_addr *mac;
+	int r;
 
-	if (rtnl_link_get_kernel(n->request, ifindex, NULL, &link) < 0)
-		return why_say(why, -ENODEV, "%s: the interface of the route has gone", text);
+	r = netlink_link_get(&n->request, (uint32_t)ifindex, NULL, &link);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", text,
+			       r == -ENODEV ? "the interface of the route has gone" : strerror(-r));
 	mac = rtnl_link_get_addr(link);
 	if (rtnl_link_get_arptype(link) != ARPHRD_ETHER || !mac || nl_addr_get_len(mac) != 6)
 		return why_say(why, -EINVAL, "%s: is reached over %s, which is not Ethernet", text,
@@ -233,22 +300,19 @@ static int port_fill(struct netlink *n, int ifindex, const char *text, struct ho
 static int resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
 		   struct hop *ret, struct why *why)
 {
-	_cleanup_(nl_addrp) struct nl_addr *target = nl_addr_of(address);
-	_cleanup_(nl_addrp) struct nl_addr *next = NULL;
 	char text[ADDRESS_BYTES];
 	struct hop hop = { 0 };
-	int r, ifindex = 0;
+	struct way way;
+	int r;
 
-	if (!target)
-		return -ENOMEM;
 	address_print(address, text, sizeof(text));
-	r = route_find(n, target, text, &ifindex, &next, why);
+	r = route_find(n, address, text, &way, why);
 	if (r < 0)
 		return r;
-	r = port_fill(n, ifindex, text, &hop, why);
+	r = port_fill(n, way.ifindex, text, &hop, why);
 	if (r < 0)
 		return r;
-	r = neighbour_wait(n, address, ifindex, next, wait_ms, hop.mac);
+	r = neighbour_wait(n, address, &way, wait_ms, hop.mac);
 	if (r == -EHOSTUNREACH)
 		return why_say(
 			why, r,
@@ -305,14 +369,16 @@ int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *
 	_cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	_cleanup_(linkp) struct rtnl_link *link = NULL;
 	struct netlink_port p = { 0 };
+	int r;
 
 	if (fd < 0)
 		return -errno;
-	if (strlen(name) >= IF_NAMESIZE || rtnl_link_get_kernel(n->request, 0, name, &link) < 0) {
-		netlink_renew(&n->request);
-		return why_say(why, -ENODEV,
-			       "%s: no such interface in this network namespace (ip link)", name);
-	}
+	r = strlen(name) < IF_NAMESIZE ? netlink_link_get(&n->request, 0, name, &link) : -ENODEV;
+	if (r < 0)
+		return why_say(why, r, "%s: %s", name,
+			       r == -ENODEV
+				       ? "no such interface in this network namespace (ip link)"
+				       : strerror(-r));
 	if (rtnl_link_get_arptype(link) != ARPHRD_ETHER)
 		return why_say(why, -EINVAL, "%s: is not an Ethernet interface", name);
 	p.ifindex = rtnl_link_get_ifindex(link);

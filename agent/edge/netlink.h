@@ -38,7 +38,8 @@ static inline void netlink_closep(struct netlink **n) { netlink_close(*n); }
 int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
 		    struct hop *ret, struct why *why);
 
-/* -ENODEV: no such interface; -EINVAL: not an Ethernet one. */
+/* -ENODEV: no such interface; -EINVAL: not an Ethernet one; -ENOMEM; -EIO: the kernel does not say.
+ */
 int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,
 		      struct why *why);
 

@@ -177,11 +177,14 @@ int netlink_facts_read(const char *name, uint32_t ifindex, struct netlink_facts 
 	_cleanup_(nl_sockp) struct nl_sock *s = NULL;
 	struct netlink_facts f = { .peer_namespace = -1 };
 	const char *kind;
+	int r;
 
 	if (fd < 0 || socket_open(NETLINK_ROUTE, &s) < 0)
 		return -EIO;
-	if (rtnl_link_get_kernel(s, (int)ifindex, NULL, &link) < 0)
-		return why_say(why, -ENODEV, "%s: the interface has gone", name);
+	r = netlink_link_get(&s, ifindex, NULL, &link);
+	if (r < 0)
+		return why_say(why, r, "%s: %s", name,
+			       r == -ENODEV ? "the interface has gone" : strerror(-r));
 	kind = rtnl_link_get_type(link);
 	if (kind && !strcmp(kind, "veth")) {
 		f.peer = rtnl_link_get_link(link);

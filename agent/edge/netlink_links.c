@@ -134,18 +134,6 @@ static int on_message(struct nl_msg *m, void *context)
 	return NL_OK;
 }
 
-/* -ENODEV: it is not there. */
-static int link_get(struct netlink_links *l, uint32_t ifindex, struct rtnl_link **ret)
-{
-	int r = rtnl_link_get_kernel(l->request, (int)ifindex, NULL, ret);
-
-	if (r == -NLE_NODEV || r == -NLE_OBJ_NOTFOUND)
-		return -ENODEV;
-	if (r < 0)
-		netlink_renew(&l->request);
-	return r < 0 ? -EIO : 0;
-}
-
 static struct state state_of(struct rtnl_link *link)
 {
 	return (struct state){
@@ -159,9 +147,9 @@ static struct state state_of(struct rtnl_link *link)
 static int state_read(struct netlink_links *l, uint32_t ifindex, struct state *ret)
 {
 	_cleanup_(linkp) struct rtnl_link *link = NULL;
-	int r = link_get(l, ifindex, &link);
+	int r = netlink_link_get(&l->request, ifindex, NULL, &link);
 
-	if (r == -EIO)
+	if (r < 0 && r != -ENODEV)
 		return r;
 	*ret = (struct state){ 0 };
 	if (r == 0)
@@ -356,7 +344,7 @@ int netlink_links_read(struct netlink_links *l, struct traffic_link *ret, size_t
 		_cleanup_(linkp) struct rtnl_link *link = NULL;
 		struct watch *w = &l->watch[i];
 
-		r = link_get(l, w->ifindex, &link);
+		r = netlink_link_get(&l->request, w->ifindex, NULL, &link);
 		if (r == -ENODEV)
 			continue;
 		if (r < 0)

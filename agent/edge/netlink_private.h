@@ -18,6 +18,13 @@ bool netlink_neighbour_parse(struct nlmsghdr *message, struct netlink_neighbour 
  */
 void netlink_renew(struct nl_sock **request);
 
+/*
+ * An interface by index, or by name where the index is 0; the caller puts it back. -ENODEV: there
+ * is none; -ENOMEM; -EIO: the kernel does not say. After the last two the socket is another one.
+ */
+int netlink_link_get(struct nl_sock **request, uint32_t ifindex, const char *name,
+		     struct rtnl_link **ret);
+
 static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
 static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
 
