@@ -81,7 +81,8 @@ join_all() { # JOB HOST... -- [tally-perf arguments...]
 }
 
 # All who joined end well, with the same bits, and no result was given back to a node that had lost
-# its slots, unless the test takes them away ($loses_slots).
+# its slots, unless the test takes them away ($loses_slots). Where packets are lost, a result may
+# overtake the node's question for a part of it, and is given back then: one in a thousand questions.
 joined_end() {
 	local i code=0 job=${joined[0]} host
 	for i in "${!worker[@]}"; do
@@ -96,7 +97,8 @@ joined_end() {
 		jq -c 'select(.verb | IN("allreduce", "broadcast", "all_gather")) | [.bytes, .hash]' \
 			"$work/$host.$job" >"$work/$host.hash"
 		cmp "$work/${joined[1]}.hash" "$work/$host.hash" || return 1
-		[[ ${loses_slots-} ]] || jq -es 'map(.node_reloads + .repaired) | add == 0' "$work/$host.$job" >/dev/null ||
+		[[ ${loses_slots-} ]] ||
+			jq -es 'all(.node_reloads == 0 and .repaired * 1000 <= .flushed)' "$work/$host.$job" >/dev/null ||
 			{ echo "$host: the node has lost its slots"; return 1; }
 	done
 }

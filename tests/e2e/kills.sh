@@ -164,9 +164,10 @@ delete() { # N
 	watched
 }
 
-begin() { # N: a run; its workers may fail
+begin() { # N: a run; its workers may fail, and who is left alone need not wait for the other
 	watch "$1"
 	join_all train w0 w1 -- "${short[@]}"
+	wait -n "${worker[@]}" 2>/dev/null || kill "${worker[@]}" 2>/dev/null || true
 	wait "${worker[@]}" 2>/dev/null || true
 	watched
 }
