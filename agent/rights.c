@@ -33,11 +33,11 @@ int rights_check_groups(const struct config *config, struct why *why)
 /* As long as no tenant has a group, everybody sees all. */
 struct asker rights_of(struct rights *r, const struct stream *s, const struct core *core)
 {
-	struct asker a = { .operator= stream_peer_may(s, r->operators), .seen = UINT64_MAX };
+	struct asker a = { .is_operator = stream_peer_may(s, r->operators), .seen = UINT64_MAX };
 	const struct books *b = core_books(core);
 	bool grouped = false;
 
-	for (unsigned int i = 0; !a.operator&& i<TALLY_TENANTS_MAX; i++) {
+	for (unsigned int i = 0; !a.is_operator && i < TALLY_TENANTS_MAX; i++) {
 		const char *group = b->tenant[i].is.group;
 
 		if (!*b->tenant[i].is.name || !*group)
@@ -75,7 +75,7 @@ int rights_check(const struct asker *a, const struct core *core, const struct re
 	const char *group = core_config(core)->control_group;
 	int tenant;
 
-	if (right == REQUEST_ANYONE || a->operator)
+	if (right == REQUEST_ANYONE || a->is_operator)
 		return 0;
 	tenant = right == REQUEST_OF_JOB ? tenant_of(core_books(core), q) : -EPERM;
 	if (tenant >= 0 && a->own >> tenant & 1)

@@ -18,7 +18,7 @@ struct rights {
 };
 
 struct asker {
-	bool operator;
+	bool is_operator;
 	uint64_t own; /* tenants whose group they are in, a bit for each index */
 	uint64_t seen; /* tenants that they may see */
 };
