@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whole workers without sockets, on trees of nodes (engine_world.h): facts; then many worlds in
- * which things go wrong by chance. Every result on every rank is compared with sums computed the
- * plain way (engine_calls.h). TALLY_SEED and TALLY_SEEDS (random.h) say which worlds, and how many.
+ * Whole workers without sockets, on trees of nodes (engine_world.h): facts. Worlds in which things
+ * go wrong by chance are in test_sim.c.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,9 +21,6 @@
 
 enum {
 	TIMEOUT_NS = 2000000000,
-	ALL_SEEDS = 48, /* each runs all collectives */
-	CHANCE_SEEDS = 3000,
-	FLIP_SEEDS = 2000,
 	DEAD_SEEDS = 100,
 	FACT_RANKS = 4,
 };
@@ -433,176 +429,6 @@ static void a_late_rank_makes_no_storm_of_asks(void **state)
 	world_free(w);
 }
 
-/* --- worlds made of a seed */
-
-static struct world_count total; /* of all worlds */
-
-static void total_add(const struct world_count *c)
-{
-	const uint64_t *from = (const uint64_t *)c;
-	uint64_t *to = (uint64_t *)&total;
-
-	for (size_t i = 0; i < sizeof(total) / sizeof(*to); i++)
-		to[i] += from[i];
-}
-
-static const char *run_programs(struct world *w, struct program *program,
-				void (*happen)(struct world *w))
-{
-	const char *wrong = calls_run(w, program, happen);
-
-	/* Of workers who agree nothing is refused, if no bit is flipped. */
-	for (int outcome = 0; outcome <= TALLY_CONFLICT_AGAIN && !wrong && !w->options.flip;
-	     outcome++)
-		if (w->count.outcome[outcome])
-			wrong = "a message was refused";
-	total_add(&w->count);
-	if (getenv("TALLY_SEED") && !getenv("TALLY_SEEDS"))
-		world_print(w);
-	for (int job = 0; job < w->options.jobs; job++)
-		program_free(&program[job]);
-	world_free(w);
-	return wrong;
-}
-
-static const char *run_all_collectives(uint64_t seed)
-{
-	struct program program[WORLD_JOBS] = { 0 }, *p = program;
-	struct world *w = world_new(&(struct world_options){ .seed = seed,
-							     .tree = seed % TREES,
-							     .jobs = 1,
-							     .ranks = 1 + seed % 5,
-							     .window = 1 << seed % 4,
-							     .loss = seed % 3 * 50,
-							     .repeat = seed % 2 * 50,
-							     .wait = 250,
-							     .jitter_ns = 20000,
-							     .frames_grow = seed % 7,
-							     .timeout_ns = 60 * NS_PER_MS * 1000 });
-
-	p->world = w;
-	for (enum call_verb verb = CALL_ALLREDUCE; verb <= CALL_BARRIER; verb++)
-		for (enum tally_dtype t = TALLY_INT32; t <= TALLY_FLOAT32; t++)
-			p->call[p->calls++] = (struct collective){
-				.verb = verb,
-				.dtype = t,
-				.op = TALLY_SUM,
-				.count = verb == CALL_BARRIER ? 0 : random_below(&w->random, 200),
-				.root = random_below(&w->random, w->options.ranks),
-				.in_place = verb < CALL_BROADCAST && seed & 1,
-				.wild = seed & 2,
-			};
-	return run_programs(w, program, NULL);
-}
-
-static void every_collective_of_every_type_is_exact_on_every_tree(void **state)
-{
-	run_seeds(ALL_SEEDS, run_all_collectives);
-}
-
-/* Any of the nodes loses its memory, up to eight times, soon or late. */
-static void nodes_forget(struct world *w)
-{
-	if (w->count.restarts < 8 && chance(&w->random, 1))
-		world_restart(w, random_below(&w->random, w->nodes));
-}
-
-/* At times one job with more ranks than a word of a set has, which lose less. */
-static struct world_options options_by_chance(uint64_t *random)
-{
-	static const uint64_t jitters[] = { 0, 5000, 100000, 5 * NS_PER_MS };
-	bool many = chance(random, 2);
-
-	return (struct world_options){
-		.seed = random_next(random),
-		.tree = random_below(random, TREES),
-		.jobs = many ? 1 : 1 + random_below(random, WORLD_JOBS),
-		.ranks = many ? 65 + random_below(random, WORLD_RANKS - 64)
-			      : 1 + random_below(random, 8),
-		.window = 1 << random_below(random, 4),
-		.loss = random_below(random, 4) * (many ? 10 : 30),
-		.repeat = random_below(random, 3) * 50,
-		.wait = random_below(random, 3) * 450,
-		.jitter_ns = jitters[random_below(random, 4)],
-		.frames_grow = chance(random, 500),
-		.timeout_ns = 120 * NS_PER_MS * 1000,
-		.nonce = chance(random, 500),
-	};
-}
-
-static const char *run_world(const struct world_options *options)
-{
-	struct program program[WORLD_JOBS] = { 0 };
-	struct world *w;
-
-	w = world_new(options);
-	for (int job = 0; job < options->jobs; job++) {
-		struct program *p = &program[job];
-
-		p->world = w;
-		p->job = job;
-		p->calls = 1 + random_below(&w->random, 4);
-		p->ahead = chance(&w->random, 300);
-		p->late = chance(&w->random, 300) ? 200 : 0;
-		p->late_ns = 1 + random_below(&w->random, 1000) * NS_PER_MS;
-		for (int n = 0; n < p->calls; n++)
-			p->call[n] = collective_random(&w->random, options->ranks,
-						       options->ranks > 8 ? 100 : 200);
-	}
-	return run_programs(w, program, chance(&w->random, 300) ? nodes_forget : NULL);
-}
-
-static const char *run_by_chance(uint64_t seed)
-{
-	uint64_t random = seed;
-	struct world_options options = options_by_chance(&random);
-
-	return run_world(&options);
-}
-
-/* Of a hundred frames on a hop up to one has a flipped bit; of many ranks' frames, of a thousand.
- */
-static const char *run_with_flips(uint64_t seed)
-{
-	uint64_t random = seed;
-	struct world_options options = options_by_chance(&random);
-
-	options.flip = options.ranks > 8 ? 1 : 1 + seed % 10;
-	options.region = seed % 3;
-	return run_world(&options);
-}
-
-static void whatever_happens_no_sum_is_wrong_and_no_call_is_stuck(void **state)
-{
-	run_seeds(CHANCE_SEEDS, run_by_chance);
-}
-
-static void flipped_bits_make_no_sum_wrong_and_no_call_stuck(void **state)
-{
-	run_seeds(FLIP_SEEDS, run_with_flips);
-}
-
-/* What the worlds did, so that they cannot become quiet without anybody's notice. */
-static void the_worlds_had_all_that_can_happen(void **state)
-{
-	static const enum tally_outcome given[] = {
-		TALLY_STALE,	 TALLY_DUPLICATE, TALLY_OVERLAP,      TALLY_ABSORBED,
-		TALLY_COMPLETED, TALLY_ANSWERED,  TALLY_ANSWERED_ALL, TALLY_ASKED,
-		TALLY_REPAIRED,	 TALLY_SENT_UP,	  TALLY_FLUSHED_UP,   TALLY_PASSED_UP,
-		TALLY_SENT_DOWN, TALLY_NO_ROOM,	  TALLY_CORRUPT,      TALLY_SPOILED,
-	};
-
-	if (getenv("TALLY_SEED"))
-		skip();
-	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++)
-		if (!total.outcome[given[i]])
-			fail_msg("no %s", tally_outcome_name(given[i]));
-	assert_true(total.lost && total.repeated && total.flips);
-	assert_true(total.restarts && total.second_steps);
-	for (int cause = 0; cause < CAUSES; cause++)
-		assert_true(total.resends[cause]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -618,10 +444,6 @@ int main(void)
 		cmocka_unit_test(calls_that_nobody_waits_for_are_limited),
 		cmocka_unit_test(a_corrupt_result_is_never_taken),
 		cmocka_unit_test(a_late_rank_makes_no_storm_of_asks),
-		cmocka_unit_test(every_collective_of_every_type_is_exact_on_every_tree),
-		cmocka_unit_test(whatever_happens_no_sum_is_wrong_and_no_call_is_stuck),
-		cmocka_unit_test(flipped_bits_make_no_sum_wrong_and_no_call_stuck),
-		cmocka_unit_test(the_worlds_had_all_that_can_happen),
 	};
 
 	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
