@@ -10,15 +10,17 @@
 
 enum {
 	BUCKETS = 1024, /* of jobs by number */
+	STALLED_MS = 1000, /* a sum that has not grown for so long may make room */
 };
 
-/* Slots whose sums are finished, oldest first. */
+/* Slots with memory: those whose sums are finished, and the others; oldest first. */
 struct links {
 	struct links *older, *newer;
 };
 
 struct slot {
-	struct links finished; /* alone while the sum is not finished */
+	struct links links; /* alone without memory */
+	uint32_t grown_ms; /* when the sum grew last; of sums that are not finished */
 	struct tally_slot_state state;
 	struct spill_job *job;
 	uint64_t *word; /* NULL: no payload so far */
@@ -41,7 +43,7 @@ struct spill_job {
 
 struct spill {
 	struct spill_memory memory;
-	struct links finished; /* a ring: .newer is the oldest slot */
+	struct links finished, gathering; /* rings: .newer is the oldest slot */
 	struct spill_job *bucket[BUCKETS];
 	unsigned int jobs;
 	uint16_t boot;
@@ -87,33 +89,79 @@ static void slot_drop_words(struct spill *s, struct slot *slot)
 	s->memory.bytes -= slot->job->payload_bytes;
 }
 
-/* Forgets the sum that was finished first. The slot goes on as that of a root which lost it. */
-static bool evict(struct spill *s)
+static struct slot *oldest(struct links *ring)
 {
-	struct slot *oldest = (struct slot *)s->finished.newer; /* links are its first member */
+	return ring->newer == ring ? NULL : (struct slot *)ring->newer; /* links come first */
+}
 
-	if (&oldest->finished == &s->finished)
-		return false;
-	slot_drop_words(s, oldest);
-	links_remove(&oldest->finished);
-	tally_slot_empty(&oldest->state, oldest->state.seq);
+static struct slot *slot_of_latest(const struct spill_job *j, uint32_t than)
+{
+	struct slot *latest = NULL;
+
+	for (uint32_t i = 0; i < j->slots; i++)
+		if (j->slot[i].word && (int32_t)(j->slot[i].state.seq - than) > 0) {
+			than = j->slot[i].state.seq;
+			latest = &j->slot[i];
+		}
+	return latest;
+}
+
+/*
+ * Whose sum is forgotten for that of the offer's chunk? The one that was finished first; or one
+ * that has stalled, as what late repetitions began does for ever; or that of a later chunk of the
+ * same job: ranks cannot finish that before they have the result of this one.
+ */
+static struct slot *victim(struct spill *s, const struct spill_job *j, const struct tally_offer *o)
+{
+	struct slot *slot = oldest(&s->finished);
+
+	if (slot)
+		return slot;
+	slot = oldest(&s->gathering);
+	if (slot && o->now_ms - slot->grown_ms >= STALLED_MS)
+		return slot;
+	return slot_of_latest(j, o->seq);
+}
+
+/* Its slot goes on as that of a root which lost it. */
+static void evict(struct spill *s, struct slot *slot)
+{
+	slot_drop_words(s, slot);
+	links_remove(&slot->links);
+	tally_slot_empty(&slot->state, slot->state.seq);
 	s->memory.evicted++;
-	return true;
 }
 
 /* Room for the words of this slot's sum. */
-static bool slot_has_words(struct spill *s, struct slot *slot)
+static bool slot_has_words(struct spill *s, struct slot *slot, const struct tally_offer *o)
 {
 	size_t bytes = slot->job->payload_bytes;
+	struct slot *other;
 
 	if (slot->word)
 		return true;
-	while (s->memory.bytes + bytes > s->memory.bytes_max)
-		if (!evict(s))
+	while (s->memory.bytes + bytes > s->memory.bytes_max) {
+		other = victim(s, slot->job, o);
+		if (!other)
 			return false;
+		evict(s, other);
+	}
 	slot->word = aligned_alloc(TALLY_BLOCK_BYTES, bytes);
 	s->memory.bytes += slot->word ? bytes : 0;
 	return slot->word;
+}
+
+/* After an offer; `grown`: the slot has taken it. */
+static void slot_link(struct spill *s, struct slot *slot, bool grown, uint32_t now_ms)
+{
+	if (!slot->word) {
+		links_remove(&slot->links);
+	} else if (slot->state.phase == TALLY_SLOT_DONE) {
+		links_append(&s->finished, &slot->links);
+	} else if (grown || slot->links.newer == &slot->links) {
+		links_append(&s->gathering, &slot->links);
+		slot->grown_ms = now_ms;
+	}
 }
 
 /* --- jobs */
@@ -149,7 +197,7 @@ int spill_job_remove(struct spill *s, uint32_t id)
 	s->settle(s->context);
 	for (uint32_t i = 0; i < j->slots; i++) {
 		slot_drop_words(s, &j->slot[i]);
-		links_remove(&j->slot[i].finished);
+		links_remove(&j->slot[i].links);
 	}
 	*link = j->next;
 	s->jobs--;
@@ -187,7 +235,7 @@ static struct spill_job *job_new(const struct spill_job_options *o)
 	j->slot = calloc(j->slots, sizeof(*j->slot));
 	for (uint32_t i = 0; j->slot && i < j->slots; i++) {
 		j->slot[i].job = j;
-		links_alone(&j->slot[i].finished);
+		links_alone(&j->slot[i].links);
 	}
 	return j;
 }
@@ -285,19 +333,22 @@ static enum tally_outcome gather(struct spill *s, struct slot *slot, const struc
 				 const struct tally_header *h, struct tally_offer *offer,
 				 struct tally_verdict *ret)
 {
-	if (offer->blocks && !slot_has_words(s, slot)) {
+	struct tally_slot_state before;
+
+	if (offer->blocks && !slot_has_words(s, slot, offer)) {
 		s->memory.full++;
 		return TALLY_NO_MEMORY;
 	}
 	settle_if_unsent(s, slot);
+	before = slot->state;
 	*ret = tally_node_gather(role, h->kind, &slot->state, offer);
 	if (ret->words != TALLY_WORDS_KEEP)
 		words_move(slot->word, tally_payload_of(h), offer->blocks * TALLY_BLOCK_WORDS,
 			   ret->words);
-	if (slot->state.phase == TALLY_SLOT_DONE)
-		links_append(&s->finished, &slot->finished);
-	else
-		links_remove(&slot->finished);
+	slot_link(s, slot,
+		  before.seq != slot->state.seq ||
+			  !tally_set_is_equal(&before.set, &slot->state.set),
+		  offer->now_ms);
 	return TALLY_GO_ON;
 }
 
@@ -409,6 +460,7 @@ struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function s
 	s->settle = settle;
 	s->context = context;
 	links_alone(&s->finished);
+	links_alone(&s->gathering);
 	return s;
 }
 

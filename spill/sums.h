@@ -7,8 +7,10 @@
  * first payload comes. Pure; for one thread.
  *
  * All sums together have a limit. At the limit the sum goes that was finished first: a worker that
- * still wants it makes the root gather anew, as after a restart. Where no sum is finished, a
- * message that needs memory is refused and counted (`full`), and its worker sends again.
+ * still wants it makes the root gather anew, as after a restart. Where no sum is finished, one goes
+ * that has not grown for a second, or that of a later chunk of the same job, whose ranks may wait
+ * for this one. Otherwise a message that needs memory is refused and counted (`full`), and its
+ * worker sends again.
  */
 #ifndef TALLY_SPILL_SUMS_H
 #define TALLY_SPILL_SUMS_H
@@ -106,7 +108,7 @@ const struct spill_counter *spill_counters(const struct spill *s, const uint32_t
 
 struct spill_memory {
 	size_t bytes, bytes_max; /* of sums */
-	uint64_t evicted; /* finished sums that made room */
+	uint64_t evicted; /* sums that made room */
 	uint64_t full; /* messages that were refused for want of memory */
 };
 

@@ -273,6 +273,53 @@ static void where_no_sum_is_finished_a_message_is_refused(void **state)
 	spill_free(w.spill);
 }
 
+/* Rank 2 awaits chunk 0, whose result it has lost, and so does not send chunk 2. */
+static void an_older_chunk_takes_the_memory_of_a_later_one(void **state)
+{
+	struct world w;
+
+	world_make(&w, 1);
+	finish(&w, 0);
+	assert_int_equal(contribute(&w, 2, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 3, 0), TALLY_NO_MEMORY);
+	finish(&w, 0);
+	finish(&w, 2);
+	spill_free(w.spill);
+}
+
+static void a_sum_that_does_not_grow_makes_room_after_a_second(void **state)
+{
+	struct message m = contribution(1, 0, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 1);
+	assert_int_equal(contribute(&w, 0, 0), TALLY_ABSORBED);
+	for (uint32_t ms = 0; ms <= 1000; ms++)
+		assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
+					       NOW_MS + ms, &reply),
+				 ms < 1000 ? TALLY_NO_MEMORY : TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 0, 1), TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
+/* Its repetition takes memory and leaves it as it is. */
+static void memory_for_what_comes_too_late_makes_room_too(void **state)
+{
+	struct message m = contribution(1, 0, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 1);
+	finish(&w, 2 * WINDOW);
+	finish(&w, 3);
+	assert_int_equal(contribute(&w, 0, 1), TALLY_BEHIND);
+	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
+				       NOW_MS + 1000, &reply),
+			 TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
 static void a_reply_leaves_before_its_memory_is_another_chunks(void **state)
 {
 	struct world w;
@@ -367,6 +414,9 @@ int main(void)
 		cmocka_unit_test(it_does_what_the_rules_say),
 		cmocka_unit_test(the_sum_goes_that_was_finished_first),
 		cmocka_unit_test(where_no_sum_is_finished_a_message_is_refused),
+		cmocka_unit_test(an_older_chunk_takes_the_memory_of_a_later_one),
+		cmocka_unit_test(a_sum_that_does_not_grow_makes_room_after_a_second),
+		cmocka_unit_test(memory_for_what_comes_too_late_makes_room_too),
 		cmocka_unit_test(a_reply_leaves_before_its_memory_is_another_chunks),
 		cmocka_unit_test(a_job_keeps_its_sums_but_not_over_epochs),
 		cmocka_unit_test(many_jobs_come_and_go),
