@@ -74,7 +74,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench test lint unit fuzz ctl bpf \
+	demo bench test lint unit sim-long fuzz ctl bpf \
 	e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -126,6 +126,9 @@ lint: all $(BUILD)/tally-keys $(BUILD)/tally-vectors $(BENCHES) $(BPFS) ## forma
 
 unit: $(UNITS) ## pure modules under ASan and UBSan
 	@scripts/run-tests $(UNITS)
+
+sim-long: $(BUILD)/tests/unit/test_sim ## a million worlds of workers, nodes and faults; SIM_SEEDS, SIM_SECONDS, SEED
+	@SEED='$(SEED)' scripts/sim
 
 fuzz: $(FUZZERS) ## what reads other people's bytes, FUZZ_SECONDS (30) each
 	@scripts/fuzz

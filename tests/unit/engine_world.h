@@ -2,9 +2,10 @@
 /*
  * A world around engines: nodes (memory_node.h) in a tree, workers below them, and a network that
  * loses, repeats, reorders and flips bits, under a clock that the world turns. Two jobs may use the
- * same nodes, each its own slots. A world is made of a seed, and the same seed makes the same
- * world. Nothing here fails a test: what must not be stands in world.wrong, and how often what
- * happened stands in world.count. A world begins at time 1000 ns and has no end of its own.
+ * same nodes, each its own slots. The root may make its sums in user space (spill/sums.h). A world
+ *is made of a seed, and the same seed makes the same world. Nothing here fails a test: what must
+ *not be stands in world.wrong, and how often what happened stands in world.count. A world begins at
+ *time 1000 ns and has no end of its own.
  *
  *	world_new(), engine_start(), then world_step() again and again
  *
@@ -20,6 +21,8 @@
 #include <string.h>
 
 #include "client/engine.h"
+#include "common/address.h"
+#include "spill/sums.h"
 #include "tests/unit/memory_node.h"
 #include "tests/unit/random.h"
 
@@ -64,6 +67,8 @@ struct world_options {
 	uint64_t jitter_ns; /* frames take up to so much longer, and overtake each other */
 	enum world_region region; /* where a bit is flipped */
 	bool frames_grow;
+	int spill_sums; /* that the spill has memory for; 0: the root has slots, until world_move()
+			 */
 	uint64_t timeout_ns; /* of calls */
 	bool nonce; /* the ranks have one from elsewhere, and need no opening */
 };
@@ -84,7 +89,7 @@ struct world_count {
 	uint64_t resends[CAUSES]; /* contributions that were sent again */
 	uint64_t frames, lost, repeated, flips; /* of hops */
 	uint64_t second_steps; /* that other messages could come before */
-	uint64_t restarts;
+	uint64_t restarts, moves, reroutes, evicted;
 };
 
 struct world_worker {
@@ -138,6 +143,9 @@ struct world {
 	int nodes, workers;
 	int touched; /* the worker that the last step looked after; -1: none */
 	struct world_node node[WORLD_NODES];
+	struct spill *spill; /* NULL: the root has slots */
+	uint16_t spill_boot;
+	struct sockaddr_storage service;
 	struct world_job job[WORLD_JOBS];
 	struct world_worker worker[WORLD_JOBS * WORLD_RANKS];
 	struct world_count count;
@@ -356,6 +364,27 @@ static inline void node_second_step(struct world *w, struct world_event *e)
 	node_leave(w, node, e, visit_end(&w->job[e->job].at[node], &e->visit));
 }
 
+/* What leaves is copied at once. */
+static inline void spill_settle(void *context) { spill_settled(((struct world *)context)->spill); }
+
+/* A message at a root in user space. */
+static inline void spill_take(struct world *w, struct world_event *e)
+{
+	struct message *m = &e->visit.message;
+	uint32_t job = tally_le32_get(m->header.job) - WORLD_FIRST_JOB;
+	struct spill_reply reply;
+	enum tally_outcome outcome = spill_message(w->spill, &m->header, e->bytes, &w->service,
+						   WORLD_UP_MS + w->now_ns / 1000000, &reply);
+
+	if (reply.to != TALLY_TO_NOBODY) {
+		e->job = job;
+		memcpy(&m->header, reply.header, reply.header_bytes);
+		if (reply.payload_bytes)
+			memcpy(message_words(m), reply.word, reply.payload_bytes);
+	}
+	node_leave(w, WORLD_ROOT, e, outcome);
+}
+
 /* At times other messages come between the two steps of one. True: `e` is kept for the second. */
 static inline bool node_take(struct world *w, struct world_event *e)
 {
@@ -365,6 +394,10 @@ static inline bool node_take(struct world *w, struct world_event *e)
 
 	if (w->node[node].mute)
 		return false;
+	if (node == WORLD_ROOT && w->spill) {
+		spill_take(w, e);
+		return false;
+	}
 	outcome = node_parse(w, node, e, &e->job);
 	if (outcome != TALLY_GO_ON) {
 		node_leave(w, node, e, outcome);
@@ -384,16 +417,89 @@ static inline bool node_take(struct world *w, struct world_event *e)
 	return true;
 }
 
+/* A run, as the spill is told of it: one child for each worker at the root and each node there. */
+static inline void spill_put(struct world *w, int job)
+{
+	struct spill_child child[WORLD_RANKS + WORLD_NODES] = { 0 };
+	struct spill_job_options options = { .everyone = w->job[job].everyone,
+					     .service = w->service,
+					     .id = WORLD_FIRST_JOB + job,
+					     .epoch = WORLD_EPOCH,
+					     .window = w->options.window,
+					     .payload_bytes = WORLD_PAYLOAD,
+					     .child = child };
+
+	for (int i = 0; i < w->workers; i++)
+		if (w->worker[i].job == job && w->worker[i].node == WORLD_ROOT)
+			tally_set_add(&child[options.children++].below, w->worker[i].rank);
+	for (int node = 1; node < w->nodes; node++)
+		if (w->node[node].up == WORLD_ROOT && !tally_set_is_empty(&w->job[job].below[node]))
+			child[options.children++].below = w->job[job].below[node];
+	if (spill_job_put(w->spill, &options) < 0)
+		w->wrong = "the spill does not take a job";
+}
+
+static inline void spill_end(struct world *w)
+{
+	w->count.evicted += w->spill ? spill_memory(w->spill).evicted : 0;
+	spill_free(w->spill);
+	w->spill = NULL;
+}
+
+static inline void spill_begin(struct world *w)
+{
+	spill_end(w);
+	w->spill = spill_new(w->options.spill_sums * (size_t)WORLD_PAYLOAD, ++w->spill_boot,
+			     spill_settle, w);
+	for (int job = 0; job < w->options.jobs; job++)
+		spill_put(w, job);
+}
+
+static inline void world_blame_nobody(struct world *w)
+{
+	for (int job = 0; job < w->options.jobs; job++)
+		for (int i = 0; i < WORLD_FATES; i++)
+			w->job[job].fate[i].any = true;
+}
+
 /* A node loses its memory. Messages between their two steps stay. */
 static inline void world_restart(struct world *w, int node)
 {
 	memset(w->node[node].slot, 0, sizeof(w->node[node].slot));
 	w->count.restarts++;
-	for (int job = 0; job < w->options.jobs; job++) {
+	for (int job = 0; job < w->options.jobs; job++)
 		w->job[job].at[node].boot++;
-		for (int i = 0; i < WORLD_FATES; i++)
-			w->job[job].fate[i].any = true;
-	}
+	if (node == WORLD_ROOT && w->spill)
+		spill_begin(w);
+	world_blame_nobody(w);
+}
+
+/*
+ * The runs' sums are made in user space from now on, or in slots again. What was gathered is lost;
+ * or the slots have it still when the runs come back.
+ */
+static inline void world_move(struct world *w, bool forget)
+{
+	w->count.moves++;
+	if (w->spill)
+		spill_end(w);
+	else
+		spill_begin(w);
+	if (forget)
+		world_restart(w, WORLD_ROOT);
+	world_blame_nobody(w);
+}
+
+/* Who is behind which node. */
+static inline void world_route(struct world *w, int job)
+{
+	memset(w->job[job].below, 0, sizeof(w->job[job].below));
+	for (int i = 0; i < w->workers; i++)
+		for (int node = w->worker[i].node; w->worker[i].job == job && node >= 0;
+		     node = w->node[node].up)
+			tally_set_add(&w->job[job].below[node], w->worker[i].rank);
+	if (w->spill)
+		spill_put(w, job);
 }
 
 /* --- workers */
@@ -512,6 +618,21 @@ static inline void world_step(struct world *w)
 	}
 }
 
+/* Everybody is idle: what is on its way arrives, and then nobody has anything more to say. */
+static inline bool world_falls_silent(struct world *w)
+{
+	for (int steps = 0; steps < 1000 * w->workers + 100000; steps++) {
+		bool due = w->events;
+
+		for (int i = 0; i < w->workers; i++)
+			due |= w->worker[i].due_ns != UINT64_MAX;
+		if (!due)
+			return true;
+		world_step(w);
+	}
+	return false;
+}
+
 static const struct {
 	int nodes;
 	int up[WORLD_NODES];
@@ -543,8 +664,6 @@ static inline void world_add_worker(struct world *w, int job, int rank)
 
 	*worker = (struct world_worker){ .job = job, .rank = rank, .due_ns = UINT64_MAX };
 	worker->node = first + random_below(&w->random, last - first + 1);
-	for (int node = worker->node; node >= 0; node = w->node[node].up)
-		tally_set_add(&w->job[job].below[node], rank);
 	if (engine_new(&options, &worker->engine) < 0)
 		abort();
 }
@@ -569,6 +688,19 @@ static inline void world_add_job(struct world *w, int job)
 		};
 	for (int rank = 0; rank < o->ranks; rank++)
 		world_add_worker(w, job, rank);
+	world_route(w, job);
+}
+
+/* A worker's frames come to another node from now on, and results by that. Nodes keep their sums.
+ */
+static inline void world_reroute(struct world *w, int i)
+{
+	int first = world_trees[w->options.tree].first, last = world_trees[w->options.tree].last;
+
+	w->count.reroutes++;
+	w->worker[i].node = first + random_below(&w->random, last - first + 1);
+	world_route(w, w->worker[i].job);
+	world_blame_nobody(w);
 }
 
 static inline struct world *world_new(const struct world_options *options)
@@ -581,8 +713,12 @@ static inline struct world *world_new(const struct world_options *options)
 	w->nodes = world_trees[options->tree].nodes;
 	for (int node = 0; node < w->nodes; node++)
 		w->node[node].up = world_trees[options->tree].up[node];
+	if (address_parse("10.77.0.1", TALLY_UDP_PORT, &w->service) < 0)
+		abort();
 	for (int job = 0; job < options->jobs; job++)
 		world_add_job(w, job);
+	if (options->spill_sums && chance(&w->random, 500))
+		spill_begin(w);
 	return w;
 }
 
@@ -597,10 +733,12 @@ static inline void world_print(const struct world *w)
 		      o->tree, o->jobs, o->ranks, o->window, o->loss, o->repeat, o->flip, o->wait,
 		      o->jitter_ns / 1e6);
 	print_message("%.3f s: %llu frames, %llu lost, %llu flipped; %llu copies, %llu of asks; "
-		      "%llu restarts\n",
+		      "%llu restarts, %llu moves, %llu reroutes, %llu evicted of %d sums\n",
 		      w->now_ns / 1e9, (unsigned long long)c->frames, (unsigned long long)c->lost,
 		      (unsigned long long)c->flips, (unsigned long long)c->copies,
-		      (unsigned long long)c->asks, (unsigned long long)c->restarts);
+		      (unsigned long long)c->asks, (unsigned long long)c->restarts,
+		      (unsigned long long)c->moves, (unsigned long long)c->reroutes,
+		      (unsigned long long)c->evicted, o->spill_sums);
 	print_message(
 		"sent again: %llu for own, %llu for others', %llu for no loss; %llu repairs\n",
 		(unsigned long long)c->resends[CAUSE_OWN],
@@ -625,6 +763,7 @@ static inline void world_free(struct world *w)
 	}
 	for (int i = 0; i < w->workers; i++)
 		engine_free(w->worker[i].engine);
+	spill_free(w->spill);
 	free(w->heap);
 	free(w);
 }

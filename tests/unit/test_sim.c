@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Many worlds in which things go wrong by chance: whole workers without sockets, on trees of nodes
- * (engine_world.h). Every result on every rank is compared with sums computed the plain way
- * (engine_calls.h). TALLY_SEED and TALLY_SEEDS (random.h) say which worlds, and how many.
+ * with a root in slots or in user space (engine_world.h). Every result on every rank is compared
+ * with sums computed the plain way (engine_calls.h); every call ends; nobody says anything
+ * when all have ended, nor much before. TALLY_SEED and TALLY_SEEDS (random.h) say which worlds, and
+ * how many; `make sim-long` runs a million.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,16 +40,43 @@ static void total_add(const struct world_count *c)
 		to[i] += from[i];
 }
 
+/* A few messages for each chunk, loss and refusal; while all wait, one for each rank at times. */
+static bool said_too_much(const struct world *w)
+{
+	const struct world_count *c = &w->count;
+	uint64_t faults = c->restarts + c->moves + c->reroutes, said = 0, due = 4;
+
+	for (int i = 0; i < w->workers; i++)
+		said += w->worker[i].said;
+	due += said - c->kind[TALLY_REPAIR];
+	for (int cause = 0; cause < CAUSES; cause++)
+		due -= c->resends[cause];
+	due += c->lost + c->repeated + c->flips + c->outcome[TALLY_NO_MEMORY];
+	return said > 8 * due + w->workers * (20 * faults + w->now_ns / (50 * NS_PER_MS));
+}
+
+/* Of workers who agree nothing is refused, and no sum is wrong, if no bit is flipped. */
+static const char *what_is_odd(struct world *w)
+{
+	for (int outcome = 0; outcome <= TALLY_CONFLICT_AGAIN && !w->options.flip; outcome++)
+		if (w->count.outcome[outcome] &&
+		    !(outcome == TALLY_UNKNOWN_JOB && w->count.reroutes))
+			return "a message was refused";
+	for (int i = 0; i < w->workers && !w->options.flip; i++)
+		if (window_stats(engine_window(w->worker[i].engine))->corrupt)
+			return "WRONG: a sum that its worker refused";
+	if (!world_falls_silent(w))
+		return "ENDLESS: messages without a call";
+	return said_too_much(w) ? "STORM: too many messages" : NULL;
+}
+
 static const char *run_programs(struct world *w, struct program *program,
 				void (*happen)(struct world *w))
 {
 	const char *wrong = calls_run(w, program, happen);
 
-	/* Of workers who agree nothing is refused, if no bit is flipped. */
-	for (int outcome = 0; outcome <= TALLY_CONFLICT_AGAIN && !wrong && !w->options.flip;
-	     outcome++)
-		if (w->count.outcome[outcome])
-			wrong = "a message was refused";
+	if (!wrong)
+		wrong = what_is_odd(w);
 	total_add(&w->count);
 	if (getenv("TALLY_SEED") && !getenv("TALLY_SEEDS"))
 		world_print(w);
@@ -92,11 +121,24 @@ static void every_collective_of_every_type_is_exact_on_every_tree(void **state)
 	run_seeds(ALL_SEEDS, run_all_collectives);
 }
 
-/* Any of the nodes loses its memory, up to eight times, soon or late. */
-static void nodes_forget(struct world *w)
+/* Up to eight times, soon or late, a node forgets, the root moves, or a worker is routed anew. */
+static void things_happen(struct world *w)
 {
-	if (w->count.restarts < 8 && chance(&w->random, 1))
+	const struct world_count *c = &w->count;
+
+	if (c->restarts + c->moves + c->reroutes >= 8 || !chance(&w->random, 1))
+		return;
+	switch (random_below(&w->random, 3)) {
+	case 0:
 		world_restart(w, random_below(&w->random, w->nodes));
+		break;
+	case 1:
+		if (w->options.spill_sums)
+			world_move(w, chance(&w->random, 500));
+		break;
+	default:
+		world_reroute(w, random_below(&w->random, w->workers));
+	}
 }
 
 /* At times one job with more ranks than a word of a set has, which lose less. */
@@ -117,6 +159,7 @@ static struct world_options options_by_chance(uint64_t *random)
 		.wait = random_below(random, 3) * 450,
 		.jitter_ns = jitters[random_below(random, 4)],
 		.frames_grow = chance(random, 500),
+		.spill_sums = chance(random, 500) * (1 + random_below(random, 40)),
 		.timeout_ns = 120 * NS_PER_MS * 1000,
 		.nonce = chance(random, 500),
 	};
@@ -141,7 +184,7 @@ static const char *run_world(const struct world_options *options)
 			p->call[n] = collective_random(&w->random, options->ranks,
 						       options->ranks > 8 ? 100 : 200);
 	}
-	return run_programs(w, program, chance(&w->random, 300) ? nodes_forget : NULL);
+	return run_programs(w, program, chance(&w->random, 300) ? things_happen : NULL);
 }
 
 static const char *run_by_chance(uint64_t seed)
@@ -182,6 +225,7 @@ static void the_worlds_had_all_that_can_happen(void **state)
 		TALLY_COMPLETED, TALLY_ANSWERED,  TALLY_ANSWERED_ALL, TALLY_ASKED,
 		TALLY_REPAIRED,	 TALLY_SENT_UP,	  TALLY_FLUSHED_UP,   TALLY_PASSED_UP,
 		TALLY_SENT_DOWN, TALLY_NO_ROOM,	  TALLY_CORRUPT,      TALLY_SPOILED,
+		TALLY_NO_MEMORY,
 	};
 
 	if (getenv("TALLY_SEED"))
@@ -190,7 +234,8 @@ static void the_worlds_had_all_that_can_happen(void **state)
 		if (!total.outcome[given[i]])
 			fail_msg("no %s", tally_outcome_name(given[i]));
 	assert_true(total.lost && total.repeated && total.flips);
-	assert_true(total.restarts && total.second_steps);
+	assert_true(total.restarts && total.moves && total.reroutes && total.evicted);
+	assert_true(total.second_steps);
 	for (int cause = 0; cause < CAUSES; cause++)
 		assert_true(total.resends[cause]);
 }
