@@ -569,25 +569,76 @@ static void the_key_completes_files(void **state)
 
 /* --- doctor ---------------------------------------------------------------------------------- */
 
+/* doctor, of a daemon that answers so. */
+static int doctor_told(const char *status, const char *jobs, const char *tenants, const char *top)
+{
+	static const char *const verb[] = { "status", "job-list", "tenant-list", "top" };
+	const char *const answer[] = { status, jobs, tenants, top };
+	pid_t pid = program_start(ARGUMENTS("doctor"));
+	int connection = connection_take(pid), code;
+
+	for (int i = 0; i < 4; i++) {
+		char request[64];
+
+		snprintf(request, sizeof(request), "{\"do\":\"%s\"}", verb[i]);
+		request_expect(connection, request);
+		answer_give(connection, answer[i]);
+	}
+	code = program_end(pid);
+	close(connection);
+	return code;
+}
+
 static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 {
-	pid_t pid = program_start(ARGUMENTS("doctor"));
-	int connection = connection_take(pid);
-
-	request_expect(connection, "{\"do\":\"status\"}");
-	answer_give(connection, OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\","
-				   "\"192.0.2.7\"],\"ports\":[{\"name\":\"nosuch0\"}]}"));
-	request_expect(connection, "{\"do\":\"job-list\"}");
-	answer_give(connection, OK("[]"));
-	request_expect(connection, "{\"do\":\"tenant-list\"}");
-	answer_give(connection, OK("[]"));
-	assert_int_equal(program_end(pid), 1);
-	close(connection);
+	assert_int_equal(doctor_told(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\","
+					"\"192.0.2.7\"],\"ports\":[{\"name\":\"nosuch0\"}]}"),
+				     OK("[]"), OK("[]"), OK("{}")),
+			 1);
 	assert_has(out, "fail  service     service address 192.0.2.7 is not an address");
 	assert_has(out, "ip address add 192.0.2.7/32 dev lo");
 	assert_has_not(out, "127.0.0.1");
 	assert_has(out, "nosuch0: no such interface");
 	assert_has(out, "tallyd has version 0, but this tallyctl has version ");
+}
+
+#define NODE(maps) \
+	OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":[],\"maps\":{" maps "}}")
+
+static void doctor_knows_maps_that_are_full_or_soon_will_be(void **state)
+{
+	const char *none = OK("[]");
+
+	doctor_told(NODE("\"gates\":{\"used\":89,\"max\":100}"), none, none, OK("{}"));
+	assert_has(out, "ok    maps        the maps have room");
+	doctor_told(NODE("\"gates\":{\"used\":90,\"max\":100},\"jobs\":{\"used\":1,\"max\":9}"),
+		    none, none, OK("{}"));
+	assert_has(out, "warn  maps        map gates has 90 of 100 entries: new runs will soon be");
+	assert_has_not(out, "the maps have room");
+	assert_has_not(out, "map jobs");
+	doctor_told(NODE("\"children\":{\"used\":100,\"max\":100}"), none, none, OK("{}"));
+	assert_has(out, "fail  maps        map children has 100 of 100 entries: new runs are ref");
+}
+
+static void doctor_knows_jobs_whose_ranks_are_missing_for_minutes(void **state)
+{
+	const char *jobs = OK("[{\"name\":\"new\",\"missing\":\"1\",\"incomplete_s\":119},"
+			      "{\"name\":\"old\",\"missing\":\"2-3\",\"incomplete_s\":180},"
+			      "{\"name\":\"gone\",\"missing\":\"\",\"incomplete_s\":121}]");
+
+	doctor_told(NODE(), jobs, OK("[]"), OK("{}"));
+	assert_has(out, "warn  ranks       job old: the others wait for ranks 2-3, for 3 minutes");
+	assert_has(out, "warn  ranks       job gone: ranks of the run have gone, for 2 minutes");
+	assert_has_not(out, "job new");
+}
+
+static void doctor_knows_jobs_whose_packets_are_refused(void **state)
+{
+	doctor_told(NODE(), OK("[]"), OK("[]"),
+		    OK("{\"jobs\":[{\"name\":\"few\",\"refused_per_second\":0.5},"
+		       "{\"name\":\"many\",\"refused_per_second\":7}]}"));
+	assert_has(out, "warn  refused     job many: 7 packets a second are refused");
+	assert_has_not(out, "job few");
 }
 
 /* A network of our own: v0 and v1 are the ends of a veth. False: we are not root. */
@@ -611,20 +662,10 @@ static void network_leave(int home)
 /* doctor, of a daemon with port v0 in generic mode and this tenant. */
 static int doctor(const char *tenants)
 {
-	pid_t pid = program_start(ARGUMENTS("doctor"));
-	int connection = connection_take(pid), code;
-
-	request_expect(connection, "{\"do\":\"status\"}");
-	answer_give(connection, OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
-				   "[{\"name\":\"v0\",\"mode\":\"generic\",\"why\":\"so\"}]}"));
-	request_expect(connection, "{\"do\":\"job-list\"}");
-	answer_give(connection,
-		    OK("[{\"name\":\"big\",\"payload\":1472,\"service\":\"fd77::1\"}]"));
-	request_expect(connection, "{\"do\":\"tenant-list\"}");
-	answer_give(connection, tenants);
-	code = program_end(pid);
-	close(connection);
-	return code;
+	return doctor_told(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
+			      "[{\"name\":\"v0\",\"mode\":\"generic\",\"why\":\"so\"}]}"),
+			   OK("[{\"name\":\"big\",\"payload\":1472,\"service\":\"fd77::1\"}]"),
+			   tenants, OK("{}"));
 }
 
 static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
@@ -715,6 +756,12 @@ int main(void)
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_names_who_has_our_udp_port, harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_a_service_address_that_is_not_ours,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_maps_that_are_full_or_soon_will_be,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_jobs_whose_ranks_are_missing_for_minutes,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_jobs_whose_packets_are_refused,
 					  harness_clear),
 	};
 
