@@ -103,15 +103,16 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 }
 
 /*
- * Was this contribution or repair made with `key`, that of the rank in `sender`? And a contribution
- * is of that rank alone.
+ * Was this contribution or repair made with `key`, that of the rank in `sender`? A contribution is
+ * of that rank alone, and a repair, whose set is everyone, of a rank that the job has: what is
+ * kept as the key of another one is no secret.
  */
 tally_inline bool tally_node_is_from(const struct tally_header *h, const struct tally_set *set,
 				     const struct tally_key *key)
 {
 	return tally_le64_get(h->tag) == tally_keyed_tag(h, set, key) &&
-	       (h->kind == TALLY_REPAIR ||
-		(tally_set_is_single(set) && tally_set_has(set, tally_le16_get(h->sender))));
+	       tally_set_has(set, tally_le16_get(h->sender)) &&
+	       (h->kind == TALLY_REPAIR || tally_set_is_single(set));
 }
 
 /*

@@ -512,8 +512,11 @@ void rank_key_put(struct node *node, __u32 id, __u32 rank, struct tally_key key)
 
 void job_put_keyed(struct node *node, __u32 id, struct tally_job job)
 {
+	const struct tally_key nobody = { { 0 } };
+
 	for (__u32 rank = 0; rank < TALLY_WORKERS_MAX; rank++)
-		rank_key_put(node, id, rank, key_of(rank));
+		rank_key_put(node, id, rank,
+			     tally_set_has(&job.everyone, rank) ? key_of(rank) : nobody);
 	job.keyed = 1;
 	job.group = id - JOB;
 	job_put(node, id, job);

@@ -90,6 +90,27 @@ static void no_rank_speaks_for_another(void **state)
 	expect(node, repair(own(1), .set = { { 3 } }), TALLY_REPAIRED, NULL);
 }
 
+/* The map holds zeros where no rank is. */
+static void a_rank_that_is_not_there_has_no_key(void **state)
+{
+	const struct tally_key zeros = { { 0 } };
+	struct node *node = keyed(state);
+	struct frame frame;
+
+	for (int rank = 2; rank < TALLY_WORKERS_MAX; rank++) {
+		struct message m = repair(.worker = NOBODY, .set = { { 3 } }, .value = 666);
+		const __u32 at = frame_headers_bytes(m);
+		struct tally_header h;
+
+		frame_write(m, &frame);
+		memcpy(&h, frame.data + at, sizeof(h));
+		h.sender = tally_le16(rank);
+		h.tag = tally_le64(tally_keyed_tag(&h, &m.set, &zeros));
+		memcpy(frame.data + at, &h, sizeof(h));
+		expect_frame(node, &frame, TALLY_FORGED, NULL);
+	}
+}
+
 /* The set of a contribution names another rank than its sender. */
 static void a_sender_is_in_its_set_alone(void **state)
 {
@@ -198,7 +219,7 @@ static const struct CMUnitTest tests[] = {
 	fact(without_keys_anybody_forges),	fact(no_rank_speaks_for_another),
 	fact(a_sender_is_in_its_set_alone),	fact(what_was_said_in_another_run_is_refused),
 	fact(no_flipped_bit_touches_a_slot),	fact(an_answer_is_made_with_the_key_of_who_asked),
-	fact(every_rank_has_its_own_key),
+	fact(every_rank_has_its_own_key),	fact(a_rank_that_is_not_there_has_no_key),
 };
 
 int main(void)
