@@ -36,14 +36,7 @@ __noinline int version_write(struct hook_context *ctx, int packed_offsets)
 	f.header_bytes = sizeof(*f.tally);
 	if (!frame_resize(ctx, &f, 0))
 		return TALLY_OTHER_VERSION;
-	*f.tally = (struct tally_header){ .magic = TALLY_MAGIC,
-					  .version = TALLY_VERSION,
-					  .kind = TALLY_ASK,
-					  .job = f.tally->job,
-					  .epoch = f.tally->epoch,
-					  .seq = f.tally->seq,
-					  .sender = tally_le16(TALLY_FROM_NODE) };
-	f.tally->tag = tally_le64(tally_tag(f.tally, &(struct tally_set){ { 0 } }));
+	*f.tally = tally_reply_version(f.tally);
 	turn_to_sender(&f);
 	checksum_frame(&f, 0, false);
 	return TALLY_OLD_VERSION;

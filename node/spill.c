@@ -28,7 +28,8 @@ static int job_put(struct spill *s, const struct run *run, const struct installa
 							  .window = run->window,
 							  .payload_bytes = run->payload_bytes,
 							  .children = g->copies,
-							  .child = child });
+							  .child = child,
+							  .key = run->keys ? run->key : NULL });
 	return r < 0 ? why_say(why, r, "job %u: %s", run->job, strerror(-r)) : 0;
 }
 
@@ -46,13 +47,14 @@ static int end_open(void)
 
 static void print_counters(const struct serve *s, const struct spill *spill, uint32_t id)
 {
-	const struct spill_counter *c = spill_counters(spill, &id);
+	const struct spill_counter *of_job = spill_counters(spill, &id);
+	const struct spill_counter *others = spill_counters(spill, NULL);
 	struct spill_memory m = spill_memory(spill);
 
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
-		if (c[i].messages)
-			printf("%-14s %12" PRIu64 "  %s\n", tally_outcome_name(i), c[i].messages,
-			       tally_outcome_meaning(i));
+		if (of_job[i].messages + others[i].messages)
+			printf("%-14s %12" PRIu64 "  %s\n", tally_outcome_name(i),
+			       of_job[i].messages + others[i].messages, tally_outcome_meaning(i));
 	printf("memory of sums %zu of %zu bytes; evicted %" PRIu64 ", refused %" PRIu64
 	       ", not sent %" PRIu64 "\n",
 	       m.bytes, m.bytes_max, m.evicted, m.full, serve_unsent(s));
@@ -67,10 +69,6 @@ int node_spill(const struct command_line *q, struct why *why)
 	int r;
 
 	r = jobfile_read(q->arguments[0], &run, why->text, sizeof(why->text));
-	if (r == 0 && run.keys)
-		r = why_say(why, -EOPNOTSUPP,
-			    "the job has rank keys, and those only the data plane knows: attach "
-			    "the node's ports and use 'job add', or leave the lines 'key' out");
 	if (r == 0)
 		r = installation_plan(&run, &q->role, &installation, why);
 	if (r == 0)

@@ -22,8 +22,18 @@ struct spill_job **job_link(struct spill *s, uint32_t id)
 	return link;
 }
 
+static void keys_free(struct tally_key *key)
+{
+	if (key)
+		explicit_bzero(key, TALLY_WORKERS_MAX * sizeof(*key));
+	free(key);
+}
+
+static void keys_freep(struct tally_key **key) { keys_free(*key); }
+
 static void job_free(struct spill_job *j)
 {
+	keys_free(j->key);
 	free(j->slot);
 	free(j->child);
 	free(j);
@@ -51,7 +61,8 @@ static bool is_sound(const struct spill_job_options *o)
 	struct tally_set served = { { 0 } };
 
 	for (unsigned int i = 0; i < o->children; i++) {
-		if (!tally_set_is_disjoint(&o->child[i].below, &served))
+		if (!tally_set_is_disjoint(&o->child[i].below, &served) ||
+		    (o->key && !tally_set_is_single(&o->child[i].below)))
 			return false;
 		tally_set_join(&served, &o->child[i].below);
 	}
@@ -81,30 +92,31 @@ static struct spill_job *job_new(const struct spill_job_options *o)
 	return j;
 }
 
-static struct spill_child *children_copy(const struct spill_job_options *o)
+static void *copy_of(const void *from, size_t count, size_t size)
 {
-	struct spill_child *child = calloc(o->children, sizeof(*child));
+	void *copy = from ? calloc(count, size) : NULL;
 
-	if (child)
-		memcpy(child, o->child, o->children * sizeof(*child));
-	return child;
+	if (copy)
+		memcpy(copy, from, count * size);
+	return copy;
 }
 
 int spill_job_put(struct spill *s, const struct spill_job_options *o)
 {
 	struct spill_job *j = *job_link(s, o->id);
-	struct spill_child *child;
+	_cleanup_(freep) struct spill_child *child = NULL;
+	_cleanup_(keys_freep) struct tally_key *key = NULL;
 
 	if (!is_sound(o))
 		return -EINVAL;
-	child = children_copy(o);
-	if (!child)
+	child = copy_of(o->child, o->children, sizeof(*child));
+	key = copy_of(o->key, TALLY_WORKERS_MAX, sizeof(*key));
+	if (!child || !key != !o->key)
 		return -ENOMEM;
 	if (!j || j->epoch != o->epoch || j->slots != 2u * o->window ||
 	    j->payload_bytes != o->payload_bytes) {
 		j = job_new(o);
 		if (!j || !j->slot) {
-			free(child);
 			if (j)
 				job_free(j);
 			return -ENOMEM;
@@ -115,7 +127,9 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 	}
 	s->settle(s->context);
 	free(j->child);
-	j->child = child;
+	keys_free(j->key);
+	j->child = TAKE_PTR(child);
+	j->key = TAKE_PTR(key);
 	j->children = o->children;
 	return 0;
 }
@@ -126,4 +140,35 @@ const struct spill_child *spill_children(const struct spill_job *j, unsigned int
 {
 	*ret_count = j->children;
 	return j->child;
+}
+
+/* --- copies */
+
+void header_retag(struct tally_header *h, const struct tally_key *key)
+{
+	struct tally_set set = tally_header_set(h);
+
+	h->tag = tally_le64(tally_keyed_tag(h, &set, key));
+}
+
+static uint32_t rank_of(const struct tally_set *single)
+{
+	uint32_t i = 0;
+
+	while (!single->word[i])
+		i++;
+	return 64 * i + __builtin_ctzll(single->word[i]);
+}
+
+size_t spill_copy(const struct spill_reply *r, const struct spill_child *child,
+		  uint64_t ret_header[static SPILL_HEADER_WORDS])
+{
+	struct tally_header *h = memcpy(ret_header, r->header, r->header_bytes);
+	bool cut = tally_copy_is_cut(h, &child->below);
+
+	if (cut)
+		tally_copy_cut(h);
+	if (r->job->key)
+		header_retag(h, &r->job->key[rank_of(&child->below)]);
+	return cut ? 0 : r->payload_bytes;
 }

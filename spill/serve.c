@@ -36,7 +36,6 @@ union control {
 /* What leaves: to one address, or to all children of its job. */
 struct waiting {
 	struct spill_reply reply;
-	uint64_t cut[SPILL_HEADER_WORDS]; /* the header of copies without payload */
 	struct sockaddr_storage sender;
 };
 
@@ -47,6 +46,7 @@ struct outgoing {
 	struct iovec iov[SENDS][2 * RUN_MAX];
 	union control control[SENDS];
 	unsigned int parts[SENDS]; /* of each datagram: header, or header and payload */
+	uint64_t header[SENDS][RUN_MAX][SPILL_HEADER_WORDS];
 };
 
 struct serve {
@@ -132,13 +132,15 @@ static bool run_goes_on(const struct serve *s, const struct msghdr *run, unsigne
 	       (datagrams + 1) * bytes <= RUN_BYTES_MAX;
 }
 
-static void outgoing_add(struct serve *s, const struct sockaddr_storage *to, const void *header,
+static void outgoing_add(struct serve *s, const struct sockaddr_storage *to,
+			 const uint64_t header[static SPILL_HEADER_WORDS],
 			 const struct spill_reply *r, size_t payload_bytes)
 {
 	struct outgoing *o = &s->out;
 	struct msghdr *run = o->runs ? &o->run[o->runs - 1].msg_hdr : NULL;
 	unsigned int parts = payload_bytes ? 2 : 1;
 	size_t bytes = r->header_bytes + payload_bytes;
+	uint64_t *copy;
 
 	if (run && run->msg_name == to && o->parts[o->runs - 1] == parts &&
 	    run_goes_on(s, run, parts, bytes)) {
@@ -153,7 +155,9 @@ static void outgoing_add(struct serve *s, const struct sockaddr_storage *to, con
 					.msg_iov = o->iov[o->runs] };
 		o->parts[o->runs++] = parts;
 	}
-	run->msg_iov[run->msg_iovlen++] = (struct iovec){ (void *)header, r->header_bytes };
+	copy = o->header[o->runs - 1][run->msg_iovlen / parts];
+	memcpy(copy, header, r->header_bytes);
+	run->msg_iov[run->msg_iovlen++] = (struct iovec){ copy, r->header_bytes };
 	if (payload_bytes)
 		run->msg_iov[run->msg_iovlen++] = (struct iovec){ (void *)r->word, payload_bytes };
 }
@@ -163,6 +167,7 @@ static unsigned int group_add(struct serve *s, unsigned int first)
 {
 	const struct spill_job *job = s->wait[first].reply.job;
 	unsigned int last = first, children;
+	uint64_t header[SPILL_HEADER_WORDS];
 	const struct spill_child *child = spill_children(job, &children);
 
 	while (last < s->waiting && s->wait[last].reply.job == job &&
@@ -170,11 +175,10 @@ static unsigned int group_add(struct serve *s, unsigned int first)
 		last++;
 	for (unsigned int c = 0; c < children; c++) {
 		for (unsigned int i = first; i < last; i++) {
-			struct waiting *w = &s->wait[i];
-			bool cut = tally_copy_is_cut((void *)w->reply.header, &child[c].below);
+			const struct spill_reply *r = &s->wait[i].reply;
+			size_t payload_bytes = spill_copy(r, &child[c], header);
 
-			outgoing_add(s, &child[c].address, cut ? w->cut : w->reply.header,
-				     &w->reply, cut ? 0 : w->reply.payload_bytes);
+			outgoing_add(s, &child[c].address, header, r, payload_bytes);
 		}
 	}
 	return last;
@@ -202,7 +206,7 @@ static void settle(void *context)
 /* --- in */
 
 static void take(struct serve *s, const void *datagram, size_t length,
-		 const struct sockaddr_storage *from, uint32_t now_ms)
+		 const struct sockaddr_storage *from, uint64_t now_ns)
 {
 	struct waiting *w;
 
@@ -212,15 +216,13 @@ static void take(struct serve *s, const void *datagram, size_t length,
 		datagram = memcpy(s->aligned, datagram, length);
 	/* Into a place of its own: what waits before may be sent meanwhile. */
 	w = &s->wait[s->waiting];
-	spill_message(s->spill, datagram, length, &s->service, now_ms, &w->reply);
+	spill_message(s->spill, datagram, length, &s->service, now_ns, &w->reply);
 	if (w->reply.to == TALLY_TO_NOBODY)
 		return;
 	if (s->waiting == 0 && w != s->wait)
 		s->wait[0] = *w; /* the others have been sent */
 	w = &s->wait[s->waiting++];
 	w->sender = *from;
-	memcpy(w->cut, w->reply.header, w->reply.header_bytes);
-	tally_copy_cut((struct tally_header *)w->cut);
 }
 
 /* The length of the datagrams that were put together; all of it if it is only one. */
@@ -249,7 +251,7 @@ static int receive(struct serve *s)
 unsigned int serve_some(struct serve *s)
 {
 	int runs = receive(s);
-	uint32_t now_ms = clock_now_ns() / 1000000;
+	uint64_t now_ns = clock_now_ns();
 	unsigned int messages = 0;
 
 	for (int i = 0; i < runs; i++) {
@@ -259,7 +261,7 @@ unsigned int serve_some(struct serve *s)
 		for (; left; messages++) {
 			size_t one = each < left ? each : left;
 
-			take(s, bytes, one, &s->from[i], now_ms);
+			take(s, bytes, one, &s->from[i], now_ns);
 			bytes += one;
 			left -= one;
 		}

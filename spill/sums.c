@@ -71,6 +71,28 @@ static enum tally_outcome gather(struct spill *s, struct slot *slot, const struc
 	return TALLY_GO_ON;
 }
 
+/* A worker of another version of the protocol hears of this one, if there is time. */
+static enum tally_outcome answer_version(struct spill *s, const struct tally_header *h,
+					 size_t length, const struct sockaddr_storage *service,
+					 uint64_t now_ns, struct spill_reply *ret)
+{
+	struct tally_bucket bytes = { 0 };
+	const struct spill_job *j;
+	struct tally_header out;
+
+	if (length < sizeof(*h) || h->kind != TALLY_CONTRIBUTION)
+		return TALLY_OTHER_VERSION;
+	j = *job_link(s, tally_le32_get(h->job));
+	if (!j || !service_is(j, service) || !tally_buckets_take(&s->answers, &bytes, 0, now_ns))
+		return TALLY_OTHER_VERSION;
+	out = tally_reply_version(h);
+	ret->job = j;
+	ret->to = TALLY_TO_SENDER;
+	ret->header_bytes = sizeof(out);
+	memcpy(ret->header, &out, sizeof(out));
+	return TALLY_OLD_VERSION;
+}
+
 static void reply_write(struct spill *s, struct slot *slot, struct tally_reply *r,
 			struct tally_slot_state *books, const struct tally_header *h,
 			struct spill_reply *ret)
@@ -87,6 +109,8 @@ static void reply_write(struct spill *s, struct slot *slot, struct tally_reply *
 	memcpy(ret->header, h, ret->header_bytes);
 	tally_reply_write(r, books, s->boot, out);
 	tally_header_set_put(out, &books->set);
+	if (ret->to == TALLY_TO_SENDER && slot->job->key)
+		header_retag(out, &slot->job->key[tally_le16_get(h->sender)]);
 	if (!r->blocks)
 		return;
 	ret->word = slot->word;
@@ -94,15 +118,25 @@ static void reply_write(struct spill *s, struct slot *slot, struct tally_reply *
 	slot->unsent = s->turn;
 }
 
+static bool is_forged(const struct spill_job *j, const struct tally_header *h,
+		      const struct tally_set *set)
+{
+	uint16_t sender = tally_le16_get(h->sender);
+
+	return j->key &&
+	       (sender >= TALLY_WORKERS_MAX || !tally_node_is_from(h, set, &j->key[sender]));
+}
+
 static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
-				      const struct tally_header *h, uint32_t now_ms,
+				      const struct tally_header *h, uint64_t now_ns,
 				      struct spill_reply *ret)
 {
 	const struct tally_role role = { .everyone = &j->everyone,
 					 .below = &j->everyone,
 					 .epoch = j->epoch,
 					 .blocks_max = j->payload_bytes / TALLY_BLOCK_BYTES,
-					 .root = true };
+					 .root = true,
+					 .keyed = j->key };
 	struct tally_set set = tally_header_set(h);
 	struct tally_offer offer = tally_offer_read(h, &set);
 	struct slot *slot = slot_of(j, offer.seq);
@@ -111,7 +145,9 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 	struct tally_verdict verdict;
 	struct tally_reply reply;
 
-	offer.now_ms = now_ms;
+	offer.now_ms = now_ns / 1000000;
+	if (out == TALLY_GO_ON && is_forged(j, h, &set))
+		out = TALLY_FORGED;
 	if (out == TALLY_GO_ON)
 		out = gather(s, slot, &role, h, &offer, &verdict);
 	if (out != TALLY_GO_ON)
@@ -126,7 +162,7 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 }
 
 enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
-				 const struct sockaddr_storage *service, uint32_t now_ms,
+				 const struct sockaddr_storage *service, uint64_t now_ns,
 				 struct spill_reply *ret)
 {
 	const struct tally_header *h = datagram;
@@ -137,14 +173,17 @@ enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t l
 	ret->to = TALLY_TO_NOBODY;
 	ret->word = NULL;
 	ret->payload_bytes = 0;
-	if (out == TALLY_GO_ON) {
+	if (out == TALLY_OTHER_VERSION) {
+		out = answer_version(s, h, length, service, now_ns, ret);
+	} else if (out == TALLY_GO_ON) {
 		j = *job_link(s, tally_le32_get(h->job));
 		out = !j			? TALLY_UNKNOWN_JOB
 		      : !service_is(j, service) ? TALLY_OTHER_ADDRESS
 						: TALLY_GO_ON;
 		if (out == TALLY_GO_ON) {
-			counter = j->counter;
-			out = job_message(s, j, h, now_ms, ret);
+			out = job_message(s, j, h, now_ns, ret);
+			if (out != TALLY_FORGED) /* that is none of the job's */
+				counter = j->counter;
 		}
 	}
 	counter[out].messages++;
@@ -176,6 +215,8 @@ struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function s
 	s->memory.bytes_max = bytes_max;
 	s->boot = boot;
 	s->turn = 1;
+	s->answers.rate = TALLY_ANSWERS_PER_SECOND;
+	s->answers.burst = TALLY_ANSWERS_AT_ONCE;
 	s->settle = settle;
 	s->context = context;
 	links_alone(&s->finished);

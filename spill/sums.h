@@ -43,6 +43,7 @@ struct spill_job_options {
 	uint16_t payload_bytes;
 	unsigned int children;
 	const struct spill_child *child; /* copied */
+	const struct tally_key *key; /* by rank, TALLY_WORKERS_MAX; copied. NULL: no rank keys */
 };
 
 struct spill_counter {
@@ -62,7 +63,7 @@ struct spill_reply {
 	enum tally_to to; /* TALLY_TO_SENDER, TALLY_TO_GROUP; else nothing leaves */
 	const struct spill_job *job;
 	uint16_t header_bytes;
-	uint64_t header[SPILL_HEADER_WORDS]; /* struct tally_header and, if large, tally_more */
+	uint64_t header[SPILL_HEADER_WORDS]; /* to the group: spill_copy() */
 	const uint64_t *word; /* NULL: no payload */
 	size_t payload_bytes;
 };
@@ -81,7 +82,8 @@ void spill_free(struct spill *s);
 /*
  * A job, from now on. One of the same number and epoch gets other children and keeps its sums; any
  * other one of the same number goes. -EINVAL: the window is no power of two, the payload is not of
- * whole blocks, there is no child, or a worker has none or two; -ENOMEM.
+ * whole blocks, there is no child, a worker has none or two, or a child of a job with keys has
+ * several workers; -ENOMEM.
  */
 int spill_job_put(struct spill *s, const struct spill_job_options *options);
 
@@ -92,16 +94,20 @@ unsigned int spill_jobs(const struct spill *s);
 
 /*
  * One message: `length` bytes of a datagram, 8-byte aligned, that came to `service`. The outcome
- * is counted. `now_ms`: of a clock that never goes back.
+ * is counted. `now_ns`: of a clock that never goes back.
  */
 enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
-				 const struct sockaddr_storage *service, uint32_t now_ms,
+				 const struct sockaddr_storage *service, uint64_t now_ns,
 				 struct spill_reply *ret);
 
 /* All replies so far have been sent. */
 void spill_settled(struct spill *s);
 
 const struct spill_child *spill_children(const struct spill_job *j, unsigned int *ret_count);
+
+/* The header of a reply's copy for this child of its job. How much of the payload goes with it. */
+size_t spill_copy(const struct spill_reply *r, const struct spill_child *child,
+		  uint64_t ret_header[static SPILL_HEADER_WORDS]);
 
 /* By outcome; those of a job, or (NULL) of messages that are of no job. */
 const struct spill_counter *spill_counters(const struct spill *s, const uint32_t *id);

@@ -5,6 +5,8 @@
 
 #include "sums.h"
 
+#include <tally/bucket.h>
+
 enum {
 	BUCKETS = 1024, /* of jobs by number */
 };
@@ -34,6 +36,7 @@ struct spill_job {
 	struct slot *slot;
 	unsigned int children;
 	struct spill_child *child;
+	struct tally_key *key; /* by rank, a secret; NULL: none */
 	struct spill_counter counter[TALLY_OUTCOME_COUNT];
 };
 
@@ -46,6 +49,7 @@ struct spill {
 	uint64_t turn; /* of replies between two spill_settled() */
 	spill_settle_function settle;
 	void *context;
+	struct tally_bucket answers; /* to messages of another version */
 	struct spill_counter counter[TALLY_OUTCOME_COUNT]; /* of no job */
 };
 
@@ -67,5 +71,8 @@ void slot_link(struct spill *s, struct slot *slot, bool grown, uint32_t now_ms);
 
 /* Where the job of this number is, or NULL. */
 struct spill_job **job_link(struct spill *s, uint32_t id);
+
+/* A tag made with this key instead. */
+void header_retag(struct tally_header *h, const struct tally_key *key);
 
 #endif

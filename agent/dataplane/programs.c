@@ -15,11 +15,6 @@
 #include "dataplane.h"
 #include "probe.h"
 
-enum {
-	ANSWERS_PER_SECOND = 1000, /* to messages of another version */
-	ANSWERS_AT_ONCE = 64,
-};
-
 static bool verbose;
 char dataplane_kernel_words[160];
 
@@ -246,7 +241,7 @@ static int node_tenants_put(const struct programs *p)
 	const struct tally_tenant node = { .priority = 255 };
 	const struct tally_tenant answers = {
 		.limited = 1,
-		.packets = { .rate = ANSWERS_PER_SECOND, .burst = ANSWERS_AT_ONCE },
+		.packets = { .rate = TALLY_ANSWERS_PER_SECOND, .burst = TALLY_ANSWERS_AT_ONCE },
 	};
 	const uint32_t index[] = { 0, TALLY_TENANT_ANSWERS };
 	int r = bpf_map_update_elem(p->fd[PIN_TENANTS], &index[0], &node, BPF_ANY);

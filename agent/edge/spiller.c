@@ -127,7 +127,8 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 					     .window = (g->job.slot_mask + 1) / 2,
 					     .payload_bytes = g->job.blocks_max * TALLY_BLOCK_BYTES,
 					     .children = g->copies,
-					     .child = child };
+					     .child = child,
+					     .key = g->job.keyed ? g->key : NULL };
 	struct serve *serve = NULL;
 	int r;
 

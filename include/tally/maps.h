@@ -117,6 +117,8 @@ tally_inline __u32 tally_rank_key_index(__u32 group, __u32 rank)
  */
 enum {
 	TALLY_TENANT_ANSWERS = TALLY_TENANTS_MAX,
+	TALLY_ANSWERS_PER_SECOND = 1000, /* to messages of another version */
+	TALLY_ANSWERS_AT_ONCE = 64,
 };
 
 struct tally_tenant {

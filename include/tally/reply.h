@@ -191,6 +191,21 @@ tally_inline void tally_reply_write(const struct tally_reply *r,
 	h->tag = tally_le64(tally_tag(h, &books->set));
 }
 
+/* To a contribution of another version: which version this node speaks. No rank's key is used. */
+tally_inline struct tally_header tally_reply_version(const struct tally_header *h)
+{
+	struct tally_header out = { .magic = TALLY_MAGIC,
+				    .version = TALLY_VERSION,
+				    .kind = TALLY_ASK,
+				    .job = h->job,
+				    .epoch = h->epoch,
+				    .seq = h->seq,
+				    .sender = tally_le16(TALLY_FROM_NODE) };
+
+	out.tag = tally_le64(tally_tag(&out, &(struct tally_set){ { 0 } }));
+	return out;
+}
+
 /* A copy for the child with these workers: does the payload have to go? */
 tally_inline bool tally_copy_is_cut(const struct tally_header *h, const struct tally_set *below)
 {

@@ -142,6 +142,37 @@ until_true() { # CONDITION...
 	done
 }
 
+# --- rank keys, and who forges
+
+key=() # by rank
+give_keys() {
+	local rank
+	for rank in "${!hosts[@]}"; do
+		key[rank]=$(openssl rand -hex 16)
+		echo "key ${key[rank]}" >>"$work/description"
+	done
+	rm -f "$work/job"
+	umask 077 # from now on job files have secrets
+}
+
+# To the node, or to a worker in the name of the node. In the background.
+forge_from() { # HOST TO SENDER KEY WHAT...
+	local host=$1 to=$2 from log=$work/forger$RANDOM
+	from=$(bed addr n0)
+	[[ $to == n0 ]] && to=$(bed addr n0):31249 from=10.9.9.9
+	: >"$log"
+	exec_on "$host" "$build/tests/e2e/forge" "$from" "$to" 1 "$epoch" "${#hosts[@]}" "${@:3}" \
+		>"$log" 2>&1 &
+	forger+=($!)
+	until_true has there "$log" || { cat "$log"; return 1; }
+}
+forger=()
+call_off() {
+	kill "${forger[@]}"
+	wait "${forger[@]}" || true
+	forger=()
+}
+
 count_on() { node "$1" stats --json | jq ".$2.packets"; } # NODE OUTCOME
 count() { count_on n0 "$1"; }
 

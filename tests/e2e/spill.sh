@@ -46,6 +46,7 @@ spilled() { awk -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$
 add_job() {
 	end_spill
 	chmod 711 "$work"
+	chown "$nobody" "$work/job" # which may have secrets
 	start_spill
 }
 
@@ -105,6 +106,27 @@ it_sums_over_ipv6() {
 	run_all -b 4 -e 1M -f 64 -n 2
 }
 
+ranks_with_keys_are_summed_and_nobody_forges() {
+	local zeros
+	star loss 0.5
+	describe_job 4 -- w0 w1 w2 w3
+	give_keys
+	zeros=${key[0]//?/0}
+	start_all -d int32 -b 256K -e 256K -n 20 -w 0
+	forge_from w3 n0 0 - repair call ahead flush
+	forge_from w3 n0 0 "${key[3]}" repair call ahead flush
+	forge_from w3 n0 200 "$zeros" repair
+	finish_all
+	call_off
+	run_all --verb reduce --root 2 -d int32 -b 64K -e 64K -n 5
+	run_all --verb all_gather -d int64 -b 64K -e 64K -n 5
+	all_was_spilled
+	end_spill
+	echo "$(spilled FORGED) forged"
+	(($(spilled FORGED) > 1000 && $(spilled CONFLICT) == 0 && $(spilled BEHIND) == 0))
+	jq -se 'map(.corrupt) | add == 0' "$work"/rank?
+}
+
 # --- an agent
 
 agent_star() {
@@ -159,5 +181,6 @@ facts collectives_are_exact_without_loss \
 	memory_that_is_short_costs_time_only \
 	a_spill_that_is_killed_in_mid_job_loses_nothing \
 	it_sums_over_ipv6 \
+	ranks_with_keys_are_summed_and_nobody_forges \
 	a_job_over_its_quota_is_summed_in_software \
 	a_run_in_software_goes_on_when_tallyd_is_killed

@@ -374,7 +374,7 @@ static inline void spill_take(struct world *w, struct world_event *e)
 	uint32_t job = tally_le32_get(m->header.job) - WORLD_FIRST_JOB;
 	struct spill_reply reply;
 	enum tally_outcome outcome = spill_message(w->spill, &m->header, e->bytes, &w->service,
-						   WORLD_UP_MS + w->now_ns / 1000000, &reply);
+						   WORLD_UP_MS * 1000000ull + w->now_ns, &reply);
 
 	if (reply.to != TALLY_TO_NOBODY) {
 		e->job = job;

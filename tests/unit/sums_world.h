@@ -27,6 +27,8 @@ enum {
 	NOW_MS = 1000,
 };
 
+#define NOW_NS (NOW_MS * 1000000ull)
+
 struct world {
 	struct spill *spill;
 	struct sockaddr_storage service;
@@ -53,7 +55,8 @@ static inline void settle(void *context)
 	spill_settled(w->spill);
 }
 
-static inline int put(struct world *w, uint32_t id, uint16_t epoch, unsigned int workers)
+static inline int put_keyed(struct world *w, uint32_t id, uint16_t epoch, unsigned int workers,
+			    const struct tally_key *key)
 {
 	struct spill_child child[WORKERS] = { 0 };
 
@@ -66,7 +69,13 @@ static inline int put(struct world *w, uint32_t id, uint16_t epoch, unsigned int
 								    .window = WINDOW,
 								    .payload_bytes = SUM_BYTES,
 								    .children = workers,
-								    .child = child });
+								    .child = child,
+								    .key = key });
+}
+
+static inline int put(struct world *w, uint32_t id, uint16_t epoch, unsigned int workers)
+{
+	return put_keyed(w, id, epoch, workers, NULL);
 }
 
 static inline void world_make(struct world *w, size_t sums)
@@ -118,7 +127,7 @@ static inline struct message contribution(uint32_t seq, unsigned int rank, unsig
 static inline enum tally_outcome give(struct world *w, const struct message *m,
 				      struct spill_reply *ret)
 {
-	return spill_message(w->spill, &m->header, message_bytes(m), &w->service, NOW_MS, ret);
+	return spill_message(w->spill, &m->header, message_bytes(m), &w->service, NOW_NS, ret);
 }
 
 static inline enum tally_outcome contribute(struct world *w, uint32_t seq, unsigned int rank)

@@ -5,6 +5,7 @@
  * only the spill has: a limit of memory, several jobs, replies that wait to be sent.
  */
 #include <errno.h>
+#include <tally/maps.h>
 
 #include "tests/unit/random.h"
 #include "tests/unit/sums_world.h"
@@ -174,7 +175,7 @@ static void a_sum_that_does_not_grow_makes_room_after_a_second(void **state)
 	assert_int_equal(contribute(&w, 0, 0), TALLY_ABSORBED);
 	for (uint32_t ms = 0; ms <= 1000; ms++)
 		assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
-					       NOW_MS + ms, &reply),
+					       (NOW_MS + ms) * 1000000ull, &reply),
 				 ms < 1000 ? TALLY_NO_MEMORY : TALLY_ABSORBED);
 	assert_int_equal(contribute(&w, 0, 1), TALLY_ABSORBED);
 	spill_free(w.spill);
@@ -192,7 +193,7 @@ static void memory_for_what_comes_too_late_makes_room_too(void **state)
 	finish(&w, 3);
 	assert_int_equal(contribute(&w, 0, 1), TALLY_BEHIND);
 	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
-				       NOW_MS + 1000, &reply),
+				       NOW_NS + 1000000000, &reply),
 			 TALLY_ABSORBED);
 	spill_free(w.spill);
 }
@@ -276,12 +277,47 @@ static void what_is_not_for_it_is_counted(void **state)
 			 TALLY_FOREIGN);
 	m.header.job = tally_le32(JOB + 1);
 	assert_int_equal(give(&w, &m, &reply), TALLY_UNKNOWN_JOB);
-	m.header.version = 1;
-	assert_int_equal(give(&w, &m, &reply), TALLY_OTHER_VERSION);
 	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_BAD_LENGTH].bytes, 64);
 	assert_int_equal(spill_counters(w.spill, &id)[TALLY_BAD_LENGTH].messages, 0);
 	id++;
 	assert_null(spill_counters(w.spill, &id));
+	spill_free(w.spill);
+}
+
+/* As the data plane answers: tests/bpf/test_ingress.c. */
+static void another_version_hears_of_ours(void **state)
+{
+	struct message m = contribution(5, 0, 1);
+	struct tally_header ask;
+	struct spill_reply reply;
+	unsigned int answered = 0;
+	struct world w;
+
+	world_make(&w, 2);
+	m.header.version = 1;
+	assert_int_equal(give(&w, &m, &reply), TALLY_OLD_VERSION);
+	assert_int_equal(reply.to, TALLY_TO_SENDER);
+	assert_int_equal(reply.header_bytes, sizeof(ask));
+	assert_int_equal(reply.payload_bytes, 0);
+	memcpy(&ask, reply.header, sizeof(ask));
+	assert_int_equal(ask.version, TALLY_VERSION);
+	assert_int_equal(ask.kind, TALLY_ASK);
+	assert_int_equal(tally_le32_get(ask.seq), 5);
+	assert_int_equal(tally_le64_get(ask.tag), tally_tag(&ask, &(struct tally_set){ { 0 } }));
+	while (answered < 1000 && give(&w, &m, &reply) == TALLY_OLD_VERSION)
+		answered++;
+	assert_int_equal(answered, TALLY_ANSWERS_AT_ONCE - 1);
+	assert_int_equal(reply.to, TALLY_TO_NOBODY);
+	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
+				       NOW_NS + 1000000, &reply),
+			 TALLY_OLD_VERSION);
+	m.header.kind = TALLY_RESULT;
+	assert_int_equal(give(&w, &m, &reply), TALLY_OTHER_VERSION);
+	m.header.kind = TALLY_CONTRIBUTION;
+	m.header.job = tally_le32(JOB + 1);
+	assert_int_equal(give(&w, &m, &reply), TALLY_OTHER_VERSION);
+	assert_int_equal(spill_message(w.spill, &m.header, 63, &w.service, 0, &reply),
+			 TALLY_OTHER_VERSION);
 	spill_free(w.spill);
 }
 
@@ -299,6 +335,7 @@ int main(void)
 		cmocka_unit_test(many_jobs_come_and_go),
 		cmocka_unit_test(a_job_that_is_not_sound_is_refused),
 		cmocka_unit_test(what_is_not_for_it_is_counted),
+		cmocka_unit_test(another_version_hears_of_ours),
 	};
 
 	return cmocka_run_group_tests_name("sums", tests, NULL, NULL);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The spill's sums in jobs with rank keys: as the data plane, tests/bpf/test_key.c. */
+#include <errno.h>
+
+#include "tests/unit/sums_world.h"
+
+static struct tally_key key_of(unsigned int rank)
+{
+	return (struct tally_key){ { tally_mix(rank, 1), tally_mix(rank, 2) } };
+}
+
+static void world_make_keyed(struct world *w)
+{
+	struct tally_key key[TALLY_WORKERS_MAX] = { 0 };
+
+	for (unsigned int rank = 0; rank < WORKERS; rank++)
+		key[rank] = key_of(rank);
+	world_make(w, 2 * WINDOW);
+	assert_int_equal(put_keyed(w, JOB, EPOCH, WORKERS, key), 0);
+}
+
+static uint64_t tag_with(const void *header, const struct tally_key *key)
+{
+	struct tally_header h;
+	struct tally_set set;
+
+	memcpy(&h, header, sizeof(h));
+	set = tally_header_set(&h);
+	return tally_keyed_tag(&h, &set, key);
+}
+
+static struct message tagged(struct message m, const struct tally_key *key)
+{
+	m.header.tag = tally_le64(tag_with(&m.header, key));
+	return m;
+}
+
+static void assert_tagged_for(const void *header, unsigned int rank)
+{
+	struct tally_key key = key_of(rank);
+	struct tally_header h;
+
+	memcpy(&h, header, sizeof(h));
+	assert_int_equal(tally_le64_get(h.tag), tag_with(&h, &key));
+}
+
+static void who_has_not_the_key_forges_nothing(void **state)
+{
+	const struct tally_key key[] = { key_of(0), key_of(1), { { 0 } } };
+	struct message m = contribution(0, 0, BLOCKS), repair = m;
+	uint32_t id = JOB;
+	struct spill_reply reply;
+	struct world w;
+
+	world_make_keyed(&w);
+	assert_int_equal(give(&w, &m, &reply), TALLY_FORGED);
+	m = tagged(m, &key[1]);
+	assert_int_equal(give(&w, &m, &reply), TALLY_FORGED);
+	repair.header.kind = TALLY_REPAIR;
+	repair.header.set = tally_le64((1 << WORKERS) - 1);
+	for (unsigned int rank = WORKERS; rank <= TALLY_WORKERS_MAX; rank++) {
+		repair.header.sender = tally_le16(rank);
+		repair = tagged(repair, &key[2]); /* what is kept for ranks that are not there */
+		assert_int_equal(give(&w, &repair, &reply), TALLY_FORGED);
+	}
+	assert_int_equal(reply.to, TALLY_TO_NOBODY);
+	assert_int_equal(spill_counters(w.spill, &id)[TALLY_FORGED].messages, 0);
+	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_FORGED].messages,
+			 2 + TALLY_WORKERS_MAX + 1 - WORKERS);
+	m = tagged(m, &key[0]);
+	assert_int_equal(give(&w, &m, &reply), TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
+/* Copies, also those without payload, and answers. */
+static void what_leaves_has_a_tag_for_each_worker(void **state)
+{
+	uint64_t header[SPILL_HEADER_WORDS];
+	const struct spill_child *child;
+	struct spill_reply reply;
+	unsigned int children;
+	struct world w;
+
+	world_make_keyed(&w);
+	for (unsigned int rank = 0; rank < WORKERS; rank++) {
+		struct message m = contribution(0, rank, BLOCKS);
+		struct tally_key key = key_of(rank);
+
+		m.header.recipient = tally_le16(1);
+		m = tagged(m, &key);
+		give(&w, &m, &reply);
+	}
+	assert_int_equal(reply.to, TALLY_TO_GROUP);
+	child = spill_children(reply.job, &children);
+	assert_int_equal(children, WORKERS);
+	for (unsigned int rank = 0; rank < WORKERS; rank++) {
+		struct message m = contribution(0, rank, BLOCKS);
+		struct tally_key key = key_of(rank);
+		struct spill_reply answer;
+
+		assert_int_equal(spill_copy(&reply, &child[rank], header),
+				 rank == 1 ? SUM_BYTES : 0);
+		assert_tagged_for(header, rank);
+		m.header.recipient = tally_le16(1);
+		m = tagged(m, &key);
+		assert_int_equal(give(&w, &m, &answer), TALLY_ANSWERED);
+		assert_tagged_for(answer.header, rank);
+	}
+	spill_free(w.spill);
+}
+
+/* A copy for several ranks can be made with no rank's key. */
+static void a_child_of_a_keyed_job_is_one_worker(void **state)
+{
+	struct spill_child child = { .below = tally_set_first(WORKERS) };
+	static const struct tally_key key[TALLY_WORKERS_MAX];
+	struct spill_job_options o;
+	struct world w;
+
+	world_make(&w, 2);
+	o = (struct spill_job_options){ .everyone = w.everyone,
+					.service = w.service,
+					.id = JOB,
+					.epoch = EPOCH + 1,
+					.window = WINDOW,
+					.payload_bytes = SUM_BYTES,
+					.children = 1,
+					.child = &child };
+	assert_int_equal(spill_job_put(w.spill, &o), 0);
+	o.key = key;
+	assert_int_equal(spill_job_put(w.spill, &o), -EINVAL);
+	spill_free(w.spill);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_has_not_the_key_forges_nothing),
+		cmocka_unit_test(what_leaves_has_a_tag_for_each_worker),
+		cmocka_unit_test(a_child_of_a_keyed_job_is_one_worker),
+	};
+
+	return cmocka_run_group_tests_name("sums with keys", tests, NULL, NULL);
+}
