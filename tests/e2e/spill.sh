@@ -171,7 +171,7 @@ a_run_in_software_goes_on_when_tallyd_is_killed() {
 	end_agent KILL
 	start_agent
 	in_software second true
-	joined_end
+	loses_slots=1 joined_end # with tallyd go the sums
 	of_job second ==
 	until_true state_is second waiting
 }
