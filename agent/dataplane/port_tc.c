@@ -143,6 +143,9 @@ static int tc_attach(const char *pin, int program, struct dataplane_port *p, str
 		p->mode = DATAPLANE_TC;
 		return 0;
 	}
+	/* The kernel may have done what libbpf found no memory to read the answer of. */
+	if (r != -EEXIST && filter_query(p->ifindex) == program_number(program))
+		filter_remove(p->ifindex);
 	unlink(port_pin(pin, &port_tc_kind, p->ifindex, made));
 	if (made)
 		qdisc_remove(p->ifindex);
