@@ -81,8 +81,9 @@ join_all() { # JOB HOST... -- [tally-perf arguments...]
 }
 
 # The node has taken no result back, as it does when it has lost its slots. (A worker also gives
-# back a result that has overtaken the node's question for it; the node has no use for that.)
-lost_no_slots() { [[ $(ctl --json stats --job "$1" | jq .REPAIRED.packets) == 0 ]]; } # JOB
+# back a result that has overtaken the node's question for it; the node has no use for that.) Where
+# tallyd was stopped, nobody can be asked.
+lost_no_slots() { ! answers || [[ $(ctl --json stats --job "$1" | jq .REPAIRED.packets) == 0 ]]; } # JOB
 
 # All who joined end well, with the same bits, and the node has lost no slots, unless the test takes
 # them away ($loses_slots).
