@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A thousand jobs on 64 ports: created, joined, run, left and deleted through the core, with maps
+ * that are plain memory. The crashes and failures of a few jobs are in test_core.c. Prints how many
+ * events a second of processor time the core takes with 10, 100 and 1,000 jobs.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/core/core.h"
+#include "agent/core/tables.h"
+#include "common/address.h"
+#include "common/secret.h"
+
+enum {
+	JOBS = 1000,
+	WORKERS = 2, /* of each job, behind two ports */
+	PORTS = 64,
+	WINDOW = 8,
+	SLOTS = JOBS * 2 * WINDOW, /* all are needed */
+	SLOWER_MAX = 25, /* an event with all jobs, beside one with 10: measured 5 */
+};
+
+struct worker {
+	unsigned int number;
+	bool runs;
+	bool ended; /* it has had its last word */
+	uint16_t rank, epoch;
+};
+
+struct node {
+	struct core *core;
+	struct config *config;
+	struct tables maps;
+	struct worker worker[JOBS * WORKERS];
+	char token[JOBS][TOKEN_BYTES];
+	uint64_t now_ns;
+	unsigned int jobs, events, answered, asked, saved;
+};
+
+static struct sockaddr_storage address_of(unsigned int worker)
+{
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in *in = (void *)&a;
+
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a4d0101 + worker);
+	in->sin_port = htons(40000);
+	return a;
+}
+
+/* --- what the core wants --------------------------------------------------------------------- */
+
+static struct dataplane_port *ports_make(void)
+{
+	struct dataplane_port *ports = calloc(PORTS, sizeof(*ports));
+
+	assert_non_null(ports);
+	for (unsigned int i = 0; i < PORTS; i++) {
+		ports[i].ifindex = i + 1;
+		ports[i].attached = true;
+		snprintf(ports[i].name, sizeof(ports[i].name), "eth%u", i);
+	}
+	return ports;
+}
+
+static void maps_write(struct node *n, const struct core_action *a)
+{
+	const struct tables_job *j = a->write.job;
+	struct tables_job copy;
+
+	if (a->kind == CORE_REMOVE) {
+		tables_forget(&n->maps, a->id);
+		return;
+	}
+	copy = *j;
+	copy.copy = calloc(j->copies + 1, sizeof(*copy.copy));
+	copy.gate = calloc(j->gates + 1, sizeof(*copy.gate));
+	assert_true(copy.copy && copy.gate);
+	memcpy(copy.copy, j->copy, j->copies * sizeof(*copy.copy));
+	memcpy(copy.gate, j->gate, j->gates * sizeof(*copy.gate));
+	assert_int_equal(tables_put(&n->maps, &copy), 0);
+}
+
+static void result_give(struct node *n, const struct core_action *a)
+{
+	struct core_event e = { .kind = CORE_RESULT, .result.number = a->number };
+	struct hop hop = { .mtu = 1500 };
+	struct tables empty = { .slots = SLOTS };
+
+	switch (a->kind) {
+	case CORE_RESOLVE:
+		hop.port =
+			1 +
+			ntohl(((const struct sockaddr_in *)a->resolve.address)->sin_addr.s_addr) %
+				PORTS;
+		e.result.hop = &hop;
+		break;
+	case CORE_READ:
+		assert_int_equal(n->maps.jobs, 0);
+		empty.port = calloc(PORTS, sizeof(*empty.port));
+		assert_non_null(empty.port);
+		for (; empty.ports < PORTS; empty.ports++)
+			empty.port[empty.ports] = empty.ports + 1;
+		e.result.tables = &empty;
+		break;
+	case CORE_INSTALL:
+	case CORE_GATES:
+	case CORE_REMOVE:
+		maps_write(n, a);
+		break;
+	case CORE_SAVE:
+		n->saved++;
+		break;
+	case CORE_ADOPT:
+	case CORE_MEND:
+		e.result.adopted.ports = ports_make();
+		e.result.adopted.count = PORTS;
+		break;
+	case CORE_LOOK:
+		e.result.looked.ports = ports_make();
+		e.result.looked.missing = e.result.looked.state = "";
+		break;
+	default:
+		break;
+	}
+	assert_int_equal(core_handle(n->core, &e, ++n->now_ns), 0);
+	tables_close(&empty);
+}
+
+static void tell(const struct core_action *a)
+{
+	struct worker *p = a->connection;
+
+	switch (a->tell.kind) {
+	case JOINING_RUN:
+		assert_false(p->runs);
+		p->runs = true;
+		p->rank = a->rank;
+		p->epoch = a->job->epoch;
+		break;
+	case JOINING_ERROR:
+		fail_msg("worker %u: %s", p->number, a->tell.text);
+		break;
+	case JOINING_LEFT:
+		assert_false(p->ended);
+		p->ended = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static void answer(struct node *n, const struct core_action *a)
+{
+	if (a->answer.kind == CORE_ANSWER_ERROR)
+		fail_msg("a request is refused: %s", a->answer.text);
+	n->answered++;
+	if (a->answer.kind == CORE_ANSWER_CREATED)
+		snprintf(n->token[n->jobs], TOKEN_BYTES, "%s", a->job->token);
+}
+
+static void give(struct node *n, const struct core_event *e)
+{
+	struct core_action a;
+
+	n->events++;
+	assert_int_equal(core_handle(n->core, e, n->now_ns += 1000), 0);
+	while (core_next_action(n->core, &a)) {
+		if (a.kind >= CORE_RESOLVE)
+			result_give(n, &a);
+		else if (a.kind == CORE_TELL)
+			tell(&a);
+		else if (a.kind == CORE_ANSWER)
+			answer(n, &a);
+		else
+			assert_int_not_equal(a.kind, CORE_EXIT);
+	}
+}
+
+/* --- what is done to it ---------------------------------------------------------------------- */
+
+static void ask(struct node *n, const struct request *q)
+{
+	uint8_t random[CORE_RANDOM_BYTES];
+	const struct core_event e = { .kind = CORE_REQUEST, .asked = { q, random } };
+
+	for (size_t i = 0; i < sizeof(random); i++)
+		random[i] = (uint8_t)(n->asked >> i % 4 * 8 ^ i);
+	n->asked++;
+	give(n, &e);
+	assert_int_equal(n->answered, n->asked);
+}
+
+static void create(struct node *n)
+{
+	struct request q = { .verb = REQUEST_JOB_CREATE,
+			     .job = { .workers = WORKERS, .window = WINDOW } };
+
+	snprintf(q.job.name, sizeof(q.job.name), "j%u", n->jobs);
+	ask(n, &q);
+	n->jobs++;
+}
+
+static void say(struct node *n, struct worker *p, bool leave)
+{
+	const struct sockaddr_storage address = address_of(p->number);
+	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
+	uint8_t key[SECRET_KEY_BYTES];
+	char name[NAME_BYTES];
+	const struct core_event e = { .kind = CORE_JOINING,
+				      .connection = p,
+				      .joining = { .job = name,
+						   .token_key = key,
+						   .message = &m,
+						   .again = leave,
+						   .peer = &address,
+						   .nonce = 1 + n->events } };
+	const struct core_event ended = { .kind = CORE_ENDED, .connection = p };
+
+	snprintf(name, sizeof(name), "j%u", p->number / WORKERS);
+	secret_token_key(n->token[p->number / WORKERS], key);
+	if (leave) {
+		m.rank = p->rank;
+		m.epoch = p->epoch;
+	}
+	give(n, &e);
+	if (leave)
+		give(n, &ended);
+}
+
+static void all_say(struct node *n, bool leave)
+{
+	for (unsigned int i = 0; i < n->jobs * WORKERS; i++) {
+		if (!leave)
+			n->worker[i] = (struct worker){ .number = i };
+		say(n, &n->worker[i], leave);
+	}
+	for (unsigned int i = 0; i < n->jobs * WORKERS; i++) {
+		assert_true(n->worker[i].runs);
+		assert_int_equal(n->worker[i].ended, leave);
+	}
+}
+
+/* What of it is due. */
+static void time_pass(struct node *n, unsigned int ms)
+{
+	const struct core_event e = { .kind = CORE_DEADLINE };
+	const uint64_t end_ns = n->now_ns + ms * 1000000ull;
+
+	while (core_deadline_ns(n->core) <= end_ns) {
+		if (core_deadline_ns(n->core) > n->now_ns)
+			n->now_ns = core_deadline_ns(n->core);
+		give(n, &e);
+	}
+	n->now_ns = end_ns;
+}
+
+/* --- what must hold -------------------------------------------------------------------------- */
+
+/* All runs are in the maps, where each has slots, a group and rows to itself. */
+static void maps_check(const struct node *n)
+{
+	static bool slot[SLOTS], group[TALLY_JOBS_MAX], row[TALLY_ROWS_MAX];
+	const struct books *b = core_books(n->core);
+
+	memset(slot, 0, sizeof(slot));
+	memset(group, 0, sizeof(group));
+	memset(row, 0, sizeof(row));
+	assert_int_equal(n->maps.jobs, n->jobs);
+	assert_true(core_is_agreed(n->core) && core_is_saved(n->core));
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct tables_job *m = tables_find(&n->maps, b->job[i]->id);
+		uint32_t own[PORTS], rows = 0;
+
+		assert_non_null(m);
+		assert_int_equal(m->job.epoch, b->job[i]->epoch);
+		assert_int_equal(m->job.slot_mask, 2 * WINDOW - 1);
+		assert_int_equal(m->copies, WORKERS);
+		assert_false(group[m->job.group]);
+		group[m->job.group] = true;
+		for (unsigned int k = 0; k <= m->job.slot_mask; k++) {
+			assert_false(slot[m->job.slot_base + k]);
+			slot[m->job.slot_base + k] = true;
+		}
+		for (unsigned int k = 0; k < m->gates; k++) /* two gates may share their job's */
+			if (!row[m->gate[k].row])
+				row[own[rows++] = m->gate[k].row] = true;
+			else
+				assert_true(rows && own[0] == m->gate[k].row);
+	}
+}
+
+/* --- a life ---------------------------------------------------------------------------------- */
+
+static void node_start(struct node *n)
+{
+	struct why why = { "" };
+	struct books books;
+	struct core_event e = { .kind = CORE_START };
+
+	n->config = calloc(1, sizeof(*n->config));
+	assert_non_null(n->config);
+	n->config->slots = SLOTS;
+	n->config->ports = PORTS;
+	for (unsigned int i = 0; i < PORTS; i++)
+		snprintf(n->config->port[i].name, IF_NAMESIZE, "eth%u", i);
+	n->config->services = 1;
+	n->config->service[0] = address_of(65000);
+	endpoint_port_set(&n->config->service[0], TALLY_UDP_PORT);
+	n->config->rest = true;
+	n->config->tenants = 1;
+	snprintf(n->config->tenant[0].name, NAME_BYTES, "default");
+	books_init(&books, 0);
+	assert_int_equal(core_books_configure(&books, n->config, &why), 0);
+	n->core = core_new();
+	assert_non_null(n->core);
+	e.start.config = n->config;
+	e.start.path = "tallyd.yaml";
+	e.start.books = &books;
+	e.start.ports = ports_make();
+	e.start.ports_count = PORTS;
+	give(n, &e);
+}
+
+static void node_end(struct node *n)
+{
+	core_free(n->core);
+	tables_close(&n->maps);
+	free(n->config);
+}
+
+/* Events a second of processor time, from the first to the last. */
+static double life(unsigned int jobs)
+{
+	static struct node n;
+	struct request q = { .verb = REQUEST_JOB_DEL };
+	double seconds;
+	clock_t began;
+
+	n = (struct node){ .now_ns = 1 };
+	node_start(&n);
+	began = clock();
+	while (n.jobs < jobs)
+		create(&n);
+	for (int run = 0; run < 2; run++) { /* the second one's epochs are others */
+		all_say(&n, false);
+		maps_check(&n);
+		time_pass(&n, 10000);
+		maps_check(&n);
+		all_say(&n, true);
+		time_pass(&n, 1000);
+		assert_int_equal(n.maps.jobs, 0);
+	}
+	for (unsigned int i = 0; i < jobs; i++) {
+		snprintf(q.name, sizeof(q.name), "j%u", i);
+		ask(&n, &q);
+	}
+	seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+	assert_int_equal(core_books(n.core)->jobs, 0);
+	assert_true(n.saved >= 3 * jobs); /* created, two runs */
+	print_message("# %u jobs: %u events, %.2f s, %.0f a second\n", jobs, n.events, seconds,
+		      n.events / seconds);
+	seconds = n.events / seconds;
+	node_end(&n);
+	return seconds;
+}
+
+static void a_thousand_jobs_on_64_ports_live_and_no_step_is_quadratic(void **state)
+{
+	const double few = life(10);
+
+	life(100);
+	assert_true(life(JOBS) * SLOWER_MAX > few);
+}
+
+int main(void)
+{
+	const struct CMUnitTest facts[] = {
+		cmocka_unit_test(a_thousand_jobs_on_64_ports_live_and_no_step_is_quadratic),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(facts, NULL, NULL);
+}
