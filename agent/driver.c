@@ -298,6 +298,7 @@ int driver_reload(struct driver *d, struct why *why)
 }
 
 const struct core *driver_core(const struct driver *d) { return d->core; }
+struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
 
 /* --- open and close -------------------------------------------------------------------------- */
 

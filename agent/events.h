@@ -6,6 +6,7 @@
 #include "agent/core/core.h"
 
 struct driver;
+struct spiller;
 
 /* The core decides, and what it decides is done when this returns. */
 void driver_handle(struct driver *d, const struct core_event *e);
@@ -17,5 +18,6 @@ void driver_handle(struct driver *d, const struct core_event *e);
 int driver_reload(struct driver *d, struct why *why);
 
 const struct core *driver_core(const struct driver *d);
+struct spiller *driver_spiller(const struct driver *d);
 
 #endif

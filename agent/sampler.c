@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/edge/log.h"
+#include "agent/edge/spiller.h"
 #include "common/clock.h"
 #include "sampler.h"
 
@@ -36,6 +37,8 @@ int sampler_sample(struct sampler *s, struct why *why)
 	if (!links)
 		return -ENOMEM;
 	r = dataplane_rows(s->node->dataplane, &rows, &count, why);
+	if (r == 0)
+		r = spiller_rows(driver_spiller(s->driver), &rows, &count);
 	if (r == 0)
 		r = netlink_links_read(s->links, links, ports, why);
 	if (r >= 0) {

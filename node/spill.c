@@ -47,14 +47,15 @@ static int end_open(void)
 
 static void print_counters(const struct serve *s, const struct spill *spill, uint32_t id)
 {
-	const struct spill_counter *of_job = spill_counters(spill, &id);
-	const struct spill_counter *others = spill_counters(spill, NULL);
+	const struct tally_counter *of_job = spill_counters(spill, &id);
+	const struct tally_counter *others = spill_counters(spill, NULL);
 	struct spill_memory m = spill_memory(spill);
 
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
-		if (of_job[i].messages + others[i].messages)
+		if (of_job[i].packet + others[i].packet)
 			printf("%-14s %12" PRIu64 "  %s\n", tally_outcome_name(i),
-			       of_job[i].messages + others[i].messages, tally_outcome_meaning(i));
+			       (uint64_t)(of_job[i].packet + others[i].packet),
+			       tally_outcome_meaning(i));
 	printf("memory of sums %zu of %zu bytes; evicted %" PRIu64 ", refused %" PRIu64
 	       ", not sent %" PRIu64 "\n",
 	       m.bytes, m.bytes_max, m.evicted, m.full, serve_unsent(s));

@@ -126,6 +126,7 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 		s->jobs++;
 	}
 	s->settle(s->context);
+	j->tenant = o->tenant;
 	free(j->child);
 	keys_free(j->key);
 	j->child = TAKE_PTR(child);
@@ -135,6 +136,13 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 }
 
 unsigned int spill_jobs(const struct spill *s) { return s->jobs; }
+
+void spill_each(const struct spill *s, spill_job_function function, void *context)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		for (const struct spill_job *j = s->bucket[i]; j; j = j->next)
+			function(context, j->id, j->tenant, j->counter);
+}
 
 const struct spill_child *spill_children(const struct spill_job *j, unsigned int *ret_count)
 {

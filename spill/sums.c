@@ -161,13 +161,19 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 	return reply.outcome;
 }
 
+/* Of the frame that brought a datagram of this length. */
+static uint32_t frame_bytes(const struct sockaddr_storage *service, size_t length)
+{
+	return 14 + (service->ss_family == AF_INET ? 20 : 40) + 8 + length;
+}
+
 enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
 				 const struct sockaddr_storage *service, uint64_t now_ns,
 				 struct spill_reply *ret)
 {
 	const struct tally_header *h = datagram;
 	enum tally_outcome out = parse(h, length);
-	struct spill_counter *counter = s->counter;
+	struct tally_counter *counter = s->counter;
 	struct spill_job *j;
 
 	ret->to = TALLY_TO_NOBODY;
@@ -186,14 +192,14 @@ enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t l
 				counter = j->counter;
 		}
 	}
-	counter[out].messages++;
-	counter[out].bytes += length;
+	counter[out].packet++;
+	counter[out].byte += frame_bytes(service, length);
 	return out;
 }
 
 void spill_settled(struct spill *s) { s->turn++; }
 
-const struct spill_counter *spill_counters(const struct spill *s, const uint32_t *id)
+const struct tally_counter *spill_counters(const struct spill *s, const uint32_t *id)
 {
 	const struct spill_job *j;
 

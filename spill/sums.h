@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <tally/maps.h>
 #include <tally/node.h>
 #include <tally/reply.h>
 #include <tally/wire.h>
@@ -38,17 +39,13 @@ struct spill_job_options {
 	struct tally_set everyone;
 	struct sockaddr_storage service; /* messages to other addresses are of other jobs */
 	uint32_t id;
+	uint16_t tenant; /* whatever the caller numbers so */
 	uint16_t epoch;
 	uint16_t window; /* a power of two; the job has twice as many slots */
 	uint16_t payload_bytes;
 	unsigned int children;
 	const struct spill_child *child; /* copied */
 	const struct tally_key *key; /* by rank, TALLY_WORKERS_MAX; copied. NULL: no rank keys */
-};
-
-struct spill_counter {
-	uint64_t messages;
-	uint64_t bytes; /* of their datagrams */
 };
 
 struct spill_job;
@@ -109,8 +106,17 @@ const struct spill_child *spill_children(const struct spill_job *j, unsigned int
 size_t spill_copy(const struct spill_reply *r, const struct spill_child *child,
 		  uint64_t ret_header[static SPILL_HEADER_WORDS]);
 
-/* By outcome; those of a job, or (NULL) of messages that are of no job. */
-const struct spill_counter *spill_counters(const struct spill *s, const uint32_t *id);
+/*
+ * By outcome; those of a job, or (NULL) of messages that are of no job. Bytes are those of whole
+ * frames, as the data plane counts them, without a VLAN's tag.
+ */
+const struct tally_counter *spill_counters(const struct spill *s, const uint32_t *id);
+
+typedef void (*spill_job_function)(void *context, uint32_t id, uint16_t tenant,
+				   const struct tally_counter *counter);
+
+/* Each job, in any order. */
+void spill_each(const struct spill *s, spill_job_function function, void *context);
 
 struct spill_memory {
 	size_t bytes, bytes_max; /* of sums */

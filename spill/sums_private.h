@@ -30,6 +30,7 @@ struct spill_job {
 	struct tally_set everyone;
 	struct sockaddr_storage service;
 	uint32_t id;
+	uint16_t tenant;
 	uint16_t epoch;
 	size_t payload_bytes;
 	uint32_t slots; /* a power of two */
@@ -37,7 +38,7 @@ struct spill_job {
 	unsigned int children;
 	struct spill_child *child;
 	struct tally_key *key; /* by rank, a secret; NULL: none */
-	struct spill_counter counter[TALLY_OUTCOME_COUNT];
+	struct tally_counter counter[TALLY_OUTCOME_COUNT];
 };
 
 struct spill {
@@ -50,7 +51,7 @@ struct spill {
 	spill_settle_function settle;
 	void *context;
 	struct tally_bucket answers; /* to messages of another version */
-	struct spill_counter counter[TALLY_OUTCOME_COUNT]; /* of no job */
+	struct tally_counter counter[TALLY_OUTCOME_COUNT]; /* of no job */
 };
 
 /* --- memory.c: words of sums, within the limit */

@@ -123,6 +123,7 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 {
 	struct spill_job_options options = { .everyone = g->job.everyone,
 					     .id = g->id,
+					     .tenant = g->job.tenant,
 					     .epoch = g->job.epoch,
 					     .window = (g->job.slot_mask + 1) / 2,
 					     .payload_bytes = g->job.blocks_max * TALLY_BLOCK_BYTES,
@@ -168,17 +169,38 @@ void spiller_remove(struct spiller *s, uint32_t id)
 	pthread_mutex_unlock(&s->lock);
 }
 
-bool spiller_counters(struct spiller *s, uint32_t id, struct spill_counter *ret)
+struct rows {
+	struct traffic_row *row;
+	unsigned int count;
+};
+
+static void row_add(void *context, uint32_t id, uint16_t tenant,
+		    const struct tally_counter *counter)
 {
-	const struct spill_counter *c = NULL;
+	struct rows *rows = context;
+	struct traffic_row *row = &rows->row[rows->count++];
+
+	*row = (struct traffic_row){ .job = id, .tenant = tenant };
+	memcpy(row->outcome, counter, sizeof(row->outcome));
+}
+
+int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count)
+{
+	struct rows all = { .count = *count };
+	unsigned int jobs = 0;
 
 	pthread_mutex_lock(&s->lock);
-	for (unsigned int i = 0; i < s->services && !c; i++)
-		c = spill_counters(serve_spill(s->serve[i]), &id);
-	if (c)
-		memcpy(ret, c, TALLY_OUTCOME_COUNT * sizeof(*ret));
+	for (unsigned int i = 0; i < s->services; i++)
+		jobs += spill_jobs(serve_spill(s->serve[i]));
+	all.row = jobs ? reallocarray(*rows, *count + jobs, sizeof(**rows)) : NULL;
+	for (unsigned int i = 0; all.row && i < s->services; i++)
+		spill_each(serve_spill(s->serve[i]), row_add, &all);
 	pthread_mutex_unlock(&s->lock);
-	return c;
+	if (!all.row)
+		return jobs ? -ENOMEM : 0;
+	*rows = all.row;
+	*count = all.count;
+	return 0;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "agent/core/installation.h"
+#include "agent/core/traffic.h"
 #include "common/why.h"
 #include "spill/sums.h"
 
@@ -32,7 +33,7 @@ int spiller_put(struct spiller *s, const struct installation *g, struct why *why
 /* A job that is not there is none. */
 void spiller_remove(struct spiller *s, uint32_t id);
 
-/* By outcome, TALLY_OUTCOME_COUNT of them. False: there is no such job. */
-bool spiller_counters(struct spiller *s, uint32_t id, struct spill_counter *ret);
+/* Adds a row for each job behind `count` rows of malloc(): what came to it. -ENOMEM. */
+int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count);
 
 #endif

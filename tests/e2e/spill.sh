@@ -146,6 +146,9 @@ agent_star() {
 in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; }
 of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all"; }
 
+# Its workers also agree on something before and after.
+counted() { (($(completed_of "$1") >= $(jq .chunks "$work/w0.$1"))); }
+
 a_job_over_its_quota_is_summed_in_software() {
 	agent_star
 	join_all first w0 w1 w2 w3 -- -b 1M -e 1M -n 20 -w 0
@@ -157,6 +160,7 @@ a_job_over_its_quota_is_summed_in_software() {
 	[[ $(ctl --json status | jq .slots.used) == 0 ]]
 	joined_end
 	of_job second ==
+	until_true counted second
 	# When there is room, the next run gets slots.
 	ctl job del first
 	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 5 -w 0

@@ -18,6 +18,7 @@
 enum {
 	JOB = 7,
 	EPOCH = 3,
+	TENANT = 5,
 	BOOT = 99,
 	WINDOW = 2,
 	WORKERS = 3,
@@ -65,6 +66,7 @@ static inline int put_keyed(struct world *w, uint32_t id, uint16_t epoch, unsign
 	return spill_job_put(w->spill, &(struct spill_job_options){ .everyone = w->everyone,
 								    .service = w->service,
 								    .id = id,
+								    .tenant = TENANT,
 								    .epoch = epoch,
 								    .window = WINDOW,
 								    .payload_bytes = SUM_BYTES,

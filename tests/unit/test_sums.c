@@ -247,6 +247,37 @@ static void many_jobs_come_and_go(void **state)
 	spill_free(w.spill);
 }
 
+struct said {
+	unsigned int jobs;
+	uint64_t absorbed;
+	uint16_t tenant;
+};
+
+static void hear(void *context, uint32_t id, uint16_t tenant, const struct tally_counter *counter)
+{
+	struct said *said = context;
+
+	said->jobs++;
+	said->absorbed += counter[TALLY_ABSORBED].packet;
+	if (id == JOB)
+		said->tenant = tenant;
+}
+
+static void each_job_says_what_came(void **state)
+{
+	struct said said = { 0 };
+	struct world w;
+
+	world_make(&w, 2);
+	assert_int_equal(put(&w, JOB + 1024, EPOCH, WORKERS), 0); /* perhaps in the same bucket */
+	finish(&w, 0);
+	spill_each(w.spill, hear, &said);
+	assert_int_equal(said.jobs, 2);
+	assert_int_equal(said.absorbed, WORKERS - 1);
+	assert_int_equal(said.tenant, TENANT);
+	spill_free(w.spill);
+}
+
 static void a_job_that_is_not_sound_is_refused(void **state)
 {
 	struct world w;
@@ -277,8 +308,8 @@ static void what_is_not_for_it_is_counted(void **state)
 			 TALLY_FOREIGN);
 	m.header.job = tally_le32(JOB + 1);
 	assert_int_equal(give(&w, &m, &reply), TALLY_UNKNOWN_JOB);
-	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_BAD_LENGTH].bytes, 64);
-	assert_int_equal(spill_counters(w.spill, &id)[TALLY_BAD_LENGTH].messages, 0);
+	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_BAD_LENGTH].byte, 14 + 20 + 8 + 64);
+	assert_int_equal(spill_counters(w.spill, &id)[TALLY_BAD_LENGTH].packet, 0);
 	id++;
 	assert_null(spill_counters(w.spill, &id));
 	spill_free(w.spill);
@@ -333,6 +364,7 @@ int main(void)
 		cmocka_unit_test(a_reply_leaves_before_its_memory_is_another_chunks),
 		cmocka_unit_test(a_job_keeps_its_sums_but_not_over_epochs),
 		cmocka_unit_test(many_jobs_come_and_go),
+		cmocka_unit_test(each_job_says_what_came),
 		cmocka_unit_test(a_job_that_is_not_sound_is_refused),
 		cmocka_unit_test(what_is_not_for_it_is_counted),
 		cmocka_unit_test(another_version_hears_of_ours),

@@ -64,8 +64,8 @@ static void who_has_not_the_key_forges_nothing(void **state)
 		assert_int_equal(give(&w, &repair, &reply), TALLY_FORGED);
 	}
 	assert_int_equal(reply.to, TALLY_TO_NOBODY);
-	assert_int_equal(spill_counters(w.spill, &id)[TALLY_FORGED].messages, 0);
-	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_FORGED].messages,
+	assert_int_equal(spill_counters(w.spill, &id)[TALLY_FORGED].packet, 0);
+	assert_int_equal(spill_counters(w.spill, NULL)[TALLY_FORGED].packet,
 			 2 + TALLY_WORKERS_MAX + 1 - WORKERS);
 	m = tagged(m, &key[0]);
 	assert_int_equal(give(&w, &m, &reply), TALLY_ABSORBED);
