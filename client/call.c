@@ -183,10 +183,9 @@ static struct lane_need inspect(const struct call *c, uint32_t chunk)
 }
 
 /* Announce what this chunk needs, and what the one that follows it in its slot will. */
-static void announce(const struct call *c, uint32_t chunk, struct tally_header *h)
+static void announce(const struct call *c, uint32_t chunk, struct lane_need own,
+		     struct tally_header *h)
 {
-	struct lane_need own = inspect(c, chunk);
-
 	h->scale = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE : 0;
 	if (c->chunks - chunk <= c->member.window)
@@ -194,6 +193,13 @@ static void announce(const struct call *c, uint32_t chunk, struct tally_header *
 	own = inspect(c, chunk + c->member.window);
 	h->scale_ahead = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE_AHEAD : 0;
+}
+
+static uint64_t vote_of(struct lane_need own, uint8_t scale, uint8_t form)
+{
+	if (own.scale > scale || (own.wide && form == FORM_NARROW))
+		return CALL_VOTE_MORE;
+	return own.scale && own.scale == scale ? CALL_VOTE_EXACT : 0;
 }
 
 /* Does this rank get the sum of the span? */
@@ -204,16 +210,20 @@ static bool gets_payload(const struct call *c, const struct span *s)
 	return recipient == TALLY_EVERYONE || recipient == c->member.rank;
 }
 
-uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
+uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h, uint64_t *ret_vote)
 {
 	struct call_entry entry = entry_at(c, e);
 	struct lane_terms terms = terms_of(c, entry.chunk);
 	struct span s = span_of_entry(c, entry);
 	uint64_t *word = tally_payload(h);
+	struct lane_need own = { 0 };
 	const struct lane *lane;
 	uint8_t blocks;
 	size_t words;
 
+	if (c->chunk && (!c->round || c->member.sealed))
+		own = inspect(c, entry.chunk);
+	*ret_vote = vote_of(own, terms.scale, entry.form);
 	h->call = tally_le64(c->shape);
 	h->lane = lane_of(c, entry);
 	h->recipient = tally_le16(recipient_of(c, &s));
@@ -221,12 +231,18 @@ uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h)
 	if (!lane)
 		return 0;
 	if (c->chunk && !c->round)
-		announce(c, entry.chunk, h);
+		announce(c, entry.chunk, own, h);
 
 	words = lane_words(lane, lane_count(c, lane, &s));
 	blocks = (words + TALLY_BLOCK_WORDS - 1) / TALLY_BLOCK_WORDS;
 	if (contributes_payload(c, &s)) {
 		h->blocks = blocks;
+		/* What does not fit might carry into other numbers, which a seal counts one by one.
+		 */
+		if (c->member.sealed && *ret_vote == CALL_VOTE_MORE) {
+			memset(word, 0, blocks * (size_t)TALLY_BLOCK_BYTES);
+			return blocks;
+		}
 		/* Padding first, from the last word on: bytes may fill only half of it. */
 		for (size_t i = words ? words - 1 : 0; i < (size_t)blocks * TALLY_BLOCK_WORDS; i++)
 			word[i] = 0;
@@ -251,13 +267,14 @@ static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *
 {
 	struct call_chunk *k = &c->chunk[chunk];
 	bool sent_narrow = !k->wide;
-	bool guessed_right = k->scale == h->scale || !h->scale;
+	bool sealed = c->member.sealed; /* then no sum of another scale tells that all is zero */
+	bool guessed_right = k->scale == h->scale || (!h->scale && !sealed);
 
 	if (c->chunks - chunk > c->member.window) {
 		k[c->member.window].scale = h->scale_ahead;
 		k[c->member.window].wide = h->flags & TALLY_WIDE_AHEAD;
 	}
-	if (chunk < c->member.window && h->scale)
+	if (chunk < c->member.window && (h->scale || sealed))
 		c->guess[chunk] = h->scale;
 	k->scale = h->scale;
 

@@ -33,6 +33,9 @@ enum {
 	CALL_COUNT_BITS = 37, /* a call has fewer than 2^37 elements */
 	GUESS_KINDS = 16, /* shapes of calls remembered at a time */
 	GUESS_FIRST = 64, /* scale of a chunk never seen: all |x| below 1 */
+	/* In sealed jobs, how a rank's values fit the scale and form that a chunk is sent in. */
+	CALL_VOTE_EXACT = 1, /* they need just this scale, which is not 0 */
+	CALL_VOTE_MORE = 1 << 16, /* they need more, and the rank sends zeros */
 };
 
 /*
@@ -52,6 +55,7 @@ struct call_member {
 	uint16_t workers;
 	uint16_t window;
 	uint16_t payload_bytes;
+	bool sealed; /* client/seal.h */
 };
 
 struct call_options {
@@ -112,8 +116,9 @@ void call_done(struct call *c);
 /*
  * Composes entry `e` of this round: `h` comes from window_compose(), payload right behind.
  * Returns how many blocks its sum has, which may be more than this rank's own contribution.
+ * *ret_vote is CALL_VOTE_..., or 0, also where a job is not sealed.
  */
-uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h);
+uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h, uint64_t *ret_vote);
 
 /* Which entry of which round this is, in which form and scale: the same on all ranks. */
 uint64_t call_place(const struct call *c, uint32_t e);

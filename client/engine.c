@@ -8,9 +8,8 @@
 
 #include "error.h"
 #include "explain.h"
+#include "seal.h"
 #include "shape.h"
-
-#include <tally/check.h>
 
 enum call_state {
 	STATE_FREE = 0,
@@ -90,6 +89,7 @@ int engine_new(const struct engine_options *options, struct engine **ret)
 		.workers = options->window.workers,
 		.window = options->window.window,
 		.payload_bytes = options->window.payload_bytes,
+		.sealed = options->window.sealed,
 	};
 	guesses_init(&e->guesses);
 	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
@@ -120,9 +120,10 @@ void engine_free(struct engine *e)
 static void send_entry(struct engine *e, uint32_t entry)
 {
 	struct tally_header *h = window_compose(e->window, e->base + entry);
-	uint8_t blocks = call_fill(&e->first->call, entry, h);
+	uint64_t vote = 0;
+	uint8_t blocks = call_fill(&e->first->call, entry, h, &vote);
 
-	window_post(e->window, e->base + entry, call_place(&e->first->call, entry), blocks);
+	window_post(e->window, e->base + entry, call_place(&e->first->call, entry), vote, blocks);
 }
 
 static void begin_round(struct engine *e)
@@ -251,16 +252,14 @@ static struct situation situation_of(const struct engine *e)
 static bool opening_conclude(struct engine *e)
 {
 	struct situation s = situation_of(e);
-	uint64_t nonce = 0;
+	const struct tally_key *secret = e->member.sealed ? &e->options.window.secret : NULL;
 
 	if (e->random[e->member.rank] != e->options.random) {
 		fail_all(e, explain_used_epoch(&s, e->member.rank, e->first->why,
 					       sizeof(e->first->why)));
 		return false;
 	}
-	for (uint16_t rank = 0; rank < e->member.workers; rank++)
-		nonce = tally_mix(nonce, e->random[rank]);
-	window_begin_run(e->window, nonce);
+	window_begin_run(e->window, seal_nonce(secret, e->random, e->member.workers));
 	return true;
 }
 

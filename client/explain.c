@@ -66,6 +66,14 @@ int explain_news(const struct window_news *news, const struct situation *s, char
 	}
 	if (news->overtaken)
 		return explain_used_epoch(s, s->job->rank, text, size);
+	if (news->spoiled && s->job->sealed) {
+		snprintf(text, size,
+			 "the node added wrong: sums from %s were wrong again and again, and the "
+			 "job has a secret. Either that node or a machine on the way there changes "
+			 "sums, or not all ranks have the same secret",
+			 s->service);
+		return -EBADMSG;
+	}
 	if (news->spoiled) {
 		snprintf(text, size,
 			 "%u sums of one chunk were wrong, one after the other: some rank has "

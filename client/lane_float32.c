@@ -358,6 +358,7 @@ const struct lane lane_float32 = {
 const struct lane lane_float32_wide = {
 	.element_bytes = 4,
 	.elements = 1,
+	.numbers = LANE_COUNTERS,
 	.pack = pack_wide,
 	.unpack = unpack_wide,
 };

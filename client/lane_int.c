@@ -55,7 +55,10 @@ static void pack_wide(const void *restrict in, size_t count, const struct lane_t
 		word[i] = (uint64_t)(int64_t)x[i];
 }
 
-/* A word has room for the exact sum, so that an average is right even where the sum would wrap. */
+/*
+ * A word has room for the exact sum, so that an average is right even where the sum would wrap.
+ * That of 256 workers fits 40 bits: what is above them says nothing, and nobody can change it.
+ */
 static void unpack_wide(const uint64_t *restrict word, size_t count, const struct lane_terms *terms,
 			void *restrict out)
 {
@@ -64,12 +67,13 @@ static void unpack_wide(const uint64_t *restrict word, size_t count, const struc
 	for (size_t i = 0; terms->divisor == 1 && i < count; i++)
 		x[i] = (int32_t)(uint32_t)word[i];
 	for (size_t i = 0; terms->divisor > 1 && i < count; i++)
-		x[i] = (int32_t)((int64_t)word[i] / terms->divisor);
+		x[i] = (int32_t)(((int64_t)(word[i] << 24) >> 24) / terms->divisor);
 }
 
 const struct lane lane_int32_wide = {
 	.element_bytes = 4,
 	.elements = 1,
+	.numbers = LANE_WORD,
 	.pack = pack_wide,
 	.unpack = unpack_wide,
 };
@@ -95,6 +99,7 @@ const struct lane lane_int64 = {
 	.dtype = TALLY_INT64,
 	.element_bytes = 8,
 	.elements = 1,
+	.numbers = LANE_WORD,
 	.pack = pack_int64,
 	.unpack = unpack_int64,
 };

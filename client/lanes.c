@@ -41,3 +41,35 @@ uint64_t lanes_check(const uint64_t *word, size_t words)
 		check += (2 * i + 1) * word[i];
 	return check;
 }
+
+static uint64_t weigh_words(const uint64_t *factor, const uint64_t *word, size_t words)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < words; i++)
+		sum += factor[2 * i] * word[i];
+	return sum;
+}
+
+/* The low half borrows from the high one where it is negative: adding 2^31 gives that back. */
+static uint64_t weigh_halves(const uint64_t *factor, const uint64_t *word, size_t words,
+			     uint64_t sign)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < words; i++) {
+		uint64_t low = (uint64_t)(int64_t)(int32_t)(uint32_t)word[i];
+		uint64_t high = ((word[i] + (UINT64_C(1) << 31) + sign) >> 32) - (sign >> 32);
+
+		sum += factor[2 * i] * low + factor[2 * i + 1] * high;
+	}
+	return sum;
+}
+
+uint64_t lanes_weigh(const struct lane *l, const uint64_t *factor, const uint64_t *word,
+		     size_t words)
+{
+	if (l->numbers == LANE_WORD)
+		return weigh_words(factor, word, words);
+	return weigh_halves(factor, word, words, l->numbers == LANE_HALVES ? UINT64_C(1) << 63 : 0);
+}

@@ -41,11 +41,19 @@ struct lane_terms {
 	uint16_t divisor; /* the result is the sum by this: 1, or the workers */
 };
 
+/* A word's numbers, in a sum the sums of those of the contributions. */
+enum lane_numbers {
+	LANE_HALVES, /* two: the low 32 bits, signed, and what is left, signed */
+	LANE_COUNTERS, /* the same, and what is left is unsigned */
+	LANE_WORD, /* one, mod 2^64 */
+};
+
 struct lane {
 	enum tally_dtype dtype; /* 0: not the lane that sums of a dtype begin in */
 	uint8_t element_bytes;
 	uint8_t elements; /* in a word */
 	enum tally_lane wide; /* the family's wide lane; TALLY_LANE_NONE: needs none */
+	enum lane_numbers numbers; /* that a word of a sum holds */
 
 	/* NULL: there is one way for all values. */
 	struct lane_need (*inspect)(const void *in, size_t count, uint16_t workers);
@@ -73,5 +81,12 @@ static inline size_t lane_words(const struct lane *l, size_t count)
 
 /* The check word: sum of (2 i + 1) * word[i], mod 2^64. Linear, so checks add like words. */
 uint64_t lanes_check(const uint64_t *word, size_t words);
+
+/*
+ * Sum of the words' numbers, each times a factor of its own, mod 2^64: factor[2 i] is for that of
+ * word[i] or its low half, factor[2 i + 1] for the high half. Linear in the numbers.
+ */
+uint64_t lanes_weigh(const struct lane *l, const uint64_t *factor, const uint64_t *word,
+		     size_t words);
 
 #endif

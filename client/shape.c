@@ -21,6 +21,10 @@ enum field {
 
 static const uint8_t bits[FIELDS] = { 3, 4, 2, 8, 4, 6, CALL_COUNT_BITS };
 
+enum {
+	SEALED_OPENING = 3, /* as an operation */
+};
+
 _Static_assert(3 + 4 + 2 + 8 + 4 + 6 + CALL_COUNT_BITS == 64, "all of the word");
 
 static bool has_elements(uint64_t verb) { return verb != CALL_BARRIER && verb != CALL_CLOSING; }
@@ -30,6 +34,12 @@ static bool reduces(uint64_t verb)
 	return verb == CALL_ALLREDUCE || verb == CALL_REDUCE || verb == CALL_REDUCE_SCATTER;
 }
 
+/* So ranks with a secret and ranks without one hear at once that they disagree. */
+static uint64_t opening_op(const struct call_member *member, const struct call_options *options)
+{
+	return options->verb == CALL_OPENING && member->sealed ? SEALED_OPENING : 0;
+}
+
 static bool has_root(uint64_t verb) { return verb == CALL_REDUCE || verb == CALL_BROADCAST; }
 
 uint64_t shape_of(const struct call_member *member, const struct call_options *options)
@@ -37,7 +47,7 @@ uint64_t shape_of(const struct call_member *member, const struct call_options *o
 	const uint64_t value[FIELDS] = {
 		[FIELD_VERB] = options->verb,
 		[FIELD_DTYPE] = has_elements(options->verb) ? options->dtype : 0,
-		[FIELD_OP] = reduces(options->verb) ? options->op : 0,
+		[FIELD_OP] = reduces(options->verb) ? options->op : opening_op(member, options),
 		[FIELD_ROOT] = has_root(options->verb) ? options->root : 0,
 		[FIELD_WINDOW] = __builtin_ctz(member->window),
 		[FIELD_BLOCKS] = member->payload_bytes / TALLY_BLOCK_BYTES,
@@ -90,6 +100,9 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 	if (verb == CALL_OPENING && field(shape, FIELD_COUNT) != field(other, FIELD_COUNT))
 		used += snprintf(text + used, size - used, " of a job of %llu workers",
 				 (unsigned long long)field(shape, FIELD_COUNT));
+	if (verb == CALL_OPENING && field(shape, FIELD_OP) != field(other, FIELD_OP))
+		used += snprintf(text + used, size - used, " %s a secret",
+				 field(shape, FIELD_OP) ? "with" : "without");
 	if (field(shape, FIELD_WINDOW) != field(other, FIELD_WINDOW))
 		used += snprintf(text + used, size - used, ", with window %u",
 				 1u << field(shape, FIELD_WINDOW));

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lanes.h"
-
 int window_new(const struct window_options *options, struct window **ret)
 {
 	struct window *w = calloc(1, sizeof(*w));
@@ -31,7 +29,6 @@ int window_new(const struct window_options *options, struct window **ret)
 	w->weight = tally_weight(options->rank);
 	for (uint32_t rank = 0; rank < options->workers; rank++)
 		w->weights += tally_weight(rank);
-	window_begin_run(w, options->nonce);
 	recovery_init(&w->recovery, options->rank, options->workers);
 	w->wakeup_ns = UINT64_MAX;
 	w->mask = frames - 1;
@@ -39,10 +36,12 @@ int window_new(const struct window_options *options, struct window **ret)
 	w->queue = calloc(frames, sizeof(*w->queue));
 	w->flight = calloc(frames, sizeof(*w->flight));
 	w->frame = aligned_alloc(sizeof(struct tally_more), frames * w->stride);
-	if (!w->queue || !w->flight || !w->frame) {
+	w->seal = options->sealed ? malloc(sizeof(*w->seal)) : NULL;
+	if (!w->queue || !w->flight || !w->frame || (options->sealed && !w->seal)) {
 		window_free(w);
 		return -ENOMEM;
 	}
+	window_begin_run(w, options->nonce);
 	*ret = w;
 	return 0;
 }
@@ -51,6 +50,9 @@ void window_free(struct window *w)
 {
 	if (!w)
 		return;
+	if (w->seal)
+		explicit_bzero(w->seal, sizeof(*w->seal));
+	free(w->seal);
 	free(w->queue);
 	free(w->flight);
 	free(w->frame);
@@ -60,6 +62,8 @@ void window_free(struct window *w)
 void window_begin_run(struct window *w, uint64_t nonce)
 {
 	w->run = tally_run_identity(nonce, w->options.job, w->options.epoch);
+	if (w->seal)
+		seal_begin_run(w->seal, &w->options.secret, w->run);
 }
 
 struct tally_header *window_compose(struct window *w, uint32_t seq)
@@ -75,20 +79,39 @@ struct tally_header *window_compose(struct window *w, uint32_t seq)
 	return h;
 }
 
-void window_post(struct window *w, uint32_t seq, uint64_t place, uint8_t sum_blocks)
+/* What a contribution's check has beside its words; ret_all: what that of the sum has. */
+static uint64_t check_beside(struct window *w, uint32_t seq, uint64_t call, uint64_t place,
+			     uint64_t vote, uint64_t *ret_all)
+{
+	const struct window_options *o = &w->options;
+	uint64_t identity;
+
+	if (w->seal) {
+		struct seal_masks m = seal_masks(w->seal, seq, call, place, o->rank, o->workers);
+
+		*ret_all = m.all;
+		return m.own + vote * w->seal->vote;
+	}
+	identity = tally_identity(w->run, seq, call, place);
+	*ret_all = identity * w->weights;
+	return identity * w->weight;
+}
+
+void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, uint8_t sum_blocks)
 {
 	struct tally_header *h = frame_of(w, seq);
 	struct flight *f = flight_of(w, seq);
-	size_t words = h->blocks * TALLY_BLOCK_WORDS;
+	uint64_t beside;
 
 	*f = (struct flight){
 		.fate.seq = seq,
-		.identity = tally_identity(w->run, seq, tally_le64_get(h->call), place),
+		.place = place,
 		.state = FLIGHT_POSTED,
 		.sum_blocks = sum_blocks,
-		.length = tally_header_bytes(h->flags) + words * sizeof(uint64_t),
+		.length = tally_header_bytes(h->flags) + h->blocks * TALLY_BLOCK_BYTES,
 	};
-	h->check = tally_le64(lanes_check(tally_payload(h), words) + f->identity * w->weight);
+	beside = check_beside(w, seq, tally_le64_get(h->call), place, vote, &f->known);
+	h->check = tally_le64(weigh(w, h) + beside);
 	w->queue[w->posted++ & w->mask] = seq;
 }
 

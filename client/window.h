@@ -29,6 +29,7 @@ enum {
 	WINDOW_RTO_FIRST_NS = RECOVERY_RTO_FIRST_NS,
 	WINDOW_RTO_MAX_NS = RECOVERY_RTO_MAX_NS,
 	WINDOW_WRONG_MAX = 16, /* so many wrong sums of one chunk end the run */
+	WINDOW_SEALED_WRONG_MAX = 256, /* and so many of a sealed job's run: each may be a guess */
 };
 
 struct window_options {
@@ -36,19 +37,21 @@ struct window_options {
 	uint16_t epoch;
 	uint16_t rank;
 	uint16_t workers;
-	uint16_t window;	 /* a power of two */
+	uint16_t window; /* a power of two */
 	uint16_t payload_bytes;
 	uint64_t nonce; /* of the run, the same for all ranks; 0: window_begin_run() says it */
 	bool keyed; /* the job has rank keys, and this is the rank's: */
 	struct tally_key key;
+	bool sealed; /* the job has a secret, which all its ranks know, and no node: */
+	struct tally_key secret;
 };
 
 /* What the network last let us know, for a timeout's explanation. */
 struct window_news {
-	uint64_t heard_ns;  /* any message of our job from the node; 0: never */
-	uint64_t asked_ns;  /* an ask for a chunk that we wait for; 0: never */
+	uint64_t heard_ns; /* any message of our job from the node; 0: never */
+	uint64_t asked_ns; /* an ask for a chunk that we wait for; 0: never */
 	struct tally_set missing; /* the ranks that it lacked */
-	uint8_t other_version;  /* a node that speaks this one instead; 0: none */
+	uint8_t other_version; /* a node that speaks this one instead; 0: none */
 
 	/* The rest ends the run. Ranks of `callers` call `call`, and rank `other` `other_call`. */
 	bool mismatch;
@@ -80,12 +83,13 @@ void window_free(struct window *w);
  * The frame of a new chunk: its header is filled but for what the caller knows (recipient,
  * blocks, lane, scales, sticky flags, call); its payload is at tally_payload(). The result of
  * seq - W must have been taken. window_post() queues it for sending; `place`: which chunk of which
- * call this is, and in which form, the same for all ranks; `sum_blocks`: what its sum has. A node
+ * call this is, and in which form, the same for all ranks; `vote`: how this rank's values fit that
+ * (call.h); `sum_blocks`: what its sum has. A node
  * makes what it sends out of what it was sent, so a contribution without payload that has to be
  * sent again takes as many blocks of zeros along.
  */
 struct tally_header *window_compose(struct window *w, uint32_t seq);
-void window_post(struct window *w, uint32_t seq, uint64_t place, uint8_t sum_blocks);
+void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, uint8_t sum_blocks);
 
 /* From now on chunks are of the run of this nonce. None may be in flight. */
 void window_begin_run(struct window *w, uint64_t nonce);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "lanes.h"
-
 static bool ignore(struct window *w)
 {
 	w->stats.ignored++;
@@ -25,7 +23,8 @@ static bool reject(struct window *w, const struct tally_header *h, struct tally_
 	w->stats.corrupt++;
 	f->wrong += !again && f->wrong < UINT8_MAX;
 	f->edition = again ? f->edition : h->edition;
-	w->news.spoiled |= f->wrong >= WINDOW_WRONG_MAX;
+	w->news.spoiled |= f->wrong >= WINDOW_WRONG_MAX ||
+			   (w->seal && w->stats.corrupt >= WINDOW_SEALED_WRONG_MAX);
 	if (again || f->wrong > 1) {
 		mine->flags |= TALLY_REJECT | TALLY_FLUSH;
 		mine->edition = h->edition;
@@ -37,11 +36,20 @@ static bool reject(struct window *w, const struct tally_header *h, struct tally_
 	return false;
 }
 
+static bool sum_is_right(const struct window *w, const struct tally_header *h,
+			 const struct flight *f)
+{
+	uint64_t rest = tally_le64_get(h->check) - f->known - weigh(w, h);
+
+	if (w->seal)
+		return seal_votes_agree(w->seal, rest, h, f->place, w->options.workers);
+	return !rest;
+}
+
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
 static bool result_is_right(struct window *w, const struct tally_header *h,
 			    struct tally_header *mine, struct flight *f, uint64_t now_ns)
 {
-	size_t words = h->blocks * TALLY_BLOCK_WORDS;
 	bool is_ours = tally_gets_payload(tally_le16_get(h->recipient), &w->me);
 
 	if (h->lane != mine->lane || h->recipient != mine->recipient || h->call != mine->call ||
@@ -52,8 +60,7 @@ static bool result_is_right(struct window *w, const struct tally_header *h,
 	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY)
 		return reject(w, h, mine, f, now_ns);
 	/* Who gets no payload cannot verify the sum; the recipient does, and rejects it for all. */
-	if (is_ours && lanes_check(tally_payload_of(h), words) + f->identity * w->weights !=
-			       tally_le64_get(h->check))
+	if (is_ours && !sum_is_right(w, h, f))
 		return reject(w, h, mine, f, now_ns);
 	return true;
 }

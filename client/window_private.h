@@ -6,6 +6,8 @@
 #include <tally/check.h>
 
 #include "recovery.h"
+#include "seal.h"
+#include "lanes.h"
 #include "window.h"
 
 enum {
@@ -21,7 +23,8 @@ enum flight_state {
 
 struct flight {
 	struct fate fate;
-	uint64_t identity;
+	uint64_t place;
+	uint64_t known; /* what the check of its sum has beside words and votes */
 	uint16_t length;	 /* of the frame */
 	uint8_t state;   /* enum flight_state */
 	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
@@ -37,6 +40,7 @@ struct window {
 	struct tally_set everyone, me;
 	uint64_t weight, weights; /* of this rank; of everyone */
 	uint64_t run; /* its identity */
+	struct seal *seal; /* NULL: the job is not sealed */
 	struct tally_header blank; /* what all contributions begin with */
 	struct tally_stats stats;
 	struct window_runs runs;
@@ -63,6 +67,15 @@ static inline uint64_t tag_of(const struct window *w, const struct tally_header 
 	struct tally_set set = tally_header_set(h);
 
 	return w->options.keyed ? tally_keyed_tag(h, &set, &w->options.key) : tally_tag(h, &set);
+}
+
+/* The words' part of a check. */
+static inline uint64_t weigh(const struct window *w, const struct tally_header *h)
+{
+	size_t words = h->blocks * (size_t)TALLY_BLOCK_WORDS;
+	const uint64_t *word = tally_payload_of(h);
+
+	return w->seal ? seal_words(w->seal, h->lane, word, words) : lanes_check(word, words);
 }
 
 static inline struct flight *flight_of(struct window *w, uint32_t seq)

@@ -57,6 +57,8 @@ enum world_region {
 	FLIP_PAYLOAD,
 };
 
+struct world;
+
 struct world_options {
 	uint64_t seed;
 	enum world_tree tree;
@@ -71,6 +73,9 @@ struct world_options {
 			 */
 	uint64_t timeout_ns; /* of calls */
 	bool nonce; /* the ranks have one from elsewhere, and need no opening */
+	bool sealed; /* the ranks have a secret */
+	/* A node changes so what a rank gets; NULL: all are honest. */
+	void (*lie)(const struct world *w, int rank, struct message *m);
 };
 
 /* What a contribution was sent again for. */
@@ -572,6 +577,8 @@ static inline bool worker_hear(struct world *w, struct world_event *e)
 		return true;
 	}
 	worker->heard++;
+	if (w->options.lie)
+		w->options.lie(w, worker->rank, &e->visit.message);
 	engine_input(worker->engine, &e->visit.message.header, e->bytes, w->now_ns);
 	world_look(w, i);
 	return false;
@@ -656,7 +663,9 @@ static inline void world_add_worker(struct world *w, int job, int rank)
 			    .workers = o->ranks,
 			    .window = o->window,
 			    .payload_bytes = WORLD_PAYLOAD,
-			    .nonce = o->nonce ? WORLD_NONCE + job : 0 },
+			    .nonce = o->nonce ? WORLD_NONCE + job : 0,
+			    .sealed = o->sealed,
+			    .secret = { { 0x5ec, 0x2e7 } } },
 		.random = random_next(&w->random),
 		.timeout_ns = o->timeout_ns,
 		.service = "10.77.0.1",

@@ -332,13 +332,14 @@ static struct frame sum_entry(struct collective *g, uint32_t e)
 	struct frame sum = { 0 };
 	uint32_t contributors = 0;
 	uint8_t blocks[RANKS_MAX];
+	uint64_t vote;
 
 	for (int rank = 0; rank < g->member.workers; rank++) {
 		struct frame one;
 
 		memset(&one, GARBAGE, sizeof(one));
 		one.h = (struct tally_header){ .recipient = tally_le16(TALLY_EVERYONE) };
-		blocks[rank] = call_fill(&g->call[rank], e, &one.h);
+		blocks[rank] = call_fill(&g->call[rank], e, &one.h, &vote);
 		contributors |= (uint32_t)(one.h.blocks > 0) << rank;
 		if (rank == 0) {
 			sum.h.lane = one.h.lane;

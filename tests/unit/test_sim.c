@@ -162,6 +162,7 @@ static struct world_options options_by_chance(uint64_t *random)
 		.spill_sums = chance(random, 500) * (1 + random_below(random, 40)),
 		.timeout_ns = 120 * NS_PER_MS * 1000,
 		.nonce = chance(random, 500),
+		.sealed = chance(random, 500),
 	};
 }
 

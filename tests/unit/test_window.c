@@ -141,7 +141,7 @@ static void post(struct worker *k, uint32_t seq, const struct shape *s)
 	h->blocks = s->blocks;
 	for (size_t i = 0; i < (size_t)s->blocks * TALLY_BLOCK_WORDS; i++)
 		word[i] = seq * 1000ull + i + 1;
-	window_post(k->window, seq, place_of(seq), s->sum_blocks);
+	window_post(k->window, seq, place_of(seq), 0, s->sum_blocks);
 }
 
 static size_t output_of(struct worker *k, uint64_t now_ns, size_t max)
@@ -1090,7 +1090,7 @@ static struct window *window_of_size(uint16_t workers, uint16_t rank, struct raw
 	h->lane = TALLY_LANE_INT64;
 	h->blocks = 1;
 	memset(tally_payload(h), 1, TALLY_BLOCK_BYTES);
-	window_post(w, 6, place_of(6), 1);
+	window_post(w, 6, place_of(6), 0, 1);
 	assert_int_equal(window_output(w, START, &d, 1), 1);
 	assert_int_equal(d.length, (workers > 64 ? 96 : 64) + 64);
 	memset(ret_sent, 0, sizeof(*ret_sent));
