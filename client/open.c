@@ -53,6 +53,10 @@ static int check_options(const struct tally_options *o)
 				 "rank_key: that of rank %u is all zeros: is it 'key -' in the job "
 				 "file of this machine?",
 				 o->rank);
+	if (o->secret && !memcmp(o->secret, unknown, sizeof(unknown)))
+		return error_set(-EINVAL,
+				 "secret: it is all zeros: is it 'secret -' in the job file of "
+				 "this machine? Workers need the secret");
 	return check_progress(o->progress);
 }
 
@@ -80,7 +84,8 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 			    .window = o->window,
 			    .payload_bytes = o->payload_bytes,
 			    .nonce = nonce,
-			    .keyed = o->rank_key },
+			    .keyed = o->rank_key,
+			    .sealed = o->secret },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 		.late_timeout_ns = o->late_rank_timeout_ms * 1000000ull,
 		.service = t->service,
@@ -89,6 +94,8 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 
 	if (o->rank_key)
 		memcpy(&options.window.key, o->rank_key, sizeof(options.window.key));
+	if (o->secret)
+		memcpy(&options.window.secret, o->secret, sizeof(options.window.secret));
 	if (getrandom(&options.random, sizeof(options.random), 0) < 0)
 		return error_set(-errno, "cannot get a random number: %s", strerror(errno));
 	return engine_new(&options, &t->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
@@ -150,6 +157,7 @@ static struct tally_options options_of(const struct run *job, uint16_t rank)
 		.window = job->window,
 		.payload_bytes = job->payload_bytes,
 		.rank_key = run_rank_key(job, rank),
+		.secret = run_secret(job),
 	};
 }
 
@@ -197,6 +205,7 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 	if (r == 0)
 		r = open_at(&o, &job.worker[rank], &job.service, ret);
 	explicit_bzero(job.key, sizeof(job.key));
+	explicit_bzero(job.secret, sizeof(job.secret));
 	return r;
 }
 

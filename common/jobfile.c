@@ -75,6 +75,11 @@ static const struct key rows[] = {
 	{ "key", &key_rank_key, KEY_LIST(struct run, key, keys),
 	  .full = "a job has at most 256 workers", .otherwise = "no tags are made with keys",
 	  .meaning = "Rank key of a worker, a secret: one for each, in the same order." },
+	{ "secret", &key_rank_key, KEY_LIST(struct run, secret, secrets),
+	  .full = "a job has one secret", .otherwise = "the job is not sealed",
+	  .allowed = "32 digits of 0-9 and a-f, not all of them 0, or - on a node",
+	  .meaning = "Secret of the workers, the same for all: they find out what a node adds "
+		     "wrong." },
 };
 
 const struct keys jobfile_keys = KEYS(rows);
@@ -114,7 +119,7 @@ int jobfile_print(const struct run *f, char *text, size_t size, size_t *ret_leng
 	return lines_print("", &jobfile_keys, f, "", text, size, ret_length);
 }
 
-/* Who has a rank's key can speak for the rank. */
+/* Who has a rank's key can speak for the rank, and who has the job's secret for any sum. */
 static int check_private(const char *path, char *why, size_t why_size)
 {
 	int r = file_is_open_to_all(path);
@@ -122,7 +127,7 @@ static int check_private(const char *path, char *why, size_t why_size)
 	if (r <= 0)
 		return r;
 	snprintf(why, why_size,
-		 "%s: everybody on this machine may read or write it, and it has rank keys: "
+		 "%s: everybody on this machine may read or write it, and it has secrets: "
 		 "chmod o-rw %s",
 		 path, path);
 	return -EPERM;
@@ -151,11 +156,12 @@ int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size)
 	r = jobfile_parse(text, length, run, line, sizeof(line));
 	if (r < 0)
 		snprintf(why, why_size, "%s: %s", path, line);
-	else if (run->keys)
+	else if (run->keys || run->secrets)
 		r = check_private(path, why, why_size);
 	if (r == 0)
 		*ret = *run;
 	explicit_bzero(text, length);
 	explicit_bzero(run->key, sizeof(run->key));
+	explicit_bzero(run->secret, sizeof(run->secret));
 	return r;
 }

@@ -30,12 +30,19 @@ struct run {
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* by rank; sockaddr_in or _in6 */
 	uint16_t keys; /* `workers`, or 0: the job has no rank keys */
 	struct tally_key key[TALLY_WORKERS_MAX]; /* by rank; zeros: not known here. A secret */
+	uint16_t secrets; /* 1, or 0: the job is not sealed */
+	struct tally_key secret[1]; /* zeros: not known here, as it is to be on a node */
 };
 
 /* 16 bytes of `run`; NULL: there is none. */
 static inline const unsigned char *run_rank_key(const struct run *run, unsigned int rank)
 {
 	return rank < run->keys ? (const unsigned char *)&run->key[rank] : NULL;
+}
+
+static inline const unsigned char *run_secret(const struct run *run)
+{
+	return run->secrets ? (const unsigned char *)run->secret : NULL;
 }
 
 /* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce
@@ -51,8 +58,8 @@ extern const struct keys jobfile_keys;
 int jobfile_parse(const char *text, size_t length, struct run *ret, char *why, size_t why_size);
 
 /*
- * The same from a file, whose name then leads in `why`. -EPERM: it has keys, and others may read or
- * write it; -EFBIG and what reading may say.
+ * The same from a file, whose name then leads in `why`. -EPERM: it has secrets, and others may read
+ * or write it; -EFBIG and what reading may say.
  */
 int jobfile_read(const char *path, struct run *ret, char *why, size_t why_size);
 

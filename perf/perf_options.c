@@ -283,6 +283,7 @@ static struct tally *job_open(const struct perf_options *o)
 		.service = service,
 		.address = address,
 		.rank_key = run_rank_key(&job, o->rank),
+		.secret = run_secret(&job),
 	};
 	if (tally_open(&options, &t) < 0)
 		errx(EXIT_FAILURE, "%s", tally_error());

@@ -52,6 +52,11 @@ static int check_keys(const struct run *file, const struct installation_role *ro
 {
 	static const struct tally_key unknown;
 
+	if (file->secrets && memcmp(file->secret, &unknown, sizeof(unknown)) != 0)
+		return why_say(
+			why, -EINVAL,
+			"the job file has the secret by which workers find out what a node "
+			"adds wrong: no node may know it, so write 'secret -' in this one's");
 	if (file->keys && (!role->root || role->vias))
 		return why_say(why, -EINVAL,
 			       "the job has rank keys, and such a job has one node only: leave "

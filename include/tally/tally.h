@@ -109,6 +109,9 @@ struct tally_options {
 					* ranks are missing; 0: timeout_ms */
 	const unsigned char *rank_key; /* 16 bytes: this rank's key of a job with rank keys
 					* (docs/job-file.md), a secret; NULL: the job has none */
+	const unsigned char *secret; /* 16 bytes that all ranks know, and no node: each rank finds
+				      * sums wrong that a node has changed (docs/security.md,
+				      * "Sealed jobs"); NULL: the job is not sealed */
 };
 
 struct tally; /* one worker's place in one job */

@@ -174,6 +174,15 @@ static void roles_that_contradict_the_job_are_refused(void **state)
 	assert_memory_equal(&group, &before, sizeof(group));
 }
 
+static void no_node_knows_the_secret_of_the_workers(void **state)
+{
+	file.secrets = 1;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	file.secret[0].word[1] = 1;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
+	assert_why_has("no node may know it, so write 'secret -'");
+}
+
 /* All of them; and nobody but the ranks themselves and this node makes tags. */
 static void a_job_with_keys_has_one_node_that_knows_them(void **state)
 {
@@ -249,6 +258,7 @@ int main(void)
 		TEST(an_inner_node_serves_only_those_below),
 		TEST(roles_that_contradict_the_job_are_refused),
 		TEST(a_job_with_keys_has_one_node_that_knows_them),
+		TEST(no_node_knows_the_secret_of_the_workers),
 		TEST(a_child_has_the_address_of_its_worker),
 		TEST(an_ipv6_child_too),
 		TEST(a_payload_must_fit_every_port),

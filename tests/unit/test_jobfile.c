@@ -136,16 +136,16 @@ static void only_allowed_windows_and_payloads_are_taken(void **state)
 static void lines_are_a_key_and_a_value(void **state)
 {
 	refused("colour red", "line 1: colour: no such key; there are job, epoch, window, payload, "
-			      "service, worker and key");
+			      "service, worker, key and secret");
 	refused("jobs 1", "line 1: jobs: no such key; there are job, epoch, window, payload, "
-			  "service, worker and key");
+			  "service, worker, key and secret");
 	refused("job", "line 1: job: a value is missing");
 	refused("job # 7", "line 1: job: a value is missing");
 	refused("job 7 8", "line 1: job 7: one value only; remarks begin with #");
 	refused("job 7\njob 7", "line 2: job 7: given twice");
 	refused("a-key-that-is-much-too-long 7",
 		"line 1: a-key-that-is-~: no such key; there are job, epoch, window, payload, "
-		"service, worker and key");
+		"service, worker, key and secret");
 }
 
 #define KEY "000102030405060708090a0b0c0d0e0f"
@@ -192,6 +192,25 @@ static void keys_are_printed_as_they_were_read(void **state)
 	assert_non_null(strstr(text, "\nkey -\nkey " KEY "\n"));
 	taken(text);
 	assert_int_equal(file.keys, 2);
+}
+
+static void a_sealed_job_has_one_secret_that_nodes_need_not_know(void **state)
+{
+	char text[1000];
+	size_t length;
+
+	taken(IP4);
+	assert_null(run_secret(&file));
+	taken(IP4 "secret " KEY "\n");
+	assert_memory_equal(run_secret(&file), "\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17", 16);
+	assert_int_equal(jobfile_print(&file, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "\nsecret " KEY "\n"));
+	taken(IP4 "secret -\n");
+	assert_memory_equal(run_secret(&file), "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+	refused("secret " KEY "\nsecret " KEY "\n",
+		"line 2: secret: one too many; a job has one secret");
+	refused("secret 1\n", "line 1: secret: 32 digits of 0-9 and a-f, not all of them 0, or - "
+			      "on a node");
 }
 
 /* Not the first 63 digits of something longer. */
@@ -370,6 +389,7 @@ int main(void)
 		cmocka_unit_test(each_worker_has_a_key_or_none_has),
 		cmocka_unit_test(a_key_is_32_hex_digits_and_not_all_0),
 		cmocka_unit_test(keys_are_printed_as_they_were_read),
+		cmocka_unit_test(a_sealed_job_has_one_secret_that_nodes_need_not_know),
 		cmocka_unit_test(a_value_that_is_too_long_is_not_cut),
 		cmocka_unit_test(strange_bytes_are_refused_and_shown_as_question_marks),
 		cmocka_unit_test(addresses_must_be_one_machines),
