@@ -22,7 +22,8 @@ static __always_inline enum tally_outcome admit(struct hook_context *ctx, const 
 
 	switch (out) {
 	case TALLY_GO_ON:
-		if (job->keyed && !key_matches(ctx, offsets_pack(f->offsets), job->group))
+		if ((job->keyed | job->bound) && !rank_matches(ctx, offsets_pack(f->offsets),
+							       job->group, job->keyed, job->bound))
 			return TALLY_FORGED;
 		return tenant_admit(job->tenant, h->priority, bytes);
 	case TALLY_PASSED_UP:

@@ -46,10 +46,10 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_RDONLY_PROG);
-	__uint(max_entries, TALLY_RANK_KEYS_MAX);
+	__uint(max_entries, TALLY_RANKS_MAX);
 	__type(key, __u32);
-	__type(value, struct tally_key);
-} rank_keys SEC(".maps");
+	__type(value, struct tally_rank);
+} ranks SEC(".maps");
 
 /* A job's group: one entry for each copy that has to leave, with its port. */
 struct installation {

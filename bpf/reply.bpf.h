@@ -144,7 +144,7 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 	else if (to == TALLY_TO_GROUP)
 		turn_to_group(f);
 	reply_finish(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left,
-		     job->keyed & (to == TALLY_TO_SENDER), tally_rank_key_index(job->group, rank));
+		     job->keyed & (to == TALLY_TO_SENDER), tally_rank_index(job->group, rank));
 	return r.outcome;
 }
 

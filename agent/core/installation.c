@@ -147,6 +147,11 @@ static struct tally_child child_of(const struct installation_copy *c)
 	return child;
 }
 
+uint32_t installation_port(const struct tally_job *job, const struct hop *hop)
+{
+	return memcmp(hop->source, job->service, sizeof(hop->source)) == 0 ? hop->port : 0;
+}
+
 int installation_address(struct installation *g, struct why *why)
 {
 	for (unsigned int i = 0; i < g->copies; i++) {

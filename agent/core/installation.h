@@ -43,6 +43,9 @@ struct hop {
 	uint32_t mtu;
 	uint8_t mac[6]; /* of the neighbour */
 	uint8_t port_mac[6];
+	/* Of this machine, on the link to the address; IPv4: the first four. 0: behind a gateway.
+	 */
+	uint8_t source[16];
 };
 
 /* One copy of a result. */
@@ -76,5 +79,11 @@ int installation_plan(const struct run *file, const struct installation_role *ro
  * -EMSGSIZE: a port's MTU is too small for the job's payload.
  */
 int installation_address(struct installation *g, struct why *why);
+
+/*
+ * The port that all messages of the worker at this hop come in by; 0: it may be any. Whoever is on
+ * the same link as the service address answers by that link; others go as their routes say.
+ */
+uint32_t installation_port(const struct tally_job *job, const struct hop *hop);
 
 #endif

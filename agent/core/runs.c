@@ -49,6 +49,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 {
 	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
 	const struct installation_role role = { .root = true };
+	int r;
 
 	c->install.g = calloc(1, sizeof(*c->install.g));
 	c->install.at = 0;
@@ -58,7 +59,9 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 		job_next_run(j, window, run);
 	else
 		job_this_run(j, run);
-	return installation_plan(run, &role, c->install.g, &c->why);
+	r = installation_plan(run, &role, c->install.g, &c->why);
+	c->install.g->job.bound = true;
+	return r;
 }
 
 static void install(struct core *c, const struct job *j, uint16_t window, core_step *then)

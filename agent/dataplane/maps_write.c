@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "maps.h"
 
 /* --- gates ----------------------------------------------------------------------------------- */
@@ -65,7 +66,7 @@ static int children_add(struct dataplane *d, const struct tables_job *j,
 		child.row = j->copy[i].row;
 		child.port = j->copy[i].port;
 		child.keyed = j->job.keyed;
-		child.key = tally_rank_key_index(j->job.group, i);
+		child.key = tally_rank_index(j->job.group, i);
 		r = child_put(d, j->id, i, &j->copy[i], &child, BPF_ANY);
 	}
 	return r;
@@ -103,6 +104,61 @@ static int children_recount(struct dataplane *d, const struct tables_job *j)
 	return r;
 }
 
+/* --- ranks: of a job that is keyed or bound, copy i is rank i's ------------------------------ */
+
+static struct tally_rank rank_of(const struct tally_job *job, const struct installation *g,
+				 unsigned int i)
+{
+	struct tally_rank rank = { .key = g->key[i],
+				   .port = installation_port(job, &g->copy[i].hop) };
+	size_t bytes;
+	const void *raw = address_raw(&g->copy[i].address, &bytes);
+
+	memcpy(rank.ip6, raw, bytes);
+	return rank;
+}
+
+/* `g`: NULL: keys are forgotten. */
+static int ranks_put(struct dataplane *d, const struct tally_job *job, const struct installation *g)
+{
+	unsigned int count = g ? g->copies : job->keyed ? TALLY_WORKERS_MAX : 0;
+	struct tally_rank rank = { .port = 0 };
+	int r = 0;
+
+	for (uint32_t i = 0; (job->keyed || job->bound) && r == 0 && i < count; i++) {
+		const uint32_t index = tally_rank_index(job->group, i);
+
+		if (g)
+			rank = rank_of(job, g, i);
+		r = bpf_map_update_elem(d->fd[PIN_RANKS], &index, &rank, BPF_ANY);
+	}
+	explicit_bzero(&rank, sizeof(rank));
+	return r;
+}
+
+/* The rank of this index has another next hop. */
+static int port_bind(struct dataplane *d, uint32_t index, const struct hop *hop)
+{
+	const uint32_t group = index / TALLY_WORKERS_MAX;
+	struct tally_rank rank = { .port = 0 };
+	struct tally_job job = { .id = 0 };
+	uint32_t port;
+	int r;
+
+	r = bpf_map_lookup_elem(d->fd[PIN_JOBS], &group, &job);
+	if (r == 0)
+		r = bpf_map_lookup_elem(d->fd[PIN_RANKS], &index, &rank);
+	if (r < 0)
+		return r;
+	port = installation_port(&job, hop);
+	if (job.bound && rank.port != port) {
+		rank.port = port;
+		r = bpf_map_update_elem(d->fd[PIN_RANKS], &index, &rank, BPF_EXIST);
+	}
+	explicit_bzero(&rank, sizeof(rank));
+	return r;
+}
+
 int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct tables_copy *copy,
 		 const struct hop *hop, bool *ret_changed)
 {
@@ -114,29 +170,12 @@ int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct 
 		return r;
 	*ret_changed = memcmp(child.mac, hop->mac, sizeof(child.mac)) != 0 ||
 		       memcmp(child.port_mac, hop->port_mac, sizeof(child.port_mac)) != 0;
-	if (!*ret_changed)
-		return 0;
+	r = port_bind(d, child.key, hop);
+	if (r < 0 || !*ret_changed)
+		return r;
 	memcpy(child.mac, hop->mac, sizeof(child.mac));
 	memcpy(child.port_mac, hop->port_mac, sizeof(child.port_mac));
 	return child_put(d, id, i, copy, &child, BPF_EXIST);
-}
-
-/* --- rank keys: of a job that has some, copy i is rank i's -----------------------------------
- */
-
-/* `key`: by rank; NULL: they are forgotten. */
-static int keys_put(struct dataplane *d, const struct tally_job *job, const struct tally_key *key)
-{
-	static const struct tally_key none;
-	int r = 0;
-
-	for (uint32_t i = 0; job->keyed && r == 0 && i < TALLY_WORKERS_MAX; i++) {
-		const uint32_t index = tally_rank_key_index(job->group, i);
-
-		r = bpf_map_update_elem(d->fd[PIN_RANK_KEYS], &index, key ? &key[i] : &none,
-					BPF_ANY);
-	}
-	return r;
 }
 
 /* --- groups ---------------------------------------------------------------------------------- */
@@ -224,7 +263,7 @@ static void job_stop(struct dataplane *d, const struct tables_job *j)
 	}
 	children_remove(d, j->id);
 	if (j->job.group != TABLES_NO_GROUP)
-		keys_put(d, &j->job, NULL);
+		ranks_put(d, &j->job, NULL);
 }
 
 static int slots_clear(struct dataplane *d, const struct tally_job *job)
@@ -253,9 +292,9 @@ static int job_write(struct dataplane *d, const struct tables_job *j, const stru
 	r = slots_clear(d, &j->job);
 	if (r < 0)
 		return map_error(why, r, "slots");
-	r = keys_put(d, &j->job, g->key);
+	r = ranks_put(d, &j->job, g);
 	if (r < 0)
-		return map_error(why, r, "rank_keys");
+		return map_error(why, r, "ranks");
 	r = children_add(d, j, g);
 	if (r < 0)
 		return map_error(why, r, "children");

@@ -10,7 +10,7 @@
 
 const char *const pin_name[PIN_COUNT] = {
 	[PIN_GATES] = "gates",	       [PIN_JOBS] = "jobs",	    [PIN_TENANTS] = "tenants",
-	[PIN_SOURCES] = "sources",     [PIN_SLOTS] = "slots",	    [PIN_RANK_KEYS] = "rank_keys",
+	[PIN_SOURCES] = "sources",     [PIN_SLOTS] = "slots",	    [PIN_RANKS] = "ranks",
 	[PIN_GROUPS] = "groups",       [PIN_CHILDREN] = "children", [PIN_AT_PORTS] = "at_ports",
 	[PIN_COUNTERS] = "counters",   [PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",
 	[PIN_TRACERS] = "tracers",     [PIN_PORTS] = "ports",	    [PIN_NEXT] = "next",

@@ -151,6 +151,7 @@ struct way {
 	uint8_t type; /* RTN_... */
 	int ifindex; /* 0: no next hop */
 	struct sockaddr_storage next; /* whose MAC is wanted: a gateway's or the target's own */
+	uint8_t source[16]; /* as in struct hop */
 };
 
 static int on_route(struct nl_msg *m, void *context)
@@ -173,6 +174,8 @@ static int on_route(struct nl_msg *m, void *context)
 		way->known = address_fill(via->rtvia_family, via->rtvia_addr,
 					  (size_t)nla_len(attribute[RTA_VIA]) - sizeof(*via),
 					  &way->next);
+	} else if (attribute[RTA_PREFSRC]) {
+		nla_memcpy(way->source, attribute[RTA_PREFSRC], sizeof(way->source));
 	}
 	return NL_OK;
 }
@@ -321,6 +324,7 @@ static int resolve(struct netlink *n, const struct sockaddr_storage *address, un
 			text, hop.port_name, hop.port_name);
 	if (r < 0)
 		return why_say(why, r, "%s: cannot read the neighbours of %s", text, hop.port_name);
+	memcpy(hop.source, way.source, sizeof(hop.source));
 	*ret = hop;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Keys and values of the BPF maps: the contract between the data plane and whoever fills
- * them. User space writes gates, jobs, rank_keys, groups, children, tenants and sources; the data
+ * them. User space writes gates, jobs, ranks, groups, children, tenants and sources; the data
  * plane writes slots, counters, what it keeps of ports, and the level of tenants' buckets.
  */
 #ifndef TALLY_MAPS_H
@@ -20,7 +20,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 5
+#define TALLY_MAPS_LAYOUT 6
 
 /* What a running node is. These fields keep their offsets in every layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
@@ -77,7 +77,8 @@ struct tally_job {
 	__u8 service[16]; /* the root's address; IPv4: the first four */
 	__u8 ipv6; /* of the service address */
 	__u8 keyed; /* 1: it has rank keys */
-	__u8 reserved[6];
+	__u8 bound; /* 1: each rank's messages come from its own address */
+	__u8 reserved[5];
 };
 
 _Static_assert(sizeof(struct tally_job) == 112, "otherwise raise TALLY_MAPS_LAYOUT");
@@ -100,13 +101,23 @@ tally_inline struct tally_role tally_job_role(const struct tally_job *job)
 	};
 }
 
-/* rank_keys: index -> the key of one rank of one job. A secret: nothing prints it. */
+/* ranks: index -> by what one rank of one job is known. Nothing prints the key, a secret. */
 enum {
-	TALLY_RANK_KEYS_MAX = TALLY_JOBS_MAX * TALLY_WORKERS_MAX,
+	TALLY_RANKS_MAX = TALLY_JOBS_MAX * TALLY_WORKERS_MAX,
+};
+
+struct tally_rank {
+	struct tally_key key; /* of a keyed job */
+	union { /* of a bound job: */
+		__be32 ip4;
+		__be32 ip6[4];
+	};
+	__u32 port; /* the only one of the node's ports that its messages come in by; 0: any */
+	__u32 reserved;
 };
 
 /* `group`: the job's index. */
-tally_inline __u32 tally_rank_key_index(__u32 group, __u32 rank)
+tally_inline __u32 tally_rank_index(__u32 group, __u32 rank)
 {
 	return group * TALLY_WORKERS_MAX + rank;
 }
@@ -182,7 +193,7 @@ struct tally_child {
 	__u8 keyed; /* 1: copies have tags made with its rank key */
 	__u32 row; /* where its copies are counted */
 	__u32 port; /* that leads to it */
-	__u32 key; /* index into rank_keys */
+	__u32 key; /* index into ranks */
 };
 
 /* Which child of a port the next copy of this message is for. */

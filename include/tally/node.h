@@ -7,7 +7,8 @@
  * these steps:
  *
  *	tally_node_admit()	may it come in? GO_ON: it is offered to its slot
- *	tally_node_is_from()	then, in a job with rank keys: is it from whom it says?
+ *	tally_node_is_of_one()	then, where ranks have keys or are bound: of one rank?
+ *	tally_node_is_from()	in a job with rank keys: is it from whom it says?
  *	tally_node_gather()	slot locked: which rule applies; the caller moves the words
  *	tally_reply_make()	what leaves (tally/reply.h)
  *	tally_reply_no_room()	instead, if the frame cannot be made as long as that
@@ -103,16 +104,21 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 }
 
 /*
- * Was this contribution or repair made with `key`, that of the rank in `sender`? A contribution is
- * of that rank alone, and a repair, whose set is everyone, of a rank that the job has: what is
- * kept as the key of another one is no secret.
+ * Is this of one rank? A contribution is of the rank in `sender` alone, and a repair, whose set is
+ * everyone, of a rank that the job has: what is kept of another one is no secret.
  */
+tally_inline bool tally_node_is_of_one(const struct tally_header *h, const struct tally_set *set)
+{
+	return tally_set_has(set, tally_le16_get(h->sender)) &&
+	       (h->kind == TALLY_REPAIR || tally_set_is_single(set));
+}
+
+/* Is it, and was it made with `key`, that of the rank? */
 tally_inline bool tally_node_is_from(const struct tally_header *h, const struct tally_set *set,
 				     const struct tally_key *key)
 {
 	return tally_le64_get(h->tag) == tally_keyed_tag(h, set, key) &&
-	       tally_set_has(set, tally_le16_get(h->sender)) &&
-	       (h->kind == TALLY_REPAIR || tally_set_is_single(set));
+	       tally_node_is_of_one(h, set);
 }
 
 /*

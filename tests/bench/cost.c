@@ -89,11 +89,11 @@ static void frame_write(struct bench *b)
 
 static int keys_put(const struct bench *b)
 {
-	const struct tally_key key = BARE_KEY;
+	const struct tally_rank place = { .key = BARE_KEY };
 	int r = 0;
 
 	for (uint32_t rank = 0; r == 0 && rank < BARE_SENDERS; rank++)
-		r = bpf_map_update_elem(bpf_map__fd(b->ingress->maps.rank_keys), &rank, &key,
+		r = bpf_map_update_elem(bpf_map__fd(b->ingress->maps.ranks), &rank, &place,
 					BPF_ANY);
 	return r;
 }
@@ -106,6 +106,7 @@ static int job_put(const struct bench *b, bool keyed)
 				       .blocks_max = BARE_BLOCKS,
 				       .root = 1,
 				       .keyed = keyed,
+				       .bound = !keyed, /* all ranks are at 0.0.0.0 */
 				       .id = JOB };
 	const struct tally_gate_key here = { .job = JOB, .ifindex = LOOPBACK };
 	const struct tally_gate gate = { .row = TALLY_ROW_PORTS };

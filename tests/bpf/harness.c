@@ -503,11 +503,16 @@ void job_put(struct node *node, __u32 id, struct tally_job job)
 	gate_put(node, id, 0, (struct tally_gate){ .row = row_of_job(id), .anywhere = 1 });
 }
 
+void rank_put(struct node *node, __u32 id, __u32 rank, struct tally_rank value)
+{
+	const __u32 index = tally_rank_index(id - JOB, rank);
+
+	map_put(fd_of(node->ingress->maps.ranks), &index, &value);
+}
+
 void rank_key_put(struct node *node, __u32 id, __u32 rank, struct tally_key key)
 {
-	const __u32 index = tally_rank_key_index(id - JOB, rank);
-
-	map_put(fd_of(node->ingress->maps.rank_keys), &index, &key);
+	rank_put(node, id, rank, (struct tally_rank){ .key = key });
 }
 
 void job_put_keyed(struct node *node, __u32 id, struct tally_job job)

@@ -171,6 +171,8 @@ void job_put(struct node *node, __u32 id, struct tally_job job);
 void job_put_keyed(struct node *node, __u32 id, struct tally_job job);
 struct tally_key key_of(__u32 rank);
 void rank_key_put(struct node *node, __u32 id, __u32 rank, struct tally_key key);
+/* By what a rank of a keyed or bound job is known. */
+void rank_put(struct node *node, __u32 id, __u32 rank, struct tally_rank value);
 /* Rows that job_put() gives to the gates of JOB and OTHER_JOB. */
 __u32 row_of_job(__u32 id);
 __u32 row_of_loopback(__u32 id);

@@ -363,7 +363,7 @@ static void place_four_keyed(struct node *node, bool ipv6)
 		struct tally_child child = child_of(rank, rank > 0, ipv6);
 
 		child.keyed = 1;
-		child.key = tally_rank_key_index(0, rank);
+		child.key = tally_rank_index(0, rank);
 		child_put(node, key, child);
 		group_put(node, 0, rank, ports[rank > 0].ifindex);
 	}

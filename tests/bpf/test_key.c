@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Jobs with rank keys: the node takes what a rank made with its own key, and nothing else. Each
- * forgery is also shown to work where a job has no keys. Copies: test_fanout.c.
+ * Jobs with rank keys, and jobs whose ranks are bound to their addresses: the node takes what a
+ * rank made with its own key, and what comes from where the rank is, and nothing else. Each
+ * forgery is also shown to work where a job has neither. Copies: test_fanout.c.
  */
 #include "harness.h"
 
@@ -12,6 +13,26 @@
 
 /* `key` of a message whose sender has its own. */
 #define own(rank) .worker = (rank), .key = (rank) + 1
+
+static struct tally_rank place_of(__u32 rank, bool ipv6, __u32 port)
+{
+	struct tally_rank place = { .port = port };
+
+	if (ipv6)
+		worker_ip6(rank, (__u8 *)place.ip6);
+	else
+		place.ip4 = worker_ip4(rank);
+	return place;
+}
+
+/* Two workers without keys, each with its address. */
+static struct node *bound(void **state, bool ipv6, __u32 port)
+{
+	for (__u32 rank = 0; rank < 2; rank++)
+		rank_put(*state, JOB, rank, place_of(rank, ipv6, port));
+	job_put(*state, JOB, root_job(.ipv6 = ipv6, .bound = 1));
+	return *state;
+}
 
 /* Two workers, each with its key. */
 static struct node *keyed(void **state)
@@ -109,6 +130,82 @@ static void a_rank_that_is_not_there_has_no_key(void **state)
 		memcpy(frame.data + at, &h, sizeof(h));
 		expect_frame(node, &frame, TALLY_FORGED, NULL);
 	}
+}
+
+/* `m` as it would come from the address of rank `at`. */
+static void expect_from(struct node *node, struct message m, __u32 at, enum tally_outcome outcome)
+{
+	const __be32 ip4 = worker_ip4(at);
+	struct frame frame;
+
+	frame_write(m, &frame);
+	if (m.ipv6)
+		worker_ip6(at,
+			   frame.data + sizeof(struct ethhdr) + offsetof(struct ipv6hdr, saddr));
+	else
+		memcpy(frame.data + sizeof(struct ethhdr) + offsetof(struct iphdr, saddr), &ip4,
+		       sizeof(ip4));
+	expect_frame(node, &frame, outcome, NULL);
+}
+
+static void a_bound_rank_is_at_its_address(void **state)
+{
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		struct node *node = bound(state, ipv6, 0);
+		const struct message forgeries[] = {
+			contribution(.worker = 0, .ipv6 = ipv6),
+			contribution(.worker = 0, .ipv6 = ipv6, .flags = TALLY_FLUSH),
+			contribution(.worker = 0, .ipv6 = ipv6, .seq = 60000),
+			repair(.worker = 0, .ipv6 = ipv6, .set = { { 3 } }),
+		};
+
+		for (size_t i = 0; i < sizeof(forgeries) / sizeof(*forgeries); i++)
+			for (__u32 at = 1; at < 4; at++)
+				expect_from(node, forgeries[i], at, TALLY_FORGED);
+		/* Rank 1 for both; and a message of no rank. */
+		expect(node, contribution(.worker = 1, .ipv6 = ipv6, .set = { { 1 } }),
+		       TALLY_FORGED, NULL);
+		expect(node, message(.kind = TALLY_CONTRIBUTION, .ipv6 = ipv6, .set = { { 1 } }),
+		       TALLY_FORGED, NULL);
+		expect(node, contribution(.worker = 0, .ipv6 = ipv6), TALLY_ABSORBED, NULL);
+		expect(node, contribution(.worker = 1, .ipv6 = ipv6), TALLY_COMPLETED, NULL);
+		expect(node, repair(.worker = 1, .ipv6 = ipv6, .seq = 1, .set = { { 3 } }),
+		       TALLY_REPAIRED, NULL);
+		node_reset(state);
+	}
+}
+
+/* A port that is none of the node's says nothing: frames of a bond come in by what it is made of.
+ */
+static void a_bound_rank_comes_in_by_its_port(void **state)
+{
+	struct node *node = bound(state, false, LOOPBACK + 1);
+
+	at_port_put(node, LOOPBACK);
+	expect(node, contribution(.worker = 0), TALLY_FORGED, NULL);
+	node_reset(state);
+	bound(state, false, LOOPBACK + 1);
+	expect(node, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	bound(state, false, LOOPBACK);
+	at_port_put(node, LOOPBACK);
+	expect(node, contribution(.worker = 1), TALLY_COMPLETED, NULL);
+}
+
+/* With the key of rank 0 and from elsewhere, as whoever sends again what rank 0 has sent. */
+static void a_rank_with_a_key_may_be_bound_too(void **state)
+{
+	struct node *node = *state;
+
+	for (__u32 rank = 0; rank < 2; rank++) {
+		struct tally_rank r = place_of(rank, false, 0);
+
+		r.key = key_of(rank);
+		rank_put(node, JOB, rank, r);
+	}
+	job_put(node, JOB, root_job(.keyed = 1, .bound = 1));
+	expect_from(node, contribution(own(0)), 1, TALLY_FORGED);
+	expect(node, contribution(.worker = 0), TALLY_FORGED, NULL);
+	expect(node, contribution(own(0)), TALLY_ABSORBED, NULL);
 }
 
 /* The set of a contribution names another rank than its sender. */
@@ -215,11 +312,19 @@ static void every_rank_has_its_own_key(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	fact(ranks_with_their_keys_are_summed), fact(who_has_not_the_key_forges_nothing),
-	fact(without_keys_anybody_forges),	fact(no_rank_speaks_for_another),
-	fact(a_sender_is_in_its_set_alone),	fact(what_was_said_in_another_run_is_refused),
-	fact(no_flipped_bit_touches_a_slot),	fact(an_answer_is_made_with_the_key_of_who_asked),
-	fact(every_rank_has_its_own_key),	fact(a_rank_that_is_not_there_has_no_key),
+	fact(ranks_with_their_keys_are_summed),
+	fact(who_has_not_the_key_forges_nothing),
+	fact(without_keys_anybody_forges),
+	fact(no_rank_speaks_for_another),
+	fact(a_sender_is_in_its_set_alone),
+	fact(what_was_said_in_another_run_is_refused),
+	fact(no_flipped_bit_touches_a_slot),
+	fact(an_answer_is_made_with_the_key_of_who_asked),
+	fact(every_rank_has_its_own_key),
+	fact(a_bound_rank_is_at_its_address),
+	fact(a_bound_rank_comes_in_by_its_port),
+	fact(a_rank_with_a_key_may_be_bound_too),
+	fact(a_rank_that_is_not_there_has_no_key),
 };
 
 int main(void)

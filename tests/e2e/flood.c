@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A worker that does not keep to its rate: well-formed contributions at a rate of its own, for
- * whatever job it says. Their words are junk, so that one that is summed shows.
+ * whatever job it says, of rank 0, as if from the address FROM. Their words are junk, so that one
+ * that is summed shows.
  *
- *	flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks|sums]
+ *	flood SERVICE FROM JOB EPOCH WORKERS RATE SECONDS [asks|sums]
  *
  * With `asks`, contributions are short, and each makes the root ask all workers for the others.
- *With `sums` each says that it is of all workers, and so leaves once for each of them. Both are of
- *a chunk of their own.
+ * `sums` are no contributions, but repairs: each leaves once for each worker. Both are of a chunk
+ * of their own.
  *
  * Prints how many packets left.
  */
@@ -41,14 +42,24 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static int connect_to(const char *service)
+static struct sockaddr_in address_of(const char *text, uint16_t port)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(TALLY_UDP_PORT) };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
 
-	if (inet_pton(AF_INET, service, &to.sin_addr) != 1)
-		errx(2, "%s: no IPv4 address", service);
-	if (fd < 0 || connect(fd, (void *)&to, sizeof(to)) < 0)
+	if (inet_pton(AF_INET, text, &address.sin_addr) != 1)
+		errx(2, "%s: no IPv4 address", text);
+	return address;
+}
+
+static int connect_to(const char *service, const char *text)
+{
+	const struct sockaddr_in to = address_of(service, TALLY_UDP_PORT);
+	const struct sockaddr_in from = address_of(text, 0);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), any = 1;
+
+	if (fd < 0 || setsockopt(fd, SOL_IP, IP_TRANSPARENT, &any, sizeof(any)) < 0 ||
+	    bind(fd, (const void *)&from, sizeof(from)) < 0 ||
+	    connect(fd, (const void *)&to, sizeof(to)) < 0)
 		err(1, "socket");
 	return fd;
 }
@@ -60,19 +71,16 @@ enum what {
 };
 
 /*
- * The next one: ranks take turns, and so do chunks. Those of asks begin with the first of the job,
- * those of sums behind all of a flood before; others are older than that: whole and of the job, but
- * too late to end its run.
+ * The next one: chunks take turns. Those of asks begin with the first of the job, those of sums
+ * behind all of a flood before; others are older than that: whole and of the job, but too late to
+ * end its run.
  */
 static void message_turn(struct message *m, unsigned long n, unsigned int workers, enum what what)
 {
-	struct tally_set set = what == SUMS ? tally_set_first(workers)
-					    : (struct tally_set){ { 0 } };
+	const struct tally_set set = tally_set_first(what == SUMS ? workers : 1);
 
-	tally_set_add(&set, n % workers);
 	tally_header_set_put(&m->header, &set);
-	m->header.seq = tally_le32(what != LATE ? n : -(1 + n / workers % 4096));
-	m->header.sender = tally_le16(n % workers);
+	m->header.seq = tally_le32(what != LATE ? n : -(1 + n % 4096));
 	m->header.tag = tally_le64(tally_tag(&m->header, &set));
 }
 
@@ -93,20 +101,20 @@ int main(int argc, char **argv)
 	size_t bytes;
 	int fd;
 
-	if (argc != 7 && argc != 8)
-		errx(2, "usage: flood SERVICE JOB EPOCH WORKERS RATE SECONDS [asks|sums]");
-	fd = connect_to(argv[1]);
-	workers = strtoul(argv[4], NULL, 10);
-	rate = strtoul(argv[5], NULL, 10);
-	seconds = strtoul(argv[6], NULL, 10);
-	what = what_of(argv[7]);
+	if (argc != 8 && argc != 9)
+		errx(2, "usage: flood SERVICE FROM JOB EPOCH WORKERS RATE SECONDS [asks|sums]");
+	fd = connect_to(argv[1], argv[2]);
+	workers = strtoul(argv[5], NULL, 10);
+	rate = strtoul(argv[6], NULL, 10);
+	seconds = strtoul(argv[7], NULL, 10);
+	what = what_of(argv[8]);
 	bytes = what == ASKS ? sizeof(m.header) : sizeof(m);
 	m.header = (struct tally_header){
 		.magic = TALLY_MAGIC,
 		.version = TALLY_VERSION,
-		.kind = TALLY_CONTRIBUTION,
-		.job = tally_le32(strtoul(argv[2], NULL, 10)),
-		.epoch = tally_le16(strtoul(argv[3], NULL, 10)),
+		.kind = what == SUMS ? TALLY_REPAIR : TALLY_CONTRIBUTION,
+		.job = tally_le32(strtoul(argv[3], NULL, 10)),
+		.epoch = tally_le16(strtoul(argv[4], NULL, 10)),
 		.recipient = tally_le16(TALLY_EVERYONE),
 		.flags = what == ASKS ? TALLY_FLUSH : 0,
 		.blocks = what == ASKS ? 0 : BLOCKS,

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Who has not a rank's key cannot speak for the rank, nor for the node. Each forgery is shown to
-# end a run without keys first: that is the control.
+# end a run without keys first: that is the control. Without keys an agent's node still knows each
+# rank by its address, and where it can by its port.
 #
 #   w0 w1 x0 n0      one ordinary switch, one port of the node; x0 has no part in the job, and
 #    └─┴┬─┴──┘       forges whatever address it likes
 #       s0
-# shellcheck source=tests/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
 
 three() {
 	network <<-END
@@ -104,6 +105,67 @@ ranks_with_keys_get_over_losses() {
 	(($(count FORGED) == 0 && $(lost_on_links) > 0))
 }
 
+# The service address is on the switch's link: who is there, too, comes in by that port alone.
+an_agent() {
+	local service
+	agent_network <<-END
+		host w0 w1 x0
+		node n0
+		switch s0
+		link w0 s0 rate 200mbit
+		link x0 s0 rate 200mbit
+		link n0 s0 rate 200mbit
+		link w1 n0 rate 200mbit
+	END
+	service=$(on n0 ip -j -4 address show dev s0 | jq -r '.[0].addr_info[0].local')
+	sed -i "s/^service: \[/&$service, /" "$work/tallyd.yaml"
+	start_agent
+	create_job two 2
+	to=$service:31249
+}
+
+# In the name of the rank that is at w0, as if from FROM.
+forge_rank() { # HOST FROM WHAT...
+	local job
+	job=$(ctl --json job list two | jq -r --arg at "$(bed addr w0):" '.[0] |
+		"\(.id) \(.epoch) 2 \(.members[] | select(.address | startswith($at)).rank)"')
+	# shellcheck disable=SC2086
+	forge_as "$1" "$2" "$to" $job - "${@:3}"
+}
+forged_at() { ctl --json stats --port "$1" | jq .FORGED.packets; }
+forged_are_beyond() { (($(forged_at s0) > $1 && $(forged_at w1) > $1)); }
+
+# So many calls; the workers are stopped in the midst of them.
+two_stop() { # CALLS
+	join_all two w0 w1 -- -d int32 -b 64K -e 64K -n "$1" -w 0
+	another two 50
+	kill -s STOP "${worker[@]}"
+}
+
+# By a neighbour with its own address, and with the rank's own by another port.
+a_bound_rank_speaks_from_its_place_alone() {
+	local to code=0
+	an_agent
+	two_stop 1000
+	forge_rank x0 "$(bed addr x0)" repair call ahead flush
+	forge_rank w1 "$(bed addr w0)" repair call ahead flush
+	kill -s CONT "${worker[@]}"
+	until_true forged_are_beyond 1000
+	joined_end
+	call_off
+	echo "forged: $(forged_at s0) by the switch, $(forged_at w1) by w1"
+	ctl --json stats --job two | jq -e '[.FORGED, .CONFLICT, .BEHIND] | all(.packets == 0)'
+	jq -se 'map(.corrupt) | add == 0' "$work"/w?.two
+	# The control: with all that is the rank's, the same ends a run.
+	two_stop 1000
+	forge_rank x0 "$(bed addr w0)" repair call ahead
+	kill -s CONT "${worker[@]}"
+	wait "${worker[0]}" || code=$?
+	call_off
+	((code != 0))
+}
+
 facts without_keys_each_forgery_ends_a_run \
 	with_keys_no_forgery_does_any_harm \
-	ranks_with_keys_get_over_losses
+	ranks_with_keys_get_over_losses \
+	a_bound_rank_speaks_from_its_place_alone

@@ -157,12 +157,15 @@ give_keys() {
 
 # To the node, or to a worker in the name of the node. In the background.
 forge_from() { # HOST TO SENDER KEY WHAT...
-	local host=$1 to=$2 from log=$work/forger$RANDOM
+	local from
 	from=$(bed addr n0)
-	[[ $to == n0 ]] && to=$(bed addr n0):31249 from=10.9.9.9
+	[[ $2 == n0 ]] && set -- "$1" "$(bed addr n0):31249" "${@:3}" && from=10.9.9.9
+	forge_as "$1" "$from" "$2" 1 "$epoch" "${#hosts[@]}" "${@:3}"
+}
+forge_as() { # HOST FROM TO JOB EPOCH WORKERS SENDER KEY WHAT...
+	local log=$work/forger$RANDOM
 	: >"$log"
-	exec_on "$host" "$build/tests/e2e/forge" "$from" "$to" 1 "$epoch" "${#hosts[@]}" "${@:3}" \
-		>"$log" 2>&1 &
+	exec_on "$1" "$build/tests/e2e/forge" "${@:2}" >"$log" 2>&1 &
 	forger+=($!)
 	until_true has there "$log" || { cat "$log"; return 1; }
 }

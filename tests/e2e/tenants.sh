@@ -43,8 +43,10 @@ adds_up() { # PORT BEFORE: how many the kernel had beyond ours then
 	(($(received_at "$1") - $(counted_at "$1") == $2))
 }
 
-flood() { # JOB PACKETS-PER-SECOND SECONDS [asks|sums]: from w0, whatever job it says
-	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "$(of_job "$1" id)" "$(of_job "$1" epoch)" "$(of_job "$1" workers)" "${@:2}"
+flood() { # JOB PACKETS-PER-SECOND SECONDS [asks|sums]: from w0, in the name of the job's rank 0
+	local from
+	from=$(of_job "$1" 'members[0].address' | jq -r 'sub(":.*"; "")')
+	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "${from:-$(bed addr w0)}" "$(of_job "$1" id)" "$(of_job "$1" epoch)" "$(of_job "$1" workers)" "${@:2}"
 }
 
 blue_runs() { # [arguments...]: median milliseconds of an allreduce
