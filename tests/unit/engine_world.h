@@ -65,6 +65,7 @@ struct world_options {
 	int jobs;
 	int ranks, window; /* of each job; the window is a power of two */
 	uint32_t loss, repeat, flip; /* of a thousand frames on a hop */
+	uint32_t stray; /* of a thousand: one like this of an earlier run comes, too */
 	uint32_t wait; /* of a thousand messages that take two steps */
 	uint64_t jitter_ns; /* frames take up to so much longer, and overtake each other */
 	enum world_region region; /* where a bit is flipped */
@@ -92,7 +93,7 @@ struct world_count {
 	uint64_t copies; /* of messages that went to a group */
 	uint64_t asks; /* copies of asks among them */
 	uint64_t resends[CAUSES]; /* contributions that were sent again */
-	uint64_t frames, lost, repeated, flips; /* of hops */
+	uint64_t frames, lost, repeated, flips, strays; /* of hops */
 	uint64_t second_steps; /* that other messages could come before */
 	uint64_t restarts, moves, reroutes, evicted;
 };
@@ -262,6 +263,23 @@ static inline void world_flip(struct world *w, struct world_event *e)
 	w->count.flips++;
 }
 
+/* The same in an earlier epoch: other words, and the tag is right. */
+static inline void world_stray(struct world *w, const struct world_event *e)
+{
+	struct world_event *stray = event_new(w);
+	struct message *m = &stray->visit.message;
+	struct tally_set set = tally_header_set(&e->visit.message.header);
+
+	*stray = *e;
+	stray->is_second_step = false;
+	stray->due_ns = w->now_ns + WORLD_HOP_NS;
+	m->header.epoch = tally_le16(WORLD_EPOCH - 1);
+	m->header.tag = tally_le64(tally_tag(&m->header, &set));
+	message_words(m)[0]++;
+	w->count.strays++;
+	event_put(w, stray);
+}
+
 /* On a hop: `e` is what is sent, and to where; it stays the caller's. */
 static inline void world_send(struct world *w, const struct world_event *e)
 {
@@ -269,6 +287,8 @@ static inline void world_send(struct world *w, const struct world_event *e)
 
 	w->count.frames++;
 	w->count.repeated += copies - 1;
+	if (chance(&w->random, w->options.stray))
+		world_stray(w, e);
 	if (chance(&w->random, w->options.loss)) {
 		w->count.lost++;
 		world_spoil(w, e);

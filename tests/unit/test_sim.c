@@ -60,7 +60,8 @@ static const char *what_is_odd(struct world *w)
 {
 	for (int outcome = 0; outcome <= TALLY_CONFLICT_AGAIN && !w->options.flip; outcome++)
 		if (w->count.outcome[outcome] &&
-		    !(outcome == TALLY_UNKNOWN_JOB && w->count.reroutes))
+		    !(outcome == TALLY_UNKNOWN_JOB && w->count.reroutes) &&
+		    !(outcome == TALLY_WRONG_EPOCH && w->count.strays))
 			return "a message was refused";
 	for (int i = 0; i < w->workers && !w->options.flip; i++)
 		if (window_stats(engine_window(w->worker[i].engine))->corrupt)
@@ -159,6 +160,7 @@ static struct world_options options_by_chance(uint64_t *random)
 		.wait = random_below(random, 3) * 450,
 		.jitter_ns = jitters[random_below(random, 4)],
 		.frames_grow = chance(random, 500),
+		.stray = chance(random, 100) * 10,
 		.spill_sums = chance(random, 500) * (1 + random_below(random, 40)),
 		.timeout_ns = 120 * NS_PER_MS * 1000,
 		.nonce = chance(random, 500),
@@ -236,7 +238,7 @@ static void the_worlds_had_all_that_can_happen(void **state)
 			fail_msg("no %s", tally_outcome_name(given[i]));
 	assert_true(total.lost && total.repeated && total.flips);
 	assert_true(total.restarts && total.moves && total.reroutes && total.evicted);
-	assert_true(total.second_steps);
+	assert_true(total.second_steps && total.strays);
 	for (int cause = 0; cause < CAUSES; cause++)
 		assert_true(total.resends[cause]);
 }
