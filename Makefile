@@ -74,7 +74,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench test lint unit sim-long fuzz ctl bpf \
+	demo bench test lint unit model model-long sim-long fuzz ctl bpf \
 	e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -114,18 +114,24 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
 
-test: setup ## all rungs: lint, unit, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
+test: setup ## all rungs: lint, unit, model, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
 	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys $(BUILD)/tally-vectors guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
-	@scripts/run-tests scripts/lint $(UNITS) $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
+	@scripts/run-tests scripts/lint $(UNITS) tests/model/check $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
 
 lint: all $(BUILD)/tally-keys $(BUILD)/tally-vectors $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
 
 unit: $(UNITS) ## pure modules under ASan and UBSan
 	@scripts/run-tests $(UNITS)
+
+model: ## spin walks all states of the models in tests/model
+	@scripts/run-tests tests/model/check
+
+model-long: ## the same for larger models
+	@TALLY_MODEL=long scripts/run-tests tests/model/check
 
 sim-long: $(BUILD)/tests/unit/test_sim ## a million worlds of workers, nodes and faults; SIM_SEEDS, SIM_SECONDS, SEED
 	@SEED='$(SEED)' scripts/sim

@@ -21,7 +21,7 @@ packages=(
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
-	strace systemd
+	strace systemd spin
 	# to run: testbed, demo
 	ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )
