@@ -47,6 +47,8 @@ const struct command commands[] = {
 	  .show = show_jobs, .options = BIT(OPTION_TENANT) },
 	{ "job token", "print a job's token", "job-token", "NAME", "name", NOUN_JOB,
 	  .run = job_token, .options = BIT(OPTION_TOKEN_FILE) },
+	{ "job rotate", "give a job a new token, and print it", "job-rotate", "NAME", "name",
+	  NOUN_JOB, .run = job_token, .options = BIT(OPTION_TOKEN_FILE) },
 	{ "job restart", "end a job's run; its workers get an error, and may join again",
 	  "job-restart", "NAME", "name", .noun = NOUN_JOB },
 	{ "job kick", "send a worker away; the run of its job ends", "job-kick", "NAME", "name",

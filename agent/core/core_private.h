@@ -32,6 +32,8 @@ struct core_change {
 	struct books_tenant *tenant; /* before */
 	struct job *created; /* in the books */
 	struct job *deleted; /* ours: out of the books */
+	struct job *rotated; /* in the books, with another token, which was: */
+	char token[TOKEN_BYTES];
 	struct job *restarted; /* in the books, without its run, which was: */
 	struct job_rank *ranks;
 	uint64_t nonce;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -56,6 +57,12 @@ static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why 
 	}
 	*ret = rank;
 	return 0;
+}
+
+void job_token_make(struct job *j, const uint8_t *random)
+{
+	for (size_t i = 0; i < TOKEN_RANDOM_BYTES; i++)
+		sprintf(j->token + 2 * i, "%02x", random[i]);
 }
 
 int job_join(struct job *j, int rank, const struct sockaddr_storage *address, uint16_t *ret,

@@ -65,6 +65,13 @@ struct job *job_new(const struct job *facts);
 void job_free(struct job *j);
 static inline void job_freep(struct job **j) { job_free(*j); }
 
+enum {
+	TOKEN_RANDOM_BYTES = 24, /* of a token that the agent makes */
+};
+
+/* A new one, of random bytes. Who has joined with the old one stays. */
+void job_token_make(struct job *j, const uint8_t *random);
+
 /*
  * Somebody wants to be `rank` (-1: any) in the next run. -ERANGE: no such rank; -EADDRINUSE: it
  * is taken, or the address is; -EUSERS: all are taken; -EAFNOSUPPORT: not of the service's family.

@@ -128,6 +128,9 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 				 "`{\"name\", \"id\", \"token\"}`" },
 	[REQUEST_JOB_TOKEN] = { "job-token", REQUEST_OF_JOB, KEYS_OF(name_rows), 0,
 				"`{\"token\"}`" },
+	[REQUEST_JOB_ROTATE] = { "job-rotate", REQUEST_OF_JOB, KEYS_OF(name_rows), 0,
+				 "`{\"name\", \"id\", \"token\"}`: a new token; nobody joins with the "
+				 "old one" },
 	[REQUEST_JOB_DEL] = { "job-del", REQUEST_OF_JOB, KEYS_OF(name_rows), 0, "`{}`" },
 	[REQUEST_JOB_RESTART] = { "job-restart", REQUEST_OF_JOB, KEYS_OF(name_rows), 0,
 				  "`{}`; the job's run is over, its workers may join again" },

@@ -36,6 +36,7 @@ enum request_verb {
 	REQUEST_JOB_LIST,
 	REQUEST_JOB_CREATE,
 	REQUEST_JOB_TOKEN,
+	REQUEST_JOB_ROTATE,
 	REQUEST_JOB_DEL,
 	REQUEST_JOB_RESTART,
 	REQUEST_JOB_KICK,
@@ -99,7 +100,8 @@ struct request {
 	union {
 		struct tenant tenant; /* TENANT_ADD, TENANT_SET */
 		struct request_job job; /* JOB_CREATE */
-		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL, JOB_RESTART */
+		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_ROTATE, JOB_DEL,
+					* JOB_RESTART */
 		struct request_rank kick; /* JOB_KICK */
 		struct request_filter filter; /* TENANT_LIST, JOB_LIST, STATS, TRACE */
 	};

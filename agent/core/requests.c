@@ -12,10 +12,6 @@
 #include "common/address.h"
 #include "common/name.h"
 
-enum {
-	TOKEN_RANDOM_BYTES = 24,
-};
-
 static_assert(TOKEN_RANDOM_BYTES + sizeof(((struct job *)0)->epoch) +
 			      sizeof(((struct job *)0)->id) ==
 		      CORE_RANDOM_BYTES,
@@ -267,8 +263,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	r = service_choose(c, j, &facts.service, &c->why);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < TOKEN_RANDOM_BYTES; i++)
-		sprintf(facts.token + 2 * i, "%02x", random[i]);
+	job_token_make(&facts, random);
 	/* A stray packet of another job that had this number must not fit. */
 	memcpy(&facts.epoch, random + TOKEN_RANDOM_BYTES, sizeof(facts.epoch));
 	memcpy(&facts.id, random + CORE_RANDOM_BYTES - sizeof(facts.id), sizeof(facts.id));
@@ -356,6 +351,32 @@ static int job_del(struct core *c, const char *name)
 	books_job_take(&c->books, j);
 	c->change.deleted = j;
 	core_await(c, ACTION(CORE_SAVE), NULL, job_deleted);
+	return 0;
+}
+
+static void job_rotated(struct core *c, int r)
+{
+	struct job *j = TAKE_PTR(c->change.rotated);
+
+	if (r < 0)
+		memcpy(j->token, c->change.token, sizeof(j->token));
+	explicit_bzero(c->change.token, sizeof(c->change.token));
+	if (r < 0)
+		refuse(c, r, &c->why);
+	else
+		answer(c, CORE_ANSWER_CREATED, 0, j);
+}
+
+static int job_rotate(struct core *c, const char *name, const uint8_t *random)
+{
+	struct job *j = job_named(c, name);
+
+	if (!j)
+		return -ENOENT;
+	memcpy(c->change.token, j->token, sizeof(j->token));
+	job_token_make(j, random);
+	c->change.rotated = j;
+	core_await(c, ACTION(CORE_SAVE), NULL, job_rotated);
 	return 0;
 }
 
@@ -462,6 +483,8 @@ void request_handle(struct core *c, const struct core_event *e)
 		r = tenant_del(c, q->name);
 	else if (q->verb == REQUEST_JOB_CREATE)
 		r = job_create(c, q, e->asked.random);
+	else if (q->verb == REQUEST_JOB_ROTATE)
+		r = job_rotate(c, q->name, e->asked.random);
 	else if (q->verb == REQUEST_JOB_DEL)
 		r = job_del(c, q->name);
 	else if (q->verb == REQUEST_JOB_RESTART)

@@ -31,7 +31,7 @@ same() { # WHAT: descriptors 3 and 4 have the same lines, and there are some
 
 # "status", "tenant add" ...: from the overview.
 commands() {
-	"$build/tallyctl" --help | sed -nE 's/^  ([a-z]+( (add|set|del|list|create|show|token|restart|kick))?)( .*|$)/\1/p'
+	"$build/tallyctl" --help | sed -nE 's/^  ([a-z]+( (add|set|del|list|create|show|token|rotate|restart|kick))?)( .*|$)/\1/p'
 }
 
 all_help() {

@@ -81,6 +81,41 @@ a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again() {
 	(($(ctl --json job list train | jq '.[0].epoch') == epoch + 1))
 }
 
+# A run that is on does not notice; nor does who waits.
+a_token_that_is_rotated_opens_nothing_any_more() {
+	local old new
+	pair
+	start_agent
+	create_job train 2
+	old=$(cat "$work/train.token")
+	load 60
+	another train 50
+	ctl job rotate train >"$work/new"
+	new=$(cat "$work/new")
+	[[ $new != "$old" && $(ctl job token train) == "$new" ]]
+	has -F "result=done request={\"do\":\"job-rotate\",\"name\":\"train\"}" "$work/tallyd.log"
+	(($(grep -c -e "$old" -e "$new" "$work/tallyd.log") == 0))
+	another train 50
+	kill -s TERM "${worker[@]}"
+	wait "${worker[@]}" || true
+	until_true state_is train waiting
+	join_all train w0 -- "${small[@]}"
+	fails w0 train "wrong token"
+	end_agent KILL # the new one is on the disk
+	start_agent
+	ctl job rotate train --token-file "$work/train.token2"
+	mv "$work/train.token2" "$work/train.token"
+	[[ $(cat "$work/train.token") != "$new" ]]
+	join_all train w0 -- --rank 0 "${small[@]}"
+	until_true rank_state 0 joined
+	ctl job rotate train --token-file "$work/train.token2"
+	mv -f "$work/train.token2" "$work/train.token"
+	join_from w1 train --rank 1 "${small[@]}"
+	joined+=(w1)
+	joined_end
+	refuses "there is no job nope" ctl job rotate nope
+}
+
 rank_state() { [[ $(ctl --json job list train | jq -r ".[0].members[$1].state") == "$2" ]]; }
 
 a_rank_that_is_sent_away_goes_and_the_others_hear_which() {
@@ -136,7 +171,7 @@ a_tenants_group_sees_and_changes_its_own_jobs_and_no_others() {
 	refuses "there is no job theirs" as games job show theirs
 	refuses "there is no tenant blue that you may see" as games stats --tenant blue
 	refuses "there is no tenant gray that you may see" as games tenant list gray
-	for command in "token theirs" "del theirs" "restart theirs" "kick theirs --rank 0" "token nowhere" \
+	for command in "token theirs" "del theirs" "rotate theirs" "restart theirs" "kick theirs --rank 0" "token nowhere" \
 		"create x --workers 1 --tenant blue" "create x --workers 1" "create x --workers 1 --tenant gray"; do
 		# shellcheck disable=SC2086
 		refuses "only root and members of the group adm may do that, and the group of the job's tenant" \
@@ -316,4 +351,5 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
+	a_token_that_is_rotated_opens_nothing_any_more \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which

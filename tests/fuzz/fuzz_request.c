@@ -113,6 +113,7 @@ static char *line_of(const struct request *q)
 		break;
 	case REQUEST_TENANT_DEL:
 	case REQUEST_JOB_TOKEN:
+	case REQUEST_JOB_ROTATE:
 	case REQUEST_JOB_DEL:
 	case REQUEST_JOB_RESTART:
 		put_text(line, "name", q->name);
