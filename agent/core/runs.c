@@ -61,6 +61,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 		job_this_run(j, run);
 	r = installation_plan(run, &role, c->install.g, &c->why);
 	c->install.g->job.bound = true;
+	c->install.g->job.tenant = j->tenant;
 	return r;
 }
 
@@ -75,7 +76,6 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 		install_done(c, r);
 		return;
 	}
-	c->install.g->job.tenant = j->tenant;
 	hop_find(c, 0);
 }
 

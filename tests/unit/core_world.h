@@ -72,7 +72,7 @@ struct world {
 
 	struct {
 		uint32_t id;
-		uint16_t epoch;
+		uint16_t epoch, tenant;
 	} spilled[TALLY_JOBS_MAX];
 	unsigned int spills;
 	struct tables maps;
@@ -147,7 +147,8 @@ static inline bool spill_has(const struct world *w, const struct job *j)
 {
 	unsigned int i = spill_find(w, j->id);
 
-	return i < w->spills && w->spilled[i].epoch == j->epoch;
+	return i < w->spills && w->spilled[i].epoch == j->epoch &&
+	       w->spilled[i].tenant == j->tenant;
 }
 
 static inline void spill_put(struct world *w, const struct installation *g)
@@ -156,6 +157,7 @@ static inline void spill_put(struct world *w, const struct installation *g)
 
 	w->spilled[i].id = g->id;
 	w->spilled[i].epoch = g->job.epoch;
+	w->spilled[i].tenant = g->job.tenant;
 	w->spills += i == w->spills;
 }
 
