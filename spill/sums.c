@@ -118,6 +118,37 @@ static void reply_write(struct spill *s, struct slot *slot, struct tally_reply *
 	slot->unsent = s->turn;
 }
 
+/* Of the frame that has a datagram of this length. */
+static uint32_t frame_bytes(const struct sockaddr_storage *service, size_t length)
+{
+	return 14 + (service->ss_family == AF_INET ? 20 : 40) + 8 + length;
+}
+
+/* May this message come in, and is it paid for? As the data plane asks: bpf/tenant.bpf.h. */
+static enum tally_outcome pay(struct tally_tenant *t, uint8_t priority, uint32_t bytes,
+			      uint64_t now_ns)
+{
+	if (t && priority > t->priority)
+		return TALLY_OVER_PRIORITY;
+	if (t && t->limited && !tally_buckets_take(&t->packets, &t->bytes, bytes, now_ns))
+		return TALLY_OVER_RATE;
+	return TALLY_GO_ON;
+}
+
+/* What leaves is paid for, and never held back. */
+static void pay_reply(const struct spill_reply *r, uint64_t now_ns)
+{
+	const struct tally_header *h = (const struct tally_header *)r->header;
+	struct tally_tenant *t = r->job->limits;
+	uint32_t copies = r->to == TALLY_TO_GROUP ? r->job->children : 1;
+	bool everyone = tally_le16_get(h->recipient) == TALLY_EVERYONE;
+	uint64_t bytes = (uint64_t)copies * frame_bytes(&r->job->service, r->header_bytes) +
+			 (everyone ? copies : 1) * (uint64_t)r->payload_bytes;
+
+	if (t && t->limited)
+		tally_buckets_charge(&t->packets, &t->bytes, copies, bytes, now_ns);
+}
+
 static bool is_forged(const struct spill_job *j, const struct tally_header *h,
 		      const struct tally_set *set)
 {
@@ -128,7 +159,7 @@ static bool is_forged(const struct spill_job *j, const struct tally_header *h,
 }
 
 static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
-				      const struct tally_header *h, uint64_t now_ns,
+				      const struct tally_header *h, uint32_t bytes, uint64_t now_ns,
 				      struct spill_reply *ret)
 {
 	const struct tally_role role = { .everyone = &j->everyone,
@@ -149,6 +180,8 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 	if (out == TALLY_GO_ON && is_forged(j, h, &set))
 		out = TALLY_FORGED;
 	if (out == TALLY_GO_ON)
+		out = pay(j->limits, h->priority, bytes, now_ns);
+	if (out == TALLY_GO_ON)
 		out = gather(s, slot, &role, h, &offer, &verdict);
 	if (out != TALLY_GO_ON)
 		return out;
@@ -158,13 +191,9 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 	ret->to = tally_outcome_to(reply.outcome);
 	if (reply.kind)
 		reply_write(s, slot, &reply, &books, h, ret);
+	if (ret->to != TALLY_TO_NOBODY)
+		pay_reply(ret, now_ns);
 	return reply.outcome;
-}
-
-/* Of the frame that brought a datagram of this length. */
-static uint32_t frame_bytes(const struct sockaddr_storage *service, size_t length)
-{
-	return 14 + (service->ss_family == AF_INET ? 20 : 40) + 8 + length;
 }
 
 enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
@@ -174,6 +203,7 @@ enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t l
 	const struct tally_header *h = datagram;
 	enum tally_outcome out = parse(h, length);
 	struct tally_counter *counter = s->counter;
+	uint32_t bytes = frame_bytes(service, length);
 	struct spill_job *j;
 
 	ret->to = TALLY_TO_NOBODY;
@@ -187,13 +217,13 @@ enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t l
 		      : !service_is(j, service) ? TALLY_OTHER_ADDRESS
 						: TALLY_GO_ON;
 		if (out == TALLY_GO_ON) {
-			out = job_message(s, j, h, now_ns, ret);
+			out = job_message(s, j, h, bytes, now_ns, ret);
 			if (out != TALLY_FORGED) /* that is none of the job's */
 				counter = j->counter;
 		}
 	}
 	counter[out].packet++;
-	counter[out].byte += frame_bytes(service, length);
+	counter[out].byte += bytes;
 	return out;
 }
 

@@ -45,6 +45,7 @@ struct spill_job_options {
 	uint16_t payload_bytes;
 	unsigned int children;
 	const struct spill_child *child; /* copied */
+	struct tally_tenant *limits; /* who pays; stays where it is; NULL: no limits */
 	const struct tally_key *key; /* by rank, TALLY_WORKERS_MAX; copied. NULL: no rank keys */
 };
 

@@ -37,6 +37,7 @@ struct spill_job {
 	struct slot *slot;
 	unsigned int children;
 	struct spill_child *child;
+	struct tally_tenant *limits;
 	struct tally_key *key; /* by rank, a secret; NULL: none */
 	struct tally_counter counter[TALLY_OUTCOME_COUNT];
 };

@@ -297,7 +297,7 @@ bool books_may_spill(const struct books *b, const struct job *j)
 {
 	const struct tenant *t = &b->tenant[j->tenant].is;
 
-	return b->spills && !t->points && !t->packets_per_second && !t->bytes_per_second;
+	return b->spills && !t->points;
 }
 
 /* Is all that the job wants there, besides what others were promised? Else it is over. */

@@ -5,15 +5,10 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "agent/core/limits.h"
 #include "common/address.h"
 #include "dataplane.h"
 #include "maps.h"
-
-enum {
-	BURSTS_PER_SECOND = 10, /* a tenth of a second's worth may come at once */
-	BURST_PACKETS = 64, /* but at least so many packets */
-	FRAME_BYTES_MAX = DATAPLANE_XDP_MTU + 18, /* with Ethernet's header and a tag */
-};
 
 /* --- sources --------------------------------------------------------------------------------- */
 
@@ -122,20 +117,8 @@ static int sources_change(struct dataplane *d, const struct sources *before,
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* A full bucket, or the old one where nothing changes. */
-static struct tally_bucket bucket_make(uint64_t rate, uint64_t burst_min,
-				       const struct tally_bucket *before)
-{
-	uint64_t burst = rate / BURSTS_PER_SECOND;
-
-	if (burst < burst_min)
-		burst = burst_min;
-	if (before->rate == rate && before->burst == burst)
-		return *before;
-	return (struct tally_bucket){ .rate = rate, .burst = burst, .level = burst };
-}
-
-static int limits_put(struct dataplane *d, uint32_t index, const struct dataplane_limits *l,
-		      struct why *why)
+static int limits_write(struct dataplane *d, uint32_t index, const struct dataplane_limits *l,
+			struct why *why)
 {
 	struct tally_tenant t;
 	int r;
@@ -143,10 +126,7 @@ static int limits_put(struct dataplane *d, uint32_t index, const struct dataplan
 	r = bpf_map_lookup_elem_flags(d->fd[PIN_TENANTS], &index, &t, BPF_F_LOCK);
 	if (r < 0)
 		return map_error(why, r, "tenants");
-	t.packets = bucket_make(l->packets_per_second, BURST_PACKETS, &t.packets);
-	t.bytes = bucket_make(l->bytes_per_second, BURST_PACKETS * FRAME_BYTES_MAX, &t.bytes);
-	t.limited = l->packets_per_second || l->bytes_per_second;
-	t.priority = l->priority;
+	limits_put(l, &t);
 	r = bpf_map_update_elem(d->fd[PIN_TENANTS], &index, &t, BPF_F_LOCK);
 	return r < 0 ? map_error(why, r, "tenants") : 0;
 }
@@ -179,7 +159,7 @@ int dataplane_tenant_put(struct dataplane *d, uint32_t index, const struct datap
 		return r;
 	sources_read(d, index, before);
 	r = sources_change(d, before, wanted, why);
-	return r < 0 ? r : limits_put(d, index, limits, why);
+	return r < 0 ? r : limits_write(d, index, limits, why);
 }
 
 int dataplane_tenant_del(struct dataplane *d, uint32_t index, struct why *why)

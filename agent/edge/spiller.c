@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent/core/limits.h"
 #include "common/address.h"
 #include "common/owned.h"
 #include "spill/serve.h"
@@ -26,6 +27,7 @@ struct spiller {
 	unsigned int services;
 	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
 	struct serve *serve[SPILLER_SERVICES_MAX];
+	struct tally_tenant tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
 };
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -124,6 +126,7 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 	struct spill_job_options options = { .everyone = g->job.everyone,
 					     .id = g->id,
 					     .tenant = g->job.tenant,
+					     .limits = &s->tenant[g->job.tenant],
 					     .epoch = g->job.epoch,
 					     .window = (g->job.slot_mask + 1) / 2,
 					     .payload_bytes = g->job.blocks_max * TALLY_BLOCK_BYTES,
@@ -166,6 +169,13 @@ void spiller_remove(struct spiller *s, uint32_t id)
 	pthread_mutex_lock(&s->lock);
 	for (unsigned int i = 0; i < s->services; i++)
 		spill_job_remove(serve_spill(s->serve[i]), id);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits)
+{
+	pthread_mutex_lock(&s->lock);
+	limits_put(limits, &s->tenant[index]);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -212,6 +222,7 @@ int spiller_open(size_t bytes_max, struct spiller **ret)
 	if (!s)
 		return -ENOMEM;
 	s->bytes_max = bytes_max;
+	s->tenant[0].priority = UINT8_MAX;
 	pthread_mutex_init(&s->lock, NULL);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake < 0) {

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "agent/core/dataplane_state.h"
 #include "agent/core/installation.h"
 #include "agent/core/traffic.h"
 #include "common/why.h"
@@ -32,6 +33,9 @@ int spiller_put(struct spiller *s, const struct installation *g, struct why *why
 
 /* A job that is not there is none. */
 void spiller_remove(struct spiller *s, uint32_t id);
+
+/* What all spilled jobs of a tenant (1 .. TALLY_TENANTS_MAX - 1) may send together. */
+void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits);
 
 /* Adds a row for each job behind `count` rows of malloc(): what came to it. -ENOMEM. */
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count);

@@ -170,6 +170,20 @@ a_job_over_its_quota_is_summed_in_software() {
 	of_job second "!="
 }
 
+rates_hold_in_software() {
+	local refused
+	agent_star
+	ctl tenant set red --packets-per-second 4k
+	join_all second w0 w1 w2 w3 -- -b 256K -e 256K -n 8 -w 0
+	until_true in_software second true
+	joined_end
+	of_job second ==
+	refused=$(ctl --json stats --job second | jq .OVER_RATE.packets)
+	((refused > 0))
+	# Eight packets a chunk, at 4,000 a second, of which 400 at once.
+	jq -se '.[0] | .chunks * 8 / (.time_us * .iterations / 1e6) < 4400' "$work/w0.second"
+}
+
 a_run_in_software_goes_on_when_tallyd_is_killed() {
 	agent_star
 	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 60 -w 0
@@ -189,4 +203,5 @@ facts collectives_are_exact_without_loss \
 	it_sums_over_ipv6 \
 	ranks_with_keys_are_summed_and_nobody_forges \
 	a_job_over_its_quota_is_summed_in_software \
+	rates_hold_in_software \
 	a_run_in_software_goes_on_when_tallyd_is_killed

@@ -33,6 +33,7 @@ enum {
 struct world {
 	struct spill *spill;
 	struct sockaddr_storage service;
+	struct tally_tenant *limits;
 	struct tally_set everyone;
 	struct memory_slot slot[2 * WINDOW];
 	struct memory_node node;
@@ -67,6 +68,7 @@ static inline int put_keyed(struct world *w, uint32_t id, uint16_t epoch, unsign
 								    .service = w->service,
 								    .id = id,
 								    .tenant = TENANT,
+								    .limits = w->limits,
 								    .epoch = epoch,
 								    .window = WINDOW,
 								    .payload_bytes = SUM_BYTES,

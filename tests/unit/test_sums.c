@@ -278,6 +278,60 @@ static void each_job_says_what_came(void **state)
 	spill_free(w.spill);
 }
 
+static enum tally_outcome contribute_at(struct world *w, uint32_t seq, unsigned int rank,
+					uint64_t now_ns, struct spill_reply *ret)
+{
+	struct message m = contribution(seq, rank, BLOCKS);
+
+	return spill_message(w->spill, &m.header, message_bytes(&m), &w->service, now_ns, ret);
+}
+
+/* Charged as in the data plane: what comes in, and each copy that leaves. */
+static void a_tenant_pays_for_what_comes_and_for_copies(void **state)
+{
+	const int64_t frame = 14 + 20 + 8 + sizeof(struct tally_header) + SUM_BYTES;
+	struct tally_tenant tenant = {
+		.limited = 1,
+		.packets = { .rate = 10, .burst = WORKERS + 1, .level = WORKERS + 1 },
+		.bytes = { .rate = 1000, .burst = 100 * frame, .level = 100 * frame },
+	};
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 2 * WINDOW);
+	w.limits = &tenant;
+	assert_int_equal(put(&w, JOB, EPOCH, WORKERS), 0);
+	for (unsigned int rank = 0; rank < WORKERS; rank++)
+		assert_int_equal(contribute_at(&w, 0, rank, 1, &reply),
+				 rank + 1 < WORKERS ? TALLY_ABSORBED : TALLY_COMPLETED);
+	assert_int_equal(tenant.packets.level, 1 - WORKERS);
+	assert_int_equal(tenant.bytes.level, (100 - 2 * WORKERS) * frame);
+	assert_int_equal(contribute_at(&w, 1, 0, 1, &reply), TALLY_OVER_RATE);
+	assert_int_equal(reply.to, TALLY_TO_NOBODY);
+	assert_int_equal(contribute_at(&w, 1, 0, WORKERS * TALLY_SECOND_NS, &reply),
+			 TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
+static void a_priority_that_the_tenant_has_not_is_refused(void **state)
+{
+	struct tally_tenant tenant = { .priority = 3 };
+	struct message m = contribution(0, 0, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 2);
+	w.limits = &tenant;
+	assert_int_equal(put(&w, JOB, EPOCH, WORKERS), 0);
+	m.header.priority = 4;
+	tag(&m);
+	assert_int_equal(give(&w, &m, &reply), TALLY_OVER_PRIORITY);
+	m.header.priority = 3;
+	tag(&m);
+	assert_int_equal(give(&w, &m, &reply), TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
 static void a_job_that_is_not_sound_is_refused(void **state)
 {
 	struct world w;
@@ -365,6 +419,8 @@ int main(void)
 		cmocka_unit_test(a_job_keeps_its_sums_but_not_over_epochs),
 		cmocka_unit_test(many_jobs_come_and_go),
 		cmocka_unit_test(each_job_says_what_came),
+		cmocka_unit_test(a_tenant_pays_for_what_comes_and_for_copies),
+		cmocka_unit_test(a_priority_that_the_tenant_has_not_is_refused),
 		cmocka_unit_test(a_job_that_is_not_sound_is_refused),
 		cmocka_unit_test(what_is_not_for_it_is_counted),
 		cmocka_unit_test(another_version_hears_of_ours),
