@@ -54,6 +54,24 @@ bool text_hex64(const char *text, uint64_t *ret)
 	return true;
 }
 
+void text_hex_print(const void *bytes, size_t count, char *ret)
+{
+	for (size_t i = 0; i < count; i++)
+		snprintf(ret + 2 * i, 3, "%02x", ((const uint8_t *)bytes)[i]);
+}
+
+bool text_hex_parse(const char *text, void *ret, size_t count)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	if (strspn(text, digits) != 2 * count || text[2 * count])
+		return false;
+	for (size_t i = 0; i < count; i++)
+		((uint8_t *)ret)[i] = (uint8_t)((strchr(digits, text[2 * i]) - digits) << 4 |
+						(strchr(digits, text[2 * i + 1]) - digits));
+	return true;
+}
+
 const char *text_quote(const char *text, size_t length, char *ret)
 {
 	const size_t room = TEXT_QUOTED_BYTES - sizeof("''...");

@@ -28,6 +28,12 @@ bool text_u32(const char *text, uint32_t max, uint32_t *ret);
 /* 16 lower-case hex digits, no more and no less. */
 bool text_hex64(const char *text, uint64_t *ret);
 
+/* Bytes in lower-case hex: `ret` has room for two digits each, and the end. */
+void text_hex_print(const void *bytes, size_t count, char *ret);
+
+/* The same back: 2 * count digits, no more and no less. False: `ret` has a part of them. */
+bool text_hex_parse(const char *text, void *ret, size_t count);
+
 /*
  * What somebody wrote, in quotes, to be shown in an error: printable ASCII, strange bytes as '?',
  * and cut, with "..." at its end, if it is long. `ret` has TEXT_QUOTED_BYTES; it is also returned.
