@@ -69,13 +69,13 @@ static char *refuse(int error)
 /* A worker that is not told for lack of memory runs into its timeout, and comes again. */
 static int run_print(const struct core_action *a, char *text, size_t size, size_t *ret_length)
 {
-	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
+	_cleanup_(freep) struct joining_answer *answer = calloc(1, sizeof(*answer));
 
-	if (!run)
+	if (!answer)
 		return -ENOMEM;
-	job_this_run(a->job, run);
-	run->keys = 0; /* what is said can be read; who knows the token has the keys, too */
-	return joining_run_print(a->rank, run, text, size, ret_length);
+	answer->rank = a->rank;
+	job_this_run(a->job, &answer->job);
+	return joining_run_print(answer, text, size, ret_length);
 }
 
 void workers_tell(const struct core_action *a)

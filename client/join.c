@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,6 +74,26 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 	return place_check(j, ret);
 }
 
+/* What only this worker and the agent learn. */
+static int share_make(struct join *j)
+{
+	if (getrandom(j->secret, sizeof(j->secret), 0) != sizeof(j->secret))
+		return error_set(-EIO, "no random numbers: %s", strerror(errno));
+	x25519_share(j->secret, j->request.share);
+	return 0;
+}
+
+static void key_take(const struct join *j, struct joining_answer *a)
+{
+	static const struct joining_key none;
+
+	if (!memcmp(&a->key, &none, sizeof(none)))
+		return;
+	session_seal(&j->session, j->secret, a->key.share, a->key.sealed);
+	a->job.keys = a->job.workers;
+	memcpy(&a->job.key[a->rank], a->key.sealed, sizeof(a->key.sealed));
+}
+
 static void join_free(struct join *j)
 {
 	if (j->fd >= 0) {
@@ -103,6 +124,8 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 	if (r == 0)
 		r = join_greet(j);
 	if (r == 0)
+		r = share_make(j);
+	if (r == 0)
 		r = join_request_send(j);
 	if (r == 0)
 		r = place_wait(j, ret_place);
@@ -111,6 +134,7 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 		join_free(j);
 		return r;
 	}
+	key_take(j, ret_place);
 	j->request.rank = ret_place->rank;
 	j->request.epoch = ret_place->job.epoch;
 	*ret_channel = channel;

@@ -26,6 +26,7 @@ struct join {
 	char job[NAME_BYTES];
 	uint8_t token_key[SECRET_KEY_BYTES];
 	struct joining_message request;
+	uint8_t secret[X25519_BYTES]; /* of which request.share is */
 	struct session session;
 	bool is_proven; /* the agent knows the token, so all it says has a proof */
 	uint32_t timeout_ms;

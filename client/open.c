@@ -238,6 +238,7 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 	o.late_rank_timeout_ms = known.late_rank_timeout_ms;
 	r = open_on(&o, &place->job.service, channel, (struct membership){ join, place->job.nonce },
 		    ret);
+	explicit_bzero(place, sizeof(*place));
 	if (r < 0)
 		join_close(join);
 	return r;

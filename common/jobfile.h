@@ -20,7 +20,6 @@ enum {
 
 struct run {
 	uint64_t nonce; /* of the run alone, random, known to all its ranks; 0: none known */
-	bool tags; /* packets carry a tag by their rank's key; not of a job file */
 	uint32_t job;
 	uint16_t epoch;
 	uint16_t window; /* a power of two, 1 .. TALLY_WINDOW_MAX */
@@ -45,8 +44,7 @@ static inline const unsigned char *run_secret(const struct run *run)
 	return run->secrets ? (const unsigned char *)run->secret : NULL;
 }
 
-/* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce
- * or tags.
+/* Of struct run: the lines of the file, and of the answer to those who join. No file has a nonce.
  */
 struct keys;
 extern const struct keys jobfile_keys;

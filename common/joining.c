@@ -13,7 +13,7 @@
 
 enum {
 	REQUEST_LINE_MAX = 256, /* bytes before its end */
-	REQUEST_LINES_MAX = 4, /* each key once, and the empty line */
+	REQUEST_LINES_MAX = 5, /* each key once, and the empty line */
 };
 
 /* Keys cannot repeat and lines have a limit: so has a request. */
@@ -23,7 +23,7 @@ _Static_assert(JOINING_TEXT_BYTES + 24 <= LINES_BYTES_MAX, "an error's line fits
 _Static_assert(RANKS_BYTES + 8 <= LINES_BYTES_MAX, "a waiting line fits");
 _Static_assert(TALLY_WORKERS_MAX *(ADDRESS_BYTES - 1) + 256 <= JOINING_ANSWER_BYTES,
 	       "a place in the largest job fits: no worker's line is longer than 63 bytes");
-_Static_assert(JOINING_VERSION == 3, "texts below name it");
+_Static_assert(JOINING_VERSION == 4, "texts below name it");
 
 /* --- messages */
 
@@ -60,6 +60,9 @@ static const struct key join_rows[] = {
 	{ "address", &key_endpoint, MESSAGE(address), .needed = true,
 	  .meaning = "Address and UDP port at which the worker receives. Over TCP the address "
 		     "must be the connection's." },
+	{ "share", &key_bytes, MESSAGE(share), .needed = true,
+	  .meaning = "Of a secret that the worker draws for this connection: see "
+		     "[keys](#keys-of-ranks)." },
 };
 static const struct key leave_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,
@@ -74,8 +77,9 @@ static const struct key run_rows[] = {
 	{ "nonce", &key_hex, KEY_MEMBER(struct joining_answer, job.nonce), .min = 1, .needed = true,
 	  .allowed = "16 digits of 0-9 and a-f, not all of them 0",
 	  .meaning = "A random number of this run, the same for all its ranks." },
-	{ "tags", &key_bool, KEY_MEMBER(struct joining_answer, job.tags), .needed = true,
-	  .meaning = "Must packets carry tags by the [rank's key](#keys-of-ranks)?" },
+	{ "key", &key_bytes, KEY_MEMBER(struct joining_answer, key), .word = "none", .needed = true,
+	  .meaning = "The agent's share and the sealed [key of the rank](#keys-of-ranks), or none: "
+		     "then packets have no tags with keys." },
 };
 
 const struct keys joining_greeting_keys = KEYS(greeting_rows), joining_join_keys = KEYS(join_rows),
@@ -92,7 +96,7 @@ static int version_check(struct lines *l, const char *speaker, const char *liste
 		return lines_refuse(l, -EINVAL, "a version number is needed");
 	if (version != JOINING_VERSION)
 		return lines_refuse(l, -EPROTONOSUPPORT,
-				    "version %u: the %s is %s than the %s, which speaks version 3",
+				    "version %u: the %s is %s than the %s, which speaks version 4",
 				    version, speaker, version < JOINING_VERSION ? "older" : "newer",
 				    listener);
 	return 0;
@@ -116,8 +120,7 @@ static int rows_take(struct lines *l, const struct keys *keys, void *into)
 void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
 			   struct joining_greeting *ret)
 {
-	for (int i = 0; i < JOINING_CHALLENGE_BYTES / 2; i++)
-		snprintf(ret->challenge + 2 * i, 3, "%02x", random[i]);
+	text_hex_print(random, JOINING_CHALLENGE_BYTES / 2, ret->challenge);
 }
 
 int joining_greeting_parse(const char *text, size_t length, struct joining_greeting *ret,
@@ -147,7 +150,7 @@ int joining_greeting_parse(const char *text, size_t length, struct joining_greet
 int joining_greeting_print(const struct joining_greeting *greeting, char *text, size_t size,
 			   size_t *ret_length)
 {
-	return lines_print("tally-join 3\n",
+	return lines_print("tally-join 4\n",
 			   *greeting->job ? &joining_greeting_keys : KEYS_OF(challenge_rows),
 			   greeting, "\n", text, size, ret_length);
 }
@@ -279,7 +282,6 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 	uint64_t nonce;
 	char why[160];
 	int error = 0;
-	bool tags;
 
 	if (*l->value.text)
 		return lines_refuse(l, -EINVAL, "no value belongs here");
@@ -297,7 +299,6 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 	if (error < 0)
 		return error;
 	nonce = a->job.nonce;
-	tags = a->job.tags;
 	/* The end may be that of the line just taken: then there is no file at all. */
 	start = l->text + l->at;
 	error = jobfile_parse(start, start < end ? (size_t)(end - start) : 0, &a->job, why,
@@ -308,7 +309,7 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 		return lines_refuse(l, -EINVAL, "rank %u, but there are %u workers", a->rank,
 				    a->job.workers);
 	a->job.nonce = nonce;
-	a->job.tags = tags;
+	a->job.keys = a->job.secrets = 0; /* none is said in the clear */
 	l->at = (size_t)(end + 2 - l->text);
 	return 0;
 }
@@ -362,15 +363,14 @@ int joining_waiting_print(const struct tally_set *missing, char *text, size_t si
 	return lines_print(line, NULL, NULL, "\n", text, size, ret_length);
 }
 
-int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
-		      size_t *ret_length)
+int joining_run_print(const struct joining_answer *a, char *text, size_t size, size_t *ret_length)
 {
-	char head[80];
+	char head[192];
+	int r;
 
-	assert(rank < job->workers && job->nonce);
-	snprintf(head, sizeof(head), "run\nrank %u\nnonce %016jx\ntags %s\n", rank,
-		 (uintmax_t)job->nonce, job->tags ? "true" : "false");
-	return lines_print(head, &jobfile_keys, job, "\n", text, size, ret_length);
+	assert(a->rank < a->job.workers && a->job.nonce && !a->job.keys);
+	r = lines_print("run\n", &joining_run_keys, a, "", head, sizeof(head), ret_length);
+	return r < 0 ? r : lines_print(head, &jobfile_keys, &a->job, "\n", text, size, ret_length);
 }
 
 /* A line, and what ends the message. */

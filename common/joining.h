@@ -24,9 +24,11 @@
 
 #include "jobfile.h"
 #include "name.h"
+#include "secret.h"
+#include "x25519.h"
 
 enum {
-	JOINING_VERSION = 3,
+	JOINING_VERSION = 4,
 	JOINING_CHALLENGE_BYTES = 33, /* 32 hex digits, with their end */
 	JOINING_MESSAGE_BYTES = 4096, /* never more, so a parser never says -EAGAIN to more */
 	JOINING_ANSWER_BYTES = 16384, /* the same, for 256 workers with IPv6 */
@@ -45,6 +47,13 @@ struct joining_message {
 	int rank; /* 0 .. 255; when joining also JOINING_RANK_ANY */
 	uint16_t epoch; /* leaving: of the run that is left */
 	struct sockaddr_storage address; /* joining: where the worker receives */
+	uint8_t share[X25519_BYTES]; /* joining: of a secret of this connection */
+};
+
+/* The key of a rank, for its worker alone: session_seal(). All zeros: packets have no tags. */
+struct joining_key {
+	uint8_t share[X25519_BYTES]; /* of the agent */
+	uint8_t sealed[SECRET_RANK_KEY_BYTES];
 };
 
 enum joining_kind {
@@ -61,7 +70,8 @@ struct joining_answer {
 	struct joining_greeting greeting;
 	struct tally_set missing; /* not empty */
 	uint16_t rank; /* below job.workers */
-	struct run job; /* with a nonce */
+	struct joining_key key;
+	struct run job; /* with a nonce, and without keys */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
 	char text[JOINING_TEXT_BYTES]; /* printable ASCII */
 };
@@ -115,9 +125,8 @@ int joining_answer_parse(const char *text, size_t length, struct joining_answer 
 int joining_waiting_print(const struct tally_set *missing, char *text, size_t size,
 			  size_t *ret_length);
 
-/* The run has a nonce. */
-int joining_run_print(uint16_t rank, const struct run *job, char *text, size_t size,
-		      size_t *ret_length);
+/* `rank`, `key` and `job` are said. */
+int joining_run_print(const struct joining_answer *a, char *text, size_t size, size_t *ret_length);
 
 /* `words` as below, and not empty. */
 int joining_ending_print(const char *words, char *text, size_t size, size_t *ret_length);

@@ -78,6 +78,25 @@ static void hex_print(const struct key *key, const void *member, char *text, siz
 const struct key_type key_hex = { hex_parse, hex_print, .allowed = "16 digits of 0-9 and a-f",
 				  .secret = true };
 
+static bool bytes_parse(const struct key *key, const char *text, void *member)
+{
+	return text_hex_parse(text, member, key->size);
+}
+
+static void bytes_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	if (size > 2 * key->size)
+		text_hex_print(member, key->size, text);
+}
+
+static void bytes_describe(const struct key *key, const char *number, char *text, size_t size)
+{
+	snprintf(text, size, "%zu digits of 0-9 and a-f", 2 * key->size);
+}
+
+const struct key_type key_bytes = { bytes_parse, bytes_print, NULL, bytes_describe,
+				    .secret = true };
+
 /* The bytes of the key in their order. */
 static bool rank_key_parse(const struct key *key, const char *text, void *member)
 {

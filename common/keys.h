@@ -94,6 +94,7 @@ extern const struct key_type key_rate; /* with k, M or G behind it */
 extern const struct key_type key_power; /* of two */
 extern const struct key_type key_blocks; /* bytes: a multiple of TALLY_BLOCK_BYTES */
 extern const struct key_type key_hex; /* in uint64_t: 16 hex digits */
+extern const struct key_type key_bytes; /* two hex digits each; a secret */
 extern const struct key_type
 	key_rank_key; /* in struct tally_key: 32 hex digits, or "-" for zeros */
 extern const struct key_type key_choice; /* the index of one of key->words */

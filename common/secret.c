@@ -48,7 +48,7 @@ void secret_token_key(const char *token, uint8_t ret[SECRET_KEY_BYTES])
 	secret_hmac(token, strlen(token), "tally token", NULL, 0, ret);
 }
 
-int secret_rank_key(const uint8_t token_key[SECRET_KEY_BYTES], uint32_t job, uint16_t epoch,
+int secret_rank_key(const uint8_t secret[SECRET_KEY_BYTES], uint32_t job, uint16_t epoch,
 		    uint64_t nonce, uint32_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES])
 {
 	uint8_t key[SECRET_KEY_BYTES];
@@ -59,7 +59,7 @@ int secret_rank_key(const uint8_t token_key[SECRET_KEY_BYTES], uint32_t job, uin
 	snprintf(text, sizeof(text),
 		 "tally key\njob %" PRIu32 "\nepoch %u\nnonce %016" PRIx64 "\nrank %s\n", job,
 		 epoch, nonce, who);
-	secret_hmac(token_key, SECRET_KEY_BYTES, text, NULL, 0, key);
+	secret_hmac(secret, SECRET_KEY_BYTES, text, NULL, 0, key);
 	memcpy(ret, key, SECRET_RANK_KEY_BYTES);
 	explicit_bzero(key, sizeof(key));
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What follows from a job's token: keys, and the proofs by which worker and agent show each other
- * that they know it. Pure. Who has a proof or a key derived from the token cannot find the token.
+ * What follows from secrets: of a job's token the key by which worker and agent prove to each other
+ * that they know the token, of a run's secret the keys of its ranks. Pure. Nobody finds a secret by
+ * what follows from it.
  * docs/joining.md has the formulas, and test vectors.
  */
 #ifndef TALLY_COMMON_SECRET_H
@@ -27,10 +28,10 @@ void secret_hmac(const void *key, size_t key_length, const char *head, const voi
 void secret_token_key(const char *token, uint8_t ret[SECRET_KEY_BYTES]);
 
 /*
- * The key of one rank in one run; the agent computes it for all ranks, a worker for itself.
- * SECRET_ALL_RANKS: the key of the run, which all workers know. Returns 0.
+ * The key of one rank in one run, by the run's secret, which only the agent has. SECRET_ALL_RANKS,
+ * with the token key: the key of the run, which all workers know. Returns 0.
  */
-int secret_rank_key(const uint8_t token_key[SECRET_KEY_BYTES], uint32_t job, uint16_t epoch,
+int secret_rank_key(const uint8_t secret[SECRET_KEY_BYTES], uint32_t job, uint16_t epoch,
 		    uint64_t nonce, uint32_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES]);
 
 /* The time it takes depends on `length` only. */

@@ -34,8 +34,7 @@ static void prove(const struct session *s, enum session_speaker who, const char 
 	snprintf(place, sizeof(place), "%s %" PRIu64 "\n",
 		 who == SESSION_WORKER ? "worker" : "agent", s->said[who]);
 	secret_hmac(s->key, sizeof(s->key), place, message, length, proof);
-	for (int i = 0; i < SECRET_KEY_BYTES; i++)
-		snprintf(ret + 2 * i, 3, "%02x", proof[i]);
+	text_hex_print(proof, sizeof(proof), ret);
 }
 
 int session_print(struct session *s, enum session_speaker who, const char *message, size_t length,
@@ -54,6 +53,19 @@ int session_print(struct session *s, enum session_speaker who, const char *messa
 	s->said[who]++;
 	*ret_length = used + length;
 	return 0;
+}
+
+void session_seal(const struct session *s, const uint8_t secret[X25519_BYTES],
+		  const uint8_t share[X25519_BYTES], uint8_t key[SECRET_RANK_KEY_BYTES])
+{
+	uint8_t known[X25519_BYTES], pad[SECRET_KEY_BYTES];
+
+	x25519(secret, share, known);
+	secret_hmac(s->key, sizeof(s->key), "rank key\n", known, sizeof(known), pad);
+	for (int i = 0; i < SECRET_RANK_KEY_BYTES; i++)
+		key[i] ^= pad[i];
+	explicit_bzero(known, sizeof(known));
+	explicit_bzero(pad, sizeof(pad));
 }
 
 /* The line: its proof, the message's length, and where the line ends. */

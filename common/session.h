@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "secret.h"
+#include "x25519.h"
 
 enum session_speaker {
 	SESSION_WORKER,
@@ -44,5 +45,12 @@ int session_print(struct session *s, enum session_speaker who, const char *messa
  */
 int session_parse(struct session *s, enum session_speaker who, const char *text, size_t length,
 		  size_t most, const char **ret, size_t *ret_length, size_t *ret_end);
+
+/*
+ * A key becomes what can be said, and that the key again, once in a conversation: for the two of
+ * it, with the own secret and the other's share, and not for others who know the token and listen.
+ */
+void session_seal(const struct session *s, const uint8_t secret[X25519_BYTES],
+		  const uint8_t share[X25519_BYTES], uint8_t key[SECRET_RANK_KEY_BYTES]);
 
 #endif

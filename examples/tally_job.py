@@ -26,7 +26,7 @@ class Job:
     payload: int = 0
     rank: int = -1
     nonce: int = 0
-    tags: bool = False
+    key: bytes = b""        # of this rank; empty: the job has no keys
 
 
 def parse_address(text: str, port: Optional[int] = None) -> tuple[str, int]:
@@ -48,7 +48,7 @@ def parse_job(lines: list[str], where: str) -> Job:
         value = value.strip()
         if key == "worker":
             workers.append(parse_address(value))
-        elif key in ("job", "epoch", "window", "payload", "service", "rank", "nonce", "tags"):
+        elif key in ("job", "epoch", "window", "payload", "service", "rank", "nonce"):
             if key in keys:
                 raise TallyError(f"{where}: line {at}: {key} is there twice")
             keys[key] = value
@@ -59,8 +59,7 @@ def parse_job(lines: list[str], where: str) -> Job:
     fits = 1408 if ":" not in keys["service"] and len(workers) <= 64 else 1344
     return Job(int(keys["job"]), keys["service"], workers, int(keys.get("epoch", 1)),
                int(keys.get("window", 128)), int(keys.get("payload", fits)),
-               int(keys.get("rank", -1)), int(keys.get("nonce", "0"), 16),
-               keys.get("tags") == "true")
+               int(keys.get("rank", -1)), int(keys.get("nonce", "0"), 16))
 
 
 def bind(address: tuple[str, int]) -> socket.socket:
@@ -81,10 +80,23 @@ def token_key(token: str) -> bytes:
     return prove(token.encode(), b"tally token")
 
 
-def rank_key(key: bytes, job: Job, rank: Union[int, str] = "all") -> bytes:
-    """The key of a rank in a run, or of all ranks."""
-    return prove(key, f"tally key\njob {job.number}\nepoch {job.epoch}\n"
-                      f"nonce {job.nonce:016x}\nrank {rank}\n".encode())[:16]
+def x25519(secret: bytes, share: bytes = (9).to_bytes(32, "little")) -> bytes:
+    """RFC 7748: of a secret its share; of the other one's share what both know. (Not secret from
+    who can measure on this machine how long it takes.)"""
+    p = 2**255 - 19
+    u = int.from_bytes(share, "little") & 2**255 - 1
+    k = int.from_bytes(secret, "little") & 2**255 - 8 | 2**254
+    x2, z2, x3, z3 = 1, 0, u, 1
+    for bit in reversed(range(255)):
+        if k >> bit & 1:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+        a, b, c, d = x2 + z2, x2 - z2, x3 + z3, x3 - z3
+        aa, bb, da, cb = a * a % p, b * b % p, d * a % p, c * b % p
+        x3, z3 = (da + cb)**2 % p, u * (da - cb)**2 % p
+        x2, z2 = aa * bb % p, (aa - bb) * (aa + 121665 * (aa - bb)) % p
+        if k >> bit & 1:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+    return (x2 * pow(z2, p - 2, p) % p).to_bytes(32, "little")
 
 
 class Session:
@@ -92,12 +104,12 @@ class Session:
 
     def __init__(self, stream: socket.socket, name: str, key: bytes) -> None:
         self.stream, self.tail, self.said = stream, b"", {"worker": 0, "agent": 0}
-        opening = f"tally-join 3\njob {name}\nchallenge {secrets.token_hex(16)}\n\n".encode()
+        opening = f"tally-join 4\njob {name}\nchallenge {secrets.token_hex(16)}\n\n".encode()
         stream.sendall(opening)
         stream.settimeout(10)
         while not self.tail.endswith(b"\n\n"):
             self.receive()
-        if not self.tail.startswith(b"tally-join 3\nchallenge "):
+        if not self.tail.startswith(b"tally-join 4\nchallenge "):
             raise TallyError(f"the agent says: {self.tail.decode('ascii', 'replace').strip()}")
         self.key = prove(key, opening + self.tail)
         self.tail = b""
@@ -132,6 +144,11 @@ class Session:
             raise TallyError("the agent does not know the token, or bytes were changed on the way")
         return text.decode("ascii").split("\n")
 
+    def opened(self, key: bytes, secret: bytes) -> bytes:
+        """The rank's key: sealed, behind the agent's share."""
+        pad = prove(self.key, b"rank key\n" + x25519(secret, key[:32]))
+        return bytes(a ^ b for a, b in zip(key[32:], pad))
+
 
 class Membership:
     """One membership in one run of a job, which an agent gives."""
@@ -152,7 +169,9 @@ class Membership:
         port = self.udp.getsockname()[1]
         where = f"[{here}]:{port}" if ":" in here else f"{here}:{port}"
         self.session = Session(stream, name, self.key)
-        self.session.say(f"join\nrank {rank}\naddress {where}\n\n")
+        self.secret = secrets.token_bytes(32)
+        self.session.say(f"join\nrank {rank}\naddress {where}\n"
+                         f"share {x25519(self.secret).hex()}\n\n")
         self.job = self.answer(time.monotonic() + 60)
         self.alive = True
         if self.job.workers[self.job.rank] != (here, port):
@@ -179,7 +198,11 @@ class Membership:
                 except TimeoutError:
                     raise TallyError(f"ranks did not join: {missing}") from None
             elif lines[0] == "run":
-                return parse_job(lines[1:], "joining answer")
+                key = next(line[4:] for line in lines if line.startswith("key "))
+                job = parse_job([x for x in lines[1:] if x != f"key {key}"], "joining answer")
+                if key != "none":
+                    job.key = self.session.opened(bytes.fromhex(key), self.secret)
+                return job
             elif lines[0].startswith("waiting "):
                 missing = lines[0][8:]
             else:

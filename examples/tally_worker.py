@@ -109,7 +109,7 @@ class Worker:
 
     def send(self, message: Message) -> None:
         try:
-            self.udp.send(message.pack())
+            self.udp.send(message.pack(self.job.key))
         except (BlockingIOError, ConnectionRefusedError):
             pass  # as good as lost
         except OSError as error:
@@ -148,7 +148,7 @@ class Worker:
                 continue
             if data[:1] == b"\xa7" and data[1] != 2:
                 self.version = data[1]  # a node of another version, or a flipped bit
-            m = Message.unpack(data)
+            m = Message.unpack(data, self.job.key)
             if m and (m.job, m.epoch) == (self.job.number, self.job.epoch) and \
                     m.flags & LARGE == self.large:
                 self.act(m)

@@ -122,11 +122,11 @@ who_asks_is_answered_while_five_hundred_misuse_the_control_socket() {
 }
 
 misuse_of_the_join_sockets() {
-	local from where greeting=$'tally-join 3\njob train\nchallenge 00112233445566778899aabbccddeeff\n\n'
+	local from where greeting=$'tally-join 4\njob train\nchallenge 00112233445566778899aabbccddeeff\n\n'
 	for where in "n0 $join" "w0 $(bed addr n0 4)"; do
 		from=${where%% *} where=${where#* }
 		attack "$from" "$where" 100 garbage
-		attack "$from" "$where" 60 say $'tally-join 3\njob train\nchallenge 1234'
+		attack "$from" "$where" 60 say $'tally-join 4\njob train\nchallenge 1234'
 		attack "$from" "$where" 60 say ''
 		attack "$from" "$where" 20 repeat $'tally-join 2\njob train\ntoken 12\n\n'
 		attack "$from" "$where" 20 repeat "$greeting"

@@ -3,6 +3,8 @@
 """Workers that mean harm, or stand on the way, when a job is joined.
 
     joiner.py join AGENT JOB TOKEN-FILE                 says what the agent answers at once
+    joiner.py stay AGENT JOB TOKEN-FILE RANK            joins, says its epoch, and does nothing until
+                                                        its standard input ends
     joiner.py leave AGENT JOB TOKEN-FILE EPOCH RANK...  says over new connections that ranks leave
     joiner.py guess AGENT JOB COUNT SECONDS             tries wrong tokens, on 50 connections at once
     joiner.py replay AGENT RECORDED                     says again what a worker once said
@@ -22,8 +24,11 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from tally_job import PORT, Session, parse_address, token_key  # noqa: E402
+from tally_job import PORT, Membership, Session, parse_address, token_key  # noqa: E402
 from tally_wire import TallyError  # noqa: E402
+
+
+SHARE = "ab" * 32
 
 
 def connect(agent: str) -> socket.socket:
@@ -48,7 +53,12 @@ def ask(agent: str, job: str, file: str, message: str) -> None:
 
 
 def join(agent: str, job: str, file: str) -> None:
-    ask(agent, job, file, "join\nrank any\naddress {address}:50000\n\n")
+    ask(agent, job, file, "join\nrank any\naddress {address}:50000\nshare " + SHARE + "\n\n")
+
+
+def stay(agent: str, job: str, file: str, rank: str) -> None:
+    print("there", Membership(agent, job, file, rank, "").job.epoch, flush=True)
+    sys.stdin.read()
 
 
 def leave(agent: str, job: str, file: str, epoch: str, *ranks: str) -> None:
@@ -68,7 +78,7 @@ def guess(agent: str, job: str, count: str, seconds: str) -> None:
             sessions.append(Session(connect(agent), job, token_key(f"{tried:048x}")))
         for session in sessions:
             address = session.stream.getsockname()[0]
-            session.say(f"join\nrank any\naddress {address}:40000\n\n")
+            session.say(f"join\nrank any\naddress {address}:40000\nshare {SHARE}\n\n")
         for session in sessions:
             try:
                 while not session.take():
@@ -129,5 +139,5 @@ def listen(interface: str) -> None:
 
 
 if __name__ == "__main__":
-    {"join": join, "leave": leave, "guess": guess, "replay": replay, "relay": relay,
+    {"join": join, "stay": stay, "leave": leave, "guess": guess, "replay": replay, "relay": relay,
      "listen": listen}[sys.argv[1]](*sys.argv[2:])

@@ -79,7 +79,7 @@ what_was_recorded_gets_no_place() {
 # a worker is first its greeting, then a proof, then the message.
 changes=(
 	"worker:1 no such greeting"
-	"worker:11 version 2: the worker is older than the agent, which speaks version 3"
+	"worker:11 version 5: the worker is newer than the agent, which speaks version 4"
 	"worker:18 no such job, or a wrong token, or something on the way changed a byte"
 	"worker:40 (wrong token|32 digits)"
 	"worker:90 (wrong token|a line 'proof)"
@@ -139,7 +139,9 @@ old_workers_hear_at_once_which_versions_there_are() {
 	pair
 	began=$SECONDS
 	say 'tally-join 2\njob solo\ntoken 5b1f\nport 40000\n\n' |
-		has '^error EPROTONOSUPPORT .*version 2: the worker is older than the agent, which speaks version 3$'
+		has '^error EPROTONOSUPPORT .*version 2: the worker is older than the agent, which speaks version 4$'
+	say 'tally-join 3\njob solo\nchallenge 00112233445566778899aabbccddeeff\n\n' |
+		has '^error EPROTONOSUPPORT .*version 3: the worker is older than the agent, which speaks version 4$'
 	say 'tally-leave 2\njob solo\ntoken 5b1f\nrank 0\nepoch 1\n\n' | has '^error EPROTONOSUPPORT '
 	((SECONDS - began < 5))
 }

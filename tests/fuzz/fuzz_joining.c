@@ -40,14 +40,14 @@ static void request_again(const struct joining_message *q)
 	must(taken == length && again.leave == q->leave && again.rank == q->rank &&
 	     again.epoch == q->epoch);
 	must(!memcmp(&again.address, &q->address, sizeof(q->address)));
+	must(!memcmp(again.share, q->share, sizeof(q->share)));
 }
 
 static bool job_is_equal(const struct run *a, const struct run *b)
 {
-	return a->nonce == b->nonce && a->tags == b->tags && a->job == b->job &&
-	       a->epoch == b->epoch && a->window == b->window &&
-	       a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
-	       !memcmp(&a->service, &b->service, sizeof(a->service)) &&
+	return a->nonce == b->nonce && a->job == b->job && a->epoch == b->epoch &&
+	       a->window == b->window && a->payload_bytes == b->payload_bytes &&
+	       a->workers == b->workers && !memcmp(&a->service, &b->service, sizeof(a->service)) &&
 	       !memcmp(a->worker, b->worker, a->workers * sizeof(*a->worker));
 }
 
@@ -63,7 +63,7 @@ static void answer_again(const struct joining_answer *a)
 	else if (a->kind == JOINING_WAITING)
 		r = joining_waiting_print(&a->missing, text, sizeof(text), &length);
 	else if (a->kind == JOINING_RUN)
-		r = joining_run_print(a->rank, &a->job, text, sizeof(text), &length);
+		r = joining_run_print(a, text, sizeof(text), &length);
 	else if (a->kind == JOINING_ENDING)
 		r = joining_ending_print(a->text, text, sizeof(text), &length);
 	else if (a->kind == JOINING_ERROR)
@@ -74,6 +74,7 @@ static void answer_again(const struct joining_answer *a)
 	must(joining_answer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
+	must(!memcmp(&again.key, &a->key, sizeof(a->key)));
 	must(again.error == a->error && !strcmp(again.text, a->text));
 	must(!strcmp(again.greeting.challenge, a->greeting.challenge));
 }

@@ -42,6 +42,7 @@ struct agent {
 	int listener, connection;
 	char name[128]; /* as a worker names it */
 	const char *token; /* NULL: the usual one */
+	const struct tally_key *key; /* of the worker; NULL: the job has none */
 	char job[NAME_BYTES];
 	struct session session;
 	struct joining_message request;
@@ -249,7 +250,7 @@ static void agent_hear_greeting(struct agent *a)
 static void agent_greet(struct agent *a)
 {
 	static const char greeting[] =
-		"tally-join 3\nchallenge 000102030405060708090a0b0c0d0e0f\n\n";
+		"tally-join 4\nchallenge 000102030405060708090a0b0c0d0e0f\n\n";
 	uint8_t key[SECRET_KEY_BYTES];
 
 	secret_token_key(a->token ? a->token : "5b1f", key);
@@ -328,13 +329,30 @@ static struct run job_of(const struct agent *a, uint16_t workers)
 	return job;
 }
 
+/* The place of the last rank, with its key. */
+static void place_print(const struct agent *a, const struct run *job, char *text,
+			size_t *ret_length)
+{
+	static const uint8_t secret[X25519_BYTES] = { 7 };
+	static struct joining_answer said;
+
+	said = (struct joining_answer){ .rank = job->workers - 1, .job = *job };
+	if (a->key) {
+		memcpy(said.key.sealed, a->key, sizeof(*a->key));
+		x25519_share(secret, said.key.share);
+		session_seal(&a->session, secret, a->request.share, said.key.sealed);
+		assert_memory_not_equal(said.key.sealed, a->key, sizeof(*a->key));
+	}
+	assert_int_equal(joining_run_print(&said, text, JOINING_ANSWER_BYTES, ret_length), 0);
+}
+
 static void agent_give_place(struct agent *a, uint16_t workers, bool byte_by_byte)
 {
 	struct run job = job_of(a, workers);
 	char text[JOINING_ANSWER_BYTES];
 	size_t length;
 
-	assert_int_equal(joining_run_print(workers - 1, &job, text, sizeof(text), &length), 0);
+	place_print(a, &job, text, &length);
 	agent_say_in_pieces(a, text, length, byte_by_byte ? 1 : length + SESSION_LINE_BYTES);
 }
 
@@ -487,8 +505,8 @@ static void the_agents_errors_are_passed_on(void **state)
 static void an_older_agent_is_said_to_be_the_older_one(void **state)
 {
 	static const char *const said[] = {
-		"line 1: tally-join: version 3: only version 1 is spoken here",
-		"line 1: tally-join: version 3: the worker is newer than the agent, which speaks "
+		"line 1: tally-join: version 4: only version 1 is spoken here",
+		"line 1: tally-join: version 4: the worker is newer than the agent, which speaks "
 		"version 2",
 	};
 
@@ -502,7 +520,7 @@ static void an_older_agent_is_said_to_be_the_older_one(void **state)
 		snprintf(text, sizeof(text), "error EPROTONOSUPPORT %s\n\n", said[i]);
 		agent_say_raw(&a, text, strlen(text));
 		worker_refused(&w, EPROTONOSUPPORT,
-			       "does not speak version 3 of joining, as this library does: line 1");
+			       "does not speak version 4 of joining, as this library does: line 1");
 		assert_non_null(strstr(w.error, said[i]));
 		agent_end(&a);
 	}
@@ -625,7 +643,7 @@ static void what_is_no_agent_is_told(void **state)
 		{ EPROTO, "HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1" },
 		{ EPROTO, "\x16\x03\x01", "byte 0x16" },
 		{ EPROTO, "left\n\n", "does not greet" },
-		{ EPROTO, "tally-join 3\nchallenge 12\n", "32 digits" },
+		{ EPROTO, "tally-join 4\nchallenge 12\n", "32 digits" },
 		{ EPROTONOSUPPORT, "tally-join 1\n", "the agent is older than the worker" },
 	}, cases[] = {
 		{ EPROTO, "left\n\n", "sent an unexpected answer" },
@@ -701,7 +719,7 @@ static void a_place_that_cannot_be_used_is_given_back(void **state)
 	agent_hear(&a);
 	job = job_of(&a, 1);
 	job.service = address_of("192.0.2.1", TALLY_UDP_PORT); /* no way there from loopback */
-	assert_int_equal(joining_run_print(0, &job, text, sizeof(text), &length), 0);
+	place_print(&a, &job, text, &length);
 	agent_say(&a, text, length);
 	worker_refused(&w, EINVAL, "cannot connect to the service address");
 	hung_up(&a);
@@ -731,7 +749,7 @@ static void ipv6_agents_have_ipv6_workers(void **state)
 	agent_hear(&a);
 	job = job_of(&a, 1);
 	job.service = address_of("::1", TALLY_UDP_PORT);
-	assert_int_equal(joining_run_print(0, &job, text, sizeof(text), &bytes), 0);
+	place_print(&a, &job, text, &bytes);
 	agent_say(&a, text, bytes);
 	worker_finish(&w, 0);
 	assert_int_equal(tally_close(w.tally), 0);
@@ -904,7 +922,8 @@ static int node_open(void)
 	return fd;
 }
 
-static void node_answer(int fd)
+/* `key`: that of the rank, of a job that has some. */
+static void node_answer_with(int fd, const struct tally_key *key)
 {
 	struct sockaddr_storage from;
 	socklen_t length = sizeof(from);
@@ -916,12 +935,38 @@ static void node_answer(int fd)
 	assert_true(n >= (ssize_t)sizeof(*h));
 	if (n < 0)
 		return;
+	set = tally_header_set(h);
+	assert_true(tally_le64_get(h->tag) ==
+		    (key ? tally_keyed_tag(h, &set, key) : tally_tag(h, &set)));
 	h->kind = TALLY_RESULT;
 	h->flags &= TALLY_FLAGS_STICKY;
 	h->about = tally_le16(0);
-	set = tally_header_set(h);
-	h->tag = tally_le64(tally_tag(h, &set));
+	h->tag = tally_le64(key ? tally_keyed_tag(h, &set, key) : tally_tag(h, &set));
 	assert_int_equal(sendto(fd, frame, (size_t)n, 0, (struct sockaddr *)&from, length), n);
+}
+
+static void node_answer(int fd) { node_answer_with(fd, NULL); }
+
+/* And takes none that were made without it. */
+static void who_gets_a_key_makes_tags_with_it(void **state)
+{
+	const struct tally_key key = { { 0x0123456789abcdef, 0xfedcba9876543210 } };
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+
+	a.key = &key;
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 1);
+	worker_start(&w, sum_run);
+	node_answer_with(node, &key);
+	worker_finish(&w, 0);
+	assert_int_equal(w.sum, 42);
+	worker_start(&w, close_run);
+	node_answer_with(node, &key);
+	worker_finish(&w, 0);
+	agent_end(&a);
+	close(node);
 }
 
 static void calls_go_on_without_the_agent(void **state)
@@ -1266,6 +1311,7 @@ int main(void)
 		cmocka_unit_test(options_that_are_wrong_are_named),
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
 		cmocka_unit_test(what_no_option_says_the_environment_says),
+		cmocka_unit_test(who_gets_a_key_makes_tags_with_it),
 		cmocka_unit_test(calls_go_on_without_the_agent),
 		cmocka_unit_test(what_strangers_sent_before_is_not_received),
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),

@@ -18,10 +18,11 @@
 #include "common/ranks.h"
 
 #define CHALLENGE "000102030405060708090a0b0c0d0e0f"
-#define GREETING "tally-join 3\njob resnet\nchallenge " CHALLENGE "\n\n"
-#define JOIN "join\nrank any\naddress 10.77.1.1:40000\n\n"
+#define GREETING "tally-join 4\njob resnet\nchallenge " CHALLENGE "\n\n"
+#define SHARE "share 8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a\n"
+#define JOIN "join\nrank any\naddress 10.77.1.1:40000\n" SHARE "\n"
 #define LEAVE "leave\nrank 3\nepoch 12\n\n"
-#define NONCE "nonce 9c41d00f3ae7b552\ntags false\n"
+#define NONCE "nonce 9c41d00f3ae7b552\nkey none\n"
 #define PLACE                                                                       \
 	"run\nrank 1\n" NONCE "job 7\nepoch 12\nwindow 128\npayload 1408\nservice " \
 	"10.77.0.1\nworker 10.77.1.1:40000\nworker 10.77.2.1:40000\n\n"
@@ -135,7 +136,7 @@ static void a_join_request_is_read(void **state)
 
 static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
 {
-	const char *text = "join\naddress [fd77:1::1]:40000\n\n";
+	const char *text = "join\n" SHARE "address [fd77:1::1]:40000\n\n";
 	const struct sockaddr_in6 *a = (const void *)&request.address;
 
 	assert_int_equal(request_of(text, strlen(text)), 0);
@@ -160,13 +161,13 @@ static void another_version_is_refused_by_its_first_line(void **state)
 {
 	greeting_refused("tally-join 2\n", EPROTONOSUPPORT,
 			 "line 1: tally-join: version 2: the worker is older than the agent, which "
-			 "speaks version 3");
+			 "speaks version 4");
 	greeting_refused("tally-leave 2\n", EPROTONOSUPPORT,
 			 "line 1: tally-leave: version 2: the worker is older than the agent, "
-			 "which speaks version 3");
+			 "which speaks version 4");
 	greeting_refused("tally-join 4294967295\n", EPROTONOSUPPORT,
 			 "line 1: tally-join: version 4294967295: the worker is newer than the "
-			 "agent, which speaks version 3");
+			 "agent, which speaks version 4");
 	greeting_refused("tally-join\n", EINVAL, "line 1: tally-join: a version number is needed");
 	greeting_refused("GET / HTTP/1.1\r\n", EINVAL,
 			 "line 1: GET: byte 0x0d at column 15: printable ASCII and newlines only");
@@ -175,15 +176,15 @@ static void another_version_is_refused_by_its_first_line(void **state)
 
 static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 {
-	greeting_refused("tally-join 3\njob a\ntoken 3\n", EINVAL,
+	greeting_refused("tally-join 4\njob a\ntoken 3\n", EINVAL,
 			 "line 3: token: no such key; there are job and challenge");
-	greeting_refused("tally-join 3\njob a\njob a\n", EINVAL, "line 3: job: given twice");
+	greeting_refused("tally-join 4\njob a\njob a\n", EINVAL, "line 3: job: given twice");
 	request_refused("join\nepoch 3\n", EINVAL,
-			"line 2: epoch: no such key; there are rank and address");
+			"line 2: epoch: no such key; there are rank, address and share");
 	request_refused("leave\nport 3\n", EINVAL,
 			"line 2: port: no such key; there are rank and epoch");
 	request_refused("join\n rank 1\n", EINVAL,
-			"line 2: no such key; there are rank and address");
+			"line 2: no such key; there are rank, address and share");
 	request_refused("join\nrank 1\nrank 1\n", EINVAL, "line 3: rank: given twice");
 	request_refused("join 3\n", EINVAL,
 			"line 1: join: no such request; there are join and leave");
@@ -192,10 +193,14 @@ static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 
 static void what_is_needed_is_named(void **state)
 {
-	greeting_refused("tally-join 3\n\n", EINVAL, "no line 'job ...', which is needed");
-	greeting_refused("tally-join 3\njob a\n\n", EINVAL,
+	greeting_refused("tally-join 4\n\n", EINVAL, "no line 'job ...', which is needed");
+	greeting_refused("tally-join 4\njob a\n\n", EINVAL,
 			 "no line 'challenge ...', which is needed");
 	request_refused("join\nrank any\n\n", EINVAL, "no line 'address ...', which is needed");
+	request_refused("join\naddress 10.0.0.1:1\n\n", EINVAL,
+			"no line 'share ...', which is needed");
+	answer_refused("run\nrank 0\nnonce 9c41d00f3ae7b552\n\n", EINVAL,
+		       "no line 'key ...', which is needed");
 	request_refused("leave\nepoch 1\n\n", EINVAL, "no line 'rank ...', which is needed");
 	request_refused("leave\nrank 1\n\n", EINVAL, "no line 'epoch ...', which is needed");
 }
@@ -215,8 +220,12 @@ static void values_out_of_range_are_refused(void **state)
 	request_refused("leave\nepoch 65536\n", EINVAL, "line 2: epoch: a number from 0 to 65535");
 	request_refused("join\naddress 10.0.0.1\n", EINVAL, address);
 	request_refused("join\naddress 0.0.0.0:1\n", EINVAL, address);
+	request_refused("join\nshare ab\n", EINVAL, "line 2: share: 64 digits of 0-9 and a-f");
+	request_refused("join\n" SHARE SHARE, EINVAL, "line 3: share: given twice");
+	answer_refused("run\nkey ab\n\n", EINVAL, "line 2: key: 96 digits of 0-9 and a-f, or none");
+	answer_refused("run\nkey \n\n", EINVAL, "line 2: key: 96 digits of 0-9 and a-f, or none");
 	greeting_refused(
-		"tally-join 3\njob ResNet\n", EINVAL,
+		"tally-join 4\njob ResNet\n", EINVAL,
 		"line 2: job: 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit");
 }
 
@@ -228,7 +237,7 @@ static void a_challenge_is_32_digits(void **state)
 	char text[128];
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		snprintf(text, sizeof(text), "tally-join 3\nchallenge %s\n\n", wrong[i]);
+		snprintf(text, sizeof(text), "tally-join 4\nchallenge %s\n\n", wrong[i]);
 		greeting_refused(text, EINVAL, "line 2: challenge: 32 digits of 0-9 and a-f");
 		answer_refused(text, EINVAL, "line 2: challenge: 32 digits of 0-9 and a-f");
 	}
@@ -237,7 +246,7 @@ static void a_challenge_is_32_digits(void **state)
 static void bytes_that_no_line_has_are_refused_before_its_end(void **state)
 {
 	for (int c = 0; c < 256; c++) {
-		char text[] = "tally-join 3\njob ax";
+		char text[] = "tally-join 4\njob ax";
 
 		text[sizeof(text) - 2] = (char)c;
 		assert_int_equal(greeting_of(text, sizeof(text) - 1),
@@ -285,7 +294,7 @@ static void every_truncation_wants_more(void **state)
 
 static void an_answers_kinds_are_told_apart(void **state)
 {
-	const char *greets = "tally-join 3\nchallenge " CHALLENGE "\n\n";
+	const char *greets = "tally-join 4\nchallenge " CHALLENGE "\n\n";
 
 	assert_int_equal(answer_of(greets, strlen(greets)), 0);
 	assert_int_equal(answer.kind, JOINING_GREETING);
@@ -335,24 +344,24 @@ static void answers_that_are_wrong_are_refused(void **state)
 		       "line 1: waiting: ranks up to 255, such as 1,3-4");
 	answer_refused("tally-join 1\n", EPROTONOSUPPORT,
 		       "line 1: tally-join: version 1: the agent is older than the worker, which "
-		       "speaks version 3");
-	answer_refused("tally-join 4\n", EPROTONOSUPPORT,
-		       "line 1: tally-join: version 4: the agent is newer than the worker, which "
-		       "speaks version 3");
+		       "speaks version 4");
+	answer_refused("tally-join 5\n", EPROTONOSUPPORT,
+		       "line 1: tally-join: version 5: the agent is newer than the worker, which "
+		       "speaks version 4");
 	answer_refused("run 3\n\n", EINVAL, "line 1: run: no value belongs here");
 	answer_refused("run\n\n", EINVAL, "no line 'rank ...', which is needed");
 	answer_refused("run\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
 	answer_refused("run\nrank 0\njob 1\n\n", EINVAL,
-		       "line 3: job: no such key; there are rank, nonce and tags");
+		       "line 3: job: no such key; there are rank, nonce and key");
 	answer_refused("run\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
 	answer_refused("run\nrank 256\n\n", EINVAL, "line 2: rank: a number from 0 to 255");
 	answer_refused("run\nrank 0\n" NONCE "\n", EINVAL,
-		       "line 4: tags: the job file behind it: no line 'job ...', which is needed");
+		       "line 4: key: the job file behind it: no line 'job ...', which is needed");
 	answer_refused("run\nrank 0\n" NONCE "job x\n\n", EINVAL,
-		       "line 4: tags: the job file behind it: line 1: job x: a number from 0 to "
+		       "line 4: key: the job file behind it: line 1: job x: a number from 0 to "
 		       "4294967295");
 	answer_refused("run\nrank 1\n" NONCE "job 1\nservice 10.0.0.1\nworker 10.0.0.2:1\n\n",
-		       EINVAL, "line 4: tags: rank 1, but there are 1 workers");
+		       EINVAL, "line 4: key: rank 1, but there are 1 workers");
 	answer_refused("error \n\n", EINVAL,
 		       "line 1: error: the name of an error is needed, such as EACCES");
 	answer_refused("error EACCES: no\n\n", EINVAL,
@@ -442,6 +451,12 @@ static uint32_t random_below(uint32_t n)
 	return (uint32_t)(random_state >> 33) % n;
 }
 
+static void random_bytes(void *ret, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		((uint8_t *)ret)[i] = (uint8_t)random_below(256);
+}
+
 static void random_word(const char *letters, size_t length, char *ret)
 {
 	for (size_t i = 0; i < length; i++)
@@ -511,6 +526,7 @@ static void requests_come_back_as_they_were_said(void **state)
 			q.epoch = (uint16_t)random_below(65536);
 		} else {
 			q.address = random_address(random_below(2), 1 + random_below(65535));
+			random_bytes(q.share, sizeof(q.share));
 		}
 		assert_int_equal(joining_message_print(&q, text, sizeof(text), &length), 0);
 		assert_int_equal(request_of(text, length), 0);
@@ -519,6 +535,7 @@ static void requests_come_back_as_they_were_said(void **state)
 		assert_int_equal(request.rank, q.rank);
 		assert_int_equal(request.epoch, q.epoch);
 		assert_memory_equal(&request.address, &q.address, sizeof(q.address));
+		assert_memory_equal(request.share, q.share, sizeof(q.share));
 		assert_int_equal(joining_message_print(&q, text, length, &(size_t){ 0 }), -ENOSPC);
 		assert_int_equal(request_of(text, random_below((uint32_t)length)), -EAGAIN);
 	}
@@ -529,7 +546,6 @@ static struct run random_job(uint16_t workers)
 	bool ip6 = random_below(2);
 	struct run f = {
 		.nonce = 1 + random_below(UINT32_MAX) * (random_below(2) ? 1 : 0x100000001),
-		.tags = random_below(2),
 		.job = random_below(UINT32_MAX),
 		.epoch = (uint16_t)random_below(65536),
 		.window = (uint16_t)(1u << random_below(11)),
@@ -550,20 +566,22 @@ static void members_come_back_as_they_were_said(void **state)
 
 	for (int i = 0; i < ROUNDS / 10; i++) {
 		uint16_t workers = (uint16_t)(i < 20 ? 256 : 1 + random_below(256));
-		uint16_t rank = (uint16_t)random_below(workers);
-		struct run f = random_job(workers);
+		static struct joining_answer said;
 
-		assert_int_equal(joining_run_print(rank, &f, text, sizeof(text), &length), 0);
+		said = (struct joining_answer){ .rank = (uint16_t)random_below(workers),
+						.job = random_job(workers) };
+		random_bytes(&said.key, i % 3 ? sizeof(said.key) : 0);
+		assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
 		assert_int_equal(strlen(text), length);
 		longest = length > longest ? length : longest;
 		assert_int_equal(answer_of(text, length), 0);
 		assert_int_equal(taken_length, length);
-		assert_int_equal(answer.rank, rank);
-		assert_memory_equal(&answer.job, &f, sizeof(f));
+		assert_int_equal(answer.rank, said.rank);
+		assert_memory_equal(&answer.key, &said.key, sizeof(said.key));
+		assert_memory_equal(&answer.job, &said.job, sizeof(said.job));
 		assert_int_equal(answer_of(text, random_below((uint32_t)length)), -EAGAIN);
-		assert_int_equal(joining_run_print(rank, &f, text, length, &(size_t){ 0 }),
-				 -ENOSPC);
-		assert_int_equal(joining_run_print(rank, &f, text, random_below((uint32_t)length),
+		assert_int_equal(joining_run_print(&said, text, length, &(size_t){ 0 }), -ENOSPC);
+		assert_int_equal(joining_run_print(&said, text, random_below((uint32_t)length),
 						   &(size_t){ 0 }),
 				 -ENOSPC);
 	}

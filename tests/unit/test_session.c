@@ -12,19 +12,22 @@
 #include <string.h>
 
 #include "common/session.h"
+#include "common/text.h"
 
 #define TOKEN "000102030405060708090a0b0c0d0e0f1011121314151617"
 #define OPENING                                                                    \
-	"tally-join 3\njob resnet\nchallenge 00112233445566778899aabbccddeeff\n\n" \
-	"tally-join 3\nchallenge ffeeddccbbaa99887766554433221100\n\n"
+	"tally-join 4\njob resnet\nchallenge 00112233445566778899aabbccddeeff\n\n" \
+	"tally-join 4\nchallenge ffeeddccbbaa99887766554433221100\n\n"
 
 /* docs/joining.md has these. */
+#define WORKER_SHARE "8f40c5adb68f25624ae5b214ea767a6ec94d829d3d7b5e1ad1ba6f3e2138285f"
+#define JOIN_MESSAGE "join\nrank any\naddress 10.77.1.1:40000\nshare " WORKER_SHARE "\n\n"
 #define JOIN \
-	"proof e0ea6d2663613597e29057aef02cc0c6fba0c0162112f88df08251fb6c9bcc7a 39\njoin\nrank any\naddress 10.77.1.1:40000\n\n"
+	"proof 9c99069d9dcaee98d7ffef635a6afa92d5b08472d399210bdb42d927d69b91d8 110\n" JOIN_MESSAGE
 #define WAITING \
-	"proof cab64f8b674624967ae1454e7589886b3a328ecc0381c174a8f585993e47881e 10\nwaiting 1\n"
+	"proof eed2dd45fdcd454b2ddb4f88864b4ce202b737e1cd0ed66980e52b729ab71000 10\nwaiting 1\n"
 #define LEAVE \
-	"proof aacfb2ace3415ee13d113f9cc37eb35f23c5b56bd225041e54aa2d5221de110b 23\nleave\nrank 0\nepoch 12\n\n"
+	"proof 9a6941653f402ec23742155c30b056f0e976d97a7cf21e66af5ec801006b6aec 23\nleave\nrank 0\nepoch 12\n\n"
 
 static struct session begun(const char *token, const char *opening)
 {
@@ -62,7 +65,7 @@ static void proofs_are_those_of_the_page(void **state)
 		enum session_speaker who;
 		const char *message, *text;
 	} said[] = {
-		{ SESSION_WORKER, "join\nrank any\naddress 10.77.1.1:40000\n\n", JOIN },
+		{ SESSION_WORKER, JOIN_MESSAGE, JOIN },
 		{ SESSION_AGENT, "waiting 1\n", WAITING },
 		{ SESSION_WORKER, "leave\nrank 0\nepoch 12\n\n", LEAVE },
 	};
@@ -88,6 +91,42 @@ static void proofs_are_those_of_the_page(void **state)
 	}
 }
 
+static void hex_is(const uint8_t *bytes, size_t count, const char *hex)
+{
+	char text[2 * 32 + 1];
+
+	text_hex_print(bytes, count, text);
+	assert_string_equal(text, hex);
+}
+
+/* And nobody opens it who knows the token and all that was said. */
+static void a_sealed_key_is_that_of_the_page_and_is_opened_by_one(void **state)
+{
+	struct session s = begun(TOKEN, OPENING), other = begun(TOKEN, OPENING "x");
+	uint8_t secret[3][X25519_BYTES], share[3][X25519_BYTES];
+	uint8_t key[SECRET_RANK_KEY_BYTES], sealed[SECRET_RANK_KEY_BYTES], got[sizeof(sealed)];
+
+	for (int i = 0; i < 3 * X25519_BYTES; i++)
+		secret[i / X25519_BYTES][i % X25519_BYTES] = (uint8_t)i;
+	for (int i = 0; i < 3; i++)
+		x25519_share(secret[i], share[i]);
+	hex_is(share[0], X25519_BYTES, WORKER_SHARE);
+	hex_is(share[1], X25519_BYTES,
+	       "358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd166254");
+	assert_true(text_hex_parse("9ce5f2bb5c0eac9d6ca25f1e0ac1b4d7", key, sizeof(key)));
+	memcpy(sealed, key, sizeof(key));
+	session_seal(&s, secret[1], share[0], sealed);
+	hex_is(sealed, sizeof(sealed), "7afa03d32c8dbd0e7eff3f5d07221b03");
+	for (int i = 0; i < 3; i++) {
+		memcpy(got, sealed, sizeof(got));
+		session_seal(&s, secret[i], share[1], got);
+		assert_true(!memcmp(got, key, sizeof(key)) == (i == 0));
+	}
+	memcpy(got, sealed, sizeof(got));
+	session_seal(&other, secret[0], share[1], got);
+	assert_memory_not_equal(got, key, sizeof(key));
+}
+
 static void no_byte_can_be_another(void **state)
 {
 	char heard[512];
@@ -109,8 +148,8 @@ static void no_byte_can_be_another(void **state)
 static void a_proof_holds_nowhere_else(void **state)
 {
 	static const char other[] =
-		"tally-join 3\njob resnet\nchallenge 00112233445566778899aabbccddeeff\n\n"
-		"tally-join 3\nchallenge ffeeddccbbaa99887766554433221101\n\n";
+		"tally-join 4\njob resnet\nchallenge 00112233445566778899aabbccddeeff\n\n"
+		"tally-join 4\nchallenge ffeeddccbbaa99887766554433221101\n\n";
 	struct session s = begun(TOKEN, OPENING), another = begun(TOKEN, other);
 	struct session stranger = begun(TOKEN "0", OPENING);
 	char heard[512];
@@ -154,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proofs_are_those_of_the_page),
+		cmocka_unit_test(a_sealed_key_is_that_of_the_page_and_is_opened_by_one),
 		cmocka_unit_test(no_byte_can_be_another),
 		cmocka_unit_test(a_proof_holds_nowhere_else),
 		cmocka_unit_test(lines_that_are_no_proof_are_refused),
