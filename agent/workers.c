@@ -19,12 +19,14 @@ enum {
 struct workers {
 	struct stream_server *server;
 	struct driver *driver;
+	uint8_t secret[X25519_BYTES], share[X25519_BYTES]; /* for the keys of ranks */
 };
 
 /* A connection on which both sides have greeted. */
 struct worker {
 	struct session session;
 	uint8_t token_key[SECRET_KEY_BYTES]; /* of the job, or random if there is none */
+	uint8_t share[X25519_BYTES]; /* as it joined */
 	char job[NAME_BYTES];
 	bool is_proven; /* the worker knows the token, so what it is told has a proof, too */
 	bool is_known; /* to the core, which must hear of the connection's end */
@@ -70,11 +72,17 @@ static char *refuse(int error)
 static int run_print(const struct core_action *a, char *text, size_t size, size_t *ret_length)
 {
 	_cleanup_(freep) struct joining_answer *answer = calloc(1, sizeof(*answer));
+	const struct workers *workers = stream_owner(a->connection);
+	const struct worker *w = stream_context(a->connection);
 
 	if (!answer)
 		return -ENOMEM;
 	answer->rank = a->rank;
 	job_this_run(a->job, &answer->job);
+	if (job_rank_key(a->job, a->rank, answer->key.sealed)) {
+		memcpy(answer->key.share, workers->share, sizeof(workers->share));
+		session_seal(&w->session, workers->secret, w->share, answer->key.sealed);
+	}
 	return joining_run_print(answer, text, size, ret_length);
 }
 
@@ -223,10 +231,12 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	struct workers *workers = stream_owner(s);
 	struct worker *w = stream_context(s);
 	struct joining_message m = { 0 };
+	struct job_draw drawn;
 	struct core_event e = { .kind = CORE_JOINING,
 				.connection = s,
 				.joining = { .job = w->job,
 					     .again = w->is_known,
+					     .draw = &drawn,
 					     .peer = stream_peer(s),
 					     .uid = stream_peer_who(s).uid } };
 	int r = message_read(w, text, length, &m, ret_used, why);
@@ -239,12 +249,15 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	} else {
 		*ret_used = length;
 	}
-	r = draw(&e.joining.nonce, sizeof(e.joining.nonce));
+	if (!w->is_known)
+		memcpy(w->share, m.share, sizeof(w->share));
+	r = draw(&drawn, sizeof(drawn));
 	if (r < 0)
 		return r;
-	e.joining.nonce += !e.joining.nonce;
+	drawn.nonce += !drawn.nonce;
 	w->is_known = true;
 	driver_handle(workers->driver, &e);
+	explicit_bzero(&drawn, sizeof(drawn));
 	return 0;
 }
 
@@ -285,6 +298,10 @@ int workers_open(sd_event *loop, struct driver *d, struct workers **ret, struct 
 	if (!w)
 		return -ENOMEM;
 	w->driver = d;
+	r = draw(w->secret, sizeof(w->secret));
+	if (r < 0)
+		return r;
+	x25519_share(w->secret, w->share);
 	r = stream_server_open(loop, &service, w, &w->server);
 	if (r == 0 && *c->join_socket)
 		r = stream_listen_unix(w->server, c->join_socket, 0666, -1, why);
@@ -295,7 +312,9 @@ int workers_open(sd_event *loop, struct driver *d, struct workers **ret, struct 
 
 void workers_close(struct workers *w)
 {
-	if (w)
-		stream_server_close(w->server);
+	if (!w)
+		return;
+	stream_server_close(w->server);
+	explicit_bzero(w, sizeof(*w));
 	free(w);
 }

@@ -72,6 +72,8 @@ static json_t *value_of(const struct ctl *ctl, enum option_id option)
 	switch (option_kinds[option].type) {
 	case OPTION_FLAG:
 		return json_true();
+	case OPTION_YES_NO:
+		return json_boolean(!strcmp(ctl->value[option], "yes"));
 	case OPTION_NUMBER:
 		return json_integer((json_int_t)ctl->number[option]);
 	case OPTION_TEXT:

@@ -45,6 +45,7 @@ enum option_id {
 	OPTION_RANK,
 	OPTION_TIMEOUT,
 	OPTION_GROUP,
+	OPTION_TAGS,
 	OPTION_COUNT,
 };
 
@@ -55,6 +56,7 @@ enum option_type {
 	OPTION_NUMBER, /* whole, not negative; k, M and G are understood */
 	OPTION_FLAG, /* no value */
 	OPTION_TEXT,
+	OPTION_YES_NO,
 	OPTION_LIST, /* of texts: may be given CTL_LIST_MAX times */
 };
 

@@ -55,6 +55,9 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_GROUP] = { "group", "GROUP", .key = "group",
 			   .help = "users who may see and change its jobs; none",
 			   .type = OPTION_TEXT },
+	[OPTION_TAGS] = { "tags", "YES|NO", .key = "tags",
+			  .help = "may only who has a key speak for a worker or the node? (yes)",
+			  .type = OPTION_YES_NO },
 	[OPTION_TIMEOUT] = { "timeout", "SECONDS",
 			     .help = "fail if runs are still on then (wait as long as it takes)",
 			     .least = 1, .most = CTL_DRAIN_MAX },
@@ -144,6 +147,8 @@ static int value_take(struct ctl *ctl, enum option_id option, const char *text, 
 			       kind->name, text, CTL_LIST_MAX);
 	if (kind->type == OPTION_LIST)
 		ctl->list[ctl->lists++] = text;
+	if (kind->type == OPTION_YES_NO && strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return why_say(why, -EINVAL, "--%s %s: must be yes or no", kind->name, text);
 	if (kind->type == OPTION_NUMBER) {
 		r = number_take(kind, text, &ctl->number[option], why);
 		if (r < 0)

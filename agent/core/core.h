@@ -86,7 +86,7 @@ struct core_event {
 			bool again; /* the connection has said CORE_JOINING before */
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
 			uid_t uid; /* of one on this machine */
-			uint64_t nonce; /* random, not 0: if a run begins by this, the run's */
+			const struct job_draw *draw; /* random, not 0: if a run begins by this */
 		} joining;
 		struct {
 			uint32_t job;

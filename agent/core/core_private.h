@@ -36,7 +36,7 @@ struct core_change {
 	char token[TOKEN_BYTES];
 	struct job *restarted; /* in the books, without its run, which was: */
 	struct job_rank *ranks;
-	uint64_t nonce;
+	struct job_draw draw;
 	uint16_t window;
 	const struct config *config; /* wanted */
 	const struct config *old;
@@ -79,7 +79,7 @@ struct core {
 		uint16_t rank;
 		uint16_t epoch;
 		void *connection; /* of one who leaves and is to be told; of one who joins */
-		uint64_t nonce; /* of the run that may begin by this */
+		struct job_draw draw; /* for the run that may begin by this */
 	} member;
 	struct {
 		struct job *job;

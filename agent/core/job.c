@@ -21,8 +21,8 @@ void job_free(struct job *j)
 {
 	if (!j)
 		return;
-	explicit_bzero(j->token, sizeof(j->token));
 	free(j->rank);
+	explicit_bzero(j, sizeof(*j));
 	free(j);
 }
 
@@ -137,6 +137,7 @@ void job_next_run(const struct job *j, uint16_t window, struct run *ret)
 	ret->service = j->service;
 	ret->epoch = j->epoch + 1;
 	ret->window = window;
+	ret->nonce = j->begin_draw.nonce;
 	for (unsigned int i = 0; i < j->workers; i++)
 		ret->worker[i] = j->rank[i].next;
 }
@@ -145,17 +146,41 @@ void job_this_run(const struct job *j, struct run *ret)
 {
 	job_next_run(j, j->run_window, ret);
 	ret->epoch = j->epoch;
-	ret->nonce = j->nonce;
+	ret->nonce = j->draw.nonce;
 	for (unsigned int i = 0; i < j->workers; i++)
 		ret->worker[i] = j->rank[i].address;
 }
 
-void job_begin(struct job *j, uint16_t window, bool spilled, uint64_t nonce)
+static bool has_keys(const struct job_draw *draw)
+{
+	static const uint8_t none[SECRET_KEY_BYTES];
+
+	return memcmp(draw->secret, none, sizeof(none)) != 0;
+}
+
+bool job_rank_key(const struct job *j, uint16_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES])
+{
+	if (!has_keys(&j->draw))
+		return false;
+	secret_rank_key(j->draw.secret, j->id, j->epoch, j->draw.nonce, rank, ret);
+	return true;
+}
+
+void job_run_keys(const struct job_draw *draw, struct run *run)
+{
+	run->keys = has_keys(draw) ? run->workers : 0;
+	for (unsigned int i = 0; i < run->keys; i++)
+		secret_rank_key(draw->secret, run->job, run->epoch, run->nonce, i,
+				(uint8_t *)&run->key[i]);
+}
+
+void job_begin(struct job *j, uint16_t window, bool spilled)
 {
 	j->epoch++;
 	j->run_window = window;
 	j->spilled = spilled;
-	j->nonce = nonce;
+	j->draw = j->begin_draw;
+	explicit_bzero(&j->begin_draw, sizeof(j->begin_draw));
 	j->begin_by_ns = 0;
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i] = (struct job_rank){ .presence = JOB_RUNNING,
@@ -166,7 +191,7 @@ void job_begin(struct job *j, uint16_t window, bool spilled, uint64_t nonce)
 void job_end(struct job *j)
 {
 	j->run_window = 0;
-	j->nonce = 0;
+	explicit_bzero(&j->draw, sizeof(j->draw));
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i].presence = JOB_ABSENT;
 }

@@ -18,6 +18,7 @@
 #include "common/name.h"
 #include "tenant.h"
 #include "common/owned.h"
+#include "common/secret.h"
 #include "common/why.h"
 
 /* What a rank is in the run. */
@@ -36,6 +37,12 @@ struct job_rank {
 	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
 };
 
+/* What is drawn for one run. */
+struct job_draw {
+	uint64_t nonce; /* 0: there is no run, or an older agent began it */
+	uint8_t secret[SECRET_KEY_BYTES]; /* of it the ranks' keys are made; zeros: no keys */
+};
+
 struct job {
 	char name[NAME_BYTES];
 	char token[TOKEN_BYTES]; /* a secret */
@@ -50,12 +57,13 @@ struct job {
 	uint16_t run_window; /* 0: no run */
 	bool over; /* more slots than its tenant had left: none are promised to it */
 	bool spilled; /* the run, or the last one: summed in software, without slots */
-	uint64_t nonce; /* of the run; 0: no run, or one that an older agent began */
+	bool tags; /* packets of its next run carry tags by the keys of its ranks */
+	struct job_draw draw; /* for the run that is on */
 	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */
 	uint64_t begin_by_ns; /* all have come, and neighbours are waited for; 0: they are not */
 	uint64_t begin_again_ns; /* when these are looked for again */
-	uint64_t begin_nonce; /* of the run that begins then */
+	struct job_draw begin_draw; /* for the run that begins then */
 	bool follow; /* neighbours of the run may have changed */
 };
 
@@ -85,14 +93,20 @@ void job_unjoin(struct job *j, uint16_t rank);
 /* Is someone waiting for each rank? */
 bool job_is_ready(const struct job *j);
 
-/* The run that all wait for, with this window: what nodes are to be told. It has no nonce yet. */
+/* The run that all wait for, with this window and begin_draw: what nodes are to be told. */
 void job_next_run(const struct job *j, uint16_t window, struct run *ret);
 
-/* The run that is on, in the same form, with its nonce. */
+/* The run that is on, in the same form. */
 void job_this_run(const struct job *j, struct run *ret);
 
-/* All who wait are at it now. `nonce`: random, not 0, and of this run alone. */
-void job_begin(struct job *j, uint16_t window, bool spilled, uint64_t nonce);
+/* The key of a rank in the run that is on. False: the run has no keys. */
+bool job_rank_key(const struct job *j, uint16_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES]);
+
+/* The keys of all ranks, of job_next_run() or job_this_run(). */
+void job_run_keys(const struct job_draw *draw, struct run *run);
+
+/* All who wait are at it now, with begin_draw. */
+void job_begin(struct job *j, uint16_t window, bool spilled);
 
 /*
  * Has its tenant gone, as from the configuration before a start? Then its run is not in the maps,

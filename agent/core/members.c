@@ -139,7 +139,7 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	c->member.job = j;
 	c->member.rank = rank;
 	c->member.connection = e->connection;
-	c->member.nonce = e->joining.nonce;
+	c->member.draw = *e->joining.draw;
 	core_await(c, ACTION(CORE_RESOLVE, .resolve.address = &j->rank[rank].next), NULL, on_way);
 	return 0;
 }

@@ -57,6 +57,9 @@ static const struct key job_create_rows[] = {
 	  .meaning = "The address that workers send to, one of the node's own." },
 	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .otherwise = "a random one that is free",
 	  .meaning = "The job's number in packets." },
+	{ "tags", &key_bool, JOB(tags), .initial = "true",
+	  .meaning = "Do packets carry tags by keys that only the node and the packet's worker "
+		     "have? ([security](security.md#rank-keys))" },
 };
 
 static const struct key kick_rows[] = {
@@ -99,7 +102,8 @@ static const char *const given_names[] = { "name",
 					   "every",
 					   "history",
 					   "rank",
-					   "group" };
+					   "group",
+					   "tags" };
 
 /* --- verbs */
 

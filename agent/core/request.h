@@ -67,6 +67,7 @@ enum request_key {
 	REQUEST_HISTORY = 1 << 15,
 	REQUEST_RANK = 1 << 16,
 	REQUEST_GROUP = 1 << 17,
+	REQUEST_TAGS = 1 << 18,
 };
 
 struct request_job {
@@ -77,6 +78,7 @@ struct request_job {
 	uint16_t payload_bytes; /* a multiple of 64, 64 .. TALLY_PAYLOAD_MAX; 0: not given */
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT; ss_family 0: not given */
 	uint32_t id; /* if given & REQUEST_ID */
+	bool tags; /* its packets carry tags by keys; if not given, they do */
 };
 
 struct request_rank {

@@ -249,6 +249,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	struct job facts = {
 		.workers = j->workers,
 		.window = j->window ? j->window : RUN_WINDOW,
+		.tags = j->tags,
 	};
 	int r;
 
@@ -403,7 +404,7 @@ static void restart_saved(struct core *c, int r)
 	}
 	memcpy(j->rank, ranks, j->workers * sizeof(*j->rank));
 	j->run_window = c->change.window;
-	j->nonce = c->change.nonce;
+	j->draw = c->change.draw;
 	refuse(c, r, &c->why);
 }
 
@@ -421,7 +422,7 @@ static int job_restart(struct core *c, const char *name)
 	memcpy(c->change.ranks, j->rank, j->workers * sizeof(*j->rank));
 	c->change.restarted = j;
 	c->change.window = j->run_window;
-	c->change.nonce = j->nonce;
+	c->change.draw = j->draw;
 	job_end(j);
 	core_await(c, ACTION(CORE_SAVE), NULL, restart_saved);
 	return 0;

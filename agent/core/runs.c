@@ -59,9 +59,11 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 		job_next_run(j, window, run);
 	else
 		job_this_run(j, run);
+	job_run_keys(window ? &j->begin_draw : &j->draw, run);
 	r = installation_plan(run, &role, c->install.g, &c->why);
 	c->install.g->job.bound = true;
 	c->install.g->job.tenant = j->tenant;
+	explicit_bzero(run->key, sizeof(run->key));
 	return r;
 }
 
@@ -153,6 +155,7 @@ static void spill(struct core *c, core_step *then)
 
 	c->begin.spilled = true;
 	c->begin.window = c->begin.due = j->window;
+	explicit_bzero(j->begin_draw.secret, sizeof(j->begin_draw.secret)); /* it knows no keys */
 	r = run_plan(c, j, j->window);
 	if (r < 0) {
 		free(TAKE_PTR(c->install.g));
@@ -197,7 +200,7 @@ static void begin_alone(struct core *c, int r)
 
 	if (r < 0 && r != -ENOENT)
 		core_doubt_maps(c); /* it goes when they are read */
-	job_begin(j, c->begin.window, c->begin.spilled, j->begin_nonce);
+	job_begin(j, c->begin.window, c->begin.spilled);
 	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
 }
 
@@ -241,7 +244,9 @@ void run_begin(struct core *c, struct job *j)
 
 	if (!j->begin_by_ns) {
 		j->begin_by_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
-		j->begin_nonce = c->member.nonce;
+		j->begin_draw = TAKE(c->member.draw, (struct job_draw){ 0 });
+		if (!j->tags)
+			explicit_bzero(j->begin_draw.secret, sizeof(j->begin_draw.secret));
 	}
 	c->begin.job = j;
 	c->begin.unreached = c->begin.spilled = false;

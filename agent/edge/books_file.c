@@ -69,7 +69,9 @@ static const struct key job_rows[] = {
 	{ "epoch", &key_number, JOB(epoch), .max = UINT16_MAX },
 	{ "run_window", &key_power, JOB(run_window), .max = TALLY_WINDOW_MAX },
 
-	{ "nonce", &key_hex, JOB(nonce), .later = true },
+	{ "nonce", &key_hex, JOB(draw.nonce), .later = true },
+	{ "secret", &key_bytes, JOB(draw.secret), .word = "none", .later = true },
+	{ "tags", &key_bool, JOB(tags), .initial = "true", .later = true },
 	{ "over", &key_bool, JOB(over), .later = true },
 	{ "spilled", &key_bool, JOB(spilled), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
@@ -287,6 +289,7 @@ static int job_take(struct reading *r, const struct place *at, struct books *b,
 	struct why what = { "" };
 	int error;
 
+	keys_default(&job_keys, record);
 	error = keys_take(r, at, &job_keys, record, NULL);
 	if (error == 0)
 		error = job_check(r, at, record);

@@ -215,10 +215,10 @@ static void a_token_goes_to_standard_output_alone(void **state)
 {
 	assert_int_equal(ask(ARGUMENTS("job", "create", "resnet", "--workers", "4", "--tenant",
 				       "red", "--window", "64", "--payload", "1408", "--service",
-				       "10.77.0.1", "--id", "9"),
+				       "10.77.0.1", "--id", "9", "--tags", "no"),
 			     "{\"do\":\"job-create\",\"name\":\"resnet\",\"workers\":4,"
 			     "\"tenant\":\"red\",\"window\":64,\"payload\":1408,"
-			     "\"service\":\"10.77.0.1\",\"id\":9}",
+			     "\"service\":\"10.77.0.1\",\"id\":9,\"tags\":false}",
 			     OK("{\"name\":\"resnet\",\"id\":9,\"token\":\"" TOKEN "\"}")),
 			 0);
 	assert_string_equal(out, TOKEN "\n");
@@ -350,6 +350,9 @@ static void a_number_of_workers_that_no_job_can_have_is_wrong_usage(void **state
 	assert_int_equal(run(ARGUMENTS("job", "create", "resnet", "--workers", "0")), 2);
 	assert_has(err, "--workers 0: must be a number from 1 to 256");
 	assert_int_equal(run(ARGUMENTS("job", "create", "resnet", "--workers", "257")), 2);
+	assert_int_equal(run(ARGUMENTS("job", "create", "x", "--workers", "2", "--tags", "maybe")),
+			 2);
+	assert_has(err, "--tags maybe: must be yes or no");
 }
 
 /* --- what is shown --------------------------------------------------------------------------- */

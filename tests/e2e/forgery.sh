@@ -11,8 +11,9 @@
 # shellcheck source=tests/e2e/agent_lib.sh
 source "$(dirname "$0")/agent_lib.sh"
 
-three() {
-	network <<-END
+three() { "${1:-network}" < <(lines_of_three); }
+lines_of_three() {
+	cat <<-END
 		host w0 w1 x0
 		node n0
 		switch s0
@@ -120,7 +121,7 @@ an_agent() {
 	service=$(on n0 ip -j -4 address show dev s0 | jq -r '.[0].addr_info[0].local')
 	sed -i "s/^service: \[/&$service, /" "$work/tallyd.yaml"
 	start_agent
-	create_job two 2
+	create_job two 2 --tags no
 	to=$service:31249
 }
 
@@ -165,7 +166,88 @@ a_bound_rank_speaks_from_its_place_alone() {
 	((code != 0))
 }
 
+# In the name of rank 0, or to it, and from where that one, or the node, would say it.
+forge_joined() { # HOST TO KEY WHAT...
+	local from to
+	from=$(bed addr w0 4) to=$(bed addr n0 4):31249
+	[[ $2 == n0 ]] || from=$(bed addr n0 4) to=$(bed addr w0 4):40000
+	forge_as "$1" "$from" "$to" 1 "$epoch" 2 0 "${@:3}"
+}
+
+# The same by an agent: rank 1 is there, and contributes nothing.
+joined_run_ends_by() { # TO WHAT
+	local code=0
+	mkfifo "$work/stay$2"
+	exec_on w1 python3 tests/e2e/joiner.py stay "$(bed addr n0 4)" train "$work/train.token" 1 \
+		<>"$work/stay$2" >"$work/there" &
+	helper=$!
+	TALLY_ADDRESS=$(bed addr w0 4):40000 join_from w0 train --rank 0 "${calls[@]}"
+	until_true state_is train running
+	epoch=$(epoch_of train)
+	forge_joined x0 "$1" - "$2"
+	wait "${worker[-1]}" || code=$?
+	call_off
+	kill "$helper"
+	wait "$helper" || true
+	echo "$2: $(cat "$work/w0.train.errors")"
+	((code != 0)) && ! grep "for 10.0 s" "$work/w0.train.errors"
+}
+epoch_of() { ctl --json job list "$1" | jq '.[0].epoch'; }
+
+joined_without_tags_each_forgery_ends_a_run() {
+	three agent_network
+	start_agent
+	create_job train 2 --id 1 --tags no
+	joined_run_ends_by n0 repair
+	joined_run_ends_by n0 call
+	joined_run_ends_by n0 ahead
+	joined_run_ends_by w0 mismatch
+	joined_run_ends_by w0 overtaken
+}
+
+# Who is root on the node can make the keys: here, to forge as rank 1 could.
+key_of() { # RANK
+	python3 - "$work/state.json" "$1" <<-'END'
+		import hashlib, hmac, json, sys
+		job = json.load(open(sys.argv[1]))["jobs"][0]
+		text = "tally key\njob {id}\nepoch {epoch}\nnonce {nonce}\nrank ".format(**job) + sys.argv[2] + "\n"
+		print(hmac.new(bytes.fromhex(job["secret"]), text.encode(), hashlib.sha256).hexdigest()[:32])
+	END
+}
+joined_tally() { ctl --json stats --job train | jq ".$1.packets"; }
+
+# The same, and each rank in the name of the other; tallyd is killed meanwhile.
+joined_by_default_no_forgery_does_any_harm() {
+	local key forged
+	three agent_network
+	start_agent
+	create_job train 2 --id 1
+	TALLY_ADDRESS=$(bed addr w0 4):40000 join_from w0 train --rank 0 -d int32 -b 64K -e 64K -n 1500 -w 0
+	join_from w1 train --rank 1 -d int32 -b 64K -e 64K -n 1500 -w 0
+	joined=(train w0 w1)
+	until_true state_is train running
+	epoch=$(epoch_of train)
+	key=$(key_of 1)
+	forge_joined x0 n0 - repair call ahead flush
+	forge_joined w1 n0 "$key" repair call ahead flush
+	forge_joined x0 w0 - mismatch overtaken
+	forge_joined w1 w0 "$key" mismatch overtaken
+	end_agent KILL
+	start_agent
+	joined_end
+	call_off
+	forged=$(ctl --json stats | jq .FORGED.packets)
+	echo "$forged forged, $(joined_tally COMPLETED) completed"
+	((forged > 10000))
+	(($(joined_tally CONFLICT) == 0 && $(joined_tally BEHIND) == 0))
+	if grep -e "$key" -e "$(jq -r '.jobs[0].secret' "$work/state.json.old")" "$work/tallyd.log"; then
+		return 1
+	fi
+}
+
 facts without_keys_each_forgery_ends_a_run \
 	with_keys_no_forgery_does_any_harm \
 	ranks_with_keys_get_over_losses \
-	a_bound_rank_speaks_from_its_place_alone
+	a_bound_rank_speaks_from_its_place_alone \
+	joined_without_tags_each_forgery_ends_a_run \
+	joined_by_default_no_forgery_does_any_harm

@@ -22,6 +22,7 @@
 
 enum {
 	WORLD_WORKERS = 24,
+	WORLD_RANKS = WORLD_WORKERS, /* of a job, at most */
 	WORLD_JOBS = 16, /* j0, j1, ...: names that tests use */
 	WORLD_PORTS = 3,
 	WORLD_PROBES = 64, /* of one round */
@@ -40,6 +41,7 @@ struct world_worker {
 	char job[NAME_BYTES];
 	uint16_t rank, epoch;
 	uint64_t nonce;
+	struct tally_key key; /* zeros: its run has none */
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
 	bool ending; /* it has been told that its run is ending */
@@ -55,6 +57,7 @@ struct world_job { /* what its owner knows of it */
 	uint32_t serial;
 	int told_epoch; /* of the last run that anybody was told of; -1: none */
 	uint64_t told_nonce;
+	struct tally_key told_key[WORLD_RANKS];
 	uint64_t told_event;
 	uint32_t told_id;
 	bool unsaved; /* the disk does not know that run */
@@ -76,6 +79,7 @@ struct world {
 	} spilled[TALLY_JOBS_MAX];
 	unsigned int spills;
 	struct tables maps;
+	struct tally_key rank_key[WORLD_JOBS][WORLD_RANKS]; /* in the maps, by group */
 	struct world_link link[WORLD_PORTS];
 	uint32_t links_made;
 	unsigned int ports; /* that were adopted */
@@ -205,6 +209,15 @@ static inline void maps_read(struct world *w, struct tables *ret)
 	}
 }
 
+/* NULL: they are forgotten. */
+static inline void keys_put(struct world *w, const struct tables_job *j,
+			    const struct tally_key *key)
+{
+	assert_true(j->job.group < WORLD_JOBS);
+	for (unsigned int rank = 0; j->job.keyed && rank < WORLD_RANKS; rank++)
+		w->rank_key[j->job.group][rank] = key ? key[rank] : (struct tally_key){ { 0 } };
+}
+
 /* As the data plane does: what the core says is written, and nothing is decided. */
 static inline void maps_write(struct world *w, const struct core_action *a)
 {
@@ -213,6 +226,10 @@ static inline void maps_write(struct world *w, const struct core_action *a)
 	if (!!there != !!a->write.before ||
 	    (there && there->job.epoch != a->write.before->job.epoch))
 		WRONG(w, "job %u: the maps have another run than the core says", a->id);
+	if (there && a->kind != CORE_GATES)
+		keys_put(w, there, NULL);
+	if (a->kind == CORE_INSTALL)
+		keys_put(w, a->write.job, a->write.installation->key);
 	if (a->kind == CORE_REMOVE)
 		tables_forget(&w->maps, a->id);
 	else
@@ -269,6 +286,34 @@ static inline void mirror_check(struct world *w)
 	if (!same)
 		WRONG(w, "maps: %u jobs, %u ports; the core knows %u jobs, %u ports", w->maps.jobs,
 		      w->maps.ports, t->jobs, t->ports);
+}
+
+static inline bool is_key(const struct tally_key *key) { return key->word[0] | key->word[1]; }
+
+/* Keys of runs that are over are nowhere; those of a run are as the worker was told. */
+static inline void keys_check(struct world *w)
+{
+	const struct books *b = core_books(w->core);
+	bool used[WORLD_JOBS] = { false };
+
+	for (unsigned int i = 0; i < w->maps.jobs; i++)
+		used[w->maps.job[i].job.group] = w->maps.job[i].job.keyed;
+	for (unsigned int i = 0; i < WORLD_JOBS; i++)
+		if (is_key(&w->rank_key[i][0]) != used[i])
+			WRONG(w, "group %u has keys, or none", i);
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (!b->job[i]->run_window && b->job[i]->draw.secret[0])
+			WRONG(w, "%s: a run that is over has a secret", b->job[i]->name);
+	for (unsigned int i = 0; i < WORLD_WORKERS; i++) {
+		const struct world_worker *p = &w->worker[i];
+		const struct job *j = books_job_find(b, p->job);
+		const struct tables_job *m = j ? tables_find(&w->maps, j->id) : NULL;
+
+		if (p->state == RUNS && m && m->job.epoch == p->epoch &&
+		    w->job[number_of(p->job)].serial == p->serial &&
+		    memcmp(&p->key, &w->rank_key[m->job.group][p->rank], sizeof(p->key)) != 0)
+			WRONG(w, "worker %u has another key than the maps", i);
+	}
 }
 
 /* Only when nothing is under way: then the maps are what the books say. */
@@ -392,7 +437,7 @@ static inline void workers_check(struct world *w)
 			WRONG(w, "worker %u is told that its run is ending, or is not told", i);
 		/* also with another agent than the one that told it */
 		if (p->state == RUNS && j && j->run_window && j->epoch == p->epoch &&
-		    w->job[number_of(p->job)].serial == p->serial && j->nonce != p->nonce)
+		    w->job[number_of(p->job)].serial == p->serial && j->draw.nonce != p->nonce)
 			WRONG(w, "worker %u has another nonce than its run", i);
 		for (unsigned int k = 0; k < i; k++)
 			if (p->state == RUNS && w->worker[k].state == RUNS && p->connected &&
@@ -427,13 +472,30 @@ static inline void world_check(struct world *w)
 	jobs_check(w);
 	if (w->answers != w->answers_due)
 		WRONG(w, "%u requests, %u answers", w->answers_due, w->answers);
-	if (core_is_agreed(w->core))
+	if (core_is_agreed(w->core)) {
 		maps_agree_check(w);
+		keys_check(w);
+	}
 	if (core_is_saved(w->core))
 		disk_check(w);
 }
 
 /* --- what is told ---------------------------------------------------------------------------- */
+
+/* Its own, and a new one for each run. */
+static inline void tell_key(struct world *w, struct world_worker *p, const struct core_action *a)
+{
+	struct world_job *j = &w->job[number_of(a->job->name)];
+	struct tally_key key = { { 0 } };
+	bool keyed = job_rank_key(a->job, a->rank, (uint8_t *)&key);
+
+	if (keyed != (a->job->tags && !a->job->spilled) || keyed != is_key(&key))
+		WRONG(w, "%s: a key, or none", a->job->name);
+	for (unsigned int rank = 0; keyed && rank < WORLD_RANKS; rank++)
+		if (!memcmp(&key, &j->told_key[rank], sizeof(key)))
+			WRONG(w, "%s: rank %u has a key of rank %u", a->job->name, a->rank, rank);
+	j->told_key[a->rank] = p->key = key;
+}
 
 static inline void tell_run(struct world *w, struct world_worker *p, const struct core_action *a)
 {
@@ -451,11 +513,13 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 		disk_check(w);
 	j->unsaved = !core_is_saved(w->core);
 	j->told_id = a->job->id;
-	if (!a->job->nonce || (a->job->nonce == j->told_nonce) != (epoch == j->told_epoch))
+	tell_key(w, p, a);
+	if (!a->job->draw.nonce ||
+	    (a->job->draw.nonce == j->told_nonce) != (epoch == j->told_epoch))
 		WRONG(w, "%s: no nonce, or that of another run", a->job->name);
 	w->runs_told += epoch != j->told_epoch;
 	j->told_epoch = epoch;
-	j->told_nonce = p->nonce = a->job->nonce;
+	j->told_nonce = p->nonce = a->job->draw.nonce;
 	j->told_event = w->events;
 	p->state = RUNS;
 	p->ending = false;

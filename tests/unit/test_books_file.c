@@ -110,7 +110,8 @@ static void run(struct job *j, uint16_t window)
 		assert_int_equal(address_parse(text, 0, &address), 0);
 		assert_int_equal(job_join(j, -1, &address, &rank, &why), 0);
 	}
-	job_begin(j, window, false, 0x9c41d00f3ae7b552);
+	j->begin_draw = (struct job_draw){ 0x9c41d00f3ae7b552, { 1, 2, 3 } };
+	job_begin(j, window, false);
 }
 
 /* Something of everything. */
@@ -165,7 +166,8 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_true(endpoint_is_equal(&a->service, &b->service));
 	assert_int_equal(a->epoch, b->epoch);
 	assert_int_equal(a->run_window, b->run_window);
-	assert_true(a->nonce == b->nonce && !a->nonce == !a->run_window);
+	assert_true(!memcmp(&a->draw, &b->draw, sizeof(a->draw)) && a->tags == b->tags &&
+		    !a->draw.nonce == !a->run_window);
 	for (unsigned int i = 0; i < a->workers; i++) {
 		enum job_presence presence = a->rank[i].presence;
 
@@ -413,17 +415,20 @@ static void refused(const char *from, const char *to, const char *reason)
 	assert_string_equal(why.text, reason);
 }
 
-static void what_an_agent_wrote_before_runs_had_nonces_is_read(void **state)
+static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **state)
 {
+	static const char *const later[] = { "\"nonce\"", "\"secret\"", "\"tags\"" };
 	_cleanup_(freep) char *text = filled_text();
 	_cleanup_(books_clear) struct books b;
-	char *at = text;
 
-	while ((at = strstr(at, "\"nonce\"")))
-		at[1] = 'x'; /* an unknown key */
+	for (size_t i = 0; i < sizeof(later) / sizeof(*later); i++)
+		for (char *at = text; (at = strstr(at, later[i]));)
+			at[1] = 'x'; /* an unknown key */
 	configure(&b);
 	assert_int_equal(books_parse(&b, text, strlen(text), "state", &why), 0);
-	assert_true(books_job_find(&b, "runs")->nonce == 0);
+	assert_true(books_job_find(&b, "runs")->draw.nonce == 0);
+	assert_int_equal(books_job_find(&b, "runs")->draw.secret[0], 0); /* the run has no keys */
+	assert_true(books_job_find(&b, "runs")->tags); /* and the next one has */
 	assert_int_equal(books_job_find(&b, "runs")->run_window, 8);
 }
 
@@ -632,7 +637,7 @@ int main(void)
 		cmocka_unit_test(a_quota_of_the_default_tenant_is_kept),
 		cmocka_unit_test(every_truncation_is_refused_with_words),
 		cmocka_unit_test(every_changed_byte_is_refused_or_leaves_sound_books),
-		cmocka_unit_test(what_an_agent_wrote_before_runs_had_nonces_is_read),
+		cmocka_unit_test(what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read),
 		cmocka_unit_test(what_no_agent_wrote_is_refused),
 		cmocka_unit_test(no_token_is_ever_in_a_reason),
 		cmocka_unit_test(lists_must_be_lists),

@@ -94,7 +94,7 @@ static void create(struct world *w, unsigned int number, unsigned int workers, c
 		   uint16_t window)
 {
 	struct request q = { .verb = REQUEST_JOB_CREATE,
-			     .job = { .workers = workers, .window = window } };
+			     .job = { .workers = workers, .window = window, .tags = number % 3 } };
 	struct world_job *j = &w->job[number];
 
 	if (j->state == THERE)
@@ -188,6 +188,9 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
 	uint8_t key[SECRET_KEY_BYTES];
 	char name[NAME_BYTES];
+	struct job_draw draw = { 1 + world_random(w, INT32_MAX),
+				 { 1 + world_random(w, 255), world_random(w, 256),
+				   world_random(w, 256), world_random(w, 256) } };
 	const struct core_event e = { .kind = CORE_JOINING,
 				      .connection = p,
 				      .joining = { .job = name,
@@ -195,7 +198,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 						   .message = &m,
 						   .again = p->connected,
 						   .peer = &address,
-						   .nonce = 1 + world_random(w, INT32_MAX) } };
+						   .draw = &draw } };
 
 	snprintf(name, sizeof(name), "j%u", job);
 	secret_token_key(w->job[job].token, key);

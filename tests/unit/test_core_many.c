@@ -203,7 +203,7 @@ static void ask(struct node *n, const struct request *q)
 static void create(struct node *n)
 {
 	struct request q = { .verb = REQUEST_JOB_CREATE,
-			     .job = { .workers = WORKERS, .window = WINDOW } };
+			     .job = { .workers = WORKERS, .window = WINDOW, .tags = true } };
 
 	snprintf(q.job.name, sizeof(q.job.name), "j%u", n->jobs);
 	ask(n, &q);
@@ -216,6 +216,7 @@ static void say(struct node *n, struct worker *p, bool leave)
 	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
 	uint8_t key[SECRET_KEY_BYTES];
 	char name[NAME_BYTES];
+	const struct job_draw draw = { 1 + n->events, { 1 } };
 	const struct core_event e = { .kind = CORE_JOINING,
 				      .connection = p,
 				      .joining = { .job = name,
@@ -223,7 +224,7 @@ static void say(struct node *n, struct worker *p, bool leave)
 						   .message = &m,
 						   .again = leave,
 						   .peer = &address,
-						   .nonce = 1 + n->events } };
+						   .draw = &draw } };
 	const struct core_event ended = { .kind = CORE_ENDED, .connection = p };
 
 	snprintf(name, sizeof(name), "j%u", p->number / WORKERS);

@@ -89,7 +89,8 @@ static struct job *job_running(uint16_t workers)
 
 	for (unsigned int i = 0; i < workers; i++)
 		comes(j, -1, i, i);
-	job_begin(j, 64, false, 0x9c41d00f3ae7b552);
+	j->begin_draw.nonce = 0x9c41d00f3ae7b552;
+	job_begin(j, 64, false);
 	return j;
 }
 
@@ -204,22 +205,30 @@ static void the_next_run_is_told_as_a_job_file_before_it_begins(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_of(2);
 	static struct run next, now;
+	uint8_t key[SECRET_RANK_KEY_BYTES];
 
 	comes(j, 1, 8, 1);
 	comes(j, 0, 9, 0);
+	j->begin_draw = (struct job_draw){ 0x9c41d00f3ae7b552, { 1 } };
 	job_next_run(j, 32, &next);
+	job_run_keys(&j->begin_draw, &next);
 	assert_int_equal(j->epoch, 41);
 	assert_int_equal(next.epoch, 42);
 	assert_int_equal(next.job, 7);
 	assert_int_equal(next.window, 32);
 	assert_int_equal(next.payload_bytes, 1408);
 	assert_int_equal(next.workers, 2);
-	assert_true(next.nonce == 0);
-	job_begin(j, 32, false, 0x9c41d00f3ae7b552);
+	assert_true(next.nonce == 0x9c41d00f3ae7b552);
+	job_begin(j, 32, false);
 	job_this_run(j, &now);
-	assert_true(now.nonce == 0x9c41d00f3ae7b552);
-	now.nonce = 0;
+	job_run_keys(&j->draw, &now);
 	assert_memory_equal(&next, &now, sizeof(now));
+	assert_int_equal(now.keys, 2);
+	assert_memory_not_equal(&now.key[0], &now.key[1], sizeof(now.key[0]));
+	for (uint16_t rank = 0; rank < 2; rank++) {
+		assert_true(job_rank_key(j, rank, key));
+		assert_memory_equal(key, &now.key[rank], sizeof(key));
+	}
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct sockaddr_storage expected = worker(9 - i);
 
@@ -243,7 +252,7 @@ static void a_run_holds_two_slots_a_chunk_until_all_have_left(void **state)
 	assert_false(job_leave(j, 0, 42)); /* again */
 	assert_true(job_leave(j, 1, 42));
 	assert_int_equal(job_slots(j), 0);
-	assert_true(j->nonce == 0);
+	assert_true(j->draw.nonce == 0);
 	assert_false(job_leave(j, 1, 42));
 	assert_int_equal(j->epoch, 42);
 }
@@ -273,7 +282,8 @@ static void the_epoch_wraps(void **state)
 	comes(j, 0, 0, 0);
 	job_next_run(j, 1, &next);
 	assert_int_equal(next.epoch, 0);
-	job_begin(j, 1, false, 0x9c41d00f3ae7b552);
+	j->begin_draw.nonce = 0x9c41d00f3ae7b552;
+	job_begin(j, 1, false);
 	assert_int_equal(j->epoch, 0);
 	assert_true(job_leave(j, 0, 0));
 }
@@ -331,7 +341,8 @@ static void a_run_of_detached_ranks_is_replaced_when_all_have_come(void **state)
 	comes(j, -1, 5, 0);
 	comes(j, -1, 6, 1);
 	assert_true(job_is_ready(j));
-	job_begin(j, 16, false, 0x9c41d00f3ae7b552);
+	j->begin_draw.nonce = 0x9c41d00f3ae7b552;
+	job_begin(j, 16, false);
 	assert_int_equal(j->epoch, 43);
 	assert_int_equal(job_slots(j), 32);
 	assert_false(job_leave(j, 0, 42)); /* who was in the run before */
@@ -361,7 +372,8 @@ static void a_connection_stays_through_begin(void **state)
 	comes(j, -1, 0, 0);
 	comes(j, -1, 1, 1);
 	j->rank[1].connection = &here;
-	job_begin(j, 1, false, 0x9c41d00f3ae7b552);
+	j->begin_draw.nonce = 0x9c41d00f3ae7b552;
+	job_begin(j, 1, false);
 	assert_null(j->rank[0].connection);
 	assert_ptr_equal(j->rank[1].connection, &here);
 }
@@ -432,7 +444,8 @@ static void all_begin(struct job *j)
 	assert_int_equal(job_is_ready(j), waiting == RANKS);
 	if (waiting < RANKS)
 		return;
-	job_begin(j, 8, false, 0x9c41d00f3ae7b552);
+	j->begin_draw.nonce = 0x9c41d00f3ae7b552;
+	job_begin(j, 8, false);
 	everyone_forgets_the_run();
 	for (int n = 0; n < PEOPLE; n++) {
 		person[n].runs = person[n].waits;

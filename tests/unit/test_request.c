@@ -118,7 +118,8 @@ static void a_job_is_read_whole(void **state)
 	const struct sockaddr_in6 *a = (const void *)&q.job.service;
 
 	taken("{\"do\":\"job-create\",\"name\":\"r.1\",\"workers\":256,\"tenant\":\"red\","
-	      "\"window\":1024,\"payload\":3392,\"service\":\"fd77::1\",\"id\":4294967295}");
+	      "\"window\":1024,\"payload\":3392,\"service\":\"fd77::1\",\"id\":4294967295,\"tags\":false}");
+	assert_false(q.job.tags);
 	assert_int_equal(q.verb, REQUEST_JOB_CREATE);
 	assert_string_equal(q.job.name, "r.1");
 	assert_int_equal(q.job.workers, 256);
@@ -130,6 +131,7 @@ static void a_job_is_read_whole(void **state)
 	assert_true(q.job.id == UINT32_MAX);
 	taken("{\"do\":\"job-create\",\"name\":\"r\",\"workers\":1}");
 	assert_int_equal(q.given, REQUEST_NAME | REQUEST_WORKERS);
+	assert_true(q.job.tags);
 	assert_string_equal(q.job.tenant, "");
 	assert_int_equal(q.job.window, 0);
 	assert_int_equal(q.job.service.ss_family, AF_UNSPEC);
