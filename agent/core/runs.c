@@ -155,7 +155,6 @@ static void spill(struct core *c, core_step *then)
 
 	c->begin.spilled = true;
 	c->begin.window = c->begin.due = j->window;
-	explicit_bzero(j->begin_draw.secret, sizeof(j->begin_draw.secret)); /* it knows no keys */
 	r = run_plan(c, j, j->window);
 	if (r < 0) {
 		free(TAKE_PTR(c->install.g));

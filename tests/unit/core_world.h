@@ -76,6 +76,7 @@ struct world {
 	struct {
 		uint32_t id;
 		uint16_t epoch, tenant;
+		struct tally_key key[WORLD_RANKS];
 	} spilled[TALLY_JOBS_MAX];
 	unsigned int spills;
 	struct tables maps;
@@ -162,6 +163,7 @@ static inline void spill_put(struct world *w, const struct installation *g)
 	w->spilled[i].id = g->id;
 	w->spilled[i].epoch = g->job.epoch;
 	w->spilled[i].tenant = g->job.tenant;
+	memcpy(w->spilled[i].key, g->key, sizeof(w->spilled[i].key));
 	w->spills += i == w->spills;
 }
 
@@ -308,11 +310,15 @@ static inline void keys_check(struct world *w)
 		const struct world_worker *p = &w->worker[i];
 		const struct job *j = books_job_find(b, p->job);
 		const struct tables_job *m = j ? tables_find(&w->maps, j->id) : NULL;
+		const struct tally_key *keys = m ? w->rank_key[m->job.group] : NULL;
 
-		if (p->state == RUNS && m && m->job.epoch == p->epoch &&
-		    w->job[number_of(p->job)].serial == p->serial &&
-		    memcmp(&p->key, &w->rank_key[m->job.group][p->rank], sizeof(p->key)) != 0)
-			WRONG(w, "worker %u has another key than the maps", i);
+		if (p->state != RUNS || !j || j->epoch != p->epoch ||
+		    w->job[number_of(p->job)].serial != p->serial)
+			continue;
+		if (j->run_window && j->spilled && spill_has(w, j))
+			keys = w->spilled[spill_find(w, j->id)].key;
+		if (keys && memcmp(&p->key, &keys[p->rank], sizeof(p->key)) != 0)
+			WRONG(w, "worker %u has another key than the maps, or the spill", i);
 	}
 }
 
@@ -489,7 +495,7 @@ static inline void tell_key(struct world *w, struct world_worker *p, const struc
 	struct tally_key key = { { 0 } };
 	bool keyed = job_rank_key(a->job, a->rank, (uint8_t *)&key);
 
-	if (keyed != (a->job->tags && !a->job->spilled) || keyed != is_key(&key))
+	if (keyed != a->job->tags || keyed != is_key(&key))
 		WRONG(w, "%s: a key, or none", a->job->name);
 	for (unsigned int rank = 0; keyed && rank < WORLD_RANKS; rank++)
 		if (!memcmp(&key, &j->told_key[rank], sizeof(key)))
