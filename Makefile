@@ -34,7 +34,7 @@ E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/job-file.md man/tallyd.yaml.5
-SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h)
+SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h port.skel.h)
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
 	   testbed-cable)
 
@@ -156,7 +156,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 	-@scripts/setup-vm.sh
 	@vm-testbed/all
 
-guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(GUESTS) # what goes into a guest
+guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
 	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(filter-out spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
@@ -213,7 +213,7 @@ $(BUILD)/agent.a: $(call objects,$(AGENT))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/tally-node: $(call objects,$(NODE)) $(BUILD)/agent.a $(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lnl-route-3 -lnl-3
+	$(call say,LD  )$(CC) -o $@ $^ -lxdp -lbpf -lnl-route-3 -lnl-3
 
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
@@ -249,7 +249,7 @@ $(BUILD)/packaging/libtally.pc: packaging/libtally.pc.in always
 
 # --- tests. Units: everything is compiled anew, with sanitizers.
 
-LIBRARIES := -lbpf -lnl-route-3 -lnl-3 -lsystemd -lyaml -ljansson -lmicrohttpd -lcap-ng -lm
+LIBRARIES := -lxdp -lbpf -lnl-route-3 -lnl-3 -lsystemd -lyaml -ljansson -lmicrohttpd -lcap-ng -lm
 
 $(BUILD)/sanitized/%.o: %.c
 	@mkdir -p $(@D)

@@ -137,8 +137,9 @@ static const struct key port_rows[] = {
 		     "`tc` (no XDP); `auto`: native, generic where the driver refuses, `tc` where "
 		     "XDP cannot be had." },
 	{ "share", &key_bool, PORT(share), .initial = "false",
-	  .meaning = "Whether another XDP program may be on the port, and get what is not "
-		     "Tally's; otherwise a port with another program is an error." },
+	  .meaning = "Whether other XDP programs may be on the port, and get what is not Tally's: "
+		     "those of libxdp's dispatcher, or one that is there already; otherwise a port "
+		     "with another program is an error." },
 };
 
 static const struct key control_rows[] = {

@@ -179,21 +179,9 @@ static void tc_remove(const char *pin, const struct port_link *link)
 	unlink(pin_path(pin, link->name, ""));
 }
 
-/* Staged before the filter has it; no more staged once the filter has what is pinned again. */
 static int tc_update(const char *pin, const struct port_link *link, int program)
 {
-	const bool is_back = program == link->fd;
-	int r = 0;
-
-	if (!is_back) {
-		unlink(pin_path(pin, link->name, PIN_STAGED));
-		r = bpf_obj_pin(program, pin_path(pin, link->name, PIN_STAGED));
-	}
-	if (r == 0)
-		r = filter_put(link->ifindex, program, BPF_TC_F_REPLACE);
-	if (is_back == (r == 0))
-		unlink(pin_path(pin, link->name, PIN_STAGED));
-	return r;
+	return filter_put(link->ifindex, program, BPF_TC_F_REPLACE);
 }
 
 static bool tc_is_attached(const char *pin, uint32_t ifindex)

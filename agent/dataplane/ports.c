@@ -16,6 +16,7 @@
 
 /* In the order in which they are tried. */
 static const struct port_kind *const kinds[] = {
+	&port_dispatcher_kind,
 	&port_shared_kind,
 	&port_link_kind,
 	&port_tc_kind,
@@ -59,6 +60,23 @@ int port_program(const char *pin, uint32_t ifindex)
 			return TAKE_FD(fd);
 	}
 	return -ENOENT;
+}
+
+/* Staged before the port has it; no more staged once the port has what is pinned again. */
+int port_update(const char *pin, const struct port_link *link, int program)
+{
+	const bool is_back = !link->kind->pins_program || program == link->fd;
+	int r = 0;
+
+	if (!is_back) {
+		unlink(pin_path(pin, link->name, PIN_STAGED));
+		r = bpf_obj_pin(program, pin_path(pin, link->name, PIN_STAGED));
+	}
+	if (r == 0)
+		r = link->kind->update(pin, link, program);
+	if (link->kind->pins_program && is_back == (r == 0))
+		unlink(pin_path(pin, link->name, PIN_STAGED));
+	return r;
 }
 
 int program_of_xdp(struct programs *p, struct why *why) { return p->fd[PIN_INGRESS]; }
@@ -270,6 +288,8 @@ int port_attach(const char *pin, struct programs *programs, struct dataplane_por
 		r = kind_attach(kinds[i], pin, programs, p, &said);
 		if (r == 0)
 			return 0;
+		if (kinds[i] == &port_dispatcher_kind)
+			r = 0; /* a tail call, or a link, does without */
 	}
 	assert(tried); /* each mode has a kind */
 	if (tried > 1)

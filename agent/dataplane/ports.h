@@ -45,7 +45,7 @@ struct port_kind {
 	/* Finds the port's interface, and what else is not in the pin's name. */
 	void (*read)(const char *pin, struct port_link *link);
 
-	/* Puts `program` in the place of ours, with no gap. If it is pinned: staged. */
+	/* Puts `program` in the place of ours, with no gap. */
 	int (*update)(const char *pin, const struct port_link *link, int program);
 
 	/* Takes ours away, with the pin. */
@@ -58,6 +58,7 @@ struct port_kind {
 	int (*elsewhere_say)(const char *pin, const struct port_link *link, struct why *why);
 };
 
+extern const struct port_kind port_dispatcher_kind; /* libxdp's: the pin is our program */
 extern const struct port_kind port_link_kind; /* a BPF link: its pin */
 extern const struct port_kind port_shared_kind; /* calls another program: its pin */
 extern const struct port_kind port_tc_kind; /* a TC filter: the pin is our program */
@@ -72,6 +73,9 @@ void links_refresh(struct dataplane *d);
 /* Attaches by the kind that suits, and pins. Sets the port's mode and reason. */
 int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
 		struct why *why);
+
+/* Puts `program` in the place of ours, with no gap. If it is pinned: staged before. */
+int port_update(const char *pin, const struct port_link *link, int program);
 
 /* The pin of a port in this network namespace; valid until the next call of pin_path(). */
 const char *port_pin(const char *pin, const struct port_kind *kind, uint32_t ifindex, bool made);

@@ -25,12 +25,12 @@ char dataplane_kernel_words[160];
 static void kernel_words_keep(const char *text)
 {
 	static const char libbpf[] = "libbpf: ", netlink[] = "libbpf: Kernel error message: ";
-	const char *counts = strstr(text, "\nprocessed "), *words;
+	const char *counts = strstr(text, "\nprocessed "), *line, *words;
 
 	if (!strncmp(text, netlink, strlen(netlink)))
 		words = text + strlen(netlink);
 	else if (strstr(text, "BEGIN PROG LOAD LOG") && counts)
-		words = (const char *)memrchr(text, '\n', counts - text) + 1;
+		words = (line = memrchr(text, '\n', counts - text)) ? line + 1 : counts + 1;
 	else if (!strncmp(text, libbpf, strlen(libbpf)) && strstr(text, "not found in kernel"))
 		words = text + strlen(libbpf);
 	else
@@ -58,11 +58,13 @@ void libbpf_listen(void) { libbpf_set_print(listen_to_libbpf); }
 
 void dataplane_be_verbose(void) { verbose = true; }
 
+static inline void ingress_destroyp(struct ingress_bpf **p) { ingress_bpf__destroy(*p); }
 static inline void ingress_tc_destroyp(struct ingress_tc_bpf **tc) { ingress_tc_bpf__destroy(*tc); }
 
 void programs_close(struct programs *p)
 {
 	ingress_tc_bpf__destroy(p->ingress_tc);
+	ingress_bpf__destroy(p->called);
 	ingress_bpf__destroy(p->ingress);
 	fanout_bpf__destroy(p->fanout);
 }
@@ -183,6 +185,17 @@ static int boot_choose(const struct dataplane *old, uint32_t slots, uint16_t *re
 	return 0;
 }
 
+/* Over the node's maps that come before `end`. */
+static int over_maps_load(const struct programs *p, int end, struct bpf_object *object,
+			  struct bpf_object_skeleton *skeleton)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < end; i++)
+		r = bpf_map__reuse_fd(map_of(object, i), p->fd[i]);
+	return r < 0 ? r : bpf_object__load_skeleton(skeleton);
+}
+
 static int ingress_load(struct programs *p, const struct dataplane *old, uint32_t slots,
 			bool shared, struct why *why)
 {
@@ -199,10 +212,7 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 	if (!p->ingress)
 		return -errno;
 	p->ingress->rodata_node->constants = p->constants = c;
-	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
-		r = bpf_map__reuse_fd(map_of(p->ingress->obj, i), p->fd[i]);
-	if (r == 0)
-		r = ingress_bpf__load(p->ingress);
+	r = over_maps_load(p, PIN_MAPS, p->ingress->obj, p->ingress->skeleton);
 	if (r < 0)
 		return load_error(why, r,
 				  shared ? "the ingress program with a call to another"
@@ -216,7 +226,7 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 int programs_tc(struct programs *p, struct why *why)
 {
 	_cleanup_(ingress_tc_destroyp) struct ingress_tc_bpf *tc = NULL;
-	int r = 0;
+	int r;
 
 	if (p->ingress_tc)
 		return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
@@ -225,14 +235,33 @@ int programs_tc(struct programs *p, struct why *why)
 	if (!tc)
 		return -errno;
 	tc->rodata_node->constants = p->constants;
-	for (int i = 0; r == 0 && i < PIN_MAPS; i++)
-		r = bpf_map__reuse_fd(map_of(tc->obj, i), p->fd[i]);
-	if (r == 0)
-		r = ingress_tc_bpf__load(tc);
+	r = over_maps_load(p, PIN_MAPS, tc->obj, tc->skeleton);
 	if (r < 0)
 		return load_error(why, r, "the ingress program for TC", 0);
 	p->ingress_tc = TAKE_PTR(tc);
 	return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
+}
+
+int programs_called(struct programs *p, struct why *why)
+{
+	_cleanup_(ingress_destroyp) struct ingress_bpf *called = NULL;
+	int r;
+
+	if (p->called)
+		return bpf_program__fd(p->called->progs.tally_ingress);
+	called = ingress_bpf__open();
+	if (!called)
+		return -errno;
+	called->rodata_node->constants = p->constants;
+	called->rodata_node->constants.shared = false;
+	bpf_program__set_expected_attach_type(called->progs.tally_ingress, 0);
+	/* all but `next`, whose programs are for links' attach type */
+	_Static_assert(PIN_NEXT == PIN_MAPS - 1, "the last one");
+	r = over_maps_load(p, PIN_NEXT, called->obj, called->skeleton);
+	if (r < 0)
+		return load_error(why, r, "the ingress program for libxdp's dispatcher", 0);
+	p->called = TAKE_PTR(called);
+	return bpf_program__fd(p->called->progs.tally_ingress);
 }
 
 /* Jobs that nobody pays for may do all; answers that nobody pays for are few. */

@@ -12,9 +12,10 @@ void libbpf_listen(void);
 struct programs {
 	struct fanout_bpf *fanout;
 	struct ingress_bpf *ingress;
-	struct ingress_tc_bpf *ingress_tc; /* only when a port needs it */
+	struct ingress_bpf *called; /* only when a port needs it, as is: */
+	struct ingress_tc_bpf *ingress_tc;
 	struct tally_constants constants; /* of the ingress programs */
-	int fd[PIN_COUNT]; /* borrowed from the three, or from an open node */
+	int fd[PIN_COUNT]; /* borrowed from those, or from an open node */
 };
 
 /* Those of an open node, as they run; *ret for programs_close(), before the node is closed. */
@@ -31,6 +32,12 @@ void programs_close(struct programs *p);
 /* The ingress program for TC, over the same maps, loaded when it is asked for first; its fd is
  * `p`'s. */
 int programs_tc(struct programs *p, struct why *why);
+
+/*
+ * The same for ingress as a program of libxdp's dispatcher may call it: caller and called must be
+ * loaded for the same attach type, which the former cannot name; a link's program must name it.
+ */
+int programs_called(struct programs *p, struct why *why);
 
 /* Pins what `which` has a bit for. */
 int pins_make(const struct programs *p, const char *pin, unsigned int which, const char *suffix,

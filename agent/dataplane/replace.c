@@ -100,7 +100,7 @@ static bool is_shared(const struct swap *s)
 	bool shared = false;
 
 	for (unsigned int i = 0; i < s->links_count; i++)
-		shared |= s->links[i].beside && is_wanted(s, &s->links[i]);
+		shared |= s->links[i].kind == &port_shared_kind && is_wanted(s, &s->links[i]);
 	for (unsigned int i = 0; i < s->ports_count; i++)
 		shared |= s->ports[i].ifindex && !link_find(s, s->ports[i].ifindex) &&
 			  share_is_wanted(&s->ports[i]);
@@ -147,7 +147,7 @@ static int ports_swap(struct swap *s, struct why *why)
 		r = link->kind->program(&s->programs, why);
 		if (r < 0)
 			return r;
-		r = link->kind->update(s->node->path, link, r);
+		r = port_update(s->node->path, link, r);
 		if (r < 0)
 			return why_say(why, r,
 				       "interface number %u does not take the new program: "
@@ -168,7 +168,7 @@ static void ports_back(const struct swap *s)
 		int before = link->kind->pins_program ? link->fd : s->node->fd[PIN_INGRESS];
 
 		if (link->ifindex)
-			link->kind->update(s->node->path, link, before);
+			port_update(s->node->path, link, before);
 	}
 }
 
