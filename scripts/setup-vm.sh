@@ -9,7 +9,7 @@ packages=(
 	qemu-system-x86 qemu-system-arm				# emulators
 	busybox-static cpio kmod xz-utils zstd binutils		# guests are packed with
 	gcc-aarch64-linux-gnu					# programs for arm64
-	gpgv mawk diffutils systemd				# kernels of other suites; in guests
+	gpgv mawk diffutils systemd xdp-tools			# kernels of other suites; in guests
 )
 
 die() { echo "setup-vm: $*" >&2; exit 1; }
