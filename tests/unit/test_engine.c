@@ -415,7 +415,8 @@ static void a_late_rank_makes_no_storm_of_asks(void **state)
 							     .frames_grow = true,
 							     .timeout_ns = TIMEOUT_NS,
 							     .nonce = true });
-	struct program program[WORLD_JOBS] = { { .world = w, .calls = 1 } };
+	struct program program[WORLD_JOBS] = { [0 ... WORLD_JOBS - 1] = { .world = w,
+									  .calls = 1 } };
 
 	(void)state;
 	program[0].call[0] = (struct collective){ .verb = CALL_ALLREDUCE,
