@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Our place in libxdp's dispatcher (docs/decisions/0010): calls the node's XDP program, which is
+ * Our place in libxdp's dispatcher (docs/decisions/0012): calls the node's XDP program, which is
  * thus replaced with no gap and without libxdp. Where there is none, all is passed.
  */
 #include <linux/bpf.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ports with libxdp's dispatcher (docs/decisions/0010), where other XDP programs come and go by
+ * Ports with libxdp's dispatcher (docs/decisions/0012), where other XDP programs come and go by
  * xdp-loader and its like. A small program (bpf/port.bpf.c) has a place there for ours, and calls
  * the program that `place-IFINDEX-NETNS` names, a map: whoever has this pin changes the program
  * with no gap, and needs neither libxdp nor its privileges. The pin of such a port is the program
