@@ -2,7 +2,7 @@
 /*
  * X25519 (RFC 7748): two who each draw 32 bytes and tell each other their share come to know 32
  * bytes that nobody learns who only listens. Pure; the time depends on no secret. session.h uses
- * it; docs/decisions/0010 says why it is here.
+ * it; docs/decisions/0011 says why it is here.
  */
 #ifndef TALLY_COMMON_X25519_H
 #define TALLY_COMMON_X25519_H
