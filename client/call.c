@@ -221,8 +221,10 @@ uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h, uint64_t *
 	uint8_t blocks;
 	size_t words;
 
-	if (c->chunk && (!c->round || c->member.sealed))
-		own = inspect(c, entry.chunk);
+	if (c->chunk && !c->round)
+		c->chunk[entry.chunk].own = inspect(c, entry.chunk);
+	if (c->chunk)
+		own = c->chunk[entry.chunk].own;
 	*ret_vote = vote_of(own, terms.scale, entry.form);
 	h->call = tally_le64(c->shape);
 	h->lane = lane_of(c, entry);

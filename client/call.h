@@ -18,6 +18,8 @@
 #include <tally/tally.h>
 #include <tally/wire.h>
 
+#include "lanes.h"
+
 enum call_verb {
 	CALL_CLOSING, /* a barrier, the last call of a rank */
 	CALL_ALLREDUCE,
@@ -73,6 +75,7 @@ struct call_chunk {
 	uint8_t scale;
 	bool wide;
 	uint8_t todo; /* forms for the next round: bits 1 << enum call_form */
+	struct lane_need own; /* in round 0; later results may lie where the numbers were */
 };
 
 enum call_form {
