@@ -109,6 +109,7 @@ static void run(unsigned int number, unsigned int job)
 {
 	struct joining_message m = { .rank = JOINING_RANK_ANY, .address = config.service[0] };
 	const struct sockaddr_storage peer = config.service[0];
+	const struct job_draw draw = { .nonce = 1 };
 	uint8_t key[SECRET_KEY_BYTES];
 	char name[NAME_BYTES];
 
@@ -121,7 +122,7 @@ static void run(unsigned int number, unsigned int job)
 							   .token_key = key,
 							   .message = &m,
 							   .peer = &peer,
-							   .nonce = 1 } };
+							   .draw = &draw } };
 
 		endpoint_port_set(&m.address, 40000 + i);
 		give(number, &e, NULL);
