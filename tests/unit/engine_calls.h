@@ -300,6 +300,7 @@ static inline struct collective collective_random(uint64_t *random, int ranks, u
 static inline const char *calls_run(struct world *w, struct program *program,
 				    void (*happen)(struct world *w))
 {
+	const int jobs = w->options.jobs < WORLD_JOBS ? w->options.jobs : WORLD_JOBS;
 	uint64_t steps = 0;
 	bool over = false;
 
@@ -307,7 +308,7 @@ static inline const char *calls_run(struct world *w, struct program *program,
 		rank_go_on(&program[w->worker[i].job], w->worker[i].rank);
 	while (!over && !w->wrong) {
 		over = true;
-		for (int job = 0; job < w->options.jobs; job++)
+		for (int job = 0; job < jobs; job++)
 			over &= program_is_over(&program[job]);
 		if (over)
 			break;
@@ -319,7 +320,7 @@ static inline const char *calls_run(struct world *w, struct program *program,
 		if (w->touched >= 0)
 			rank_go_on(&program[w->worker[w->touched].job], w->worker[w->touched].rank);
 	}
-	for (int job = 0; job < w->options.jobs && !w->wrong; job++)
+	for (int job = 0; job < jobs && !w->wrong; job++)
 		for (int n = 0; n < program[job].calls && !w->wrong; n++)
 			if (!call_is_right(&program[job], n))
 				w->wrong = "WRONG: a result is not the sum";

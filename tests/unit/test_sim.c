@@ -170,14 +170,12 @@ static struct world_options options_by_chance(uint64_t *random)
 
 static const char *run_world(const struct world_options *options)
 {
-	struct program program[WORLD_JOBS] = { 0 };
-	struct world *w;
+	struct world *w = world_new(options);
+	struct program program[WORLD_JOBS] = { [0 ... WORLD_JOBS - 1] = { .world = w } };
 
-	w = world_new(options);
 	for (int job = 0; job < options->jobs; job++) {
 		struct program *p = &program[job];
 
-		p->world = w;
 		p->job = job;
 		p->calls = 1 + random_below(&w->random, 4);
 		p->ahead = chance(&w->random, 300);
