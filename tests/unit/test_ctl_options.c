@@ -31,7 +31,7 @@ static const struct request_kind *kind_of(const struct command *command)
 	return NULL;
 }
 
-/* Numbers are sent as numbers, lists as lists. */
+/* Numbers are sent as numbers, yes and no as booleans, lists as lists. */
 static void option_fits(const struct command *command, const struct option_kind *option)
 {
 	const struct key *key = key_of(kind_of(command), option->key);
@@ -41,7 +41,8 @@ static void option_fits(const struct command *command, const struct option_kind 
 			 option->key);
 		return;
 	}
-	assert_int_equal(option->type == OPTION_NUMBER, key->type->literal);
+	assert_int_equal(option->type == OPTION_NUMBER || option->type == OPTION_YES_NO,
+			 key->type->literal);
 	assert_int_equal(option->type == OPTION_LIST, key->list_max > 0);
 }
 
