@@ -240,6 +240,7 @@ the_others_hear_within_a_second_that_a_rank_died() {
 
 a_quota_shrinks_and_grows_under_load() {
 	star
+	echo "spill: {memory_mib: 0}" >>"$work/tallyd.yaml" # where what has no slots would go
 	start_agent
 	ctl tenant add red --slots 512 --packets-per-second 40k >/dev/null
 	create_job train 3 --tenant red
