@@ -8,44 +8,42 @@
 #include "parse.bpf.h"
 
 /*
- * Is this from where the rank is? A port that is none of the node's says nothing: a bond's frames
- * come in by what it is made of.
+ * Is this from where the rank of this index is? A port that is none of the node's says nothing: a
+ * bond's frames come in by what it is made of.
  */
-static __always_inline bool place_matches(struct hook_context *ctx, const struct frame *f,
-					  const struct tally_rank *rank)
+__noinline int rank_is_there(struct hook_context *ctx, int packed_offsets, __u32 index)
 {
+	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct tally_rank *rank = bpf_map_lookup_elem(&ranks, &index);
+	struct offsets offsets = offsets_unpack(packed_offsets);
+	__u8 ip = offsets.ip; /* the verifier forgets bounds of what lies on the stack */
+	const struct ipv6hdr *ip6 = data + ip;
+	const struct iphdr *ip4 = data + ip;
 	__u32 port = hook_port(ctx);
-	const __u32 *from;
+	const __u32 *from = ip6->saddr.in6_u.u6_addr32;
 
+	/* An IPv4 header is shorter, but the headers behind it make up for that. */
+	if (!rank || (const void *)(ip6 + 1) > end)
+		return 0;
 	if (rank->port && rank->port != port && bpf_map_lookup_elem(&at_ports, &port))
-		return false;
-	if (!f->offsets.ipv6)
-		return f->ip4->saddr == rank->ip4;
-	from = f->ip6->saddr.in6_u.u6_addr32;
+		return 0;
+	if (!offsets.ipv6)
+		return ip4->saddr == rank->ip4;
 	return !((from[0] ^ rank->ip6[0]) | (from[1] ^ rank->ip6[1]) | (from[2] ^ rank->ip6[2]) |
 		 (from[3] ^ rank->ip6[3]));
 }
 
-/*
- * Is this contribution or repair from the rank that it says it is from? `group`: of its job, which
- * is `keyed`, `bound`, or both.
- */
-__noinline int rank_matches(struct hook_context *ctx, int packed_offsets, __u32 group, int keyed,
-			    int bound)
+/* Was this contribution or repair made with the key of this index? */
+__noinline int key_matches(struct hook_context *ctx, int packed_offsets, __u32 index)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
-	const struct tally_rank *rank;
+	const struct tally_rank *rank = bpf_map_lookup_elem(&ranks, &index);
 	struct tally_set set;
-	__u32 index;
 
-	if (!frame_locate(ctx, &f) || !frame_set(&f, &set) ||
-	    tally_le16_get(f.tally->sender) >= TALLY_WORKERS_MAX)
+	if (!rank || !frame_locate(ctx, &f))
 		return 0;
-	index = tally_rank_index(group, tally_le16_get(f.tally->sender));
-	rank = bpf_map_lookup_elem(&ranks, &index);
-	return rank && (!bound || place_matches(ctx, &f, rank)) &&
-	       (keyed ? tally_node_is_from(f.tally, &set, &rank->key)
-		      : tally_node_is_of_one(f.tally, &set));
+	frame_set(&f, &set);
+	return tally_node_is_from(f.tally, &set, &rank->key);
 }
 
 /* The tag, for whoever has the key of this index; a UDP checksum that was right stays right. */

@@ -8,7 +8,7 @@
  *
  *	tally_node_admit()	may it come in? GO_ON: it is offered to its slot
  *	tally_node_is_of_one()	then, where ranks have keys or are bound: of one rank?
- *	tally_node_is_from()	in a job with rank keys: is it from whom it says?
+ *	tally_node_is_from()	then, in a job with rank keys: is it from whom it says?
  *	tally_node_gather()	slot locked: which rule applies; the caller moves the words
  *	tally_reply_make()	what leaves (tally/reply.h)
  *	tally_reply_no_room()	instead, if the frame cannot be made as long as that
@@ -64,7 +64,7 @@ tally_inline bool tally_node_knows(const struct tally_header *h)
  * else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have limits. The
  * caller has checked that the job is `role`'s, that the message is as long as its header says, and
  * that the reserved bytes of struct tally_more are 0. `set`: the header's. In a job with rank keys
- * nothing is known of the tag yet: tally_node_is_from() comes next.
+ * nothing is known of the tag yet: tally_node_is_of_one() and tally_node_is_from() come next.
  */
 tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 						 const struct tally_header *h,
@@ -109,16 +109,18 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
  */
 tally_inline bool tally_node_is_of_one(const struct tally_header *h, const struct tally_set *set)
 {
-	return tally_set_has(set, tally_le16_get(h->sender)) &&
-	       (h->kind == TALLY_REPAIR || tally_set_is_single(set));
+	__u16 rank = tally_le16_get(h->sender);
+
+	if (rank >= TALLY_WORKERS_MAX)
+		return false;
+	return h->kind == TALLY_REPAIR ? tally_set_has(set, rank) : tally_set_is_only(set, rank);
 }
 
-/* Is it, and was it made with `key`, that of the rank? */
+/* Was this, which is of one rank, made with that rank's key? */
 tally_inline bool tally_node_is_from(const struct tally_header *h, const struct tally_set *set,
 				     const struct tally_key *key)
 {
-	return tally_le64_get(h->tag) == tally_keyed_tag(h, set, key) &&
-	       tally_node_is_of_one(h, set);
+	return tally_le64_get(h->tag) == tally_keyed_tag(h, set, key);
 }
 
 /*

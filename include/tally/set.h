@@ -101,6 +101,14 @@ tally_inline bool tally_set_has(const struct tally_set *s, __u32 rank)
 	return s->word[word % TALLY_SET_WORDS] >> (rank % 64) & 1;
 }
 
+/* Is `rank`, below TALLY_WORKERS_MAX, its one member? */
+tally_inline bool tally_set_is_only(const struct tally_set *s, __u32 rank)
+{
+	if (tally_set_is_short(s))
+		return !(rank / 64 | (s->word[0] ^ 1ULL << (rank % 64)));
+	return tally_set_is_single(s) && tally_set_has(s, rank);
+}
+
 /* The ranks 0 .. workers - 1. */
 tally_inline struct tally_set tally_set_first(__u32 workers)
 {

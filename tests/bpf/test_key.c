@@ -111,18 +111,19 @@ static void no_rank_speaks_for_another(void **state)
 	expect(node, repair(own(1), .set = { { 3 } }), TALLY_REPAIRED, NULL);
 }
 
-/* The map holds zeros where no rank is. */
+/* The map holds zeros where no rank is; behind the last rank come those of the next job. */
 static void a_rank_that_is_not_there_has_no_key(void **state)
 {
 	const struct tally_key zeros = { { 0 } };
 	struct node *node = keyed(state);
 	struct frame frame;
 
-	for (int rank = 2; rank < TALLY_WORKERS_MAX; rank++) {
+	for (int rank = 2; rank < 2 * TALLY_WORKERS_MAX; rank++) {
 		struct message m = repair(.worker = NOBODY, .set = { { 3 } }, .value = 666);
 		const __u32 at = frame_headers_bytes(m);
 		struct tally_header h;
 
+		rank_key_put(node, JOB, rank, zeros);
 		frame_write(m, &frame);
 		memcpy(&h, frame.data + at, sizeof(h));
 		h.sender = tally_le16(rank);

@@ -33,7 +33,7 @@ static void nobody_is_in_an_empty_set(void **state)
 	assert_true(tally_set_is_within(&empty, &empty));
 	assert_true(tally_set_is_disjoint(&empty, &empty));
 	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX; rank++)
-		assert_false(tally_set_has(&empty, rank));
+		assert_false(tally_set_has(&empty, rank) || tally_set_is_only(&empty, rank));
 }
 
 static void every_pair_of_ranks_is_told_apart(void **state)
@@ -49,6 +49,8 @@ static void every_pair_of_ranks_is_told_apart(void **state)
 			assert_int_equal(tally_set_is_disjoint(&one, &other), a != b);
 			assert_int_equal(tally_set_is_within(&one, &other), a == b);
 			assert_int_equal(tally_set_is_single(&both), a == b);
+			assert_int_equal(tally_set_is_only(&one, b), a == b);
+			assert_int_equal(tally_set_is_only(&both, a), a == b);
 			assert_true(tally_set_is_within(&one, &both));
 			assert_int_equal(tally_set_is_within(&both, &one), a == b);
 			assert_false(tally_set_is_empty(&both));
