@@ -18,16 +18,13 @@ static __always_inline enum tally_outcome admit(struct hook_context *ctx, const 
 	struct tally_role role = tally_job_role(job);
 	const struct tally_header *h = f->tally;
 	enum tally_outcome out = tally_node_admit(&role, h, set);
-	__u32 bytes = f->bytes, index;
+	__u32 bytes = f->bytes;
 
 	switch (out) {
 	case TALLY_GO_ON:
-		index = tally_rank_index(job->group, tally_le16_get(h->sender));
-		if ((job->keyed | job->bound) && !tally_node_is_of_one(h, set))
-			return TALLY_FORGED;
-		if (job->bound && !rank_is_there(ctx, offsets_pack(f->offsets), index))
-			return TALLY_FORGED;
-		if (job->keyed && !key_matches(ctx, offsets_pack(f->offsets), index))
+		if ((job->keyed | job->bound) &&
+		    !rank_matches(ctx, offsets_pack(f->offsets), job, set,
+				  h->kind << 16 | tally_le16_get(h->sender)))
 			return TALLY_FORGED;
 		return tenant_admit(job->tenant, h->priority, bytes);
 	case TALLY_PASSED_UP:

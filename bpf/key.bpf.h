@@ -8,14 +8,13 @@
 #include "parse.bpf.h"
 
 /*
- * Is this from where the rank of this index is? A port that is none of the node's says nothing: a
- * bond's frames come in by what it is made of.
+ * Is this from where the rank is? A port that is none of the node's says nothing: a bond's frames
+ * come in by what it is made of.
  */
-__noinline int rank_is_there(struct hook_context *ctx, int packed_offsets, __u32 index)
+static __always_inline bool place_matches(struct hook_context *ctx, struct offsets offsets,
+					  const struct tally_rank *rank)
 {
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const struct tally_rank *rank = bpf_map_lookup_elem(&ranks, &index);
-	struct offsets offsets = offsets_unpack(packed_offsets);
 	__u8 ip = offsets.ip; /* the verifier forgets bounds of what lies on the stack */
 	const struct ipv6hdr *ip6 = data + ip;
 	const struct iphdr *ip4 = data + ip;
@@ -23,27 +22,39 @@ __noinline int rank_is_there(struct hook_context *ctx, int packed_offsets, __u32
 	const __u32 *from = ip6->saddr.in6_u.u6_addr32;
 
 	/* An IPv4 header is shorter, but the headers behind it make up for that. */
-	if (!rank || (const void *)(ip6 + 1) > end)
-		return 0;
+	if ((const void *)(ip6 + 1) > end)
+		return false;
 	if (rank->port && rank->port != port && bpf_map_lookup_elem(&at_ports, &port))
-		return 0;
+		return false;
 	if (!offsets.ipv6)
 		return ip4->saddr == rank->ip4;
 	return !((from[0] ^ rank->ip6[0]) | (from[1] ^ rank->ip6[1]) | (from[2] ^ rank->ip6[2]) |
 		 (from[3] ^ rank->ip6[3]));
 }
 
-/* Was this contribution or repair made with the key of this index? */
-__noinline int key_matches(struct hook_context *ctx, int packed_offsets, __u32 index)
+static __always_inline bool key_matches(struct hook_context *ctx, struct offsets offsets,
+					const struct tally_set *set, const struct tally_rank *rank)
 {
-	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
-	const struct tally_rank *rank = bpf_map_lookup_elem(&ranks, &index);
-	struct tally_set set;
+	struct frame f = { .offsets = offsets };
 
-	if (!rank || !frame_locate(ctx, &f))
+	return frame_locate(ctx, &f) && tally_node_is_from(f.tally, set, &rank->key);
+}
+
+/* Is this contribution or repair, with this set, of the rank that it says it is of? */
+__noinline int rank_matches(struct hook_context *ctx, int packed_offsets,
+			    const struct tally_job *job, const struct tally_set *set,
+			    __u32 kind_and_sender)
+{
+	__u32 kind = kind_and_sender >> 16, sender = kind_and_sender & 0xffff, index;
+	struct offsets offsets = offsets_unpack(packed_offsets);
+	const struct tally_rank *rank;
+
+	if (!job || !set || !tally_node_is_of_one(kind, sender, set))
 		return 0;
-	frame_set(&f, &set);
-	return tally_node_is_from(f.tally, &set, &rank->key);
+	index = tally_rank_index(job->group, sender);
+	rank = bpf_map_lookup_elem(&ranks, &index);
+	return rank && (!job->bound || place_matches(ctx, offsets, rank)) &&
+	       (!job->keyed || key_matches(ctx, offsets, set, rank));
 }
 
 /* The tag, for whoever has the key of this index; a UDP checksum that was right stays right. */

@@ -152,8 +152,10 @@ static void pay_reply(const struct spill_reply *r, uint64_t now_ns)
 static bool is_forged(const struct spill_job *j, const struct tally_header *h,
 		      const struct tally_set *set)
 {
-	return j->key && (!tally_node_is_of_one(h, set) ||
-			  !tally_node_is_from(h, set, &j->key[tally_le16_get(h->sender)]));
+	uint16_t sender = tally_le16_get(h->sender);
+
+	return j->key && (!tally_node_is_of_one(h->kind, sender, set) ||
+			  !tally_node_is_from(h, set, &j->key[sender]));
 }
 
 static enum tally_outcome job_message(struct spill *s, struct spill_job *j,

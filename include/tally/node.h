@@ -107,13 +107,12 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
  * Is this of one rank? A contribution is of the rank in `sender` alone, and a repair, whose set is
  * everyone, of a rank that the job has: what is kept of another one is no secret.
  */
-tally_inline bool tally_node_is_of_one(const struct tally_header *h, const struct tally_set *set)
+tally_inline bool tally_node_is_of_one(enum tally_kind kind, __u16 sender,
+				       const struct tally_set *set)
 {
-	__u16 rank = tally_le16_get(h->sender);
-
-	if (rank >= TALLY_WORKERS_MAX)
+	if (sender >= TALLY_WORKERS_MAX)
 		return false;
-	return h->kind == TALLY_REPAIR ? tally_set_has(set, rank) : tally_set_is_only(set, rank);
+	return kind == TALLY_REPAIR ? tally_set_has(set, sender) : tally_set_is_only(set, sender);
 }
 
 /* Was this, which is of one rank, made with that rank's key? */

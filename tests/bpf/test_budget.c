@@ -13,8 +13,8 @@
 
 enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
-	INGRESS_INSNS_MAX = 88000,
-	INGRESS_TC_INSNS_MAX = 107000,
+	INGRESS_INSNS_MAX = 74000,
+	INGRESS_TC_INSNS_MAX = 88000,
 	FANOUT_INSNS_MAX = 3000,
 };
 
