@@ -11,11 +11,14 @@
 #   w2 ──┘                    w2: XDP, and in one of two configurations only
 #
 #	TALLY_KILLS=N|all        so many points of each action (2); all there are
+#	TALLY_ACTIONS="start"    only of these actions
+#	TALLY_PART=2/3           of all there are: the second of each three, for machines side by side
 #	TALLY_SEED=N             which points, if not all (1)
 # shellcheck source=tests/e2e/agent_lib.sh
 source "$(dirname "$0")/agent_lib.sh"
 
 kills=${TALLY_KILLS:-2}
+part=${TALLY_PART:-1/1}
 RANDOM=${TALLY_SEED:-1}
 killer='' # kill_at's process
 
@@ -211,10 +214,11 @@ try() { # WAY ACTION...
 	way=$1 running=$build/tallyd number=0
 	prepare
 	for action in "${@:2}"; do
+		[[ " ${TALLY_ACTIONS:-$action} " == *" $action "* ]] || continue
 		tried "$action" 0
 		n=$at points=0
 		if [[ $kills == all ]]; then
-			for ((i = 1; i <= n; i++)); do
+			for ((i = ${part%/*}; i <= n; i += ${part#*/})); do
 				tried "$action" "$i"
 			done
 		else
