@@ -13,14 +13,15 @@
 
 #include "ports.h"
 
-/* Flags that leave the port in the mode it is in; 0: no program there. */
-static uint32_t mode_flags(uint32_t ifindex, uint32_t *ret_program)
+/* Flags that leave the port in the mode it is in; 0: no program there, or two. */
+static int mode_flags(uint32_t ifindex, uint32_t *ret_program)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	int r = bpf_xdp_query(ifindex, 0, &query);
 
 	*ret_program = 0;
-	if (bpf_xdp_query(ifindex, 0, &query) < 0)
-		return 0;
+	if (r < 0)
+		return r;
 	*ret_program = query.prog_id;
 	switch (query.attach_mode) {
 	case XDP_ATTACHED_DRV:
@@ -32,6 +33,7 @@ static uint32_t mode_flags(uint32_t ifindex, uint32_t *ret_program)
 	}
 }
 
+/* Where the kernel does not say, attaching will say why: never is another mode taken for that. */
 bool share_is_wanted(const struct dataplane_port *p)
 {
 	uint32_t other;
@@ -43,9 +45,10 @@ bool share_is_wanted(const struct dataplane_port *p)
 bool share_is_barred(uint32_t ifindex, int program)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = program);
-	uint32_t other, mode = mode_flags(ifindex, &other);
+	uint32_t other;
+	int mode = mode_flags(ifindex, &other);
 
-	return mode &&
+	return mode > 0 &&
 	       bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options) == -EBUSY;
 }
 
@@ -53,10 +56,11 @@ bool share_is_barred(uint32_t ifindex, int program)
 static int swap_in(uint32_t ifindex, int program, int before)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = before);
-	uint32_t other, mode = mode_flags(ifindex, &other);
+	uint32_t other;
+	int mode = mode_flags(ifindex, &other);
 
-	if (!mode)
-		return -ENODEV;
+	if (mode <= 0)
+		return mode < 0 ? mode : -ENODEV;
 	return bpf_xdp_attach(ifindex, program, mode | XDP_FLAGS_REPLACE, &options);
 }
 
@@ -166,10 +170,14 @@ static void shared_remove(const char *pin, const struct port_link *link)
 /* Can this port's program be shared with, and how is it attached? Its flags, or an error. */
 static int share_check(struct dataplane_port *p, struct why *why)
 {
-	uint32_t flags = mode_flags(p->ifindex, &p->beside), link;
+	int flags = mode_flags(p->ifindex, &p->beside);
+	uint32_t link;
 	enum dataplane_mode mode = flags == XDP_FLAGS_SKB_MODE ? DATAPLANE_GENERIC
 							       : DATAPLANE_NATIVE;
 
+	if (flags < 0)
+		return why_say(why, flags, "%s: cannot ask which XDP program it has: %s", p->name,
+			       strerror(-flags));
 	if (!flags)
 		return why_say(why, -EBUSY, "%s: has XDP programs in two modes at once", p->name);
 	link = link_of(p->ifindex, p->beside);
