@@ -128,16 +128,19 @@ static void audit(struct control *c, const struct stream *s, const struct reques
 		  const char *line, size_t length, int result)
 {
 	const struct ucred who = stream_peer_who(s);
-	const int shown = length < AUDIT_BYTES ? length : AUDIT_BYTES;
+	_cleanup_(freep) char *printed = NULL;
+	const char *text;
 
 	if (request_kinds[q->verb].right == REQUEST_ANYONE || !is_audited(c, result))
 		return;
+	printed = request_print(line, length);
+	text = printed ? printed : request_verb_name(q->verb);
 	if (result == -EPERM)
 		log_say(LOG_LEVEL_WARNING, "request refused", "uid=%u pid=%d times=%u request=%.*s",
-			who.uid, who.pid, c->refused, shown, line);
+			who.uid, who.pid, c->refused, AUDIT_BYTES, text);
 	else
 		log_say(LOG_LEVEL_INFO, "request", "uid=%u pid=%d result=%s request=%.*s", who.uid,
-			who.pid, result < 0 ? strerrorname_np(-result) : "done", shown, line);
+			who.pid, result < 0 ? strerrorname_np(-result) : "done", AUDIT_BYTES, text);
 	if (result == -EPERM)
 		c->refused = 0;
 }

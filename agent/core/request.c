@@ -244,6 +244,21 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 	return 0;
 }
 
+char *request_print(const char *line, size_t length)
+{
+	_cleanup_(json_decrefp)
+		json_t *root = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+	_cleanup_(json_decrefp) json_t *sorted = json_object();
+	json_t *name = json_object_get(root, "name");
+
+	json_object_set(sorted, "do", json_object_get(root, "do"));
+	if (name)
+		json_object_set(sorted, "name", name);
+	if (json_object_update(sorted, root) < 0)
+		return NULL;
+	return json_dumps(sorted, JSON_COMPACT | JSON_ENSURE_ASCII);
+}
+
 /* --- answers */
 
 /* As a line; NULL: no memory. */

@@ -115,6 +115,12 @@ struct request {
  */
 int request_parse(const char *line, size_t length, struct request *ret, struct why *why);
 
+/*
+ * A line that was parsed, in its shortest form, with verb and name first: in whatever way it was
+ * written, its beginning says what was asked for. The caller's, to be freed; NULL: no memory.
+ */
+char *request_print(const char *line, size_t length);
+
 /* Who may ask for it. */
 enum request_right {
 	REQUEST_ANYONE, /* it only looks */
