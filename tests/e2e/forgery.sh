@@ -245,9 +245,33 @@ joined_by_default_no_forgery_does_any_harm() {
 	fi
 }
 
+# Who was restarted asks its workers whether they are there. "No" is the word of who was asked.
+what_nobody_was_asked_ends_no_run() {
+	local rank words=()
+	three agent_network
+	start_agent
+	create_job two 2
+	join_all two w0 w1 -- -d int32 -b 64K -e 64K -n 1000000 -w 0
+	another two 50
+	end_agent KILL
+	start_agent
+	for rank in 0 1; do
+		on x0 tests/e2e/unreachable.py "$(bed addr n0 4)" \
+			"$(ctl --json job list two | jq -r ".[0].members[$rank].address")" 5 &
+		words+=($!)
+	done
+	wait "${words[@]}"
+	[[ $(ctl --json job list two | jq -c '[.[0].members[].state]') == '["detached","detached"]' ]]
+	another two 50
+	kill -s KILL "${worker[@]}"
+	wait "${worker[@]}" || true
+	until_true state_is two waiting
+}
+
 facts without_keys_each_forgery_ends_a_run \
 	with_keys_no_forgery_does_any_harm \
 	ranks_with_keys_get_over_losses \
 	a_bound_rank_speaks_from_its_place_alone \
 	joined_without_tags_each_forgery_ends_a_run \
-	joined_by_default_no_forgery_does_any_harm
+	joined_by_default_no_forgery_does_any_harm \
+	what_nobody_was_asked_ends_no_run
