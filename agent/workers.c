@@ -11,7 +11,7 @@
 #include "workers.h"
 
 enum {
-	CONNECTIONS_MAX = 8192,
+	CONNECTIONS_MAX = CORE_MEMBERS_MAX + 1024, /* strangers have a place, too */
 	ADDRESS_MAX = 1024,
 	REQUEST_TIMEOUT_S = 10,
 };
@@ -236,6 +236,8 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 				.connection = s,
 				.joining = { .job = w->job,
 					     .again = w->is_known,
+					     .crowded = stream_connections(workers->server) >
+							CONNECTIONS_MAX / 2,
 					     .draw = &drawn,
 					     .peer = stream_peer(s),
 					     .uid = stream_peer_who(s).uid } };

@@ -88,9 +88,16 @@ struct job *books_job_find(const struct books *b, const char *name);
 const struct job *books_job_numbered(const struct books *b, uint32_t id);
 
 /*
+ * May a tenant have one more of what the node has `max` of, and `held[i]` is tenant i's? Each
+ * tenant that there is has `own` that nobody else gets, so none keeps all others out.
+ */
+bool books_may_have(const struct books *b, const unsigned int held[TALLY_TENANTS_MAX],
+		    unsigned int tenant, unsigned int own, unsigned int max);
+
+/*
  * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL.
  * -EEXIST: name or number are taken; -ENOSPC: more slots than the tenant's quota has left, and it
- * may not spill; with the numbers.
+ * may not spill; or too many jobs; with the numbers.
  */
 int books_job_add(struct books *b, struct job *j, struct why *why);
 

@@ -41,6 +41,7 @@ enum {
 	/* What one event may cause before a result is awaited: a word to every worker of a job, or
 	 * one for every job, and a few more. */
 	CORE_ACTIONS_MAX = TALLY_WORKERS_MAX + TALLY_TENANTS_MAX,
+	CORE_MEMBERS_MAX = 7168, /* workers that have joined, and are connected */
 	CORE_RANDOM_BYTES = 30, /* for a job's token, its number, the epoch before its first run */
 };
 
@@ -84,6 +85,7 @@ struct core_event {
 			const uint8_t *token_key;
 			const struct joining_message *message;
 			bool again; /* the connection has said CORE_JOINING before */
+			bool crowded; /* half of the connections that there may be are there */
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
 			uid_t uid; /* of one on this machine */
 			const struct job_draw *draw; /* random, not 0: if a run begins by this */

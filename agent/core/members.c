@@ -11,6 +11,10 @@
 #include "common/address.h"
 #include "common/secret.h"
 
+enum {
+	MEMBERS_OF_TENANT = 64, /* that nobody else gets */
+};
+
 static void tell_error(struct core *c, void *connection, int error, const char *text)
 {
 	core_act(c, ACTION(CORE_TELL, .connection = connection, .error = error,
@@ -81,6 +85,22 @@ void members_send_away(struct core *c, struct job *j, enum members_whom whom, in
 
 /* --- joining --------------------------------------------------------------------------------- */
 
+/* Counted only where it is crowded: that takes a look at each rank of the node. */
+static int share_check(struct core *c, const struct job *wanted)
+{
+	unsigned int held[TALLY_TENANTS_MAX] = { 0 };
+
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		for (uint16_t rank = 0; rank < c->books.job[i]->workers; rank++)
+			held[c->books.job[i]->tenant] += !!c->books.job[i]->rank[rank].connection;
+	if (books_may_have(&c->books, held, wanted->tenant, MEMBERS_OF_TENANT, CORE_MEMBERS_MAX))
+		return 0;
+	return why_say(&c->why, -ENOSPC,
+		       "%u workers of tenant %s are here, and the rest of the %u that the agent "
+		       "serves is for other tenants",
+		       held[wanted->tenant], wanted->tenant_name, CORE_MEMBERS_MAX);
+}
+
 /* Where the worker receives. Over TCP nobody can have results sent to another machine. */
 static int address_of(const struct joining_message *m, const struct sockaddr_storage *peer,
 		      struct sockaddr_storage *ret, struct why *why)
@@ -130,6 +150,8 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	r = core_cordon_check(c, &c->why);
 	if (r == 0)
 		r = core_ingress_check(c, c->config, &c->books.tenant[j->tenant].is, &c->why);
+	if (r == 0 && e->joining.crowded)
+		r = share_check(c, j);
 	if (r == 0)
 		r = address_of(m, e->joining.peer, &address, &c->why);
 	if (r == 0)

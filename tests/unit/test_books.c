@@ -341,6 +341,33 @@ static void names_and_numbers_are_taken_once(void **state)
 	assert_null(books_job_find(&books, "two"));
 }
 
+/* The default's eight, and blue's, are not for red, whatever its quota is. */
+static void no_tenant_takes_the_jobs_of_all(void **state)
+{
+	char name[NAME_BYTES];
+	int r = 0;
+
+	books_init(&books, 8 * TALLY_JOBS_MAX);
+	assert_int_equal(tenant_added("red", 2 * TALLY_JOBS_MAX), 2);
+	assert_int_equal(tenant_added("blue", 16), 3);
+	for (unsigned int i = 0; r == 0; i++) {
+		snprintf(name, sizeof(name), "red%u", i);
+		r = job_added(name, 2, 1);
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(books.jobs, TALLY_JOBS_MAX - 16);
+	assert_string_equal(why.text,
+			    "tenant red has 1008 jobs, and the rest of the 1024 that the "
+			    "node can have is for other tenants: delete one (tallyctl job "
+			    "list --tenant red)");
+	for (unsigned int i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "other%u", i);
+		assert_int_equal(job_added(name, i % 2 ? 3 : BOOKS_DEFAULT, 1), 0);
+	}
+	assert_int_equal(job_added("more", BOOKS_DEFAULT, 1), -ENOSPC);
+	assert_string_equal(why.text, "the node has 1024 jobs already, the most it can");
+}
+
 static void number_0_is_no_jobs(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_made("zero", 0, BOOKS_DEFAULT, 1);
@@ -673,6 +700,7 @@ int main(void)
 		FACT(a_job_is_promised_slots_of_its_tenants_quota),
 		FACT(after_a_shrink_nothing_more_is_promised),
 		FACT(names_and_numbers_are_taken_once),
+		FACT(no_tenant_takes_the_jobs_of_all),
 		FACT(number_0_is_no_jobs),
 		FACT(a_random_number_is_taken_or_the_next_that_is_free),
 		FACT(jobs_are_in_the_order_of_their_names),

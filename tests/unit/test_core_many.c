@@ -5,6 +5,7 @@
  * events a second of processor time the core takes with 10, 100 and 1,000 jobs.
  */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,9 @@ enum {
 	WORKERS = 2, /* of each job, behind two ports */
 	PORTS = 64,
 	WINDOW = 8,
-	SLOTS = JOBS * 2 * WINDOW, /* all are needed */
+	RED_JOBS = 28, /* of 256 workers: as many as an agent serves */
+	RED_SLOTS = RED_JOBS * 2 * WINDOW,
+	SLOTS = JOBS * 2 * WINDOW + RED_SLOTS, /* all are needed */
 	SLOWER_MAX = 25, /* an event with all jobs, beside one with 10: measured 5 */
 };
 
@@ -33,6 +36,7 @@ struct worker {
 	unsigned int number;
 	bool runs;
 	bool ended; /* it has had its last word */
+	bool may_be_refused;
 	uint16_t rank, epoch;
 };
 
@@ -148,7 +152,9 @@ static void tell(const struct core_action *a)
 		p->epoch = a->job->epoch;
 		break;
 	case JOINING_ERROR:
-		fail_msg("worker %u: %s", p->number, a->tell.text);
+		if (!p->may_be_refused)
+			fail_msg("worker %u: %s", p->number, a->tell.text);
+		p->ended = true;
 		break;
 	case JOINING_LEFT:
 		assert_false(p->ended);
@@ -200,17 +206,18 @@ static void ask(struct node *n, const struct request *q)
 	assert_int_equal(n->answered, n->asked);
 }
 
-static void create(struct node *n)
+static void create(struct node *n, uint16_t workers, const char *tenant)
 {
 	struct request q = { .verb = REQUEST_JOB_CREATE,
-			     .job = { .workers = WORKERS, .window = WINDOW, .tags = true } };
+			     .job = { .workers = workers, .window = WINDOW, .tags = true } };
 
+	snprintf(q.job.tenant, sizeof(q.job.tenant), "%s", tenant);
 	snprintf(q.job.name, sizeof(q.job.name), "j%u", n->jobs);
 	ask(n, &q);
 	n->jobs++;
 }
 
-static void say(struct node *n, struct worker *p, bool leave)
+static void say(struct node *n, struct worker *p, unsigned int job, bool leave)
 {
 	const struct sockaddr_storage address = address_of(p->number);
 	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
@@ -223,12 +230,13 @@ static void say(struct node *n, struct worker *p, bool leave)
 						   .token_key = key,
 						   .message = &m,
 						   .again = leave,
+						   .crowded = true,
 						   .peer = &address,
 						   .draw = &draw } };
 	const struct core_event ended = { .kind = CORE_ENDED, .connection = p };
 
-	snprintf(name, sizeof(name), "j%u", p->number / WORKERS);
-	secret_token_key(n->token[p->number / WORKERS], key);
+	snprintf(name, sizeof(name), "j%u", job);
+	secret_token_key(n->token[job], key);
 	if (leave) {
 		m.rank = p->rank;
 		m.epoch = p->epoch;
@@ -243,7 +251,7 @@ static void all_say(struct node *n, bool leave)
 	for (unsigned int i = 0; i < n->jobs * WORKERS; i++) {
 		if (!leave)
 			n->worker[i] = (struct worker){ .number = i };
-		say(n, &n->worker[i], leave);
+		say(n, &n->worker[i], i / WORKERS, leave);
 	}
 	for (unsigned int i = 0; i < n->jobs * WORKERS; i++) {
 		assert_true(n->worker[i].runs);
@@ -318,8 +326,9 @@ static void node_start(struct node *n)
 	n->config->service[0] = address_of(65000);
 	endpoint_port_set(&n->config->service[0], TALLY_UDP_PORT);
 	n->config->rest = true;
-	n->config->tenants = 1;
+	n->config->tenants = 2;
 	snprintf(n->config->tenant[0].name, NAME_BYTES, "default");
+	n->config->tenant[1] = (struct tenant){ .name = "red", .slots = RED_SLOTS };
 	books_init(&books, 0);
 	assert_int_equal(core_books_configure(&books, n->config, &why), 0);
 	n->core = core_new();
@@ -351,7 +360,7 @@ static double life(unsigned int jobs)
 	node_start(&n);
 	began = clock();
 	while (n.jobs < jobs)
-		create(&n);
+		create(&n, WORKERS, "default");
 	for (int run = 0; run < 2; run++) { /* the second one's epochs are others */
 		all_say(&n, false);
 		maps_check(&n);
@@ -383,10 +392,37 @@ static void a_thousand_jobs_on_64_ports_live_and_no_step_is_quadratic(void **sta
 	assert_true(life(JOBS) * SLOWER_MAX > few);
 }
 
+/* Each worker that can hold a place, and none lets go. */
+static void no_tenant_takes_all_places_of_workers(void **state)
+{
+	static struct worker red[RED_JOBS * TALLY_WORKERS_MAX], others[WORKERS];
+	static struct node n = { .now_ns = 1 };
+	unsigned int refused = 0;
+
+	static_assert(RED_JOBS * (int)TALLY_WORKERS_MAX >= (int)CORE_MEMBERS_MAX, "all places");
+	node_start(&n);
+	for (unsigned int i = 0; i < RED_JOBS * TALLY_WORKERS_MAX; i++) {
+		if (i % TALLY_WORKERS_MAX == 0)
+			create(&n, TALLY_WORKERS_MAX, "red");
+		red[i] = (struct worker){ .number = i, .may_be_refused = true };
+		say(&n, &red[i], n.jobs - 1, false);
+		refused += red[i].ended;
+	}
+	assert_int_equal(refused, 64); /* of the other tenant */
+	create(&n, WORKERS, "default");
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		others[i] = (struct worker){ .number = 10000 + i };
+		say(&n, &others[i], n.jobs - 1, false);
+	}
+	assert_true(others[0].runs && others[1].runs);
+	node_end(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest facts[] = {
 		cmocka_unit_test(a_thousand_jobs_on_64_ports_live_and_no_step_is_quadratic),
+		cmocka_unit_test(no_tenant_takes_all_places_of_workers),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
