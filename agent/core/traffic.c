@@ -13,12 +13,18 @@ enum {
 	LEFT = 1, /* a copy on its way out, no packet that came in */
 	REFUSED = 2, /* over a rate or priority */
 	AGAIN = 4, /* its vector was counted already */
+	ANYBODY = 8, /* refused before it is known whose it is: whoever sent it */
 };
 
 static const uint8_t meaning[TALLY_OUTCOME_COUNT] = {
-	[TALLY_FANNED_OUT] = LEFT,   [TALLY_NO_CHILD] = LEFT,	      [TALLY_DUPLICATE] = AGAIN,
-	[TALLY_STALE] = AGAIN,	     [TALLY_ANSWERED] = AGAIN,	      [TALLY_ANSWERED_ALL] = AGAIN,
-	[TALLY_OVER_RATE] = REFUSED, [TALLY_OVER_PRIORITY] = REFUSED,
+	[TALLY_FANNED_OUT] = LEFT,     [TALLY_NO_CHILD] = LEFT,
+	[TALLY_DUPLICATE] = AGAIN,     [TALLY_STALE] = AGAIN,
+	[TALLY_ANSWERED] = AGAIN,      [TALLY_ANSWERED_ALL] = AGAIN,
+	[TALLY_OVERSIZED] = ANYBODY,   [TALLY_BAD_KIND] = ANYBODY,
+	[TALLY_CORRUPT] = ANYBODY,     [TALLY_UNKNOWN_FLAG] = ANYBODY,
+	[TALLY_WRONG_EPOCH] = ANYBODY, [TALLY_BAD_SET] = ANYBODY,
+	[TALLY_BAD_RANK] = ANYBODY,    [TALLY_FORGED] = ANYBODY,
+	[TALLY_OVER_RATE] = REFUSED,   [TALLY_OVER_PRIORITY] = REFUSED,
 };
 
 /* --- what is kept ---------------------------------------------------------------------------- */
@@ -106,7 +112,8 @@ static struct traffic_moment *rates_put(struct ring *r, uint64_t now_ns,
 	return m;
 }
 
-static bool flow_rates(struct flow *f, uint64_t now_ns)
+/* `all`: of the node, or of a port; otherwise of what its workers have sent. */
+static bool flow_rates(struct flow *f, uint64_t now_ns, bool all)
 {
 	const struct tally_counter *total = f->shown.total;
 	uint64_t counted[TRAFFIC_VALUES] = { [TRAFFIC_JOB_CHUNKS] = total[TALLY_COMPLETED].packet };
@@ -115,7 +122,7 @@ static bool flow_rates(struct flow *f, uint64_t now_ns)
 	uint64_t elapsed_ns;
 
 	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
-		if (meaning[i] & LEFT)
+		if (meaning[i] & (all ? LEFT : LEFT | ANYBODY))
 			continue;
 		counted[TRAFFIC_JOB_PACKETS] += total[i].packet;
 		counted[TRAFFIC_JOB_BYTES] += total[i].byte;
@@ -236,17 +243,17 @@ void traffic_sample(struct traffic *t, uint64_t now_ns, const struct traffic_row
 	if (t->stats.samples++ == 0)
 		traffic_flow_begin(&t->node);
 	traffic_rows(t, rows, n);
-	flow_rates(&t->node, now_ns);
+	flow_rates(&t->node, now_ns, true);
 	for (unsigned int i = 0; i < t->jobs.count; i++) {
 		struct job_series *j = traffic_index_at(&t->jobs, i);
 
-		if (flow_rates(&j->flow, now_ns))
+		if (flow_rates(&j->flow, now_ns, false))
 			rates_put(&j->ring, now_ns, j->flow.rate, TRAFFIC_VALUES);
 	}
 	for (unsigned int i = 0; i < t->tenants.count; i++)
-		flow_rates(traffic_index_at(&t->tenants, i), now_ns);
+		flow_rates(traffic_index_at(&t->tenants, i), now_ns, false);
 	for (unsigned int i = 0; i < t->ports.count; i++)
-		flow_rates(traffic_index_at(&t->ports, i), now_ns);
+		flow_rates(traffic_index_at(&t->ports, i), now_ns, true);
 	links_sample(t, now_ns, links, m);
 }
 
