@@ -390,18 +390,24 @@ static void agree_next(struct core *c, int r)
  */
 static void epochs_learn(struct core *c)
 {
+	const char *first = NULL;
+	unsigned int learnt = 0;
+
 	for (unsigned int i = 0; i < c->books.jobs; i++) {
 		struct job *j = c->books.job[i];
 		const struct tables_job *there = tables_find(&c->mirror.is, j->id);
 
 		if (!there || there->broken || (int16_t)(there->job.epoch - j->epoch) <= 0)
 			continue;
-		core_log(c, LOG_LEVEL_WARNING, "run is over: the state file does not know it",
-			 "job=%s epoch=%u", j->name, there->job.epoch);
+		first = first ? first : j->name;
+		learnt++;
 		job_end(j);
 		j->epoch = there->job.epoch;
 		core_save_soon(c);
 	}
+	if (learnt) /* in one line, since they may be more than one event may cause */
+		core_log(c, LOG_LEVEL_WARNING, "runs are over: the state file does not know them",
+			 "runs=%u job=%s", learnt, first);
 }
 
 static void agree_read(struct core *c, int r)
