@@ -106,7 +106,7 @@ struct core {
 	struct {
 		unsigned int job, rank; /* the books' job, and its rank, that comes next */
 		int error;
-		bool asked;
+		unsigned int asked;
 	} round; /* of a roll-call */
 	struct job *follow; /* whose neighbours are followed */
 	struct {

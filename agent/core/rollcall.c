@@ -10,6 +10,7 @@
 
 enum {
 	ROUND_MS = 2000,
+	ROUND_RANKS = 256, /* that are asked in one; the next round goes on behind them */
 };
 
 /* The first one at or behind c->round. */
@@ -36,7 +37,7 @@ static void on_asked(struct core *c, int r);
 
 static void ask_next(struct core *c)
 {
-	struct job *j = detached_find(c);
+	struct job *j = c->round.asked < ROUND_RANKS ? detached_find(c) : NULL;
 
 	if (!j) {
 		if (c->round.error < 0)
@@ -47,7 +48,7 @@ static void ask_next(struct core *c)
 			core_due(c, CORE_DUE_ROLLCALL, ROUND_MS);
 		return;
 	}
-	c->round.asked = true;
+	c->round.asked++;
 	core_await(c, ACTION(CORE_PROBE, .job = j, .rank = c->round.rank++), NULL, on_asked);
 }
 
@@ -59,9 +60,10 @@ static void on_asked(struct core *c, int r)
 
 void rollcall_begin(struct core *c)
 {
-	c->round.job = c->round.rank = 0;
+	if (!detached_find(c))
+		c->round.job = c->round.rank = 0;
 	c->round.error = 0;
-	c->round.asked = false;
+	c->round.asked = 0;
 	core_act(c, ACTION(CORE_FORGET_PROBES));
 	ask_next(c);
 }
