@@ -123,12 +123,14 @@ void workers_tell(const struct core_action *a)
 
 static void on_end(struct stream *s)
 {
-	const struct core_event e = { .kind = CORE_ENDED, .connection = s };
+	struct core_event e = { .kind = CORE_ENDED, .connection = s };
 	struct workers *workers = stream_owner(s);
 	struct worker *w = stream_context(s);
 
-	if (w && w->is_known)
+	if (w && w->is_known) {
+		e.ended = w->job;
 		driver_handle(workers->driver, &e);
+	}
 	if (w)
 		explicit_bzero(w, sizeof(*w));
 	free(w);

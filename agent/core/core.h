@@ -52,7 +52,7 @@ enum core_event_kind {
 	CORE_CONFIG, /* another configuration is wanted */
 	CORE_REQUEST, /* tenant-add, -set and -del, job-create and -del, from one who may do that */
 	CORE_JOINING, /* a worker wants to join or leave, or has not proven that it may */
-	CORE_ENDED, /* a connection that said CORE_JOINING is no more */
+	CORE_ENDED, /* a connection that said CORE_JOINING for the job `ended` is no more */
 	CORE_GONE, /* a worker that CORE_PROBE asked for is not there */
 	CORE_NEIGHBOUR, /* the kernel speaks of a neighbour */
 	CORE_LINK, /* a link has changed, or events were lost */
@@ -90,6 +90,7 @@ struct core_event {
 			uid_t uid; /* of one on this machine */
 			const struct job_draw *draw; /* random, not 0: if a run begins by this */
 		} joining;
+		const char *ended; /* the name */
 		struct {
 			uint32_t job;
 			uint16_t rank;

@@ -287,25 +287,21 @@ void members_joining(struct core *c, const struct core_event *e)
 
 void members_ended(struct core *c, const struct core_event *e)
 {
-	for (unsigned int i = 0; e->connection && !c->stopped && i < c->books.jobs; i++) {
-		struct job *j = c->books.job[i];
+	struct job *j = c->stopped ? NULL : books_job_find(&c->books, e->ended);
 
-		for (uint16_t rank = 0; rank < j->workers; rank++) {
-			struct job_rank *r = &j->rank[rank];
+	for (uint16_t rank = 0; j && rank < j->workers; rank++) {
+		struct job_rank *r = &j->rank[rank];
 
-			if (r->connection != e->connection)
-				continue;
-			r->connection = NULL;
-			if (!r->waiting) {
-				core_log(c, LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u",
-					 j->name, rank);
-				members_leave(c, j, rank, j->epoch, "is gone: its connection ended",
-					      NULL);
-				return;
-			}
+		if (r->connection != e->connection)
+			continue;
+		r->connection = NULL;
+		if (r->waiting) {
 			job_unjoin(j, rank);
 			tell_missing(c, j);
 			return;
 		}
+		core_log(c, LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u", j->name, rank);
+		members_leave(c, j, rank, j->epoch, "is gone: its connection ended", NULL);
+		return;
 	}
 }

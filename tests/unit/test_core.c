@@ -225,7 +225,7 @@ static void join(struct world *w, unsigned int worker, unsigned int job)
 static void leave(struct world *w, unsigned int worker)
 {
 	struct world_worker *p = &w->worker[worker];
-	const struct core_event e = { .kind = CORE_ENDED, .connection = p };
+	const struct core_event e = { .kind = CORE_ENDED, .connection = p, .ended = p->job };
 
 	if (p->state == AWAY)
 		return;
@@ -346,7 +346,9 @@ static void stop_and_start(struct world *w)
 	world_do(w, &e);
 	runs = w->maps.jobs;
 	for (unsigned int i = 0; !w->crashed && i < WORLD_WORKERS; i++) {
-		const struct core_event ended = { .kind = CORE_ENDED, .connection = &w->worker[i] };
+		const struct core_event ended = { .kind = CORE_ENDED,
+						  .connection = &w->worker[i],
+						  .ended = w->worker[i].job };
 
 		if (w->worker[i].state != AWAY)
 			world_do(w, &ended);

@@ -29,6 +29,7 @@ enum {
 	RED_JOBS = 28, /* of 256 workers: as many as an agent serves */
 	RED_SLOTS = RED_JOBS * 2 * WINDOW,
 	SLOTS = JOBS * 2 * WINDOW + RED_SLOTS, /* all are needed */
+	FIRST_ADDRESS = 0x0a4d0101,
 	SLOWER_MAX = 25, /* an event with all jobs, beside one with 10: measured 5 */
 };
 
@@ -48,6 +49,8 @@ struct node {
 	char token[JOBS][TOKEN_BYTES];
 	uint64_t now_ns;
 	unsigned int jobs, events, answered, asked, saved;
+	unsigned int probes, probes_most; /* of a round */
+	bool probed[JOBS * WORKERS];
 };
 
 static struct sockaddr_storage address_of(unsigned int worker)
@@ -56,7 +59,7 @@ static struct sockaddr_storage address_of(unsigned int worker)
 	struct sockaddr_in *in = (void *)&a;
 
 	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(0x0a4d0101 + worker);
+	in->sin_addr.s_addr = htonl(FIRST_ADDRESS + worker);
 	in->sin_port = htons(40000);
 	return a;
 }
@@ -76,29 +79,43 @@ static struct dataplane_port *ports_make(void)
 	return ports;
 }
 
-static void maps_write(struct node *n, const struct core_action *a)
+static void job_copy(struct tables *to, const struct tables_job *j)
 {
-	const struct tables_job *j = a->write.job;
-	struct tables_job copy;
+	struct tables_job copy = *j;
 
-	if (a->kind == CORE_REMOVE) {
-		tables_forget(&n->maps, a->id);
-		return;
-	}
-	copy = *j;
 	copy.copy = calloc(j->copies + 1, sizeof(*copy.copy));
 	copy.gate = calloc(j->gates + 1, sizeof(*copy.gate));
 	assert_true(copy.copy && copy.gate);
 	memcpy(copy.copy, j->copy, j->copies * sizeof(*copy.copy));
 	memcpy(copy.gate, j->gate, j->gates * sizeof(*copy.gate));
-	assert_int_equal(tables_put(&n->maps, &copy), 0);
+	assert_int_equal(tables_put(to, &copy), 0);
+}
+
+static void maps_write(struct node *n, const struct core_action *a)
+{
+	if (a->kind == CORE_REMOVE)
+		tables_forget(&n->maps, a->id);
+	else
+		job_copy(&n->maps, a->write.job);
+}
+
+static void probe(struct node *n, const struct core_action *a)
+{
+	const struct sockaddr_in *in = (const void *)&a->job->rank[a->rank].address;
+	unsigned int worker = ntohl(in->sin_addr.s_addr) - FIRST_ADDRESS;
+
+	assert_in_range(worker, 0, JOBS * WORKERS - 1);
+	n->probed[worker] = true;
+	n->probes++;
+	if (n->probes > n->probes_most)
+		n->probes_most = n->probes;
 }
 
 static void result_give(struct node *n, const struct core_action *a)
 {
 	struct core_event e = { .kind = CORE_RESULT, .result.number = a->number };
 	struct hop hop = { .mtu = 1500 };
-	struct tables empty = { .slots = SLOTS };
+	struct tables now = { .slots = SLOTS };
 
 	switch (a->kind) {
 	case CORE_RESOLVE:
@@ -109,12 +126,13 @@ static void result_give(struct node *n, const struct core_action *a)
 		e.result.hop = &hop;
 		break;
 	case CORE_READ:
-		assert_int_equal(n->maps.jobs, 0);
-		empty.port = calloc(PORTS, sizeof(*empty.port));
-		assert_non_null(empty.port);
-		for (; empty.ports < PORTS; empty.ports++)
-			empty.port[empty.ports] = empty.ports + 1;
-		e.result.tables = &empty;
+		for (unsigned int i = 0; i < n->maps.jobs; i++)
+			job_copy(&now, &n->maps.job[i]);
+		now.port = calloc(PORTS, sizeof(*now.port));
+		assert_non_null(now.port);
+		for (; now.ports < PORTS; now.ports++)
+			now.port[now.ports] = now.ports + 1;
+		e.result.tables = &now;
 		break;
 	case CORE_INSTALL:
 	case CORE_GATES:
@@ -123,6 +141,9 @@ static void result_give(struct node *n, const struct core_action *a)
 		break;
 	case CORE_SAVE:
 		n->saved++;
+		break;
+	case CORE_PROBE:
+		probe(n, a);
 		break;
 	case CORE_ADOPT:
 	case CORE_MEND:
@@ -137,7 +158,7 @@ static void result_give(struct node *n, const struct core_action *a)
 		break;
 	}
 	assert_int_equal(core_handle(n->core, &e, ++n->now_ns), 0);
-	tables_close(&empty);
+	tables_close(&now);
 }
 
 static void tell(const struct core_action *a)
@@ -187,6 +208,8 @@ static void give(struct node *n, const struct core_event *e)
 			tell(&a);
 		else if (a.kind == CORE_ANSWER)
 			answer(n, &a);
+		else if (a.kind == CORE_FORGET_PROBES)
+			n->probes = 0;
 		else
 			assert_int_not_equal(a.kind, CORE_EXIT);
 	}
@@ -233,7 +256,7 @@ static void say(struct node *n, struct worker *p, unsigned int job, bool leave)
 						   .crowded = true,
 						   .peer = &address,
 						   .draw = &draw } };
-	const struct core_event ended = { .kind = CORE_ENDED, .connection = p };
+	const struct core_event ended = { .kind = CORE_ENDED, .connection = p, .ended = name };
 
 	snprintf(name, sizeof(name), "j%u", job);
 	secret_token_key(n->token[job], key);
@@ -310,11 +333,25 @@ static void maps_check(const struct node *n)
 
 /* --- a life ---------------------------------------------------------------------------------- */
 
+/* With these books, that the core takes over. */
+static void core_start(struct node *n, struct books *books)
+{
+	struct core_event e = { .kind = CORE_START };
+
+	n->core = core_new();
+	assert_non_null(n->core);
+	e.start.config = n->config;
+	e.start.path = "tallyd.yaml";
+	e.start.books = books;
+	e.start.ports = ports_make();
+	e.start.ports_count = PORTS;
+	give(n, &e);
+}
+
 static void node_start(struct node *n)
 {
 	struct why why = { "" };
 	struct books books;
-	struct core_event e = { .kind = CORE_START };
 
 	n->config = calloc(1, sizeof(*n->config));
 	assert_non_null(n->config);
@@ -331,14 +368,33 @@ static void node_start(struct node *n)
 	n->config->tenant[1] = (struct tenant){ .name = "red", .slots = RED_SLOTS };
 	books_init(&books, 0);
 	assert_int_equal(core_books_configure(&books, n->config, &why), 0);
-	n->core = core_new();
-	assert_non_null(n->core);
-	e.start.config = n->config;
-	e.start.path = "tallyd.yaml";
-	e.start.books = &books;
-	e.start.ports = ports_make();
-	e.start.ports_count = PORTS;
-	give(n, &e);
+	core_start(n, &books);
+}
+
+/* Another agent, whose state file has all runs; or none, as one of before they began. */
+static void node_restart(struct node *n, bool knows_runs)
+{
+	const struct books *before = core_books(n->core);
+	struct why why = { "" };
+	struct books books;
+
+	books_init(&books, 0);
+	assert_int_equal(core_books_configure(&books, n->config, &why), 0);
+	for (unsigned int i = 0; i < before->jobs; i++) {
+		struct job *j = job_new(before->job[i]);
+
+		assert_non_null(j);
+		j->epoch -= !knows_runs;
+		if (!knows_runs)
+			j->run_window = 0;
+		for (uint16_t rank = 0; knows_runs && rank < j->workers; rank++)
+			j->rank[rank] =
+				(struct job_rank){ .presence = JOB_DETACHED,
+						   .address = before->job[i]->rank[rank].address };
+		assert_int_equal(books_job_restore(&books, j, &why), 0);
+	}
+	core_free(n->core);
+	core_start(n, &books);
 }
 
 static void node_end(struct node *n)
@@ -392,6 +448,44 @@ static void a_thousand_jobs_on_64_ports_live_and_no_step_is_quadratic(void **sta
 	assert_true(life(JOBS) * SLOWER_MAX > few);
 }
 
+static struct node *all_run(void)
+{
+	static struct node n;
+
+	n = (struct node){ .now_ns = 1 };
+	node_start(&n);
+	while (n.jobs < JOBS)
+		create(&n, WORKERS, "default");
+	all_say(&n, false);
+	return &n;
+}
+
+static void an_old_state_file_ends_all_runs_at_once(void **state)
+{
+	struct node *n = all_run();
+	uint16_t epoch = core_books(n->core)->job[JOBS - 1]->epoch;
+
+	node_restart(n, false);
+	assert_int_equal(core_books(n->core)->jobs, JOBS);
+	assert_int_equal(core_books(n->core)->job[JOBS - 1]->epoch, epoch);
+	assert_int_equal(n->maps.jobs, 0);
+	node_end(n);
+}
+
+/* A round is one turn of the agent's loop, for which all others wait. */
+static void no_round_asks_all_workers(void **state)
+{
+	struct node *n = all_run();
+
+	node_restart(n, true);
+	assert_int_equal(n->maps.jobs, JOBS);
+	time_pass(n, 60000);
+	assert_in_range(n->probes_most, 1, 256);
+	for (unsigned int i = 0; i < JOBS * WORKERS; i++)
+		assert_true(n->probed[i]);
+	node_end(n);
+}
+
 /* Each worker that can hold a place, and none lets go. */
 static void no_tenant_takes_all_places_of_workers(void **state)
 {
@@ -422,6 +516,8 @@ int main(void)
 {
 	const struct CMUnitTest facts[] = {
 		cmocka_unit_test(a_thousand_jobs_on_64_ports_live_and_no_step_is_quadratic),
+		cmocka_unit_test(an_old_state_file_ends_all_runs_at_once),
+		cmocka_unit_test(no_round_asks_all_workers),
 		cmocka_unit_test(no_tenant_takes_all_places_of_workers),
 	};
 
