@@ -17,10 +17,10 @@ check() { # NAME COMMAND...
 	failed=1
 }
 
-# Each alert is expected once to fire, and once not to.
+# Each alert is expected at least once to fire, and once not to.
 each_alert_is_tested() {
-	diff <(sed -n 's/^ *- alert: //p' packaging/alerts.yml | sed p | sort) \
-		<(grep -oP 'alertname: \K\w+' tests/ctl/alerts.yml | sort)
+	diff <(sed -n 's/^ *- alert: //p' packaging/alerts.yml | sort) \
+		<(grep -oP 'alertname: \K\w+' tests/ctl/alerts.yml | sort | uniq -d)
 }
 
 each_panel_asks_something() {
