@@ -349,6 +349,10 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
 	int r;
 
+	if (books_job_find(b, j->name))
+		return why_say(why, -EEXIST,
+			       "there is a job %s already; its token: tallyctl job token %s",
+			       j->name, j->name);
 	if (!is_within_quota(b, j) && !books_may_spill(b, j))
 		return why_say(why, -ENOSPC,
 			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
@@ -394,9 +398,11 @@ static int window_within_quota(const struct books *b, const struct job *j, uint1
 		window /= 2;
 	if (!window)
 		return why_say(why, -ENOSPC,
-			       "job %s cannot start: tenant %s has a quota of %u slots, and its "
-			       "other runs hold %u until they end",
-			       j->name, b->tenant[j->tenant].is.name, quota, others);
+			       "job %s wants %u slots (two a chunk) and gets none: tenant %s has "
+			       "a quota of %u slots, and its other runs hold %u until they end; "
+			       "for all jobs of the tenant: tallyctl quota %s --slots %u",
+			       j->name, job_slots_wanted(j), b->tenant[j->tenant].is.name, quota,
+			       others, b->tenant[j->tenant].is.name, promised);
 	*ret = window;
 	return 0;
 }
@@ -406,8 +412,11 @@ int books_run_window(const struct books *b, struct job *j, uint16_t *ret, struct
 	if (j->over && !is_within_quota(b, j))
 		return why_say(why, -ENOSPC,
 			       "job %s has window %u, which takes %u slots: tenant %s has a quota "
-			       "of %u, and its other jobs were promised %u",
+			       "of %u, and its other jobs were promised %u; for all of them: "
+			       "tallyctl quota %s --slots %u",
 			       j->name, j->window, 2u * j->window, b->tenant[j->tenant].is.name,
-			       books_quota(b, j->tenant), books_promised(b, j->tenant));
+			       books_quota(b, j->tenant), books_promised(b, j->tenant),
+			       b->tenant[j->tenant].is.name,
+			       books_promised(b, j->tenant) + 2u * j->window);
 	return window_within_quota(b, j, ret, why);
 }

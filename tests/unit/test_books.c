@@ -334,7 +334,8 @@ static void names_and_numbers_are_taken_once(void **state)
 	assert_int_equal(job_added("one", BOOKS_DEFAULT, 1), 0);
 	assert_int_equal(job_named("one")->id, 1);
 	assert_int_equal(books_job_add(&books, same_name, &why), -EEXIST);
-	assert_string_equal(why.text, "there is a job one already");
+	assert_string_equal(why.text,
+			    "there is a job one already; its token: tallyctl job token one");
 	assert_int_equal(books_job_add(&books, same_id, &why), -EEXIST);
 	assert_string_equal(why.text, "job one has number 1 already");
 	assert_int_equal(books.jobs, 1);
@@ -495,11 +496,14 @@ static void nothing_left_is_said_with_the_numbers(void **state)
 	assert_int_equal(runs("one"), 128);
 	assert_int_equal(tenant_set("red", 256), 0);
 	cannot_run("two",
-		   "job two cannot start: tenant red has a quota of 256 slots, and its other "
-		   "runs hold 256 until they end");
+		   "job two wants 128 slots (two a chunk) and gets none: tenant red has a quota "
+		   "of 256 slots, and its other runs hold 256 until they end; for all jobs of the "
+		   "tenant: tallyctl quota red --slots 384");
 	assert_int_equal(tenant_set("red", 0), 0);
-	cannot_run("two", "job two cannot start: tenant red has a quota of 0 slots, and its other "
-			  "runs hold 256 until they end");
+	cannot_run("two",
+		   "job two wants 128 slots (two a chunk) and gets none: tenant red has a quota "
+		   "of 0 slots, and its other runs hold 256 until they end; for all jobs of the "
+		   "tenant: tallyctl quota red --slots 384");
 	/* its own run that is to be replaced does not stand in its way */
 	assert_int_equal(tenant_set("red", 384), 0);
 	assert_int_equal(runs("one"), 128);
