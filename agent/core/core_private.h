@@ -53,6 +53,7 @@ struct core {
 	unsigned int ports_count;
 	struct core_counts counts;
 	struct guesses guesses;
+	uint64_t refusal_due_ns[CORE_JOIN_REFUSAL_COUNT]; /* when the log may have one again */
 	struct mac_cache *macs; /* NULL until a neighbour is heard of */
 	bool stopped; /* connections that end now were ended by the agent, and no worker has left */
 	uint64_t now_ns;

@@ -22,6 +22,7 @@
 	X(SLOTS, "slots") /* the maps have no room */              \
 	X(NO_WAY, "no_way")                                        \
 	X(CORDONED, "cordoned")                                    \
+	X(MTU, "mtu") /* of a port, too small for the payload */   \
 	X(KERNEL, "kernel")                                        \
 	X(OTHER, "other")
 

@@ -163,8 +163,10 @@ int installation_address(struct installation *g, struct why *why)
 		if (bytes > c->hop.mtu)
 			return why_say(why, -EMSGSIZE,
 				       "payload %u: makes packets of %u bytes, and %s has an MTU "
-				       "of %u",
-				       payload, bytes, c->hop.port_name, c->hop.mtu);
+				       "of %u: ip link set %s mtu %u, or a job with a smaller "
+				       "payload",
+				       payload, bytes, c->hop.port_name, c->hop.mtu,
+				       c->hop.port_name, bytes);
 		c->child = child_of(c);
 	}
 	return 0;

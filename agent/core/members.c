@@ -13,6 +13,7 @@
 
 enum {
 	MEMBERS_OF_TENANT = 64, /* that nobody else gets */
+	REFUSAL_LOG_S = 10, /* between two lines of the same reason */
 };
 
 static void tell_error(struct core *c, void *connection, int error, const char *text)
@@ -43,11 +44,24 @@ static enum core_join_refusal refusal_of(int error)
 	}
 }
 
+/* Who comes again and again does not fill the log; of wrong tokens it has a line already. */
+static enum log_level level_of(struct core *c, enum core_join_refusal refusal)
+{
+	if (refusal == CORE_JOIN_TOKEN || refusal == CORE_JOIN_SLOWED ||
+	    c->now_ns < c->refusal_due_ns[refusal])
+		return LOG_LEVEL_DEBUG;
+	c->refusal_due_ns[refusal] = c->now_ns + REFUSAL_LOG_S * 1000000000ull;
+	return LOG_LEVEL_INFO;
+}
+
 /* c->why says why. */
 static void refuse(struct core *c, void *connection, const char *job, int error)
 {
-	c->counts.joins_refused[refusal_of(error)]++;
-	core_log(c, LOG_LEVEL_DEBUG, "worker refused", "job=%s reason=\"%s\"", job, c->why.text);
+	const enum core_join_refusal refusal = refusal_of(error);
+
+	core_log(c, level_of(c, refusal), "worker refused",
+		 "job=%s times=%" PRIu64 " reason=\"%s\"", job, ++c->counts.joins_refused[refusal],
+		 c->why.text);
 	tell_error(c, connection, error, core_reason(&c->why, error));
 }
 

@@ -185,6 +185,8 @@ static enum core_run_refusal refusal_of(int error)
 		return CORE_RUN_NO_WAY;
 	case -ENOSPC:
 		return CORE_RUN_SLOTS;
+	case -EMSGSIZE:
+		return CORE_RUN_MTU;
 	case -ENOMEM:
 		return CORE_RUN_OTHER;
 	default:

@@ -104,6 +104,8 @@ struct world {
 	enum core_action_kind failed_kind;
 	bool crashed, exits, starting;
 	bool nobody_answers; /* neighbours */
+	bool small_mtu; /* of the ports */
+	unsigned int refusals_logged; /* of workers, for operators to see */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;
 	struct core_action pending;
@@ -671,7 +673,7 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	case CORE_RESOLVE:
 		e->result.error = w->nobody_answers ? -EHOSTUNREACH : 0;
 		*hop = (struct hop){ .port = w->link[endpoint_port(a->resolve.address) % 2].ifindex,
-				     .mtu = 1500 };
+				     .mtu = w->small_mtu ? 1000 : 1500 };
 		if (!hop->port || w->no_way) {
 			w->no_way -= w->no_way > 0;
 			e->result.error = -ENETUNREACH;
@@ -807,6 +809,8 @@ static inline void world_take(struct world *w)
 			answer(w, &a);
 		} else if (a.kind == CORE_CONFIGURED) {
 			w->configured = a.error;
+		} else if (a.kind == CORE_LOG && a.log.level == LOG_LEVEL_INFO) {
+			w->refusals_logged += !strcmp(a.log.what, "worker refused");
 		} else if (a.kind == CORE_FORGET_PROBES) {
 			w->probes = 0;
 		} else if (a.kind == CORE_EXIT) {

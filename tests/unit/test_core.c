@@ -593,6 +593,58 @@ static void what_is_refused_is_counted_by_its_reason(void **state)
 	world_close(&w);
 }
 
+/* For people it is no failure of the kernel: they make the MTU larger. */
+static void a_port_whose_mtu_is_too_small_is_a_reason_of_its_own(void **state)
+{
+	const struct core_counts *n;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	n = core_counts(w.core);
+	create(&w, 1, 1, "", 16);
+	w.small_mtu = true;
+	join(&w, 0, 1);
+	assert_string_equal(w.wrong, "");
+	assert_int_equal(w.worker[0].state, AWAY);
+	assert_int_equal(n->runs_refused[CORE_RUN_MTU], 1);
+	assert_int_equal(n->runs_refused[CORE_RUN_KERNEL], 0);
+	world_close(&w);
+}
+
+/* The first of each reason at once; and who comes again and again does not fill the log. */
+static void refused_workers_are_logged_at_a_bounded_rate(void **state)
+{
+	const struct core_counts *n;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	n = core_counts(w.core);
+	create(&w, 1, 1, "", 16);
+	join(&w, 0, 1);
+	for (unsigned int i = 0; i < 5; i++)
+		join(&w, 1, 1); /* its only rank is taken */
+	assert_int_equal(n->joins_refused[CORE_JOIN_RANK], 5);
+	assert_int_equal(w.refusals_logged, 1);
+	leave(&w, 0);
+	cordon(&w, true);
+	join(&w, 0, 1);
+	assert_int_equal(w.refusals_logged, 2);
+	cordon(&w, false);
+	join(&w, 0, 1);
+	time_pass(&w, 10000);
+	join(&w, 1, 1);
+	join(&w, 1, 1);
+	assert_int_equal(w.refusals_logged, 3);
+	w.job[1].token[0] ^= 1;
+	join(&w, 2, 1); /* has a line of its own */
+	assert_int_equal(n->joins_refused[CORE_JOIN_TOKEN], 1);
+	assert_int_equal(w.refusals_logged, 3);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* All workers are there, but the way to one is not known yet. */
 static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **state)
 {
@@ -771,6 +823,8 @@ int main(void)
 		FACT(a_crash_between_any_two_actions_loses_nothing),
 		FACT(whatever_step_fails_is_undone),
 		FACT(what_is_refused_is_counted_by_its_reason),
+		FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
+		FACT(refused_workers_are_logged_at_a_bounded_rate),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),

@@ -244,7 +244,8 @@ static void a_payload_must_fit_every_port(void **state)
 	assert_int_equal(installation_address(&group, &why), 0);
 	group.copy[7].hop.mtu--;
 	assert_int_equal(installation_address(&group, &why), -EMSGSIZE);
-	assert_why_has("packets of 220 bytes, and eth0 has an MTU of 219");
+	assert_why_has(
+		"packets of 220 bytes, and eth0 has an MTU of 219: ip link set eth0 mtu 220");
 }
 
 #define TEST(f) cmocka_unit_test_setup(f, prepare)
