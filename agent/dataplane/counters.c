@@ -23,23 +23,19 @@ static bool counts_in(const struct tables_job *j, uint32_t row)
 	return false;
 }
 
-static bool row_goes(const struct tables_job *j, unsigned int i, const struct tables_job *kept)
+bool rows_mark(const struct tables_job *j, const struct tables_job *kept, bool *rows)
 {
-	const uint32_t number = j->gate[i].row;
+	bool any = false;
 
-	return !counts_in(kept, number) && !(i && number == j->gate[0].row);
-}
-
-bool rows_go(const struct tables_job *j, const struct tables_job *kept)
-{
 	for (unsigned int i = 0; i < j->gates; i++)
-		if (row_goes(j, i, kept))
-			return true;
-	return false;
+		if (!counts_in(kept, j->gate[i].row))
+			rows[j->gate[i].row] = any = true;
+	return any;
 }
 
-int rows_retire(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept,
-		struct why *why)
+bool rows_any(const bool *rows) { return memchr(rows, true, TALLY_ROWS_MAX); }
+
+int rows_retire(struct dataplane *d, bool *rows, struct why *why)
 {
 	const unsigned int cpus = dataplane_cpus();
 	_cleanup_(freep) struct tally_counters *gone = calloc(cpus, sizeof(*gone));
@@ -51,18 +47,17 @@ int rows_retire(struct dataplane *d, const struct tables_job *j, const struct ta
 	if (!gone || !row || !zeros)
 		return -ENOMEM;
 	r = bpf_map_lookup_elem(fd, &gone_row, gone);
-	for (unsigned int i = 0; r == 0 && i < j->gates; i++) {
-		const uint32_t number = j->gate[i].row;
-
-		if (!row_goes(j, i, kept))
+	for (uint32_t i = 0; r == 0 && i < TALLY_ROWS_MAX; i++) {
+		if (!rows[i])
 			continue;
-		r = bpf_map_lookup_elem(fd, &number, row);
+		r = bpf_map_lookup_elem(fd, &i, row);
 		for (unsigned int cpu = 0; r == 0 && cpu < cpus; cpu++)
 			traffic_count(gone[cpu].outcome, row[cpu].outcome);
 		if (r == 0)
 			r = bpf_map_update_elem(fd, &gone_row, gone, BPF_ANY);
 		if (r == 0)
-			r = bpf_map_update_elem(fd, &number, zeros, BPF_ANY);
+			r = bpf_map_update_elem(fd, &i, zeros, BPF_ANY);
+		rows[i] = r < 0;
 	}
 	return r < 0 ? map_error(why, r, "counters") : 0;
 }
@@ -217,7 +212,9 @@ int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *
 	unsigned int n = 0;
 	int r;
 
-	r = maps_read_gates(d, &t, why);
+	r = grace_pay(d, why);
+	if (r == 0)
+		r = maps_read_gates(d, &t, why);
 	if (r < 0)
 		return r;
 	rows = calloc(rows_end(&t, &jobs, &ports) + 2 * TALLY_PORTS_MAX, sizeof(*rows));

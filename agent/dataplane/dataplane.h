@@ -146,7 +146,8 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 
 /*
  * Writes the gates that tables_regate() has chosen for a running job; what came in by a gate that
- * goes stays counted. On failure read the tables anew.
+ * goes stays counted. On failure read the tables anew. Many jobs that change or go are waited for
+ * together: when rows are read, a job is put, or the node is closed.
  */
 int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
 			 const struct tables_job *now, struct why *why);

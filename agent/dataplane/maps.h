@@ -29,20 +29,28 @@ int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret);
 int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct tables_copy *copy,
 		 const struct hop *hop, bool *ret_changed);
 
+/*
+ * Programs that have found a job before it was removed, or a gate, have ended after this, and what
+ * they counted has gone. The kernel waits for them (a grace period of RCU) in each write into the
+ * map of groups; so one wait is for all that went since the last one, and is put off until somebody
+ * reads the rows, or gets what was a job's. A job that is put pays by the way, with its group.
+ */
+int grace_pay(struct dataplane *d, struct why *why);
+
 /* Gives every group of the node this program for its copies. */
 int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
 
 /* --- counters.c ------------------------------------------------------------------------------ */
 
-/* Are there rows that rows_retire() takes away? */
-bool rows_go(const struct tables_job *j, const struct tables_job *kept);
+/* Marks, in TALLY_ROWS_MAX of them, rows of `j` that `kept` does not count in (NULL: all). Any? */
+bool rows_mark(const struct tables_job *j, const struct tables_job *kept, bool *rows);
+bool rows_any(const bool *rows);
 
 /*
- * The rows that `kept` does not count in (NULL: all) go, when no program counts in them any more,
- * into that of what has gone.
+ * What is in these rows goes into that of what has gone, and their marks go. No program counts in
+ * them any more.
  */
-int rows_retire(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept,
-		struct why *why);
+int rows_retire(struct dataplane *d, bool *rows, struct why *why);
 
 /* The same with what is kept of ports where no program of the node is any more. */
 int ports_retire(struct dataplane *d, struct why *why);

@@ -202,13 +202,6 @@ static int group_use(struct dataplane *d, const struct tables_job *j, int fanout
 	return r;
 }
 
-/* Writes the group once more: see job_stop(). */
-static void programs_wait(struct dataplane *d, uint32_t group)
-{
-	if (d->group[group] >= 0)
-		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
-}
-
 int maps_groups_use(struct dataplane *d, int fanout, struct why *why)
 {
 	_cleanup_(tables_close) struct tables t = { 0 };
@@ -245,25 +238,68 @@ static int group_make(struct dataplane *d, const struct tables_job *j)
 	return TAKE_FD(fd);
 }
 
-/* --- jobs ------------------------------------------------------------------------------------ */
+static int group_put(struct dataplane *d, uint32_t group, int *copies)
+{
+	const char *path = pin_path_of_group(d->path, group);
+	int r;
+
+	unlink(path);
+	r = bpf_obj_pin(*copies, path);
+	if (r == 0)
+		r = bpf_map_update_elem(d->fd[PIN_GROUPS], &group, copies, BPF_ANY);
+	if (r < 0) {
+		unlink(path);
+		return r;
+	}
+	closep(&d->group[group]);
+	d->group[group] = TAKE_FD(*copies);
+	return 0;
+}
 
 /*
- * No message finds the job any more. The kernel returns from taking a map out of a map of maps
- * only when no program still runs that may have seen it: after that the job's slots and rows are
- * nobody's.
+ * Without copies, it holds no port and no program. It stays in the map of groups until another one
+ * takes its place, since each write there takes a grace period.
  */
-static void job_stop(struct dataplane *d, const struct tables_job *j)
+static void group_remove(struct dataplane *d, const struct tables_job *j)
+{
+	const uint32_t group = j->job.group;
+
+	for (uint32_t i = 0; d->group[group] >= 0 && i < j->copies; i++)
+		bpf_map_delete_elem(d->group[group], &i);
+	unlink(pin_path_of_group(d->path, group));
+	closep(&d->group[group]);
+	d->group[group] = -1;
+	d->owing = group;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+int grace_pay(struct dataplane *d, struct why *why)
+{
+	const uint32_t group = d->owing;
+
+	if (!rows_any(d->owed))
+		return 0;
+	if (group != TABLES_NO_GROUP && d->group[group] >= 0)
+		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
+	else if (group != TABLES_NO_GROUP)
+		bpf_map_delete_elem(d->fd[PIN_GROUPS], &group);
+	return rows_retire(d, d->owed, why);
+}
+
+/*
+ * No message finds the job any more. Programs that have found it may still run: a grace period is
+ * owed before its slots and rows are another's.
+ */
+static void job_stop(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept)
 {
 	gates_remove(d, j, NULL);
-	if (j->job.group != TABLES_NO_GROUP) {
-		bpf_map_delete_elem(d->fd[PIN_GROUPS], &j->job.group);
-		unlink(pin_path_of_group(d->path, j->job.group));
-		closep(&d->group[j->job.group]);
-		d->group[j->job.group] = -1;
-	}
 	children_remove(d, j->id);
-	if (j->job.group != TABLES_NO_GROUP)
+	if (j->job.group != TABLES_NO_GROUP) {
+		group_remove(d, j);
 		ranks_put(d, &j->job, NULL);
+	}
+	rows_mark(j, kept, d->owed);
 }
 
 static int slots_clear(struct dataplane *d, const struct tally_job *job)
@@ -283,12 +319,16 @@ static int slots_clear(struct dataplane *d, const struct tally_job *job)
 	return 0;
 }
 
-static int job_write(struct dataplane *d, const struct tables_job *j, const struct installation *g,
-		     int copies, struct why *why)
+/* The grace period is over. What a process that died has left in its rows is not the job's. */
+static int job_write(struct dataplane *d, const struct tables_job *before,
+		     const struct tables_job *j, const struct installation *g, struct why *why)
 {
-	const char *path;
 	int r;
 
+	rows_mark(j, before, d->owed);
+	r = rows_retire(d, d->owed, why);
+	if (r < 0)
+		return r;
 	r = slots_clear(d, &j->job);
 	if (r < 0)
 		return map_error(why, r, "slots");
@@ -298,13 +338,6 @@ static int job_write(struct dataplane *d, const struct tables_job *j, const stru
 	r = children_add(d, j, g);
 	if (r < 0)
 		return map_error(why, r, "children");
-	path = pin_path_of_group(d->path, j->job.group);
-	unlink(path);
-	r = bpf_obj_pin(copies, path);
-	if (r == 0)
-		r = bpf_map_update_elem(d->fd[PIN_GROUPS], &j->job.group, &copies, BPF_ANY);
-	if (r < 0)
-		return map_error(why, r, "groups");
 	r = bpf_map_update_elem(d->fd[PIN_JOBS], &j->job.group, &j->job, BPF_ANY);
 	if (r < 0)
 		return map_error(why, r, "jobs");
@@ -315,45 +348,54 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 		      const struct tables_job *j, const struct installation *g, struct why *why)
 {
 	_cleanup_(closep) int copies = group_make(d, j);
-	struct why ignored;
 	int r;
 
 	if (copies < 0)
 		return map_error(why, copies, "groups");
 	if (before)
-		job_stop(d, before);
-	r = job_write(d, j, g, copies, why);
-	if (r < 0) {
-		job_stop(d, j);
-		rows_retire(d, j, NULL, &ignored);
-		if (before)
-			rows_retire(d, before, NULL, &ignored);
-		return r;
-	}
-	d->group[j->job.group] = TAKE_FD(copies);
-	return before ? rows_retire(d, before, j, why) : 0;
+		job_stop(d, before, j);
+	r = group_put(d, j->job.group, &copies);
+	if (r < 0)
+		return map_error(why, r, "groups");
+	r = job_write(d, before, j, g, why);
+	if (r < 0)
+		job_stop(d, j, NULL);
+	return r;
+}
+
+/* Rows that a running job gets: whatever is in them was another's. */
+static int rows_take(struct dataplane *d, bool *rows, struct why *why)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < TALLY_ROWS_MAX; i++)
+		if (rows[i] && d->owed[i])
+			r = grace_pay(d, why);
+	return r < 0 ? r : rows_retire(d, rows, why);
 }
 
 int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
 			 const struct tables_job *now, struct why *why)
 {
+	bool taken[TALLY_ROWS_MAX] = { false };
 	int r;
 
-	r = gates_put(d, now, why);
+	r = rows_mark(now, before, taken) ? rows_take(d, taken, why) : 0;
+	if (r == 0)
+		r = gates_put(d, now, why);
 	if (r < 0)
 		return r;
 	gates_remove(d, before, now);
 	r = children_recount(d, now);
 	if (r < 0)
 		return map_error(why, r, "children");
-	if (!rows_go(before, now)) /* no program counts where nobody will look */
-		return 0;
-	programs_wait(d, now->job.group);
-	return rows_retire(d, before, now, why);
+	if (rows_mark(before, now, d->owed))
+		d->owing = now->job.group;
+	return 0;
 }
 
 int dataplane_job_remove(struct dataplane *d, const struct tables_job *j, struct why *why)
 {
-	job_stop(d, j);
-	return rows_retire(d, j, NULL, why);
+	job_stop(d, j, NULL);
+	return 0;
 }

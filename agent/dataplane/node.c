@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dataplane.h"
+#include "maps.h"
 #include "ports.h"
 
 /* Ports first, then all pins of ours, then the directory. Leaves alone what is not ours. */
@@ -90,8 +91,11 @@ int dataplane_detach(const char *pin, struct why *why)
 
 void dataplane_close(struct dataplane *d)
 {
+	struct why ignored;
+
 	if (!d)
 		return;
+	grace_pay(d, &ignored);
 	for (int i = 0; i < PIN_COUNT; i++)
 		closep(&d->fd[i]);
 	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)
@@ -129,6 +133,7 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	d->directory = -1;
 	memset(d->fd, -1, sizeof(d->fd));
 	memset(d->group, -1, sizeof(d->group));
+	d->owing = TABLES_NO_GROUP;
 	libbpf_listen();
 	snprintf(d->path, sizeof(d->path), "%s", pin);
 	d->directory = directory_lock(pin, why);

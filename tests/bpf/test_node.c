@@ -989,7 +989,9 @@ static void the_other_program_sees_what_tally_passes_and_nothing_else(void **sta
 
 /* --- the end of a job */
 
-static unsigned int waits, gates_meanwhile;
+/* Writes into the map of groups, in which the kernel waits; and what was given away by then. */
+static unsigned int waits, too_early;
+static __u32 slot_of_job;
 
 static unsigned int gates_of(uint32_t job)
 {
@@ -1003,36 +1005,181 @@ static unsigned int gates_of(uint32_t job)
 	return count;
 }
 
-/*
- * libbpf's, in which the agent waits when it takes a map out of the groups. By then no message may
- * find the job: a program that begins later is not waited for.
- */
-int bpf_map_delete_elem(int fd, const void *key)
+static bool has_counted(uint32_t row)
 {
-	int (*really)(int fd, const void *key) = dlsym(RTLD_NEXT, "bpf_map_delete_elem");
+	struct tally_counters *of_cpu = calloc(libbpf_num_possible_cpus(), sizeof(*of_cpu));
+	int fd = pinned("counters");
+	__u64 packets = 0;
+
+	assert_non_null(of_cpu);
+	assert_return_code(bpf_map_lookup_elem(fd, &row, of_cpu), errno);
+	for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++)
+		packets += of_cpu[cpu].outcome[TALLY_ABSORBED].packet;
+	close(fd);
+	free(of_cpu);
+	return packets;
+}
+
+static bool slot_is_empty(void)
+{
+	static const struct tally_slot_state empty;
+	struct tally_slot slot;
+	int fd = pinned("slots");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &slot_of_job, &slot), errno);
+	close(fd);
+	return !memcmp(&slot.state, &empty, sizeof(empty));
+}
+
+/* A program that begins later is not waited for. */
+static void wait_note(int fd)
+{
 	struct bpf_map_info info = { 0 };
 	__u32 bytes = sizeof(info);
 
-	if (!bpf_obj_get_info_by_fd(fd, &info, &bytes) && !strcmp(info.name, "groups")) {
-		waits++;
-		gates_meanwhile += gates_of(JOB);
-	}
+	if (bpf_obj_get_info_by_fd(fd, &info, &bytes) || strcmp(info.name, "groups") != 0)
+		return;
+	waits++;
+	too_early += gates_of(JOB) || has_counted(TALLY_ROW_GONE) || slot_is_empty();
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	int (*really)(int fd, const void *key) = dlsym(RTLD_NEXT, "bpf_map_delete_elem");
+
+	wait_note(fd);
 	return really(fd, key);
 }
 
-static void programs_are_waited_for_when_no_message_finds_the_job(void **state)
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
-	const struct dataplane_gate gate = { .ifindex = port };
+	int (*really)(int fd, const void *key, const void *value,
+		      __u64 flags) = dlsym(RTLD_NEXT, "bpf_map_update_elem");
+
+	wait_note(fd);
+	return really(fd, key, value, flags);
+}
+
+/* One that has counted a packet, and has a chunk in a slot. */
+static struct dataplane *node_with_job(void)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK };
+	struct dataplane *d = node_open();
+	struct installation *g = job_plan(JOB, EPOCH, 8);
+
+	assert_int_equal(job_add(d, g, &here, 1, &why), 0);
+	slot_of_job = g->job.slot_base;
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	waits = too_early = 0;
+	return d;
+}
+
+static void a_run_gets_what_was_anothers_when_programs_were_waited_for(void **state)
+{
+	const struct dataplane_gate there = { .ifindex = port };
+	struct dataplane *d = node_with_job();
+
+	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), &there, 1, &why), 0);
+	assert_int_equal(waits, 1);
+	assert_int_equal(too_early, 0);
+	assert_true(has_counted(TALLY_ROW_GONE) && slot_is_empty());
+	assert_int_equal(total(d, TALLY_ABSORBED), 1);
+	assert_int_equal(waits, 1); /* nothing has gone since */
+	node_close(d);
+}
+
+static void what_a_job_counted_has_gone_when_programs_were_waited_for(void **state)
+{
+	struct dataplane *d = node_with_job();
+
+	assert_int_equal(job_del(d, JOB, &why), 0);
+	assert_int_equal(waits, 0);
+	node_close(d);
+	assert_int_equal(waits, 1);
+	assert_int_equal(too_early, 0);
+	assert_true(has_counted(TALLY_ROW_GONE));
+}
+
+static void a_row_changes_hands_when_programs_were_waited_for(void **state)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK }, there = { .ifindex = port };
+	struct dataplane *d = node_open();
+	__u32 row;
+
+	job_start(d, JOB, &here, 1);
+	job_start(d, OTHER_JOB, &there, 1);
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
+	row = gate_row(JOB, LOOPBACK);
+	waits = 0;
+	assert_int_equal(job_gates(d, JOB, &there, 1, &why), 0);
+	assert_int_equal(waits, 0);
+	assert_int_equal(job_gates(d, OTHER_JOB, &here, 1, &why), 0);
+	assert_int_equal(waits, 1);
+	assert_int_equal(gate_row(OTHER_JOB, LOOPBACK), row);
+	assert_int_equal(row_at(d, OTHER_JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 0);
+	assert_int_equal(total(d, TALLY_ABSORBED), 1);
+	node_close(d);
+}
+
+/* It died between the end of a job and the end of the wait. */
+static void what_a_process_that_died_left_in_rows_is_no_jobs(void **state)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK };
+	const uint32_t of_job = TALLY_ROW_JOBS, of_port = TALLY_ROW_PORTS + 1;
+	struct tally_counters *left = calloc(libbpf_num_possible_cpus(), sizeof(*left));
+	struct dataplane *d = node_open();
+	int fd = pinned("counters");
+
+	assert_non_null(left);
+	left->outcome[TALLY_ABSORBED].packet = 5;
+	assert_return_code(bpf_map_update_elem(fd, &of_job, left, BPF_ANY), errno);
+	job_start(d, JOB, NULL, 0);
+	assert_int_equal(row_at(d, JOB, 0).outcome[TALLY_ABSORBED].packet, 0);
+	assert_int_equal(total(d, TALLY_ABSORBED), 5);
+	assert_return_code(bpf_map_update_elem(fd, &of_port, left, BPF_ANY), errno);
+	assert_int_equal(job_gates(d, JOB, &here, 1, &why), 0);
+	assert_int_equal(gate_row(JOB, LOOPBACK), of_port);
+	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 0);
+	assert_int_equal(total(d, TALLY_ABSORBED), 10);
+	close(fd);
+	free(left);
+	node_close(d);
+}
+
+enum {
+	MANY = SLOTS / 2, /* of one chunk each */
+};
+
+/* How often the kernel waits, until all is counted. */
+static unsigned int waits_until_counted(struct dataplane *d, __u64 packets)
+{
+	assert_int_equal(total(d, TALLY_ABSORBED), packets);
+	return waits;
+}
+
+static void jobs_that_go_or_lose_a_gate_wait_together(void **state)
+{
+	const struct dataplane_gate both[] = { { .ifindex = LOOPBACK }, { .ifindex = port } };
 	struct dataplane *d = node_open();
 
-	waits = gates_meanwhile = 0;
-	job_start(d, JOB, &gate, 1);
-	assert_in_range(gates_of(JOB), 1, 2);
-	assert_int_equal(job_add(d, job_plan(JOB, EPOCH + 1, 8), &gate, 1, &why), 0);
-	assert_int_equal(waits, 1);
-	assert_int_equal(job_del(d, JOB, &why), 0);
-	assert_int_equal(waits, 2);
-	assert_int_equal(gates_meanwhile, 0);
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(job_add(d, job_plan(id, EPOCH, 1), both, 2, &why), 0);
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(message_run(contribution(.worker = 0, .job = id)), XDP_DROP);
+	waits = 0;
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(job_gates(d, id, &both[1], 1, &why), 0);
+	assert_int_equal(waits_until_counted(d, MANY), 1);
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(job_gates(d, id, both, 2, &why), 0);
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(message_run(contribution(.worker = 0, .job = id, .seq = 1)),
+				 XDP_DROP);
+	waits = 0;
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(job_del(d, id, &why), 0);
+	assert_int_equal(waits_until_counted(d, 2 * MANY), 1);
+	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_ABSORBED].packet, 0);
 	node_close(d);
 }
 
@@ -1642,7 +1789,11 @@ int main(void)
 		fact(copies_follow_their_neighbours),
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
-		fact(programs_are_waited_for_when_no_message_finds_the_job),
+		fact(a_run_gets_what_was_anothers_when_programs_were_waited_for),
+		fact(what_a_job_counted_has_gone_when_programs_were_waited_for),
+		fact(a_row_changes_hands_when_programs_were_waited_for),
+		fact(what_a_process_that_died_left_in_rows_is_no_jobs),
+		fact(jobs_that_go_or_lose_a_gate_wait_together),
 		fact(a_new_epoch_counts_on_in_the_same_rows),
 		fact(an_epoch_stays_when_the_next_one_finds_no_room),
 		fact(all_rows_can_be_used_and_what_has_none_is_in_that_of_its_job),
