@@ -174,6 +174,23 @@ static void a_flush_at_the_root_counts_and_asks(void **state)
 	at_root(&s, offer(4, .flush = true), TALLY_COMPLETED, TALLY_WORDS_ADD);
 }
 
+/* Of each chunk, whoever flushes; and also where the clock's 32 bits wrap. */
+static void all_are_asked_once_in_four_milliseconds(void **state)
+{
+	struct tally_slot_state s = { 0 };
+	uint32_t now_ms = UINT32_MAX - 1;
+
+	at_root(&s, offer(1, .flush = true, .now_ms = now_ms), TALLY_ASKED, TALLY_WORDS_STORE);
+	at_root(&s, offer(2, .flush = true, .now_ms = now_ms), TALLY_ABSORBED, TALLY_WORDS_ADD);
+	at_root(&s, offer(1, .flush = true, .now_ms = now_ms + 3), TALLY_DUPLICATE,
+		TALLY_WORDS_KEEP);
+	at_root(&s, offer(1, .flush = true, .now_ms = now_ms + 4), TALLY_ASKED, TALLY_WORDS_KEEP);
+	at_root(&s, offer(2, .flush = true, .now_ms = now_ms + 7), TALLY_DUPLICATE,
+		TALLY_WORDS_KEEP);
+	at_root(&s, offer(1, .seq = 16, .flush = true, .now_ms = now_ms + 7), TALLY_ASKED,
+		TALLY_WORDS_STORE);
+}
+
 static void an_inner_node_sends_up_when_all_below_have_come(void **state)
 {
 	struct tally_slot_state s = { 0 };
@@ -822,6 +839,7 @@ int main(void)
 		cmocka_unit_test(newer_is_ahead_but_not_too_far),
 		cmocka_unit_test(older_is_taken_nowhere),
 		cmocka_unit_test(a_flush_at_the_root_counts_and_asks),
+		cmocka_unit_test(all_are_asked_once_in_four_milliseconds),
 		cmocka_unit_test(an_inner_node_sends_up_when_all_below_have_come),
 		cmocka_unit_test(a_flush_at_an_inner_node_is_never_held_back),
 		cmocka_unit_test(a_repair_finishes_a_chunk),
