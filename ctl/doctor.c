@@ -140,6 +140,7 @@ static void doctor_close(struct doctor *d)
 	json_decref(d->jobs);
 	json_decref(d->tenants);
 	json_decref(d->top);
+	free(d->neighbours);
 }
 
 int doctor(const struct ctl *ctl, struct why *why)

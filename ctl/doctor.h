@@ -8,6 +8,8 @@
 #include "ctl.h"
 #include "finding.h"
 
+struct doctor_neighbours;
+
 struct doctor {
 	json_t *status, *jobs, *tenants, *top; /* tallyd's answers; NULL: none */
 	const char *no_daemon; /* why tallyd did not answer */
@@ -18,6 +20,7 @@ struct doctor {
 	bool root;
 	unsigned int cpus;
 	unsigned int ports;
+	struct doctor_neighbours *neighbours; /* that results go to; NULL: nobody was asked */
 	struct findings *findings;
 };
 
@@ -39,6 +42,10 @@ struct doctor_check {
 /* The last entry has a NULL name. */
 extern const struct doctor_check doctor_node_checks[];
 extern const struct doctor_check doctor_port_checks[];
+
+/* The first asks all neighbours at once; the second says of those behind a port what was wrong. */
+void doctor_neighbours_ask(struct doctor *d, const struct doctor_port *p);
+void doctor_neighbours_check(struct doctor *d, const struct doctor_port *p);
 
 #define found_ok(d, ...) finding_add((d)->findings, FINDING_OK, __VA_ARGS__)
 #define found_unknown(d, ...) finding_add((d)->findings, FINDING_UNKNOWN, __VA_ARGS__)

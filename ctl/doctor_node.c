@@ -479,5 +479,6 @@ const struct doctor_check doctor_node_checks[] = {
 	{ "service", check_service },
 	{ "sockets", check_sockets },
 	{ "forwarding", check_forwarding },
+	{ "neighbours", doctor_neighbours_ask },
 	{ NULL, NULL },
 };

@@ -310,5 +310,6 @@ const struct doctor_check doctor_port_checks[] = {
 	{ "xdp", check_xdp },	{ "queues", check_queues },
 	{ "mtu", check_mtu },	{ "offloads", check_offloads },
 	{ "vlan", check_vlan }, { "rp_filter", check_rp_filter },
-	{ "peer", check_peer }, { NULL, NULL },
+	{ "peer", check_peer }, { "neighbours", doctor_neighbours_check },
+	{ NULL, NULL },
 };

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <linux/if_link.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "dataplane.h"
+#include "pins.h"
 #include "probe.h"
 #include "common/util.h"
 
@@ -38,6 +41,34 @@ int dataplane_probe_broadcast(void)
 	if (program < 0 || bpf_prog_test_run_opts(program, &run) < 0)
 		return -errno;
 	return run.retval == XDP_REDIRECT ? 0 : -EOPNOTSUPP;
+}
+
+int dataplane_copies_read(const char *pin, struct dataplane_copy **ret, unsigned int *ret_count,
+			  struct why *why)
+{
+	uint32_t count = 2 * TALLY_CHILDREN_MAX, copies = 0, behind;
+	_cleanup_(freep) struct tally_child_key *keys = calloc(count, sizeof(*keys));
+	_cleanup_(freep) struct tally_child *children = calloc(count, sizeof(*children));
+	_cleanup_(freep) struct dataplane_copy *all = calloc(count, sizeof(*all));
+	_cleanup_(closep) int map = -1;
+	int r = dataplane_layout_check(pin, why);
+
+	if (r < 0)
+		return r;
+	if (!keys || !children || !all)
+		return -ENOMEM;
+	map = bpf_obj_get(pin_path(pin, pin_name[PIN_CHILDREN], ""));
+	if (map < 0)
+		return why_say(why, map, "%s/%s: %s", pin, pin_name[PIN_CHILDREN], strerror(-map));
+	r = bpf_map_lookup_batch(map, NULL, &behind, keys, children, &count, NULL);
+	if (r < 0 && r != -ENOENT) /* which says that these were all */
+		return why_say(why, r, "%s/%s: %s", pin, pin_name[PIN_CHILDREN], strerror(-r));
+	for (uint32_t i = 0; i < count; i++)
+		if (!keys[i].ifindex) /* the other entry of each copy is for its port */
+			all[copies++] = (struct dataplane_copy){ keys[i].job, children[i] };
+	*ret = TAKE_PTR(all);
+	*ret_count = copies;
+	return 0;
 }
 
 /* These two are in this file so that tallyctl, which needs no more, links no data plane. */

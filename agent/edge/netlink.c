@@ -150,8 +150,9 @@ struct way {
 	bool known;
 	uint8_t type; /* RTN_... */
 	int ifindex; /* 0: no next hop */
+	bool direct; /* without a gateway */
 	struct sockaddr_storage next; /* whose MAC is wanted: a gateway's or the target's own */
-	uint8_t source[16]; /* as in struct hop */
+	uint8_t source[16]; /* of this machine */
 };
 
 static int on_route(struct nl_msg *m, void *context)
@@ -174,9 +175,11 @@ static int on_route(struct nl_msg *m, void *context)
 		way->known = address_fill(via->rtvia_family, via->rtvia_addr,
 					  (size_t)nla_len(attribute[RTA_VIA]) - sizeof(*via),
 					  &way->next);
-	} else if (attribute[RTA_PREFSRC]) {
-		nla_memcpy(way->source, attribute[RTA_PREFSRC], sizeof(way->source));
+	} else {
+		way->direct = true;
 	}
+	if (attribute[RTA_PREFSRC])
+		nla_memcpy(way->source, attribute[RTA_PREFSRC], sizeof(way->source));
 	return NL_OK;
 }
 
@@ -300,6 +303,19 @@ static int port_fill(struct netlink *n, int ifindex, const char *text, struct ho
 	return 0;
 }
 
+/* The way, and the hop without its neighbour. */
+static int way_find(struct netlink *n, const struct sockaddr_storage *address, const char *text,
+		    struct way *ret_way, struct hop *ret, struct why *why)
+{
+	int r = route_find(n, address, text, ret_way, why);
+
+	if (r == 0)
+		r = port_fill(n, ret_way->ifindex, text, ret, why);
+	if (r == 0 && ret_way->direct)
+		memcpy(ret->source, ret_way->source, sizeof(ret->source));
+	return r;
+}
+
 static int resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
 		   struct hop *ret, struct why *why)
 {
@@ -309,10 +325,7 @@ static int resolve(struct netlink *n, const struct sockaddr_storage *address, un
 	int r;
 
 	address_print(address, text, sizeof(text));
-	r = route_find(n, address, text, &way, why);
-	if (r < 0)
-		return r;
-	r = port_fill(n, way.ifindex, text, &hop, why);
+	r = way_find(n, address, text, &way, &hop, why);
 	if (r < 0)
 		return r;
 	r = neighbour_wait(n, address, &way, wait_ms, hop.mac);
@@ -324,7 +337,6 @@ static int resolve(struct netlink *n, const struct sockaddr_storage *address, un
 			text, hop.port_name, hop.port_name);
 	if (r < 0)
 		return why_say(why, r, "%s: cannot read the neighbours of %s", text, hop.port_name);
-	memcpy(hop.source, way.source, sizeof(hop.source));
 	*ret = hop;
 	return 0;
 }
@@ -337,6 +349,27 @@ int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, u
 	if (r < 0 && r != -EHOSTUNREACH)
 		netlink_renew(&n->request);
 	return r;
+}
+
+int netlink_next(struct netlink *n, const struct sockaddr_storage *address,
+		 struct netlink_next *ret, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+	struct hop hop = { 0 };
+	struct way way;
+	int r;
+
+	address_print(address, text, sizeof(text));
+	r = way_find(n, address, text, &way, &hop, why);
+	if (r < 0) {
+		netlink_renew(&n->request);
+		return r;
+	}
+	*ret = (struct netlink_next){ .hop = hop,
+				      .ifindex = (uint32_t)way.ifindex,
+				      .address = way.next };
+	memcpy(ret->source, way.source, sizeof(ret->source));
+	return 0;
 }
 
 /* --- ethtool --------------------------------------------------------------------------------- */

@@ -38,6 +38,18 @@ static inline void netlink_closep(struct netlink **n) { netlink_close(*n); }
 int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
 		    struct hop *ret, struct why *why);
 
+/* Who takes frames to an address first, as the route says. */
+struct netlink_next {
+	struct hop hop; /* without the neighbour's MAC */
+	uint32_t ifindex; /* that the route names: of a VLAN interface, and not of the port below */
+	struct sockaddr_storage address; /* a gateway's, or the address itself */
+	uint8_t source[16]; /* of this machine; IPv4: the first four */
+};
+
+/* The same without the neighbour. -ENETUNREACH, -EINVAL. */
+int netlink_next(struct netlink *n, const struct sockaddr_storage *address,
+		 struct netlink_next *ret, struct why *why);
+
 /* -ENODEV: no such interface; -EINVAL: not an Ethernet one; -ENOMEM; -EIO: the kernel does not say.
  */
 int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,

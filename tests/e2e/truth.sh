@@ -198,6 +198,73 @@ doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails() {
 	refuses "tallyd is not running" doctor
 }
 
+# A rank in each place: behind a cable of its own, on a switch, and behind a router.
+routed() {
+	agent_network <<-END
+		host w0 w1 w2
+		switch sw
+		node n0 router
+		link w0 n0
+		link w1 sw
+		link sw n0
+		link w2 router
+		link router n0
+	END
+}
+
+finding() { # CHECK PORT
+	doctor --json | jq -c --arg check "$1" --arg port "$2" \
+		'.[] | select(.check == $check and .port == $port)'
+}
+found() { # LEVEL WORDS CHECK PORT
+	finding "$3" "$4" >"$work/found"
+	[[ $(jq -r '"\(.level) \(.text)"' "$work/found") == "$1 $2" ]] || { cat "$work/found"; return 1; }
+}
+macs_are_right() { found ok "results go to the MACs that answer here (1 asked)" neighbours "$1"; } # PORT
+
+# The kernel says so for good, and tallyd follows; what doctor says against that mends it.
+wrong_mac_is_found_and_mended() { # ADDRESS PORT RIGHT-MAC WHOM
+	local wrong=02:bb:00:00:00:01
+	on n0 ip neigh replace "$1" lladdr "$wrong" dev "$2" nud permanent
+	until_true found fail "results for $4 go to MAC $wrong, but MAC $3 answers for $1: they do not arrive" \
+		neighbours "$2"
+	on n0 bash -c "$(jq -r .mend "$work/found")"
+	until_true macs_are_right "$2"
+}
+
+macs_are_asked_for() { # FAMILY ROUTER
+	local port rank address
+	routed
+	start_agent
+	create_job train 3 --service "$(bed addr n0 "$1")"
+	family=$1
+	worker=()
+	for rank in 0 1 2; do
+		join_from "w$rank" train --rank "$rank" -d int32 -b 256K -e 256K -n 8 -w 0 -s $((60 * slow))
+	done
+	until_true state_is train running
+	for port in w0 sw router; do
+		macs_are_right "$port"
+	done
+	address=$(bed addr w0 "$1")
+	wrong_mac_is_found_and_mended "$address" w0 02:77:00:00:01:01 "rank 0 of job train ($address)"
+	address=$(bed addr w2 "$1")
+	wrong_mac_is_found_and_mended "$2" router 02:77:00:00:04:fe "rank 2 of job train ($address)"
+}
+
+doctor_asks_the_network_for_macs_and_believes_no_table() {
+	macs_are_asked_for 4 10.77.4.254
+	# Whom nobody hears, and who may not ask.
+	on w1 sysctl -qw net.ipv4.conf.all.arp_ignore=8
+	found warn "results for rank 1 of job train (10.77.2.1) go to MAC 02:77:00:00:02:01, and nobody answers for 10.77.2.1 when asked by ARP. Is that machine up, and its cable in?" \
+		neighbours sw
+	macs_are_right w0
+	on n0 setpriv --bounding-set=-net_raw --inh-caps=-net_raw "$build/tallyctl" --socket "$control" doctor |
+		has "?     neighbours  cannot ask the network which MACs workers have: Operation not permitted"
+}
+
+doctor_asks_for_macs_of_ipv6_workers_too() { macs_are_asked_for 6 fd77:4::fe; }
+
 a_start_that_fails_leaves_nothing_attached() {
 	local option
 	star
@@ -218,4 +285,6 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_file_system_of_pins_that_is_unmounted_is_said_and_filled_again_when_mounted \
 	what_is_not_there_yet_is_named_and_taken_when_it_comes \
 	doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails \
+	doctor_asks_the_network_for_macs_and_believes_no_table \
+	doctor_asks_for_macs_of_ipv6_workers_too \
 	a_start_that_fails_leaves_nothing_attached
