@@ -8,7 +8,6 @@
 
 #include "agent/dataplane/dataplane.h"
 #include "common/clock.h"
-#include "connection.h"
 #include "doctor.h"
 #include "table.h"
 
@@ -80,7 +79,9 @@ static void daemon_read(struct doctor *d, struct why *why)
 	if (r == 0)
 		r = daemon_ask(c, "tenant-list", &d->tenants, why);
 	if (r == 0)
-		daemon_ask(c, "top", &d->top, why);
+		r = daemon_ask(c, "top", &d->top, why);
+	if (r == 0)
+		d->connection = TAKE_PTR(c);
 }
 
 /* --- ports ----------------------------------------------------------------------------------- */
@@ -136,6 +137,7 @@ static void ports_examine(struct doctor *d, const struct ctl *ctl)
 
 static void doctor_close(struct doctor *d)
 {
+	connection_close(d->connection);
 	json_decref(d->status);
 	json_decref(d->jobs);
 	json_decref(d->tenants);

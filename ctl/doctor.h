@@ -5,12 +5,14 @@
 
 #include "agent/edge/netlink.h"
 #include "agent/edge/netlink_facts.h"
+#include "connection.h"
 #include "ctl.h"
 #include "finding.h"
 
 struct doctor_neighbours;
 
 struct doctor {
+	struct connection *connection; /* to tallyd; NULL: it did not answer */
 	json_t *status, *jobs, *tenants, *top; /* tallyd's answers; NULL: none */
 	const char *no_daemon; /* why tallyd did not answer */
 	int daemon_error; /* the same as a negative errno */
@@ -42,6 +44,9 @@ struct doctor_check {
 /* The last entry has a NULL name. */
 extern const struct doctor_check doctor_node_checks[];
 extern const struct doctor_check doctor_port_checks[];
+
+/* Which jobs and which ports refuse packets now? */
+void doctor_refused_check(struct doctor *d, const struct doctor_port *p);
 
 /* The first asks all neighbours at once; the second says of those behind a port what was wrong. */
 void doctor_neighbours_ask(struct doctor *d, const struct doctor_port *p);

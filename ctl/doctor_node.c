@@ -418,23 +418,6 @@ static void check_ranks(struct doctor *d, const struct doctor_port *p)
 	}
 }
 
-static void check_refused(struct doctor *d, const struct doctor_port *p)
-{
-	const json_t *job;
-	size_t i;
-
-	json_array_foreach(field(d->top, "jobs"), i, job)
-	{
-		double rate = field_number(job, "refused_per_second");
-
-		if (rate >= 1)
-			found_warn(d,
-				   "job %s: %.0f packets a second are refused: tallyctl stats "
-				   "--job %s says why",
-				   field_text(job, "name"), rate, field_text(job, "name"));
-	}
-}
-
 static void check_group(struct doctor *d, const struct doctor_port *p)
 {
 	const struct group *group;
@@ -474,7 +457,7 @@ const struct doctor_check doctor_node_checks[] = {
 	{ "data plane", check_data_plane },
 	{ "maps", check_maps },
 	{ "ranks", check_ranks },
-	{ "refused", check_refused },
+	{ "refused", doctor_refused_check },
 	{ "group", check_group },
 	{ "service", check_service },
 	{ "sockets", check_sockets },

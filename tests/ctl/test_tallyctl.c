@@ -572,31 +572,42 @@ static void the_key_completes_files(void **state)
 
 /* --- doctor ---------------------------------------------------------------------------------- */
 
-/* doctor, of a daemon that answers so. */
-static int doctor_told(const char *status, const char *jobs, const char *tenants, const char *top)
+/* doctor, of a daemon that answers so; then of a port's counters, at each of so many readings. */
+static int doctor_read(const char *status, const char *jobs, const char *tenants, const char *top,
+		       const char *port, const char *const *counters, int readings)
 {
 	static const char *const verb[] = { "status", "job-list", "tenant-list", "top" };
 	const char *const answer[] = { status, jobs, tenants, top };
 	pid_t pid = program_start(ARGUMENTS("doctor"));
 	int connection = connection_take(pid), code;
+	char request[64];
 
 	for (int i = 0; i < 4; i++) {
-		char request[64];
-
 		snprintf(request, sizeof(request), "{\"do\":\"%s\"}", verb[i]);
 		request_expect(connection, request);
 		answer_give(connection, answer[i]);
+	}
+	for (int i = 0; i < readings; i++) {
+		snprintf(request, sizeof(request), "{\"do\":\"stats\",\"port\":\"%s\"}", port);
+		request_expect(connection, request);
+		answer_give(connection, counters[i]);
 	}
 	code = program_end(pid);
 	close(connection);
 	return code;
 }
 
+static int doctor_told(const char *status, const char *jobs, const char *tenants, const char *top)
+{
+	return doctor_read(status, jobs, tenants, top, "", NULL, 0);
+}
+
 static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 {
-	assert_int_equal(doctor_told(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\","
+	assert_int_equal(doctor_read(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\","
 					"\"192.0.2.7\"],\"ports\":[{\"name\":\"nosuch0\"}]}"),
-				     OK("[]"), OK("[]"), OK("{}")),
+				     OK("[]"), OK("[]"), OK("{}"), "nosuch0",
+				     (const char *const[]){ OK("{}") }, 1),
 			 1);
 	assert_has(out, "fail  service     service address 192.0.2.7 is not an address");
 	assert_has(out, "ip address add 192.0.2.7/32 dev lo");
@@ -644,6 +655,32 @@ static void doctor_knows_jobs_whose_packets_are_refused(void **state)
 	assert_has_not(out, "job few");
 }
 
+/* Counters of packets that no job's gate lets in, and of others. */
+#define PORT(other_port, forged, over_rate)                \
+	OK("{\"OTHER_PORT\":{\"packets\":" other_port "}," \
+	   "\"FORGED\":{\"packets\":" forged "},"          \
+	   "\"FOREIGN\":{\"packets\":" over_rate "},"      \
+	   "\"OVER_RATE\":{\"packets\":" over_rate "}}")
+
+static void doctor_knows_ports_where_what_nobody_may_send_comes_in(void **state)
+{
+	const char *status = OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],"
+				"\"ports\":[{\"name\":\"nosuch0\"}]}");
+	const char *none = OK("[]"), *top = OK("{\"interval_s\":1}");
+	const char *const rising[] = { PORT("3", "40", "1"), PORT("3", "40", "2"),
+				       PORT("3", "51", "3"), PORT("4", "51", "4") };
+	const char *const never[] = { PORT("0", "0", "9") };
+
+	doctor_read(status, none, none, top, "nosuch0", rising, 4);
+	assert_has(out, "warn  refused     port nosuch0: 1 OTHER_PORT, 11 FORGED packets were "
+			"refused while");
+	assert_has_not(out, "OVER_RATE");
+	doctor_read(status, none, none, OK("{}"), "nosuch0", rising, 1); /* no more come */
+	assert_has_not(out, "refused");
+	doctor_read(status, none, none, top, "nosuch0", never, 1);
+	assert_has_not(out, "refused");
+}
+
 /* A network of our own: v0 and v1 are the ends of a veth. False: we are not root. */
 static bool network_make(int *ret_home)
 {
@@ -665,10 +702,10 @@ static void network_leave(int home)
 /* doctor, of a daemon with port v0 in generic mode and this tenant. */
 static int doctor(const char *tenants)
 {
-	return doctor_told(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
+	return doctor_read(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
 			      "[{\"name\":\"v0\",\"mode\":\"generic\",\"why\":\"so\"}]}"),
 			   OK("[{\"name\":\"big\",\"payload\":1472,\"service\":\"fd77::1\"}]"),
-			   tenants, OK("{}"));
+			   tenants, OK("{}"), "v0", (const char *const[]){ OK("{}") }, 1);
 }
 
 static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
@@ -765,6 +802,8 @@ int main(void)
 		cmocka_unit_test_teardown(doctor_knows_jobs_whose_ranks_are_missing_for_minutes,
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_jobs_whose_packets_are_refused,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_ports_where_what_nobody_may_send_comes_in,
 					  harness_clear),
 	};
 

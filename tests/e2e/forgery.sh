@@ -136,6 +136,12 @@ forge_rank() { # HOST FROM WHAT...
 forged_at() { ctl --json stats --port "$1" | jq .FORGED.packets; }
 forged_are_beyond() { (($(forged_at s0) > $1 && $(forged_at w1) > $1)); }
 
+doctor_names() { # PORT...
+	on n0 "$build/tallyctl" --socket "$control" doctor --json >"$work/doctor"
+	[[ $(jq -r '[.[] | select(.check == "refused" and .level == "warn") | .text |
+		capture("^port (?<at>[a-z0-9]+): [1-9][0-9]* FORGED packets").at] | join(" ")' "$work/doctor") == "$*" ]]
+}
+
 # So many calls; the workers are stopped in the midst of them.
 two_stop() { # CALLS
 	join_all two w0 w1 -- -d int32 -b 64K -e 64K -n "$1" -w 0
@@ -152,6 +158,7 @@ a_bound_rank_speaks_from_its_place_alone() {
 	forge_rank w1 "$(bed addr w0)" repair call ahead flush
 	kill -s CONT "${worker[@]}"
 	until_true forged_are_beyond 1000
+	until_true doctor_names s0 w1
 	joined_end
 	call_off
 	echo "forged: $(forged_at s0) by the switch, $(forged_at w1) by w1"
