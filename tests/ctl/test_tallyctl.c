@@ -616,6 +616,27 @@ static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 	assert_has(out, "tallyd has version 0, but this tallyctl has version ");
 }
 
+static void doctor_knows_a_node_that_workers_cannot_send_to(void **state)
+{
+	const char *none = OK("[]");
+
+	assert_int_equal(doctor_told(OK("{\"version\":\"0\",\"services\":[],\"ports\":[]}"), none,
+				     none, OK("{}")),
+			 1);
+	assert_has(out, "fail  service     the node has no service address");
+	assert_has_not(out, "all service addresses");
+	assert_int_equal(doctor_told(OK("{\"version\":\"0\",\"services\":[\"2001:db8::7\"],"
+					"\"ports\":[]}"),
+				     none, none, OK("{}")),
+			 1);
+	assert_has(out, "ip address add 2001:db8::7/128 dev lo");
+	assert_int_equal(doctor_told(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],"
+					"\"ports\":[]}"),
+				     none, none, OK("{}")),
+			 0);
+	assert_has(out, "ok    service     all service addresses are addresses of this machine");
+}
+
 #define NODE(maps) \
 	OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":[],\"maps\":{" maps "}}")
 
@@ -732,6 +753,26 @@ static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
 	network_leave(home);
 }
 
+static void doctor_knows_a_veth_whose_other_end_loses_results(void **state)
+{
+	const char *status = OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
+				"[{\"name\":\"v0\",\"mode\":\"native\"}]}");
+	const char *none = OK("[]"), *const counters[] = { OK("{}") };
+	int home;
+
+	if (!network_make(&home))
+		skip();
+	assert_int_equal(system("ethtool -K v1 gro off >/dev/null"), 0);
+	assert_int_equal(doctor_read(status, none, none, OK("{}"), "v0", counters, 1), 1);
+	assert_has(out,
+		   "fail  peer        the other end, v1, has no XDP program: a veth with native");
+	assert_has(out, "tally-node attach v1 --slots 2 --pin /sys/fs/bpf/tally-v0-v1");
+	assert_int_equal(system("ethtool -K v1 gro on >/dev/null"), 0);
+	assert_int_equal(doctor_read(status, none, none, OK("{}"), "v0", counters, 1), 1);
+	assert_has(out, "(XDP_TX)");
+	network_leave(home);
+}
+
 static void doctor_names_who_has_our_udp_port(void **state)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(31249) };
@@ -796,6 +837,10 @@ int main(void)
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_names_who_has_our_udp_port, harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_a_service_address_that_is_not_ours,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_a_node_that_workers_cannot_send_to,
+					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_a_veth_whose_other_end_loses_results,
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_maps_that_are_full_or_soon_will_be,
 					  harness_clear),

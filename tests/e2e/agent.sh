@@ -312,6 +312,8 @@ a_configuration_is_reloaded_whole_or_not_at_all() {
 	[[ $(held red slots) == 256 ]]
 	sed -e "s|^pin: .*|pin: $pin-other|" "$work/first.yaml" >"$work/tallyd.yaml"
 	refuses "pin: only a restart changes this key" ctl reload
+	sed -e 's|^service: .*|service: "10.77.0.9"|' "$work/first.yaml" >"$work/tallyd.yaml"
+	refuses "service: only a restart changes this key" ctl reload
 	[[ $(held red slots) == 256 ]]
 	cp "$work/first.yaml" "$work/tallyd.yaml"
 	ctl reload
