@@ -58,6 +58,7 @@ struct world_job { /* what its owner knows of it */
 	int told_epoch; /* of the last run that anybody was told of; -1: none */
 	uint64_t told_nonce;
 	struct tally_key told_key[WORLD_RANKS];
+	uint8_t told_secret[SECRET_KEY_BYTES]; /* of which these are made; zeros: none */
 	uint64_t told_event;
 	uint32_t told_id;
 	bool unsaved; /* the disk does not know that run */
@@ -505,6 +506,21 @@ static inline void tell_key(struct world *w, struct world_worker *p, const struc
 	j->told_key[a->rank] = p->key = key;
 }
 
+/* No two runs of any jobs have one secret. */
+static inline void tell_secret(struct world *w, const struct core_action *a)
+{
+	struct world_job *j = &w->job[number_of(a->job->name)];
+	const uint8_t *secret = a->job->draw.secret;
+
+	for (unsigned int i = 0; a->job->tags && i < WORLD_JOBS; i++) {
+		bool is_this = &w->job[i] == j && a->job->epoch == j->told_epoch;
+
+		if (is_this != !memcmp(w->job[i].told_secret, secret, SECRET_KEY_BYTES))
+			WRONG(w, "%s: a secret of two runs, or two of one", a->job->name);
+	}
+	memcpy(j->told_secret, secret, SECRET_KEY_BYTES);
+}
+
 static inline void tell_run(struct world *w, struct world_worker *p, const struct core_action *a)
 {
 	const struct books *b = core_books(w->core);
@@ -523,6 +539,7 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 	j->unsaved = !core_is_saved(w->core);
 	j->told_id = a->job->id;
 	tell_key(w, p, a);
+	tell_secret(w, a);
 	if (!a->job->draw.nonce ||
 	    (a->job->draw.nonce == j->told_nonce) != (epoch == j->told_epoch))
 		WRONG(w, "%s: no nonce, or that of another run", a->job->name);
