@@ -94,6 +94,17 @@ static void key_take(const struct join *j, struct joining_answer *a)
 	memcpy(&a->job.key[a->rank], a->key.sealed, sizeof(a->key.sealed));
 }
 
+/* What all workers know, and nobody who does not know the token. */
+static void secret_take(const struct join *j, struct joining_answer *a)
+{
+	struct run *run = &a->job;
+
+	run->secrets = a->sealed;
+	if (a->sealed)
+		secret_rank_key(j->token_key, run->job, run->epoch, run->nonce, SECRET_ALL_RANKS,
+				(uint8_t *)run->secret);
+}
+
 static void join_free(struct join *j)
 {
 	if (j->fd >= 0) {
@@ -135,6 +146,7 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 		return r;
 	}
 	key_take(j, ret_place);
+	secret_take(j, ret_place);
 	j->request.rank = ret_place->rank;
 	j->request.epoch = ret_place->job.epoch;
 	*ret_channel = channel;
@@ -178,8 +190,6 @@ int join_hear(struct join *j, struct why *ret)
 	j->silent |= r < 0 && r != -EAGAIN;
 	return said;
 }
-
-const uint8_t *join_token_key(const struct join *j) { return j->token_key; }
 
 bool join_watches(const struct join *j) { return !j->silent && !j->over; }
 

@@ -30,9 +30,6 @@ int join_open(const struct tally_join_options *options, struct join **ret,
  */
 int join_hear(struct join *j, struct why *ret);
 
-/* SECRET_KEY_BYTES from which the keys of the run follow (common/secret.h). */
-const uint8_t *join_token_key(const struct join *j);
-
 /* Would the agent say if a rank had gone? As join_hear() has found. */
 bool join_watches(const struct join *j);
 

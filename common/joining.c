@@ -80,6 +80,9 @@ static const struct key run_rows[] = {
 	{ "key", &key_bytes, KEY_MEMBER(struct joining_answer, key), .word = "none", .needed = true,
 	  .meaning = "The agent's share and the sealed [key of the rank](#keys-of-ranks), or none: "
 		     "then packets have no tags with keys." },
+	{ "sealed", &key_bool, KEY_MEMBER(struct joining_answer, sealed), .brief = true,
+	  .otherwise = "false",
+	  .meaning = "Is the job [sealed](#sealed-jobs)? Not said where it is not." },
 };
 
 const struct keys joining_greeting_keys = KEYS(greeting_rows), joining_join_keys = KEYS(join_rows),
@@ -290,12 +293,19 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 	if (!end)
 		return -EAGAIN;
 	for (size_t i = 0; error == 0 && i < joining_run_keys.count; i++) {
+		const struct key *key = &joining_run_keys.key[i];
+
+		/* a newline ends what is compared */
+		if (!key->needed && strncmp(l->text + l->at, key->name, strlen(key->name)) != 0)
+			break;
 		error = lines_next(l);
 		if (error == 0 && lines_is_empty(l))
-			return lines_end(l, &joining_run_keys, seen);
+			break;
 		if (error == 0)
 			error = lines_take(l, &joining_run_keys, a, &seen);
 	}
+	if (error == 0)
+		error = lines_end(l, &joining_run_keys, seen);
 	if (error < 0)
 		return error;
 	nonce = a->job.nonce;

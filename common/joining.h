@@ -71,6 +71,7 @@ struct joining_answer {
 	struct tally_set missing; /* not empty */
 	uint16_t rank; /* below job.workers */
 	struct joining_key key;
+	bool sealed; /* the workers' secret follows from the token and the run */
 	struct run job; /* with a nonce, and without keys */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
 	char text[JOINING_TEXT_BYTES]; /* printable ASCII */

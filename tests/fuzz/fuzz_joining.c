@@ -74,7 +74,7 @@ static void answer_again(const struct joining_answer *a)
 	must(joining_answer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
-	must(!memcmp(&again.key, &a->key, sizeof(a->key)));
+	must(!memcmp(&again.key, &a->key, sizeof(a->key)) && again.sealed == a->sealed);
 	must(again.error == a->error && !strcmp(again.text, a->text));
 	must(!strcmp(again.greeting.challenge, a->greeting.challenge));
 }

@@ -31,6 +31,7 @@
 
 #include "common/address.h"
 #include "common/joining.h"
+#include "client/seal.h"
 #include "common/session.h"
 
 enum {
@@ -43,6 +44,7 @@ struct agent {
 	char name[128]; /* as a worker names it */
 	const char *token; /* NULL: the usual one */
 	const struct tally_key *key; /* of the worker; NULL: the job has none */
+	bool sealed; /* is the job? */
 	char job[NAME_BYTES];
 	struct session session;
 	struct joining_message request;
@@ -336,7 +338,9 @@ static void place_print(const struct agent *a, const struct run *job, char *text
 	static const uint8_t secret[X25519_BYTES] = { 7 };
 	static struct joining_answer said;
 
-	said = (struct joining_answer){ .rank = job->workers - 1, .job = *job };
+	said = (struct joining_answer){ .rank = job->workers - 1,
+					.job = *job,
+					.sealed = a->sealed };
 	if (a->key) {
 		memcpy(said.key.sealed, a->key, sizeof(*a->key));
 		x25519_share(secret, said.key.share);
@@ -947,6 +951,23 @@ static void node_answer_with(int fd, const struct tally_key *key)
 
 static void node_answer(int fd) { node_answer_with(fd, NULL); }
 
+/* The first contribution that comes: is its check made with this secret? */
+static bool is_sealed_by(int fd, const struct tally_key *secret)
+{
+	struct seal seal;
+	struct seal_masks m;
+	_Alignas(struct tally_header) uint8_t frame[2048];
+	const struct tally_header *h = (const struct tally_header *)frame;
+	const uint64_t *word = (const uint64_t *)(h + 1);
+	ssize_t n = recv(fd, frame, sizeof(frame), MSG_PEEK);
+
+	assert_true(n > (ssize_t)sizeof(*h));
+	seal_begin_run(&seal, secret, tally_run_identity(0x9c41d00f3ae7b552, 7, 12));
+	m = seal_masks(&seal, tally_le32_get(h->seq), tally_le64_get(h->call), 0, 0, 1);
+	return tally_le64_get(h->check) ==
+	       m.all + seal_words(&seal, h->lane, word, (n - sizeof(*h)) / sizeof(*word));
+}
+
 /* And takes none that were made without it. */
 static void who_gets_a_key_makes_tags_with_it(void **state)
 {
@@ -967,6 +988,36 @@ static void who_gets_a_key_makes_tags_with_it(void **state)
 	worker_finish(&w, 0);
 	agent_end(&a);
 	close(node);
+}
+
+/* The secret is that of docs/joining.md, by the token of its test vectors. */
+static void the_secret_of_a_sealed_job_follows_from_the_token(void **state)
+{
+	const uint8_t page[] = { 0xfd, 0xf6, 0x4e, 0xc1, 0x12, 0x58, 0xc9, 0xb8,
+				 0x38, 0x52, 0x0d, 0x06, 0x8c, 0xa6, 0x8b, 0x12 };
+	struct tally_key secret;
+
+	memcpy(&secret, page, sizeof(secret));
+	for (int sealed = 0; sealed < 2; sealed++) {
+		struct agent a = agent_on_tcp();
+		struct worker w = worker_of(&a);
+		int node = node_open();
+
+		a.sealed = sealed;
+		a.token = w.options.token = "000102030405060708090a0b0c0d0e0f1011121314151617";
+		w.options.timeout_ms = FAR_MS;
+		join_fully(&a, &w, 1);
+		worker_start(&w, sum_run);
+		assert_int_equal(is_sealed_by(node, &secret), sealed);
+		node_answer(node);
+		worker_finish(&w, 0);
+		assert_int_equal(w.sum, 42);
+		worker_start(&w, close_run);
+		node_answer(node);
+		worker_finish(&w, 0);
+		agent_end(&a);
+		close(node);
+	}
 }
 
 static void calls_go_on_without_the_agent(void **state)
@@ -1312,6 +1363,7 @@ int main(void)
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
 		cmocka_unit_test(what_no_option_says_the_environment_says),
 		cmocka_unit_test(who_gets_a_key_makes_tags_with_it),
+		cmocka_unit_test(the_secret_of_a_sealed_job_follows_from_the_token),
 		cmocka_unit_test(calls_go_on_without_the_agent),
 		cmocka_unit_test(what_strangers_sent_before_is_not_received),
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),

@@ -352,7 +352,7 @@ static void answers_that_are_wrong_are_refused(void **state)
 	answer_refused("run\n\n", EINVAL, "no line 'rank ...', which is needed");
 	answer_refused("run\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
 	answer_refused("run\nrank 0\njob 1\n\n", EINVAL,
-		       "line 3: job: no such key; there are rank, nonce and key");
+		       "line 3: job: no such key; there are rank, nonce, key and sealed");
 	answer_refused("run\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
 	answer_refused("run\nrank 256\n\n", EINVAL, "line 2: rank: a number from 0 to 255");
 	answer_refused("run\nrank 0\n" NONCE "\n", EINVAL,
@@ -370,6 +370,39 @@ static void answers_that_are_wrong_are_refused(void **state)
 		       "line 2: more: an empty line should be here");
 	answer_refused("ending\n", EINVAL, "line 1: ending: the reason is needed");
 	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
+}
+
+/* An agent whose job is not sealed says what it always said. */
+static void that_a_job_is_sealed_is_said_behind_the_key(void **state)
+{
+	static const char file[] = "job 7\nservice 10.77.0.1\nworker 10.77.1.1:40000\n\n";
+	char text[JOINING_ANSWER_BYTES];
+	struct joining_answer said;
+	size_t length;
+
+	for (int sealed = 0; sealed < 2; sealed++) {
+		snprintf(text, sizeof(text), "run\nrank 0\n" NONCE "%s%s",
+			 sealed ? "sealed true\n" : "", file);
+		assert_int_equal(answer_of(text, strlen(text)), 0);
+		assert_int_equal(answer.sealed, sealed);
+		assert_int_equal(answer.job.secrets, 0);
+		said = answer;
+		assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
+		assert_int_equal(!strstr(text, "key none\nsealed true\njob 7\n"), sealed == 0);
+		assert_int_equal(!strstr(text, "key none\njob 7\n"), sealed == 1);
+	}
+	answer_refused("run\nrank 0\n" NONCE "sealed 1\n\n", EINVAL,
+		       "line 5: sealed: one of false and true");
+	answer_refused(
+		"run\nrank 0\n" NONCE "sealed true\n\n", EINVAL,
+		"line 5: sealed: the job file behind it: no line 'job ...', which is needed");
+	answer_refused("run\nrank 0\nsealed true\nnonce 9c41d00f3ae7b552\njob 7\n\n", EINVAL,
+		       "no line 'key ...', which is needed");
+	/* so somebody who does not know this one says what is wrong */
+	answer_refused(
+		"run\nrank 0\n" NONCE "painted true\njob 7\n\n", EINVAL,
+		"line 4: key: the job file behind it: line 1: painted: no such "
+		"key; there are job, epoch, window, payload, service, worker, key and secret");
 }
 
 static void a_nonce_is_16_digits_and_not_0(void **state)
@@ -569,7 +602,8 @@ static void members_come_back_as_they_were_said(void **state)
 		static struct joining_answer said;
 
 		said = (struct joining_answer){ .rank = (uint16_t)random_below(workers),
-						.job = random_job(workers) };
+						.job = random_job(workers),
+						.sealed = i % 2 };
 		random_bytes(&said.key, i % 3 ? sizeof(said.key) : 0);
 		assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
 		assert_int_equal(strlen(text), length);
@@ -578,6 +612,7 @@ static void members_come_back_as_they_were_said(void **state)
 		assert_int_equal(taken_length, length);
 		assert_int_equal(answer.rank, said.rank);
 		assert_memory_equal(&answer.key, &said.key, sizeof(said.key));
+		assert_int_equal(answer.sealed, said.sealed);
 		assert_memory_equal(&answer.job, &said.job, sizeof(said.job));
 		assert_int_equal(answer_of(text, random_below((uint32_t)length)), -EAGAIN);
 		assert_int_equal(joining_run_print(&said, text, length, &(size_t){ 0 }), -ENOSPC);
@@ -666,6 +701,7 @@ int main(void)
 		cmocka_unit_test(every_truncation_wants_more),
 		cmocka_unit_test(an_answers_kinds_are_told_apart),
 		cmocka_unit_test(answers_that_are_wrong_are_refused),
+		cmocka_unit_test(that_a_job_is_sealed_is_said_behind_the_key),
 		cmocka_unit_test(a_nonce_is_16_digits_and_not_0),
 		cmocka_unit_test(a_place_without_end_is_refused),
 		cmocka_unit_test(an_unknown_error_keeps_its_words),
