@@ -247,10 +247,10 @@ static json_t *missing(const struct job *j)
 static json_t *job(const struct job *j, bool named)
 {
 	return json_pack(
-		"{ss so ss ss sb so so so so so so so so so so}", "name", j->name, "id",
+		"{ss so ss ss sb sb so so so so so so so so so so}", "name", j->name, "id",
 		number(j->id), "tenant", j->tenant_name, "state", job_state(j), "in_software",
-		j->run_window && j->spilled, "workers", number(j->workers), "window",
-		number(j->run_window ? j->run_window : j->window), "payload",
+		j->run_window && j->spilled, "sealed", j->sealed, "workers", number(j->workers),
+		"window", number(j->run_window ? j->run_window : j->window), "payload",
 		number(j->payload_bytes), "epoch", number(j->epoch), "slots", number(job_slots(j)),
 		"service", printed(address_print, &j->service), "joined", number(job_joined(j)),
 		"missing", missing(j), "incomplete_s",

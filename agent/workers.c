@@ -78,6 +78,7 @@ static int run_print(const struct core_action *a, char *text, size_t size, size_
 	if (!answer)
 		return -ENOMEM;
 	answer->rank = a->rank;
+	answer->sealed = a->job->sealed;
 	job_this_run(a->job, &answer->job);
 	if (job_rank_key(a->job, a->rank, answer->key.sealed)) {
 		memcpy(answer->key.share, workers->share, sizeof(workers->share));

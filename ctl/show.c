@@ -179,6 +179,11 @@ static void cell_missing(const json_t *row, const char *key, struct cell *ret)
 		ret->colour = COLOUR_YELLOW;
 }
 
+static void cell_yes(const json_t *row, const char *key, struct cell *ret)
+{
+	snprintf(ret->text, sizeof(ret->text), "%s", json_is_true(field(row, key)) ? "yes" : "-");
+}
+
 int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column columns[] = {
@@ -192,6 +197,7 @@ int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why
 		{ "WINDOW", "window", cell_number, TABLE_RIGHT },
 		{ "PAYLOAD", "payload", cell_number, TABLE_RIGHT },
 		{ "SLOTS", "slots", cell_count, TABLE_RIGHT },
+		{ "SEALED", "sealed", cell_yes, TABLE_LEFT },
 		{ "SERVICE", "service", cell_text, TABLE_LEFT },
 	};
 

@@ -58,6 +58,7 @@ struct job {
 	bool over; /* more slots than its tenant had left: none are promised to it */
 	bool spilled; /* the run, or the last one: summed in software, without slots */
 	bool tags; /* packets of its next run carry tags by the keys of its ranks */
+	bool sealed; /* its workers have a secret, which follows from the token */
 	struct job_draw draw; /* for the run that is on */
 	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */

@@ -60,6 +60,10 @@ static const struct key job_create_rows[] = {
 	{ "tags", &key_bool, JOB(tags), .initial = "true",
 	  .meaning = "Do packets carry tags by keys that only the node and the packet's worker "
 		     "have? ([security](security.md#rank-keys))" },
+	{ "sealed", &key_bool, JOB(sealed), .initial = "false",
+	  .meaning =
+		  "Do workers find out what a node adds wrong, by a secret that follows from the "
+		  "token? ([security](security.md#sealed-jobs))" },
 };
 
 static const struct key kick_rows[] = {
@@ -103,7 +107,8 @@ static const char *const given_names[] = { "name",
 					   "history",
 					   "rank",
 					   "group",
-					   "tags" };
+					   "tags",
+					   "sealed" };
 
 /* --- verbs */
 

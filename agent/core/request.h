@@ -68,6 +68,7 @@ enum request_key {
 	REQUEST_RANK = 1 << 16,
 	REQUEST_GROUP = 1 << 17,
 	REQUEST_TAGS = 1 << 18,
+	REQUEST_SEALED = 1 << 19,
 };
 
 struct request_job {
@@ -79,6 +80,7 @@ struct request_job {
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT; ss_family 0: not given */
 	uint32_t id; /* if given & REQUEST_ID */
 	bool tags; /* its packets carry tags by keys; if not given, they do */
+	bool sealed; /* its workers have a secret that the data plane has not */
 };
 
 struct request_rank {

@@ -250,6 +250,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 		.workers = j->workers,
 		.window = j->window ? j->window : RUN_WINDOW,
 		.tags = j->tags,
+		.sealed = j->sealed,
 	};
 	int r;
 
@@ -361,6 +362,9 @@ static void job_rotated(struct core *c, int r)
 
 	if (r < 0)
 		memcpy(j->token, c->change.token, sizeof(j->token));
+	else if (j->sealed) /* all ranks of a run need one token: their secret follows from it */
+		members_send_away(c, j, MEMBERS_WAITING, -ECANCELED,
+				  "the job has a new token: join again with the new one");
 	explicit_bzero(c->change.token, sizeof(c->change.token));
 	if (r < 0)
 		refuse(c, r, &c->why);

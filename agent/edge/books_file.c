@@ -72,6 +72,7 @@ static const struct key job_rows[] = {
 	{ "nonce", &key_hex, JOB(draw.nonce), .later = true },
 	{ "secret", &key_bytes, JOB(draw.secret), .word = "none", .later = true },
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .later = true },
+	{ "sealed", &key_bool, JOB(sealed), .later = true },
 	{ "over", &key_bool, JOB(over), .later = true },
 	{ "spilled", &key_bool, JOB(spilled), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },

@@ -215,10 +215,10 @@ static void a_token_goes_to_standard_output_alone(void **state)
 {
 	assert_int_equal(ask(ARGUMENTS("job", "create", "resnet", "--workers", "4", "--tenant",
 				       "red", "--window", "64", "--payload", "1408", "--service",
-				       "10.77.0.1", "--id", "9", "--tags", "no"),
+				       "10.77.0.1", "--id", "9", "--tags", "no", "--sealed"),
 			     "{\"do\":\"job-create\",\"name\":\"resnet\",\"workers\":4,"
 			     "\"tenant\":\"red\",\"window\":64,\"payload\":1408,"
-			     "\"service\":\"10.77.0.1\",\"id\":9,\"tags\":false}",
+			     "\"service\":\"10.77.0.1\",\"id\":9,\"tags\":false,\"sealed\":true}",
 			     OK("{\"name\":\"resnet\",\"id\":9,\"token\":\"" TOKEN "\"}")),
 			 0);
 	assert_string_equal(out, TOKEN "\n");
@@ -362,7 +362,7 @@ static void a_job_is_shown_with_its_members(void **state)
 	const char *answer = OK(
 		"[{\"name\":\"resnet\",\"id\":7,\"tenant\":\"red\",\"state\":\"forming\","
 		"\"workers\":2,\"window\":128,\"payload\":1408,\"epoch\":12,\"slots\":256,"
-		"\"service\":\"10.77.0.1\",\"members\":[{\"rank\":0,\"state\":\"joined\","
+		"\"sealed\":true,\"service\":\"10.77.0.1\",\"members\":[{\"rank\":0,\"state\":\"joined\","
 		"\"address\":\"10.77.1.1:40000\"},{\"rank\":1,\"state\":\"missing\","
 		"\"address\":\"\"}],\"missing\":\"1\"}]");
 
@@ -372,6 +372,8 @@ static void a_job_is_shown_with_its_members(void **state)
 	assert_has(out, "RANK  STATE    ADDRESS\n"
 			"   0  joined   10.77.1.1:40000\n"
 			"   1  missing  -\n");
+	assert_has(out, "SEALED  SERVICE\n");
+	assert_has(out, "yes     10.77.0.1\n");
 	assert_int_equal(ask(ARGUMENTS("job", "show", "x"), "{\"do\":\"job-list\",\"name\":\"x\"}",
 			     OK("[]")),
 			 1);

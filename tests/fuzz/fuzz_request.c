@@ -77,6 +77,8 @@ static void put_job(json_t *line, uint32_t given, const struct request_job *j)
 		put_number(line, "id", j->id);
 	if (given & REQUEST_TAGS)
 		must(json_object_set_new(line, "tags", json_boolean(j->tags)) == 0);
+	if (given & REQUEST_SEALED)
+		must(json_object_set_new(line, "sealed", json_boolean(j->sealed)) == 0);
 	if (!(given & REQUEST_SERVICE))
 		return;
 	address_print(&j->service, text, sizeof(text));

@@ -38,7 +38,7 @@ enum worker_state {
 struct world_worker {
 	enum worker_state state;
 	bool connected;
-	char job[NAME_BYTES];
+	char job[NAME_BYTES], token[TOKEN_BYTES]; /* with which it joined */
 	uint16_t rank, epoch;
 	uint64_t nonce;
 	struct tally_key key; /* zeros: its run has none */
@@ -97,6 +97,7 @@ struct world {
 	int configured; /* the last CORE_CONFIGURED */
 	int answered; /* the last answer: 0, or its error */
 	uint32_t number; /* random, for a job that is being created */
+	bool creates; /* is one? */
 
 	/* What is to go wrong: the action number `crash_at` finds no core any more; the awaited
 	 * action number `fail_at` fails; one in `fail_one_in` does. 0: none. */
@@ -540,6 +541,8 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 	j->told_id = a->job->id;
 	tell_key(w, p, a);
 	tell_secret(w, a);
+	if (a->job->sealed && strcmp(p->token, a->job->token) != 0)
+		WRONG(w, "%s: rank %u joined with another token", a->job->name, a->rank);
 	if (!a->job->draw.nonce ||
 	    (a->job->draw.nonce == j->told_nonce) != (epoch == j->told_epoch))
 		WRONG(w, "%s: no nonce, or that of another run", a->job->name);
@@ -593,7 +596,8 @@ static inline void answer(struct world *w, const struct core_action *a)
 		struct world_job *j = &w->job[number_of(a->job->name)];
 
 		snprintf(j->token, sizeof(j->token), "%s", a->job->token);
-		if (a->job->id - w->number > WORLD_JOBS) /* the random one, or the next free */
+		/* the random one, or the next free */
+		if (w->creates && a->job->id - w->number > WORLD_JOBS)
 			WRONG(w, "%s has the number %u", a->job->name, a->job->id);
 	}
 }

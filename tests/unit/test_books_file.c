@@ -84,6 +84,7 @@ static struct job *job_enter(struct books *b, const char *name, const char *tena
 		.window = window,
 		.payload_bytes = ip6 ? 1344 : 64,
 		.epoch = 65535 - workers,
+		.sealed = workers % 2,
 	};
 	struct job *j;
 
@@ -167,7 +168,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_int_equal(a->epoch, b->epoch);
 	assert_int_equal(a->run_window, b->run_window);
 	assert_true(!memcmp(&a->draw, &b->draw, sizeof(a->draw)) && a->tags == b->tags &&
-		    !a->draw.nonce == !a->run_window);
+		    a->sealed == b->sealed && !a->draw.nonce == !a->run_window);
 	for (unsigned int i = 0; i < a->workers; i++) {
 		enum job_presence presence = a->rank[i].presence;
 
@@ -417,7 +418,7 @@ static void refused(const char *from, const char *to, const char *reason)
 
 static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **state)
 {
-	static const char *const later[] = { "\"nonce\"", "\"secret\"", "\"tags\"" };
+	static const char *const later[] = { "\"nonce\"", "\"secret\"", "\"tags\"", "\"sealed\"" };
 	_cleanup_(freep) char *text = filled_text();
 	_cleanup_(books_clear) struct books b;
 
@@ -429,6 +430,7 @@ static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **s
 	assert_true(books_job_find(&b, "runs")->draw.nonce == 0);
 	assert_int_equal(books_job_find(&b, "runs")->draw.secret[0], 0); /* the run has no keys */
 	assert_true(books_job_find(&b, "runs")->tags); /* and the next one has */
+	assert_false(books_job_find(&b, "runs")->sealed);
 	assert_int_equal(books_job_find(&b, "runs")->run_window, 8);
 }
 

@@ -74,6 +74,7 @@ static bool ask(struct world *w, const struct request *q)
 	/* often 0, or taken */
 	w->number = world_random(w, 2) ? world_random(w, 4) : 2 * world_random(w, INT32_MAX);
 	memcpy(random + sizeof(random) - sizeof(w->number), &w->number, sizeof(w->number));
+	w->creates = q->verb == REQUEST_JOB_CREATE;
 	w->answers_due++;
 	w->answered = 1; /* no answer */
 	world_give(w, &e);
@@ -94,7 +95,10 @@ static void create(struct world *w, unsigned int number, unsigned int workers, c
 		   uint16_t window)
 {
 	struct request q = { .verb = REQUEST_JOB_CREATE,
-			     .job = { .workers = workers, .window = window, .tags = number % 3 } };
+			     .job = { .workers = workers,
+				      .window = window,
+				      .tags = number % 3,
+				      .sealed = number % 2 } };
 	struct world_job *j = &w->job[number];
 
 	if (j->state == THERE)
@@ -138,6 +142,20 @@ static void restart(struct world *w, unsigned int number)
 	if (ask(w, &q) || w->answered == 1)
 		w->job[number].serial = ++w->jobs_made;
 	asked(w);
+}
+
+/* Who waits for a sealed job is sent away; and who hears no answer asks for the token again. */
+static void rotate(struct world *w, unsigned int number)
+{
+	struct request q = { .verb = REQUEST_JOB_ROTATE };
+	const struct job *j;
+
+	snprintf(q.name, sizeof(q.name), "j%u", number);
+	ask(w, &q);
+	asked(w);
+	j = books_job_find(core_books(w->core), q.name);
+	if (j)
+		memcpy(w->job[number].token, j->token, sizeof(j->token));
 }
 
 static void kick(struct world *w, unsigned int number, uint16_t rank)
@@ -207,6 +225,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 		m.epoch = p->epoch;
 	}
 	memcpy(p->job, name, sizeof(p->job));
+	memcpy(p->token, w->job[job].token, sizeof(p->token));
 	p->state = ASKS;
 	p->connected = true;
 	p->finals = 0;
@@ -379,8 +398,12 @@ static void live(struct world *w)
 	create(w, 1, 3, "a", 16);
 	create(w, 2, 2, "", 32);
 	create(w, 3, 1, "a", 64); /* more than its quota has */
+	all_join(w, 0, 2, 1);
+	rotate(w, 1); /* is sealed: those two come again */
 	all_join(w, 0, 3, 1);
-	all_join(w, 4, 2, 2);
+	all_join(w, 4, 1, 2);
+	rotate(w, 2); /* is not */
+	all_join(w, 5, 1, 2);
 	tenant(w, REQUEST_TENANT_SET, "a", 16, "");
 	leave(w, 0);
 	neighbour(w, 1);
@@ -645,6 +668,26 @@ static void refused_workers_are_logged_at_a_bounded_rate(void **state)
 	world_close(&w);
 }
 
+static void who_waits_for_a_sealed_job_needs_its_new_token(void **state)
+{
+	for (unsigned int sealed = 0; sealed < 2; sealed++) {
+		struct world w;
+
+		world_open(&w, 0);
+		assert_int_equal(world_start(&w), 0);
+		create(&w, 2 + sealed, 2, "", 16);
+		join(&w, 0, 2 + sealed);
+		rotate(&w, 2 + sealed);
+		assert_int_equal(w.worker[0].state, sealed ? AWAY : WAITS);
+		all_join(&w, 0, 2, 2 + sealed);
+		assert_int_equal(w.worker[0].state, RUNS);
+		rotate(&w, 2 + sealed);
+		assert_int_equal(w.worker[0].state, RUNS);
+		assert_string_equal(w.wrong, "");
+		world_close(&w);
+	}
+}
+
 /* All workers are there, but the way to one is not known yet. */
 static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **state)
 {
@@ -825,6 +868,7 @@ int main(void)
 		FACT(what_is_refused_is_counted_by_its_reason),
 		FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
 		FACT(refused_workers_are_logged_at_a_bounded_rate),
+		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),

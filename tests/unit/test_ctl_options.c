@@ -41,7 +41,8 @@ static void option_fits(const struct command *command, const struct option_kind 
 			 option->key);
 		return;
 	}
-	assert_int_equal(option->type == OPTION_NUMBER || option->type == OPTION_YES_NO,
+	assert_int_equal(option->type == OPTION_NUMBER || option->type == OPTION_YES_NO ||
+				 option->type == OPTION_FLAG,
 			 key->type->literal);
 	assert_int_equal(option->type == OPTION_LIST, key->list_max > 0);
 }

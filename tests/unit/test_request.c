@@ -118,8 +118,10 @@ static void a_job_is_read_whole(void **state)
 	const struct sockaddr_in6 *a = (const void *)&q.job.service;
 
 	taken("{\"do\":\"job-create\",\"name\":\"r.1\",\"workers\":256,\"tenant\":\"red\","
-	      "\"window\":1024,\"payload\":3392,\"service\":\"fd77::1\",\"id\":4294967295,\"tags\":false}");
+	      "\"window\":1024,\"payload\":3392,\"service\":\"fd77::1\",\"id\":4294967295,\"tags\":false,"
+	      "\"sealed\":true}");
 	assert_false(q.job.tags);
+	assert_true(q.job.sealed);
 	assert_int_equal(q.verb, REQUEST_JOB_CREATE);
 	assert_string_equal(q.job.name, "r.1");
 	assert_int_equal(q.job.workers, 256);
@@ -131,7 +133,7 @@ static void a_job_is_read_whole(void **state)
 	assert_true(q.job.id == UINT32_MAX);
 	taken("{\"do\":\"job-create\",\"name\":\"r\",\"workers\":1}");
 	assert_int_equal(q.given, REQUEST_NAME | REQUEST_WORKERS);
-	assert_true(q.job.tags);
+	assert_true(q.job.tags && !q.job.sealed);
 	assert_string_equal(q.job.tenant, "");
 	assert_int_equal(q.job.window, 0);
 	assert_int_equal(q.job.service.ss_family, AF_UNSPEC);
