@@ -34,7 +34,7 @@ struct transport {
 
 	/*
 	 * Once, before anything is sent or received. `message_bytes`: of the largest message; must
-	 * fit the path's MTU (-EMSGSIZE). `messages`: that many fit the buffers if the system
+	 * fit the interface's MTU (-EMSGSIZE). `messages`: that many fit the buffers if the system
 	 * allows. Sets the error text.
 	 */
 	int (*connect)(struct channel *c, const struct sockaddr_storage *service,

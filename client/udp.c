@@ -4,11 +4,15 @@
  * UDP_SEGMENT send, and come in as the kernel put them together (UDP_GRO), where it does.
  */
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -53,21 +57,49 @@ static struct udp *udp_of(const struct channel *c)
 	return (struct udp *)((char *)c - offsetof(struct udp, channel));
 }
 
+/* Of the interface that has the socket's own address; `name` has IFNAMSIZ bytes. 0: none has it. */
+static int interface_mtu(int fd, char *name)
+{
+	struct sockaddr_storage own = { 0 };
+	struct ifaddrs *all = NULL;
+	struct ifreq ask = { 0 };
+
+	if (getsockname(fd, (void *)&own, &(socklen_t){ sizeof(own) }) < 0 || getifaddrs(&all) < 0)
+		return 0;
+	endpoint_port_set(&own, 0);
+	for (const struct ifaddrs *i = all; i && !*ask.ifr_name; i = i->ifa_next) {
+		struct sockaddr_storage there = { 0 };
+
+		if (!i->ifa_addr || i->ifa_addr->sa_family != own.ss_family)
+			continue;
+		memcpy(&there, i->ifa_addr, endpoint_length(&own));
+		if (endpoint_is_equal(&there, &own))
+			snprintf(ask.ifr_name, sizeof(ask.ifr_name), "%s", i->ifa_name);
+	}
+	freeifaddrs(all);
+	memcpy(name, ask.ifr_name, sizeof(ask.ifr_name));
+	return *name && ioctl(fd, SIOCGIFMTU, &ask) == 0 ? ask.ifr_mtu : 0;
+}
+
+/*
+ * Packets are never cut in pieces. The path's MTU is not asked for, nor believed: that is what some
+ * ICMP packet said, which anybody can forge, and who believes it sends nothing for ten minutes.
+ */
 static int check_mtu(int fd, int family, size_t message_bytes)
 {
 	bool ip4 = family == AF_INET;
-	int level = ip4 ? IPPROTO_IP : IPPROTO_IPV6;
 	size_t headers = ip4 ? 28 : 48;
-	int probe = IP_PMTUDISC_DO, mtu = 0;
-	socklen_t size = sizeof(mtu);
+	int discover = ip4 ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE, mtu;
+	char name[IFNAMSIZ];
 
-	setsockopt(fd, level, ip4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &probe, sizeof(probe));
-	getsockopt(fd, level, ip4 ? IP_MTU : IPV6_MTU, &mtu, &size);
+	setsockopt(fd, ip4 ? IPPROTO_IP : IPPROTO_IPV6, ip4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
+		   &discover, sizeof(discover));
+	mtu = interface_mtu(fd, name);
 	if (mtu && message_bytes + headers > (size_t)mtu)
 		return error_set(-EMSGSIZE,
-				 "packets of %zu bytes do not fit the path's MTU of %d: lower the "
+				 "packets of %zu bytes do not fit the MTU of %d of %s: lower the "
 				 "job's payload to %zu or raise the MTU",
-				 message_bytes + headers, mtu,
+				 message_bytes + headers, mtu, name,
 				 ((size_t)mtu - headers - sizeof(struct tally_header)) / 64 * 64);
 	return 0;
 }

@@ -104,7 +104,7 @@ a_payload_beyond_the_mtu_is_refused_with_what_fits() {
 	next_epoch
 	start_rank 0 -d int32 -b 4 -e 4
 	if wait "${worker[0]}"; then return 1; fi
-	grep -q "path's MTU of 1500: lower the job's payload to 1408" "$work/errors0"
+	grep -q "MTU of 1500 of eth0: lower the job's payload to 1408" "$work/errors0"
 }
 
 reload_in_mid_job() { # SLOTS-STEP: how many more slots each time
