@@ -197,14 +197,14 @@ joined_run_ends_by() { # TO WHAT
 	kill "$helper"
 	wait "$helper" || true
 	echo "$2: $(cat "$work/w0.train.errors")"
-	((code != 0)) && ! grep "for 10.0 s" "$work/w0.train.errors"
+	((code != 0)) && ! grep -e "for 10.0 s" -e "is gone" "$work/w0.train.errors"
 }
 epoch_of() { ctl --json job list "$1" | jq '.[0].epoch'; }
 
 joined_without_tags_each_forgery_ends_a_run() {
 	three agent_network
 	start_agent
-	create_job train 2 --id 1 --tags no
+	create_job train 2 --id 1 --window 32 --tags no
 	joined_run_ends_by n0 repair
 	joined_run_ends_by n0 call
 	joined_run_ends_by n0 ahead
@@ -228,7 +228,7 @@ joined_by_default_no_forgery_does_any_harm() {
 	local key forged
 	three agent_network
 	start_agent
-	create_job train 2 --id 1
+	create_job train 2 --id 1 --window 32
 	TALLY_ADDRESS=$(bed addr w0 4):40000 join_from w0 train --rank 0 -d int32 -b 64K -e 64K -n 1500 -w 0
 	join_from w1 train --rank 1 -d int32 -b 64K -e 64K -n 1500 -w 0
 	joined=(train w0 w1)
@@ -252,19 +252,26 @@ joined_by_default_no_forgery_does_any_harm() {
 	fi
 }
 
-# Who was restarted asks its workers whether they are there. "No" is the word of who was asked.
-what_nobody_was_asked_ends_no_run() {
-	local rank words=()
+forge_icmp() { # KIND RANK SECONDS
+	on x0 tests/e2e/icmp.py "$1" "$(bed addr n0 4)" \
+		"$(ctl --json job list two | jq -r ".[0].members[$2].address")" "$3"
+}
+two_run() {
 	three agent_network
 	start_agent
 	create_job two 2
 	join_all two w0 w1 -- -d int32 -b 64K -e 64K -n 1000000 -w 0
 	another two 50
+}
+
+# Who was restarted asks its workers whether they are there. "No" is the word of who was asked.
+what_nobody_was_asked_ends_no_run() {
+	local rank words=()
+	two_run
 	end_agent KILL
 	start_agent
 	for rank in 0 1; do
-		on x0 tests/e2e/unreachable.py "$(bed addr n0 4)" \
-			"$(ctl --json job list two | jq -r ".[0].members[$rank].address")" 5 &
+		forge_icmp gone "$rank" 5 &
 		words+=($!)
 	done
 	wait "${words[@]}"
@@ -275,10 +282,24 @@ what_nobody_was_asked_ends_no_run() {
 	until_true state_is two waiting
 }
 
+# A worker that believed that would send nothing more, nor any other on its machine.
+what_nobody_knows_of_the_way_holds_up_no_run() {
+	two_run
+	forge_icmp too-big 0 1
+	on w0 ip route get "$(bed addr n0 4)" | grep -q 'mtu 552' # the kernel does believe that
+	another two 50
+	kill -s KILL "${worker[@]}"
+	wait "${worker[@]}" || true
+	until_true state_is two waiting
+	join_all two w0 w1 -- "${calls[@]}"
+	joined_end
+}
+
 facts without_keys_each_forgery_ends_a_run \
 	with_keys_no_forgery_does_any_harm \
 	ranks_with_keys_get_over_losses \
 	a_bound_rank_speaks_from_its_place_alone \
 	joined_without_tags_each_forgery_ends_a_run \
 	joined_by_default_no_forgery_does_any_harm \
-	what_nobody_was_asked_ends_no_run
+	what_nobody_was_asked_ends_no_run \
+	what_nobody_knows_of_the_way_holds_up_no_run

@@ -57,7 +57,8 @@ def join(agent: str, job: str, file: str) -> None:
 
 
 def stay(agent: str, job: str, file: str, rank: str) -> None:
-    print("there", Membership(agent, job, file, rank, "").job.epoch, flush=True)
+    member = Membership(agent, job, file, rank, "")  # kept: its end would end the connection
+    print("there", member.job.epoch, flush=True)
     sys.stdin.read()
 
 
