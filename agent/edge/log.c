@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "log.h"
 
 enum {
-	LINE_BYTES = 2048,
+	LINE_BYTES = 2048, /* fits a pipe that has any room */
 };
 
 static enum log_level level_most = LOG_LEVEL_INFO;
+static unsigned int lines_lost; /* since the last one that was written */
 
 static const struct {
 	const char *name;
@@ -42,9 +47,37 @@ static int prefix_print(char *line, enum log_level level)
 			utc.tm_sec, now.tv_nsec / 1000000, levels[level].name);
 }
 
+/* Ends the line. False: there is no room now, and the agent does not wait for who reads its log. */
+static bool line_write(char *line, int n)
+{
+	struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
+	ssize_t written;
+
+	line[n++] = '\n';
+	if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
+		return false;
+	written = send(STDERR_FILENO, line, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (written < 0 && errno == ENOTSOCK)
+		written = write(STDERR_FILENO, line, n);
+	return written == n;
+}
+
+static bool losses_say(void)
+{
+	char line[LINE_BYTES + 1];
+	int n = prefix_print(line, LOG_LEVEL_WARNING);
+
+	n += snprintf(line + n, LINE_BYTES - n, "log lines lost: nobody read them: lines=%u",
+		      lines_lost);
+	if (!line_write(line, n))
+		return false;
+	lines_lost = 0;
+	return true;
+}
+
 void log_say(enum log_level level, const char *what, const char *facts, ...)
 {
-	char line[LINE_BYTES];
+	char line[LINE_BYTES + 1];
 	va_list values;
 	int n;
 
@@ -60,5 +93,6 @@ void log_say(enum log_level level, const char *what, const char *facts, ...)
 	for (char *c = line; *c; c++) /* what others sent must not make lines of its own */
 		if (*c < ' ' || *c > '~')
 			*c = '?';
-	fprintf(stderr, "%s\n", line);
+	if ((lines_lost && !losses_say()) || !line_write(line, (int)strlen(line)))
+		lines_lost++;
 }

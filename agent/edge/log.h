@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The agent's log: one line an event on stderr, words first and then facts as key=value. If the
- * journal reads stderr, its level comes first. Packets are never logged, nor are tokens.
+ * journal reads stderr, its level comes first. Packets are never logged, nor are tokens. Where
+ * nobody reads stderr, lines are lost, and counted: nothing waits for them.
  */
 #ifndef TALLY_AGENT_LOG_H
 #define TALLY_AGENT_LOG_H
