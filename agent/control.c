@@ -187,6 +187,8 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 	}
 	asker = rights_of(&c->rights, s, driver_core(c->driver));
 	r = rights_check(&asker, driver_core(c->driver), &q, &why);
+	if (r == 0 && request_kinds[q.verb].right != REQUEST_ANYONE && stream_is_deserted(s))
+		r = -ECONNRESET; /* whoever asked has given up, and takes it for not done */
 	if (r == 0)
 		r = perform(c, s, &q, asker.seen, &result, &why);
 	if (r == 0) {

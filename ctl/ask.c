@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The command line as a request (docs/control.md), and the answer. */
+#include <errno.h>
 #include <string.h>
 
+#include "agent/core/request.h"
 #include "connection.h"
 #include "ctl.h"
 
@@ -52,6 +54,27 @@ void ctl_disarm(json_t *value)
 	}
 }
 
+/* Whoever gave up does not know whether it was done, nor, of a new job, its token. */
+static int late(const json_t *request, struct why *why)
+{
+	const char *verb = json_string_value(json_object_get(request, "do"));
+	const char *name = json_string_value(json_object_get(request, "name"));
+	const bool has_token = !strcmp(verb, "job-create") || !strcmp(verb, "job-rotate");
+	const struct why said = *why;
+	unsigned int i = 0;
+
+	while (i < REQUEST_VERB_COUNT && strcmp(request_verb_name(i), verb) != 0)
+		i++;
+	if (i == REQUEST_VERB_COUNT || request_kinds[i].right == REQUEST_ANYONE)
+		return -ETIMEDOUT;
+	return why_say(why, -ETIMEDOUT, "%.256s, and may still do it: look with tallyctl %s%s%s",
+		       said.text,
+		       strncmp(verb, "job-", 4) == 0	  ? "job list"
+		       : strncmp(verb, "tenant-", 7) == 0 ? "tenant list"
+							  : "status",
+		       has_token ? "; the token: tallyctl job token " : "", has_token ? name : "");
+}
+
 int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *why)
 {
 	_cleanup_(connection_closep) struct connection *connection = NULL;
@@ -60,6 +83,8 @@ int ctl_ask(const struct ctl *ctl, json_t *request, json_t **ret, struct why *wh
 
 	if (r == 0)
 		r = connection_ask(connection, owned, ret, why);
+	if (r == -ETIMEDOUT)
+		r = late(owned, why);
 	if (r == 0 && !ctl->json)
 		ctl_disarm(*ret);
 	return r;

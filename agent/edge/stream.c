@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <malloc.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -390,6 +391,13 @@ int stream_group_find(const char *key, const char *name, gid_t *ret, struct why 
 			       name, name);
 	*ret = found->gr_gid;
 	return 0;
+}
+
+bool stream_is_deserted(const struct stream *s)
+{
+	struct pollfd peer = { .fd = s->fd };
+
+	return poll(&peer, 1, 0) > 0;
 }
 
 struct ucred stream_peer_who(const struct stream *s)

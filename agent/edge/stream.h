@@ -96,6 +96,9 @@ const struct sockaddr_storage *stream_peer(const struct stream *s);
 /* -ENOENT: there is no group of this name; `key` leads in `why`. */
 int stream_group_find(const char *key, const char *name, gid_t *ret, struct why *why);
 
+/* Has the peer closed both halves, so that nobody hears an answer any more? */
+bool stream_is_deserted(const struct stream *s);
+
 /* Who is the peer at a unix socket? All 0 but the process, -1, if it is none. */
 struct ucred stream_peer_who(const struct stream *s);
 

@@ -352,6 +352,28 @@ a_tallyd_of_root_says_at_once_that_files_are_anothers() {
 	[[ ! -e $pin-n0 ]]
 }
 
+gives_up() { # sends a request, and ends before it is answered
+	python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\n")' "$control" "$1"
+}
+
+# tallyd hangs for longer than people wait: they take it for not done.
+what_nobody_waits_for_any_more_is_not_done() {
+	pair
+	start_agent
+	kill -s STOP "$daemon"
+	gives_up '{"do": "job-create", "name": "y", "workers": 2}'
+	gives_up '{"do": "cordon"}'
+	kill -s CONT "$daemon"
+	until_true has -F 'result=ECONNRESET request={"do":"cordon"}' "$work/tallyd.log"
+	refuses "there is no job y" ctl job del y
+	cordoned_is false
+	create_job y 2
+	refuses "there is a job y already; its token: tallyctl job token y" create_job y 2
+}
+
 facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tallyd_of_root_says_at_once_that_files_are_anothers \
 	a_node_that_wants_ingress_points_has_no_job_without \
@@ -360,4 +382,5 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_cordoned_node_begins_no_run_and_drains \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
 	a_token_that_is_rotated_opens_nothing_any_more \
-	a_rank_that_is_sent_away_goes_and_the_others_hear_which
+	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
+	what_nobody_waits_for_any_more_is_not_done
