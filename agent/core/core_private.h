@@ -113,6 +113,7 @@ struct core {
 	struct {
 		uint32_t seen[TALLY_PORTS_MAX]; /* interface of each wanted port */
 		uint64_t retry_ns; /* of ports that were refused */
+		struct why missing; /* pins, which are to be put back; or empty */
 	} look;
 	struct why trouble[CORE_TROUBLES];
 

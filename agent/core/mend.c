@@ -118,6 +118,9 @@ static void mended(struct core *c, int r)
 		return;
 	}
 	trouble_note(c, CORE_TROUBLE_PINS, "");
+	if (*c->look.missing.text)
+		core_log(c, LOG_LEVEL_WARNING, "pins put back", "reason=\"%s\"",
+			 c->look.missing.text);
 	before = TAKE_PTR(c->ports);
 	c->ports_count = 0;
 	ports_keep(c);
@@ -169,6 +172,7 @@ static void looked(struct core *c, int r)
 		return;
 	ports = e->result.looked.ports;
 	mend = mend_pins = *e->result.looked.missing;
+	why_say(&c->look.missing, 0, "%s", e->result.looked.missing);
 	if (!mend_pins)
 		trouble_note(c, CORE_TROUBLE_PINS, "");
 	services_note(c, e->result.looked.services_away);

@@ -108,6 +108,7 @@ struct world {
 	bool nobody_answers; /* neighbours */
 	bool small_mtu; /* of the ports */
 	unsigned int refusals_logged; /* of workers, for operators to see */
+	unsigned int mended_logged; /* pins */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;
 	struct core_action pending;
@@ -830,8 +831,9 @@ static inline void world_take(struct world *w)
 			answer(w, &a);
 		} else if (a.kind == CORE_CONFIGURED) {
 			w->configured = a.error;
-		} else if (a.kind == CORE_LOG && a.log.level == LOG_LEVEL_INFO) {
+		} else if (a.kind == CORE_LOG && a.log.level <= LOG_LEVEL_INFO) {
 			w->refusals_logged += !strcmp(a.log.what, "worker refused");
+			w->mended_logged += !strcmp(a.log.what, "pins put back");
 		} else if (a.kind == CORE_FORGET_PROBES) {
 			w->probes = 0;
 		} else if (a.kind == CORE_EXIT) {

@@ -731,6 +731,7 @@ static void what_others_take_away_is_back_within_seconds(void **state)
 			truth_check(&w);
 			assert_string_equal(w.wrong, "");
 			assert_int_equal(w.worker[0].state, RUNS);
+			assert_int_equal(w.mended_logged, what == PINS_GO);
 			world_close(&w);
 		}
 }
