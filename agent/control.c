@@ -271,9 +271,8 @@ int control_open(sd_event *loop, struct driver *d, const struct node *node, stru
 	*c = (struct control){ .driver = d, .sampler = sampler, .rights.operators = -1 };
 	c->tracing = (struct tracing){ .loop = loop, .node = node, .core = driver_core(d) };
 	r = rights_check_groups(config, why);
-	if (r == 0 && *config->control_group)
-		r = stream_group_find("control.group", config->control_group, &c->rights.operators,
-				      why);
+	if (r == 0)
+		r = rights_find_operators(config, &c->rights.operators, why);
 	if (r == 0)
 		r = stream_server_open(loop, &service, c, &c->server);
 	if (r < 0)

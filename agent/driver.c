@@ -303,6 +303,32 @@ struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
 
 /* --- open and close -------------------------------------------------------------------------- */
 
+int driver_check(const struct config *c, struct why *why)
+{
+	struct node node = { 0 };
+	struct books books;
+	gid_t ignored;
+	int r;
+
+	books_init(&books, 0);
+	r = netlink_open(&node.netlink);
+	if (r == 0)
+		r = node_find_ports(&node, c, why);
+	if (r == 0)
+		r = dataplane_pin_check(c->pin, why);
+	if (r == 0)
+		r = core_books_configure(&books, c, why);
+	if (r == 0)
+		r = rights_check_groups(c, why);
+	if (r == 0)
+		r = rights_find_operators(c, &ignored, why);
+	for (unsigned int i = 0; r == 0 && i < c->listens; i++)
+		r = stream_check_tcp(&c->listen[i], why);
+	netlink_close(node.netlink);
+	free(node.wanted);
+	return r;
+}
+
 static int start(struct driver *d, struct why *why)
 {
 	struct books books;

@@ -19,6 +19,9 @@
 int driver_open(sd_event *loop, struct config *config, const char *path, struct driver **ret,
 		struct why *why);
 
+/* Would it start with this configuration? Changes nothing. */
+int driver_check(const struct config *config, struct why *why);
+
 /* `detach`: without its data plane. */
 void driver_close(struct driver *d, bool detach);
 

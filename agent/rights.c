@@ -18,6 +18,14 @@ static gid_t group_of(struct rights *r, unsigned int tenant, const char *name)
 	return gid;
 }
 
+int rights_find_operators(const struct config *config, gid_t *ret, struct why *why)
+{
+	*ret = -1;
+	return *config->control_group
+		       ? stream_group_find("control.group", config->control_group, ret, why)
+		       : 0;
+}
+
 int rights_check_groups(const struct config *config, struct why *why)
 {
 	gid_t ignored;

@@ -26,6 +26,8 @@ struct asker {
 /* -ENOENT: the configuration names a group that is not there. */
 int rights_check_groups(const struct config *config, struct why *why);
 
+int rights_find_operators(const struct config *config, gid_t *ret, struct why *why);
+
 struct asker rights_of(struct rights *r, const struct stream *s, const struct core *core);
 
 /* -EPERM, with who may; also if there is no such job, so that strangers learn nothing. */

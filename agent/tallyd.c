@@ -215,8 +215,11 @@ static void agent_close(struct agent *a, bool detach)
 
 static int check(const struct options *o, const struct config *c)
 {
-	struct why why;
+	struct why why = { "" };
+	int r = driver_check(c, &why);
 
+	if (r < 0)
+		errx(1, "%s: %s", o->config, *why.text ? why.text : strerror(-r));
 	if (o->verbose)
 		config_print(c, stdout);
 	else

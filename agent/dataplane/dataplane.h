@@ -76,6 +76,9 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why);
 void dataplane_close(struct dataplane *d);
 static inline void dataplane_closep(struct dataplane **d) { dataplane_close(*d); }
 
+/* -EINVAL: that cannot be the directory of a node. */
+int dataplane_pin_check(const char *pin, struct why *why);
+
 /* -ESTALE: the node pinned there has maps of another layout. Takes no lock. */
 int dataplane_layout_check(const char *pin, struct why *why);
 

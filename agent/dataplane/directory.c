@@ -61,13 +61,29 @@ static bool mounts_are_private(void)
 	return false;
 }
 
-static int bpffs_ensure(const char *pin, struct why *why)
+/* The file system is not there yet. */
+static bool is_to_mount(const char *pin)
+{
+	return !strncmp(pin, BPFFS "/", strlen(BPFFS "/")) && !directory_is_bpffs(BPFFS);
+}
+
+int dataplane_pin_check(const char *pin, struct why *why)
 {
 	char parent[PATH_MAX];
 
 	if (snprintf(parent, sizeof(parent), "%s", pin) >= PATH_MAX - 32)
 		return why_say(why, -ENAMETOOLONG, "--pin: the name is too long");
-	if (!strncmp(pin, BPFFS "/", strlen(BPFFS "/")) && !directory_is_bpffs(BPFFS)) {
+	if (!is_to_mount(pin) && !directory_is_bpffs(dirname(parent)))
+		return why_say(
+			why, -EINVAL,
+			"--pin %s: must be a name in a BPF file system, such as " DATAPLANE_PIN,
+			pin);
+	return 0;
+}
+
+static int bpffs_ensure(const char *pin, struct why *why)
+{
+	if (is_to_mount(pin)) {
 		if (mounts_are_private())
 			return why_say(why, -ENODEV,
 				       BPFFS
@@ -79,12 +95,7 @@ static int bpffs_ensure(const char *pin, struct why *why)
 				       "cannot mount a BPF file system at " BPFFS
 				       ": %m (as root: mount -t bpf bpf " BPFFS ")");
 	}
-	if (!directory_is_bpffs(dirname(parent)))
-		return why_say(
-			why, -EINVAL,
-			"--pin %s: must be a name in a BPF file system, such as " DATAPLANE_PIN,
-			pin);
-	return 0;
+	return dataplane_pin_check(pin, why);
 }
 
 int no_node(struct why *why, int error, const char *pin)

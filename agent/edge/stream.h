@@ -69,6 +69,9 @@ int stream_listen_unix(struct stream_server *server, const char *path, mode_t mo
 int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storage *address,
 		      struct why *why);
 
+/* Could somebody listen on this address, if nobody has its port? */
+int stream_check_tcp(const struct sockaddr_storage *address, struct why *why);
+
 unsigned int stream_connections(const struct stream_server *server);
 
 /* --- one connection -------------------------------------------------------------------------- */

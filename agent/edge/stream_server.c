@@ -287,16 +287,19 @@ int stream_listen_unix(struct stream_server *server, const char *path, mode_t mo
 	return 0;
 }
 
-int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storage *address,
-		      struct why *why)
+static int tcp_bind(const struct sockaddr_storage *address, bool any_port, int *ret,
+		    struct why *why)
 {
+	struct sockaddr_storage at = *address;
 	_cleanup_(closep) int fd = socket(address->ss_family,
 					  SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	char text[ADDRESS_BYTES];
-	int on = 1, r;
+	int on = 1;
 
 	if (fd < 0)
 		return why_say(why, -errno, "cannot open a TCP socket: %m");
+	if (any_port)
+		endpoint_port_set(&at, 0);
 	endpoint_print(address, text, sizeof(text));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (address->ss_family == AF_INET6)
@@ -304,9 +307,31 @@ int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storag
 	/* an address may come later */
 	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
-	if (bind(fd, (const void *)address, sizeof(*address)) < 0)
+	if (bind(fd, (const void *)&at, sizeof(at)) < 0)
 		return why_say(why, -errno, "cannot listen on %s: %m", text);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+int stream_check_tcp(const struct sockaddr_storage *address, struct why *why)
+{
+	_cleanup_(closep) int fd = -1;
+
+	return tcp_bind(address, true, &fd, why);
+}
+
+int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storage *address,
+		      struct why *why)
+{
+	_cleanup_(closep) int fd = -1;
+	char text[ADDRESS_BYTES];
+	int r;
+
+	r = tcp_bind(address, false, &fd, why);
+	if (r < 0)
+		return r;
 	r = listen_on(server, fd, NULL);
+	endpoint_print(address, text, sizeof(text));
 	if (r < 0)
 		return why_say(why, r, "cannot listen on %s: %s", text, strerror(-r));
 	(void)TAKE_FD(fd);

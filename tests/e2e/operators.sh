@@ -374,6 +374,24 @@ what_nobody_waits_for_any_more_is_not_done() {
 	refuses "there is a job y already; its token: tallyctl job token y" create_job y 2
 }
 
+wrong() { # WORDS SCRIPT: for sed, over the configuration
+	sed "$2" "$work/tallyd.yaml" >"$work/wrong.yaml"
+	refuses "$1" on n0 "$build/tallyd" --check --config "$work/wrong.yaml"
+	refuses "$1" on n0 timeout 20 "$build/tallyd" --config "$work/wrong.yaml"
+}
+
+a_check_finds_what_a_start_refuses() {
+	pair
+	on n0 "$build/tallyd" --check --config "$work/tallyd.yaml"
+	[[ ! -e $pin-n0 ]]
+	# shellcheck disable=SC2016 # the last line, for sed
+	wrong "tenants: group: there is no group nogroup-x" '$a tenants: [{name: red, slots: 8, group: nogroup-x}]'
+	wrong "control.group: there is no group nogroup-x" 's|^control: {|&group: nogroup-x, |'
+	wrong "pin /tmp/tally-x: must be a name in a BPF file system" 's|^pin: .*|pin: /tmp/tally-x|'
+	wrong "lo: is not an Ethernet interface" 's|^ports:|&\n  - lo|'
+	wrong "cannot listen on [fe80::1]:31249" 's|^service: .*|service: fe80::1|'
+}
+
 facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tallyd_of_root_says_at_once_that_files_are_anothers \
 	a_node_that_wants_ingress_points_has_no_job_without \
@@ -383,4 +401,5 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
 	a_token_that_is_rotated_opens_nothing_any_more \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
-	what_nobody_waits_for_any_more_is_not_done
+	what_nobody_waits_for_any_more_is_not_done \
+	a_check_finds_what_a_start_refuses
