@@ -108,6 +108,7 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 		if (flow)
 			e->job[i].rates = flow->rates;
 		e->snapshot.slots_used += job_slots(j);
+		e->snapshot.runs_in_software += j->run_window && j->spilled;
 	}
 	e->snapshot.jobs = e->job;
 	e->snapshot.job_count = b->jobs;

@@ -35,7 +35,7 @@ static json_t *slots(const struct books *b)
 			 number(books_reserved(b)), "used", number(used));
 }
 
-static json_t *ports(const struct core *c)
+static json_t *ports(const struct core *c, const struct sampler *s)
 {
 	unsigned int count;
 	const struct dataplane_port *p = core_ports(c, &count);
@@ -43,10 +43,13 @@ static json_t *ports(const struct core *c)
 
 	for (; count; p++, count--) {
 		const char *mode = p->ifindex ? config_modes[p->mode] : "gone";
+		const struct traffic_link_flow *f = traffic_link_flow(s->traffic, p->ifindex);
 
-		json_array_append_new(all, json_pack("{ss so ss ss so}", "name", p->name, "ifindex",
-						     number(p->ifindex), "mode", mode, "why",
-						     p->refused.text, "beside", number(p->beside)));
+		json_array_append_new(all,
+				      json_pack("{ss so ss ss so sb}", "name", p->name, "ifindex",
+						number(p->ifindex), "mode", mode, "why",
+						p->refused.text, "beside", number(p->beside),
+						"down", f && !(f->link.up && f->link.carrier)));
 	}
 	return all;
 }
@@ -71,12 +74,12 @@ static json_t *services(const struct config *c)
 	return all;
 }
 
-static unsigned int runs_count(const struct books *b)
+static unsigned int runs_count(const struct books *b, bool spilled)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < b->jobs; i++)
-		n += b->job[i]->run_window != 0;
+		n += b->job[i]->run_window && (!spilled || b->job[i]->spilled);
 	return n;
 }
 
@@ -122,17 +125,18 @@ json_t *results_status(const struct core *core, const struct sampler *s)
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack("{ss ss sb so so so ss so so so so so so so so so ss so}", "version",
-			 TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
-			 number(runs_count(b)), "pid", number(getpid()), "uptime_s",
-			 number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core),
-			 "maps", maps(core), "ports", ports(core), "slots", slots(b), "tenants",
-			 number(tenants_count(b)), "jobs", number(b->jobs), "services", services(c),
-			 "join", joining(c), "metrics",
-			 c->metrics.ss_family ? printed(endpoint_print, &c->metrics)
-					      : json_string(""),
-			 "not_saved", core_not_saved(core), "sampling_core_percent",
-			 rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
+	return json_pack(
+		"{ss ss sb so so ss so so ss so so so so so so so so so ss so}", "version",
+		TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
+		number(runs_count(b, false)), "runs_in_software", number(runs_count(b, true)),
+		"config", core_path(core), "pid", number(getpid()), "uptime_s",
+		number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core), "maps",
+		maps(core), "ports", ports(core, s), "slots", slots(b), "tenants",
+		number(tenants_count(b)), "jobs", number(b->jobs), "services", services(c), "join",
+		joining(c), "metrics",
+		c->metrics.ss_family ? printed(endpoint_print, &c->metrics) : json_string(""),
+		"not_saved", core_not_saved(core), "sampling_core_percent",
+		rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -357,11 +361,8 @@ static const char *const job_keys[TRAFFIC_VALUES] = {
 };
 
 static const char *const port_keys[TRAFFIC_VALUES] = {
-	"receive_packets_per_second",
-	"receive_bytes_per_second",
-	"transmit_packets_per_second",
-	"transmit_bytes_per_second",
-	"backlog_bytes",
+	"receive_packets_per_second", "receive_bytes_per_second", "transmit_packets_per_second",
+	"transmit_bytes_per_second", "backlog_bytes"
 };
 
 static json_t *history(const struct traffic_moment *moment, size_t n, const char *const *key)
@@ -456,15 +457,15 @@ static json_t *top_job(const struct traffic *t, const struct job *j)
 {
 	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
-	return json_pack("{ss ss ss so so so so so so so so so so}", "name", j->name, "tenant",
-			 j->tenant_name, "state", job_state(j), "epoch", number(j->epoch),
-			 "workers", number(j->workers), "joined", number(job_joined(j)), "slots",
-			 number(job_slots(j)), "packets_per_second", rate(r->packets_per_second),
-			 "bytes_per_second", rate(r->bytes_per_second), "forecast_bytes_per_second",
-			 rate(r->forecast_bytes_per_second), "chunks_per_second",
-			 rate(r->chunks_per_second), "duplicate_percent",
-			 rate(r->duplicate_percent), "refused_per_second",
-			 rate(r->refused_per_second));
+	return json_pack(
+		"{ss ss ss sb so so so so so so so so so so}", "name", j->name, "tenant",
+		j->tenant_name, "state", job_state(j), "in_software", j->run_window && j->spilled,
+		"epoch", number(j->epoch), "workers", number(j->workers), "joined",
+		number(job_joined(j)), "slots", number(job_slots(j)), "packets_per_second",
+		rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
+		"forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
+		"chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
+		rate(r->duplicate_percent), "refused_per_second", rate(r->refused_per_second));
 }
 
 static json_t *top_tenant(const struct books *b, const struct traffic *traffic, unsigned int i)

@@ -84,9 +84,9 @@ static int on_links(sd_event_source *source, int fd, uint32_t events, void *data
 	return 0;
 }
 
-static void on_link(void *context, uint32_t ifindex)
+static void on_link(void *context, uint32_t ifindex, const char *state)
 {
-	const struct core_event e = { .kind = CORE_LINK, .ifindex = ifindex };
+	const struct core_event e = { .kind = CORE_LINK, .link = { ifindex, state } };
 	struct sampler *s = context;
 
 	driver_handle(s->driver, &e);
@@ -101,12 +101,12 @@ static void on_other(void *context, const char *name)
 
 	for (; count; p++, count--)
 		if (!p->ifindex && !strcmp(p->name, name)) {
-			on_link(context, 0);
+			on_link(context, 0, "");
 			return;
 		}
 }
 
-static void on_lost(void *context) { on_link(context, 0); }
+static void on_lost(void *context) { on_link(context, 0, ""); }
 
 static void on_neighbour(void *context, const struct netlink_neighbour *n)
 {

@@ -166,8 +166,11 @@ int books_tenant_del(struct books *b, unsigned int index, struct why *why)
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (b->job[i]->tenant == index)
 			return why_say(why, -EBUSY,
-				       "tenant %s has jobs, such as %s: delete them first",
-				       b->tenant[index].is.name, b->job[i]->name);
+				       "tenant %s has jobs, such as %s: leave the tenant as it is, "
+				       "or end and delete its jobs first (tallyctl job list "
+				       "--tenant %s)",
+				       b->tenant[index].is.name, b->job[i]->name,
+				       b->tenant[index].is.name);
 	b->tenant[index] = (struct books_tenant){ 0 };
 	return 0;
 }

@@ -92,7 +92,6 @@ void core_saved(struct core *c, int r)
 		return;
 	core_log(c, LOG_LEVEL_ERROR, "state file not written, trying again in 10 s",
 		 "reason=\"%s\"", c->why.text);
-	core_due(c, CORE_DUE_SAVE, RETRY_MS);
 }
 
 void core_agreed(struct core *c, int r)
@@ -190,8 +189,9 @@ static void start(struct core *c, const struct core_event *e)
 
 static void save_result(struct core *c, int error)
 {
-	if (error == 0)
-		c->due_ns[CORE_DUE_SAVE] = UINT64_MAX;
+	c->due_ns[CORE_DUE_SAVE] = UINT64_MAX;
+	if (error < 0)
+		core_due(c, CORE_DUE_SAVE, RETRY_MS);
 	c->counts.save_fails = error < 0;
 	c->counts.saves_failed += error < 0;
 	c->not_saved = c->why;
@@ -308,6 +308,7 @@ void core_free(struct core *c)
 
 const struct books *core_books(const struct core *c) { return &c->books; }
 const struct config *core_config(const struct core *c) { return c->config; }
+const char *core_path(const struct core *c) { return c->path; }
 const struct core_counts *core_counts(const struct core *c) { return &c->counts; }
 const struct tables *core_tables(const struct core *c)
 {

@@ -101,7 +101,10 @@ struct core_event {
 			const struct sockaddr_storage *address;
 			const uint8_t *mac;
 		} neighbour;
-		uint32_t ifindex; /* LINK; 0: whichever */
+		struct {
+			uint32_t ifindex; /* 0: whichever */
+			const char *state; /* that the port has now, for people */
+		} link;
 		struct {
 			uint64_t number; /* of the action */
 			int error; /* 0, or a negative errno */
@@ -217,6 +220,8 @@ enum core_trouble {
 	CORE_TROUBLE_PINS,
 	CORE_TROUBLE_STATE, /* books cannot be saved */
 	CORE_TROUBLE_SERVICE, /* addresses that are not there */
+	CORE_TROUBLE_TENANTS, /* jobs are suspended */
+	CORE_TROUBLE_RUNS, /* workers are behind an interface that is none of the node's ports */
 	CORE_TROUBLES,
 };
 
@@ -251,6 +256,7 @@ uint64_t core_deadline_ns(const struct core *c);
 
 const struct books *core_books(const struct core *c);
 const struct config *core_config(const struct core *c); /* NULL before START */
+const char *core_path(const struct core *c); /* of its file */
 /* All that are wanted; ifindex 0: not attached. */
 const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count);
 const char *core_port_name(const struct core *c, uint32_t ifindex); /* "": none of the node's */

@@ -148,7 +148,7 @@ int core_cordon_check(const struct core *c, struct why *why);
 int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
 		       struct why *why);
 
-/* After CORE_SAVE: tries again if that failed. */
+/* After CORE_SAVE: says so if that failed; whatever has failed is tried again. */
 void core_saved(struct core *c, int r);
 
 /* What cannot wait for the disk longer than an agent that was killed would make it wait. */

@@ -29,10 +29,11 @@ void follow_heard(struct core *c, const struct core_event *e)
 
 void follow_link(struct core *c, const struct core_event *e)
 {
-	const char *port = e->ifindex ? core_port_name(c, e->ifindex) : "";
+	const char *port = e->link.ifindex ? core_port_name(c, e->link.ifindex) : "";
 
 	if (*port)
-		core_log(c, LOG_LEVEL_WARNING, "link changed", "port=%s", port);
+		core_log(c, LOG_LEVEL_WARNING, "link changed", "port=%s state=\"%s\"", port,
+			 e->link.state);
 	follow_due(c); /* who is behind it may be another machine now */
 }
 

@@ -27,6 +27,9 @@ void trouble_note(struct core *c, enum core_trouble what, const char *text)
 					 "state file can be written again" },
 		[CORE_TROUBLE_SERVICE] = { "service address missing",
 					   "service addresses are there" },
+		[CORE_TROUBLE_TENANTS] = { "jobs are suspended", "no job is suspended any more" },
+		[CORE_TROUBLE_RUNS] = { "workers of a run are behind no port",
+					"all workers of runs are behind ports" },
 	};
 	struct why *now = &c->trouble[what];
 
@@ -55,7 +58,7 @@ static void services_note(struct core *c, uint32_t away)
 	}
 	if (used && used < sizeof(text.text))
 		snprintf(text.text + used, sizeof(text.text) - used,
-			 ": not on this machine yet, so workers do not reach it (ip address add)");
+			 ": not on this machine, so workers do not reach it (ip address add)");
 	trouble_note(c, CORE_TROUBLE_SERVICE, text.text);
 }
 
@@ -81,6 +84,49 @@ static void jobs_note(struct core *c)
 		else if (!j->incomplete_ns)
 			j->incomplete_ns = c->now_ns;
 	}
+}
+
+static void suspended_note(struct core *c)
+{
+	const struct job *first = NULL;
+	unsigned int count = 0;
+	struct why text = { "" };
+
+	for (unsigned int i = c->books.jobs; i-- > 0;)
+		if (job_is_suspended(c->books.job[i])) {
+			first = c->books.job[i];
+			count++;
+		}
+	if (first)
+		why_say(&text, 0,
+			"%u suspended, such as %s: nobody can join until %s has tenant %s again "
+			"(then tallyctl reload); a job that is to go: tallyctl job del",
+			count, first->name, c->path, first->tenant_name);
+	trouble_note(c, CORE_TROUBLE_TENANTS, text.text);
+}
+
+/* A port that has gone is said itself; a copy of an agent's job is a rank's. */
+static void torn_note(struct core *c)
+{
+	struct why text = { "" };
+	const struct job *j;
+
+	for (unsigned int i = 0; i < c->ports_count; i++)
+		if (!c->ports[i].ifindex)
+			return;
+	for (unsigned int i = 0; !c->mirror.doubted && i < c->mirror.is.jobs; i++) {
+		const struct tables_job *is = &c->mirror.is.job[i];
+
+		j = books_job_numbered(&c->books, is->id);
+		for (unsigned int k = 0; j && !*text.text && k < is->copies; k++)
+			if (!*core_port_name(c, is->copy[k].port))
+				why_say(&text, 0,
+					"job %s: rank %u of its run is behind an interface that "
+					"is none of tallyd's ports, so nothing is summed for it: "
+					"add it to ports: in %s, then tallyctl reload",
+					j->name, k, c->path);
+	}
+	trouble_note(c, CORE_TROUBLE_RUNS, text.text);
 }
 
 /* --- what is done ---------------------------------------------------------------------------- */
@@ -171,6 +217,8 @@ static void looked(struct core *c, int r)
 	if (r < 0)
 		return;
 	ports = e->result.looked.ports;
+	suspended_note(c);
+	torn_note(c);
 	mend = mend_pins = *e->result.looked.missing;
 	why_say(&c->look.missing, 0, "%s", e->result.looked.missing);
 	if (!mend_pins)

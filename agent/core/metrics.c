@@ -364,6 +364,8 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 	       "How often the kernel lost events of links because the agent was too slow.",
 	       s->link_events_lost);
 
+	single(f, "runs_in_software", "gauge", "Runs that are summed in software, without slots.",
+	       s->runs_in_software);
 	single(f, "cordoned", "gauge", "1 if no run begins: tallyctl uncordon.", s->cordoned);
 	counts_print(f, &s->counts);
 	delays_print(f, &s->delays);

@@ -88,6 +88,7 @@ struct metrics_snapshot {
 	uint64_t link_events_lost; /* netlink_links_lost() */
 	struct core_counts counts;
 	bool cordoned;
+	unsigned int runs_in_software;
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
 	double cpu_seconds; /* of the whole process, user and system */

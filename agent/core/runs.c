@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "core_private.h"
 
 enum {
@@ -10,6 +11,23 @@ enum {
 };
 
 /* --- into the maps --------------------------------------------------------------------------- */
+
+/* -EHOSTUNREACH: a worker is behind an interface that tallyd does not have. */
+static int ports_check(const struct core *c, const struct installation *g, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+
+	for (unsigned int i = 0; i < g->copies; i++) {
+		if (*core_port_name(c, g->copy[i].hop.port))
+			continue;
+		address_print(&g->copy[i].address, text, sizeof(text));
+		return why_say(why, -EHOSTUNREACH,
+			       "%s: is behind %s, which is none of tallyd's ports, or has gone: "
+			       "add it to ports: in %s, then tallyctl reload",
+			       text, g->copy[i].hop.port_name, c->path);
+	}
+	return 0;
+}
 
 static void install_done(struct core *c, int r)
 {
@@ -37,6 +55,8 @@ static void hop_find(struct core *c, int r)
 		return;
 	}
 	c->begin.unreached = r == -EHOSTUNREACH;
+	if (r == 0)
+		r = ports_check(c, g, &c->why);
 	if (r == 0)
 		r = installation_address(g, &c->why);
 	if (r < 0)

@@ -66,6 +66,11 @@ static struct watch *watch_find(struct netlink_links *l, uint32_t ifindex)
 	return NULL;
 }
 
+static const char *state_name(const struct state *s)
+{
+	return !s->there ? "gone" : !s->up ? "down" : !s->carrier ? "no carrier" : "up";
+}
+
 static void state_set(struct netlink_links *l, struct watch *w, struct state state)
 {
 	if (!memcmp(&w->state, &state, sizeof(state)))
@@ -74,7 +79,7 @@ static void state_set(struct netlink_links *l, struct watch *w, struct state sta
 	w->speed_is_old = true;
 	w->changes++;
 	if (l->on.link)
-		l->on.link(l->context, w->ifindex);
+		l->on.link(l->context, w->ifindex, state_name(&state));
 }
 
 static uint8_t attribute_u8(struct nlattr *a) { return a && nla_len(a) >= 1 ? nla_get_u8(a) : 0; }

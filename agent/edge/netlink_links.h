@@ -24,7 +24,7 @@ enum {
 /* netlink_links_dispatch() calls these. Each may be NULL. */
 struct netlink_links_events {
 	/* A watched link's up, carrier or operational state has changed, or it came or went. */
-	void (*link)(void *context, uint32_t ifindex);
+	void (*link)(void *context, uint32_t ifindex, const char *state); /* for people */
 	/* A link that is not watched has come, or changed. */
 	void (*other)(void *context, const char *name);
 	/* The kernel changed an entry, on any interface; often the MAC is the same. */

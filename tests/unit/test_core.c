@@ -708,6 +708,23 @@ static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **
 	world_close(&w);
 }
 
+/* The change is undone: what is to be written is what stood there. */
+static void what_the_disk_refused_is_tried_again(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.fail_at = w.awaited + 1;
+	create(&w, 1, 1, "", 16);
+	assert_int_equal(core_counts(w.core)->saves_failed, 1);
+	assert_string_not_equal(core_not_saved(w.core), "");
+	time_pass(&w, 10000);
+	assert_string_equal(w.wrong, "");
+	assert_string_equal(core_not_saved(w.core), "");
+	world_close(&w);
+}
+
 static void what_others_take_away_is_back_within_seconds(void **state)
 {
 	for (enum harm what = 0; what < HARMS; what++)
@@ -873,6 +890,7 @@ int main(void)
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
+		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),

@@ -39,7 +39,7 @@ static unsigned int link_events, lost_events, neighbour_events;
 static uint32_t told_link;
 static struct netlink_neighbour told;
 
-static void on_link(void *context, uint32_t ifindex)
+static void on_link(void *context, uint32_t ifindex, const char *state)
 {
 	assert_ptr_equal(context, &l);
 	told_link = ifindex;
