@@ -222,7 +222,7 @@ LIBNL    = $(shell pkg-config --cflags libnl-route-3.0)
 $(call objects,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
 
 $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lbpf -lnl-route-3 -lnl-3
+	$(call say,LD  )$(CC) -o $@ $^ -ljansson -lyaml -lbpf -lnl-route-3 -lnl-3
 
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard perf/*.c)) $(BUILD)/libtally.a

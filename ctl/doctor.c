@@ -160,6 +160,7 @@ int doctor(const struct ctl *ctl, struct why *why)
 	ctl_disarm_text(no_daemon.text);
 	d.ports = ctl->count ? (unsigned int)ctl->count : json_array_size(field(d.status, "ports"));
 	checks_run(&d, doctor_node_checks, NULL);
+	checks_run(&d, doctor_daemon_checks, NULL);
 	ports_examine(&d, ctl);
 	if (ctl->json)
 		findings_dump(findings);

@@ -43,6 +43,7 @@ struct doctor_check {
 
 /* The last entry has a NULL name. */
 extern const struct doctor_check doctor_node_checks[];
+extern const struct doctor_check doctor_daemon_checks[]; /* what tallyd was told to do */
 extern const struct doctor_check doctor_port_checks[];
 
 /* Which jobs and which ports refuse packets now? */
@@ -51,6 +52,12 @@ void doctor_refused_check(struct doctor *d, const struct doctor_port *p);
 /* The first asks all neighbours at once; the second says of those behind a port what was wrong. */
 void doctor_neighbours_ask(struct doctor *d, const struct doctor_port *p);
 void doctor_neighbours_check(struct doctor *d, const struct doctor_port *p);
+
+/* Does another XDP program keep tallyd, which has not got the port, from it? Then that is found. */
+bool doctor_port_is_taken(struct doctor *d, const struct doctor_port *p);
+
+/* Has this machine the address? True also if it cannot be asked. */
+bool doctor_is_own_address(const char *text);
 
 #define found_ok(d, ...) finding_add((d)->findings, FINDING_OK, __VA_ARGS__)
 #define found_unknown(d, ...) finding_add((d)->findings, FINDING_UNKNOWN, __VA_ARGS__)

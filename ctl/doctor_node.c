@@ -242,7 +242,7 @@ static void check_sockets(struct doctor *d, const struct doctor_port *p)
 				   "UDP port %d is in use by %s: that program receives what "
 				   "the data plane passes",
 				   TALLY_UDP_PORT, owner);
-	} else if (socket_find(tcp, TCP_LISTEN, &inode) == 0 && !d->status) {
+	} else if (!d->daemon && socket_find(tcp, TCP_LISTEN, &inode) == 0) {
 		owner_name(inode, owner, sizeof(owner));
 		found_fail(d,
 			   "TCP port %d is in use by %s: tallyd cannot listen there for "
@@ -253,7 +253,7 @@ static void check_sockets(struct doctor *d, const struct doctor_port *p)
 	}
 }
 
-static bool is_own_address(const char *text)
+bool doctor_is_own_address(const char *text)
 {
 	struct ifaddrs *all = NULL;
 	bool found = false;
@@ -286,7 +286,7 @@ static void check_service(struct doctor *d, const struct doctor_port *p)
 	{
 		const char *text = json_string_value(service);
 
-		if (!text || is_own_address(text))
+		if (!text || doctor_is_own_address(text))
 			continue;
 		missing++;
 		found_fail(d,

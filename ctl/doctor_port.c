@@ -75,6 +75,8 @@ static void check_xdp(struct doctor *d, const struct doctor_port *p)
 {
 	if (p->status)
 		check_xdp_attached(d, p);
+	else if (doctor_port_is_taken(d, p))
+		return; /* and said */
 	else if (port_panics_in_native(&p->port, d->cpus, dataplane_is_native(p->port.ifindex)))
 		return; /* the next check reports it */
 	else if (dataplane_is_native(p->port.ifindex))

@@ -61,6 +61,10 @@ static void cell_port_remark(const json_t *row, const char *key, struct cell *re
 	const char *reason = field_text(row, "why");
 	double beside = field_number(row, "beside");
 
+	if (json_is_true(field(row, "down"))) {
+		*ret = (struct cell){ "the link is down, or has no carrier", COLOUR_RED };
+		return;
+	}
 	if (beside > 0)
 		snprintf(ret->text, sizeof(ret->text), "beside XDP program %.0f%s%s", beside,
 			 *reason ? "; " : "", reason);
@@ -70,8 +74,21 @@ static void cell_port_remark(const json_t *row, const char *key, struct cell *re
 
 static void cell_runs(const json_t *row, const char *key, struct cell *ret)
 {
-	snprintf(ret->text, sizeof(ret->text), "%.0f%s", field_number(row, "runs"),
-		 json_is_true(field(row, "cordoned")) ? ", cordoned: no other one begins" : "");
+	double software = field_number(row, "runs_in_software");
+	char text[64] = "";
+
+	if (software > 0)
+		snprintf(text, sizeof(text), ", %.0f summed in software, for lack of slots",
+			 software);
+	snprintf(ret->text, sizeof(ret->text), "%.0f%s%s", field_number(row, "runs"),
+		 json_is_true(field(row, "cordoned")) ? ", cordoned: no other one begins" : "",
+		 text);
+}
+
+static void trouble_write(const struct ctl *ctl, const char *what, const char *text, FILE *out)
+{
+	fprintf(out, "%s%s%s%s\n\n", style_begin(&ctl->style, COLOUR_RED), what, text ? text : "",
+		style_end(&ctl->style, COLOUR_RED));
 }
 
 int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
@@ -90,6 +107,7 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		{ "XDP", "mode", cell_mode, TABLE_LEFT },
 		{ "", NULL, cell_port_remark, TABLE_ELASTIC },
 	};
+	const char *not_saved = field_text(result, "not_saved");
 	const json_t *trouble;
 	char up[UNITS_BYTES];
 	size_t i;
@@ -111,9 +129,10 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		fputs(cell.text, out);
 	}
 	fputs(" of a core\n\n", out);
+	if (*not_saved)
+		trouble_write(ctl, "not saved, tallyd tries again every 10 s: ", not_saved, out);
 	json_array_foreach(field(result, "troubles"), i, trouble)
-		fprintf(out, "%s%s%s\n\n", style_begin(&ctl->style, COLOUR_RED),
-			json_string_value(trouble), style_end(&ctl->style, COLOUR_RED));
+		trouble_write(ctl, "", json_string_value(trouble), out);
 	return table_print(out, &ctl->style, COLUMNS(ports), field(result, "ports"), 0);
 }
 
@@ -166,7 +185,9 @@ void cell_state(const json_t *row, const char *key, struct cell *ret)
 	const char *state = field_text(row, key);
 
 	cell_text(row, key, ret);
-	if (!strcmp(state, "running"))
+	if (json_is_true(field(row, "in_software")))
+		*ret = (struct cell){ "in software", COLOUR_YELLOW };
+	else if (!strcmp(state, "running"))
 		ret->colour = COLOUR_GREEN;
 	else if (strcmp(state, "joined") != 0 && strcmp(state, "waiting") != 0)
 		ret->colour = COLOUR_YELLOW;

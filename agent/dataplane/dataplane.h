@@ -113,6 +113,9 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 /* Is there an XDP program in this port's driver, whosever? */
 bool dataplane_is_native(uint32_t ifindex);
 
+/* The number of the XDP program on this port, if that is not one of Tally's; 0: none is seen. */
+uint32_t dataplane_other_program(uint32_t ifindex);
+
 /* Is a program of the node on this port? */
 bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
 

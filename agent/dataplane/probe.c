@@ -71,12 +71,28 @@ int dataplane_copies_read(const char *pin, struct dataplane_copy **ret, unsigned
 	return 0;
 }
 
-/* These two are in this file so that tallyctl, which needs no more, links no data plane. */
+/* These are in this file so that tallyctl, which needs no more, links no data plane. */
 bool dataplane_is_native(uint32_t ifindex)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 
 	return bpf_xdp_query(ifindex, 0, &query) == 0 && query.attach_mode == XDP_ATTACHED_DRV;
+}
+
+uint32_t dataplane_other_program(uint32_t ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_prog_info info = { 0 };
+	__u32 length = sizeof(info);
+	_cleanup_(closep) int fd = -1;
+
+	if (bpf_xdp_query(ifindex, 0, &query) < 0 || query.attach_mode == XDP_ATTACHED_NONE)
+		return 0;
+	fd = bpf_prog_get_fd_by_id(query.prog_id);
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &length) < 0 ||
+	    !strncmp(info.name, "tally_", strlen("tally_")) || !strcmp(info.name, "xdp_dispatcher"))
+		return 0;
+	return query.prog_id;
 }
 
 unsigned int dataplane_cpus(void)

@@ -96,6 +96,11 @@ seen=$(on a tallyctl doctor v0 x0 --json | jq -r '.[] | select(.check == "peer")
 [[ $seen == *"--pin /sys/fs/bpf/tally-x0-v1"* ]]
 result "two peers of one name get pins of their own" $? "$seen"
 
+on a "$build/testbed-cable" pass x0
+seen=$(on a tallyctl doctor x0 --json | jq -c '.[] | select(.check == "xdp")')
+[[ $seen == *'"fail"'*"and not Tally's"*"tallyd does not start with this port"*"{name: x0, share: true}"* ]]
+result "another XDP program on a port is why tallyd does not start there" $? "$seen"
+
 coproc server { on a iperf3 --server --port 31249 --forceflush 2>&1; }
 # shellcheck disable=SC2154
 while read -r line <&"${server[0]}" && [[ $line != *listening* ]]; do :; done

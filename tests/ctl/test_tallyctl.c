@@ -407,6 +407,30 @@ static void an_empty_object_is_shown_without_a_crash(void **state)
 	}
 }
 
+static void status_says_what_is_not_as_it_should_be(void **state)
+{
+	assert_int_equal(
+		ask(ARGUMENTS("status"), "{\"do\":\"status\"}",
+		    OK("{\"runs\":3,\"runs_in_software\":2,\"not_saved\":\"s.json: No space\","
+		       "\"troubles\":[\"cj suspended\"],\"ports\":[{\"name\":\"eth1\","
+		       "\"mode\":\"native\",\"down\":true}]}")),
+		0);
+	assert_has(out, "3, 2 summed in software, for lack of slots");
+	assert_has(out, "not saved, tallyd tries again every 10 s: s.json: No space\n");
+	assert_has(out, "cj suspended\n");
+	assert_has(out, "eth1  native  the link is down, or has no carrier\n");
+}
+
+static void a_job_in_software_looks_like_that(void **state)
+{
+	assert_int_equal(
+		ask(ARGUMENTS("job", "list"), "{\"do\":\"job-list\"}",
+		    OK("[{\"name\":\"slow\",\"state\":\"running\",\"in_software\":true}]")),
+		0);
+	assert_has(out, "in software");
+	assert_has_not(out, "running");
+}
+
 static void a_full_disk_is_a_failure(void **state)
 {
 	int full = open("/dev/full", O_WRONLY | O_CLOEXEC), connection;
@@ -613,7 +637,8 @@ static void doctor_knows_a_service_address_that_is_not_ours(void **state)
 			 1);
 	assert_has(out, "fail  service     service address 192.0.2.7 is not an address");
 	assert_has(out, "ip address add 192.0.2.7/32 dev lo");
-	assert_has_not(out, "127.0.0.1");
+	assert_has(out,
+		   "warn  service     service address 127.0.0.1 is this machine's own: workers");
 	assert_has(out, "nosuch0: no such interface");
 	assert_has(out, "tallyd has version 0, but this tallyctl has version ");
 }
@@ -702,6 +727,27 @@ static void doctor_knows_ports_where_what_nobody_may_send_comes_in(void **state)
 	assert_has_not(out, "refused");
 	doctor_read(status, none, none, top, "nosuch0", never, 1);
 	assert_has_not(out, "refused");
+}
+
+static void doctor_knows_what_operators_and_files_have_done(void **state)
+{
+	const char *jobs = OK("[{\"name\":\"slow\",\"tenant\":\"red\",\"in_software\":true},"
+			      "{\"name\":\"fast\",\"in_software\":false}]");
+	const char *none = OK("[]");
+
+	doctor_told(OK("{\"version\":\"0\",\"services\":[],\"cordoned\":true,"
+		       "\"metrics\":\"192.0.2.1:9464\",\"config\":\"/nowhere/tallyd.yaml\"}"),
+		    jobs, none, OK("{}"));
+	assert_has(out, "warn  cordon      the node is cordoned: no run begins\n");
+	assert_has(out, "tallyctl uncordon\n");
+	assert_has(out, "fail  metrics     metrics: 192.0.2.1 is not an address of this machine");
+	assert_has(out, "warn  config      /nowhere/tallyd.yaml: No such file or directory. The ");
+	assert_has(out, "warn  software    job slow is summed in software");
+	assert_has_not(out, "job fast");
+	doctor_told(OK("{\"version\":\"0\",\"services\":[],\"metrics\":\"[::]:9464\"}"), none, none,
+		    OK("{}"));
+	assert_has_not(out, "metrics");
+	assert_has_not(out, "cordon");
 }
 
 /* A network of our own: v0 and v1 are the ends of a veth. False: we are not root. */
@@ -848,6 +894,10 @@ int main(void)
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_jobs_whose_ranks_are_missing_for_minutes,
 					  harness_clear),
+		cmocka_unit_test_teardown(doctor_knows_what_operators_and_files_have_done,
+					  harness_clear),
+		cmocka_unit_test_teardown(status_says_what_is_not_as_it_should_be, harness_clear),
+		cmocka_unit_test_teardown(a_job_in_software_looks_like_that, harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_jobs_whose_packets_are_refused,
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_ports_where_what_nobody_may_send_comes_in,
