@@ -392,6 +392,46 @@ a_check_finds_what_a_start_refuses() {
 	wrong "cannot listen on [fe80::1]:31249" 's|^service: .*|service: fe80::1|'
 }
 
+trouble_has() { [[ $(ctl --json status | jq -r '.troubles | join(" ")') == *"$1"* ]]; }
+no_trouble() { [[ $(ctl --json status | jq '.troubles | length') == 0 ]]; }
+says_link() { grep -q "link changed.*port=w1 state=\"$1\"" "$work/tallyd.log"; }
+
+a_port_that_a_reload_takes_from_a_run_is_said_and_how_to_give_it_back() {
+	pair
+	start_agent
+	create_job train 2
+	load 60
+	another train 50
+	cp "$work/tallyd.yaml" "$work/both.yaml"
+	sed -i '/- w1$/d' "$work/tallyd.yaml"
+	ctl reload
+	# Status says so, too, but only until the workers give up.
+	until_true grep 'workers of a run are behind no port.*job train.*add it to ports: in' "$work/tallyd.log"
+	create_job other 2
+	join_all other w0 w1 -- "${small[@]}"
+	fails w1 other "is behind w1, which is none of tallyd's ports, or has gone: add it to ports: in $work/tallyd.yaml"
+	(($(value_of 'runs_refused_total{reason="no_way"}') == 1))
+	cp "$work/both.yaml" "$work/tallyd.yaml"
+	ctl reload
+	until_true no_trouble
+	on n0 ip link set w1 down
+	until_true says_link down
+	until_true status_says 'w1 .*the link is down'
+}
+status_says() { ctl status | grep -q "$1"; }
+
+a_job_whose_tenant_is_gone_is_said() {
+	pair
+	printf 'tenants:\n- {name: red, slots: 512}\n' >>"$work/tallyd.yaml"
+	start_agent
+	create_job train 2 --tenant red
+	end_agent TERM
+	sed -i '/^tenants:/,$d' "$work/tallyd.yaml"
+	start_agent
+	until_true trouble_has "1 suspended, such as train: nobody can join until"
+	ctl status | grep 'has tenant red again'
+}
+
 facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tallyd_of_root_says_at_once_that_files_are_anothers \
 	a_node_that_wants_ingress_points_has_no_job_without \
@@ -402,4 +442,6 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_token_that_is_rotated_opens_nothing_any_more \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
 	what_nobody_waits_for_any_more_is_not_done \
-	a_check_finds_what_a_start_refuses
+	a_check_finds_what_a_start_refuses \
+	a_port_that_a_reload_takes_from_a_run_is_said_and_how_to_give_it_back \
+	a_job_whose_tenant_is_gone_is_said
