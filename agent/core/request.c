@@ -249,6 +249,27 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 	return 0;
 }
 
+struct tenant request_tenant(const struct request *q, const struct tenant *now)
+{
+	struct tenant t = *now;
+
+	if (q->given & REQUEST_SLOTS)
+		t.slots = q->tenant.slots;
+	if (q->given & REQUEST_PACKETS_PER_SECOND)
+		t.packets_per_second = q->tenant.packets_per_second;
+	if (q->given & REQUEST_BYTES_PER_SECOND)
+		t.bytes_per_second = q->tenant.bytes_per_second;
+	if (q->given & REQUEST_PRIORITY)
+		t.priority = q->tenant.priority;
+	if (q->given & REQUEST_GROUP)
+		memcpy(t.group, q->tenant.group, sizeof(t.group));
+	if (q->given & REQUEST_INGRESS) {
+		t.points = q->tenant.points;
+		memcpy(t.point, q->tenant.point, sizeof(t.point));
+	}
+	return t;
+}
+
 char *request_print(const char *line, size_t length)
 {
 	_cleanup_(json_decrefp)

@@ -117,6 +117,9 @@ struct request {
  */
 int request_parse(const char *line, size_t length, struct request *ret, struct why *why);
 
+/* TENANT_SET: the tenant as it is now, but for what was given. */
+struct tenant request_tenant(const struct request *q, const struct tenant *now);
+
 /*
  * A line that was parsed, in its shortest form, with verb and name first: in whatever way it was
  * written, its beginning says what was asked for. The caller's, to be freed; NULL: no memory.

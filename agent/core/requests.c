@@ -153,28 +153,6 @@ static int tenant_add(struct core *c, const struct tenant *t)
 	return 0;
 }
 
-/* The tenant as it is, but for what was given. */
-static struct tenant merged(const struct tenant *now, const struct request *q)
-{
-	struct tenant t = *now;
-
-	if (q->given & REQUEST_SLOTS)
-		t.slots = q->tenant.slots;
-	if (q->given & REQUEST_PACKETS_PER_SECOND)
-		t.packets_per_second = q->tenant.packets_per_second;
-	if (q->given & REQUEST_BYTES_PER_SECOND)
-		t.bytes_per_second = q->tenant.bytes_per_second;
-	if (q->given & REQUEST_PRIORITY)
-		t.priority = q->tenant.priority;
-	if (q->given & REQUEST_GROUP)
-		memcpy(t.group, q->tenant.group, sizeof(t.group));
-	if (q->given & REQUEST_INGRESS) {
-		t.points = q->tenant.points;
-		memcpy(t.point, q->tenant.point, sizeof(t.point));
-	}
-	return t;
-}
-
 static int tenant_set(struct core *c, const struct request *q)
 {
 	int r, index = tenant_ours(c, q->tenant.name);
@@ -182,7 +160,7 @@ static int tenant_set(struct core *c, const struct request *q)
 
 	if (index < 0)
 		return index;
-	t = merged(&c->books.tenant[index].is, q);
+	t = request_tenant(q, &c->books.tenant[index].is);
 	r = points_check(c, &t, &c->why);
 	if (r == 0 && books_promised(&c->books, index))
 		r = core_ingress_check(c, c->config, &t, &c->why);

@@ -202,7 +202,8 @@ static void a_tenant_with_jobs_and_the_default_one_stay(void **state)
 	assert_int_equal(tenant_added("red", 100), 2);
 	assert_int_equal(job_added("resnet", 2, 4), 0);
 	assert_int_equal(books_tenant_del(&books, 2, &why), -EBUSY);
-	assert_string_equal(why.text, "tenant red has jobs, such as resnet: leave the tenant as it is, or "
+	assert_string_equal(why.text,
+			    "tenant red has jobs, such as resnet: leave the tenant as it is, or "
 			    "end and delete its jobs first (tallyctl job list --tenant red)");
 	books_job_del(&books, job_named("resnet"));
 	assert_int_equal(books_tenant_del(&books, 2, &why), 0);
