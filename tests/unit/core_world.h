@@ -779,8 +779,11 @@ static inline bool is_to_fail(struct world *w, const struct core_action *a)
 	if (w->awaited != w->fail_at && (!w->fail_one_in || world_random(w, w->fail_one_in)))
 		return false;
 	w->failed_kind = a->kind;
-	if (a->kind == CORE_INSTALL && world_random(w, 2))
+	if (a->kind == CORE_INSTALL && world_random(w, 2)) {
+		if (tables_find(&w->maps, a->id))
+			keys_put(w, tables_find(&w->maps, a->id), NULL);
 		tables_forget(&w->maps, a->id);
+	}
 	if ((a->kind == CORE_REMOVE || a->kind == CORE_GATES) && world_random(w, 2))
 		maps_write(w, a);
 	w->restores_failed += a->kind == CORE_INSTALL || a->kind == CORE_RESOLVE;
