@@ -33,7 +33,14 @@ bool rows_mark(const struct tables_job *j, const struct tables_job *kept, bool *
 	return any;
 }
 
-bool rows_any(const bool *rows) { return memchr(rows, true, TALLY_ROWS_MAX); }
+bool rows_any(const bool *rows)
+{
+	uint32_t row = 0;
+
+	while (row < TALLY_ROWS_MAX && !rows[row])
+		row++;
+	return row < TALLY_ROWS_MAX;
+}
 
 int rows_retire(struct dataplane *d, bool *rows, struct why *why)
 {

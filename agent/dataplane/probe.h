@@ -3,6 +3,7 @@
 #ifndef TALLY_AGENT_DATAPLANE_PROBE_H
 #define TALLY_AGENT_DATAPLANE_PROBE_H
 
+#include <stdint.h>
 #include <tally/maps.h>
 
 #include "common/why.h"
