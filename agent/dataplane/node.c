@@ -150,13 +150,12 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	for (int i = 0; i < PIN_COUNT; i++) {
 		d->fd[i] = bpf_obj_get(pin_path(pin, pin_name[i], ""));
 		if (d->fd[i] < 0)
-			return d->fd[i] == -ENOENT
-				       ? why_say(why, d->fd[i],
-						 "%s: the pinned node is incomplete: %s is not "
-						 "there. Run tally-node detach, and attach anew",
-						 pin, pin_name[i])
-				       : why_say(why, d->fd[i], "%s: cannot open %s: %s", pin,
-						 pin_name[i], strerror(-d->fd[i]));
+			return why_say(why, d->fd[i],
+				       d->fd[i] == -ENOENT
+					       ? "%s: the pinned node is incomplete, %s: %s. Run "
+						 "tally-node detach, and attach anew"
+					       : "%s: cannot open %s: %s",
+				       pin, pin_name[i], strerror(-d->fd[i]));
 	}
 	groups_open(d);
 	r = links_open(pin, &d->links, &d->links_count);
