@@ -284,9 +284,14 @@ what_nobody_was_asked_ends_no_run() {
 
 # A worker that believed that would send nothing more, nor any other on its machine.
 what_nobody_knows_of_the_way_holds_up_no_run() {
+	local host
 	two_run
 	forge_icmp too-big 0 1
-	on w0 ip route get "$(bed addr n0 4)" | grep -q 'mtu 552' # the kernel does believe that
+	forge_icmp too-big 1 1
+	for host in w0 w1; do # whose kernels do believe that
+		on "$host" ip route get "$(bed addr n0 4)" >"$work/route"
+		grep 'mtu 552' "$work/route"
+	done
 	another two 50
 	kill -s KILL "${worker[@]}"
 	wait "${worker[@]}" || true
