@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <libgen.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,6 +23,7 @@
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */
 	FILES_MAX = 16384, /* connections of workers, most of all */
+	LARGE_BYTES = 128 << 10, /* that are freed are the kernel's again */
 };
 
 static const char help[] =
@@ -240,6 +242,7 @@ int main(int argc, char **argv)
 	int r;
 
 	setlinebuf(stderr);
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	if (config_read(o.config, &config, &why) < 0)
 		errx(1, "%s", why.text);
 	if (o.check)
