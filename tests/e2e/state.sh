@@ -116,7 +116,7 @@ a_full_disk_refuses_changes_and_no_runs() {
 	epoch=$(epoch_of train)
 	end_agent KILL
 	start_agent
-	grep 'the state file does not know it.* job=train' "$work/tallyd.log"
+	grep 'the state file does not know them: runs=1 job=train' "$work/tallyd.log"
 	[[ $(epoch_of train) == "$epoch" ]]
 	kill "${worker[@]}" 2>/dev/null || true
 	join_all train w0 w1 -- "${small[@]}"
