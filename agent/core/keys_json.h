@@ -9,6 +9,12 @@
 
 static inline void json_freep(json_t **j) { json_decref(*j); }
 
+/*
+ * A text without the same key twice; `ret` is the caller's. -EINVAL: `error` says what is wrong;
+ * -ENOMEM.
+ */
+int keys_json_parse(const char *text, size_t length, json_t **ret, json_error_t *error);
+
 /* A tree of the same values, without positions; the caller's. -EINVAL: too deep; -ENOMEM. */
 int keys_json_tree(const json_t *json, struct value **ret);
 

@@ -216,8 +216,6 @@ static int keys_read(json_t *root, struct request *q, struct why *why)
 /* What the library says may show bytes of the line; the answer is to be plain text. */
 static int refuse_syntax(const json_error_t *error, struct why *why)
 {
-	if (json_error_code(error) == json_error_out_of_memory)
-		return why_say(why, -ENOMEM, "%s", strerror(ENOMEM));
 	why_say(why, -EINVAL, "not JSON: byte %d: %s", error->position, error->text);
 	for (char *c = why->text; *c; c++)
 		if (*c < ' ' || *c > '~')
@@ -234,9 +232,10 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 
 	if (length > REQUEST_BYTES_MAX)
 		return why_say(why, -EMSGSIZE, "a request has at most %d bytes", REQUEST_BYTES_MAX);
-	root = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
-	if (!root)
-		return refuse_syntax(&error, why);
+	r = keys_json_parse(line, length, &root, &error);
+	if (r < 0)
+		return r == -ENOMEM ? why_say(why, r, "%s", strerror(ENOMEM))
+				    : refuse_syntax(&error, why);
 	if (!json_is_object(root))
 		return why_say(why, -EINVAL,
 			       "a request is an object, such as {\"do\": \"status\"}");
@@ -272,11 +271,13 @@ struct tenant request_tenant(const struct request *q, const struct tenant *now)
 
 char *request_print(const char *line, size_t length)
 {
-	_cleanup_(json_decrefp)
-		json_t *root = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+	_cleanup_(json_decrefp) json_t *root = NULL;
 	_cleanup_(json_decrefp) json_t *sorted = json_object();
-	json_t *name = json_object_get(root, "name");
+	json_t *name;
 
+	if (keys_json_parse(line, length, &root, NULL) < 0)
+		return NULL;
+	name = json_object_get(root, "name");
 	json_object_set(sorted, "do", json_object_get(root, "do"));
 	if (name)
 		json_object_set(sorted, "name", name);

@@ -358,8 +358,10 @@ int books_parse(struct books *b, const char *text, size_t length, const char *na
 	json_error_t e;
 	int r;
 
-	json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &e);
-	if (!json) /* without "near '...'": a token may be near */
+	r = keys_json_parse(text, length, &json, &e);
+	if (r == -ENOMEM)
+		return why_say(why, r, "%s: %s", name, strerror(ENOMEM));
+	if (r < 0) /* without "near '...'": a token may be near */
 		return why_say(why, -EINVAL, "%s:%d: column %d: %.*s", name, e.line, e.column,
 			       (int)(strstr(e.text, " near '") ? strstr(e.text, " near '") - e.text
 							       : JSON_ERROR_TEXT_LENGTH),

@@ -217,6 +217,7 @@ try() { # WAY ACTION...
 		[[ " ${TALLY_ACTIONS:-$action} " == *" $action "* ]] || continue
 		tried "$action" 0
 		n=$at points=0
+		((n > 0)) || { echo "nothing of $action was counted"; return 1; }
 		if [[ $kills == all ]]; then
 			for ((i = ${part%/*}; i <= n; i += ${part#*/})); do
 				tried "$action" "$i"

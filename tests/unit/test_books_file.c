@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "agent/edge/books_file.h"
 #include "common/address.h"
 #include "common/joining.h"
@@ -210,6 +212,32 @@ static void what_is_printed_is_parsed(void **state)
 	text = books_print(&wrote);
 	again = books_print(&read);
 	assert_string_equal(text, again);
+}
+
+static unsigned int allocation, fails; /* of jansson's */
+
+static void *allocate(size_t bytes) { return ++allocation == fails ? NULL : malloc(bytes); }
+
+/* jansson leaves out a byte of a token that it has no memory for. */
+static void a_text_is_read_whole_or_not_at_all(void **state)
+{
+	_cleanup_(books_clear) struct books wrote;
+	_cleanup_(freep) char *text = NULL;
+	int r;
+
+	books_fill(&wrote);
+	text = books_print(&wrote);
+	for (fails = 1, r = -ENOMEM; r < 0; fails++) {
+		_cleanup_(books_clear) struct books read;
+
+		configure(&read);
+		allocation = 0;
+		json_set_alloc_funcs(allocate, free);
+		r = books_parse(&read, text, strlen(text), "f", &why);
+		json_set_alloc_funcs(malloc, free);
+		assert_int_equal(r, allocation < fails ? 0 : -ENOMEM);
+	}
+	assert_true(fails > 100);
 }
 
 static void as_much_as_a_node_can_have_is_printed_and_parsed(void **state)
@@ -632,6 +660,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_printed_is_parsed),
+		cmocka_unit_test(a_text_is_read_whole_or_not_at_all),
 		cmocka_unit_test(as_much_as_a_node_can_have_is_printed_and_parsed),
 		cmocka_unit_test(a_configured_tenant_is_the_configurations),
 		cmocka_unit_test(a_job_without_its_tenant_is_kept_and_suspended),
