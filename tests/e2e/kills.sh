@@ -180,6 +180,7 @@ begin() { # N: a run; its workers may fail, and who is left alone need not wait 
 short=(-d int32 --int-wild -b 64K -e 64K -n 2 -w 0 --timeout 3000)
 
 ports_now() { ctl --json status | jq -r '[.ports[] | .name + ":" + .mode] | sort | join(" ")'; }
+ports_are() { [[ $(ports_now) == "$1" ]]; } # what cannot be attached is tried again
 job_names() { ctl --json job list | jq -r '[.[].name] | join(" ")'; }
 
 is_well() {
@@ -188,7 +189,7 @@ is_well() {
 	[[ $names == train || $names == "more train" ]] || { echo "jobs: $names"; return 1; }
 	[[ -z $wanted || $names == "$wanted"* ]] || { echo "jobs: $names"; return 1; }
 	((number)) && ports+=" w2:native"
-	[[ $(ports_now) == "$ports" ]] || { echo "ports: $(ports_now), not $ports"; return 1; }
+	until_true ports_are "$ports" || { echo "ports: $(ports_now), not $ports"; return 1; }
 	! compgen -G "$pin-n0/*-new" || return 1
 	[[ $(ctl --json status | jq .slots.total) == $((4096 << number)) ]] || return 1
 	until_true state_is train waiting
