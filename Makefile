@@ -103,7 +103,7 @@ install-client: | $(filter setup%,$(MAKECMDGOALS)) ## build, and install all tha
 	@$(MAKE) --no-print-directory -s $(CLIENT_MADE)
 	@scripts/install "$(DESTDIR)" $(CLIENT_INSTALLED)
 
-uninstall: ## remove what install brought, but neither configuration nor state
+uninstall: ## remove what install brought, where no node is left; neither configuration nor state
 	@scripts/install --remove "$(DESTDIR)" $(INSTALLED)
 
 demo: setup ## four workers train on real images; one node sums their gradients

@@ -29,6 +29,8 @@ cd "$PWD" || exit # what is mounted there now
 umount -l "$layers"
 rmdir "$layers"
 
+detach=--detach # or tallyd leaves the node as it is
+
 # The lines of README's blocks of this language under "Use it": block NUMBER, from 1.
 block() { # LANGUAGE NUMBER
 	sed -n '/^## Use it/,/^## Find/p' README.md |
@@ -41,10 +43,17 @@ block() { # LANGUAGE NUMBER
 # There is no systemd here: what it would do with the unit that is installed.
 systemctl() {
 	local command
-	[[ $* == "enable --now tallyd" ]] || { echo "systemctl $*: not known here"; return 1; }
-	read -ra command < <(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/tallyd.service)
-	scripts/testbed exec n0 "${command[@]}" --detach 2>"$work/tallyd.log" &
-	until_true on n0 tallyctl status >/dev/null || { cat "$work/tallyd.log"; return 1; }
+	case $* in
+	"enable --now tallyd")
+		read -ra command < <(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/tallyd.service)
+		# shellcheck disable=SC2086
+		scripts/testbed exec n0 "${command[@]}" $detach 2>"$work/tallyd.log" &
+		daemon=$!
+		until_true on n0 tallyctl status >/dev/null || { cat "$work/tallyd.log"; return 1; }
+		;;
+	"disable --now tallyd") kill "$daemon" && wait "$daemon" ;;
+	*) echo "systemctl $*: not known here"; return 1 ;;
+	esac
 }
 
 # One command of README, on n0; make is the machine's.
@@ -58,6 +67,7 @@ type_command() {
 
 # A machine that has never seen Tally.
 fresh_machine() {
+	rm -rf /sys/fs/bpf/tally # as a fact that failed may have left it
 	make --no-print-directory -s uninstall
 	rm -rf /etc/tally /var/lib/tally resnet.token
 	if command -v tallyd; then return 1; fi
@@ -136,6 +146,46 @@ uninstall_leaves_nothing_but_the_configuration() {
 	cmp "$work/before" <(files)
 }
 
+# shellcheck disable=SC2016 # marks of the page
+files_of_page() { sed -n '/^## What stays/,/^## /s/^| `\([^`]*\)`.*/\1/p' docs/out-of-service.md; }
+
+# shellcheck disable=SC2016
+commands_of_page() { sed -n '/^```sh$/,/^```$/{/^```/d;p}' docs/out-of-service.md; }
+
+a_node_is_taken_out_of_service_as_the_page_says() {
+	local line typed=0 detach='' file
+	start_as_readme_says
+	refuses_uninstall
+	systemctl disable --now tallyd
+	refuses_uninstall # sums go on without tallyd
+	systemctl enable --now tallyd
+	while read -r line; do
+		type_command "$line"
+		typed=$((typed + 1))
+	done < <(commands_of_page)
+	((typed == 4))
+	[[ ! -e /sys/fs/bpf/tally ]]
+	if on n0 ip -d link | grep xdp || command -v tallyd tallyctl tally-node tally-perf; then return 1; fi
+	for file in $(files_of_page); do
+		[[ -e $file ]] || { echo "$file is not there any more"; return 1; }
+	done
+	id -u tally
+	# Who comes back finds jobs, and the node as it was left.
+	make --no-print-directory -s install
+	detach=--detach
+	systemctl enable --now tallyd
+	on n0 tallyctl status | grep 'cordoned'
+	on n0 tallyctl uncordon
+	on n0 tallyctl job token resnet | cmp - resnet.token
+}
+refuses_uninstall() {
+	local words='Do first: systemctl disable --now tallyd; tally-node detach --pin /sys/fs/bpf/tally'
+	if make --no-print-directory -s uninstall >"$work/words" 2>&1; then
+		return 1
+	fi
+	grep -F "$words" "$work/words" && command -v tallyd tally-node
+}
+
 a_package_is_made_in_destdir_alone() {
 	fresh_machine
 	files >"$work/before"
@@ -182,5 +232,6 @@ refused() { # WORDS ARGUMENTS...: and the file is as it was
 facts five_commands_make_a_node_and_two_workers_get_their_sums \
 	the_program_in_readme_builds_against_what_is_installed_and_runs \
 	uninstall_leaves_nothing_but_the_configuration \
+	a_node_is_taken_out_of_service_as_the_page_says \
 	a_package_is_made_in_destdir_alone \
 	tally_configure_changes_what_it_understands_or_nothing
