@@ -18,6 +18,7 @@
 
 #include "agent/dataplane/dataplane.h"
 #include "agent/edge/log.h"
+#include "common/file.h"
 #include "driver.h"
 
 enum {
@@ -236,11 +237,13 @@ int main(int argc, char **argv)
 {
 	static struct config *config;
 	static struct agent a;
-	struct options o = options_parse(argc, argv);
-	unsigned int ports, jobs;
 	struct why why = { "" };
+	unsigned int ports, jobs;
+	struct options o;
 	int r;
 
+	file_watch_output();
+	o = options_parse(argc, argv);
 	setlinebuf(stderr);
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	if (config_read(o.config, &config, &why) < 0)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "file.h"
@@ -38,3 +42,16 @@ int file_is_open_to_all(const char *path)
 
 	return stat(path, &s) < 0 ? -errno : !!(s.st_mode & (S_IROTH | S_IWOTH));
 }
+
+static void output_close(void)
+{
+	errno = 0;
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+		return;
+	/* which error it was is known only if this was the first attempt */
+	warnx("cannot write to standard output%s%s", errno ? ": " : "",
+	      errno ? strerror(errno) : "");
+	_exit(EXIT_FAILURE);
+}
+
+void file_watch_output(void) { atexit(output_close); }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reading a small file as a whole. */
+/* Reading a small file as a whole, and writing to standard output. */
 #ifndef TALLY_COMMON_FILE_H
 #define TALLY_COMMON_FILE_H
 
@@ -13,5 +13,11 @@ int file_read(const char *path, size_t bytes_max, char **ret, size_t *ret_length
 
 /* 1: any user of the machine may read or write it; 0: not so; or -errno. */
 int file_is_open_to_all(const char *path);
+
+/*
+ * From now on the program fails when it ends, in words, if something that it printed could not be
+ * written. A reader that closed the pipe is no failure.
+ */
+void file_watch_output(void);
 
 #endif

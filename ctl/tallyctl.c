@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/core/config.h"
+#include "common/file.h"
 #include "ctl.h"
 #include "help.h"
 
@@ -31,16 +32,6 @@ static int command_run(const struct ctl *ctl, struct why *why)
 	return r;
 }
 
-/* A write error is a failure; a reader that closed the pipe is none. */
-static int output_close(struct why *why)
-{
-	errno = 0;
-	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
-		return 0;
-	return why_say(why, -EIO, "cannot write to standard output: %s",
-		       strerror(errno ? errno : EIO));
-}
-
 int main(int argc, char **argv)
 {
 	const char *socket = getenv("TALLY_SOCKET");
@@ -53,6 +44,7 @@ int main(int argc, char **argv)
 		complete(argc - 2, argv + 2);
 		return 0;
 	}
+	file_watch_output();
 	setlocale(LC_CTYPE, "");
 	signal(SIGPIPE, SIG_IGN);
 	ctl.style = style_of(STDOUT_FILENO);
@@ -75,8 +67,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	r = command_run(&ctl, &why);
-	if (r == 0)
-		r = output_close(&why);
 	ctl_disarm_text(why.text);
 	if (r < 0)
 		errx(EXIT_FAILED, "%s", *why.text ? why.text : strerror(-r));

@@ -26,6 +26,7 @@
 #include <tally/tally.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "model.h"
 
 enum {
@@ -365,6 +366,7 @@ int main(int argc, char **argv)
 {
 	static struct worker w; /* too large for a stack */
 
+	file_watch_output();
 	w.options = options_read(argc, argv);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	data_read(&w);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/address.h"
+#include "common/file.h"
 #include "common/ranks.h"
 #include "tally_node.h"
 
@@ -265,11 +266,15 @@ static const struct command *command_find(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct command_line q = { .pin = DATAPLANE_PIN, .memory = 64 << 20 };
-	unsigned int given = options_parse(argc, argv, &q);
-	const struct command *c = command_find(argc - optind, argv + optind);
+	const struct command *c;
 	struct why why = { "" };
-	int words = c->more ? 2 : 1, r;
+	unsigned int given;
+	int words, r;
 
+	file_watch_output();
+	given = options_parse(argc, argv, &q);
+	c = command_find(argc - optind, argv + optind);
+	words = c->more ? 2 : 1;
 	setlinebuf(stdout); /* in order with what goes to stderr */
 	q.arguments = argv + optind + words;
 	q.count = argc - optind - words;

@@ -20,6 +20,7 @@
 #include <tally/tally.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "perf_data.h"
 #include "perf_options.h"
 
@@ -396,6 +397,7 @@ int main(int argc, char **argv)
 {
 	struct run run = { .all_right = true };
 
+	file_watch_output();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	perf_options_read(argc, argv, &run.options);
 	run.tally = perf_job_open(&run.options);

@@ -19,6 +19,7 @@
 #include "agent/core/config.h"
 #include "agent/core/request.h"
 #include "agent/core/tenant_keys.h"
+#include "common/file.h"
 #include "common/jobfile.h"
 #include "common/joining.h"
 #include "common/keys.h"
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
 	size_t size = 0;
 	FILE *from;
 
+	file_watch_output();
 	if (argc != 2)
 		errx(2, "usage: tally-keys FILE");
 	from = fopen(argv[1], "re");

@@ -11,6 +11,7 @@
 
 #include "client/lanes.h"
 #include "client/shape.h"
+#include "common/file.h"
 #include "vectors_world.h"
 
 enum {
@@ -475,6 +476,7 @@ int main(void)
 {
 	struct message oldest;
 
+	file_watch_output();
 	world_open();
 	hashes_print();
 	opening_print();
@@ -486,5 +488,5 @@ int main(void)
 	disagreement_print(&oldest);
 	large_print();
 	world_close();
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }

@@ -51,6 +51,12 @@ same "every command of tallyctl stands in its manual, and no other" \
 	4< <(sed -nE 's/^\.It Cm ((status|reload|cordon|drain|uncordon|links|stats|top|trace|doctor|quota|help|tenant [a-z]+|job [a-z]+))( .*|$)/\1/p' \
 		man/tallyctl.1 | sort -u)
 
+for program in tallyctl tallyd tally-node tally-perf train; do
+	same "$program fails, in words, if nothing can be written to its standard output" \
+		3<<<"$program: cannot write to standard output 1" \
+		4< <(words=$("$build/$program" --help 2>&1 >/dev/full); echo "${words%: No space*} $?")
+done
+
 while read -r command; do
 	# shellcheck disable=SC2086
 	same "completion offers every option of tallyctl $command, and no other" \

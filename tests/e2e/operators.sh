@@ -29,6 +29,21 @@ fails() { # HOST JOB WORDS: the worker of this host, which has failed or does so
 	grep -F "$3" "$work/$1.$2.errors" || { cat "$work/$1.$2.errors"; return 1; }
 }
 
+# A sweep whose lines go nowhere is none.
+a_table_that_cannot_be_written_is_a_failure() {
+	local format
+	pair
+	start_agent
+	create_job one 1
+	for format in --all-ranks --json; do
+		# shellcheck disable=SC2016 # the inner shell's
+		refuses "tally-perf: cannot write to standard output" \
+			on w0 bash -c '"$0" "${@:2}" >"$1"' "$build/tally-perf" /dev/full --join one "${small[@]}" "$format" \
+			--agent "$(bed addr n0 4)" --token-file "$work/one.token"
+		until_true state_is one waiting
+	done
+}
+
 value_of() { on n0 curl --silent --fail --max-time 10 http://127.0.0.1:9464/metrics | sed -n "s/^tally_$1 //p"; }
 
 says_draining() { grep -q 'waiting for 1 runs: train' "$work/drain.errors"; }
@@ -438,6 +453,7 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \
+	a_table_that_cannot_be_written_is_a_failure \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
 	a_token_that_is_rotated_opens_nothing_any_more \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
