@@ -2,6 +2,7 @@
 /* drain: cordons the node, and waits for its runs. */
 #include <err.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -38,6 +39,29 @@ static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], struct why 
 	return runs;
 }
 
+static void on_signal(int which)
+{
+	static const char words[] =
+		"tallyctl: the node stays cordoned: no run begins until tallyctl uncordon\n";
+
+	if (write(STDERR_FILENO, words, sizeof(words) - 1) > 0)
+		raise(which); /* as if nobody had caught it */
+	_exit(128 + which);
+}
+
+/* Who is tired of waiting has to know what stays. A signal that was ignored still is. */
+static void signals_catch(void)
+{
+	static const int which[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction caught = { .sa_handler = on_signal,
+					  .sa_flags = SA_RESETHAND | SA_NODEFER };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof(which) / sizeof(*which); i++)
+		if (sigaction(which[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(which[i], &caught, NULL);
+}
+
 int drain(const struct ctl *ctl, struct why *why)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000l };
@@ -50,6 +74,7 @@ int drain(const struct ctl *ctl, struct why *why)
 	r = ctl_ask(ctl, request_make(ctl), &result, why);
 	if (r < 0)
 		return r;
+	signals_catch();
 	while ((runs = runs_read(ctl, names, why)) > 0) {
 		if (limit_ns && clock_now_ns() - began_ns >= limit_ns)
 			return why_say(why, -ETIMEDOUT,

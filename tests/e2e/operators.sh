@@ -78,6 +78,25 @@ a_cordoned_node_begins_no_run_and_drains() {
 	joined_end
 }
 
+a_drain_that_is_given_up_says_that_the_node_stays_cordoned() {
+	local code=0 draining words='the node stays cordoned: no run begins until tallyctl uncordon'
+	pair
+	start_agent
+	create_job train 2
+	load 60
+	another train 50
+	# In the background bash has SIGINT ignored.
+	env --default-signal=INT "$build/tallyctl" --socket "$control" drain 2>"$work/drain.errors" &
+	draining=$!
+	until_true says_draining
+	kill -s INT "$draining"
+	wait "$draining" || code=$?
+	((code == 128 + 2))
+	grep "$words" "$work/drain.errors"
+	cordoned_is true
+	another train 50
+}
+
 a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again() {
 	local epoch
 	pair
@@ -454,6 +473,7 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \
 	a_table_that_cannot_be_written_is_a_failure \
+	a_drain_that_is_given_up_says_that_the_node_stays_cordoned \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
 	a_token_that_is_rotated_opens_nothing_any_more \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
