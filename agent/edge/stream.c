@@ -7,11 +7,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "common/clock.h"
 #include "log.h"
 #include "stream_private.h"
 
 enum {
-	SEND_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
+	UNREAD_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
+	UNREAD_BYTES_ALL_MAX = 32 << 20, /* for all of a server */
+	UNREAD_SAID_NS = 1000000000,
 	READ_BYTES = 4096, /* at once */
 	TIMER_SLACK_US = 100000,
 	CROWD = 16, /* connections; what fewer of them need is not worth a look */
@@ -76,35 +79,50 @@ static void stream_free(struct stream *s)
 	if (s->in)
 		explicit_bzero(s->in, s->in_most);
 	free(s->in);
-	free(s->out);
 	free(s);
 }
 
-/*
- * When most of a crowd has gone, or one for whom much was kept: glibc would keep what they needed,
- * since it is in pieces.
- */
-static void memory_give_back(struct stream_server *server, size_t room)
+/* When most of a crowd has gone: glibc would keep what they needed, since it is in pieces. */
+static void memory_give_back(struct stream_server *server)
 {
-	const bool crowd = server->count_most > CROWD && server->count <= server->count_most / 4;
-
-	if (!crowd && room < SEND_BYTES_MAX / 2)
+	if (server->count_most <= CROWD || server->count > server->count_most / 4)
 		return;
 	malloc_trim(0);
 	server->count_most = server->count;
 }
 
+/* For what its peer has not read: there is room only as long as something waits in it. */
+static bool room_set(struct stream *s, size_t room)
+{
+	struct stream_server *server = s->server;
+	char *out = room ? realloc(s->out, room) : NULL;
+
+	if (room && !out)
+		return false;
+	if (!room)
+		free(s->out);
+	if (room && !s->out_room)
+		TAILQ_INSERT_TAIL(&server->unread, s, late);
+	else if (!room && s->out_room)
+		TAILQ_REMOVE(&server->unread, s, late);
+	server->unread_bytes += room - s->out_room;
+	s->source->unread_bytes += room - s->out_room;
+	s->out = out;
+	s->out_room = room;
+	return true;
+}
+
 void stream_end(struct stream *s)
 {
 	struct stream_server *server = s->server;
-	const size_t room = s->out_room;
 
 	list_put(s, NULL);
 	line_leave(s);
+	room_set(s, 0);
 	server->count--;
 	server->service->end(s);
 	stream_free(s);
-	memory_give_back(server, room);
+	memory_give_back(server);
 }
 
 /* From anywhere else: the handler that is at work ends it when it is done, or the next one. */
@@ -115,9 +133,17 @@ static void end_soon(struct stream *s)
 	s->finishing = true;
 	s->over = true;
 	s->out_length = 0;
+	room_set(s, 0);
 	sd_event_source_set_time_accuracy(s->timer, 1);
 	sd_event_source_set_time_relative(s->timer, 0);
 	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+/* Of a request, and of its answer: each is to be taken in time. */
+static uint64_t timeout_of(const struct stream *s)
+{
+	return s->in_length || s->out_length ? s->server->service->request_timeout_ns
+					     : s->server->service->idle_timeout_ns;
 }
 
 static void deadline_set(struct stream *s, uint64_t timeout_ns)
@@ -159,61 +185,109 @@ static void watch(struct stream *s)
 	events_set(s, events | (s->out_length || s->more ? EPOLLOUT : 0));
 }
 
-static void flush(struct stream *s)
+/* As much of it as goes at once. */
+static size_t send_now(const struct stream *s, const char *text, size_t length)
 {
 	size_t sent = 0;
 
-	while (sent < s->out_length) {
-		ssize_t n = send(s->fd, s->out + sent, s->out_length - sent,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < length) {
+		ssize_t n = send(s->fd, text + sent, length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
 		/* Whoever has gone hears nothing more, and may have said something before. */
-		sent = n < 0 ? s->out_length : sent + n;
+		sent = n < 0 ? length : sent + n;
 	}
-	if (sent)
-		memmove(s->out, s->out + sent, s->out_length - sent);
+	return sent;
+}
+
+static void flush(struct stream *s)
+{
+	size_t sent = send_now(s, s->out, s->out_length);
+
 	s->out_length -= sent;
+	if (s->out_length) {
+		memmove(s->out, s->out + sent, s->out_length);
+	} else if (s->out_room) {
+		room_set(s, 0);
+		if (!s->finishing)
+			deadline_set(s, timeout_of(s));
+	}
 	watch(s);
 	if (s->finishing && !s->out_length)
 		part(s);
 }
 
-static bool room_make(struct stream *s, size_t length)
+/* Anybody can come and not read as often as they like: a line of the log a second. */
+static void end_unread(struct stream *s)
 {
-	size_t room = s->out_room ? s->out_room : READ_BYTES;
-	char *out;
+	struct stream_server *server = s->server;
+	const uint64_t now_ns = clock_now_ns();
 
-	if (length > SEND_BYTES_MAX || s->out_length + length > SEND_BYTES_MAX)
+	server->unread_ended++;
+	if (!server->unread_said_ns || now_ns - server->unread_said_ns >= UNREAD_SAID_NS) {
+		log_say(LOG_LEVEL_INFO, "connection ended",
+			"service=%s times=%u reason=\"the peer does not read\"",
+			server->service->name, server->unread_ended);
+		server->unread_said_ns = now_ns;
+		server->unread_ended = 0;
+	}
+	end_soon(s);
+}
+
+/* Of the address or user for whom most waits, who has not read for longest. */
+static struct stream *unread_oldest(const struct stream_server *server)
+{
+	const struct stream_list *most = server->source;
+	struct stream *s;
+
+	for (unsigned int i = 1; i < STREAM_SOURCES; i++)
+		if (server->source[i].unread_bytes > most->unread_bytes)
+			most = &server->source[i];
+	TAILQ_FOREACH(s, &server->unread, late)
+	if (s->source == most)
+		break;
+	return s;
+}
+
+/* False: it does not read, or has to make room for others who do. */
+static bool unread_add(struct stream *s, const char *text, size_t length)
+{
+	const size_t need = s->out_length + length;
+	size_t room = s->out_room;
+
+	if (need > UNREAD_BYTES_MAX)
 		return false;
-	while (room < s->out_length + length)
-		room *= 2;
-	if (room == s->out_room)
-		return true;
-	out = realloc(s->out, room);
-	if (!out)
+	if (room < need)
+		room = 2 * room > need ? 2 * room : need;
+	while (s->server->unread_bytes - s->out_room + room > UNREAD_BYTES_ALL_MAX && !s->over)
+		end_unread(unread_oldest(s->server));
+	if (s->over || (room > s->out_room && !room_set(s, room)))
 		return false;
-	s->out = out;
-	s->out_room = room;
+	memcpy(s->out + s->out_length, text, length);
+	s->out_length = need;
 	return true;
 }
 
 void stream_send(struct stream *s, const char *text, size_t length)
 {
+	const bool reads = !s->out_length;
+	size_t sent = 0;
+
 	if (s->finishing)
 		return;
-	if (!room_make(s, length)) {
-		log_say(LOG_LEVEL_INFO, "connection ended",
-			"service=%s reason=\"the peer does not read\"", s->server->service->name);
-		end_soon(s);
+	if (reads)
+		sent = send_now(s, text, length);
+	if (sent < length && !unread_add(s, text + sent, length - sent)) {
+		if (!s->over)
+			end_unread(s);
 		return;
 	}
-	memcpy(s->out + s->out_length, text, length);
-	s->out_length += length;
-	flush(s);
+	if (reads && s->out_length)
+		deadline_set(s, timeout_of(s));
+	watch(s);
 }
 
 /* --- receiving ------------------------------------------------------------------------------- */
@@ -264,8 +338,7 @@ static void request_read(struct stream *s, bool its_turn)
 	if (s->finishing) {
 		s->more = false;
 	} else if (n > 0) {
-		deadline_set(s,
-			     s->in_length ? service->request_timeout_ns : service->idle_timeout_ns);
+		deadline_set(s, timeout_of(s));
 	} else if (!s->more && s->in_length == service->request_bytes_max) {
 		refuse(s, -EMSGSIZE);
 	}
@@ -337,6 +410,8 @@ static int on_timer(sd_event_source *source, uint64_t us, void *data)
 {
 	struct stream *s = data;
 
+	if (s->out_length)
+		end_unread(s);
 	if (s->finishing)
 		stream_end(s);
 	else
@@ -347,7 +422,7 @@ static int on_timer(sd_event_source *source, uint64_t us, void *data)
 /* --- from outside ---------------------------------------------------------------------------- */
 
 int stream_new(struct stream_server *server, struct stream_list *source, int fd,
-	       const struct sockaddr_storage *peer)
+	       const struct sockaddr_storage *peer, const struct ucred *who)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = s };
@@ -355,9 +430,12 @@ int stream_new(struct stream_server *server, struct stream_list *source, int fd,
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct stream){
-		.server = server, .source = source, .fd = fd, .peer = *peer, .events = EPOLLIN
-	};
+	*s = (struct stream){ .server = server,
+			      .source = source,
+			      .fd = fd,
+			      .peer = *peer,
+			      .who = *who,
+			      .events = EPOLLIN };
 	s->in = malloc(server->service->request_bytes_max);
 	if (!s->in ||
 	    sd_event_add_time_relative(server->loop, &s->timer, CLOCK_MONOTONIC, us, TIMER_SLACK_US,
@@ -400,20 +478,11 @@ bool stream_is_deserted(const struct stream *s)
 	return poll(&peer, 1, 0) > 0;
 }
 
-struct ucred stream_peer_who(const struct stream *s)
-{
-	struct ucred who = { .pid = -1 };
-	socklen_t length = sizeof(who);
-
-	if (s->peer.ss_family != AF_UNIX ||
-	    getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
-		return (struct ucred){ .pid = -1 };
-	return who;
-}
+struct ucred stream_peer_who(const struct stream *s) { return s->who; }
 
 bool stream_peer_may(const struct stream *s, gid_t group)
 {
-	const struct ucred who = stream_peer_who(s);
+	const struct ucred who = s->who;
 	gid_t groups[256];
 	socklen_t length;
 

@@ -4,8 +4,9 @@
  *
  * A server of text over unix and TCP sockets, for the control socket and for joining. A connection
  * ends with an error if its request is too long or not complete in time. It ends, too, if its peer
- * does not read. Connections take turns, one request in each; a server has the loop for a few
- * milliseconds at a time, whatever its connections want.
+ * does not read what waits for it, of which a server keeps at most 32 MiB. Connections take turns,
+ * one request in each; a server has the loop for a few milliseconds at a time, whatever its
+ * connections want.
  */
 #ifndef TALLY_AGENT_STREAM_H
 #define TALLY_AGENT_STREAM_H
@@ -25,13 +26,13 @@ struct stream_service {
 	const char *name; /* for the log */
 	size_t request_bytes_max;
 	unsigned int connections_max; /* for one more, the oldest that is not kept is closed, of
-				       * the address that has most of these; if all are kept, the
-				       * new one is refused */
+				       * the address or user that has most of these; if all are
+				       * kept, the new one is refused */
 	unsigned int address_max; /* TCP: for one more of the same address that is not kept, its
 				   * oldest one is closed; 0: as many as there are */
 	int64_t priority; /* in the event loop, while there is not more to do than it has time */
 	uint64_t request_timeout_ns; /* from the first byte of a request to the last; also for the
-				      * first byte of a new connection */
+				      * first byte of a new connection, and to read an answer */
 	uint64_t idle_timeout_ns; /* between two requests */
 	/*
 	 * Gets all bytes that were received and not used yet. Returns how many bytes it used; 0:
@@ -76,7 +77,11 @@ unsigned int stream_connections(const struct stream_server *server);
 
 /* --- one connection -------------------------------------------------------------------------- */
 
-/* Sends the text, now or when the peer reads. If too much waits, the connection ends. */
+/*
+ * Sends the text, now or when the peer reads. If more than 1 MiB waits for it, the connection ends.
+ * If too much waits for all, others end: of the address or user for whom most waits, who has waited
+ * longest.
+ */
 void stream_send(struct stream *s, const char *text, size_t length);
 
 /*

@@ -10,28 +10,32 @@
 
 enum {
 	STREAM_LISTENERS_MAX = 1 + CONFIG_LISTENS_MAX, /* a unix socket and TCP addresses */
-	STREAM_SOURCES = 256, /* addresses with the same hash are one */
+	STREAM_USERS = 64, /* sources: users with the same hash are one */
+	STREAM_SOURCES = STREAM_USERS + 256, /* and addresses, behind them */
 };
 
 /* Connections, the oldest first. */
 struct stream_list {
 	TAILQ_HEAD(stream_queue, stream) all;
 	unsigned int count;
+	size_t unread_bytes; /* room that all of this source take, also who is kept */
 };
 
 struct stream {
 	struct stream_server *server;
-	struct stream_list *source, *list; /* by its address; the one that it is in */
+	struct stream_list *source, *list; /* by its address or user; the one that it is in */
 	TAILQ_ENTRY(stream) place; /* in `list` */
 	TAILQ_ENTRY(stream) turn; /* in the server's line, while `in_line` */
+	TAILQ_ENTRY(stream) late; /* in the server's `unread`, while there is `out` */
 	int fd;
 	uint32_t events; /* that are waited for */
 	sd_event_source *timer;
 	struct sockaddr_storage peer;
+	struct ucred who; /* its process, at a unix socket; otherwise -1 */
 	char *in; /* request_bytes_max */
 	size_t in_length;
 	size_t in_most; /* the largest in_length so far; bytes behind were never touched */
-	char *out;
+	char *out; /* NULL: the peer has read all */
 	size_t out_length, out_room;
 	bool kept; /* has no time limits */
 	bool finishing; /* ends when `out` is empty */
@@ -53,8 +57,12 @@ struct stream_server {
 		char *path; /* of a unix socket */
 	} listener[STREAM_LISTENERS_MAX];
 	unsigned int listeners;
-	struct stream_list source[STREAM_SOURCES]; /* the first: unix sockets */
+	struct stream_list source[STREAM_SOURCES];
 	struct stream_list kept;
+	struct stream_queue unread; /* whose answers wait, the oldest first */
+	size_t unread_bytes; /* of all sources */
+	unsigned int unread_ended; /* since the log had that */
+	uint64_t unread_said_ns;
 	struct stream_queue line; /* whose requests wait for their turn */
 	sd_event_source *next_in_line;
 	unsigned int count;
@@ -64,7 +72,7 @@ struct stream_server {
 
 /* Adds a connection to the server and owns `fd`. -ENOMEM: `fd` is still the caller's. */
 int stream_new(struct stream_server *server, struct stream_list *source, int fd,
-	       const struct sockaddr_storage *peer);
+	       const struct sockaddr_storage *peer, const struct ucred *who);
 
 /* What epoll says of the connection. */
 void stream_on_io(struct stream *s, uint32_t events);

@@ -19,6 +19,7 @@ enum {
 	KEEPALIVE_IDLE_S = 15,
 	KEEPALIVE_INTERVAL_S = 5,
 	KEEPALIVE_COUNT = 3,
+	LOCAL_SEND_BYTES = 16 << 10, /* that the kernel keeps of a local one who does not read */
 	TURN_NS = 5000000, /* that connections have the loop for, before others have their turn */
 	IPV6_NETWORK_BYTES = 8, /* whoever has one address has all of its network */
 };
@@ -38,31 +39,31 @@ static void turn_away(const struct stream_server *server, int fd)
 	close(fd);
 }
 
-/* FNV-1a of the address. */
+/* FNV-1a of the address, or of the user at a unix socket. */
 static struct stream_list *source_of(struct stream_server *server,
-				     const struct sockaddr_storage *peer)
+				     const struct sockaddr_storage *peer, const struct ucred *who)
 {
+	const bool local = peer->ss_family == AF_UNIX;
+	size_t bytes = sizeof(who->uid);
+	const uint8_t *raw = local ? (void *)&who->uid : address_raw(peer, &bytes);
 	uint32_t hash = 2166136261u;
-	const uint8_t *raw;
-	size_t bytes;
 
-	if (peer->ss_family == AF_UNIX)
-		return &server->source[0];
-	raw = address_raw(peer, &bytes);
 	for (size_t i = 0; i < bytes && i < IPV6_NETWORK_BYTES; i++)
 		hash = (hash ^ raw[i]) * 16777619u;
-	return &server->source[1 + (hash ^ hash >> 16) % (STREAM_SOURCES - 1)];
+	hash ^= hash >> 16;
+	return &server->source[local ? hash % STREAM_USERS
+				     : STREAM_USERS + hash % (STREAM_SOURCES - STREAM_USERS)];
 }
 
 /*
  * Where all is full, who has been here longest and is not kept makes room, among those of the
- * address that has most: strangers who only connect, however many, do not keep out those who have
- * something to say.
+ * address or user that has most: strangers who only connect, however many, do not keep out those
+ * who have something to say.
  */
 static bool place_make(struct stream_server *server, const struct stream_list *source)
 {
-	const unsigned int address_max = source == server->source ? 0
-								  : server->service->address_max;
+	const bool local = source < server->source + STREAM_USERS;
+	const unsigned int address_max = local ? 0 : server->service->address_max;
 	struct stream *oldest;
 
 	if (!address_max || source->count < address_max) {
@@ -109,10 +110,22 @@ static void accept_and_turn_away(struct stream_server *server, int listener)
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+/* Its process, and little memory of the kernel, which would take 200 KB. */
+static void local_set(int fd, struct ucred *ret)
+{
+	const int bytes = LOCAL_SEND_BYTES;
+	socklen_t length = sizeof(*ret);
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &length) < 0)
+		*ret = (struct ucred){ .pid = -1 };
+}
+
 static void on_connection(struct stream_server *server, int listener)
 {
 	struct sockaddr_storage peer = { .ss_family = AF_UNIX };
 	socklen_t length = sizeof(peer);
+	struct ucred who = { .pid = -1 };
 	struct stream_list *source;
 	int fd;
 
@@ -122,10 +135,12 @@ static void on_connection(struct stream_server *server, int listener)
 			accept_and_turn_away(server, listener);
 		return;
 	}
-	if (peer.ss_family != AF_UNIX)
+	if (peer.ss_family == AF_UNIX)
+		local_set(fd, &who);
+	else
 		keepalive_set(fd);
-	source = source_of(server, &peer);
-	if (!place_make(server, source) || stream_new(server, source, fd, &peer) < 0)
+	source = source_of(server, &peer, &who);
+	if (!place_make(server, source) || stream_new(server, source, fd, &peer, &who) < 0)
 		turn_away(server, fd);
 }
 
@@ -177,6 +192,7 @@ int stream_server_open(sd_event *loop, const struct stream_service *service, voi
 	server->owner = owner;
 	TAILQ_INIT(&server->kept.all);
 	TAILQ_INIT(&server->line);
+	TAILQ_INIT(&server->unread);
 	for (unsigned int i = 0; i < STREAM_SOURCES; i++)
 		TAILQ_INIT(&server->source[i].all);
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -694,6 +694,56 @@ static void who_does_not_read_what_it_is_told_is_ended(void **state)
 	connections_become(0);
 }
 
+static void who_does_not_read_an_answer_in_time_is_ended(void **state)
+{
+	const struct stream_service service = hasty(50, 3600000);
+	int fd;
+
+	serve(&service);
+	fd = comes();
+	says(fd, "much 900000\n");
+	connections_become(0);
+	close(fd);
+}
+
+/* Of what nobody reads a server keeps so much, and the user for whom it keeps most pays. */
+static void unread_answers_have_a_limit_and_who_has_most_makes_room(void **state)
+{
+	enum {
+		ALL = 100,
+		BYTES = 900000,
+		KERNEL = 100000, /* has at most so many of them */
+	};
+	static char text[BYTES];
+	int fd[ALL], first, last;
+
+	if (geteuid() != 0)
+		skip();
+	serve(&patient);
+	first = comes(); /* the oldest of all */
+	says(first, "much 900000\n");
+	turn();
+	assert_int_equal(seteuid(NOBODY), 0);
+	for (int i = 0; i < ALL; i++) {
+		fd[i] = comes();
+		says(fd[i], "much 900000\n");
+		turn();
+	}
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(said, 1 + ALL);
+	assert_in_range(stream_connections(server), 16, (32 << 20) / (BYTES - KERNEL));
+	last = comes();
+	asks(last, "hello\n", "hello\n");
+	assert_int_equal(reads(first, text, sizeof(text)), sizeof(text));
+	assert_int_equal(reads(fd[ALL - 1], text, sizeof(text)), sizeof(text));
+	asks(first, "hello\n", "hello\n");
+	for (int i = 0; i < ALL; i++)
+		close(fd[i]);
+	close(first);
+	close(last);
+	connections_become(0);
+}
+
 static void who_reads_late_gets_every_byte(void **state)
 {
 	static char text[1000000];
@@ -940,6 +990,34 @@ static void strangers_who_fill_a_server_keep_nobody_out(void **state)
 	close(kept);
 	connections_become(0);
 	assert_int_equal(ended, 2 * ALL + 2);
+}
+
+/* Who has few connections keeps them when another user takes all that there are. */
+static void one_user_has_not_all_places(void **state)
+{
+	enum {
+		ALL = 8
+	};
+	struct stream_service service = patient;
+	int fd, other[2 * ALL];
+
+	if (geteuid() != 0)
+		skip();
+	service.connections_max = ALL;
+	serve(&service);
+	fd = comes();
+	turn();
+	assert_int_equal(seteuid(NOBODY), 0);
+	for (int i = 0; i < 2 * ALL; i++) {
+		other[i] = comes();
+		turn();
+	}
+	assert_int_equal(seteuid(0), 0);
+	asks(fd, "hello\n", "hello\n");
+	for (int i = 0; i < 2 * ALL; i++)
+		close(other[i]);
+	close(fd);
+	connections_become(0);
 }
 
 /* Without a file descriptor to accept with, the loop must neither spin nor forget. */
@@ -1192,6 +1270,8 @@ int main(void)
 		FACT(what_was_said_before_a_reset_is_read),
 		FACT(who_never_hangs_up_is_ended),
 		FACT(who_does_not_read_what_it_is_told_is_ended),
+		FACT(who_does_not_read_an_answer_in_time_is_ended),
+		FACT(unread_answers_have_a_limit_and_who_has_most_makes_room),
 		FACT(who_reads_late_gets_every_byte),
 		FACT(who_has_ended_its_half_is_answered_first),
 		FACT(half_a_request_and_an_end_is_an_end),
@@ -1202,6 +1282,7 @@ int main(void)
 		FACT(one_address_has_not_all_places),
 		FACT(one_too_many_is_told_so),
 		FACT(strangers_who_fill_a_server_keep_nobody_out),
+		FACT(one_user_has_not_all_places),
 		FACT(who_finds_no_file_descriptor_is_told_so),
 		FACT(a_dead_machine_is_noticed),
 		FACT(only_root_and_the_group_may),
