@@ -156,15 +156,19 @@ static int token_key_find(const struct workers *workers, const char *job, uint8_
 	return 0;
 }
 
-static int greeting_answer(struct stream *s, struct worker *w, const char *text, size_t length)
+static int greeting_answer(struct stream *s, struct worker *w, unsigned int wants, const char *text,
+			   size_t length)
 {
 	char opening[JOINING_MESSAGE_BYTES + 128];
+	const struct workers *workers = stream_owner(s);
 	struct joining_greeting own = { .job = "" };
 	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
 	size_t answer = 0;
 	int r;
 
-	r = token_key_find(stream_owner(s), w->job, w->token_key);
+	if (wants == JOINING_WANTS_SERVICE)
+		own.service = core_config(driver_core(workers->driver))->service[0];
+	r = token_key_find(workers, w->job, w->token_key);
 	if (r == 0)
 		r = draw(random, sizeof(random));
 	if (r < 0)
@@ -192,7 +196,7 @@ static int greeting_take(struct stream *s, const char *text, size_t length, size
 	if (r < 0)
 		return r;
 	memcpy(w->job, g.job, sizeof(w->job));
-	r = greeting_answer(s, w, text, *ret_used);
+	r = greeting_answer(s, w, g.wants, text, *ret_used);
 	if (r == 0)
 		stream_context_set(s, TAKE_PTR(w));
 	return r;

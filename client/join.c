@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "common/address.h"
-#include "common/owned.h"
+#include "common/util.h"
 #include "join_private.h"
 
 #include <assert.h>
@@ -21,19 +21,40 @@ enum {
 
 /* --- joining */
 
+/* From where this machine would send to the agent's service address. */
+static int address_find(const struct join *j, struct sockaddr_storage *ret)
+{
+	_cleanup_(closep) int fd = socket(j->service.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t length = sizeof(*ret);
+	char text[ADDRESS_BYTES];
+
+	if (fd >= 0 && connect(fd, (const void *)&j->service, endpoint_length(&j->service)) == 0 &&
+	    getsockname(fd, (struct sockaddr *)ret, &length) == 0)
+		return 0;
+	address_print(&j->service, text, sizeof(text));
+	return error_set(-errno,
+			 "no address: there is no way from here to %s, the service address of the "
+			 "agent at %s: %s. Say where this worker receives in the option address or "
+			 "in $TALLY_ADDRESS",
+			 text, j->agent_text, strerror(errno));
+}
+
 /* The socket must be there first: its port is part of the request. */
 static int receiver_open(struct join *j, struct channel **ret)
 {
 	struct sockaddr_storage own = j->local;
 	socklen_t length = sizeof(own);
-	int r;
+	int r = 0;
 
 	assert(j->fd >= 0);
-	if (!own.ss_family) {
-		if (getsockname(j->fd, (struct sockaddr *)&own, &length) < 0)
-			return join_broken(j);
+	if (j->service.ss_family)
+		r = address_find(j, &own);
+	else if (!own.ss_family && getsockname(j->fd, (struct sockaddr *)&own, &length) < 0)
+		r = join_broken(j);
+	if (r < 0)
+		return r;
+	if (!j->local.ss_family)
 		endpoint_port_set(&own, 0);
-	}
 	r = transport_open(&own, ret);
 	if (r < 0)
 		return j->local_said ? join_address_blame(j, r) : r;
@@ -131,9 +152,9 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 	if (r == 0)
 		r = join_connect(j);
 	if (r == 0)
-		r = receiver_open(j, &channel);
-	if (r == 0)
 		r = join_greet(j);
+	if (r == 0)
+		r = receiver_open(j, &channel);
 	if (r == 0)
 		r = share_make(j);
 	if (r == 0)

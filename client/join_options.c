@@ -155,11 +155,6 @@ static int address_read(struct join *j, const struct tally_join_options *o)
 {
 	const char *text = given(o->address, "TALLY_ADDRESS");
 
-	if (!text && j->agent.ss_family == AF_UNIX)
-		return error_set(-EINVAL,
-				 "no address: the agent at %s cannot see where this worker "
-				 "receives: say it in the option address or in $TALLY_ADDRESS",
-				 j->agent_text);
 	if (!text)
 		return 0;
 	j->local_said = o->address ? "option address" : "$TALLY_ADDRESS";

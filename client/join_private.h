@@ -22,6 +22,7 @@ struct join {
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
+	struct sockaddr_storage service; /* of the agent, if `local` is to be found by it */
 	const char *local_said; /* how the program or its user said that; NULL: nobody did */
 	char job[NAME_BYTES];
 	uint8_t token_key[SECRET_KEY_BYTES];

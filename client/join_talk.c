@@ -254,10 +254,17 @@ int join_refused(const struct join *j, const struct joining_answer *a)
 			 *a->text ? a->text : strerror(-a->error));
 }
 
+/* Over a unix socket the connection does not say where this worker is. */
+static bool wants_service(const struct join *j)
+{
+	return j->agent.ss_family == AF_UNIX && !j->local.ss_family;
+}
+
 static int greeting_print(const struct join *j, char *text, size_t size, size_t *ret_length)
 {
 	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
-	struct joining_greeting own;
+	struct joining_greeting own = { .wants = wants_service(j) ? JOINING_WANTS_SERVICE
+								  : JOINING_WANTS_NOTHING };
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_set(-EIO, "no random numbers: %s", strerror(errno));
@@ -280,9 +287,15 @@ static int greeting_wait(struct join *j, struct joining_answer *a, size_t *ret_t
 	} while (r == -EAGAIN);
 	if (r < 0)
 		return strange(j, r, &why);
+	if (a->kind == JOINING_ERROR && a->error == -EINVAL && wants_service(j))
+		return error_set(-EINVAL,
+				 "no address: the agent at %s is too old to name its service "
+				 "address. Say where this worker receives in the option address or "
+				 "in $TALLY_ADDRESS",
+				 j->agent_text);
 	if (a->kind == JOINING_ERROR)
 		return join_refused(j, a);
-	if (a->kind != JOINING_GREETING)
+	if (a->kind != JOINING_GREETING || (wants_service(j) && !a->greeting.service.ss_family))
 		return error_set(-EPROTO, "the agent at %s does not greet", j->agent_text);
 	return 0;
 }
@@ -305,6 +318,8 @@ int join_greet(struct join *j)
 		r = greeting_wait(j, answer, &taken);
 	if (r < 0)
 		return r;
+	if (wants_service(j))
+		j->service = answer->greeting.service;
 	if (taken > sizeof(opening) - length || taken < j->length)
 		return error_set(-EPROTO, "the agent at %s says more than its greeting",
 				 j->agent_text);

@@ -48,12 +48,22 @@ static const struct key_type key_challenge = { challenge_parse, challenge_print,
 	{ "challenge", &key_challenge, KEY_MEMBER(struct joining_greeting, challenge), \
 	  .needed = true, .meaning = "Random, and drawn anew for each connection." }
 
+static const char *const wants[] = {
+	[JOINING_WANTS_NOTHING] = "nothing", [JOINING_WANTS_SERVICE] = "service", NULL
+};
+
 static const struct key greeting_rows[] = {
 	{ "job", &key_name, KEY_MEMBER(struct joining_greeting, job), .needed = true,
 	  .meaning = "The job's name." },
 	CHALLENGE,
+	{ "wants", &key_choice, KEY_MEMBER(struct joining_greeting, wants), .words = wants,
+	  .brief = true, .initial = "nothing",
+	  .meaning = "What the agent's greeting is to say, too. Not said where it is nothing." },
 };
-static const struct key challenge_rows[] = { CHALLENGE };
+static const struct key challenge_rows[] = {
+	CHALLENGE,
+	{ "service", &key_address, KEY_MEMBER(struct joining_greeting, service), .brief = true },
+};
 static const struct key join_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .word = "any",
 	  .fill = 0xff, .initial = "any", .meaning = "The rank that the worker wants." },

@@ -36,10 +36,17 @@ enum {
 	JOINING_RANK_ANY = -1,
 };
 
+enum joining_wants {
+	JOINING_WANTS_NOTHING,
+	JOINING_WANTS_SERVICE, /* the agent's greeting is to name `service` */
+};
+
 /* What a worker says first, and an agent answers, which names no job: random, never used again. */
 struct joining_greeting {
 	char job[NAME_BYTES];
 	char challenge[JOINING_CHALLENGE_BYTES];
+	unsigned int wants; /* enum joining_wants, of a worker */
+	struct sockaddr_storage service; /* of an agent; ss_family 0: not said */
 };
 
 struct joining_message {

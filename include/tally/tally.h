@@ -150,7 +150,8 @@ struct tally_join_options {
 	int rank; /* -1: $TALLY_RANK, else any */
 	const char *address; /* where this worker receives: "10.77.1.1:40000", or without port for
 			      * any that is free. NULL: $TALLY_ADDRESS, else that from which it
-			      * reaches the agent, which only an agent with an address can see */
+			      * reaches the agent, or over a unix socket the node's first service
+			      * address */
 	uint32_t timeout_ms; /* of one collective without any result, while somebody makes progress;
 			      * 0: 30,000 */
 	uint32_t join_timeout_ms; /* until all ranks have come; 0: 60,000 */

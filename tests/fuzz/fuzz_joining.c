@@ -26,7 +26,7 @@ static void greeting_again(const struct joining_greeting *g)
 	must(joining_greeting_print(g, text, sizeof(text), &length) == 0);
 	must(joining_greeting_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && !strcmp(again.job, g->job) &&
-	     !strcmp(again.challenge, g->challenge));
+	     !strcmp(again.challenge, g->challenge) && again.wants == g->wants);
 }
 
 static void request_again(const struct joining_message *q)
@@ -77,6 +77,7 @@ static void answer_again(const struct joining_answer *a)
 	must(!memcmp(&again.key, &a->key, sizeof(a->key)) && again.sealed == a->sealed);
 	must(again.error == a->error && !strcmp(again.text, a->text));
 	must(!strcmp(again.greeting.challenge, a->greeting.challenge));
+	must(!memcmp(&again.greeting.service, &a->greeting.service, sizeof(a->greeting.service)));
 }
 
 /* A stranger has no proof; what is proven is taken out as it was put in, and once. */

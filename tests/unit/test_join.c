@@ -45,6 +45,8 @@ struct agent {
 	const char *token; /* NULL: the usual one */
 	const struct tally_key *key; /* of the worker; NULL: the job has none */
 	bool sealed; /* is the job? */
+	bool silent; /* about its service address */
+	unsigned int wants; /* enum joining_wants */
 	char job[NAME_BYTES];
 	struct session session;
 	struct joining_message request;
@@ -247,12 +249,16 @@ static void agent_hear_greeting(struct agent *a)
 	assert_int_equal(r, 0);
 	assert_int_equal(taken, a->length);
 	snprintf(a->job, sizeof(a->job), "%s", g.job);
+	a->wants = g.wants;
 }
 
 static void agent_greet(struct agent *a)
 {
-	static const char greeting[] =
-		"tally-join 4\nchallenge 000102030405060708090a0b0c0d0e0f\n\n";
+	const char *greeting =
+		a->wants == JOINING_WANTS_SERVICE && !a->silent
+			? "tally-join 4\nchallenge 000102030405060708090a0b0c0d0e0f\n"
+			  "service 127.0.0.2\n\n"
+			: "tally-join 4\nchallenge 000102030405060708090a0b0c0d0e0f\n\n";
 	uint8_t key[SECRET_KEY_BYTES];
 
 	secret_token_key(a->token ? a->token : "5b1f", key);
@@ -451,6 +457,7 @@ static void over_a_unix_socket_the_worker_says_its_address(void **state)
 	worker_start(&w, join_run);
 	agent_hear(&a);
 	assert_int_equal(a.request.rank, 1);
+	assert_int_equal(a.wants, JOINING_WANTS_NOTHING); /* which older agents would not know */
 	address_print(&a.request.address, text, sizeof(text));
 	assert_string_equal(text, "127.0.0.1");
 	assert_int_not_equal(((struct sockaddr_in *)&a.request.address)->sin_port,
@@ -460,6 +467,38 @@ static void over_a_unix_socket_the_worker_says_its_address(void **state)
 	assert_int_equal(tally_rank(w.tally), 1);
 	assert_int_equal(tally_close(w.tally), 0);
 	hung_up(&a);
+	agent_end(&a);
+}
+
+static void over_a_unix_socket_the_agent_says_what_the_worker_is_to_reach(void **state)
+{
+	static const char older[] = "error EINVAL line 4: wants: no such key\n\n";
+	struct agent a = agent_on_unix();
+	struct worker w = worker_of(&a);
+	char text[64];
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	assert_int_equal(a.wants, JOINING_WANTS_SERVICE);
+	address_print(&a.request.address, text, sizeof(text));
+	assert_string_equal(text, "127.0.0.1"); /* from where 127.0.0.2 is reached */
+	agent_give_place(&a, 2, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+
+	w = worker_of(&a);
+	worker_start(&w, join_run);
+	agent_hear_greeting(&a);
+	agent_say_raw(&a, older, strlen(older));
+	worker_refused(&w, EINVAL, "is too old to name its service address. Say where");
+
+	a.silent = true;
+	w = worker_of(&a);
+	worker_start(&w, join_run);
+	agent_hear_greeting(&a);
+	agent_greet(&a);
+	worker_refused(&w, EPROTO, "does not greet");
 	agent_end(&a);
 }
 
@@ -819,7 +858,6 @@ static void options_that_are_wrong_are_named(void **state)
 	refused(OPTIONS(.address = "10.77.1.1:"), EINVAL, "address: '10.77.1.1:'");
 	refused(OPTIONS(.address = "[fd77::1]:1"), EINVAL, "one is IPv4, the other IPv6");
 	refused(OPTIONS(.address = "192.0.2.1:1"), EADDRNOTAVAIL, "cannot bind to 192.0.2.1:1,");
-	refused(OPTIONS(.agent = "/nowhere"), EINVAL, "$TALLY_ADDRESS");
 	refused(OPTIONS(.address = "127.0.0.1"), ECONNREFUSED, "127.0.0.1 (option address): ");
 	setenv("TALLY_ADDRESS", "10.77.1.1:", 1);
 	refused(OPTIONS(), EINVAL, "$TALLY_ADDRESS: '10.77.1.1:' is no address");
@@ -1344,6 +1382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_place_over_tcp_is_where_the_connection_is),
 		cmocka_unit_test(over_a_unix_socket_the_worker_says_its_address),
+		cmocka_unit_test(over_a_unix_socket_the_agent_says_what_the_worker_is_to_reach),
 		cmocka_unit_test(a_slow_agent_is_understood),
 		cmocka_unit_test(the_agents_errors_are_passed_on),
 		cmocka_unit_test(an_older_agent_is_said_to_be_the_older_one),

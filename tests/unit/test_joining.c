@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/joining.h"
 #include "common/ranks.h"
 
@@ -177,7 +178,7 @@ static void another_version_is_refused_by_its_first_line(void **state)
 static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 {
 	greeting_refused("tally-join 4\njob a\ntoken 3\n", EINVAL,
-			 "line 3: token: no such key; there are job and challenge");
+			 "line 3: token: no such key; there are job, challenge and wants");
 	greeting_refused("tally-join 4\njob a\njob a\n", EINVAL, "line 3: job: given twice");
 	request_refused("join\nepoch 3\n", EINVAL,
 			"line 2: epoch: no such key; there are rank, address and share");
@@ -532,16 +533,21 @@ static void greetings_come_back_as_they_were_said(void **state)
 		random_word("az09", 1, g.job);
 		random_word(letters, random_below(63), g.job + 1);
 		joining_challenge_set(random, &g);
+		g.wants = random_below(2);
 		assert_int_equal(joining_greeting_print(&g, text, sizeof(text), &length), 0);
 		assert_int_equal(greeting_of(text, length), 0);
 		assert_int_equal(taken_length, length);
 		assert_string_equal(greeting.job, g.job);
 		assert_string_equal(greeting.challenge, g.challenge);
+		assert_int_equal(greeting.wants, g.wants);
 		g.job[0] = '\0';
+		if (g.wants)
+			assert_int_equal(address_parse("fd77::1", TALLY_UDP_PORT, &g.service), 0);
 		assert_int_equal(joining_greeting_print(&g, text, sizeof(text), &length), 0);
 		assert_int_equal(answer_of(text, length), 0);
 		assert_int_equal(taken_length, length);
 		assert_string_equal(answer.greeting.challenge, g.challenge);
+		assert_memory_equal(&answer.greeting.service, &g.service, sizeof(g.service));
 	}
 }
 
