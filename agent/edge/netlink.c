@@ -210,7 +210,8 @@ static int route_find(struct netlink *n, const struct sockaddr_storage *target, 
 	if (way.type != RTN_UNICAST)
 		return why_say(why, -EINVAL, "%s: %s", text,
 			       way.type == RTN_LOCAL
-				       ? "is an address of this machine itself"
+				       ? "is an address of this node itself: workers are on other "
+					 "machines, or in network namespaces behind a port"
 				       : "blackhole or unreachable route (ip route get)");
 	if (!way.ifindex)
 		return why_say(why, -ENETUNREACH, "the route to %s has no next hop", text);

@@ -101,6 +101,7 @@ who_may_not_join_is_told_why() {
 	refused w0 train "no such job, or a wrong token"
 	mv "$work/right.token" "$work/train.token"
 	refused w0 train "has ranks 0 to 1" --rank 2
+	refused n0 train "is an address of this node itself: workers are on other machines" --agent "$join"
 	join_all train w0 -- --rank 1 "${small[@]}"
 	until_true state_is train forming
 	refused w1 train "rank 1 of job train is taken" --rank 1
