@@ -15,29 +15,16 @@
 # waited for a processor.
 #
 #   w0 ── n0 (tallyd)      workers are only addresses behind w0
-# shellcheck source=tests/e2e/agent_lib.sh
-source "$(dirname "$0")/agent_lib.sh"
+# shellcheck source=tests/e2e/noise_lib.sh
+source "$(dirname "$0")/noise_lib.sh"
 
-seconds=${TALLY_SECONDS:-3} connections=${TALLY_CONNECTIONS:-1000} listers=${TALLY_LISTERS:-300}
+seconds=${TALLY_SECONDS:-3}
 jobs=${TALLY_JOBS:-100} workers=${TALLY_WORKERS:-500}
 limit_ms=100 # at the 99th percentile
 quiet_percent=3 # of a core, with 100 questions a second
-members=$((connections < 5000 ? connections : 5000)) # beside those who stay: 8,192 in all
-crowd=250 # of each job that waits for others
-lost=4 # jobs whose one worker nobody finds
-tool=$build/tests/e2e/latency
 exec 3>&1
 
 # --- the node, its jobs and workers
-
-neighbours() { # all that workers have; an entry that is permanent is not thrown away
-	local n
-	for ((n = 0; n < 2000; n++)); do
-		echo "neigh replace 10.99.$((n / 250)).$((1 + n % 250)) lladdr 02:00:00:00:00:01 dev w0 nud permanent"
-	done
-}
-
-tokens() { jq -r --arg of "$1" '.jobs[] | select(.name | startswith($of)) | "\(.name) \(.token) \(.workers)"' "$work/state.json"; }
 
 node_with_jobs() {
 	local n
@@ -47,52 +34,17 @@ node_with_jobs() {
 		link w0 n0
 	END
 	sed -i 's/^slots: .*/slots: 16384/' "$work/tallyd.yaml"
-	on n0 ip route add 10.98.0.0/15 dev w0
-	neighbours | on n0 ip -batch -
+	workers_behind_w0
 	start_agent nice -n -10 "${TALLY_TALLYD:-$build/tallyd}"
 	for ((n = 0; n < jobs; n++)); do
 		create_job "run$n" $(((workers + jobs - 1) / jobs)) --window 8
 	done
-	for ((n = 0; n * crowd < members; n++)); do
-		create_job "crowd$n" $((crowd + 1)) --window 8
-	done
-	for ((n = 0; n < lost; n++)); do
-		create_job "lost$n" 1 --window 8
-	done
-	for n in run crowd lost; do
-		tokens "$n" >"$work/$n"
-	done
-	sed -i "s/ $((crowd + 1))\$/ $crowd/" "$work/crowd"
+	jobs_of_noise
+	tokens run >"$work/run"
 	"$tool" stay "$join" "$work/run" $((jobs * ((workers + jobs - 1) / jobs))) >"$work/stay" &
 	until_true all_run
 }
 all_run() { has ready "$work/stay" && [[ $(ctl --json job list | jq 'map(select(.state == "running")) | length') == "$jobs" ]]; }
-
-# --- noise
-
-strangers() { exec_on w0 "$tool" strangers "$(bed addr n0 4)" 31249 "$connections"; }
-members() { exec "$tool" members "$join" "$work/crowd" "$members"; }
-listers() { exec "$tool" list "$control" "$listers"; }
-lost() { exec "$tool" lost "$join" "$work/lost" "$lost"; }
-
-# Of a worker, and of one that might be a gateway.
-macs() {
-	local n
-	for ((n = 0; ; n++)); do
-		printf "neigh replace 10.99.$((n % 2 * 100)).1 lladdr 02:00:00:00:00:%02x dev w0 nud permanent\n" \
-			$((n / 2 % 2))
-		sleep 0.02
-	done
-}
-flapping() { echo ready; exec_on n0 ip -batch - < <(macs); }
-
-changes() {
-	local name=noise$BASHPID # one that was ended may have left its tenant there
-	echo ready
-	while ctl tenant add "$name" --slots 16 && ctl tenant del "$name"; do
-		kill -HUP "$daemon"
-	done
-}
 
 # --- the table
 

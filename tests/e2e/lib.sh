@@ -40,7 +40,7 @@ tear_down() {
 	trap '' HUP INT QUIT TERM PIPE # all goes, however often somebody presses ^C
 	set +e # whatever has ended by itself: all the rest goes too
 	mapfile -t pids < <(jobs -p)
-	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null
+	((${#pids[@]} == 0)) || { kill "${pids[@]}"; kill -s CONT "${pids[@]}"; } 2>/dev/null
 	wait 2>/dev/null
 	bed down
 	rm -rf "$pin"-*

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A host that sends a node what no worker would: messages of the jobs 1 and 2, epoch 1, that have
- * changed after their tag was made, are too short or too long, or say what is not so. None of them
- * may count as a contribution, so in each at least one of these is wrong: tag, length, version,
- * kind, flags, epoch, set, recipient.
+ * A host that sends a node what no worker would: messages of two jobs (1 and 2, epoch 1, unless
+ * it is told others) that have changed after their tag was made, are too short or too long, or say
+ * what is not so. None of them may count as a contribution, so in each at least one of these is
+ * wrong: tag, length, version, kind, flags, epoch, set, recipient.
  *
- *	mutate DEV NODE-MAC SERVICE-4 SERVICE-6 SEED SECONDS RATE
+ *	mutate DEV NODE-MAC SERVICE-4 SERVICE-6 SEED SECONDS RATE [JOB EPOCH JOB EPOCH]
  *
  * Prints a line for each way, and how many frames left. The same seed makes the same frames.
  */
@@ -49,6 +49,11 @@ struct frame {
 	size_t bytes;
 };
 
+static struct run {
+	__u32 job;
+	__u16 epoch;
+} run[2] = { { 1, 1 }, { 2, 1 } };
+
 static __u64 state;
 
 static __u64 any(void) /* SplitMix64 */
@@ -75,6 +80,7 @@ static void make(struct message *m)
 {
 	const bool repairs = !below(4);
 	const __u32 rank = below(WORKERS);
+	const struct run *of = &run[below(2)];
 
 	for (size_t i = 0; i < sizeof(m->byte); i++)
 		m->byte[i] = any();
@@ -83,8 +89,8 @@ static void make(struct message *m)
 		.version = TALLY_VERSION,
 		.kind = repairs ? TALLY_REPAIR : TALLY_CONTRIBUTION,
 		.flags = below(2) ? TALLY_FLUSH : 0,
-		.job = tally_le32(between(1, 2)),
-		.epoch = tally_le16(1),
+		.job = tally_le32(of->job),
+		.epoch = tally_le16(of->epoch),
 		.seq = tally_le32(below(1u << between(1, 20))),
 		.recipient = tally_le16(below(4) ? TALLY_EVERYONE : below(WORKERS)),
 		.blocks = between(0, BLOCKS_MAX),
@@ -138,7 +144,7 @@ static void say_other_version(struct message *m)
 
 static void say_other_epoch(struct message *m)
 {
-	m->h.epoch = tally_le16(between(2, 65535));
+	m->h.epoch = tally_le16(tally_le16(m->h.epoch) + between(1, 65534));
 	tag(m);
 }
 
@@ -361,8 +367,11 @@ int main(int argc, char **argv)
 	struct road road = { 0 };
 	__u64 began_ns;
 
-	if (argc != 8)
-		errx(2, "7 arguments");
+	if (argc != 8 && argc != 12)
+		errx(2, "7 or 11 arguments");
+	for (int i = 8; i < argc; i += 2)
+		run[i / 2 - 4] = (struct run){ strtoul(argv[i], NULL, 10),
+					       strtoul(argv[i + 1], NULL, 10) };
 	road_open(argv, &road);
 	state = strtoull(argv[5], NULL, 10);
 	rate = strtoul(argv[7], NULL, 10);

@@ -6,8 +6,8 @@
 #   red   w0, w1 ──┐
 #                  ├── n0 (tallyd)
 #   blue  w2, w3 ──┘
-# shellcheck source=tests/e2e/agent_lib.sh
-source "$(dirname "$0")/agent_lib.sh"
+# shellcheck source=tests/e2e/noise_lib.sh
+source "$(dirname "$0")/noise_lib.sh"
 
 rate=2000 # packets a second that red may send; it floods at ten times as many
 
@@ -33,27 +33,11 @@ two_tenants() {
 	create_job blues 2 --tenant blue --tags no
 }
 
-of_job() { ctl --json job list "$1" | jq ".[0].$2"; }
-outcome() { ctl --json stats --job "$1" | jq ".$2.packets"; }
-at_port() { ctl --json stats --port "$1" | jq ".$2.packets"; }
-
 # What came in at a port, by what became of each packet, and as the kernel has it.
 counted_at() { ctl --json stats --port "$1" | jq 'with_entries(select(.key | IN("FANNED_OUT", "NO_CHILD") | not)) | [.[].packets] | add'; }
 received_at() { ctl --json links | jq ".[] | select(.name == \"$1\").receive.packets"; }
 adds_up() { # PORT BEFORE: how many the kernel had beyond ours then
 	(($(received_at "$1") - $(counted_at "$1") == $2))
-}
-
-flood() { # JOB PACKETS-PER-SECOND SECONDS [asks|sums]: from w0, in the name of the job's rank 0
-	local from
-	from=$(of_job "$1" 'members[0].address' | jq -r 'sub(":.*"; "")')
-	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "${from:-$(bed addr w0)}" "$(of_job "$1" id)" "$(of_job "$1" epoch)" "$(of_job "$1" workers)" "${@:2}"
-}
-
-blue_runs() { # [arguments...]: median milliseconds of an allreduce
-	join_all blues w2 w3 -- -d int32 -b 512K -e 512K -n 12 -w 2 "$@"
-	joined_end || return 1
-	jq -s '.[0].p50_us / 1000' "$work/w2.blues"
 }
 
 # With sums that never complete in the slots of its own job, or with those of another's.
@@ -106,14 +90,6 @@ what_leaves_is_within_the_rate_too() {
 	((left < limit)) || { echo "$left bytes left, $limit may"; return 1; }
 }
 
-# A job of 64 ranks who do nothing, all on w2.
-crowd() { # JOB TENANT
-	create_job "$1" 64 --tenant "$2" --tags no
-	"$build/tests/e2e/cycles" "$join" "$1" "$work/$1.token" 64 "$(bed addr w2 4)" 0 \
-		<&"$stay" >/dev/null &
-	until_true state_is "$1" running
-}
-
 counted() { ctl --json stats --job "$1" | jq 'map(.packets) | add // 0'; } # JOB
 counted_beyond() { (($(counted "$2") > $1)); }
 
@@ -135,10 +111,9 @@ blue_runs_while_flooded() { # JOB
 # slower. The flooder needs next to no processor: what it makes the node send, without a limit, fills
 # the victim's link.
 a_flood_does_not_change_how_long_the_other_takes() {
-	local quiet=() limited=() unlimited=() stay
+	local quiet=() limited=() unlimited=()
 	red="bytes_per_second: 20000" two_tenants
-	mkfifo "$work/stay"
-	exec {stay}<>"$work/stay"
+	crowds_may_stay
 	crowd limited red
 	crowd unlimited free
 	for _ in 1 2 3 4 5; do
