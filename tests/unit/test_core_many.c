@@ -31,6 +31,8 @@ enum {
 	SLOTS = JOBS * 2 * WINDOW + RED_SLOTS, /* all are needed */
 	FIRST_ADDRESS = 0x0a4d0101,
 	SLOWER_MAX = 25, /* an event with all jobs, beside one with 10: measured 5 */
+	GUESSES = 500,
+	GUESS_SLOWER_MAX = 10, /* one where jobs have 256 ranks, beside one where they have 1 */
 };
 
 struct worker {
@@ -265,7 +267,7 @@ static void say(struct node *n, struct worker *p, unsigned int job, bool leave)
 		m.epoch = p->epoch;
 	}
 	give(n, &e);
-	if (leave)
+	if (p->ended) /* it was the last word */
 		give(n, &ended);
 }
 
@@ -512,6 +514,38 @@ static void no_tenant_takes_all_places_of_workers(void **state)
 	node_end(&n);
 }
 
+/* Connections that say one wrong token and end, in a second of processor time. */
+static double guesses(uint16_t workers)
+{
+	static struct node n;
+	double seconds;
+	clock_t began;
+
+	n = (struct node){ .now_ns = 1 };
+	node_start(&n);
+	while (n.jobs < JOBS)
+		create(&n, workers, "default");
+	n.token[0][0] ^= 1;
+	began = clock();
+	for (unsigned int i = 0; i < GUESSES; i++) {
+		n.worker[0] = (struct worker){ .number = i, .may_be_refused = true };
+		say(&n, &n.worker[0], 0, false);
+		assert_true(n.worker[0].ended);
+	}
+	seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+	assert_int_equal(core_counts(n.core)->joins_refused[CORE_JOIN_TOKEN], GUESSES);
+	print_message("# %u workers a job: %.0f guesses a second\n", workers, GUESSES / seconds);
+	node_end(&n);
+	return GUESSES / seconds;
+}
+
+static void a_wrong_token_costs_no_more_where_jobs_are_large(void **state)
+{
+	const double small = guesses(1);
+
+	assert_true(guesses(TALLY_WORKERS_MAX) * GUESS_SLOWER_MAX > small);
+}
+
 int main(void)
 {
 	const struct CMUnitTest facts[] = {
@@ -519,6 +553,7 @@ int main(void)
 		cmocka_unit_test(an_old_state_file_ends_all_runs_at_once),
 		cmocka_unit_test(no_round_asks_all_workers),
 		cmocka_unit_test(no_tenant_takes_all_places_of_workers),
+		cmocka_unit_test(a_wrong_token_costs_no_more_where_jobs_are_large),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
