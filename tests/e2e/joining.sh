@@ -146,8 +146,38 @@ old_workers_hear_at_once_which_versions_there_are() {
 	((SECONDS - began < 5))
 }
 
+# Three runs of a job, the last one with another agent: the state file has what was drawn for a run,
+# and who listens sees the agent's challenges, and its share for the keys of ranks.
+what_an_agent_draws_is_never_drawn_again() {
+	local run
+	pair
+	mkfifo "$work/open"
+	exec {open}<>"$work/open"
+	beside w0 wire listen eth0
+	for run in 1 2 3; do
+		((run < 3)) || { end_agent TERM; start_agent; }
+		: >"$work/stays"
+		exec_on w0 python3 tests/e2e/joiner.py stay "$(bed addr n0 4)" solo "$work/solo.token" 0 \
+			<&"$open" >>"$work/stays" &
+		until_true has there "$work/stays"
+		jq -r '.jobs[] | select(.name == "solo") | .nonce, .secret' "$work/state.json"
+		kill "$!"
+		until_true state_is solo waiting
+	done >"$work/drawn"
+	exec {open}>&-
+	cat "$work/drawn"
+	grep -vxE '0*|none|null' "$work/drawn" | sort -u >"$work/different"
+	(($(wc -l <"$work/different") == 6))
+	until_true heard 3 'tally-join 4\nchallenge ' 32
+	until_true heard 2 '\nkey ' 64
+}
+heard() { # COUNT TEXT DIGITS: so many different numbers behind this
+	(($(grep -oE "$(printf %b "$2" | hex)[0-9a-f]{$((2 * $3))}" "$work/wire" | sort -u | wc -l) == $1))
+}
+
 facts who_listens_sees_no_token \
 	what_was_recorded_gets_no_place \
 	a_byte_changed_on_the_way_ends_it_with_words \
 	who_guesses_is_slowed_and_counted_and_nobody_else_waits \
-	old_workers_hear_at_once_which_versions_there_are
+	old_workers_hear_at_once_which_versions_there_are \
+	what_an_agent_draws_is_never_drawn_again
