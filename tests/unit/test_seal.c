@@ -26,6 +26,7 @@ enum {
 	SEQ = 40,
 	CHANGES = 100000,
 	LIES_SEEDS = 1500,
+	SECRETS = 600,
 	RANKS = 3,
 };
 
@@ -192,6 +193,37 @@ static void no_change_of_a_sum_is_taken(void **state)
 		s.check += random_next(&random) >> random_below(&random, 63);
 		assert_true(s.check == right.check || !is_taken(&seal, &s, SEQ));
 	}
+}
+
+/* Of so many sums, each with another secret, to which a node that lies adds 2^bit. */
+static int taken_beside(int bit)
+{
+	const uint64_t delta = UINT64_C(1) << bit;
+	uint64_t random = 6;
+	int taken = 0;
+
+	for (uint64_t i = 0; i < SECRETS; i++) {
+		const struct tally_key key = { { secret.word[0] + i, secret.word[1] } };
+		struct seal seal;
+		struct sum s;
+
+		seal_begin_run(&seal, &key, run);
+		s = sum_of_all(&seal, &random, TALLY_LANE_INT64, 3, SEQ);
+		s.word[1] += delta;
+		s.check += delta; /* right where the factor is 1, but for bits that go over */
+		taken += is_taken(&seal, &s, SEQ);
+	}
+	return taken;
+}
+
+/* As docs/security.md says, which must change with this. */
+static void only_the_highest_bits_of_an_int64_are_open(void **state)
+{
+	(void)state;
+	assert_int_equal(taken_beside(63), SECRETS);
+	assert_in_range(taken_beside(62), SECRETS / 3, 2 * SECRETS / 3);
+	assert_in_range(taken_beside(61), SECRETS / 6, SECRETS / 3);
+	assert_int_equal(taken_beside(40), 0);
 }
 
 static void swapped_words_and_half_or_double_sums_are_not_taken(void **state)
@@ -675,6 +707,7 @@ int main(void)
 		cmocka_unit_test(the_checks_of_all_ranks_add_up),
 		cmocka_unit_test(a_full_counter_adds_up),
 		cmocka_unit_test(no_change_of_a_sum_is_taken),
+		cmocka_unit_test(only_the_highest_bits_of_an_int64_are_open),
 		cmocka_unit_test(swapped_words_and_half_or_double_sums_are_not_taken),
 		cmocka_unit_test(no_sum_of_another_chunk_call_place_or_run_is_taken),
 		cmocka_unit_test(a_mask_serves_once),
