@@ -50,7 +50,7 @@ static struct job *marked_find(const struct core *c)
 static void follow_over(struct core *c, int r)
 {
 	free(TAKE_PTR(c->install.g));
-	if (r < 0)
+	if (r < 0 && r != -ENOENT) /* a run that the maps have lost has no copies */
 		core_log(c, LOG_LEVEL_ERROR, "cannot readdress results", "job=%s reason=\"%s\"",
 			 c->follow->name, c->why.text);
 	if (marked_find(c))

@@ -105,27 +105,53 @@ static void suspended_note(struct core *c)
 	trouble_note(c, CORE_TROUBLE_TENANTS, text.text);
 }
 
-/* A port that has gone is said itself; a copy of an agent's job is a rank's. */
-static void torn_note(struct core *c)
+/* The maps have lost its run, for which there is no way to all workers yet. */
+static void lost_note(const struct core *c, struct why *ret)
 {
-	struct why text = { "" };
-	const struct job *j;
+	for (unsigned int i = 0; !core_is_agreed(c) && i < c->books.jobs; i++) {
+		const struct job *j = c->books.job[i];
 
+		if (!job_slots(j) || tables_find(&c->mirror.is, j->id))
+			continue;
+		why_say(ret, 0,
+			"job %s: its run is not in the data plane, since there is no way to all of "
+			"its workers (ip route get). It goes on when there is one; or end it by "
+			"tallyctl job restart %s",
+			j->name, j->name);
+		return;
+	}
+}
+
+/* A port that has gone is said itself; a copy of an agent's job is a rank's. */
+static void torn_note(const struct core *c, struct why *ret)
+{
 	for (unsigned int i = 0; i < c->ports_count; i++)
 		if (!c->ports[i].ifindex)
 			return;
-	for (unsigned int i = 0; !c->mirror.doubted && i < c->mirror.is.jobs; i++) {
+	for (unsigned int i = 0; i < c->mirror.is.jobs; i++) {
 		const struct tables_job *is = &c->mirror.is.job[i];
+		const struct job *j = books_job_numbered(&c->books, is->id);
 
-		j = books_job_numbered(&c->books, is->id);
-		for (unsigned int k = 0; j && !*text.text && k < is->copies; k++)
+		for (unsigned int k = 0; j && !*ret->text && k < is->copies; k++)
 			if (!*core_port_name(c, is->copy[k].port))
-				why_say(&text, 0,
+				why_say(ret, 0,
 					"job %s: rank %u of its run is behind an interface that "
 					"is none of tallyd's ports, so nothing is summed for it: "
 					"add it to ports: in %s, then tallyctl reload",
 					j->name, k, c->path);
 	}
+}
+
+/* While the maps are in doubt, what was said holds. */
+static void runs_note(struct core *c)
+{
+	struct why text = { "" };
+
+	if (c->mirror.doubted)
+		return;
+	lost_note(c, &text);
+	if (!*text.text)
+		torn_note(c, &text);
 	trouble_note(c, CORE_TROUBLE_RUNS, text.text);
 }
 
@@ -218,7 +244,7 @@ static void looked(struct core *c, int r)
 		return;
 	ports = e->result.looked.ports;
 	suspended_note(c);
-	torn_note(c);
+	runs_note(c);
 	mend = mend_pins = *e->result.looked.missing;
 	why_say(&c->look.missing, 0, "%s", e->result.looked.missing);
 	if (!mend_pins)

@@ -8,6 +8,7 @@
 
 enum {
 	AGAIN_MS = 100, /* neighbours that did not answer are looked for again, if not heard of */
+	WAY_MS = 3000, /* so is a way to the workers of a run that the maps have lost */
 };
 
 /* --- into the maps --------------------------------------------------------------------------- */
@@ -338,6 +339,13 @@ static void put_tenant(struct core *c, unsigned int index)
 	core_await(c, action, sources, agree_next);
 }
 
+/* A port, its address and its routes may come later; a neighbour that does not answer is gone. */
+static bool may_come(const struct core *c, int error)
+{
+	return error == -ENETUNREACH || error == -ENODEV ||
+	       (error == -EHOSTUNREACH && !c->begin.unreached);
+}
+
 /*
  * A run that the data plane has lost, as after a reboot, is back. If its workers have gone too, the
  * run ends.
@@ -346,7 +354,11 @@ static void restored(struct core *c, int r)
 {
 	struct job *j = c->books.job[c->agree.plan->step[c->agree.at - 1].index];
 
-	if (r == 0) {
+	if (may_come(c, r)) {
+		core_log(c, LOG_LEVEL_DEBUG, "run not restored yet", "job=%s reason=\"%s\"",
+			 j->name, c->why.text);
+		core_due(c, CORE_DUE_AGREE, WAY_MS);
+	} else if (r == 0) {
 		core_log(c, LOG_LEVEL_INFO, "run restored", "job=%s epoch=%u", j->name, j->epoch);
 	} else {
 		core_log(c, LOG_LEVEL_WARNING, "run is over", "job=%s epoch=%u reason=\"%s\"",

@@ -186,6 +186,27 @@ what_is_not_there_yet_is_named_and_taken_when_it_comes() {
 	joined_end
 }
 
+# As after a reboot: maps are empty, and one port's driver is loaded late.
+a_run_that_a_reboot_has_taken_waits_for_its_port() {
+	local loses_slots=1
+	switched
+	start_agent
+	create_job train 3
+	join_all train w0 w1 w2 -- -d float32 --float-wild -b 256K -e 256K -n 8 -w 0 -s $((6 * slow)) --timeout 60000
+	another train 300
+	end_agent KILL
+	node n0 detach
+	take_port
+	start_agent
+	state_is train running
+	until_true trouble_is "job train: its run is not in the data plane"
+	give_port
+	until_true says 'run restored.*job=train'
+	another train 300
+	joined_end
+	until_true no_trouble
+}
+
 doctor() { on n0 "$build/tallyctl" --socket "$control" doctor "$@"; }
 
 doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails() {
@@ -286,6 +307,7 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results \
 	a_file_system_of_pins_that_is_unmounted_is_said_and_filled_again_when_mounted \
 	what_is_not_there_yet_is_named_and_taken_when_it_comes \
+	a_run_that_a_reboot_has_taken_waits_for_its_port \
 	doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails \
 	doctor_asks_the_network_for_macs_and_believes_no_table \
 	doctor_asks_for_macs_of_ipv6_workers_too \

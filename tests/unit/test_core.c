@@ -753,6 +753,51 @@ static void what_others_take_away_is_back_within_seconds(void **state)
 		}
 }
 
+/* Its maps are empty then, and its ports may come later. */
+static void reboot(struct world *w)
+{
+	while (w->maps.jobs) {
+		keys_put(w, &w->maps.job[0], NULL);
+		tables_forget(&w->maps, w->maps.job[0].id);
+	}
+	world_restart(w);
+}
+
+static void a_run_waits_for_a_way_to_its_workers_after_a_reboot(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 16);
+	all_join(&w, 0, 2, 1);
+	for (unsigned int gone_too = 0; gone_too < 2; gone_too++) {
+		harm(&w, LINK_GOES, 0, true);
+		reboot(&w);
+		time_pass(&w, 60000);
+		assert_string_equal(w.wrong, "");
+		assert_int_equal(w.maps.jobs, 0);
+		assert_true(books_job_find(core_books(w.core), "j1")->run_window);
+		assert_string_not_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+		if (gone_too)
+			break;
+		harm(&w, LINK_COMES, 0, true);
+		w.no_way = 3; /* addresses and routes come later */
+		time_pass(&w, 15000);
+		truth_check(&w);
+		assert_string_equal(w.wrong, "");
+		assert_int_equal(w.maps.jobs, 1);
+		assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+	}
+	gone(&w, 0);
+	gone(&w, 1);
+	time_pass(&w, 10000);
+	assert_string_equal(w.wrong, "");
+	assert_false(books_job_find(core_books(w.core), "j1")->run_window);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -892,6 +937,7 @@ int main(void)
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
+		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
 	};
