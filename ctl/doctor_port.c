@@ -15,14 +15,10 @@ enum {
 
 static void check_link(struct doctor *d, const struct doctor_port *p)
 {
-	const char *name = p->port.name;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/carrier", name);
 	if (!p->port.up) {
 		found_fail(d, "is down");
-		found_mend(d, "ip link set %s up", name);
-	} else if (doctor_read_number(path, 1) == 0) {
+		found_mend(d, "ip link set %s up", p->port.name);
+	} else if (!p->port.carrier) {
 		found_fail(d, "has no carrier: check the cable and the other end");
 	} else {
 		found_ok(d, "is up");

@@ -15,7 +15,7 @@ struct netlink_port {
 	char name[IF_NAMESIZE];
 	char driver[32]; /* "" if it does not say */
 	uint32_t mtu;
-	bool up;
+	bool up, carrier;
 	uint32_t channels; /* combined queues in use and at most; 0 if the driver has no such */
 	uint32_t channels_max;
 	char coalescing[128]; /* ethtool's features that are on and may put several of our

@@ -422,6 +422,7 @@ int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *
 	p.ifindex = rtnl_link_get_ifindex(link);
 	p.mtu = rtnl_link_get_mtu(link);
 	p.up = rtnl_link_get_flags(link) & IFF_UP;
+	p.carrier = rtnl_link_get_carrier(link);
 	snprintf(p.name, sizeof(p.name), "%s", name);
 	driver_read(fd, &p);
 	ethtool_features(fd, p.name, coalescing_add, &p);

@@ -90,6 +90,12 @@ seen=$(on a tallyctl doctor v0 w0 --json | jq -c 'map(select(.level == "fail") |
 [[ $seen == '["daemon"]' ]]
 result "without a daemon that fails, and nothing else" $? "$seen"
 
+on b ip link set w1 down
+seen=$(finding link w0)
+[[ $seen == *'"fail"'*"has no carrier"* ]]
+result "a port without a carrier is found" $? "$seen"
+on b ip link set w1 up
+
 on a ip link add x0 type veth peer name v1 netns "$prefix-c"
 on a ip link set x0 up
 seen=$(on a tallyctl doctor v0 x0 --json | jq -r '.[] | select(.check == "peer") | .mend')
