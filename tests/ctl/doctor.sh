@@ -107,6 +107,23 @@ seen=$(on a tallyctl doctor x0 --json | jq -c '.[] | select(.check == "xdp")')
 [[ $seen == *'"fail"'*"and not Tally's"*"tallyd does not start with this port"*"{name: x0, share: true}"* ]]
 result "another XDP program on a port is why tallyd does not start there" $? "$seen"
 
+# Where /etc/tally/tallyd.yaml has these ports, and /etc nothing else.
+taken() { # PORTS
+	# shellcheck disable=SC2016
+	on a unshare --mount bash -c 'mount -t tmpfs none /etc && mkdir /etc/tally &&
+		printf "ports: %s\nservice: 10.0.0.1\n" "$0" >/etc/tally/tallyd.yaml &&
+		exec tallyctl doctor x0 --json' "$1" | jq -c '.[] | select(.check == "xdp")'
+}
+seen=$(taken '[x0]')
+[[ $seen == *'"fail"'*"{name: x0, share: true} at ports: in /etc/tally/tallyd.yaml"* ]]
+result "also where the configuration wants the port" $? "$seen"
+seen=$(taken '[w0]')
+[[ $seen == *'"warn"'*"and not Tally's"* ]]
+result "where the configuration does not want the port yet, that is a warning" $? "$seen"
+seen=$(taken '[{name: x0, share: true}]')$(taken '[{name: x0, mode: tc}]')
+[[ $seen == *'"ok"'*'"ok"'* && $seen != *"not Tally's"* ]]
+result "a port that is shared, or served by TC, is not kept from tallyd" $? "$seen"
+
 coproc server { on a iperf3 --server --port 31249 --forceflush 2>&1; }
 # shellcheck disable=SC2154
 while read -r line <&"${server[0]}" && [[ $line != *listening* ]]; do :; done

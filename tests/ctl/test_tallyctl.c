@@ -736,7 +736,8 @@ static void doctor_knows_what_operators_and_files_have_done(void **state)
 	const char *none = OK("[]");
 
 	doctor_told(OK("{\"version\":\"0\",\"services\":[],\"cordoned\":true,"
-		       "\"metrics\":\"192.0.2.1:9464\",\"config\":\"/nowhere/tallyd.yaml\"}"),
+		       "\"metrics\":\"192.0.2.1:9464\",\"config\":\"/nowhere/tallyd.yaml\","
+		       "\"troubles\":[\"cj is suspended\"]}"),
 		    jobs, none, OK("{}"));
 	assert_has(out, "warn  cordon      the node is cordoned: no run begins\n");
 	assert_has(out, "tallyctl uncordon\n");
@@ -744,6 +745,7 @@ static void doctor_knows_what_operators_and_files_have_done(void **state)
 	assert_has(out, "warn  config      /nowhere/tallyd.yaml: No such file or directory. The ");
 	assert_has(out, "warn  software    job slow is summed in software");
 	assert_has_not(out, "job fast");
+	assert_has(out, "fail  data plane  cj is suspended\n");
 	doctor_told(OK("{\"version\":\"0\",\"services\":[],\"metrics\":\"[::]:9464\"}"), none, none,
 		    OK("{}"));
 	assert_has_not(out, "metrics");

@@ -451,8 +451,13 @@ a_port_that_a_reload_takes_from_a_run_is_said_and_how_to_give_it_back() {
 	on n0 ip link set w1 down
 	until_true says_link down
 	until_true status_says 'w1 .*the link is down'
+	on n0 ip link set w1 up
+	until_true link_is_up
+	on w1-n0 ip link set n0 down
+	until_true status_says 'w1 .*the link is down, or has no carrier'
 }
-status_says() { ctl status | grep -q "$1"; }
+status_says() { ctl status | grep "$1"; }
+link_is_up() { ! status_says 'w1 .*the link is down'; }
 
 a_job_whose_tenant_is_gone_is_said() {
 	pair
@@ -464,7 +469,9 @@ a_job_whose_tenant_is_gone_is_said() {
 	start_agent
 	until_true trouble_has "1 suspended, such as train: nobody can join until"
 	ctl status | grep 'has tenant red again'
+	doctor | has 'fail  data plane  1 suspended, such as train: nobody can join until'
 }
+doctor() { on n0 "$build/tallyctl" --socket "$control" doctor || true; }
 
 facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tallyd_of_root_says_at_once_that_files_are_anothers \

@@ -154,10 +154,13 @@ a_job_over_its_quota_is_summed_in_software() {
 	join_all first w0 w1 w2 w3 -- -b 1M -e 1M -n 20 -w 0
 	joined_end
 	of_job first "!="
-	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 40 -w 0
+	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 8 -w 0 -s $((4 * slow))
 	until_true in_software second true
 	grep "run begins, summed in software.*job=second" "$work/tallyd.log"
 	[[ $(ctl --json status | jq .slots.used) == 0 ]]
+	ctl status | has '^runs *1, 1 summed in software, for lack of slots'
+	ctl job list | has '^second .*in software'
+	on n0 "$build/tallyctl" --socket "$control" doctor | has 'warn  software    job second is summed in software'
 	joined_end
 	of_job second ==
 	until_true counted second

@@ -288,6 +288,29 @@ doctor_asks_the_network_for_macs_and_believes_no_table() {
 
 doctor_asks_for_macs_of_ipv6_workers_too() { macs_are_asked_for 6 fd77:4::fe; }
 
+examined() { (doctor || true) | tr -s ' \n' ' ' >"$work/words"; } # without its line breaks
+is_said() { grep -F "$1" "$work/words" || { cat "$work/words"; return 1; }; }
+
+doctor_says_what_the_configuration_makes_wrong() {
+	star
+	sed -i 's/^service: .*/service: ["10.77.0.1", "127.0.0.1", "::1", "10.77.0.9"]/
+		s/^metrics: .*/metrics: {listen: "[2001:db8::7]:9464"}/' "$work/tallyd.yaml"
+	start_agent
+	examined
+	is_said "warn service service address 127.0.0.1 is this machine's own"
+	is_said "warn service service address ::1 is this machine's own"
+	is_said "fail service service address 10.77.0.9 is not an address of this machine"
+	is_said "fail metrics metrics: 2001:db8::7 is not an address of this machine"
+	if grep -E '10\.77\.0\.1 is|warn config' "$work/words"; then return 1; fi
+	echo 'nonsense: 1' >>"$work/tallyd.yaml"
+	examined
+	is_said "warn config $work/tallyd.yaml:12: 'nonsense': no such key"
+	is_said "The next start and the next reload fail; tallyd goes on meanwhile"
+	rm "$work/tallyd.yaml"
+	examined
+	is_said "warn config $work/tallyd.yaml: No such file or directory. The next start"
+}
+
 a_start_that_fails_leaves_nothing_attached() {
 	local option
 	star
@@ -311,4 +334,5 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	doctor_tells_a_hanging_tallyd_from_a_dead_one_and_fails \
 	doctor_asks_the_network_for_macs_and_believes_no_table \
 	doctor_asks_for_macs_of_ipv6_workers_too \
+	doctor_says_what_the_configuration_makes_wrong \
 	a_start_that_fails_leaves_nothing_attached
