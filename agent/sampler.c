@@ -66,7 +66,7 @@ static int on_timer(sd_event_source *timer, uint64_t us, void *data)
 	struct why why = { "" };
 
 	delay_add(&s->delays, clock_now_ns() - us * 1000);
-	if (sampler_sample(s, &why) < 0)
+	if (dataplane_settle(s->node->dataplane, &why) < 0 || sampler_sample(s, &why) < 0)
 		log_say(LOG_LEVEL_WARNING, "cannot read counters", "reason=\"%s\"", why.text);
 	sd_event_source_set_time_relative(timer,
 					  core_config(driver_core(s->driver))->sample_ms * 1000ull);

@@ -180,6 +180,14 @@ static int ports_read(struct dataplane *d, struct traffic_row *rows, unsigned in
 	return r == -ENOENT ? 0 : r;
 }
 
+/* What has gone counts as gone, even where programs may count still. */
+static void owed_count(const struct dataplane *d, struct tally_counters *counters)
+{
+	for (uint32_t i = 0; i < TALLY_ROWS_MAX; i++)
+		if (d->owed[i])
+			traffic_count(counters[TALLY_ROW_GONE].outcome, counters[i].outcome);
+}
+
 static void row_fill(struct traffic_row *ret, const struct tables_job *j,
 		     const struct dataplane_gate *gate, const struct tally_counters *counters)
 {
@@ -189,21 +197,23 @@ static void row_fill(struct traffic_row *ret, const struct tables_job *j,
 	memcpy(ret->outcome, counters[gate->row].outcome, sizeof(ret->outcome));
 }
 
-/* One behind the highest row of a job and of a port that is in use; how many rows are read. */
-static unsigned int rows_end(const struct tables *t, uint32_t *ret_jobs, uint32_t *ret_ports)
+/* One behind the highest row of a job and of a port that is in use; how many gates there are. */
+static unsigned int rows_end(const struct dataplane *d, const struct tables *t, uint32_t *ret_jobs,
+			     uint32_t *ret_ports)
 {
-	unsigned int count = TALLY_ROW_JOBS;
+	bool used[TALLY_ROWS_MAX];
+	unsigned int count = 0;
 
+	memcpy(used, d->owed, sizeof(used));
+	for (unsigned int i = 0; i < t->jobs; i++) {
+		rows_mark(&t->job[i], NULL, used);
+		count += t->job[i].gates;
+	}
 	*ret_jobs = TALLY_ROW_JOBS;
 	*ret_ports = TALLY_ROW_PORTS;
-	for (unsigned int i = 0; i < t->jobs; i++)
-		for (unsigned int k = 0; k < t->job[i].gates; k++, count++) {
-			uint32_t row = t->job[i].gate[k].row;
-			uint32_t *end = row < TALLY_ROW_PORTS ? ret_jobs : ret_ports;
-
-			if (row >= *end)
-				*end = row + 1;
-		}
+	for (uint32_t i = TALLY_ROW_JOBS; i < TALLY_ROWS_MAX; i++)
+		if (used[i])
+			*(i < TALLY_ROW_PORTS ? ret_jobs : ret_ports) = i + 1;
 	return count;
 }
 
@@ -219,12 +229,11 @@ int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *
 	unsigned int n = 0;
 	int r;
 
-	r = grace_pay(d, why);
-	if (r == 0)
-		r = maps_read_gates(d, &t, why);
+	r = maps_read_gates(d, &t, why);
 	if (r < 0)
 		return r;
-	rows = calloc(rows_end(&t, &jobs, &ports) + 2 * TALLY_PORTS_MAX, sizeof(*rows));
+	rows = calloc(TALLY_ROW_JOBS + rows_end(d, &t, &jobs, &ports) + 2 * TALLY_PORTS_MAX,
+		      sizeof(*rows));
 	if (!counters || !rows)
 		return -ENOMEM;
 	r = rows_read(d, 0, jobs, counters);
@@ -232,6 +241,7 @@ int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *
 		r = rows_read(d, TALLY_ROW_PORTS, ports, counters);
 	if (r < 0)
 		return map_error(why, r, "counters");
+	owed_count(d, counters);
 	for (; n < TALLY_ROW_JOBS; n++)
 		row_fill(&rows[n], &none, &(struct dataplane_gate){ .row = n }, counters);
 	for (unsigned int i = 0; i < t.jobs; i++)

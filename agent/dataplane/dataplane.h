@@ -173,9 +173,19 @@ int dataplane_job_follow(struct dataplane *d, uint32_t id, const struct hop *hop
 /*
  * All rows, summed over all CPUs; *ret is to be freed. The first is what is of no job and no known
  * port, the second is of what has gone: both say job 0 and port 0. Last come two of each port.
+ * Waits for nobody.
  */
 int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *ret_count,
 		   struct why *why);
+
+/*
+ * Programs that have found a job before it was removed, or a gate, have ended after this, and what
+ * they counted is put away: whoever opens the node finds that, also where this process was killed.
+ * The kernel waits for them (a grace period of RCU) in each write into the map of groups; so one
+ * wait is for all that went since the last one, and is put off until somebody calls this, or gets
+ * what was a job's. A job that is put pays by the way, with its group.
+ */
+int dataplane_settle(struct dataplane *d, struct why *why);
 
 /* The sum of all rows, each packet once; `ret` has TALLY_OUTCOME_COUNT of them. */
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);

@@ -29,14 +29,6 @@ int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret);
 int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct tables_copy *copy,
 		 const struct hop *hop, bool *ret_changed);
 
-/*
- * Programs that have found a job before it was removed, or a gate, have ended after this, and what
- * they counted has gone. The kernel waits for them (a grace period of RCU) in each write into the
- * map of groups; so one wait is for all that went since the last one, and is put off until somebody
- * reads the rows, or gets what was a job's. A job that is put pays by the way, with its group.
- */
-int grace_pay(struct dataplane *d, struct why *why);
-
 /* Gives every group of the node this program for its copies. */
 int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
 

@@ -274,7 +274,7 @@ static void group_remove(struct dataplane *d, const struct tables_job *j)
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-int grace_pay(struct dataplane *d, struct why *why)
+int dataplane_settle(struct dataplane *d, struct why *why)
 {
 	const uint32_t group = d->owing;
 
@@ -370,7 +370,7 @@ static int rows_take(struct dataplane *d, bool *rows, struct why *why)
 
 	for (uint32_t i = 0; r == 0 && i < TALLY_ROWS_MAX; i++)
 		if (rows[i] && d->owed[i])
-			r = grace_pay(d, why);
+			r = dataplane_settle(d, why);
 	return r < 0 ? r : rows_retire(d, rows, why);
 }
 

@@ -95,7 +95,7 @@ void dataplane_close(struct dataplane *d)
 
 	if (!d)
 		return;
-	grace_pay(d, &ignored);
+	dataplane_settle(d, &ignored);
 	for (int i = 0; i < PIN_COUNT; i++)
 		closep(&d->fd[i]);
 	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)

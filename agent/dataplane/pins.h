@@ -50,7 +50,7 @@ struct dataplane {
 	int group[TALLY_JOBS_MAX]; /* maps of copies; -1: no such group */
 	struct port_link *links; /* see ports.h */
 	unsigned int links_count;
-	bool owed[TALLY_ROWS_MAX]; /* rows that programs may count in still: see grace_pay() */
+	bool owed[TALLY_ROWS_MAX]; /* rows that programs may count in: see dataplane_settle() */
 	uint32_t owing; /* a group that they may have read; TABLES_NO_GROUP: none */
 };
 

@@ -157,7 +157,7 @@ int dataplane_tenant_put(struct dataplane *d, uint32_t index, const struct datap
 		r = source_put(wanted, index, &sources[i], why);
 	if (r < 0)
 		return r;
-	r = grace_pay(d, why); /* the number may have been another tenant's */
+	r = dataplane_settle(d, why); /* the number may have been another tenant's */
 	if (r < 0)
 		return r;
 	sources_read(d, index, before);

@@ -1150,9 +1150,14 @@ enum {
 	MANY = SLOTS / 2, /* of one chunk each */
 };
 
-/* How often the kernel waits, until all is counted. */
-static unsigned int waits_until_counted(struct dataplane *d, __u64 packets)
+/* How often the kernel waits; all is counted before and after. */
+static unsigned int waits_until_settled(struct dataplane *d, __u64 packets)
 {
+	const unsigned int before = waits;
+
+	assert_int_equal(total(d, TALLY_ABSORBED), packets);
+	assert_int_equal(waits, before);
+	assert_int_equal(dataplane_settle(d, &why), 0);
 	assert_int_equal(total(d, TALLY_ABSORBED), packets);
 	return waits;
 }
@@ -1169,7 +1174,7 @@ static void jobs_that_go_or_lose_a_gate_wait_together(void **state)
 	waits = 0;
 	for (uint32_t id = 1; id <= MANY; id++)
 		assert_int_equal(job_gates(d, id, &both[1], 1, &why), 0);
-	assert_int_equal(waits_until_counted(d, MANY), 1);
+	assert_int_equal(waits_until_settled(d, MANY), 1);
 	for (uint32_t id = 1; id <= MANY; id++)
 		assert_int_equal(job_gates(d, id, both, 2, &why), 0);
 	for (uint32_t id = 1; id <= MANY; id++)
@@ -1178,7 +1183,7 @@ static void jobs_that_go_or_lose_a_gate_wait_together(void **state)
 	waits = 0;
 	for (uint32_t id = 1; id <= MANY; id++)
 		assert_int_equal(job_del(d, id, &why), 0);
-	assert_int_equal(waits_until_counted(d, 2 * MANY), 1);
+	assert_int_equal(waits_until_settled(d, 2 * MANY), 1);
 	assert_int_equal(row_at(d, 0, 0).outcome[TALLY_ABSORBED].packet, 0);
 	node_close(d);
 }

@@ -223,10 +223,30 @@ counters_do_not_fall_when_a_job_is_deleted_in_the_middle_of_a_run() {
 	wait "${worker[@]}" || true # whose job has gone
 }
 
+samples() { metrics | sed -n 's/^tally_loop_delay_seconds_count //p'; }
+samples_reach() { (($(samples) >= $1)); }
+packets_reach() { (($(sum_of_packets) >= $1)); }
+
+what_a_run_counted_outlives_a_tallyd_that_is_killed() {
+	local before
+	pair
+	start_agent
+	create_job train 2
+	load 1
+	joined_end
+	until_true state_is train waiting
+	until_true samples_reach $(($(samples) + 2))
+	before=$(sum_of_packets)
+	end_agent KILL
+	start_agent
+	until_true packets_reach "$before"
+}
+
 facts prometheus_sees_a_run_and_its_end \
 	the_documented_queries_are_answered \
 	rules_and_dashboard_ask_for_series_that_there_are \
 	promtool_has_nothing_to_say_about_the_text \
 	health_is_told_and_other_paths_are_not \
 	counters_do_not_fall_when_tallyd_is_killed_and_when_runs_and_jobs_end \
-	counters_do_not_fall_when_a_job_is_deleted_in_the_middle_of_a_run
+	counters_do_not_fall_when_a_job_is_deleted_in_the_middle_of_a_run \
+	what_a_run_counted_outlives_a_tallyd_that_is_killed
