@@ -147,6 +147,7 @@ static int group_find(const struct tables *now, uint32_t id, struct tally_job *j
 /* The gates of one job, while they are chosen. */
 struct choice {
 	const struct tables_job *before; /* or NULL */
+	const bool *freed; /* rows that are taken last */
 	struct tables_job *job;
 	unsigned int gates; /* that other jobs have */
 	bool used[TALLY_ROWS_MAX]; /* rows of ports: */
@@ -188,11 +189,21 @@ static bool has_row_left(const struct choice *c)
 		       TALLY_PORT_ROWS - TALLY_TENANTS_MAX * TALLY_PORT_ROWS_OF_TENANT;
 }
 
+/* TALLY_ROWS_MAX: there is none. */
+static uint32_t row_find(const struct choice *c, bool freed)
+{
+	uint32_t row = TALLY_ROW_PORTS;
+
+	while (row < TALLY_ROWS_MAX && (c->used[row] || c->freed[row] != freed))
+		row++;
+	return row;
+}
+
 /* The row that the job had for the port, or a free one; that of the whole job if there is none. */
 static uint32_t row_choose(struct choice *c, uint32_t ifindex)
 {
 	const struct dataplane_gate *before = tables_gate_find(c->before, ifindex);
-	uint32_t row = TALLY_ROW_PORTS;
+	uint32_t row;
 
 	if (!has_row_left(c))
 		return c->job->gate[0].row;
@@ -200,8 +211,9 @@ static uint32_t row_choose(struct choice *c, uint32_t ifindex)
 		c->held++;
 		return before->row;
 	}
-	while (row < TALLY_ROWS_MAX && c->used[row])
-		row++;
+	row = row_find(c, false);
+	if (row == TALLY_ROWS_MAX)
+		row = row_find(c, true);
 	if (row == TALLY_ROWS_MAX)
 		return c->job->gate[0].row;
 	c->used[row] = true;
@@ -257,7 +269,7 @@ static void rows_choose(struct choice *c, bool everywhere)
 static int gates_choose(const struct tables *now, const struct dataplane_gate *wanted,
 			unsigned int count, struct tables_job *job, struct why *why)
 {
-	struct choice c = { .before = tables_find(now, job->id), .job = job };
+	struct choice c = { .before = tables_find(now, job->id), .freed = now->freed, .job = job };
 	int r;
 
 	count = wanted ? count : 0;
@@ -411,15 +423,31 @@ int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_
 
 /* --- what has been done ---------------------------------------------------------------------- */
 
+/* No gate of ours leads to row 0, and what else stands in the maps may be anything. */
+static bool *freed(struct tables *t, uint32_t row)
+{
+	return &t->freed[row < TALLY_ROWS_MAX ? row : 0];
+}
+
 void tables_forget(struct tables *t, uint32_t id)
 {
 	struct tables_job *j = (struct tables_job *)tables_find(t, id);
 
 	if (!j)
 		return;
+	for (unsigned int i = 0; i < j->gates; i++)
+		*freed(t, j->gate[i].row) = true;
 	tables_job_close(j);
 	memmove(j, j + 1, (t->job + t->jobs - (j + 1)) * sizeof(*j));
 	t->jobs--;
+}
+
+/* Whoever took one that was freed has waited, and so for all of them. */
+static void rows_take(struct tables *t, const struct tables_job *j)
+{
+	for (unsigned int i = 0; i < j->gates; i++)
+		if (*freed(t, j->gate[i].row))
+			memset(t->freed, 0, sizeof(t->freed));
 }
 
 int tables_put(struct tables *t, struct tables_job *job)
@@ -430,7 +458,10 @@ int tables_put(struct tables *t, struct tables_job *job)
 	if (!jobs)
 		return -ENOMEM;
 	t->job = jobs;
+	rows_take(t, job);
 	tables_forget(t, job->id);
+	for (unsigned int i = 0; i < job->gates; i++)
+		*freed(t, job->gate[i].row) = false;
 	while (at < t->jobs && jobs[at].id < job->id)
 		at++;
 	memmove(&jobs[at + 1], &jobs[at], (t->jobs - at) * sizeof(*jobs));

@@ -47,6 +47,7 @@ struct tables {
 	uint32_t *port; /* where the node is attached: ifindexes */
 	unsigned int jobs; /* up to TALLY_JOBS_MAX, and broken ones */
 	struct tables_job *job; /* by their ids */
+	bool freed[TALLY_ROWS_MAX]; /* lately: a job gets one of these rows only after a wait */
 };
 
 void tables_job_close(struct tables_job *j);

@@ -170,16 +170,26 @@ static int job_add(struct dataplane *d, struct installation *g, const struct dat
 	return r;
 }
 
+/* The same in tables that are known, and know it then. */
+static int job_regate(struct dataplane *d, struct tables *now, uint32_t id,
+		      const struct dataplane_gate *gates, unsigned int count, struct why *ret_why)
+{
+	_cleanup_(tables_job_close) struct tables_job j = { 0 };
+	int r;
+
+	r = tables_regate(now, id, gates, count, &j, ret_why);
+	if (r == 0)
+		r = dataplane_job_regate(d, tables_find(now, id), &j, ret_why);
+	return r < 0 ? r : tables_put(now, &j);
+}
+
 static int job_gates(struct dataplane *d, uint32_t id, const struct dataplane_gate *gates,
 		     unsigned int count, struct why *ret_why)
 {
 	_cleanup_(tables_close) struct tables now = { 0 };
-	_cleanup_(tables_job_close) struct tables_job j = { 0 };
-	int r;
 
 	assert_int_equal(dataplane_tables_read(d, &now, ret_why), 0);
-	r = tables_regate(&now, id, gates, count, &j, ret_why);
-	return r < 0 ? r : dataplane_job_regate(d, tables_find(&now, id), &j, ret_why);
+	return job_regate(d, &now, id, gates, count, ret_why);
 }
 
 static int job_del(struct dataplane *d, uint32_t id, struct why *ret_why)
@@ -1188,6 +1198,28 @@ static void jobs_that_go_or_lose_a_gate_wait_together(void **state)
 	node_close(d);
 }
 
+/* As where a reload takes one ingress point from all jobs of a tenant, and gives them another. */
+static void jobs_that_swap_a_gate_for_another_wait_for_nobody(void **state)
+{
+	const struct dataplane_gate here = { .ifindex = LOOPBACK }, there = { .ifindex = port };
+	_cleanup_(tables_close) struct tables now = { 0 };
+	struct dataplane *d = node_open();
+
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(job_add(d, job_plan(id, EPOCH, 1), &here, 1, &why), 0);
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(message_run(contribution(.worker = 0, .job = id)), XDP_DROP);
+	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
+	waits = 0;
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(job_regate(d, &now, id, &there, 1, &why), 0);
+	assert_int_equal(waits, 0);
+	for (uint32_t id = 1; id <= MANY; id++)
+		assert_int_equal(row_at(d, id, port).outcome[TALLY_ABSORBED].packet, 0);
+	assert_int_equal(waits_until_settled(d, MANY), 1);
+	node_close(d);
+}
+
 struct traffic {
 	atomic_bool end;
 	__u64 sent; /* of each kind */
@@ -1799,6 +1831,7 @@ int main(void)
 		fact(a_row_changes_hands_when_programs_were_waited_for),
 		fact(what_a_process_that_died_left_in_rows_is_no_jobs),
 		fact(jobs_that_go_or_lose_a_gate_wait_together),
+		fact(jobs_that_swap_a_gate_for_another_wait_for_nobody),
 		fact(a_new_epoch_counts_on_in_the_same_rows),
 		fact(an_epoch_stays_when_the_next_one_finds_no_room),
 		fact(all_rows_can_be_used_and_what_has_none_is_in_that_of_its_job),

@@ -301,6 +301,56 @@ static void gates_that_stay_keep_their_rows(void **state)
 	assert_why_has("job 99: this node has no such job");
 }
 
+static bool given_up[TALLY_ROWS_MAX];
+
+/*
+ * How often each step-th of so many jobs waits while it gets these gates, from the last one on:
+ * whoever takes a row that another one gave up waits, and so for all that were given up by then.
+ */
+static unsigned int waits_for_gates(uint32_t jobs, uint32_t step,
+				    const struct dataplane_gate *gates)
+{
+	unsigned int waits = 0;
+
+	for (uint32_t id = jobs; id; id -= step) {
+		const struct tables_job *before = tables_find(&node, id);
+		struct tables_job now = { 0 };
+
+		assert_int_equal(tables_regate(&node, id, gates, 2, &now, &why), 0);
+		for (unsigned int i = 0; i < now.gates; i++)
+			if (given_up[now.gate[i].row]) {
+				memset(given_up, 0, sizeof(given_up));
+				waits++;
+			}
+		given_up[tables_row(before, before->gate[1].ifindex)] = true;
+		assert_int_equal(tables_put(&node, &now), 0);
+	}
+	return waits;
+}
+
+static void jobs_that_swap_gates_wait_only_where_rows_run_out(void **state)
+{
+	enum {
+		JOBS = 1000,
+		FREE = TALLY_PORT_ROWS - 2 * JOBS,
+	};
+	const struct dataplane_gate first[] = { { .ifindex = 3 }, { .ifindex = 5 } };
+	const struct dataplane_gate second[] = { { .ifindex = 9 }, { .ifindex = 5 } };
+	int r;
+
+	for (uint32_t id = 1; id <= JOBS; id++) {
+		job_of(id, 1, 2)->job.tenant = id % TALLY_TENANTS_MAX;
+		assert_non_null(installed(&wanted, first, 2, &r));
+	}
+	assert_int_equal(waits_for_gates(JOBS, 1, second), (JOBS - 1) / FREE);
+	for (uint32_t id = 1; id <= JOBS; id += 2)
+		tables_forget(&node, id);
+	memset(node.freed, 0, sizeof(node.freed)); /* a while later */
+	memset(given_up, 0, sizeof(given_up));
+	assert_int_equal(waits_for_gates(JOBS, 2, first), 0);
+	assert_int_equal(waits_for_gates(JOBS, 2, second), 0);
+}
+
 /* A job of one tenant with a copy through each of so many ports; how many have rows of their own.
  */
 static unsigned int rows_of_job(uint32_t id, uint16_t tenant, unsigned int ports)
@@ -625,6 +675,7 @@ int main(void)
 		TEST(named_gates_are_the_only_ones),
 		TEST(a_gate_is_given_once),
 		TEST(gates_that_stay_keep_their_rows),
+		TEST(jobs_that_swap_gates_wait_only_where_rows_run_out),
 		TEST(no_tenant_takes_the_rows_of_another),
 		TEST(a_thousand_jobs_fit_on_64_ports),
 		TEST(gates_without_rows_count_in_the_row_of_their_job),
