@@ -455,6 +455,39 @@ static void copies_follow_their_neighbours(void **state)
 	node_close(d);
 }
 
+static __u32 port_of_rank(const struct tally_job *job, __u32 rank)
+{
+	const __u32 index = tally_rank_index(job->group, rank);
+	struct tally_rank found;
+	int fd = pinned("ranks");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &index, &found), errno);
+	close(fd);
+	return found.port;
+}
+
+/* On the service address's own link, a rank comes in by that port alone; and it may move. */
+static void a_bound_ranks_port_follows_a_worker_that_moves(void **state)
+{
+	struct hop hops[] = { { .port = port, .mac = { 2, 1 } },
+			      { .port = port, .mac = { 2, 2 } } };
+	struct installation *g = job_plan(JOB, EPOCH, 8);
+	struct dataplane *d = node_open();
+	unsigned int changed = 9, elsewhere = 9;
+
+	g->job.bound = true;
+	memcpy(g->copy[0].hop.source, g->job.service, 16);
+	assert_int_equal(job_add(d, g, NULL, 0, &why), 0);
+	assert_int_equal(port_of_rank(&g->job, 0), port);
+	assert_int_equal(port_of_rank(&g->job, 1), 0);
+	memcpy(hops[1].source, g->job.service, 16);
+	assert_int_equal(dataplane_job_follow(d, JOB, hops, 2, &changed, &elsewhere, &why), 0);
+	assert_int_equal(changed, 2);
+	assert_int_equal(port_of_rank(&g->job, 0), 0);
+	assert_int_equal(port_of_rank(&g->job, 1), port);
+	node_close(d);
+}
+
 static void a_restricted_gate_asks_for_the_tenants_sources(void **state)
 {
 	const struct dataplane_gate gate = { .ifindex = LOOPBACK, .restricted = true };
@@ -1824,6 +1857,7 @@ int main(void)
 		fact(a_job_without_gate_0_takes_nothing_from_others),
 		fact(programs_are_replaced_where_a_copy_has_lost_its_interface),
 		fact(copies_follow_their_neighbours),
+		fact(a_bound_ranks_port_follows_a_worker_that_moves),
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
 		fact(a_run_gets_what_was_anothers_when_programs_were_waited_for),
