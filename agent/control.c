@@ -212,15 +212,19 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	return end - text + 1;
 }
 
-/* Whoever may look may ask for lists: `status`, and changes by those who may, go before these. */
-static bool is_long(const char *text, size_t length)
+/*
+ * Changes wait for the disk, and may be many; `status` goes before these. Whoever may look may ask
+ * for lists: changes go before them.
+ */
+static unsigned int patience(const char *text, size_t length)
 {
 	const char *end = memchr(text, '\n', length);
 	struct request q = { 0 };
 	struct why ignored;
 
-	return end && request_parse(text, end - text, &q, &ignored) == 0 &&
-	       q.verb != REQUEST_STATUS && request_kinds[q.verb].right == REQUEST_ANYONE;
+	if (!end || request_parse(text, end - text, &q, &ignored) < 0 || q.verb == REQUEST_STATUS)
+		return 0;
+	return request_kinds[q.verb].right == REQUEST_ANYONE ? 2 : 1;
 }
 
 static void on_end(struct stream *s)
@@ -253,7 +257,7 @@ static const struct stream_service service = {
 	.idle_timeout_ns = IDLE_TIMEOUT_S * 1000000000ull,
 	.priority = SD_EVENT_PRIORITY_NORMAL - 1,
 	.read = on_text,
-	.is_long = is_long,
+	.patience = patience,
 	.end = on_end,
 	.refuse = refuse,
 };

@@ -36,31 +36,6 @@ static void list_put(struct stream *s, struct stream_list *list)
 	}
 }
 
-/* A timer that is set anew each time: sd-event would take a source that is always there first. */
-static void line_arm(struct stream_server *server)
-{
-	if (TAILQ_EMPTY(&server->line))
-		return;
-	sd_event_source_set_time_relative(server->next_in_line, 0);
-	sd_event_source_set_enabled(server->next_in_line, SD_EVENT_ONESHOT);
-}
-
-static void line_join(struct stream *s)
-{
-	s->in_line = true;
-	TAILQ_INSERT_TAIL(&s->server->line, s, turn);
-	if (TAILQ_FIRST(&s->server->line) == s)
-		line_arm(s->server);
-	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF); /* the request is whole */
-}
-
-static void line_leave(struct stream *s)
-{
-	if (s->in_line)
-		TAILQ_REMOVE(&s->server->line, s, turn);
-	s->in_line = false;
-}
-
 static void events_set(struct stream *s, uint32_t events)
 {
 	struct epoll_event e = { .events = events, .data.ptr = s };
@@ -117,7 +92,7 @@ void stream_end(struct stream *s)
 	struct stream_server *server = s->server;
 
 	list_put(s, NULL);
-	line_leave(s);
+	stream_line_leave(s);
 	room_set(s, 0);
 	server->count--;
 	server->service->end(s);
@@ -317,11 +292,14 @@ static void refuse(struct stream *s, int error)
 static void request_read(struct stream *s, bool its_turn)
 {
 	const struct stream_service *service = s->server->service;
+	unsigned int patience = 0;
 	ssize_t n = 0;
 
 	s->more = s->out_length > 0;
-	if (!s->more && !its_turn && service->is_long && service->is_long(s->in, s->in_length)) {
-		line_join(s);
+	if (!s->more && !its_turn && service->patience)
+		patience = service->patience(s->in, s->in_length);
+	if (patience) {
+		stream_line_join(s, patience);
 		watch(s);
 		return;
 	}
@@ -398,12 +376,12 @@ void stream_line_read(struct stream_server *server)
 
 	if (!s)
 		return;
-	line_leave(s);
+	stream_line_leave(s);
 	if (!s->finishing)
 		request_read(s, true);
 	if (s->over)
 		stream_end(s);
-	line_arm(server);
+	stream_line_arm(server);
 }
 
 static int on_timer(sd_event_source *source, uint64_t us, void *data)

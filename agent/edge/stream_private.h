@@ -42,7 +42,7 @@ struct stream {
 	bool heard_all; /* the peer has closed its half */
 	bool over; /* to be ended by the event loop */
 	bool more; /* `in` may have another request, which is handled before more is read */
-	bool in_line; /* `in` has a request that waits for its turn */
+	unsigned int in_line; /* `in` has a request that waits for its turn: its patience; or 0 */
 	void *context;
 };
 
@@ -77,7 +77,12 @@ int stream_new(struct stream_server *server, struct stream_list *source, int fd,
 /* What epoll says of the connection. */
 void stream_on_io(struct stream *s, uint32_t events);
 
-/* Reads the request that has waited longest. */
+/* A connection waits in the line, or not any more; the first one has its turn soon. */
+void stream_line_join(struct stream *s, unsigned int patience);
+void stream_line_leave(struct stream *s);
+void stream_line_arm(struct stream_server *server);
+
+/* Reads the first request of the line. */
 void stream_line_read(struct stream_server *server);
 
 /* Removes the connection and calls end(). Only handlers of the event loop may call this. */

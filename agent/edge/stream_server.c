@@ -172,6 +172,42 @@ static int on_ready(sd_event_source *io, int fd, uint32_t events, void *data)
 	return 0;
 }
 
+/* --- the line --------------------------------------------------------------------------------- */
+
+/* A timer that is set anew each time: sd-event would take a source that is always there first. */
+void stream_line_arm(struct stream_server *server)
+{
+	if (TAILQ_EMPTY(&server->line))
+		return;
+	sd_event_source_set_time_relative(server->next_in_line, 0);
+	sd_event_source_set_enabled(server->next_in_line, SD_EVENT_ONESHOT);
+}
+
+void stream_line_join(struct stream *s, unsigned int patience)
+{
+	struct stream_queue *line = &s->server->line;
+	struct stream *before = TAILQ_LAST(line, stream_queue);
+	const bool is_first = !before;
+
+	while (before && before->in_line > patience)
+		before = TAILQ_PREV(before, stream_queue, turn);
+	s->in_line = patience;
+	if (before)
+		TAILQ_INSERT_AFTER(line, before, s, turn);
+	else
+		TAILQ_INSERT_HEAD(line, s, turn);
+	if (is_first)
+		stream_line_arm(s->server);
+	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF); /* the request is whole */
+}
+
+void stream_line_leave(struct stream *s)
+{
+	if (s->in_line)
+		TAILQ_REMOVE(&s->server->line, s, turn);
+	s->in_line = 0;
+}
+
 static int on_line(sd_event_source *timer, uint64_t us, void *data)
 {
 	stream_line_read(data);

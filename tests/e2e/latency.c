@@ -15,6 +15,8 @@
  *		join jobs of one worker, where nobody finds them
  *	latency list CONTROL COUNT
  *		so many connections ask for all jobs, over and over
+ *	latency delete CONTROL TOKENS COUNT
+ *		the first of these jobs, all at once; says how many ms that took, and stays
  *
  * TOKENS is a file: in each line a job, its token and the number of its workers. All but `ask` say
  * "ready", and end by a signal. A crowd that is complete waits for SIGUSR1 before it goes; then it
@@ -349,6 +351,29 @@ static void list(const char *control, unsigned long count)
 		}
 }
 
+static void delete_jobs(const char *control, unsigned long count)
+{
+	int *fd = room(count, sizeof(*fd));
+	char answer[256];
+	uint64_t began_ns;
+
+	ready(true);
+	began_ns = clock_now_ns();
+	for (unsigned long i = 0; i < count; i++) {
+		fd[i] = try_connect(control, 0);
+		if (fd[i] < 0 ||
+		    dprintf(fd[i], "{\"do\": \"job-del\", \"name\": \"%s\"}\n", job[i].name) < 0)
+			err(1, "%s", control);
+	}
+	for (unsigned long i = 0; i < count; i++)
+		if (recv(fd[i], answer, sizeof(answer), 0) < 11 ||
+		    strncmp(answer, "{\"ok\": true", 11) != 0)
+			errx(1, "job %s is not deleted", job[i].name);
+	printf("%.0f\n", (clock_now_ns() - began_ns) / 1e6);
+	fflush(stdout);
+	pause();
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files = { FILES, FILES };
@@ -360,7 +385,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &go, NULL);
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
 		err(1, "open files");
-	if (argc == 5 && strstr("members stay lost", what))
+	if (argc == 5 && strstr("members stay lost delete", what))
 		tokens_read(argv[3]);
 	if (!strcmp(what, "ask") && argc == 5)
 		ask(argv[2], number(argv[3]), argv[4]);
@@ -372,6 +397,8 @@ int main(int argc, char **argv)
 		members(argv[2], number(argv[4]), true);
 	else if (!strcmp(what, "lost") && argc == 5)
 		lost(argv[2], number(argv[4]));
+	else if (!strcmp(what, "delete") && argc == 5)
+		delete_jobs(argv[2], number(argv[4]));
 	else if (!strcmp(what, "list") && argc == 4)
 		list(argv[2], number(argv[3]));
 	else

@@ -46,6 +46,8 @@ node_with_jobs() {
 }
 all_run() { has ready "$work/stay" && [[ $(ctl --json job list | jq 'map(select(.state == "running")) | length') == "$jobs" ]]; }
 
+deletes() { exec "$tool" delete "$control" "$work/run" "$jobs"; }
+
 # --- the table
 
 line() { printf '# %-44s %5s %6s %9s %9s %9s %6s %7s\n' "$@" >&3; }
@@ -57,7 +59,7 @@ row() { # WHAT NOISE...
 	for n; do
 		"$n" >"$work/noise.$n" 2>"$work/errors.$n" &
 		noise+=($!)
-		[[ $n != strangers && $n != members ]] || crowds+=($!)
+		[[ $n != strangers && $n != members && $n != deletes ]] || crowds+=($!)
 		until_true has ready "$work/noise.$n" || { cat "$work/errors.$n"; return 1; }
 	done
 	nice -n -10 "$tool" ask "$control" "$seconds" "$daemon" >"$work/asked" &
@@ -88,6 +90,9 @@ status_is_quick_whatever_goes_on() {
 	row "MACs of $workers workers flap" flapping
 	row "tenants come and go, and reloads" changes
 	row "all of that" strangers members listers lost flapping changes
+	row "all $jobs jobs are deleted at once" deletes
+	[[ ! -e $work/noise.deletes ]] ||
+		sed -n 's/^[0-9]\+$/# the last of them was deleted after & ms/p' "$work/noise.deletes" >&3
 	((${#wrong[@]} == 0)) || { printf 'too slow: %s\n' "${wrong[@]}"; return 1; }
 }
 

@@ -121,9 +121,9 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	return end - text + 1;
 }
 
-static bool is_long(const char *text, size_t length)
+static unsigned int patience(const char *text, size_t length)
 {
-	return length > 4 && !strncmp(text, "long\n", 5);
+	return length < 5 ? 0 : !strncmp(text, "list\n", 5) ? 2 : !strncmp(text, "long\n", 5);
 }
 
 static void on_end(struct stream *s)
@@ -447,7 +447,7 @@ static void short_requests_go_before_long_ones(void **state)
 	int fd[LONG], quick;
 	char first;
 
-	service.is_long = is_long;
+	service.patience = patience;
 	service.priority = SD_EVENT_PRIORITY_NORMAL - 1;
 	serve(&service);
 	for (int i = 0; i < LONG; i++) {
@@ -470,13 +470,47 @@ static void short_requests_go_before_long_ones(void **state)
 	connections_become(0);
 }
 
+static void who_has_less_patience_goes_first(void **state)
+{
+	enum {
+		LISTS = 20
+	};
+	struct stream_service service = patient;
+	int fd[LISTS], first, second;
+	char byte;
+
+	service.patience = patience;
+	serve(&service);
+	for (int i = 0; i < LISTS; i++) {
+		fd[i] = comes();
+		says(fd[i], "list\n");
+	}
+	while (!said)
+		assert_true(sd_event_run(loop, 0) > 0);
+	first = comes();
+	says(first, "long\n");
+	second = comes();
+	says(second, "long\n");
+	while (recv(second, &byte, 1, MSG_PEEK) < 0)
+		assert_true(sd_event_run(loop, 0) > 0);
+	assert_in_range(said, 3, LISTS / 2);
+	assert_int_equal(recv(first, &byte, 1, MSG_PEEK), 1);
+	for (int i = 0; i < LISTS; i++) {
+		hears(fd[i], "list\n");
+		close(fd[i]);
+	}
+	close(first);
+	close(second);
+	connections_become(0);
+}
+
 /* Who has a long request waiting may go, or be closed with the server. */
 static void who_waits_for_its_turn_may_go(void **state)
 {
 	struct stream_service service = patient;
 	int fd[4];
 
-	service.is_long = is_long;
+	service.patience = patience;
 	serve(&service);
 	for (int i = 0; i < 4; i++) {
 		fd[i] = comes();
@@ -1257,6 +1291,7 @@ int main(void)
 		FACT(requests_in_one_write_are_answered_in_order),
 		FACT(nobody_waits_for_all_that_another_one_asks),
 		FACT(short_requests_go_before_long_ones),
+		FACT(who_has_less_patience_goes_first),
 		FACT(who_waits_for_its_turn_may_go),
 		FACT(who_does_not_read_is_not_answered_further),
 		FACT(a_request_has_at_most_so_many_bytes),
