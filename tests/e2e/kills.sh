@@ -14,6 +14,7 @@
 #	TALLY_ACTIONS="start"    only of these actions
 #	TALLY_PART=2/3           of all there are: the second of each three, for machines side by side
 #	TALLY_SEED=N             which points, if not all (1)
+#	TALLY_BESIDE=dispatcher  w0's other program is in libxdp's dispatcher (BPF_PROG_TYPE_EXT)
 # shellcheck source=tests/e2e/agent_lib.sh
 source "$(dirname "$0")/agent_lib.sh"
 
@@ -29,6 +30,16 @@ configure() { # N
 	sed -i '/^  - w2$/d; /^tenants:/d' "$work/tallyd.yaml"
 }
 
+beside() {
+	if [[ ${TALLY_BESIDE-} == dispatcher ]]; then
+		on n0 xdp-loader load -m native w0 "$build/tests/bpf/beside.bpf.o"
+		return
+	fi
+	mkdir "$pin-other"
+	bpftool prog loadall "$build/tests/bpf/beside.bpf.o" "$pin-other"
+	on n0 bpftool net attach xdpdrv pinned "$pin-other/beside" dev w0
+}
+
 prepare() {
 	agent_network <<-END
 		host w0 w1 w2
@@ -41,9 +52,7 @@ prepare() {
 		"$work/tallyd.yaml"
 	echo 'tenants: [{name: red, slots: 256}]' >>"$work/tallyd.yaml"
 	mv "$work/tallyd.yaml" "$work/both.yaml"
-	mkdir "$pin-other"
-	bpftool prog loadall "$build/tests/bpf/beside.bpf.o" "$pin-other"
-	on n0 bpftool net attach xdpdrv pinned "$pin-other/beside" dev w0
+	beside
 	configure 0
 	launch
 	create_job train 2

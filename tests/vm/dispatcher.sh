@@ -10,6 +10,9 @@
 #   w1 ──┘ (tallyd, then beside)
 #
 #	TALLY_KILLS=N|all        kills at so many points of each action (3), or at all there are
+#	TALLY_PART=2/3           of all there are: the second of each three, for guests side by side
+#
+# tallyd is killed there by TALLY_BESIDE=dispatcher tests/e2e/kills.sh.
 # shellcheck source=tests/e2e/agent_lib.sh
 source "$(dirname "$0")/../e2e/agent_lib.sh"
 
@@ -145,6 +148,16 @@ killed_and_well() { # N ACTION
 	are w0 "tally_port beside " || { echo "after $2: $(<"$work/killed")"; return 1; }
 }
 
+# The last calls, many of them, take away pins of jobs, one by one.
+points() { # CALLS: which are tried
+	local calls=$(($1 < 100 ? $1 : 100)) part=${TALLY_PART:-1/1}
+	if [[ ${TALLY_KILLS-} == all ]]; then
+		seq "${part%/*}" "${part#*/}" "$1" | awk -v last="$1" "\$1 <= 100 || \$1 > last - 10"
+	else
+		shuf -i "1-$calls" -n "${TALLY_KILLS:-3}"
+	fi
+}
+
 wherever_it_is_killed_the_next_one_ends_well() {
 	local action calls point tried=0
 	network_that_is_shared
@@ -154,12 +167,11 @@ wherever_it_is_killed_the_next_one_ends_well() {
 		# shellcheck disable=SC2086
 		calls=$(kill_at 0 $action | sed -n 's/^passed //p')
 		((calls > 20))
-		# What comes after so many are pins of jobs, one by one.
-		for point in $(seq $((calls < 100 ? calls : 100)) | if [[ ${TALLY_KILLS-} == all ]]; then cat; else
-			shuf -n "${TALLY_KILLS:-3}"; fi); do
+		for point in $(points "$calls"); do
 			killed_and_well "$point" "$action"
 			tried=$((tried + 1))
 		done
+		echo "# $action: of $calls calls killed at ${TALLY_KILLS:-3}, part ${TALLY_PART:-1/1}" >&3
 	done
 	beside_goes_on w0 w0 w1
 	echo "# killed at $tried points; libxdp's folders: $(find /sys/fs/bpf/xdp -name 'dispatch-*' | wc -l)" >&3
