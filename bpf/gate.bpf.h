@@ -6,17 +6,30 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 
+/*
+ * A switch keeps the members of VLANs apart by 802.1Q tags. To many switches a frame with another
+ * tag is one without, so whoever is in the VLAN that they leave untagged could write any VLAN into
+ * it: no ingress point has that of such a tag.
+ */
+static __always_inline __be16 vlan_in(__be16 proto, __be16 tag)
+{
+	_Static_assert(TALLY_VLAN_NONE == 0x0fff, "all bits of a VLAN");
+	return proto == bpf_htons(ETH_P_8021Q) ? tag & bpf_htons(TALLY_VLAN_NONE)
+					       : bpf_htons(TALLY_VLAN_NONE);
+}
+
 /* 0: untagged. */
 static __always_inline __be16 vlan_of(const struct hook_context *ctx, const void *data,
 				      const void *end, struct offsets offsets)
 {
-	const struct vlan_tag *tag = data + sizeof(struct ethhdr);
+	const struct ethhdr *eth = data;
+	const struct vlan_tag *tag = (const void *)(eth + 1);
 
 	if (hook_has_tag(ctx))
-		return hook_vlan(ctx);
-	if (offsets.ip == sizeof(struct ethhdr) || (const void *)(tag + 1) > end)
+		return vlan_in(hook_tag_proto(ctx), hook_tag(ctx));
+	if (offsets.ip == sizeof(*eth) || (const void *)(tag + 1) > end)
 		return 0;
-	return tag->tci & bpf_htons(0x0fff);
+	return vlan_in(eth->h_proto, tag->tci);
 }
 
 /*

@@ -22,9 +22,14 @@ static __always_inline __u32 hook_port(const struct __sk_buff *ctx) { return ctx
 /* Has the kernel put the frame's VLAN tag beside it? It does so with the outermost one. */
 static __always_inline bool hook_has_tag(const struct __sk_buff *ctx) { return ctx->vlan_present; }
 
-static __always_inline __be16 hook_vlan(const struct __sk_buff *ctx)
+static __always_inline __be16 hook_tag_proto(const struct __sk_buff *ctx)
 {
-	return bpf_htons(ctx->vlan_tci & 0x0fff);
+	return ctx->vlan_proto;
+}
+
+static __always_inline __be16 hook_tag(const struct __sk_buff *ctx)
+{
+	return bpf_htons(ctx->vlan_tci);
 }
 
 /* Of the whole frame as on the wire; between `data` and `end` there may be less of it. */

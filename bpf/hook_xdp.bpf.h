@@ -28,7 +28,9 @@ static __always_inline __u32 hook_behind(const struct xdp_md *ctx, const void *a
 /* XDP sees VLAN tags in the frame. */
 static __always_inline bool hook_has_tag(const struct xdp_md *ctx) { return false; }
 
-static __always_inline __be16 hook_vlan(const struct xdp_md *ctx) { return 0; }
+static __always_inline __be16 hook_tag_proto(const struct xdp_md *ctx) { return 0; }
+
+static __always_inline __be16 hook_tag(const struct xdp_md *ctx) { return 0; }
 
 /* Can the kernel be asked whether a frame's checksum is there? */
 enum {

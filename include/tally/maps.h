@@ -144,6 +144,7 @@ struct tally_tenant {
 /* sources: where a tenant's messages may come from -> 1. Matched by the longest prefix. */
 enum {
 	TALLY_VLAN_ANY = 0xffff,
+	TALLY_VLAN_NONE = 0x0fff, /* none that a source names: of a tag that is not of 802.1Q */
 	TALLY_SOURCE_BITS = 8 * 12, /* of the key before the address: always whole */
 };
 
@@ -151,7 +152,7 @@ struct tally_source_key {
 	__u32 bits; /* TALLY_SOURCE_BITS, and those of the address's prefix */
 	__be32 tenant;
 	__be32 ifindex;
-	__be16 vlan; /* 0: untagged; TALLY_VLAN_ANY */
+	__be16 vlan; /* 0: untagged; up to 4094; TALLY_VLAN_ANY */
 	__u8 ipv6;
 	__u8 reserved;
 	__u8 address[16]; /* IPv4: the first four */

@@ -504,6 +504,31 @@ static void a_frame_with_two_tags_is_not_tallys(void **state)
 	assert_int_equal(bytes_since(&before, &after, TALLY_ABSORBED), 0);
 }
 
+/* Wherever the kernel keeps it meanwhile. */
+static void a_tag_of_802_1ad_is_no_sources_vlan(void **state)
+{
+	const struct tally_source_key from_vlan_5 = { .bits = TALLY_SOURCE_BITS,
+						      .ifindex = htonl(ports[0].ifindex),
+						      .vlan = htons(5) };
+	struct message m = contribution(.set = { { 0xf } }, .vlan = ETH_P_8021AD, .vlan_id = 5);
+	struct counts before = counts_read(*state), after;
+	struct sent copy;
+
+	place_four(*state, JOB, false);
+	gate_put(*state, JOB, ports[0].ifindex,
+		 (struct tally_gate){ .row = row_of_job(JOB), .restricted = 1 });
+	source_put(*state, from_vlan_5);
+	send_message(0, m);
+	m.vlan = ETH_P_8021Q;
+	m.seq = 1;
+	send_message(0, m);
+	receive(0, &copy);
+	assert_int_equal(tally_le32_get(copy.tally.seq), 1);
+	after = counts_read(*state);
+	assert_int_equal(after.of[TALLY_OTHER_SOURCE].packet - before.of[TALLY_OTHER_SOURCE].packet,
+			 1);
+}
+
 static void who_is_not_the_recipient_gets_no_payload(void **state)
 {
 	__u32 seq = 0;
@@ -983,6 +1008,7 @@ int main(void)
 		fact(each_child_gets_one_copy_over_ipv6),
 		fact(the_last_ones_tag_stays_on_all_copies),
 		fact(a_frame_with_two_tags_is_not_tallys),
+		fact(a_tag_of_802_1ad_is_no_sources_vlan),
 		fact(who_is_not_the_recipient_gets_no_payload),
 		fact(a_node_gets_the_payload_for_those_below_it),
 		fact(a_checksum_that_the_sender_left_to_others_is_right_in_all_copies),

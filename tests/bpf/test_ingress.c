@@ -2262,6 +2262,24 @@ static void a_source_is_of_one_vlan_or_of_any(void **state)
 	}
 }
 
+/* Many switches take a frame with such a tag for one without. */
+static void a_tag_of_802_1ad_is_no_sources_vlan(void **state)
+{
+	static const __u16 vlans[] = { 0, 1, 5, 100, 4094, 4095 };
+
+	restrict_job(*state);
+	for (size_t i = 0; i < COUNT(vlans) - 1; i++)
+		source_put(*state, source(.vlan = htons(vlans[i])));
+	for (size_t i = 0; i < COUNT(vlans); i++)
+		expect(*state,
+		       contribution(.worker = 0, .vlan = ETH_P_8021AD,
+				    .vlan_id = 0xe000 | vlans[i]),
+		       TALLY_OTHER_SOURCE, NULL);
+	source_put(*state, source(.vlan = htons(TALLY_VLAN_ANY)));
+	expect(*state, contribution(.worker = 0, .vlan = ETH_P_8021AD, .vlan_id = 5),
+	       TALLY_ABSORBED, NULL);
+}
+
 /* A source of `bits` bits: a sender that differs in the bit before is refused, in the next not. */
 static void show_prefix(struct node *node, const struct form *f, __u32 bits, __u32 *seq)
 {
@@ -2655,6 +2673,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_tenant_without_sources_comes_in_nowhere_restricted),
 	fact(a_source_is_of_one_tenant_port_and_family),
 	fact(a_source_is_of_one_vlan_or_of_any),
+	fact(a_tag_of_802_1ad_is_no_sources_vlan),
 	fact(every_prefix_lets_in_what_it_covers_and_nothing_else),
 	fact(the_root_speaks_by_the_uplink_whatever_the_tenants_sources),
 	fact(a_tenant_may_send_as_many_packets_as_it_has_and_no_more),
