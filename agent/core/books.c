@@ -282,14 +282,13 @@ static int by_name(const void *a, const void *b)
 
 int books_job_restore(struct books *b, struct job *j, struct why *why)
 {
-	const struct job *other = books_job_numbered(b, j->id);
-
 	if (!j->id)
 		return why_say(why, -EINVAL, "job %s: id 0 is not allowed", j->name);
 	if (books_job_find(b, j->name))
-		return why_say(why, -EEXIST, "there is a job %s already", j->name);
-	if (other)
-		return why_say(why, -EEXIST, "job %s has number %u already", other->name, j->id);
+		return why_say(why, -EEXIST, "the name %s is taken: take another one", j->name);
+	if (books_job_numbered(b, j->id))
+		return why_say(why, -EEXIST, "number %u is taken: take another one, or name none",
+			       j->id);
 	if (b->jobs == TALLY_JOBS_MAX)
 		return why_say(why, -ENOSPC, "the node has %u jobs already, the most it can",
 			       b->jobs);
@@ -350,9 +349,10 @@ static int job_share_check(const struct books *b, const struct job *j, struct wh
 int books_job_add(struct books *b, struct job *j, struct why *why)
 {
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
+	const struct job *other = books_job_find(b, j->name);
 	int r;
 
-	if (books_job_find(b, j->name))
+	if (other && other->tenant == j->tenant)
 		return why_say(why, -EEXIST,
 			       "there is a job %s already; its token: tallyctl job token %s",
 			       j->name, j->name);

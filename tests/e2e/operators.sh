@@ -194,7 +194,7 @@ groups_and_tenants() {
 }
 
 a_tenants_group_sees_and_changes_its_own_jobs_and_no_others() {
-	local command
+	local command id
 	groups_and_tenants
 	as games job create mine --workers 1 --tenant red >/dev/null
 	as games job token mine >/dev/null
@@ -211,6 +211,10 @@ a_tenants_group_sees_and_changes_its_own_jobs_and_no_others() {
 		refuses "only root and members of the group adm may do that, and the group of the job's tenant" \
 			as games job $command
 	done
+	refuses "the name theirs is taken" as games job create theirs --workers 1 --tenant red
+	id=$(ctl --json job list theirs | jq '.[0].id')
+	refuses "number $id is taken" as games job create also --workers 1 --tenant red --id "$id"
+	if grep theirs "$work/words"; then return 1; fi
 	for command in "tenant set red --slots 8" "tenant del red" trace cordon drain reload; do
 		# shellcheck disable=SC2086
 		refuses "only root and members of the group adm may do that" as games $command

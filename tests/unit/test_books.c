@@ -332,14 +332,19 @@ static void names_and_numbers_are_taken_once(void **state)
 {
 	_cleanup_(job_freep) struct job *same_name = job_made("one", 9, BOOKS_DEFAULT, 1);
 	_cleanup_(job_freep) struct job *same_id = job_made("two", 1, BOOKS_DEFAULT, 1);
+	_cleanup_(job_freep) struct job *of_red = job_made("one", 9, 2, 1);
 
+	assert_int_equal(tenant_added("red", 100), 2);
 	assert_int_equal(job_added("one", BOOKS_DEFAULT, 1), 0);
 	assert_int_equal(job_named("one")->id, 1);
 	assert_int_equal(books_job_add(&books, same_name, &why), -EEXIST);
 	assert_string_equal(why.text,
 			    "there is a job one already; its token: tallyctl job token one");
 	assert_int_equal(books_job_add(&books, same_id, &why), -EEXIST);
-	assert_string_equal(why.text, "job one has number 1 already");
+	assert_string_equal(why.text, "number 1 is taken: take another one, or name none");
+	/* whose job it is, is nobody else's business */
+	assert_int_equal(books_job_add(&books, of_red, &why), -EEXIST);
+	assert_string_equal(why.text, "the name one is taken: take another one");
 	assert_int_equal(books.jobs, 1);
 	assert_null(books_job_find(&books, "two"));
 }
