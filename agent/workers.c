@@ -247,6 +247,7 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 							CONNECTIONS_MAX / 2,
 					     .draw = &drawn,
 					     .peer = stream_peer(s),
+					     .port = stream_port(s),
 					     .uid = stream_peer_who(s).uid } };
 	int r = message_read(w, text, length, &m, ret_used, why);
 

@@ -108,7 +108,9 @@ void explain_timeout(const struct window_news *news, const struct situation *s, 
 		   tally_set_has(&news->missing, s->job->rank)) {
 		snprintf(text, size,
 			 "the node at %s has got no contribution from rank %u, this one, for %.1f "
-			 "s: are large packets lost on the way there?",
+			 "s: are packets lost on the way there, perhaps only large ones, or "
+			 "refused there, as outside the tenant's ingress points? tallyctl doctor "
+			 "on the node says which are refused",
 			 s->service, s->job->rank, seconds);
 	} else if (news->asked_ns >= s->progress_ns) {
 		name_ranks(&news->missing, ranks, sizeof(ranks));

@@ -91,6 +91,7 @@ struct joining_answer {
 	X(EMSGSIZE)        \
 	X(ETIMEDOUT)       \
 	X(EACCES)          \
+	X(EPERM)           \
 	X(EADDRINUSE)      \
 	X(ERANGE)          \
 	X(EUSERS)          \

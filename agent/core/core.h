@@ -87,6 +87,7 @@ struct core_event {
 			bool again; /* the connection has said CORE_JOINING before */
 			bool crowded; /* half of the connections that there may be are there */
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
+			uint32_t port; /* where its packets come in; 0: that is not known */
 			uid_t uid; /* of one on this machine */
 			const struct job_draw *draw; /* random, not 0: if a run begins by this */
 		} joining;

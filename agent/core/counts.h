@@ -13,6 +13,7 @@
 	X(RANK, "rank") /* taken, or the job has no such rank */             \
 	X(ADDRESS, "address") /* not the worker's, or of the wrong family */ \
 	X(NO_WAY, "no_way") /* from the node to the worker */                \
+	X(INGRESS, "ingress") /* the tenant may not come in there */         \
 	X(CORDONED, "cordoned") /* the node begins no runs */                \
 	X(OTHER, "other")
 

@@ -35,6 +35,8 @@ static enum core_join_refusal refusal_of(int error)
 		return CORE_JOIN_ADDRESS;
 	case -EHOSTUNREACH:
 		return CORE_JOIN_NO_WAY;
+	case -EPERM:
+		return CORE_JOIN_INGRESS;
 	case -EBUSY:
 		return CORE_JOIN_CORDONED;
 	case -EAGAIN:
@@ -130,6 +132,29 @@ static int address_of(const struct joining_message *m, const struct sockaddr_sto
 	return 0;
 }
 
+/* Its messages come in where its connection does, and in the same way. */
+static int ingress_check(struct core *c, const struct core_event *e, const struct job *j,
+			 const struct sockaddr_storage *address)
+{
+	const struct books_tenant *t = &c->books.tenant[j->tenant];
+	const char *port = e->joining.port ? core_port_name(c, e->joining.port) : "";
+	char from[ADDRESS_BYTES], points[256];
+
+	if (core_ingress_check(c, c->config, &t->is, &c->why) < 0)
+		return -EPERM;
+	if (tenant_may_come(&t->is, port, address))
+		return 0;
+	address_print(address, from, sizeof(from));
+	tenant_points_print(&t->is, points, sizeof(points));
+	return why_say(&c->why, -EPERM,
+		       "%s%s%s: tenant %s may not come in from there: join from where it may, or "
+		       "give it all ingress points that it needs (%s%s%s). It has %s",
+		       from, *port ? " without a VLAN tag at " : "", port, t->is.name,
+		       t->configured ? "in " : "tallyctl tenant set ",
+		       t->configured ? c->path : t->is.name,
+		       t->configured ? ", then tallyctl reload" : " --ingress ...", points);
+}
+
 /* There may be no way to the worker yet, or no neighbour known: whoever waits may wait for that. */
 static void on_way(struct core *c, int r)
 {
@@ -162,12 +187,12 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 			"job %s is suspended: the configuration of tallyd has no tenant %s now",
 			j->name, j->tenant_name);
 	r = core_cordon_check(c, &c->why);
-	if (r == 0)
-		r = core_ingress_check(c, c->config, &c->books.tenant[j->tenant].is, &c->why);
 	if (r == 0 && e->joining.crowded)
 		r = share_check(c, j);
 	if (r == 0)
 		r = address_of(m, e->joining.peer, &address, &c->why);
+	if (r == 0)
+		r = ingress_check(c, e, j, &address);
 	if (r == 0)
 		r = job_join(j, m->rank, &address, &rank, &c->why);
 	if (r < 0)

@@ -155,3 +155,39 @@ void tenant_point_print(const struct tenant_point *point, char *text, size_t siz
 		source_print(point, source, sizeof(source));
 	snprintf(text, size, "%s%s%s%s", point->port, vlan, *source ? " source " : "", source);
 }
+
+void tenant_points_print(const struct tenant *t, char *text, size_t size)
+{
+	char point[TENANT_POINT_BYTES];
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned int i = 0; i < t->points && used < size; i++) {
+		tenant_point_print(&t->point[i], point, sizeof(point));
+		used += snprintf(text + used, size - used, "%s%s", i ? "; " : "", point);
+	}
+}
+
+static bool is_source(const struct tenant_point *p, const struct sockaddr_storage *from)
+{
+	struct sockaddr_storage source = p->source, network = *from;
+	uint8_t *raw;
+	size_t bytes;
+
+	if (!source.ss_family || source.ss_family != network.ss_family)
+		return !source.ss_family;
+	raw = address_raw(&network, &bytes);
+	prefix_cut(raw, bytes, p->source_bits);
+	return memcmp(raw, address_raw(&source, &bytes), bytes) == 0;
+}
+
+bool tenant_may_come(const struct tenant *t, const char *port, const struct sockaddr_storage *from)
+{
+	for (unsigned int i = 0; i < t->points; i++) {
+		const struct tenant_point *p = &t->point[i];
+
+		if ((!*port || (!strcmp(p->port, port) && p->vlan <= 0)) && is_source(p, from))
+			return true;
+	}
+	return !t->points;
+}

@@ -55,4 +55,13 @@ int tenant_point_parse(const char *text, struct tenant_point *ret, struct why *w
 /* What tenant_point_parse() takes back. Cut if too long. */
 void tenant_point_print(const struct tenant_point *point, char *text, size_t size);
 
+/* All of them, with "; " between two. Cut if too long. */
+void tenant_points_print(const struct tenant *t, char *text, size_t size);
+
+/*
+ * May messages from this address come in, as far as that is known? `port`: that they come in by,
+ * without a VLAN tag; "": any, with any tag.
+ */
+bool tenant_may_come(const struct tenant *t, const char *port, const struct sockaddr_storage *from);
+
 #endif

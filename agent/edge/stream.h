@@ -102,6 +102,9 @@ void stream_context_set(struct stream *s, void *context);
 /* The address of the peer. ss_family is AF_UNIX for a unix socket. */
 const struct sockaddr_storage *stream_peer(const struct stream *s);
 
+/* The interface where the peer's packets come in. 0: a unix socket, or the kernel does not say. */
+uint32_t stream_port(const struct stream *s);
+
 /* -ENOENT: there is no group of this name; `key` leads in `why`. */
 int stream_group_find(const char *key, const char *name, gid_t *ret, struct why *why);
 

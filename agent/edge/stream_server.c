@@ -390,4 +390,28 @@ int stream_listen_tcp(struct stream_server *server, const struct sockaddr_storag
 	return 0;
 }
 
+/* What a datagram has beside it, the kernel keeps of a connection's first packet. */
+uint32_t stream_port(const struct stream *s)
+{
+	const bool ipv6 = s->peer.ss_family == AF_INET6;
+	const int level = ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, on = 1;
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	} info = { .bytes = "" };
+	socklen_t length = sizeof(info);
+	uint32_t port;
+
+	if (s->peer.ss_family == AF_UNIX ||
+	    setsockopt(s->fd, level, ipv6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof(on)) < 0 ||
+	    getsockopt(s->fd, level, ipv6 ? IPV6_2292PKTOPTIONS : IP_PKTOPTIONS, &info, &length) <
+		    0)
+		return 0;
+	memcpy(&port,
+	       CMSG_DATA(&info.head) + (ipv6 ? offsetof(struct in6_pktinfo, ipi6_ifindex)
+					     : offsetof(struct in_pktinfo, ipi_ifindex)),
+	       sizeof(port));
+	return port;
+}
+
 unsigned int stream_connections(const struct stream_server *server) { return server->count; }

@@ -40,6 +40,49 @@ adds_up() { # PORT BEFORE: how many the kernel had beyond ours then
 	(($(received_at "$1") - $(counted_at "$1") == $2))
 }
 
+no_place() { # HOST JOB WORDS...: the worker of this host may not join, and hears all of these words
+	join_all "$2" "$1" -- -d int32 -b 4 -e 4 -n 1 -w 0
+	if wait "${worker[@]}"; then echo "$1 joins $2"; return 1; fi
+	hears "$@"
+}
+hears() { # HOST JOB WORDS...: has said so
+	local words
+	for words in "${@:3}"; do
+		has -F "$words" "$work/$1.$2.errors" || { cat "$work/$1.$2.errors"; return 1; }
+	done
+}
+
+# Where the node can tell; over IPv6, too.
+a_worker_outside_its_tenants_ingress_points_may_not_join() {
+	local family
+	two_tenants
+	ctl tenant add tagged --slots 4 --ingress "w0 vlan 5" --ingress "w1 source 10.99.0.0/24" >/dev/null
+	create_job tags 1 --tenant tagged --window 2
+	create_job blue6 1 --tenant blue --window 2 --service "$(bed addr n0 6)"
+	no_place w0 blues "$(bed addr w0 4) without a VLAN tag at w0: tenant blue may not come in from there" \
+		"(in $work/tallyd.yaml, then tallyctl reload). It has w2; w3"
+	no_place w0 tags "may not come in from there" "(tallyctl tenant set tagged --ingress ...). It has w0 vlan 5; w1 source 10.99.0.0/24"
+	no_place w1 tags "$(bed addr w1 4) without a VLAN tag at w1"
+	family=6 no_place w1 blue6 "$(bed addr w1 6) without a VLAN tag at w1"
+	on n0 curl --silent --fail http://127.0.0.1:9464/metrics | has -F 'tally_joins_refused_total{reason="ingress"} 4'
+	has 'worker refused: job=blues.*without a VLAN tag at w0' "$work/tallyd.log"
+	blue_runs -n 1 -w 0
+	family=6 join_all blue6 w3 -- -d int32 -b 4 -e 4 -n 1 -w 0
+	joined_end
+}
+
+# A run that is on goes on until a call fails.
+who_comes_to_be_outside_hears_what_may_be_wrong() {
+	two_tenants
+	ctl tenant add late --slots 8 >/dev/null
+	create_job late 2 --tenant late --window 4
+	join_all late w2 w3 -- -d int32 -b 4 -e 4 -n 8 -w 0 -s 60 --timeout 2000
+	another late 10
+	ctl tenant set late --ingress w2 >/dev/null
+	if wait "${worker[0]}" || wait "${worker[1]}"; then return 1; fi
+	hears w3 late "this one, for 2" "or refused there, as outside the tenant's ingress points? tallyctl doctor on the node"
+}
+
 # With sums that never complete in the slots of its own job, or with those of another's.
 forged_contributions_touch_no_slot_of_the_other() {
 	local before
@@ -134,7 +177,9 @@ a_flood_does_not_change_how_long_the_other_takes() {
 	(($(outcome limited FANNED_OUT) > 64 && $(outcome unlimited FANNED_OUT) > 64 * 500))
 }
 
-facts forged_contributions_touch_no_slot_of_the_other \
+facts a_worker_outside_its_tenants_ingress_points_may_not_join \
+	who_comes_to_be_outside_hears_what_may_be_wrong \
+	forged_contributions_touch_no_slot_of_the_other \
 	what_is_beyond_the_rate_is_dropped_and_the_rest_is_not \
 	what_leaves_is_within_the_rate_too \
 	a_flood_does_not_change_how_long_the_other_takes

@@ -42,6 +42,7 @@ struct world_worker {
 	uint16_t rank, epoch;
 	uint64_t nonce;
 	struct tally_key key; /* zeros: its run has none */
+	uint32_t port; /* where its connection comes in; 0: nobody knows */
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
 	bool ending; /* it has been told that its run is ending */
@@ -96,6 +97,7 @@ struct world {
 	unsigned int jobs_made, answers, answers_due, runs_told, restores_failed;
 	int configured; /* the last CORE_CONFIGURED */
 	int answered; /* the last answer: 0, or its error */
+	char refused[512]; /* what the last worker was told that was */
 	uint32_t number; /* random, for a job that is being created */
 	bool creates; /* is one? */
 
@@ -562,6 +564,9 @@ static inline void tell(struct world *w, const struct core_action *a)
 {
 	struct world_worker *p = a->connection;
 
+	if (a->tell.kind == JOINING_ERROR)
+		snprintf(w->refused, sizeof(w->refused), "%s: %s", strerrorname_np(-a->error),
+			 a->tell.text);
 	switch (a->tell.kind) {
 	case JOINING_WAITING:
 		if (p->state != ASKS && p->state != WAITS)

@@ -216,6 +216,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 						   .message = &m,
 						   .again = p->connected,
 						   .peer = &address,
+						   .port = p->port,
 						   .draw = &draw } };
 
 	snprintf(name, sizeof(name), "j%u", job);
@@ -635,6 +636,32 @@ static void a_port_whose_mtu_is_too_small_is_a_reason_of_its_own(void **state)
 	world_close(&w);
 }
 
+/* Where it is not known by which port a worker comes in, nobody guesses. */
+static void a_worker_outside_its_tenants_ingress_points_does_not_join(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 64, "eth0");
+	create(&w, 1, 3, "a", 16);
+	w.worker[0].port = w.link[1].ifindex;
+	w.worker[1].port = w.link[0].ifindex;
+	w.worker[3].port = w.link[2].ifindex; /* is none of the node's ports */
+	join(&w, 0, 1);
+	assert_int_equal(w.worker[0].state, AWAY);
+	assert_string_equal(
+		w.refused, "EPERM: 10.77.1.1 without a VLAN tag at eth1: tenant a may not come in "
+			   "from there: join from where it may, or give it all ingress points that "
+			   "it needs (tallyctl tenant set a --ingress ...). It has eth0");
+	assert_int_equal(core_counts(w.core)->joins_refused[CORE_JOIN_INGRESS], 1);
+	assert_int_equal(w.refusals_logged, 1);
+	all_join(&w, 1, 3, 1);
+	assert_int_equal(w.worker[1].state, RUNS);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* The first of each reason at once; and who comes again and again does not fill the log. */
 static void refused_workers_are_logged_at_a_bounded_rate(void **state)
 {
@@ -930,6 +957,7 @@ int main(void)
 		FACT(whatever_step_fails_is_undone),
 		FACT(what_is_refused_is_counted_by_its_reason),
 		FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
+		FACT(a_worker_outside_its_tenants_ingress_points_does_not_join),
 		FACT(refused_workers_are_logged_at_a_bounded_rate),
 		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),

@@ -463,7 +463,7 @@ static void errors_come_back_as_they_were_said(void **state)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		memset(words, 'a' + (int)i, sizeof(words));
-		words[i * 45] = '\0'; /* from none to more than there is room for */
+		words[i * 42] = '\0'; /* from none to more than there is room for */
 		assert_int_equal(joining_error_print(-known[i], words, text, sizeof(text), &length),
 				 0);
 		assert_int_equal(answer_of(text, length), 0);

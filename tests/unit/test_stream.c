@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -100,6 +101,11 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 		say_much(s, strtoul(text + 5, NULL, 10));
 	} else if (!strncmp(text, "may\n", 4)) {
 		say(s, stream_peer_may(s, group) ? "yes\n" : "no\n");
+	} else if (!strncmp(text, "port\n", 5)) {
+		char name[IF_NAMESIZE];
+
+		say(s, if_indextoname(stream_port(s), name) ? name : "unknown");
+		say(s, "\n");
 	} else if (!strncmp(text, "keep\n", 5)) {
 		stream_keep(s);
 		say(s, "kept\n");
@@ -374,6 +380,25 @@ static void a_request_is_answered_on_every_kind_of_socket(void **state)
 	}
 	connections_become(0);
 	assert_int_equal(ended, 3);
+}
+
+static void where_a_connection_over_tcp_comes_in_is_known(void **state)
+{
+	static const int families[] = { AF_UNIX, AF_INET, AF_INET6 };
+
+	serve(&patient);
+	assert_int_equal(tcp_listen(AF_INET), 0);
+	assert_int_equal(tcp_listen(AF_INET6), 0);
+	for (int i = 0; i < 3; i++) {
+		const bool tcp = families[i] != AF_UNIX;
+		int fd = tcp ? tcp_comes(families[i]) : comes();
+
+		asks(fd, "port\n", tcp ? "lo\n" : "unknown\n");
+		asks(fd, "port\n", tcp ? "lo\n" : "unknown\n");
+		asks(fd, "bye\n", "bye\n");
+		hears_the_end(fd);
+	}
+	connections_become(0);
 }
 
 static void a_request_may_come_byte_by_byte(void **state)
@@ -1287,6 +1312,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FACT(a_request_is_answered_on_every_kind_of_socket),
+		FACT(where_a_connection_over_tcp_comes_in_is_known),
 		FACT(a_request_may_come_byte_by_byte),
 		FACT(requests_in_one_write_are_answered_in_order),
 		FACT(nobody_waits_for_all_that_another_one_asks),

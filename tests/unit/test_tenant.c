@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/core/tenant.h"
+#include "common/address.h"
 #include "common/name.h"
 
 #define NAME_63 "a12345678901234567890123456789012345678901234567890123456789012"
@@ -189,6 +190,64 @@ static void a_long_text_is_refused(void **state)
 	assert_int_equal(tenant_point_parse(text, &point, &why), 0);
 }
 
+static const struct {
+	const char *point[2], *port, *from;
+	bool may;
+} comers[] = {
+	{ { NULL }, "eth9", "10.0.0.1", true },
+	{ { "eth1" }, "eth1", "10.0.0.1", true },
+	{ { "eth1" }, "eth2", "10.0.0.1", false },
+	{ { "eth1" }, "", "10.0.0.1", true },
+	{ { "eth1", "eth2" }, "eth2", "fd77::1", true },
+	{ { "eth1 vlan 0" }, "eth1", "10.0.0.1", true },
+	{ { "eth1 vlan 5" }, "eth1", "10.0.0.1", false },
+	{ { "eth1 vlan 5" }, "", "10.0.0.1", true },
+	{ { "eth1 source 10.0.0.0/25" }, "eth1", "10.0.0.127", true },
+	{ { "eth1 source 10.0.0.0/25" }, "eth1", "10.0.0.128", false },
+	{ { "eth1 source 10.0.0.0/25" }, "", "10.0.0.128", false },
+	{ { "eth1 source 10.0.0.0/25", "eth2" }, "eth1", "10.0.0.128", false },
+	{ { "eth1 source 10.0.0.0/25", "eth2" }, "eth2", "10.0.0.128", true },
+	{ { "eth1 source 10.0.0.0/25", "eth2" }, "", "10.0.0.128", true },
+	{ { "eth1 source fd77::/63" }, "eth1", "fd77:0:0:1::1", true },
+	{ { "eth1 source fd77::/63" }, "eth1", "fd77:0:0:2::1", false },
+	{ { "eth1 source ::/0" }, "eth1", "10.0.0.1", false },
+	{ { "eth1 source 0.0.0.0/0" }, "eth1", "fd77::1", false },
+};
+
+static void who_may_come_in_is_known_of_all_or_of_the_source_alone(void **state)
+{
+	for (size_t i = 0; i < sizeof(comers) / sizeof(*comers); i++) {
+		struct sockaddr_storage from;
+		struct tenant t = { .name = "red" };
+
+		for (int k = 0; k < 2 && comers[i].point[k]; k++)
+			assert_int_equal(
+				tenant_point_parse(comers[i].point[k], &t.point[t.points++], &why),
+				0);
+		assert_int_equal(address_parse(comers[i].from, 40000, &from), 0);
+		if (tenant_may_come(&t, comers[i].port, &from) != comers[i].may)
+			fail_msg("%zu: %s at %s", i, comers[i].from, comers[i].port);
+	}
+}
+
+static void points_are_printed_as_far_as_there_is_room(void **state)
+{
+	struct tenant t = { .name = "red", .points = 2 };
+	char text[32];
+
+	assert_int_equal(tenant_point_parse("eth1 vlan 5", &t.point[0], &why), 0);
+	assert_int_equal(tenant_point_parse("eth2 source ::1", &t.point[1], &why), 0);
+	tenant_points_print(&t, text, sizeof(text));
+	assert_string_equal(text, "eth1 vlan 5; eth2 source ::1/12");
+	for (size_t size = 1; size < sizeof(text); size++) {
+		tenant_points_print(&t, text, size);
+		assert_int_equal(strlen(text), size - 1);
+	}
+	t.points = 0;
+	tenant_points_print(&t, text, sizeof(text));
+	assert_string_equal(text, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +262,8 @@ int main(void)
 		cmocka_unit_test(the_form_is_kept),
 		cmocka_unit_test(numbers_have_their_ranges),
 		cmocka_unit_test(a_long_text_is_refused),
+		cmocka_unit_test(who_may_come_in_is_known_of_all_or_of_the_source_alone),
+		cmocka_unit_test(points_are_printed_as_far_as_there_is_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
