@@ -22,8 +22,8 @@
 #define LINE_REST "\033[K" /* clear to its end */
 #define SCREEN_REST "\033[J"
 
-static const char foot[] = "q quits; AGAIN: messages that were counted before; REFUSED: over the "
-			   "quota, or at a wrong port";
+static const char foot[] = "q quits; AGAIN: messages that were counted before; REFUSED: over "
+			   "their tenant's rate or priority";
 
 struct screen {
 	bool live; /* a terminal that we draw on */

@@ -199,7 +199,7 @@ static void a_smaller_terminal_gets_fewer_jobs(void **state)
 	assert_has(screen, "job-e"); /* 13 lines have room for 6, and for how many there are */
 	assert_has(screen, "+ 4 more");
 	assert_has_not(screen, "job-a");
-	assert_has_not(screen, "over the quota"); /* cut at the width */
+	assert_has_not(screen, "rate or priority"); /* cut at the width */
 	kill(pid, SIGINT);
 	assert_ends_well(pid);
 }
