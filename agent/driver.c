@@ -270,6 +270,18 @@ static int configure(struct driver *d, const struct config *config, struct why *
 	return d->error;
 }
 
+int driver_config_read(const char *path, struct config **ret, struct why *why)
+{
+	_cleanup_(config_freep) struct config *c = NULL;
+	int r = config_read(path, &c, why);
+
+	if (r == 0)
+		r = books_resolve(c->state, sizeof(c->state), why);
+	if (r == 0)
+		*ret = TAKE_PTR(c);
+	return r;
+}
+
 /* Whoever starts and stops us hears how long it takes. */
 int driver_reload(struct driver *d, struct why *why)
 {
@@ -279,7 +291,7 @@ int driver_reload(struct driver *d, struct why *why)
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   (unsigned long long)(clock_now_ns() / 1000));
-	r = config_read(d->path, &config, &wrong);
+	r = driver_config_read(d->path, &config, &wrong);
 	if (r == 0)
 		r = rights_check_groups(config, &wrong);
 	if (r == 0)

@@ -21,6 +21,9 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 
 /* Would it start with this configuration? Changes nothing. */
 int driver_check(const struct config *config, struct why *why);
+/* The configuration, as config_read(); if its state file is a link, then what that leads to. */
+int driver_config_read(const char *path, struct config **ret, struct why *why);
+
 
 /* `detach`: without its data plane. */
 void driver_close(struct driver *d, bool detach);

@@ -312,9 +312,13 @@ static int books_open(const struct node *n, const struct config *c, struct books
 	if (r < 0)
 		return books_advise(c, r, why);
 	suspended_say(b);
-	if (books_keep(c->state, &not_kept) < 0)
+	r = books_keep(c->state, &not_kept);
+	if (r < 0)
 		log_say(LOG_LEVEL_WARNING, "former state file not kept", "reason=\"%s\"",
 			not_kept.text);
+	if (r > 0)
+		log_say(LOG_LEVEL_WARNING, "others could read the state file, which has tokens",
+			"file=%s mode=0600 mend=\"tallyctl job rotate JOB\"", c->state);
 	return 0;
 }
 

@@ -246,7 +246,7 @@ int main(int argc, char **argv)
 	o = options_parse(argc, argv);
 	setlinebuf(stderr);
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	if (config_read(o.config, &config, &why) < 0)
+	if (driver_config_read(o.config, &config, &why) < 0)
 		errx(1, "%s", why.text);
 	if (o.check)
 		return check(&o, config);

@@ -216,18 +216,51 @@ int books_lock(const char *path, struct why *why)
 		path, lock.l_pid);
 }
 
+int books_resolve(char *path, size_t size, struct why *why)
+{
+	_cleanup_(freep) char *real = NULL;
+	struct stat s;
+
+	if (lstat(path, &s) < 0 || !S_ISLNK(s.st_mode))
+		return 0;
+	real = realpath(path, NULL);
+	if (!real)
+		return why_say(why, -errno,
+			       "state: %s is a link, and the file that it leads to is not there "
+			       "(%m): is its disk mounted? Put the file back, or remove the link",
+			       path);
+	if (strlen(real) >= size)
+		return why_say(why, -ENAMETOOLONG,
+			       "state: %s leads to a file whose name has more than %zu bytes", path,
+			       size - 1);
+	memcpy(path, real, strlen(real) + 1);
+	return 0;
+}
+
+/* 1: others could read it. */
+static int close_to_others(const char *path)
+{
+	struct stat s;
+
+	if (stat(path, &s) < 0)
+		return -errno;
+	if (!(s.st_mode & (S_IRWXG | S_IRWXO)))
+		return 0;
+	return chmod(path, S_IRUSR | S_IWUSR) < 0 ? -errno : 1;
+}
+
 int books_keep(const char *path, struct why *why)
 {
 	char kept[PATH_MAX], fresh[PATH_MAX];
-	int r = 0;
+	int r = close_to_others(path);
 
 	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, path);
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
 	unlink(fresh);
-	if (link(path, fresh) < 0 || rename(fresh, kept) < 0)
+	if (r >= 0 && (link(path, fresh) < 0 || rename(fresh, kept) < 0))
 		r = -errno;
 	unlink(fresh); /* there still if the two were one file */
-	return r < 0 ? why_say(why, r, "cannot keep %s as %s: %s", path, kept, strerror(-r)) : 0;
+	return r < 0 ? why_say(why, r, "cannot keep %s as %s: %s", path, kept, strerror(-r)) : r;
 }
 
 /* --- in -------------------------------------------------------------------------------------- */

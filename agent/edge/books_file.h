@@ -16,7 +16,16 @@
  */
 int books_lock(const char *path, struct why *why);
 
-/* Keeps the file as it is now beside those that will replace it. */
+/*
+ * Where the file is that a symbolic link of this name leads to, in the place of the name: there the
+ * file is locked and replaced. An error: the link leads nowhere.
+ */
+int books_resolve(char *path, size_t size, struct why *why);
+
+/*
+ * Keeps the file as it is now beside those that will replace it. 1: others could read the file,
+ * which has tokens, and cannot any more.
+ */
 int books_keep(const char *path, struct why *why);
 
 /* Replaces the file as a whole: after a crash there is either the old file or the new one. */

@@ -77,16 +77,49 @@ a_state_file_that_cannot_be_read_is_left_alone() {
 	joined_end
 }
 
+a_second_agent_is_refused() { # FILE: that is the first one's
+	sed "s,^pin: .*,pin: $pin-other,; s,$control,$work/c,; s,$join,$work/j,; s,9464,9465,; s,^state: .*,state: $1," \
+		"$work/tallyd.yaml" >"$work/second.yaml"
+	refuses "is another tallyd's, process $daemon: give each tallyd a file of its own" \
+		on n0 timeout 20 "$build/tallyd" --config "$work/second.yaml"
+}
+
 two_agents_have_no_state_file_in_common() {
 	pair
 	start_agent
 	create_job train 2
-	sed "s,^pin: .*,pin: $pin-other,; s,$control,$work/c,; s,$join,$work/j,; s,9464,9465," \
-		"$work/tallyd.yaml" >"$work/second.yaml"
-	refuses "is another tallyd's, process $daemon: give each tallyd a file of its own" \
-		on n0 "$build/tallyd" --config "$work/second.yaml"
+	a_second_agent_is_refused "$work/state.json"
 	join_all train w0 w1 -- "${small[@]}"
 	joined_end
+}
+
+# As after `cp`, and as where the file is to be on another disk.
+a_state_file_that_somebody_put_there_is_closed_to_others_and_a_link_followed() {
+	pair
+	start_agent
+	create_job train 2
+	end_agent TERM
+	chmod 644 "$work/state.json"
+	start_agent
+	grep 'others could read the state file' "$work/tallyd.log"
+	[[ $(stat -c %a "$work/state.json" "$work/state.json.old") == $'600\n600' ]]
+	end_agent TERM
+	mkdir "$work/real"
+	mv "$work/state.json" "$work/real/books.json"
+	ln -s real/books.json "$work/state.json"
+	start_agent
+	create_job other 2
+	a_second_agent_is_refused "$work/real/books.json"
+	ctl reload
+	[[ -L $work/state.json ]]
+	has other "$work/real/books.json"
+	end_agent TERM
+	mv "$work/real" "$work/away" # as when it is not mounted
+	refuses "is its disk mounted?" on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml"
+	mv "$work/away" "$work/real"
+	start_agent
+	state_is train waiting
+	state_is other waiting
 }
 
 metric_is() { on n0 curl -s http://127.0.0.1:9464/metrics | has -x "tally_$1 $2"; }
@@ -151,5 +184,6 @@ a_node_of_another_layout_is_made_anew_and_its_runs_go_on() {
 facts jobs_whose_tenant_left_the_configuration_come_back_with_it \
 	a_state_file_that_cannot_be_read_is_left_alone \
 	two_agents_have_no_state_file_in_common \
+	a_state_file_that_somebody_put_there_is_closed_to_others_and_a_link_followed \
 	a_full_disk_refuses_changes_and_no_runs \
 	a_node_of_another_layout_is_made_anew_and_its_runs_go_on

@@ -601,6 +601,56 @@ static void the_former_file_is_kept(void **state)
 	unlink(kept);
 }
 
+static unsigned int mode_of(const char *file)
+{
+	struct stat s;
+
+	assert_int_equal(stat(file, &s), 0);
+	return s.st_mode & 07777;
+}
+
+/* As by cp, when somebody puts a copy back. */
+static void a_file_that_others_can_read_is_closed_before_it_is_kept(void **state)
+{
+	_cleanup_(books_clear) struct books b;
+	char kept[sizeof(path) + 8];
+
+	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, path);
+	books_fill(&b);
+	assert_int_equal(books_write(&b, path, &why), 0);
+	for (unsigned int mode = 0; mode < 0100; mode++) {
+		assert_int_equal(chmod(path, 0600 | mode), 0);
+		assert_int_equal(books_keep(path, &why), !!mode);
+		assert_int_equal(mode_of(path), 0600);
+		assert_int_equal(mode_of(kept), 0600);
+	}
+	unlink(kept);
+}
+
+static void a_state_file_that_is_a_link_is_what_the_link_leads_to(void **state)
+{
+	char name[sizeof(path)], real[sizeof(path)];
+	int fd;
+
+	memcpy(name, path, sizeof(name));
+	snprintf(real, sizeof(real), "%s/real", directory);
+	assert_int_equal(books_resolve(name, sizeof(name), &why), 0); /* there is none yet */
+	assert_string_equal(name, path);
+	assert_int_equal(symlink("real", path), 0);
+	assert_int_equal(books_resolve(name, sizeof(name), &why), -ENOENT);
+	assert_non_null(strstr(why.text, "is its disk mounted?"));
+	fd = open(real, O_WRONLY | O_CREAT, 0600);
+	assert(fd >= 0);
+	close(fd);
+	assert_int_equal(books_resolve(name, strlen(real), &why), -ENAMETOOLONG);
+	assert_string_equal(name, path);
+	for (unsigned int i = 0; i < 2; i++) { /* the second time it is no link any more */
+		assert_int_equal(books_resolve(name, strlen(real) + 1, &why), 0);
+		assert_string_equal(name, real);
+	}
+	unlink(real);
+}
+
 static void a_link_in_the_way_is_not_followed(void **state)
 {
 	_cleanup_(books_clear) struct books b;
@@ -676,6 +726,8 @@ int main(void)
 		ON_DISK(there_may_be_no_file_yet),
 		ON_DISK(a_file_with_tokens_is_nobody_elses_to_read),
 		ON_DISK(the_former_file_is_kept),
+		ON_DISK(a_file_that_others_can_read_is_closed_before_it_is_kept),
+		ON_DISK(a_state_file_that_is_a_link_is_what_the_link_leads_to),
 		ON_DISK(a_link_in_the_way_is_not_followed),
 		ON_DISK(a_write_that_fails_leaves_nothing_behind),
 		ON_DISK(where_it_cannot_be_written_is_said),
