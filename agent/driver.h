@@ -19,11 +19,11 @@
 int driver_open(sd_event *loop, struct config *config, const char *path, struct driver **ret,
 		struct why *why);
 
-/* Would it start with this configuration? Changes nothing. */
-int driver_check(const struct config *config, struct why *why);
 /* The configuration, as config_read(); if its state file is a link, then what that leads to. */
 int driver_config_read(const char *path, struct config **ret, struct why *why);
 
+/* Would it start with this configuration, of `path`? If so `why` may have a warning, or is "". */
+int driver_check(const struct config *config, const char *path, struct why *why);
 
 /* `detach`: without its data plane. */
 void driver_close(struct driver *d, bool detach);

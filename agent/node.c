@@ -285,6 +285,17 @@ static int books_advise(const struct config *c, int error, struct why *why)
 		said.text, is_kept ? kept : "a copy");
 }
 
+int node_books_read(struct books *b, const struct config *c, struct why *why)
+{
+	int r = core_books_configure(b, c, why);
+
+	if (r < 0)
+		return r;
+	r = books_read(b, c->state, why);
+	/* nothing else is a fault of the file */
+	return r == -EINVAL || r == -EEXIST || r == -EFBIG ? books_advise(c, r, why) : r;
+}
+
 static void suspended_say(const struct books *b)
 {
 	for (unsigned int i = 0; i < b->jobs; i++)
@@ -299,18 +310,15 @@ static int books_open(const struct node *n, const struct config *c, struct books
 	struct why not_kept = { "" };
 	int r;
 
-	r = core_books_configure(b, c, why);
+	r = books_lock(c->state, why);
 	if (r == 0)
-		r = books_lock(c->state, why);
-	if (r < 0)
-		return r;
-	r = books_read(b, c->state, why);
+		r = node_books_read(b, c, why);
 	if (r == -ENOENT) {
 		r = books_check(n, c, why);
 		return r < 0 ? r : books_write(b, c->state, why);
 	}
 	if (r < 0)
-		return books_advise(c, r, why);
+		return r;
 	suspended_say(b);
 	r = books_keep(c->state, &not_kept);
 	if (r < 0)

@@ -25,6 +25,13 @@ struct node {
 int node_open(struct node *n, struct netlink *netlink, const struct config *config,
 	      struct books *books, struct why *why);
 void node_abandon(struct node *n, const struct config *config);
+
+/*
+ * The configuration's tenants, and what the last agent's file has, into books that are empty; what
+ * stands in the way, and what to do. -ENOENT: there is no such file. After an error the caller
+ * clears the books.
+ */
+int node_books_read(struct books *b, const struct config *config, struct why *why);
 void node_close(struct node *n, bool detach);
 
 /*

@@ -219,7 +219,7 @@ static void agent_close(struct agent *a, bool detach)
 static int check(const struct options *o, const struct config *c)
 {
 	struct why why = { "" };
-	int r = driver_check(c, &why);
+	int r = driver_check(c, o->config, &why);
 
 	if (r < 0)
 		errx(1, "%s: %s", o->config, *why.text ? why.text : strerror(-r));

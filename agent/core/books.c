@@ -122,24 +122,51 @@ static int quota_check(const struct books *b, unsigned int index, uint32_t slots
 		       slots, b->slots, others, left);
 }
 
+/* An index that nobody has. */
+static int index_free(const struct books *b, struct why *why)
+{
+	int index = BOOKS_DEFAULT;
+
+	while (index < TALLY_TENANTS_MAX && *b->tenant[index].is.name)
+		index++;
+	if (index < TALLY_TENANTS_MAX)
+		return index;
+	return why_say(why, -ENOSPC, "the node has %d tenants already, the most it can",
+		       TALLY_TENANTS_MAX - BOOKS_DEFAULT);
+}
+
 int books_tenant_add(struct books *b, const struct tenant *t, struct why *why)
 {
-	unsigned int index = BOOKS_DEFAULT;
-	int r;
+	int r, index;
 
 	if (tenant_index(b, t->name) >= 0)
 		return why_say(why, -EEXIST, "there is a tenant %s already", t->name);
-	while (index < TALLY_TENANTS_MAX && *b->tenant[index].is.name)
-		index++;
-	if (index == TALLY_TENANTS_MAX)
-		return why_say(why, -ENOSPC, "the node has %d tenants already, the most it can",
-			       TALLY_TENANTS_MAX - BOOKS_DEFAULT);
+	index = index_free(b, why);
+	if (index < 0)
+		return index;
 	r = quota_check(b, index, t->slots, why);
 	if (r < 0)
 		return r;
 	b->tenant[index] = (struct books_tenant){ .is = *t };
 	books_settle(b);
 	return index;
+}
+
+int books_tenant_restore(struct books *b, const struct tenant *t, bool rest, struct why *why)
+{
+	int index = tenant_index(b, t->name);
+
+	if (index == BOOKS_DEFAULT && b->tenant[index].configured)
+		return 0;
+	if (index > BOOKS_DEFAULT && !b->tenant[index].configured)
+		return why_say(why, -EEXIST, "there is a tenant %s already", t->name);
+	if (index < 0)
+		index = index_free(b, why);
+	if (index < 0)
+		return index;
+	b->tenant[index] = (struct books_tenant){ .is = *t };
+	b->tenant[index].remainder = rest && index == BOOKS_DEFAULT;
+	return 0;
 }
 
 int books_tenant_set(struct books *b, unsigned int index, const struct tenant *t, struct why *why)
@@ -204,19 +231,33 @@ static int configured_release(struct books *b, const struct tenant *tenants, uns
 	return r;
 }
 
-/* There may be fewer slots than before, and tenants that no line of the configuration names. */
-static int slots_check(const struct books *b, struct why *why)
+/* "red 600, blue 8" */
+static void kept_print(const struct books *b, char *text, size_t size)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX && used < size; i++)
+		if (tenant_reserved(b, i))
+			used += snprintf(text + used, size - used, "%s%s %u", used ? ", " : "",
+					 b->tenant[i].is.name, tenant_reserved(b, i));
+}
+
+int books_fit(const struct books *b, struct why *why)
 {
 	uint64_t kept = 0;
+	char who[160];
 
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
 		kept += tenant_reserved(b, i);
 	if (kept <= b->slots)
 		return 0;
+	kept_print(b, who, sizeof(who));
 	return why_say(why, -ENOSPC,
-		       "slots: %u are fewer than the %llu that tenants keep, by quota or in "
-		       "running jobs (tallyctl tenant list)",
-		       b->slots, (unsigned long long)kept);
+		       "tenants keep %llu slots, by quota or in running jobs (%s), and the node "
+		       "has %u: raise slots: in tallyd.yaml to %llu, or give tenants fewer: there, "
+		       "or by tallyctl quota while tallyd runs",
+		       (unsigned long long)kept, who, b->slots, (unsigned long long)kept);
 }
 
 int books_configure(struct books *b, const struct tenant *tenants, unsigned int count, bool rest,
@@ -247,7 +288,7 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 		b->tenant[index].remainder = index == BOOKS_DEFAULT && rest;
 		r = 0;
 	}
-	return r < 0 ? r : slots_check(b, why);
+	return r < 0 ? r : books_fit(b, why);
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */

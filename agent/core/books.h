@@ -65,6 +65,16 @@ int books_tenant_find(const struct books *b, const char *name, struct why *why);
 int books_tenant_add(struct books *b, const struct tenant *t, struct why *why);
 int books_tenant_set(struct books *b, unsigned int index, const struct tenant *t, struct why *why);
 
+/*
+ * One of an earlier agent's books: whatever it has, it keeps, also where the configuration has
+ * another of its name, but for the default tenant. `rest`: it has what nobody reserves. -EEXIST:
+ * those books have had the name already; -ENOSPC: no room for another tenant.
+ */
+int books_tenant_restore(struct books *b, const struct tenant *t, bool rest, struct why *why);
+
+/* -ENOSPC: all that tenants keep, by quota or in running jobs, is more than the node has. */
+int books_fit(const struct books *b, struct why *why);
+
 /* All jobs by the names of their tenants: afterwards, or when tenants were put back by a copy. */
 void books_settle(struct books *b);
 

@@ -277,24 +277,16 @@ static int refuse(struct reading *r, int error, const char *noun, const char *na
 static int take_tenant(struct reading *r, const struct place *at, void *into)
 {
 	struct tenant_record record = { 0 };
-	struct tenant *t = &record.is;
-	struct books *b = into;
 	struct why what = { "" };
-	int index, error;
+	int error;
 
 	error = keys_take(r, at, &record_tenant_keys, &record, NULL);
 	if (error < 0)
 		return error;
 	if (record.rest)
-		t->slots = 0;
-	index = books_tenant_find(b, t->name, &what);
-	if (index == BOOKS_DEFAULT && record.rest && !b->tenant[index].configured)
-		b->tenant[index].is = *t;
-	else if (index == BOOKS_DEFAULT && !b->tenant[index].configured)
-		error = books_tenant_set(b, index, t, &what);
-	else if (index < 0 || !b->tenant[index].configured)
-		error = books_tenant_add(b, t, &what); /* which knows if it is there already */
-	return error < 0 ? refuse(r, error, "tenant ", t->name, &what) : 0;
+		record.is.slots = 0;
+	error = books_tenant_restore(into, &record.is, record.rest, &what);
+	return error < 0 ? refuse(r, error, "tenant ", record.is.name, &what) : 0;
 }
 
 /* What several keys say together. */
@@ -353,9 +345,15 @@ static int take_job(struct reading *r, const struct place *at, void *into)
 	return job_take(r, at, into, record);
 }
 
+/* Only what is reserved counts: jobs are read later, and those that hold more slots drain. */
 static int take_tenants(struct reading *r, const struct place *at, void *into)
 {
-	return keys_each(r, at, UINT_MAX, take_tenant, into);
+	struct why what = { "" };
+	int error = keys_each(r, at, UINT_MAX, take_tenant, into);
+
+	if (error == 0 && books_fit(into, &what) < 0)
+		error = refuse(r, -ENOSPC, "", "", &what);
+	return error;
 }
 
 static int take_jobs(struct reading *r, const struct place *at, void *into)

@@ -33,9 +33,10 @@ int books_write(const struct books *b, const char *path, struct why *why);
 
 /*
  * Reads the file into books that have the node's slots and the configured tenants; of a tenant in
- * both, the configuration counts. Ranks that were running become detached, and jobs of tenants
- * that are not there suspended. -ENOENT: there is no such file, and for no other reason; -EINVAL:
- * books_write() did not write it, and the caller must clear the books.
+ * both, the file's counts (books_tenant_restore()). Ranks that were running become detached, and
+ * jobs of tenants that are not there suspended. -ENOENT: there is no such file, and for no other
+ * reason; -ENOSPC: its tenants are more than the node has for them; -EINVAL, -EEXIST, -EFBIG:
+ * books_write() did not write it. After an error the caller must clear the books.
  */
 int books_read(struct books *b, const char *path, struct why *why);
 

@@ -122,6 +122,32 @@ a_state_file_that_somebody_put_there_is_closed_to_others_and_a_link_followed() {
 	state_is other waiting
 }
 
+does_not_fit() { # WORDS
+	local option
+	for option in --check --verbose; do
+		refuses "$1: raise slots: in tallyd.yaml to" \
+			on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml" "$option"
+		[[ $(<"$work/words") != *state.json.old* && $(<"$work/words") != *"move it away"* ]]
+	done
+}
+
+books_that_no_longer_fit_are_left_alone_and_the_key_to_raise_is_named() {
+	pair
+	start_agent
+	ctl quota default --slots 3000 >/dev/null
+	create_job train 2
+	end_agent TERM
+	cp "$work/tallyd.yaml" "$work/first.yaml"
+	sed -i 's/^slots: .*/slots: 300/' "$work/tallyd.yaml"
+	does_not_fit "tenants keep 3000 slots, by quota or in running jobs (default 3000), and the node has 300"
+	cp "$work/first.yaml" "$work/tallyd.yaml"
+	echo 'tenants: [{name: huge, slots: 2000}]' >>"$work/tallyd.yaml"
+	does_not_fit "tenants keep 5000 slots, by quota or in running jobs (default 3000, huge 2000), and the node has 4096"
+	sed -i 's/^slots: .*/slots: 5000/' "$work/tallyd.yaml"
+	start_agent
+	state_is train waiting
+}
+
 metric_is() { on n0 curl -s http://127.0.0.1:9464/metrics | has -x "tally_$1 $2"; }
 epoch_of() { ctl --json job list "$1" | jq '.[0].epoch'; }
 
@@ -185,5 +211,6 @@ facts jobs_whose_tenant_left_the_configuration_come_back_with_it \
 	a_state_file_that_cannot_be_read_is_left_alone \
 	two_agents_have_no_state_file_in_common \
 	a_state_file_that_somebody_put_there_is_closed_to_others_and_a_link_followed \
+	books_that_no_longer_fit_are_left_alone_and_the_key_to_raise_is_named \
 	a_full_disk_refuses_changes_and_no_runs \
 	a_node_of_another_layout_is_made_anew_and_its_runs_go_on

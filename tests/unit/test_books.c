@@ -268,6 +268,33 @@ static void a_configuration_does_not_take_what_runtime_made(void **state)
 	assert_int_equal(quota("red"), 600);
 }
 
+static int restored(const char *name, uint32_t slots)
+{
+	const struct tenant t = tenant(name, slots);
+
+	return books_tenant_restore(&books, &t, false, &why);
+}
+
+/* But for the default tenant, who is always there. */
+static void what_an_earlier_agent_had_counts_before_the_configuration(void **state)
+{
+	assert_int_equal(configured(true, 0, "red", 1), 0);
+	assert_int_equal(restored("red", 600), 0);
+	assert_int_equal(quota("red"), 600);
+	assert_false(books.tenant[2].configured);
+	assert_int_equal(restored("red", 600), -EEXIST);
+	assert_int_equal(restored("default", 300), 0);
+	assert_true(books.tenant[BOOKS_DEFAULT].remainder);
+	assert_int_equal(quota("default"), 400);
+	assert_int_equal(books_fit(&books, &why), 0);
+	assert_int_equal(restored("blue", 401), 0);
+	assert_int_equal(books_fit(&books, &why), -ENOSPC);
+	assert_string_equal(why.text,
+			    "tenants keep 1001 slots, by quota or in running jobs (red 600, blue "
+			    "401), and the node has 1000: raise slots: in tallyd.yaml to 1001, or "
+			    "give tenants fewer: there, or by tallyctl quota while tallyd runs");
+}
+
 static void a_configured_tenant_with_jobs_cannot_be_left_out(void **state)
 {
 	assert_int_equal(configured(true, 400, "red", 600), 0);
@@ -704,6 +731,7 @@ int main(void)
 		FACT(a_configuration_takes_the_place_of_the_last_one),
 		FACT(what_one_configured_tenant_gives_back_another_can_have),
 		FACT(a_configuration_does_not_take_what_runtime_made),
+		FACT(what_an_earlier_agent_had_counts_before_the_configuration),
 		FACT(a_configured_tenant_with_jobs_cannot_be_left_out),
 		FACT(a_default_quota_of_the_configuration_leaves_runtime_its_own),
 		FACT(a_default_quota_is_reserved_even_if_it_is_as_much_as_the_rest),

@@ -262,7 +262,7 @@ static void as_much_as_a_node_can_have_is_printed_and_parsed(void **state)
 	books_are_equal(&wrote, &read);
 }
 
-static void a_configured_tenant_is_the_configurations(void **state)
+static void a_tenant_of_the_file_counts_before_one_of_the_configuration(void **state)
 {
 	_cleanup_(books_clear) struct books wrote, read;
 	_cleanup_(freep) char *text = NULL;
@@ -274,8 +274,8 @@ static void a_configured_tenant_is_the_configurations(void **state)
 	configure(&read);
 	assert_int_equal(books_parse(&read, text, strlen(text), "f", &why), 0);
 	index = books_tenant_find(&read, "gold", &why);
-	assert_int_equal(books_quota(&read, index), 64);
-	assert_true(read.tenant[index].configured);
+	assert_int_equal(books_quota(&read, index), 700);
+	assert_false(read.tenant[index].configured);
 }
 
 /* Also on disk again, and it comes back with its tenant, from wherever. */
@@ -472,8 +472,9 @@ static void what_no_agent_wrote_is_refused(void **state)
 	refused("\"name\": \"red\"", "\"name\": \"blue\"",
 		"state: tenant blue: there is a tenant blue already");
 	refused("\"slots\": 600", "\"slots\": 6000",
-		"state: tenant red: 6000 slots: the node has 4096, and other tenants keep 64 of "
-		"them, by quota or in running jobs; 4032 are left");
+		"state: tenants keep 6065 slots, by quota or in running jobs (gold 64, red 6000, "
+		"v6 1), and the node has 4096: raise slots: in tallyd.yaml to 6065, or give "
+		"tenants fewer: there, or by tallyctl quota while tallyd runs");
 	refused("\"slots\": 600", "\"slots\": 4294967296",
 		"state: tenants[1].slots: '4294967296': a whole number from 0 to 262144");
 	refused("1000000000000", "1000000000001",
@@ -712,7 +713,7 @@ int main(void)
 		cmocka_unit_test(what_is_printed_is_parsed),
 		cmocka_unit_test(a_text_is_read_whole_or_not_at_all),
 		cmocka_unit_test(as_much_as_a_node_can_have_is_printed_and_parsed),
-		cmocka_unit_test(a_configured_tenant_is_the_configurations),
+		cmocka_unit_test(a_tenant_of_the_file_counts_before_one_of_the_configuration),
 		cmocka_unit_test(a_job_without_its_tenant_is_kept_and_suspended),
 		cmocka_unit_test(the_configurations_tenants_are_not_in_it),
 		cmocka_unit_test(a_quota_of_the_default_tenant_is_kept),
