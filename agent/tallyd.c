@@ -228,6 +228,8 @@ static int check(const struct options *o, const struct config *c)
 	else
 		printf("%s: right: %u ports, %u tenants, %u slots\n", o->config, c->ports,
 		       c->tenants, c->slots);
+	if (*why.text)
+		printf("%s\n", why.text);
 	if (dataplane_layout_check(c->pin, &why) == -ESTALE)
 		printf("%s\n", why.text);
 	return 0;

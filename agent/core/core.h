@@ -223,6 +223,7 @@ enum core_trouble {
 	CORE_TROUBLE_SERVICE, /* addresses that are not there */
 	CORE_TROUBLE_TENANTS, /* jobs are suspended */
 	CORE_TROUBLE_RUNS, /* workers are behind an interface that is none of the node's ports */
+	CORE_TROUBLE_HIDDEN, /* tenants of the configuration, by those that tallyctl made */
 	CORE_TROUBLES,
 };
 
@@ -249,6 +250,13 @@ bool core_next_action(struct core *c, struct core_action *ret);
  * failure they are half-way.
  */
 int core_books_configure(struct books *b, const struct config *config, struct why *why);
+
+/*
+ * Has tallyctl made a tenant of a name that the configuration has, too? Then that of tallyctl
+ * counts; `why` says so, and what to do.
+ */
+bool core_tenant_is_hidden(const struct books *b, const struct config *config, const char *path,
+			   struct why *why);
 
 /* When CORE_DEADLINE is due; UINT64_MAX: never, or first a result must come. */
 uint64_t core_deadline_ns(const struct core *c);

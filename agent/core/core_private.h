@@ -241,6 +241,9 @@ void request_handle(struct core *c, const struct core_event *e);
 
 void reconfigure(struct core *c, const struct core_event *e);
 
+/* Of the configuration that is in force; NULL: it has none of this name, or it is the default. */
+const struct tenant *core_tenant_of_file(const struct config *config, const char *name);
+
 /* The ports that ADOPT or MEND brought. */
 void ports_keep(struct core *c);
 

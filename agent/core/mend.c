@@ -30,6 +30,8 @@ void trouble_note(struct core *c, enum core_trouble what, const char *text)
 		[CORE_TROUBLE_TENANTS] = { "jobs are suspended", "no job is suspended any more" },
 		[CORE_TROUBLE_RUNS] = { "workers of a run are behind no port",
 					"all workers of runs are behind ports" },
+		[CORE_TROUBLE_HIDDEN] = { "tenant of the configuration does not count",
+					  "all tenants of the configuration count" },
 	};
 	struct why *now = &c->trouble[what];
 
@@ -103,6 +105,14 @@ static void suspended_note(struct core *c)
 			"(then tallyctl reload); a job that is to go: tallyctl job del",
 			count, first->name, c->path, first->tenant_name);
 	trouble_note(c, CORE_TROUBLE_TENANTS, text.text);
+}
+
+static void hidden_note(struct core *c)
+{
+	struct why text = { "" };
+
+	core_tenant_is_hidden(&c->books, c->config, c->path, &text);
+	trouble_note(c, CORE_TROUBLE_HIDDEN, text.text);
 }
 
 /* The maps have lost its run, for which there is no way to all workers yet. */
@@ -244,6 +254,7 @@ static void looked(struct core *c, int r)
 		return;
 	ports = e->result.looked.ports;
 	suspended_note(c);
+	hidden_note(c);
 	runs_note(c);
 	mend = mend_pins = *e->result.looked.missing;
 	why_say(&c->look.missing, 0, "%s", e->result.looked.missing);

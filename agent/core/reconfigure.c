@@ -55,6 +55,32 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 			       why);
 }
 
+const struct tenant *core_tenant_of_file(const struct config *config, const char *name)
+{
+	for (unsigned int i = 1; i < config->tenants; i++)
+		if (!strcmp(config->tenant[i].name, name))
+			return &config->tenant[i];
+	return NULL;
+}
+
+bool core_tenant_is_hidden(const struct books *b, const struct config *config, const char *path,
+			   struct why *why)
+{
+	for (unsigned int i = BOOKS_DEFAULT + 1; i < TALLY_TENANTS_MAX; i++) {
+		const char *name = b->tenant[i].is.name;
+
+		if (b->tenant[i].configured || !core_tenant_of_file(config, name))
+			continue;
+		why_say(why, 0,
+			"tenant %s of %s does not count: tallyctl made one of this name before, "
+			"whose quota and ingress points hold. tallyctl tenant del %s puts that of "
+			"the file in its place, with all jobs; or take it out of the file",
+			name, path, name);
+		return true;
+	}
+	return false;
+}
+
 int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
 		       struct why *why)
 {

@@ -153,26 +153,32 @@ static int tenant_add(struct core *c, const struct tenant *t)
 	return 0;
 }
 
-static int tenant_set(struct core *c, const struct request *q)
+static int tenant_change(struct core *c, unsigned int index, const struct tenant *t)
 {
-	int r, index = tenant_ours(c, q->tenant.name);
-	struct tenant t;
+	int r = points_check(c, t, &c->why);
 
-	if (index < 0)
-		return index;
-	t = request_tenant(q, &c->books.tenant[index].is);
-	r = points_check(c, &t, &c->why);
 	if (r == 0 && books_promised(&c->books, index))
-		r = core_ingress_check(c, c->config, &t, &c->why);
+		r = core_ingress_check(c, c->config, t, &c->why);
 	if (r == 0)
 		r = tenant_keep(c, index);
 	if (r == 0)
-		r = books_tenant_set(&c->books, index, &t, &c->why);
+		r = books_tenant_set(&c->books, index, t, &c->why);
 	if (r < 0)
 		free(TAKE_PTR(c->change.tenant));
 	else
 		runs_agree(c, tenant_agreed);
 	return r;
+}
+
+static int tenant_set(struct core *c, const struct request *q)
+{
+	int index = tenant_ours(c, q->tenant.name);
+	struct tenant t;
+
+	if (index < 0)
+		return index;
+	t = request_tenant(q, &c->books.tenant[index].is);
+	return tenant_change(c, index, &t);
 }
 
 /* Its jobs are out of the maps. */
@@ -186,10 +192,16 @@ static void tenant_drop(struct core *c, int r)
 
 static int tenant_del(struct core *c, const char *name)
 {
+	const struct tenant *of_file = core_tenant_of_file(c->config, name);
 	int r, index = tenant_ours(c, name);
 
 	if (index < 0)
 		return index;
+	if (of_file) { /* which it has hidden; the file's has its jobs from now on */
+		r = tenant_change(c, index, of_file);
+		c->books.tenant[index].configured = r == 0;
+		return r;
+	}
 	r = tenant_keep(c, index);
 	if (r == 0)
 		r = books_tenant_del(&c->books, index, &c->why);

@@ -148,6 +148,44 @@ books_that_no_longer_fit_are_left_alone_and_the_key_to_raise_is_named() {
 	state_is train waiting
 }
 
+trouble_is() { [[ $(ctl --json status | jq -r '.troubles | join(" ")') == *"$1"* ]]; }
+no_trouble() { [[ $(ctl --json status | jq '.troubles | length') == 0 ]]; }
+red_is() { [[ $(ctl --json tenant list red | jq -c '.[0] | [.from, .slots, .bytes_per_second, .ingress]') == "$1" ]]; }
+
+a_tenant_that_tallyctl_made_counts_before_one_of_the_file() {
+	local made='["runtime",600,1000000000,["w0","w1"]]'
+	pair
+	start_agent
+	ctl tenant add red --slots 600 --ingress w0 --ingress w1 --bytes-per-second 1G >/dev/null
+	create_job train 2 --tenant red
+	cp "$work/tallyd.yaml" "$work/first.yaml"
+	echo 'tenants: [{name: red, slots: 300}]' >>"$work/tallyd.yaml"
+	cp "$work/tallyd.yaml" "$work/second.yaml"
+	refuses "tenant red exists already, created by tallyctl" ctl reload
+	end_agent TERM
+	on n0 "$build/tallyd" --config "$work/tallyd.yaml" --check | has "tenant red of $work/tallyd.yaml does not count"
+	start_agent
+	red_is "$made"
+	until_true trouble_is "tallyctl tenant del red puts that of the file in its place"
+	(($(grep -c 'tenant of the configuration does not count' "$work/tallyd.log") == 1))
+	refuses "does not count" ctl doctor w0
+	end_agent TERM
+	cp "$work/first.yaml" "$work/tallyd.yaml"
+	start_agent # as if nobody had tried
+	red_is "$made"
+	state_is train waiting
+	end_agent KILL
+	cp "$work/second.yaml" "$work/tallyd.yaml"
+	start_agent
+	join_all train w0 w1 -- -d float32 -b 256K -e 256K -n 8 -w 0 -s $((4 * slow))
+	another train 50
+	ctl tenant del red
+	red_is '["config",300,0,[]]'
+	until_true no_trouble
+	another train 50
+	joined_end
+}
+
 metric_is() { on n0 curl -s http://127.0.0.1:9464/metrics | has -x "tally_$1 $2"; }
 epoch_of() { ctl --json job list "$1" | jq '.[0].epoch'; }
 
@@ -212,5 +250,6 @@ facts jobs_whose_tenant_left_the_configuration_come_back_with_it \
 	two_agents_have_no_state_file_in_common \
 	a_state_file_that_somebody_put_there_is_closed_to_others_and_a_link_followed \
 	books_that_no_longer_fit_are_left_alone_and_the_key_to_raise_is_named \
+	a_tenant_that_tallyctl_made_counts_before_one_of_the_file \
 	a_full_disk_refuses_changes_and_no_runs \
 	a_node_of_another_layout_is_made_anew_and_its_runs_go_on

@@ -825,6 +825,55 @@ static void a_run_waits_for_a_way_to_its_workers_after_a_reboot(void **state)
 	world_close(&w);
 }
 
+static const struct books_tenant *tenant_of(const struct world *w, const char *name)
+{
+	const struct books *b = core_books(w->core);
+	struct why why;
+	int index = books_tenant_find(b, name, &why);
+
+	assert_in_range(index, 0, TALLY_TENANTS_MAX - 1);
+	return &b->tenant[index];
+}
+
+/* The configuration has a tenant of that name since; a run of the tenant is on. */
+static void what_tallyctl_made_counts_until_it_is_deleted(void **state)
+{
+	struct config *first;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	tenant(&w, REQUEST_TENANT_ADD, "c1", 64, "eth0");
+	create(&w, 1, 1, "c1", 16);
+	join(&w, 0, 1);
+	first = w.config;
+	w.config = w.other;
+	w.other = first;
+	for (unsigned int starts = 0; starts < 2; starts++) {
+		stop_and_start(&w);
+		assert_int_equal(tenant_of(&w, "c1")->is.slots, 64);
+		assert_int_equal(tenant_of(&w, "c1")->is.points, 1);
+		time_pass(&w, 4000);
+		assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_HIDDEN),
+				       "tallyctl tenant del c1"));
+	}
+	tenant(&w, REQUEST_TENANT_DEL, "c1", 0, "");
+	assert_int_equal(w.answered, 0);
+	for (unsigned int starts = 0; starts < 2; starts++) {
+		assert_int_equal(tenant_of(&w, "c1")->is.slots, 16);
+		assert_int_equal(tenant_of(&w, "c1")->is.points, 0);
+		assert_true(tenant_of(&w, "c1")->configured);
+		assert_int_equal(w.worker[0].state, RUNS);
+		time_pass(&w, 4000);
+		assert_string_equal(core_trouble(w.core, CORE_TROUBLE_HIDDEN), "");
+		stop_and_start(&w);
+	}
+	tenant(&w, REQUEST_TENANT_DEL, "c1", 0, ""); /* it is the file's */
+	assert_int_equal(w.answered, -EPERM);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -966,6 +1015,7 @@ int main(void)
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),
+		FACT(what_tallyctl_made_counts_until_it_is_deleted),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
 	};
