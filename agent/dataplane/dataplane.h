@@ -53,7 +53,8 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
  * Puts freshly loaded programs in place of the running ones, port by port without a gap.
  * All maps stay, with the sums under way in them. `slots` 0: as many as before; another number
  * begins with empty slots and a new boot number, which clients heal. Afterwards the node is on
- * exactly these ports; count 0: on those it was on. All or nothing. An open struct dataplane is
+ * exactly these ports; count 0: on those it was on. A port whose mode is to be another is attached
+ * anew, with a short gap at this port alone. All or nothing. An open struct dataplane is
  * stale afterwards: open it anew. -ENOENT: no node; -ENOSPC: the jobs have more slots than that;
  * -ESTALE: the maps are those of another version.
  */

@@ -21,6 +21,8 @@ struct port_link {
 	uint32_t pinned; /* the interface's number, also if the interface has gone */
 	bool elsewhere; /* in another network namespace, and cannot be changed from here */
 	bool made; /* TC: the qdisc is ours */
+	enum dataplane_mode
+		was; /* replace.c: its mode, where the port is to get another; or AUTO */
 };
 
 /* One way to hold a program to a port. */

@@ -35,7 +35,7 @@ static void swap_close(struct swap *s)
 	dataplane_close(s->node);
 }
 
-static const struct port_link *link_find(const struct swap *s, uint32_t ifindex)
+static struct port_link *link_find(const struct swap *s, uint32_t ifindex)
 {
 	for (unsigned int i = 0; i < s->links_count; i++)
 		if (s->links[i].ifindex == ifindex)
@@ -53,8 +53,8 @@ static bool is_wanted(const struct swap *s, const struct port_link *link)
 	return false;
 }
 
-/* A link keeps its mode with its new program; another one would be a gap. */
-static int mode_check(struct dataplane_port *p, const struct port_link *link, struct why *why)
+/* A link keeps its mode with its new program. Another mode takes another link, and a gap. */
+static int mode_check(struct dataplane_port *p, struct port_link *link, struct why *why)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	enum dataplane_mode now;
@@ -66,11 +66,9 @@ static int mode_check(struct dataplane_port *p, const struct port_link *link, st
 	if (now == DATAPLANE_AUTO)
 		now = query.attach_mode == XDP_ATTACHED_SKB ? DATAPLANE_GENERIC : DATAPLANE_NATIVE;
 	if (p->mode != DATAPLANE_AUTO && p->mode != now)
-		return why_say(why, -EINVAL,
-			       "%s: runs in another mode, which --replace does not change: "
-			       "detach, and attach anew",
-			       p->name);
-	p->mode = now;
+		link->was = now;
+	else
+		p->mode = now;
 	return 0;
 }
 
@@ -84,7 +82,7 @@ static int ports_check(struct swap *s, struct why *why)
 				       "the node's ports are in another network namespace: run "
 				       "this there");
 	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++) {
-		const struct port_link *link = link_find(s, s->ports[i].ifindex);
+		struct port_link *link = link_find(s, s->ports[i].ifindex);
 
 		if (!link || !s->ports[i].ifindex)
 			continue;
@@ -92,6 +90,13 @@ static int ports_check(struct swap *s, struct why *why)
 		r = mode_check(&s->ports[i], link, why);
 	}
 	return r;
+}
+
+static bool is_to_attach(const struct swap *s, const struct dataplane_port *p)
+{
+	const struct port_link *link = link_find(s, p->ifindex);
+
+	return p->ifindex && (!link || link->was);
 }
 
 /* Will our program have to call others? */
@@ -102,8 +107,7 @@ static bool is_shared(const struct swap *s)
 	for (unsigned int i = 0; i < s->links_count; i++)
 		shared |= s->links[i].kind == &port_shared_kind && is_wanted(s, &s->links[i]);
 	for (unsigned int i = 0; i < s->ports_count; i++)
-		shared |= s->ports[i].ifindex && !link_find(s, s->ports[i].ifindex) &&
-			  share_is_wanted(&s->ports[i]);
+		shared |= is_to_attach(s, &s->ports[i]) && share_is_wanted(&s->ports[i]);
 	return shared;
 }
 
@@ -128,11 +132,20 @@ static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
 		if (!now.job[i].broken &&
 		    (uint64_t)now.job[i].job.slot_base + now.job[i].job.slot_mask >= slots)
 			return why_say(why, -ENOSPC,
-				       "--slots %u: job %u has slots %u to %u; end it first, or "
+				       "%u slots: job %u has slots %u to %u; end it first, or "
 				       "take more",
 				       slots, now.job[i].id, now.job[i].job.slot_base,
 				       now.job[i].job.slot_base + now.job[i].job.slot_mask);
 	return 0;
+}
+
+/* From now on the port has none. */
+static void link_leave(const struct swap *s, struct port_link *link)
+{
+	if (!link)
+		return;
+	link->kind->remove(s->node->path, link);
+	link->ifindex = 0;
 }
 
 static int ports_swap(struct swap *s, struct why *why)
@@ -155,8 +168,10 @@ static int ports_swap(struct swap *s, struct why *why)
 				       link->ifindex, strerror(-r));
 	}
 	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++)
-		if (s->ports[i].ifindex && !link_find(s, s->ports[i].ifindex))
+		if (is_to_attach(s, &s->ports[i])) {
+			link_leave(s, link_find(s, s->ports[i].ifindex));
 			r = port_attach(s->node->path, &s->programs, &s->ports[i], why);
+		}
 	return r;
 }
 
@@ -169,6 +184,25 @@ static void ports_back(const struct swap *s)
 
 		if (link->ifindex)
 			port_update(s->node->path, link, before);
+	}
+}
+
+/* Ports that have left their links, in the modes that they had, with the programs of before. */
+static void links_back(const struct swap *s)
+{
+	_cleanup_(programs_close) struct programs programs = { 0 };
+	struct why ignored;
+
+	if (programs_of(s->node, &programs) < 0)
+		return;
+	for (unsigned int i = 0; i < s->links_count; i++) {
+		const struct port_link *link = &s->links[i];
+		struct dataplane_port p = { .ifindex = link->pinned,
+					    .mode = link->was,
+					    .share = link->beside };
+
+		if (link->was && !link->ifindex && if_indextoname(p.ifindex, p.name))
+			port_attach(s->node->path, &programs, &p, &ignored);
 	}
 }
 
@@ -186,6 +220,7 @@ static void swap_undo(struct swap *s)
 			if (links[i].ifindex && !link_find(s, links[i].ifindex))
 				links[i].kind->remove(pin, &links[i]);
 	links_close(links, count);
+	links_back(s);
 	maps_groups_use(s->node, s->node->fd[PIN_FANOUT], &ignored);
 	pins_unstage(pin);
 }

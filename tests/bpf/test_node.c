@@ -1665,6 +1665,93 @@ static void new_programs_keep_a_sum_that_is_under_way(void **state)
 	assert_int_equal(message_run(contribution(.worker = 1, .value = 2)), XDP_DROP);
 }
 
+static void mode_is(enum dataplane_mode mode)
+{
+	struct dataplane *d = node_open();
+	struct dataplane_port *ports;
+	unsigned int count;
+
+	assert_int_equal(dataplane_ports(d, &ports, &count, &why), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(ports[0].ifindex, port);
+	assert_int_equal(ports[0].mode, mode);
+	free(ports);
+	assert_true(dataplane_is_attached(d, port));
+	node_close(d);
+	assert_true(!program_at_port() == (mode == DATAPLANE_TC));
+	assert_true(has_clsact() == (mode == DATAPLANE_TC));
+}
+
+static int mode_set(enum dataplane_mode mode)
+{
+	struct dataplane_port p = { .ifindex = port, .name = "port0", .mode = mode };
+
+	return dataplane_replace(pin, 0, &p, 1, &why);
+}
+
+/* From each to each other. */
+static void a_port_gets_another_mode_and_a_sum_stays(void **state)
+{
+	static const enum dataplane_mode modes[] = {
+		DATAPLANE_GENERIC, DATAPLANE_NATIVE, DATAPLANE_TC,	DATAPLANE_GENERIC,
+		DATAPLANE_TC,	   DATAPLANE_NATIVE, DATAPLANE_GENERIC,
+	};
+	struct dataplane *d = node_open();
+	struct frame out;
+	struct sent sent;
+
+	job_start(d, JOB, NULL, 0);
+	node_close(d);
+	message_run(contribution(.worker = 0, .value = 40));
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		assert_int_equal(mode_set(modes[i]), 0);
+		mode_is(modes[i]);
+		assert_int_equal(mode_set(DATAPLANE_AUTO), 0);
+		mode_is(modes[i]);
+	}
+	assert_int_equal(frame_run(contribution(.worker = 1, .value = 2), &out), XDP_REDIRECT);
+	frame_read(&out, &sent);
+	assert_sum(&sent, 42);
+}
+
+/* As another node's filter would be. */
+static void our_place_at_tc_is_taken(void)
+{
+	const struct bpf_insn pass[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int program = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "pass", "GPL", pass, 2, NULL);
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)port, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = TALLY_UDP_PORT,
+		    .priority = 1);
+
+	assert_return_code(program, errno);
+	assert_int_equal(bpf_tc_hook_create(&hook), 0);
+	assert_int_equal(bpf_tc_attach(&hook, &options), 0);
+	close(program);
+}
+
+static void a_mode_that_cannot_be_had_leaves_that_of_before(void **state)
+{
+	static const enum dataplane_mode modes[] = { DATAPLANE_NATIVE, DATAPLANE_GENERIC };
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		struct dataplane *d;
+
+		assert_int_equal(mode_set(modes[i]), 0);
+		our_place_at_tc_is_taken();
+		assert_int_equal(mode_set(DATAPLANE_TC), -EBUSY);
+		assert_int_equal(system("tc qdisc del dev port0 clsact"), 0);
+		mode_is(modes[i]);
+		d = node_open();
+		assert_true(dataplane_is_current(d));
+		node_close(d);
+	}
+	assert_int_equal(mode_set(DATAPLANE_TC), 0);
+	mode_is(DATAPLANE_TC);
+}
+
 /* Pins a map like a node's constants in their place. */
 static void constants_forge(const void *value, __u32 bytes)
 {
@@ -1880,6 +1967,8 @@ int main(void)
 		fact(events_without_room_are_lost_and_counted),
 		fact(ports_are_told_as_they_are_attached),
 		fact(new_programs_keep_a_sum_that_is_under_way),
+		fact(a_port_gets_another_mode_and_a_sum_stays),
+		fact(a_mode_that_cannot_be_had_leaves_that_of_before),
 		fact(a_node_of_another_layout_is_not_misread),
 		fact(a_node_that_is_not_whole_goes_when_it_is_claimed),
 		fact(a_claimed_node_is_nobody_elses),

@@ -324,6 +324,31 @@ a_start_that_fails_leaves_nothing_attached() {
 	done
 }
 is_listening() { on n0 ss -tln | has :31249; }
+mode_wanted() { # PORT MODE
+	sed -i "s/^  - w1\$/  - {name: w1}/; s/^  - {name: $1.*/  - {name: $1, mode: $2}/" "$work/tallyd.yaml"
+}
+
+# By a reload and by a restart; the others' sums stay, and the port's workers wait for a moment.
+a_port_whose_mode_is_changed_gets_it_while_sums_go_on() {
+	star
+	start_agent
+	create_job train 3
+	load 5
+	another train 300
+	mode_wanted w1 tc
+	ctl reload
+	mode_is w1 tc
+	another train 300
+	end_agent KILL
+	mode_wanted w1 native
+	start_agent
+	mode_is w1 native
+	another train 300
+	joined_end
+	no_reload
+	[[ $(on n0 tc filter show dev w1 ingress) == "" ]]
+}
+
 
 facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_program_that_somebody_takes_off_a_port_is_put_on_again \
@@ -335,4 +360,5 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	doctor_asks_the_network_for_macs_and_believes_no_table \
 	doctor_asks_for_macs_of_ipv6_workers_too \
 	doctor_says_what_the_configuration_makes_wrong \
-	a_start_that_fails_leaves_nothing_attached
+	a_start_that_fails_leaves_nothing_attached \
+	a_port_whose_mode_is_changed_gets_it_while_sums_go_on
