@@ -205,9 +205,6 @@ static bool is_done(struct driver *d, const struct core_action *a)
 	case CORE_FORGET_PROBES:
 		probes_forget(d->probes);
 		return true;
-	case CORE_EXIT:
-		sd_event_exit(d->loop, a->error);
-		return true;
 	default:
 		return false;
 	}
@@ -297,7 +294,11 @@ int driver_reload(struct driver *d, struct why *why)
 	if (r == 0)
 		r = configure(d, config, &wrong);
 	if (r < 0) {
-		why_say(why, r, "not reloaded, and all is as it was: %s", wrong.text);
+		why_say(why, r, "not reloaded, and %s: %s",
+			*core_trouble(d->core, CORE_TROUBLE_RESTORE)
+				? "tallyd is still putting back what was before (tallyctl status)"
+				: "all is as it was",
+			wrong.text);
 		log_say(LOG_LEVEL_ERROR, "configuration not reloaded", "reason=\"%s\"", wrong.text);
 		config_free(config);
 	} else {

@@ -138,13 +138,13 @@ int node_look(struct node *n, const struct config *c, struct dataplane_port **re
 {
 	int r;
 
-	if (!n->dataplane)
-		return why_say(why, -ENODEV, "there is no node any more");
 	r = node_find_ports(n, c, why);
 	if (r < 0)
 		return r;
 	*ret_missing->text = '\0';
-	dataplane_check(n->dataplane, ret_missing);
+	r = dataplane_check(n->dataplane, ret_missing);
+	if (r < 0 && r != -ENOENT)
+		return why_say(why, r, "%s", ret_missing->text);
 	return ports_look(n, ret, why);
 }
 
@@ -203,17 +203,32 @@ void node_peers_report(const struct core *c)
 
 /* --- taking the node over -------------------------------------------------------------------- */
 
+/* As it is pinned now. Until that succeeds the node of before stays, which is better than none. */
+static int node_reopen(struct node *n, struct why *why)
+{
+	struct dataplane *fresh = NULL;
+	int r = dataplane_open(n->pin, &fresh, why);
+
+	n->stale = r < 0;
+	if (r < 0)
+		return r;
+	dataplane_close(n->dataplane);
+	n->dataplane = fresh;
+	return 0;
+}
+
 /*
  * The node that is there, with programs, slots and ports as they are to be. Where nothing
  * differs nothing is touched; where something does, it is replaced while frames flow.
  */
 int node_adopt(struct node *n, const struct config *c, struct why *why)
 {
-	bool current = n->dataplane && dataplane_is_current(n->dataplane);
-	int r;
+	bool current;
+	int r = n->stale ? node_reopen(n, why) : 0;
 
-	if (!n->dataplane)
-		return why_say(why, -ENODEV, "there is no node any more");
+	if (r < 0)
+		return r;
+	current = dataplane_is_current(n->dataplane);
 	if (current && dataplane_slots(n->dataplane) == c->slots && ports_are_wanted(n)) {
 		log_say(LOG_LEVEL_INFO, "node adopted", "pin=%s build=%016llx", c->pin,
 			(unsigned long long)dataplane_build());
@@ -226,9 +241,7 @@ int node_adopt(struct node *n, const struct config *c, struct why *why)
 		"pin=%s build=%016llx programs=%s slots=%u ports=%u", c->pin,
 		(unsigned long long)dataplane_build(), current ? "loaded again" : "upgraded",
 		c->slots, c->ports);
-	dataplane_close(n->dataplane);
-	n->dataplane = NULL;
-	return dataplane_open(c->pin, &n->dataplane, why);
+	return node_reopen(n, why);
 }
 
 static int node_create(struct node *n, const struct config *c, struct why *why)

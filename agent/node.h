@@ -10,7 +10,8 @@
 struct node {
 	char pin[CONFIG_PATH_BYTES]; /* "": not claimed */
 	struct netlink *netlink;
-	struct dataplane *dataplane; /* NULL: none; another one after each node_adopt() */
+	struct dataplane *dataplane; /* NULL: none; another one after a node_adopt() */
+	bool stale; /* others have replaced what `dataplane` has open: it is opened anew first */
 	bool fresh; /* made by this agent, not found */
 	bool outdated; /* what was found has another layout */
 	struct dataplane_port *wanted; /* found; after attaching also why they are not native */

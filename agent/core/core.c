@@ -322,7 +322,10 @@ const char *core_trouble(const struct core *c, enum core_trouble what)
 
 const char *core_not_saved(const struct core *c) { return c->not_saved.text; }
 bool core_is_saved(const struct core *c) { return c->due_ns[CORE_DUE_SAVE] == UINT64_MAX; }
-bool core_is_agreed(const struct core *c) { return c->due_ns[CORE_DUE_AGREE] == UINT64_MAX; }
+bool core_is_agreed(const struct core *c)
+{
+	return c->due_ns[CORE_DUE_AGREE] == UINT64_MAX && !c->unrestored;
+}
 
 const struct dataplane_port *core_ports(const struct core *c, unsigned int *ret_count)
 {

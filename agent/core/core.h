@@ -142,7 +142,6 @@ enum core_action_kind {
 	CORE_FORGET_JOB, /* its traffic: another job may get its number `id` */
 	CORE_FORGET_TENANT,
 	CORE_FORGET_PROBES, /* all that were asked */
-	CORE_EXIT, /* the agent cannot go on */
 	/* The result is awaited: */
 	CORE_RESOLVE, /* next hop to an address; -EHOSTUNREACH: nobody answered in time */
 	CORE_READ, /* all that the maps have */
@@ -174,7 +173,7 @@ struct core_action {
 	enum core_action_kind kind;
 	uint64_t number; /* for the result */
 	void *connection; /* TELL, ANSWER */
-	int error; /* TELL and ANSWER of an error, CONFIGURED, EXIT: 0 or a negative errno */
+	int error; /* TELL and ANSWER of an error, CONFIGURED: 0 or a negative errno */
 	uint32_t id;
 	const struct job *job; /* TELL of a run, ANSWER_CREATED, PROBE */
 	uint16_t rank; /* TELL of a run or its ending, PROBE */
@@ -224,6 +223,7 @@ enum core_trouble {
 	CORE_TROUBLE_TENANTS, /* jobs are suspended */
 	CORE_TROUBLE_RUNS, /* workers are behind an interface that is none of the node's ports */
 	CORE_TROUBLE_HIDDEN, /* tenants of the configuration, by those that tallyctl made */
+	CORE_TROUBLE_RESTORE, /* the node is not yet again as before a reload that failed */
 	CORE_TROUBLES,
 };
 

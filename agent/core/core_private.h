@@ -62,6 +62,7 @@ struct core {
 	core_step *next; /* NULL: no result is awaited */
 	const struct core_event *result;
 	struct why why; /* of the last failure */
+	bool unrestored; /* the node may not be as the configuration says: it is adopted again */
 	struct why not_saved; /* why the last CORE_SAVE failed; or empty */
 	void *payload; /* of the action that is awaited */
 
@@ -240,6 +241,9 @@ void runs_agree(struct core *c, core_step *then);
 void request_handle(struct core *c, const struct core_event *e);
 
 void reconfigure(struct core *c, const struct core_event *e);
+
+/* Once more what a reload that failed could not put back. */
+void restore(struct core *c);
 
 /* Of the configuration that is in force; NULL: it has none of this name, or it is the default. */
 const struct tenant *core_tenant_of_file(const struct config *config, const char *name);

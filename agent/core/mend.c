@@ -32,6 +32,8 @@ void trouble_note(struct core *c, enum core_trouble what, const char *text)
 					"all workers of runs are behind ports" },
 		[CORE_TROUBLE_HIDDEN] = { "tenant of the configuration does not count",
 					  "all tenants of the configuration count" },
+		[CORE_TROUBLE_RESTORE] = { "old configuration not restored",
+					   "configuration is in force" },
 	};
 	struct why *now = &c->trouble[what];
 
@@ -247,7 +249,6 @@ static void looked(struct core *c, int r)
 	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	bool known = true, mend, mend_pins;
 
-	core_due(c, CORE_DUE_LOOK, LOOK_MS);
 	jobs_note(c);
 	trouble_note(c, CORE_TROUBLE_LOOK, c->why.text);
 	if (r < 0)
@@ -280,5 +281,9 @@ static void looked(struct core *c, int r)
 
 void mend_begin(struct core *c)
 {
-	core_await(c, ACTION(CORE_LOOK, .config = c->config), NULL, looked);
+	core_due(c, CORE_DUE_LOOK, LOOK_MS);
+	if (c->unrestored)
+		restore(c);
+	else
+		core_await(c, ACTION(CORE_LOOK, .config = c->config), NULL, looked);
 }

@@ -151,15 +151,26 @@ static void back_saved(struct core *c, int r)
 	configured(c, c->change.error);
 }
 
-/* Where that fails too, the agent ends: the next one begins with what is there. */
+/* Is the node as c->config says? */
+static void restored_note(struct core *c, int r)
+{
+	struct why text = { "" };
+
+	c->unrestored = r < 0;
+	if (r < 0)
+		why_say(&text, 0,
+			"what was before the last reload, which failed, is not restored: %.300s; "
+			"tallyd tries again every few seconds",
+			core_reason(&c->why, r));
+	trouble_note(c, CORE_TROUBLE_RESTORE, text.text);
+}
+
+/* Where that fails, too, it is tried again: restore(). */
 static void back_agreed(struct core *c, int r)
 {
-	if (r < 0) {
-		core_log(c, LOG_LEVEL_ERROR, "old configuration not restored", "reason=\"%s\"",
-			 c->why.text);
-		core_act(c, ACTION(CORE_EXIT, .error = r));
-	}
-	core_await(c, ACTION(CORE_SAVE), NULL, back_saved);
+	restored_note(c, r);
+	if (c->change.books)
+		core_await(c, ACTION(CORE_SAVE), NULL, back_saved);
 }
 
 static void back_adopted(struct core *c, int r)
@@ -179,6 +190,8 @@ static void back_found(struct core *c, int r)
 	else
 		adopt(c, back_adopted);
 }
+
+void restore(struct core *c) { find_ports(c, c->config, back_found); }
 
 static void go_back(struct core *c, int error)
 {
@@ -226,10 +239,12 @@ static void saved(struct core *c, int r)
 
 static void agreed(struct core *c, int r)
 {
-	if (r < 0)
+	if (r < 0) {
 		go_back(c, r);
-	else
-		core_await(c, ACTION(CORE_SAVE), NULL, saved);
+		return;
+	}
+	restored_note(c, 0);
+	core_await(c, ACTION(CORE_SAVE), NULL, saved);
 }
 
 static void adopted(struct core *c, int r)

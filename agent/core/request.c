@@ -120,7 +120,7 @@ static const struct keys no_keys = { no_rows, 0 };
 const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_STATUS] = { "status", REQUEST_ANYONE, &no_keys, 0, "an object, see below" },
 	[REQUEST_RELOAD] = { "reload", REQUEST_OPERATOR, &no_keys, 0,
-			     "`{}`; or an error, and all is as it was" },
+			     "`{}`; or an error, and all is as it was, or `troubles` says what not yet" },
 	[REQUEST_CORDON] = { "cordon", REQUEST_OPERATOR, &no_keys, 0,
 			     "`{}`; from now on no run begins" },
 	[REQUEST_UNCORDON] = { "uncordon", REQUEST_OPERATOR, &no_keys, 0, "`{}`" },

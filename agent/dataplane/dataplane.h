@@ -85,7 +85,7 @@ int dataplane_layout_check(const char *pin, struct why *why);
 
 /*
  * Looks whether the kernel has all that was pinned of an open node of this process. -ENOENT, and
- * `why` says how much is missing.
+ * `why` says how much is missing; -EMFILE: too few files may be opened to see that, or ports.
  */
 int dataplane_check(struct dataplane *d, struct why *why);
 

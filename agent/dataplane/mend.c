@@ -11,6 +11,10 @@
 #include "dataplane.h"
 #include "ports.h"
 
+enum {
+	LOOK_FILES = 16, /* more than a look has open at a time */
+};
+
 /* --- pins ------------------------------------------------------------------------------------ */
 
 /* 1: it is missing, and is there now if it was to be put back. */
@@ -43,8 +47,10 @@ static int pins_mend(struct dataplane *d, bool put, struct why *why)
 
 int dataplane_check(struct dataplane *d, struct why *why)
 {
-	int missing;
+	int missing, r = pins_afford(LOOK_FILES, why);
 
+	if (r < 0)
+		return r;
 	links_refresh(d);
 	missing = pins_mend(d, false, why) + !claim_is_ours(d->path);
 	if (!missing)
@@ -138,9 +144,10 @@ static int ports_mend(struct dataplane *d, struct dataplane_port *ports, unsigne
 int dataplane_mend(struct dataplane *d, struct dataplane_port *ports, unsigned int count,
 		   struct why *why)
 {
-	int r;
+	int r = pins_afford(pins_files(d->path), why);
 
-	r = directory_mend(d, why);
+	if (r == 0)
+		r = directory_mend(d, why);
 	if (r == 0)
 		r = pins_mend(d, true, why);
 	return r < 0 ? r : ports_mend(d, ports, count, why);

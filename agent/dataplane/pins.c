@@ -4,9 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "dataplane.h"
 #include "pins.h"
+
+enum {
+	PROGRAMS_FILES = 160, /* each of four programs has all maps */
+};
 
 const char *const pin_name[PIN_COUNT] = {
 	[PIN_GATES] = "gates",	       [PIN_JOBS] = "jobs",	    [PIN_TENANTS] = "tenants",
@@ -67,6 +72,39 @@ void pins_remove(const char *pin)
 		unlink(pin_path(pin, pin_name[i], ""));
 	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)
 		unlink(pin_path_of_group(pin, group));
+}
+
+int pins_afford(unsigned int files, struct why *why)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	const int error = directory ? 0 : errno;
+	struct rlimit limit = { 0 };
+	struct dirent *e;
+	rlim_t used = 0; /* and some more: the directory itself is among them */
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	while (directory && (e = readdir(directory)))
+		used += strtoul(e->d_name, NULL, 10) < limit.rlim_cur;
+	if (directory)
+		closedir(directory);
+	if (error != EMFILE && (error || used + files <= limit.rlim_cur))
+		return 0;
+	return why_say(why, -EMFILE,
+		       "%s: this needs %u for a moment, besides those that are open; %llu may be "
+		       "(ulimit -n, or LimitNOFILE= of the unit)",
+		       strerror(EMFILE), files, (unsigned long long)limit.rlim_cur);
+}
+
+unsigned int pins_files(const char *pin)
+{
+	DIR *directory = opendir(pin);
+	unsigned int pins = 0;
+
+	while (directory && readdir(directory))
+		pins++;
+	if (directory)
+		closedir(directory);
+	return PROGRAMS_FILES + 2 * pins; /* an open node, and its ports once more */
 }
 
 /* --- two generations ------------------------------------------------------------------------- */

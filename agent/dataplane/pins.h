@@ -83,6 +83,15 @@ int pins_commit(const char *pin);
 int pins_settle(const char *pin);
 void pins_unstage(const char *pin);
 
+/*
+ * So that nothing is taken for gone, or done by halves, for want of files. -EMFILE: this process
+ * may not open so many more.
+ */
+int pins_afford(unsigned int files, struct why *why);
+
+/* So many a replacement has open at a time, beside what is open before it. */
+unsigned int pins_files(const char *pin);
+
 /* Takes away all pins but those of ports. */
 void pins_remove(const char *pin);
 

@@ -246,7 +246,9 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 	struct why ignored;
 	int r;
 
-	r = dataplane_open(pin, &s.node, why);
+	r = pins_afford(pins_files(pin), why);
+	if (r == 0)
+		r = dataplane_open(pin, &s.node, why);
 	if (r < 0)
 		return r;
 	slots = slots ? slots : dataplane_slots(s.node);

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -1752,6 +1753,42 @@ static void a_mode_that_cannot_be_had_leaves_that_of_before(void **state)
 	mode_is(DATAPLANE_TC);
 }
 
+/* Nothing is begun that could not be ended: so nothing is taken for gone, or done by halves. */
+static void without_files_a_node_stays_as_it_is(void **state)
+{
+	struct rlimit limit, few;
+	struct dataplane *d;
+	int next, r = -EMFILE;
+
+	assert_int_equal(dataplane_claim(pin, &why), 0);
+	assert_int_equal(mode_set(DATAPLANE_TC),
+			 0); /* whose pins need most files to be looked at */
+	d = node_open();
+	next = dup(0);
+	close(next);
+	job_start(d, JOB, NULL, 0);
+	assert_return_code(getrlimit(RLIMIT_NOFILE, &limit), errno);
+	for (few = limit, few.rlim_cur = next + 1; few.rlim_cur < next + 300ul; few.rlim_cur += 7) {
+		setrlimit(RLIMIT_NOFILE, &few);
+		r = dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, 0, &why);
+		setrlimit(RLIMIT_NOFILE, &limit);
+		if (r == 0)
+			break;
+		assert_int_equal(r, -EMFILE);
+		assert_true(dataplane_is_attached(d, port));
+		assert_true(dataplane_is_current(d));
+		assert_int_equal(dataplane_check(d, &why), 0);
+	}
+	assert_int_equal(r, 0);
+	few.rlim_cur = next + 1;
+	setrlimit(RLIMIT_NOFILE, &few);
+	r = dataplane_check(d, &why);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(r, -EMFILE);
+	node_close(d);
+	dataplane_unclaim(pin);
+}
+
 /* Pins a map like a node's constants in their place. */
 static void constants_forge(const void *value, __u32 bytes)
 {
@@ -1969,6 +2006,7 @@ int main(void)
 		fact(new_programs_keep_a_sum_that_is_under_way),
 		fact(a_port_gets_another_mode_and_a_sum_stays),
 		fact(a_mode_that_cannot_be_had_leaves_that_of_before),
+		fact(without_files_a_node_stays_as_it_is),
 		fact(a_node_of_another_layout_is_not_misread),
 		fact(a_node_that_is_not_whole_goes_when_it_is_claimed),
 		fact(a_claimed_node_is_nobody_elses),

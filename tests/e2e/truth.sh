@@ -349,6 +349,39 @@ a_port_whose_mode_is_changed_gets_it_while_sums_go_on() {
 	[[ $(on n0 tc filter show dev w1 ingress) == "" ]]
 }
 
+files_are() { prlimit --pid "$daemon" --nofile="$1:16384"; } # LIMIT
+# shellcheck disable=SC2016 # for awk
+files_left() { # N: so many more may be opened
+	files_are "$(find "/proc/$daemon/fd" -mindepth 1 -printf '%f\n' |
+		awk -v n="$1" '{ used[$1] } END { while (used_or_left()) i++; print i }
+			function used_or_left() { return i in used || n-- > 0 }')"
+}
+
+a_reload_that_finds_no_files_leaves_all_as_it_was() {
+	local more
+	star
+	start_agent
+	create_job train 3
+	load 60
+	another train 300
+	sed -i 's/^slots: .*/slots: 8192/' "$work/tallyd.yaml"
+	for more in 1 3 30 100; do
+		files_left "$more"
+		refuses "" ctl reload
+		files_are 16384
+		has_program w0
+		[[ $(ctl --json status | jq .slots.total) == 4096 ]]
+	done
+	until_true no_trouble
+	files_left 3 # nothing is taken for gone
+	until_true says 'cannot look at the data plane.*Too many open files'
+	files_are 16384
+	until_true no_trouble
+	if says 'port not attached'; then return 1; fi
+	another train 300
+	ctl reload
+	another train 300
+}
 
 facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_program_that_somebody_takes_off_a_port_is_put_on_again \
@@ -361,4 +394,5 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	doctor_asks_for_macs_of_ipv6_workers_too \
 	doctor_says_what_the_configuration_makes_wrong \
 	a_start_that_fails_leaves_nothing_attached \
+	a_reload_that_finds_no_files_leaves_all_as_it_was \
 	a_port_whose_mode_is_changed_gets_it_while_sums_go_on

@@ -106,8 +106,9 @@ struct world {
 	uint64_t actions, awaited, crash_at, fail_at;
 	unsigned int fail_one_in;
 	enum core_action_kind failed_kind;
-	bool crashed, exits, starting;
+	bool crashed, starting;
 	bool nobody_answers; /* neighbours */
+	unsigned int backs_failed; /* so many more adoptions of what was before a reload */
 	bool small_mtu; /* of the ports */
 	unsigned int refusals_logged; /* of workers, for operators to see */
 	unsigned int mended_logged; /* pins */
@@ -478,7 +479,7 @@ static inline void jobs_check(struct world *w)
 static inline void world_check(struct world *w)
 {
 	maps_check(w);
-	if (!w->core || w->is_pending || w->exits)
+	if (!w->core || w->is_pending)
 		return;
 	mirror_check(w);
 	workers_check(w);
@@ -644,7 +645,8 @@ static inline void dataplane_adopt(struct world *w, const struct config *c, stru
 	for (unsigned int i = 0; i < w->maps.jobs; i++)
 		if (used < w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1)
 			used = w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1;
-	if (used > c->slots) {
+	if (used > c->slots || (c == w->config && w->backs_failed)) {
+		w->backs_failed -= w->backs_failed > 0;
 		e->result.error = -ENOSPC;
 		return;
 	}
@@ -844,8 +846,6 @@ static inline void world_take(struct world *w)
 			w->mended_logged += !strcmp(a.log.what, "pins put back");
 		} else if (a.kind == CORE_FORGET_PROBES) {
 			w->probes = 0;
-		} else if (a.kind == CORE_EXIT) {
-			w->exits = true;
 		}
 	}
 }
@@ -875,7 +875,7 @@ static inline void world_crash(struct world *w)
 {
 	core_free(w->core);
 	w->core = NULL;
-	w->is_pending = w->crashed = w->exits = false;
+	w->is_pending = w->crashed = false;
 	w->spills = 0;
 	w->crash_at = 0;
 	w->probes = 0;
@@ -944,7 +944,7 @@ static inline void world_do(struct world *w, const struct core_event *e)
 {
 	world_give(w, e);
 	world_settle(w);
-	if (w->crashed || w->exits)
+	if (w->crashed)
 		world_restart(w);
 }
 

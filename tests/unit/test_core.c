@@ -314,7 +314,7 @@ static void reload(struct world *w)
 		w->config = w->other;
 		w->other = old;
 	}
-	if (w->crashed || w->exits)
+	if (w->crashed)
 		world_restart(w);
 	else
 		world_check(w);
@@ -874,6 +874,44 @@ static void what_tallyctl_made_counts_until_it_is_deleted(void **state)
 	world_close(&w);
 }
 
+/* The node is as it was to become; meanwhile the agent is up, and says so. */
+static void a_reload_that_cannot_be_undone_is_undone_later(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 3, "", 16);
+	all_join(&w, 0, 3, 1);
+	w.backs_failed = 3;
+	w.fail_at = w.awaited + 3; /* when the other configuration is adopted */
+	reload(&w);
+	assert_int_equal(w.configured, -EIO);
+	assert_int_equal(w.backs_failed, 2);
+	for (unsigned int tries = 0; w.backs_failed; tries++) {
+		assert_in_range(tries, 0, 100);
+		assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_RESTORE), "not restored"));
+		assert_false(core_is_agreed(w.core));
+		assert_int_equal(w.maps.slots, 2 * SLOTS);
+		time_pass(&w, 100);
+	}
+	time_pass(&w, 4000);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RESTORE), "");
+	assert_int_equal(w.maps.slots, SLOTS);
+	assert_int_equal(w.worker[0].state, RUNS);
+	w.backs_failed = 1;
+	w.fail_at = w.awaited + 3;
+	reload(&w);
+	reload(&w); /* by somebody who knows what was wrong */
+	assert_int_equal(w.configured, 0);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RESTORE), "");
+	time_pass(&w, 4000);
+	truth_check(&w);
+	assert_int_equal(w.maps.slots, 2 * SLOTS);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -1016,6 +1054,7 @@ int main(void)
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),
 		FACT(what_tallyctl_made_counts_until_it_is_deleted),
+		FACT(a_reload_that_cannot_be_undone_is_undone_later),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
 	};
