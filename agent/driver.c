@@ -48,7 +48,7 @@ enum {
 struct outcome {
 	struct hop hop;
 	struct tables tables;
-	struct why missing, state;
+	struct why missing, state, taken;
 	struct why why;
 };
 
@@ -80,6 +80,8 @@ static int look(struct driver *d, const struct config *c, struct core_event *e, 
 	look_is_writable(c->state, &o->state);
 	e->result.looked.missing = o->missing.text;
 	e->result.looked.state = o->state.text;
+	workers_listen(d->workers, &o->taken);
+	e->result.looked.taken = o->taken.text;
 	for (unsigned int i = 0; i < c->services; i++)
 		e->result.looked.services_away |= !look_is_own(&c->service[i]) << i;
 	return 0;

@@ -6,6 +6,7 @@
 
 #include "agent/edge/log.h"
 #include "agent/edge/stream.h"
+#include "common/address.h"
 #include "common/joining.h"
 #include "common/session.h"
 #include "workers.h"
@@ -20,6 +21,7 @@ struct workers {
 	struct stream_server *server;
 	struct driver *driver;
 	uint8_t secret[X25519_BYTES], share[X25519_BYTES]; /* for the keys of ranks */
+	bool listens[CONFIG_LISTENS_MAX]; /* at each of the configuration's addresses? */
 };
 
 /* A connection on which both sides have greeted. */
@@ -298,6 +300,30 @@ static const struct stream_service service = {
 	.refuse = refuse,
 };
 
+int workers_listen(struct workers *w, struct why *why)
+{
+	const struct config *c = core_config(driver_core(w->driver));
+	char text[ADDRESS_BYTES];
+	int r, taken = 0;
+
+	for (unsigned int i = 0; i < c->listens; i++) {
+		if (w->listens[i])
+			continue;
+		r = stream_listen_tcp(w->server, &c->listen[i], why);
+		w->listens[i] = r == 0;
+		if (r < 0 && r != -EADDRINUSE)
+			return r;
+		if (r == 0)
+			continue;
+		endpoint_print(&c->listen[i], text, sizeof(text));
+		taken = why_say(why, r,
+				"another program listens at %s (ss -tlnp 'sport = :%u'), so no "
+				"worker can join there; tallyd takes the port when it is free",
+				text, endpoint_port(&c->listen[i]));
+	}
+	return taken;
+}
+
 int workers_open(sd_event *loop, struct driver *d, struct workers **ret, struct why *why)
 {
 	const struct config *c = core_config(driver_core(d));
@@ -315,9 +341,9 @@ int workers_open(sd_event *loop, struct driver *d, struct workers **ret, struct 
 	r = stream_server_open(loop, &service, w, &w->server);
 	if (r == 0 && *c->join_socket)
 		r = stream_listen_unix(w->server, c->join_socket, 0666, -1, why);
-	for (unsigned int i = 0; r == 0 && i < c->listens; i++)
-		r = stream_listen_tcp(w->server, &c->listen[i], why);
-	return r;
+	if (r == 0)
+		r = workers_listen(w, why);
+	return r == -EADDRINUSE ? 0 : r;
 }
 
 void workers_close(struct workers *w)

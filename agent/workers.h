@@ -13,6 +13,12 @@ struct workers;
 int workers_open(sd_event *loop, struct driver *d, struct workers **ret, struct why *why);
 void workers_close(struct workers *w);
 
+/*
+ * Listens at all addresses where it does not yet. -EADDRINUSE: another program listens there, which
+ * workers_open() does not mind; so this is tried again now and then.
+ */
+int workers_listen(struct workers *w, struct why *why);
+
 /* Performs CORE_TELL. */
 void workers_tell(const struct core_action *a);
 

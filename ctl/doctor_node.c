@@ -228,29 +228,38 @@ static int socket_find(const char *const *tables, unsigned int state, uint64_t *
 	return -ENOENT;
 }
 
+/* Whose it is only root sees; to others, what is there is that of a tallyd that runs. */
+static bool others_socket(const struct doctor *d, const char *const *tables, unsigned int state,
+			  char *ret_owner, size_t size)
+{
+	uint64_t inode;
+
+	if (socket_find(tables, state, &inode) < 0)
+		return false;
+	owner_name(inode, ret_owner, size);
+	return strncmp(ret_owner, "tallyd ", 7) != 0 && (d->root || !d->daemon);
+}
+
 static void check_sockets(struct doctor *d, const struct doctor_port *p)
 {
 	static const char *const udp[] = { "/proc/self/net/udp", "/proc/self/net/udp6", NULL };
 	static const char *const tcp[] = { "/proc/self/net/tcp", "/proc/self/net/tcp6", NULL };
-	char owner[64];
-	uint64_t inode;
+	char udp_owner[64], tcp_owner[64];
+	const bool has_udp = others_socket(d, udp, 0, udp_owner, sizeof(udp_owner));
+	const bool has_tcp = others_socket(d, tcp, TCP_LISTEN, tcp_owner, sizeof(tcp_owner));
 
-	if (socket_find(udp, 0, &inode) == 0) {
-		owner_name(inode, owner, sizeof(owner));
-		if (strncmp(owner, "tallyd ", 7) != 0)
-			found_warn(d,
-				   "UDP port %d is in use by %s: that program receives what "
-				   "the data plane passes",
-				   TALLY_UDP_PORT, owner);
-	} else if (!d->daemon && socket_find(tcp, TCP_LISTEN, &inode) == 0) {
-		owner_name(inode, owner, sizeof(owner));
+	if (has_udp)
+		found_warn(d,
+			   "UDP port %d is in use by %s: that program receives what "
+			   "the data plane passes",
+			   TALLY_UDP_PORT, udp_owner);
+	if (has_tcp)
 		found_fail(d,
 			   "TCP port %d is in use by %s: tallyd cannot listen there for "
 			   "workers that join",
-			   TALLY_UDP_PORT, owner);
-	} else {
+			   TALLY_UDP_PORT, tcp_owner);
+	if (!has_udp && !has_tcp)
 		found_ok(d, "no other program uses UDP or TCP port %d", TALLY_UDP_PORT);
-	}
 }
 
 bool doctor_is_own_address(const char *text)

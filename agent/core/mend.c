@@ -32,6 +32,10 @@ void trouble_note(struct core *c, enum core_trouble what, const char *text)
 					"all workers of runs are behind ports" },
 		[CORE_TROUBLE_HIDDEN] = { "tenant of the configuration does not count",
 					  "all tenants of the configuration count" },
+		[CORE_TROUBLE_LISTEN] = { "workers cannot join everywhere",
+					  "workers can join everywhere" },
+		[CORE_TROUBLE_ROLLCALL] = { "cannot ask for detached workers",
+					    "detached workers are asked for" },
 		[CORE_TROUBLE_RESTORE] = { "old configuration not restored",
 					   "configuration is in force" },
 	};
@@ -256,6 +260,7 @@ static void looked(struct core *c, int r)
 	ports = e->result.looked.ports;
 	suspended_note(c);
 	hidden_note(c);
+	trouble_note(c, CORE_TROUBLE_LISTEN, e->result.looked.taken);
 	runs_note(c);
 	mend = mend_pins = *e->result.looked.missing;
 	why_say(&c->look.missing, 0, "%s", e->result.looked.missing);

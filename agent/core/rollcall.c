@@ -33,6 +33,21 @@ void rollcall_due(struct core *c)
 		core_due(c, CORE_DUE_ROLLCALL, ROUND_MS);
 }
 
+/* Workers hear their service address and its port alone: no other port can be asked from. */
+static void taken_note(struct core *c)
+{
+	struct why text = { "" };
+
+	if (c->round.error == -EADDRINUSE)
+		why_say(&text, 0,
+			"UDP port %d is in use, by another program (ss -ulnp 'sport = :%d') or by "
+			"tallyd's sums in software: so tallyd cannot find out which detached "
+			"workers have gone. Their ranks stay taken until they leave, or tallyctl "
+			"job restart",
+			TALLY_UDP_PORT, TALLY_UDP_PORT);
+	trouble_note(c, CORE_TROUBLE_ROLLCALL, text.text);
+}
+
 static void on_asked(struct core *c, int r);
 
 static void ask_next(struct core *c)
@@ -40,6 +55,7 @@ static void ask_next(struct core *c)
 	struct job *j = c->round.asked < ROUND_RANKS ? detached_find(c) : NULL;
 
 	if (!j) {
+		taken_note(c);
 		if (c->round.error < 0)
 			core_log(c, LOG_LEVEL_DEBUG, "cannot check detached workers",
 				 "reason=\"%s\"", strerror(-c->round.error));

@@ -314,16 +314,68 @@ doctor_says_what_the_configuration_makes_wrong() {
 a_start_that_fails_leaves_nothing_attached() {
 	local option
 	star
-	exec_on n0 iperf3 --server --port 31249 >"$work/iperf" 2>&1 &
-	until_true is_listening
+	exec_on n0 iperf3 --server --port 9464 >"$work/iperf" 2>&1 &
+	until_true is_listening 9464
 	for option in --verbose --detach; do
-		refuses "cannot listen on 10.77.0.1:31249" \
-			on n0 "$build/tallyd" --config "$work/tallyd.yaml" "$option"
+		refuses "cannot listen on 127.0.0.1:9464" \
+			on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml" "$option"
 		[[ ! -e $pin-n0 ]]
 		[[ $(on n0 ip link show dev w0) != *prog/xdp* ]]
 	done
 }
-is_listening() { on n0 ss -tln | has :31249; }
+is_listening() { on n0 ss -tln | has ":$1"; } # PORT
+
+squat() { # udp|tcp: somebody takes port 31249
+	exec_on n0 python3 -c 'import socket, sys, time
+s = socket.socket(type=socket.SOCK_STREAM if sys.argv[1] == "tcp" else socket.SOCK_DGRAM)
+s.bind(("", 31249))
+if sys.argv[1] == "tcp": s.listen()
+time.sleep(1000)' "$1" &
+	squatter=$!
+	until_true has_port "$1"
+}
+has_port() { on n0 ss -ln "--$1" | has :31249; }
+end_squatter() {
+	kill "$squatter"
+	wait "$squatter" 2>/dev/null || true
+}
+
+a_port_of_joins_that_others_have_is_said_and_taken_when_it_is_free() {
+	star
+	squat tcp
+	start_agent
+	until_true trouble_is "another program listens at 10.77.0.1:31249"
+	refuses "TCP port 31249 is in use by python3 (process $squatter)" doctor
+	refuses "another program listens at 10.77.0.1:31249" doctor
+	on w0 timeout 5 bash -c "exec 3<>/dev/tcp/$(bed addr n0 6)/31249" # the squatter has not all
+	create_job train 3
+	end_squatter
+	until_true no_trouble
+	(($(grep -c 'workers cannot join everywhere' "$work/tallyd.log") == 1))
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+	doctor | has 'no other program uses UDP or TCP port 31249'
+}
+
+a_port_of_roll_calls_that_others_have_is_said() {
+	star
+	start_agent
+	create_job train 3
+	load 60
+	another train 300
+	end_agent KILL
+	kill -KILL "${worker[@]}"
+	wait "${worker[@]}" || true
+	squat udp
+	start_agent
+	until_true trouble_is "UDP port 31249 is in use"
+	state_is train running
+	end_squatter
+	until_true state_is train waiting
+	until_true no_trouble
+	(($(grep -c 'cannot ask for detached workers' "$work/tallyd.log") == 1))
+}
+
 mode_wanted() { # PORT MODE
 	sed -i "s/^  - w1\$/  - {name: w1}/; s/^  - {name: $1.*/  - {name: $1, mode: $2}/" "$work/tallyd.yaml"
 }
@@ -395,4 +447,6 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	doctor_says_what_the_configuration_makes_wrong \
 	a_start_that_fails_leaves_nothing_attached \
 	a_reload_that_finds_no_files_leaves_all_as_it_was \
+	a_port_of_joins_that_others_have_is_said_and_taken_when_it_is_free \
+	a_port_of_roll_calls_that_others_have_is_said \
 	a_port_whose_mode_is_changed_gets_it_while_sums_go_on

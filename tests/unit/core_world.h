@@ -108,6 +108,7 @@ struct world {
 	enum core_action_kind failed_kind;
 	bool crashed, starting;
 	bool nobody_answers; /* neighbours */
+	bool port_is_taken; /* where workers join, and are asked from */
 	unsigned int backs_failed; /* so many more adoptions of what was before a reload */
 	bool small_mtu; /* of the ports */
 	unsigned int refusals_logged; /* of workers, for operators to see */
@@ -667,6 +668,7 @@ static inline void dataplane_look(struct world *w, const struct config *c, struc
 	e->result.looked.ports = ports;
 	e->result.looked.missing = w->no_pins ? "pins" : "";
 	e->result.looked.state = "";
+	e->result.looked.taken = w->port_is_taken ? "taken" : "";
 }
 
 /* As the kernel does when a port goes between two looks. */
@@ -763,7 +765,8 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 		dataplane_adopt(w, a->config, e);
 		return;
 	case CORE_PROBE:
-		if (w->probes < WORLD_PROBES)
+		e->result.error = w->port_is_taken ? -EADDRINUSE : 0;
+		if (!w->port_is_taken && w->probes < WORLD_PROBES)
 			w->gone[w->probes++] = (struct core_event){
 				.kind = CORE_GONE,
 				.gone = { a->job->id, a->rank, a->job->epoch },

@@ -912,6 +912,31 @@ static void a_reload_that_cannot_be_undone_is_undone_later(void **state)
 	world_close(&w);
 }
 
+static void a_port_that_others_have_is_said_while_they_have_it(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 3, "", 16);
+	all_join(&w, 0, 3, 1);
+	w.port_is_taken = true;
+	stop_and_start(&w);
+	for (unsigned int i = 0; i < 3; i++)
+		gone(&w, i);
+	time_pass(&w, 5000);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_LISTEN), "taken");
+	assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_ROLLCALL), "UDP port 31249"));
+	assert_int_equal(w.maps.jobs, 1);
+	w.port_is_taken = false;
+	time_pass(&w, 5000);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_LISTEN), "");
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_ROLLCALL), "");
+	assert_int_equal(w.maps.jobs, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* --- random lives ---------------------------------------------------------------------------- */
 
 static void random_tenant(struct world *w)
@@ -1055,6 +1080,7 @@ int main(void)
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),
 		FACT(what_tallyctl_made_counts_until_it_is_deleted),
 		FACT(a_reload_that_cannot_be_undone_is_undone_later),
+		FACT(a_port_that_others_have_is_said_while_they_have_it),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),
 	};

@@ -155,6 +155,7 @@ static void result_give(struct node *n, const struct core_action *a)
 	case CORE_LOOK:
 		e.result.looked.ports = ports_make();
 		e.result.looked.missing = e.result.looked.state = "";
+		e.result.looked.taken = "";
 		break;
 	default:
 		break;
