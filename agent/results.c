@@ -251,7 +251,7 @@ static json_t *missing(const struct job *j)
 static json_t *job(const struct job *j, bool named)
 {
 	return json_pack(
-		"{ss so ss ss sb sb so so so so so so so so so so}", "name", j->name, "id",
+		"{ss so ss ss sb sb so so so so so so so so so so ss}", "name", j->name, "id",
 		number(j->id), "tenant", j->tenant_name, "state", job_state(j), "in_software",
 		j->run_window && j->spilled, "sealed", j->sealed, "workers", number(j->workers),
 		"window", number(j->run_window ? j->run_window : j->window), "payload",
@@ -259,7 +259,7 @@ static json_t *job(const struct job *j, bool named)
 		"service", printed(address_print, &j->service), "joined", number(job_joined(j)),
 		"missing", missing(j), "incomplete_s",
 		number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000 : 0),
-		"members", named ? members(j) : json_array());
+		"members", named ? members(j) : json_array(), "trouble", j->trouble.text);
 }
 
 json_t *results_created(const struct job *j)

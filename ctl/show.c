@@ -242,6 +242,8 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	if (r < 0)
 		return r;
 	fputc('\n', out);
+	if (*field_text(job, "trouble"))
+		trouble_write(ctl, "", field_text(job, "trouble"), out);
 	return table_print(out, &ctl->style, COLUMNS(columns), field(job, "members"), 0);
 }
 

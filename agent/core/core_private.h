@@ -114,6 +114,7 @@ struct core {
 	struct {
 		uint32_t seen[TALLY_PORTS_MAX]; /* interface of each wanted port */
 		uint64_t retry_ns; /* of ports that were refused */
+		bool torn; /* of runs, CORE_TROUBLE_RUNS says that one has lost a port */
 		struct why missing; /* pins, which are to be put back; or empty */
 	} look;
 	struct why trouble[CORE_TROUBLES];
@@ -264,5 +265,8 @@ void mend_due(struct core *c);
 
 /* Logs what has changed; "": there is none. */
 void trouble_note(struct core *c, enum core_trouble what, const char *text);
+
+/* The maps or the ports have changed: are workers of runs behind ports still? */
+void torn_note(struct core *c);
 
 #endif

@@ -66,6 +66,7 @@ struct job {
 	uint64_t begin_again_ns; /* when these are looked for again */
 	struct job_draw begin_draw; /* for the run that begins then */
 	bool follow; /* neighbours of the run may have changed */
+	struct why trouble; /* what is wrong with the run, or was when that ended; or empty */
 };
 
 /* A copy of `facts` with no one there; its ranks are not looked at. The caller's. NULL: no memory.

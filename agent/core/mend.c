@@ -138,36 +138,58 @@ static void lost_note(const struct core *c, struct why *ret)
 	}
 }
 
-/* A port that has gone is said itself; a copy of an agent's job is a rank's. */
-static void torn_note(const struct core *c, struct why *ret)
+/* The copy of a run that leaves by a port that is none of ours any more; -1: there is none. */
+static int torn_copy(const struct core *c, const struct tables_job *is)
 {
-	for (unsigned int i = 0; i < c->ports_count; i++)
-		if (!c->ports[i].ifindex)
-			return;
-	for (unsigned int i = 0; i < c->mirror.is.jobs; i++) {
-		const struct tables_job *is = &c->mirror.is.job[i];
-		const struct job *j = books_job_numbered(&c->books, is->id);
-
-		for (unsigned int k = 0; j && !*ret->text && k < is->copies; k++)
-			if (!*core_port_name(c, is->copy[k].port))
-				why_say(ret, 0,
-					"job %s: rank %u of its run is behind an interface that "
-					"is none of tallyd's ports, so nothing is summed for it: "
-					"add it to ports: in %s, then tallyctl reload",
-					j->name, k, c->path);
-	}
+	for (unsigned int i = 0; i < is->copies; i++)
+		if (!*core_port_name(c, is->copy[i].port))
+			return (int)i;
+	return -1;
 }
 
-/* While the maps are in doubt, what was said holds. */
+/* A copy of an agent's job is a rank's. What is said of a run that has ended stays with its job. */
+static void torn_say(struct core *c, struct job *j, int rank, struct why *ret)
+{
+	why_say(&j->trouble, 0,
+		"rank %d of its run is behind an interface that is none of tallyd's ports, so "
+		"nothing is summed for it: add it to ports: in %s, then tallyctl reload",
+		rank, c->path);
+	if (!*ret->text)
+		why_say(ret, 0, "job %s: %s", j->name, j->trouble.text);
+}
+
+void torn_note(struct core *c)
+{
+	struct why text = { "" };
+
+	for (unsigned int i = 0; i < c->ports_count; i++)
+		if (!c->ports[i].ifindex) /* is said itself */
+			return;
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		struct job *j = c->books.job[i];
+		const struct tables_job *is = tables_find(&c->mirror.is, j->id);
+		int rank;
+
+		if (!j->run_window || !is || is->job.epoch != j->epoch)
+			continue;
+		*j->trouble.text = '\0';
+		rank = torn_copy(c, is);
+		if (rank >= 0)
+			torn_say(c, j, rank, &text);
+	}
+	if (*text.text || c->look.torn)
+		trouble_note(c, CORE_TROUBLE_RUNS, text.text);
+	c->look.torn = *text.text;
+}
+
+/* While the maps are in doubt, what was said holds; torn runs are said when the maps are known. */
 static void runs_note(struct core *c)
 {
 	struct why text = { "" };
 
-	if (c->mirror.doubted)
+	if (c->mirror.doubted || c->look.torn)
 		return;
 	lost_note(c, &text);
-	if (!*text.text)
-		torn_note(c, &text);
 	trouble_note(c, CORE_TROUBLE_RUNS, text.text);
 }
 
@@ -179,13 +201,11 @@ static void agree(struct core *c)
 	runs_agree(c, core_agreed);
 }
 
-/* A run with copies that leave by a port that is none of ours any more. */
 static bool is_torn(const struct core *c)
 {
 	for (unsigned int i = 0; !c->mirror.doubted && i < c->mirror.is.jobs; i++)
-		for (unsigned int k = 0; k < c->mirror.is.job[i].copies; k++)
-			if (!*core_port_name(c, c->mirror.is.job[i].copy[k].port))
-				return true;
+		if (torn_copy(c, &c->mirror.is.job[i]) >= 0)
+			return true;
 	return false;
 }
 

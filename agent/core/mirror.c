@@ -10,6 +10,7 @@ static void is_read(struct core *c, int r)
 		tables_close(&c->mirror.is);
 		c->mirror.is = TAKE(*c->result->result.tables, (struct tables){ 0 });
 		c->mirror.doubted = false;
+		torn_note(c);
 	}
 	c->mirror.decide(c, r);
 }
@@ -32,12 +33,21 @@ static void begin(struct core *c, core_step *decide, core_step *then)
 
 /* --- what is written ------------------------------------------------------------------------- */
 
+/* A run that was torn is moved, or over. */
+static void run_changed(struct core *c)
+{
+	if (*c->trouble[CORE_TROUBLE_RUNS].text)
+		torn_note(c);
+}
+
 /* A job that cannot be remembered, or was perhaps written: the maps know. */
 static void is_written(struct core *c, int r)
 {
 	if (r < 0 || tables_put(&c->mirror.is, &c->mirror.job) < 0)
 		c->mirror.doubted = true;
 	tables_job_close(&c->mirror.job);
+	if (c->mirror.installation)
+		run_changed(c);
 	c->mirror.then(c, r);
 }
 
@@ -45,6 +55,7 @@ static void is_removed(struct core *c, int r)
 {
 	c->mirror.doubted = r < 0;
 	tables_forget(&c->mirror.is, c->mirror.id);
+	run_changed(c);
 	c->mirror.then(c, r);
 }
 

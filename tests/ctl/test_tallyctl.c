@@ -364,7 +364,7 @@ static void a_job_is_shown_with_its_members(void **state)
 		"\"workers\":2,\"window\":128,\"payload\":1408,\"epoch\":12,\"slots\":256,"
 		"\"sealed\":true,\"service\":\"10.77.0.1\",\"members\":[{\"rank\":0,\"state\":\"joined\","
 		"\"address\":\"10.77.1.1:40000\"},{\"rank\":1,\"state\":\"missing\","
-		"\"address\":\"\"}],\"missing\":\"1\"}]");
+		"\"address\":\"\"}],\"missing\":\"1\",\"trouble\":\"rank 1 is torn\"}]");
 
 	assert_int_equal(ask(ARGUMENTS("job", "show", "resnet"),
 			     "{\"do\":\"job-list\",\"name\":\"resnet\"}", answer),
@@ -373,7 +373,7 @@ static void a_job_is_shown_with_its_members(void **state)
 			"   0  joined   10.77.1.1:40000\n"
 			"   1  missing  -\n");
 	assert_has(out, "SEALED  SERVICE\n");
-	assert_has(out, "yes     10.77.0.1\n");
+	assert_has(out, "yes     10.77.0.1\n\nrank 1 is torn\n\nRANK");
 	assert_int_equal(ask(ARGUMENTS("job", "show", "x"), "{\"do\":\"job-list\",\"name\":\"x\"}",
 			     OK("[]")),
 			 1);

@@ -443,15 +443,18 @@ a_port_that_a_reload_takes_from_a_run_is_said_and_how_to_give_it_back() {
 	cp "$work/tallyd.yaml" "$work/both.yaml"
 	sed -i '/- w1$/d' "$work/tallyd.yaml"
 	ctl reload
-	# Status says so, too, but only until the workers give up.
-	until_true grep 'workers of a run are behind no port.*job train.*add it to ports: in' "$work/tallyd.log"
+	trouble_has "of its run is behind an interface that is none of tallyd's ports"
+	grep 'workers of a run are behind no port.*job train.*add it to ports: in' "$work/tallyd.log"
+	ctl job restart train
+	no_trouble
+	ctl job show train | grep "of its run is behind an interface that is none of tallyd's ports"
 	create_job other 2
 	join_all other w0 w1 -- "${small[@]}"
 	fails w1 other "is behind w1, which is none of tallyd's ports, or has gone: add it to ports: in $work/tallyd.yaml"
 	(($(value_of 'runs_refused_total{reason="no_way"}') == 1))
 	cp "$work/both.yaml" "$work/tallyd.yaml"
 	ctl reload
-	until_true no_trouble
+	no_trouble
 	on n0 ip link set w1 down
 	until_true says_link down
 	until_true status_says 'w1 .*the link is down'

@@ -400,6 +400,25 @@ static inline void truth_check(struct world *w)
 				      w->maps.job[i].id);
 }
 
+/* As far as the core knows, a run has a rank behind no port; and that is said, at once. */
+static inline void torn_check(struct world *w)
+{
+	const struct tables *t = core_tables(w->core);
+	bool torn = false;
+	unsigned int count;
+	const struct dataplane_port *ports = core_ports(w->core, &count);
+
+	for (unsigned int i = 0; i < count; i++)
+		if (!ports[i].ifindex)
+			return;
+	for (unsigned int i = 0; t && i < t->jobs; i++)
+		for (unsigned int k = 0; k < t->job[i].copies; k++)
+			torn |= !*core_port_name(w->core, t->job[i].copy[k].port);
+	if (t && torn != !!strstr(core_trouble(w->core, CORE_TROUBLE_RUNS), "of its run is behind"))
+		WRONG(w, "a run is %storn, and the core says: %s", torn ? "" : "not ",
+		      core_trouble(w->core, CORE_TROUBLE_RUNS));
+}
+
 static inline void disk_check(struct world *w)
 {
 	_cleanup_(freep) char *text = books_print(core_books(w->core));
@@ -489,6 +508,7 @@ static inline void world_check(struct world *w)
 		WRONG(w, "%u requests, %u answers", w->answers_due, w->answers);
 	if (core_is_agreed(w->core)) {
 		maps_agree_check(w);
+		torn_check(w);
 		keys_check(w);
 	}
 	if (core_is_saved(w->core))

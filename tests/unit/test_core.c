@@ -971,6 +971,40 @@ static void random_job(struct world *w)
 	}
 }
 
+static const char *trouble_of(const struct world *w, const char *job)
+{
+	return books_job_find(core_books(w->core), job)->trouble.text;
+}
+
+/* At once, not when the core looks next; and its job knows when it is over. */
+static void a_run_that_loses_a_port_is_said_while_it_is_on(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	w.other->ports = 1;
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 16);
+	create(&w, 2, 2, "", 16);
+	all_join(&w, 0, 2, 1);
+	reload(&w);
+	assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_RUNS), "job j1: rank 1 of its"));
+	assert_non_null(strstr(trouble_of(&w, "j1"), "add it to ports: in tallyd.yaml"));
+	reload(&w);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+	assert_string_equal(trouble_of(&w, "j1"), "");
+	reload(&w);
+	all_leave(&w);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+	assert_non_null(strstr(trouble_of(&w, "j1"), "rank 1 of its"));
+	assert_string_equal(trouble_of(&w, "j2"), "");
+	reload(&w);
+	all_join(&w, 0, 2, 1);
+	assert_string_equal(trouble_of(&w, "j1"), "");
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* While a result is awaited no event is taken; and none is lost by trying. */
 static void try_meanwhile(struct world *w)
 {
@@ -1074,6 +1108,7 @@ int main(void)
 		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
+		FACT(a_run_that_loses_a_port_is_said_while_it_is_on),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
