@@ -213,18 +213,25 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 }
 
 /*
- * Changes wait for the disk, and may be many; `status` goes before these. Whoever may look may ask
- * for lists: changes go before them.
+ * Changes wait for the disk, and may be many; `status` goes before these. Anybody may ask for
+ * lists, and for changes that they may not make: changes of those who may go before these.
  */
-static unsigned int patience(const char *text, size_t length)
+static unsigned int patience(struct stream *s, const char *text, size_t length)
 {
+	struct control *c = stream_owner(s);
+	const struct core *core = driver_core(c->driver);
 	const char *end = memchr(text, '\n', length);
 	struct request q = { 0 };
 	struct why ignored;
+	struct asker asker;
 
 	if (!end || request_parse(text, end - text, &q, &ignored) < 0 || q.verb == REQUEST_STATUS)
 		return 0;
-	return request_kinds[q.verb].right == REQUEST_ANYONE ? 2 : 1;
+	asker = rights_of(&c->rights, s, core);
+	return request_kinds[q.verb].right == REQUEST_ANYONE ||
+			       rights_check(&asker, core, &q, &ignored) < 0
+		       ? 2
+		       : 1;
 }
 
 static void on_end(struct stream *s)

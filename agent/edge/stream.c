@@ -297,7 +297,7 @@ static void request_read(struct stream *s, bool its_turn)
 
 	s->more = s->out_length > 0;
 	if (!s->more && !its_turn && service->patience)
-		patience = service->patience(s->in, s->in_length);
+		patience = service->patience(s, s->in, s->in_length);
 	if (patience) {
 		stream_line_join(s, patience);
 		watch(s);
@@ -370,9 +370,21 @@ void stream_on_io(struct stream *s, uint32_t events)
 		stream_end(s);
 }
 
+/* Every second time of those with the most patience: they have a turn, however many others come. */
+static struct stream *line_next(struct stream_server *server)
+{
+	const struct stream *last = TAILQ_LAST(&server->line, stream_queue);
+	struct stream *s = TAILQ_FIRST(&server->line);
+
+	server->turns++;
+	while (server->turns % 2 && s && s->in_line < last->in_line)
+		s = TAILQ_NEXT(s, turn);
+	return s;
+}
+
 void stream_line_read(struct stream_server *server)
 {
-	struct stream *s = TAILQ_FIRST(&server->line);
+	struct stream *s = line_next(server);
 
 	if (!s)
 		return;

@@ -41,10 +41,11 @@ struct stream_service {
 	ssize_t (*read)(struct stream *s, const char *text, size_t length);
 	/*
 	 * Does the text begin with a whole request that takes long, so that others are read
-	 * first? Those wait in a line, the ones with smaller numbers before the others, and one of
-	 * them is read in a turn of the loop. 0: it does not. NULL: none does.
+	 * first? Those wait in a line, the ones with smaller numbers before the others, but those
+	 * with the largest have every second turn; one of them is read in a turn of the loop. 0: it
+	 * does not. NULL: none does.
 	 */
-	unsigned int (*patience)(const char *text, size_t length);
+	unsigned int (*patience)(struct stream *s, const char *text, size_t length);
 	/* The connection has ended. The event loop calls this, never one of the functions
 	 * below. */
 	void (*end)(struct stream *s);

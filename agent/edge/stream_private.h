@@ -65,6 +65,7 @@ struct stream_server {
 	uint64_t unread_said_ns;
 	struct stream_queue line; /* whose requests wait for their turn */
 	sd_event_source *next_in_line;
+	unsigned int turns; /* of the line */
 	unsigned int count;
 	unsigned int count_most; /* since memory was last given back to the system */
 	int spare; /* a file descriptor in reserve, for when the limit is reached */

@@ -127,7 +127,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	return end - text + 1;
 }
 
-static unsigned int patience(const char *text, size_t length)
+static unsigned int patience(struct stream *s, const char *text, size_t length)
 {
 	return length < 5 ? 0 : !strncmp(text, "list\n", 5) ? 2 : !strncmp(text, "long\n", 5);
 }
@@ -526,6 +526,38 @@ static void who_has_less_patience_goes_first(void **state)
 	}
 	close(first);
 	close(second);
+	connections_become(0);
+}
+
+/* However many others come, and come again. */
+static void who_has_patience_has_turns_too(void **state)
+{
+	enum {
+		BUSY = 8,
+		REQUESTS = 200,
+	};
+	struct stream_service service = patient;
+	char many[5 * REQUESTS], byte;
+	int busy[BUSY], lists;
+
+	service.patience = patience;
+	serve(&service);
+	for (int i = 0; i < REQUESTS; i++)
+		memcpy(many + 5 * i, "long\n", 5);
+	for (int i = 0; i < BUSY; i++) {
+		busy[i] = comes();
+		assert_int_equal(send(busy[i], many, sizeof(many), 0), sizeof(many));
+	}
+	while (said < BUSY)
+		assert_true(sd_event_run(loop, 0) > 0);
+	lists = comes();
+	says(lists, "list\n");
+	while (recv(lists, &byte, 1, MSG_PEEK) < 0)
+		assert_true(sd_event_run(loop, 0) > 0);
+	assert_in_range(said, BUSY, 4 * BUSY);
+	for (int i = 0; i < BUSY; i++)
+		close(busy[i]);
+	close(lists);
 	connections_become(0);
 }
 
@@ -1318,6 +1350,7 @@ int main(void)
 		FACT(nobody_waits_for_all_that_another_one_asks),
 		FACT(short_requests_go_before_long_ones),
 		FACT(who_has_less_patience_goes_first),
+		FACT(who_has_patience_has_turns_too),
 		FACT(who_waits_for_its_turn_may_go),
 		FACT(who_does_not_read_is_not_answered_further),
 		FACT(a_request_has_at_most_so_many_bytes),
