@@ -153,7 +153,8 @@ static int tenant_add(struct core *c, const struct tenant *t)
 	return 0;
 }
 
-static int tenant_change(struct core *c, unsigned int index, const struct tenant *t)
+static int tenant_change(struct core *c, unsigned int index, const struct tenant *t,
+			 bool configured)
 {
 	int r = points_check(c, t, &c->why);
 
@@ -163,11 +164,13 @@ static int tenant_change(struct core *c, unsigned int index, const struct tenant
 		r = tenant_keep(c, index);
 	if (r == 0)
 		r = books_tenant_set(&c->books, index, t, &c->why);
-	if (r < 0)
+	if (r < 0) {
 		free(TAKE_PTR(c->change.tenant));
-	else
-		runs_agree(c, tenant_agreed);
-	return r;
+		return r;
+	}
+	c->books.tenant[index].configured = configured;
+	runs_agree(c, tenant_agreed);
+	return 0;
 }
 
 static int tenant_set(struct core *c, const struct request *q)
@@ -178,7 +181,7 @@ static int tenant_set(struct core *c, const struct request *q)
 	if (index < 0)
 		return index;
 	t = request_tenant(q, &c->books.tenant[index].is);
-	return tenant_change(c, index, &t);
+	return tenant_change(c, index, &t, false);
 }
 
 /* Its jobs are out of the maps. */
@@ -197,11 +200,8 @@ static int tenant_del(struct core *c, const char *name)
 
 	if (index < 0)
 		return index;
-	if (of_file) { /* which it has hidden; the file's has its jobs from now on */
-		r = tenant_change(c, index, of_file);
-		c->books.tenant[index].configured = r == 0;
-		return r;
-	}
+	if (of_file) /* which it has hidden; the file's has its jobs from now on */
+		return tenant_change(c, index, of_file, true);
 	r = tenant_keep(c, index);
 	if (r == 0)
 		r = books_tenant_del(&c->books, index, &c->why);

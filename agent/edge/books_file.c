@@ -254,10 +254,15 @@ int books_keep(const char *path, struct why *why)
 	char kept[PATH_MAX], fresh[PATH_MAX];
 	int r = close_to_others(path);
 
+	if (r < 0)
+		return why_say(why, r,
+			       "others may read %s, which has tokens, and its mode stays: %s: "
+			       "chmod 600 it, and tallyctl job rotate JOB",
+			       path, strerror(-r));
 	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, path);
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
 	unlink(fresh);
-	if (r >= 0 && (link(path, fresh) < 0 || rename(fresh, kept) < 0))
+	if (link(path, fresh) < 0 || rename(fresh, kept) < 0)
 		r = -errno;
 	unlink(fresh); /* there still if the two were one file */
 	return r < 0 ? why_say(why, r, "cannot keep %s as %s: %s", path, kept, strerror(-r)) : r;
