@@ -43,7 +43,7 @@ static void taken_note(struct core *c)
 			"UDP port %d is in use, by another program (ss -ulnp 'sport = :%d') or by "
 			"tallyd's sums in software: so tallyd cannot find out which detached "
 			"workers have gone. Their ranks stay taken until they leave, or tallyctl "
-			"job restart",
+			"job restart NAME",
 			TALLY_UDP_PORT, TALLY_UDP_PORT);
 	trouble_note(c, CORE_TROUBLE_ROLLCALL, text.text);
 }

@@ -179,7 +179,7 @@ a_node_is_taken_out_of_service_as_the_page_says() {
 	on n0 tallyctl job token resnet | cmp - resnet.token
 }
 refuses_uninstall() {
-	local words='Do first: systemctl disable --now tallyd; tally-node detach --pin /sys/fs/bpf/tally'
+	local words='Do first: tallyctl drain; systemctl disable --now tallyd; tally-node detach --pin /sys/fs/bpf/tally'
 	if make --no-print-directory -s uninstall >"$work/words" 2>&1; then
 		return 1
 	fi
