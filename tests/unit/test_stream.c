@@ -542,8 +542,8 @@ static void who_has_patience_has_turns_too(void **state)
 
 	service.patience = patience;
 	serve(&service);
-	for (int i = 0; i < REQUESTS; i++)
-		memcpy(many + 5 * i, "long\n", 5);
+	for (size_t i = 0; i < sizeof(many); i++)
+		many[i] = "long\n"[i % 5];
 	for (int i = 0; i < BUSY; i++) {
 		busy[i] = comes();
 		assert_int_equal(send(busy[i], many, sizeof(many), 0), sizeof(many));
