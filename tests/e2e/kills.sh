@@ -10,9 +10,10 @@
 #   w1 ──┤
 #   w2 ──┘                    w2: XDP, and in one of two configurations only
 #
-#	TALLY_KILLS=N|all        so many points of each action (2); all there are
+#	TALLY_KILLS=N|all|places so many points of each action (2); all there are; of the allocations
+#	                         the first one of each place in the program (starve.c), of kills all
 #	TALLY_ACTIONS="start"    only of these actions
-#	TALLY_PART=2/3           of all there are: the second of each three, for machines side by side
+#	TALLY_PART=2/3           of all (places): the second of each three, for machines side by side
 #	TALLY_SEED=N             which points, if not all (1)
 #	TALLY_BESIDE=dispatcher  w0's other program is in libxdp's dispatcher (BPF_PROG_TYPE_EXT)
 # shellcheck source=tests/e2e/agent_lib.sh
@@ -58,14 +59,16 @@ prepare() {
 	create_job train 2
 }
 
-# Arms what goes wrong at tallyd's N-th call, or allocation, from now on; 0: nothing.
+# Arms what goes wrong at tallyd's N-th call, allocation or place, from now on; 0: nothing.
 arm() { # N
-	local byte bytes=''
-	for byte in $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16)) 0 0 0 0 0; do
-		bytes+=$(printf '\\x%02x' "$byte")
-	done
+	local at=$1 place=0 byte bytes=''
+	if (($1)) && [[ $kills == places ]]; then
+		at=0 place=${places[$1 - 1]}
+	fi
+	for byte in {0..7}; do bytes+=$(printf '\\x%02x' $((at >> 8 * byte & 255))); done
+	for byte in {0..7}; do bytes+=$(printf '\\x%02x' $((place >> 8 * byte & 255))); done
 	# shellcheck disable=SC2059
-	printf "$bytes" 1<>"$work/meter" # which tallyd has mapped: it must not become shorter
+	printf "$bytes\\0\\0\\0\\0\\0\\0\\0\\0" 1<>"$work/meter" # mapped by tallyd: no shorter file
 }
 
 watch() { # N
@@ -99,11 +102,12 @@ over_or() { is_over || "$@"; } # CONDITION...
 
 # The action is over, or tallyd is. Sets how: killed, ended or passed; and at, call, code.
 watched() {
-	local said
+	local failed new
 	code=0
 	if [[ $way == memory ]]; then
-		read -r said at < <(od -An -tu4 "$work/meter")
-		how=$([[ $said != 0 && $at -ge $said ]] && echo starved || echo passed)
+		read -r _ at _ _ failed new < <(od -An -tu4 -w24 -N24 "$work/meter")
+		how=$( ((failed)) && echo starved || echo passed)
+		((${#places[@]})) || mapfile -t places < <(od -An -td8 -w8 -v -j24 -N$((8 * new)) "$work/meter")
 		arm 0
 		! is_over || { wait "$daemon" || code=$?; daemon=''; }
 		((code < 128)) || { echo "tallyd ended by signal $((code - 128))"; return 1; }
@@ -220,15 +224,18 @@ tried() { # ACTION N
 
 # Counts first what can go wrong, then lets some of it go wrong.
 try() { # WAY ACTION...
-	local n i action
-	way=$1 running=$build/tallyd number=0
+	local n i action what
+	way=$1 what="$1 at" running=$build/tallyd number=0
+	truncate -s 64K "$work/meter"
 	prepare
 	for action in "${@:2}"; do
 		[[ " ${TALLY_ACTIONS:-$action} " == *" $action "* ]] || continue
+		places=()
 		tried "$action" 0
 		n=$at points=0
+		[[ $kills != places || $way != memory ]] || n=${#places[@]} what='memory at places'
 		((n > 0)) || { echo "nothing of $action was counted"; return 1; }
-		if [[ $kills == all ]]; then
+		if [[ $kills == all || $kills == places ]]; then
 			for ((i = ${part%/*}; i <= n; i += ${part#*/})); do
 				tried "$action" "$i"
 			done
@@ -237,7 +244,7 @@ try() { # WAY ACTION...
 				tried "$action" $((1 + (i * n + (RANDOM << 15 | RANDOM) % n) / kills))
 			done
 		fi
-		echo "$action: $way at $points of $n, every later start ended well" >>"$said"
+		echo "$action: $what $points of $n, every later start ended well" >>"$said"
 	done
 }
 
