@@ -78,18 +78,19 @@ static bool ports_are_wanted(const struct node *n)
 		found += wanted->ifindex != 0;
 		for (unsigned int k = 0; wanted->ifindex && k < there_count; k++)
 			same += is_as_wanted(&there[k], wanted) &&
-				dataplane_is_attached(n->dataplane, wanted->ifindex);
+				dataplane_is_attached(n->dataplane, wanted->ifindex) > 0;
 	}
 	return same == found && same == there_count;
 }
 
 /* As it is, if the node is on it. */
-static void port_is(const struct node *n, const struct dataplane_port *there, unsigned int count,
-		    struct dataplane_port *p)
+static int port_is(const struct node *n, const struct dataplane_port *there, unsigned int count,
+		   struct dataplane_port *p)
 {
 	const struct dataplane_port wanted = *p;
+	int r = wanted.ifindex ? dataplane_is_attached(n->dataplane, wanted.ifindex) : 0;
 
-	p->attached = wanted.ifindex && dataplane_is_attached(n->dataplane, wanted.ifindex);
+	p->attached = r > 0;
 	for (unsigned int i = 0; p->attached && i < count; i++) {
 		if (there[i].ifindex != wanted.ifindex)
 			continue;
@@ -98,12 +99,13 @@ static void port_is(const struct node *n, const struct dataplane_port *there, un
 		if (p->mode == wanted.mode)
 			p->refused = wanted.refused;
 	}
+	return r < 0 ? r : 0;
 }
 
 static int ports_look(const struct node *n, struct dataplane_port **ret, struct why *why)
 {
 	_cleanup_(freep) struct dataplane_port *there = NULL;
-	struct dataplane_port *ports;
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
 	unsigned int count = 0;
 	int r;
 
@@ -114,9 +116,11 @@ static int ports_look(const struct node *n, struct dataplane_port **ret, struct 
 	if (!ports)
 		return -ENOMEM;
 	memcpy(ports, n->wanted, n->wanted_count * sizeof(*ports));
-	for (unsigned int i = 0; i < n->wanted_count; i++)
-		port_is(n, there, count, &ports[i]);
-	*ret = ports;
+	for (unsigned int i = 0; r == 0 && i < n->wanted_count; i++)
+		r = port_is(n, there, count, &ports[i]);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(ports);
 	return 0;
 }
 

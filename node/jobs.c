@@ -22,7 +22,7 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct run
 	if (r < 0)
 		return r;
 	address_print(&run->service, text, sizeof(text));
-	if (!dataplane_is_attached(d, hop.port))
+	if (dataplane_is_attached(d, hop.port) <= 0)
 		return why_say(
 			why, -EINVAL,
 			"the way to the root %s leaves by %s, where this node is not attached: run "

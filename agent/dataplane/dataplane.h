@@ -111,14 +111,15 @@ bool dataplane_is_current(struct dataplane *d);
 int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
 		    struct why *why);
 
-/* Is there an XDP program in this port's driver, whosever? */
-bool dataplane_is_native(uint32_t ifindex);
+/* Is there an XDP program in this port's driver, whosever? 1 or 0; or why nobody knows. */
+int dataplane_native(uint32_t ifindex);
+bool dataplane_is_native(uint32_t ifindex); /* false, too, where nobody knows */
 
 /* The number of the XDP program on this port, if that is not one of Tally's; 0: none is seen. */
 uint32_t dataplane_other_program(uint32_t ifindex);
 
-/* Is a program of the node on this port? */
-bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
+/* Is a program of the node on this port? 1 or 0; or the kernel does not say: -ENOMEM, ... */
+int dataplane_is_attached(struct dataplane *d, uint32_t ifindex);
 
 /* --- tenants: who pays for a job, and what that allows. 0 is the node's own, without limits. ---
  */

@@ -20,10 +20,12 @@ static int tables_read(struct dataplane *d, struct tables *t, struct why *why)
 	t->port = calloc(count + 1, sizeof(*t->port));
 	if (!t->port)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < count; i++)
-		if (ports[i].ifindex && dataplane_is_attached(d, ports[i].ifindex))
+	for (unsigned int i = 0; i < count && r >= 0; i++) {
+		r = ports[i].ifindex ? dataplane_is_attached(d, ports[i].ifindex) : 0;
+		if (r > 0)
 			t->port[t->ports++] = ports[i].ifindex;
-	return 0;
+	}
+	return r < 0 ? r : 0;
 }
 
 int dataplane_tables_read(struct dataplane *d, struct tables *ret, struct why *why)

@@ -49,9 +49,10 @@ int dataplane_check(struct dataplane *d, struct why *why)
 {
 	int missing, r = pins_afford(LOOK_FILES, why);
 
+	if (r == 0)
+		r = ports_refresh(d, why);
 	if (r < 0)
 		return r;
-	links_refresh(d);
 	missing = pins_mend(d, false, why) + !claim_is_ours(d->path);
 	if (!missing)
 		return 0;
@@ -94,8 +95,8 @@ static void links_tidy(struct dataplane *d, const struct dataplane_port *ports, 
 	for (unsigned int i = 0; i < d->links_count; i++) {
 		const struct port_link *link = &d->links[i];
 
-		if (!link->elsewhere &&
-		    (!is_wanted(link, ports, count) || !dataplane_is_attached(d, link->ifindex)))
+		if (!link->elsewhere && (!is_wanted(link, ports, count) ||
+					 dataplane_is_attached(d, link->ifindex) == 0))
 			link->kind->remove(d->path, link);
 	}
 }
@@ -103,15 +104,15 @@ static void links_tidy(struct dataplane *d, const struct dataplane_port *ports, 
 static void port_mend(struct dataplane *d, struct programs *programs, struct dataplane_port *p)
 {
 	struct why why = { "" };
-	int r;
+	int r = p->ifindex ? dataplane_is_attached(d, p->ifindex) : 1;
 
-	if (!p->ifindex || dataplane_is_attached(d, p->ifindex))
+	if (r > 0)
 		return;
-	if (share_is_wanted(p) && !programs->constants.shared)
+	if (r == 0 && share_is_wanted(p) && !programs->constants.shared)
 		r = why_say(&why, -EBUSY,
 			    "another XDP program is there, and no port was shared so far: reload "
 			    "tallyd (systemctl reload tallyd)");
-	else
+	else if (r == 0)
 		r = port_attach(d->path, programs, p, &why);
 	if (r < 0)
 		why_say(&p->refused, r, "%s", *why.text ? why.text : strerror(-r));
@@ -128,7 +129,9 @@ static int ports_mend(struct dataplane *d, struct dataplane_port *ports, unsigne
 	r = programs_of(d, &programs);
 	if (r < 0)
 		return why_say(why, r, "cannot read the node's constants: %s", strerror(-r));
-	links_refresh(d);
+	r = ports_refresh(d, why);
+	if (r < 0)
+		return r;
 	links_tidy(d, ports, count);
 	for (unsigned int i = 0; i < count; i++)
 		port_mend(d, &programs, &ports[i]);

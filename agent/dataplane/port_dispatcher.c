@@ -61,15 +61,17 @@ static int member_open(uint32_t ifindex, int i, struct bpf_prog_info *ret, uint3
 	uint32_t length = sizeof(*ret);
 	char path[96];
 
-	if (bpf_xdp_query((int)ifindex, 0, &query) < 0 || !query.prog_id)
-		return -ENOENT;
+	int r = bpf_xdp_query((int)ifindex, 0, &query);
+
+	if (r < 0 || !query.prog_id)
+		return query_failed(r) ? r : -ENOENT;
 	snprintf(path, sizeof(path), STATE "/dispatch-%u-%u/prog%d-prog", ifindex, query.prog_id,
 		 i);
 	fd = bpf_obj_get(path);
 	*ret_map = 0;
 	*ret = (struct bpf_prog_info){ .nr_map_ids = 1, .map_ids = (uintptr_t)ret_map };
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, ret, &length) < 0)
-		return -ENOENT;
+		return query_failed(fd) ? fd : -ENOENT;
 	return TAKE_FD(fd);
 }
 
@@ -104,10 +106,12 @@ static int place_find(const char *pin, uint32_t ifindex, uint32_t *ret_beside)
 
 	*ret_beside = 0;
 	if (map < 0 || bpf_obj_get_info_by_fd(map, &ours, &length) < 0)
-		return -ENOENT;
+		return query_failed(map) ? map : -ENOENT;
 	for (int i = 0; i < MEMBERS_MAX; i++) {
 		_cleanup_(closep) int fd = member_open(ifindex, i, &info, &its_map);
 
+		if (query_failed(fd) && found < 0)
+			found = fd;
 		if (fd >= 0 && its_map == ours.id)
 			found = TAKE_FD(fd);
 		else if (fd >= 0)
@@ -138,20 +142,21 @@ static int place_idle(uint32_t ifindex)
 	return -ENOENT;
 }
 
-static void dispatcher_read(const char *pin, struct port_link *link)
+static int dispatcher_read(const char *pin, struct port_link *link)
 {
 	_cleanup_(closep) int place = place_find(pin, link->pinned, &link->beside);
 
 	if (link->elsewhere || place >= 0)
 		link->ifindex = link->pinned;
+	return !link->elsewhere && query_failed(place) ? place : 0;
 }
 
-static bool dispatcher_is_attached(const char *pin, uint32_t ifindex)
+static int dispatcher_is_attached(const char *pin, uint32_t ifindex)
 {
 	uint32_t beside;
 	_cleanup_(closep) int place = place_find(pin, ifindex, &beside);
 
-	return place >= 0;
+	return place >= 0 ? 1 : query_failed(place) ? place : 0;
 }
 
 /* --- a place --------------------------------------------------------------------------------- */

@@ -12,13 +12,16 @@
 
 #include "ports.h"
 
-static void link_read(const char *pin, struct port_link *link)
+static int link_read(const char *pin, struct port_link *link)
 {
 	struct bpf_link_info info = { 0 };
 	uint32_t length = sizeof(info);
 
-	if (!bpf_obj_get_info_by_fd(link->fd, &info, &length))
+	int r = bpf_obj_get_info_by_fd(link->fd, &info, &length);
+
+	if (r == 0)
 		link->ifindex = info.xdp.ifindex;
+	return query_failed(r) ? r : 0;
 }
 
 static void link_remove(const char *pin, const struct port_link *link)
@@ -100,16 +103,19 @@ static int link_attach(const char *pin, int program, struct dataplane_port *p, s
 }
 
 /* The link knows its program, of whatever generation. */
-static bool link_is_attached(const char *pin, uint32_t ifindex)
+static int link_is_attached(const char *pin, uint32_t ifindex)
 {
 	_cleanup_(closep) int fd = bpf_obj_get(port_pin(pin, &port_link_kind, ifindex, false));
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	struct bpf_link_info info = { 0 };
 	uint32_t length = sizeof(info);
+	int r = fd < 0 ? fd : bpf_obj_get_info_by_fd(fd, &info, &length);
 
-	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &length) &&
-	       info.xdp.ifindex == ifindex && bpf_xdp_query(ifindex, 0, &query) == 0 &&
-	       query.prog_id == info.prog_id;
+	if (r == 0)
+		r = bpf_xdp_query(ifindex, 0, &query);
+	if (r < 0)
+		return query_failed(r) ? r : 0;
+	return info.xdp.ifindex == ifindex && query.prog_id == info.prog_id;
 }
 
 static bool link_suits(const struct dataplane_port *p, int program, int error)

@@ -71,12 +71,12 @@ static int shared_update(const char *pin, const struct port_link *link, int prog
 	return before < 0 ? before : swap_in(link->ifindex, program, before);
 }
 
-static bool shared_is_attached(const char *pin, uint32_t ifindex)
+static int shared_is_attached(const char *pin, uint32_t ifindex)
 {
 	_cleanup_(closep) int other = bpf_obj_get(port_pin(pin, &port_shared_kind, ifindex, false));
-	_cleanup_(closep) int ours = port_program(pin, ifindex);
+	_cleanup_(closep) int ours = other < 0 ? other : port_program(pin, ifindex);
 
-	return other >= 0 && ours >= 0;
+	return ours >= 0 ? 1 : query_failed(ours) ? ours : 0;
 }
 
 /* --- which program, and where it is kept ----------------------------------------------------- */
@@ -149,7 +149,7 @@ static void next_remove(const char *pin, uint32_t ifindex)
 
 /* --- in and out ------------------------------------------------------------------------------ */
 
-static void shared_read(const char *pin, struct port_link *link)
+static int shared_read(const char *pin, struct port_link *link)
 {
 	_cleanup_(closep) int ours = port_program(pin, link->pinned);
 
@@ -157,6 +157,7 @@ static void shared_read(const char *pin, struct port_link *link)
 	/* one that lost its program is as good as gone: there is nothing of ours on it */
 	if (link->elsewhere || ours >= 0)
 		link->ifindex = link->pinned;
+	return !link->elsewhere && query_failed(ours) ? ours : 0;
 }
 
 static void shared_remove(const char *pin, const struct port_link *link)

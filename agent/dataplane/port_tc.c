@@ -23,12 +23,16 @@ enum {
 /* --- filter and qdisc ------------------------------------------------------------------------ */
 
 /* The number of the program that is at our place on the port; 0: none. */
-static uint32_t filter_query(uint32_t ifindex)
+static int64_t filter_query(uint32_t ifindex)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, options, .handle = TC_HANDLE, .priority = TC_PRIORITY);
 
-	return bpf_tc_query(&hook, &options) < 0 ? 0 : options.prog_id;
+	int r = bpf_tc_query(&hook, &options);
+
+	if (r < 0)
+		return query_failed(r) ? r : 0;
+	return options.prog_id;
 }
 
 /* `flags`: BPF_TC_F_REPLACE, or 0: -EEXIST where there is one. */
@@ -153,20 +157,26 @@ static int tc_attach(const char *pin, int program, struct dataplane_port *p, str
 }
 
 /* Is the filter the program of this pin, or the one staged for it? */
-static bool filter_is(const char *pin, const char *name, uint32_t ifindex)
+static int filter_is(const char *pin, const char *name, uint32_t ifindex)
 {
 	_cleanup_(closep) int fd = bpf_obj_get(pin_path(pin, name, ""));
 	_cleanup_(closep) int staged = bpf_obj_get(pin_path(pin, name, PIN_STAGED));
-	uint32_t filter = filter_query(ifindex);
+	int64_t filter = filter_query(ifindex);
 
-	return filter && (filter == program_number(fd) || filter == program_number(staged));
+	if (filter <= 0)
+		return (int)filter;
+	if (query_failed(fd) || query_failed(staged))
+		return query_failed(fd) ? fd : staged;
+	return filter == program_number(fd) || filter == program_number(staged);
 }
 
-static void tc_read(const char *pin, struct port_link *link)
+static int tc_read(const char *pin, struct port_link *link)
 {
-	/* one that lost its filter is as good as gone: there is nothing of ours on it */
-	if (link->elsewhere || filter_is(pin, link->name, link->pinned))
+	int r = link->elsewhere ? 1 : filter_is(pin, link->name, link->pinned);
+
+	if (r > 0) /* one that lost its filter is as good as gone: there is nothing of ours on it */
 		link->ifindex = link->pinned;
+	return r;
 }
 
 static void tc_remove(const char *pin, const struct port_link *link)
@@ -184,30 +194,35 @@ static int tc_update(const char *pin, const struct port_link *link, int program)
 	return filter_put(link->ifindex, program, BPF_TC_F_REPLACE);
 }
 
-static bool tc_is_attached(const char *pin, uint32_t ifindex)
+static int tc_is_attached(const char *pin, uint32_t ifindex)
 {
-	for (int made = 0; made < 2; made++) {
+	int r = 0;
+
+	for (int made = 0; made < 2 && r == 0; made++) {
 		const char *path = port_pin(pin, &port_tc_kind, ifindex, made);
 		char name[PIN_BYTES];
 
 		snprintf(name, sizeof(name), "%.63s", strrchr(path, '/') + 1);
-		if (filter_is(pin, name, ifindex))
-			return true;
+		r = filter_is(pin, name, ifindex);
 	}
-	return false;
+	return r;
 }
 
 /* Is there nothing but TC for this port? `error`: of XDP, which must be no fault of ours. */
 static bool tc_suits(const struct dataplane_port *p, int program, int error)
 {
 	uint32_t other = 0;
+	int r;
 
 	if (p->mode == DATAPLANE_TC || !error)
 		return p->mode == DATAPLANE_TC;
 	if (p->mode != DATAPLANE_AUTO || error == -EPERM || error == -ENOMEM || error == -ENODEV)
 		return false;
-	if (p->share || bpf_xdp_query_id((int)p->ifindex, 0, &other) < 0 || !other)
+	if (p->share)
 		return true;
+	r = bpf_xdp_query_id((int)p->ifindex, 0, &other);
+	if (r < 0 || !other)
+		return !query_failed(r);
 	return share_is_barred(p->ifindex, program); /* otherwise people can choose: port_link.c */
 }
 

@@ -49,13 +49,19 @@ int port_program(const char *pin, uint32_t ifindex)
 {
 	static const char *const suffix[] = { "", PIN_STAGED };
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	int r;
 
-	if (bpf_xdp_query(ifindex, 0, &query) < 0 || !query.prog_id)
+	r = bpf_xdp_query(ifindex, 0, &query);
+	if (query_failed(r))
+		return r;
+	if (r < 0 || !query.prog_id)
 		return -ENOENT;
 	for (int i = 0; i < 2; i++) {
 		_cleanup_(closep) int fd = bpf_obj_get(
 			pin_path(pin, pin_name[PIN_INGRESS], suffix[i]));
 
+		if (query_failed(fd))
+			return fd;
 		if (fd >= 0 && program_number(fd) == query.prog_id)
 			return TAKE_FD(fd);
 	}
@@ -120,54 +126,71 @@ static bool name_parse(struct port_link *link)
 	return !*at && number[2] <= 1;
 }
 
-void links_refresh(struct dataplane *d)
+static int query_error(const struct dataplane *d, int error, struct why *why)
 {
-	for (unsigned int i = 0; i < d->links_count; i++) {
-		d->links[i].ifindex = 0;
-		d->links[i].kind->read(d->path, &d->links[i]);
-	}
+	return why_say(why, error, "%s: the kernel does not say what is on the ports: %s", d->path,
+		       strerror(-error));
 }
 
-/* What a pin says of a port; false: it is no port's. */
-static bool link_read(const char *pin, struct port_link *link)
+int ports_refresh(struct dataplane *d, struct why *why)
 {
-	int i = 0;
+	int r = 0;
+
+	for (unsigned int i = 0; r >= 0 && i < d->links_count; i++) {
+		struct port_link link = d->links[i];
+
+		link.ifindex = 0;
+		r = link.kind->read(d->path, &link);
+		if (r >= 0)
+			d->links[i] = link;
+	}
+	return r < 0 ? query_error(d, r, why) : 0;
+}
+
+/* What a pin says of a port: 1. 0: it is no port's. */
+static int link_read(const char *pin, struct port_link *link)
+{
+	int r, i = 0;
 
 	while (i < KINDS && strncmp(link->name, kinds[i]->prefix, strlen(kinds[i]->prefix)) != 0)
 		i++;
 	if (i == KINDS)
-		return false;
+		return 0;
 	link->kind = kinds[i];
 	if (!name_parse(link))
-		return false;
+		return 0;
 	link->fd = bpf_obj_get(pin_path(pin, link->name, ""));
 	if (link->fd < 0)
-		return false;
-	link->kind->read(pin, link);
-	return true;
+		return query_failed(link->fd) ? link->fd : 0;
+	r = link->kind->read(pin, link);
+	if (r < 0)
+		closep(&link->fd);
+	return r < 0 ? r : 1;
 }
 
 int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 {
 	struct port_link *links = calloc(TALLY_PORTS_MAX, sizeof(*links));
 	DIR *directory = opendir(pin);
+	int r = !links ? -ENOMEM : !directory ? -errno : 0;
 	unsigned int n = 0;
 	struct dirent *e;
 
-	while (links && directory && n < TALLY_PORTS_MAX && (e = readdir(directory))) {
+	while (links && directory && r >= 0 && n < TALLY_PORTS_MAX && (e = readdir(directory))) {
 		struct port_link link = { .fd = -1 };
 
 		if (strlen(e->d_name) >= sizeof(link.name))
 			continue;
 		snprintf(link.name, sizeof(link.name), "%.63s", e->d_name);
-		if (link_read(pin, &link))
+		r = link_read(pin, &link);
+		if (r > 0)
 			links[n++] = link;
 	}
 	if (directory)
 		closedir(directory);
-	if (!links || !directory) {
-		free(links);
-		return -errno;
+	if (r < 0) {
+		links_close(links, n);
+		return r;
 	}
 	*ret = links;
 	*ret_count = n;
@@ -177,12 +200,15 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned int *ret_count,
 		    struct why *why)
 {
-	struct dataplane_port *ports = calloc(TALLY_PORTS_MAX, sizeof(*ports));
+	_cleanup_(freep) struct dataplane_port *ports = NULL;
+	int r = ports_refresh(d, why);
 
+	if (r < 0)
+		return r;
+	ports = calloc(TALLY_PORTS_MAX, sizeof(*ports));
 	if (!ports)
 		return -ENOMEM;
-	links_refresh(d);
-	for (unsigned int i = 0; i < d->links_count; i++) {
+	for (unsigned int i = 0; r == 0 && i < d->links_count; i++) {
 		struct dataplane_port *p = &ports[i];
 		const struct port_link *link = &d->links[i];
 
@@ -192,21 +218,27 @@ int dataplane_ports(struct dataplane *d, struct dataplane_port **ret, unsigned i
 		if (p->ifindex && !if_indextoname(p->ifindex, p->name))
 			*p->name = '\0'; /* in another namespace */
 		p->mode = link->kind->mode;
-		if (p->mode == DATAPLANE_AUTO)
-			p->mode = dataplane_is_native(p->ifindex) ? DATAPLANE_NATIVE
-								  : DATAPLANE_GENERIC;
+		if (p->mode != DATAPLANE_AUTO)
+			continue;
+		r = dataplane_native(p->ifindex);
+		p->mode = r > 0 ? DATAPLANE_NATIVE : DATAPLANE_GENERIC;
+		if (!query_failed(r))
+			r = 0;
 	}
-	*ret = ports;
+	if (r < 0)
+		return query_error(d, r, why);
+	*ret = TAKE_PTR(ports);
 	*ret_count = d->links_count;
 	return 0;
 }
 
-bool dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
+int dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 {
-	for (int i = 0; i < KINDS; i++)
-		if (kinds[i]->is_attached(d->path, ifindex))
-			return true;
-	return false;
+	int r = 0;
+
+	for (int i = 0; i < KINDS && r == 0; i++)
+		r = kinds[i]->is_attached(d->path, ifindex);
+	return r;
 }
 
 /* --- attaching ------------------------------------------------------------------------------- */

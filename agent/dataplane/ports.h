@@ -25,7 +25,10 @@ struct port_link {
 		was; /* replace.c: its mode, where the port is to get another; or AUTO */
 };
 
-/* One way to hold a program to a port. */
+/*
+ * One way to hold a program to a port. What asks the kernel fails where the kernel did not say
+ * (query_failed()): nobody is to take that for a port that has gone.
+ */
 struct port_kind {
 	const char *prefix; /* of its pins' names; no kind's is the beginning of another's */
 	unsigned int numbers; /* behind it: IFINDEX, IFINDEX-NETNS or IFINDEX-NETNS-MADE */
@@ -45,7 +48,7 @@ struct port_kind {
 	int (*attach)(const char *pin, int program, struct dataplane_port *p, struct why *why);
 
 	/* Finds the port's interface, and what else is not in the pin's name. */
-	void (*read)(const char *pin, struct port_link *link);
+	int (*read)(const char *pin, struct port_link *link);
 
 	/* Puts `program` in the place of ours, with no gap. */
 	int (*update)(const char *pin, const struct port_link *link, int program);
@@ -53,8 +56,8 @@ struct port_kind {
 	/* Takes ours away, with the pin. */
 	void (*remove)(const char *pin, const struct port_link *link);
 
-	/* Is our program there? */
-	bool (*is_attached)(const char *pin, uint32_t ifindex);
+	/* Is our program there? 1 or 0. */
+	int (*is_attached)(const char *pin, uint32_t ifindex);
 
 	/* Says why a port in another network namespace cannot be changed; -EXDEV. NULL: all can. */
 	int (*elsewhere_say)(const char *pin, const struct port_link *link, struct why *why);
@@ -70,7 +73,7 @@ int links_open(const char *pin, struct port_link **ret, unsigned int *ret_count)
 void links_close(struct port_link *links, unsigned int count);
 
 /* Which interfaces of an open node are still there, and held? */
-void links_refresh(struct dataplane *d);
+int ports_refresh(struct dataplane *d, struct why *why);
 
 /* Attaches by the kind that suits, and pins. Sets the port's mode and reason. */
 int port_attach(const char *pin, struct programs *programs, struct dataplane_port *p,
@@ -84,6 +87,16 @@ const char *port_pin(const char *pin, const struct port_kind *kind, uint32_t ifi
 
 /* For kinds that are XDP. */
 int program_of_xdp(struct programs *p, struct why *why);
+
+/*
+ * Does this error of a query say nothing of what was asked for? Somebody had no memory, or no file,
+ * for the answer.
+ */
+static inline bool query_failed(int error)
+{
+	return error == -ENOMEM || error == -ENOBUFS || error == -EMFILE || error == -ENFILE ||
+	       error == -EAGAIN || error == -EINTR;
+}
 
 /* The node's XDP program on this port, of either generation; the caller's. -ENOENT: none is. */
 int port_program(const char *pin, uint32_t ifindex);

@@ -72,12 +72,15 @@ int dataplane_copies_read(const char *pin, struct dataplane_copy **ret, unsigned
 }
 
 /* These are in this file so that tallyctl, which needs no more, links no data plane. */
-bool dataplane_is_native(uint32_t ifindex)
+int dataplane_native(uint32_t ifindex)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	int r = bpf_xdp_query(ifindex, 0, &query);
 
-	return bpf_xdp_query(ifindex, 0, &query) == 0 && query.attach_mode == XDP_ATTACHED_DRV;
+	return r < 0 ? r : query.attach_mode == XDP_ATTACHED_DRV;
 }
+
+bool dataplane_is_native(uint32_t ifindex) { return dataplane_native(ifindex) > 0; }
 
 uint32_t dataplane_other_program(uint32_t ifindex)
 {

@@ -107,6 +107,8 @@ static int kernel_check(struct why *why)
 
 static int load_error(struct why *why, int error, const char *what, uint32_t slots)
 {
+	if (error == -ENOMEM && !slots)
+		return why_say(why, error, "%s: no memory", what);
 	if (error == -ENOMEM)
 		return why_say(why, error, "%s: no memory; %u slots need %zu MB of the kernel's",
 			       what, slots, slots * sizeof(struct tally_slot) >> 20);

@@ -76,11 +76,17 @@ static int ports_check(struct swap *s, struct why *why)
 {
 	int r = 0;
 
-	for (unsigned int i = 0; s->ports_count && i < s->links_count; i++)
-		if (s->links[i].ifindex && !dataplane_is_attached(s->node, s->links[i].ifindex))
+	for (unsigned int i = 0; s->ports_count && i < s->links_count; i++) {
+		r = s->links[i].ifindex ? dataplane_is_attached(s->node, s->links[i].ifindex) : 1;
+		if (r < 0)
+			return why_say(why, r, "the kernel does not say what is on the ports: %s",
+				       strerror(-r));
+		if (r == 0)
 			return why_say(why, -EXDEV,
 				       "the node's ports are in another network namespace: run "
 				       "this there");
+	}
+	r = 0;
 	for (unsigned int i = 0; r == 0 && i < s->ports_count; i++) {
 		struct port_link *link = link_find(s, s->ports[i].ifindex);
 

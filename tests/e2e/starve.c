@@ -48,9 +48,9 @@ __attribute__((constructor)) static void meter_open(void)
 		meter = there;
 }
 
-static uint64_t place_now(void)
+/* The calls that lead here, the nearest first, go to calls[CALLS_OWN + CALLS_MAX]. */
+static uint64_t place_now(void **calls, int *n_calls)
 {
-	void *calls[CALLS_OWN + CALLS_MAX];
 	uint64_t hash = 14695981039346656037U;
 	Dl_info file;
 	int i, n;
@@ -63,6 +63,7 @@ static uint64_t place_now(void)
 		hash = (hash ^ ((uintptr_t)calls[i] - base)) * 1099511628211U;
 	}
 	looking = 0;
+	*n_calls = n;
 	return hash;
 }
 
@@ -80,15 +81,19 @@ static int is_new(uint64_t place)
 
 static __attribute__((noinline)) int is_to_fail(void)
 {
+	void *calls[CALLS_OWN + CALLS_MAX];
 	uint64_t place;
+	int n_calls;
 
 	if (looking || meter == &nobody)
 		return 0;
 	meter->count++;
-	place = place_now();
+	place = place_now(calls, &n_calls);
 	if (meter->count != meter->at && (!is_new(place) || place != meter->place))
 		return 0;
 	meter->failed = 1;
+	backtrace_symbols_fd(calls + CALLS_OWN, n_calls - CALLS_OWN,
+			     STDERR_FILENO); /* addr2line -e */
 	errno = ENOMEM;
 	return 1;
 }
