@@ -107,6 +107,7 @@ static void on_other(void *context, const char *name)
 }
 
 static void on_lost(void *context) { on_link(context, 0, ""); }
+static void on_address(void *context) { on_link(context, 0, ""); }
 
 static void on_neighbour(void *context, const struct netlink_neighbour *n)
 {
@@ -122,6 +123,7 @@ static const struct netlink_links_events links_events = {
 	.link = on_link,
 	.other = on_other,
 	.neighbour = on_neighbour,
+	.address = on_address,
 	.lost = on_lost,
 };
 

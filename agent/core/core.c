@@ -11,6 +11,8 @@
 enum {
 	SAVE_MS = 100, /* from a change that may be lost to the disk */
 	RETRY_MS = 10000,
+	RETRY_FIRST_MS = 3000, /* of what waits for a change that nobody may tell of */
+	RETRY_MOST_MS = 60000,
 };
 
 /* --- actions --------------------------------------------------------------------------------- */
@@ -72,6 +74,25 @@ void core_due(struct core *c, enum core_due what, unsigned int ms)
 
 	if (at_ns < c->due_ns[what])
 		c->due_ns[what] = at_ns;
+}
+
+unsigned int core_retry(struct core *c, enum core_retry what)
+{
+	unsigned int *ms = &c->retry_ms[what];
+
+	*ms = *ms ? 2 * *ms : RETRY_FIRST_MS;
+	if (*ms > RETRY_MOST_MS)
+		*ms = RETRY_MOST_MS;
+	return *ms;
+}
+
+void core_retry_soon(struct core *c)
+{
+	memset(c->retry_ms, 0, sizeof(c->retry_ms));
+	c->look.torn_ns = 0;
+	core_due(c, CORE_DUE_LOOK, RETRY_FIRST_MS);
+	if (c->due_ns[CORE_DUE_AGREE] != UINT64_MAX)
+		core_due(c, CORE_DUE_AGREE, RETRY_FIRST_MS);
 }
 
 void core_save_soon(struct core *c) { core_due(c, CORE_DUE_SAVE, SAVE_MS); }
@@ -239,6 +260,7 @@ static void on_link(struct core *c, const struct core_event *e)
 {
 	c->mirror.doubted = true; /* a port may have gone, or come */
 	follow_link(c, e);
+	core_retry_soon(c);
 	mend_due(c);
 }
 

@@ -25,6 +25,14 @@ enum core_due {
 	CORE_DUE_COUNT,
 };
 
+/* What is tried again: twice as long after the last time each time, until something changes. */
+enum core_retry {
+	CORE_RETRY_RESTORE, /* what a reload that failed could not put back */
+	CORE_RETRY_WAY, /* to the workers of runs that the maps have lost */
+	CORE_RETRY_TORN, /* runs with workers behind no port */
+	CORE_RETRIES,
+};
+
 /* A change that somebody wants, and what it was that it replaces. */
 struct core_change {
 	void *connection;
@@ -58,6 +66,7 @@ struct core {
 	bool stopped; /* connections that end now were ended by the agent, and no worker has left */
 	uint64_t now_ns;
 	uint64_t due_ns[CORE_DUE_COUNT]; /* UINT64_MAX: not due */
+	unsigned int retry_ms[CORE_RETRIES]; /* from the last try to the next; 0: none has failed */
 
 	core_step *next; /* NULL: no result is awaited */
 	const struct core_event *result;
@@ -99,6 +108,7 @@ struct core {
 	struct {
 		struct plan *plan;
 		unsigned int at;
+		bool waits; /* some run waits for a way to its workers */
 		core_step *then;
 	} agree;
 	struct {
@@ -114,6 +124,7 @@ struct core {
 	struct {
 		uint32_t seen[TALLY_PORTS_MAX]; /* interface of each wanted port */
 		uint64_t retry_ns; /* of ports that were refused */
+		uint64_t torn_ns; /* when runs that have lost a port are looked after again */
 		bool torn; /* of runs, CORE_TROUBLE_RUNS says that one has lost a port */
 		struct why missing; /* pins, which are to be put back; or empty */
 	} look;
@@ -139,6 +150,12 @@ __attribute__((format(printf, 4, 5))) void core_log(struct core *c, enum log_lev
 
 /* In so many milliseconds, unless it is due before. */
 void core_due(struct core *c, enum core_due what, unsigned int ms);
+
+/* It has failed (again): how long until it is to be tried again. */
+unsigned int core_retry(struct core *c, enum core_retry what);
+
+/* Something has changed, by which what failed may succeed: all is tried soon. */
+void core_retry_soon(struct core *c);
 
 /* Why, in c->why or by its number. */
 const char *core_reason(const struct why *why, int error);

@@ -22,9 +22,11 @@ void follow_heard(struct core *c, const struct core_event *e)
 {
 	if (!c->macs)
 		c->macs = calloc(1, sizeof(*c->macs));
-	if (!c->macs ||
-	    mac_cache_learn(c->macs, e->neighbour.ifindex, e->neighbour.address, e->neighbour.mac))
+	if (!c->macs || mac_cache_learn(c->macs, e->neighbour.ifindex, e->neighbour.address,
+					e->neighbour.mac)) {
 		follow_due(c);
+		core_retry_soon(c);
+	}
 }
 
 void follow_link(struct core *c, const struct core_event *e)

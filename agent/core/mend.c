@@ -131,9 +131,10 @@ static void lost_note(const struct core *c, struct why *ret)
 			continue;
 		why_say(ret, 0,
 			"job %s: its run is not in the data plane, since there is no way to all of "
-			"its workers (ip route get). It goes on when there is one; or end it by "
-			"tallyctl job restart %s",
-			j->name, j->name);
+			"its workers (ip route get). It goes on when there is one, which tallyd "
+			"looks for %u s after the last time, and when a link changes; or end it "
+			"by tallyctl job restart %s",
+			j->name, c->retry_ms[CORE_RETRY_WAY] / 1000, j->name);
 		return;
 	}
 }
@@ -201,12 +202,26 @@ static void agree(struct core *c)
 	runs_agree(c, core_agreed);
 }
 
+/* While the maps are in doubt, what was known last holds. */
 static bool is_torn(const struct core *c)
 {
-	for (unsigned int i = 0; !c->mirror.doubted && i < c->mirror.is.jobs; i++)
+	if (c->mirror.doubted)
+		return c->look.torn;
+	for (unsigned int i = 0; i < c->mirror.is.jobs; i++)
 		if (torn_copy(c, &c->mirror.is.job[i]) >= 0)
 			return true;
 	return false;
+}
+
+/* Each time costs a look-up of every worker. */
+static void torn_follow(struct core *c)
+{
+	if (!is_torn(c)) {
+		c->retry_ms[CORE_RETRY_TORN] = 0;
+	} else if (c->now_ns >= c->look.torn_ns) {
+		follow_due(c);
+		c->look.torn_ns = c->now_ns + core_retry(c, CORE_RETRY_TORN) * 1000000ull;
+	}
 }
 
 static bool is_same_port(const struct dataplane_port *a, const struct dataplane_port *b)
@@ -300,15 +315,15 @@ static void looked(struct core *c, int r)
 		core_await(c, ACTION(CORE_MEND, .config = c->config), NULL, mended);
 	else if (!known)
 		agree(c);
-	else if (is_torn(c))
-		follow_due(c);
+	else
+		torn_follow(c);
 }
 
 void mend_begin(struct core *c)
 {
 	core_due(c, CORE_DUE_LOOK, LOOK_MS);
 	if (c->unrestored)
-		restore(c);
+		restore(c); /* and if that fails, says when it is due */
 	else
 		core_await(c, ACTION(CORE_LOOK, .config = c->config), NULL, looked);
 }

@@ -155,13 +155,20 @@ static void back_saved(struct core *c, int r)
 static void restored_note(struct core *c, int r)
 {
 	struct why text = { "" };
+	unsigned int ms;
 
 	c->unrestored = r < 0;
-	if (r < 0)
+	if (r < 0) {
+		ms = core_retry(c, CORE_RETRY_RESTORE);
+		c->due_ns[CORE_DUE_LOOK] = UINT64_MAX;
+		core_due(c, CORE_DUE_LOOK, ms);
 		why_say(&text, 0,
 			"what was before the last reload, which failed, is not restored: %.300s; "
-			"tallyd tries again every few seconds",
-			core_reason(&c->why, r));
+			"tallyd tries again %u s after the last time, or when a link changes",
+			core_reason(&c->why, r), ms / 1000);
+	} else {
+		c->retry_ms[CORE_RETRY_RESTORE] = 0;
+	}
 	trouble_note(c, CORE_TROUBLE_RESTORE, text.text);
 }
 
@@ -287,6 +294,7 @@ void reconfigure(struct core *c, const struct core_event *e)
 	struct books *before = malloc(sizeof(*before));
 	int r;
 
+	core_retry_soon(c);
 	c->change.old = c->config;
 	c->change.books = before;
 	r = before ? config_check(c->config, config, &c->why) : -ENOMEM;

@@ -469,6 +469,7 @@ void request_handle(struct core *c, const struct core_event *e)
 	const struct request *q = e->asked.request;
 	int r = -EINVAL;
 
+	core_retry_soon(c);
 	c->change.connection = e->connection;
 	if (q->verb == REQUEST_TENANT_ADD)
 		r = tenant_add(c, &q->tenant);

@@ -8,7 +8,6 @@
 
 enum {
 	AGAIN_MS = 100, /* neighbours that did not answer are looked for again, if not heard of */
-	WAY_MS = 3000, /* so is a way to the workers of a run that the maps have lost */
 };
 
 /* --- into the maps --------------------------------------------------------------------------- */
@@ -357,7 +356,7 @@ static void restored(struct core *c, int r)
 	if (may_come(c, r)) {
 		core_log(c, LOG_LEVEL_DEBUG, "run not restored yet", "job=%s reason=\"%s\"",
 			 j->name, c->why.text);
-		core_due(c, CORE_DUE_AGREE, WAY_MS);
+		c->agree.waits = true;
 	} else if (r == 0) {
 		core_log(c, LOG_LEVEL_INFO, "run restored", "job=%s epoch=%u", j->name, j->epoch);
 	} else {
@@ -372,6 +371,10 @@ static void restored(struct core *c, int r)
 static void agree_done(struct core *c, int r)
 {
 	free(TAKE_PTR(c->agree.plan));
+	if (c->agree.waits)
+		core_due(c, CORE_DUE_AGREE, core_retry(c, CORE_RETRY_WAY));
+	else
+		c->retry_ms[CORE_RETRY_WAY] = 0;
 	c->agree.then(c, r);
 }
 
@@ -459,6 +462,7 @@ void runs_agree(struct core *c, core_step *then)
 {
 	c->agree.then = then;
 	c->agree.at = 0;
+	c->agree.waits = false;
 	c->agree.plan = malloc(sizeof(*c->agree.plan));
 	c->due_ns[CORE_DUE_AGREE] = UINT64_MAX;
 	if (c->agree.plan)

@@ -120,6 +120,15 @@ static void neighbour_event(struct netlink_links *l, struct nlmsghdr *message)
 		l->on.neighbour(l->context, &n);
 }
 
+static void address_event(struct netlink_links *l, struct nlmsghdr *message)
+{
+	const struct ifaddrmsg *address = nlmsg_data(message);
+
+	if (l->on.address && nlmsg_valid_hdr(message, sizeof(*address)) &&
+	    watch_find(l, address->ifa_index))
+		l->on.address(l->context);
+}
+
 static int on_message(struct nl_msg *m, void *context)
 {
 	struct nlmsghdr *message = nlmsg_hdr(m);
@@ -132,6 +141,10 @@ static int on_message(struct nl_msg *m, void *context)
 	case RTM_NEWNEIGH:
 	case RTM_DELNEIGH:
 		neighbour_event(context, message);
+		break;
+	case RTM_NEWADDR:
+	case RTM_DELADDR:
+		address_event(context, message);
 		break;
 	default:
 		break;
@@ -229,7 +242,8 @@ int netlink_links_open(const struct netlink_links_events *events, void *context,
 	if (r >= 0)
 		r = nl_socket_set_nonblocking(l->events);
 	if (r >= 0)
-		r = nl_socket_add_memberships(l->events, RTNLGRP_LINK, RTNLGRP_NEIGH, 0);
+		r = nl_socket_add_memberships(l->events, RTNLGRP_LINK, RTNLGRP_NEIGH,
+					      RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, 0);
 	if (r < 0)
 		return why_say(why, -EIO, "cannot subscribe to the kernel's events of links: %s",
 			       nl_geterror(r));

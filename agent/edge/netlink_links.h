@@ -29,6 +29,8 @@ struct netlink_links_events {
 	void (*other)(void *context, const char *name);
 	/* The kernel changed an entry, on any interface; often the MAC is the same. */
 	void (*neighbour)(void *context, const struct netlink_neighbour *neighbour);
+	/* A watched link has another address now, so there may be another way to somebody. */
+	void (*address)(void *context);
 	/*
 	 * The socket was full and the kernel lost events. netlink_links has read the links again
 	 * and called link(); the caller must read neighbours again.

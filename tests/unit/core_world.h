@@ -104,6 +104,7 @@ struct world {
 	/* What is to go wrong: the action number `crash_at` finds no core any more; the awaited
 	 * action number `fail_at` fails; one in `fail_one_in` does. 0: none. */
 	uint64_t actions, awaited, crash_at, fail_at;
+	unsigned int tried[CORE_MEND + 1]; /* of each kind of action whose result is awaited */
 	unsigned int fail_one_in;
 	enum core_action_kind failed_kind;
 	bool crashed, starting;
@@ -804,6 +805,7 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 static inline bool is_to_fail(struct world *w, const struct core_action *a)
 {
 	w->awaited++;
+	w->tried[a->kind]++;
 	if (a->kind == CORE_UNSPILL)
 		return false;
 	if (w->awaited != w->fail_at && (!w->fail_one_in || world_random(w, w->fail_one_in)))

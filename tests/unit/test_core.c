@@ -809,7 +809,7 @@ static void a_run_waits_for_a_way_to_its_workers_after_a_reboot(void **state)
 		if (gone_too)
 			break;
 		harm(&w, LINK_COMES, 0, true);
-		w.no_way = 3; /* addresses and routes come later */
+		w.no_way = 2; /* addresses and routes come later */
 		time_pass(&w, 15000);
 		truth_check(&w);
 		assert_string_equal(w.wrong, "");
@@ -895,7 +895,7 @@ static void a_reload_that_cannot_be_undone_is_undone_later(void **state)
 		assert_int_equal(w.maps.slots, 2 * SLOTS);
 		time_pass(&w, 100);
 	}
-	time_pass(&w, 4000);
+	time_pass(&w, 12000);
 	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RESTORE), "");
 	assert_int_equal(w.maps.slots, SLOTS);
 	assert_int_equal(w.worker[0].state, RUNS);
@@ -909,6 +909,89 @@ static void a_reload_that_cannot_be_undone_is_undone_later(void **state)
 	truth_check(&w);
 	assert_int_equal(w.maps.slots, 2 * SLOTS);
 	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Ten minutes, in which nothing can succeed; then something changes, and all is tried soon. */
+static void seldom_then_soon(struct world *w, enum core_action_kind kind, bool is_link)
+{
+	const struct core_event link = { .kind = CORE_LINK };
+	unsigned int before;
+
+	time_pass(w, 1000);
+	before = w->tried[kind];
+	time_pass(w, 600000);
+	assert_in_range(w->tried[kind] - before, 10, 15); /* 3, 6, 12, 24, 48, 60, 60 s ... */
+	before = w->tried[kind];
+	if (is_link)
+		world_do(w, &link);
+	else
+		neighbour(w, ++w->random & 0xff);
+	time_pass(w, 3500);
+	assert_in_range(w->tried[kind] - before, 1, 2);
+	time_pass(w, 13000);
+	assert_in_range(w->tried[kind] - before, 2, 4);
+	assert_string_equal(w->wrong, "");
+}
+
+static void a_reload_that_cannot_be_undone_is_tried_more_and_more_seldom(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 3, "", 16);
+	all_join(&w, 0, 3, 1);
+	w.backs_failed = 1000;
+	w.fail_at = w.awaited + 3;
+	reload(&w);
+	for (unsigned int is_link = 0; is_link < 2; is_link++)
+		seldom_then_soon(&w, CORE_ADOPT, is_link);
+	time_pass(&w, 600000);
+	assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_RESTORE), "again 60 s after"));
+	w.backs_failed = 0;
+	time_pass(&w, 60000);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RESTORE), "");
+	world_close(&w);
+}
+
+static void a_run_that_is_lost_is_tried_more_and_more_seldom(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 16);
+	create(&w, 2, 2, "", 16);
+	all_join(&w, 0, 2, 1);
+	all_join(&w, 2, 2, 2);
+	w.no_way = 1000;
+	reboot(&w);
+	for (unsigned int is_link = 0; is_link < 2; is_link++)
+		seldom_then_soon(&w, CORE_READ, is_link);
+	time_pass(&w, 600000);
+	assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_RUNS), "for 60 s after"));
+	w.no_way = 0;
+	time_pass(&w, 60000);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+	assert_int_equal(w.maps.jobs, 2);
+	world_close(&w);
+}
+
+static void a_run_behind_no_port_is_tried_more_and_more_seldom(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	w.other->ports = 1;
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 16);
+	all_join(&w, 0, 2, 1);
+	reload(&w);
+	for (unsigned int is_link = 0; is_link < 2; is_link++)
+		seldom_then_soon(&w, CORE_FOLLOW, is_link);
+	reload(&w);
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
 	world_close(&w);
 }
 
@@ -1115,6 +1198,9 @@ int main(void)
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),
 		FACT(what_tallyctl_made_counts_until_it_is_deleted),
 		FACT(a_reload_that_cannot_be_undone_is_undone_later),
+		FACT(a_reload_that_cannot_be_undone_is_tried_more_and_more_seldom),
+		FACT(a_run_that_is_lost_is_tried_more_and_more_seldom),
+		FACT(a_run_behind_no_port_is_tried_more_and_more_seldom),
 		FACT(a_port_that_others_have_is_said_while_they_have_it),
 		FACT(random_lives_keep_all_laws),
 		FACT(random_lives_keep_them_while_steps_fail),

@@ -35,7 +35,7 @@ static struct why why;
 static uint32_t a, b;
 
 /* What was told. */
-static unsigned int link_events, lost_events, neighbour_events;
+static unsigned int link_events, lost_events, neighbour_events, address_events;
 static uint32_t told_link;
 static struct netlink_neighbour told;
 
@@ -71,6 +71,12 @@ static void on_lost(void *context)
 	lost_events++;
 }
 
+static void on_address(void *context)
+{
+	assert_ptr_equal(context, &l);
+	address_events++;
+}
+
 static void run(const char *command)
 {
 	if (system(command) != 0)
@@ -104,7 +110,11 @@ static void read_links(struct traffic_link *ret, int wanted)
 static int prepare(void **state)
 {
 	static const struct netlink_links_events events = {
-		.link = on_link, .other = on_other, .neighbour = on_neighbour, .lost = on_lost
+		.link = on_link,
+		.other = on_other,
+		.neighbour = on_neighbour,
+		.address = on_address,
+		.lost = on_lost,
 	};
 	uint32_t both[2];
 
@@ -124,7 +134,7 @@ static int prepare(void **state)
 	while (system("test $(ip -o link show up | grep -c 'state UP') = 2") != 0)
 		wait_for_events();
 	dispatch();
-	link_events = lost_events = neighbour_events = 0;
+	link_events = lost_events = neighbour_events = address_events = 0;
 	return 0;
 }
 
@@ -345,6 +355,24 @@ static void a_neighbour_that_moves_is_told(void **state)
 	assert_neighbour("fd77::7", true, 0x13);
 }
 
+static void an_address_that_comes_or_goes_is_told_of_a_watched_link(void **state)
+{
+	only_root_can();
+	run("ip address add 10.9.1.1/24 dev va");
+	wait_for_events();
+	assert_int_equal(address_events, 1);
+	run("ip -6 address add fd78::1/64 dev va nodad");
+	wait_for_events();
+	assert_int_equal(address_events, 2);
+	run("ip address del 10.9.1.1/24 dev va");
+	wait_for_events();
+	assert_int_equal(address_events, 3);
+	run("ip address add 10.9.2.1/24 dev lo");
+	wait_for_events();
+	assert_int_equal(address_events, 3);
+	assert_int_equal(link_events, 0);
+}
+
 /* More events than the socket holds: what is true in the end is known in the end. */
 static void lost_events_end_in_what_is_true(void **state)
 {
@@ -400,6 +428,7 @@ int main(void)
 		FACT(a_new_watch_keeps_counts_of_changes),
 		FACT(too_many_links_are_refused_by_name),
 		FACT(a_neighbour_that_moves_is_told),
+		FACT(an_address_that_comes_or_goes_is_told_of_a_watched_link),
 		FACT(lost_events_end_in_what_is_true),
 		FACT(one_dispatch_takes_no_more_than_a_burst),
 	};
