@@ -111,11 +111,12 @@ unsigned int pins_files(const char *pin)
 
 bool pins_are_staged(const char *pin) { return is_pinned(pin, PIN_FANOUT, PIN_STAGED); }
 
-/* Any staged pin but that of slots and fan-out; its length without the suffix. 0: none. */
-static size_t staged_find(const char *pin, char *ret)
+/* Any staged pin but that of slots and fan-out; its length without the suffix. 0: none; or -errno.
+ */
+static int staged_find(const char *pin, char *ret)
 {
 	DIR *directory = opendir(pin);
-	size_t length = 0;
+	int length = directory ? 0 : -errno;
 	struct dirent *e;
 
 	while (directory && !length && (e = readdir(directory))) {
@@ -127,7 +128,7 @@ static size_t staged_find(const char *pin, char *ret)
 		    !strcmp(e->d_name, "fanout" PIN_STAGED))
 			continue;
 		memcpy(ret, e->d_name, n + 1);
-		length = n - suffix;
+		length = (int)(n - suffix);
 	}
 	if (directory)
 		closedir(directory);
@@ -145,12 +146,13 @@ static int staged_rename(const char *pin, const char *name)
 int pins_settle(const char *pin)
 {
 	char name[PIN_BYTES];
-	size_t length;
-	int r = 0;
+	int length, r = 0;
 
 	if (!pins_are_staged(pin) || is_pinned(pin, PIN_SLOTS, PIN_STAGED))
 		return 0;
 	while (r == 0 && (length = staged_find(pin, name))) {
+		if (length < 0)
+			return length; /* the next one who opens the node goes on */
 		name[length] = '\0';
 		r = staged_rename(pin, name);
 	}
@@ -169,7 +171,7 @@ void pins_unstage(const char *pin)
 	char name[PIN_BYTES];
 
 	unlink(pin_path(pin, pin_name[PIN_FANOUT], PIN_STAGED));
-	while (staged_find(pin, name) && unlink(pin_path(pin, name, "")) == 0)
+	while (staged_find(pin, name) > 0 && unlink(pin_path(pin, name, "")) == 0)
 		;
 	unlink(pin_path(pin, pin_name[PIN_SLOTS], PIN_STAGED));
 }
