@@ -48,7 +48,7 @@ enum {
 struct outcome {
 	struct hop hop;
 	struct tables tables;
-	struct why missing, state, taken;
+	struct why missing, state, taken, metrics_taken;
 	struct why why;
 };
 
@@ -82,6 +82,8 @@ static int look(struct driver *d, const struct config *c, struct core_event *e, 
 	e->result.looked.state = o->state.text;
 	workers_listen(d->workers, &o->taken);
 	e->result.looked.taken = o->taken.text;
+	exporter_listen(d->exporter, &o->metrics_taken);
+	e->result.looked.metrics_taken = o->metrics_taken.text;
 	for (unsigned int i = 0; i < c->services; i++)
 		e->result.looked.services_away |= !look_is_own(&c->service[i]) << i;
 	return 0;

@@ -11,6 +11,7 @@
 #include "agent/core/metrics.h"
 #include "agent/edge/log.h"
 #include "agent/edge/metrics_http.h"
+#include "common/address.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "export.h"
@@ -24,7 +25,8 @@ enum {
 struct exporter {
 	const struct core *core;
 	const struct sampler *sampler;
-	struct metrics_http *http;
+	sd_event *loop;
+	struct metrics_http *http; /* NULL: another program has the port */
 	sd_event_source *io, *timer;
 };
 
@@ -238,36 +240,65 @@ static int on_timer(sd_event_source *source, uint64_t us, void *data)
 	return on_io(source, -1, 0, data);
 }
 
+static void exporter_unlisten(struct exporter *x)
+{
+	x->io = sd_event_source_disable_unref(x->io);
+	x->timer = sd_event_source_disable_unref(x->timer);
+	metrics_http_close(TAKE_PTR(x->http));
+}
+
+static int taken_say(const struct sockaddr_storage *listen, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+
+	endpoint_print(listen, text, sizeof(text));
+	return why_say(why, -EADDRINUSE,
+		       "another program listens at %s (ss -tlnp 'sport = :%u'), so nobody can read "
+		       "metrics there; tallyd takes the port when it is free",
+		       text, endpoint_port(listen));
+}
+
+int exporter_listen(struct exporter *x, struct why *why)
+{
+	struct metrics_http_options options = { .text = exposition_text, .context = x };
+	const struct sockaddr_storage *listen;
+	int r;
+
+	if (!x || x->http)
+		return 0;
+	listen = &core_config(x->core)->metrics;
+	r = metrics_http_open((const void *)listen, &options, &x->http, why);
+	if (r == -EADDRINUSE)
+		return taken_say(listen, why);
+	if (r == 0)
+		r = sd_event_add_io(x->loop, &x->io, metrics_http_fd(x->http), EPOLLIN, on_io, x);
+	if (r >= 0)
+		r = sd_event_add_time_relative(x->loop, &x->timer, CLOCK_MONOTONIC, 0,
+					       TIMER_SLACK_US, on_timer, x);
+	if (r < 0)
+		exporter_unlisten(x);
+	return r < 0 ? r : 0;
+}
+
 int exporter_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
 		  struct exporter **ret, struct why *why)
 {
-	const struct sockaddr_storage *listen = &core_config(core)->metrics;
-	struct metrics_http_options options = { .text = exposition_text };
 	struct exporter *x;
 	int r;
 
-	if (!listen->ss_family)
+	if (!core_config(core)->metrics.ss_family)
 		return 0;
-	*ret = options.context = x = calloc(1, sizeof(*x));
+	*ret = x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
-	x->core = core;
-	x->sampler = sampler;
-	r = metrics_http_open((const void *)listen, &options, &x->http, why);
-	if (r == 0)
-		r = sd_event_add_io(loop, &x->io, metrics_http_fd(x->http), EPOLLIN, on_io, x);
-	if (r >= 0)
-		r = sd_event_add_time_relative(loop, &x->timer, CLOCK_MONOTONIC, 0, TIMER_SLACK_US,
-					       on_timer, x);
-	return r < 0 ? r : 0;
+	*x = (struct exporter){ .loop = loop, .core = core, .sampler = sampler };
+	r = exporter_listen(x, why);
+	return r == -EADDRINUSE ? 0 : r;
 }
 
 void exporter_close(struct exporter *x)
 {
-	if (!x)
-		return;
-	sd_event_source_disable_unref(x->io);
-	sd_event_source_disable_unref(x->timer);
-	metrics_http_close(x->http);
+	if (x)
+		exporter_unlisten(x);
 	free(x);
 }

@@ -7,9 +7,15 @@
 
 struct exporter;
 
-/* The caller's, for exporter_close(), which allows NULL; NULL if none is configured. */
+/*
+ * The caller's, for exporter_close(), which allows NULL; NULL if none is configured. If another
+ * program has the port, it is opened all the same.
+ */
 int exporter_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
 		  struct exporter **ret, struct why *why);
 void exporter_close(struct exporter *x);
+
+/* Listens if it does not yet. NULL: 0. -EADDRINUSE: another program has the port; `why` says it. */
+int exporter_listen(struct exporter *x, struct why *why);
 
 #endif

@@ -122,6 +122,7 @@ struct core_event {
 					const char *missing; /* of the pins, for people; or "" */
 					const char *state; /* why it cannot be written; or "" */
 					const char *taken; /* ports where workers join; or "" */
+					const char *metrics_taken; /* the port of metrics; or "" */
 					uint32_t services_away; /* a bit for each of the config's */
 				} looked; /* LOOK */
 				struct {
@@ -225,6 +226,7 @@ enum core_trouble {
 	CORE_TROUBLE_RUNS, /* workers are behind an interface that is none of the node's ports */
 	CORE_TROUBLE_HIDDEN, /* tenants of the configuration, by those that tallyctl made */
 	CORE_TROUBLE_LISTEN, /* another program has the TCP port where workers join */
+	CORE_TROUBLE_METRICS, /* or that of metrics */
 	CORE_TROUBLE_ROLLCALL, /* the UDP port that workers are asked from is in use */
 	CORE_TROUBLE_RESTORE, /* the node is not yet again as before a reload that failed */
 	CORE_TROUBLES,

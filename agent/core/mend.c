@@ -34,6 +34,7 @@ void trouble_note(struct core *c, enum core_trouble what, const char *text)
 					  "all tenants of the configuration count" },
 		[CORE_TROUBLE_LISTEN] = { "workers cannot join everywhere",
 					  "workers can join everywhere" },
+		[CORE_TROUBLE_METRICS] = { "metrics cannot be read", "metrics can be read again" },
 		[CORE_TROUBLE_ROLLCALL] = { "cannot ask for detached workers",
 					    "detached workers are asked for" },
 		[CORE_TROUBLE_RESTORE] = { "old configuration not restored",
@@ -296,6 +297,7 @@ static void looked(struct core *c, int r)
 	suspended_note(c);
 	hidden_note(c);
 	trouble_note(c, CORE_TROUBLE_LISTEN, e->result.looked.taken);
+	trouble_note(c, CORE_TROUBLE_METRICS, e->result.looked.metrics_taken);
 	runs_note(c);
 	mend = mend_pins = *e->result.looked.missing;
 	why_say(&c->look.missing, 0, "%s", e->result.looked.missing);

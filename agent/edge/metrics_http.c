@@ -243,12 +243,7 @@ static int listen_on(const struct sockaddr *a, int *ret, struct why *why)
 	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
 	if (bind(fd, a, address_bytes(a)) < 0 || listen(fd, BACKLOG) < 0)
-		return why_say(
-			why, -errno, "metrics: cannot listen on %s: %m%s", text,
-			errno == EADDRINUSE
-				? "; name another TCP port, or end the program that uses this one (ss "
-				  "-tlnp)"
-				: "");
+		return why_say(why, -errno, "metrics: cannot listen on %s: %m", text);
 	*ret = TAKE_FD(fd);
 	return 0;
 }

@@ -314,27 +314,26 @@ doctor_says_what_the_configuration_makes_wrong() {
 a_start_that_fails_leaves_nothing_attached() {
 	local option
 	star
-	exec_on n0 iperf3 --server --port 9464 >"$work/iperf" 2>&1 &
-	until_true is_listening 9464
+	echo mine >"$control"
 	for option in --verbose --detach; do
-		refuses "cannot listen on 127.0.0.1:9464" \
+		refuses "$control: the file exists and is not a socket: move it away" \
 			on n0 timeout 20 "$build/tallyd" --config "$work/tallyd.yaml" "$option"
 		[[ ! -e $pin-n0 ]]
 		[[ $(on n0 ip link show dev w0) != *prog/xdp* ]]
 	done
+	rm "$control"
 }
-is_listening() { on n0 ss -tln | has ":$1"; } # PORT
 
-squat() { # udp|tcp: somebody takes port 31249
+squat() { # udp|tcp [PORT]: somebody takes this port, or 31249
 	exec_on n0 python3 -c 'import socket, sys, time
 s = socket.socket(type=socket.SOCK_STREAM if sys.argv[1] == "tcp" else socket.SOCK_DGRAM)
-s.bind(("", 31249))
+s.bind(("", int(sys.argv[2])))
 if sys.argv[1] == "tcp": s.listen()
-time.sleep(1000)' "$1" &
+time.sleep(1000)' "$1" "${2-31249}" &
 	squatter=$!
-	until_true has_port "$1"
+	until_true has_port "$1" "${2-31249}"
 }
-has_port() { on n0 ss -ln "--$1" | has :31249; }
+has_port() { on n0 ss -ln "--$1" | has ":$2"; }
 end_squatter() {
 	kill "$squatter"
 	wait "$squatter" 2>/dev/null || true
@@ -355,6 +354,21 @@ a_port_of_joins_that_others_have_is_said_and_taken_when_it_is_free() {
 	join_all train w0 w1 w2 -- "${small[@]}"
 	joined_end
 	doctor | has 'no other program uses UDP or TCP port 31249'
+}
+
+a_port_of_metrics_that_others_have_is_said_and_taken_when_it_is_free() {
+	star
+	squat tcp 9464
+	start_agent
+	until_true trouble_is "another program listens at 127.0.0.1:9464"
+	refuses "another program listens at 127.0.0.1:9464" doctor
+	create_job train 3
+	join_all train w0 w1 w2 -- "${small[@]}"
+	joined_end
+	end_squatter
+	until_true no_trouble
+	(($(grep -c 'metrics cannot be read' "$work/tallyd.log") == 1))
+	on n0 curl --silent --show-error --fail http://127.0.0.1:9464/metrics | has tally_jobs
 }
 
 a_port_of_roll_calls_that_others_have_is_said() {
@@ -448,5 +462,6 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_start_that_fails_leaves_nothing_attached \
 	a_reload_that_finds_no_files_leaves_all_as_it_was \
 	a_port_of_joins_that_others_have_is_said_and_taken_when_it_is_free \
+	a_port_of_metrics_that_others_have_is_said_and_taken_when_it_is_free \
 	a_port_of_roll_calls_that_others_have_is_said \
 	a_port_whose_mode_is_changed_gets_it_while_sums_go_on

@@ -689,7 +689,7 @@ static inline void dataplane_look(struct world *w, const struct config *c, struc
 	e->result.looked.ports = ports;
 	e->result.looked.missing = w->no_pins ? "pins" : "";
 	e->result.looked.state = "";
-	e->result.looked.taken = w->port_is_taken ? "taken" : "";
+	e->result.looked.taken = e->result.looked.metrics_taken = w->port_is_taken ? "taken" : "";
 }
 
 /* As the kernel does when a port goes between two looks. */

@@ -1009,6 +1009,7 @@ static void a_port_that_others_have_is_said_while_they_have_it(void **state)
 		gone(&w, i);
 	time_pass(&w, 5000);
 	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_LISTEN), "taken");
+	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_METRICS), "taken");
 	assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_ROLLCALL), "UDP port 31249"));
 	assert_int_equal(w.maps.jobs, 1);
 	w.port_is_taken = false;
