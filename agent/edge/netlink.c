@@ -70,16 +70,26 @@ void netlink_renew(struct nl_sock **request)
 	*request = fresh;
 }
 
+/* Does an answer wait that nobody has read? The kernel writes all of them before send() returns. */
+static bool answer_is_left(struct nl_sock *s)
+{
+	char byte;
+
+	return recv(nl_socket_get_fd(s), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
 int netlink_link_get(struct nl_sock **request, uint32_t ifindex, const char *name,
 		     struct rtnl_link **ret)
 {
 	int r = rtnl_link_get_kernel(*request, (int)ifindex, name, ret);
 
-	if (r == -NLE_NODEV || r == -NLE_OBJ_NOTFOUND)
-		return -ENODEV;
-	if (r >= 0 && *ret)
-		return 0;
-	netlink_renew(request);
+	const bool is_said = r == -NLE_NODEV || r == -NLE_OBJ_NOTFOUND || (r >= 0 && *ret);
+
+	/* libnl does not say that it found no memory for the acknowledgement behind a link. */
+	if (!is_said || answer_is_left(*request))
+		netlink_renew(request);
+	if (is_said)
+		return r < 0 ? -ENODEV : 0;
 	/* "Success" without a link is what libnl says when it found no memory for the answer. */
 	return r >= 0 || r == -NLE_NOMEM ? -ENOMEM : -EIO;
 }

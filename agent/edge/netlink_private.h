@@ -20,7 +20,7 @@ void netlink_renew(struct nl_sock **request);
 
 /*
  * An interface by index, or by name where the index is 0; the caller puts it back. -ENODEV: there
- * is none; -ENOMEM; -EIO: the kernel does not say. After the last two the socket is another one.
+ * is none; -ENOMEM; -EIO: the kernel does not say. The socket may be another one afterwards.
  */
 int netlink_link_get(struct nl_sock **request, uint32_t ifindex, const char *name,
 		     struct rtnl_link **ret);
