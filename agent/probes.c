@@ -4,23 +4,24 @@
  * only who has seen its random bytes can answer so. Whoever is there sees a datagram that is no
  * message, and ignores it. Silence proves nothing.
  *
- * Workers' sockets take datagrams from the service address only, so they come from there.
+ * Workers' sockets take datagrams from the service address and its port only, so they come from
+ * there: from the spiller's socket where it has that port. A second socket of that port would take
+ * what workers send to the spiller.
  */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <linux/errqueue.h> /* behind time.h, which it needs */
-
+#include "agent/edge/spiller.h"
 #include "common/util.h"
 #include "probes.h"
+#include "spill/serve.h"
 
 enum {
-	PROBE_BYTES = 1 + 16,
+	PROBE_BYTES = SPILLER_ASK_BYTES, /* 0, which begins no message, and random ones */
 };
 
 /* One worker that was asked. */
@@ -28,14 +29,15 @@ struct probe {
 	struct probe *next;
 	struct driver *driver;
 	sd_event_source *io;
-	int fd;
-	uint8_t datagram[PROBE_BYTES]; /* 0, which begins no message, and random bytes */
+	int fd; /* -1: asked from the spiller's */
+	uint8_t datagram[PROBE_BYTES];
 	struct core_event gone; /* if it is */
 };
 
 struct probes {
 	sd_event *loop;
 	struct driver *driver;
+	sd_event_source *refused;
 	struct probe *first;
 };
 
@@ -50,39 +52,38 @@ static void probe_free(struct probe *p)
 
 static void probe_freep(struct probe **p) { probe_free(*p); }
 
-static bool is_refusal(const struct msghdr *m)
-{
-	const struct sock_extended_err *e;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR((struct msghdr *)m, c)) {
-		if (!(c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) &&
-		    !(c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR))
-			continue;
-		e = (const void *)CMSG_DATA(c);
-		return e->ee_errno == ECONNREFUSED;
-	}
-	return false;
-}
-
 /* Answers, if any. Nothing but errors comes: what a worker sends, XDP takes. */
 static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)
 {
 	struct probe *p = data;
-	uint8_t quoted[PROBE_BYTES] = { 0 }, control[256];
-	struct iovec into = { quoted, sizeof(quoted) };
-	struct msghdr m = { .msg_iov = &into, .msg_iovlen = 1, .msg_control = control };
+	uint8_t quoted[PROBE_BYTES] = { 0 };
 	bool gone = false;
 	ssize_t n;
 
-	while (m.msg_controllen = sizeof(control),
-	       (n = recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT)) >= 0)
-		gone |= n == sizeof(quoted) && is_refusal(&m) &&
-			!memcmp(quoted, p->datagram, sizeof(quoted));
+	while ((n = serve_refused(fd, quoted, sizeof(quoted))) >= 0)
+		gone |= n == sizeof(quoted) && !memcmp(quoted, p->datagram, sizeof(quoted));
 	recv(fd, quoted, sizeof(quoted), MSG_DONTWAIT); /* a forged one has left an error, too */
 	if (!gone)
 		return 0;
 	sd_event_source_set_enabled(io, SD_EVENT_OFF);
 	driver_handle(p->driver, &p->gone);
+	return 0;
+}
+
+/* The same of those that were asked from the spiller's sockets. */
+static int on_refused(sd_event_source *io, int fd, uint32_t events, void *data)
+{
+	const struct probes *all = data;
+	uint8_t quoted[PROBE_BYTES];
+	const struct probe *p;
+
+	while (read(fd, quoted, sizeof(quoted)) == sizeof(quoted)) {
+		p = all->first;
+		while (p && memcmp(quoted, p->datagram, sizeof(quoted)) != 0)
+			p = p->next;
+		if (p)
+			driver_handle(p->driver, &p->gone);
+	}
 	return 0;
 }
 
@@ -105,30 +106,36 @@ static int socket_to(const struct sockaddr_storage *service, const struct sockad
 	return TAKE_FD(fd);
 }
 
-static int probe_send(struct probe *p)
+static int probe_send(struct probes *all, struct probe *p, const struct sockaddr_storage *service,
+		      const struct sockaddr_storage *worker)
 {
-	const size_t random = sizeof(p->datagram) - 1;
+	int r = spiller_ask(driver_spiller(all->driver), service, worker, p->datagram);
 
-	if (getrandom(p->datagram + 1, random, 0) != (ssize_t)random)
-		return -EIO;
+	if (r != -ENOENT)
+		return r;
+	p->fd = socket_to(service, worker);
+	if (p->fd < 0)
+		return p->fd;
+	r = sd_event_add_io(all->loop, &p->io, p->fd, EPOLLIN, on_answer, p);
+	if (r < 0)
+		return r;
 	return send(p->fd, p->datagram, sizeof(p->datagram), 0) < 0 ? -errno : 0;
 }
 
 int probes_ask(struct probes *all, const struct job *j, uint16_t rank)
 {
 	_cleanup_(probe_freep) struct probe *p = calloc(1, sizeof(*p));
+	const size_t random = sizeof(p->datagram) - 1;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
+	p->fd = -1;
 	p->driver = all->driver;
 	p->gone = (struct core_event){ .kind = CORE_GONE, .gone = { j->id, rank, j->epoch } };
-	p->fd = socket_to(&j->service, &j->rank[rank].address);
-	if (p->fd < 0)
-		return p->fd;
-	r = sd_event_add_io(all->loop, &p->io, p->fd, EPOLLIN, on_answer, p);
-	if (r >= 0)
-		r = probe_send(p);
+	if (getrandom(p->datagram + 1, random, 0) != (ssize_t)random)
+		return -EIO;
+	r = probe_send(all, p, &j->service, &j->rank[rank].address);
 	if (r < 0)
 		return r;
 	p->next = all->first;
@@ -149,18 +156,23 @@ void probes_forget(struct probes *all)
 int probes_open(sd_event *loop, struct driver *d, struct probes **ret)
 {
 	struct probes *all = calloc(1, sizeof(*all));
+	int r;
 
+	*ret = all;
 	if (!all)
 		return -ENOMEM;
 	all->loop = loop;
 	all->driver = d;
-	*ret = all;
-	return 0;
+	r = sd_event_add_io(loop, &all->refused, spiller_refused_fd(driver_spiller(d)), EPOLLIN,
+			    on_refused, all);
+	return r < 0 ? r : 0;
 }
 
 void probes_close(struct probes *all)
 {
-	if (all)
-		probes_forget(all);
+	if (!all)
+		return;
+	sd_event_source_disable_unref(all->refused);
+	probes_forget(all);
 	free(all);
 }

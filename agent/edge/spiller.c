@@ -2,6 +2,7 @@
 #include "spiller.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@ struct spiller {
 	bool runs; /* the thread */
 	bool ends;
 	int wake; /* eventfd: there are other sockets, or an end */
+	int refused[2]; /* a pipe, for the thread of the owner */
 	unsigned int services;
 	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
 	struct serve *serve[SPILLER_SERVICES_MAX];
@@ -38,6 +40,18 @@ static unsigned int sockets_of(struct spiller *s, struct pollfd *ret)
 	for (unsigned int i = 0; i < s->services; i++)
 		ret[1 + i] = (struct pollfd){ .fd = serve_fd(s->serve[i]), .events = POLLIN };
 	return 1 + s->services;
+}
+
+/* What was asked, of all that nobody took. If the pipe is full it is asked again. */
+static void refused_hand_on(struct spiller *s, const struct serve *serve)
+{
+	uint8_t datagram[SPILLER_ASK_BYTES];
+	ssize_t n;
+
+	while ((n = serve_refused(serve_fd(serve), datagram, sizeof(datagram))) >= 0)
+		if (n == sizeof(datagram) && !*datagram &&
+		    write(s->refused[1], datagram, sizeof(datagram)) < 0)
+			continue;
 }
 
 static void *serve_all(void *data)
@@ -56,9 +70,12 @@ static void *serve_all(void *data)
 			wakes = 0;
 		pthread_mutex_lock(&s->lock);
 		/* Services are only closed by the thread that ends this one. */
-		for (unsigned int i = 1; i < sockets; i++)
+		for (unsigned int i = 1; i < sockets; i++) {
+			if (wait[i].revents & POLLERR)
+				refused_hand_on(s, s->serve[i - 1]);
 			if (wait[i].revents)
 				serve_some(s->serve[i - 1]);
+		}
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -85,15 +102,22 @@ static void service_of(const struct tally_job *j, struct sockaddr_storage *ret)
 	endpoint_port_set(ret, TALLY_UDP_PORT);
 }
 
+static unsigned int service_index(const struct spiller *s, const struct sockaddr_storage *service)
+{
+	unsigned int i = 0;
+
+	while (i < s->services && !endpoint_is_equal(&s->service[i], service))
+		i++;
+	return i;
+}
+
 /* The socket at this address, which is made if there is none. */
 static int service_find(struct spiller *s, const struct sockaddr_storage *service,
 			struct serve **ret, struct why *why)
 {
-	unsigned int i = 0;
+	unsigned int i = service_index(s, service);
 	int r;
 
-	while (i < s->services && !endpoint_is_equal(&s->service[i], service))
-		i++;
 	if (i == SPILLER_SERVICES_MAX)
 		return why_say(why, -ENOSPC,
 			       "at most %d service addresses can have jobs in "
@@ -179,6 +203,26 @@ void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplan
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* --- who has gone ---------------------------------------------------------------------------- */
+
+int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
+		const struct sockaddr_storage *worker, const void *datagram)
+{
+	unsigned int i;
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&s->lock);
+	i = service_index(s, service);
+	if (i < s->services)
+		r = serve_ask(s->serve[i], worker, datagram, SPILLER_ASK_BYTES);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int spiller_refused_fd(const struct spiller *s) { return s->refused[0]; }
+
+/* --- counters -------------------------------------------------------------------------------- */
+
 struct rows {
 	struct traffic_row *row;
 	unsigned int count;
@@ -218,6 +262,7 @@ int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *cou
 int spiller_open(size_t bytes_max, struct spiller **ret)
 {
 	struct spiller *s = calloc(1, sizeof(*s));
+	int error;
 
 	if (!s)
 		return -ENOMEM;
@@ -225,9 +270,12 @@ int spiller_open(size_t bytes_max, struct spiller **ret)
 	s->tenant[0].priority = UINT8_MAX;
 	pthread_mutex_init(&s->lock, NULL);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake < 0) {
+	if (s->wake < 0 || pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0) {
+		error = -errno;
+		if (s->wake >= 0)
+			close(s->wake);
 		free(s);
-		return -errno;
+		return error;
 	}
 	*ret = s;
 	return 0;
@@ -247,5 +295,7 @@ void spiller_close(struct spiller *s)
 		serve_close(s->serve[i]);
 	pthread_mutex_destroy(&s->lock);
 	close(s->wake);
+	close(s->refused[0]);
+	close(s->refused[1]);
 	free(s);
 }

@@ -17,6 +17,7 @@
 
 enum {
 	SPILLER_SERVICES_MAX = 64, /* service addresses with spilled jobs */
+	SPILLER_ASK_BYTES = 17,
 };
 
 struct spiller;
@@ -33,6 +34,17 @@ int spiller_put(struct spiller *s, const struct installation *g, struct why *why
 
 /* A job that is not there is none. */
 void spiller_remove(struct spiller *s, uint32_t id);
+
+/*
+ * Sends a datagram of SPILLER_ASK_BYTES from a service address whose UDP port the spiller has, to a
+ * worker that may have gone. It begins with 0, so it is no message. If nobody is there it can be
+ * read again, by its bytes, from spiller_refused_fd(). -ENOENT: the spiller does not have the port.
+ */
+int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
+		const struct sockaddr_storage *worker, const void *datagram);
+
+/* Readable, without waiting, SPILLER_ASK_BYTES at a time. Do not close it. */
+int spiller_refused_fd(const struct spiller *s);
 
 /* What all spilled jobs of a tenant (1 .. TALLY_TENANTS_MAX - 1) may send together. */
 void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits);

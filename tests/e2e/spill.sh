@@ -199,6 +199,21 @@ a_run_in_software_goes_on_when_tallyd_is_killed() {
 	until_true state_is second waiting
 }
 
+# Their machines say so, if they are asked from the port that the sums have.
+workers_that_go_while_there_is_no_agent_leave_a_run_in_software() {
+	agent_star
+	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 600 -w 0
+	until_true in_software second true
+	end_agent KILL
+	kill -KILL "${worker[@]}"
+	wait "${worker[@]}" || true
+	start_agent
+	state_is second running
+	until_true state_is second waiting
+	if grep 'cannot ask for detached' "$work/tallyd.log"; then return 1; fi
+	[[ $(ctl --json status | jq '.troubles | length') == 0 ]]
+}
+
 facts collectives_are_exact_without_loss \
 	collectives_are_exact_at_1_percent_loss \
 	memory_that_is_short_costs_time_only \
@@ -207,4 +222,5 @@ facts collectives_are_exact_without_loss \
 	ranks_with_keys_are_summed_and_nobody_forges \
 	a_job_over_its_quota_is_summed_in_software \
 	rates_hold_in_software \
-	a_run_in_software_goes_on_when_tallyd_is_killed
+	a_run_in_software_goes_on_when_tallyd_is_killed \
+	workers_that_go_while_there_is_no_agent_leave_a_run_in_software
