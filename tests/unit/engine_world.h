@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A world around engines: nodes (memory_node.h) in a tree, workers below them, and a network that
- * loses, repeats, reorders and flips bits, under a clock that the world turns. Two jobs may use the
- * same nodes, each its own slots. The root may make its sums in user space (spill/sums.h). A world
- *is made of a seed, and the same seed makes the same world. Nothing here fails a test: what must
- *not be stands in world.wrong, and how often what happened stands in world.count. A world begins at
- *time 1000 ns and has no end of its own.
+ * loses, repeats, reorders and flips bits, under a clock that the world turns. Three jobs may use
+ *the same nodes, each its own slots, or all the slots of a pool (memory_pool.h). The root may make
+ *its sums in user space (spill/sums.h). A world is made of a seed, and the same seed makes the same
+ * world. Nothing here fails a test: what must not be stands in world.wrong, and how often what
+ * happened stands in world.count. A world begins at time 1000 ns and has no end of its own.
  *
  *	world_new(), engine_start(), then world_step() again and again
  *
@@ -24,10 +24,11 @@
 #include "common/address.h"
 #include "spill/sums.h"
 #include "tests/unit/memory_node.h"
+#include "tests/unit/memory_pool.h"
 #include "tests/unit/random.h"
 
 enum {
-	WORLD_JOBS = 2,
+	WORLD_JOBS = 3,
 	WORLD_RANKS = 72, /* of a job: more than a word of a set has */
 	WORLD_NODES = 6,
 	WORLD_WINDOW = 8,
@@ -72,6 +73,9 @@ struct world_options {
 	bool frames_grow;
 	int spill_sums; /* that the spill has memory for; 0: the root has slots, until world_move()
 			 */
+	/* Of each inner node, and before a root in user space; 0: all slots are reserved ones. */
+	uint32_t pool_slots;
+	struct tally_borrowed_policy policy; /* of that pool */
 	uint64_t timeout_ns; /* of calls */
 	bool nonce; /* the ranks have one from elsewhere, and need no opening */
 	bool sealed; /* the ranks have a secret */
@@ -127,6 +131,7 @@ struct world_node {
 	int up; /* the next node on the way to the root */
 	bool mute; /* it takes nothing */
 	struct memory_slot slot[WORLD_JOBS * 2 * WORLD_WINDOW];
+	struct memory_pool pool;
 };
 
 /* A frame that arrives, or the second step of a visit. */
@@ -137,6 +142,7 @@ struct world_event {
 	int job;
 	bool down; /* sent by a node towards workers */
 	bool is_second_step;
+	bool borrows; /* the visit is one of a pool */
 	size_t bytes; /* of the datagram, whatever its header says */
 	struct visit visit; /* of a frame only the message */
 	struct world_event *next; /* unused ones */
@@ -382,15 +388,18 @@ static inline void node_leave(struct world *w, int node, struct world_event *e,
 	}
 }
 
-static inline void node_second_step(struct world *w, struct world_event *e)
-{
-	int node = e->to;
-
-	node_leave(w, node, e, visit_end(&w->job[e->job].at[node], &e->visit));
-}
-
 /* What leaves is copied at once. */
 static inline void spill_settle(void *context) { spill_settled(((struct world *)context)->spill); }
+
+/* A result leaves a root in user space by the pool before it. */
+static inline void spill_release(struct world *w, const struct spill_reply *reply)
+{
+	const struct tally_header *h = (const struct tally_header *)reply->header;
+	struct memory_pool *pool = &w->node[WORLD_ROOT].pool;
+
+	if (pool->slots && reply->to == TALLY_TO_GROUP)
+		pool_release(pool, h);
+}
 
 /* A message at a root in user space. */
 static inline void spill_take(struct world *w, struct world_event *e)
@@ -402,12 +411,91 @@ static inline void spill_take(struct world *w, struct world_event *e)
 						   WORLD_UP_MS * 1000000ull + w->now_ns, &reply);
 
 	if (reply.to != TALLY_TO_NOBODY) {
+		spill_release(w, &reply);
 		e->job = job;
 		memcpy(&m->header, reply.header, reply.header_bytes);
 		if (reply.payload_bytes)
 			memcpy(message_words(m), reply.word, reply.payload_bytes);
 	}
 	node_leave(w, WORLD_ROOT, e, outcome);
+}
+
+/* Do chunks borrow their slots here? */
+static inline bool node_borrows(const struct world *w, int node)
+{
+	return w->node[node].pool.slots && (node != WORLD_ROOT || w->spill);
+}
+
+/* Above the pool before the root there is the root. */
+static inline struct memory_node node_as_inner(const struct world *w, int job, int node)
+{
+	struct memory_node n = w->job[job].at[node];
+
+	n.role.root = false;
+	return n;
+}
+
+/* An earlier run of the job left the like of this in the pool. */
+static inline void pool_haunt(struct world *w, struct memory_pool *pool, const struct message *m)
+{
+	struct message old = *m;
+	struct tally_set set = tally_header_set(&m->header);
+	struct tally_offer offer = tally_offer_read(&m->header, &set);
+	struct memory_borrowed *slot;
+	struct tally_borrower b;
+
+	old.header.epoch = tally_le16(WORLD_EPOCH - 1);
+	b = tally_borrower_read(&old.header);
+	slot = memory_borrowed(pool, &old.header);
+	if (!tally_borrowed_is_free(&slot->books) || m->header.kind != TALLY_CONTRIBUTION)
+		return;
+	w->count.strays++;
+	tally_borrowed_begin(&slot->books, &b, &offer);
+	tally_slot_merge(&slot->books.state, &offer);
+	memcpy(slot->word, message_words(&old), sizeof(slot->word));
+	slot->word[0]++;
+}
+
+/* After the first step. What a swap sends is of the old holder, as if one of its ranks sent it. */
+static inline void pool_take(struct world *w, struct world_event *e, const struct message *m)
+{
+	struct memory_node n = node_as_inner(w, e->job, e->to);
+	struct memory_pool *pool = &w->node[e->to].pool;
+	uint64_t swaps = pool->moves[TALLY_BORROWED_SWAPPED];
+
+	if (chance(&w->random, w->options.stray))
+		pool_haunt(w, pool, m);
+	pool_begin(pool, &n, m, &e->visit);
+	if (pool->moves[TALLY_BORROWED_SWAPPED] == swaps)
+		return;
+	e->job = tally_le32_get(e->visit.message.header.job) - WORLD_FIRST_JOB;
+	e->from = WORLD_NODES + e->job * w->options.ranks +
+		  tally_le16_get(e->visit.message.header.sender);
+}
+
+static inline void pool_second_step(struct world *w, struct world_event *e)
+{
+	struct memory_node n = node_as_inner(w, e->job, e->to);
+	enum tally_outcome outcome = pool_end(&w->node[e->to].pool, &n, &e->visit);
+
+	if (e->to != WORLD_ROOT || tally_outcome_to(outcome) != TALLY_TO_ROOT) {
+		node_leave(w, e->to, e, outcome);
+		return;
+	}
+	w->count.outcome[outcome]++;
+	e->bytes = message_bytes(&e->visit.message);
+	if (w->spill) /* it may have gone between the steps */
+		spill_take(w, e);
+}
+
+static inline void node_second_step(struct world *w, struct world_event *e)
+{
+	int node = e->to;
+
+	if (e->borrows)
+		pool_second_step(w, e);
+	else
+		node_leave(w, node, e, visit_end(&w->job[e->job].at[node], &e->visit));
 }
 
 /* At times other messages come between the two steps of one. True: `e` is kept for the second. */
@@ -419,7 +507,8 @@ static inline bool node_take(struct world *w, struct world_event *e)
 
 	if (w->node[node].mute)
 		return false;
-	if (node == WORLD_ROOT && w->spill) {
+	e->borrows = node_borrows(w, node);
+	if (node == WORLD_ROOT && w->spill && !e->borrows) {
 		spill_take(w, e);
 		return false;
 	}
@@ -429,7 +518,10 @@ static inline bool node_take(struct world *w, struct world_event *e)
 		return false;
 	}
 	w->job[e->job].at[node].now_ms = WORLD_UP_MS + w->now_ns / 1000000;
-	visit_begin(&w->job[e->job].at[node], &m, &e->visit);
+	if (e->borrows)
+		pool_take(w, e, &m);
+	else
+		visit_begin(&w->job[e->job].at[node], &m, &e->visit);
 	if (!e->visit.reply.take || !chance(&w->random, w->options.wait)) {
 		node_second_step(w, e);
 		return false;
@@ -491,6 +583,7 @@ static inline void world_blame_nobody(struct world *w)
 static inline void world_restart(struct world *w, int node)
 {
 	memset(w->node[node].slot, 0, sizeof(w->node[node].slot));
+	memset(w->node[node].pool.slot, 0, sizeof(w->node[node].pool.slot));
 	w->count.restarts++;
 	for (int job = 0; job < w->options.jobs; job++)
 		w->job[job].at[node].boot++;
@@ -542,6 +635,15 @@ static inline void worker_count(struct world *w, struct world_worker *worker,
 	f->ranks.word[worker->rank / 64] &= ~(1ULL << worker->rank % 64);
 }
 
+/* Ranks of one job may have any priorities. */
+static inline void worker_hurry(struct world *w, struct tally_header *h)
+{
+	struct tally_set set = tally_header_set(h);
+
+	h->priority = random_below(&w->random, 8);
+	h->tag = tally_le64(tally_tag(h, &set));
+}
+
 static inline void worker_say(struct world *w, struct world_worker *worker,
 			      const struct datagram *d)
 {
@@ -557,6 +659,8 @@ static inline void worker_say(struct world *w, struct world_worker *worker,
 	memcpy(&e.visit.message.header, d->bytes, d->length);
 	if (message_bytes(&e.visit.message) != d->length)
 		w->wrong = "a worker sends what is not as long as it says";
+	if (w->options.pool_slots)
+		worker_hurry(w, &e.visit.message.header);
 	worker_count(w, worker, &e.visit.message.header, d->fresh);
 	world_send(w, &e);
 }
@@ -740,8 +844,11 @@ static inline struct world *world_new(const struct world_options *options)
 	w->random = options->seed;
 	w->now_ns = 1000;
 	w->nodes = world_trees[options->tree].nodes;
-	for (int node = 0; node < w->nodes; node++)
+	for (int node = 0; node < w->nodes; node++) {
 		w->node[node].up = world_trees[options->tree].up[node];
+		w->node[node].pool.policy = options->policy;
+		w->node[node].pool.slots = options->pool_slots;
+	}
 	if (address_parse("10.77.0.1", TALLY_UDP_PORT, &w->service) < 0)
 		abort();
 	for (int job = 0; job < options->jobs; job++)

@@ -25,6 +25,8 @@ enum {
 	ALL_SEEDS = 48, /* each runs all collectives */
 	CHANCE_SEEDS = 3000,
 	FLIP_SEEDS = 2000,
+	BORROW_SEEDS = 2000,
+	JOBS = 2, /* that have reserved slots */
 };
 
 #define NS_PER_MS 1000000ULL
@@ -38,6 +40,15 @@ static void total_add(const struct world_count *c)
 
 	for (size_t i = 0; i < sizeof(total) / sizeof(*to); i++)
 		to[i] += from[i];
+}
+
+static uint64_t moves[TALLY_BORROWED_REFUSED + 1]; /* of all pools */
+
+static void moves_add(const struct world *w)
+{
+	for (int node = 0; node < w->nodes; node++)
+		for (int move = 0; move <= TALLY_BORROWED_REFUSED; move++)
+			moves[move] += w->node[node].pool.moves[move];
 }
 
 /* A few messages for each chunk, loss and refusal; while all wait, one for each rank at times. */
@@ -79,6 +90,7 @@ static const char *run_programs(struct world *w, struct program *program,
 	if (!wrong)
 		wrong = what_is_odd(w);
 	total_add(&w->count);
+	moves_add(w);
 	if (getenv("TALLY_SEED") && !getenv("TALLY_SEEDS"))
 		world_print(w);
 	for (int job = 0; job < w->options.jobs; job++)
@@ -151,7 +163,7 @@ static struct world_options options_by_chance(uint64_t *random)
 	return (struct world_options){
 		.seed = random_next(random),
 		.tree = random_below(random, TREES),
-		.jobs = many ? 1 : 1 + random_below(random, WORLD_JOBS),
+		.jobs = many ? 1 : 1 + random_below(random, JOBS),
 		.ranks = many ? 65 + random_below(random, WORLD_RANKS - 64)
 			      : 1 + random_below(random, 8),
 		.window = 1 << random_below(random, 4),
@@ -208,6 +220,32 @@ static const char *run_with_flips(uint64_t seed)
 	return run_world(&options);
 }
 
+/* Up to three jobs for up to three slots, under every policy that the ingredients make. */
+static const char *run_with_a_pool(uint64_t seed)
+{
+	static const uint16_t stalled_ms[] = { 0, 1, 50 };
+	uint64_t random = seed;
+	struct world_options options = options_by_chance(&random);
+
+	options.pool_slots = 1 + random_below(&random, 3);
+	options.policy = (struct tally_borrowed_policy){
+		.holds = chance(&random, 300),
+		.preempts = chance(&random, 700),
+		.by_priority = chance(&random, 700),
+		.downgrade = random_below(&random, 3),
+		.stalled_ms = stalled_ms[random_below(&random, 3)],
+	};
+	options.stray = chance(&random, 500) * 50;
+	if (options.ranks <= 8)
+		options.jobs = 1 + random_below(&random, WORLD_JOBS);
+	return run_world(&options);
+}
+
+static void jobs_that_compete_for_borrowed_slots_get_exact_sums(void **state)
+{
+	run_seeds(BORROW_SEEDS, run_with_a_pool);
+}
+
 static void whatever_happens_no_sum_is_wrong_and_no_call_is_stuck(void **state)
 {
 	run_seeds(CHANCE_SEEDS, run_by_chance);
@@ -249,6 +287,8 @@ static void the_worlds_had_all_that_can_happen(void **state)
 	assert_true(total.second_steps && total.strays);
 	for (int cause = 0; cause < CAUSES; cause++)
 		assert_true(total.resends[cause]);
+	for (int move = 0; move <= TALLY_BORROWED_REFUSED; move++)
+		assert_true(moves[move]);
 }
 
 int main(void)
@@ -258,6 +298,7 @@ int main(void)
 		cmocka_unit_test(whatever_happens_no_sum_is_wrong_and_no_call_is_stuck),
 		cmocka_unit_test(worlds_that_went_wrong_once_go_well),
 		cmocka_unit_test(flipped_bits_make_no_sum_wrong_and_no_call_stuck),
+		cmocka_unit_test(jobs_that_compete_for_borrowed_slots_get_exact_sums),
 		cmocka_unit_test(the_worlds_had_all_that_can_happen),
 	};
 
