@@ -77,7 +77,7 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 
 	switch (q->verb) {
 	case REQUEST_STATUS:
-		*ret = results_status(core, c->sampler);
+		*ret = results_status(core, c->sampler, seen);
 		return 0;
 	case REQUEST_RELOAD:
 		*ret = json_object();

@@ -331,7 +331,7 @@ static int books_check(const struct config *c, const char *path, struct why *why
 	if (r < 0 && r != -ENOENT && r != -EACCES)
 		return r;
 	*why->text = '\0';
-	core_tenant_is_hidden(&books, c, path, why);
+	core_tenant_is_hidden(&books, c, path, UINT64_MAX, why);
 	return 0;
 }
 

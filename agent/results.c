@@ -107,17 +107,18 @@ static json_t *maps(const struct core *c)
 			 "used", copies, "max", TALLY_CHILDREN_MAX);
 }
 
-static json_t *troubles(const struct core *c)
+static json_t *troubles(const struct core *c, uint64_t seen)
 {
 	json_t *all = json_array();
+	struct why text;
 
 	for (unsigned int i = 0; i < CORE_TROUBLES; i++)
-		if (*core_trouble(c, i))
-			json_array_append_new(all, json_string(core_trouble(c, i)));
+		if (core_trouble_seen(c, i, seen, &text))
+			json_array_append_new(all, json_string(text.text));
 	return all;
 }
 
-json_t *results_status(const struct core *core, const struct sampler *s)
+json_t *results_status(const struct core *core, const struct sampler *s, uint64_t seen)
 {
 	const struct config *c = core_config(core);
 	const struct books *b = core_books(core);
@@ -130,8 +131,8 @@ json_t *results_status(const struct core *core, const struct sampler *s)
 		TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
 		number(runs_count(b, false)), "runs_in_software", number(runs_count(b, true)),
 		"config", core_path(core), "pid", number(getpid()), "uptime_s",
-		number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core), "maps",
-		maps(core), "ports", ports(core, s), "slots", slots(b), "tenants",
+		number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core, seen),
+		"maps", maps(core), "ports", ports(core, s), "slots", slots(b), "tenants",
 		number(tenants_count(b)), "jobs", number(b->jobs), "services", services(c), "join",
 		joining(c), "metrics",
 		c->metrics.ss_family ? printed(endpoint_print, &c->metrics) : json_string(""),
@@ -273,8 +274,7 @@ static const struct job *job_find(const struct books *b, const char *name, uint6
 {
 	const struct job *j = books_job_find(b, name);
 
-	if (j && !is_seen(seen, j->tenant))
-		j = NULL;
+	j = j && is_seen(seen, j->tenant) ? j : NULL;
 	if (!j)
 		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
 	return j;

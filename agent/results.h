@@ -11,7 +11,7 @@
 
 #include "sampler.h"
 
-json_t *results_status(const struct core *core, const struct sampler *s);
+json_t *results_status(const struct core *core, const struct sampler *s, uint64_t seen);
 
 /* One tenant by its index. */
 json_t *results_tenant(const struct books *b, unsigned int index);

@@ -258,10 +258,10 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 
 /*
  * Has tallyctl made a tenant of a name that the configuration has, too? Then that of tallyctl
- * counts; `why` says so, and what to do.
+ * counts; `why` says so, and what to do. `seen`: tenants that are looked at, a bit for each.
  */
 bool core_tenant_is_hidden(const struct books *b, const struct config *config, const char *path,
-			   struct why *why);
+			   uint64_t seen, struct why *why);
 
 /* When CORE_DEADLINE is due; UINT64_MAX: never, or first a result must come. */
 uint64_t core_deadline_ns(const struct core *c);
@@ -282,6 +282,13 @@ const struct core_counts *core_counts(const struct core *c);
 
 /* What is not as it should be, and others must mend; or "". */
 const char *core_trouble(const struct core *c, enum core_trouble what);
+
+/*
+ * The same for one who sees these tenants, a bit for each: it names no other tenant and no job of
+ * another. False: there is none to tell of.
+ */
+bool core_trouble_seen(const struct core *c, enum core_trouble what, uint64_t seen,
+		       struct why *ret);
 
 /* Is all of the books on disk? Are the maps as the books say? False: that is still to be done. */
 bool core_is_saved(const struct core *c);

@@ -95,40 +95,42 @@ static void jobs_note(struct core *c)
 	}
 }
 
-static void suspended_note(struct core *c)
+static bool is_seen(uint64_t seen, const struct job *j) { return seen >> j->tenant & 1; }
+
+static void suspended_say(const struct core *c, uint64_t seen, struct why *ret)
 {
 	const struct job *first = NULL;
 	unsigned int count = 0;
-	struct why text = { "" };
 
 	for (unsigned int i = c->books.jobs; i-- > 0;)
-		if (job_is_suspended(c->books.job[i])) {
+		if (job_is_suspended(c->books.job[i]) && is_seen(seen, c->books.job[i])) {
 			first = c->books.job[i];
 			count++;
 		}
 	if (first)
-		why_say(&text, 0,
+		why_say(ret, 0,
 			"%u suspended, such as %s: nobody can join until %s has tenant %s again "
 			"(then tallyctl reload); a job that is to go: tallyctl job del",
 			count, first->name, c->path, first->tenant_name);
-	trouble_note(c, CORE_TROUBLE_TENANTS, text.text);
 }
 
-static void hidden_note(struct core *c)
+static void tenants_note(struct core *c)
 {
-	struct why text = { "" };
+	struct why suspended = { "" }, hidden = { "" };
 
-	core_tenant_is_hidden(&c->books, c->config, c->path, &text);
-	trouble_note(c, CORE_TROUBLE_HIDDEN, text.text);
+	suspended_say(c, UINT64_MAX, &suspended);
+	trouble_note(c, CORE_TROUBLE_TENANTS, suspended.text);
+	core_tenant_is_hidden(&c->books, c->config, c->path, UINT64_MAX, &hidden);
+	trouble_note(c, CORE_TROUBLE_HIDDEN, hidden.text);
 }
 
 /* The maps have lost its run, for which there is no way to all workers yet. */
-static void lost_note(const struct core *c, struct why *ret)
+static void lost_say(const struct core *c, uint64_t seen, struct why *ret)
 {
 	for (unsigned int i = 0; !core_is_agreed(c) && i < c->books.jobs; i++) {
 		const struct job *j = c->books.job[i];
 
-		if (!job_slots(j) || tables_find(&c->mirror.is, j->id))
+		if (!job_slots(j) || tables_find(&c->mirror.is, j->id) || !is_seen(seen, j))
 			continue;
 		why_say(ret, 0,
 			"job %s: its run is not in the data plane, since there is no way to all of "
@@ -149,15 +151,40 @@ static int torn_copy(const struct core *c, const struct tables_job *is)
 	return -1;
 }
 
-/* A copy of an agent's job is a rank's. What is said of a run that has ended stays with its job. */
-static void torn_say(struct core *c, struct job *j, int rank, struct why *ret)
+/* The rank of its run that is behind no port; a copy of an agent's job is a rank's. */
+static int torn_rank(const struct core *c, const struct job *j)
 {
-	why_say(&j->trouble, 0,
-		"rank %d of its run is behind an interface that is none of tallyd's ports, so "
-		"nothing is summed for it: add it to ports: in %s, then tallyctl reload",
-		rank, c->path);
-	if (!*ret->text)
+	const struct tables_job *is = tables_find(&c->mirror.is, j->id);
+
+	return j->run_window && is && is->job.epoch == j->epoch ? torn_copy(c, is) : -1;
+}
+
+static void torn_say(const struct core *c, uint64_t seen, struct why *ret)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		const struct job *j = c->books.job[i];
+
+		if (torn_rank(c, j) < 0 || !is_seen(seen, j))
+			continue;
 		why_say(ret, 0, "job %s: %s", j->name, j->trouble.text);
+		return;
+	}
+}
+
+/* What is said of a run that has ended stays with its job. */
+static void torn_learn(const struct core *c, struct job *j)
+{
+	const struct tables_job *is = tables_find(&c->mirror.is, j->id);
+	const int rank = torn_rank(c, j);
+
+	if (!j->run_window || !is || is->job.epoch != j->epoch)
+		return;
+	*j->trouble.text = '\0';
+	if (rank >= 0)
+		why_say(&j->trouble, 0,
+			"rank %d of its run is behind an interface that is none of tallyd's ports, "
+			"so nothing is summed for it: add it to ports: in %s, then tallyctl reload",
+			rank, c->path);
 }
 
 void torn_note(struct core *c)
@@ -167,18 +194,9 @@ void torn_note(struct core *c)
 	for (unsigned int i = 0; i < c->ports_count; i++)
 		if (!c->ports[i].ifindex) /* is said itself */
 			return;
-	for (unsigned int i = 0; i < c->books.jobs; i++) {
-		struct job *j = c->books.job[i];
-		const struct tables_job *is = tables_find(&c->mirror.is, j->id);
-		int rank;
-
-		if (!j->run_window || !is || is->job.epoch != j->epoch)
-			continue;
-		*j->trouble.text = '\0';
-		rank = torn_copy(c, is);
-		if (rank >= 0)
-			torn_say(c, j, rank, &text);
-	}
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		torn_learn(c, c->books.job[i]);
+	torn_say(c, UINT64_MAX, &text);
 	if (*text.text || c->look.torn)
 		trouble_note(c, CORE_TROUBLE_RUNS, text.text);
 	c->look.torn = *text.text;
@@ -191,8 +209,25 @@ static void runs_note(struct core *c)
 
 	if (c->mirror.doubted || c->look.torn)
 		return;
-	lost_note(c, &text);
+	lost_say(c, UINT64_MAX, &text);
 	trouble_note(c, CORE_TROUBLE_RUNS, text.text);
+}
+
+bool core_trouble_seen(const struct core *c, enum core_trouble what, uint64_t seen, struct why *ret)
+{
+	*ret = c->trouble[what];
+	if (!*ret->text || seen == UINT64_MAX)
+		return *ret->text;
+	if (what == CORE_TROUBLE_TENANTS || what == CORE_TROUBLE_HIDDEN ||
+	    what == CORE_TROUBLE_RUNS)
+		*ret->text = '\0';
+	if (what == CORE_TROUBLE_TENANTS)
+		suspended_say(c, seen, ret);
+	else if (what == CORE_TROUBLE_HIDDEN)
+		core_tenant_is_hidden(&c->books, c->config, c->path, seen, ret);
+	else if (what == CORE_TROUBLE_RUNS)
+		(c->look.torn ? torn_say : lost_say)(c, seen, ret);
+	return *ret->text;
 }
 
 /* --- what is done ---------------------------------------------------------------------------- */
@@ -294,8 +329,7 @@ static void looked(struct core *c, int r)
 	if (r < 0)
 		return;
 	ports = e->result.looked.ports;
-	suspended_note(c);
-	hidden_note(c);
+	tenants_note(c);
 	trouble_note(c, CORE_TROUBLE_LISTEN, e->result.looked.taken);
 	trouble_note(c, CORE_TROUBLE_METRICS, e->result.looked.metrics_taken);
 	runs_note(c);

@@ -64,12 +64,13 @@ const struct tenant *core_tenant_of_file(const struct config *config, const char
 }
 
 bool core_tenant_is_hidden(const struct books *b, const struct config *config, const char *path,
-			   struct why *why)
+			   uint64_t seen, struct why *why)
 {
 	for (unsigned int i = BOOKS_DEFAULT + 1; i < TALLY_TENANTS_MAX; i++) {
 		const char *name = b->tenant[i].is.name;
 
-		if (b->tenant[i].configured || !core_tenant_of_file(config, name))
+		if (!(seen >> i & 1) || b->tenant[i].configured ||
+		    !core_tenant_of_file(config, name))
 			continue;
 		why_say(why, 0,
 			"tenant %s of %s does not count: tallyctl made one of this name before, "

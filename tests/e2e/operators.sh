@@ -235,6 +235,25 @@ a_tenants_group_sees_and_changes_its_own_jobs_and_no_others() {
 	refuses "tenants: group: there is no group nobody-has" ctl reload
 }
 
+troubles_of() { as "$1" --json status | jq -r '.troubles | join(" ")'; }
+
+troubles_name_nobody_whom_the_asker_may_not_see() {
+	groups_and_tenants
+	as games job create mine --workers 1 --tenant red >/dev/null
+	sed -i '/^tenants: /d' "$work/tallyd.yaml"
+	printf 'tenants:\n- {name: red, slots: 1024, group: games}\n- {name: blue, slots: 8}\n' >>"$work/tallyd.yaml"
+	end_agent TERM
+	start_agent
+	until_true trouble_has "tenant blue of $work/tallyd.yaml does not count"
+	[[ $(troubles_of adm) == *"tenant blue of"* && $(troubles_of audio) == *"tenant blue of"* ]]
+	[[ -z $(troubles_of games) && -z $(troubles_of staff) ]]
+	end_agent TERM
+	sed -i '/name: red/d' "$work/tallyd.yaml"
+	start_agent
+	until_true trouble_has "1 suspended, such as mine"
+	[[ $(troubles_of audio) != *mine* && $(troubles_of audio) != *red* && -z $(troubles_of staff) ]]
+}
+
 logged() { grep -qE -- "$1" "$work/tallyd.log" || { grep request "$work/tallyd.log"; return 1; }; }
 
 who_changed_what_is_in_the_log_and_no_secret_is() {
@@ -483,6 +502,7 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tallyd_of_root_says_at_once_that_files_are_anothers \
 	a_node_that_wants_ingress_points_has_no_job_without \
 	a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
+	troubles_name_nobody_whom_the_asker_may_not_see \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \
 	a_table_that_cannot_be_written_is_a_failure \

@@ -790,6 +790,18 @@ static void reboot(struct world *w)
 	world_restart(w);
 }
 
+static void assert_only_owners_hear_of_runs(const struct world *w)
+{
+	const uint64_t owner = 1ull << BOOKS_DEFAULT;
+	struct why text;
+
+	assert_true(core_trouble_seen(w->core, CORE_TROUBLE_RUNS, UINT64_MAX, &text));
+	assert_non_null(strstr(text.text, "job j1: "));
+	assert_true(core_trouble_seen(w->core, CORE_TROUBLE_RUNS, owner, &text));
+	assert_non_null(strstr(text.text, "job j1: "));
+	assert_false(core_trouble_seen(w->core, CORE_TROUBLE_RUNS, ~owner, &text));
+}
+
 static void a_run_waits_for_a_way_to_its_workers_after_a_reboot(void **state)
 {
 	struct world w;
@@ -805,7 +817,7 @@ static void a_run_waits_for_a_way_to_its_workers_after_a_reboot(void **state)
 		assert_string_equal(w.wrong, "");
 		assert_int_equal(w.maps.jobs, 0);
 		assert_true(books_job_find(core_books(w.core), "j1")->run_window);
-		assert_string_not_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
+		assert_only_owners_hear_of_runs(&w);
 		if (gone_too)
 			break;
 		harm(&w, LINK_COMES, 0, true);
@@ -1074,6 +1086,7 @@ static void a_run_that_loses_a_port_is_said_while_it_is_on(void **state)
 	reload(&w);
 	assert_non_null(strstr(core_trouble(w.core, CORE_TROUBLE_RUNS), "job j1: rank 1 of its"));
 	assert_non_null(strstr(trouble_of(&w, "j1"), "add it to ports: in tallyd.yaml"));
+	assert_only_owners_hear_of_runs(&w);
 	reload(&w);
 	assert_string_equal(core_trouble(w.core, CORE_TROUBLE_RUNS), "");
 	assert_string_equal(trouble_of(&w, "j1"), "");
