@@ -59,6 +59,7 @@ static void actions_forget(struct core *c)
 		if (c->action[i].kind == CORE_LOG)
 			free((char *)c->action[i].log.facts);
 	c->taken = c->actions = 0;
+	free(TAKE_PTR(c->texts));
 }
 
 const char *core_reason(const struct why *why, int error)

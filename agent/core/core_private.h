@@ -131,6 +131,7 @@ struct core {
 	struct why trouble[CORE_TROUBLES];
 
 	uint64_t number; /* of the last action */
+	struct why *texts; /* that these actions point to, or NULL */
 	unsigned int taken, actions;
 	struct core_action action[CORE_ACTIONS_MAX];
 };
@@ -226,6 +227,9 @@ void members_send_away(struct core *c, struct job *j, enum members_whom whom, in
 
 /* Whoever waits to be this rank, or is it, goes. */
 void members_kick(struct core *c, struct job *j, uint16_t rank);
+
+/* False: some may not come in any more from where they joined. They go, and the others wait. */
+bool members_may_begin(struct core *c, struct job *j);
 
 /* All are at the run that has begun. */
 void members_tell_run(struct core *c, const struct job *j);

@@ -10,6 +10,7 @@
 #ifndef TALLY_AGENT_JOB_H
 #define TALLY_AGENT_JOB_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -34,6 +35,7 @@ struct job_rank {
 	struct sockaddr_storage address; /* in the run */
 	bool waiting; /* somebody waits to be this rank in the next run */
 	struct sockaddr_storage next;
+	char port[IF_NAMESIZE]; /* where what it sends comes in, without a tag; "": nobody knows */
 	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
 };
 

@@ -133,11 +133,10 @@ static int address_of(const struct joining_message *m, const struct sockaddr_sto
 }
 
 /* Its messages come in where its connection does, and in the same way. */
-static int ingress_check(struct core *c, const struct core_event *e, const struct job *j,
+static int ingress_check(struct core *c, const struct job *j, const char *port,
 			 const struct sockaddr_storage *address)
 {
 	const struct books_tenant *t = &c->books.tenant[j->tenant];
-	const char *port = e->joining.port ? core_port_name(c, e->joining.port) : "";
 	char from[ADDRESS_BYTES], points[256];
 
 	if (core_ingress_check(c, c->config, &t->is, &c->why) < 0)
@@ -153,6 +152,34 @@ static int ingress_check(struct core *c, const struct core_event *e, const struc
 		       t->configured ? "in " : "tallyctl tenant set ",
 		       t->configured ? c->path : t->is.name,
 		       t->configured ? ", then tallyctl reload" : " --ingress ...", points);
+}
+
+/* The tenant's points, and those that the node wants, may be others since they joined. */
+bool members_may_begin(struct core *c, struct job *j)
+{
+	unsigned int refused = 0;
+
+	for (uint16_t rank = 0; rank < j->workers; rank++) {
+		struct job_rank *r = &j->rank[rank];
+
+		if (!r->waiting || ingress_check(c, j, r->port, &r->next) == 0)
+			continue;
+		c->texts = c->texts ? c->texts : calloc(j->workers, sizeof(*c->texts));
+		if (c->texts)
+			c->texts[rank] = c->why;
+		tell_error(c, r->connection, -EPERM,
+			   c->texts ? c->texts[rank].text : strerror(EPERM));
+		job_unjoin(j, rank);
+		r->connection = NULL;
+		refused++;
+	}
+	if (!refused)
+		return true;
+	c->counts.joins_refused[CORE_JOIN_INGRESS] += refused;
+	core_log(c, LOG_LEVEL_INFO, "workers refused", "job=%s workers=%u reason=\"%s\"", j->name,
+		 refused, c->why.text);
+	tell_missing(c, j);
+	return false;
 }
 
 /* There may be no way to the worker yet, or no neighbour known: whoever waits may wait for that. */
@@ -177,6 +204,7 @@ static void on_way(struct core *c, int r)
 static int join(struct core *c, const struct core_event *e, struct job *j)
 {
 	const struct joining_message *m = e->joining.message;
+	const char *port = e->joining.port ? core_port_name(c, e->joining.port) : "";
 	struct sockaddr_storage address = { 0 };
 	uint16_t rank = 0;
 	int r;
@@ -192,11 +220,12 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	if (r == 0)
 		r = address_of(m, e->joining.peer, &address, &c->why);
 	if (r == 0)
-		r = ingress_check(c, e, j, &address);
+		r = ingress_check(c, j, port, &address);
 	if (r == 0)
 		r = job_join(j, m->rank, &address, &rank, &c->why);
 	if (r < 0)
 		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
+	snprintf(j->rank[rank].port, sizeof(j->rank[rank].port), "%s", port);
 	c->member.job = j;
 	c->member.rank = rank;
 	c->member.connection = e->connection;

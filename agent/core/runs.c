@@ -263,6 +263,8 @@ void run_begin(struct core *c, struct job *j)
 {
 	int r;
 
+	if (!members_may_begin(c, j))
+		return;
 	if (!j->begin_by_ns) {
 		j->begin_by_ns = c->now_ns + HOP_WAIT_MS * 1000000ull;
 		j->begin_draw = TAKE(c->member.draw, (struct job_draw){ 0 });

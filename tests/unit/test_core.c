@@ -636,6 +636,37 @@ static void a_port_whose_mtu_is_too_small_is_a_reason_of_its_own(void **state)
 	world_close(&w);
 }
 
+static void a_worker_whose_ingress_point_goes_while_it_waits_is_refused(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 64, "");
+	create(&w, 1, 4, "a", 16);
+	for (unsigned int i = 0; i < 4; i++)
+		w.worker[i].port = w.link[i % 2].ifindex;
+	all_join(&w, 0, 3, 1);
+	tenant(&w, REQUEST_TENANT_SET, "a", 64, "eth0");
+	w.worker[3].port = w.link[0].ifindex;
+	assert_int_equal(w.worker[1].state, WAITS);
+	join(&w, 3, 1);
+	assert_int_equal(w.worker[1].state, AWAY);
+	assert_string_equal(
+		w.refused, "EPERM: 10.77.1.2 without a VLAN tag at eth1: tenant a may not come in "
+			   "from there: join from where it may, or give it all ingress points that "
+			   "it needs (tallyctl tenant set a --ingress ...). It has eth0");
+	assert_int_equal(core_counts(w.core)->joins_refused[CORE_JOIN_INGRESS], 1);
+	assert_int_equal(w.worker[0].state, WAITS);
+	assert_int_equal(w.worker[3].state, WAITS);
+	w.worker[1].port = w.link[0].ifindex;
+	join(&w, 1, 1);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(w.worker[i].state, RUNS);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Where it is not known by which port a worker comes in, nobody guesses. */
 static void a_worker_outside_its_tenants_ingress_points_does_not_join(void **state)
 {
@@ -1201,6 +1232,7 @@ int main(void)
 		FACT(what_is_refused_is_counted_by_its_reason),
 		FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
 		FACT(a_worker_outside_its_tenants_ingress_points_does_not_join),
+		FACT(a_worker_whose_ingress_point_goes_while_it_waits_is_refused),
 		FACT(refused_workers_are_logged_at_a_bounded_rate),
 		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
