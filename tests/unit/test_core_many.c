@@ -155,7 +155,7 @@ static void result_give(struct node *n, const struct core_action *a)
 	case CORE_LOOK:
 		e.result.looked.ports = ports_make();
 		e.result.looked.missing = e.result.looked.state = "";
-		e.result.looked.taken = "";
+		e.result.looked.taken = e.result.looked.metrics_taken = "";
 		break;
 	default:
 		break;
