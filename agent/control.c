@@ -234,12 +234,32 @@ static unsigned int patience(struct stream *s, const char *text, size_t length)
 		       : 1;
 }
 
+/* Whoever asked has gone before it was done: of what they asked, the first. */
+static void audit_unread(struct control *c, const struct stream *s)
+{
+	const struct core *core = driver_core(c->driver);
+	size_t length = 0;
+	const char *text = stream_unread(s, &length);
+	const char *end = length ? memchr(text, '\n', length) : NULL;
+	struct request q = { 0 };
+	struct why ignored;
+	struct asker asker;
+
+	if (!end || request_parse(text, end - text, &q, &ignored) < 0)
+		return;
+	asker = rights_of(&c->rights, s, core);
+	audit(c, s, &q, text, end - text,
+	      rights_check(&asker, core, &q, &ignored) < 0 ? -EPERM : -ECONNRESET);
+}
+
 static void on_end(struct stream *s)
 {
 	struct control *c = stream_owner(s);
 
 	if (stream_context(s))
 		tracing_end(&c->tracing, s);
+	else
+		audit_unread(c, s);
 }
 
 static char *refuse(int error)

@@ -39,12 +39,18 @@ static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], struct why 
 	return runs;
 }
 
+static volatile sig_atomic_t is_cordoned; /* as the daemon has answered */
+
 static void on_signal(int which)
 {
-	static const char words[] =
+	static const char stays[] =
 		"tallyctl: the node stays cordoned: no run begins until tallyctl uncordon\n";
+	static const char may_be[] =
+		"tallyctl: tallyd has not answered: the node may be cordoned (tallyctl status), and "
+		"then no run begins until tallyctl uncordon\n";
+	const char *words = is_cordoned ? stays : may_be;
 
-	if (write(STDERR_FILENO, words, sizeof(words) - 1) > 0)
+	if (write(STDERR_FILENO, words, strlen(words)) > 0)
 		raise(which); /* as if nobody had caught it */
 	_exit(128 + which);
 }
@@ -71,10 +77,11 @@ int drain(const struct ctl *ctl, struct why *why)
 	char names[NAMES_BYTES];
 	int said = 0, runs, r;
 
+	signals_catch();
 	r = ctl_ask(ctl, request_make(ctl), &result, why);
 	if (r < 0)
 		return r;
-	signals_catch();
+	is_cordoned = true;
 	while ((runs = runs_read(ctl, names, why)) > 0) {
 		if (limit_ns && clock_now_ns() - began_ns >= limit_ns)
 			return why_say(why, -ETIMEDOUT,

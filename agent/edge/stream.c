@@ -448,6 +448,12 @@ void *stream_context(const struct stream *s) { return s->context; }
 
 void stream_context_set(struct stream *s, void *context) { s->context = context; }
 
+const char *stream_unread(const struct stream *s, size_t *ret_length)
+{
+	*ret_length = s->in_length;
+	return s->in;
+}
+
 const struct sockaddr_storage *stream_peer(const struct stream *s) { return &s->peer; }
 
 int stream_group_find(const char *key, const char *name, gid_t *ret, struct why *why)

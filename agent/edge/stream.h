@@ -100,6 +100,9 @@ void *stream_owner(const struct stream *s); /* of the server */
 void *stream_context(const struct stream *s);
 void stream_context_set(struct stream *s, void *context);
 
+/* What the peer has asked and nobody has read, as far as it has come. */
+const char *stream_unread(const struct stream *s, size_t *ret_length);
+
 /* The address of the peer. ss_family is AF_UNIX for a unix socket. */
 const struct sockaddr_storage *stream_peer(const struct stream *s);
 

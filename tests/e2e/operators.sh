@@ -95,7 +95,19 @@ a_drain_that_is_given_up_says_that_the_node_stays_cordoned() {
 	grep "$words" "$work/drain.errors"
 	cordoned_is true
 	another train 50
+	# Also before the answer.
+	kill -s STOP "$daemon"
+	env --default-signal=INT "$build/tallyctl" --socket "$control" drain 2>"$work/drain.errors" &
+	draining=$!
+	until_true has_asked
+	kill -s INT "$draining"
+	code=0
+	wait "$draining" || code=$?
+	kill -s CONT "$daemon"
+	((code == 128 + 2))
+	grep "the node may be cordoned (tallyctl status)" "$work/drain.errors"
 }
+has_asked() { find "/proc/$draining/fd" -lname 'socket:*' | has .; }
 
 a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again() {
 	local epoch
@@ -426,6 +438,8 @@ what_nobody_waits_for_any_more_is_not_done() {
 	kill -s CONT "$daemon"
 	refuses "there is no job y" ctl job del y # changes are made in the order in which they came
 	cordoned_is false
+	logged 'request: uid=0 pid=[0-9]+ result=ECONNRESET request=.*job-create.*y'
+	logged 'request: uid=0 pid=[0-9]+ result=ECONNRESET request=.*cordon'
 	create_job y 2
 	refuses "there is a job y already; its token: tallyctl job token y" create_job y 2
 }
