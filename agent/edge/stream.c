@@ -13,9 +13,6 @@
 
 enum {
 	UNREAD_BYTES_MAX = 1 << 20, /* that wait for one who does not read */
-	UNREAD_BYTES_ALL_MAX = 32 << 20, /* for all of a server */
-	UNREAD_SAID_NS = 1000000000,
-	READ_BYTES = 4096, /* at once */
 	TIMER_SLACK_US = 100000,
 	CROWD = 16, /* connections; what fewer of them need is not worth a look */
 };
@@ -66,49 +63,25 @@ static void memory_give_back(struct stream_server *server)
 	server->count_most = server->count;
 }
 
-/* For what its peer has not read: there is room only as long as something waits in it. */
-static bool room_set(struct stream *s, size_t room)
-{
-	struct stream_server *server = s->server;
-	char *out = room ? realloc(s->out, room) : NULL;
-
-	if (room && !out)
-		return false;
-	if (!room)
-		free(s->out);
-	if (room && !s->out_room)
-		TAILQ_INSERT_TAIL(&server->unread, s, late);
-	else if (!room && s->out_room)
-		TAILQ_REMOVE(&server->unread, s, late);
-	server->unread_bytes += room - s->out_room;
-	s->source->unread_bytes += room - s->out_room;
-	s->out = out;
-	s->out_room = room;
-	return true;
-}
-
 void stream_end(struct stream *s)
 {
 	struct stream_server *server = s->server;
 
 	list_put(s, NULL);
 	stream_line_leave(s);
-	room_set(s, 0);
+	stream_room_leave(s);
 	server->count--;
 	server->service->end(s);
 	stream_free(s);
 	memory_give_back(server);
 }
 
-/* From anywhere else: the handler that is at work ends it when it is done, or the next one. */
-static void end_soon(struct stream *s)
+void stream_end_soon(struct stream *s)
 {
 	if (!s->over)
 		epoll_ctl(s->server->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 	s->finishing = true;
-	s->over = true;
-	s->out_length = 0;
-	room_set(s, 0);
+	stream_room_leave(s);
 	sd_event_source_set_time_accuracy(s->timer, 1);
 	sd_event_source_set_time_relative(s->timer, 0);
 	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
@@ -121,10 +94,13 @@ static uint64_t timeout_of(const struct stream *s)
 					     : s->server->service->idle_timeout_ns;
 }
 
+/* Who is kept has a time for reading only. */
 static void deadline_set(struct stream *s, uint64_t timeout_ns)
 {
-	if (s->kept)
+	if (s->kept && !s->out_length) {
+		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
 		return;
+	}
 	sd_event_source_set_time_relative(s->timer, timeout_ns / 1000);
 	sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
@@ -133,7 +109,7 @@ static void deadline_set(struct stream *s, uint64_t timeout_ns)
 static void part(struct stream *s)
 {
 	if (s->heard_all)
-		end_soon(s);
+		stream_end_soon(s);
 	else
 		shutdown(s->fd, SHUT_WR);
 }
@@ -186,45 +162,13 @@ static void flush(struct stream *s)
 	if (s->out_length) {
 		memmove(s->out, s->out + sent, s->out_length);
 	} else if (s->out_room) {
-		room_set(s, 0);
+		stream_room_out(s, 0);
 		if (!s->finishing)
 			deadline_set(s, timeout_of(s));
 	}
 	watch(s);
 	if (s->finishing && !s->out_length)
 		part(s);
-}
-
-/* Anybody can come and not read as often as they like: a line of the log a second. */
-static void end_unread(struct stream *s)
-{
-	struct stream_server *server = s->server;
-	const uint64_t now_ns = clock_now_ns();
-
-	server->unread_ended++;
-	if (!server->unread_said_ns || now_ns - server->unread_said_ns >= UNREAD_SAID_NS) {
-		log_say(LOG_LEVEL_INFO, "connection ended",
-			"service=%s times=%u reason=\"the peer does not read\"",
-			server->service->name, server->unread_ended);
-		server->unread_said_ns = now_ns;
-		server->unread_ended = 0;
-	}
-	end_soon(s);
-}
-
-/* Of the address or user for whom most waits, who has not read for longest. */
-static struct stream *unread_oldest(const struct stream_server *server)
-{
-	const struct stream_list *most = server->source;
-	struct stream *s;
-
-	for (unsigned int i = 1; i < STREAM_SOURCES; i++)
-		if (server->source[i].unread_bytes > most->unread_bytes)
-			most = &server->source[i];
-	TAILQ_FOREACH(s, &server->unread, late)
-	if (s->source == most)
-		break;
-	return s;
 }
 
 /* False: it does not read, or has to make room for others who do. */
@@ -237,9 +181,8 @@ static bool unread_add(struct stream *s, const char *text, size_t length)
 		return false;
 	if (room < need)
 		room = 2 * room > need ? 2 * room : need;
-	while (s->server->unread_bytes - s->out_room + room > UNREAD_BYTES_ALL_MAX && !s->over)
-		end_unread(unread_oldest(s->server));
-	if (s->over || (room > s->out_room && !room_set(s, room)))
+	if (room > s->out_room &&
+	    (!stream_room_make(s, room - s->out_room) || !stream_room_out(s, room)))
 		return false;
 	memcpy(s->out + s->out_length, text, length);
 	s->out_length = need;
@@ -257,7 +200,7 @@ void stream_send(struct stream *s, const char *text, size_t length)
 		sent = send_now(s, text, length);
 	if (sent < length && !unread_add(s, text + sent, length - sent)) {
 		if (!s->over)
-			end_unread(s);
+			stream_end_held(s);
 		return;
 	}
 	if (reads && s->out_length)
@@ -273,7 +216,8 @@ void stream_keep(struct stream *s)
 		return;
 	s->kept = true;
 	list_put(s, &s->server->kept);
-	sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	if (!s->out_length)
+		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
 }
 
 static void refuse(struct stream *s, int error)
@@ -312,6 +256,8 @@ static void request_read(struct stream *s, bool its_turn)
 		memmove(s->in, s->in + n, s->in_length - n);
 		s->in_length -= n;
 		s->more = s->in_length > 0;
+		if (s->in_room > STREAM_READ_BYTES && s->in_length <= STREAM_READ_BYTES)
+			stream_room_in(s, STREAM_READ_BYTES);
 	}
 	if (s->finishing) {
 		s->more = false;
@@ -329,25 +275,46 @@ static void heard_all(struct stream *s)
 	s->heard_all = true;
 	watch(s);
 	if (s->finishing && !s->out_length)
-		end_soon(s);
+		stream_end_soon(s);
 	else
 		stream_finish(s);
 }
 
+/* A request that is longer than others. False: it has to make room for those. */
+static bool in_grow(struct stream *s)
+{
+	const size_t most = s->server->service->request_bytes_max, before = s->in_room;
+	const size_t room = 2 * before < most ? 2 * before : most;
+
+	if (s->in_length < before || before == most)
+		return true;
+	return stream_room_make(s, before > STREAM_READ_BYTES ? room - before : room) &&
+	       stream_room_in(s, room);
+}
+
 static void receive(struct stream *s)
 {
-	size_t room = s->server->service->request_bytes_max - s->in_length;
-	ssize_t n = recv(s->fd, s->in + s->in_length, room < READ_BYTES ? room : READ_BYTES,
-			 MSG_DONTWAIT);
+	char dropped[STREAM_READ_BYTES], *into = dropped;
+	size_t room = sizeof(dropped);
+	ssize_t n;
 
+	if (!s->finishing && !in_grow(s)) {
+		stream_end_soon(s);
+		return;
+	}
+	if (!s->finishing) {
+		into = s->in + s->in_length;
+		room = s->in_room - s->in_length;
+	}
+	n = recv(s->fd, into, room < STREAM_READ_BYTES ? room : STREAM_READ_BYTES, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0) {
-		end_soon(s);
+		stream_end_soon(s);
 	} else if (n == 0) {
 		heard_all(s);
 	} else if (!s->finishing) {
-		if (!s->in_length)
+		if (!s->in_length && !s->kept)
 			deadline_set(s, s->server->service->request_timeout_ns);
 		s->in_length += n;
 		if (s->in_length > s->in_most)
@@ -365,7 +332,7 @@ void stream_on_io(struct stream *s, uint32_t events)
 	else if (events & EPOLLIN)
 		receive(s);
 	else if (events & (EPOLLHUP | EPOLLERR))
-		end_soon(s);
+		stream_end_soon(s);
 	if (s->over)
 		stream_end(s);
 }
@@ -401,7 +368,7 @@ static int on_timer(sd_event_source *source, uint64_t us, void *data)
 	struct stream *s = data;
 
 	if (s->out_length)
-		end_unread(s);
+		stream_end_held(s);
 	if (s->finishing)
 		stream_end(s);
 	else
@@ -417,6 +384,7 @@ int stream_new(struct stream_server *server, struct stream_list *source, int fd,
 	struct stream *s = calloc(1, sizeof(*s));
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = s };
 	uint64_t us = server->service->request_timeout_ns / 1000;
+	const size_t request_most = server->service->request_bytes_max;
 
 	if (!s)
 		return -ENOMEM;
@@ -426,8 +394,8 @@ int stream_new(struct stream_server *server, struct stream_list *source, int fd,
 			      .peer = *peer,
 			      .who = *who,
 			      .events = EPOLLIN };
-	s->in = malloc(server->service->request_bytes_max);
-	if (!s->in ||
+	if (!stream_room_in(s,
+			    request_most < STREAM_READ_BYTES ? request_most : STREAM_READ_BYTES) ||
 	    sd_event_add_time_relative(server->loop, &s->timer, CLOCK_MONOTONIC, us, TIMER_SLACK_US,
 				       on_timer, s) < 0 ||
 	    epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {

@@ -4,7 +4,8 @@
  *
  * A server of text over unix and TCP sockets, for the control socket and for joining. A connection
  * ends with an error if its request is too long or not complete in time. It ends, too, if its peer
- * does not read what waits for it, of which a server keeps at most 32 MiB. Connections take turns,
+ * does not read what waits for it. Of that, and of requests that are longer than 4 KiB, a server
+ * keeps at most 32 MiB. Connections take turns,
  * one request in each; a server has the loop for a few milliseconds at a time, whatever its
  * connections want.
  */
@@ -92,8 +93,10 @@ void stream_send(struct stream *s, const char *text, size_t length);
  */
 void stream_finish(struct stream *s);
 
-/* Keeps the connection without time limits: no request is expected. It is never closed to make
- * room. */
+/*
+ * Keeps the connection without time limits: no request is expected, but what it is told is to be
+ * read in time. It is never closed to make room for another.
+ */
 void stream_keep(struct stream *s);
 
 void *stream_owner(const struct stream *s); /* of the server */

@@ -12,13 +12,14 @@ enum {
 	STREAM_LISTENERS_MAX = 1 + CONFIG_LISTENS_MAX, /* a unix socket and TCP addresses */
 	STREAM_USERS = 64, /* sources: users with the same hash are one */
 	STREAM_SOURCES = STREAM_USERS + 256, /* and addresses, behind them */
+	STREAM_READ_BYTES = 4096, /* at once */
 };
 
 /* Connections, the oldest first. */
 struct stream_list {
 	TAILQ_HEAD(stream_queue, stream) all;
 	unsigned int count;
-	size_t unread_bytes; /* room that all of this source take, also who is kept */
+	size_t held_bytes; /* that all of this source take, also who is kept: stream_room.c */
 };
 
 struct stream {
@@ -26,14 +27,14 @@ struct stream {
 	struct stream_list *source, *list; /* by its address or user; the one that it is in */
 	TAILQ_ENTRY(stream) place; /* in `list` */
 	TAILQ_ENTRY(stream) turn; /* in the server's line, while `in_line` */
-	TAILQ_ENTRY(stream) late; /* in the server's `unread`, while there is `out` */
+	TAILQ_ENTRY(stream) holds; /* in the server's `held`: much is in `in`, or some in `out` */
 	int fd;
 	uint32_t events; /* that are waited for */
 	sd_event_source *timer;
 	struct sockaddr_storage peer;
 	struct ucred who; /* its process, at a unix socket; otherwise -1 */
-	char *in; /* request_bytes_max */
-	size_t in_length;
+	char *in;
+	size_t in_length, in_room; /* of request_bytes_max */
 	size_t in_most; /* the largest in_length so far; bytes behind were never touched */
 	char *out; /* NULL: the peer has read all */
 	size_t out_length, out_room;
@@ -59,10 +60,10 @@ struct stream_server {
 	unsigned int listeners;
 	struct stream_list source[STREAM_SOURCES];
 	struct stream_list kept;
-	struct stream_queue unread; /* whose answers wait, the oldest first */
-	size_t unread_bytes; /* of all sources */
-	unsigned int unread_ended; /* since the log had that */
-	uint64_t unread_said_ns;
+	struct stream_queue held; /* whose answers or long requests wait, the oldest first */
+	size_t held_bytes; /* of all sources */
+	unsigned int held_ended; /* since the log had that */
+	uint64_t held_said_ns;
 	struct stream_queue line; /* whose requests wait for their turn */
 	sd_event_source *next_in_line;
 	unsigned int turns; /* of the line */
@@ -77,6 +78,22 @@ int stream_new(struct stream_server *server, struct stream_list *source, int fd,
 
 /* What epoll says of the connection. */
 void stream_on_io(struct stream *s, uint32_t events);
+
+/* From anywhere: the handler that is at work ends it when it is done, or the next one. */
+void stream_end_soon(struct stream *s);
+
+/* Room for what it has not read (0: none any more), and for its request. False: no memory. */
+bool stream_room_out(struct stream *s, size_t room);
+bool stream_room_in(struct stream *s, size_t room);
+
+/* It is over: nothing that it holds counts any more. */
+void stream_room_leave(struct stream *s);
+
+/* It holds what others need, or too long. Logged. */
+void stream_end_held(struct stream *s);
+
+/* Ends others, if so many bytes more are too many. False: it is the one that ends. */
+bool stream_room_make(struct stream *s, size_t more);
 
 /* A connection waits in the line, or not any more; the first one has its turn soon. */
 void stream_line_join(struct stream *s, unsigned int patience);

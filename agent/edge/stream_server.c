@@ -228,7 +228,7 @@ int stream_server_open(sd_event *loop, const struct stream_service *service, voi
 	server->owner = owner;
 	TAILQ_INIT(&server->kept.all);
 	TAILQ_INIT(&server->line);
-	TAILQ_INIT(&server->unread);
+	TAILQ_INIT(&server->held);
 	for (unsigned int i = 0; i < STREAM_SOURCES; i++)
 		TAILQ_INIT(&server->source[i].all);
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -45,6 +45,7 @@ static struct why why;
 static char directory[64], path[108];
 static int files_before;
 static gid_t group = -1;
+static size_t request_most;
 
 /* Connections that have said something, in the order of their first words. */
 static struct person {
@@ -86,7 +87,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	const char *end = memchr(text, '\n', length);
 	struct person *p = stream_context(s);
 
-	assert_in_range(length, 1, REQUEST_BYTES);
+	assert_in_range(length, 1, request_most);
 	assert_ptr_equal(stream_owner(s), &server);
 	if (!end)
 		return 0;
@@ -196,6 +197,7 @@ static int begin(void **state)
 	memset(person, 0, sizeof(person));
 	people = ended = said = 0;
 	group = -1;
+	request_most = REQUEST_BYTES;
 	snprintf(directory, sizeof(directory), "/tmp/tally-stream-XXXXXX");
 	if (sd_event_new(&loop) < 0 || !mkdtemp(directory) || chmod(directory, 0755) < 0)
 		return -1;
@@ -835,6 +837,78 @@ static void unread_answers_have_a_limit_and_who_has_most_makes_room(void **state
 	connections_become(0);
 }
 
+static void says_many(int fd, size_t bytes)
+{
+	static const char text[65536];
+
+	while (bytes) {
+		ssize_t n = send(fd, text, bytes < sizeof(text) ? bytes : sizeof(text),
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EAGAIN)
+			turn();
+		else if (n < 0) /* it has ended */
+			return;
+		else
+			bytes -= n;
+	}
+	turn();
+}
+
+/* What is not a whole request yet is in the same limit. */
+static void long_requests_have_a_limit_and_who_has_most_makes_room(void **state)
+{
+	enum {
+		ALL = 100,
+		BYTES = 600000,
+	};
+	struct stream_service service = patient;
+	int fd[ALL], first;
+
+	if (geteuid() != 0)
+		skip();
+	request_most = service.request_bytes_max = 1 << 20;
+	serve(&service);
+	first = comes(); /* the oldest of all */
+	says_many(first, BYTES);
+	assert_int_equal(seteuid(NOBODY), 0);
+	for (int i = 0; i < ALL; i++) {
+		fd[i] = comes();
+		says_many(fd[i], BYTES);
+	}
+	assert_int_equal(seteuid(0), 0);
+	connections_become(32);
+	asks(fd[ALL - 1], "bye\n", ""); /* the end of a long one */
+	asks(first, "\n", "");
+	turn();
+	assert_int_equal(said, 2);
+	for (int i = 0; i < ALL; i++)
+		close(fd[i]);
+	close(first);
+	connections_become(0);
+}
+
+static void who_is_kept_has_a_time_to_read(void **state)
+{
+	const struct stream_service service = hasty(200, 200);
+	static char text[900000];
+	int slow, quick;
+
+	serve(&service);
+	quick = comes();
+	asks(quick, "keep\n", "kept\n");
+	says(quick, "much 900000\n");
+	assert_int_equal(reads(quick, text, sizeof(text)), sizeof(text));
+	slow = comes();
+	asks(slow, "keep\n", "kept\n");
+	says(slow, "much 900000\n");
+	connections_become(1);
+	asks(quick, "hello\n", "hello\n");
+	close(slow);
+	close(quick);
+	connections_become(0);
+}
+
 static void who_reads_late_gets_every_byte(void **state)
 {
 	static char text[1000000];
@@ -1366,6 +1440,8 @@ int main(void)
 		FACT(who_does_not_read_what_it_is_told_is_ended),
 		FACT(who_does_not_read_an_answer_in_time_is_ended),
 		FACT(unread_answers_have_a_limit_and_who_has_most_makes_room),
+		FACT(long_requests_have_a_limit_and_who_has_most_makes_room),
+		FACT(who_is_kept_has_a_time_to_read),
 		FACT(who_reads_late_gets_every_byte),
 		FACT(who_has_ended_its_half_is_answered_first),
 		FACT(half_a_request_and_an_end_is_an_end),
