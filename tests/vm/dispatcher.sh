@@ -116,6 +116,41 @@ tallyd_that_detaches_leaves_a_place_that_passes_all_and_is_taken_again() {
 	(($(completed_of train) > 0))
 }
 
+filtered() { on n0 xdp-filter status | awk '$1 == 9 { print $NF }'; } # to UDP port 9
+
+# xdp-filter drops what is sent to port 9, and nothing else.
+filter_goes_on() {
+	local before
+	before=$(filtered)
+	on w0 bash -c "echo >/dev/udp/$(bed addr n0 4)/9"
+	until_true filtered_more "$before"
+	on w0 ping -q -i 0.01 -c 20 -W 5 "$(bed addr n0 4)" >/dev/null
+}
+filtered_more() { (($(filtered) == $1 + 1)); } # NUMBER
+filter_comes() { on n0 xdp-filter load -m native w0 >"$work/filter" && on n0 xdp-filter port -p udp -m dst 9; }
+filter_goes() { on n0 xdp-filter unload w0; }
+
+# A program that its own users bring, change by their own maps, and take away.
+xdp_filter_and_tally_share_a_port() {
+	network_that_is_shared
+	filter_comes
+	start_agent
+	are w0 "tally_port xdpfilt_alw_all "
+	filter_goes_on
+	create_job train 2
+	sums_are_right_while filter_goes_on
+	sums_are_right_while filter_goes
+	are w0 "tally_port "
+	sums_are_right_while filter_comes
+	are w0 "tally_port xdpfilt_alw_all "
+	sums_are_right_while killed
+	filter_goes_on
+	end_agent TERM
+	node n0 detach
+	are w0 "xdpfilt_alw_all "
+	filter_goes_on
+}
+
 three_capabilities=(setpriv --bounding-set "-all,+bpf,+net_admin,+perfmon" --inh-caps=-all)
 
 # Where nothing is on the port, a link does.
@@ -182,5 +217,6 @@ wherever_it_is_killed_the_next_one_ends_well() {
 exec 3>&1
 facts programs_come_and_go_while_sums_are_made \
 	tallyd_that_detaches_leaves_a_place_that_passes_all_and_is_taken_again \
+	xdp_filter_and_tally_share_a_port \
 	without_cap_sys_admin_it_says_so \
 	wherever_it_is_killed_the_next_one_ends_well
