@@ -208,6 +208,14 @@ static int shared_attach(const char *pin, int program, struct dataplane_port *p,
 	if (r < 0)
 		return r;
 	other = bpf_prog_get_fd_by_id(p->beside);
+	if (other == -EPERM)
+		return why_say(
+			why, other,
+			"%s: XDP program %u is there, and to share the port takes "
+			"CAP_SYS_ADMIN, to open the program by its number: run this as root, "
+			"or give tallyd.service a drop-in (systemctl cat tallyd says which; "
+			"for libxdp's dispatcher with User=root)",
+			p->name, p->beside);
 	if (other < 0)
 		return why_say(why, other, "%s: XDP program %u: %s", p->name, p->beside,
 			       strerror(-other));

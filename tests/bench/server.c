@@ -45,6 +45,8 @@ static int listen_at(const struct sockaddr_storage *service)
 {
 	int fd = socket(service->ss_family, SOCK_DGRAM, 0), on = 1, bytes = BUFFER_BYTES;
 
+	if (fd < 0)
+		return -1;
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));

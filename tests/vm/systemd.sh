@@ -168,6 +168,33 @@ AmbientCapabilities=CAP_SYS_ADMIN"
 	rm -r /sys/fs/bpf/other
 }
 
+members() { on n0 xdp-loader status w0 | awk '$1 == "=>" { printf "%s ", $3 }'; }
+members_are() { [[ $(members) == "$1" ]] || { on n0 xdp-loader status w0; journal; return 1; }; }
+
+# libxdp's dispatcher is root's: the unit says what else it needs, and without that tallyd does.
+a_port_with_a_dispatcher_is_shared_by_the_drop_in_that_the_unit_names() {
+	fresh_node
+	sed -i 's/w0,/{name: w0, share: true},/' /etc/tally/tallyd.yaml
+	on n0 xdp-loader load -m native w0 "$build/tests/bpf/beside.bpf.o"
+	if systemctl start tallyd; then return 1; fi
+	said "to share the port takes CAP_SYS_ADMIN"
+	members_are "beside "
+	drop_in share "$(sed -n "s/^#\t//p" /usr/lib/systemd/system/tallyd.service)
+CapabilityBoundingSet=CAP_SYS_ADMIN
+AmbientCapabilities=CAP_SYS_ADMIN"
+	systemctl restart tallyd || { journal; return 1; }
+	members_are "tally_port beside "
+	create_job train 2
+	load 40
+	another train 20
+	systemctl kill --signal KILL tallyd
+	until_true in_state NRestarts 1
+	until_true answers
+	members_are "tally_port beside "
+	on n0 xdp-loader unload w0 --all
+	joined_end
+}
+
 facts it_is_started_when_it_says_that_it_is_ready \
 	it_may_what_the_unit_says_and_no_more \
 	sums_go_on_while_it_is_reloaded_restarted_and_killed \
@@ -176,4 +203,5 @@ facts it_is_started_when_it_says_that_it_is_ready \
 	one_that_hangs_is_ended_and_started_again \
 	a_wrong_configuration_is_named_where_one_looks \
 	stopping_it_leaves_the_sums_and_their_state \
-	a_port_is_shared_with_the_capability_that_the_unit_names
+	a_port_is_shared_with_the_capability_that_the_unit_names \
+	a_port_with_a_dispatcher_is_shared_by_the_drop_in_that_the_unit_names
