@@ -444,6 +444,44 @@ what_nobody_waits_for_any_more_is_not_done() {
 	refuses "there is a job y already; its token: tallyctl job token y" create_job y 2
 }
 
+# Sixteen connections of somebody who may not, each of which asks as soon as it is answered.
+refused_for_ever() {
+	exec python3 -c 'import os, select, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+waits = select.poll()
+all = {}
+for i in range(16):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.send(b"{\"do\": \"cordon\"}\n" * 100)
+    all[s.fileno()] = s
+    waits.register(s, select.POLLIN)
+while True:
+    for fd, _ in waits.poll():
+        answers = all[fd].recv(65536).count(b"\n")
+        all[fd].send(b"{\"do\": \"cordon\"}\n" * answers)' "$control"
+}
+
+# They who may go before them; and who may only look has turns, too.
+who_is_refused_again_and_again_holds_up_nobody() {
+	local refused
+	pair
+	chmod 711 "$work"
+	start_agent
+	refused_for_ever &
+	refused=$!
+	until_true grep -qE 'request refused: uid=65534 .* times=[0-9]{2,}' "$work/tallyd.log"
+	for _ in {1..10}; do
+		timeout 5 "$build/tallyctl" --socket "$control" job list >/dev/null
+		timeout 5 "$build/tallyctl" --socket "$control" uncordon
+	done
+	kill -0 "$refused"
+	kill "$refused"
+	cordoned_is false
+}
+
 wrong() { # WORDS SCRIPT: for sed, over the configuration
 	sed "$2" "$work/tallyd.yaml" >"$work/wrong.yaml"
 	refuses "$1" on n0 "$build/tallyd" --check --config "$work/wrong.yaml"
@@ -525,6 +563,7 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_token_that_is_rotated_opens_nothing_any_more \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
 	what_nobody_waits_for_any_more_is_not_done \
+	who_is_refused_again_and_again_holds_up_nobody \
 	a_check_finds_what_a_start_refuses \
 	a_port_that_a_reload_takes_from_a_run_is_said_and_how_to_give_it_back \
 	a_job_whose_tenant_is_gone_is_said
