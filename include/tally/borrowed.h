@@ -2,10 +2,10 @@
 /*
  * Borrowed slots: a pool that jobs share, beside the rings of slots that are reserved for one job
  * each (docs/decisions/0014-borrowed-slots.md). Pure; tests and simulations compile it, and the
- * data plane does not yet. A hash says which slot of the pool a chunk may have, so chunks compete
- * for a slot, and the policy decides. To every job that borrows the node is an inner node, also
- * where the root of the job is on the same machine: what finds no slot goes up to the root, and so
- * does what leaves one. The root alone makes results, answers and asks.
+ * data plane does not yet. Each chunk may have one slot of the pool, by a hash or in the range of
+ *its job, so chunks compete for a slot, and the policy decides. To every job that borrows the node
+ *is an inner node, also where the root of the job is on the same machine: what finds no slot goes
+ *up to the root, and so does what leaves one. The root alone makes results, answers and asks.
  *
  *	tally_node_admit()		may it come in? The role is that of an inner node
  *	tally_borrowed_place()		a contribution: its slot
@@ -37,8 +37,7 @@ struct tally_borrowed_policy {
 	bool preempts; /* holders give way to others: at once, or as the next three say */
 	bool by_priority; /* ... only to a priority above the holder's standing */
 	__u8 downgrade; /* so many bits the standing is shifted right with each who is refused */
-	__u16 stalled_ms; /* without `preempts`, too: one that has not grown for so long; 0: never
-			   */
+	__u16 stalled_ms; /* and whoever has not grown for so long, in any case; 0: nobody */
 };
 
 #define TALLY_BORROWED_FCFS ((struct tally_borrowed_policy){ .holds = true }) /* as ATP */
@@ -59,9 +58,11 @@ struct tally_borrowed_slot {
 	bool left; /* the sum of all below has gone up, and the slot holds on to it */
 };
 
-/* Who wants a slot: what its header says, beside the offer. */
+/* Who wants a slot: what its header says, beside the offer. The caller adds base and range. */
 struct tally_borrower {
 	__u32 job;
+	__u32 base; /* where the job's range begins in the pool */
+	__u16 range; /* the job's window: its chunks lie in so many slots; 0: anywhere, by a hash */
 	__u16 epoch;
 	__u8 priority;
 	bool large;
@@ -91,9 +92,11 @@ tally_inline struct tally_borrower tally_borrower_read(const struct tally_header
 					.large = h->flags & TALLY_LARGE };
 }
 
-/* Which slot of a pool of `slots`, which are not 0. */
+/* Which slot of a pool of `slots`, which are not 0. Ranges may overlap. */
 tally_inline __u32 tally_borrowed_place(const struct tally_borrower *b, __u32 seq, __u32 slots)
 {
+	if (b->range)
+		return (b->base + seq % b->range) % slots;
 	return (tally_mix(tally_mix(0, (__u64)b->job << 16 | b->epoch), seq) >> 32) % slots;
 }
 

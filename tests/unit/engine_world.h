@@ -76,6 +76,7 @@ struct world_options {
 	/* Of each inner node, and before a root in user space; 0: all slots are reserved ones. */
 	uint32_t pool_slots;
 	struct tally_borrowed_policy policy; /* of that pool */
+	bool ranges; /* jobs have ranges there */
 	uint64_t timeout_ns; /* of calls */
 	bool nonce; /* the ranks have one from elsewhere, and need no opening */
 	bool sealed; /* the ranks have a secret */
@@ -848,6 +849,7 @@ static inline struct world *world_new(const struct world_options *options)
 		w->node[node].up = world_trees[options->tree].up[node];
 		w->node[node].pool.policy = options->policy;
 		w->node[node].pool.slots = options->pool_slots;
+		w->node[node].pool.range = options->ranges ? options->window : 0;
 	}
 	if (address_parse("10.77.0.1", TALLY_UDP_PORT, &w->service) < 0)
 		abort();

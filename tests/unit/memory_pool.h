@@ -22,6 +22,7 @@ struct memory_borrowed {
 struct memory_pool {
 	struct tally_borrowed_policy policy;
 	uint32_t slots; /* 0: nobody borrows here */
+	uint16_t range; /* of each job; they begin at slots one after the other */
 	uint64_t moves[TALLY_BORROWED_REFUSED + 1]; /* of contributions that are no flush */
 	struct memory_borrowed slot[MEMORY_POOL_SLOTS];
 };
@@ -31,6 +32,8 @@ static inline struct memory_borrowed *memory_borrowed(struct memory_pool *p,
 {
 	struct tally_borrower b = tally_borrower_read(h);
 
+	b.range = p->range;
+	b.base = b.job;
 	return &p->slot[tally_borrowed_place(&b, tally_le32_get(h->seq), p->slots)];
 }
 

@@ -434,6 +434,20 @@ static void chunks_have_places_all_over_the_pool(void **state)
 		assert_in_range(used[i], 50, 150);
 }
 
+/* A range is as long as the job's window, so its chunks in flight never meet. Ranges may overlap.
+ */
+static void a_jobs_chunks_in_flight_have_a_range(void **state)
+{
+	const struct tally_borrower b = { .job = JOB, .base = 60, .range = 8 };
+
+	for (uint32_t seq = 0xfffffff0; seq != 16; seq++) {
+		assert_int_equal(tally_borrowed_place(&b, seq, 64), (60 + seq % 8) % 64);
+		assert_int_equal(tally_borrowed_place(&b, seq, 64),
+				 tally_borrowed_place(&b, seq + 8, 64));
+		assert_true(tally_borrowed_place(&b, seq, 3) < 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +471,7 @@ int main(void)
 		cmocka_unit_test(a_result_frees_no_other_chunks_slot),
 		cmocka_unit_test(who_has_not_grown_for_long_gives_way_under_any_policy),
 		cmocka_unit_test(chunks_have_places_all_over_the_pool),
+		cmocka_unit_test(a_jobs_chunks_in_flight_have_a_range),
 	};
 
 	return cmocka_run_group_tests_name("borrowed", tests, NULL, NULL);

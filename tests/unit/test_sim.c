@@ -236,6 +236,7 @@ static const char *run_with_a_pool(uint64_t seed)
 		.stalled_ms = stalled_ms[random_below(&random, 3)],
 	};
 	options.stray = chance(&random, 500) * 50;
+	options.ranges = chance(&random, 300);
 	if (options.ranks <= 8)
 		options.jobs = 1 + random_below(&random, WORLD_JOBS);
 	return run_world(&options);
