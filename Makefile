@@ -74,7 +74,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench test lint unit model model-long sim-long fuzz ctl bpf \
+	demo bench bench-memory test lint unit model model-long sim-long fuzz ctl bpf \
 	e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -113,6 +113,9 @@ demo: setup ## four workers train on real images; one node sums their gradients
 bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
+
+bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread: a simulation
+	@$<
 
 test: setup ## all rungs: lint, unit, model, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
