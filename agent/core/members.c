@@ -157,6 +157,7 @@ static int ingress_check(struct core *c, const struct job *j, const char *port,
 /* The tenant's points, and those that the node wants, may be others since they joined. */
 bool members_may_begin(struct core *c, struct job *j)
 {
+	struct why *texts = NULL;
 	unsigned int refused = 0;
 
 	for (uint16_t rank = 0; rank < j->workers; rank++) {
@@ -164,11 +165,11 @@ bool members_may_begin(struct core *c, struct job *j)
 
 		if (!r->waiting || ingress_check(c, j, r->port, &r->next) == 0)
 			continue;
-		c->texts = c->texts ? c->texts : calloc(j->workers, sizeof(*c->texts));
-		if (c->texts)
-			c->texts[rank] = c->why;
-		tell_error(c, r->connection, -EPERM,
-			   c->texts ? c->texts[rank].text : strerror(EPERM));
+		if (!texts && !c->texts) /* which are another job's, if there are any */
+			texts = c->texts = calloc(j->workers, sizeof(*texts));
+		if (texts)
+			texts[rank] = c->why;
+		tell_error(c, r->connection, -EPERM, texts ? texts[rank].text : strerror(EPERM));
 		job_unjoin(j, rank);
 		r->connection = NULL;
 		refused++;
