@@ -18,6 +18,9 @@ enum {
 	FILE_BYTES_MAX = 16 << 20,
 };
 
+/* What this tallyd knows of what a state file may require: a tallyd before that would break it. */
+#define SEALED "sealed"
+
 static const char *const presence_name[] = {
 	[JOB_ABSENT] = "absent",
 	[JOB_RUNNING] = "running",
@@ -79,7 +82,10 @@ static const struct key job_rows[] = {
 };
 static const struct keys job_keys = KEYS(job_rows);
 
-/* What a later tallyd has added is left alone, so that one can go back to this one. */
+/*
+ * What a later tallyd has added is left alone, so that one can go back to this one; but not what
+ * jobs cannot do without, which it names: SEALED and its like.
+ */
 static const struct keys_style style = {
 	.number = "a whole number",
 	.missing = "the key '%s' is needed",
@@ -109,6 +115,14 @@ static json_t *job_pack(const struct job *j)
 	return keys_json_make(&job_keys, record);
 }
 
+static bool is_sealed(const struct books *b)
+{
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (b->job[i]->sealed)
+			return true;
+	return false;
+}
+
 char *books_print(const struct books *b)
 {
 	_cleanup_(json_freep) json_t *books = NULL;
@@ -132,6 +146,9 @@ char *books_print(const struct books *b)
 	}
 	books = json_pack("{si so so}", "format", FORMAT, "tenants", tenants, "jobs", jobs);
 	if (books && b->cordoned && json_object_set_new(books, "cordoned", json_true()) < 0)
+		return NULL;
+	if (books && is_sealed(b) &&
+	    json_object_set_new(books, "requires", json_pack("[s]", SEALED)) < 0)
 		return NULL;
 	return books ? json_dumps(books, JSON_INDENT(1)) : NULL;
 }
@@ -377,9 +394,29 @@ static int take_format(struct reading *r, const struct place *at, void *into)
 
 _Static_assert(FORMAT == 1, "a text above names it");
 
+static int take_requirement(struct reading *r, const struct place *at, void *into)
+{
+	const char *text = NULL;
+	int error = keys_text(r, at, "a name", &text);
+
+	if (error < 0 || !strcmp(text, SEALED))
+		return error;
+	snprintf(r->why, r->why_size,
+		 "%s: it requires '%.64s', which a later tallyd has promised to jobs and this one "
+		 "does not know: start the tallyd that wrote it, or a later one",
+		 r->name, text);
+	return -EOPNOTSUPP;
+}
+
+static int take_requires(struct reading *r, const struct place *at, void *into)
+{
+	return keys_each(r, at, UINT_MAX, take_requirement, into);
+}
+
 /* In the order in which they are read: jobs have tenants. */
 static const struct key books_rows[] = {
 	{ "format", .take = take_format },
+	{ "requires", .take = take_requires, .later = true },
 	{ "cordoned", &key_bool, KEY_MEMBER(struct books, cordoned), .later = true },
 	{ "tenants", .take = take_tenants },
 	{ "jobs", .take = take_jobs },

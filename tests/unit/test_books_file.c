@@ -446,7 +446,8 @@ static void refused(const char *from, const char *to, const char *reason)
 
 static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **state)
 {
-	static const char *const later[] = { "\"nonce\"", "\"secret\"", "\"tags\"", "\"sealed\"" };
+	static const char *const later[] = { "\"requires\"", "\"nonce\"", "\"secret\"", "\"tags\"",
+					     "\"sealed\"" };
 	_cleanup_(freep) char *text = filled_text();
 	_cleanup_(books_clear) struct books b;
 
@@ -460,6 +461,27 @@ static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **s
 	assert_true(books_job_find(&b, "runs")->tags); /* and the next one has */
 	assert_false(books_job_find(&b, "runs")->sealed);
 	assert_int_equal(books_job_find(&b, "runs")->run_window, 8);
+}
+
+/* So that a downgrade ends no promise, from the tallyd on that first looked. */
+static void what_a_later_agent_requires_is_refused_unless_it_is_known(void **state)
+{
+	_cleanup_(freep) char *text = filled_text();
+	_cleanup_(books_clear) struct books b;
+	char *at = strstr(text, "\"sealed\"\n");
+
+	configure(&b);
+	assert_int_equal(books_parse(&b, text, strlen(text), "state", &why), 0);
+	books_clear(&b);
+	assert_non_null(strstr(text, "\"requires\": ["));
+	assert_non_null(at);
+	memcpy(at, "\"stoned\"", 8);
+	configure(&b);
+	assert_int_equal(books_parse(&b, text, strlen(text), "state", &why), -EOPNOTSUPP);
+	assert_string_equal(
+		why.text, "state: it requires 'stoned', which a later tallyd has promised to jobs "
+			  "and this one does not know: start the tallyd that wrote it, or a later "
+			  "one");
 }
 
 static void what_no_agent_wrote_is_refused(void **state)
@@ -720,6 +742,7 @@ int main(void)
 		cmocka_unit_test(every_truncation_is_refused_with_words),
 		cmocka_unit_test(every_changed_byte_is_refused_or_leaves_sound_books),
 		cmocka_unit_test(what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read),
+		cmocka_unit_test(what_a_later_agent_requires_is_refused_unless_it_is_known),
 		cmocka_unit_test(what_no_agent_wrote_is_refused),
 		cmocka_unit_test(no_token_is_ever_in_a_reason),
 		cmocka_unit_test(lists_must_be_lists),
