@@ -150,7 +150,8 @@ static int perform(struct driver *d, const struct core_action *a, struct core_ev
 					    &e->result.followed.changed,
 					    &e->result.followed.elsewhere, why);
 	case CORE_PUT_TENANT:
-		spiller_tenant_put(d->spiller, a->id, &a->tenant.limits);
+		spiller_tenant_put(d->spiller, a->id, &a->tenant.limits, a->tenant.anywhere,
+				   a->tenant.points, a->tenant.points_count);
 		return dataplane_tenant_put(dataplane, a->id, &a->tenant.limits, a->tenant.sources,
 					    a->tenant.count, why);
 	case CORE_DROP_TENANT:

@@ -128,6 +128,7 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 	s->settle(s->context);
 	j->tenant = o->tenant;
 	j->limits = o->limits;
+	j->points = o->points;
 	free(j->child);
 	keys_free(j->key);
 	j->child = TAKE_PTR(child);

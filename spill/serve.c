@@ -30,11 +30,19 @@ enum {
 	ROOM_WAIT_MS = 10, /* for room in the socket's buffer */
 };
 
-/* Room for one number beside a message. */
+/* Room for one number beside a message that leaves. */
 union control {
 	char space[CMSG_SPACE(sizeof(int))];
 	struct cmsghdr align;
 };
+
+/* Beside what has come: the length of its datagrams, and the interface. */
+union control_in {
+	char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	struct cmsghdr align;
+};
+
+_Static_assert(sizeof(struct in_pktinfo) <= sizeof(struct in6_pktinfo), "there is room for both");
 
 /* What leaves: to one address, or to all children of its job. */
 struct waiting {
@@ -63,8 +71,8 @@ struct serve {
 	struct outgoing out;
 	struct mmsghdr in[RECEIVES];
 	struct iovec in_iov[RECEIVES];
-	struct sockaddr_storage from[RECEIVES];
-	union control in_control[RECEIVES];
+	struct spill_way from[RECEIVES];
+	union control_in in_control[RECEIVES];
 	uint8_t *buffer; /* [RECEIVES][RECEIVE_BYTES] */
 	uint64_t aligned[RECEIVE_BYTES / sizeof(uint64_t)];
 };
@@ -208,8 +216,8 @@ static void settle(void *context)
 
 /* --- in */
 
-static void take(struct serve *s, const void *datagram, size_t length,
-		 const struct sockaddr_storage *from, uint64_t now_ns)
+static void take(struct serve *s, const void *datagram, size_t length, const struct spill_way *way,
+		 uint64_t now_ns)
 {
 	struct waiting *w;
 
@@ -219,31 +227,41 @@ static void take(struct serve *s, const void *datagram, size_t length,
 		datagram = memcpy(s->aligned, datagram, length);
 	/* Into a place of its own: what waits before may be sent meanwhile. */
 	w = &s->wait[s->waiting];
-	spill_message(s->spill, datagram, length, &s->service, now_ns, &w->reply);
+	spill_message(s->spill, datagram, length, &s->service, way, now_ns, &w->reply);
 	if (w->reply.to == TALLY_TO_NOBODY)
 		return;
 	if (s->waiting == 0 && w != s->wait)
 		s->wait[0] = *w; /* the others have been sent */
 	w = &s->wait[s->waiting++];
-	w->sender = *from;
+	w->sender = way->from;
 }
 
-/* The length of the datagrams that were put together; all of it if it is only one. */
-static size_t segment_bytes(struct msghdr *m, size_t length)
+/*
+ * The length of the datagrams that were put together, all of it if it is only one; and the
+ * interface that all of them came in by.
+ */
+static size_t control_read(struct msghdr *m, size_t length, uint32_t *ret_interface)
 {
+	struct in6_pktinfo in6 = { 0 };
+	struct in_pktinfo in4 = { 0 };
 	int bytes = 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
 		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
 			memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+		else if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_PKTINFO)
+			memcpy(&in4, CMSG_DATA(c), sizeof(in4));
+		else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_PKTINFO)
+			memcpy(&in6, CMSG_DATA(c), sizeof(in6));
+	*ret_interface = in4.ipi_ifindex ? (uint32_t)in4.ipi_ifindex : in6.ipi6_ifindex;
 	return bytes > 0 ? (size_t)bytes : length;
 }
 
 static int receive(struct serve *s)
 {
 	for (int i = 0; i < RECEIVES; i++)
-		s->in[i].msg_hdr = (struct msghdr){ .msg_name = &s->from[i],
-						    .msg_namelen = sizeof(s->from[i]),
+		s->in[i].msg_hdr = (struct msghdr){ .msg_name = &s->from[i].from,
+						    .msg_namelen = sizeof(s->from[i].from),
 						    .msg_iov = &s->in_iov[i],
 						    .msg_iovlen = 1,
 						    .msg_control = &s->in_control[i],
@@ -259,7 +277,9 @@ unsigned int serve_some(struct serve *s)
 
 	for (int i = 0; i < runs; i++) {
 		const uint8_t *bytes = s->in_iov[i].iov_base;
-		size_t left = s->in[i].msg_len, each = segment_bytes(&s->in[i].msg_hdr, left);
+		size_t left = s->in[i].msg_len, each;
+
+		each = control_read(&s->in[i].msg_hdr, left, &s->from[i].interface);
 
 		for (; left; messages++) {
 			size_t one = each < left ? each : left;
@@ -344,6 +364,11 @@ static int serve_listen(struct serve *s, struct why *why)
 		return why_say(why, -errno, "cannot make a UDP socket: %s", strerror(errno));
 	setsockopt(s->fd, SOL_IP, IP_FREEBIND, &on, sizeof(on));
 	setsockopt(s->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	/* Without it no interface is known, and what has points comes in nowhere. */
+	if (s->service.ss_family == AF_INET)
+		setsockopt(s->fd, SOL_IP, IP_PKTINFO, &on, sizeof(on));
+	else
+		setsockopt(s->fd, SOL_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
 	set_buffer(s->fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	set_buffer(s->fd, SO_SNDBUFFORCE, SO_SNDBUF);
 	if (bind(s->fd, (struct sockaddr *)&s->service, endpoint_length(&s->service)) < 0)

@@ -71,19 +71,33 @@ static enum tally_outcome gather(struct spill *s, struct slot *slot, const struc
 	return TALLY_GO_ON;
 }
 
+/* Which job is it of, and may it come in here? As the data plane asks: bpf/gate.bpf.h. */
+static enum tally_outcome gate_pass(struct spill *s, const struct tally_header *h,
+				    const struct sockaddr_storage *service,
+				    const struct spill_way *way, struct spill_job **ret)
+{
+	*ret = *job_link(s, tally_le32_get(h->job));
+	if (!*ret)
+		return TALLY_UNKNOWN_JOB;
+	if (!service_is(*ret, service))
+		return TALLY_OTHER_ADDRESS;
+	return (*ret)->points ? spill_points_ask((*ret)->points, way) : TALLY_GO_ON;
+}
+
 /* A worker of another version of the protocol hears of this one, if there is time. */
 static enum tally_outcome answer_version(struct spill *s, const struct tally_header *h,
 					 size_t length, const struct sockaddr_storage *service,
-					 uint64_t now_ns, struct spill_reply *ret)
+					 const struct spill_way *way, uint64_t now_ns,
+					 struct spill_reply *ret)
 {
 	struct tally_bucket bytes = { 0 };
-	const struct spill_job *j;
 	struct tally_header out;
+	struct spill_job *j;
 
 	if (length < sizeof(*h) || h->kind != TALLY_CONTRIBUTION)
 		return TALLY_OTHER_VERSION;
-	j = *job_link(s, tally_le32_get(h->job));
-	if (!j || !service_is(j, service) || !tally_buckets_take(&s->answers, &bytes, 0, now_ns))
+	if (gate_pass(s, h, service, way, &j) != TALLY_GO_ON ||
+	    !tally_buckets_take(&s->answers, &bytes, 0, now_ns))
 		return TALLY_OTHER_VERSION;
 	out = tally_reply_version(h);
 	ret->job = j;
@@ -197,7 +211,8 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 }
 
 enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
-				 const struct sockaddr_storage *service, uint64_t now_ns,
+				 const struct sockaddr_storage *service,
+				 const struct spill_way *way, uint64_t now_ns,
 				 struct spill_reply *ret)
 {
 	const struct tally_header *h = datagram;
@@ -210,12 +225,9 @@ enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t l
 	ret->word = NULL;
 	ret->payload_bytes = 0;
 	if (out == TALLY_OTHER_VERSION) {
-		out = answer_version(s, h, length, service, now_ns, ret);
+		out = answer_version(s, h, length, service, way, now_ns, ret);
 	} else if (out == TALLY_GO_ON) {
-		j = *job_link(s, tally_le32_get(h->job));
-		out = !j			? TALLY_UNKNOWN_JOB
-		      : !service_is(j, service) ? TALLY_OTHER_ADDRESS
-						: TALLY_GO_ON;
+		out = gate_pass(s, h, service, way, &j);
 		if (out == TALLY_GO_ON) {
 			out = job_message(s, j, h, bytes, now_ns, ret);
 			if (out != TALLY_FORGED) /* that is none of the job's */

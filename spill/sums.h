@@ -24,6 +24,8 @@
 #include <tally/reply.h>
 #include <tally/wire.h>
 
+#include "points.h"
+
 enum {
 	SPILL_HEADER_WORDS = (sizeof(struct tally_header) + sizeof(struct tally_more)) / 8,
 };
@@ -46,6 +48,7 @@ struct spill_job_options {
 	unsigned int children;
 	const struct spill_child *child; /* copied */
 	struct tally_tenant *limits; /* who pays; stays where it is; NULL: no limits */
+	const struct spill_points *points; /* stays where it is; NULL: messages come in anywhere */
 	const struct tally_key *key; /* by rank, TALLY_WORKERS_MAX; copied. NULL: no rank keys */
 };
 
@@ -91,11 +94,12 @@ int spill_job_remove(struct spill *s, uint32_t id);
 unsigned int spill_jobs(const struct spill *s);
 
 /*
- * One message: `length` bytes of a datagram, 8-byte aligned, that came to `service`. The outcome
- * is counted. `now_ns`: of a clock that never goes back.
+ * One message: `length` bytes of a datagram, 8-byte aligned, that came to `service` by `way`. The
+ * outcome is counted. `now_ns`: of a clock that never goes back.
  */
 enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t length,
-				 const struct sockaddr_storage *service, uint64_t now_ns,
+				 const struct sockaddr_storage *service,
+				 const struct spill_way *way, uint64_t now_ns,
 				 struct spill_reply *ret);
 
 /* All replies so far have been sent. */

@@ -38,6 +38,7 @@ struct spill_job {
 	unsigned int children;
 	struct spill_child *child;
 	struct tally_tenant *limits;
+	const struct spill_points *points; /* NULL: anywhere */
 	struct tally_key *key; /* by rank, a secret; NULL: none */
 	struct tally_counter counter[TALLY_OUTCOME_COUNT];
 };

@@ -344,7 +344,10 @@ bool books_may_spill(const struct books *b, const struct job *j)
 {
 	const struct tenant *t = &b->tenant[j->tenant].is;
 
-	return b->spills && !t->points;
+	for (unsigned int i = 0; i < t->points; i++)
+		if (t->point[i].vlan > 0)
+			return false;
+	return b->spills;
 }
 
 /* Is all that the job wants there, besides what others were promised? Else it is over. */

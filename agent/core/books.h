@@ -128,8 +128,8 @@ void books_job_take(struct books *b, struct job *j);
 uint32_t books_job_id(const struct books *b, uint32_t random);
 
 /*
- * May its runs be summed in software? The spill knows no ingress points: not where the tenant has
- * such.
+ * May its runs be summed in software? Software cannot tell which VLAN a message came by: not where
+ * the tenant has an ingress point with one.
  */
 bool books_may_spill(const struct books *b, const struct job *j);
 

@@ -153,7 +153,7 @@ enum core_action_kind {
 	CORE_UNSPILL, /* job `id`: no more */
 	CORE_GATES, /* those of `write.job`, a run that is on */
 	CORE_FOLLOW, /* new next hops of a run's copies, in order; port 0: not known */
-	CORE_PUT_TENANT, /* limits and sources of tenant `id` */
+	CORE_PUT_TENANT, /* limits and ingress points of tenant `id` */
 	CORE_DROP_TENANT,
 	CORE_SAVE, /* core_books() to disk */
 	CORE_SAMPLE, /* counters are to be read before something goes */
@@ -210,8 +210,12 @@ struct core_action {
 		} follow;
 		struct {
 			struct dataplane_limits limits;
-			const struct dataplane_source *sources;
+			const struct dataplane_source *sources; /* of restricted ports */
 			unsigned int count;
+			bool anywhere; /* it has no ingress points, of which those are, at ports
+					  that are there: */
+			const struct dataplane_source *points;
+			unsigned int points_count;
 		} tenant;
 		const struct config *config;
 	};

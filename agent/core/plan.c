@@ -85,22 +85,40 @@ unsigned int plan_gates(const struct tenant *t, const struct dataplane_port *por
 	return gates;
 }
 
+/* The tenant's points at one port. */
+static unsigned int points_put(const struct tenant *t, const struct dataplane_port *port,
+			       struct dataplane_source *ret)
+{
+	unsigned int count = 0;
+
+	for (unsigned int k = 0; port->ifindex && k < t->points; k++)
+		if (!strcmp(t->point[k].port, port->name))
+			ret[count++] = (struct dataplane_source){
+				.ifindex = port->ifindex,
+				.vlan = t->point[k].vlan,
+				.address = t->point[k].source,
+				.bits = t->point[k].source_bits,
+			};
+	return count;
+}
+
+unsigned int plan_points(const struct tenant *t, const struct dataplane_port *ports,
+			 unsigned int count, struct dataplane_source *ret)
+{
+	unsigned int points = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		points += points_put(t, &ports[i], ret + points);
+	return points;
+}
+
 unsigned int plan_sources(const struct tenant *t, const struct dataplane_port *ports,
 			  unsigned int count, struct dataplane_source *ret)
 {
-	unsigned int sources = 0;
+	unsigned int sources = 0, open;
 
-	for (unsigned int i = 0; i < count; i++) {
-		unsigned int open, points = points_at(t, ports[i].name, &open);
-
-		for (unsigned int k = 0; points && !open && ports[i].ifindex && k < t->points; k++)
-			if (!strcmp(t->point[k].port, ports[i].name))
-				ret[sources++] = (struct dataplane_source){
-					.ifindex = ports[i].ifindex,
-					.vlan = t->point[k].vlan,
-					.address = t->point[k].source,
-					.bits = t->point[k].source_bits,
-				};
-	}
+	for (unsigned int i = 0; i < count; i++)
+		if (points_at(t, ports[i].name, &open) && !open)
+			sources += points_put(t, &ports[i], ret + sources);
 	return sources;
 }

@@ -44,7 +44,11 @@ void plan_make(const struct books *wanted, const struct tables *now, struct plan
 unsigned int plan_gates(const struct tenant *t, const struct dataplane_port *ports,
 			unsigned int count, struct dataplane_gate *ret);
 
-/* The ingress points of restricted ports; `ret` has room for TENANT_POINTS_MAX. */
+/* The ingress points at ports that are there; `ret` has room for TENANT_POINTS_MAX. */
+unsigned int plan_points(const struct tenant *t, const struct dataplane_port *ports,
+			 unsigned int count, struct dataplane_source *ret);
+
+/* The same of restricted ports alone. */
 unsigned int plan_sources(const struct tenant *t, const struct dataplane_port *ports,
 			  unsigned int count, struct dataplane_source *ret);
 

@@ -323,12 +323,13 @@ static void agree_next(struct core *c, int r);
 
 static void put_tenant(struct core *c, unsigned int index)
 {
-	struct dataplane_source *sources = calloc(TENANT_POINTS_MAX, sizeof(*sources));
+	struct dataplane_source *sources = calloc(2 * TENANT_POINTS_MAX, sizeof(*sources));
 	const struct tenant *t = &c->books.tenant[index].is;
 	struct core_action action = {
 		.kind = CORE_PUT_TENANT,
 		.id = index,
 		.tenant = { .sources = sources,
+			    .anywhere = !t->points,
 			    .limits = { t->packets_per_second, t->bytes_per_second, t->priority } }
 	};
 
@@ -337,6 +338,9 @@ static void put_tenant(struct core *c, unsigned int index)
 		return;
 	}
 	action.tenant.count = plan_sources(t, c->ports, c->ports_count, sources);
+	action.tenant.points = sources + TENANT_POINTS_MAX;
+	action.tenant.points_count = plan_points(t, c->ports, c->ports_count,
+						 sources + TENANT_POINTS_MAX);
 	core_await(c, action, sources, agree_next);
 }
 

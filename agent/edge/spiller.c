@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,10 +14,12 @@
 #include <unistd.h>
 
 #include "agent/core/limits.h"
+#include "agent/core/tenant.h"
 #include "common/address.h"
 #include "common/owned.h"
 #include "spill/serve.h"
 
+_Static_assert((int)SPILL_POINTS_MAX == (int)TENANT_POINTS_MAX, "a tenant's points");
 /* `lock` guards all but `wake`. */
 struct spiller {
 	size_t bytes_max;
@@ -30,6 +33,7 @@ struct spiller {
 	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
 	struct serve *serve[SPILLER_SERVICES_MAX];
 	struct tally_tenant tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
+	struct spill_points points[TALLY_TENANTS_MAX]; /* the same */
 };
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -151,6 +155,7 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 					     .id = g->id,
 					     .tenant = g->job.tenant,
 					     .limits = &s->tenant[g->job.tenant],
+					     .points = &s->points[g->job.tenant],
 					     .epoch = g->job.epoch,
 					     .window = (g->job.slot_mask + 1) / 2,
 					     .payload_bytes = g->job.blocks_max * TALLY_BLOCK_BYTES,
@@ -196,10 +201,19 @@ void spiller_remove(struct spiller *s, uint32_t id)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits)
+void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits,
+			bool anywhere, const struct dataplane_source *point, unsigned int count)
 {
+	struct spill_points points = { .anywhere = anywhere, .count = count };
+
+	for (unsigned int i = 0; i < count; i++)
+		points.point[i] = (struct spill_point){ .port = point[i].ifindex,
+							.tagged = point[i].vlan > 0,
+							.source = point[i].address,
+							.bits = point[i].bits };
 	pthread_mutex_lock(&s->lock);
 	limits_put(limits, &s->tenant[index]);
+	s->points[index] = points;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -238,14 +252,31 @@ static void row_add(void *context, uint32_t id, uint16_t tenant,
 	memcpy(row->outcome, counter, sizeof(row->outcome));
 }
 
+/* What no job has let in. The data plane has passed, and counted, what others may want. */
+static void apart_add(const struct spill *spill, struct tally_counter *to)
+{
+#define ACTION(name, action, meaning) [TALLY_##name] = action,
+	static const int action[] = { TALLY_OUTCOMES(ACTION) };
+#undef ACTION
+	const struct tally_counter *from = spill_counters(spill, NULL);
+
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++)
+		if (action[i] != XDP_PASS) {
+			to[i].packet += from[i].packet;
+			to[i].byte += from[i].byte;
+		}
+}
+
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count)
 {
 	struct rows all = { .count = *count };
 	unsigned int jobs = 0;
 
 	pthread_mutex_lock(&s->lock);
-	for (unsigned int i = 0; i < s->services; i++)
+	for (unsigned int i = 0; i < s->services; i++) {
+		apart_add(serve_spill(s->serve[i]), (*rows)->outcome);
 		jobs += spill_jobs(serve_spill(s->serve[i]));
+	}
 	all.row = jobs ? reallocarray(*rows, *count + jobs, sizeof(**rows)) : NULL;
 	for (unsigned int i = 0; all.row && i < s->services; i++)
 		spill_each(serve_spill(s->serve[i]), row_add, &all);
@@ -268,6 +299,7 @@ int spiller_open(size_t bytes_max, struct spiller **ret)
 		return -ENOMEM;
 	s->bytes_max = bytes_max;
 	s->tenant[0].priority = UINT8_MAX;
+	s->points[0].anywhere = true;
 	pthread_mutex_init(&s->lock, NULL);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake < 0 || pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0) {

@@ -7,6 +7,7 @@
 #ifndef TALLY_AGENT_SPILLER_H
 #define TALLY_AGENT_SPILLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/core/dataplane_state.h"
@@ -46,10 +47,17 @@ int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
 /* Readable, without waiting, SPILLER_ASK_BYTES at a time. Do not close it. */
 int spiller_refused_fd(const struct spiller *s);
 
-/* What all spilled jobs of a tenant (1 .. TALLY_TENANTS_MAX - 1) may send together. */
-void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits);
+/*
+ * What all spilled jobs of a tenant (1 .. TALLY_TENANTS_MAX - 1) may send together, and where their
+ * messages may come in: anywhere, or by `count` points, TENANT_POINTS_MAX at most.
+ */
+void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits,
+			bool anywhere, const struct dataplane_source *point, unsigned int count);
 
-/* Adds a row for each job behind `count` rows of malloc(): what came to it. -ENOMEM. */
+/*
+ * Adds a row for each job behind `count` rows of malloc(), 1 at least: what came to it. What no job
+ * has let in is added to row 0, unless the data plane passed it, and so has counted it. -ENOMEM.
+ */
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count);
 
 #endif

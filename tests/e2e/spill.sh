@@ -187,6 +187,34 @@ rates_hold_in_software() {
 	jq -se '.[0] | .chunks * 8 / (.time_us * .iterations / 1e6) < 4400' "$work/w0.second"
 }
 
+refused_beyond() { (($(ctl --json stats | jq ".$1.packets") > $2)); } # OUTCOME PACKETS
+
+ingress_points_hold_in_software() {
+	local elsewhere=(--ingress w0 --ingress w1 --ingress w2)
+	agent_star
+	ctl tenant set red --ingress w0 --ingress "w1 source $(bed addr w1)/32" \
+		--ingress w2 --ingress "w3 vlan 0" >/dev/null
+	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 60 -w 0
+	until_true in_software second true
+	another second 10
+	if refused_beyond OTHER_SOURCE 0 || refused_beyond OTHER_PORT 0; then return 1; fi
+	# They hold from now on; what was right is right again.
+	ctl tenant set red "${elsewhere[@]}" --ingress "w3 vlan 5" >/dev/null
+	until_true refused_beyond OTHER_SOURCE 10
+	ctl tenant set red "${elsewhere[@]}" >/dev/null
+	until_true refused_beyond OTHER_PORT 10
+	ctl tenant set red "${elsewhere[@]}" --ingress w3 >/dev/null
+	joined_end
+	of_job second ==
+	create_job six 2 --tenant red --service "$(bed addr n0 6)"
+	family=6 join_all six w0 w2 -- -b 64K -e 64K -n 4 -w 0
+	joined_end
+	of_job six ==
+	# Which VLAN it was, software does not know.
+	ctl tenant set red "${elsewhere[@]}" --ingress "w3 vlan 5" >/dev/null
+	refuses "quota of 256" ctl job create third --workers 4 --tenant red
+}
+
 a_run_in_software_goes_on_when_tallyd_is_killed() {
 	agent_star
 	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 60 -w 0
@@ -222,5 +250,6 @@ facts collectives_are_exact_without_loss \
 	ranks_with_keys_are_summed_and_nobody_forges \
 	a_job_over_its_quota_is_summed_in_software \
 	rates_hold_in_software \
+	ingress_points_hold_in_software \
 	a_run_in_software_goes_on_when_tallyd_is_killed \
 	workers_that_go_while_there_is_no_agent_leave_a_run_in_software

@@ -409,7 +409,8 @@ static inline void spill_take(struct world *w, struct world_event *e)
 	uint32_t job = tally_le32_get(m->header.job) - WORLD_FIRST_JOB;
 	struct spill_reply reply;
 	enum tally_outcome outcome = spill_message(w->spill, &m->header, e->bytes, &w->service,
-						   WORLD_UP_MS * 1000000ull + w->now_ns, &reply);
+						   NULL, WORLD_UP_MS * 1000000ull + w->now_ns,
+						   &reply);
 
 	if (reply.to != TALLY_TO_NOBODY) {
 		spill_release(w, &reply);

@@ -34,6 +34,7 @@ struct world {
 	struct spill *spill;
 	struct sockaddr_storage service;
 	struct tally_tenant *limits;
+	const struct spill_points *points;
 	struct tally_set everyone;
 	struct memory_slot slot[2 * WINDOW];
 	struct memory_node node;
@@ -69,6 +70,7 @@ static inline int put_keyed(struct world *w, uint32_t id, uint16_t epoch, unsign
 								    .id = id,
 								    .tenant = TENANT,
 								    .limits = w->limits,
+								    .points = w->points,
 								    .epoch = epoch,
 								    .window = WINDOW,
 								    .payload_bytes = SUM_BYTES,
@@ -131,7 +133,8 @@ static inline struct message contribution(uint32_t seq, unsigned int rank, unsig
 static inline enum tally_outcome give(struct world *w, const struct message *m,
 				      struct spill_reply *ret)
 {
-	return spill_message(w->spill, &m->header, message_bytes(m), &w->service, NOW_NS, ret);
+	return spill_message(w->spill, &m->header, message_bytes(m), &w->service, NULL, NOW_NS,
+			     ret);
 }
 
 static inline enum tally_outcome contribute(struct world *w, uint32_t seq, unsigned int rank)

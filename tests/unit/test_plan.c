@@ -363,6 +363,29 @@ static void sources_are_right(const struct tenant *t, const char *const *chosen,
 	assert_int_equal(sources, expected);
 }
 
+/* Those of all points whose port is there, restricted or not. */
+static void points_are_right(const struct tenant *t, const char *const *chosen, unsigned int count)
+{
+	struct dataplane_source point[TENANT_POINTS_MAX];
+	unsigned int there = plan_points(t, ports, count, point), expected = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		for (int k = 0; ports[i].ifindex && *ports[i].name && k < 3; k++) {
+			struct tenant_point p;
+
+			if (!chosen[k] || !is_at(chosen[k], ports[i].name))
+				continue;
+			assert_int_equal(tenant_point_parse(chosen[k], &p, &why), 0);
+			assert_in_range(expected, 0, there - 1);
+			assert_int_equal(point[expected].ifindex, ports[i].ifindex);
+			assert_int_equal(point[expected].vlan, p.vlan);
+			assert_int_equal(point[expected].bits, p.source_bits);
+			assert_memory_equal(&point[expected].address, &p.source, sizeof(p.source));
+			expected++;
+		}
+	assert_int_equal(there, expected);
+}
+
 static void gates_and_sources_of_all_sets_of_three_points(void **state)
 {
 	for (int i = 0; i < POINTS * POINTS * POINTS; i++) {
@@ -378,6 +401,7 @@ static void gates_and_sources_of_all_sets_of_three_points(void **state)
 		for (unsigned int count = 0; count <= PORTS + 1; count++) {
 			gates_are_right(&t, chosen, count);
 			sources_are_right(&t, chosen, count);
+			points_are_right(&t, chosen, count);
 		}
 	}
 }

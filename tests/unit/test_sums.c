@@ -175,7 +175,7 @@ static void a_sum_that_does_not_grow_makes_room_after_a_second(void **state)
 	assert_int_equal(contribute(&w, 0, 0), TALLY_ABSORBED);
 	for (uint32_t ms = 0; ms <= 1000; ms++)
 		assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
-					       (NOW_MS + ms) * 1000000ull, &reply),
+					       NULL, (NOW_MS + ms) * 1000000ull, &reply),
 				 ms < 1000 ? TALLY_NO_MEMORY : TALLY_ABSORBED);
 	assert_int_equal(contribute(&w, 0, 1), TALLY_ABSORBED);
 	spill_free(w.spill);
@@ -192,7 +192,7 @@ static void memory_for_what_comes_too_late_makes_room_too(void **state)
 	finish(&w, 2 * WINDOW);
 	finish(&w, 3);
 	assert_int_equal(contribute(&w, 0, 1), TALLY_BEHIND);
-	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
+	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service, NULL,
 				       NOW_NS + 1000000000, &reply),
 			 TALLY_ABSORBED);
 	spill_free(w.spill);
@@ -283,7 +283,8 @@ static enum tally_outcome contribute_at(struct world *w, uint32_t seq, unsigned 
 {
 	struct message m = contribution(seq, rank, BLOCKS);
 
-	return spill_message(w->spill, &m.header, message_bytes(&m), &w->service, now_ns, ret);
+	return spill_message(w->spill, &m.header, message_bytes(&m), &w->service, NULL, now_ns,
+			     ret);
 }
 
 /* Charged as in the data plane: what comes in, and each copy that leaves. */
@@ -352,13 +353,14 @@ static void what_is_not_for_it_is_counted(void **state)
 
 	world_make(&w, 2);
 	assert_int_equal(address_parse("10.77.1.2", TALLY_UDP_PORT, &other), 0);
-	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &other, 0, &reply),
-			 TALLY_OTHER_ADDRESS);
-	assert_int_equal(spill_message(w.spill, &m.header, 63, &w.service, 0, &reply),
+	assert_int_equal(
+		spill_message(w.spill, &m.header, message_bytes(&m), &other, NULL, 0, &reply),
+		TALLY_OTHER_ADDRESS);
+	assert_int_equal(spill_message(w.spill, &m.header, 63, &w.service, NULL, 0, &reply),
 			 TALLY_TRUNCATED);
-	assert_int_equal(spill_message(w.spill, &m.header, 64, &w.service, 0, &reply),
+	assert_int_equal(spill_message(w.spill, &m.header, 64, &w.service, NULL, 0, &reply),
 			 TALLY_BAD_LENGTH);
-	assert_int_equal(spill_message(w.spill, &m.header, 0, &w.service, 0, &reply),
+	assert_int_equal(spill_message(w.spill, &m.header, 0, &w.service, NULL, 0, &reply),
 			 TALLY_FOREIGN);
 	m.header.job = tally_le32(JOB + 1);
 	assert_int_equal(give(&w, &m, &reply), TALLY_UNKNOWN_JOB);
@@ -393,7 +395,7 @@ static void another_version_hears_of_ours(void **state)
 		answered++;
 	assert_int_equal(answered, TALLY_ANSWERS_AT_ONCE - 1);
 	assert_int_equal(reply.to, TALLY_TO_NOBODY);
-	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service,
+	assert_int_equal(spill_message(w.spill, &m.header, message_bytes(&m), &w.service, NULL,
 				       NOW_NS + 1000000, &reply),
 			 TALLY_OLD_VERSION);
 	m.header.kind = TALLY_RESULT;
@@ -401,7 +403,7 @@ static void another_version_hears_of_ours(void **state)
 	m.header.kind = TALLY_CONTRIBUTION;
 	m.header.job = tally_le32(JOB + 1);
 	assert_int_equal(give(&w, &m, &reply), TALLY_OTHER_VERSION);
-	assert_int_equal(spill_message(w.spill, &m.header, 63, &w.service, 0, &reply),
+	assert_int_equal(spill_message(w.spill, &m.header, 63, &w.service, NULL, 0, &reply),
 			 TALLY_OTHER_VERSION);
 	spill_free(w.spill);
 }
