@@ -151,6 +151,29 @@ xdp_filter_and_tally_share_a_port() {
 	filter_goes_on
 }
 
+put_in() { on n0 bpftool net attach xdpdrv pinned "$pin-other/beside" dev w0 "$@"; } # [overwrite]
+says_of_w0() { ctl status | grep "^w0" | has -F "$1"; } # WORDS
+
+# A program that knows no dispatcher: by netlink it may take the whole port, by a link it may not.
+what_takes_the_place_of_the_dispatcher_is_named_and_shared_with_at_a_start() {
+	network_that_is_shared
+	mkdir "$pin-other"
+	bpftool prog loadall "$build/tests/bpf/beside.bpf.o" "$pin-other"
+	start_agent
+	refuses "busy" put_in
+	refuses "another XDP program" on n0 "$build/tally-node" attach w0 --pin "$pin-third"
+	are w0 "tally_port "
+	put_in overwrite
+	until_true says_of_w0 "another XDP program is there"
+	end_agent TERM
+	start_agent
+	says_of_w0 "beside XDP program"
+	create_job train 2
+	join_all train w0 w1 -- -d int32 -b 64K -e 64K -n 8 -w 0
+	joined_end
+	(($(completed_of train) > 0))
+}
+
 three_capabilities=(setpriv --bounding-set "-all,+bpf,+net_admin,+perfmon" --inh-caps=-all)
 
 # Where nothing is on the port, a link does.
@@ -218,5 +241,6 @@ exec 3>&1
 facts programs_come_and_go_while_sums_are_made \
 	tallyd_that_detaches_leaves_a_place_that_passes_all_and_is_taken_again \
 	xdp_filter_and_tally_share_a_port \
+	what_takes_the_place_of_the_dispatcher_is_named_and_shared_with_at_a_start \
 	without_cap_sys_admin_it_says_so \
 	wherever_it_is_killed_the_next_one_ends_well
