@@ -6,16 +6,15 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/ranks.h"
-#include "results.h"
+#include "results_private.h"
 
-static json_t *number(uint64_t n) { return json_integer((json_int_t)n); }
+json_t *results_number(uint64_t n) { return json_integer((json_int_t)n); }
 
 /* Rates are rounded: nobody needs a hundredth of a packet a second. */
 static json_t *rate(double r) { return json_real((double)(int64_t)(r * 100 + 0.5) / 100); }
 
-/* `print`: address_print() or endpoint_print(). */
-static json_t *printed(void (*print)(const struct sockaddr_storage *, char *, size_t),
-		       const struct sockaddr_storage *address)
+json_t *results_printed(void (*print)(const struct sockaddr_storage *, char *, size_t),
+			const struct sockaddr_storage *address)
 {
 	char text[ADDRESS_BYTES];
 
@@ -31,8 +30,8 @@ static json_t *slots(const struct books *b)
 
 	for (unsigned int i = 0; i < b->jobs; i++)
 		used += job_slots(b->job[i]);
-	return json_pack("{so so so}", "total", number(b->slots), "reserved",
-			 number(books_reserved(b)), "used", number(used));
+	return json_pack("{so so so}", "total", results_number(b->slots), "reserved",
+			 results_number(books_reserved(b)), "used", results_number(used));
 }
 
 static json_t *ports(const struct core *c, const struct sampler *s)
@@ -45,11 +44,11 @@ static json_t *ports(const struct core *c, const struct sampler *s)
 		const char *mode = p->ifindex ? config_modes[p->mode] : "gone";
 		const struct traffic_link_flow *f = traffic_link_flow(s->traffic, p->ifindex);
 
-		json_array_append_new(all,
-				      json_pack("{ss so ss ss so sb}", "name", p->name, "ifindex",
-						number(p->ifindex), "mode", mode, "why",
-						p->refused.text, "beside", number(p->beside),
-						"down", f && !(f->link.up && f->link.carrier)));
+		json_array_append_new(all, json_pack("{ss so ss ss so sb}", "name", p->name,
+						     "ifindex", results_number(p->ifindex), "mode",
+						     mode, "why", p->refused.text, "beside",
+						     results_number(p->beside), "down",
+						     f && !(f->link.up && f->link.carrier)));
 	}
 	return all;
 }
@@ -61,7 +60,7 @@ static json_t *joining(const struct config *c)
 	if (*c->join_socket)
 		json_array_append_new(all, json_string(c->join_socket));
 	for (unsigned int i = 0; i < c->listens; i++)
-		json_array_append_new(all, printed(endpoint_print, &c->listen[i]));
+		json_array_append_new(all, results_printed(endpoint_print, &c->listen[i]));
 	return all;
 }
 
@@ -70,7 +69,7 @@ static json_t *services(const struct config *c)
 	json_t *all = json_array();
 
 	for (unsigned int i = 0; i < c->services; i++)
-		json_array_append_new(all, printed(address_print, &c->service[i]));
+		json_array_append_new(all, results_printed(address_print, &c->service[i]));
 	return all;
 }
 
@@ -126,30 +125,31 @@ json_t *results_status(const struct core *core, const struct sampler *s, uint64_
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack(
-		"{ss ss sb so so ss so so ss so so so so so so so so so ss so}", "version",
-		TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
-		number(runs_count(b, false)), "runs_in_software", number(runs_count(b, true)),
-		"config", core_path(core), "pid", number(getpid()), "uptime_s",
-		number(uptime_ns / 1000000000), "pin", c->pin, "troubles", troubles(core, seen),
-		"maps", maps(core), "ports", ports(core, s), "slots", slots(b), "tenants",
-		number(tenants_count(b)), "jobs", number(b->jobs), "services", services(c), "join",
-		joining(c), "metrics",
-		c->metrics.ss_family ? printed(endpoint_print, &c->metrics) : json_string(""),
-		"not_saved", core_not_saved(core), "sampling_core_percent",
-		rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
+	return json_pack("{ss ss sb so so ss so so ss so so so so so so so so so ss so}", "version",
+			 TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
+			 results_number(runs_count(b, false)), "runs_in_software",
+			 results_number(runs_count(b, true)), "config", core_path(core), "pid",
+			 results_number(getpid()), "uptime_s",
+			 results_number(uptime_ns / 1000000000), "pin", c->pin, "troubles",
+			 troubles(core, seen), "maps", maps(core), "ports", ports(core, s), "slots",
+			 slots(b), "tenants", results_number(tenants_count(b)), "jobs",
+			 results_number(b->jobs), "services", services(c), "join", joining(c),
+			 "metrics",
+			 c->metrics.ss_family ? results_printed(endpoint_print, &c->metrics)
+					      : json_string(""),
+			 "not_saved", core_not_saved(core), "sampling_core_percent",
+			 rate(uptime_ns ? 100.0 * s->sampling_ns / uptime_ns : 0));
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
 
-static bool is_seen(uint64_t seen, unsigned int tenant) { return seen >> tenant & 1; }
+bool results_is_seen(uint64_t seen, unsigned int tenant) { return seen >> tenant & 1; }
 
-/* Its index. Whoever may not see all of them does not hear which there are. */
-static int tenant_find(const struct books *b, const char *name, uint64_t seen, struct why *why)
+int results_tenant_find(const struct books *b, const char *name, uint64_t seen, struct why *why)
 {
 	int index = books_tenant_find(b, name, why);
 
-	if (seen == UINT64_MAX || (index >= 0 && is_seen(seen, index)))
+	if (seen == UINT64_MAX || (index >= 0 && results_is_seen(seen, index)))
 		return index;
 	return why_say(why, -ENOENT, "there is no tenant %s that you may see", name);
 }
@@ -174,12 +174,13 @@ json_t *results_tenant(const struct books *b, unsigned int index)
 
 	for (unsigned int i = 0; i < b->jobs; i++)
 		jobs += b->job[i]->tenant == index;
-	return json_pack("{ss ss ss so so sb so so so so so}", "name", t->is.name, "from",
-			 t->configured ? "config" : "runtime", "group", t->is.group, "slots",
-			 number(quota), "slots_used", number(held), "draining", held > quota,
-			 "packets_per_second", number(t->is.packets_per_second), "bytes_per_second",
-			 number(t->is.bytes_per_second), "priority", number(t->is.priority),
-			 "ingress", points(&t->is), "jobs", number(jobs));
+	return json_pack(
+		"{ss ss ss so so sb so so so so so}", "name", t->is.name, "from",
+		t->configured ? "config" : "runtime", "group", t->is.group, "slots",
+		results_number(quota), "slots_used", results_number(held), "draining", held > quota,
+		"packets_per_second", results_number(t->is.packets_per_second), "bytes_per_second",
+		results_number(t->is.bytes_per_second), "priority", results_number(t->is.priority),
+		"ingress", points(&t->is), "jobs", results_number(jobs));
 }
 
 int results_tenants(const struct books *b, const struct request_filter *filter, uint64_t seen,
@@ -187,125 +188,15 @@ int results_tenants(const struct books *b, const struct request_filter *filter, 
 {
 	json_t *all;
 
-	if (*filter->tenant && tenant_find(b, filter->tenant, seen, why) < 0)
+	if (*filter->tenant && results_tenant_find(b, filter->tenant, seen, why) < 0)
 		return -ENOENT;
 	all = *ret = json_array();
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
 		const char *name = b->tenant[i].is.name;
 
-		if (*name && is_seen(seen, i) &&
+		if (*name && results_is_seen(seen, i) &&
 		    (!*filter->tenant || !strcmp(filter->tenant, name)))
 			json_array_append_new(all, results_tenant(b, i));
-	}
-	return 0;
-}
-
-/* --- jobs ------------------------------------------------------------------------------------ */
-
-static const char *member_state(const struct job_rank *r)
-{
-	static const char *const in_run[] = { [JOB_ABSENT] = "missing",
-					      [JOB_RUNNING] = "running",
-					      [JOB_DETACHED] = "detached",
-					      [JOB_LEFT] = "left" };
-
-	return r->waiting ? "joined" : in_run[r->presence];
-}
-
-static json_t *members(const struct job *j)
-{
-	json_t *all = json_array();
-
-	for (unsigned int i = 0; i < j->workers; i++) {
-		const struct job_rank *r = &j->rank[i];
-		const struct sockaddr_storage *at = r->waiting ? &r->next : &r->address;
-		bool known = r->waiting || r->presence != JOB_ABSENT;
-
-		json_array_append_new(
-			all, json_pack("{so ss so}", "rank", number(i), "state", member_state(r),
-				       "address",
-				       known ? printed(endpoint_print, at) : json_string("")));
-	}
-	return all;
-}
-
-static const char *job_state(const struct job *j)
-{
-	if (job_is_suspended(j))
-		return "suspended";
-	if (j->run_window)
-		return "running";
-	return job_joined(j) ? "forming" : "waiting";
-}
-
-static json_t *missing(const struct job *j)
-{
-	struct tally_set ranks = job_missing(j);
-	char text[RANKS_BYTES] = "";
-
-	if (!j->run_window)
-		ranks_print(&ranks, text, sizeof(text));
-	return json_string(text);
-}
-
-/* Members only of a job that was named: all of them together would be megabytes. */
-static json_t *job(const struct job *j, bool named)
-{
-	return json_pack(
-		"{ss so ss ss sb sb so so so so so so so so so so ss}", "name", j->name, "id",
-		number(j->id), "tenant", j->tenant_name, "state", job_state(j), "in_software",
-		j->run_window && j->spilled, "sealed", j->sealed, "workers", number(j->workers),
-		"window", number(j->run_window ? j->run_window : j->window), "payload",
-		number(j->payload_bytes), "epoch", number(j->epoch), "slots", number(job_slots(j)),
-		"service", printed(address_print, &j->service), "joined", number(job_joined(j)),
-		"missing", missing(j), "incomplete_s",
-		number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000 : 0),
-		"members", named ? members(j) : json_array(), "trouble", j->trouble.text);
-}
-
-json_t *results_created(const struct job *j)
-{
-	return json_pack("{ss sI ss}", "name", j->name, "id", (json_int_t)j->id, "token", j->token);
-}
-
-/* NULL: there is no such job, and `why` says so. */
-static const struct job *job_find(const struct books *b, const char *name, uint64_t seen,
-				  struct why *why)
-{
-	const struct job *j = books_job_find(b, name);
-
-	j = j && is_seen(seen, j->tenant) ? j : NULL;
-	if (!j)
-		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
-	return j;
-}
-
-int results_token(const struct books *b, const char *name, json_t **ret, struct why *why)
-{
-	const struct job *j = job_find(b, name, UINT64_MAX, why);
-
-	if (!j)
-		return -ENOENT;
-	*ret = json_pack("{ss}", "token", j->token);
-	return 0;
-}
-
-int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
-		 json_t **ret, struct why *why)
-{
-	json_t *all;
-
-	if ((*filter->job && !job_find(b, filter->job, seen, why)) ||
-	    (*filter->tenant && tenant_find(b, filter->tenant, seen, why) < 0))
-		return -ENOENT;
-	all = *ret = json_array();
-	for (unsigned int i = 0; i < b->jobs; i++) {
-		const struct job *j = b->job[i];
-		if (!is_seen(seen, j->tenant) ||
-		    (*filter->job && strcmp(filter->job, j->name) != 0) ||
-		    (*filter->tenant && strcmp(filter->tenant, j->tenant_name) != 0))
-			continue;
-		json_array_append_new(all, job(j, *filter->job));
 	}
 	return 0;
 }
@@ -326,8 +217,8 @@ static json_t *outcomes(const struct traffic_flow *f)
 
 	for (int i = 0; i < TALLY_OUTCOME_COUNT; i++)
 		json_object_set_new(all, tally_outcome_name(i),
-				    json_pack("{so so}", "packets", number(c[i].packet), "bytes",
-					      number(c[i].byte)));
+				    json_pack("{so so}", "packets", results_number(c[i].packet),
+					      "bytes", results_number(c[i].byte)));
 	return all;
 }
 
@@ -393,7 +284,7 @@ int results_stats(const struct core *c, const struct sampler *s,
 	if (most && !*filter->job && !*filter->port)
 		return why_say(why, -EINVAL, "stats: history: name a job or a port");
 	if (*filter->job) {
-		j = job_find(core_books(c), filter->job, seen, why);
+		j = results_job_find(core_books(c), filter->job, seen, why);
 		if (!j)
 			return -ENOENT;
 		*ret = most ? history(moment, traffic_job_history(s->traffic, j->id, moment, most),
@@ -408,7 +299,7 @@ int results_stats(const struct core *c, const struct sampler *s,
 				      port_keys)
 			    : outcomes(traffic_port(s->traffic, p->ifindex));
 	} else if (*filter->tenant) {
-		tenant = tenant_find(core_books(c), filter->tenant, seen, why);
+		tenant = results_tenant_find(core_books(c), filter->tenant, seen, why);
 		if (tenant < 0)
 			return tenant;
 		*ret = outcomes(traffic_tenant(s->traffic, tenant));
@@ -420,11 +311,11 @@ int results_stats(const struct core *c, const struct sampler *s,
 
 static json_t *direction(const struct traffic_direction *d, const struct traffic_speed *s)
 {
-	return json_pack("{so so so so so so so}", "packets", number(d->packets), "bytes",
-			 number(d->bytes), "dropped", number(d->dropped), "errors",
-			 number(d->errors), "packets_per_second", rate(s->packets_per_second),
-			 "bytes_per_second", rate(s->bytes_per_second), "forecast_bytes_per_second",
-			 rate(s->forecast_bytes_per_second));
+	return json_pack("{so so so so so so so}", "packets", results_number(d->packets), "bytes",
+			 results_number(d->bytes), "dropped", results_number(d->dropped), "errors",
+			 results_number(d->errors), "packets_per_second",
+			 rate(s->packets_per_second), "bytes_per_second", rate(s->bytes_per_second),
+			 "forecast_bytes_per_second", rate(s->forecast_bytes_per_second));
 }
 
 json_t *results_links(const struct core *c, const struct sampler *s)
@@ -441,14 +332,15 @@ json_t *results_links(const struct core *c, const struct sampler *s)
 			continue;
 		l = &f->link;
 		json_array_append_new(
-			all,
-			json_pack("{ss so sb sb so so so so so so so}", "name", l->name, "ifindex",
-				  number(l->ifindex), "up", l->up, "carrier", l->carrier, "mtu",
-				  number(l->mtu), "speed_mbps", number(l->speed_mbps), "receive",
-				  direction(&l->receive, &f->receive), "transmit",
-				  direction(&l->transmit, &f->transmit), "backlog_bytes",
-				  number(l->backlog_bytes), "backlog_packets",
-				  number(l->backlog_packets), "changes", number(l->changes)));
+			all, json_pack("{ss so sb sb so so so so so so so}", "name", l->name,
+				       "ifindex", results_number(l->ifindex), "up", l->up,
+				       "carrier", l->carrier, "mtu", results_number(l->mtu),
+				       "speed_mbps", results_number(l->speed_mbps), "receive",
+				       direction(&l->receive, &f->receive), "transmit",
+				       direction(&l->transmit, &f->transmit), "backlog_bytes",
+				       results_number(l->backlog_bytes), "backlog_packets",
+				       results_number(l->backlog_packets), "changes",
+				       results_number(l->changes)));
 	}
 	return all;
 }
@@ -457,15 +349,16 @@ static json_t *top_job(const struct traffic *t, const struct job *j)
 {
 	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
-	return json_pack(
-		"{ss ss ss sb so so so so so so so so so so}", "name", j->name, "tenant",
-		j->tenant_name, "state", job_state(j), "in_software", j->run_window && j->spilled,
-		"epoch", number(j->epoch), "workers", number(j->workers), "joined",
-		number(job_joined(j)), "slots", number(job_slots(j)), "packets_per_second",
-		rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
-		"forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
-		"chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
-		rate(r->duplicate_percent), "refused_per_second", rate(r->refused_per_second));
+	return json_pack("{ss ss ss sb so so so so so so so so so so}", "name", j->name, "tenant",
+			 j->tenant_name, "state", results_job_state(j), "in_software",
+			 j->run_window && j->spilled, "epoch", results_number(j->epoch), "workers",
+			 results_number(j->workers), "joined", results_number(job_joined(j)),
+			 "slots", results_number(job_slots(j)), "packets_per_second",
+			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
+			 "forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
+			 "chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
+			 rate(r->duplicate_percent), "refused_per_second",
+			 rate(r->refused_per_second));
 }
 
 static json_t *top_tenant(const struct books *b, const struct traffic *traffic, unsigned int i)
@@ -474,10 +367,11 @@ static json_t *top_tenant(const struct books *b, const struct traffic *traffic, 
 	const struct tenant *t = &b->tenant[i].is;
 
 	return json_pack("{ss so so so so so so so}", "name", t->name, "slots",
-			 number(books_quota(b, i)), "slots_used", number(books_held(b, i)),
-			 "packets_per_second", rate(r->packets_per_second), "bytes_per_second",
-			 rate(r->bytes_per_second), "packets_limit", number(t->packets_per_second),
-			 "bytes_limit", number(t->bytes_per_second), "refused_per_second",
+			 results_number(books_quota(b, i)), "slots_used",
+			 results_number(books_held(b, i)), "packets_per_second",
+			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
+			 "packets_limit", results_number(t->packets_per_second), "bytes_limit",
+			 results_number(t->bytes_per_second), "refused_per_second",
 			 rate(r->refused_per_second));
 }
 
@@ -489,12 +383,12 @@ json_t *results_top(const struct core *c, const struct sampler *s, uint64_t seen
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (unsigned int i = 0; i < b->jobs; i++)
-		if (is_seen(seen, b->job[i]->tenant))
+		if (results_is_seen(seen, b->job[i]->tenant))
 			json_array_append_new(jobs, top_job(s->traffic, b->job[i]));
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
-		if (*b->tenant[i].is.name && is_seen(seen, i))
+		if (*b->tenant[i].is.name && results_is_seen(seen, i))
 			json_array_append_new(tenants, top_tenant(b, s->traffic, i));
-	return json_pack("{so so so so so so}", "time_s", number(now.tv_sec), "interval_s",
+	return json_pack("{so so so so so so}", "time_s", results_number(now.tv_sec), "interval_s",
 			 rate(core_config(c)->sample_ms / 1000.0), "slots", slots(b), "jobs", jobs,
 			 "tenants", tenants, "links", results_links(c, s));
 }

@@ -234,7 +234,7 @@ bool members_may_begin(struct core *c, struct job *j);
 /* All are at the run that has begun. */
 void members_tell_run(struct core *c, const struct job *j);
 
-/* --- runs.c ---------------------------------------------------------------------------------- */
+/* --- runs.c, agree.c ------------------------------------------------------------------------- */
 
 /*
  * Everybody has come: an epoch, slots, map entries. On failure nobody has moved. Where neighbours
@@ -252,6 +252,12 @@ void runs_neighbour_heard(struct core *c);
  */
 int run_plan(struct core *c, const struct job *j, uint16_t window);
 
+/*
+ * The run that is on, into the maps. Neighbours that do not answer are waited for: HOP_WAIT_MS
+ * altogether.
+ */
+void run_install(struct core *c, const struct job *j, core_step *then);
+
 /* Takes a run out of the maps. */
 void run_end(struct core *c, struct job *j, core_step *then);
 
@@ -261,6 +267,16 @@ void runs_agree(struct core *c, core_step *then);
 /* --- requests.c, reconfigure.c, rollcall.c, follow.c, mend.c --------------------------------- */
 
 void request_handle(struct core *c, const struct core_event *e);
+
+/* The last step of a request: `tenant` and `job` are what the answer is about, if anything. */
+void request_answer(struct core *c, enum core_answer kind, unsigned int tenant,
+		    const struct job *job);
+void request_refuse(struct core *c, int error, const struct why *why);
+
+/* requests_tenant.c; a negative errno: nothing has happened */
+int request_tenant_add(struct core *c, const struct tenant *t);
+int request_tenant_set(struct core *c, const struct request *q);
+int request_tenant_del(struct core *c, const char *name);
 
 void reconfigure(struct core *c, const struct core_event *e);
 

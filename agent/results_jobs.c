@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Results of requests about jobs. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/ranks.h"
+#include "results_private.h"
+
+static const char *member_state(const struct job_rank *r)
+{
+	static const char *const in_run[] = { [JOB_ABSENT] = "missing",
+					      [JOB_RUNNING] = "running",
+					      [JOB_DETACHED] = "detached",
+					      [JOB_LEFT] = "left" };
+
+	return r->waiting ? "joined" : in_run[r->presence];
+}
+
+static json_t *members(const struct job *j)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < j->workers; i++) {
+		const struct job_rank *r = &j->rank[i];
+		const struct sockaddr_storage *at = r->waiting ? &r->next : &r->address;
+		bool known = r->waiting || r->presence != JOB_ABSENT;
+
+		json_array_append_new(all, json_pack("{so ss so}", "rank", results_number(i),
+						     "state", member_state(r), "address",
+						     known ? results_printed(endpoint_print, at)
+							   : json_string("")));
+	}
+	return all;
+}
+
+const char *results_job_state(const struct job *j)
+{
+	if (job_is_suspended(j))
+		return "suspended";
+	if (j->run_window)
+		return "running";
+	return job_joined(j) ? "forming" : "waiting";
+}
+
+static json_t *missing(const struct job *j)
+{
+	struct tally_set ranks = job_missing(j);
+	char text[RANKS_BYTES] = "";
+
+	if (!j->run_window)
+		ranks_print(&ranks, text, sizeof(text));
+	return json_string(text);
+}
+
+/* Members only of a job that was named: all of them together would be megabytes. */
+static json_t *job(const struct job *j, bool named)
+{
+	return json_pack("{ss so ss ss sb sb so so so so so so so so so so ss}", "name", j->name,
+			 "id", results_number(j->id), "tenant", j->tenant_name, "state",
+			 results_job_state(j), "in_software", j->run_window && j->spilled, "sealed",
+			 j->sealed, "workers", results_number(j->workers), "window",
+			 results_number(j->run_window ? j->run_window : j->window), "payload",
+			 results_number(j->payload_bytes), "epoch", results_number(j->epoch),
+			 "slots", results_number(job_slots(j)), "service",
+			 results_printed(address_print, &j->service), "joined",
+			 results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
+			 results_number(j->incomplete_ns
+						? (clock_now_ns() - j->incomplete_ns) / 1000000000
+						: 0),
+			 "members", named ? members(j) : json_array(), "trouble", j->trouble.text);
+}
+
+json_t *results_created(const struct job *j)
+{
+	return json_pack("{ss sI ss}", "name", j->name, "id", (json_int_t)j->id, "token", j->token);
+}
+
+const struct job *results_job_find(const struct books *b, const char *name, uint64_t seen,
+				   struct why *why)
+{
+	const struct job *j = books_job_find(b, name);
+
+	j = j && results_is_seen(seen, j->tenant) ? j : NULL;
+	if (!j)
+		why_say(why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+	return j;
+}
+
+int results_token(const struct books *b, const char *name, json_t **ret, struct why *why)
+{
+	const struct job *j = results_job_find(b, name, UINT64_MAX, why);
+
+	if (!j)
+		return -ENOENT;
+	*ret = json_pack("{ss}", "token", j->token);
+	return 0;
+}
+
+int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
+		 json_t **ret, struct why *why)
+{
+	json_t *all;
+
+	if ((*filter->job && !results_job_find(b, filter->job, seen, why)) ||
+	    (*filter->tenant && results_tenant_find(b, filter->tenant, seen, why) < 0))
+		return -ENOENT;
+	all = *ret = json_array();
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+		if (!results_is_seen(seen, j->tenant) ||
+		    (*filter->job && strcmp(filter->job, j->name) != 0) ||
+		    (*filter->tenant && strcmp(filter->tenant, j->tenant_name) != 0))
+			continue;
+		json_array_append_new(all, job(j, *filter->job));
+	}
+	return 0;
+}

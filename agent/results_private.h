@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What results.c and results_jobs.c share. Nobody else includes this. */
+#ifndef TALLY_AGENT_RESULTS_PRIVATE_H
+#define TALLY_AGENT_RESULTS_PRIVATE_H
+
+#include "results.h"
+
+json_t *results_number(uint64_t n);
+
+/* `print`: address_print() or endpoint_print(). */
+json_t *results_printed(void (*print)(const struct sockaddr_storage *, char *, size_t),
+			const struct sockaddr_storage *address);
+
+/* `seen`: tenants, a bit for each. */
+bool results_is_seen(uint64_t seen, unsigned int tenant);
+
+/* Its index. Whoever may not see all of them does not hear which there are. */
+int results_tenant_find(const struct books *b, const char *name, uint64_t seen, struct why *why);
+
+/* NULL: there is no such job, and `why` says so. */
+const struct job *results_job_find(const struct books *b, const char *name, uint64_t seen,
+				   struct why *why);
+
+/* "running", "forming". */
+const char *results_job_state(const struct job *j);
+
+#endif
