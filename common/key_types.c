@@ -7,6 +7,7 @@
 #include "address.h"
 #include "keys.h"
 #include "name.h"
+#include "ranks.h"
 #include "text.h"
 
 /* --- numbers */
@@ -130,6 +131,20 @@ const struct key_type key_rank_key = {
 		   "not be known here",
 	.secret = true
 };
+
+/* --- ranks */
+
+static bool ranks_take(const struct key *key, const char *text, void *member)
+{
+	return ranks_parse(text, member) == 0;
+}
+
+static void ranks_put(const struct key *key, const void *member, char *text, size_t size)
+{
+	ranks_print(member, text, size);
+}
+
+const struct key_type key_ranks = { ranks_take, ranks_put, .allowed = "ranks, such as 0-3,7" };
 
 /* --- choices */
 

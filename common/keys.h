@@ -97,6 +97,7 @@ extern const struct key_type key_hex; /* in uint64_t: 16 hex digits */
 extern const struct key_type key_bytes; /* two hex digits each; a secret */
 extern const struct key_type
 	key_rank_key; /* in struct tally_key: 32 hex digits, or "-" for zeros */
+extern const struct key_type key_ranks; /* in struct tally_set: one rank at least; ranks.h */
 extern const struct key_type key_choice; /* the index of one of key->words */
 extern const struct key_type key_bool;
 extern const struct key_type key_name; /* name.h */

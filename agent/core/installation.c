@@ -70,18 +70,44 @@ static int check_keys(const struct run *file, const struct installation_role *ro
 	return 0;
 }
 
-/* The copy that brings results to `rank`: to itself, or to the child node it is behind. */
-static struct installation_copy copy_for(const struct run *file,
-					 const struct installation_role *role, unsigned int rank)
+/* The child node that `rank` is behind, or NULL. */
+static const struct installation_via *via_of(const struct installation_role *role,
+					     unsigned int rank)
 {
-	struct installation_copy c = { .address = file->worker[rank] };
-
 	for (unsigned int i = 0; i < role->vias; i++)
 		if (tally_set_has(&role->via[i].ranks, rank))
-			return (struct installation_copy){ .below = role->via[i].ranks,
-							   .address = role->via[i].address };
-	tally_set_add(&c.below, rank);
-	return c;
+			return &role->via[i];
+	return NULL;
+}
+
+/* The next rank below this node that has no copy yet; `served` has it then, and all with it. */
+static int rank_next(const struct installation_role *role, unsigned int workers,
+		     struct tally_set *served, struct tally_set *ret)
+{
+	for (unsigned int rank = 0; rank < workers; rank++) {
+		const struct installation_via *via;
+
+		if ((!role->root && !tally_set_has(&role->below, rank)) ||
+		    tally_set_has(served, rank))
+			continue;
+		via = via_of(role, rank);
+		*ret = via ? via->ranks : (struct tally_set){ { 0 } };
+		tally_set_add(ret, rank);
+		tally_set_join(served, ret);
+		return (int)rank;
+	}
+	return -ENOENT;
+}
+
+struct tally_set installation_ranks(const struct installation_role *role, unsigned int workers,
+				    unsigned int index)
+{
+	struct tally_set served = { { 0 } }, ranks = { { 0 } };
+
+	for (unsigned int i = 0; i <= index; i++)
+		if (rank_next(role, workers, &served, &ranks) < 0)
+			return (struct tally_set){ { 0 } };
+	return ranks;
 }
 
 int installation_plan(const struct run *file, const struct installation_role *role,
@@ -89,7 +115,7 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 {
 	const struct tally_set everyone = tally_set_first(file->workers);
 	struct tally_set below = role->root ? everyone : role->below;
-	struct tally_set served = { { 0 } };
+	struct tally_set served = { { 0 } }, ranks;
 	const void *raw;
 	size_t bytes;
 	int r;
@@ -120,12 +146,12 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 	memcpy(ret->key, file->key, sizeof(ret->key));
 	raw = address_raw(&file->service, &bytes);
 	memcpy(ret->job.service, raw, bytes);
-	for (unsigned int rank = 0; rank < file->workers; rank++) {
-		if (!tally_set_has(&below, rank) || tally_set_has(&served, rank))
-			continue;
-		ret->copy[ret->copies] = copy_for(file, role, rank);
-		tally_set_join(&served, &ret->copy[ret->copies].below);
-		ret->copies++;
+	while ((r = rank_next(role, file->workers, &served, &ranks)) >= 0) {
+		const struct installation_via *via = via_of(role, (unsigned int)r);
+
+		ret->copy[ret->copies++] = (struct installation_copy){
+			.below = ranks, .address = via ? via->address : file->worker[r]
+		};
 	}
 	ret->job.copies = ret->copies;
 	return 0;

@@ -74,6 +74,10 @@ struct installation {
 int installation_plan(const struct run *file, const struct installation_role *role,
 		      struct installation *ret, struct why *why);
 
+/* Who gets copy `index` of those that installation_plan() makes; none: there is no such copy. */
+struct tally_set installation_ranks(const struct installation_role *role, unsigned int workers,
+				    unsigned int index);
+
 /*
  * Children out of the hops.
  * -EMSGSIZE: a port's MTU is too small for the job's payload.

@@ -7,6 +7,10 @@
 
 #include "common/owned.h"
 
+enum {
+	TEXT_BYTES = 1024, /* of a scalar: fits any set of ranks */
+};
+
 /* --- in */
 
 static json_malloc_t allocate;
@@ -98,7 +102,7 @@ int keys_json_tree(const json_t *json, struct value **ret) { return tree_make(js
 
 static json_t *scalar_json(const struct key *key, const void *from, unsigned int i)
 {
-	char text[512];
+	char text[TEXT_BYTES];
 
 	key_print(key, from, i, text, sizeof(text));
 	if (key->type == &key_bool)
@@ -120,14 +124,21 @@ static json_t *list_json(const struct key *key, const void *from)
 	return TAKE_PTR(list);
 }
 
+static json_t *member_json(const struct key *key, const void *from)
+{
+	if (key->list_max)
+		return list_json(key, from);
+	if (key->keys)
+		return keys_json_make(key->keys, (const char *)from + key->offset);
+	return scalar_json(key, from, 0);
+}
+
 json_t *keys_json_make(const struct keys *keys, const void *from)
 {
 	_cleanup_(json_freep) json_t *json = json_object();
 
 	for (const struct key *key = keys->key; key < keys->key + keys->count; key++)
-		if (json_object_set_new(json, key->name,
-					key->list_max ? list_json(key, from)
-						      : scalar_json(key, from, 0)) < 0)
+		if (json_object_set_new(json, key->name, member_json(key, from)) < 0)
 			return NULL;
 	return TAKE_PTR(json);
 }

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "tree.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/address.h"
+#include "common/ranks.h"
+
+/* --- keys ------------------------------------------------------------------------------------ */
+
+#define NODE(member) KEY_MEMBER(struct tree_node, member)
+#define RANK(member) KEY_MEMBER(struct document_rank, member)
+#define DOCUMENT(member) KEY_MEMBER(struct document, member)
+
+static const struct key node_rows[] = {
+	{ "name", &key_name, NODE(name), .needed = true, .meaning = "The node's name." },
+	{ "address", &key_address, NODE(address), .needed = true,
+	  .meaning = "An address of the node, one of those at `service:` in its configuration." },
+	{ "ranks", &key_ranks, NODE(ranks), .needed = true,
+	  .meaning = "All ranks that come through the node." },
+};
+const struct keys tree_node_keys = KEYS(node_rows);
+
+static const struct key rank_rows[] = {
+	{ "rank", &key_number, RANK(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,
+	  .meaning = "A rank whose packets come from no other node of the tree." },
+	{ "address", &key_endpoint, RANK(address), .needed = true,
+	  .meaning = "Where its worker receives." },
+};
+
+static const struct key document_rows[] = {
+	{ "job", &key_name, DOCUMENT(job), .needed = true, .meaning = "The job's name." },
+	{ "node", &key_name, DOCUMENT(node), .needed = true,
+	  .meaning = "The name of the node that this document is for." },
+	{ "address", &key_address, DOCUMENT(address), .needed = true,
+	  .meaning = "The address of that node." },
+	{ "root", &key_address, DOCUMENT(root), .needed = true,
+	  .meaning = "The job's service address, which is the root's." },
+	{ "id", &key_number, DOCUMENT(id), .min = 1, .max = UINT32_MAX, .needed = true,
+	  .meaning = "The job's number in packets." },
+	{ "epoch", &key_number, DOCUMENT(epoch), .max = UINT16_MAX, .needed = true,
+	  .meaning = "Of the run." },
+	{ "window", &key_power, DOCUMENT(window), .min = 1, .max = TALLY_WINDOW_MAX, .needed = true,
+	  .meaning = "Of the run: the node needs twice as many slots." },
+	{ "payload", &key_blocks, DOCUMENT(payload_bytes), .min = TALLY_BLOCK_BYTES,
+	  .max = TALLY_PAYLOAD_MAX, .needed = true, .meaning = "Bytes of data in a full packet." },
+	{ "workers", &key_number, DOCUMENT(workers), .min = 1, .max = TALLY_WORKERS_MAX,
+	  .needed = true, .meaning = "How many workers the job has." },
+	{ "ranks", NULL, KEY_LIST(struct document, rank, ranks), .keys = KEYS_OF(rank_rows),
+	  .allowed = "a mapping of `rank` and `address`",
+	  .meaning = "Who is right below the node." },
+	{ "nodes", NULL, KEY_LIST(struct document, below, nodes), .keys = &tree_node_keys,
+	  .allowed = "a mapping of `name`, `address` and `ranks`",
+	  .meaning = "Inner nodes right below the node." },
+};
+const struct keys document_keys = KEYS(document_rows);
+
+/* --- a tree ---------------------------------------------------------------------------------- */
+
+static char family_digit(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET ? '4' : '6';
+}
+
+static int check_node(const struct tree_node *n, const struct tally_set *everyone,
+		      const struct sockaddr_storage *service, struct why *why)
+{
+	char ranks[RANKS_BYTES], all[RANKS_BYTES], text[ADDRESS_BYTES];
+
+	ranks_print(&n->ranks, ranks, sizeof(ranks));
+	ranks_print(everyone, all, sizeof(all));
+	address_print(&n->address, text, sizeof(text));
+	if (!tally_set_is_within(&n->ranks, everyone))
+		return why_say(why, -EINVAL, "tree: node %s: ranks %.150s: the job's ranks are %s",
+			       n->name, ranks, all);
+	if (n->address.ss_family != service->ss_family)
+		return why_say(why, -EINVAL,
+			       "tree: node %s: %s: the job's service address is IPv%c, so name an "
+			       "IPv%c address of the node, or another --service",
+			       n->name, text, family_digit(service), family_digit(service));
+	if (endpoint_is_equal(&n->address, service))
+		return why_say(why, -EINVAL,
+			       "tree: node %s: %s is the root's own address; the tree names the "
+			       "nodes below the root only",
+			       n->name, text);
+	return 0;
+}
+
+static int check_two(const struct tree_node *a, const struct tree_node *b, struct why *why)
+{
+	char ranks[RANKS_BYTES];
+
+	if (!strcmp(a->name, b->name))
+		return why_say(why, -EINVAL, "tree: node %s is named twice", a->name);
+	if (endpoint_is_equal(&a->address, &b->address))
+		return why_say(why, -EINVAL, "tree: nodes %s and %s have the same address", a->name,
+			       b->name);
+	ranks_print(&b->ranks, ranks, sizeof(ranks));
+	if (tally_set_is_equal(&a->ranks, &b->ranks))
+		return why_say(why, -EINVAL,
+			       "tree: nodes %s and %s both have ranks %.150s: leave one out",
+			       a->name, b->name, ranks);
+	if (!tally_set_is_disjoint(&a->ranks, &b->ranks) &&
+	    !tally_set_is_within(&a->ranks, &b->ranks) &&
+	    !tally_set_is_within(&b->ranks, &a->ranks))
+		return why_say(why, -EINVAL,
+			       "tree: nodes %s and %s share some ranks of %.150s: either all ranks "
+			       "of one come through the other, or none",
+			       a->name, b->name, ranks);
+	return 0;
+}
+
+int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr_storage *service,
+	       struct why *why)
+{
+	const struct tally_set everyone = tally_set_first(workers);
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < t->nodes; i++) {
+		r = check_node(&t->node[i], &everyone, service, why);
+		for (unsigned int k = 0; r == 0 && k < i; k++)
+			r = check_two(&t->node[k], &t->node[i], why);
+	}
+	return r;
+}
+
+/* Are the ranks of node `i` some of those of `of`, and not all? */
+static bool is_below(const struct tree *t, unsigned int i, int of)
+{
+	return of == TREE_ROOT || (i != (unsigned int)of &&
+				   tally_set_is_within(&t->node[i].ranks, &t->node[of].ranks));
+}
+
+static bool is_right_below(const struct tree *t, unsigned int i, int of)
+{
+	bool right = is_below(t, i, of);
+
+	for (unsigned int k = 0; right && k < t->nodes; k++)
+		right = !(is_below(t, i, (int)k) && is_below(t, k, of));
+	return right;
+}
+
+void tree_role(const struct tree *t, int index, struct installation_role *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->root = index == TREE_ROOT;
+	if (!ret->root)
+		ret->below = t->node[index].ranks;
+	for (unsigned int i = 0; i < t->nodes; i++)
+		if (is_right_below(t, i, index))
+			ret->via[ret->vias++] = (struct installation_via){ t->node[i].ranks,
+									   t->node[i].address };
+}
+
+int tree_find(const struct tree *t, const char *name, struct why *why)
+{
+	size_t used;
+
+	for (unsigned int i = 0; i < t->nodes; i++)
+		if (!strcmp(t->node[i].name, name))
+			return (int)i;
+	used = snprintf(why->text, sizeof(why->text), "the job has no inner node %s; it has", name);
+	for (unsigned int i = 0; i < t->nodes && used < sizeof(why->text); i++)
+		used += snprintf(why->text + used, sizeof(why->text) - used, " %s",
+				 t->node[i].name);
+	return -ENOENT;
+}
+
+/* --- a document ------------------------------------------------------------------------------ */
+
+void document_make(const struct tree *t, unsigned int index, const char *job, const struct run *run,
+		   struct document *ret)
+{
+	const struct tree_node *n = &t->node[index];
+	struct tally_set served = { { 0 } };
+
+	memset(ret, 0, sizeof(*ret));
+	snprintf(ret->job, sizeof(ret->job), "%s", job);
+	snprintf(ret->node, sizeof(ret->node), "%s", n->name);
+	ret->address = n->address;
+	ret->root = run->service;
+	ret->id = run->job;
+	ret->epoch = run->epoch;
+	ret->window = run->window;
+	ret->payload_bytes = run->payload_bytes;
+	ret->workers = run->workers;
+	for (unsigned int i = 0; i < t->nodes; i++) {
+		if (!is_right_below(t, i, (int)index))
+			continue;
+		ret->below[ret->nodes++] = t->node[i];
+		tally_set_join(&served, &t->node[i].ranks);
+	}
+	for (uint16_t rank = 0; rank < run->workers; rank++)
+		if (tally_set_has(&n->ranks, rank) && !tally_set_has(&served, rank))
+			ret->rank[ret->ranks++] = (struct document_rank){ rank, run->worker[rank] };
+}
+
+/* One child of the node: a rank, or all that come through another node. */
+static int check_child(const struct document *d, const struct tally_set *ranks,
+		       const struct sockaddr_storage *address, const struct tally_set *everyone,
+		       struct tally_set *taken, struct why *why)
+{
+	char text[RANKS_BYTES];
+
+	ranks_print(ranks, text, sizeof(text));
+	if (!tally_set_is_within(ranks, everyone))
+		return why_say(why, -EINVAL, "document: ranks %.150s: the job has ranks 0 to %u",
+			       text, d->workers - 1);
+	if (!tally_set_is_disjoint(ranks, taken))
+		return why_say(why, -EINVAL, "document: ranks %.150s: a rank is named twice", text);
+	if (address->ss_family != d->root.ss_family)
+		return why_say(why, -EINVAL,
+			       "document: ranks %.150s: the root's address is IPv%c, and theirs is "
+			       "not",
+			       text, family_digit(&d->root));
+	tally_set_join(taken, ranks);
+	return 0;
+}
+
+int document_check(const struct document *d, struct why *why)
+{
+	const struct tally_set everyone = tally_set_first(d->workers);
+	struct tally_set taken = { { 0 } };
+	int r = 0;
+
+	if (!d->ranks && !d->nodes)
+		return why_say(why, -EINVAL,
+			       "document: it names neither ranks nor nodes below node %s", d->node);
+	if (d->address.ss_family != d->root.ss_family || endpoint_is_equal(&d->address, &d->root))
+		return why_say(why, -EINVAL,
+			       "document: address and root must be of one family, and of two "
+			       "nodes");
+	for (unsigned int i = 0; r == 0 && i < d->ranks; i++) {
+		struct tally_set one = { { 0 } };
+
+		tally_set_add(&one, d->rank[i].rank);
+		r = check_child(d, &one, &d->rank[i].address, &everyone, &taken, why);
+	}
+	for (unsigned int i = 0; r == 0 && i < d->nodes; i++)
+		r = check_child(d, &d->below[i].ranks, &d->below[i].address, &everyone, &taken,
+				why);
+	return r;
+}
+
+bool document_is_equal(const struct document *a, const struct document *b)
+{
+	bool same = !strcmp(a->job, b->job) && !strcmp(a->node, b->node) &&
+		    endpoint_is_equal(&a->address, &b->address) &&
+		    endpoint_is_equal(&a->root, &b->root) && a->id == b->id &&
+		    a->epoch == b->epoch && a->window == b->window &&
+		    a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
+		    a->ranks == b->ranks && a->nodes == b->nodes;
+
+	for (unsigned int i = 0; same && i < a->ranks; i++)
+		same = a->rank[i].rank == b->rank[i].rank &&
+		       endpoint_is_equal(&a->rank[i].address, &b->rank[i].address);
+	for (unsigned int i = 0; same && i < a->nodes; i++)
+		same = !strcmp(a->below[i].name, b->below[i].name) &&
+		       endpoint_is_equal(&a->below[i].address, &b->below[i].address) &&
+		       tally_set_is_equal(&a->below[i].ranks, &b->below[i].ranks);
+	return same;
+}
+
+void document_run(const struct document *d, struct run *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->job = d->id;
+	ret->epoch = d->epoch;
+	ret->window = d->window;
+	ret->payload_bytes = d->payload_bytes;
+	ret->workers = d->workers;
+	ret->service = d->root;
+	for (unsigned int i = 0; i < d->ranks; i++)
+		ret->worker[d->rank[i].rank] = d->rank[i].address;
+}
+
+void document_role(const struct document *d, struct installation_role *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (unsigned int i = 0; i < d->ranks; i++)
+		tally_set_add(&ret->below, d->rank[i].rank);
+	for (; ret->vias < d->nodes; ret->vias++) {
+		const struct tree_node *n = &d->below[ret->vias];
+
+		ret->via[ret->vias] = (struct installation_via){ n->ranks, n->address };
+		tally_set_join(&ret->below, &n->ranks);
+	}
+}

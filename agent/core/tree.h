@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Jobs of several nodes (docs/trees.md). The agent of a job's root knows the job's tree. When a run
+ * begins there, it makes a document for each inner node: all that this node's agent must know of
+ * the run. Pure.
+ */
+#ifndef TALLY_AGENT_TREE_H
+#define TALLY_AGENT_TREE_H
+
+#include "common/jobfile.h"
+#include "common/keys.h"
+#include "common/name.h"
+#include "common/why.h"
+#include "installation.h"
+
+enum {
+	TREE_NODES_MAX = INSTALLATION_VIAS_MAX, /* inner nodes of a job */
+	TREE_ROOT = -1, /* the job's root, where a node of a tree is named by its index */
+};
+
+struct tree_node {
+	char name[NAME_BYTES];
+	struct sockaddr_storage address; /* its own, with TALLY_UDP_PORT: results come there */
+	struct tally_set ranks; /* all that come through it */
+};
+
+/*
+ * The inner nodes. One whose ranks are some of another's lies below that one; ranks in no node's
+ * set come to the root as they are.
+ */
+struct tree {
+	unsigned int nodes;
+	struct tree_node node[TREE_NODES_MAX];
+};
+
+struct document_rank {
+	uint16_t rank;
+	struct sockaddr_storage address; /* where the worker receives */
+};
+
+/* What one inner node is to do in one run. There is no secret in it. */
+struct document {
+	char job[NAME_BYTES];
+	char node[NAME_BYTES]; /* whose it is */
+	struct sockaddr_storage address; /* of that node, with TALLY_UDP_PORT */
+	struct sockaddr_storage root; /* the service address that workers send to */
+	uint32_t id;
+	uint16_t epoch;
+	uint16_t window; /* of the run: a power of two, 1 .. TALLY_WINDOW_MAX */
+	uint16_t payload_bytes;
+	uint16_t workers; /* of the job, 1 .. TALLY_WORKERS_MAX */
+	unsigned int ranks; /* right below the node */
+	struct document_rank rank[TALLY_WORKERS_MAX];
+	unsigned int nodes; /* right below it, with all ranks that come through them */
+	struct tree_node below[TREE_NODES_MAX];
+};
+
+/* Of struct tree_node and struct document: in requests, documents and the state file. */
+extern const struct keys tree_node_keys;
+extern const struct keys document_keys;
+
+/*
+ * May this be the tree of a job with this service address? -EINVAL: a rank that the job has not;
+ * names or addresses that are the same, or the root's; another address family; two nodes of which
+ * neither lies below the other, and that have ranks in common.
+ */
+int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr_storage *service,
+	       struct why *why);
+
+/* What TREE_ROOT or inner node `index` has to do. */
+void tree_role(const struct tree *t, int index, struct installation_role *ret);
+
+/* Its index, or -ENOENT with the names that there are. */
+int tree_find(const struct tree *t, const char *name, struct why *why);
+
+/* The document of inner node `index` for a run of `job`. */
+void document_make(const struct tree *t, unsigned int index, const char *job, const struct run *run,
+		   struct document *ret);
+
+/*
+ * Does it make sense? -EINVAL: no rank below the node, a rank that the job has not or that is
+ * named twice, addresses of two families, a node that is its own root.
+ */
+int document_check(const struct document *d, struct why *why);
+
+bool document_is_equal(const struct document *a, const struct document *b);
+
+/* The run as far as the node has to know it, for installation_plan(). */
+void document_run(const struct document *d, struct run *ret);
+void document_role(const struct document *d, struct installation_role *ret);
+
+#endif
