@@ -88,6 +88,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		return results_jobs(core_books(core), &q->filter, seen, ret, why);
 	case REQUEST_JOB_TOKEN:
 		return results_token(core_books(core), q->name, ret, why);
+	case REQUEST_JOB_DOCUMENTS:
+		return results_documents(core_books(core), &q->documents, ret, why);
 	case REQUEST_STATS:
 		/* counters of this moment, not of the last sample */
 		r = sampler_refresh(c->sampler, why);
@@ -168,6 +170,9 @@ void control_answer(struct control *c, const struct core_action *a)
 		return;
 	case CORE_ANSWER_CREATED:
 		say(s, request_answer_ok(results_created(a->job)));
+		return;
+	case CORE_ANSWER_APPLIED:
+		say(s, request_answer_ok(results_applied(a->job)));
 		return;
 	}
 }

@@ -86,7 +86,7 @@ static enum metrics_job_state state_of(const struct job *j, uint32_t joined)
 {
 	if (job_is_suspended(j))
 		return METRICS_JOB_SUSPENDED;
-	if (j->run_window)
+	if (job_is_running(j))
 		return METRICS_JOB_RUNNING;
 	return joined ? METRICS_JOB_FORMING : METRICS_JOB_WAITING;
 }
@@ -111,6 +111,7 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 			e->job[i].rates = flow->rates;
 		e->snapshot.slots_used += job_slots(j);
 		e->snapshot.runs_in_software += j->run_window && j->spilled;
+		e->snapshot.runs_inner += job_is_running(j) && j->document;
 	}
 	e->snapshot.jobs = e->job;
 	e->snapshot.job_count = b->jobs;

@@ -73,13 +73,21 @@ static json_t *services(const struct config *c)
 	return all;
 }
 
-static unsigned int runs_count(const struct books *b, bool spilled)
+enum runs {
+	RUNS_ALL,
+	RUNS_IN_SOFTWARE,
+	RUNS_INNER, /* whose root is elsewhere */
+};
+
+static json_t *runs_count(const struct books *b, enum runs which)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < b->jobs; i++)
-		n += b->job[i]->run_window && (!spilled || b->job[i]->spilled);
-	return n;
+		n += job_is_running(b->job[i]) &&
+		     (which != RUNS_IN_SOFTWARE || b->job[i]->spilled) &&
+		     (which != RUNS_INNER || b->job[i]->document);
+	return results_number(n);
 }
 
 static unsigned int tenants_count(const struct books *b)
@@ -108,12 +116,22 @@ static json_t *maps(const struct core *c)
 
 static json_t *troubles(const struct core *c, uint64_t seen)
 {
+	const struct books *b = core_books(c);
 	json_t *all = json_array();
 	struct why text;
 
 	for (unsigned int i = 0; i < CORE_TROUBLES; i++)
 		if (core_trouble_seen(c, i, seen, &text))
 			json_array_append_new(all, json_string(text.text));
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+
+		if (j->document && !job_is_running(j) && *j->trouble.text &&
+		    results_is_seen(seen, j->tenant))
+			json_array_append_new(
+				all, json_sprintf("job %s: its run waits at this inner node: %s",
+						  j->name, j->trouble.text));
+	}
 	return all;
 }
 
@@ -125,11 +143,11 @@ json_t *results_status(const struct core *core, const struct sampler *s, uint64_
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack("{ss ss sb so so ss so so ss so so so so so so so so so ss so}", "version",
-			 TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned, "runs",
-			 results_number(runs_count(b, false)), "runs_in_software",
-			 results_number(runs_count(b, true)), "config", core_path(core), "pid",
-			 results_number(getpid()), "uptime_s",
+	return json_pack("{ss ss sb so so so ss so so ss so so so so so so so so so ss so}",
+			 "version", TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned,
+			 "runs", runs_count(b, RUNS_ALL), "runs_in_software",
+			 runs_count(b, RUNS_IN_SOFTWARE), "runs_inner", runs_count(b, RUNS_INNER),
+			 "config", core_path(core), "pid", results_number(getpid()), "uptime_s",
 			 results_number(uptime_ns / 1000000000), "pin", c->pin, "troubles",
 			 troubles(core, seen), "maps", maps(core), "ports", ports(core, s), "slots",
 			 slots(b), "tenants", results_number(tenants_count(b)), "jobs",
@@ -349,11 +367,12 @@ static json_t *top_job(const struct traffic *t, const struct job *j)
 {
 	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
-	return json_pack("{ss ss ss sb so so so so so so so so so so}", "name", j->name, "tenant",
-			 j->tenant_name, "state", results_job_state(j), "in_software",
-			 j->run_window && j->spilled, "epoch", results_number(j->epoch), "workers",
-			 results_number(j->workers), "joined", results_number(job_joined(j)),
-			 "slots", results_number(job_slots(j)), "packets_per_second",
+	return json_pack("{ss ss ss ss sb so so so so so so so so so so}", "name", j->name,
+			 "tenant", j->tenant_name, "state", results_job_state(j), "role",
+			 j->document ? "inner" : "root", "in_software", j->run_window && j->spilled,
+			 "epoch", results_number(j->epoch), "workers", results_number(j->workers),
+			 "joined", results_number(job_joined(j)), "slots",
+			 results_number(job_slots(j)), "packets_per_second",
 			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
 			 "forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
 			 "chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",

@@ -20,6 +20,16 @@ json_t *results_tenant(const struct books *b, unsigned int index);
 json_t *results_created(const struct job *j);
 int results_token(const struct books *b, const char *name, json_t **ret, struct why *why);
 
+/* What became of a document: the job as it is now. */
+json_t *results_applied(const struct job *j);
+
+/*
+ * The documents of a job's run, for one inner node or all. -ENOENT: there is no such job or node;
+ * -EINVAL: it has no inner nodes, or its root is elsewhere; -ESRCH: it has no run.
+ */
+int results_documents(const struct books *b, const struct request_documents *q, json_t **ret,
+		      struct why *why);
+
 /*
  * What `filter` names, or all. -ENOENT: there is none of that name. Here and below: `seen` has a
  * bit for each tenant that, with its jobs, may be shown; the others are as if they were not there.

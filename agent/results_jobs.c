@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/core/keys_json.h"
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/ranks.h"
@@ -16,6 +17,19 @@ static const char *member_state(const struct job_rank *r)
 					      [JOB_LEFT] = "left" };
 
 	return r->waiting ? "joined" : in_run[r->presence];
+}
+
+/* The ranks right below an inner node. */
+static json_t *below(const struct document *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < d->ranks; i++)
+		json_array_append_new(
+			all, json_pack("{so ss so}", "rank", results_number(d->rank[i].rank),
+				       "state", "below", "address",
+				       results_printed(endpoint_print, &d->rank[i].address)));
+	return all;
 }
 
 static json_t *members(const struct job *j)
@@ -35,11 +49,25 @@ static json_t *members(const struct job *j)
 	return all;
 }
 
+/* Of the job's tree: at its root all inner nodes, at an inner node those right below. */
+static json_t *nodes(const struct job *j)
+{
+	const struct tree_node *node = j->document ? j->document->below
+				       : j->tree   ? j->tree->node
+						   : NULL;
+	const unsigned int count = j->document ? j->document->nodes : j->tree ? j->tree->nodes : 0;
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(all, keys_json_make(&tree_node_keys, &node[i]));
+	return all;
+}
+
 const char *results_job_state(const struct job *j)
 {
 	if (job_is_suspended(j))
 		return "suspended";
-	if (j->run_window)
+	if (job_is_running(j))
 		return "running";
 	return job_joined(j) ? "forming" : "waiting";
 }
@@ -57,19 +85,23 @@ static json_t *missing(const struct job *j)
 /* Members only of a job that was named: all of them together would be megabytes. */
 static json_t *job(const struct job *j, bool named)
 {
-	return json_pack("{ss so ss ss sb sb so so so so so so so so so so ss}", "name", j->name,
-			 "id", results_number(j->id), "tenant", j->tenant_name, "state",
-			 results_job_state(j), "in_software", j->run_window && j->spilled, "sealed",
-			 j->sealed, "workers", results_number(j->workers), "window",
-			 results_number(j->run_window ? j->run_window : j->window), "payload",
-			 results_number(j->payload_bytes), "epoch", results_number(j->epoch),
-			 "slots", results_number(job_slots(j)), "service",
-			 results_printed(address_print, &j->service), "joined",
-			 results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
-			 results_number(j->incomplete_ns
-						? (clock_now_ns() - j->incomplete_ns) / 1000000000
+	return json_pack(
+		"{ss so ss ss ss sb sb so so so so so so so so so so so ss}", "name", j->name, "id",
+		results_number(j->id), "tenant", j->tenant_name, "state", results_job_state(j),
+		"role", j->document ? "inner" : "root", "in_software", j->run_window && j->spilled,
+		"sealed", j->sealed, "workers", results_number(j->workers), "window",
+		results_number(j->run_window ? j->run_window : j->window), "payload",
+		results_number(j->payload_bytes), "epoch", results_number(j->epoch), "slots",
+		results_number(job_slots(j)), "service",
+		results_printed(address_print, &j->service), "joined",
+		results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
+		results_number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000
 						: 0),
-			 "members", named ? members(j) : json_array(), "trouble", j->trouble.text);
+		"nodes", named ? nodes(j) : json_array(), "members",
+		!named	      ? json_array()
+		: j->document ? below(j->document)
+			      : members(j),
+		"trouble", j->trouble.text);
 }
 
 json_t *results_created(const struct job *j)
@@ -94,9 +126,65 @@ int results_token(const struct books *b, const char *name, json_t **ret, struct 
 
 	if (!j)
 		return -ENOENT;
+	if (j->document)
+		return job_is_inner(j, why);
 	*ret = json_pack("{ss}", "token", j->token);
 	return 0;
 }
+
+/* --- trees ----------------------------------------------------------------------------------- */
+
+json_t *results_applied(const struct job *j)
+{
+	return json_pack("{ss sI so sb ss}", "name", j->name, "id", (json_int_t)j->id, "epoch",
+			 results_number(j->epoch), "running", job_is_running(j), "trouble",
+			 j->trouble.text);
+}
+
+static json_t *document(const struct job *j, const struct run *run, unsigned int index)
+{
+	_cleanup_(freep) struct document *d = malloc(sizeof(*d));
+
+	if (!d)
+		return NULL;
+	document_make(j->tree, index, j->name, run, d);
+	return keys_json_make(&document_keys, d);
+}
+
+int results_documents(const struct books *b, const struct request_documents *q, json_t **ret,
+		      struct why *why)
+{
+	const struct job *j = results_job_find(b, q->job, UINT64_MAX, why);
+	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
+	int only = TREE_ROOT;
+
+	if (!j)
+		return -ENOENT;
+	if (j->document)
+		return job_is_inner(j, why);
+	if (!j->tree)
+		return why_say(why, -EINVAL, "job %s has no inner nodes (job create --tree)",
+			       j->name);
+	if (*q->node)
+		only = tree_find(j->tree, q->node, why);
+	if (*q->node && only < 0)
+		return only;
+	if (!j->run_window)
+		return why_say(why, -ESRCH,
+			       "job %s has no run now: its documents are there when all workers "
+			       "have joined",
+			       j->name);
+	if (!run)
+		return -ENOMEM;
+	job_this_run(j, run);
+	*ret = json_array();
+	for (unsigned int i = 0; i < j->tree->nodes; i++)
+		if (only == TREE_ROOT || only == (int)i)
+			json_array_append_new(*ret, document(j, run, i));
+	return 0;
+}
+
+/* --- lists ----------------------------------------------------------------------------------- */
 
 int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
 		 json_t **ret, struct why *why)

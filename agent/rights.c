@@ -73,7 +73,10 @@ static int tenant_of(const struct books *b, const struct request *q)
 }
 
 _Static_assert(offsetof(struct request, kick) + offsetof(struct request_rank, job) ==
-		       offsetof(struct request, name),
+			       offsetof(struct request, name) &&
+		       offsetof(struct request, documents) +
+				       offsetof(struct request_documents, job) ==
+			       offsetof(struct request, name),
 	       "each request of a job begins with its name");
 
 int rights_check(const struct asker *a, const struct core *core, const struct request *q,

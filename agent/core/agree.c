@@ -102,10 +102,15 @@ static void agree_next(struct core *c, int r)
 		put_tenant(c, step->index);
 		return;
 	case PLAN_JOB_GATES:
+		if (c->books.job[step->index]->document)
+			inner_note(c, c->books.job[step->index], 0);
 		mirror_regate(c, step->id, c->books.job[step->index]->tenant, agree_next);
 		return;
 	case PLAN_JOB_ADD:
-		run_install(c, c->books.job[step->index], restored);
+		if (c->books.job[step->index]->document)
+			inner_install(c, c->books.job[step->index], agree_next);
+		else
+			run_install(c, c->books.job[step->index], restored);
 		return;
 	case PLAN_JOB_SPILL:
 		respill(c, c->books.job[step->index]);
@@ -126,7 +131,8 @@ static void epochs_learn(struct core *c)
 		struct job *j = c->books.job[i];
 		const struct tables_job *there = tables_find(&c->mirror.is, j->id);
 
-		if (!there || there->broken || (int16_t)(there->job.epoch - j->epoch) <= 0)
+		if (!there || there->broken || j->document ||
+		    (int16_t)(there->job.epoch - j->epoch) <= 0)
 			continue;
 		first = first ? first : j->name;
 		learnt++;

@@ -347,7 +347,7 @@ bool books_may_spill(const struct books *b, const struct job *j)
 	for (unsigned int i = 0; i < t->points; i++)
 		if (t->point[i].vlan > 0)
 			return false;
-	return b->spills;
+	return b->spills && !j->document;
 }
 
 /* Is all that the job wants there, besides what others were promised? Else it is over. */
@@ -403,11 +403,14 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 	if (!is_within_quota(b, j) && !books_may_spill(b, j))
 		return why_say(why, -ENOSPC,
 			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
-			       "%u, and its jobs want %u, also those that wait for workers; take a "
-			       "smaller window, delete a job (tallyctl job list --tenant %s), or "
+			       "%u, and its jobs want %u, also those that wait for workers; %s, "
+			       "delete a job (tallyctl job list --tenant %s), or "
 			       "give the tenant more",
 			       j->window, 2u * j->window, b->tenant[j->tenant].is.name, quota,
-			       promised, b->tenant[j->tenant].is.name);
+			       promised,
+			       j->document ? "restart the job at its root with a smaller window"
+					   : "take a smaller window",
+			       b->tenant[j->tenant].is.name);
 	r = job_share_check(b, j, why);
 	return r < 0 ? r : books_job_restore(b, j, why);
 }

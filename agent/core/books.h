@@ -129,7 +129,7 @@ uint32_t books_job_id(const struct books *b, uint32_t random);
 
 /*
  * May its runs be summed in software? Software cannot tell which VLAN a message came by: not where
- * the tenant has an ingress point with one.
+ * the tenant has an ingress point with one. It is the root of a job, and no inner node.
  */
 bool books_may_spill(const struct books *b, const struct job *j);
 

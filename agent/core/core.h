@@ -50,7 +50,7 @@ enum {
 enum core_event_kind {
 	CORE_START, /* the first event */
 	CORE_CONFIG, /* another configuration is wanted */
-	CORE_REQUEST, /* tenant-add, -set and -del, job-create and -del, from one who may do that */
+	CORE_REQUEST, /* one that changes something, from one who may do that */
 	CORE_JOINING, /* a worker wants to join or leave, or has not proven that it may */
 	CORE_ENDED, /* a connection that said CORE_JOINING for the job `ended` is no more */
 	CORE_GONE, /* a worker that CORE_PROBE asked for is not there */
@@ -169,6 +169,7 @@ enum core_answer {
 	CORE_ANSWER_DONE,
 	CORE_ANSWER_TENANT, /* `tenant` as it is now */
 	CORE_ANSWER_CREATED, /* `job` */
+	CORE_ANSWER_APPLIED, /* `job` */
 };
 
 struct core_action {

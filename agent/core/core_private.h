@@ -106,6 +106,10 @@ struct core {
 		core_step *then;
 	} install;
 	struct {
+		struct job *job;
+		core_step *then;
+	} inner; /* job that is to be installed */
+	struct {
 		struct plan *plan;
 		unsigned int at;
 		bool waits; /* some run waits for a way to its workers */
@@ -242,27 +246,47 @@ void members_tell_run(struct core *c, const struct job *j);
  */
 void run_begin(struct core *c, struct job *j);
 
-/* One run that waited for neighbours; and all of them, when one has come to be known. */
+/*
+ * One run that waited for neighbours, or an inner one that could not be installed; and all of
+ * them, when a neighbour has come to be known.
+ */
 void runs_begin_again(struct core *c);
 void runs_neighbour_heard(struct core *c);
 
 /*
- * Plans a run as this node, its root, has it in its maps: c->install.g, which the caller frees also
- * on failure, without hops. `window`: of the next run; 0: the run that is on.
+ * Plans a run as this node has it in its maps: c->install.g, which the caller frees also on
+ * failure, without hops. `window`: of the next run; 0: the run that is on.
  */
 int run_plan(struct core *c, const struct job *j, uint16_t window);
 
 /*
- * The run that is on, into the maps. Neighbours that do not answer are waited for: HOP_WAIT_MS
- * altogether.
+ * The run that is on, into the maps. Of a run whose root is here, neighbours that do not answer are
+ * waited for: HOP_WAIT_MS altogether.
  */
 void run_install(struct core *c, const struct job *j, core_step *then);
+
+/* runs_begin_again() when it is j->begin_again_ns. */
+void run_again_due(struct core *c, const struct job *j);
 
 /* Takes a run out of the maps. */
 void run_end(struct core *c, struct job *j, core_step *then);
 
 /* Reads the maps, plans, applies: afterwards they are as the books say. */
 void runs_agree(struct core *c, core_step *then);
+
+/* --- inner.c --------------------------------------------------------------------------------- */
+
+/* An inner node's document for a run: the job becomes as it says. */
+int inner_apply(struct core *c, const struct request_apply *q);
+
+/*
+ * The run of an inner job, into the maps; if that is not possible now, it comes again. `then` gets
+ * 0; NULL: nothing comes next.
+ */
+void inner_install(struct core *c, struct job *j, core_step *then);
+
+/* The run of an inner job is in the maps (0), or c->why says why not: then it comes again. */
+void inner_note(struct core *c, struct job *j, int r);
 
 /* --- requests.c, reconfigure.c, rollcall.c, follow.c, mend.c --------------------------------- */
 

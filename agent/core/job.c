@@ -13,8 +13,45 @@ struct job *job_new(const struct job *facts)
 	if (!j)
 		return NULL;
 	*j = *facts;
+	j->tree = NULL;
+	j->document = NULL;
 	j->rank = calloc(j->workers, sizeof(*j->rank));
 	return j->rank ? TAKE_PTR(j) : NULL;
+}
+
+int job_tree_set(struct job *j, const struct tree *tree)
+{
+	if (!tree->nodes)
+		return 0;
+	j->tree = malloc(sizeof(*j->tree));
+	if (!j->tree)
+		return -ENOMEM;
+	*j->tree = *tree;
+	return 0;
+}
+
+struct job *job_new_inner(const struct document *document, unsigned int tenant)
+{
+	const struct job facts = {
+		.id = document->id,
+		.tenant = tenant,
+		.workers = document->workers,
+		.window = document->window,
+		.run_window = document->window,
+		.payload_bytes = document->payload_bytes,
+		.service = document->root,
+		.epoch = document->epoch,
+	};
+	_cleanup_(job_freep) struct job *j = job_new(&facts);
+
+	if (!j)
+		return NULL;
+	memcpy(j->name, document->job, sizeof(j->name));
+	j->document = malloc(sizeof(*j->document));
+	if (!j->document)
+		return NULL;
+	*j->document = *document;
+	return TAKE_PTR(j);
 }
 
 void job_free(struct job *j)
@@ -22,6 +59,8 @@ void job_free(struct job *j)
 	if (!j)
 		return;
 	free(j->rank);
+	free(j->tree);
+	free(j->document);
 	explicit_bzero(j, sizeof(*j));
 	free(j);
 }
@@ -144,6 +183,10 @@ void job_next_run(const struct job *j, uint16_t window, struct run *ret)
 
 void job_this_run(const struct job *j, struct run *ret)
 {
+	if (j->document) {
+		document_run(j->document, ret);
+		return;
+	}
 	job_next_run(j, j->run_window, ret);
 	ret->epoch = j->epoch;
 	ret->nonce = j->draw.nonce;
@@ -231,6 +274,34 @@ void job_detach(struct job *j)
 		if (j->rank[i].presence == JOB_RUNNING)
 			j->rank[i].presence = JOB_DETACHED;
 	}
+}
+
+void job_role(const struct job *j, struct installation_role *ret)
+{
+	if (j->document) {
+		document_role(j->document, ret);
+	} else if (j->tree) {
+		tree_role(j->tree, TREE_ROOT, ret);
+	} else {
+		memset(ret, 0, sizeof(*ret));
+		ret->root = true;
+	}
+}
+
+int job_is_inner(const struct job *j, struct why *why)
+{
+	char root[ADDRESS_BYTES];
+
+	address_print(&j->service, root, sizeof(root));
+	return why_say(why, -EINVAL,
+		       "this node is an inner node of job %s: its workers join at the root, %s, so "
+		       "do that there",
+		       j->name, root);
+}
+
+bool job_is_running(const struct job *j)
+{
+	return j->run_window && !(j->document && j->begin_by_ns);
 }
 
 bool job_is_suspended(const struct job *j) { return !j->tenant && *j->tenant_name; }

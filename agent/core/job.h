@@ -6,6 +6,9 @@
  * run begins, with an epoch of its own. It is over when all have left. A rank whose worker has
  * left, or is not connected any more because the agent was restarted, may be taken
  * again: whoever takes it waits for the next run, and the one that goes on is not touched.
+ *
+ * An inner job is another thing: workers join it at its root, which is another agent's node, and
+ * the one run that it has here is that of its document.
  */
 #ifndef TALLY_AGENT_JOB_H
 #define TALLY_AGENT_JOB_H
@@ -18,6 +21,7 @@
 #include "common/jobfile.h"
 #include "common/name.h"
 #include "tenant.h"
+#include "tree.h"
 #include "common/owned.h"
 #include "common/secret.h"
 #include "common/why.h"
@@ -64,18 +68,38 @@ struct job {
 	struct job_draw draw; /* for the run that is on */
 	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */
-	uint64_t begin_by_ns; /* all have come, and neighbours are waited for; 0: they are not */
+	struct tree *tree; /* its inner nodes, and ours to free; NULL: it has one node */
+	struct document *document; /* of an inner job, and ours to free; NULL: the root is here */
+	uint64_t begin_by_ns; /* all have come, and neighbours are waited for; 0: they are not; of
+			       * an inner job: UINT64_MAX: it is to be installed still */
 	uint64_t begin_again_ns; /* when these are looked for again */
 	struct job_draw begin_draw; /* for the run that begins then */
 	bool follow; /* neighbours of the run may have changed */
 	struct why trouble; /* what is wrong with the run, or was when that ended; or empty */
 };
 
-/* A copy of `facts` with no one there; its ranks are not looked at. The caller's. NULL: no memory.
+/*
+ * A copy of `facts` with no one there; its ranks, tree and document are not looked at. The
+ * caller's. NULL: no memory.
  */
 struct job *job_new(const struct job *facts);
 void job_free(struct job *j);
 static inline void job_freep(struct job **j) { job_free(*j); }
+
+/* Gives it a copy of the tree, if that has nodes. -ENOMEM. */
+int job_tree_set(struct job *j, const struct tree *tree);
+
+/* An inner job, with a copy of the document. The caller's. NULL: no memory. */
+struct job *job_new_inner(const struct document *document, unsigned int tenant);
+
+/* What this node has to do in its runs. */
+void job_role(const struct job *j, struct installation_role *ret);
+
+/* -EINVAL, and why it cannot be done on an inner node of the job. */
+int job_is_inner(const struct job *j, struct why *why);
+
+/* Is its run on, as far as this node does not wait to take part in it? */
+bool job_is_running(const struct job *j);
 
 enum {
 	TOKEN_RANDOM_BYTES = 24, /* of a token that the agent makes */

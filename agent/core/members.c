@@ -302,12 +302,15 @@ void members_kick(struct core *c, struct job *j, uint16_t rank)
 
 /* --- who may -------------------------------------------------------------------------------- */
 
-/* Does the worker know the job's token? A stranger does not learn which jobs there are. */
+/*
+ * Does the worker know the job's token? A stranger does not learn which jobs there are. An inner
+ * job has no token.
+ */
 static bool is_proven(const struct core_event *e, const struct job *j)
 {
 	uint8_t key[SECRET_KEY_BYTES];
 
-	if (!j || !e->joining.token_key)
+	if (!j || j->document || !e->joining.token_key)
 		return false;
 	secret_token_key(j->token, key);
 	return secret_is_equal(key, e->joining.token_key, sizeof(key));

@@ -7,6 +7,7 @@
 
 #include "core_private.h"
 #include "common/address.h"
+#include "common/ranks.h"
 
 enum {
 	LOOK_MS = 3000,
@@ -130,7 +131,8 @@ static void lost_say(const struct core *c, uint64_t seen, struct why *ret)
 	for (unsigned int i = 0; !core_is_agreed(c) && i < c->books.jobs; i++) {
 		const struct job *j = c->books.job[i];
 
-		if (!job_slots(j) || tables_find(&c->mirror.is, j->id) || !is_seen(seen, j))
+		if (!job_slots(j) || j->document || tables_find(&c->mirror.is, j->id) ||
+		    !is_seen(seen, j))
 			continue;
 		why_say(ret, 0,
 			"job %s: its run is not in the data plane, since there is no way to all of "
@@ -151,8 +153,19 @@ static int torn_copy(const struct core *c, const struct tables_job *is)
 	return -1;
 }
 
-/* The rank of its run that is behind no port; a copy of an agent's job is a rank's. */
-static int torn_rank(const struct core *c, const struct job *j)
+/* Who gets a copy: a rank, or all that come through another node. */
+static struct tally_set ranks_of(const struct job *j, unsigned int copy)
+{
+	_cleanup_(freep) struct installation_role *role = malloc(sizeof(*role));
+
+	if (!role)
+		return (struct tally_set){ { 0 } };
+	job_role(j, role);
+	return installation_ranks(role, j->workers, copy);
+}
+
+/* The copy of its run that is behind no port; -1: there is none. */
+static int torn_of(const struct core *c, const struct job *j)
 {
 	const struct tables_job *is = tables_find(&c->mirror.is, j->id);
 
@@ -164,7 +177,7 @@ static void torn_say(const struct core *c, uint64_t seen, struct why *ret)
 	for (unsigned int i = 0; i < c->books.jobs; i++) {
 		const struct job *j = c->books.job[i];
 
-		if (torn_rank(c, j) < 0 || !is_seen(seen, j))
+		if (torn_of(c, j) < 0 || !is_seen(seen, j))
 			continue;
 		why_say(ret, 0, "job %s: %s", j->name, j->trouble.text);
 		return;
@@ -175,16 +188,23 @@ static void torn_say(const struct core *c, uint64_t seen, struct why *ret)
 static void torn_learn(const struct core *c, struct job *j)
 {
 	const struct tables_job *is = tables_find(&c->mirror.is, j->id);
-	const int rank = torn_rank(c, j);
+	const int copy = torn_of(c, j);
+	struct tally_set ranks;
+	char text[RANKS_BYTES];
+	bool one;
 
 	if (!j->run_window || !is || is->job.epoch != j->epoch)
 		return;
 	*j->trouble.text = '\0';
-	if (rank >= 0)
-		why_say(&j->trouble, 0,
-			"rank %d of its run is behind an interface that is none of tallyd's ports, "
-			"so nothing is summed for it: add it to ports: in %s, then tallyctl reload",
-			rank, c->path);
+	if (copy < 0)
+		return;
+	ranks = ranks_of(j, (unsigned int)copy);
+	one = tally_set_is_single(&ranks);
+	ranks_print(&ranks, text, sizeof(text));
+	why_say(&j->trouble, 0,
+		"%s %.100s of its run %s behind an interface that is none of tallyd's ports, so "
+		"nothing is summed for %s: add it to ports: in %s, then tallyctl reload",
+		one ? "rank" : "ranks", text, one ? "is" : "are", one ? "it" : "them", c->path);
 }
 
 void torn_note(struct core *c)

@@ -64,6 +64,24 @@ static const struct key job_create_rows[] = {
 	  .meaning =
 		  "Do workers find out what a node adds wrong, by a secret that follows from the "
 		  "token? ([security](security.md#sealed-jobs))" },
+	{ "tree", NULL, KEY_LIST(struct request_job, tree.node, tree.nodes),
+	  .keys = &tree_node_keys, .allowed = "a mapping of `name`, `address` and `ranks`",
+	  .otherwise = "the job has one node", .meaning = "Its [inner nodes](trees.md)." },
+};
+
+static const struct key documents_rows[] = {
+	{ "name", &key_name, KEY_MEMBER(struct request_documents, job), .needed = true,
+	  .meaning = "Of the job." },
+	{ "node", &key_name, KEY_MEMBER(struct request_documents, node),
+	  .meaning = "Of this inner node only." },
+};
+
+static const struct key apply_rows[] = {
+	{ "tenant", &key_name, KEY_MEMBER(struct request_apply, tenant), .otherwise = "default",
+	  .meaning = "Whose slots of this node it takes." },
+	{ "document", NULL, KEY_MEMBER(struct request_apply, document), .keys = &document_keys,
+	  .allowed = "a mapping ([trees](trees.md#the-document))", .needed = true,
+	  .meaning = "What this node is to do in a run." },
 };
 
 static const struct key kick_rows[] = {
@@ -108,7 +126,8 @@ static const char *const given_names[] = { "name",
 					   "rank",
 					   "group",
 					   "tags",
-					   "sealed" };
+					   "sealed",
+					   "node" };
 
 /* --- verbs */
 
@@ -145,6 +164,11 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_JOB_RESTART] = { "job-restart", REQUEST_OF_JOB, KEYS_OF(name_rows), 0,
 				  "`{}`; the job's run is over, its workers may join again" },
 	[REQUEST_JOB_KICK] = { "job-kick", REQUEST_OF_JOB, KEYS_OF(kick_rows), INTO(kick), "`{}`" },
+	[REQUEST_JOB_DOCUMENTS] = { "job-documents", REQUEST_OF_JOB, KEYS_OF(documents_rows),
+				    INTO(documents),
+				    "an array of documents, of the run that is on" },
+	[REQUEST_APPLY] = { "apply", REQUEST_OPERATOR, KEYS_OF(apply_rows), INTO(apply),
+			    "`{\"name\", \"id\", \"epoch\", \"running\", \"trouble\"}`" },
 	[REQUEST_STATS] = { "stats", REQUEST_ANYONE, KEYS_OF(stats_rows), INTO(filter),
 			    "`{OUTCOME: {\"packets\", \"bytes\"}, ...}`, all outcomes; with "
 			    "`history` an array, see below" },

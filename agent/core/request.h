@@ -16,6 +16,7 @@
 #include "common/keys.h"
 #include "common/name.h"
 #include "tenant.h"
+#include "tree.h"
 #include "common/owned.h"
 #include "common/why.h"
 
@@ -40,6 +41,8 @@ enum request_verb {
 	REQUEST_JOB_DEL,
 	REQUEST_JOB_RESTART,
 	REQUEST_JOB_KICK,
+	REQUEST_JOB_DOCUMENTS,
+	REQUEST_APPLY,
 	REQUEST_STATS,
 	REQUEST_LINKS,
 	REQUEST_TOP,
@@ -69,6 +72,7 @@ enum request_key {
 	REQUEST_GROUP = 1 << 17,
 	REQUEST_TAGS = 1 << 18,
 	REQUEST_SEALED = 1 << 19,
+	REQUEST_NODE = 1 << 20,
 };
 
 struct request_job {
@@ -81,6 +85,17 @@ struct request_job {
 	uint32_t id; /* if given & REQUEST_ID */
 	bool tags; /* its packets carry tags by keys; if not given, they do */
 	bool sealed; /* its workers have a secret that the data plane has not */
+	struct tree tree; /* without nodes: it has one node */
+};
+
+struct request_documents {
+	char job[NAME_BYTES];
+	char node[NAME_BYTES]; /* "": all */
+};
+
+struct request_apply {
+	char tenant[NAME_BYTES]; /* of this node; "": not given, the default tenant */
+	struct document document;
 };
 
 struct request_rank {
@@ -107,6 +122,8 @@ struct request {
 		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_ROTATE, JOB_DEL,
 					* JOB_RESTART */
 		struct request_rank kick; /* JOB_KICK */
+		struct request_documents documents; /* JOB_DOCUMENTS */
+		struct request_apply apply; /* APPLY */
 		struct request_filter filter; /* TENANT_LIST, JOB_LIST, STATS, TRACE */
 	};
 };

@@ -57,7 +57,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	struct job facts = {
 		.workers = j->workers,
 		.window = j->window ? j->window : RUN_WINDOW,
-		.tags = j->tags,
+		.tags = j->tags && !j->tree.nodes,
 		.sealed = j->sealed,
 	};
 	int r;
@@ -71,6 +71,13 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 		return r;
 	memcpy(facts.name, j->name, sizeof(facts.name));
 	r = service_choose(c, j, &facts.service, &c->why);
+	if (r == 0)
+		r = tree_check(&j->tree, j->workers, &facts.service, &c->why);
+	if (r == 0 && j->tree.nodes && q->given & REQUEST_TAGS && j->tags)
+		r = why_say(
+			&c->why, -EINVAL,
+			"tags: a job with a tree has none: a sum of several ranks was made with "
+			"no rank's key. Leave tags out, or the tree");
 	if (r < 0)
 		return r;
 	job_token_make(&facts, random);
@@ -111,7 +118,9 @@ static int job_create(struct core *c, const struct request *q, const uint8_t *ra
 	fresh = job_new(&facts);
 	if (!fresh)
 		return -ENOMEM;
-	r = books_job_add(&c->books, fresh, &c->why);
+	r = job_tree_set(fresh, &q->job.tree);
+	if (r == 0)
+		r = books_job_add(&c->books, fresh, &c->why);
 	if (r < 0)
 		return r;
 	c->change.created = TAKE_PTR(fresh);
@@ -143,21 +152,30 @@ static void job_deleted(struct core *c, int r)
 	}
 }
 
-static struct job *job_named(struct core *c, const char *name)
+static int job_named(struct core *c, const char *name, struct job **ret)
 {
-	struct job *j = books_job_find(&c->books, name);
+	*ret = books_job_find(&c->books, name);
+	if (*ret)
+		return 0;
+	why_say(&c->why, -ENOENT, "there is no job %s (tallyctl job list)", name);
+	return -ENOENT;
+}
 
-	if (!j)
-		why_say(&c->why, -ENOENT, "there is no job %s (tallyctl job list)", name);
-	return j;
+/* What concerns its workers, who are known at its root only. */
+static int job_rooted(struct core *c, const char *name, struct job **ret)
+{
+	int r = job_named(c, name, ret);
+
+	return r == 0 && (*ret)->document ? job_is_inner(*ret, &c->why) : r;
 }
 
 static int job_del(struct core *c, const char *name)
 {
-	struct job *j = job_named(c, name);
+	struct job *j;
+	int r = job_named(c, name, &j);
 
-	if (!j)
-		return -ENOENT;
+	if (r < 0)
+		return r;
 	books_job_take(&c->books, j);
 	c->change.deleted = j;
 	core_await(c, ACTION(CORE_SAVE), NULL, job_deleted);
@@ -182,10 +200,11 @@ static void job_rotated(struct core *c, int r)
 
 static int job_rotate(struct core *c, const char *name, const uint8_t *random)
 {
-	struct job *j = job_named(c, name);
+	struct job *j;
+	int r = job_rooted(c, name, &j);
 
-	if (!j)
-		return -ENOENT;
+	if (r < 0)
+		return r;
 	memcpy(c->change.token, j->token, sizeof(j->token));
 	job_token_make(j, random);
 	c->change.rotated = j;
@@ -222,10 +241,11 @@ static void restart_saved(struct core *c, int r)
 
 static int job_restart(struct core *c, const char *name)
 {
-	struct job *j = job_named(c, name);
+	struct job *j;
+	int r = job_rooted(c, name, &j);
 
-	if (!j)
-		return -ENOENT;
+	if (r < 0)
+		return r;
 	if (!j->run_window)
 		return why_say(&c->why, -ESRCH, "job %s has no run that could be restarted", name);
 	c->change.ranks = malloc(j->workers * sizeof(*j->rank));
@@ -242,10 +262,11 @@ static int job_restart(struct core *c, const char *name)
 
 static int job_kick(struct core *c, const struct request_rank *q)
 {
-	struct job *j = job_named(c, q->job);
+	struct job *j;
+	int r = job_rooted(c, q->job, &j);
 
-	if (!j)
-		return -ENOENT;
+	if (r < 0)
+		return r;
 	if (q->rank >= j->workers)
 		return why_say(&c->why, -ERANGE, "rank %u: job %s has ranks 0 to %u", q->rank,
 			       j->name, j->workers - 1);
@@ -297,6 +318,8 @@ void request_handle(struct core *c, const struct core_event *e)
 		r = request_tenant_del(c, q->name);
 	else if (q->verb == REQUEST_JOB_CREATE)
 		r = job_create(c, q, e->asked.random);
+	else if (q->verb == REQUEST_APPLY)
+		r = inner_apply(c, &q->apply);
 	else if (q->verb == REQUEST_JOB_ROTATE)
 		r = job_rotate(c, q->name, e->asked.random);
 	else if (q->verb == REQUEST_JOB_DEL)

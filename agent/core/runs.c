@@ -35,26 +35,28 @@ static void install_done(struct core *c, int r)
 	c->install.then(c, r);
 }
 
-/*
- * Next hops of all copies. They were asked for when the workers came. Where a run comes back into
- * the maps, all together are waited for as long as one neighbour is, since nobody else is served
- * meanwhile; a run that begins comes again.
- */
-static void hop_find(struct core *c, int r)
+/* Of an inner run: sums leave towards the root, and its results come by the same port. */
+static int root_check(const struct core *c, const struct job *j, const struct hop *hop,
+		      struct why *why)
+{
+	char text[ADDRESS_BYTES];
+
+	if (*core_port_name(c, hop->port))
+		return 0;
+	address_print(&j->service, text, sizeof(text));
+	return why_say(why, -EHOSTUNREACH,
+		       "the way to the root %s leaves by %s, which is none of tallyd's ports, or "
+		       "has gone: add it to ports: in %s, then tallyctl reload",
+		       text, hop->port_name, c->path);
+}
+
+static void hops_found(struct core *c, int r)
 {
 	struct installation *g = c->install.g;
-	uint64_t left_ns = c->now_ns < c->install.end_ns ? c->install.end_ns - c->now_ns : 0;
 
-	if (r == 0 && c->install.at)
-		g->copy[c->install.at - 1].hop = *c->result->result.hop;
-	if (r == 0 && c->install.at < g->copies) {
-		core_await(c,
-			   ACTION(CORE_RESOLVE, .resolve = { &g->copy[c->install.at++].address,
-							     left_ns / 1000000 }),
-			   NULL, hop_find);
-		return;
-	}
 	c->begin.unreached = r == -EHOSTUNREACH;
+	if (r == 0 && !g->job.root)
+		r = root_check(c, c->inner.job, c->result->result.hop, &c->why);
 	if (r == 0)
 		r = ports_check(c, g, &c->why);
 	if (r == 0)
@@ -65,23 +67,50 @@ static void hop_find(struct core *c, int r)
 		mirror_install(c, g, install_done);
 }
 
+/*
+ * Next hops of all copies, and last of an inner node the one to the root. They were asked for when
+ * the workers came. Where a run comes back into the maps, all together are waited for as long as
+ * one neighbour is, since nobody else is served meanwhile; a run that begins comes again, and so
+ * does an inner one.
+ */
+static void hop_find(struct core *c, int r)
+{
+	struct installation *g = c->install.g;
+	uint64_t left_ns = c->now_ns < c->install.end_ns ? c->install.end_ns - c->now_ns : 0;
+	const unsigned int hops = g->copies + !g->job.root, at = c->install.at++;
+
+	if (r == 0 && at && at <= g->copies)
+		g->copy[at - 1].hop = *c->result->result.hop;
+	if (r < 0 || at == hops) {
+		hops_found(c, r);
+		return;
+	}
+	core_await(c,
+		   ACTION(CORE_RESOLVE, .resolve = { at < g->copies ? &g->copy[at].address
+								    : &c->inner.job->service,
+						     left_ns / 1000000 }),
+		   NULL, hop_find);
+}
+
 int run_plan(struct core *c, const struct job *j, uint16_t window)
 {
 	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
-	const struct installation_role role = { .root = true };
+	_cleanup_(freep) struct installation_role *role = malloc(sizeof(*role));
 	int r;
 
 	c->install.g = calloc(1, sizeof(*c->install.g));
 	c->install.at = 0;
-	if (!run || !c->install.g)
+	if (!run || !role || !c->install.g)
 		return -ENOMEM;
+	job_role(j, role);
 	if (window)
 		job_next_run(j, window, run);
 	else
 		job_this_run(j, run);
 	job_run_keys(window ? &j->begin_draw : &j->draw, run);
-	r = installation_plan(run, &role, c->install.g, &c->why);
-	c->install.g->job.bound = true;
+	r = installation_plan(run, role, c->install.g, &c->why);
+	/* Where nodes send sums of several ranks, these come from no rank's address. */
+	c->install.g->job.bound = !j->document && !j->tree;
 	c->install.g->job.tenant = j->tenant;
 	explicit_bzero(run->key, sizeof(run->key));
 	return r;
@@ -90,9 +119,10 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 /* As run_install(), also of the job's next run, with this window. */
 static void install(struct core *c, const struct job *j, uint16_t window, core_step *then)
 {
+	const bool is_tried_again = c->begin.job || j->document;
 	int r;
 
-	c->install.end_ns = c->begin.job ? 0 : c->now_ns + HOP_WAIT_MS * 1000000ull;
+	c->install.end_ns = is_tried_again ? 0 : c->now_ns + HOP_WAIT_MS * 1000000ull;
 	c->install.then = then;
 	r = run_plan(c, j, window);
 	if (r < 0) {
@@ -104,20 +134,23 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 
 void run_install(struct core *c, const struct job *j, core_step *then) { install(c, j, 0, then); }
 
-/* --- a run begins ---------------------------------------------------------------------------- */
+/* --- a run begins, or comes again ------------------------------------------------------------ */
 
-static void again_due(struct core *c, const struct job *j)
+void run_again_due(struct core *c, const struct job *j)
 {
-	core_due(c, CORE_DUE_BEGIN,
-		 c->now_ns < j->begin_again_ns ? (j->begin_again_ns - c->now_ns) / 1000000 : 0);
+	const uint64_t left_ns = c->now_ns < j->begin_again_ns ? j->begin_again_ns - c->now_ns : 0;
+
+	core_due(c, CORE_DUE_BEGIN, (left_ns + 999999) / 1000000);
 }
+
+static bool comes_again(const struct job *j) { return j->begin_by_ns && !job_is_suspended(j); }
 
 static void begin_later(struct core *c)
 {
 	struct job *j = TAKE_PTR(c->begin.job);
 
 	j->begin_again_ns = c->now_ns + AGAIN_MS * 1000000ull;
-	again_due(c, j);
+	run_again_due(c, j);
 }
 
 /* Who has waited longest. */
@@ -128,23 +161,26 @@ void runs_begin_again(struct core *c)
 	for (unsigned int i = 0; i < c->books.jobs; i++) {
 		struct job *j = c->books.job[i];
 
-		if (j->begin_by_ns && !job_is_suspended(j) &&
-		    (!first || j->begin_again_ns < first->begin_again_ns))
+		if (comes_again(j) && (!first || j->begin_again_ns < first->begin_again_ns))
 			first = j;
 	}
-	if (first && first->begin_again_ns <= c->now_ns)
-		run_begin(c, first);
+	if (first && first->begin_again_ns <= c->now_ns) {
+		if (first->document)
+			inner_install(c, first, NULL);
+		else
+			run_begin(c, first);
+	}
 	for (unsigned int i = 0; i < c->books.jobs; i++)
-		if (c->books.job[i] != first && c->books.job[i]->begin_by_ns)
-			again_due(c, c->books.job[i]);
+		if (c->books.job[i] != first && comes_again(c->books.job[i]))
+			run_again_due(c, c->books.job[i]);
 }
 
 void runs_neighbour_heard(struct core *c)
 {
 	for (unsigned int i = 0; i < c->books.jobs; i++)
-		if (c->books.job[i]->begin_by_ns) {
+		if (comes_again(c->books.job[i])) {
 			c->books.job[i]->begin_again_ns = c->now_ns;
-			again_due(c, c->books.job[i]);
+			run_again_due(c, c->books.job[i]);
 		}
 }
 

@@ -113,10 +113,11 @@ static int slots_find(const struct tables *now, uint32_t id, struct tally_job *j
 		return -ENOMEM;
 	base = gap_find(now, id, wanted, others);
 	if (base + wanted > now->slots)
-		return why_say(why, -ENOSPC,
-			       "no %llu slots in a row are free (two a chunk of the window): this "
-			       "node has %u; take a smaller window, or attach with more --slots",
-			       (unsigned long long)wanted, now->slots);
+		return why_say(
+			why, -ENOSPC,
+			"no %llu slots in a row are free (two a chunk of the window): this "
+			"node has %u. The job wants a smaller window, or the node more slots",
+			(unsigned long long)wanted, now->slots);
 	job->slot_base = base;
 	return 0;
 }

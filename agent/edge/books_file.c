@@ -15,7 +15,7 @@
 
 enum {
 	FORMAT = 1, /* of the file */
-	FILE_BYTES_MAX = 16 << 20,
+	FILE_BYTES_MAX = 64 << 20,
 };
 
 /* What this tallyd knows of what a state file may require: a tallyd before that would break it. */
@@ -40,6 +40,12 @@ struct job_record {
 	struct job is; /* without its ranks */
 	unsigned int ranks; /* 0: no run */
 	struct job_rank rank[TALLY_WORKERS_MAX];
+	struct tree tree;
+};
+
+struct inner_record {
+	char tenant[NAME_BYTES];
+	struct document document;
 };
 
 #define JOB(member) KEY_MEMBER(struct job_record, is.member)
@@ -79,8 +85,16 @@ static const struct key job_rows[] = {
 	{ "over", &key_bool, JOB(over), .later = true },
 	{ "spilled", &key_bool, JOB(spilled), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
+	{ "tree", NULL, KEY_LIST(struct job_record, tree.node, tree.nodes), .keys = &tree_node_keys,
+	  .later = true },
 };
 static const struct keys job_keys = KEYS(job_rows);
+
+static const struct key inner_rows[] = {
+	{ "tenant", &key_name, KEY_MEMBER(struct inner_record, tenant) },
+	{ "document", NULL, KEY_MEMBER(struct inner_record, document), .keys = &document_keys },
+};
+static const struct keys inner_keys = KEYS(inner_rows);
 
 /*
  * What a later tallyd has added is left alone, so that one can go back to this one; but not what
@@ -112,7 +126,20 @@ static json_t *job_pack(const struct job *j)
 	record->is = *j;
 	record->ranks = j->run_window ? j->workers : 0;
 	memcpy(record->rank, j->rank, record->ranks * sizeof(*j->rank));
+	if (j->tree)
+		record->tree = *j->tree;
 	return keys_json_make(&job_keys, record);
+}
+
+static json_t *inner_pack(const struct job *j)
+{
+	_cleanup_(freep) struct inner_record *record = calloc(1, sizeof(*record));
+
+	if (!record)
+		return NULL;
+	memcpy(record->tenant, j->tenant_name, sizeof(record->tenant));
+	record->document = *j->document;
+	return keys_json_make(&inner_keys, record);
 }
 
 static bool is_sealed(const struct books *b)
@@ -126,7 +153,7 @@ static bool is_sealed(const struct books *b)
 char *books_print(const struct books *b)
 {
 	_cleanup_(json_freep) json_t *books = NULL;
-	json_t *tenants = json_array(), *jobs = json_array();
+	json_t *tenants = json_array(), *jobs = json_array(), *documents = json_array();
 	size_t written = 0;
 
 	for (int i = 0; i < TALLY_TENANTS_MAX; i++) {
@@ -138,13 +165,19 @@ char *books_print(const struct books *b)
 		json_array_append_new(tenants, tenant_pack(t));
 	}
 	for (unsigned int i = 0; i < b->jobs; i++)
-		json_array_append_new(jobs, job_pack(b->job[i]));
-	if (json_array_size(jobs) != b->jobs || json_array_size(tenants) != written) {
+		if (b->job[i]->document)
+			json_array_append_new(documents, inner_pack(b->job[i]));
+		else
+			json_array_append_new(jobs, job_pack(b->job[i]));
+	if (json_array_size(jobs) + json_array_size(documents) != b->jobs ||
+	    json_array_size(tenants) != written) {
 		json_decref(tenants); /* no memory: what is left out would be lost for good */
 		json_decref(jobs);
+		json_decref(documents);
 		return NULL;
 	}
-	books = json_pack("{si so so}", "format", FORMAT, "tenants", tenants, "jobs", jobs);
+	books = json_pack("{si so so so}", "format", FORMAT, "tenants", tenants, "jobs", jobs,
+			  "documents", documents);
 	if (books && b->cordoned && json_object_set_new(books, "cordoned", json_true()) < 0)
 		return NULL;
 	if (books && is_sealed(b) &&
@@ -207,84 +240,6 @@ int books_write(const struct books *b, const char *path, struct why *why)
 	return 0;
 }
 
-/* --- whose file it is, and what it was ------------------------------------------------------- */
-
-int books_lock(const char *path, struct why *why)
-{
-	static int held = -1;
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char name[PATH_MAX];
-	int r;
-
-	snprintf(name, sizeof(name), "%s.lock", path);
-	closep(&held); /* of another file */
-	held = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (held >= 0 && fcntl(held, F_SETLK, &lock) == 0)
-		return 0;
-	r = -errno;
-	if (held < 0 || (r != -EAGAIN && r != -EACCES))
-		return why_say(why, r, "cannot lock the state file by %s: %s", name, strerror(-r));
-	if (fcntl(held, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
-		lock.l_pid = 0;
-	return why_say(
-		why, -EBUSY,
-		"the state file %s is another tallyd's, process %d: give each tallyd a file of "
-		"its own (key 'state')",
-		path, lock.l_pid);
-}
-
-int books_resolve(char *path, size_t size, struct why *why)
-{
-	_cleanup_(freep) char *real = NULL;
-	struct stat s;
-
-	if (lstat(path, &s) < 0 || !S_ISLNK(s.st_mode))
-		return 0;
-	real = realpath(path, NULL);
-	if (!real)
-		return why_say(why, -errno,
-			       "state: %s is a link, and the file that it leads to is not there "
-			       "(%m): is its disk mounted? Put the file back, or remove the link",
-			       path);
-	if (strlen(real) >= size)
-		return why_say(why, -ENAMETOOLONG,
-			       "state: %s leads to a file whose name has more than %zu bytes", path,
-			       size - 1);
-	memcpy(path, real, strlen(real) + 1);
-	return 0;
-}
-
-/* 1: others could read it. */
-static int close_to_others(const char *path)
-{
-	struct stat s;
-
-	if (stat(path, &s) < 0)
-		return -errno;
-	if (!(s.st_mode & (S_IRWXG | S_IRWXO)))
-		return 0;
-	return chmod(path, S_IRUSR | S_IWUSR) < 0 ? -errno : 1;
-}
-
-int books_keep(const char *path, struct why *why)
-{
-	char kept[PATH_MAX], fresh[PATH_MAX];
-	int r = close_to_others(path);
-
-	if (r < 0)
-		return why_say(why, r,
-			       "others may read %s, which has tokens, and its mode stays: %s: "
-			       "chmod 600 it, and tallyctl job rotate JOB",
-			       path, strerror(-r));
-	snprintf(kept, sizeof(kept), "%s" BOOKS_KEPT, path);
-	snprintf(fresh, sizeof(fresh), "%s.new", path);
-	unlink(fresh);
-	if (link(path, fresh) < 0 || rename(fresh, kept) < 0)
-		r = -errno;
-	unlink(fresh); /* there still if the two were one file */
-	return r < 0 ? why_say(why, r, "cannot keep %s as %s: %s", path, kept, strerror(-r)) : r;
-}
-
 /* --- in -------------------------------------------------------------------------------------- */
 
 /* What the books say of a tenant or job, in place of what is wrong with the text. */
@@ -315,6 +270,7 @@ static int take_tenant(struct reading *r, const struct place *at, void *into)
 static int job_check(struct reading *r, const struct place *at, const struct job_record *record)
 {
 	const struct job *j = &record->is;
+	struct why what = { "" };
 
 	if (j->run_window > j->window)
 		return keys_refuse(r, at, "job %s: run_window %u is more than window %u", j->name,
@@ -327,7 +283,21 @@ static int job_check(struct reading *r, const struct place *at, const struct job
 			return keys_refuse(r, at,
 					   "job %s: rank %u and service must be of one family",
 					   j->name, i);
+	if (tree_check(&record->tree, j->workers, &j->service, &what) < 0)
+		return keys_refuse(r, at, "job %s: %.400s", j->name, what.text);
 	return 0;
+}
+
+/* Into the books, with the tenant that it names: without one it is suspended. */
+static int job_restore(struct reading *r, struct books *b, struct job *j)
+{
+	struct why what = { "" };
+	int error;
+
+	error = books_tenant_find(b, j->tenant_name, &what);
+	j->tenant = error < 0 ? 0 : error;
+	error = books_job_restore(b, j, &what);
+	return error < 0 ? refuse(r, error, "", "", &what) : 0;
 }
 
 static int job_take(struct reading *r, const struct place *at, struct books *b,
@@ -344,17 +314,14 @@ static int job_take(struct reading *r, const struct place *at, struct books *b,
 	if (error < 0)
 		return error;
 	j = job_new(&record->is);
-	if (!j)
+	if (!j || job_tree_set(j, &record->tree) < 0)
 		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
 	memcpy(j->rank, record->rank, record->ranks * sizeof(*j->rank));
 	job_detach(j);
-	error = books_tenant_find(b, j->tenant_name, &what);
-	j->tenant = error < 0 ? 0 : error; /* without tenant: suspended */
-	error = books_job_restore(b, j, &what);
-	if (error < 0)
-		return refuse(r, error, "", "", &what);
-	TAKE_PTR(j);
-	return 0;
+	error = job_restore(r, b, j);
+	if (error == 0)
+		TAKE_PTR(j);
+	return error;
 }
 
 static int take_job(struct reading *r, const struct place *at, void *into)
@@ -365,6 +332,30 @@ static int take_job(struct reading *r, const struct place *at, void *into)
 	if (!record)
 		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
 	return job_take(r, at, into, record);
+}
+
+static int take_document(struct reading *r, const struct place *at, void *into)
+{
+	_cleanup_(freep) struct inner_record *record = calloc(1, sizeof(*record));
+	_cleanup_(job_freep) struct job *j = NULL;
+	struct why what = { "" };
+	int error;
+
+	if (!record)
+		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
+	error = keys_take(r, at, &inner_keys, record, NULL);
+	if (error == 0 && document_check(&record->document, &what) < 0)
+		error = keys_refuse(r, at, "job %s: %.400s", record->document.job, what.text);
+	if (error < 0)
+		return error;
+	j = job_new_inner(&record->document, 0);
+	if (!j)
+		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
+	memcpy(j->tenant_name, record->tenant, sizeof(j->tenant_name));
+	error = job_restore(r, into, j);
+	if (error == 0)
+		TAKE_PTR(j);
+	return error;
 }
 
 /* Only what is reserved counts: jobs are read later, and those that hold more slots drain. */
@@ -381,6 +372,11 @@ static int take_tenants(struct reading *r, const struct place *at, void *into)
 static int take_jobs(struct reading *r, const struct place *at, void *into)
 {
 	return keys_each(r, at, UINT_MAX, take_job, into);
+}
+
+static int take_documents(struct reading *r, const struct place *at, void *into)
+{
+	return keys_each(r, at, UINT_MAX, take_document, into);
 }
 
 static int take_format(struct reading *r, const struct place *at, void *into)
@@ -420,6 +416,7 @@ static const struct key books_rows[] = {
 	{ "cordoned", &key_bool, KEY_MEMBER(struct books, cordoned), .later = true },
 	{ "tenants", .take = take_tenants },
 	{ "jobs", .take = take_jobs },
+	{ "documents", .take = take_documents, .later = true },
 };
 static const struct keys books_keys = KEYS(books_rows);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/edge/books_file.c agent/core/books.c agent/core/job.c */
 /* sources: agent/core/tenant.c agent/core/tenant_keys.c agent/core/keys_json.c */
+/* sources: agent/core/tree.c agent/core/installation.c agent/core/port_check.c */
 /* libraries: -ljansson */
 /* The state file may have been anybody's. What is taken is printed, and is the same when read
  * again. */
@@ -31,6 +32,8 @@ static void configure(struct books *b)
 /* What the agent does with books that it has read must not depend on what they say. */
 static void books_use(struct books *b)
 {
+	static struct installation_role role;
+	static struct installation g;
 	static struct run file;
 	struct why why;
 	uint16_t window;
@@ -44,6 +47,8 @@ static void books_use(struct books *b)
 		must(books_run_window(b, j, &window, &why) < 0 ||
 		     (window && window <= j->window && !(window & (window - 1))));
 		job_this_run(j, &file);
+		job_role(j, &role);
+		must(!j->run_window || installation_plan(&file, &role, &g, &why) == 0);
 	}
 	must(books_job_id(b, 0) > 0);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/core/request.c agent/core/tenant.c */
-/* sources: agent/core/tenant_keys.c agent/core/keys_json.c */
+/* sources: agent/core/tenant_keys.c agent/core/keys_json.c agent/core/tree.c */
 /* libraries: -ljansson */
 /* Anybody may ask anything. What is taken is written as a request again, and is the same. */
 #include <stdlib.h>
 #include <string.h>
 #include <tally/wire.h>
 
+#include "agent/core/keys_json.h"
 #include "agent/core/request.h"
 #include "common/address.h"
 #include "common/jobfile.h"
@@ -57,6 +58,22 @@ static void put_tenant(json_t *line, uint32_t given, const struct tenant *t)
 	must(json_object_set_new(line, "ingress", points) == 0);
 }
 
+/* As the tables of keys write it. */
+static void put_made(json_t *line, const char *key, const struct keys *keys, const void *from)
+{
+	must(json_object_set_new(line, key, keys_json_make(keys, from)) == 0);
+}
+
+static void put_tree(json_t *line, const struct tree *t)
+{
+	json_t *nodes = json_array();
+
+	for (unsigned int i = 0; i < t->nodes; i++)
+		must(json_array_append_new(nodes, keys_json_make(&tree_node_keys, &t->node[i])) ==
+		     0);
+	must(json_object_set_new(line, "tree", nodes) == 0);
+}
+
 static void put_job(json_t *line, uint32_t given, const struct request_job *j)
 {
 	char text[ADDRESS_BYTES];
@@ -79,6 +96,7 @@ static void put_job(json_t *line, uint32_t given, const struct request_job *j)
 		must(json_object_set_new(line, "tags", json_boolean(j->tags)) == 0);
 	if (given & REQUEST_SEALED)
 		must(json_object_set_new(line, "sealed", json_boolean(j->sealed)) == 0);
+	put_tree(line, &j->tree);
 	if (!(given & REQUEST_SERVICE))
 		return;
 	address_print(&j->service, text, sizeof(text));
@@ -125,6 +143,16 @@ static char *line_of(const struct request *q)
 	case REQUEST_JOB_KICK:
 		put_text(line, "name", q->kick.job);
 		put_number(line, "rank", q->kick.rank);
+		break;
+	case REQUEST_JOB_DOCUMENTS:
+		put_text(line, "name", q->documents.job);
+		if (q->given & REQUEST_NODE)
+			put_text(line, "node", q->documents.node);
+		break;
+	case REQUEST_APPLY:
+		if (q->given & REQUEST_TENANT)
+			put_text(line, "tenant", q->apply.tenant);
+		put_made(line, "document", &document_keys, &q->apply.document);
 		break;
 	default:
 		put_filter(line, q);

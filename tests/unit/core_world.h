@@ -109,11 +109,13 @@ struct world {
 	enum core_action_kind failed_kind;
 	bool crashed, starting;
 	bool nobody_answers; /* neighbours */
+	unsigned int wait_ms_max; /* that the core would have waited for one of them */
 	bool port_is_taken; /* where workers join, and are asked from */
 	unsigned int backs_failed; /* so many more adoptions of what was before a reload */
 	bool small_mtu; /* of the ports */
 	unsigned int refusals_logged; /* of workers, for operators to see */
 	unsigned int mended_logged; /* pins */
+	unsigned int inner_logged; /* runs that wait at an inner node */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;
 	struct core_action pending;
@@ -344,7 +346,7 @@ static inline void maps_agree_check(struct world *w)
 		const struct job *j = b->job[i];
 		const struct tables_job *m = tables_find(&w->maps, j->id);
 
-		if (!j->run_window)
+		if (!j->run_window || (j->document && !job_is_running(j) && !m))
 			continue;
 		if (j->spilled) {
 			spilled++;
@@ -724,6 +726,8 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	switch (a->kind) {
 	case CORE_RESOLVE:
 		e->result.error = w->nobody_answers ? -EHOSTUNREACH : 0;
+		if (a->resolve.wait_ms > w->wait_ms_max)
+			w->wait_ms_max = a->resolve.wait_ms;
 		*hop = (struct hop){ .port = w->link[endpoint_port(a->resolve.address) % 2].ifindex,
 				     .mtu = w->small_mtu ? 1000 : 1500 };
 		if (!hop->port || w->no_way) {
@@ -869,6 +873,7 @@ static inline void world_take(struct world *w)
 		} else if (a.kind == CORE_LOG && a.log.level <= LOG_LEVEL_INFO) {
 			w->refusals_logged += !strcmp(a.log.what, "worker refused");
 			w->mended_logged += !strcmp(a.log.what, "pins put back");
+			w->inner_logged += !strcmp(a.log.what, "run waits at this inner node");
 		} else if (a.kind == CORE_FORGET_PROBES) {
 			w->probes = 0;
 		}

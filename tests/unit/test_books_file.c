@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,51 @@ static void run(struct job *j, uint16_t window)
 	job_begin(j, window, false);
 }
 
+static struct sockaddr_storage address_of(const char *text, uint16_t udp_port)
+{
+	struct sockaddr_storage address;
+
+	assert_int_equal(address_parse(text, udp_port, &address), 0);
+	return address;
+}
+
+/* A job of several nodes whose root is here, and one of which this is an inner node. */
+static void trees_enter(struct books *b)
+{
+	static struct tree tree;
+	static struct document d;
+	struct job *j = job_enter(b, "tree", "gold", TALLY_WORKERS_MAX, 16, false);
+
+	memset(&tree, 0, sizeof(tree));
+	for (tree.nodes = 0; tree.nodes < 2; tree.nodes++) {
+		struct tree_node *n = &tree.node[tree.nodes];
+
+		snprintf(n->name, sizeof(n->name), "node%u", tree.nodes);
+		n->address = address_of("10.77.0.2", TALLY_UDP_PORT);
+		((struct sockaddr_in *)&n->address)->sin_addr.s_addr += htonl(tree.nodes);
+		for (unsigned int i = 0; i < 4; i++)
+			tally_set_add(&n->ranks, tree.nodes % 2 + 2 * (i + 4 * (tree.nodes / 2)));
+	}
+	assert_int_equal(job_tree_set(j, &tree), 0);
+	memset(&d, 0, sizeof(d));
+	snprintf(d.job, sizeof(d.job), "inner");
+	snprintf(d.node, sizeof(d.node), "a0");
+	d.address = address_of("fd77::2", TALLY_UDP_PORT);
+	d.root = address_of("fd77::1", TALLY_UDP_PORT);
+	d.id = 7;
+	d.epoch = 65535;
+	d.window = 8;
+	d.payload_bytes = 64;
+	d.workers = 4;
+	d.rank[d.ranks++] = (struct document_rank){ 3, address_of("[fd77::33]:5", 0) };
+	d.below[d.nodes] =
+		(struct tree_node){ "b0", address_of("fd77::9", TALLY_UDP_PORT), { { 3 } } };
+	d.nodes++;
+	j = job_new_inner(&d, books_tenant_find(b, "red", &why));
+	assert_non_null(j);
+	assert_int_equal(books_job_restore(b, j, &why), 0);
+}
+
 /* Something of everything. */
 static void books_fill(struct books *b)
 {
@@ -134,6 +180,7 @@ static void books_fill(struct books *b)
 	j = job_enter(b, "runs6", "v6", 2, 1, true);
 	run(j, 1);
 	assert_false(job_leave(j, 1, j->epoch));
+	trees_enter(b);
 }
 
 static void tenants_are_equal(const struct books_tenant *a, const struct books_tenant *b)
@@ -160,6 +207,9 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 {
 	assert_string_equal(a->name, b->name);
 	assert_string_equal(a->token, b->token);
+	assert_true(!a->tree == !b->tree && !a->document == !b->document);
+	assert_true(!a->tree || !memcmp(a->tree, b->tree, sizeof(*a->tree)));
+	assert_true(!a->document || !memcmp(a->document, b->document, sizeof(*a->document)));
 	assert_int_equal(a->id, b->id);
 	assert_int_equal(a->tenant, b->tenant);
 	assert_string_equal(a->tenant_name, b->tenant_name);
@@ -170,7 +220,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_int_equal(a->epoch, b->epoch);
 	assert_int_equal(a->run_window, b->run_window);
 	assert_true(!memcmp(&a->draw, &b->draw, sizeof(a->draw)) && a->tags == b->tags &&
-		    a->sealed == b->sealed && !a->draw.nonce == !a->run_window);
+		    a->sealed == b->sealed && !a->draw.nonce == (!a->run_window || a->document));
 	for (unsigned int i = 0; i < a->workers; i++) {
 		enum job_presence presence = a->rank[i].presence;
 
@@ -179,7 +229,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 		assert_int_equal(b->rank[i].presence, a->run_window ? presence : JOB_ABSENT);
 		assert_false(b->rank[i].waiting);
 		assert_null(b->rank[i].connection);
-		if (a->run_window)
+		if (a->run_window && !a->document)
 			assert_true(endpoint_is_equal(&a->rank[i].address, &b->rank[i].address));
 	}
 }
@@ -362,7 +412,7 @@ static void refused_or_sound(const char *text, size_t length)
 	for (unsigned int i = 0; i < b.jobs; i++) {
 		const struct job *j = b.job[i];
 
-		assert_true(name_is_valid(j->name) && token_is_valid(j->token));
+		assert_true(name_is_valid(j->name) && (j->document || token_is_valid(j->token)));
 		assert_in_range(j->id, 1, UINT32_MAX);
 		assert_in_range(j->workers, 1, TALLY_WORKERS_MAX);
 		assert_in_range(j->window, 1, TALLY_WINDOW_MAX);
@@ -372,7 +422,7 @@ static void refused_or_sound(const char *text, size_t length)
 		assert_string_equal(b.tenant[j->tenant].is.name,
 				    job_is_suspended(j) ? "" : j->tenant_name);
 		for (unsigned int k = 0; k < j->workers; k++)
-			assert_true(!j->run_window ||
+			assert_true(!j->run_window || j->document ||
 				    j->rank[k].address.ss_family == j->service.ss_family);
 	}
 }
@@ -721,7 +771,7 @@ static void more_than_books_can_be_is_refused(void **state)
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
 
 	assert(fd >= 0);
-	assert_int_equal(ftruncate(fd, (16 << 20) + 1), 0);
+	assert_int_equal(ftruncate(fd, (64 << 20) + 1), 0);
 	close(fd);
 	configure(&b);
 	assert_int_equal(books_read(&b, path, &why), -EFBIG);

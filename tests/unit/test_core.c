@@ -171,6 +171,40 @@ static void kick(struct world *w, unsigned int number, uint16_t rank)
 	asked(w);
 }
 
+enum {
+	INNER = 7, /* number of a job whose root is elsewhere */
+};
+
+/* What the agent of that root says to this node: ranks 0 and 2 are right below it. */
+static void apply(struct world *w, uint16_t epoch, uint16_t window)
+{
+	static struct request q;
+	struct document *d = &q.apply.document;
+	struct world_job *j = &w->job[INNER];
+
+	memset(&q, 0, sizeof(q));
+	q.verb = REQUEST_APPLY;
+	snprintf(d->job, sizeof(d->job), "j%u", INNER);
+	snprintf(d->node, sizeof(d->node), "a0");
+	d->address = w->config->service[0];
+	d->root = world_address(201);
+	endpoint_port_set(&d->root, TALLY_UDP_PORT);
+	d->id = 0x7fffff07;
+	d->epoch = epoch;
+	d->window = window;
+	d->payload_bytes = 64;
+	d->workers = 3;
+	d->ranks = 2;
+	d->rank[0] = (struct document_rank){ 0, world_address(20) };
+	d->rank[1] = (struct document_rank){ 2, world_address(22) };
+	j->state = j->state == NOT_THERE ? PERHAPS : j->state;
+	if (ask(w, &q))
+		j->state = THERE;
+	else if (w->answered != 1 && j->state == PERHAPS)
+		j->state = books_job_find(core_books(w->core), d->job) ? THERE : NOT_THERE;
+	asked(w);
+}
+
 static void cordon(struct world *w, bool cordoned)
 {
 	struct request q = { .verb = cordoned ? REQUEST_CORDON : REQUEST_UNCORDON };
@@ -406,6 +440,7 @@ static void live(struct world *w)
 	rotate(w, 2); /* is not */
 	all_join(w, 5, 1, 2);
 	tenant(w, REQUEST_TENANT_SET, "a", 16, "");
+	apply(w, 3, 8);
 	leave(w, 0);
 	neighbour(w, 1);
 	time_pass(w, 3000);
@@ -419,6 +454,8 @@ static void live(struct world *w)
 	stop_and_start(w);
 	gone(w, 4);
 	time_pass(w, 3000);
+	apply(w, 4, 4); /* the next run, or the first that is heard of */
+	apply(w, 4, 4);
 	leave(w, 5);
 	leave(w, 1);
 	all_join(w, 8, 3, 1); /* in the place of those that are detached */
@@ -452,6 +489,7 @@ static void end(struct world *w)
 			harm(w, LINK_COMES, i, false);
 	time_pass(w, 40000);
 	truth_check(w);
+	del(w, INNER); /* its run ends elsewhere */
 	all_leave(w);
 	time_pass(w, 30000);
 	if (!*w->wrong && w->maps.jobs)
@@ -583,6 +621,130 @@ static void a_run_waits_for_its_neighbours(void **state)
 	time_pass(&w, 200);
 	assert_int_equal(w.worker[1].state, AWAY);
 	assert_int_equal(core_counts(w.core)->runs_refused[CORE_RUN_NO_WAY], 1);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static const struct job *inner_of(const struct world *w)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "j%u", INNER);
+	return books_job_find(core_books(w->core), name);
+}
+
+static bool has_inner(const struct world *w) { return tables_find(&w->maps, inner_of(w)->id); }
+
+/* Nobody is waited for; what it wants is looked for when somebody is heard of, or after 10 s. */
+static void a_run_of_an_inner_node_comes_when_its_neighbours_do(void **state)
+{
+	const struct core_event deadline = { .kind = CORE_DEADLINE };
+	uint64_t awaited;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.nobody_answers = true;
+	apply(&w, 3, 8);
+	assert_int_equal(w.answered, 0);
+	assert_false(job_is_running(inner_of(&w)) || has_inner(&w));
+	assert_int_equal(w.wait_ms_max, 0);
+	assert_string_not_equal(inner_of(&w)->trouble.text, "");
+	assert_int_equal(w.inner_logged, 1);
+	time_pass(&w, 25000); /* again, and in silence */
+	assert_int_equal(w.inner_logged, 1);
+	assert_int_equal(w.wait_ms_max, 0);
+	awaited = w.awaited;
+	world_do(&w, &deadline);
+	assert_true(w.awaited - awaited < 3);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 64, "eth0"); /* the maps are read, and it is tried */
+	assert_int_equal(w.wait_ms_max, 0);
+	world_restart(&w);
+	assert_int_equal(w.wait_ms_max, 0);
+	assert_false(has_inner(&w));
+	w.nobody_answers = false;
+	neighbour(&w, 1);
+	time_pass(&w, 10);
+	assert_true(has_inner(&w) && job_is_running(inner_of(&w)));
+	assert_string_equal(inner_of(&w)->trouble.text, "");
+	assert_false(tables_find(&w.maps, inner_of(&w)->id)->job.root);
+	assert_false(tables_find(&w.maps, inner_of(&w)->id)->job.bound);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void without_a_word_it_comes_after_ten_seconds(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.nobody_answers = true;
+	apply(&w, 3, 8);
+	w.nobody_answers = false;
+	time_pass(&w, 9000);
+	assert_false(has_inner(&w));
+	time_pass(&w, 1100);
+	assert_true(has_inner(&w));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* The core believes that its maps have it; whoever applies again finds out that they do not. */
+static void a_document_that_comes_again_brings_back_what_the_maps_lost(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 3, 8);
+	assert_true(has_inner(&w));
+	tables_forget(&w.maps, inner_of(&w)->id);
+	assert_true(job_is_running(inner_of(&w)));
+	w.nobody_answers = true;
+	apply(&w, 3, 8);
+	assert_int_equal(w.answered, 0);
+	assert_false(job_is_running(inner_of(&w)));
+	w.nobody_answers = false;
+	apply(&w, 3, 8);
+	assert_true(has_inner(&w) && job_is_running(inner_of(&w)));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void only_the_next_runs_document_takes_the_place_of_one(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 65535, 8);
+	apply(&w, 65535, 16);
+	assert_int_equal(w.answered, -EEXIST);
+	apply(&w, 65534, 8);
+	assert_int_equal(w.answered, -ESTALE);
+	apply(&w, 0, SLOTS); /* more slots than there are */
+	assert_int_equal(w.answered, -ENOSPC);
+	assert_int_equal(inner_of(&w)->epoch, 65535);
+	cordon(&w, true);
+	apply(&w, 0, 8);
+	assert_int_equal(w.answered, -EBUSY);
+	apply(&w, 65535, 8); /* is there */
+	assert_int_equal(w.answered, 0);
+	cordon(&w, false);
+	apply(&w, 0, 16);
+	assert_int_equal(inner_of(&w)->epoch, 0);
+	assert_int_equal(tables_find(&w.maps, inner_of(&w)->id)->job.slot_mask, 31);
+	create(&w, 1, 1, "", 16);
+	rotate(&w, INNER);
+	assert_int_equal(w.answered, -EINVAL);
+	restart(&w, INNER);
+	assert_int_equal(w.answered, -EINVAL);
+	w.job[INNER].token[0] = '\0'; /* it has none, and that is not one */
+	join(&w, 0, INNER);
+	assert_int_equal(w.worker[0].state, AWAY);
+	del(&w, INNER);
+	assert_int_equal(w.maps.jobs, 0);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -1237,6 +1399,10 @@ int main(void)
 		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
+		FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),
+		FACT(without_a_word_it_comes_after_ten_seconds),
+		FACT(a_document_that_comes_again_brings_back_what_the_maps_lost),
+		FACT(only_the_next_runs_document_takes_the_place_of_one),
 		FACT(a_run_that_loses_a_port_is_said_while_it_is_on),
 		FACT(scattered_slots_halve_the_window_and_fail_nothing),
 		FACT(what_the_disk_refused_is_tried_again),

@@ -255,12 +255,14 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 {
 	snapshot.cordoned = true;
 	snapshot.runs_in_software = 3;
+	snapshot.runs_inner = 2;
 	snapshot.counts = (struct core_counts){ .runs_begun = 7, .saves_failed = 8 };
 	snapshot.counts.runs_refused[CORE_RUN_QUOTA] = 9;
 	snapshot.counts.joins_refused[CORE_JOIN_TOKEN] = 10;
 	print();
 	assert_line("tally_cordoned 1");
 	assert_line("tally_runs_in_software 3");
+	assert_line("tally_runs_inner 2");
 	assert_line("tally_runs_total 7");
 	assert_line("tally_state_write_failures_total 8");
 	assert_line("tally_state_saved 1");

@@ -68,16 +68,23 @@ static void every_verb_has_its_name_and_is_found_by_it(void **state)
 	}
 }
 
+#define DOCUMENT                                                                                   \
+	"\"job\":\"j\",\"node\":\"a0\",\"address\":\"10.77.0.2\",\"root\":\"10.77.0.1\",\"id\":7," \
+	"\"epoch\":9,\"window\":64,\"payload\":128,\"workers\":4,\"ranks\":[{\"rank\":1,"          \
+	"\"address\":\"10.77.1.1:40000\"}],\"nodes\":[{\"name\":\"b0\",\"address\":\"10.77.0.3\"," \
+	"\"ranks\":\"2-3\"}]"
+
 static void who_may_ask_is_known(void **state)
 {
 	static const enum request_right right[REQUEST_VERB_COUNT] = {
-		[REQUEST_RELOAD] = REQUEST_OPERATOR,	 [REQUEST_CORDON] = REQUEST_OPERATOR,
-		[REQUEST_UNCORDON] = REQUEST_OPERATOR,	 [REQUEST_JOB_RESTART] = REQUEST_OF_JOB,
-		[REQUEST_JOB_KICK] = REQUEST_OF_JOB,	 [REQUEST_TENANT_ADD] = REQUEST_OPERATOR,
-		[REQUEST_TENANT_SET] = REQUEST_OPERATOR, [REQUEST_TENANT_DEL] = REQUEST_OPERATOR,
-		[REQUEST_JOB_CREATE] = REQUEST_OF_JOB,	 [REQUEST_JOB_TOKEN] = REQUEST_OF_JOB,
-		[REQUEST_JOB_ROTATE] = REQUEST_OF_JOB,	 [REQUEST_JOB_DEL] = REQUEST_OF_JOB,
-		[REQUEST_TRACE] = REQUEST_OPERATOR,
+		[REQUEST_RELOAD] = REQUEST_OPERATOR,	  [REQUEST_CORDON] = REQUEST_OPERATOR,
+		[REQUEST_UNCORDON] = REQUEST_OPERATOR,	  [REQUEST_JOB_RESTART] = REQUEST_OF_JOB,
+		[REQUEST_JOB_KICK] = REQUEST_OF_JOB,	  [REQUEST_TENANT_ADD] = REQUEST_OPERATOR,
+		[REQUEST_TENANT_SET] = REQUEST_OPERATOR,  [REQUEST_TENANT_DEL] = REQUEST_OPERATOR,
+		[REQUEST_JOB_CREATE] = REQUEST_OF_JOB,	  [REQUEST_JOB_TOKEN] = REQUEST_OF_JOB,
+		[REQUEST_JOB_ROTATE] = REQUEST_OF_JOB,	  [REQUEST_JOB_DEL] = REQUEST_OF_JOB,
+		[REQUEST_TRACE] = REQUEST_OPERATOR,	  [REQUEST_APPLY] = REQUEST_OPERATOR,
+		[REQUEST_JOB_DOCUMENTS] = REQUEST_OF_JOB,
 	};
 
 	for (unsigned int verb = 0; verb < REQUEST_VERB_COUNT; verb++)
@@ -183,9 +190,10 @@ static void windows_and_payloads_are_those_of_the_wire(void **state)
 	}
 }
 
-#define VERBS                                                                                           \
-	"status, reload, cordon, uncordon, tenant-list, tenant-add, tenant-set, tenant-del, job-list, " \
-	"job-create, job-token, job-rotate, job-del, job-restart, job-kick, stats, links, top and trace"
+#define VERBS                                                                                              \
+	"status, reload, cordon, uncordon, tenant-list, tenant-add, tenant-set, tenant-del, job-list, "    \
+	"job-create, job-token, job-rotate, job-del, job-restart, job-kick, job-documents, apply, stats, " \
+	"links, top and trace"
 
 static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 {
@@ -295,6 +303,36 @@ static void what_is_no_request_is_refused(void **state)
 	assert_int_equal(parse_bytes(nul, sizeof(nul)), -EINVAL);
 }
 
+static void a_tree_and_a_document_are_read_whole(void **state)
+{
+	taken("{\"do\":\"job-create\",\"name\":\"j\",\"workers\":4,\"tree\":["
+	      "{\"name\":\"a0\",\"address\":\"10.77.0.2\",\"ranks\":\"0-1\"}]}");
+	assert_int_equal(q.job.tree.nodes, 1);
+	assert_string_equal(q.job.tree.node[0].name, "a0");
+	assert_true(tally_set_has(&q.job.tree.node[0].ranks, 1));
+	taken("{\"do\":\"job-documents\",\"name\":\"j\",\"node\":\"a0\"}");
+	assert_string_equal(q.documents.job, "j");
+	assert_string_equal(q.documents.node, "a0");
+	taken("{\"do\":\"apply\",\"tenant\":\"red\",\"document\":{" DOCUMENT "}}");
+	assert_string_equal(q.apply.tenant, "red");
+	assert_string_equal(q.apply.document.job, "j");
+	assert_int_equal(q.apply.document.epoch, 9);
+	assert_int_equal(q.apply.document.rank[0].rank, 1);
+	assert_string_equal(q.apply.document.below[0].name, "b0");
+	refused("{\"do\":\"apply\"}", "apply: document: is needed");
+	refused("{\"do\":\"apply\",\"document\":null}",
+		"apply: document: 'null': a mapping is needed here; its keys are job, node, address, "
+		"root, id, epoch, window, payload, workers, ranks and nodes");
+	refused("{\"do\":\"apply\",\"document\":{\"job\":\"j\"}}",
+		"apply: document: node: is needed");
+	refused("{\"do\":\"apply\",\"document\":{" DOCUMENT ",\"token\":1}}",
+		"apply: document: token: there is no such key; there are job, node, address, root, id, "
+		"epoch, window, payload, workers, ranks and nodes");
+	refused("{\"do\":\"job-create\",\"name\":\"j\",\"workers\":4,\"tree\":["
+		"{\"name\":\"a0\",\"address\":\"10.77.0.2\",\"ranks\":\"\"}]}",
+		"job-create: tree[0].ranks: '': ranks, such as 0-3,7");
+}
+
 static void every_beginning_of_a_request_is_refused(void **state)
 {
 	static const char text[] = "{\"do\":\"job-create\",\"name\":\"j\",\"workers\":12,"
@@ -383,6 +421,7 @@ int main(void)
 		cmocka_unit_test(values_that_are_wrong_hear_what_is_allowed),
 		cmocka_unit_test(ingress_points_are_refused_by_their_place),
 		cmocka_unit_test(what_is_no_request_is_refused),
+		cmocka_unit_test(a_tree_and_a_document_are_read_whole),
 		cmocka_unit_test(every_beginning_of_a_request_is_refused),
 		cmocka_unit_test(a_request_has_a_length_and_a_depth),
 		cmocka_unit_test(a_result_is_one_line),
