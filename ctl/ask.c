@@ -69,9 +69,9 @@ static int late(const json_t *request, struct why *why)
 		return -ETIMEDOUT;
 	return why_say(why, -ETIMEDOUT, "%.256s, and may still do it: look with tallyctl %s%s%s",
 		       said.text,
-		       strncmp(verb, "job-", 4) == 0	  ? "job list"
-		       : strncmp(verb, "tenant-", 7) == 0 ? "tenant list"
-							  : "status",
+		       strncmp(verb, "job-", 4) == 0 || !strcmp(verb, "apply") ? "job list"
+		       : strncmp(verb, "tenant-", 7) == 0		       ? "tenant list"
+									       : "status",
 		       has_token ? "; the token: tallyctl job token " : "", has_token ? name : "");
 }
 

@@ -16,7 +16,7 @@
 #define JOB_OPTIONS                                                                            \
 	(BIT(OPTION_WORKERS) | BIT(OPTION_TENANT) | BIT(OPTION_WINDOW) | BIT(OPTION_PAYLOAD) | \
 	 BIT(OPTION_SERVICE) | BIT(OPTION_ID) | BIT(OPTION_TAGS) | BIT(OPTION_SEALED) |        \
-	 BIT(OPTION_TOKEN_FILE))
+	 BIT(OPTION_TREE) | BIT(OPTION_TOKEN_FILE))
 #define STATS_OPTIONS                                                                \
 	(BIT(OPTION_JOB) | BIT(OPTION_TENANT) | BIT(OPTION_PORT) | BIT(OPTION_ALL) | \
 	 BIT(OPTION_HISTORY))
@@ -54,6 +54,10 @@ const struct command commands[] = {
 	  "job-restart", "NAME", "name", .noun = NOUN_JOB },
 	{ "job kick", "send a worker away; the run of its job ends", "job-kick", "NAME", "name",
 	  NOUN_JOB, .options = BIT(OPTION_RANK), .needed = BIT(OPTION_RANK) },
+	{ "job documents", "print the documents of a job's inner nodes, for apply", "job-documents",
+	  "NAME", "name", NOUN_JOB, .run = documents, .options = BIT(OPTION_NODE) },
+	{ "apply", "give this inner node the document of a run; - is standard input", "apply",
+	  "FILE", .noun = NOUN_FILE, .run = apply, .options = BIT(OPTION_TENANT) },
 	{ "stats", "show how many packets had which outcome", "stats", .show = show_stats,
 	  .options = STATS_OPTIONS },
 	{ "links", "show the ports' traffic, rates and backlogs", "links", .show = show_links },

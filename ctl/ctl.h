@@ -47,6 +47,8 @@ enum option_id {
 	OPTION_GROUP,
 	OPTION_TAGS,
 	OPTION_SEALED,
+	OPTION_TREE,
+	OPTION_NODE,
 	OPTION_COUNT,
 };
 
@@ -157,8 +159,16 @@ int quota(const struct ctl *ctl, struct why *why);
 int top(const struct ctl *ctl, struct why *why);
 int trace(const struct ctl *ctl, struct why *why);
 int drain(const struct ctl *ctl, struct why *why);
+int documents(const struct ctl *ctl, struct why *why);
+int apply(const struct ctl *ctl, struct why *why);
 int doctor(const struct ctl *ctl, struct why *why);
 int help(const struct ctl *ctl, struct why *why);
+
+/*
+ * The tree of a job, from a file or standard input ("-"). The caller owns it. -EINVAL: no list in
+ * JSON; what is in the list tallyd looks at.
+ */
+int tree_read(const char *path, json_t **ret, struct why *why);
 
 /* Prints what the last of these words may become, one candidate a line. Never fails. */
 void complete(int argc, char **argv);

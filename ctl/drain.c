@@ -15,8 +15,9 @@ enum {
 	NAMES_BYTES = 400,
 };
 
-/* How many jobs have a run, and their names. */
-static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], struct why *why)
+/* How many jobs have a run that may end here, and their names; of the others, `ret_inner`. */
+static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], int *ret_inner,
+		     struct why *why)
 {
 	_cleanup_(json_decrefp) json_t *jobs = NULL;
 	const json_t *job;
@@ -24,6 +25,7 @@ static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], struct why 
 	int r, runs = 0;
 
 	*names = '\0';
+	*ret_inner = 0;
 	r = ctl_ask(ctl, json_pack("{ss}", "do", "job-list"), &jobs, why);
 	if (r < 0)
 		return r;
@@ -31,6 +33,10 @@ static int runs_read(const struct ctl *ctl, char names[NAMES_BYTES], struct why 
 	{
 		if (strcmp(field_text(job, "state"), "running") != 0)
 			continue;
+		if (!strcmp(field_text(job, "role"), "inner")) {
+			++*ret_inner;
+			continue;
+		}
 		if (used < NAMES_BYTES)
 			used += snprintf(names + used, NAMES_BYTES - used, "%s%s", runs ? ", " : "",
 					 field_text(job, "name"));
@@ -68,6 +74,17 @@ static void signals_catch(void)
 			sigaction(which[i], &caught, NULL);
 }
 
+/* A run that has its root elsewhere ends there, and is here until somebody deletes it. */
+static void drained_say(int inner)
+{
+	if (!inner)
+		puts("drained: no run is on, and none begins until tallyctl uncordon");
+	else
+		printf("drained: no run is on whose root is here, and none begins until tallyctl "
+		       "uncordon. Of runs that end elsewhere %d %s here until tallyctl job del\n",
+		       inner, inner == 1 ? "is" : "are");
+}
+
 int drain(const struct ctl *ctl, struct why *why)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000l };
@@ -75,14 +92,14 @@ int drain(const struct ctl *ctl, struct why *why)
 	const uint64_t began_ns = clock_now_ns();
 	_cleanup_(json_decrefp) json_t *result = NULL;
 	char names[NAMES_BYTES];
-	int said = 0, runs, r;
+	int said = 0, inner = 0, runs, r;
 
 	signals_catch();
 	r = ctl_ask(ctl, request_make(ctl), &result, why);
 	if (r < 0)
 		return r;
 	is_cordoned = true;
-	while ((runs = runs_read(ctl, names, why)) > 0) {
+	while ((runs = runs_read(ctl, names, &inner, why)) > 0) {
 		if (limit_ns && clock_now_ns() - began_ns >= limit_ns)
 			return why_say(why, -ETIMEDOUT,
 				       "after %ju s %d runs are still on: %s. The node stays "
@@ -95,6 +112,6 @@ int drain(const struct ctl *ctl, struct why *why)
 	if (runs == 0 && ctl->json)
 		ctl_dump(result);
 	else if (runs == 0)
-		puts("drained: no run is on, and none begins until tallyctl uncordon");
+		drained_say(inner);
 	return runs;
 }

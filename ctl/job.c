@@ -72,15 +72,21 @@ static void created_say(const json_t *result, const char *path)
 int job_token(const struct ctl *ctl, struct why *why)
 {
 	const char *path = ctl->value[OPTION_TOKEN_FILE];
-	_cleanup_(json_decrefp) json_t *result = NULL;
+	_cleanup_(json_decrefp) json_t *request = request_make(ctl), *result = NULL;
 	_cleanup_(closep) int fd = -1;
+	json_t *tree;
 	int r = 0;
 
-	if (path)
+	if (ctl->value[OPTION_TREE]) {
+		r = tree_read(ctl->value[OPTION_TREE], &tree, why);
+		if (r == 0)
+			json_object_set_new(request, "tree", tree);
+	}
+	if (r == 0 && path)
 		r = token_file_make(path, &fd, why);
 	if (r < 0)
 		return r;
-	r = ctl_ask(ctl, request_make(ctl), &result, why);
+	r = ctl_ask(ctl, TAKE_PTR(request), &result, why);
 	if (r == 0)
 		r = token_say(ctl, result, fd, why);
 	if (r < 0 && path)

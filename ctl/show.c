@@ -75,11 +75,15 @@ static void cell_port_remark(const json_t *row, const char *key, struct cell *re
 static void cell_runs(const json_t *row, const char *key, struct cell *ret)
 {
 	double software = field_number(row, "runs_in_software");
-	char text[64] = "";
+	double inner = field_number(row, "runs_inner");
+	char text[128] = "";
+	size_t used = 0;
 
 	if (software > 0)
-		snprintf(text, sizeof(text), ", %.0f summed in software, for lack of slots",
-			 software);
+		used += snprintf(text, sizeof(text), ", %.0f summed in software, for lack of slots",
+				 software);
+	if (inner > 0)
+		snprintf(text + used, sizeof(text) - used, ", %.0f as an inner node", inner);
 	snprintf(ret->text, sizeof(ret->text), "%.0f%s%s", field_number(row, "runs"),
 		 json_is_true(field(row, "cordoned")) ? ", cordoned: no other one begins" : "",
 		 text);
@@ -185,7 +189,10 @@ void cell_state(const json_t *row, const char *key, struct cell *ret)
 	const char *state = field_text(row, key);
 
 	cell_text(row, key, ret);
-	if (json_is_true(field(row, "in_software")))
+	if (!strcmp(field_text(row, "role"), "inner"))
+		*ret = !strcmp(state, "running") ? (struct cell){ "inner", COLOUR_GREEN }
+						 : (struct cell){ "inner, waits", COLOUR_YELLOW };
+	else if (json_is_true(field(row, "in_software")))
 		*ret = (struct cell){ "in software", COLOUR_YELLOW };
 	else if (!strcmp(state, "running"))
 		ret->colour = COLOUR_GREEN;
@@ -232,6 +239,11 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 		{ "STATE", "state", cell_state, TABLE_LEFT },
 		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
 	};
+	static const struct column nodes[] = {
+		{ "NODE BELOW", "name", cell_text, TABLE_LEFT },
+		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
+		{ "RANKS", "ranks", cell_text, TABLE_ELASTIC },
+	};
 	const json_t *job = json_array_get(result, 0);
 	int r;
 
@@ -244,6 +256,12 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	fputc('\n', out);
 	if (*field_text(job, "trouble"))
 		trouble_write(ctl, "", field_text(job, "trouble"), out);
+	if (json_array_size(field(job, "nodes"))) {
+		r = table_print(out, &ctl->style, COLUMNS(nodes), field(job, "nodes"), 0);
+		fputc('\n', out);
+	}
+	if (r < 0)
+		return r;
 	return table_print(out, &ctl->style, COLUMNS(columns), field(job, "members"), 0);
 }
 

@@ -281,6 +281,74 @@ static void json_with_a_tokens_file_has_no_token(void **state)
 	unlink(path);
 }
 
+/* --- trees ----------------------------------------------------------------------------------- */
+
+/* A file with this text; its path until the next one. */
+static const char *file_with(const char *text)
+{
+	static char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s", harness_path("file"));
+	fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	return path;
+}
+
+#define TREE_NODE "{\"name\":\"a0\",\"address\":\"10.77.0.2\",\"ranks\":\"0-1\"}"
+
+static void a_tree_is_read_from_a_file(void **state)
+{
+	const char *path = file_with("[" TREE_NODE "]\n");
+
+	assert_int_equal(
+		ask(ARGUMENTS("job", "create", "x", "--workers", "2", "--tree", path),
+		    "{\"do\":\"job-create\",\"name\":\"x\",\"workers\":2,\"tree\":[" TREE_NODE "]}",
+		    OK("{\"name\":\"x\",\"id\":9,\"token\":\"" TOKEN "\"}")),
+		0);
+	path = file_with("null");
+	assert_int_equal(run(ARGUMENTS("job", "create", "x", "--workers", "2", "--tree", path)), 1);
+	assert_has(err, "is null; a tree is a list of nodes");
+	path = file_with("[{");
+	assert_int_equal(run(ARGUMENTS("job", "create", "x", "--workers", "2", "--tree", path)), 1);
+	assert_has(err, "line 1, column 2: not JSON");
+	unlink(path);
+}
+
+static void documents_are_printed_a_line_each(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("job", "documents", "x", "--node", "a0"),
+			     "{\"do\":\"job-documents\",\"name\":\"x\",\"node\":\"a0\"}",
+			     OK("[{\"job\":\"x\",\"node\":\"a0\"},{\"job\":\"x\"}]")),
+			 0);
+	assert_string_equal(out, "{\"job\":\"x\",\"node\":\"a0\"}\n{\"job\":\"x\"}\n");
+}
+
+static void what_became_of_a_document_is_said(void **state)
+{
+	const char *path = file_with("{\"job\":\"x\"}");
+
+	assert_int_equal(ask(ARGUMENTS("apply", path, "--tenant", "red"),
+			     "{\"do\":\"apply\",\"tenant\":\"red\",\"document\":{\"job\":\"x\"}}",
+			     OK("{\"name\":\"x\",\"id\":9,\"epoch\":7,\"running\":true,"
+				"\"trouble\":\"\"}")),
+			 0);
+	assert_string_equal(out, "run 7 of job x is on at this node\n");
+	assert_int_equal(ask(ARGUMENTS("apply", path),
+			     "{\"do\":\"apply\",\"document\":{\"job\":\"x\"}}",
+			     OK("{\"name\":\"x\",\"id\":9,\"epoch\":7,\"running\":false,"
+				"\"trouble\":\"10.77.1.1: no neighbour answers\"}")),
+			 0);
+	assert_has(
+		out,
+		"begins here when it can: 10.77.1.1: no neighbour answers (tallyctl job show x)");
+	path = file_with("[{\"job\":\"x\"}]");
+	assert_int_equal(run(ARGUMENTS("apply", path)), 1);
+	assert_has(err, "is a list; a document is an object");
+	unlink(path);
+}
+
 /* --- usage ----------------------------------------------------------------------------------- */
 
 static void wrong_usage_names_what_there_is(void **state)
@@ -550,7 +618,7 @@ static void the_key_completes_commands(void **state)
 	complete("''", NULL, NULL);
 	assert_string_equal(
 		out,
-		"status reload cordon drain uncordon tenant quota job stats links top trace doctor help\n");
+		"status reload cordon drain uncordon tenant quota job apply stats links top trace doctor help\n");
 	complete("tenant ''", NULL, NULL);
 	assert_string_equal(out, "add set del list\n");
 	complete("--json job cr", NULL, NULL);
@@ -864,6 +932,9 @@ int main(void)
 		cmocka_unit_test_teardown(a_tokens_file_is_its_owners_alone, harness_clear),
 		cmocka_unit_test_teardown(a_refused_job_leaves_no_file, harness_clear),
 		cmocka_unit_test_teardown(json_with_a_tokens_file_has_no_token, harness_clear),
+		cmocka_unit_test_teardown(a_tree_is_read_from_a_file, harness_clear),
+		cmocka_unit_test_teardown(documents_are_printed_a_line_each, harness_clear),
+		cmocka_unit_test_teardown(what_became_of_a_document_is_said, harness_clear),
 		cmocka_unit_test_teardown(wrong_usage_names_what_there_is, harness_clear),
 		cmocka_unit_test_teardown(seventeen_ingress_points_are_too_many, harness_clear),
 		cmocka_unit_test_teardown(help_is_no_error, harness_clear),

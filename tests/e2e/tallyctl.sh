@@ -51,11 +51,11 @@ both() { # JQ-CONDITION COMMAND...: NAME in it is json, then text
 	ctl "${@//NAME/text}" >"$work/text"
 }
 
-# Whatever is in the help was tried by the fact below, or needs workers: others, and operators.sh.
+# Whatever is in the help was tried by the fact below, or needs workers: others, operators.sh and trees.sh.
 all_were_tested() {
 	local command
 	while read -r command; do
-		printf '%s\n' "${tested[@]}" doctor trace help "job rotate" "job restart" "job kick" | has -E "^$command( |$)" ||
+		printf '%s\n' "${tested[@]}" doctor trace help "job rotate" "job restart" "job kick" "job documents" apply | has -E "^$command( |$)" ||
 			{ echo "$command is not tested"; return 1; }
 	done < <(ctl --help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p; s/^  \([a-z][a-z ]*[a-z]\) [[A-Z].*/\1/p')
 }
