@@ -19,6 +19,7 @@
 #include "agent/core/config.h"
 #include "agent/core/request.h"
 #include "agent/core/tenant_keys.h"
+#include "agent/core/tree.h"
 #include "common/file.h"
 #include "common/jobfile.h"
 #include "common/joining.h"
@@ -199,7 +200,8 @@ static bool list_print(const char *name, bool manual)
 		{ "config", &config_keys },	   { "ingress", &tenant_point_keys },
 		{ "jobfile", &jobfile_keys },	   { "greeting", &joining_greeting_keys },
 		{ "joining", &joining_join_keys }, { "leaving", &joining_leave_keys },
-		{ "run", &joining_run_keys },
+		{ "run", &joining_run_keys },	   { "tree", &tree_node_keys },
+		{ "document", &document_keys },
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
