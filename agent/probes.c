@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/edge/refused.h"
 #include "agent/edge/spiller.h"
 #include "common/util.h"
 #include "probes.h"
-#include "spill/serve.h"
 
 enum {
 	PROBE_BYTES = SPILLER_ASK_BYTES, /* 0, which begins no message, and random ones */
@@ -60,7 +60,7 @@ static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)
 	bool gone = false;
 	ssize_t n;
 
-	while ((n = serve_refused(fd, quoted, sizeof(quoted))) >= 0)
+	while ((n = refused_read(fd, quoted, sizeof(quoted))) >= 0)
 		gone |= n == sizeof(quoted) && !memcmp(quoted, p->datagram, sizeof(quoted));
 	recv(fd, quoted, sizeof(quoted), MSG_DONTWAIT); /* a forged one has left an error, too */
 	if (!gone)

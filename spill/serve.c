@@ -10,10 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <linux/errqueue.h> /* behind time.h, which it needs */
 
 #include "common/address.h"
 #include "common/clock.h"
@@ -306,34 +303,6 @@ int serve_ask(struct serve *s, const struct sockaddr_storage *to, const void *by
 	if (sendto(s->fd, bytes, length, MSG_DONTWAIT, (const void *)to, endpoint_length(to)) < 0)
 		return -errno;
 	return 0;
-}
-
-static bool is_refusal(const struct msghdr *m)
-{
-	const struct sock_extended_err *e;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR((struct msghdr *)m, c)) {
-		if (!(c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) &&
-		    !(c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR))
-			continue;
-		e = (const void *)CMSG_DATA(c);
-		return e->ee_errno == ECONNREFUSED;
-	}
-	return false;
-}
-
-ssize_t serve_refused(int fd, void *ret, size_t size)
-{
-	uint8_t control[256];
-	struct iovec into = { ret, size };
-	struct msghdr m = { .msg_iov = &into, .msg_iovlen = 1, .msg_control = control };
-	ssize_t n;
-
-	while (m.msg_controllen = sizeof(control),
-	       (n = recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT | MSG_TRUNC)) >= 0)
-		if (is_refusal(&m))
-			return n;
-	return -EAGAIN;
 }
 
 struct spill *serve_spill(struct serve *s) { return s->spill; }

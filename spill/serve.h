@@ -35,16 +35,10 @@ unsigned int serve_some(struct serve *s);
 
 /*
  * Sends a datagram that is no message to somebody who may have gone. From then on the socket is
- * also readable in the sense of POLLERR, until serve_refused() has read all; and what is sent next
- * after somebody has refused something is lost, as on the way.
+ * also readable in the sense of POLLERR, until all errors have been read (MSG_ERRQUEUE); and what
+ * is sent next after somebody has refused something is lost, as on the way.
  */
 int serve_ask(struct serve *s, const struct sockaddr_storage *to, const void *bytes, size_t length);
-
-/*
- * Of a UDP socket with IP_RECVERR or IPV6_RECVERR: reads the next datagram whose receiver's machine
- * has said that nobody is there, as far as it was quoted and `size` goes. -EAGAIN: there is none.
- */
-ssize_t serve_refused(int fd, void *ret, size_t size);
 
 /* Messages that the kernel did not take in time; workers ask again. */
 uint64_t serve_unsent(const struct serve *s);

@@ -7,6 +7,8 @@
 #ifndef TALLY_AGENT_DATAPLANE_PORTS_H
 #define TALLY_AGENT_DATAPLANE_PORTS_H
 
+#include <errno.h>
+
 #include "agent/core/dataplane_state.h"
 #include "pins.h"
 #include "programs.h"

@@ -17,6 +17,7 @@
 #include "agent/core/tenant.h"
 #include "common/address.h"
 #include "common/owned.h"
+#include "refused.h"
 #include "spill/serve.h"
 
 _Static_assert((int)SPILL_POINTS_MAX == (int)TENANT_POINTS_MAX, "a tenant's points");
@@ -52,7 +53,7 @@ static void refused_hand_on(struct spiller *s, const struct serve *serve)
 	uint8_t datagram[SPILLER_ASK_BYTES];
 	ssize_t n;
 
-	while ((n = serve_refused(serve_fd(serve), datagram, sizeof(datagram))) >= 0)
+	while ((n = refused_read(serve_fd(serve), datagram, sizeof(datagram))) >= 0)
 		if (n == sizeof(datagram) && !*datagram &&
 		    write(s->refused[1], datagram, sizeof(datagram)) < 0)
 			continue;
