@@ -208,8 +208,10 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_string_equal(a->name, b->name);
 	assert_string_equal(a->token, b->token);
 	assert_true(!a->tree == !b->tree && !a->document == !b->document);
-	assert_true(!a->tree || !memcmp(a->tree, b->tree, sizeof(*a->tree)));
-	assert_true(!a->document || !memcmp(a->document, b->document, sizeof(*a->document)));
+	if (a->tree && b->tree)
+		assert_memory_equal(a->tree, b->tree, sizeof(*a->tree));
+	if (a->document && b->document)
+		assert_memory_equal(a->document, b->document, sizeof(*a->document));
 	assert_int_equal(a->id, b->id);
 	assert_int_equal(a->tenant, b->tenant);
 	assert_string_equal(a->tenant_name, b->tenant_name);
