@@ -36,7 +36,7 @@ pins_that_are_removed_are_put_back_while_sums_go_on() {
 	star
 	start_agent
 	create_job train 3
-	load
+	load 12 # it is looked every 3 s, and two times here
 	another train 300
 	before=$(pins)
 	rm -r "$pin-n0"
