@@ -3,9 +3,9 @@
  * Borrowed slots: a pool that jobs share, beside the rings of slots that are reserved for one job
  * each (docs/decisions/0014-borrowed-slots.md). Pure; tests and simulations compile it, and the
  * data plane does not yet. Each chunk may have one slot of the pool, by a hash or in the range of
- *its job, so chunks compete for a slot, and the policy decides. To every job that borrows the node
- *is an inner node, also where the root of the job is on the same machine: what finds no slot goes
- *up to the root, and so does what leaves one. The root alone makes results, answers and asks.
+ * its job, so chunks compete for a slot, and the policy decides. To every job that borrows the node
+ * is an inner node, also where the root of the job is on the same machine: what finds no slot goes
+ * up to the root, and so does what leaves one. The root alone makes results, answers and asks.
  *
  *	tally_node_admit()		may it come in? The role is that of an inner node
  *	tally_borrowed_place()		a contribution: its slot
