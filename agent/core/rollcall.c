@@ -41,8 +41,8 @@ static void taken_note(struct core *c)
 	if (c->round.error == -EADDRINUSE)
 		why_say(&text, 0,
 			"UDP port %d is in use by another program (ss -ulnp 'sport = :%d'): so "
-			"tallyd cannot find out which detached workers have gone. Their ranks stay taken until they leave, or tallyctl "
-			"job restart NAME",
+			"tallyd cannot find out which detached workers have gone. Their ranks stay "
+			"taken until they leave, or tallyctl job restart NAME",
 			TALLY_UDP_PORT, TALLY_UDP_PORT);
 	trouble_note(c, CORE_TROUBLE_ROLLCALL, text.text);
 }
