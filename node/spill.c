@@ -66,6 +66,7 @@ int node_spill(const struct command_line *q, struct why *why)
 	_cleanup_(serve_closep) struct serve *serve = NULL;
 	static struct installation installation;
 	static struct run run;
+	struct serve_socket *socket = NULL;
 	struct pollfd wait[2];
 	int r;
 
@@ -73,16 +74,18 @@ int node_spill(const struct command_line *q, struct why *why)
 	if (r == 0)
 		r = installation_plan(&run, &q->role, &installation, why);
 	if (r == 0)
-		r = serve_open(&run.service, q->memory, &serve, why);
+		r = serve_open(q->memory, &serve);
+	if (r == 0)
+		r = serve_listen(serve, &run.service, &socket, why);
 	if (r == 0)
 		r = job_put(serve_spill(serve), &run, &installation, why);
 	if (r < 0)
 		return r;
-	wait[0] = (struct pollfd){ .fd = serve_fd(serve), .events = POLLIN };
+	wait[0] = (struct pollfd){ .fd = serve_fd(socket), .events = POLLIN };
 	wait[1] = (struct pollfd){ .fd = end_open(), .events = POLLIN };
 	printf("job %u epoch %u: summed in software\n", run.job, run.epoch);
 	while (poll(wait, 2, -1) >= 0 && !wait[1].revents)
-		serve_some(serve);
+		serve_some(serve, socket);
 	close(wait[1].fd);
 	print_counters(serve, serve_spill(serve), run.job);
 	return 0;

@@ -57,18 +57,24 @@ struct outgoing {
 	uint64_t header[SENDS][RUN_MAX][SPILL_HEADER_WORDS];
 };
 
-struct serve {
-	struct spill *spill;
+struct serve_socket {
+	struct serve_socket *next;
 	struct sockaddr_storage service;
 	int fd;
 	bool segments; /* the kernel cuts runs */
+};
+
+struct serve {
+	struct spill *spill;
+	struct serve_socket *sockets;
+	struct serve_socket *from; /* what waits leaves by this one */
 	uint64_t unsent;
 	unsigned int waiting;
 	struct waiting wait[REPLIES];
 	struct outgoing out;
 	struct mmsghdr in[RECEIVES];
 	struct iovec in_iov[RECEIVES];
-	struct spill_way from[RECEIVES];
+	struct spill_way way[RECEIVES];
 	union control_in in_control[RECEIVES];
 	uint8_t *buffer; /* [RECEIVES][RECEIVE_BYTES] */
 	uint64_t aligned[RECEIVE_BYTES / sizeof(uint64_t)];
@@ -85,7 +91,7 @@ static void send_singly(struct serve *s, const struct msghdr *run, unsigned int 
 				      .msg_iov = run->msg_iov + i,
 				      .msg_iovlen = parts };
 
-		s->unsent += sendmsg(s->fd, &one, MSG_DONTWAIT) < 0;
+		s->unsent += sendmsg(s->from->fd, &one, MSG_DONTWAIT) < 0;
 	}
 }
 
@@ -93,10 +99,13 @@ static void send_singly(struct serve *s, const struct msghdr *run, unsigned int 
 static void outgoing_send(struct serve *s)
 {
 	struct outgoing *o = &s->out;
-	struct pollfd room = { .fd = s->fd, .events = POLLOUT };
+	struct pollfd room = { .events = POLLOUT };
 
+	if (!o->runs)
+		return;
+	room.fd = s->from->fd;
 	for (unsigned int sent = 0; sent < o->runs;) {
-		int r = sendmmsg(s->fd, o->run + sent, o->runs - sent, MSG_DONTWAIT);
+		int r = sendmmsg(room.fd, o->run + sent, o->runs - sent, MSG_DONTWAIT);
 
 		if (r > 0) {
 			sent += r;
@@ -104,7 +113,7 @@ static void outgoing_send(struct serve *s)
 			   (errno == EAGAIN && poll(&room, 1, ROOM_WAIT_MS) > 0)) {
 			continue;
 		} else if (errno == EINVAL || errno == EIO) {
-			s->segments = false;
+			s->from->segments = false;
 			send_singly(s, &o->run[sent].msg_hdr, o->parts[sent]);
 			sent++;
 		} else {
@@ -136,7 +145,7 @@ static bool run_goes_on(const struct serve *s, const struct msghdr *run, unsigne
 	size_t datagrams = run->msg_iovlen / parts, each = run->msg_iov[0].iov_len;
 
 	each += parts > 1 ? run->msg_iov[1].iov_len : 0;
-	return s->segments && datagrams < RUN_MAX && each == bytes &&
+	return s->from->segments && datagrams < RUN_MAX && each == bytes &&
 	       (datagrams + 1) * bytes <= RUN_BYTES_MAX;
 }
 
@@ -224,7 +233,7 @@ static void take(struct serve *s, const void *datagram, size_t length, const str
 		datagram = memcpy(s->aligned, datagram, length);
 	/* Into a place of its own: what waits before may be sent meanwhile. */
 	w = &s->wait[s->waiting];
-	spill_message(s->spill, datagram, length, &s->service, way, now_ns, &w->reply);
+	spill_message(s->spill, datagram, length, &s->from->service, way, now_ns, &w->reply);
 	if (w->reply.to == TALLY_TO_NOBODY)
 		return;
 	if (s->waiting == 0 && w != s->wait)
@@ -257,31 +266,33 @@ static size_t control_read(struct msghdr *m, size_t length, uint32_t *ret_interf
 static int receive(struct serve *s)
 {
 	for (int i = 0; i < RECEIVES; i++)
-		s->in[i].msg_hdr = (struct msghdr){ .msg_name = &s->from[i].from,
-						    .msg_namelen = sizeof(s->from[i].from),
+		s->in[i].msg_hdr = (struct msghdr){ .msg_name = &s->way[i].from,
+						    .msg_namelen = sizeof(s->way[i].from),
 						    .msg_iov = &s->in_iov[i],
 						    .msg_iovlen = 1,
 						    .msg_control = &s->in_control[i],
 						    .msg_controllen = sizeof(s->in_control[i]) };
-	return recvmmsg(s->fd, s->in, RECEIVES, MSG_DONTWAIT, NULL);
+	return recvmmsg(s->from->fd, s->in, RECEIVES, MSG_DONTWAIT, NULL);
 }
 
-unsigned int serve_some(struct serve *s)
+unsigned int serve_some(struct serve *s, struct serve_socket *socket)
 {
-	int runs = receive(s);
 	uint64_t now_ns = clock_now_ns();
 	unsigned int messages = 0;
+	int runs;
 
+	s->from = socket;
+	runs = receive(s);
 	for (int i = 0; i < runs; i++) {
 		const uint8_t *bytes = s->in_iov[i].iov_base;
 		size_t left = s->in[i].msg_len, each;
 
-		each = control_read(&s->in[i].msg_hdr, left, &s->from[i].interface);
+		each = control_read(&s->in[i].msg_hdr, left, &s->way[i].interface);
 
 		for (; left; messages++) {
 			size_t one = each < left ? each : left;
 
-			take(s, bytes, one, &s->from[i], now_ns);
+			take(s, bytes, one, &s->way[i], now_ns);
 			bytes += one;
 			left -= one;
 		}
@@ -292,7 +303,8 @@ unsigned int serve_some(struct serve *s)
 
 /* --- who has gone */
 
-int serve_ask(struct serve *s, const struct sockaddr_storage *to, const void *bytes, size_t length)
+int serve_ask(struct serve_socket *s, const struct sockaddr_storage *to, const void *bytes,
+	      size_t length)
 {
 	const bool ipv6 = s->service.ss_family == AF_INET6;
 	const int on = 1;
@@ -307,7 +319,7 @@ int serve_ask(struct serve *s, const struct sockaddr_storage *to, const void *by
 
 struct spill *serve_spill(struct serve *s) { return s->spill; }
 
-int serve_fd(const struct serve *s) { return s->fd; }
+int serve_fd(const struct serve_socket *s) { return s->fd; }
 
 uint64_t serve_unsent(const struct serve *s) { return s->unsent; }
 
@@ -322,8 +334,9 @@ static void set_buffer(int fd, int force, int option)
 		setsockopt(fd, SOL_SOCKET, option, &want, sizeof(want));
 }
 
-static int serve_listen(struct serve *s, struct why *why)
+static int socket_bind(struct serve_socket *s, struct why *why)
 {
+	socklen_t length = sizeof(s->service);
 	char text[ADDRESS_BYTES];
 	int on = 1;
 
@@ -346,39 +359,52 @@ static int serve_listen(struct serve *s, struct why *why)
 				       ? "something listens at %s already: is it another tallyd?"
 				       : "cannot listen at %s (%s)",
 			       text, strerror(errno));
+	getsockname(s->fd, (struct sockaddr *)&s->service, &length);
 	return 0;
 }
 
-static struct serve *serve_new(size_t bytes_max)
+static void socket_close(struct serve_socket *s)
 {
-	struct serve *s = calloc(1, sizeof(*s));
+	if (s && s->fd >= 0)
+		close(s->fd);
+	free(s);
+}
+
+static inline void socket_closep(struct serve_socket **s) { socket_close(*s); }
+
+int serve_listen(struct serve *s, const struct sockaddr_storage *service, struct serve_socket **ret,
+		 struct why *why)
+{
+	_cleanup_(socket_closep) struct serve_socket *at = calloc(1, sizeof(*at));
+	int r;
+
+	if (!at)
+		return why_say(why, -ENOMEM, "out of memory");
+	*at = (struct serve_socket){
+		.next = s->sockets, .service = *service, .fd = -1, .segments = true
+	};
+	r = socket_bind(at, why);
+	if (r < 0)
+		return r;
+	*ret = s->sockets = TAKE_PTR(at);
+	return 0;
+}
+
+int serve_open(size_t bytes_max, struct serve **ret)
+{
+	_cleanup_(serve_closep) struct serve *s = calloc(1, sizeof(*s));
 	uint16_t boot = 0;
 
 	if (!s)
-		return NULL;
+		return -ENOMEM;
 	if (getrandom(&boot, sizeof(boot), 0) != sizeof(boot))
 		boot = clock_now_ns();
-	s->fd = -1;
-	s->segments = true;
 	s->buffer = malloc(RECEIVES * RECEIVE_BYTES);
 	s->spill = spill_new(bytes_max, boot, settle, s);
-	for (int i = 0; s->buffer && i < RECEIVES; i++)
+	if (!s->buffer || !s->spill)
+		return -ENOMEM;
+	for (int i = 0; i < RECEIVES; i++)
 		s->in_iov[i] = (struct iovec){ s->buffer + i * RECEIVE_BYTES, RECEIVE_BYTES };
-	return s;
-}
-
-int serve_open(const struct sockaddr_storage *service, size_t bytes_max, struct serve **ret,
-	       struct why *why)
-{
-	_cleanup_(serve_closep) struct serve *s = serve_new(bytes_max);
-	int r;
-
-	if (!s || !s->buffer || !s->spill)
-		return why_say(why, -ENOMEM, "out of memory");
-	s->service = *service;
-	r = serve_listen(s, why);
-	if (r < 0)
-		return r;
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -388,8 +414,12 @@ void serve_close(struct serve *s)
 	if (!s)
 		return;
 	spill_free(s->spill);
-	if (s->fd >= 0)
-		close(s->fd);
+	while (s->sockets) {
+		struct serve_socket *next = s->sockets->next;
+
+		socket_close(s->sockets);
+		s->sockets = next;
+	}
 	free(s->buffer);
 	free(s);
 }

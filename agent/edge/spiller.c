@@ -23,7 +23,6 @@
 _Static_assert((int)SPILL_POINTS_MAX == (int)TENANT_POINTS_MAX, "a tenant's points");
 /* `lock` guards all but `wake`. */
 struct spiller {
-	size_t bytes_max;
 	pthread_mutex_t lock;
 	pthread_t thread;
 	bool runs; /* the thread */
@@ -32,7 +31,8 @@ struct spiller {
 	int refused[2]; /* a pipe, for the thread of the owner */
 	unsigned int services;
 	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
-	struct serve *serve[SPILLER_SERVICES_MAX];
+	struct serve_socket *socket[SPILLER_SERVICES_MAX];
+	struct serve *serve;
 	struct tally_tenant tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
 	struct spill_points points[TALLY_TENANTS_MAX]; /* the same */
 };
@@ -43,17 +43,17 @@ static unsigned int sockets_of(struct spiller *s, struct pollfd *ret)
 {
 	ret[0] = (struct pollfd){ .fd = s->wake, .events = POLLIN };
 	for (unsigned int i = 0; i < s->services; i++)
-		ret[1 + i] = (struct pollfd){ .fd = serve_fd(s->serve[i]), .events = POLLIN };
+		ret[1 + i] = (struct pollfd){ .fd = serve_fd(s->socket[i]), .events = POLLIN };
 	return 1 + s->services;
 }
 
 /* What was asked, of all that nobody took. If the pipe is full it is asked again. */
-static void refused_hand_on(struct spiller *s, const struct serve *serve)
+static void refused_hand_on(struct spiller *s, const struct serve_socket *socket)
 {
 	uint8_t datagram[SPILLER_ASK_BYTES];
 	ssize_t n;
 
-	while ((n = refused_read(serve_fd(serve), datagram, sizeof(datagram))) >= 0)
+	while ((n = refused_read(serve_fd(socket), datagram, sizeof(datagram))) >= 0)
 		if (n == sizeof(datagram) && !*datagram &&
 		    write(s->refused[1], datagram, sizeof(datagram)) < 0)
 			continue;
@@ -77,9 +77,9 @@ static void *serve_all(void *data)
 		/* Services are only closed by the thread that ends this one. */
 		for (unsigned int i = 1; i < sockets; i++) {
 			if (wait[i].revents & POLLERR)
-				refused_hand_on(s, s->serve[i - 1]);
+				refused_hand_on(s, s->socket[i - 1]);
 			if (wait[i].revents)
-				serve_some(s->serve[i - 1]);
+				serve_some(s->serve, s->socket[i - 1]);
 		}
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -116,9 +116,8 @@ static unsigned int service_index(const struct spiller *s, const struct sockaddr
 	return i;
 }
 
-/* The socket at this address, which is made if there is none. */
-static int service_find(struct spiller *s, const struct sockaddr_storage *service,
-			struct serve **ret, struct why *why)
+/* A socket at this address, if there is none. */
+static int service_open(struct spiller *s, const struct sockaddr_storage *service, struct why *why)
 {
 	unsigned int i = service_index(s, service);
 	int r;
@@ -128,14 +127,13 @@ static int service_find(struct spiller *s, const struct sockaddr_storage *servic
 			       "at most %d service addresses can have jobs in "
 			       "software",
 			       SPILLER_SERVICES_MAX);
-	if (i == s->services) {
-		r = serve_open(service, s->bytes_max, &s->serve[i], why);
-		if (r < 0)
-			return r;
-		s->service[s->services++] = *service;
-		wake(s);
-	}
-	*ret = s->serve[i];
+	if (i < s->services)
+		return 0;
+	r = serve_listen(s->serve, service, &s->socket[i], why);
+	if (r < 0)
+		return r;
+	s->service[s->services++] = *service;
+	wake(s);
 	return 0;
 }
 
@@ -163,16 +161,15 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 					     .children = g->copies,
 					     .child = child,
 					     .key = g->job.keyed ? g->key : NULL };
-	struct serve *serve = NULL;
 	int r;
 
 	service_of(&g->job, &options.service);
-	r = service_find(s, &options.service, &serve, why);
+	r = service_open(s, &options.service, why);
 	if (r == 0)
 		r = thread_start(s, why);
 	if (r < 0)
 		return r;
-	r = spill_job_put(serve_spill(serve), &options);
+	r = spill_job_put(serve_spill(s->serve), &options);
 	return r < 0 ? why_say(why, r, "job %u cannot be summed in software: %s", g->id,
 			       strerror(-r))
 		     : 0;
@@ -197,8 +194,7 @@ int spiller_put(struct spiller *s, const struct installation *g, struct why *why
 void spiller_remove(struct spiller *s, uint32_t id)
 {
 	pthread_mutex_lock(&s->lock);
-	for (unsigned int i = 0; i < s->services; i++)
-		spill_job_remove(serve_spill(s->serve[i]), id);
+	spill_job_remove(serve_spill(s->serve), id);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -229,7 +225,7 @@ int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
 	pthread_mutex_lock(&s->lock);
 	i = service_index(s, service);
 	if (i < s->services)
-		r = serve_ask(s->serve[i], worker, datagram, SPILLER_ASK_BYTES);
+		r = serve_ask(s->socket[i], worker, datagram, SPILLER_ASK_BYTES);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -270,17 +266,16 @@ static void apart_add(const struct spill *spill, struct tally_counter *to)
 
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count)
 {
+	const struct spill *spill = serve_spill(s->serve);
 	struct rows all = { .count = *count };
-	unsigned int jobs = 0;
+	unsigned int jobs;
 
 	pthread_mutex_lock(&s->lock);
-	for (unsigned int i = 0; i < s->services; i++) {
-		apart_add(serve_spill(s->serve[i]), (*rows)->outcome);
-		jobs += spill_jobs(serve_spill(s->serve[i]));
-	}
+	apart_add(spill, (*rows)->outcome);
+	jobs = spill_jobs(spill);
 	all.row = jobs ? reallocarray(*rows, *count + jobs, sizeof(**rows)) : NULL;
-	for (unsigned int i = 0; all.row && i < s->services; i++)
-		spill_each(serve_spill(s->serve[i]), row_add, &all);
+	if (all.row)
+		spill_each(spill, row_add, &all);
 	pthread_mutex_unlock(&s->lock);
 	if (!all.row)
 		return jobs ? -ENOMEM : 0;
@@ -298,13 +293,15 @@ int spiller_open(size_t bytes_max, struct spiller **ret)
 
 	if (!s)
 		return -ENOMEM;
-	s->bytes_max = bytes_max;
 	s->tenant[0].priority = UINT8_MAX;
 	s->points[0].anywhere = true;
 	pthread_mutex_init(&s->lock, NULL);
+	error = serve_open(bytes_max, &s->serve);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake < 0 || pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0) {
+	if (error == 0 && (s->wake < 0 || pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0))
 		error = -errno;
+	if (error < 0) {
+		serve_close(s->serve);
 		if (s->wake >= 0)
 			close(s->wake);
 		free(s);
@@ -324,8 +321,7 @@ void spiller_close(struct spiller *s)
 	wake(s);
 	if (s->runs)
 		pthread_join(s->thread, NULL);
-	for (unsigned int i = 0; i < s->services; i++)
-		serve_close(s->serve[i]);
+	serve_close(s->serve);
 	pthread_mutex_destroy(&s->lock);
 	close(s->wake);
 	close(s->refused[0]);

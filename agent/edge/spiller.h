@@ -23,7 +23,7 @@ enum {
 
 struct spiller;
 
-/* `bytes_max`: of all sums at one service address. The caller's, for spiller_close(). -ENOMEM. */
+/* `bytes_max`: of all sums together. The caller's, for spiller_close(). -ENOMEM. */
 int spiller_open(size_t bytes_max, struct spiller **ret);
 void spiller_close(struct spiller *s);
 
