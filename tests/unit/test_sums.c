@@ -108,6 +108,63 @@ static const char *world_runs(uint64_t seed)
 
 static void it_does_what_the_rules_say(void **state) { run_seeds(1000, world_runs); }
 
+/* --- sums that come up: of child nodes, and of the pool on this machine */
+
+static struct message sum_of(uint32_t seq, unsigned int first, unsigned int second)
+{
+	struct message m = contribution(seq, first, BLOCKS), other;
+
+	other = contribution(seq, second, BLOCKS);
+	for (unsigned int i = 0; i < BLOCKS * TALLY_BLOCK_WORDS; i++)
+		m.word[i] += other.word[i];
+	m.header.set |= other.header.set;
+	tag(&m);
+	return m;
+}
+
+static void assert_sum(const struct spill_reply *r, uint32_t seq)
+{
+	for (unsigned int i = 0; i < BLOCKS * TALLY_BLOCK_WORDS; i++)
+		assert_int_equal(r->word[i],
+				 WORKERS * (1000 * seq + i) + WORKERS * (WORKERS - 1) / 2);
+}
+
+/* Whichever of its ranks is in `sender`: the answer goes where the packet came from. */
+static void a_sum_of_several_ranks_is_one_contribution(void **state)
+{
+	struct message both = sum_of(1, 0, 2), alone = contribution(1, 0, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 2);
+	assert_int_equal(give(&w, &both, &reply), TALLY_ABSORBED);
+	assert_int_equal(give(&w, &both, &reply), TALLY_DUPLICATE);
+	assert_int_equal(give(&w, &alone, &reply), TALLY_DUPLICATE);
+	assert_int_equal(contribute(&w, 1, 1), TALLY_COMPLETED);
+	assert_int_equal(give(&w, &both, &reply), TALLY_ANSWERED_ALL);
+	assert_int_equal(reply.to, TALLY_TO_GROUP);
+	assert_sum(&reply, 1);
+	assert_int_equal(give(&w, &alone, &reply), TALLY_ANSWERED);
+	assert_int_equal(reply.to, TALLY_TO_SENDER);
+	assert_sum(&reply, 1);
+	spill_free(w.spill);
+}
+
+static void what_two_sums_have_in_common_is_added_once(void **state)
+{
+	struct message first = sum_of(1, 0, 1), second = sum_of(1, 1, 2);
+	struct message left = contribution(1, 2, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make(&w, 2);
+	assert_int_equal(give(&w, &first, &reply), TALLY_ABSORBED);
+	assert_int_equal(give(&w, &second, &reply), TALLY_OVERLAP);
+	assert_int_equal(give(&w, &left, &reply), TALLY_COMPLETED);
+	assert_sum(&reply, 1);
+	spill_free(w.spill);
+}
+
 /* --- the limit of memory */
 
 static void finish(struct world *w, uint32_t seq)
@@ -412,6 +469,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_does_what_the_rules_say),
+		cmocka_unit_test(a_sum_of_several_ranks_is_one_contribution),
+		cmocka_unit_test(what_two_sums_have_in_common_is_added_once),
 		cmocka_unit_test(the_sum_goes_that_was_finished_first),
 		cmocka_unit_test(where_no_sum_is_finished_a_message_is_refused),
 		cmocka_unit_test(an_older_chunk_takes_the_memory_of_a_later_one),
