@@ -8,93 +8,13 @@
 #   w1 ──┴── a0 ──┐
 #   w2 ──┬── a1 ──┴── n0      a0 and a1 send one packet up where two came in
 #   w3 ──┘
-# shellcheck source=tests/e2e/agent_lib.sh
-source "$(dirname "$0")/agent_lib.sh"
+# shellcheck source=tests/e2e/tree_lib.sh
+source "$(dirname "$0")/tree_lib.sh"
 
-declare -A inner=() # process of each inner node's tallyd
-
-at() { # NODE tallyctl-arguments...: at an inner node
-	local name=$1
-	shift
-	"$build/tallyctl" --socket "$work/$name.control" "$@"
-}
-answers_at() { at "$1" status >/dev/null 2>&1; }
-
-start_inner() { # NODE
-	exec_on "$1" "$build/tallyd" --config "$work/$1.yaml" 2>>"$work/$1.log" &
-	inner[$1]=$!
-	until_true answers_at "$1" || { cat "$work/$1.log"; return 1; }
-}
-
-end_inner() { # NODE SIGNAL
-	kill -s "$2" "${inner[$1]}" || return 1
-	wait "${inner[$1]}" 2>/dev/null || true
-	unset "inner[$1]"
-}
-
-configure_inner() { # NODE
-	local port
-	rm -f "$work/$1".{state,log}
-	{
-		echo "ports:"
-		for port in $(interfaces "$1"); do
-			echo "  - $port"
-		done
-		echo "slots: 1024"
-		echo "pin: $pin-$1"
-		echo "state: $work/$1.state"
-		echo "service: [\"$(bed addr "$1" 4)\", \"$(bed addr "$1" 6)\"]"
-		echo "control: {socket: $work/$1.control}"
-		echo "join: {socket: $work/$1.join}"
-		echo "metrics: {listen: \"127.0.0.1:9464\"}"
-	} >"$work/$1.yaml"
-}
-
-two_levels() { # LINK-OPTIONS
-	local name
-	agent_network <<-END || return 1
-		host w0 w1 w2 w3
-		node n0 a0 a1
-		link w0 a0 $*
-		link w1 a0 $*
-		link w2 a1 $*
-		link w3 a1 $*
-		link a0 n0 $*
-		link a1 n0 $*
-	END
-	start_agent || return 1
-	for name in a0 a1; do
-		configure_inner "$name"
-		start_inner "$name" || return 1
-	done
-	tree "$(bed addr a0)" 0-1 "$(bed addr a1)" 2-3
-}
-
-tree() { # ADDRESS RANKS ADDRESS RANKS
-	jq -n '[{ name: "a0", address: $ARGS.positional[0], ranks: $ARGS.positional[1] },
-		{ name: "a1", address: $ARGS.positional[2], ranks: $ARGS.positional[3] }]' \
-		--args "$@" >"$work/tree.json"
-}
-
-has_documents() { ctl job documents "$1" >"$work/documents" 2>/dev/null; } # JOB
-bring() { ctl job documents "$1" --node "$2" | at "$2" apply -; } # JOB NODE
-bring_all() { # JOB
-	until_true has_documents "$1" || return 1
-	bring "$1" a0 && bring "$1" a1
-}
-# Ranks are given by who comes first: here each comes from where the tree has it.
-join_ranks() { # JOB [tally-perf arguments...]
-	local rank job=$1
-	shift
-	worker=() joined=("$job" w0 w1 w2 w3)
-	for rank in 0 1 2 3; do
-		join_from "w$rank" "$job" --rank "$rank" "$@"
-	done
-}
+two_levels() { levels 1024 "$@" && start_levels; } # LINK-OPTIONS
 
 sent_up() { at "$1" --json stats --job train | jq .SENT_UP.packets; } # NODE
 sent_up_beyond() { (($(sent_up "$1") > $2)); }
-is_on_at() { [[ $(at "$1" --json job list "$2" | jq -r '.[0].state') == running ]]; } # NODE JOB
 small=(-d int32 --int-wild -b 4 -e 64K -f 256 -n 3 -w 0)
 long=(-d int32 -b 1M -e 1M -n 120 -w 0)
 large=(-d float32 -b 1M -e 4M -n 5 -w 0)

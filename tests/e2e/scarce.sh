@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Slots are scarce: three jobs of two tenants at once, on nodes that have slots for a few of them.
+# What finds none is summed in software. Meanwhile packets are lost, a node is reloaded and agents
+# are killed: all sums are exact on each worker, and nobody is refused.
+# shellcheck source=tests/e2e/tree_lib.sh
+source "$(dirname "$0")/tree_lib.sh"
+
+jobs=(alpha beta gamma)
+declare -A members=() # processes of each job's workers
+
+# All sums are exact, the same on all workers; on the way nothing was refused.
+jobs_end() {
+	local job
+	for job in "${jobs[@]}"; do
+		read -ra worker <<<"${members[$job]}"
+		joined=("$job" w0 w1 w2 w3)
+		loses_slots=1 joined_end || return 1
+		jq -se 'all(.wrong == 0 and .chunks > 0)' "$work"/w?."$job" >/dev/null || return 1
+		until_true state_is "$job" waiting
+	done
+	if grep -E 'worker refused|run does not begin|run is over .*reason' "$work/tallyd.log"; then
+		return 1
+	fi
+}
+
+another_of_each() { # CHUNKS
+	local job
+	for job in "${jobs[@]}"; do
+		another "$job" "$1" || return 1
+	done
+}
+
+reloads() { grep -c 'configuration reloaded' "$work/tallyd.log" || true; }
+reloads_beyond() { (($(reloads) > $1)); }
+reload_with() { # SED-SCRIPT
+	local before
+	before=$(reloads)
+	sed -i "$1" "$work/tallyd.yaml"
+	kill -HUP "$daemon"
+	until_true reloads_beyond "$before"
+}
+
+in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; } # JOB YES?
+of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all" >/dev/null; }
+
+# The three want 256 slots at the root, which has 64.
+two_tenants_on_two_levels() {
+	levels 256 rate 1gbit loss 1
+	sed -i 's/^slots: .*/slots: 64/' "$work/tallyd.yaml"
+	echo "tenants: [{name: red, slots: 64}, {name: blue, slots: 0}]" >>"$work/tallyd.yaml"
+	start_levels
+	create_job alpha 4 --tenant red --window 32 --tree "$work/tree.json"
+	create_job beta 4 --tenant red --window 64 --tree "$work/tree.json"
+	create_job gamma 4 --tenant blue --window 32 --tree "$work/tree.json"
+}
+
+join_jobs() { # tally-perf arguments...
+	local job
+	for job in "${jobs[@]}"; do
+		join_ranks "$job" "$@" || return 1
+		members[$job]=${worker[*]}
+		bring_all "$job" || return 1
+	done
+}
+
+three_jobs_have_slots_for_one_of_them() {
+	local job
+	two_tenants_on_two_levels
+	join_jobs -d int32 -b 256K -e 256K -n 100 -w 0
+	in_software alpha false
+	in_software beta true
+	in_software gamma true
+	another_of_each 500
+	reload_with 's/^slots: .*/slots: 80/'
+	another_of_each 500
+	end_inner a0 KILL
+	another_of_each 500
+	start_inner a0
+	for job in "${jobs[@]}"; do
+		is_on_at a0 "$job"
+	done
+	jobs_end
+	of_job alpha "!="
+	of_job beta ==
+	of_job gamma ==
+}
+
+# An agent whose ports are not there: nothing is in the network but routers.
+three_jobs_without_any_xdp() {
+	local job
+	agent_network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit loss 1
+		link w1 n0 rate 1gbit loss 1
+		link w2 n0 rate 1gbit loss 1
+		link w3 n0 rate 1gbit loss 1
+	END
+	sed -i '/^ports:/,/^slots:/c ports: none0\nslots: 2' "$work/tallyd.yaml"
+	echo "tenants: [{name: red, slots: 0}, {name: blue, slots: 0}]" >>"$work/tallyd.yaml"
+	start_agent
+	create_job alpha 4 --tenant red
+	create_job beta 4 --tenant red --tags no
+	create_job gamma 4 --tenant blue --sealed
+	for job in "${jobs[@]}"; do
+		join_all "$job" w0 w1 w2 w3 -- -d int32 -b 256K -e 256K -n 100 -w 0
+		members[$job]=${worker[*]}
+	done
+	for job in "${jobs[@]}"; do
+		until_true in_software "$job" true
+	done
+	another_of_each 500
+	reload_with 's/red, slots: 0/red, slots: 1/'
+	another_of_each 500
+	end_agent KILL
+	start_agent
+	another_of_each 500
+	jobs_end
+	for job in "${jobs[@]}"; do
+		of_job "$job" ==
+	done
+}
+
+facts three_jobs_have_slots_for_one_of_them \
+	three_jobs_without_any_xdp

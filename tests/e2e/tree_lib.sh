@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the e2e tests of trees share, over agent_lib.sh: inner nodes, each with a real tallyd, and
+# documents that are carried to them.
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/agent_lib.sh"
+
+declare -A inner=() # process of each inner node's tallyd
+
+at() { # NODE tallyctl-arguments...: at an inner node
+	local name=$1
+	shift
+	"$build/tallyctl" --socket "$work/$name.control" "$@"
+}
+answers_at() { at "$1" status >/dev/null 2>&1; }
+
+start_inner() { # NODE
+	exec_on "$1" "$build/tallyd" --config "$work/$1.yaml" 2>>"$work/$1.log" &
+	inner[$1]=$!
+	until_true answers_at "$1" || { cat "$work/$1.log"; return 1; }
+}
+
+end_inner() { # NODE SIGNAL
+	kill -s "$2" "${inner[$1]}" || return 1
+	wait "${inner[$1]}" 2>/dev/null || true
+	unset "inner[$1]"
+}
+
+configure_inner() { # NODE SLOTS
+	local port
+	rm -f "$work/$1".{state,log}
+	{
+		echo "ports:"
+		for port in $(interfaces "$1"); do
+			echo "  - $port"
+		done
+		echo "slots: $2"
+		echo "pin: $pin-$1"
+		echo "state: $work/$1.state"
+		echo "service: [\"$(bed addr "$1" 4)\", \"$(bed addr "$1" 6)\"]"
+		echo "control: {socket: $work/$1.control}"
+		echo "join: {socket: $work/$1.join}"
+		echo "metrics: {listen: \"127.0.0.1:9464\"}"
+	} >"$work/$1.yaml"
+}
+
+#   w0 ──┐
+#   w1 ──┴── a0 ──┐
+#   w2 ──┬── a1 ──┴── n0
+#   w3 ──┘
+levels() { # SLOTS LINK-OPTIONS: of each inner node; nothing runs yet
+	local slots=$1 name
+	shift
+	agent_network <<-END || return 1
+		host w0 w1 w2 w3
+		node n0 a0 a1
+		link w0 a0 $*
+		link w1 a0 $*
+		link w2 a1 $*
+		link w3 a1 $*
+		link a0 n0 $*
+		link a1 n0 $*
+	END
+	for name in a0 a1; do
+		configure_inner "$name" "$slots"
+	done
+	tree "$(bed addr a0)" 0-1 "$(bed addr a1)" 2-3
+}
+
+start_levels() { start_agent && start_inner a0 && start_inner a1; }
+
+tree() { # ADDRESS RANKS ADDRESS RANKS
+	jq -n '[{ name: "a0", address: $ARGS.positional[0], ranks: $ARGS.positional[1] },
+		{ name: "a1", address: $ARGS.positional[2], ranks: $ARGS.positional[3] }]' \
+		--args "$@" >"$work/tree.json"
+}
+
+has_documents() { ctl job documents "$1" >"$work/documents" 2>/dev/null; } # JOB
+bring() { ctl job documents "$1" --node "$2" | at "$2" apply -; } # JOB NODE
+bring_all() { # JOB
+	until_true has_documents "$1" || return 1
+	bring "$1" a0 && bring "$1" a1
+}
+# Ranks are given by who comes first: here each comes from where the tree has it.
+join_ranks() { # JOB [tally-perf arguments...]
+	local rank job=$1
+	shift
+	worker=() joined=("$job" w0 w1 w2 w3)
+	for rank in 0 1 2 3; do
+		join_from "w$rank" "$job" --rank "$rank" "$@"
+	done
+}
+
+is_on_at() { [[ $(at "$1" --json job list "$2" | jq -r '.[0].state') == running ]]; } # NODE JOB
