@@ -256,6 +256,8 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	fputc('\n', out);
 	if (*field_text(job, "trouble"))
 		trouble_write(ctl, "", field_text(job, "trouble"), out);
+	if (*field_text(job, "no_slots"))
+		fprintf(out, "%s\n\n", field_text(job, "no_slots"));
 	if (json_array_size(field(job, "nodes"))) {
 		r = table_print(out, &ctl->style, COLUMNS(nodes), field(job, "nodes"), 0);
 		fputc('\n', out);

@@ -497,6 +497,11 @@ static void a_job_in_software_looks_like_that(void **state)
 		0);
 	assert_has(out, "in software");
 	assert_has_not(out, "running");
+	assert_int_equal(ask(ARGUMENTS("job", "show", "slow"),
+			     "{\"do\":\"job-list\",\"name\":\"slow\"}",
+			     OK("[{\"name\":\"slow\",\"no_slots\":\"in use: 64 by alpha\"}]")),
+			 0);
+	assert_has(out, "\nin use: 64 by alpha\n");
 }
 
 static void a_full_disk_is_a_failure(void **state)

@@ -160,6 +160,7 @@ a_job_over_its_quota_is_summed_in_software() {
 	[[ $(ctl --json status | jq .slots.used) == 0 ]]
 	ctl status | has '^runs *1, 1 summed in software, for lack of slots'
 	ctl job list | has '^second .*in software'
+	ctl job show second | has '^no slots of its own: it wants 256, and tenant red has a quota of 256; in use: none of 4096'
 	on n0 "$build/tallyctl" --socket "$control" doctor | has 'warn  software    job second is summed in software'
 	joined_end
 	of_job second ==
