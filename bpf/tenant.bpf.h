@@ -22,13 +22,11 @@ __noinline int tenant_spend(__u32 tenant, __u32 bytes)
 	return within;
 }
 
-static __always_inline enum tally_outcome tenant_admit(__u32 tenant, __u8 priority, __u32 bytes)
+static __always_inline enum tally_outcome tenant_admit(__u32 tenant, __u32 bytes)
 {
 	const struct tally_tenant *t = bpf_map_lookup_elem(&tenants, &tenant);
 
-	if (!t || priority > t->priority)
-		return TALLY_OVER_PRIORITY;
-	if (t->limited && !tenant_spend(tenant, bytes))
+	if (!t || (t->limited && !tenant_spend(tenant, bytes)))
 		return TALLY_OVER_RATE;
 	return TALLY_GO_ON;
 }

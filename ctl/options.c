@@ -16,7 +16,7 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_BYTES] = { "bytes-per-second", "N", .key = "bytes_per_second",
 			   .help = "bytes that its workers may send; 0: no limit" },
 	[OPTION_PRIORITY] = { "priority", "P", .key = "priority",
-			      .help = "the highest priority of its jobs, 0 to 255" },
+			      .help = "its share of priority where slots are scarce, 0 to 255" },
 	[OPTION_INGRESS] = { "ingress", "POINT", .key = "ingress",
 			     .help = "where its messages may enter the node; may be repeated",
 			     .type = OPTION_LIST, .noun = NOUN_PORT },

@@ -23,7 +23,7 @@
 #define SCREEN_REST "\033[J"
 
 static const char foot[] = "q quits; AGAIN: messages that were counted before; REFUSED: over "
-			   "their tenant's rate or priority";
+			   "their tenant's rate";
 
 struct screen {
 	bool live; /* a terminal that we draw on */

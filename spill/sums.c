@@ -139,11 +139,8 @@ static uint32_t frame_bytes(const struct sockaddr_storage *service, size_t lengt
 }
 
 /* May this message come in, and is it paid for? As the data plane asks: bpf/tenant.bpf.h. */
-static enum tally_outcome pay(struct tally_tenant *t, uint8_t priority, uint32_t bytes,
-			      uint64_t now_ns)
+static enum tally_outcome pay(struct tally_tenant *t, uint32_t bytes, uint64_t now_ns)
 {
-	if (t && priority > t->priority)
-		return TALLY_OVER_PRIORITY;
 	if (t && t->limited && !tally_buckets_take(&t->packets, &t->bytes, bytes, now_ns))
 		return TALLY_OVER_RATE;
 	return TALLY_GO_ON;
@@ -194,7 +191,7 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 	if (out == TALLY_GO_ON && is_forged(j, h, &set))
 		out = TALLY_FORGED;
 	if (out == TALLY_GO_ON)
-		out = pay(j->limits, h->priority, bytes, now_ns);
+		out = pay(j->limits, bytes, now_ns);
 	if (out == TALLY_GO_ON)
 		out = gather(s, slot, &role, h, &offer, &verdict);
 	if (out != TALLY_GO_ON)

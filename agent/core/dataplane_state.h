@@ -44,7 +44,7 @@ struct dataplane_port {
 struct dataplane_limits {
 	uint64_t packets_per_second; /* 0: no limit; up to TALLY_RATE_MAX */
 	uint64_t bytes_per_second; /* the same; of whole frames */
-	uint8_t priority; /* the highest that its messages may have */
+	uint8_t priority; /* its share where slots are scarce */
 };
 
 /* Where messages of a tenant may come from. */

@@ -182,8 +182,7 @@ static const struct rate_family rate_families[] = {
 	  RATE(forecast_bytes_per_second), 1 },
 	{ "chunks_per_second", "Sums that became whole, smoothed over some seconds.",
 	  RATE(chunks_per_second), 1 },
-	{ "refused_packets_per_second", "Packets over a rate or priority.",
-	  RATE(refused_per_second), 1 },
+	{ "refused_packets_per_second", "Packets over a rate.", RATE(refused_per_second), 1 },
 	{ "duplicates_ratio", "Share of the packets whose vectors were counted already, 0 to 1.",
 	  RATE(duplicate_percent), 0.01 },
 };

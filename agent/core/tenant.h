@@ -41,7 +41,7 @@ struct tenant {
 	uint32_t slots; /* reserved for it */
 	uint64_t packets_per_second; /* that its workers may send; 0: no limit */
 	uint64_t bytes_per_second; /* the same in bytes of whole frames */
-	uint8_t priority; /* the highest it may ask for */
+	uint8_t priority; /* its share where slots are scarce */
 	unsigned int points; /* 0: it may come in anywhere */
 	struct tenant_point point[TENANT_POINTS_MAX];
 };

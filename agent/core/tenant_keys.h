@@ -48,7 +48,7 @@ extern const struct keys tenant_point_keys;
 		  KEY_MEMBER(struct tenant, priority),                                           \
 		  .max = TENANT_PRIORITY_MAX,                                                    \
 		  .initial = "0",                                                                \
-		  .meaning = "The highest priority that its messages may ask for." },            \
+		  .meaning = "Its share of priority where slots are scarce." },                  \
 		{ "group",                                                                       \
 		  &key_group,                                                                    \
 		  KEY_MEMBER(struct tenant, group),                                              \

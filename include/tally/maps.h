@@ -20,7 +20,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 6
+#define TALLY_MAPS_LAYOUT 7
 
 /* What a running node is. These fields keep their offsets in every layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
@@ -135,7 +135,7 @@ enum {
 struct tally_tenant {
 	struct bpf_spin_lock lock; /* guards the buckets */
 	__u8 limited; /* 1: the buckets limit what comes; 0: they are not used */
-	__u8 priority; /* the highest that its messages may have */
+	__u8 priority; /* its share of what its messages ask for */
 	__u16 reserved;
 	struct tally_bucket packets;
 	struct tally_bucket bytes; /* of whole frames */

@@ -28,7 +28,6 @@
 	X(BAD_SET,        XDP_DROP,     "a set that is empty, incomplete or not of the job")       \
 	X(BAD_RANK,       XDP_DROP,     "a recipient that is no rank of the job")                  \
 	X(FORGED,         XDP_DROP,     "not from the rank that it names: another key or place")   \
-	X(OVER_PRIORITY,  XDP_DROP,     "priority above its tenant's limit")                       \
 	X(OVER_RATE,      XDP_DROP,     "more packets or bytes a second than its tenant may send") \
 	X(CONFLICT,       XDP_REDIRECT, "disagrees with its chunk; all ranks hear who calls what") \
 	X(CONFLICT_AGAIN, XDP_DROP,     "disagrees with its chunk, and all ranks heard so before") \

@@ -2399,7 +2399,6 @@ static void a_flood_of_garbage_spends_nothing_of_the_tenants(void **state)
 	expect(*state, repair(.worker = 0), TALLY_BAD_SET, NULL);
 	expect(*state, contribution(.worker = 0, .recipient = 9), TALLY_BAD_RANK, NULL);
 	expect(*state, contribution(.worker = 0, .kind = 9), TALLY_BAD_KIND, NULL);
-	expect(*state, contribution(.worker = 0, .priority = 1), TALLY_OVER_PRIORITY, NULL);
 	gate_put(*state, JOB, LOOPBACK,
 		 (struct tally_gate){ .row = row_of_loopback(JOB), .restricted = 1 });
 	expect(*state, contribution(.worker = 0), TALLY_OTHER_SOURCE, NULL);
@@ -2525,22 +2524,13 @@ static void the_root_is_not_heard_by_a_tenant_that_owes_a_burst(void **state)
 	assert_int_equal(tenant_read(*state, TENANT).packets.level, -2 * COPIES);
 }
 
-static void a_message_has_at_most_its_tenants_priority(void **state)
+/* What a tenant may have of it is for slots of the pool: nothing is dropped for asking. */
+static void any_priority_may_come_in(void **state)
 {
-	__u32 seq = 0;
-
-	for (int ceiling = 0; ceiling <= 255; ceiling++) {
-		limit(*state, (struct tally_tenant){ .priority = ceiling });
-		expect(*state,
-		       contribution(.worker = 0, .seq = seq += SLOTS_OF_JOB, .priority = ceiling),
-		       TALLY_ABSORBED, NULL);
-		if (ceiling == 255)
-			break;
-		expect(*state, contribution(.worker = 1, .seq = seq, .priority = ceiling + 1),
-		       TALLY_OVER_PRIORITY, NULL);
-		expect(*state, repair(.set = tally_set_first(2), .priority = ceiling + 1),
-		       TALLY_OVER_PRIORITY, NULL);
-	}
+	limit(*state, (struct tally_tenant){ .priority = 0 });
+	expect(*state, contribution(.worker = 0, .seq = 0, .priority = 255), TALLY_ABSORBED, NULL);
+	expect(*state, repair(.set = tally_set_first(2), .seq = 0, .priority = 1), TALLY_REPAIRED,
+	       NULL);
 }
 
 /* --- set-up faults */
@@ -2685,7 +2675,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_finished_sum_leaves_on_credit_and_then_nothing_comes_in),
 	fact(what_the_root_sends_down_needs_no_tokens),
 	fact(the_root_is_not_heard_by_a_tenant_that_owes_a_burst),
-	fact(a_message_has_at_most_its_tenants_priority),
+	fact(any_priority_may_come_in),
 	fact(a_job_whose_slots_are_not_there_is_dropped),
 	fact(a_job_without_group_sends_nothing_but_answers),
 	fact(every_outcome_of_ingress_was_shown),

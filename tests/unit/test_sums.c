@@ -371,25 +371,6 @@ static void a_tenant_pays_for_what_comes_and_for_copies(void **state)
 	spill_free(w.spill);
 }
 
-static void a_priority_that_the_tenant_has_not_is_refused(void **state)
-{
-	struct tally_tenant tenant = { .priority = 3 };
-	struct message m = contribution(0, 0, BLOCKS);
-	struct spill_reply reply;
-	struct world w;
-
-	world_make(&w, 2);
-	w.limits = &tenant;
-	assert_int_equal(put(&w, JOB, EPOCH, WORKERS), 0);
-	m.header.priority = 4;
-	tag(&m);
-	assert_int_equal(give(&w, &m, &reply), TALLY_OVER_PRIORITY);
-	m.header.priority = 3;
-	tag(&m);
-	assert_int_equal(give(&w, &m, &reply), TALLY_ABSORBED);
-	spill_free(w.spill);
-}
-
 static void a_job_that_is_not_sound_is_refused(void **state)
 {
 	struct world w;
@@ -481,7 +462,6 @@ int main(void)
 		cmocka_unit_test(many_jobs_come_and_go),
 		cmocka_unit_test(each_job_says_what_came),
 		cmocka_unit_test(a_tenant_pays_for_what_comes_and_for_copies),
-		cmocka_unit_test(a_priority_that_the_tenant_has_not_is_refused),
 		cmocka_unit_test(a_job_that_is_not_sound_is_refused),
 		cmocka_unit_test(what_is_not_for_it_is_counted),
 		cmocka_unit_test(another_version_hears_of_ours),

@@ -201,7 +201,7 @@ static void duplicates_are_a_share_of_what_came_in(void **state)
 static void refused_packets_have_a_rate_of_their_own(void **state)
 {
 	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
-		bool refused = i == TALLY_OVER_RATE || i == TALLY_OVER_PRIORITY;
+		bool refused = i == TALLY_OVER_RATE;
 		struct traffic_row *r = add_row(100 + i, 3, 1);
 
 		sample();
