@@ -68,6 +68,7 @@ struct call_options {
 	size_t count;  /* elements; of each part in reduce_scatter and all_gather */
 	const void *in;
 	void *out;
+	uint8_t priority; /* of its messages */
 };
 
 /* A chunk whose values decide how it travels: what is known of it, and what is still to be done. */

@@ -41,7 +41,7 @@ struct engine {
 	uint32_t base;     /* seq of the round's first entry */
 	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
 	uint64_t now_ns; /* as it was said last */
-	uint64_t redone, ended, sent_bytes;
+	uint64_t redone, ended, sent_bytes, busy_ns;
 	char why[256]; /* engine_fail() was told */
 	bool unreachable;
 	bool failed, aborted, watched;
@@ -156,7 +156,7 @@ static enum tally_way way_of(const struct tally_call_info *i)
 	return i->spilled < i->chunks ? TALLY_WAY_PARTLY_SPILLED : TALLY_WAY_SPILLED;
 }
 
-static void account(const struct engine *e, struct tally_call *c)
+static void account(struct engine *e, struct tally_call *c)
 {
 	struct tally_call_info now = totals(e);
 
@@ -170,6 +170,7 @@ static void account(const struct engine *e, struct tally_call *c)
 	c->info.sent_bytes = now.sent_bytes - c->info.sent_bytes;
 	c->info.redone = c->call.redone;
 	c->info.spilled = now.spilled - c->info.spilled;
+	e->busy_ns += c->info.duration_ns - c->info.queued_ns;
 	c->info.way = way_of(&c->info);
 }
 
@@ -223,6 +224,7 @@ static void begin_call(struct engine *e)
 			return;
 		}
 		c->call.shape = shape_of(&e->member, &c->options);
+		window_priority_set(e->window, c->options.priority);
 		c->state = STATE_RUNNING;
 		c->info = totals(e);
 		c->info.queued_ns = e->now_ns - c->started_ns;
@@ -358,6 +360,8 @@ bool engine_is_over(const struct tally_call *call) { return call->state == STATE
 bool engine_is_idle(const struct engine *e) { return !e->first; }
 
 uint64_t engine_ended(const struct engine *e) { return e->ended; }
+
+uint64_t engine_busy_ns(const struct engine *e) { return e->busy_ns; }
 
 int engine_collect(struct tally_call *call, struct tally_call_info *ret)
 {

@@ -61,6 +61,9 @@ bool engine_is_idle(const struct engine *e);
 /* How many calls are over, those included whose handles were given back. */
 uint64_t engine_ended(const struct engine *e);
 
+/* How long calls that are over have run. */
+uint64_t engine_busy_ns(const struct engine *e);
+
 /*
  * Gives an ended call's handle back; sets the error text if it failed. Returns its result. `ret`
  * may be NULL.

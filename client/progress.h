@@ -17,6 +17,7 @@
 
 #include "engine.h"
 #include "join.h"
+#include "priority.h"
 #include "transport.h"
 
 struct tally {
@@ -30,6 +31,8 @@ struct tally {
 	pthread_cond_t changed; /* calls have ended, or nobody drives any more */
 	struct engine *engine;
 	struct channel *channel;
+	struct tally_hints hints; /* of the calls to come */
+	struct priority_meter meter;
 	uint64_t sent, received; /* datagrams */
 	unsigned int waiters; /* for `changed` */
 	bool driven;

@@ -50,7 +50,7 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 static int start(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
 		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
 {
-	struct call_options options = { verb, dtype, op, root, count, in, out };
+	struct call_options options = { verb, dtype, op, root, count, in, out, 0 };
 	int r = check_tally(t);
 
 	if (r == 0)
@@ -60,6 +60,8 @@ static int start(struct tally *t, enum call_verb verb, const void *in, void *out
 	progress_enter(t);
 	if (!engine_is_idle(t->engine))
 		progress_turn(t); /* before more is sent, what has come is no loss */
+	priority_measure(&t->meter, clock_now_ns(), engine_busy_ns(t->engine));
+	options.priority = priority_of(&t->meter, &t->hints);
 	r = engine_start(t->engine, &options, clock_now_ns(), ret);
 	progress_output(t);
 	progress_leave(t);
@@ -166,6 +168,30 @@ int tally_fd(struct tally *t)
 	fd = progress_fd(t);
 	progress_leave(t);
 	return fd;
+}
+
+int tally_hint_sized(struct tally *t, const struct tally_hints *hints, size_t size)
+{
+	struct tally_hints known = { 0 };
+	int r = check_tally(t);
+
+	if (r < 0)
+		return r;
+	if (!hints)
+		return error_set(-EINVAL, "hints must not be NULL");
+	r = sized_take(&known, sizeof(known), hints, size);
+	if (r < 0)
+		return r;
+	if (known.layer && !known.layers)
+		return error_set(-EINVAL, "layer: %u, and layers: 0: say how many layers there are",
+				 known.layer);
+	if (known.layers && known.layer >= known.layers)
+		return error_set(-EINVAL, "layer: %u; it must be below layers, %u", known.layer,
+				 known.layers);
+	progress_enter(t);
+	t->hints = known;
+	progress_leave(t);
+	return 0;
 }
 
 int tally_abort(struct tally *t)

@@ -66,6 +66,8 @@ void window_begin_run(struct window *w, uint64_t nonce)
 		seal_begin_run(w->seal, &w->options.secret, w->run);
 }
 
+void window_priority_set(struct window *w, uint8_t priority) { w->blank.priority = priority; }
+
 struct tally_header *window_compose(struct window *w, uint32_t seq)
 {
 	struct tally_header *h = frame_of(w, seq);

@@ -91,6 +91,9 @@ void window_free(struct window *w);
 struct tally_header *window_compose(struct window *w, uint32_t seq);
 void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, uint8_t sum_blocks);
 
+/* Of the frames that are composed from now on. */
+void window_priority_set(struct window *w, uint8_t priority);
+
 /* From now on chunks are of the run of this nonce. None may be in flight. */
 void window_begin_run(struct window *w, uint64_t nonce);
 

@@ -30,6 +30,7 @@
  *	tally_wait, tally_test        yes (2)         yes        no       refused
  *	tally_progress, tally_fd      yes             yes (3)    no       refused
  *	tally_abort                   yes             yes        no (4)   refused
+ *	tally_hint                    yes             yes        no       refused
  *	tally_stats_read              yes             yes        no       yes
  *	tally_rank, tally_workers     yes             yes        yes      yes
  *	tally_open, _file, tally_join make one        -          no       yes
@@ -180,6 +181,29 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 static inline int tally_join(const struct tally_join_options *options, struct tally **ret)
 {
 	return tally_join_sized(options, sizeof(*options), ret);
+}
+
+/*
+ * How urgent calls are, where nodes have fewer slots than jobs want (docs/protocol.md,
+ * "Priority"). Nothing but time depends on it, and without hints the library goes by how much of
+ * the job's time its calls take. What is 0 is not said.
+ */
+struct tally_hints {
+	uint16_t layer; /* whose gradient it is: 0 .. layers - 1, 0 the first in a forward pass */
+	uint16_t layers;
+	uint32_t remaining_s; /* seconds until this job will be over */
+};
+
+/*
+ * Of all calls that are started from now on, by any thread, until it is said again. Ranks may say
+ * different things. -EINVAL: a null argument, or a layer that is not below `layers`; -E2BIG: as
+ * above.
+ */
+int tally_hint_sized(struct tally *t, const struct tally_hints *hints, size_t size);
+
+static inline int tally_hint(struct tally *t, const struct tally_hints *hints)
+{
+	return tally_hint_sized(t, hints, sizeof(*hints));
 }
 
 /* This worker's rank, and how many workers the job has. */

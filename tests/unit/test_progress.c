@@ -42,6 +42,7 @@ static struct node {
 	struct memory_slot slot[2 * WINDOW];
 	struct memory_node rules;
 	int drop; /* so many datagrams are lost */
+	uint8_t priority; /* of the last one that came */
 	bool ends; /* its thread */
 	pthread_t thread;
 } node;
@@ -84,6 +85,7 @@ static int node_turn(void)
 
 	while (recv(node.fd, &m.header, sizeof(m.header) + sizeof(m.word), MSG_DONTWAIT) > 0) {
 		n++;
+		node.priority = m.header.priority;
 		if (node.drop)
 			node.drop--;
 		else
@@ -597,6 +599,7 @@ static bool all_is_refused(struct tally *t, struct tally_call *call)
 	return is_refused(tally_wait(call)) && is_refused(tally_wait_info(call, &info)) &&
 	       is_refused(tally_test(call, &done)) && is_refused(tally_progress(t, NULL)) &&
 	       is_refused(tally_fd(t)) && is_refused(tally_abort(t)) &&
+	       is_refused(tally_hint(t, &(struct tally_hints){ 0 })) &&
 	       is_refused(tally_barrier_start(t, &another)) && is_refused(tally_barrier(t));
 }
 
@@ -804,6 +807,34 @@ static void structs_may_be_older_or_newer_than_the_library(void **state)
 	assert_int_equal(tally_close(t), 0);
 }
 
+static uint8_t priority_of_a_call(struct tally *t, struct tally_hints hints)
+{
+	int32_t x = 1;
+
+	assert_int_equal(tally_hint(t, &hints), 0);
+	start(t, &x, 1);
+	assert_true(node_turn());
+	return node.priority;
+}
+
+/* Ranks need not say the same. */
+static void a_hint_holds_for_the_calls_that_follow(void **state)
+{
+	const struct tally_hints front = { .layer = 0, .layers = 8, .remaining_s = 1 };
+	const struct tally_hints back = { .layer = 7, .layers = 8, .remaining_s = 1000000 };
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_CALLS) };
+	uint8_t urgent, other;
+
+	meet(t);
+	urgent = priority_of_a_call(t[0], front);
+	other = priority_of_a_call(t[1], back);
+	assert_true(other > 0);
+	assert_true(urgent > other);
+	for (int rank = 0; rank < RANKS; rank++)
+		drop(t[rank]);
+}
+
 static void the_version_is_said_once(void **state)
 {
 	char text[32];
@@ -839,6 +870,7 @@ int main(void)
 		fact(a_child_may_open_a_job_of_its_own),
 		fact(a_call_says_how_it_went),
 		fact(structs_may_be_older_or_newer_than_the_library),
+		fact(a_hint_holds_for_the_calls_that_follow),
 		fact(the_version_is_said_once),
 	};
 

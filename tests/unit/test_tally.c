@@ -134,6 +134,11 @@ static void calls_with_bad_arguments_are_refused(void **state)
 	refused(tally_all_gather(t, x, NULL, 4, TALLY_INT32), EINVAL, "out must");
 	refused(tally_barrier(NULL), EINVAL, "struct tally");
 	refused(tally_barrier_start(t, NULL), EINVAL, "ret");
+	refused(tally_hint(NULL, &(struct tally_hints){ 0 }), EINVAL, "struct tally");
+	refused(tally_hint(t, NULL), EINVAL, "hints");
+	refused(tally_hint(t, &(struct tally_hints){ .layer = 3 }), EINVAL, "say how many");
+	refused(tally_hint(t, &(struct tally_hints){ .layer = 3, .layers = 3 }), EINVAL,
+		"layer: 3; it must be below layers, 3");
 	refused(tally_wait(NULL), EINVAL, "not a pending call");
 	refused(tally_test(NULL, &done), EINVAL, "not a pending call");
 	assert_int_equal(tally_allreduce(t, NULL, NULL, 0, TALLY_INT32, TALLY_SUM), 0);
