@@ -238,7 +238,7 @@ int node_adopt(struct node *n, const struct config *c, struct why *why)
 			(unsigned long long)dataplane_build());
 		return 0;
 	}
-	r = dataplane_replace(c->pin, c->slots, n->wanted, c->ports, why);
+	r = dataplane_replace(c->pin, c->slots, NULL, n->wanted, c->ports, why);
 	if (r < 0)
 		return r;
 	log_say(LOG_LEVEL_INFO, "node adopted",
@@ -253,7 +253,7 @@ static int node_create(struct node *n, const struct config *c, struct why *why)
 	struct why ignored;
 	int r;
 
-	r = dataplane_attach(c->pin, c->slots, n->wanted, c->ports, why);
+	r = dataplane_attach(c->pin, c->slots, NULL, n->wanted, c->ports, why);
 	if (r < 0)
 		return r;
 	r = dataplane_open(c->pin, &n->dataplane, why);

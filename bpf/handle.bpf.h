@@ -36,6 +36,8 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 		*ret_row = TALLY_ROW_NO_JOB; /* as what no gate lets in: none of the job's */
 		return out;
 	}
+	if (out == TALLY_GO_ON && job->borrows)
+		return TALLY_PASSED_UP;
 	if (out == TALLY_GO_ON) {
 		slot = slot_find(job, tally_le32_get(f->tally->seq));
 		if (!slot)

@@ -45,6 +45,13 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* of a pool: user space sets the number before loading */
+	__type(key, __u32);
+	__type(value, struct tally_pool_slot);
+} pool SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_RDONLY_PROG);
 	__uint(max_entries, TALLY_RANKS_MAX);
 	__type(key, __u32);

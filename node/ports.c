@@ -72,10 +72,10 @@ int node_attach(const struct command_line *q, struct why *why)
 	if (r < 0)
 		return r;
 	if (q->replace)
-		r = dataplane_replace(q->pin, q->slots, ports, q->count, why);
+		r = dataplane_replace(q->pin, q->slots, NULL, ports, q->count, why);
 	else
-		r = dataplane_attach(q->pin, q->slots ? q->slots : DATAPLANE_SLOTS, ports, q->count,
-				     why);
+		r = dataplane_attach(q->pin, q->slots ? q->slots : DATAPLANE_SLOTS, NULL, ports,
+				     q->count, why);
 	for (int i = 0; i < q->count; i++) {
 		if (r == 0)
 			port_report(&facts[i], &ports[i]);

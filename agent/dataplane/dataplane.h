@@ -39,27 +39,28 @@ int dataplane_claim(const char *pin, struct why *why);
 void dataplane_unclaim(const char *pin);
 
 /*
- * Loads programs, makes maps with `slots` slots, pins all below `pin` and attaches to each
- * port that is there (ifindex), in this order. All or nothing. Mounts the BPF file system if it is
- * missing. A node that is not whole, or has another layout, goes first if this process has claimed
- * it.
- * -EEXIST: a node is there already; -EBUSY: a port has another XDP program that could share it, and
- * is not to; or, where not AUTO, one that a BPF link holds; -EINVAL: one that ours cannot call.
+ * Loads programs, makes maps with `slots` slots and a pool (NULL: none), pins all below `pin` and
+ * attaches to each port that is there (ifindex), in this order. All or nothing. Mounts the BPF file
+ * system if it is missing. A node that is not whole, or has another layout, goes first if this
+ * process has claimed it. -EEXIST: a node is there already; -EBUSY: a port has another XDP program
+ * that could share it, and is not to; or, where not AUTO, one that a BPF link holds; -EINVAL: one
+ * that ours cannot call.
  */
-int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
-		     unsigned int count, struct why *why);
+int dataplane_attach(const char *pin, uint32_t slots, const struct tally_pool *pool,
+		     struct dataplane_port *ports, unsigned int count, struct why *why);
 
 /*
  * Puts freshly loaded programs in place of the running ones, port by port without a gap.
  * All maps stay, with the sums under way in them. `slots` 0: as many as before; another number
- * begins with empty slots and a new boot number, which clients heal. Afterwards the node is on
- * exactly these ports; count 0: on those it was on. A port whose mode is to be another is attached
- * anew, with a short gap at this port alone. All or nothing. An open struct dataplane is
- * stale afterwards: open it anew. -ENOENT: no node; -ENOSPC: the jobs have more slots than that;
- * -ESTALE: the maps are those of another version.
+ * begins with empty slots and a new boot number, which clients heal. `pool` NULL: as before;
+ * another number of slots begins with an empty pool, and what was in it is lost as frames are.
+ * Afterwards the node is on exactly these ports; count 0: on those it was on. A port whose mode is
+ * to be another is attached anew, with a short gap at this port alone. All or nothing. An open
+ * struct dataplane is stale afterwards: open it anew. -ENOENT: no node; -ENOSPC: the jobs have more
+ * slots than that; -ESTALE: the maps are those of another version.
  */
-int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
-		      unsigned int count, struct why *why);
+int dataplane_replace(const char *pin, uint32_t slots, const struct tally_pool *pool,
+		      struct dataplane_port *ports, unsigned int count, struct why *why);
 
 /*
  * Detaches from all ports, in whatever namespace they are, and removes all pins. -EXDEV: a port
@@ -193,6 +194,7 @@ int dataplane_settle(struct dataplane *d, struct why *why);
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);
 
 uint32_t dataplane_slots(const struct dataplane *d);
+struct tally_pool dataplane_pool(const struct dataplane *d);
 
 /* --- trace: single packets, as they came in and with what became of them --- */
 

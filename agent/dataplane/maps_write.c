@@ -309,7 +309,7 @@ static int slots_clear(struct dataplane *d, const struct tally_job *job)
 
 	if (!fresh)
 		return -ENOMEM;
-	for (uint32_t i = 0; i <= job->slot_mask; i++) {
+	for (uint32_t i = 0; !job->borrows && i <= job->slot_mask; i++) {
 		uint32_t slot = job->slot_base + i;
 
 		r = bpf_map_update_elem(d->fd[PIN_SLOTS], &slot, fresh, BPF_F_LOCK);
@@ -347,9 +347,15 @@ static int job_write(struct dataplane *d, const struct tables_job *before,
 int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 		      const struct tables_job *j, const struct installation *g, struct why *why)
 {
-	_cleanup_(closep) int copies = group_make(d, j);
+	_cleanup_(closep) int copies = -1;
 	int r;
 
+	if (j->job.borrows && (j->job.keyed || j->job.root))
+		return why_say(why, -EINVAL,
+			       "job %u: a job that borrows slots has no rank keys and its root "
+			       "elsewhere: a sum of several ranks has nobody's key",
+			       j->id);
+	copies = group_make(d, j);
 	if (copies < 0)
 		return map_error(why, copies, "groups");
 	if (before)

@@ -47,8 +47,8 @@ static int node_check(const char *pin, struct why *why)
 		       pin);
 }
 
-int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *ports,
-		     unsigned int count, struct why *why)
+int dataplane_attach(const char *pin, uint32_t slots, const struct tally_pool *pool,
+		     struct dataplane_port *ports, unsigned int count, struct why *why)
 {
 	_cleanup_(programs_close) struct programs p = { 0 };
 	_cleanup_(closep) int directory = -1;
@@ -67,7 +67,7 @@ int dataplane_attach(const char *pin, uint32_t slots, struct dataplane_port *por
 		return r;
 	for (unsigned int i = 0; i < count; i++)
 		shared |= ports[i].ifindex && share_is_wanted(&ports[i]);
-	r = programs_load(NULL, slots, shared, &p, why);
+	r = programs_load(NULL, slots, pool ? *pool : (struct tally_pool){ 0 }, shared, &p, why);
 	if (r == 0)
 		r = pins_make(&p, pin, (1u << PIN_COUNT) - 1, "", why);
 	for (unsigned int i = 0; r == 0 && i < count; i++)

@@ -14,12 +14,13 @@ enum {
 };
 
 const char *const pin_name[PIN_COUNT] = {
-	[PIN_GATES] = "gates",	       [PIN_JOBS] = "jobs",	    [PIN_TENANTS] = "tenants",
-	[PIN_SOURCES] = "sources",     [PIN_SLOTS] = "slots",	    [PIN_RANKS] = "ranks",
-	[PIN_GROUPS] = "groups",       [PIN_CHILDREN] = "children", [PIN_AT_PORTS] = "at_ports",
-	[PIN_COUNTERS] = "counters",   [PIN_SETTINGS] = "settings", [PIN_TRACE] = "trace",
-	[PIN_TRACERS] = "tracers",     [PIN_PORTS] = "ports",	    [PIN_NEXT] = "next",
-	[PIN_CONSTANTS] = "constants", [PIN_INGRESS] = "ingress",   [PIN_FANOUT] = "fanout",
+	[PIN_GATES] = "gates",	     [PIN_JOBS] = "jobs",	    [PIN_TENANTS] = "tenants",
+	[PIN_SOURCES] = "sources",   [PIN_SLOTS] = "slots",	    [PIN_POOL] = "pool",
+	[PIN_RANKS] = "ranks",	     [PIN_GROUPS] = "groups",	    [PIN_CHILDREN] = "children",
+	[PIN_AT_PORTS] = "at_ports", [PIN_COUNTERS] = "counters",   [PIN_SETTINGS] = "settings",
+	[PIN_TRACE] = "trace",	     [PIN_TRACERS] = "tracers",	    [PIN_PORTS] = "ports",
+	[PIN_NEXT] = "next",	     [PIN_CONSTANTS] = "constants", [PIN_INGRESS] = "ingress",
+	[PIN_FANOUT] = "fanout",
 };
 
 const char *pin_path(const char *pin, const char *name, const char *suffix)
@@ -186,6 +187,14 @@ uint32_t dataplane_slots(const struct dataplane *d)
 	return info.max_entries;
 }
 
+struct tally_pool dataplane_pool(const struct dataplane *d)
+{
+	struct tally_constants c = { .magic = 0 };
+
+	constants_read(d->fd[PIN_CONSTANTS], &c);
+	return c.pool;
+}
+
 /* --- constants --- */
 
 int constants_read(int fd, struct tally_constants *ret)
@@ -202,7 +211,8 @@ int constants_read(int fd, struct tally_constants *ret)
 	if (!c)
 		return -ENOMEM;
 	r = bpf_map_lookup_elem(fd, &key, c);
-	if (r == 0 && (info.value_size < sizeof(*c) || c->magic != TALLY_NODE_MAGIC))
+	if (r == 0 && (info.value_size < offsetof(struct tally_constants, pool) ||
+		       c->magic != TALLY_NODE_MAGIC))
 		r = -ESTALE;
 	if (r == 0)
 		*ret = *c;

@@ -105,13 +105,18 @@ static int kernel_check(struct why *why)
 		       kernel_release());
 }
 
-static int load_error(struct why *why, int error, const char *what, uint32_t slots)
+static int load_error(struct why *why, int error, const char *what, uint32_t slots, uint32_t pool)
 {
 	if (error == -ENOMEM && !slots)
 		return why_say(why, error, "%s: no memory", what);
 	if (error == -ENOMEM)
-		return why_say(why, error, "%s: no memory; %u slots need %zu MB of the kernel's",
-			       what, slots, slots * sizeof(struct tally_slot) >> 20);
+		return why_say(why, error,
+			       "%s: no memory; %u slots, and %u in a pool, need %zu MB of the "
+			       "kernel's",
+			       what, slots, pool,
+			       (slots * sizeof(struct tally_slot) +
+				pool * sizeof(struct tally_pool_slot)) >>
+				       20);
 	return why_say(
 		why, error,
 		"the kernel does not take %s: %s%s%s (Tally needs Linux 5.15 or later, this is "
@@ -132,9 +137,16 @@ static bool keeps_slots(const struct dataplane *old, uint32_t slots)
 	return old && dataplane_slots(old) == slots;
 }
 
+static bool keeps(const struct dataplane *old, int pin, uint32_t slots, struct tally_pool pool)
+{
+	if (pin == PIN_POOL)
+		return dataplane_pool(old).slots == pool.slots;
+	return pin != PIN_SLOTS || keeps_slots(old, slots);
+}
+
 /* With maps from `old`, or with new ones. */
 static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t slots,
-		       struct why *why)
+		       struct tally_pool pool, struct why *why)
 {
 	int r;
 
@@ -142,14 +154,16 @@ static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t
 	if (!p->fanout)
 		return -errno;
 	r = bpf_map__set_max_entries(p->fanout->maps.slots, slots);
+	if (r == 0 && pool.slots)
+		r = bpf_map__set_max_entries(p->fanout->maps.pool, pool.slots);
 	for (int i = 0; r == 0 && old && i < PIN_MAPS; i++)
-		if (i != PIN_SLOTS || keeps_slots(old, slots))
+		if (keeps(old, i, slots, pool))
 			r = map_keep(map_of(p->fanout->obj, i), old->fd[i], why);
 	if (r < 0)
 		return r;
 	r = fanout_bpf__load(p->fanout);
 	if (r < 0)
-		return load_error(why, r, "the fan-out program", slots);
+		return load_error(why, r, "the fan-out program", slots, pool.slots);
 	for (int i = 0; i < PIN_MAPS; i++)
 		p->fd[i] = bpf_map__fd(map_of(p->fanout->obj, i));
 	p->fd[PIN_FANOUT] = bpf_program__fd(p->fanout->progs.tally_fanout);
@@ -199,12 +213,13 @@ static int over_maps_load(const struct programs *p, int end, struct bpf_object *
 }
 
 static int ingress_load(struct programs *p, const struct dataplane *old, uint32_t slots,
-			bool shared, struct why *why)
+			struct tally_pool pool, bool shared, struct why *why)
 {
 	struct tally_constants c = { .magic = TALLY_NODE_MAGIC,
 				     .layout = TALLY_MAPS_LAYOUT,
 				     .shared = shared,
-				     .build = dataplane_build() };
+				     .build = dataplane_build(),
+				     .pool = pool };
 	int r;
 
 	r = boot_choose(old, slots, &c.boot);
@@ -219,7 +234,7 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 		return load_error(why, r,
 				  shared ? "the ingress program with a call to another"
 					 : "the ingress program",
-				  0);
+				  0, 0);
 	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata_node);
 	p->fd[PIN_INGRESS] = bpf_program__fd(p->ingress->progs.tally_ingress);
 	return 0;
@@ -239,7 +254,7 @@ int programs_tc(struct programs *p, struct why *why)
 	tc->rodata_node->constants = p->constants;
 	r = over_maps_load(p, PIN_MAPS, tc->obj, tc->skeleton);
 	if (r < 0)
-		return load_error(why, r, "the ingress program for TC", 0);
+		return load_error(why, r, "the ingress program for TC", 0, 0);
 	p->ingress_tc = TAKE_PTR(tc);
 	return bpf_program__fd(p->ingress_tc->progs.tally_ingress_tc);
 }
@@ -261,7 +276,7 @@ int programs_called(struct programs *p, struct why *why)
 	_Static_assert(PIN_NEXT == PIN_MAPS - 1, "the last one");
 	r = over_maps_load(p, PIN_NEXT, called->obj, called->skeleton);
 	if (r < 0)
-		return load_error(why, r, "the ingress program for libxdp's dispatcher", 0);
+		return load_error(why, r, "the ingress program for libxdp's dispatcher", 0, 0);
 	p->called = TAKE_PTR(called);
 	return bpf_program__fd(p->called->progs.tally_ingress);
 }
@@ -280,8 +295,8 @@ static int node_tenants_put(const struct programs *p)
 	return r < 0 ? r : bpf_map_update_elem(p->fd[PIN_TENANTS], &index[1], &answers, BPF_ANY);
 }
 
-int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
-		  struct why *why)
+int programs_load(const struct dataplane *old, uint32_t slots, struct tally_pool pool, bool shared,
+		  struct programs *ret, struct why *why)
 {
 	_cleanup_(programs_close) struct programs p = { 0 };
 	int r;
@@ -290,9 +305,9 @@ int programs_load(const struct dataplane *old, uint32_t slots, bool shared, stru
 	*dataplane_kernel_words = '\0';
 	r = kernel_check(why);
 	if (r == 0)
-		r = fanout_load(&p, old, slots, why);
+		r = fanout_load(&p, old, slots, pool, why);
 	if (r == 0)
-		r = ingress_load(&p, old, slots, shared, why);
+		r = ingress_load(&p, old, slots, pool, shared, why);
 	if (r == 0)
 		r = node_tenants_put(&p);
 	if (r < 0)

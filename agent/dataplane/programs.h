@@ -22,11 +22,11 @@ struct programs {
 int programs_of(const struct dataplane *d, struct programs *ret);
 
 /*
- * `shared`: the program will have to call others. With all maps from `old`, but for the slots if
- * their number is another one; or with new ones; *ret for programs_close().
+ * `shared`: the program will have to call others. With all maps from `old`, but for the slots and
+ * the pool, each if its number is another one; or with new ones; *ret for programs_close().
  */
-int programs_load(const struct dataplane *old, uint32_t slots, bool shared, struct programs *ret,
-		  struct why *why);
+int programs_load(const struct dataplane *old, uint32_t slots, struct tally_pool pool, bool shared,
+		  struct programs *ret, struct why *why);
 void programs_close(struct programs *p);
 
 /* The ingress program for TC, over the same maps, loaded when it is asked for first; its fd is

@@ -2,7 +2,8 @@
 /*
  * New programs for a running node. Maps that hold jobs are kept, not copied: at no moment are
  * there two lists of jobs, and a job that is there is served by the old program, then by the
- * new one. Only constants and programs are new; slots too if there is to be another number.
+ * new one. Only constants and programs are new; slots and pool too, each if there is to be another
+ * number.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -15,7 +16,8 @@
 #include "ports.h"
 
 enum {
-	PINS_NEW = 1u << PIN_SLOTS | 1u << PIN_CONSTANTS | 1u << PIN_INGRESS | 1u << PIN_FANOUT,
+	PINS_NEW = 1u << PIN_SLOTS | 1u << PIN_POOL | 1u << PIN_CONSTANTS | 1u << PIN_INGRESS |
+		   1u << PIN_FANOUT,
 };
 
 /* What is to be changed. */
@@ -135,7 +137,7 @@ static int slots_check(struct dataplane *d, uint32_t slots, struct why *why)
 	if (r < 0)
 		return r;
 	for (unsigned int i = 0; i < now.jobs; i++)
-		if (!now.job[i].broken &&
+		if (!now.job[i].broken && !now.job[i].job.borrows &&
 		    (uint64_t)now.job[i].job.slot_base + now.job[i].job.slot_mask >= slots)
 			return why_say(why, -ENOSPC,
 				       "%u slots: job %u has slots %u to %u; end it first, or "
@@ -245,8 +247,8 @@ static int swap_commit(struct swap *s, struct why *why)
 		     : 0;
 }
 
-int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *ports,
-		      unsigned int count, struct why *why)
+int dataplane_replace(const char *pin, uint32_t slots, const struct tally_pool *pool,
+		      struct dataplane_port *ports, unsigned int count, struct why *why)
 {
 	_cleanup_(swap_close) struct swap s = { .ports = ports, .ports_count = count };
 	struct why ignored;
@@ -264,7 +266,8 @@ int dataplane_replace(const char *pin, uint32_t slots, struct dataplane_port *po
 	if (r == 0)
 		r = slots_check(s.node, slots, why);
 	if (r == 0)
-		r = programs_load(s.node, slots, is_shared(&s), &s.programs, why);
+		r = programs_load(s.node, slots, pool ? *pool : dataplane_pool(s.node),
+				  is_shared(&s), &s.programs, why);
 	if (r < 0)
 		return r;
 

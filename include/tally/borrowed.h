@@ -54,6 +54,7 @@ struct tally_borrowed_slot {
 		       */
 	__u8 priority; /* of the contribution that took the slot */
 	__u8 standing; /* what downgrades have left of that */
+	__u8 shape; /* as in struct tally_borrower */
 	bool large; /* the job's headers are */
 	bool left; /* the sum of all below has gone up, and the slot holds on to it */
 };
@@ -65,6 +66,7 @@ struct tally_borrower {
 	__u16 range; /* the job's window: its chunks lie in so many slots; 0: anywhere, by a hash */
 	__u16 epoch;
 	__u8 priority;
+	__u8 shape; /* of the frame: no other shape carries what this one brings */
 	bool large;
 };
 
@@ -139,7 +141,7 @@ tally_borrowed_compete(const struct tally_borrowed_policy *policy, struct tally_
 	if (tally_borrowed_gives_way(policy, s, b, o)) {
 		if (s->left)
 			return TALLY_BORROWED_TAKEN;
-		if (s->state.blocks <= o->blocks)
+		if (s->state.blocks <= o->blocks && s->shape == b->shape)
 			return TALLY_BORROWED_SWAPPED;
 	}
 	s->standing >>= policy->downgrade;
@@ -155,6 +157,7 @@ tally_inline void tally_borrowed_begin(struct tally_borrowed_slot *s,
 					   .sender = o->sender,
 					   .priority = b->priority,
 					   .standing = b->priority,
+					   .shape = b->shape,
 					   .large = b->large };
 	tally_slot_empty(&s->state, o->seq);
 }

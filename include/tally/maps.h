@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <stddef.h>
+#include <tally/borrowed.h>
 #include <tally/bucket.h>
 #include <tally/node.h>
 #include <tally/outcome.h>
@@ -22,7 +23,13 @@
  */
 #define TALLY_MAPS_LAYOUT 7
 
-/* What a running node is. These fields keep their offsets in every layout. */
+/* Slots that jobs share: how many, and who gets them. */
+struct tally_pool {
+	__u32 slots; /* 0: there is no pool, and all that borrow pass on to the root */
+	struct tally_borrowed_policy policy;
+};
+
+/* What a running node is. Fields before `pool` keep their offsets in every layout. */
 #define TALLY_NODE_MAGIC 0x65646f6e796c6174ULL /* "talynode" */
 
 struct tally_constants {
@@ -32,6 +39,7 @@ struct tally_constants {
 	__u8 shared; /* 1: some port has another XDP program beside ours */
 	__u8 reserved;
 	__u64 build; /* which programs these are: a hash of their sources */
+	struct tally_pool pool;
 };
 
 enum {
@@ -65,12 +73,12 @@ struct tally_gate {
 struct tally_job {
 	struct tally_set everyone; /* all workers of the job */
 	struct tally_set below; /* those that come through this node; root: everyone */
-	__u32 slot_base;	 /* first of the job's slots */
-	__u32 slot_mask;	 /* slots - 1; slots = 2 * window, a power of two */
-	__u32 group;   /* index into groups */
+	__u32 slot_base;	 /* first of the job's slots; or where its range of the pool begins */
+	__u32 slot_mask; /* slots - 1; slots = 2 * window, a power of two. Nothing if it borrows */
+	__u32 group; /* index into groups */
 	__u16 epoch;
-	__u8 blocks_max;	 /* payload limit of a message */
-	__u8 root;   /* 1: results are made here; 0: sums go on to the root */
+	__u8 blocks_max; /* payload limit of a message */
+	__u8 root; /* 1: results are made here; 0: sums go on to the root */
 	__u32 id;
 	__u16 tenant; /* index into tenants */
 	__u16 copies; /* of a message that goes to the group: the children of the whole job */
@@ -78,7 +86,10 @@ struct tally_job {
 	__u8 ipv6; /* of the service address */
 	__u8 keyed; /* 1: it has rank keys */
 	__u8 bound; /* 1: each rank's messages come from its own address */
-	__u8 reserved[5];
+	__u8 borrows; /* 1: slots of the pool; then root and keyed are 0, also at the root's machine
+		       */
+	__u16 range; /* its chunks lie in so many slots of the pool from slot_base; 0: anywhere */
+	__u8 reserved[2];
 };
 
 _Static_assert(sizeof(struct tally_job) == 112, "otherwise raise TALLY_MAPS_LAYOUT");
@@ -87,6 +98,7 @@ _Static_assert(offsetof(struct tally_job, slot_base) == 64, "otherwise raise TAL
 _Static_assert(offsetof(struct tally_job, epoch) == 76, "otherwise raise TALLY_MAPS_LAYOUT");
 _Static_assert(offsetof(struct tally_job, id) == 80, "otherwise raise TALLY_MAPS_LAYOUT");
 _Static_assert(offsetof(struct tally_job, service) == 88, "otherwise raise TALLY_MAPS_LAYOUT");
+_Static_assert(offsetof(struct tally_job, range) == 108, "otherwise raise TALLY_MAPS_LAYOUT");
 
 /* As long as the job is there. */
 tally_inline struct tally_role tally_job_role(const struct tally_job *job)
@@ -171,6 +183,29 @@ struct tally_slot {
 
 _Static_assert(offsetof(struct tally_slot, word) == 128, "whole cache lines");
 
+/* From where to where the message came whose rank is the `sender` of a sum: the sum goes likewise.
+ */
+struct tally_pool_route {
+	union { /* which one: the shape of the sum's frame */
+		__be32 ip4[2];
+		__be32 ip6[8];
+	}; /* source and service address */
+	__be16 udp_port; /* of the source */
+	__u16 reserved[3];
+};
+
+/* pool: index -> a slot that jobs share. Three cache lines of books, then the sum. */
+struct tally_pool_slot {
+	struct bpf_spin_lock lock; /* guards all below */
+	__u32 reserved;
+	struct tally_borrowed_slot books;
+	struct tally_pool_route route;
+	__u64 reserved_words[5];
+	__u64 word[TALLY_WORDS_MAX];
+};
+
+_Static_assert(offsetof(struct tally_pool_slot, word) == 192, "whole cache lines");
+
 /*
  * children: the i-th child of a job behind a port -> where its copy goes. Each child has a second
  * entry, as the i-th of the whole job, behind port 0: TC sends copies one by one.
@@ -178,19 +213,19 @@ _Static_assert(offsetof(struct tally_slot, word) == 128, "whole cache lines");
 struct tally_child_key {
 	__u32 job;
 	__u32 ifindex;
-	__u32 index;   /* 0, 1, ... without holes */
+	__u32 index; /* 0, 1, ... without holes */
 };
 
 struct tally_child {
 	struct tally_set below; /* the worker itself, or all workers below the node */
-	__u8 mac[6];   /* next hop */
-	__u8 port_mac[6];  /* of the node's own port */
+	__u8 mac[6]; /* next hop */
+	__u8 port_mac[6]; /* of the node's own port */
 	union {
 		__be32 ip4;
 		__u8 ip6[16];
 	};
 	__be16 udp_port;
-	__u8 ipv6;   /* which of the two */
+	__u8 ipv6; /* which of the two */
 	__u8 keyed; /* 1: copies have tags made with its rank key */
 	__u32 row; /* where its copies are counted */
 	__u32 port; /* that leads to it */
@@ -201,7 +236,7 @@ struct tally_child {
 struct tally_cursor {
 	__u32 job;
 	__u32 seq;
-	__u32 index;   /* children that have had their copy */
+	__u32 index; /* children that have had their copy */
 	__u16 epoch;
 	__u8 kind;
 	__u8 reserved;
@@ -209,7 +244,7 @@ struct tally_cursor {
 
 struct tally_counter {
 	__u64 packet;
-	__u64 byte;   /* of the whole frame as it came; FANNED_OUT: as it left */
+	__u64 byte; /* of the whole frame as it came; FANNED_OUT: as it left */
 };
 
 /*

@@ -50,7 +50,7 @@ static int ports_make(void **state)
 		snprintf(ports[i].name, sizeof(ports[i].name), "port%d", i);
 		ports[i].ifindex = if_nametoindex(ports[i].name);
 	}
-	if (dataplane_attach(pin, SLOTS_OF_NODE, ports, PORTS, &why) < 0)
+	if (dataplane_attach(pin, SLOTS_OF_NODE, NULL, ports, PORTS, &why) < 0)
 		fail_msg("%s", why.text);
 	return 0;
 }

@@ -52,7 +52,7 @@ static int ports_attach(void)
 {
 	struct dataplane_port ports[] = { { .ifindex = port, .name = "port0" } };
 
-	return dataplane_attach(pin, SLOTS_OF_NODE, ports, 1, &why);
+	return dataplane_attach(pin, SLOTS_OF_NODE, NULL, ports, 1, &why);
 }
 
 static int bench_setup(void **state)
@@ -414,7 +414,7 @@ static void programs_are_replaced_where_a_copy_has_lost_its_interface(void **sta
 	assert_return_code(bpf_map_delete_elem(fd, &second), errno);
 	close(fd);
 	node_close(d);
-	if (dataplane_replace(pin, 0, NULL, 0, &why) < 0)
+	if (dataplane_replace(pin, 0, NULL, NULL, 0, &why) < 0)
 		fail_msg("%s", why.text);
 	d = node_open();
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
@@ -626,7 +626,7 @@ static void ports_that_have_gone_make_room_and_their_counts_stay(void **state)
 	assert_false(is_absent(row_at(d, 0, 100001)));
 	assert_int_equal(total(d, TALLY_OTHER_PORT), before + 3 * (TALLY_PORTS_MAX - 1));
 	node_close(d);
-	if (dataplane_replace(pin, 0, NULL, 0, &why) < 0)
+	if (dataplane_replace(pin, 0, NULL, NULL, 0, &why) < 0)
 		fail_msg("%s", why.text);
 	d = node_open();
 	assert_true(is_absent(row_at(d, 0, 100001)));
@@ -893,7 +893,7 @@ static void events_without_room_are_lost_and_counted(void **state)
 	}
 	t = trace_open(d);
 	node_close(d);
-	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, NULL, 0, &why), 0);
 	message_run(contribution(.worker = 0));
 	assert_int_equal(dataplane_trace_read(t, keep, &told), 1);
 	dataplane_trace_close(t);
@@ -964,7 +964,7 @@ static void attach_shared(void)
 {
 	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
 
-	if (dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why) < 0)
+	if (dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why) < 0)
 		fail_msg("%s", why.text);
 	assert_int_equal(p.beside, program_id(other->progs.beside));
 	assert_int_equal(p.mode, DATAPLANE_NATIVE);
@@ -1293,7 +1293,7 @@ static void replacing_under_traffic_loses_no_frame_of_either(void **state)
 	for (int i = 0; i < REPLACEMENTS && flows && r == 0; i++) {
 		__u64 before = counter_now(&other->bss->dropped);
 
-		r = dataplane_replace(pin, 0, NULL, 0, &why);
+		r = dataplane_replace(pin, 0, NULL, NULL, 0, &why);
 		flows = comes(&other->bss->dropped,
 			      before + BURST); /* there is traffic all along */
 	}
@@ -1313,10 +1313,10 @@ static void without_share_a_port_is_refused_and_left_as_it_was(void **state)
 	struct dataplane_port p = shared_port(DATAPLANE_AUTO);
 
 	p.share = false;
-	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EBUSY);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why), -EBUSY);
 	assert_non_null(strstr(why.text, "--share"));
 	p = shared_port(DATAPLANE_GENERIC);
-	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EINVAL);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "other mode"));
 	assert_int_equal(program_at_port(), program_id(other->progs.beside));
 }
@@ -1329,7 +1329,7 @@ static void a_port_shared_in_generic_mode_stays_generic(void **state)
 	assert_int_equal(bpf_xdp_attach(port, bpf_program__fd(other->progs.beside),
 					XDP_FLAGS_SKB_MODE, NULL),
 			 0);
-	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), 0);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why), 0);
 	assert_int_equal(p.mode, DATAPLANE_GENERIC);
 	put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
 	await(&other->bss->dropped, 1);
@@ -1348,7 +1348,7 @@ static void a_program_that_a_link_holds_is_named_and_left_alone(void **state)
 	assert_non_null(link);
 	snprintf(words, sizeof(words), "XDP program %u is held there by BPF link",
 		 program_id(other->progs.beside));
-	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EBUSY);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why), -EBUSY);
 	assert_non_null(strstr(why.text, words));
 	assert_int_equal(program_at_port(), program_id(other->progs.beside));
 	bpf_link__destroy(link);
@@ -1363,7 +1363,7 @@ static void a_program_that_ours_cannot_call_is_left_alone(void **state)
 		skip();
 	assert_int_equal(bpf_xdp_detach(port, XDP_FLAGS_DRV_MODE, NULL), 0);
 	assert_int_equal(bpf_xdp_attach(port, frags, XDP_FLAGS_DRV_MODE, NULL), 0);
-	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why), -EINVAL);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "xdp.frags"));
 	assert_int_equal(program_at_port(), program_id(other->progs.beside_frags));
 }
@@ -1377,8 +1377,8 @@ static void a_shared_port_comes_and_goes_with_a_replacement(void **state)
 
 	/* a node on the loopback alone, in generic mode */
 	none.mode = DATAPLANE_GENERIC;
-	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, &none, 1, &why), 0);
-	assert_int_equal(dataplane_replace(pin, 0, &p, 1, &why), 0);
+	assert_int_equal(dataplane_attach(pin, SLOTS_OF_NODE, NULL, &none, 1, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, &p, 1, &why), 0);
 	assert_int_equal(p.beside, program_id(other->progs.beside));
 	put_on_the_wire(contribution(.worker = 0), DISCARD_PORT);
 	await(&other->bss->dropped, 1);
@@ -1389,7 +1389,7 @@ static void a_shared_port_comes_and_goes_with_a_replacement(void **state)
 	assert_int_equal(ports[0].beside, program_id(other->progs.beside));
 	free(ports);
 	node_close(d);
-	assert_int_equal(dataplane_replace(pin, 0, &none, 1, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, &none, 1, &why), 0);
 	assert_int_equal(program_at_port(), program_id(other->progs.beside));
 }
 
@@ -1443,7 +1443,7 @@ static struct dataplane_port attach_by_tc(enum dataplane_mode mode, bool share)
 	struct dataplane_port p = shared_port(mode);
 
 	p.share = share;
-	if (dataplane_attach(pin, SLOTS_OF_NODE, &p, 1, &why) < 0)
+	if (dataplane_attach(pin, SLOTS_OF_NODE, NULL, &p, 1, &why) < 0)
 		fail_msg("%s", why.text);
 	assert_int_equal(p.mode, DATAPLANE_TC);
 	assert_int_equal(p.beside, 0);
@@ -1561,7 +1561,7 @@ static void a_filter_that_was_taken_away_is_told_and_attached_anew(void **state)
 	assert_int_equal(ports[0].ifindex, 0);
 	free(ports);
 	node_close(d);
-	assert_int_equal(dataplane_replace(pin, 0, &p, 1, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, &p, 1, &why), 0);
 	d = node_open();
 	assert_true(dataplane_is_attached(d, port));
 	node_close(d);
@@ -1573,7 +1573,7 @@ static void another_node_on_the_same_port_is_refused(void **state)
 	char second[80];
 
 	snprintf(second, sizeof(second), "%s-second", pin);
-	assert_int_equal(dataplane_attach(second, SLOTS_OF_NODE, &p, 1, &why), -EBUSY);
+	assert_int_equal(dataplane_attach(second, SLOTS_OF_NODE, NULL, &p, 1, &why), -EBUSY);
 	assert_non_null(strstr(why.text, "another Tally node"));
 	assert_int_equal(access(second, F_OK), -1);
 }
@@ -1596,7 +1596,7 @@ static void replacing_by_tc_under_traffic_loses_no_frame(void **state)
 	for (int i = 0; i < REPLACEMENTS && flows && r == 0; i++) {
 		__u64 before = counter_now(&other->bss->dropped);
 
-		r = dataplane_replace(pin, 0, NULL, 0, &why);
+		r = dataplane_replace(pin, 0, NULL, NULL, 0, &why);
 		flows = comes(&other->bss->dropped, before + BURST);
 	}
 	atomic_store(&traffic.end, true);
@@ -1617,7 +1617,7 @@ static void from_another_namespace_a_port_by_tc_is_left_as_it_is(void **state)
 	assert_return_code(here, errno);
 	assert_return_code(unshare(CLONE_NEWNET), errno);
 	r = dataplane_detach(pin, &why);
-	replaced = dataplane_replace(pin, 0, NULL, 0, &why);
+	replaced = dataplane_replace(pin, 0, NULL, NULL, 0, &why);
 	assert_return_code(setns(here, CLONE_NEWNET), errno);
 	close(here);
 	assert_int_equal(r, -EXDEV);
@@ -1654,16 +1654,71 @@ static void new_programs_keep_a_sum_that_is_under_way(void **state)
 	job_start(d, JOB, NULL, 0);
 	node_close(d);
 	message_run(contribution(.worker = 0, .value = 40));
-	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, NULL, 0, &why), 0);
 	assert_int_equal(constants_now().boot, boot);
 	assert_int_equal(frame_run(contribution(.worker = 1, .value = 2), &out), XDP_REDIRECT);
 	frame_read(&out, &sent);
 	assert_sum(&sent, 42);
 	assert_int_equal(tally_le16_get(sent.tally.boot), boot);
 
-	assert_int_equal(dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, 0, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, NULL, 0, &why), 0);
 	assert_int_not_equal(constants_now().boot, boot);
 	assert_int_equal(message_run(contribution(.worker = 1, .value = 2)), XDP_DROP);
+}
+
+static __u32 pool_entries(void)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 bytes = sizeof(info);
+	int fd = pinned("pool");
+
+	assert_return_code(bpf_obj_get_info_by_fd(fd, &info, &bytes), errno);
+	close(fd);
+	return info.max_entries;
+}
+
+static void assert_pool(__u32 slots, bool holds)
+{
+	struct dataplane *d = node_open();
+
+	assert_int_equal(dataplane_pool(d).slots, slots);
+	assert_int_equal(dataplane_pool(d).policy.holds, holds);
+	assert_int_equal(pool_entries(), slots ? slots : 1);
+	node_close(d);
+}
+
+static void a_pool_comes_with_new_programs_and_stays(void **state)
+{
+	struct tally_pool pool = { .slots = 8, .policy = TALLY_BORROWED_FCFS };
+
+	assert_pool(0, false);
+	assert_int_equal(dataplane_replace(pin, 0, &pool, NULL, 0, &why), 0);
+	assert_pool(8, true);
+	assert_int_equal(dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, NULL, 0, &why), 0);
+	assert_pool(8, true);
+	pool = (struct tally_pool){ .slots = 0 };
+	assert_int_equal(dataplane_replace(pin, 0, &pool, NULL, 0, &why), 0);
+	assert_pool(0, false);
+}
+
+/* More copies are not needed, either: at the root's machine its software sends the results. */
+static void a_job_that_borrows_has_no_rank_keys(void **state)
+{
+	struct installation *g = job_plan(JOB, EPOCH, 8);
+	struct dataplane *d = node_open();
+
+	g->copies = g->job.copies = 0;
+	g->job.borrows = 1;
+	assert_int_equal(job_add(d, g, NULL, 0, &why), -EINVAL);
+	g->job.root = 0;
+	g->job.keyed = 1;
+	assert_int_equal(job_add(d, g, NULL, 0, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "no rank keys"));
+	g->job.keyed = 0;
+	assert_int_equal(job_add(d, g, NULL, 0, &why), 0);
+	assert_int_equal(message_run(contribution(.worker = 0)), XDP_PASS);
+	assert_int_equal(job_del(d, JOB, &why), 0);
+	node_close(d);
 }
 
 static void mode_is(enum dataplane_mode mode)
@@ -1687,7 +1742,7 @@ static int mode_set(enum dataplane_mode mode)
 {
 	struct dataplane_port p = { .ifindex = port, .name = "port0", .mode = mode };
 
-	return dataplane_replace(pin, 0, &p, 1, &why);
+	return dataplane_replace(pin, 0, NULL, &p, 1, &why);
 }
 
 /* From each to each other. */
@@ -1770,7 +1825,7 @@ static void without_files_a_node_stays_as_it_is(void **state)
 	assert_return_code(getrlimit(RLIMIT_NOFILE, &limit), errno);
 	for (few = limit, few.rlim_cur = next + 1; few.rlim_cur < next + 300ul; few.rlim_cur += 7) {
 		setrlimit(RLIMIT_NOFILE, &few);
-		r = dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, 0, &why);
+		r = dataplane_replace(pin, 2 * SLOTS_OF_NODE, NULL, NULL, 0, &why);
 		setrlimit(RLIMIT_NOFILE, &limit);
 		if (r == 0)
 			break;
@@ -1808,7 +1863,7 @@ static void assert_stale(const char *layout)
 {
 	assert_int_equal(dataplane_open(pin, &opened[0], &why), -ESTALE);
 	assert_non_null(strstr(why.text, layout));
-	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -ESTALE);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, NULL, 0, &why), -ESTALE);
 }
 
 static void a_node_of_another_layout_is_not_misread(void **state)
@@ -1906,7 +1961,7 @@ static void a_claimed_node_is_nobody_elses(void **state)
 	assert_int_equal(dataplane_open(pin, &opened[0], &why), -EBUSY);
 	assert_non_null(strstr(why.text, process));
 	assert_int_equal(ports_attach(), -EBUSY);
-	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), -EBUSY);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, NULL, 0, &why), -EBUSY);
 	assert_int_equal(dataplane_detach(pin, &why), -EBUSY);
 	assert_int_equal(dataplane_claim(pin, &why), -EBUSY);
 	assert_non_null(strstr(why.text, process));
@@ -1930,7 +1985,7 @@ static void live_as_the_agent(void **state)
 	d = node_open();
 	job_start(d, JOB, NULL, 0);
 	second = node_open();
-	assert_int_equal(dataplane_replace(pin, 0, NULL, 0, &why), 0);
+	assert_int_equal(dataplane_replace(pin, 0, NULL, NULL, 0, &why), 0);
 	node_close(second);
 	node_close(d);
 	assert_int_equal(dataplane_detach(pin, &why), 0);
@@ -2004,6 +2059,8 @@ int main(void)
 		fact(events_without_room_are_lost_and_counted),
 		fact(ports_are_told_as_they_are_attached),
 		fact(new_programs_keep_a_sum_that_is_under_way),
+		fact(a_pool_comes_with_new_programs_and_stays),
+		fact(a_job_that_borrows_has_no_rank_keys),
 		fact(a_port_gets_another_mode_and_a_sum_stays),
 		fact(a_mode_that_cannot_be_had_leaves_that_of_before),
 		fact(without_files_a_node_stays_as_it_is),

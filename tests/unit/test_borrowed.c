@@ -257,6 +257,20 @@ static void who_cannot_carry_what_the_slot_holds_is_refused(void **state)
 	expect(&n, &b, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
 }
 
+static void a_frame_of_another_shape_is_refused(void **state)
+{
+	struct inner n;
+	struct message a = contribution(0), b = contribution(0, .job = 8, .priority = 9);
+
+	inner_begin(&n, 2, TALLY_BORROWED_ESA);
+	visit(&n, &a);
+	n.pool.slot[0].books.shape = 1;
+	expect(&n, &b, TALLY_PASSED_UP, TALLY_BORROWED_REFUSED);
+	n.pool.slot[0].books.shape = 0;
+	b = contribution(0, .job = 8, .priority = 9);
+	expect(&n, &b, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
+}
+
 /* The packet becomes shorter; nothing of its own words leaves. */
 static void what_a_swap_sends_is_as_long_as_what_was_held(void **state)
 {
@@ -460,6 +474,7 @@ int main(void)
 		cmocka_unit_test(a_holder_that_keeps_others_out_is_downgraded),
 		cmocka_unit_test(equal_priorities_do_not_take_turns),
 		cmocka_unit_test(who_cannot_carry_what_the_slot_holds_is_refused),
+		cmocka_unit_test(a_frame_of_another_shape_is_refused),
 		cmocka_unit_test(what_a_swap_sends_is_as_long_as_what_was_held),
 		cmocka_unit_test(a_swap_keeps_the_length_of_the_old_holders_header),
 		cmocka_unit_test(what_an_earlier_run_left_is_nobodys),
