@@ -100,7 +100,7 @@ struct world_count {
 	uint64_t resends[CAUSES]; /* contributions that were sent again */
 	uint64_t frames, lost, repeated, flips, strays; /* of hops */
 	uint64_t second_steps; /* that other messages could come before */
-	uint64_t restarts, moves, reroutes, evicted;
+	uint64_t restarts, moves, reroutes, evicted, rings_moved;
 };
 
 struct world_worker {
@@ -131,7 +131,8 @@ struct world_job {
 struct world_node {
 	int up; /* the next node on the way to the root */
 	bool mute; /* it takes nothing */
-	struct memory_slot slot[WORLD_JOBS * 2 * WORLD_WINDOW];
+	struct memory_slot slot[(WORLD_JOBS + 1) * 2 * WORLD_WINDOW]; /* a ring is free */
+	int free_ring; /* what it has had in it stays there */
 	struct memory_pool pool;
 };
 
@@ -594,6 +595,27 @@ static inline void world_restart(struct world *w, int node)
 	world_blame_nobody(w);
 }
 
+static inline struct memory_slot *world_ring(struct world *w, int node, int ring)
+{
+	return &w->node[node].slot[ring * 2 * WORLD_WINDOW];
+}
+
+/*
+ * A job's slots are elsewhere from now on, where another job's may have been, and begin empty; the
+ * boot number stays. A visit that has begun ends as if its frame had waited somewhere meanwhile.
+ */
+static inline void world_move_ring(struct world *w, int job, int node)
+{
+	struct memory_node *n = &w->job[job].at[node];
+	struct memory_slot *to = world_ring(w, node, w->node[node].free_ring);
+
+	memset(to, 0, 2 * WORLD_WINDOW * sizeof(*to));
+	w->node[node].free_ring = (int)(n->slot - w->node[node].slot) / (2 * WORLD_WINDOW);
+	n->slot = to;
+	w->count.rings_moved++;
+	world_blame_nobody(w);
+}
+
 /*
  * The runs' sums are made in user space from now on, or in slots again. What was gathered is lost;
  * or the slots have it still when the runs come back.
@@ -819,7 +841,7 @@ static inline void world_add_job(struct world *w, int job)
 			.boot = 1 + 0x1000 * node,
 			.frames_grow = o->frames_grow,
 			.slots = 2 * o->window,
-			.slot = &w->node[node].slot[job * 2 * WORLD_WINDOW],
+			.slot = world_ring(w, node, job),
 		};
 	for (int rank = 0; rank < o->ranks; rank++)
 		world_add_worker(w, job, rank);
@@ -848,6 +870,7 @@ static inline struct world *world_new(const struct world_options *options)
 	w->nodes = world_trees[options->tree].nodes;
 	for (int node = 0; node < w->nodes; node++) {
 		w->node[node].up = world_trees[options->tree].up[node];
+		w->node[node].free_ring = WORLD_JOBS;
 		w->node[node].pool.policy = options->policy;
 		w->node[node].pool.slots = options->pool_slots;
 		w->node[node].pool.range = options->ranges ? options->window : 0;
@@ -872,12 +895,14 @@ static inline void world_print(const struct world *w)
 		      o->tree, o->jobs, o->ranks, o->window, o->loss, o->repeat, o->flip, o->wait,
 		      o->jitter_ns / 1e6);
 	print_message("%.3f s: %llu frames, %llu lost, %llu flipped; %llu copies, %llu of asks; "
-		      "%llu restarts, %llu moves, %llu reroutes, %llu evicted of %d sums\n",
+		      "%llu restarts, %llu moves, %llu reroutes, %llu rings moved, "
+		      "%llu evicted of %d sums\n",
 		      w->now_ns / 1e9, (unsigned long long)c->frames, (unsigned long long)c->lost,
 		      (unsigned long long)c->flips, (unsigned long long)c->copies,
 		      (unsigned long long)c->asks, (unsigned long long)c->restarts,
 		      (unsigned long long)c->moves, (unsigned long long)c->reroutes,
-		      (unsigned long long)c->evicted, o->spill_sums);
+		      (unsigned long long)c->rings_moved, (unsigned long long)c->evicted,
+		      o->spill_sums);
 	print_message(
 		"sent again: %llu for own, %llu for others', %llu for no loss; %llu repairs\n",
 		(unsigned long long)c->resends[CAUSE_OWN],

@@ -26,6 +26,7 @@ enum {
 	CHANCE_SEEDS = 3000,
 	FLIP_SEEDS = 2000,
 	BORROW_SEEDS = 2000,
+	MOVE_SEEDS = 1000,
 	JOBS = 2, /* that have reserved slots */
 };
 
@@ -55,7 +56,7 @@ static void moves_add(const struct world *w)
 static bool said_too_much(const struct world *w)
 {
 	const struct world_count *c = &w->count;
-	uint64_t faults = c->restarts + c->moves + c->reroutes, said = 0, due = 4;
+	uint64_t faults = c->restarts + c->moves + c->reroutes + c->rings_moved, said = 0, due = 4;
 
 	for (int i = 0; i < w->workers; i++)
 		said += w->worker[i].said;
@@ -154,6 +155,15 @@ static void things_happen(struct world *w)
 	}
 }
 
+/* Besides, runs get other slots on some node, as where another run needs slots in a row. */
+static void rings_move(struct world *w)
+{
+	if (w->count.rings_moved < 16 && chance(&w->random, 3))
+		world_move_ring(w, random_below(&w->random, w->options.jobs),
+				random_below(&w->random, w->nodes));
+	things_happen(w);
+}
+
 /* At times one job with more ranks than a word of a set has, which lose less. */
 static struct world_options options_by_chance(uint64_t *random)
 {
@@ -180,7 +190,7 @@ static struct world_options options_by_chance(uint64_t *random)
 	};
 }
 
-static const char *run_world(const struct world_options *options)
+static const char *run_world(const struct world_options *options, void (*happen)(struct world *w))
 {
 	struct world *w = world_new(options);
 	struct program program[WORLD_JOBS] = { [0 ... WORLD_JOBS - 1] = { .world = w } };
@@ -197,7 +207,7 @@ static const char *run_world(const struct world_options *options)
 			p->call[n] = collective_random(&w->random, options->ranks,
 						       options->ranks > 8 ? 100 : 200);
 	}
-	return run_programs(w, program, chance(&w->random, 300) ? things_happen : NULL);
+	return run_programs(w, program, chance(&w->random, 300) ? things_happen : happen);
 }
 
 static const char *run_by_chance(uint64_t seed)
@@ -205,7 +215,7 @@ static const char *run_by_chance(uint64_t seed)
 	uint64_t random = seed;
 	struct world_options options = options_by_chance(&random);
 
-	return run_world(&options);
+	return run_world(&options, NULL);
 }
 
 /* Of a hundred frames on a hop up to one has a flipped bit; of many ranks' frames, of a thousand.
@@ -217,7 +227,7 @@ static const char *run_with_flips(uint64_t seed)
 
 	options.flip = options.ranks > 8 ? 1 : 1 + seed % 10;
 	options.region = seed % 3;
-	return run_world(&options);
+	return run_world(&options, NULL);
 }
 
 /* Up to three jobs for up to three slots, under every policy that the ingredients make. */
@@ -239,7 +249,20 @@ static const char *run_with_a_pool(uint64_t seed)
 	options.ranges = chance(&random, 300);
 	if (options.ranks <= 8)
 		options.jobs = 1 + random_below(&random, WORLD_JOBS);
-	return run_world(&options);
+	return run_world(&options, NULL);
+}
+
+static const char *run_with_moves(uint64_t seed)
+{
+	uint64_t random = seed;
+	struct world_options options = options_by_chance(&random);
+
+	return run_world(&options, rings_move);
+}
+
+static void runs_whose_rings_move_get_exact_sums(void **state)
+{
+	run_seeds(MOVE_SEEDS, run_with_moves);
 }
 
 static void jobs_that_compete_for_borrowed_slots_get_exact_sums(void **state)
@@ -285,6 +308,7 @@ static void the_worlds_had_all_that_can_happen(void **state)
 			fail_msg("no %s", tally_outcome_name(given[i]));
 	assert_true(total.lost && total.repeated && total.flips);
 	assert_true(total.restarts && total.moves && total.reroutes && total.evicted);
+	assert_true(total.rings_moved);
 	assert_true(total.second_steps && total.strays);
 	for (int cause = 0; cause < CAUSES; cause++)
 		assert_true(total.resends[cause]);
@@ -300,6 +324,7 @@ int main(void)
 		cmocka_unit_test(worlds_that_went_wrong_once_go_well),
 		cmocka_unit_test(flipped_bits_make_no_sum_wrong_and_no_call_stuck),
 		cmocka_unit_test(jobs_that_compete_for_borrowed_slots_get_exact_sums),
+		cmocka_unit_test(runs_whose_rings_move_get_exact_sums),
 		cmocka_unit_test(the_worlds_had_all_that_can_happen),
 	};
 
