@@ -75,7 +75,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench bench-memory test lint unit model model-long sim-long fuzz ctl bpf \
+	demo bench bench-memory bench-rings test lint unit model model-long sim-long fuzz ctl bpf \
 	e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -116,6 +116,9 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@scripts/bench
 
 bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread: a simulation
+	@$<
+
+bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation
 	@$<
 
 test: setup ## all rungs: lint, unit, model, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
@@ -318,6 +321,7 @@ $(call objects,$(wildcard tests/vm/*.c)): $(SKELS)
 $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
+$(BUILD)/tests/bench/rings: $(BUILD)/agent.a
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)

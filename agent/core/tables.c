@@ -75,52 +75,7 @@ static bool is_attached(const struct tables *t, uint32_t ifindex)
 	return false;
 }
 
-/* --- slots and group ------------------------------------------------------------------------- */
-
-static int by_slots(const void *a, const void *b)
-{
-	const struct tally_job *const *x = a, *const *y = b;
-
-	return ((*x)->slot_base > (*y)->slot_base) - ((*x)->slot_base < (*y)->slot_base);
-}
-
-/* The first gap between all other jobs; `others` has room for them. */
-static uint64_t gap_find(const struct tables *now, uint32_t id, uint64_t slots,
-			 const struct tally_job **others)
-{
-	unsigned int count = 0;
-	uint64_t base = 0;
-
-	for (unsigned int i = 0; i < now->jobs; i++)
-		if (now->job[i].id != id && now->job[i].job.group != TABLES_NO_GROUP)
-			others[count++] = &now->job[i].job;
-	qsort(others, count, sizeof(*others), by_slots);
-	for (unsigned int i = 0; i < count && others[i]->slot_base < base + slots; i++) {
-		uint64_t end = (uint64_t)others[i]->slot_base + others[i]->slot_mask + 1;
-
-		base = end > base ? end : base;
-	}
-	return base;
-}
-
-static int slots_find(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why)
-{
-	_cleanup_(freep) const struct tally_job **others = calloc(now->jobs + 1, sizeof(*others));
-	const uint64_t wanted = (uint64_t)job->slot_mask + 1;
-	uint64_t base;
-
-	if (!others)
-		return -ENOMEM;
-	base = gap_find(now, id, wanted, others);
-	if (base + wanted > now->slots)
-		return why_say(
-			why, -ENOSPC,
-			"no %llu slots in a row are free (two a chunk of the window): this "
-			"node has %u. The job wants a smaller window, or the node more slots",
-			(unsigned long long)wanted, now->slots);
-	job->slot_base = base;
-	return 0;
-}
+/* --- group ------------------------------------------------------------------------------------ */
 
 /* The one that the job has, so that its row counts on, or the first that is free. */
 static int group_find(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why)
@@ -382,7 +337,7 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 		j.copy[i].port = wanted->copy[i].hop.port;
 	r = children_check(now, wanted, why);
 	if (r == 0)
-		r = slots_find(now, j.id, &j.job, why);
+		r = tables_place(now, j.id, &j.job, why);
 	if (r == 0)
 		r = group_find(now, j.id, &j.job, why);
 	return r < 0 ? r : gates_finish(now, gates, count, &j, ret, why);

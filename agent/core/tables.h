@@ -60,8 +60,9 @@ bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b)
 const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 
 /*
- * Where a planned and addressed job goes; *ret is the caller's. Slots are the first that fit around
- * all other jobs, an older epoch of the job makes room, and gates that it has keep their rows.
+ * Where a planned and addressed job goes; *ret is the caller's. Slots are chosen around those
+ * of all other jobs (rings.h), an older epoch of the job makes room, and gates that it has keep
+ * their rows.
  * `gates`: where messages may come in; NULL: everywhere. Each job has a row. Its gates at ports
  * that workers are behind have rows of their own, then its other gates, as far as there are rows:
  * TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others have, and the rest for who comes
@@ -72,6 +73,9 @@ const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 int tables_install(const struct tables *now, const struct installation *wanted,
 		   const struct dataplane_gate *gates, unsigned int count, struct tables_job *ret,
 		   struct why *why);
+
+/* Slots for a job (slot_mask + 1), as tables_install() gives them: slot_base. -ENOSPC, -ENOMEM. */
+int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why);
 
 /* The job with other gates; the others keep their rows. -ENOENT, -EINVAL, -ENOSPC, -ENOMEM. */
 int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_gate *gates,

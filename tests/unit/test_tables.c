@@ -108,12 +108,12 @@ static void put_at(uint32_t id, uint32_t base, uint32_t slots, uint32_t group)
 	assert_int_equal(tables_put(&node, &j), 0);
 }
 
-static void slots_are_found_first_fit(void **state)
+static void slots_begin_at_a_multiple_of_their_number(void **state)
 {
 	put_at(1, 256, 128, 1);
 	put_at(2, 0, 64, 0);
 	put_at(3, 192, 64, 3);
-	assert_int_equal(install(7, 3, 128)->job.slot_base, 64); /* 64 .. 191: fits exactly */
+	assert_int_equal(install(7, 3, 128)->job.slot_base, 384); /* not 64 .. 191 */
 	assert_int_equal(tables_find(&node, 7)->job.group, 2);
 	assert_int_equal(tables_find(&node, 7)->job.id, 7);
 
@@ -129,7 +129,7 @@ static void slots_are_found_first_fit(void **state)
 	tables_close(&node);
 	prepare(state);
 	put_at(1, 0, 1, 0);
-	assert_int_equal(install(7, 3, 128)->job.slot_base, 1);
+	assert_int_equal(install(7, 3, 128)->job.slot_base, 128);
 }
 
 static void an_empty_node_may_be_filled_to_the_last_slot(void **state)
@@ -493,17 +493,16 @@ static void model_forget(uint32_t id)
 		row_of[i] = row_of[i] >> 32 == id ? 0 : row_of[i];
 }
 
-/* The first slots in a row that are nobody's, or the job's own; -1: there are none. */
-static int model_slots(uint32_t id, uint32_t slots)
+/* Are so many slots nobody's, or the job's own, in a row that begins at a multiple of them? */
+static bool model_has_slots(uint32_t id, uint32_t slots)
 {
-	uint32_t run = 0;
-
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		run = slot_of[i] && slot_of[i] != id ? 0 : run + 1;
-		if (run == slots)
-			return (int)(i + 1 - slots);
+	for (uint32_t base = 0, i = 0; base + slots <= SLOTS; base += slots) {
+		for (i = 0; i < slots && (!slot_of[base + i] || slot_of[base + i] == id); i++)
+			;
+		if (i == slots)
+			return true;
 	}
-	return -1;
+	return false;
 }
 
 /* A gate went without: the tenant has all that is its own, and no other is left. */
@@ -573,14 +572,17 @@ static void model_install(uint32_t id, const struct dataplane_gate *gates, unsig
 	uint16_t epoch = 1 + rand() % 3;
 	bool same = j && j->job.epoch == epoch;
 	const uint32_t group = j ? j->job.group : TALLY_JOBS_MAX;
-	int base = model_slots(id, slots), r;
+	const bool fits = model_has_slots(id, slots);
+	uint32_t base;
+	int r;
 
 	job_of(id, epoch, slots)->job.tenant = id % TENANTS;
 	j = installed(&wanted, gates, count, &r);
-	assert_int_equal(r, same ? -EEXIST : base < 0 ? -ENOSPC : 0);
+	assert_int_equal(r, same ? -EEXIST : fits ? 0 : -ENOSPC);
 	if (!j)
 		return;
-	assert_int_equal(j->job.slot_base, base);
+	base = j->job.slot_base;
+	assert_int_equal(base % slots, 0);
 	model_take_gates(j, count);
 	for (int i = 0; i < SLOTS; i++)
 		slot_of[i] = slot_of[i] == id ? 0 : slot_of[i];
@@ -662,7 +664,7 @@ static void no_two_jobs_share_anything_and_all_comes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(slots_are_found_first_fit),
+		TEST(slots_begin_at_a_multiple_of_their_number),
 		TEST(an_empty_node_may_be_filled_to_the_last_slot),
 		TEST(a_node_has_a_limited_number_of_jobs),
 		TEST(an_older_epoch_makes_room_for_its_job),
