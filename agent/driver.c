@@ -145,6 +145,9 @@ static int perform(struct driver *d, const struct core_action *a, struct core_ev
 		return 0;
 	case CORE_GATES:
 		return dataplane_job_regate(dataplane, a->write.before, a->write.job, why);
+	case CORE_MOVE:
+		return dataplane_jobs_move(dataplane, a->move.tables, a->move.move, a->move.count,
+					   why);
 	case CORE_FOLLOW:
 		return dataplane_job_follow(dataplane, a->id, a->follow.hops, a->follow.count,
 					    &e->result.followed.changed,

@@ -322,6 +322,7 @@ void core_free(struct core *c)
 	free(c->change.books);
 	job_free(c->change.deleted);
 	free(c->install.g);
+	free(c->mirror.move);
 	free(c->agree.plan);
 	free(c->payload);
 	free(c->macs);

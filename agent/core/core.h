@@ -152,6 +152,8 @@ enum core_action_kind {
 	CORE_SPILL, /* `write.installation`, in software; a run that is there keeps its sums */
 	CORE_UNSPILL, /* job `id`: no more */
 	CORE_GATES, /* those of `write.job`, a run that is on */
+	CORE_MOVE, /* the rings of runs that are on, in the same epoch; -ENOMEM and the like: of
+		      some of these runs nothing may be left in the maps */
 	CORE_FOLLOW, /* new next hops of a run's copies, in order; port 0: not known */
 	CORE_PUT_TENANT, /* limits and ingress points of tenant `id` */
 	CORE_DROP_TENANT,
@@ -205,6 +207,11 @@ struct core_action {
 			const struct tables_job *job; /* what they are to have */
 			const struct installation *installation; /* INSTALL: addressed */
 		} write; /* INSTALL, GATES, REMOVE */
+		struct {
+			const struct tables *tables; /* what the maps have */
+			const struct tables_move *move;
+			unsigned int count;
+		} move;
 		struct {
 			const struct hop *hops;
 			unsigned int count;

@@ -82,6 +82,9 @@ struct core {
 		struct installation *installation; /* to be installed */
 		uint32_t id; /* of a job that is to change */
 		uint16_t tenant; /* whose gates it gets */
+		struct tables_move *move; /* rings that are being moved for it */
+		unsigned int moves;
+		bool has_moved; /* other rings, or tried to: once for each run */
 		core_step *decide, *then;
 	} mirror;
 	struct core_change change;
@@ -196,7 +199,8 @@ void core_agreed(struct core *c, int r);
 void mirror_read(struct core *c, core_step *then);
 
 /*
- * A run that is planned and addressed; `g` lives until `then`. A run that begins gets the largest
+ * A run that is planned and addressed; `g` lives until `then`. Where free slots are not in a row,
+ * other runs' rings are moved; where that is not possible, a run that begins gets the largest
  * window (c->begin.window, and in `g`) for which there are slots in a row.
  */
 void mirror_install(struct core *c, struct installation *g, core_step *then);

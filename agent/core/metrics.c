@@ -320,6 +320,9 @@ static void counts_print(FILE *f, const struct core_counts *c)
 	static const char *const runs[] = { CORE_RUN_REFUSALS(LABEL) };
 
 	single(f, "runs_total", "counter", "Runs that have begun.", c->runs_begun);
+	single(f, "runs_moved_total", "counter",
+	       "Runs that got other slots, so that another one found enough in a row.",
+	       c->runs_moved);
 	refusals_print(f, "runs_refused_total",
 		       "Runs that did not begin although all workers were there.", runs,
 		       c->runs_refused, CORE_RUN_REFUSAL_COUNT);

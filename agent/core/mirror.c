@@ -4,6 +4,10 @@
 
 #include "core_private.h"
 
+enum {
+	SETTLED_MS = 10000, /* after a run was moved it stays at least for so long */
+};
+
 static void is_read(struct core *c, int r)
 {
 	if (r == 0) {
@@ -86,15 +90,84 @@ static int gates_of(const struct core *c, uint16_t tenant, struct dataplane_gate
 	return 0;
 }
 
-/* With half the window, as long as there are no slots in a row for it. */
+/* Each move costs the run what it has in flight, so its ring stays for a while. */
+static bool may_move(const void *context, const struct tables_job *there)
+{
+	const struct core *c = context;
+	const struct job *j = books_job_numbered(&c->books, there->id);
+
+	return j && j->run_window && j->epoch == there->job.epoch && c->now_ns >= j->settled_ns;
+}
+
+static void decide_put(struct core *c, int r);
+
+static void move_learn(struct core *c, const struct tables_move *move)
+{
+	struct job *j = (struct job *)books_job_numbered(&c->books, move->id);
+
+	j->settled_ns = c->now_ns + SETTLED_MS * 1000000ull;
+	c->counts.runs_moved++;
+	core_log(c, LOG_LEVEL_DEBUG, "run moved to other slots", "job=%s epoch=%u slots=%u..%u",
+		 j->name, j->epoch, move->slot_base, move->slot_base + job_slots(j) - 1);
+}
+
+/* Of a move that failed nobody knows how far it came: the maps say, and lost runs come back. */
+static void moved(struct core *c, int r)
+{
+	_cleanup_(freep) struct tables_move *move = TAKE_PTR(c->mirror.move);
+
+	if (r < 0) {
+		core_log(c, LOG_LEVEL_ERROR, "cannot move runs to other slots", "reason=\"%s\"",
+			 core_reason(&c->why, r));
+		core_doubt_maps(c);
+		mirror_read(c, decide_put);
+		return;
+	}
+	tables_move(&c->mirror.is, move, c->mirror.moves);
+	for (unsigned int i = 0; i < c->mirror.moves; i++)
+		move_learn(c, &move[i]);
+	core_log(c, LOG_LEVEL_INFO, "runs moved: another one needs slots in a row",
+		 "runs=%u job=%s slots=%u", c->mirror.moves,
+		 books_job_numbered(&c->books, c->mirror.id)->name,
+		 c->mirror.installation->job.slot_mask + 1);
+	decide_put(c, 0);
+}
+
+/* False: nothing is moved. */
+static bool make_room(struct core *c)
+{
+	int r;
+
+	if (c->mirror.has_moved)
+		return false;
+	c->mirror.has_moved = true;
+	r = tables_make_room(&c->mirror.is, c->mirror.id, c->mirror.installation->job.slot_mask + 1,
+			     may_move, c, &c->mirror.move);
+	if (r <= 0) {
+		free(TAKE_PTR(c->mirror.move));
+		return false;
+	}
+	c->mirror.moves = r;
+	core_await(c, ACTION(CORE_MOVE, .move = { &c->mirror.is, c->mirror.move, c->mirror.moves }),
+		   NULL, moved);
+	return true;
+}
+
+/*
+ * With half the window of a run that begins, as long as there are no slots in a row for it.
+ * -EAGAIN: others move first.
+ */
 static int place(struct core *c, const struct dataplane_gate *gates, unsigned int count)
 {
 	struct installation *g = c->mirror.installation;
 	int r;
 
 	while ((r = tables_install(&c->mirror.is, g, gates, count, &c->mirror.job, &c->why)) ==
-		       -ENOSPC &&
-	       c->begin.job && g->job.slot_mask > 1) {
+	       -ENOSPC) {
+		if (make_room(c))
+			return -EAGAIN;
+		if (!c->begin.job || g->job.slot_mask <= 1)
+			return r;
 		g->job.slot_mask /= 2;
 		c->begin.window = (g->job.slot_mask + 1) / 2;
 	}
@@ -114,6 +187,8 @@ static void decide_put(struct core *c, int r)
 		r = is_new ? place(c, gates, count)
 			   : tables_regate(&c->mirror.is, c->mirror.id, gates, count,
 					   &c->mirror.job, &c->why);
+	if (r == -EAGAIN)
+		return;
 	if (r == 0 && !is_new)
 		before = tables_find(&c->mirror.is, c->mirror.id);
 	if (before && tables_job_is_equal(before, &c->mirror.job)) {
@@ -143,6 +218,7 @@ void mirror_install(struct core *c, struct installation *g, core_step *then)
 	c->mirror.id = g->id;
 	c->mirror.tenant = g->job.tenant;
 	c->mirror.installation = g;
+	c->mirror.has_moved = false;
 	begin(c, decide_put, then);
 }
 

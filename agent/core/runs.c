@@ -295,8 +295,8 @@ static void begin_installed(struct core *c, int r)
 }
 
 /*
- * With the largest window for which there are slots in a row: other tenants' jobs may lie between
- * those that are free, and that must not keep anybody from its quota for good.
+ * With the window that the quota allows: where free slots are not in a row, other runs are moved.
+ * Where these were moved a moment ago, with the largest window that fits.
  */
 void run_begin(struct core *c, struct job *j)
 {

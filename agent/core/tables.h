@@ -77,6 +77,24 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 /* Slots for a job (slot_mask + 1), as tables_install() gives them: slot_base. -ENOSPC, -ENOMEM. */
 int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why);
 
+/* A run's ring that is to lie elsewhere, in the same epoch. */
+struct tables_move {
+	uint32_t id; /* the job's */
+	uint32_t slot_base;
+};
+
+/*
+ * Rings that must move so that a run of job `id` finds this many slots in a row; those of jobs for
+ * which `may_move` says false, and of broken jobs, stay. Returns how many, in *ret, the caller's to
+ * free(); 0: none, since there is room. -ENOSPC: that does not help; -ENOMEM.
+ */
+int tables_make_room(const struct tables *now, uint32_t id, uint32_t slots,
+		     bool (*may_move)(const void *context, const struct tables_job *job),
+		     const void *context, struct tables_move **ret);
+
+/* These stand in the maps now. */
+void tables_move(struct tables *t, const struct tables_move *move, unsigned int count);
+
 /* The job with other gates; the others keep their rows. -ENOENT, -EINVAL, -ENOSPC, -ENOMEM. */
 int tables_regate(const struct tables *now, uint32_t id, const struct dataplane_gate *gates,
 		  unsigned int count, struct tables_job *ret, struct why *why);

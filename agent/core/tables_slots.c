@@ -13,7 +13,10 @@ static int by_base(const void *a, const void *b)
 	return (x->base > y->base) - (x->base < y->base);
 }
 
-static bool has_slots(const struct tables_job *j) { return j->job.group != TABLES_NO_GROUP; }
+static bool has_slots(const struct tables_job *j)
+{
+	return j->job.group != TABLES_NO_GROUP && !j->job.borrows;
+}
 
 /* Those of all other jobs, as these are in the tables; `ret` has room for them. */
 static unsigned int rings_of(const struct tables *now, uint32_t id, struct ring *ret)
@@ -25,7 +28,8 @@ static unsigned int rings_of(const struct tables *now, uint32_t id, struct ring 
 
 		if (now->job[i].id != id && has_slots(&now->job[i]))
 			ret[count++] = (struct ring){ .base = job->slot_base,
-						      .slots = job->slot_mask + 1 };
+						      .slots = job->slot_mask + 1,
+						      .fixed = now->job[i].broken };
 	}
 	return count;
 }
@@ -50,4 +54,39 @@ int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, s
 			wanted, now->slots);
 	job->slot_base = base;
 	return 0;
+}
+
+int tables_make_room(const struct tables *now, uint32_t id, uint32_t slots,
+		     bool (*may_move)(const void *context, const struct tables_job *job),
+		     const void *context, struct tables_move **ret)
+{
+	_cleanup_(freep) struct tables_move *move = calloc(now->jobs + 1, sizeof(*move));
+	_cleanup_(freep) struct ring *ring = calloc(now->jobs + 1, sizeof(*ring));
+	_cleanup_(freep) uint32_t *base = NULL;
+	unsigned int count = 0, moves = 0;
+	int r;
+
+	if (!move || !ring)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < now->jobs; i++)
+		if (now->job[i].id != id && has_slots(&now->job[i]))
+			move[count++].id = now->job[i].id;
+	rings_of(now, id, ring);
+	for (unsigned int i = 0; i < count; i++)
+		ring[i].fixed |= !may_move(context, tables_find(now, move[i].id));
+	r = rings_make_room(ring, count, now->slots, slots, &base);
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < count; i++)
+		if (base[i] != ring[i].base)
+			move[moves++] = (struct tables_move){ move[i].id, base[i] };
+	*ret = TAKE_PTR(move);
+	return r;
+}
+
+void tables_move(struct tables *t, const struct tables_move *move, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		((struct tables_job *)tables_find(t, move[i].id))->job.slot_base =
+			move[i].slot_base;
 }

@@ -161,6 +161,14 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
 			 const struct tables_job *now, struct why *why);
 
+/*
+ * The slots of running jobs are elsewhere from now on, and begin empty; what is on the way to these
+ * jobs meanwhile finds no job. Where a ring comes to lie, rings that move too may have been: all go
+ * before the first one comes. On failure some of these jobs have no gates: read the tables anew.
+ */
+int dataplane_jobs_move(struct dataplane *d, const struct tables *now,
+			const struct tables_move *move, unsigned int count, struct why *why);
+
 /* Removes a job that the tables have. On failure read the tables anew. */
 int dataplane_job_remove(struct dataplane *d, const struct tables_job *j, struct why *why);
 

@@ -400,6 +400,49 @@ int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
 	return 0;
 }
 
+/* Programs that found these jobs have ended: each write into the map of groups waits for them. */
+static int gates_out(struct dataplane *d, const struct tables *now, const struct tables_move *move,
+		     unsigned int count)
+{
+	uint32_t group = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct tables_job *j = tables_find(now, move[i].id);
+
+		group = j->job.group;
+		gates_remove(d, j, NULL);
+	}
+	return bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
+}
+
+static int job_move(struct dataplane *d, const struct tables_job *j, uint32_t slot_base,
+		    struct why *why)
+{
+	struct tally_job job = j->job;
+	int r;
+
+	job.slot_base = slot_base;
+	r = slots_clear(d, &job);
+	if (r < 0)
+		return map_error(why, r, "slots");
+	r = bpf_map_update_elem(d->fd[PIN_JOBS], &job.group, &job, BPF_ANY);
+	if (r < 0)
+		return map_error(why, r, "jobs");
+	return gates_put(d, j, why);
+}
+
+int dataplane_jobs_move(struct dataplane *d, const struct tables *now,
+			const struct tables_move *move, unsigned int count, struct why *why)
+{
+	int r = gates_out(d, now, move, count);
+
+	if (r < 0)
+		return map_error(why, r, "groups");
+	for (unsigned int i = 0; r == 0 && i < count; i++)
+		r = job_move(d, tables_find(now, move[i].id), move[i].slot_base, why);
+	return r;
+}
+
 int dataplane_job_remove(struct dataplane *d, const struct tables_job *j, struct why *why)
 {
 	job_stop(d, j, NULL);

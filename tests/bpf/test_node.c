@@ -1132,6 +1132,49 @@ static void a_run_gets_what_was_anothers_when_programs_were_waited_for(void **st
 	node_close(d);
 }
 
+/* Where another job has left a chunk. */
+static uint32_t slots_left_behind(struct dataplane *d)
+{
+	struct installation *g = job_plan(OTHER_JOB, EPOCH, 8);
+	uint32_t base;
+
+	assert_int_equal(job_add(d, g, NULL, 0, &why), 0);
+	base = g->job.slot_base;
+	assert_int_equal(message_run(contribution(.job = OTHER_JOB, .worker = 0)), XDP_DROP);
+	assert_int_equal(job_del(d, OTHER_JOB, &why), 0);
+	return base;
+}
+
+static void a_ring_moves_when_programs_were_waited_for(void **state)
+{
+	struct dataplane *d = node_with_job();
+	const struct tables_move move = { JOB, slots_left_behind(d) };
+	_cleanup_(tables_close) struct tables now = { 0 }, then = { 0 };
+	const __u32 row = gate_row(JOB, LOOPBACK);
+	struct frame out;
+	struct sent sent;
+
+	assert_int_not_equal(move.slot_base, slot_of_job);
+	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
+	waits = too_early = 0;
+	assert_int_equal(dataplane_jobs_move(d, &now, &move, 1, &why), 0);
+	assert_int_equal(waits, 1);
+	assert_int_equal(too_early, 0);
+	assert_int_equal(dataplane_tables_read(d, &then, &why), 0);
+	tables_move(&now, &move, 1);
+	assert_true(tables_job_is_equal(tables_find(&then, JOB), tables_find(&now, JOB)));
+	assert_int_equal(gate_row(JOB, LOOPBACK), row);
+	slot_of_job = move.slot_base;
+	assert_true(slot_is_empty());
+	assert_int_equal(message_run(contribution(.worker = 0, .value = 40)), XDP_DROP);
+	assert_false(slot_is_empty());
+	assert_int_equal(frame_run(contribution(.worker = 1, .value = 2), &out), XDP_REDIRECT);
+	frame_read(&out, &sent);
+	assert_sum(&sent, 42);
+	assert_int_equal(tally_le16_get(sent.tally.boot), constants_now().boot);
+	node_close(d);
+}
+
 static void what_a_job_counted_has_gone_when_programs_were_waited_for(void **state)
 {
 	struct dataplane *d = node_with_job();
@@ -2040,6 +2083,7 @@ int main(void)
 		fact(a_restricted_gate_asks_for_the_tenants_sources),
 		fact(a_job_that_ends_leaves_its_counts_behind),
 		fact(a_run_gets_what_was_anothers_when_programs_were_waited_for),
+		fact(a_ring_moves_when_programs_were_waited_for),
 		fact(what_a_job_counted_has_gone_when_programs_were_waited_for),
 		fact(a_row_changes_hands_when_programs_were_waited_for),
 		fact(what_a_process_that_died_left_in_rows_is_no_jobs),

@@ -250,6 +250,24 @@ static inline void maps_write(struct world *w, const struct core_action *a)
 		maps_put(w, a->write.job);
 }
 
+/* Of each job that moves, nothing may be left if that fails half-way. */
+static inline void rings_move(struct world *w, const struct core_action *a, bool fails)
+{
+	for (unsigned int i = 0; i < a->move.count; i++) {
+		const struct tables_move *move = &a->move.move[i];
+		const struct tables_job *there = tables_find(&w->maps, move->id);
+
+		if (!there)
+			WRONG(w, "job %u is to move, and is not there", move->id);
+		else if (!fails)
+			tables_move(&w->maps, move, 1);
+		else if (world_random(w, 2)) {
+			keys_put(w, there, NULL);
+			tables_forget(&w->maps, move->id);
+		}
+	}
+}
+
 /* --- what must hold -------------------------------------------------------------------------- */
 
 static inline bool is_row_shared(const struct tables_job *a, const struct tables_job *b)
@@ -753,6 +771,9 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	case CORE_REMOVE:
 		maps_write(w, a);
 		return;
+	case CORE_MOVE:
+		rings_move(w, a, false);
+		return;
 	case CORE_SPILL:
 		spill_put(w, a->write.installation);
 		return;
@@ -803,8 +824,8 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 }
 
 /*
- * A step that fails does nothing; but an install that fails in the kernel leaves neither run, and
- * gates or a removal may have been written.
+ * A step that fails does nothing; but an install that fails in the kernel leaves neither run, of
+ * runs that move some may go, and gates or a removal may have been written.
  */
 static inline bool is_to_fail(struct world *w, const struct core_action *a)
 {
@@ -820,6 +841,8 @@ static inline bool is_to_fail(struct world *w, const struct core_action *a)
 			keys_put(w, tables_find(&w->maps, a->id), NULL);
 		tables_forget(&w->maps, a->id);
 	}
+	if (a->kind == CORE_MOVE)
+		rings_move(w, a, true);
 	if ((a->kind == CORE_REMOVE || a->kind == CORE_GATES) && world_random(w, 2))
 		maps_write(w, a);
 	w->restores_failed += a->kind == CORE_INSTALL || a->kind == CORE_RESOLVE;

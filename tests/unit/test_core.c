@@ -521,45 +521,52 @@ static void a_life_goes_as_it_should(void **state)
 	world_close(&w);
 }
 
-static void a_crash_between_any_two_actions_loses_nothing(void **state)
+static void crash_between_all_actions(void (*life)(struct world *))
 {
 	uint64_t actions;
 	struct world w;
 
 	world_open(&w, 0);
-	world_run(&w, live);
+	world_run(&w, life);
 	actions = w.actions;
 	world_close(&w);
 	for (uint64_t at = 1; at <= actions; at++) {
 		world_open(&w, 0);
 		w.crash_at = at;
-		world_run(&w, live);
+		world_run(&w, life);
 		world_close(&w);
 		if (*w.wrong)
 			fail_msg("crash before action %llu: %s", (unsigned long long)at, w.wrong);
 	}
 }
 
-static void whatever_step_fails_is_undone(void **state)
+static void a_crash_between_any_two_actions_loses_nothing(void **state)
+{
+	crash_between_all_actions(live);
+}
+
+static void fail_each_step(void (*life)(struct world *))
 {
 	uint64_t awaited;
 	struct world w;
 
 	world_open(&w, 0);
-	world_run(&w, live);
+	world_run(&w, life);
 	awaited = w.awaited;
 	world_close(&w);
 	for (uint64_t at = 1; at <= awaited; at++)
 		for (unsigned int way = 0; way < 2; way++) {
 			world_open(&w, way);
 			w.fail_at = at;
-			world_run(&w, live);
+			world_run(&w, life);
 			world_close(&w);
 			if (*w.wrong)
 				fail_msg("step %llu fails, an action of kind %d: %s",
 					 (unsigned long long)at, w.failed_kind, w.wrong);
 		}
 }
+
+static void whatever_step_fails_is_undone(void **state) { fail_each_step(live); }
 
 /* Two jobs of four end, and what they had are two holes. */
 static void scatter(struct world *w)
@@ -576,7 +583,15 @@ static void scatter(struct world *w)
 	join(w, 5, 5);
 }
 
-static void scattered_slots_halve_the_window_and_fail_nothing(void **state)
+static const struct job *job_numbered(const struct world *w, unsigned int number)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "j%u", number);
+	return books_job_find(core_books(w->core), name);
+}
+
+static void a_run_that_begins_finds_its_whole_window_where_slots_are_scattered(void **state)
 {
 	const struct job *j;
 	struct world w;
@@ -585,12 +600,74 @@ static void scattered_slots_halve_the_window_and_fail_nothing(void **state)
 	assert_int_equal(world_start(&w), 0);
 	scatter(&w);
 	assert_string_equal(w.wrong, "");
-	j = books_job_find(core_books(w.core), "j5");
+	j = job_numbered(&w, 5);
 	assert_non_null(j);
-	assert_int_equal(j->window, SLOTS / 4);
-	assert_int_equal(j->run_window, SLOTS / 8);
+	assert_int_equal(j->run_window, SLOTS / 4);
 	assert_int_equal(w.worker[5].state, RUNS);
+	assert_int_equal(w.tried[CORE_MOVE], 1);
+	assert_int_equal(core_counts(w.core)->runs_moved, 1);
+	assert_int_equal(w.worker[1].state, RUNS); /* as if nothing had happened */
+	assert_int_equal(w.worker[3].state, RUNS);
+	assert_int_equal(w.worker[1].finals + w.worker[3].finals, 0);
 	world_close(&w);
+}
+
+/* A run that begins, with this many slots; worker and job have the same number. */
+static void run_of(struct world *w, unsigned int number, uint16_t slots)
+{
+	create(w, number, 1, "", slots / 2);
+	join(w, number, number);
+}
+
+static void end_of_run(struct world *w, unsigned int number)
+{
+	leave(w, number);
+	del(w, number);
+}
+
+/* In one half of a node, four become three: the one that is left over moves, and a large one fits.
+ */
+static void half_scatter(struct world *w, unsigned int first, unsigned int large)
+{
+	for (unsigned int i = first; i < first + 4; i++)
+		run_of(w, i, SLOTS / 8);
+	end_of_run(w, first);
+	end_of_run(w, first + 2);
+	run_of(w, large, SLOTS / 4);
+}
+
+/* So whoever begins runs again and again stops nobody. */
+static void a_run_that_was_moved_stays_for_a_while(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	run_of(&w, 14, SLOTS / 2);
+	half_scatter(&w, 0, 4);
+	end_of_run(&w, 14);
+	half_scatter(&w, 8, 12);
+	assert_int_equal(core_counts(w.core)->runs_moved, 2);
+	end_of_run(&w, 3); /* beside one that was moved */
+	end_of_run(&w, 11); /* and beside the other one */
+	run_of(&w, 5, SLOTS / 4);
+	assert_int_equal(job_numbered(&w, 5)->run_window, SLOTS / 16);
+	assert_int_equal(core_counts(w.core)->runs_moved, 2);
+	leave(&w, 5);
+	time_pass(&w, 10000);
+	join(&w, 5, 5);
+	assert_int_equal(job_numbered(&w, 5)->run_window, SLOTS / 8);
+	assert_int_equal(core_counts(w.core)->runs_moved, 3);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void the_life_of_scattered_runs(struct world *w) { scatter(w); }
+
+static void runs_that_move_survive_crashes_and_failures(void **state)
+{
+	crash_between_all_actions(the_life_of_scattered_runs);
+	fail_each_step(the_life_of_scattered_runs);
 }
 
 /* For a second; and others are served meanwhile. */
@@ -1404,7 +1481,9 @@ int main(void)
 		FACT(a_document_that_comes_again_brings_back_what_the_maps_lost),
 		FACT(only_the_next_runs_document_takes_the_place_of_one),
 		FACT(a_run_that_loses_a_port_is_said_while_it_is_on),
-		FACT(scattered_slots_halve_the_window_and_fail_nothing),
+		FACT(a_run_that_begins_finds_its_whole_window_where_slots_are_scattered),
+		FACT(a_run_that_was_moved_stays_for_a_while),
+		FACT(runs_that_move_survive_crashes_and_failures),
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),

@@ -256,7 +256,8 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	snapshot.cordoned = true;
 	snapshot.runs_in_software = 3;
 	snapshot.runs_inner = 2;
-	snapshot.counts = (struct core_counts){ .runs_begun = 7, .saves_failed = 8 };
+	snapshot.counts =
+		(struct core_counts){ .runs_begun = 7, .runs_moved = 6, .saves_failed = 8 };
 	snapshot.counts.runs_refused[CORE_RUN_QUOTA] = 9;
 	snapshot.counts.joins_refused[CORE_JOIN_TOKEN] = 10;
 	print();
@@ -264,6 +265,7 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	assert_line("tally_runs_in_software 3");
 	assert_line("tally_runs_inner 2");
 	assert_line("tally_runs_total 7");
+	assert_line("tally_runs_moved_total 6");
 	assert_line("tally_state_write_failures_total 8");
 	assert_line("tally_state_saved 1");
 	assert_line("tally_runs_refused_total{reason=\"quota\"} 9");

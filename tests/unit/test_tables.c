@@ -132,6 +132,52 @@ static void slots_begin_at_a_multiple_of_their_number(void **state)
 	assert_int_equal(install(7, 3, 128)->job.slot_base, 128);
 }
 
+static bool may_move_but(const void *context, const struct tables_job *j)
+{
+	return j->id != *(const uint32_t *)context;
+}
+
+/* Moves what tables_make_room() says; how many these are. */
+static int moved_for(uint32_t id, uint32_t slots, uint32_t stays)
+{
+	struct tables_move *move = NULL;
+	int r = tables_make_room(&node, id, slots, may_move_but, &stays, &move);
+
+	if (r > 0)
+		tables_move(&node, move, r);
+	free(move);
+	return r;
+}
+
+static void rings_move_so_that_another_one_fits(void **state)
+{
+	node.slots = 256;
+	put_at(1, 0, 64, 0);
+	put_at(2, 128, 64, 1);
+	put_at(5, 0, 256, TABLES_NO_GROUP); /* has none */
+	put_at(6, 0, 256, 2);
+	node.job[3].job.borrows = 1; /* nor has it */
+	assert_int_equal(refusal(job_of(7, 1, 128), NULL, 0), -ENOSPC);
+	assert_int_equal(moved_for(7, 128, 1), 1); /* job 1 stays */
+	assert_int_equal(tables_find(&node, 1)->job.slot_base, 0);
+	assert_int_equal(tables_find(&node, 2)->job.slot_base, 64);
+	assert_int_equal(install(7, 1, 128)->job.slot_base, 128);
+	assert_int_equal(moved_for(8, 2, 0), -ENOSPC);
+	assert_int_equal(moved_for(7, 128, 0), 0); /* its own may be overwritten */
+}
+
+static void rings_of_broken_jobs_stay(void **state)
+{
+	node.slots = 256;
+	put_at(1, 0, 64, 0);
+	put_at(2, 128, 64, 1);
+	node.job[0].broken = node.job[1].broken = true;
+	assert_int_equal(moved_for(7, 128, 0), -ENOSPC);
+	node.job[1].broken = false;
+	assert_int_equal(moved_for(7, 128, 0), 1);
+	assert_int_equal(tables_find(&node, 1)->job.slot_base, 0);
+}
+
 static void an_empty_node_may_be_filled_to_the_last_slot(void **state)
 {
 	node.slots = 128;
@@ -665,6 +711,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(slots_begin_at_a_multiple_of_their_number),
+		TEST(rings_move_so_that_another_one_fits),
+		TEST(rings_of_broken_jobs_stay),
 		TEST(an_empty_node_may_be_filled_to_the_last_slot),
 		TEST(a_node_has_a_limited_number_of_jobs),
 		TEST(an_older_epoch_makes_room_for_its_job),

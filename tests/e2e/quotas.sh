@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Slots go where they are used, while jobs run.
+#
+#   w0 ──┐
+#   w1 ──┼── n0 (tallyd, 256 slots)
+#   w2 ──┤
+#   w3 ──┘
+# shellcheck source=tests/e2e/agent_lib.sh
+source "$(dirname "$0")/agent_lib.sh"
+
+# LOSS: of each link, in percent
+small_node() {
+	agent_network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit loss $1
+		link w1 n0 rate 1gbit loss $1
+		link w2 n0 rate 1gbit loss $1
+		link w3 n0 rate 1gbit loss $1
+	END
+	sed -i 's/^slots: .*/slots: 256/' "$work/tallyd.yaml"
+	start_agent
+}
+
+of_job() { ctl --json job list "$1" | jq ".[0].$2"; } # JOB FIELD
+moved() { on n0 curl --silent --fail http://127.0.0.1:9464/metrics | awk '$1 == "tally_runs_moved_total" { print $2 }'; }
+
+# A run of 64 slots, until end_of().
+idle_run() { # JOB HOST
+	create_job "$1" 1 --window 32
+	join_from "$2" "$1" -d int32 -b 4 -e 4 -n 8 -w 0 -s 600
+	idle[$1]=${worker[-1]}
+	until_true state_is "$1" running
+}
+end_of() { # JOB
+	kill -KILL "${idle[$1]}"
+	wait "${idle[$1]}" || true
+	until_true state_is "$1" waiting
+	ctl job del "$1"
+}
+
+# Two holes of 64 slots, and between them a run that sums: it makes room for one of 128.
+it_moves_while_it_sums() { # LOSS
+	declare -A idle=()
+	local bytes=256K longest
+	worker=()
+	small_node "$1"
+	idle_run first w2
+	create_job sums 2 --window 32
+	join_all sums w0 w1 -- -d int32 --int-wild -b "$bytes" -e "$bytes" -n 8 -w 0 -s 4
+	longest=("${worker[@]}")
+	until_true state_is sums running
+	worker=()
+	idle_run third w2
+	idle_run last w3
+	end_of first
+	end_of third
+	another sums 500
+	[[ $(moved) == 0 ]]
+	create_job large 2 --window 64
+	join_from w2 large -d int32 -b "$bytes" -e "$bytes" -n 20 -w 0
+	join_from w3 large -d int32 -b "$bytes" -e "$bytes" -n 20 -w 0
+	until_true grep -q 'run begins: job=large .*window=64' "$work/tallyd.log" || { tail -n 8 "$work/tallyd.log"; ctl job list; cat "$work"/w[23].large*; return 1; }
+	[[ $(moved) == 1 ]]
+	grep 'runs moved: another one needs slots in a row: runs=1 job=large slots=128' "$work/tallyd.log"
+	wait "${worker[-1]}" "${worker[-2]}"
+	another sums 100
+	worker=("${longest[@]}") joined=(sums w0 w1)
+	loses_slots=1 joined_end
+	jq -s '"the longest call \(.[0].max_us / 1000) ms, the median \(.[0].p50_us / 1000) ms"' "$work/w0.sums"
+	jq -es 'all(.corrupt == 0 and .spilled == 0)' "$work/w0.sums" "$work/w1.sums"
+	end_of last
+}
+
+a_run_moves_while_it_sums() { it_moves_while_it_sums 0; }
+a_run_moves_while_packets_are_lost() { it_moves_while_it_sums 0.5; }
+
+facts a_run_moves_while_it_sums \
+	a_run_moves_while_packets_are_lost
