@@ -111,6 +111,7 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 			e->job[i].rates = flow->rates;
 		e->snapshot.slots_used += job_slots(j);
 		e->snapshot.runs_in_software += j->run_window && j->spilled;
+		e->snapshot.runs_borrowing += job_is_running(j) && j->borrows;
 		e->snapshot.runs_inner += job_is_running(j) && j->document;
 	}
 	e->snapshot.jobs = e->job;

@@ -76,6 +76,7 @@ static json_t *services(const struct config *c)
 enum runs {
 	RUNS_ALL,
 	RUNS_IN_SOFTWARE,
+	RUNS_BORROWING, /* slots, or doing without */
 	RUNS_INNER, /* whose root is elsewhere */
 };
 
@@ -86,6 +87,7 @@ static json_t *runs_count(const struct books *b, enum runs which)
 	for (unsigned int i = 0; i < b->jobs; i++)
 		n += job_is_running(b->job[i]) &&
 		     (which != RUNS_IN_SOFTWARE || b->job[i]->spilled) &&
+		     (which != RUNS_BORROWING || b->job[i]->borrows) &&
 		     (which != RUNS_INNER || b->job[i]->document);
 	return results_number(n);
 }
@@ -143,10 +145,11 @@ json_t *results_status(const struct core *core, const struct sampler *s, uint64_
 	char build[24];
 
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)dataplane_build());
-	return json_pack("{ss ss sb so so so ss so so ss so so so so so so so so so ss so}",
+	return json_pack("{ss ss sb so so so so ss so so ss so so so so so so so so so ss so}",
 			 "version", TALLY_VERSION_TEXT, "build", build, "cordoned", b->cordoned,
 			 "runs", runs_count(b, RUNS_ALL), "runs_in_software",
-			 runs_count(b, RUNS_IN_SOFTWARE), "runs_inner", runs_count(b, RUNS_INNER),
+			 runs_count(b, RUNS_IN_SOFTWARE), "runs_borrowing",
+			 runs_count(b, RUNS_BORROWING), "runs_inner", runs_count(b, RUNS_INNER),
 			 "config", core_path(core), "pid", results_number(getpid()), "uptime_s",
 			 results_number(uptime_ns / 1000000000), "pin", c->pin, "troubles",
 			 troubles(core, seen), "maps", maps(core), "ports", ports(core, s), "slots",
@@ -367,17 +370,17 @@ static json_t *top_job(const struct traffic *t, const struct job *j)
 {
 	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
-	return json_pack("{ss ss ss ss sb so so so so so so so so so so}", "name", j->name,
-			 "tenant", j->tenant_name, "state", results_job_state(j), "role",
-			 j->document ? "inner" : "root", "in_software", j->run_window && j->spilled,
-			 "epoch", results_number(j->epoch), "workers", results_number(j->workers),
-			 "joined", results_number(job_joined(j)), "slots",
-			 results_number(job_slots(j)), "packets_per_second",
-			 rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
-			 "forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
-			 "chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
-			 rate(r->duplicate_percent), "refused_per_second",
-			 rate(r->refused_per_second));
+	return json_pack(
+		"{ss ss ss ss sb sb so so so so so so so so so so}", "name", j->name, "tenant",
+		j->tenant_name, "state", results_job_state(j), "role",
+		j->document ? "inner" : "root", "in_software", j->run_window && j->spilled,
+		"borrows", j->run_window && j->borrows, "epoch", results_number(j->epoch),
+		"workers", results_number(j->workers), "joined", results_number(job_joined(j)),
+		"slots", results_number(job_slots(j)), "packets_per_second",
+		rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
+		"forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
+		"chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
+		rate(r->duplicate_percent), "refused_per_second", rate(r->refused_per_second));
 }
 
 static json_t *top_tenant(const struct books *b, const struct traffic *traffic, unsigned int i)

@@ -89,24 +89,24 @@ static json_t *job(const struct books *b, const struct job *j, bool named)
 	struct why no_slots;
 
 	holders_explain(b, j, &no_slots);
-	return json_pack("{ss so ss ss ss sb sb so so so so so so so so so so so ss ss}", "name",
-			 j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
-			 results_job_state(j), "role", j->document ? "inner" : "root",
-			 "in_software", j->run_window && j->spilled, "sealed", j->sealed, "workers",
-			 results_number(j->workers), "window",
-			 results_number(j->run_window ? j->run_window : j->window), "payload",
-			 results_number(j->payload_bytes), "epoch", results_number(j->epoch),
-			 "slots", results_number(job_slots(j)), "service",
-			 results_printed(address_print, &j->service), "joined",
-			 results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
-			 results_number(j->incomplete_ns
-						? (clock_now_ns() - j->incomplete_ns) / 1000000000
+	return json_pack(
+		"{ss so ss ss ss sb sb sb so so so so so so so so so so so ss ss}", "name", j->name,
+		"id", results_number(j->id), "tenant", j->tenant_name, "state",
+		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
+		j->run_window && j->spilled, "borrows", j->run_window && j->borrows, "sealed",
+		j->sealed, "workers", results_number(j->workers), "window",
+		results_number(j->run_window ? j->run_window : j->window), "payload",
+		results_number(j->payload_bytes), "epoch", results_number(j->epoch), "slots",
+		results_number(job_slots(j)), "service",
+		results_printed(address_print, &j->service), "joined",
+		results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
+		results_number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000
 						: 0),
-			 "nodes", named ? nodes(j) : json_array(), "members",
-			 !named	       ? json_array()
-			 : j->document ? below(j->document)
-				       : members(j),
-			 "trouble", j->trouble.text, "no_slots", no_slots.text);
+		"nodes", named ? nodes(j) : json_array(), "members",
+		!named	      ? json_array()
+		: j->document ? below(j->document)
+			      : members(j),
+		"trouble", j->trouble.text, "no_slots", no_slots.text);
 }
 
 json_t *results_created(const struct job *j)

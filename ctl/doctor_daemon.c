@@ -55,7 +55,10 @@ static void check_software(struct doctor *d, const struct doctor_port *p)
 	{
 		const char *tenant = field_text(job, "tenant");
 
-		if (json_is_true(field(job, "in_software")))
+		if (json_is_true(field(job, "borrows")))
+			found_warn(d, "job %s has no slots of its own: %s", field_text(job, "name"),
+				   field_text(job, "no_slots"));
+		else if (json_is_true(field(job, "in_software")))
 			found_warn(d,
 				   "job %s is summed in software, and slowly: there were no slots "
 				   "for it. Its next run gets slots if tenant %s has more "

@@ -75,6 +75,7 @@ static void cell_port_remark(const json_t *row, const char *key, struct cell *re
 static void cell_runs(const json_t *row, const char *key, struct cell *ret)
 {
 	double software = field_number(row, "runs_in_software");
+	double borrowing = field_number(row, "runs_borrowing");
 	double inner = field_number(row, "runs_inner");
 	char text[128] = "";
 	size_t used = 0;
@@ -82,6 +83,9 @@ static void cell_runs(const json_t *row, const char *key, struct cell *ret)
 	if (software > 0)
 		used += snprintf(text, sizeof(text), ", %.0f summed in software, for lack of slots",
 				 software);
+	if (borrowing > 0)
+		used += snprintf(text + used, sizeof(text) - used, ", %.0f in borrowed slots",
+				 borrowing);
 	if (inner > 0)
 		snprintf(text + used, sizeof(text) - used, ", %.0f as an inner node", inner);
 	snprintf(ret->text, sizeof(ret->text), "%.0f%s%s", field_number(row, "runs"),
@@ -187,11 +191,16 @@ int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct 
 void cell_state(const json_t *row, const char *key, struct cell *ret)
 {
 	const char *state = field_text(row, key);
+	const bool borrows = json_is_true(field(row, "borrows"));
 
 	cell_text(row, key, ret);
 	if (!strcmp(field_text(row, "role"), "inner"))
-		*ret = !strcmp(state, "running") ? (struct cell){ "inner", COLOUR_GREEN }
-						 : (struct cell){ "inner, waits", COLOUR_YELLOW };
+		*ret = strcmp(state, "running") != 0
+			       ? (struct cell){ "inner, waits", COLOUR_YELLOW }
+		       : borrows ? (struct cell){ "inner, borrows", COLOUR_YELLOW }
+				 : (struct cell){ "inner", COLOUR_GREEN };
+	else if (borrows)
+		*ret = (struct cell){ "borrows slots", COLOUR_YELLOW };
 	else if (json_is_true(field(row, "in_software")))
 		*ret = (struct cell){ "in software", COLOUR_YELLOW };
 	else if (!strcmp(state, "running"))

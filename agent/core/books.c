@@ -400,17 +400,16 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 		return why_say(why, -EEXIST,
 			       "there is a job %s already; its token: tallyctl job token %s",
 			       j->name, j->name);
-	if (!is_within_quota(b, j) && !books_may_spill(b, j))
+	if (!is_within_quota(b, j) && !books_may_spill(b, j) && !j->document)
 		return why_say(why, -ENOSPC,
 			       "window %u takes %u slots (two a chunk): tenant %s has a quota of "
-			       "%u, and its jobs want %u, also those that wait for workers; %s, "
-			       "delete a job (tallyctl job list --tenant %s), or "
+			       "%u, and its jobs want %u, also those that wait for workers; take a "
+			       "smaller window, delete a job (tallyctl job list --tenant %s), or "
 			       "give the tenant more",
 			       j->window, 2u * j->window, b->tenant[j->tenant].is.name, quota,
-			       promised,
-			       j->document ? "restart the job at its root with a smaller window"
-					   : "take a smaller window",
-			       b->tenant[j->tenant].is.name);
+			       promised, b->tenant[j->tenant].is.name);
+	if (j->document)
+		j->borrows = j->over;
 	r = job_share_check(b, j, why);
 	return r < 0 ? r : books_job_restore(b, j, why);
 }

@@ -107,7 +107,8 @@ bool books_may_have(const struct books *b, const unsigned int held[TALLY_TENANTS
 /*
  * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL.
  * -EEXIST: name or number are taken, and another tenant's job is not named; -ENOSPC: more slots
- * than the tenant's quota has left, and it may not spill; or too many jobs; with the numbers.
+ * than the tenant's quota has left, and it may not spill; or too many jobs; with the numbers. An
+ * inner job borrows then.
  */
 int books_job_add(struct books *b, struct job *j, struct why *why);
 

@@ -139,7 +139,7 @@ void follow_begin(struct core *c)
 
 	while ((j = marked_find(c))) {
 		j->follow = false;
-		if (job_slots(j))
+		if (job_is_in_maps(j) && !j->spilled)
 			break;
 	}
 	if (!j)

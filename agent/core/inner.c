@@ -36,11 +36,22 @@ void inner_note(struct core *c, struct job *j, int r)
 
 static void installed(struct core *c, int r)
 {
-	struct job *j = TAKE_PTR(c->inner.job);
+	struct job *j = c->inner.job;
 
+	if (r == -ENOSPC && !j->borrows) {
+		j->borrows = true;
+		core_save_soon(c);
+		run_install(c, j, installed);
+		return;
+	}
+	if (r < 0 && !j->over)
+		j->borrows = false; /* perhaps there are slots the next time */
+	c->inner.job = NULL;
 	inner_note(c, j, r);
 	if (r == 0)
-		core_log(c, LOG_LEVEL_INFO, "run begins at this inner node",
+		core_log(c, LOG_LEVEL_INFO,
+			 j->borrows ? "run begins at this inner node, in borrowed slots"
+				    : "run begins at this inner node",
 			 "job=%s id=%u epoch=%u window=%u", j->name, j->id, j->epoch,
 			 j->run_window);
 	if (c->inner.then)

@@ -157,6 +157,12 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 	return 0;
 }
 
+void installation_borrow(struct installation *g)
+{
+	g->job.borrows = 1;
+	g->job.range = (g->job.slot_mask + 1) / 2;
+}
+
 static struct tally_child child_of(const struct installation_copy *c)
 {
 	struct tally_child child;

@@ -74,6 +74,9 @@ struct installation {
 int installation_plan(const struct run *file, const struct installation_role *role,
 		      struct installation *ret, struct why *why);
 
+/* A planned job has no slots of its own, and borrows. The node is an inner one. */
+void installation_borrow(struct installation *g);
+
 /* Who gets copy `index` of those that installation_plan() makes; none: there is no such copy. */
 struct tally_set installation_ranks(const struct installation_role *role, unsigned int workers,
 				    unsigned int index);

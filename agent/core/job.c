@@ -304,11 +304,16 @@ bool job_is_running(const struct job *j)
 	return j->run_window && !(j->document && j->begin_by_ns);
 }
 
+bool job_is_in_maps(const struct job *j)
+{
+	return j->run_window && !job_is_suspended(j) && (!j->spilled || j->borrows);
+}
+
 bool job_is_suspended(const struct job *j) { return !j->tenant && *j->tenant_name; }
 
 uint32_t job_slots(const struct job *j)
 {
-	return job_is_suspended(j) || j->spilled ? 0 : 2u * j->run_window;
+	return job_is_suspended(j) || j->spilled || j->borrows ? 0 : 2u * j->run_window;
 }
 
 uint32_t job_slots_wanted(const struct job *j) { return j->over ? 0 : 2u * j->window; }

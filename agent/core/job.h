@@ -62,7 +62,9 @@ struct job {
 	uint16_t epoch; /* of the last run */
 	uint16_t run_window; /* 0: no run */
 	bool over; /* more slots than its tenant had left: none are promised to it */
-	bool spilled; /* the run, or the last one: summed in software, without slots */
+	bool spilled; /* the run, or the last one: summed in software, without slots of its own */
+	bool borrows; /* the same: its sums are made in slots of the pool, as far as these go; here
+		       * the root is the software, or else another node */
 	bool tags; /* packets of its next run carry tags by the keys of its ranks */
 	bool sealed; /* its workers have a secret, which follows from the token */
 	struct job_draw draw; /* for the run that is on */
@@ -98,6 +100,9 @@ void job_role(const struct job *j, struct installation_role *ret);
 
 /* -EINVAL, and why it cannot be done on an inner node of the job. */
 int job_is_inner(const struct job *j, struct why *why);
+
+/* Does its run stand in the maps, as far as it is on? */
+bool job_is_in_maps(const struct job *j);
 
 /* Is its run on, as far as this node does not wait to take part in it? */
 bool job_is_running(const struct job *j);

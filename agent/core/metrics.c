@@ -368,6 +368,8 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 
 	single(f, "runs_in_software", "gauge", "Runs that are summed in software, without slots.",
 	       s->runs_in_software);
+	single(f, "runs_borrowing", "gauge", "Runs without slots of their own, which borrow some.",
+	       s->runs_borrowing);
 	single(f, "runs_inner", "gauge", "Runs at which this node is an inner one.", s->runs_inner);
 	single(f, "cordoned", "gauge", "1 if no run begins: tallyctl uncordon.", s->cordoned);
 	counts_print(f, &s->counts);

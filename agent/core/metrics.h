@@ -89,6 +89,7 @@ struct metrics_snapshot {
 	struct core_counts counts;
 	bool cordoned;
 	unsigned int runs_in_software;
+	unsigned int runs_borrowing;
 	unsigned int runs_inner; /* whose root is another node */
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */

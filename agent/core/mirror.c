@@ -138,7 +138,7 @@ static bool make_room(struct core *c)
 {
 	int r;
 
-	if (c->mirror.has_moved)
+	if (c->mirror.has_moved || c->mirror.installation->job.borrows)
 		return false;
 	c->mirror.has_moved = true;
 	r = tables_make_room(&c->mirror.is, c->mirror.id, c->mirror.installation->job.slot_mask + 1,
@@ -166,7 +166,7 @@ static int place(struct core *c, const struct dataplane_gate *gates, unsigned in
 	       -ENOSPC) {
 		if (make_room(c))
 			return -EAGAIN;
-		if (!c->begin.job || g->job.slot_mask <= 1)
+		if (!c->begin.job || g->job.borrows || g->job.slot_mask <= 1)
 			return r;
 		g->job.slot_mask /= 2;
 		c->begin.window = (g->job.slot_mask + 1) / 2;

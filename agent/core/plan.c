@@ -12,20 +12,14 @@ static void step_add(struct plan *p, enum plan_act act, uint32_t id, unsigned in
 static bool is_run(const struct job *j, const struct tables_job *there)
 {
 	return there && !there->broken && there->job.epoch == j->epoch &&
-	       there->job.tenant == j->tenant;
-}
-
-/* Is the job to be in the maps? */
-static bool is_on(const struct job *j)
-{
-	return j->run_window && !job_is_suspended(j) && !j->spilled;
+	       there->job.tenant == j->tenant && there->job.borrows == j->borrows;
 }
 
 static bool is_wanted(const struct books *b, const struct tables_job *there)
 {
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (b->job[i]->id == there->id)
-			return is_on(b->job[i]) && is_run(b->job[i], there);
+			return job_is_in_maps(b->job[i]) && is_run(b->job[i], there);
 	return false;
 }
 
@@ -43,7 +37,7 @@ void plan_make(const struct books *wanted, const struct tables *now, struct plan
 
 		if (j->run_window && j->spilled)
 			step_add(ret, PLAN_JOB_SPILL, j->id, i);
-		if (is_on(j))
+		if (job_is_in_maps(j))
 			step_add(ret,
 				 is_run(j, tables_find(now, j->id)) ? PLAN_JOB_GATES : PLAN_JOB_ADD,
 				 j->id, i);

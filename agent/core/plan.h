@@ -12,8 +12,8 @@
 enum plan_act {
 	PLAN_TENANT_PUT, /* limits and ingress points of tenant `index` */
 	PLAN_JOB_DEL, /* job `id` is not wanted, or only in another epoch */
-	PLAN_JOB_ADD, /* the run of books->job[index] */
-	PLAN_JOB_SPILL, /* the same, in software */
+	PLAN_JOB_SPILL, /* the run of books->job[index], in software */
+	PLAN_JOB_ADD, /* the same, in the maps; also besides, where it borrows */
 	PLAN_JOB_GATES, /* where the messages of books->job[index] may come in */
 };
 
@@ -24,7 +24,7 @@ struct plan_step {
 };
 
 enum {
-	PLAN_STEPS_MAX = TALLY_TENANTS_MAX + 2 * TALLY_JOBS_MAX,
+	PLAN_STEPS_MAX = TALLY_TENANTS_MAX + 3 * TALLY_JOBS_MAX,
 };
 
 struct plan {

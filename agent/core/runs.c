@@ -112,6 +112,8 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 	/* Where nodes send sums of several ranks, these come from no rank's address. */
 	c->install.g->job.bound = !j->document && !j->tree;
 	c->install.g->job.tenant = j->tenant;
+	if (j->borrows)
+		installation_borrow(c->install.g);
 	explicit_bzero(run->key, sizeof(run->key));
 	return r;
 }

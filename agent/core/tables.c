@@ -336,7 +336,7 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 	for (unsigned int i = 0; i < j.copies; i++)
 		j.copy[i].port = wanted->copy[i].hop.port;
 	r = children_check(now, wanted, why);
-	if (r == 0)
+	if (r == 0 && !j.job.borrows)
 		r = tables_place(now, j.id, &j.job, why);
 	if (r == 0)
 		r = group_find(now, j.id, &j.job, why);

@@ -46,6 +46,7 @@ struct job_record {
 struct inner_record {
 	char tenant[NAME_BYTES];
 	struct document document;
+	bool borrows;
 };
 
 #define JOB(member) KEY_MEMBER(struct job_record, is.member)
@@ -93,6 +94,7 @@ static const struct keys job_keys = KEYS(job_rows);
 static const struct key inner_rows[] = {
 	{ "tenant", &key_name, KEY_MEMBER(struct inner_record, tenant) },
 	{ "document", NULL, KEY_MEMBER(struct inner_record, document), .keys = &document_keys },
+	{ "borrows", &key_bool, KEY_MEMBER(struct inner_record, borrows), .later = true },
 };
 static const struct keys inner_keys = KEYS(inner_rows);
 
@@ -139,6 +141,7 @@ static json_t *inner_pack(const struct job *j)
 		return NULL;
 	memcpy(record->tenant, j->tenant_name, sizeof(record->tenant));
 	record->document = *j->document;
+	record->borrows = j->borrows;
 	return keys_json_make(&inner_keys, record);
 }
 
@@ -352,6 +355,7 @@ static int take_document(struct reading *r, const struct place *at, void *into)
 	if (!j)
 		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
 	memcpy(j->tenant_name, record->tenant, sizeof(j->tenant_name));
+	j->over = j->borrows = record->borrows;
 	error = job_restore(r, into, j);
 	if (error == 0)
 		TAKE_PTR(j);

@@ -479,17 +479,17 @@ static void status_says_what_is_not_as_it_should_be(void **state)
 {
 	assert_int_equal(
 		ask(ARGUMENTS("status"), "{\"do\":\"status\"}",
-		    OK("{\"runs\":3,\"runs_in_software\":2,\"not_saved\":\"s.json: No space\","
+		    OK("{\"runs\":3,\"runs_in_software\":2,\"runs_borrowing\":1,\"not_saved\":\"s.json: No space\","
 		       "\"troubles\":[\"cj suspended\"],\"ports\":[{\"name\":\"eth1\","
 		       "\"mode\":\"native\",\"down\":true}]}")),
 		0);
-	assert_has(out, "3, 2 summed in software, for lack of slots");
+	assert_has(out, "3, 2 summed in software, for lack of slots, 1 in borrowed slots");
 	assert_has(out, "not saved, tallyd tries again every 10 s: s.json: No space\n");
 	assert_has(out, "cj suspended\n");
 	assert_has(out, "eth1  native  the link is down, or has no carrier\n");
 }
 
-static void a_job_in_software_looks_like_that(void **state)
+static void a_job_without_slots_looks_like_that(void **state)
 {
 	assert_int_equal(
 		ask(ARGUMENTS("job", "list"), "{\"do\":\"job-list\"}",
@@ -502,6 +502,16 @@ static void a_job_in_software_looks_like_that(void **state)
 			     OK("[{\"name\":\"slow\",\"no_slots\":\"in use: 64 by alpha\"}]")),
 			 0);
 	assert_has(out, "\nin use: 64 by alpha\n");
+	assert_int_equal(ask(ARGUMENTS("job", "list"), "{\"do\":\"job-list\"}",
+			     OK("[{\"name\":\"slow\",\"state\":\"running\",\"in_software\":true,"
+				"\"borrows\":true},{\"name\":\"tree\",\"state\":\"running\","
+				"\"role\":\"inner\",\"borrows\":true},{\"name\":\"next\","
+				"\"state\":\"waiting\",\"role\":\"inner\",\"borrows\":true}]")),
+			 0);
+	assert_has(out, "borrows slots");
+	assert_has(out, "inner, borrows");
+	assert_has(out, "inner, waits");
+	assert_has_not(out, "in software");
 }
 
 static void a_full_disk_is_a_failure(void **state)
@@ -975,7 +985,7 @@ int main(void)
 		cmocka_unit_test_teardown(doctor_knows_what_operators_and_files_have_done,
 					  harness_clear),
 		cmocka_unit_test_teardown(status_says_what_is_not_as_it_should_be, harness_clear),
-		cmocka_unit_test_teardown(a_job_in_software_looks_like_that, harness_clear),
+		cmocka_unit_test_teardown(a_job_without_slots_looks_like_that, harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_jobs_whose_packets_are_refused,
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_ports_where_what_nobody_may_send_comes_in,

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Slots are scarce: three jobs of two tenants at once, on nodes that have slots for a few of them.
-# What finds none is summed in software. Meanwhile packets are lost, a node is reloaded and agents
-# are killed: all sums are exact on each worker, and nobody is refused.
+# At the root, what finds none is summed in software; inner nodes pass it on. Meanwhile packets are lost, a node is
+# reloaded and agents are killed: all sums are exact on each worker, and nobody is refused.
 # shellcheck source=tests/e2e/tree_lib.sh
 source "$(dirname "$0")/tree_lib.sh"
 
@@ -43,11 +43,12 @@ reload_with() { # SED-SCRIPT
 }
 
 in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; } # JOB YES?
+borrows_at() { [[ $(at "$1" --json job list "$2" | jq '.[0].borrows') == "$3" ]]; } # NODE JOB YES?
 of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all" >/dev/null; }
 
-# The three want 256 slots at the root, which has 64.
+# The three want 256 slots at each node, which has 64.
 two_tenants_on_two_levels() {
-	levels 256 rate 1gbit loss 1
+	levels 64 rate 1gbit loss 1
 	sed -i 's/^slots: .*/slots: 64/' "$work/tallyd.yaml"
 	echo "tenants: [{name: red, slots: 64}, {name: blue, slots: 0}]" >>"$work/tallyd.yaml"
 	start_levels
@@ -72,6 +73,9 @@ three_jobs_have_slots_for_one_of_them() {
 	in_software alpha false
 	in_software beta true
 	in_software gamma true
+	borrows_at a0 alpha false
+	borrows_at a0 beta true
+	borrows_at a0 gamma true
 	another_of_each 500
 	reload_with 's/^slots: .*/slots: 80/'
 	another_of_each 500
@@ -81,6 +85,7 @@ three_jobs_have_slots_for_one_of_them() {
 	for job in "${jobs[@]}"; do
 		is_on_at a0 "$job"
 	done
+	borrows_at a0 gamma true
 	jobs_end
 	of_job alpha "!="
 	of_job beta ==

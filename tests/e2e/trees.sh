@@ -141,7 +141,6 @@ what_is_no_document_for_this_node_is_refused() {
 	refuses "which is the root's" ctl apply "$work/document"
 	refuses "standard input: is null" at a0 apply - <<<null
 	refuses "ranks 2: a rank is named twice" at a1 apply <(jq '.ranks += [.ranks[0]]' "$work/document")
-	refuses "give the tenant more" at a1 apply <(jq '.window = 1024' "$work/document")
 	bring_all train
 	refuses "another document of run" at a1 apply <(jq 'del(.ranks[0])' "$work/document")
 	refuses "this node is an inner node of job train" at a1 job token train

@@ -285,12 +285,13 @@ static inline void maps_check(struct world *w)
 		const struct tables_job *m = &w->maps.job[i];
 		const struct tally_job *a = &m->job;
 
-		if ((uint64_t)a->slot_base + a->slot_mask >= w->maps.slots)
+		if (!a->borrows && (uint64_t)a->slot_base + a->slot_mask >= w->maps.slots)
 			WRONG(w, "job %u has slots that the node has not", m->id);
 		for (unsigned int k = 0; k < i; k++) {
 			const struct tally_job *b = &w->maps.job[k].job;
 
-			if (a->slot_base <= b->slot_base + b->slot_mask &&
+			if (!a->borrows && !b->borrows &&
+			    a->slot_base <= b->slot_base + b->slot_mask &&
 			    b->slot_base <= a->slot_base + a->slot_mask)
 				WRONG(w, "jobs %u and %u share slots", m->id, b->id);
 			if (a->group == b->group)
@@ -374,7 +375,8 @@ static inline void maps_agree_check(struct world *w)
 		}
 		runs++;
 		if (!m || m->job.epoch != j->epoch || m->job.tenant != j->tenant ||
-		    m->job.slot_mask != job_slots(j) - 1)
+		    m->job.borrows != j->borrows || m->job.root != !j->document ||
+		    (!j->borrows && m->job.slot_mask != job_slots(j) - 1))
 			WRONG(w, "the run of %s is not in the maps", j->name);
 		wanted = plan_gates(&b->tenant[j->tenant].is, ports, count, gates);
 		for (unsigned int k = 0; m && k < wanted; k++)
@@ -685,7 +687,8 @@ static inline void dataplane_adopt(struct world *w, const struct config *c, stru
 	uint32_t used = 0;
 
 	for (unsigned int i = 0; i < w->maps.jobs; i++)
-		if (used < w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1)
+		if (!w->maps.job[i].job.borrows &&
+		    used < w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1)
 			used = w->maps.job[i].job.slot_base + w->maps.job[i].job.slot_mask + 1;
 	if (used > c->slots || (c == w->config && w->backs_failed)) {
 		w->backs_failed -= w->backs_failed > 0;

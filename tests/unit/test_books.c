@@ -403,6 +403,47 @@ static void no_tenant_takes_the_jobs_of_all(void **state)
 	assert_string_equal(why.text, "the node has 1024 jobs already, the most it can");
 }
 
+static void what_a_run_borrows_is_not_its_tenants(void **state)
+{
+	struct job *j;
+	int red = tenant_added("red", 64);
+
+	assert_int_equal(job_added("train", red, 32), 0);
+	j = job_named("train");
+	assert_int_equal(runs("train"), 32);
+	assert_int_equal(books_held(&books, red), 64);
+	j->borrows = true;
+	assert_int_equal(books_held(&books, red), 0);
+}
+
+static int document_added(const char *name, uint16_t owner, uint16_t window)
+{
+	struct document d = { .id = books_job_id(&books, 1), .window = window, .workers = 1 };
+	struct job *j;
+	int r;
+
+	snprintf(d.job, sizeof(d.job), "%s", name);
+	j = job_new_inner(&d, owner);
+	assert_non_null(j);
+	r = books_job_add(&books, j, &why);
+	if (r < 0)
+		job_free(j);
+	return r;
+}
+
+/* Software is the root of jobs only; but contributions pass an inner node as well. */
+static void an_inner_job_without_slots_borrows(void **state)
+{
+	int red = tenant_added("red", 64);
+
+	assert_int_equal(document_added("fits", red, 32), 0);
+	assert_false(job_named("fits")->borrows);
+	assert_int_equal(document_added("beyond", red, 2), 0);
+	assert_true(job_named("beyond")->borrows);
+	assert_int_equal(books_held(&books, red), 64);
+	assert_int_equal(books_promised(&books, red), 64);
+}
+
 static void number_0_is_no_jobs(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_made("zero", 0, BOOKS_DEFAULT, 1);
@@ -740,6 +781,8 @@ int main(void)
 		FACT(after_a_shrink_nothing_more_is_promised),
 		FACT(names_and_numbers_are_taken_once),
 		FACT(no_tenant_takes_the_jobs_of_all),
+		FACT(what_a_run_borrows_is_not_its_tenants),
+		FACT(an_inner_job_without_slots_borrows),
 		FACT(number_0_is_no_jobs),
 		FACT(a_random_number_is_taken_or_the_next_that_is_free),
 		FACT(jobs_are_in_the_order_of_their_names),

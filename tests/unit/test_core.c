@@ -800,9 +800,6 @@ static void only_the_next_runs_document_takes_the_place_of_one(void **state)
 	assert_int_equal(w.answered, -EEXIST);
 	apply(&w, 65534, 8);
 	assert_int_equal(w.answered, -ESTALE);
-	apply(&w, 0, SLOTS); /* more slots than there are */
-	assert_int_equal(w.answered, -ENOSPC);
-	assert_int_equal(inner_of(&w)->epoch, 65535);
 	cordon(&w, true);
 	apply(&w, 0, 8);
 	assert_int_equal(w.answered, -EBUSY);
@@ -822,6 +819,58 @@ static void only_the_next_runs_document_takes_the_place_of_one(void **state)
 	assert_int_equal(w.worker[0].state, AWAY);
 	del(&w, INNER);
 	assert_int_equal(w.maps.jobs, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static const struct tally_job *in_maps(const struct world *w, unsigned int number)
+{
+	return &tables_find(&w->maps, job_numbered(w, number)->id)->job;
+}
+
+/* A node without a pool serves it, too: contributions pass, and results are copied. */
+static void an_inner_run_without_slots_borrows(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 3, SLOTS); /* more slots than there are */
+	assert_int_equal(w.answered, 0);
+	assert_true(has_inner(&w) && job_is_running(inner_of(&w)));
+	assert_true(in_maps(&w, INNER)->borrows && !in_maps(&w, INNER)->root);
+	assert_int_equal(in_maps(&w, INNER)->range, SLOTS);
+	assert_true(in_maps(&w, INNER)->copies > 0);
+	world_restart(&w);
+	assert_true(in_maps(&w, INNER)->borrows && job_is_running(inner_of(&w)));
+	apply(&w, 4, 8);
+	assert_false(in_maps(&w, INNER)->borrows);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* By quota there are enough slots for it; but not in a row, and others were moved just now. */
+static void an_inner_run_borrows_where_slots_are_scattered(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	run_of(&w, 14, SLOTS / 2);
+	half_scatter(&w, 0, 4);
+	end_of_run(&w, 14);
+	half_scatter(&w, 8, 12);
+	end_of_run(&w, 3);
+	end_of_run(&w, 11);
+	apply(&w, 3, SLOTS / 8);
+	assert_int_equal(w.answered, 0);
+	assert_true(in_maps(&w, INNER)->borrows && job_is_running(inner_of(&w)));
+	time_pass(&w, 10000);
+	assert_true(in_maps(&w, INNER)->borrows); /* until its run is over */
+	world_restart(&w);
+	assert_true(in_maps(&w, INNER)->borrows);
+	apply(&w, 4, SLOTS / 8);
+	assert_false(in_maps(&w, INNER)->borrows);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -1484,6 +1533,8 @@ int main(void)
 		FACT(a_run_that_begins_finds_its_whole_window_where_slots_are_scattered),
 		FACT(a_run_that_was_moved_stays_for_a_while),
 		FACT(runs_that_move_survive_crashes_and_failures),
+		FACT(an_inner_run_without_slots_borrows),
+		FACT(an_inner_run_borrows_where_slots_are_scattered),
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),

@@ -255,6 +255,7 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 {
 	snapshot.cordoned = true;
 	snapshot.runs_in_software = 3;
+	snapshot.runs_borrowing = 4;
 	snapshot.runs_inner = 2;
 	snapshot.counts =
 		(struct core_counts){ .runs_begun = 7, .runs_moved = 6, .saves_failed = 8 };
@@ -263,6 +264,7 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	print();
 	assert_line("tally_cordoned 1");
 	assert_line("tally_runs_in_software 3");
+	assert_line("tally_runs_borrowing 4");
 	assert_line("tally_runs_inner 2");
 	assert_line("tally_runs_total 7");
 	assert_line("tally_runs_moved_total 6");

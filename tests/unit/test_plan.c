@@ -165,6 +165,8 @@ static void the_largest_books_and_the_fullest_node_fit_a_plan(void **state)
 		job_enter(id, 1, 1, 8);
 		job_there(id + TALLY_JOBS_MAX, 1, 1);
 	}
+	for (unsigned int i = 0; i < books.jobs; i++)
+		books.job[i]->spilled = books.job[i]->borrows = true;
 	make();
 	assert_int_equal(plan.steps, PLAN_STEPS_MAX - 1); /* nobody is tenant 0 */
 }
@@ -191,11 +193,15 @@ static void books_happen(void)
 		if (rand() % 2 && *books.tenant[tenant].is.name)
 			job_enter(id, tenant, rand() % 3, rand() % 3 ? 8 : 0);
 	}
-	for (unsigned int i = 0; i < books.jobs; i++)
+	for (unsigned int i = 0; i < books.jobs; i++) {
 		books.job[i]->spilled = rand() % 4 == 0;
+		books.job[i]->borrows = rand() % 2 && books.job[i]->spilled;
+	}
 	for (id = 1; id <= IDS; id++)
 		if (rand() % 2)
 			job_there(id, rand() % 6, rand() % 3);
+	for (unsigned int i = 0; i < there_count; i++)
+		there[i].job.borrows = rand() % 8 == 0;
 }
 
 /* As the data plane does it: a job that is there cannot be added, one that is not cannot go. */
@@ -213,6 +219,7 @@ static void step_apply(const struct plan_step *step)
 	case PLAN_JOB_ADD:
 		assert_true(at == there_count);
 		job_there(step->id, books.job[step->index]->tenant, books.job[step->index]->epoch);
+		there[there_count - 1].job.borrows = books.job[step->index]->borrows;
 		break;
 	case PLAN_JOB_GATES:
 		assert_true(at < there_count);
@@ -249,8 +256,9 @@ static void what_is_there_is_what_is_wanted(void)
 
 		for (unsigned int k = 0; k < there_count; k++)
 			found += there[k].id == j->id && there[k].job.epoch == j->epoch &&
-				 there[k].job.tenant == j->tenant;
-		assert_int_equal(found, j->run_window && !j->spilled ? 1 : 0);
+				 there[k].job.tenant == j->tenant &&
+				 there[k].job.borrows == j->borrows;
+		assert_int_equal(found, j->run_window && (!j->spilled || j->borrows) ? 1 : 0);
 		wanted += found;
 	}
 	assert_int_equal(wanted, there_count);
