@@ -4,6 +4,7 @@
 #define TALLY_HANDLE_BPF_H
 
 #include "admit.bpf.h"
+#include "borrow.bpf.h"
 #include "gate.bpf.h"
 #include "gather.bpf.h"
 #include "leave.bpf.h"
@@ -36,8 +37,15 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 		*ret_row = TALLY_ROW_NO_JOB; /* as what no gate lets in: none of the job's */
 		return out;
 	}
-	if (out == TALLY_GO_ON && job->borrows)
-		return TALLY_PASSED_UP;
+	if (out == TALLY_GO_ON && job->borrows) {
+		out = TALLY_PASSED_UP;
+		if (HOOK_BORROWS && constants.pool.slots)
+			out = borrow(ctx, offsets_pack(f->offsets), job, &set);
+		if (out != TALLY_NO_ROOM)
+			return out;
+		tenant_pay(ctx, offsets_pack(f->offsets), job->tenant, job->copies);
+		return send(ctx, f, job, TALLY_NO_ROOM);
+	}
 	if (out == TALLY_GO_ON) {
 		slot = slot_find(job, tally_le32_get(f->tally->seq));
 		if (!slot)
@@ -48,6 +56,8 @@ static __always_inline enum tally_outcome handle(struct hook_context *ctx, struc
 		out = reply(ctx, f, job, slot, verdict, &set, &books);
 	} else if (out == TALLY_SENT_DOWN && !turn_down(f)) {
 		out = TALLY_EXPIRED;
+	} else if (out == TALLY_SENT_DOWN && job->borrows) {
+		borrow_release(ctx, offsets_pack(f->offsets), job);
 	}
 	if (outcome_action[out] == XDP_REDIRECT)
 		tenant_pay(ctx, offsets_pack(f->offsets), job->tenant, job->copies);

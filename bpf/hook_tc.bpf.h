@@ -14,6 +14,7 @@
 
 enum {
 	HOOK_TELLS_CHECKSUM = 1, /* offload_settle() does so, for all that leaves */
+	HOOK_BORROWS = 0, /* what comes in here passes on to the root: slow anyway, and too long */
 	TAG_BYTES = 4,
 };
 

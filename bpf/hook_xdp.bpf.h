@@ -32,9 +32,9 @@ static __always_inline __be16 hook_tag_proto(const struct xdp_md *ctx) { return 
 
 static __always_inline __be16 hook_tag(const struct xdp_md *ctx) { return 0; }
 
-/* Can the kernel be asked whether a frame's checksum is there? */
 enum {
-	HOOK_TELLS_CHECKSUM = 0,
+	HOOK_TELLS_CHECKSUM = 0, /* the kernel cannot be asked whether a frame has its checksum */
+	HOOK_BORROWS = 1, /* contributions find slots of the pool */
 };
 
 /* From `before` to `after` bytes. Afterwards all pointers are to be read again. */

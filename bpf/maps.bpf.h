@@ -51,6 +51,13 @@ struct {
 } pool SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tally_borrowing);
+} borrowing SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_RDONLY_PROG);
 	__uint(max_entries, TALLY_RANKS_MAX);

@@ -14,6 +14,7 @@
 #include <tally/bucket.h>
 #include <tally/node.h>
 #include <tally/outcome.h>
+#include <tally/reply.h>
 #include <tally/slot.h>
 #include <tally/wire.h>
 
@@ -205,6 +206,17 @@ struct tally_pool_slot {
 };
 
 _Static_assert(offsetof(struct tally_pool_slot, word) == 192, "whole cache lines");
+
+/* borrowing: 0 -> (per CPU) the message that is under way at its slot of the pool */
+struct tally_borrowing {
+	struct tally_borrower borrower;
+	struct tally_offer offer;
+	struct tally_borrowed_policy policy;
+	struct tally_verdict verdict;
+	struct tally_reply reply;
+	struct tally_borrowed_slot out; /* books of what leaves */
+	struct tally_pool_route route; /* of what leaves by a swap */
+};
 
 /*
  * children: the i-th child of a job behind a port -> where its copy goes. Each child has a second

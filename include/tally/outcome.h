@@ -52,7 +52,9 @@
 	X(NO_GROUP,       XDP_DROP,     "no group (broken set-up: remove and add the job)")        \
 	X(NO_ROOM,        XDP_REDIRECT, "frame too short for the sum; longer frames are asked for")\
 	X(FANNED_OUT,     XDP_PASS,     "egress: one copy, addressed to its child")                \
-	X(NO_CHILD,       XDP_DROP,     "egress: no child (broken set-up: remove and add the job)")
+	X(NO_CHILD,       XDP_DROP,     "egress: no child (broken set-up: remove and add the job)")\
+	X(SWAPPED,        XDP_PASS,     "takes the slot of another chunk, whose sum goes on instead")\
+	X(REFUSED,        XDP_PASS,     "another chunk keeps the slot; goes on to the root as it came")
 /* clang-format on */
 
 enum tally_outcome {

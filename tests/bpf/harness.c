@@ -603,6 +603,28 @@ void slot_put(struct node *node, __u32 index, const struct tally_slot *slot)
 	map_put(fd_of(node->ingress->maps.slots), &index, slot);
 }
 
+struct tally_pool_slot pool_read(struct node *node, __u32 index)
+{
+	struct tally_pool_slot slot;
+
+	assert_return_code(bpf_map_lookup_elem(fd_of(node->ingress->maps.pool), &index, &slot),
+			   errno);
+	return slot;
+}
+
+void pool_put(struct node *node, __u32 index, const struct tally_pool_slot *slot)
+{
+	map_put(fd_of(node->ingress->maps.pool), &index, slot);
+}
+
+static void pool_clear(struct node *node)
+{
+	const struct tally_pool_slot fresh = { .lock = { 0 } };
+
+	for (__u32 i = 0; i < bpf_map__max_entries(node->ingress->maps.pool); i++)
+		pool_put(node, i, &fresh);
+}
+
 void slots_read(struct node *node, struct tally_slot *ret)
 {
 	for (__u32 i = 0; i < SLOTS; i++)
@@ -702,7 +724,7 @@ static int maps_share(const struct bpf_object *from, const struct bpf_object *wi
 	return 0;
 }
 
-static int node_load(struct node *node)
+static int node_load(struct node *node, struct tally_pool pool)
 {
 	int r;
 
@@ -711,6 +733,8 @@ static int node_load(struct node *node)
 	if (!node->ingress || !node->fanout)
 		return -errno;
 	bpf_map__set_max_entries(node->ingress->maps.slots, SLOTS);
+	bpf_map__set_max_entries(node->ingress->maps.pool, pool.slots ? pool.slots : 1);
+	node->ingress->rodata_node->constants.pool = pool;
 	node->ingress->rodata_node->constants.boot = NODE_BOOT;
 	node->ingress->rodata_node->constants.shared = 1; /* every feature on */
 	r = ingress_bpf__load(node->ingress);
@@ -723,7 +747,7 @@ static int node_load(struct node *node)
 	return r < 0 ? r : groups_create(node);
 }
 
-static int node_load_tc(struct node *node)
+static int node_load_tc(struct node *node, struct tally_pool pool)
 {
 	int r;
 
@@ -731,23 +755,26 @@ static int node_load_tc(struct node *node)
 	if (!node->ingress_tc)
 		return -errno;
 	node->ingress_tc->rodata_node->constants.boot = NODE_BOOT;
+	node->ingress_tc->rodata_node->constants.pool = pool;
 	r = maps_share(node->ingress->obj, node->ingress_tc->obj);
 	return r < 0 ? r : ingress_tc_bpf__load(node->ingress_tc);
 }
 
-int node_setup(void **state)
+int node_setup_pool(void **state, struct tally_pool pool)
 {
 	struct node *node = calloc(1, sizeof(*node));
 	int r;
 
 	*state = node;
-	r = node ? node_load(node) : -ENOMEM;
+	r = node ? node_load(node, pool) : -ENOMEM;
 	if (r == 0)
-		r = node_load_tc(node);
+		r = node_load_tc(node, pool);
 	if (r < 0)
 		print_error("cannot load the node: %s\n", strerror(-r));
 	return r;
 }
+
+int node_setup(void **state) { return node_setup_pool(state, (struct tally_pool){ 0 }); }
 
 int node_setup_tc(void **state)
 {
@@ -781,6 +808,7 @@ int node_reset(void **state)
 
 	node->segment_bytes = 0;
 	slots_clear(node);
+	pool_clear(node);
 	map_clear(fd_of(node->ingress->maps.gates));
 	map_clear(fd_of(node->ingress->maps.sources));
 	for (__u32 i = 0; i <= TALLY_TENANT_ANSWERS; i++)
@@ -877,6 +905,7 @@ static bool makes_a_message(enum tally_outcome outcome)
 	case TALLY_REPAIRED:
 	case TALLY_SENT_UP:
 	case TALLY_FLUSHED_UP:
+	case TALLY_SWAPPED:
 	case TALLY_SENT_DOWN:
 		return true;
 	default:

@@ -159,6 +159,7 @@ struct counts {
  */
 int node_setup(void **state);
 int node_setup_tc(void **state); /* frames go through the TC program */
+int node_setup_pool(void **state, struct tally_pool pool); /* with slots to borrow */
 int node_teardown(void **state);
 int node_reset(void **state);
 
@@ -196,6 +197,8 @@ void at_port_put(struct node *node, __u32 ifindex);
 /* `ret` has room for SLOTS. */
 void slots_read(struct node *node, struct tally_slot *ret);
 struct tally_slot slot_read(struct node *node, __u32 index);
+struct tally_pool_slot pool_read(struct node *node, __u32 index);
+void pool_put(struct node *node, __u32 index, const struct tally_pool_slot *slot);
 void slot_put(struct node *node, __u32 index, const struct tally_slot *slot);
 struct counts counts_read(struct node *node);
 struct counts row_read(struct node *node, __u32 row);

@@ -1,20 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Borrowed slots in the data plane: the rule is include/tally/borrowed.h, its facts are in
- * tests/unit/test_borrowed.c; here is what frames become.
+ * tests/unit/test_borrowed.c; here is what becomes of frames. A pool of one slot.
  */
 #include "harness.h"
 
-#define fact(name) cmocka_unit_test_setup(name, node_reset)
+#include <arpa/inet.h>
+#include <string.h>
+
+#define fact(name) cmocka_unit_test_setup(name, two_jobs)
 
 /* Of four workers, the first two come through here. */
 #define borrowing_job(...) inner_job(.borrows = 1, __VA_ARGS__)
+
+/* Both borrow, and results of the first come down here. */
+static int two_jobs(void **state)
+{
+	node_reset(state);
+	job_put(*state, JOB, borrowing_job(.copies = 2));
+	job_put(*state, OTHER_JOB, borrowing_job(.group = 1, .copies = 2));
+	return 0;
+}
+
+static bool is_free(struct node *node)
+{
+	return pool_read(node, 0).books.state.phase == TALLY_SLOT_FRESH;
+}
+
+/* Who has the slot. */
+static void assert_holder(struct node *node, __u32 job, __u32 seq)
+{
+	struct tally_pool_slot slot = pool_read(node, 0);
+
+	assert_int_equal(slot.books.state.phase, TALLY_SLOT_GATHERING);
+	assert_int_equal(slot.books.job, job);
+	assert_int_equal(slot.books.state.seq, seq);
+}
+
+/* A sum of this job's chunk over the ranks of this mask. */
+static void assert_of(const struct sent *sent, __u32 job, __u32 seq, __u64 ranks)
+{
+	assert_int_equal(sent->tally.kind, TALLY_CONTRIBUTION);
+	assert_int_equal(tally_le32_get(sent->tally.job), job);
+	assert_int_equal(tally_le16_get(sent->tally.epoch), EPOCH);
+	assert_int_equal(tally_le32_get(sent->tally.seq), seq);
+	assert_int_equal(sent->set.word[0], ranks);
+}
+
+/* It goes on as if this rank had sent it. */
+static void assert_route(const struct sent *sent, __u32 rank)
+{
+	__u8 source[16], service[16];
+
+	assert_int_equal(tally_le16_get(sent->tally.sender), rank);
+	assert_int_equal(ntohs(sent->udp.source), UDP_PORT_OF_RANK_0 + rank);
+	assert_int_equal(ntohs(sent->udp.dest), TALLY_UDP_PORT);
+	if (!sent->ipv6) {
+		assert_int_equal(sent->ip4.saddr, worker_ip4(rank));
+		assert_int_equal(sent->ip4.daddr, service_ip4());
+		return;
+	}
+	worker_ip6(rank, source);
+	service_ip6(service);
+	assert_memory_equal(&sent->ip6.saddr, source, sizeof(source));
+	assert_memory_equal(&sent->ip6.daddr, service, sizeof(service));
+}
 
 /* --- a node without a pool */
 
 static void without_a_pool_all_goes_on_to_the_root(void **state)
 {
-	job_put(*state, JOB, borrowing_job(.group = JOB));
 	expect(*state, contribution(.worker = 0, .value = 40), TALLY_PASSED_UP, NULL);
 	expect(*state, contribution(.worker = 1, .value = 2), TALLY_PASSED_UP, NULL);
 	expect(*state, contribution(.worker = 1, .value = 2, .flags = TALLY_FLUSH), TALLY_PASSED_UP,
@@ -24,7 +79,6 @@ static void without_a_pool_all_goes_on_to_the_root(void **state)
 
 static void without_a_pool_results_come_down(void **state)
 {
-	job_put(*state, JOB, borrowing_job());
 	expect(*state, result(.set = tally_set_first(4), .value = 3), TALLY_SENT_DOWN, NULL);
 }
 
@@ -33,11 +87,362 @@ static const struct CMUnitTest without_a_pool[] = {
 	fact(without_a_pool_results_come_down),
 };
 
+/* --- any policy */
+
+static void a_whole_sum_goes_on_and_its_slot_is_free(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .seq = 5, .value = 40), TALLY_ABSORBED, NULL);
+	assert_holder(*state, JOB, 5);
+	expect(*state, contribution(.worker = 0, .seq = 5, .value = 40), TALLY_DUPLICATE, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 5, .value = 2), TALLY_SENT_UP, &out);
+	assert_sum(&out, 42);
+	assert_of(&out, JOB, 5, 3);
+	assert_route(&out, 1);
+	assert_true(is_free(*state));
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB), TALLY_ABSORBED, NULL);
+}
+
+/* The last contribution is without payload: the frame becomes longer. */
+static void a_frame_grows_for_the_sum(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .value = 40, .blocks = 3), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .blocks = 0), TALLY_SENT_UP, &out);
+	assert_int_equal(out.tally.blocks, 3);
+	assert_sum(&out, 40);
+	assert_true(is_free(*state));
+}
+
+static void who_brings_all_that_can_come_takes_no_slot(void **state)
+{
+	expect(*state, contribution(.set = tally_set_first(2), .value = 3), TALLY_PASSED_UP, NULL);
+	assert_true(is_free(*state));
+}
+
+static void a_flush_takes_the_sum_along_and_frees_the_slot(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .value = 40, .flags = TALLY_FLUSH),
+	       TALLY_FLUSHED_UP, &out);
+	assert_sum(&out, 40);
+	assert_of(&out, JOB, 0, 1);
+	assert_true(is_free(*state));
+	expect(*state, contribution(.worker = 0, .value = 40, .flags = TALLY_FLUSH),
+	       TALLY_PASSED_UP, NULL);
+	assert_true(is_free(*state));
+}
+
+static void a_flush_of_another_chunk_goes_on_alone(void **state)
+{
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .flags = TALLY_FLUSH),
+	       TALLY_PASSED_UP, NULL);
+	assert_holder(*state, JOB, 0);
+}
+
+static void what_an_earlier_run_left_gives_way(void **state)
+{
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	job_put(*state, JOB, borrowing_job(.epoch = EPOCH + 1));
+	expect(*state, contribution(.worker = 1, .epoch = EPOCH + 1, .value = 2), TALLY_ABSORBED,
+	       NULL);
+	assert_int_equal(pool_read(*state, 0).books.epoch, EPOCH + 1);
+	assert_int_equal(pool_read(*state, 0).books.state.set.word[0], 2);
+}
+
+static void a_result_on_its_way_down_frees_the_slot(void **state)
+{
+	expect(*state, contribution(.worker = 0, .seq = 9), TALLY_ABSORBED, NULL);
+	expect(*state, result(.set = tally_set_first(4), .seq = 8), TALLY_SENT_DOWN, NULL);
+	expect(*state, ask(.set = tally_set_first(1), .seq = 9), TALLY_SENT_DOWN, NULL);
+	assert_holder(*state, JOB, 9);
+	expect(*state, result(.set = tally_set_first(4), .seq = 9), TALLY_SENT_DOWN, NULL);
+	assert_true(is_free(*state));
+}
+
+/* --- first come, first served */
+
+static int setup_fcfs(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 1, TALLY_BORROWED_FCFS });
+}
+
+static void who_comes_first_keeps_the_slot(void **state)
+{
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 255), TALLY_REFUSED,
+	       NULL);
+	expect(*state, contribution(.worker = 0, .seq = 1), TALLY_REFUSED, NULL);
+	assert_holder(*state, JOB, 0);
+}
+
+static void a_slot_is_held_until_the_result_comes_down(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .value = 2), TALLY_SENT_UP, &out);
+	assert_sum(&out, 42);
+	assert_holder(*state, JOB, 0);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB), TALLY_REFUSED, NULL);
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_SENT_UP, &out);
+	assert_sum(&out, 42);
+	expect(*state, result(.set = tally_set_first(4)), TALLY_SENT_DOWN, NULL);
+	assert_true(is_free(*state));
+}
+
+static void where_no_result_comes_down_nothing_is_held(void **state)
+{
+	job_put(*state, JOB, borrowing_job(.copies = 0));
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1), TALLY_SENT_UP, NULL);
+	assert_true(is_free(*state));
+}
+
+static const struct CMUnitTest fcfs[] = {
+	fact(who_comes_first_keeps_the_slot),
+	fact(a_slot_is_held_until_the_result_comes_down),
+	fact(where_no_result_comes_down_nothing_is_held),
+	fact(who_brings_all_that_can_come_takes_no_slot),
+	fact(a_flush_takes_the_sum_along_and_frees_the_slot),
+	fact(a_flush_of_another_chunk_goes_on_alone),
+	fact(what_an_earlier_run_left_gives_way),
+	fact(a_result_on_its_way_down_frees_the_slot),
+};
+
+/* --- whoever comes takes the slot */
+
+static int setup_preempt(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 1, { .preempts = true } });
+}
+
+static void swap_of_shape(struct node *node, struct message shape)
+{
+	struct message a = shape, b = shape;
+	struct sent out;
+
+	a.worker = 1;
+	a.seq = 5;
+	a.value = 40;
+	b.job = OTHER_JOB;
+	b.worker = 0;
+	b.seq = 6;
+	b.value = 3;
+	expect(node, a, TALLY_ABSORBED, NULL);
+	expect(node, b, TALLY_SWAPPED, &out);
+	assert_sum(&out, 40);
+	assert_of(&out, JOB, 5, 2);
+	assert_route(&out, 1);
+	assert_int_equal(out.tally.flags & TALLY_LARGE, shape.flags & TALLY_LARGE);
+	assert_holder(node, OTHER_JOB, 6);
+	b.worker = 1;
+	b.value = 4;
+	expect(node, b, TALLY_SENT_UP, &out);
+	assert_sum(&out, 7);
+	assert_of(&out, OTHER_JOB, 6, 3);
+	assert_true(is_free(node));
+}
+
+static void what_a_swap_throws_out_goes_on(void **state)
+{
+	swap_of_shape(*state, contribution());
+	swap_of_shape(*state, contribution(.vlan = ETH_P_8021Q));
+	swap_of_shape(*state, contribution(.blocks = TALLY_BLOCKS_MAX));
+	swap_of_shape(*state, contribution(.blocks = 0));
+	job_put(*state, JOB, borrowing_job(.ipv6 = 1));
+	job_put(*state, OTHER_JOB, borrowing_job(.ipv6 = 1, .group = 1));
+	swap_of_shape(*state, contribution(.ipv6 = true));
+}
+
+static void jobs_with_large_headers_swap(void **state)
+{
+	const struct tally_set everyone = tally_set_first(200);
+
+	job_put(*state, JOB, borrowing_job(.everyone = everyone));
+	job_put(*state, OTHER_JOB, borrowing_job(.everyone = everyone, .group = 1));
+	swap_of_shape(*state, contribution(.flags = TALLY_LARGE));
+}
+
+/* The frame becomes as long as what it carries: shorter. */
+static void a_longer_frame_carries_a_shorter_sum(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .value = 40, .blocks = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .value = 3, .blocks = 5),
+	       TALLY_SWAPPED, &out);
+	assert_int_equal(out.tally.blocks, 2);
+	assert_sum(&out, 40);
+	expect(*state, contribution(.worker = 1, .job = OTHER_JOB, .value = 4, .blocks = 5),
+	       TALLY_SENT_UP, &out);
+	assert_int_equal(out.tally.blocks, 5);
+	assert_sum(&out, 7);
+}
+
+static void a_shorter_frame_does_not_carry_a_longer_sum(void **state)
+{
+	expect(*state, contribution(.worker = 0, .value = 40, .blocks = 5), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .blocks = 2), TALLY_REFUSED,
+	       NULL);
+	assert_holder(*state, JOB, 0);
+}
+
+static void a_frame_of_another_shape_does_not_carry_a_sum(void **state)
+{
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .vlan = ETH_P_8021Q),
+	       TALLY_REFUSED, NULL);
+	job_put(*state, OTHER_JOB, borrowing_job(.everyone = tally_set_first(200), .group = 1));
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .flags = TALLY_LARGE),
+	       TALLY_REFUSED, NULL);
+	job_put(*state, OTHER_JOB, borrowing_job(.ipv6 = 1, .group = 1));
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .ipv6 = true), TALLY_REFUSED,
+	       NULL);
+	assert_true(!is_free(*state));
+}
+
+static const struct CMUnitTest preempt[] = {
+	fact(a_whole_sum_goes_on_and_its_slot_is_free),
+	fact(a_frame_grows_for_the_sum),
+	fact(who_brings_all_that_can_come_takes_no_slot),
+	fact(a_flush_takes_the_sum_along_and_frees_the_slot),
+	fact(a_flush_of_another_chunk_goes_on_alone),
+	fact(what_an_earlier_run_left_gives_way),
+	fact(a_result_on_its_way_down_frees_the_slot),
+	fact(what_a_swap_throws_out_goes_on),
+	fact(jobs_with_large_headers_swap),
+	fact(a_longer_frame_carries_a_shorter_sum),
+	fact(a_shorter_frame_does_not_carry_a_longer_sum),
+	fact(a_frame_of_another_shape_does_not_carry_a_sum),
+};
+
+/* --- by priority */
+
+static int setup_esa(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 1, TALLY_BORROWED_ESA });
+}
+
+static void a_higher_priority_takes_the_slot(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .priority = 4, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 5), TALLY_SWAPPED,
+	       &out);
+	assert_sum(&out, 40);
+	assert_int_equal(out.tally.priority, 4);
+	assert_holder(*state, OTHER_JOB, 0);
+}
+
+static void who_keeps_others_out_stands_lower_each_time(void **state)
+{
+	expect(*state, contribution(.worker = 0, .priority = 4), TALLY_ABSORBED, NULL);
+	for (int standing = 4; standing >= 1; standing /= 2) {
+		expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 1),
+		       TALLY_REFUSED, NULL);
+		assert_int_equal(pool_read(*state, 0).books.standing, standing / 2);
+	}
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 1), TALLY_SWAPPED,
+	       NULL);
+}
+
+/* Of the same priority as another one says, a tenant that has a quarter of it has a quarter. */
+static void a_tenants_share_bounds_its_priority(void **state)
+{
+	tenant_put(*state, 1, (struct tally_tenant){ .priority = 63 });
+	job_put(*state, OTHER_JOB, borrowing_job(.group = 1, .tenant = 1));
+	expect(*state, contribution(.worker = 0, .priority = 20), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 60), TALLY_REFUSED,
+	       NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 60), TALLY_SWAPPED,
+	       NULL);
+	assert_int_equal(pool_read(*state, 0).books.priority, 15);
+}
+
+static const struct CMUnitTest esa[] = {
+	fact(a_whole_sum_goes_on_and_its_slot_is_free),
+	fact(a_higher_priority_takes_the_slot),
+	fact(who_keeps_others_out_stands_lower_each_time),
+	fact(a_tenants_share_bounds_its_priority),
+};
+
+/* --- by time */
+
+static int setup_stalled(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 1, { .stalled_ms = 60000 } });
+}
+
+static void who_has_stalled_gives_way(void **state)
+{
+	struct tally_pool_slot slot;
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB), TALLY_REFUSED, NULL);
+	slot = pool_read(*state, 0);
+	assert_int_not_equal(slot.books.grown_ms, 0);
+	slot.books.grown_ms -= 60000;
+	pool_put(*state, 0, &slot);
+	expect(*state, contribution(.worker = 0, .job = OTHER_JOB), TALLY_SWAPPED, &out);
+	assert_sum(&out, 40);
+}
+
+static const struct CMUnitTest stalled[] = {
+	fact(who_has_stalled_gives_way),
+};
+
+/* --- places */
+
+enum {
+	PLACES = 5,
+};
+
+static int setup_places(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ PLACES, { .preempts = true } });
+}
+
+static void a_job_with_a_range_lies_there(void **state)
+{
+	struct node *node = *state;
+
+	job_put(*state, JOB, borrowing_job(.slot_base = 4, .range = 2));
+	expect(*state, contribution(.worker = 0, .seq = 10), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .seq = 11), TALLY_ABSORBED, NULL);
+	assert_int_equal(pool_read(node, 4).books.state.seq, 10);
+	assert_int_equal(pool_read(node, 0).books.state.seq, 11);
+	expect(*state, contribution(.worker = 0, .seq = 12), TALLY_SWAPPED, NULL);
+}
+
+static const struct CMUnitTest places[] = {
+	fact(a_job_with_a_range_lies_there),
+};
+
 int main(void)
 {
+	int failed;
+
 	skip_unless_permitted();
-	return cmocka_run_group_tests_name("borrowed, without a pool", without_a_pool, node_setup,
-					   node_teardown) +
-	       cmocka_run_group_tests_name("borrowed, without a pool, by TC", without_a_pool,
-					   node_setup_tc, node_teardown);
+	failed = cmocka_run_group_tests_name("borrowed, without a pool", without_a_pool, node_setup,
+					     node_teardown);
+	failed += cmocka_run_group_tests_name("borrowed, without a pool, by TC", without_a_pool,
+					      node_setup_tc, node_teardown);
+	failed += cmocka_run_group_tests_name("borrowed, first come", fcfs, setup_fcfs,
+					      node_teardown);
+	failed += cmocka_run_group_tests_name("borrowed, preempting", preempt, setup_preempt,
+					      node_teardown);
+	failed += cmocka_run_group_tests_name("borrowed, by priority", esa, setup_esa,
+					      node_teardown);
+	failed += cmocka_run_group_tests_name("borrowed, by time", stalled, setup_stalled,
+					      node_teardown);
+	return failed +
+	       cmocka_run_group_tests_name("borrowed, places", places, setup_places, node_teardown);
 }

@@ -13,7 +13,8 @@
 
 enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
-	INGRESS_INSNS_MAX = 74000,
+	INGRESS_INSNS_MAX = 74000, /* of a node without a pool */
+	INGRESS_POOL_INSNS_MAX = 102000, /* with one, and every policy at once */
 	INGRESS_TC_INSNS_MAX = 88000,
 	FANOUT_INSNS_MAX = 3000,
 };
@@ -61,6 +62,13 @@ static void ingress_stays_within_its_budget(void **state)
 	assert_within(node->ingress->progs.tally_ingress, INGRESS_INSNS_MAX);
 }
 
+static void ingress_with_a_pool_stays_within_its_budget(void **state)
+{
+	struct node *node = *state;
+
+	assert_within(node->ingress->progs.tally_ingress, INGRESS_POOL_INSNS_MAX);
+}
+
 static void ingress_by_tc_stays_within_its_budget(void **state)
 {
 	struct node *node = *state;
@@ -75,8 +83,17 @@ static void fanout_stays_within_its_budget(void **state)
 	assert_within(node->fanout->progs.tally_fanout, FANOUT_INSNS_MAX);
 }
 
+static int setup_with_a_pool(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 64, { true, true, true, 1, 50 } });
+}
+
 int main(void)
 {
+	const struct CMUnitTest with_a_pool[] = {
+		cmocka_unit_test(ingress_with_a_pool_stays_within_its_budget),
+		cmocka_unit_test(ingress_by_tc_stays_within_its_budget),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_numbers_are_for_this_compiler),
 		cmocka_unit_test(ingress_stays_within_its_budget),
@@ -85,5 +102,7 @@ int main(void)
 	};
 
 	skip_unless_permitted();
-	return cmocka_run_group_tests_name("budget", tests, node_setup, node_teardown);
+	return cmocka_run_group_tests_name("budget", tests, node_setup, node_teardown) +
+	       cmocka_run_group_tests_name("budget with a pool", with_a_pool, setup_with_a_pool,
+					   node_teardown);
 }

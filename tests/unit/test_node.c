@@ -301,7 +301,7 @@ static void an_outcome_says_its_name_and_what_it_means(void **state)
 	assert_string_equal(tally_outcome_name(0), "FOREIGN");
 	assert_string_equal(tally_outcome_meaning(0), "not a Tally message");
 	assert_string_equal(tally_outcome_name(TALLY_ABSORBED), "ABSORBED");
-	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "NO_CHILD");
+	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "REFUSED");
 	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT), "");
 	assert_string_equal(tally_outcome_meaning(TALLY_OUTCOME_COUNT), "");
 }
