@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which inner node is to be told of which run: agent/core/carry.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/core/carry.h"
+#include "common/address.h"
+
+#define MS 1000000ull
+
+enum {
+	NODES = 2,
+	ID = 7
+};
+
+static struct books books;
+static struct carry carry;
+static struct job *job;
+
+static void job_add(uint32_t id, const char *name)
+{
+	struct job facts = { .id = id, .workers = 4, .epoch = 3 };
+	struct tree tree = { .nodes = NODES };
+	struct why why;
+
+	snprintf(facts.name, sizeof(facts.name), "%s", name);
+	for (int i = 0; i < NODES; i++)
+		snprintf(tree.node[i].name, sizeof(tree.node[i].name), "a%d", i);
+	job = job_new(&facts);
+	assert_non_null(job);
+	assert_int_equal(job_tree_set(job, &tree), 0);
+	assert_int_equal(books_job_restore(&books, job, &why), 0);
+}
+
+static void run_on(struct job *j, uint16_t epoch)
+{
+	j->epoch = epoch;
+	j->run_window = 8;
+}
+
+static int begin(void **state)
+{
+	books_init(&books, 256);
+	job_add(ID, "train");
+	return 0;
+}
+
+static int end(void **state)
+{
+	carry_clear(&carry);
+	books_clear(&books);
+	return 0;
+}
+
+static struct carry_way *next_at(uint64_t now_ns)
+{
+	assert_int_equal(carry_look(&carry, &books, now_ns), 0);
+	return carry_next(&carry, now_ns);
+}
+
+static void nobody_is_told_before_a_run_begins(void **state)
+{
+	assert_null(next_at(0));
+	assert_true(carry_deadline_ns(&carry) == UINT64_MAX);
+}
+
+static void each_node_is_told_once_of_each_run(void **state)
+{
+	for (uint16_t epoch = 1; epoch < 4; epoch++) {
+		unsigned int told = 0;
+
+		run_on(job, epoch);
+		for (int i = 0; i < NODES; i++) {
+			struct carry_way *w = next_at(0);
+
+			assert_non_null(w);
+			assert_int_equal(w->said_epoch, epoch);
+			assert_false(w->said_farewell);
+			told |= 1u << w->node;
+			carry_done(&carry, w, 0, "", 0);
+		}
+		assert_int_equal(told, 3);
+		assert_null(next_at(1000000 * MS));
+		assert_true(carry_deadline_ns(&carry) == UINT64_MAX);
+		job->run_window = 0; /* the document stays until the next one */
+		assert_null(next_at(1000000 * MS));
+	}
+}
+
+static void what_fails_comes_again_ever_later(void **state)
+{
+	uint64_t now_ns = 0, wait_ms = 1000;
+	struct carry_way *w;
+
+	run_on(job, 1);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	w = next_at(0);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(carry_done(&carry, w, -ECONNREFUSED, "nobody", now_ns), i == 0);
+		assert_string_equal(w->trouble.text, "nobody");
+		assert_true(carry_deadline_ns(&carry) == now_ns + wait_ms * MS);
+		assert_null(next_at(now_ns + wait_ms * MS - 1));
+		now_ns += wait_ms * MS;
+		assert_ptr_equal(next_at(now_ns), w);
+		wait_ms = wait_ms < 30000 ? 2 * wait_ms : 60000;
+	}
+	assert_true(carry_done(&carry, w, 0, "", now_ns));
+	assert_string_equal(w->trouble.text, "");
+	assert_null(next_at(UINT64_MAX));
+}
+
+static void nothing_is_under_way_twice(void **state)
+{
+	struct carry_way *first, *second;
+
+	run_on(job, 1);
+	first = next_at(0);
+	second = next_at(0);
+	assert_ptr_not_equal(first, second);
+	assert_null(next_at(0));
+	run_on(job, 2);
+	assert_null(next_at(0));
+	/* What it says is told, but of the run before. */
+	assert_false(carry_done(&carry, first, 0, "", 0));
+	assert_ptr_equal(next_at(0), first);
+	assert_int_equal(first->said_epoch, 2);
+}
+
+static void a_job_that_goes_is_said_farewell(void **state)
+{
+	struct carry_way *w;
+
+	run_on(job, 1);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	w = next_at(0); /* under way when the job goes */
+	books_job_del(&books, job);
+	job_add(ID + 1, "train"); /* another one of its name */
+	for (int i = 0; i < 2; i++) {
+		struct carry_way *farewell = i ? w : next_at(0);
+
+		if (i) {
+			carry_done(&carry, w, 0, "", 0);
+			farewell = next_at(0);
+		}
+		assert_non_null(farewell);
+		assert_true(farewell->said_farewell);
+		assert_int_equal(farewell->id, ID);
+		assert_string_equal(farewell->job, "train");
+		carry_done(&carry, farewell, 0, "", 0);
+	}
+	assert_null(carry.first);
+}
+
+static void farewells_are_given_up(void **state)
+{
+	uint64_t now_ns = 0;
+	int tries = 0;
+
+	run_on(job, 1);
+	for (int i = 0; i < NODES; i++)
+		carry_done(&carry, next_at(0), 0, "", 0);
+	books_job_del(&books, job);
+	assert_int_equal(carry_look(&carry, &books, 0), 0);
+	while (carry.first) {
+		struct carry_way *w = carry_next(&carry, now_ns);
+
+		if (w)
+			carry_done(&carry, w, -ETIMEDOUT, "away", now_ns);
+		else
+			now_ns = carry_deadline_ns(&carry);
+		tries += w != NULL;
+		assert_true(tries < 1000);
+	}
+	assert_in_range(now_ns / MS / 1000, CARRY_FAREWELL_S, CARRY_FAREWELL_S + 60);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nobody_is_told_before_a_run_begins, begin, end),
+		cmocka_unit_test_setup_teardown(each_node_is_told_once_of_each_run, begin, end),
+		cmocka_unit_test_setup_teardown(what_fails_comes_again_ever_later, begin, end),
+		cmocka_unit_test_setup_teardown(nothing_is_under_way_twice, begin, end),
+		cmocka_unit_test_setup_teardown(a_job_that_goes_is_said_farewell, begin, end),
+		cmocka_unit_test_setup_teardown(farewells_are_given_up, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
