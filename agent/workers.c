@@ -175,7 +175,7 @@ static int greeting_answer(struct stream *s, struct worker *w, unsigned int want
 		r = draw(random, sizeof(random));
 	if (r < 0)
 		return r;
-	joining_challenge_set(random, &own);
+	joining_challenge_set(random, own.challenge);
 	memcpy(opening, text, length);
 	r = joining_greeting_print(&own, opening + length, sizeof(opening) - length, &answer);
 	if (r < 0)

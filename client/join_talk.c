@@ -269,7 +269,7 @@ static int greeting_print(const struct join *j, char *text, size_t size, size_t 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_set(-EIO, "no random numbers: %s", strerror(errno));
 	memcpy(own.job, j->job, sizeof(own.job));
-	joining_challenge_set(random, &own);
+	joining_challenge_set(random, own.challenge);
 	return joining_greeting_print(&own, text, size, ret_length);
 }
 

@@ -64,6 +64,12 @@ static const struct key challenge_rows[] = {
 	CHALLENGE,
 	{ "service", &key_address, KEY_MEMBER(struct joining_greeting, service), .brief = true },
 };
+static const struct key peer_rows[] = {
+	{ "root", &key_address, KEY_MEMBER(struct joining_peer, root), .needed = true,
+	  .meaning = "Service address of the root whose jobs this is about." },
+	{ "challenge", &key_challenge, KEY_MEMBER(struct joining_peer, challenge), .needed = true,
+	  .meaning = "Random, and drawn anew for each connection." },
+};
 static const struct key join_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .word = "any",
 	  .fill = 0xff, .initial = "any", .meaning = "The rank that the worker wants." },
@@ -95,8 +101,9 @@ static const struct key run_rows[] = {
 	  .meaning = "Is the job [sealed](#sealed-jobs)? Not said where it is not." },
 };
 
-const struct keys joining_greeting_keys = KEYS(greeting_rows), joining_join_keys = KEYS(join_rows),
-		  joining_leave_keys = KEYS(leave_rows), joining_run_keys = KEYS(run_rows);
+const struct keys joining_peer_keys = KEYS(peer_rows), joining_greeting_keys = KEYS(greeting_rows),
+		  joining_join_keys = KEYS(join_rows), joining_leave_keys = KEYS(leave_rows),
+		  joining_run_keys = KEYS(run_rows);
 
 _Static_assert(JOINING_RANK_ANY == -1, "all bits of it are set");
 
@@ -131,9 +138,50 @@ static int rows_take(struct lines *l, const struct keys *keys, void *into)
 }
 
 void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
-			   struct joining_greeting *ret)
+			   char ret[JOINING_CHALLENGE_BYTES])
 {
-	text_hex_print(random, JOINING_CHALLENGE_BYTES / 2, ret->challenge);
+	text_hex_print(random, JOINING_CHALLENGE_BYTES / 2, ret);
+}
+
+#define PEER "tally-peer"
+
+int joining_is_peer(const char *text, size_t length)
+{
+	const size_t whole = strlen(PEER);
+
+	if (memcmp(text, PEER, length < whole ? length : whole) != 0)
+		return 0;
+	return length < whole ? -EAGAIN : 1;
+}
+
+int joining_peer_parse(const char *text, size_t length, struct joining_peer *ret,
+		       size_t *ret_length, char *why, size_t why_size)
+{
+	struct joining_peer p = { .challenge = "" };
+	struct lines l;
+	int r;
+
+	lines_init(&l, text, length, REQUEST_LINE_MAX, why, why_size);
+	r = lines_next(&l);
+	if (r < 0)
+		return r;
+	if (strcmp(l.key.text, PEER) != 0)
+		return lines_refuse(&l, -EINVAL, "no greeting of an agent; that is " PEER);
+	if (strcmp(l.value.text, "1") != 0)
+		return lines_refuse(&l, -EPROTONOSUPPORT,
+				    "agents of these versions do not understand each other: this "
+				    "one speaks version 1 of " PEER);
+	r = rows_take(&l, &joining_peer_keys, &p);
+	if (r < 0)
+		return r;
+	*ret = p;
+	*ret_length = l.at;
+	return 0;
+}
+
+int joining_peer_print(const struct joining_peer *peer, char *text, size_t size, size_t *ret_length)
+{
+	return lines_print(PEER " 1\n", &joining_peer_keys, peer, "\n", text, size, ret_length);
 }
 
 int joining_greeting_parse(const char *text, size_t length, struct joining_greeting *ret,

@@ -49,6 +49,12 @@ struct joining_greeting {
 	struct sockaddr_storage service; /* of an agent; ss_family 0: not said */
 };
 
+/* What two agents say first (docs/peering.md): the one that speaks up, and the one that listens. */
+struct joining_peer {
+	struct sockaddr_storage root; /* the service address of the jobs that it is about */
+	char challenge[JOINING_CHALLENGE_BYTES];
+};
+
 struct joining_message {
 	bool leave; /* otherwise: join */
 	int rank; /* 0 .. 255; when joining also JOINING_RANK_ANY */
@@ -105,12 +111,12 @@ struct joining_answer {
 /* The lines behind the first one: of struct joining_message, and of the answer, before the job's.
  */
 struct keys;
-extern const struct keys joining_greeting_keys, joining_join_keys, joining_leave_keys,
-	joining_run_keys;
+extern const struct keys joining_peer_keys, joining_greeting_keys, joining_join_keys,
+	joining_leave_keys, joining_run_keys;
 
 /* `random`: bytes that nobody can guess. */
 void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
-			   struct joining_greeting *ret);
+			   char ret[JOINING_CHALLENGE_BYTES]);
 
 /* Of a worker. */
 int joining_greeting_parse(const char *text, size_t length, struct joining_greeting *ret,
@@ -119,6 +125,14 @@ int joining_greeting_parse(const char *text, size_t length, struct joining_greet
 /* Of a worker; of an agent, if `job` is empty. */
 int joining_greeting_print(const struct joining_greeting *greeting, char *text, size_t size,
 			   size_t *ret_length);
+
+/* Does it begin as a peer's greeting does? -EAGAIN: that cannot be said yet. */
+int joining_is_peer(const char *text, size_t length);
+
+int joining_peer_parse(const char *text, size_t length, struct joining_peer *ret,
+		       size_t *ret_length, char *why, size_t why_size);
+int joining_peer_print(const struct joining_peer *peer, char *text, size_t size,
+		       size_t *ret_length);
 
 int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
 			  size_t *ret_length, char *why, size_t why_size);

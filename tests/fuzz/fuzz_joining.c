@@ -29,6 +29,19 @@ static void greeting_again(const struct joining_greeting *g)
 	     !strcmp(again.challenge, g->challenge) && again.wants == g->wants);
 }
 
+static void peer_again(const struct joining_peer *p)
+{
+	char text[JOINING_MESSAGE_BYTES], why[256];
+	struct joining_peer again;
+	size_t length, taken;
+
+	must(joining_peer_print(p, text, sizeof(text), &length) == 0);
+	must(joining_is_peer(text, length) == 1);
+	must(joining_peer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
+	must(taken == length && !strcmp(again.challenge, p->challenge) &&
+	     !memcmp(&again.root, &p->root, sizeof(again.root)));
+}
+
 static void request_again(const struct joining_message *q)
 {
 	char text[JOINING_MESSAGE_BYTES], why[256];
@@ -112,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct joining_answer answer;
 	struct joining_greeting greeting;
 	struct joining_message request;
+	struct joining_peer peer;
 	const char *text = (const char *)data;
 	size_t taken = 0;
 	char why[128];
@@ -123,6 +137,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r == 0)
 		greeting_again(&greeting);
 	session_check(text, size);
+
+	r = joining_peer_parse(text, size, &peer, &taken, why, sizeof(why));
+	must(size < JOINING_MESSAGE_BYTES || r != -EAGAIN);
+	must((r == 0 && taken <= size && !*why) || (r < 0 && memchr(why, '\0', sizeof(why))));
+	if (r == 0)
+		peer_again(&peer);
 
 	r = joining_message_parse(text, size, &request, &taken, why, sizeof(why));
 	must(size < JOINING_MESSAGE_BYTES || r != -EAGAIN);

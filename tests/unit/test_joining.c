@@ -532,7 +532,7 @@ static void greetings_come_back_as_they_were_said(void **state)
 			random[k] = (uint8_t)random_below(256);
 		random_word("az09", 1, g.job);
 		random_word(letters, random_below(63), g.job + 1);
-		joining_challenge_set(random, &g);
+		joining_challenge_set(random, g.challenge);
 		g.wants = random_below(2);
 		assert_int_equal(joining_greeting_print(&g, text, sizeof(text), &length), 0);
 		assert_int_equal(greeting_of(text, length), 0);
