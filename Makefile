@@ -33,7 +33,7 @@ E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c
 	   $(BUILD)/tests/e2e/starve.so \
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
-KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/job-file.md \
+KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/peering.md docs/job-file.md \
 	docs/trees.md man/tallyd.yaml.5
 SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h port.skel.h)
 PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \

@@ -152,29 +152,28 @@ static void answer_error(struct stream *s, int error, const char *text)
 	say(s, request_answer_error(error, *text ? text : strerror(-error)));
 }
 
-void control_answer(struct control *c, const struct core_action *a)
+char *control_line(const struct core *core, const struct core_action *a)
 {
-	const struct books *books = core_books(driver_core(c->driver));
-	struct stream *s = a->connection;
-
-	c->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
 	switch (a->answer.kind) {
 	case CORE_ANSWER_ERROR:
-		answer_error(s, a->error, a->answer.text);
-		return;
+		return request_answer_error(a->error,
+					    *a->answer.text ? a->answer.text : strerror(-a->error));
 	case CORE_ANSWER_DONE:
-		say(s, request_answer_ok(json_object()));
-		return;
+		return request_answer_ok(json_object());
 	case CORE_ANSWER_TENANT:
-		say(s, request_answer_ok(results_tenant(books, a->answer.tenant)));
-		return;
+		return request_answer_ok(results_tenant(core_books(core), a->answer.tenant));
 	case CORE_ANSWER_CREATED:
-		say(s, request_answer_ok(results_created(a->job)));
-		return;
+		return request_answer_ok(results_created(a->job));
 	case CORE_ANSWER_APPLIED:
-		say(s, request_answer_ok(results_applied(a->job)));
-		return;
+		return request_answer_ok(results_applied(a->job));
 	}
+	return NULL;
+}
+
+void control_answer(struct control *c, const struct core_action *a)
+{
+	c->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
+	say(a->connection, control_line(driver_core(c->driver), a));
 }
 
 static void request_answer(struct control *c, struct stream *s, const char *line, size_t length)

@@ -12,7 +12,10 @@ int control_open(sd_event *loop, struct driver *d, const struct node *node, stru
 		 struct control **ret, struct why *why);
 void control_close(struct control *c);
 
-/* Performs CORE_ANSWER. */
+/* What CORE_ANSWER says, as a line; the caller frees it. NULL: no memory. */
+char *control_line(const struct core *core, const struct core_action *a);
+
+/* Performs CORE_ANSWER, to one who asked here. */
 void control_answer(struct control *c, const struct core_action *a);
 
 #endif

@@ -11,6 +11,7 @@
 #include "agent/edge/port_reach.h"
 #include "agent/edge/spiller.h"
 #include "common/clock.h"
+#include "carrier.h"
 #include "control.h"
 #include "driver.h"
 #include "export.h"
@@ -33,6 +34,7 @@ struct driver {
 	struct control *control;
 	struct workers *workers;
 	struct probes *probes;
+	struct carrier *carrier;
 	struct exporter *exporter;
 	int error; /* of the last CORE_CONFIGURED, with its reason */
 	struct why why;
@@ -188,6 +190,18 @@ static void configured(struct driver *d, const struct core_action *a)
 		node_report(d->core);
 }
 
+static void answer(struct driver *d, const struct core_action *a)
+{
+	_cleanup_(freep) char *line = NULL;
+
+	if (!workers_asked(d->workers, a->connection)) {
+		control_answer(d->control, a);
+		return;
+	}
+	line = control_line(d->core, a);
+	workers_answer(a, line);
+}
+
 /* False: its result is awaited. */
 static bool is_done(struct driver *d, const struct core_action *a)
 {
@@ -196,7 +210,7 @@ static bool is_done(struct driver *d, const struct core_action *a)
 		workers_tell(a);
 		return true;
 	case CORE_ANSWER:
-		control_answer(d->control, a);
+		answer(d, a);
 		return true;
 	case CORE_LOG:
 		log_say(a->log.level, a->log.what, "%s", a->log.facts);
@@ -264,6 +278,7 @@ void driver_handle(struct driver *d, const struct core_event *e)
 		if (!is_done(d, &action))
 			give_result(d, &action);
 	deadline_set(d);
+	carrier_look(d->carrier);
 }
 
 static int configure(struct driver *d, const struct config *config, struct why *why)
@@ -417,6 +432,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = probes_open(loop, d, &d->probes);
 	if (r == 0)
+		r = carrier_open(loop, d->core, &d->carrier);
+	if (r == 0)
 		r = exporter_open(loop, d->core, d->sampler, &d->exporter, why);
 	if (r == 0)
 		node_peers_report(d->core);
@@ -430,6 +447,7 @@ void driver_close(struct driver *d, bool detach)
 	if (!d)
 		return;
 	exporter_close(d->exporter);
+	carrier_close(TAKE_PTR(d->carrier));
 	probes_close(d->probes);
 	if (d->core && core_config(d->core))
 		driver_handle(d, &stop);

@@ -23,6 +23,9 @@ int results_token(const struct books *b, const char *name, json_t **ret, struct 
 /* What became of a document: the job as it is now. */
 json_t *results_applied(const struct job *j);
 
+/* The document of an inner node, by its index, for the run of a job that is on. */
+json_t *results_document(const struct job *j, unsigned int index);
+
 /*
  * The documents of a job's run, for one inner node or all. -ENOENT: there is no such job or node;
  * -EINVAL: it has no inner nodes, or its root is elsewhere; -ESRCH: it has no run.

@@ -146,12 +146,14 @@ json_t *results_applied(const struct job *j)
 			 j->trouble.text);
 }
 
-static json_t *document(const struct job *j, const struct run *run, unsigned int index)
+json_t *results_document(const struct job *j, unsigned int index)
 {
 	_cleanup_(freep) struct document *d = malloc(sizeof(*d));
+	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
 
-	if (!d)
+	if (!d || !run)
 		return NULL;
+	job_this_run(j, run);
 	document_make(j->tree, index, j->name, run, d);
 	return keys_json_make(&document_keys, d);
 }
@@ -160,7 +162,6 @@ int results_documents(const struct books *b, const struct request_documents *q, 
 		      struct why *why)
 {
 	const struct job *j = results_job_find(b, q->job, UINT64_MAX, why);
-	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
 	int only = TREE_ROOT;
 
 	if (!j)
@@ -179,13 +180,10 @@ int results_documents(const struct books *b, const struct request_documents *q, 
 			       "job %s has no run now: its documents are there when all workers "
 			       "have joined",
 			       j->name);
-	if (!run)
-		return -ENOMEM;
-	job_this_run(j, run);
 	*ret = json_array();
 	for (unsigned int i = 0; i < j->tree->nodes; i++)
 		if (only == TREE_ROOT || only == (int)i)
-			json_array_append_new(*ret, document(j, run, i));
+			json_array_append_new(*ret, results_document(j, i));
 	return 0;
 }
 

@@ -7,14 +7,17 @@
 #include "agent/edge/log.h"
 #include "agent/edge/stream.h"
 #include "common/address.h"
+#include "common/clock.h"
 #include "common/joining.h"
 #include "common/session.h"
+#include "peers.h"
 #include "workers.h"
 
 enum {
 	CONNECTIONS_MAX = CORE_MEMBERS_MAX + 1024, /* strangers have a place, too */
 	ADDRESS_MAX = 1024,
 	REQUEST_TIMEOUT_S = 10,
+	REFUSALS_APART_S = 10, /* of agents, in the log */
 };
 
 struct workers {
@@ -22,6 +25,8 @@ struct workers {
 	struct driver *driver;
 	uint8_t secret[X25519_BYTES], share[X25519_BYTES]; /* for the keys of ranks */
 	bool listens[CONFIG_LISTENS_MAX]; /* at each of the configuration's addresses? */
+	uint64_t agent_refused_ns; /* when the log had the last refusal */
+	unsigned int agents_refused; /* since then */
 };
 
 /* A connection on which both sides have greeted. */
@@ -32,6 +37,8 @@ struct worker {
 	char job[NAME_BYTES];
 	bool is_proven; /* the worker knows the token, so what it is told has a proof, too */
 	bool is_known; /* to the core, which must hear of the connection's end */
+	bool is_agent; /* it is no worker, but: */
+	struct peer peer;
 };
 
 /* With its proof, once there may be one. */
@@ -39,10 +46,11 @@ static void say(struct stream *s, const char *text, size_t length)
 {
 	char proven[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
 	struct worker *w = stream_context(s);
+	struct session *session = w && w->is_agent ? &w->peer.session : w ? &w->session : NULL;
 
-	if (w && w->is_proven &&
-	    session_print(&w->session, SESSION_AGENT, text, length, proven, sizeof(proven),
-			  &length) == 0)
+	if (w && (w->is_agent ? w->peer.is_proven : w->is_proven) &&
+	    session_print(session, SESSION_AGENT, text, length, proven, sizeof(proven), &length) ==
+		    0)
 		text = proven;
 	stream_send(s, text, length);
 }
@@ -273,24 +281,117 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	return 0;
 }
 
+/* --- agents ---------------------------------------------------------------------------------- */
+
+static int peer_greeting_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
+			      struct why *why)
+{
+	_cleanup_(freep) struct worker *w = calloc(1, sizeof(*w));
+	const struct workers *workers = stream_owner(s);
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	w->is_agent = true;
+	r = peers_greet(s, driver_core(workers->driver), text, length, &w->peer, ret_used, why);
+	if (r == 0)
+		stream_context_set(s, TAKE_PTR(w));
+	return r;
+}
+
+/* One on each connection. */
+static int peer_request_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
+			     struct why *why)
+{
+	static const char done[] = "{\"ok\": true, \"result\": {}}\n";
+	_cleanup_(freep) struct request *q = calloc(1, sizeof(*q));
+	struct workers *workers = stream_owner(s);
+	struct worker *w = stream_context(s);
+	uint8_t random[CORE_RANDOM_BYTES];
+	const struct core_event e = { .kind = CORE_REQUEST,
+				      .connection = s,
+				      .asked = { q, random } };
+	int r;
+
+	if (!q)
+		return -ENOMEM;
+	r = peers_request_take(&w->peer, driver_core(workers->driver), text, length, q, ret_used,
+			       why);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		say(s, done, strlen(done));
+		stream_finish(s);
+		return 0;
+	}
+	r = draw(random, sizeof(random));
+	if (r == 0)
+		driver_handle(workers->driver, &e);
+	return r;
+}
+
+bool workers_asked(const struct workers *w, const void *connection)
+{
+	return stream_owner(connection) == w;
+}
+
+void workers_answer(const struct core_action *a, const char *line)
+{
+	if (line)
+		say(a->connection, line, strlen(line));
+	stream_finish(a->connection);
+}
+
+/* --- both ------------------------------------------------------------------------------------ */
+
+/* Of an agent all is logged, but no more often than others can say something wrong. */
+static void refusal_log(struct workers *workers, bool is_agent, const char *reason)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	if (!is_agent) {
+		log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", reason);
+		return;
+	}
+	workers->agents_refused++;
+	if (workers->agent_refused_ns &&
+	    now_ns - workers->agent_refused_ns < REFUSALS_APART_S * 1000000000ull)
+		return;
+	log_say(LOG_LEVEL_WARNING, "agent refused", "times=%u reason=\"%s\"",
+		workers->agents_refused, reason);
+	workers->agent_refused_ns = now_ns;
+	workers->agents_refused = 0;
+}
+
+static int text_take(struct stream *s, bool is_agent, const char *text, size_t length,
+		     size_t *ret_used, struct why *why)
+{
+	if (is_agent)
+		return (stream_context(s) ? peer_request_take : peer_greeting_take)(s, text, length,
+										    ret_used, why);
+	return (stream_context(s) ? message_take : greeting_take)(s, text, length, ret_used, why);
+}
+
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
 {
+	const struct worker *w = stream_context(s);
+	const int is_agent = w ? w->is_agent : joining_is_peer(text, length);
 	struct why why = { "" };
 	size_t used = 0;
-	int r = (stream_context(s) ? message_take : greeting_take)(s, text, length, &used, &why);
+	int r = is_agent < 0 ? is_agent : text_take(s, is_agent, text, length, &used, &why);
 
 	if (r == -EAGAIN)
 		return 0;
 	if (r == 0)
 		return (ssize_t)used;
-	log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", why.text);
+	refusal_log(stream_owner(s), is_agent, *why.text ? why.text : strerror(-r));
 	tell_error(s, r, *why.text ? why.text : strerror(-r));
 	return (ssize_t)length;
 }
 
 static const struct stream_service service = {
 	.name = "joining",
-	.request_bytes_max = JOINING_MESSAGE_BYTES,
+	.request_bytes_max = REQUEST_BYTES_MAX + SESSION_LINE_BYTES, /* a worker's are shorter */
 	.connections_max = CONNECTIONS_MAX,
 	.address_max = ADDRESS_MAX,
 	.request_timeout_ns = REQUEST_TIMEOUT_S * 1000000000ull,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The workers' side of the agent: they connect, and the core is told what they say. */
+/*
+ * The workers' side of the agent: they connect, and the core is told what they say. Agents of other
+ * nodes come to the same port (peers.h).
+ */
 #ifndef TALLY_AGENT_WORKERS_H
 #define TALLY_AGENT_WORKERS_H
 
@@ -18,6 +21,10 @@ void workers_close(struct workers *w);
  * workers_open() does not mind; so this is tried again now and then.
  */
 int workers_listen(struct workers *w, struct why *why);
+
+/* Was it asked here, by another agent? Then CORE_ANSWER is this, with its line (or NULL). */
+bool workers_asked(const struct workers *w, const void *connection);
+void workers_answer(const struct core_action *a, const char *line);
 
 /* Performs CORE_TELL. */
 void workers_tell(const struct core_action *a);

@@ -157,6 +157,20 @@ static const struct key join_rows[] = {
 	  .meaning = "List of up to 16 addresses where workers join at TCP port 31249." },
 };
 
+static const struct key peers_rows[] = {
+	{ "secret", &key_path, CONFIG(peers.secret), .word = "none", .initial = "none",
+	  .meaning = "File with the secret of the agents of a cluster, the same for all: its first "
+		     "line, 32 to 128 of A-Z, a-z, 0-9, '_' and '-', such as `openssl rand -hex "
+		     "32` prints. With it this agent tells the inner nodes of its jobs' "
+		     "[trees](trees.md) by itself." },
+	{ "roots", &key_address, KEY_LIST(struct config, peers.root, peers.roots), .flow = true,
+	  .word = "none", .check = keys_check_unique, .otherwise = "none",
+	  .meaning = "List of up to 16 service addresses of other nodes: the agents there may say "
+		     "what this node does as an inner node of their jobs." },
+	{ "tenant", &key_name, CONFIG(peers.tenant), .initial = CONFIG_TENANT,
+	  .meaning = "The tenant whose slots such jobs take here." },
+};
+
 static const struct key metrics_rows[] = {
 	{ "listen", &key_listen, CONFIG(metrics), .word = "none", .initial = CONFIG_METRICS_LISTEN,
 	  .meaning = "Address and port of the HTTP server for Prometheus; `[::]`: all of the "
@@ -209,6 +223,7 @@ static const struct key rows[] = {
 		  "messages may come in anywhere." },
 	{ "control", .keys = KEYS_OF(control_rows) },
 	{ "join", .keys = KEYS_OF(join_rows), .check = check_join },
+	{ "peers", .keys = KEYS_OF(peers_rows) },
 	{ "metrics", .keys = KEYS_OF(metrics_rows) },
 	{ "log", .keys = KEYS_OF(log_rows) },
 	{ "sample", .keys = KEYS_OF(sample_rows) },

@@ -73,6 +73,12 @@ struct config {
 	unsigned int listens; /* 0: workers join by the socket alone */
 	struct sockaddr_storage listen[CONFIG_LISTENS_MAX]; /* TCP; with TALLY_UDP_PORT */
 	struct sockaddr_storage metrics; /* TCP; ss_family 0: none */
+	struct { /* agents of other nodes, for jobs of several nodes */
+		char secret[CONFIG_PATH_BYTES]; /* its file; "": there are none */
+		unsigned int roots; /* agents that may say what this node does as an inner one */
+		struct sockaddr_storage root[CONFIG_SERVICES_MAX]; /* with TALLY_UDP_PORT */
+		char tenant[NAME_BYTES]; /* whose slots their jobs take here */
+	} peers;
 	enum log_level log_level;
 	uint32_t sample_ms;
 	uint32_t spill_mib; /* of memory for sums in software; 0: none are made */

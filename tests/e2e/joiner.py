@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Workers that mean harm, or stand on the way, when a job is joined.
+"""Workers and agents that mean harm, or stand on the way, when a job is joined.
 
     joiner.py join AGENT JOB TOKEN-FILE                 says what the agent answers at once
     joiner.py stay AGENT JOB TOKEN-FILE RANK            joins, says its epoch, and does nothing until
@@ -12,10 +12,15 @@
                                                         what the worker says; on the first connection
                                                         changes this byte of what SIDE (worker, agent)
                                                         says, on the second one the next, and so on
+    joiner.py peer AGENT ROOT SECRET-FILE MESSAGE       says MESSAGE as the agent of ROOT, and prints the
+                                                        answer
     joiner.py listen INTERFACE                          all frames there, in hex, until it is told to end
 """
 import collections
+import hashlib
+import hmac
 import itertools
+import secrets
 import selectors
 import socket
 import sys
@@ -131,6 +136,23 @@ def relay(port: str, agent: str, record: str, *changes: str) -> None:
         Path(record).write_bytes(said["worker"])
 
 
+def peer(agent: str, root: str, file: str, message: str) -> None:
+    stream = connect(agent)
+    opening = f"tally-peer 1\nroot {root}\nchallenge {secrets.token_hex(16)}\n\n".encode()
+    stream.sendall(opening)
+    while not opening.endswith(b"\n\n") or opening.count(b"tally-peer") < 2:
+        more = stream.recv(4096)
+        opening += more
+        if not more:
+            print(opening.decode())
+            return
+    key = token_key(Path(file).read_text(encoding="ascii").strip())
+    session = hmac.digest(key, opening, hashlib.sha256)
+    proof = hmac.digest(session, b"worker 0\n" + message.encode(), hashlib.sha256)
+    stream.sendall(f"proof {proof.hex()} {len(message)}\n{message}".encode())
+    print(everything(stream).decode())
+
+
 def listen(interface: str) -> None:
     stream = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     stream.bind((interface, 0))
@@ -141,4 +163,4 @@ def listen(interface: str) -> None:
 
 if __name__ == "__main__":
     {"join": join, "stay": stay, "leave": leave, "guess": guess, "replay": replay, "relay": relay,
-     "listen": listen}[sys.argv[1]](*sys.argv[2:])
+     "peer": peer, "listen": listen}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "teller.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "common/address.h"
+#include "common/joining.h"
+#include "common/owned.h"
+#include "common/session.h"
+
+enum {
+	WAIT_S = 3, /* for each step: connecting, saying, an answer */
+	ANSWER_BYTES = 4096,
+};
+
+/* One thread, and what it says. */
+struct talk {
+	struct teller *teller;
+	pthread_t thread;
+	bool begun;
+	int fd; /* -1: none; guarded by the teller's lock */
+	struct telling what;
+	struct session session;
+	char in[ANSWER_BYTES];
+	size_t length;
+	struct told told;
+};
+
+struct teller {
+	pthread_mutex_t lock;
+	bool ends;
+	int answers[2]; /* a pipe of indexes of `talk` */
+	struct talk talk[TELLER_UNDER_WAY_MAX];
+};
+
+/* --- a conversation -------------------------------------------------------------------------- */
+
+static int broken(struct talk *t, const char *what)
+{
+	char text[ADDRESS_BYTES];
+	int error = errno == EAGAIN || errno == EINPROGRESS ? ETIMEDOUT : errno;
+
+	endpoint_print(&t->what.to, text, sizeof(text));
+	return why_say(&t->told.why, -error, "the agent at %s: %s: %s", text, what,
+		       strerror(error));
+}
+
+static int strange(struct talk *t, const char *what)
+{
+	char text[ADDRESS_BYTES];
+
+	endpoint_print(&t->what.to, text, sizeof(text));
+	return why_say(&t->told.why, -EPROTO, "the agent at %s %s", text, what);
+}
+
+static int talk_connect(struct talk *t)
+{
+	const struct timeval wait = { .tv_sec = WAIT_S };
+	int fd = socket(t->what.to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool ends;
+
+	if (fd < 0)
+		return broken(t, "no socket");
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)); /* of connect(), too */
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	pthread_mutex_lock(&t->teller->lock);
+	t->fd = fd;
+	ends = t->teller->ends;
+	pthread_mutex_unlock(&t->teller->lock);
+	if (ends)
+		return -ECANCELED;
+	if (connect(fd, (const struct sockaddr *)&t->what.to, endpoint_length(&t->what.to)) < 0)
+		return broken(t, "cannot connect");
+	return 0;
+}
+
+static int talk_send(struct talk *t, const char *text, size_t length)
+{
+	for (size_t sent = 0; sent < length;) {
+		ssize_t n = send(t->fd, text + sent, length - sent, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EINTR)
+			return broken(t, "cannot send");
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int talk_receive(struct talk *t)
+{
+	ssize_t n;
+
+	if (t->length == sizeof(t->in))
+		return strange(t, "says more than an answer has");
+	do {
+		n = recv(t->fd, t->in + t->length, sizeof(t->in) - t->length, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return broken(t, "no answer");
+	if (n == 0)
+		return strange(t, "ended the connection without an answer");
+	t->length += (size_t)n;
+	return 0;
+}
+
+/* What it says instead of an answer. */
+static int refused(struct talk *t, const char *text, size_t length)
+{
+	_cleanup_(freep) struct joining_answer *a = calloc(1, sizeof(*a));
+	char words[ADDRESS_BYTES];
+	size_t used;
+	struct why why;
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	r = joining_answer_parse(text, length, a, &used, why.text, sizeof(why.text));
+	if (r == -EAGAIN)
+		return r;
+	if (r < 0 || a->kind != JOINING_ERROR)
+		return strange(t, "does not answer as agents do");
+	endpoint_print(&t->what.to, words, sizeof(words));
+	return why_say(&t->told.why, a->error, "the agent at %s: %s", words, a->text);
+}
+
+static bool is_refusal(const struct talk *t)
+{
+	return t->length >= 6 && !memcmp(t->in, "error ", 6);
+}
+
+static int talk_greet(struct talk *t)
+{
+	struct joining_peer own = { .root = t->what.root }, other;
+	char opening[2 * JOINING_MESSAGE_BYTES];
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
+	size_t length = 0, used = 0;
+	struct why why;
+	int r;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	joining_challenge_set(random, own.challenge);
+	r = joining_peer_print(&own, opening, JOINING_MESSAGE_BYTES, &length);
+	if (r == 0)
+		r = talk_send(t, opening, length);
+	while (r == 0) {
+		r = talk_receive(t);
+		if (r == 0 && is_refusal(t))
+			r = refused(t, t->in, t->length);
+		else if (r == 0)
+			r = joining_peer_parse(t->in, t->length, &other, &used, why.text,
+					       sizeof(why.text));
+		if (r == 0)
+			break;
+		if (r == -EINVAL)
+			return strange(t, "does not greet as agents do");
+		r = r == -EAGAIN ? 0 : r;
+	}
+	if (r < 0)
+		return r;
+	if (used < t->length || used > sizeof(opening) - length)
+		return strange(t, "says more than its greeting");
+	memcpy(opening + length, t->in, used);
+	session_begin(t->what.key, opening, length + used, &t->session);
+	t->length = 0;
+	return 0;
+}
+
+static int talk_say(struct talk *t)
+{
+	const size_t length = strlen(t->what.line), size = length + SESSION_LINE_BYTES + 1;
+	_cleanup_(freep) char *text = malloc(size);
+	size_t used = 0;
+	int r;
+
+	if (!text)
+		return -ENOMEM;
+	r = session_print(&t->session, SESSION_WORKER, t->what.line, length, text, size, &used);
+	return r < 0 ? r : talk_send(t, text, used);
+}
+
+/* {"ok": true, ...}, or what is wrong. */
+static int answer_take(struct talk *t, const char *text, size_t length)
+{
+	_cleanup_(json_decrefp) json_t *answer = json_loadb(text, length, 0, NULL);
+	const char *error = json_string_value(json_object_get(answer, "error"));
+	char words[ADDRESS_BYTES];
+
+	if (json_is_true(json_object_get(answer, "ok")))
+		return 0;
+	if (!error)
+		return strange(t, "does not answer as agents do");
+	endpoint_print(&t->what.to, words, sizeof(words));
+	return why_say(&t->told.why, -EINVAL, "the agent at %s: %s", words, error);
+}
+
+static int talk_hear(struct talk *t)
+{
+	const char *message = NULL;
+	size_t length = 0, end = 0;
+	int r = 0;
+
+	while (r == 0) {
+		r = talk_receive(t);
+		if (r == 0 && is_refusal(t))
+			r = refused(t, t->in, t->length);
+		else if (r == 0)
+			r = session_parse(&t->session, SESSION_AGENT, t->in, t->length,
+					  sizeof(t->in), &message, &length, &end);
+		if (r == 0)
+			break;
+		r = r == -EAGAIN ? 0 : r;
+	}
+	if (r == -EBADMSG)
+		return strange(t, "does not know the secret, or a byte was changed on the way");
+	if (r == -EINVAL && !message)
+		return *t->told.why.text ? r : strange(t, "does not answer as agents do");
+	if (r < 0)
+		return r;
+	if (length >= 6 && !memcmp(message, "error ", 6))
+		return refused(t, message, length);
+	return answer_take(t, message, length);
+}
+
+static void *talk_main(void *data)
+{
+	struct talk *t = data;
+	const uint8_t index = t - t->teller->talk;
+	int r = talk_connect(t);
+
+	if (r == 0)
+		r = talk_greet(t);
+	if (r == 0)
+		r = talk_say(t);
+	if (r == 0)
+		r = talk_hear(t);
+	if (r < 0 && !*t->told.why.text)
+		why_say(&t->told.why, r, "%s", strerror(-r));
+	t->told.error = r;
+	pthread_mutex_lock(&t->teller->lock);
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = -1;
+	pthread_mutex_unlock(&t->teller->lock);
+	/* as many fit into the pipe as there are */
+	if (write(t->teller->answers[1], &index, sizeof(index)) < 0)
+		assert(t->teller->ends);
+	return NULL;
+}
+
+/* --- the teller ------------------------------------------------------------------------------ */
+
+static void talk_clear(struct talk *t)
+{
+	free(t->what.line);
+	explicit_bzero(&t->what, sizeof(t->what));
+	explicit_bzero(&t->session, sizeof(t->session));
+	t->begun = false;
+}
+
+int teller_tell(struct teller *t, struct telling *what)
+{
+	struct talk *talk = NULL;
+	int r;
+
+	for (unsigned int i = 0; i < TELLER_UNDER_WAY_MAX && !talk; i++)
+		talk = t->talk[i].begun ? NULL : &t->talk[i];
+	if (!talk) {
+		free(what->line);
+		return -EAGAIN;
+	}
+	*talk = (struct talk){ .teller = t, .fd = -1, .what = *what, .begun = true };
+	talk->told.context = what->context;
+	r = pthread_create(&talk->thread, NULL, talk_main, talk);
+	if (r == 0)
+		return 0;
+	talk_clear(talk);
+	return -r;
+}
+
+int teller_fd(const struct teller *t) { return t->answers[0]; }
+
+bool teller_next(struct teller *t, struct told *ret)
+{
+	struct talk *talk;
+	uint8_t index;
+
+	if (read(t->answers[0], &index, sizeof(index)) != sizeof(index))
+		return false;
+	talk = &t->talk[index];
+	pthread_join(talk->thread, NULL);
+	*ret = talk->told;
+	talk_clear(talk);
+	return true;
+}
+
+int teller_open(struct teller **ret)
+{
+	struct teller *t = calloc(1, sizeof(*t));
+	int error;
+
+	_Static_assert(TELLER_UNDER_WAY_MAX <= UINT8_MAX && TELLER_UNDER_WAY_MAX <= PIPE_BUF, "");
+	if (!t)
+		return -ENOMEM;
+	if (pipe2(t->answers, O_CLOEXEC | O_NONBLOCK) < 0) {
+		error = -errno;
+		free(t);
+		return error;
+	}
+	pthread_mutex_init(&t->lock, NULL);
+	*ret = t;
+	return 0;
+}
+
+void teller_close(struct teller *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->ends = true;
+	for (unsigned int i = 0; i < TELLER_UNDER_WAY_MAX; i++)
+		if (t->talk[i].begun && t->talk[i].fd >= 0)
+			shutdown(t->talk[i].fd, SHUT_RDWR);
+	pthread_mutex_unlock(&t->lock);
+	for (unsigned int i = 0; i < TELLER_UNDER_WAY_MAX; i++)
+		if (t->talk[i].begun) {
+			pthread_join(t->talk[i].thread, NULL);
+			talk_clear(&t->talk[i]);
+		}
+	pthread_mutex_destroy(&t->lock);
+	close(t->answers[0]);
+	close(t->answers[1]);
+	free(t);
+}

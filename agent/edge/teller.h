@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Tells agents of other nodes (docs/peering.md): a thread for each message that is under way
+ * connects, greets, says it and waits for the answer, ten seconds at most.
+ */
+#ifndef TALLY_AGENT_TELLER_H
+#define TALLY_AGENT_TELLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "common/secret.h"
+#include "common/why.h"
+
+enum {
+	TELLER_UNDER_WAY_MAX = 64, /* messages */
+};
+
+struct telling {
+	struct sockaddr_storage to; /* with the TCP port of the other agent */
+	struct sockaddr_storage root; /* who says it, as the other agent knows us */
+	uint8_t key[SECRET_KEY_BYTES]; /* of the secret */
+	char *line; /* of malloc(), a JSON object; the teller's from then on, also on failure */
+	void *context; /* comes back with the answer */
+};
+
+struct told {
+	void *context;
+	int error; /* 0, or a negative errno */
+	struct why why;
+};
+
+struct teller;
+
+/* The caller's, for teller_close(), which allows NULL and waits for no answer. */
+int teller_open(struct teller **ret);
+void teller_close(struct teller *t);
+
+/* -EAGAIN: so many are under way; and what starting a thread may say. */
+int teller_tell(struct teller *t, struct telling *what);
+
+/* Readable when there is an answer. */
+int teller_fd(const struct teller *t);
+
+/* False: there is none. */
+bool teller_next(struct teller *t, struct told *ret);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "peers.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent/core/keys_json.h"
+#include "agent/edge/peer_secret.h"
+#include "common/address.h"
+#include "common/joining.h"
+
+/* --- greeting -------------------------------------------------------------------------------- */
+
+static bool is_peer(const struct config *c, const struct sockaddr_storage *root)
+{
+	for (unsigned int i = 0; *c->peers.secret && i < c->peers.roots; i++)
+		if (endpoint_is_equal(&c->peers.root[i], root))
+			return true;
+	return false;
+}
+
+int peers_greet(struct stream *s, const struct core *core, const char *text, size_t length,
+		struct peer *ret, size_t *ret_used, struct why *why)
+{
+	const struct config *c = core_config(core);
+	char opening[2 * JOINING_MESSAGE_BYTES], root[ADDRESS_BYTES];
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2], key[SECRET_KEY_BYTES];
+	struct joining_peer other, own;
+	size_t answer = 0;
+	int r;
+
+	r = joining_peer_parse(text, length, &other, ret_used, why->text, sizeof(why->text));
+	if (r < 0)
+		return r;
+	if (!is_peer(c, &other.root)) {
+		address_print(&other.root, root, sizeof(root));
+		return why_say(why, -EPERM,
+			       "%s is none of the roots that this node takes documents from: add "
+			       "it to peers.roots in %s, with peers.secret, then tallyctl reload",
+			       root, core_path(core));
+	}
+	r = peer_secret_read(c->peers.secret, key, why);
+	if (r == 0 && getrandom(random, sizeof(random), 0) != sizeof(random))
+		r = -EIO;
+	if (r < 0)
+		return r;
+	own.root = other.root;
+	joining_challenge_set(random, own.challenge);
+	memcpy(opening, text, *ret_used); /* at most JOINING_MESSAGE_BYTES, as the parser says */
+	r = joining_peer_print(&own, opening + *ret_used, JOINING_MESSAGE_BYTES, &answer);
+	if (r == 0) {
+		*ret = (struct peer){ .root = other.root };
+		session_begin(key, opening, *ret_used + answer, &ret->session);
+		stream_send(s, opening + *ret_used, answer);
+	}
+	explicit_bzero(key, sizeof(key));
+	return r;
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static int is_anothers(const struct sockaddr_storage *root, const struct peer *p, struct why *why)
+{
+	char is[ADDRESS_BYTES], peer[ADDRESS_BYTES];
+
+	if (endpoint_is_equal(root, &p->root))
+		return 0;
+	address_print(root, is, sizeof(is));
+	address_print(&p->root, peer, sizeof(peer));
+	return why_say(why, -EPERM, "the root of that job is %s, and this is the agent of %s", is,
+		       peer);
+}
+
+/* 1: this node does not have that job, or another one of its name. */
+static int farewell_check(const struct peer *p, const struct core *core, const char *name,
+			  json_int_t id, struct why *why)
+{
+	const struct job *j = books_job_find(core_books(core), name);
+
+	if (!j || !j->document || j->id != id)
+		return 1;
+	return is_anothers(&j->service, p, why);
+}
+
+static int request_check(const struct peer *p, const struct core *core, json_int_t id,
+			 struct request *q, struct why *why)
+{
+	struct request_apply *a = &q->apply;
+
+	switch (q->verb) {
+	case REQUEST_APPLY:
+		snprintf(a->tenant, sizeof(a->tenant), "%s", core_config(core)->peers.tenant);
+		return is_anothers(&a->document.root, p, why);
+	case REQUEST_JOB_DEL:
+		return farewell_check(p, core, q->name, id, why);
+	default:
+		return why_say(why, -EPERM, "agents say apply and job-del to each other, no more");
+	}
+}
+
+/* A farewell says the job's number, too: a later job may have the name. */
+static int line_parse(const char *line, size_t length, struct request *ret, json_int_t *ret_id,
+		      struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *root = json_loadb(line, length, 0, NULL);
+	_cleanup_(freep) char *text = NULL;
+
+	*ret_id = json_integer_value(json_object_get(root, "id"));
+	json_object_del(root, "id");
+	text = json_dumps(root, JSON_COMPACT);
+	if (!text)
+		return why_say(why, -EINVAL, "not JSON");
+	return request_parse(text, strlen(text), ret, why);
+}
+
+int peers_request_take(struct peer *p, const struct core *core, const char *text, size_t length,
+		       struct request *ret, size_t *ret_used, struct why *why)
+{
+	const char *line = NULL;
+	json_int_t id = 0;
+	size_t bytes = 0;
+	int r;
+
+	r = session_parse(&p->session, SESSION_WORKER, text, length, REQUEST_BYTES_MAX, &line,
+			  &bytes, ret_used);
+	if (r == -EINVAL)
+		return why_say(why, r, "a line 'proof PROOF LENGTH' is needed before a message");
+	if (r == -EBADMSG)
+		return why_say(why, -EACCES,
+			       "the proof is wrong: the secret of the agents is another one here, "
+			       "or something on the way changed a byte");
+	if (r < 0)
+		return r;
+	p->is_proven = true;
+	r = line_parse(line, bytes, ret, &id, why);
+	return r < 0 ? r : request_check(p, core, id, ret, why);
+}

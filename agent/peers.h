@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Agents of other nodes that say what this one does as an inner node of their jobs
+ * (docs/peering.md). They come to the port where workers join.
+ */
+#ifndef TALLY_AGENT_PEERS_H
+#define TALLY_AGENT_PEERS_H
+
+#include "agent/core/request.h"
+#include "agent/edge/stream.h"
+#include "common/session.h"
+#include "events.h"
+
+/* An agent that has greeted, and been greeted. */
+struct peer {
+	struct session session;
+	struct sockaddr_storage root; /* who it is */
+	bool is_proven;
+};
+
+/*
+ * A greeting: answers it. 0: *ret_used bytes were taken; -EAGAIN: more must come; -EPERM: it is
+ * none of this node's peers; -EINVAL, -EPROTONOSUPPORT and what reading the secret may say.
+ */
+int peers_greet(struct stream *s, const struct core *core, const char *text, size_t length,
+		struct peer *ret, size_t *ret_used, struct why *why);
+
+/*
+ * What a peer asks for. 0: the core is to do it; 1: there is nothing to do; -EAGAIN as above;
+ * -EACCES: its proof is wrong; -EPERM: a job of somebody else's; -EINVAL and the like.
+ */
+int peers_request_take(struct peer *p, const struct core *core, const char *text, size_t length,
+		       struct request *ret, size_t *ret_used, struct why *why);
+
+#endif

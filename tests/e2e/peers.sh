@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The agents of a tree tell one another: the root's brings each inner node the document of each run,
+# and a farewell when the job is deleted. Nobody carries anything.
+# shellcheck source=tests/e2e/tree_lib.sh
+source "$(dirname "$0")/tree_lib.sh"
+
+secret() { openssl rand -hex 32 >"$work/$1.secret" && chmod 600 "$work/$1.secret"; } # NODE
+
+# As levels; a0 and a1 take documents from n0.
+peers() { # LINK-OPTIONS
+	local name
+	levels 1024 "$@" || return 1
+	secret n0
+	echo "peers: {secret: $work/n0.secret}" >>"$work/tallyd.yaml"
+	for name in a0 a1; do
+		cp -p "$work/n0.secret" "$work/$name.secret"
+		echo "peers: {secret: $work/$name.secret, roots: [$(bed addr n0)]}" >>"$work/$name.yaml"
+	done
+}
+
+sent_up() { at "$1" --json stats --job train | jq .SENT_UP.packets; } # NODE
+sent_up_beyond() { (($(sent_up "$1") > $2)); }
+goes_on_at() { # NODE: it takes part, from now on if not before
+	until_true is_on_at "$1" train && until_true sent_up_beyond "$1" $(($(sent_up "$1") + 500))
+}
+is_clean_at() { # NODE
+	[[ $(at "$1" --json job list | jq length) == 0 && $(at "$1" --json status | jq .slots.used) == 0 ]]
+}
+told_again() { (($(grep -c 'document told' "$work/tallyd.log") == 4)); }
+said() { grep -q "$2" "$1"; } # FILE WORDS
+long=(-d int32 -b 1M -e 1M -n 120 -w 0)
+large=(-d float32 -b 1M -e 4M -n 5 -w 0)
+
+each_run_begins_without_anybody_carrying_anything() {
+	local run
+	peers rate 1gbit loss 1
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	for run in 1 2; do
+		join_ranks train "${large[@]}"
+		joined_end
+		until_true state_is train waiting
+		(($(sent_up a0) > 1000 * run && $(sent_up a1) > 1000 * run))
+		(($(grep -c 'document told' "$work/tallyd.log") == 2 * run))
+	done
+	ctl job del train
+	until_true is_clean_at a0
+	until_true is_clean_at a1
+}
+
+agents_are_killed_in_mid_job() {
+	peers rate 1gbit loss 1
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	goes_on_at a0
+	end_inner a0 KILL
+	another train 1000
+	start_inner a0
+	is_on_at a0 train
+	end_agent KILL
+	start_agent
+	until_true told_again
+	goes_on_at a0
+	goes_on_at a1
+	joined_end
+	ctl job del train
+	until_true is_clean_at a0
+	until_true is_clean_at a1
+}
+
+# The run begins all the same; ranks behind it get results when they ask again, until it is there.
+an_inner_agent_comes_late() {
+	peers rate 1gbit
+	start_agent
+	start_inner a1
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*refused'
+	start_inner a0
+	goes_on_at a0
+	joined_end
+}
+
+# Both sides say so, and go on when it is mended: no restart, no reload.
+another_secret_is_refused() {
+	peers rate 1gbit
+	secret a0
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*the proof is wrong'
+	until_true said "$work/a0.log" 'agent refused.*the proof is wrong'
+	is_clean_at a0
+	chmod 644 "$work/n0.secret"
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*every user of this machine'
+	chmod 600 "$work/n0.secret"
+	cp -p "$work/n0.secret" "$work/a0.secret"
+	goes_on_at a0
+	joined_end
+}
+
+a_root_that_is_no_peer_is_refused() {
+	peers rate 1gbit
+	sed -i "s/roots: .*]/roots: [10.77.99.99]/" "$work/a0.yaml"
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*none of the roots'
+	is_clean_at a0
+	sed -i "s/roots: .*]/roots: [$(bed addr n0)]/" "$work/a0.yaml"
+	at a0 reload
+	goes_on_at a0
+	joined_end
+}
+
+as_agent() { # WORDS ROOT MESSAGE: said to a0 with the secret, and answered with these words
+	on w0 python3 tests/e2e/joiner.py peer "$(bed addr a0)" "$2" "$work/n0.secret" "$3" >"$work/answer"
+	has "$1" "$work/answer"
+}
+
+# Who has the secret of the agents speaks for its own jobs alone, and only of these.
+what_an_agent_may_not_say() {
+	local n0 id
+	peers rate 1gbit
+	start_levels
+	n0=$(bed addr n0)
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	goes_on_at a0
+	at a0 job create own --workers 2 >/dev/null
+	id=$(ctl --json job list train | jq '.[0].id')
+
+	ctl job documents train --node a0 | jq -c '.root = "10.77.99.99"' >"$work/document"
+	as_agent "the root of that job is 10.77.99.99" "$n0" \
+		"{\"do\":\"apply\",\"document\":$(<"$work/document")}"
+	as_agent "none of the roots" 10.77.99.99 "{\"do\":\"job-del\",\"name\":\"train\",\"id\":$id}"
+	as_agent "agents say apply and job-del" "$n0" '{"do":"cordon"}'
+	as_agent "not JSON" "$n0" 'hello'
+	as_agent '"ok": true' "$n0" '{"do":"job-del","name":"own","id":1}'
+	as_agent '"ok": true' "$n0" \
+		"{\"do\":\"job-del\",\"name\":\"own\",\"id\":$(at a0 --json job list own | jq '.[0].id')}"
+	as_agent '"ok": true' "$n0" "{\"do\":\"job-del\",\"name\":\"train\",\"id\":$((id - 1))}"
+	[[ $(at a0 --json job list | jq -c '[.[].name]') == '["own","train"]' ]]
+	[[ $(at a0 --json status | jq .cordoned) == false ]]
+	secret other
+	cp "$work/other.secret" "$work/n0.secret"
+	as_agent "the proof is wrong" "$n0" "{\"do\":\"job-del\",\"name\":\"train\",\"id\":$id}"
+	joined_end
+}
+
+facts each_run_begins_without_anybody_carrying_anything \
+	agents_are_killed_in_mid_job \
+	an_inner_agent_comes_late \
+	another_secret_is_refused \
+	a_root_that_is_no_peer_is_refused \
+	what_an_agent_may_not_say
