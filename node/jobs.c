@@ -31,6 +31,12 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct run
 	return 0;
 }
 
+/* In the pool, those that it may have. */
+static uint32_t slots_count(const struct tally_job *job)
+{
+	return job->borrows ? job->range : job->slot_mask + 1;
+}
+
 /* Where the job goes now is `ret`, which the caller owns. */
 static int job_put(struct dataplane *d, const struct installation *g, struct tables_job *ret,
 		   struct why *why)
@@ -58,6 +64,10 @@ int job_add(const struct command_line *q, struct why *why)
 	r = jobfile_read(q->arguments[0], &run, why->text, sizeof(why->text));
 	if (r == 0)
 		r = installation_plan(&run, &q->role, &installation, why);
+	if (r == 0 && q->borrows) {
+		installation_borrow(&installation);
+		installation.job.slot_base = q->borrow_base;
+	}
 	if (r == 0)
 		r = dataplane_open(q->pin, &d, why);
 	if (r == 0)
@@ -77,10 +87,11 @@ int job_add(const struct command_line *q, struct why *why)
 		r = job_put(d, &installation, &j, why);
 	if (r < 0)
 		return r;
-	printf("job %u epoch %u: %s of %u ranks, %u copies, slots %u to %u\n", installation.id,
+	printf("job %u epoch %u: %s of %u ranks, %u copies, %s %u to %u\n", installation.id,
 	       installation.job.epoch, installation.job.root ? "root" : "inner node",
-	       ranks_count(&installation.job.below), installation.copies, j.job.slot_base,
-	       j.job.slot_base + j.job.slot_mask);
+	       ranks_count(&installation.job.below), installation.copies,
+	       j.job.borrows ? "borrows slots" : "slots", j.job.slot_base,
+	       j.job.slot_base + slots_count(&j.job) - 1);
 	return 0;
 }
 
@@ -113,10 +124,11 @@ static void job_print(const struct tables_job *j)
 	char below[RANKS_BYTES];
 
 	ranks_print(&j->job.below, below, sizeof(below));
-	printf("%10u %5u %-5s %7u %6u %7u %6u-%-6u %6u  %s\n", j->id, j->job.epoch,
+	printf("%10u %5u %-5s %7u %6u %7u %6u-%-6u %6u  %s%s\n", j->id, j->job.epoch,
 	       j->job.root ? "root" : "inner", ranks_count(&j->job.everyone),
 	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
-	       j->job.slot_base + j->job.slot_mask, j->copies, below);
+	       j->job.slot_base + slots_count(&j->job) - 1, j->copies, below,
+	       j->job.borrows ? "  (borrows)" : "");
 }
 
 static void job_print_json(const struct tables_job *j)
@@ -125,10 +137,10 @@ static void job_print_json(const struct tables_job *j)
 
 	ranks_print(&j->job.below, below, sizeof(below));
 	printf("{\"job\":%u,\"epoch\":%u,\"root\":%s,\"workers\":%u,\"window\":%u,\"payload\":%u,"
-	       "\"slot_first\":%u,\"slot_count\":%u,\"copies\":%u,\"below\":\"%s\"}",
+	       "\"slot_first\":%u,\"slot_count\":%u,\"borrows\":%s,\"copies\":%u,\"below\":\"%s\"}",
 	       j->id, j->job.epoch, j->job.root ? "true" : "false", ranks_count(&j->job.everyone),
 	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
-	       j->job.slot_mask + 1, j->copies, below);
+	       slots_count(&j->job), j->job.borrows ? "true" : "false", j->copies, below);
 }
 
 int job_list(const struct command_line *q, struct why *why)

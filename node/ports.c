@@ -72,9 +72,10 @@ int node_attach(const struct command_line *q, struct why *why)
 	if (r < 0)
 		return r;
 	if (q->replace)
-		r = dataplane_replace(q->pin, q->slots, NULL, ports, q->count, why);
+		r = dataplane_replace(q->pin, q->slots, q->has_pool ? &q->pool : NULL, ports,
+				      q->count, why);
 	else
-		r = dataplane_attach(q->pin, q->slots ? q->slots : DATAPLANE_SLOTS, NULL, ports,
+		r = dataplane_attach(q->pin, q->slots ? q->slots : DATAPLANE_SLOTS, &q->pool, ports,
 				     q->count, why);
 	for (int i = 0; i < q->count; i++) {
 		if (r == 0)

@@ -20,6 +20,7 @@
 enum {
 	USAGE = 2, /* exit code: the command line is wrong */
 	MEMORY_MIB_MAX = 1 << 16,
+	STALLED_MS = 50,
 };
 
 static const char help[] =
@@ -27,7 +28,7 @@ static const char help[] =
 	"                                                            run a node on these interfaces\n"
 	"       tally-node attach --replace [DEV...] [--slots N]     change the programs, keep the jobs\n"
 	"       tally-node detach                                    end the node and remove all of it\n"
-	"       tally-node job add FILE [--below RANKS] [--via RANKS=ADDRESS]...\n"
+	"       tally-node job add FILE [--below RANKS [--borrow BASE]] [--via RANKS=ADDRESS]...\n"
 	"       tally-node job del JOB\n"
 	"       tally-node job list [--json]\n"
 	"       tally-node stats [--all] [--json]                    show packets by their outcome\n"
@@ -39,12 +40,16 @@ static const char help[] =
 	"                       is not possible (auto)\n"
 	"  --slots N            chunks that the node has memory for, 3.4 KB each (4096); a job\n"
 	"                       needs two for each chunk of its window\n"
+	"  --pool N             slots that jobs share, 3.5 KB each, beside those of --slots (0)\n"
+	"  --policy POLICY      who has a slot of the pool: fcfs, esa, or words with '+' between:\n"
+	"                       holds, preempts, by-priority, downgrade, stalled (preempts)\n"
 	"  --share              keep an XDP program that is attached already: it sees what Tally\n"
 	"                       passes, and stays after detach\n"
 	"  --replace            change the programs without losing a packet or a sum; a new --slots\n"
 	"                       begins with empty slots. DEV... changes the interfaces, too\n"
 	"  --below RANKS        this node is not the job's root; these ranks come through it,\n"
 	"                       such as 0-3,7\n"
+	"  --borrow BASE        the job has slots of the pool, as many as its window from BASE on\n"
 	"  --via RANKS=ADDRESS  these ranks are behind the child node with this service address\n"
 	"  --pin DIR            where the node is pinned (/sys/fs/bpf/tally); another directory\n"
 	"                       for each node, if there are several on a machine\n"
@@ -68,6 +73,9 @@ enum option_bit {
 	ALL = 1 << 6,
 	SHARE = 1 << 7,
 	MEMORY = 1 << 8,
+	POOL = 1 << 9,
+	POLICY = 1 << 10,
+	BORROW = 1 << 11,
 };
 
 static const struct option long_options[] = {
@@ -80,6 +88,9 @@ static const struct option long_options[] = {
 	{ "all", no_argument, NULL, ALL },
 	{ "share", no_argument, NULL, SHARE },
 	{ "memory", required_argument, NULL, MEMORY },
+	{ "pool", required_argument, NULL, POOL },
+	{ "policy", required_argument, NULL, POLICY },
+	{ "borrow", required_argument, NULL, BORROW },
 	{ "pin", required_argument, NULL, 'p' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -95,10 +106,11 @@ static const struct command {
 	int arguments_max;
 	int (*run)(const struct command_line *q, struct why *why);
 } commands[] = {
-	{ "attach", NULL, MODE | SLOTS | REPLACE | SHARE, 0, TALLY_PORTS_MAX, node_attach },
+	{ "attach", NULL, MODE | SLOTS | REPLACE | SHARE | POOL | POLICY, 0, TALLY_PORTS_MAX,
+	  node_attach },
 	{ "detach", NULL, 0, 0, 0, node_detach },
 	{ "stats", NULL, JSON | ALL, 0, 0, node_stats },
-	{ "job", "add", BELOW | VIA, 1, 1, job_add },
+	{ "job", "add", BELOW | BORROW | VIA, 1, 1, job_add },
 	{ "job", "del", 0, 1, 1, job_del },
 	{ "job", "list", JSON, 0, 0, job_list },
 	{ "spill", NULL, MEMORY | VIA, 1, 1, node_spill },
@@ -119,14 +131,61 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	exit(USAGE);
 }
 
-static uint32_t slots_parse(const char *text)
+static uint32_t slots_parse(const char *option, const char *text, uint32_t least)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
 
-	if (*text < '0' || *text > '9' || *end || n < 2 || n > DATAPLANE_SLOTS_MAX)
-		usage("--slots %s: must be a number from 2 to %d", text, DATAPLANE_SLOTS_MAX);
+	if (*text < '0' || *text > '9' || *end || n < least || n > DATAPLANE_SLOTS_MAX)
+		usage("%s %s: must be a number from %u to %d", option, text, least,
+		      DATAPLANE_SLOTS_MAX);
 	return n;
+}
+
+/* What one word says, is added. */
+static bool policy_add(const char *word, size_t length, struct tally_borrowed_policy *policy)
+{
+	static const struct {
+		const char *word;
+		struct tally_borrowed_policy policy;
+	} words[] = {
+		{ "fcfs", { .holds = true } },
+		{ "esa", { .preempts = true, .by_priority = true, .downgrade = 1 } },
+		{ "holds", { .holds = true } },
+		{ "preempts", { .preempts = true } },
+		{ "by-priority", { .by_priority = true } },
+		{ "downgrade", { .downgrade = 1 } },
+		{ "stalled", { .stalled_ms = STALLED_MS } },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const struct tally_borrowed_policy *p = &words[i].policy;
+
+		if (strlen(words[i].word) != length || strncmp(word, words[i].word, length) != 0)
+			continue;
+		policy->holds |= p->holds;
+		policy->preempts |= p->preempts;
+		policy->by_priority |= p->by_priority;
+		policy->downgrade |= p->downgrade;
+		policy->stalled_ms |= p->stalled_ms;
+		return true;
+	}
+	return false;
+}
+
+static struct tally_borrowed_policy policy_parse(const char *text)
+{
+	struct tally_borrowed_policy policy = { .holds = false };
+	const char *word = text;
+
+	for (size_t length; word; word = word[length] ? word + length + 1 : NULL) {
+		length = strcspn(word, "+");
+		if (!policy_add(word, length, &policy))
+			usage("--policy %s: must be fcfs, esa, or some of holds, preempts, "
+			      "by-priority, downgrade and stalled with '+' between",
+			      text);
+	}
+	return policy;
 }
 
 static size_t memory_parse(const char *text)
@@ -217,7 +276,16 @@ static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 			q->mode = mode_parse(optarg);
 			break;
 		case SLOTS:
-			q->slots = slots_parse(optarg);
+			q->slots = slots_parse("--slots", optarg, 2);
+			break;
+		case POOL:
+			q->pool.slots = slots_parse("--pool", optarg, 0);
+			break;
+		case POLICY:
+			q->pool.policy = policy_parse(optarg);
+			break;
+		case BORROW:
+			q->borrow_base = slots_parse("--borrow", optarg, 0);
 			break;
 		case BELOW:
 			q->role.below = ranks_of("--below", optarg);
@@ -239,6 +307,8 @@ static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 	q->all = given & ALL;
 	q->share = given & SHARE;
 	q->role.root = !(given & BELOW);
+	q->has_pool = given & POOL;
+	q->borrows = given & BORROW;
 	return given;
 }
 
@@ -265,7 +335,9 @@ static const struct command *command_find(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct command_line q = { .pin = DATAPLANE_PIN, .memory = 64 << 20 };
+	static struct command_line q = { .pin = DATAPLANE_PIN,
+					 .memory = 64 << 20,
+					 .pool.policy.preempts = true };
 	const struct command *c;
 	struct why why = { "" };
 	unsigned int given;
@@ -287,6 +359,10 @@ int main(int argc, char **argv)
 		      q.count < c->arguments ? "an argument is missing" : "too many arguments");
 	if (c->run == node_attach && !q.count && !q.replace)
 		usage("attach: name the interfaces");
+	if (given & POLICY && !q.has_pool)
+		usage("attach --policy: of which --pool?");
+	if (q.borrows && q.role.root)
+		usage("job add --borrow: name the ranks --below: who borrows sends sums on");
 	if (geteuid() != 0 && c->run != node_spill)
 		errx(1, "must be run as root: BPF programs and maps need it");
 

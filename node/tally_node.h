@@ -11,6 +11,10 @@ struct command_line {
 	const char *pin;
 	enum dataplane_mode mode;
 	uint32_t slots; /* 0: not given */
+	struct tally_pool pool;
+	bool has_pool; /* given */
+	bool borrows;
+	uint32_t borrow_base; /* of the job's range in the pool */
 	size_t memory; /* bytes */
 	bool replace;
 	bool share;
