@@ -6,6 +6,7 @@
 
 enum {
 	JOBS_OF_TENANT = 8, /* that nobody else gets */
+	INNER_NODES_MAX = TALLY_TENANTS_MAX * TREE_NODES_MAX, /* of all trees together */
 };
 
 static const struct books_tenant books_default = { .is.name = "default", .remainder = true };
@@ -390,6 +391,26 @@ static int job_share_check(const struct books *b, const struct job *j, struct wh
 		       b->tenant[j->tenant].is.name);
 }
 
+/* The state file has all of them, and each change writes it anew. */
+static int trees_share_check(const struct books *b, const struct job *j, struct why *why)
+{
+	unsigned int held[TALLY_TENANTS_MAX] = { 0 };
+
+	if (!j->tree)
+		return 0;
+	for (unsigned int i = 0; i < b->jobs; i++)
+		held[b->job[i]->tenant] += b->job[i]->tree ? b->job[i]->tree->nodes : 0;
+	held[j->tenant] += j->tree->nodes - 1;
+	if (books_may_have(b, held, j->tenant, TREE_NODES_MAX, INNER_NODES_MAX))
+		return 0;
+	return why_say(why, -ENOSPC,
+		       "the trees of tenant %s would have %u inner nodes; all jobs of this node "
+		       "together can have %u, of which each tenant has %u of its own: delete a job "
+		       "(tallyctl job list --tenant %s)",
+		       b->tenant[j->tenant].is.name, held[j->tenant] + 1, INNER_NODES_MAX,
+		       TREE_NODES_MAX, b->tenant[j->tenant].is.name);
+}
+
 int books_job_add(struct books *b, struct job *j, struct why *why)
 {
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
@@ -411,6 +432,8 @@ int books_job_add(struct books *b, struct job *j, struct why *why)
 	if (j->document)
 		j->borrows = j->over;
 	r = job_share_check(b, j, why);
+	if (r == 0)
+		r = trees_share_check(b, j, why);
 	return r < 0 ? r : books_job_restore(b, j, why);
 }
 

@@ -376,6 +376,45 @@ static void names_and_numbers_are_taken_once(void **state)
 	assert_null(books_job_find(&books, "two"));
 }
 
+static int tree_added(const char *name, uint16_t owner)
+{
+	struct job *j = job_made(name, books_job_id(&books, 1), owner, 1);
+	static struct tree tree;
+	int r;
+
+	tree.nodes = TREE_NODES_MAX;
+	assert_int_equal(job_tree_set(j, &tree), 0);
+	r = books_job_add(&books, j, &why);
+	if (r < 0)
+		job_free(j);
+	return r;
+}
+
+/* Each change writes all of them to disk: what the default and blue may have red cannot take. */
+static void no_tenant_takes_the_inner_nodes_of_all(void **state)
+{
+	char name[NAME_BYTES];
+	int r = 0;
+
+	books_init(&books, 8 * TALLY_JOBS_MAX);
+	assert_int_equal(tenant_added("red", 2 * TALLY_JOBS_MAX), 2);
+	assert_int_equal(tenant_added("blue", 16), 3);
+	for (unsigned int i = 0; r == 0; i++) {
+		snprintf(name, sizeof(name), "red%u", i);
+		r = tree_added(name, 2);
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(books.jobs, TALLY_TENANTS_MAX - 2);
+	assert_string_equal(why.text,
+			    "the trees of tenant red would have 4032 inner nodes; all jobs of this "
+			    "node together can have 4096, of which each tenant has 64 of its own: "
+			    "delete a job (tallyctl job list --tenant red)");
+	assert_int_equal(job_added("flat", 2, 1), 0);
+	assert_int_equal(tree_added("blues", 3), 0);
+	assert_int_equal(tree_added("more", 3), -ENOSPC);
+	assert_int_equal(tree_added("defaults", BOOKS_DEFAULT), 0);
+}
+
 /* The default's eight, and blue's, are not for red, whatever its quota is. */
 static void no_tenant_takes_the_jobs_of_all(void **state)
 {
@@ -781,6 +820,7 @@ int main(void)
 		FACT(after_a_shrink_nothing_more_is_promised),
 		FACT(names_and_numbers_are_taken_once),
 		FACT(no_tenant_takes_the_jobs_of_all),
+		FACT(no_tenant_takes_the_inner_nodes_of_all),
 		FACT(what_a_run_borrows_is_not_its_tenants),
 		FACT(an_inner_job_without_slots_borrows),
 		FACT(number_0_is_no_jobs),
