@@ -20,6 +20,7 @@ enum {
 
 /* What this tallyd knows of what a state file may require: a tallyd before that would break it. */
 #define SEALED "sealed"
+#define TREES "trees"
 
 static const char *const presence_name[] = {
 	[JOB_ABSENT] = "absent",
@@ -145,17 +146,32 @@ static json_t *inner_pack(const struct job *j)
 	return keys_json_make(&inner_keys, record);
 }
 
-static bool is_sealed(const struct books *b)
+/* NULL: no memory. */
+static json_t *requires_make(const struct books *b)
 {
-	for (unsigned int i = 0; i < b->jobs; i++)
-		if (b->job[i]->sealed)
-			return true;
-	return false;
+	json_t *all = json_array();
+	bool sealed = false, trees = false;
+	int r = 0;
+
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		sealed |= b->job[i]->sealed;
+		trees |= b->job[i]->tree || b->job[i]->document;
+	}
+	if (sealed)
+		r |= json_array_append_new(all, json_string(SEALED));
+	if (trees)
+		r |= json_array_append_new(all, json_string(TREES));
+	if (r == 0)
+		return all;
+	json_decref(all);
+	return NULL;
 }
 
 char *books_print(const struct books *b)
 {
-	_cleanup_(json_freep) json_t *books = NULL;
+	_cleanup_(json_freep) json_t *books = NULL, *
+		requires
+	= requires_make(b);
 	json_t *tenants = json_array(), *jobs = json_array(), *documents = json_array();
 	size_t written = 0;
 
@@ -183,8 +199,8 @@ char *books_print(const struct books *b)
 			  "documents", documents);
 	if (books && b->cordoned && json_object_set_new(books, "cordoned", json_true()) < 0)
 		return NULL;
-	if (books && is_sealed(b) &&
-	    json_object_set_new(books, "requires", json_pack("[s]", SEALED)) < 0)
+	if (!requires || (books && json_array_size(requires) &&
+			  json_object_set(books, "requires", requires) < 0))
 		return NULL;
 	return books ? json_dumps(books, JSON_INDENT(1)) : NULL;
 }
@@ -399,7 +415,7 @@ static int take_requirement(struct reading *r, const struct place *at, void *int
 	const char *text = NULL;
 	int error = keys_text(r, at, "a name", &text);
 
-	if (error < 0 || !strcmp(text, SEALED))
+	if (error < 0 || !strcmp(text, SEALED) || !strcmp(text, TREES))
 		return error;
 	snprintf(r->why, r->why_size,
 		 "%s: it requires '%.64s', which a later tallyd has promised to jobs and this one "

@@ -520,7 +520,7 @@ static void what_a_later_agent_requires_is_refused_unless_it_is_known(void **sta
 {
 	_cleanup_(freep) char *text = filled_text();
 	_cleanup_(books_clear) struct books b;
-	char *at = strstr(text, "\"sealed\"\n");
+	char *at = strstr(text, "\"sealed\",\n");
 
 	configure(&b);
 	assert_int_equal(books_parse(&b, text, strlen(text), "state", &why), 0);
@@ -534,6 +534,18 @@ static void what_a_later_agent_requires_is_refused_unless_it_is_known(void **sta
 		why.text, "state: it requires 'xealed', which a later tallyd has promised to jobs "
 			  "and this one does not know: start the tallyd that wrote it, or a later "
 			  "one");
+}
+
+/* A tallyd that knows no trees would take the runs of inner nodes away. */
+static void trees_and_documents_are_required(void **state)
+{
+	_cleanup_(freep) char *text = filled_text(), *flat = NULL;
+	_cleanup_(books_clear) struct books b;
+
+	assert_non_null(strstr(text, "\"sealed\",\n  \"trees\"\n"));
+	configure(&b);
+	flat = books_print(&b);
+	assert_null(strstr(flat, "requires"));
 }
 
 static void what_no_agent_wrote_is_refused(void **state)
@@ -795,6 +807,7 @@ int main(void)
 		cmocka_unit_test(every_changed_byte_is_refused_or_leaves_sound_books),
 		cmocka_unit_test(what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read),
 		cmocka_unit_test(what_a_later_agent_requires_is_refused_unless_it_is_known),
+		cmocka_unit_test(trees_and_documents_are_required),
 		cmocka_unit_test(what_no_agent_wrote_is_refused),
 		cmocka_unit_test(no_token_is_ever_in_a_reason),
 		cmocka_unit_test(lists_must_be_lists),
