@@ -35,15 +35,18 @@ static __always_inline struct tally_borrowed_policy borrow_policy(const struct t
 	return policy;
 }
 
-/* What the message says; of its priority, the share that its tenant has. */
+/* What the message says; of its priority, the share that its tenant has counts. */
 static __always_inline struct tally_borrower borrower_read(const struct frame *f,
 							   const struct tally_job *job)
 {
 	struct tally_borrower b = tally_borrower_read(f->tally);
+	const struct tally_tenant *t;
 	__u32 tenant = job->tenant;
-	const struct tally_tenant *t = bpf_map_lookup_elem(&tenants, &tenant);
 
-	b.priority = t ? b.priority * (t->priority + 1) >> 8 : 0;
+	if (constants.pool.policy.by_priority) {
+		t = bpf_map_lookup_elem(&tenants, &tenant);
+		b.standing = t ? b.priority * (t->priority + 1) >> 8 : 0;
+	}
 	b.base = job->slot_base;
 	b.range = job->range;
 	b.shape = f->offsets.ip << 2 | f->offsets.ipv6 << 1 | b.large;

@@ -363,7 +363,8 @@ static void a_tenants_share_bounds_its_priority(void **state)
 	       NULL);
 	expect(*state, contribution(.worker = 0, .job = OTHER_JOB, .priority = 60), TALLY_SWAPPED,
 	       NULL);
-	assert_int_equal(pool_read(*state, 0).books.priority, 15);
+	assert_int_equal(pool_read(*state, 0).books.standing, 15);
+	assert_int_equal(pool_read(*state, 0).books.priority, 60);
 }
 
 static const struct CMUnitTest esa[] = {

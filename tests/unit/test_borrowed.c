@@ -453,7 +453,10 @@ static void chunks_have_places_all_over_the_pool(void **state)
 static void a_jobs_chunks_in_flight_have_a_range(void **state)
 {
 	const struct tally_borrower b = { .job = JOB, .base = 60, .range = 8 };
+	const struct tally_borrower odd = { .job = JOB, .base = 20, .range = 12 };
 
+	for (uint32_t seq = 0; seq < 100; seq++)
+		assert_int_equal(tally_borrowed_place(&odd, seq, 25), (20 + seq % 12) % 25);
 	for (uint32_t seq = 0xfffffff0; seq != 16; seq++) {
 		assert_int_equal(tally_borrowed_place(&b, seq, 64), (60 + seq % 8) % 64);
 		assert_int_equal(tally_borrowed_place(&b, seq, 64),
