@@ -132,6 +132,7 @@ static void tenants_fill(const struct exporter *x, struct exposition *e)
 			.name = b->tenant[i].is.name,
 			.slots_quota = books_quota(b, i),
 			.slots_used = books_held(b, i),
+			.slots_lent = books_lent(b, i),
 		};
 		if (flow)
 			e->tenant[n].rates = flow->rates;

@@ -26,12 +26,15 @@ json_t *results_printed(void (*print)(const struct sockaddr_storage *, char *, s
 
 static json_t *slots(const struct books *b)
 {
-	uint32_t used = 0;
+	uint32_t used = 0, lent = 0;
 
-	for (unsigned int i = 0; i < b->jobs; i++)
+	for (unsigned int i = 0; i < b->jobs; i++) {
 		used += job_slots(b->job[i]);
-	return json_pack("{so so so}", "total", results_number(b->slots), "reserved",
-			 results_number(books_reserved(b)), "used", results_number(used));
+		lent += job_is_lent(b->job[i]) ? job_slots(b->job[i]) : 0;
+	}
+	return json_pack("{so so so so}", "total", results_number(b->slots), "reserved",
+			 results_number(books_reserved(b)), "used", results_number(used), "lent",
+			 results_number(lent));
 }
 
 static json_t *ports(const struct core *c, const struct sampler *s)
@@ -195,13 +198,14 @@ json_t *results_tenant(const struct books *b, unsigned int index)
 
 	for (unsigned int i = 0; i < b->jobs; i++)
 		jobs += b->job[i]->tenant == index;
-	return json_pack(
-		"{ss ss ss so so sb so so so so so}", "name", t->is.name, "from",
-		t->configured ? "config" : "runtime", "group", t->is.group, "slots",
-		results_number(quota), "slots_used", results_number(held), "draining", held > quota,
-		"packets_per_second", results_number(t->is.packets_per_second), "bytes_per_second",
-		results_number(t->is.bytes_per_second), "priority", results_number(t->is.priority),
-		"ingress", points(&t->is), "jobs", results_number(jobs));
+	return json_pack("{ss ss ss so so so sb so so so so so}", "name", t->is.name, "from",
+			 t->configured ? "config" : "runtime", "group", t->is.group, "slots",
+			 results_number(quota), "slots_used", results_number(held), "slots_lent",
+			 results_number(books_lent(b, index)), "draining", held > quota,
+			 "packets_per_second", results_number(t->is.packets_per_second),
+			 "bytes_per_second", results_number(t->is.bytes_per_second), "priority",
+			 results_number(t->is.priority), "ingress", points(&t->is), "jobs",
+			 results_number(jobs));
 }
 
 int results_tenants(const struct books *b, const struct request_filter *filter, uint64_t seen,

@@ -90,12 +90,12 @@ static json_t *job(const struct books *b, const struct job *j, bool named)
 
 	holders_explain(b, j, &no_slots);
 	return json_pack(
-		"{ss so ss ss ss sb sb sb so so so so so so so so so so so ss ss}", "name", j->name,
-		"id", results_number(j->id), "tenant", j->tenant_name, "state",
+		"{ss so ss ss ss sb sb sb sb so so so so so so so so so so so ss ss}", "name",
+		j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
 		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
-		j->run_window && j->spilled, "borrows", j->run_window && j->borrows, "sealed",
-		j->sealed, "workers", results_number(j->workers), "window",
-		results_number(j->run_window ? j->run_window : j->window), "payload",
+		j->run_window && j->spilled, "borrows", j->run_window && j->borrows, "on_loan",
+		job_is_lent(j), "sealed", j->sealed, "workers", results_number(j->workers),
+		"window", results_number(j->run_window ? j->run_window : j->window), "payload",
 		results_number(j->payload_bytes), "epoch", results_number(j->epoch), "slots",
 		results_number(job_slots(j)), "service",
 		results_printed(address_print, &j->service), "joined",

@@ -34,15 +34,18 @@ void show_slots(FILE *out, const struct style *style, const json_t *result, unsi
 {
 	double total = field_number(result, "slots.total"),
 	       used = field_number(result, "slots.used");
-	struct cell of = { 0 }, in_use = { 0 }, reserved = { 0 };
+	struct cell of = { 0 }, in_use = { 0 }, reserved = { 0 }, lent = { 0 };
 	char bar[BAR_COLUMNS_MAX * 4];
 
 	cell_count(result, "slots.total", &of);
 	cell_count(result, "slots.used", &in_use);
 	cell_count(result, "slots.reserved", &reserved);
+	cell_count(result, "slots.lent", &lent);
 	style_bar(style, total > 0 ? used / total : 0, columns, bar, sizeof(bar));
 	fprintf(out, "%s%s%s %s of %s in use, %s reserved", style_begin(style, COLOUR_GREEN), bar,
 		style_end(style, COLOUR_GREEN), in_use.text, of.text, reserved.text);
+	if (field_number(result, "slots.lent") > 0)
+		fprintf(out, ", %s on loan", lent.text);
 }
 
 static void cell_mode(const json_t *row, const char *key, struct cell *ret)
@@ -148,13 +151,16 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 
 static void cell_slots_of_quota(const json_t *row, const char *key, struct cell *ret)
 {
-	struct cell used = { 0 }, quota = { 0 };
+	struct cell used = { 0 }, quota = { 0 }, lent = { 0 };
 	bool draining = json_is_true(field(row, "draining"));
+	bool has_loans = field_number(row, "slots_lent") > 0;
 
 	cell_count(row, "slots_used", &used);
 	cell_count(row, "slots", &quota);
-	snprintf(ret->text, sizeof(ret->text), "%.32s of %.32s%s", used.text, quota.text,
-		 draining ? " (draining)" : "");
+	cell_count(row, "slots_lent", &lent);
+	snprintf(ret->text, sizeof(ret->text), "%.32s of %.32s%s%s%.32s%s", used.text, quota.text,
+		 draining ? " (draining)" : "", has_loans ? ", " : "", has_loans ? lent.text : "",
+		 has_loans ? " on loan" : "");
 	ret->colour = draining ? COLOUR_YELLOW : COLOUR_NONE;
 }
 
@@ -203,6 +209,8 @@ void cell_state(const json_t *row, const char *key, struct cell *ret)
 		*ret = (struct cell){ "borrows slots", COLOUR_YELLOW };
 	else if (json_is_true(field(row, "in_software")))
 		*ret = (struct cell){ "in software", COLOUR_YELLOW };
+	else if (json_is_true(field(row, "on_loan")))
+		*ret = (struct cell){ "on loan", COLOUR_GREEN };
 	else if (!strcmp(state, "running"))
 		ret->colour = COLOUR_GREEN;
 	else if (strcmp(state, "joined") != 0 && strcmp(state, "waiting") != 0)

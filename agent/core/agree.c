@@ -70,19 +70,11 @@ static void agree_done(struct core *c, int r)
 	c->agree.then(c, r);
 }
 
-/* The spill of an agent that has just started knows no job; one that runs keeps its sums. */
-static void respill(struct core *c, const struct job *j)
+/* A run of the plan has given its slots back since, for an inner one. */
+static bool is_overtaken(const struct core *c, const struct plan_step *step)
 {
-	struct installation *g;
-	int r = run_plan(c, j, 0);
-
-	if (r < 0) {
-		free(TAKE_PTR(c->install.g));
-		agree_next(c, r);
-		return;
-	}
-	g = TAKE_PTR(c->install.g);
-	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, agree_next);
+	return (step->act == PLAN_JOB_GATES || step->act == PLAN_JOB_ADD) &&
+	       c->books.job[step->index]->spilled;
 }
 
 static void agree_next(struct core *c, int r)
@@ -94,6 +86,10 @@ static void agree_next(struct core *c, int r)
 		return;
 	}
 	step = &c->agree.plan->step[c->agree.at++];
+	if (is_overtaken(c, step)) {
+		agree_next(c, 0);
+		return;
+	}
 	switch (step->act) {
 	case PLAN_JOB_DEL:
 		mirror_remove(c, step->id, agree_next);
@@ -113,7 +109,8 @@ static void agree_next(struct core *c, int r)
 			run_install(c, c->books.job[step->index], restored);
 		return;
 	case PLAN_JOB_SPILL:
-		respill(c, c->books.job[step->index]);
+		/* one that has just started knows no job; one that runs keeps its sums */
+		run_spill(c, c->books.job[step->index], 0, agree_next);
 		return;
 	}
 }

@@ -68,9 +68,17 @@ static uint32_t slots_of(const struct books *b, unsigned int index,
 	return slots;
 }
 
+static uint32_t slots_own(const struct job *j) { return job_is_lent(j) ? 0 : job_slots(j); }
+static uint32_t slots_lent(const struct job *j) { return job_is_lent(j) ? job_slots(j) : 0; }
+
 uint32_t books_held(const struct books *b, unsigned int index)
 {
-	return slots_of(b, index, job_slots);
+	return slots_of(b, index, slots_own);
+}
+
+uint32_t books_lent(const struct books *b, unsigned int index)
+{
+	return slots_of(b, index, slots_lent);
 }
 
 uint32_t books_promised(const struct books *b, unsigned int index)
@@ -457,7 +465,7 @@ static int window_within_quota(const struct books *b, const struct job *j, uint1
 			       struct why *why)
 {
 	uint32_t quota = books_quota(b, j->tenant), promised = books_promised(b, j->tenant);
-	uint32_t others = books_held(b, j->tenant) - job_slots(j);
+	uint32_t others = books_held(b, j->tenant) - slots_own(j);
 	uint32_t left = others < quota ? quota - others : 0;
 	uint64_t share = job_slots_wanted(j);
 	uint16_t window = j->window;

@@ -35,6 +35,7 @@ struct books {
 	unsigned int jobs;
 	bool cordoned; /* no run begins */
 	bool spills; /* runs without slots are summed in software */
+	bool lends; /* or get slots on loan, if there are any that nobody uses */
 };
 
 /* Empty, with the default tenant. */
@@ -83,8 +84,9 @@ int books_tenant_del(struct books *b, unsigned int index, struct why *why);
 
 uint32_t books_quota(const struct books *b, unsigned int index);
 
-/* Slots that its running jobs hold, and that all its jobs were promised. */
+/* Slots that its running jobs hold: of its own, on loan; and that all its jobs were promised. */
 uint32_t books_held(const struct books *b, unsigned int index);
+uint32_t books_lent(const struct books *b, unsigned int index);
 uint32_t books_promised(const struct books *b, unsigned int index);
 
 /* Slots that are some tenant's: by quota, or still held by its jobs. The default's only if it

@@ -24,9 +24,13 @@ const char *const config_levels[] = { [LOG_LEVEL_ERROR] = "error",
 const char *const config_ingress[] = {
 	[CONFIG_INGRESS_OPTIONAL] = "optional", [CONFIG_INGRESS_REQUIRED] = "required", NULL
 };
+const char *const config_quotas[] = {
+	[CONFIG_QUOTAS_FIXED] = "fixed", [CONFIG_QUOTAS_LEND] = "lend", NULL
+};
 
 _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
 		       sizeof(enum config_ingress) == sizeof(unsigned int) &&
+		       sizeof(enum config_quotas) == sizeof(unsigned int) &&
 		       sizeof(enum log_level) == sizeof(unsigned int),
 	       "key_choice fills an unsigned int");
 _Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000 && CONFIG_SPILL_MIB == 256,
@@ -221,6 +225,11 @@ static const struct key rows[] = {
 	  .meaning =
 		  "`required`: a tenant without ingress points can have no jobs, so that nobody's "
 		  "messages may come in anywhere." },
+	{ "quotas", &key_choice, CONFIG(quotas), .words = config_quotas, .initial = "fixed",
+	  .meaning =
+		  "`lend`: a run for which its tenant's quota has no slots gets some that nobody "
+		  "uses, on loan, and goes on in software when a quota needs them; `fixed`: it "
+		  "is in software at once." },
 	{ "control", .keys = KEYS_OF(control_rows) },
 	{ "join", .keys = KEYS_OF(join_rows), .check = check_join },
 	{ "peers", .keys = KEYS_OF(peers_rows) },

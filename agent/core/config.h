@@ -42,14 +42,20 @@ enum {
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
 
-/* Words of enum log_level, config_ingress and dataplane_mode; NULL behind the last one. */
+/* Words of enum log_level, config_ingress, config_quotas and dataplane_mode; last comes NULL. */
 extern const char *const config_levels[];
 extern const char *const config_ingress[];
+extern const char *const config_quotas[];
 extern const char *const config_modes[];
 
 enum config_ingress {
 	CONFIG_INGRESS_OPTIONAL,
 	CONFIG_INGRESS_REQUIRED, /* a tenant without ingress points can have no jobs */
+};
+
+enum config_quotas {
+	CONFIG_QUOTAS_FIXED,
+	CONFIG_QUOTAS_LEND, /* what nobody uses is lent to runs beyond their tenants' quotas */
 };
 
 struct config_port {
@@ -65,6 +71,7 @@ struct config {
 	char pin[CONFIG_PATH_BYTES];
 	char state[CONFIG_PATH_BYTES];
 	enum config_ingress ingress;
+	enum config_quotas quotas;
 	unsigned int services; /* 1 .. */
 	struct sockaddr_storage service[CONFIG_SERVICES_MAX]; /* with TALLY_UDP_PORT */
 	char control_socket[CONFIG_SOCKET_BYTES];

@@ -323,6 +323,7 @@ void core_free(struct core *c)
 	job_free(c->change.deleted);
 	free(c->install.g);
 	free(c->mirror.move);
+	free(c->recall.job);
 	free(c->agree.plan);
 	free(c->payload);
 	free(c->macs);

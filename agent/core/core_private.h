@@ -127,6 +127,12 @@ struct core {
 		int error;
 		unsigned int asked;
 	} round; /* of a roll-call */
+	struct {
+		const struct job *begins;
+		struct job **job; /* whose slots on loan are given back for it */
+		unsigned int count, at;
+		core_step *then;
+	} recall;
 	struct job *follow; /* whose neighbours are followed */
 	struct {
 		uint32_t seen[TALLY_PORTS_MAX]; /* interface of each wanted port */
@@ -269,6 +275,9 @@ int run_plan(struct core *c, const struct job *j, uint16_t window);
  */
 void run_install(struct core *c, const struct job *j, core_step *then);
 
+/* In software, where the job may: its next run, with this window; 0: the run that is on. */
+void run_spill(struct core *c, const struct job *j, uint16_t window, core_step *then);
+
 /* runs_begin_again() when it is j->begin_again_ns. */
 void run_again_due(struct core *c, const struct job *j);
 
@@ -277,6 +286,15 @@ void run_end(struct core *c, struct job *j, core_step *then);
 
 /* Reads the maps, plans, applies: afterwards they are as the books say. */
 void runs_agree(struct core *c, core_step *then);
+
+/* --- lend.c ---------------------------------------------------------------------------------- */
+
+/*
+ * For a run that begins: so many slots become free, by runs that have theirs on loan and go on in
+ * software. `own`: they are within its tenant's quota. `then` gets -ENOSPC where loans do not help.
+ */
+void lend_recall(struct core *c, const struct job *begins, uint32_t slots, bool own,
+		 core_step *then);
 
 /* --- inner.c --------------------------------------------------------------------------------- */
 

@@ -58,11 +58,13 @@ static void installed(struct core *c, int r)
 		c->inner.then(c, 0);
 }
 
+static void room_made(struct core *c, int r) { run_install(c, c->inner.job, installed); }
+
 void inner_install(struct core *c, struct job *j, core_step *then)
 {
 	c->inner.job = j;
 	c->inner.then = then;
-	run_install(c, j, installed);
+	lend_recall(c, j, job_slots(j), true, room_made);
 }
 
 /* --- a document comes ------------------------------------------------------------------------ */

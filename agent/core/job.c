@@ -311,6 +311,8 @@ bool job_is_in_maps(const struct job *j)
 
 bool job_is_suspended(const struct job *j) { return !j->tenant && *j->tenant_name; }
 
+bool job_is_lent(const struct job *j) { return j->over && job_slots(j); }
+
 uint32_t job_slots(const struct job *j)
 {
 	return job_is_suspended(j) || j->spilled || j->borrows ? 0 : 2u * j->run_window;

@@ -64,7 +64,8 @@ struct job {
 	bool over; /* more slots than its tenant had left: none are promised to it */
 	bool spilled; /* the run, or the last one: summed in software, without slots of its own */
 	bool borrows; /* the same: its sums are made in slots of the pool, as far as these go; here
-		       * the root is the software, or else another node */
+		       * the root is the software, or else another node. A run that does neither,
+		       * of a job that is over its quota, has slots on loan */
 	bool tags; /* packets of its next run carry tags by the keys of its ranks */
 	bool sealed; /* its workers have a secret, which follows from the token */
 	struct job_draw draw; /* for the run that is on */
@@ -168,6 +169,9 @@ struct tally_set job_missing(const struct job *j);
 
 /* How many ranks wait for the next run, or are at it in this one. */
 unsigned int job_joined(const struct job *j);
+
+/* Does its run hold slots on loan, beyond its tenant's quota? */
+bool job_is_lent(const struct job *j);
 
 /* Slots that its run holds, and that one would hold with the window that was asked for. None: where
  * sums are made in software; where it is over its quota. */

@@ -120,13 +120,15 @@ static void slots_print(FILE *f, const struct metrics_snapshot *s)
 	whole(f, "slots", LABELS("state", "total"), s->slots_total);
 	whole(f, "slots", LABELS("state", "reserved"), s->slots_reserved);
 	whole(f, "slots", LABELS("state", "used"), s->slots_used);
-	family(f, "tenant_slots", "gauge", "Slots of a tenant: its quota, and in use by its jobs.");
+	family(f, "tenant_slots", "gauge",
+	       "Slots of a tenant: its quota, how many of that are in use, and those on loan.");
 	for (size_t i = 0; i < s->tenant_count; i++) {
 		const struct metrics_tenant *t = &s->tenants[i];
 
 		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "quota"),
 		      t->slots_quota);
 		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "used"), t->slots_used);
+		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "lent"), t->slots_lent);
 	}
 }
 
@@ -323,6 +325,9 @@ static void counts_print(FILE *f, const struct core_counts *c)
 	single(f, "runs_moved_total", "counter",
 	       "Runs that got other slots, so that another one found enough in a row.",
 	       c->runs_moved);
+	single(f, "loans_total", "counter", "Runs that began with slots on loan.", c->loans);
+	single(f, "loans_recalled_total", "counter",
+	       "Runs that gave slots on loan back, and went on in software.", c->loans_recalled);
 	refusals_print(f, "runs_refused_total",
 		       "Runs that did not begin although all workers were there.", runs,
 		       c->runs_refused, CORE_RUN_REFUSAL_COUNT);

@@ -5,7 +5,7 @@
  * the families.
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
- * for each job, 8 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
+ * for each job, 9 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
  * out and counted, so that the text stays below 48 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
@@ -60,7 +60,8 @@ struct metrics_job {
 struct metrics_tenant {
 	const char *name;
 	uint32_t slots_quota;
-	uint32_t slots_used;
+	uint32_t slots_used; /* of its quota */
+	uint32_t slots_lent; /* to it */
 	struct traffic_rates rates;
 };
 

@@ -207,16 +207,11 @@ static void run_remove(struct core *c, const struct job *j, core_step *then)
 		mirror_remove(c, j->id, then);
 }
 
-/* In software, where the job may: without slots, and so with the whole window. */
-static void spill(struct core *c, core_step *then)
+void run_spill(struct core *c, const struct job *j, uint16_t window, core_step *then)
 {
-	struct job *j = c->begin.job;
 	struct installation *g;
-	int r;
+	int r = run_plan(c, j, window);
 
-	c->begin.spilled = true;
-	c->begin.window = c->begin.due = j->window;
-	r = run_plan(c, j, j->window);
 	if (r < 0) {
 		free(TAKE_PTR(c->install.g));
 		then(c, r);
@@ -226,6 +221,14 @@ static void spill(struct core *c, core_step *then)
 	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, then);
 }
 
+/* Without slots, and so with the whole window. */
+static void spill(struct core *c, core_step *then)
+{
+	c->begin.spilled = true;
+	c->begin.window = c->begin.due = c->begin.job->window;
+	run_spill(c, c->begin.job, c->begin.window, then);
+}
+
 /* Without the disk, too: an agent after us finds in the maps which epoch it was (agree_read()). */
 static void begin_saved(struct core *c, int r)
 {
@@ -233,7 +236,11 @@ static void begin_saved(struct core *c, int r)
 
 	core_saved(c, r);
 	c->counts.runs_begun++;
-	core_log(c, LOG_LEVEL_INFO, j->spilled ? "run begins, summed in software" : "run begins",
+	c->counts.loans += job_is_lent(j);
+	core_log(c, LOG_LEVEL_INFO,
+		 j->spilled	  ? "run begins, summed in software"
+		 : job_is_lent(j) ? "run begins, with slots on loan"
+				  : "run begins",
 		 "job=%s id=%u epoch=%u workers=%u window=%u", j->name, j->id, j->epoch, j->workers,
 		 j->run_window);
 	members_tell_run(c, j);
@@ -296,6 +303,32 @@ static void begin_installed(struct core *c, int r)
 		begin_alone(c, 0);
 }
 
+/* Loans that are enough were given back; or none are, and the window may come out smaller. */
+static void begin_own(struct core *c, int r)
+{
+	install(c, c->begin.job, c->begin.window, begin_installed);
+}
+
+static void begin_on_loan(struct core *c, int r)
+{
+	if (r == 0)
+		install(c, c->begin.job, c->begin.window, begin_installed);
+	else
+		begin_installed(c, -ENOSPC);
+}
+
+/* On loan, or else in software. */
+static void begin_beyond_quota(struct core *c)
+{
+	struct job *j = c->begin.job;
+
+	c->begin.window = c->begin.due = j->window;
+	if (c->books.lends && j->over)
+		lend_recall(c, j, 2u * j->window, false, begin_on_loan);
+	else
+		begin_installed(c, -ENOSPC);
+}
+
 /*
  * With the window that the quota allows: where free slots are not in a row, other runs are moved.
  * Where these were moved a moment ago, with the largest window that fits.
@@ -318,7 +351,7 @@ void run_begin(struct core *c, struct job *j)
 	if (r == 0)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
 	if (r == -ENOSPC && books_may_spill(&c->books, j)) {
-		begin_installed(c, r);
+		begin_beyond_quota(c);
 		return;
 	}
 	if (r < 0) {
@@ -330,7 +363,7 @@ void run_begin(struct core *c, struct job *j)
 		return;
 	}
 	c->begin.window = c->begin.due;
-	install(c, j, c->begin.window, begin_installed);
+	lend_recall(c, j, 2u * c->begin.due, true, begin_own);
 }
 
 /* --- a run ends ------------------------------------------------------------------------------ */

@@ -70,6 +70,11 @@ static void quota_shows_and_sets(void **state)
 			 0);
 	assert_has(out, "256 of 1,024");
 	assert_int_equal(run(ARGUMENTS("quota", "--slots", "2k")), 2);
+	assert_int_equal(ask(ARGUMENTS("quota"), "{\"do\":\"tenant-list\"}",
+			     OK("[{\"name\":\"red\",\"from\":\"runtime\",\"slots\":64,"
+				"\"slots_used\":32,\"slots_lent\":1024}]")),
+			 0);
+	assert_has(out, " 32 of 64, 1,024 on loan ");
 }
 
 static void json_is_the_result_as_it_came(void **state)

@@ -32,7 +32,7 @@ static const char *frame(const char *names)
 {
 	static char text[HARNESS_TEXT_BYTES];
 	size_t n = sprintf(text, "{\"ok\":true,\"result\":{\"time_s\":1,\"slots\":{\"total\":4096,"
-				 "\"reserved\":2048,\"used\":1024},\"jobs\":[");
+				 "\"reserved\":2048,\"used\":1024,\"lent\":512},\"jobs\":[");
 
 	for (size_t i = 0; names[i]; i++)
 		n += sprintf(text + n,
@@ -241,7 +241,8 @@ static void once_is_one_frame_without_escapes(void **state)
 	assert_int_equal(ask(ARGUMENTS("top", "--once"), REQUEST, frame("ab")), 0);
 	assert_has_not(out, "\033");
 	assert_has_not(out, "q quits");
-	assert_has(out, "slots █████░░░░░░░░░░░░░░░ 1,024 of 4,096 in use, 2,048 reserved");
+	assert_has(out,
+		   "slots █████░░░░░░░░░░░░░░░ 1,024 of 4,096 in use, 2,048 reserved, 512 on loan");
 	assert_has(out,
 		   "JOB    TENANT  STATE    WORKERS  SLOTS      RECEIVES  SUMS  AGAIN  "
 		   "REFUSED\n"

@@ -77,5 +77,46 @@ it_moves_while_it_sums() { # LOSS
 a_run_moves_while_it_sums() { it_moves_while_it_sums 0; }
 a_run_moves_while_packets_are_lost() { it_moves_while_it_sums 0.5; }
 
-facts a_run_moves_while_it_sums \
+# Half of the node is lent to red, whose quota is a quarter; then others want what is theirs.
+loans_are_recalled() { # LOSS
+	local sums
+	small_node "$1"
+	echo "quotas: lend" >>"$work/tallyd.yaml"
+	ctl reload >/dev/null
+	ctl tenant add red --slots 64 >/dev/null
+	create_job sums 2 --tenant red --window 64
+	worker=()
+	join_all sums w0 w1 -- -d int32 --int-wild -b 256K -e 256K -n 8 -w 0 -s 4
+	sums=("${worker[@]}")
+	another sums 500
+	[[ $(of_job sums on_loan) == true && $(of_job sums slots) == 128 ]]
+	ctl tenant list | grep ' 0 of 64, 128 on loan '
+	ctl job list | grep '^sums .* on loan '
+	ctl status | grep '128 of 256 in use, 64 reserved, 128 on loan'
+	create_job large 2 --window 64
+	create_job small 2 --window 32
+	worker=()
+	join_from w2 large -d int32 -b 256K -e 256K -n 8 -w 0 -s 2
+	join_from w3 large -d int32 -b 256K -e 256K -n 8 -w 0 -s 2
+	until_true state_is large running
+	[[ $(of_job sums on_loan) == true ]] # there was room for both
+	join_from w2 small -d int32 -b 256K -e 256K -n 8 -w 0 -s 1
+	join_from w3 small -d int32 -b 256K -e 256K -n 8 -w 0 -s 1
+	until_true grep 'slots on loan recalled: the run goes on in software: job=sums slots=128 for=small' "$work/tallyd.log"
+	until_true state_is small running
+	[[ $(of_job sums in_software) == true && $(of_job small slots) == 64 && $(of_job large slots) == 128 ]]
+	wait "${worker[@]}"
+	jq -es 'all(.corrupt == 0 and .spilled == 0)' "$work"/w[23].large "$work"/w[23].small
+	worker=("${sums[@]}") joined=(sums w0 w1)
+	loses_slots=1 joined_end
+	jq -es 'all(.corrupt == 0 and .spilled > 0 and .spilled < .chunks)' "$work"/w[01].sums
+	on n0 curl --silent --fail http://127.0.0.1:9464/metrics | grep '^tally_loans_recalled_total 1$'
+}
+
+slots_on_loan_are_given_back_while_a_run_sums() { loans_are_recalled 0; }
+slots_on_loan_are_given_back_while_packets_are_lost() { loans_are_recalled 0.5; }
+
+facts slots_on_loan_are_given_back_while_a_run_sums \
+	slots_on_loan_are_given_back_while_packets_are_lost \
+	a_run_moves_while_it_sums \
 	a_run_moves_while_packets_are_lost

@@ -75,6 +75,7 @@ static void what_is_not_said_has_a_default(void **state)
 	assert_string_equal(c->control_socket, "/run/tally/control.sock");
 	assert_string_equal(c->control_group, "");
 	assert_int_equal(c->ingress, CONFIG_INGRESS_OPTIONAL);
+	assert_int_equal(c->quotas, CONFIG_QUOTAS_FIXED);
 	assert_string_equal(c->join_socket, "/run/tally/join.sock");
 	assert_int_equal(c->listens, 2);
 	assert_memory_equal(c->listen, c->service, sizeof(c->listen));
@@ -101,6 +102,7 @@ static void everything_can_be_said(void **state)
 				       "state: /tmp/s\n"
 				       "service: 10.77.0.1\n"
 				       "ingress: required\n"
+				       "quotas: lend\n"
 				       "control: {socket: /tmp/c, group: Tally_1.x-}\n"
 				       "join: {socket: none, listen: [10.77.0.2]}\n"
 				       "metrics: {listen: '[::]:80'}\n"
@@ -116,6 +118,7 @@ static void everything_can_be_said(void **state)
 	assert_string_equal(c->pin, "/sys/fs/bpf/other");
 	assert_string_equal(c->state, "/tmp/s");
 	assert_int_equal(c->ingress, CONFIG_INGRESS_REQUIRED);
+	assert_int_equal(c->quotas, CONFIG_QUOTAS_LEND);
 	assert_string_equal(c->control_socket, "/tmp/c");
 	assert_string_equal(c->control_group, "Tally_1.x-");
 	assert_string_equal(c->join_socket, "");
@@ -245,11 +248,11 @@ static void a_wrong_key_hears_the_right_one(void **state)
 		"x.yaml:3: control: 'colour': no such key; there are socket and group");
 	refused("\n\n\nPORTS: a\n",
 		"x.yaml:4: 'PORTS': no such key; there are ports, slots, pin, "
-		"state, service, ingress, control, join, peers, metrics, log, sample, spill and "
+		"state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
 		"tenants");
 	refused(BASE "<<: {slots: 4}\n",
 		"x.yaml:3: '<<': no such key; there are ports, slots, "
-		"pin, state, service, ingress, control, join, peers, metrics, log, "
+		"pin, state, service, ingress, quotas, control, join, peers, metrics, log, "
 		"sample, spill and tenants");
 	refused(BASE "[a]: 4\n", "x.yaml:3: a key must be a word");
 }
@@ -312,7 +315,7 @@ static void only_plain_yaml_is_taken(void **state)
 	refused("[[[[[[[[[\n", "x.yaml:1: nested too deeply");
 	refused("- a\n",
 		"x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
-		"slots, pin, state, service, ingress, control, join, peers, metrics, log, sample, spill and "
+		"slots, pin, state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
 		"tenants");
 }
 

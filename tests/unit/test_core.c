@@ -49,6 +49,7 @@ static void world_open(struct world *w, uint64_t seed)
 	w->config = config_new(SLOTS, 2, 0);
 	w->other = config_new(2 * SLOTS, WORLD_PORTS, 1);
 	w->config->spill_mib = w->other->spill_mib = seed % 2;
+	w->config->quotas = w->other->quotas = seed / 2 % 2;
 	for (unsigned int i = 0; i < WORLD_JOBS; i++)
 		w->job[i].told_epoch = -1;
 	for (unsigned int i = 0; i < WORLD_PORTS; i++)
@@ -670,6 +671,132 @@ static void runs_that_move_survive_crashes_and_failures(void **state)
 	fail_each_step(the_life_of_scattered_runs);
 }
 
+static const struct job *inner_of(const struct world *w)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "j%u", INNER);
+	return books_job_find(core_books(w->core), name);
+}
+
+static bool has_inner(const struct world *w) { return tables_find(&w->maps, inner_of(w)->id); }
+
+/* A tenant with a quarter of the slots has half of them; the others come to want theirs. */
+static void lend_and_recall(struct world *w)
+{
+	tenant(w, REQUEST_TENANT_ADD, "a", SLOTS / 4, "");
+	create(w, 1, 1, "a", SLOTS / 4);
+	join(w, 1, 1);
+	create(w, 2, 1, "", SLOTS / 4);
+	join(w, 2, 2); /* in the other half */
+	create(w, 3, 1, "", SLOTS / 8);
+	join(w, 3, 3);
+}
+
+static void open_to_lend(struct world *w, enum config_quotas quotas)
+{
+	world_open(w, 1); /* sums in software are allowed */
+	w->config->quotas = quotas;
+	assert_int_equal(world_start(w), 0);
+}
+
+static void slots_on_loan_are_given_back_when_a_quota_needs_them(void **state)
+{
+	const struct job *j;
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	tenant(&w, REQUEST_TENANT_ADD, "a", SLOTS / 4, "");
+	create(&w, 1, 1, "a", SLOTS / 4);
+	join(&w, 1, 1);
+	j = job_numbered(&w, 1);
+	assert_true(job_is_lent(j));
+	assert_int_equal(job_slots(j), SLOTS / 2);
+	assert_int_equal(books_held(core_books(w.core), j->tenant), 0);
+	assert_int_equal(books_lent(core_books(w.core), j->tenant), SLOTS / 2);
+	assert_int_equal(core_counts(w.core)->loans, 1);
+	world_restart(&w); /* whose they are, the disk knows */
+	assert_true(job_is_lent(job_numbered(&w, 1)));
+	lend_and_recall(&w);
+	assert_false(job_is_lent(job_numbered(&w, 1)));
+	assert_true(job_numbered(&w, 1)->spilled);
+	assert_int_equal(job_numbered(&w, 2)->run_window, SLOTS / 4);
+	assert_int_equal(job_numbered(&w, 3)->run_window, SLOTS / 8);
+	assert_false(job_numbered(&w, 3)->spilled);
+	assert_int_equal(core_counts(w.core)->loans_recalled, 1);
+	assert_int_equal(w.worker[1].state, RUNS); /* its run goes on */
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void without_loans_a_run_beyond_its_quota_is_in_software(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_FIXED);
+	lend_and_recall(&w);
+	assert_true(job_numbered(&w, 1)->spilled);
+	assert_int_equal(core_counts(w.core)->loans, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Two that want more than their quotas share what is free. */
+static void who_has_most_on_loan_gives_to_who_has_nothing(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 2, "");
+	tenant(&w, REQUEST_TENANT_ADD, "b", 2, "");
+	for (unsigned int i = 0; i < 4; i++)
+		create(&w, i, 1, "a", SLOTS / 8);
+	create(&w, 4, 1, "b", SLOTS / 8);
+	create(&w, 5, 1, "b", SLOTS / 8);
+	create(&w, 6, 1, "b", SLOTS / 8);
+	for (unsigned int i = 0; i <= 6; i++)
+		join(&w, i, i);
+	assert_int_equal(books_lent(core_books(w.core), job_numbered(&w, 0)->tenant), SLOTS / 2);
+	assert_int_equal(books_lent(core_books(w.core), job_numbered(&w, 4)->tenant), SLOTS / 2);
+	assert_int_equal(core_counts(w.core)->loans_recalled, 2);
+	assert_true(job_numbered(&w, 6)->spilled); /* half is what each of them has */
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* A document is of a run within its tenant's quota. */
+static void an_inner_run_gets_slots_that_were_lent(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 2, "");
+	create(&w, 8, 1, "a", SLOTS / 2); /* all there are; and it is looked after later */
+	join(&w, 8, 8);
+	assert_true(job_is_lent(job_numbered(&w, 8)));
+	apply(&w, 3, 8);
+	assert_int_equal(w.answered, 0);
+	assert_true(has_inner(&w) && job_is_running(inner_of(&w)));
+	assert_true(job_numbered(&w, 8)->spilled);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void lent_life(struct world *w)
+{
+	w->config->quotas = w->other->quotas = CONFIG_QUOTAS_LEND;
+	w->config->spill_mib = w->other->spill_mib = 1;
+	world_restart(w);
+	lend_and_recall(w);
+	apply(w, 3, 8);
+}
+
+static void runs_with_slots_on_loan_survive_crashes_and_failures(void **state)
+{
+	crash_between_all_actions(lent_life);
+	fail_each_step(lent_life);
+}
+
 /* For a second; and others are served meanwhile. */
 static void a_run_waits_for_its_neighbours(void **state)
 {
@@ -701,16 +828,6 @@ static void a_run_waits_for_its_neighbours(void **state)
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
-
-static const struct job *inner_of(const struct world *w)
-{
-	char name[8];
-
-	snprintf(name, sizeof(name), "j%u", INNER);
-	return books_job_find(core_books(w->core), name);
-}
-
-static bool has_inner(const struct world *w) { return tables_find(&w->maps, inner_of(w)->id); }
 
 /* Nobody is waited for; what it wants is looked for when somebody is heard of, or after 10 s. */
 static void a_run_of_an_inner_node_comes_when_its_neighbours_do(void **state)
@@ -1535,6 +1652,11 @@ int main(void)
 		FACT(runs_that_move_survive_crashes_and_failures),
 		FACT(an_inner_run_without_slots_borrows),
 		FACT(an_inner_run_borrows_where_slots_are_scattered),
+		FACT(slots_on_loan_are_given_back_when_a_quota_needs_them),
+		FACT(without_loans_a_run_beyond_its_quota_is_in_software),
+		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
+		FACT(an_inner_run_gets_slots_that_were_lent),
+		FACT(runs_with_slots_on_loan_survive_crashes_and_failures),
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),

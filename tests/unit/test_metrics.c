@@ -70,8 +70,8 @@ static int prepare(void **state)
 		"resnet", "red", METRICS_JOB_RUNNING, 8, 8, 256, rates_of(1)
 	};
 	job[1] = (struct metrics_job){ "bert", "blue", METRICS_JOB_FORMING, 4, 3, 0, rates_of(2) };
-	tenant[0] = (struct metrics_tenant){ "red", 1024, 256, rates_of(3) };
-	tenant[1] = (struct metrics_tenant){ "blue", 512, 0, rates_of(4) };
+	tenant[0] = (struct metrics_tenant){ "red", 1024, 256, 128, rates_of(3) };
+	tenant[1] = (struct metrics_tenant){ "blue", 512, 0, 0, rates_of(4) };
 	describe_links();
 	snapshot = (struct metrics_snapshot){
 		.version = "1.2.3",
@@ -172,6 +172,7 @@ static void gauges_say_what_the_snapshot_says(void **state)
 		"tally_slots{state=\"used\"} 256",
 		"tally_tenant_slots{tenant=\"red\",kind=\"quota\"} 1024",
 		"tally_tenant_slots{tenant=\"red\",kind=\"used\"} 256",
+		"tally_tenant_slots{tenant=\"red\",kind=\"lent\"} 128",
 		"tally_jobs{state=\"waiting\"} 0",
 		"tally_jobs{state=\"forming\"} 1",
 		"tally_jobs{state=\"running\"} 1",
@@ -257,8 +258,9 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	snapshot.runs_in_software = 3;
 	snapshot.runs_borrowing = 4;
 	snapshot.runs_inner = 2;
-	snapshot.counts =
-		(struct core_counts){ .runs_begun = 7, .runs_moved = 6, .saves_failed = 8 };
+	snapshot.counts = (struct core_counts){
+		.runs_begun = 7, .runs_moved = 6, .loans = 5, .loans_recalled = 4, .saves_failed = 8
+	};
 	snapshot.counts.runs_refused[CORE_RUN_QUOTA] = 9;
 	snapshot.counts.joins_refused[CORE_JOIN_TOKEN] = 10;
 	print();
@@ -268,6 +270,8 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	assert_line("tally_runs_inner 2");
 	assert_line("tally_runs_total 7");
 	assert_line("tally_runs_moved_total 6");
+	assert_line("tally_loans_total 5");
+	assert_line("tally_loans_recalled_total 4");
 	assert_line("tally_state_write_failures_total 8");
 	assert_line("tally_state_saved 1");
 	assert_line("tally_runs_refused_total{reason=\"quota\"} 9");
