@@ -288,6 +288,26 @@ int dataplane_settle(struct dataplane *d, struct why *why)
 }
 
 /*
+ * What is left of the job in the pool is free: nobody comes back for it, and whoever has shorter
+ * frames could not carry it away. Who takes a slot between the look and the write loses a sum, as
+ * frames are lost.
+ */
+static void pool_leave(struct dataplane *d, const struct tally_job *job)
+{
+	_cleanup_(freep) struct tally_pool_slot *slot = calloc(2, sizeof(*slot));
+	const uint32_t slots = dataplane_pool(d).slots;
+	const uint32_t count = job->range && job->range < slots ? job->range : slots;
+
+	for (uint32_t i = 0; slot && i < count; i++) {
+		const uint32_t at = (job->slot_base + i) % slots;
+
+		if (bpf_map_lookup_elem(d->fd[PIN_POOL], &at, slot) == 0 &&
+		    slot->books.job == job->id)
+			bpf_map_update_elem(d->fd[PIN_POOL], &at, slot + 1, BPF_F_LOCK);
+	}
+}
+
+/*
  * No message finds the job any more. Programs that have found it may still run: a grace period is
  * owed before its slots and rows are another's.
  */
@@ -295,6 +315,8 @@ static void job_stop(struct dataplane *d, const struct tables_job *j, const stru
 {
 	gates_remove(d, j, NULL);
 	children_remove(d, j->id);
+	if (j->job.borrows && !j->broken)
+		pool_leave(d, &j->job);
 	if (j->job.group != TABLES_NO_GROUP) {
 		group_remove(d, j);
 		ranks_put(d, &j->job, NULL);

@@ -1764,6 +1764,47 @@ static void a_job_that_borrows_has_no_rank_keys(void **state)
 	node_close(d);
 }
 
+/* The message takes a slot of the pool; which, and what is in it then. */
+static void borrow_slot(struct dataplane *d, uint32_t id, uint32_t base, uint32_t seq)
+{
+	struct installation *g = job_plan(id, EPOCH, 2);
+
+	g->job.root = 0;
+	g->job.borrows = 1;
+	g->job.slot_base = base;
+	g->job.range = 2;
+	if (job_add(d, g, NULL, 0, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(message_run(contribution(.job = id, .worker = 0, .seq = seq)), XDP_DROP);
+}
+
+static __u32 job_in_pool(__u32 index)
+{
+	struct tally_pool_slot slot;
+	int fd = pinned("pool");
+
+	assert_return_code(bpf_map_lookup_elem(fd, &index, &slot), errno);
+	close(fd);
+	return slot.books.job;
+}
+
+static void a_job_that_ends_leaves_the_pool(void **state)
+{
+	const struct tally_pool pool = { .slots = 5, .policy.preempts = true };
+	struct dataplane *d;
+
+	assert_int_equal(dataplane_replace(pin, 0, &pool, NULL, 0, &why), 0);
+	d = node_open();
+	borrow_slot(d, JOB, 4, 1); /* the range goes on at the front */
+	borrow_slot(d, OTHER_JOB, 4, 0);
+	assert_int_equal(job_in_pool(0), JOB);
+	assert_int_equal(job_in_pool(4), OTHER_JOB);
+	assert_int_equal(job_del(d, JOB, &why), 0);
+	assert_int_equal(job_in_pool(0), 0);
+	assert_int_equal(job_in_pool(4), OTHER_JOB);
+	node_close(d);
+}
+
 static void mode_is(enum dataplane_mode mode)
 {
 	struct dataplane *d = node_open();
@@ -2105,6 +2146,7 @@ int main(void)
 		fact(new_programs_keep_a_sum_that_is_under_way),
 		fact(a_pool_comes_with_new_programs_and_stays),
 		fact(a_job_that_borrows_has_no_rank_keys),
+		fact(a_job_that_ends_leaves_the_pool),
 		fact(a_port_gets_another_mode_and_a_sum_stays),
 		fact(a_mode_that_cannot_be_had_leaves_that_of_before),
 		fact(without_files_a_node_stays_as_it_is),
