@@ -2,6 +2,7 @@
 #include "serve.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
@@ -25,6 +26,7 @@ enum {
 	SENDS = 64, /* runs of one system call */
 	BUFFER_BYTES = 64 << 20, /* of the socket, each way */
 	ROOM_WAIT_MS = 10, /* for room in the socket's buffer */
+	LOOPBACK = 1, /* interface: in each network namespace */
 };
 
 /* Room for one number beside a message that leaves. */
@@ -334,16 +336,38 @@ static void set_buffer(int fd, int force, int option)
 		setsockopt(fd, SOL_SOCKET, option, &want, sizeof(want));
 }
 
-static int socket_bind(struct serve_socket *s, struct why *why)
+/*
+ * Nothing from this machine itself: the kernel would say that it came in by the interface which has
+ * the service address, whoever sent it.
+ */
+static int refuse_local(int fd)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOOPBACK, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	const struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
+											   : 0;
+}
+
+static int socket_bind(struct serve_socket *s, bool local, struct why *why)
 {
 	socklen_t length = sizeof(s->service);
 	char text[ADDRESS_BYTES];
-	int on = 1;
+	int on = 1, r;
 
 	endpoint_print(&s->service, text, sizeof(text));
 	s->fd = socket(s->service.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return why_say(why, -errno, "cannot make a UDP socket: %s", strerror(errno));
+	r = local ? 0 : refuse_local(s->fd);
+	if (r < 0)
+		return why_say(why, r, "cannot attach a filter to the socket at %s: %s", text,
+			       strerror(-r));
 	setsockopt(s->fd, SOL_IP, IP_FREEBIND, &on, sizeof(on));
 	setsockopt(s->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
 	/* Without it no interface is known, and what has points comes in nowhere. */
@@ -372,8 +396,8 @@ static void socket_close(struct serve_socket *s)
 
 static inline void socket_closep(struct serve_socket **s) { socket_close(*s); }
 
-int serve_listen(struct serve *s, const struct sockaddr_storage *service, struct serve_socket **ret,
-		 struct why *why)
+int serve_listen(struct serve *s, const struct sockaddr_storage *service, bool local,
+		 struct serve_socket **ret, struct why *why)
 {
 	_cleanup_(socket_closep) struct serve_socket *at = calloc(1, sizeof(*at));
 	int r;
@@ -383,7 +407,7 @@ int serve_listen(struct serve *s, const struct sockaddr_storage *service, struct
 	*at = (struct serve_socket){
 		.next = s->sockets, .service = *service, .fd = -1, .segments = true
 	};
-	r = socket_bind(at, why);
+	r = socket_bind(at, local, why);
 	if (r < 0)
 		return r;
 	*ret = s->sockets = TAKE_PTR(at);

@@ -7,6 +7,7 @@
 #ifndef TALLY_SPILL_SERVE_H
 #define TALLY_SPILL_SERVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -24,10 +25,12 @@ static inline void serve_closep(struct serve **s) { serve_close(*s); }
 
 /*
  * Listens at `service`, which may be an address that this machine does not have yet; port 0: at one
- * that is free. -EADDRINUSE: something else listens there. *ret lives as long as `s`.
+ * that is free. `local`: what this machine sends to itself comes, too. The kernel says of it that
+ * it came in by the interface that has the address: with `local`, points keep no local program out.
+ * -EADDRINUSE: something else listens there. *ret lives as long as `s`.
  */
-int serve_listen(struct serve *s, const struct sockaddr_storage *service, struct serve_socket **ret,
-		 struct why *why);
+int serve_listen(struct serve *s, const struct sockaddr_storage *service, bool local,
+		 struct serve_socket **ret, struct why *why);
 
 /* To put jobs and to read counters. */
 struct spill *serve_spill(struct serve *s);

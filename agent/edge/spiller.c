@@ -129,7 +129,7 @@ static int service_open(struct spiller *s, const struct sockaddr_storage *servic
 			       SPILLER_SERVICES_MAX);
 	if (i < s->services)
 		return 0;
-	r = serve_listen(s->serve, service, &s->socket[i], why);
+	r = serve_listen(s->serve, service, false, &s->socket[i], why);
 	if (r < 0)
 		return r;
 	s->service[s->services++] = *service;

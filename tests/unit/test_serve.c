@@ -2,7 +2,9 @@
 /* The spill's sockets, with datagrams of the kernel at addresses of loopback. */
 #include "sums_world.h"
 
+#include <linux/sock_diag.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,14 +24,14 @@ static struct serve *serve;
 static struct service service[SERVICES];
 
 /* Some port, which nobody else has. */
-static void service_open(struct service *s, const char *address)
+static void service_open(struct service *s, const char *address, bool local)
 {
 	socklen_t length = sizeof(s->address);
 	struct why why;
 
 	assert_int_equal(address_parse(address, TALLY_UDP_PORT, &s->address), 0);
 	endpoint_port_set(&s->address, 0);
-	assert_int_equal(serve_listen(serve, &s->address, &s->socket, &why), 0);
+	assert_int_equal(serve_listen(serve, &s->address, local, &s->socket, &why), 0);
 	assert_int_equal(getsockname(serve_fd(s->socket), (struct sockaddr *)&s->address, &length),
 			 0);
 	s->worker = socket(s->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -76,8 +78,8 @@ static void send_to(struct service *s, uint32_t id, uint32_t seq)
 static int begin(void **state)
 {
 	assert_int_equal(serve_open(WINDOW * SUM_BYTES, &serve), 0);
-	service_open(&service[0], "127.0.0.1");
-	service_open(&service[1], "127.0.0.2");
+	service_open(&service[0], "127.0.0.1", true);
+	service_open(&service[1], "127.0.0.2", true);
 	return 0;
 }
 
@@ -139,6 +141,35 @@ static void a_job_is_served_at_its_address_alone(void **state)
 		spill_counters(serve_spill(serve), (uint32_t[]){ 1 })[TALLY_COMPLETED].packet, 1);
 }
 
+static unsigned int dropped(int fd)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	socklen_t length = sizeof(memory);
+
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &length), 0);
+	return memory[SK_MEMINFO_DROPS];
+}
+
+/* Here the source is the service address, too. */
+static void what_the_machine_sends_to_itself_does_not_come(void **state)
+{
+	static const char *const address[] = { "127.0.0.1", "::1" };
+
+	for (unsigned int i = 0; i < sizeof(address) / sizeof(*address); i++) {
+		struct service s;
+		struct pollfd in;
+
+		service_open(&s, address[i], false);
+		in = (struct pollfd){ .fd = serve_fd(s.socket), .events = POLLIN };
+		assert_int_equal(send(s.worker, "x", 1, 0), 1);
+		while (!dropped(in.fd) && poll(&in, 1, 1) == 0)
+			;
+		assert_int_equal(dropped(in.fd), 1);
+		assert_int_equal(serve_some(serve, s.socket), 0);
+		close(s.worker);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +177,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(results_leave_by_the_socket_of_their_job, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_job_is_served_at_its_address_alone, begin, end),
+		cmocka_unit_test_setup_teardown(what_the_machine_sends_to_itself_does_not_come,
+						begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
