@@ -57,10 +57,11 @@ static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)
 {
 	struct probe *p = data;
 	uint8_t quoted[PROBE_BYTES] = { 0 };
+	unsigned int left = REFUSED_MAX;
 	bool gone = false;
 	ssize_t n;
 
-	while ((n = refused_read(fd, quoted, sizeof(quoted))) >= 0)
+	while ((n = refused_read(fd, &left, quoted, sizeof(quoted))) >= 0)
 		gone |= n == sizeof(quoted) && !memcmp(quoted, p->datagram, sizeof(quoted));
 	recv(fd, quoted, sizeof(quoted), MSG_DONTWAIT); /* a forged one has left an error, too */
 	if (!gone)
@@ -77,7 +78,8 @@ static int on_refused(sd_event_source *io, int fd, uint32_t events, void *data)
 	uint8_t quoted[PROBE_BYTES];
 	const struct probe *p;
 
-	while (read(fd, quoted, sizeof(quoted)) == sizeof(quoted)) {
+	for (int i = 0; i < REFUSED_MAX && read(fd, quoted, sizeof(quoted)) == sizeof(quoted);
+	     i++) {
 		p = all->first;
 		while (p && memcmp(quoted, p->datagram, sizeof(quoted)) != 0)
 			p = p->next;
@@ -145,6 +147,7 @@ int probes_ask(struct probes *all, const struct job *j, uint16_t rank)
 
 void probes_forget(struct probes *all)
 {
+	spiller_forget(driver_spiller(all->driver));
 	while (all->first) {
 		struct probe *p = all->first;
 

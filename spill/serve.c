@@ -26,6 +26,7 @@ enum {
 	SENDS = 64, /* runs of one system call */
 	BUFFER_BYTES = 64 << 20, /* of the socket, each way */
 	ROOM_WAIT_MS = 10, /* for room in the socket's buffer */
+	AGAIN_MAX = 64, /* of the runs of one call, after errors */
 	LOOPBACK = 1, /* interface: in each network namespace */
 };
 
@@ -97,11 +98,15 @@ static void send_singly(struct serve *s, const struct msghdr *run, unsigned int 
 	}
 }
 
-/* Waits for room, but not for long: what is not sent is lost, and asked for again. */
+/*
+ * Waits for room, but not for long: what is not sent is lost, and asked for again. An error may be
+ * of something that left before: who has gone, or whoever forges ICMP, makes any send fail once.
+ */
 static void outgoing_send(struct serve *s)
 {
 	struct outgoing *o = &s->out;
 	struct pollfd room = { .events = POLLOUT };
+	unsigned int again = 0;
 
 	if (!o->runs)
 		return;
@@ -118,7 +123,7 @@ static void outgoing_send(struct serve *s)
 			s->from->segments = false;
 			send_singly(s, &o->run[sent].msg_hdr, o->parts[sent]);
 			sent++;
-		} else {
+		} else if (again++ >= AGAIN_MAX) {
 			s->unsent += o->run[sent].msg_hdr.msg_iovlen / o->parts[sent];
 			sent++;
 		}
@@ -305,19 +310,29 @@ unsigned int serve_some(struct serve *s, struct serve_socket *socket)
 
 /* --- who has gone */
 
+static int hear_errors(const struct serve_socket *s, int on)
+{
+	const bool ipv6 = s->service.ss_family == AF_INET6;
+
+	return setsockopt(s->fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, &on,
+			  sizeof(on)) < 0
+		       ? -errno
+		       : 0;
+}
+
 int serve_ask(struct serve_socket *s, const struct sockaddr_storage *to, const void *bytes,
 	      size_t length)
 {
-	const bool ipv6 = s->service.ss_family == AF_INET6;
-	const int on = 1;
+	int r = hear_errors(s, true);
 
-	if (setsockopt(s->fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, &on,
-		       sizeof(on)) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	if (sendto(s->fd, bytes, length, MSG_DONTWAIT, (const void *)to, endpoint_length(to)) < 0)
 		return -errno;
 	return 0;
 }
+
+void serve_forget(struct serve_socket *s) { hear_errors(s, false); }
 
 struct spill *serve_spill(struct serve *s) { return s->spill; }
 

@@ -42,12 +42,15 @@ int serve_fd(const struct serve_socket *s);
 unsigned int serve_some(struct serve *s, struct serve_socket *socket);
 
 /*
- * Sends a datagram that is no message to somebody who may have gone. From then on the socket is
- * also readable in the sense of POLLERR, until all errors have been read (MSG_ERRQUEUE); and what
- * is sent next after somebody has refused something is lost, as on the way.
+ * Sends a datagram that is no message to somebody who may have gone. From then on, until
+ * serve_forget(), the socket is also readable in the sense of POLLERR, until all errors have been
+ * read (MSG_ERRQUEUE).
  */
 int serve_ask(struct serve_socket *s, const struct sockaddr_storage *to, const void *bytes,
 	      size_t length);
+
+/* Answers are of no use any more: whoever sends ICMP is not heard. */
+void serve_forget(struct serve_socket *s);
 
 /* Messages that the kernel did not take in time; workers ask again. */
 uint64_t serve_unsent(const struct serve *s);

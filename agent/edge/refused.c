@@ -24,16 +24,22 @@ static bool is_refusal(const struct msghdr *m)
 	return false;
 }
 
-ssize_t refused_read(int fd, void *ret, size_t size)
+ssize_t refused_read(int fd, unsigned int *left, void *ret, size_t size)
 {
 	uint8_t control[256];
 	struct iovec into = { ret, size };
 	struct msghdr m = { .msg_iov = &into, .msg_iovlen = 1, .msg_control = control };
 	ssize_t n;
 
-	while (m.msg_controllen = sizeof(control),
-	       (n = recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT | MSG_TRUNC)) >= 0)
-		if (is_refusal(&m))
+	for (; *left; --*left) {
+		m.msg_controllen = sizeof(control);
+		n = recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0)
+			break;
+		if (is_refusal(&m)) {
+			--*left;
 			return n;
+		}
+	}
 	return -EAGAIN;
 }

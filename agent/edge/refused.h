@@ -6,10 +6,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+enum {
+	REFUSED_MAX = 256, /* datagrams of one turn: a stranger who sends ICMP keeps nobody here */
+};
+
 /*
  * Of a UDP socket with IP_RECVERR or IPV6_RECVERR: reads the next datagram whose receiver's machine
- * has said that nobody is there, as far as it was quoted and `size` goes. -EAGAIN: there is none.
+ * has said that nobody is there, as far as it was quoted and `size` goes. Takes at most `*left`
+ * from the queue, and what it took from `*left`. -EAGAIN: there is none, or nothing is left.
  */
-ssize_t refused_read(int fd, void *ret, size_t size);
+ssize_t refused_read(int fd, unsigned int *left, void *ret, size_t size);
 
 #endif

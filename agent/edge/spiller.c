@@ -51,9 +51,10 @@ static unsigned int sockets_of(struct spiller *s, struct pollfd *ret)
 static void refused_hand_on(struct spiller *s, const struct serve_socket *socket)
 {
 	uint8_t datagram[SPILLER_ASK_BYTES];
+	unsigned int left = REFUSED_MAX;
 	ssize_t n;
 
-	while ((n = refused_read(serve_fd(socket), datagram, sizeof(datagram))) >= 0)
+	while ((n = refused_read(serve_fd(socket), &left, datagram, sizeof(datagram))) >= 0)
 		if (n == sizeof(datagram) && !*datagram &&
 		    write(s->refused[1], datagram, sizeof(datagram)) < 0)
 			continue;
@@ -228,6 +229,14 @@ int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
 		r = serve_ask(s->socket[i], worker, datagram, SPILLER_ASK_BYTES);
 	pthread_mutex_unlock(&s->lock);
 	return r;
+}
+
+void spiller_forget(struct spiller *s)
+{
+	pthread_mutex_lock(&s->lock);
+	for (unsigned int i = 0; i < s->services; i++)
+		serve_forget(s->socket[i]);
+	pthread_mutex_unlock(&s->lock);
 }
 
 int spiller_refused_fd(const struct spiller *s) { return s->refused[0]; }

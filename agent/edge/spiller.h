@@ -44,6 +44,9 @@ void spiller_remove(struct spiller *s, uint32_t id);
 int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
 		const struct sockaddr_storage *worker, const void *datagram);
 
+/* No answer is waited for any more, at any address. */
+void spiller_forget(struct spiller *s);
+
 /* Readable, without waiting, SPILLER_ASK_BYTES at a time. Do not close it. */
 int spiller_refused_fd(const struct spiller *s);
 
