@@ -106,6 +106,9 @@ const struct job *books_job_numbered(const struct books *b, uint32_t id);
 bool books_may_have(const struct books *b, const unsigned int held[TALLY_TENANTS_MAX],
 		    unsigned int tenant, unsigned int own, unsigned int max);
 
+/* -ENOSPC: with this job its tenant would have others' places for jobs, or for inner nodes. */
+int books_share_check(const struct books *b, const struct job *j, struct why *why);
+
 /*
  * Takes a job over, unless it fails. `j->id` is its number in the network, from 1 on: -EINVAL.
  * -EEXIST: name or number are taken, and another tenant's job is not named; -ENOSPC: more slots
