@@ -39,11 +39,18 @@ static void install_done(struct core *c, int r)
 static int root_check(const struct core *c, const struct job *j, const struct hop *hop,
 		      struct why *why)
 {
+	const struct tenant *t = &c->books.tenant[j->tenant].is;
+	const char *port = core_port_name(c, hop->port);
 	char text[ADDRESS_BYTES];
 
-	if (*core_port_name(c, hop->port))
+	if (*port && tenant_may_come(t, port, &j->service))
 		return 0;
 	address_print(&j->service, text, sizeof(text));
+	if (*port)
+		return why_say(why, -EPERM,
+			       "results of the root %s come in by %s, where tenant %s may not: "
+			       "give it an ingress point there, too",
+			       text, port, t->name);
 	return why_say(why, -EHOSTUNREACH,
 		       "the way to the root %s leaves by %s, which is none of tallyd's ports, or "
 		       "has gone: add it to ports: in %s, then tallyctl reload",

@@ -177,7 +177,7 @@ enum {
 };
 
 /* What the agent of that root says to this node: ranks 0 and 2 are right below it. */
-static void apply(struct world *w, uint16_t epoch, uint16_t window)
+static void apply_for(struct world *w, const char *tenant, uint16_t epoch, uint16_t window)
 {
 	static struct request q;
 	struct document *d = &q.apply.document;
@@ -185,6 +185,7 @@ static void apply(struct world *w, uint16_t epoch, uint16_t window)
 
 	memset(&q, 0, sizeof(q));
 	q.verb = REQUEST_APPLY;
+	snprintf(q.apply.tenant, sizeof(q.apply.tenant), "%s", tenant);
 	snprintf(d->job, sizeof(d->job), "j%u", INNER);
 	snprintf(d->node, sizeof(d->node), "a0");
 	d->address = w->config->service[0];
@@ -204,6 +205,11 @@ static void apply(struct world *w, uint16_t epoch, uint16_t window)
 	else if (w->answered != 1 && j->state == PERHAPS)
 		j->state = books_job_find(core_books(w->core), d->job) ? THERE : NOT_THERE;
 	asked(w);
+}
+
+static void apply(struct world *w, uint16_t epoch, uint16_t window)
+{
+	apply_for(w, "", epoch, window);
 }
 
 static void cordon(struct world *w, bool cordoned)
@@ -880,6 +886,28 @@ static void without_a_word_it_comes_after_ten_seconds(void **state)
 	assert_false(has_inner(&w));
 	time_pass(&w, 1100);
 	assert_true(has_inner(&w));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Its results would be dropped; without the run in the maps all is slow, too, but it is said. */
+static void an_inner_run_waits_until_its_tenant_may_come_from_the_root(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 64, "eth0");
+	apply_for(&w, "a", 3, 8);
+	assert_int_equal(w.answered, 0);
+	assert_false(has_inner(&w));
+	assert_string_equal(inner_of(&w)->trouble.text,
+			    "results of the root 10.77.1.202 come in by eth1, where tenant a may "
+			    "not: give it an ingress point there, too");
+	tenant(&w, REQUEST_TENANT_SET, "a", 64, "eth1");
+	time_pass(&w, 10100);
+	assert_true(has_inner(&w) && job_is_running(inner_of(&w)));
+	assert_string_equal(inner_of(&w)->trouble.text, "");
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -1644,6 +1672,7 @@ int main(void)
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),
 		FACT(without_a_word_it_comes_after_ten_seconds),
+		FACT(an_inner_run_waits_until_its_tenant_may_come_from_the_root),
 		FACT(a_document_that_comes_again_brings_back_what_the_maps_lost),
 		FACT(only_the_next_runs_document_takes_the_place_of_one),
 		FACT(a_run_that_loses_a_port_is_said_while_it_is_on),
