@@ -231,6 +231,24 @@ static int check_child(const struct document *d, const struct tally_set *ranks,
 	return 0;
 }
 
+/* Each node has an address of its own: what goes to one must not come back, nor reach another. */
+static int check_below(const struct document *d, unsigned int index, struct why *why)
+{
+	const struct tree_node *n = &d->below[index];
+	const char *other = NULL;
+
+	if (endpoint_is_equal(&n->address, &d->root))
+		other = "the root";
+	if (endpoint_is_equal(&n->address, &d->address))
+		other = d->node;
+	for (unsigned int i = 0; i < index; i++)
+		if (endpoint_is_equal(&n->address, &d->below[i].address))
+			other = d->below[i].name;
+	return other ? why_say(why, -EINVAL, "document: node %s has the address of %s", n->name,
+			       other)
+		     : 0;
+}
+
 int document_check(const struct document *d, struct why *why)
 {
 	const struct tally_set everyone = tally_set_first(d->workers);
@@ -250,9 +268,12 @@ int document_check(const struct document *d, struct why *why)
 		tally_set_add(&one, d->rank[i].rank);
 		r = check_child(d, &one, &d->rank[i].address, &everyone, &taken, why);
 	}
-	for (unsigned int i = 0; r == 0 && i < d->nodes; i++)
+	for (unsigned int i = 0; r == 0 && i < d->nodes; i++) {
 		r = check_child(d, &d->below[i].ranks, &d->below[i].address, &everyone, &taken,
 				why);
+		if (r == 0)
+			r = check_below(d, i, why);
+	}
 	return r;
 }
 

@@ -233,6 +233,13 @@ static void documents_that_make_no_sense_are_refused(void **state)
 	d = good;
 	d.below[1].ranks = d.below[0].ranks;
 	no_document(&d, "document: ranks 0-1: a rank is named twice");
+	d = good;
+	d.below[1].address = d.below[0].address;
+	no_document(&d, "document: node a1 has the address of a0");
+	d.below[1].address = d.root;
+	no_document(&d, "document: node a1 has the address of the root");
+	d.below[1].address = d.address;
+	no_document(&d, "document: node a1 has the address of b0");
 }
 
 static uint32_t random_below(uint64_t *seed, uint32_t below)
