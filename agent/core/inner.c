@@ -123,6 +123,19 @@ static int before_check(const struct job *before, const struct document *d, unsi
 		       d->job, d->epoch, d->job);
 }
 
+/* Who may apply documents may know all jobs: books_job_restore() would not say whose it is. */
+static int number_check(const struct books *b, const struct document *d, struct why *why)
+{
+	const struct job *other = books_job_numbered(b, d->id);
+
+	if (!other || !strcmp(other->name, d->job))
+		return 0;
+	return why_say(why, -EEXIST,
+		       "job %s: job %s of this node has its number, %u: tallyctl job del %s "
+		       "first, if that one is over",
+		       d->job, other->name, d->id, other->name);
+}
+
 static void agreed(struct core *c, int r)
 {
 	struct job *j = TAKE_PTR(c->change.created);
@@ -182,6 +195,8 @@ int inner_apply(struct core *c, const struct request_apply *q)
 	r = core_ingress_check(c, c->config, &c->books.tenant[tenant].is, &c->why);
 	if (r == 0 && before)
 		r = before_check(before, &q->document, tenant, &c->why);
+	if (r == 0)
+		r = number_check(&c->books, &q->document, &c->why);
 	if (r < 0)
 		return r;
 	if (r > 0) { /* the maps may have lost its run all the same */

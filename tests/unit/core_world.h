@@ -97,6 +97,7 @@ struct world {
 	unsigned int jobs_made, answers, answers_due, runs_told, restores_failed;
 	int configured; /* the last CORE_CONFIGURED */
 	int answered; /* the last answer: 0, or its error */
+	char answer_why[256]; /* the last error's text */
 	char refused[512]; /* what the last worker was told that was */
 	uint32_t number; /* random, for a job that is being created */
 	bool creates; /* is one? */
@@ -646,6 +647,8 @@ static inline void answer(struct world *w, const struct core_action *a)
 {
 	w->answers++;
 	w->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
+	if (w->answered)
+		snprintf(w->answer_why, sizeof(w->answer_why), "%s", a->answer.text);
 	if (a->answer.kind == CORE_ANSWER_CREATED) {
 		struct world_job *j = &w->job[number_of(a->job->name)];
 

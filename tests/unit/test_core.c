@@ -890,6 +890,27 @@ static void without_a_word_it_comes_after_ten_seconds(void **state)
 	world_close(&w);
 }
 
+/* Who applies it has to know which job is in the way. */
+static void a_document_whose_number_another_job_has_is_refused(void **state)
+{
+	static struct request q = { .verb = REQUEST_APPLY };
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 3, 8);
+	q.apply.document = *inner_of(&w)->document;
+	snprintf(q.apply.document.job, sizeof(q.apply.document.job), "squat");
+	assert_false(ask(&w, &q));
+	assert_int_equal(w.answered, -EEXIST);
+	assert_string_equal(w.answer_why,
+			    "job squat: job j7 of this node has its number, 2147483399: tallyctl "
+			    "job del j7 first, if that one is over");
+	assert_true(has_inner(&w));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Its results would be dropped; without the run in the maps all is slow, too, but it is said. */
 static void an_inner_run_waits_until_its_tenant_may_come_from_the_root(void **state)
 {
@@ -1672,6 +1693,7 @@ int main(void)
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),
 		FACT(without_a_word_it_comes_after_ten_seconds),
+		FACT(a_document_whose_number_another_job_has_is_refused),
 		FACT(an_inner_run_waits_until_its_tenant_may_come_from_the_root),
 		FACT(a_document_that_comes_again_brings_back_what_the_maps_lost),
 		FACT(only_the_next_runs_document_takes_the_place_of_one),
