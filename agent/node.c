@@ -221,39 +221,49 @@ static int node_reopen(struct node *n, struct why *why)
 	return 0;
 }
 
+static bool pool_is_wanted(const struct node *n, const struct tally_pool *wanted)
+{
+	const struct tally_pool is = dataplane_pool(n->dataplane);
+
+	return is.slots == wanted->slots && !memcmp(&is.policy, &wanted->policy, sizeof(is.policy));
+}
+
 /*
  * The node that is there, with programs, slots and ports as they are to be. Where nothing
  * differs nothing is touched; where something does, it is replaced while frames flow.
  */
 int node_adopt(struct node *n, const struct config *c, struct why *why)
 {
+	const struct tally_pool pool = config_pool(c);
 	bool current;
 	int r = n->stale ? node_reopen(n, why) : 0;
 
 	if (r < 0)
 		return r;
 	current = dataplane_is_current(n->dataplane);
-	if (current && dataplane_slots(n->dataplane) == c->slots && ports_are_wanted(n)) {
+	if (current && dataplane_slots(n->dataplane) == c->slots && pool_is_wanted(n, &pool) &&
+	    ports_are_wanted(n)) {
 		log_say(LOG_LEVEL_INFO, "node adopted", "pin=%s build=%016llx", c->pin,
 			(unsigned long long)dataplane_build());
 		return 0;
 	}
-	r = dataplane_replace(c->pin, c->slots, NULL, n->wanted, c->ports, why);
+	r = dataplane_replace(c->pin, c->slots, &pool, n->wanted, c->ports, why);
 	if (r < 0)
 		return r;
 	log_say(LOG_LEVEL_INFO, "node adopted",
-		"pin=%s build=%016llx programs=%s slots=%u ports=%u", c->pin,
+		"pin=%s build=%016llx programs=%s slots=%u pool=%u ports=%u", c->pin,
 		(unsigned long long)dataplane_build(), current ? "loaded again" : "upgraded",
-		c->slots, c->ports);
+		c->slots, pool.slots, c->ports);
 	return node_reopen(n, why);
 }
 
 static int node_create(struct node *n, const struct config *c, struct why *why)
 {
+	const struct tally_pool pool = config_pool(c);
 	struct why ignored;
 	int r;
 
-	r = dataplane_attach(c->pin, c->slots, NULL, n->wanted, c->ports, why);
+	r = dataplane_attach(c->pin, c->slots, &pool, n->wanted, c->ports, why);
 	if (r < 0)
 		return r;
 	r = dataplane_open(c->pin, &n->dataplane, why);

@@ -77,6 +77,32 @@ static bool is_overtaken(const struct core *c, const struct plan_step *step)
 	       c->books.job[step->index]->spilled;
 }
 
+/* What its slots held is lost; the software asks for it. */
+static void borrowed(struct core *c, int r)
+{
+	struct job *j = c->books.job[c->agree.plan->step[c->agree.at - 1].index];
+
+	if (r < 0)
+		core_log(c, LOG_LEVEL_WARNING, "no borrowed slots", "job=%s reason=\"%s\"", j->name,
+			 core_reason(&c->why, r));
+	j->borrows = r == 0;
+	if (!j->borrows) {
+		core_doubt_maps(c);
+		core_save_soon(c);
+	}
+	agree_next(c, 0);
+}
+
+static void job_add(struct core *c, struct job *j)
+{
+	if (j->document)
+		inner_install(c, j, agree_next);
+	else if (j->borrows)
+		run_borrow(c, j, 0, borrowed);
+	else
+		run_install(c, j, restored);
+}
+
 static void agree_next(struct core *c, int r)
 {
 	const struct plan_step *step;
@@ -103,10 +129,7 @@ static void agree_next(struct core *c, int r)
 		mirror_regate(c, step->id, c->books.job[step->index]->tenant, agree_next);
 		return;
 	case PLAN_JOB_ADD:
-		if (c->books.job[step->index]->document)
-			inner_install(c, c->books.job[step->index], agree_next);
-		else
-			run_install(c, c->books.job[step->index], restored);
+		job_add(c, c->books.job[step->index]);
 		return;
 	case PLAN_JOB_SPILL:
 		/* one that has just started knows no job; one that runs keeps its sums */

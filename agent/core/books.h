@@ -36,6 +36,7 @@ struct books {
 	bool cordoned; /* no run begins */
 	bool spills; /* runs without slots are summed in software */
 	bool lends; /* or get slots on loan, if there are any that nobody uses */
+	bool pool; /* there are slots that runs without slots of their own borrow */
 };
 
 /* Empty, with the default tenant. */
@@ -138,6 +139,13 @@ uint32_t books_job_id(const struct books *b, uint32_t random);
  * the tenant has an ingress point with one. It is the root of a job, and no inner node.
  */
 bool books_may_spill(const struct books *b, const struct job *j);
+
+/*
+ * May its runs borrow slots, with software as their root? Sums of several ranks have no rank's key,
+ * and a packet that a swap sends up comes in where another job's did, which ingress points would
+ * refuse.
+ */
+bool books_may_borrow(const struct books *b, const struct job *j);
 
 /*
  * The window of a job's next run: a power of two, as large as the quota allows and at most what

@@ -9,6 +9,10 @@
 #include "keys_yaml.h"
 #include "tenant_keys.h"
 
+enum {
+	STALLED_MS = 20, /* some round trips, and less than the first timeouts of most workers */
+};
+
 #define NOT_GIVEN UINT32_MAX /* slots of a tenant, or the number of addresses to listen at */
 
 const char *const config_modes[] = { [DATAPLANE_AUTO] = "auto",
@@ -27,8 +31,13 @@ const char *const config_ingress[] = {
 const char *const config_quotas[] = {
 	[CONFIG_QUOTAS_FIXED] = "fixed", [CONFIG_QUOTAS_LEND] = "lend", NULL
 };
+const char *const config_policies[] = { [CONFIG_POLICY_PREEMPT] = "preempt",
+					[CONFIG_POLICY_FCFS] = "fcfs",
+					[CONFIG_POLICY_ESA] = "esa",
+					NULL };
 
 _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
+		       sizeof(enum config_policy) == sizeof(unsigned int) &&
 		       sizeof(enum config_ingress) == sizeof(unsigned int) &&
 		       sizeof(enum config_quotas) == sizeof(unsigned int) &&
 		       sizeof(enum log_level) == sizeof(unsigned int),
@@ -192,6 +201,16 @@ static const struct key sample_rows[] = {
 	  .meaning = "How often traffic is looked at, in milliseconds." },
 };
 
+static const struct key pool_rows[] = {
+	{ "slots", &key_number, CONFIG(pool_slots), .max = DATAPLANE_SLOTS_MAX, .initial = "0",
+	  .meaning = "Slots besides, which runs borrow that find none of their own; 0: none." },
+	{ "policy", &key_choice, CONFIG(pool_policy), .words = config_policies,
+	  .initial = "preempt",
+	  .meaning = "Who has a borrowed slot that others want: `preempt`: who came last; `fcfs`: "
+		     "who came first, until its sum leaves or stalls; `esa`: who has the higher "
+		     "priority, as far as refusals of others have left it." },
+};
+
 static const struct key spill_rows[] = {
 	{ "memory_mib", &key_number, CONFIG(spill_mib), .max = CONFIG_SPILL_MIB_MAX,
 	  .initial = "256",
@@ -210,6 +229,7 @@ static const struct key rows[] = {
 	  .initial = "4096",
 	  .meaning = "Chunks that the node has memory for, 3.4 KB each. A job needs two for each "
 		     "chunk of its window." },
+	{ "pool", .keys = KEYS_OF(pool_rows) },
 	{ "pin", &key_path, CONFIG(pin), .initial = DATAPLANE_PIN,
 	  .meaning = "Directory in a BPF file system where programs and maps are pinned; another "
 		     "one for each node, if there are several on a machine." },
@@ -242,6 +262,18 @@ static const struct key rows[] = {
 };
 
 const struct keys config_keys = KEYS(rows);
+
+/* Results leave a root's machine past the pool, so nobody holds on to a slot for these. */
+struct tally_pool config_pool(const struct config *c)
+{
+	static const struct tally_borrowed_policy policies[] = {
+		[CONFIG_POLICY_PREEMPT] = { .preempts = true },
+		[CONFIG_POLICY_FCFS] = { .stalled_ms = STALLED_MS },
+		[CONFIG_POLICY_ESA] = TALLY_BORROWED_ESA,
+	};
+
+	return (struct tally_pool){ .slots = c->pool_slots, .policy = policies[c->pool_policy] };
+}
 
 void config_free(struct config *c) { free(c); }
 

@@ -42,11 +42,15 @@ enum {
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
 
-/* Words of enum log_level, config_ingress, config_quotas and dataplane_mode; last comes NULL. */
+/*
+ * Words of enum log_level, config_ingress, config_quotas, dataplane_mode and config_policy; last
+ * comes NULL.
+ */
 extern const char *const config_levels[];
 extern const char *const config_ingress[];
 extern const char *const config_quotas[];
 extern const char *const config_modes[];
+extern const char *const config_policies[];
 
 enum config_ingress {
 	CONFIG_INGRESS_OPTIONAL,
@@ -58,6 +62,13 @@ enum config_quotas {
 	CONFIG_QUOTAS_LEND, /* what nobody uses is lent to runs beyond their tenants' quotas */
 };
 
+/* Who has a slot of the pool that others want: docs/decisions/0014-borrowed-slots.md. */
+enum config_policy {
+	CONFIG_POLICY_PREEMPT,
+	CONFIG_POLICY_FCFS,
+	CONFIG_POLICY_ESA,
+};
+
 struct config_port {
 	char name[IF_NAMESIZE];
 	enum dataplane_mode mode; /* wanted */
@@ -67,7 +78,9 @@ struct config_port {
 struct config {
 	unsigned int ports; /* 1 .. TALLY_PORTS_MAX, no two of one name */
 	struct config_port port[TALLY_PORTS_MAX];
-	uint32_t slots; /* of the node */
+	uint32_t slots; /* of the node, for runs that have slots of their own */
+	uint32_t pool_slots; /* that the others borrow */
+	enum config_policy pool_policy;
 	char pin[CONFIG_PATH_BYTES];
 	char state[CONFIG_PATH_BYTES];
 	enum config_ingress ingress;
@@ -102,6 +115,9 @@ struct config {
 };
 
 extern const struct keys config_keys; /* of struct config */
+
+/* As the data plane has it. */
+struct tally_pool config_pool(const struct config *c);
 
 /*
  * Parses a buffer (no NUL at its end needed). *ret is the caller's, for config_free(). `name` of

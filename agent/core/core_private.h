@@ -98,10 +98,15 @@ struct core {
 	struct {
 		struct job *job;
 		uint16_t due, window; /* chunks: by quota; that fit */
-		bool spilled;
+		bool spilled, borrows;
 		bool unreached; /* some neighbour does not answer, or not yet */
 		struct why why;
 	} begin;
+	struct {
+		uint32_t id;
+		unsigned int places;
+		core_step *then;
+	} remove; /* a run that is to go */
 	struct {
 		struct installation *g;
 		unsigned int at; /* the copy whose hop comes next */
@@ -277,6 +282,12 @@ void run_install(struct core *c, const struct job *j, core_step *then);
 
 /* In software, where the job may: its next run, with this window; 0: the run that is on. */
 void run_spill(struct core *c, const struct job *j, uint16_t window, core_step *then);
+
+/*
+ * The maps get a run whose root is the software of this machine: the one that is on, or the next
+ * one, with this window.
+ */
+void run_borrow(struct core *c, const struct job *j, uint16_t window, core_step *then);
 
 /* runs_begin_again() when it is j->begin_again_ns. */
 void run_again_due(struct core *c, const struct job *j);

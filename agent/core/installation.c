@@ -161,6 +161,7 @@ void installation_borrow(struct installation *g)
 {
 	g->job.borrows = 1;
 	g->job.range = (g->job.slot_mask + 1) / 2;
+	g->job.slot_base = INSTALLATION_BASE_ANY;
 }
 
 static struct tally_child child_of(const struct installation_copy *c)

@@ -20,6 +20,7 @@
 
 enum {
 	INSTALLATION_VIAS_MAX = 64, /* child nodes of a job on one node */
+	INSTALLATION_BASE_ANY = -1, /* slot_base: wherever */
 	HOP_WAIT_MS = 1000, /* a neighbour that is up answers within this time */
 };
 
@@ -74,7 +75,10 @@ struct installation {
 int installation_plan(const struct run *file, const struct installation_role *role,
 		      struct installation *ret, struct why *why);
 
-/* A planned job has no slots of its own, and borrows. The node is an inner one. */
+/*
+ * A planned job has no slots of its own, and borrows. The node is an inner one. Where its range
+ * begins in the pool, tables.h decides, unless the caller does (slot_base).
+ */
 void installation_borrow(struct installation *g);
 
 /* Who gets copy `index` of those that installation_plan() makes; none: there is no such copy. */

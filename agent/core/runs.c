@@ -119,7 +119,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 	/* Where nodes send sums of several ranks, these come from no rank's address. */
 	c->install.g->job.bound = !j->document && !j->tree;
 	c->install.g->job.tenant = j->tenant;
-	if (j->borrows)
+	if (j->document && j->borrows)
 		installation_borrow(c->install.g);
 	explicit_bzero(run->key, sizeof(run->key));
 	return r;
@@ -128,7 +128,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 /* As run_install(), also of the job's next run, with this window. */
 static void install(struct core *c, const struct job *j, uint16_t window, core_step *then)
 {
-	const bool is_tried_again = c->begin.job || j->document;
+	const bool is_tried_again = j == c->begin.job || j->document;
 	int r;
 
 	c->install.end_ns = is_tried_again ? 0 : c->now_ns + HOP_WAIT_MS * 1000000ull;
@@ -205,13 +205,53 @@ static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 	members_send_away(c, j, MEMBERS_WAITING, r == -EACCES ? -EIO : r, reason);
 }
 
-/* Out of the maps, or of the spill. */
-static void run_remove(struct core *c, const struct job *j, core_step *then)
+enum { /* where a run is */
+	IN_MAPS = 1,
+	IN_SOFTWARE = 2,
+};
+
+static unsigned int places_of(bool spilled, bool borrows)
 {
-	if (j->spilled)
-		core_await(c, ACTION(CORE_UNSPILL, .id = j->id), NULL, then);
+	return (spilled ? IN_SOFTWARE : 0) | (!spilled || borrows ? IN_MAPS : 0);
+}
+
+static void remove_from_maps(struct core *c, int r)
+{
+	if (c->remove.places & IN_MAPS)
+		mirror_remove(c, c->remove.id, c->remove.then);
 	else
-		mirror_remove(c, j->id, then);
+		c->remove.then(c, r);
+}
+
+/* Out of these places. */
+static void run_remove(struct core *c, const struct job *j, unsigned int places, core_step *then)
+{
+	c->remove.id = j->id;
+	c->remove.places = places;
+	c->remove.then = then;
+	if (places & IN_SOFTWARE)
+		core_await(c, ACTION(CORE_UNSPILL, .id = j->id), NULL, remove_from_maps);
+	else
+		remove_from_maps(c, 0);
+}
+
+/* The software sends results: no copies leave by the maps, and no neighbours need to be known. */
+void run_borrow(struct core *c, const struct job *j, uint16_t window, core_step *then)
+{
+	struct installation *g;
+	int r;
+
+	c->install.then = then;
+	r = run_plan(c, j, window);
+	if (r < 0) {
+		install_done(c, r);
+		return;
+	}
+	g = c->install.g;
+	installation_borrow(g);
+	g->job.root = g->job.bound = 0;
+	g->job.copies = g->copies = 0;
+	mirror_install(c, g, install_done);
 }
 
 void run_spill(struct core *c, const struct job *j, uint16_t window, core_step *then)
@@ -228,12 +268,37 @@ void run_spill(struct core *c, const struct job *j, uint16_t window, core_step *
 	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, then);
 }
 
-/* Without slots, and so with the whole window. */
-static void spill(struct core *c, core_step *then)
+static void begin_installed(struct core *c, int r);
+
+/* What fails here costs time only: the run is in software. */
+static void begin_borrowed(struct core *c, int r)
+{
+	if (r < 0) {
+		core_log(c, LOG_LEVEL_WARNING, "no borrowed slots", "job=%s reason=\"%s\"",
+			 c->begin.job->name, core_reason(&c->why, r));
+		core_doubt_maps(c);
+	}
+	c->begin.borrows = r == 0;
+	c->begin.window = c->begin.due;
+	begin_installed(c, 0);
+}
+
+static void begin_spilled(struct core *c, int r)
+{
+	struct job *j = c->begin.job;
+
+	if (r == 0 && books_may_borrow(&c->books, j))
+		run_borrow(c, j, j->window, begin_borrowed);
+	else
+		begin_installed(c, r);
+}
+
+/* Without slots of its own, and so with the whole window. */
+static void spill(struct core *c)
 {
 	c->begin.spilled = true;
 	c->begin.window = c->begin.due = c->begin.job->window;
-	run_spill(c, c->begin.job, c->begin.window, then);
+	run_spill(c, c->begin.job, c->begin.window, begin_spilled);
 }
 
 /* Without the disk, too: an agent after us finds in the maps which epoch it was (agree_read()). */
@@ -245,7 +310,8 @@ static void begin_saved(struct core *c, int r)
 	c->counts.runs_begun++;
 	c->counts.loans += job_is_lent(j);
 	core_log(c, LOG_LEVEL_INFO,
-		 j->spilled	  ? "run begins, summed in software"
+		 j->borrows	  ? "run begins, in borrowed slots and in software"
+		 : j->spilled	  ? "run begins, summed in software"
 		 : job_is_lent(j) ? "run begins, with slots on loan"
 				  : "run begins",
 		 "job=%s id=%u epoch=%u workers=%u window=%u", j->name, j->id, j->epoch, j->workers,
@@ -277,12 +343,14 @@ static void begin_alone(struct core *c, int r)
 	if (r < 0 && r != -ENOENT)
 		core_doubt_maps(c); /* it goes when they are read */
 	job_begin(j, c->begin.window, c->begin.spilled);
+	j->borrows = c->begin.borrows;
 	core_await(c, ACTION(CORE_SAVE), NULL, begin_saved);
 }
 
 static void begin_installed(struct core *c, int r)
 {
 	struct job *j = c->begin.job;
+	unsigned int left;
 
 	if (c->begin.unreached && c->now_ns < j->begin_by_ns) {
 		begin_later(c);
@@ -291,7 +359,7 @@ static void begin_installed(struct core *c, int r)
 	if (r == -ENOSPC && !c->begin.spilled && books_may_spill(&c->books, j)) {
 		core_log(c, LOG_LEVEL_WARNING, "no slots", "job=%s reason=\"%s\"", j->name,
 			 core_reason(&c->why, r));
-		spill(c, begin_installed);
+		spill(c);
 		return;
 	}
 	if (r < 0) {
@@ -304,10 +372,8 @@ static void begin_installed(struct core *c, int r)
 	if (c->begin.window < c->begin.due)
 		core_log(c, LOG_LEVEL_WARNING, "smaller window: not enough free slots side by side",
 			 "job=%s window=%u instead_of=%u", j->name, c->begin.window, c->begin.due);
-	if (j->run_window && j->spilled != c->begin.spilled)
-		run_remove(c, j, begin_alone);
-	else
-		begin_alone(c, 0);
+	left = j->run_window ? places_of(j->spilled, j->borrows) : 0;
+	run_remove(c, j, left & ~places_of(c->begin.spilled, c->begin.borrows), begin_alone);
 }
 
 /* Loans that are enough were given back; or none are, and the window may come out smaller. */
@@ -353,7 +419,7 @@ void run_begin(struct core *c, struct job *j)
 			explicit_bzero(j->begin_draw.secret, sizeof(j->begin_draw.secret));
 	}
 	c->begin.job = j;
-	c->begin.unreached = c->begin.spilled = false;
+	c->begin.unreached = c->begin.spilled = c->begin.borrows = false;
 	r = core_cordon_check(c, &c->why);
 	if (r == 0)
 		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
@@ -387,7 +453,12 @@ static void end_removed(struct core *c, int r)
 	c->end.then(c, 0);
 }
 
-static void end_sampled(struct core *c, int r) { run_remove(c, c->end.job, end_removed); }
+static void end_sampled(struct core *c, int r)
+{
+	const struct job *j = c->end.job;
+
+	run_remove(c, j, places_of(j->spilled, j->borrows), end_removed);
+}
 
 void run_end(struct core *c, struct job *j, core_step *then)
 {

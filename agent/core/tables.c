@@ -330,13 +330,13 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 			       j.id, j.job.epoch, j.id);
 	j.job.id = j.id;
 	j.copies = wanted->copies;
-	j.copy = calloc(j.copies, sizeof(*j.copy));
+	j.copy = calloc(j.copies + 1, sizeof(*j.copy));
 	if (!j.copy)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < j.copies; i++)
 		j.copy[i].port = wanted->copy[i].hop.port;
 	r = children_check(now, wanted, why);
-	if (r == 0 && !j.job.borrows)
+	if (r == 0)
 		r = tables_place(now, j.id, &j.job, why);
 	if (r == 0)
 		r = group_find(now, j.id, &j.job, why);

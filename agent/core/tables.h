@@ -43,6 +43,7 @@ struct tables_job {
 /* All jobs of a node. Zeros are a node without slots, ports and jobs; for tables_close(). */
 struct tables {
 	uint32_t slots;
+	uint32_t pool; /* slots that jobs borrow */
 	unsigned int ports;
 	uint32_t *port; /* where the node is attached: ifindexes */
 	unsigned int jobs; /* up to TALLY_JOBS_MAX, and broken ones */
@@ -60,21 +61,23 @@ bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b)
 const struct tables_job *tables_find(const struct tables *t, uint32_t id);
 
 /*
- * Where a planned and addressed job goes; *ret is the caller's. Slots are chosen around those
- * of all other jobs (rings.h), an older epoch of the job makes room, and gates that it has keep
- * their rows.
- * `gates`: where messages may come in; NULL: everywhere. Each job has a row. Its gates at ports
- * that workers are behind have rows of their own, then its other gates, as far as there are rows:
- * TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others have, and the rest for who comes
- * first. -EINVAL: a copy leaves by a port where the node is not attached, or a gate is given twice;
- * -EEXIST: the job is there with this epoch, and all copies leave by the same ports; -ENOSPC: no
- * children, slots, group or gates; -ENOMEM.
+ * Where a planned and addressed job goes; *ret is the caller's. Slots are chosen around those of
+ * all other jobs (rings.h), or a range in the pool (pool.h); an older epoch of the job makes room,
+ * and gates that it has keep their rows. `gates`: where messages may come in; NULL: everywhere.
+ * Each job has a row. Its gates at ports that workers are behind have rows of their own, then its
+ * other gates, as far as there are rows: TALLY_PORT_ROWS_OF_TENANT for each tenant, whatever others
+ * have, and the rest for who comes first. -EINVAL: a copy leaves by a port where the node is not
+ * attached, or a gate is given twice; -EEXIST: the job is there with this epoch, and all copies
+ * leave by the same ports; -ENOSPC: no children, slots, group or gates; -ENOMEM.
  */
 int tables_install(const struct tables *now, const struct installation *wanted,
 		   const struct dataplane_gate *gates, unsigned int count, struct tables_job *ret,
 		   struct why *why);
 
-/* Slots for a job (slot_mask + 1), as tables_install() gives them: slot_base. -ENOSPC, -ENOMEM. */
+/*
+ * Slots for a job (slot_mask + 1), or its range in the pool, as tables_install() gives them:
+ * slot_base. -ENOSPC, -ENOMEM.
+ */
 int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why);
 
 /* A run's ring that is to lie elsewhere, in the same epoch. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pool.h"
 #include "rings.h"
 #include "tables.h"
 
@@ -34,7 +35,24 @@ static unsigned int rings_of(const struct tables *now, uint32_t id, struct ring 
 	return count;
 }
 
-int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why)
+static int range_place(const struct tables *now, uint32_t id, struct tally_job *job)
+{
+	_cleanup_(freep) uint32_t *base = calloc(now->jobs + 1, sizeof(*base));
+	unsigned int count = 0;
+
+	if (!base)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < now->jobs; i++)
+		if (now->job[i].id != id && now->job[i].job.borrows &&
+		    now->job[i].job.group != TABLES_NO_GROUP)
+			base[count++] = now->job[i].job.slot_base;
+	if (job->slot_base == (uint32_t)INSTALLATION_BASE_ANY)
+		job->slot_base = pool_base(base, count, now->pool);
+	return 0;
+}
+
+static int slots_place(const struct tables *now, uint32_t id, struct tally_job *job,
+		       struct why *why)
 {
 	_cleanup_(freep) struct ring *ring = calloc(now->jobs + 1, sizeof(*ring));
 	const uint32_t wanted = job->slot_mask + 1;
@@ -54,6 +72,11 @@ int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, s
 			wanted, now->slots);
 	job->slot_base = base;
 	return 0;
+}
+
+int tables_place(const struct tables *now, uint32_t id, struct tally_job *job, struct why *why)
+{
+	return job->borrows ? range_place(now, id, job) : slots_place(now, id, job, why);
 }
 
 int tables_make_room(const struct tables *now, uint32_t id, uint32_t slots,

@@ -81,7 +81,8 @@ static int job_read(struct dataplane *d, const struct gate *gates, uint32_t coun
 
 int maps_read_gates(struct dataplane *d, struct tables *ret, struct why *why)
 {
-	_cleanup_(tables_close) struct tables t = { .slots = dataplane_slots(d) };
+	_cleanup_(tables_close) struct tables t = { .slots = dataplane_slots(d),
+						    .pool = dataplane_pool(d).slots };
 	_cleanup_(freep) struct gate *gates = NULL;
 	uint32_t count = 0, end;
 	int r;

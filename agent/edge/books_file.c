@@ -86,6 +86,7 @@ static const struct key job_rows[] = {
 	{ "sealed", &key_bool, JOB(sealed), .later = true },
 	{ "over", &key_bool, JOB(over), .later = true },
 	{ "spilled", &key_bool, JOB(spilled), .later = true },
+	{ "borrows", &key_bool, JOB(borrows), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
 	{ "tree", NULL, KEY_LIST(struct job_record, tree.node, tree.nodes), .keys = &tree_node_keys,
 	  .later = true },

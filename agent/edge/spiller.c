@@ -246,14 +246,22 @@ int spiller_refused_fd(const struct spiller *s) { return s->refused[0]; }
 struct rows {
 	struct traffic_row *row;
 	unsigned int count;
+	unsigned int others; /* before it, of the data plane */
 };
 
 static void row_add(void *context, uint32_t id, uint16_t tenant,
 		    const struct tally_counter *counter)
 {
 	struct rows *rows = context;
-	struct traffic_row *row = &rows->row[rows->count++];
+	struct traffic_row *row;
 
+	for (row = rows->row; row < rows->row + rows->others; row++) {
+		if (row->job != id || row->ifindex)
+			continue;
+		traffic_count(row->outcome, counter); /* it borrows slots there */
+		return;
+	}
+	row = &rows->row[rows->count++];
 	*row = (struct traffic_row){ .job = id, .tenant = tenant };
 	memcpy(row->outcome, counter, sizeof(row->outcome));
 }
@@ -276,7 +284,7 @@ static void apart_add(const struct spill *spill, struct tally_counter *to)
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count)
 {
 	const struct spill *spill = serve_spill(s->serve);
-	struct rows all = { .count = *count };
+	struct rows all = { .count = *count, .others = *count };
 	unsigned int jobs;
 
 	pthread_mutex_lock(&s->lock);

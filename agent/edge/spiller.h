@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Jobs of this node that are summed in software: a thread of its own serves them, with a socket
- * for each service address. A job must not have gates in the maps at the same time: what the data
- * plane passes on comes here.
+ * for each service address. What the data plane passes on comes here: a job that is in the maps at
+ * the same time is one that borrows slots there.
  */
 #ifndef TALLY_AGENT_SPILLER_H
 #define TALLY_AGENT_SPILLER_H
@@ -58,7 +58,8 @@ void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplan
 			bool anywhere, const struct dataplane_source *point, unsigned int count);
 
 /*
- * Adds a row for each job behind `count` rows of malloc(), 1 at least: what came to it. What no job
+ * Adds a row for each job behind `count` rows of malloc(), 1 at least: what came to it; to the row
+ * of the job, if that is there: what it passes on is counted in both places. What no job
  * has let in is added to row 0, unless the data plane passed it, and so has counted it. -ENOMEM.
  */
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count);

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Slots are scarce: three jobs of two tenants at once, on nodes that have slots for a few of them.
-# At the root, what finds none is summed in software; inner nodes pass it on. Meanwhile packets are lost, a node is
+# What finds none borrows slots, and is summed in software. Meanwhile packets are lost, a node is
 # reloaded and agents are killed: all sums are exact on each worker, and nobody is refused.
 # shellcheck source=tests/e2e/tree_lib.sh
 source "$(dirname "$0")/tree_lib.sh"
 
 jobs=(alpha beta gamma)
+declare -A calls=([alpha]=700 [beta]=200 [gamma]=200) # who has slots is faster
 declare -A members=() # processes of each job's workers
 
 # All sums are exact, the same on all workers; on the way nothing was refused.
@@ -43,13 +44,15 @@ reload_with() { # SED-SCRIPT
 }
 
 in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; } # JOB YES?
+borrows() { [[ $(ctl --json job list "$1" | jq '.[0].borrows') == "$2" ]]; }
 borrows_at() { [[ $(at "$1" --json job list "$2" | jq '.[0].borrows') == "$3" ]]; } # NODE JOB YES?
 of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all" >/dev/null; }
 
-# The three want 256 slots at each node, which has 64.
-two_tenants_on_two_levels() {
+# The three want 256 slots at each node, which has 64, and perhaps a pool.
+two_tenants_on_two_levels() { # SLOTS-OF-POOL
 	levels 64 rate 1gbit loss 1
 	sed -i 's/^slots: .*/slots: 64/' "$work/tallyd.yaml"
+	echo "pool: {slots: $1}" | tee -a "$work/tallyd.yaml" "$work/a0.yaml" >>"$work/a1.yaml"
 	echo "tenants: [{name: red, slots: 64}, {name: blue, slots: 0}]" >>"$work/tallyd.yaml"
 	start_levels
 	create_job alpha 4 --tenant red --window 32 --tree "$work/tree.json"
@@ -57,27 +60,31 @@ two_tenants_on_two_levels() {
 	create_job gamma 4 --tenant blue --window 32 --tree "$work/tree.json"
 }
 
-join_jobs() { # tally-perf arguments...
+outcome_of() { ctl --json stats --job "$1" | jq ".$2.packets"; } # JOB OUTCOME
+
+join_jobs() {
 	local job
 	for job in "${jobs[@]}"; do
-		join_ranks "$job" "$@" || return 1
+		join_ranks "$job" -d int32 -b 256K -e 256K -n "${calls[$job]}" -w 0 || return 1
 		members[$job]=${worker[*]}
 		bring_all "$job" || return 1
 	done
 }
 
-three_jobs_have_slots_for_one_of_them() {
-	local job
-	two_tenants_on_two_levels
-	join_jobs -d int32 -b 256K -e 256K -n 100 -w 0
+three_jobs_have_slots_for_one_of_them() { # [POOL]
+	local job pool=${1-0} borrows=false
+	((pool == 0)) || borrows=true
+	two_tenants_on_two_levels "$pool"
+	join_jobs
 	in_software alpha false
 	in_software beta true
 	in_software gamma true
+	borrows beta "$borrows"
 	borrows_at a0 alpha false
 	borrows_at a0 beta true
 	borrows_at a0 gamma true
 	another_of_each 500
-	reload_with 's/^slots: .*/slots: 80/'
+	reload_with 's/^slots: .*/slots: 80/; s/^pool: .*/pool: {slots: 48}/'
 	another_of_each 500
 	end_inner a0 KILL
 	another_of_each 500
@@ -86,23 +93,59 @@ three_jobs_have_slots_for_one_of_them() {
 		is_on_at a0 "$job"
 	done
 	borrows_at a0 gamma true
+	end_agent KILL
+	start_agent
+	borrows beta "$borrows"
+	another_of_each 500
 	jobs_end
 	of_job alpha "!="
 	of_job beta ==
 	of_job gamma ==
 }
 
-# An agent whose ports are not there: nothing is in the network but routers.
-three_jobs_without_any_xdp() {
-	local job
+star() { # LINK-OPTIONS
 	agent_network <<-END
 		host w0 w1 w2 w3
 		node n0
-		link w0 n0 rate 1gbit loss 1
-		link w1 n0 rate 1gbit loss 1
-		link w2 n0 rate 1gbit loss 1
-		link w3 n0 rate 1gbit loss 1
+		link w0 n0 $*
+		link w1 n0 $*
+		link w2 n0 $*
+		link w3 n0 $*
 	END
+}
+
+up_of() { # JOB: packets that software got
+	ctl --json stats --job "$1" |
+		jq '[.SENT_UP, .PASSED_UP, .FLUSHED_UP, .SWAPPED, .REFUSED] | map(.packets) | add'
+}
+
+software_gets_one_packet_for_each_chunk() {
+	star rate 1gbit
+	sed -i 's/^slots: .*/slots: 2/' "$work/tallyd.yaml"
+	echo "pool: {slots: 256}" >>"$work/tallyd.yaml"
+	start_agent
+	create_job plain 4 --tags no
+	create_job tagged 4
+	join_all plain w0 w1 w2 w3 -- -d int32 -b 1M -e 1M -n 20 -w 0
+	until_true borrows plain true
+	ctl job list | has '^plain .*borrows slots'
+	ctl job show plain | has '^no slots of its own: it wants 256'
+	ctl status | has '1 summed in software, for lack of slots, 1 in borrowed slots'
+	joined_end
+	of_job plain ==
+	echo "$(up_of plain) packets went up, for $(outcome_of plain COMPLETED) results"
+	(($(up_of plain) * 10 < $(outcome_of plain COMPLETED) * 12))
+	# A sum of several ranks has no rank's key.
+	join_all tagged w0 w1 w2 w3 -- -d int32 -b 1M -e 1M -n 5 -w 0
+	until_true in_software tagged true
+	borrows tagged false
+	joined_end
+}
+
+# An agent whose ports are not there: nothing is in the network but routers.
+three_jobs_without_any_xdp() {
+	local job
+	star rate 1gbit loss 1
 	sed -i '/^ports:/,/^slots:/c ports: none0\nslots: 2' "$work/tallyd.yaml"
 	echo "tenants: [{name: red, slots: 0}, {name: blue, slots: 0}]" >>"$work/tallyd.yaml"
 	start_agent
@@ -128,5 +171,17 @@ three_jobs_without_any_xdp() {
 	done
 }
 
+# Software gets sums of all workers, and packets of one that found their slot taken.
+the_others_borrow_from_a_pool() {
+	local job
+	three_jobs_have_slots_for_one_of_them 64
+	for job in beta gamma; do
+		echo "$job: $(outcome_of "$job" SENT_UP) sums of all, $(outcome_of "$job" COMPLETED) results"
+		(($(outcome_of "$job" SENT_UP) > 1000 && $(outcome_of "$job" SWAPPED) > 100))
+	done
+}
+
 facts three_jobs_have_slots_for_one_of_them \
+	the_others_borrow_from_a_pool \
+	software_gets_one_packet_for_each_chunk \
 	three_jobs_without_any_xdp

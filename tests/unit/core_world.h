@@ -213,7 +213,9 @@ static inline void maps_put(struct world *w, const struct tables_job *job)
 
 static inline void maps_read(struct world *w, struct tables *ret)
 {
-	*ret = (struct tables){ .slots = w->maps.slots, .ports = w->maps.ports };
+	*ret = (struct tables){ .slots = w->maps.slots,
+				.pool = w->maps.pool,
+				.ports = w->maps.ports };
 	ret->port = calloc(w->maps.ports + 1, sizeof(*ret->port));
 	assert_non_null(ret->port);
 	memcpy(ret->port, w->maps.port, w->maps.ports * sizeof(*ret->port));
@@ -286,7 +288,8 @@ static inline void maps_check(struct world *w)
 		const struct tables_job *m = &w->maps.job[i];
 		const struct tally_job *a = &m->job;
 
-		if (!a->borrows && (uint64_t)a->slot_base + a->slot_mask >= w->maps.slots)
+		if (a->borrows ? w->maps.pool && a->slot_base >= w->maps.pool
+			       : (uint64_t)a->slot_base + a->slot_mask >= w->maps.slots)
 			WRONG(w, "job %u has slots that the node has not", m->id);
 		for (unsigned int k = 0; k < i; k++) {
 			const struct tally_job *b = &w->maps.job[k].job;
@@ -370,15 +373,19 @@ static inline void maps_agree_check(struct world *w)
 			continue;
 		if (j->spilled) {
 			spilled++;
-			if (m || !spill_has(w, j))
-				WRONG(w, "the run of %s is not in software alone", j->name);
-			continue;
+			if (!!m != j->borrows || !spill_has(w, j))
+				WRONG(w, "the run of %s is not in software%s", j->name,
+				      j->borrows ? "" : " alone");
 		}
+		if (j->spilled && !j->borrows)
+			continue;
 		runs++;
 		if (!m || m->job.epoch != j->epoch || m->job.tenant != j->tenant ||
-		    m->job.borrows != j->borrows || m->job.root != !j->document ||
+		    m->job.borrows != j->borrows || m->job.root != !(j->borrows || j->document) ||
 		    (!j->borrows && m->job.slot_mask != job_slots(j) - 1))
 			WRONG(w, "the run of %s is not in the maps", j->name);
+		if (m && m->copies != (j->spilled ? 0 : m->job.copies))
+			WRONG(w, "the copies of %s are not those of its run", j->name);
 		wanted = plan_gates(&b->tenant[j->tenant].is, ports, count, gates);
 		for (unsigned int k = 0; m && k < wanted; k++)
 			if (!tables_gate_find(m, gates[k].ifindex))
@@ -702,6 +709,7 @@ static inline void dataplane_adopt(struct world *w, const struct config *c, stru
 		return;
 	}
 	w->maps.slots = c->slots;
+	w->maps.pool = c->pool_slots;
 	dataplane_mend(w, c, e);
 }
 

@@ -442,6 +442,31 @@ static void no_tenant_takes_the_jobs_of_all(void **state)
 	assert_string_equal(why.text, "the node has 1024 jobs already, the most it can");
 }
 
+/* With tags a sum of several ranks has no key; with points a packet of a swap comes in elsewhere.
+ */
+static void who_has_no_slots_may_borrow(void **state)
+{
+	struct job *j;
+	int red = tenant_added("red", 64);
+
+	books.spills = books.pool = true;
+	assert_in_range(red, 1, TALLY_TENANTS_MAX - 1);
+	assert_int_equal(job_added("train", red, 128), 0);
+	j = job_named("train");
+	assert_true(books_may_borrow(&books, j));
+	j->tags = true;
+	assert_false(books_may_borrow(&books, j));
+	j->tags = false;
+	books.tenant[red].is.points = 1;
+	assert_false(books_may_borrow(&books, j));
+	books.tenant[red].is.points = 0;
+	books.pool = false;
+	assert_false(books_may_borrow(&books, j));
+	books.pool = true;
+	books.spills = false; /* who would make the results? */
+	assert_false(books_may_borrow(&books, j));
+}
+
 static void what_a_run_borrows_is_not_its_tenants(void **state)
 {
 	struct job *j;
@@ -821,6 +846,7 @@ int main(void)
 		FACT(names_and_numbers_are_taken_once),
 		FACT(no_tenant_takes_the_jobs_of_all),
 		FACT(no_tenant_takes_the_inner_nodes_of_all),
+		FACT(who_has_no_slots_may_borrow),
 		FACT(what_a_run_borrows_is_not_its_tenants),
 		FACT(an_inner_job_without_slots_borrows),
 		FACT(number_0_is_no_jobs),

@@ -67,6 +67,8 @@ static void what_is_not_said_has_a_default(void **state)
 	assert_int_equal(c->port[0].mode, DATAPLANE_AUTO);
 	assert_false(c->port[0].share);
 	assert_int_equal(c->slots, 4096);
+	assert_int_equal(c->pool_slots, 0);
+	assert_true(config_pool(c).policy.preempts && !config_pool(c).policy.by_priority);
 	assert_string_equal(c->pin, "/sys/fs/bpf/tally");
 	assert_string_equal(c->state, "/var/lib/tally/state.json");
 	assert_int_equal(c->services, 2);
@@ -98,6 +100,7 @@ static void everything_can_be_said(void **state)
 				       "  - {name: eth2, mode: generic}\n"
 				       "  - {name: eth3, mode: tc}\n"
 				       "slots: 100\n"
+				       "pool: {slots: 50, policy: esa}\n"
 				       "pin: /sys/fs/bpf/other\n"
 				       "state: /tmp/s\n"
 				       "service: 10.77.0.1\n"
@@ -115,6 +118,8 @@ static void everything_can_be_said(void **state)
 	assert_int_equal(c->port[1].mode, DATAPLANE_GENERIC);
 	assert_int_equal(c->port[2].mode, DATAPLANE_TC);
 	assert_int_equal(c->slots, 100);
+	assert_int_equal(config_pool(c).slots, 50);
+	assert_true(config_pool(c).policy.by_priority);
 	assert_string_equal(c->pin, "/sys/fs/bpf/other");
 	assert_string_equal(c->state, "/tmp/s");
 	assert_int_equal(c->ingress, CONFIG_INGRESS_REQUIRED);
@@ -127,6 +132,24 @@ static void everything_can_be_said(void **state)
 	assert_int_equal(port_of(&c->metrics), 80);
 	assert_int_equal(c->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(c->sample_ms, 60000);
+}
+
+/* Only esa asks for priorities, and only fcfs has holders that stay until they stall. */
+static void a_policy_is_five_constants(void **state)
+{
+	static const char *const words[] = { "preempt", "fcfs", "esa" };
+	struct tally_borrowed_policy p;
+	char text[200];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text), BASE "pool: {slots: 1, policy: %s}\n", words[i]);
+		p = config_pool(taken(text)).policy;
+		assert_int_equal(p.preempts, i != 1);
+		assert_int_equal(p.by_priority, i == 2);
+		assert_int_equal(p.downgrade, i == 2);
+		assert_int_equal(p.stalled_ms > 0, i == 1);
+		assert_false(p.holds);
+	}
 }
 
 static void none_switches_off(void **state)
@@ -247,11 +270,11 @@ static void a_wrong_key_hears_the_right_one(void **state)
 	refused(BASE "control: {colour: red}\n",
 		"x.yaml:3: control: 'colour': no such key; there are socket and group");
 	refused("\n\n\nPORTS: a\n",
-		"x.yaml:4: 'PORTS': no such key; there are ports, slots, pin, "
+		"x.yaml:4: 'PORTS': no such key; there are ports, slots, pool, pin, "
 		"state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
 		"tenants");
 	refused(BASE "<<: {slots: 4}\n",
-		"x.yaml:3: '<<': no such key; there are ports, slots, "
+		"x.yaml:3: '<<': no such key; there are ports, slots, pool, "
 		"pin, state, service, ingress, quotas, control, join, peers, metrics, log, "
 		"sample, spill and tenants");
 	refused(BASE "[a]: 4\n", "x.yaml:3: a key must be a word");
@@ -315,7 +338,7 @@ static void only_plain_yaml_is_taken(void **state)
 	refused("[[[[[[[[[\n", "x.yaml:1: nested too deeply");
 	refused("- a\n",
 		"x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
-		"slots, pin, state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
+		"slots, pool, pin, state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
 		"tenants");
 }
 
@@ -485,6 +508,7 @@ static void the_documentation_has_a_row_for_each_key(void **state)
 		{ "log.", BASE "log: {zzzzzzzz: x}\n" },
 		{ "sample.", BASE "sample: {zzzzzzzz: x}\n" },
 		{ "spill.", BASE "spill: {zzzzzzzz: x}\n" },
+		{ "pool.", BASE "pool: {zzzzzzzz: x}\n" },
 		{ "tenants[].", BASE "tenants: [{zzzzzzzz: x}]\n" },
 		{ "", BASE "tenants: [{name: a, slots: 1, ingress: [{zzzzzzzz: x}]}]\n" },
 	};
@@ -526,6 +550,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_said_has_a_default),
 		cmocka_unit_test(everything_can_be_said),
+		cmocka_unit_test(a_policy_is_five_constants),
 		cmocka_unit_test(none_switches_off),
 		cmocka_unit_test(a_key_with_nothing_behind_it_is_not_said),
 		cmocka_unit_test(tenants_have_quotas_and_ingress_points),

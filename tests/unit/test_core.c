@@ -50,6 +50,8 @@ static void world_open(struct world *w, uint64_t seed)
 	w->other = config_new(2 * SLOTS, WORLD_PORTS, 1);
 	w->config->spill_mib = w->other->spill_mib = seed % 2;
 	w->config->quotas = w->other->quotas = seed / 2 % 2;
+	w->config->pool_slots = seed / 4 % 2 * SLOTS;
+	w->other->pool_slots = seed / 8 % 2 * SLOTS;
 	for (unsigned int i = 0; i < WORLD_JOBS; i++)
 		w->job[i].told_epoch = -1;
 	for (unsigned int i = 0; i < WORLD_PORTS; i++)
@@ -1001,6 +1003,7 @@ static void an_inner_run_without_slots_borrows(void **state)
 
 	world_open(&w, 0);
 	assert_int_equal(world_start(&w), 0);
+	assert_int_equal(w.maps.pool, 0);
 	apply(&w, 3, SLOTS); /* more slots than there are */
 	assert_int_equal(w.answered, 0);
 	assert_true(has_inner(&w) && job_is_running(inner_of(&w)));
@@ -1037,6 +1040,79 @@ static void an_inner_run_borrows_where_slots_are_scattered(void **state)
 	assert_true(in_maps(&w, INNER)->borrows);
 	apply(&w, 4, SLOTS / 8);
 	assert_false(in_maps(&w, INNER)->borrows);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+enum {
+	SEED_OF_POOL = 5, /* with a pool, and sums in software, without loans */
+};
+
+/* Then the software is its root; a job with tags is in software alone. */
+static void a_run_without_slots_borrows_and_is_in_software(void **state)
+{
+	struct world w;
+
+	world_open(&w, SEED_OF_POOL);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 3, 1, "", SLOTS); /* no tags */
+	create(&w, 4, 1, "", SLOTS);
+	join(&w, 0, 3);
+	join(&w, 1, 4);
+	assert_string_equal(w.wrong, "");
+	assert_int_equal(w.maps.jobs, 1);
+	assert_int_equal(w.spills, 2);
+	assert_true(in_maps(&w, 3)->borrows && !in_maps(&w, 3)->root && !in_maps(&w, 3)->bound);
+	assert_int_equal(in_maps(&w, 3)->copies, 0);
+	assert_int_equal(in_maps(&w, 3)->range, SLOTS);
+	world_restart(&w);
+	assert_true(in_maps(&w, 3)->borrows);
+	leave(&w, 0);
+	assert_int_equal(w.maps.jobs, 0);
+	assert_int_equal(w.spills, 1);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Each step of a beginning that borrows fails once: then it is in software all the same. */
+static void what_cannot_be_borrowed_costs_time_only(void **state)
+{
+	unsigned int ran = 0;
+	struct world w;
+
+	for (unsigned int step = 1; step <= 6; step++) {
+		world_open(&w, SEED_OF_POOL);
+		assert_int_equal(world_start(&w), 0);
+		create(&w, 3, 1, "", SLOTS);
+		w.fail_at = w.awaited + step;
+		join(&w, 0, 3);
+		ran += w.worker[0].state == RUNS;
+		time_pass(&w, 30000);
+		assert_string_equal(w.wrong, "");
+		world_close(&w);
+	}
+	assert_int_equal(ran, 5); /* but for the software itself */
+}
+
+/* What the last run was in, and the next one is not in, is taken away. */
+static void a_run_gets_slots_when_there_are_enough(void **state)
+{
+	struct world w;
+
+	world_open(&w, SEED_OF_POOL);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 3, 1, "", SLOTS / 2);
+	create(&w, 6, 1, "", SLOTS / 2);
+	join(&w, 0, 3);
+	join(&w, 1, 6);
+	assert_false(in_maps(&w, 3)->borrows);
+	assert_true(in_maps(&w, 6)->borrows);
+	leave(&w, 0);
+	del(&w, 3);
+	leave(&w, 1);
+	join(&w, 1, 6);
+	assert_false(in_maps(&w, 6)->borrows);
+	assert_int_equal(w.spills, 0);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -1708,6 +1784,9 @@ int main(void)
 		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
 		FACT(an_inner_run_gets_slots_that_were_lent),
 		FACT(runs_with_slots_on_loan_survive_crashes_and_failures),
+		FACT(a_run_without_slots_borrows_and_is_in_software),
+		FACT(what_cannot_be_borrowed_costs_time_only),
+		FACT(a_run_gets_slots_when_there_are_enough),
 		FACT(what_the_disk_refused_is_tried_again),
 		FACT(what_others_take_away_is_back_within_seconds),
 		FACT(a_run_waits_for_a_way_to_its_workers_after_a_reboot),

@@ -108,6 +108,28 @@ static void put_at(uint32_t id, uint32_t base, uint32_t slots, uint32_t group)
 	assert_int_equal(tables_put(&node, &j), 0);
 }
 
+/* It has no slots, and leaves those where its range begins to others. */
+static void who_borrows_has_a_place_in_the_pool(void **state)
+{
+	const struct tables_job *j;
+	int r;
+
+	node.pool = 100;
+	put_at(1, 0, 4096, 0);
+	for (uint32_t id = 7; id <= 8; id++) {
+		installation_borrow(job_of(id, 3, 64));
+		j = installed(&wanted, NULL, 0, &r);
+		assert_non_null(j);
+		assert_int_equal(j->job.slot_base, id == 7 ? 0 : 50);
+	}
+	assert_int_equal(j->job.range, 32);
+	installation_borrow(job_of(9, 3, 64));
+	wanted.job.slot_base = 13; /* as somebody says */
+	assert_int_equal(installed(&wanted, NULL, 0, &r)->job.slot_base, 13);
+	tables_forget(&node, 1);
+	assert_int_equal(install(2, 3, 4096)->job.slot_base, 0);
+}
+
 static void slots_begin_at_a_multiple_of_their_number(void **state)
 {
 	put_at(1, 256, 128, 1);
@@ -710,6 +732,7 @@ static void no_two_jobs_share_anything_and_all_comes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(who_borrows_has_a_place_in_the_pool),
 		TEST(slots_begin_at_a_multiple_of_their_number),
 		TEST(rings_move_so_that_another_one_fits),
 		TEST(rings_of_broken_jobs_stay),
