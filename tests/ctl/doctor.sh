@@ -124,7 +124,8 @@ seen=$(taken '[{name: x0, share: true}]')$(taken '[{name: x0, mode: tc}]')
 [[ $seen == *'"ok"'*'"ok"'* && $seen != *"not Tally's"* ]]
 result "a port that is shared, or served by TC, is not kept from tallyd" $? "$seen"
 
-coproc server { on a iperf3 --server --port 31249 --forceflush 2>&1; }
+# The process itself, which tear_down() ends, and not a shell around the process.
+coproc server { exec nsenter --net="/run/netns/$prefix-a" iperf3 --server --port 31249 --forceflush 2>&1; }
 # shellcheck disable=SC2154
 while read -r line <&"${server[0]}" && [[ $line != *listening* ]]; do :; done
 seen=$(finding sockets "")
