@@ -27,6 +27,8 @@ small_node() {
 of_job() { ctl --json job list "$1" | jq ".[0].$2"; } # JOB FIELD
 moved() { on n0 curl --silent --fail http://127.0.0.1:9464/metrics | awk '$1 == "tally_runs_moved_total" { print $2 }'; }
 
+has_moved() { [[ $(moved) == "$1" ]]; } # a text of metrics holds for a while
+
 # A run of 64 slots, until end_of().
 idle_run() { # JOB HOST
 	create_job "$1" 1 --window 32
@@ -58,12 +60,12 @@ it_moves_while_it_sums() { # LOSS
 	end_of first
 	end_of third
 	another sums 500
-	[[ $(moved) == 0 ]]
+	has_moved 0
 	create_job large 2 --window 64
 	join_from w2 large -d int32 -b "$bytes" -e "$bytes" -n 20 -w 0
 	join_from w3 large -d int32 -b "$bytes" -e "$bytes" -n 20 -w 0
 	until_true grep -q 'run begins: job=large .*window=64' "$work/tallyd.log" || { tail -n 8 "$work/tallyd.log"; ctl job list; cat "$work"/w[23].large*; return 1; }
-	[[ $(moved) == 1 ]]
+	until_true has_moved 1
 	grep 'runs moved: another one needs slots in a row: runs=1 job=large slots=128' "$work/tallyd.log"
 	wait "${worker[-1]}" "${worker[-2]}"
 	another sums 100
