@@ -52,8 +52,8 @@ static void done(struct carrier *c, struct carry_way *w, int error, const char *
 			"job=%s node=%s address=%s reason=\"%s\"", w->job, w->name, at, why);
 }
 
-/* 1: nobody could be asked for now. */
-static int tell(struct carrier *c, struct carry_way *w)
+/* False: so many are told now that this one has to wait for an answer to another. */
+static bool tell(struct carrier *c, struct carry_way *w)
 {
 	const struct config *config = core_config(c->core);
 	struct telling what = { .to = w->address, .root = w->root, .context = w };
@@ -65,14 +65,16 @@ static int tell(struct carrier *c, struct carry_way *w)
 		r = what.line ? teller_tell(c->teller, &what) : -ENOMEM;
 	}
 	explicit_bzero(what.key, sizeof(what.key));
-	if (r < 0)
+	if (r == -EAGAIN)
+		carry_put_back(w);
+	else if (r < 0)
 		done(c, w, r, *why.text ? why.text : strerror(-r));
-	return r == -EAGAIN;
+	return r != -EAGAIN;
 }
 
-static void timer_set(struct carrier *c)
+static void timer_set(struct carrier *c, bool waits)
 {
-	const uint64_t at_ns = carry_deadline_ns(&c->carry);
+	const uint64_t at_ns = waits ? UINT64_MAX : carry_deadline_ns(&c->carry);
 
 	if (at_ns != UINT64_MAX)
 		sd_event_source_set_time(c->timer, at_ns / 1000 + 1);
@@ -84,15 +86,16 @@ void carrier_look(struct carrier *c)
 {
 	const uint64_t now_ns = clock_now_ns();
 	struct carry_way *w;
+	bool waits = false;
 
 	if (!c || !*core_config(c->core)->peers.secret)
 		return;
 	if (carry_look(&c->carry, core_books(c->core), now_ns) < 0)
 		log_say(LOG_LEVEL_ERROR, "out of memory: some inner nodes are not told", "jobs=%u",
 			core_books(c->core)->jobs);
-	while ((w = carry_next(&c->carry, now_ns)) && !tell(c, w))
-		continue;
-	timer_set(c);
+	while (!waits && (w = carry_next(&c->carry, now_ns)))
+		waits = !tell(c, w);
+	timer_set(c, waits);
 }
 
 static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)

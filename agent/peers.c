@@ -36,13 +36,14 @@ int peers_greet(struct stream *s, const struct core *core, const char *text, siz
 		return r;
 	if (!is_peer(c, &other.root)) {
 		address_print(&other.root, root, sizeof(root));
-		return why_say(why, -EPERM,
+		return why_say(why, -EACCES,
 			       "%s is none of the roots that this node takes documents from: add "
 			       "it to peers.roots in %s, with peers.secret, then tallyctl reload",
 			       root, core_path(core));
 	}
-	r = peer_secret_read(c->peers.secret, key, why);
-	if (r == 0 && getrandom(random, sizeof(random), 0) != sizeof(random))
+	if (peer_secret_read(c->peers.secret, key, why) < 0)
+		return -EACCES;
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		r = -EIO;
 	if (r < 0)
 		return r;

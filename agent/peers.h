@@ -19,8 +19,9 @@ struct peer {
 };
 
 /*
- * A greeting: answers it. 0: *ret_used bytes were taken; -EAGAIN: more must come; -EPERM: it is
- * none of this node's peers; -EINVAL, -EPROTONOSUPPORT and what reading the secret may say.
+ * A greeting: answers it. 0: *ret_used bytes were taken; -EAGAIN: more must come; -EACCES: it is
+ * none of this node's peers, or the secret cannot be read: `why` is for this node's log alone;
+ * -EINVAL, -EPROTONOSUPPORT.
  */
 int peers_greet(struct stream *s, const struct core *core, const char *text, size_t length,
 		struct peer *ret, size_t *ret_used, struct why *why);

@@ -385,6 +385,8 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 	if (r == 0)
 		return (ssize_t)used;
 	refusal_log(stream_owner(s), is_agent, *why.text ? why.text : strerror(-r));
+	if (is_agent && !w && r == -EACCES) /* a stranger learns nothing of this node */
+		why_say(&why, r, "this node takes no documents from that root; its log says why");
 	tell_error(s, r, *why.text ? why.text : strerror(-r));
 	return (ssize_t)length;
 }

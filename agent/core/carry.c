@@ -72,8 +72,15 @@ int carry_look(struct carry *c, const struct books *books, uint64_t now_ns)
 				r = -ENOMEM;
 	}
 	for (struct carry_way *w = c->first; w; w = w->next) {
-		if (w->farewell || books_job_numbered(books, w->id))
+		const struct job *j = books_job_numbered(books, w->id);
+
+		if (w->farewell)
 			continue;
+		if (j) {
+			w->told |= !j->run_window; /* nobody needs the document of a run that is
+						      over */
+			continue;
+		}
 		w->farewell = true;
 		w->give_up_ns = now_ns + CARRY_FAREWELL_S * 1000000000ull;
 		want(w, now_ns);
@@ -94,6 +101,8 @@ struct carry_way *carry_next(struct carry *c, uint64_t now_ns)
 	w->said_farewell = w->farewell;
 	return w;
 }
+
+void carry_put_back(struct carry_way *w) { w->under_way = false; }
 
 static void forget(struct carry *c, struct carry_way *w)
 {

@@ -46,6 +46,9 @@ int carry_look(struct carry *c, const struct books *books, uint64_t now_ns);
 /* What is to be told now, which is under way from then on; NULL: nothing. */
 struct carry_way *carry_next(struct carry *c, uint64_t now_ns);
 
+/* What carry_next() gave could not even be tried: it comes again, and nothing was wrong with it. */
+void carry_put_back(struct carry_way *w);
+
 /*
  * What was under way has been told (0), or not, and why. It may be gone then. True: `w->trouble` is
  * another one than before.

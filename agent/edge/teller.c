@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #include "common/address.h"
+#include "common/clock.h"
 #include "common/joining.h"
 #include "common/owned.h"
 #include "common/session.h"
 
 enum {
-	WAIT_S = 3, /* for each step: connecting, saying, an answer */
+	CONNECT_S = 3,
+	TALK_S = 10, /* all that follows */
 	ANSWER_BYTES = 4096,
 };
 
@@ -31,6 +33,7 @@ struct talk {
 	int fd; /* -1: none; guarded by the teller's lock */
 	struct telling what;
 	struct session session;
+	uint64_t end_ns; /* of the conversation */
 	char in[ANSWER_BYTES];
 	size_t length;
 	struct told told;
@@ -63,16 +66,36 @@ static int strange(struct talk *t, const char *what)
 	return why_say(&t->told.why, -EPROTO, "the agent at %s %s", text, what);
 }
 
+static bool is_ending(struct teller *t)
+{
+	bool ends;
+
+	pthread_mutex_lock(&t->lock);
+	ends = t->ends;
+	pthread_mutex_unlock(&t->lock);
+	return ends;
+}
+
+/* What is left of the time, for what blocks next. False: nothing, and errno says so. */
+static bool wait_limit(const struct talk *t, int option)
+{
+	const uint64_t now_ns = clock_now_ns(), left_us = (t->end_ns - now_ns) / 1000 + 1;
+	const struct timeval wait = { left_us / 1000000, left_us % 1000000 };
+
+	errno = ETIMEDOUT;
+	return now_ns < t->end_ns && !is_ending(t->teller) &&
+	       setsockopt(t->fd, SOL_SOCKET, option, &wait, sizeof(wait)) == 0;
+}
+
 static int talk_connect(struct talk *t)
 {
-	const struct timeval wait = { .tv_sec = WAIT_S };
+	const struct timeval wait = { .tv_sec = CONNECT_S };
 	int fd = socket(t->what.to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool ends;
 
 	if (fd < 0)
 		return broken(t, "no socket");
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)); /* of connect(), too */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	pthread_mutex_lock(&t->teller->lock);
 	t->fd = fd;
 	ends = t->teller->ends;
@@ -81,14 +104,17 @@ static int talk_connect(struct talk *t)
 		return -ECANCELED;
 	if (connect(fd, (const struct sockaddr *)&t->what.to, endpoint_length(&t->what.to)) < 0)
 		return broken(t, "cannot connect");
+	t->end_ns = clock_now_ns() + TALK_S * 1000000000ull;
 	return 0;
 }
 
 static int talk_send(struct talk *t, const char *text, size_t length)
 {
 	for (size_t sent = 0; sent < length;) {
-		ssize_t n = send(t->fd, text + sent, length - sent, MSG_NOSIGNAL);
+		ssize_t n = -1;
 
+		if (wait_limit(t, SO_SNDTIMEO))
+			n = send(t->fd, text + sent, length - sent, MSG_NOSIGNAL);
 		if (n < 0 && errno != EINTR)
 			return broken(t, "cannot send");
 		sent += n > 0 ? (size_t)n : 0;
@@ -103,7 +129,9 @@ static int talk_receive(struct talk *t)
 	if (t->length == sizeof(t->in))
 		return strange(t, "says more than an answer has");
 	do {
-		n = recv(t->fd, t->in + t->length, sizeof(t->in) - t->length, 0);
+		n = -1;
+		if (wait_limit(t, SO_RCVTIMEO))
+			n = recv(t->fd, t->in + t->length, sizeof(t->in) - t->length, 0);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return broken(t, "no answer");

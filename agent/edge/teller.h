@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Tells agents of other nodes (docs/peering.md): a thread for each message that is under way
- * connects, greets, says it and waits for the answer, ten seconds at most.
+ * connects, greets, says it and waits for the answer: three seconds at most to connect, and ten for
+ * all that follows.
  */
 #ifndef TALLY_AGENT_TELLER_H
 #define TALLY_AGENT_TELLER_H

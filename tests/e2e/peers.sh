@@ -108,7 +108,8 @@ a_root_that_is_no_peer_is_refused() {
 	start_levels
 	create_job train 4 --tree "$work/tree.json"
 	join_ranks train "${long[@]}"
-	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*none of the roots'
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*takes no documents from that root'
+	until_true said "$work/a0.log" 'agent refused.*none of the roots'
 	is_clean_at a0
 	sed -i "s/roots: .*]/roots: [$(bed addr n0)]/" "$work/a0.yaml"
 	at a0 reload
@@ -136,7 +137,7 @@ what_an_agent_may_not_say() {
 	ctl job documents train --node a0 | jq -c '.root = "10.77.99.99"' >"$work/document"
 	as_agent "the root of that job is 10.77.99.99" "$n0" \
 		"{\"do\":\"apply\",\"document\":$(<"$work/document")}"
-	as_agent "none of the roots" 10.77.99.99 "{\"do\":\"job-del\",\"name\":\"train\",\"id\":$id}"
+	as_agent "takes no documents from that root" 10.77.99.99 "{\"do\":\"job-del\",\"name\":\"train\",\"id\":$id}"
 	as_agent "agents say apply and job-del" "$n0" '{"do":"cordon"}'
 	as_agent "not JSON" "$n0" 'hello'
 	as_agent '"ok": true' "$n0" '{"do":"job-del","name":"own","id":1}'

@@ -116,6 +116,30 @@ static void what_fails_comes_again_ever_later(void **state)
 	assert_null(next_at(UINT64_MAX));
 }
 
+static void a_run_that_is_over_is_told_to_nobody(void **state)
+{
+	run_on(job, 1);
+	carry_done(&carry, next_at(0), -ETIMEDOUT, "away", 0);
+	job->run_window = 0;
+	assert_null(next_at(1000000 * MS));
+	assert_true(carry_deadline_ns(&carry) == UINT64_MAX);
+	run_on(job, 2);
+	assert_non_null(next_at(1000000 * MS));
+	assert_non_null(next_at(1000000 * MS));
+}
+
+static void what_could_not_be_tried_is_not_late(void **state)
+{
+	struct carry_way *w;
+
+	run_on(job, 1);
+	w = next_at(5);
+	carry_put_back(w);
+	assert_int_equal(w->wait_ms, 0);
+	assert_true(carry_deadline_ns(&carry) == 5);
+	assert_ptr_equal(next_at(5), w);
+}
+
 static void nothing_is_under_way_twice(void **state)
 {
 	struct carry_way *first, *second;
@@ -187,6 +211,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_is_told_before_a_run_begins, begin, end),
 		cmocka_unit_test_setup_teardown(each_node_is_told_once_of_each_run, begin, end),
 		cmocka_unit_test_setup_teardown(what_fails_comes_again_ever_later, begin, end),
+		cmocka_unit_test_setup_teardown(a_run_that_is_over_is_told_to_nobody, begin, end),
+		cmocka_unit_test_setup_teardown(what_could_not_be_tried_is_not_late, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_under_way_twice, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_that_goes_is_said_farewell, begin, end),
 		cmocka_unit_test_setup_teardown(farewells_are_given_up, begin, end),
