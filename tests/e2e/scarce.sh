@@ -153,7 +153,7 @@ three_jobs_without_any_xdp() {
 	create_job beta 4 --tenant red --tags no
 	create_job gamma 4 --tenant blue --sealed
 	for job in "${jobs[@]}"; do
-		join_all "$job" w0 w1 w2 w3 -- -d int32 -b 256K -e 256K -n 100 -w 0
+		join_all "$job" w0 w1 w2 w3 -- -d int32 -b 256K -e 256K -n 500 -w 0
 		members[$job]=${worker[*]}
 	done
 	for job in "${jobs[@]}"; do
