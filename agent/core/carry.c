@@ -2,21 +2,37 @@
 #include "carry.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/address.h"
 
 enum {
 	WAIT_FIRST_MS = 1000,
 	WAIT_MOST_MS = 60000,
 };
 
-static struct carry_way *find(const struct carry *c, uint32_t id, unsigned int node)
+static int address_compare(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-	struct carry_way *w = c->first;
+	size_t bytes[2];
+	const void *raw[] = { address_raw((void *)a, &bytes[0]),
+			      address_raw((void *)b, &bytes[1]) };
 
-	while (w && (w->id != id || w->node != node))
-		w = w->next;
-	return w;
+	if (bytes[0] != bytes[1])
+		return bytes[0] < bytes[1] ? -1 : 1;
+	return memcmp(raw[0], raw[1], bytes[0]);
+}
+
+/* At an inner node, a job of a root is known by its name. */
+static int way_compare(const void *left, const void *right)
+{
+	const struct carry_way *a = left, *b = right;
+	int r = strcmp(a->job, b->job);
+
+	if (r == 0)
+		r = address_compare(&a->root, &b->root);
+	return r ? r : address_compare(&a->address, &b->address);
 }
 
 static void want(struct carry_way *w, uint64_t now_ns)
@@ -27,35 +43,46 @@ static void want(struct carry_way *w, uint64_t now_ns)
 	*w->trouble.text = '\0';
 }
 
-static struct carry_way *way_new(struct carry *c, const struct job *j, unsigned int node)
+static struct carry_way *way_add(struct carry *c, const struct carry_way *key)
 {
-	const struct tree_node *n = &j->tree->node[node];
-	struct carry_way *w = calloc(1, sizeof(*w));
+	struct carry_way *w = malloc(sizeof(*w));
 
 	if (!w)
 		return NULL;
-	w->id = j->id;
-	w->node = node;
-	memcpy(w->job, j->name, sizeof(w->job));
-	memcpy(w->name, n->name, sizeof(w->name));
-	w->address = n->address;
-	w->root = j->service;
+	*w = *key;
+	if (!tsearch(w, &c->index, way_compare)) {
+		free(w);
+		return NULL;
+	}
 	w->next = c->first;
 	return c->first = w;
 }
 
+/* A run that is over is nobody's business; its job stays at the node until the next run. */
 static int look_at_node(struct carry *c, const struct job *j, unsigned int node, uint64_t now_ns)
 {
-	struct carry_way *w = find(c, j->id, node);
-	const bool fresh = !w;
+	const struct tree_node *n = &j->tree->node[node];
+	struct carry_way key = { .address = n->address, .root = j->service }, **found, *w;
+	const bool is_on = j->run_window;
 
-	if (!w)
-		w = way_new(c, j, node);
+	memcpy(key.job, j->name, sizeof(key.job));
+	memcpy(key.name, n->name, sizeof(key.name));
+	found = tfind(&key, &c->index, way_compare);
+	if (!found && !is_on)
+		return 0;
+	w = found ? *found : way_add(c, &key);
 	if (!w)
 		return -ENOMEM;
-	if (!fresh && w->epoch == j->epoch)
+	if (w->id != j->id && !is_on)
+		return 0; /* what the node has is of a job that is not there any more */
+	w->is_wanted = true;
+	w->node = node;
+	w->told |= !is_on;
+	if (!is_on || (w->id == j->id && w->epoch == j->epoch && !w->farewell))
 		return 0;
+	w->id = j->id;
 	w->epoch = j->epoch;
+	w->farewell = false;
 	want(w, now_ns);
 	return 0;
 }
@@ -64,23 +91,18 @@ int carry_look(struct carry *c, const struct books *books, uint64_t now_ns)
 {
 	int r = 0;
 
+	for (struct carry_way *w = c->first; w; w = w->next)
+		w->is_wanted = false;
 	for (unsigned int i = 0; i < books->jobs; i++) {
 		const struct job *j = books->job[i];
 
-		for (unsigned int k = 0; j->tree && j->run_window && k < j->tree->nodes; k++)
+		for (unsigned int k = 0; j->tree && k < j->tree->nodes; k++)
 			if (look_at_node(c, j, k, now_ns) < 0)
 				r = -ENOMEM;
 	}
 	for (struct carry_way *w = c->first; w; w = w->next) {
-		const struct job *j = books_job_numbered(books, w->id);
-
-		if (w->farewell)
+		if (w->is_wanted || w->farewell)
 			continue;
-		if (j) {
-			w->told |= !j->run_window; /* nobody needs the document of a run that is
-						      over */
-			continue;
-		}
 		w->farewell = true;
 		w->give_up_ns = now_ns + CARRY_FAREWELL_S * 1000000000ull;
 		want(w, now_ns);
@@ -97,6 +119,7 @@ struct carry_way *carry_next(struct carry *c, uint64_t now_ns)
 	if (!w)
 		return NULL;
 	w->under_way = true;
+	w->said_id = w->id;
 	w->said_epoch = w->epoch;
 	w->said_farewell = w->farewell;
 	return w;
@@ -111,6 +134,7 @@ static void forget(struct carry *c, struct carry_way *w)
 	while (*link != w)
 		link = &(*link)->next;
 	*link = w->next;
+	tdelete(w, &c->index, way_compare);
 	free(w);
 }
 
@@ -119,7 +143,7 @@ bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why
 	bool changed;
 
 	w->under_way = false;
-	if (w->said_epoch != w->epoch || w->said_farewell != w->farewell)
+	if (w->said_id != w->id || w->said_epoch != w->epoch || w->said_farewell != w->farewell)
 		return false; /* something else is wanted by now, and due */
 	if (w->farewell && (error == 0 || now_ns >= w->give_up_ns)) {
 		forget(c, w);

@@ -2,7 +2,8 @@
 /*
  * Which inner node is still to be told of which run (docs/trees.md). What is wanted stands in the
  * books: each inner node of a run that is on has that run's document, and none has a job that is
- * not there any more. This remembers what was told, and says what comes next. Pure.
+ * not there any more, or whose tree has another node by now. This remembers what was told, and says
+ * what comes next. Pure.
  *
  * What is not told is told again: after a second, then after twice the time, up to a minute.
  */
@@ -15,20 +16,25 @@ enum {
 	CARRY_FAREWELL_S = 3600, /* so long a node is told that a job is not there any more */
 };
 
-/* One inner node of one job. */
+/*
+ * One inner node of the jobs that have one name, one after another: a node that has the document of
+ * a later job needs no farewell to the one before.
+ */
 struct carry_way {
 	struct carry_way *next;
 	char job[NAME_BYTES];
-	uint32_t id;
-	unsigned int node; /* its index in the job's tree */
-	char name[NAME_BYTES]; /* the node's */
-	struct sockaddr_storage address; /* the node's */
 	struct sockaddr_storage root; /* the job's service address */
+	struct sockaddr_storage address; /* the node's */
+	char name[NAME_BYTES]; /* the node's */
+	unsigned int node; /* its index in the job's tree */
+	uint32_t id; /* the job's number */
 	uint16_t epoch; /* of the run that it is to know */
-	bool farewell; /* instead: the job is not there any more */
+	bool farewell; /* instead: that job is not there any more, or the node is none of its */
+	bool is_wanted; /* while carry_look() looks */
 	bool told; /* it knows that */
 	bool under_way;
-	uint16_t said_epoch; /* what is under way */
+	uint32_t said_id; /* what is under way */
+	uint16_t said_epoch;
 	bool said_farewell;
 	unsigned int wait_ms; /* from the last try to the next */
 	uint64_t due_ns;
@@ -38,6 +44,7 @@ struct carry_way {
 
 struct carry {
 	struct carry_way *first;
+	void *index; /* of tsearch(3): by job's name, root and address */
 };
 
 /* Something may be wanted that was not wanted before. -ENOMEM: not all of it is known. */

@@ -98,16 +98,21 @@ static int node_check(struct core *c, const struct document *d)
 static int before_check(const struct job *before, const struct document *d, unsigned int tenant,
 			struct why *why)
 {
+	char root[ADDRESS_BYTES];
+
 	if (!before->document)
 		return why_say(why, -EEXIST,
 			       "job %s: this node is the root of a job of that name already: give "
 			       "one of them another name",
 			       d->job);
-	if (before->id != d->id || !endpoint_is_equal(&before->service, &d->root))
+	address_print(&before->service, root, sizeof(root));
+	if (!endpoint_is_equal(&before->service, &d->root))
 		return why_say(why, -EEXIST,
-			       "job %s: this node serves another job of that name, number %u: "
-			       "tallyctl job del %s first, if that one is over",
-			       d->job, before->id, d->job);
+			       "job %s: this node serves a job of that name, number %u, whose root "
+			       "is %s: tallyctl job del %s first, if that one is over",
+			       d->job, before->id, root, d->job);
+	if (before->id != d->id) /* its root has deleted it, since it has another one */
+		return 0;
 	if ((int16_t)(d->epoch - before->epoch) < 0)
 		return why_say(why, -ESTALE,
 			       "job %s: the document is of run %u, and this node has one of run %u "

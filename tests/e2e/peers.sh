@@ -84,6 +84,28 @@ an_inner_agent_comes_late() {
 	joined_end
 }
 
+# The node is away when its job goes, and the farewell is forgotten with the root's agent.
+a_later_job_of_that_name_needs_no_farewell() {
+	peers rate 1gbit
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${large[@]}"
+	joined_end
+	until_true state_is train waiting
+	end_inner a0 KILL
+	ctl job del train
+	end_agent KILL
+	start_agent
+	start_inner a0
+	[[ $(at a0 --json job list | jq length) == 1 ]]
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	goes_on_at a0
+	joined_end
+	ctl job del train
+	until_true is_clean_at a0
+}
+
 # Both sides say so, and go on when it is mended: no restart, no reload.
 another_secret_is_refused() {
 	peers rate 1gbit
@@ -155,6 +177,7 @@ what_an_agent_may_not_say() {
 facts each_run_begins_without_anybody_carrying_anything \
 	agents_are_killed_in_mid_job \
 	an_inner_agent_comes_late \
+	a_later_job_of_that_name_needs_no_farewell \
 	another_secret_is_refused \
 	a_root_that_is_no_peer_is_refused \
 	what_an_agent_may_not_say

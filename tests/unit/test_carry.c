@@ -31,8 +31,13 @@ static void job_add(uint32_t id, const char *name)
 	struct why why;
 
 	snprintf(facts.name, sizeof(facts.name), "%s", name);
-	for (int i = 0; i < NODES; i++)
+	for (int i = 0; i < NODES; i++) {
+		char text[] = "10.77.0.2";
+
 		snprintf(tree.node[i].name, sizeof(tree.node[i].name), "a%d", i);
+		text[sizeof(text) - 2] += i;
+		assert_int_equal(address_parse(text, 31249, &tree.node[i].address), 0);
+	}
 	job = job_new(&facts);
 	assert_non_null(job);
 	assert_int_equal(job_tree_set(job, &tree), 0);
@@ -182,6 +187,72 @@ static void a_job_that_goes_is_said_farewell(void **state)
 	assert_null(carry.first);
 }
 
+/* Its farewell would come too late, or take the later job away. */
+static void a_later_job_of_that_name_takes_the_place_of_a_farewell(void **state)
+{
+	run_on(job, 1);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	books_job_del(&books, job);
+	carry_done(&carry, next_at(0), -ECONNREFUSED, "away", 0); /* the other one is under way */
+	next_at(0);
+	job_add(ID + 1, "train");
+	run_on(job, 1);
+	for (int i = 0; i < NODES; i++) {
+		struct carry_way *w = next_at(0);
+
+		if (i) {
+			assert_null(w);
+			w = carry.first->under_way && carry.first->said_farewell
+				    ? carry.first
+				    : carry.first->next;
+			assert_false(carry_done(&carry, w, 0, "", 0));
+			w = next_at(0);
+		}
+		assert_non_null(w);
+		assert_false(w->said_farewell);
+		assert_int_equal(w->said_id, ID + 1);
+		carry_done(&carry, w, 0, "", 0);
+	}
+	assert_null(next_at(UINT64_MAX));
+}
+
+static void another_name_with_that_number_is_another_job(void **state)
+{
+	unsigned int farewells = 0, documents = 0;
+	struct carry_way *w;
+
+	run_on(job, 1);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	books_job_del(&books, job);
+	job_add(ID, "other");
+	run_on(job, 1);
+	while ((w = next_at(0))) {
+		assert_string_equal(w->job, w->said_farewell ? "train" : "other");
+		farewells += w->said_farewell;
+		documents += !w->said_farewell;
+		carry_done(&carry, w, 0, "", 0);
+	}
+	assert_int_equal(farewells, NODES);
+	assert_int_equal(documents, NODES);
+}
+
+static void a_node_that_leaves_the_tree_is_said_farewell(void **state)
+{
+	struct carry_way *w;
+
+	run_on(job, 1);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	carry_done(&carry, next_at(0), 0, "", 0);
+	job->tree->nodes = 1;
+	w = next_at(0);
+	assert_non_null(w);
+	assert_true(w->said_farewell);
+	assert_string_equal(w->name, "a1");
+	assert_null(next_at(0));
+}
+
 static void farewells_are_given_up(void **state)
 {
 	uint64_t now_ns = 0;
@@ -215,6 +286,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_could_not_be_tried_is_not_late, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_under_way_twice, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_that_goes_is_said_farewell, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_later_job_of_that_name_takes_the_place_of_a_farewell, begin, end),
+		cmocka_unit_test_setup_teardown(another_name_with_that_number_is_another_job, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_node_that_leaves_the_tree_is_said_farewell, begin,
+						end),
 		cmocka_unit_test_setup_teardown(farewells_are_given_up, begin, end),
 	};
 
