@@ -32,6 +32,14 @@ int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct 
 /* Gives every group of the node this program for its copies. */
 int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
 
+/* --- sweep.c --------------------------------------------------------------------------------- */
+
+/*
+ * Frees slots of the pool that no job holds that is there and borrows, and forgets keys of ranks
+ * whose job is not there. No program that found such a job runs any more.
+ */
+int maps_sweep(struct dataplane *d, struct why *why);
+
 /* --- counters.c ------------------------------------------------------------------------------ */
 
 /* Marks, in TALLY_ROWS_MAX of them, rows of `j` that `kept` does not count in (NULL: all). Any? */

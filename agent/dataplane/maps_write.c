@@ -277,34 +277,20 @@ static void group_remove(struct dataplane *d, const struct tables_job *j)
 int dataplane_settle(struct dataplane *d, struct why *why)
 {
 	const uint32_t group = d->owing;
+	int r;
 
-	if (!rows_any(d->owed))
+	if (!rows_any(d->owed) && !d->unswept)
 		return 0;
 	if (group != TABLES_NO_GROUP && d->group[group] >= 0)
 		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
 	else if (group != TABLES_NO_GROUP)
 		bpf_map_delete_elem(d->fd[PIN_GROUPS], &group);
-	return rows_retire(d, d->owed, why);
-}
-
-/*
- * What is left of the job in the pool is free: nobody comes back for it, and whoever has shorter
- * frames could not carry it away. Who takes a slot between the look and the write loses a sum, as
- * frames are lost.
- */
-static void pool_leave(struct dataplane *d, const struct tally_job *job)
-{
-	_cleanup_(freep) struct tally_pool_slot *slot = calloc(2, sizeof(*slot));
-	const uint32_t slots = dataplane_pool(d).slots;
-	const uint32_t count = job->range && job->range < slots ? job->range : slots;
-
-	for (uint32_t i = 0; slot && i < count; i++) {
-		const uint32_t at = (job->slot_base + i) % slots;
-
-		if (bpf_map_lookup_elem(d->fd[PIN_POOL], &at, slot) == 0 &&
-		    slot->books.job == job->id)
-			bpf_map_update_elem(d->fd[PIN_POOL], &at, slot + 1, BPF_F_LOCK);
-	}
+	r = rows_retire(d, d->owed, why);
+	if (r == 0 && d->unswept)
+		r = maps_sweep(d, why);
+	if (r == 0)
+		d->unswept = false;
+	return r;
 }
 
 /*
@@ -315,8 +301,7 @@ static void job_stop(struct dataplane *d, const struct tables_job *j, const stru
 {
 	gates_remove(d, j, NULL);
 	children_remove(d, j->id);
-	if (j->job.borrows && !j->broken)
-		pool_leave(d, &j->job);
+	d->unswept |= j->job.borrows;
 	if (j->job.group != TABLES_NO_GROUP) {
 		group_remove(d, j);
 		ranks_put(d, &j->job, NULL);

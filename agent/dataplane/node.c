@@ -134,6 +134,7 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	memset(d->fd, -1, sizeof(d->fd));
 	memset(d->group, -1, sizeof(d->group));
 	d->owing = TABLES_NO_GROUP;
+	d->unswept = true; /* whoever had the node before may have been killed */
 	libbpf_listen();
 	snprintf(d->path, sizeof(d->path), "%s", pin);
 	d->directory = directory_lock(pin, why);

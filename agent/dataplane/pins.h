@@ -53,6 +53,7 @@ struct dataplane {
 	unsigned int links_count;
 	bool owed[TALLY_ROWS_MAX]; /* rows that programs may count in: see dataplane_settle() */
 	uint32_t owing; /* a group that they may have read; TABLES_NO_GROUP: none */
+	bool unswept; /* jobs may have left something in other maps: see maps_sweep() */
 };
 
 /* Names of the pins. */

@@ -1800,9 +1800,41 @@ static void a_job_that_ends_leaves_the_pool(void **state)
 	assert_int_equal(job_in_pool(0), JOB);
 	assert_int_equal(job_in_pool(4), OTHER_JOB);
 	assert_int_equal(job_del(d, JOB, &why), 0);
+	assert_int_equal(dataplane_settle(d, &why), 0);
 	assert_int_equal(job_in_pool(0), 0);
 	assert_int_equal(job_in_pool(4), OTHER_JOB);
 	node_close(d);
+}
+
+/* As a process leaves them that is killed between two writes. */
+static void what_no_job_has_is_swept(void **state)
+{
+	const struct tally_pool pool = { .slots = 5, .policy.preempts = true };
+	const __u32 indexes[] = { 0, 7, TALLY_JOBS_MAX * TALLY_WORKERS_MAX - 1 };
+	const struct tally_rank stray = { .key.word = { 1, 2 } };
+	struct tally_pool_slot slot = { .books.job = OTHER_JOB };
+	struct tally_rank rank;
+	struct dataplane *d;
+	int ranks, slots;
+
+	assert_int_equal(dataplane_replace(pin, 0, &pool, NULL, 0, &why), 0);
+	d = node_open();
+	borrow_slot(d, JOB, 4, 1);
+	node_close(d);
+	ranks = pinned("ranks");
+	slots = pinned("pool");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(bpf_map_update_elem(ranks, &indexes[i], &stray, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(slots, &(__u32){ 3 }, &slot, BPF_ANY), 0);
+	node_close(node_open());
+	assert_int_equal(job_in_pool(3), 0);
+	assert_int_equal(job_in_pool(0), JOB);
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(bpf_map_lookup_elem(ranks, &indexes[i], &rank), 0);
+		assert_int_equal(rank.key.word[0], i == 1);
+	}
+	close(ranks);
+	close(slots);
 }
 
 static void mode_is(enum dataplane_mode mode)
@@ -2147,6 +2179,7 @@ int main(void)
 		fact(a_pool_comes_with_new_programs_and_stays),
 		fact(a_job_that_borrows_has_no_rank_keys),
 		fact(a_job_that_ends_leaves_the_pool),
+		fact(what_no_job_has_is_swept),
 		fact(a_port_gets_another_mode_and_a_sum_stays),
 		fact(a_mode_that_cannot_be_had_leaves_that_of_before),
 		fact(without_files_a_node_stays_as_it_is),
