@@ -6,27 +6,9 @@
 # shellcheck source=tests/e2e/tree_lib.sh
 source "$(dirname "$0")/tree_lib.sh"
 
-secret() { openssl rand -hex 32 >"$work/$1.secret" && chmod 600 "$work/$1.secret"; } # NODE
-
 # As levels; a0 and a1 take documents from n0.
 peers() { # LINK-OPTIONS
-	local name
-	levels 1024 "$@" || return 1
-	secret n0
-	echo "peers: {secret: $work/n0.secret}" >>"$work/tallyd.yaml"
-	for name in a0 a1; do
-		cp -p "$work/n0.secret" "$work/$name.secret"
-		echo "peers: {secret: $work/$name.secret, roots: [$(bed addr n0)]}" >>"$work/$name.yaml"
-	done
-}
-
-sent_up() { at "$1" --json stats --job train | jq .SENT_UP.packets; } # NODE
-sent_up_beyond() { (($(sent_up "$1") > $2)); }
-goes_on_at() { # NODE: it takes part, from now on if not before
-	until_true is_on_at "$1" train && until_true sent_up_beyond "$1" $(($(sent_up "$1") + 500))
-}
-is_clean_at() { # NODE
-	[[ $(at "$1" --json job list | jq length) == 0 && $(at "$1" --json status | jq .slots.used) == 0 ]]
+	levels 1024 "$@" && peers_of a0 a1
 }
 told_again() { (($(grep -c 'document told' "$work/tallyd.log") == 4)); }
 said() { grep -q "$2" "$1"; } # FILE WORDS

@@ -68,12 +68,56 @@ levels() { # SLOTS LINK-OPTIONS: of each inner node; nothing runs yet
 	tree "$(bed addr a0)" 0-1 "$(bed addr a1)" 2-3
 }
 
+#   w0 w1 ── b0 ──┐
+#   w2 w3 ── b1 ──┴── a0 ──┐
+#   w4 w5 ── b2 ──┬── a1 ──┴── n0
+#   w6 w7 ── b3 ──┘
+three_levels() { # LINK-OPTIONS: agents know one another; nothing runs yet
+	local i
+	agent_network <<-END || return 1
+		host w0 w1 w2 w3 w4 w5 w6 w7
+		node n0 a0 a1 b0 b1 b2 b3
+		$(for i in 0 1 2 3 4 5 6 7; do echo "link w$i b$((i / 2)) $*"; done)
+		$(for i in 0 1 2 3; do echo "link b$i a$((i / 2)) $*"; done)
+		link a0 n0 $*
+		link a1 n0 $*
+	END
+	for i in a0 a1 b0 b1 b2 b3; do
+		configure_inner "$i" 1024 || return 1
+	done
+	peers_of a0 a1 b0 b1 b2 b3 || return 1
+	jq -n '[$ARGS.positional | _nwise(3) | { name: .[0], address: .[1], ranks: .[2] }]' --args \
+		a0 "$(bed addr a0)" 0-3 a1 "$(bed addr a1)" 4-7 \
+		b0 "$(bed addr b0)" 0-1 b1 "$(bed addr b1)" 2-3 \
+		b2 "$(bed addr b2)" 4-5 b3 "$(bed addr b3)" 6-7 >"$work/tree.json"
+}
+
+start_all_inner() {
+	local file
+	for file in "$work"/[ab][0-9].yaml; do
+		file=${file##*/}
+		start_inner "${file%.yaml}" || return 1
+	done
+}
+
 start_levels() { start_agent && start_inner a0 && start_inner a1; }
 
 tree() { # ADDRESS RANKS ADDRESS RANKS
 	jq -n '[{ name: "a0", address: $ARGS.positional[0], ranks: $ARGS.positional[1] },
 		{ name: "a1", address: $ARGS.positional[2], ranks: $ARGS.positional[3] }]' \
 		--args "$@" >"$work/tree.json"
+}
+
+# One secret for the root's agent and those of these nodes, which take documents from it.
+secret() { openssl rand -hex 32 >"$work/$1.secret" && chmod 600 "$work/$1.secret"; } # NODE
+peers_of() { # NODE...
+	local name
+	secret n0 || return 1
+	echo "peers: {secret: $work/n0.secret}" >>"$work/tallyd.yaml"
+	for name; do
+		cp -p "$work/n0.secret" "$work/$name.secret"
+		echo "peers: {secret: $work/$name.secret, roots: [$(bed addr n0)]}" >>"$work/$name.yaml"
+	done
 }
 
 has_documents() { ctl job documents "$1" >"$work/documents" 2>/dev/null; } # JOB
@@ -86,10 +130,20 @@ bring_all() { # JOB
 join_ranks() { # JOB [tally-perf arguments...]
 	local rank job=$1
 	shift
-	worker=() joined=("$job" w0 w1 w2 w3)
-	for rank in 0 1 2 3; do
+	worker=() joined=("$job")
+	for rank in $(seq 0 $(($(ctl --json job list "$job" | jq '.[0].workers') - 1))); do
+		joined+=("w$rank")
 		join_from "w$rank" "$job" --rank "$rank" "$@"
 	done
 }
 
 is_on_at() { [[ $(at "$1" --json job list "$2" | jq -r '.[0].state') == running ]]; } # NODE JOB
+
+sent_up() { at "$1" --json stats --job train | jq .SENT_UP.packets; } # NODE
+sent_up_beyond() { (($(sent_up "$1") > $2)); }
+goes_on_at() { # NODE: it takes part, from now on if not before
+	until_true is_on_at "$1" train && until_true sent_up_beyond "$1" $(($(sent_up "$1") + 500))
+}
+is_clean_at() { # NODE
+	[[ $(at "$1" --json job list | jq length) == 0 && $(at "$1" --json status | jq .slots.used) == 0 ]]
+}

@@ -13,8 +13,6 @@ source "$(dirname "$0")/tree_lib.sh"
 
 two_levels() { levels 1024 "$@" && start_levels; } # LINK-OPTIONS
 
-sent_up() { at "$1" --json stats --job train | jq .SENT_UP.packets; } # NODE
-sent_up_beyond() { (($(sent_up "$1") > $2)); }
 small=(-d int32 --int-wild -b 4 -e 64K -f 256 -n 3 -w 0)
 long=(-d int32 -b 1M -e 1M -n 120 -w 0)
 large=(-d float32 -b 1M -e 4M -n 5 -w 0)
