@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "agent/core/carry.h"
 #include "agent/edge/log.h"
 #include "agent/edge/peer_secret.h"
 #include "agent/edge/teller.h"
@@ -114,6 +113,8 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	carrier_look(data);
 	return 0;
 }
+
+const struct carry *carrier_carry(const struct carrier *c) { return c ? &c->carry : NULL; }
 
 int carrier_open(sd_event *loop, const struct core *core, struct carrier **ret)
 {

@@ -8,6 +8,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/core/carry.h"
 #include "events.h"
 
 struct carrier;
@@ -15,6 +16,9 @@ struct carrier;
 /* The caller's, for carrier_close(), which allows NULL and waits for nobody. */
 int carrier_open(sd_event *loop, const struct core *core, struct carrier **ret);
 void carrier_close(struct carrier *c);
+
+/* What was told, and what was not; NULL: nothing yet. */
+const struct carry *carrier_carry(const struct carrier *c);
 
 /* The books may have changed. NULL: there is none yet. */
 void carrier_look(struct carrier *c);

@@ -77,7 +77,7 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 
 	switch (q->verb) {
 	case REQUEST_STATUS:
-		*ret = results_status(core, c->sampler, seen);
+		*ret = results_status(core, driver_carry(c->driver), c->sampler, seen);
 		return 0;
 	case REQUEST_RELOAD:
 		*ret = json_object();
@@ -85,7 +85,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	case REQUEST_TENANT_LIST:
 		return results_tenants(core_books(core), &q->filter, seen, ret, why);
 	case REQUEST_JOB_LIST:
-		return results_jobs(core_books(core), &q->filter, seen, ret, why);
+		return results_jobs(core_books(core), driver_carry(c->driver), &q->filter, seen,
+				    ret, why);
 	case REQUEST_JOB_TOKEN:
 		return results_token(core_books(core), q->name, ret, why);
 	case REQUEST_JOB_DOCUMENTS:

@@ -335,6 +335,7 @@ int driver_reload(struct driver *d, struct why *why)
 }
 
 const struct core *driver_core(const struct driver *d) { return d->core; }
+const struct carry *driver_carry(const struct driver *d) { return carrier_carry(d->carrier); }
 struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
 
 /* --- open and close -------------------------------------------------------------------------- */
@@ -434,7 +435,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = carrier_open(loop, d->core, &d->carrier);
 	if (r == 0)
-		r = exporter_open(loop, d->core, d->sampler, &d->exporter, why);
+		r = exporter_open(loop, d->core, carrier_carry(d->carrier), d->sampler,
+				  &d->exporter, why);
 	if (r == 0)
 		node_peers_report(d->core);
 	return r;

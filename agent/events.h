@@ -18,6 +18,7 @@ void driver_handle(struct driver *d, const struct core_event *e);
 int driver_reload(struct driver *d, struct why *why);
 
 const struct core *driver_core(const struct driver *d);
+const struct carry *driver_carry(const struct driver *d); /* NULL: nothing was told yet */
 struct spiller *driver_spiller(const struct driver *d);
 
 #endif

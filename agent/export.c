@@ -24,6 +24,7 @@ enum {
 
 struct exporter {
 	const struct core *core;
+	const struct carry *carry;
 	const struct sampler *sampler;
 	sd_event *loop;
 	struct metrics_http *http; /* NULL: another program has the port */
@@ -114,6 +115,8 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 		e->snapshot.runs_borrowing += job_is_running(j) && j->borrows;
 		e->snapshot.runs_inner += job_is_running(j) && j->document;
 	}
+	for (const struct carry_way *w = x->carry->first; w; w = w->next)
+		e->snapshot.inner_nodes_away += carry_is_away(w);
 	e->snapshot.jobs = e->job;
 	e->snapshot.job_count = b->jobs;
 }
@@ -283,8 +286,8 @@ int exporter_listen(struct exporter *x, struct why *why)
 	return r < 0 ? r : 0;
 }
 
-int exporter_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
-		  struct exporter **ret, struct why *why)
+int exporter_open(sd_event *loop, const struct core *core, const struct carry *carry,
+		  const struct sampler *sampler, struct exporter **ret, struct why *why)
 {
 	struct exporter *x;
 	int r;
@@ -294,7 +297,7 @@ int exporter_open(sd_event *loop, const struct core *core, const struct sampler 
 	*ret = x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
-	*x = (struct exporter){ .loop = loop, .core = core, .sampler = sampler };
+	*x = (struct exporter){ .loop = loop, .core = core, .carry = carry, .sampler = sampler };
 	r = exporter_listen(x, why);
 	return r == -EADDRINUSE ? 0 : r;
 }

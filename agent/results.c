@@ -119,7 +119,25 @@ static json_t *maps(const struct core *c)
 			 "used", copies, "max", TALLY_CHILDREN_MAX);
 }
 
-static json_t *troubles(const struct core *c, uint64_t seen)
+/* Farewells are for those who may see all: there is no job that says whose they are. */
+static void away_say(const struct books *b, const struct carry_way *w, uint64_t seen, json_t *all)
+{
+	const struct job *j = w->farewell ? NULL : books_job_numbered(b, w->id);
+	char at[ADDRESS_BYTES];
+
+	if (!carry_is_away(w) || (j ? !results_is_seen(seen, j->tenant) : seen != UINT64_MAX))
+		return;
+	address_print(&w->address, at, sizeof(at));
+	json_array_append_new(
+		all,
+		json_sprintf(w->farewell ? "job %s is not there any more, and inner node %s (%s) "
+					   "does not know that yet: %s"
+					 : "job %s: inner node %s (%s) does not know of the run, "
+					   "and adds nothing: %s",
+			     w->job, w->name, at, w->trouble.text));
+}
+
+static json_t *troubles(const struct core *c, const struct carry *carry, uint64_t seen)
 {
 	const struct books *b = core_books(c);
 	json_t *all = json_array();
@@ -137,10 +155,13 @@ static json_t *troubles(const struct core *c, uint64_t seen)
 				all, json_sprintf("job %s: its run waits at this inner node: %s",
 						  j->name, j->trouble.text));
 	}
+	for (const struct carry_way *w = carry ? carry->first : NULL; w; w = w->next)
+		away_say(b, w, seen, all);
 	return all;
 }
 
-json_t *results_status(const struct core *core, const struct sampler *s, uint64_t seen)
+json_t *results_status(const struct core *core, const struct carry *carry, const struct sampler *s,
+		       uint64_t seen)
 {
 	const struct config *c = core_config(core);
 	const struct books *b = core_books(core);
@@ -155,8 +176,8 @@ json_t *results_status(const struct core *core, const struct sampler *s, uint64_
 			 runs_count(b, RUNS_BORROWING), "runs_inner", runs_count(b, RUNS_INNER),
 			 "config", core_path(core), "pid", results_number(getpid()), "uptime_s",
 			 results_number(uptime_ns / 1000000000), "pin", c->pin, "troubles",
-			 troubles(core, seen), "maps", maps(core), "ports", ports(core, s), "slots",
-			 slots(b), "tenants", results_number(tenants_count(b)), "jobs",
+			 troubles(core, carry, seen), "maps", maps(core), "ports", ports(core, s),
+			 "slots", slots(b), "tenants", results_number(tenants_count(b)), "jobs",
 			 results_number(b->jobs), "services", services(c), "join", joining(c),
 			 "metrics",
 			 c->metrics.ss_family ? results_printed(endpoint_print, &c->metrics)

@@ -9,9 +9,12 @@
 
 #include <jansson.h>
 
+#include "agent/core/carry.h"
 #include "sampler.h"
 
-json_t *results_status(const struct core *core, const struct sampler *s, uint64_t seen);
+/* `carry`, here and below: NULL, as long as nothing was told. */
+json_t *results_status(const struct core *core, const struct carry *carry, const struct sampler *s,
+		       uint64_t seen);
 
 /* One tenant by its index. */
 json_t *results_tenant(const struct books *b, unsigned int index);
@@ -39,8 +42,8 @@ int results_documents(const struct books *b, const struct request_documents *q, 
  */
 int results_tenants(const struct books *b, const struct request_filter *filter, uint64_t seen,
 		    json_t **ret, struct why *why);
-int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
-		 json_t **ret, struct why *why);
+int results_jobs(const struct books *b, const struct carry *carry,
+		 const struct request_filter *filter, uint64_t seen, json_t **ret, struct why *why);
 
 /*
  * Totals by outcome, or the history of a job or a port. -EINVAL: the filter's names or their

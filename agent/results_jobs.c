@@ -50,8 +50,18 @@ static json_t *members(const struct job *j)
 	return all;
 }
 
+/* Of an inner node of this root's job. Whoever carries documents by hand knows better. */
+static const char *node_state(const struct job *j, unsigned int node, const struct carry *carry)
+{
+	const struct carry_way *w = carry && j->run_window ? carry_find(carry, j, node) : NULL;
+
+	if (!w)
+		return "";
+	return w->told ? "told" : carry_is_away(w) ? "away" : "telling";
+}
+
 /* Of the job's tree: at its root all inner nodes, at an inner node those right below. */
-static json_t *nodes(const struct job *j)
+static json_t *nodes(const struct job *j, const struct carry *carry)
 {
 	const struct tree_node *node = j->document ? j->document->below
 				       : j->tree   ? j->tree->node
@@ -59,8 +69,13 @@ static json_t *nodes(const struct job *j)
 	const unsigned int count = j->document ? j->document->nodes : j->tree ? j->tree->nodes : 0;
 	json_t *all = json_array();
 
-	for (unsigned int i = 0; i < count; i++)
-		json_array_append_new(all, keys_json_make(&tree_node_keys, &node[i]));
+	for (unsigned int i = 0; i < count; i++) {
+		json_t *one = keys_json_make(&tree_node_keys, &node[i]);
+
+		json_object_set_new(one, "state",
+				    json_string(j->document ? "" : node_state(j, i, carry)));
+		json_array_append_new(all, one);
+	}
 	return all;
 }
 
@@ -84,7 +99,8 @@ static json_t *missing(const struct job *j)
 }
 
 /* Members only of a job that was named: all of them together would be megabytes. */
-static json_t *job(const struct books *b, const struct job *j, bool named)
+static json_t *job(const struct books *b, const struct job *j, const struct carry *carry,
+		   bool named)
 {
 	struct why no_slots;
 
@@ -102,7 +118,7 @@ static json_t *job(const struct books *b, const struct job *j, bool named)
 		results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
 		results_number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000
 						: 0),
-		"nodes", named ? nodes(j) : json_array(), "members",
+		"nodes", named ? nodes(j, carry) : json_array(), "members",
 		!named	      ? json_array()
 		: j->document ? below(j->document)
 			      : members(j),
@@ -189,8 +205,8 @@ int results_documents(const struct books *b, const struct request_documents *q, 
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-int results_jobs(const struct books *b, const struct request_filter *filter, uint64_t seen,
-		 json_t **ret, struct why *why)
+int results_jobs(const struct books *b, const struct carry *carry,
+		 const struct request_filter *filter, uint64_t seen, json_t **ret, struct why *why)
 {
 	json_t *all;
 
@@ -204,7 +220,7 @@ int results_jobs(const struct books *b, const struct request_filter *filter, uin
 		    (*filter->job && strcmp(filter->job, j->name) != 0) ||
 		    (*filter->tenant && strcmp(filter->tenant, j->tenant_name) != 0))
 			continue;
-		json_array_append_new(all, job(b, j, *filter->job));
+		json_array_append_new(all, job(b, j, carry, *filter->job));
 	}
 	return 0;
 }

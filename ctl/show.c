@@ -249,6 +249,15 @@ int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why
 	return rows_show(ctl, out, COLUMNS(columns), result, "no jobs");
 }
 
+static void cell_told(const json_t *row, const char *key, struct cell *ret)
+{
+	const char *state = field_text(row, key);
+
+	snprintf(ret->text, sizeof(ret->text), "%s", *state ? state : "-");
+	if (!strcmp(state, "away"))
+		ret->colour = COLOUR_YELLOW;
+}
+
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column columns[] = {
@@ -260,6 +269,7 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 		{ "NODE BELOW", "name", cell_text, TABLE_LEFT },
 		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
 		{ "RANKS", "ranks", cell_text, TABLE_ELASTIC },
+		{ "STATE", "state", cell_told, TABLE_LEFT },
 	};
 	const json_t *job = json_array_get(result, 0);
 	int r;

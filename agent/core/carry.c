@@ -58,19 +58,33 @@ static struct carry_way *way_add(struct carry *c, const struct carry_way *key)
 	return c->first = w;
 }
 
-/* A run that is over is nobody's business; its job stays at the node until the next run. */
-static int look_at_node(struct carry *c, const struct job *j, unsigned int node, uint64_t now_ns)
+static struct carry_way *way_find(const struct carry *c, const struct carry_way *key)
+{
+	struct carry_way **found = tfind(key, &c->index, way_compare);
+
+	return found ? *found : NULL;
+}
+
+static struct carry_way key_of(const struct job *j, unsigned int node)
 {
 	const struct tree_node *n = &j->tree->node[node];
-	struct carry_way key = { .address = n->address, .root = j->service }, **found, *w;
-	const bool is_on = j->run_window;
+	struct carry_way key = { .address = n->address, .root = j->service };
 
 	memcpy(key.job, j->name, sizeof(key.job));
 	memcpy(key.name, n->name, sizeof(key.name));
-	found = tfind(&key, &c->index, way_compare);
-	if (!found && !is_on)
+	return key;
+}
+
+/* A run that is over is nobody's business; its job stays at the node until the next run. */
+static int look_at_node(struct carry *c, const struct job *j, unsigned int node, uint64_t now_ns)
+{
+	const struct carry_way key = key_of(j, node);
+	struct carry_way *w = way_find(c, &key);
+	const bool is_on = j->run_window;
+
+	if (!w && !is_on)
 		return 0;
-	w = found ? *found : way_add(c, &key);
+	w = w ? w : way_add(c, &key);
 	if (!w)
 		return -ENOMEM;
 	if (w->id != j->id && !is_on)
@@ -161,6 +175,15 @@ bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why
 	snprintf(w->trouble.text, sizeof(w->trouble.text), "%s", why);
 	return changed;
 }
+
+const struct carry_way *carry_find(const struct carry *c, const struct job *j, unsigned int node)
+{
+	const struct carry_way key = key_of(j, node), *w = way_find(c, &key);
+
+	return w && w->id == j->id && !w->farewell ? w : NULL;
+}
+
+bool carry_is_away(const struct carry_way *w) { return !w->told && *w->trouble.text; }
 
 uint64_t carry_deadline_ns(const struct carry *c)
 {

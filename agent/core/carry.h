@@ -62,6 +62,12 @@ void carry_put_back(struct carry_way *w);
  */
 bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why, uint64_t now_ns);
 
+/* What is known of an inner node of this job; NULL: it was never to be told of its present run. */
+const struct carry_way *carry_find(const struct carry *c, const struct job *j, unsigned int node);
+
+/* It was not reached, and is tried again. */
+bool carry_is_away(const struct carry_way *w);
+
 /* When carry_next() has something; UINT64_MAX: not before something else happens. */
 uint64_t carry_deadline_ns(const struct carry *c);
 

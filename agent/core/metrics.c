@@ -376,6 +376,10 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 	single(f, "runs_borrowing", "gauge", "Runs without slots of their own, which borrow some.",
 	       s->runs_borrowing);
 	single(f, "runs_inner", "gauge", "Runs at which this node is an inner one.", s->runs_inner);
+	single(f, "inner_nodes_away", "gauge",
+	       "Inner nodes of jobs that were not told of a run, or of a job's end: they are not "
+	       "reached, or refuse.",
+	       s->inner_nodes_away);
 	single(f, "cordoned", "gauge", "1 if no run begins: tallyctl uncordon.", s->cordoned);
 	counts_print(f, &s->counts);
 	delays_print(f, &s->delays);

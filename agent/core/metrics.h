@@ -92,6 +92,7 @@ struct metrics_snapshot {
 	unsigned int runs_in_software;
 	unsigned int runs_borrowing;
 	unsigned int runs_inner; /* whose root is another node */
+	unsigned int inner_nodes_away; /* of jobs whose root this is: they were not reached */
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
 	double cpu_seconds; /* of the whole process, user and system */

@@ -11,6 +11,10 @@ peers() { # LINK-OPTIONS
 	levels 1024 "$@" && peers_of a0 a1
 }
 told_again() { (($(grep -c 'document told' "$work/tallyd.log") == 4)); }
+knows() { # HOW-MANY-ARE-AWAY STATE-OF-a0 STATE-OF-a1
+	[[ $(on n0 curl -s localhost:9464/metrics | grep '^tally_inner_nodes_away ') == *" $1" ]] &&
+		[[ $(ctl --json job list train | jq -r '[.[0].nodes[].state] | join(" ")') == "$2 $3" ]]
+}
 said() { grep -q "$2" "$1"; } # FILE WORDS
 long=(-d int32 -b 1M -e 1M -n 120 -w 0)
 large=(-d float32 -b 1M -e 4M -n 5 -w 0)
@@ -61,8 +65,13 @@ an_inner_agent_comes_late() {
 	create_job train 4 --tree "$work/tree.json"
 	join_ranks train "${long[@]}"
 	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*refused'
+	until_true knows 1 away told
+	ctl status | has 'job train: inner node a0 (10\..*) does not know of the run'
+	ctl job show train | has '^a0 .* away$'
 	start_inner a0
 	goes_on_at a0
+	until_true knows 0 told told
+	[[ $(ctl --json status | jq .troubles) == "[]" ]]
 	joined_end
 }
 

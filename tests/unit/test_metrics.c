@@ -258,6 +258,7 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	snapshot.runs_in_software = 3;
 	snapshot.runs_borrowing = 4;
 	snapshot.runs_inner = 2;
+	snapshot.inner_nodes_away = 3;
 	snapshot.counts = (struct core_counts){
 		.runs_begun = 7, .runs_moved = 6, .loans = 5, .loans_recalled = 4, .saves_failed = 8
 	};
@@ -268,6 +269,7 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	assert_line("tally_runs_in_software 3");
 	assert_line("tally_runs_borrowing 4");
 	assert_line("tally_runs_inner 2");
+	assert_line("tally_inner_nodes_away 3");
 	assert_line("tally_runs_total 7");
 	assert_line("tally_runs_moved_total 6");
 	assert_line("tally_loans_total 5");
