@@ -39,6 +39,7 @@ struct worker {
 	bool is_known; /* to the core, which must hear of the connection's end */
 	bool is_agent; /* it is no worker, but: */
 	struct peer peer;
+	const char *asked; /* the verb of its request, about `job` */
 };
 
 /* With its proof, once there may be one. */
@@ -324,10 +325,23 @@ static int peer_request_take(struct stream *s, const char *text, size_t length, 
 		stream_finish(s);
 		return 0;
 	}
+	w->asked = request_verb_name(q->verb);
+	snprintf(w->job, sizeof(w->job), "%s",
+		 q->verb == REQUEST_APPLY ? q->apply.document.job : q->name);
 	r = draw(random, sizeof(random));
 	if (r == 0)
 		driver_handle(workers->driver, &e);
 	return r;
+}
+
+/* As requests of the control socket are (agent/control.c), but for what a document has in it. */
+static void audit(const struct worker *w, int result)
+{
+	char root[ADDRESS_BYTES];
+
+	address_print(&w->peer.root, root, sizeof(root));
+	log_say(LOG_LEVEL_INFO, "request", "agent=%s result=%s request=%s job=%s", root,
+		result < 0 ? strerrorname_np(-result) : "done", w->asked, w->job);
 }
 
 bool workers_asked(const struct workers *w, const void *connection)
@@ -337,6 +351,7 @@ bool workers_asked(const struct workers *w, const void *connection)
 
 void workers_answer(const struct core_action *a, const char *line)
 {
+	audit(stream_context(a->connection), a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0);
 	if (line)
 		say(a->connection, line, strlen(line));
 	stream_finish(a->connection);

@@ -30,6 +30,7 @@ each_run_begins_without_anybody_carrying_anything() {
 		until_true state_is train waiting
 		(($(sent_up a0) > 1000 * run && $(sent_up a1) > 1000 * run))
 		(($(grep -c 'document told' "$work/tallyd.log") == 2 * run))
+		(($(grep -c "request: agent=$(bed addr n0) result=done request=apply job=train" "$work/a0.log") == run))
 	done
 	ctl job del train
 	until_true is_clean_at a0
