@@ -136,6 +136,7 @@ static void (*const on_due[CORE_DUE_COUNT])(struct core *c) = {
 	[CORE_DUE_FOLLOW] = follow_begin,
 	[CORE_DUE_AGREE] = agree,
 	[CORE_DUE_BEGIN] = runs_begin_again,
+	[CORE_DUE_REFILL] = refill_begin,
 	[CORE_DUE_LOOK] = mend_begin,
 };
 

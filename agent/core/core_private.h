@@ -21,6 +21,7 @@ enum core_due {
 	CORE_DUE_FOLLOW, /* neighbours may have changed */
 	CORE_DUE_AGREE, /* the maps may not be as the books say */
 	CORE_DUE_BEGIN, /* runs wait for neighbours */
+	CORE_DUE_REFILL, /* runs in software may get slots */
 	CORE_DUE_LOOK, /* the kernel may not be as the configuration says */
 	CORE_DUE_COUNT,
 };
@@ -138,6 +139,9 @@ struct core {
 		unsigned int count, at;
 		core_step *then;
 	} recall;
+	struct {
+		struct job *job; /* a run in software that may get slots; NULL: none */
+	} refill;
 	struct job *follow; /* whose neighbours are followed */
 	struct {
 		uint32_t seen[TALLY_PORTS_MAX]; /* interface of each wanted port */
@@ -306,6 +310,17 @@ void runs_agree(struct core *c, core_step *then);
  */
 void lend_recall(struct core *c, const struct job *begins, uint32_t slots, bool own,
 		 core_step *then);
+
+/* --- refill.c -------------------------------------------------------------------------------- */
+
+/* One run in software gets slots, if there are some. */
+void refill_begin(struct core *c);
+
+/* ... in a while, since some run is in software. */
+void refill_due(struct core *c);
+
+/* This one gave slots back just now: it gets none for twice as long as the last time. */
+void refill_later(struct core *c, struct job *j);
 
 /* --- inner.c --------------------------------------------------------------------------------- */
 

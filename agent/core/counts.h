@@ -40,6 +40,7 @@ struct core_counts {
 	uint64_t runs_begun;
 	uint64_t runs_moved; /* to other slots, so that another run begins with its whole window */
 	uint64_t loans; /* runs that began with slots on loan */
+	uint64_t runs_refilled; /* those in software that got slots in mid-run */
 	uint64_t loans_recalled; /* those that had to go on in software */
 	uint64_t joins_refused[CORE_JOIN_REFUSAL_COUNT];
 	uint64_t runs_refused[CORE_RUN_REFUSAL_COUNT];

@@ -225,6 +225,8 @@ void job_begin(struct job *j, uint16_t window, bool spilled)
 	j->draw = j->begin_draw;
 	explicit_bzero(&j->begin_draw, sizeof(j->begin_draw));
 	j->begin_by_ns = 0;
+	j->refill_ns = 0;
+	j->refill_apart_ms = 0;
 	j->trouble = (struct why){ "" };
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i] = (struct job_rank){ .presence = JOB_RUNNING,

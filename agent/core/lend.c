@@ -34,6 +34,7 @@ static void spilled(struct core *c, int r)
 	core_log(c, LOG_LEVEL_INFO, "slots on loan recalled: the run goes on in software",
 		 "job=%s slots=%u for=%s", j->name, job_slots(j), c->recall.begins->name);
 	j->spilled = true;
+	refill_later(c, j);
 	c->counts.loans_recalled++;
 	core_save_soon(c);
 	/* its last packets are counted as its own */

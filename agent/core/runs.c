@@ -128,7 +128,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 /* As run_install(), also of the job's next run, with this window. */
 static void install(struct core *c, const struct job *j, uint16_t window, core_step *then)
 {
-	const bool is_tried_again = j == c->begin.job || j->document;
+	const bool is_tried_again = j == c->begin.job || j == c->refill.job || j->document;
 	int r;
 
 	c->install.end_ns = is_tried_again ? 0 : c->now_ns + HOP_WAIT_MS * 1000000ull;
@@ -265,6 +265,7 @@ void run_spill(struct core *c, const struct job *j, uint16_t window, core_step *
 		return;
 	}
 	g = TAKE_PTR(c->install.g);
+	refill_due(c);
 	core_await(c, ACTION(CORE_SPILL, .id = j->id, .write.installation = g), g, then);
 }
 

@@ -118,7 +118,37 @@ loans_are_recalled() { # LOSS
 slots_on_loan_are_given_back_while_a_run_sums() { loans_are_recalled 0; }
 slots_on_loan_are_given_back_while_packets_are_lost() { loans_are_recalled 0.5; }
 
-facts slots_on_loan_are_given_back_while_a_run_sums \
+in_software() { [[ $(of_job "$1" in_software) == "$2" ]]; } # JOB YES?
+
+# One of three runs ends. The run in software gets its slots, once another ring has moved.
+a_run_in_software_gets_slots_while_it_sums() {
+	declare -A idle=()
+	local sums
+	small_node 0.5
+	idle_run first w2
+	idle_run third w2
+	idle_run last w3
+	create_job sums 2 --window 64
+	worker=()
+	join_all sums w0 w1 -- -d int32 --int-wild -b 256K -e 256K -n 8 -w 0 -s 25
+	sums=("${worker[@]}")
+	until_true in_software sums true
+	another sums 500
+	end_of first
+	until_true in_software sums false
+	grep 'the run has slots from now on: job=sums .*slots=128' "$work/tallyd.log"
+	[[ $(of_job sums slots) == 128 ]]
+	another sums 500
+	worker=("${sums[@]}") joined=(sums w0 w1)
+	loses_slots=1 joined_end
+	jq -es 'all(.corrupt == 0 and .spilled > 0 and .spilled < .chunks)' "$work"/w[01].sums
+	on n0 curl --silent --fail http://127.0.0.1:9464/metrics | grep '^tally_runs_refilled_total 1$'
+	end_of third
+	end_of last
+}
+
+facts a_run_in_software_gets_slots_while_it_sums \
+	slots_on_loan_are_given_back_while_a_run_sums \
 	slots_on_loan_are_given_back_while_packets_are_lost \
 	a_run_moves_while_it_sums \
 	a_run_moves_while_packets_are_lost

@@ -743,6 +743,9 @@ static void without_loans_a_run_beyond_its_quota_is_in_software(void **state)
 
 	open_to_lend(&w, CONFIG_QUOTAS_FIXED);
 	lend_and_recall(&w);
+	leave(&w, 2);
+	leave(&w, 3);
+	time_pass(&w, 30000); /* all slots are free */
 	assert_true(job_numbered(&w, 1)->spilled);
 	assert_int_equal(core_counts(w.core)->loans, 0);
 	assert_string_equal(w.wrong, "");
@@ -788,6 +791,91 @@ static void an_inner_run_gets_slots_that_were_lent(void **state)
 	assert_true(job_numbered(&w, 8)->spilled);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
+}
+
+static bool has_slots(struct world *w, unsigned int number)
+{
+	const struct job *j = job_numbered(w, number);
+
+	return job_slots(j) && !spill_has(w, j) && tables_find(&w->maps, j->id);
+}
+
+/* The window was told to its workers: it fits whole, or the run stays where it is. */
+static void a_run_in_software_gets_slots_that_become_free(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_FIXED);
+	create(&w, 2, 1, "", SLOTS / 4);
+	create(&w, 3, 1, "", SLOTS / 4);
+	create(&w, 1, 1, "", SLOTS / 2);
+	for (unsigned int i = 1; i <= 3; i++)
+		join(&w, i, i);
+	assert_true(job_numbered(&w, 1)->spilled);
+	leave(&w, 3);
+	del(&w, 3);
+	time_pass(&w, 30000);
+	assert_false(has_slots(&w, 1)); /* half of them would fit */
+	leave(&w, 2);
+	del(&w, 2);
+	time_pass(&w, 11000);
+	assert_true(has_slots(&w, 1));
+	assert_int_equal(job_slots(job_numbered(&w, 1)), SLOTS);
+	assert_int_equal(core_counts(w.core)->runs_refilled, 1);
+	assert_int_equal(w.worker[1].state, RUNS);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void who_gave_slots_back_waits_ever_longer(void **state)
+{
+	unsigned int s[3] = { 0 };
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	lend_and_recall(&w);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_false(has_slots(&w, 1));
+		leave(&w, 2);
+		for (; !has_slots(&w, 1) && s[i] < 100; s[i]++)
+			time_pass(&w, 1000);
+		assert_true(job_is_lent(job_numbered(&w, 1)));
+		join(&w, 2, 2);
+	}
+	assert_in_range(s[0], 10, 11);
+	assert_in_range(s[1], 20, 21);
+	assert_in_range(s[2], 40, 41);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Of jobs that borrow, too: afterwards they do not. */
+static void refilled_life(struct world *w)
+{
+	w->config->spill_mib = w->other->spill_mib = 1;
+	w->config->pool_slots = w->other->pool_slots = 64;
+	world_restart(w);
+	create(w, 1, 1, "", SLOTS / 2);
+	create(w, 2, 1, "", SLOTS / 4);
+	create(w, 3, 2, "", SLOTS / 4);
+	join(w, 1, 1);
+	join(w, 2, 2);
+	join(w, 3, 3);
+	join(w, 4, 3);
+	leave(w, 1);
+	del(w, 1);
+	time_pass(w, 11000);
+	leave(w, 2);
+	del(w, 2);
+	time_pass(w, 11000);
+	neighbour(w, 1);
+	time_pass(w, 11000);
+}
+
+static void runs_that_get_slots_survive_crashes_and_failures(void **state)
+{
+	crash_between_all_actions(refilled_life);
+	fail_each_step(refilled_life);
 }
 
 static void lent_life(struct world *w)
@@ -1784,6 +1872,9 @@ int main(void)
 		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
 		FACT(an_inner_run_gets_slots_that_were_lent),
 		FACT(runs_with_slots_on_loan_survive_crashes_and_failures),
+		FACT(a_run_in_software_gets_slots_that_become_free),
+		FACT(who_gave_slots_back_waits_ever_longer),
+		FACT(runs_that_get_slots_survive_crashes_and_failures),
 		FACT(a_run_without_slots_borrows_and_is_in_software),
 		FACT(what_cannot_be_borrowed_costs_time_only),
 		FACT(a_run_gets_slots_when_there_are_enough),

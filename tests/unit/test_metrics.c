@@ -259,9 +259,12 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	snapshot.runs_borrowing = 4;
 	snapshot.runs_inner = 2;
 	snapshot.inner_nodes_away = 3;
-	snapshot.counts = (struct core_counts){
-		.runs_begun = 7, .runs_moved = 6, .loans = 5, .loans_recalled = 4, .saves_failed = 8
-	};
+	snapshot.counts = (struct core_counts){ .runs_begun = 7,
+						.runs_moved = 6,
+						.loans = 5,
+						.loans_recalled = 4,
+						.runs_refilled = 9,
+						.saves_failed = 8 };
 	snapshot.counts.runs_refused[CORE_RUN_QUOTA] = 9;
 	snapshot.counts.joins_refused[CORE_JOIN_TOKEN] = 10;
 	print();
@@ -274,6 +277,7 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	assert_line("tally_runs_moved_total 6");
 	assert_line("tally_loans_total 5");
 	assert_line("tally_loans_recalled_total 4");
+	assert_line("tally_runs_refilled_total 9");
 	assert_line("tally_state_write_failures_total 8");
 	assert_line("tally_state_saved 1");
 	assert_line("tally_runs_refused_total{reason=\"quota\"} 9");
