@@ -32,9 +32,11 @@ static int uplink_check(struct netlink *n, struct dataplane *d, const struct run
 }
 
 /* In the pool, those that it may have. */
-static uint32_t slots_count(const struct tally_job *job)
+static uint32_t slots_count(const struct tally_job *job, uint32_t pool)
 {
-	return job->borrows ? job->range : job->slot_mask + 1;
+	if (!job->borrows)
+		return job->slot_mask + 1;
+	return job->range ? job->range : pool;
 }
 
 /* Where the job goes now is `ret`, which the caller owns. */
@@ -67,6 +69,8 @@ int job_add(const struct command_line *q, struct why *why)
 	if (r == 0 && q->borrows) {
 		installation_borrow(&installation);
 		installation.job.slot_base = q->borrow_base;
+		if (q->borrow_any)
+			installation.job.range = 0;
 	}
 	if (r == 0)
 		r = dataplane_open(q->pin, &d, why);
@@ -91,7 +95,7 @@ int job_add(const struct command_line *q, struct why *why)
 	       installation.job.epoch, installation.job.root ? "root" : "inner node",
 	       ranks_count(&installation.job.below), installation.copies,
 	       j.job.borrows ? "borrows slots" : "slots", j.job.slot_base,
-	       j.job.slot_base + slots_count(&j.job) - 1);
+	       j.job.slot_base + slots_count(&j.job, dataplane_pool(d).slots) - 1);
 	return 0;
 }
 
@@ -119,7 +123,7 @@ int job_del(const struct command_line *q, struct why *why)
 	return r < 0 ? r : dataplane_job_remove(d, j, why);
 }
 
-static void job_print(const struct tables_job *j)
+static void job_print(const struct tables_job *j, uint32_t pool)
 {
 	char below[RANKS_BYTES];
 
@@ -127,11 +131,11 @@ static void job_print(const struct tables_job *j)
 	printf("%10u %5u %-5s %7u %6u %7u %6u-%-6u %6u  %s%s\n", j->id, j->job.epoch,
 	       j->job.root ? "root" : "inner", ranks_count(&j->job.everyone),
 	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
-	       j->job.slot_base + slots_count(&j->job) - 1, j->copies, below,
+	       j->job.slot_base + slots_count(&j->job, pool) - 1, j->copies, below,
 	       j->job.borrows ? "  (borrows)" : "");
 }
 
-static void job_print_json(const struct tables_job *j)
+static void job_print_json(const struct tables_job *j, uint32_t pool)
 {
 	char below[RANKS_BYTES];
 
@@ -140,7 +144,7 @@ static void job_print_json(const struct tables_job *j)
 	       "\"slot_first\":%u,\"slot_count\":%u,\"borrows\":%s,\"copies\":%u,\"below\":\"%s\"}",
 	       j->id, j->job.epoch, j->job.root ? "true" : "false", ranks_count(&j->job.everyone),
 	       (j->job.slot_mask + 1) / 2, j->job.blocks_max * TALLY_BLOCK_BYTES, j->job.slot_base,
-	       slots_count(&j->job), j->job.borrows ? "true" : "false", j->copies, below);
+	       slots_count(&j->job, pool), j->job.borrows ? "true" : "false", j->copies, below);
 }
 
 int job_list(const struct command_line *q, struct why *why)
@@ -164,12 +168,12 @@ int job_list(const struct command_line *q, struct why *why)
 		if (now.job[i].broken)
 			continue;
 		if (!q->json) {
-			job_print(&now.job[i]);
+			job_print(&now.job[i], now.pool);
 			continue;
 		}
 		printf("%s", between);
 		between = ",";
-		job_print_json(&now.job[i]);
+		job_print_json(&now.job[i], now.pool);
 	}
 	if (q->json)
 		printf("]\n");

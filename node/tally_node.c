@@ -28,7 +28,7 @@ static const char help[] =
 	"                                                            run a node on these interfaces\n"
 	"       tally-node attach --replace [DEV...] [--slots N]     change the programs, keep the jobs\n"
 	"       tally-node detach                                    end the node and remove all of it\n"
-	"       tally-node job add FILE [--below RANKS [--borrow BASE]] [--via RANKS=ADDRESS]...\n"
+	"       tally-node job add FILE [--below RANKS [--borrow BASE|hash]] [--via RANKS=ADDRESS]...\n"
 	"       tally-node job del JOB\n"
 	"       tally-node job list [--json]\n"
 	"       tally-node stats [--all] [--json]                    show packets by their outcome\n"
@@ -49,7 +49,8 @@ static const char help[] =
 	"                       begins with empty slots. DEV... changes the interfaces, too\n"
 	"  --below RANKS        this node is not the job's root; these ranks come through it,\n"
 	"                       such as 0-3,7\n"
-	"  --borrow BASE        the job has slots of the pool, as many as its window from BASE on\n"
+	"  --borrow BASE        the job has slots of the pool, as many as its window from BASE on;\n"
+	"                       hash: any, by a hash of job and chunk\n"
 	"  --via RANKS=ADDRESS  these ranks are behind the child node with this service address\n"
 	"  --pin DIR            where the node is pinned (/sys/fs/bpf/tally); another directory\n"
 	"                       for each node, if there are several on a machine\n"
@@ -285,7 +286,8 @@ static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 			q->pool.policy = policy_parse(optarg);
 			break;
 		case BORROW:
-			q->borrow_base = slots_parse("--borrow", optarg, 0);
+			q->borrow_any = !strcmp(optarg, "hash");
+			q->borrow_base = q->borrow_any ? 0 : slots_parse("--borrow", optarg, 0);
 			break;
 		case BELOW:
 			q->role.below = ranks_of("--below", optarg);

@@ -14,7 +14,8 @@ struct command_line {
 	struct tally_pool pool;
 	bool has_pool; /* given */
 	bool borrows;
-	uint32_t borrow_base; /* of the job's range in the pool */
+	bool borrow_any; /* slots of the pool, by a hash */
+	uint32_t borrow_base; /* otherwise: of the job's range there */
 	size_t memory; /* bytes */
 	bool replace;
 	bool share;

@@ -36,7 +36,7 @@ add_jobs() { # payload of each...
 			sed "s/^job 1/job $job/; s/:400/:4${job}0/" "$work/description"
 			echo "epoch 1"
 		} >"$work/job$job"
-		node a0 job add "$work/job$job" --below 0-1 --borrow $((8 * (job - 1))) &&
+		node a0 job add "$work/job$job" --below 0-1 --borrow "${by_hash:-$((8 * (job - 1)))}" &&
 			node n0 job add "$work/job$job" --via 0-1="$(bed addr a0)" || return 1
 	done
 }
@@ -66,6 +66,16 @@ sums_are_right_where_holders_give_way() {
 	node a0 stats
 	(($(count_on a0 SWAPPED) > 100 && $(count_on a0 SENT_UP) > 100))
 	node a0 job list --json | jq -e 'all(.borrows)'
+}
+
+sums_are_right_where_a_hash_says_whose_slot_it_is() {
+	local by_hash=hash
+	two_levels_with_a_pool
+	add_jobs 1408 1408 1408
+	node a0 job list --json | jq -e 'all(.slot_count == 24)'
+	run_jobs -d int32 -b 256K -e 256K -n 40 -w 0
+	node a0 stats
+	(($(count_on a0 SWAPPED) > 100 && $(count_on a0 SENT_UP) > 100))
 }
 
 # Frames of one job cannot carry the sums of another.
@@ -108,6 +118,7 @@ new_programs_and_another_policy_keep_jobs_right() {
 a_swap_was_seen() { (($(count_on a0 SWAPPED) > 0)); }
 
 facts sums_are_right_where_holders_give_way \
+	sums_are_right_where_a_hash_says_whose_slot_it_is \
 	sums_are_right_where_payloads_differ \
 	sums_are_right_where_who_comes_first_keeps_its_slot \
 	sums_are_right_where_the_more_urgent_comes_first \
