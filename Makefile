@@ -115,8 +115,9 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
 
-bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread: a simulation
-	@$<
+bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread
+	@echo "simulation" && $<
+	@echo "namespaces" && scripts/bench-memory
 
 bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation
 	@$<
