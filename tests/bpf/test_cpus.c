@@ -344,6 +344,108 @@ static void two_cpus_spend_no_token_twice(void **state)
 	}
 }
 
+/* --- a slot that two jobs want, from both CPUs: the rank is the CPU's number */
+
+enum {
+	BORROWED_CHUNKS = 5000,
+};
+
+/* What left of each contribution. */
+struct borrowing {
+	struct node *node;
+	int cpu;
+	atomic_int *started;
+	__u8 left[2][BORROWED_CHUNKS]; /* ranks of either job's sums */
+	int wrong;
+};
+
+static __u64 value_of(__u32 job, __u32 seq, __u32 rank) { return job * 100000 + seq * 10 + rank; }
+
+static void keep_sum(struct borrowing *b, const struct frame *out)
+{
+	static _Thread_local struct sent sent;
+	__u64 sum = 0, check = 0;
+	__u32 job, seq;
+	__u8 *left;
+
+	frame_read(out, &sent);
+	job = tally_le32_get(sent.tally.job);
+	seq = tally_le32_get(sent.tally.seq);
+	left = &b->left[job == OTHER_JOB][seq];
+	b->wrong += *left & sent.set.word[0] || sent.set.word[0] > 3;
+	*left |= sent.set.word[0];
+	for (__u32 rank = 0; rank < CPUS; rank++)
+		sum += tally_set_has(&sent.set, rank) ? value_of(job, seq, rank) : 0;
+	for (__u64 i = 0; i < sent.tally.blocks * TALLY_BLOCK_WORDS; i++) {
+		b->wrong += sent.word[i] != (i + 1) * sum;
+		check += (2 * i + 1) * sent.word[i];
+	}
+	b->wrong += tally_le64_get(sent.tally.check) != check;
+}
+
+static void *borrow_by_turns(void *data)
+{
+	struct borrowing *b = data;
+	bool pinned = cpu_take(b->cpu);
+	struct frame in, out;
+
+	wait_for_the_others(b->started);
+	for (__u32 seq = 0; seq < BORROWED_CHUNKS; seq++)
+		for (int other = 0; other < 2; other++) {
+			const __u32 job = other ? OTHER_JOB : JOB;
+			const struct message m = contribution(.job = job, .seq = seq,
+							      .worker = b->cpu,
+							      .value = value_of(job, seq, b->cpu));
+
+			frame_write(m, &in);
+			if (node_run(b->node, &in, &out) == XDP_PASS)
+				keep_sum(b, &out);
+		}
+	return pinned ? NULL : b;
+}
+
+/* Each contribution leaves once, in a sum of its own chunk; but for one chunk, which has the slot.
+ */
+static void two_cpus_swap_each_sum_out_once(void **state)
+{
+	struct counts before = counts_read(*state), after;
+	static struct borrowing b[CPUS];
+	atomic_int started = 0;
+	pthread_t thread[CPUS];
+	int missing = 0;
+	void *failed;
+
+	memset(b, 0, sizeof(b));
+	job_put(*state, JOB, inner_job(.borrows = 1, .copies = 2));
+	job_put(*state, OTHER_JOB, inner_job(.borrows = 1, .group = 1, .copies = 2));
+	for (int i = 0; i < CPUS; i++) {
+		b[i].node = *state;
+		b[i].cpu = i;
+		b[i].started = &started;
+		assert_int_equal(pthread_create(&thread[i], NULL, borrow_by_turns, &b[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		assert_int_equal(pthread_join(thread[i], &failed), 0);
+		assert_null(failed);
+		assert_int_equal(b[i].wrong, 0);
+	}
+	for (int other = 0; other < 2; other++)
+		for (__u32 seq = 0; seq < BORROWED_CHUNKS; seq++) {
+			const __u8 one = b[0].left[other][seq], two = b[1].left[other][seq];
+
+			assert_int_equal(one & two, 0);
+			missing += (one | two) != 3;
+		}
+	assert_in_range(missing, 0, 1);
+	after = counts_read(*state);
+	assert_true(counted(&before, &after, TALLY_SWAPPED) > BORROWED_CHUNKS / 2);
+}
+
+static int setup_pool(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 1, { .preempts = true } });
+}
+
 #define fact(name) cmocka_unit_test_setup(name, node_reset)
 
 int main(void)
@@ -356,7 +458,11 @@ int main(void)
 		fact(a_result_has_the_books_of_its_own_chunk),
 		fact(two_cpus_spend_no_token_twice),
 	};
+	const struct CMUnitTest borrowed[] = {
+		fact(two_cpus_swap_each_sum_out_once),
+	};
 	cpu_set_t cpus;
+	int failed;
 
 	skip_unless_permitted();
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) || !CPU_ISSET(0, &cpus) ||
@@ -364,5 +470,7 @@ int main(void)
 		printf("1..1\nok 1 - cpus # SKIP CPUs 0 and 1 are not both ours\n");
 		return 0;
 	}
-	return cmocka_run_group_tests_name("cpus", tests, node_setup, node_teardown);
+	failed = cmocka_run_group_tests_name("cpus", tests, node_setup, node_teardown);
+	return failed +
+	       cmocka_run_group_tests_name("cpus, borrowed", borrowed, setup_pool, node_teardown);
 }
