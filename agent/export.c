@@ -193,6 +193,10 @@ static void self_fill(const struct exporter *x, struct exposition *e)
 	s->slots_reserved = books_reserved(b);
 	s->counts = *core_counts(x->core);
 	s->cordoned = b->cordoned;
+	s->software_bytes = x->sampler->software.bytes;
+	s->software_bytes_max = x->sampler->software.bytes_max;
+	s->software_evicted = x->sampler->software.evicted;
+	s->software_full = x->sampler->software.full;
 	s->delays = x->sampler->delays;
 	s->traffic = traffic_stats(x->sampler->traffic);
 	s->link_events_lost = netlink_links_lost(x->sampler->links);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "agent/edge/log.h"
-#include "agent/edge/spiller.h"
 #include "common/clock.h"
 #include "sampler.h"
 
@@ -39,6 +38,7 @@ int sampler_sample(struct sampler *s, struct why *why)
 	r = dataplane_rows(s->node->dataplane, &rows, &count, why);
 	if (r == 0)
 		r = spiller_rows(driver_spiller(s->driver), &rows, &count);
+	s->software = spiller_memory(driver_spiller(s->driver));
 	if (r == 0)
 		r = netlink_links_read(s->links, links, ports, why);
 	if (r >= 0) {

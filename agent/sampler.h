@@ -8,6 +8,7 @@
 #include "agent/core/delay.h"
 #include "agent/core/traffic.h"
 #include "agent/edge/netlink_links.h"
+#include "agent/edge/spiller.h"
 #include "events.h"
 #include "node.h"
 
@@ -17,6 +18,7 @@ struct sampler {
 	struct traffic *traffic;
 	struct traffic_row *rows; /* of the last sample */
 	unsigned int rows_count;
+	struct spill_memory software; /* the same, of sums in software */
 	uint64_t opened_ns, sampled_ns; /* when that was */
 	uint64_t sampling_ns; /* CPU time that it took so far */
 	struct delays delays; /* of its timer, and so of whatever the loop is asked to do */

@@ -375,6 +375,15 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 
 	single(f, "runs_in_software", "gauge", "Runs that are summed in software, without slots.",
 	       s->runs_in_software);
+	family(f, "software_memory_bytes", "gauge",
+	       "Memory of sums in software, and its limit (spill.memory_mib).");
+	whole(f, "software_memory_bytes", LABELS("kind", "used"), s->software_bytes);
+	whole(f, "software_memory_bytes", LABELS("kind", "limit"), s->software_bytes_max);
+	single(f, "software_evicted_total", "counter",
+	       "Sums in software that were forgotten to make room for others.",
+	       s->software_evicted);
+	single(f, "software_full_total", "counter",
+	       "Messages that software refused because no sum could make room.", s->software_full);
 	single(f, "runs_borrowing", "gauge", "Runs without slots of their own, which borrow some.",
 	       s->runs_borrowing);
 	single(f, "runs_inner", "gauge", "Runs at which this node is an inner one.", s->runs_inner);

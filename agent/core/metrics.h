@@ -93,6 +93,9 @@ struct metrics_snapshot {
 	unsigned int runs_borrowing;
 	unsigned int runs_inner; /* whose root is another node */
 	unsigned int inner_nodes_away; /* of jobs whose root this is: they were not reached */
+	uint64_t software_bytes, software_bytes_max; /* memory of sums in software, and its limit */
+	uint64_t software_evicted; /* sums that made room for others */
+	uint64_t software_full; /* messages that found no memory */
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
 	double cpu_seconds; /* of the whole process, user and system */

@@ -281,6 +281,16 @@ static void apart_add(const struct spill *spill, struct tally_counter *to)
 		}
 }
 
+struct spill_memory spiller_memory(struct spiller *s)
+{
+	struct spill_memory m;
+
+	pthread_mutex_lock(&s->lock);
+	m = spill_memory(serve_spill(s->serve));
+	pthread_mutex_unlock(&s->lock);
+	return m;
+}
+
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count)
 {
 	const struct spill *spill = serve_spill(s->serve);

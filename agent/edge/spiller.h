@@ -57,6 +57,9 @@ int spiller_refused_fd(const struct spiller *s);
 void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits,
 			bool anywhere, const struct dataplane_source *point, unsigned int count);
 
+/* Of all sums in software. */
+struct spill_memory spiller_memory(struct spiller *s);
+
 /*
  * Adds a row for each job behind `count` rows of malloc(), 1 at least: what came to it; to the row
  * of the job, if that is there: what it passes on is counted in both places. What no job

@@ -149,6 +149,12 @@ of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all"; }
 # Its workers also agree on something before and after.
 counted() { (($(completed_of "$1") >= $(jq .chunks "$work/w0.$1"))); }
 
+has_sums_in_memory() { # some, within the limit
+	on n0 curl --silent --fail http://127.0.0.1:9464/metrics |
+		awk -F '[ "]' '$1 == "tally_software_memory_bytes{kind=" { bytes[$2] = $4 }
+			END { exit !(bytes["used"] > 0 && bytes["used"] <= bytes["limit"]) }'
+}
+
 a_job_over_its_quota_is_summed_in_software() {
 	agent_star
 	join_all first w0 w1 w2 w3 -- -b 1M -e 1M -n 20 -w 0
@@ -162,6 +168,7 @@ a_job_over_its_quota_is_summed_in_software() {
 	ctl job list | has '^second .*in software'
 	ctl job show second | has '^no slots of its own: it wants 256, and tenant red has a quota of 256; in use: none of 4096'
 	on n0 "$build/tallyctl" --socket "$control" doctor | has 'warn  software    job second is summed in software'
+	until_true has_sums_in_memory
 	joined_end
 	of_job second ==
 	until_true counted second

@@ -259,6 +259,10 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	snapshot.runs_borrowing = 4;
 	snapshot.runs_inner = 2;
 	snapshot.inner_nodes_away = 3;
+	snapshot.software_bytes = 5;
+	snapshot.software_bytes_max = 6;
+	snapshot.software_evicted = 8;
+	snapshot.software_full = 9;
 	snapshot.counts = (struct core_counts){ .runs_begun = 7,
 						.runs_moved = 6,
 						.loans = 5,
@@ -273,6 +277,10 @@ static void what_the_agent_counts_is_there_from_the_start(void **state)
 	assert_line("tally_runs_borrowing 4");
 	assert_line("tally_runs_inner 2");
 	assert_line("tally_inner_nodes_away 3");
+	assert_line("tally_software_memory_bytes{kind=\"used\"} 5");
+	assert_line("tally_software_memory_bytes{kind=\"limit\"} 6");
+	assert_line("tally_software_evicted_total 8");
+	assert_line("tally_software_full_total 9");
 	assert_line("tally_runs_total 7");
 	assert_line("tally_runs_moved_total 6");
 	assert_line("tally_loans_total 5");
