@@ -74,7 +74,7 @@ static void agree_done(struct core *c, int r)
 static bool is_overtaken(const struct core *c, const struct plan_step *step)
 {
 	return (step->act == PLAN_JOB_GATES || step->act == PLAN_JOB_ADD) &&
-	       c->books.job[step->index]->spilled;
+	       !job_is_in_maps(c->books.job[step->index]);
 }
 
 /* What its slots held is lost; the software asks for it. */
