@@ -28,9 +28,14 @@ static __always_inline enum tally_outcome admit(struct hook_context *ctx, const 
 			return TALLY_FORGED;
 		return tenant_admit(job->tenant, bytes);
 	case TALLY_PASSED_UP:
+		if (!rank_matches(ctx, offsets_pack(f->offsets), job, set,
+				  h->kind << 16 | tally_le16_get(h->sender)))
+			return TALLY_FORGED;
 		out = tenant_admit(job->tenant, bytes);
 		return out == TALLY_GO_ON ? TALLY_PASSED_UP : out;
 	case TALLY_SENT_DOWN:
+		if (!rank_matches(ctx, offsets_pack(f->offsets), job, set, h->kind << 16))
+			return TALLY_FORGED;
 		return tenant_owes(job->tenant) ? TALLY_OVER_RATE : TALLY_SENT_DOWN;
 	default:
 		return out;

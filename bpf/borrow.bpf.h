@@ -60,8 +60,11 @@ static __always_inline struct tally_pool_slot *pool_find(const struct tally_borr
 	return bpf_map_lookup_elem(&pool, &index);
 }
 
-static __always_inline void route_read(struct tally_pool_route *route, const struct frame *f)
+static __always_inline void route_read(struct tally_pool_route *route, const struct frame *f,
+				       const struct tally_job *job)
 {
+	route->group = job->group;
+	route->keyed = job->keyed;
 	route->udp_port = f->udp->source;
 	if (f->offsets.ipv6) {
 		__builtin_memcpy(&route->ip6, &f->ip6->saddr, sizeof(route->ip6));
@@ -146,7 +149,7 @@ __noinline int borrow_gather(struct hook_context *ctx, int packed_offsets,
 	if (v.move == TALLY_BORROWED_SWAPPED)
 		now->route = slot->route;
 	if (v.move == TALLY_BORROWED_TAKEN || v.move == TALLY_BORROWED_SWAPPED)
-		route_read(&slot->route, &f);
+		route_read(&slot->route, &f, job);
 	bpf_spin_unlock(&slot->lock);
 	now->verdict = v.verdict;
 	if (v.move == TALLY_BORROWED_REFUSED)
@@ -159,7 +162,7 @@ __noinline int borrow_gather(struct hook_context *ctx, int packed_offsets,
 __noinline int borrow_leave_old(struct hook_context *ctx, int packed_offsets)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
-	const struct tally_borrowing *now = borrowing_get();
+	struct tally_borrowing *now = borrowing_get();
 	const struct tally_borrowed_slot *out;
 
 	if (!HOOK_BORROWS || !constants.pool.slots || !now || !frame_locate(ctx, &f))
@@ -170,6 +173,9 @@ __noinline int borrow_leave_old(struct hook_context *ctx, int packed_offsets)
 	tally_borrowed_leave(out, f.tally);
 	frame_set_put(&f, &out->state.set);
 	route_write(&now->route, &f);
+	now->keyed = now->route.keyed;
+	now->key = tally_rank_index(now->route.group,
+				    tally_node_signs(out->sender, &out->state.set));
 	return TALLY_SWAPPED;
 }
 
@@ -215,6 +221,9 @@ __noinline int borrow_leave_up(struct hook_context *ctx, int packed_offsets,
 		return TALLY_STALE;
 	tally_reply_write(r, books, constants.boot, f.tally);
 	frame_set_put(&f, &books->set);
+	now->keyed = job->keyed & (r->outcome != TALLY_NO_ROOM);
+	now->key = tally_rank_index(job->group,
+				    tally_node_signs(tally_le16_get(f.tally->sender), &books->set));
 	if (r->outcome == TALLY_NO_ROOM)
 		turn_to_group(&f);
 	return r->outcome;
@@ -227,6 +236,7 @@ __noinline int borrow_leave_up(struct hook_context *ctx, int packed_offsets,
 static __always_inline int borrow(struct hook_context *ctx, int packed_offsets,
 				  const struct tally_job *job, const struct tally_set *set)
 {
+	const struct tally_borrowing *now;
 	int out, left;
 
 	if (!borrow_read(ctx, packed_offsets, job, set))
@@ -237,8 +247,10 @@ static __always_inline int borrow(struct hook_context *ctx, int packed_offsets,
 	left = checksum_is_left(ctx, packed_offsets);
 	out = out == TALLY_SWAPPED ? borrow_leave_old(ctx, packed_offsets)
 				   : borrow_leave_up(ctx, packed_offsets, job);
-	if (out != TALLY_STALE && out != TALLY_PASSED_UP)
-		reply_finish(ctx, packed_offsets, left && out != TALLY_NO_ROOM, false, 0);
+	now = borrowing_get();
+	if (now && out != TALLY_STALE && out != TALLY_PASSED_UP)
+		reply_finish(ctx, packed_offsets, left && out != TALLY_NO_ROOM, now->keyed,
+			     now->key);
 	return out;
 }
 

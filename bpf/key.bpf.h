@@ -40,7 +40,7 @@ static __always_inline bool key_matches(struct hook_context *ctx, struct offsets
 	return frame_locate(ctx, &f) && tally_node_is_from(f.tally, set, &rank->key);
 }
 
-/* Is this contribution or repair, with this set, of the rank that it says it is of? */
+/* Is this message, with this set, of the rank or node that it says it is of? */
 __noinline int rank_matches(struct hook_context *ctx, int packed_offsets,
 			    const struct tally_job *job, const struct tally_set *set,
 			    __u32 kind_and_sender)
@@ -49,9 +49,14 @@ __noinline int rank_matches(struct hook_context *ctx, int packed_offsets,
 	struct offsets offsets = offsets_unpack(packed_offsets);
 	const struct tally_rank *rank;
 
-	if (!job || !set || !tally_node_is_of_one(kind, sender, set))
+	if (!job || !set)
 		return 0;
-	index = tally_rank_index(job->group, sender);
+	if (!(job->keyed | job->bound))
+		return 1;
+	index = tally_node_signer(kind, sender, set);
+	if (index >= TALLY_NODE_KEY + job->node_key)
+		return 0;
+	index = tally_rank_index(job->group, index);
 	rank = bpf_map_lookup_elem(&ranks, &index);
 	return rank && (!job->bound || place_matches(ctx, offsets, rank)) &&
 	       (!job->keyed || key_matches(ctx, offsets, set, rank));

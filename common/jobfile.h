@@ -29,6 +29,7 @@ struct run {
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* by rank; sockaddr_in or _in6 */
 	uint16_t keys; /* `workers`, or 0: the job has no rank keys */
 	struct tally_key key[TALLY_WORKERS_MAX]; /* by rank; zeros: not known here. A secret */
+	struct tally_key node_key; /* zeros: none is known here, as of any file. A secret */
 	uint16_t secrets; /* 1, or 0: the job is not sealed */
 	struct tally_key secret[1]; /* zeros: not known here, as it is to be on a node */
 };

@@ -25,7 +25,7 @@ struct spill_job **job_link(struct spill *s, uint32_t id)
 static void keys_free(struct tally_key *key)
 {
 	if (key)
-		explicit_bzero(key, TALLY_WORKERS_MAX * sizeof(*key));
+		explicit_bzero(key, TALLY_KEYS_MAX * sizeof(*key));
 	free(key);
 }
 
@@ -101,6 +101,18 @@ static void *copy_of(const void *from, size_t count, size_t size)
 	return copy;
 }
 
+static struct tally_key *keys_of(const struct spill_job_options *o)
+{
+	struct tally_key *key = o->key ? calloc(TALLY_KEYS_MAX, sizeof(*key)) : NULL;
+
+	if (!key)
+		return NULL;
+	memcpy(key, o->key, TALLY_WORKERS_MAX * sizeof(*key));
+	if (o->node_key)
+		key[TALLY_NODE_KEY] = *o->node_key;
+	return key;
+}
+
 int spill_job_put(struct spill *s, const struct spill_job_options *o)
 {
 	struct spill_job *j = *job_link(s, o->id);
@@ -110,7 +122,7 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 	if (!is_sound(o))
 		return -EINVAL;
 	child = copy_of(o->child, o->children, sizeof(*child));
-	key = copy_of(o->key, TALLY_WORKERS_MAX, sizeof(*key));
+	key = keys_of(o);
 	if (!child || !key != !o->key)
 		return -ENOMEM;
 	if (!j || j->epoch != o->epoch || j->slots != 2u * o->window ||
@@ -133,6 +145,7 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 	keys_free(j->key);
 	j->child = TAKE_PTR(child);
 	j->key = TAKE_PTR(key);
+	j->node_key = o->key && o->node_key;
 	j->children = o->children;
 	return 0;
 }

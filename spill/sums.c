@@ -163,10 +163,10 @@ static void pay_reply(const struct spill_reply *r, uint64_t now_ns)
 static bool is_forged(const struct spill_job *j, const struct tally_header *h,
 		      const struct tally_set *set)
 {
-	uint16_t sender = tally_le16_get(h->sender);
+	uint32_t key = tally_node_signer(h->kind, tally_le16_get(h->sender), set);
 
-	return j->key && (!tally_node_is_of_one(h->kind, sender, set) ||
-			  !tally_node_is_from(h, set, &j->key[sender]));
+	return j->key && (key >= TALLY_NODE_KEY + (uint32_t)j->node_key ||
+			  !tally_node_is_from(h, set, &j->key[key]));
 }
 
 static enum tally_outcome job_message(struct spill *s, struct spill_job *j,

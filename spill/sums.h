@@ -50,6 +50,8 @@ struct spill_job_options {
 	struct tally_tenant *limits; /* who pays; stays where it is; NULL: no limits */
 	const struct spill_points *points; /* stays where it is; NULL: messages come in anywhere */
 	const struct tally_key *key; /* by rank, TALLY_WORKERS_MAX; copied. NULL: no rank keys */
+	const struct tally_key *node_key; /* of who sends sums of several ranks; copied. NULL: none
+					   */
 };
 
 struct spill_job;

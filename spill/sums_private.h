@@ -39,7 +39,8 @@ struct spill_job {
 	struct spill_child *child;
 	struct tally_tenant *limits;
 	const struct spill_points *points; /* NULL: anywhere */
-	struct tally_key *key; /* by rank, a secret; NULL: none */
+	struct tally_key *key; /* by number, secrets; NULL: none */
+	bool node_key;
 	struct tally_counter counter[TALLY_OUTCOME_COUNT];
 };
 

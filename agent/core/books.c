@@ -356,7 +356,7 @@ bool books_may_spill(const struct books *b, const struct job *j)
 
 bool books_may_borrow(const struct books *b, const struct job *j)
 {
-	return b->pool && !j->tags && !b->tenant[j->tenant].is.points && books_may_spill(b, j);
+	return b->pool && !b->tenant[j->tenant].is.points && books_may_spill(b, j);
 }
 
 /* Is all that the job wants there, besides what others were promised? Else it is over. */

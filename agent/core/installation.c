@@ -116,6 +116,7 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 	const struct tally_set everyone = tally_set_first(file->workers);
 	struct tally_set below = role->root ? everyone : role->below;
 	struct tally_set served = { { 0 } }, ranks;
+	static const struct tally_key unknown;
 	const void *raw;
 	size_t bytes;
 	int r;
@@ -143,7 +144,9 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		.ipv6 = file->service.ss_family == AF_INET6,
 		.keyed = file->keys > 0,
 	};
-	memcpy(ret->key, file->key, sizeof(ret->key));
+	memcpy(ret->key, file->key, sizeof(file->key));
+	ret->key[TALLY_NODE_KEY] = file->node_key;
+	ret->node_key = file->keys && memcmp(&file->node_key, &unknown, sizeof(unknown)) != 0;
 	raw = address_raw(&file->service, &bytes);
 	memcpy(ret->job.service, raw, bytes);
 	while ((r = rank_next(role, file->workers, &served, &ranks)) >= 0) {
@@ -160,6 +163,7 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 void installation_borrow(struct installation *g)
 {
 	g->job.borrows = 1;
+	g->job.node_key = g->node_key;
 	g->job.range = (g->job.slot_mask + 1) / 2;
 	g->job.slot_base = INSTALLATION_BASE_ANY;
 }

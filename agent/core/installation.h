@@ -61,7 +61,8 @@ struct installation_copy {
 struct installation {
 	uint32_t id; /* the job's */
 	struct tally_job job;
-	struct tally_key key[TALLY_WORKERS_MAX]; /* by rank, if the job is keyed; a secret */
+	struct tally_key key[TALLY_KEYS_MAX]; /* by number, if the job is keyed; secrets */
+	bool node_key; /* key[TALLY_NODE_KEY] is one */
 	unsigned int copies; /* 1 .. TALLY_WORKERS_MAX */
 	struct installation_copy copy[TALLY_WORKERS_MAX];
 };
@@ -76,8 +77,9 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		      struct installation *ret, struct why *why);
 
 /*
- * A planned job has no slots of its own, and borrows. The node is an inner one. Where its range
- * begins in the pool, tables.h decides, unless the caller does (slot_base).
+ * A planned job has no slots of its own, and borrows. The node is an inner one; if it has the node
+ * key, it tags sums of several ranks with it. Where its range begins in the pool, tables.h decides,
+ * unless the caller does (slot_base).
  */
 void installation_borrow(struct installation *g);
 

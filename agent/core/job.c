@@ -215,6 +215,9 @@ void job_run_keys(const struct job_draw *draw, struct run *run)
 	for (unsigned int i = 0; i < run->keys; i++)
 		secret_rank_key(draw->secret, run->job, run->epoch, run->nonce, i,
 				(uint8_t *)&run->key[i]);
+	if (run->keys)
+		secret_rank_key(draw->secret, run->job, run->epoch, run->nonce, TALLY_NODE_KEY,
+				(uint8_t *)&run->node_key);
 }
 
 void job_begin(struct job *j, uint16_t window, bool spilled)

@@ -122,6 +122,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 	if (j->document && j->borrows)
 		installation_borrow(c->install.g);
 	explicit_bzero(run->key, sizeof(run->key));
+	explicit_bzero(&run->node_key, sizeof(run->node_key));
 	return r;
 }
 

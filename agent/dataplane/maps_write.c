@@ -104,16 +104,19 @@ static int children_recount(struct dataplane *d, const struct tables_job *j)
 	return r;
 }
 
-/* --- ranks: of a job that is keyed or bound, copy i is rank i's ------------------------------ */
+/* --- ranks: of a job that is bound, copy i is rank i's ---------------------------------------- */
 
 static struct tally_rank rank_of(const struct tally_job *job, const struct installation *g,
 				 unsigned int i)
 {
-	struct tally_rank rank = { .key = g->key[i],
-				   .port = installation_port(job, &g->copy[i].hop) };
+	struct tally_rank rank = { .key = g->key[i] };
 	size_t bytes;
-	const void *raw = address_raw(&g->copy[i].address, &bytes);
+	const void *raw;
 
+	if (!job->bound)
+		return rank;
+	rank.port = installation_port(job, &g->copy[i].hop);
+	raw = address_raw(&g->copy[i].address, &bytes);
 	memcpy(rank.ip6, raw, bytes);
 	return rank;
 }
@@ -121,14 +124,17 @@ static struct tally_rank rank_of(const struct tally_job *job, const struct insta
 /* `g`: NULL: keys are forgotten. */
 static int ranks_put(struct dataplane *d, const struct tally_job *job, const struct installation *g)
 {
-	unsigned int count = g ? g->copies : job->keyed ? TALLY_WORKERS_MAX : 0;
+	const bool forgets = !g && job->keyed, put = g && (job->keyed || job->bound);
 	struct tally_rank rank = { .port = 0 };
 	int r = 0;
 
-	for (uint32_t i = 0; (job->keyed || job->bound) && r == 0 && i < count; i++) {
+	for (uint32_t i = 0; (forgets || put) && r == 0 && i < TALLY_KEYS_MAX; i++) {
 		const uint32_t index = tally_rank_index(job->group, i);
 
-		if (g)
+		if (put &&
+		    !(i == TALLY_NODE_KEY ? job->node_key : tally_set_has(&job->everyone, i)))
+			continue;
+		if (put)
 			rank = rank_of(job, g, i);
 		r = bpf_map_update_elem(d->fd[PIN_RANKS], &index, &rank, BPF_ANY);
 	}
@@ -139,7 +145,7 @@ static int ranks_put(struct dataplane *d, const struct tally_job *job, const str
 /* The rank of this index has another next hop. */
 static int port_bind(struct dataplane *d, uint32_t index, const struct hop *hop)
 {
-	const uint32_t group = index / TALLY_WORKERS_MAX;
+	const uint32_t group = index / TALLY_KEYS_MAX;
 	struct tally_rank rank = { .port = 0 };
 	struct tally_job job = { .id = 0 };
 	uint32_t port;
@@ -357,10 +363,10 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 	_cleanup_(closep) int copies = -1;
 	int r;
 
-	if (j->job.borrows && (j->job.keyed || j->job.root))
+	if (j->job.borrows && (j->job.root || j->job.keyed != j->job.node_key))
 		return why_say(why, -EINVAL,
-			       "job %u: a job that borrows slots has no rank keys and its root "
-			       "elsewhere: a sum of several ranks has nobody's key",
+			       "job %u: a job that borrows slots has its root elsewhere, and with "
+			       "rank keys a node key: a sum of several ranks has nobody else's",
 			       j->id);
 	copies = group_make(d, j);
 	if (copies < 0)

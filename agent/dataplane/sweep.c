@@ -48,7 +48,7 @@ static bool is_zero(const void *bytes, size_t count)
 static int ranks_of_group_sweep(struct dataplane *d, uint32_t group, struct tally_rank *ranks,
 				uint32_t *indexes)
 {
-	uint32_t in = tally_rank_index(group, 0) - 1, behind, count = TALLY_WORKERS_MAX;
+	uint32_t in = tally_rank_index(group, 0) - 1, behind, count = TALLY_KEYS_MAX;
 	int r;
 
 	r = bpf_map_lookup_batch(d->fd[PIN_RANKS], group ? &in : NULL, &behind, indexes, ranks,
@@ -57,14 +57,14 @@ static int ranks_of_group_sweep(struct dataplane *d, uint32_t group, struct tall
 		r = 0;
 	if (r < 0 || !count || is_zero(ranks, count * sizeof(*ranks)))
 		return r;
-	explicit_bzero(ranks, TALLY_WORKERS_MAX * sizeof(*ranks));
+	explicit_bzero(ranks, TALLY_KEYS_MAX * sizeof(*ranks));
 	return bpf_map_update_batch(d->fd[PIN_RANKS], indexes, ranks, &count, NULL);
 }
 
 static int ranks_sweep(struct dataplane *d, const struct tables *t)
 {
-	_cleanup_(freep) struct tally_rank *ranks = calloc(TALLY_WORKERS_MAX, sizeof(*ranks));
-	_cleanup_(freep) uint32_t *indexes = calloc(TALLY_WORKERS_MAX, sizeof(*indexes));
+	_cleanup_(freep) struct tally_rank *ranks = calloc(TALLY_KEYS_MAX, sizeof(*ranks));
+	_cleanup_(freep) uint32_t *indexes = calloc(TALLY_KEYS_MAX, sizeof(*indexes));
 	bool used[TALLY_JOBS_MAX] = { false };
 	int r = ranks && indexes ? 0 : -ENOMEM;
 

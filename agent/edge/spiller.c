@@ -161,7 +161,9 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 					     .payload_bytes = g->job.blocks_max * TALLY_BLOCK_BYTES,
 					     .children = g->copies,
 					     .child = child,
-					     .key = g->job.keyed ? g->key : NULL };
+					     .key = g->job.keyed ? g->key : NULL,
+					     .node_key = g->node_key ? &g->key[TALLY_NODE_KEY]
+								     : NULL };
 	int r;
 
 	service_of(&g->job, &options.service);

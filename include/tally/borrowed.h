@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Borrowed slots: a pool that jobs share, beside the rings of slots that are reserved for one job
- * each (docs/decisions/0014-borrowed-slots.md). Pure; tests and simulations compile it, and the
- * data plane does not yet. Each chunk may have one slot of the pool, by a hash or in the range of
- * its job, so chunks compete for a slot, and the policy decides. To every job that borrows the node
- * is an inner node, also where the root of the job is on the same machine: what finds no slot goes
- * up to the root, and so does what leaves one. The root alone makes results, answers and asks.
+ * each (docs/decisions/0014-borrowed-slots.md). Pure; the data plane, tests and simulations compile
+ * it. Each chunk may have one slot of the pool, by a hash or in the range of its job, so chunks
+ * compete for a slot, and the policy decides. To every job that borrows the node is an inner node,
+ * also where the root of the job is on the same machine: what finds no slot goes up to the root,
+ *and so does what leaves one. The root alone makes results, answers and asks.
  *
  *	tally_node_admit()		may it come in? The role is that of an inner node
  *	tally_borrowed_place()		a contribution: its slot
@@ -15,8 +15,8 @@
  *	tally_borrowed_take()		slot locked again, instead of tally_reply_take()
  *	tally_borrowed_release()	a result on its way down: slot locked
  *
- * In a job with rank keys a sum of several ranks has no tag that the root takes: such a job must
- * not borrow.
+ * In a job with rank keys all that the node makes is tagged as tally_node_signs() says, so nodes of
+ * such a job need its keys.
  */
 #ifndef TALLY_BORROWED_H
 #define TALLY_BORROWED_H

@@ -22,7 +22,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 7
+#define TALLY_MAPS_LAYOUT 8
 
 /* Slots that jobs share: how many, and who gets them. */
 struct tally_pool {
@@ -87,10 +87,10 @@ struct tally_job {
 	__u8 ipv6; /* of the service address */
 	__u8 keyed; /* 1: it has rank keys */
 	__u8 bound; /* 1: each rank's messages come from its own address */
-	__u8 borrows; /* 1: slots of the pool; then root and keyed are 0, also at the root's machine
-		       */
+	__u8 borrows; /* 1: slots of the pool; then root is 0, also at the root's machine */
 	__u16 range; /* its chunks lie in so many slots of the pool from slot_base; 0: anywhere */
-	__u8 reserved[2];
+	__u8 node_key; /* 1: keyed, and not bound, and its nodes share a key */
+	__u8 reserved;
 };
 
 _Static_assert(sizeof(struct tally_job) == 112, "otherwise raise TALLY_MAPS_LAYOUT");
@@ -114,9 +114,12 @@ tally_inline struct tally_role tally_job_role(const struct tally_job *job)
 	};
 }
 
-/* ranks: index -> by what one rank of one job is known. Nothing prints the key, a secret. */
+/*
+ * ranks: index -> by what one rank of one job is known; behind the job's ranks, the key that its
+ * nodes share. Nothing prints a key, a secret.
+ */
 enum {
-	TALLY_RANKS_MAX = TALLY_JOBS_MAX * TALLY_WORKERS_MAX,
+	TALLY_RANKS_MAX = TALLY_JOBS_MAX * TALLY_KEYS_MAX,
 };
 
 struct tally_rank {
@@ -129,10 +132,10 @@ struct tally_rank {
 	__u32 reserved;
 };
 
-/* `group`: the job's index. */
+/* `group`: the job's index. `rank`: or TALLY_NODE_KEY. */
 tally_inline __u32 tally_rank_index(__u32 group, __u32 rank)
 {
-	return group * TALLY_WORKERS_MAX + rank;
+	return group * TALLY_KEYS_MAX + rank;
 }
 
 /*
@@ -184,7 +187,9 @@ struct tally_slot {
 
 _Static_assert(offsetof(struct tally_slot, word) == 128, "whole cache lines");
 
-/* From where to where the message came whose rank is the `sender` of a sum: the sum goes likewise.
+/*
+ * From where to where the message came whose rank is the `sender` of a sum: the sum goes likewise.
+ * And by whose keys.
  */
 struct tally_pool_route {
 	union { /* which one: the shape of the sum's frame */
@@ -192,7 +197,9 @@ struct tally_pool_route {
 		__be32 ip6[8];
 	}; /* source and service address */
 	__be16 udp_port; /* of the source */
-	__u16 reserved[3];
+	__u16 group; /* the job's */
+	__u8 keyed; /* as of the job */
+	__u8 reserved[3];
 };
 
 /* pool: index -> a slot that jobs share. Three cache lines of books, then the sum. */
@@ -216,6 +223,8 @@ struct tally_borrowing {
 	struct tally_reply reply;
 	struct tally_borrowed_slot out; /* books of what leaves */
 	struct tally_pool_route route; /* of what leaves by a swap */
+	__u32 key; /* index into ranks: what leaves is tagged by this one */
+	__u32 keyed; /* 1: it is */
 };
 
 /*

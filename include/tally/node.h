@@ -7,7 +7,7 @@
  * these steps:
  *
  *	tally_node_admit()	may it come in? GO_ON: it is offered to its slot
- *	tally_node_is_of_one()	then, where ranks have keys or are bound: of one rank?
+ *	tally_node_signer()	then, where ranks have keys or are bound: who speaks?
  *	tally_node_is_from()	then, in a job with rank keys: is it from whom it says?
  *	tally_node_gather()	slot locked: which rule applies; the caller moves the words
  *	tally_reply_make()	what leaves (tally/reply.h)
@@ -38,7 +38,15 @@ struct tally_role {
 	__u16 epoch;
 	__u8 blocks_max; /* of a message */
 	bool root; /* results are made here; otherwise sums go on to the root */
-	bool keyed; /* the job has rank keys; then this is its only node */
+	bool keyed; /* the job has rank keys */
+};
+
+/* The keys of a job, by number: those of its ranks, and behind them the one that its nodes share.
+ */
+enum {
+	TALLY_NODE_KEY = TALLY_WORKERS_MAX,
+	TALLY_KEYS_MAX,
+	TALLY_NO_KEY = TALLY_KEYS_MAX,
 };
 
 /* Does the set of a message fit its kind? */
@@ -64,7 +72,7 @@ tally_inline bool tally_node_knows(const struct tally_header *h)
  * else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have limits. The
  * caller has checked that the job is `role`'s, that the message is as long as its header says, and
  * that the reserved bytes of struct tally_more are 0. `set`: the header's. In a job with rank keys
- * nothing is known of the tag yet: tally_node_is_of_one() and tally_node_is_from() come next.
+ * nothing is known of the tag yet: tally_node_signer() and tally_node_is_from() come next.
  */
 tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 						 const struct tally_header *h,
@@ -115,7 +123,30 @@ tally_inline bool tally_node_is_of_one(enum tally_kind kind, __u16 sender,
 	return kind == TALLY_REPAIR ? tally_set_has(set, sender) : tally_set_is_only(set, sender);
 }
 
-/* Was this, which is of one rank, made with that rank's key? */
+/*
+ * By which key is the tag of what comes to a node? What is of one rank, by that rank's, whoever
+ * sends it on. What several ranks are in, and what comes from the root, a node has made, by the
+ * node key: nobody speaks for another one. TALLY_NO_KEY: nobody makes such a message.
+ */
+tally_inline __u32 tally_node_signer(enum tally_kind kind, __u16 sender,
+				     const struct tally_set *set)
+{
+	if (kind != TALLY_CONTRIBUTION && kind != TALLY_REPAIR)
+		return TALLY_NODE_KEY;
+	if (tally_node_is_of_one(kind, sender, set))
+		return sender;
+	if (kind == TALLY_REPAIR || sender >= TALLY_WORKERS_MAX || !tally_set_has(set, sender))
+		return TALLY_NO_KEY;
+	return TALLY_NODE_KEY;
+}
+
+/* By which key a node tags a contribution that it makes. `sender` is in the set. */
+tally_inline __u32 tally_node_signs(__u16 sender, const struct tally_set *set)
+{
+	return tally_set_is_only(set, sender) ? sender : TALLY_NODE_KEY;
+}
+
+/* Was this made with the key of whom it is? */
 tally_inline bool tally_node_is_from(const struct tally_header *h, const struct tally_set *set,
 				     const struct tally_key *key)
 {

@@ -381,7 +381,7 @@ static void take_message(struct reader *r, struct sent *ret)
 	take(r, ret->word, ret->tally.blocks * TALLY_BLOCK_BYTES);
 	assert_int_equal(r->at, r->frame->bytes);
 	ret->set = tally_header_set(&ret->tally);
-	while (ret->key < TALLY_WORKERS_MAX &&
+	while (ret->key < TALLY_KEYS_MAX &&
 	       tally_le64_get(ret->tally.tag) != tag_of(&ret->tally, ret->key))
 		ret->key++;
 	if (ret->tally.version == TALLY_VERSION)
@@ -522,6 +522,7 @@ void job_put_keyed(struct node *node, __u32 id, struct tally_job job)
 	for (__u32 rank = 0; rank < TALLY_WORKERS_MAX; rank++)
 		rank_key_put(node, id, rank,
 			     tally_set_has(&job.everyone, rank) ? key_of(rank) : nobody);
+	rank_key_put(node, id, TALLY_NODE_KEY, job.node_key ? key_of(TALLY_NODE_KEY) : nobody);
 	job.keyed = 1;
 	job.group = id - JOB;
 	job_put(node, id, job);

@@ -168,7 +168,7 @@ void skip_unless_permitted(void);
 
 /* `id` is JOB or OTHER_JOB. */
 void job_put(struct node *node, __u32 id, struct tally_job job);
-/* The same, with keys of all ranks that a job may have. */
+/* The same, with keys of all ranks that a job may have, and with the node key if it has one. */
 void job_put_keyed(struct node *node, __u32 id, struct tally_job job);
 struct tally_key key_of(__u32 rank);
 void rank_key_put(struct node *node, __u32 id, __u32 rank, struct tally_key key);

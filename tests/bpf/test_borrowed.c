@@ -260,6 +260,62 @@ static void what_a_swap_throws_out_goes_on(void **state)
 	swap_of_shape(*state, contribution(.ipv6 = true));
 }
 
+/* What one rank says has that rank's key, whoever sends it on; a sum of several has the node's. */
+static void sums_that_leave_have_keys_of_their_own_job(void **state)
+{
+	const struct message a = contribution(.worker = 0, .seq = 5, .value = 40, .key = 1);
+	const struct message b = contribution(.job = OTHER_JOB, .worker = 1, .value = 2, .key = 3);
+	struct message more = a;
+	struct sent out;
+
+	job_put_keyed(*state, JOB, borrowing_job(.node_key = 1));
+	job_put_keyed(*state, OTHER_JOB, borrowing_job(.node_key = 1));
+	rank_key_put(*state, OTHER_JOB, 0, key_of(300)); /* which no sum is to have */
+	rank_key_put(*state, OTHER_JOB, 1, key_of(2));
+	rank_key_put(*state, OTHER_JOB, TALLY_NODE_KEY, key_of(301));
+	expect(*state, a, TALLY_ABSORBED, NULL);
+	expect(*state, b, TALLY_SWAPPED, &out);
+	assert_of(&out, JOB, 5, 1);
+	assert_int_equal(out.key, 0 + 1);
+	expect(*state, a, TALLY_SWAPPED, &out);
+	assert_of(&out, OTHER_JOB, 0, 2);
+	assert_int_equal(out.key, 2 + 1);
+	more.worker = 1;
+	more.key = 2;
+	more.value = 2;
+	expect(*state, more, TALLY_SENT_UP, &out);
+	assert_of(&out, JOB, 5, 3);
+	assert_sum(&out, 42);
+	assert_int_equal(out.key, TALLY_NODE_KEY + 1);
+	expect(*state, a, TALLY_ABSORBED, NULL);
+	more = a;
+	more.flags = TALLY_FLUSH;
+	expect(*state, more, TALLY_FLUSHED_UP, &out);
+	assert_of(&out, JOB, 5, 1);
+	assert_int_equal(out.key, 0 + 1);
+}
+
+/* Of three ranks, two are in the slot when another job takes it, which has no keys. */
+static void a_swapped_sum_of_several_has_the_node_key(void **state)
+{
+	const struct tally_set three = { { 7 } };
+	struct sent out;
+
+	job_put_keyed(*state, JOB, borrowing_job(.below = three, .node_key = 1));
+	expect(*state, contribution(.worker = 0, .seq = 5, .value = 40, .key = 1), TALLY_ABSORBED,
+	       NULL);
+	expect(*state, contribution(.worker = 1, .seq = 5, .value = 2, .key = 2), TALLY_ABSORBED,
+	       NULL);
+	expect(*state, contribution(.job = OTHER_JOB, .worker = 1), TALLY_SWAPPED, &out);
+	assert_of(&out, JOB, 5, 3);
+	assert_int_equal(out.key, TALLY_NODE_KEY + 1);
+	assert_sum(&out, 42);
+	expect(*state, contribution(.worker = 0, .seq = 5, .value = 40, .key = 1), TALLY_SWAPPED,
+	       &out);
+	assert_of(&out, OTHER_JOB, 0, 2);
+	assert_int_equal(out.key, 0);
+}
+
 static void jobs_with_large_headers_swap(void **state)
 {
 	const struct tally_set everyone = tally_set_first(200);
@@ -316,6 +372,8 @@ static const struct CMUnitTest preempt[] = {
 	fact(what_an_earlier_run_left_gives_way),
 	fact(a_result_on_its_way_down_frees_the_slot),
 	fact(what_a_swap_throws_out_goes_on),
+	fact(sums_that_leave_have_keys_of_their_own_job),
+	fact(a_swapped_sum_of_several_has_the_node_key),
 	fact(jobs_with_large_headers_swap),
 	fact(a_longer_frame_carries_a_shorter_sum),
 	fact(a_shorter_frame_does_not_carry_a_longer_sum),

@@ -111,6 +111,71 @@ static void no_rank_speaks_for_another(void **state)
 	expect(node, repair(own(1), .set = { { 3 } }), TALLY_REPAIRED, NULL);
 }
 
+/* What a rank says for itself and another one, by any key that somebody has. */
+static void expect_of_several(struct node *node, enum tally_outcome by_node_key)
+{
+	const int keys[] = { 0, 1, 2, TALLY_NODE_KEY + 1 };
+
+	for (int i = 0; i < 4; i++)
+		for (int worker = 0; worker < 2; worker++)
+			expect(node,
+			       contribution(.worker = worker, .set = { { 3 } }, .key = keys[i]),
+			       i < 3 ? TALLY_FORGED : by_node_key, NULL);
+	expect(node,
+	       message(.kind = TALLY_CONTRIBUTION, .set = { { 3 } }, .key = TALLY_NODE_KEY + 1),
+	       TALLY_FORGED, NULL); /* of no rank */
+}
+
+static void without_a_node_key_nobody_speaks_for_several(void **state)
+{
+	const struct tally_key zeros = { { 0 } };
+	struct node *node = keyed(state);
+
+	expect_of_several(node, TALLY_FORGED);
+	rank_key_put(node, JOB, TALLY_NODE_KEY, key_of(TALLY_NODE_KEY));
+	expect_of_several(node, TALLY_FORGED);
+	rank_key_put(node, JOB, TALLY_NODE_KEY, zeros);
+}
+
+/* The control: so it would be, if the sender's own key were enough for all that it is in. */
+static void without_keys_one_speaks_for_all(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 1, .set = { { 1 } }, .value = 666), TALLY_COMPLETED,
+	       &out);
+	assert_sum(&out, 666);
+}
+
+static void with_the_node_key_alone_one_speaks_for_several(void **state)
+{
+	job_put_keyed(*state, JOB, inner_job(.node_key = 1, .slot_mask = 0, .borrows = 1));
+	expect_of_several(*state, TALLY_PASSED_UP);
+	expect(*state, contribution(own(0)), TALLY_PASSED_UP, NULL);
+	expect(*state, contribution(.worker = 0, .key = TALLY_NODE_KEY + 1), TALLY_FORGED, NULL);
+}
+
+/* Where sums go on to the root, it alone is heard: it is a node, and no rank. */
+static void what_comes_down_has_the_node_key(void **state)
+{
+	const struct tally_set all = { { 0xf } };
+	const int keys[] = { 0, 1, 2 };
+
+	job_put_keyed(*state, JOB, inner_job(.node_key = 1, .slot_mask = 0, .borrows = 1));
+	for (int i = 0; i < 3; i++) {
+		expect(*state, result(.set = all, .key = keys[i]), TALLY_FORGED, NULL);
+		expect(*state, ask(.set = all, .key = keys[i]), TALLY_FORGED, NULL);
+		/* a mismatch names a rank, and is not of it */
+		expect(*state, message(.kind = TALLY_MISMATCH, .worker = 1, .key = keys[i]),
+		       TALLY_FORGED, NULL);
+		expect(*state, repair(.worker = 2, .set = all, .key = keys[i]), TALLY_FORGED, NULL);
+	}
+	expect(*state, result(.set = all, .key = TALLY_NODE_KEY + 1), TALLY_SENT_DOWN, NULL);
+	expect(*state, repair(own(2), .set = all), TALLY_PASSED_UP, NULL);
+	expect(*state, repair(.worker = 2, .set = all, .key = TALLY_NODE_KEY + 1), TALLY_FORGED,
+	       NULL);
+}
+
 /* The map holds zeros where no rank is; behind the last rank come those of the next job. */
 static void a_rank_that_is_not_there_has_no_key(void **state)
 {
@@ -317,6 +382,10 @@ static const struct CMUnitTest tests[] = {
 	fact(who_has_not_the_key_forges_nothing),
 	fact(without_keys_anybody_forges),
 	fact(no_rank_speaks_for_another),
+	fact(without_a_node_key_nobody_speaks_for_several),
+	fact(without_keys_one_speaks_for_all),
+	fact(with_the_node_key_alone_one_speaks_for_several),
+	fact(what_comes_down_has_the_node_key),
 	fact(a_sender_is_in_its_set_alone),
 	fact(what_was_said_in_another_run_is_refused),
 	fact(no_flipped_bit_touches_a_slot),

@@ -456,7 +456,7 @@ static void copies_follow_their_neighbours(void **state)
 	node_close(d);
 }
 
-static __u32 port_of_rank(const struct tally_job *job, __u32 rank)
+static struct tally_rank rank_read(const struct tally_job *job, __u32 rank)
 {
 	const __u32 index = tally_rank_index(job->group, rank);
 	struct tally_rank found;
@@ -464,7 +464,20 @@ static __u32 port_of_rank(const struct tally_job *job, __u32 rank)
 
 	assert_return_code(bpf_map_lookup_elem(fd, &index, &found), errno);
 	close(fd);
-	return found.port;
+	return found;
+}
+
+static __u32 port_of_rank(const struct tally_job *job, __u32 rank)
+{
+	return rank_read(job, rank).port;
+}
+
+static void assert_key(const struct tally_job *job, __u32 number, bool is_there)
+{
+	const struct tally_key key = is_there ? key_of(number) : (struct tally_key){ { 0 } };
+	struct tally_rank found = rank_read(job, number);
+
+	assert_memory_equal(&found.key, &key, sizeof(key));
 }
 
 /* On the service address's own link, a rank comes in by that port alone; and it may move. */
@@ -1745,7 +1758,7 @@ static void a_pool_comes_with_new_programs_and_stays(void **state)
 }
 
 /* More copies are not needed, either: at the root's machine its software sends the results. */
-static void a_job_that_borrows_has_no_rank_keys(void **state)
+static void a_job_with_rank_keys_borrows_with_a_node_key(void **state)
 {
 	struct installation *g = job_plan(JOB, EPOCH, 8);
 	struct dataplane *d = node_open();
@@ -1756,11 +1769,22 @@ static void a_job_that_borrows_has_no_rank_keys(void **state)
 	g->job.root = 0;
 	g->job.keyed = 1;
 	assert_int_equal(job_add(d, g, NULL, 0, &why), -EINVAL);
-	assert_non_null(strstr(why.text, "no rank keys"));
+	assert_non_null(strstr(why.text, "with rank keys a node key"));
 	g->job.keyed = 0;
 	assert_int_equal(job_add(d, g, NULL, 0, &why), 0);
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_PASS);
+	g->job.keyed = g->job.node_key = 1;
+	g->job.epoch++;
+	for (unsigned int i = 0; i < TALLY_KEYS_MAX; i++)
+		g->key[i] = key_of(i);
+	assert_int_equal(job_add(d, g, NULL, 0, &why), 0);
+	assert_key(&g->job, 0, true);
+	assert_key(&g->job, 1, true);
+	assert_key(&g->job, 2, false);
+	assert_key(&g->job, TALLY_NODE_KEY, true);
 	assert_int_equal(job_del(d, JOB, &why), 0);
+	assert_key(&g->job, 0, false);
+	assert_key(&g->job, TALLY_NODE_KEY, false);
 	node_close(d);
 }
 
@@ -1810,7 +1834,7 @@ static void a_job_that_ends_leaves_the_pool(void **state)
 static void what_no_job_has_is_swept(void **state)
 {
 	const struct tally_pool pool = { .slots = 5, .policy.preempts = true };
-	const __u32 indexes[] = { 0, 7, TALLY_JOBS_MAX * TALLY_WORKERS_MAX - 1 };
+	const __u32 indexes[] = { 0, 7, TALLY_RANKS_MAX - 1 };
 	const struct tally_rank stray = { .key.word = { 1, 2 } };
 	struct tally_pool_slot slot = { .books.job = OTHER_JOB };
 	struct tally_rank rank;
@@ -2177,7 +2201,7 @@ int main(void)
 		fact(ports_are_told_as_they_are_attached),
 		fact(new_programs_keep_a_sum_that_is_under_way),
 		fact(a_pool_comes_with_new_programs_and_stays),
-		fact(a_job_that_borrows_has_no_rank_keys),
+		fact(a_job_with_rank_keys_borrows_with_a_node_key),
 		fact(a_job_that_ends_leaves_the_pool),
 		fact(what_no_job_has_is_swept),
 		fact(a_port_gets_another_mode_and_a_sum_stays),

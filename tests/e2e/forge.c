@@ -12,6 +12,7 @@
  *	call       to a node: a contribution to a call that nobody else makes
  *	ahead      to a node: a contribution to a chunk that is far ahead
  *	flush      to a node: a contribution that makes it ask all workers
+ *	several    to a node: a sum of all ranks, of a call that nobody else makes
  *	mismatch   to a worker: ranks disagree
  *	overtaken  to a worker: its slot serves a later chunk
  */
@@ -102,6 +103,8 @@ static int forge(struct tally_header *h, const char *what, uint32_t seq)
 		h->seq = tally_le32(seq + AHEAD);
 	} else if (!strcmp(what, "flush")) {
 		h->flags = TALLY_FLUSH;
+	} else if (!strcmp(what, "several")) {
+		set = everyone;
 	} else if (!strcmp(what, "mismatch")) {
 		h->kind = TALLY_MISMATCH;
 	} else if (!strcmp(what, "overtaken")) {

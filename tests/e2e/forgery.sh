@@ -59,6 +59,7 @@ without_keys_each_forgery_ends_a_run() {
 	run_ends_by n0 repair
 	run_ends_by n0 call
 	run_ends_by n0 ahead
+	run_ends_by n0 several
 	run_ends_by w0 mismatch
 	run_ends_by w0 overtaken
 }
@@ -72,8 +73,9 @@ with_keys_no_forgery_does_any_harm() {
 	next_epoch
 	files_for_ranks
 	add_job
-	forge_from x0 n0 0 - repair call ahead flush
-	forge_from w1 n0 0 "${key[1]}" repair call ahead flush
+	forge_from x0 n0 0 - repair call ahead flush several
+	forge_from w1 n0 0 "${key[1]}" repair call ahead flush several
+	forge_from w1 n0 1 "${key[1]}" several
 	forge_from w1 n0 200 "${key[0]//?/0}" repair # no rank of the job; the map has zeros there
 	forge_from x0 "$(bed addr w0):40000" 0 - mismatch overtaken
 	forge_from w1 "$(bed addr w0):40000" 0 "${key[1]}" mismatch overtaken
@@ -225,9 +227,24 @@ joined_tally() { ctl --json stats --job train | jq ".$1.packets"; }
 
 # The same, and each rank in the name of the other; tallyd is killed meanwhile.
 joined_by_default_no_forgery_does_any_harm() {
-	local key forged
 	three agent_network
 	start_agent
+	no_forgery_harms_those_who_join
+}
+
+# A worker's own key is none of the node's, so it makes no sum of several ranks.
+in_borrowed_slots_no_forgery_does_any_harm() {
+	three agent_network
+	sed -i 's/^slots: .*/slots: 2/' "$work/tallyd.yaml"
+	echo "pool: {slots: 64}" >>"$work/tallyd.yaml"
+	start_agent
+	loses_slots=1 no_forgery_harms_those_who_join
+	echo "$(joined_tally SENT_UP) sums went up"
+	(($(joined_tally SENT_UP) > 1000))
+}
+
+no_forgery_harms_those_who_join() {
+	local key forged
 	create_job train 2 --id 1 --window 32
 	TALLY_ADDRESS=$(bed addr w0 4):40000 join_from w0 train --rank 0 -d int32 -b 64K -e 64K -n 1500 -w 0
 	join_from w1 train --rank 1 -d int32 -b 64K -e 64K -n 1500 -w 0
@@ -236,7 +253,8 @@ joined_by_default_no_forgery_does_any_harm() {
 	epoch=$(epoch_of train)
 	key=$(key_of 1)
 	forge_joined x0 n0 - repair call ahead flush
-	forge_joined w1 n0 "$key" repair call ahead flush
+	forge_joined w1 n0 "$key" repair call ahead flush several
+	forge_joined w1 n0 "$(key_of 0)" several
 	forge_joined x0 w0 - mismatch overtaken
 	forge_joined w1 w0 "$key" mismatch overtaken
 	end_agent KILL
@@ -306,5 +324,6 @@ facts without_keys_each_forgery_ends_a_run \
 	a_bound_rank_speaks_from_its_place_alone \
 	joined_without_tags_each_forgery_ends_a_run \
 	joined_by_default_no_forgery_does_any_harm \
+	in_borrowed_slots_no_forgery_does_any_harm \
 	what_nobody_was_asked_ends_no_run \
 	what_nobody_knows_of_the_way_holds_up_no_run

@@ -83,6 +83,7 @@ struct world {
 	unsigned int spills;
 	struct tables maps;
 	struct tally_key rank_key[WORLD_JOBS][WORLD_RANKS]; /* in the maps, by group */
+	struct tally_key node_key[WORLD_JOBS]; /* the same */
 	struct world_link link[WORLD_PORTS];
 	uint32_t links_made;
 	unsigned int ports; /* that were adopted */
@@ -233,6 +234,9 @@ static inline void keys_put(struct world *w, const struct tables_job *j,
 	assert_true(j->job.group < WORLD_JOBS);
 	for (unsigned int rank = 0; j->job.keyed && rank < WORLD_RANKS; rank++)
 		w->rank_key[j->job.group][rank] = key ? key[rank] : (struct tally_key){ { 0 } };
+	if (j->job.keyed)
+		w->node_key[j->job.group] = key && j->job.node_key ? key[TALLY_NODE_KEY]
+								   : (struct tally_key){ { 0 } };
 }
 
 /* As the data plane does: what the core says is written, and nothing is decided. */
@@ -331,12 +335,16 @@ static inline bool is_key(const struct tally_key *key) { return key->word[0] | k
 static inline void keys_check(struct world *w)
 {
 	const struct books *b = core_books(w->core);
-	bool used[WORLD_JOBS] = { false };
+	bool used[WORLD_JOBS] = { false }, borrows[WORLD_JOBS] = { false };
 
-	for (unsigned int i = 0; i < w->maps.jobs; i++)
-		used[w->maps.job[i].job.group] = w->maps.job[i].job.keyed;
+	for (unsigned int i = 0; i < w->maps.jobs; i++) {
+		const struct tally_job *m = &w->maps.job[i].job;
+
+		used[m->group] = m->keyed;
+		borrows[m->group] = m->keyed && m->borrows;
+	}
 	for (unsigned int i = 0; i < WORLD_JOBS; i++)
-		if (is_key(&w->rank_key[i][0]) != used[i])
+		if (is_key(&w->rank_key[i][0]) != used[i] || is_key(&w->node_key[i]) != borrows[i])
 			WRONG(w, "group %u has keys, or none", i);
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (!b->job[i]->run_window && b->job[i]->draw.secret[0])

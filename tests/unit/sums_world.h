@@ -35,6 +35,7 @@ struct world {
 	struct sockaddr_storage service;
 	struct tally_tenant *limits;
 	const struct spill_points *points;
+	const struct tally_key *node_key;
 	struct tally_set everyone;
 	struct memory_slot slot[2 * WINDOW];
 	struct memory_node node;
@@ -76,7 +77,8 @@ static inline int put_keyed(struct world *w, uint32_t id, uint16_t epoch, unsign
 								    .payload_bytes = SUM_BYTES,
 								    .children = workers,
 								    .child = child,
-								    .key = key });
+								    .key = key,
+								    .node_key = w->node_key });
 }
 
 static inline int put(struct world *w, uint32_t id, uint16_t epoch, unsigned int workers)

@@ -1136,7 +1136,7 @@ enum {
 	SEED_OF_POOL = 5, /* with a pool, and sums in software, without loans */
 };
 
-/* Then the software is its root; a job with tags is in software alone. */
+/* Then the software is its root. With tags, it has a key that both parts of the node know. */
 static void a_run_without_slots_borrows_and_is_in_software(void **state)
 {
 	struct world w;
@@ -1148,15 +1148,17 @@ static void a_run_without_slots_borrows_and_is_in_software(void **state)
 	join(&w, 0, 3);
 	join(&w, 1, 4);
 	assert_string_equal(w.wrong, "");
-	assert_int_equal(w.maps.jobs, 1);
+	assert_int_equal(w.maps.jobs, 2);
 	assert_int_equal(w.spills, 2);
+	assert_true(in_maps(&w, 4)->borrows && in_maps(&w, 4)->keyed && in_maps(&w, 4)->node_key);
+	assert_false(in_maps(&w, 3)->keyed || in_maps(&w, 3)->node_key);
 	assert_true(in_maps(&w, 3)->borrows && !in_maps(&w, 3)->root && !in_maps(&w, 3)->bound);
 	assert_int_equal(in_maps(&w, 3)->copies, 0);
 	assert_int_equal(in_maps(&w, 3)->range, SLOTS);
 	world_restart(&w);
 	assert_true(in_maps(&w, 3)->borrows);
 	leave(&w, 0);
-	assert_int_equal(w.maps.jobs, 0);
+	assert_int_equal(w.maps.jobs, 1);
 	assert_int_equal(w.spills, 1);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);

@@ -194,13 +194,35 @@ static void a_job_with_keys_has_one_node_that_knows_them(void **state)
 	file.key[7].word[1] = 8;
 	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
 	assert_int_equal(group.job.keyed, 1);
-	assert_memory_equal(group.key, file.key, sizeof(group.key));
+	assert_memory_equal(group.key, file.key, sizeof(file.key));
+	assert_false(group.node_key);
 	via("0-1", "10.77.0.2");
 	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	assert_why_has("one node only");
 	role = (struct installation_role){ .below = set_of("0-3") };
 	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
 	assert_why_has("one node only");
+}
+
+/* Otherwise zeros would be a key that everybody knows. */
+static void a_node_key_is_used_where_it_is_known_and_slots_are_borrowed(void **state)
+{
+	file.keys = 8;
+	for (unsigned int i = 0; i < 8; i++)
+		file.key[i].word[0] = i + 1;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	installation_borrow(&group);
+	assert_int_equal(group.job.node_key, 0);
+	file.node_key.word[1] = 9;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	assert_true(group.node_key);
+	assert_memory_equal(&group.key[TALLY_NODE_KEY], &file.node_key, sizeof(file.node_key));
+	assert_int_equal(group.job.node_key, 0);
+	installation_borrow(&group);
+	assert_int_equal(group.job.node_key, 1);
+	file.keys = 0;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	assert_false(group.node_key);
 }
 
 static void a_child_has_the_address_of_its_worker(void **state)
@@ -259,6 +281,7 @@ int main(void)
 		TEST(an_inner_node_serves_only_those_below),
 		TEST(roles_that_contradict_the_job_are_refused),
 		TEST(a_job_with_keys_has_one_node_that_knows_them),
+		TEST(a_node_key_is_used_where_it_is_known_and_slots_are_borrowed),
 		TEST(no_node_knows_the_secret_of_the_workers),
 		TEST(a_child_has_the_address_of_its_worker),
 		TEST(an_ipv6_child_too),

@@ -9,14 +9,19 @@ static struct tally_key key_of(unsigned int rank)
 	return (struct tally_key){ { tally_mix(rank, 1), tally_mix(rank, 2) } };
 }
 
-static void world_make_keyed(struct world *w)
+static void keys_put(struct world *w)
 {
 	struct tally_key key[TALLY_WORKERS_MAX] = { 0 };
 
 	for (unsigned int rank = 0; rank < WORKERS; rank++)
 		key[rank] = key_of(rank);
-	world_make(w, 2 * WINDOW);
 	assert_int_equal(put_keyed(w, JOB, EPOCH, WORKERS, key), 0);
+}
+
+static void world_make_keyed(struct world *w)
+{
+	world_make(w, 2 * WINDOW);
+	keys_put(w);
 }
 
 static uint64_t tag_with(const void *header, const struct tally_key *key)
@@ -69,6 +74,48 @@ static void who_has_not_the_key_forges_nothing(void **state)
 			 2 + TALLY_WORKERS_MAX + 1 - WORKERS);
 	m = tagged(m, &key[0]);
 	assert_int_equal(give(&w, &m, &reply), TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
+/* Of what ranks 0 and 1 have sent, as a node adds it; `number`: of the key. */
+static enum tally_outcome give_several(struct world *w, uint16_t sender, unsigned int number)
+{
+	const struct tally_key key = key_of(number);
+	struct message m = contribution(0, sender, BLOCKS);
+	struct spill_reply reply;
+
+	m.header.set = tally_le64(3);
+	m = tagged(m, &key);
+	return give(w, &m, &reply);
+}
+
+/* No rank speaks for another one, also not for both of them. */
+static void a_sum_of_several_has_the_node_key(void **state)
+{
+	const struct tally_key node_key = key_of(TALLY_NODE_KEY), zeros = { { 0 } },
+			       one = key_of(0);
+	struct message m = contribution(0, 0, BLOCKS);
+	struct spill_reply reply;
+	struct world w;
+
+	world_make_keyed(&w);
+	for (unsigned int number = 0; number < 2; number++)
+		assert_int_equal(give_several(&w, number, number), TALLY_FORGED);
+	assert_int_equal(give_several(&w, 0, TALLY_NODE_KEY), TALLY_FORGED);
+	m.header.set = tally_le64(3);
+	m = tagged(m, &zeros); /* what is kept for a key that is not there */
+	assert_int_equal(give(&w, &m, &reply), TALLY_FORGED);
+	w.node_key = &node_key;
+	keys_put(&w);
+	for (unsigned int number = 0; number < 2; number++)
+		assert_int_equal(give_several(&w, number, number), TALLY_FORGED);
+	assert_int_equal(give_several(&w, 2, TALLY_NODE_KEY), TALLY_FORGED); /* not in the sum */
+	m = contribution(0, 0, BLOCKS);
+	m = tagged(m, &node_key);
+	assert_int_equal(give(&w, &m, &reply), TALLY_FORGED);
+	m = tagged(m, &one);
+	assert_int_equal(give_several(&w, 1, TALLY_NODE_KEY), TALLY_ABSORBED);
+	assert_int_equal(give(&w, &m, &reply), TALLY_DUPLICATE);
 	spill_free(w.spill);
 }
 
@@ -136,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_has_not_the_key_forges_nothing),
+		cmocka_unit_test(a_sum_of_several_has_the_node_key),
 		cmocka_unit_test(what_leaves_has_a_tag_for_each_worker),
 		cmocka_unit_test(a_child_of_a_keyed_job_is_one_worker),
 	};
