@@ -319,7 +319,8 @@ void refill_begin(struct core *c);
 /* ... in a while, since some run is in software. */
 void refill_due(struct core *c);
 
-/* This one gave slots back just now: it gets none for twice as long as the last time. */
+/* This one gave slots back, or could not use them: it gets none for twice as long as the last
+ * time. */
 void refill_later(struct core *c, struct job *j);
 
 /* --- inner.c --------------------------------------------------------------------------------- */

@@ -79,7 +79,8 @@ struct job {
 	struct job_draw begin_draw; /* for the run that begins then */
 	bool follow; /* neighbours of the run may have changed */
 	uint64_t refill_ns; /* when its run in software may get slots */
-	unsigned int refill_apart_ms; /* that was so long after it gave some back; 0: it did not */
+	unsigned int refill_apart_ms; /* how long it waits since it gave some back, or could not
+				       * use them; 0: neither */
 	uint64_t settled_ns; /* until then its ring is not moved: it was, a moment ago */
 	struct why trouble; /* what is wrong with the run, or was when that ended; or empty */
 };

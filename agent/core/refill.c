@@ -2,7 +2,7 @@
 /*
  * Runs in software get slots when there are some (docs/decisions/0019-rings-that-move.md): each way
  * there and back costs a run what it has in flight, so who had to give slots back waits ever
- * longer.
+ * longer, and so does who cannot use them.
  */
 #include <errno.h>
 #include <string.h>
@@ -54,10 +54,10 @@ static void due_at(struct core *c, const struct job *j)
 /* Others may be due, too. */
 static void done(struct core *c, int r)
 {
-	const struct job *j;
+	struct job *j = TAKE_PTR(c->refill.job);
 
-	c->refill.job->refill_ns = c->now_ns + AGAIN_MS * 1000000ull;
-	c->refill.job = NULL;
+	if (j->refill_ns <= c->now_ns)
+		j->refill_ns = c->now_ns + AGAIN_MS * 1000000ull;
 	j = next(c);
 	if (j)
 		due_at(c, j);
@@ -73,6 +73,7 @@ static void installed(struct core *c, int r)
 			core_doubt_maps(c); /* are they as they were? */
 		core_log(c, LOG_LEVEL_DEBUG, "no slots yet", "job=%s reason=\"%s\"", j->name,
 			 core_reason(&c->why, r));
+		refill_later(c, j); /* others may have given slots back for it */
 		done(c, r);
 		return;
 	}

@@ -849,6 +849,32 @@ static void who_gave_slots_back_waits_ever_longer(void **state)
 	world_close(&w);
 }
 
+/* Its worker is behind no port: loans that are recalled for it are recalled in vain. */
+static void who_cannot_use_slots_waits_ever_longer(void **state)
+{
+	unsigned int tries = 0, s = 0;
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_FIXED);
+	create(&w, 2, 1, "", SLOTS / 2);
+	create(&w, 1, 1, "", SLOTS / 2);
+	join(&w, 1, 1);
+	assert_true(job_numbered(&w, 1)->spilled);
+	del(&w, 2);
+	w.nobody_answers = true;
+	for (uint64_t wait_ms = 0; s < 150; s++) {
+		time_pass(&w, 1000);
+		tries += job_numbered(&w, 1)->refill_apart_ms != wait_ms;
+		wait_ms = job_numbered(&w, 1)->refill_apart_ms;
+	}
+	assert_in_range(tries, 3, 5); /* after 10 s, 20 s, 40 s and 80 s */
+	w.nobody_answers = false;
+	time_pass(&w, 100000);
+	assert_true(has_slots(&w, 1));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Of jobs that borrow, too: afterwards they do not. */
 static void refilled_life(struct world *w)
 {
@@ -1876,6 +1902,7 @@ int main(void)
 		FACT(runs_with_slots_on_loan_survive_crashes_and_failures),
 		FACT(a_run_in_software_gets_slots_that_become_free),
 		FACT(who_gave_slots_back_waits_ever_longer),
+		FACT(who_cannot_use_slots_waits_ever_longer),
 		FACT(runs_that_get_slots_survive_crashes_and_failures),
 		FACT(a_run_without_slots_borrows_and_is_in_software),
 		FACT(what_cannot_be_borrowed_costs_time_only),
