@@ -102,7 +102,7 @@ static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)
 	struct carrier *c = data;
 	struct told told;
 
-	while (teller_next(c->teller, &told))
+	for (; teller_next(c->teller, &told); json_decref(told.result))
 		done(c, told.context, told.error, told.why.text);
 	carrier_look(c);
 	return 0;

@@ -15,6 +15,7 @@
 #include "control.h"
 #include "driver.h"
 #include "export.h"
+#include "finder.h"
 #include "node.h"
 #include "probes.h"
 #include "rights.h"
@@ -35,6 +36,7 @@ struct driver {
 	struct workers *workers;
 	struct probes *probes;
 	struct carrier *carrier;
+	struct finder *finder;
 	struct exporter *exporter;
 	int error; /* of the last CORE_CONFIGURED, with its reason */
 	struct why why;
@@ -279,6 +281,7 @@ void driver_handle(struct driver *d, const struct core_event *e)
 			give_result(d, &action);
 	deadline_set(d);
 	carrier_look(d->carrier);
+	finder_look(d->finder);
 }
 
 static int configure(struct driver *d, const struct config *config, struct why *why)
@@ -337,6 +340,15 @@ int driver_reload(struct driver *d, struct why *why)
 const struct core *driver_core(const struct driver *d) { return d->core; }
 const struct carry *driver_carry(const struct driver *d) { return carrier_carry(d->carrier); }
 struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
+struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }
+
+void driver_routes_changed(struct driver *d)
+{
+	const struct core_event e = { .kind = CORE_ROUTE };
+
+	driver_handle(d, &e);
+	finder_hurry(d->finder);
+}
 
 /* --- open and close -------------------------------------------------------------------------- */
 
@@ -435,6 +447,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = carrier_open(loop, d->core, &d->carrier);
 	if (r == 0)
+		r = finder_open(loop, d, &d->finder);
+	if (r == 0)
 		r = exporter_open(loop, d->core, carrier_carry(d->carrier), d->sampler,
 				  &d->exporter, why);
 	if (r == 0)
@@ -450,6 +464,7 @@ void driver_close(struct driver *d, bool detach)
 		return;
 	exporter_close(d->exporter);
 	carrier_close(TAKE_PTR(d->carrier));
+	finder_close(TAKE_PTR(d->finder));
 	probes_close(d->probes);
 	if (d->core && core_config(d->core))
 		driver_handle(d, &stop);

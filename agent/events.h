@@ -6,6 +6,7 @@
 #include "agent/core/core.h"
 
 struct driver;
+struct netlink;
 struct spiller;
 
 /* The core decides, and what it decides is done when this returns. */
@@ -17,8 +18,12 @@ void driver_handle(struct driver *d, const struct core_event *e);
  */
 int driver_reload(struct driver *d, struct why *why);
 
+/* The kernel has other routes: workers may be elsewhere. */
+void driver_routes_changed(struct driver *d);
+
 const struct core *driver_core(const struct driver *d);
 const struct carry *driver_carry(const struct driver *d); /* NULL: nothing was told yet */
 struct spiller *driver_spiller(const struct driver *d);
+struct netlink *driver_netlink(const struct driver *d);
 
 #endif

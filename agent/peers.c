@@ -81,7 +81,7 @@ static int farewell_check(const struct peer *p, const struct core *core, const c
 	const struct job *j = books_job_find(core_books(core), name);
 
 	if (!j || !j->document || j->id != id)
-		return 1;
+		return PEERS_NOTHING;
 	return is_anothers(&j->service, p, why);
 }
 
@@ -97,7 +97,8 @@ static int request_check(const struct peer *p, const struct core *core, json_int
 	case REQUEST_JOB_DEL:
 		return farewell_check(p, core, q->name, id, why);
 	default:
-		return why_say(why, -EPERM, "agents say apply and job-del to each other, no more");
+		return why_say(why, -EPERM,
+			       "agents say apply, job-del and next-hops to each other, no more");
 	}
 }
 
@@ -116,8 +117,46 @@ static int line_parse(const char *line, size_t length, struct request *ret, json
 	return request_parse(text, strlen(text), ret, why);
 }
 
+static bool is_hops_question(const json_t *root)
+{
+	const char *verb = json_string_value(json_object_get(root, "do"));
+
+	return verb && !strcmp(verb, "next-hops");
+}
+
+/* -ENOENT: it is another request. */
+static int hops_parse(const char *line, size_t length, struct paths_question *ret, struct why *why)
+{
+	static const struct keys_style style = { .number = "a number",
+						 .no_such_key = "there is no such key",
+						 .missing = "the key '%s' is needed" };
+	struct reading reading = { &style, "next-hops", NULL, why->text, sizeof(why->text) };
+	_cleanup_(json_decrefp) json_t *root = NULL;
+	_cleanup_(value_freep) struct value *tree = NULL;
+	json_error_t ignored;
+	int r = keys_json_parse(line, length, &root, &ignored);
+
+	if (r < 0 || !is_hops_question(root))
+		return r == -ENOMEM ? r : -ENOENT;
+	json_object_del(root, "do");
+	r = keys_json_tree(root, &tree);
+	if (r < 0)
+		return r;
+	keys_default(&paths_question_keys, ret);
+	return keys_take_root(&reading, tree, &paths_question_keys, ret, NULL);
+}
+
+char *peers_hops_line(const struct paths_view *v)
+{
+	_cleanup_(json_decrefp) json_t *line = json_pack("{sb so}", "ok", true, "result",
+							 keys_json_make(&paths_view_keys, v));
+
+	return line ? json_dumps(line, JSON_COMPACT) : NULL;
+}
+
 int peers_request_take(struct peer *p, const struct core *core, const char *text, size_t length,
-		       struct request *ret, size_t *ret_used, struct why *why)
+		       struct request *ret, struct paths_question *ret_hops, size_t *ret_used,
+		       struct why *why)
 {
 	const char *line = NULL;
 	json_int_t id = 0;
@@ -135,6 +174,9 @@ int peers_request_take(struct peer *p, const struct core *core, const char *text
 	if (r < 0)
 		return r;
 	p->is_proven = true;
+	r = hops_parse(line, bytes, ret_hops, why);
+	if (r != -ENOENT)
+		return r < 0 ? r : PEERS_HOPS;
 	r = line_parse(line, bytes, ret, &id, why);
 	return r < 0 ? r : request_check(p, core, id, ret, why);
 }

@@ -6,6 +6,7 @@
 #ifndef TALLY_AGENT_PEERS_H
 #define TALLY_AGENT_PEERS_H
 
+#include "agent/core/paths.h"
 #include "agent/core/request.h"
 #include "agent/edge/stream.h"
 #include "common/session.h"
@@ -26,11 +27,20 @@ struct peer {
 int peers_greet(struct stream *s, const struct core *core, const char *text, size_t length,
 		struct peer *ret, size_t *ret_used, struct why *why);
 
+enum {
+	PEERS_NOTHING = 1, /* there is nothing to do */
+	PEERS_HOPS = 2, /* it asks for next hops: *ret_hops */
+};
+
 /*
- * What a peer asks for. 0: the core is to do it; 1: there is nothing to do; -EAGAIN as above;
- * -EACCES: its proof is wrong; -EPERM: a job of somebody else's; -EINVAL and the like.
+ * What a peer asks for. 0: the core is to do it; enum above; -EAGAIN as above; -EACCES: its proof
+ * is wrong; -EPERM: a job of somebody else's; -EINVAL and the like.
  */
 int peers_request_take(struct peer *p, const struct core *core, const char *text, size_t length,
-		       struct request *ret, size_t *ret_used, struct why *why);
+		       struct request *ret, struct paths_question *ret_hops, size_t *ret_used,
+		       struct why *why);
+
+/* The answer to PEERS_HOPS, of malloc(). NULL: no memory. */
+char *peers_hops_line(const struct paths_view *v);
 
 #endif

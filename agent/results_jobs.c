@@ -106,7 +106,7 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 
 	holders_explain(b, j, &no_slots);
 	return json_pack(
-		"{ss so ss ss ss sb sb sb sb so so so so so so so so so so so ss ss}", "name",
+		"{ss so ss ss ss sb sb sb sb so so so so so so so so so so so ss ss sb ss}", "name",
 		j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
 		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
 		j->run_window && j->spilled, "borrows", j->run_window && j->borrows, "on_loan",
@@ -122,7 +122,8 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 		!named	      ? json_array()
 		: j->document ? below(j->document)
 			      : members(j),
-		"trouble", j->trouble.text, "no_slots", no_slots.text);
+		"trouble", j->trouble.text, "no_slots", no_slots.text, "finds_tree",
+		j->tree && j->tree->found, "left_out", j->left_out.text);
 }
 
 json_t *results_created(const struct job *j)
@@ -166,12 +167,16 @@ json_t *results_document(const struct job *j, unsigned int index)
 {
 	_cleanup_(freep) struct document *d = malloc(sizeof(*d));
 	_cleanup_(freep) struct run *run = malloc(sizeof(*run));
+	json_t *document;
 
 	if (!d || !run)
 		return NULL;
 	job_this_run(j, run);
 	document_make(j->tree, index, j->name, run, d);
-	return keys_json_make(&document_keys, d);
+	document = keys_json_make(&document_keys, d);
+	if (!d->generation) /* agents that know of no such thing take the document, too */
+		json_object_del(document, "generation");
+	return document;
 }
 
 int results_documents(const struct books *b, const struct request_documents *q, json_t **ret,

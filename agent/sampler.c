@@ -108,6 +108,7 @@ static void on_other(void *context, const char *name)
 
 static void on_lost(void *context) { on_link(context, 0, ""); }
 static void on_address(void *context) { on_link(context, 0, ""); }
+static void on_route(void *context) { driver_routes_changed(((struct sampler *)context)->driver); }
 
 static void on_neighbour(void *context, const struct netlink_neighbour *n)
 {
@@ -124,6 +125,7 @@ static const struct netlink_links_events links_events = {
 	.other = on_other,
 	.neighbour = on_neighbour,
 	.address = on_address,
+	.route = on_route,
 	.lost = on_lost,
 };
 

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/joining.h"
 #include "common/session.h"
+#include "hops.h"
 #include "peers.h"
 #include "workers.h"
 
@@ -300,11 +301,30 @@ static int peer_greeting_take(struct stream *s, const char *text, size_t length,
 	return r;
 }
 
+/* What is none of the core's business. NULL: nothing was to be done. */
+static int peer_answer(struct stream *s, const struct paths_question *hops)
+{
+	static const char done[] = "{\"ok\": true, \"result\": {}}\n";
+	_cleanup_(freep) struct paths_view *v = calloc(1, sizeof(*v));
+	_cleanup_(freep) char *line = NULL;
+	const struct workers *workers = stream_owner(s);
+
+	if (hops && v) {
+		hops_look(driver_netlink(workers->driver), hops, v);
+		line = peers_hops_line(v);
+	}
+	if (hops && !line)
+		return -ENOMEM;
+	say(s, hops ? line : done, strlen(hops ? line : done));
+	stream_finish(s);
+	return 0;
+}
+
 /* One on each connection. */
 static int peer_request_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
 			     struct why *why)
 {
-	static const char done[] = "{\"ok\": true, \"result\": {}}\n";
+	_cleanup_(freep) struct paths_question *hops = calloc(1, sizeof(*hops));
 	_cleanup_(freep) struct request *q = calloc(1, sizeof(*q));
 	struct workers *workers = stream_owner(s);
 	struct worker *w = stream_context(s);
@@ -314,17 +334,14 @@ static int peer_request_take(struct stream *s, const char *text, size_t length, 
 				      .asked = { q, random } };
 	int r;
 
-	if (!q)
+	if (!q || !hops)
 		return -ENOMEM;
-	r = peers_request_take(&w->peer, driver_core(workers->driver), text, length, q, ret_used,
-			       why);
+	r = peers_request_take(&w->peer, driver_core(workers->driver), text, length, q, hops,
+			       ret_used, why);
 	if (r < 0)
 		return r;
-	if (r > 0) {
-		say(s, done, strlen(done));
-		stream_finish(s);
-		return 0;
-	}
+	if (r > 0)
+		return peer_answer(s, r == PEERS_HOPS ? hops : NULL);
 	w->asked = request_verb_name(q->verb);
 	snprintf(w->job, sizeof(w->job), "%s",
 		 q->verb == REQUEST_APPLY ? q->apply.document.job : q->name);

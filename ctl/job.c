@@ -77,7 +77,9 @@ int job_token(const struct ctl *ctl, struct why *why)
 	json_t *tree;
 	int r = 0;
 
-	if (ctl->value[OPTION_TREE]) {
+	if (ctl->value[OPTION_TREE] && !strcmp(ctl->value[OPTION_TREE], "auto")) {
+		json_object_set_new(request, "find_tree", json_true());
+	} else if (ctl->value[OPTION_TREE]) {
 		r = tree_read(ctl->value[OPTION_TREE], &tree, why);
 		if (r == 0)
 			json_object_set_new(request, "tree", tree);

@@ -285,6 +285,10 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 		trouble_write(ctl, "", field_text(job, "trouble"), out);
 	if (*field_text(job, "no_slots"))
 		fprintf(out, "%s\n\n", field_text(job, "no_slots"));
+	if (json_is_true(field(job, "finds_tree")) && !json_array_size(field(job, "nodes")))
+		fputs("agents have found no inner nodes for it, or not yet\n\n", out);
+	if (*field_text(job, "left_out"))
+		fprintf(out, "left out of the tree: %s\n\n", field_text(job, "left_out"));
 	if (json_array_size(field(job, "nodes"))) {
 		r = table_print(out, &ctl->style, COLUMNS(nodes), field(job, "nodes"), 0);
 		fputc('\n', out);

@@ -44,7 +44,7 @@ static int trees_share_check(const struct books *b, const struct job *j, struct 
 {
 	unsigned int held[TALLY_TENANTS_MAX] = { 0 };
 
-	if (!j->tree)
+	if (!j->tree || !j->tree->nodes)
 		return 0;
 	for (unsigned int i = 0; i < b->jobs; i++)
 		held[b->job[i]->tenant] += b->job[i]->tree ? b->job[i]->tree->nodes : 0;

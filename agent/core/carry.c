@@ -92,10 +92,12 @@ static int look_at_node(struct carry *c, const struct job *j, unsigned int node,
 	w->is_wanted = true;
 	w->node = node;
 	w->told |= !is_on;
-	if (!is_on || (w->id == j->id && w->epoch == j->epoch && !w->farewell))
+	if (!is_on || (w->id == j->id && w->epoch == j->epoch &&
+		       w->generation == j->tree->generation && !w->farewell))
 		return 0;
 	w->id = j->id;
 	w->epoch = j->epoch;
+	w->generation = j->tree->generation;
 	w->farewell = false;
 	want(w, now_ns);
 	return 0;
@@ -135,6 +137,7 @@ struct carry_way *carry_next(struct carry *c, uint64_t now_ns)
 	w->under_way = true;
 	w->said_id = w->id;
 	w->said_epoch = w->epoch;
+	w->said_generation = w->generation;
 	w->said_farewell = w->farewell;
 	return w;
 }
@@ -157,7 +160,8 @@ bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why
 	bool changed;
 
 	w->under_way = false;
-	if (w->said_id != w->id || w->said_epoch != w->epoch || w->said_farewell != w->farewell)
+	if (w->said_id != w->id || w->said_epoch != w->epoch ||
+	    w->said_generation != w->generation || w->said_farewell != w->farewell)
 		return false; /* something else is wanted by now, and due */
 	if (w->farewell && (error == 0 || now_ns >= w->give_up_ns)) {
 		forget(c, w);

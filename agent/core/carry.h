@@ -29,12 +29,14 @@ struct carry_way {
 	unsigned int node; /* its index in the job's tree */
 	uint32_t id; /* the job's number */
 	uint16_t epoch; /* of the run that it is to know */
+	uint32_t generation; /* and of its tree */
 	bool farewell; /* instead: that job is not there any more, or the node is none of its */
 	bool is_wanted; /* while carry_look() looks */
 	bool told; /* it knows that */
 	bool under_way;
 	uint32_t said_id; /* what is under way */
 	uint16_t said_epoch;
+	uint32_t said_generation;
 	bool said_farewell;
 	unsigned int wait_ms; /* from the last try to the next */
 	uint64_t due_ns;

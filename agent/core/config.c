@@ -170,6 +170,34 @@ static const struct key join_rows[] = {
 	  .meaning = "List of up to 16 addresses where workers join at TCP port 31249." },
 };
 
+/* One name may have an address of each family. */
+static int check_peer(struct reading *r, const struct place *at, void *into)
+{
+	const struct config *c = into;
+	const struct config_peer *p = &c->peers.node[c->peers.nodes - 1];
+	char text[ADDRESS_BYTES];
+
+	address_print(&p->address, text, sizeof(text));
+	for (const struct config_peer *other = c->peers.node; other < p; other++) {
+		if (endpoint_is_equal(&other->address, &p->address))
+			return keys_refuse(r, at, "%s is named twice", text);
+		if (!strcmp(other->name, p->name) &&
+		    other->address.ss_family == p->address.ss_family)
+			return keys_refuse(r, at, "node %s is named twice", p->name);
+	}
+	for (unsigned int i = 0; i < c->services; i++)
+		if (endpoint_is_equal(&c->service[i], &p->address))
+			return keys_refuse(r, at, "%s is this node's own address", text);
+	return 0;
+}
+
+static const struct key peer_rows[] = {
+	{ "name", &key_name, KEY_MEMBER(struct config_peer, name), .needed = true,
+	  .meaning = "What trees call the node." },
+	{ "address", &key_address, KEY_MEMBER(struct config_peer, address), .needed = true,
+	  .meaning = "One of those at its `service:`." },
+};
+
 static const struct key peers_rows[] = {
 	{ "secret", &key_path, CONFIG(peers.secret), .word = "none", .initial = "none",
 	  .meaning = "File with the secret of the agents of a cluster, the same for all: its first "
@@ -182,6 +210,11 @@ static const struct key peers_rows[] = {
 		     "what this node does as an inner node of their jobs." },
 	{ "tenant", &key_name, CONFIG(peers.tenant), .initial = CONFIG_TENANT,
 	  .meaning = "The tenant whose slots such jobs take here." },
+	{ "nodes", NULL, KEY_LIST(struct config, peers.node, peers.nodes),
+	  .keys = KEYS_OF(peer_rows), .check = check_peer, .otherwise = "none",
+	  .allowed = "a mapping of `name` and `address`",
+	  .meaning = "Nodes that may be inner nodes of this one's jobs: their agents are asked "
+		     "where [trees are to be found](trees.md#trees-that-agents-find)." },
 };
 
 static const struct key metrics_rows[] = {

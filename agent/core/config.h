@@ -34,6 +34,7 @@ enum {
 	CONFIG_LISTENS_MAX = CONFIG_SERVICES_MAX,
 	CONFIG_PATH_BYTES = 256, /* of a name in a file system, with its end */
 	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
+	CONFIG_PEERS_MAX = 64,
 	CONFIG_SLOTS_MIN = 2,
 	CONFIG_SAMPLE_MS = 1000,
 	CONFIG_SPILL_MIB = 256,
@@ -75,6 +76,11 @@ struct config_port {
 	bool share; /* with another XDP program that is on it */
 };
 
+struct config_peer {
+	char name[NAME_BYTES];
+	struct sockaddr_storage address; /* one of its service addresses, with TALLY_UDP_PORT */
+};
+
 struct config {
 	unsigned int ports; /* 1 .. TALLY_PORTS_MAX, no two of one name */
 	struct config_port port[TALLY_PORTS_MAX];
@@ -98,6 +104,8 @@ struct config {
 		unsigned int roots; /* agents that may say what this node does as an inner one */
 		struct sockaddr_storage root[CONFIG_SERVICES_MAX]; /* with TALLY_UDP_PORT */
 		char tenant[NAME_BYTES]; /* whose slots their jobs take here */
+		unsigned int nodes; /* that may be inner nodes of this one's jobs */
+		struct config_peer node[CONFIG_PEERS_MAX];
 	} peers;
 	enum log_level log_level;
 	uint32_t sample_ms;

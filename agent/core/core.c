@@ -178,6 +178,9 @@ static void start_done(struct core *c, int r)
 	if (r < 0)
 		return;
 	follow_due(c); /* what changed while there was no agent */
+	for (unsigned int i = 0; i < c->books.jobs; i++)
+		if (job_tree_moves(c->books.job[i])) /* perhaps the maps have the one before */
+			follow_rewrite(c, c->books.job[i]);
 	rollcall_due(c);
 	mend_due(c);
 }
@@ -275,6 +278,8 @@ static void (*const on_event[])(struct core *c, const struct core_event *e) = {
 	[CORE_GONE] = on_gone,
 	[CORE_NEIGHBOUR] = on_neighbour,
 	[CORE_LINK] = on_link,
+	[CORE_ROUTE] = follow_route,
+	[CORE_TREE] = follow_tree,
 	[CORE_DEADLINE] = on_deadline,
 	[CORE_STOP] = on_stop,
 	[CORE_RESULT] = on_result,

@@ -56,6 +56,8 @@ enum core_event_kind {
 	CORE_GONE, /* a worker that CORE_PROBE asked for is not there */
 	CORE_NEIGHBOUR, /* the kernel speaks of a neighbour */
 	CORE_LINK, /* a link has changed, or events were lost */
+	CORE_ROUTE, /* routes have changed */
+	CORE_TREE, /* agents have found which inner nodes a job has now */
 	CORE_DEADLINE, /* it is core_deadline_ns() */
 	CORE_STOP, /* the agent ends, the runs do not; CORE_ENDED means nothing afterwards */
 	CORE_RESULT, /* of the action that the core awaits */
@@ -106,6 +108,12 @@ struct core_event {
 			uint32_t ifindex; /* 0: whichever */
 			const char *state; /* that the port has now, for people */
 		} link;
+		struct {
+			uint32_t job;
+			uint16_t epoch; /* of the run whose workers were looked for */
+			const struct tree *tree;
+			const char *left_out; /* nodes that it might have had, and why not; or "" */
+		} found; /* TREE */
 		struct {
 			uint64_t number; /* of the action */
 			int error; /* 0, or a negative errno */

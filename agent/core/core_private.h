@@ -369,6 +369,11 @@ void follow_begin(struct core *c);
 void follow_due(struct core *c);
 void follow_heard(struct core *c, const struct core_event *e);
 void follow_link(struct core *c, const struct core_event *e);
+void follow_route(struct core *c, const struct core_event *e);
+void follow_tree(struct core *c, const struct core_event *e);
+
+/* What is below this node in a run that is on has changed, and is written as soon as it can be. */
+void follow_rewrite(struct core *c, struct job *j);
 
 void mend_begin(struct core *c);
 void mend_due(struct core *c);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Neighbours get other MACs while jobs run: the copies of results are readdressed. */
+/*
+ * Neighbours get other MACs while jobs run, routes lead elsewhere, agents find another tree: the
+ * copies of results are readdressed.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core_private.h"
 #include "mac_cache.h"
@@ -39,6 +43,55 @@ void follow_link(struct core *c, const struct core_event *e)
 	follow_due(c); /* who is behind it may be another machine now */
 }
 
+void follow_route(struct core *c, const struct core_event *e)
+{
+	follow_due(c);
+	core_retry_soon(c);
+}
+
+/* --- trees ----------------------------------------------------------------------------------- */
+
+void follow_rewrite(struct core *c, struct job *j)
+{
+	j->follow = j->rewrite = true;
+	core_due(c, CORE_DUE_FOLLOW, 0);
+}
+
+/* Without the disk, too: an agent after us finds it as we did. */
+static void tree_saved(struct core *c, int r) { core_saved(c, r); }
+
+/* The tree of this node's job has changed: the root's part of it; inner nodes are told. */
+void follow_tree(struct core *c, const struct core_event *e)
+{
+	struct job *j = (struct job *)books_job_numbered(&c->books, e->found.job);
+	const struct tree *t = e->found.tree;
+	struct why why = { "" };
+
+	if (!j || !j->tree || !j->tree->found || !j->run_window || j->epoch != e->found.epoch)
+		return;
+	if (strcmp(j->left_out.text, e->found.left_out) != 0) {
+		snprintf(j->left_out.text, sizeof(j->left_out.text), "%s", e->found.left_out);
+		if (*j->left_out.text)
+			core_log(c, LOG_LEVEL_WARNING, "nodes are left out of the tree",
+				 "job=%s reason=\"%s\"", j->name, j->left_out.text);
+	}
+	if (tree_is_equal(j->tree, t)) {
+		if (j->rewrite) /* some neighbour did not answer */
+			follow_rewrite(c, j);
+		return;
+	}
+	if (tree_check(t, j->workers, &j->service, &why) < 0) {
+		core_log(c, LOG_LEVEL_ERROR, "no such tree", "job=%s reason=\"%s\"", j->name,
+			 why.text);
+		return;
+	}
+	tree_follow(j->tree, t);
+	core_log(c, LOG_LEVEL_INFO, "tree found", "job=%s epoch=%u generation=%u nodes=%u", j->name,
+		 j->epoch, j->tree->generation, t->nodes);
+	follow_rewrite(c, j);
+	core_await(c, ACTION(CORE_SAVE), NULL, tree_saved);
+}
+
 /* --- a run at a time, so that others have their turn ----------------------------------------- */
 
 static struct job *marked_find(const struct core *c)
@@ -59,18 +112,33 @@ static void follow_over(struct core *c, int r)
 		core_due(c, CORE_DUE_FOLLOW, 0);
 }
 
-static void moved(struct core *c, int r)
+static void spilled(struct core *c, int r)
 {
-	const struct job *j = c->follow;
+	struct job *j = c->follow;
 
-	if (r == 0)
-		core_log(c, LOG_LEVEL_INFO, "results leave by other ports now", "job=%s", j->name);
-	else
-		core_doubt_maps(c); /* is the run there still? */
+	j->rewrite = j->rewrite && r < 0;
 	follow_over(c, r);
 }
 
-/* Workers are behind another port, or behind the same one made anew: the run is written anew. */
+static void moved(struct core *c, int r)
+{
+	struct job *j = c->follow;
+
+	if (r == 0 && j->rewrite)
+		core_log(c, LOG_LEVEL_INFO, "results follow the tree", "job=%s epoch=%u", j->name,
+			 j->epoch);
+	else if (r == 0)
+		core_log(c, LOG_LEVEL_INFO, "results leave by other ports now", "job=%s", j->name);
+	else
+		core_doubt_maps(c); /* is the run there still? */
+	j->rewrite = j->rewrite && r < 0;
+	follow_over(c, r);
+}
+
+/*
+ * Workers are behind another port, or behind the same one made anew, or the tree is another: the
+ * run is written anew.
+ */
 static void move(struct core *c, const struct job *j)
 {
 	struct installation *g = c->install.g;
@@ -83,6 +151,7 @@ static void move(struct core *c, const struct job *j)
 		}
 	r = installation_address(g, &c->why);
 	g->job.tenant = j->tenant;
+	g->anew = j->rewrite;
 	if (r < 0)
 		follow_over(c, r);
 	else
@@ -122,6 +191,10 @@ static void hop_read(struct core *c, int r)
 	}
 	assert(g->copies); /* a job has one worker at least */
 	c->why = (struct why){ "" };
+	if (c->follow->rewrite) {
+		move(c, c->follow);
+		return;
+	}
 	hops = calloc(g->copies, sizeof(*hops));
 	for (unsigned int i = 0; hops && i < g->copies; i++)
 		hops[i] = g->copy[i].hop;
@@ -139,12 +212,17 @@ void follow_begin(struct core *c)
 
 	while ((j = marked_find(c))) {
 		j->follow = false;
-		if (job_is_in_maps(j) && !j->spilled)
+		j->rewrite = j->rewrite && job_is_running(j); /* what waits comes as it is now */
+		if (j->run_window && !job_is_suspended(j) && (!j->spilled || j->rewrite))
 			break;
 	}
 	if (!j)
 		return;
 	c->follow = j;
+	if (j->spilled) { /* its sums stay */
+		run_spill(c, j, 0, spilled);
+		return;
+	}
 	r = run_plan(c, j, 0);
 	if (r < 0)
 		follow_over(c, r);

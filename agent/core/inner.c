@@ -122,6 +122,8 @@ static int before_check(const struct job *before, const struct document *d, unsi
 		return 0;
 	if (before->tenant == tenant && document_is_equal(before->document, d))
 		return 1;
+	if (d->generation > before->document->generation)
+		return 0;
 	return why_say(why, -EEXIST,
 		       "job %s: this node has another document of run %u, or for another tenant: "
 		       "tallyctl job del %s first",
@@ -139,6 +141,11 @@ static int number_check(const struct books *b, const struct document *d, struct 
 		       "job %s: job %s of this node has its number, %u: tallyctl job del %s "
 		       "first, if that one is over",
 		       d->job, other->name, d->id, other->name);
+}
+
+static bool is_same_run(const struct job *before, const struct job *j)
+{
+	return before && before->id == j->id && before->epoch == j->epoch;
 }
 
 static void agreed(struct core *c, int r)
@@ -159,6 +166,8 @@ static void saved(struct core *c, int r)
 	if (r == 0) {
 		core_log(c, LOG_LEVEL_INFO, "document taken", "job=%s epoch=%u",
 			 c->change.created->name, c->change.created->epoch);
+		if (is_same_run(before, c->change.created)) /* with what was below us before */
+			follow_rewrite(c, c->change.created);
 		job_free(before);
 		runs_agree(c, agreed);
 		return;
@@ -211,6 +220,8 @@ int inner_apply(struct core *c, const struct request_apply *q)
 	}
 	r = core_cordon_check(c, &c->why);
 	fresh = r < 0 ? NULL : job_new_inner(&q->document, tenant);
+	if (fresh && is_same_run(before, fresh))
+		fresh->borrows = before->borrows;
 	if (r == 0)
 		r = fresh ? replace(c, before, fresh) : -ENOMEM;
 	if (r < 0)

@@ -60,6 +60,7 @@ struct installation_copy {
 
 struct installation {
 	uint32_t id; /* the job's */
+	bool anew; /* its run may be there already: what is below the node has changed */
 	struct tally_job job;
 	struct tally_key key[TALLY_KEYS_MAX]; /* by number, if the job is keyed; secrets */
 	bool node_key; /* key[TALLY_NODE_KEY] is one */

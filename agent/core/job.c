@@ -21,13 +21,18 @@ struct job *job_new(const struct job *facts)
 
 int job_tree_set(struct job *j, const struct tree *tree)
 {
-	if (!tree->nodes)
+	if (!tree->nodes && !tree->found)
 		return 0;
 	j->tree = malloc(sizeof(*j->tree));
 	if (!j->tree)
 		return -ENOMEM;
 	*j->tree = *tree;
 	return 0;
+}
+
+bool job_tree_moves(const struct job *j)
+{
+	return j->document ? j->document->generation : j->tree && j->tree->found;
 }
 
 struct job *job_new_inner(const struct document *document, unsigned int tenant)

@@ -78,6 +78,9 @@ struct job {
 	uint64_t begin_again_ns; /* when these are looked for again */
 	struct job_draw begin_draw; /* for the run that begins then */
 	bool follow; /* neighbours of the run may have changed */
+	bool rewrite; /* its tree has: the run is written anew as soon as all neighbours are known
+		       */
+	struct why left_out; /* inner nodes that its tree might have had, and why not; or empty */
 	uint64_t refill_ns; /* when its run in software may get slots */
 	unsigned int refill_apart_ms; /* how long it waits since it gave some back, or could not
 				       * use them; 0: neither */
@@ -93,8 +96,11 @@ struct job *job_new(const struct job *facts);
 void job_free(struct job *j);
 static inline void job_freep(struct job **j) { job_free(*j); }
 
-/* Gives it a copy of the tree, if that has nodes. -ENOMEM. */
+/* Gives it a copy of the tree, if that has nodes, or is to be found. -ENOMEM. */
 int job_tree_set(struct job *j, const struct tree *tree);
+
+/* Is its tree one that agents find, and may change in mid-run? */
+bool job_tree_moves(const struct job *j);
 
 /* An inner job, with a copy of the document. The caller's. NULL: no memory. */
 struct job *job_new_inner(const struct document *document, unsigned int tenant);

@@ -67,6 +67,9 @@ static const struct key job_create_rows[] = {
 	{ "tree", NULL, KEY_LIST(struct request_job, tree.node, tree.nodes),
 	  .keys = &tree_node_keys, .allowed = "a mapping of `name`, `address` and `ranks`",
 	  .otherwise = "the job has one node", .meaning = "Its [inner nodes](trees.md)." },
+	{ "find_tree", &key_bool, JOB(tree.found), .initial = "false",
+	  .meaning = "Do agents find the inner nodes ([trees](trees.md#trees-that-agents-find))? "
+		     "Then there is no `tree`." },
 };
 
 static const struct key documents_rows[] = {

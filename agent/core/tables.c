@@ -322,7 +322,7 @@ int tables_install(const struct tables *now, const struct installation *wanted,
 	r = ports_check(now, wanted, why);
 	if (r < 0)
 		return r;
-	if (before && !before->broken && before->job.epoch == j.job.epoch &&
+	if (before && !before->broken && before->job.epoch == j.job.epoch && !wanted->anew &&
 	    !has_moved(before, wanted))
 		return why_say(why, -EEXIST,
 			       "job %u is there already with epoch %u: give a new run another "

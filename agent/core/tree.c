@@ -41,6 +41,10 @@ static const struct key document_rows[] = {
 	  .meaning = "The job's number in packets." },
 	{ "epoch", &key_number, DOCUMENT(epoch), .max = UINT16_MAX, .needed = true,
 	  .meaning = "Of the run." },
+	{ "generation", &key_number, DOCUMENT(generation), .max = UINT32_MAX, .initial = "0",
+	  .later = true,
+	  .meaning = "Of the job's tree, where agents find it: the document of a later one takes "
+		     "the place of the one before, in the same run." },
 	{ "window", &key_power, DOCUMENT(window), .min = 1, .max = TALLY_WINDOW_MAX, .needed = true,
 	  .meaning = "Of the run: the node needs twice as many slots." },
 	{ "payload", &key_blocks, DOCUMENT(payload_bytes), .min = TALLY_BLOCK_BYTES,
@@ -138,6 +142,31 @@ int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr
 	return r;
 }
 
+static bool has_node(const struct tree *t, const struct tree_node *n)
+{
+	for (unsigned int i = 0; i < t->nodes; i++)
+		if (endpoint_is_equal(&t->node[i].address, &n->address))
+			return tally_set_is_equal(&t->node[i].ranks, &n->ranks) &&
+			       !strcmp(t->node[i].name, n->name);
+	return false;
+}
+
+bool tree_is_equal(const struct tree *a, const struct tree *b)
+{
+	bool same = a->nodes == b->nodes;
+
+	for (unsigned int i = 0; same && i < a->nodes; i++)
+		same = has_node(b, &a->node[i]);
+	return same;
+}
+
+void tree_follow(struct tree *t, const struct tree *now)
+{
+	t->generation++;
+	t->nodes = now->nodes;
+	memcpy(t->node, now->node, now->nodes * sizeof(*now->node));
+}
+
 /* Are the ranks of node `i` some of those of `of`, and not all? */
 static bool is_below(const struct tree *t, unsigned int i, int of)
 {
@@ -195,6 +224,7 @@ void document_make(const struct tree *t, unsigned int index, const char *job, co
 	ret->root = run->service;
 	ret->id = run->job;
 	ret->epoch = run->epoch;
+	ret->generation = t->generation;
 	ret->window = run->window;
 	ret->payload_bytes = run->payload_bytes;
 	ret->workers = run->workers;
@@ -282,9 +312,9 @@ bool document_is_equal(const struct document *a, const struct document *b)
 	bool same = !strcmp(a->job, b->job) && !strcmp(a->node, b->node) &&
 		    endpoint_is_equal(&a->address, &b->address) &&
 		    endpoint_is_equal(&a->root, &b->root) && a->id == b->id &&
-		    a->epoch == b->epoch && a->window == b->window &&
-		    a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
-		    a->ranks == b->ranks && a->nodes == b->nodes;
+		    a->epoch == b->epoch && a->generation == b->generation &&
+		    a->window == b->window && a->payload_bytes == b->payload_bytes &&
+		    a->workers == b->workers && a->ranks == b->ranks && a->nodes == b->nodes;
 
 	for (unsigned int i = 0; same && i < a->ranks; i++)
 		same = a->rank[i].rank == b->rank[i].rank &&

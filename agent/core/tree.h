@@ -29,6 +29,8 @@ struct tree_node {
  * set come to the root as they are.
  */
 struct tree {
+	bool found; /* by the agents, which find it anew when routes change; else it was written */
+	uint32_t generation; /* how often it was found anew */
 	unsigned int nodes;
 	struct tree_node node[TREE_NODES_MAX];
 };
@@ -46,6 +48,7 @@ struct document {
 	struct sockaddr_storage root; /* the service address that workers send to */
 	uint32_t id;
 	uint16_t epoch;
+	uint32_t generation; /* of the job's tree: a later one of the same run is to be followed */
 	uint16_t window; /* of the run: a power of two, 1 .. TALLY_WINDOW_MAX */
 	uint16_t payload_bytes;
 	uint16_t workers; /* of the job, 1 .. TALLY_WORKERS_MAX */
@@ -66,6 +69,12 @@ extern const struct keys document_keys;
  */
 int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr_storage *service,
 	       struct why *why);
+
+/* The nodes of `now` in the place of those that were found before: a later generation. */
+void tree_follow(struct tree *t, const struct tree *now);
+
+/* The same nodes, in whichever order? */
+bool tree_is_equal(const struct tree *a, const struct tree *b);
 
 /* What TREE_ROOT or inner node `index` has to do. */
 void tree_role(const struct tree *t, int index, struct installation_role *ret);

@@ -332,6 +332,19 @@ static int slots_clear(struct dataplane *d, const struct tally_job *job)
 	return 0;
 }
 
+/*
+ * Do its slots hold sums of that very run? A sum names its ranks, so it is right whatever is below
+ * the root; an inner node waits for all that are below it.
+ */
+static bool keeps_slots(const struct tables_job *before, const struct tables_job *j)
+{
+	return before && !before->broken && before->job.epoch == j->job.epoch &&
+	       before->job.slot_base == j->job.slot_base &&
+	       before->job.slot_mask == j->job.slot_mask && before->job.borrows == j->job.borrows &&
+	       before->job.root && j->job.root &&
+	       tally_set_is_equal(&before->job.everyone, &j->job.everyone);
+}
+
 /* The grace period is over. What a process that died has left in its rows is not the job's. */
 static int job_write(struct dataplane *d, const struct tables_job *before,
 		     const struct tables_job *j, const struct installation *g, struct why *why)
@@ -342,7 +355,7 @@ static int job_write(struct dataplane *d, const struct tables_job *before,
 	r = rows_retire(d, d->owed, why);
 	if (r < 0)
 		return r;
-	r = slots_clear(d, &j->job);
+	r = keeps_slots(before, j) ? 0 : slots_clear(d, &j->job);
 	if (r < 0)
 		return map_error(why, r, "slots");
 	r = ranks_put(d, &j->job, g);

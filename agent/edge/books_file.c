@@ -51,6 +51,7 @@ struct inner_record {
 };
 
 #define JOB(member) KEY_MEMBER(struct job_record, is.member)
+#define JOB_TREE(member) KEY_MEMBER(struct job_record, tree.member)
 
 _Static_assert(offsetof(struct tenant_record, is) == 0, "rows of a tenant fit");
 
@@ -89,6 +90,9 @@ static const struct key job_rows[] = {
 	{ "borrows", &key_bool, JOB(borrows), .later = true },
 	{ "ranks", NULL, KEY_LIST(struct job_record, rank, ranks), .keys = KEYS_OF(rank_rows) },
 	{ "tree", NULL, KEY_LIST(struct job_record, tree.node, tree.nodes), .keys = &tree_node_keys,
+	  .later = true },
+	{ "find_tree", &key_bool, JOB_TREE(found), .initial = "false", .later = true },
+	{ "generation", &key_number, JOB_TREE(generation), .max = UINT32_MAX, .initial = "0",
 	  .later = true },
 };
 static const struct keys job_keys = KEYS(job_rows);

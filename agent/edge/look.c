@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <ifaddrs.h>
 #include <libgen.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
@@ -18,6 +20,27 @@ bool look_is_own(const struct sockaddr_storage *address)
 	endpoint_port_set(&any_port, 0);
 	return fd < 0 || bind(fd, (const void *)&any_port, sizeof(any_port)) == 0 ||
 	       errno != EADDRNOTAVAIL;
+}
+
+int look_own(struct sockaddr_storage *ret, unsigned int max)
+{
+	struct ifaddrs *all;
+	unsigned int count = 0;
+
+	if (getifaddrs(&all) < 0)
+		return -errno;
+	for (const struct ifaddrs *a = all; a && count < max; a = a->ifa_next) {
+		const int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
+
+		if (family != AF_INET && family != AF_INET6)
+			continue;
+		memset(&ret[count], 0, sizeof(*ret));
+		memcpy(&ret[count++], a->ifa_addr,
+		       family == AF_INET ? sizeof(struct sockaddr_in)
+					 : sizeof(struct sockaddr_in6));
+	}
+	freeifaddrs(all);
+	return (int)count;
 }
 
 int look_is_writable(const char *file, struct why *why)

@@ -11,6 +11,9 @@
 /* Is this an address of this machine, in this network namespace? */
 bool look_is_own(const struct sockaddr_storage *address);
 
+/* The addresses of this machine there, at most `max`, without ports; how many. Or -errno. */
+int look_own(struct sockaddr_storage *ret, unsigned int max);
+
 /* Could this file be written anew, beside the old one? Else a negative errno. */
 int look_is_writable(const char *file, struct why *why);
 

@@ -41,6 +41,7 @@ struct netlink_links {
 	struct netlink_links_events on;
 	void *context;
 	uint64_t lost;
+	bool rerouted; /* routes have changed, and nobody was told */
 	bool resync; /* events were lost; links are to be read when the rest is taken */
 	unsigned int count;
 	struct watch watch[TALLY_PORTS_MAX];
@@ -146,6 +147,10 @@ static int on_message(struct nl_msg *m, void *context)
 	case RTM_DELADDR:
 		address_event(context, message);
 		break;
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		((struct netlink_links *)context)->rerouted = true;
+		break;
 	default:
 		break;
 	}
@@ -191,7 +196,7 @@ static int resync(struct netlink_links *l)
 	return 0;
 }
 
-int netlink_links_dispatch(struct netlink_links *l, struct why *why)
+static int dispatch(struct netlink_links *l, struct why *why)
 {
 	for (unsigned int i = 0; i < NETLINK_LINKS_BURST; i++) {
 		int r = nl_recvmsgs_default(l->events);
@@ -212,6 +217,16 @@ int netlink_links_dispatch(struct netlink_links *l, struct why *why)
 		}
 	}
 	return 0;
+}
+
+int netlink_links_dispatch(struct netlink_links *l, struct why *why)
+{
+	int r = dispatch(l, why);
+
+	if (l->rerouted && l->on.route)
+		l->on.route(l->context);
+	l->rerouted = false;
+	return r;
 }
 
 int netlink_links_fd(const struct netlink_links *l) { return nl_socket_get_fd(l->events); }
@@ -243,7 +258,8 @@ int netlink_links_open(const struct netlink_links_events *events, void *context,
 		r = nl_socket_set_nonblocking(l->events);
 	if (r >= 0)
 		r = nl_socket_add_memberships(l->events, RTNLGRP_LINK, RTNLGRP_NEIGH,
-					      RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, 0);
+					      RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+					      RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
 	if (r < 0)
 		return why_say(why, -EIO, "cannot subscribe to the kernel's events of links: %s",
 			       nl_geterror(r));

@@ -31,6 +31,8 @@ struct netlink_links_events {
 	void (*neighbour)(void *context, const struct netlink_neighbour *neighbour);
 	/* A watched link has another address now, so there may be another way to somebody. */
 	void (*address)(void *context);
+	/* Routes have come, gone or changed: once for all that came together. */
+	void (*route)(void *context);
 	/*
 	 * The socket was full and the kernel lost events. netlink_links has read the links again
 	 * and called link(); the caller must read neighbours again.

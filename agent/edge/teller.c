@@ -22,7 +22,7 @@
 enum {
 	CONNECT_S = 3,
 	TALK_S = 10, /* all that follows */
-	ANSWER_BYTES = 4096,
+	ANSWER_BYTES = 32768,
 };
 
 /* One thread, and what it says. */
@@ -224,8 +224,10 @@ static int answer_take(struct talk *t, const char *text, size_t length)
 	const char *error = json_string_value(json_object_get(answer, "error"));
 	char words[ADDRESS_BYTES];
 
-	if (json_is_true(json_object_get(answer, "ok")))
+	if (json_is_true(json_object_get(answer, "ok"))) {
+		t->told.result = json_incref(json_object_get(answer, "result"));
 		return 0;
+	}
 	if (!error)
 		return strange(t, "does not answer as agents do");
 	endpoint_print(&t->what.to, words, sizeof(words));
@@ -293,6 +295,8 @@ static void talk_clear(struct talk *t)
 	free(t->what.line);
 	explicit_bzero(&t->what, sizeof(t->what));
 	explicit_bzero(&t->session, sizeof(t->session));
+	json_decref(t->told.result);
+	t->told.result = NULL;
 	t->begun = false;
 }
 
@@ -328,6 +332,7 @@ bool teller_next(struct teller *t, struct told *ret)
 	talk = &t->talk[index];
 	pthread_join(talk->thread, NULL);
 	*ret = talk->told;
+	talk->told.result = NULL;
 	talk_clear(talk);
 	return true;
 }

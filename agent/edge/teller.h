@@ -7,6 +7,7 @@
 #ifndef TALLY_AGENT_TELLER_H
 #define TALLY_AGENT_TELLER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ struct telling {
 struct told {
 	void *context;
 	int error; /* 0, or a negative errno */
+	json_t *result; /* of the answer, if that has one; the caller's from then on */
 	struct why why;
 };
 

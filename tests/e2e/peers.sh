@@ -138,10 +138,11 @@ as_agent() { # WORDS ROOT MESSAGE: said to a0 with the secret, and answered with
 
 # Who has the secret of the agents speaks for its own jobs alone, and only of these.
 what_an_agent_may_not_say() {
-	local n0 id
+	local n0 n0_link id
 	peers rate 1gbit
 	start_levels
 	n0=$(bed addr n0)
+	n0_link=$(on a0 ip -j route get "$(bed addr w2)" | jq -r '.[0].gateway')
 	create_job train 4 --tree "$work/tree.json"
 	join_ranks train "${long[@]}"
 	goes_on_at a0
@@ -152,7 +153,11 @@ what_an_agent_may_not_say() {
 	as_agent "the root of that job is 10.77.99.99" "$n0" \
 		"{\"do\":\"apply\",\"document\":$(<"$work/document")}"
 	as_agent "takes no documents from that root" 10.77.99.99 "{\"do\":\"job-del\",\"name\":\"train\",\"id\":$id}"
-	as_agent "agents say apply and job-del" "$n0" '{"do":"cordon"}'
+	as_agent "agents say apply, job-del and next-hops" "$n0" '{"do":"cordon"}'
+	as_agent "next-hops: the key 'workers' is needed" "$n0" '{"do":"next-hops"}'
+	as_agent '"own":\[.*"hops":\[\]' "$n0" "{\"do\":\"next-hops\",\"workers\":[\"$(bed addr w0)\"]}"
+	as_agent "\"hops\":\[{\"address\":\"$n0_link\",\"ranks\":\"0\"}\]" "$n0" \
+		"{\"do\":\"next-hops\",\"workers\":[\"$(bed addr w2)\"]}"
 	as_agent "not JSON" "$n0" 'hello'
 	as_agent '"ok": true' "$n0" '{"do":"job-del","name":"own","id":1}'
 	as_agent '"ok": true' "$n0" \

@@ -253,6 +253,30 @@ static void a_node_that_leaves_the_tree_is_said_farewell(void **state)
 	assert_null(next_at(0));
 }
 
+static void a_tree_that_is_found_anew_is_told(void **state)
+{
+	struct carry_way *w;
+
+	run_on(job, 4);
+	while ((w = next_at(0)))
+		carry_done(&carry, w, 0, "", 0);
+	job->tree->generation++;
+	w = next_at(1);
+	assert_non_null(w);
+	assert_int_equal(w->said_generation, 1);
+	job->tree->generation++; /* while that is under way */
+	assert_int_equal(carry_look(&carry, &books, 2), 0);
+	assert_false(carry_done(&carry, w, 0, "", 3));
+	assert_false(w->told);
+	for (int i = 0; i < NODES; i++) {
+		w = next_at(4);
+		assert_non_null(w);
+		assert_int_equal(w->said_generation, 2);
+		carry_done(&carry, w, 0, "", 4);
+	}
+	assert_null(next_at(5));
+}
+
 static void farewells_are_given_up(void **state)
 {
 	uint64_t now_ns = 0;
@@ -292,6 +316,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_node_that_leaves_the_tree_is_said_farewell, begin,
 						end),
+		cmocka_unit_test_setup_teardown(a_tree_that_is_found_anew_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(farewells_are_given_up, begin, end),
 	};
 

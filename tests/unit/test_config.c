@@ -258,6 +258,14 @@ static void an_error_names_line_key_value_and_what_is_allowed(void **state)
 		"[::]:9464, or none");
 	refused(BASE "join: {listen: [10.0.0.1, 10.0.0.1]}\n",
 		"x.yaml:3: join.listen[1]: '10.0.0.1': is named twice");
+	refused(BASE
+		"peers: {nodes: [{name: a, address: 10.9.9.1}, {name: a, address: 10.9.9.2}]}\n",
+		"x.yaml:3: peers.nodes[1]: node a is named twice");
+	refused(BASE
+		"peers: {nodes: [{name: a, address: 10.9.9.1}, {name: b, address: 10.9.9.1}]}\n",
+		"x.yaml:3: peers.nodes[1]: 10.9.9.1 is named twice");
+	refused(BASE "peers: {nodes: [{name: a, address: 10.77.0.1}]}\n",
+		"x.yaml:3: peers.nodes[0]: 10.77.0.1 is this node's own address");
 	refused(BASE "join: {socket: /run/tally/control.sock}\n",
 		"x.yaml:3: join: has the same socket as control; each needs its own");
 	refused(BASE "control: {socket: /run/tally/join.sock}\n",
@@ -504,6 +512,7 @@ static void the_documentation_has_a_row_for_each_key(void **state)
 		{ "control.", BASE "control: {zzzzzzzz: x}\n" },
 		{ "join.", BASE "join: {zzzzzzzz: x}\n" },
 		{ "peers.", BASE "peers: {zzzzzzzz: x}\n" },
+		{ "peers.nodes[].", BASE "peers: {nodes: [{zzzzzzzz: x}]}\n" },
 		{ "metrics.", BASE "metrics: {zzzzzzzz: x}\n" },
 		{ "log.", BASE "log: {zzzzzzzz: x}\n" },
 		{ "sample.", BASE "sample: {zzzzzzzz: x}\n" },

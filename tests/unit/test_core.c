@@ -1105,6 +1105,107 @@ static void only_the_next_runs_document_takes_the_place_of_one(void **state)
 	world_close(&w);
 }
 
+/* Ranks 0 and 2 were below the node; of those this leaves the first `ranks`. */
+static void apply_again(struct world *w, uint32_t generation, unsigned int ranks)
+{
+	static struct request q;
+
+	memset(&q, 0, sizeof(q));
+	q.verb = REQUEST_APPLY;
+	q.apply.document = *inner_of(w)->document;
+	q.apply.document.generation = generation;
+	q.apply.document.ranks = ranks;
+	ask(w, &q);
+	asked(w);
+}
+
+static void a_later_tree_of_the_same_run_takes_the_place_of_one(void **state)
+{
+	const struct tables_job *m;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 3, 8);
+	apply_again(&w, 5, 1);
+	assert_int_equal(w.answered, 0);
+	time_pass(&w, 10);
+	m = tables_find(&w.maps, inner_of(&w)->id);
+	assert_int_equal(m->copies, 1);
+	assert_int_equal(tally_set_count(&m->job.below), 1);
+	assert_int_equal(m->job.epoch, 3);
+	apply_again(&w, 4, 1);
+	assert_int_equal(w.answered, -EEXIST);
+	w.maps.job[0].copies = w.maps.job[0].job.copies = 0; /* as if it had not come to that */
+	world_restart(&w);
+	time_pass(&w, 10);
+	assert_int_equal(tables_find(&w.maps, inner_of(&w)->id)->copies, 1);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void found(struct world *w, const struct job *j, unsigned int nodes, uint16_t epoch)
+{
+	static struct tree tree;
+	const struct core_event e = { .kind = CORE_TREE,
+				      .found = { j->id, epoch, &tree, "p1: is away" } };
+
+	memset(&tree, 0, sizeof(tree));
+	tree.nodes = nodes;
+	snprintf(tree.node[0].name, sizeof(tree.node[0].name), "p0");
+	tree.node[0].address = world_address(120);
+	endpoint_port_set(&tree.node[0].address, TALLY_UDP_PORT);
+	tree.node[0].ranks = tally_set_first(2);
+	world_do(w, &e);
+	time_pass(w, 10);
+}
+
+static void a_run_goes_on_with_the_tree_that_is_found(void **state)
+{
+	struct request q = {
+		.verb = REQUEST_JOB_CREATE,
+		.job = { .name = "j1", .workers = 3, .window = 8, .tree.found = true }
+	};
+	const struct job *j;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	assert_false(ask(&w, &q));
+	assert_string_equal(w.answer_why,
+			    "find_tree: this node knows no agents that it could ask: add "
+			    "peers.secret and peers.nodes to tallyd.yaml, then tallyctl reload");
+	snprintf(w.config->peers.secret, sizeof(w.config->peers.secret), "/secret");
+	w.config->peers.nodes = 1;
+	w.job[1].state = PERHAPS;
+	assert_true(ask(&w, &q));
+	asked(&w);
+	for (unsigned int i = 0; i < 3; i++)
+		join(&w, i, 1);
+	j = job_numbered(&w, 1);
+	assert_int_equal(tables_find(&w.maps, j->id)->copies, 3);
+	found(&w, j, 1, j->epoch);
+	assert_int_equal(tables_find(&w.maps, j->id)->copies, 2);
+	assert_int_equal(j->tree->generation, 1);
+	assert_string_equal(j->left_out.text, "p1: is away");
+	found(&w, j, 1, j->epoch); /* nothing new */
+	found(&w, j, 0, j->epoch - 1); /* of a run that is over */
+	assert_int_equal(j->tree->generation, 1);
+	world_restart(&w);
+	j = job_numbered(&w, 1);
+	assert_true(j->tree->found && j->tree->nodes == 1 && j->tree->generation == 1);
+	w.nobody_answers = true;
+	found(&w, j, 0, j->epoch);
+	assert_int_equal(tables_find(&w.maps, j->id)->copies, 2);
+	assert_int_equal(w.wait_ms_max, 0);
+	w.nobody_answers = false;
+	found(&w, j, 0, j->epoch); /* asked again, as agents do */
+	assert_int_equal(tables_find(&w.maps, j->id)->copies, 3);
+	assert_int_equal(j->tree->generation, 2);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 static const struct tally_job *in_maps(const struct world *w, unsigned int number)
 {
 	return &tables_find(&w->maps, job_numbered(w, number)->id)->job;
@@ -1893,6 +1994,8 @@ int main(void)
 		FACT(a_run_that_begins_finds_its_whole_window_where_slots_are_scattered),
 		FACT(a_run_that_was_moved_stays_for_a_while),
 		FACT(runs_that_move_survive_crashes_and_failures),
+		FACT(a_later_tree_of_the_same_run_takes_the_place_of_one),
+		FACT(a_run_goes_on_with_the_tree_that_is_found),
 		FACT(an_inner_run_without_slots_borrows),
 		FACT(an_inner_run_borrows_where_slots_are_scattered),
 		FACT(slots_on_loan_are_given_back_when_a_quota_needs_them),

@@ -63,7 +63,7 @@ static void each_option_is_a_key_of_its_request(void **state)
 static bool is_said_by(const struct command *command, const char *key)
 {
 	/* from files */
-	if (!strcmp(key, "tree"))
+	if (!strcmp(key, "tree") || !strcmp(key, "find_tree"))
 		return command->options & OPTION_BIT(OPTION_TREE);
 	if (!strcmp(key, "document"))
 		return command->run == apply;

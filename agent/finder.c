@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "finder.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "agent/core/keys_json.h"
+#include "agent/core/paths.h"
+#include "agent/edge/log.h"
+#include "agent/edge/peer_secret.h"
+#include "agent/edge/teller.h"
+#include "common/address.h"
+#include "common/clock.h"
+#include "hops.h"
+
+enum {
+	EVERY_MS = 3000, /* routes of other nodes may have changed, and nobody says so */
+	APART_MS = 200, /* however often routes change here */
+	ANSWER_MS = 2000, /* who has not answered then is left out */
+	SLACK_US = 10000,
+};
+
+/* One job whose tree is to be found, while it has a run. */
+struct search {
+	struct search *next;
+	uint32_t job;
+	uint16_t epoch;
+	uint64_t began_ns, due_ns;
+	bool is_wanted; /* while finder_look() looks */
+};
+
+/* All that is asked for one job, at one time. */
+struct round {
+	uint32_t number, job;
+	uint16_t epoch;
+	uint64_t end_ns;
+	struct paths_question question;
+	unsigned int peers, pending;
+	struct config_peer peer[CONFIG_PEERS_MAX];
+	struct paths_view *view[CONFIG_PEERS_MAX]; /* NULL: no answer, or not yet */
+	struct why why[CONFIG_PEERS_MAX];
+	struct paths_view root;
+};
+
+/* Goes with a question; its round may be over when the answer comes. */
+struct asked {
+	uint32_t round; /* 0: free */
+	unsigned int peer;
+};
+
+struct finder {
+	struct driver *driver;
+	struct teller *teller;
+	sd_event_source *answers, *timer;
+	struct search *first;
+	struct round *round; /* NULL: none is under way */
+	uint32_t rounds;
+	struct asked asked[TELLER_UNDER_WAY_MAX];
+};
+
+static const struct core *core_of(const struct finder *f) { return driver_core(f->driver); }
+
+/* --- a round --------------------------------------------------------------------------------- */
+
+static void round_free(struct round *r)
+{
+	for (unsigned int i = 0; r && i < r->peers; i++)
+		free(r->view[i]);
+	free(r);
+}
+
+/* {"do": "next-hops", "workers": [...]}. NULL: no memory. */
+static char *question_line(const struct paths_question *q)
+{
+	_cleanup_(json_decrefp) json_t *line = keys_json_make(&paths_question_keys, q);
+
+	return line && json_object_set_new(line, "do", json_string("next-hops")) == 0
+		       ? json_dumps(line, JSON_COMPACT)
+		       : NULL;
+}
+
+static struct asked *asked_find(struct finder *f)
+{
+	for (unsigned int i = 0; i < TELLER_UNDER_WAY_MAX; i++)
+		if (!f->asked[i].round)
+			return &f->asked[i];
+	return NULL;
+}
+
+static void ask(struct finder *f, struct round *r, unsigned int peer,
+		const struct sockaddr_storage *root, const uint8_t *key)
+{
+	struct telling what = { .to = r->peer[peer].address, .root = *root };
+	struct asked *asked = asked_find(f);
+	int error = -EAGAIN;
+
+	what.context = asked;
+	memcpy(what.key, key, sizeof(what.key));
+	if (asked) {
+		what.line = question_line(&r->question);
+		error = what.line ? teller_tell(f->teller, &what) : -ENOMEM;
+	}
+	explicit_bzero(what.key, sizeof(what.key));
+	if (error == 0) {
+		*asked = (struct asked){ r->number, peer };
+		r->pending++;
+		return;
+	}
+	why_say(&r->why[peer], error, "%s",
+		error == -EAGAIN ? "so many agents are asked that this one has to wait"
+				 : strerror(-error));
+}
+
+static void round_begin(struct finder *f, struct search *s, const struct job *j)
+{
+	const struct config *c = core_config(core_of(f));
+	struct round *r = calloc(1, sizeof(*r));
+	uint8_t key[SECRET_KEY_BYTES];
+	struct why why = { "" };
+	int error;
+
+	s->began_ns = clock_now_ns();
+	s->due_ns = s->began_ns + EVERY_MS * 1000000ull;
+	f->round = r;
+	if (!r)
+		return;
+	f->rounds += f->rounds == UINT32_MAX ? 2 : 1;
+	r->number = f->rounds;
+	r->job = j->id;
+	r->epoch = j->epoch;
+	r->end_ns = s->began_ns + ANSWER_MS * 1000000ull;
+	r->question.workers = j->workers;
+	for (unsigned int i = 0; i < j->workers; i++)
+		r->question.worker[i] = j->rank[i].address;
+	hops_look(driver_netlink(f->driver), &r->question, &r->root);
+	error = peer_secret_read(c->peers.secret, key, &why);
+	for (unsigned int i = 0; i < c->peers.nodes; i++) {
+		if (c->peers.node[i].address.ss_family != j->service.ss_family)
+			continue;
+		r->peer[r->peers++] = c->peers.node[i];
+		if (error == 0)
+			ask(f, r, r->peers - 1, &j->service, key);
+		else
+			r->why[r->peers - 1] = why;
+	}
+	explicit_bzero(key, sizeof(key));
+}
+
+static struct paths_view *view_read(const json_t *result, struct why *why)
+{
+	static const struct keys_style style = { .number = "a number", .tolerant = true };
+	struct reading reading = { &style, "its answer", NULL, why->text, sizeof(why->text) };
+	_cleanup_(freep) struct paths_view *v = calloc(1, sizeof(*v));
+	_cleanup_(value_freep) struct value *tree = NULL;
+	int r = v ? keys_json_tree(result, &tree) : -ENOMEM;
+
+	if (r == 0)
+		r = keys_take_root(&reading, tree, &paths_view_keys, v, NULL);
+	if (r < 0 && !*why->text)
+		why_say(why, r, "its answer: %s", strerror(-r));
+	return r < 0 ? NULL : TAKE_PTR(v);
+}
+
+static void answered(struct finder *f, const struct told *told)
+{
+	const struct asked asked = TAKE(*(struct asked *)told->context, (struct asked){ 0 });
+	struct round *r = f->round;
+
+	if (!r || r->number != asked.round)
+		return;
+	r->pending--;
+	if (told->error < 0)
+		r->why[asked.peer] = told->why;
+	else
+		r->view[asked.peer] = view_read(told->result, &r->why[asked.peer]);
+}
+
+static void left_out_say(const struct round *r, struct why *ret)
+{
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < r->peers && used < sizeof(ret->text); i++)
+		if (!r->view[i])
+			used += snprintf(ret->text + used, sizeof(ret->text) - used, "%s%s: %.150s",
+					 used ? "; " : "", r->peer[i].name,
+					 *r->why[i].text ? r->why[i].text : "no answer in 2 s");
+}
+
+static void round_end(struct finder *f)
+{
+	struct core_event e = { .kind = CORE_TREE };
+	struct tree *tree = calloc(1, sizeof(*tree));
+	struct round *r = TAKE_PTR(f->round);
+	struct why left_out = { "" };
+
+	if (tree) {
+		paths_tree(&r->root, r->peer, r->view, r->peers, r->question.workers, tree);
+		left_out_say(r, &left_out);
+		e.found.job = r->job;
+		e.found.epoch = r->epoch;
+		e.found.tree = tree;
+		e.found.left_out = left_out.text;
+		driver_handle(f->driver, &e);
+	}
+	free(tree);
+	round_free(r);
+}
+
+/* --- what is due ----------------------------------------------------------------------------- */
+
+static struct search *due_first(const struct finder *f)
+{
+	struct search *first = f->first;
+
+	for (struct search *s = f->first; s; s = s->next)
+		if (s->due_ns < first->due_ns)
+			first = s;
+	return first;
+}
+
+static void timer_set(struct finder *f)
+{
+	const struct round *r = f->round;
+	const struct search *s = due_first(f);
+	uint64_t at_ns = UINT64_MAX;
+
+	if (r)
+		at_ns = r->pending ? r->end_ns : 0;
+	else if (s)
+		at_ns = s->due_ns;
+	if (at_ns != UINT64_MAX)
+		sd_event_source_set_time(f->timer, at_ns / 1000 + 1);
+	sd_event_source_set_enabled(f->timer,
+				    at_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static int on_time(sd_event_source *timer, uint64_t us, void *data)
+{
+	struct finder *f = data;
+	struct search *s;
+	const struct job *j;
+
+	if (f->round && (!f->round->pending || clock_now_ns() >= f->round->end_ns))
+		round_end(f);
+	s = due_first(f);
+	j = s ? books_job_numbered(core_books(core_of(f)), s->job) : NULL;
+	if (!f->round && j && s->due_ns <= clock_now_ns())
+		round_begin(f, s, j);
+	timer_set(f);
+	return 0;
+}
+
+static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)
+{
+	struct finder *f = data;
+	struct told told;
+
+	for (; teller_next(f->teller, &told); json_decref(told.result))
+		answered(f, &told);
+	timer_set(f);
+	return 0;
+}
+
+/* --- which jobs ------------------------------------------------------------------------------ */
+
+/* `before`: of the job before this one in the books, so mostly the next is the one. */
+static struct search *search_want(struct finder *f, struct search *before, const struct job *j)
+{
+	struct search **next = before ? &before->next : &f->first, *s = *next;
+
+	if (!s || s->job != j->id)
+		for (s = f->first; s && s->job != j->id;)
+			s = s->next;
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return before; /* comes again with the next event */
+		s->job = j->id;
+		s->epoch = j->epoch;
+		s->next = *next;
+		*next = s;
+	}
+	if (s->epoch != j->epoch)
+		s->due_ns = 0;
+	s->epoch = j->epoch;
+	s->is_wanted = true;
+	return s;
+}
+
+void finder_look(struct finder *f)
+{
+	struct search *last = NULL;
+	const struct books *b;
+
+	if (!f)
+		return;
+	b = core_books(core_of(f));
+	for (struct search *s = f->first; s; s = s->next)
+		s->is_wanted = false;
+	for (unsigned int i = 0; i < b->jobs; i++)
+		if (b->job[i]->tree && b->job[i]->tree->found && b->job[i]->run_window)
+			last = search_want(f, last, b->job[i]);
+	for (struct search **link = &f->first; *link;) {
+		struct search *s = *link;
+
+		if (s->is_wanted) {
+			link = &s->next;
+		} else {
+			*link = s->next;
+			free(s);
+		}
+	}
+	timer_set(f);
+}
+
+void finder_hurry(struct finder *f)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	for (struct search *s = f ? f->first : NULL; s; s = s->next) {
+		const uint64_t at_ns = s->began_ns + APART_MS * 1000000ull;
+
+		s->due_ns = at_ns > now_ns ? at_ns : now_ns;
+	}
+	if (f)
+		timer_set(f);
+}
+
+/* --- open and close -------------------------------------------------------------------------- */
+
+int finder_open(sd_event *loop, struct driver *d, struct finder **ret)
+{
+	struct finder *f = calloc(1, sizeof(*f));
+	int r;
+
+	*ret = f;
+	if (!f)
+		return -ENOMEM;
+	f->driver = d;
+	r = teller_open(&f->teller);
+	if (r >= 0)
+		r = sd_event_add_io(loop, &f->answers, teller_fd(f->teller), EPOLLIN, on_answer, f);
+	if (r >= 0)
+		r = sd_event_add_time(loop, &f->timer, CLOCK_MONOTONIC, 0, SLACK_US, on_time, f);
+	if (r >= 0)
+		finder_look(f);
+	return r < 0 ? r : 0;
+}
+
+void finder_close(struct finder *f)
+{
+	if (!f)
+		return;
+	sd_event_source_disable_unref(f->timer);
+	sd_event_source_disable_unref(f->answers);
+	teller_close(f->teller);
+	round_free(f->round);
+	while (f->first) {
+		struct search *s = f->first;
+
+		f->first = s->next;
+		free(s);
+	}
+	free(f);
+}

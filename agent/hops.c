@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "hops.h"
+
+#include <string.h>
+
+#include "agent/edge/look.h"
+#include "common/address.h"
+
+void hops_look(struct netlink *n, const struct paths_question *q, struct paths_view *ret)
+{
+	struct netlink_next next;
+	struct why why;
+	int own;
+
+	memset(ret, 0, sizeof(*ret));
+	own = look_own(ret->own, PATHS_OWN_MAX);
+	ret->owns = own < 0 ? 0 : own;
+	for (unsigned int i = 0; i < q->workers; i++)
+		if (netlink_next(n, &q->worker[i], &next, &why) == 0 &&
+		    !endpoint_is_equal(&next.address, &q->worker[i]))
+			paths_hop_add(ret, i, &next.address);
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Trees that agents find: nobody writes one, and ranks say no number. The root's agent asks routing,
+# its own and that of the others, and does so again while the run is on.
+#
+#   w0 w1 ── b0 ──┐
+#   w2 w3 ── b1 ──┴── a0 ──┐
+#   w4 w5 ── b2 ──┬── a1 ──┴── n0
+#   w6 w7 ── b3 ──┘
+# shellcheck source=tests/e2e/tree_lib.sh
+source "$(dirname "$0")/tree_lib.sh"
+
+large=(-d float32 -b 1M -e 4M -n 3 -w 0)
+long=(-d int32 -b 1M -e 1M -n 150 -w 0)
+
+asks() { # NODE...: n0 asks these
+	local name list=''
+	for name; do
+		list+=", {name: $name, address: $(bed addr "$name")}"
+	done
+	sed -i "s|^peers: {|peers: {nodes: [${list:2}], |" "$work/tallyd.yaml"
+}
+
+found_begin() { # LINK-OPTIONS: all agents run, and a job of eight
+	three_levels "$@" && asks a0 a1 b0 b1 b2 b3 || return 1
+	start_agent && start_all_inner || return 1
+	create_job train 8 --tree auto
+}
+
+# In whichever order they join.
+join_unranked() { # [tally-perf arguments...]
+	join_all train w3 w0 w7 w1 w5 w2 w6 w4 -- "$@"
+}
+
+# As the tree that is there says: the hosts below each node, in order.
+tree_now() {
+	ctl --json job list train | jq -r '.[0] |
+		(.members | map({ key: (.rank | tostring), value: .address }) | from_entries) as $at |
+		.nodes[] | .name + " " + ([.ranks | split(",")[] | split("-") | map(tonumber) |
+		range(.[0]; .[-1] + 1) | $at[tostring] | split(":")[0] | split(".")[2] | tonumber] |
+		sort | map(tostring) | join(" "))' | sort
+}
+segments() { # HOST...: of their addresses, in order
+	local host
+	for host; do
+		bed addr "$host" | cut -d. -f3
+	done | sort -n | paste -sd' '
+}
+tree_is() { [[ $(tree_now) == "$1" ]]; }
+whole_tree() {
+	echo "a0 $(segments w0 w1 w2 w3)
+a1 $(segments w4 w5 w6 w7)
+b0 $(segments w0 w1)
+b1 $(segments w2 w3)
+b2 $(segments w4 w5)
+b3 $(segments w6 w7)"
+}
+
+the_tree_is_the_paths_of_routing() {
+	local name run
+	found_begin rate 1gbit loss 0.5
+	for run in 1 2; do
+		join_unranked "${large[@]}"
+		until_true state_is train running
+		until_true tree_is "$(whole_tree)"
+		ctl job show train
+		joined_end
+		until_true state_is train waiting
+		for name in a0 a1 b0 b1 b2 b3; do
+			echo "$name sent up $(sent_up "$name")"
+			(($(sent_up "$name") > 1000 * run))
+		done
+	done
+	ctl job del train
+	for name in a0 a1 b0 b1 b2 b3; do
+		until_true is_clean_at "$name"
+	done
+}
+
+half_a_tree() { # without b0, and without a1 and all that only it leads to
+	echo "a0 $(segments w0 w1 w2 w3)
+b1 $(segments w2 w3)"
+}
+
+# The run is on all the same; who comes back comes into the tree.
+who_does_not_answer_is_left_out() {
+	local name
+	three_levels rate 1gbit
+	asks a0 a1 b0 b1 b2 b3
+	start_agent
+	for name in a0 a1 b1 b2 b3; do
+		start_inner "$name"
+	done
+	create_job train 8 --tree auto
+	join_unranked "${long[@]}"
+	until_true state_is train running
+	until_true tree_is "$(whole_tree | grep -v b0)"
+	ctl job show train | has 'left out of the tree: b0: .*refused'
+	end_inner a1 KILL
+	until_true tree_is "$(half_a_tree)"
+	ctl job show train | has 'left out of the tree: a1: .*refused; b0: '
+	another train 1000
+	start_inner b0
+	start_inner a1
+	until_true tree_is "$(whole_tree)"
+	for name in a1 b0; do
+		goes_on_at "$name"
+	done
+	[[ $(ctl --json job list train | jq -r '.[0].left_out') == '' ]]
+	joined_end
+}
+
+# The next agent finds in the state file which tree it was, and asks anew.
+the_roots_agent_is_killed() {
+	found_begin rate 1gbit
+	join_unranked "${long[@]}"
+	until_true tree_is "$(whole_tree)"
+	end_agent KILL
+	end_inner b2 KILL
+	[[ $(jq '.jobs[0].tree | length' "$work/state.json") == 6 ]]
+	start_agent
+	until_true tree_is "$(whole_tree | grep -v b2)"
+	goes_on_at a0
+	joined_end
+}
+
+what_cannot_be_found_is_refused() {
+	levels 1024
+	start_agent
+	refuses "this node knows no agents that it could ask" create_job train 4 --tree auto
+	refuses "a job with a tree has none" create_job train 4 --tree auto --tags yes
+}
+
+facts the_tree_is_the_paths_of_routing \
+	who_does_not_answer_is_left_out \
+	the_roots_agent_is_killed \
+	what_cannot_be_found_is_refused

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Trees that agents find: next hops in, tree out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/keys_json.h"
+#include "agent/core/paths.h"
+#include "common/address.h"
+#include "common/owned.h"
+#include "common/ranks.h"
+#include "random.h"
+
+enum {
+	WORKERS = 8,
+	PEERS = 6,
+	ROUNDS = 20000,
+};
+
+static const struct sockaddr_storage service = { .ss_family = AF_INET };
+static struct config_peer peer[PEERS];
+static struct paths_view *view[PEERS], root;
+static struct tree tree;
+
+static struct sockaddr_storage address_of(const char *format, unsigned int of)
+{
+	struct sockaddr_storage address;
+	char text[64];
+
+	snprintf(text, sizeof(text), format, of);
+	assert_int_equal(address_parse(text, TALLY_UDP_PORT, &address), 0);
+	return address;
+}
+
+/* Peer i has the service address 10.0.0.i, and 10.1.0.i on a link. */
+static int prepare(void **state)
+{
+	memset(&root, 0, sizeof(root));
+	for (unsigned int i = 0; i < PEERS; i++) {
+		snprintf(peer[i].name, sizeof(peer[i].name), "p%u", i);
+		peer[i].address = address_of("10.0.0.%u", i + 1);
+		view[i] = calloc(1, sizeof(*view[i]));
+		assert_non_null(view[i]);
+		view[i]->own[view[i]->owns++] = address_of("10.0.0.%u", i + 1);
+		view[i]->own[view[i]->owns++] = address_of("10.1.0.%u", i + 1);
+	}
+	return 0;
+}
+
+static int release(void **state)
+{
+	for (unsigned int i = 0; i < PEERS; i++)
+		free(view[i]);
+	return 0;
+}
+
+/* What is for these ranks goes to peer `to` next. */
+static void route(struct paths_view *from, const char *ranks, unsigned int to)
+{
+	struct sockaddr_storage next = address_of("10.1.0.%u", to + 1);
+	struct tally_set set;
+
+	assert_int_equal(ranks_parse(ranks, &set), 0);
+	endpoint_port_set(&next, 0);
+	for (unsigned int rank = 0; rank < WORKERS; rank++)
+		if (tally_set_has(&set, rank))
+			paths_hop_add(from, rank, &next);
+}
+
+/* As "p0=0-3 p1=4-7". */
+static void found(const char *words)
+{
+	char text[PEERS * (NAME_BYTES + RANKS_BYTES)] = "", ranks[RANKS_BYTES];
+	size_t used = 0;
+	struct why why = { "" };
+
+	paths_tree(&root, peer, view, PEERS, WORKERS, &tree);
+	assert_true(tree.found);
+	assert_int_equal(tree_check(&tree, WORKERS, &service, &why), 0);
+	for (unsigned int i = 0; i < tree.nodes; i++) {
+		ranks_print(&tree.node[i].ranks, ranks, sizeof(ranks));
+		used += snprintf(text + used, sizeof(text) - used, "%s%s=%s", i ? " " : "",
+				 tree.node[i].name, ranks);
+		assert_true(endpoint_is_equal(&tree.node[i].address,
+					      &peer[tree.node[i].name[1] - '0'].address));
+	}
+	assert_string_equal(text, words);
+}
+
+static void three_levels(void)
+{
+	route(&root, "0-3", 0);
+	route(&root, "4-7", 1);
+	route(view[0], "0-1", 2);
+	route(view[0], "2-3", 3);
+	route(view[1], "4-5", 4);
+	route(view[1], "6-7", 5);
+}
+
+static void nodes_on_the_paths_are_the_tree(void **state)
+{
+	found("");
+	three_levels();
+	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
+}
+
+static void who_does_not_answer_is_left_out_with_all_behind_it(void **state)
+{
+	three_levels();
+	free(view[3]);
+	view[3] = NULL;
+	found("p0=0-3 p1=4-7 p2=0-1 p4=4-5 p5=6-7");
+	free(view[1]);
+	view[1] = NULL;
+	found("p0=0-3 p2=0-1");
+}
+
+static void nodes_with_nothing_to_add_up_are_left_out(void **state)
+{
+	route(&root, "0-3", 0);
+	route(view[0], "0-3", 1); /* all go on: p1 alone has what p0 would have */
+	route(view[1], "0", 2);
+	route(&root, "4-6", 3);
+	route(view[3], "4-5", 4); /* p3 has rank 6 besides */
+	found("p1=0-3 p3=4-6 p4=4-5");
+}
+
+/* Where routing is no tree, paths end at the first node that another path comes to otherwise. */
+static void paths_that_cross_are_cut(void **state)
+{
+	route(&root, "0-1", 0);
+	route(&root, "2-3", 1);
+	route(view[0], "0-1", 2);
+	route(view[1], "2-3", 2);
+	route(view[0], "4", 5); /* nobody sends rank 4 there */
+	found("p1=2-3 p2=0-1");
+}
+
+static void paths_that_go_round_end(void **state)
+{
+	route(&root, "0-1", 0);
+	route(view[0], "0-1", 1);
+	route(view[1], "0-1", 0);
+	found("p1=0-1");
+	route(view[2], "2-3", 2);
+	route(&root, "2-3", 2);
+	found("p1=0-1 p2=2-3");
+}
+
+static void an_address_of_two_nodes_is_nobodys(void **state)
+{
+	three_levels();
+	view[5]->own[view[5]->owns++] = address_of("10.1.0.%u", 1);
+	found("p1=4-7 p4=4-5 p5=6-7");
+}
+
+static void views_are_read_as_they_were_written(void **state)
+{
+	static const struct keys_style style = { .number = "a number" };
+	_cleanup_(freep) struct paths_view *same = calloc(1, sizeof(*same));
+	struct why why = { "" };
+	struct reading reading = { &style, "view", NULL, why.text, sizeof(why.text) };
+	_cleanup_(value_freep) struct value *value = NULL;
+	_cleanup_(json_freep) json_t *json = NULL;
+
+	three_levels();
+	view[0]->own[view[0]->owns++] = address_of("fe80::%u", 7);
+	json = keys_json_make(&paths_view_keys, view[0]);
+	assert_int_equal(keys_json_tree(json, &value), 0);
+	assert_int_equal(keys_take_root(&reading, value, &paths_view_keys, same, NULL), 0);
+	assert_int_equal(same->owns, 3);
+	for (unsigned int i = 0; i < same->owns; i++)
+		assert_true(endpoint_is_equal(&same->own[i], &view[0]->own[i]));
+	assert_int_equal(same->hops, 2);
+	assert_true(tally_set_is_equal(&same->hop[1].ranks, &view[0]->hop[1].ranks));
+	free(view[0]);
+	view[0] = TAKE_PTR(same);
+	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
+}
+
+/* Whatever agents say: what is found is a tree, and every node of it has work. */
+static void any_answers_make_a_tree(void **state)
+{
+	struct why why = { "" };
+	unsigned int nodes = 0;
+	uint64_t seed = 1;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		release(NULL);
+		prepare(NULL);
+		for (unsigned int rank = 0; rank < WORKERS; rank++)
+			for (unsigned int p = 0; p <= PEERS; p++) {
+				struct sockaddr_storage next = address_of(
+					"10.1.0.%u", random_below(&seed, PEERS + 2) + 1);
+
+				paths_hop_add(p < PEERS ? view[p] : &root, rank, &next);
+			}
+		paths_tree(&root, peer, view, PEERS, WORKERS, &tree);
+		assert_int_equal(tree_check(&tree, WORKERS, &service, &why), 0);
+		for (unsigned int k = 0; k < tree.nodes; k++)
+			assert_true(tally_set_count(&tree.node[k].ranks) > 1);
+		nodes += tree.nodes;
+	}
+	assert_true(nodes > ROUNDS / 10);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, prepare, release)
+	const struct CMUnitTest tests[] = {
+		TEST(nodes_on_the_paths_are_the_tree),
+		TEST(who_does_not_answer_is_left_out_with_all_behind_it),
+		TEST(nodes_with_nothing_to_add_up_are_left_out),
+		TEST(paths_that_cross_are_cut),
+		TEST(paths_that_go_round_end),
+		TEST(an_address_of_two_nodes_is_nobodys),
+		TEST(views_are_read_as_they_were_written),
+		TEST(any_answers_make_a_tree),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
