@@ -12,7 +12,7 @@
 source "$(dirname "$0")/tree_lib.sh"
 
 large=(-d float32 -b 1M -e 4M -n 3 -w 0)
-long=(-d int32 -b 1M -e 1M -n 150 -w 0)
+long=(-d int32 -b 1M -e 1M -n 400 -w 0) # outlasts what is done to it
 
 asks() { # NODE...: n0 asks these
 	local name list=''
@@ -48,6 +48,7 @@ segments() { # HOST...: of their addresses, in order
 	done | sort -n | paste -sd' '
 }
 tree_is() { [[ $(tree_now) == "$1" ]]; }
+
 whole_tree() {
 	echo "a0 $(segments w0 w1 w2 w3)
 a1 $(segments w4 w5 w6 w7)
@@ -125,6 +126,52 @@ the_roots_agent_is_killed() {
 	joined_end
 }
 
+# As levels; w1 has a second way, behind a1.
+two_ways() {
+	agent_network <<-END || return 1
+		host w0 w1 w2 w3
+		node n0 a0 a1
+		link w0 a0 rate 1gbit
+		link w1 a0 rate 1gbit
+		link w2 a1 rate 1gbit
+		link w3 a1 rate 1gbit
+		link a0 n0 rate 1gbit
+		link a1 n0 rate 1gbit
+		link w1 a1 rate 1gbit
+	END
+	configure_inner a0 1024 && configure_inner a1 1024 && peers_of a0 a1 && asks a0 a1
+}
+
+# HOST NEW-NODE [NODE...]: behind that one from now on, as all these nodes know.
+moves() {
+	local host=$1 to=$2 address at gateway node
+	address=$(bed addr "$host")
+	shift 2
+	at=$(on "$host" ip -4 -j addr show dev eth1 | jq -r '.[0].addr_info[0].local')
+	gateway=$(on "$to" ip -4 -j addr show dev "$host" | jq -r '.[0].addr_info[0].local')
+	on "$to" ip route replace "$address/32" via "$at"
+	for node; do
+		on "$node" ip route replace "$address/32" \
+			via "$(on "$node" ip -j route get "$(bed addr "$to")" | jq -r '.[0].gateway')"
+	done
+	on "$host" ip route replace default via "$gateway" dev eth1
+}
+
+workers_move_in_mid_run() {
+	two_ways
+	start_levels
+	create_job train 4 --tree auto
+	join_all train w0 w1 w2 w3 -- "${long[@]}"
+	until_true tree_is "a0 $(segments w0 w1)
+a1 $(segments w2 w3)"
+	goes_on_at a1
+	moves w1 a1 n0
+	until_true tree_is "a1 $(segments w1 w2 w3)" # w0 alone is nothing to add up
+	goes_on_at a1
+	until_true is_clean_at a0
+	joined_end
+}
+
 what_cannot_be_found_is_refused() {
 	levels 1024
 	start_agent
@@ -135,4 +182,5 @@ what_cannot_be_found_is_refused() {
 facts the_tree_is_the_paths_of_routing \
 	who_does_not_answer_is_left_out \
 	the_roots_agent_is_killed \
+	workers_move_in_mid_run \
 	what_cannot_be_found_is_refused
