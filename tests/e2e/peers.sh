@@ -16,7 +16,7 @@ knows() { # HOW-MANY-ARE-AWAY STATE-OF-a0 STATE-OF-a1
 		[[ $(ctl --json job list train | jq -r '[.[0].nodes[].state] | join(" ")') == "$2 $3" ]]
 }
 said() { grep -q "$2" "$1"; } # FILE WORDS
-long=(-d int32 -b 1M -e 1M -n 120 -w 0)
+long=(-d int32 -b 1M -e 1M -n 300 -w 0)
 large=(-d float32 -b 1M -e 4M -n 5 -w 0)
 
 each_run_begins_without_anybody_carrying_anything() {
