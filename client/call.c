@@ -262,15 +262,17 @@ uint64_t call_place(const struct call *c, uint32_t e)
 }
 
 /*
- * What all ranks learn from the result of a chunk of round 0, with or without its payload.
+ * What all ranks learn from the result of a chunk of round 0, with or without its payload. What is
+ * due follows from the form that the chunk was sent in: a rank may announce what does not come.
  * True: its sum is good.
  */
 static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *h)
 {
 	struct call_chunk *k = &c->chunk[chunk];
-	bool sent_narrow = !k->wide;
+	bool is_wide = h->flags & TALLY_WIDE;
 	bool sealed = c->member.sealed; /* then no sum of another scale tells that all is zero */
 	bool guessed_right = k->scale == h->scale || (!h->scale && !sealed);
+	bool good = guessed_right && (k->wide || !is_wide);
 
 	if (c->chunks - chunk > c->member.window) {
 		k[c->member.window].scale = h->scale_ahead;
@@ -280,16 +282,11 @@ static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *
 		c->guess[chunk] = h->scale;
 	k->scale = h->scale;
 
-	if (!(h->flags & TALLY_WIDE)) {
-		if (!guessed_right)
-			k->todo = 1 << FORM_NARROW;
-		return guessed_right;
-	}
-	if (span_of(c, chunk).count > c->chunk_elements / 2)
+	if (!good)
+		k->todo = is_wide ? 1 << FORM_WIDE_LOW : 1 << FORM_NARROW;
+	if ((good ? k->wide : is_wide) && span_of(c, chunk).count > c->chunk_elements / 2)
 		k->todo |= 1 << FORM_WIDE_HIGH;
-	if (sent_narrow)
-		k->todo |= 1 << FORM_WIDE_LOW;
-	return !sent_narrow;
+	return good;
 }
 
 void call_take(struct call *c, uint32_t e, const struct tally_header *h)

@@ -41,6 +41,10 @@ struct collective {
 	void *in[RANKS_MAX], *out[RANKS_MAX];
 	uint8_t *writes[RANKS_MAX]; /* of each output, if they are counted; else NULL */
 	bool rounded; /* sums are not exact: the test itself looks at them */
+	struct lie {
+		uint32_t at; /* chunk of round 0 */
+		uint8_t flags, scale_ahead; /* that some rank announces, and no rank needs */
+	} lie;
 };
 
 /* --- who has what, as the table of collectives says */
@@ -352,6 +356,11 @@ static struct frame sum_entry(struct collective *g, uint32_t e)
 	assert_true(sum.h.blocks * TALLY_BLOCK_BYTES <= g->member.payload_bytes);
 	if (g->call[0].round == 0)
 		entry_is_as_written(g, e, &sum, contributors);
+	if (g->call[0].round == 0 && e == g->lie.at) {
+		sum.h.flags |= g->lie.flags;
+		if (g->lie.scale_ahead > sum.h.scale_ahead)
+			sum.h.scale_ahead = g->lie.scale_ahead;
+	}
 	return sum;
 }
 
@@ -924,6 +933,47 @@ static void a_later_round_does_what_is_left_in_the_order_of_chunks(void **state)
 	group_free(g);
 }
 
+/* Chunk 3 goes in the form that chunk 1 has announced, and its result says otherwise. */
+static void what_a_rank_announces_for_nothing_costs_packets_and_no_sum(void **state)
+{
+	static const struct {
+		enum tally_dtype dtype;
+		bool is_wide; /* chunk 3 needs to be */
+		struct lie lie;
+		uint32_t redone;
+	} cases[] = {
+		{ TALLY_INT32, false, { 1, TALLY_WIDE_AHEAD, 0 }, 1 },
+		{ TALLY_FLOAT32, false, { 1, TALLY_WIDE_AHEAD, 0 }, 1 },
+		{ TALLY_FLOAT32, false, { 1, 0, 90 }, 1 },
+		{ TALLY_FLOAT32, false, { 1, TALLY_WIDE_AHEAD, 90 }, 1 },
+		{ TALLY_FLOAT32, true, { 1, 0, 90 }, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct collective *g = group_new(3, 2, 64);
+
+		for (int call = 0; call < 2; call++) { /* the first one makes the guesses right */
+			start(g, &(struct call_options){ .verb = CALL_ALLREDUCE,
+							 .dtype = cases[i].dtype,
+							 .op = TALLY_SUM,
+							 .count = 16 * 5 });
+			if (call && cases[i].is_wide)
+				put(g, 1, 3 * 16 + 2, INFINITY);
+			for (int rank = 0; rank < 3; rank++)
+				memcpy(g->given[rank], g->in[rank], 16 * 5 * 4);
+			g->lie = call ? cases[i].lie : (struct lie){ 0 };
+			run_round(g);
+			while (next_round(g))
+				run_round(g);
+			if (call)
+				assert_int_equal(g->call[0].redone, cases[i].redone);
+			outputs_are_right(g);
+			end(g);
+		}
+		group_free(g);
+	}
+}
+
 static void ranks_without_payload_conclude_the_same_rounds(void **state)
 {
 	static const enum call_verb verb[] = { CALL_REDUCE, CALL_REDUCE_SCATTER };
@@ -1066,6 +1116,7 @@ int main(void)
 		cmocka_unit_test(nans_and_infinities_travel_wide_and_leave_the_others_alone),
 		cmocka_unit_test(infinities_of_both_signs_are_a_nan),
 		cmocka_unit_test(a_later_round_does_what_is_left_in_the_order_of_chunks),
+		cmocka_unit_test(what_a_rank_announces_for_nothing_costs_packets_and_no_sum),
 		cmocka_unit_test(ranks_without_payload_conclude_the_same_rounds),
 		cmocka_unit_test(outputs_may_lie_where_the_inputs_are),
 		cmocka_unit_test(averages_of_integers_truncate_towards_zero),
