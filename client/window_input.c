@@ -46,6 +46,12 @@ static bool sum_is_right(const struct window *w, const struct tally_header *h,
 	return !rest;
 }
 
+/* docs/protocol.md, "float32". Nodes only take the largest: one rank may have said anything. */
+static bool scale_can_be(__u8 scale)
+{
+	return !scale || (scale >= TALLY_SCALE_MIN && scale <= TALLY_SCALE_MAX);
+}
+
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
 static bool result_is_right(struct window *w, const struct tally_header *h,
 			    struct tally_header *mine, struct flight *f, uint64_t now_ns)
@@ -57,7 +63,8 @@ static bool result_is_right(struct window *w, const struct tally_header *h,
 		return ignore(w);
 	/* A scale is the largest of all, and flags are those of all: no rank's own is more. */
 	if (h->scale < mine->scale || h->scale_ahead < mine->scale_ahead ||
-	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY)
+	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY || !scale_can_be(h->scale) ||
+	    !scale_can_be(h->scale_ahead))
 		return reject(w, h, mine, f, now_ns);
 	/* Who gets no payload cannot verify the sum; the recipient does, and rejects it for all. */
 	if (is_ours && !sum_is_right(w, h, f))

@@ -65,6 +65,11 @@ enum tally_lane {
 	TALLY_LANE_BYTES = 6, /* as they are: only one contributor has a payload */
 };
 
+enum {
+	TALLY_SCALE_MIN = 27, /* of a chunk of float32 that is not all zero */
+	TALLY_SCALE_MAX = 96,
+};
+
 struct tally_header {
 	__u8 magic; /* TALLY_MAGIC */
 	__u8 version; /* TALLY_VERSION */

@@ -772,6 +772,29 @@ static void a_wrong_sum_is_asked_for_once_more_and_then_rejected(void **state)
 	worker_free(k);
 }
 
+/* No values have such a scale: what would be read with it are zeros. */
+static void a_scale_that_cannot_be_is_a_wrong_sum(void **state)
+{
+	static const uint8_t bad[] = { 1, 26, 97, 255 }, good[] = { 27, 96 };
+
+	for (int ahead = 0; ahead < 2; ahead++) {
+		struct worker *k = worker_new(4);
+		struct message m = result_of(0, &allreduce);
+		uint8_t *scale = ahead ? &m.h.scale_ahead : &m.h.scale;
+
+		for (size_t i = 0; i < sizeof(bad); i++) {
+			if (i == 0)
+				post_and_send(k, 0, &allreduce, START);
+			*scale = bad[i];
+			assert_false(hear(k, &m, START));
+			assert_int_equal(stats(k)->corrupt, i + 1);
+		}
+		*scale = good[ahead];
+		assert_true(hear(k, &m, START));
+		worker_free(k);
+	}
+}
+
 /* As on a tree, or where many ranks flush: a storm must not answer a storm. */
 static void copies_of_one_wrong_sum_are_rejected_once_in_half_an_rtt(void **state)
 {
@@ -1564,6 +1587,7 @@ int main(void)
 		cmocka_unit_test(only_our_own_job_counts_as_heard),
 		cmocka_unit_test(changes_of_the_boot_id_are_counted),
 		cmocka_unit_test(a_wrong_sum_is_asked_for_once_more_and_then_rejected),
+		cmocka_unit_test(a_scale_that_cannot_be_is_a_wrong_sum),
 		cmocka_unit_test(copies_of_one_wrong_sum_are_rejected_once_in_half_an_rtt),
 		cmocka_unit_test(wrong_sums_of_other_chunks_do_not_count),
 		cmocka_unit_test(wrong_again_and_again_is_news),
