@@ -296,16 +296,21 @@ static const struct key rows[] = {
 
 const struct keys config_keys = KEYS(rows);
 
-/* Results leave a root's machine past the pool, so nobody holds on to a slot for these. */
+/*
+ * Results leave a root's machine past the pool, so nobody holds on to a slot for these. Whoever
+ * stalls gives way: what a late repetition began, nobody would come back for.
+ */
 struct tally_pool config_pool(const struct config *c)
 {
 	static const struct tally_borrowed_policy policies[] = {
 		[CONFIG_POLICY_PREEMPT] = { .preempts = true },
-		[CONFIG_POLICY_FCFS] = { .stalled_ms = STALLED_MS },
+		[CONFIG_POLICY_FCFS] = { .preempts = false },
 		[CONFIG_POLICY_ESA] = TALLY_BORROWED_ESA,
 	};
+	struct tally_pool p = { .slots = c->pool_slots, .policy = policies[c->pool_policy] };
 
-	return (struct tally_pool){ .slots = c->pool_slots, .policy = policies[c->pool_policy] };
+	p.policy.stalled_ms = STALLED_MS;
+	return p;
 }
 
 void config_free(struct config *c) { free(c); }

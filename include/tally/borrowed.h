@@ -37,7 +37,8 @@ struct tally_borrowed_policy {
 	bool preempts; /* holders give way to others: at once, or as the next three say */
 	bool by_priority; /* ... only to a priority above the holder's standing */
 	__u8 downgrade; /* so many bits the standing is shifted right with each who is refused */
-	__u16 stalled_ms; /* and whoever has not grown for so long, in any case; 0: nobody */
+	__u16 stalled_ms; /* and whoever has not grown for so long, in any case; 0: nobody. What
+			   * nobody carries then is forgotten: its workers send it again */
 };
 
 #define TALLY_BORROWED_FCFS ((struct tally_borrowed_policy){ .holds = true }) /* as ATP */
@@ -130,29 +131,34 @@ tally_inline bool tally_borrowed_holds(const struct tally_borrowed_slot *s,
 	       s->state.seq == seq;
 }
 
-/* Does the holder give way to this one? */
-tally_inline bool tally_borrowed_gives_way(const struct tally_borrowed_policy *policy,
-					   const struct tally_borrowed_slot *s,
-					   const struct tally_borrower *b,
-					   const struct tally_offer *o)
+tally_inline bool tally_borrowed_has_stalled(const struct tally_borrowed_policy *policy,
+					     const struct tally_borrowed_slot *s,
+					     const struct tally_offer *o)
 {
-	if (policy->stalled_ms && o->now_ms - s->grown_ms >= policy->stalled_ms)
-		return true;
-	return policy->preempts && (!policy->by_priority || b->standing > s->standing);
+	return policy->stalled_ms && o->now_ms - s->grown_ms >= policy->stalled_ms;
 }
 
-/* What becomes of a slot that another chunk wants. Who cannot carry what it holds is refused. */
+/*
+ * What becomes of a slot that another chunk wants. Who cannot carry what it holds is refused,
+ * unless that has stalled: otherwise the last sum of a job could keep out all jobs with shorter
+ * ones.
+ */
 tally_inline enum tally_borrowed_move
 tally_borrowed_compete(const struct tally_borrowed_policy *policy, struct tally_borrowed_slot *s,
 		       const struct tally_borrower *b, const struct tally_offer *o)
 {
+	bool stalled = tally_borrowed_has_stalled(policy, s, o);
+	bool preempts = policy->preempts && (!policy->by_priority || b->standing > s->standing);
+
 	if (tally_borrowed_is_free(s) || (s->job == b->job && s->epoch != b->epoch))
 		return TALLY_BORROWED_TAKEN;
-	if (tally_borrowed_gives_way(policy, s, b, o)) {
+	if (stalled || preempts) {
 		if (s->left)
 			return TALLY_BORROWED_TAKEN;
 		if (s->state.blocks <= o->blocks && s->shape == b->shape)
 			return TALLY_BORROWED_SWAPPED;
+		if (stalled)
+			return TALLY_BORROWED_TAKEN;
 	}
 	s->standing >>= policy->downgrade;
 	return TALLY_BORROWED_REFUSED;

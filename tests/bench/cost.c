@@ -157,8 +157,9 @@ static int bench_open(struct bench *b)
 	b->pooled = ingress_bpf__open();
 	if (!b->pooled)
 		return -errno;
-	b->pooled->rodata_node->constants.pool = (struct tally_pool){ .slots = 1,
-								      .policy.preempts = true };
+	b->pooled->rodata_node->constants.pool = (struct tally_pool){
+		.slots = 1, .policy = { .preempts = true, .stalled_ms = 20 } /* as tallyd has it */
+	};
 	r = ingress_bpf__load(b->pooled);
 	if (r < 0)
 		return r;

@@ -431,6 +431,29 @@ static void who_has_not_grown_for_long_gives_way_under_any_policy(void **state)
 	assert_sum(&late, JOB, EPOCH, SEQ, 3, 2 * WORD + 1, 21);
 }
 
+static void nobody_carries(struct message *a, __u8 shape)
+{
+	struct message b = contribution(0, .job = 8), late = b;
+	struct inner n;
+
+	inner_begin(&n, 3, (struct tally_borrowed_policy){ .preempts = true, .stalled_ms = 50 });
+	visit(&n, a);
+	n.pool.slot[0].books.shape = shape;
+	n.node.now_ms += 49;
+	expect(&n, &b, TALLY_PASSED_UP, TALLY_BORROWED_REFUSED);
+	n.node.now_ms += 1;
+	expect(&n, &late, TALLY_ABSORBED, TALLY_BORROWED_TAKEN);
+	assert_int_equal(n.pool.slot[0].books.job, 8);
+}
+
+static void what_nobody_carries_is_forgotten_when_it_stalls(void **state)
+{
+	struct message other_shape = contribution(0), longer = contribution(0, .blocks = 2);
+
+	nobody_carries(&other_shape, 1);
+	nobody_carries(&longer, 0);
+}
+
 /* One place for each chunk, and all places in use. */
 static void chunks_have_places_all_over_the_pool(void **state)
 {
@@ -488,6 +511,7 @@ int main(void)
 		cmocka_unit_test(a_whole_sum_that_gives_way_is_forgotten),
 		cmocka_unit_test(a_result_frees_no_other_chunks_slot),
 		cmocka_unit_test(who_has_not_grown_for_long_gives_way_under_any_policy),
+		cmocka_unit_test(what_nobody_carries_is_forgotten_when_it_stalls),
 		cmocka_unit_test(chunks_have_places_all_over_the_pool),
 		cmocka_unit_test(a_jobs_chunks_in_flight_have_a_range),
 	};
