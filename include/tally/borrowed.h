@@ -210,7 +210,8 @@ tally_borrowed_gather(const struct tally_borrowed_policy *policy, const struct t
 		v.move = tally_borrowed_compete(policy, s, b, o);
 		if (v.move == TALLY_BORROWED_REFUSED)
 			return v;
-		*ret_out = *s;
+		if (v.move == TALLY_BORROWED_SWAPPED)
+			*ret_out = *s;
 		tally_borrowed_begin(s, b, o);
 	}
 	v.verdict = tally_node_gather(role, TALLY_CONTRIBUTION, &s->state, o);
@@ -220,6 +221,8 @@ tally_borrowed_gather(const struct tally_borrowed_policy *policy, const struct t
 		v.verdict = (struct tally_verdict){ TALLY_SENT_UP, TALLY_WORDS_KEEP };
 		return v;
 	}
+	if (v.verdict.outcome == TALLY_ABSORBED)
+		return v;
 	*ret_out = *s;
 	if (v.verdict.outcome == TALLY_SENT_UP &&
 	    (v.verdict.words != TALLY_WORDS_KEEP || !s->state.blocks))
