@@ -275,7 +275,7 @@ $(BUILD)/sanitized/tallyd: $(BUILD)/sanitized/agent/tallyd.o $(BUILD)/sanitized.
 
 $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
-	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES)
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk
 
 # What threads share is also tested for races.
 $(BUILD)/races/%.o: %.c

@@ -19,7 +19,7 @@ packages=(
 )
 [[ ${1-} == @(build|client) ]] || packages+=(
 	# to test: units, fuzzers, analysers
-	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
+	libcmocka-dev libglpk-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
 	strace systemd spin
 	# to run: testbed, demo
