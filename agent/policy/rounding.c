@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "rounding.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+
+static const double CLOSE = 1e-9; /* rates, in parts of themselves, that count as one */
+
+/* --- drawing --------------------------------------------------------------------------------- */
+
+/* From 0 to below 1. SplitMix64: G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014. */
+static double chance_next(uint64_t *seed)
+{
+	uint64_t z = *seed += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return (double)((z ^ z >> 31) >> 11) / (double)(1ull << 53);
+}
+
+static uint32_t draw_option(unsigned int options, const double *share, double chance)
+{
+	double sum = 0, reached = 0;
+	uint32_t last = 0;
+
+	for (unsigned int k = 0; k < options; k++)
+		sum += fmax(share[k], 0);
+	if (sum <= 0)
+		return (uint32_t)(chance * options);
+	for (unsigned int k = 0; k < options; k++) {
+		if (share[k] <= 0)
+			continue;
+		last = k;
+		reached += share[k];
+		if (reached > chance * sum)
+			break;
+	}
+	return last;
+}
+
+void rounding_draw(const struct choices *c, const double *share, uint64_t *seed,
+		   uint32_t *ret_taken)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		ret_taken[i] = draw_option(c->choice[i].options, share, chance_next(seed));
+		share += c->choice[i].options;
+	}
+}
+
+/* --- repair ---------------------------------------------------------------------------------- */
+
+/* What is taken, and what that is worth. */
+struct taking {
+	const struct choices *c;
+	uint32_t *taken;
+	double *load;
+	bool *made;
+	double rate;
+	uint32_t full; /* so many resources bear no more than the rate */
+};
+
+static void taking_close(struct taking *t)
+{
+	free(t->load);
+	free(t->made);
+}
+
+static void taking_weigh(struct taking *t)
+{
+	const struct choices *c = t->c;
+
+	t->rate = choices_rate(c, t->taken, t->load, t->made);
+	t->full = 0;
+	for (uint32_t i = 0; i < c->resources; i++)
+		if (t->load[i] > 0 && c->room[i] / t->load[i] <= t->rate * (1 + CLOSE))
+			t->full++;
+}
+
+static int taking_open(const struct choices *c, uint32_t *taken, struct taking *ret)
+{
+	struct taking t = { .c = c, .taken = taken };
+
+	t.load = calloc(c->resources + 1, sizeof(*t.load));
+	t.made = calloc(c->count + 1, sizeof(*t.made));
+	if (!t.load || !t.made) {
+		taking_close(&t);
+		return -ENOMEM;
+	}
+	taking_weigh(&t);
+	*ret = t;
+	return 0;
+}
+
+static bool is_better(const struct taking *t, double rate, uint32_t full)
+{
+	if (t->rate > rate * (1 + CLOSE))
+		return true;
+	return t->rate >= rate && t->full < full;
+}
+
+/* Takes the first better option of this choice; false: there is none, and nothing changes. */
+static bool step_at(struct taking *t, uint32_t choice)
+{
+	uint32_t was = t->taken[choice], full = t->full;
+	double rate = t->rate;
+
+	for (uint32_t k = 0; k < t->c->choice[choice].options; k++) {
+		t->taken[choice] = k;
+		taking_weigh(t);
+		if (is_better(t, rate, full))
+			return true;
+	}
+	t->taken[choice] = was;
+	taking_weigh(t);
+	return false;
+}
+
+static bool step(struct taking *t)
+{
+	for (uint32_t i = 0; i < t->c->count; i++)
+		if (t->made[i] && step_at(t, i))
+			return true;
+	return false;
+}
+
+int rounding_repair(const struct choices *c, uint32_t *taken, double *ret_rate)
+{
+	_cleanup_(taking_close) struct taking t = { 0 };
+	int r = taking_open(c, taken, &t);
+
+	if (r < 0)
+		return r;
+	while (step(&t))
+		;
+	*ret_rate = t.rate;
+	return 0;
+}
+
+int rounding_best(const struct choices *c, const double *share, uint64_t seed, unsigned int draws,
+		  bool repair, uint32_t *ret_taken, double *ret_rate)
+{
+	_cleanup_(freep) uint32_t *taken = calloc(c->count + 1, sizeof(*taken));
+	_cleanup_(taking_close) struct taking t = { 0 };
+	double best = -1;
+	int r;
+
+	if (!taken)
+		return -ENOMEM;
+	r = taking_open(c, taken, &t);
+	for (unsigned int i = 0; i < draws && r == 0; i++) {
+		rounding_draw(c, share, &seed, taken);
+		taking_weigh(&t);
+		while (repair && step(&t))
+			;
+		if (t.rate > best) {
+			best = t.rate;
+			memcpy(ret_taken, taken, c->count * sizeof(*taken));
+		}
+	}
+	if (r == 0)
+		*ret_rate = best;
+	return r;
+}
