@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which node makes a job's sums; TALLY_SEED=n runs one random set of jobs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "agent/policy/graph.h"
+#include "agent/policy/placement.h"
+#include "common/owned.h"
+#include "random.h"
+
+/*
+ * The network of TAPINA-MG's authors: hosts 0 to 11, three behind each of the top-of-rack switches
+ * S1 to S4; S5 and S6 join the first two of these, S7 and S8 the others; S9 and S10 join S5 to S8.
+ * The parameter server is a host at S8.
+ */
+enum {
+	HOSTS = 12,
+	SWITCHES = 10,
+	S1 = HOSTS,
+	S5 = S1 + 4,
+	S8 = S5 + 3,
+	S9 = S8 + 1,
+	SERVER = S1 + SWITCHES,
+	MACHINES,
+	JOBS = 5,
+	WORKERS_MAX = 6,
+	LINKS_MAX = 128,
+	RANDOM_JOBS = 200,
+};
+
+struct world {
+	struct graph *g;
+	unsigned int jobs;
+	struct placement_job job[JOBS];
+	uint32_t worker[JOBS][WORKERS_MAX];
+	double cost[JOBS * SWITCHES], without[JOBS], size[JOBS];
+	struct placement p;
+};
+
+static void join(struct graph_link *link, unsigned int *links, uint32_t a, uint32_t b)
+{
+	link[(*links)++] = (struct graph_link){ .from = a, .to = b };
+	link[(*links)++] = (struct graph_link){ .from = b, .to = a };
+}
+
+static struct graph *tapina(void)
+{
+	struct graph_machine machine[MACHINES] = { 0 };
+	struct graph_link link[LINKS_MAX];
+	unsigned int links = 0;
+	struct graph *g;
+
+	for (uint32_t s = 0; s < SWITCHES; s++)
+		machine[S1 + s].kind = GRAPH_NODE;
+	for (uint32_t h = 0; h < HOSTS; h++)
+		join(link, &links, h, S1 + h / 3);
+	for (uint32_t rack = 0; rack < 4; rack++)
+		for (uint32_t s = 0; s < 2; s++)
+			join(link, &links, S1 + rack, S5 + rack / 2 * 2 + s);
+	for (uint32_t s = S5; s <= S8; s++)
+		for (uint32_t core = 0; core < 2; core++)
+			join(link, &links, s, S9 + core);
+	join(link, &links, SERVER, S8);
+	assert_int_equal(graph_make(machine, MACHINES, link, links, &g), 0);
+	return g;
+}
+
+static void measure(struct world *w, unsigned int nodes_max, unsigned int jobs_max)
+{
+	static const uint32_t server = SERVER;
+	uint32_t node[SWITCHES];
+
+	for (uint32_t s = 0; s < SWITCHES; s++)
+		node[s] = S1 + s;
+	for (unsigned int j = 0; j < w->jobs; j++)
+		w->size[j] = w->job[j].bytes * w->job[j].workers;
+	assert_int_equal(placement_costs(w->g, w->job, w->jobs, node, SWITCHES, w->cost), 0);
+	assert_int_equal(placement_costs(w->g, w->job, w->jobs, &server, 1, w->without), 0);
+	w->p = (struct placement){ w->jobs,    SWITCHES,  w->size, w->cost,
+				   w->without, nodes_max, jobs_max };
+}
+
+/* The five jobs of the authors: workers behind S1 to S4, so many that the costs are theirs. */
+static void authors_jobs(struct world *w)
+{
+	static const unsigned int behind[JOBS][4] = {
+		{ 1, 2, 1, 2 }, { 1, 1, 1, 1 }, { 2, 0, 1, 0 }, { 2, 2, 1, 1 }, { 1, 0, 2, 1 },
+	};
+
+	*w = (struct world){ .g = tapina(), .jobs = JOBS };
+	for (unsigned int j = 0; j < JOBS; j++) {
+		w->job[j] = (struct placement_job){ .worker = w->worker[j], .bytes = 1 };
+		for (uint32_t rack = 0; rack < 4; rack++)
+			for (uint32_t i = 0; i < behind[j][rack]; i++)
+				w->worker[j][w->job[j].workers++] = 3 * rack + i;
+	}
+	measure(w, 3, 2);
+}
+
+static void world_close(struct world *w) { graph_free(w->g); }
+
+static void costs_are_those_of_the_authors_jobs(void **state)
+{
+	static const double want[][JOBS] = {
+		[0] = { 22, 14, 7, 18, 16 },  [2] = { 22, 14, 11, 24, 10 },
+		[4] = { 18, 12, 8, 16, 14 },  [5] = { 18, 12, 8, 16, 14 },
+		[6] = { 18, 12, 10, 20, 10 }, [7] = { 18, 12, 10, 20, 10 },
+		[8] = { 18, 12, 9, 18, 12 },  [9] = { 18, 12, 9, 18, 12 },
+	};
+	static const double without[] = { 24, 16, 13, 26, 14 };
+	_cleanup_(world_close) struct world w;
+
+	authors_jobs(&w);
+	for (unsigned int j = 0; j < JOBS; j++) {
+		assert_true(w.without[j] == without[j]);
+		for (unsigned int s = 0; s < SWITCHES; s++)
+			assert_true(want[s][j] == 0 || w.cost[j * SWITCHES + s] == want[s][j]);
+	}
+}
+
+static void is_placed(const struct world *w, const uint32_t *node, double cost)
+{
+	assert_true(placement_cost(&w->p, node) == cost);
+}
+
+static void the_authors_jobs_are_placed_as_they_say(void **state)
+{
+	static const uint32_t nowhere[JOBS] = { [0 ... JOBS - 1] = PLACEMENT_NONE };
+	static const uint32_t matched[JOBS] = { 4, 5, 0, 4, 5 };
+	_cleanup_(world_close) struct world w;
+	uint32_t node[JOBS];
+
+	authors_jobs(&w);
+	is_placed(&w, nowhere, 93);
+	assert_int_equal(placement_match(&w.p, node), 0);
+	is_placed(&w, node, 67);
+	assert_memory_equal(node, matched, sizeof(node));
+	for (int distance = 20; distance <= 30; distance++) {
+		assert_int_equal(placement_reuse(&w.p, distance / 10.0, node), 0);
+		is_placed(&w, node, 64);
+	}
+	assert_int_equal(placement_reuse(&w.p, 3.5, node), 0);
+	is_placed(&w, node, 67);
+	assert_int_equal(placement_exact(&w.p, 0, node), 0);
+	is_placed(&w, node, 63);
+}
+
+static void without_nodes_or_room_nobody_sums(void **state)
+{
+	_cleanup_(world_close) struct world w;
+	uint32_t node[JOBS];
+
+	authors_jobs(&w);
+	for (int i = 0; i < 2; i++) {
+		w.p.nodes_max = i;
+		w.p.jobs_max = 1 - i;
+		assert_int_equal(placement_match(&w.p, node), 0);
+		is_placed(&w, node, 93);
+		assert_int_equal(placement_reuse(&w.p, 3, node), 0);
+		is_placed(&w, node, 93);
+		assert_int_equal(placement_exact(&w.p, 0, node), 0);
+		is_placed(&w, node, 93);
+	}
+}
+
+/* A node that some worker has no way to is not taken, whatever else there is. */
+static void a_node_without_a_way_is_not_taken(void **state)
+{
+	static const double size[] = { 1 }, cost[] = { INFINITY }, without[] = { 5 };
+	static const struct placement p = { 1, 1, size, cost, without, 1, 1 };
+	uint32_t node[1] = { 7 };
+
+	assert_int_equal(placement_match(&p, node), 0);
+	assert_int_equal(node[0], PLACEMENT_NONE);
+	assert_int_equal(placement_reuse(&p, 3, node), 0);
+	assert_int_equal(node[0], PLACEMENT_NONE);
+	assert_int_equal(placement_exact(&p, 0, node), 0);
+	assert_int_equal(node[0], PLACEMENT_NONE);
+}
+
+static void a_job_gives_way_to_larger_ones_only(void **state)
+{
+	static const double cost[] = { 1, 1, 1 }, without[] = { 5, 5, 5 };
+	struct placement p = { 2, 1, (const double[]){ 2, 2, 3 }, cost, without, 1, 1 };
+	uint32_t node[3];
+
+	assert_int_equal(placement_match(&p, node), 0);
+	assert_true(node[0] == 0 && node[1] == PLACEMENT_NONE);
+	p.jobs = 3;
+	assert_int_equal(placement_match(&p, node), 0);
+	assert_true(node[0] == PLACEMENT_NONE && node[1] == PLACEMENT_NONE && node[2] == 0);
+}
+
+static void machines_that_are_not_there_are_refused(void **state)
+{
+	_cleanup_(world_close) struct world w;
+	uint32_t machine = MACHINES;
+	double cost[JOBS];
+
+	authors_jobs(&w);
+	assert_int_equal(placement_costs(w.g, w.job, JOBS, &machine, 1, cost), -EINVAL);
+	machine = S1;
+	w.worker[2][0] = MACHINES;
+	assert_int_equal(placement_costs(w.g, w.job, JOBS, &machine, 1, cost), -EINVAL);
+}
+
+/* --- random jobs ----------------------------------------------------------------------------- */
+
+static void random_jobs(uint64_t *random, struct world *w)
+{
+	*w = (struct world){ .g = tapina(), .jobs = JOBS };
+	for (unsigned int j = 0; j < JOBS; j++) {
+		w->job[j] = (struct placement_job){ w->worker[j], 3 + random_below(random, 4),
+						    1 + random_below(random, 19) };
+		for (unsigned int i = 0; i < w->job[j].workers; i++)
+			w->worker[j][i] = random_below(random, HOSTS);
+	}
+	measure(w, 1 + random_below(random, 4), 1 + random_below(random, 3));
+}
+
+static const char *is_within_limits(const struct placement *p, const uint32_t *node)
+{
+	unsigned int held[SWITCHES] = { 0 }, used = 0;
+
+	for (unsigned int j = 0; j < p->jobs; j++)
+		if (node[j] != PLACEMENT_NONE && ++held[node[j]] > p->jobs_max)
+			return "a node has too many jobs";
+	for (unsigned int n = 0; n < p->nodes; n++)
+		used += held[n] > 0;
+	return used > p->nodes_max ? "too many nodes are in use" : NULL;
+}
+
+static double over_best, worst_over_best;
+static unsigned int placed;
+
+static const char *nothing_is_better_than_exact(uint64_t seed)
+{
+	_cleanup_(world_close) struct world w;
+	uint32_t exact[JOBS], matched[JOBS], reused[JOBS];
+	const char *wrong;
+	double best;
+
+	random_jobs(&seed, &w);
+	assert_int_equal(placement_exact(&w.p, 0, exact), 0);
+	assert_int_equal(placement_match(&w.p, matched), 0);
+	assert_int_equal(placement_reuse(&w.p, 3, reused), 0);
+	wrong = is_within_limits(&w.p, exact);
+	wrong = wrong ? wrong : is_within_limits(&w.p, matched);
+	wrong = wrong ? wrong : is_within_limits(&w.p, reused);
+	best = placement_cost(&w.p, exact);
+	if (placement_cost(&w.p, matched) < best || placement_cost(&w.p, reused) < best)
+		return "a placement is better than the best one";
+	placed++;
+	over_best += placement_cost(&w.p, matched) / best;
+	worst_over_best = fmax(worst_over_best, placement_cost(&w.p, matched) / best);
+	return wrong;
+}
+
+static void no_placement_is_better_than_the_exact_one(void **state)
+{
+	run_seeds(RANDOM_JOBS, nothing_is_better_than_exact);
+	print_message("TAPINA-MG's cost by the least: mean %.3f, worst %.3f\n", over_best / placed,
+		      worst_over_best);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(costs_are_those_of_the_authors_jobs),
+		cmocka_unit_test(the_authors_jobs_are_placed_as_they_say),
+		cmocka_unit_test(without_nodes_or_room_nobody_sums),
+		cmocka_unit_test(a_node_without_a_way_is_not_taken),
+		cmocka_unit_test(a_job_gives_way_to_larger_ones_only),
+		cmocka_unit_test(machines_that_are_not_there_are_refused),
+		cmocka_unit_test(no_placement_is_better_than_the_exact_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
