@@ -24,6 +24,11 @@ void session_begin(const uint8_t token_key[SECRET_KEY_BYTES], const char *openin
 	secret_hmac(token_key, SECRET_KEY_BYTES, "", opening, length, ret->key);
 }
 
+static const char *speaker_name(enum session_speaker who)
+{
+	return who == SESSION_WORKER ? "worker" : "agent";
+}
+
 /* In hex: of the message, who says it, and how many messages the speaker has said before. */
 static void prove(const struct session *s, enum session_speaker who, const char *message,
 		  size_t length, char ret[SECRET_PROOF_BYTES])
@@ -31,24 +36,65 @@ static void prove(const struct session *s, enum session_speaker who, const char 
 	uint8_t proof[SECRET_KEY_BYTES];
 	char place[32];
 
-	snprintf(place, sizeof(place), "%s %" PRIu64 "\n",
-		 who == SESSION_WORKER ? "worker" : "agent", s->said[who]);
+	snprintf(place, sizeof(place), "%s %" PRIu64 "\n", speaker_name(who), s->said[who]);
 	secret_hmac(s->key, sizeof(s->key), place, message, length, proof);
 	text_hex_print(proof, sizeof(proof), ret);
+}
+
+void session_hide(struct session *s, const uint8_t secret[X25519_BYTES],
+		  const uint8_t share[X25519_BYTES])
+{
+	uint8_t known[X25519_BYTES];
+
+	x25519(secret, share, known);
+	secret_hmac(s->key, sizeof(s->key), "hidden\n", known, sizeof(known), s->hidden);
+	s->hides = true;
+	explicit_bzero(known, sizeof(known));
+}
+
+/* Hides a message, or shows it again: bytes that depend on who says it, and as which message. */
+static void mask(const struct session *s, enum session_speaker who, uint64_t number,
+		 const char *message, size_t length, char *ret)
+{
+	uint8_t pad[SECRET_KEY_BYTES];
+	char place[64];
+
+	for (size_t i = 0; i < length; i++) {
+		if (i % sizeof(pad) == 0) {
+			snprintf(place, sizeof(place), "%s %" PRIu64 "\nblock %zu\n",
+				 speaker_name(who), number, i / sizeof(pad));
+			secret_hmac(s->hidden, sizeof(s->hidden), place, NULL, 0, pad);
+		}
+		ret[i] = (char)(message[i] ^ pad[i % sizeof(pad)]);
+	}
+	explicit_bzero(pad, sizeof(pad));
+}
+
+void session_show(const struct session *s, enum session_speaker who, const char *message,
+		  size_t length, char *ret)
+{
+	if (s->hides)
+		mask(s, who, s->said[who] - 1, message, length, ret);
+	else
+		memmove(ret, message, length);
 }
 
 int session_print(struct session *s, enum session_speaker who, const char *message, size_t length,
 		  char *text, size_t size, size_t *ret_length)
 {
-	char proof[SECRET_PROOF_BYTES], line[SESSION_LINE_BYTES];
-	size_t used;
+	char proof[SECRET_PROOF_BYTES], end[32];
+	size_t used = LEAD_BYTES + PROOF_DIGITS +
+		      (size_t)snprintf(end, sizeof(end), " %zu\n", length);
 
-	prove(s, who, message, length, proof);
-	used = (size_t)snprintf(line, sizeof(line), LEAD "%s %zu\n", proof, length);
 	if (used + length >= size)
 		return -ENOSPC;
-	memcpy(text, line, used);
 	memcpy(text + used, message, length);
+	if (s->hides)
+		mask(s, who, s->said[who], message, length, text + used);
+	prove(s, who, text + used, length, proof);
+	memcpy(text, LEAD, LEAD_BYTES);
+	memcpy(text + LEAD_BYTES, proof, PROOF_DIGITS);
+	memcpy(text + LEAD_BYTES + PROOF_DIGITS, end, strlen(end));
 	text[used + length] = '\0';
 	s->said[who]++;
 	*ret_length = used + length;

@@ -10,6 +10,7 @@
 #ifndef TALLY_COMMON_SESSION_H
 #define TALLY_COMMON_SESSION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ enum {
 struct session {
 	uint8_t key[SECRET_KEY_BYTES];
 	uint64_t said[2]; /* messages of each speaker */
+	bool hides; /* what is said, by the key below */
+	uint8_t hidden[SECRET_KEY_BYTES];
 };
 
 /* `opening`: all bytes that both have said so far, with a random number of each. */
@@ -45,6 +48,18 @@ int session_print(struct session *s, enum session_speaker who, const char *messa
  */
 int session_parse(struct session *s, enum session_speaker who, const char *text, size_t length,
 		  size_t most, const char **ret, size_t *ret_length, size_t *ret_end);
+
+/*
+ * From now on all that is said is hidden: the two of this conversation read it, with the own secret
+ * and the other's share, and nobody who knows the token and listens, then or later. What
+ * session_parse() gives is hidden as it came.
+ */
+void session_hide(struct session *s, const uint8_t secret[X25519_BYTES],
+		  const uint8_t share[X25519_BYTES]);
+
+/* The message that session_parse() gave last, as it was before it was hidden. `ret` may be it. */
+void session_show(const struct session *s, enum session_speaker who, const char *message,
+		  size_t length, char *ret);
 
 /*
  * A key becomes what can be said, and that the key again, once in a conversation: for the two of

@@ -118,6 +118,13 @@ static void session_check(const char *text, size_t size)
 	must(bytes == size && taken == length && !memcmp(message, text, size));
 	must(session_parse(&s, SESSION_AGENT, proven, length, size, &message, &bytes, &taken) ==
 	     -EBADMSG);
+	s.hides = true; /* as between agents */
+	must(session_print(&s, SESSION_WORKER, text, size, proven, sizeof(proven), &length) == 0);
+	s.said[SESSION_WORKER] = 0;
+	must(session_parse(&s, SESSION_WORKER, proven, length, size, &message, &bytes, &taken) ==
+	     0);
+	session_show(&s, SESSION_WORKER, message, bytes, (char *)message);
+	must(bytes == size && !memcmp(message, text, size));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

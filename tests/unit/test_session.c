@@ -127,6 +127,89 @@ static void a_sealed_key_is_that_of_the_page_and_is_opened_by_one(void **state)
 	assert_memory_not_equal(got, key, sizeof(key));
 }
 
+/* docs/peering.md has these. */
+#define AGENT_SHARE "358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd166254"
+#define PEERS                                                                                              \
+	"tally-peer 2\nroot 10.77.0.1\nchallenge 00112233445566778899aabbccddeeff\nshare " WORKER_SHARE    \
+	"\n\ntally-peer 2\nroot 10.77.0.1\nchallenge ffeeddccbbaa99887766554433221100\nshare " AGENT_SHARE \
+	"\n\n"
+#define FAREWELL "{\"do\":\"job-del\",\"name\":\"train\",\"id\":7}"
+
+static void secret_make(int of, uint8_t ret[X25519_BYTES])
+{
+	for (int i = 0; i < X25519_BYTES; i++)
+		ret[i] = (uint8_t)(of * X25519_BYTES + i);
+}
+
+/* And nobody else reads them who knows the secret and all that was said. */
+static void what_agents_say_is_hidden_as_on_the_page(void **state)
+{
+	static const struct {
+		enum session_speaker who;
+		const char *message, *proof, *hidden;
+	} said[] = {
+		{ SESSION_WORKER, FAREWELL,
+		  "proof fc42860e1c5081090d67de7019c233a128fba2ff2c69489828b385f1cac66212 38\n",
+		  "7afaf942dd3b0d1055ec7673dbbb0af7da4dd7e54cba448074468cb81486d44f0cc9e5fdc351" },
+		{ SESSION_AGENT, "{\"ok\": true, \"result\": {}}\n",
+		  "proof ee53a1a43b5b9b452a5156190a4621b9fb8dd3a7f55cd840f32b9dc94125bf94 27\n",
+		  "8e9c92558aead424df2802d48851e2273c34f767738863a824a987" },
+	};
+	struct session speaker = begun(TOKEN, PEERS), listener = speaker, third = speaker;
+	uint8_t secret[3][X25519_BYTES], share[3][X25519_BYTES], hidden[64];
+	char text[512], heard[512], shown[512];
+	size_t length, bytes;
+
+	for (int i = 0; i < 3; i++) {
+		secret_make(i, secret[i]);
+		x25519_share(secret[i], share[i]);
+	}
+	hex_is(share[1], X25519_BYTES, AGENT_SHARE);
+	session_hide(&speaker, secret[0], share[1]);
+	session_hide(&listener, secret[1], share[0]);
+	session_hide(&third, secret[2], share[1]);
+	for (size_t i = 0; i < 2; i++) {
+		bytes = strlen(said[i].message);
+		assert_int_equal(session_print(&speaker, said[i].who, said[i].message, bytes, text,
+					       sizeof(text), &length),
+				 0);
+		assert_int_equal(length, strlen(said[i].proof) + bytes);
+		assert_memory_equal(text, said[i].proof, strlen(said[i].proof));
+		assert_true(text_hex_parse(said[i].hidden, hidden, bytes));
+		assert_memory_equal(text + strlen(said[i].proof), hidden, bytes);
+		assert_int_equal(hear(&listener, said[i].who, text, length, heard), 0);
+		assert_memory_equal(heard, hidden, bytes);
+		session_show(&listener, said[i].who, heard, bytes, shown);
+		assert_memory_equal(shown, said[i].message, bytes);
+		assert_int_equal(hear(&third, said[i].who, text, length, heard), 0);
+		session_show(&third, said[i].who, heard, bytes, shown);
+		assert_memory_not_equal(shown, said[i].message, bytes);
+		session_show(&listener, said[i].who, heard, bytes, heard); /* in its place */
+		assert_memory_equal(heard, said[i].message, bytes);
+	}
+}
+
+/* The same words, said twice or by the other one, look like other words. */
+static void what_is_hidden_shows_nothing_of_what_was_said_before(void **state)
+{
+	struct session s = begun(TOKEN, PEERS);
+	uint8_t secret[X25519_BYTES], share[X25519_BYTES];
+	const size_t message = strlen(FAREWELL);
+	char text[3][256];
+	size_t length;
+
+	secret_make(0, secret);
+	x25519_share(secret, share);
+	session_hide(&s, secret, share);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(session_print(&s, i < 2 ? SESSION_WORKER : SESSION_AGENT, FAREWELL,
+					       message, text[i], sizeof(text[i]), &length),
+				 0);
+	for (int i = 0; i < 3; i++)
+		assert_memory_not_equal(text[i] + length - message,
+					text[(i + 1) % 3] + length - message, 8);
+}
+
 static void no_byte_can_be_another(void **state)
 {
 	char heard[512];
@@ -194,6 +277,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proofs_are_those_of_the_page),
 		cmocka_unit_test(a_sealed_key_is_that_of_the_page_and_is_opened_by_one),
+		cmocka_unit_test(what_agents_say_is_hidden_as_on_the_page),
+		cmocka_unit_test(what_is_hidden_shows_nothing_of_what_was_said_before),
 		cmocka_unit_test(no_byte_can_be_another),
 		cmocka_unit_test(a_proof_holds_nowhere_else),
 		cmocka_unit_test(lines_that_are_no_proof_are_refused),
