@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -21,8 +22,9 @@ static bool is_peer(const struct config *c, const struct sockaddr_storage *root)
 	return false;
 }
 
-int peers_greet(struct stream *s, const struct core *core, const char *text, size_t length,
-		struct peer *ret, size_t *ret_used, struct why *why)
+int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
+		const char *text, size_t length, struct peer *ret, size_t *ret_used,
+		struct why *why)
 {
 	const struct config *c = core_config(core);
 	char opening[2 * JOINING_MESSAGE_BYTES], root[ADDRESS_BYTES];
@@ -48,11 +50,13 @@ int peers_greet(struct stream *s, const struct core *core, const char *text, siz
 	if (r < 0)
 		return r;
 	own.root = other.root;
+	memcpy(own.share, share, sizeof(own.share));
 	joining_challenge_set(random, own.challenge);
 	memcpy(opening, text, *ret_used); /* at most JOINING_MESSAGE_BYTES, as the parser says */
 	r = joining_peer_print(&own, opening + *ret_used, JOINING_MESSAGE_BYTES, &answer);
 	if (r == 0) {
 		*ret = (struct peer){ .root = other.root };
+		memcpy(ret->share, other.share, sizeof(ret->share));
 		session_begin(key, opening, *ret_used + answer, &ret->session);
 		stream_send(s, opening + *ret_used, answer);
 	}
@@ -154,16 +158,29 @@ char *peers_hops_line(const struct paths_view *v)
 	return line ? json_dumps(line, JSON_COMPACT) : NULL;
 }
 
-int peers_request_take(struct peer *p, const struct core *core, const char *text, size_t length,
-		       struct request *ret, struct paths_question *ret_hops, size_t *ret_used,
-		       struct why *why)
+static int line_take(const struct peer *p, const struct core *core, const char *line, size_t bytes,
+		     struct request *ret, struct paths_question *ret_hops, struct why *why)
 {
-	const char *line = NULL;
 	json_int_t id = 0;
+	int r = hops_parse(line, bytes, ret_hops, why);
+
+	if (r != -ENOENT)
+		return r < 0 ? r : PEERS_HOPS;
+	r = line_parse(line, bytes, ret, &id, why);
+	return r < 0 ? r : request_check(p, core, id, ret, why);
+}
+
+/* The keys are made when the proof was right: guesses cost nothing. */
+int peers_request_take(struct peer *p, const struct core *core, const uint8_t secret[X25519_BYTES],
+		       const char *text, size_t length, struct request *ret,
+		       struct paths_question *ret_hops, size_t *ret_used, struct why *why)
+{
+	const char *hidden = NULL;
+	char *line;
 	size_t bytes = 0;
 	int r;
 
-	r = session_parse(&p->session, SESSION_WORKER, text, length, REQUEST_BYTES_MAX, &line,
+	r = session_parse(&p->session, SESSION_WORKER, text, length, REQUEST_BYTES_MAX, &hidden,
 			  &bytes, ret_used);
 	if (r == -EINVAL)
 		return why_say(why, r, "a line 'proof PROOF LENGTH' is needed before a message");
@@ -174,9 +191,13 @@ int peers_request_take(struct peer *p, const struct core *core, const char *text
 	if (r < 0)
 		return r;
 	p->is_proven = true;
-	r = hops_parse(line, bytes, ret_hops, why);
-	if (r != -ENOENT)
-		return r < 0 ? r : PEERS_HOPS;
-	r = line_parse(line, bytes, ret, &id, why);
-	return r < 0 ? r : request_check(p, core, id, ret, why);
+	session_hide(&p->session, secret, p->share);
+	line = malloc(bytes);
+	if (!line)
+		return -ENOMEM;
+	session_show(&p->session, SESSION_WORKER, hidden, bytes, line);
+	r = line_take(p, core, line, bytes, ret, ret_hops, why);
+	explicit_bzero(line, bytes);
+	free(line);
+	return r;
 }

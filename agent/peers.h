@@ -16,16 +16,18 @@
 struct peer {
 	struct session session;
 	struct sockaddr_storage root; /* who it is */
+	uint8_t share[X25519_BYTES]; /* as it greeted */
 	bool is_proven;
 };
 
 /*
- * A greeting: answers it. 0: *ret_used bytes were taken; -EAGAIN: more must come; -EACCES: it is
- * none of this node's peers, or the secret cannot be read: `why` is for this node's log alone;
- * -EINVAL, -EPROTONOSUPPORT.
+ * A greeting: answers it, with this share. 0: *ret_used bytes were taken; -EAGAIN: more must come;
+ * -EACCES: it is none of this node's peers, or the secret cannot be read: `why` is for this node's
+ * log alone; -EINVAL, -EPROTONOSUPPORT.
  */
-int peers_greet(struct stream *s, const struct core *core, const char *text, size_t length,
-		struct peer *ret, size_t *ret_used, struct why *why);
+int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
+		const char *text, size_t length, struct peer *ret, size_t *ret_used,
+		struct why *why);
 
 enum {
 	PEERS_NOTHING = 1, /* there is nothing to do */
@@ -33,12 +35,13 @@ enum {
 };
 
 /*
- * What a peer asks for. 0: the core is to do it; enum above; -EAGAIN as above; -EACCES: its proof
- * is wrong; -EPERM: a job of somebody else's; -EINVAL and the like.
+ * What a peer asks for; `secret` is that of the share in the greeting. 0: the core is to do it;
+ * enum above; -EAGAIN as above; -EACCES: its proof is wrong; -EPERM: a job of somebody else's;
+ * -EINVAL and the like.
  */
-int peers_request_take(struct peer *p, const struct core *core, const char *text, size_t length,
-		       struct request *ret, struct paths_question *ret_hops, size_t *ret_used,
-		       struct why *why);
+int peers_request_take(struct peer *p, const struct core *core, const uint8_t secret[X25519_BYTES],
+		       const char *text, size_t length, struct request *ret,
+		       struct paths_question *ret_hops, size_t *ret_used, struct why *why);
 
 /* The answer to PEERS_HOPS, of malloc(). NULL: no memory. */
 char *peers_hops_line(const struct paths_view *v);

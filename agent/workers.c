@@ -295,7 +295,8 @@ static int peer_greeting_take(struct stream *s, const char *text, size_t length,
 	if (!w)
 		return -ENOMEM;
 	w->is_agent = true;
-	r = peers_greet(s, driver_core(workers->driver), text, length, &w->peer, ret_used, why);
+	r = peers_greet(s, driver_core(workers->driver), workers->share, text, length, &w->peer,
+			ret_used, why);
 	if (r == 0)
 		stream_context_set(s, TAKE_PTR(w));
 	return r;
@@ -336,8 +337,8 @@ static int peer_request_take(struct stream *s, const char *text, size_t length, 
 
 	if (!q || !hops)
 		return -ENOMEM;
-	r = peers_request_take(&w->peer, driver_core(workers->driver), text, length, q, hops,
-			       ret_used, why);
+	r = peers_request_take(&w->peer, driver_core(workers->driver), workers->secret, text,
+			       length, q, hops, ret_used, why);
 	if (r < 0)
 		return r;
 	if (r > 0)

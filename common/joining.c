@@ -69,6 +69,8 @@ static const struct key peer_rows[] = {
 	  .meaning = "Service address of the root whose jobs this is about." },
 	{ "challenge", &key_challenge, KEY_MEMBER(struct joining_peer, challenge), .needed = true,
 	  .meaning = "Random, and drawn anew for each connection." },
+	{ "share", &key_bytes, KEY_MEMBER(struct joining_peer, share), .needed = true,
+	  .meaning = "Of a secret that the agent has drawn: see [messages](#messages)." },
 };
 static const struct key join_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .word = "any",
@@ -144,6 +146,7 @@ void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
 }
 
 #define PEER "tally-peer"
+#define PEER_VERSION "2" /* version 1 hid nothing */
 
 int joining_is_peer(const char *text, size_t length)
 {
@@ -167,10 +170,10 @@ int joining_peer_parse(const char *text, size_t length, struct joining_peer *ret
 		return r;
 	if (strcmp(l.key.text, PEER) != 0)
 		return lines_refuse(&l, -EINVAL, "no greeting of an agent; that is " PEER);
-	if (strcmp(l.value.text, "1") != 0)
+	if (strcmp(l.value.text, PEER_VERSION) != 0)
 		return lines_refuse(&l, -EPROTONOSUPPORT,
 				    "agents of these versions do not understand each other: this "
-				    "one speaks version 1 of " PEER);
+				    "one speaks version " PEER_VERSION " of " PEER);
 	r = rows_take(&l, &joining_peer_keys, &p);
 	if (r < 0)
 		return r;
@@ -181,7 +184,8 @@ int joining_peer_parse(const char *text, size_t length, struct joining_peer *ret
 
 int joining_peer_print(const struct joining_peer *peer, char *text, size_t size, size_t *ret_length)
 {
-	return lines_print(PEER " 1\n", &joining_peer_keys, peer, "\n", text, size, ret_length);
+	return lines_print(PEER " " PEER_VERSION "\n", &joining_peer_keys, peer, "\n", text, size,
+			   ret_length);
 }
 
 int joining_greeting_parse(const char *text, size_t length, struct joining_greeting *ret,

@@ -53,6 +53,7 @@ struct joining_greeting {
 struct joining_peer {
 	struct sockaddr_storage root; /* the service address of the jobs that it is about */
 	char challenge[JOINING_CHALLENGE_BYTES];
+	uint8_t share[X25519_BYTES]; /* of a secret that the agent has drawn: session_hide() */
 };
 
 struct joining_message {

@@ -170,14 +170,16 @@ static int talk_greet(struct talk *t)
 {
 	struct joining_peer own = { .root = t->what.root }, other;
 	char opening[2 * JOINING_MESSAGE_BYTES];
-	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2], secret[X25519_BYTES];
 	size_t length = 0, used = 0;
 	struct why why;
 	int r;
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+	if (getrandom(random, sizeof(random), 0) != sizeof(random) ||
+	    getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		return -EIO;
 	joining_challenge_set(random, own.challenge);
+	x25519_share(secret, own.share);
 	r = joining_peer_print(&own, opening, JOINING_MESSAGE_BYTES, &length);
 	if (r == 0)
 		r = talk_send(t, opening, length);
@@ -200,6 +202,8 @@ static int talk_greet(struct talk *t)
 		return strange(t, "says more than its greeting");
 	memcpy(opening + length, t->in, used);
 	session_begin(t->what.key, opening, length + used, &t->session);
+	session_hide(&t->session, secret, other.share);
+	explicit_bzero(secret, sizeof(secret));
 	t->length = 0;
 	return 0;
 }
@@ -257,6 +261,8 @@ static int talk_hear(struct talk *t)
 		return *t->told.why.text ? r : strange(t, "does not answer as agents do");
 	if (r < 0)
 		return r;
+	end = (size_t)(message - t->in);
+	session_show(&t->session, SESSION_AGENT, message, length, t->in + end);
 	if (length >= 6 && !memcmp(message, "error ", 6))
 		return refused(t, message, length);
 	return answer_take(t, message, length);

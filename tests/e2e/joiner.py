@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from tally_job import PORT, Membership, Session, parse_address, token_key  # noqa: E402
+from tally_job import PORT, Membership, Session, parse_address, token_key, x25519  # noqa: E402
 from tally_wire import TallyError  # noqa: E402
 
 
@@ -137,8 +137,9 @@ def relay(port: str, agent: str, record: str, *changes: str) -> None:
 
 
 def peer(agent: str, root: str, file: str, message: str) -> None:
-    stream = connect(agent)
-    opening = f"tally-peer 1\nroot {root}\nchallenge {secrets.token_hex(16)}\n\n".encode()
+    stream, own = connect(agent), secrets.token_bytes(32)
+    opening = (f"tally-peer 2\nroot {root}\nchallenge {secrets.token_hex(16)}\n"
+               f"share {x25519(own).hex()}\n\n").encode()
     stream.sendall(opening)
     while not opening.endswith(b"\n\n") or opening.count(b"tally-peer") < 2:
         more = stream.recv(4096)
@@ -148,9 +149,21 @@ def peer(agent: str, root: str, file: str, message: str) -> None:
             return
     key = token_key(Path(file).read_text(encoding="ascii").strip())
     session = hmac.digest(key, opening, hashlib.sha256)
-    proof = hmac.digest(session, b"worker 0\n" + message.encode(), hashlib.sha256)
-    stream.sendall(f"proof {proof.hex()} {len(message)}\n{message}".encode())
-    print(everything(stream).decode())
+    known = x25519(own, bytes.fromhex(opening.decode().rstrip().rsplit(" ", 1)[1]))
+    hidden = hmac.digest(session, b"hidden\n" + known, hashlib.sha256)
+
+    def mask(who: str, said: bytes) -> bytes:
+        pad = b"".join(hmac.digest(hidden, f"{who} 0\nblock {i}\n".encode(), hashlib.sha256)
+                       for i in range(len(said) // 32 + 1))
+        return bytes(a ^ b for a, b in zip(said, pad))
+
+    said = mask("worker", message.encode())
+    proof = hmac.digest(session, b"worker 0\n" + said, hashlib.sha256)
+    stream.sendall(f"proof {proof.hex()} {len(said)}\n".encode() + said)
+    answer = everything(stream)
+    if answer.startswith(b"proof "):
+        answer = mask("agent", answer.split(b"\n", 1)[1])
+    print(answer.decode())
 
 
 def listen(interface: str) -> None:

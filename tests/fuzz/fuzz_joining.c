@@ -39,7 +39,8 @@ static void peer_again(const struct joining_peer *p)
 	must(joining_is_peer(text, length) == 1);
 	must(joining_peer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && !strcmp(again.challenge, p->challenge) &&
-	     !memcmp(&again.root, &p->root, sizeof(again.root)));
+	     !memcmp(&again.root, &p->root, sizeof(again.root)) &&
+	     !memcmp(again.share, p->share, sizeof(again.share)));
 }
 
 static void request_again(const struct joining_message *q)
