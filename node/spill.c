@@ -20,6 +20,7 @@ static int job_put(struct spill *s, const struct run *run, const struct installa
 
 	for (unsigned int i = 0; i < g->copies; i++)
 		child[i] = (struct spill_child){ .below = g->copy[i].below,
+						 .key = g->copy[i].key,
 						 .address = g->copy[i].address };
 	r = spill_job_put(s, &(struct spill_job_options){ .everyone = g->job.everyone,
 							  .service = run->service,

@@ -62,7 +62,7 @@ static bool is_sound(const struct spill_job_options *o)
 
 	for (unsigned int i = 0; i < o->children; i++) {
 		if (!tally_set_is_disjoint(&o->child[i].below, &served) ||
-		    (o->key && !tally_set_is_single(&o->child[i].below)))
+		    (o->key && o->child[i].key >= TALLY_NODE_KEY + !!o->node_key))
 			return false;
 		tally_set_join(&served, &o->child[i].below);
 	}
@@ -174,15 +174,6 @@ void header_retag(struct tally_header *h, const struct tally_key *key)
 	h->tag = tally_le64(tally_keyed_tag(h, &set, key));
 }
 
-static uint32_t rank_of(const struct tally_set *single)
-{
-	uint32_t i = 0;
-
-	while (!single->word[i])
-		i++;
-	return 64 * i + __builtin_ctzll(single->word[i]);
-}
-
 size_t spill_copy(const struct spill_reply *r, const struct spill_child *child,
 		  uint64_t ret_header[static SPILL_HEADER_WORDS])
 {
@@ -192,6 +183,6 @@ size_t spill_copy(const struct spill_reply *r, const struct spill_child *child,
 	if (cut)
 		tally_copy_cut(h);
 	if (r->job->key)
-		header_retag(h, &r->job->key[rank_of(&child->below)]);
+		header_retag(h, &r->job->key[child->key]);
 	return cut ? 0 : r->payload_bytes;
 }

@@ -33,6 +33,7 @@ enum {
 /* A copy of what goes to all: one for each worker, or for all below one child node. */
 struct spill_child {
 	struct tally_set below;
+	uint16_t key; /* of its tags, by number, where the job has keys */
 	struct sockaddr_storage address;
 };
 
@@ -85,8 +86,8 @@ void spill_free(struct spill *s);
 /*
  * A job, from now on. One of the same number and epoch gets other children and keeps its sums; any
  * other one of the same number goes. -EINVAL: the window is no power of two, the payload is not of
- * whole blocks, there is no child, a worker has none or two, or a child of a job with keys has
- * several workers; -ENOMEM.
+ * whole blocks, there is no child, a worker has none or two, or a child has a key that the
+ * job has not; -ENOMEM.
  */
 int spill_job_put(struct spill *s, const struct spill_job_options *options);
 

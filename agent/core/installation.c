@@ -47,7 +47,7 @@ static int check_vias(const struct installation_role *role, const struct tally_s
 	return 0;
 }
 
-/* Sums that go up or down are of several ranks, and so made with no rank's key. */
+/* Sums that go up or down are of several ranks, and so made with the node key. */
 static int check_keys(const struct run *file, const struct installation_role *role, struct why *why)
 {
 	static const struct tally_key unknown;
@@ -57,15 +57,18 @@ static int check_keys(const struct run *file, const struct installation_role *ro
 			why, -EINVAL,
 			"the job file has the secret by which workers find out what a node "
 			"adds wrong: no node may know it, so write 'secret -' in this one's");
-	if (file->keys && (!role->root || role->vias))
+	if (file->keys && (!role->root || role->vias) &&
+	    memcmp(&file->node_key, &unknown, sizeof(unknown)) == 0)
 		return why_say(why, -EINVAL,
-			       "the job has rank keys, and such a job has one node only: leave "
-			       "--below and --via out, or the lines 'key' of the job file");
+			       "the job has rank keys, and no file has the key that the nodes of "
+			       "a tree share, so the job has one node only: leave --below and "
+			       "--via out, or the lines 'key' of the job file");
 	for (unsigned int i = 0; i < file->keys; i++)
-		if (memcmp(&file->key[i], &unknown, sizeof(unknown)) == 0)
+		if ((role->root || tally_set_has(&role->below, i)) &&
+		    memcmp(&file->key[i], &unknown, sizeof(unknown)) == 0)
 			return why_say(why, -EINVAL,
 				       "the key of rank %u is not known here; a node needs the "
-				       "keys of all ranks",
+				       "keys of all ranks that come through it",
 				       i);
 	return 0;
 }
@@ -144,6 +147,7 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		.ipv6 = file->service.ss_family == AF_INET6,
 		.keyed = file->keys > 0,
 	};
+	ret->address = role->address;
 	memcpy(ret->key, file->key, sizeof(file->key));
 	ret->key[TALLY_NODE_KEY] = file->node_key;
 	ret->node_key = file->keys && memcmp(&file->node_key, &unknown, sizeof(unknown)) != 0;
@@ -153,7 +157,9 @@ int installation_plan(const struct run *file, const struct installation_role *ro
 		const struct installation_via *via = via_of(role, (unsigned int)r);
 
 		ret->copy[ret->copies++] = (struct installation_copy){
-			.below = ranks, .address = via ? via->address : file->worker[r]
+			.below = ranks,
+			.key = via ? TALLY_NODE_KEY : r,
+			.address = via ? via->address : file->worker[r]
 		};
 	}
 	ret->job.copies = ret->copies;

@@ -32,6 +32,7 @@ struct installation_via {
 
 struct installation_role {
 	bool root;
+	struct sockaddr_storage address; /* of this node, an inner one; family 0: nobody says */
 	struct tally_set below; /* ranks that come through this node; the root's are everyone */
 	unsigned int vias;
 	struct installation_via via[INSTALLATION_VIAS_MAX];
@@ -52,6 +53,7 @@ struct hop {
 /* One copy of a result. */
 struct installation_copy {
 	struct tally_set below; /* who gets it: a rank, or all ranks below a child node */
+	uint16_t key; /* of the tag, by number: that of the rank, or that of nodes */
 	struct sockaddr_storage address;
 	struct hop
 		hop; /* the caller's part, between installation_plan() and installation_address() */
@@ -62,6 +64,7 @@ struct installation {
 	uint32_t id; /* the job's */
 	bool anew; /* its run may be there already: what is below the node has changed */
 	struct tally_job job;
+	struct sockaddr_storage address; /* as in the role */
 	struct tally_key key[TALLY_KEYS_MAX]; /* by number, if the job is keyed; secrets */
 	bool node_key; /* key[TALLY_NODE_KEY] is one */
 	unsigned int copies; /* 1 .. TALLY_WORKERS_MAX */
@@ -71,8 +74,8 @@ struct installation {
 /*
  * The job and its copies, in the order of their lowest ranks, without hops, keys, slots and
  * group. -EINVAL: ranks that the job does not have or that are named twice, an inner node
- * without ranks below, a child node of another address family, or of a job with rank keys, which
- * has one node and all its keys there.
+ * without ranks below, a child node of another address family; a key that the node needs and that
+ * is not known: of a rank below, or, in a tree, of the nodes.
  */
 int installation_plan(const struct run *file, const struct installation_role *role,
 		      struct installation *ret, struct why *why);

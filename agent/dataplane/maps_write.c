@@ -39,8 +39,7 @@ static void gates_remove(struct dataplane *d, const struct tables_job *j,
 	}
 }
 
-/* --- children: each copy by its port, for XDP, and by its job, for TC ---------------------------
- */
+/* --- children: each copy by its port, for XDP, and by its job, for TC ------------------ */
 
 static int child_put(struct dataplane *d, uint32_t id, unsigned int i,
 		     const struct tables_copy *copy, const struct tally_child *child,
@@ -55,18 +54,26 @@ static int child_put(struct dataplane *d, uint32_t id, unsigned int i,
 	return r < 0 ? r : bpf_map_update_elem(d->fd[PIN_CHILDREN], &of_job, child, flags);
 }
 
+static struct tally_child child_of(const struct tables_job *j, const struct installation *g,
+				   unsigned int i)
+{
+	struct tally_child child = g->copy[i].child;
+
+	child.row = j->copy[i].row;
+	child.port = j->copy[i].port;
+	child.keyed = j->job.keyed;
+	child.key = tally_rank_index(j->job.group, g->copy[i].key);
+	return child;
+}
+
 static int children_add(struct dataplane *d, const struct tables_job *j,
 			const struct installation *g)
 {
 	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < j->copies; i++) {
-		struct tally_child child = g->copy[i].child;
+		const struct tally_child child = child_of(j, g, i);
 
-		child.row = j->copy[i].row;
-		child.port = j->copy[i].port;
-		child.keyed = j->job.keyed;
-		child.key = tally_rank_index(j->job.group, i);
 		r = child_put(d, j->id, i, &j->copy[i], &child, BPF_ANY);
 	}
 	return r;
@@ -104,19 +111,21 @@ static int children_recount(struct dataplane *d, const struct tables_job *j)
 	return r;
 }
 
-/* --- ranks: of a job that is bound, copy i is rank i's ---------------------------------------- */
+/* --- ranks: of a job that is bound, copy i is rank i's; nodes have the last key -------- */
 
 static struct tally_rank rank_of(const struct tally_job *job, const struct installation *g,
 				 unsigned int i)
 {
+	const bool is_node = i == TALLY_NODE_KEY && g->address.ss_family;
 	struct tally_rank rank = { .key = g->key[i] };
 	size_t bytes;
 	const void *raw;
 
-	if (!job->bound)
+	if (!job->bound && !is_node)
 		return rank;
-	rank.port = installation_port(job, &g->copy[i].hop);
-	raw = address_raw(&g->copy[i].address, &bytes);
+	if (job->bound)
+		rank.port = installation_port(job, &g->copy[i].hop);
+	raw = address_raw(is_node ? &g->address : &g->copy[i].address, &bytes);
 	memcpy(rank.ip6, raw, bytes);
 	return rank;
 }
@@ -131,8 +140,7 @@ static int ranks_put(struct dataplane *d, const struct tally_job *job, const str
 	for (uint32_t i = 0; (forgets || put) && r == 0 && i < TALLY_KEYS_MAX; i++) {
 		const uint32_t index = tally_rank_index(job->group, i);
 
-		if (put &&
-		    !(i == TALLY_NODE_KEY ? job->node_key : tally_set_has(&job->everyone, i)))
+		if (put && !(i == TALLY_NODE_KEY ? job->node_key : tally_set_has(&job->below, i)))
 			continue;
 		if (put)
 			rank = rank_of(job, g, i);

@@ -187,6 +187,7 @@ int spiller_put(struct spiller *s, const struct installation *g, struct why *why
 		return why_say(why, -ENOMEM, "out of memory");
 	for (unsigned int i = 0; i < g->copies; i++)
 		child[i] = (struct spill_child){ .below = g->copy[i].below,
+						 .key = g->copy[i].key,
 						 .address = g->copy[i].address };
 	pthread_mutex_lock(&s->lock);
 	r = put(s, g, child, why);

@@ -64,8 +64,10 @@ static inline int put_keyed(struct world *w, uint32_t id, uint16_t epoch, unsign
 {
 	struct spill_child child[WORKERS] = { 0 };
 
-	for (unsigned int i = 0; i < workers; i++)
+	for (unsigned int i = 0; i < workers; i++) {
 		tally_set_add(&child[i].below, i);
+		child[i].key = i;
+	}
 	return spill_job_put(w->spill, &(struct spill_job_options){ .everyone = w->everyone,
 								    .service = w->service,
 								    .id = id,

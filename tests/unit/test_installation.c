@@ -183,8 +183,7 @@ static void no_node_knows_the_secret_of_the_workers(void **state)
 	assert_why_has("no node may know it, so write 'secret -'");
 }
 
-/* All of them; and nobody but the ranks themselves and this node makes tags. */
-static void a_job_with_keys_has_one_node_that_knows_them(void **state)
+static void a_root_has_the_keys_of_all_ranks(void **state)
 {
 	file.keys = 8;
 	for (unsigned int i = 0; i < 7; i++)
@@ -196,12 +195,37 @@ static void a_job_with_keys_has_one_node_that_knows_them(void **state)
 	assert_int_equal(group.job.keyed, 1);
 	assert_memory_equal(group.key, file.key, sizeof(file.key));
 	assert_false(group.node_key);
+	for (unsigned int i = 0; i < 8; i++)
+		assert_int_equal(group.copy[i].key, i);
+}
+
+/* And the keys of the ranks below. A child node has the node key, also one with a single rank. */
+static void the_nodes_of_a_tree_share_a_key(void **state)
+{
+	const struct tally_key node_key = { { 77, 78 } };
+
+	file.keys = 8;
+	for (unsigned int i = 2; i < 5; i++)
+		file.key[i].word[0] = i + 1;
+	role = (struct installation_role){ .below = set_of("2-5") };
+	via("3", "10.77.0.3");
+	via("4-5", "10.77.0.4");
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
+	assert_why_has("one node only");
+	file.node_key = node_key;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
+	assert_why_has("the key of rank 5 is not known here");
+	file.key[5].word[0] = 6;
+	assert_int_equal(installation_plan(&file, &role, &group, &why), 0);
+	assert_true(group.node_key);
+	assert_int_equal(group.copies, 3);
+	assert_int_equal(group.copy[0].key, 2);
+	assert_int_equal(group.copy[1].key, TALLY_NODE_KEY);
+	assert_int_equal(group.copy[2].key, TALLY_NODE_KEY);
+	role = (struct installation_role){ .root = true };
 	via("0-1", "10.77.0.2");
 	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
-	assert_why_has("one node only");
-	role = (struct installation_role){ .below = set_of("0-3") };
-	assert_int_equal(installation_plan(&file, &role, &group, &why), -EINVAL);
-	assert_why_has("one node only");
+	assert_why_has("the key of rank 0 is not known here");
 }
 
 /* Otherwise zeros would be a key that everybody knows. */
@@ -280,7 +304,8 @@ int main(void)
 		TEST(a_job_has_its_service_address),
 		TEST(an_inner_node_serves_only_those_below),
 		TEST(roles_that_contradict_the_job_are_refused),
-		TEST(a_job_with_keys_has_one_node_that_knows_them),
+		TEST(a_root_has_the_keys_of_all_ranks),
+		TEST(the_nodes_of_a_tree_share_a_key),
 		TEST(a_node_key_is_used_where_it_is_known_and_slots_are_borrowed),
 		TEST(no_node_knows_the_secret_of_the_workers),
 		TEST(a_child_has_the_address_of_its_worker),

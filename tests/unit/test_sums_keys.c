@@ -156,26 +156,45 @@ static void what_leaves_has_a_tag_for_each_worker(void **state)
 	spill_free(w.spill);
 }
 
-/* A copy for several ranks can be made with no rank's key. */
-static void a_child_of_a_keyed_job_is_one_worker(void **state)
+/* Also one with a single rank below, to which the key of that rank says nothing. */
+static void what_goes_to_a_node_has_the_node_key(void **state)
 {
-	struct spill_child child = { .below = tally_set_first(WORKERS) };
-	static const struct tally_key key[TALLY_WORKERS_MAX];
+	struct tally_key key[TALLY_WORKERS_MAX] = { 0 };
+	const struct tally_key node_key = key_of(TALLY_NODE_KEY);
+	struct spill_child child[2] = { { .key = TALLY_NODE_KEY }, { .key = TALLY_NODE_KEY } };
+	uint64_t header[SPILL_HEADER_WORDS];
+	struct spill_reply reply;
 	struct spill_job_options o;
 	struct world w;
 
-	world_make(&w, 2);
+	world_make(&w, 2 * WINDOW);
+	child[0].below = tally_set_first(WORKERS - 1);
+	tally_set_add(&child[1].below, WORKERS - 1);
+	for (unsigned int rank = 0; rank < WORKERS; rank++)
+		key[rank] = key_of(rank);
 	o = (struct spill_job_options){ .everyone = w.everyone,
 					.service = w.service,
 					.id = JOB,
-					.epoch = EPOCH + 1,
+					.epoch = EPOCH,
 					.window = WINDOW,
 					.payload_bytes = SUM_BYTES,
-					.children = 1,
-					.child = &child };
-	assert_int_equal(spill_job_put(w.spill, &o), 0);
-	o.key = key;
+					.children = 2,
+					.child = child,
+					.key = key };
 	assert_int_equal(spill_job_put(w.spill, &o), -EINVAL);
+	o.node_key = &node_key;
+	assert_int_equal(spill_job_put(w.spill, &o), 0);
+	for (unsigned int rank = 0; rank < WORKERS; rank++) {
+		struct message m = contribution(0, rank, BLOCKS);
+
+		m = tagged(m, &key[rank]);
+		give(&w, &m, &reply);
+	}
+	assert_int_equal(reply.to, TALLY_TO_GROUP);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(spill_copy(&reply, &child[i], header), SUM_BYTES);
+		assert_tagged_for(header, TALLY_NODE_KEY);
+	}
 	spill_free(w.spill);
 }
 
@@ -185,7 +204,7 @@ int main(void)
 		cmocka_unit_test(who_has_not_the_key_forges_nothing),
 		cmocka_unit_test(a_sum_of_several_has_the_node_key),
 		cmocka_unit_test(what_leaves_has_a_tag_for_each_worker),
-		cmocka_unit_test(a_child_of_a_keyed_job_is_one_worker),
+		cmocka_unit_test(what_goes_to_a_node_has_the_node_key),
 	};
 
 	return cmocka_run_group_tests_name("sums with keys", tests, NULL, NULL);
