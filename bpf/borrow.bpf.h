@@ -174,8 +174,7 @@ __noinline int borrow_leave_old(struct hook_context *ctx, int packed_offsets)
 	frame_set_put(&f, &out->state.set);
 	route_write(&now->route, &f);
 	now->keyed = now->route.keyed;
-	now->key = tally_rank_index(now->route.group,
-				    tally_node_signs(out->sender, &out->state.set));
+	now->key = tally_rank_index(now->route.group, out->sender);
 	return TALLY_SWAPPED;
 }
 
@@ -222,8 +221,7 @@ __noinline int borrow_leave_up(struct hook_context *ctx, int packed_offsets,
 	tally_reply_write(r, books, constants.boot, f.tally);
 	frame_set_put(&f, &books->set);
 	now->keyed = job->keyed & (r->outcome != TALLY_NO_ROOM);
-	now->key = tally_rank_index(job->group,
-				    tally_node_signs(tally_le16_get(f.tally->sender), &books->set));
+	now->key = tally_rank_index(job->group, tally_le16_get(f.tally->sender));
 	if (r->outcome == TALLY_NO_ROOM)
 		turn_to_group(&f);
 	return r->outcome;
@@ -248,9 +246,10 @@ static __always_inline int borrow(struct hook_context *ctx, int packed_offsets,
 	out = out == TALLY_SWAPPED ? borrow_leave_old(ctx, packed_offsets)
 				   : borrow_leave_up(ctx, packed_offsets, job);
 	now = borrowing_get();
-	if (now && out != TALLY_STALE && out != TALLY_PASSED_UP)
-		reply_finish(ctx, packed_offsets, left && out != TALLY_NO_ROOM, now->keyed,
-			     now->key);
+	if (!now || out == TALLY_STALE || out == TALLY_PASSED_UP)
+		return out;
+	key_finish(ctx, packed_offsets, now->keyed, now->key);
+	reply_finish(ctx, packed_offsets, left && out != TALLY_NO_ROOM);
 	return out;
 }
 

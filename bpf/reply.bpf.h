@@ -94,19 +94,13 @@ static __always_inline bool turn_down(struct frame *f)
 	return true;
 }
 
-/*
- * The tag, for whoever has the key of this index, if it is `keyed`; and both checksums. A global
- * function (see offsets_find), for its loop over the words.
- */
-__noinline int reply_finish(struct hook_context *ctx, int packed_offsets, int left, bool keyed,
-			    __u32 key)
+/* Both checksums. A global function (see offsets_find), for its loop over the words. */
+__noinline int reply_finish(struct hook_context *ctx, int packed_offsets, int left)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 
 	if (!frame_locate(ctx, &f))
 		return 0;
-	if (keyed)
-		key_write(&f, key);
 	checksum_frame(&f, f.tally->blocks, left);
 	return 0;
 }
@@ -143,8 +137,9 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 		turn_to_sender(f);
 	else if (to == TALLY_TO_GROUP)
 		turn_to_group(f);
-	reply_finish(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left,
-		     job->keyed & (to == TALLY_TO_SENDER), tally_rank_index(job->group, rank));
+	key_finish(ctx, offsets_pack(f->offsets), job->keyed & (to != TALLY_TO_GROUP),
+		   tally_rank_index(job->group, rank));
+	reply_finish(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left);
 	return r.outcome;
 }
 

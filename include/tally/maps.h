@@ -124,7 +124,7 @@ enum {
 
 struct tally_rank {
 	struct tally_key key; /* of a keyed job */
-	union { /* of a bound job: */
+	union { /* of a bound job; beside the node key: this node, if that is an inner one */
 		__be32 ip4;
 		__be32 ip6[4];
 	};

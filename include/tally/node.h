@@ -68,11 +68,12 @@ tally_inline bool tally_node_knows(const struct tally_header *h)
 }
 
 /*
- * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN: it leaves as it came. Anything
- * else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have limits. The
- * caller has checked that the job is `role`'s, that the message is as long as its header says, and
- * that the reserved bytes of struct tally_more are 0. `set`: the header's. In a job with rank keys
- * nothing is known of the tag yet: tally_node_signer() and tally_node_is_from() come next.
+ * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN, PASSED_DOWN: it leaves as it
+ * came. Anything else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have
+ * limits. The caller has checked that the job is `role`'s, that the message is as long as its
+ * header says, and that the reserved bytes of struct tally_more are 0. `set`: the header's. In a
+ * job with rank keys nothing is known of the tag yet: tally_node_signer() and tally_node_is_from()
+ * come next.
  */
 tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 						 const struct tally_header *h,
@@ -106,6 +107,8 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 	case TALLY_ASK:
 	case TALLY_MISMATCH:
 		return role->root ? TALLY_BAD_KIND : TALLY_SENT_DOWN;
+	case TALLY_OVERTAKEN: /* is for one worker alone */
+		return role->root ? TALLY_BAD_KIND : TALLY_PASSED_DOWN;
 	default:
 		return TALLY_BAD_KIND;
 	}
@@ -138,6 +141,15 @@ tally_inline __u32 tally_node_signer(enum tally_kind kind, __u16 sender,
 	if (kind == TALLY_REPAIR || sender >= TALLY_WORKERS_MAX || !tally_set_has(set, sender))
 		return TALLY_NO_KEY;
 	return TALLY_NODE_KEY;
+}
+
+/*
+ * Has this node the key? An inner node has those of the ranks below, and the node key. What others
+ * say passes it as it came, and the root judges.
+ */
+tally_inline bool tally_node_has_key(const struct tally_role *role, __u32 key)
+{
+	return role->root || key >= TALLY_NODE_KEY || tally_set_has(role->below, key);
 }
 
 /* By which key a node tags a contribution that it makes. `sender` is in the set. */

@@ -54,7 +54,8 @@
 	X(FANNED_OUT,     XDP_PASS,     "egress: one copy, addressed to its child")                \
 	X(NO_CHILD,       XDP_DROP,     "egress: no child (broken set-up: remove and add the job)")\
 	X(SWAPPED,        XDP_PASS,     "takes the slot of another chunk, whose sum goes on instead")\
-	X(REFUSED,        XDP_PASS,     "another chunk keeps the slot; goes on to the root as it came")
+	X(REFUSED,        XDP_PASS,     "another chunk keeps the slot; goes on to the root as it came") \
+	X(PASSED_DOWN,    XDP_PASS,     "from the root to one worker; goes on as it came")
 /* clang-format on */
 
 enum tally_outcome {

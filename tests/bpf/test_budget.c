@@ -15,7 +15,7 @@ enum {
 	CLANG_MAJOR = 19, /* the compiler that the numbers are for */
 	INGRESS_INSNS_MAX = 74000, /* of a node without a pool */
 	INGRESS_POOL_INSNS_MAX = 130000, /* with one, and every policy at once; 6.1 walks most */
-	INGRESS_TC_INSNS_MAX = 88000,
+	INGRESS_TC_INSNS_MAX = 90000,
 	FANOUT_INSNS_MAX = 3000,
 };
 

@@ -476,8 +476,17 @@ static void an_inner_node_takes_no_unknown_kind(void **state)
 {
 	job_put(*state, JOB, inner_job());
 	expect(*state, message(.kind = 0, .worker = 0), TALLY_BAD_KIND, NULL);
-	for (int kind = TALLY_OVERTAKEN; kind <= 255; kind++)
+	for (int kind = TALLY_OVERTAKEN + 1; kind <= 255; kind++)
 		expect(*state, message(.kind = kind, .worker = 0), TALLY_BAD_KIND, NULL);
+}
+
+/* It is for one worker: whoever is below, too, is not behind. */
+static void what_is_overtaken_passes_an_inner_node(void **state)
+{
+	job_put(*state, JOB, inner_job());
+	expect(*state, message(.kind = TALLY_OVERTAKEN, .blocks = 0), TALLY_PASSED_DOWN, NULL);
+	job_put(*state, JOB, root_job());
+	expect(*state, message(.kind = TALLY_OVERTAKEN, .blocks = 0), TALLY_BAD_KIND, NULL);
 }
 
 static void nobody_contributes_nothing(void **state)
@@ -2597,6 +2606,7 @@ static const struct CMUnitTest tests[] = {
 	fact(another_epoch_is_refused),
 	fact(a_root_takes_contributions_and_repairs_only),
 	fact(an_inner_node_takes_no_unknown_kind),
+	fact(what_is_overtaken_passes_an_inner_node),
 	fact(nobody_contributes_nothing),
 	fact(every_rank_of_the_job_counts_and_no_other),
 	fact(ranks_may_have_holes),

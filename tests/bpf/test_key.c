@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,7 +162,8 @@ static void what_comes_down_has_the_node_key(void **state)
 	const struct tally_set all = { { 0xf } };
 	const int keys[] = { 0, 1, 2 };
 
-	job_put_keyed(*state, JOB, inner_job(.node_key = 1, .slot_mask = 0, .borrows = 1));
+	job_put_keyed(*state, JOB,
+		      inner_job(.below = all, .node_key = 1, .slot_mask = 0, .borrows = 1));
 	for (int i = 0; i < 3; i++) {
 		expect(*state, result(.set = all, .key = keys[i]), TALLY_FORGED, NULL);
 		expect(*state, ask(.set = all, .key = keys[i]), TALLY_FORGED, NULL);
@@ -174,6 +176,99 @@ static void what_comes_down_has_the_node_key(void **state)
 	expect(*state, repair(own(2), .set = all), TALLY_PASSED_UP, NULL);
 	expect(*state, repair(.worker = 2, .set = all, .key = TALLY_NODE_KEY + 1), TALLY_FORGED,
 	       NULL);
+}
+
+static struct tally_rank node_at(const char *ip4)
+{
+	return (struct tally_rank){ .key = key_of(TALLY_NODE_KEY), .ip4 = inet_addr(ip4) };
+}
+
+/* An inner node of ranks 0 and 1, with their keys and that of nodes; ranks 2 and 3 come elsewhere.
+ */
+static struct node *inner_keyed(void **state)
+{
+	const struct tally_key zeros = { { 0 } };
+
+	job_put_keyed(*state, JOB, inner_job(.node_key = 1));
+	for (__u32 rank = 2; rank < TALLY_WORKERS_MAX; rank++)
+		rank_key_put(*state, JOB, rank, zeros);
+	return *state;
+}
+
+static void a_sum_that_goes_up_has_the_node_key(void **state)
+{
+	struct node *node = inner_keyed(state);
+	struct sent out;
+
+	expect(node, contribution(.worker = 0, .key = 2), TALLY_FORGED, NULL);
+	expect(node, contribution(.worker = 0, .key = TALLY_NODE_KEY + 1), TALLY_FORGED, NULL);
+	expect(node, contribution(own(0), .value = 40), TALLY_ABSORBED, NULL);
+	expect(node, contribution(own(1), .value = 2), TALLY_SENT_UP, &out);
+	assert_sum(&out, 42);
+	assert_int_equal(out.key, TALLY_NODE_KEY + 1);
+	expect(node, contribution(own(1), .value = 2), TALLY_SENT_UP, &out);
+	assert_sum(&out, 42);
+	assert_int_equal(out.key, TALLY_NODE_KEY + 1);
+	expect(node, contribution(own(0), .value = 40, .seq = 1), TALLY_ABSORBED, NULL);
+	expect(node, contribution(own(0), .seq = 1, .flags = TALLY_FLUSH, .value = 40),
+	       TALLY_FLUSHED_UP, &out);
+	assert_int_equal(out.key, 1); /* of one rank: whoever sends it on has that rank's key */
+	expect(node, repair(own(0), .set = { { 0xf } }), TALLY_PASSED_UP, NULL);
+	expect(node, repair(.worker = 0, .set = { { 0xf } }, .key = 2), TALLY_FORGED, NULL);
+}
+
+/* As while the tree changes: the root judges, and no slot here hears of it. */
+static void who_does_not_come_through_a_node_passes_it(void **state)
+{
+	struct tally_slot *before = calloc(SLOTS, sizeof(*before));
+	struct node *node = inner_keyed(state);
+
+	slots_read(node, before);
+	for (int key = 0; key < 4; key++) {
+		expect(node, contribution(.worker = 2, .key = key), TALLY_PASSED_UP, NULL);
+		expect(node, contribution(.worker = 2, .key = key, .flags = TALLY_FLUSH),
+		       TALLY_PASSED_UP, NULL);
+		expect(node, repair(.worker = 2, .key = key, .set = { { 0xf } }), TALLY_PASSED_UP,
+		       NULL);
+		expect(node, contribution(.worker = 2, .set = { { 0x3 } }, .key = key),
+		       TALLY_FORGED, NULL); /* a node's, says the set */
+	}
+	assert_untouched(node, before);
+	free(before);
+}
+
+/* To the node by the node key; to a worker by that worker's, which is none of the node's business.
+ */
+static void what_comes_down_is_for_the_node_or_passes(void **state)
+{
+	const struct tally_set all = { { 0xf } };
+	struct node *node = inner_keyed(state);
+	struct tally_rank here = node_at("10.77.0.2");
+
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		if (ipv6)
+			here.ip6[3] = htonl(2);
+		rank_put(node, JOB, TALLY_NODE_KEY, here);
+		for (int key = 0; key < 3; key++) {
+			expect(node, result(.ipv6 = ipv6, .set = all, .key = key),
+			       TALLY_PASSED_DOWN, NULL);
+			expect(node, ask(.ipv6 = ipv6, .set = all, .key = key), TALLY_PASSED_DOWN,
+			       NULL);
+		}
+		here.ip4 = worker_ip4(TALLY_WORKERS_MAX - 1); /* as frames here are addressed */
+		if (ipv6)
+			worker_ip6(TALLY_WORKERS_MAX - 1, (__u8 *)here.ip6);
+		rank_put(node, JOB, TALLY_NODE_KEY, here);
+		for (int key = 0; key < 3; key++) {
+			expect(node, result(.ipv6 = ipv6, .set = all, .key = key), TALLY_FORGED,
+			       NULL);
+			expect(node, ask(.ipv6 = ipv6, .set = all, .key = key), TALLY_FORGED, NULL);
+		}
+		expect(node, result(.ipv6 = ipv6, .set = all, .key = TALLY_NODE_KEY + 1),
+		       TALLY_SENT_DOWN, NULL);
+		expect(node, message(.kind = TALLY_OVERTAKEN, .blocks = 0, .ipv6 = ipv6, .key = 1),
+		       TALLY_PASSED_DOWN, NULL);
+	}
 }
 
 /* The map holds zeros where no rank is; behind the last rank come those of the next job. */
@@ -386,6 +481,9 @@ static const struct CMUnitTest tests[] = {
 	fact(without_keys_one_speaks_for_all),
 	fact(with_the_node_key_alone_one_speaks_for_several),
 	fact(what_comes_down_has_the_node_key),
+	fact(a_sum_that_goes_up_has_the_node_key),
+	fact(who_does_not_come_through_a_node_passes_it),
+	fact(what_comes_down_is_for_the_node_or_passes),
 	fact(a_sender_is_in_its_set_alone),
 	fact(what_was_said_in_another_run_is_refused),
 	fact(no_flipped_bit_touches_a_slot),

@@ -93,6 +93,8 @@ static void every_kind_has_its_way_at_every_node(void **state)
 		}
 		if (kind == TALLY_RESULT || kind == TALLY_ASK || kind == TALLY_MISMATCH)
 			at_inner = TALLY_SENT_DOWN;
+		if (kind == TALLY_OVERTAKEN)
+			at_inner = TALLY_PASSED_DOWN;
 		admits(&root, header_of(kind, three), at_root);
 		admits(&inner, header_of(kind, three), at_inner);
 	}
@@ -301,7 +303,7 @@ static void an_outcome_says_its_name_and_what_it_means(void **state)
 	assert_string_equal(tally_outcome_name(0), "FOREIGN");
 	assert_string_equal(tally_outcome_meaning(0), "not a Tally message");
 	assert_string_equal(tally_outcome_name(TALLY_ABSORBED), "ABSORBED");
-	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "REFUSED");
+	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "PASSED_DOWN");
 	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT), "");
 	assert_string_equal(tally_outcome_meaning(TALLY_OUTCOME_COUNT), "");
 }
