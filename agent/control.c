@@ -126,7 +126,7 @@ static bool is_audited(struct control *c, int result)
 	return true;
 }
 
-/* No request has a secret in it. */
+/* Without the keys of a document, which no log has. */
 static void audit(struct control *c, const struct stream *s, const struct request *q,
 		  const char *line, size_t length, int result)
 {

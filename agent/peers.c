@@ -112,13 +112,16 @@ static int line_parse(const char *line, size_t length, struct request *ret, json
 {
 	_cleanup_(json_decrefp) json_t *root = json_loadb(line, length, 0, NULL);
 	_cleanup_(freep) char *text = NULL;
+	int r;
 
 	*ret_id = json_integer_value(json_object_get(root, "id"));
 	json_object_del(root, "id");
 	text = json_dumps(root, JSON_COMPACT);
 	if (!text)
 		return why_say(why, -EINVAL, "not JSON");
-	return request_parse(text, strlen(text), ret, why);
+	r = request_parse(text, strlen(text), ret, why);
+	explicit_bzero(text, strlen(text));
+	return r;
 }
 
 static bool is_hops_question(const json_t *root)

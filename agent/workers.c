@@ -349,6 +349,7 @@ static int peer_request_take(struct stream *s, const char *text, size_t length, 
 	r = draw(random, sizeof(random));
 	if (r == 0)
 		driver_handle(workers->driver, &e);
+	explicit_bzero(q, sizeof(*q)); /* a document has keys in it */
 	return r;
 }
 

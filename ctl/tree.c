@@ -2,6 +2,7 @@
 /* Trees of nodes: job documents prints documents, apply takes one; job create reads a tree. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/core/request.h"
 #include "common/owned.h"
@@ -102,6 +103,14 @@ int tree_read(const char *path, json_t **ret, struct why *why)
 			 ret, why);
 }
 
+/* Who wanted to look at them may not know what they are. */
+static void warn_of_keys(const json_t *documents)
+{
+	if (isatty(STDOUT_FILENO) && json_object_get(json_array_get(documents, 0), "keys"))
+		fprintf(stderr, "tallyctl: these documents have the keys of the run: whoever reads "
+				"them can forge what is summed, until it is over\n");
+}
+
 /* A line each: the next program may be an apply somewhere else. */
 int documents(const struct ctl *ctl, struct why *why)
 {
@@ -113,6 +122,7 @@ int documents(const struct ctl *ctl, struct why *why)
 	r = ctl_ask(ctl, request_make(ctl), &result, why);
 	if (r < 0)
 		return r;
+	warn_of_keys(result);
 	if (ctl->json)
 		ctl_dump(result);
 	else

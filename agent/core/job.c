@@ -65,6 +65,8 @@ void job_free(struct job *j)
 		return;
 	free(j->rank);
 	free(j->tree);
+	if (j->document)
+		explicit_bzero(j->document, sizeof(*j->document));
 	free(j->document);
 	explicit_bzero(j, sizeof(*j));
 	free(j);
@@ -214,8 +216,12 @@ bool job_rank_key(const struct job *j, uint16_t rank, uint8_t ret[SECRET_RANK_KE
 	return true;
 }
 
-void job_run_keys(const struct job_draw *draw, struct run *run)
+void job_run_keys(const struct job *j, const struct job_draw *draw, struct run *run)
 {
+	if (j->document) {
+		document_run_keys(j->document, run);
+		return;
+	}
 	run->keys = has_keys(draw) ? run->workers : 0;
 	for (unsigned int i = 0; i < run->keys; i++)
 		secret_rank_key(draw->secret, run->job, run->epoch, run->nonce, i,

@@ -146,8 +146,11 @@ void job_this_run(const struct job *j, struct run *ret);
 /* The key of a rank in the run that is on. False: the run has no keys. */
 bool job_rank_key(const struct job *j, uint16_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES]);
 
-/* The keys of all ranks, of job_next_run() or job_this_run(). */
-void job_run_keys(const struct job_draw *draw, struct run *run);
+/*
+ * All keys that this node has of job_next_run() or job_this_run(): of an inner job's run those of
+ * the document.
+ */
+void job_run_keys(const struct job *j, const struct job_draw *draw, struct run *run);
 
 /* All who wait are at it now, with begin_draw. */
 void job_begin(struct job *j, uint16_t window, bool spilled);

@@ -306,6 +306,7 @@ char *request_print(const char *line, size_t length)
 	if (keys_json_parse(line, length, &root, NULL) < 0)
 		return NULL;
 	name = json_object_get(root, "name");
+	json_object_del(json_object_get(root, "document"), "keys");
 	json_object_set(sorted, "do", json_object_get(root, "do"));
 	if (name)
 		json_object_set(sorted, "name", name);

@@ -57,7 +57,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	struct job facts = {
 		.workers = j->workers,
 		.window = j->window ? j->window : RUN_WINDOW,
-		.tags = j->tags && !j->tree.nodes && !j->tree.found,
+		.tags = j->tags,
 		.sealed = j->sealed,
 	};
 	int r;
@@ -76,11 +76,6 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	if (r == 0 && j->tree.found && j->tree.nodes)
 		r = why_say(&c->why, -EINVAL,
 			    "find_tree: agents find the tree, so it cannot be given, too");
-	if (r == 0 && (j->tree.nodes || j->tree.found) && q->given & REQUEST_TAGS && j->tags)
-		r = why_say(
-			&c->why, -EINVAL,
-			"tags: a job with a tree has none: a sum of several ranks was made with "
-			"no rank's key. Leave tags out, or the tree");
 	if (r == 0 && j->tree.found && (!*c->config->peers.secret || !c->config->peers.nodes))
 		r = why_say(&c->why, -EINVAL,
 			    "find_tree: this node knows no agents that it could ask: add "

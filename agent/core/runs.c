@@ -114,10 +114,11 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 		job_next_run(j, window, run);
 	else
 		job_this_run(j, run);
-	job_run_keys(window ? &j->begin_draw : &j->draw, run);
+	job_run_keys(j, window ? &j->begin_draw : &j->draw, run);
 	r = installation_plan(run, role, c->install.g, &c->why);
 	/* Where nodes send sums of several ranks, these come from no rank's address. */
 	c->install.g->job.bound = !j->document && !j->tree;
+	c->install.g->job.node_key = c->install.g->node_key && !c->install.g->job.bound;
 	c->install.g->job.tenant = j->tenant;
 	if (j->document && j->borrows)
 		installation_borrow(c->install.g);

@@ -57,6 +57,10 @@ static const struct key document_rows[] = {
 	{ "nodes", NULL, KEY_LIST(struct document, below, nodes), .keys = &tree_node_keys,
 	  .allowed = "a mapping of `name`, `address` and `ranks`",
 	  .meaning = "Inner nodes right below the node." },
+	{ "keys", &key_rank_key, KEY_LIST(struct document, key, keys), .later = true,
+	  .otherwise = "the job has no rank keys",
+	  .meaning = "Secrets: the keys of all ranks that come through the node, in the order of "
+		     "the ranks, and behind them the key of the job's nodes." },
 };
 const struct keys document_keys = KEYS(document_rows);
 
@@ -187,8 +191,10 @@ void tree_role(const struct tree *t, int index, struct installation_role *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->root = index == TREE_ROOT;
-	if (!ret->root)
+	if (!ret->root) {
+		ret->address = t->node[index].address;
 		ret->below = t->node[index].ranks;
+	}
 	for (unsigned int i = 0; i < t->nodes; i++)
 		if (is_right_below(t, i, index))
 			ret->via[ret->vias++] = (struct installation_via){ t->node[i].ranks,
@@ -210,6 +216,15 @@ int tree_find(const struct tree *t, const char *name, struct why *why)
 }
 
 /* --- a document ------------------------------------------------------------------------------ */
+
+static void keys_make(const struct tally_set *ranks, const struct run *run, struct document *ret)
+{
+	for (unsigned int rank = 0; rank < run->keys; rank++)
+		if (tally_set_has(ranks, rank))
+			ret->key[ret->keys++] = run->key[rank];
+	if (run->keys)
+		ret->key[ret->keys++] = run->node_key;
+}
 
 void document_make(const struct tree *t, unsigned int index, const char *job, const struct run *run,
 		   struct document *ret)
@@ -237,6 +252,7 @@ void document_make(const struct tree *t, unsigned int index, const char *job, co
 	for (uint16_t rank = 0; rank < run->workers; rank++)
 		if (tally_set_has(&n->ranks, rank) && !tally_set_has(&served, rank))
 			ret->rank[ret->ranks++] = (struct document_rank){ rank, run->worker[rank] };
+	keys_make(&n->ranks, run, ret);
 }
 
 /* One child of the node: a rank, or all that come through another node. */
@@ -279,6 +295,24 @@ static int check_below(const struct document *d, unsigned int index, struct why 
 		     : 0;
 }
 
+/* Zeros would be a key that everybody knows. */
+static int check_keys(const struct document *d, const struct tally_set *ranks, struct why *why)
+{
+	static const struct tally_key unknown;
+	const unsigned int count = tally_set_count(ranks) + 1;
+
+	if (d->keys && d->keys != count)
+		return why_say(why, -EINVAL,
+			       "document: %u keys: those of %u ranks and that of the nodes are "
+			       "%u, or there are none",
+			       d->keys, count - 1, count);
+	for (unsigned int i = 0; i < d->keys; i++)
+		if (memcmp(&d->key[i], &unknown, sizeof(unknown)) == 0)
+			return why_say(why, -EINVAL, "document: a key is missing, the one at %u",
+				       i);
+	return 0;
+}
+
 int document_check(const struct document *d, struct why *why)
 {
 	const struct tally_set everyone = tally_set_first(d->workers);
@@ -304,17 +338,23 @@ int document_check(const struct document *d, struct why *why)
 		if (r == 0)
 			r = check_below(d, i, why);
 	}
-	return r;
+	return r < 0 ? r : check_keys(d, &taken, why);
 }
 
 bool document_is_equal(const struct document *a, const struct document *b)
 {
+	return a->generation == b->generation && document_says_same(a, b);
+}
+
+bool document_says_same(const struct document *a, const struct document *b)
+{
 	bool same = !strcmp(a->job, b->job) && !strcmp(a->node, b->node) &&
 		    endpoint_is_equal(&a->address, &b->address) &&
 		    endpoint_is_equal(&a->root, &b->root) && a->id == b->id &&
-		    a->epoch == b->epoch && a->generation == b->generation &&
-		    a->window == b->window && a->payload_bytes == b->payload_bytes &&
-		    a->workers == b->workers && a->ranks == b->ranks && a->nodes == b->nodes;
+		    a->epoch == b->epoch && a->window == b->window &&
+		    a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
+		    a->ranks == b->ranks && a->nodes == b->nodes && a->keys == b->keys &&
+		    memcmp(a->key, b->key, a->keys * sizeof(*a->key)) == 0;
 
 	for (unsigned int i = 0; same && i < a->ranks; i++)
 		same = a->rank[i].rank == b->rank[i].rank &&
@@ -339,15 +379,39 @@ void document_run(const struct document *d, struct run *ret)
 		ret->worker[d->rank[i].rank] = d->rank[i].address;
 }
 
+/* All that come through the node. */
+static struct tally_set ranks_of(const struct document *d)
+{
+	struct tally_set ranks = { { 0 } };
+
+	for (unsigned int i = 0; i < d->ranks; i++)
+		tally_set_add(&ranks, d->rank[i].rank);
+	for (unsigned int i = 0; i < d->nodes; i++)
+		tally_set_join(&ranks, &d->below[i].ranks);
+	return ranks;
+}
+
+void document_run_keys(const struct document *d, struct run *run)
+{
+	const struct tally_set ranks = ranks_of(d);
+	unsigned int at = 0;
+
+	run->keys = d->keys ? d->workers : 0;
+	for (unsigned int rank = 0; rank < run->keys; rank++)
+		if (tally_set_has(&ranks, rank))
+			run->key[rank] = d->key[at++];
+	if (run->keys)
+		run->node_key = d->key[at];
+}
+
 void document_role(const struct document *d, struct installation_role *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	for (unsigned int i = 0; i < d->ranks; i++)
-		tally_set_add(&ret->below, d->rank[i].rank);
+	ret->address = d->address;
+	ret->below = ranks_of(d);
 	for (; ret->vias < d->nodes; ret->vias++) {
 		const struct tree_node *n = &d->below[ret->vias];
 
 		ret->via[ret->vias] = (struct installation_via){ n->ranks, n->address };
-		tally_set_join(&ret->below, &n->ranks);
 	}
 }

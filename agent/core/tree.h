@@ -40,7 +40,10 @@ struct document_rank {
 	struct sockaddr_storage address; /* where the worker receives */
 };
 
-/* What one inner node is to do in one run. There is no secret in it. */
+/*
+ * What one inner node is to do in one run. Its keys are secrets: of a job that has rank keys those
+ * of all ranks that come through the node, in their order, and behind them that of nodes.
+ */
 struct document {
 	char job[NAME_BYTES];
 	char node[NAME_BYTES]; /* whose it is */
@@ -56,6 +59,8 @@ struct document {
 	struct document_rank rank[TALLY_WORKERS_MAX];
 	unsigned int nodes; /* right below it, with all ranks that come through them */
 	struct tree_node below[TREE_NODES_MAX];
+	unsigned int keys; /* 0: the job has none */
+	struct tally_key key[TALLY_KEYS_MAX];
 };
 
 /* Of struct tree_node and struct document: in requests, documents and the state file. */
@@ -82,20 +87,24 @@ void tree_role(const struct tree *t, int index, struct installation_role *ret);
 /* Its index, or -ENOENT with the names that there are. */
 int tree_find(const struct tree *t, const char *name, struct why *why);
 
-/* The document of inner node `index` for a run of `job`. */
+/* The document of inner node `index` for a run of `job`, with its keys if the run has some. */
 void document_make(const struct tree *t, unsigned int index, const char *job, const struct run *run,
 		   struct document *ret);
 
 /*
  * Does it make sense? -EINVAL: no rank below the node, a rank that the job has not or that is
- * named twice, addresses of two families, a node that is its own root.
+ * named twice, addresses of two families, a node that is its own root; too few keys, or too many.
  */
 int document_check(const struct document *d, struct why *why);
 
 bool document_is_equal(const struct document *a, const struct document *b);
 
-/* The run as far as the node has to know it, for installation_plan(). */
+/* Also with another generation: then the tree has changed elsewhere. */
+bool document_says_same(const struct document *a, const struct document *b);
+
+/* The run as far as the node has to know it, for installation_plan(); but for its keys. */
 void document_run(const struct document *d, struct run *ret);
+void document_run_keys(const struct document *d, struct run *run);
 void document_role(const struct document *d, struct installation_role *ret);
 
 #endif

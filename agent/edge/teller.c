@@ -298,6 +298,8 @@ static void *talk_main(void *data)
 
 static void talk_clear(struct talk *t)
 {
+	if (t->what.line)
+		explicit_bzero(t->what.line, strlen(t->what.line));
 	free(t->what.line);
 	explicit_bzero(&t->what, sizeof(t->what));
 	explicit_bzero(&t->session, sizeof(t->session));

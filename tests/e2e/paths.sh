@@ -176,7 +176,6 @@ what_cannot_be_found_is_refused() {
 	levels 1024
 	start_agent
 	refuses "this node knows no agents that it could ask" create_job train 4 --tree auto
-	refuses "a job with a tree has none" create_job train 4 --tree auto --tags yes
 }
 
 facts the_tree_is_the_paths_of_routing \

@@ -128,10 +128,9 @@ what_is_no_document_for_this_node_is_refused() {
 	tree "$(bed addr a0)" 0-1 "$(bed addr a1)" 2-4
 	refuses "node a1: ranks 2-4: the job's ranks are 0-3" create_job train 4 --tree "$work/tree.json"
 	tree "$(bed addr a0)" 0-1 "$(bed addr a1)" 2-3
-	refuses "a job with a tree has none" create_job train 4 --tree "$work/tree.json" --tags yes
 	create_job train 4 --tree "$work/tree.json"
 	refuses "has no run now" ctl job documents train
-	join_ranks train "${small[@]}"
+	join_ranks train "${long[@]}"
 	until_true has_documents train
 	refuses "no inner node a2; it has a0 a1" ctl job documents train --node a2
 	ctl job documents train --node a1 >"$work/document"
@@ -140,13 +139,24 @@ what_is_no_document_for_this_node_is_refused() {
 	refuses "standard input: is null" at a0 apply - <<<null
 	refuses "ranks 2: a rank is named twice" at a1 apply <(jq '.ranks += [.ranks[0]]' "$work/document")
 	bring_all train
-	refuses "another document of run" at a1 apply <(jq 'del(.ranks[0])' "$work/document")
+	refuses "another document of run" at a1 apply <(jq 'del(.ranks[0], .keys)' "$work/document")
 	refuses "this node is an inner node of job train" at a1 job token train
 	refuses "this node is an inner node of job train" at a1 job restart train
 	joined_end
 }
 
+without_tags_documents_have_no_keys() {
+	two_levels rate 1gbit
+	create_job train 4 --tree "$work/tree.json" --tags no
+	join_ranks train "${large[@]}"
+	bring_all train
+	joined_end
+	jq -se 'length == 2 and all(has("keys") | not)' "$work/documents"
+	(($(sent_up a0) > 1000 && $(sent_up a1) > 1000))
+}
+
 facts sums_are_made_at_two_levels_with_loss \
+	without_tags_documents_have_no_keys \
 	each_run_has_documents_of_its_own \
 	an_inner_agent_is_killed_in_mid_job \
 	an_inner_node_is_detached_in_mid_job \

@@ -335,16 +335,16 @@ static inline bool is_key(const struct tally_key *key) { return key->word[0] | k
 static inline void keys_check(struct world *w)
 {
 	const struct books *b = core_books(w->core);
-	bool used[WORLD_JOBS] = { false }, borrows[WORLD_JOBS] = { false };
+	bool used[WORLD_JOBS] = { false }, shares[WORLD_JOBS] = { false };
 
 	for (unsigned int i = 0; i < w->maps.jobs; i++) {
 		const struct tally_job *m = &w->maps.job[i].job;
 
 		used[m->group] = m->keyed;
-		borrows[m->group] = m->keyed && m->borrows;
+		shares[m->group] = m->keyed && !m->bound; /* with other nodes, or the spill */
 	}
 	for (unsigned int i = 0; i < WORLD_JOBS; i++)
-		if (is_key(&w->rank_key[i][0]) != used[i] || is_key(&w->node_key[i]) != borrows[i])
+		if (is_key(&w->rank_key[i][0]) != used[i] || is_key(&w->node_key[i]) != shares[i])
 			WRONG(w, "group %u has keys, or none", i);
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (!b->job[i]->run_window && b->job[i]->draw.secret[0])

@@ -158,6 +158,8 @@ static void trees_enter(struct books *b)
 	d.below[d.nodes] =
 		(struct tree_node){ "b0", address_of("fd77::9", TALLY_UDP_PORT), { { 3 } } };
 	d.nodes++;
+	for (; d.keys < 4; d.keys++)
+		d.key[d.keys] = (struct tally_key){ { d.keys + 1, 7 } };
 	j = job_new_inner(&d, books_tenant_find(b, "red", &why));
 	assert_non_null(j);
 	assert_int_equal(books_job_restore(b, j, &why), 0);

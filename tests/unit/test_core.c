@@ -201,6 +201,8 @@ static void apply_for(struct world *w, const char *tenant, uint16_t epoch, uint1
 	d->ranks = 2;
 	d->rank[0] = (struct document_rank){ 0, world_address(20) };
 	d->rank[1] = (struct document_rank){ 2, world_address(22) };
+	for (; epoch % 2 && d->keys < 3; d->keys++) /* of both, and of nodes */
+		d->key[d->keys].word[0] = d->keys + 1;
 	j->state = j->state == NOT_THERE ? PERHAPS : j->state;
 	if (ask(w, &q))
 		j->state = THERE;
@@ -1059,6 +1061,8 @@ static void a_document_that_comes_again_brings_back_what_the_maps_lost(void **st
 	apply(&w, 3, 8);
 	assert_true(has_inner(&w));
 	tables_forget(&w.maps, inner_of(&w)->id);
+	memset(w.rank_key, 0, sizeof(w.rank_key));
+	memset(w.node_key, 0, sizeof(w.node_key));
 	assert_true(job_is_running(inner_of(&w)));
 	w.nobody_answers = true;
 	apply(&w, 3, 8);
@@ -1115,6 +1119,7 @@ static void apply_again(struct world *w, uint32_t generation, unsigned int ranks
 	q.apply.document = *inner_of(w)->document;
 	q.apply.document.generation = generation;
 	q.apply.document.ranks = ranks;
+	q.apply.document.keys = ranks + 1;
 	ask(w, &q);
 	asked(w);
 }
@@ -1134,6 +1139,7 @@ static void a_later_tree_of_the_same_run_takes_the_place_of_one(void **state)
 	assert_int_equal(m->copies, 1);
 	assert_int_equal(tally_set_count(&m->job.below), 1);
 	assert_int_equal(m->job.epoch, 3);
+	assert_true(m->job.keyed && m->job.node_key && !m->job.bound);
 	apply_again(&w, 4, 1);
 	assert_int_equal(w.answered, -EEXIST);
 	w.maps.job[0].copies = w.maps.job[0].job.copies = 0; /* as if it had not come to that */

@@ -211,7 +211,7 @@ static void the_next_run_is_told_as_a_job_file_before_it_begins(void **state)
 	comes(j, 0, 9, 0);
 	j->begin_draw = (struct job_draw){ 0x9c41d00f3ae7b552, { 1 } };
 	job_next_run(j, 32, &next);
-	job_run_keys(&j->begin_draw, &next);
+	job_run_keys(j, &j->begin_draw, &next);
 	assert_int_equal(j->epoch, 41);
 	assert_int_equal(next.epoch, 42);
 	assert_int_equal(next.job, 7);
@@ -221,7 +221,7 @@ static void the_next_run_is_told_as_a_job_file_before_it_begins(void **state)
 	assert_true(next.nonce == 0x9c41d00f3ae7b552);
 	job_begin(j, 32, false);
 	job_this_run(j, &now);
-	job_run_keys(&j->draw, &now);
+	job_run_keys(j, &j->draw, &now);
 	assert_memory_equal(&next, &now, sizeof(now));
 	assert_int_equal(now.keys, 2);
 	assert_memory_not_equal(&now.key[0], &now.key[1], sizeof(now.key[0]));

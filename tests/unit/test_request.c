@@ -68,6 +68,7 @@ static void every_verb_has_its_name_and_is_found_by_it(void **state)
 	}
 }
 
+#define KEY "000102030405060708090a0b0c0d0e0f"
 #define DOCUMENT                                                                                   \
 	"\"job\":\"j\",\"node\":\"a0\",\"address\":\"10.77.0.2\",\"root\":\"10.77.0.1\",\"id\":7," \
 	"\"epoch\":9,\"window\":64,\"payload\":128,\"workers\":4,\"ranks\":[{\"rank\":1,"          \
@@ -322,15 +323,35 @@ static void a_tree_and_a_document_are_read_whole(void **state)
 	refused("{\"do\":\"apply\"}", "apply: document: is needed");
 	refused("{\"do\":\"apply\",\"document\":null}",
 		"apply: document: 'null': a mapping is needed here; its keys are job, node, address, "
-		"root, id, epoch, generation, window, payload, workers, ranks and nodes");
+		"root, id, epoch, generation, window, payload, workers, ranks, nodes and keys");
 	refused("{\"do\":\"apply\",\"document\":{\"job\":\"j\"}}",
 		"apply: document: node: is needed");
 	refused("{\"do\":\"apply\",\"document\":{" DOCUMENT ",\"token\":1}}",
 		"apply: document: token: there is no such key; there are job, node, address, root, id, "
-		"epoch, generation, window, payload, workers, ranks and nodes");
+		"epoch, generation, window, payload, workers, ranks, nodes and keys");
 	refused("{\"do\":\"job-create\",\"name\":\"j\",\"workers\":4,\"tree\":["
 		"{\"name\":\"a0\",\"address\":\"10.77.0.2\",\"ranks\":\"\"}]}",
 		"job-create: tree[0].ranks: '': ranks, such as 0-3,7");
+}
+
+/* Neither what is printed for the log, nor what is said of a key that is none. */
+static void keys_of_a_document_are_shown_nowhere(void **state)
+{
+	static const char line[] = "{\"do\":\"apply\",\"document\":{" DOCUMENT ",\"keys\":[\"" KEY
+				   "\",\"" KEY "\"]},\"tenant\":\"red\"}";
+	char *printed;
+
+	taken(line);
+	assert_int_equal(q.apply.document.keys, 2);
+	printed = request_print(line, strlen(line));
+	assert_non_null(strstr(printed, "\"tenant\":\"red\""));
+	assert_non_null(strstr(printed, "\"epoch\":9"));
+	assert_null(strstr(printed, "keys"));
+	assert_null(strstr(printed, KEY));
+	free(printed);
+	refused("{\"do\":\"apply\",\"document\":{" DOCUMENT ",\"keys\":[\"" KEY "f\"]}}",
+		"apply: document.keys[0]: 32 digits of 0-9 and a-f, not all of them 0, or - for one "
+		"that need not be known here");
 }
 
 static void every_beginning_of_a_request_is_refused(void **state)
@@ -422,6 +443,7 @@ int main(void)
 		cmocka_unit_test(ingress_points_are_refused_by_their_place),
 		cmocka_unit_test(what_is_no_request_is_refused),
 		cmocka_unit_test(a_tree_and_a_document_are_read_whole),
+		cmocka_unit_test(keys_of_a_document_are_shown_nowhere),
 		cmocka_unit_test(every_beginning_of_a_request_is_refused),
 		cmocka_unit_test(a_request_has_a_length_and_a_depth),
 		cmocka_unit_test(a_result_is_one_line),

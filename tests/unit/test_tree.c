@@ -161,6 +161,46 @@ static void a_document_says_what_its_node_has_to_do(void **state)
 	assert_int_equal(there.worker[0].ss_family, 0); /* is none of its business */
 }
 
+static void keys_draw(void)
+{
+	run.keys = WORKERS;
+	for (unsigned int i = 0; i < WORKERS; i++)
+		run.key[i] = (struct tally_key){ { 0x100 + i, i } };
+	run.node_key = (struct tally_key){ { 0x200, 1 } };
+}
+
+/* And no others: who reads the document of one node cannot speak for ranks of another one. */
+static void a_document_has_the_keys_that_its_node_needs(void **state)
+{
+	static struct document d;
+	static struct run there;
+	static struct installation g;
+	struct installation_role role;
+	const struct tally_key zeros = { { 0 } };
+
+	three_levels();
+	keys_draw();
+	for (unsigned int i = 0; i < tree.nodes; i++) {
+		document_make(&tree, i, "train", &run, &d);
+		assert_int_equal(document_check(&d, &why), 0);
+		assert_int_equal(d.keys, ranks_count(&tree.node[i].ranks) + 1);
+		document_run(&d, &there);
+		document_run_keys(&d, &there);
+		assert_int_equal(there.keys, WORKERS);
+		for (unsigned int rank = 0; rank < WORKERS; rank++) {
+			bool comes = tally_set_has(&tree.node[i].ranks, rank);
+
+			assert_memory_equal(&there.key[rank], comes ? &run.key[rank] : &zeros,
+					    sizeof(zeros));
+		}
+		assert_memory_equal(&there.node_key, &run.node_key, sizeof(zeros));
+		document_role(&d, &role);
+		assert_int_equal(installation_plan(&there, &role, &g, &why), 0);
+		assert_true(g.job.keyed && g.node_key);
+		assert_true(endpoint_is_equal(&g.address, &tree.node[i].address));
+	}
+}
+
 /* Through JSON and back, as from one agent to the other. */
 static void written_and_read(const struct document *d, struct document *ret)
 {
@@ -186,11 +226,15 @@ static void a_document_is_read_as_it_was_written(void **state)
 	struct tally_set *odd;
 
 	three_levels();
-	for (unsigned int i = 0; i < tree.nodes; i++) {
-		document_make(&tree, i, "train", &run, &d);
+	for (unsigned int i = 0; i < 2 * tree.nodes; i++) {
+		if (i == tree.nodes)
+			keys_draw();
+		document_make(&tree, i % tree.nodes, "train", &run, &d);
 		written_and_read(&d, &again);
 		assert_memory_equal(&d, &again, sizeof(d));
 		assert_true(document_is_equal(&d, &again));
+		again.key[0].word[0] ^= 1;
+		assert_true(document_is_equal(&d, &again) == !again.keys);
 		again.rank[0].rank ^= 1;
 		assert_true(!again.ranks || !document_is_equal(&d, &again));
 	}
@@ -240,6 +284,14 @@ static void documents_that_make_no_sense_are_refused(void **state)
 	no_document(&d, "document: node a1 has the address of the root");
 	d.below[1].address = d.address;
 	no_document(&d, "document: node a1 has the address of b0");
+	keys_draw();
+	document_make(&tree, 1, "train", &run, &d);
+	d.keys--;
+	no_document(&d, "document: 5 keys: those of 5 ranks and that of the nodes are 6, or there "
+			"are none");
+	d.keys++;
+	memset(&d.key[5], 0, sizeof(d.key[5]));
+	no_document(&d, "document: a key is missing, the one at 5");
 }
 
 static uint32_t random_below(uint64_t *seed, uint32_t below)
@@ -324,6 +376,7 @@ int main(void)
 		TEST(trees_that_make_no_sense_are_refused),
 		TEST(nodes_are_below_those_that_have_all_their_ranks),
 		TEST(a_document_says_what_its_node_has_to_do),
+		TEST(a_document_has_the_keys_that_its_node_needs),
 		TEST(a_document_is_read_as_it_was_written),
 		TEST(documents_that_make_no_sense_are_refused),
 		TEST(every_rank_is_reached_in_any_tree),
