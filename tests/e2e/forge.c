@@ -15,6 +15,8 @@
  *	several    to a node: a sum of all ranks, of a call that nobody else makes
  *	mismatch   to a worker: ranks disagree
  *	overtaken  to a worker: its slot serves a later chunk
+ *	result     to a worker or an inner node: as from the root, of junk
+ *	ask        the same: all are asked for what they have
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -110,6 +112,12 @@ static int forge(struct tally_header *h, const char *what, uint32_t seq)
 	} else if (!strcmp(what, "overtaken")) {
 		h->kind = TALLY_OVERTAKEN;
 		h->check = tally_le64(seq + 1000);
+	} else if (!strcmp(what, "result")) {
+		h->kind = TALLY_RESULT;
+		set = everyone;
+		blocks = 1;
+	} else if (!strcmp(what, "ask")) {
+		h->kind = TALLY_ASK;
 	} else if (strcmp(what, "call") != 0) {
 		return -1;
 	}
