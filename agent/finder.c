@@ -17,8 +17,17 @@
 enum {
 	EVERY_MS = 3000, /* routes of other nodes may have changed, and nobody says so */
 	APART_MS = 200, /* however often routes change here */
-	ANSWER_MS = 2000, /* who has not answered then is left out */
+	ANSWER_MS = 2000, /* who has not answered then is silent */
+	SILENT_ROUNDS = 3, /* so often a node stays in trees; an agent that is restarted is back */
+	SILENT_MS = SILENT_ROUNDS * EVERY_MS + EVERY_MS / 2, /* and however often routes change */
 	SLACK_US = 10000,
+};
+
+/* What a peer has said last, of all jobs. */
+struct known {
+	uint64_t heard_ns; /* 0: never */
+	unsigned int owns;
+	struct sockaddr_storage own[PATHS_OWN_MAX];
 };
 
 /* One job whose tree is to be found, while it has a run. */
@@ -26,8 +35,11 @@ struct search {
 	struct search *next;
 	uint32_t job;
 	uint16_t epoch;
+	uint64_t run_ns; /* since when its run is on; 0: an agent before us began it */
 	uint64_t began_ns, due_ns;
 	bool is_wanted; /* while finder_look() looks */
+	bool walked;
+	struct paths_walk walk; /* if it did: of its last round */
 };
 
 /* All that is asked for one job, at one time. */
@@ -38,6 +50,7 @@ struct round {
 	struct paths_question question;
 	unsigned int peers, pending;
 	struct config_peer peer[CONFIG_PEERS_MAX];
+	bool is_asked[CONFIG_PEERS_MAX]; /* not those of another address family than the job */
 	struct paths_view *view[CONFIG_PEERS_MAX]; /* NULL: no answer, or not yet */
 	struct why why[CONFIG_PEERS_MAX];
 	struct paths_view root;
@@ -56,6 +69,11 @@ struct finder {
 	struct search *first;
 	struct round *round; /* NULL: none is under way */
 	uint32_t rounds;
+	bool is_open;
+	uint64_t since_ns; /* what is known was heard since then */
+	unsigned int peers;
+	struct config_peer peer[CONFIG_PEERS_MAX];
+	struct known known[CONFIG_PEERS_MAX]; /* of these */
 	struct asked asked[TELLER_UNDER_WAY_MAX];
 };
 
@@ -112,6 +130,24 @@ static void ask(struct finder *f, struct round *r, unsigned int peer,
 				 : strerror(-error));
 }
 
+/* Of other peers than before nothing is known. */
+static void peers_note(struct finder *f, const struct config *c)
+{
+	bool same = f->peers == c->peers.nodes;
+
+	for (unsigned int i = 0; same && i < f->peers; i++)
+		same = !strcmp(f->peer[i].name, c->peers.node[i].name) &&
+		       endpoint_is_equal(&f->peer[i].address, &c->peers.node[i].address);
+	if (same)
+		return;
+	f->peers = c->peers.nodes;
+	memcpy(f->peer, c->peers.node, sizeof(f->peer));
+	memset(f->known, 0, sizeof(f->known));
+	f->since_ns = clock_now_ns();
+	for (struct search *s = f->first; s; s = s->next)
+		s->walked = false;
+}
+
 static void round_begin(struct finder *f, struct search *s, const struct job *j)
 {
 	const struct config *c = core_config(core_of(f));
@@ -135,14 +171,15 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 		r->question.worker[i] = j->rank[i].address;
 	hops_look(driver_netlink(f->driver), &r->question, &r->root);
 	error = peer_secret_read(c->peers.secret, key, &why);
-	for (unsigned int i = 0; i < c->peers.nodes; i++) {
-		if (c->peers.node[i].address.ss_family != j->service.ss_family)
-			continue;
-		r->peer[r->peers++] = c->peers.node[i];
-		if (error == 0)
-			ask(f, r, r->peers - 1, &j->service, key);
+	peers_note(f, c);
+	r->peers = f->peers;
+	memcpy(r->peer, f->peer, sizeof(r->peer));
+	for (unsigned int i = 0; i < r->peers; i++) {
+		r->is_asked[i] = r->peer[i].address.ss_family == j->service.ss_family;
+		if (r->is_asked[i] && error == 0)
+			ask(f, r, i, &j->service, key);
 		else
-			r->why[r->peers - 1] = why;
+			r->why[i] = why;
 	}
 	explicit_bzero(key, sizeof(key));
 }
@@ -176,33 +213,113 @@ static void answered(struct finder *f, const struct told *told)
 		r->view[asked.peer] = view_read(told->result, &r->why[asked.peer]);
 }
 
-static void left_out_say(const struct round *r, struct why *ret)
+static void heard(struct finder *f, const struct round *r)
+{
+	for (unsigned int i = 0; i < r->peers; i++) {
+		const struct paths_view *v = r->view[i];
+		struct known *k = &f->known[i];
+
+		if (!v)
+			continue;
+		k->heard_ns = clock_now_ns();
+		k->owns = v->owns;
+		memcpy(k->own, v->own, v->owns * sizeof(*v->own));
+	}
+}
+
+static void left_out_say(const struct round *r, const struct paths *p, struct why *ret)
 {
 	size_t used = 0;
 
 	for (unsigned int i = 0; i < r->peers && used < sizeof(ret->text); i++)
-		if (!r->view[i])
+		if (r->is_asked[i] && !p->view[i])
 			used += snprintf(ret->text + used, sizeof(ret->text) - used, "%s%s: %.150s",
 					 used ? "; " : "", r->peer[i].name,
 					 *r->why[i].text ? r->why[i].text : "no answer in 2 s");
 }
 
-static void round_end(struct finder *f)
+/* Did it answer a moment ago, and since the run has begun? Then it knows what to do in the run. */
+static bool is_fresh(const struct known *k, const struct search *s)
+{
+	return s->walked && k->heard_ns && k->heard_ns >= s->run_ns &&
+	       clock_now_ns() - k->heard_ns < SILENT_MS * 1000000ull;
+}
+
+/* The silent ones, as they were. False: no memory. */
+static bool silent_fill(const struct finder *f, const struct search *s, struct round *r,
+			struct paths *p)
+{
+	for (unsigned int i = 0; i < r->peers; i++) {
+		const struct known *k = &f->known[i];
+
+		if (!r->is_asked[i] || r->view[i] || !is_fresh(k, s))
+			continue;
+		r->view[i] = calloc(1, sizeof(*r->view[i]));
+		if (!r->view[i])
+			return false;
+		paths_silent(&s->walk, r->peer, r->peers, i, k->own, k->owns, r->view[i]);
+		p->silent[i] = true;
+	}
+	return true;
+}
+
+/*
+ * Has an agent before us, with another memory, found this tree a moment ago, and one of its nodes
+ * was never heard by this one? Agents may be restarted all at a time.
+ */
+static bool is_to_wait(const struct finder *f, const struct search *s, const struct round *r,
+		       const struct tree *was)
+{
+	if (s->run_ns > f->since_ns || clock_now_ns() - f->since_ns >= SILENT_MS * 1000000ull)
+		return false;
+	for (unsigned int i = 0; i < r->peers; i++)
+		if (!f->known[i].heard_ns && tree_at(was, &r->peer[i].address) >= 0)
+			return true;
+	return false;
+}
+
+static struct search *search_find(const struct finder *f, uint32_t job)
+{
+	struct search *s = f->first;
+
+	while (s && s->job != job)
+		s = s->next;
+	return s;
+}
+
+static void found(struct finder *f, struct search *s, struct round *r, const struct tree *was,
+		  struct tree *tree)
 {
 	struct core_event e = { .kind = CORE_TREE };
-	struct tree *tree = calloc(1, sizeof(*tree));
-	struct round *r = TAKE_PTR(f->round);
+	struct paths p = {
+		.root = &r->root, .workers = r->question.workers, .peers = r->peers, .peer = r->peer
+	};
 	struct why left_out = { "" };
 
-	if (tree) {
-		paths_tree(&r->root, r->peer, r->view, r->peers, r->question.workers, tree);
-		left_out_say(r, &left_out);
-		e.found.job = r->job;
-		e.found.epoch = r->epoch;
-		e.found.tree = tree;
-		e.found.left_out = left_out.text;
-		driver_handle(f->driver, &e);
-	}
+	if (!silent_fill(f, s, r, &p))
+		return;
+	for (unsigned int i = 0; i < r->peers; i++)
+		p.view[i] = r->view[i];
+	paths_tree_after(&p, was, &s->walk, tree);
+	s->walked = true;
+	left_out_say(r, &p, &left_out);
+	e.found.job = r->job;
+	e.found.epoch = r->epoch;
+	e.found.tree = tree;
+	e.found.left_out = left_out.text;
+	driver_handle(f->driver, &e);
+}
+
+static void round_end(struct finder *f)
+{
+	struct tree *tree = calloc(1, sizeof(*tree));
+	struct round *r = TAKE_PTR(f->round);
+	struct search *s = search_find(f, r->job);
+	const struct job *j = books_job_numbered(core_books(core_of(f)), r->job);
+
+	heard(f, r);
+	if (tree && s && s->epoch == r->epoch && j && j->tree && !is_to_wait(f, s, r, j->tree))
+		found(f, s, r, j->tree, tree);
 	free(tree);
 	round_free(r);
 }
@@ -278,11 +395,14 @@ static struct search *search_want(struct finder *f, struct search *before, const
 			return before; /* comes again with the next event */
 		s->job = j->id;
 		s->epoch = j->epoch;
+		s->run_ns = f->is_open ? clock_now_ns() : 0;
 		s->next = *next;
 		*next = s;
 	}
-	if (s->epoch != j->epoch)
+	if (s->epoch != j->epoch) {
 		s->due_ns = 0;
+		s->run_ns = clock_now_ns();
+	}
 	s->epoch = j->epoch;
 	s->is_wanted = true;
 	return s;
@@ -343,8 +463,11 @@ int finder_open(sd_event *loop, struct driver *d, struct finder **ret)
 		r = sd_event_add_io(loop, &f->answers, teller_fd(f->teller), EPOLLIN, on_answer, f);
 	if (r >= 0)
 		r = sd_event_add_time(loop, &f->timer, CLOCK_MONOTONIC, 0, SLACK_US, on_time, f);
-	if (r >= 0)
+	if (r >= 0) {
+		peers_note(f, core_config(core_of(f)));
 		finder_look(f);
+	}
+	f->is_open = true;
 	return r < 0 ? r : 0;
 }
 

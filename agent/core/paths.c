@@ -52,18 +52,6 @@ void paths_hop_add(struct paths_view *v, unsigned int rank, const struct sockadd
 	tally_set_add(&v->hop[i].ranks, rank);
 }
 
-struct walk {
-	const struct config_peer *peer;
-	struct paths_view *const *view;
-	unsigned int peers;
-	int above[CONFIG_PEERS_MAX]; /* that paths come from: a peer, TREE_ROOT, or NOWHERE */
-	struct tally_set ranks[CONFIG_PEERS_MAX];
-};
-
-enum {
-	NOWHERE = -2,
-};
-
 static bool has_own(const struct paths_view *v, const struct sockaddr_storage *address)
 {
 	for (unsigned int i = 0; i < v->owns; i++)
@@ -72,78 +60,121 @@ static bool has_own(const struct paths_view *v, const struct sockaddr_storage *a
 	return false;
 }
 
-/* Whose address it is; NOWHERE: nobody's, or that of several. */
-static int owner(const struct walk *w, const struct sockaddr_storage *address)
+/* Whose address it is; PATHS_NOWHERE: nobody's, or that of several. */
+static int owner(const struct paths *p, const struct sockaddr_storage *address)
 {
-	int found = NOWHERE;
+	int found = PATHS_NOWHERE;
 
-	for (unsigned int i = 0; i < w->peers; i++) {
-		if (!w->view[i] || !has_own(w->view[i], address))
+	for (unsigned int i = 0; i < p->peers; i++) {
+		if (!p->view[i] || !has_own(p->view[i], address))
 			continue;
-		if (found != NOWHERE)
-			return NOWHERE;
+		if (found != PATHS_NOWHERE)
+			return PATHS_NOWHERE;
 		found = (int)i;
 	}
 	return found;
 }
 
-/* The node that comes next on the way to a rank; NOWHERE: none. */
-static int next_of(const struct walk *w, const struct paths_view *v, unsigned int rank)
+/* The node that comes next on the way to a rank; PATHS_NOWHERE: none. */
+static int next_of(const struct paths *p, const struct paths_view *v, unsigned int rank)
 {
 	for (unsigned int i = 0; i < v->hops; i++)
 		if (tally_set_has(&v->hop[i].ranks, rank))
-			return owner(w, &v->hop[i].address);
-	return NOWHERE;
+			return owner(p, &v->hop[i].address);
+	return PATHS_NOWHERE;
 }
 
 /* Nodes keep the first way that a path came to them, so all are a tree: no path goes round. */
-static void walk_to(struct walk *w, const struct paths_view *root, unsigned int rank)
+static void walk_to(const struct paths *p, struct paths_walk *w, unsigned int rank)
 {
-	const struct paths_view *v = root;
+	const struct paths_view *v = p->root;
 	int from = TREE_ROOT, next;
 
-	while ((next = next_of(w, v, rank)) != NOWHERE) {
-		if (w->above[next] == NOWHERE)
+	while ((next = next_of(p, v, rank)) != PATHS_NOWHERE) {
+		if (w->above[next] == PATHS_NOWHERE)
 			w->above[next] = from;
 		if (w->above[next] != from)
 			return;
 		tally_set_add(&w->ranks[next], rank);
 		from = next;
-		v = w->view[next];
+		v = p->view[next];
 	}
 }
 
 /* Has it two things at least to add up: ranks, or inner nodes with what comes from them? */
-static bool is_useful(const struct walk *w, unsigned int node)
+static bool is_useful(const struct paths_walk *w, unsigned int peers, unsigned int node)
 {
 	if (tally_set_count(&w->ranks[node]) < 2)
 		return false;
-	for (unsigned int i = 0; i < w->peers; i++)
+	for (unsigned int i = 0; i < peers; i++)
 		if (w->above[i] == (int)node && tally_set_is_equal(&w->ranks[i], &w->ranks[node]))
 			return false;
 	return true;
 }
 
-void paths_tree(const struct paths_view *root, const struct config_peer *peer,
-		struct paths_view *const *view, unsigned int peers, unsigned int workers,
-		struct tree *ret)
+void paths_tree(const struct paths *p, struct paths_walk *ret_walk, struct tree *ret)
 {
-	struct walk w = { .peer = peer, .view = view, .peers = peers };
+	struct paths_walk *w = ret_walk;
 
-	for (unsigned int i = 0; i < peers; i++)
-		w.above[i] = NOWHERE;
-	for (unsigned int rank = 0; rank < workers; rank++)
-		walk_to(&w, root, rank);
+	memset(w, 0, sizeof(*w));
+	for (unsigned int i = 0; i < p->peers; i++)
+		w->above[i] = PATHS_NOWHERE;
+	for (unsigned int rank = 0; rank < p->workers; rank++)
+		walk_to(p, w, rank);
 	memset(ret, 0, sizeof(*ret));
 	ret->found = true;
-	for (unsigned int i = 0; i < peers; i++) {
+	for (unsigned int i = 0; i < p->peers; i++) {
 		struct tree_node *n = &ret->node[ret->nodes];
 
-		if (!is_useful(&w, i))
+		if (!is_useful(w, p->peers, i))
 			continue;
-		memcpy(n->name, peer[i].name, sizeof(n->name));
-		n->address = peer[i].address;
-		n->ranks = w.ranks[i];
+		memcpy(n->name, p->peer[i].name, sizeof(n->name));
+		n->address = p->peer[i].address;
+		n->ranks = w->ranks[i];
 		ret->nodes++;
 	}
+}
+
+/* --- who is silent --------------------------------------------------------------------------- */
+
+void paths_silent(const struct paths_walk *was, const struct config_peer *peer, unsigned int peers,
+		  unsigned int index, const struct sockaddr_storage *own, unsigned int owns,
+		  struct paths_view *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->owns = owns;
+	memcpy(ret->own, own, owns * sizeof(*own));
+	for (unsigned int i = 0; i < peers; i++)
+		if (was->above[i] == (int)index)
+			ret->hop[ret->hops++] = (struct paths_hop){ peer[i].address,
+								    was->ranks[i] };
+}
+
+/* Has the peer the same to do in both trees, or is in neither? */
+static bool is_as_it_was(const struct tree *was, const struct tree *now,
+			 const struct config_peer *peer)
+{
+	const int before = tree_at(was, &peer->address), after = tree_at(now, &peer->address);
+
+	if (before < 0 || after < 0)
+		return before == after;
+	return tree_has_same(was, before, now, after);
+}
+
+/* When one goes, perhaps another one would have something else to do. */
+void paths_tree_after(struct paths *p, const struct tree *was, struct paths_walk *ret_walk,
+		      struct tree *ret)
+{
+	unsigned int i;
+
+	do {
+		paths_tree(p, ret_walk, ret);
+		for (i = 0; i < p->peers; i++)
+			if (p->silent[i] && !is_as_it_was(was, ret, &p->peer[i]))
+				break;
+		if (i < p->peers) {
+			p->view[i] = NULL;
+			p->silent[i] = false;
+		}
+	} while (i < p->peers);
 }

@@ -40,15 +40,46 @@ extern const struct keys paths_view_keys;
 /* A worker's next hop: into `v`, with the others that have the same. */
 void paths_hop_add(struct paths_view *v, unsigned int rank, const struct sockaddr_storage *next);
 
+/* What is known of the paths of a job's run at one time. */
+struct paths {
+	const struct paths_view *root;
+	unsigned int workers, peers;
+	const struct config_peer *peer;
+	const struct paths_view *view[CONFIG_PEERS_MAX]; /* what peer i says; NULL: no answer */
+	bool silent[CONFIG_PEERS_MAX]; /* no answer, but a view that paths_silent() has made */
+};
+
+enum {
+	PATHS_NOWHERE = -2, /* on no path */
+};
+
+/* Who lies on the paths, by peer. Also nodes that add nothing up, and so are not in the tree. */
+struct paths_walk {
+	int above[CONFIG_PEERS_MAX]; /* whom paths come from: a peer, TREE_ROOT or PATHS_NOWHERE */
+	struct tally_set ranks[CONFIG_PEERS_MAX]; /* whose paths go through the peer */
+};
+
 /*
- * The inner nodes of a job of `workers` ranks: those of `peer` that lie on the paths, each with the
- * ranks whose path goes through it. `view[i]` is what peer i says, or NULL: it did not answer. A
- * path ends where the next address is no peer's, or that of several; where it comes to a node
- * twice; and where it comes to a node from elsewhere than another path does. A node that would have
- * nothing to add up (one rank, or one inner node and no rank besides) is left out.
+ * The inner nodes of the job: those peers that lie on the paths, each with the ranks whose path
+ * goes through it. A path ends where the next address is no peer's, or that of several; where it
+ * comes to a node twice; and where it comes to a node from elsewhere than another path does. A node
+ * that would have nothing to add up (one rank, or one inner node and no rank besides) is left out.
  */
-void paths_tree(const struct paths_view *root, const struct config_peer *peer,
-		struct paths_view *const *view, unsigned int peers, unsigned int workers,
-		struct tree *ret);
+void paths_tree(const struct paths *p, struct paths_walk *ret_walk, struct tree *ret);
+
+/*
+ * The view of a peer that does not answer: paths go on from there as they did, and its addresses
+ * are those that it had.
+ */
+void paths_silent(const struct paths_walk *was, const struct config_peer *peer, unsigned int peers,
+		  unsigned int index, const struct sockaddr_storage *own, unsigned int owns,
+		  struct paths_view *ret);
+
+/*
+ * As paths_tree(), after the tree that was. Nobody can tell a silent node what else to do: one that
+ * would have something else to do is left out, and has no view in `p` any more.
+ */
+void paths_tree_after(struct paths *p, const struct tree *was, struct paths_walk *ret_walk,
+		      struct tree *ret);
 
 #endif

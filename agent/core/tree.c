@@ -201,6 +201,26 @@ void tree_role(const struct tree *t, int index, struct installation_role *ret)
 									   t->node[i].address };
 }
 
+int tree_at(const struct tree *t, const struct sockaddr_storage *address)
+{
+	for (unsigned int i = 0; i < t->nodes; i++)
+		if (endpoint_is_equal(&t->node[i].address, address))
+			return (int)i;
+	return -ENOENT;
+}
+
+bool tree_has_same(const struct tree *a, unsigned int node_a, const struct tree *b,
+		   unsigned int node_b)
+{
+	bool same = tally_set_is_equal(&a->node[node_a].ranks, &b->node[node_b].ranks);
+
+	for (unsigned int i = 0; same && i < a->nodes; i++)
+		same = !is_right_below(a, i, (int)node_a) || has_node(b, &a->node[i]);
+	for (unsigned int i = 0; same && i < b->nodes; i++)
+		same = !is_right_below(b, i, (int)node_b) || has_node(a, &b->node[i]);
+	return same;
+}
+
 int tree_find(const struct tree *t, const char *name, struct why *why)
 {
 	size_t used;

@@ -84,6 +84,13 @@ bool tree_is_equal(const struct tree *a, const struct tree *b);
 /* What TREE_ROOT or inner node `index` has to do. */
 void tree_role(const struct tree *t, int index, struct installation_role *ret);
 
+/* The index of the node with this address, or -ENOENT. */
+int tree_at(const struct tree *t, const struct sockaddr_storage *address);
+
+/* Would these two nodes have the same document, but for what is of the run, and its generation? */
+bool tree_has_same(const struct tree *a, unsigned int node_a, const struct tree *b,
+		   unsigned int node_b);
+
 /* Its index, or -ENOENT with the names that there are. */
 int tree_find(const struct tree *t, const char *name, struct why *why);
 

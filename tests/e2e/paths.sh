@@ -13,6 +13,7 @@ source "$(dirname "$0")/tree_lib.sh"
 
 large=(-d float32 -b 1M -e 4M -n 3 -w 0)
 long=(-d int32 -b 1M -e 1M -n 400 -w 0) # outlasts what is done to it
+longer=(-d int32 -b 1M -e 1M -n 20 -w 0 -s $((45 * slow))) # also where somebody has to be missed
 
 asks() { # NODE...: n0 asks these
 	local name list=''
@@ -84,6 +85,29 @@ half_a_tree() { # without b0, and without a1 and all that only it leads to
 b1 $(segments w2 w3)"
 }
 
+generation() { jq .jobs[0].generation "$work/state.json"; }
+refused_at() { on "$1" awk "/^Tcp:/ { n = \$15 } END { print n }" /proc/net/snmp; } # NODE
+refused_beyond() { (($(refused_at "$1") > $2)); }
+
+# Its maps go on meanwhile, and the tree stays: nobody else has to do anything.
+an_agent_is_restarted() {
+	local before name
+	found_begin rate 1gbit
+	join_unranked "${longer[@]}"
+	until_true tree_is "$(whole_tree)"
+	for name in a0 b2; do
+		goes_on_at "$name"
+		before=$(generation)
+		end_inner "$name" KILL
+		until_true refused_beyond "$name" "$(refused_at "$name")" # somebody has asked
+		start_inner "$name"
+		goes_on_at "$name"
+		[[ $(generation) == "$before" ]]
+		tree_is "$(whole_tree)"
+	done
+	joined_end
+}
+
 # The run is on all the same; who comes back comes into the tree.
 who_does_not_answer_is_left_out() {
 	local name
@@ -94,7 +118,7 @@ who_does_not_answer_is_left_out() {
 		start_inner "$name"
 	done
 	create_job train 8 --tree auto
-	join_unranked "${long[@]}"
+	join_unranked "${longer[@]}"
 	until_true state_is train running
 	until_true tree_is "$(whole_tree | grep -v b0)"
 	ctl job show train | has 'left out of the tree: b0: .*refused'
@@ -115,7 +139,7 @@ who_does_not_answer_is_left_out() {
 # The next agent finds in the state file which tree it was, and asks anew.
 the_roots_agent_is_killed() {
 	found_begin rate 1gbit
-	join_unranked "${long[@]}"
+	join_unranked "${longer[@]}"
 	until_true tree_is "$(whole_tree)"
 	end_agent KILL
 	end_inner b2 KILL
@@ -179,6 +203,7 @@ what_cannot_be_found_is_refused() {
 }
 
 facts the_tree_is_the_paths_of_routing \
+	an_agent_is_restarted \
 	who_does_not_answer_is_left_out \
 	the_roots_agent_is_killed \
 	workers_move_in_mid_run \

@@ -26,7 +26,9 @@ enum {
 static const struct sockaddr_storage service = { .ss_family = AF_INET };
 static struct config_peer peer[PEERS];
 static struct paths_view *view[PEERS], root;
+static struct paths_walk walk;
 static struct tree tree;
+static bool is_silent[PEERS];
 
 static struct sockaddr_storage address_of(const char *format, unsigned int of)
 {
@@ -42,6 +44,7 @@ static struct sockaddr_storage address_of(const char *format, unsigned int of)
 static int prepare(void **state)
 {
 	memset(&root, 0, sizeof(root));
+	memset(is_silent, 0, sizeof(is_silent));
 	for (unsigned int i = 0; i < PEERS; i++) {
 		snprintf(peer[i].name, sizeof(peer[i].name), "p%u", i);
 		peer[i].address = address_of("10.0.0.%u", i + 1);
@@ -73,14 +76,24 @@ static void route(struct paths_view *from, const char *ranks, unsigned int to)
 			paths_hop_add(from, rank, &next);
 }
 
+static struct paths paths_of(void)
+{
+	struct paths p = { .root = &root, .workers = WORKERS, .peers = PEERS, .peer = peer };
+
+	for (unsigned int i = 0; i < PEERS; i++) {
+		p.view[i] = view[i];
+		p.silent[i] = is_silent[i];
+	}
+	return p;
+}
+
 /* As "p0=0-3 p1=4-7". */
-static void found(const char *words)
+static void is(const char *words)
 {
 	char text[PEERS * (NAME_BYTES + RANKS_BYTES)] = "", ranks[RANKS_BYTES];
 	size_t used = 0;
 	struct why why = { "" };
 
-	paths_tree(&root, peer, view, PEERS, WORKERS, &tree);
 	assert_true(tree.found);
 	assert_int_equal(tree_check(&tree, WORKERS, &service, &why), 0);
 	for (unsigned int i = 0; i < tree.nodes; i++) {
@@ -91,6 +104,38 @@ static void found(const char *words)
 					      &peer[tree.node[i].name[1] - '0'].address));
 	}
 	assert_string_equal(text, words);
+}
+
+static void found(const char *words)
+{
+	const struct paths p = paths_of();
+
+	paths_tree(&p, &walk, &tree);
+	is(words);
+}
+
+/* After the tree that was found before. Which peers have views then, as "012345"? */
+static void found_after(const char *words, const char *seen)
+{
+	struct paths p = paths_of();
+	const struct tree was = tree;
+	char text[PEERS + 1] = "";
+
+	paths_tree_after(&p, &was, &walk, &tree);
+	is(words);
+	for (unsigned int i = 0; i < PEERS; i++)
+		if (p.view[i])
+			text[strlen(text)] = '0' + i;
+	assert_string_equal(text, seen);
+}
+
+/* It does not answer now; it did before. */
+static void is_away(unsigned int i)
+{
+	const struct paths_view before = *view[i];
+
+	paths_silent(&walk, peer, PEERS, i, before.own, before.owns, view[i]);
+	is_silent[i] = true;
 }
 
 static void three_levels(void)
@@ -119,6 +164,67 @@ static void who_does_not_answer_is_left_out_with_all_behind_it(void **state)
 	free(view[1]);
 	view[1] = NULL;
 	found("p0=0-3 p2=0-1");
+}
+
+static void who_is_silent_stays_as_it_was(void **state)
+{
+	three_levels();
+	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
+	for (unsigned int i = 0; i < PEERS; i++) {
+		is_away(i);
+		found_after("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7", "012345");
+	}
+}
+
+/* Rank 3 is behind p4 now, as the root and p1 say; p0 and p3 would have to hear of that. */
+static void who_is_silent_goes_where_paths_go_elsewhere(void **state)
+{
+	three_levels();
+	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
+	is_away(0);
+	memset(&root.hop, 0, sizeof(root.hop));
+	root.hops = 0;
+	route(&root, "0-2", 0);
+	route(&root, "3-7", 1);
+	route(view[1], "3", 4);
+	found_after("p1=3-7 p4=3-5 p5=6-7", "12345");
+}
+
+/* p0 would have rank 0 and p3 below; so it goes, too, if it cannot hear of that. */
+static void who_is_silent_goes_with_a_node_below(void **state)
+{
+	three_levels();
+	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
+	is_away(0);
+	is_away(4);
+	free(view[2]);
+	view[2] = NULL;
+	found_after("p1=4-7 p4=4-5 p5=6-7", "1345");
+}
+
+/* Such a node comes and goes without a word: paths go on through it as long as it may be back. */
+static void who_is_silent_leads_to_others_all_the_same(void **state)
+{
+	route(&root, "0-3", 0);
+	route(view[0], "0-3", 1);
+	found("p1=0-3");
+	is_away(0);
+	found_after("p1=0-3", "012345");
+	root.hops = 0;
+	found_after("", "012345");
+}
+
+/* Nobody has told it what to do. */
+static void who_is_silent_comes_into_no_tree(void **state)
+{
+	three_levels();
+	root.hops = 0;
+	route(&root, "0-3", 0);
+	found("p0=0-3 p2=0-1 p3=2-3");
+	is_away(1);
+	view[1]->hops = 0;
+	route(&root, "4-7", 1);
+	found_after("p0=0-3 p2=0-1 p3=2-3", "02345");
 }
 
 static void nodes_with_nothing_to_add_up_are_left_out(void **state)
@@ -189,6 +295,7 @@ static void any_answers_make_a_tree(void **state)
 {
 	struct why why = { "" };
 	unsigned int nodes = 0;
+	struct paths p;
 	uint64_t seed = 1;
 
 	for (unsigned int i = 0; i < ROUNDS; i++) {
@@ -201,7 +308,8 @@ static void any_answers_make_a_tree(void **state)
 
 				paths_hop_add(p < PEERS ? view[p] : &root, rank, &next);
 			}
-		paths_tree(&root, peer, view, PEERS, WORKERS, &tree);
+		p = paths_of();
+		paths_tree(&p, &walk, &tree);
 		assert_int_equal(tree_check(&tree, WORKERS, &service, &why), 0);
 		for (unsigned int k = 0; k < tree.nodes; k++)
 			assert_true(tally_set_count(&tree.node[k].ranks) > 1);
@@ -216,6 +324,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nodes_on_the_paths_are_the_tree),
 		TEST(who_does_not_answer_is_left_out_with_all_behind_it),
+		TEST(who_is_silent_stays_as_it_was),
+		TEST(who_is_silent_goes_where_paths_go_elsewhere),
+		TEST(who_is_silent_goes_with_a_node_below),
+		TEST(who_is_silent_leads_to_others_all_the_same),
+		TEST(who_is_silent_comes_into_no_tree),
 		TEST(nodes_with_nothing_to_add_up_are_left_out),
 		TEST(paths_that_cross_are_cut),
 		TEST(paths_that_go_round_end),
