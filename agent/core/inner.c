@@ -148,6 +148,13 @@ static bool is_same_run(const struct job *before, const struct job *j)
 	return before && before->id == j->id && before->epoch == j->epoch;
 }
 
+/* The maps are to have what is below us now; of a tree that has changed elsewhere, they do. */
+static bool is_to_rewrite(const struct job *before, const struct job *j)
+{
+	return is_same_run(before, j) &&
+	       (before->rewrite || !document_says_same(before->document, j->document));
+}
+
 static void agreed(struct core *c, int r)
 {
 	struct job *j = TAKE_PTR(c->change.created);
@@ -166,7 +173,7 @@ static void saved(struct core *c, int r)
 	if (r == 0) {
 		core_log(c, LOG_LEVEL_INFO, "document taken", "job=%s epoch=%u",
 			 c->change.created->name, c->change.created->epoch);
-		if (is_same_run(before, c->change.created)) /* with what was below us before */
+		if (is_to_rewrite(before, c->change.created))
 			follow_rewrite(c, c->change.created);
 		job_free(before);
 		runs_agree(c, agreed);

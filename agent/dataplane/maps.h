@@ -23,6 +23,9 @@ int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why);
 /* Copies of a job; `ret` has room for TALLY_WORKERS_MAX. How many these are, or -errno. */
 int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret);
 
+/* Is this child `i` of a job? */
+bool maps_child_is(struct dataplane *d, uint32_t id, unsigned int i, struct tally_child child);
+
 /* --- maps_write.c ---------------------------------------------------------------------------- */
 
 /* A copy has another next hop, under both of its keys. -ENOENT. */

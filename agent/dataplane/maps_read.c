@@ -128,6 +128,25 @@ int maps_read_copies(struct dataplane *d, uint32_t id, struct tables_copy *ret)
 	return (int)n;
 }
 
+static bool child_is_equal(const struct tally_child *a, const struct tally_child *b)
+{
+	return tally_set_is_equal(&a->below, &b->below) &&
+	       !memcmp(a->mac, b->mac, sizeof(a->mac)) &&
+	       !memcmp(a->port_mac, b->port_mac, sizeof(a->port_mac)) &&
+	       !memcmp(a->ip6, b->ip6, sizeof(a->ip6)) && a->udp_port == b->udp_port &&
+	       a->ipv6 == b->ipv6 && a->keyed == b->keyed && a->row == b->row &&
+	       a->port == b->port && a->key == b->key;
+}
+
+bool maps_child_is(struct dataplane *d, uint32_t id, unsigned int i, struct tally_child child)
+{
+	const struct tally_child_key of_job = { .job = id, .index = i };
+	struct tally_child is;
+
+	return bpf_map_lookup_elem(d->fd[PIN_CHILDREN], &of_job, &is) == 0 &&
+	       child_is_equal(&is, &child);
+}
+
 int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why)
 {
 	_cleanup_(tables_close) struct tables t = { 0 };

@@ -342,15 +342,28 @@ static int slots_clear(struct dataplane *d, const struct tally_job *job)
 
 /*
  * Do its slots hold sums of that very run? A sum names its ranks, so it is right whatever is below
- * the root; an inner node waits for all that are below it.
+ * the root; an inner node waits for all that are below it, whichever way they come.
  */
 static bool keeps_slots(const struct tables_job *before, const struct tables_job *j)
 {
 	return before && !before->broken && before->job.epoch == j->job.epoch &&
 	       before->job.slot_base == j->job.slot_base &&
 	       before->job.slot_mask == j->job.slot_mask && before->job.borrows == j->job.borrows &&
-	       before->job.root && j->job.root &&
+	       before->job.root == j->job.root &&
+	       (j->job.root || tally_set_is_equal(&before->job.below, &j->job.below)) &&
 	       tally_set_is_equal(&before->job.everyone, &j->job.everyone);
+}
+
+/* An agent that starts writes runs whose trees may have changed. Mostly they have not. */
+static bool is_there(struct dataplane *d, const struct tables_job *before,
+		     const struct tables_job *j, const struct installation *g)
+{
+	bool same = before && !j->job.keyed && d->group[j->job.group] >= 0 &&
+		    tables_job_is_equal(before, j);
+
+	for (unsigned int i = 0; same && i < j->copies; i++)
+		same = maps_child_is(d, j->id, i, child_of(j, g, i));
+	return same;
 }
 
 /* The grace period is over. What a process that died has left in its rows is not the job's. */
@@ -389,6 +402,8 @@ int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
 			       "job %u: a job that borrows slots has its root elsewhere, and with "
 			       "rank keys a node key: a sum of several ranks has nobody else's",
 			       j->id);
+	if (is_there(d, before, j, g))
+		return 0;
 	copies = group_make(d, j);
 	if (copies < 0)
 		return map_error(why, copies, "groups");

@@ -196,6 +196,34 @@ a1 $(segments w2 w3)"
 	joined_end
 }
 
+slots_of() { bpftool map dump pinned "$pin-$1/slots" | md5sum; } # NODE
+slots_are_still() { [[ $(slots_of "$1") == "$(slots_of "$1")" ]]; }
+follows() { grep -c 'results follow the tree' "$work/$1.log" || true; } # NODE: so often
+follows_beyond() { (($(follows "$1") > $2)); } # NODE TIMES
+
+# The maps have what it would write: it looks, and they keep sums that are half done.
+a_restart_leaves_slots_alone() {
+	local before times
+	two_ways
+	start_levels
+	create_job train 4 --tree auto
+	join_all train w0 w1 w2 w3 -- "${long[@]}" --timeout 120000
+	until_true tree_is "a0 $(segments w0 w1)
+a1 $(segments w2 w3)"
+	goes_on_at a0
+	kill -STOP "${worker[@]}"
+	until_true slots_are_still a0
+	before=$(slots_of a0)
+	times=$(follows a0)
+	end_inner a0 KILL
+	start_inner a0
+	until_true follows_beyond a0 "$times"
+	[[ $(slots_of a0) == "$before" ]]
+	kill -CONT "${worker[@]}"
+	goes_on_at a0
+	joined_end
+}
+
 what_cannot_be_found_is_refused() {
 	levels 1024
 	start_agent
@@ -207,4 +235,5 @@ facts the_tree_is_the_paths_of_routing \
 	who_does_not_answer_is_left_out \
 	the_roots_agent_is_killed \
 	workers_move_in_mid_run \
+	a_restart_leaves_slots_alone \
 	what_cannot_be_found_is_refused

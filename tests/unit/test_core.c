@@ -1143,6 +1143,11 @@ static void a_later_tree_of_the_same_run_takes_the_place_of_one(void **state)
 	apply_again(&w, 4, 1);
 	assert_int_equal(w.answered, -EEXIST);
 	w.maps.job[0].copies = w.maps.job[0].job.copies = 0; /* as if it had not come to that */
+	apply_again(&w, 6, 1); /* the tree is another one elsewhere: nothing is written */
+	assert_int_equal(w.answered, 0);
+	time_pass(&w, 10);
+	assert_int_equal(inner_of(&w)->document->generation, 6);
+	assert_int_equal(tables_find(&w.maps, inner_of(&w)->id)->copies, 0);
 	world_restart(&w);
 	time_pass(&w, 10);
 	assert_int_equal(tables_find(&w.maps, inner_of(&w)->id)->copies, 1);
