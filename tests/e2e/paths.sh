@@ -15,14 +15,6 @@ large=(-d float32 -b 1M -e 4M -n 3 -w 0)
 long=(-d int32 -b 1M -e 1M -n 400 -w 0) # outlasts what is done to it
 longer=(-d int32 -b 1M -e 1M -n 20 -w 0 -s $((45 * slow))) # also where somebody has to be missed
 
-asks() { # NODE...: n0 asks these
-	local name list=''
-	for name; do
-		list+=", {name: $name, address: $(bed addr "$name")}"
-	done
-	sed -i "s|^peers: {|peers: {nodes: [${list:2}], |" "$work/tallyd.yaml"
-}
-
 found_begin() { # LINK-OPTIONS: all agents run, and a job of eight
 	three_levels "$@" && asks a0 a1 b0 b1 b2 b3 || return 1
 	start_agent && start_all_inner || return 1
@@ -148,37 +140,6 @@ the_roots_agent_is_killed() {
 	until_true tree_is "$(whole_tree | grep -v b2)"
 	goes_on_at a0
 	joined_end
-}
-
-# As levels; w1 has a second way, behind a1.
-two_ways() {
-	agent_network <<-END || return 1
-		host w0 w1 w2 w3
-		node n0 a0 a1
-		link w0 a0 rate 1gbit
-		link w1 a0 rate 1gbit
-		link w2 a1 rate 1gbit
-		link w3 a1 rate 1gbit
-		link a0 n0 rate 1gbit
-		link a1 n0 rate 1gbit
-		link w1 a1 rate 1gbit
-	END
-	configure_inner a0 1024 && configure_inner a1 1024 && peers_of a0 a1 && asks a0 a1
-}
-
-# HOST NEW-NODE [NODE...]: behind that one from now on, as all these nodes know.
-moves() {
-	local host=$1 to=$2 address at gateway node
-	address=$(bed addr "$host")
-	shift 2
-	at=$(on "$host" ip -4 -j addr show dev eth1 | jq -r '.[0].addr_info[0].local')
-	gateway=$(on "$to" ip -4 -j addr show dev "$host" | jq -r '.[0].addr_info[0].local')
-	on "$to" ip route replace "$address/32" via "$at"
-	for node; do
-		on "$node" ip route replace "$address/32" \
-			via "$(on "$node" ip -j route get "$(bed addr "$to")" | jq -r '.[0].gateway')"
-	done
-	on "$host" ip route replace default via "$gateway" dev eth1
 }
 
 workers_move_in_mid_run() {

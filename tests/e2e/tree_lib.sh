@@ -120,6 +120,46 @@ peers_of() { # NODE...
 	done
 }
 
+asks() { # NODE...: n0 asks these
+	local name list=''
+	for name; do
+		list+=", {name: $name, address: $(bed addr "$name")}"
+	done
+	sed -i "s|^peers: {|peers: {nodes: [${list:2}], |" "$work/tallyd.yaml"
+}
+
+# As levels; w1 has a second way, behind a1.
+two_ways() { # [RATE]
+	local rate=${1:-1gbit}
+	agent_network <<-END || return 1
+		host w0 w1 w2 w3
+		node n0 a0 a1
+		link w0 a0 rate $rate
+		link w1 a0 rate $rate
+		link w2 a1 rate $rate
+		link w3 a1 rate $rate
+		link a0 n0 rate $rate
+		link a1 n0 rate $rate
+		link w1 a1 rate $rate
+	END
+	configure_inner a0 1024 && configure_inner a1 1024 && peers_of a0 a1 && asks a0 a1
+}
+
+# HOST NEW-NODE [NODE...]: behind that one from now on, as all these nodes know.
+moves() {
+	local host=$1 to=$2 address at gateway node
+	address=$(bed addr "$host")
+	shift 2
+	at=$(on "$host" ip -4 -j addr show dev eth1 | jq -r '.[0].addr_info[0].local')
+	gateway=$(on "$to" ip -4 -j addr show dev "$host" | jq -r '.[0].addr_info[0].local')
+	on "$to" ip route replace "$address/32" via "$at"
+	for node; do
+		on "$node" ip route replace "$address/32" \
+			via "$(on "$node" ip -j route get "$(bed addr "$to")" | jq -r '.[0].gateway')"
+	done
+	on "$host" ip route replace default via "$gateway" dev eth1
+}
+
 has_documents() { ctl job documents "$1" >"$work/documents" 2>/dev/null; } # JOB
 bring() { ctl job documents "$1" --node "$2" | at "$2" apply -; } # JOB NODE
 bring_all() { # JOB
