@@ -76,8 +76,8 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench bench-memory bench-rings test lint unit model model-long sim-long fuzz ctl bpf \
-	e2e vm vm-all guest pictures testbed clean always
+	demo bench bench-memory bench-paths bench-rings test lint unit model model-long sim-long \
+	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -119,6 +119,10 @@ bench: setup ## nanoseconds per packet and goodput, each beside its limit
 bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread
 	@echo "simulation" && $<
 	@echo "namespaces" && scripts/bench-memory
+
+bench-paths: setup ## how long runs are slow when something happens to their inner nodes
+	@$(MAKE) --no-print-directory -s all
+	@scripts/bench-paths
 
 bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation
 	@$<
