@@ -50,10 +50,26 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 	return g->scale[hash >> 60 & (GUESS_KINDS - 1)];
 }
 
+size_t call_element_bytes(const struct call_options *o)
+{
+	const struct lane *elements = lane_at(lane_of_dtype(o->dtype));
+
+	return elements ? elements->element_bytes : 1;
+}
+
+uint32_t call_chunk_elements(uint16_t payload_bytes, const struct call_options *o)
+{
+	const struct lane *first = lane_at(first_lane(o));
+	size_t bytes = payload_bytes;
+
+	if (first)
+		bytes = bytes / sizeof(uint64_t) * first->elements * first->element_bytes;
+	return bytes / call_element_bytes(o);
+}
+
 int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
 	      struct guesses *guesses)
 {
-	const struct lane *elements = lane_at(lane_of_dtype(options->dtype)), *first;
 	size_t part_chunks, parts;
 
 	*c = (struct call){ .member = *member, .options = *options, .guesses = guesses };
@@ -61,12 +77,8 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 		return -EFBIG;
 	c->guess = guess_of_shape(guesses, options);
 	c->lane = first_lane(options);
-	first = lane_at(c->lane);
-	c->element_bytes = elements ? elements->element_bytes : 1;
-	c->chunk_elements = member->payload_bytes / c->element_bytes;
-	if (first)
-		c->chunk_elements = member->payload_bytes / sizeof(uint64_t) * first->elements *
-				    first->element_bytes / c->element_bytes;
+	c->element_bytes = call_element_bytes(options);
+	c->chunk_elements = call_chunk_elements(member->payload_bytes, options);
 	parts = verbs[options->verb].parted ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
 	if (is_barrier(options))

@@ -109,6 +109,10 @@ struct call {
 	struct call_entry *entry; /* [entries], later rounds only */
 };
 
+/* Elements of a full chunk, at least 1; bytes of one. */
+uint32_t call_chunk_elements(uint16_t payload_bytes, const struct call_options *options);
+size_t call_element_bytes(const struct call_options *options);
+
 /*
  * `options` are valid (tally.c checks them). `guesses` is the job's and outlives the call.
  * 0, -ENOMEM, or -EFBIG: 2^31 chunks, or 2^37 elements, or more.
