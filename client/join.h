@@ -15,6 +15,15 @@
 struct join;
 
 /*
+ * How many roots the options and the environment name, at least 1, where lists are as long as they
+ * must be; else -EINVAL, or -E2BIG: more than SHARDS_MAX. Sets the error text.
+ */
+int join_roots(const struct tally_join_options *options);
+
+/* The share of each root: `roots` of them. -EINVAL: a share is none. Sets the error text. */
+int join_shares(const struct tally_join_options *options, unsigned int roots, uint16_t *ret);
+
+/*
  * Asks for a place and waits until all ranks have come. What stands in tally.h of the options,
  * their defaults and errors holds. On success *ret_channel is bound to the
  * address that the agent knows, not yet connected; `ret_place` is JOINING_RUN; and *ret holds

@@ -7,6 +7,7 @@
 #include "join_private.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "shards.h"
 
 #define JOIN_SOCKET "/run/tally/join.sock"
 
@@ -21,16 +23,106 @@ enum {
 	TOKEN_LINE_BYTES = TOKEN_BYTES + 2, /* room for the end of a line */
 };
 
-static const char *given(const char *option, const char *variable)
+static const char *said(const char *option, const char *variable)
 {
 	const char *text = option ? option : getenv(variable);
 
 	return text && (option || *text) ? text : NULL;
 }
 
+/* --- several roots: an agent for each, with commas between; of all else one for all, or as many */
+
+static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
+
+static unsigned int items(const char *text)
+{
+	unsigned int n = 1;
+
+	for (; *text; text++)
+		n += *text == ',';
+	return n;
+}
+
+/* For one of `roots`; *ret_length of its characters. */
+static const char *item(const char *text, unsigned int root, unsigned int roots, size_t *ret_length)
+{
+	for (; root && roots > 1 && items(text) > 1; root--)
+		text = strchr(text, ',') + 1;
+	*ret_length = roots > 1 ? strcspn(text, ",") : strlen(text);
+	return text;
+}
+
+/* NULL, or what is said for this root: until the next one is asked for. */
+static const char *given(struct join *j, const char *option, const char *variable)
+{
+	const char *text = said(option, variable);
+	size_t length;
+
+	if (!text)
+		return NULL;
+	text = item(text, j->root, j->roots, &length);
+	snprintf(j->item, sizeof(j->item), "%.*s", (int)at_most(length, INT_MAX), text);
+	return j->item;
+}
+
+int join_roots(const struct tally_join_options *o)
+{
+	const char *agents = said(o->agent, "TALLY_AGENT");
+	const unsigned int roots = agents ? items(agents) : 1;
+	const struct {
+		const char *name, *text;
+	} lists[] = {
+		{ "shares", said(o->shares, "TALLY_SHARES") },
+		{ "job", said(o->job, "TALLY_JOB") },
+		{ "token", o->token },
+		{ "$TALLY_TOKEN_FILE", o->token ? NULL : said(NULL, "TALLY_TOKEN_FILE") },
+		{ "address", said(o->address, "TALLY_ADDRESS") },
+	};
+	const size_t count = roots > 1 ? sizeof(lists) / sizeof(*lists) : 1;
+
+	if (roots > SHARDS_MAX)
+		return error_set(-E2BIG, "agent: %u of them, allowed are 1 to %d", roots,
+				 SHARDS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		unsigned int n = lists[i].text ? items(lists[i].text) : 1;
+
+		if (n != 1 && n != roots)
+			return error_set(-EINVAL,
+					 "%s: %u with commas between, and %u of agent: say one for "
+					 "all, or one for each",
+					 lists[i].name, n, roots);
+	}
+	return (int)roots;
+}
+
+int join_shares(const struct tally_join_options *o, unsigned int roots, uint16_t *ret)
+{
+	const char *text = said(o->shares, "TALLY_SHARES");
+
+	for (unsigned int i = 0; i < roots; i++) {
+		char one[16];
+		size_t length;
+		uint32_t share = 1;
+
+		if (text) {
+			const char *from = item(text, i, roots, &length);
+
+			snprintf(one, sizeof(one), "%.*s", (int)at_most(length, INT_MAX), from);
+		}
+		if (text && (!text_u32(one, SHARE_MAX, &share) || !share))
+			return error_set(
+				-EINVAL,
+				"shares: '%.80s': numbers from 1 to %d, one for each root, "
+				"with commas between",
+				text, SHARE_MAX);
+		ret[i] = (uint16_t)share;
+	}
+	return 0;
+}
+
 static int agent_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = given(o->agent, "TALLY_AGENT");
+	const char *text = given(j, o->agent, "TALLY_AGENT");
 	struct sockaddr_un *un = (void *)&j->agent;
 
 	if (!text && access(JOIN_SOCKET, F_OK) < 0)
@@ -62,7 +154,7 @@ static int agent_read(struct join *j, const struct tally_join_options *o)
 
 static int job_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = given(o->job, "TALLY_JOB");
+	const char *text = given(j, o->job, "TALLY_JOB");
 
 	if (!text)
 		return error_set(-EINVAL, "no job: name it in the option job or in $TALLY_JOB");
@@ -116,25 +208,26 @@ static int token_file_read(struct join *j, const char *path)
 
 static int token_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *path = given(NULL, "TALLY_TOKEN_FILE");
+	const char *token = o->token ? given(j, o->token, NULL) : NULL;
+	const char *path = token ? NULL : given(j, NULL, "TALLY_TOKEN_FILE");
 
-	if (!o->token && !path)
+	if (!token && !path)
 		return error_set(-EINVAL,
 				 "no token: put what 'tallyctl job token %s' says into a file and "
 				 "name the file in $TALLY_TOKEN_FILE",
 				 j->job);
-	if (!o->token)
+	if (!token)
 		return token_file_read(j, path);
-	if (!token_is_valid(o->token))
+	if (!token_is_valid(token))
 		return error_set(-EINVAL,
 				 "token: malformed: 1 to 128 of A-Z, a-z, 0-9, '_' and '-'");
-	secret_token_key(o->token, j->token_key);
+	secret_token_key(token, j->token_key);
 	return 0;
 }
 
 static int rank_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = o->rank == JOINING_RANK_ANY ? given(NULL, "TALLY_RANK") : NULL;
+	const char *text = o->rank == JOINING_RANK_ANY ? said(NULL, "TALLY_RANK") : NULL;
 	uint32_t rank;
 
 	if (o->rank < JOINING_RANK_ANY || o->rank >= TALLY_WORKERS_MAX)
@@ -153,7 +246,7 @@ static int rank_read(struct join *j, const struct tally_join_options *o)
 /* With a port or without: then any that is free. */
 static int address_read(struct join *j, const struct tally_join_options *o)
 {
-	const char *text = given(o->address, "TALLY_ADDRESS");
+	const char *text = given(j, o->address, "TALLY_ADDRESS");
 
 	if (!text)
 		return 0;
@@ -183,5 +276,6 @@ int join_options_read(struct join *j, const struct tally_join_options *o)
 
 	for (size_t i = 0; r == 0 && i < sizeof(readers) / sizeof(*readers); i++)
 		r = readers[i](j, o);
+	explicit_bzero(j->item, sizeof(j->item));
 	return r;
 }

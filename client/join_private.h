@@ -9,6 +9,7 @@
 #include "join.h"
 
 enum {
+	ITEM_BYTES = 4096, /* of an option or variable: what is of one root */
 	AGENT_BYTES = 128, /* fits any socket's path */
 };
 
@@ -16,6 +17,7 @@ _Static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage), ""
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) < AGENT_BYTES, "");
 
 struct join {
+	unsigned int root, roots; /* which of how many this is the place at */
 	int fd; /* of the place; -1: none */
 	bool silent; /* the agent has gone, and the run goes on */
 	bool over; /* this rank has left, or the agent has ended the run */
@@ -24,6 +26,7 @@ struct join {
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
 	struct sockaddr_storage service; /* of the agent, if `local` is to be found by it */
 	const char *local_said; /* how the program or its user said that; NULL: nobody did */
+	char item[ITEM_BYTES]; /* of what is said, the part that is read: the token, too */
 	char job[NAME_BYTES];
 	uint8_t token_key[SECRET_KEY_BYTES];
 	struct joining_message request;

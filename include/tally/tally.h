@@ -159,6 +159,8 @@ struct tally_join_options {
 	enum tally_progress_by progress;
 	uint32_t late_rank_timeout_ms; /* as in tally_options; 0: 1,800,000, as long as the agent
 					* would say if a rank had gone, else timeout_ms */
+	const char *shares; /* of each root in every call's elements, the same on all ranks: "2,1",
+			     * numbers from 1 to 1000. NULL: $TALLY_SHARES, else equal ones */
 };
 
 /*
