@@ -31,6 +31,8 @@ struct tally_call {
 };
 
 #define EARLIER "an earlier call failed: "
+#define TOO_LONG "the call has 2^31 chunks, or 2^37 elements, or more: split it"
+#define NO_MEMORY "out of memory"
 
 struct engine {
 	struct engine_options options;
@@ -42,7 +44,9 @@ struct engine {
 	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
 	uint64_t now_ns; /* as it was said last */
 	uint64_t redone, ended, sent_bytes, busy_ns;
-	char why[256]; /* engine_fail() was told */
+	char told[256]; /* engine_fail() was */
+	int result; /* of the call that failed, and why */
+	char why[512];
 	bool unreachable;
 	bool failed, aborted, watched;
 	bool forgiven; /* a time in which nobody looked, since the latest result */
@@ -194,6 +198,8 @@ static void end_call(struct engine *e, int result)
 static void fail_all(struct engine *e, int result)
 {
 	e->failed = true;
+	e->result = result;
+	snprintf(e->why, sizeof(e->why), "%s", e->first ? e->first->why : e->told);
 	window_drop(e->window);
 	while (e->first) {
 		struct tally_call *next = e->first->next;
@@ -215,11 +221,7 @@ static void begin_call(struct engine *e)
 		int r = call_init(&c->call, &e->member, &c->options, &e->guesses);
 
 		if (r < 0) {
-			snprintf(
-				c->why, sizeof(c->why),
-				r == -EFBIG
-					? "the call has 2^31 chunks, or 2^37 elements, or more: split it"
-					: "out of memory");
+			snprintf(c->why, sizeof(c->why), "%s", r == -EFBIG ? TOO_LONG : NO_MEMORY);
 			fail_all(e, r);
 			return;
 		}
@@ -276,7 +278,7 @@ static void end_round(struct engine *e)
 	if (r > 0) {
 		begin_round(e);
 	} else if (r < 0) {
-		snprintf(e->first->why, sizeof(e->first->why), "out of memory");
+		snprintf(e->first->why, sizeof(e->first->why), NO_MEMORY);
 		fail_all(e, r);
 	} else {
 		end_call(e, 0);
@@ -322,8 +324,8 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 	struct tally_call *c = NULL;
 	bool idle;
 
-	if (*e->why)
-		return error_set(-ECONNABORTED, "%s: close the job", e->why);
+	if (*e->told)
+		return error_set(-ECONNABORTED, "%s: close the job", e->told);
 	if (e->failed)
 		return error_set(-ECONNABORTED,
 				 e->aborted ? "the job was aborted: close it"
@@ -386,10 +388,16 @@ void engine_fail(struct engine *e, int result, const char *why)
 {
 	if (e->failed)
 		return;
-	snprintf(e->why, sizeof(e->why), "%s", why);
+	snprintf(e->told, sizeof(e->told), "%s", why);
 	if (e->first)
 		snprintf(e->first->why, sizeof(e->first->why), "%s", why);
 	fail_all(e, result);
+}
+
+int engine_failure(const struct engine *e, const char **ret)
+{
+	*ret = e->why;
+	return e->result;
 }
 
 /* Has the network said something that ends the run? */

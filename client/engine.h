@@ -82,6 +82,9 @@ void engine_abort(struct engine *e);
  */
 void engine_fail(struct engine *e, int result, const char *why);
 
+/* What ended the run, and in *ret the words, which stay until engine_free(); 0: it goes on. */
+int engine_failure(const struct engine *e, const char **ret);
+
 size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max);
 
 /* There was no room for these, the last ones of engine_output(): it will give them again. */
