@@ -123,7 +123,8 @@ static struct span span_of(const struct call *c, uint32_t chunk)
 	size_t offset = (size_t)(chunk % c->part_chunks) * c->chunk_elements;
 	uint16_t part = chunk / c->part_chunks;
 	size_t left = c->options.count - offset;
-	size_t whole = part * c->options.count + offset;
+	size_t stride = c->options.whole ? c->options.whole : c->options.count;
+	size_t whole = part * stride + offset;
 
 	/* An all_gather's input and a reduce_scatter's output are one part, not all of them. */
 	return (struct span){

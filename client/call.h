@@ -69,6 +69,7 @@ struct call_options {
 	const void *in;
 	void *out;
 	uint8_t priority; /* of its messages */
+	size_t whole; /* of a part (shards.h): the whole call's count; else 0 */
 };
 
 /* A chunk whose values decide how it travels: what is known of it, and what is still to be done. */

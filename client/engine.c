@@ -18,7 +18,7 @@ enum call_state {
 	STATE_OVER,
 };
 
-struct tally_call {
+struct engine_call {
 	struct engine *engine;
 	struct call_options options;
 	struct call call;
@@ -26,7 +26,7 @@ struct tally_call {
 	int result;
 	struct tally_call_info info; /* while it runs: what the totals were when its turn came */
 	uint64_t started_ns;
-	struct tally_call *next; /* in the queue */
+	struct engine_call *next; /* in the queue */
 	char why[512];
 };
 
@@ -39,7 +39,7 @@ struct engine {
 	struct call_member member;
 	struct window *window;
 	struct guesses guesses;
-	struct tally_call *first, *last; /* the queue; the first one is running */
+	struct engine_call *first, *last; /* the queue; the first one is running */
 	uint32_t base;     /* seq of the round's first entry */
 	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
 	uint64_t now_ns; /* as it was said last */
@@ -50,9 +50,9 @@ struct engine {
 	bool unreachable;
 	bool failed, aborted, watched;
 	bool forgiven; /* a time in which nobody looked, since the latest result */
-	struct tally_call *opening; /* a call before the first one; NULL: none is needed any more */
+	struct engine_call *opening; /* a call before all others; NULL: none is needed any more */
 	uint64_t *random; /* [workers]: this rank's own number at its place, then all */
-	struct tally_call call[ENGINE_CALLS_MAX];
+	struct engine_call call[ENGINE_CALLS_MAX];
 };
 
 /*
@@ -67,7 +67,7 @@ static int opening_prepare(struct engine *e)
 	if (!e->opening || !e->random)
 		return -ENOMEM;
 	e->random[e->member.rank] = e->options.random;
-	*e->opening = (struct tally_call){
+	*e->opening = (struct engine_call){
 		.engine = e,
 		.options = { .verb = CALL_OPENING,
 			     .dtype = TALLY_INT64,
@@ -151,16 +151,7 @@ static struct tally_call_info totals(const struct engine *e)
 	};
 }
 
-static enum tally_way way_of(const struct tally_call_info *i)
-{
-	if (!i->chunks)
-		return TALLY_WAY_NONE;
-	if (!i->spilled)
-		return TALLY_WAY_OFFLOADED;
-	return i->spilled < i->chunks ? TALLY_WAY_PARTLY_SPILLED : TALLY_WAY_SPILLED;
-}
-
-static void account(struct engine *e, struct tally_call *c)
+static void account(struct engine *e, struct engine_call *c)
 {
 	struct tally_call_info now = totals(e);
 
@@ -175,13 +166,12 @@ static void account(struct engine *e, struct tally_call *c)
 	c->info.redone = c->call.redone;
 	c->info.spilled = now.spilled - c->info.spilled;
 	e->busy_ns += c->info.duration_ns - c->info.queued_ns;
-	c->info.way = way_of(&c->info);
 }
 
 /* The first call of the queue is over; the next one is now the first. */
 static void end_call(struct engine *e, int result)
 {
-	struct tally_call *over = e->first;
+	struct engine_call *over = e->first;
 
 	account(e, over);
 	e->ended += over != e->opening;
@@ -202,7 +192,7 @@ static void fail_all(struct engine *e, int result)
 	snprintf(e->why, sizeof(e->why), "%s", e->first ? e->first->why : e->told);
 	window_drop(e->window);
 	while (e->first) {
-		struct tally_call *next = e->first->next;
+		struct engine_call *next = e->first->next;
 		bool is_opening = e->first == e->opening;
 
 		if (next)
@@ -217,7 +207,7 @@ static void fail_all(struct engine *e, int result)
 static void begin_call(struct engine *e)
 {
 	while (e->first) {
-		struct tally_call *c = e->first;
+		struct engine_call *c = e->first;
 		int r = call_init(&c->call, &e->member, &c->options, &e->guesses);
 
 		if (r < 0) {
@@ -309,7 +299,7 @@ static bool opening_is_due(const struct engine *e, const struct call_options *op
 	       (options->count || options->verb == CALL_BARRIER);
 }
 
-static void enqueue(struct engine *e, struct tally_call *c)
+static void enqueue(struct engine *e, struct engine_call *c)
 {
 	if (e->last)
 		e->last->next = c;
@@ -319,9 +309,9 @@ static void enqueue(struct engine *e, struct tally_call *c)
 }
 
 int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
-		 struct tally_call **ret)
+		 struct engine_call **ret)
 {
-	struct tally_call *c = NULL;
+	struct engine_call *c = NULL;
 	bool idle;
 
 	if (*e->told)
@@ -337,7 +327,7 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 				 ENGINE_CALLS_MAX);
 
 	look(e, now_ns);
-	*c = (struct tally_call){
+	*c = (struct engine_call){
 		.engine = e,
 		.options = *options,
 		.state = STATE_QUEUED,
@@ -353,11 +343,7 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 	return 0;
 }
 
-struct tally *engine_owner(const struct tally_call *call) { return call->engine->options.owner; }
-
-bool engine_is_free(const struct tally_call *call) { return call->state == STATE_FREE; }
-
-bool engine_is_over(const struct tally_call *call) { return call->state == STATE_OVER; }
+bool engine_is_over(const struct engine_call *call) { return call->state == STATE_OVER; }
 
 bool engine_is_idle(const struct engine *e) { return !e->first; }
 
@@ -365,7 +351,7 @@ uint64_t engine_ended(const struct engine *e) { return e->ended; }
 
 uint64_t engine_busy_ns(const struct engine *e) { return e->busy_ns; }
 
-int engine_collect(struct tally_call *call, struct tally_call_info *ret)
+int engine_collect(struct engine_call *call, struct tally_call_info *ret)
 {
 	assert(call->state == STATE_OVER);
 	call->state = STATE_FREE;

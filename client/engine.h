@@ -30,12 +30,13 @@ struct engine_options {
 	uint64_t late_timeout_ns; /* the same, while the node says that other ranks are missing. 0:
 				     timeout_ns, or half an hour while engine_watch() says so */
 	const char *service; /* for error texts; outlives the engine */
-	uint64_t random; /* a random number; used if window.nonce is 0 */
-	struct tally *owner; /* what engine_owner() says */
+	uint64_t random; /* a random number; used where there is an opening */
+	uint64_t agreement; /* what ranks must agree in before their first call (shards.h); 0:
+			     * nothing, and they have an opening only where window.nonce is 0 */
 };
 
 struct engine;
-struct tally_call;
+struct engine_call;
 
 int engine_new(const struct engine_options *options, struct engine **ret);
 void engine_free(struct engine *e);
@@ -45,15 +46,9 @@ void engine_free(struct engine *e);
  * -ECONNABORTED: an earlier one has failed, or the run is over.
  */
 int engine_start(struct engine *e, const struct call_options *options, uint64_t now_ns,
-		 struct tally_call **ret);
+		 struct engine_call **ret);
 
-/* Whose engine a call is of: constant, also for a handle that was given back. */
-struct tally *engine_owner(const struct tally_call *call);
-
-/* Was the handle given back? */
-bool engine_is_free(const struct tally_call *call);
-
-bool engine_is_over(const struct tally_call *call);
+bool engine_is_over(const struct engine_call *call);
 
 /* No call is queued or running. */
 bool engine_is_idle(const struct engine *e);
@@ -66,9 +61,9 @@ uint64_t engine_busy_ns(const struct engine *e);
 
 /*
  * Gives an ended call's handle back; sets the error text if it failed. Returns its result. `ret`
- * may be NULL.
+ * may be NULL; its `way` is not said.
  */
-int engine_collect(struct tally_call *call, struct tally_call_info *ret);
+int engine_collect(struct engine_call *call, struct tally_call_info *ret);
 
 /* Would somebody tell us if a rank had gone? Then a rank that is missing is only late. */
 void engine_watch(struct engine *e, bool watched);

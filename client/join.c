@@ -137,8 +137,8 @@ static void join_free(struct join *j)
 	free(j);
 }
 
-int join_open(const struct tally_join_options *o, struct join **ret, struct channel **ret_channel,
-	      struct joining_answer *ret_place)
+int join_open(const struct tally_join_options *o, unsigned int root, unsigned int roots,
+	      struct join **ret, struct channel **ret_channel, struct joining_answer *ret_place)
 {
 	struct join *j = calloc(1, sizeof(*j));
 	struct channel *channel = NULL;
@@ -147,6 +147,8 @@ int join_open(const struct tally_join_options *o, struct join **ret, struct chan
 	if (!j)
 		return error_set(-ENOMEM, "out of memory");
 	j->fd = -1;
+	j->root = root;
+	j->roots = roots;
 	join_deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
 	r = join_options_read(j, o);
 	if (r == 0)

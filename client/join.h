@@ -24,13 +24,13 @@ int join_roots(const struct tally_join_options *options);
 int join_shares(const struct tally_join_options *options, unsigned int roots, uint16_t *ret);
 
 /*
- * Asks for a place and waits until all ranks have come. What stands in tally.h of the options,
- * their defaults and errors holds. On success *ret_channel is bound to the
- * address that the agent knows, not yet connected; `ret_place` is JOINING_RUN; and *ret holds
- * the place until join_close(). Sets the error text.
+ * At root number `root` of `roots`: asks for a place and waits until all ranks have come. What
+ * stands in tally.h of the options, their defaults and errors holds. On success *ret_channel is
+ * bound to the address that the agent knows, not yet connected; `ret_place` is JOINING_RUN; and
+ * *ret holds the place until join_close(). Sets the error text.
  */
-int join_open(const struct tally_join_options *options, struct join **ret,
-	      struct channel **ret_channel, struct joining_answer *ret_place);
+int join_open(const struct tally_join_options *options, unsigned int root, unsigned int roots,
+	      struct join **ret, struct channel **ret_channel, struct joining_answer *ret_place);
 
 /*
  * What the agent has said since then; does not wait. 0: nothing. 1: the run is ending, since a rank

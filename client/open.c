@@ -10,6 +10,7 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/jobfile.h"
+#include "common/owned.h"
 #include "common/util.h"
 #include "error.h"
 #include "progress.h"
@@ -57,25 +58,51 @@ static int check_options(const struct tally_options *o)
 		return error_set(-EINVAL,
 				 "secret: it is all zeros: is it 'secret -' in the job file of "
 				 "this machine? Workers need the secret");
+	if (o->share > SHARE_MAX)
+		return error_set(-EINVAL, "share: %u, allowed are 1 to %d", o->share, SHARE_MAX);
 	return check_progress(o->progress);
 }
 
-/* What only an agent gives; without one all of it is 0. open_on() takes it, unless it fails. */
-struct membership {
-	struct join *join;
-	uint64_t nonce; /* of the run */
+/* What it takes to take part at one root. */
+struct root {
+	struct tally_options options; /* all but the addresses */
+	struct sockaddr_storage service;
+	struct channel *channel; /* bound */
+	struct join *join; /* NULL: opened without an agent */
+	uint64_t nonce; /* of the run, from an agent; 0: its ranks make one */
 };
+
+/* In the order of the ranks' lists. */
+struct roots {
+	unsigned int count;
+	struct root root[SHARDS_MAX];
+};
+
+static void rootsp(struct roots **roots)
+{
+	struct roots *r = *roots;
+
+	for (unsigned int i = 0; r && i < SHARDS_MAX; i++) {
+		transport_close(r->root[i].channel);
+		join_close(r->root[i].join);
+	}
+	free(r);
+}
 
 static void tally_free(struct tally *t)
 {
 	progress_close(t);
-	engine_free(t->engine);
-	transport_close(t->channel);
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
+		join_close(s->join); /* others may have needed this worker until now */
+		engine_free(s->engine);
+		transport_close(s->channel);
+	}
 	free(t);
 }
 
-static int make_engine(struct tally *t, const struct tally_options *o, uint64_t nonce)
+static int make_engine(struct shard *s, const struct root *root, uint64_t agreement)
 {
+	const struct tally_options *o = &root->options;
 	struct engine_options options = {
 		.window = { .job = o->job,
 			    .epoch = o->epoch,
@@ -83,13 +110,13 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 			    .workers = o->workers,
 			    .window = o->window,
 			    .payload_bytes = o->payload_bytes,
-			    .nonce = nonce,
+			    .nonce = root->nonce,
 			    .keyed = o->rank_key,
 			    .sealed = o->secret },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 		.late_timeout_ns = o->late_rank_timeout_ms * 1000000ull,
-		.service = t->service,
-		.owner = t,
+		.service = s->service,
+		.agreement = agreement,
 	};
 
 	if (o->rank_key)
@@ -98,7 +125,7 @@ static int make_engine(struct tally *t, const struct tally_options *o, uint64_t 
 		memcpy(&options.window.secret, o->secret, sizeof(options.window.secret));
 	if (getrandom(&options.random, sizeof(options.random), 0) < 0)
 		return error_set(-errno, "cannot get a random number: %s", strerror(errno));
-	return engine_new(&options, &t->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
+	return engine_new(&options, &s->engine) < 0 ? error_set(-ENOMEM, "out of memory") : 0;
 }
 
 static size_t header_bytes_of(const struct tally_options *o)
@@ -106,28 +133,81 @@ static size_t header_bytes_of(const struct tally_options *o)
 	return tally_header_bytes(o->workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE : 0);
 }
 
-/* `channel` is bound and belongs to the callee, also on failure. */
-static int open_on(const struct tally_options *o, const struct sockaddr_storage *service,
-		   struct channel *channel, struct membership m, struct tally **ret)
+/* What `root` has is the shard's from now on, also on failure. */
+static int shard_open(struct shard *s, struct root *root, uint64_t agreement)
 {
-	struct tally *t = calloc(1, sizeof(*t));
+	const struct tally_options *o = &root->options;
 	int r;
 
-	if (!t) {
-		transport_close(channel);
-		return error_set(-ENOMEM, "out of memory");
+	s->join = TAKE_PTR(root->join);
+	s->channel = TAKE_PTR(root->channel);
+	address_print(&root->service, s->service, sizeof(s->service));
+	r = s->channel->transport->connect(s->channel, &root->service,
+					   header_bytes_of(o) + o->payload_bytes, 2 * o->window);
+	return r < 0 ? r : make_engine(s, root, agreement);
+}
+
+/* Ranks are those of all roots, and chunks the same ones. */
+static int check_roots(const struct roots *roots)
+{
+	const struct tally_options *first = &roots->root[0].options;
+
+	for (unsigned int i = 1; i < roots->count; i++) {
+		const struct tally_options *o = &roots->root[i].options;
+
+		if (o->workers != first->workers)
+			return error_set(-EINVAL,
+					 "root %u has a job of %u workers, root 1 one of %u: they "
+					 "must have the same workers",
+					 i + 1, o->workers, first->workers);
+		if (o->rank != first->rank)
+			return error_set(-EINVAL, "rank: %u at root %u, and %u at root 1", o->rank,
+					 i + 1, first->rank);
+		if (o->payload_bytes != first->payload_bytes)
+			return error_set(
+				-EINVAL,
+				"root %u has a job with payload %u, root 1 one with %u: give "
+				"all the same payload",
+				i + 1, o->payload_bytes, first->payload_bytes);
 	}
-	t->channel = channel;
-	t->join = m.join;
+	return 0;
+}
+
+static int shards_open(struct tally *t, struct roots *roots)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; i < roots->count; i++) {
+		const struct tally_options *o = &roots->root[i].options;
+
+		t->shards.root[i].job = o->job;
+		t->shards.root[i].epoch = o->epoch;
+		t->shards.root[i].share = o->share ? o->share : 1;
+		t->shards.root[i].nonce = roots->root[i].nonce;
+	}
+	t->shards.count = roots->count;
+	for (unsigned int i = 0; r == 0 && i < roots->count; i++)
+		r = shard_open(&t->shard[i], &roots->root[i], shards_agreement(&t->shards, i));
+	return r;
+}
+
+static int open_on(struct roots *roots, struct tally **ret)
+{
+	const struct tally_options *o = &roots->root[0].options;
+	struct tally *t;
+	int r = check_roots(roots);
+
+	if (r < 0)
+		return r;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(-ENOMEM, "out of memory");
 	t->rank = o->rank;
 	t->workers = o->workers;
-	address_print(service, t->service, sizeof(t->service));
+	t->payload_bytes = o->payload_bytes;
 	r = progress_open(t);
 	if (r == 0)
-		r = channel->transport->connect(
-			channel, service, header_bytes_of(o) + o->payload_bytes, 2 * o->window);
-	if (r == 0)
-		r = make_engine(t, o, m.nonce);
+		r = shards_open(t, roots);
 	if (r == 0 && o->progress == TALLY_PROGRESS_THREAD)
 		r = progress_thread(t);
 	if (r < 0) {
@@ -138,13 +218,15 @@ static int open_on(const struct tally_options *o, const struct sockaddr_storage 
 	return 0;
 }
 
-static int open_at(const struct tally_options *o, const struct sockaddr_storage *local,
-		   const struct sockaddr_storage *service, struct tally **ret)
+static struct roots *roots_new(unsigned int count)
 {
-	struct channel *channel;
-	int r = transport_open(local, &channel);
+	struct roots *roots = calloc(1, sizeof(*roots));
 
-	return r < 0 ? r : open_on(o, service, channel, (struct membership){ 0 }, ret);
+	if (roots)
+		roots->count = count;
+	else
+		error_set(-ENOMEM, "out of memory");
+	return roots;
 }
 
 static struct tally_options options_of(const struct run *job, uint16_t rank)
@@ -161,15 +243,12 @@ static struct tally_options options_of(const struct run *job, uint16_t rank)
 	};
 }
 
-int tally_open_sized(const struct tally_options *options, size_t size, struct tally **ret)
+static int root_of_options(const void *options, size_t size, struct root *ret)
 {
-	struct sockaddr_storage local, service;
-	struct tally_options known = { 0 }, *o = &known;
-	int r;
+	struct tally_options *o = &ret->options;
+	struct sockaddr_storage local;
+	int r = sized_take(o, sizeof(*o), options, size);
 
-	if (!options || !ret)
-		return error_set(-EINVAL, "options and ret must not be NULL");
-	r = sized_take(o, sizeof(*o), options, size);
 	if (r == 0)
 		r = check_options(o);
 	if (r < 0)
@@ -179,44 +258,107 @@ int tally_open_sized(const struct tally_options *options, size_t size, struct ta
 				 "address: '%s' is no address and port such as "
 				 "10.77.1.1:40000 or [fd77:1::1]:40000",
 				 o->address ? o->address : "(null)");
-	if (!o->service || address_parse(o->service, TALLY_UDP_PORT, &service) < 0)
+	if (!o->service || address_parse(o->service, TALLY_UDP_PORT, &ret->service) < 0)
 		return error_set(-EINVAL,
 				 "service: '%s' is no address such as 10.77.0.1 or fd77::1",
 				 o->service ? o->service : "(null)");
-	if (local.ss_family != service.ss_family)
+	if (local.ss_family != ret->service.ss_family)
 		return error_set(-EINVAL, "address and service: one is IPv4, the other IPv6");
-	return open_at(o, &local, &service, ret);
+	return transport_open(&local, &ret->channel);
+}
+
+int tally_open_roots_sized(const struct tally_options *options, size_t size, size_t count,
+			   struct tally **ret)
+{
+	_cleanup_(rootsp) struct roots *roots = NULL;
+	int r = 0;
+
+	if (!options || !ret)
+		return error_set(-EINVAL, "options and ret must not be NULL");
+	if (count < 1 || count > SHARDS_MAX)
+		return error_set(-EINVAL, "roots: %zu, allowed are 1 to %d", count, SHARDS_MAX);
+	roots = roots_new(count);
+	if (!roots)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = root_of_options((const char *)options + i * size, size, &roots->root[i]);
+	return r < 0 ? r : open_on(roots, ret);
+}
+
+int tally_open_sized(const struct tally_options *options, size_t size, struct tally **ret)
+{
+	return tally_open_roots_sized(options, size, 1, ret);
+}
+
+static int root_of_file(const char *path, uint16_t rank, struct run *run, struct root *ret)
+{
+	char why[256];
+	int r = jobfile_read(path, run, why, sizeof(why));
+
+	if (r < 0)
+		return error_set(r, "%s", why);
+	ret->options = options_of(run, rank);
+	ret->service = run->service;
+	r = check_options(&ret->options);
+	return r < 0 ? r : transport_open(&run->worker[rank], &ret->channel);
 }
 
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 {
-	struct tally_options o;
-	struct run job;
-	char why[256];
+	_cleanup_(rootsp) struct roots *roots = NULL;
+	struct run run;
 	int r;
 
 	if (!path || !ret)
 		return error_set(-EINVAL, "path and ret must not be NULL");
-	r = jobfile_read(path, &job, why, sizeof(why));
-	if (r < 0)
-		return error_set(r, "%s", why);
-	o = options_of(&job, rank);
-	r = check_options(&o);
+	roots = roots_new(1);
+	if (!roots)
+		return -ENOMEM;
+	r = root_of_file(path, rank, &run, &roots->root[0]);
 	if (r == 0)
-		r = open_at(&o, &job.worker[rank], &job.service, ret);
-	explicit_bzero(job.key, sizeof(job.key));
-	explicit_bzero(job.secret, sizeof(job.secret));
+		r = open_on(roots, ret);
+	explicit_bzero(run.key, sizeof(run.key));
+	explicit_bzero(run.secret, sizeof(run.secret));
 	return r;
+}
+
+/* `place` has the keys that the options point to. */
+static int root_join(const struct tally_join_options *o, unsigned int which, unsigned int count,
+		     struct joining_answer *place, struct root *ret)
+{
+	int r = join_open(o, which, count, &ret->join, &ret->channel, place);
+
+	if (r < 0)
+		return r;
+	ret->options = options_of(&place->job, place->rank);
+	ret->options.timeout_ms = o->timeout_ms;
+	ret->options.progress = o->progress;
+	ret->options.late_rank_timeout_ms = o->late_rank_timeout_ms;
+	ret->service = place->job.service;
+	ret->nonce = place->job.nonce;
+	return 0;
+}
+
+static int roots_join(struct tally_join_options *o, struct roots *roots,
+		      struct joining_answer *place, struct tally **ret)
+{
+	uint16_t share[SHARDS_MAX];
+	int r = join_shares(o, roots->count, share);
+
+	for (unsigned int i = 0; r == 0 && i < roots->count; i++) {
+		r = root_join(o, i, roots->count, &place[i], &roots->root[i]);
+		roots->root[i].options.share = share[i];
+		o->rank = roots->root[i].options.rank; /* as at the first root */
+	}
+	return r < 0 ? r : open_on(roots, ret);
 }
 
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret)
 {
 	_cleanup_(freep) struct joining_answer *place = NULL;
+	_cleanup_(rootsp) struct roots *roots = NULL;
 	struct tally_join_options known = { .rank = JOINING_RANK_ANY };
-	struct channel *channel;
-	struct tally_options o;
-	struct join *join;
-	int r = 0;
+	int count, r = 0;
 
 	if (!ret)
 		return error_set(-EINVAL, "ret must not be NULL");
@@ -226,59 +368,76 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 		r = check_progress(known.progress);
 	if (r < 0)
 		return r;
-	place = calloc(1, sizeof(*place));
-	if (!place)
+	count = join_roots(&known);
+	if (count < 0)
+		return count;
+	roots = roots_new(count);
+	place = calloc(count, sizeof(*place));
+	if (!roots || !place)
 		return error_set(-ENOMEM, "out of memory");
-	r = join_open(&known, &join, &channel, place);
-	if (r < 0)
-		return r;
-	o = options_of(&place->job, place->rank);
-	o.timeout_ms = known.timeout_ms;
-	o.progress = known.progress;
-	o.late_rank_timeout_ms = known.late_rank_timeout_ms;
-	r = open_on(&o, &place->job.service, channel, (struct membership){ join, place->job.nonce },
-		    ret);
-	explicit_bzero(place, sizeof(*place));
-	if (r < 0)
-		join_close(join);
+	r = roots_join(&known, roots, place, ret);
+	explicit_bzero(place, count * sizeof(*place));
 	return r;
 }
 
 /* Waits a while for the other ranks. False: they did not come, or nothing can follow. */
-static bool linger_barrier(struct tally *t, uint64_t end)
+static bool linger_barriers(struct tally *t, uint64_t end)
 {
-	struct call_options barrier = { .verb = CALL_CLOSING };
-	struct tally_call *call;
+	const struct call_options barrier = { .verb = CALL_CLOSING };
+	struct engine_call *call[SHARDS_MAX] = { 0 };
+	bool over = false;
 
-	if (engine_start(t->engine, &barrier, clock_now_ns(), &call) < 0)
-		return false;
-	while (!engine_is_over(call) && clock_now_ns() < end)
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		if (engine_start(t->shard[i].engine, &barrier, clock_now_ns(), &call[i]) < 0)
+			return false;
+	while (!over && clock_now_ns() < end) {
 		progress_wait(t, end);
-	return engine_is_over(call);
+		over = true;
+		for (unsigned int i = 0; i < t->shards.count; i++)
+			over &= engine_is_over(call[i]);
+	}
+	return over;
+}
+
+static bool has_heard(const struct tally *t)
+{
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		if (window_news(engine_window(t->shard[i].engine))->heard_ns)
+			return true;
+	return false;
+}
+
+static uint64_t received_by(const struct tally *t)
+{
+	uint64_t received = 0;
+
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		received += t->shard[i].received;
+	return received;
 }
 
 /*
- * When the barrier's result is here, every rank has entered it and so has all results before
- * it. Only the barrier's own may still be missing somewhere: repairs are answered a while. Where
+ * When the barriers' results are here, every rank has entered them and so has all results before
+ * them. Only the barriers' own may still be missing somewhere: repairs are answered a while. Where
  * calls were abandoned no barrier can follow them, and repairs are all that others may need.
  */
 static void linger(struct tally *t)
 {
 	uint64_t end = clock_now_ns() + LINGER_MS * 1000000ull, quiet;
-	bool abandons = !engine_is_idle(t->engine);
+	bool abandons = !progress_is_idle(t);
 
-	if (abandons)
-		engine_abort(t->engine);
-	if (!window_news(engine_window(t->engine))->heard_ns)
+	for (unsigned int i = 0; abandons && i < t->shards.count; i++)
+		engine_abort(t->shard[i].engine);
+	if (!has_heard(t))
 		return;
-	if (!abandons && !linger_barrier(t, end))
+	if (!abandons && !linger_barriers(t, end))
 		return;
 	quiet = clock_now_ns() + QUIET_MS * 1000000ull;
 	while (clock_now_ns() < quiet && clock_now_ns() < end) {
-		uint64_t received = t->received;
+		uint64_t received = received_by(t);
 
 		progress_wait(t, quiet);
-		if (t->received != received)
+		if (received_by(t) != received)
 			quiet = clock_now_ns() + QUIET_MS * 1000000ull;
 	}
 }
@@ -291,8 +450,12 @@ static void linger(struct tally *t)
 static void free_in_child(struct tally *t)
 {
 	if (pthread_mutex_trylock(&t->lock))
-		t->engine = NULL;
-	join_forget(t->join);
+		for (unsigned int i = 0; i < t->shards.count; i++)
+			t->shard[i].engine = NULL;
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		join_forget(t->shard[i].join);
+		t->shard[i].join = NULL;
+	}
 	tally_free(t);
 }
 
@@ -308,7 +471,6 @@ int tally_close(struct tally *t)
 	progress_enter(t);
 	linger(t);
 	progress_leave(t);
-	join_close(t->join); /* last: others may have needed this worker until now */
 	tally_free(t);
 	return 0;
 }

@@ -63,14 +63,41 @@ void progress_enter(struct tally *t)
 	pthread_mutex_unlock(&t->turnstile);
 }
 
-static uint64_t wakeup_of(const struct tally *t)
+static uint64_t shard_wakeup(const struct shard *s)
 {
-	uint64_t end = *t->ending.why.text && !engine_is_idle(t->engine)
-			       ? t->ending.since_ns + ENDING_NS
+	uint64_t end = *s->ending.why.text && !engine_is_idle(s->engine)
+			       ? s->ending.since_ns + ENDING_NS
 			       : UINT64_MAX;
-	uint64_t wakeup = t->no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(t->engine);
+	uint64_t wakeup = s->no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(s->engine);
 
 	return wakeup < end ? wakeup : end;
+}
+
+static uint64_t wakeup_of(const struct tally *t)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		uint64_t wakeup = shard_wakeup(&t->shard[i]);
+
+		first = wakeup < first ? wakeup : first;
+	}
+	return first;
+}
+
+bool progress_is_idle(const struct tally *t)
+{
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		if (!engine_is_idle(t->shard[i].engine))
+			return false;
+	return true;
+}
+
+static int fd_of(const struct shard *s) { return s->channel->transport->fd(s->channel); }
+
+static short events_of(const struct shard *s)
+{
+	return (short)(POLLIN | (s->no_room ? POLLOUT : 0));
 }
 
 static void watch(struct tally *t, int operation, int fd, uint32_t events)
@@ -85,10 +112,11 @@ static void poll_update(struct tally *t)
 {
 	uint64_t wakeup = wakeup_of(t);
 
-	if (t->polls_room != t->no_room)
-		watch(t, EPOLL_CTL_MOD, t->channel->transport->fd(t->channel),
-		      EPOLLIN | (t->no_room ? EPOLLOUT : 0));
-	t->polls_room = t->no_room;
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
+		if (s->polls_room != s->no_room)
+			watch(t, EPOLL_CTL_MOD, fd_of(s), events_of(s));
+		s->polls_room = s->no_room;
+	}
 	if (wakeup < t->timer_ns) {
 		struct itimerspec when = { .it_value = timespec_of(wakeup ? wakeup : 1) };
 
@@ -97,20 +125,68 @@ static void poll_update(struct tally *t)
 	}
 }
 
+/* Where the run is over at one root, it is over. */
+static void fail_together(struct tally *t)
+{
+	const char *why = NULL;
+	struct why text;
+
+	if (t->failed)
+		return;
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count && !t->failed; s++)
+		if (engine_failure(s->engine, &why) < 0)
+			t->failed = s;
+	if (!t->failed)
+		return;
+	snprintf(text.text, sizeof(text.text), "root %s: %.400s", t->failed->service, why);
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++)
+		if (s != t->failed)
+			engine_fail(s->engine, -ECONNABORTED, text.text);
+}
+
+static bool is_over(const struct tally *t, const struct tally_call *call)
+{
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		if (!engine_is_over(call->part[i]))
+			return false;
+	return true;
+}
+
+/* What has become of calls, now that engines have gone on. */
+static void settle(struct tally *t)
+{
+	uint64_t parts_ended = 0;
+
+	if (t->shards.count > 1)
+		fail_together(t);
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		parts_ended += engine_ended(t->shard[i].engine);
+	if (parts_ended == t->parts_ended)
+		return;
+	t->parts_ended = parts_ended;
+	for (struct tally_call *c = t->call; c < t->call + ENGINE_CALLS_MAX; c++) {
+		if (!c->pending || c->over || !is_over(t, c))
+			continue;
+		c->over = true;
+		t->ended++;
+	}
+}
+
 /* Tells all who wait of what has changed. */
 static void announce(struct tally *t)
 {
-	uint64_t ended = engine_ended(t->engine);
-	bool news = ended != t->told;
+	bool news;
 
-	t->told = ended;
+	settle(t);
+	news = t->ended != t->told;
+	t->told = t->ended;
 	if (news && t->waiters)
 		pthread_cond_broadcast(&t->changed);
 	if (t->asleep_until_ns && (news || wakeup_of(t) < t->asleep_until_ns))
 		event_set(t->kick);
 	if (t->poll < 0)
 		return;
-	if (ended != t->reported && !t->has_news) {
+	if (t->ended != t->reported && !t->has_news) {
 		event_set(t->news);
 		t->has_news = true;
 	}
@@ -126,84 +202,91 @@ void progress_leave(struct tally *t)
 
 /* --- turns */
 
-void progress_output(struct tally *t)
+static void output(struct shard *s)
 {
-	const struct transport *transport = t->channel->transport;
+	const struct transport *transport = s->channel->transport;
 	struct datagram batch[TRANSPORT_BATCH];
 	uint64_t now = clock_now_ns();
 	size_t n, sent;
 
 	do {
-		n = engine_output(t->engine, now, batch, TRANSPORT_BATCH);
-		sent = n ? transport->send(t->channel, batch, n) : 0;
-		t->sent += sent;
-		t->no_room = sent < n;
-		if (t->no_room)
-			engine_unsent(t->engine, batch + sent, n - sent);
-	} while (n == TRANSPORT_BATCH && !t->no_room);
-	if (t->channel->refused)
-		engine_unreachable(t->engine);
+		n = engine_output(s->engine, now, batch, TRANSPORT_BATCH);
+		sent = n ? transport->send(s->channel, batch, n) : 0;
+		s->sent += sent;
+		s->no_room = sent < n;
+		if (s->no_room)
+			engine_unsent(s->engine, batch + sent, n - sent);
+	} while (n == TRANSPORT_BATCH && !s->no_room);
+	if (s->channel->refused)
+		engine_unreachable(s->engine);
 }
 
-static bool input(struct tally *t)
+void progress_output(struct tally *t)
 {
-	const struct transport *transport = t->channel->transport;
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		output(&t->shard[i]);
+	settle(t);
+}
+
+static bool input(struct shard *s)
+{
+	const struct transport *transport = s->channel->transport;
 	struct datagram batch[TRANSPORT_RECEIVED_MAX];
-	uint64_t received = t->received;
+	uint64_t received = s->received;
 	size_t n;
 
 	for (int turns = 0; turns < TURNS_MAX; turns++) {
 		uint64_t now;
 
-		n = transport->receive(t->channel, batch);
+		n = transport->receive(s->channel, batch);
 		now = clock_now_ns();
 		for (size_t i = 0; i < n; i++)
-			engine_input(t->engine, batch[i].bytes, batch[i].length, now);
-		t->received += n;
+			engine_input(s->engine, batch[i].bytes, batch[i].length, now);
+		s->received += n;
 		if (n < TRANSPORT_RECEIVES)
 			break;
 	}
-	transport->feedback(t->channel, window_runs(engine_window(t->engine)));
-	return t->received != received;
+	transport->feedback(s->channel, window_runs(engine_window(s->engine)));
+	return s->received != received;
 }
 
 /* Time in which nobody looked, or no call ran, is not that of a call that waits in vain. */
-static void ending_check(struct tally *t, uint64_t now)
+static void ending_check(struct shard *s, uint64_t now)
 {
-	uint64_t done = window_stats(engine_window(t->engine))->chunks + engine_ended(t->engine);
-	bool waits = !engine_is_idle(t->engine) && done == t->ending.done;
-	bool forgives = waits && !t->ending.forgiven && now - t->ending.looked_ns >= ENDING_NS;
+	uint64_t done = window_stats(engine_window(s->engine))->chunks + engine_ended(s->engine);
+	bool waits = !engine_is_idle(s->engine) && done == s->ending.done;
+	bool forgives = waits && !s->ending.forgiven && now - s->ending.looked_ns >= ENDING_NS;
 
-	t->ending.done = done;
-	t->ending.looked_ns = now;
-	t->ending.forgiven = waits && (t->ending.forgiven || forgives);
+	s->ending.done = done;
+	s->ending.looked_ns = now;
+	s->ending.forgiven = waits && (s->ending.forgiven || forgives);
 	if (!waits || forgives)
-		t->ending.since_ns = now;
-	else if (now - t->ending.since_ns >= ENDING_NS)
-		engine_fail(t->engine, -ECONNABORTED, t->ending.why.text);
+		s->ending.since_ns = now;
+	else if (now - s->ending.since_ns >= ENDING_NS)
+		engine_fail(s->engine, -ECONNABORTED, s->ending.why.text);
 }
 
 /* What has become of the run, as its agent says. */
-static void hear(struct tally *t)
+static void hear(struct shard *s)
 {
 	uint64_t now;
 	struct why why;
 	int r = 0;
 
-	if (!t->join)
+	if (!s->join)
 		return;
 	now = clock_now_ns();
-	if (now >= t->hear_ns) {
-		t->hear_ns = now + HEAR_NS;
-		r = join_hear(t->join, &why);
-		engine_watch(t->engine, join_watches(t->join));
+	if (now >= s->hear_ns) {
+		s->hear_ns = now + HEAR_NS;
+		r = join_hear(s->join, &why);
+		engine_watch(s->engine, join_watches(s->join));
 	}
 	if (r < 0)
-		engine_fail(t->engine, r, why.text);
-	else if (r > 0 && !*t->ending.why.text)
-		t->ending.why = why;
-	if (*t->ending.why.text)
-		ending_check(t, now);
+		engine_fail(s->engine, r, why.text);
+	else if (r > 0 && !*s->ending.why.text)
+		s->ending.why = why;
+	if (*s->ending.why.text)
+		ending_check(s, now);
 }
 
 /*
@@ -212,29 +295,32 @@ static void hear(struct tally *t)
  */
 bool progress_turn(struct tally *t)
 {
-	uint64_t ended = engine_ended(t->engine);
-	bool busy = input(t);
+	uint64_t ended = t->ended;
+	bool busy = false;
 
-	hear(t);
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		busy |= input(&t->shard[i]);
+		hear(&t->shard[i]);
+	}
 	progress_output(t);
-	return busy || engine_ended(t->engine) != ended;
+	return busy || t->ended != ended;
 }
 
 static void sleep_until(struct tally *t, uint64_t now_ns, uint64_t until_ns)
 {
 	struct timespec left = timespec_of(until_ns - now_ns);
-	struct pollfd fd[] = {
-		{ .fd = t->channel->transport->fd(t->channel),
-		  .events = POLLIN | (t->no_room ? POLLOUT : 0) },
-		{ .fd = t->kick, .events = POLLIN },
-	};
+	struct pollfd fd[1 + SHARDS_MAX] = { { .fd = t->kick, .events = POLLIN } };
+	const unsigned int shards = t->shards.count;
 
+	for (unsigned int i = 0; i < shards; i++)
+		fd[1 + i] = (struct pollfd){ .fd = fd_of(&t->shard[i]),
+					     .events = events_of(&t->shard[i]) };
 	t->asleep_until_ns = until_ns;
 	pthread_mutex_unlock(&t->lock);
-	ppoll(fd, 2, until_ns == UINT64_MAX ? NULL : &left, NULL);
+	ppoll(fd, 1 + shards, until_ns == UINT64_MAX ? NULL : &left, NULL);
 	progress_enter(t);
 	t->asleep_until_ns = 0;
-	if (fd[1].revents)
+	if (fd[0].revents)
 		event_clear(t->kick);
 }
 
@@ -265,7 +351,7 @@ static void wait_changed(struct tally *t)
 
 static bool is_finished(const struct tally *t, const struct tally_call *call)
 {
-	return call ? engine_is_over(call) : t->closing;
+	return call ? call->over : t->closing;
 }
 
 void progress_finish(struct tally *t, const struct tally_call *call)
@@ -310,14 +396,14 @@ int progress_fd(struct tally *t)
 	}
 	watch(t, EPOLL_CTL_ADD, t->news, EPOLLIN);
 	watch(t, EPOLL_CTL_ADD, t->timer, EPOLLIN);
-	if (!t->threaded)
-		watch(t, EPOLL_CTL_ADD, t->channel->transport->fd(t->channel), EPOLLIN);
+	for (unsigned int i = 0; i < t->shards.count && !t->threaded; i++)
+		watch(t, EPOLL_CTL_ADD, fd_of(&t->shard[i]), EPOLLIN);
 	return t->poll;
 }
 
 unsigned int progress_report(struct tally *t)
 {
-	uint64_t ended = engine_ended(t->engine) - t->reported;
+	uint64_t ended = t->ended - t->reported;
 
 	t->reported += ended;
 	if (t->has_news)
@@ -352,6 +438,8 @@ int progress_open(struct tally *t)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
 	t->process = getpid();
+	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
+		t->call[i].tally = t;
 	t->poll = t->timer = t->news = -1;
 	t->timer_ns = UINT64_MAX;
 	t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What turns an engine and its transport together: the lock, the waits and the clock of a struct
+ * What turns engines and their transports together: the lock, the waits and the clock of a struct
  * tally, the descriptor for event loops and the thread. One thread at a time drives: it sleeps on
  * the transport, with the lock released, and the others wait until calls have ended or the driver
  * has what it wanted.
@@ -18,35 +18,19 @@
 #include "engine.h"
 #include "join.h"
 #include "priority.h"
+#include "shards.h"
 #include "transport.h"
 
-struct tally {
-	uint16_t rank, workers;
+/* The place at one root of the job (docs/decisions/0025). */
+struct shard {
 	struct join *join; /* NULL: opened without an agent */
 	char service[64];
-	pid_t process; /* that opened it */
-
-	pthread_mutex_t turnstile; /* taken before `lock`, so that who comes first is first */
-	pthread_mutex_t lock; /* of all that follows */
-	pthread_cond_t changed; /* calls have ended, or nobody drives any more */
 	struct engine *engine;
 	struct channel *channel;
-	struct tally_hints hints; /* of the calls to come */
 	struct priority_meter meter;
 	uint64_t sent, received; /* datagrams */
-	unsigned int waiters; /* for `changed` */
-	bool driven;
 	bool no_room; /* the last datagrams could not be sent, and wait for it */
-	uint64_t asleep_until_ns; /* the driver; 0: nobody is asleep */
-	int kick; /* eventfd that wakes the driver */
-	uint64_t told; /* engine_ended() when waiters were last told */
-
-	int poll; /* what tally_fd() says; -1: nobody asked yet, and so are the next two */
-	int timer;
-	int news; /* eventfd: calls have ended that tally_progress() has not told of */
-	uint64_t timer_ns; /* when it fires; UINT64_MAX: it does not */
-	uint64_t reported; /* engine_ended() when tally_progress() last told */
-	bool has_news, polls_room; /* as the descriptors are now */
+	bool polls_room; /* as the descriptor is now */
 
 	uint64_t hear_ns; /* the agent is listened to again */
 	struct {
@@ -55,12 +39,48 @@ struct tally {
 		uint64_t looked_ns;
 		bool forgiven; /* a time in which nobody looked, since the latest result */
 	} ending;
+};
+
+/* A started call: a part at each root. */
+struct tally_call {
+	struct tally *tally; /* constant */
+	bool pending; /* not waited for */
+	bool over; /* and all its parts are */
+	struct engine_call *part[SHARDS_MAX];
+};
+
+struct tally {
+	uint16_t rank, workers, payload_bytes;
+	pid_t process; /* that opened it */
+
+	pthread_mutex_t turnstile; /* taken before `lock`, so that who comes first is first */
+	pthread_mutex_t lock; /* of all that follows */
+	pthread_cond_t changed; /* calls have ended, or nobody drives any more */
+	struct shards shards; /* how calls are split */
+	struct shard shard[SHARDS_MAX];
+	struct shard *failed; /* where the run failed first, which ended it at all; NULL: nowhere */
+	struct tally_hints hints; /* of the calls to come */
+	struct tally_call call[ENGINE_CALLS_MAX];
+	uint64_t ended; /* calls, those included whose handles were given back */
+	uint64_t parts_ended; /* as engines said when calls were last looked through */
+	unsigned int waiters; /* for `changed` */
+	bool driven;
+	uint64_t asleep_until_ns; /* the driver; 0: nobody is asleep */
+	int kick; /* eventfd that wakes the driver */
+	uint64_t told; /* `ended` when waiters were last told */
+
+	int poll; /* what tally_fd() says; -1: nobody asked yet, and so are the next two */
+	int timer;
+	int news; /* eventfd: calls have ended that tally_progress() has not told of */
+	uint64_t timer_ns; /* when it fires; UINT64_MAX: it does not */
+	uint64_t reported; /* `ended` when tally_progress() last told */
+	bool has_news; /* as the descriptor is now */
 
 	bool threaded, closing;
 	pthread_t thread;
 };
 
-/* Both set the error text. The thread is started last, when engine and channel are there. */
+/* Both set the error text. The thread is started last, when all shards are there. */
 int progress_open(struct tally *t);
 int progress_thread(struct tally *t);
 
@@ -75,7 +95,7 @@ void progress_close(struct tally *t);
  */
 bool progress_is_forked(const struct tally *t);
 
-/* Only with the lock held may the engine be touched. */
+/* Only with the lock held may engines be touched. */
 void progress_enter(struct tally *t);
 void progress_leave(struct tally *t);
 
@@ -83,6 +103,9 @@ void progress_leave(struct tally *t);
 
 /* Sends what is to be sent now, as after engine_start(). */
 void progress_output(struct tally *t);
+
+/* No call is queued or running. */
+bool progress_is_idle(const struct tally *t);
 
 /* Takes what is there, and sends what is due. Does not wait. True: something was there. */
 bool progress_turn(struct tally *t);

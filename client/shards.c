@@ -31,6 +31,7 @@ struct call_options shards_part(const struct shards *s, unsigned int which, uint
 
 	if (s->count == 1)
 		return part;
+	part.whole = whole->count;
 	chunks = whole->count / unit + (whole->count % unit > 0);
 	if (whole->count >> CALL_COUNT_BITS) {
 		first = which ? whole->count : 0;

@@ -2,7 +2,9 @@
 /* The collectives: arguments are checked here; the engine does the rest. */
 #include <tally/tally.h>
 
+#include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "error.h"
@@ -47,10 +49,44 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 	return 0;
 }
 
+static int start_part(struct tally *t, unsigned int i, const struct call_options *whole,
+		      struct engine_call **ret)
+{
+	struct call_options part = shards_part(&t->shards, i, t->payload_bytes, whole);
+	struct shard *s = &t->shard[i];
+	uint64_t now = clock_now_ns();
+
+	priority_measure(&s->meter, now, engine_busy_ns(s->engine));
+	part.priority = priority_of(&s->meter, &t->hints);
+	return engine_start(s->engine, &part, now, ret);
+}
+
+/* Engines have places for as many calls as there are here, and fail together. */
+static int start_parts(struct tally *t, const struct call_options *options, struct tally_call **ret)
+{
+	struct engine_call *part[SHARDS_MAX] = { 0 };
+	struct tally_call *call = t->call;
+	int r = 0;
+
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		r = start_part(t, i, options, &part[i]);
+		assert(r == 0 || i == 0);
+		if (r < 0)
+			return r;
+	}
+	while (call->pending)
+		call++;
+	call->pending = true;
+	call->over = false;
+	memcpy(call->part, part, sizeof(part));
+	*ret = call;
+	return 0;
+}
+
 static int start(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
 		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
 {
-	struct call_options options = { verb, dtype, op, root, count, in, out, 0 };
+	const struct call_options options = { verb, dtype, op, root, count, in, out, 0, 0 };
 	int r = check_tally(t);
 
 	if (r == 0)
@@ -58,11 +94,9 @@ static int start(struct tally *t, enum call_verb verb, const void *in, void *out
 	if (r < 0)
 		return r;
 	progress_enter(t);
-	if (!engine_is_idle(t->engine))
+	if (!progress_is_idle(t))
 		progress_turn(t); /* before more is sent, what has come is no loss */
-	priority_measure(&t->meter, clock_now_ns(), engine_busy_ns(t->engine));
-	options.priority = priority_of(&t->meter, &t->hints);
-	r = engine_start(t->engine, &options, clock_now_ns(), ret);
+	r = start_parts(t, &options, ret);
 	progress_output(t);
 	progress_leave(t);
 	return r;
@@ -80,20 +114,67 @@ static int run(struct tally *t, enum call_verb verb, const void *in, void *out, 
 /* *ret: whose call it is, with the lock held. */
 static int enter(const struct tally_call *call, struct tally **ret)
 {
-	struct tally *t = call ? engine_owner(call) : NULL;
+	struct tally *t = call ? call->tally : NULL;
 	int r = t ? check_tally(t) : 0;
 
 	if (r < 0)
 		return r;
 	if (t) {
 		progress_enter(t);
-		if (!engine_is_free(call)) {
+		if (call->pending) {
 			*ret = t;
 			return 0;
 		}
 		progress_leave(t);
 	}
 	return error_set(-EINVAL, "not a pending call (never started, or already waited for)");
+}
+
+static enum tally_way way_of(const struct tally_call_info *i)
+{
+	if (!i->chunks)
+		return TALLY_WAY_NONE;
+	if (!i->spilled)
+		return TALLY_WAY_OFFLOADED;
+	return i->spilled < i->chunks ? TALLY_WAY_PARTLY_SPILLED : TALLY_WAY_SPILLED;
+}
+
+static void add_info(struct tally_call_info *sum, const struct tally_call_info *part)
+{
+	sum->chunks += part->chunks;
+	sum->redone += part->redone;
+	sum->retransmitted += part->retransmitted;
+	sum->sent_bytes += part->sent_bytes;
+	sum->spilled += part->spilled;
+	if (part->queued_ns < sum->queued_ns)
+		sum->queued_ns = part->queued_ns;
+	if (part->duration_ns > sum->duration_ns)
+		sum->duration_ns = part->duration_ns;
+	sum->way = way_of(sum);
+}
+
+/* The handle goes. Where parts have failed, that of the root where the run failed says why. */
+static int collect(struct tally *t, struct tally_call *call, struct tally_call_info *ret)
+{
+	struct why why = { "" };
+	int result = 0;
+
+	*ret = (struct tally_call_info){ .queued_ns = UINT64_MAX };
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		const struct shard *s = &t->shard[i];
+		struct tally_call_info info;
+		int r = engine_collect(call->part[i], &info);
+
+		add_info(ret, &info);
+		if (r == 0 || (result < 0 && s != t->failed))
+			continue;
+		result = r;
+		snprintf(why.text, sizeof(why.text), "%s%s%s%.400s", s == t->failed ? "root " : "",
+			 s == t->failed ? s->service : "", s == t->failed ? ": " : "",
+			 tally_error());
+	}
+	call->pending = false;
+	return result < 0 ? error_set(result, "%s", why.text) : 0;
 }
 
 static int wait_call(struct tally_call *call, struct tally_call_info *ret)
@@ -104,12 +185,12 @@ static int wait_call(struct tally_call *call, struct tally_call_info *ret)
 	if (!t)
 		return r;
 	progress_finish(t, call);
-	r = engine_collect(call, ret);
+	r = collect(t, call, ret);
 	progress_leave(t);
 	return r;
 }
 
-int tally_wait(struct tally_call *call) { return wait_call(call, NULL); }
+int tally_wait(struct tally_call *call) { return wait_call(call, &(struct tally_call_info){ 0 }); }
 
 int tally_wait_info_sized(struct tally_call *call, size_t size, struct tally_call_info *ret)
 {
@@ -137,7 +218,7 @@ int tally_test(struct tally_call *call, bool *ret_done)
 	if (!t)
 		return r;
 	progress_turn(t);
-	*ret_done = engine_is_over(call);
+	*ret_done = call->over;
 	progress_leave(t);
 	return 0;
 }
@@ -201,8 +282,10 @@ int tally_abort(struct tally *t)
 	if (r < 0)
 		return r;
 	progress_enter(t);
-	engine_abort(t->engine);
-	join_leave(t->join);
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		engine_abort(t->shard[i].engine);
+		join_leave(t->shard[i].join);
+	}
 	progress_leave(t);
 	return 0;
 }
@@ -282,17 +365,35 @@ uint16_t tally_rank(const struct tally *t) { return t->rank; }
 
 uint16_t tally_workers(const struct tally *t) { return t->workers; }
 
+static void add_stats(struct tally_stats *sum, const struct shard *s)
+{
+	struct tally_stats part = engine_stats(s->engine);
+
+	sum->sent += s->sent;
+	sum->received += s->received;
+	sum->retransmitted += part.retransmitted;
+	sum->flushed += part.flushed;
+	sum->repaired += part.repaired;
+	sum->redone += part.redone;
+	sum->corrupt += part.corrupt;
+	sum->ignored += part.ignored;
+	sum->chunks += part.chunks;
+	sum->node_reloads += part.node_reloads;
+	sum->spilled += part.spilled;
+	if (part.rtt_ns > sum->rtt_ns)
+		sum->rtt_ns = part.rtt_ns;
+}
+
 void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret)
 {
 	struct tally *mine = (struct tally *)t; /* the lock is no part of what a caller sees */
 	bool forked = progress_is_forked(t); /* nobody else is here, and the lock may be held */
-	struct tally_stats stats;
+	struct tally_stats stats = { 0 };
 
 	if (!forked)
 		progress_enter(mine);
-	stats = engine_stats(t->engine);
-	stats.sent = t->sent;
-	stats.received = t->received;
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		add_stats(&stats, &t->shard[i]);
 	if (!forked)
 		progress_leave(mine);
 	sized_give(ret, size, &stats, sizeof(stats));

@@ -166,7 +166,7 @@ static void example_print(const struct example *e)
 {
 	const size_t element = e->options.dtype == TALLY_INT64 ? 8 : 4;
 	__u64 out[RANKS][ELEMENTS_MAX] = { 0 }, in[RANKS][ELEMENTS_MAX] = { 0 };
-	struct tally_call *call[RANKS];
+	struct engine_call *call[RANKS];
 	char name[SHAPE_TEXT_BYTES];
 
 	shape_print(shape(&e->options), shape(&e->options), name, sizeof(name));
@@ -274,7 +274,7 @@ static int32_t sum_of_one[RANKS];
 /* Two wrong results one after the other: the second one is rejected. */
 static void reject_print(void)
 {
-	struct tally_call *call[RANKS];
+	struct engine_call *call[RANKS];
 	struct message m, bad;
 	struct visit v;
 
@@ -333,7 +333,7 @@ static void repair_print(void)
 static void disagreement_print(const struct message *oldest)
 {
 	static const struct call_options barrier = { .verb = CALL_BARRIER };
-	struct tally_call *call[RANKS];
+	struct engine_call *call[RANKS];
 	struct call_options other = one_int32;
 	struct message m;
 	struct visit v;
@@ -377,7 +377,7 @@ static struct message contribution_of(int rank, int workers, const struct tally_
 					  .timeout_ns = 1000 * (__u64)MS };
 	const int32_t value = rank;
 	struct call_options call = one_int32;
-	struct tally_call *started;
+	struct engine_call *started;
 	struct engine *e = NULL;
 	struct datagram d;
 	struct message m;
@@ -455,7 +455,7 @@ static void large_print(void)
 static void opening_print(void)
 {
 	const struct call_options barrier = { .verb = CALL_BARRIER };
-	struct tally_call *call[RANKS];
+	struct engine_call *call[RANKS];
 
 	start(&barrier, NULL, NULL, 0, call);
 	finish(call);

@@ -110,7 +110,7 @@ static void turn(int rank)
 		deliver(&v.message, rank);
 }
 
-void finish(struct tally_call **call)
+void finish(struct engine_call **call)
 {
 	while (!engine_is_over(call[0]))
 		for (int rank = 0; rank < RANKS; rank++)
@@ -121,7 +121,7 @@ void finish(struct tally_call **call)
 }
 
 void start(const struct call_options *o, const void *in, void *out, size_t bytes,
-	   struct tally_call **call)
+	   struct engine_call **call)
 {
 	world.base += world.chunks;
 	world.chunks = 0;

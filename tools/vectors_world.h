@@ -60,7 +60,7 @@ struct message output(int rank);
 
 /* A call of all ranks; each has `bytes` of `in` and of `out`. */
 void start(const struct call_options *o, const void *in, void *out, size_t bytes,
-	   struct tally_call **call);
-void finish(struct tally_call **call);
+	   struct engine_call **call);
+void finish(struct engine_call **call);
 
 #endif

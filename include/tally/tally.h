@@ -33,7 +33,7 @@
  *	tally_hint                    yes             yes        no       refused
  *	tally_stats_read              yes             yes        no       yes
  *	tally_rank, tally_workers     yes             yes        yes      yes
- *	tally_open, _file, tally_join make one        -          no       yes
+ *	tally_open.., tally_join      make one        -          no       yes
  *	tally_close                   alone (5)       yes        no       yes (6)
  *	tally_error, tally_version    of this thread  yes        no       yes
  *
@@ -113,6 +113,8 @@ struct tally_options {
 	const unsigned char *secret; /* 16 bytes that all ranks know, and no node: each rank finds
 				      * sums wrong that a node has changed (docs/security.md,
 				      * "Sealed jobs"); NULL: the job is not sealed */
+	uint16_t share; /* of this root's job among those of tally_open_roots(): 1 .. 1000 parts of
+			 * the sum of all; 0: 1 */
 };
 
 struct tally; /* one worker's place in one job */
@@ -132,6 +134,22 @@ static inline int tally_open(const struct tally_options *options, struct tally *
 }
 
 /*
+ * The same for a job with several roots, which share each call's elements: `options` are those of
+ * `roots` jobs, 1 .. 16, one at each root, in one order on all ranks. Rank, workers and payload
+ * must be the same in all of them; job, epoch, addresses, keys and the like are each root's own.
+ * Calls behave as with one root, but for the order in which they end, and end when all parts have
+ * ended; where one fails, the text names the root.
+ */
+int tally_open_roots_sized(const struct tally_options *options, size_t size, size_t roots,
+			   struct tally **ret);
+
+static inline int tally_open_roots(const struct tally_options *options, size_t roots,
+				   struct tally **ret)
+{
+	return tally_open_roots_sized(options, sizeof(*options), roots, ret);
+}
+
+/*
  * The same, with all but the rank read from a job file (docs/job-file.md). Errors: those of
  * tally_open(), those of open(2) on the file, -EFBIG: the file is too long, and -EINVAL: the
  * file or the rank is wrong.
@@ -141,6 +159,10 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret);
 /*
  * How to join a job through an agent (docs/joining.md). What is NULL, or the rank -1, the
  * environment says. There is no variable for a token itself, since others can see the environment.
+ *
+ * A job with several roots is a job at the agent of each: `agent` names them, 16 at most, with
+ * commas between, in the same order on all ranks. Of job, token, token file and address, there is
+ * one for all, or one for each, in that order. The rank is that at the first root.
  */
 struct tally_join_options {
 	const char *agent; /* a socket's path, or an address: "10.77.0.1", "10.77.0.1:31249",
@@ -155,7 +177,7 @@ struct tally_join_options {
 			      * address */
 	uint32_t timeout_ms; /* of one collective without any result, while somebody makes progress;
 			      * 0: 30,000 */
-	uint32_t join_timeout_ms; /* until all ranks have come; 0: 60,000 */
+	uint32_t join_timeout_ms; /* until all ranks have come, at each root; 0: 60,000 */
 	enum tally_progress_by progress;
 	uint32_t late_rank_timeout_ms; /* as in tally_options; 0: 1,800,000, as long as the agent
 					* would say if a rank had gone, else timeout_ms */
@@ -264,7 +286,8 @@ int tally_barrier(struct tally *t);
 /*
  * The same, started: the first window of chunks leaves at once, unless earlier calls still run.
  * *ret is to be given to tally_wait() exactly once, in any order. Calls run one after another in
- * the order in which they were started. Gradients overlap with computing them like this, given a
+ * the order in which they were started; of a job with several roots they do so at each root, and a
+ * later call may end first. Gradients overlap with computing them like this, given a
  * thread of the library (TALLY_PROGRESS_THREAD), or a tally_progress() now and then:
  *
  *	for (int i = layers - 1; i >= 0; i--) {

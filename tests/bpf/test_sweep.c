@@ -289,7 +289,7 @@ static bool has_opening(__u32 order) { return order & 1; }
 /* That many frames at least are sent, and as many come, in each case. */
 static int turn_of(__u32 order) { return order / 2 % (has_opening(order) ? 7 : 6); }
 
-static void engines_start(struct sim *s, __u32 order, struct tally_call *call[2][ENGINES_MAX])
+static void engines_start(struct sim *s, __u32 order, struct engine_call *call[2][ENGINES_MAX])
 {
 	for (int worker = 0; worker < s->engines; worker++) {
 		const struct engine_options o = {
@@ -327,7 +327,7 @@ static void engines_start(struct sim *s, __u32 order, struct tally_call *call[2]
 	}
 }
 
-static bool all_are_over(const struct sim *s, struct tally_call *call[2][ENGINES_MAX])
+static bool all_are_over(const struct sim *s, struct engine_call *call[2][ENGINES_MAX])
 {
 	for (int worker = 0; worker < s->engines; worker++)
 		if (!engine_is_over(call[0][worker]) || !engine_is_over(call[1][worker]))
@@ -370,7 +370,7 @@ static void case_run(struct node *node, bool large, __u32 order, struct flip fli
 		     struct tally_of_cases *ret)
 {
 	static struct sim s;
-	struct tally_call *call[2][ENGINES_MAX];
+	struct engine_call *call[2][ENGINES_MAX];
 	bool dead = false;
 
 	s.node = node;

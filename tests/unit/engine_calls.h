@@ -37,7 +37,7 @@ struct program {
 	struct {
 		int started, over;
 		bool paused; /* before the next one */
-		struct tally_call *call[CALLS_MAX];
+		struct engine_call *call[CALLS_MAX];
 		void *in[CALLS_MAX], *out[CALLS_MAX];
 	} rank[WORLD_RANKS];
 };

@@ -146,7 +146,7 @@ static bool turn(struct world *w)
 }
 
 /* Until the calls are over; the clock goes on where nothing else does. */
-static void finish(struct world *w, struct tally_call **call, int count)
+static void finish(struct world *w, struct engine_call **call, int count)
 {
 	for (int steps = 0; count; steps++) {
 		uint64_t next = UINT64_MAX;
@@ -165,9 +165,9 @@ static void finish(struct world *w, struct tally_call **call, int count)
 	}
 }
 
-static struct tally_call *start(struct world *w, int rank, const struct call_options *options)
+static struct engine_call *start(struct world *w, int rank, const struct call_options *options)
 {
-	struct tally_call *call = NULL;
+	struct engine_call *call = NULL;
 
 	assert_int_equal(engine_start(w->engine[rank], options, w->now_ns, &call), 0);
 	return call;
@@ -175,7 +175,8 @@ static struct tally_call *start(struct world *w, int rank, const struct call_opt
 
 static const struct call_options barrier = { .verb = CALL_BARRIER };
 
-static void start_all(struct world *w, const struct call_options *options, struct tally_call **call)
+static void start_all(struct world *w, const struct call_options *options,
+		      struct engine_call **call)
 {
 	for (int rank = 0; rank < w->ranks; rank++)
 		call[rank] = start(w, rank, options);
@@ -184,7 +185,7 @@ static void start_all(struct world *w, const struct call_options *options, struc
 /* One barrier of all; it succeeds. */
 static void meet(struct world *w)
 {
-	struct tally_call *call[RANKS_MAX] = { 0 };
+	struct engine_call *call[RANKS_MAX] = { 0 };
 
 	start_all(w, &barrier, call);
 	finish(w, call, w->ranks);
@@ -192,7 +193,7 @@ static void meet(struct world *w)
 		assert_int_equal(engine_collect(call[rank], NULL), 0);
 }
 
-static void assert_fails(struct tally_call *call, int error, const char *words)
+static void assert_fails(struct engine_call *call, int error, const char *words)
 {
 	assert_int_equal(engine_collect(call, NULL), -error);
 	if (!strstr(tally_error(), words))
@@ -203,7 +204,7 @@ static void assert_fails(struct tally_call *call, int error, const char *words)
 static void sum_is(struct world *w, int64_t first)
 {
 	int64_t x[RANKS_MAX] = { 0 }, expected = 0;
-	struct tally_call *call[RANKS_MAX] = { 0 };
+	struct engine_call *call[RANKS_MAX] = { 0 };
 
 	for (int rank = 0; rank < w->ranks; rank++) {
 		expected += x[rank] = first << rank;
@@ -288,7 +289,7 @@ static void a_call_of_nothing_does_not_open(void **state)
 					      .dtype = TALLY_INT32,
 					      .op = TALLY_SUM };
 	struct world *w = world_new(2);
-	struct tally_call *call;
+	struct engine_call *call;
 
 	join_all(w, 0, 0);
 	call = start(w, 0, &nothing);
@@ -306,7 +307,7 @@ static void a_call_of_nothing_does_not_open(void **state)
 static void an_old_result_in_the_opening_ends_the_run(void **state)
 {
 	struct world *w = world_new(2);
-	struct tally_call *call[RANKS_MAX] = { 0 }, *second;
+	struct engine_call *call[RANKS_MAX] = { 0 }, *second;
 	uint64_t began_ns;
 
 	join_all(w, 0, 0);
@@ -330,7 +331,7 @@ static void a_rank_far_behind_ends_the_run(void **state)
 {
 	for (uint64_t nonce = 0; nonce < 2; nonce++) {
 		struct world *w = world_new(2);
-		struct tally_call *call[RANKS_MAX] = { 0 };
+		struct engine_call *call[RANKS_MAX] = { 0 };
 		uint64_t began_ns;
 
 		join_all(w, nonce, 0);
@@ -365,7 +366,7 @@ static void a_sum_of_another_run_is_never_taken_and_goes(void **state)
 static void a_rank_that_disagrees_with_itself_has_been_there_before(void **state)
 {
 	struct world *w = world_new(2);
-	struct tally_call *call[RANKS_MAX] = { 0 };
+	struct engine_call *call[RANKS_MAX] = { 0 };
 
 	join_all(w, 1, 0);
 	sum_is(w, 1);
@@ -410,8 +411,8 @@ static void assert_says(const struct rank_call *c, const struct rank_call *other
 		fail_msg("'%s' is not in '%s'", text, tally_error());
 }
 
-static struct tally_call *start_rank(struct world *w, int rank, const struct rank_call *c,
-				     uint64_t nonce)
+static struct engine_call *start_rank(struct world *w, int rank, const struct rank_call *c,
+				      uint64_t nonce)
 {
 	static double buffer[2][RANKS_MAX][RANKS_MAX * 4 * ELEMENTS];
 	struct call_options o = c->options;
@@ -428,7 +429,7 @@ static void differ(const struct rank_call *other)
 	for (int first = 0; first < 2; first++) {
 		struct world *w = world_new(2);
 		uint64_t began_ns = w->now_ns;
-		struct tally_call *call[2] = { 0 };
+		struct engine_call *call[2] = { 0 };
 
 		for (int i = 0; i < 2; i++) {
 			int rank = i ^ first;
@@ -474,7 +475,7 @@ static void the_opening_finds_ranks_that_are_set_up_differently(void **state)
 {
 	struct rank_call other = usual;
 	struct world *w = world_new(2);
-	struct tally_call *call[2] = { 0 };
+	struct engine_call *call[2] = { 0 };
 
 	other.window *= 2;
 	call[0] = start_rank(w, 0, &usual, 0);
@@ -491,7 +492,7 @@ static void every_rank_hears_of_it_also_who_is_late(void **state)
 {
 	struct rank_call other = usual;
 	struct world *w = world_new(3);
-	struct tally_call *call[3] = { 0 };
+	struct engine_call *call[3] = { 0 };
 	uint64_t began_ns;
 
 	other.options.count = 3;
@@ -515,7 +516,7 @@ static void a_rank_with_a_call_of_its_own_hears_all_three(void **state)
 {
 	struct rank_call other = usual, own = usual;
 	struct world *w = world_new(3);
-	struct tally_call *call[3] = { 0 };
+	struct engine_call *call[3] = { 0 };
 
 	other.options.count = 3;
 	own.options.verb = CALL_BARRIER;
@@ -534,7 +535,7 @@ static void a_rank_not_named_hears_what_differs_in_its_own_call(void **state)
 {
 	struct rank_call other = usual;
 	struct world *w = world_new(3);
-	struct tally_call *call[3] = { 0 };
+	struct engine_call *call[3] = { 0 };
 	struct datagram lost;
 
 	other.window *= 2;
@@ -552,7 +553,7 @@ static void a_rank_not_named_hears_what_differs_in_its_own_call(void **state)
 /* --- late ranks */
 
 /* Until the call is over, or it is so late. */
-static void wait_until(struct world *w, const struct tally_call *call, uint64_t until_ns)
+static void wait_until(struct world *w, const struct engine_call *call, uint64_t until_ns)
 {
 	while (w->now_ns < until_ns && !engine_is_over(call))
 		if (!turn(w))
@@ -563,7 +564,7 @@ static void wait_until(struct world *w, const struct tally_call *call, uint64_t 
 static int result_of_late_barrier(bool watched, uint64_t late_timeout_ns, uint64_t late_ns)
 {
 	struct world *w = world_new(2);
-	struct tally_call *call[2];
+	struct engine_call *call[2];
 	int r;
 
 	w->late_timeout_ns = late_timeout_ns;
@@ -594,7 +595,7 @@ static void a_late_rank_is_waited_for_where_its_end_would_be_told(void **state)
 static void who_looks_seldom_hears_of_the_timeout_too(void **state)
 {
 	struct world *w = world_new(2);
-	struct tally_call *call;
+	struct engine_call *call;
 
 	join_all(w, 1, 0);
 	call = start(w, 0, &barrier);

@@ -41,16 +41,16 @@ static struct world *quiet_world(int ranks, enum world_tree tree)
 						  .nonce = true });
 }
 
-static struct tally_call *start(struct world *w, int rank, const struct call_options *options)
+static struct engine_call *start(struct world *w, int rank, const struct call_options *options)
 {
-	struct tally_call *call = NULL;
+	struct engine_call *call = NULL;
 
 	assert_int_equal(engine_start(w->worker[rank].engine, options, w->now_ns, &call), 0);
 	world_look(w, rank);
 	return call;
 }
 
-static void start_allreduces(struct world *w, int32_t x[][64], struct tally_call **call)
+static void start_allreduces(struct world *w, int32_t x[][64], struct engine_call **call)
 {
 	for (int rank = 0; rank < w->workers; rank++)
 		call[rank] = start(w, rank,
@@ -62,7 +62,7 @@ static void start_allreduces(struct world *w, int32_t x[][64], struct tally_call
 							   .out = x[rank] });
 }
 
-static void run_to_end(struct world *w, struct tally_call **call)
+static void run_to_end(struct world *w, struct engine_call **call)
 {
 	for (int rank = 0; rank < w->workers; rank++)
 		while (!w->worker[rank].dead && !engine_is_over(call[rank]))
@@ -70,7 +70,7 @@ static void run_to_end(struct world *w, struct tally_call **call)
 	assert_null(w->wrong);
 }
 
-static int result_of(struct tally_call *call)
+static int result_of(struct engine_call *call)
 {
 	assert_true(engine_is_over(call));
 	return engine_collect(call, NULL);
@@ -79,7 +79,7 @@ static int result_of(struct tally_call *call)
 static void a_small_float_call_of_a_known_shape_takes_one_round_trip(void **state)
 {
 	struct world *w = quiet_world(4, TREE_ALONE);
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	float x[FACT_RANKS][8];
 
 	(void)state;
@@ -111,7 +111,7 @@ static void a_small_float_call_of_a_known_shape_takes_one_round_trip(void **stat
 static void without_loss_each_message_is_sent_once_and_every_hop_is_counted(void **state)
 {
 	struct world *w = quiet_world(FACT_RANKS, TREE_TWO_LEVELS);
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 	const struct world_count *c = &w->count;
 	int inner = 0;
@@ -156,7 +156,7 @@ static bool is_result_to_worker(const struct world_event *e)
 static void a_resend_is_counted_by_what_was_lost(void **state)
 {
 	struct world *w = quiet_world(2, TREE_ALONE);
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 	struct world_event *e = NULL;
 
@@ -186,7 +186,7 @@ static const char *run_with_a_dead_rank(uint64_t seed)
 							     .loss = seed % 2 * 20,
 							     .frames_grow = true,
 							     .timeout_ns = TIMEOUT_NS });
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 	const char *wrong = NULL;
 
@@ -229,7 +229,7 @@ static const char *run_with_different_calls(uint64_t seed)
 							     .timeout_ns = TIMEOUT_NS,
 							     .nonce = seed % 3 });
 	struct call_options options = { .verb = CALL_ALLREDUCE, .op = TALLY_SUM, .count = 8 };
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int64_t x[FACT_RANKS][8] = { 0 };
 	const char *wrong = NULL;
 
@@ -264,7 +264,7 @@ static void all_ranks_hear_at_once_who_calls_something_else(void **state)
 static void a_silent_node_is_told_from_a_missing_rank(void **state)
 {
 	struct world *w = quiet_world(2, TREE_ALONE);
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 
 	(void)state;
@@ -299,7 +299,7 @@ static void a_job_that_is_over_sends_nothing_more(void **state)
 {
 	struct world *w = quiet_world(2, TREE_ALONE);
 	struct engine *first = w->worker[0].engine, *second = w->worker[1].engine;
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 
 	(void)state;
@@ -324,7 +324,7 @@ static void a_node_of_another_version_is_named(void **state)
 {
 	struct world *w = quiet_world(2, TREE_ALONE);
 	struct tally_header h = { .magic = TALLY_MAGIC, .version = 9 };
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 	char expected[128];
 
@@ -347,7 +347,7 @@ static void after_a_failure_nothing_can_be_started(void **state)
 {
 	const struct call_options barrier = { .verb = CALL_BARRIER };
 	struct world *w = quiet_world(2, TREE_ALONE);
-	struct tally_call *call[FACT_RANKS] = { 0 }, *second, *third;
+	struct engine_call *call[FACT_RANKS] = { 0 }, *second, *third;
 	int32_t x[FACT_RANKS][64] = { 0 };
 
 	(void)state;
@@ -370,7 +370,7 @@ static void calls_that_nobody_waits_for_are_limited(void **state)
 {
 	const struct call_options barrier = { .verb = CALL_BARRIER };
 	struct world *w = quiet_world(2, TREE_ALONE);
-	struct tally_call *call = NULL;
+	struct engine_call *call = NULL;
 
 	(void)state;
 	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
@@ -382,7 +382,7 @@ static void calls_that_nobody_waits_for_are_limited(void **state)
 static void a_corrupt_result_is_never_taken(void **state)
 {
 	struct world *w = quiet_world(2, TREE_ALONE);
-	struct tally_call *call[FACT_RANKS] = { 0 };
+	struct engine_call *call[FACT_RANKS] = { 0 };
 	int32_t x[FACT_RANKS][64] = { 0 };
 	struct world_event *e = NULL;
 

@@ -879,6 +879,35 @@ static void options_that_are_wrong_are_named(void **state)
 	refused(NULL, EINVAL, "/run/tally/join.sock");
 }
 
+/* Of what is said for each root, there is one for all, or one for each. */
+static void lists_of_roots_are_as_long_as_that_of_agents(void **state)
+{
+	static const char many[] = "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a";
+
+	refused(OPTIONS(.agent = many), E2BIG, "agent: 17 of them, allowed are 1 to 16");
+	refused(OPTIONS(.agent = "a,b,c", .job = "a,b"), EINVAL,
+		"job: 2 with commas between, and 3 of agent");
+	refused(OPTIONS(.agent = "a,b", .token = "a,b,c"), EINVAL, "token: 3");
+	refused(OPTIONS(.agent = "a,b", .address = "a,b,c"), EINVAL, "address: 3");
+	refused(OPTIONS(.agent = "a,b", .shares = "1,2,3"), EINVAL, "shares: 3");
+	refused(OPTIONS(.shares = "1,2"), EINVAL, "shares: 2 with commas between, and 1 of agent");
+	refused(OPTIONS(.agent = "a,b", .shares = "1,0"), EINVAL, "shares: '1,0': numbers from 1");
+	refused(OPTIONS(.agent = "a,b", .shares = "1,"), EINVAL, "shares: '1,'");
+	refused(OPTIONS(.agent = "a,b", .shares = "1,1001"), EINVAL, "1 to 1000");
+	refused(OPTIONS(.agent = "a,b"), EINVAL, "agent: 'a' is neither");
+	refused(OPTIONS(.agent = "127.0.0.1:1,b"), ECONNREFUSED, "127.0.0.1:1");
+	refused(OPTIONS(.agent = "127.0.0.1:1,b", .job = "B,b"), EINVAL, "job: 'B'");
+	refused(OPTIONS(.agent = "127.0.0.1:1,b", .token = ",b"), EINVAL, "token: malformed");
+	setenv("TALLY_SHARES", "x,1", 1);
+	refused(OPTIONS(.agent = "a,b"), EINVAL, "shares: 'x,1'");
+	unsetenv("TALLY_SHARES");
+	setenv("TALLY_TOKEN_FILE", "/nowhere/a,/nowhere/b", 1);
+	refused(OPTIONS(.token = NULL), ENOENT, "token file /nowhere/a,/nowhere/b: ");
+	refused(OPTIONS(.agent = "127.0.0.1:1,b", .token = NULL), ENOENT,
+		"token file /nowhere/a: ");
+	unsetenv("TALLY_TOKEN_FILE");
+}
+
 /* The file's path; its content is `text` and its mode `mode`. */
 static const char *token_file(const char *text, mode_t mode)
 {
@@ -1399,6 +1428,7 @@ int main(void)
 		cmocka_unit_test(ipv6_agents_have_ipv6_workers),
 		cmocka_unit_test(an_agent_that_is_not_there_is_named),
 		cmocka_unit_test(options_that_are_wrong_are_named),
+		cmocka_unit_test(lists_of_roots_are_as_long_as_that_of_agents),
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
 		cmocka_unit_test(what_no_option_says_the_environment_says),
 		cmocka_unit_test(who_gets_a_key_makes_tags_with_it),

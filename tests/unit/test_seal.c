@@ -413,7 +413,7 @@ static double (*first_of)(int rank); /* NULL: the same on all ranks */
 /* An allreduce of one chunk of int32 or float32, in its two rounds. How many ranks got `ret`. */
 static int allreduce(struct world *w, enum tally_dtype dtype, double first, int result, double *ret)
 {
-	struct tally_call *c[RANKS];
+	struct engine_call *c[RANKS];
 	float x[RANKS][8] = { 0 };
 	int32_t n[RANKS][8] = { 0 };
 	int got = 0;

@@ -83,6 +83,48 @@ static void two_workers_cannot_share_an_address(void **state)
 	assert_int_equal(tally_close(second), 0);
 }
 
+#define ROOTS(...)                                                          \
+	((struct tally_options[]){ *VALID(), *VALID(.service = "127.0.0.2", \
+						    .address = "127.0.0.1:31302", __VA_ARGS__) })
+
+static void roots_are_of_the_same_workers(void **state)
+{
+	struct tally *t = NULL;
+
+	(void)state;
+	refused(tally_open_roots(ROOTS(), 0, &t), EINVAL, "roots: 0");
+	refused(tally_open_roots(ROOTS(), 17, &t), EINVAL, "roots: 17, allowed are 1 to 16");
+	refused(tally_open_roots(NULL, 2, &t), EINVAL, "NULL");
+	refused(tally_open_roots(ROOTS(.workers = 3), 2, &t), EINVAL,
+		"root 2 has a job of 3 workers, root 1 one of 2");
+	refused(tally_open_roots(ROOTS(.rank = 1), 2, &t), EINVAL, "rank: 1 at root 2, and 0");
+	refused(tally_open_roots(ROOTS(.payload_bytes = 64), 2, &t), EINVAL, "the same payload");
+	refused(tally_open_roots(ROOTS(.share = 1001), 2, &t), EINVAL, "share: 1001");
+	refused(tally_open_roots(ROOTS(.address = "127.0.0.1:31300"), 2, &t), EADDRINUSE,
+		"address");
+	refused(tally_open_roots(ROOTS(.window = 3), 2, &t), EINVAL, "window: 3");
+	assert_null(t);
+}
+
+/* The first root has all of so small a call; what fails is said of the one where it failed. */
+static void the_root_that_does_not_answer_is_named(void **state)
+{
+	struct tally *t = NULL;
+	struct tally_call *call[2];
+	int32_t x[4] = { 0 };
+
+	(void)state;
+	assert_int_equal(tally_open_roots(ROOTS(.timeout_ms = 10000), 2, &t), 0);
+	assert_int_equal(tally_allreduce_start(t, x, x, 4, TALLY_INT32, TALLY_SUM, &call[0]), 0);
+	assert_int_equal(tally_barrier_start(t, &call[1]), 0);
+	refused(tally_wait(call[1]), ECONNABORTED, "root 127.0.0.1: ");
+	refused(tally_wait(call[0]), ETIMEDOUT,
+		"root 127.0.0.1: no node answered at 127.0.0.1 for");
+	refused(tally_wait(call[0]), EINVAL, "not a pending call");
+	refused(tally_barrier(t), ECONNABORTED, "close");
+	assert_int_equal(tally_close(t), 0);
+}
+
 static void job_files_that_are_not_there_are_named(void **state)
 {
 	struct tally *t = NULL;
@@ -172,6 +214,8 @@ int main(void)
 		cmocka_unit_test(options_out_of_range_are_named),
 		cmocka_unit_test(addresses_that_are_none_are_quoted),
 		cmocka_unit_test(two_workers_cannot_share_an_address),
+		cmocka_unit_test(roots_are_of_the_same_workers),
+		cmocka_unit_test(the_root_that_does_not_answer_is_named),
 		cmocka_unit_test(job_files_that_are_not_there_are_named),
 		cmocka_unit_test(a_job_file_is_opened_for_a_rank_it_has),
 		cmocka_unit_test(calls_with_bad_arguments_are_refused),
