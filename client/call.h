@@ -58,6 +58,7 @@ struct call_member {
 	uint16_t window;
 	uint16_t payload_bytes;
 	bool sealed; /* client/seal.h */
+	uint64_t agreement; /* client/shards.h */
 };
 
 struct call_options {

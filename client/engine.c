@@ -51,22 +51,25 @@ struct engine {
 	bool failed, aborted, watched;
 	bool forgiven; /* a time in which nobody looked, since the latest result */
 	struct engine_call *opening; /* a call before all others; NULL: none is needed any more */
-	uint64_t *random; /* [workers]: this rank's own number at its place, then all */
+	uint64_t *random; /* [workers]: this rank's own number at its place, then all; and behind
+			   * them what else there is to agree in */
 	struct engine_call call[ENGINE_CALLS_MAX];
 };
 
 /*
  * Ranks that have no nonce from an agent make one out of a random number of each, in a call before
- * all others. A rank that gets somebody else's number in place of its own has got the sum of an
- * earlier run.
+ * all others; so do ranks of a job with several roots, which must agree in these. A rank that gets
+ * somebody else's number in place of its own has got the sum of an earlier run.
  */
 static int opening_prepare(struct engine *e)
 {
 	e->opening = calloc(1, sizeof(*e->opening));
-	e->random = calloc(e->member.workers, sizeof(*e->random));
+	e->random = calloc(e->member.workers + 2, sizeof(*e->random));
 	if (!e->opening || !e->random)
 		return -ENOMEM;
 	e->random[e->member.rank] = e->options.random;
+	e->random[e->member.workers] = e->options.window.nonce;
+	e->random[e->member.workers + 1] = e->member.agreement;
 	*e->opening = (struct engine_call){
 		.engine = e,
 		.options = { .verb = CALL_OPENING,
@@ -94,12 +97,13 @@ int engine_new(const struct engine_options *options, struct engine **ret)
 		.window = options->window.window,
 		.payload_bytes = options->window.payload_bytes,
 		.sealed = options->window.sealed,
+		.agreement = options->agreement,
 	};
 	guesses_init(&e->guesses);
 	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
 		e->call[i].engine = e;
 	r = window_new(&options->window, &e->window);
-	if (r == 0 && !options->window.nonce)
+	if (r == 0 && (!options->window.nonce || options->agreement))
 		r = opening_prepare(e);
 	if (r < 0) {
 		engine_free(e);
@@ -247,13 +251,14 @@ static bool opening_conclude(struct engine *e)
 {
 	struct situation s = situation_of(e);
 	const struct tally_key *secret = e->member.sealed ? &e->options.window.secret : NULL;
+	uint32_t numbers = e->member.workers + (e->member.agreement ? 2 : 0);
 
 	if (e->random[e->member.rank] != e->options.random) {
 		fail_all(e, explain_used_epoch(&s, e->member.rank, e->first->why,
 					       sizeof(e->first->why)));
 		return false;
 	}
-	window_begin_run(e->window, seal_nonce(secret, e->random, e->member.workers));
+	window_begin_run(e->window, seal_nonce(secret, e->random, numbers));
 	return true;
 }
 
@@ -292,11 +297,11 @@ static void look(struct engine *e, uint64_t now_ns)
 	e->now_ns = now_ns;
 }
 
-/* A call of nothing needs no other rank. */
+/* A call of nothing needs no other rank; a part of a call may be nothing. */
 static bool opening_is_due(const struct engine *e, const struct call_options *options)
 {
 	return e->opening && e->opening->state == STATE_QUEUED && !e->first &&
-	       (options->count || options->verb == CALL_BARRIER);
+	       (options->count || options->whole || options->verb == CALL_BARRIER);
 }
 
 static void enqueue(struct engine *e, struct engine_call *c)

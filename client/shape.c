@@ -23,6 +23,8 @@ static const uint8_t bits[FIELDS] = { 3, 4, 2, 8, 4, 6, CALL_COUNT_BITS };
 
 enum {
 	SEALED_OPENING = 3, /* as an operation */
+	/* Of the count of an opening: the number of workers, and behind it what roots there are. */
+	OPENING_COUNT_BITS = 9,
 };
 
 _Static_assert(3 + 4 + 2 + 8 + 4 + 6 + CALL_COUNT_BITS == 64, "all of the word");
@@ -40,7 +42,18 @@ static uint64_t opening_op(const struct call_member *member, const struct call_o
 	return options->verb == CALL_OPENING && member->sealed ? SEALED_OPENING : 0;
 }
 
+static uint64_t count_of(const struct call_member *member, const struct call_options *options)
+{
+	uint64_t agreement = member->agreement << OPENING_COUNT_BITS;
+
+	if (!has_elements(options->verb))
+		return 0;
+	return options->count | (options->verb == CALL_OPENING ? agreement : 0);
+}
+
 static bool has_root(uint64_t verb) { return verb == CALL_REDUCE || verb == CALL_BROADCAST; }
+
+static uint64_t mask_of(int field) { return (UINT64_C(1) << bits[field]) - 1; }
 
 uint64_t shape_of(const struct call_member *member, const struct call_options *options)
 {
@@ -51,12 +64,12 @@ uint64_t shape_of(const struct call_member *member, const struct call_options *o
 		[FIELD_ROOT] = has_root(options->verb) ? options->root : 0,
 		[FIELD_WINDOW] = __builtin_ctz(member->window),
 		[FIELD_BLOCKS] = member->payload_bytes / TALLY_BLOCK_BYTES,
-		[FIELD_COUNT] = has_elements(options->verb) ? options->count : 0,
+		[FIELD_COUNT] = count_of(member, options),
 	};
 	uint64_t shape = 0;
 
 	for (int i = FIELDS - 1; i >= 0; i--)
-		shape = shape << bits[i] | value[i];
+		shape = shape << bits[i] | (value[i] & mask_of(i));
 	return shape;
 }
 
@@ -64,12 +77,33 @@ static uint64_t field(uint64_t shape, enum field which)
 {
 	for (int i = 0; i < (int)which; i++)
 		shape >>= bits[i];
-	return shape & ((UINT64_C(1) << bits[which]) - 1);
+	return shape & mask_of(which);
 }
 
 static const char *name_of(const char *const *names, size_t count, uint64_t value)
 {
 	return value < count && names[value] ? names[value] : "?";
+}
+
+/* What an opening says, where the other one says something else. */
+static size_t print_opening(uint64_t count, uint64_t other, char *text, size_t size)
+{
+	const uint64_t workers = (1 << OPENING_COUNT_BITS) - 1;
+	uint64_t roots = count >> OPENING_COUNT_BITS;
+	size_t used = 0;
+
+	if ((count ^ other) & workers)
+		used += snprintf(text, size, " of a job of %llu workers",
+				 (unsigned long long)(count & workers));
+	if (roots == other >> OPENING_COUNT_BITS)
+		return used;
+	if (!roots)
+		return used + snprintf(text + used, size - used, " with one root");
+	return used + snprintf(text + used, size - used,
+			       " as root %llu of %llu, with roots and shares %05llx",
+			       (unsigned long long)(roots & 15) + 1,
+			       (unsigned long long)(roots >> 4 & 15) + 1,
+			       (unsigned long long)(roots >> 8));
 }
 
 void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
@@ -97,9 +131,9 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 	if (reduces(verb))
 		used += snprintf(text + used, size - used, ", %s",
 				 field(shape, FIELD_OP) == TALLY_AVG ? "average" : "sum");
-	if (verb == CALL_OPENING && field(shape, FIELD_COUNT) != field(other, FIELD_COUNT))
-		used += snprintf(text + used, size - used, " of a job of %llu workers",
-				 (unsigned long long)field(shape, FIELD_COUNT));
+	if (verb == CALL_OPENING)
+		used += print_opening(field(shape, FIELD_COUNT), field(other, FIELD_COUNT),
+				      text + used, size - used);
 	if (verb == CALL_OPENING && field(shape, FIELD_OP) != field(other, FIELD_OP))
 		used += snprintf(text + used, size - used, " %s a secret",
 				 field(shape, FIELD_OP) ? "with" : "without");

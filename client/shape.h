@@ -12,7 +12,7 @@
 #include "call.h"
 
 enum {
-	SHAPE_TEXT_BYTES = 96,
+	SHAPE_TEXT_BYTES = 144,
 };
 
 uint64_t shape_of(const struct call_member *member, const struct call_options *options);

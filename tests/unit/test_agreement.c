@@ -40,6 +40,7 @@ struct world {
 	struct message first[64]; /* contributions as they came to the node, the first ones */
 	int contributions;
 	uint64_t late_timeout_ns;
+	uint64_t agreement[RANKS_MAX]; /* 0: a job of one root */
 };
 
 static struct world *world_new(int ranks)
@@ -81,6 +82,7 @@ static void join(struct world *w, int rank, uint64_t nonce, uint64_t random, uin
 		.late_timeout_ns = w->late_timeout_ns,
 		.service = "10.77.0.1",
 		.random = random,
+		.agreement = w->agreement[rank],
 	};
 
 	engine_free(w->engine[rank]);
@@ -487,6 +489,69 @@ static void the_opening_finds_ranks_that_are_set_up_differently(void **state)
 	world_free(w);
 }
 
+/* The root that they meet at is another one of their lists, or the lists are not the same. */
+static void ranks_of_several_roots_agree_in_these_before_a_part_of_nothing(void **state)
+{
+	static const struct {
+		uint64_t agreement;
+		const char *says;
+	} other[] = {
+		{ 0, "the first call with one root" },
+		{ 0xabcde10, "as root 1 of 2, with roots and shares abcde" },
+		{ 0xabcde21, "as root 2 of 3, with roots and shares abcde" },
+		{ 0xabcdf11, "as root 2 of 2, with roots and shares abcdf" },
+	};
+	struct rank_call nothing = usual;
+
+	nothing.options.whole = nothing.options.count;
+	nothing.options.count = 0;
+	for (int i = 0; i < 4; i++) {
+		struct world *w = world_new(2);
+		uint64_t began_ns = w->now_ns;
+		struct engine_call *call[2] = { 0 };
+
+		w->agreement[0] = 0xabcde11;
+		w->agreement[1] = other[i].agreement;
+		call[0] = start_rank(w, 0, &nothing, 0);
+		call[1] = start_rank(w, 1, &nothing, 0);
+		finish(w, call, 2);
+		assert_true(w->now_ns - began_ns < AT_ONCE_NS);
+		for (int rank = 0; rank < 2; rank++) {
+			assert_fails(call[rank], EPROTO, other[i].says);
+			assert_non_null(strstr(tally_error(),
+					       "as root 2 of 2, with roots and shares abcde"));
+		}
+		world_free(w);
+	}
+}
+
+/* What the word has no room for is in the nonce that they make, also where they have one. */
+static void no_sum_is_of_ranks_with_other_roots(void **state)
+{
+	struct rank_call sum = usual;
+	struct world *w = world_new(2);
+	struct engine_call *call[2] = { 0 };
+
+	sum.options.verb = CALL_ALLREDUCE;
+	w->agreement[0] = 0xabcde11;
+	w->agreement[1] = 0xabcde11;
+	join_all(w, 99, 0);
+	sum_is(w, 5);
+	assert_true(is_opening(&w->first[0]) && is_opening(&w->first[1]));
+	assert_int_equal(w->contributions, 4);
+	world_free(w);
+
+	w = world_new(2);
+	w->agreement[0] = 0xabcde11;
+	w->agreement[1] = 1ull << 63 | 0xabcde11;
+	call[0] = start_rank(w, 0, &sum, 99);
+	call[1] = start_rank(w, 1, &sum, 99);
+	finish(w, call, 2);
+	for (int rank = 0; rank < 2; rank++)
+		assert_fails(call[rank], EBADMSG, "wrong");
+	world_free(w);
+}
+
 /* Also those that agree with most, and one that comes when the others have heard. */
 static void every_rank_hears_of_it_also_who_is_late(void **state)
 {
@@ -629,6 +694,8 @@ int main(void)
 		cmocka_unit_test(a_rank_that_disagrees_with_itself_has_been_there_before),
 		cmocka_unit_test(calls_that_differ_fail_at_once_on_both_ranks),
 		cmocka_unit_test(the_opening_finds_ranks_that_are_set_up_differently),
+		cmocka_unit_test(ranks_of_several_roots_agree_in_these_before_a_part_of_nothing),
+		cmocka_unit_test(no_sum_is_of_ranks_with_other_roots),
 		cmocka_unit_test(every_rank_hears_of_it_also_who_is_late),
 		cmocka_unit_test(a_rank_with_a_call_of_its_own_hears_all_three),
 		cmocka_unit_test(a_rank_not_named_hears_what_differs_in_its_own_call),
