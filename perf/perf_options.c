@@ -16,7 +16,8 @@
 #include "common/keys.h"
 
 enum {
-	SECONDS_MAX = 24 * 60 * 60
+	SECONDS_MAX = 24 * 60 * 60,
+	ROOTS_MAX = 16,
 };
 
 const char *const perf_verb_names[PERF_VERBS] = {
@@ -31,10 +32,13 @@ static void usage(FILE *to)
 	fputs("usage: tally-perf --job FILE --rank R [options]   time collectives, check their sums\n"
 	      "       tally-perf --join [JOB] [options]          the same in an agent's job\n"
 	      "\n"
-	      "  -j, --job FILE        the job file (docs/job-file.md)\n"
+	      "  -j, --job FILE        the job file (docs/job-file.md); of a job with several roots\n"
+	      "                        that of each: FILE,FILE\n"
 	      "  -J, --join [JOB]      joins this job ($TALLY_JOB), see docs/joining.md\n"
-	      "      --agent A         through this agent ($TALLY_AGENT, or that of this machine)\n"
+	      "      --agent A         through this agent ($TALLY_AGENT, or that of this machine); of\n"
+	      "                        a job with several roots through that of each: A,A\n"
 	      "      --token-file F    with the token in this file ($TALLY_TOKEN_FILE)\n"
+	      "      --shares N,N      of several roots in each call: 2,1 ($TALLY_SHARES, or equal)\n"
 	      "  -r, --rank R          this worker's rank, from 0; with --join any ($TALLY_RANK)\n"
 	      "  -v, --verb VERB       allreduce (default), reduce, broadcast, reduce_scatter,\n"
 	      "                        all_gather, barrier\n"
@@ -99,6 +103,7 @@ static const struct option_row {
 	{ "join", 'J', TEXT, MEMBER(join) },
 	{ "agent", 0, TEXT, MEMBER(agent) },
 	{ "token-file", 0, TEXT, MEMBER(token_file) },
+	{ "shares", 0, TEXT, MEMBER(shares) },
 	{ "rank", 'r', NUMBER, MEMBER(rank), 0, TALLY_WORKERS_MAX - 1 },
 	{ "verb", 'v', CHOICE, MEMBER(verb), 0, PERF_VERBS - 1, perf_verb_names },
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
@@ -247,6 +252,7 @@ static struct tally *job_join(const struct perf_options *o)
 		.timeout_ms = o->timeout_ms,
 		.join_timeout_ms = o->join_timeout_ms,
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
+		.shares = o->shares,
 	};
 	struct tally *t;
 
@@ -255,37 +261,71 @@ static struct tally *job_join(const struct perf_options *o)
 	return t;
 }
 
-/* Not tally_open_file(): the timeout is none of the job's, and no test waits 30 s. */
-static struct tally *job_open(const struct perf_options *o)
+/* The text before the next comma, which is cut off; NULL: there is none. */
+static char *next_item(char **rest)
 {
-	char service[ADDRESS_BYTES], address[ADDRESS_BYTES], why[256];
-	struct tally_options options;
-	struct run job;
-	struct tally *t;
+	char *item = *rest;
 
-	if (jobfile_read(o->job, &job, why, sizeof(why)) < 0)
+	if (item)
+		*rest = strchr(item, ',');
+	if (item && *rest)
+		*(*rest)++ = '\0';
+	return item;
+}
+
+/* One root's. What it says of addresses and keys stays until the process ends. */
+static struct tally_options root_of(const struct perf_options *o, const char *path)
+{
+	struct run *job = calloc(1, sizeof(*job));
+	char *text = malloc(2 * ADDRESS_BYTES), why[256];
+
+	if (!job || !text)
+		errx(EXIT_FAILURE, "out of memory");
+	if (jobfile_read(path, job, why, sizeof(why)) < 0)
 		errx(EXIT_FAILURE, "%s", why);
-	if (o->rank >= job.workers)
-		errx(EXIT_USAGE, "--rank %u: %s has ranks 0 to %u", o->rank, o->job,
-		     job.workers - 1u);
-
-	address_print(&job.service, service, sizeof(service));
-	endpoint_print(&job.worker[o->rank], address, sizeof(address));
-	options = (struct tally_options){
-		.job = job.job,
-		.epoch = job.epoch,
+	if (o->rank >= job->workers)
+		errx(EXIT_USAGE, "--rank %u: %s has ranks 0 to %u", o->rank, path,
+		     job->workers - 1u);
+	address_print(&job->service, text, ADDRESS_BYTES);
+	endpoint_print(&job->worker[o->rank], text + ADDRESS_BYTES, ADDRESS_BYTES);
+	return (struct tally_options){
+		.job = job->job,
+		.epoch = job->epoch,
 		.rank = o->rank,
-		.workers = job.workers,
-		.window = job.window,
-		.payload_bytes = job.payload_bytes,
+		.workers = job->workers,
+		.window = job->window,
+		.payload_bytes = job->payload_bytes,
 		.timeout_ms = o->timeout_ms,
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
-		.service = service,
-		.address = address,
-		.rank_key = run_rank_key(&job, o->rank),
-		.secret = run_secret(&job),
+		.service = text,
+		.address = text + ADDRESS_BYTES,
+		.rank_key = run_rank_key(job, o->rank),
+		.secret = run_secret(job),
 	};
-	if (tally_open(&options, &t) < 0)
+}
+
+/* Not tally_open_file(): neither timeouts nor shares are the job's, and no test waits 30 s. */
+static struct tally *job_open(const struct perf_options *o)
+{
+	struct tally_options root[ROOTS_MAX];
+	char *paths = strdup(o->job), *shares = o->shares ? strdup(o->shares) : NULL;
+	unsigned int roots = 0;
+	struct tally *t;
+
+	for (char *path; (path = next_item(&paths)); roots++) {
+		char *share = next_item(&shares);
+		uint32_t number = 1;
+
+		if (roots == ROOTS_MAX)
+			errx(EXIT_USAGE, "--job %s: more than %d files", o->job, ROOTS_MAX);
+		if (o->shares && (!share || !text_u32(share, UINT16_MAX, &number)))
+			errx(EXIT_USAGE, "--shares %s: a number for each root", o->shares);
+		root[roots] = root_of(o, path);
+		root[roots].share = (uint16_t)number;
+	}
+	if (shares)
+		errx(EXIT_USAGE, "--shares %s: more than the %u roots", o->shares, roots);
+	if (tally_open_roots(root, roots, &t) < 0)
 		errx(EXIT_FAILURE, "%s", tally_error());
 	return t;
 }

@@ -30,9 +30,10 @@ extern const char *const perf_verb_names[PERF_VERBS];
 extern const char *const perf_type_names[], *const perf_op_names[]; /* from 1 on */
 
 struct perf_options {
-	const char *job; /* the file; NULL: joins through an agent */
+	const char *job; /* the file, or one for each root; NULL: joins through an agent */
 	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
 	const char *token_file; /* the same */
+	const char *shares; /* of several roots; NULL: as libtally finds them, or equal ones */
 	bool joins, ranked; /* --join, --rank were given */
 	enum perf_verb verb;
 	enum tally_op op;
