@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # tallyd is killed at system calls that anybody could notice (kill_at.c) while it starts, reloads,
-# is upgraded, and creates, begins, ends and deletes a job; or one of its allocations fails
-# (starve.c). Afterwards it, or the one that is started then, must be well: it answers, has all its
-# jobs and ports, and a run gets its sums.
+# is upgraded, creates, begins, ends and deletes a job, moves the slots of a run that sums, and takes
+# the document of an inner node; or one of its allocations fails (starve.c). Afterwards it, or the
+# one that is started then, must be well: it answers, has all its jobs and ports, and a run gets its
+# sums.
 #
 #   w0 ──┬── n0 (tallyd)      w0: shared with another XDP program; w1: TC
 #   w1 ──┤
@@ -23,6 +24,7 @@ kills=${TALLY_KILLS:-2}
 part=${TALLY_PART:-1/1}
 RANDOM=${TALLY_SEED:-1}
 killer='' # kill_at's process
+declare -A idle=() # workers of runs that are there only
 
 # The configuration number N of two that differ in slots, ports and tenants.
 configure() { # N
@@ -57,6 +59,10 @@ prepare() {
 	configure 0
 	launch
 	create_job train 2
+	jq -n --arg node "$(bed addr n0)" --arg root "$(bed addr w1)" --arg below "$(bed addr w0)" \
+		'{job: "leaf", node: "n0", address: $node, root: $root, id: 77, epoch: 1, window: 32,
+		  payload: 1408, workers: 3, ranks: [{rank: 0, address: "\($below):40000"},
+		                                     {rank: 1, address: "\($below):40001"}]}' >"$work/leaf.json"
 }
 
 # Arms what goes wrong at tallyd's N-th call, allocation or place, from now on; 0: nothing.
@@ -183,9 +189,59 @@ delete() { # N
 begin() { # N: a run; its workers may fail, and who is left alone need not wait for the other
 	watch "$1"
 	join_all train w0 w1 -- "${short[@]}"
+	end_together
+	watched
+}
+end_together() {
 	wait -n "${worker[@]}" 2>/dev/null || kill "${worker[@]}" 2>/dev/null || true
 	wait "${worker[@]}" 2>/dev/null || true
+}
+
+apply() { # N
+	ctl job del leaf >/dev/null 2>&1 || true
+	ctl job del more >/dev/null 2>&1 || true # which delete() may have left
+	watch "$1"
+	ctl apply "$work/leaf.json" >/dev/null 2>&1 && wanted='leaf train'
 	watched
+}
+
+# Every second ring becomes free; one that is as long as four needs others to move.
+move() { # N
+	local i
+	((number == 0)) || { number=0; configure 0; ctl reload >/dev/null; }
+	for i in 0 1 2; do idle_run "idle$i"; done
+	create_job sums 2 --window 256
+	join_all sums w0 w1 -- -d int32 --int-wild -b 256K -e 256K -n 8 -w 0 -s 3
+	summing=("${worker[@]}")
+	until_true state_is sums running
+	for i in 4 5 6; do idle_run "idle$i"; done
+	for i in 0 2 4 6; do idle_end "idle$i"; done
+	create_job large 2 --window 1024
+	another sums 100
+	watch "$1"
+	join_all large w0 w1 -- "${short[@]}"
+	end_together
+	watched || return 1
+	[[ $how != passed ]] || grep -q 'runs moved: .* job=large ' "$work/tallyd.log" || { echo 'nothing moved'; return 1; }
+}
+settle_move() { # what was on while slots moved gets its sums
+	local job
+	worker=("${summing[@]}") joined=(sums w0 w1)
+	loses_slots=1 joined_end || return 1
+	for job in idle1 idle5; do idle_end "$job"; done
+	for job in large sums; do ctl job del "$job" >/dev/null; done
+}
+
+idle_run() { # JOB: 512 slots, until idle_end()
+	create_job "$1" 1 --window 256
+	join_from w0 "$1" -d int32 -b 4 -e 4 -n 8 -w 0 -s 600
+	idle[$1]=${worker[-1]}
+	until_true state_is "$1" running
+}
+idle_end() { # JOB
+	kill -KILL "${idle[$1]}"
+	wait "${idle[$1]}" 2>/dev/null || true
+	ctl job del "$1" >/dev/null
 }
 
 # --- what must hold --------------------------------------------------------------------------
@@ -199,7 +255,7 @@ job_names() { ctl --json job list | jq -r '[.[].name] | join(" ")'; }
 is_well() {
 	local names ports="w0:native w1:tc"
 	names=$(job_names)
-	[[ $names == train || $names == "more train" ]] || { echo "jobs: $names"; return 1; }
+	[[ $names == train || $names == "more train" || $names == "leaf train" ]] || { echo "jobs: $names"; return 1; }
 	[[ -z $wanted || $names == "$wanted"* ]] || { echo "jobs: $names"; return 1; }
 	((number)) && ports+=" w2:native"
 	until_true ports_are "$ports" || { echo "ports: $(ports_now), not $ports"; return 1; }
@@ -215,6 +271,7 @@ tried() { # ACTION N
 	"$1" "$2" || return 1
 	[[ $how == passed ]] || points=$((points + 1))
 	[[ $daemon ]] || launch || return 1
+	[[ $1 != move ]] || settle_move || { tail -n 20 "$work/tallyd.log"; return 1; }
 	is_well || {
 		echo "after $1 with $way $2: $how $at ${call-}"
 		tail -n 20 "$work/tallyd.log"
@@ -248,8 +305,8 @@ try() { # WAY ACTION...
 	done
 }
 
-tallyd_is_killed_at_system_calls() { try kill start reload upgrade create begin delete; }
-tallyd_finds_no_memory() { try memory start reload create begin delete; }
+tallyd_is_killed_at_system_calls() { try kill start reload upgrade create begin delete move apply; }
+tallyd_finds_no_memory() { try memory start reload create begin delete move apply; }
 
 said=$(mktemp)
 trap 'sed "s/^/# /" "$said"; rm -rf "$work" "$said"' EXIT
