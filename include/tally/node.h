@@ -68,12 +68,13 @@ tally_inline bool tally_node_knows(const struct tally_header *h)
 }
 
 /*
- * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN, PASSED_DOWN: it leaves as it
- * came. Anything else: it is refused. GO_ON and PASSED_UP are from workers: their tenant may have
- * limits. The caller has checked that the job is `role`'s, that the message is as long as its
- * header says, and that the reserved bytes of struct tally_more are 0. `set`: the header's. In a
- * job with rank keys nothing is known of the tag yet: tally_node_signer() and tally_node_is_from()
- * come next.
+ * GO_ON: the message is offered to its slot. PASSED_UP, SENT_DOWN, PASSED_DOWN, OTHER_RUN: it
+ * leaves as it came. Anything else: it is refused. GO_ON and PASSED_UP are from workers: their
+ * tenant may have limits. An inner node may be told late of a run, or never: what is of another one
+ * than it knows is none of its business, as what is of another job. The caller has checked that the
+ * job is `role`'s, that the message is as long as its header says, and that the reserved bytes of
+ * struct tally_more are 0. `set`: the header's. In a job with rank keys nothing is known of the tag
+ * yet: tally_node_signer() and tally_node_is_from() come next.
  */
 tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 						 const struct tally_header *h,
@@ -84,7 +85,7 @@ tally_inline enum tally_outcome tally_node_admit(const struct tally_role *role,
 	if (!role->keyed && tally_le64_get(h->tag) != tally_tag(h, set))
 		return TALLY_CORRUPT;
 	if (tally_le16_get(h->epoch) != role->epoch)
-		return TALLY_WRONG_EPOCH;
+		return role->root ? TALLY_WRONG_EPOCH : TALLY_OTHER_RUN;
 	if (!tally_node_knows(h))
 		return TALLY_UNKNOWN_FLAG;
 	if (h->blocks > role->blocks_max)

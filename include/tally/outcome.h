@@ -55,7 +55,8 @@
 	X(NO_CHILD,       XDP_DROP,     "egress: no child (broken set-up: remove and add the job)")\
 	X(SWAPPED,        XDP_PASS,     "takes the slot of another chunk, whose sum goes on instead")\
 	X(REFUSED,        XDP_PASS,     "another chunk keeps the slot; goes on to the root as it came") \
-	X(PASSED_DOWN,    XDP_PASS,     "from the root to one worker; goes on as it came")
+	X(PASSED_DOWN,    XDP_PASS,     "from the root to one worker; goes on as it came")         \
+	X(OTHER_RUN,      XDP_PASS,     "of a run that this inner node was not told of; goes on as it came")
 /* clang-format on */
 
 enum tally_outcome {

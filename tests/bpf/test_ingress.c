@@ -1795,7 +1795,6 @@ static void an_inner_node_hands_repairs_up_and_results_down(void **state)
 			expect(*state, ask(.set = set_of(2), shaped(f)), TALLY_SENT_DOWN, NULL);
 			expect(*state, ask(shaped(f)), TALLY_SENT_DOWN, NULL);
 		}
-	expect(*state, result(.set = tally_set_first(4), .epoch = 9), TALLY_WRONG_EPOCH, NULL);
 	expect(*state, result(.set = tally_set_first(5)), TALLY_BAD_SET, NULL);
 	assert_memory_is(*state, before);
 }
@@ -2397,6 +2396,33 @@ static void a_tenant_without_a_limit_spends_nothing(void **state)
 	assert_memory_equal(&after, &free, sizeof(free));
 }
 
+/* Up and down, and nothing of it costs the tenant of the run that is here. */
+static void what_is_of_another_run_passes_an_inner_node_as_it_came(void **state)
+{
+	struct memory *before = memory_read(*state);
+	struct tally_tenant full, after;
+
+	limit(*state, (struct tally_tenant){ .limited = 1, .packets = tokens(1) });
+	full = tenant_read(*state, TENANT);
+	job_put(*state, JOB, inner_job(.tenant = TENANT));
+	for
+		each_form(f)
+		{
+			expect(*state, contribution(.worker = 1, .epoch = 9, shaped(f)),
+			       TALLY_OTHER_RUN, NULL);
+			expect(*state,
+			       repair(.set = tally_set_first(9), .epoch = EPOCH + 1, shaped(f)),
+			       TALLY_OTHER_RUN, NULL);
+			expect(*state, result(.set = tally_set_first(4), .epoch = 9, shaped(f)),
+			       TALLY_OTHER_RUN, NULL);
+			expect(*state, ask(.set = set_of(2), .epoch = 0, shaped(f)),
+			       TALLY_OTHER_RUN, NULL);
+		}
+	assert_memory_is(*state, before);
+	after = tenant_read(*state, TENANT);
+	assert_memory_equal(&after, &full, sizeof(full));
+}
+
 static void a_flood_of_garbage_spends_nothing_of_the_tenants(void **state)
 {
 	limit(*state, (struct tally_tenant){ .limited = 1, .packets = tokens(1) });
@@ -2607,6 +2633,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_root_takes_contributions_and_repairs_only),
 	fact(an_inner_node_takes_no_unknown_kind),
 	fact(what_is_overtaken_passes_an_inner_node),
+	fact(what_is_of_another_run_passes_an_inner_node_as_it_came),
 	fact(nobody_contributes_nothing),
 	fact(every_rank_of_the_job_counts_and_no_other),
 	fact(ranks_may_have_holes),

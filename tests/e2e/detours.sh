@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Trees that agents find, where all is not as usual: IPv6, a root in software, an inner node that
-# borrows slots, one that loses its maps, two routes to one worker. Each run is disturbed by a
-# worker that moves behind the other inner node, and stays exact.
+# Trees where all is not as usual. Found ones with IPv6, a root in software, an inner node that
+# borrows slots, one that loses its maps, two routes to one worker: each run is disturbed by a worker
+# that moves behind the other inner node, and stays exact. And runs that begin while the agent of an
+# inner node is away, whose data plane knows the run before.
 #
 #   w0 ── a0 ──┐
 #   w1 ── a0   ├── n0      w1 has a second cable, to a1
@@ -13,6 +14,8 @@
 source "$(dirname "$0")/tree_lib.sh"
 
 long=(-d int32 -b 1M -e 1M -n 20 -w 0 -s $((40 * slow))) # outlasts what is done to it
+
+short=(-d int32 -b 64K -e 64K -n 3 -w 0)
 
 ranks_now() { ctl --json job list train | jq -r '[.[0].nodes[] | .name + "=" + .ranks] | sort | join(" ")'; }
 ranks_are() { [[ $(ranks_now) == "$1" ]]; }
@@ -98,8 +101,36 @@ two_routes_to_one_worker() {
 	joined_end
 }
 
+other_run() { node a0 stats --json | jq .OTHER_RUN.packets; } # packets
+
+# Of two runs the second one begins and ends without a0's agent; of the third it is told.
+without_the_agent() { # tallyctl-option
+	two_ways
+	tree "$(bed addr a0)" 0-1 "$(bed addr a1)" 2-3
+	start_levels
+	create_job train 4 --tree "$1"
+	join_ranks train "${long[@]}"
+	goes_on_at a0
+	goes_on_at a1
+	kill -KILL "${worker[@]}"
+	wait "${worker[@]}" 2>/dev/null || true
+	until_true state_is train waiting
+	end_inner a0 KILL
+	join_ranks train "${short[@]}"
+	loses_slots=yes joined_end
+	(($(other_run) > 0))
+	start_inner a0
+	join_ranks train "${long[@]}"
+	goes_on_at a0
+	joined_end
+}
+an_agent_that_is_away_stops_no_run_of_a_found_tree() { without_the_agent auto; }
+an_agent_that_is_away_stops_no_run_of_a_written_tree() { without_the_agent "$work/tree.json"; }
+
 facts over_ipv6 \
 	a_root_in_software \
 	an_inner_node_that_borrows \
 	an_inner_node_that_loses_its_maps \
-	two_routes_to_one_worker
+	two_routes_to_one_worker \
+	an_agent_that_is_away_stops_no_run_of_a_found_tree \
+	an_agent_that_is_away_stops_no_run_of_a_written_tree

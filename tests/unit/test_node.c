@@ -144,7 +144,9 @@ static void what_is_wrong_is_named_in_this_order(void **state)
 	m.h.flags = TALLY_REJECT;
 	m.h.epoch = tally_le16(EPOCH + 1);
 	admits_untagged(&root, &m, TALLY_CORRUPT);
+	admits_untagged(&inner, &m, TALLY_CORRUPT);
 	admits(&root, m, TALLY_WRONG_EPOCH);
+	admits(&inner, m, TALLY_OTHER_RUN); /* whatever else is wrong with it */
 	m.h.epoch = tally_le16(EPOCH);
 	admits(&root, m, TALLY_UNKNOWN_FLAG);
 	m.h.flags = TALLY_LARGE;
@@ -303,7 +305,7 @@ static void an_outcome_says_its_name_and_what_it_means(void **state)
 	assert_string_equal(tally_outcome_name(0), "FOREIGN");
 	assert_string_equal(tally_outcome_meaning(0), "not a Tally message");
 	assert_string_equal(tally_outcome_name(TALLY_ABSORBED), "ABSORBED");
-	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "PASSED_DOWN");
+	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT - 1), "OTHER_RUN");
 	assert_string_equal(tally_outcome_name(TALLY_OUTCOME_COUNT), "");
 	assert_string_equal(tally_outcome_meaning(TALLY_OUTCOME_COUNT), "");
 }

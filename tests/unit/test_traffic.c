@@ -144,7 +144,8 @@ static bool is_anybodys(enum tally_outcome outcome)
 	static const enum tally_outcome list[] = { TALLY_OVERSIZED,   TALLY_BAD_KIND,
 						   TALLY_CORRUPT,     TALLY_UNKNOWN_FLAG,
 						   TALLY_WRONG_EPOCH, TALLY_BAD_SET,
-						   TALLY_BAD_RANK,    TALLY_FORGED };
+						   TALLY_BAD_RANK,    TALLY_FORGED,
+						   TALLY_OTHER_RUN };
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
 		if (list[i] == outcome)
