@@ -118,8 +118,9 @@ __noinline int borrow_read(struct hook_context *ctx, int packed_offsets,
 	now->policy = borrow_policy(job);
 	now->borrower = borrower_read(&f, job);
 	now->offer = tally_offer_read(f.tally, set);
+	/* As of the last tick, which is cheaper: nobody has to know a stall to the millisecond. */
 	if (constants.pool.policy.stalled_ms)
-		now->offer.now_ms = bpf_ktime_get_ns() / 1000000;
+		now->offer.now_ms = bpf_ktime_get_coarse_ns() / 1000000;
 	return 1;
 }
 
