@@ -135,7 +135,8 @@ tally_inline bool tally_borrowed_has_stalled(const struct tally_borrowed_policy 
 					     const struct tally_borrowed_slot *s,
 					     const struct tally_offer *o)
 {
-	return policy->stalled_ms && o->now_ms - s->grown_ms >= policy->stalled_ms;
+	/* Another processor may have read its clock later, and been here before. */
+	return policy->stalled_ms && (__s32)(o->now_ms - s->grown_ms) >= policy->stalled_ms;
 }
 
 /*
