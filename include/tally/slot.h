@@ -25,7 +25,8 @@ enum {
 enum tally_phase {
 	TALLY_SLOT_FRESH = 0,  /* never used: any seq is newer */
 	TALLY_SLOT_GATHERING = 1,
-	TALLY_SLOT_DONE = 2,  /* root only: the sum is the result */
+	TALLY_SLOT_DONE = 2,  /* at the root: the sum is the result */
+	TALLY_SLOT_SENT = 3,  /* below the root: the sum of all below has gone up */
 };
 
 /* The books of one slot. The sum itself (blocks * 8 words) lies beside it. */
@@ -251,11 +252,21 @@ tally_inline bool tally_slot_holds(const struct tally_slot_state *s, const struc
 }
 
 /*
+ * A node below the root may be gone around for any time while routes change. What comes then is
+ * further ahead than any worker is of another; were it too far, the node would add up nothing more.
+ */
+tally_inline bool tally_slot_is_ahead(const struct tally_slot_state *s, __u32 seq)
+{
+	return s->phase == TALLY_SLOT_FRESH || (__s32)(seq - s->seq) > 0;
+}
+
+/*
  * A contribution at a node below the root. `below`: the workers that come through here.
  * A flushed one is never held back: if the slot has it already, the slot's partial sum
  * leaves and the slot is empty again; otherwise it goes on alone. One that rejects a sum goes on
  * alone, and the slot forgets the partial sum, which may be what was wrong. One that does not
- * agree goes on: the root tells all ranks.
+ * agree goes on: the root tells all ranks. So does one of ranks that are not below where the sum of
+ * those below has left already: routes are ahead of what the node was told.
  */
 tally_inline struct tally_verdict tally_slot_admit_inner(struct tally_slot_state *s,
 							 const struct tally_offer *o,
@@ -270,7 +281,7 @@ tally_inline struct tally_verdict tally_slot_admit_inner(struct tally_slot_state
 			v.outcome = TALLY_FLUSHED_UP; /* the caller takes, then empties */
 		return v;
 	}
-	if (tally_slot_is_newer(s, o->seq))
+	if (tally_slot_is_ahead(s, o->seq))
 		tally_slot_empty(s, o->seq);
 	else if (o->seq != s->seq)
 		return (struct tally_verdict){ TALLY_STALE, TALLY_WORDS_KEEP };
@@ -278,10 +289,14 @@ tally_inline struct tally_verdict tally_slot_admit_inner(struct tally_slot_state
 	if (!tally_slot_agrees(s, o))
 		return v;
 	if (tally_set_is_disjoint(&o->set, &s->set)) {
+		if (s->phase == TALLY_SLOT_SENT)
+			return v;
 		v.words = tally_slot_merge(s, o);
-		v.outcome = tally_set_is_within(below, &s->set) ? TALLY_SENT_UP : TALLY_ABSORBED;
+		if (tally_set_is_within(below, &s->set))
+			s->phase = TALLY_SLOT_SENT;
+		v.outcome = s->phase == TALLY_SLOT_SENT ? TALLY_SENT_UP : TALLY_ABSORBED;
 	} else if (tally_set_is_within(&o->set, &s->set)) {
-		v.outcome = tally_set_is_within(below, &s->set) ? TALLY_SENT_UP : TALLY_DUPLICATE;
+		v.outcome = s->phase == TALLY_SLOT_SENT ? TALLY_SENT_UP : TALLY_DUPLICATE;
 	}
 	return v;
 }
@@ -309,7 +324,7 @@ tally_inline struct tally_set tally_slot_there(const struct tally_slot_state *s,
 {
 	if (s->phase == TALLY_SLOT_FRESH || (__s32)(seq - s->seq) > 0)
 		return (struct tally_set){ { 0 } };
-	return seq == s->seq && s->phase == TALLY_SLOT_GATHERING ? s->set : *everyone;
+	return seq == s->seq && s->phase != TALLY_SLOT_DONE ? s->set : *everyone;
 }
 
 #endif

@@ -274,15 +274,16 @@ static void how_far_a_chunk_is_away_says_what_becomes_of_it(void **state)
 	} c[] = {
 		{ 1, TALLY_ABSORBED, TALLY_ABSORBED, TALLY_REPAIRED },
 		{ TALLY_AHEAD_MAX, TALLY_ABSORBED, TALLY_ABSORBED, TALLY_REPAIRED },
-		{ TALLY_AHEAD_MAX + 1, TALLY_STALE, TALLY_STALE, TALLY_STALE },
-		{ 0x7fffffff, TALLY_STALE, TALLY_STALE, TALLY_STALE },
+		{ TALLY_AHEAD_MAX + 1, TALLY_STALE, TALLY_ABSORBED, TALLY_STALE },
+		{ 0x7fffffff, TALLY_STALE, TALLY_ABSORBED, TALLY_STALE },
+		{ 0x80000000, TALLY_STALE, TALLY_STALE, TALLY_STALE },
 		{ 0x80000001, TALLY_BEHIND, TALLY_STALE, TALLY_STALE },
 		{ (uint32_t)-TALLY_AHEAD_MAX, TALLY_BEHIND, TALLY_STALE, TALLY_STALE },
 		{ (uint32_t)-1, TALLY_BEHIND, TALLY_STALE, TALLY_STALE },
 	};
 	static const uint32_t seqs[] = { 0, 40, 0x7fffffff, 0x80000000, 0xffffffff };
 
-	for (int i = 0; i < 7 * 5; i++) {
+	for (int i = 0; i < 8 * 5; i++) {
 		const struct tally_slot_state held = { .seq = seqs[i % 5],
 						       .phase = TALLY_SLOT_GATHERING };
 		const struct tally_offer all = offer(7, .seq = held.seq + c[i / 5].distance);

@@ -200,7 +200,33 @@ static void an_inner_node_sends_up_when_all_below_have_come(void **state)
 	at_inner(&s, offer(2), TALLY_SENT_UP, TALLY_WORDS_ADD);
 	at_inner(&s, offer(1), TALLY_SENT_UP, TALLY_WORDS_KEEP);
 	at_inner(&s, offer(5), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
-	assert_int_equal(s.phase, TALLY_SLOT_GATHERING);
+	assert_int_equal(s.phase, TALLY_SLOT_SENT);
+}
+
+/* As when ranks have moved behind the node, and no document says so yet. */
+static void an_inner_node_adds_nobody_to_what_it_has_sent_up(void **state)
+{
+	struct tally_slot_state s = { .phase = TALLY_SLOT_FRESH }, before;
+
+	at_inner(&s, offer(4), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_inner(&s, offer(1), TALLY_ABSORBED, TALLY_WORDS_ADD);
+	at_inner(&s, offer(2), TALLY_SENT_UP, TALLY_WORDS_ADD);
+	s = (struct tally_slot_state){ .phase = TALLY_SLOT_FRESH };
+	at_inner(&s, offer(3), TALLY_SENT_UP, TALLY_WORDS_STORE);
+	before = s;
+	at_inner(&s, offer(4), TALLY_PASSED_UP, TALLY_WORDS_KEEP);
+	assert_memory_equal(&s, &before, sizeof(s));
+}
+
+/* Ranks that went around a node for long come back. */
+static void an_inner_node_goes_on_however_far_ahead_a_chunk_is(void **state)
+{
+	struct tally_slot_state s = { .phase = TALLY_SLOT_FRESH };
+
+	at_inner(&s, offer(1, .seq = 3), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	at_inner(&s, offer(1, .seq = 3 + 0x7fffffffU), TALLY_ABSORBED, TALLY_WORDS_STORE);
+	assert_int_equal(s.seq, 3 + 0x7fffffffU);
+	at_inner(&s, offer(2, .seq = 3), TALLY_STALE, TALLY_WORDS_KEEP);
 }
 
 static void a_flush_at_an_inner_node_is_never_held_back(void **state)
@@ -254,6 +280,7 @@ struct books {
 
 struct model {
 	bool used, done, disputed;
+	bool sent; /* below the root */
 	struct books held;
 	struct books other; /* the first one that disagreed */
 	int64_t now_ms, asked_ms; /* 0: never asked */
@@ -387,14 +414,14 @@ static enum tally_outcome model_root(struct model *m, const struct books *o)
 static enum tally_outcome model_inner(struct model *m, const struct books *o, const bool *below)
 {
 	int common = members_in_both(o->in, m->held.in);
-	bool known = common == members(o->in), whole;
+	bool known = common == members(o->in);
 
 	known = known && m->used && o->seq == m->held.seq;
 	if (o->reject && known)
 		model_begin(m, o->seq);
 	if (o->reject || o->flush)
 		return known && !o->reject ? TALLY_FLUSHED_UP : TALLY_PASSED_UP;
-	if (model_is_newer(m, o->seq))
+	if (!m->used || o->seq > m->held.seq)
 		model_begin(m, o->seq);
 	if (o->seq != m->held.seq)
 		return TALLY_STALE;
@@ -402,12 +429,12 @@ static enum tally_outcome model_inner(struct model *m, const struct books *o, co
 		return TALLY_PASSED_UP;
 	common = members_in_both(o->in, m->held.in);
 	known = common == members(o->in);
-	if (common && !known)
+	if (!known && (common || m->sent))
 		return TALLY_PASSED_UP;
 	if (!common)
 		model_add(m, o);
-	whole = members_in_both(below, m->held.in) == members(below);
-	if (whole)
+	m->sent = members_in_both(below, m->held.in) == members(below);
+	if (m->sent)
 		return TALLY_SENT_UP;
 	return known ? TALLY_DUPLICATE : TALLY_ABSORBED;
 }
@@ -421,7 +448,7 @@ static bool model_has(const struct model *m, const bool *in)
 struct leaving {
 	enum tally_outcome outcome;
 	uint8_t kind; /* kind_leaving() */
-	bool done;
+	bool done, sent;
 	bool reads; /* the sum, in the second step: the packet does not have it */
 	bool empties;
 	bool flush;
@@ -463,6 +490,7 @@ static struct leaving model_leaving(const struct model *m, const struct books *o
 	struct leaving l = { .outcome = outcome,
 			     .kind = kind_leaving(outcome),
 			     .done = m->done,
+			     .sent = m->sent,
 			     .empties = outcome == TALLY_FLUSHED_UP,
 			     .flush = o->flush,
 			     .sender = o->sender,
@@ -493,8 +521,9 @@ static void model_there(const struct model *m, int64_t seq, bool *ret)
 /* The second step. The slot may have moved on by now; then nothing can leave. */
 static void model_leave(struct model *m, struct leaving *l)
 {
-	if (l->reads && (!m->used || m->held.seq != l->books.seq || m->done != l->done ||
-			 m->held.blocks != l->books.blocks || !model_has(m, l->books.in))) {
+	if (l->reads &&
+	    (!m->used || m->held.seq != l->books.seq || m->done != l->done || m->sent != l->sent ||
+	     m->held.blocks != l->books.blocks || !model_has(m, l->books.in))) {
 		l->outcome = TALLY_STALE;
 		return;
 	}
@@ -648,7 +677,8 @@ static const char *pair_compare(const struct pair *p)
 		return "one is used, the other fresh";
 	if (!p->model.used)
 		return NULL;
-	if (p->model.done != (s->phase == TALLY_SLOT_DONE))
+	if (p->model.done != (s->phase == TALLY_SLOT_DONE) ||
+	    p->model.sent != (s->phase == TALLY_SLOT_SENT))
 		return "one is done, the other not";
 	if (s->seq != (uint32_t)h->seq)
 		return "different chunks";
@@ -841,6 +871,8 @@ int main(void)
 		cmocka_unit_test(a_flush_at_the_root_counts_and_asks),
 		cmocka_unit_test(all_are_asked_once_in_four_milliseconds),
 		cmocka_unit_test(an_inner_node_sends_up_when_all_below_have_come),
+		cmocka_unit_test(an_inner_node_adds_nobody_to_what_it_has_sent_up),
+		cmocka_unit_test(an_inner_node_goes_on_however_far_ahead_a_chunk_is),
 		cmocka_unit_test(a_flush_at_an_inner_node_is_never_held_back),
 		cmocka_unit_test(a_repair_finishes_a_chunk),
 		cmocka_unit_test(the_machine_does_what_the_obvious_one_does),
