@@ -41,10 +41,11 @@ static __always_inline enum tally_outcome admit(struct hook_context *ctx, const 
 		}
 		return tenant_admit(job->tenant, bytes);
 	case TALLY_PASSED_UP:
-		if (!rank_matches(ctx, offsets_pack(f->offsets), job, set,
-				  h->kind << 16 | tally_le16_get(h->sender)))
+		speaks = rank_matches(ctx, offsets_pack(f->offsets), job, set,
+				      h->kind << 16 | tally_le16_get(h->sender));
+		if (speaks == RANK_FORGED)
 			return TALLY_FORGED;
-		return pass_up(job, bytes);
+		return speaks == RANK_UNKNOWN ? TALLY_PASSED_UP : pass_up(job, bytes);
 	case TALLY_SENT_DOWN:
 		speaks = rank_matches(ctx, offsets_pack(f->offsets), job, set, h->kind << 16);
 		if (speaks == RANK_UNKNOWN)

@@ -237,6 +237,23 @@ static void who_does_not_come_through_a_node_passes_it(void **state)
 	free(before);
 }
 
+/* What only another node can verify, anybody may have sent: it costs the tenant nothing here. */
+static void what_passes_unverified_costs_nothing(void **state)
+{
+	const struct tally_tenant limited = {
+		.limited = 1,
+		.packets = { .rate = 1, .burst = 1 << 20, .level = 1, .at_ns = ~0ULL },
+	};
+	struct node *node = inner_keyed(state);
+
+	tenant_put(node, 5, limited);
+	job_put_keyed(node, JOB, inner_job(.node_key = 1, .tenant = 5));
+	expect(node, repair(.worker = 2, .set = { { 0xf } }), TALLY_PASSED_UP, NULL);
+	expect(node, contribution(.worker = 2), TALLY_PASSED_UP, NULL);
+	expect(node, repair(own(0), .set = { { 0xf } }), TALLY_PASSED_UP, NULL);
+	expect(node, repair(own(0), .set = { { 0xf } }), TALLY_OVER_RATE, NULL);
+}
+
 /* To the node by the node key; to a worker by that worker's, which is none of the node's business.
  */
 static void what_comes_down_is_for_the_node_or_passes(void **state)
@@ -483,6 +500,7 @@ static const struct CMUnitTest tests[] = {
 	fact(what_comes_down_has_the_node_key),
 	fact(a_sum_that_goes_up_has_the_node_key),
 	fact(who_does_not_come_through_a_node_passes_it),
+	fact(what_passes_unverified_costs_nothing),
 	fact(what_comes_down_is_for_the_node_or_passes),
 	fact(a_sender_is_in_its_set_alone),
 	fact(what_was_said_in_another_run_is_refused),
