@@ -75,11 +75,44 @@ static void markdown_row(const char *path, const struct key *key)
 
 /* --- manual pages */
 
-/* A sentence a line; `words` in backquotes become commands. */
-static void manual_text(const char *text)
+/* The words of a link such as [trees](trees.md), if there is one: a manual page leads nowhere. */
+static size_t link_words(const char *text, size_t *ret_bytes)
 {
+	size_t words = *text == '[' ? strcspn(text + 1, "]") : 0;
+
+	if (!words || strncmp(text + 1 + words, "](", 2) != 0)
+		return 0;
+	*ret_bytes = 1 + words + strcspn(text + 1 + words, ")") + 1;
+	return words;
+}
+
+/* Without the targets of links. */
+static void plain_make(const char *text, char *ret)
+{
+	size_t bytes, words;
+
+	while (*text) {
+		words = link_words(text, &bytes);
+		if (!words) {
+			*ret++ = *text++;
+			continue;
+		}
+		memcpy(ret, text + 1, words);
+		ret += words;
+		text += bytes;
+	}
+	*ret = '\0';
+}
+
+/* A sentence a line; `words` in backquotes become commands. */
+static void manual_text(const char *marked)
+{
+	char text[2 * TEXT_BYTES];
 	bool start = true;
 
+	if (strlen(marked) >= sizeof(text))
+		errx(1, "this is too long for a key: %s", marked);
+	plain_make(marked, text);
 	for (const char *c = text; *c; c++) {
 		if (*c == '`') {
 			size_t n = strcspn(c + 1, "`"), end = strspn(c + n + 2, ".,;:)");

@@ -73,6 +73,9 @@ for page in "$build/tally-node:8" "$build/tally-perf:1" "$build/tallyd:8" script
 		4< <(options_of_page "man/$name.${page##*:}")
 done
 
+same "no page has a link as Markdown writes it" \
+	3<<<none 4< <(grep -nE '\]\([^)]+\)' man/*.[1-8] || echo none)
+
 count=$((count + 1))
 # What mandoc has to say about pages of other packages is not ours to mend.
 said=$(mandoc -Tlint -Wwarning man/*.[1-8] 2>&1 | grep -v 'outdated mandoc.db')
