@@ -241,7 +241,7 @@ static const struct key pool_rows[] = {
 	  .initial = "preempt",
 	  .meaning = "Who has a borrowed slot that others want: `preempt`: who came last; `fcfs`: "
 		     "who came first, until its sum leaves or stalls; `esa`: who has the higher "
-		     "priority, as far as refusals of others have left it." },
+		     "priority, where a holder's is halved with each one whom it keeps out." },
 };
 
 static const struct key spill_rows[] = {

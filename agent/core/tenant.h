@@ -39,9 +39,9 @@ struct tenant {
 	char name[NAME_BYTES];
 	char group[TENANT_GROUP_BYTES]; /* of users who may change its jobs; "": none */
 	uint32_t slots; /* reserved for it */
-	uint64_t packets_per_second; /* that its workers may send; 0: no limit */
+	uint64_t packets_per_second; /* from and to its workers, together; 0: no limit */
 	uint64_t bytes_per_second; /* the same in bytes of whole frames */
-	uint8_t priority; /* its share where slots are scarce */
+	uint8_t priority; /* (this + 1) / 256 of its messages' priority counts */
 	unsigned int points; /* 0: it may come in anywhere */
 	struct tenant_point point[TENANT_POINTS_MAX];
 };

@@ -29,7 +29,8 @@ extern const struct keys tenant_point_keys;
 	  KEY_MEMBER(struct tenant, slots),                                                      \
 	  .max = DATAPLANE_SLOTS_MAX,                                                            \
 	  .otherwise = "needed, but for `default`: what nobody else reserves",                   \
-	  .meaning = "Slots that are reserved for it; 0: it can run no job." },                  \
+	  .meaning = "Slots that are reserved for it; 0: its jobs have none of their own, and "  \
+		     "are refused where software may not sum them." },                           \
 		{ "packets_per_second",                                                          \
 		  &key_rate,                                                                     \
 		  KEY_MEMBER(struct tenant, packets_per_second),                                 \
@@ -48,7 +49,9 @@ extern const struct keys tenant_point_keys;
 		  KEY_MEMBER(struct tenant, priority),                                           \
 		  .max = TENANT_PRIORITY_MAX,                                                    \
 		  .initial = "0",                                                                \
-		  .meaning = "Its share of priority where slots are scarce." },                  \
+		  .meaning = "Of the priority that a worker gives its message, "                 \
+			     "(this + 1) / 256 counts for borrowed slots "                       \
+			     "(`pool.policy: esa`); 0: none of it." },                           \
 		{ "group",                                                                       \
 		  &key_group,                                                                    \
 		  KEY_MEMBER(struct tenant, group),                                              \
