@@ -114,7 +114,10 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	return 0;
 }
 
-const struct carry *carrier_carry(const struct carrier *c) { return c ? &c->carry : NULL; }
+const struct carry *carrier_carry(const struct carrier *c)
+{
+	return c && *core_config(c->core)->peers.secret ? &c->carry : NULL;
+}
 
 int carrier_open(sd_event *loop, const struct core *core, struct carrier **ret)
 {

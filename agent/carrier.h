@@ -17,7 +17,7 @@ struct carrier;
 int carrier_open(sd_event *loop, const struct core *core, struct carrier **ret);
 void carrier_close(struct carrier *c);
 
-/* What was told, and what was not; NULL: nothing yet. */
+/* What was told, and what was not; NULL: nothing yet, or no secret to tell it by. */
 const struct carry *carrier_carry(const struct carrier *c);
 
 /* The books may have changed. NULL: there is none yet. */

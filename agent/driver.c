@@ -449,8 +449,7 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = finder_open(loop, d, &d->finder);
 	if (r == 0)
-		r = exporter_open(loop, d->core, carrier_carry(d->carrier), d->sampler,
-				  &d->exporter, why);
+		r = exporter_open(loop, d->core, d->carrier, d->sampler, &d->exporter, why);
 	if (r == 0)
 		node_peers_report(d->core);
 	return r;

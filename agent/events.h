@@ -22,7 +22,7 @@ int driver_reload(struct driver *d, struct why *why);
 void driver_routes_changed(struct driver *d);
 
 const struct core *driver_core(const struct driver *d);
-const struct carry *driver_carry(const struct driver *d); /* NULL: nothing was told yet */
+const struct carry *driver_carry(const struct driver *d); /* NULL: as carrier_carry() */
 struct spiller *driver_spiller(const struct driver *d);
 struct netlink *driver_netlink(const struct driver *d);
 

@@ -24,7 +24,7 @@ enum {
 
 struct exporter {
 	const struct core *core;
-	const struct carry *carry;
+	const struct carrier *carrier;
 	const struct sampler *sampler;
 	sd_event *loop;
 	struct metrics_http *http; /* NULL: another program has the port */
@@ -94,7 +94,9 @@ static enum metrics_job_state state_of(const struct job *j, uint32_t joined)
 
 static void jobs_fill(const struct exporter *x, struct exposition *e)
 {
+	const struct carry *carry = carrier_carry(x->carrier);
 	const struct books *b = core_books(x->core);
+
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		const struct job *j = b->job[i];
 		const struct traffic_flow *flow = traffic_job(x->sampler->traffic, j->id);
@@ -115,7 +117,7 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 		e->snapshot.runs_borrowing += job_is_running(j) && j->borrows;
 		e->snapshot.runs_inner += job_is_running(j) && j->document;
 	}
-	for (const struct carry_way *w = x->carry->first; w; w = w->next)
+	for (const struct carry_way *w = carry ? carry->first : NULL; w; w = w->next)
 		e->snapshot.inner_nodes_away += carry_is_away(w);
 	e->snapshot.jobs = e->job;
 	e->snapshot.job_count = b->jobs;
@@ -290,7 +292,7 @@ int exporter_listen(struct exporter *x, struct why *why)
 	return r < 0 ? r : 0;
 }
 
-int exporter_open(sd_event *loop, const struct core *core, const struct carry *carry,
+int exporter_open(sd_event *loop, const struct core *core, const struct carrier *carrier,
 		  const struct sampler *sampler, struct exporter **ret, struct why *why)
 {
 	struct exporter *x;
@@ -301,7 +303,9 @@ int exporter_open(sd_event *loop, const struct core *core, const struct carry *c
 	*ret = x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
-	*x = (struct exporter){ .loop = loop, .core = core, .carry = carry, .sampler = sampler };
+	*x = (struct exporter){
+		.loop = loop, .core = core, .carrier = carrier, .sampler = sampler
+	};
 	r = exporter_listen(x, why);
 	return r == -EADDRINUSE ? 0 : r;
 }

@@ -3,7 +3,7 @@
 #ifndef TALLY_AGENT_EXPORT_H
 #define TALLY_AGENT_EXPORT_H
 
-#include "agent/core/carry.h"
+#include "carrier.h"
 #include "sampler.h"
 
 struct exporter;
@@ -12,7 +12,7 @@ struct exporter;
  * The caller's, for exporter_close(), which allows NULL; NULL if none is configured. If another
  * program has the port, it is opened all the same.
  */
-int exporter_open(sd_event *loop, const struct core *core, const struct carry *carry,
+int exporter_open(sd_event *loop, const struct core *core, const struct carrier *carrier,
 		  const struct sampler *sampler, struct exporter **ret, struct why *why);
 void exporter_close(struct exporter *x);
 

@@ -12,7 +12,7 @@
 #include "agent/core/carry.h"
 #include "sampler.h"
 
-/* `carry`, here and below: NULL, as long as nothing was told. */
+/* `carry`, here and below: NULL, as long as nothing was told, or can be. */
 json_t *results_status(const struct core *core, const struct carry *carry, const struct sampler *s,
 		       uint64_t seen);
 

@@ -184,7 +184,10 @@ const struct carry_way *carry_find(const struct carry *c, const struct job *j, u
 {
 	const struct carry_way key = key_of(j, node), *w = way_find(c, &key);
 
-	return w && w->id == j->id && !w->farewell ? w : NULL;
+	return w && w->id == j->id && w->epoch == j->epoch &&
+			       w->generation == j->tree->generation && !w->farewell
+		       ? w
+		       : NULL;
 }
 
 bool carry_is_away(const struct carry_way *w) { return !w->told && *w->trouble.text; }

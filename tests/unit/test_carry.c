@@ -277,6 +277,27 @@ static void a_tree_that_is_found_anew_is_told(void **state)
 	assert_null(next_at(5));
 }
 
+/* Of an earlier run, or tree, it says nothing: whoever looks may carry documents by hand. */
+static void only_the_present_run_is_known(void **state)
+{
+	struct carry_way *w;
+
+	run_on(job, 4);
+	assert_null(carry_find(&carry, job, 0));
+	while ((w = next_at(0)))
+		carry_done(&carry, w, 0, "", 0);
+	assert_non_null(carry_find(&carry, job, 0));
+	assert_true(carry_find(&carry, job, 0)->told);
+	run_on(job, 5);
+	assert_null(carry_find(&carry, job, 0));
+	run_on(job, 4);
+	job->tree->generation++;
+	assert_null(carry_find(&carry, job, 0));
+	assert_int_equal(carry_look(&carry, &books, 0), 0);
+	assert_non_null(carry_find(&carry, job, 0));
+	assert_false(carry_find(&carry, job, 0)->told);
+}
+
 static void farewells_are_given_up(void **state)
 {
 	uint64_t now_ns = 0;
@@ -317,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_node_that_leaves_the_tree_is_said_farewell, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_tree_that_is_found_anew_is_told, begin, end),
+		cmocka_unit_test_setup_teardown(only_the_present_run_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(farewells_are_given_up, begin, end),
 	};
 
