@@ -20,6 +20,7 @@ COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/policy/%,$(wildcard agent/*.c agent/*/*.c spill/*.c))
 POLICY  := $(wildcard agent/policy/*.c)
+SIM     := $(wildcard sim/*.c)
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
@@ -172,7 +173,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(POLICY) $(filter-out spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(POLICY) $(SIM) $(filter-out spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
@@ -270,7 +271,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(POLICY) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(POLICY) $(SIM) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.
@@ -293,7 +294,7 @@ $(BUILD)/tests/unit/test_progress_races: $(patsubst %.c,$(BUILD)/races/%.o,tests
 # Fuzzers: each names in its first lines what is compiled with it, besides common/.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h)
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(SIM) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h sim/*.h)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) $(filter-out -O2 -MMD -MP,$(CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -o $@ $< $(COMMON) $(call named_in,sources,$<) \
