@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Jobs that compute and communicate by turns; TALLY_SEED=n runs one random case. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "random.h"
+#include "sim/flow.h"
+#include "sim/phases.h"
+#include "sim/topology.h"
+
+enum {
+	JOBS_MAX = 4,
+	LINKS_MAX = 3,
+	CASES = 300,
+};
+
+static const struct fair_use first_link = { .link = 0, .times = 1 };
+
+static struct phases_job job_of(double arrives_s, double compute_s, double bytes,
+				uint32_t iterations)
+{
+	return (struct phases_job){
+		.arrives_s = arrives_s,
+		.compute_s = compute_s,
+		.bytes = bytes,
+		.iterations = iterations,
+		.flow = { .use = &first_link, .uses = 1, .weight = 1, .limit = INFINITY },
+	};
+}
+
+static void assert_about(double value, double expected)
+{
+	if (!(fabs(value - expected) <= 1e-9 * fmax(1, fabs(expected))))
+		fail_msg("%.17g is not %.17g", value, expected);
+}
+
+/* On one link of 10 bytes a second. */
+static void run(const struct phases_job *job, unsigned int jobs, struct phases_result *ret,
+		double *ret_bytes)
+{
+	const double capacity = 10;
+
+	assert_int_equal(phases_run(&capacity, 1, job, jobs, ret, ret_bytes), 0);
+}
+
+static void a_job_alone_takes_the_sum_of_its_phases(void **state)
+{
+	const struct phases_job job = job_of(3, 0.5, 20, 7);
+	struct phases_result result;
+	double bytes;
+
+	run(&job, 1, &result, &bytes);
+	assert_about(result.ended_s, 3 + 7 * (0.5 + 2));
+	assert_about(result.communicated_s, 14);
+	assert_about(bytes, 140);
+}
+
+static void who_communicates_at_the_same_time_shares(void **state)
+{
+	const struct phases_job job[] = { job_of(0, 1, 20, 1), job_of(0, 1, 40, 1) };
+	struct phases_result result[2];
+
+	run(job, 2, result, NULL);
+	assert_about(result[0].ended_s, 1 + 4); /* at 5 a second */
+	assert_about(result[1].ended_s, 1 + 4 + 2);
+}
+
+static void who_computes_meanwhile_does_not(void **state)
+{
+	const struct phases_job job[] = { job_of(0, 2, 20, 5), job_of(2, 2, 20, 5) };
+	struct phases_result result[2];
+
+	run(job, 2, result, NULL);
+	assert_about(result[0].ended_s, 20);
+	assert_about(result[1].ended_s, 22);
+}
+
+static void weights_and_limits_are_those_of_fair_rates(void **state)
+{
+	struct phases_job job[] = { job_of(0, 0, 30, 1), job_of(0, 0, 20, 1), job_of(0, 0, 1, 1) };
+	struct phases_result result[3];
+
+	job[0].flow.weight = 3;
+	job[2].flow.limit = 0.5;
+	run(job, 3, result, NULL);
+	assert_about(result[2].ended_s, 2);
+	/* 9.5 are shared by three to one for two seconds, and 10 afterwards. */
+	assert_about(result[0].ended_s, 2 + (30 - 2 * 7.125) / 7.5);
+	assert_about(result[1].ended_s, result[0].ended_s + (20 - 4.75 - 2.1 * 2.5) / 10);
+}
+
+static void a_job_may_have_one_phase_only(void **state)
+{
+	const struct phases_job job[] = { job_of(0, 1.5, 0, 4), job_of(0, 0, 5, 4) };
+	struct phases_result result[2];
+
+	run(job, 2, result, NULL);
+	assert_about(result[0].ended_s, 6);
+	assert_about(result[0].communicated_s, 0);
+	assert_about(result[1].ended_s, 2);
+}
+
+static void what_can_never_end_is_said(void **state)
+{
+	const double none[] = { 0 };
+	const struct phases_job job[] = { job_of(0, 1, 1, 1), job_of(5, 1, 0, 1) };
+	struct phases_result result[2] = { { .ended_s = -1 } };
+
+	assert_int_equal(phases_run(none, 1, job, 2, result, NULL), -EDEADLK);
+	assert_true(result[0].ended_s == -1);
+}
+
+static void numbers_out_of_range_are_refused(void **state)
+{
+	const struct phases_job bad[] = {
+		job_of(-1, 1, 1, 1),	   job_of(NAN, 1, 1, 1), job_of(0, -1, 1, 1),
+		job_of(0, INFINITY, 1, 1), job_of(0, 1, -1, 1),	 job_of(0, 0, 0, 1),
+		job_of(0, 1, 1, 0),
+	};
+	const double capacity = 10;
+	struct phases_result result;
+	struct phases_job job;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(phases_run(&capacity, 1, &bad[i], 1, &result, NULL), -EINVAL);
+	job = job_of(0, 1, 1, 1);
+	job.flow.weight = 0;
+	assert_int_equal(phases_run(&capacity, 1, &job, 1, &result, NULL), -EINVAL);
+	assert_int_equal(phases_run(NULL, 0, NULL, 0, NULL, NULL), 0);
+}
+
+/* --- beside a slow obvious version: small steps of time -------------------------------------- */
+
+enum {
+	STEPS_A_SECOND = 20000
+};
+
+static void step_by_step(const double *capacity, const struct phases_job *job, unsigned int jobs,
+			 double *ret_ended_s)
+{
+	double left[JOBS_MAX] = { 0 }, until_s[JOBS_MAX], rate[JOBS_MAX];
+	uint32_t iterations[JOBS_MAX];
+	unsigned int over = 0;
+
+	for (unsigned int i = 0; i < jobs; i++) {
+		until_s[i] = job[i].arrives_s + job[i].compute_s;
+		iterations[i] = job[i].iterations;
+	}
+	for (uint64_t step = 0; over < jobs; step++) {
+		double now_s = (double)step / STEPS_A_SECOND;
+		struct fair_flow flow[JOBS_MAX];
+		uint32_t whose[JOBS_MAX];
+		unsigned int n = 0;
+
+		for (unsigned int i = 0; i < jobs; i++) {
+			if (iterations[i] && left[i] <= 0 && until_s[i] <= now_s)
+				left[i] = job[i].bytes;
+			if (left[i] <= 0)
+				continue;
+			flow[n] = job[i].flow;
+			whose[n++] = i;
+		}
+		assert_int_equal(fair_rates(capacity, LINKS_MAX, flow, n, rate), 0);
+		for (unsigned int k = 0; k < n; k++) {
+			unsigned int i = whose[k];
+
+			left[i] -= rate[k] / STEPS_A_SECOND;
+			if (left[i] > 0)
+				continue;
+			until_s[i] = now_s + job[i].compute_s;
+			if (--iterations[i] == 0) {
+				ret_ended_s[i] = now_s;
+				over++;
+			}
+		}
+	}
+}
+
+static void random_case(uint64_t seed)
+{
+	struct fair_use use[JOBS_MAX][LINKS_MAX];
+	struct phases_job job[JOBS_MAX];
+	struct phases_result result[JOBS_MAX];
+	double capacity[LINKS_MAX], ended_s[JOBS_MAX], carried[LINKS_MAX], due[LINKS_MAX] = { 0 };
+	unsigned int jobs = 1 + random_below(&seed, JOBS_MAX);
+
+	for (unsigned int l = 0; l < LINKS_MAX; l++)
+		capacity[l] = 5 + random_below(&seed, 20);
+	for (unsigned int i = 0; i < jobs; i++) {
+		unsigned int uses = 0;
+
+		job[i] = job_of(random_below(&seed, 100) / 100., random_below(&seed, 50) / 100.,
+				1 + random_below(&seed, 10), 1 + random_below(&seed, 4));
+		for (uint32_t l = 0; l < LINKS_MAX; l++)
+			if (l == i % LINKS_MAX || chance(&seed, 500))
+				use[i][uses++] = (struct fair_use){
+					.link = l, .times = 1 + random_below(&seed, 3)
+				};
+		job[i].flow.use = use[i];
+		job[i].flow.uses = uses;
+		job[i].flow.weight = 1 + random_below(&seed, 3);
+		for (unsigned int u = 0; u < uses; u++)
+			due[use[i][u].link] += job[i].iterations * job[i].bytes * use[i][u].times;
+	}
+	assert_int_equal(phases_run(capacity, LINKS_MAX, job, jobs, result, carried), 0);
+	step_by_step(capacity, job, jobs, ended_s);
+	for (unsigned int i = 0; i < jobs; i++)
+		if (fabs(result[i].ended_s - ended_s[i]) > 0.01)
+			fail_msg("job %u ends at %.4f, and step by step at %.4f", i,
+				 result[i].ended_s, ended_s[i]);
+	for (unsigned int l = 0; l < LINKS_MAX; l++)
+		assert_about(carried[l], due[l]);
+}
+
+static void it_is_as_step_by_step(void **state)
+{
+	const char *one = getenv("TALLY_SEED");
+
+	if (one) {
+		random_case(strtoull(one, NULL, 10));
+		return;
+	}
+	for (uint64_t seed = 1; seed <= CASES; seed++)
+		random_case(seed);
+}
+
+/* --- flows ----------------------------------------------------------------------------------- */
+
+/* Times of the link between two machines that have one cable. */
+static double times_of(const struct topology *t, const struct fair_use *use, unsigned int uses,
+		       const char *from, const char *to)
+{
+	uint32_t a = topology_machine(t, from), b = topology_machine(t, to);
+
+	for (unsigned int u = 0; u < uses; u++)
+		if (t->graph->link[use[u].link].from == a && t->graph->link[use[u].link].to == b)
+			return use[u].times;
+	return 0;
+}
+
+static double all_times(const struct fair_use *use, unsigned int uses)
+{
+	double all = 0;
+
+	for (unsigned int u = 0; u < uses; u++)
+		all += use[u].times;
+	return all;
+}
+
+static void a_node_on_the_way_saves_what_the_hop_formula_says(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = NULL;
+	struct why why;
+	struct flow_job job;
+	uint32_t worker[4];
+
+	assert_int_equal(topology_shape("tapina", &t, &why), 0);
+	for (int i = 0; i < 4; i++)
+		worker[i] = topology_machine(t, (const char *[]){ "h1", "h2", "h3", "h4" }[i]);
+	job = (struct flow_job){ .worker = worker, .workers = 4, .node = GRAPH_NONE };
+	job.root = topology_machine(t, "h12");
+	for (job.seed = 0; job.seed < 50; job.seed++) {
+		_cleanup_(freep) struct fair_use *direct = NULL, *summed = NULL;
+		struct flow_job with = job;
+		unsigned int n, m;
+
+		with.node = topology_machine(t, "s1");
+		assert_int_equal(flow_make(t->graph, &job, &direct, &n), 0);
+		assert_int_equal(flow_make(t->graph, &with, &summed, &m), 0);
+		assert_true(all_times(direct, n) == 2 * 4 * 6);
+		/* 1 + 1 + 1 + 3 links to s1, and 5 from there; the same back. */
+		assert_true(all_times(summed, m) == 2 * (6 + 5));
+		assert_true(times_of(t, direct, n, "s4", "h12") == 4);
+		assert_true(times_of(t, summed, m, "s4", "h12") == 1);
+		assert_true(times_of(t, summed, m, "h12", "s4") == 1);
+		assert_true(times_of(t, summed, m, "h1", "s1") == 1);
+	}
+}
+
+/* Of two equal paths, the first is not always taken; the same seed takes the same. */
+static void equal_paths_are_drawn(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = NULL;
+	unsigned int by_s5 = 0;
+	uint32_t worker;
+	struct why why;
+
+	assert_int_equal(topology_shape("tapina", &t, &why), 0);
+	worker = topology_machine(t, "h1");
+	for (uint64_t seed = 0; seed < 1000; seed++) {
+		const struct flow_job job = { .worker = &worker,
+					      .workers = 1,
+					      .root = topology_machine(t, "h4"),
+					      .node = GRAPH_NONE,
+					      .seed = seed };
+		_cleanup_(freep) struct fair_use *use = NULL, *again = NULL;
+		unsigned int n, m;
+
+		assert_int_equal(flow_make(t->graph, &job, &use, &n), 0);
+		assert_int_equal(flow_make(t->graph, &job, &again, &m), 0);
+		assert_int_equal(n, 8);
+		assert_int_equal(m, 8);
+		for (unsigned int u = 0; u < n; u++)
+			assert_int_equal(use[u].link, again[u].link);
+		by_s5 += times_of(t, use, n, "s1", "s5") == 1;
+	}
+	assert_in_range(by_s5, 400, 600);
+}
+
+static void a_job_without_a_way_is_refused(void **state)
+{
+	static const char text[] = "host a b c\nlink a b\nlink b c\n";
+	_cleanup_(topology_freep) struct topology *t = NULL;
+	const struct topology_defaults defaults = TOPOLOGY_DEFAULTS;
+	uint32_t worker = 0;
+	struct flow_job job = { .worker = &worker, .workers = 1, .root = 2, .node = GRAPH_NONE };
+	struct fair_use *use = NULL;
+	unsigned int n = 99;
+	struct why why;
+
+	assert_int_equal(topology_testbed(text, strlen(text), &defaults, &t, &why), 0);
+	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EHOSTUNREACH); /* b is a host */
+	job.root = 3;
+	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EINVAL);
+	job.root = 1;
+	job.node = 3;
+	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EINVAL);
+	worker = 3;
+	job.node = GRAPH_NONE;
+	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EINVAL);
+	assert_null(use);
+	assert_int_equal(n, 99);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_job_alone_takes_the_sum_of_its_phases),
+		cmocka_unit_test(who_communicates_at_the_same_time_shares),
+		cmocka_unit_test(who_computes_meanwhile_does_not),
+		cmocka_unit_test(weights_and_limits_are_those_of_fair_rates),
+		cmocka_unit_test(a_job_may_have_one_phase_only),
+		cmocka_unit_test(what_can_never_end_is_said),
+		cmocka_unit_test(numbers_out_of_range_are_refused),
+		cmocka_unit_test(it_is_as_step_by_step),
+		cmocka_unit_test(a_node_on_the_way_saves_what_the_hop_formula_says),
+		cmocka_unit_test(equal_paths_are_drawn),
+		cmocka_unit_test(a_job_without_a_way_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
