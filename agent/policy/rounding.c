@@ -69,6 +69,13 @@ static void taking_close(struct taking *t)
 	free(t->made);
 }
 
+static bool is_full(const struct taking *t, uint32_t resource)
+{
+	double load = t->load[resource];
+
+	return load > 0 && t->c->room[resource] / load <= t->rate * (1 + CLOSE);
+}
+
 static void taking_weigh(struct taking *t)
 {
 	const struct choices *c = t->c;
@@ -76,8 +83,7 @@ static void taking_weigh(struct taking *t)
 	t->rate = choices_rate(c, t->taken, t->load, t->made);
 	t->full = 0;
 	for (uint32_t i = 0; i < c->resources; i++)
-		if (t->load[i] > 0 && c->room[i] / t->load[i] <= t->rate * (1 + CLOSE))
-			t->full++;
+		t->full += is_full(t, i);
 }
 
 static int taking_open(const struct choices *c, uint32_t *taken, struct taking *ret)
@@ -102,6 +108,20 @@ static bool is_better(const struct taking *t, double rate, uint32_t full)
 	return t->rate >= rate && t->full < full;
 }
 
+/* Nothing gets better by another option where this one, and what it leads to, uses nothing full. */
+static bool uses_full(const struct taking *t, uint32_t choice)
+{
+	while (choice != CHOICES_NONE) {
+		const struct choices_option *o = &t->c->choice[choice].option[t->taken[choice]];
+
+		for (unsigned int i = 0; i < o->uses; i++)
+			if (is_full(t, o->use[i].resource))
+				return true;
+		choice = o->then;
+	}
+	return false;
+}
+
 /* Takes the first better option of this choice; false: there is none, and nothing changes. */
 static bool step_at(struct taking *t, uint32_t choice)
 {
@@ -122,7 +142,7 @@ static bool step_at(struct taking *t, uint32_t choice)
 static bool step(struct taking *t)
 {
 	for (uint32_t i = 0; i < t->c->count; i++)
-		if (t->made[i] && step_at(t, i))
+		if (t->made[i] && uses_full(t, i) && step_at(t, i))
 			return true;
 	return false;
 }

@@ -247,6 +247,37 @@ static double best_taking(void)
 	return best;
 }
 
+/* Resources that bear no more than the rate of what is taken. */
+static unsigned int full_ones(double rate)
+{
+	unsigned int full = 0;
+
+	for (uint32_t i = 0; i < p.choices.resources; i++)
+		full += p.load[i] > 0 && p.room[i] / p.load[i] <= rate * (1 + 1e-9);
+	return full;
+}
+
+/* One other option would make the rate higher, or fewer resources full: all of them are tried. */
+static bool leaves_a_step(void)
+{
+	double rate = rate_of_taken();
+	unsigned int full = full_ones(rate);
+	bool left = false;
+
+	for (uint32_t i = 0; i < p.choices.count; i++) {
+		uint32_t was = p.taken[i];
+
+		for (p.taken[i] = 0; p.taken[i] < p.choice[i].options; p.taken[i]++) {
+			double other = rate_of_taken();
+
+			left = left || other > rate * (1 + 1e-9) ||
+			       (other >= rate && full_ones(other) < full);
+		}
+		p.taken[i] = was;
+	}
+	return left;
+}
+
 static const char *mixtures_and_rounding_agree(uint64_t seed)
 {
 	double best, rounded, drawn, first, mixture;
@@ -270,6 +301,8 @@ static const char *mixtures_and_rounding_agree(uint64_t seed)
 		return "what was repaired has another rate";
 	if (rounded < drawn || (rounded > best && !is_close(rounded, best)))
 		return "repair makes rates worse, or better than can be";
+	if (leaves_a_step())
+		return "repair ends where one more step helps";
 	return NULL;
 }
 
