@@ -282,6 +282,10 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
 	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk
 
+# Tests in which memory runs out (tests/unit/scarce.h).
+SCARCE := $(addprefix $(BUILD)/tests/unit/,test_split)
+$(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
+
 # What threads share is also tested for races.
 $(BUILD)/races/%.o: %.c
 	@mkdir -p $(@D)
