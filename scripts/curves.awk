@@ -6,7 +6,7 @@ function log2(x) { return log(x) / log(2) }
 
 function across(i) { return left + 20 + (i - 1) * 40 }
 
-function down(ratio) { return bottom - log2(ratio) * 90 }
+function down(ratio) { return bottom - log2(ratio) * 75 }
 
 function text(x, y, words, style) {
 	print "<text x=\"" x "\" y=\"" y "\"" style ">" words "</text>"
