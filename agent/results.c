@@ -119,22 +119,17 @@ static json_t *maps(const struct core *c)
 			 "used", copies, "max", TALLY_CHILDREN_MAX);
 }
 
-/* Farewells are for those who may see all: there is no job that says whose they are. */
+/* Without a job, nobody can say whose it is: that is for those who may see all. */
 static void away_say(const struct books *b, const struct carry_way *w, uint64_t seen, json_t *all)
 {
-	const struct job *j = w->farewell ? NULL : books_job_numbered(b, w->id);
-	char at[ADDRESS_BYTES];
+	const struct job *j = books_job_numbered(b, w->id);
+	struct why text;
 
+	j = j && strcmp(j->name, w->job) == 0 ? j : NULL; /* numbers are given again */
 	if (!carry_is_away(w) || (j ? !results_is_seen(seen, j->tenant) : seen != UINT64_MAX))
 		return;
-	address_print(&w->address, at, sizeof(at));
-	json_array_append_new(
-		all,
-		json_sprintf(w->farewell ? "job %s is not there any more, and inner node %s (%s) "
-					   "does not know that yet: %s"
-					 : "job %s: inner node %s (%s) does not know of the run, "
-					   "and adds nothing: %s",
-			     w->job, w->name, at, w->trouble.text));
+	carry_explain(w, j, &text);
+	json_array_append_new(all, json_string(text.text));
 }
 
 static json_t *troubles(const struct core *c, const struct carry *carry, uint64_t seen)

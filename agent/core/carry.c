@@ -192,6 +192,27 @@ const struct carry_way *carry_find(const struct carry *c, const struct job *j, u
 
 bool carry_is_away(const struct carry_way *w) { return !w->told && *w->trouble.text; }
 
+void carry_explain(const struct carry_way *w, const struct job *j, struct why *ret)
+{
+	char at[ADDRESS_BYTES];
+
+	address_print(&w->address, at, sizeof(at));
+	if (!w->farewell)
+		why_say(ret, 0,
+			"job %s: inner node %s (%s) does not know of the run, and adds nothing: %s",
+			w->job, w->name, at, w->trouble.text);
+	else if (j)
+		why_say(ret, 0,
+			"job %s goes on without inner node %s (%s), which does not know that yet: "
+			"%s",
+			w->job, w->name, at, w->trouble.text);
+	else
+		why_say(ret, 0,
+			"job %s is not there any more, and inner node %s (%s) does not know that "
+			"yet: %s",
+			w->job, w->name, at, w->trouble.text);
+}
+
 uint64_t carry_deadline_ns(const struct carry *c)
 {
 	uint64_t first_ns = UINT64_MAX;

@@ -70,6 +70,9 @@ const struct carry_way *carry_find(const struct carry *c, const struct job *j, u
 /* It was not reached, and is tried again. */
 bool carry_is_away(const struct carry_way *w);
 
+/* That, in words. `j`: the job of this number as the books have it now, or NULL. */
+void carry_explain(const struct carry_way *w, const struct job *j, struct why *ret);
+
 /* When carry_next() has something; UINT64_MAX: not before something else happens. */
 uint64_t carry_deadline_ns(const struct carry *c);
 

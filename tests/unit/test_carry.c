@@ -241,6 +241,7 @@ static void another_name_with_that_number_is_another_job(void **state)
 static void a_node_that_leaves_the_tree_is_said_farewell(void **state)
 {
 	struct carry_way *w;
+	struct why text;
 
 	run_on(job, 1);
 	carry_done(&carry, next_at(0), 0, "", 0);
@@ -251,6 +252,14 @@ static void a_node_that_leaves_the_tree_is_said_farewell(void **state)
 	assert_true(w->said_farewell);
 	assert_string_equal(w->name, "a1");
 	assert_null(next_at(0));
+	carry_done(&carry, w, -ECONNREFUSED, "refused", 0);
+	carry_explain(w, books_job_numbered(&books, w->id), &text);
+	assert_string_equal(text.text, "job train goes on without inner node a1 (10.77.0.3), which "
+				       "does not know that yet: refused");
+	books_job_del(&books, job);
+	carry_explain(w, books_job_numbered(&books, w->id), &text);
+	assert_string_equal(text.text, "job train is not there any more, and inner node a1 "
+				       "(10.77.0.3) does not know that yet: refused");
 }
 
 static void a_tree_that_is_found_anew_is_told(void **state)
