@@ -6,7 +6,7 @@
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
  * for each job, 9 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
- * out and counted, so that the text stays below 50 MB; 64 jobs on 4 ports make about half a
+ * out and counted, so that the text stays below 52 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
 #ifndef TALLY_AGENT_METRICS_H
