@@ -133,7 +133,7 @@ test: setup ## all rungs: lint, unit, model, ctl, fuzz, bpf, e2e, and bpf once m
 	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys $(BUILD)/tally-vectors guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
-	@scripts/run-tests scripts/lint $(UNITS) tests/model/check $(CTLS) scripts/fuzz $(BPFS) $(E2ES) vm-testbed/smoke
+	@scripts/run-tests --beside vm-testbed/smoke scripts/lint $(UNITS) tests/model/check $(CTLS) scripts/fuzz $(BPFS) -- $(E2ES)
 
 lint: all $(BUILD)/tally-keys $(BUILD)/tally-vectors $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
 	@scripts/run-tests scripts/lint
