@@ -449,6 +449,29 @@ a_reload_that_finds_no_files_leaves_all_as_it_was() {
 	another train 300
 }
 
+loses_results() { says "results are lost behind a port: name=$1 reason=\"the other end, eth0 .*has no XDP program"; }
+
+a_start_says_behind_which_port_results_are_lost() {
+	agent_network <<-END
+		host w0 w1
+		node n0
+		link w0 n0 plain
+		link w1 n0 plain
+	END
+	on w0 ip link set dev eth0 xdp off
+	start_agent
+	until_true loses_results w0
+	loses_results w1 && return 1
+	end_agent TERM
+	on w0 "$build/testbed-cable" pass eth0
+	rm "$work/tallyd.log"
+	start_agent
+	loses_results w0 && return 1
+	create_job train 2
+	join_all train w0 w1 -- "${small[@]}"
+	joined_end
+}
+
 facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_program_that_somebody_takes_off_a_port_is_put_on_again \
 	a_port_that_is_deleted_and_made_anew_is_taken_and_its_workers_get_results \
@@ -464,4 +487,5 @@ facts pins_that_are_removed_are_put_back_while_sums_go_on \
 	a_port_of_joins_that_others_have_is_said_and_taken_when_it_is_free \
 	a_port_of_metrics_that_others_have_is_said_and_taken_when_it_is_free \
 	a_port_of_roll_calls_that_others_have_is_said \
+	a_start_says_behind_which_port_results_are_lost \
 	a_port_whose_mode_is_changed_gets_it_while_sums_go_on
