@@ -5,8 +5,9 @@
  *
  * A sum that a swap throws out leaves in the frame of whoever has the slot now: its Ethernet header
  * stays, since the kernel takes the frame in by that and writes another one when it sends it on.
- * Frames of another shape could not carry it: the lengths of all headers stay, so that what the
- * kernel knows of the frame (where a checksum is to go) stays true.
+ * So the kernel must take in this frame as surely as the one that brought the sum: struct
+ * tally_entrance says by what. Frames of another shape could not carry it: the lengths of all
+ * headers stay, so that what the kernel knows of the frame (where a checksum is to go) stays true.
  */
 #ifndef TALLY_BORROW_BPF_H
 #define TALLY_BORROW_BPF_H
@@ -53,16 +54,58 @@ static __always_inline struct tally_borrower borrower_read(const struct frame *f
 	return b;
 }
 
-static __always_inline struct tally_pool_slot *pool_find(const struct tally_borrower *b, __u32 seq)
+/* Of the VLAN that the frame is of; 802.1ad has VLANs of its own. */
+static __always_inline __u32 vlan_word(const struct frame *f)
 {
-	__u32 index = tally_borrowed_place(b, seq, constants.pool.slots);
+	const struct vlan_tag *tag = (const void *)(f->eth + 1);
 
-	return bpf_map_lookup_elem(&pool, &index);
+	asm volatile(""
+		     : "+r"(tag)); /* compilers conclude that it is there, the verifier does not */
+	if (f->offsets.ip == sizeof(*f->eth) || (const void *)(tag + 1) > f->end)
+		return 0;
+	return (tag->tci & bpf_htons(TALLY_VLAN_NONE)) << 16 |
+	       (f->eth->h_proto == bpf_htons(ETH_P_8021AD)) << 16;
+}
+
+/*
+ * Each port takes in what has no VLAN tag and is for its own address. Whether the kernel takes in
+ * anything else (of VLANs, bridges, bonds), and where, only what came in by the same knows.
+ */
+static __always_inline struct tally_entrance entrance_read(struct hook_context *ctx,
+							   const struct frame *f)
+{
+	struct tally_entrance e = { { hook_port(ctx) } };
+
+	__builtin_memcpy(&e.word[1], f->eth->h_dest, ETH_ALEN);
+	e.word[2] |= vlan_word(f);
+	return e;
+}
+
+/* Of no frame, and of no other chunk. */
+static __always_inline struct tally_entrance entrance_of_none(const struct tally_borrower *b,
+							      __u32 seq)
+{
+	return (struct tally_entrance){ { ~0u, b->job, seq } };
+}
+
+static __always_inline bool entrance_is_own(const struct tally_entrance *e, const struct frame *f)
+{
+	const struct tally_at_port *at = bpf_map_lookup_elem(&at_ports, &e->word[0]);
+
+	return at && f->offsets.ip == sizeof(*f->eth) &&
+	       !__builtin_memcmp(at->mac, &e->word[1], sizeof(at->mac));
+}
+
+static __always_inline __u32 pool_index(const struct tally_borrower *b, __u32 seq)
+{
+	return tally_borrowed_place(b, seq, constants.pool.slots);
 }
 
 static __always_inline void route_read(struct tally_pool_route *route, const struct frame *f,
 				       const struct tally_job *job)
 {
+	__builtin_memcpy(route->asks, f->ip4, sizeof(route->asks));
+	route->ttl = f->ip4->ttl;
 	route->group = job->group;
 	route->keyed = job->keyed;
 	route->udp_port = f->udp->source;
@@ -76,10 +119,16 @@ static __always_inline void route_read(struct tally_pool_route *route, const str
 
 static __always_inline void route_write(const struct tally_pool_route *route, struct frame *f)
 {
+	__be16 bytes = f->offsets.ipv6 ? f->ip6->payload_len : f->ip4->tot_len;
+
 	f->udp->source = route->udp_port;
+	__builtin_memcpy(f->ip4, route->asks, sizeof(route->asks));
 	if (f->offsets.ipv6) {
+		f->ip6->payload_len = bytes;
 		__builtin_memcpy(&f->ip6->saddr, &route->ip6, sizeof(route->ip6));
 	} else {
+		f->ip4->tot_len = bytes;
+		f->ip4->ttl = route->ttl;
 		f->ip4->saddr = route->ip4[0];
 		f->ip4->daddr = route->ip4[1];
 	}
@@ -105,23 +154,53 @@ static __always_inline void borrow_words(struct tally_pool_slot *slot, struct fr
 		words_WORDS_EXCHANGE(slot->word, f->word, blocks, f->end);
 }
 
-/* Reads the message. 0: there is nothing to be had. A global function (see offsets_find). */
+enum {
+	BORROW_NOTHING = 0, /* there is nothing to be had */
+	BORROW_HELD, /* a slot has this chunk */
+	BORROW_NOT_HELD,
+};
+
+/* Reads the message. A global function (see offsets_find). */
 __noinline int borrow_read(struct hook_context *ctx, int packed_offsets,
 			   const struct tally_job *job, const struct tally_set *set)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 	struct tally_borrowing *now = borrowing_get();
+	const struct tally_pool_slot *slot;
 
 	if (!HOOK_BORROWS || !constants.pool.slots || !now || !job || !set ||
 	    !frame_locate(ctx, &f))
-		return 0;
+		return BORROW_NOTHING;
 	now->policy = borrow_policy(job);
 	now->borrower = borrower_read(&f, job);
 	now->offer = tally_offer_read(f.tally, set);
 	/* As of the last tick, which is cheaper: nobody has to know a stall to the millisecond. */
 	if (constants.pool.policy.stalled_ms)
 		now->offer.now_ms = bpf_ktime_get_coarse_ns() / 1000000;
-	return 1;
+	now->slot = pool_index(&now->borrower, now->offer.seq);
+	now->borrower.entrance = entrance_of_none(&now->borrower, now->offer.seq);
+	slot = bpf_map_lookup_elem(&pool, &now->slot);
+	if (!slot)
+		return BORROW_NOTHING;
+	/* Without the lock. Who has lost the slot meanwhile swaps nothing, by that entrance. */
+	return tally_borrowed_holds(&slot->books, &now->borrower, now->offer.seq) ? BORROW_HELD
+										  : BORROW_NOT_HELD;
+}
+
+/* By what the kernel takes the message in. A global function (see offsets_find). */
+__noinline int borrow_enter(struct hook_context *ctx, int packed_offsets)
+{
+	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
+	struct tally_borrowing *now = borrowing_get();
+	struct tally_entrance e;
+
+	if (!HOOK_BORROWS || !constants.pool.slots || !now || !frame_locate(ctx, &f))
+		return 0;
+	e = entrance_read(ctx, &f);
+	if (entrance_is_own(&e, &f))
+		e = (struct tally_entrance){ { 0 } };
+	now->borrower.entrance = e;
+	return 0;
 }
 
 /*
@@ -140,7 +219,7 @@ __noinline int borrow_gather(struct hook_context *ctx, int packed_offsets,
 	if (!HOOK_BORROWS || !constants.pool.slots || !now || !job || !frame_locate(ctx, &f))
 		return TALLY_PASSED_UP;
 	role = tally_job_role(job);
-	slot = pool_find(&now->borrower, now->offer.seq);
+	slot = bpf_map_lookup_elem(&pool, &now->slot);
 	if (!slot)
 		return TALLY_PASSED_UP;
 	bpf_spin_lock(&slot->lock);
@@ -183,7 +262,7 @@ __noinline int borrow_leave_old(struct hook_context *ctx, int packed_offsets)
 static __always_inline bool borrow_take(struct frame *f, struct tally_borrowing *now)
 {
 	const struct tally_reply *r = &now->reply;
-	struct tally_pool_slot *slot = pool_find(&now->borrower, now->out.state.seq);
+	struct tally_pool_slot *slot = bpf_map_lookup_elem(&pool, &now->slot);
 	bool taken;
 
 	if (!slot)
@@ -236,10 +315,12 @@ static __always_inline int borrow(struct hook_context *ctx, int packed_offsets,
 				  const struct tally_job *job, const struct tally_set *set)
 {
 	const struct tally_borrowing *now;
-	int out, left;
+	int held = borrow_read(ctx, packed_offsets, job, set), out, left;
 
-	if (!borrow_read(ctx, packed_offsets, job, set))
+	if (held == BORROW_NOTHING)
 		return TALLY_PASSED_UP;
+	if (held == BORROW_NOT_HELD)
+		borrow_enter(ctx, packed_offsets);
 	out = borrow_gather(ctx, packed_offsets, job);
 	if (out != TALLY_SWAPPED && out != TALLY_SENT_UP && out != TALLY_FLUSHED_UP)
 		return out;
@@ -261,14 +342,15 @@ __noinline int borrow_release(struct hook_context *ctx, int packed_offsets,
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 	struct tally_pool_slot *slot;
 	struct tally_borrower b;
-	__u32 seq;
+	__u32 seq, index;
 
 	if (!constants.pool.slots || !job || !frame_locate(ctx, &f) ||
 	    f.tally->kind != TALLY_RESULT)
 		return 0;
 	b = borrower_read(&f, job);
 	seq = tally_le32_get(f.tally->seq);
-	slot = pool_find(&b, seq);
+	index = pool_index(&b, seq);
+	slot = bpf_map_lookup_elem(&pool, &index);
 	if (!slot)
 		return 0;
 	bpf_spin_lock(&slot->lock);

@@ -6,8 +6,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
+#include <net/if.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -243,6 +247,17 @@ int dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 
 /* --- attaching ------------------------------------------------------------------------------- */
 
+static int mac_read(uint32_t ifindex, uint8_t ret[ETH_ALEN])
+{
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ask = { .ifr_ifindex = 0 };
+
+	if (fd < 0 || !if_indextoname(ifindex, ask.ifr_name) || ioctl(fd, SIOCGIFHWADDR, &ask) < 0)
+		return -errno;
+	memcpy(ret, ask.ifr_hwaddr.sa_data, ETH_ALEN);
+	return 0;
+}
+
 /*
  * What programs keep of the port; where that is there, it stays as it is. The kernel takes memory
  * for all CPUs out of a small store, and fills the store up a moment later.
@@ -250,11 +265,16 @@ int dataplane_is_attached(struct dataplane *d, uint32_t ifindex)
 static int at_port_make(int map, const struct dataplane_port *p, struct why *why)
 {
 	const struct timespec moment = { .tv_nsec = AT_PORT_WAIT_NS };
-	_cleanup_(freep) struct tally_at_port *fresh = calloc(dataplane_cpus(), sizeof(*fresh));
-	int r = fresh ? 0 : -ENOMEM;
+	const unsigned int cpus = dataplane_cpus();
+	_cleanup_(freep) struct tally_at_port *fresh = calloc(cpus, sizeof(*fresh));
+	int r = fresh ? mac_read(p->ifindex, fresh->mac) : -ENOMEM;
 
 	_Static_assert(sizeof(*fresh) % 8 == 0, "the kernel pads per-CPU values to 8 bytes");
-	for (int tries = 0; fresh && tries < AT_PORT_TRIES; tries++) {
+	if (r < 0)
+		return why_say(why, r, "%s: its hardware address: %s", p->name, strerror(-r));
+	for (unsigned int cpu = 1; cpu < cpus; cpu++)
+		fresh[cpu] = fresh[0];
+	for (int tries = 0; tries < AT_PORT_TRIES; tries++) {
 		r = bpf_map_update_elem(map, &p->ifindex, fresh, BPF_NOEXIST);
 		if (r != -ENOMEM)
 			break;

@@ -45,6 +45,14 @@ struct tally_borrowed_policy {
 #define TALLY_BORROWED_ESA \
 	((struct tally_borrowed_policy){ .preempts = true, .by_priority = true, .downgrade = 1 })
 
+/*
+ * By what this machine takes in the frame that brings a contribution, and would take in what leaves
+ * in that frame. All 0: by any port's own address, without a VLAN tag.
+ */
+struct tally_entrance {
+	__u32 word[3]; /* port; hardware address, and VLAN behind it */
+};
+
 /* The books of one slot. The sum itself lies beside it. */
 struct tally_borrowed_slot {
 	struct tally_slot_state state; /* FRESH: the slot is free */
@@ -58,6 +66,7 @@ struct tally_borrowed_slot {
 	__u8 shape; /* as in struct tally_borrower */
 	bool large; /* the job's headers are */
 	bool left; /* the sum of all below has gone up, and the slot holds on to it */
+	struct tally_entrance entrance; /* as in struct tally_borrower */
 };
 
 /* Who wants a slot: what its header says, beside the offer. The caller adds the rest. */
@@ -70,6 +79,8 @@ struct tally_borrower {
 	__u8 standing; /* what counts of that: the share of its tenant */
 	__u8 shape; /* of the frame: no other shape carries what this one brings */
 	bool large;
+	struct tally_entrance entrance; /* of the frame: what came in by another one may not get on
+					 * by this one */
 };
 
 enum tally_borrowed_move {
@@ -140,6 +151,20 @@ tally_inline bool tally_borrowed_has_stalled(const struct tally_borrowed_policy 
 }
 
 /*
+ * Does what the slot holds get on in this frame as well as in the one that brought it? Otherwise
+ * whoever wants a slot could have the sum of another one lost.
+ */
+tally_inline bool tally_borrowed_carries(const struct tally_borrowed_slot *s,
+					 const struct tally_borrower *b,
+					 const struct tally_offer *o)
+{
+	const __u32 *was = s->entrance.word, *is = b->entrance.word;
+
+	return s->state.blocks <= o->blocks && s->shape == b->shape &&
+	       !((was[0] ^ is[0]) | (was[1] ^ is[1]) | (was[2] ^ is[2]));
+}
+
+/*
  * What becomes of a slot that another chunk wants. Who cannot carry what it holds is refused,
  * unless that has stalled: otherwise the last sum of a job could keep out all jobs with shorter
  * ones.
@@ -156,7 +181,7 @@ tally_borrowed_compete(const struct tally_borrowed_policy *policy, struct tally_
 	if (stalled || preempts) {
 		if (s->left)
 			return TALLY_BORROWED_TAKEN;
-		if (s->state.blocks <= o->blocks && s->shape == b->shape)
+		if (tally_borrowed_carries(s, b, o))
 			return TALLY_BORROWED_SWAPPED;
 		if (stalled)
 			return TALLY_BORROWED_TAKEN;
@@ -175,7 +200,8 @@ tally_inline void tally_borrowed_begin(struct tally_borrowed_slot *s,
 					   .priority = b->priority,
 					   .standing = b->standing,
 					   .shape = b->shape,
-					   .large = b->large };
+					   .large = b->large,
+					   .entrance = b->entrance };
 	tally_slot_empty(&s->state, o->seq);
 }
 

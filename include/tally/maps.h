@@ -22,7 +22,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 8
+#define TALLY_MAPS_LAYOUT 9
 
 /* Slots that jobs share: how many, and who gets them. */
 struct tally_pool {
@@ -188,18 +188,20 @@ struct tally_slot {
 _Static_assert(offsetof(struct tally_slot, word) == 128, "whole cache lines");
 
 /*
- * From where to where the message came whose rank is the `sender` of a sum: the sum goes likewise.
- * And by whose keys.
+ * From where to where the message came whose rank is the `sender` of a sum, and what its IP header
+ * asked of routers: the sum goes likewise. And by whose keys.
  */
 struct tally_pool_route {
 	union { /* which one: the shape of the sum's frame */
 		__be32 ip4[2];
 		__be32 ip6[8];
 	}; /* source and service address */
+	__be32 asks[2]; /* the first words of the IP header; of them, the length means nothing */
 	__be16 udp_port; /* of the source */
 	__u16 group; /* the job's */
 	__u8 keyed; /* as of the job */
-	__u8 reserved[3];
+	__u8 ttl; /* IPv4; that of IPv6 is in `asks` */
+	__u8 reserved[2];
 };
 
 /* pool: index -> a slot that jobs share. Three cache lines of books, then the sum. */
@@ -208,7 +210,7 @@ struct tally_pool_slot {
 	__u32 reserved;
 	struct tally_borrowed_slot books;
 	struct tally_pool_route route;
-	__u64 reserved_words[5];
+	__u64 reserved_words[3];
 	__u64 word[TALLY_WORDS_MAX];
 };
 
@@ -223,6 +225,7 @@ struct tally_borrowing {
 	struct tally_reply reply;
 	struct tally_borrowed_slot out; /* books of what leaves */
 	struct tally_pool_route route; /* of what leaves by a swap */
+	__u32 slot; /* index into pool */
 	__u32 key; /* index into ranks: what leaves is tagged by this one */
 	__u32 keyed; /* 1: it is */
 };
@@ -294,6 +297,8 @@ _Static_assert(TALLY_OUTCOME_COUNT <= TALLY_OUTCOMES_MAX, "otherwise raise TALLY
  */
 struct tally_at_port {
 	struct tally_cursor cursor;
+	__u8 mac[6]; /* its hardware address, as it was when the port was attached */
+	__u16 reserved;
 	struct tally_counters apart; /* of packets that no job's gate has let in */
 	struct tally_counters jobs; /* of packets that are in the row of a whole job, too */
 };

@@ -585,8 +585,10 @@ void at_port_put(struct node *node, __u32 ifindex)
 
 	if (bpf_map_lookup_elem(fd, &ifindex, at) < 0)
 		memset(at, 0, sizeof(at));
-	for (int cpu = 0; cpu < cpus; cpu++)
+	for (int cpu = 0; cpu < cpus; cpu++) {
 		at[cpu].cursor = (struct tally_cursor){ 0 };
+		memcpy(at[cpu].mac, node_mac, sizeof(at[cpu].mac));
+	}
 	map_put(fd, &ifindex, at);
 }
 

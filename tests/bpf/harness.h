@@ -191,7 +191,7 @@ void group_put(struct node *node, __u32 group, __u32 key, __u32 ifindex);
 void group_remove(struct node *node, __u32 group, __u32 key);
 /* Also as a child of the whole job, for TC: the next one, or that of this port and UDP port. */
 void child_put(struct node *node, struct tally_child_key key, struct tally_child child);
-/* What is kept of a port, with its cursor anew. */
+/* What is kept of a port, with its cursor anew; its hardware address is node_mac. */
 void at_port_put(struct node *node, __u32 ifindex);
 
 /* `ret` has room for SLOTS. */

@@ -363,6 +363,150 @@ static void a_frame_of_another_shape_does_not_carry_a_sum(void **state)
 	assert_true(!is_free(*state));
 }
 
+/* The contribution of OTHER_JOB that is to take the slot. */
+static const struct message taker = {
+	.magic = TALLY_MAGIC,
+	.version = TALLY_VERSION,
+	.kind = TALLY_CONTRIBUTION,
+	.job = OTHER_JOB,
+	.epoch = EPOCH,
+	.recipient = TALLY_EVERYONE,
+	.blocks = 1,
+	.lane = TALLY_LANE_INT64,
+	.value = 3,
+};
+
+/* By this frame, what the slot holds would not get on: it passes as if there were no pool. */
+static void expect_no_swap(struct node *node, const struct frame *frame)
+{
+	struct tally_pool_slot before = pool_read(node, 0), after;
+
+	expect_frame(node, frame, TALLY_REFUSED, NULL);
+	after = pool_read(node, 0);
+	assert_memory_equal(&after, &before, sizeof(after));
+}
+
+static void no_other_hardware_address_takes_a_slot(struct node *node)
+{
+	static const __u8 others[][ETH_ALEN] = {
+		{ 0x02, 0x77, 0, 0, 0, 0x02 },
+		{ 0x03, 0x77, 0, 0, 0, 0x01 },
+		{ 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
+		{ 0 },
+	};
+	struct frame frame;
+	struct sent out;
+
+	expect(node, contribution(.worker = 0, .value = 40), TALLY_ABSORBED, NULL);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		frame_write(taker, &frame);
+		memcpy(frame.data, others[i], ETH_ALEN);
+		expect_no_swap(node, &frame);
+	}
+	expect(node, taker, TALLY_SWAPPED, &out);
+	assert_sum(&out, 40);
+}
+
+/* The kernel drops what is for another machine, and what is for all it does not forward. */
+static void a_frame_that_is_not_for_the_port_swaps_nothing(void **state)
+{
+	struct node *node = *state;
+
+	no_other_hardware_address_takes_a_slot(node); /* the frames' port is none of the node's */
+	two_jobs(state);
+	at_port_put(node, LOOPBACK);
+	no_other_hardware_address_takes_a_slot(node);
+}
+
+/* To its own address each port takes frames in; to another one only some do, as those of bridges.
+ */
+static void what_is_for_a_port_may_leave_by_what_is_for_another(void **state)
+{
+	struct node *node = *state;
+	struct tally_pool_slot slot;
+
+	at_port_put(node, LOOPBACK);
+	expect(node, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	slot = pool_read(node, 0);
+	assert_int_equal(slot.books.entrance.word[0], 0);
+	two_jobs(state);
+	expect(node, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	slot = pool_read(node, 0);
+	assert_int_equal(slot.books.entrance.word[0], LOOPBACK);
+	slot.books.entrance.word[0]++; /* as if from the next port */
+	pool_put(node, 0, &slot);
+	expect(node, taker, TALLY_REFUSED, NULL);
+}
+
+/* Of a VLAN that the machine is not in, the kernel takes nothing in. */
+static void a_frame_of_another_vlan_swaps_nothing(void **state)
+{
+	struct message other = taker;
+	struct frame frame;
+
+	at_port_put(*state, LOOPBACK);
+	expect(*state, contribution(.worker = 0, .vlan = ETH_P_8021Q), TALLY_ABSORBED, NULL);
+	other.vlan = ETH_P_8021Q;
+	other.vlan_id = 101;
+	frame_write(other, &frame);
+	expect_no_swap(*state, &frame);
+	other.vlan_id = 0;
+	other.vlan = ETH_P_8021AD;
+	frame_write(other, &frame);
+	expect_no_swap(*state, &frame);
+	other.vlan = ETH_P_8021Q;
+	other.vlan_id = 0xe000 | 100; /* of another priority */
+	expect(*state, other, TALLY_SWAPPED, NULL);
+}
+
+enum {
+	IP_AT = sizeof(struct ethhdr),
+};
+
+/* Its IP header asks for what it may: few hops, no fragments, another class. */
+static void what_a_taker_asks_of_routers_is_not_asked_for_the_sum(void **state)
+{
+	struct sent held, out;
+	struct iphdr ip4;
+	struct frame frame;
+
+	frame_write(contribution(.worker = 1, .value = 40), &frame);
+	frame_read(&frame, &held);
+	expect_frame(*state, &frame, TALLY_ABSORBED, NULL);
+	frame_write(taker, &frame);
+	memcpy(&ip4, frame.data + IP_AT, sizeof(ip4));
+	ip4.ttl = 1;
+	ip4.tos = 0xff;
+	ip4.id = 0x1234;
+	ip4.frag_off = htons(0xc000);
+	memcpy(frame.data + IP_AT, &ip4, sizeof(ip4));
+	expect_frame(*state, &frame, TALLY_SWAPPED, &out);
+	assert_sum(&out, 40);
+	assert_memory_equal(&out.ip4, &held.ip4, sizeof(out.ip4));
+}
+
+static void nor_over_ipv6(void **state)
+{
+	const __be32 asks = htonl(0x6ff12345);
+	struct message other = taker;
+	struct sent held, out;
+	struct frame frame;
+
+	job_put(*state, JOB, borrowing_job(.ipv6 = 1));
+	job_put(*state, OTHER_JOB, borrowing_job(.ipv6 = 1, .group = 1));
+	frame_write(contribution(.worker = 1, .value = 40, .ipv6 = true), &frame);
+	frame_read(&frame, &held);
+	expect_frame(*state, &frame, TALLY_ABSORBED, NULL);
+	other.ipv6 = true;
+	other.ttl = 1;
+	other.blocks = 2;
+	frame_write(other, &frame);
+	memcpy(frame.data + IP_AT, &asks, sizeof(asks));
+	expect_frame(*state, &frame, TALLY_SWAPPED, &out);
+	assert_sum(&out, 40);
+	assert_memory_equal(&out.ip6, &held.ip6, sizeof(out.ip6));
+}
+
 static const struct CMUnitTest preempt[] = {
 	fact(a_whole_sum_goes_on_and_its_slot_is_free),
 	fact(a_frame_grows_for_the_sum),
@@ -378,6 +522,11 @@ static const struct CMUnitTest preempt[] = {
 	fact(a_longer_frame_carries_a_shorter_sum),
 	fact(a_shorter_frame_does_not_carry_a_longer_sum),
 	fact(a_frame_of_another_shape_does_not_carry_a_sum),
+	fact(a_frame_that_is_not_for_the_port_swaps_nothing),
+	fact(what_is_for_a_port_may_leave_by_what_is_for_another),
+	fact(a_frame_of_another_vlan_swaps_nothing),
+	fact(what_a_taker_asks_of_routers_is_not_asked_for_the_sum),
+	fact(nor_over_ipv6),
 };
 
 /* --- by priority */

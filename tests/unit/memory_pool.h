@@ -23,6 +23,7 @@ struct memory_pool {
 	struct tally_borrowed_policy policy;
 	uint32_t slots; /* 0: nobody borrows here */
 	uint16_t range; /* of each job; they begin at slots one after the other */
+	struct tally_entrance entrance; /* of all that comes */
 	uint64_t moves[TALLY_BORROWED_REFUSED + 1]; /* of contributions that are no flush */
 	struct memory_borrowed slot[MEMORY_POOL_SLOTS];
 };
@@ -62,6 +63,7 @@ static inline void pool_offer(struct memory_pool *p, const struct memory_node *n
 	struct tally_borrowed_slot out = { 0 };
 	struct tally_borrowed_verdict w;
 
+	b.entrance = p->entrance;
 	offer.now_ms = n->now_ms;
 	w = tally_borrowed_gather(&p->policy, &n->role, &slot->books, &b, &offer, &out);
 	p->moves[w.move] += !offer.flush;

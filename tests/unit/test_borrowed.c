@@ -271,6 +271,31 @@ static void a_frame_of_another_shape_is_refused(void **state)
 	expect(&n, &b, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
 }
 
+/* What came in by one port, hardware address and VLAN may be lost if it comes in by another. */
+static void a_frame_of_another_entrance_is_refused(void **state)
+{
+	struct inner n;
+	struct message a = contribution(0), b = contribution(0, .job = 8, .priority = 9), again = b;
+
+	inner_begin(&n, 2, TALLY_BORROWED_ESA);
+	visit(&n, &a);
+	for (int i = 0; i < 3; i++) {
+		b = again;
+		n.pool.slot[0].books.entrance.word[i] = 1;
+		expect(&n, &b, TALLY_PASSED_UP, TALLY_BORROWED_REFUSED);
+		assert_sum(&b, 8, EPOCH, SEQ, 1, WORD, 10);
+		n.pool.slot[0].books.entrance.word[i] = 0;
+		n.pool.slot[0].books.standing = PRIORITY;
+	}
+	n.pool.entrance.word[1] = 7;
+	b = again;
+	expect(&n, &b, TALLY_PASSED_UP, TALLY_BORROWED_REFUSED);
+	n.pool.slot[0].books.entrance = n.pool.entrance;
+	b = again;
+	expect(&n, &b, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
+	assert_int_equal(n.pool.slot[0].books.entrance.word[1], 7);
+}
+
 /* The packet becomes shorter; nothing of its own words leaves. */
 static void what_a_swap_sends_is_as_long_as_what_was_held(void **state)
 {
@@ -504,6 +529,7 @@ int main(void)
 		cmocka_unit_test(equal_priorities_do_not_take_turns),
 		cmocka_unit_test(who_cannot_carry_what_the_slot_holds_is_refused),
 		cmocka_unit_test(a_frame_of_another_shape_is_refused),
+		cmocka_unit_test(a_frame_of_another_entrance_is_refused),
 		cmocka_unit_test(what_a_swap_sends_is_as_long_as_what_was_held),
 		cmocka_unit_test(a_swap_keeps_the_length_of_the_old_holders_header),
 		cmocka_unit_test(what_an_earlier_run_left_is_nobodys),
