@@ -64,10 +64,20 @@ enum {
 	RANK_UNKNOWN, /* for whom it goes on to, to judge */
 };
 
+/* What comes down in a job without keys and places: is it for the workers below this node? */
+static __always_inline int down_is_addressed(struct hook_context *ctx, struct offsets offsets,
+					     const struct tally_job *job)
+{
+	__u32 index = tally_rank_index(job->group, TALLY_NODE_KEY);
+	const struct tally_rank *node = bpf_map_lookup_elem(&ranks, &index);
+
+	return node && is_addressed(ctx, offsets, node) ? RANK_SPEAKS : RANK_UNKNOWN;
+}
+
 /*
  * Is this message, with this set, of the rank or node that it says it is of? A rank that does not
  * come through here has no key here; and what goes down to another address is for a worker, by its
- * key.
+ * key, or for another node.
  */
 __noinline int rank_matches(struct hook_context *ctx, int packed_offsets,
 			    const struct tally_job *job, const struct tally_set *set,
@@ -81,7 +91,9 @@ __noinline int rank_matches(struct hook_context *ctx, int packed_offsets,
 	if (!job || !set)
 		return RANK_FORGED;
 	if (!(job->keyed | job->bound))
-		return RANK_SPEAKS;
+		return kind == TALLY_CONTRIBUTION || kind == TALLY_REPAIR
+			       ? RANK_SPEAKS
+			       : down_is_addressed(ctx, offsets, job);
 	index = tally_node_signer(kind, sender, set);
 	if (index >= TALLY_NODE_KEY + job->node_key)
 		return RANK_FORGED;

@@ -130,19 +130,26 @@ static struct tally_rank rank_of(const struct tally_job *job, const struct insta
 	return rank;
 }
 
-/* `g`: NULL: keys are forgotten. */
+/* Is the rank known, or for TALLY_NODE_KEY the node? Inner nodes are, by their addresses. */
+static bool rank_is_known(const struct tally_job *job, uint32_t i)
+{
+	if (i == TALLY_NODE_KEY)
+		return job->node_key || !(job->root | job->bound);
+	return (job->keyed || job->bound) && tally_set_has(&job->below, i);
+}
+
+/* `g`: NULL: keys and the node's address are forgotten. */
 static int ranks_put(struct dataplane *d, const struct tally_job *job, const struct installation *g)
 {
-	const bool forgets = !g && job->keyed, put = g && (job->keyed || job->bound);
 	struct tally_rank rank = { .port = 0 };
 	int r = 0;
 
-	for (uint32_t i = 0; (forgets || put) && r == 0 && i < TALLY_KEYS_MAX; i++) {
+	for (uint32_t i = 0; r == 0 && i < TALLY_KEYS_MAX; i++) {
 		const uint32_t index = tally_rank_index(job->group, i);
 
-		if (put && !(i == TALLY_NODE_KEY ? job->node_key : tally_set_has(&job->below, i)))
+		if (g ? !rank_is_known(job, i) : !(job->keyed || i == TALLY_NODE_KEY))
 			continue;
-		if (put)
+		if (g)
 			rank = rank_of(job, g, i);
 		r = bpf_map_update_elem(d->fd[PIN_RANKS], &index, &rank, BPF_ANY);
 	}

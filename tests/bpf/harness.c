@@ -820,6 +820,8 @@ int node_reset(void **state)
 	map_clear(fd_of(node->ingress->maps.at_ports));
 	for (int i = 0; i < GROUPS; i++)
 		map_clear(node->group[i]);
+	rank_put(node, JOB, TALLY_NODE_KEY, (struct tally_rank){ .port = 0 });
+	rank_put(node, OTHER_JOB, TALLY_NODE_KEY, (struct tally_rank){ .port = 0 });
 	job_put(node, JOB, root_job());
 	job_put(node, OTHER_JOB, root_job(.slot_base = SLOTS_OF_JOB, .group = 1));
 	return 0;

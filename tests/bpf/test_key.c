@@ -288,6 +288,33 @@ static void what_comes_down_is_for_the_node_or_passes(void **state)
 	}
 }
 
+/* Also without keys: what is for another node, this one does not take in. */
+static void what_comes_down_untagged_is_for_the_node_or_passes(void **state)
+{
+	const struct tally_set all = { { 0xf } };
+	struct tally_rank here = { .ip4 = inet_addr("10.77.0.2") };
+	struct node *node = *state;
+
+	job_put(node, JOB, inner_job());
+	expect(node, result(.set = all), TALLY_SENT_DOWN, NULL); /* it has no address: by hand */
+	rank_put(node, JOB, TALLY_NODE_KEY, here);
+	expect(node, result(.set = all), TALLY_PASSED_DOWN, NULL);
+	expect(node, ask(.set = all), TALLY_PASSED_DOWN, NULL);
+	expect(node, message(.kind = TALLY_MISMATCH, .worker = 1), TALLY_PASSED_DOWN, NULL);
+	expect(node, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	expect(node, repair(.worker = 0, .set = all), TALLY_PASSED_UP, NULL);
+	here.ip4 = worker_ip4(TALLY_WORKERS_MAX - 1); /* as frames here are addressed */
+	rank_put(node, JOB, TALLY_NODE_KEY, here);
+	expect(node, result(.set = all), TALLY_SENT_DOWN, NULL);
+	expect(node, ask(.set = all), TALLY_SENT_DOWN, NULL);
+	worker_ip6(TALLY_WORKERS_MAX - 1, (__u8 *)here.ip6);
+	rank_put(node, JOB, TALLY_NODE_KEY, here);
+	expect(node, result(.ipv6 = true, .set = all), TALLY_SENT_DOWN, NULL);
+	here.ip6[3] ^= htonl(1);
+	rank_put(node, JOB, TALLY_NODE_KEY, here);
+	expect(node, result(.ipv6 = true, .set = all), TALLY_PASSED_DOWN, NULL);
+}
+
 /* The map holds zeros where no rank is; behind the last rank come those of the next job. */
 static void a_rank_that_is_not_there_has_no_key(void **state)
 {
@@ -502,6 +529,7 @@ static const struct CMUnitTest tests[] = {
 	fact(who_does_not_come_through_a_node_passes_it),
 	fact(what_passes_unverified_costs_nothing),
 	fact(what_comes_down_is_for_the_node_or_passes),
+	fact(what_comes_down_untagged_is_for_the_node_or_passes),
 	fact(a_sender_is_in_its_set_alone),
 	fact(what_was_said_in_another_run_is_refused),
 	fact(no_flipped_bit_touches_a_slot),

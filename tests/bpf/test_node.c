@@ -1787,7 +1787,10 @@ static void a_job_with_rank_keys_borrows_with_a_node_key(void **state)
 	assert_int_equal(job_add(d, g, NULL, 0, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "with rank keys a node key"));
 	g->job.keyed = 0;
+	*(struct sockaddr_in *)&g->address =
+		(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = worker_ip4(9) };
 	assert_int_equal(job_add(d, g, NULL, 0, &why), 0);
+	assert_int_equal(rank_read(&g->job, TALLY_NODE_KEY).ip4, worker_ip4(9));
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_PASS);
 	g->job.keyed = g->job.node_key = 1;
 	g->job.epoch++;
@@ -1801,6 +1804,7 @@ static void a_job_with_rank_keys_borrows_with_a_node_key(void **state)
 	assert_int_equal(job_del(d, JOB, &why), 0);
 	assert_key(&g->job, 0, false);
 	assert_key(&g->job, TALLY_NODE_KEY, false);
+	assert_int_equal(rank_read(&g->job, TALLY_NODE_KEY).ip4, 0);
 	node_close(d);
 }
 
