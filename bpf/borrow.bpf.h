@@ -290,8 +290,8 @@ __noinline int borrow_leave_up(struct hook_context *ctx, int packed_offsets,
 	r = &now->reply;
 	*r = tally_reply_make(now->verdict, books, &books->set);
 	if (r->blocks != f.tally->blocks && !frame_resize(ctx, &f, r->blocks)) {
-		if (!job->copies)
-			return TALLY_PASSED_UP; /* nobody would hear that longer ones are needed */
+		/* It does not go on alone: the root would drop the slot's sum, which has it, too.
+		 */
 		if (!frame_resize(ctx, &f, 0))
 			return TALLY_STALE;
 		*r = tally_reply_no_room(books, &job->everyone);

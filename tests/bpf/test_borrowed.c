@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <unistd.h>
 
 #define fact(name) cmocka_unit_test_setup(name, two_jobs)
 
@@ -114,6 +115,32 @@ static void a_frame_grows_for_the_sum(void **state)
 	assert_int_equal(out.tally.blocks, 3);
 	assert_sum(&out, 40);
 	assert_true(is_free(*state));
+}
+
+/*
+ * A frame that cannot grow for the sum is lost. If it went on alone, the root would have its rank,
+ * and drop the sum that has the rank, too: until all flush, long after.
+ */
+static void what_is_too_short_for_the_sum_does_not_go_on_beside_it(void **state)
+{
+	struct message last = contribution(.worker = 1, .blocks = 0, .ipv6 = true,
+					   .vlan = ETH_P_8021Q);
+	struct message first = contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX, .value = 42);
+	struct sent out;
+
+	if (sysconf(_SC_PAGESIZE) != 4096)
+		skip(); /* larger pages leave room behind every frame of a test run */
+	for (int copies = 0; copies < 2; copies++) {
+		job_put(*state, JOB, borrowing_job(.copies = copies));
+		last.seq = first.seq = 8 + copies;
+		expect(*state, first, TALLY_ABSORBED, NULL);
+		expect(*state, last, TALLY_NO_ROOM, &out);
+		assert_int_equal(out.tally.kind, TALLY_ASK);
+		assert_int_equal(out.set.word[0], 0xf);
+		expect(*state, first, TALLY_SENT_UP, &out);
+		assert_sum(&out, 42);
+		assert_int_equal(out.set.word[0], 3);
+	}
 }
 
 static void who_brings_all_that_can_come_takes_no_slot(void **state)
@@ -508,6 +535,7 @@ static void nor_over_ipv6(void **state)
 }
 
 static const struct CMUnitTest preempt[] = {
+	fact(what_is_too_short_for_the_sum_does_not_go_on_beside_it),
 	fact(a_whole_sum_goes_on_and_its_slot_is_free),
 	fact(a_frame_grows_for_the_sum),
 	fact(who_brings_all_that_can_come_takes_no_slot),
