@@ -233,6 +233,31 @@ static void a_holder_that_keeps_others_out_is_downgraded(void **state)
 	assert_int_equal(a.header.priority, PRIORITY);
 }
 
+/* Of what a message asks for, its tenant has a share; what leaves says it as it came. */
+static void the_share_of_a_priority_counts_and_the_priority_is_kept(void **state)
+{
+	const struct tally_borrowed_policy esa = TALLY_BORROWED_ESA;
+	const struct tally_set below = tally_set_first(2), set = { { 1 } };
+	const struct tally_role role = { .everyone = &below, .below = &below };
+	const struct tally_borrower b = { .job = JOB, .priority = 200, .standing = 25 };
+	const struct tally_offer o = { .seq = SEQ, .set = set };
+	struct tally_borrowed_slot s = { .state = { .phase = TALLY_SLOT_FRESH } }, out;
+
+	assert_int_equal(tally_borrowed_gather(&esa, &role, &s, &b, &o, &out).move,
+			 TALLY_BORROWED_TAKEN);
+	assert_int_equal(s.priority, 200);
+	assert_int_equal(s.standing, 25);
+}
+
+/* Its books are all 0, as a job's may be. */
+static void a_free_slot_is_no_chunks(void **state)
+{
+	const struct tally_borrowed_slot s = { .state = { .phase = TALLY_SLOT_FRESH } };
+	const struct tally_borrower b = { .job = 0, .epoch = 0 };
+
+	assert_false(tally_borrowed_holds(&s, &b, 0));
+}
+
 static void equal_priorities_do_not_take_turns(void **state)
 {
 	struct inner n;
@@ -388,6 +413,19 @@ static void a_sum_that_is_rejected_frees_its_slot(void **state)
 	assert_true(is_free(&n));
 }
 
+static void who_rejects_a_sum_takes_no_slot_from_anybody(void **state)
+{
+	struct inner n;
+	struct message a = contribution(0),
+		       reject = contribution(0, .job = 8, .flags = TALLY_REJECT);
+
+	inner_begin(&n, 2, (struct tally_borrowed_policy){ .preempts = true });
+	visit(&n, &a);
+	expect(&n, &reject, TALLY_PASSED_UP, TALLY_BORROWED_STAYS);
+	assert_sum(&reject, 8, EPOCH, SEQ, 1, WORD, 10);
+	assert_int_equal(n.pool.slot[0].books.job, JOB);
+}
+
 /* First come, first served: until the result is there. */
 static void a_slot_that_holds_on_answers_until_the_result_comes_down(void **state)
 {
@@ -499,6 +537,24 @@ static void chunks_have_places_all_over_the_pool(void **state)
 		assert_in_range(used[i], 50, 150);
 }
 
+/* Otherwise jobs that begin together, or runs one after the other, would always meet. */
+static void other_jobs_and_runs_have_other_places(void **state)
+{
+	const struct tally_borrower b = { .job = JOB, .epoch = EPOCH };
+	const struct tally_borrower other_job = { .job = JOB + 1, .epoch = EPOCH };
+	const struct tally_borrower other_run = { .job = JOB, .epoch = EPOCH + 1 };
+	unsigned int meet_jobs = 0, meet_runs = 0;
+
+	for (uint32_t seq = 0; seq < 6400; seq++) {
+		uint32_t place = tally_borrowed_place(&b, seq, 64);
+
+		meet_jobs += place == tally_borrowed_place(&other_job, seq, 64);
+		meet_runs += place == tally_borrowed_place(&other_run, seq, 64);
+	}
+	assert_in_range(meet_jobs, 0, 200);
+	assert_in_range(meet_runs, 0, 200);
+}
+
 /* A range is as long as the job's window, so its chunks in flight never meet. Ranges may overlap.
  */
 static void a_jobs_chunks_in_flight_have_a_range(void **state)
@@ -526,6 +582,8 @@ int main(void)
 		cmocka_unit_test(who_brings_all_that_can_come_takes_no_slot),
 		cmocka_unit_test(a_higher_priority_takes_the_slot_and_carries_what_it_held),
 		cmocka_unit_test(a_holder_that_keeps_others_out_is_downgraded),
+		cmocka_unit_test(the_share_of_a_priority_counts_and_the_priority_is_kept),
+		cmocka_unit_test(a_free_slot_is_no_chunks),
 		cmocka_unit_test(equal_priorities_do_not_take_turns),
 		cmocka_unit_test(who_cannot_carry_what_the_slot_holds_is_refused),
 		cmocka_unit_test(a_frame_of_another_shape_is_refused),
@@ -536,12 +594,14 @@ int main(void)
 		cmocka_unit_test(a_flush_takes_what_the_slot_has_and_frees_it),
 		cmocka_unit_test(a_flush_takes_no_slot_from_anybody),
 		cmocka_unit_test(a_sum_that_is_rejected_frees_its_slot),
+		cmocka_unit_test(who_rejects_a_sum_takes_no_slot_from_anybody),
 		cmocka_unit_test(a_slot_that_holds_on_answers_until_the_result_comes_down),
 		cmocka_unit_test(a_whole_sum_that_gives_way_is_forgotten),
 		cmocka_unit_test(a_result_frees_no_other_chunks_slot),
 		cmocka_unit_test(who_has_not_grown_for_long_gives_way_under_any_policy),
 		cmocka_unit_test(what_nobody_carries_is_forgotten_when_it_stalls),
 		cmocka_unit_test(chunks_have_places_all_over_the_pool),
+		cmocka_unit_test(other_jobs_and_runs_have_other_places),
 		cmocka_unit_test(a_jobs_chunks_in_flight_have_a_range),
 	};
 

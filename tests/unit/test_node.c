@@ -205,6 +205,101 @@ static void a_header_is_large_where_the_job_is(void **state)
 	admits(&of_few, m, TALLY_GO_ON);
 }
 
+/* --- who speaks, in a job with rank keys */
+
+/* Of a tag by a key that a caller looks up nothing is known yet. */
+static void the_tag_of_a_keyed_job_is_looked_at_later(void **state)
+{
+	const struct headed m = header_of(TALLY_CONTRIBUTION, two);
+	struct tally_role keyed = root;
+
+	admits_untagged(&root, &m, TALLY_CORRUPT);
+	keyed.keyed = true;
+	admits_untagged(&keyed, &m, TALLY_GO_ON);
+}
+
+/* Senders behind the last rank are those of messages with a wrong header: they are in no set. */
+static void what_one_rank_says_has_its_key(void **state)
+{
+	for (uint32_t sender = 0; sender <= 0xffff; sender++) {
+		const bool known = sender == 0 || sender == 1 || sender == 200;
+		const struct tally_set own = only(sender % TALLY_WORKERS_MAX);
+		const uint32_t key = sender < TALLY_WORKERS_MAX ? sender : TALLY_NO_KEY;
+
+		assert_int_equal(tally_node_signer(TALLY_CONTRIBUTION, sender, &own), key);
+		assert_int_equal(tally_node_signer(TALLY_REPAIR, sender, &three),
+				 known ? sender : TALLY_NO_KEY);
+	}
+}
+
+/* A rank that is not in a sum has nothing to do with it, and nobody repairs for several. */
+static void what_several_say_has_the_node_key_if_the_sender_is_one(void **state)
+{
+	for (uint32_t sender = 0; sender <= 0xffff; sender++) {
+		const bool in = sender == 0 || sender == 1 || sender == 200;
+
+		assert_int_equal(tally_node_signer(TALLY_CONTRIBUTION, sender, &three),
+				 in ? TALLY_NODE_KEY : TALLY_NO_KEY);
+	}
+	assert_int_equal(tally_node_signer(TALLY_CONTRIBUTION, 1, &two), TALLY_NODE_KEY);
+	assert_int_equal(tally_node_signer(TALLY_CONTRIBUTION, 2, &two), TALLY_NO_KEY);
+	for (int rank = 1; rank < TALLY_WORKERS_MAX; rank++) { /* of another one alone */
+		const struct tally_set other = only(rank);
+
+		assert_int_equal(tally_node_signer(TALLY_CONTRIBUTION, 0, &other), TALLY_NO_KEY);
+	}
+	assert_int_equal(tally_node_signer(TALLY_REPAIR, 2, &three), TALLY_NO_KEY);
+	assert_int_equal(tally_node_signer(TALLY_REPAIR, 0xffff, &three), TALLY_NO_KEY);
+}
+
+static void what_comes_down_has_the_node_key(void **state)
+{
+	static const uint8_t kinds[] = { TALLY_RESULT, TALLY_ASK, TALLY_MISMATCH, TALLY_OVERTAKEN };
+
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(tally_node_signer(kinds[i], 0, &two), TALLY_NODE_KEY);
+		assert_int_equal(tally_node_signer(kinds[i], 0, &nobody), TALLY_NODE_KEY);
+		assert_int_equal(tally_node_signer(kinds[i], TALLY_FROM_NODE, &three),
+				 TALLY_NODE_KEY);
+	}
+}
+
+static void a_node_has_the_keys_of_those_below_and_its_own(void **state)
+{
+	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX; rank++) {
+		assert_true(tally_node_has_key(&root, rank));
+		assert_int_equal(tally_node_has_key(&inner, rank), rank < 2);
+	}
+	assert_true(tally_node_has_key(&root, TALLY_NODE_KEY));
+	assert_true(tally_node_has_key(&inner, TALLY_NODE_KEY));
+}
+
+/* So that whoever gets it expects the key that was used. */
+static void a_node_signs_as_its_message_will_be_judged(void **state)
+{
+	const struct tally_set sets[] = { only(0), only(1), only(200), two, three };
+
+	for (int i = 0; i < 5; i++)
+		for (int sender = 0; sender < TALLY_WORKERS_MAX; sender++)
+			if (tally_set_has(&sets[i], sender))
+				assert_int_equal(
+					tally_node_signs(sender, &sets[i]),
+					tally_node_signer(TALLY_CONTRIBUTION, sender, &sets[i]));
+}
+
+static void a_message_is_from_whom_has_the_key_of_its_tag(void **state)
+{
+	const struct tally_key key = { { 1, 2 } }, other = { { 1, 3 } };
+	struct headed m = header_of(TALLY_CONTRIBUTION, two);
+
+	m.h.tag = tally_le64(tally_keyed_tag(&m.h, &m.set, &key));
+	assert_true(tally_node_is_from(&m.h, &m.set, &key));
+	assert_false(tally_node_is_from(&m.h, &m.set, &other));
+	assert_false(tally_node_is_from(&m.h, &three, &key));
+	m.h.tag = tally_le64(tally_tag(&m.h, &m.set));
+	assert_false(tally_node_is_from(&m.h, &m.set, &key));
+}
+
 static void gathers(const struct tally_role *role, enum tally_kind kind, struct tally_set set,
 		    struct tally_slot_state *s, enum tally_outcome outcome, enum tally_words words)
 {
@@ -288,6 +383,46 @@ static void every_outcome_has_its_reply(void **state)
 		if (r.kind)
 			assert_int_equal(tally_outcome_to(o), expected[o].to);
 	}
+}
+
+/* The data plane copies books only then. What leaves as it came, or is made elsewhere, is due too.
+ */
+static void whatever_has_a_reply_is_due(void **state)
+{
+	for (int o = 0; o < TALLY_OUTCOME_COUNT; o++) {
+		enum tally_to to = tally_outcome_to(o);
+		bool made = reply_of(o, TALLY_WORDS_KEEP, 1).kind;
+
+		assert_int_equal(tally_reply_is_due(o),
+				 made || to == TALLY_TO_GROUP || to == TALLY_TO_SENDER);
+	}
+}
+
+/* Of the message it keeps which job, run and chunk it is about. */
+static void another_version_hears_ours_from_a_node(void **state)
+{
+	const struct tally_header h = { .magic = 1,
+					.version = TALLY_VERSION + 1,
+					.kind = TALLY_CONTRIBUTION,
+					.flags = TALLY_FLUSH,
+					.job = tally_le32(JOB),
+					.epoch = tally_le16(EPOCH),
+					.seq = tally_le32(9),
+					.blocks = 2,
+					.check = tally_le64(5),
+					.sender = tally_le16(1),
+					.set = tally_le64(2) };
+	const struct tally_header out = tally_reply_version(&h);
+	struct tally_header expected = { .magic = TALLY_MAGIC,
+					 .version = TALLY_VERSION,
+					 .kind = TALLY_ASK,
+					 .job = h.job,
+					 .epoch = h.epoch,
+					 .seq = h.seq,
+					 .sender = tally_le16(TALLY_FROM_NODE) };
+
+	expected.tag = tally_le64(tally_tag(&expected, &nobody));
+	assert_memory_equal(&out, &expected, sizeof(out));
 }
 
 static void what_leaves_as_it_came_goes_where_the_list_says(void **state)
@@ -959,8 +1094,17 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_named_in_this_order),
 		cmocka_unit_test(flags_that_are_not_known_are_refused),
 		cmocka_unit_test(a_header_is_large_where_the_job_is),
+		cmocka_unit_test(the_tag_of_a_keyed_job_is_looked_at_later),
+		cmocka_unit_test(what_one_rank_says_has_its_key),
+		cmocka_unit_test(what_several_say_has_the_node_key_if_the_sender_is_one),
+		cmocka_unit_test(what_comes_down_has_the_node_key),
+		cmocka_unit_test(a_node_has_the_keys_of_those_below_and_its_own),
+		cmocka_unit_test(a_node_signs_as_its_message_will_be_judged),
+		cmocka_unit_test(a_message_is_from_whom_has_the_key_of_its_tag),
 		cmocka_unit_test(a_node_goes_by_its_own_rule_and_what_leaves_has_the_sum),
 		cmocka_unit_test(every_outcome_has_its_reply),
+		cmocka_unit_test(whatever_has_a_reply_is_due),
+		cmocka_unit_test(another_version_hears_ours_from_a_node),
 		cmocka_unit_test(what_leaves_as_it_came_goes_where_the_list_says),
 		cmocka_unit_test(an_outcome_says_its_name_and_what_it_means),
 		cmocka_unit_test(an_answer_has_the_payload_only_for_its_recipient),
