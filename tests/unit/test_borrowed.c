@@ -206,6 +206,7 @@ static void a_higher_priority_takes_the_slot_and_carries_what_it_held(void **sta
 	expect(&n, &c, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
 	assert_sum(&c, JOB, EPOCH, SEQ, 3, 2 * WORD + 1, 21);
 	assert_int_equal(c.header.priority, PRIORITY);
+	assert_int_equal(c.header.flags, 0);
 	assert_int_equal(tally_le16_get(c.header.sender), 0);
 	expect(&n, &rest, TALLY_ABSORBED, TALLY_BORROWED_STAYS);
 	assert_int_equal(n.pool.slot[0].word[0], 2 * WORD + 2);
@@ -372,19 +373,25 @@ static void what_an_earlier_run_left_is_nobodys(void **state)
 	assert_int_equal(n.pool.slot[0].books.epoch, EPOCH + 1);
 }
 
-static void a_flush_takes_what_the_slot_has_and_frees_it(void **state)
+static void flush_under(struct tally_borrowed_policy policy)
 {
 	struct inner n;
 	struct message a = contribution(0), b = contribution(1);
 	struct message flush = contribution(1, .flags = TALLY_FLUSH);
 
-	inner_begin(&n, 3, TALLY_BORROWED_ESA);
+	inner_begin(&n, 3, policy);
 	visit(&n, &a);
 	visit(&n, &b);
 	assert_int_equal(visit(&n, &flush), TALLY_FLUSHED_UP);
 	assert_sum(&flush, JOB, EPOCH, SEQ, 3, 2 * WORD + 1, 21);
 	assert_true(flush.header.flags & TALLY_FLUSH);
 	assert_true(is_free(&n));
+}
+
+static void a_flush_takes_what_the_slot_has_and_frees_it(void **state)
+{
+	flush_under(TALLY_BORROWED_ESA);
+	flush_under(TALLY_BORROWED_FCFS); /* also where whole sums stay */
 }
 
 static void a_flush_takes_no_slot_from_anybody(void **state)
@@ -424,6 +431,37 @@ static void who_rejects_a_sum_takes_no_slot_from_anybody(void **state)
 	expect(&n, &reject, TALLY_PASSED_UP, TALLY_BORROWED_STAYS);
 	assert_sum(&reject, 8, EPOCH, SEQ, 1, WORD, 10);
 	assert_int_equal(n.pool.slot[0].books.job, JOB);
+}
+
+/* As one that does not agree, or is in the sum in part: the sum stays. */
+static void what_goes_on_alone_leaves_the_sum_alone(void **state)
+{
+	struct message alone[] = { contribution(1, .call = 2), contribution(1, .lane = 6),
+				   contribution(1, .flags = TALLY_FLUSH) };
+	struct inner n;
+	struct message a = contribution(0), rest = contribution(1);
+
+	inner_begin(&n, 2, TALLY_BORROWED_ESA);
+	visit(&n, &a);
+	for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++) {
+		assert_int_equal(visit(&n, &alone[i]), TALLY_PASSED_UP);
+		assert_false(is_free(&n));
+	}
+	expect(&n, &rest, TALLY_SENT_UP, TALLY_BORROWED_STAYS);
+	assert_sum(&rest, JOB, EPOCH, SEQ, 3, 2 * WORD + 1, 21);
+}
+
+/* As of a barrier: there are no words to be read. */
+static void a_sum_without_words_frees_its_slot_at_once(void **state)
+{
+	struct message a = contribution(0, .blocks = 0), b = contribution(1, .blocks = 0);
+	struct inner n;
+
+	inner_begin(&n, 2, TALLY_BORROWED_ESA);
+	expect(&n, &a, TALLY_ABSORBED, TALLY_BORROWED_TAKEN);
+	expect(&n, &b, TALLY_SENT_UP, TALLY_BORROWED_STAYS);
+	assert_sum(&b, JOB, EPOCH, SEQ, 3, 0, 21);
+	assert_true(is_free(&n));
 }
 
 /* First come, first served: until the result is there. */
@@ -495,6 +533,19 @@ static void who_has_not_grown_for_long_gives_way_under_any_policy(void **state)
 	n.node.now_ms += 1;
 	expect(&n, &late, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
 	assert_sum(&late, JOB, EPOCH, SEQ, 3, 2 * WORD + 1, 21);
+}
+
+static void what_is_repeated_has_not_grown(void **state)
+{
+	struct message a = contribution(0), again = a, other = contribution(0, .job = 8);
+	struct inner n;
+
+	inner_begin(&n, 3, (struct tally_borrowed_policy){ .stalled_ms = 50 });
+	visit(&n, &a);
+	n.node.now_ms += 49;
+	expect(&n, &again, TALLY_DUPLICATE, TALLY_BORROWED_STAYS);
+	n.node.now_ms += 1;
+	expect(&n, &other, TALLY_SENT_UP, TALLY_BORROWED_SWAPPED);
 }
 
 static void nobody_carries(struct message *a, __u8 shape)
@@ -595,10 +646,13 @@ int main(void)
 		cmocka_unit_test(a_flush_takes_no_slot_from_anybody),
 		cmocka_unit_test(a_sum_that_is_rejected_frees_its_slot),
 		cmocka_unit_test(who_rejects_a_sum_takes_no_slot_from_anybody),
+		cmocka_unit_test(what_goes_on_alone_leaves_the_sum_alone),
+		cmocka_unit_test(a_sum_without_words_frees_its_slot_at_once),
 		cmocka_unit_test(a_slot_that_holds_on_answers_until_the_result_comes_down),
 		cmocka_unit_test(a_whole_sum_that_gives_way_is_forgotten),
 		cmocka_unit_test(a_result_frees_no_other_chunks_slot),
 		cmocka_unit_test(who_has_not_grown_for_long_gives_way_under_any_policy),
+		cmocka_unit_test(what_is_repeated_has_not_grown),
 		cmocka_unit_test(what_nobody_carries_is_forgotten_when_it_stalls),
 		cmocka_unit_test(chunks_have_places_all_over_the_pool),
 		cmocka_unit_test(other_jobs_and_runs_have_other_places),

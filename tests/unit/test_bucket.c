@@ -187,6 +187,10 @@ static void all_that_leaves_is_owed(void **state)
 	assert_false(tally_buckets_owe(&unlimited, &unlimited, start_ns));
 	assert_true(tally_buckets_owe(&packets, &unlimited, start_ns + 15 * TALLY_SECOND_NS));
 	assert_false(tally_buckets_owe(&packets, &unlimited, start_ns + 16 * TALLY_SECOND_NS));
+	bytes = bucket(1, 5000, -4999); /* one less than a burst */
+	assert_false(tally_buckets_owe(&unlimited, &bytes, start_ns));
+	tally_bucket_spend(&bytes, 1);
+	assert_true(tally_buckets_owe(&unlimited, &bytes, start_ns));
 	packets = bucket(TALLY_RATE_MAX, TALLY_BURST_MAX, 1 - (int64_t)TALLY_BURST_MAX);
 	tally_buckets_charge(&packets, &bytes, UINT32_MAX, UINT64_MAX >> 32, start_ns);
 	assert_int_equal(level_at(packets, UINT64_MAX), TALLY_BURST_MAX);

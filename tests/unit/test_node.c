@@ -207,7 +207,7 @@ static void a_header_is_large_where_the_job_is(void **state)
 
 /* --- who speaks, in a job with rank keys */
 
-/* Of a tag by a key that a caller looks up nothing is known yet. */
+/* The caller looks the key up later. */
 static void the_tag_of_a_keyed_job_is_looked_at_later(void **state)
 {
 	const struct headed m = header_of(TALLY_CONTRIBUTION, two);
@@ -266,6 +266,12 @@ static void what_comes_down_has_the_node_key(void **state)
 
 static void a_node_has_the_keys_of_those_below_and_its_own(void **state)
 {
+	const struct tally_set last = only(200);
+	struct tally_role of_last = inner;
+
+	of_last.below = &last;
+	assert_true(tally_node_has_key(&of_last, 200));
+	assert_true(tally_node_has_key(&of_last, TALLY_NODE_KEY));
 	for (uint32_t rank = 0; rank < TALLY_WORKERS_MAX; rank++) {
 		assert_true(tally_node_has_key(&root, rank));
 		assert_int_equal(tally_node_has_key(&inner, rank), rank < 2);
