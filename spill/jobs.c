@@ -46,10 +46,8 @@ int spill_job_remove(struct spill *s, uint32_t id)
 	if (!j)
 		return -ENOENT;
 	s->settle(s->context);
-	for (uint32_t i = 0; i < j->slots; i++) {
+	for (uint32_t i = 0; i < j->slots; i++)
 		slot_drop_words(s, &j->slot[i]);
-		links_remove(&j->slot[i].links);
-	}
 	*link = j->next;
 	s->jobs--;
 	job_free(j);
@@ -66,10 +64,10 @@ static bool is_sound(const struct spill_job_options *o)
 			return false;
 		tally_set_join(&served, &o->child[i].below);
 	}
-	return o->children && tally_set_is_equal(&served, &o->everyone) && o->window &&
-	       !(o->window & (o->window - 1)) && o->window <= TALLY_WINDOW_MAX &&
-	       o->payload_bytes && o->payload_bytes % TALLY_BLOCK_BYTES == 0 &&
-	       o->payload_bytes <= TALLY_PAYLOAD_MAX;
+	return o->children && tally_set_is_equal(&served, &o->everyone) &&
+	       o->tenant < TALLY_TENANTS_MAX && o->window && !(o->window & (o->window - 1)) &&
+	       o->window <= TALLY_WINDOW_MAX && o->payload_bytes &&
+	       o->payload_bytes % TALLY_BLOCK_BYTES == 0 && o->payload_bytes <= TALLY_PAYLOAD_MAX;
 }
 
 static struct spill_job *job_new(const struct spill_job_options *o)
@@ -81,13 +79,16 @@ static struct spill_job *job_new(const struct spill_job_options *o)
 	*j = (struct spill_job){ .everyone = o->everyone,
 				 .service = o->service,
 				 .id = o->id,
+				 .tenant = o->tenant,
 				 .epoch = o->epoch,
 				 .payload_bytes = o->payload_bytes,
 				 .slots = 2 * o->window };
+	links_alone(&j->begun);
 	j->slot = calloc(j->slots, sizeof(*j->slot));
 	for (uint32_t i = 0; j->slot && i < j->slots; i++) {
 		j->slot[i].job = j;
 		links_alone(&j->slot[i].links);
+		links_alone(&j->slot[i].begun);
 	}
 	return j;
 }
@@ -125,7 +126,7 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 	key = keys_of(o);
 	if (!child || !key != !o->key)
 		return -ENOMEM;
-	if (!j || j->epoch != o->epoch || j->slots != 2u * o->window ||
+	if (!j || j->epoch != o->epoch || j->tenant != o->tenant || j->slots != 2u * o->window ||
 	    j->payload_bytes != o->payload_bytes) {
 		j = job_new(o);
 		if (!j || !j->slot) {
@@ -138,7 +139,6 @@ int spill_job_put(struct spill *s, const struct spill_job_options *o)
 		s->jobs++;
 	}
 	s->settle(s->context);
-	j->tenant = o->tenant;
 	j->limits = o->limits;
 	j->points = o->points;
 	free(j->child);

@@ -64,10 +64,7 @@ static enum tally_outcome gather(struct spill *s, struct slot *slot, const struc
 	if (ret->words != TALLY_WORDS_KEEP)
 		words_move(slot->word, tally_payload_of(h), offer->blocks * TALLY_BLOCK_WORDS,
 			   ret->words);
-	slot_link(s, slot,
-		  before.seq != slot->state.seq ||
-			  !tally_set_is_equal(&before.set, &slot->state.set),
-		  offer->now_ms);
+	slot_link(s, slot, &before, offer->now_ms);
 	return TALLY_GO_ON;
 }
 
@@ -264,8 +261,10 @@ struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function s
 	s->answers.burst = TALLY_ANSWERS_AT_ONCE;
 	s->settle = settle;
 	s->context = context;
-	links_alone(&s->finished);
-	links_alone(&s->gathering);
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
+		links_alone(&s->share[i].finished);
+		links_alone(&s->share[i].gathering);
+	}
 	return s;
 }
 

@@ -6,11 +6,14 @@
  * tally/reply.h, as the data plane compiles them; words lie in memory that is taken when a chunk's
  * first payload comes. Pure; for one thread.
  *
- * All sums together have a limit. At the limit the sum goes that was finished first: a worker that
- * still wants it makes the root gather anew, as after a restart. Where no sum is finished, one goes
- * that has not grown for a second, or that of a later chunk of the same job, whose ranks may wait
- * for this one. Otherwise a message that needs memory is refused and counted (`full`), and its
- * worker sends again.
+ * All sums together have a limit. At the limit a sum goes of the tenant that has most bytes, also
+ * if that is the one that wants more: so none has less than an equal share while others have more
+ * and it wants more. The sum goes that was finished first: a worker that still wants it makes the
+ * root gather anew, as after a restart. Where the tenant has no finished sum, one goes that has not
+ * grown for a second, also another tenant's; then that of the latest chunk, or, where the tenant
+ * itself wants more, of a later chunk of the same job, whose ranks may wait for this one. Otherwise
+ * a message that needs memory is refused and counted (`full`), and its worker sends again. None of
+ * this takes longer where there are more sums.
  */
 #ifndef TALLY_SPILL_SUMS_H
 #define TALLY_SPILL_SUMS_H
@@ -42,7 +45,7 @@ struct spill_job_options {
 	struct tally_set everyone;
 	struct sockaddr_storage service; /* messages to other addresses are of other jobs */
 	uint32_t id;
-	uint16_t tenant; /* whatever the caller numbers so */
+	uint16_t tenant; /* whatever the caller numbers so, below TALLY_TENANTS_MAX */
 	uint16_t epoch;
 	uint16_t window; /* a power of two; the job has twice as many slots */
 	uint16_t payload_bytes;
@@ -84,10 +87,10 @@ struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function s
 void spill_free(struct spill *s);
 
 /*
- * A job, from now on. One of the same number and epoch gets other children and keeps its sums; any
- * other one of the same number goes. -EINVAL: the window is no power of two, the payload is not of
- * whole blocks, there is no child, a worker has none or two, or a child has a key that the
- * job has not; -ENOMEM.
+ * A job, from now on. One of the same number, epoch and tenant gets other children and keeps its
+ * sums; any other one of the same number goes. -EINVAL: the window is no power of two, the payload
+ * is not of whole blocks, there is no child, a worker has none or two, a child has a key that the
+ * job has not, or there is no such tenant; -ENOMEM.
  */
 int spill_job_put(struct spill *s, const struct spill_job_options *options);
 
@@ -128,6 +131,7 @@ void spill_each(const struct spill *s, spill_job_function function, void *contex
 
 struct spill_memory {
 	size_t bytes, bytes_max; /* of sums */
+	size_t tenant_bytes[TALLY_TENANTS_MAX]; /* what of `bytes` is whose */
 	uint64_t evicted; /* sums that made room */
 	uint64_t full; /* messages that were refused for want of memory */
 };

@@ -11,14 +11,15 @@ enum {
 	BUCKETS = 1024, /* of jobs by number */
 };
 
-/* Slots with memory: those whose sums are finished, and the others; oldest first. */
+/* A ring of slots with memory, oldest first: `.newer` of its head is the oldest one. */
 struct links {
 	struct links *older, *newer;
 };
 
 struct slot {
-	struct links links; /* alone without memory */
-	uint32_t grown_ms; /* when the sum grew last; of sums that are not finished */
+	struct links links; /* in a ring of its tenant; alone without memory */
+	struct links begun; /* in that of its job; alone where the sum is finished, too */
+	uint32_t used_ms; /* when the sum grew last; of a finished one: was wanted last */
 	struct tally_slot_state state;
 	struct spill_job *job;
 	uint64_t *word; /* NULL: no payload so far */
@@ -35,6 +36,7 @@ struct spill_job {
 	size_t payload_bytes;
 	uint32_t slots; /* a power of two */
 	struct slot *slot;
+	struct links begun; /* ring of sums that are not finished: that of the latest chunk last */
 	unsigned int children;
 	struct spill_child *child;
 	struct tally_tenant *limits;
@@ -44,9 +46,15 @@ struct spill_job {
 	struct tally_counter counter[TALLY_OUTCOME_COUNT];
 };
 
+/* The sums of one tenant. */
+struct share {
+	struct links finished; /* ring: by when they were wanted last */
+	struct links gathering; /* ring: by when they grew last */
+};
+
 struct spill {
 	struct spill_memory memory;
-	struct links finished, gathering; /* rings: .newer is the oldest slot */
+	struct share share[TALLY_TENANTS_MAX]; /* by tenant */
 	struct spill_job *bucket[BUCKETS];
 	unsigned int jobs;
 	uint16_t boot;
@@ -68,8 +76,9 @@ void slot_drop_words(struct spill *s, struct slot *slot);
 /* Room for the words of this slot's sum. */
 bool slot_has_words(struct spill *s, struct slot *slot, const struct tally_offer *o);
 
-/* After an offer; `grown`: the slot has taken it. */
-void slot_link(struct spill *s, struct slot *slot, bool grown, uint32_t now_ms);
+/* After an offer; `before`: what the slot was. */
+void slot_link(struct spill *s, struct slot *slot, const struct tally_slot_state *before,
+	       uint32_t now_ms);
 
 /* --- jobs.c */
 
