@@ -138,6 +138,7 @@ static void tenants_fill(const struct exporter *x, struct exposition *e)
 			.slots_quota = books_quota(b, i),
 			.slots_used = books_held(b, i),
 			.slots_lent = books_lent(b, i),
+			.software_bytes = x->sampler->software.tenant_bytes[i],
 		};
 		if (flow)
 			e->tenant[n].rates = flow->rates;

@@ -130,6 +130,11 @@ static void slots_print(FILE *f, const struct metrics_snapshot *s)
 		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "used"), t->slots_used);
 		whole(f, "tenant_slots", LABELS("tenant", t->name, "kind", "lent"), t->slots_lent);
 	}
+	family(f, "tenant_software_memory_bytes", "gauge",
+	       "Memory of a tenant's sums in software.");
+	for (size_t i = 0; i < s->tenant_count; i++)
+		whole(f, "tenant_software_memory_bytes", LABELS("tenant", s->tenants[i].name),
+		      s->tenants[i].software_bytes);
 }
 
 static void jobs_print(FILE *f, const struct metrics_snapshot *s)

@@ -5,7 +5,7 @@
  * the families.
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
- * for each job, 9 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
+ * for each job, 10 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
  * out and counted, so that the text stays below 52 MB; 64 jobs on 4 ports make about half a
  * megabyte.
  */
@@ -62,6 +62,7 @@ struct metrics_tenant {
 	uint32_t slots_quota;
 	uint32_t slots_used; /* of its quota */
 	uint32_t slots_lent; /* to it */
+	uint64_t software_bytes; /* memory of its sums in software */
 	struct traffic_rates rates;
 };
 

@@ -70,8 +70,8 @@ static int prepare(void **state)
 		"resnet", "red", METRICS_JOB_RUNNING, 8, 8, 256, rates_of(1)
 	};
 	job[1] = (struct metrics_job){ "bert", "blue", METRICS_JOB_FORMING, 4, 3, 0, rates_of(2) };
-	tenant[0] = (struct metrics_tenant){ "red", 1024, 256, 128, rates_of(3) };
-	tenant[1] = (struct metrics_tenant){ "blue", 512, 0, 0, rates_of(4) };
+	tenant[0] = (struct metrics_tenant){ "red", 1024, 256, 128, 77, rates_of(3) };
+	tenant[1] = (struct metrics_tenant){ "blue", 512, 0, 0, 0, rates_of(4) };
 	describe_links();
 	snapshot = (struct metrics_snapshot){
 		.version = "1.2.3",
@@ -173,6 +173,7 @@ static void gauges_say_what_the_snapshot_says(void **state)
 		"tally_tenant_slots{tenant=\"red\",kind=\"quota\"} 1024",
 		"tally_tenant_slots{tenant=\"red\",kind=\"used\"} 256",
 		"tally_tenant_slots{tenant=\"red\",kind=\"lent\"} 128",
+		"tally_tenant_software_memory_bytes{tenant=\"red\"} 77",
 		"tally_jobs{state=\"waiting\"} 0",
 		"tally_jobs{state=\"forming\"} 1",
 		"tally_jobs{state=\"running\"} 1",
