@@ -4,11 +4,12 @@
  * whatever job it says, of rank 0, as if from the address FROM. Their words are junk, so that one
  * that is summed shows.
  *
- *	flood SERVICE FROM JOB EPOCH WORKERS RATE SECONDS [asks|sums]
+ *	flood SERVICE FROM JOB EPOCH WORKERS RATE SECONDS [asks|sums|parts]
  *
  * With `asks`, contributions are short, and each makes the root ask all workers for the others.
  * `sums` are no contributions, but repairs: each leaves once for each worker. Both are of a chunk
- * of their own.
+ * of their own. `parts` begin a sum in each slot of the largest ring, and never end it: the ranks
+ * but the last take turns, and only the first has a payload.
  *
  * Prints how many packets left.
  */
@@ -27,6 +28,7 @@
 enum {
 	BLOCKS = 22, /* 1,408 bytes: a full packet */
 	BURST_PER_SECOND = 1000,
+	SLOTS = 2 * TALLY_WINDOW_MAX,
 };
 
 struct message {
@@ -68,6 +70,7 @@ enum what {
 	LATE,
 	ASKS,
 	SUMS,
+	PARTS,
 };
 
 /*
@@ -84,11 +87,34 @@ static void message_turn(struct message *m, unsigned long n, unsigned int worker
 	m->header.tag = tally_le64(tally_tag(&m->header, &set));
 }
 
+static void part_turn(struct message *m, unsigned long n, unsigned int workers)
+{
+	const unsigned long slot = n % SLOTS, turn = n / SLOTS, ranks = workers - 1;
+	struct tally_set set = { { 0 } };
+
+	tally_set_add(&set, turn % ranks);
+	tally_header_set_put(&m->header, &set);
+	m->header.sender = tally_le16(turn % ranks);
+	m->header.blocks = turn % ranks ? 0 : BLOCKS;
+	m->header.seq = tally_le32(slot + turn / ranks * SLOTS);
+	m->header.tag = tally_le64(tally_tag(&m->header, &set));
+}
+
+static size_t message_bytes(const struct message *m)
+{
+	return sizeof(m->header) + m->header.blocks * (size_t)TALLY_BLOCK_BYTES;
+}
+
 static enum what what_of(const char *name)
 {
-	if (name && strcmp(name, "asks") != 0 && strcmp(name, "sums") != 0)
-		errx(2, "%s: neither asks nor sums", name);
-	return !name ? LATE : *name == 'a' ? ASKS : SUMS;
+	static const char *const names[] = { [ASKS] = "asks", [SUMS] = "sums", [PARTS] = "parts" };
+
+	for (enum what what = ASKS; name && what <= PARTS; what++)
+		if (!strcmp(name, names[what]))
+			return what;
+	if (name)
+		errx(2, "%s: neither asks nor sums nor parts", name);
+	return LATE;
 }
 
 int main(int argc, char **argv)
@@ -98,17 +124,16 @@ int main(int argc, char **argv)
 	unsigned int workers;
 	enum what what;
 	uint64_t began_ns, base;
-	size_t bytes;
 	int fd;
 
 	if (argc != 8 && argc != 9)
-		errx(2, "usage: flood SERVICE FROM JOB EPOCH WORKERS RATE SECONDS [asks|sums]");
+		errx(2,
+		     "usage: flood SERVICE FROM JOB EPOCH WORKERS RATE SECONDS [asks|sums|parts]");
 	fd = connect_to(argv[1], argv[2]);
 	workers = strtoul(argv[5], NULL, 10);
 	rate = strtoul(argv[6], NULL, 10);
 	seconds = strtoul(argv[7], NULL, 10);
 	what = what_of(argv[8]);
-	bytes = what == ASKS ? sizeof(m.header) : sizeof(m);
 	m.header = (struct tally_header){
 		.magic = TALLY_MAGIC,
 		.version = TALLY_VERSION,
@@ -133,8 +158,11 @@ int main(int argc, char **argv)
 			sent = due;
 		}
 		for (; sent < due && sent < rate * seconds; sent++) {
-			message_turn(&m, base + sent, workers, what);
-			if (send(fd, &m, bytes, 0) < 0 && sent < due - rate)
+			if (what == PARTS)
+				part_turn(&m, sent, workers);
+			else
+				message_turn(&m, base + sent, workers, what);
+			if (send(fd, &m, message_bytes(&m), 0) < 0 && sent < due - rate)
 				break; /* a full queue or a refusal: it goes on all the same */
 		}
 		nanosleep(&tick, NULL); /* the pace, not a wait for anything */

@@ -18,7 +18,7 @@ of_job() { ctl --json job list "$1" | jq ".[0].$2"; }
 outcome() { ctl --json stats --job "$1" | jq ".$2.packets"; }
 at_port() { ctl --json stats --port "$1" | jq ".$2.packets"; }
 
-flood() { # JOB PACKETS-PER-SECOND SECONDS [asks|sums]: from w0, in the name of the job's rank 0
+flood() { # JOB PACKETS-PER-SECOND SECONDS [asks|sums|parts]: from w0, in the name of the job's rank 0
 	local from
 	from=$(of_job "$1" 'members[0].address' | jq -r 'sub(":.*"; "")')
 	exec_on w0 "$build/tests/e2e/flood" "$(bed addr n0 4)" "${from:-$(bed addr w0)}" "$(of_job "$1" id)" "$(of_job "$1" epoch)" "$(of_job "$1" workers)" "${@:2}"
@@ -36,8 +36,8 @@ crowds_may_stay() {
 	mkfifo "$work/stay"
 	exec {stay}<>"$work/stay"
 }
-crowd() { # JOB TENANT
-	create_job "$1" 64 --tenant "$2" --tags no
+crowd() { # JOB TENANT [tallyctl options...]
+	create_job "$1" 64 --tenant "$2" --tags no "${@:3}"
 	"$build/tests/e2e/cycles" "$join" "$1" "$work/$1.token" 64 "$(bed addr w2 4)" 0 \
 		<&"$stay" >/dev/null &
 	until_true state_is "$1" running

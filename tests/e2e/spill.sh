@@ -8,8 +8,8 @@
 #   w1 ──┼── n0      1 Gbit/s; n0 runs `tally-node spill`, or tallyd
 #   w2 ──┤
 #   w3 ──┘
-# shellcheck source=tests/e2e/agent_lib.sh
-source "$(dirname "$0")/agent_lib.sh"
+# shellcheck source=tests/e2e/noise_lib.sh
+source "$(dirname "$0")/noise_lib.sh"
 
 memory=64 # MiB of sums
 nobody=65534
@@ -144,7 +144,7 @@ agent_star() {
 	create_job second 4 --tenant red
 }
 in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; }
-of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all"; }
+chunks_of() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all"; }
 
 # Its workers also agree on something before and after.
 counted() { (($(completed_of "$1") >= $(jq .chunks "$work/w0.$1"))); }
@@ -159,7 +159,7 @@ a_job_over_its_quota_is_summed_in_software() {
 	agent_star
 	join_all first w0 w1 w2 w3 -- -b 1M -e 1M -n 20 -w 0
 	joined_end
-	of_job first "!="
+	chunks_of first "!="
 	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 8 -w 0 -s $((4 * slow))
 	until_true in_software second true
 	grep "run begins, summed in software.*job=second" "$work/tallyd.log"
@@ -170,7 +170,7 @@ a_job_over_its_quota_is_summed_in_software() {
 	on n0 "$build/tallyctl" --socket "$control" doctor | has 'warn  software    job second is summed in software'
 	until_true has_sums_in_memory
 	joined_end
-	of_job second ==
+	chunks_of second ==
 	until_true counted second
 	(($(ctl --json stats --tenant red | jq .COMPLETED.packets) >=
 		$(completed_of first) + $(completed_of second)))
@@ -178,7 +178,7 @@ a_job_over_its_quota_is_summed_in_software() {
 	ctl job del first
 	join_all second w0 w1 w2 w3 -- -b 1M -e 1M -n 5 -w 0
 	joined_end
-	of_job second "!="
+	chunks_of second "!="
 }
 
 rates_hold_in_software() {
@@ -188,11 +188,54 @@ rates_hold_in_software() {
 	join_all second w0 w1 w2 w3 -- -b 256K -e 256K -n 8 -w 0
 	until_true in_software second true
 	joined_end
-	of_job second ==
+	chunks_of second ==
 	refused=$(ctl --json stats --job second | jq .OVER_RATE.packets)
 	((refused > 0))
 	# Eight packets a chunk, at 4,000 a second, of which 400 at once.
 	jq -se '.[0] | .chunks * 8 / (.time_us * .iterations / 1e6) < 4400' "$work/w0.second"
+}
+
+# Of sums that grow and are never finished, so that none has stalled, at a rate that red may have.
+one_that_floods_leaves_the_other_its_memory() {
+	local jobs=6 job alone beside flooder=()
+	agent_network <<-END
+		host w0 w1 w2 w3
+		node n0
+		link w0 n0 rate 1gbit
+		link w1 n0 rate 1gbit
+		link w2 n0 rate 200mbit
+		link w3 n0 rate 200mbit
+	END
+	cat >>"$work/tallyd.yaml" <<-END
+		spill: {memory_mib: 16}
+		tenants: [{name: red, slots: 0, packets_per_second: 15k}, {name: blue, slots: 0}]
+	END
+	start_agent
+	create_job blues 2 --tenant blue
+	crowds_may_stay
+	for ((job = 0; job < jobs; job++)); do
+		crowd "red$job" red --window 1024
+		(flood "red$job" $((14400 / jobs)) 100 parts) &
+		flooder+=($!)
+	done
+	until_true memory_is_full
+	# This machine may have had something else to do once or twice.
+	for _ in 1 2 3; do
+		kill -STOP "${flooder[@]}"
+		alone=$(blue_runs -n 40)
+		kill -CONT "${flooder[@]}"
+		until_true memory_is_full
+		beside=$(blue_runs -n 40)
+		memory_is_full
+		echo "alone $alone ms, beside a flood $beside ms"
+		jq -en "$beside <= 1.5 * $alone" && return
+	done
+	return 1
+}
+in_metrics() { on n0 curl --silent --fail http://127.0.0.1:9464/metrics | awk -v "series=$1" '$1 == series { print $2 }'; }
+memory_is_full() {
+	(($(in_metrics 'tally_software_memory_bytes{kind="used"}') > 16 * 1000 * 1000)) &&
+		(($(in_metrics 'tally_tenant_software_memory_bytes{tenant="red"}') > 12 * 1000 * 1000))
 }
 
 refused_beyond() { (($(ctl --json stats | jq ".$1.packets") > $2)); } # OUTCOME PACKETS
@@ -213,11 +256,11 @@ ingress_points_hold_in_software() {
 	until_true refused_beyond OTHER_PORT 10
 	ctl tenant set red "${elsewhere[@]}" --ingress w3 >/dev/null
 	joined_end
-	of_job second ==
+	chunks_of second ==
 	create_job six 2 --tenant red --service "$(bed addr n0 6)"
 	family=6 join_all six w0 w2 -- -b 64K -e 64K -n 4 -w 0
 	joined_end
-	of_job six ==
+	chunks_of six ==
 	# Which VLAN it was, software does not know.
 	ctl tenant set red "${elsewhere[@]}" --ingress "w3 vlan 5" >/dev/null
 	refuses "quota of 256" ctl job create third --workers 4 --tenant red
@@ -231,7 +274,7 @@ a_run_in_software_goes_on_when_tallyd_is_killed() {
 	start_agent
 	in_software second true
 	loses_slots=1 joined_end # with tallyd go the sums
-	of_job second ==
+	chunks_of second ==
 	until_true state_is second waiting
 }
 
@@ -258,6 +301,7 @@ facts collectives_are_exact_without_loss \
 	ranks_with_keys_are_summed_and_nobody_forges \
 	a_job_over_its_quota_is_summed_in_software \
 	rates_hold_in_software \
+	one_that_floods_leaves_the_other_its_memory \
 	ingress_points_hold_in_software \
 	a_run_in_software_goes_on_when_tallyd_is_killed \
 	workers_that_go_while_there_is_no_agent_leave_a_run_in_software
