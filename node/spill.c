@@ -77,7 +77,7 @@ int node_spill(const struct command_line *q, struct why *why)
 	if (r == 0)
 		r = serve_open(q->memory, &serve);
 	if (r == 0)
-		r = serve_listen(serve, &run.service, true, &socket, why);
+		r = serve_listen(&serve, 1, &run.service, true, &socket, why);
 	if (r == 0)
 		r = job_put(serve_spill(serve), &run, &installation, why);
 	if (r < 0)

@@ -2,7 +2,6 @@
 #include "serve.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
@@ -16,6 +15,7 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/owned.h"
+#include "listen.h"
 
 enum {
 	RECEIVES = 8, /* of one system call, each up to 64 datagrams */
@@ -24,10 +24,8 @@ enum {
 	RUN_MAX = 64, /* datagrams of one segmented send */
 	RUN_BYTES_MAX = 65000,
 	SENDS = 64, /* runs of one system call */
-	BUFFER_BYTES = 64 << 20, /* of the socket, each way */
 	ROOM_WAIT_MS = 10, /* for room in the socket's buffer */
 	AGAIN_MAX = 64, /* of the runs of one call, after errors */
-	LOOPBACK = 1, /* interface: in each network namespace */
 };
 
 /* Room for one number beside a message that leaves. */
@@ -62,6 +60,7 @@ struct outgoing {
 
 struct serve_socket {
 	struct serve_socket *next;
+	struct serve_socket *beside; /* ring: the sockets of other threads at this address */
 	struct sockaddr_storage service;
 	int fd;
 	bool segments; /* the kernel cuts runs */
@@ -310,14 +309,19 @@ unsigned int serve_some(struct serve *s, struct serve_socket *socket)
 
 /* --- who has gone */
 
+/* At all sockets of the address: the kernel takes one of them, whoever has asked. */
 static int hear_errors(const struct serve_socket *s, int on)
 {
 	const bool ipv6 = s->service.ss_family == AF_INET6;
+	const struct serve_socket *each = s;
 
-	return setsockopt(s->fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, &on,
-			  sizeof(on)) < 0
-		       ? -errno
-		       : 0;
+	do {
+		if (setsockopt(each->fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR,
+			       &on, sizeof(on)) < 0)
+			return -errno;
+		each = each->beside;
+	} while (each != s);
+	return 0;
 }
 
 int serve_ask(struct serve_socket *s, const struct sockaddr_storage *to, const void *bytes,
@@ -342,91 +346,39 @@ uint64_t serve_unsent(const struct serve *s) { return s->unsent; }
 
 /* --- life */
 
-static void set_buffer(int fd, int force, int option)
+static int sockets_open(struct sockaddr_storage *service, bool local, unsigned int threads,
+			struct serve_socket **ret, int *ret_fd, struct why *why)
 {
-	int want = BUFFER_BYTES;
-
-	/* The FORCE variants need CAP_NET_ADMIN; without it the system's limit must do. */
-	if (setsockopt(fd, SOL_SOCKET, force, &want, sizeof(want)) < 0)
-		setsockopt(fd, SOL_SOCKET, option, &want, sizeof(want));
+	for (unsigned int i = 0; i < threads; i++) {
+		ret[i] = calloc(1, sizeof(**ret));
+		if (!ret[i])
+			return why_say(why, -ENOMEM, "out of memory");
+	}
+	return listen_open(service, local, threads, ret_fd, why);
 }
 
-/*
- * Nothing from this machine itself: the kernel would say that it came in by the interface which has
- * the service address, whoever sent it.
- */
-static int refuse_local(int fd)
+int serve_listen(struct serve *const *serve, unsigned int threads,
+		 const struct sockaddr_storage *service, bool local, struct serve_socket **ret,
+		 struct why *why)
 {
-	static struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOOPBACK, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-	};
-	const struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	struct serve_socket *socket[LISTEN_THREADS_MAX] = { NULL };
+	struct sockaddr_storage at = *service;
+	int fd[LISTEN_THREADS_MAX];
+	int r = sockets_open(&at, local, threads, socket, fd, why);
 
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
-											   : 0;
-}
-
-static int socket_bind(struct serve_socket *s, bool local, struct why *why)
-{
-	socklen_t length = sizeof(s->service);
-	char text[ADDRESS_BYTES];
-	int on = 1, r;
-
-	endpoint_print(&s->service, text, sizeof(text));
-	s->fd = socket(s->service.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->fd < 0)
-		return why_say(why, -errno, "cannot make a UDP socket: %s", strerror(errno));
-	r = local ? 0 : refuse_local(s->fd);
-	if (r < 0)
-		return why_say(why, r, "cannot attach a filter to the socket at %s: %s", text,
-			       strerror(-r));
-	setsockopt(s->fd, SOL_IP, IP_FREEBIND, &on, sizeof(on));
-	setsockopt(s->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
-	/* Without it no interface is known, and what has points comes in nowhere. */
-	if (s->service.ss_family == AF_INET)
-		setsockopt(s->fd, SOL_IP, IP_PKTINFO, &on, sizeof(on));
-	else
-		setsockopt(s->fd, SOL_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
-	set_buffer(s->fd, SO_RCVBUFFORCE, SO_RCVBUF);
-	set_buffer(s->fd, SO_SNDBUFFORCE, SO_SNDBUF);
-	if (bind(s->fd, (struct sockaddr *)&s->service, endpoint_length(&s->service)) < 0)
-		return why_say(why, -errno,
-			       errno == EADDRINUSE
-				       ? "something listens at %s already: is it another tallyd?"
-				       : "cannot listen at %s (%s)",
-			       text, strerror(errno));
-	getsockname(s->fd, (struct sockaddr *)&s->service, &length);
-	return 0;
-}
-
-static void socket_close(struct serve_socket *s)
-{
-	if (s && s->fd >= 0)
-		close(s->fd);
-	free(s);
-}
-
-static inline void socket_closep(struct serve_socket **s) { socket_close(*s); }
-
-int serve_listen(struct serve *s, const struct sockaddr_storage *service, bool local,
-		 struct serve_socket **ret, struct why *why)
-{
-	_cleanup_(socket_closep) struct serve_socket *at = calloc(1, sizeof(*at));
-	int r;
-
-	if (!at)
-		return why_say(why, -ENOMEM, "out of memory");
-	*at = (struct serve_socket){
-		.next = s->sockets, .service = *service, .fd = -1, .segments = true
-	};
-	r = socket_bind(at, local, why);
-	if (r < 0)
-		return r;
-	*ret = s->sockets = TAKE_PTR(at);
-	return 0;
+	for (unsigned int i = 0; i < threads; i++) {
+		if (r < 0) {
+			free(socket[i]);
+			continue;
+		}
+		*socket[i] = (struct serve_socket){ .next = serve[i]->sockets,
+						    .beside = socket[(i + 1) % threads],
+						    .service = at,
+						    .fd = fd[i],
+						    .segments = true };
+		ret[i] = serve[i]->sockets = socket[i];
+	}
+	return r;
 }
 
 int serve_open(size_t bytes_max, struct serve **ret)
@@ -456,7 +408,8 @@ void serve_close(struct serve *s)
 	while (s->sockets) {
 		struct serve_socket *next = s->sockets->next;
 
-		socket_close(s->sockets);
+		close(s->sockets->fd);
+		free(s->sockets);
 		s->sockets = next;
 	}
 	free(s->buffer);

@@ -136,25 +136,33 @@ static uint32_t frame_bytes(const struct sockaddr_storage *service, size_t lengt
 }
 
 /* May this message come in, and is it paid for? As the data plane asks: bpf/tenant.bpf.h. */
-static enum tally_outcome pay(struct tally_tenant *t, uint32_t bytes, uint64_t now_ns)
+static enum tally_outcome pay(struct spill_limits *l, uint32_t bytes, uint64_t now_ns)
 {
-	if (t && t->limited && !tally_buckets_take(&t->packets, &t->bytes, bytes, now_ns))
-		return TALLY_OVER_RATE;
-	return TALLY_GO_ON;
+	bool paid;
+
+	if (!l || !l->is.limited)
+		return TALLY_GO_ON;
+	pthread_mutex_lock(&l->lock);
+	paid = tally_buckets_take(&l->is.packets, &l->is.bytes, bytes, now_ns);
+	pthread_mutex_unlock(&l->lock);
+	return paid ? TALLY_GO_ON : TALLY_OVER_RATE;
 }
 
 /* What leaves is paid for, and never held back. */
 static void pay_reply(const struct spill_reply *r, uint64_t now_ns)
 {
 	const struct tally_header *h = (const struct tally_header *)r->header;
-	struct tally_tenant *t = r->job->limits;
+	struct spill_limits *l = r->job->limits;
 	uint32_t copies = r->to == TALLY_TO_GROUP ? r->job->children : 1;
 	bool everyone = tally_le16_get(h->recipient) == TALLY_EVERYONE;
 	uint64_t bytes = (uint64_t)copies * frame_bytes(&r->job->service, r->header_bytes) +
 			 (everyone ? copies : 1) * (uint64_t)r->payload_bytes;
 
-	if (t && t->limited)
-		tally_buckets_charge(&t->packets, &t->bytes, copies, bytes, now_ns);
+	if (!l || !l->is.limited)
+		return;
+	pthread_mutex_lock(&l->lock);
+	tally_buckets_charge(&l->is.packets, &l->is.bytes, copies, bytes, now_ns);
+	pthread_mutex_unlock(&l->lock);
 }
 
 static bool is_forged(const struct spill_job *j, const struct tally_header *h,

@@ -18,6 +18,7 @@
 #ifndef TALLY_SPILL_SUMS_H
 #define TALLY_SPILL_SUMS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,12 @@ struct spill_child {
 	struct sockaddr_storage address;
 };
 
+/* What a tenant may send; its jobs may be in spills of several threads. */
+struct spill_limits {
+	pthread_mutex_t lock; /* guards the buckets, if `is.limited` */
+	struct tally_tenant is;
+};
+
 /* What makes a job: all that the caller says of it. */
 struct spill_job_options {
 	struct tally_set everyone;
@@ -51,7 +58,7 @@ struct spill_job_options {
 	uint16_t payload_bytes;
 	unsigned int children;
 	const struct spill_child *child; /* copied */
-	struct tally_tenant *limits; /* who pays; stays where it is; NULL: no limits */
+	struct spill_limits *limits; /* who pays; stays where it is; NULL: no limits */
 	const struct spill_points *points; /* stays where it is; NULL: messages come in anywhere */
 	const struct tally_key *key; /* by rank, TALLY_WORKERS_MAX; copied. NULL: no rank keys */
 	const struct tally_key *node_key; /* of who sends sums of several ranks; copied. NULL: none

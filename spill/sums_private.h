@@ -39,7 +39,7 @@ struct spill_job {
 	struct links begun; /* ring of sums that are not finished: that of the latest chunk last */
 	unsigned int children;
 	struct spill_child *child;
-	struct tally_tenant *limits;
+	struct spill_limits *limits;
 	const struct spill_points *points; /* NULL: anywhere */
 	struct tally_key *key; /* by number, secrets; NULL: none */
 	bool node_key;

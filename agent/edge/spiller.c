@@ -33,7 +33,7 @@ struct spiller {
 	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
 	struct serve_socket *socket[SPILLER_SERVICES_MAX];
 	struct serve *serve;
-	struct tally_tenant tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
+	struct spill_limits tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
 	struct spill_points points[TALLY_TENANTS_MAX]; /* the same */
 };
 
@@ -130,7 +130,7 @@ static int service_open(struct spiller *s, const struct sockaddr_storage *servic
 			       SPILLER_SERVICES_MAX);
 	if (i < s->services)
 		return 0;
-	r = serve_listen(s->serve, service, false, &s->socket[i], why);
+	r = serve_listen(&s->serve, 1, service, false, &s->socket[i], why);
 	if (r < 0)
 		return r;
 	s->service[s->services++] = *service;
@@ -213,7 +213,7 @@ void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplan
 							.source = point[i].address,
 							.bits = point[i].bits };
 	pthread_mutex_lock(&s->lock);
-	limits_put(limits, &s->tenant[index]);
+	limits_put(limits, &s->tenant[index].is);
 	s->points[index] = points;
 	pthread_mutex_unlock(&s->lock);
 }
@@ -323,9 +323,11 @@ int spiller_open(size_t bytes_max, struct spiller **ret)
 
 	if (!s)
 		return -ENOMEM;
-	s->tenant[0].priority = UINT8_MAX;
+	s->tenant[0].is.priority = UINT8_MAX;
 	s->points[0].anywhere = true;
 	pthread_mutex_init(&s->lock, NULL);
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		pthread_mutex_init(&s->tenant[i].lock, NULL);
 	error = serve_open(bytes_max, &s->serve);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (error == 0 && (s->wake < 0 || pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0))

@@ -33,7 +33,7 @@ enum {
 struct world {
 	struct spill *spill;
 	struct sockaddr_storage service;
-	struct tally_tenant *limits;
+	struct spill_limits *limits;
 	const struct spill_points *points;
 	const struct tally_key *node_key;
 	struct tally_set everyone;

@@ -41,7 +41,7 @@ static void service_open(struct service *s, const char *address, bool local)
 
 	assert_int_equal(address_parse(address, TALLY_UDP_PORT, &s->address), 0);
 	endpoint_port_set(&s->address, 0);
-	assert_int_equal(serve_listen(serve, &s->address, local, &s->socket, &why), 0);
+	assert_int_equal(serve_listen(&serve, 1, &s->address, local, &s->socket, &why), 0);
 	assert_int_equal(getsockname(serve_fd(s->socket), (struct sockaddr *)&s->address, &length),
 			 0);
 	s->worker = socket_make(s->address.ss_family);

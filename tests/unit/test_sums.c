@@ -348,10 +348,11 @@ static enum tally_outcome contribute_at(struct world *w, uint32_t seq, unsigned 
 static void a_tenant_pays_for_what_comes_and_for_copies(void **state)
 {
 	const int64_t frame = 14 + 20 + 8 + sizeof(struct tally_header) + SUM_BYTES;
-	struct tally_tenant tenant = {
-		.limited = 1,
-		.packets = { .rate = 10, .burst = WORKERS + 1, .level = WORKERS + 1 },
-		.bytes = { .rate = 1000, .burst = 100 * frame, .level = 100 * frame },
+	struct spill_limits tenant = {
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.is = { .limited = 1,
+			.packets = { .rate = 10, .burst = WORKERS + 1, .level = WORKERS + 1 },
+			.bytes = { .rate = 1000, .burst = 100 * frame, .level = 100 * frame } },
 	};
 	struct spill_reply reply;
 	struct world w;
@@ -362,8 +363,8 @@ static void a_tenant_pays_for_what_comes_and_for_copies(void **state)
 	for (unsigned int rank = 0; rank < WORKERS; rank++)
 		assert_int_equal(contribute_at(&w, 0, rank, 1, &reply),
 				 rank + 1 < WORKERS ? TALLY_ABSORBED : TALLY_COMPLETED);
-	assert_int_equal(tenant.packets.level, 1 - WORKERS);
-	assert_int_equal(tenant.bytes.level, (100 - 2 * WORKERS) * frame);
+	assert_int_equal(tenant.is.packets.level, 1 - WORKERS);
+	assert_int_equal(tenant.is.bytes.level, (100 - 2 * WORKERS) * frame);
 	assert_int_equal(contribute_at(&w, 1, 0, 1, &reply), TALLY_OVER_RATE);
 	assert_int_equal(reply.to, TALLY_TO_NOBODY);
 	assert_int_equal(contribute_at(&w, 1, 0, WORKERS * TALLY_SECOND_NS, &reply),
