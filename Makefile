@@ -24,7 +24,7 @@ SIM     := $(wildcard sim/*.c)
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
-	   $(BUILD)/tests/unit/test_progress_races
+	   $(addprefix $(BUILD)/tests/unit/,test_progress_races test_spiller_races)
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
@@ -292,6 +292,10 @@ $(BUILD)/races/%.o: %.c
 	$(call say,CC  )$(CC) $(CFLAGS) -fsanitize=thread -c $< -o $@
 $(BUILD)/tests/unit/test_progress_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_progress.c \
 	$(CLIENT) $(COMMON))
+$(BUILD)/tests/unit/test_spiller_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_spiller.c \
+	agent/edge/spiller.c agent/edge/refused.c agent/core/installation.c agent/core/limits.c agent/core/port_check.c \
+	$(wildcard spill/*.c) $(COMMON))
+$(BUILD)/tests/unit/%_races:
 	@mkdir -p $(@D)
 	$(call say,LD  )$(CC) -fsanitize=thread -o $@ $^ -lcmocka -lm
 

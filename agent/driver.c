@@ -433,7 +433,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 		r = sd_event_add_time(loop, &d->deadline, CLOCK_MONOTONIC, 0, SLACK_US, on_deadline,
 				      d);
 	if (r >= 0)
-		r = spiller_open((size_t)config->spill_mib << 20, &d->spiller);
+		r = spiller_open((size_t)config->spill_mib << 20, config->spill_threads, false,
+				 &d->spiller);
 	if (r >= 0)
 		r = start(d, why);
 	if (r == 0)

@@ -15,6 +15,7 @@
 #include "common/address.h"
 #include "common/file.h"
 #include "common/ranks.h"
+#include "spill/listen.h"
 #include "tally_node.h"
 
 enum {
@@ -32,8 +33,8 @@ static const char help[] =
 	"       tally-node job del JOB\n"
 	"       tally-node job list [--json]\n"
 	"       tally-node stats [--all] [--json]                    show packets by their outcome\n"
-	"       tally-node spill FILE [--memory MIB] [--via RANKS=ADDRESS]...\n"
-	"                                                            sum a job without XDP, here\n"
+	"       tally-node spill FILE... [--memory MIB] [--threads N] [--via RANKS=ADDRESS]...\n"
+	"                                                            sum jobs without XDP, here\n"
 	"\n"
 	"  --mode MODE          native (in the driver), generic (in the stack), tc (no XDP), or\n"
 	"                       auto: native; generic where the driver refuses; tc where XDP\n"
@@ -55,6 +56,7 @@ static const char help[] =
 	"  --pin DIR            where the node is pinned (/sys/fs/bpf/tally); another directory\n"
 	"                       for each node, if there are several on a machine\n"
 	"  --memory MIB         of all sums in software together (64)\n"
+	"  --threads N          that sum in software, 1 to 16; each job is one thread's (1)\n"
 	"  --json               print JSON\n"
 	"  --all                show counters that are 0, too\n"
 	"  -v, --verbose        print messages of the kernel and libbpf, too\n"
@@ -77,6 +79,7 @@ enum option_bit {
 	POOL = 1 << 9,
 	POLICY = 1 << 10,
 	BORROW = 1 << 11,
+	THREADS = 1 << 12,
 };
 
 static const struct option long_options[] = {
@@ -89,6 +92,7 @@ static const struct option long_options[] = {
 	{ "all", no_argument, NULL, ALL },
 	{ "share", no_argument, NULL, SHARE },
 	{ "memory", required_argument, NULL, MEMORY },
+	{ "threads", required_argument, NULL, THREADS },
 	{ "pool", required_argument, NULL, POOL },
 	{ "policy", required_argument, NULL, POLICY },
 	{ "borrow", required_argument, NULL, BORROW },
@@ -114,7 +118,7 @@ static const struct command {
 	{ "job", "add", BELOW | BORROW | VIA, 1, 1, job_add },
 	{ "job", "del", 0, 1, 1, job_del },
 	{ "job", "list", JSON, 0, 0, job_list },
-	{ "spill", NULL, MEMORY | VIA, 1, 1, node_spill },
+	{ "spill", NULL, MEMORY | THREADS | VIA, 1, INT_MAX, node_spill },
 };
 
 /* Or a letter, none of which is a power of two. */
@@ -189,14 +193,14 @@ static struct tally_borrowed_policy policy_parse(const char *text)
 	return policy;
 }
 
-static size_t memory_parse(const char *text)
+static uint32_t number_parse(const char *option, const char *text, const char *of, uint32_t most)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
 
-	if (*text < '0' || *text > '9' || *end || n < 1 || n > MEMORY_MIB_MAX)
-		usage("--memory %s: must be a number of MiB from 1 to %d", text, MEMORY_MIB_MAX);
-	return n << 20;
+	if (*text < '0' || *text > '9' || *end || n < 1 || n > most)
+		usage("%s %s: must be a number %sfrom 1 to %u", option, text, of, most);
+	return n;
 }
 
 static enum dataplane_mode mode_parse(const char *text)
@@ -296,7 +300,12 @@ static unsigned int options_parse(int argc, char **argv, struct command_line *q)
 			via_parse(optarg, &q->role);
 			break;
 		case MEMORY:
-			q->memory = memory_parse(optarg);
+			q->memory =
+				(size_t)number_parse("--memory", optarg, "of MiB ", MEMORY_MIB_MAX)
+				<< 20;
+			break;
+		case THREADS:
+			q->threads = number_parse("--threads", optarg, "", LISTEN_THREADS_MAX);
 			break;
 		case '?':
 			fputs(help_hint, stderr);
@@ -337,9 +346,9 @@ static const struct command *command_find(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct command_line q = { .pin = DATAPLANE_PIN,
-					 .memory = 64 << 20,
-					 .pool.policy.preempts = true };
+	static struct command_line q = {
+		.pin = DATAPLANE_PIN, .memory = 64 << 20, .threads = 1, .pool.policy.preempts = true
+	};
 	const struct command *c;
 	struct why why = { "" };
 	unsigned int given;

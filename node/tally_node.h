@@ -17,6 +17,7 @@ struct command_line {
 	bool borrow_any; /* slots of the pool, by a hash */
 	uint32_t borrow_base; /* otherwise: of the job's range there */
 	size_t memory; /* bytes */
+	unsigned int threads;
 	bool replace;
 	bool share;
 	bool json;

@@ -42,7 +42,8 @@ _Static_assert(sizeof(enum dataplane_mode) == sizeof(unsigned int) &&
 		       sizeof(enum config_quotas) == sizeof(unsigned int) &&
 		       sizeof(enum log_level) == sizeof(unsigned int),
 	       "key_choice fills an unsigned int");
-_Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000 && CONFIG_SPILL_MIB == 256,
+_Static_assert(DATAPLANE_SLOTS == 4096 && CONFIG_SAMPLE_MS == 1000 && CONFIG_SPILL_MIB == 256 &&
+		       CONFIG_SPILL_THREADS == 1,
 	       "texts below name them");
 
 /* --- what no type can say */
@@ -249,6 +250,10 @@ static const struct key spill_rows[] = {
 	  .initial = "256",
 	  .meaning = "MiB of memory for sums that are made in software, where a job finds no "
 		     "slots; 0: such jobs are refused." },
+	{ "threads", &key_number, CONFIG(spill_threads), .min = 1, .max = CONFIG_SPILL_THREADS_MAX,
+	  .initial = "1",
+	  .meaning = "Threads that make these sums. Each has whole jobs, by the job's number, and "
+		     "an equal part of the memory." },
 };
 
 /* In the order in which they are read: tenants rely on ports and slots. */

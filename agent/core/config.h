@@ -39,6 +39,8 @@ enum {
 	CONFIG_SAMPLE_MS = 1000,
 	CONFIG_SPILL_MIB = 256,
 	CONFIG_SPILL_MIB_MAX = 1 << 20,
+	CONFIG_SPILL_THREADS = 1,
+	CONFIG_SPILL_THREADS_MAX = 16,
 	CONFIG_SAMPLE_MS_MIN = 100,
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
@@ -110,6 +112,7 @@ struct config {
 	enum log_level log_level;
 	uint32_t sample_ms;
 	uint32_t spill_mib; /* of memory for sums in software; 0: none are made */
+	uint32_t spill_threads; /* that make them, 1 to CONFIG_SPILL_THREADS_MAX */
 	/*
 	 * tenant[0] is CONFIG_TENANT, in the file or not; behind it those of the file, in its
 	 * order. All their slots together are at most `slots`. If the file says no slots for

@@ -13,38 +13,51 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent/core/config.h"
 #include "agent/core/limits.h"
 #include "agent/core/tenant.h"
 #include "common/address.h"
 #include "common/owned.h"
 #include "refused.h"
+#include "spill/listen.h"
 #include "spill/serve.h"
 
 _Static_assert((int)SPILL_POINTS_MAX == (int)TENANT_POINTS_MAX, "a tenant's points");
-/* `lock` guards all but `wake`. */
-struct spiller {
+_Static_assert((int)CONFIG_SPILL_THREADS_MAX == (int)LISTEN_THREADS_MAX, "threads");
+
+/* One thread. `lock` guards its sums and sockets. */
+struct server {
+	struct spiller *all;
+	struct serve *serve;
+	struct serve_socket *socket[SPILLER_SERVICES_MAX];
 	pthread_mutex_t lock;
 	pthread_t thread;
 	bool runs; /* the thread */
-	bool ends;
 	int wake; /* eventfd: there are other sockets, or an end */
+};
+
+/* Only the owner's thread changes it, with the locks of all; a server reads with its own. */
+struct spiller {
+	struct server server[LISTEN_THREADS_MAX];
+	struct serve *serve[LISTEN_THREADS_MAX]; /* theirs */
+	unsigned int servers;
+	bool local;
+	bool ends;
 	int refused[2]; /* a pipe, for the thread of the owner */
 	unsigned int services;
 	struct sockaddr_storage service[SPILLER_SERVICES_MAX];
-	struct serve_socket *socket[SPILLER_SERVICES_MAX];
-	struct serve *serve;
 	struct spill_limits tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
 	struct spill_points points[TALLY_TENANTS_MAX]; /* the same */
 };
 
-/* --- the thread ------------------------------------------------------------------------------ */
+/* --- the threads ----------------------------------------------------------------------------- */
 
-static unsigned int sockets_of(struct spiller *s, struct pollfd *ret)
+static unsigned int sockets_of(struct server *t, struct pollfd *ret)
 {
-	ret[0] = (struct pollfd){ .fd = s->wake, .events = POLLIN };
-	for (unsigned int i = 0; i < s->services; i++)
-		ret[1 + i] = (struct pollfd){ .fd = serve_fd(s->socket[i]), .events = POLLIN };
-	return 1 + s->services;
+	ret[0] = (struct pollfd){ .fd = t->wake, .events = POLLIN };
+	for (unsigned int i = 0; i < t->all->services; i++)
+		ret[1 + i] = (struct pollfd){ .fd = serve_fd(t->socket[i]), .events = POLLIN };
+	return 1 + t->all->services;
 }
 
 /* What was asked, of all that nobody took. If the pipe is full it is asked again. */
@@ -63,27 +76,27 @@ static void refused_hand_on(struct spiller *s, const struct serve_socket *socket
 static void *serve_all(void *data)
 {
 	struct pollfd wait[1 + SPILLER_SERVICES_MAX];
-	struct spiller *s = data;
+	struct server *t = data;
 	unsigned int sockets;
 	uint64_t wakes;
 
-	pthread_mutex_lock(&s->lock);
-	while (!s->ends) {
-		sockets = sockets_of(s, wait);
-		pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&t->lock);
+	while (!t->all->ends) {
+		sockets = sockets_of(t, wait);
+		pthread_mutex_unlock(&t->lock);
 		poll(wait, sockets, -1);
-		if (wait[0].revents && read(s->wake, &wakes, sizeof(wakes)) < 0)
+		if (wait[0].revents && read(t->wake, &wakes, sizeof(wakes)) < 0)
 			wakes = 0;
-		pthread_mutex_lock(&s->lock);
+		pthread_mutex_lock(&t->lock);
 		/* Services are only closed by the thread that ends this one. */
 		for (unsigned int i = 1; i < sockets; i++) {
 			if (wait[i].revents & POLLERR)
-				refused_hand_on(s, s->socket[i - 1]);
+				refused_hand_on(t->all, t->socket[i - 1]);
 			if (wait[i].revents)
-				serve_some(s->serve, s->socket[i - 1]);
+				serve_some(t->serve, t->socket[i - 1]);
 		}
 	}
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&t->lock);
 	return NULL;
 }
 
@@ -91,8 +104,22 @@ static void wake(struct spiller *s)
 {
 	const uint64_t one = 1;
 
-	if (write(s->wake, &one, sizeof(one)) < 0)
-		return; /* it is awake: the number is at its limit */
+	for (unsigned int i = 0; i < s->servers; i++)
+		if (write(s->server[i].wake, &one, sizeof(one)) < 0)
+			continue; /* it is awake: the number is at its limit */
+}
+
+/* Until unlock_all(), all of them are between two turns. */
+static void lock_all(struct spiller *s)
+{
+	for (unsigned int i = 0; i < s->servers; i++)
+		pthread_mutex_lock(&s->server[i].lock);
+}
+
+static void unlock_all(struct spiller *s)
+{
+	for (unsigned int i = 0; i < s->servers; i++)
+		pthread_mutex_unlock(&s->server[i].lock);
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -120,6 +147,7 @@ static unsigned int service_index(const struct spiller *s, const struct sockaddr
 /* A socket at this address, if there is none. */
 static int service_open(struct spiller *s, const struct sockaddr_storage *service, struct why *why)
 {
+	struct serve_socket *socket[LISTEN_THREADS_MAX];
 	unsigned int i = service_index(s, service);
 	int r;
 
@@ -130,22 +158,31 @@ static int service_open(struct spiller *s, const struct sockaddr_storage *servic
 			       SPILLER_SERVICES_MAX);
 	if (i < s->services)
 		return 0;
-	r = serve_listen(&s->serve, 1, service, false, &s->socket[i], why);
+	r = serve_listen(s->serve, s->servers, service, s->local, socket, why);
 	if (r < 0)
 		return r;
+	for (unsigned int t = 0; t < s->servers; t++)
+		s->server[t].socket[i] = socket[t];
 	s->service[s->services++] = *service;
 	wake(s);
 	return 0;
 }
 
-static int thread_start(struct spiller *s, struct why *why)
+static int threads_start(struct spiller *s, struct why *why)
 {
-	int r = s->runs ? 0 : pthread_create(&s->thread, NULL, serve_all, s);
+	for (struct server *t = s->server; t < s->server + s->servers; t++) {
+		int r = t->runs ? 0 : pthread_create(&t->thread, NULL, serve_all, t);
 
-	if (r > 0)
-		return why_say(why, -r, "cannot start a thread: %s", strerror(r));
-	s->runs = true;
+		if (r > 0)
+			return why_say(why, -r, "cannot start a thread: %s", strerror(r));
+		t->runs = true;
+	}
 	return 0;
+}
+
+static struct spill *sums_of(struct spiller *s, uint32_t id)
+{
+	return serve_spill(s->serve[listen_thread_of(id, s->servers)]);
 }
 
 static int put(struct spiller *s, const struct installation *g, const struct spill_child *child,
@@ -169,10 +206,10 @@ static int put(struct spiller *s, const struct installation *g, const struct spi
 	service_of(&g->job, &options.service);
 	r = service_open(s, &options.service, why);
 	if (r == 0)
-		r = thread_start(s, why);
+		r = threads_start(s, why);
 	if (r < 0)
 		return r;
-	r = spill_job_put(serve_spill(s->serve), &options);
+	r = spill_job_put(sums_of(s, g->id), &options);
 	return r < 0 ? why_say(why, r, "job %u cannot be summed in software: %s", g->id,
 			       strerror(-r))
 		     : 0;
@@ -189,17 +226,17 @@ int spiller_put(struct spiller *s, const struct installation *g, struct why *why
 		child[i] = (struct spill_child){ .below = g->copy[i].below,
 						 .key = g->copy[i].key,
 						 .address = g->copy[i].address };
-	pthread_mutex_lock(&s->lock);
+	lock_all(s);
 	r = put(s, g, child, why);
-	pthread_mutex_unlock(&s->lock);
+	unlock_all(s);
 	return r;
 }
 
 void spiller_remove(struct spiller *s, uint32_t id)
 {
-	pthread_mutex_lock(&s->lock);
-	spill_job_remove(serve_spill(s->serve), id);
-	pthread_mutex_unlock(&s->lock);
+	lock_all(s);
+	spill_job_remove(sums_of(s, id), id);
+	unlock_all(s);
 }
 
 void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits,
@@ -212,10 +249,10 @@ void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplan
 							.tagged = point[i].vlan > 0,
 							.source = point[i].address,
 							.bits = point[i].bits };
-	pthread_mutex_lock(&s->lock);
+	lock_all(s);
 	limits_put(limits, &s->tenant[index].is);
 	s->points[index] = points;
-	pthread_mutex_unlock(&s->lock);
+	unlock_all(s);
 }
 
 /* --- who has gone ---------------------------------------------------------------------------- */
@@ -226,20 +263,20 @@ int spiller_ask(struct spiller *s, const struct sockaddr_storage *service,
 	unsigned int i;
 	int r = -ENOENT;
 
-	pthread_mutex_lock(&s->lock);
+	lock_all(s);
 	i = service_index(s, service);
 	if (i < s->services)
-		r = serve_ask(s->socket[i], worker, datagram, SPILLER_ASK_BYTES);
-	pthread_mutex_unlock(&s->lock);
+		r = serve_ask(s->server->socket[i], worker, datagram, SPILLER_ASK_BYTES);
+	unlock_all(s);
 	return r;
 }
 
 void spiller_forget(struct spiller *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_all(s);
 	for (unsigned int i = 0; i < s->services; i++)
-		serve_forget(s->socket[i]);
-	pthread_mutex_unlock(&s->lock);
+		serve_forget(s->server->socket[i]);
+	unlock_all(s);
 }
 
 int spiller_refused_fd(const struct spiller *s) { return s->refused[0]; }
@@ -286,27 +323,57 @@ static void apart_add(const struct spill *spill, struct tally_counter *to)
 
 struct spill_memory spiller_memory(struct spiller *s)
 {
-	struct spill_memory m;
+	struct spill_memory all = { 0 };
 
-	pthread_mutex_lock(&s->lock);
-	m = spill_memory(serve_spill(s->serve));
-	pthread_mutex_unlock(&s->lock);
-	return m;
+	lock_all(s);
+	for (unsigned int i = 0; i < s->servers; i++) {
+		const struct spill_memory m = spill_memory(serve_spill(s->serve[i]));
+
+		all.bytes += m.bytes;
+		all.bytes_max += m.bytes_max;
+		for (unsigned int t = 0; t < TALLY_TENANTS_MAX; t++)
+			all.tenant_bytes[t] += m.tenant_bytes[t];
+		all.evicted += m.evicted;
+		all.full += m.full;
+	}
+	unlock_all(s);
+	return all;
+}
+
+static void count_add(void *context, uint32_t id, uint16_t tenant,
+		      const struct tally_counter *counter)
+{
+	traffic_count(context, counter);
+}
+
+void spiller_count(struct spiller *s, struct tally_counter ret[static TALLY_OUTCOME_COUNT],
+		   uint64_t *ret_unsent)
+{
+	memset(ret, 0, TALLY_OUTCOME_COUNT * sizeof(*ret));
+	*ret_unsent = 0;
+	lock_all(s);
+	for (unsigned int i = 0; i < s->servers; i++) {
+		traffic_count(ret, spill_counters(serve_spill(s->serve[i]), NULL));
+		spill_each(serve_spill(s->serve[i]), count_add, ret);
+		*ret_unsent += serve_unsent(s->serve[i]);
+	}
+	unlock_all(s);
 }
 
 int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *count)
 {
-	const struct spill *spill = serve_spill(s->serve);
 	struct rows all = { .count = *count, .others = *count };
-	unsigned int jobs;
+	unsigned int jobs = 0;
 
-	pthread_mutex_lock(&s->lock);
-	apart_add(spill, (*rows)->outcome);
-	jobs = spill_jobs(spill);
+	lock_all(s);
+	for (unsigned int i = 0; i < s->servers; i++) {
+		apart_add(serve_spill(s->serve[i]), (*rows)->outcome);
+		jobs += spill_jobs(serve_spill(s->serve[i]));
+	}
 	all.row = jobs ? reallocarray(*rows, *count + jobs, sizeof(**rows)) : NULL;
-	if (all.row)
-		spill_each(spill, row_add, &all);
-	pthread_mutex_unlock(&s->lock);
+	for (unsigned int i = 0; all.row && i < s->servers; i++)
+		spill_each(serve_spill(s->serve[i]), row_add, &all);
+	unlock_all(s);
 	if (!all.row)
 		return jobs ? -ENOMEM : 0;
 	*rows = all.row;
@@ -316,30 +383,48 @@ int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *cou
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-int spiller_open(size_t bytes_max, struct spiller **ret)
+static int server_open(struct spiller *s, struct server *t, size_t bytes_max)
 {
-	struct spiller *s = calloc(1, sizeof(*s));
-	int error;
+	int r;
+
+	t->all = s;
+	pthread_mutex_init(&t->lock, NULL);
+	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = t->wake < 0 ? -errno : serve_open(bytes_max, &t->serve);
+	s->serve[t - s->server] = t->serve;
+	return r;
+}
+
+static void server_close(struct server *t)
+{
+	if (t->runs)
+		pthread_join(t->thread, NULL);
+	serve_close(t->serve);
+	pthread_mutex_destroy(&t->lock);
+	if (t->wake >= 0)
+		close(t->wake);
+}
+
+int spiller_open(size_t bytes_max, unsigned int threads, bool local, struct spiller **ret)
+{
+	_cleanup_(spiller_closep) struct spiller *s = calloc(1, sizeof(*s));
+	int r = 0;
 
 	if (!s)
 		return -ENOMEM;
+	s->local = local;
 	s->tenant[0].is.priority = UINT8_MAX;
 	s->points[0].anywhere = true;
-	pthread_mutex_init(&s->lock, NULL);
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
 		pthread_mutex_init(&s->tenant[i].lock, NULL);
-	error = serve_open(bytes_max, &s->serve);
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (error == 0 && (s->wake < 0 || pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0))
-		error = -errno;
-	if (error < 0) {
-		serve_close(s->serve);
-		if (s->wake >= 0)
-			close(s->wake);
-		free(s);
-		return error;
-	}
-	*ret = s;
+	s->refused[0] = s->refused[1] = -1;
+	if (pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	while (r == 0 && s->servers < threads)
+		r = server_open(s, &s->server[s->servers++], bytes_max / threads);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
 	return 0;
 }
 
@@ -347,16 +432,16 @@ void spiller_close(struct spiller *s)
 {
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
+	lock_all(s);
 	s->ends = true;
-	pthread_mutex_unlock(&s->lock);
+	unlock_all(s);
 	wake(s);
-	if (s->runs)
-		pthread_join(s->thread, NULL);
-	serve_close(s->serve);
-	pthread_mutex_destroy(&s->lock);
-	close(s->wake);
-	close(s->refused[0]);
-	close(s->refused[1]);
+	for (unsigned int i = 0; i < s->servers; i++)
+		server_close(&s->server[i]);
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		pthread_mutex_destroy(&s->tenant[i].lock);
+	for (int i = 0; i < 2; i++)
+		if (s->refused[i] >= 0)
+			close(s->refused[i]);
 	free(s);
 }

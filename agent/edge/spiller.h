@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Jobs of this node that are summed in software: a thread of its own serves them, with a socket
- * for each service address. What the data plane passes on comes here: a job that is in the maps at
- * the same time is one that borrows slots there.
+ * Jobs of this node that are summed in software: threads of their own serve them, each some whole
+ * jobs, with a socket for each service address. What the data plane passes on comes here: a job
+ * that is in the maps at the same time is one that borrows slots there. For one thread, which owns
+ * it.
  */
 #ifndef TALLY_AGENT_SPILLER_H
 #define TALLY_AGENT_SPILLER_H
@@ -23,9 +24,13 @@ enum {
 
 struct spiller;
 
-/* `bytes_max`: of all sums together. The caller's, for spiller_close(). -ENOMEM. */
-int spiller_open(size_t bytes_max, struct spiller **ret);
+/*
+ * `bytes_max`: of all sums together; each of the `threads` (1 to LISTEN_THREADS_MAX) has an equal
+ * part for its jobs. `local`: as for serve_listen(). The caller's, for spiller_close(). -ENOMEM.
+ */
+int spiller_open(size_t bytes_max, unsigned int threads, bool local, struct spiller **ret);
 void spiller_close(struct spiller *s);
+static inline void spiller_closep(struct spiller **s) { spiller_close(*s); }
 
 /*
  * A planned job, as its root; in the place of an older one of its number. -EADDRINUSE: something
@@ -57,8 +62,12 @@ int spiller_refused_fd(const struct spiller *s);
 void spiller_tenant_put(struct spiller *s, uint32_t index, const struct dataplane_limits *limits,
 			bool anywhere, const struct dataplane_source *point, unsigned int count);
 
-/* Of all sums in software. */
+/* Of all sums in software, whichever thread has them. */
 struct spill_memory spiller_memory(struct spiller *s);
+
+/* What came, of all jobs and of none, by outcome; what was not sent: serve_unsent(). */
+void spiller_count(struct spiller *s, struct tally_counter ret[static TALLY_OUTCOME_COUNT],
+		   uint64_t *ret_unsent);
 
 /*
  * Adds a row for each job behind `count` rows of malloc(), 1 at least: what came to it; to the row

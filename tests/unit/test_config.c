@@ -85,6 +85,7 @@ static void what_is_not_said_has_a_default(void **state)
 	assert_int_equal(port_of(&c->metrics), 9464);
 	assert_int_equal(c->log_level, LOG_LEVEL_INFO);
 	assert_int_equal(c->sample_ms, 1000);
+	assert_int_equal(c->spill_threads, 1);
 	assert_int_equal(c->tenants, 1);
 	assert_string_equal(c->tenant[0].name, "default");
 	assert_int_equal(c->tenant[0].slots, 4096);
@@ -111,6 +112,7 @@ static void everything_can_be_said(void **state)
 				       "metrics: {listen: '[::]:80'}\n"
 				       "log: {level: debug}\n"
 				       "sample: {interval_ms: 60000}\n"
+				       "spill: {memory_mib: 0, threads: 16}\n"
 				       "tenants: []\n");
 
 	assert_int_equal(c->port[0].mode, DATAPLANE_NATIVE);
@@ -132,6 +134,8 @@ static void everything_can_be_said(void **state)
 	assert_int_equal(port_of(&c->metrics), 80);
 	assert_int_equal(c->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(c->sample_ms, 60000);
+	assert_int_equal(c->spill_mib, 0);
+	assert_int_equal(c->spill_threads, 16);
 }
 
 /* Only esa asks for priorities, and only fcfs has holders that stay until they stall. */
@@ -243,6 +247,8 @@ static void an_error_names_line_key_value_and_what_is_allowed(void **state)
 	refused(BASE "slots: [2]\n", "x.yaml:3: slots: (a list): a number from 2 to 262144");
 	refused(BASE "sample: {interval_ms: 99}\n",
 		"x.yaml:3: sample.interval_ms: '99': a number from 100 to 60000");
+	refused(BASE "spill: {threads: 17}\n",
+		"x.yaml:3: spill.threads: '17': a number from 1 to 16");
 	refused(BASE "log:\n  level: loud\n",
 		"x.yaml:4: log.level: 'loud': one of error, warning, info and debug");
 	refused(BASE "log: loud\n",
