@@ -31,6 +31,7 @@ struct server {
 	struct serve *serve;
 	struct serve_socket *socket[SPILLER_SERVICES_MAX];
 	pthread_mutex_t lock;
+	pthread_mutex_t next; /* who has it gets `lock` as soon as that is free */
 	pthread_t thread;
 	bool runs; /* the thread */
 	int wake; /* eventfd: there are other sockets, or an end */
@@ -49,6 +50,14 @@ struct spiller {
 	struct spill_limits tenant[TALLY_TENANTS_MAX]; /* 0: the node's own */
 	struct spill_points points[TALLY_TENANTS_MAX]; /* the same */
 };
+
+/* In turn: a thread that has much to do would take its lock again before anybody else wakes up. */
+static void server_lock(struct server *t)
+{
+	pthread_mutex_lock(&t->next);
+	pthread_mutex_lock(&t->lock);
+	pthread_mutex_unlock(&t->next);
+}
 
 /* --- the threads ----------------------------------------------------------------------------- */
 
@@ -80,14 +89,14 @@ static void *serve_all(void *data)
 	unsigned int sockets;
 	uint64_t wakes;
 
-	pthread_mutex_lock(&t->lock);
+	server_lock(t);
 	while (!t->all->ends) {
 		sockets = sockets_of(t, wait);
 		pthread_mutex_unlock(&t->lock);
 		poll(wait, sockets, -1);
 		if (wait[0].revents && read(t->wake, &wakes, sizeof(wakes)) < 0)
 			wakes = 0;
-		pthread_mutex_lock(&t->lock);
+		server_lock(t);
 		/* Services are only closed by the thread that ends this one. */
 		for (unsigned int i = 1; i < sockets; i++) {
 			if (wait[i].revents & POLLERR)
@@ -113,7 +122,7 @@ static void wake(struct spiller *s)
 static void lock_all(struct spiller *s)
 {
 	for (unsigned int i = 0; i < s->servers; i++)
-		pthread_mutex_lock(&s->server[i].lock);
+		server_lock(&s->server[i]);
 }
 
 static void unlock_all(struct spiller *s)
@@ -389,6 +398,7 @@ static int server_open(struct spiller *s, struct server *t, size_t bytes_max)
 
 	t->all = s;
 	pthread_mutex_init(&t->lock, NULL);
+	pthread_mutex_init(&t->next, NULL);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = t->wake < 0 ? -errno : serve_open(bytes_max, &t->serve);
 	s->serve[t - s->server] = t->serve;
@@ -401,6 +411,7 @@ static void server_close(struct server *t)
 		pthread_join(t->thread, NULL);
 	serve_close(t->serve);
 	pthread_mutex_destroy(&t->lock);
+	pthread_mutex_destroy(&t->next);
 	if (t->wake >= 0)
 		close(t->wake);
 }
