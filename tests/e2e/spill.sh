@@ -138,6 +138,7 @@ agent_star() {
 		link w2 n0 rate 1gbit loss 0.2
 		link w3 n0 rate 1gbit loss 0.2
 	END
+	echo "spill: {threads: 2}" >>"$work/tallyd.yaml"
 	start_agent
 	ctl tenant add red --slots 256 >/dev/null
 	create_job first 4 --tenant red
