@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/address.h"
+#include "common/ranks.h"
 #include "job.h"
 
 struct job *job_new(const struct job *facts)
@@ -80,6 +81,39 @@ static const struct sockaddr_storage *holder(const struct job_rank *r)
 	return r->presence == JOB_RUNNING ? &r->address : NULL;
 }
 
+enum {
+	TREE_TEXT_BYTES = 256, /* of an error: there is more to say */
+};
+
+/* "a0: 0-1; a1: 2-3", or as much of it as there is room for. */
+static void tree_print(const struct tree *t, char ret[TREE_TEXT_BYTES])
+{
+	char ranks[RANKS_BYTES], node[NAME_BYTES + RANKS_BYTES + 8];
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < t->nodes; i++) {
+		ranks_print(&t->node[i].ranks, ranks, sizeof(ranks));
+		snprintf(node, sizeof(node), "%s%s: %s", i ? "; " : "", t->node[i].name, ranks);
+		if (used + strlen(node) + sizeof("; ...") > TREE_TEXT_BYTES)
+			snprintf(node, sizeof(node), "%s...", i ? "; " : "");
+		used += (size_t)sprintf(ret + used, "%s", node);
+		if (node[strlen(node) - 1] == '.')
+			return;
+	}
+}
+
+/* Who comes first where would be any rank, and its sums would be made elsewhere, slowly. */
+static int rank_unsaid(const struct job *j, struct why *why)
+{
+	char tree[TREE_TEXT_BYTES] = "";
+
+	tree_print(j->tree, tree);
+	return why_say(why, -ERANGE,
+		       "any rank: job %s has a tree, which says where each rank is (%s): say which "
+		       "rank this worker is (--rank, $TALLY_RANK)",
+		       j->name, tree);
+}
+
 /* The rank wanted, or the first that may be taken. */
 static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why *why)
 {
@@ -89,6 +123,8 @@ static int rank_choose(const struct job *j, int rank, uint16_t *ret, struct why 
 	if (rank >= j->workers)
 		return why_say(why, -ERANGE, "rank %d: job %s has ranks 0 to %u", rank, j->name,
 			       j->workers - 1);
+	if (rank < 0 && j->tree && !j->tree->found)
+		return rank_unsaid(j, why);
 	if (rank < 0)
 		for (rank = 0; rank < j->workers && holder(&j->rank[rank]); rank++)
 			;

@@ -125,8 +125,9 @@ enum {
 void job_token_make(struct job *j, const uint8_t *random);
 
 /*
- * Somebody wants to be `rank` (-1: any) in the next run. -ERANGE: no such rank; -EADDRINUSE: it
- * is taken, or the address is; -EUSERS: all are taken; -EAFNOSUPPORT: not of the service's family.
+ * Somebody wants to be `rank` (-1: any) in the next run. -ERANGE: no such rank, or any in a tree
+ * that was written; -EADDRINUSE: it is taken, or the address is; -EUSERS: all are taken;
+ * -EAFNOSUPPORT: not of the service's family.
  */
 int job_join(struct job *j, int rank, const struct sockaddr_storage *address, uint16_t *ret,
 	     struct why *why);

@@ -44,6 +44,24 @@ each_run_has_documents_of_its_own() {
 	[[ $(at a0 --json status | jq '.slots.used') == 0 ]]
 }
 
+each_worker_says_which_rank_it_is() {
+	two_levels rate 1gbit
+	create_job train 4 --tree "$work/tree.json"
+	worker=() joined=(train w0)
+	join_from w0 train "${small[@]}"
+	! wait "${worker[0]}" || return 1
+	has -F 'job train has a tree, which says where each rank is (a0: 0-1; a1: 2-3): say which rank' \
+		"$work/w0.train.errors"
+	[[ $(on n0 curl -s localhost:9464/metrics) == *'tally_joins_refused_total{reason="rank"} 1'* ]]
+	worker=()
+	TALLY_RANK=0 join_from w0 train "${small[@]}"
+	TALLY_RANK=1 join_from w1 train "${small[@]}"
+	TALLY_RANK=2 join_from w2 train "${small[@]}"
+	TALLY_RANK=3 join_from w3 train "${small[@]}"
+	joined=(train w0 w1 w2 w3)
+	joined_end
+}
+
 # The maps do without an agent, and the next one finds in its state file what they have.
 an_inner_agent_is_killed_in_mid_job() {
 	local up
@@ -158,6 +176,7 @@ without_tags_documents_have_no_keys() {
 facts sums_are_made_at_two_levels_with_loss \
 	without_tags_documents_have_no_keys \
 	each_run_has_documents_of_its_own \
+	each_worker_says_which_rank_it_is \
 	an_inner_agent_is_killed_in_mid_job \
 	an_inner_node_is_detached_in_mid_job \
 	a_neighbour_that_is_silent_holds_up_nobody \

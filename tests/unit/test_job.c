@@ -137,6 +137,46 @@ static void ranks_begin_at_0_and_end_before_workers(void **state)
 	refused(j, TALLY_WORKERS_MAX, 2, -ERANGE, "rank 256: job resnet has ranks 0 to 255");
 }
 
+/* A tree that was written says where each rank is; of one that agents find, any rank is right. */
+static void in_a_written_tree_each_worker_says_its_rank(void **state)
+{
+	_cleanup_(job_freep) struct job *j = job_of(4), *found = job_of(4);
+	struct tree tree = { .nodes = 2,
+			     .node = { { .name = "a0", .ranks = tally_set_first(2) },
+				       { .name = "a1" } } };
+
+	tally_set_add(&tree.node[1].ranks, 2);
+	tally_set_add(&tree.node[1].ranks, 3);
+	assert_int_equal(job_tree_set(j, &tree), 0);
+	refused(j, -1, 0, -ERANGE,
+		"any rank: job resnet has a tree, which says where each rank is (a0: 0-1; a1: "
+		"2-3): say which rank this worker is (--rank, $TALLY_RANK)");
+	comes(j, 2, 0, 2);
+	refused(j, 4, 1, -ERANGE, "rank 4: job resnet has ranks 0 to 3");
+	tree.found = true;
+	assert_int_equal(job_tree_set(found, &tree), 0);
+	comes(found, -1, 0, 0);
+}
+
+static void a_long_tree_is_cut(void **state)
+{
+	_cleanup_(job_freep) struct job *j = job_of(TALLY_WORKERS_MAX);
+	struct sockaddr_storage address = worker(0);
+	struct tree tree = { .nodes = TREE_NODES_MAX };
+	uint16_t got;
+
+	for (unsigned int i = 0; i < tree.nodes; i++) {
+		memset(tree.node[i].name, 'n', sizeof(tree.node[i].name) - 1);
+		for (unsigned int rank = i; rank < TALLY_WORKERS_MAX; rank += TREE_NODES_MAX)
+			tally_set_add(&tree.node[i].ranks, rank);
+	}
+	assert_int_equal(job_tree_set(j, &tree), 0);
+	assert_int_equal(job_join(j, -1, &address, &got, &why), -ERANGE);
+	assert_non_null(strstr(why.text, ": 0,64,128,192; nnn"));
+	assert_non_null(strstr(why.text, "; ...): say which rank this worker is (--rank, "
+					 "$TALLY_RANK)"));
+}
+
 static void a_taken_rank_says_by_whom(void **state)
 {
 	_cleanup_(job_freep) struct job *j = job_running(2);
@@ -577,6 +617,8 @@ int main(void)
 		cmocka_unit_test(freeing_nothing_is_allowed),
 		cmocka_unit_test(any_rank_is_the_lowest_that_is_free),
 		cmocka_unit_test(ranks_begin_at_0_and_end_before_workers),
+		cmocka_unit_test(in_a_written_tree_each_worker_says_its_rank),
+		cmocka_unit_test(a_long_tree_is_cut),
 		cmocka_unit_test(a_taken_rank_says_by_whom),
 		cmocka_unit_test(an_address_is_taken_once),
 		cmocka_unit_test(another_family_is_refused),
