@@ -3,6 +3,7 @@
 #include <tally/tally.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,6 +13,7 @@
 #include "common/jobfile.h"
 #include "common/owned.h"
 #include "common/util.h"
+#include "common/why.h"
 #include "error.h"
 #include "progress.h"
 #include "sized.h"
@@ -77,6 +79,17 @@ struct roots {
 	unsigned int count;
 	struct root root[SHARDS_MAX];
 };
+
+/* Of several roots, an error says of which one it is: in the order in which they were given. */
+static int root_blame(int r, unsigned int which, unsigned int roots)
+{
+	struct why kept;
+
+	if (r == 0 || roots == 1)
+		return r;
+	snprintf(kept.text, sizeof(kept.text), "%s", tally_error());
+	return error_set(r, "root %u of %u: %s", which + 1, roots, kept.text);
+}
 
 static void rootsp(struct roots **roots)
 {
@@ -187,7 +200,9 @@ static int shards_open(struct tally *t, struct roots *roots)
 	}
 	t->shards.count = roots->count;
 	for (unsigned int i = 0; r == 0 && i < roots->count; i++)
-		r = shard_open(&t->shard[i], &roots->root[i], shards_agreement(&t->shards, i));
+		r = root_blame(
+			shard_open(&t->shard[i], &roots->root[i], shards_agreement(&t->shards, i)),
+			i, roots->count);
 	return r;
 }
 
@@ -281,7 +296,9 @@ int tally_open_roots_sized(const struct tally_options *options, size_t size, siz
 	if (!roots)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = root_of_options((const char *)options + i * size, size, &roots->root[i]);
+		r = root_blame(
+			root_of_options((const char *)options + i * size, size, &roots->root[i]), i,
+			roots->count);
 	return r < 0 ? r : open_on(roots, ret);
 }
 
@@ -346,7 +363,8 @@ static int roots_join(struct tally_join_options *o, struct roots *roots,
 	int r = join_shares(o, roots->count, share);
 
 	for (unsigned int i = 0; r == 0 && i < roots->count; i++) {
-		r = root_join(o, i, roots->count, &place[i], &roots->root[i]);
+		r = root_blame(root_join(o, i, roots->count, &place[i], &roots->root[i]), i,
+			       roots->count);
 		roots->root[i].options.share = share[i];
 		o->rank = roots->root[i].options.rank; /* as at the first root */
 	}

@@ -152,14 +152,22 @@ ranks_must_have_the_same_roots_and_shares() {
 	join_from w1 train --agent "$(bed addr n1),$(bed addr n0)" \
 		--token-file "$work/n1.token,$work/train.token" --join-timeout 2000
 	all_fail
-	fails_with w0 "job train .* not come within 2.0 s"
-	fails_with w1 "job train .* not come within 2.0 s"
+	fails_with w0 "root 1 of 2: .* job train .* not come within 2.0 s"
+	fails_with w1 "root 1 of 2: .* job train .* not come within 2.0 s"
 	worker=()
 	join_from w0 train "${both[@]}" --join-timeout 2000
 	join_from w1 train --join-timeout 2000
 	all_fail
-	fails_with w0 "job train .* not come within 2.0 s"
+	fails_with w0 "root 2 of 2: .* job train .* not come within 2.0 s"
 	fails_with w1 "the agent at .*: rank . (left|is gone)"
+}
+
+# The token of the second root is that of the first.
+what_fails_at_joining_names_the_root() {
+	two_roots rate 1gbit
+	join_two "${both[@]}" --token-file "$work/train.token"
+	all_fail
+	fails_with w0 "root 2 of 2: the agent at .*: no such job, or a wrong token"
 }
 
 facts results_have_the_bits_of_one_root \
@@ -167,4 +175,5 @@ facts results_have_the_bits_of_one_root \
 	agents_of_both_roots_are_killed_in_mid_run \
 	a_root_that_is_gone_is_named \
 	a_rank_that_is_gone_is_named \
-	ranks_must_have_the_same_roots_and_shares
+	ranks_must_have_the_same_roots_and_shares \
+	what_fails_at_joining_names_the_root

@@ -894,8 +894,9 @@ static void lists_of_roots_are_as_long_as_that_of_agents(void **state)
 	refused(OPTIONS(.agent = "a,b", .shares = "1,0"), EINVAL, "shares: '1,0': numbers from 1");
 	refused(OPTIONS(.agent = "a,b", .shares = "1,"), EINVAL, "shares: '1,'");
 	refused(OPTIONS(.agent = "a,b", .shares = "1,1001"), EINVAL, "1 to 1000");
-	refused(OPTIONS(.agent = "a,b"), EINVAL, "agent: 'a' is neither");
-	refused(OPTIONS(.agent = "127.0.0.1:1,b"), ECONNREFUSED, "127.0.0.1:1");
+	refused(OPTIONS(.agent = "a,b"), EINVAL, "root 1 of 2: agent: 'a' is neither");
+	refused(OPTIONS(.agent = "127.0.0.1:1,b"), ECONNREFUSED,
+		"root 1 of 2: the agent at 127.0.0.1:1: ");
 	refused(OPTIONS(.agent = "127.0.0.1:1,b", .job = "B,b"), EINVAL, "job: 'B'");
 	refused(OPTIONS(.agent = "127.0.0.1:1,b", .token = ",b"), EINVAL, "token: malformed");
 	setenv("TALLY_SHARES", "x,1", 1);
@@ -904,7 +905,7 @@ static void lists_of_roots_are_as_long_as_that_of_agents(void **state)
 	setenv("TALLY_TOKEN_FILE", "/nowhere/a,/nowhere/b", 1);
 	refused(OPTIONS(.token = NULL), ENOENT, "token file /nowhere/a,/nowhere/b: ");
 	refused(OPTIONS(.agent = "127.0.0.1:1,b", .token = NULL), ENOENT,
-		"token file /nowhere/a: ");
+		"root 1 of 2: token file /nowhere/a: ");
 	unsetenv("TALLY_TOKEN_FILE");
 }
 

@@ -99,9 +99,9 @@ static void roots_are_of_the_same_workers(void **state)
 		"root 2 has a job of 3 workers, root 1 one of 2");
 	refused(tally_open_roots(ROOTS(.rank = 1), 2, &t), EINVAL, "rank: 1 at root 2, and 0");
 	refused(tally_open_roots(ROOTS(.payload_bytes = 64), 2, &t), EINVAL, "the same payload");
-	refused(tally_open_roots(ROOTS(.share = 1001), 2, &t), EINVAL, "share: 1001");
+	refused(tally_open_roots(ROOTS(.share = 1001), 2, &t), EINVAL, "root 2 of 2: share: 1001");
 	refused(tally_open_roots(ROOTS(.address = "127.0.0.1:31300"), 2, &t), EADDRINUSE,
-		"address");
+		"root 2 of 2: cannot bind");
 	refused(tally_open_roots(ROOTS(.window = 3), 2, &t), EINVAL, "window: 3");
 	assert_null(t);
 }
