@@ -149,6 +149,9 @@ static json_t *troubles(const struct core *c, const struct carry *carry, uint64_
 			json_array_append_new(
 				all, json_sprintf("job %s: its run waits at this inner node: %s",
 						  j->name, j->trouble.text));
+		if (j->run_window && *j->astray.text && results_is_seen(seen, j->tenant))
+			json_array_append_new(all,
+					      json_sprintf("job %s: %s", j->name, j->astray.text));
 	}
 	for (const struct carry_way *w = carry ? carry->first : NULL; w; w = w->next)
 		away_say(b, w, seen, all);

@@ -106,8 +106,8 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 
 	holders_explain(b, j, &no_slots);
 	return json_pack(
-		"{ss so ss ss ss sb sb sb sb so so so so so so so so so so so ss ss sb ss}", "name",
-		j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
+		"{ss so ss ss ss sb sb sb sb so so so so so so so so so so so ss ss sb ss ss}",
+		"name", j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
 		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
 		j->run_window && j->spilled, "borrows", j->run_window && j->borrows, "on_loan",
 		job_is_lent(j), "sealed", j->sealed, "workers", results_number(j->workers),
@@ -123,7 +123,8 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 		: j->document ? below(j->document)
 			      : members(j),
 		"trouble", j->trouble.text, "no_slots", no_slots.text, "finds_tree",
-		j->tree && j->tree->found, "left_out", j->left_out.text);
+		j->tree && j->tree->found, "left_out", j->left_out.text, "astray",
+		j->run_window ? j->astray.text : "");
 }
 
 json_t *results_created(const struct job *j)

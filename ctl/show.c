@@ -283,6 +283,8 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	fputc('\n', out);
 	if (*field_text(job, "trouble"))
 		trouble_write(ctl, "", field_text(job, "trouble"), out);
+	if (*field_text(job, "astray"))
+		trouble_write(ctl, "", field_text(job, "astray"), out);
 	if (*field_text(job, "no_slots"))
 		fprintf(out, "%s\n\n", field_text(job, "no_slots"));
 	if (json_is_true(field(job, "finds_tree")) && !json_array_size(field(job, "nodes")))

@@ -39,6 +39,7 @@ struct job_rank {
 	struct sockaddr_storage address; /* in the run */
 	bool waiting; /* somebody waits to be this rank in the next run */
 	struct sockaddr_storage next;
+	struct hop way; /* to `next`, as it was when somebody joined; port 0: not known */
 	char port[IF_NAMESIZE]; /* where what it sends comes in, without a tag; "": nobody knows */
 	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
 };
@@ -81,6 +82,7 @@ struct job {
 	bool rewrite; /* its tree has: the run is written anew as soon as all neighbours are known
 		       */
 	struct why left_out; /* inner nodes that its tree might have had, and why not; or empty */
+	struct why astray; /* ranks that its tree has elsewhere, when the run began; or empty */
 	uint64_t refill_ns; /* when its run in software may get slots */
 	unsigned int refill_apart_ms; /* how long it waits since it gave some back, or could not
 				       * use them; 0: neither */

@@ -195,6 +195,7 @@ static void on_way(struct core *c, int r)
 		return;
 	}
 	j->rank[rank].connection = c->member.connection;
+	j->rank[rank].way = r == 0 ? *c->result->result.hop : (struct hop){ .port = 0 };
 	if (job_is_ready(j))
 		run_begin(c, j);
 	else

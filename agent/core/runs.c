@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "astray.h"
 #include "common/address.h"
 #include "core_private.h"
 
@@ -57,6 +58,21 @@ static int root_check(const struct core *c, const struct job *j, const struct ho
 		       text, hop->port_name, c->path);
 }
 
+/* Where the tree was written: one that agents find is as routes are. */
+static void astray_note(struct core *c, const struct installation *g)
+{
+	struct job *j = g->job.root ? c->begin.job : c->inner.job;
+	struct tally_set astray;
+
+	if (!j || j->id != g->id || (!j->tree && !j->document) || job_tree_moves(j))
+		return;
+	astray = g->job.root ? astray_at_root(j, g) : astray_at_inner(g, c->result->result.hop);
+	astray_say(&astray, &j->astray);
+	if (*j->astray.text)
+		core_log(c, LOG_LEVEL_WARNING, "ranks are astray", "job=%s reason=\"%s\"", j->name,
+			 j->astray.text);
+}
+
 static void hops_found(struct core *c, int r)
 {
 	struct installation *g = c->install.g;
@@ -66,6 +82,8 @@ static void hops_found(struct core *c, int r)
 		r = root_check(c, c->inner.job, c->result->result.hop, &c->why);
 	if (r == 0)
 		r = ports_check(c, g, &c->why);
+	if (r == 0)
+		astray_note(c, g);
 	if (r == 0)
 		r = installation_address(g, &c->why);
 	if (r < 0)
@@ -422,6 +440,7 @@ void run_begin(struct core *c, struct job *j)
 			explicit_bzero(j->begin_draw.secret, sizeof(j->begin_draw.secret));
 	}
 	c->begin.job = j;
+	j->astray = (struct why){ "" };
 	c->begin.unreached = c->begin.spilled = c->begin.borrows = false;
 	r = core_cordon_check(c, &c->why);
 	if (r == 0)

@@ -62,6 +62,33 @@ each_worker_says_which_rank_it_is() {
 	joined_end
 }
 
+# Each is behind the node of the other one. All sums are right.
+ranks_at_the_wrong_node_are_said() {
+	local words='ranks 1-2 are not behind the nodes where the tree has them'
+	two_levels rate 1gbit
+	create_job train 4 --tree "$work/tree.json"
+	worker=() joined=(train w0 w1 w2 w3)
+	join_from w0 train --rank 0 "${long[@]}" -n 40
+	join_from w1 train --rank 2 "${long[@]}" -n 40
+	join_from w2 train --rank 1 "${long[@]}" -n 40
+	join_from w3 train --rank 3 "${long[@]}" -n 40
+	bring_all train
+	until_true state_is train running
+	says_at_root "$words" job show train
+	says_at_root "job train: $words" status
+	ctl doctor >"$work/doctor" || true
+	has "job train: $words" "$work/doctor"
+	says a0 "rank 1 is not behind the node where the tree has it" job show train
+	says a1 "rank 2 is not behind the node where the tree has it" job show train
+	joined_end
+	join_ranks train "${small[@]}"
+	bring_all train
+	joined_end
+	[[ $(ctl --json job list train | jq -r '.[0].astray') == '' ]]
+	(($(grep -c 'ranks are astray' "$work/tallyd.log") == 1))
+}
+says_at_root() { ctl "${@:2}" | has "$1"; } # WORDS COMMAND...
+
 # The maps do without an agent, and the next one finds in its state file what they have.
 an_inner_agent_is_killed_in_mid_job() {
 	local up
@@ -177,6 +204,7 @@ facts sums_are_made_at_two_levels_with_loss \
 	without_tags_documents_have_no_keys \
 	each_run_has_documents_of_its_own \
 	each_worker_says_which_rank_it_is \
+	ranks_at_the_wrong_node_are_said \
 	an_inner_agent_is_killed_in_mid_job \
 	an_inner_node_is_detached_in_mid_job \
 	a_neighbour_that_is_silent_holds_up_nobody \

@@ -117,7 +117,9 @@ struct world {
 	bool small_mtu; /* of the ports */
 	unsigned int refusals_logged; /* of workers, for operators to see */
 	unsigned int mended_logged; /* pins */
+	unsigned int astray_logged; /* runs with ranks elsewhere than their trees say */
 	unsigned int inner_logged; /* runs that wait at an inner node */
+	bool ranked; /* a worker says which rank it wants; otherwise any */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;
 	struct core_action pending;
@@ -922,6 +924,7 @@ static inline void world_take(struct world *w)
 			w->refusals_logged += !strcmp(a.log.what, "worker refused");
 			w->mended_logged += !strcmp(a.log.what, "pins put back");
 			w->inner_logged += !strcmp(a.log.what, "run waits at this inner node");
+			w->astray_logged += !strcmp(a.log.what, "ranks are astray");
 		} else if (a.kind == CORE_FORGET_PROBES) {
 			w->probes = 0;
 		}

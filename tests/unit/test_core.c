@@ -266,6 +266,8 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 
 	snprintf(name, sizeof(name), "j%u", job);
 	secret_token_key(w->job[job].token, key);
+	if (w->ranked)
+		m.rank = p->rank;
 	if (leave) {
 		m.rank = p->rank;
 		m.epoch = p->epoch;
@@ -1217,6 +1219,49 @@ static void a_run_goes_on_with_the_tree_that_is_found(void **state)
 	world_close(&w);
 }
 
+static void joins_as(struct world *w, unsigned int worker, uint16_t rank)
+{
+	w->worker[worker].rank = rank;
+	join(w, worker, 1);
+}
+
+/* In this world there are two ports: one with even workers, one with odd workers and the node. */
+static void ranks_are_astray_where_routes_contradict_a_written_tree(void **state)
+{
+	struct request q = { .verb = REQUEST_JOB_CREATE,
+			     .job = { .name = "j1",
+				      .workers = 3,
+				      .window = 8,
+				      .tree = { .nodes = 1, .node = { { .name = "p0" } } } } };
+	struct tree_node *node = &q.job.tree.node[0];
+	struct world w;
+
+	node->address = world_address(120);
+	endpoint_port_set(&node->address, TALLY_UDP_PORT);
+	node->ranks = tally_set_first(2);
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.job[1].state = PERHAPS;
+	assert_true(ask(&w, &q));
+	asked(&w);
+	w.ranked = true;
+	joins_as(&w, 0, 1);
+	joins_as(&w, 1, 0);
+	joins_as(&w, 2, 2);
+	assert_non_null(strstr(job_numbered(&w, 1)->astray.text, "rank 1 is not behind the node"));
+	assert_int_equal(w.astray_logged, 1);
+	for (unsigned int i = 0; i < 3; i++)
+		leave(&w, i);
+	joins_as(&w, 1, 0);
+	joins_as(&w, 3, 1);
+	joins_as(&w, 4, 2);
+	assert_true(job_is_running(job_numbered(&w, 1)));
+	assert_string_equal(job_numbered(&w, 1)->astray.text, "");
+	assert_int_equal(w.astray_logged, 1);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 static const struct tally_job *in_maps(const struct world *w, unsigned int number)
 {
 	return &tables_find(&w->maps, job_numbered(w, number)->id)->job;
@@ -2007,6 +2052,7 @@ int main(void)
 		FACT(runs_that_move_survive_crashes_and_failures),
 		FACT(a_later_tree_of_the_same_run_takes_the_place_of_one),
 		FACT(a_run_goes_on_with_the_tree_that_is_found),
+		FACT(ranks_are_astray_where_routes_contradict_a_written_tree),
 		FACT(an_inner_run_without_slots_borrows),
 		FACT(an_inner_run_borrows_where_slots_are_scattered),
 		FACT(slots_on_loan_are_given_back_when_a_quota_needs_them),
