@@ -42,7 +42,12 @@ static void explain_mismatch(const struct window_news *news, const struct situat
 				   : " (this one included)",
 			single ? "calls" : "call", call);
 	if (!is_other && !is_caller && used < size)
-		snprintf(text + used, size - used, ", this rank %s", own);
+		used += snprintf(text + used, size - used, ", this rank %s", own);
+	/* Nothing of a call alone can make that difference. */
+	if (news->call == news->other_call && used < size)
+		snprintf(text + used, size - used,
+			 ": the same call, but the lane, recipient or length of a chunk differs: "
+			 "do all ranks run the same version of the library?");
 }
 
 int explain_used_epoch(const struct situation *s, uint16_t rank, char *text, size_t size)
