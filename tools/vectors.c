@@ -261,6 +261,9 @@ static const struct example examples[] = {
 	  .width = 3,
 	  .shown = { NOTHING, RANK_0 | RANK_1 | RESULT } },
 	{ .text = "No payload at all.", .options = { .verb = CALL_BARRIER }, .shown = { ALL } },
+	{ .text = "The barrier that a worker ends with. Here others follow all the same.",
+	  .options = { .verb = CALL_CLOSING },
+	  .shown = { ALL } },
 };
 
 /* --- the other kinds */

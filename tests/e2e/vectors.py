@@ -48,6 +48,8 @@ class Section:
         elif title in ("barrier", "The opening"):
             self.name = title.split()[-1]
             self.dtype, self.count = (2, 3) if self.name == "opening" else (0, 0)
+        elif title == "tally_close":
+            self.name = VERBS[0]
         found = re.match(r"A job of (\d+)", title)
         self.n = int(found[1]) if found else 3
 
