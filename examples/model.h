@@ -21,7 +21,17 @@ struct model {
 };
 
 enum {
-	PARAMETERS = sizeof(struct model) / sizeof(float)
+	PARAMETERS = sizeof(struct model) / sizeof(float),
+	MODEL_LAYERS = 2,
+};
+
+/* Its parameters by layer, in the order of a forward pass: elements of the buffer. */
+static const struct {
+	size_t first, count;
+} model_layers[MODEL_LAYERS] = {
+	{ 0, offsetof(struct model, hidden_weight) / sizeof(float) },
+	{ offsetof(struct model, hidden_weight) / sizeof(float),
+	  PARAMETERS - offsetof(struct model, hidden_weight) / sizeof(float) },
 };
 
 _Static_assert(sizeof(struct model) == PARAMETERS * sizeof(float), "only floats, no holes");

@@ -3,12 +3,15 @@
  * Read this file first: the library in a whole program. dataset.c and model.c are its parts.
  *
  * Data-parallel training with Tally, whole and in plain C: a small network learns to tell
- * clothes apart. Each worker computes the gradient of its share of a batch; one call
+ * clothes apart. Each worker computes the gradient of its share of a batch; a call for each layer
  * averages it over all workers; all of them take the same step.
  *
  *	for each batch:
  *		gradient(model, my share of it)
- *		tally_allreduce(gradient, TALLY_FLOAT32, TALLY_AVG)
+ *		for each layer:
+ *			tally_hint(layer)
+ *			tally_allreduce_start(gradient[layer], TALLY_FLOAT32, TALLY_AVG)
+ *		tally_wait() for all of them
  *		step(model)
  *
  * `train --alone` does the same in one process, without the library.
@@ -66,14 +69,29 @@ static void check(int r, const char *what)
 		errx(EXIT_FAILURE, "%s: %s", what, tally_error());
 }
 
+/* Where slots are scarce, nodes serve the layer first that the next step begins with. */
+static struct tally_call *layer_start(struct worker *w, uint16_t layer)
+{
+	const struct tally_hints hints = { .layer = layer, .layers = MODEL_LAYERS };
+	float *gradient = (float *)&w->gradient + model_layers[layer].first;
+	struct tally_call *call;
+
+	check(tally_hint(w->tally, &hints), "the hint of a layer");
+	check(tally_allreduce_start(w->tally, gradient, gradient, model_layers[layer].count,
+				    TALLY_FLOAT32, TALLY_AVG, &call),
+	      "starting to average a layer's gradient");
+	return call;
+}
+
 static void share_gradient(struct worker *w)
 {
+	struct tally_call *call[MODEL_LAYERS];
 	double start = seconds_now();
 
-	if (w->tally)
-		check(tally_allreduce(w->tally, &w->gradient, &w->gradient, PARAMETERS,
-				      TALLY_FLOAT32, TALLY_AVG),
-		      "averaging the gradient");
+	for (uint16_t layer = 0; w->tally && layer < MODEL_LAYERS; layer++)
+		call[layer] = layer_start(w, layer);
+	for (uint16_t layer = 0; w->tally && layer < MODEL_LAYERS; layer++)
+		check(tally_wait(call[layer]), "averaging a layer's gradient");
 	w->reduce_seconds += seconds_now() - start;
 }
 

@@ -56,6 +56,9 @@ static void usage(FILE *to)
 	      "                        the same, while only other ranks are missing (1800000 with\n"
 	      "                        --join, else that of --timeout)\n"
 	      "      --join-timeout MS with --join: until all ranks have come (60000)\n"
+	      "      --layer L         says that all calls are of layer L (0) ...\n"
+	      "      --layers N        ... of N: nodes with few slots serve the first layers first\n"
+	      "      --remaining S     says that the job will be over in S seconds\n"
 	      "      --float-wild      floats of all magnitudes, with subnormals and zeros\n"
 	      "      --int-wild        integers of the full range: sums wrap\n"
 	      "      --nonfinite       some NaNs and infinities\n"
@@ -115,6 +118,9 @@ static const struct option_row {
 	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },
 	{ "warmups", 'w', NUMBER, MEMBER(warmups), 0, PERF_CALLS_MAX },
 	{ "root", 0, NUMBER, MEMBER(root), 0, TALLY_WORKERS_MAX - 1 },
+	{ "layer", 0, NUMBER, MEMBER(hints.layer), 0, UINT16_MAX - 1 },
+	{ "layers", 0, NUMBER, MEMBER(hints.layers), 1, UINT16_MAX },
+	{ "remaining", 0, NUMBER, MEMBER(hints.remaining_s), 1, UINT32_MAX },
 	{ "timeout", 0, NUMBER, MEMBER(timeout_ms), 1, UINT32_MAX },
 	{ "late-rank-timeout", 0, NUMBER, MEMBER(late_rank_timeout_ms), 1, UINT32_MAX },
 	{ "join-timeout", 0, NUMBER, MEMBER(join_timeout_ms), 1, UINT32_MAX },
@@ -237,6 +243,11 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with --type float32");
 	if (o.int_wild && o.data.dtype == TALLY_FLOAT32)
 		errx(EXIT_USAGE, "--int-wild: only with --type int32 or int64");
+	if (o.hints.layer && o.hints.layer >= o.hints.layers)
+		errx(EXIT_USAGE,
+		     "--layer %u: --layers N says of how many, and they are counted "
+		     "from 0",
+		     o.hints.layer);
 	if (o.token_file)
 		setenv("TALLY_TOKEN_FILE", o.token_file, 1); /* where the library looks for it */
 	o.data.wild = o.float_wild || o.int_wild;
@@ -338,5 +349,7 @@ struct tally *perf_job_open(struct perf_options *o)
 		errx(EXIT_USAGE, "--root %u: the job has ranks 0 to %u", o->root,
 		     tally_workers(t) - 1u);
 	o->rank = tally_rank(t);
+	if (tally_hint(t, &o->hints) < 0)
+		errx(EXIT_FAILURE, "%s", tally_error());
 	return t;
 }

@@ -78,10 +78,59 @@ copies_and_late_frames_change_nothing() {
 	bed status --json | jq -e '[.links[].up | .duplicated, .reordered] | min > 0'
 }
 
+# "ELEMENTS PRIORITY" of each contribution that leaves w0 while a program with a job of its own runs.
+priorities_of() { # UNTIL-CONDITION PROGRAM...
+	local listener
+	: >"$work/frames"
+	exec_on w0 python3 tests/e2e/joiner.py listen eth0 >"$work/frames" &
+	listener=$!
+	until_true grep -q there "$work/frames"
+	next_epoch && add_job
+	exec_on w0 "${@:2}" --job "$work/job" --rank 0 >"$work/said" 2>"$work/errors0" &
+	worker=("$!")
+	until_true "$1" || { cat "$work/errors0"; return 1; }
+	kill "${worker[0]}" 2>/dev/null || true
+	wait "${worker[0]}" 2>/dev/null || true
+	kill "$listener"
+	wait "$listener" 2>/dev/null || true
+	PYTHONDONTWRITEBYTECODE=1 python3 tests/e2e/priorities.py "$work/frames" >"$work/priorities"
+}
+has_ended() { ! kill -0 "${worker[0]}" 2>/dev/null; }
+first_priority_is() { # PRIORITY tally-perf-arguments...
+	priorities_of has_ended "$build/tally-perf" -b 4K -e 4K -n 1 -w 0 "${@:2}"
+	[[ $(sed -n '2s/.* //p' "$work/priorities") == "$1" ]] || { cat "$work/priorities"; return 1; }
+}
+has_20_steps() {
+	PYTHONDONTWRITEBYTECODE=1 python3 tests/e2e/priorities.py "$work/frames" >"$work/priorities"
+	(($(grep -c '^1290 ' "$work/priorities") > 20 * 4))
+}
+
+# Before anything is measured, a job communicates as much as it computes (client/priority.h).
+programs_say_layers_and_remaining_time() {
+	network <<-END
+		host w0
+		node n0
+		link w0 n0
+	END
+	describe_job 4 -- w0
+	first_priority_is 149
+	first_priority_is 232 --layers 8 --remaining 1
+	first_priority_is 144 --layer 7 --layers 8
+	[[ -r /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]] ||
+		{ echo "SKIP train: no data set"; return 0; }
+	priorities_of has_20_steps "$build/train"
+	# The second layer is started right behind the first: half its weight is 8 less, and what was
+	# measured in between may add to that.
+	awk '$1 == 100480 { first = $2 } $1 == 1290 { n++; lower += first - $2 >= 7; less += first - $2 }
+		END { print n, lower, less / n; exit !(n > 80 && lower == n && less / n < 11) }' \
+		"$work/priorities"
+}
+
 facts collectives_are_exact_without_loss \
 	collectives_are_exact_at_0_1_percent_loss \
 	collectives_are_exact_at_1_percent_loss \
 	collectives_are_exact_at_5_percent_loss \
 	floats_of_all_magnitudes_and_kinds_arrive \
 	integers_of_the_full_range_arrive \
-	copies_and_late_frames_change_nothing
+	copies_and_late_frames_change_nothing \
+	programs_say_layers_and_remaining_time
