@@ -14,12 +14,38 @@
 
 /* --- greeting -------------------------------------------------------------------------------- */
 
-static bool is_peer(const struct config *c, const struct sockaddr_storage *root)
+static bool is_one_of(const struct sockaddr_storage *all, unsigned int count,
+		      const struct sockaddr_storage *address)
 {
-	for (unsigned int i = 0; *c->peers.secret && i < c->peers.roots; i++)
-		if (endpoint_is_equal(&c->peers.root[i], root))
+	for (unsigned int i = 0; i < count; i++)
+		if (endpoint_is_equal(&all[i], address))
 			return true;
 	return false;
+}
+
+/* Is it for us to answer? */
+static int greeting_check(const struct joining_peer *other, const struct core *core,
+			  struct why *why)
+{
+	const struct config *c = core_config(core);
+	char text[ADDRESS_BYTES];
+
+	if (!*c->peers.secret || !is_one_of(c->peers.root, c->peers.roots, &other->root)) {
+		address_print(&other->root, text, sizeof(text));
+		return why_say(why, -EACCES,
+			       "%s is none of the roots that this node takes documents from: add "
+			       "it to peers.roots in %s, with peers.secret, then tallyctl reload",
+			       text, core_path(core));
+	}
+	if (!is_one_of(c->service, c->services, &other->to)) {
+		address_print(&other->to, text, sizeof(text));
+		return why_say(why, -EPERM,
+			       "%s is none of the service addresses of this node: somebody passes "
+			       "on here what is for another node, or `service` in tallyd.yaml here "
+			       "lacks the address",
+			       text);
+	}
+	return 0;
 }
 
 int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
@@ -27,22 +53,17 @@ int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X
 		struct why *why)
 {
 	const struct config *c = core_config(core);
-	char opening[2 * JOINING_MESSAGE_BYTES], root[ADDRESS_BYTES];
+	char opening[2 * JOINING_MESSAGE_BYTES];
 	uint8_t random[JOINING_CHALLENGE_BYTES / 2], key[SECRET_KEY_BYTES];
 	struct joining_peer other, own;
 	size_t answer = 0;
 	int r;
 
 	r = joining_peer_parse(text, length, &other, ret_used, why->text, sizeof(why->text));
+	if (r == 0)
+		r = greeting_check(&other, core, why);
 	if (r < 0)
 		return r;
-	if (!is_peer(c, &other.root)) {
-		address_print(&other.root, root, sizeof(root));
-		return why_say(why, -EACCES,
-			       "%s is none of the roots that this node takes documents from: add "
-			       "it to peers.roots in %s, with peers.secret, then tallyctl reload",
-			       root, core_path(core));
-	}
 	if (peer_secret_read(c->peers.secret, key, why) < 0)
 		return -EACCES;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
@@ -50,6 +71,7 @@ int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X
 	if (r < 0)
 		return r;
 	own.root = other.root;
+	own.to = other.to;
 	memcpy(own.share, share, sizeof(own.share));
 	joining_challenge_set(random, own.challenge);
 	memcpy(opening, text, *ret_used); /* at most JOINING_MESSAGE_BYTES, as the parser says */

@@ -23,7 +23,7 @@ struct peer {
 /*
  * A greeting: answers it, with this share. 0: *ret_used bytes were taken; -EAGAIN: more must come;
  * -EACCES: it is none of this node's peers, or the secret cannot be read: `why` is for this node's
- * log alone; -EINVAL, -EPROTONOSUPPORT.
+ * log alone; -EPERM: it speaks to another node; -EINVAL, -EPROTONOSUPPORT.
  */
 int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
 		const char *text, size_t length, struct peer *ret, size_t *ret_used,

@@ -13,7 +13,7 @@
 
 enum {
 	REQUEST_LINE_MAX = 256, /* bytes before its end */
-	REQUEST_LINES_MAX = 5, /* each key once, and the empty line */
+	REQUEST_LINES_MAX = 6, /* the first, each key once, and the empty line */
 };
 
 /* Keys cannot repeat and lines have a limit: so has a request. */
@@ -67,6 +67,8 @@ static const struct key challenge_rows[] = {
 static const struct key peer_rows[] = {
 	{ "root", &key_address, KEY_MEMBER(struct joining_peer, root), .needed = true,
 	  .meaning = "Service address of the root whose jobs this is about." },
+	{ "to", &key_address, KEY_MEMBER(struct joining_peer, to), .needed = true,
+	  .meaning = "Service address of the node that listens." },
 	{ "challenge", &key_challenge, KEY_MEMBER(struct joining_peer, challenge), .needed = true,
 	  .meaning = "Random, and drawn anew for each connection." },
 	{ "share", &key_bytes, KEY_MEMBER(struct joining_peer, share), .needed = true,
@@ -146,7 +148,7 @@ void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
 }
 
 #define PEER "tally-peer"
-#define PEER_VERSION "2" /* version 1 hid nothing */
+#define PEER_VERSION "3" /* version 1 hid nothing; 2 did not say to whom */
 
 int joining_is_peer(const char *text, size_t length)
 {

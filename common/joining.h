@@ -52,6 +52,7 @@ struct joining_greeting {
 /* What two agents say first (docs/peering.md): the one that speaks up, and the one that listens. */
 struct joining_peer {
 	struct sockaddr_storage root; /* the service address of the jobs that it is about */
+	struct sockaddr_storage to; /* of the node that listens: nobody answers in its place */
 	char challenge[JOINING_CHALLENGE_BYTES];
 	uint8_t share[X25519_BYTES]; /* of a secret that the agent has drawn: session_hide() */
 };

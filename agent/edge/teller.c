@@ -168,7 +168,7 @@ static bool is_refusal(const struct talk *t)
 
 static int talk_greet(struct talk *t)
 {
-	struct joining_peer own = { .root = t->what.root }, other;
+	struct joining_peer own = { .root = t->what.root, .to = t->what.to }, other;
 	char opening[2 * JOINING_MESSAGE_BYTES];
 	uint8_t random[JOINING_CHALLENGE_BYTES / 2], secret[X25519_BYTES];
 	size_t length = 0, used = 0;

@@ -21,7 +21,7 @@ enum {
 };
 
 struct telling {
-	struct sockaddr_storage to; /* with the TCP port of the other agent */
+	struct sockaddr_storage to; /* a service address, with the other agent's TCP port */
 	struct sockaddr_storage root; /* who says it, as the other agent knows us */
 	uint8_t key[SECRET_KEY_BYTES]; /* of the secret */
 	char *line; /* of malloc(), a JSON object; the teller's from then on, also on failure */

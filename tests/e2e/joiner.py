@@ -8,12 +8,13 @@
     joiner.py leave AGENT JOB TOKEN-FILE EPOCH RANK...  says over new connections that ranks leave
     joiner.py guess AGENT JOB COUNT SECONDS             tries wrong tokens, on 50 connections at once
     joiner.py replay AGENT RECORDED                     says again what a worker once said
-    joiner.py relay PORT AGENT RECORD [SIDE:BYTE...]    stands between a worker and AGENT, and records
+    joiner.py relay [ADDRESS:]PORT AGENT RECORD [SIDE:BYTE...]
+                                                        stands between a worker and AGENT, and records
                                                         what the worker says; on the first connection
                                                         changes this byte of what SIDE (worker, agent)
                                                         says, on the second one the next, and so on
-    joiner.py peer AGENT ROOT SECRET-FILE MESSAGE       says MESSAGE as the agent of ROOT, and prints the
-                                                        answer
+    joiner.py peer AGENT ROOT SECRET-FILE MESSAGE       says MESSAGE as the agent of ROOT to that of the
+                                                        node AGENT, and prints the answer
     joiner.py listen INTERFACE                          all frames there, in hex, until it is told to end
 """
 import collections
@@ -105,8 +106,9 @@ def replay(agent: str, recorded: str) -> None:
     print(everything(stream).decode("ascii"))
 
 
-def relay(port: str, agent: str, record: str, *changes: str) -> None:
-    listener = socket.create_server(("0.0.0.0", int(port)))
+def relay(at: str, agent: str, record: str, *changes: str) -> None:
+    address, _, port = at.rpartition(":")
+    listener = socket.create_server((address or "0.0.0.0", int(port)))
     print("there", flush=True)
     for change in itertools.chain(changes, itertools.repeat(":0")):
         side, _, byte = change.partition(":")
@@ -138,7 +140,7 @@ def relay(port: str, agent: str, record: str, *changes: str) -> None:
 
 def peer(agent: str, root: str, file: str, message: str) -> None:
     stream, own = connect(agent), secrets.token_bytes(32)
-    opening = (f"tally-peer 2\nroot {root}\nchallenge {secrets.token_hex(16)}\n"
+    opening = (f"tally-peer 3\nroot {root}\nto {agent}\nchallenge {secrets.token_hex(16)}\n"
                f"share {x25519(own).hex()}\n\n").encode()
     stream.sendall(opening)
     while not opening.endswith(b"\n\n") or opening.count(b"tally-peer") < 2:

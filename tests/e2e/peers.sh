@@ -174,10 +174,42 @@ what_an_agent_may_not_say() {
 	joined_end
 }
 
+# Who holds a node's address, as by ARP, and passes on what comes there.
+relay_at() { # NODE ADDRESS AGENT [SIDE:BYTE...]: to that agent
+	: >"$work/relay"
+	rm -f "$work/recorded"
+	exec_on "$1" python3 tests/e2e/joiner.py relay "$2:31249" "$3" "$work/recorded" "${@:4}" \
+		>"$work/relay" 2>&1 &
+	relay=$!
+	until_true has there "$work/relay" || { cat "$work/relay"; return 1; }
+}
+
+# a1 has the same secret, and the same job of this root: it would forget it in the place of a0.
+no_other_node_answers_in_the_place_of_one() {
+	peers rate 1gbit
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	goes_on_at a0
+	goes_on_at a1
+	end_inner a0 KILL
+	relay_at a0 "$(bed addr a0)" "$(bed addr a1)"
+	ctl job del train
+	until_true test -s "$work/recorded"
+	kill "$relay"
+	wait "$relay" || true
+	start_inner a0
+	until_true is_clean_at a0
+	until_true is_clean_at a1
+	said "$work/tallyd.log" "cannot tell an inner node.*node=a0.*$(bed addr a0) is none of"
+	said "$work/a1.log" "agent refused.*$(bed addr a0) is none of"
+}
+
 facts each_run_begins_without_anybody_carrying_anything \
 	agents_are_killed_in_mid_job \
 	an_inner_agent_comes_late \
 	a_later_job_of_that_name_needs_no_farewell \
 	another_secret_is_refused \
 	a_root_that_is_no_peer_is_refused \
+	no_other_node_answers_in_the_place_of_one \
 	what_an_agent_may_not_say

@@ -40,6 +40,7 @@ static void peer_again(const struct joining_peer *p)
 	must(joining_peer_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && !strcmp(again.challenge, p->challenge) &&
 	     !memcmp(&again.root, &p->root, sizeof(again.root)) &&
+	     !memcmp(&again.to, &p->to, sizeof(again.to)) &&
 	     !memcmp(again.share, p->share, sizeof(again.share)));
 }
 

@@ -135,6 +135,48 @@ static void a_join_request_is_read(void **state)
 	assert_string_equal(why, "");
 }
 
+#define PEER "tally-peer 3\nroot 10.77.0.1\nto 10.77.0.2\nchallenge " CHALLENGE "\n" SHARE "\n"
+
+static void peer_refused(const char *text, int error, const char *reason)
+{
+	struct joining_peer p;
+
+	assert_int_equal(
+		joining_peer_parse(text, strlen(text), &p, &taken_length, why, sizeof(why)),
+		-error);
+	assert_string_equal(why, reason);
+}
+
+/* From whom, and to whom. */
+static void a_greeting_of_an_agent_is_read_and_said(void **state)
+{
+	struct joining_peer p;
+	char text[512];
+	size_t length;
+
+	assert_int_equal(joining_is_peer(PEER, strlen(PEER)), 1);
+	assert_int_equal(joining_is_peer(PEER, 8), -EAGAIN);
+	assert_int_equal(joining_is_peer(GREETING, strlen(GREETING)), 0);
+	for (size_t i = 0; i < strlen(PEER); i++)
+		assert_int_equal(joining_peer_parse(PEER, i, &p, &length, why, sizeof(why)),
+				 -EAGAIN);
+	assert_int_equal(joining_peer_parse(PEER, strlen(PEER), &p, &length, why, sizeof(why)), 0);
+	assert_int_equal(length, strlen(PEER));
+	address_print(&p.root, text, sizeof(text));
+	assert_string_equal(text, "10.77.0.1");
+	address_print(&p.to, text, sizeof(text));
+	assert_string_equal(text, "10.77.0.2");
+	assert_int_equal(joining_peer_print(&p, text, sizeof(text), &length), 0);
+	assert_string_equal(text, PEER);
+	peer_refused("tally-peer 3\nroot 10.77.0.1\nchallenge " CHALLENGE "\n" SHARE "\n", EINVAL,
+		     "no line 'to ...', which is needed");
+	peer_refused("tally-peer 3\nto 10.77.0.2:31249\n", EINVAL,
+		     "line 2: to: an address without port, such as 10.77.0.1 or fd77::1");
+	peer_refused("tally-peer 2\n", EPROTONOSUPPORT,
+		     "line 1: tally-peer: agents of these versions do not understand each other: "
+		     "this one speaks version 3 of tally-peer");
+}
+
 static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
 {
 	const char *text = "join\n" SHARE "address [fd77:1::1]:40000\n\n";
@@ -695,6 +737,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_greeting_is_read),
 		cmocka_unit_test(a_join_request_is_read),
+		cmocka_unit_test(a_greeting_of_an_agent_is_read_and_said),
 		cmocka_unit_test(the_order_of_keys_is_free_and_rank_may_be_left_out),
 		cmocka_unit_test(a_leave_request_is_read),
 		cmocka_unit_test(another_version_is_refused_by_its_first_line),

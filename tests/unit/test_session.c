@@ -129,9 +129,9 @@ static void a_sealed_key_is_that_of_the_page_and_is_opened_by_one(void **state)
 
 /* docs/peering.md has these. */
 #define AGENT_SHARE "358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd166254"
-#define PEERS                                                                                              \
-	"tally-peer 2\nroot 10.77.0.1\nchallenge 00112233445566778899aabbccddeeff\nshare " WORKER_SHARE    \
-	"\n\ntally-peer 2\nroot 10.77.0.1\nchallenge ffeeddccbbaa99887766554433221100\nshare " AGENT_SHARE \
+#define PEERS                                                                                                            \
+	"tally-peer 3\nroot 10.77.0.1\nto 10.77.0.2\nchallenge 00112233445566778899aabbccddeeff\nshare " WORKER_SHARE    \
+	"\n\ntally-peer 3\nroot 10.77.0.1\nto 10.77.0.2\nchallenge ffeeddccbbaa99887766554433221100\nshare " AGENT_SHARE \
 	"\n\n"
 #define FAREWELL "{\"do\":\"job-del\",\"name\":\"train\",\"id\":7}"
 
@@ -149,11 +149,11 @@ static void what_agents_say_is_hidden_as_on_the_page(void **state)
 		const char *message, *proof, *hidden;
 	} said[] = {
 		{ SESSION_WORKER, FAREWELL,
-		  "proof fc42860e1c5081090d67de7019c233a128fba2ff2c69489828b385f1cac66212 38\n",
-		  "7afaf942dd3b0d1055ec7673dbbb0af7da4dd7e54cba448074468cb81486d44f0cc9e5fdc351" },
+		  "proof 5a275e49b3aa0dc03f57b1240703723cb046fc1ce6de867a323fdf4cb88278f6 38\n",
+		  "a5202fa798558e9fdfaf67d8d3a9c2e5494020931f8694baf5dc938f64699c3720bc242f2a4b" },
 		{ SESSION_AGENT, "{\"ok\": true, \"result\": {}}\n",
-		  "proof ee53a1a43b5b9b452a5156190a4621b9fb8dd3a7f55cd840f32b9dc94125bf94 27\n",
-		  "8e9c92558aead424df2802d48851e2273c34f767738863a824a987" },
+		  "proof 2091ee6ef6b8dd7051ea1cfa4b99a5dad8670e8223aa90e92a1a2e53bf3e93bd 27\n",
+		  "b009425f13541d404e29e29c66f7d73c2d3e90b991ea9496dae5fa" },
 	};
 	struct session speaker = begun(TOKEN, PEERS), listener = speaker, third = speaker;
 	uint8_t secret[3][X25519_BYTES], share[3][X25519_BYTES], hidden[64];
