@@ -8,9 +8,15 @@
 #include <sys/random.h>
 
 #include "agent/core/keys_json.h"
+#include "agent/edge/log.h"
 #include "agent/edge/peer_secret.h"
 #include "common/address.h"
+#include "common/clock.h"
 #include "common/joining.h"
+
+enum {
+	REFUSALS_APART_S = 10, /* in the log */
+};
 
 /* --- greeting -------------------------------------------------------------------------------- */
 
@@ -48,15 +54,35 @@ static int greeting_check(const struct joining_peer *other, const struct core *c
 	return 0;
 }
 
+/* Ours, behind the other one's, and the first proof: we prove first. */
+static int greeting_answer(struct stream *s, const struct joining_peer *own,
+			   const uint8_t key[SECRET_KEY_BYTES], const char *text, size_t length,
+			   struct session *ret)
+{
+	char opening[2 * JOINING_MESSAGE_BYTES + SESSION_LINE_BYTES + sizeof(JOINING_READY)];
+	size_t end = 0, proof = 0;
+	int r;
+
+	memcpy(opening, text, length); /* at most JOINING_MESSAGE_BYTES, as the parser says */
+	r = joining_peer_print(own, opening + length, JOINING_MESSAGE_BYTES, &end);
+	if (r < 0)
+		return r;
+	end += length;
+	session_begin(key, opening, end, ret);
+	r = session_print(ret, SESSION_AGENT, JOINING_READY, strlen(JOINING_READY), opening + end,
+			  sizeof(opening) - end, &proof);
+	if (r == 0)
+		stream_send(s, opening + length, end + proof - length);
+	return r;
+}
+
 int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
 		const char *text, size_t length, struct peer *ret, size_t *ret_used,
 		struct why *why)
 {
-	const struct config *c = core_config(core);
-	char opening[2 * JOINING_MESSAGE_BYTES];
 	uint8_t random[JOINING_CHALLENGE_BYTES / 2], key[SECRET_KEY_BYTES];
+	struct peer p = { .is_proven = false };
 	struct joining_peer other, own;
-	size_t answer = 0;
 	int r;
 
 	r = joining_peer_parse(text, length, &other, ret_used, why->text, sizeof(why->text));
@@ -64,26 +90,22 @@ int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X
 		r = greeting_check(&other, core, why);
 	if (r < 0)
 		return r;
-	if (peer_secret_read(c->peers.secret, key, why) < 0)
+	if (peer_secret_read(core_config(core)->peers.secret, key, why) < 0)
 		return -EACCES;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		r = -EIO;
-	if (r < 0)
-		return r;
-	own.root = other.root;
-	own.to = other.to;
+	own = other;
 	memcpy(own.share, share, sizeof(own.share));
 	joining_challenge_set(random, own.challenge);
-	memcpy(opening, text, *ret_used); /* at most JOINING_MESSAGE_BYTES, as the parser says */
-	r = joining_peer_print(&own, opening + *ret_used, JOINING_MESSAGE_BYTES, &answer);
-	if (r == 0) {
-		*ret = (struct peer){ .root = other.root };
-		memcpy(ret->share, other.share, sizeof(ret->share));
-		session_begin(key, opening, *ret_used + answer, &ret->session);
-		stream_send(s, opening + *ret_used, answer);
-	}
+	if (r == 0)
+		r = greeting_answer(s, &own, key, text, *ret_used, &p.session);
 	explicit_bzero(key, sizeof(key));
-	return r;
+	if (r < 0)
+		return r;
+	p.root = other.root;
+	memcpy(p.share, other.share, sizeof(p.share));
+	*ret = p;
+	return 0;
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -205,6 +227,7 @@ int peers_request_take(struct peer *p, const struct core *core, const uint8_t se
 	size_t bytes = 0;
 	int r;
 
+	p->has_asked = true;
 	r = session_parse(&p->session, SESSION_WORKER, text, length, REQUEST_BYTES_MAX, &hidden,
 			  &bytes, ret_used);
 	if (r == -EINVAL)
@@ -225,4 +248,33 @@ int peers_request_take(struct peer *p, const struct core *core, const uint8_t se
 	explicit_bzero(line, bytes);
 	free(line);
 	return r;
+}
+
+/* --- who is refused -------------------------------------------------------------------------- */
+
+void peers_refused_log(struct peers_refused *p, const char *reason)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	p->times++;
+	if (p->logged_ns && now_ns - p->logged_ns < REFUSALS_APART_S * 1000000000ull)
+		return;
+	log_say(LOG_LEVEL_WARNING, "agent refused", "times=%u reason=\"%s\"", p->times, reason);
+	p->logged_ns = now_ns;
+	p->times = 0;
+}
+
+void peers_gone(const struct peer *p, const struct core *core, struct peers_refused *log)
+{
+	char root[ADDRESS_BYTES];
+	struct why why;
+
+	if (p->has_asked)
+		return;
+	address_print(&p->root, root, sizeof(root));
+	why_say(&why, 0,
+		"the agent of %s said nothing more when it had our proof: it knows another secret "
+		"than that of %s, or a byte was changed on the way",
+		root, core_config(core)->peers.secret);
+	peers_refused_log(log, why.text);
 }

@@ -17,13 +17,21 @@ struct peer {
 	struct session session;
 	struct sockaddr_storage root; /* who it is */
 	uint8_t share[X25519_BYTES]; /* as it greeted */
+	bool has_asked; /* something, behind the greetings */
 	bool is_proven;
 };
 
+/* What of these was not logged yet. */
+struct peers_refused {
+	uint64_t logged_ns; /* when the log had the last one */
+	unsigned int times; /* since then */
+};
+
 /*
- * A greeting: answers it, with this share. 0: *ret_used bytes were taken; -EAGAIN: more must come;
- * -EACCES: it is none of this node's peers, or the secret cannot be read: `why` is for this node's
- * log alone; -EPERM: it speaks to another node; -EINVAL, -EPROTONOSUPPORT.
+ * A greeting: answers it, with this share, and proves to know the secret. 0: *ret_used bytes were
+ * taken; -EAGAIN: more must come; -EACCES: it is none of this node's peers, or the secret cannot be
+ * read: `why` is for this node's log alone; -EPERM: it speaks to another node; -EINVAL,
+ * -EPROTONOSUPPORT.
  */
 int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
 		const char *text, size_t length, struct peer *ret, size_t *ret_used,
@@ -45,5 +53,11 @@ int peers_request_take(struct peer *p, const struct core *core, const uint8_t se
 
 /* The answer to PEERS_HOPS, of malloc(). NULL: no memory. */
 char *peers_hops_line(const struct paths_view *v);
+
+/* Of a refused agent all is logged, but no more often than others can say something wrong. */
+void peers_refused_log(struct peers_refused *p, const char *reason);
+
+/* Its connection has ended: was it satisfied with our proof? */
+void peers_gone(const struct peer *p, const struct core *core, struct peers_refused *log);
 
 #endif

@@ -18,7 +18,6 @@ enum {
 	CONNECTIONS_MAX = CORE_MEMBERS_MAX + 1024, /* strangers have a place, too */
 	ADDRESS_MAX = 1024,
 	REQUEST_TIMEOUT_S = 10,
-	REFUSALS_APART_S = 10, /* of agents, in the log */
 };
 
 struct workers {
@@ -26,8 +25,7 @@ struct workers {
 	struct driver *driver;
 	uint8_t secret[X25519_BYTES], share[X25519_BYTES]; /* for the keys of ranks */
 	bool listens[CONFIG_LISTENS_MAX]; /* at each of the configuration's addresses? */
-	uint64_t agent_refused_ns; /* when the log had the last refusal */
-	unsigned int agents_refused; /* since then */
+	struct peers_refused refused; /* agents */
 };
 
 /* A connection on which both sides have greeted. */
@@ -144,6 +142,8 @@ static void on_end(struct stream *s)
 		e.ended = w->job;
 		driver_handle(workers->driver, &e);
 	}
+	if (w && w->is_agent)
+		peers_gone(&w->peer, driver_core(workers->driver), &workers->refused);
 	if (w)
 		explicit_bzero(w, sizeof(*w));
 	free(w);
@@ -378,23 +378,12 @@ void workers_answer(const struct core_action *a, const char *line)
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-/* Of an agent all is logged, but no more often than others can say something wrong. */
 static void refusal_log(struct workers *workers, bool is_agent, const char *reason)
 {
-	const uint64_t now_ns = clock_now_ns();
-
-	if (!is_agent) {
+	if (is_agent)
+		peers_refused_log(&workers->refused, reason);
+	else
 		log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", reason);
-		return;
-	}
-	workers->agents_refused++;
-	if (workers->agent_refused_ns &&
-	    now_ns - workers->agent_refused_ns < REFUSALS_APART_S * 1000000000ull)
-		return;
-	log_say(LOG_LEVEL_WARNING, "agent refused", "times=%u reason=\"%s\"",
-		workers->agents_refused, reason);
-	workers->agent_refused_ns = now_ns;
-	workers->agents_refused = 0;
 }
 
 static int text_take(struct stream *s, bool is_agent, const char *text, size_t length,

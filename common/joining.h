@@ -57,6 +57,9 @@ struct joining_peer {
 	uint8_t share[X25519_BYTES]; /* of a secret that the agent has drawn: session_hide() */
 };
 
+/* What the one that listens says behind its greeting, with the first proof of the two. */
+#define JOINING_READY "ready\n"
+
 struct joining_message {
 	bool leave; /* otherwise: join */
 	int rank; /* 0 .. 255; when joining also JOINING_RANK_ANY */

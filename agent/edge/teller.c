@@ -141,7 +141,7 @@ static int talk_receive(struct talk *t)
 	return 0;
 }
 
-/* What it says instead of an answer. */
+/* What it says instead of an answer. -EAGAIN: there is more to come. */
 static int refused(struct talk *t, const char *text, size_t length)
 {
 	_cleanup_(freep) struct joining_answer *a = calloc(1, sizeof(*a));
@@ -158,54 +158,121 @@ static int refused(struct talk *t, const char *text, size_t length)
 	if (r < 0 || a->kind != JOINING_ERROR)
 		return strange(t, "does not answer as agents do");
 	endpoint_print(&t->what.to, words, sizeof(words));
-	return why_say(&t->told.why, a->error, "the agent at %s: %s", words, a->text);
+	return why_say(&t->told.why, -EPROTO, "the agent at %s: %s", words, a->text);
 }
 
+/* It may have come in part. */
 static bool is_refusal(const struct talk *t)
 {
-	return t->length >= 6 && !memcmp(t->in, "error ", 6);
+	static const char word[] = "error ";
+	const size_t whole = sizeof(word) - 1;
+
+	return t->length && !memcmp(t->in, word, t->length < whole ? t->length : whole);
+}
+
+/* What it has said: one of these. */
+struct heard {
+	struct joining_peer greeting;
+	const char *message; /* as it came */
+	size_t length;
+	size_t end; /* of what has come it is so much */
+};
+
+static int greeting_take(struct talk *t, struct heard *ret)
+{
+	struct why why;
+	int r;
+
+	if (is_refusal(t))
+		return refused(t, t->in, t->length);
+	r = joining_peer_parse(t->in, t->length, &ret->greeting, &ret->end, why.text,
+			       sizeof(why.text));
+	return r < 0 && r != -EAGAIN ? strange(t, "does not greet as agents do") : r;
+}
+
+static int message_take(struct talk *t, struct heard *ret)
+{
+	int r;
+
+	if (is_refusal(t))
+		return refused(t, t->in, t->length);
+	r = session_parse(&t->session, SESSION_AGENT, t->in, t->length, sizeof(t->in),
+			  &ret->message, &ret->length, &ret->end);
+	if (r == -EBADMSG)
+		return strange(t, "knows another secret, or a byte was changed on the way");
+	return r == -EINVAL ? strange(t, "does not answer as agents do") : r;
+}
+
+static int talk_hear(struct talk *t, int (*take)(struct talk *, struct heard *), struct heard *ret)
+{
+	int r = take(t, ret);
+
+	while (r == -EAGAIN) {
+		r = talk_receive(t);
+		if (r == 0)
+			r = take(t, ret);
+	}
+	return r;
+}
+
+/* It is read: what has come behind it is next. */
+static void talk_forget(struct talk *t, const struct heard *h)
+{
+	t->length -= h->end;
+	memmove(t->in, t->in + h->end, t->length);
+}
+
+static int greeting_draw(struct joining_peer *own, uint8_t secret[X25519_BYTES])
+{
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random) ||
+	    getrandom(secret, X25519_BYTES, 0) != X25519_BYTES)
+		return -EIO;
+	joining_challenge_set(random, own->challenge);
+	x25519_share(secret, own->share);
+	return 0;
+}
+
+/* Nothing is said to whoever has not proven to know the secret. */
+static int talk_await_proof(struct talk *t)
+{
+	struct heard h = { .length = 0 };
+	int r = talk_hear(t, message_take, &h);
+
+	if (r < 0)
+		return r;
+	if (h.length != strlen(JOINING_READY) || memcmp(h.message, JOINING_READY, h.length) != 0)
+		return strange(t, "does not answer as agents do");
+	talk_forget(t, &h);
+	return 0;
 }
 
 static int talk_greet(struct talk *t)
 {
-	struct joining_peer own = { .root = t->what.root, .to = t->what.to }, other;
+	struct joining_peer own = { .root = t->what.root, .to = t->what.to };
 	char opening[2 * JOINING_MESSAGE_BYTES];
-	uint8_t random[JOINING_CHALLENGE_BYTES / 2], secret[X25519_BYTES];
-	size_t length = 0, used = 0;
-	struct why why;
-	int r;
+	uint8_t secret[X25519_BYTES];
+	size_t length = 0;
+	struct heard h = { .length = 0 };
+	int r = greeting_draw(&own, secret);
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random) ||
-	    getrandom(secret, sizeof(secret), 0) != sizeof(secret))
-		return -EIO;
-	joining_challenge_set(random, own.challenge);
-	x25519_share(secret, own.share);
-	r = joining_peer_print(&own, opening, JOINING_MESSAGE_BYTES, &length);
+	if (r == 0)
+		r = joining_peer_print(&own, opening, JOINING_MESSAGE_BYTES, &length);
 	if (r == 0)
 		r = talk_send(t, opening, length);
-	while (r == 0) {
-		r = talk_receive(t);
-		if (r == 0 && is_refusal(t))
-			r = refused(t, t->in, t->length);
-		else if (r == 0)
-			r = joining_peer_parse(t->in, t->length, &other, &used, why.text,
-					       sizeof(why.text));
-		if (r == 0)
-			break;
-		if (r == -EINVAL)
-			return strange(t, "does not greet as agents do");
-		r = r == -EAGAIN ? 0 : r;
-	}
+	if (r == 0)
+		r = talk_hear(t, greeting_take, &h);
 	if (r < 0)
 		return r;
-	if (used < t->length || used > sizeof(opening) - length)
-		return strange(t, "says more than its greeting");
-	memcpy(opening + length, t->in, used);
-	session_begin(t->what.key, opening, length + used, &t->session);
-	session_hide(&t->session, secret, other.share);
+	memcpy(opening + length, t->in, h.end); /* JOINING_MESSAGE_BYTES at most */
+	session_begin(t->what.key, opening, length + h.end, &t->session);
+	talk_forget(t, &h);
+	r = talk_await_proof(t);
+	if (r == 0)
+		session_hide(&t->session, secret, h.greeting.share);
 	explicit_bzero(secret, sizeof(secret));
-	t->length = 0;
-	return 0;
+	return r;
 }
 
 static int talk_say(struct talk *t)
@@ -238,34 +305,19 @@ static int answer_take(struct talk *t, const char *text, size_t length)
 	return why_say(&t->told.why, -EINVAL, "the agent at %s: %s", words, error);
 }
 
-static int talk_hear(struct talk *t)
+static int talk_take_answer(struct talk *t)
 {
-	const char *message = NULL;
-	size_t length = 0, end = 0;
-	int r = 0;
+	struct heard h = { .length = 0 };
+	char *text;
+	int r = talk_hear(t, message_take, &h);
 
-	while (r == 0) {
-		r = talk_receive(t);
-		if (r == 0 && is_refusal(t))
-			r = refused(t, t->in, t->length);
-		else if (r == 0)
-			r = session_parse(&t->session, SESSION_AGENT, t->in, t->length,
-					  sizeof(t->in), &message, &length, &end);
-		if (r == 0)
-			break;
-		r = r == -EAGAIN ? 0 : r;
-	}
-	if (r == -EBADMSG)
-		return strange(t, "does not know the secret, or a byte was changed on the way");
-	if (r == -EINVAL && !message)
-		return *t->told.why.text ? r : strange(t, "does not answer as agents do");
 	if (r < 0)
 		return r;
-	end = (size_t)(message - t->in);
-	session_show(&t->session, SESSION_AGENT, message, length, t->in + end);
-	if (length >= 6 && !memcmp(message, "error ", 6))
-		return refused(t, message, length);
-	return answer_take(t, message, length);
+	text = t->in + (h.message - t->in);
+	session_show(&t->session, SESSION_AGENT, text, h.length, text);
+	if (h.length >= 6 && !memcmp(text, "error ", 6))
+		return refused(t, text, h.length);
+	return answer_take(t, text, h.length);
 }
 
 static void *talk_main(void *data)
@@ -279,7 +331,7 @@ static void *talk_main(void *data)
 	if (r == 0)
 		r = talk_say(t);
 	if (r == 0)
-		r = talk_hear(t);
+		r = talk_take_answer(t);
 	if (r < 0 && !*t->told.why.text)
 		why_say(&t->told.why, r, "%s", strerror(-r));
 	t->told.error = r;

@@ -143,28 +143,36 @@ def peer(agent: str, root: str, file: str, message: str) -> None:
     opening = (f"tally-peer 3\nroot {root}\nto {agent}\nchallenge {secrets.token_hex(16)}\n"
                f"share {x25519(own).hex()}\n\n").encode()
     stream.sendall(opening)
-    while not opening.endswith(b"\n\n") or opening.count(b"tally-peer") < 2:
+    while not opening.endswith(b"\nready\n"):
         more = stream.recv(4096)
         opening += more
         if not more:
             print(opening.decode())
             return
+    opening, _, ready = opening.rpartition(b"proof ")
     key = token_key(Path(file).read_text(encoding="ascii").strip())
     session = hmac.digest(key, opening, hashlib.sha256)
     known = x25519(own, bytes.fromhex(opening.decode().rstrip().rsplit(" ", 1)[1]))
     hidden = hmac.digest(session, b"hidden\n" + known, hashlib.sha256)
 
-    def mask(who: str, said: bytes) -> bytes:
-        pad = b"".join(hmac.digest(hidden, f"{who} 0\nblock {i}\n".encode(), hashlib.sha256)
+    def prove(place: str, said: bytes) -> bytes:
+        proof = hmac.digest(session, f"{place}\n".encode() + said, hashlib.sha256)
+        return f"proof {proof.hex()} {len(said)}\n".encode() + said
+
+    def mask(place: str, said: bytes) -> bytes:
+        pad = b"".join(hmac.digest(hidden, f"{place}\nblock {i}\n".encode(), hashlib.sha256)
                        for i in range(len(said) // 32 + 1))
         return bytes(a ^ b for a, b in zip(said, pad))
 
-    said = mask("worker", message.encode())
-    proof = hmac.digest(session, b"worker 0\n" + said, hashlib.sha256)
-    stream.sendall(f"proof {proof.hex()} {len(said)}\n".encode() + said)
+    is_proven = b"proof " + ready == prove("agent 0", b"ready\n")
+    print("ready" if is_proven else "its proof is wrong")
+    stream.sendall(prove("worker 0", mask("worker 0", message.encode())))
     answer = everything(stream)
-    if answer.startswith(b"proof "):
-        answer = mask("agent", answer.split(b"\n", 1)[1])
+    hidden_answer = answer.partition(b"\n")[2]
+    if answer == prove("agent 1", hidden_answer):
+        answer = mask("agent 1", hidden_answer)
+    elif not answer.startswith(b"error "):
+        raise SystemExit("an answer without a right proof")
     print(answer.decode())
 
 

@@ -108,8 +108,8 @@ another_secret_is_refused() {
 	start_levels
 	create_job train 4 --tree "$work/tree.json"
 	join_ranks train "${long[@]}"
-	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*the proof is wrong'
-	until_true said "$work/a0.log" 'agent refused.*the proof is wrong'
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*knows another secret'
+	until_true said "$work/a0.log" 'agent refused.*knows another secret'
 	is_clean_at a0
 	chmod 644 "$work/n0.secret"
 	until_true said "$work/tallyd.log" 'cannot tell an inner node.*every user of this machine'
@@ -183,6 +183,9 @@ relay_at() { # NODE ADDRESS AGENT [SIDE:BYTE...]: to that agent
 	relay=$!
 	until_true has there "$work/relay" || { cat "$work/relay"; return 1; }
 }
+only_greets() { # what was recorded last
+	until_true has -a '^challenge' "$work/recorded" && ! has -a '^proof' "$work/recorded"
+}
 
 # a1 has the same secret, and the same job of this root: it would forget it in the place of a0.
 no_other_node_answers_in_the_place_of_one() {
@@ -203,6 +206,31 @@ no_other_node_answers_in_the_place_of_one() {
 	until_true is_clean_at a1
 	said "$work/tallyd.log" "cannot tell an inner node.*node=a0.*$(bed addr a0) is none of"
 	said "$work/a1.log" "agent refused.*$(bed addr a0) is none of"
+	only_greets
+}
+
+# The relay leads to a0 itself; in the first talks a byte of a0's first proof is another one.
+who_has_not_proven_hears_nothing() {
+	local link greeting
+	peers rate 1gbit
+	link=$(on a0 ip -4 -j addr show dev n0 | jq -r '.[0].addr_info[0].local')
+	sed -i "s/^join: {/join: {listen: $link, /" "$work/a0.yaml"
+	greeting=$(printf 'tally-peer 3\nroot %s\nto %s\nchallenge %032d\nshare %064d\n\n' \
+		"$(bed addr n0)" "$(bed addr a0)" 0 0 | wc -c)
+	start_levels
+	# shellcheck disable=SC2046 # of twenty talks
+	relay_at a0 "$(bed addr a0)" "$link" $(printf "agent:$((greeting + 10)) %.0s" {1..20})
+	create_job train 4 --tree "$work/tree.json"
+	join_ranks train "${long[@]}"
+	until_true said "$work/tallyd.log" 'cannot tell an inner node.*node=a0.*knows another secret'
+	until_true said "$work/a0.log" 'agent refused.*when it had our proof'
+	only_greets
+	is_clean_at a0
+	kill "$relay"
+	wait "$relay" || true
+	relay_at a0 "$(bed addr a0)" "$link"
+	goes_on_at a0
+	joined_end
 }
 
 facts each_run_begins_without_anybody_carrying_anything \
@@ -212,4 +240,5 @@ facts each_run_begins_without_anybody_carrying_anything \
 	another_secret_is_refused \
 	a_root_that_is_no_peer_is_refused \
 	no_other_node_answers_in_the_place_of_one \
+	who_has_not_proven_hears_nothing \
 	what_an_agent_may_not_say

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/joining.h"
 #include "common/session.h"
 #include "common/text.h"
 
@@ -133,6 +134,7 @@ static void a_sealed_key_is_that_of_the_page_and_is_opened_by_one(void **state)
 	"tally-peer 3\nroot 10.77.0.1\nto 10.77.0.2\nchallenge 00112233445566778899aabbccddeeff\nshare " WORKER_SHARE    \
 	"\n\ntally-peer 3\nroot 10.77.0.1\nto 10.77.0.2\nchallenge ffeeddccbbaa99887766554433221100\nshare " AGENT_SHARE \
 	"\n\n"
+#define READY "proof b9d9a89967d563157598e7fe472f5cf03bbd4ba98cda8cd9ac79682e46808788 6\nready\n"
 #define FAREWELL "{\"do\":\"job-del\",\"name\":\"train\",\"id\":7}"
 
 static void secret_make(int of, uint8_t ret[X25519_BYTES])
@@ -152,10 +154,10 @@ static void what_agents_say_is_hidden_as_on_the_page(void **state)
 		  "proof 5a275e49b3aa0dc03f57b1240703723cb046fc1ce6de867a323fdf4cb88278f6 38\n",
 		  "a5202fa798558e9fdfaf67d8d3a9c2e5494020931f8694baf5dc938f64699c3720bc242f2a4b" },
 		{ SESSION_AGENT, "{\"ok\": true, \"result\": {}}\n",
-		  "proof 2091ee6ef6b8dd7051ea1cfa4b99a5dad8670e8223aa90e92a1a2e53bf3e93bd 27\n",
-		  "b009425f13541d404e29e29c66f7d73c2d3e90b991ea9496dae5fa" },
+		  "proof 49c266cc9b33891746080c39bf9bc8210f2cd8e20424662678ef808149c90391 27\n",
+		  "9c87949c11cd9487a50b0eff7b9501d5db07e188dfb38109f31ad5" },
 	};
-	struct session speaker = begun(TOKEN, PEERS), listener = speaker, third = speaker;
+	struct session speaker = begun(TOKEN, PEERS), listener = speaker, third;
 	uint8_t secret[3][X25519_BYTES], share[3][X25519_BYTES], hidden[64];
 	char text[512], heard[512], shown[512];
 	size_t length, bytes;
@@ -165,6 +167,12 @@ static void what_agents_say_is_hidden_as_on_the_page(void **state)
 		x25519_share(secret[i], share[i]);
 	}
 	hex_is(share[1], X25519_BYTES, AGENT_SHARE);
+	assert_int_equal(session_print(&listener, SESSION_AGENT, JOINING_READY,
+				       strlen(JOINING_READY), text, sizeof(text), &length),
+			 0);
+	assert_string_equal(text, READY);
+	assert_int_equal(hear(&speaker, SESSION_AGENT, text, length, heard), 0);
+	third = speaker;
 	session_hide(&speaker, secret[0], share[1]);
 	session_hide(&listener, secret[1], share[0]);
 	session_hide(&third, secret[2], share[1]);
