@@ -6,6 +6,7 @@
 
 #include "agent/edge/log.h"
 #include "agent/edge/stream.h"
+#include "agent/edge/teller.h"
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/joining.h"
@@ -41,18 +42,22 @@ struct worker {
 	const char *asked; /* the verb of its request, about `job` */
 };
 
-/* With its proof, once there may be one. */
+_Static_assert((int)TELLER_ANSWER_BYTES > JOINING_ANSWER_BYTES, "any answer fits in say()");
+
+/* With its proof, once there may be one; then never without. */
 static void say(struct stream *s, const char *text, size_t length)
 {
-	char proven[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
+	char proven[TELLER_ANSWER_BYTES + SESSION_LINE_BYTES];
 	struct worker *w = stream_context(s);
 	struct session *session = w && w->is_agent ? &w->peer.session : w ? &w->session : NULL;
 
-	if (w && (w->is_agent ? w->peer.is_proven : w->is_proven) &&
-	    session_print(session, SESSION_AGENT, text, length, proven, sizeof(proven), &length) ==
-		    0)
-		text = proven;
-	stream_send(s, text, length);
+	if (!w || !(w->is_agent ? w->peer.is_proven : w->is_proven))
+		stream_send(s, text, length);
+	else if (session_print(session, SESSION_AGENT, text, length, proven, sizeof(proven),
+			       &length) == 0)
+		stream_send(s, proven, length);
+	else
+		stream_finish(s);
 }
 
 static void tell_error(struct stream *s, int error, const char *words)

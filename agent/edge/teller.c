@@ -22,7 +22,6 @@
 enum {
 	CONNECT_S = 3,
 	TALK_S = 10, /* all that follows */
-	ANSWER_BYTES = 32768,
 };
 
 /* One thread, and what it says. */
@@ -34,7 +33,7 @@ struct talk {
 	struct telling what;
 	struct session session;
 	uint64_t end_ns; /* of the conversation */
-	char in[ANSWER_BYTES];
+	char in[TELLER_ANSWER_BYTES + SESSION_LINE_BYTES];
 	size_t length;
 	struct told told;
 };

@@ -8,16 +8,24 @@
 #define TALLY_AGENT_TELLER_H
 
 #include <jansson.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "agent/core/paths.h"
 #include "common/secret.h"
 #include "common/why.h"
 
 enum {
 	TELLER_UNDER_WAY_MAX = 64, /* messages */
+	/*
+	 * Of an answer. The longest has all of struct paths_view: an address in its quotes, and a
+	 * way to each worker by an address of its own, {"address":"...","ranks":"255"}, as JSON.
+	 */
+	TELLER_ANSWER_BYTES = 64 + PATHS_OWN_MAX * (INET6_ADDRSTRLEN + 2) +
+			      TALLY_WORKERS_MAX * (INET6_ADDRSTRLEN + 28),
 };
 
 struct telling {

@@ -139,6 +139,21 @@ as_agent() { # WORDS ROOT MESSAGE: said to a0 with the secret, and answered with
 	has "$1" "$work/answer"
 }
 
+# As many addresses as a node says, and as many workers as a job has, each behind another address.
+the_longest_answer_comes_whole_and_with_its_proof() {
+	local i middle=1111:2222:3333:4444:5555:6666
+	peers rate 1gbit
+	start_levels
+	for i in $(seq -f %04.0f 1000 1255); do
+		echo "address add fd77:$middle:$i/128 dev lo"
+		echo "route add fd78::$i via fd79:$middle:$i dev w0 onlink"
+	done >"$work/batch"
+	on a0 ip -6 -batch "$work/batch"
+	as_agent '"ok":true' "$(bed addr n0)" "$(seq -f 'fd78::%04.0f' 1000 1255 |
+		jq -Rnc '{ do: "next-hops", workers: [inputs] }')"
+	[[ $(tail -n +2 "$work/answer" | jq -c '.result | [(.own | length), (.hops | length)]') == "[128,256]" ]]
+}
+
 # Who has the secret of the agents speaks for its own jobs alone, and only of these.
 what_an_agent_may_not_say() {
 	local n0 n0_link id
@@ -241,4 +256,5 @@ facts each_run_begins_without_anybody_carrying_anything \
 	a_root_that_is_no_peer_is_refused \
 	no_other_node_answers_in_the_place_of_one \
 	who_has_not_proven_hears_nothing \
+	the_longest_answer_comes_whole_and_with_its_proof \
 	what_an_agent_may_not_say
