@@ -17,6 +17,7 @@
 #include "export.h"
 #include "finder.h"
 #include "node.h"
+#include "peers.h"
 #include "probes.h"
 #include "rights.h"
 #include "sampler.h"
@@ -332,6 +333,7 @@ int driver_reload(struct driver *d, struct why *why)
 		d->config = config;
 		log_level_set(config->log_level);
 		log_say(LOG_LEVEL_INFO, "configuration reloaded", "file=%s", d->path);
+		peers_report(config);
 	}
 	sd_notify(0, "READY=1");
 	return r;
@@ -384,6 +386,8 @@ int driver_check(const struct config *c, const char *path, struct why *why)
 		r = rights_find_operators(c, &ignored, why);
 	for (unsigned int i = 0; r == 0 && i < c->listens; i++)
 		r = stream_check_tcp(&c->listen[i], why);
+	if (r == 0)
+		r = peers_check(c, why);
 	if (r == 0)
 		r = books_check(c, path, why);
 	netlink_close(node.netlink);
@@ -451,8 +455,10 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 		r = finder_open(loop, d, &d->finder);
 	if (r == 0)
 		r = exporter_open(loop, d->core, d->carrier, d->sampler, &d->exporter, why);
-	if (r == 0)
+	if (r == 0) {
 		node_peers_report(d->core);
+		peers_report(config);
+	}
 	return r;
 }
 

@@ -22,7 +22,10 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 /* The configuration, as config_read(); if its state file is a link, then what that leads to. */
 int driver_config_read(const char *path, struct config **ret, struct why *why);
 
-/* Would it start with this configuration, of `path`? If so `why` may have a warning, or is "". */
+/*
+ * Would it start with this configuration, of `path`, and have what it needs to talk with other
+ * agents? If so `why` may have a warning, or is "".
+ */
 int driver_check(const struct config *config, const char *path, struct why *why);
 
 /* `detach`: without its data plane. */

@@ -18,6 +18,25 @@ enum {
 	REFUSALS_APART_S = 10, /* in the log */
 };
 
+/* --- the secret ------------------------------------------------------------------------------ */
+
+int peers_check(const struct config *c, struct why *why)
+{
+	uint8_t key[SECRET_KEY_BYTES] = { 0 };
+	int r = *c->peers.secret ? peer_secret_read(c->peers.secret, key, why) : 0;
+
+	explicit_bzero(key, sizeof(key));
+	return r;
+}
+
+void peers_report(const struct config *c)
+{
+	struct why why;
+
+	if (peers_check(c, &why) < 0)
+		log_say(LOG_LEVEL_WARNING, "no talk with other agents", "reason=\"%s\"", why.text);
+}
+
 /* --- greeting -------------------------------------------------------------------------------- */
 
 static bool is_one_of(const struct sockaddr_storage *all, unsigned int count,

@@ -21,6 +21,12 @@ struct peer {
 	bool is_proven;
 };
 
+/* Can the secret be used, where the configuration has one? Errors as peer_secret_read(). */
+int peers_check(const struct config *c, struct why *why);
+
+/* The same, to the log: tallyd goes on without it. */
+void peers_report(const struct config *c);
+
 /* What of these was not logged yet. */
 struct peers_refused {
 	uint64_t logged_ns; /* when the log had the last one */

@@ -119,6 +119,25 @@ another_secret_is_refused() {
 	joined_end
 }
 
+# tallyd starts all the same: only trees need the secret.
+a_secret_that_cannot_be_used_is_said_before_it_is_needed() {
+	local file=$work/n0.secret
+	peers rate 1gbit
+	checks
+	chmod 644 "$file"
+	refuses "$file: every user of this machine may read or write the agents' secret" checks
+	start_agent
+	said "$work/tallyd.log" "no talk with other agents: reason=\"$file: every user"
+	echo short >"$file"
+	chmod 600 "$file"
+	refuses "no secret of agents: 32 to 128 of" checks
+	ctl reload
+	said "$work/tallyd.log" 'no talk with other agents: .*no secret of agents: 32 to 128'
+	rm "$file"
+	refuses "$file: No such file" checks
+}
+checks() { on n0 "$build/tallyd" --check --config "$work/tallyd.yaml"; }
+
 a_root_that_is_no_peer_is_refused() {
 	peers rate 1gbit
 	sed -i "s/roots: .*]/roots: [10.77.99.99]/" "$work/a0.yaml"
@@ -253,6 +272,7 @@ facts each_run_begins_without_anybody_carrying_anything \
 	an_inner_agent_comes_late \
 	a_later_job_of_that_name_needs_no_farewell \
 	another_secret_is_refused \
+	a_secret_that_cannot_be_used_is_said_before_it_is_needed \
 	a_root_that_is_no_peer_is_refused \
 	no_other_node_answers_in_the_place_of_one \
 	who_has_not_proven_hears_nothing \
