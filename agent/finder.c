@@ -107,7 +107,7 @@ static struct asked *asked_find(struct finder *f)
 }
 
 static void ask(struct finder *f, struct round *r, unsigned int peer,
-		const struct sockaddr_storage *root, const uint8_t *key)
+		const struct sockaddr_storage *root, const uint8_t key[][SECRET_KEY_BYTES])
 {
 	struct telling what = { .to = r->peer[peer].address, .root = *root };
 	struct asked *asked = asked_find(f);
@@ -152,7 +152,7 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 {
 	const struct config *c = core_config(core_of(f));
 	struct round *r = calloc(1, sizeof(*r));
-	uint8_t key[SECRET_KEY_BYTES];
+	uint8_t key[PEER_SECRETS][SECRET_KEY_BYTES];
 	struct why why = { "" };
 	int error;
 

@@ -22,7 +22,7 @@ enum {
 
 int peers_check(const struct config *c, struct why *why)
 {
-	uint8_t key[SECRET_KEY_BYTES] = { 0 };
+	uint8_t key[PEER_SECRETS][SECRET_KEY_BYTES] = { { 0 } };
 	int r = *c->peers.secret ? peer_secret_read(c->peers.secret, key, why) : 0;
 
 	explicit_bzero(key, sizeof(key));
@@ -99,7 +99,7 @@ int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X
 		const char *text, size_t length, struct peer *ret, size_t *ret_used,
 		struct why *why)
 {
-	uint8_t random[JOINING_CHALLENGE_BYTES / 2], key[SECRET_KEY_BYTES];
+	uint8_t random[JOINING_CHALLENGE_BYTES / 2], key[PEER_SECRETS][SECRET_KEY_BYTES];
 	struct peer p = { .is_proven = false };
 	struct joining_peer other, own;
 	int r;
@@ -117,7 +117,7 @@ int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X
 	memcpy(own.share, share, sizeof(own.share));
 	joining_challenge_set(random, own.challenge);
 	if (r == 0)
-		r = greeting_answer(s, &own, key, text, *ret_used, &p.session);
+		r = greeting_answer(s, &own, key[0], text, *ret_used, &p.session);
 	explicit_bzero(key, sizeof(key));
 	if (r < 0)
 		return r;

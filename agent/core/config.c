@@ -201,10 +201,11 @@ static const struct key peer_rows[] = {
 
 static const struct key peers_rows[] = {
 	{ "secret", &key_path, CONFIG(peers.secret), .word = "none", .initial = "none",
-	  .meaning = "File with the secret of the agents of a cluster, the same for all: its first "
-		     "line, 32 to 128 of A-Z, a-z, 0-9, '_' and '-', such as `openssl rand -hex "
-		     "32` prints. With it this agent tells the inner nodes of its jobs' "
-		     "[trees](trees.md) by itself." },
+	  .meaning = "File with the secret of the agents of a cluster, the same for all: a line of "
+		     "32 to 128 of A-Z, a-z, 0-9, '_' and '-', such as `openssl rand -hex 32` "
+		     "prints; while it is [changed](peering.md#changing-the-secret), two. With "
+		     "it this agent tells the inner nodes of its jobs' [trees](trees.md) by "
+		     "itself." },
 	{ "roots", &key_address, KEY_LIST(struct config, peers.root, peers.roots), .flow = true,
 	  .word = "none", .check = keys_check_unique, .otherwise = "none",
 	  .meaning = "List of up to 16 service addresses of other nodes: the agents there may say "

@@ -8,10 +8,17 @@
 #include "common/secret.h"
 #include "common/why.h"
 
+enum {
+	PEER_SECRETS = 2,
+};
+
 /*
- * The key of the secret in the file's first line. -EPERM: others than its owner and its group may
- * read or write it; -EINVAL: it is too short or no secret; and what reading a file may say.
+ * The keys of the secrets in the file's lines: of the one that this node proves when it listens,
+ * and of another one that it takes from those that listen; without a second line the same again.
+ * -EPERM: others than its owner and its group may read or write it; -EINVAL: a line is too short or
+ * no secret, or there are none or more than two; and what reading a file may say.
  */
-int peer_secret_read(const char *path, uint8_t ret[SECRET_KEY_BYTES], struct why *why);
+int peer_secret_read(const char *path, uint8_t ret[PEER_SECRETS][SECRET_KEY_BYTES],
+		     struct why *why);
 
 #endif

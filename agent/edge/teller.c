@@ -31,7 +31,7 @@ struct talk {
 	bool begun;
 	int fd; /* -1: none; guarded by the teller's lock */
 	struct telling what;
-	struct session session;
+	struct session session, other; /* by either key, until a proof shows by which one */
 	uint64_t end_ns; /* of the conversation */
 	char in[TELLER_ANSWER_BYTES + SESSION_LINE_BYTES];
 	size_t length;
@@ -197,6 +197,11 @@ static int message_take(struct talk *t, struct heard *ret)
 		return refused(t, t->in, t->length);
 	r = session_parse(&t->session, SESSION_AGENT, t->in, t->length, sizeof(t->in),
 			  &ret->message, &ret->length, &ret->end);
+	if (r == -EBADMSG && !t->session.said[SESSION_AGENT]) {
+		t->session = t->other;
+		r = session_parse(&t->session, SESSION_AGENT, t->in, t->length, sizeof(t->in),
+				  &ret->message, &ret->length, &ret->end);
+	}
 	if (r == -EBADMSG)
 		return strange(t, "knows another secret, or a byte was changed on the way");
 	return r == -EINVAL ? strange(t, "does not answer as agents do") : r;
@@ -265,7 +270,8 @@ static int talk_greet(struct talk *t)
 	if (r < 0)
 		return r;
 	memcpy(opening + length, t->in, h.end); /* JOINING_MESSAGE_BYTES at most */
-	session_begin(t->what.key, opening, length + h.end, &t->session);
+	session_begin(t->what.key[0], opening, length + h.end, &t->session);
+	session_begin(t->what.key[1], opening, length + h.end, &t->other);
 	talk_forget(t, &h);
 	r = talk_await_proof(t);
 	if (r == 0)
@@ -354,6 +360,7 @@ static void talk_clear(struct talk *t)
 	free(t->what.line);
 	explicit_bzero(&t->what, sizeof(t->what));
 	explicit_bzero(&t->session, sizeof(t->session));
+	explicit_bzero(&t->other, sizeof(t->other));
 	json_decref(t->told.result);
 	t->told.result = NULL;
 	t->begun = false;

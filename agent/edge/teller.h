@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 
 #include "agent/core/paths.h"
-#include "common/secret.h"
 #include "common/why.h"
+#include "peer_secret.h"
 
 enum {
 	TELLER_UNDER_WAY_MAX = 64, /* messages */
@@ -31,7 +31,7 @@ enum {
 struct telling {
 	struct sockaddr_storage to; /* a service address, with the other agent's TCP port */
 	struct sockaddr_storage root; /* who says it, as the other agent knows us */
-	uint8_t key[SECRET_KEY_BYTES]; /* of the secret */
+	uint8_t key[PEER_SECRETS][SECRET_KEY_BYTES]; /* the other agent proves one of them */
 	char *line; /* of malloc(), a JSON object; the teller's from then on, also on failure */
 	void *context; /* comes back with the answer */
 };

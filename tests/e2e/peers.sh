@@ -208,6 +208,41 @@ what_an_agent_may_not_say() {
 	joined_end
 }
 
+# NODE NAME...: its file has these secrets from now on
+has_secrets() { (cd "$work" && cat "${@:2}" >next && chmod 600 next && mv next "$1.secret"); }
+all_are_told() { # by a run of its own; nobody was refused so far
+	join_ranks train "${large[@]}"
+	joined_end
+	until_true state_is train waiting
+	runs=$((runs + 1))
+	(($(grep -c 'document told' "$work/tallyd.log") == 2 * runs))
+	! grep -E 'cannot tell|agent refused' "$work/tallyd.log" "$work/a0.log" "$work/a1.log"
+}
+
+# First all nodes get the new one as a second line, then in the first, and then it is alone.
+the_secret_is_changed_without_a_gap() {
+	local runs=0
+	peers rate 1gbit
+	secret new
+	mv "$work/new.secret" "$work/new"
+	cp "$work/n0.secret" "$work/old"
+	start_levels
+	create_job train 4 --tree "$work/tree.json"
+	has_secrets n0 old new
+	has_secrets a0 old new
+	all_are_told
+	has_secrets a1 old new
+	has_secrets a0 new old
+	all_are_told
+	has_secrets n0 new old
+	has_secrets a1 new old
+	has_secrets a0 new
+	all_are_told
+	has_secrets n0 new
+	has_secrets a1 new
+	all_are_told
+}
+
 # Who holds a node's address, as by ARP, and passes on what comes there.
 relay_at() { # NODE ADDRESS AGENT [SIDE:BYTE...]: to that agent
 	: >"$work/relay"
@@ -273,6 +308,7 @@ facts each_run_begins_without_anybody_carrying_anything \
 	a_later_job_of_that_name_needs_no_farewell \
 	another_secret_is_refused \
 	a_secret_that_cannot_be_used_is_said_before_it_is_needed \
+	the_secret_is_changed_without_a_gap \
 	a_root_that_is_no_peer_is_refused \
 	no_other_node_answers_in_the_place_of_one \
 	who_has_not_proven_hears_nothing \
