@@ -101,6 +101,24 @@ a_later_job_of_that_name_needs_no_farewell() {
 	until_true is_clean_at a0
 }
 
+# As docs/out-of-service.md says.
+an_inner_node_is_taken_out_of_service_in_mid_run() {
+	peers rate 1gbit
+	asks a0 a1
+	start_levels
+	create_job train 4 --tree auto
+	join_all train w0 w1 w2 w3 -- "${long[@]}"
+	goes_on_at a0
+	sed -i 's/{name: a0, [^}]*}, //' "$work/tallyd.yaml"
+	ctl reload
+	until_true is_clean_at a0
+	goes_on_at a1
+	end_inner a0 TERM
+	node a0 detach
+	another train 1000
+	joined_end
+}
+
 # Both sides say so, and go on when it is mended: no restart, no reload.
 another_secret_is_refused() {
 	peers rate 1gbit
@@ -306,6 +324,7 @@ facts each_run_begins_without_anybody_carrying_anything \
 	agents_are_killed_in_mid_job \
 	an_inner_agent_comes_late \
 	a_later_job_of_that_name_needs_no_farewell \
+	an_inner_node_is_taken_out_of_service_in_mid_run \
 	another_secret_is_refused \
 	a_secret_that_cannot_be_used_is_said_before_it_is_needed \
 	the_secret_is_changed_without_a_gap \
