@@ -51,29 +51,26 @@ static void done(struct carrier *c, struct carry_way *w, int error, const char *
 			"job=%s node=%s address=%s reason=\"%s\"", w->job, w->name, at, why);
 }
 
-/* False: so many are told now that this one has to wait for an answer to another. */
-static bool tell(struct carrier *c, struct carry_way *w)
+static void tell(struct carrier *c, struct carry_way *w)
 {
 	const struct config *config = core_config(c->core);
 	struct telling what = { .to = w->address, .root = w->root, .context = w };
 	struct why why = { "" };
 	int r = peer_secret_read(config->peers.secret, what.key, &why);
 
+	_Static_assert((int)CARRY_UNDER_WAY_MAX <= (int)TELLER_UNDER_WAY_MAX, "");
 	if (r == 0) {
 		what.line = line_make(c, w);
 		r = what.line ? teller_tell(c->teller, &what) : -ENOMEM;
 	}
 	explicit_bzero(what.key, sizeof(what.key));
-	if (r == -EAGAIN)
-		carry_put_back(w);
-	else if (r < 0)
+	if (r < 0)
 		done(c, w, r, *why.text ? why.text : strerror(-r));
-	return r != -EAGAIN;
 }
 
-static void timer_set(struct carrier *c, bool waits)
+static void timer_set(struct carrier *c)
 {
-	const uint64_t at_ns = waits ? UINT64_MAX : carry_deadline_ns(&c->carry);
+	const uint64_t at_ns = carry_deadline_ns(&c->carry);
 
 	if (at_ns != UINT64_MAX)
 		sd_event_source_set_time(c->timer, at_ns / 1000 + 1);
@@ -81,20 +78,33 @@ static void timer_set(struct carrier *c, bool waits)
 				    at_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
+static void forgotten_log(struct carrier *c)
+{
+	struct carry_tenant *t = NULL;
+	struct why why;
+
+	while ((t = carry_forgotten(&c->carry, t, &why))) {
+		if (t->forgotten_said != t->forgotten)
+			log_say(LOG_LEVEL_WARNING, "farewells are forgotten",
+				"tenant=%s reason=\"%s\"", t->name, why.text);
+		t->forgotten_said = t->forgotten;
+	}
+}
+
 void carrier_look(struct carrier *c)
 {
 	const uint64_t now_ns = clock_now_ns();
 	struct carry_way *w;
-	bool waits = false;
 
 	if (!c || !*core_config(c->core)->peers.secret)
 		return;
 	if (carry_look(&c->carry, core_books(c->core), now_ns) < 0)
 		log_say(LOG_LEVEL_ERROR, "out of memory: some inner nodes are not told", "jobs=%u",
 			core_books(c->core)->jobs);
-	while (!waits && (w = carry_next(&c->carry, now_ns)))
-		waits = !tell(c, w);
-	timer_set(c, waits);
+	forgotten_log(c);
+	while ((w = carry_next(&c->carry, now_ns)))
+		tell(c, w);
+	timer_set(c);
 }
 
 static int on_answer(sd_event_source *io, int fd, uint32_t events, void *data)

@@ -132,6 +132,17 @@ static void away_say(const struct books *b, const struct carry_way *w, uint64_t 
 	json_array_append_new(all, json_string(text.text));
 }
 
+static void forgotten_say(const struct books *b, const struct carry *carry, uint64_t seen,
+			  json_t *all)
+{
+	struct why text, ignored;
+
+	for (const struct carry_tenant *t = carry ? carry_forgotten(carry, NULL, &text) : NULL; t;
+	     t = carry_forgotten(carry, t, &text))
+		if (results_tenant_find(b, t->name, seen, &ignored) >= 0 || seen == UINT64_MAX)
+			json_array_append_new(all, json_string(text.text));
+}
+
 static json_t *troubles(const struct core *c, const struct carry *carry, uint64_t seen)
 {
 	const struct books *b = core_books(c);
@@ -155,6 +166,7 @@ static json_t *troubles(const struct core *c, const struct carry *carry, uint64_
 	}
 	for (const struct carry_way *w = carry ? carry->first : NULL; w; w = w->next)
 		away_say(b, w, seen, all);
+	forgotten_say(b, carry, seen, all);
 	return all;
 }
 

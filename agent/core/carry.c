@@ -2,6 +2,7 @@
 #include "carry.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,81 @@ static int way_compare(const void *left, const void *right)
 	return r ? r : address_compare(&a->address, &b->address);
 }
 
+/* --- whom ways are for, and whose they are --------------------------------------------------- */
+
+static int at_compare(const void *left, const void *right)
+{
+	const struct carry_address *a = left, *b = right;
+
+	return address_compare(&a->is, &b->is);
+}
+
+static struct carry_address *address_get(struct carry *c, const struct sockaddr_storage *is)
+{
+	const struct carry_address key = { .is = *is };
+	struct carry_address **found = tfind(&key, &c->addresses, at_compare), *a;
+
+	if (found)
+		return *found;
+	a = malloc(sizeof(*a));
+	if (!a)
+		return NULL;
+	*a = key;
+	if (tsearch(a, &c->addresses, at_compare))
+		return a;
+	free(a);
+	return NULL;
+}
+
+static void address_put(struct carry *c, struct carry_address *a)
+{
+	if (a->ways)
+		return;
+	tdelete(a, &c->addresses, at_compare);
+	free(a);
+}
+
+static struct carry_tenant *tenant_get(struct carry *c, const char *name)
+{
+	struct carry_tenant *t;
+
+	LIST_FOREACH(t, &c->tenants, list)
+	if (!strcmp(t->name, name))
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	TAILQ_INIT(&t->farewell);
+	LIST_INSERT_HEAD(&c->tenants, t, list);
+	return t;
+}
+
+static void tenant_put(struct carry_tenant *t)
+{
+	if (t->ways)
+		return;
+	LIST_REMOVE(t, list);
+	free(t);
+}
+
+/* A later job of this name may be another tenant's. `was`, if not NULL, has it no more. */
+static void tenant_set(struct carry_way *w, struct carry_tenant *t)
+{
+	struct carry_tenant *was = w->tenant;
+
+	w->tenant = t;
+	t->ways++;
+	t->under_way += w->under_way;
+	if (!was)
+		return;
+	was->ways--;
+	was->under_way -= w->under_way;
+	tenant_put(was);
+}
+
+/* --- ways ------------------------------------------------------------------------------------ */
+
 static void want(struct carry_way *w, uint64_t now_ns)
 {
 	w->told = false;
@@ -43,19 +119,65 @@ static void want(struct carry_way *w, uint64_t now_ns)
 	*w->trouble.text = '\0';
 }
 
-static struct carry_way *way_add(struct carry *c, const struct carry_way *key)
+static void farewell_begin(struct carry_way *w, uint64_t now_ns)
 {
-	struct carry_way *w = malloc(sizeof(*w));
+	w->farewell = true;
+	w->give_up_ns = now_ns + CARRY_FAREWELL_S * 1000000000ull;
+	want(w, now_ns);
+	TAILQ_INSERT_TAIL(&w->tenant->farewell, w, farewells);
+	w->tenant->farewells++;
+}
 
-	if (!w)
-		return NULL;
-	*w = *key;
-	if (!tsearch(w, &c->index, way_compare)) {
+static void farewell_end(struct carry_way *w)
+{
+	struct carry_tenant *t = w->tenant;
+
+	if (!w->farewell)
+		return;
+	w->farewell = false;
+	TAILQ_REMOVE(&t->farewell, w, farewells);
+	if (!--t->farewells)
+		t->forgotten = t->forgotten_said = 0;
+}
+
+static struct carry_way *way_add(struct carry *c, const struct carry_way *key, const char *tenant)
+{
+	struct carry_tenant *t = tenant_get(c, tenant);
+	struct carry_address *a = address_get(c, &key->address);
+	struct carry_way *w = t && a ? malloc(sizeof(*w)) : NULL;
+
+	if (w)
+		*w = *key;
+	if (!w || !tsearch(w, &c->index, way_compare)) {
 		free(w);
+		if (t)
+			tenant_put(t);
+		if (a)
+			address_put(c, a);
 		return NULL;
 	}
+	tenant_set(w, t);
+	w->at = a;
+	a->ways++;
 	w->next = c->first;
+	w->link = &c->first;
+	if (w->next)
+		w->next->link = &w->next;
 	return c->first = w;
+}
+
+static void forget(struct carry *c, struct carry_way *w)
+{
+	farewell_end(w);
+	*w->link = w->next;
+	if (w->next)
+		w->next->link = w->link;
+	tdelete(w, &c->index, way_compare);
+	w->tenant->ways--;
+	tenant_put(w->tenant);
+	w->at->ways--;
+	address_put(c, w->at);
+	free(w);
 }
 
 static struct carry_way *way_find(const struct carry *c, const struct carry_way *key)
@@ -75,6 +197,22 @@ static struct carry_way key_of(const struct job *j, unsigned int node)
 	return key;
 }
 
+/* --- what is wanted -------------------------------------------------------------------------- */
+
+/* -ENOMEM */
+static int tenant_follow(struct carry *c, struct carry_way *w, const struct job *j)
+{
+	struct carry_tenant *t;
+
+	if (!strcmp(w->tenant->name, j->tenant_name))
+		return 0;
+	t = tenant_get(c, j->tenant_name);
+	if (!t)
+		return -ENOMEM;
+	tenant_set(w, t);
+	return 0;
+}
+
 /* A run that is over is nobody's business; its job stays at the node until the next run. */
 static int look_at_node(struct carry *c, const struct job *j, unsigned int node, uint64_t now_ns)
 {
@@ -84,7 +222,7 @@ static int look_at_node(struct carry *c, const struct job *j, unsigned int node,
 
 	if (!w && !is_on)
 		return 0;
-	w = w ? w : way_add(c, &key);
+	w = w ? w : way_add(c, &key, j->tenant_name);
 	if (!w)
 		return -ENOMEM;
 	if (w->id != j->id && !is_on)
@@ -95,16 +233,46 @@ static int look_at_node(struct carry *c, const struct job *j, unsigned int node,
 	if (!is_on || (w->id == j->id && w->epoch == j->epoch &&
 		       w->generation == j->tree->generation && !w->farewell))
 		return 0;
+	farewell_end(w);
 	w->id = j->id;
 	w->epoch = j->epoch;
 	w->generation = j->tree->generation;
-	w->farewell = false;
 	want(w, now_ns);
-	return 0;
+	return tenant_follow(c, w, j);
+}
+
+/* Who was never told anything has nothing to forget. */
+static void farewells_look(struct carry *c, uint64_t now_ns)
+{
+	struct carry_way *next;
+
+	for (struct carry_way *w = c->first; w; w = next) {
+		next = w->next;
+		if (w->is_wanted || w->farewell)
+			continue;
+		if (w->said)
+			farewell_begin(w, now_ns);
+		else
+			forget(c, w);
+	}
+}
+
+/* What is under way comes back, and is kept for that. */
+static void farewells_trim(struct carry *c, struct carry_tenant *t)
+{
+	while (t->farewells > CARRY_FAREWELLS_MAX) {
+		struct carry_way *oldest = TAILQ_FIRST(&t->farewell);
+
+		while (oldest->under_way)
+			oldest = TAILQ_NEXT(oldest, farewells);
+		t->forgotten++;
+		forget(c, oldest);
+	}
 }
 
 int carry_look(struct carry *c, const struct books *books, uint64_t now_ns)
 {
+	struct carry_tenant *t;
 	int r = 0;
 
 	for (struct carry_way *w = c->first; w; w = w->next)
@@ -116,25 +284,61 @@ int carry_look(struct carry *c, const struct books *books, uint64_t now_ns)
 			if (look_at_node(c, j, k, now_ns) < 0)
 				r = -ENOMEM;
 	}
-	for (struct carry_way *w = c->first; w; w = w->next) {
-		if (w->is_wanted || w->farewell)
-			continue;
-		w->farewell = true;
-		w->give_up_ns = now_ns + CARRY_FAREWELL_S * 1000000000ull;
-		want(w, now_ns);
-	}
+	farewells_look(c, now_ns);
+	LIST_FOREACH(t, &c->tenants, list)
+	farewells_trim(c, t);
 	return r;
+}
+
+/* --- what is told ---------------------------------------------------------------------------- */
+
+/* Since or from when it can be told; UINT64_MAX: not before something else has been. */
+static uint64_t ready_ns(const struct carry *c, const struct carry_way *w)
+{
+	const struct carry_address *a = w->at;
+
+	if (w->told || w->under_way || w->tenant->under_way >= CARRY_UNDER_WAY_MAX - c->under_way ||
+	    a->under_way >= (a->wait_ms ? 1 : CARRY_ADDRESS_MAX))
+		return UINT64_MAX;
+	return a->wait_ms && a->due_ns > w->due_ns ? a->due_ns : w->due_ns;
+}
+
+static struct carry_way *ready_first(const struct carry *c, uint64_t *ret_ns)
+{
+	struct carry_way *first = NULL;
+
+	*ret_ns = UINT64_MAX;
+	for (struct carry_way *w = c->first; w; w = w->next) {
+		const uint64_t at_ns = ready_ns(c, w);
+
+		if (at_ns >= *ret_ns)
+			continue;
+		*ret_ns = at_ns;
+		first = w;
+	}
+	return first;
+}
+
+static void under_way_set(struct carry *c, struct carry_way *w, bool is)
+{
+	const int one = is ? 1 : -1;
+
+	w->under_way = is;
+	w->tenant->under_way += one;
+	w->at->under_way += one;
+	c->under_way += one;
 }
 
 struct carry_way *carry_next(struct carry *c, uint64_t now_ns)
 {
-	struct carry_way *w = c->first;
+	uint64_t at_ns;
+	struct carry_way *w = ready_first(c, &at_ns);
 
-	while (w && (w->told || w->under_way || w->due_ns > now_ns))
-		w = w->next;
-	if (!w)
+	if (!w || at_ns > now_ns)
 		return NULL;
-	w->under_way = true;
+	under_way_set(c, w, true);
+	w->said = true;
+	w->began_ns = now_ns;
 	w->said_id = w->id;
 	w->said_epoch = w->epoch;
 	w->said_generation = w->generation;
@@ -142,24 +346,33 @@ struct carry_way *carry_next(struct carry *c, uint64_t now_ns)
 	return w;
 }
 
-void carry_put_back(struct carry_way *w) { w->under_way = false; }
-
-static void forget(struct carry *c, struct carry_way *w)
+static void wait_longer(unsigned int *wait_ms, uint64_t now_ns, uint64_t *due_ns)
 {
-	struct carry_way **link = &c->first;
+	*wait_ms = *wait_ms ? 2 * *wait_ms : WAIT_FIRST_MS;
+	*wait_ms = *wait_ms < WAIT_MOST_MS ? *wait_ms : WAIT_MOST_MS;
+	*due_ns = now_ns + *wait_ms * 1000000ull;
+}
 
-	while (*link != w)
-		link = &(*link)->next;
-	*link = w->next;
-	tdelete(w, &c->index, way_compare);
-	free(w);
+/* What fails at once costs nothing, and says nothing of other messages. */
+static void address_note(struct carry_address *a, uint64_t began_ns, int error, const char *why,
+			 uint64_t now_ns)
+{
+	if (error == 0 || now_ns - began_ns < CARRY_SILENT_MS * 1000000ull) {
+		a->wait_ms = 0;
+		return;
+	}
+	if (a->wait_ms && now_ns < a->due_ns)
+		return; /* it was begun before it was known that the address is silent */
+	wait_longer(&a->wait_ms, now_ns, &a->due_ns);
+	snprintf(a->trouble.text, sizeof(a->trouble.text), "%s", why);
 }
 
 bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why, uint64_t now_ns)
 {
 	bool changed;
 
-	w->under_way = false;
+	under_way_set(c, w, false);
+	address_note(w->at, w->began_ns, error, why, now_ns);
 	if (w->said_id != w->id || w->said_epoch != w->epoch ||
 	    w->said_generation != w->generation || w->said_farewell != w->farewell)
 		return false; /* something else is wanted by now, and due */
@@ -171,9 +384,7 @@ bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why
 		w->told = true;
 		why = "";
 	} else {
-		w->wait_ms = w->wait_ms ? 2 * w->wait_ms : WAIT_FIRST_MS;
-		w->wait_ms = w->wait_ms < WAIT_MOST_MS ? w->wait_ms : WAIT_MOST_MS;
-		w->due_ns = now_ns + w->wait_ms * 1000000ull;
+		wait_longer(&w->wait_ms, now_ns, &w->due_ns);
 	}
 	changed = strncmp(w->trouble.text, why, sizeof(w->trouble.text) - 1) != 0;
 	snprintf(w->trouble.text, sizeof(w->trouble.text), "%s", why);
@@ -190,7 +401,13 @@ const struct carry_way *carry_find(const struct carry *c, const struct job *j, u
 		       : NULL;
 }
 
-bool carry_is_away(const struct carry_way *w) { return !w->told && *w->trouble.text; }
+/* What was not tried yet, since its address is silent, has no trouble of its own. */
+static const char *trouble_of(const struct carry_way *w)
+{
+	return *w->trouble.text || !w->at->wait_ms ? w->trouble.text : w->at->trouble.text;
+}
+
+bool carry_is_away(const struct carry_way *w) { return !w->told && *trouble_of(w); }
 
 void carry_explain(const struct carry_way *w, const struct job *j, struct why *ret)
 {
@@ -200,27 +417,41 @@ void carry_explain(const struct carry_way *w, const struct job *j, struct why *r
 	if (!w->farewell)
 		why_say(ret, 0,
 			"job %s: inner node %s (%s) does not know of the run, and adds nothing: %s",
-			w->job, w->name, at, w->trouble.text);
+			w->job, w->name, at, trouble_of(w));
 	else if (j)
 		why_say(ret, 0,
 			"job %s goes on without inner node %s (%s), which does not know that yet: "
 			"%s",
-			w->job, w->name, at, w->trouble.text);
+			w->job, w->name, at, trouble_of(w));
 	else
 		why_say(ret, 0,
 			"job %s is not there any more, and inner node %s (%s) does not know that "
 			"yet: %s",
-			w->job, w->name, at, w->trouble.text);
+			w->job, w->name, at, trouble_of(w));
+}
+
+struct carry_tenant *carry_forgotten(const struct carry *c, const struct carry_tenant *t,
+				     struct why *ret)
+{
+	struct carry_tenant *next = t ? LIST_NEXT(t, list) : LIST_FIRST(&c->tenants);
+
+	while (next && !next->forgotten)
+		next = LIST_NEXT(next, list);
+	if (next)
+		why_say(ret, 0,
+			"tenant %s: %u inner nodes do not know yet that jobs are not there any "
+			"more; so the oldest farewells, %" PRIu64 " by now, are forgotten, and "
+			"these jobs stay where they were: tallyctl job del at their nodes",
+			next->name, next->farewells, next->forgotten);
+	return next;
 }
 
 uint64_t carry_deadline_ns(const struct carry *c)
 {
-	uint64_t first_ns = UINT64_MAX;
+	uint64_t at_ns;
 
-	for (const struct carry_way *w = c->first; w; w = w->next)
-		if (!w->told && !w->under_way && w->due_ns < first_ns)
-			first_ns = w->due_ns;
-	return first_ns;
+	ready_first(c, &at_ns);
+	return at_ns;
 }
 
 void carry_clear(struct carry *c)

@@ -5,15 +5,47 @@
  * not there any more, or whose tree has another node by now. This remembers what was told, and says
  * what comes next. Pure.
  *
- * What is not told is told again: after a second, then after twice the time, up to a minute.
+ * What is not told is told again: after a second, then after twice the time, up to a minute. Who is
+ * due longest comes first. Nobody can keep all the others waiting: a tenant has no more messages
+ * under way than are free besides, an address CARRY_ADDRESS_MAX; and all that is for an address
+ * waits while that one is silent, but for one try after a second, then after twice the time, up to
+ * a minute.
  */
 #ifndef TALLY_AGENT_CARRY_H
 #define TALLY_AGENT_CARRY_H
+
+#include <sys/queue.h>
 
 #include "books.h"
 
 enum {
 	CARRY_FAREWELL_S = 3600, /* so long a node is told that a job is not there any more */
+	CARRY_FAREWELLS_MAX = 4096, /* of a tenant; beyond them the oldest are forgotten */
+	CARRY_UNDER_WAY_MAX = 64, /* messages */
+	CARRY_ADDRESS_MAX = 4, /* of these to one address */
+	CARRY_SILENT_MS = 1000, /* who takes so long for a message that then fails is silent */
+};
+
+/* What is for one address, of all jobs. */
+struct carry_address {
+	struct sockaddr_storage is;
+	unsigned int ways; /* that are for it */
+	unsigned int under_way;
+	unsigned int wait_ms; /* it is silent; 0: it is not */
+	uint64_t due_ns; /* then: of the next try */
+	struct why trouble; /* then: what the last one said */
+};
+
+/* Whose jobs these are. */
+struct carry_tenant {
+	LIST_ENTRY(carry_tenant) list;
+	char name[NAME_BYTES];
+	unsigned int ways;
+	unsigned int under_way;
+	unsigned int farewells;
+	TAILQ_HEAD(carry_farewells, carry_way) farewell; /* the oldest first */
+	uint64_t forgotten; /* farewells, since there were none */
+	uint64_t forgotten_said; /* the caller's: of how many the log knows */
 };
 
 /*
@@ -21,10 +53,13 @@ enum {
  * a later job needs no farewell to the one before.
  */
 struct carry_way {
-	struct carry_way *next;
+	struct carry_way *next, **link; /* `link` leads here */
+	TAILQ_ENTRY(carry_way) farewells; /* of the tenant, if it is one */
+	struct carry_tenant *tenant;
+	struct carry_address *at;
 	char job[NAME_BYTES];
 	struct sockaddr_storage root; /* the job's service address */
-	struct sockaddr_storage address; /* the node's */
+	struct sockaddr_storage address; /* the node's, as `at` has it */
 	char name[NAME_BYTES]; /* the node's */
 	unsigned int node; /* its index in the job's tree */
 	uint32_t id; /* the job's number */
@@ -34,7 +69,9 @@ struct carry_way {
 	bool is_wanted; /* while carry_look() looks */
 	bool told; /* it knows that */
 	bool under_way;
-	uint32_t said_id; /* what is under way */
+	bool said; /* something was under way once, so the node may know of a job */
+	uint64_t began_ns; /* since when it is under way */
+	uint32_t said_id; /* what is */
 	uint16_t said_epoch;
 	uint32_t said_generation;
 	bool said_farewell;
@@ -47,6 +84,9 @@ struct carry_way {
 struct carry {
 	struct carry_way *first;
 	void *index; /* of tsearch(3): by job's name, root and address */
+	void *addresses; /* of struct carry_address, the same */
+	LIST_HEAD(carry_tenants, carry_tenant) tenants;
+	unsigned int under_way;
 };
 
 /* Something may be wanted that was not wanted before. -ENOMEM: not all of it is known. */
@@ -54,9 +94,6 @@ int carry_look(struct carry *c, const struct books *books, uint64_t now_ns);
 
 /* What is to be told now, which is under way from then on; NULL: nothing. */
 struct carry_way *carry_next(struct carry *c, uint64_t now_ns);
-
-/* What carry_next() gave could not even be tried: it comes again, and nothing was wrong with it. */
-void carry_put_back(struct carry_way *w);
 
 /*
  * What was under way has been told (0), or not, and why. It may be gone then. True: `w->trouble` is
@@ -66,6 +103,13 @@ bool carry_done(struct carry *c, struct carry_way *w, int error, const char *why
 
 /* What is known of an inner node of this job; NULL: it was never to be told of its present run. */
 const struct carry_way *carry_find(const struct carry *c, const struct job *j, unsigned int node);
+
+/*
+ * A tenant of whose farewells some were forgotten; in words which, and what to do. `t`: NULL, or
+ * the one before; NULL: there is no other one.
+ */
+struct carry_tenant *carry_forgotten(const struct carry *c, const struct carry_tenant *t,
+				     struct why *ret);
 
 /* It was not reached, and is tried again. */
 bool carry_is_away(const struct carry_way *w);

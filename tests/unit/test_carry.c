@@ -133,18 +133,6 @@ static void a_run_that_is_over_is_told_to_nobody(void **state)
 	assert_non_null(next_at(1000000 * MS));
 }
 
-static void what_could_not_be_tried_is_not_late(void **state)
-{
-	struct carry_way *w;
-
-	run_on(job, 1);
-	w = next_at(5);
-	carry_put_back(w);
-	assert_int_equal(w->wait_ms, 0);
-	assert_true(carry_deadline_ns(&carry) == 5);
-	assert_ptr_equal(next_at(5), w);
-}
-
 static void nothing_is_under_way_twice(void **state)
 {
 	struct carry_way *first, *second;
@@ -337,7 +325,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_node_is_told_once_of_each_run, begin, end),
 		cmocka_unit_test_setup_teardown(what_fails_comes_again_ever_later, begin, end),
 		cmocka_unit_test_setup_teardown(a_run_that_is_over_is_told_to_nobody, begin, end),
-		cmocka_unit_test_setup_teardown(what_could_not_be_tried_is_not_late, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_under_way_twice, begin, end),
 		cmocka_unit_test_setup_teardown(a_job_that_goes_is_said_farewell, begin, end),
 		cmocka_unit_test_setup_teardown(
