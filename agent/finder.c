@@ -136,8 +136,7 @@ static void peers_note(struct finder *f, const struct config *c)
 	bool same = f->peers == c->peers.nodes;
 
 	for (unsigned int i = 0; same && i < f->peers; i++)
-		same = !strcmp(f->peer[i].name, c->peers.node[i].name) &&
-		       endpoint_is_equal(&f->peer[i].address, &c->peers.node[i].address);
+		same = config_peer_is_equal(&f->peer[i], &c->peers.node[i]);
 	if (same)
 		return;
 	f->peers = c->peers.nodes;
@@ -291,9 +290,11 @@ static void found(struct finder *f, struct search *s, struct round *r, const str
 		  struct tree *tree)
 {
 	struct core_event e = { .kind = CORE_TREE };
-	struct paths p = {
-		.root = &r->root, .workers = r->question.workers, .peers = r->peers, .peer = r->peer
-	};
+	struct paths p = { .root = &r->root,
+			   .workers = r->question.workers,
+			   .worker = r->question.worker,
+			   .peers = r->peers,
+			   .peer = r->peer };
 	struct why left_out = { "" };
 
 	if (!silent_fill(f, s, r, &p))
@@ -303,6 +304,7 @@ static void found(struct finder *f, struct search *s, struct round *r, const str
 	paths_tree_after(&p, was, &s->walk, tree);
 	s->walked = true;
 	left_out_say(r, &p, &left_out);
+	paths_disputes_say(&p, &s->walk, left_out.text, sizeof(left_out.text));
 	e.found.job = r->job;
 	e.found.epoch = r->epoch;
 	e.found.tree = tree;

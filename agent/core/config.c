@@ -171,25 +171,55 @@ static const struct key join_rows[] = {
 	  .meaning = "List of up to 16 addresses where workers join at TCP port 31249." },
 };
 
+bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage *address)
+{
+	bool has = endpoint_is_equal(&p->address, address);
+
+	for (unsigned int i = 0; i < p->alsos && !has; i++)
+		has = endpoint_is_equal(&p->also[i], address);
+	return has;
+}
+
+bool config_peer_is_equal(const struct config_peer *a, const struct config_peer *b)
+{
+	bool same = !strcmp(a->name, b->name) && endpoint_is_equal(&a->address, &b->address) &&
+		    a->alsos == b->alsos;
+
+	for (unsigned int i = 0; same && i < a->alsos; i++)
+		same = endpoint_is_equal(&a->also[i], &b->also[i]);
+	return same;
+}
+
+/* An address is that of one node. */
+static int check_peer_address(struct reading *r, const struct place *at, const struct config *c,
+			      const struct config_peer *p, const struct sockaddr_storage *address)
+{
+	char text[ADDRESS_BYTES];
+
+	address_print(address, text, sizeof(text));
+	for (const struct config_peer *other = c->peers.node; other < p; other++)
+		if (config_peer_has(other, address))
+			return keys_refuse(r, at, "%s is named twice", text);
+	for (unsigned int i = 0; i < c->services; i++)
+		if (endpoint_is_equal(&c->service[i], address))
+			return keys_refuse(r, at, "%s is this node's own address", text);
+	return 0;
+}
+
 /* One name may have an address of each family. */
 static int check_peer(struct reading *r, const struct place *at, void *into)
 {
 	const struct config *c = into;
 	const struct config_peer *p = &c->peers.node[c->peers.nodes - 1];
-	char text[ADDRESS_BYTES];
+	int refused = check_peer_address(r, at, c, p, &p->address);
 
-	address_print(&p->address, text, sizeof(text));
-	for (const struct config_peer *other = c->peers.node; other < p; other++) {
-		if (endpoint_is_equal(&other->address, &p->address))
-			return keys_refuse(r, at, "%s is named twice", text);
+	for (const struct config_peer *other = c->peers.node; !refused && other < p; other++)
 		if (!strcmp(other->name, p->name) &&
 		    other->address.ss_family == p->address.ss_family)
 			return keys_refuse(r, at, "node %s is named twice", p->name);
-	}
-	for (unsigned int i = 0; i < c->services; i++)
-		if (endpoint_is_equal(&c->service[i], &p->address))
-			return keys_refuse(r, at, "%s is this node's own address", text);
-	return 0;
+	for (unsigned int i = 0; i < p->alsos && !refused; i++)
+		refused = check_peer_address(r, at, c, p, &p->also[i]);
+	return refused;
 }
 
 static const struct key peer_rows[] = {
@@ -197,6 +227,11 @@ static const struct key peer_rows[] = {
 	  .meaning = "What trees call the node." },
 	{ "address", &key_address, KEY_MEMBER(struct config_peer, address), .needed = true,
 	  .meaning = "One of those at its `service:`." },
+	{ "also", &key_address, KEY_LIST(struct config_peer, also, alsos), .flow = true,
+	  .word = "none", .check = keys_check_unique, .otherwise = "what its agent says",
+	  .meaning = "List of up to 16 further addresses of the node, those by which routes lead "
+		     "to it. Where it is given, the node has these and `address`, whatever its "
+		     "agent says." },
 };
 
 static const struct key peers_rows[] = {
@@ -214,7 +249,7 @@ static const struct key peers_rows[] = {
 	  .meaning = "The tenant whose slots such jobs take here." },
 	{ "nodes", NULL, KEY_LIST(struct config, peers.node, peers.nodes),
 	  .keys = KEYS_OF(peer_rows), .check = check_peer, .otherwise = "none",
-	  .allowed = "a mapping of `name` and `address`",
+	  .allowed = "a mapping of `name`, `address` and `also`",
 	  .meaning = "Nodes that may be inner nodes of this one's jobs: their agents are asked "
 		     "where [trees are to be found](trees.md#trees-that-agents-find)." },
 };

@@ -35,6 +35,7 @@ enum {
 	CONFIG_PATH_BYTES = 256, /* of a name in a file system, with its end */
 	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
 	CONFIG_PEERS_MAX = 64,
+	CONFIG_PEER_ALSO_MAX = 16,
 	CONFIG_SLOTS_MIN = 2,
 	CONFIG_SAMPLE_MS = 1000,
 	CONFIG_SPILL_MIB = 256,
@@ -81,6 +82,8 @@ struct config_port {
 struct config_peer {
 	char name[NAME_BYTES];
 	struct sockaddr_storage address; /* one of its service addresses, with TALLY_UDP_PORT */
+	unsigned int alsos; /* 0: its others are what it says itself */
+	struct sockaddr_storage also[CONFIG_PEER_ALSO_MAX]; /* its others; the same port */
 };
 
 struct config {
@@ -126,6 +129,11 @@ struct config {
 };
 
 extern const struct keys config_keys; /* of struct config */
+
+/* Is this an address that the configuration says the peer has? */
+bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage *address);
+
+bool config_peer_is_equal(const struct config_peer *a, const struct config_peer *b);
 
 /* As the data plane has it. */
 struct tally_pool config_pool(const struct config *c);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "paths.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/address.h"
@@ -60,27 +61,76 @@ static bool has_own(const struct paths_view *v, const struct sockaddr_storage *a
 	return false;
 }
 
-/* Whose address it is; PATHS_NOWHERE: nobody's, or that of several. */
-static int owner(const struct paths *p, const struct sockaddr_storage *address)
+enum {
+	PATHS_OF_A_WORKER = -3, /* whose an address is, besides a peer, TREE_ROOT and nobody */
+};
+
+/* Whose address it is, whatever peers say; PATHS_NOWHERE: nobody knows. */
+static int owner_known(const struct paths *p, const struct sockaddr_storage *address)
 {
+	struct sockaddr_storage at = *address;
+
+	if (has_own(p->root, address))
+		return TREE_ROOT;
+	for (unsigned int i = 0; i < p->workers; i++)
+		if (is_host(&p->worker[i], address))
+			return PATHS_OF_A_WORKER;
+	endpoint_port_set(&at, TALLY_UDP_PORT);
+	for (unsigned int i = 0; i < p->peers; i++)
+		if (config_peer_has(&p->peer[i], &at))
+			return (int)i;
+	return PATHS_NOWHERE;
+}
+
+static bool claims(const struct paths *p, unsigned int peer, const struct sockaddr_storage *address)
+{
+	return p->view[peer] && has_own(p->view[peer], address);
+}
+
+/* May it be the peer's, as far as the configuration says? */
+static bool may_own(const struct paths *p, unsigned int peer, int known)
+{
+	return known == (int)peer || (known == PATHS_NOWHERE && !p->peer[peer].alsos);
+}
+
+static void dispute_note(struct paths_walk *w, const struct sockaddr_storage *address)
+{
+	for (unsigned int i = 0; i < w->disputes; i++)
+		if (is_host(&w->dispute[i], address))
+			return;
+	if (w->disputes < PATHS_DISPUTES_MAX)
+		w->dispute[w->disputes++] = *address;
+}
+
+/* Whose address it is; PATHS_NOWHERE: nobody's, or that of several. */
+static int owner(const struct paths *p, struct paths_walk *w,
+		 const struct sockaddr_storage *address)
+{
+	const int known = owner_known(p, address);
 	int found = PATHS_NOWHERE;
+	unsigned int claimed = 0, right = 0;
 
 	for (unsigned int i = 0; i < p->peers; i++) {
-		if (!p->view[i] || !has_own(p->view[i], address))
+		if (!claims(p, i, address))
 			continue;
-		if (found != PATHS_NOWHERE)
-			return PATHS_NOWHERE;
+		claimed++;
+		if (!may_own(p, i, known))
+			continue;
+		right++;
 		found = (int)i;
 	}
-	return found;
+	if (claimed > 1 || claimed > right)
+		dispute_note(w, address);
+	return right == 1 ? found : PATHS_NOWHERE;
 }
 
 /* The node that comes next on the way to a rank; PATHS_NOWHERE: none. */
-static int next_of(const struct paths *p, const struct paths_view *v, unsigned int rank)
+static int next_of(const struct paths *p, struct paths_walk *w, const struct paths_view *v,
+		   unsigned int rank)
 {
 	for (unsigned int i = 0; i < v->hops; i++)
 		if (tally_set_has(&v->hop[i].ranks, rank))
-			return owner(p, &v->hop[i].address);
+			return owner(p, w, &v->hop[i].address);
 	return PATHS_NOWHERE;
 }
 
@@ -90,7 +140,7 @@ static void walk_to(const struct paths *p, struct paths_walk *w, unsigned int ra
 	const struct paths_view *v = p->root;
 	int from = TREE_ROOT, next;
 
-	while ((next = next_of(p, v, rank)) != PATHS_NOWHERE) {
+	while ((next = next_of(p, w, v, rank)) != PATHS_NOWHERE) {
 		if (w->above[next] == PATHS_NOWHERE)
 			w->above[next] = from;
 		if (w->above[next] != from)
@@ -132,6 +182,48 @@ void paths_tree(const struct paths *p, struct paths_walk *ret_walk, struct tree 
 		n->address = p->peer[i].address;
 		n->ranks = w->ranks[i];
 		ret->nodes++;
+	}
+}
+
+/* --- who says too much ----------------------------------------------------------------------- */
+
+static const char *whose(const struct paths *p, int known)
+{
+	if (known == TREE_ROOT)
+		return "the root's";
+	if (known == PATHS_OF_A_WORKER)
+		return "a worker's";
+	return known == PATHS_NOWHERE ? "nobody's" : p->peer[known].name;
+}
+
+/* "10.1.0.3 is nobody's, and p1 p2 said to have it (...)" */
+static size_t dispute_say(const struct paths *p, const struct sockaddr_storage *address, char *text,
+			  size_t size)
+{
+	const int known = owner_known(p, address);
+	char at[ADDRESS_BYTES];
+	size_t used;
+
+	address_print(address, at, sizeof(at));
+	used = snprintf(text, size, "%s is %s, and", at, whose(p, known));
+	for (unsigned int i = 0; i < p->peers && used < size; i++)
+		if ((int)i != known && claims(p, i, address))
+			used += snprintf(text + used, size - used, " %s", p->peer[i].name);
+	if (used < size)
+		used += snprintf(text + used, size - used, " said to have it%s",
+				 known == PATHS_NOWHERE ? " (peers.nodes: also)" : "");
+	return used;
+}
+
+void paths_disputes_say(const struct paths *p, const struct paths_walk *walk, char *text,
+			size_t size)
+{
+	size_t used = strnlen(text, size);
+
+	for (unsigned int i = 0; i < walk->disputes && used < size; i++) {
+		used += snprintf(text + used, size - used, "%s", used ? "; " : "");
+		if (used < size)
+			used += dispute_say(p, &walk->dispute[i], text + used, size - used);
 	}
 }
 

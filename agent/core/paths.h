@@ -44,6 +44,7 @@ void paths_hop_add(struct paths_view *v, unsigned int rank, const struct sockadd
 struct paths {
 	const struct paths_view *root;
 	unsigned int workers, peers;
+	const struct sockaddr_storage *worker; /* where they are, by rank */
 	const struct config_peer *peer;
 	const struct paths_view *view[CONFIG_PEERS_MAX]; /* what peer i says; NULL: no answer */
 	bool silent[CONFIG_PEERS_MAX]; /* no answer, but a view that paths_silent() has made */
@@ -51,21 +52,34 @@ struct paths {
 
 enum {
 	PATHS_NOWHERE = -2, /* on no path */
+	PATHS_DISPUTES_MAX = 8,
 };
 
 /* Who lies on the paths, by peer. Also nodes that add nothing up, and so are not in the tree. */
 struct paths_walk {
 	int above[CONFIG_PEERS_MAX]; /* whom paths come from: a peer, TREE_ROOT or PATHS_NOWHERE */
 	struct tally_set ranks[CONFIG_PEERS_MAX]; /* whose paths go through the peer */
+	unsigned int disputes;
+	struct sockaddr_storage dispute[PATHS_DISPUTES_MAX]; /* next addresses: see below */
 };
 
 /*
  * The inner nodes of the job: those peers that lie on the paths, each with the ranks whose path
- * goes through it. A path ends where the next address is no peer's, or that of several; where it
+ * goes through it. A peer gets the keys of these ranks, so what it says of its addresses is not
+ * simply believed: an address of a worker or of the root is no peer's, one that the configuration
+ * has of a peer is no other one's, and a peer with `also` has no address besides. A path ends where
+ * the next address is no peer's, or that of several; where it
  * comes to a node twice; and where it comes to a node from elsewhere than another path does. A node
  * that would have nothing to add up (one rank, or one inner node and no rank besides) is left out.
  */
 void paths_tree(const struct paths *p, struct paths_walk *ret_walk, struct tree *ret);
+
+/*
+ * Appends who says that an address on the paths is its own, where several say so, or the address is
+ * not theirs. `size` is that of `text`, with the end.
+ */
+void paths_disputes_say(const struct paths *p, const struct paths_walk *walk, char *text,
+			size_t size);
 
 /*
  * The view of a peer that does not answer: paths go on from there as they did, and its addresses

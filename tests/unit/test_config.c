@@ -270,6 +270,14 @@ static void an_error_names_line_key_value_and_what_is_allowed(void **state)
 	refused(BASE
 		"peers: {nodes: [{name: a, address: 10.9.9.1}, {name: b, address: 10.9.9.1}]}\n",
 		"x.yaml:3: peers.nodes[1]: 10.9.9.1 is named twice");
+	refused(BASE "peers: {nodes: [{name: a, address: 10.9.9.1}, {name: b, address: 10.9.9.2, "
+		     "also: [10.9.9.3, 10.9.9.1]}]}\n",
+		"x.yaml:3: peers.nodes[1]: 10.9.9.1 is named twice");
+	refused(BASE "peers: {nodes: [{name: a, address: 10.9.9.1, also: 10.9.9.2}, "
+		     "{name: b, address: 10.9.9.2}]}\n",
+		"x.yaml:3: peers.nodes[1]: 10.9.9.2 is named twice");
+	refused(BASE "peers: {nodes: [{name: a, address: 10.9.9.1, also: [10.77.0.1]}]}\n",
+		"x.yaml:3: peers.nodes[0]: 10.77.0.1 is this node's own address");
 	refused(BASE "peers: {nodes: [{name: a, address: 10.77.0.1}]}\n",
 		"x.yaml:3: peers.nodes[0]: 10.77.0.1 is this node's own address");
 	refused(BASE "join: {socket: /run/tally/control.sock}\n",

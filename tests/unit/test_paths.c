@@ -25,6 +25,7 @@ enum {
 
 static const struct sockaddr_storage service = { .ss_family = AF_INET };
 static struct config_peer peer[PEERS];
+static struct sockaddr_storage worker[WORKERS];
 static struct paths_view *view[PEERS], root;
 static struct paths_walk walk;
 static struct tree tree;
@@ -45,6 +46,10 @@ static int prepare(void **state)
 {
 	memset(&root, 0, sizeof(root));
 	memset(is_silent, 0, sizeof(is_silent));
+	memset(peer, 0, sizeof(peer));
+	for (unsigned int i = 0; i < WORKERS; i++)
+		worker[i] = address_of("10.2.0.%u", i + 1);
+	root.own[root.owns++] = address_of("10.0.0.%u", 100);
 	for (unsigned int i = 0; i < PEERS; i++) {
 		snprintf(peer[i].name, sizeof(peer[i].name), "p%u", i);
 		peer[i].address = address_of("10.0.0.%u", i + 1);
@@ -78,7 +83,9 @@ static void route(struct paths_view *from, const char *ranks, unsigned int to)
 
 static struct paths paths_of(void)
 {
-	struct paths p = { .root = &root, .workers = WORKERS, .peers = PEERS, .peer = peer };
+	struct paths p = {
+		.root = &root, .workers = WORKERS, .worker = worker, .peers = PEERS, .peer = peer
+	};
 
 	for (unsigned int i = 0; i < PEERS; i++) {
 		p.view[i] = view[i];
@@ -266,6 +273,83 @@ static void an_address_of_two_nodes_is_nobodys(void **state)
 	found("p1=4-7 p4=4-5 p5=6-7");
 }
 
+/* What is said of claims. */
+static void disputed(const char *words)
+{
+	struct why said = { "" };
+	struct paths p = paths_of();
+
+	paths_disputes_say(&p, &walk, said.text, sizeof(said.text));
+	assert_string_equal(said.text, words);
+}
+
+static void own(unsigned int p, const char *format, unsigned int of)
+{
+	view[p]->own[view[p]->owns++] = address_of(format, of);
+}
+
+/* Keys of ranks go to whoever the paths go through. */
+static void nobody_has_what_is_known_to_be_anothers(void **state)
+{
+	const struct sockaddr_storage at_worker = address_of("10.2.0.%u", 8),
+				      at_root = address_of("10.0.0.%u", 100),
+				      at_p1 = address_of("10.0.0.%u", 2);
+
+	for (unsigned int rank = 0; rank < WORKERS; rank++)
+		paths_hop_add(&root, rank, rank < 3 ? &at_worker : rank < 6 ? &at_root : &at_p1);
+	own(0, "10.2.0.%u", 8);
+	own(0, "10.0.0.%u", 100);
+	own(0, "10.0.0.%u", 2);
+	found("p1=6-7");
+	disputed("10.2.0.8 is a worker's, and p0 said to have it; 10.0.0.100 is the root's, and p0 "
+		 "said to have it; 10.0.0.2 is p1, and p0 said to have it");
+	free(view[1]);
+	view[1] = NULL; /* also while it is away */
+	found("");
+}
+
+static void two_that_claim_an_address_are_named(void **state)
+{
+	route(&root, "0-7", 0);
+	found("p0=0-7");
+	disputed("");
+	own(2, "10.1.0.%u", 1);
+	own(4, "10.1.0.%u", 4); /* on no path */
+	found("");
+	disputed("10.1.0.1 is nobody's, and p0 p2 said to have it (peers.nodes: also)");
+	peer[0].also[peer[0].alsos++] = address_of("10.1.0.%u", 1);
+	found("p0=0-7");
+	disputed("10.1.0.1 is p0, and p2 said to have it");
+}
+
+static void who_has_a_list_has_nothing_besides(void **state)
+{
+	route(&root, "0-3", 0);
+	route(&root, "4-7", 1);
+	peer[0].also[peer[0].alsos++] = address_of("10.5.0.%u", 1);
+	found("p1=4-7");
+	disputed("10.1.0.1 is nobody's, and p0 said to have it (peers.nodes: also)");
+	peer[0].also[peer[0].alsos++] = address_of("10.1.0.%u", 1);
+	found("p0=0-3 p1=4-7");
+	disputed("");
+}
+
+static void as_much_is_said_as_fits(void **state)
+{
+	struct paths p;
+	char text[40] = "before";
+
+	route(&root, "0-7", 0);
+	own(2, "10.1.0.%u", 1);
+	found("");
+	p = paths_of();
+	for (size_t size = sizeof(text); size > 7; size--) {
+		snprintf(text, sizeof(text), "before");
+		paths_disputes_say(&p, &walk, text, size);
+		assert_int_equal(strlen(text), size - 1);
+	}
+}
+
 static void views_are_read_as_they_were_written(void **state)
 {
 	static const struct keys_style style = { .number = "a number" };
@@ -333,6 +417,10 @@ int main(void)
 		TEST(paths_that_cross_are_cut),
 		TEST(paths_that_go_round_end),
 		TEST(an_address_of_two_nodes_is_nobodys),
+		TEST(nobody_has_what_is_known_to_be_anothers),
+		TEST(two_that_claim_an_address_are_named),
+		TEST(who_has_a_list_has_nothing_besides),
+		TEST(as_much_is_said_as_fits),
 		TEST(views_are_read_as_they_were_written),
 		TEST(any_answers_make_a_tree),
 	};
