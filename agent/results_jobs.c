@@ -175,9 +175,12 @@ json_t *results_document(const struct job *j, unsigned int index)
 	job_this_run(j, run);
 	job_run_keys(j, &j->draw, run);
 	document_make(j->tree, index, j->name, run, d);
+	d->birth = j->birth;
 	document = keys_json_make(&document_keys, d);
 	if (!d->generation) /* agents that know of no such thing take the document, too */
 		json_object_del(document, "generation");
+	if (!d->birth)
+		json_object_del(document, "birth");
 	if (!d->keys)
 		json_object_del(document, "keys");
 	explicit_bzero(run, sizeof(*run));

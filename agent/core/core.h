@@ -42,7 +42,8 @@ enum {
 	 * one for every job, and a few more. */
 	CORE_ACTIONS_MAX = TALLY_WORKERS_MAX + TALLY_TENANTS_MAX,
 	CORE_MEMBERS_MAX = 7168, /* workers that have joined, and are connected */
-	CORE_RANDOM_BYTES = 30, /* for a job's token, its number, the epoch before its first run */
+	CORE_RANDOM_BYTES = 38, /* for a job's token, the epoch before its first run, its birth
+				 * and its number */
 };
 
 /* --- events ---------------------------------------------------------------------------------- */

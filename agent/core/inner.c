@@ -99,6 +99,7 @@ static int before_check(const struct job *before, const struct document *d, unsi
 			struct why *why)
 {
 	char root[ADDRESS_BYTES];
+	bool later;
 
 	if (!before->document)
 		return why_say(why, -EEXIST,
@@ -111,7 +112,9 @@ static int before_check(const struct job *before, const struct document *d, unsi
 			       "job %s: this node serves a job of that name, number %u, whose root "
 			       "is %s: tallyctl job del %s first, if that one is over",
 			       d->job, before->id, root, d->job);
-	if (before->id != d->id) /* its root has deleted it, since it has another one */
+	/* Its root has deleted it, since it has another one. Slots of one epoch are of one job. */
+	later = before->document->birth != d->birth;
+	if (before->id != d->id || (later && d->epoch != before->epoch))
 		return 0;
 	if ((int16_t)(d->epoch - before->epoch) < 0)
 		return why_say(why, -ESTALE,
@@ -122,7 +125,7 @@ static int before_check(const struct job *before, const struct document *d, unsi
 		return 0;
 	if (before->tenant == tenant && document_is_equal(before->document, d))
 		return 1;
-	if (d->generation > before->document->generation)
+	if (!later && d->generation > before->document->generation)
 		return 0;
 	return why_say(why, -EEXIST,
 		       "job %s: this node has another document of run %u, or for another tenant: "

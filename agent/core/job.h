@@ -54,6 +54,7 @@ struct job {
 	char name[NAME_BYTES];
 	char token[TOKEN_BYTES]; /* a secret */
 	uint32_t id;
+	uint64_t birth; /* random; 0: an older agent created the job, or its root is elsewhere */
 	char tenant_name[NAME_BYTES]; /* whose it is, also while that one is not in the books */
 	uint16_t tenant; /* its index; 0 with a name: none now, and the job is suspended */
 	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */

@@ -13,7 +13,7 @@
 #include "common/name.h"
 
 static_assert(TOKEN_RANDOM_BYTES + sizeof(((struct job *)0)->epoch) +
-			      sizeof(((struct job *)0)->id) ==
+			      sizeof(((struct job *)0)->birth) + sizeof(((struct job *)0)->id) ==
 		      CORE_RANDOM_BYTES,
 	      "what a job needs");
 
@@ -86,6 +86,9 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	job_token_make(&facts, random);
 	/* A stray packet of another job that had this number must not fit. */
 	memcpy(&facts.epoch, random + TOKEN_RANDOM_BYTES, sizeof(facts.epoch));
+	memcpy(&facts.birth, random + TOKEN_RANDOM_BYTES + sizeof(facts.epoch),
+	       sizeof(facts.birth));
+	facts.birth += !facts.birth;
 	memcpy(&facts.id, random + CORE_RANDOM_BYTES - sizeof(facts.id), sizeof(facts.id));
 	facts.id = q->given & REQUEST_ID ? j->id : books_job_id(&c->books, facts.id);
 	facts.payload_bytes = j->payload_bytes;

@@ -39,6 +39,9 @@ static const struct key document_rows[] = {
 	  .meaning = "The job's service address, which is the root's." },
 	{ "id", &key_number, DOCUMENT(id), .min = 1, .max = UINT32_MAX, .needed = true,
 	  .meaning = "The job's number in packets." },
+	{ "birth", &key_hex, DOCUMENT(birth), .later = true,
+	  .otherwise = "an older agent created the job",
+	  .meaning = "Random, of the job: a later one of its name and number has another." },
 	{ "epoch", &key_number, DOCUMENT(epoch), .max = UINT16_MAX, .needed = true,
 	  .meaning = "Of the run." },
 	{ "generation", &key_number, DOCUMENT(generation), .max = UINT32_MAX, .initial = "0",
@@ -371,7 +374,7 @@ bool document_says_same(const struct document *a, const struct document *b)
 	bool same = !strcmp(a->job, b->job) && !strcmp(a->node, b->node) &&
 		    endpoint_is_equal(&a->address, &b->address) &&
 		    endpoint_is_equal(&a->root, &b->root) && a->id == b->id &&
-		    a->epoch == b->epoch && a->window == b->window &&
+		    a->birth == b->birth && a->epoch == b->epoch && a->window == b->window &&
 		    a->payload_bytes == b->payload_bytes && a->workers == b->workers &&
 		    a->ranks == b->ranks && a->nodes == b->nodes && a->keys == b->keys &&
 		    memcmp(a->key, b->key, a->keys * sizeof(*a->key)) == 0;

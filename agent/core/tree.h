@@ -50,6 +50,7 @@ struct document {
 	struct sockaddr_storage address; /* of that node, with TALLY_UDP_PORT */
 	struct sockaddr_storage root; /* the service address that workers send to */
 	uint32_t id;
+	uint64_t birth; /* of the job, by which a later one of its number is known; or 0 */
 	uint16_t epoch;
 	uint32_t generation; /* of the job's tree: a later one of the same run is to be followed */
 	uint16_t window; /* of the run: a power of two, 1 .. TALLY_WINDOW_MAX */

@@ -81,6 +81,7 @@ static const struct key job_rows[] = {
 	{ "epoch", &key_number, JOB(epoch), .max = UINT16_MAX },
 	{ "run_window", &key_power, JOB(run_window), .max = TALLY_WINDOW_MAX },
 
+	{ "birth", &key_hex, JOB(birth), .later = true },
 	{ "nonce", &key_hex, JOB(draw.nonce), .later = true },
 	{ "secret", &key_bytes, JOB(draw.secret), .word = "none", .later = true },
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .later = true },

@@ -88,6 +88,7 @@ static struct job *job_enter(struct books *b, const char *name, const char *tena
 		.payload_bytes = ip6 ? 1344 : 64,
 		.epoch = 65535 - workers,
 		.sealed = workers % 2,
+		.birth = workers % 3 ? 0x8000000000000000 + workers : 0,
 	};
 	struct job *j;
 
@@ -150,6 +151,7 @@ static void trees_enter(struct books *b)
 	d.address = address_of("fd77::2", TALLY_UDP_PORT);
 	d.root = address_of("fd77::1", TALLY_UDP_PORT);
 	d.id = 7;
+	d.birth = UINT64_MAX - 7;
 	d.epoch = 65535;
 	d.window = 8;
 	d.payload_bytes = 64;
@@ -222,6 +224,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_int_equal(a->payload_bytes, b->payload_bytes);
 	assert_true(endpoint_is_equal(&a->service, &b->service));
 	assert_int_equal(a->epoch, b->epoch);
+	assert_true(a->birth == b->birth);
 	assert_int_equal(a->run_window, b->run_window);
 	assert_true(!memcmp(&a->draw, &b->draw, sizeof(a->draw)) && a->tags == b->tags &&
 		    a->sealed == b->sealed && !a->draw.nonce == (!a->run_window || a->document));
@@ -500,8 +503,8 @@ static void refused(const char *from, const char *to, const char *reason)
 
 static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **state)
 {
-	static const char *const later[] = { "\"requires\"", "\"nonce\"", "\"secret\"", "\"tags\"",
-					     "\"sealed\"" };
+	static const char *const later[] = { "\"requires\"", "\"nonce\"",  "\"secret\"",
+					     "\"tags\"",     "\"sealed\"", "\"birth\"" };
 	_cleanup_(freep) char *text = filled_text();
 	_cleanup_(books_clear) struct books b;
 
@@ -514,6 +517,8 @@ static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **s
 	assert_int_equal(books_job_find(&b, "runs")->draw.secret[0], 0); /* the run has no keys */
 	assert_true(books_job_find(&b, "runs")->tags); /* and the next one has */
 	assert_false(books_job_find(&b, "runs")->sealed);
+	assert_true(books_job_find(&b, "runs")->birth == 0);
+	assert_true(books_job_find(&b, "inner")->document->birth == 0);
 	assert_int_equal(books_job_find(&b, "runs")->run_window, 8);
 }
 

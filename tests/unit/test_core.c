@@ -1111,6 +1111,46 @@ static void only_the_next_runs_document_takes_the_place_of_one(void **state)
 	world_close(&w);
 }
 
+/* As apply(), of a job with the same name and number. */
+static void apply_born(struct world *w, uint64_t birth, uint16_t epoch, uint32_t generation)
+{
+	static struct request q;
+
+	memset(&q, 0, sizeof(q));
+	q.verb = REQUEST_APPLY;
+	q.apply.document = *inner_of(w)->document;
+	q.apply.document.birth = birth;
+	q.apply.document.epoch = epoch;
+	q.apply.document.generation = generation;
+	ask(w, &q);
+	asked(w);
+}
+
+/* Its root has deleted the one before, and its farewell was lost. */
+static void a_later_job_of_that_number_takes_the_place_of_one(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 300, 8);
+	apply_born(&w, 5, 299, 0); /* the one before is of an older agent */
+	assert_int_equal(w.answered, 0);
+	assert_int_equal(inner_of(&w)->epoch, 299);
+	assert_int_equal(tables_find(&w.maps, inner_of(&w)->id)->job.epoch, 299);
+	apply_born(&w, 5, 298, 0);
+	assert_int_equal(w.answered, -ESTALE);
+	apply_born(&w, 6, 299, 1); /* sums of the one before may be in these slots */
+	assert_int_equal(w.answered, -EEXIST);
+	apply_born(&w, 6, 298, 0);
+	assert_int_equal(w.answered, 0);
+	apply_born(&w, 6, 298, 0); /* is there */
+	assert_int_equal(w.answered, 0);
+	assert_int_equal(inner_of(&w)->document->birth, 6);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Ranks 0 and 2 were below the node; of those this leaves the first `ranks`. */
 static void apply_again(struct world *w, uint32_t generation, unsigned int ranks)
 {
@@ -2046,6 +2086,7 @@ int main(void)
 		FACT(an_inner_run_waits_until_its_tenant_may_come_from_the_root),
 		FACT(a_document_that_comes_again_brings_back_what_the_maps_lost),
 		FACT(only_the_next_runs_document_takes_the_place_of_one),
+		FACT(a_later_job_of_that_number_takes_the_place_of_one),
 		FACT(a_run_that_loses_a_port_is_said_while_it_is_on),
 		FACT(a_run_that_begins_finds_its_whole_window_where_slots_are_scattered),
 		FACT(a_run_that_was_moved_stays_for_a_while),

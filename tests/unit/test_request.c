@@ -323,12 +323,12 @@ static void a_tree_and_a_document_are_read_whole(void **state)
 	refused("{\"do\":\"apply\"}", "apply: document: is needed");
 	refused("{\"do\":\"apply\",\"document\":null}",
 		"apply: document: 'null': a mapping is needed here; its keys are job, node, address, "
-		"root, id, epoch, generation, window, payload, workers, ranks, nodes and keys");
+		"root, id, birth, epoch, generation, window, payload, workers, ranks, nodes and keys");
 	refused("{\"do\":\"apply\",\"document\":{\"job\":\"j\"}}",
 		"apply: document: node: is needed");
 	refused("{\"do\":\"apply\",\"document\":{" DOCUMENT ",\"token\":1}}",
 		"apply: document: token: there is no such key; there are job, node, address, root, id, "
-		"epoch, generation, window, payload, workers, ranks, nodes and keys");
+		"birth, epoch, generation, window, payload, workers, ranks, nodes and keys");
 	refused("{\"do\":\"job-create\",\"name\":\"j\",\"workers\":4,\"tree\":["
 		"{\"name\":\"a0\",\"address\":\"10.77.0.2\",\"ranks\":\"\"}]}",
 		"job-create: tree[0].ranks: '': ranks, such as 0-3,7");
