@@ -177,8 +177,11 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 		r->is_asked[i] = r->peer[i].address.ss_family == j->service.ss_family;
 		if (r->is_asked[i] && error == 0)
 			ask(f, r, i, &j->service, key);
-		else
+		else if (r->is_asked[i])
 			r->why[i] = why;
+		else if (!config_peer_has_namesake(c, i))
+			why_say(&r->why[i], 0, "the job's service address is IPv%c, and its is not",
+				j->service.ss_family == AF_INET ? '4' : '6');
 	}
 	explicit_bzero(key, sizeof(key));
 }
@@ -231,7 +234,7 @@ static void left_out_say(const struct round *r, const struct paths *p, struct wh
 	size_t used = 0;
 
 	for (unsigned int i = 0; i < r->peers && used < sizeof(ret->text); i++)
-		if (r->is_asked[i] && !p->view[i])
+		if (!p->view[i] && (r->is_asked[i] || *r->why[i].text))
 			used += snprintf(ret->text + used, sizeof(ret->text) - used, "%s%s: %.150s",
 					 used ? "; " : "", r->peer[i].name,
 					 *r->why[i].text ? r->why[i].text : "no answer in 2 s");

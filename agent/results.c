@@ -79,7 +79,7 @@ static json_t *services(const struct config *c)
 enum runs {
 	RUNS_ALL,
 	RUNS_IN_SOFTWARE,
-	RUNS_BORROWING, /* slots, or doing without */
+	RUNS_BORROWING, /* slots of the pool */
 	RUNS_INNER, /* whose root is elsewhere */
 };
 
@@ -90,7 +90,7 @@ static json_t *runs_count(const struct books *b, enum runs which)
 	for (unsigned int i = 0; i < b->jobs; i++)
 		n += job_is_running(b->job[i]) &&
 		     (which != RUNS_IN_SOFTWARE || b->job[i]->spilled) &&
-		     (which != RUNS_BORROWING || b->job[i]->borrows) &&
+		     (which != RUNS_BORROWING || (b->job[i]->borrows && b->pool)) &&
 		     (which != RUNS_INNER || b->job[i]->document);
 	return results_number(n);
 }
@@ -163,6 +163,9 @@ static json_t *troubles(const struct core *c, const struct carry *carry, uint64_
 		if (j->run_window && *j->astray.text && results_is_seen(seen, j->tenant))
 			json_array_append_new(all,
 					      json_sprintf("job %s: %s", j->name, j->astray.text));
+		if (j->run_window && *j->left_out.text && results_is_seen(seen, j->tenant))
+			json_array_append_new(all, json_sprintf("job %s: its tree lacks nodes: %s",
+								j->name, j->left_out.text));
 	}
 	for (const struct carry_way *w = carry ? carry->first : NULL; w; w = w->next)
 		away_say(b, w, seen, all);
@@ -401,21 +404,22 @@ json_t *results_links(const struct core *c, const struct sampler *s)
 	return all;
 }
 
-static json_t *top_job(const struct traffic *t, const struct job *j)
+static json_t *top_job(const struct books *b, const struct traffic *t, const struct job *j)
 {
 	const struct traffic_rates *r = &flow_or_nothing(traffic_job(t, j->id))->rates;
 
 	return json_pack(
-		"{ss ss ss ss sb sb so so so so so so so so so so}", "name", j->name, "tenant",
-		j->tenant_name, "state", results_job_state(j), "role",
+		"{ss ss ss ss sb sb sb so so so so so so so so so so so}", "name", j->name,
+		"tenant", j->tenant_name, "state", results_job_state(j), "role",
 		j->document ? "inner" : "root", "in_software", j->run_window && j->spilled,
-		"borrows", j->run_window && j->borrows, "epoch", results_number(j->epoch),
-		"workers", results_number(j->workers), "joined", results_number(job_joined(j)),
-		"slots", results_number(job_slots(j)), "packets_per_second",
-		rate(r->packets_per_second), "bytes_per_second", rate(r->bytes_per_second),
-		"forecast_bytes_per_second", rate(r->forecast_bytes_per_second),
-		"chunks_per_second", rate(r->chunks_per_second), "duplicate_percent",
-		rate(r->duplicate_percent), "refused_per_second", rate(r->refused_per_second));
+		"borrows", results_borrows(b, j), "passes_on", results_passes_on(b, j), "below",
+		results_number(results_below(j)), "epoch", results_number(j->epoch), "workers",
+		results_number(j->workers), "joined", results_number(job_joined(j)), "slots",
+		results_number(job_slots(j)), "packets_per_second", rate(r->packets_per_second),
+		"bytes_per_second", rate(r->bytes_per_second), "forecast_bytes_per_second",
+		rate(r->forecast_bytes_per_second), "chunks_per_second", rate(r->chunks_per_second),
+		"duplicate_percent", rate(r->duplicate_percent), "refused_per_second",
+		rate(r->refused_per_second));
 }
 
 static json_t *top_tenant(const struct books *b, const struct traffic *traffic, unsigned int i)
@@ -441,7 +445,7 @@ json_t *results_top(const struct core *c, const struct sampler *s, uint64_t seen
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (results_is_seen(seen, b->job[i]->tenant))
-			json_array_append_new(jobs, top_job(s->traffic, b->job[i]));
+			json_array_append_new(jobs, top_job(b, s->traffic, b->job[i]));
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
 		if (*b->tenant[i].is.name && results_is_seen(seen, i))
 			json_array_append_new(tenants, top_tenant(b, s->traffic, i));

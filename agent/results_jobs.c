@@ -51,13 +51,18 @@ static json_t *members(const struct job *j)
 }
 
 /* Of an inner node of this root's job. Whoever carries documents by hand knows better. */
-static const char *node_state(const struct job *j, unsigned int node, const struct carry *carry)
+static void node_state(const struct job *j, unsigned int node, const struct carry *carry,
+		       json_t *into)
 {
 	const struct carry_way *w = carry && j->run_window ? carry_find(carry, j, node) : NULL;
+	const bool away = w && carry_is_away(w);
 
-	if (!w)
-		return "";
-	return w->told ? "told" : carry_is_away(w) ? "away" : "telling";
+	json_object_set_new(into, "state",
+			    json_string(!w	  ? ""
+					: w->told ? "told"
+					: away	  ? "away"
+						  : "telling"));
+	json_object_set_new(into, "trouble", json_string(away ? carry_trouble(w) : ""));
 }
 
 /* Of the job's tree: at its root all inner nodes, at an inner node those right below. */
@@ -72,8 +77,7 @@ static json_t *nodes(const struct job *j, const struct carry *carry)
 	for (unsigned int i = 0; i < count; i++) {
 		json_t *one = keys_json_make(&tree_node_keys, &node[i]);
 
-		json_object_set_new(one, "state",
-				    json_string(j->document ? "" : node_state(j, i, carry)));
+		node_state(j, i, j->document ? NULL : carry, one);
 		json_array_append_new(all, one);
 	}
 	return all;
@@ -86,6 +90,26 @@ const char *results_job_state(const struct job *j)
 	if (job_is_running(j))
 		return "running";
 	return job_joined(j) ? "forming" : "waiting";
+}
+
+bool results_borrows(const struct books *b, const struct job *j)
+{
+	return j->run_window && j->borrows && b->pool;
+}
+
+bool results_passes_on(const struct books *b, const struct job *j)
+{
+	return j->run_window && j->document && j->borrows && !b->pool;
+}
+
+unsigned int results_below(const struct job *j)
+{
+	struct installation_role role;
+
+	if (!j->document)
+		return 0;
+	job_role(j, &role);
+	return tally_set_count(&role.below);
 }
 
 static json_t *missing(const struct job *j)
@@ -106,16 +130,18 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 
 	holders_explain(b, j, &no_slots);
 	return json_pack(
-		"{ss so ss ss ss sb sb sb sb so so so so so so so so so so so ss ss sb ss ss}",
+		"{ss so ss ss ss sb sb sb sb sb so so so so so so so so so so so so ss ss sb ss ss}",
 		"name", j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
 		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
-		j->run_window && j->spilled, "borrows", j->run_window && j->borrows, "on_loan",
-		job_is_lent(j), "sealed", j->sealed, "workers", results_number(j->workers),
-		"window", results_number(j->run_window ? j->run_window : j->window), "payload",
+		j->run_window && j->spilled, "borrows", results_borrows(b, j), "passes_on",
+		results_passes_on(b, j), "on_loan", job_is_lent(j), "sealed", j->sealed, "workers",
+		results_number(j->workers), "window",
+		results_number(j->run_window ? j->run_window : j->window), "payload",
 		results_number(j->payload_bytes), "epoch", results_number(j->epoch), "slots",
 		results_number(job_slots(j)), "service",
 		results_printed(address_print, &j->service), "joined",
-		results_number(job_joined(j)), "missing", missing(j), "incomplete_s",
+		results_number(job_joined(j)), "below", results_number(results_below(j)), "missing",
+		missing(j), "incomplete_s",
 		results_number(j->incomplete_ns ? (clock_now_ns() - j->incomplete_ns) / 1000000000
 						: 0),
 		"nodes", named ? nodes(j, carry) : json_array(), "members",

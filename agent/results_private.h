@@ -24,4 +24,13 @@ const struct job *results_job_find(const struct books *b, const char *name, uint
 /* "running", "forming". */
 const char *results_job_state(const struct job *j);
 
+/* Has its run slots of the pool? */
+bool results_borrows(const struct books *b, const struct job *j);
+
+/* Has its run no slots at this inner node, nor a pool? Then packets pass as they come. */
+bool results_passes_on(const struct books *b, const struct job *j);
+
+/* How many ranks come through this inner node; 0 at a root. */
+unsigned int results_below(const struct job *j);
+
 #endif

@@ -198,11 +198,13 @@ void cell_state(const json_t *row, const char *key, struct cell *ret)
 {
 	const char *state = field_text(row, key);
 	const bool borrows = json_is_true(field(row, "borrows"));
+	const bool passes = json_is_true(field(row, "passes_on"));
 
 	cell_text(row, key, ret);
 	if (!strcmp(field_text(row, "role"), "inner"))
 		*ret = strcmp(state, "running") != 0
 			       ? (struct cell){ "inner, waits", COLOUR_YELLOW }
+		       : passes	 ? (struct cell){ "inner, passes on", COLOUR_YELLOW }
 		       : borrows ? (struct cell){ "inner, borrows", COLOUR_YELLOW }
 				 : (struct cell){ "inner", COLOUR_GREEN };
 	else if (borrows)
@@ -258,6 +260,21 @@ static void cell_told(const json_t *row, const char *key, struct cell *ret)
 		ret->colour = COLOUR_YELLOW;
 }
 
+static void nodes_trouble(const struct ctl *ctl, const json_t *nodes, FILE *out)
+{
+	char what[128];
+	size_t i;
+	json_t *node;
+
+	json_array_foreach(nodes, i, node)
+	{
+		if (!*field_text(node, "trouble"))
+			continue;
+		snprintf(what, sizeof(what), "%s: ", field_text(node, "name"));
+		trouble_write(ctl, what, field_text(node, "trouble"), out);
+	}
+}
+
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column columns[] = {
@@ -281,6 +298,10 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	if (r < 0)
 		return r;
 	fputc('\n', out);
+	if (json_is_true(field(job, "passes_on")))
+		fputs("packets pass this inner node as they come, and are added up at the root: there "
+		      "are no slots for the run, and no pool of slots to borrow (pool.slots)\n\n",
+		      out);
 	if (*field_text(job, "trouble"))
 		trouble_write(ctl, "", field_text(job, "trouble"), out);
 	if (*field_text(job, "astray"))
@@ -294,6 +315,7 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 	if (json_array_size(field(job, "nodes"))) {
 		r = table_print(out, &ctl->style, COLUMNS(nodes), field(job, "nodes"), 0);
 		fputc('\n', out);
+		nodes_trouble(ctl, field(job, "nodes"), out);
 	}
 	if (r < 0)
 		return r;

@@ -109,8 +109,14 @@ static void cell_sparkline(const json_t *row, const char *key, struct cell *ret)
 
 static void cell_joined(const json_t *row, const char *key, struct cell *ret)
 {
-	double joined = field_number(row, "joined"), workers = field_number(row, "workers");
+	const bool inner = !strcmp(field_text(row, "role"), "inner");
+	double joined = field_number(row, inner ? "below" : "joined");
+	double workers = field_number(row, "workers");
 
+	if (inner) { /* nobody joins here; no ranks but these come through */
+		snprintf(ret->text, sizeof(ret->text), "%.0f of %.0f", joined, workers);
+		return;
+	}
 	snprintf(ret->text, sizeof(ret->text), "%.0f/%.0f", joined, workers);
 	ret->colour = joined < workers ? COLOUR_YELLOW : COLOUR_NONE;
 }

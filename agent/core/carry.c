@@ -402,12 +402,12 @@ const struct carry_way *carry_find(const struct carry *c, const struct job *j, u
 }
 
 /* What was not tried yet, since its address is silent, has no trouble of its own. */
-static const char *trouble_of(const struct carry_way *w)
+const char *carry_trouble(const struct carry_way *w)
 {
 	return *w->trouble.text || !w->at->wait_ms ? w->trouble.text : w->at->trouble.text;
 }
 
-bool carry_is_away(const struct carry_way *w) { return !w->told && *trouble_of(w); }
+bool carry_is_away(const struct carry_way *w) { return !w->told && *carry_trouble(w); }
 
 void carry_explain(const struct carry_way *w, const struct job *j, struct why *ret)
 {
@@ -417,17 +417,17 @@ void carry_explain(const struct carry_way *w, const struct job *j, struct why *r
 	if (!w->farewell)
 		why_say(ret, 0,
 			"job %s: inner node %s (%s) does not know of the run, and adds nothing: %s",
-			w->job, w->name, at, trouble_of(w));
+			w->job, w->name, at, carry_trouble(w));
 	else if (j)
 		why_say(ret, 0,
 			"job %s goes on without inner node %s (%s), which does not know that yet: "
 			"%s",
-			w->job, w->name, at, trouble_of(w));
+			w->job, w->name, at, carry_trouble(w));
 	else
 		why_say(ret, 0,
 			"job %s is not there any more, and inner node %s (%s) does not know that "
 			"yet: %s",
-			w->job, w->name, at, trouble_of(w));
+			w->job, w->name, at, carry_trouble(w));
 }
 
 struct carry_tenant *carry_forgotten(const struct carry *c, const struct carry_tenant *t,

@@ -111,6 +111,9 @@ const struct carry_way *carry_find(const struct carry *c, const struct job *j, u
 struct carry_tenant *carry_forgotten(const struct carry *c, const struct carry_tenant *t,
 				     struct why *ret);
 
+/* Why it was not told; "": it was, or nobody has tried. */
+const char *carry_trouble(const struct carry_way *w);
+
 /* It was not reached, and is tried again. */
 bool carry_is_away(const struct carry_way *w);
 

@@ -180,6 +180,14 @@ bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage 
 	return has;
 }
 
+bool config_peer_has_namesake(const struct config *c, unsigned int index)
+{
+	for (unsigned int i = 0; i < c->peers.nodes; i++)
+		if (i != index && !strcmp(c->peers.node[i].name, c->peers.node[index].name))
+			return true;
+	return false;
+}
+
 bool config_peer_is_equal(const struct config_peer *a, const struct config_peer *b)
 {
 	bool same = !strcmp(a->name, b->name) && endpoint_is_equal(&a->address, &b->address) &&

@@ -133,6 +133,9 @@ extern const struct keys config_keys; /* of struct config */
 /* Is this an address that the configuration says the peer has? */
 bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage *address);
 
+/* Has the node of peers.node[index] an address of the other family, too? */
+bool config_peer_has_namesake(const struct config *c, unsigned int index);
+
 bool config_peer_is_equal(const struct config_peer *a, const struct config_peer *b);
 
 /* As the data plane has it. */

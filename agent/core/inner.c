@@ -50,8 +50,10 @@ static void installed(struct core *c, int r)
 	inner_note(c, j, r);
 	if (r == 0)
 		core_log(c, LOG_LEVEL_INFO,
-			 j->borrows ? "run begins at this inner node, in borrowed slots"
-				    : "run begins at this inner node",
+			 !j->borrows	 ? "run begins at this inner node"
+			 : c->books.pool ? "run begins at this inner node, in borrowed slots"
+					 : "run begins at this inner node, which has no slots for "
+					   "it, and passes on what comes",
 			 "job=%s id=%u epoch=%u window=%u", j->name, j->id, j->epoch,
 			 j->run_window);
 	if (c->inner.then)

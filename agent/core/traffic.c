@@ -114,7 +114,8 @@ static struct traffic_moment *rates_put(struct ring *r, uint64_t now_ns,
 static bool flow_rates(struct flow *f, uint64_t now_ns, bool all)
 {
 	const struct tally_counter *total = f->shown.total;
-	uint64_t counted[TRAFFIC_VALUES] = { [TRAFFIC_JOB_CHUNKS] = total[TALLY_COMPLETED].packet };
+	uint64_t counted[TRAFFIC_VALUES] = { [TRAFFIC_JOB_CHUNKS] = total[TALLY_COMPLETED].packet +
+								    total[TALLY_SENT_UP].packet };
 	struct traffic_rates *r = &f->shown.rates;
 	const struct forecast_rate *rate = f->rate;
 	uint64_t elapsed_ns;

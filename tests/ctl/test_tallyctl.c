@@ -507,16 +507,38 @@ static void a_job_without_slots_looks_like_that(void **state)
 			     OK("[{\"name\":\"slow\",\"no_slots\":\"in use: 64 by alpha\"}]")),
 			 0);
 	assert_has(out, "\nin use: 64 by alpha\n");
-	assert_int_equal(ask(ARGUMENTS("job", "list"), "{\"do\":\"job-list\"}",
-			     OK("[{\"name\":\"slow\",\"state\":\"running\",\"in_software\":true,"
-				"\"borrows\":true},{\"name\":\"tree\",\"state\":\"running\","
-				"\"role\":\"inner\",\"borrows\":true},{\"name\":\"next\","
-				"\"state\":\"waiting\",\"role\":\"inner\",\"borrows\":true}]")),
-			 0);
+	assert_int_equal(
+		ask(ARGUMENTS("job", "list"), "{\"do\":\"job-list\"}",
+		    OK("[{\"name\":\"slow\",\"state\":\"running\",\"in_software\":true,"
+		       "\"borrows\":true},{\"name\":\"tree\",\"state\":\"running\","
+		       "\"role\":\"inner\",\"borrows\":true},{\"name\":\"next\","
+		       "\"state\":\"waiting\",\"role\":\"inner\",\"borrows\":true},{\"name\":"
+		       "\"bare\",\"state\":\"running\",\"role\":\"inner\","
+		       "\"passes_on\":true}]")),
+		0);
 	assert_has(out, "borrows slots");
 	assert_has(out, "inner, borrows");
 	assert_has(out, "inner, waits");
+	assert_has(out, "inner, passes on");
 	assert_has_not(out, "in software");
+}
+
+static void an_inner_node_is_said_to_be_one(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("job", "show", "tree"),
+			     "{\"do\":\"job-list\",\"name\":\"tree\"}",
+			     OK("[{\"name\":\"tree\",\"nodes\":[{\"name\":\"a0\",\"state\":"
+				"\"away\",\"trouble\":\"it refuses\"},{\"name\":\"a1\","
+				"\"state\":\"told\",\"trouble\":\"\"}]}]")),
+			 0);
+	assert_has(out, "\na0: it refuses\n");
+	assert_has_not(out, "a1: ");
+	assert_int_equal(ask(ARGUMENTS("job", "show", "tree"),
+			     "{\"do\":\"job-list\",\"name\":\"tree\"}",
+			     OK("[{\"name\":\"tree\",\"role\":\"inner\",\"state\":\"running\","
+				"\"passes_on\":true}]")),
+			 0);
+	assert_has(out, "packets pass this inner node as they come");
 }
 
 static void a_full_disk_is_a_failure(void **state)
@@ -991,6 +1013,7 @@ int main(void)
 					  harness_clear),
 		cmocka_unit_test_teardown(status_says_what_is_not_as_it_should_be, harness_clear),
 		cmocka_unit_test_teardown(a_job_without_slots_looks_like_that, harness_clear),
+		cmocka_unit_test_teardown(an_inner_node_is_said_to_be_one, harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_jobs_whose_packets_are_refused,
 					  harness_clear),
 		cmocka_unit_test_teardown(doctor_knows_ports_where_what_nobody_may_send_comes_in,

@@ -249,6 +249,17 @@ static void once_is_one_frame_without_escapes(void **state)
 		   "job-b  red     running      4/4    256   16 Mbit/s ↗     -      -      1/s\n");
 }
 
+/* Nobody joins at an inner node, and nobody is missing there. */
+static void a_job_of_an_inner_node_is_not_a_dead_one(void **state)
+{
+	assert_int_equal(ask(ARGUMENTS("top", "--once"), REQUEST,
+			     "{\"ok\":true,\"result\":{\"jobs\":[{\"name\":\"tree\",\"role\":"
+			     "\"inner\",\"state\":\"running\",\"workers\":8,\"joined\":0,"
+			     "\"below\":4}]}}"),
+			 0);
+	assert_has(out, "inner   4 of 8");
+}
+
 static void frames_go_to_a_pipe_one_after_the_other(void **state)
 {
 	pid_t pid = program_start(ARGUMENTS("top"));
@@ -283,6 +294,7 @@ int main(void)
 		cmocka_unit_test_teardown(without_a_daemon_it_never_leaves_the_ordinary_screen,
 					  harness_clear),
 		cmocka_unit_test_teardown(once_is_one_frame_without_escapes, harness_clear),
+		cmocka_unit_test_teardown(a_job_of_an_inner_node_is_not_a_dead_one, harness_clear),
 		cmocka_unit_test_teardown(frames_go_to_a_pipe_one_after_the_other, harness_clear),
 		cmocka_unit_test_teardown(json_is_a_line_for_each_frame, harness_clear),
 	};

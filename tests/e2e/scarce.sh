@@ -46,6 +46,7 @@ reload_with() { # SED-SCRIPT
 in_software() { [[ $(ctl --json job list "$1" | jq '.[0].in_software') == "$2" ]]; } # JOB YES?
 borrows() { [[ $(ctl --json job list "$1" | jq '.[0].borrows') == "$2" ]]; }
 borrows_at() { [[ $(at "$1" --json job list "$2" | jq '.[0].borrows') == "$3" ]]; } # NODE JOB YES?
+passes_at() { [[ $(at "$1" --json job list "$2" | jq '.[0].passes_on') == "$3" ]]; }  # NODE JOB YES?
 of_job() { cat "$work"/w?."$1" | jq -se "map(.spilled $2 .chunks) | all" >/dev/null; }
 
 # The three want 256 slots at each node, which has 64, and perhaps a pool.
@@ -72,8 +73,8 @@ join_jobs() {
 }
 
 three_jobs_have_slots_for_one_of_them() { # [POOL]
-	local job pool=${1-0} borrows=false
-	((pool == 0)) || borrows=true
+	local job pool=${1-0} borrows=false passes=true
+	((pool == 0)) || { borrows=true && passes=false; }
 	two_tenants_on_two_levels "$pool"
 	join_jobs
 	in_software alpha false
@@ -81,8 +82,9 @@ three_jobs_have_slots_for_one_of_them() { # [POOL]
 	in_software gamma true
 	borrows beta "$borrows"
 	borrows_at a0 alpha false
-	borrows_at a0 beta true
-	borrows_at a0 gamma true
+	borrows_at a0 beta "$borrows"
+	borrows_at a0 gamma "$borrows"
+	passes_at a0 gamma "$passes"
 	another_of_each 500
 	reload_with 's/^slots: .*/slots: 80/; s/^pool: .*/pool: {slots: 48}/'
 	another_of_each 500
@@ -92,7 +94,7 @@ three_jobs_have_slots_for_one_of_them() { # [POOL]
 	for job in "${jobs[@]}"; do
 		is_on_at a0 "$job"
 	done
-	borrows_at a0 gamma true
+	borrows_at a0 gamma "$borrows"
 	end_agent KILL
 	start_agent
 	borrows beta "$borrows"
