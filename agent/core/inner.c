@@ -76,8 +76,12 @@ static int node_check(struct core *c, const struct document *d)
 {
 	char text[ADDRESS_BYTES];
 	bool own = false;
+	int r;
 
 	for (unsigned int i = 0; i < c->config->services; i++) {
+		r = document_check_own(d, &c->config->service[i], &c->why);
+		if (r < 0)
+			return r;
 		own |= endpoint_is_equal(&c->config->service[i], &d->address);
 		if (!endpoint_is_equal(&c->config->service[i], &d->root))
 			continue;

@@ -318,6 +318,42 @@ static int check_below(const struct document *d, unsigned int index, struct why 
 		     : 0;
 }
 
+static bool is_host(const struct sockaddr_storage *worker, const struct sockaddr_storage *node)
+{
+	struct sockaddr_storage host = *worker;
+
+	endpoint_port_set(&host, endpoint_port(node));
+	return endpoint_is_equal(&host, node);
+}
+
+/* A worker is at no node: what a node hands on to it would come back, or go round. */
+static int check_rank(const struct document *d, unsigned int index, struct why *why)
+{
+	const struct document_rank *n = &d->rank[index];
+	const char *other = NULL;
+
+	if (is_host(&n->address, &d->root))
+		other = "the root";
+	if (is_host(&n->address, &d->address))
+		other = d->node;
+	for (unsigned int i = 0; i < d->nodes; i++)
+		if (is_host(&n->address, &d->below[i].address))
+			other = d->below[i].name;
+	if (other)
+		return why_say(why, -EINVAL, "document: rank %u has the address of %s", n->rank,
+			       other);
+	if (endpoint_port(&n->address) == TALLY_UDP_PORT)
+		return why_say(why, -EINVAL,
+			       "document: rank %u is at port %u, which is that of nodes", n->rank,
+			       TALLY_UDP_PORT);
+	for (unsigned int i = 0; i < index; i++)
+		if (endpoint_is_equal(&n->address, &d->rank[i].address))
+			return why_say(why, -EINVAL,
+				       "document: ranks %u and %u have the same address and port",
+				       d->rank[i].rank, n->rank);
+	return 0;
+}
+
 /* Zeros would be a key that everybody knows. */
 static int check_keys(const struct document *d, const struct tally_set *ranks, struct why *why)
 {
@@ -354,6 +390,8 @@ int document_check(const struct document *d, struct why *why)
 
 		tally_set_add(&one, d->rank[i].rank);
 		r = check_child(d, &one, &d->rank[i].address, &everyone, &taken, why);
+		if (r == 0)
+			r = check_rank(d, i, why);
 	}
 	for (unsigned int i = 0; r == 0 && i < d->nodes; i++) {
 		r = check_child(d, &d->below[i].ranks, &d->below[i].address, &everyone, &taken,
@@ -362,6 +400,25 @@ int document_check(const struct document *d, struct why *why)
 			r = check_below(d, i, why);
 	}
 	return r < 0 ? r : check_keys(d, &taken, why);
+}
+
+int document_check_own(const struct document *d, const struct sockaddr_storage *own,
+		       struct why *why)
+{
+	const char *child = NULL;
+	char text[ADDRESS_BYTES];
+
+	for (unsigned int i = 0; i < d->nodes; i++)
+		if (is_host(&d->below[i].address, own))
+			child = d->below[i].name;
+	for (unsigned int i = 0; i < d->ranks; i++)
+		if (is_host(&d->rank[i].address, own))
+			child = "a rank";
+	address_print(own, text, sizeof(text));
+	return child ? why_say(why, -EINVAL,
+			       "document: %s below node %s is at %s, an address of the node itself",
+			       child, d->node, text)
+		     : 0;
 }
 
 bool document_is_equal(const struct document *a, const struct document *b)

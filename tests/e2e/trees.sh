@@ -182,6 +182,8 @@ what_is_no_document_for_this_node_is_refused() {
 	refuses "it is for node a1, whose address is $(bed addr a1)" at a0 apply "$work/document"
 	refuses "which is the root's" ctl apply "$work/document"
 	refuses "standard input: is null" at a0 apply - <<<null
+	refuses "rank 2 is at port 31249, which is that of nodes" at a1 apply \
+		<(jq '.ranks[0].address |= sub(":[0-9]+$"; ":31249")' "$work/document")
 	refuses "ranks 2: a rank is named twice" at a1 apply <(jq '.ranks += [.ranks[0]]' "$work/document")
 	bring_all train
 	refuses "another document of run" at a1 apply <(jq 'del(.ranks[0], .keys)' "$work/document")
