@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "reach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+
+void reach_free(struct reach *r)
+{
+	if (!r)
+		return;
+	free(r->index);
+	free(r->leaving);
+	free(r->arriving);
+	free(r->machine);
+	free(r->far);
+	free(r);
+}
+
+static bool is_inner(const struct reach *r, uint32_t machine)
+{
+	return r->leaving[machine] == GRAPH_NONE;
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+/* A host with one link to a switch, and one from there. */
+static bool is_leaf(const struct graph *g, uint32_t m)
+{
+	uint32_t out = g->leaving_at[m], in = g->arriving_at[m];
+
+	return g->machine[m].kind == GRAPH_HOST && g->leaving_at[m + 1] == out + 1 &&
+	       g->arriving_at[m + 1] == in + 1 &&
+	       g->link[g->leaving[out]].to == g->link[g->arriving[in]].from &&
+	       g->machine[g->link[g->leaving[out]].to].kind != GRAPH_HOST;
+}
+
+static void number_machines(struct reach *r)
+{
+	const struct graph *g = r->graph;
+
+	for (uint32_t m = 0; m < g->machines; m++) {
+		bool leaf = is_leaf(g, m);
+
+		r->leaving[m] = leaf ? g->leaving[g->leaving_at[m]] : GRAPH_NONE;
+		r->arriving[m] = leaf ? g->arriving[g->arriving_at[m]] : GRAPH_NONE;
+		if (leaf)
+			continue;
+		r->index[m] = r->inner;
+		r->machine[r->inner++] = m;
+	}
+	for (uint32_t m = 0; m < g->machines; m++)
+		if (!is_inner(r, m))
+			r->index[m] = r->index[g->link[r->leaving[m]].to];
+}
+
+/* Links between inner machines, by where they lead. */
+struct backwards {
+	uint32_t *at, *from; /* rows */
+	uint32_t *queue; /* rows */
+};
+
+static void backwards_close(struct backwards *b)
+{
+	free(b->at);
+	free(b->from);
+	free(b->queue);
+}
+
+static int backwards_open(const struct reach *r, struct backwards *ret)
+{
+	const struct graph *g = r->graph;
+	uint32_t count = 0;
+
+	ret->at = calloc(r->inner + 1, sizeof(*ret->at));
+	ret->from = calloc(g->links + 1, sizeof(*ret->from));
+	ret->queue = calloc(r->inner + 1, sizeof(*ret->queue));
+	if (!ret->at || !ret->from || !ret->queue)
+		return -ENOMEM;
+	for (uint32_t row = 0; row < r->inner; row++) {
+		uint32_t m = r->machine[row];
+
+		for (uint32_t i = g->arriving_at[m]; i < g->arriving_at[m + 1]; i++) {
+			uint32_t before = g->link[g->arriving[i]].from;
+
+			if (is_inner(r, before))
+				ret->from[count++] = r->index[before];
+		}
+		ret->at[row + 1] = count;
+	}
+	return 0;
+}
+
+/* How far each inner machine is from one of them: in breadth, against the direction of links. */
+static void search(struct reach *r, struct backwards *b, uint32_t to)
+{
+	unsigned int done = 0, found = 0;
+
+	r->far[(size_t)to * r->inner + to] = 0;
+	b->queue[found++] = to;
+	while (done < found) {
+		uint32_t row = b->queue[done++];
+		unsigned int links = r->far[(size_t)row * r->inner + to] + 1;
+
+		if (links > REACH_LINKS_MAX)
+			break;
+		if (row != to && r->graph->machine[r->machine[row]].kind == GRAPH_HOST)
+			continue;
+		for (uint32_t i = b->at[row]; i < b->at[row + 1]; i++) {
+			uint8_t *far = &r->far[(size_t)b->from[i] * r->inner + to];
+
+			if (*far != REACH_NONE)
+				continue;
+			*far = (uint8_t)links;
+			b->queue[found++] = b->from[i];
+		}
+	}
+}
+
+static int make_table(struct reach *r)
+{
+	_cleanup_(backwards_close) struct backwards b = { 0 };
+	int error;
+
+	if (r->inner > REACH_INNER_MAX)
+		return -E2BIG;
+	r->far = calloc((size_t)r->inner * r->inner + 1, sizeof(*r->far));
+	if (!r->far)
+		return -ENOMEM;
+	error = backwards_open(r, &b);
+	if (error < 0)
+		return error;
+	memset(r->far, REACH_NONE, (size_t)r->inner * r->inner);
+	for (uint32_t to = 0; to < r->inner; to++)
+		search(r, &b, to);
+	return 0;
+}
+
+int reach_make(const struct graph *g, struct reach **ret)
+{
+	_cleanup_(reach_freep) struct reach *r = calloc(1, sizeof(*r));
+	int error;
+
+	if (!r)
+		return -ENOMEM;
+	r->graph = g;
+	r->index = calloc(g->machines + 1, sizeof(*r->index));
+	r->leaving = calloc(g->machines + 1, sizeof(*r->leaving));
+	r->arriving = calloc(g->machines + 1, sizeof(*r->arriving));
+	r->machine = calloc(g->machines + 1, sizeof(*r->machine));
+	if (!r->index || !r->leaving || !r->arriving || !r->machine)
+		return -ENOMEM;
+	number_machines(r);
+	error = make_table(r);
+	if (error < 0)
+		return error;
+	*ret = TAKE_PTR(r);
+	return 0;
+}
+
+/* --- what is asked --------------------------------------------------------------------------- */
+
+uint32_t reach_distance(const struct reach *r, uint32_t from, uint32_t to)
+{
+	uint32_t far = r->far[(size_t)r->index[from] * r->inner + r->index[to]];
+
+	if (from == to)
+		return 0;
+	if (far == REACH_NONE)
+		return GRAPH_NONE;
+	return far + !is_inner(r, from) + !is_inner(r, to);
+}
+
+/* SplitMix64's last step: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/*
+ * One of the links that lead nearer to the inner machine `to`; there is one. The n-th takes the
+ * place of those before with a chance of 1 / n, so that no list of them is needed.
+ */
+static uint32_t next_link(const struct reach *r, uint32_t machine, uint32_t to, uint64_t hash)
+{
+	const struct graph *g = r->graph;
+	const uint8_t *far = r->far + r->index[to];
+	uint8_t here = far[(size_t)r->index[machine] * r->inner];
+	uint32_t link = GRAPH_NONE, n = 0;
+
+	for (uint32_t i = g->leaving_at[machine]; i < g->leaving_at[machine + 1]; i++) {
+		uint32_t next = g->link[g->leaving[i]].to;
+
+		if (!is_inner(r, next) || far[(size_t)r->index[next] * r->inner] + 1 != here ||
+		    (next != to && g->machine[next].kind == GRAPH_HOST))
+			continue;
+		n++;
+		hash += 0x9e3779b97f4a7c15;
+		if (n == 1 || mix(hash) % n == 0)
+			link = g->leaving[i];
+	}
+	return link;
+}
+
+uint32_t reach_path(const struct reach *r, uint32_t from, uint32_t to, uint64_t seed,
+		    uint32_t ret_link[GRAPH_PATH_MAX])
+{
+	uint64_t hash = mix(mix(seed + from) + to);
+	uint32_t at = from, end = r->machine[r->index[to]], links = 0;
+
+	if (from == to || reach_distance(r, from, to) == GRAPH_NONE)
+		return from == to ? 0 : GRAPH_NONE;
+	if (!is_inner(r, from)) {
+		ret_link[links++] = r->leaving[from];
+		at = r->graph->link[r->leaving[from]].to;
+	}
+	while (at != end) {
+		ret_link[links] = next_link(r, at, end, hash + at);
+		at = r->graph->link[ret_link[links++]].to;
+	}
+	if (end != to)
+		ret_link[links++] = r->arriving[to];
+	return links;
+}
