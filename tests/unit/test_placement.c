@@ -14,24 +14,9 @@
 #include "agent/policy/placement.h"
 #include "common/owned.h"
 #include "random.h"
+#include "tapina.h"
 
-/*
- * The network of TAPINA-MG's authors: hosts 0 to 11, three behind each of the top-of-rack switches
- * S1 to S4; S5 and S6 join the first two of these, S7 and S8 the others; S9 and S10 join S5 to S8.
- * The parameter server is a host at S8.
- */
 enum {
-	HOSTS = 12,
-	SWITCHES = 10,
-	S1 = HOSTS,
-	S5 = S1 + 4,
-	S8 = S5 + 3,
-	S9 = S8 + 1,
-	SERVER = S1 + SWITCHES,
-	MACHINES,
-	JOBS = 5,
-	WORKERS_MAX = 6,
-	LINKS_MAX = 128,
 	RANDOM_JOBS = 200,
 };
 
@@ -43,34 +28,6 @@ struct world {
 	double cost[JOBS * SWITCHES], without[JOBS], size[JOBS];
 	struct placement p;
 };
-
-static void join(struct graph_link *link, unsigned int *links, uint32_t a, uint32_t b)
-{
-	link[(*links)++] = (struct graph_link){ .from = a, .to = b };
-	link[(*links)++] = (struct graph_link){ .from = b, .to = a };
-}
-
-static struct graph *tapina(void)
-{
-	struct graph_machine machine[MACHINES] = { 0 };
-	struct graph_link link[LINKS_MAX];
-	unsigned int links = 0;
-	struct graph *g;
-
-	for (uint32_t s = 0; s < SWITCHES; s++)
-		machine[S1 + s].kind = GRAPH_NODE;
-	for (uint32_t h = 0; h < HOSTS; h++)
-		join(link, &links, h, S1 + h / 3);
-	for (uint32_t rack = 0; rack < 4; rack++)
-		for (uint32_t s = 0; s < 2; s++)
-			join(link, &links, S1 + rack, S5 + rack / 2 * 2 + s);
-	for (uint32_t s = S5; s <= S8; s++)
-		for (uint32_t core = 0; core < 2; core++)
-			join(link, &links, s, S9 + core);
-	join(link, &links, SERVER, S8);
-	assert_int_equal(graph_make(machine, MACHINES, link, links, &g), 0);
-	return g;
-}
 
 static void measure(struct world *w, unsigned int nodes_max, unsigned int jobs_max)
 {
@@ -87,20 +44,13 @@ static void measure(struct world *w, unsigned int nodes_max, unsigned int jobs_m
 				   w->without, nodes_max, jobs_max };
 }
 
-/* The five jobs of the authors: workers behind S1 to S4, so many that the costs are theirs. */
 static void authors_jobs(struct world *w)
 {
-	static const unsigned int behind[JOBS][4] = {
-		{ 1, 2, 1, 2 }, { 1, 1, 1, 1 }, { 2, 0, 1, 0 }, { 2, 2, 1, 1 }, { 1, 0, 2, 1 },
-	};
-
 	*w = (struct world){ .g = tapina(), .jobs = JOBS };
-	for (unsigned int j = 0; j < JOBS; j++) {
-		w->job[j] = (struct placement_job){ .worker = w->worker[j], .bytes = 1 };
-		for (uint32_t rack = 0; rack < 4; rack++)
-			for (uint32_t i = 0; i < behind[j][rack]; i++)
-				w->worker[j][w->job[j].workers++] = 3 * rack + i;
-	}
+	for (unsigned int j = 0; j < JOBS; j++)
+		w->job[j] = (struct placement_job){ .worker = w->worker[j],
+						    .workers = tapina_workers(j, w->worker[j]),
+						    .bytes = 1 };
 	measure(w, 3, 2);
 }
 
