@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "place.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "place_private.h"
+
+const struct place_policy PLACE_POLICIES[] = {
+	{ "none", "nothing", "nobody sums on the way", place_none },
+	{ "tapina", "distances, bytes", "one node a job; the largest job first; nodes are shared",
+	  place_tapina },
+	{ "tapina-mg", "distances, bytes", "one node a job, by a matching of jobs and nodes",
+	  place_tapina_mg },
+	{ "exact", "distances, bytes", "one node a job, the least bytes times links: small cases",
+	  place_exact },
+};
+
+const unsigned int PLACE_POLICIES_COUNT = sizeof(PLACE_POLICIES) / sizeof(*PLACE_POLICIES);
+
+const struct place_policy *place_policy_find(const char *name)
+{
+	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT; i++)
+		if (strcmp(PLACE_POLICIES[i].name, name) == 0)
+			return &PLACE_POLICIES[i];
+	return NULL;
+}
+
+int place_none(const struct place_problem *p, struct place_tree *ret)
+{
+	for (uint32_t j = 0; j < p->jobs; j++)
+		ret[j].nodes = 0;
+	return 0;
+}
+
+/* --- is it sound? ---------------------------------------------------------------------------- */
+
+static bool is_amount(double value) { return isfinite(value) && value >= 0; }
+static bool is_positive(double value) { return isfinite(value) && value > 0; }
+
+static bool is_sound(const struct place_problem *p, const struct place_job *j)
+{
+	const struct graph *g = p->reach->graph;
+
+	if (j->workers == 0 || j->workers > PLACE_WORKERS_MAX || j->tenant >= PLACE_TENANTS_MAX)
+		return false;
+	for (unsigned int w = 0; w < j->workers; w++)
+		if (j->worker[w] >= g->machines)
+			return false;
+	if (j->root != GRAPH_NONE && j->root >= g->machines)
+		return false;
+	return is_positive(j->bytes) && is_amount(j->compute_s) && is_positive(j->weight) &&
+	       is_amount(j->iterations) && (!j->now || place_is_tree(p, j->now));
+}
+
+int place_check(const struct place_problem *p)
+{
+	const struct place_options *o = &p->options;
+
+	if (p->jobs > PLACE_JOBS_MAX)
+		return -E2BIG;
+	if (o->tree_max > PLACE_NODES_MAX || !(o->distance_max >= 0) || !is_amount(o->move_s) ||
+	    !is_amount(o->margin))
+		return -EINVAL;
+#define PLACE_TERM(name)                \
+	if (!is_amount(o->weight.name)) \
+		return -EINVAL;
+	PLACE_TERMS(PLACE_TERM)
+#undef PLACE_TERM
+	for (uint32_t j = 0; j < p->jobs; j++)
+		if (!is_sound(p, &p->job[j]))
+			return -EINVAL;
+	return 0;
+}
+
+bool place_is_tree(const struct place_problem *p, const struct place_tree *tree)
+{
+	const struct graph *g = p->reach->graph;
+
+	if (tree->nodes > PLACE_NODES_MAX)
+		return false;
+	for (uint32_t i = 0; i < tree->nodes; i++) {
+		const struct place_node *n = &tree->node[i];
+
+		if (n->machine >= g->machines || g->machine[n->machine].kind != GRAPH_NODE)
+			return false;
+		if (i == 0 ? n->parent != GRAPH_NONE : n->parent >= i)
+			return false;
+		for (uint32_t k = 0; k < i; k++)
+			if (tree->node[k].machine == n->machine)
+				return false;
+	}
+	return true;
+}
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+int place_room_open(const struct place_problem *p, struct place_room *ret)
+{
+	const struct graph *g = p->reach->graph;
+	struct place_room r = { .p = p };
+
+	r.jobs = calloc(g->machines + 1, sizeof(*r.jobs));
+	r.slots = calloc(g->machines + 1, sizeof(*r.slots));
+	if (!r.jobs || !r.slots) {
+		place_room_close(&r);
+		return -ENOMEM;
+	}
+	for (uint32_t m = 0; m < g->machines; m++)
+		r.slots[m] = g->machine[m].slots;
+	*ret = r;
+	return 0;
+}
+
+void place_room_close(struct place_room *r)
+{
+	free(r->jobs);
+	free(r->slots);
+}
+
+bool place_room_fits(const struct place_room *r, uint32_t job, const struct place_tree *tree)
+{
+	const struct place_options *o = &r->p->options;
+	unsigned int used = r->used;
+
+	if (tree->nodes > o->tree_max)
+		return false;
+	for (uint32_t i = 0; i < tree->nodes; i++) {
+		uint32_t m = tree->node[i].machine;
+
+		if (r->jobs[m] >= o->jobs_max || r->slots[m] < r->p->job[job].slots)
+			return false;
+		used += r->jobs[m] == 0;
+	}
+	return used <= o->nodes_max || tree->nodes == 0;
+}
+
+void place_room_take(struct place_room *r, uint32_t job, const struct place_tree *tree)
+{
+	for (uint32_t i = 0; i < tree->nodes; i++) {
+		uint32_t m = tree->node[i].machine;
+
+		r->used += r->jobs[m]++ == 0;
+		r->slots[m] -= r->p->job[job].slots;
+	}
+}
+
+void place_room_give(struct place_room *r, uint32_t job, const struct place_tree *tree)
+{
+	for (uint32_t i = 0; i < tree->nodes; i++) {
+		uint32_t m = tree->node[i].machine;
+
+		r->used -= --r->jobs[m] == 0;
+		r->slots[m] += r->p->job[job].slots;
+	}
+}
+
+int place_allowed(const struct place_problem *p, const struct place_tree *tree)
+{
+	_cleanup_(place_room_close) struct place_room room = { 0 };
+	int r = place_check(p);
+
+	if (r == 0)
+		r = place_room_open(p, &room);
+	if (r < 0)
+		return r;
+	for (uint32_t j = 0; j < p->jobs; j++) {
+		if (!place_is_tree(p, &tree[j]))
+			return -EINVAL;
+		if (!place_room_fits(&room, j, &tree[j]))
+			return -ENOSPC;
+		place_room_take(&room, j, &tree[j]);
+	}
+	return 0;
+}
+
+/* --- to decide ------------------------------------------------------------------------------- */
+
+/* Takes away the trees that do not fit, and says how many; -EINVAL: a policy has made no tree. */
+static int keep_what_fits(struct place_room *room, struct place_tree *tree)
+{
+	int without = 0;
+
+	for (uint32_t j = 0; j < room->p->jobs; j++) {
+		if (!place_is_tree(room->p, &tree[j]))
+			return -EINVAL;
+		if (!place_room_fits(room, j, &tree[j])) {
+			tree[j].nodes = 0;
+			without++;
+		}
+		place_room_take(room, j, &tree[j]);
+	}
+	return without;
+}
+
+int place_decide(const struct place_policy *policy, const struct place_problem *p,
+		 struct place_tree *ret, unsigned int *ret_without)
+{
+	_cleanup_(place_room_close) struct place_room room = { 0 };
+	_cleanup_(freep) struct place_tree *tree = calloc(p->jobs + 1, sizeof(*tree));
+	int r = place_check(p);
+
+	if (!tree)
+		return -ENOMEM;
+	if (r == 0)
+		r = place_room_open(p, &room);
+	if (r == 0)
+		r = policy->decide(p, tree);
+	if (r == 0)
+		r = keep_what_fits(&room, tree);
+	if (r < 0)
+		return r;
+	memcpy(ret, tree, p->jobs * sizeof(*ret));
+	*ret_without = r;
+	return 0;
+}
+
+int place_nodes(const struct graph *g, uint32_t **ret, unsigned int *ret_nodes)
+{
+	uint32_t *node = calloc(g->machines + 1, sizeof(*node));
+	unsigned int nodes = 0;
+
+	if (!node)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < g->machines; m++)
+		if (g->machine[m].kind == GRAPH_NODE)
+			node[nodes++] = m;
+	*ret = node;
+	*ret_nodes = nodes;
+	return 0;
+}

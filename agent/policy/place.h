@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where the sums of jobs are made: for each job a tree of nodes, or none. A policy is one file and
+ * one line of PLACE_POLICIES (place.c). Pure.
+ *
+ * What a tree means: each worker sends to the node of the tree that is the fewest links away (of
+ * equals the first in the tree), each node sends one sum to its parent, and the first node, the
+ * **top**, sends one to the job's root. Results come back the same way: one for each sum that went
+ * up, and one for each worker. Where a job has no tree, workers and root talk without nodes. Where
+ * a job has no root, its top makes the results. Every message takes one of the shortest paths
+ * (reach_path()).
+ */
+#ifndef TALLY_POLICY_PLACE_H
+#define TALLY_POLICY_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fair.h"
+#include "graph.h"
+#include "reach.h"
+
+enum {
+	PLACE_JOBS_MAX = 1 << 16,
+	PLACE_WORKERS_MAX = 256, /* of a job */
+	PLACE_NODES_MAX = 32, /* of a tree */
+	PLACE_TENANTS_MAX = 1 << 16,
+};
+
+struct place_node {
+	uint32_t machine; /* of GRAPH_NODE; each once in a tree */
+	uint32_t parent; /* an earlier node of the tree; of the first one GRAPH_NONE */
+};
+
+struct place_tree {
+	unsigned int nodes; /* 0: nobody sums on the way */
+	struct place_node node[PLACE_NODES_MAX];
+};
+
+struct place_job {
+	const uint32_t *worker; /* [workers]: machines; at least one, each may come several times */
+	unsigned int workers;
+	uint32_t root; /* makes the results; GRAPH_NONE: the top of its tree does */
+	double bytes; /* that each worker sends in an iteration; above 0 */
+	double compute_s; /* of an iteration, in which no link is used; not below 0 */
+	double weight; /* how much of a link it gets beside others (fair.h); above 0 */
+	uint32_t tenant; /* below PLACE_TENANTS_MAX */
+	uint32_t slots; /* that it takes of each of its nodes */
+	double iterations; /* still to come: what a move may pay off in; not below 0 */
+	const struct place_tree *now; /* where the job lies; NULL: it is new */
+};
+
+/*
+ * What a decision costs is the sum of these terms, each times its weight. All are about 0 to 1 or
+ * a small multiple of it, so that weights say what they seem to say.
+ *
+ * bytes: bytes times links in one iteration of each job, by what that would be if nobody summed.
+ * use: the largest use of a link that a job uses: the load of others, and bytes a second of jobs
+ *   that nothing slows down, by capacity.
+ * time: what the fair rates (fair.h) make of an iteration, by what it takes alone in an empty
+ *   network (**slowdown**), less 1; the mean of all jobs by weight.
+ * fair: the mean slowdown of the tenant that has the highest one, less 1.
+ * nodes: how many nodes have at least one job, by how many there are.
+ * moves: seconds lost by jobs that have `now` and get another tree, by the seconds that they go on
+ *   for; the mean of all jobs by weight.
+ */
+#define PLACE_TERMS(X) X(bytes) X(use) X(time) X(fair) X(nodes) X(moves)
+
+struct place_terms {
+#define PLACE_TERM(name) double name;
+	PLACE_TERMS(PLACE_TERM)
+#undef PLACE_TERM
+};
+
+struct place_options {
+	unsigned int nodes_max; /* in use, by all jobs */
+	unsigned int tree_max; /* nodes of a tree: at most PLACE_NODES_MAX */
+	unsigned int jobs_max; /* of a node; its slots are another limit */
+	double distance_max; /* `tapina`: how far workers may be, in links on average */
+	double move_s; /* that a job loses when it moves */
+	double margin; /* `traffic`: a job moves for a gain above that, in parts of the cost */
+	unsigned int steps_max; /* of searches: see each policy */
+	uint64_t seed; /* of paths, and of chance */
+	struct place_terms weight;
+};
+
+#define PLACE_OPTIONS                                       \
+	((struct place_options){ .nodes_max = UINT32_MAX,   \
+				 .tree_max = 16,            \
+				 .jobs_max = UINT32_MAX,    \
+				 .distance_max = 3,         \
+				 .move_s = 1,               \
+				 .margin = 0.01,            \
+				 .steps_max = 20000000,     \
+				 .seed = 1,                 \
+				 .weight = { .bytes = 0.25, \
+					     .use = 0.25,   \
+					     .time = 1,     \
+					     .fair = 0.25,  \
+					     .nodes = 0.05, \
+					     .moves = 1 } })
+
+/* Loads of links: what others send, measured or forecast; what these jobs send must not be in it.
+ */
+struct place_problem {
+	const struct reach *reach; /* of the network with these loads */
+	const struct place_job *job;
+	unsigned int jobs;
+	struct place_options options;
+};
+
+/* -EINVAL: something is not as it is said above; -E2BIG. */
+int place_check(const struct place_problem *p);
+
+/*
+ * Are these trees (of all jobs) trees, and within the limits? -EINVAL: they are not trees of this
+ * problem; -ENOSPC: a limit is passed; -ENOMEM.
+ */
+int place_allowed(const struct place_problem *p, const struct place_tree *tree);
+
+/* --- what a decision costs ------------------------------------------------------------------- */
+
+/* Of a job. Fields of a job that has failed are 0 but for `failed`. */
+struct place_job_cost {
+	bool failed; /* nobody makes its results, or a message has no way */
+	double bytes; /* times links, in an iteration */
+	double rate; /* bytes a second, while all jobs communicate */
+	double alone_s, iteration_s; /* of an iteration: in an empty network; at that rate */
+	double slowdown;
+	uint32_t narrowest; /* the link that holds the job up; GRAPH_NONE: it uses none */
+	bool moved;
+};
+
+struct place_cost {
+	unsigned int failed; /* jobs; they count in no other term */
+	double total; /* INFINITY if a job has failed */
+	struct place_terms value, part; /* each term; and times its weight */
+	uint32_t fullest; /* the link of the term `use`; GRAPH_NONE: jobs use none */
+	unsigned int nodes, moved; /* in use; jobs */
+};
+
+/* ret_job, if not NULL, has room for p->jobs. -EINVAL, -E2BIG, -ENOMEM. */
+int place_cost(const struct place_problem *p, const struct place_tree *tree, struct place_cost *ret,
+	       struct place_job_cost *ret_job);
+
+/*
+ * What a job with this tree uses of each link, by number: for one byte that each worker sends. The
+ * caller's to free(). -EINVAL; -EHOSTUNREACH: nobody makes its results, or no way; -ENOMEM.
+ */
+int place_uses(const struct place_problem *p, uint32_t job, const struct place_tree *tree,
+	       struct fair_use **ret, unsigned int *ret_uses);
+
+/* One tree that a job could have, within the limits, and what the decision would cost then. */
+struct place_candidate {
+	struct place_tree tree;
+	struct place_cost cost;
+	struct place_job_cost job;
+	bool chosen; /* the tree that the job has */
+};
+
+/*
+ * For people who ask why a job lies where it lies: first the tree that it has, then the cheapest of
+ * the others that are worth weighing (none, near nodes), with all other jobs as they are; together
+ * at most `max`. Returns how many there are; or what place_allowed() and place_cost() return.
+ */
+int place_explain(const struct place_problem *p, const struct place_tree *tree, uint32_t job,
+		  unsigned int max, struct place_candidate *ret);
+
+/* --- policies -------------------------------------------------------------------------------- */
+
+struct place_policy {
+	const char *name;
+	const char *knows; /* what it looks at */
+	const char *what; /* it does */
+	/* ret[p->jobs]. The problem has been checked. -EAGAIN: steps_max was not enough. */
+	int (*decide)(const struct place_problem *p, struct place_tree *ret);
+};
+
+extern const struct place_policy PLACE_POLICIES[];
+extern const unsigned int PLACE_POLICIES_COUNT;
+
+const struct place_policy *place_policy_find(const char *name); /* or NULL */
+
+/*
+ * What the policy says. A policy may know less than all limits: of jobs whose tree does not fit
+ * beside those before it, the tree is taken away. ret[p->jobs], untouched on failure; *ret_without
+ * is how many trees were taken. -EINVAL, -E2BIG, -ENOMEM, or what the policy returns.
+ */
+int place_decide(const struct place_policy *policy, const struct place_problem *p,
+		 struct place_tree *ret, unsigned int *ret_without);
+
+#endif

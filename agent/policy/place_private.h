@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files place*.c share, and nobody else needs. */
+#ifndef TALLY_POLICY_PLACE_PRIVATE_H
+#define TALLY_POLICY_PLACE_PRIVATE_H
+
+#include <stddef.h>
+
+#include "place.h"
+
+/* --- what trees leave of the limits ---------------------------------------------------------- */
+
+struct place_room {
+	const struct place_problem *p;
+	unsigned int used; /* nodes */
+	unsigned int *jobs; /* of each machine */
+	uint32_t *slots; /* left, of each machine */
+};
+
+int place_room_open(const struct place_problem *p, struct place_room *ret); /* -ENOMEM */
+void place_room_close(struct place_room *r);
+
+/* Is it a tree of the problem, and within the limits beside what has been taken? */
+bool place_is_tree(const struct place_problem *p, const struct place_tree *tree);
+bool place_room_fits(const struct place_room *r, uint32_t job, const struct place_tree *tree);
+void place_room_take(struct place_room *r, uint32_t job, const struct place_tree *tree);
+void place_room_give(struct place_room *r, uint32_t job, const struct place_tree *tree);
+
+/* --- which links a tree uses ----------------------------------------------------------------- */
+
+/* All 0 between two walks. */
+struct place_walk {
+	uint32_t *times; /* of each link */
+	uint32_t *link; /* those that are used, as they come */
+	unsigned int links;
+};
+
+int place_walk_open(const struct graph *g, struct place_walk *ret); /* -ENOMEM */
+void place_walk_close(struct place_walk *w);
+
+/*
+ * Counts the links of a job with this tree. -EHOSTUNREACH: nobody makes results, or there is no
+ * way. The links stay counted until place_walk_clear(), also after a failure.
+ */
+int place_walk_tree(const struct place_problem *p, uint32_t job, const struct place_tree *tree,
+		    struct place_walk *w);
+void place_walk_clear(struct place_walk *w);
+
+/* --- of jobs --------------------------------------------------------------------------------- */
+
+/* Bytes times links in an iteration if nobody sums; without a root, if the first worker did. */
+double place_bytes_without(const struct place_problem *p, uint32_t job);
+
+/* The seconds of an iteration in an empty network: its machines' own links alone hold it up. */
+double place_alone_s(const struct place_problem *p, uint32_t job);
+
+/* What it costs the job to leave `now` for this tree, as the term `moves` has it, by slowdown. */
+double place_move(const struct place_problem *p, uint32_t job, const struct place_tree *tree);
+
+/* What is left of a link for jobs: at least a hundredth, as others give way, too. */
+double place_link_room(const struct graph_link *link);
+
+/* The same nodes below the same parents, in whatever order. */
+bool place_same(const struct place_tree *a, const struct place_tree *b);
+
+/*
+ * Trees worth weighing for a job, whatever room they have: none, and the nodes that are the fewest
+ * links from workers and root. The caller's to free(). -ENOMEM.
+ */
+int place_candidates(const struct place_problem *p, uint32_t job, struct place_tree **ret,
+		     unsigned int *ret_trees);
+
+static inline struct place_tree place_single(uint32_t machine)
+{
+	return (struct place_tree){ .nodes = 1, .node = { { machine, GRAPH_NONE } } };
+}
+
+/* All machines that sum, by number; the caller's to free(). -ENOMEM. */
+int place_nodes(const struct graph *g, uint32_t **ret, unsigned int *ret_nodes);
+
+/* --- policies: one file each ----------------------------------------------------------------- */
+
+int place_none(const struct place_problem *p, struct place_tree *ret);
+int place_tapina(const struct place_problem *p, struct place_tree *ret);
+int place_tapina_mg(const struct place_problem *p, struct place_tree *ret);
+int place_exact(const struct place_problem *p, struct place_tree *ret);
+
+#endif

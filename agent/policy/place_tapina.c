@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One node a job, by bytes times links from workers to node: what placement.h has. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/owned.h"
+#include "place_private.h"
+#include "placement.h"
+
+struct single {
+	uint32_t *machine; /* of each node */
+	double *cost, *without, *size;
+	uint32_t *node; /* of each job */
+	struct placement p;
+};
+
+static void single_close(struct single *s)
+{
+	free(s->machine);
+	free(s->cost);
+	free(s->without);
+	free(s->size);
+	free(s->node);
+}
+
+/* Bytes times links from all workers to a machine. */
+static double cost_of(const struct place_problem *p, uint32_t job, uint32_t machine)
+{
+	const struct place_job *j = &p->job[job];
+	double links = 0;
+
+	for (unsigned int w = 0; w < j->workers; w++) {
+		uint32_t far = reach_distance(p->reach, j->worker[w], machine);
+
+		if (far == GRAPH_NONE)
+			return INFINITY;
+		links += far;
+	}
+	return j->bytes * links;
+}
+
+/* Where nobody can make results, no node is further away than none. */
+static double cost_without(const struct place_problem *p, uint32_t job)
+{
+	uint32_t root = p->job[job].root;
+	double cost = root == GRAPH_NONE ? INFINITY : cost_of(p, job, root);
+
+	return isinf(cost) ? p->job[job].bytes * p->job[job].workers * GRAPH_PATH_MAX : cost;
+}
+
+static int single_open(const struct place_problem *p, struct single *ret)
+{
+	unsigned int nodes, jobs = p->jobs;
+	int r = place_nodes(p->reach->graph, &ret->machine, &nodes);
+
+	if (r < 0)
+		return r;
+	ret->cost = calloc((size_t)jobs * nodes + 1, sizeof(*ret->cost));
+	ret->without = calloc(jobs + 1, sizeof(*ret->without));
+	ret->size = calloc(jobs + 1, sizeof(*ret->size));
+	ret->node = calloc(jobs + 1, sizeof(*ret->node));
+	if (!ret->cost || !ret->without || !ret->size || !ret->node)
+		return -ENOMEM;
+	for (uint32_t j = 0; j < jobs; j++) {
+		ret->size[j] = p->job[j].bytes * p->job[j].workers;
+		ret->without[j] = cost_without(p, j);
+		for (uint32_t n = 0; n < nodes; n++)
+			ret->cost[(size_t)j * nodes + n] = cost_of(p, j, ret->machine[n]);
+	}
+	ret->p = (struct placement){ .jobs = jobs,
+				     .nodes = nodes,
+				     .size = ret->size,
+				     .cost = ret->cost,
+				     .without = ret->without,
+				     .nodes_max = p->options.nodes_max,
+				     .jobs_max = p->options.jobs_max };
+	return 0;
+}
+
+typedef int single_rule(const struct placement *p, const struct place_options *o, uint32_t *ret);
+
+static int decide(const struct place_problem *p, single_rule *rule, struct place_tree *ret)
+{
+	_cleanup_(single_close) struct single s = { 0 };
+	int r = single_open(p, &s);
+
+	if (r == 0)
+		r = rule(&s.p, &p->options, s.node);
+	if (r < 0)
+		return r;
+	for (uint32_t j = 0; j < p->jobs; j++) {
+		ret[j].nodes = 0;
+		if (s.node[j] != PLACEMENT_NONE)
+			ret[j] = place_single(s.machine[s.node[j]]);
+	}
+	return 0;
+}
+
+static int reuse(const struct placement *p, const struct place_options *o, uint32_t *ret)
+{
+	return placement_reuse(p, o->distance_max, ret);
+}
+
+static int match(const struct placement *p, const struct place_options *o, uint32_t *ret)
+{
+	return placement_match(p, ret);
+}
+
+static int exact(const struct placement *p, const struct place_options *o, uint32_t *ret)
+{
+	return placement_exact(p, o->steps_max, ret);
+}
+
+int place_tapina(const struct place_problem *p, struct place_tree *ret)
+{
+	return decide(p, reuse, ret);
+}
+
+int place_tapina_mg(const struct place_problem *p, struct place_tree *ret)
+{
+	return decide(p, match, ret);
+}
+
+int place_exact(const struct place_problem *p, struct place_tree *ret)
+{
+	return decide(p, exact, ret);
+}
