@@ -53,7 +53,7 @@ static bool is_sound(const struct place_problem *p, const struct place_job *j)
 	if (j->root != GRAPH_NONE && j->root >= g->machines)
 		return false;
 	return is_positive(j->bytes) && is_amount(j->compute_s) && is_positive(j->weight) &&
-	       is_amount(j->iterations) && (!j->now || place_is_tree(p, j->now));
+	       is_amount(j->iterations) && (!j->now || place_is_tree(p, j, j->now));
 }
 
 int place_check(const struct place_problem *p)
@@ -76,7 +76,8 @@ int place_check(const struct place_problem *p)
 	return 0;
 }
 
-bool place_is_tree(const struct place_problem *p, const struct place_tree *tree)
+bool place_is_tree(const struct place_problem *p, const struct place_job *job,
+		   const struct place_tree *tree)
 {
 	const struct graph *g = p->reach->graph;
 
@@ -87,7 +88,7 @@ bool place_is_tree(const struct place_problem *p, const struct place_tree *tree)
 
 		if (n->machine >= g->machines || g->machine[n->machine].kind != GRAPH_NODE)
 			return false;
-		if (i == 0 ? n->parent != GRAPH_NONE : n->parent >= i)
+		if (n->parent == GRAPH_NONE ? i > 0 && job->root == GRAPH_NONE : n->parent >= i)
 			return false;
 		for (uint32_t k = 0; k < i; k++)
 			if (tree->node[k].machine == n->machine)
@@ -168,7 +169,7 @@ int place_allowed(const struct place_problem *p, const struct place_tree *tree)
 	if (r < 0)
 		return r;
 	for (uint32_t j = 0; j < p->jobs; j++) {
-		if (!place_is_tree(p, &tree[j]))
+		if (!place_is_tree(p, &p->job[j], &tree[j]))
 			return -EINVAL;
 		if (!place_room_fits(&room, j, &tree[j]))
 			return -ENOSPC;
@@ -185,7 +186,7 @@ static int keep_what_fits(struct place_room *room, struct place_tree *tree)
 	int without = 0;
 
 	for (uint32_t j = 0; j < room->p->jobs; j++) {
-		if (!place_is_tree(room->p, &tree[j]))
+		if (!place_is_tree(room->p, &room->p->job[j], &tree[j]))
 			return -EINVAL;
 		if (!place_room_fits(room, j, &tree[j])) {
 			tree[j].nodes = 0;

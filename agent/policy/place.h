@@ -3,11 +3,11 @@
  * Where the sums of jobs are made: for each job a tree of nodes, or none. A policy is one file and
  * one line of PLACE_POLICIES (place.c). Pure.
  *
- * What a tree means: each worker sends to the node of the tree that is the fewest links away (of
- * equals the first in the tree), each node sends one sum to its parent, and the first node, the
- * **top**, sends one to the job's root. Results come back the same way: one for each sum that went
- * up, and one for each worker. Where a job has no tree, workers and root talk without nodes. Where
- * a job has no root, its top makes the results. Every message takes one of the shortest paths
+ * What a tree means: each worker sends to whichever is the fewest links away, a node of its job's
+ * tree or the job's root; of equals the first node, and the root last. Each node sends one sum to
+ * its parent, or to the root. Results come back the same way: one for each sum that went up, and
+ * one for each worker. Where a job has no root, the first node of its tree makes the results (the
+ * **top**), and all others are below it. Every message takes one of the shortest paths
  * (reach_path()).
  */
 #ifndef TALLY_POLICY_PLACE_H
@@ -29,7 +29,7 @@ enum {
 
 struct place_node {
 	uint32_t machine; /* of GRAPH_NODE; each once in a tree */
-	uint32_t parent; /* an earlier node of the tree; of the first one GRAPH_NONE */
+	uint32_t parent; /* an earlier node of the tree, or GRAPH_NONE: the root */
 };
 
 struct place_tree {

@@ -67,10 +67,12 @@ static uint32_t nearest(const struct place_problem *p, uint32_t worker, uint32_t
 {
 	uint32_t least = GRAPH_NONE, best = root;
 
+	if (root != GRAPH_NONE)
+		least = reach_distance(p->reach, worker, root);
 	for (uint32_t i = 0; i < tree->nodes; i++) {
 		uint32_t links = reach_distance(p->reach, worker, tree->node[i].machine);
 
-		if (i == 0 || links < least) {
+		if (links < least || (links == least && best == root)) {
 			least = links;
 			best = tree->node[i].machine;
 		}
@@ -90,7 +92,8 @@ int place_walk_tree(const struct place_problem *p, uint32_t job, const struct pl
 			return -EHOSTUNREACH;
 	}
 	for (uint32_t i = 0; i < tree->nodes; i++) {
-		uint32_t to = i == 0 ? j->root : tree->node[tree->node[i].parent].machine;
+		uint32_t parent = tree->node[i].parent;
+		uint32_t to = parent == GRAPH_NONE ? j->root : tree->node[parent].machine;
 
 		if (to != GRAPH_NONE && !walk_both(p, tree->node[i].machine, to, w))
 			return -EHOSTUNREACH;
@@ -123,7 +126,7 @@ int place_uses(const struct place_problem *p, uint32_t job, const struct place_t
 	       struct fair_use **ret, unsigned int *ret_uses)
 {
 	_cleanup_(place_walk_close) struct place_walk w = { 0 };
-	int r = job < p->jobs && place_is_tree(p, tree) ? place_check(p) : -EINVAL;
+	int r = job < p->jobs && place_is_tree(p, &p->job[job], tree) ? place_check(p) : -EINVAL;
 
 	if (r == 0)
 		r = place_walk_open(p->reach->graph, &w);
@@ -426,7 +429,7 @@ int place_cost(const struct place_problem *p, const struct place_tree *tree, str
 	int r = place_check(p);
 
 	for (uint32_t j = 0; j < p->jobs && r == 0; j++)
-		r = place_is_tree(p, &tree[j]) ? 0 : -EINVAL;
+		r = place_is_tree(p, &p->job[j], &tree[j]) ? 0 : -EINVAL;
 	if (r == 0)
 		r = weigh(&w, &c);
 	if (r != 0)

@@ -19,8 +19,11 @@ struct place_room {
 int place_room_open(const struct place_problem *p, struct place_room *ret); /* -ENOMEM */
 void place_room_close(struct place_room *r);
 
-/* Is it a tree of the problem, and within the limits beside what has been taken? */
-bool place_is_tree(const struct place_problem *p, const struct place_tree *tree);
+/* Is it a tree for this job? Is it within the limits beside what has been taken? */
+bool place_is_tree(const struct place_problem *p, const struct place_job *job,
+		   const struct place_tree *tree);
+bool place_room_has(const struct place_room *r, uint32_t job,
+		    uint32_t machine); /* nodes_max apart */
 bool place_room_fits(const struct place_room *r, uint32_t job, const struct place_tree *tree);
 void place_room_take(struct place_room *r, uint32_t job, const struct place_tree *tree);
 void place_room_give(struct place_room *r, uint32_t job, const struct place_tree *tree);

@@ -42,7 +42,9 @@ static struct place_tree tree_of(unsigned int nodes, const uint32_t *machine,
 	return tree;
 }
 
-static struct place_tree random_tree(uint64_t *random, const struct graph *g, unsigned int nodes)
+/* Every fourth node sends to the root, if there is one. */
+static struct place_tree random_tree(uint64_t *random, const struct graph *g, uint32_t root,
+				     unsigned int nodes)
 {
 	struct place_tree tree = { 0 };
 
@@ -50,6 +52,8 @@ static struct place_tree random_tree(uint64_t *random, const struct graph *g, un
 		uint32_t m = random_below(random, g->machines), i = tree.nodes;
 
 		tree.node[i] = (struct place_node){ m, i ? random_below(random, i) : GRAPH_NONE };
+		if (root != GRAPH_NONE && chance(random, 250))
+			tree.node[i].parent = GRAPH_NONE;
 		for (uint32_t k = 0; k < i; k++)
 			if (tree.node[k].machine == m)
 				m = GRAPH_NONE;
@@ -72,14 +76,6 @@ static double both_ways(const struct graph *g, uint32_t a, uint32_t b)
 	return links + far[b];
 }
 
-static uint32_t one_way(const struct graph *g, uint32_t from, uint32_t to)
-{
-	_cleanup_(freep) uint32_t *far = calloc(g->machines, sizeof(*far));
-
-	assert_int_equal(graph_distances(g, to, far), 0);
-	return far[from];
-}
-
 /* The hop formula: what each message of the tree costs, one by one. */
 static double links_by_formula(const struct graph *g, const struct place_job *j,
 			       const struct place_tree *t)
@@ -87,18 +83,19 @@ static double links_by_formula(const struct graph *g, const struct place_job *j,
 	double links = 0;
 
 	for (unsigned int w = 0; w < j->workers; w++) {
-		uint32_t to = t->nodes ? t->node[0].machine : j->root;
+		double least = j->root == GRAPH_NONE ? INFINITY
+						     : both_ways(g, j->worker[w], j->root);
 
-		for (unsigned int i = 1; i < t->nodes; i++)
-			if (one_way(g, j->worker[w], t->node[i].machine) <
-			    one_way(g, j->worker[w], to))
-				to = t->node[i].machine;
-		links += both_ways(g, j->worker[w], to);
+		for (unsigned int i = 0; i < t->nodes; i++)
+			least = fmin(least, both_ways(g, j->worker[w], t->node[i].machine));
+		links += least;
 	}
-	for (unsigned int i = 1; i < t->nodes; i++)
-		links += both_ways(g, t->node[i].machine, t->node[t->node[i].parent].machine);
-	if (t->nodes && j->root != GRAPH_NONE)
-		links += both_ways(g, t->node[0].machine, j->root);
+	for (unsigned int i = 0; i < t->nodes; i++) {
+		uint32_t parent = t->node[i].parent;
+		uint32_t to = parent == GRAPH_NONE ? j->root : t->node[parent].machine;
+
+		links += to == GRAPH_NONE ? 0 : both_ways(g, t->node[i].machine, to);
+	}
 	return links;
 }
 
@@ -111,7 +108,7 @@ static const char *links_are_not_the_formula(uint64_t seed)
 
 	place_world_any(&seed, 4, &w);
 	for (unsigned int j = 0; j < w.p.jobs; j++)
-		tree[j] = random_tree(&seed, w.t->graph,
+		tree[j] = random_tree(&seed, w.t->graph, w.job[j].root,
 				      random_below(&seed, 4) + (w.job[j].root == GRAPH_NONE));
 	assert_int_equal(place_cost(&w.p, tree, &all, cost), 0);
 	for (unsigned int j = 0; j < w.p.jobs; j++) {
@@ -181,20 +178,30 @@ static void terms_are_what_they_say(void **state)
 				 w.t->graph->link[cost[0].narrowest].to == w.t->host[0],
 			 1);
 
-	/* The tops of both racks: the host that is worker and root has two streams each way. */
+	/* The tops of both racks: to the host that makes the results one stream comes, and one
+	 * goes. */
 	tree[0] = tree_of(2, (uint32_t[]){ machine(&w, "l0"), machine(&w, "l1") },
 			  (uint32_t[]){ 0, 0 });
 	assert_int_equal(place_cost(&w.p, tree, &c, cost), 0);
-	assert_about(cost[0].bytes, 100 * 2 * (4 + 2 + 1));
-	assert_about(cost[0].rate, 50);
+	assert_about(cost[0].bytes, 100 * 2 * (3 + 2 + 1));
+	assert_about(cost[0].rate, 100);
 	assert_about(c.value.nodes, 2 / 3.0);
-	assert_about(c.value.time, 0.5);
+	assert_about(c.value.time, 0);
 	assert_int_equal(c.nodes, 2);
 
-	/* Others fill half of a link below that: it is as narrow. */
-	w.t->graph->link[1].load = w.t->graph->link[0].load = 50;
+	/* The second rack's top sends to the root, too: two streams come there. */
+	tree[0].node[1].parent = GRAPH_NONE;
 	assert_int_equal(place_cost(&w.p, tree, &c, cost), 0);
-	assert_true(cost[0].rate <= 50);
+	assert_about(cost[0].bytes, 100 * 2 * (3 + 3 + 1));
+	assert_about(cost[0].rate, 50);
+	assert_about(c.value.time, 0.5);
+
+	/* Others fill half of all links. */
+	for (uint32_t l = 0; l < w.t->graph->links; l++)
+		w.t->graph->link[l].load = 50;
+	assert_int_equal(place_cost(&w.p, tree, &c, cost), 0);
+	assert_about(cost[0].rate, 25);
+	assert_about(c.value.use, (50 + 2 * 50) / 100.0);
 }
 
 static void the_slowest_tenant_counts(void **state)
@@ -294,9 +301,11 @@ static void of_equally_near_nodes_the_first_sums(void **state)
 	tree = tree_of(2, (uint32_t[]){ machine(&w, "s1"), machine(&w, "s0") },
 		       (uint32_t[]){ 0, 0 });
 	assert_int_equal(place_uses(&w.p, 0, &tree, &use, &uses), 0);
-	/* All hosts' messages come to s1; what leaves s0 is one sum, by one link. */
+	/* All hosts' messages come to s1; what leaves s0, and what comes to the root, is one sum.
+	 */
 	for (unsigned int i = 0; i < uses; i++)
-		if (w.t->graph->link[use[i].link].from == machine(&w, "s0"))
+		if (w.t->graph->link[use[i].link].from == machine(&w, "s0") ||
+		    w.t->graph->link[use[i].link].to == w.job[0].root)
 			assert_true(use[i].times == 1);
 }
 
@@ -375,8 +384,11 @@ static void what_is_no_tree_is_refused(void **state)
 	NO_TREE({ 1, { { w.t->host[0], GRAPH_NONE } } });
 	NO_TREE({ 1, { { l0, 0 } } });
 	NO_TREE({ 2, { { l0, GRAPH_NONE }, { l1, 1 } } });
-	NO_TREE({ 2, { { l0, GRAPH_NONE }, { l1, GRAPH_NONE } } });
 	NO_TREE({ 2, { { l0, GRAPH_NONE }, { l0, 0 } } });
+	tree = (struct place_tree){ 2, { { l0, GRAPH_NONE }, { l1, GRAPH_NONE } } };
+	assert_int_equal(place_allowed(&w.p, &tree), 0);
+	w.job[0].root = GRAPH_NONE;
+	NO_TREE({ 2, { { l0, GRAPH_NONE }, { l1, GRAPH_NONE } } });
 #undef NO_TREE
 	tree = (struct place_tree){ 2, { { l0, GRAPH_NONE }, { l1, 0 } } };
 	assert_int_equal(place_allowed(&w.p, &tree), 0);
