@@ -15,6 +15,13 @@ const struct place_policy PLACE_POLICIES[] = {
 	  place_tapina },
 	{ "tapina-mg", "distances, bytes", "one node a job, by a matching of jobs and nodes",
 	  place_tapina_mg },
+	{ "random", "distances, bytes", "one of k random nodes a job, the nearest that has room",
+	  place_random },
+	{ "tor", "distances, bytes", "the same with the first k tops of rack", place_tor },
+	{ "k-median", "distances, bytes", "the same with k nodes that are near to all jobs",
+	  place_k_median },
+	{ "soar", "distances, bytes", "trees of least bytes times links, one job after another",
+	  place_soar },
 	{ "exact", "distances, bytes", "one node a job, the least bytes times links: small cases",
 	  place_exact },
 };
@@ -122,6 +129,12 @@ void place_room_close(struct place_room *r)
 	free(r->slots);
 }
 
+bool place_room_has(const struct place_room *r, uint32_t job, uint32_t machine)
+{
+	return r->jobs[machine] < r->p->options.jobs_max &&
+	       r->slots[machine] >= r->p->job[job].slots;
+}
+
 bool place_room_fits(const struct place_room *r, uint32_t job, const struct place_tree *tree)
 {
 	const struct place_options *o = &r->p->options;
@@ -132,7 +145,7 @@ bool place_room_fits(const struct place_room *r, uint32_t job, const struct plac
 	for (uint32_t i = 0; i < tree->nodes; i++) {
 		uint32_t m = tree->node[i].machine;
 
-		if (r->jobs[m] >= o->jobs_max || r->slots[m] < r->p->job[job].slots)
+		if (!place_room_has(r, job, m))
 			return false;
 		used += r->jobs[m] == 0;
 	}

@@ -80,11 +80,35 @@ static inline struct place_tree place_single(uint32_t machine)
 /* All machines that sum, by number; the caller's to free(). -ENOMEM. */
 int place_nodes(const struct graph *g, uint32_t **ret, unsigned int *ret_nodes);
 
+/* Bytes times links from a job's workers to a machine; INFINITY: no way, or GRAPH_NONE. */
+double place_far(const struct place_problem *p, uint32_t job, uint32_t machine);
+
+/*
+ * The jobs in their order: each takes the machine with room that is the least far of these, if that
+ * is less far than its root. -ENOMEM.
+ */
+int place_fit(const struct place_problem *p, const uint32_t *machine, unsigned int machines,
+	      struct place_tree *ret);
+
+/* SplitMix64: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */
+static inline uint64_t place_draw(uint64_t *random)
+{
+	uint64_t z = *random += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
 /* --- policies: one file each ----------------------------------------------------------------- */
 
 int place_none(const struct place_problem *p, struct place_tree *ret);
 int place_tapina(const struct place_problem *p, struct place_tree *ret);
 int place_tapina_mg(const struct place_problem *p, struct place_tree *ret);
+int place_random(const struct place_problem *p, struct place_tree *ret);
+int place_tor(const struct place_problem *p, struct place_tree *ret);
+int place_k_median(const struct place_problem *p, struct place_tree *ret);
+int place_soar(const struct place_problem *p, struct place_tree *ret);
 int place_exact(const struct place_problem *p, struct place_tree *ret);
 
 #endif

@@ -24,27 +24,10 @@ static void single_close(struct single *s)
 	free(s->node);
 }
 
-/* Bytes times links from all workers to a machine. */
-static double cost_of(const struct place_problem *p, uint32_t job, uint32_t machine)
-{
-	const struct place_job *j = &p->job[job];
-	double links = 0;
-
-	for (unsigned int w = 0; w < j->workers; w++) {
-		uint32_t far = reach_distance(p->reach, j->worker[w], machine);
-
-		if (far == GRAPH_NONE)
-			return INFINITY;
-		links += far;
-	}
-	return j->bytes * links;
-}
-
 /* Where nobody can make results, no node is further away than none. */
 static double cost_without(const struct place_problem *p, uint32_t job)
 {
-	uint32_t root = p->job[job].root;
-	double cost = root == GRAPH_NONE ? INFINITY : cost_of(p, job, root);
+	double cost = place_far(p, job, p->job[job].root);
 
 	return isinf(cost) ? p->job[job].bytes * p->job[job].workers * GRAPH_PATH_MAX : cost;
 }
@@ -66,7 +49,7 @@ static int single_open(const struct place_problem *p, struct single *ret)
 		ret->size[j] = p->job[j].bytes * p->job[j].workers;
 		ret->without[j] = cost_without(p, j);
 		for (uint32_t n = 0; n < nodes; n++)
-			ret->cost[(size_t)j * nodes + n] = cost_of(p, j, ret->machine[n]);
+			ret->cost[(size_t)j * nodes + n] = place_far(p, j, ret->machine[n]);
 	}
 	ret->p = (struct placement){ .jobs = jobs,
 				     .nodes = nodes,
