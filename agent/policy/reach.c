@@ -16,6 +16,9 @@ void reach_free(struct reach *r)
 	free(r->arriving);
 	free(r->machine);
 	free(r->far);
+	free(r->next_at);
+	free(r->next_link);
+	free(r->next_row);
 	free(r);
 }
 
@@ -96,27 +99,53 @@ static int backwards_open(const struct reach *r, struct backwards *ret)
 /* How far each inner machine is from one of them: in breadth, against the direction of links. */
 static void search(struct reach *r, struct backwards *b, uint32_t to)
 {
+	uint8_t *far = r->far + (size_t)to * r->inner;
 	unsigned int done = 0, found = 0;
 
-	r->far[(size_t)to * r->inner + to] = 0;
+	far[to] = 0;
 	b->queue[found++] = to;
 	while (done < found) {
 		uint32_t row = b->queue[done++];
-		unsigned int links = r->far[(size_t)row * r->inner + to] + 1;
+		unsigned int links = far[row] + 1;
 
 		if (links > REACH_LINKS_MAX)
 			break;
 		if (row != to && r->graph->machine[r->machine[row]].kind == GRAPH_HOST)
 			continue;
 		for (uint32_t i = b->at[row]; i < b->at[row + 1]; i++) {
-			uint8_t *far = &r->far[(size_t)b->from[i] * r->inner + to];
-
-			if (*far != REACH_NONE)
+			if (far[b->from[i]] != REACH_NONE)
 				continue;
-			*far = (uint8_t)links;
+			far[b->from[i]] = (uint8_t)links;
 			b->queue[found++] = b->from[i];
 		}
 	}
+}
+
+/* Hosts forward nothing, so a path may end at a host of its own row, and not go on. */
+static int list_next(struct reach *r)
+{
+	const struct graph *g = r->graph;
+	uint32_t count = 0;
+
+	r->next_at = calloc(r->inner + 1, sizeof(*r->next_at));
+	r->next_link = calloc(g->links + 1, sizeof(*r->next_link));
+	r->next_row = calloc(g->links + 1, sizeof(*r->next_row));
+	if (!r->next_at || !r->next_link || !r->next_row)
+		return -ENOMEM;
+	for (uint32_t row = 0; row < r->inner; row++) {
+		uint32_t m = r->machine[row];
+
+		for (uint32_t i = g->leaving_at[m]; i < g->leaving_at[m + 1]; i++) {
+			uint32_t next = g->link[g->leaving[i]].to;
+
+			if (!is_inner(r, next))
+				continue;
+			r->next_link[count] = g->leaving[i];
+			r->next_row[count++] = r->index[next];
+		}
+		r->next_at[row + 1] = count;
+	}
+	return 0;
 }
 
 static int make_table(struct reach *r)
@@ -154,6 +183,8 @@ int reach_make(const struct graph *g, struct reach **ret)
 		return -ENOMEM;
 	number_machines(r);
 	error = make_table(r);
+	if (error == 0)
+		error = list_next(r);
 	if (error < 0)
 		return error;
 	*ret = TAKE_PTR(r);
@@ -162,18 +193,7 @@ int reach_make(const struct graph *g, struct reach **ret)
 
 /* --- what is asked --------------------------------------------------------------------------- */
 
-uint32_t reach_distance(const struct reach *r, uint32_t from, uint32_t to)
-{
-	uint32_t far = r->far[(size_t)r->index[from] * r->inner + r->index[to]];
-
-	if (from == to)
-		return 0;
-	if (far == REACH_NONE)
-		return GRAPH_NONE;
-	return far + !is_inner(r, from) + !is_inner(r, to);
-}
-
-/* SplitMix64's last step: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */
+/* SplitMix64's last steps: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */
 static uint64_t mix(uint64_t z)
 {
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -181,48 +201,44 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-/*
- * One of the links that lead nearer to the inner machine `to`; there is one. The n-th takes the
- * place of those before with a chance of 1 / n, so that no list of them is needed.
- */
-static uint32_t next_link(const struct reach *r, uint32_t machine, uint32_t to, uint64_t hash)
+static bool leads_nearer(const struct reach *r, const uint8_t *far, uint32_t row, uint32_t next,
+			 uint32_t to)
 {
-	const struct graph *g = r->graph;
-	const uint8_t *far = r->far + r->index[to];
-	uint8_t here = far[(size_t)r->index[machine] * r->inner];
-	uint32_t link = GRAPH_NONE, n = 0;
+	return far[next] + 1 == far[row] &&
+	       (next == to || r->graph->machine[r->machine[next]].kind != GRAPH_HOST);
+}
 
-	for (uint32_t i = g->leaving_at[machine]; i < g->leaving_at[machine + 1]; i++) {
-		uint32_t next = g->link[g->leaving[i]].to;
+/* Which of the links of a row to take; there is one that leads nearer to the row `to`. */
+static uint32_t next_of(const struct reach *r, uint32_t row, uint32_t to, uint64_t hash)
+{
+	const uint8_t *far = r->far + (size_t)to * r->inner;
+	uint32_t end = r->next_at[row + 1], equal = 0, i, taken;
 
-		if (!is_inner(r, next) || far[(size_t)r->index[next] * r->inner] + 1 != here ||
-		    (next != to && g->machine[next].kind == GRAPH_HOST))
-			continue;
-		n++;
-		hash += 0x9e3779b97f4a7c15;
-		if (n == 1 || mix(hash) % n == 0)
-			link = g->leaving[i];
-	}
-	return link;
+	for (i = r->next_at[row]; i < end; i++)
+		equal += leads_nearer(r, far, row, r->next_row[i], to);
+	taken = equal > 1 ? mix(hash) % equal : 0;
+	for (i = r->next_at[row];; i++)
+		if (leads_nearer(r, far, row, r->next_row[i], to) && taken-- == 0)
+			return i;
 }
 
 uint32_t reach_path(const struct reach *r, uint32_t from, uint32_t to, uint64_t seed,
 		    uint32_t ret_link[GRAPH_PATH_MAX])
 {
 	uint64_t hash = mix(mix(seed + from) + to);
-	uint32_t at = from, end = r->machine[r->index[to]], links = 0;
+	uint32_t row = r->index[from], end = r->index[to], links = 0;
 
 	if (from == to || reach_distance(r, from, to) == GRAPH_NONE)
 		return from == to ? 0 : GRAPH_NONE;
-	if (!is_inner(r, from)) {
+	if (!is_inner(r, from))
 		ret_link[links++] = r->leaving[from];
-		at = r->graph->link[r->leaving[from]].to;
+	while (row != end) {
+		uint32_t next = next_of(r, row, end, hash + row);
+
+		ret_link[links++] = r->next_link[next];
+		row = r->next_row[next];
 	}
-	while (at != end) {
-		ret_link[links] = next_link(r, at, end, hash + at);
-		at = r->graph->link[ret_link[links++]].to;
-	}
-	if (end != to)
+	if (!is_inner(r, to))
 		ret_link[links++] = r->arriving[to];
 	return links;
 }

@@ -10,6 +10,8 @@
 #ifndef TALLY_POLICY_REACH_H
 #define TALLY_POLICY_REACH_H
 
+#include <stddef.h>
+
 #include "graph.h"
 
 enum {
@@ -24,7 +26,9 @@ struct reach {
 	uint32_t *index; /* of each machine: its row, or that of its switch */
 	uint32_t *leaving, *arriving; /* of a host behind one switch: its links; else GRAPH_NONE */
 	uint32_t *machine; /* [inner] */
-	uint8_t *far; /* [from * inner + to]: links between inner machines */
+	uint8_t *far; /* [to * inner + from]: links between inner machines */
+	/* Links between inner machines from row x: next_link[next_at[x]] and those behind it. */
+	uint32_t *next_at, *next_link, *next_row; /* and the rows that they lead to */
 };
 
 /* *ret is the caller's to reach_free(). -E2BIG: more than REACH_INNER_MAX; -ENOMEM. */
@@ -33,7 +37,16 @@ void reach_free(struct reach *r); /* or NULL */
 static inline void reach_freep(struct reach **r) { reach_free(*r); }
 
 /* Links of the shortest path; GRAPH_NONE: there is none that is short enough. */
-uint32_t reach_distance(const struct reach *r, uint32_t from, uint32_t to);
+static inline uint32_t reach_distance(const struct reach *r, uint32_t from, uint32_t to)
+{
+	uint32_t far = r->far[(size_t)r->index[to] * r->inner + r->index[from]];
+
+	if (from == to)
+		return 0;
+	if (far == REACH_NONE)
+		return GRAPH_NONE;
+	return far + (r->leaving[from] != GRAPH_NONE) + (r->leaving[to] != GRAPH_NONE);
+}
 
 /*
  * One of the shortest paths, link by link, as routers choose among equal ones by a hash: the same
