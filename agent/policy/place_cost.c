@@ -199,9 +199,12 @@ bool place_same(const struct place_tree *a, const struct place_tree *b)
 double place_move(const struct place_problem *p, uint32_t job, const struct place_tree *tree)
 {
 	const struct place_job *j = &p->job[job];
-	double alone_s = place_alone_s(p, job);
+	double alone_s;
 
-	if (!j->now || place_same(j->now, tree) || alone_s <= 0)
+	if (!j->now || place_same(j->now, tree))
+		return 0;
+	alone_s = place_alone_s(p, job);
+	if (alone_s <= 0)
 		return 0;
 	return p->options.move_s / (fmax(j->iterations, 1) * alone_s);
 }

@@ -65,12 +65,29 @@ double place_link_room(const struct graph_link *link);
 /* The same nodes below the same parents, in whatever order. */
 bool place_same(const struct place_tree *a, const struct place_tree *b);
 
+/* --- trees worth weighing -------------------------------------------------------------------- */
+
+enum {
+	PLACE_MENU_MAX = 24,
+};
+
+struct place_menu {
+	struct place_tree tree[PLACE_MENU_MAX]; /* none twice */
+	unsigned int count;
+};
+
+void place_menu_add(struct place_menu *m, const struct place_tree *tree);
+
+/* The tree of a set of nodes; of a job without a root, the first one is the top. */
+void place_assemble(const struct place_problem *p, uint32_t job, const uint32_t *machine,
+		    unsigned int machines, struct place_tree *ret);
+
 /*
- * Trees worth weighing for a job, whatever room they have: none, and the nodes that are the fewest
- * links from workers and root. The caller's to free(). -ENOMEM.
+ * Trees worth weighing for a job: none, and sets that save links. With `room` only those that fit
+ * beside what has been taken.
  */
-int place_candidates(const struct place_problem *p, uint32_t job, struct place_tree **ret,
-		     unsigned int *ret_trees);
+void place_candidates(const struct place_problem *p, uint32_t job, const struct place_room *room,
+		      struct place_menu *ret);
 
 static inline struct place_tree place_single(uint32_t machine)
 {
@@ -109,6 +126,8 @@ int place_random(const struct place_problem *p, struct place_tree *ret);
 int place_tor(const struct place_problem *p, struct place_tree *ret);
 int place_k_median(const struct place_problem *p, struct place_tree *ret);
 int place_soar(const struct place_problem *p, struct place_tree *ret);
+int place_traffic(const struct place_problem *p, struct place_tree *ret);
+int place_least(const struct place_problem *p, struct place_tree *ret);
 int place_exact(const struct place_problem *p, struct place_tree *ret);
 
 #endif
