@@ -337,6 +337,9 @@ $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
 $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
+$(BUILD)/tests/bench/place: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
+		$(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lm
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)

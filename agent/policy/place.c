@@ -22,6 +22,10 @@ const struct place_policy PLACE_POLICIES[] = {
 	  place_k_median },
 	{ "soar", "distances, bytes", "trees of least bytes times links, one job after another",
 	  place_soar },
+	{ "traffic", "loads, distances, jobs", "trees by all that a decision costs",
+	  place_traffic },
+	{ "least", "loads, distances, jobs", "the least cost of all trees: for small cases",
+	  place_least },
 	{ "exact", "distances, bytes", "one node a job, the least bytes times links: small cases",
 	  place_exact },
 };
@@ -179,7 +183,7 @@ int place_allowed(const struct place_problem *p, const struct place_tree *tree)
 
 	if (r == 0)
 		r = place_room_open(p, &room);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	for (uint32_t j = 0; j < p->jobs; j++) {
 		if (!place_is_tree(p, &p->job[j], &tree[j]))

@@ -491,9 +491,12 @@ static const char *a_policy_breaks_a_rule(uint64_t seed)
 	unsigned int without;
 
 	place_world_any(&seed, 6, &w);
+	w.p.options.steps_max = 1000000;
 	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT; i++) {
 		const struct place_policy *policy = &PLACE_POLICIES[i];
 
+		if (strcmp(policy->name, "least") == 0)
+			continue; /* there are too many trees */
 		memset(tree, 0x11, sizeof(tree));
 		memset(again, 0x77, sizeof(again));
 		assert_int_equal(place_decide(policy, &w.p, tree, &without), 0);
@@ -596,7 +599,8 @@ static int do_all(void *context)
 	int r = 0;
 
 	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT && r >= 0; i++)
-		if (strcmp(PLACE_POLICIES[i].name, "exact") != 0)
+		if (strcmp(PLACE_POLICIES[i].name, "exact") != 0 &&
+		    strcmp(PLACE_POLICIES[i].name, "least") != 0)
 			r = place_decide(&PLACE_POLICIES[i], &w->p, tree, &without);
 	if (r >= 0)
 		r = place_cost(&w->p, tree, &cost, NULL);
@@ -611,6 +615,7 @@ static void memory_may_run_out_anywhere(void **state)
 
 	two_racks(&w);
 	all_hosts(&w);
+	w.p.options.steps_max = 20000;
 	run_out_of_memory(do_all, &w);
 }
 
