@@ -78,7 +78,7 @@ struct place_options {
 	unsigned int jobs_max; /* of a node; its slots are another limit */
 	double distance_max; /* `tapina`: how far workers may be, in links on average */
 	double move_s; /* that a job loses when it moves */
-	double margin; /* `traffic`: a job moves for a gain above that, in parts of the cost */
+	double margin; /* place_again(): a job moves for a gain above that, in parts of the cost */
 	unsigned int steps_max; /* of searches: see each policy */
 	uint64_t seed; /* of paths, and of chance */
 	struct place_terms weight;
@@ -90,7 +90,7 @@ struct place_options {
 				 .jobs_max = UINT32_MAX,    \
 				 .distance_max = 3,         \
 				 .move_s = 1,               \
-				 .margin = 0.01,            \
+				 .margin = 0.02,            \
 				 .steps_max = 20000000,     \
 				 .seed = 1,                 \
 				 .weight = { .bytes = 0.25, \
@@ -188,5 +188,17 @@ const struct place_policy *place_policy_find(const char *name); /* or NULL */
  */
 int place_decide(const struct place_policy *policy, const struct place_problem *p,
 		 struct place_tree *ret, unsigned int *ret_without);
+
+/*
+ * Anew, where jobs have come or gone, or loads have changed: from where jobs lie (`now`) to where
+ * they shall lie from their next iteration on. New jobs, and those that can lie where they are no
+ * longer, are placed first, beside all others as they lie. Then jobs move, each only if all costs
+ * less by `margin` (in parts of what it costs now), what the move itself costs included; and if by
+ * place_cost() the moves together are not worth that, all stay. So the decision never costs more
+ * than staying, and what changes costs by less than the margin moves nobody to and fro.
+ * ret[p->jobs]; *ret_moved: how many jobs with `now` have another tree. Errors as of
+ * place_decide().
+ */
+int place_again(const struct place_problem *p, struct place_tree *ret, unsigned int *ret_moved);
 
 #endif
