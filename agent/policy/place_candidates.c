@@ -14,6 +14,7 @@
 
 enum {
 	LISTED_MAX = 48, /* nodes that sets are made of */
+	SINGLES_MAX = 12,
 	VARIANTS = 3, /* of how equal nodes are told apart, and of paths whose nodes are listed */
 };
 
@@ -262,23 +263,47 @@ static void add_sets(const struct list *l, uint32_t top, unsigned int begin, str
 	}
 }
 
+static uint32_t links_to(const struct list *l, uint32_t machine)
+{
+	const struct place_job *j = &l->p->job[l->job];
+	uint32_t links = 0;
+
+	for (unsigned int w = 0; w < j->workers; w++)
+		links += far(l->p, j->worker[w], machine);
+	return links;
+}
+
 /* The listed node that is nearest to all workers, as the top of a job without a root. */
 static uint32_t find_top(const struct list *l, unsigned int begin)
 {
-	const struct place_job *j = &l->p->job[l->job];
 	uint32_t best = GRAPH_NONE, least = UINT32_MAX;
 
 	for (unsigned int i = 0; i < l->count; i++) {
-		uint32_t m = l->machine[(begin + i) % l->count], links = 0;
+		uint32_t m = l->machine[(begin + i) % l->count], links = links_to(l, m);
 
-		for (unsigned int w = 0; w < j->workers; w++)
-			links += far(l->p, j->worker[w], m);
 		if (links < least) {
 			least = links;
 			best = m;
 		}
 	}
 	return best;
+}
+
+/* Nodes alone, which may lie on emptier links: all of a few, or the nearest for who needs one. */
+static void add_singles(const struct list *l, struct place_menu *ret)
+{
+	bool has_root = l->p->job[l->job].root != GRAPH_NONE, few = l->count <= SINGLES_MAX;
+	uint32_t least = few || has_root || l->count == 0 ? 0 : links_to(l, find_top(l, 0));
+	unsigned int added = 0;
+
+	for (unsigned int i = 0; i < l->count && added < SINGLES_MAX; i++) {
+		struct growing g = { .list = l, .machine = { l->machine[i] }, .count = 1 };
+
+		if (!few && (has_root || links_to(l, l->machine[i]) > least))
+			continue;
+		add_set(&g, ret);
+		added++;
+	}
 }
 
 void place_candidates(const struct place_problem *p, uint32_t job, const struct place_room *room,
@@ -299,11 +324,5 @@ void place_candidates(const struct place_problem *p, uint32_t job, const struct 
 
 		add_sets(&l, has_root ? GRAPH_NONE : find_top(&l, begin), begin, ret);
 	}
-	/* Single nodes, which may lie on emptier links. */
-	for (unsigned int i = 0; i < l.count && i < PLACE_MENU_MAX / 2; i++) {
-		struct growing g = { .list = &l, .machine = { l.machine[i] }, .count = 1 };
-
-		if (has_root && l.count <= PLACE_MENU_MAX / 2)
-			add_set(&g, ret);
-	}
+	add_singles(&l, ret);
 }

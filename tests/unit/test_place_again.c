@@ -209,6 +209,43 @@ static void a_job_moves_if_that_pays_before_it_ends(void **state)
 	assert_true(tree[0].node[0].machine != spine);
 }
 
+/* A large gain of one job takes no other one along: each move has to pay by itself. */
+static void each_move_is_above_the_margin(void **state)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	struct place_tree tree[2];
+	unsigned int moved;
+	uint32_t spine;
+
+	place_world_open("leaf-spine:leaves=4,spines=2,hosts=2,rate=800bit", &w);
+	spine = topology_machine(w.t, "s0");
+	for (unsigned int j = 0; j < 2; j++) {
+		place_world_job(&w, 2, 100);
+		w.worker[j][0] = w.t->host[4 * j];
+		w.worker[j][1] = w.t->host[4 * j + 2];
+		tree[j] = (struct place_tree){ 1, { { spine, GRAPH_NONE } } };
+	}
+	lie(&w, tree);
+	w.p.options.tree_max = 1;
+	w.p.options.move_s = 0;
+	for (uint32_t l = 0; l < w.t->graph->links; l++) {
+		struct graph_link *link = &w.t->graph->link[l];
+		uint32_t leaf = link->from == spine ? link->to : link->from;
+
+		if (link->from == spine || link->to == spine)
+			link->load = leaf == topology_machine(w.t, "l0") ||
+						     leaf == topology_machine(w.t, "l1")
+					     ? 90
+					     : 5;
+	}
+	for (unsigned int margin = 0; margin < 2; margin++) {
+		w.p.options.margin = margin ? 0.3 : 0;
+		assert_int_equal(place_again(&w.p, tree, &moved), 0);
+		assert_int_equal(moved, margin ? 1 : 2);
+		assert_true(tree[0].node[0].machine != spine);
+	}
+}
+
 /* A place that is too small now is left at once, whatever the margin is. */
 static void who_cannot_stay_is_placed_anew(void **state)
 {
@@ -255,6 +292,7 @@ int main(void)
 		cmocka_unit_test(no_move_costs_more_than_staying),
 		cmocka_unit_test(noise_below_the_margin_moves_nobody_to_and_fro),
 		cmocka_unit_test(a_job_moves_if_that_pays_before_it_ends),
+		cmocka_unit_test(each_move_is_above_the_margin),
 		cmocka_unit_test(who_cannot_stay_is_placed_anew),
 		cmocka_unit_test(memory_may_run_out_anywhere),
 	};
