@@ -69,7 +69,7 @@ static unsigned int moved(const struct search *s)
 
 static int move(struct search *s, struct place_tree *stayed)
 {
-	double before, after, gain;
+	double before = INFINITY, after, gain;
 	unsigned int first;
 	int r = stay(s), changed = 1;
 
