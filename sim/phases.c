@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "phases.h"
-
+/* Turns and time. phases_rates.c has who shares what. */
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/owned.h"
-
-enum phase {
-	COMPUTES, /* or has not arrived */
-	COMMUNICATES,
-	OVER,
-};
-
-struct turn {
-	enum phase phase;
-	double ends_s; /* COMPUTES */
-	double left; /* COMMUNICATES: bytes */
-	double rate;
-	uint32_t iterations; /* still to be ended */
-};
-
-struct phases {
-	const double *capacity;
-	unsigned int links, jobs;
-	const struct phases_job *job;
-	struct turn *turn; /* [jobs] */
-	struct phases_result *result;
-	struct fair_flow *flow; /* [jobs]: those that communicate, */
-	uint32_t *whose; /* of which jobs, */
-	double *rate; /* and their rates */
-	double now_s;
-};
+#include "phases_private.h"
 
 static bool is_amount(double value) { return isfinite(value) && value >= 0; }
 
@@ -43,161 +16,338 @@ static bool is_sound(const struct phases_job *j)
 	       j->compute_s + j->bytes > 0 && j->iterations > 0;
 }
 
-static int find_rates(struct phases *p)
-{
-	unsigned int n = 0;
-	int r;
+/* --- the heap: the next end of a phase first, and of equal ones the job with the lower number - */
 
-	for (unsigned int i = 0; i < p->jobs; i++) {
-		if (p->turn[i].phase != COMMUNICATES)
-			continue;
-		p->flow[n] = p->job[i].flow;
-		p->whose[n++] = i;
-	}
-	r = fair_rates(p->capacity, p->links, p->flow, n, p->rate);
-	for (unsigned int i = 0; i < n && r == 0; i++)
-		p->turn[p->whose[i]].rate = p->rate[i];
-	return r;
+static bool is_before(const struct phases *p, uint32_t a, uint32_t b)
+{
+	double at = p->turn[a].ends_s, other = p->turn[b].ends_s;
+
+	return at < other || (at == other && a < b);
 }
 
-/* When the job's phase ends, as things stand; INFINITY: never. */
-static double end_of(const struct phases *p, const struct turn *t)
+static void heap_put(struct phases *p, unsigned int at, uint32_t i)
 {
-	switch (t->phase) {
-	case COMPUTES:
-		return t->ends_s;
-	case COMMUNICATES:
-		return t->rate > 0 ? p->now_s + t->left / t->rate : INFINITY;
-	default:
-		return INFINITY;
-	}
+	p->heap[at] = i;
+	p->turn[i].heap_at = at;
 }
 
-static void compute(struct phases *p, unsigned int i)
+static void heap_rise(struct phases *p, uint32_t i)
+{
+	unsigned int at = p->turn[i].heap_at;
+
+	for (; at > 0 && is_before(p, i, p->heap[(at - 1) / 2]); at = (at - 1) / 2)
+		heap_put(p, at, p->heap[(at - 1) / 2]);
+	heap_put(p, at, i);
+}
+
+static void heap_sink(struct phases *p, uint32_t i)
+{
+	unsigned int at = p->turn[i].heap_at;
+
+	for (;;) {
+		unsigned int child = 2 * at + 1;
+
+		if (child + 1 < p->running && is_before(p, p->heap[child + 1], p->heap[child]))
+			child++;
+		if (child >= p->running || !is_before(p, p->heap[child], i))
+			break;
+		heap_put(p, at, p->heap[child]);
+		at = child;
+	}
+	heap_put(p, at, i);
+}
+
+void phases_heap_fix(struct phases *p, uint32_t i)
+{
+	heap_rise(p, i);
+	heap_sink(p, i);
+}
+
+static void heap_remove(struct phases *p, uint32_t i)
+{
+	unsigned int at = p->turn[i].heap_at;
+	uint32_t last = p->heap[--p->running];
+
+	if (last == i)
+		return;
+	heap_put(p, at, last);
+	phases_heap_fix(p, last);
+}
+
+/* --- turns ----------------------------------------------------------------------------------- */
+
+static void compute(struct phases *p, uint32_t i, double for_s)
 {
 	p->turn[i].phase = COMPUTES;
-	p->turn[i].ends_s = p->now_s + p->job[i].compute_s;
+	p->turn[i].ends_s = p->now_s + for_s;
+	phases_heap_fix(p, i);
 }
 
-static void communicate(struct phases *p, unsigned int i)
+static int communicate(struct phases *p, uint32_t i)
 {
-	p->turn[i].phase = COMMUNICATES;
-	p->turn[i].left = p->job[i].bytes;
-	p->turn[i].rate = 0;
+	struct turn *t = &p->turn[i];
+
+	t->phase = COMMUNICATES;
+	if (t->left == 0)
+		t->left = t->job.bytes;
+	t->since_s = t->began_s = p->now_s;
+	t->rate = 0;
+	return phases_find_rates(p, i);
 }
 
-static void iterate(struct phases *p, unsigned int i)
+/* Its links are others' now, but it stays among their jobs. */
+static int fall_silent(struct phases *p, uint32_t i)
+{
+	struct turn *t = &p->turn[i];
+
+	t->result.communicated_s += p->now_s - t->began_s;
+	t->phase = COMPUTES;
+	return phases_find_rates(p, i);
+}
+
+static void iterate(struct phases *p, uint32_t i)
 {
 	struct turn *t = &p->turn[i];
 
 	if (--t->iterations > 0) {
-		compute(p, i);
+		compute(p, i, t->job.compute_s);
 		return;
 	}
 	t->phase = OVER;
-	p->result[i].ended_s = p->now_s;
+	t->result.ended_s = p->now_s;
+	heap_remove(p, i);
+	phases_take_out(p, i);
 }
 
-/* Time goes on to the next event; what is carried until then is carried. */
-static void carry(struct phases *p, double until_s, double *link_bytes)
+/* The phase of job i is over now. */
+static int turn(struct phases *p, uint32_t i)
 {
-	double passed_s = until_s - p->now_s;
+	struct turn *t = &p->turn[i];
+	int r = 0;
 
-	for (unsigned int i = 0; i < p->jobs; i++) {
-		struct turn *t = &p->turn[i];
-		double bytes;
-
-		if (t->phase != COMMUNICATES)
-			continue;
-		/* What ends now has nothing left, whatever rounding would say. */
-		bytes = end_of(p, t) <= until_s ? t->left : fmin(t->left, t->rate * passed_s);
-		t->left -= bytes;
-		p->result[i].communicated_s += passed_s;
-		for (unsigned int u = 0; u < p->job[i].flow.uses; u++)
-			link_bytes[p->job[i].flow.use[u].link] += bytes *
-								  p->job[i].flow.use[u].times;
+	p->events++;
+	if (t->phase == COMPUTES && t->job.bytes > 0)
+		return communicate(p, i);
+	if (t->phase == COMMUNICATES) {
+		t->sent += t->left; /* whatever rounding would say */
+		t->left = 0;
+		r = fall_silent(p, i);
 	}
-	p->now_s = until_s;
+	if (r == 0)
+		iterate(p, i);
+	return r;
 }
 
-/* Ends the phases that are over. Returns whether rates are others now. */
-static bool turn_all(struct phases *p)
+/* --- step by step ---------------------------------------------------------------------------- */
+
+int phases_open(const double *capacity, unsigned int links, unsigned int jobs, struct phases **ret)
 {
-	bool changed = false;
+	_cleanup_(phases_freep) struct phases *p = calloc(1, sizeof(*p));
 
-	for (unsigned int i = 0; i < p->jobs; i++) {
-		struct turn *t = &p->turn[i];
+	if (!p)
+		return -ENOMEM;
+	for (unsigned int l = 0; l < links; l++)
+		if (!is_amount(capacity[l]))
+			return -EINVAL;
+	p->capacity = calloc(links + 1, sizeof(*p->capacity));
+	p->shared = calloc(links + 1, sizeof(*p->shared));
+	p->carried = calloc(links + 1, sizeof(*p->carried));
+	p->turn = calloc(jobs + 1, sizeof(*p->turn));
+	p->heap = calloc(jobs + 1, sizeof(*p->heap));
+	p->search.job = calloc(jobs + 1, sizeof(*p->search.job));
+	p->search.flow = calloc(jobs + 1, sizeof(*p->search.flow));
+	p->search.rate = calloc(jobs + 1, sizeof(*p->search.rate));
+	if (!p->capacity || !p->shared || !p->carried || !p->turn || !p->heap || !p->search.job ||
+	    !p->search.flow || !p->search.rate)
+		return -ENOMEM;
+	p->links = links;
+	p->jobs = jobs;
+	if (links)
+		memcpy(p->capacity, capacity, links * sizeof(*capacity));
+	*ret = TAKE_PTR(p);
+	return 0;
+}
 
-		if (t->phase == COMPUTES && t->ends_s <= p->now_s) {
-			if (p->job[i].bytes > 0)
-				communicate(p, i);
-			else
-				iterate(p, i);
-			changed = true;
-		} else if (t->phase == COMMUNICATES && t->left == 0) {
-			iterate(p, i);
-			changed = true;
-		}
+void phases_free(struct phases *p)
+{
+	if (!p)
+		return;
+	for (unsigned int l = 0; l < p->links; l++)
+		free(p->shared[l].member);
+	for (unsigned int i = 0; i < p->jobs; i++)
+		free(p->turn[i].tight);
+	free(p->capacity);
+	free(p->shared);
+	free(p->carried);
+	free(p->turn);
+	free(p->heap);
+	free(p->search.job);
+	free(p->search.flow);
+	free(p->search.rate);
+	free(p->search.capacity);
+	free(p->search.use);
+	free(p);
+}
+
+int phases_begin(struct phases *p, uint32_t i, const struct phases_job *job)
+{
+	struct turn *t = &p->turn[i];
+	int r;
+
+	if (i >= p->jobs || t->phase != OVER || !is_sound(job))
+		return -EINVAL;
+	free(t->tight);
+	*t = (struct turn){ .job = *job, .iterations = job->iterations };
+	r = phases_put_in(p, i);
+	if (r < 0)
+		return r;
+	t->phase = COMPUTES;
+	t->ends_s = p->now_s + job->compute_s;
+	t->heap_at = p->running++;
+	heap_rise(p, i);
+	return 0;
+}
+
+int phases_move(struct phases *p, uint32_t i, const struct fair_flow *flow, double stop_s)
+{
+	struct turn *t = &p->turn[i];
+	bool communicates;
+	int r = 0;
+
+	if (i >= p->jobs || t->phase == OVER || !is_amount(stop_s))
+		return -EINVAL;
+	communicates = t->phase == COMMUNICATES;
+	phases_settle(p, t);
+	if (communicates)
+		r = fall_silent(p, i);
+	if (r < 0)
+		return r;
+	phases_take_out(p, i);
+	t->job.flow = *flow;
+	r = phases_put_in(p, i);
+	if (r < 0)
+		return r;
+	if (communicates && stop_s == 0)
+		return communicate(p, i);
+	compute(p, i, (communicates ? 0 : t->ends_s - p->now_s) + stop_s);
+	return 0;
+}
+
+/* Each job of the link is taken off it, and comes back. */
+int phases_resize(struct phases *p, uint32_t link, double capacity)
+{
+	_cleanup_(freep) uint32_t *job = NULL;
+	uint32_t jobs;
+	int r = 0;
+
+	if (link >= p->links || !is_amount(capacity))
+		return -EINVAL;
+	jobs = p->shared[link].members;
+	job = calloc(jobs + 1, sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	for (uint32_t m = 0; m < jobs; m++)
+		job[m] = p->shared[link].member[m].job;
+	p->capacity[link] = capacity;
+	for (uint32_t m = 0; m < jobs && r == 0; m++) {
+		struct fair_flow flow = p->turn[job[m]].job.flow;
+
+		r = phases_move(p, job[m], &flow, 0);
 	}
-	return changed;
+	return r;
 }
 
-static int run(struct phases *p, double *link_bytes)
+int phases_go(struct phases *p, double until_s, uint32_t *ret_ended)
 {
-	for (;;) {
-		double next_s = INFINITY;
-		bool all_over = true;
-		int r = turn_all(p) ? find_rates(p) : 0;
+	while (p->running && p->turn[p->heap[0]].ends_s <= until_s) {
+		uint32_t i = p->heap[0];
+		int r;
 
+		if (isinf(p->turn[i].ends_s))
+			return -EDEADLK;
+		p->now_s = p->turn[i].ends_s;
+		r = turn(p, i);
 		if (r < 0)
 			return r;
-		for (unsigned int i = 0; i < p->jobs; i++) {
-			next_s = fmin(next_s, end_of(p, &p->turn[i]));
-			all_over = all_over && p->turn[i].phase == OVER;
-		}
-		if (all_over)
+		if (p->turn[i].phase == OVER) {
+			*ret_ended = i;
 			return 0;
-		if (isinf(next_s))
-			return -EDEADLK;
-		carry(p, next_s, link_bytes);
+		}
 	}
+	if (isfinite(until_s))
+		p->now_s = until_s;
+	*ret_ended = PHASES_NONE;
+	return 0;
+}
+
+double phases_now(const struct phases *p) { return p->now_s; }
+
+struct phases_result phases_result(const struct phases *p, uint32_t i) { return p->turn[i].result; }
+
+uint64_t phases_events(const struct phases *p) { return p->events; }
+
+void phases_carried(struct phases *p, double *ret)
+{
+	for (unsigned int n = 0; n < p->running; n++) {
+		struct turn *t = &p->turn[p->heap[n]];
+
+		phases_settle(p, t);
+		for (unsigned int u = 0; u < t->job.flow.uses; u++)
+			p->carried[t->job.flow.use[u].link] += t->sent * t->job.flow.use[u].times;
+		t->sent = 0;
+	}
+	if (p->links)
+		memcpy(ret, p->carried, p->links * sizeof(*ret));
+}
+
+/* --- all at once ----------------------------------------------------------------------------- */
+
+static int by_arrival(const void *a, const void *b, void *jobs)
+{
+	const struct phases_job *job = jobs;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	double at = job[x].arrives_s, other = job[y].arrives_s;
+
+	return at < other ? -1 : at > other ? 1 : (x > y) - (x < y);
+}
+
+static int go_until(struct phases *p, double until_s)
+{
+	uint32_t ended;
+	int r;
+
+	do
+		r = phases_go(p, until_s, &ended);
+	while (r == 0 && ended != PHASES_NONE);
+	return r;
 }
 
 int phases_run(const double *capacity, unsigned int links, const struct phases_job *job,
 	       unsigned int jobs, struct phases_result *ret, double *link_bytes)
 {
-	_cleanup_(freep) struct turn *turn = calloc(jobs + 1, sizeof(*turn));
-	_cleanup_(freep) struct phases_result *result = calloc(jobs + 1, sizeof(*result));
-	_cleanup_(freep) struct fair_flow *flow = calloc(jobs + 1, sizeof(*flow));
-	_cleanup_(freep) uint32_t *whose = calloc(jobs + 1, sizeof(*whose));
-	_cleanup_(freep) double *rate = calloc(jobs + 1, sizeof(*rate));
-	_cleanup_(freep) double *carried = calloc(links + 1, sizeof(*carried));
-	struct phases p = { .capacity = capacity,
-			    .links = links,
-			    .jobs = jobs,
-			    .job = job,
-			    .turn = turn,
-			    .result = result,
-			    .flow = flow,
-			    .whose = whose,
-			    .rate = rate };
-	int r;
+	_cleanup_(freep) uint32_t *order = calloc(jobs + 1, sizeof(*order));
+	_cleanup_(phases_freep) struct phases *p = NULL;
+	int r = order ? phases_open(capacity, links, jobs, &p) : -ENOMEM;
 
-	if (!turn || !result || !flow || !whose || !rate || !carried)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < jobs; i++) {
-		if (!is_sound(&job[i]))
-			return -EINVAL;
-		turn[i] = (struct turn){ .phase = COMPUTES,
-					 .ends_s = job[i].arrives_s + job[i].compute_s,
-					 .iterations = job[i].iterations };
+	for (unsigned int i = 0; i < jobs && r == 0; i++) {
+		order[i] = i;
+		r = is_sound(&job[i]) ? 0 : -EINVAL;
 	}
-	r = run(&p, carried);
 	if (r < 0)
 		return r;
-	if (jobs)
-		memcpy(ret, result, jobs * sizeof(*ret));
-	if (link_bytes && links)
-		memcpy(link_bytes, carried, links * sizeof(*link_bytes));
+	qsort_r(order, jobs, sizeof(*order), by_arrival, (void *)job);
+	for (unsigned int n = 0; n < jobs && r == 0; n++) {
+		r = go_until(p, job[order[n]].arrives_s);
+		if (r == 0)
+			r = phases_begin(p, order[n], &job[order[n]]);
+	}
+	if (r == 0)
+		r = go_until(p, INFINITY);
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < jobs; i++)
+		ret[i] = phases_result(p, i);
+	if (link_bytes)
+		phases_carried(p, link_bytes);
 	return 0;
 }

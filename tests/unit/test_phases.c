@@ -16,6 +16,7 @@
 #include "sim/flow.h"
 #include "sim/phases.h"
 #include "sim/topology.h"
+#include "slow_phases.h"
 
 enum {
 	JOBS_MAX = 4,
@@ -233,6 +234,169 @@ static void it_is_as_step_by_step(void **state)
 		random_case(seed);
 }
 
+/* --- beside the slow way that finds all rates at each event ----------------------------------- */
+
+enum {
+	MANY = 30, /* jobs, */
+	ROADS = 40, /* and links, of which each job uses a few */
+	USES = 6,
+	CROWDS = 40,
+};
+
+struct crowd {
+	double capacity[ROADS];
+	struct fair_use use[MANY][USES];
+	struct phases_job job[MANY];
+};
+
+static void use_some(uint64_t *seed, struct fair_use *use, struct fair_flow *flow)
+{
+	uint32_t first = random_below(seed, ROADS - USES * 2), uses = 1 + random_below(seed, USES);
+
+	for (uint32_t u = 0; u < uses; u++)
+		use[u] = (struct fair_use){ .link = first + 2 * u,
+					    .times = 1 + random_below(seed, 3) };
+	*flow = (struct fair_flow){ .use = use, .uses = uses };
+	flow->weight = 1 + random_below(seed, 2);
+	flow->limit = chance(seed, 200) ? 1 + random_below(seed, 5) : INFINITY;
+}
+
+static void crowd_make(uint64_t seed, struct crowd *ret)
+{
+	for (unsigned int l = 0; l < ROADS; l++)
+		ret->capacity[l] = 5 + random_below(&seed, 20);
+	for (unsigned int i = 0; i < MANY; i++) {
+		ret->job[i] = job_of(random_below(&seed, 3000) / 100.,
+				     random_below(&seed, 500) / 100., random_below(&seed, 50),
+				     1 + random_below(&seed, 20));
+		ret->job[i].compute_s += ret->job[i].bytes == 0;
+		use_some(&seed, ret->use[i], &ret->job[i].flow);
+	}
+}
+
+/* Sums that come about in another order may differ in their last digits, and then by those. */
+static const char *crowd_is_the_same(uint64_t seed)
+{
+	struct phases_result result[MANY], slow[MANY];
+	double carried[ROADS], slowly_carried[ROADS];
+	struct crowd c;
+
+	crowd_make(seed, &c);
+	assert_int_equal(phases_run(c.capacity, ROADS, c.job, MANY, result, carried), 0);
+	assert_int_equal(slow_phases_run(c.capacity, ROADS, c.job, MANY, slow, slowly_carried), 0);
+	for (unsigned int i = 0; i < MANY; i++) {
+		if (fabs(result[i].ended_s - slow[i].ended_s) > 1e-6)
+			return "a job ends at another time";
+		if (fabs(result[i].communicated_s - slow[i].communicated_s) > 1e-6)
+			return "a job communicates for another time";
+	}
+	for (unsigned int l = 0; l < ROADS; l++)
+		if (fabs(carried[l] - slowly_carried[l]) > 1e-6)
+			return "a link carries something else";
+	return NULL;
+}
+
+static void new_rates_for_those_who_compete_are_enough(void **state)
+{
+	run_seeds(CROWDS, crowd_is_the_same);
+}
+
+/* --- jobs that move and links that change ---------------------------------------------------- */
+
+static void until(struct phases *p, double until_s, uint32_t expected)
+{
+	uint32_t ended;
+
+	assert_int_equal(phases_go(p, until_s, &ended), 0);
+	assert_int_equal(ended, expected);
+}
+
+static void a_job_that_moves_sends_what_is_left_on_other_links(void **state)
+{
+	static const struct fair_use second = { .link = 1, .times = 2 };
+	const struct fair_flow moved = {
+		.use = &second, .uses = 1, .weight = 1, .limit = INFINITY
+	};
+	const struct phases_job job = job_of(0, 1, 40, 2);
+	const double capacity[] = { 10, 10 };
+	_cleanup_(phases_freep) struct phases *p = NULL;
+	double carried[2];
+
+	assert_int_equal(phases_open(capacity, 2, 1, &p), 0);
+	assert_int_equal(phases_begin(p, 0, &job), 0);
+	until(p, 2, PHASES_NONE); /* 10 of 40 are sent */
+	assert_int_equal(phases_move(p, 0, &moved, 3), 0);
+	phases_carried(p, carried);
+	assert_about(carried[0], 10);
+	until(p, INFINITY, 0);
+	assert_about(phases_now(p), 2 + 3 + 30 / 5. + 1 + 40 / 5.);
+	assert_about(phases_result(p, 0).communicated_s, 1 + 6 + 8);
+	phases_carried(p, carried);
+	assert_about(carried[0], 10);
+	assert_about(carried[1], 2 * 70);
+}
+
+static void a_link_that_fails_stops_its_jobs_until_it_is_back(void **state)
+{
+	const struct phases_job job[] = { job_of(0, 0, 40, 1), job_of(0, 1, 20, 1) };
+	const double capacity = 10;
+	_cleanup_(phases_freep) struct phases *p = NULL;
+	uint32_t ended;
+
+	assert_int_equal(phases_open(&capacity, 1, 2, &p), 0);
+	assert_int_equal(phases_begin(p, 0, &job[0]), 0);
+	assert_int_equal(phases_begin(p, 1, &job[1]), 0);
+	until(p, 2, PHASES_NONE); /* 10 and 5, and 5 */
+	assert_int_equal(phases_resize(p, 0, 0), 0);
+	assert_int_equal(phases_go(p, INFINITY, &ended), -EDEADLK);
+	until(p, 5, PHASES_NONE);
+	assert_int_equal(phases_resize(p, 0, 20), 0);
+	until(p, INFINITY, 1);
+	assert_about(phases_now(p), 5 + 1.5);
+	until(p, INFINITY, 0);
+	assert_about(phases_now(p), 5 + 1.5 + 10 / 20.);
+	assert_int_equal(phases_resize(p, 1, 20), -EINVAL);
+	assert_int_equal(phases_resize(p, 0, -1), -EINVAL);
+	assert_int_equal(phases_move(p, 0, &job[0].flow, 0), -EINVAL); /* has ended */
+}
+
+/* Whatever moves to where it was, or is resized to what it was, changes nothing. */
+static const char *moves_to_the_same_place_change_nothing(uint64_t seed)
+{
+	_cleanup_(phases_freep) struct phases *p = NULL;
+	struct phases_result slow[MANY];
+	uint32_t over = 0, ended;
+	struct crowd c;
+
+	crowd_make(seed, &c);
+	for (unsigned int i = 0; i < MANY; i++)
+		c.job[i].arrives_s = 0;
+	assert_int_equal(slow_phases_run(c.capacity, ROADS, c.job, MANY, slow, NULL), 0);
+	assert_int_equal(phases_open(c.capacity, ROADS, MANY, &p), 0);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(phases_begin(p, i, &c.job[i]), 0);
+	for (double now_s = 0.7; over < MANY; now_s += 0.7) {
+		uint32_t i = random_below(&seed, MANY), link = random_below(&seed, ROADS);
+
+		for (;;) {
+			assert_int_equal(phases_go(p, now_s, &ended), 0);
+			if (ended == PHASES_NONE)
+				break;
+			over++;
+			if (fabs(phases_now(p) - slow[ended].ended_s) > 1e-6)
+				return "a job ends at another time";
+		}
+		phases_move(p, i, &c.job[i].flow, 0);
+		assert_int_equal(phases_resize(p, link, c.capacity[link]), 0);
+	}
+	return NULL;
+}
+
+static void who_moves_to_the_same_place_loses_nothing(void **state)
+{
+	run_seeds(CROWDS, moves_to_the_same_place_change_nothing);
+}
+
 /* --- flows ----------------------------------------------------------------------------------- */
 
 /* Times of the link between two machines that have one cable. */
@@ -352,6 +516,10 @@ int main(void)
 		cmocka_unit_test(what_can_never_end_is_said),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(it_is_as_step_by_step),
+		cmocka_unit_test(new_rates_for_those_who_compete_are_enough),
+		cmocka_unit_test(a_job_that_moves_sends_what_is_left_on_other_links),
+		cmocka_unit_test(a_link_that_fails_stops_its_jobs_until_it_is_back),
+		cmocka_unit_test(who_moves_to_the_same_place_loses_nothing),
 		cmocka_unit_test(a_node_on_the_way_saves_what_the_hop_formula_says),
 		cmocka_unit_test(equal_paths_are_drawn),
 		cmocka_unit_test(a_job_without_a_way_is_refused),
