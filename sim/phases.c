@@ -184,6 +184,7 @@ void phases_free(struct phases *p)
 	free(p->search.job);
 	free(p->search.flow);
 	free(p->search.rate);
+	free(p->search.link);
 	free(p->search.capacity);
 	free(p->search.use);
 	free(p);
@@ -280,7 +281,11 @@ int phases_go(struct phases *p, double until_s, uint32_t *ret_ended)
 	return 0;
 }
 
+void phases_near(struct phases *p, unsigned int jobs) { p->near = jobs; }
+
 double phases_now(const struct phases *p) { return p->now_s; }
+
+uint32_t phases_left(const struct phases *p, uint32_t i) { return p->turn[i].iterations; }
 
 struct phases_result phases_result(const struct phases *p, uint32_t i) { return p->turn[i].result; }
 

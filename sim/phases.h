@@ -12,7 +12,7 @@
  * Each end of a phase is an event. Only jobs that compete with the one whose phase has ended get
  * other rates: those that communicate and share a link with it that is too small for all who
  * communicate there, and so on from them. Rates of all others stay what they are, so this is no
- * approximation, and a day of a thousand jobs takes seconds (docs/policies.md).
+ * approximation. Where hundreds of jobs compete, phases_near() is faster, and is one.
  */
 #ifndef TALLY_SIM_PHASES_H
 #define TALLY_SIM_PHASES_H
@@ -55,6 +55,13 @@ void phases_free(struct phases *p); /* or NULL */
 static inline void phases_freep(struct phases **p) { phases_free(*p); }
 
 /*
+ * From now on, no more jobs than this get new rates at an event, besides those that compete with
+ * the very job whose phase ends; the others keep theirs for the moment. 0, as it is at first: all
+ * that need to, and that is exact. docs/policies.md says how large the error is.
+ */
+void phases_near(struct phases *p, unsigned int jobs);
+
+/*
  * Goes on to the next end of a job, but not beyond `until_s`: *ret_ended is the job, or
  * PHASES_NONE: it is until_s now. Several jobs that end at one time are told one by one. -ENOMEM;
  * -EDEADLK: until_s is INFINITY, and no phase will ever end.
@@ -75,6 +82,9 @@ int phases_move(struct phases *p, uint32_t i, const struct fair_flow *flow, doub
 
 /* -EINVAL, -ENOMEM. */
 int phases_resize(struct phases *p, uint32_t link, double capacity);
+
+/* Iterations that a job still has to end. */
+uint32_t phases_left(const struct phases *p, uint32_t i);
 
 /* Of a job that has ended. */
 struct phases_result phases_result(const struct phases *p, uint32_t i);

@@ -30,7 +30,8 @@ struct turn {
 
 struct member {
 	uint32_t job;
-	double most; /* that it uses of the link, when it is alone */
+	double times; /* its rate is what it uses of the link */
+	double most; /* of the link, when it is alone */
 };
 
 /*
@@ -50,11 +51,12 @@ struct search {
 	uint64_t number;
 	uint32_t *job; /* [jobs] */
 	unsigned int jobs, links, uses;
-	double *capacity; /* [links] */
+	uint32_t *link; /* [links] */
+	double *capacity; /* [links]: for the jobs of the search */
 	struct fair_flow *flow;
 	double *rate;
 	struct fair_use *use;
-	size_t link_room, use_room;
+	size_t link_room, capacity_room, use_room;
 };
 
 struct phases {
@@ -66,6 +68,7 @@ struct phases {
 	uint32_t *heap; /* jobs, by ends_s */
 	unsigned int running;
 	struct search search;
+	unsigned int near; /* 0: no limit */
 	double now_s;
 	uint64_t events;
 };

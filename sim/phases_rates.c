@@ -39,7 +39,7 @@ static void weigh(struct phases *p, uint32_t link)
 		find_tight_uses(p, s->member[m].job);
 }
 
-static int add_member(struct shared *s, uint32_t i, double most)
+static int add_member(struct shared *s, uint32_t i, double times, double alone)
 {
 	if (s->members == s->room) {
 		uint32_t room = s->room ? 2 * s->room : 4;
@@ -50,7 +50,8 @@ static int add_member(struct shared *s, uint32_t i, double most)
 		s->member = member;
 		s->room = room;
 	}
-	s->member[s->members++] = (struct member){ .job = i, .most = most };
+	s->member[s->members++] =
+		(struct member){ .job = i, .times = times, .most = times * alone };
 	return 0;
 }
 
@@ -68,7 +69,7 @@ int phases_put_in(struct phases *p, uint32_t i)
 	if (!t->tight)
 		return -ENOMEM;
 	for (unsigned int u = 0; u < flow->uses && r == 0; u++)
-		r = add_member(&p->shared[flow->use[u].link], i, flow->use[u].times * t->alone);
+		r = add_member(&p->shared[flow->use[u].link], i, flow->use[u].times, t->alone);
 	for (unsigned int u = 0; u < flow->uses && r == 0; u++)
 		weigh(p, flow->use[u].link);
 	find_tight_uses(p, i);
@@ -134,7 +135,7 @@ static double used_now(const struct phases *p, const struct shared *s, uint32_t 
 	return used;
 }
 
-static int look_at(struct phases *p, uint32_t link, uint32_t centre)
+static int look_at(struct phases *p, uint32_t link, uint32_t centre, bool all)
 {
 	struct shared *s = &p->shared[link];
 	struct search *search = &p->search;
@@ -145,13 +146,14 @@ static int look_at(struct phases *p, uint32_t link, uint32_t centre)
 	s->local = PHASES_NONE;
 	if (!is_above(used_now(p, s, centre), p->capacity[link]))
 		return 0;
-	if (!has_room((void **)&search->capacity, &search->link_room, search->links,
-		      sizeof(*search->capacity)))
+	if (!has_room((void **)&search->link, &search->link_room, search->links,
+		      sizeof(*search->link)))
 		return -ENOMEM;
 	s->local = search->links;
-	search->capacity[search->links++] = p->capacity[link];
+	search->link[search->links++] = link;
 	for (uint32_t m = 0; m < s->members; m++)
-		if (p->turn[s->member[m].job].phase == COMMUNICATES)
+		if (p->turn[s->member[m].job].phase == COMMUNICATES &&
+		    (all || search->jobs < p->near))
 			affect(p, s->member[m].job);
 	return 0;
 }
@@ -162,7 +164,7 @@ static int look_from(struct phases *p, uint32_t i, uint32_t centre)
 	int r = 0;
 
 	for (unsigned int u = 0; u < t->tights && r == 0; u++)
-		r = look_at(p, t->job.flow.use[t->tight[u]].link, centre);
+		r = look_at(p, t->job.flow.use[t->tight[u]].link, centre, !p->near || i == centre);
 	return r;
 }
 
@@ -204,11 +206,38 @@ static int add_flow(struct phases *p, unsigned int n)
 	return 0;
 }
 
+/* What the jobs of the search can share; others have their rates, and keep them. */
+static double capacity_left(const struct phases *p, uint32_t link)
+{
+	const struct shared *s = &p->shared[link];
+	double left = p->capacity[link];
+
+	for (uint32_t m = 0; m < s->members && p->near; m++) {
+		const struct turn *t = &p->turn[s->member[m].job];
+
+		if (t->phase == COMMUNICATES && t->seen != p->search.number)
+			left -= s->member[m].times * t->rate;
+	}
+	return fmax(left, 0);
+}
+
+static int find_capacities(struct phases *p)
+{
+	struct search *s = &p->search;
+
+	for (unsigned int l = 0; l < s->links; l++) {
+		if (!has_room((void **)&s->capacity, &s->capacity_room, l, sizeof(*s->capacity)))
+			return -ENOMEM;
+		s->capacity[l] = capacity_left(p, s->link[l]);
+	}
+	return 0;
+}
+
 static int solve(struct phases *p)
 {
 	struct search *s = &p->search;
 	unsigned int first = 0;
-	int r = 0;
+	int r = find_capacities(p);
 
 	s->uses = 0;
 	for (unsigned int n = 0; n < s->jobs && r == 0; n++)

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "play.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "play_private.h"
+
+/* A failure that begins or ends. */
+struct change {
+	double at_s;
+	uint32_t failure;
+	bool begins;
+};
+
+/* A job, while it runs. */
+struct player {
+	struct fair_use *use; /* that `phases` has of it */
+	unsigned int uses;
+	bool runs, is_begun; /* is_begun: `phases` has it */
+	bool stands; /* it has no way */
+	bool is_placed; /* its tree counts; else the next decision finds one */
+};
+
+struct play {
+	const struct topology *topology;
+	const struct workload *workload;
+	const struct play_options *o;
+	struct why *why;
+	struct play_network network;
+	struct phases *phases;
+	struct player *player; /* [jobs] */
+	struct change *change; /* [changes]: by time */
+	unsigned int changes;
+	uint32_t *running; /* jobs in the order of their numbers: what policies are asked about, */
+	struct place_job *asked; /* in their words, */
+	struct place_tree *tree; /* and what they say */
+	unsigned int runs, ended;
+	bool *used; /* [machines]: has made sums */
+	struct play_result *result;
+};
+
+void play_free(struct play_result *r)
+{
+	if (!r)
+		return;
+	free(r->job);
+	free(r->link_bytes);
+	free(r->explained);
+	free(r);
+}
+
+static void play_close(struct play *p)
+{
+	for (unsigned int i = 0; p->player && i < p->workload->jobs; i++)
+		free(p->player[i].use);
+	play_network_close(&p->network);
+	phases_free(p->phases);
+	free(p->player);
+	free(p->change);
+	free(p->running);
+	free(p->asked);
+	free(p->tree);
+	free(p->used);
+	play_free(p->result);
+}
+
+static const char *name_of(const struct play *p, uint32_t i) { return p->workload->job[i].name; }
+
+/* --- deciding -------------------------------------------------------------------------------- */
+
+static struct place_job as_asked(const struct play *p, uint32_t i)
+{
+	const struct workload_job *j = &p->workload->job[i];
+
+	return (struct place_job){
+		.worker = j->worker,
+		.workers = j->workers,
+		.root = j->root,
+		.bytes = j->bytes,
+		.compute_s = j->compute_s,
+		.weight = j->weight,
+		.tenant = j->tenant,
+		.slots = j->slots,
+		.iterations = p->player[i].is_begun ? phases_left(p->phases, i) : j->iterations,
+		.now = p->player[i].is_placed ? &p->result->job[i].tree : NULL,
+	};
+}
+
+static struct place_problem problem_of(struct play *p)
+{
+	p->runs = 0;
+	for (uint32_t i = 0; i < p->workload->jobs; i++) {
+		if (!p->player[i].runs)
+			continue;
+		p->asked[p->runs] = as_asked(p, i);
+		p->running[p->runs++] = i;
+	}
+	return (struct place_problem){
+		.reach = p->network.reach, .job = p->asked, .jobs = p->runs, .options = p->o->place
+	};
+}
+
+/* Who runs stays where it is; of the new ones, those get their tree that still fit. */
+static int keep_those_who_run(struct play *p, const struct place_problem *problem)
+{
+	_cleanup_(freep) struct place_tree *wanted = calloc(p->runs + 1, sizeof(*wanted));
+	int r;
+
+	if (!wanted)
+		return -ENOMEM;
+	memcpy(wanted, p->tree, p->runs * sizeof(*wanted));
+	for (unsigned int n = 0; n < p->runs; n++)
+		if (problem->job[n].now)
+			p->tree[n] = *problem->job[n].now;
+	r = place_allowed(problem, p->tree);
+	if (r != -ENOSPC)
+		return r;
+	for (unsigned int n = 0; n < p->runs; n++)
+		if (!problem->job[n].now)
+			p->tree[n].nodes = 0;
+	for (unsigned int n = 0; n < p->runs; n++) {
+		if (problem->job[n].now)
+			continue;
+		p->tree[n] = wanted[n];
+		if (place_allowed(problem, p->tree) == 0)
+			continue;
+		p->tree[n].nodes = 0;
+		p->result->job[p->running[n]].without = true;
+	}
+	return 0;
+}
+
+/* The order of nodes does not matter where it says the same. */
+static bool is_same_tree(const struct place_tree *a, const struct place_tree *b)
+{
+	return a->nodes == b->nodes && !memcmp(a->node, b->node, a->nodes * sizeof(*a->node));
+}
+
+/* Why a job lies where it does: at the time when it is placed for the first time. */
+static int explain(struct play *p, const struct place_problem *problem)
+{
+	struct play_explained *e;
+	unsigned int n = 0;
+	int r;
+
+	while (n < p->runs && p->running[n] != p->o->explain)
+		n++;
+	if (n == p->runs || p->result->explained)
+		return 0;
+	e = p->result->explained = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->at_s = phases_now(p->phases);
+	e->beside = p->runs - 1;
+	r = place_explain(problem, p->tree, n, PLAY_CANDIDATES_MAX, e->candidate);
+	if (r < 0)
+		return r;
+	e->candidates = r;
+	return 0;
+}
+
+static int refuse_policy(struct play *p, int r)
+{
+	return why_say(p->why, r, "policy %s, when %u jobs ran: %s", p->o->policy->name, p->runs,
+		       r == -EAGAIN ? "not decided within the steps that are allowed"
+				    : strerror(-r));
+}
+
+/* --- flows ----------------------------------------------------------------------------------- */
+
+static struct fair_flow flow_of(const struct play *p, uint32_t i)
+{
+	const struct player *player = &p->player[i];
+
+	return (struct fair_flow){ .use = player->use,
+				   .uses = player->uses,
+				   .weight = p->workload->job[i].weight,
+				   .limit = player->stands ? 0 : INFINITY };
+}
+
+static bool is_same_way(const struct player *p, const struct fair_use *use, unsigned int uses,
+			bool stands)
+{
+	if (p->stands != stands || p->uses != uses)
+		return false;
+	for (unsigned int u = 0; u < uses; u++)
+		if (p->use[u].link != use[u].link || p->use[u].times != use[u].times)
+			return false;
+	return true;
+}
+
+/* The links of a job as its tree and the network are now; moved: it stands still meanwhile. */
+static int lead(struct play *p, uint32_t i, bool moved)
+{
+	const struct place_job asked = as_asked(p, i);
+	struct player *player = &p->player[i];
+	_cleanup_(freep) struct fair_use *use = NULL;
+	struct fair_flow flow;
+	unsigned int uses = 0;
+	int r = play_network_uses(&p->network, &asked, &p->result->job[i].tree, &p->o->place, &use,
+				  &uses);
+
+	if (r < 0 && r != -EHOSTUNREACH)
+		return r;
+	if (is_same_way(player, use, uses, r < 0) && !moved)
+		return 0;
+	/* `phases` lets go of the old links only when it has the new ones. */
+	_cleanup_(freep) struct fair_use *old = player->use;
+	player->use = TAKE_PTR(use);
+	player->uses = uses;
+	player->stands = r < 0;
+	flow = flow_of(p, i);
+	return phases_move(p->phases, i, &flow, moved ? p->o->place.move_s : 0);
+}
+
+/* The largest link that leaves a worker, by how many workers of the job are there. */
+static double rate_of_worker(const struct play *p, const struct workload_job *j, uint32_t machine)
+{
+	const struct graph *g = p->topology->graph;
+	unsigned int workers = 0;
+	double rate = 0;
+
+	for (uint32_t i = g->leaving_at[machine]; i < g->leaving_at[machine + 1]; i++)
+		rate = fmax(rate, g->link[g->leaving[i]].capacity);
+	for (unsigned int w = 0; w < j->workers; w++)
+		workers += j->worker[w] == machine;
+	return rate / workers;
+}
+
+static double ideal_s(const struct play *p, const struct workload_job *j)
+{
+	double rate = INFINITY;
+
+	for (unsigned int w = 0; w < j->workers; w++)
+		rate = fmin(rate, rate_of_worker(p, j, j->worker[w]));
+	return j->iterations * (j->compute_s + j->bytes / rate);
+}
+
+static int begin(struct play *p, uint32_t i)
+{
+	const struct workload_job *j = &p->workload->job[i];
+	const struct place_job asked = as_asked(p, i);
+	struct player *player = &p->player[i];
+	struct phases_job job = { .compute_s = j->compute_s,
+				  .bytes = j->bytes,
+				  .iterations = j->iterations };
+	int r = play_network_uses(&p->network, &asked, &p->result->job[i].tree, &p->o->place,
+				  &player->use, &player->uses);
+
+	if (r == -EHOSTUNREACH && !p->network.failed)
+		return why_say(
+			p->why, -EINVAL,
+			j->root == GRAPH_NONE
+				? "job %s: policy %s gives it no node, and it has no root that "
+				  "could make the results: root=any"
+				: "job %s: policy %s: the network has no way for it",
+			j->name, p->o->policy->name);
+	if (r < 0 && r != -EHOSTUNREACH)
+		return r;
+	player->stands = r < 0;
+	p->result->job[i].ideal_s = ideal_s(p, j);
+	job.flow = flow_of(p, i);
+	player->is_begun = true;
+	return phases_begin(p->phases, i, &job);
+}
+
+/* What has been decided becomes what is: of job `n` of those that were asked about. */
+static int follow(struct play *p, unsigned int n, bool begins)
+{
+	uint32_t i = p->running[n];
+	struct play_job *job = &p->result->job[i];
+	bool other = !is_same_tree(&job->tree, &p->tree[n]);
+
+	job->tree = p->tree[n];
+	p->player[i].is_placed = true;
+	for (unsigned int t = 0; t < job->tree.nodes; t++)
+		p->used[job->tree.node[t].machine] = true;
+	if (begins)
+		return begin(p, i);
+	job->moved += other;
+	return lead(p, i, other);
+}
+
+/* All jobs from `first` on, below `end`, begin; others may move. */
+static int decide(struct play *p, uint32_t first, uint32_t end)
+{
+	struct place_problem problem = problem_of(p);
+	unsigned int without;
+	int r = place_decide(p->o->policy, &problem, p->tree, &without);
+
+	if (r < 0)
+		return refuse_policy(p, r);
+	/* A job that runs gets its tree again, even if a policy has forgotten where it lies. */
+	if (!p->o->moves)
+		r = keep_those_who_run(p, &problem);
+	if (r == 0)
+		r = explain(p, &problem);
+	for (unsigned int n = 0; n < p->runs && r == 0; n++)
+		if (p->running[n] >= first || p->o->moves || !p->player[p->running[n]].is_placed)
+			r = follow(p, n, p->running[n] >= first && p->running[n] < end);
+	return r;
+}
+
+/* --- what happens ---------------------------------------------------------------------------- */
+
+static int arrive(struct play *p, uint32_t *next)
+{
+	const struct workload *w = p->workload;
+	uint32_t first = *next, end = first;
+
+	while (end < w->jobs && w->job[end].arrives_s <= phases_now(p->phases))
+		p->player[end++].runs = true;
+	*next = end;
+	return decide(p, first, end);
+}
+
+/* Jobs whose tree has no way any more are placed anew; the others only find their ways. */
+static int change(struct play *p, const struct change *c, uint32_t begun)
+{
+	const struct workload_failure *f = &p->workload->failure[c->failure];
+	bool lost = false;
+	int r = play_network_fail(&p->network, f, c->begins, p->phases);
+
+	for (uint32_t i = 0; i < begun && r == 0; i++) {
+		if (!p->player[i].runs)
+			continue;
+		r = lead(p, i, false);
+		p->player[i].is_placed = !p->player[i].stands;
+		lost |= p->player[i].stands;
+	}
+	return r == 0 && (lost || p->o->moves) ? decide(p, begun, begun) : r;
+}
+
+static void end(struct play *p, uint32_t i)
+{
+	struct play_job *job = &p->result->job[i];
+	struct phases_result r = phases_result(p->phases, i);
+
+	job->ended_s = r.ended_s;
+	job->communicated_s = r.communicated_s;
+	for (unsigned int u = 0; u < p->player[i].uses; u++)
+		job->links += p->player[i].use[u].times;
+	p->player[i].runs = p->player[i].is_begun = false;
+	p->ended++;
+	if (p->o->progress)
+		p->o->progress(p->o->context, p->ended, r.ended_s);
+}
+
+static int stuck(struct play *p)
+{
+	uint32_t i = 0;
+
+	while (!p->player[i].runs || !p->player[i].stands)
+		if (++i == p->workload->jobs)
+			return why_say(p->why, -EDEADLK,
+				       "jobs will never end: no link carries them");
+	return why_say(p->why, -EDEADLK,
+		       "job %s will never end: it has no way, and nothing will "
+		       "be repaired any more",
+		       name_of(p, i));
+}
+
+static int go_until(struct play *p, double until_s)
+{
+	uint32_t ended;
+	int r;
+
+	while ((r = phases_go(p->phases, until_s, &ended)) == 0 && ended != PHASES_NONE)
+		end(p, ended);
+	return r == -EDEADLK ? stuck(p) : r;
+}
+
+static int run(struct play *p)
+{
+	const struct workload *w = p->workload;
+	uint32_t job = 0;
+	unsigned int next = 0;
+	int r = 0;
+
+	while (r == 0 && p->ended < w->jobs) {
+		double arrives_s = job < w->jobs ? w->job[job].arrives_s : INFINITY;
+		double changes_s = next < p->changes ? p->change[next].at_s : INFINITY;
+
+		r = go_until(p, fmin(arrives_s, changes_s));
+		if (r < 0 || p->ended == w->jobs)
+			break;
+		r = changes_s <= arrives_s ? change(p, &p->change[next++], job) : arrive(p, &job);
+	}
+	return r;
+}
+
+/* --- from the beginning to the end ----------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->at_s != y->at_s)
+		return x->at_s < y->at_s ? -1 : 1;
+	return (x->failure > y->failure) - (x->failure < y->failure);
+}
+
+static int prepare(struct play *p)
+{
+	const struct workload *w = p->workload;
+	const struct graph *g = p->topology->graph;
+	_cleanup_(freep) double *capacity = calloc(g->links + 1, sizeof(*capacity));
+	int r = play_network_open(p->topology, &p->network);
+
+	p->player = calloc(w->jobs + 1, sizeof(*p->player));
+	p->running = calloc(w->jobs + 1, sizeof(*p->running));
+	p->asked = calloc(w->jobs + 1, sizeof(*p->asked));
+	p->tree = calloc(w->jobs + 1, sizeof(*p->tree));
+	p->used = calloc(g->machines + 1, sizeof(*p->used));
+	p->change = calloc(2 * w->failures + 1, sizeof(*p->change));
+	p->result = calloc(1, sizeof(*p->result));
+	if (r < 0 || !capacity || !p->player || !p->running || !p->asked || !p->tree || !p->used ||
+	    !p->change || !p->result)
+		return r < 0 ? r : -ENOMEM;
+	p->result->job = calloc(w->jobs + 1, sizeof(*p->result->job));
+	p->result->link_bytes = calloc(g->links + 1, sizeof(*p->result->link_bytes));
+	if (!p->result->job || !p->result->link_bytes)
+		return -ENOMEM;
+	for (unsigned int f = 0; f < w->failures; f++) {
+		const struct workload_failure *of = &w->failure[f];
+
+		p->change[p->changes++] = (struct change){ of->at_s, f, true };
+		p->change[p->changes++] = (struct change){ of->at_s + of->for_s, f, false };
+	}
+	qsort(p->change, p->changes, sizeof(*p->change), by_time);
+	for (uint32_t l = 0; l < g->links; l++)
+		capacity[l] = g->link[l].capacity;
+	r = phases_open(capacity, g->links, w->jobs, &p->phases);
+	if (r == 0)
+		phases_near(p->phases, p->o->near);
+	return r;
+}
+
+static void finish(struct play *p)
+{
+	struct play_result *r = p->result;
+
+	r->policy = p->o->policy;
+	r->ended_s = phases_now(p->phases);
+	r->events = phases_events(p->phases);
+	for (uint32_t m = 0; m < p->topology->graph->machines; m++)
+		r->nodes += p->used[m];
+	phases_carried(p->phases, r->link_bytes);
+}
+
+int play(const struct topology *t, const struct workload *w, const struct play_options *o,
+	 struct play_result **ret, struct why *why)
+{
+	_cleanup_(play_close) struct play p = { .topology = t, .workload = w, .o = o, .why = why };
+	int r;
+
+	why->text[0] = '\0';
+	r = prepare(&p);
+	if (r == -E2BIG)
+		return why_say(why, r,
+			       "the network has more than %d switches, or hosts with more "
+			       "than one cable",
+			       REACH_INNER_MAX);
+	if (r == 0)
+		r = run(&p);
+	if (r < 0)
+		return why->text[0] ? r : why_say(why, r, "%s", strerror(-r));
+	finish(&p);
+	*ret = TAKE_PTR(p.result);
+	return 0;
+}
