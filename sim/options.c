@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "draw.h"
+
+const char OPTIONS_HELP_TEXT[] =
+	"usage: tally-sim run --network NETWORK --workload FILE --placement POLICY,... [options]\n"
+	"       tally-sim policies | networks | models    what there is\n"
+	"\n"
+	"Runs the jobs of a workload in a network, once under each policy, and compares.\n"
+	"\n"
+	"      --network NETWORK   a shape such as fat-tree:k=8,rate=100gbit; or a file, known by a\n"
+	"                          dot or a slash in its name: the testbed's format, or GraphML\n"
+	"                          where the name ends in .graphml\n"
+	"      --workload FILE     jobs and failures\n"
+	"      --placement LIST    policies, with commas between them\n"
+	"      --seed N            of all that is by chance (1)\n"
+	"      --nodes N           at most so many nodes sum at a time (any)\n"
+	"      --node-jobs N       at most so many jobs a node (any)\n"
+	"      --tree N            at most so many nodes a job (16)\n"
+	"      --distance X        of tapina: how far workers may be on average, in links (3)\n"
+	"      --near N            at each event, at most N jobs get new rates besides direct\n"
+	"                          competitors (16); all: all that need to, which is exact\n"
+	"      --moves             jobs may be moved while they run\n"
+	"      --move-seconds X    a job that gets another tree stands still so long (1)\n"
+	"      --explain JOB       why the job lies where it lies, with what was weighed\n"
+	"      --json, --csv       for programs: all, or a line for each policy and job\n"
+	"      --progress          a bar on standard error, even if that is no terminal\n"
+	"  -h, --help              print this help\n"
+	"\n"
+	"Exit codes: 0 success, 1 failed, 2 wrong usage or a wrong network or workload.\n";
+
+enum kind {
+	FLAG,
+	TEXT,
+	WHOLE, /* uint32_t */
+	NEAR, /* the same, or all */
+	SEED,
+	REAL,
+	POLICIES,
+};
+
+static const struct option_row {
+	const char *name; /* the first member: errors list names from the table itself */
+	enum kind kind;
+	size_t offset;
+	uint32_t max; /* of WHOLE; at least 1 */
+} rows[] = {
+	{ "--network", TEXT, offsetof(struct options, network), 0 },
+	{ "--workload", TEXT, offsetof(struct options, workload), 0 },
+	{ "--placement", POLICIES, 0, 0 },
+	{ "--seed", SEED, offsetof(struct options, seed), 0 },
+	{ "--nodes", WHOLE, offsetof(struct options, place.nodes_max), UINT32_MAX },
+	{ "--node-jobs", WHOLE, offsetof(struct options, place.jobs_max), UINT32_MAX },
+	{ "--tree", WHOLE, offsetof(struct options, place.tree_max), PLACE_NODES_MAX },
+	{ "--distance", REAL, offsetof(struct options, place.distance_max), 0 },
+	{ "--near", NEAR, offsetof(struct options, near), 65536 },
+	{ "--moves", FLAG, offsetof(struct options, moves), 0 },
+	{ "--move-seconds", REAL, offsetof(struct options, place.move_s), 0 },
+	{ "--explain", TEXT, offsetof(struct options, explain), 0 },
+	{ "--json", FLAG, offsetof(struct options, json), 0 },
+	{ "--csv", FLAG, offsetof(struct options, csv), 0 },
+	{ "--progress", FLAG, offsetof(struct options, progress), 0 },
+};
+
+enum {
+	ROWS = sizeof(rows) / sizeof(*rows),
+};
+
+/* A word that is none of a table, and what was probably meant, or all that there is. */
+static int refuse_word(struct why *why, const char *what, const char *word, const void *table,
+		       size_t count, size_t size)
+{
+	char quoted[TEXT_QUOTED_BYTES], list[TEXT_LIST_BYTES];
+	const char *nearest = text_nearest(table, count, size, word);
+
+	text_quote(word, strlen(word), quoted);
+	if (nearest)
+		return why_say(why, -EINVAL, "no %s %s: is %s meant?", what, quoted, nearest);
+	return why_say(why, -EINVAL, "no %s %s: there are %s", what, quoted,
+		       text_list(table, count, size, list));
+}
+
+static int take_policy(struct options *o, const char *name, struct why *why)
+{
+	const struct place_policy *policy = place_policy_find(name);
+
+	if (!policy)
+		return refuse_word(why, "policy", name, PLACE_POLICIES, PLACE_POLICIES_COUNT,
+				   sizeof(*PLACE_POLICIES));
+	for (unsigned int i = 0; i < o->policies; i++)
+		if (o->policy[i] == policy)
+			return why_say(why, -EINVAL, "--placement: %s is named twice", name);
+	if (o->policies == OPTIONS_POLICIES_MAX)
+		return why_say(why, -EINVAL, "--placement: at most %d policies",
+			       OPTIONS_POLICIES_MAX);
+	o->policy[o->policies++] = policy;
+	return 0;
+}
+
+static int take_policies(struct options *o, const char *names, struct why *why)
+{
+	char name[64];
+	int r = 0;
+
+	o->policies = 0;
+	for (const char *at = names; r == 0 && at;
+	     at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+		r = take_policy(o, name, why);
+	}
+	return r;
+}
+
+static int take(struct options *o, const struct option_row *row, const char *text, struct why *why)
+{
+	char *member = (char *)o + row->offset, quoted[TEXT_QUOTED_BYTES];
+	uint32_t whole;
+
+	text_quote(text, strlen(text), quoted);
+	switch (row->kind) {
+	case FLAG:
+		*(bool *)member = true;
+		return 0;
+	case TEXT:
+		*(const char **)member = text;
+		return *text ? 0 : why_say(why, -EINVAL, "%s: a text is missing", row->name);
+	case NEAR:
+		if (!strcmp(text, "all")) {
+			memset(member, 0, sizeof(whole));
+			return 0;
+		}
+		/* fall through */
+	case WHOLE:
+		if (!text_u32(text, row->max, &whole) || whole == 0)
+			return why_say(why, -EINVAL, "%s %s: %sa number from 1 to %u", row->name,
+				       quoted, row->kind == NEAR ? "all, or " : "", row->max);
+		memcpy(member, &whole, sizeof(whole));
+		return 0;
+	case SEED:
+		if (text_number(text, false, UINT64_MAX, (uint64_t *)member))
+			return 0;
+		return why_say(why, -EINVAL, "%s %s: a number from 0 to 2^64 - 1", row->name,
+			       quoted);
+	case REAL:
+		if (draw_number(text, (double *)member))
+			return 0;
+		return why_say(why, -EINVAL, "%s %s: a number such as 2 or 0.5", row->name, quoted);
+	case POLICIES:
+		return take_policies(o, text, why);
+	}
+	return -EINVAL;
+}
+
+static const struct option_row *find_row(const char *word, size_t length)
+{
+	for (size_t i = 0; i < ROWS; i++)
+		if (strlen(rows[i].name) == length && !memcmp(rows[i].name, word, length))
+			return &rows[i];
+	return NULL;
+}
+
+/* "--name VALUE" or "--name=VALUE"; *at is the word, and then the last one that was taken. */
+static int take_option(struct options *o, int words, const char *const *word, int *at,
+		       struct why *why)
+{
+	const char *name = word[*at], *equals = strchr(name, '=');
+	const struct option_row *row = find_row(name, strcspn(name, "="));
+	char shown[64];
+
+	snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(name, "="), name);
+	if (!row)
+		return refuse_word(why, "option", shown, rows, ROWS, sizeof(*rows));
+	if (row->kind == FLAG && equals)
+		return why_say(why, -EINVAL, "%s takes no value", row->name);
+	if (row->kind != FLAG && !equals && ++*at == words)
+		return why_say(why, -EINVAL, "%s: its value is missing", row->name);
+	return take(o, row, row->kind == FLAG ? "" : equals ? equals + 1 : word[*at], why);
+}
+
+static int check_run(const struct options *o, struct why *why)
+{
+	if (!o->network || !o->workload || !o->policies)
+		return why_say(why, -EINVAL, "%s is needed",
+			       !o->network    ? "--network"
+			       : !o->workload ? "--workload"
+					      : "--placement");
+	if (o->json && o->csv)
+		return why_say(why, -EINVAL, "--json and --csv exclude each other");
+	return 0;
+}
+
+static int find_verb(const char *word, enum options_verb *ret, struct why *why)
+{
+	static const char *const verbs[] = { "run", "policies", "networks", "models" };
+
+	*ret = OPTIONS_HELP;
+	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+		return 0;
+	for (size_t i = 0; i < OPTIONS_HELP; i++) {
+		*ret = (enum options_verb)i;
+		if (!strcmp(word, verbs[i]))
+			return 0;
+	}
+	return refuse_word(why, "command", word, verbs, OPTIONS_HELP, sizeof(*verbs));
+}
+
+int options_parse(int words, const char *const *word, struct options *ret, struct why *why)
+{
+	struct options o = { .place = PLACE_OPTIONS, .seed = 1, .near = 16 };
+	int r = words > 1 ? find_verb(word[1], &o.verb, why)
+			  : why_say(why, -EINVAL, "a command is needed: tally-sim run ...");
+
+	for (int at = 2; at < words && r == 0 && o.verb != OPTIONS_HELP; at++) {
+		if (!strcmp(word[at], "--help") || !strcmp(word[at], "-h"))
+			o.verb = OPTIONS_HELP;
+		else if (o.verb != OPTIONS_RUN)
+			r = why_say(why, -EINVAL, "%s takes no options", word[1]);
+		else
+			r = take_option(&o, words, word, &at, why);
+	}
+	if (r == 0 && o.verb == OPTIONS_RUN)
+		r = check_run(&o, why);
+	if (r < 0)
+		return r;
+	o.place.seed = o.seed;
+	*ret = o;
+	return 0;
+}
