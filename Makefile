@@ -280,7 +280,7 @@ $(BUILD)/sanitized/tallyd: $(BUILD)/sanitized/agent/tallyd.o $(BUILD)/sanitized.
 
 $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
-	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk -lexpat
 
 # Tests in which memory runs out (tests/unit/scarce.h).
 SCARCE := $(addprefix $(BUILD)/tests/unit/,test_place test_place_again test_route test_split)

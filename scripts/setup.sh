@@ -15,11 +15,12 @@ packages=(
 	clang-19 llvm-19 bpftool
 	libbpf-dev libxdp-dev libelf-dev zlib1g-dev libnl-3-dev libnl-route-3-dev
 	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev libcap-ng-dev
+	libglpk-dev libexpat1-dev
 	iproute2
 )
 [[ ${1-} == @(build|client) ]] || packages+=(
 	# to test: units, fuzzers, analysers
-	libcmocka-dev libglpk-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
+	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
 	strace systemd spin
 	# to run: testbed, demo

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Networks in GraphML (graphml.graphdrawing.org), as topologyzoo and many tools write them: nodes
+ * and edges, and data of keys that we know by their names. An edge is a cable, whatever its
+ * direction. Entities, and with them bombs of entities, are refused.
+ */
+#include "graphml.h"
+
+#include <errno.h>
+#include <expat.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builder.h"
+#include "common/owned.h"
+#include "common/text.h"
+
+enum {
+	ID_BYTES = 64,
+	VALUE_BYTES = 64,
+	KEYS = 64, /* that are declared */
+};
+
+/* What data of a machine or a cable may say. */
+enum meaning {
+	NOTHING,
+	KIND,
+	RATE,
+	SLOTS,
+};
+
+static const struct {
+	const char *name;
+	enum meaning meaning;
+} names[] = { { "kind", KIND }, { "rate", RATE }, { "slots", SLOTS } };
+
+struct named {
+	char id[ID_BYTES];
+	uint32_t machine;
+	unsigned int line;
+};
+
+struct reader {
+	XML_Parser xml;
+	struct builder b;
+	void *machines; /* tree of struct named */
+	struct {
+		char id[ID_BYTES];
+		enum meaning meaning;
+	} key[KEYS];
+	unsigned int keys;
+	bool in_node, in_edge;
+	enum meaning meaning; /* of the <data> that we are in */
+	char value[VALUE_BYTES];
+	size_t value_length;
+	uint32_t machine, end[2]; /* of the node or edge that we are in */
+	double rate;
+	struct why *why;
+	int error;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->id, ((const struct named *)b)->id);
+}
+
+static void reader_free(struct reader *r)
+{
+	builder_free(&r->b);
+	tdestroy(r->machines, free);
+	if (r->xml)
+		XML_ParserFree(r->xml);
+}
+
+/* The first error stays; the rest of the text is not looked at. */
+static void refuse(struct reader *r, const char *word, const char *what)
+{
+	char quoted[TEXT_QUOTED_BYTES];
+
+	if (r->error)
+		return;
+	r->error = why_say(r->why, -EINVAL, "line %lu: %s: %s", XML_GetCurrentLineNumber(r->xml),
+			   text_quote(word, strlen(word), quoted), what);
+	XML_StopParser(r->xml, XML_FALSE);
+}
+
+static void lack_memory(struct reader *r)
+{
+	r->error = r->error ? r->error : why_say(r->why, -ENOMEM, "out of memory");
+	XML_StopParser(r->xml, XML_FALSE);
+}
+
+/* Of an element; "" where it has none. */
+static const char *attribute(const char **attributes, const char *name)
+{
+	for (; attributes[0]; attributes += 2)
+		if (!strcmp(attributes[0], name))
+			return attributes[1];
+	return "";
+}
+
+/* --- elements -------------------------------------------------------------------------------- */
+
+static void begin_key(struct reader *r, const char **attributes)
+{
+	const char *id = attribute(attributes, "id"), *name = attribute(attributes, "attr.name");
+
+	if (r->keys == KEYS || strlen(id) >= ID_BYTES)
+		return refuse(r, id, "more than 64 keys, or an id of more than 63 bytes");
+	snprintf(r->key[r->keys].id, ID_BYTES, "%s", id);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(names[i].name, name))
+			r->key[r->keys].meaning = names[i].meaning;
+	r->keys++;
+}
+
+/* Its id is its name. */
+static void begin_node(struct reader *r, const char **attributes)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
+	_cleanup_(freep) struct named *n = calloc(1, sizeof(*n));
+	const char *id = attribute(attributes, "id");
+	struct named **found;
+
+	if (!n)
+		return lack_memory(r);
+	if (!*id || strlen(id) >= TOPOLOGY_NAME_BYTES || id[strspn(id, allowed)])
+		return refuse(r, id, "an id of a node has 1 to 31 letters, digits, dots or _");
+	snprintf(n->id, sizeof(n->id), "%s", id);
+	n->line = (unsigned int)XML_GetCurrentLineNumber(r->xml);
+	found = tsearch(n, &r->machines, by_id);
+	if (!found)
+		return lack_memory(r);
+	if (*found != n)
+		return refuse(r, id, "another node has this id");
+	n->machine = r->machine = builder_machine(&r->b, GRAPH_NODE, "%s", id);
+	r->in_node = true;
+	TAKE_PTR(n);
+}
+
+static void begin_edge(struct reader *r, const char **attributes)
+{
+	static const char *const ends[] = { "source", "target" };
+
+	for (int i = 0; i < 2; i++) {
+		const char *id = attribute(attributes, ends[i]);
+		struct named key = { 0 }, **found;
+
+		snprintf(key.id, sizeof(key.id), "%s", id);
+		found = strlen(id) < ID_BYTES ? tfind(&key, &r->machines, by_id) : NULL;
+		if (!found)
+			return refuse(r, id, "no node above has this id");
+		r->end[i] = (*found)->machine;
+	}
+	if (r->end[0] == r->end[1])
+		return refuse(r, attribute(attributes, "source"), "an edge to itself");
+	r->in_edge = true;
+	r->rate = 0;
+}
+
+static void begin_data(struct reader *r, const char **attributes)
+{
+	const char *id = attribute(attributes, "key");
+
+	r->meaning = NOTHING;
+	r->value_length = 0;
+	for (unsigned int i = 0; i < r->keys && (r->in_node || r->in_edge); i++)
+		if (!strcmp(r->key[i].id, id))
+			r->meaning = r->key[i].meaning;
+}
+
+static void begin(void *context, const char *name, const char **attributes)
+{
+	struct reader *r = context;
+
+	if (!strcmp(name, "key"))
+		begin_key(r, attributes);
+	else if (!strcmp(name, "node"))
+		begin_node(r, attributes);
+	else if (!strcmp(name, "edge"))
+		begin_edge(r, attributes);
+	else if (!strcmp(name, "data"))
+		begin_data(r, attributes);
+	else if (!strcmp(name, "hyperedge"))
+		refuse(r, name, "cables have two ends");
+}
+
+static void text(void *context, const char *bytes, int length)
+{
+	struct reader *r = context;
+
+	if (r->meaning == NOTHING)
+		return;
+	if (r->value_length + (size_t)length >= VALUE_BYTES)
+		return refuse(r, "data", "longer than 63 bytes");
+	memcpy(r->value + r->value_length, bytes, (size_t)length);
+	r->value_length += (size_t)length;
+}
+
+static void take_kind(struct reader *r, const char *word)
+{
+	static const char *const words[] = { "host", "node", "switch" };
+	struct graph_machine *m = &r->b.machine[r->machine];
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(word, words[i]) != 0)
+			continue;
+		m->kind = (enum graph_kind)i;
+		m->slots = i == GRAPH_NODE ? m->slots : 0;
+		return;
+	}
+	refuse(r, word, "kind: host, node or switch");
+}
+
+static void end_data(struct reader *r)
+{
+	const char *word = r->value;
+
+	r->value[r->value_length] = '\0';
+	word += strspn(word, " \t\r\n");
+	r->value[word - r->value + strcspn(word, " \t\r\n")] = '\0';
+	if (r->meaning == KIND && r->in_node)
+		take_kind(r, word);
+	else if (r->meaning == RATE && r->in_edge && !topology_rate(word, &r->rate))
+		refuse(r, word, "no rate such as 100mbit or 1gbit");
+	else if (r->meaning == SLOTS && r->in_node &&
+		 !text_u32(word, UINT32_MAX, &r->b.machine[r->machine].slots))
+		refuse(r, word, "no number of slots");
+	r->meaning = NOTHING;
+}
+
+static void end(void *context, const char *name)
+{
+	struct reader *r = context;
+
+	if (!strcmp(name, "data")) {
+		end_data(r);
+	} else if (!strcmp(name, "node")) {
+		r->in_node = false;
+	} else if (!strcmp(name, "edge") && r->in_edge) {
+		builder_cable(&r->b, r->end[0], r->end[1], r->rate);
+		r->in_edge = false;
+	}
+	if (r->b.error && !r->error)
+		r->error = why_say(r->why, r->b.error,
+				   r->b.error == -E2BIG ? "too many machines or links"
+							: "out of memory");
+	if (r->error)
+		XML_StopParser(r->xml, XML_FALSE);
+}
+
+static void refuse_entity(void *context, const char *name, int is_parameter, const char *value,
+			  int length, const char *base, const char *system, const char *public,
+			  const char *notation)
+{
+	refuse(context, name, "entities are not read");
+}
+
+int topology_graphml(const char *bytes, size_t length, const struct topology_defaults *defaults,
+		     struct topology **ret, struct why *why)
+{
+	_cleanup_(reader_free) struct reader r = { .b.defaults = *defaults, .why = why };
+	int error;
+
+	r.xml = XML_ParserCreate(NULL);
+	if (!r.xml)
+		return why_say(why, -ENOMEM, "out of memory");
+	if (length > INT32_MAX)
+		return why_say(why, -E2BIG, "line 1: larger than 2 GiB");
+	XML_SetUserData(r.xml, &r);
+	XML_SetElementHandler(r.xml, begin, end);
+	XML_SetCharacterDataHandler(r.xml, text);
+	XML_SetEntityDeclHandler(r.xml, refuse_entity);
+	if (XML_Parse(r.xml, bytes, (int)length, XML_TRUE) == XML_STATUS_ERROR && !r.error)
+		return why_say(why, -EINVAL, "line %lu: %s", XML_GetCurrentLineNumber(r.xml),
+			       XML_ErrorString(XML_GetErrorCode(r.xml)));
+	if (r.error)
+		return r.error;
+	if (!r.b.machines)
+		return why_say(why, -EINVAL, "line %lu: the text ends, and no node was in it",
+			       XML_GetCurrentLineNumber(r.xml));
+	error = builder_end(&r.b, ret);
+	return error < 0 ? why_say(why, error, "out of memory") : 0;
+}
