@@ -20,7 +20,7 @@ COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/policy/%,$(wildcard agent/*.c agent/*/*.c spill/*.c))
 POLICY  := $(wildcard agent/policy/*.c)
-SIM     := $(wildcard sim/*.c)
+SIM     := $(filter-out sim/tally_sim.c,$(wildcard sim/*.c))
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
@@ -36,10 +36,10 @@ E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/peering.md docs/job-file.md \
-	docs/trees.md man/tallyd.yaml.5
+	docs/trees.md docs/simulator.md man/tallyd.yaml.5
 SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h port.skel.h)
-PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf train \
-	   testbed-cable)
+PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf tally-sim \
+	   train testbed-cable)
 
 # What `make install` puts where: MODE:SOURCE:TARGET. DESTDIR is for those who make packages;
 # PREFIX=/usr/local keeps beside the distribution's own. The configuration is in /etc in any case.
@@ -60,7 +60,8 @@ CLIENT_INSTALLED = 755:$(BUILD)/tally-perf:$(PREFIX)/bin/tally-perf \
 	$(call manual,libtally.3 tally-perf.1)
 INSTALLED = $(CLIENT_INSTALLED) \
 	$(foreach p,tallyd tally-node,755:$(BUILD)/$(p):$(PREFIX)/sbin/$(p)) \
-	755:$(BUILD)/tallyctl:$(PREFIX)/bin/tallyctl \
+	$(foreach p,tallyctl tally-sim,755:$(BUILD)/$(p):$(PREFIX)/bin/$(p)) \
+	644:examples/day.workload:$(PREFIX)/share/tally/day.workload \
 	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
 	644:$(BUILD)/packaging/tallyd.service:$(PREFIX)/lib/systemd/system/tallyd.service \
 	644:packaging/sysusers.conf:$(PREFIX)/lib/sysusers.d/tally.conf \
@@ -241,6 +242,11 @@ $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 
 $(BUILD)/tally-perf: $(call objects,$(wildcard perf/*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
+# GLPK is under the GPL, version 3 (docs/decisions/0026): nothing else is linked with it.
+$(BUILD)/sim.a: $(call objects,$(SIM) $(POLICY))
+	$(call say,AR  )rm -f $@ && ar rcs $@ $^
+$(BUILD)/tally-sim: $(call objects,sim/tally_sim.c) $(BUILD)/sim.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
 $(BUILD)/train: $(call objects,examples/train.c examples/model.c examples/dataset.c) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lz -lm
 
@@ -248,7 +254,7 @@ $(call objects,tests/testbed/cable.c): $(BUILD)/tests/testbed/cable.skel.h
 $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
-$(BUILD)/tally-keys: $(call objects,tools/keys.c) $(BUILD)/agent.a $(BUILD)/libtally.a
+$(BUILD)/tally-keys: $(call objects,tools/keys.c) $(BUILD)/sim.a $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -Wl,--as-needed $(LIBRARIES)
 $(BUILD)/tally-vectors: $(call objects,tools/vectors.c tools/vectors_world.c) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm

@@ -25,6 +25,7 @@
 #include "common/jobfile.h"
 #include "common/joining.h"
 #include "common/keys.h"
+#include "sim/workload.h"
 
 enum {
 	TEXT_BYTES = 1024,
@@ -237,6 +238,8 @@ static bool list_print(const char *name, bool manual)
 		{ "leaving", &joining_leave_keys },   { "run", &joining_run_keys },
 		{ "question", &paths_question_keys }, { "view", &paths_view_keys },
 		{ "tree", &tree_node_keys },	      { "document", &document_keys },
+		{ "job", &workload_job_keys },	      { "jobs", &workload_jobs_keys },
+		{ "fail", &workload_fail_keys },      { "failures", &workload_failures_keys },
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tally-sim: reads the network and the workload, runs each policy, and reports. */
+#include <err.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/owned.h"
+#include "graphml.h"
+#include "models.h"
+#include "options.h"
+#include "report.h"
+
+enum {
+	EXIT_USAGE = 2,
+	NETWORK_BYTES_MAX = 64 << 20,
+	BAR_COLUMNS = 40,
+};
+
+struct simulation {
+	struct options options;
+	struct topology *topology;
+	struct workload *workload;
+	struct play_result *result[OPTIONS_POLICIES_MAX];
+	struct play_figures figures[OPTIONS_POLICIES_MAX];
+	struct report report;
+	struct play_options play;
+	unsigned int shown; /* percent, on the bar */
+};
+
+static void simulation_close(struct simulation *s)
+{
+	for (unsigned int p = 0; p < s->options.policies; p++)
+		play_free(s->result[p]);
+	workload_free(s->workload);
+	topology_free(s->topology);
+}
+
+/* --- what is read ---------------------------------------------------------------------------- */
+
+static char *read_whole(const char *path, size_t bytes_max, size_t *ret_length)
+{
+	char *text;
+	int r = file_read(path, bytes_max, &text, ret_length);
+
+	if (r == -EFBIG)
+		errx(EXIT_USAGE, "%s: larger than %zu MiB", path, bytes_max >> 20);
+	if (r < 0)
+		errx(EXIT_USAGE, "%s: %s", path, strerror(-r));
+	return text;
+}
+
+/* "line 3: ..." of a file is "FILE:3: ...". */
+__attribute__((noreturn)) static void refuse(const char *path, const struct why *why)
+{
+	unsigned int line;
+	int used = 0;
+
+	if (path && sscanf(why->text, "line %u: %n", &line, &used) == 1 && used)
+		errx(EXIT_USAGE, "%s:%u: %s", path, line, why->text + used);
+	errx(EXIT_USAGE, "%s", why->text);
+}
+
+static bool is_graphml(const char *path)
+{
+	const char *end = strrchr(path, '.');
+
+	return end && !strcmp(end, ".graphml");
+}
+
+static void read_network(struct simulation *s)
+{
+	const char *network = s->options.network;
+	_cleanup_(freep) char *text = NULL;
+	struct why why = { "" };
+	size_t length;
+
+	if (!strpbrk(network, "./")) {
+		if (topology_shape(network, &s->topology, &why) < 0)
+			errx(EXIT_USAGE, "--network: %s", why.text);
+		return;
+	}
+	text = read_whole(network, NETWORK_BYTES_MAX, &length);
+	if ((is_graphml(network) ? topology_graphml : topology_testbed)(
+		    text, length, &TOPOLOGY_DEFAULTS, &s->topology, &why) < 0)
+		refuse(network, &why);
+}
+
+static void read_workload(struct simulation *s)
+{
+	const char *path = s->options.workload;
+	_cleanup_(freep) char *text = NULL;
+	struct why why = { "" };
+	size_t length;
+
+	text = read_whole(path, WORKLOAD_BYTES_MAX, &length);
+	if (workload_parse(path, text, length, s->topology, s->options.seed, &s->workload, &why) <
+	    0)
+		refuse(NULL, &why);
+}
+
+static uint32_t find_job(const struct simulation *s)
+{
+	const char *name = s->options.explain;
+
+	for (unsigned int i = 0; name && i < s->workload->jobs; i++)
+		if (!strcmp(s->workload->job[i].name, name))
+			return i;
+	if (name)
+		errx(EXIT_USAGE,
+		     "--explain %s: the workload has no job of that name; of `jobs NAME` "
+		     "they are NAME.0, NAME.1 and so on",
+		     name);
+	return UINT32_MAX;
+}
+
+/* --- what is run ----------------------------------------------------------------------------- */
+
+static void show_progress(void *context, unsigned int ended, double now_s)
+{
+	struct simulation *s = context;
+	unsigned int percent = (unsigned int)(100.0 * ended / s->workload->jobs);
+	char bar[BAR_COLUMNS + 1];
+
+	if (percent == s->shown && ended < s->workload->jobs)
+		return;
+	s->shown = percent;
+	for (unsigned int i = 0; i < BAR_COLUMNS; i++)
+		bar[i] = i * 100 < percent * BAR_COLUMNS ? '#' : '.';
+	bar[BAR_COLUMNS] = '\0';
+	fprintf(stderr, "\r%-16s [%s] %3u %%  %u of %u jobs, %.0f s%s", s->play.policy->name, bar,
+		percent, ended, s->workload->jobs, now_s,
+		ended == s->workload->jobs ? "\r\033[K" : "");
+}
+
+static void run(struct simulation *s)
+{
+	struct why why = { "" };
+
+	s->play = (struct play_options){ .place = s->options.place,
+					 .near = s->options.near,
+					 .moves = s->options.moves,
+					 .explain = find_job(s),
+					 .context = s };
+	if (s->options.progress || isatty(STDERR_FILENO))
+		s->play.progress = show_progress;
+	for (unsigned int p = 0; p < s->options.policies; p++) {
+		s->play.policy = s->options.policy[p];
+		s->shown = 0;
+		if (play(s->topology, s->workload, &s->play, &s->result[p], &why) < 0)
+			errx(EXIT_FAILURE, "%s", why.text);
+		if (play_figures(s->topology, s->workload, s->result[p], &s->figures[p]) < 0)
+			errx(EXIT_FAILURE, "out of memory");
+	}
+	s->report = (struct report){ .network = s->options.network,
+				     .workload = s->options.workload,
+				     .topology = s->topology,
+				     .jobs = s->workload,
+				     .seed = s->options.seed,
+				     .result = s->result,
+				     .figures = s->figures,
+				     .results = s->options.policies };
+}
+
+static void report(const struct simulation *s)
+{
+	if (s->options.json)
+		report_json(&s->report, stdout);
+	else if (s->options.csv)
+		report_csv(&s->report, stdout);
+	else
+		report_text(&s->report, stdout);
+	/* What programs read has no place for it. */
+	if (s->options.explain)
+		report_explain(&s->report, s->play.explain,
+			       s->options.json || s->options.csv ? stderr : stdout);
+}
+
+/* --- lists ----------------------------------------------------------------------------------- */
+
+static void list_policies(void)
+{
+	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT; i++)
+		printf("%-12s %s (looks at: %s)\n", PLACE_POLICIES[i].name, PLACE_POLICIES[i].what,
+		       PLACE_POLICIES[i].knows);
+}
+
+static void list_networks(void)
+{
+	char text[2048];
+
+	printf("%srate (10gbit) and slots (65536) are keys of all of them.\n",
+	       topology_help(text, sizeof(text)));
+}
+
+static void list_models(void)
+{
+	for (unsigned int i = 0; i < MODELS_COUNT; i++)
+		printf("%-16s %8.1f MB  %s\n", MODELS[i].name, MODELS[i].bytes / 1e6,
+		       MODELS[i].source);
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_(simulation_close) struct simulation s = { 0 };
+	struct why why = { "" };
+
+	file_watch_output();
+	if (options_parse(argc, (const char *const *)argv, &s.options, &why) < 0) {
+		warnx("%s", why.text);
+		fputs("Run 'tally-sim --help' for the usage.\n", stderr);
+		return EXIT_USAGE;
+	}
+	switch (s.options.verb) {
+	case OPTIONS_HELP:
+		fputs(OPTIONS_HELP_TEXT, stdout);
+		break;
+	case OPTIONS_POLICIES:
+		list_policies();
+		break;
+	case OPTIONS_NETWORKS:
+		list_networks();
+		break;
+	case OPTIONS_MODELS:
+		list_models();
+		break;
+	case OPTIONS_RUN:
+		read_network(&s);
+		read_workload(&s);
+		run(&s);
+		report(&s);
+		break;
+	}
+	return EXIT_SUCCESS;
+}
