@@ -24,7 +24,7 @@ packages=(
 	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
 	strace systemd spin
 	# to run: testbed, demo
-	ethtool iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
+	ethtool gnuplot-nox iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )
 
 die() { echo "setup: $*" >&2; exit 1; }

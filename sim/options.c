@@ -31,6 +31,8 @@ const char OPTIONS_HELP_TEXT[] =
 	"      --move-seconds X    a job that gets another tree stands still so long (1)\n"
 	"      --explain JOB       why the job lies where it lies, with what was weighed\n"
 	"      --json, --csv       for programs: all, or a line for each policy and job\n"
+	"      --plot DIR          writes data and plots of gnuplot there\n"
+	"      --picture FILE.svg  draws the network with its loads under the first policy\n"
 	"      --progress          a bar on standard error, even if that is no terminal\n"
 	"  -h, --help              print this help\n"
 	"\n"
@@ -66,6 +68,8 @@ static const struct option_row {
 	{ "--explain", TEXT, offsetof(struct options, explain), 0 },
 	{ "--json", FLAG, offsetof(struct options, json), 0 },
 	{ "--csv", FLAG, offsetof(struct options, csv), 0 },
+	{ "--plot", TEXT, offsetof(struct options, plot), 0 },
+	{ "--picture", TEXT, offsetof(struct options, picture), 0 },
 	{ "--progress", FLAG, offsetof(struct options, progress), 0 },
 };
 

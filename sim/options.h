@@ -32,6 +32,8 @@ struct options {
 	uint64_t seed;
 	bool moves, json, csv, progress;
 	const char *explain; /* the name of a job; NULL: none */
+	const char *plot; /* a folder; NULL: none */
+	const char *picture; /* a file; NULL: none */
 };
 
 /* Of main()'s. -EINVAL: `why` says what is wrong. */

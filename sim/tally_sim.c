@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/file.h"
@@ -13,10 +14,13 @@
 #include "graphml.h"
 #include "models.h"
 #include "options.h"
+#include "picture.h"
+#include "plot.h"
 #include "report.h"
 
 enum {
 	EXIT_USAGE = 2,
+	EXIT_NO_GNUPLOT = 127, /* of the process that would be gnuplot */
 	NETWORK_BYTES_MAX = 64 << 20,
 	BAR_COLUMNS = 40,
 };
@@ -180,6 +184,47 @@ static void report(const struct simulation *s)
 			       s->options.json || s->options.csv ? stderr : stdout);
 }
 
+/* Where gnuplot is not installed, data and script are all that is written, and that is said. */
+static void plot(const struct simulation *s)
+{
+	struct why why = { "" };
+	int code;
+	pid_t pid;
+
+	if (plot_write(&s->report, s->options.plot, &why) < 0)
+		errx(EXIT_FAILURE, "%s", why.text);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		if (chdir(s->options.plot) == 0)
+			execlp("gnuplot", "gnuplot", "plots.gp", (char *)NULL);
+		_exit(errno == ENOENT ? EXIT_NO_GNUPLOT : EXIT_FAILURE);
+	}
+	if (pid < 0 || waitpid(pid, &code, 0) < 0)
+		err(EXIT_FAILURE, "gnuplot");
+	if (WIFEXITED(code) && WEXITSTATUS(code) == EXIT_NO_GNUPLOT)
+		warnx("gnuplot is not installed: %s has data and plots.gp, and no plots",
+		      s->options.plot);
+	else if (code != 0)
+		errx(EXIT_FAILURE, "gnuplot failed with %s/plots.gp", s->options.plot);
+}
+
+static void draw(const struct simulation *s)
+{
+	const char *path = s->options.picture;
+	FILE *to = fopen(path, "we");
+	int r;
+
+	if (!to)
+		err(EXIT_FAILURE, "%s", path);
+	r = picture_draw(s->topology, s->workload, s->result[0], to);
+	if (r == -E2BIG)
+		errx(EXIT_FAILURE, "%s: a picture has at most %d machines", path,
+		     PICTURE_MACHINES_MAX);
+	if (r < 0 || ferror(to) || fclose(to) != 0)
+		errx(EXIT_FAILURE, "%s: could not be written", path);
+}
+
 /* --- lists ----------------------------------------------------------------------------------- */
 
 static void list_policies(void)
@@ -233,6 +278,10 @@ int main(int argc, char **argv)
 		read_workload(&s);
 		run(&s);
 		report(&s);
+		if (s.options.plot)
+			plot(&s);
+		if (s.options.picture)
+			draw(&s);
 		break;
 	}
 	return EXIT_SUCCESS;

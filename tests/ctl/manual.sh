@@ -51,7 +51,7 @@ same "every command of tallyctl stands in its manual, and no other" \
 	4< <(sed -nE 's/^\.It Cm ((status|reload|cordon|drain|uncordon|links|stats|top|trace|doctor|quota|apply|help|tenant [a-z]+|job [a-z]+))( .*|$)/\1/p' \
 		man/tallyctl.1 | sort -u)
 
-for program in tallyctl tallyd tally-node tally-perf train; do
+for program in tallyctl tallyd tally-node tally-perf tally-sim train; do
 	same "$program fails, in words, if nothing can be written to its standard output" \
 		3<<<"$program: cannot write to standard output 1" \
 		4< <(words=$("$build/$program" --help 2>&1 >/dev/full); echo "${words%: No space*} $?")
@@ -65,7 +65,7 @@ while read -r command; do
 		4< <("$build/tallyctl" __complete $command -- | sort -u)
 done < <(commands)
 
-for page in "$build/tally-node:8" "$build/tally-perf:1" "$build/tallyd:8" scripts/tally-configure:8; do
+for page in "$build/tally-node:8" "$build/tally-perf:1" "$build/tally-sim:1" "$build/tallyd:8" scripts/tally-configure:8; do
 	program=${page%:*}
 	name=${program##*/}
 	same "every option of $name stands in its manual, and no other" \

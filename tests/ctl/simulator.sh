@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# tally-sim as people use it: what it prints, what it writes, and how it refuses.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+build=${TALLY_BUILD:-build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count=0 failed=0
+
+check() { # NAME COMMAND...
+	local name=$1
+	shift
+	count=$((count + 1))
+	if "$@" >"$work/said" 2>&1; then
+		echo "ok $count - $name$(sed -n 's/^SKIP/ # SKIP/p' "$work/said")"
+	else
+		echo "not ok $count - $name"
+		sed 's/^/# /' "$work/said"
+		failed=1
+	fi
+}
+
+sim() { "$build/tally-sim" "$@"; }
+run() { sim run --network "${network:-tapina}" --workload "$work/jobs" "$@"; }
+
+cat >"$work/jobs" <<-END
+	job a workers=h1,h2 root=h3 bytes=125M compute=0 iterations=10
+	jobs b count=5 every=1 model=resnet50,vgg19 workers=3..5 iterations=5
+END
+
+# Without a node, the root's link has both contributions: 250 MB at 1.25 GB/s, ten times.
+the_text_has_each_job_beside_each_policy() {
+	run --placement none,tapina-mg >"$work/text"
+	cat "$work/text"
+	grep -E '^a +2 +0\.000 s +[23]\.[0-9]+ s +[12]\.[0-9]+ s$' "$work/text" &&
+		grep -E '^bytes on links +[0-9.]+ GB +[0-9.]+ GB$' "$work/text"
+}
+
+json_and_csv_say_the_same() {
+	diff <(run --placement none,tapina --json |
+		jq -r '.policies[] | .policy as $p | .jobs[] | "\($p),\(.job),\(.workers)"') \
+		<(run --placement none,tapina --csv | awk -F, 'NR > 1 { print $1 "," $2 "," $4 }')
+}
+
+a_seed_repeats_a_run() {
+	run --placement tapina-mg --seed 5 --json >"$work/one"
+	run --placement tapina-mg --seed 5 --json | diff "$work/one" - &&
+		! run --placement tapina-mg --seed 6 --json | diff -q "$work/one" -
+}
+
+# The trees that are shown for the job: the one that it got is marked, and its terms are its cost.
+an_explanation_has_numbers_that_add_up() {
+	run --placement tapina-mg --explain b.2 >"$work/text"
+	cat "$work/text"
+	awk '/what each tree would cost/ { on = 1 } on && $1 == "*" { sub(/^\*/, "", $0); n++
+		sum = $2 + $3 + $4 + $5 + $6 + $7; if (sum - $1 > 0.001 || $1 - sum > 0.001) exit 1 }
+		END { exit n != 2 }' "$work/text"
+}
+
+refused() { # WORDS PART-OF-ERROR
+	# shellcheck disable=SC2086
+	sim $1 >"$work/out" 2>"$work/errors"
+	(($? == 2)) && grep -F -- "$2" "$work/errors" && [[ ! -s $work/out ]]
+}
+what_is_wrong_is_named() {
+	local w="--workload $work/jobs --placement none" bad=$work/bad
+	printf 'host h1 h2\nlink h1 hx\n' >"$bad.topo"
+	printf '<graphml>\n<graph>\n<node/>' >"$bad.graphml"
+	printf '\njob a bytes=1\n' >"$bad"
+	refused "run --netwerk tapina" "is --network meant?" &&
+		refused "run $w --network ring" "--network: no network 'ring': there are fat-tree" &&
+		refused "run $w --network $bad.topo" "$bad.topo:2: 'hx': no host, node or switch" &&
+		refused "run $w --network $bad.graphml" "$bad.graphml:3: '': an id of a node" &&
+		refused "run $w --network $bad.none" "$bad.none: No such file" &&
+		refused "run --network tapina --workload $bad --placement none" \
+			"$bad:2: job: no workers=..., which is needed" &&
+		refused "run $w --network tapina --explain c" "no job of that name"
+}
+
+# A picture is XML; gnuplot's are made where it is installed, and what is missing is said elsewhere.
+pictures_are_written() {
+	run --placement none --picture "$work/net.svg" >/dev/null &&
+		(($(grep -c '<line ' "$work/net.svg") == 28)) &&
+		(($(grep -c '<circle ' "$work/net.svg") == 22)) && tail -n1 "$work/net.svg" | grep '^</svg>$'
+}
+plots_are_written_where_gnuplot_is() {
+	local plot
+	command -v gnuplot || { echo "SKIP gnuplot is not installed"; return 0; }
+	run --placement none,tapina --plot "$work/plots" >/dev/null || return 1
+	for plot in completion links traffic fairness; do
+		grep -c '</svg>' "$work/plots/$plot.svg" || return 1
+	done
+}
+it_is_said_where_gnuplot_is_not() {
+	PATH=$work run --placement none --plot "$work/data" >/dev/null 2>"$work/errors" || return 1
+	grep "gnuplot is not installed: $work/data has data and plots.gp, and no plots" "$work/errors" &&
+		[[ -s $work/data/completion.dat && ! -e $work/data/completion.svg ]]
+}
+
+a_bar_shows_how_far_it_is() {
+	run --placement none --progress 2>"$work/bar" >/dev/null
+	tr '\r' '\n' <"$work/bar" | grep -E 'none +\[#+\.*\] +[0-9]+ %  [1-5] of 6 jobs'
+}
+
+check "the text has each job beside each policy" the_text_has_each_job_beside_each_policy
+check "JSON and CSV say the same" json_and_csv_say_the_same
+check "a seed repeats a run" a_seed_repeats_a_run
+check "an explanation has numbers that add up" an_explanation_has_numbers_that_add_up
+check "what is wrong is named, with file and line" what_is_wrong_is_named
+check "a picture is written" pictures_are_written
+check "plots are written where gnuplot is" plots_are_written_where_gnuplot_is
+check "it is said where gnuplot is not" it_is_said_where_gnuplot_is_not
+check "a bar shows how far it is" a_bar_shows_how_far_it_is
+echo "1..$count"
+exit "$failed"
