@@ -234,30 +234,6 @@ int phases_move(struct phases *p, uint32_t i, const struct fair_flow *flow, doub
 	return 0;
 }
 
-/* Each job of the link is taken off it, and comes back. */
-int phases_resize(struct phases *p, uint32_t link, double capacity)
-{
-	_cleanup_(freep) uint32_t *job = NULL;
-	uint32_t jobs;
-	int r = 0;
-
-	if (link >= p->links || !is_amount(capacity))
-		return -EINVAL;
-	jobs = p->shared[link].members;
-	job = calloc(jobs + 1, sizeof(*job));
-	if (!job)
-		return -ENOMEM;
-	for (uint32_t m = 0; m < jobs; m++)
-		job[m] = p->shared[link].member[m].job;
-	p->capacity[link] = capacity;
-	for (uint32_t m = 0; m < jobs && r == 0; m++) {
-		struct fair_flow flow = p->turn[job[m]].job.flow;
-
-		r = phases_move(p, job[m], &flow, 0);
-	}
-	return r;
-}
-
 int phases_go(struct phases *p, double until_s, uint32_t *ret_ended)
 {
 	while (p->running && p->turn[p->heap[0]].ends_s <= until_s) {

@@ -45,7 +45,7 @@ struct phases_result {
 int phases_run(const double *capacity, unsigned int links, const struct phases_job *job,
 	       unsigned int jobs, struct phases_result *ret, double *link_bytes);
 
-/* --- the same step by step, for those who change jobs and links meanwhile --------------------- */
+/* --- the same step by step, for those who change jobs meanwhile --------------------- */
 
 struct phases;
 
@@ -79,9 +79,6 @@ int phases_begin(struct phases *p, uint32_t i, const struct phases_job *job);
  * to communicate anew what is left. -EINVAL, -ENOMEM.
  */
 int phases_move(struct phases *p, uint32_t i, const struct fair_flow *flow, double stop_s);
-
-/* -EINVAL, -ENOMEM. */
-int phases_resize(struct phases *p, uint32_t link, double capacity);
 
 /* Iterations that a job still has to end. */
 uint32_t phases_left(const struct phases *p, uint32_t i);

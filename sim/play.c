@@ -323,7 +323,7 @@ static int change(struct play *p, const struct change *c, uint32_t begun)
 {
 	const struct workload_failure *f = &p->workload->failure[c->failure];
 	bool lost = false;
-	int r = play_network_fail(&p->network, f, c->begins, p->phases);
+	int r = play_network_fail(&p->network, f, c->begins);
 
 	for (uint32_t i = 0; i < begun && r == 0; i++) {
 		if (!p->player[i].runs)

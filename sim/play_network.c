@@ -52,27 +52,15 @@ void play_network_close(struct play_network *n)
 	free(n->origin);
 }
 
-static int fail_link(struct play_network *n, uint32_t link, bool begins, struct phases *phases)
-{
-	unsigned int before = n->failed_links[link];
-
-	n->failed_links[link] += begins ? 1 : -1;
-	if (!before == !n->failed_links[link])
-		return 0;
-	return phases_resize(phases, link, begins ? 0 : n->topology->graph->link[link].capacity);
-}
-
-int play_network_fail(struct play_network *n, const struct workload_failure *f, bool begins,
-		      struct phases *phases)
+int play_network_fail(struct play_network *n, const struct workload_failure *f, bool begins)
 {
 	const struct graph *g = n->topology->graph;
-	int r = 0;
 
-	for (uint32_t l = 0; l < g->links && r == 0; l++)
+	for (uint32_t l = 0; l < g->links; l++)
 		if (l == f->link || l == (f->link ^ 1) || g->link[l].from == f->machine ||
 		    g->link[l].to == f->machine)
-			r = fail_link(n, l, begins, phases);
-	return r < 0 ? r : draw(n);
+			n->failed_links[l] += begins ? 1 : -1;
+	return draw(n);
 }
 
 int play_network_uses(const struct play_network *n, const struct place_job *job,

@@ -19,9 +19,8 @@ struct play_network {
 int play_network_open(const struct topology *t, struct play_network *ret); /* -ENOMEM, -E2BIG */
 void play_network_close(struct play_network *n);
 
-/* A failure begins or ends: the links of which that is true, in `phases` too. -ENOMEM. */
-int play_network_fail(struct play_network *n, const struct workload_failure *f, bool begins,
-		      struct phases *phases);
+/* A failure begins or ends. Who uses its links must be led anew. -ENOMEM. */
+int play_network_fail(struct play_network *n, const struct workload_failure *f, bool begins);
 
 /*
  * What a job with this tree uses, by links of the topology: the caller's to free().

@@ -301,7 +301,7 @@ static void new_rates_for_those_who_compete_are_enough(void **state)
 	run_seeds(CROWDS, crowd_is_the_same);
 }
 
-/* --- jobs that move and links that change ---------------------------------------------------- */
+/* --- jobs that move ---------------------------------------------------- */
 
 static void until(struct phases *p, double until_s, uint32_t expected)
 {
@@ -336,8 +336,10 @@ static void a_job_that_moves_sends_what_is_left_on_other_links(void **state)
 	assert_about(carried[1], 2 * 70);
 }
 
-static void a_link_that_fails_stops_its_jobs_until_it_is_back(void **state)
+/* A job without links and with a limit of 0 stands still until it gets links. */
+static void a_job_may_stand_still(void **state)
 {
+	const struct fair_flow still = { .weight = 1, .limit = 0 };
 	const struct phases_job job[] = { job_of(0, 0, 40, 1), job_of(0, 1, 20, 1) };
 	const double capacity = 10;
 	_cleanup_(phases_freep) struct phases *p = NULL;
@@ -347,20 +349,18 @@ static void a_link_that_fails_stops_its_jobs_until_it_is_back(void **state)
 	assert_int_equal(phases_begin(p, 0, &job[0]), 0);
 	assert_int_equal(phases_begin(p, 1, &job[1]), 0);
 	until(p, 2, PHASES_NONE); /* 10 and 5, and 5 */
-	assert_int_equal(phases_resize(p, 0, 0), 0);
+	assert_int_equal(phases_move(p, 0, &still, 0), 0);
+	until(p, INFINITY, 1);
+	assert_about(phases_now(p), 2 + 15 / 10.);
 	assert_int_equal(phases_go(p, INFINITY, &ended), -EDEADLK);
 	until(p, 5, PHASES_NONE);
-	assert_int_equal(phases_resize(p, 0, 20), 0);
-	until(p, INFINITY, 1);
-	assert_about(phases_now(p), 5 + 1.5);
+	assert_int_equal(phases_move(p, 0, &job[0].flow, 0), 0);
 	until(p, INFINITY, 0);
-	assert_about(phases_now(p), 5 + 1.5 + 10 / 20.);
-	assert_int_equal(phases_resize(p, 1, 20), -EINVAL);
-	assert_int_equal(phases_resize(p, 0, -1), -EINVAL);
+	assert_about(phases_now(p), 5 + 25 / 10.);
 	assert_int_equal(phases_move(p, 0, &job[0].flow, 0), -EINVAL); /* has ended */
 }
 
-/* Whatever moves to where it was, or is resized to what it was, changes nothing. */
+/* Whatever moves to where it was changes nothing. */
 static const char *moves_to_the_same_place_change_nothing(uint64_t seed)
 {
 	_cleanup_(phases_freep) struct phases *p = NULL;
@@ -376,7 +376,7 @@ static const char *moves_to_the_same_place_change_nothing(uint64_t seed)
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_int_equal(phases_begin(p, i, &c.job[i]), 0);
 	for (double now_s = 0.7; over < MANY; now_s += 0.7) {
-		uint32_t i = random_below(&seed, MANY), link = random_below(&seed, ROADS);
+		uint32_t i = random_below(&seed, MANY);
 
 		for (;;) {
 			assert_int_equal(phases_go(p, now_s, &ended), 0);
@@ -387,7 +387,6 @@ static const char *moves_to_the_same_place_change_nothing(uint64_t seed)
 				return "a job ends at another time";
 		}
 		phases_move(p, i, &c.job[i].flow, 0);
-		assert_int_equal(phases_resize(p, link, c.capacity[link]), 0);
 	}
 	return NULL;
 }
@@ -518,7 +517,7 @@ int main(void)
 		cmocka_unit_test(it_is_as_step_by_step),
 		cmocka_unit_test(new_rates_for_those_who_compete_are_enough),
 		cmocka_unit_test(a_job_that_moves_sends_what_is_left_on_other_links),
-		cmocka_unit_test(a_link_that_fails_stops_its_jobs_until_it_is_back),
+		cmocka_unit_test(a_job_may_stand_still),
 		cmocka_unit_test(who_moves_to_the_same_place_loses_nothing),
 		cmocka_unit_test(a_node_on_the_way_saves_what_the_hop_formula_says),
 		cmocka_unit_test(equal_paths_are_drawn),

@@ -60,14 +60,14 @@ static void a_job_is_what_its_line_says(void **state)
 	assert_int_equal(late->iterations, 100);
 }
 
-static const char many[] = "jobs m count=2000 every=10 begins=5 model=vgg19:1,resnet50:3 "
+static const char many[] = "jobs m count=2000 every=10 begins=5 model=vgg19:2,resnet50:5,lstm "
 			   "workers=3..6 iterations=10..20 tenants=4\n";
 
 static void jobs_by_chance_are_spread_as_they_should(void **state)
 {
 	_cleanup_(topology_freep) struct topology *t = network("fat-tree:k=4");
 	_cleanup_(workload_freep) struct workload *w = parse(t, many, 7);
-	unsigned int with[8] = { 0 }, large = 0, on_first = 0;
+	unsigned int with[8] = { 0 }, large = 0, small = 0, on_first = 0, soon = 0;
 
 	assert_int_equal(w->jobs, 2000);
 	for (unsigned int i = 0; i < w->jobs; i++) {
@@ -77,6 +77,8 @@ static void jobs_by_chance_are_spread_as_they_should(void **state)
 		assert_in_range(j->iterations, 10, 20);
 		with[j->workers]++;
 		large += j->bytes == 548e6;
+		small += j->bytes == 1627e3;
+		soon += i > 0 && j->arrives_s - w->job[i - 1].arrives_s < 1;
 		assert_int_equal(j->tenant, i % 4);
 		for (unsigned int a = 0; a < j->workers; a++) {
 			on_first += j->worker[a] == t->host[0];
@@ -88,6 +90,8 @@ static void jobs_by_chance_are_spread_as_they_should(void **state)
 	for (unsigned int n = 3; n <= 6; n++)
 		assert_in_range(with[n], 420, 580); /* 500, and four deviations */
 	assert_in_range(large, 420, 580);
+	assert_in_range(small, 190, 310);
+	assert_in_range(soon, 138, 243); /* 1 - exp(-1 / 10) of them */
 	assert_in_range(on_first, 460, 665); /* 2000 * 4.5 / 16 */
 	assert_true(fabs(w->job[1999].arrives_s - 20005) < 1800);
 	assert_true(w->job[0].arrives_s > 5);
@@ -150,6 +154,9 @@ static void a_seed_makes_the_same_jobs_beside_others_too(void **state)
 	for (unsigned int i = 0; i < 2000; i++)
 		same += is_same(&one->job[i], &other->job[i]);
 	assert_int_equal(same, 0);
+	workload_free(TAKE_PTR(more));
+	more = parse(t, "jobs x every=9 count=2 bytes=1\njobs y every=9 count=2 bytes=1\n", 7);
+	assert_false(is_same(&more->job[0], &more->job[1])); /* names are seeds, too */
 }
 
 static void failures_are_of_machines_and_of_cables(void **state)
