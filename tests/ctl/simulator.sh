@@ -99,6 +99,16 @@ it_is_said_where_gnuplot_is_not() {
 		[[ -s $work/data/completion.dat && ! -e $work/data/completion.svg ]]
 }
 
+the_commands_of_the_document_work() {
+	local commands bin
+	bin=$(realpath "$build")
+	# shellcheck disable=SC2016
+	commands=$(sed -n '/^```sh$/,/^```$/p' docs/simulator.md | grep -v '^```')
+	(mkdir "$work/doc" && cd "$work/doc" && PATH=$bin:$PATH bash -euc "$commands") >"$work/text"
+	cat "$work/text"
+	grep '^job j.7 under tapina-mg, at' "$work/text"
+}
+
 a_bar_shows_how_far_it_is() {
 	run --placement none --progress 2>"$work/bar" >/dev/null
 	tr '\r' '\n' <"$work/bar" | grep -E 'none +\[#+\.*\] +[0-9]+ %  [1-5] of 6 jobs'
@@ -112,6 +122,7 @@ check "what is wrong is named, with file and line" what_is_wrong_is_named
 check "a picture is written" pictures_are_written
 check "plots are written where gnuplot is" plots_are_written_where_gnuplot_is
 check "it is said where gnuplot is not" it_is_said_where_gnuplot_is_not
+check "the commands of the document work" the_commands_of_the_document_work
 check "a bar shows how far it is" a_bar_shows_how_far_it_is
 echo "1..$count"
 exit "$failed"
