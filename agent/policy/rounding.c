@@ -7,20 +7,12 @@
 #include <string.h>
 
 #include "common/owned.h"
+#include "random.h"
+#include "search.h"
 
 static const double CLOSE = 1e-9; /* rates, in parts of themselves, that count as one */
 
 /* --- drawing --------------------------------------------------------------------------------- */
-
-/* From 0 to below 1. SplitMix64: G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014. */
-static double chance_next(uint64_t *seed)
-{
-	uint64_t z = *seed += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (double)((z ^ z >> 31) >> 11) / (double)(1ull << 53);
-}
 
 static uint32_t draw_option(unsigned int options, const double *share, double chance)
 {
@@ -46,7 +38,7 @@ void rounding_draw(const struct choices *c, const double *share, uint64_t *seed,
 		   uint32_t *ret_taken)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
-		ret_taken[i] = draw_option(c->choice[i].options, share, chance_next(seed));
+		ret_taken[i] = draw_option(c->choice[i].options, share, random_part(seed));
 		share += c->choice[i].options;
 	}
 }
@@ -161,11 +153,11 @@ int rounding_repair(const struct choices *c, uint32_t *taken, double *ret_rate)
 }
 
 int rounding_best(const struct choices *c, const double *share, uint64_t seed, unsigned int draws,
-		  bool repair, uint32_t *ret_taken, double *ret_rate)
+		  unsigned int tries, bool repair, uint32_t *ret_taken, double *ret_rate)
 {
 	_cleanup_(freep) uint32_t *taken = calloc(c->count + 1, sizeof(*taken));
 	_cleanup_(taking_close) struct taking t = { 0 };
-	double best = -1;
+	double best = -1, rate;
 	int r;
 
 	if (!taken)
@@ -173,6 +165,7 @@ int rounding_best(const struct choices *c, const double *share, uint64_t seed, u
 	r = taking_open(c, taken, &t);
 	for (unsigned int i = 0; i < draws && r == 0; i++) {
 		rounding_draw(c, share, &seed, taken);
+		r = tries ? search_takings(c, tries, &seed, taken, &rate) : 0;
 		taking_weigh(&t);
 		while (repair && step(&t))
 			;

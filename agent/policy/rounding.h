@@ -23,9 +23,11 @@ void rounding_draw(const struct choices *c, const double *share, uint64_t *seed,
  */
 int rounding_repair(const struct choices *c, uint32_t *taken, double *ret_rate);
 
-/* The best of so many draws (at least 1), each repaired if `repair`; of equals the first. -ENOMEM.
+/*
+ * The best of so many draws (at least 1); of equals the first. From each draw a search goes on with
+ * so many `tries` (search.h; 0: none), and if `repair` what that has found is repaired. -ENOMEM.
  */
 int rounding_best(const struct choices *c, const double *share, uint64_t seed, unsigned int draws,
-		  bool repair, uint32_t *ret_taken, double *ret_rate);
+		  unsigned int tries, bool repair, uint32_t *ret_taken, double *ret_rate);
 
 #endif

@@ -241,7 +241,7 @@ int route_round(const struct route_menu *m, const struct route_options *o, struc
 	r = route_mix(m, true, o->steps_max, share, &bound);
 	if (r < 0)
 		return r;
-	r = rounding_best(&m->choices, share, o->seed, o->draws, true, taken, &rate);
+	r = rounding_best(&m->choices, share, o->seed, o->draws, o->tries, true, taken, &rate);
 	return r < 0 ? r : route_of(m, taken, bound, ret);
 }
 

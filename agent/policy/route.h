@@ -42,6 +42,7 @@ struct route_options {
 	unsigned int draws; /* as in rounding.h, each repaired; at least 1 */
 	uint64_t seed;
 	unsigned int steps_max; /* as in lp.h */
+	unsigned int tries; /* as in rounding.h: from each draw a search goes on so far */
 };
 
 /* Of a worker and a root. With a share of 0: no node, and no links. */

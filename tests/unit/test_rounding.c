@@ -13,6 +13,7 @@
 
 #include "agent/policy/choices.h"
 #include "agent/policy/rounding.h"
+#include "agent/policy/search.h"
 #include "random.h"
 
 enum {
@@ -143,7 +144,7 @@ static void inart_gives(unsigned int workers, const double *root, const double *
 
 	inart(workers, root, node, split);
 	is_near(mixed(false), mixture);
-	assert_int_equal(rounding_best(&p.choices, p.share, 1, DRAWS, true, p.taken, &rate), 0);
+	assert_int_equal(rounding_best(&p.choices, p.share, 1, DRAWS, 0, true, p.taken, &rate), 0);
 	is_near(rate, whole);
 	is_near(rate_of_taken(), rate);
 	is_near(best_of_all(workers), whole);
@@ -290,13 +291,14 @@ static const char *mixtures_and_rounding_agree(uint64_t seed)
 	mixture = mixed(false);
 	if (mixture < best && !is_close(mixture, best))
 		return "a taking is better than the best mixture";
-	assert_int_equal(rounding_best(&p.choices, p.share, seed, 4, false, p.taken, &drawn), 0);
+	assert_int_equal(rounding_best(&p.choices, p.share, seed, 4, 0, false, p.taken, &drawn), 0);
 	if (rate_of_taken() != drawn)
 		return "what was drawn has another rate";
-	assert_int_equal(rounding_best(&p.choices, p.share, seed, 1, false, p.taken, &first), 0);
+	assert_int_equal(rounding_best(&p.choices, p.share, seed, 1, 0, false, p.taken, &first), 0);
 	if (first > drawn)
 		return "the best of four draws is not as good as the first";
-	assert_int_equal(rounding_best(&p.choices, p.share, seed, 4, true, p.taken, &rounded), 0);
+	assert_int_equal(rounding_best(&p.choices, p.share, seed, 4, 0, true, p.taken, &rounded),
+			 0);
 	if (rate_of_taken() != rounded)
 		return "what was repaired has another rate";
 	if (rounded < drawn || (rounded > best && !is_close(rounded, best)))
@@ -309,6 +311,85 @@ static const char *mixtures_and_rounding_agree(uint64_t seed)
 static void no_taking_is_better_than_the_mixture(void **state)
 {
 	run_seeds(PROBLEMS, mixtures_and_rounding_agree);
+}
+
+static unsigned int searched, search_is_best, repair_is_best;
+
+static const char *a_search_keeps_the_best(uint64_t seed)
+{
+	double best, before, rate;
+	uint64_t random = seed;
+
+	random_problem(&random);
+	best = best_taking();
+	for (uint32_t i = 0; i < p.choices.count; i++)
+		p.taken[i] = random_below(&random, p.choice[i].options);
+	before = rate_of_taken();
+	assert_int_equal(search_takings(&p.choices, 20, &random, p.taken, &rate), 0);
+	if (rate_of_taken() != rate)
+		return "what was found has another rate";
+	if (rate < before || (rate > best && !is_close(rate, best)))
+		return "a search makes rates worse, or better than can be";
+	memset(p.taken, 0, sizeof(p.taken));
+	assert_int_equal(rounding_repair(&p.choices, p.taken, &rate), 0);
+	repair_is_best += is_close(rate, best);
+	memset(p.taken, 0, sizeof(p.taken));
+	assert_int_equal(search_takings(&p.choices, 2000, &random, p.taken, &rate), 0);
+	search_is_best += is_close(rate, best);
+	searched++;
+	return NULL;
+}
+
+static void a_search_finds_more_than_repair(void **state)
+{
+	run_seeds(PROBLEMS, a_search_keeps_the_best);
+	print_message("of %u problems repair finds the best in %u, a search in %u\n", searched,
+		      repair_is_best, search_is_best);
+	if (searched >= PROBLEMS)
+		assert_true(search_is_best > repair_is_best + searched / 50);
+}
+
+/* A taking that is 2 % worse is gone through, and is not what the search ends with. */
+static void a_search_ends_with_the_best(void **state)
+{
+	double rate;
+
+	begin((double[]){ 100 }, 1);
+	add_choice(true);
+	add_option(CHOICES_NONE, 0, 100, 0, 0);
+	add_option(CHOICES_NONE, 0, 102, 0, 0);
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		uint64_t random = seed;
+
+		assert_int_equal(search_takings(&p.choices, 1, &random, p.taken, &rate), 0);
+		assert_int_equal(p.taken[0], 0);
+		is_near(rate, 1);
+	}
+}
+
+/*
+ * Four go by the first node, for which the second one is better; one alone that goes there makes
+ * the root bear two streams instead of one.
+ */
+static void a_group_moves_together(void **state)
+{
+	uint64_t seed = 1;
+	double rate;
+
+	begin((double[]){ 10, 4, 100 }, 3); /* root, nodes */
+	for (int i = 0; i < 4; i++) {
+		add_choice(true);
+		add_option(4, 1, 1, 0, 0);
+		add_option(5, 2, 1, 0, 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		add_choice(false);
+		add_option(CHOICES_NONE, 0, 6, 0, 0);
+	}
+	assert_int_equal(rounding_repair(&p.choices, p.taken, &rate), 0);
+	is_near(rate, 1);
+	assert_int_equal(search_takings(&p.choices, 50, &seed, p.taken, &rate), 0);
+	is_near(rate, 10.0 / 6);
 }
 
 /* --- drawing --------------------------------------------------------------------------------- */
@@ -345,11 +426,11 @@ static void a_seed_gives_the_same_again(void **state)
 	inart(6, root, node, equal);
 	mixed(false);
 	for (uint64_t seed = 1; seed < 20; seed++) {
-		rounding_best(&p.choices, p.share, seed, 1, false, p.taken, &rate);
+		rounding_best(&p.choices, p.share, seed, 1, 0, false, p.taken, &rate);
 		memcpy(before, p.taken, sizeof(before));
-		rounding_best(&p.choices, p.share, seed, 1, false, p.taken, &rate);
+		rounding_best(&p.choices, p.share, seed, 1, 0, false, p.taken, &rate);
 		assert_memory_equal(before, p.taken, p.choices.count * sizeof(*before));
-		rounding_best(&p.choices, p.share, seed + 1, 1, false, p.taken, &rate);
+		rounding_best(&p.choices, p.share, seed + 1, 1, 0, false, p.taken, &rate);
 		differs = differs || memcmp(before, p.taken, sizeof(before)) != 0;
 	}
 	assert_true(differs);
@@ -387,6 +468,9 @@ int main(void)
 		cmocka_unit_test(a_split_pays_where_roots_differ),
 		cmocka_unit_test(larger_examples_have_their_bounds),
 		cmocka_unit_test(no_taking_is_better_than_the_mixture),
+		cmocka_unit_test(a_search_finds_more_than_repair),
+		cmocka_unit_test(a_search_ends_with_the_best),
+		cmocka_unit_test(a_group_moves_together),
 		cmocka_unit_test(options_are_drawn_by_their_shares),
 		cmocka_unit_test(a_seed_gives_the_same_again),
 		cmocka_unit_test(problems_that_cannot_be_are_refused),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which way vectors go; TALLY_SEED=n runs one random network. */
+/*
+ * Which way vectors go; TALLY_SEED=n runs one random network. Other instances than those that the
+ * search was made with: TALLY_SEED=1001 TALLY_SEEDS=1000.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,6 +32,8 @@ enum {
 	ROUTES_MAX = 20000, /* of such a network */
 	INSTANCES = 200, /* compared with the best by branch and bound */
 	STEPS_MAX = 20000, /* for each of these */
+	TRIES = 500, /* of each of 200 draws */
+	INSTANCES_MAX = 10000, /* by TALLY_SEEDS */
 };
 
 /* A network under construction, and a problem on it. */
@@ -226,6 +231,68 @@ static void a_search_finds_the_split_that_pays(void **state)
 	assert_int_equal(split_search(&p, 10, rate_of_split, &w, share, &rate), 0);
 	print_message("6 and 2: %.2f to %.2f, rate %.4f\n", share[0], share[1], rate);
 	assert_true(rate > 2.5 - 1e-6 && rate < 3 + 1e-6);
+}
+
+/* --- GRID's example -------------------------------------------------------------------------- */
+
+/*
+ * Figure 1 of GRID: three switches of 9 with four, two and two workers, each with a link of 3 to
+ * the root, which takes in 9, and to one another.
+ */
+static void grids_example(struct world *w)
+{
+	static const unsigned int behind[] = { 4, 2, 2 };
+	uint32_t root;
+
+	*w = (struct world){ 0 };
+	for (int n = 0; n < 3; n++)
+		add_node(w, 9);
+	root = add_machine(w, GRAPH_HOST);
+	for (int n = 0; n < 3; n++) {
+		join(w, w->node[n], root, 3);
+		join(w, w->node[n], w->node[(n + 1) % 3], 3);
+		for (unsigned int i = 0; i < behind[n]; i++) {
+			uint32_t host = add_machine(w, GRAPH_HOST);
+
+			join(w, host, w->node[n], 3);
+			add_worker(w, host);
+		}
+	}
+	add_root(w, root, 9);
+	make(w);
+}
+
+/*
+ * Geryon sums nothing, and sends by the links with least load: 1. ATP's 2.43 is 39/16: the first
+ * switch adds 9/4 of each worker, and the rest goes past it. Of our ways the mixture is the one
+ * that divides a worker's vector so; where all of it goes through the node, the rate is 9/4.
+ */
+static void grids_example_has_its_rates(void **state)
+{
+	static const struct route_options nearest = { .paths_max = 1, .nodes_max = 1, .draws = 1 };
+	static const struct route_options all = { 2, 3, 20, 1, 0, 500 };
+	_cleanup_(world_close) struct world w;
+	_cleanup_(route_freep) struct route *atp = NULL, *inart = NULL;
+	double best = 0;
+
+	grids_example(&w);
+	policy_gives(&w, "direct", 3.0 / 4);
+	policy_gives(&w, "lbmm", 1);
+	policy_gives(&w, "atp", 9.0 / 4);
+	atp = decided("inart", &w, &nearest);
+	is_near(atp->bound, 39.0 / 16);
+	inart = decided("inart", &w, &all);
+	is_near(inart->rate, 3);
+	is_near(inart->bound, 3);
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct route_options o = { .paths_max = 1, .nodes_max = 3, .draws = 1 };
+		_cleanup_(route_freep) struct route *grid = NULL;
+
+		o.seed = seed;
+		grid = decided("grid", &w, &o);
+		best = fmax(best, grid->rate);
+	}
+	is_near(best, 3); /* which a draw finds or does not: GRID's mixture knows no links */
 }
 
 /* --- an obvious version ---------------------------------------------------------------------- */
@@ -476,12 +543,12 @@ static void racks(uint64_t *random, struct world *w)
 	make(w);
 }
 
-static double by_best[INSTANCES], best_by_bound[INSTANCES];
+static double by_best[INSTANCES_MAX], best_by_bound[INSTANCES_MAX];
 static unsigned int measured, unfinished;
 
 static const char *the_gap_is_small(uint64_t seed)
 {
-	static const struct route_options many = { 2, 3, 200, 1, STEPS_MAX };
+	static const struct route_options many = { 2, 3, 200, 1, STEPS_MAX, TRIES };
 	_cleanup_(route_freep) struct route *inart = NULL, *exact = NULL;
 	_cleanup_(world_close) struct world w;
 	int r;
@@ -498,7 +565,7 @@ static const char *the_gap_is_small(uint64_t seed)
 		return "rounding is better than the best";
 	if (exact->rate > inart->bound && !is_close(exact->rate, inart->bound))
 		return "the best is better than the bound";
-	if (measured < INSTANCES) {
+	if (measured < INSTANCES_MAX) {
 		by_best[measured] = 1 - inart->rate / exact->rate;
 		best_by_bound[measured++] = 1 - exact->rate / inart->bound;
 	}
@@ -512,7 +579,8 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static double print_gaps(const char *of, double *gap)
+/* Returns how many are within 5 %. */
+static unsigned int print_gaps(const char *of, double *gap)
 {
 	unsigned int small = 0;
 	double sum = 0;
@@ -526,7 +594,7 @@ static double print_gaps(const char *of, double *gap)
 		      "%u of %u within 5 %%\n",
 		      of, 100 * sum / measured, 100 * gap[measured / 2],
 		      100 * gap[measured * 9 / 10], 100 * gap[measured - 1], small, measured);
-	return sum / measured;
+	return small;
 }
 
 static void rounding_comes_near_the_best(void **state)
@@ -534,7 +602,7 @@ static void rounding_comes_near_the_best(void **state)
 	run_seeds(INSTANCES, the_gap_is_small);
 	assert_true(measured > 0);
 	print_message("%u instances, and %u with too many steps\n", measured, unfinished);
-	assert_true(print_gaps("InArt's route below the best", by_best) < 0.05);
+	assert_int_equal(print_gaps("InArt's route below the best", by_best), measured);
 	print_gaps("the best below the bound", best_by_bound);
 }
 
@@ -919,7 +987,7 @@ struct attempt {
 
 static int attempt(void *context)
 {
-	static const struct route_options once = { .paths_max = 2, .nodes_max = 2, .draws = 1 };
+	static const struct route_options once = { 2, 2, 1, 0, 0, 10 };
 	struct attempt *a = context;
 	struct route *route = NULL;
 	int r = a->before ? route_again(&a->w->p, &once, a->before, 1, &route)
@@ -993,7 +1061,7 @@ static void fat_tree(struct world *w)
 
 static void a_fat_tree_is_routed_soon(void **state)
 {
-	static const struct route_options o = { 2, 20, 2, 1, 0 };
+	static const struct route_options o = { 2, 20, 2, 1, 0, 200000 };
 	_cleanup_(world_close) struct world w;
 
 	fat_tree(&w);
@@ -1006,7 +1074,9 @@ static void a_fat_tree_is_routed_soon(void **state)
 		print_message("%-8s rate %.4f, bound %.4f, %.3f s\n", ROUTE_POLICIES[i].name,
 			      r->rate, r->bound, seconds);
 		assert_true(r->rate > 0 && r->rate <= r->bound * (1 + 1e-6));
-		assert_true(seconds < 20);
+		assert_true(seconds < 20); /* with sanitizers, beside other tests */
+		if (i == 0)
+			assert_true(r->rate > 7); /* 6.0 without the search */
 	}
 }
 
@@ -1015,6 +1085,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inarts_example_has_its_rates),
 		cmocka_unit_test(grid_knows_no_links),
+		cmocka_unit_test(grids_example_has_its_rates),
 		cmocka_unit_test(a_split_pays_where_roots_differ),
 		cmocka_unit_test(a_search_finds_the_split_that_pays),
 		cmocka_unit_test(no_route_is_better_than_the_best_or_its_bound),
