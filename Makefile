@@ -78,7 +78,8 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench bench-memory bench-paths bench-rings test lint unit model model-long sim-long \
+	demo bench bench-memory bench-paths bench-predict bench-rings test \
+	lint unit model model-long sim-long \
 	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -125,6 +126,9 @@ bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory,
 bench-paths: setup ## how long runs are slow when something happens to their inner nodes
 	@$(MAKE) --no-print-directory -s all
 	@scripts/bench-paths
+
+bench-predict: $(BUILD)/tests/bench/predict ## how well predictors forecast traces of six kinds
+	@$<
 
 bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation
 	@$<
@@ -346,6 +350,7 @@ $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
 $(BUILD)/tests/bench/place: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
 		$(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lm
+$(BUILD)/tests/bench/predict: $(call objects,$(wildcard agent/policy/predict*.c) agent/policy/traces.c)
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
