@@ -18,7 +18,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 
 COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
-AGENT   := $(filter-out agent/tallyd.c agent/policy/%,$(wildcard agent/*.c agent/*/*.c spill/*.c))
+# tallyd has the policies that it calls, and none that needs GLPK.
+CALLED  := $(wildcard agent/policy/predict*.c)
+AGENT   := $(filter-out agent/tallyd.c agent/policy/%,$(wildcard agent/*.c agent/*/*.c spill/*.c)) $(CALLED)
 POLICY  := $(wildcard agent/policy/*.c)
 SIM     := $(filter-out sim/tally_sim.c,$(wildcard sim/*.c))
 CTL     := $(wildcard ctl/*.c)
@@ -281,7 +283,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(COMMON) $(CLIENT) $(AGENT) $(POLICY) $(SIM) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(sort $(COMMON) $(CLIENT) $(AGENT) $(POLICY) $(SIM)) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.

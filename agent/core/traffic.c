@@ -5,7 +5,7 @@
 #include "traffic_private.h"
 
 /* Of rates: a step is followed to 95 % in 6 s. Of trends: Holt's weights for one second. */
-static const double RATE_TAU_S = 2, TREND_ALPHA = 0.5, TREND_BETA = 0.1;
+static const double RATE_TAU_S = 2, NS_PER_S = 1e9;
 
 /* --- what an outcome says of a packet --------------------------------------------------------- */
 
@@ -73,11 +73,16 @@ static void rates_begin(struct forecast_rate *rate, unsigned int count)
 		forecast_rate_init(&rate[i], RATE_TAU_S);
 }
 
+static void trend_begin(struct predict_holt *trend)
+{
+	PREDICT_HOLT.begin(trend, &PREDICT_HOLT.usual);
+}
+
 void traffic_flow_begin(struct flow *f)
 {
 	*f = (struct flow){ 0 };
 	rates_begin(f->rate, TRAFFIC_VALUES);
-	forecast_trend_init(&f->trend, TREND_ALPHA, TREND_BETA);
+	trend_begin(&f->trend);
 }
 
 /* How long the interval was that has ended; 0: none has. */
@@ -92,11 +97,11 @@ static uint64_t rates_read(struct forecast_rate *rate, unsigned int count, uint6
 	return ended ? elapsed_ns : 0;
 }
 
-static double bytes_forecast(struct forecast_trend *trend, uint64_t elapsed_ns,
+static double bytes_forecast(struct predict_holt *trend, uint64_t elapsed_ns,
 			     const struct forecast_rate *bytes)
 {
-	forecast_trend_value(trend, elapsed_ns, bytes->interval_per_second);
-	return forecast_trend_ahead(trend, TRAFFIC_FORECAST_S);
+	PREDICT_HOLT.observe(trend, (double)elapsed_ns / NS_PER_S, bytes->interval_per_second);
+	return PREDICT_HOLT.forecast(trend, TRAFFIC_FORECAST_S);
 }
 
 static struct traffic_moment *rates_put(struct ring *r, uint64_t now_ns,
@@ -150,8 +155,8 @@ static bool flow_rates(struct flow *f, uint64_t now_ns, bool all)
 /* --- links ----------------------------------------------------------------------------------- */
 
 static struct traffic_speed speed_of(const struct forecast_rate *packets,
-				     const struct forecast_rate *bytes,
-				     struct forecast_trend *trend, uint64_t elapsed_ns)
+				     const struct forecast_rate *bytes, struct predict_holt *trend,
+				     uint64_t elapsed_ns)
 {
 	return (struct traffic_speed){
 		.packets_per_second = packets->per_second,
@@ -193,8 +198,8 @@ static struct link_series *link_series_of(struct traffic *t, uint32_t ifindex)
 	if (!s)
 		return NULL;
 	rates_begin(s->rate, TRAFFIC_LINK_BACKLOG_BYTES);
-	forecast_trend_init(&s->receive, TREND_ALPHA, TREND_BETA);
-	forecast_trend_init(&s->transmit, TREND_ALPHA, TREND_BETA);
+	trend_begin(&s->receive);
+	trend_begin(&s->transmit);
 	return s;
 }
 

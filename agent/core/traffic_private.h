@@ -51,7 +51,7 @@ struct flow {
 	struct traffic_flow shown; /* the first thing in it */
 	uint64_t seen; /* number of the sample that named it last */
 	struct forecast_rate rate[TRAFFIC_VALUES]; /* by enum traffic_job_value */
-	struct forecast_trend trend;
+	struct predict_holt trend;
 };
 
 struct ring {
@@ -68,7 +68,7 @@ struct link_series {
 	struct traffic_link_flow shown; /* the first thing in it */
 	uint64_t named, sampled; /* numbers of samples, the last ones that did so */
 	struct forecast_rate rate[TRAFFIC_LINK_BACKLOG_BYTES]; /* by enum traffic_link_value */
-	struct forecast_trend receive, transmit;
+	struct predict_holt receive, transmit;
 	struct ring ring;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rates and trends of counters that are read at irregular times. */
+/* Rates of counters that are read at irregular times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,15 +15,13 @@ enum {
 	S = 1000 * 1000 * 1000
 };
 
-static const double TAU = 2, ALPHA = 0.5, BETA = 0.1;
+static const double TAU = 2;
 
 static struct forecast_rate rate;
-static struct forecast_trend trend;
 
 static int prepare(void **state)
 {
 	forecast_rate_init(&rate, TAU);
-	forecast_trend_init(&trend, ALPHA, BETA);
 	return 0;
 }
 
@@ -37,8 +35,6 @@ static void one_reading_is_no_rate(void **state)
 {
 	assert_false(forecast_rate_reading(&rate, 7ull * S, 1000000));
 	assert_near(rate.per_second, 0);
-	assert_false(rate.known);
-	assert_near(forecast_trend_ahead(&trend, 5), 0);
 }
 
 static void a_constant_rate_is_known_after_one_interval_and_stays(void **state)
@@ -49,8 +45,6 @@ static void a_constant_rate_is_known_after_one_interval_and_stays(void **state)
 		assert_int_equal(forecast_rate_reading(&rate, at, at / 1000), i > 0);
 		if (i > 0)
 			assert_near(rate.per_second, 1e6);
-		forecast_trend_value(&trend, i * 123456000ull, 1e6);
-		assert_near(forecast_trend_ahead(&trend, 5), 1e6);
 	}
 }
 
@@ -108,11 +102,6 @@ static void after_a_long_gap_the_gap_s_own_rate_counts(void **state)
 	forecast_rate_reading(&rate, S, 1000000);
 	forecast_rate_reading(&rate, 3601ull * S, 1000000 + 3600 * 7);
 	assert_near(rate.per_second, 7);
-	forecast_trend_value(&trend, S, 100);
-	forecast_trend_value(&trend, S, 200);
-	forecast_trend_value(&trend, 3600ull * S, 7);
-	assert_near(forecast_trend_ahead(&trend, 0), 7);
-	assert_true(fabs(trend.per_second) < 0.1);
 }
 
 static void no_elapsed_time_loses_no_count(void **state)
@@ -123,9 +112,6 @@ static void no_elapsed_time_loses_no_count(void **state)
 	assert_false(forecast_rate_reading(&rate, S - 1, 21)); /* nor does time go back */
 	assert_true(forecast_rate_reading(&rate, 2ull * S, 25));
 	assert_near(rate.per_second, 30 + 20 + 1 + 4);
-	forecast_trend_value(&trend, 0, 5);
-	forecast_trend_value(&trend, 0, 9);
-	assert_near(forecast_trend_ahead(&trend, 5), 5);
 }
 
 static void a_nanosecond_is_an_interval_like_others(void **state)
@@ -135,39 +121,6 @@ static void a_nanosecond_is_an_interval_like_others(void **state)
 	forecast_rate_reading(&rate, S + 1, 1001); /* a rate of 1e9 for that long */
 	assert_near(rate.per_second, 1000 + (1e9 - 1000) * -expm1(-1e-9 / TAU));
 	assert_true(rate.per_second > 1000.49 && rate.per_second < 1000.51);
-}
-
-/* Holt's method has no lasting error on a straight line, whatever the intervals. */
-static void a_ramp_is_forecast_on_its_line(void **state)
-{
-	double x = 0;
-
-	for (unsigned int i = 0; i < 2000; i++) {
-		uint64_t elapsed = S / 4 + i % 7 * (S / 5);
-
-		x += (double)elapsed / S;
-		forecast_trend_value(&trend, elapsed, 1000 + 20 * x);
-	}
-	assert_near(trend.per_second, 20);
-	assert_near(forecast_trend_ahead(&trend, 5), 1000 + 20 * (x + 5));
-}
-
-static void a_forecast_is_never_below_zero(void **state)
-{
-	for (int i = 10; i >= 0; i--) {
-		forecast_trend_value(&trend, S, i * 100);
-		assert_true(forecast_trend_ahead(&trend, 5) >= 0);
-	}
-	assert_true(trend.per_second < -10);
-	assert_true(forecast_trend_ahead(&trend, 60) == 0);
-}
-
-static void full_weights_forecast_by_the_last_two_values(void **state)
-{
-	forecast_trend_init(&trend, 1, 1);
-	forecast_trend_value(&trend, S, 3);
-	forecast_trend_value(&trend, 2ull * S, 7);
-	assert_near(forecast_trend_ahead(&trend, 4), 7 + 2 * 4);
 }
 
 /*
@@ -207,23 +160,6 @@ static void rates_are_those_of_the_slow_version(void **state)
 	}
 }
 
-/* Holt's form from the books, at one value a second. */
-static void trends_are_those_of_the_slow_version(void **state)
-{
-	double level = 0, slope = 0, last;
-
-	srand(2);
-	for (unsigned int n = 0; n < 1000; n++) {
-		double x = rand() % 1000 * (n % 100 < 50);
-
-		forecast_trend_value(&trend, S, x);
-		last = level;
-		level = n == 0 ? x : ALPHA * x + (1 - ALPHA) * (level + slope);
-		slope = n == 0 ? 0 : BETA * (level - last) + (1 - BETA) * slope;
-		assert_near(forecast_trend_ahead(&trend, 5), fmax(0, level + 5 * slope));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,11 +174,7 @@ int main(void)
 		cmocka_unit_test_setup(after_a_long_gap_the_gap_s_own_rate_counts, prepare),
 		cmocka_unit_test_setup(no_elapsed_time_loses_no_count, prepare),
 		cmocka_unit_test_setup(a_nanosecond_is_an_interval_like_others, prepare),
-		cmocka_unit_test_setup(a_ramp_is_forecast_on_its_line, prepare),
-		cmocka_unit_test_setup(a_forecast_is_never_below_zero, prepare),
-		cmocka_unit_test_setup(full_weights_forecast_by_the_last_two_values, prepare),
 		cmocka_unit_test_setup(rates_are_those_of_the_slow_version, prepare),
-		cmocka_unit_test_setup(trends_are_those_of_the_slow_version, prepare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
