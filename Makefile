@@ -19,7 +19,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 # tallyd has the policies that it calls, and none that needs GLPK.
-CALLED  := $(wildcard agent/policy/predict*.c)
+CALLED  := $(wildcard agent/policy/predict*.c agent/policy/quota*.c)
 AGENT   := $(filter-out agent/tallyd.c agent/policy/%,$(wildcard agent/*.c agent/*/*.c spill/*.c)) $(CALLED)
 POLICY  := $(wildcard agent/policy/*.c)
 SIM     := $(filter-out sim/tally_sim.c,$(wildcard sim/*.c))

@@ -340,6 +340,12 @@ int driver_reload(struct driver *d, struct why *why)
 }
 
 const struct core *driver_core(const struct driver *d) { return d->core; }
+
+void driver_measured(struct driver *d, unsigned int tenant, const struct quota_use *rates)
+{
+	core_measured(d->core, tenant, rates);
+}
+
 const struct carry *driver_carry(const struct driver *d) { return carrier_carry(d->carrier); }
 struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
 struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }

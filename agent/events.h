@@ -22,6 +22,9 @@ int driver_reload(struct driver *d, struct why *why);
 void driver_routes_changed(struct driver *d);
 
 const struct core *driver_core(const struct driver *d);
+
+/* Rates of a tenant have been measured: core_measured(). */
+void driver_measured(struct driver *d, unsigned int tenant, const struct quota_use *rates);
 const struct carry *driver_carry(const struct driver *d); /* NULL: as carrier_carry() */
 struct spiller *driver_spiller(const struct driver *d);
 struct netlink *driver_netlink(const struct driver *d);

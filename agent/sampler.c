@@ -23,6 +23,25 @@ int sampler_watch(struct sampler *s, const struct dataplane_port *ports, unsigne
 	return netlink_links_watch(s->links, ifindexes, there, why);
 }
 
+/* For the policy of quotas. */
+static void tell_core(const struct sampler *s)
+{
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {
+		const struct traffic_flow *f = traffic_tenant(s->traffic, i);
+		struct quota_use use = { 0 };
+
+		if (f)
+			use = (struct quota_use){
+				.packets_per_second = f->rates.packets_per_second,
+				.bytes_per_second = f->rates.bytes_per_second,
+				.forecast_bytes_per_second = f->rates.forecast_bytes_per_second,
+				.refused_per_second = f->rates.refused_per_second,
+				.chunks_per_second = f->rates.chunks_per_second,
+			};
+		driver_measured(s->driver, i, &use);
+	}
+}
+
 int sampler_sample(struct sampler *s, struct why *why)
 {
 	const uint64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -44,6 +63,7 @@ int sampler_sample(struct sampler *s, struct why *why)
 	if (r >= 0) {
 		s->sampled_ns = clock_now_ns();
 		traffic_sample(s->traffic, s->sampled_ns, rows, count, links, r);
+		tell_core(s);
 		free(s->rows);
 		s->rows = TAKE_PTR(rows);
 		s->rows_count = count;

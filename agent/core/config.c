@@ -28,9 +28,10 @@ const char *const config_levels[] = { [LOG_LEVEL_ERROR] = "error",
 const char *const config_ingress[] = {
 	[CONFIG_INGRESS_OPTIONAL] = "optional", [CONFIG_INGRESS_REQUIRED] = "required", NULL
 };
-const char *const config_quotas[] = {
-	[CONFIG_QUOTAS_FIXED] = "fixed", [CONFIG_QUOTAS_LEND] = "lend", NULL
-};
+const char *const config_quotas[] = { [CONFIG_QUOTAS_FIXED] = "fixed",
+				      [CONFIG_QUOTAS_LEND] = "lend",
+				      [CONFIG_QUOTAS_TRAFFIC] = "lend-by-traffic",
+				      NULL };
 const char *const config_policies[] = { [CONFIG_POLICY_PREEMPT] = "preempt",
 					[CONFIG_POLICY_FCFS] = "fcfs",
 					[CONFIG_POLICY_ESA] = "esa",
@@ -330,8 +331,9 @@ static const struct key rows[] = {
 	{ "quotas", &key_choice, CONFIG(quotas), .words = config_quotas, .initial = "fixed",
 	  .meaning =
 		  "`lend`: a run for which its tenant's quota has no slots gets some that nobody "
-		  "uses, on loan, and goes on in software when a quota needs them; `fixed`: it "
-		  "is in software at once." },
+		  "uses, on loan, and goes on in software when a quota needs them; tenants come to "
+		  "have as much on loan. `lend-by-traffic`: the same, and they come to have as "
+		  "much as they send. `fixed`: it is in software at once." },
 	{ "control", .keys = KEYS_OF(control_rows) },
 	{ "join", .keys = KEYS_OF(join_rows), .check = check_join },
 	{ "peers", .keys = KEYS_OF(peers_rows) },

@@ -61,9 +61,11 @@ enum config_ingress {
 	CONFIG_INGRESS_REQUIRED, /* a tenant without ingress points can have no jobs */
 };
 
+/* What is not fixed is QUOTA_POLICIES (agent/policy/quota.h), in this order, by name. */
 enum config_quotas {
 	CONFIG_QUOTAS_FIXED,
 	CONFIG_QUOTAS_LEND, /* what nobody uses is lent to runs beyond their tenants' quotas */
+	CONFIG_QUOTAS_TRAFFIC, /* the same, and tenants that send more come to have more of it */
 };
 
 /* Who has a slot of the pool that others want: docs/decisions/0014-borrowed-slots.md. */

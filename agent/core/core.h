@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "agent/policy/quota.h"
 #include "books.h"
 #include "config.h"
 #include "counts.h"
@@ -286,6 +287,12 @@ bool core_tenant_is_hidden(const struct books *b, const struct config *config, c
 
 /* When CORE_DEADLINE is due; UINT64_MAX: never, or first a result must come. */
 uint64_t core_deadline_ns(const struct core *c);
+
+/*
+ * Rates of a tenant, below TALLY_TENANTS_MAX, for the policy of quotas; of `rates` only these are
+ * read. Nothing is decided at once.
+ */
+void core_measured(struct core *c, unsigned int tenant, const struct quota_use *rates);
 
 /* --- what it knows, for those who show it ---------------------------------------------------- */
 

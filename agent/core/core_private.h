@@ -61,6 +61,7 @@ struct core {
 	struct dataplane_port *ports;
 	unsigned int ports_count;
 	struct core_counts counts;
+	struct quota_use measured[TALLY_TENANTS_MAX]; /* rates alone */
 	struct guesses guesses;
 	uint64_t refusal_due_ns[CORE_JOIN_REFUSAL_COUNT]; /* when the log may have one again */
 	struct mac_cache *macs; /* NULL until a neighbour is heard of */

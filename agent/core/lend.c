@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/policy/quota.h"
 #include "core_private.h"
-#include "loans.h"
 
 static void recall_next(struct core *c, int r);
 
@@ -62,24 +62,47 @@ static uint32_t slots_free(const struct books *b, const struct job *begins)
 	return used < b->slots ? b->slots - used : 0;
 }
 
+/* What is known of each tenant. */
+static void use_of(const struct core *c, struct quota_use ret[TALLY_TENANTS_MAX])
+{
+	memcpy(ret, c->measured, sizeof(c->measured));
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		const struct job *j = c->books.job[i];
+
+		ret[j->tenant].held += job_slots(j);
+		ret[j->tenant].in_software += j->run_window && j->spilled ? 2u * j->run_window : 0;
+	}
+}
+
+static int recall(const struct core *c, struct quota_loan *loan, unsigned int count,
+		  const struct quota_want *want)
+{
+	const enum config_quotas quotas = c->config->quotas;
+	struct quota_use use[TALLY_TENANTS_MAX];
+
+	use_of(c, use);
+	return quota_recall(&QUOTA_POLICIES[quotas == CONFIG_QUOTAS_FIXED ? 0 : quotas - 1], use,
+			    loan, count, want);
+}
+
 void lend_recall(struct core *c, const struct job *begins, uint32_t slots, bool own,
 		 core_step *then)
 {
 	const struct books *b = &c->books;
-	_cleanup_(freep) struct loan *loan = calloc(b->jobs + 1, sizeof(*loan));
+	_cleanup_(freep) struct quota_loan *loan = calloc(b->jobs + 1, sizeof(*loan));
 	_cleanup_(freep) struct job **job = calloc(b->jobs + 1, sizeof(*job));
-	const struct loans_want want = { begins->tenant, slots, slots_free(b, begins), own };
+	const struct quota_want want = { begins->tenant, slots, slots_free(b, begins), own };
 	unsigned int count = 0, recalls = 0;
 	int r = -ENOMEM;
 
 	for (unsigned int i = 0; loan && job && i < b->jobs; i++)
 		if (b->job[i] != begins && job_is_lent(b->job[i]) && b->spills) {
-			loan[count] = (struct loan){ .tenant = b->job[i]->tenant,
-						     .slots = job_slots(b->job[i]) };
+			loan[count] = (struct quota_loan){ .tenant = b->job[i]->tenant,
+							   .slots = job_slots(b->job[i]) };
 			job[count++] = b->job[i];
 		}
 	if (loan && job)
-		r = loans_recall(loan, count, &want);
+		r = recall(c, loan, count, &want);
 	for (unsigned int i = 0; r > 0 && i < count; i++)
 		if (loan[i].recalled)
 			job[recalls++] = job[i];
@@ -89,4 +112,10 @@ void lend_recall(struct core *c, const struct job *begins, uint32_t slots, bool 
 	c->recall.at = 0;
 	c->recall.then = then;
 	recall_next(c, r < 0 ? r : 0);
+}
+
+void core_measured(struct core *c, unsigned int tenant, const struct quota_use *rates)
+{
+	c->measured[tenant] = *rates;
+	c->measured[tenant].held = c->measured[tenant].in_software = 0;
 }

@@ -52,7 +52,7 @@ int core_books_configure(struct books *b, const struct config *config, struct wh
 
 	b->slots = config->slots;
 	b->spills = config->spill_mib;
-	b->lends = config->quotas == CONFIG_QUOTAS_LEND;
+	b->lends = config->quotas != CONFIG_QUOTAS_FIXED;
 	b->pool = config->pool_slots;
 	return books_configure(b, config->tenant + unnamed, config->tenants - unnamed, config->rest,
 			       why);

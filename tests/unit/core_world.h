@@ -598,7 +598,7 @@ static inline void tell_run(struct world *w, struct world_worker *p, const struc
 		WRONG(w, "%s: epoch %d is told of twice", a->job->name, epoch);
 	if (epoch != j->told_epoch && !tables_find(&w->maps, a->job->id) && !spill_has(w, a->job))
 		WRONG(w, "%s: told of a run that is not in the maps", a->job->name);
-	if (job_is_lent(a->job) && core_config(w->core)->quotas != CONFIG_QUOTAS_LEND)
+	if (job_is_lent(a->job) && core_config(w->core)->quotas == CONFIG_QUOTAS_FIXED)
 		WRONG(w, "%s: slots on loan, and nobody lends", a->job->name);
 	if (job_slots(a->job) &&
 	    !job_is_lent(a->job) && /* others may hold more, where a quota shrank */

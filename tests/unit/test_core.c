@@ -779,6 +779,30 @@ static void who_has_most_on_loan_gives_to_who_has_nothing(void **state)
 	world_close(&w);
 }
 
+/* By traffic, tenant b, which sends eight times as much, comes to have three of four rings. */
+static void who_sends_more_has_more_on_loan(void **state)
+{
+	const struct quota_use little = { .bytes_per_second = 1e9 };
+	const struct quota_use much = { .bytes_per_second = 8e9, .held = 7, .in_software = 7 };
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_TRAFFIC);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 2, "");
+	tenant(&w, REQUEST_TENANT_ADD, "b", 2, "");
+	for (unsigned int i = 0; i < 8; i++)
+		create(&w, i, 1, i < 4 ? "a" : "b", SLOTS / 8);
+	core_measured(w.core, job_numbered(&w, 0)->tenant, &little);
+	core_measured(w.core, job_numbered(&w, 4)->tenant, &much);
+	for (unsigned int i = 0; i < 8; i++)
+		join(&w, i, i);
+	assert_int_equal(books_lent(core_books(w.core), job_numbered(&w, 0)->tenant), SLOTS / 4);
+	assert_int_equal(books_lent(core_books(w.core), job_numbered(&w, 4)->tenant),
+			 3 * SLOTS / 4);
+	assert_int_equal(core_counts(w.core)->loans_recalled, 3);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* A document is of a run within its tenant's quota. */
 static void an_inner_run_gets_slots_that_were_lent(void **state)
 {
@@ -2099,6 +2123,7 @@ int main(void)
 		FACT(slots_on_loan_are_given_back_when_a_quota_needs_them),
 		FACT(without_loans_a_run_beyond_its_quota_is_in_software),
 		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
+		FACT(who_sends_more_has_more_on_loan),
 		FACT(an_inner_run_gets_slots_that_were_lent),
 		FACT(runs_with_slots_on_loan_survive_crashes_and_failures),
 		FACT(a_run_in_software_gets_slots_that_become_free),
