@@ -80,7 +80,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench bench-memory bench-paths bench-predict bench-rings test \
+	demo bench bench-memory bench-paths bench-predict bench-quotas bench-rings test \
 	lint unit model model-long sim-long \
 	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
@@ -130,6 +130,9 @@ bench-paths: setup ## how long runs are slow when something happens to their inn
 	@scripts/bench-paths
 
 bench-predict: $(BUILD)/tests/bench/predict ## how well predictors forecast traces of six kinds
+	@$<
+
+bench-quotas: $(BUILD)/tests/bench/quotas ## what policies of quotas are worth: a simulation
 	@$<
 
 bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation
@@ -352,7 +355,7 @@ $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
 $(BUILD)/tests/bench/place: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
 		$(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lm
-$(BUILD)/tests/bench/predict: $(call objects,$(wildcard agent/policy/predict*.c) agent/policy/traces.c)
+$(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
