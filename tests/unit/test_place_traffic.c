@@ -88,7 +88,7 @@ static const char *an_estimate_drifts(uint64_t seed)
 	place_world_any(&seed, 6, &w);
 	w.p.options.weight.time = w.p.options.weight.fair = 0;
 	assert_int_equal(estimate_open(&w.p, &e), 0);
-	for (unsigned int i = 0; i < STEPS && !wrong; i++) {
+	for (unsigned int i = 0; i < STEPS && !wrong && w.p.jobs > 0; i++) {
 		uint32_t j = i < w.p.jobs ? i : random_below(&seed, w.p.jobs);
 
 		if (placed[j])
