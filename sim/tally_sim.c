@@ -61,11 +61,16 @@ static char *read_whole(const char *path, size_t bytes_max, size_t *ret_length)
 /* "line 3: ..." of a file is "FILE:3: ...". */
 __attribute__((noreturn)) static void refuse(const char *path, const struct why *why)
 {
-	unsigned int line;
-	int used = 0;
+	static const char word[] = "line ";
+	const char *number = why->text + sizeof(word) - 1;
+	char *end;
 
-	if (path && sscanf(why->text, "line %u: %n", &line, &used) == 1 && used)
-		errx(EXIT_USAGE, "%s:%u: %s", path, line, why->text + used);
+	if (path && !strncmp(why->text, word, sizeof(word) - 1)) {
+		unsigned long line = strtoul(number, &end, 10);
+
+		if (end > number && *end == ':')
+			errx(EXIT_USAGE, "%s:%lu%s", path, line, end);
+	}
 	errx(EXIT_USAGE, "%s", why->text);
 }
 

@@ -61,10 +61,11 @@ static int draw_machines(const struct topology *t, const struct workload_line *l
 			 uint64_t *random, struct workload_job *job)
 {
 	unsigned int workers = line->named ? line->named : draw_whole(&line->workers, random);
-	uint64_t first = t->hosts ? draw_below(random, t->hosts) : 0;
+	uint64_t first;
 
-	if (workers + line->any_root > t->hosts)
+	if (t->hosts == 0 || workers + line->any_root > t->hosts)
 		return -ENOENT;
+	first = draw_below(random, t->hosts);
 	job->worker = calloc(workers + 1, sizeof(*job->worker));
 	if (!job->worker)
 		return -ENOMEM;
