@@ -13,7 +13,7 @@
 #include "common/owned.h"
 #include "graphml.h"
 #include "models.h"
-#include "options.h"
+#include "sim_options.h"
 #include "picture.h"
 #include "plot.h"
 #include "report.h"
@@ -26,11 +26,11 @@ enum {
 };
 
 struct simulation {
-	struct options options;
+	struct sim_options options;
 	struct topology *topology;
 	struct workload *workload;
-	struct play_result *result[OPTIONS_POLICIES_MAX];
-	struct play_figures figures[OPTIONS_POLICIES_MAX];
+	struct play_result *result[SIM_OPTIONS_POLICIES_MAX];
+	struct play_figures figures[SIM_OPTIONS_POLICIES_MAX];
 	struct report report;
 	struct play_options play;
 	unsigned int shown; /* percent, on the bar */
@@ -260,25 +260,25 @@ int main(int argc, char **argv)
 	struct why why = { "" };
 
 	file_watch_output();
-	if (options_parse(argc, (const char *const *)argv, &s.options, &why) < 0) {
+	if (sim_options_parse(argc, (const char *const *)argv, &s.options, &why) < 0) {
 		warnx("%s", why.text);
 		fputs("Run 'tally-sim --help' for the usage.\n", stderr);
 		return EXIT_USAGE;
 	}
 	switch (s.options.verb) {
-	case OPTIONS_HELP:
-		fputs(OPTIONS_HELP_TEXT, stdout);
+	case SIM_OPTIONS_HELP:
+		fputs(SIM_OPTIONS_HELP_TEXT, stdout);
 		break;
-	case OPTIONS_POLICIES:
+	case SIM_OPTIONS_POLICIES:
 		list_policies();
 		break;
-	case OPTIONS_NETWORKS:
+	case SIM_OPTIONS_NETWORKS:
 		list_networks();
 		break;
-	case OPTIONS_MODELS:
+	case SIM_OPTIONS_MODELS:
 		list_models();
 		break;
-	case OPTIONS_RUN:
+	case SIM_OPTIONS_RUN:
 		read_network(&s);
 		read_workload(&s);
 		run(&s);

@@ -10,22 +10,22 @@
 #include "common/why.h"
 
 enum {
-	OPTIONS_POLICIES_MAX = 16,
+	SIM_OPTIONS_POLICIES_MAX = 16,
 };
 
-enum options_verb {
-	OPTIONS_RUN,
-	OPTIONS_POLICIES,
-	OPTIONS_NETWORKS,
-	OPTIONS_MODELS,
-	OPTIONS_HELP,
+enum sim_options_verb {
+	SIM_OPTIONS_RUN,
+	SIM_OPTIONS_POLICIES,
+	SIM_OPTIONS_NETWORKS,
+	SIM_OPTIONS_MODELS,
+	SIM_OPTIONS_HELP,
 };
 
 /* Texts are those of the command line. */
-struct options {
-	enum options_verb verb;
+struct sim_options {
+	enum sim_options_verb verb;
 	const char *network, *workload;
-	const struct place_policy *policy[OPTIONS_POLICIES_MAX];
+	const struct place_policy *policy[SIM_OPTIONS_POLICIES_MAX];
 	unsigned int policies;
 	struct place_options place;
 	unsigned int near; /* 0: all */
@@ -37,9 +37,9 @@ struct options {
 };
 
 /* Of main()'s. -EINVAL: `why` says what is wrong. */
-int options_parse(int words, const char *const *word, struct options *ret, struct why *why);
+int sim_options_parse(int words, const char *const *word, struct sim_options *ret, struct why *why);
 
 /* For --help: all options, with what they do. */
-extern const char OPTIONS_HELP_TEXT[];
+extern const char SIM_OPTIONS_HELP_TEXT[];
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "options.h"
+#include "sim_options.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "common/text.h"
 #include "draw.h"
 
-const char OPTIONS_HELP_TEXT[] =
+const char SIM_OPTIONS_HELP_TEXT[] =
 	"usage: tally-sim run --network NETWORK --workload FILE --placement POLICY,... [options]\n"
 	"       tally-sim policies | networks | models    what there is\n"
 	"\n"
@@ -54,23 +54,23 @@ static const struct option_row {
 	size_t offset;
 	uint32_t max; /* of WHOLE; at least 1 */
 } rows[] = {
-	{ "--network", TEXT, offsetof(struct options, network), 0 },
-	{ "--workload", TEXT, offsetof(struct options, workload), 0 },
+	{ "--network", TEXT, offsetof(struct sim_options, network), 0 },
+	{ "--workload", TEXT, offsetof(struct sim_options, workload), 0 },
 	{ "--placement", POLICIES, 0, 0 },
-	{ "--seed", SEED, offsetof(struct options, seed), 0 },
-	{ "--nodes", WHOLE, offsetof(struct options, place.nodes_max), UINT32_MAX },
-	{ "--node-jobs", WHOLE, offsetof(struct options, place.jobs_max), UINT32_MAX },
-	{ "--tree", WHOLE, offsetof(struct options, place.tree_max), PLACE_NODES_MAX },
-	{ "--distance", REAL, offsetof(struct options, place.distance_max), 0 },
-	{ "--near", NEAR, offsetof(struct options, near), 65536 },
-	{ "--moves", FLAG, offsetof(struct options, moves), 0 },
-	{ "--move-seconds", REAL, offsetof(struct options, place.move_s), 0 },
-	{ "--explain", TEXT, offsetof(struct options, explain), 0 },
-	{ "--json", FLAG, offsetof(struct options, json), 0 },
-	{ "--csv", FLAG, offsetof(struct options, csv), 0 },
-	{ "--plot", TEXT, offsetof(struct options, plot), 0 },
-	{ "--picture", TEXT, offsetof(struct options, picture), 0 },
-	{ "--progress", FLAG, offsetof(struct options, progress), 0 },
+	{ "--seed", SEED, offsetof(struct sim_options, seed), 0 },
+	{ "--nodes", WHOLE, offsetof(struct sim_options, place.nodes_max), UINT32_MAX },
+	{ "--node-jobs", WHOLE, offsetof(struct sim_options, place.jobs_max), UINT32_MAX },
+	{ "--tree", WHOLE, offsetof(struct sim_options, place.tree_max), PLACE_NODES_MAX },
+	{ "--distance", REAL, offsetof(struct sim_options, place.distance_max), 0 },
+	{ "--near", NEAR, offsetof(struct sim_options, near), 65536 },
+	{ "--moves", FLAG, offsetof(struct sim_options, moves), 0 },
+	{ "--move-seconds", REAL, offsetof(struct sim_options, place.move_s), 0 },
+	{ "--explain", TEXT, offsetof(struct sim_options, explain), 0 },
+	{ "--json", FLAG, offsetof(struct sim_options, json), 0 },
+	{ "--csv", FLAG, offsetof(struct sim_options, csv), 0 },
+	{ "--plot", TEXT, offsetof(struct sim_options, plot), 0 },
+	{ "--picture", TEXT, offsetof(struct sim_options, picture), 0 },
+	{ "--progress", FLAG, offsetof(struct sim_options, progress), 0 },
 };
 
 enum {
@@ -91,7 +91,7 @@ static int refuse_word(struct why *why, const char *what, const char *word, cons
 		       text_list(table, count, size, list));
 }
 
-static int take_policy(struct options *o, const char *name, struct why *why)
+static int take_policy(struct sim_options *o, const char *name, struct why *why)
 {
 	const struct place_policy *policy = place_policy_find(name);
 
@@ -101,14 +101,14 @@ static int take_policy(struct options *o, const char *name, struct why *why)
 	for (unsigned int i = 0; i < o->policies; i++)
 		if (o->policy[i] == policy)
 			return why_say(why, -EINVAL, "--placement: %s is named twice", name);
-	if (o->policies == OPTIONS_POLICIES_MAX)
+	if (o->policies == SIM_OPTIONS_POLICIES_MAX)
 		return why_say(why, -EINVAL, "--placement: at most %d policies",
-			       OPTIONS_POLICIES_MAX);
+			       SIM_OPTIONS_POLICIES_MAX);
 	o->policy[o->policies++] = policy;
 	return 0;
 }
 
-static int take_policies(struct options *o, const char *names, struct why *why)
+static int take_policies(struct sim_options *o, const char *names, struct why *why)
 {
 	char name[64];
 	int r = 0;
@@ -122,7 +122,8 @@ static int take_policies(struct options *o, const char *names, struct why *why)
 	return r;
 }
 
-static int take(struct options *o, const struct option_row *row, const char *text, struct why *why)
+static int take(struct sim_options *o, const struct option_row *row, const char *text,
+		struct why *why)
 {
 	char *member = (char *)o + row->offset, quoted[TEXT_QUOTED_BYTES];
 	uint32_t whole;
@@ -171,7 +172,7 @@ static const struct option_row *find_row(const char *word, size_t length)
 }
 
 /* "--name VALUE" or "--name=VALUE"; *at is the word, and then the last one that was taken. */
-static int take_option(struct options *o, int words, const char *const *word, int *at,
+static int take_option(struct sim_options *o, int words, const char *const *word, int *at,
 		       struct why *why)
 {
 	const char *name = word[*at], *equals = strchr(name, '=');
@@ -188,7 +189,7 @@ static int take_option(struct options *o, int words, const char *const *word, in
 	return take(o, row, row->kind == FLAG ? "" : equals ? equals + 1 : word[*at], why);
 }
 
-static int check_run(const struct options *o, struct why *why)
+static int check_run(const struct sim_options *o, struct why *why)
 {
 	if (!o->network || !o->workload || !o->policies)
 		return why_say(why, -EINVAL, "%s is needed",
@@ -200,36 +201,36 @@ static int check_run(const struct options *o, struct why *why)
 	return 0;
 }
 
-static int find_verb(const char *word, enum options_verb *ret, struct why *why)
+static int find_verb(const char *word, enum sim_options_verb *ret, struct why *why)
 {
 	static const char *const verbs[] = { "run", "policies", "networks", "models" };
 
-	*ret = OPTIONS_HELP;
+	*ret = SIM_OPTIONS_HELP;
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		return 0;
-	for (size_t i = 0; i < OPTIONS_HELP; i++) {
-		*ret = (enum options_verb)i;
+	for (size_t i = 0; i < SIM_OPTIONS_HELP; i++) {
+		*ret = (enum sim_options_verb)i;
 		if (!strcmp(word, verbs[i]))
 			return 0;
 	}
-	return refuse_word(why, "command", word, verbs, OPTIONS_HELP, sizeof(*verbs));
+	return refuse_word(why, "command", word, verbs, SIM_OPTIONS_HELP, sizeof(*verbs));
 }
 
-int options_parse(int words, const char *const *word, struct options *ret, struct why *why)
+int sim_options_parse(int words, const char *const *word, struct sim_options *ret, struct why *why)
 {
-	struct options o = { .place = PLACE_OPTIONS, .seed = 1, .near = 16 };
+	struct sim_options o = { .place = PLACE_OPTIONS, .seed = 1, .near = 16 };
 	int r = words > 1 ? find_verb(word[1], &o.verb, why)
 			  : why_say(why, -EINVAL, "a command is needed: tally-sim run ...");
 
-	for (int at = 2; at < words && r == 0 && o.verb != OPTIONS_HELP; at++) {
+	for (int at = 2; at < words && r == 0 && o.verb != SIM_OPTIONS_HELP; at++) {
 		if (!strcmp(word[at], "--help") || !strcmp(word[at], "-h"))
-			o.verb = OPTIONS_HELP;
-		else if (o.verb != OPTIONS_RUN)
+			o.verb = SIM_OPTIONS_HELP;
+		else if (o.verb != SIM_OPTIONS_RUN)
 			r = why_say(why, -EINVAL, "%s takes no options", word[1]);
 		else
 			r = take_option(&o, words, word, &at, why);
 	}
-	if (r == 0 && o.verb == OPTIONS_RUN)
+	if (r == 0 && o.verb == SIM_OPTIONS_RUN)
 		r = check_run(&o, why);
 	if (r < 0)
 		return r;

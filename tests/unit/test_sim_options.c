@@ -9,14 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sim/options.h"
+#include "sim/sim_options.h"
 
 enum {
 	WORDS_MAX = 20,
 };
 
 /* The words of a line, without the program's name. */
-static int parse(const char *line, struct options *ret, struct why *why)
+static int parse(const char *line, struct sim_options *ret, struct why *why)
 {
 	static char copy[512];
 	const char *word[WORDS_MAX] = { "tally-sim" };
@@ -25,12 +25,12 @@ static int parse(const char *line, struct options *ret, struct why *why)
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *at = strtok(copy, " "); at; at = strtok(NULL, " "))
 		word[words++] = at;
-	return options_parse(words, word, ret, why);
+	return sim_options_parse(words, word, ret, why);
 }
 
 static void options_are_taken_in_both_ways(void **state)
 {
-	struct options o;
+	struct sim_options o;
 	struct why why;
 
 	assert_int_equal(parse("run --network=tapina --workload w --placement tapina-mg,none "
@@ -38,7 +38,7 @@ static void options_are_taken_in_both_ways(void **state)
 			       "--explain j --json",
 			       &o, &why),
 			 0);
-	assert_int_equal(o.verb, OPTIONS_RUN);
+	assert_int_equal(o.verb, SIM_OPTIONS_RUN);
 	assert_string_equal(o.network, "tapina");
 	assert_string_equal(o.workload, "w");
 	assert_int_equal(o.policies, 2);
@@ -55,7 +55,7 @@ static void options_are_taken_in_both_ways(void **state)
 static void what_is_not_said_has_its_default(void **state)
 {
 	const struct place_options usual = PLACE_OPTIONS;
-	struct options o;
+	struct sim_options o;
 	struct why why;
 
 	assert_int_equal(parse("run --network n --workload w --placement none", &o, &why), 0);
@@ -64,9 +64,9 @@ static void what_is_not_said_has_its_default(void **state)
 	assert_int_equal(o.seed, 1);
 	assert_null(o.explain);
 	assert_int_equal(parse("policies", &o, &why), 0);
-	assert_int_equal(o.verb, OPTIONS_POLICIES);
+	assert_int_equal(o.verb, SIM_OPTIONS_POLICIES);
 	assert_int_equal(parse("run --help", &o, &why), 0);
-	assert_int_equal(o.verb, OPTIONS_HELP);
+	assert_int_equal(o.verb, SIM_OPTIONS_HELP);
 }
 
 static void wrong_words_are_named(void **state)
@@ -95,7 +95,7 @@ static void wrong_words_are_named(void **state)
 		{ "run --network n --workload w --placement none --json --csv",
 		  "--json and --csv exclude each other" },
 	};
-	struct options o = { .seed = 99 };
+	struct sim_options o = { .seed = 99 };
 	struct why why;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -109,14 +109,14 @@ static void wrong_words_are_named(void **state)
 /* Each option of the table stands in the help. */
 static void the_help_has_all_options(void **state)
 {
-	struct options o;
+	struct sim_options o;
 	struct why why;
 	char list[512], *rest = list, *name;
 
 	assert_int_equal(parse("run --zzzzzzzzzzzzzzz", &o, &why), -EINVAL);
 	snprintf(list, sizeof(list), "%s", strstr(why.text, "there are ") + strlen("there are "));
 	while ((name = strsep(&rest, ", "))) {
-		if (*name == '-' && !strstr(OPTIONS_HELP_TEXT, name))
+		if (*name == '-' && !strstr(SIM_OPTIONS_HELP_TEXT, name))
 			fail_msg("%s is not in the help", name);
 	}
 }
