@@ -354,7 +354,7 @@ $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
 $(BUILD)/tests/bench/place: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
 		$(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lm
+	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
 $(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
