@@ -35,6 +35,14 @@ int maps_hop_put(struct dataplane *d, uint32_t id, unsigned int i, const struct 
 /* Gives every group of the node this program for its copies. */
 int maps_groups_use(struct dataplane *d, int fanout, struct why *why);
 
+/* --- maps_ranks.c ---------------------------------------------------------------------------- */
+
+/* Keys and places of a job's ranks and nodes. `g`: NULL: they are forgotten. */
+int maps_ranks_put(struct dataplane *d, const struct tally_job *job, const struct installation *g);
+
+/* The rank of this index has another next hop. -ENOENT. */
+int maps_rank_bind(struct dataplane *d, uint32_t index, const struct hop *hop);
+
 /* --- sweep.c --------------------------------------------------------------------------------- */
 
 /*
