@@ -301,6 +301,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 SCARCE := $(addprefix $(BUILD)/tests/unit/,test_place test_place_again test_route test_split)
 $(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
 
+$(BUILD)/tests/unit/test_place_example: $(BUILD)/sanitized/tests/unit/place_switch.o
+
 # What threads share is also tested for races.
 $(BUILD)/races/%.o: %.c
 	@mkdir -p $(@D)

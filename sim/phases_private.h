@@ -3,6 +3,8 @@
 #ifndef TALLY_SIM_PHASES_PRIVATE_H
 #define TALLY_SIM_PHASES_PRIVATE_H
 
+#include <stddef.h>
+
 #include "phases.h"
 
 enum phase {

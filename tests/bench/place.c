@@ -6,6 +6,7 @@
  *   place large [POLICY]  milliseconds on a fat-tree of 980 nodes and 5,488 hosts, with 500 jobs
  *   place compare         what each policy's decisions cost, by term
  */
+#include <err.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -111,8 +112,8 @@ static void large(const char *only)
 	static const char *const names[] = { "traffic", "none",	    "tapina", "tapina-mg",
 					     "tor",	"k-median", "soar" };
 	_cleanup_(place_case_close) struct place_case c;
-	double begin = now_ms();
 	struct reach *again;
+	double begin;
 
 	place_case_large(1, LARGE_JOBS, &c);
 	printf("%u machines, %u jobs; milliseconds of one core, median of %u (range)\n",
@@ -164,12 +165,12 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (!strcmp(what, "small"))
-		small(argc > 2 ? (unsigned int)atoi(argv[2]) : CASES);
+		small(argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : CASES);
 	else if (!strcmp(what, "large"))
 		large(argc > 2 ? argv[2] : NULL);
 	else if (!strcmp(what, "compare"))
 		compare();
 	else
-		fprintf(stderr, "place small [CASES] | large | compare\n");
-	return strcmp(what, "small") && strcmp(what, "large") && strcmp(what, "compare");
+		errx(2, "place small [CASES] | large [POLICY] | compare");
+	return 0;
 }

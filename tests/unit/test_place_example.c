@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "common/owned.h"
-#include "place_switch.c"
 #include "place_world.h"
 #include "sim/phases.h"
 
@@ -21,6 +20,9 @@ enum {
 	JOBS = 6,
 	ITERATIONS = 20,
 };
+
+/* The file: place_switch.c. */
+int place_switch(const struct place_problem *p, struct place_tree *ret);
 
 /* The line. In agent/policy/place.c it would stand in PLACE_POLICIES. */
 static const struct place_policy MINE = { "switch", "workers", "the switch of all workers, if any",
