@@ -216,6 +216,8 @@ int inner_apply(struct core *c, const struct request_apply *q)
 
 	r = document_check(&q->document, &c->why);
 	if (r == 0)
+		r = document_check_ranks(&q->document, &c->why);
+	if (r == 0)
 		r = node_check(c, &q->document);
 	tenant = r < 0 ? r
 		       : books_tenant_find(&c->books, *q->tenant ? q->tenant : CONFIG_TENANT,

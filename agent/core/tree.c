@@ -390,8 +390,6 @@ int document_check(const struct document *d, struct why *why)
 
 		tally_set_add(&one, d->rank[i].rank);
 		r = check_child(d, &one, &d->rank[i].address, &everyone, &taken, why);
-		if (r == 0)
-			r = check_rank(d, i, why);
 	}
 	for (unsigned int i = 0; r == 0 && i < d->nodes; i++) {
 		r = check_child(d, &d->below[i].ranks, &d->below[i].address, &everyone, &taken,
@@ -400,6 +398,15 @@ int document_check(const struct document *d, struct why *why)
 			r = check_below(d, i, why);
 	}
 	return r < 0 ? r : check_keys(d, &taken, why);
+}
+
+int document_check_ranks(const struct document *d, struct why *why)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < d->ranks; i++)
+		r = check_rank(d, i, why);
+	return r;
 }
 
 int document_check_own(const struct document *d, const struct sockaddr_storage *own,

@@ -101,10 +101,17 @@ void document_make(const struct tree *t, unsigned int index, const char *job, co
 
 /*
  * Does it make sense? -EINVAL: no rank below the node, a rank that the job has not or that is
- * named twice, addresses of two families, a node that is its own root; a child, be it a rank or a
- * node, at the address of this node, of the root or of another child; too few keys, or too many.
+ * named twice, addresses of two families, a node that is its own root; a node at the address of
+ * this one, of the root or of another; too few keys, or too many.
  */
 int document_check(const struct document *d, struct why *why);
+
+/*
+ * And may a node take it? -EINVAL: a rank at the address of this node, of the root, or of another
+ * child, or at the nodes' UDP port. Agents of before took such documents, and state files have
+ * them.
+ */
+int document_check_ranks(const struct document *d, struct why *why);
 
 /*
  * `own`: one more address of the node. -EINVAL: a child is there, and would get what the node hands

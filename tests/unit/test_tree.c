@@ -284,18 +284,6 @@ static void documents_that_make_no_sense_are_refused(void **state)
 	no_document(&d, "document: node a1 has the address of the root");
 	d.below[1].address = d.address;
 	no_document(&d, "document: node a1 has the address of b0");
-	d = good;
-	d.rank[0].address = d.address;
-	no_document(&d, "document: rank 4 has the address of b0");
-	endpoint_port_set(&d.rank[0].address, 40000); /* whatever its port */
-	no_document(&d, "document: rank 4 has the address of b0");
-	d.rank[0].address = d.root;
-	no_document(&d, "document: rank 4 has the address of the root");
-	d.rank[0].address = d.below[1].address;
-	no_document(&d, "document: rank 4 has the address of a1");
-	d = good;
-	endpoint_port_set(&d.rank[0].address, TALLY_UDP_PORT);
-	no_document(&d, "document: rank 4 is at port 31249, which is that of nodes");
 	keys_draw();
 	document_make(&tree, 1, "train", &run, &d);
 	d.keys--;
@@ -304,6 +292,35 @@ static void documents_that_make_no_sense_are_refused(void **state)
 	d.keys++;
 	memset(&d.key[5], 0, sizeof(d.key[5]));
 	no_document(&d, "document: a key is missing, the one at 5");
+}
+
+/* An agent of before took such documents: what its state file has is read. */
+static void no_ranks(const struct document *d, const char *words)
+{
+	assert_int_equal(document_check(d, &why), 0);
+	assert_int_equal(document_check_ranks(d, &why), -EINVAL);
+	assert_string_equal(why.text, words);
+}
+
+static void a_rank_is_at_no_node(void **state)
+{
+	static struct document good, d;
+
+	three_levels();
+	document_make(&tree, 1, "train", &run, &good);
+	assert_int_equal(document_check_ranks(&good, &why), 0);
+	d = good;
+	d.rank[0].address = d.address;
+	no_ranks(&d, "document: rank 4 has the address of b0");
+	endpoint_port_set(&d.rank[0].address, 40000); /* whatever its port */
+	no_ranks(&d, "document: rank 4 has the address of b0");
+	d.rank[0].address = d.root;
+	no_ranks(&d, "document: rank 4 has the address of the root");
+	d.rank[0].address = d.below[1].address;
+	no_ranks(&d, "document: rank 4 has the address of a1");
+	d = good;
+	endpoint_port_set(&d.rank[0].address, TALLY_UDP_PORT);
+	no_ranks(&d, "document: rank 4 is at port 31249, which is that of nodes");
 }
 
 static void a_node_is_no_child_of_its_own(void **state)
@@ -410,6 +427,7 @@ int main(void)
 		TEST(a_document_has_the_keys_that_its_node_needs),
 		TEST(a_document_is_read_as_it_was_written),
 		TEST(documents_that_make_no_sense_are_refused),
+		TEST(a_rank_is_at_no_node),
 		TEST(a_node_is_no_child_of_its_own),
 		TEST(every_rank_is_reached_in_any_tree),
 	};
