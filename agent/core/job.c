@@ -161,6 +161,11 @@ int job_join(struct job *j, int rank, const struct sockaddr_storage *address, ui
 			       "address (tallyctl status: services)",
 			       j->name, is_ip4 ? '4' : '6', is_ip4 ? '6' : '4', is_ip4 ? '4' : '6',
 			       is_ip4 ? '6' : '4');
+	if (j->tree && endpoint_port(address) == TALLY_UDP_PORT)
+		return why_say(why, -EADDRINUSE,
+			       "UDP port %u is that of nodes, and job %s has a tree of nodes: join "
+			       "with another port (--address, $TALLY_ADDRESS)",
+			       TALLY_UDP_PORT, j->name);
 	r = rank_choose(j, rank, &chosen, why);
 	if (r < 0)
 		return r;

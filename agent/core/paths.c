@@ -121,6 +121,9 @@ static int owner(const struct paths *p, struct paths_walk *w,
 	}
 	if (claimed > 1 || claimed > right)
 		dispute_note(w, address);
+	if (known == PATHS_NOWHERE && claimed > 1)
+		return PATHS_NOWHERE; /* a list that lacks a link does not make somebody else right
+				       */
 	return right == 1 ? found : PATHS_NOWHERE;
 }
 

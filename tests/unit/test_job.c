@@ -153,6 +153,9 @@ static void in_a_written_tree_each_worker_says_its_rank(void **state)
 		"2-3): say which rank this worker is (--rank, $TALLY_RANK)");
 	comes(j, 2, 0, 2);
 	refused(j, 4, 1, -ERANGE, "rank 4: job resnet has ranks 0 to 3");
+	refused_at(j, 1, at("10.77.1.9:31249"), -EADDRINUSE,
+		   "UDP port 31249 is that of nodes, and job resnet has a tree of nodes: join with "
+		   "another port (--address, $TALLY_ADDRESS)");
 	tree.found = true;
 	assert_int_equal(job_tree_set(found, &tree), 0);
 	comes(found, -1, 0, 0);

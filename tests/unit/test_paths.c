@@ -329,9 +329,12 @@ static void who_has_a_list_has_nothing_besides(void **state)
 	peer[0].also[peer[0].alsos++] = address_of("10.5.0.%u", 1);
 	found("p1=4-7");
 	disputed("10.1.0.1 is nobody's, and p0 said to have it (peers.nodes: also)");
+	own(2, "10.1.0.%u", 1); /* the list lacks a link: that makes no other one right */
+	found("p1=4-7");
+	disputed("10.1.0.1 is nobody's, and p0 p2 said to have it (peers.nodes: also)");
 	peer[0].also[peer[0].alsos++] = address_of("10.1.0.%u", 1);
 	found("p0=0-3 p1=4-7");
-	disputed("");
+	disputed("10.1.0.1 is p0, and p2 said to have it");
 }
 
 static void as_much_is_said_as_fits(void **state)
