@@ -63,8 +63,16 @@ static __always_inline __u32 vlan_word(const struct frame *f)
 		     : "+r"(tag)); /* compilers conclude that it is there, the verifier does not */
 	if (f->offsets.ip == sizeof(*f->eth) || (const void *)(tag + 1) > f->end)
 		return 0;
-	return (tag->tci & bpf_htons(TALLY_VLAN_NONE)) << 16 |
-	       (f->eth->h_proto == bpf_htons(ETH_P_8021AD)) << 16;
+	return (bpf_ntohs(tag->tci) & TALLY_VLAN_NONE) << 16 |
+	       (f->eth->h_proto == bpf_htons(ETH_P_8021AD)) << 28;
+}
+
+/* Bridges drop what is from all or from nobody. */
+static __always_inline bool source_is_one(const struct frame *f)
+{
+	const __u8 *from = f->eth->h_source;
+
+	return !(from[0] & 1) && from[0] | from[1] | from[2] | from[3] | from[4] | from[5];
 }
 
 /*
@@ -74,7 +82,8 @@ static __always_inline __u32 vlan_word(const struct frame *f)
 static __always_inline struct tally_entrance entrance_read(struct hook_context *ctx,
 							   const struct frame *f)
 {
-	struct tally_entrance e = { { hook_port(ctx) } };
+	__u32 port = hook_port(ctx);
+	struct tally_entrance e = { { source_is_one(f) ? port : ~port } };
 
 	__builtin_memcpy(&e.word[1], f->eth->h_dest, ETH_ALEN);
 	e.word[2] |= vlan_word(f);
@@ -187,8 +196,11 @@ __noinline int borrow_read(struct hook_context *ctx, int packed_offsets,
 										  : BORROW_NOT_HELD;
 }
 
-/* By what the kernel takes the message in. A global function (see offsets_find). */
-__noinline int borrow_enter(struct hook_context *ctx, int packed_offsets)
+/*
+ * By what the kernel takes the message in. `left`: so is its checksum, and so the sum's will be,
+ * where it leaves in this frame. A global function (see offsets_find).
+ */
+__noinline int borrow_enter(struct hook_context *ctx, int packed_offsets, bool left)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 	struct tally_borrowing *now = borrowing_get();
@@ -199,6 +211,7 @@ __noinline int borrow_enter(struct hook_context *ctx, int packed_offsets)
 	e = entrance_read(ctx, &f);
 	if (entrance_is_own(&e, &f))
 		e = (struct tally_entrance){ { 0 } };
+	e.word[2] |= (__u32)left << 31;
 	now->borrower.entrance = e;
 	return 0;
 }
@@ -320,7 +333,7 @@ static __always_inline int borrow(struct hook_context *ctx, int packed_offsets,
 	if (held == BORROW_NOTHING)
 		return TALLY_PASSED_UP;
 	if (held == BORROW_NOT_HELD)
-		borrow_enter(ctx, packed_offsets);
+		borrow_enter(ctx, packed_offsets, checksum_is_left(ctx, packed_offsets));
 	out = borrow_gather(ctx, packed_offsets, job);
 	if (out != TALLY_SWAPPED && out != TALLY_SENT_UP && out != TALLY_FLUSHED_UP)
 		return out;

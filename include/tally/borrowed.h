@@ -47,10 +47,10 @@ struct tally_borrowed_policy {
 
 /*
  * By what this machine takes in the frame that brings a contribution, and would take in what leaves
- * in that frame. All 0: by any port's own address, without a VLAN tag.
+ * in that frame. All 0: by any port's own address, without a VLAN tag, with a whole UDP checksum.
  */
 struct tally_entrance {
-	__u32 word[3]; /* port; hardware address, and VLAN behind it */
+	__u32 word[3]; /* port; hardware address, and VLAN and checksum behind it */
 };
 
 /* The books of one slot. The sum itself lies beside it. */

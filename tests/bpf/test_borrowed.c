@@ -472,18 +472,69 @@ static void a_frame_of_another_vlan_swaps_nothing(void **state)
 	struct frame frame;
 
 	at_port_put(*state, LOOPBACK);
-	expect(*state, contribution(.worker = 0, .vlan = ETH_P_8021Q), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 0, .vlan = ETH_P_8021Q, .vlan_id = 0x105),
+	       TALLY_ABSORBED, NULL);
 	other.vlan = ETH_P_8021Q;
 	other.vlan_id = 101;
 	frame_write(other, &frame);
 	expect_no_swap(*state, &frame);
-	other.vlan_id = 0;
 	other.vlan = ETH_P_8021AD;
-	frame_write(other, &frame);
-	expect_no_swap(*state, &frame);
+	for (int id = 1; id <= TALLY_VLAN_NONE; id++) {
+		other.vlan_id = id;
+		frame_write(other, &frame);
+		expect_no_swap(*state, &frame);
+	}
 	other.vlan = ETH_P_8021Q;
-	other.vlan_id = 0xe000 | 100; /* of another priority */
+	other.vlan_id = 0xe000 | 0x105; /* of another priority */
 	expect(*state, other, TALLY_SWAPPED, NULL);
+}
+
+/* Bridges drop such frames. */
+static void a_frame_from_nobody_or_from_all_swaps_nothing(void **state)
+{
+	static const __u8 others[][ETH_ALEN] = {
+		{ 0 },
+		{ 0x01, 0x00, 0x5e, 0, 0, 0x01 },
+		{ 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
+	};
+	struct frame frame;
+
+	at_port_put(*state, LOOPBACK);
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		frame_write(taker, &frame);
+		memcpy(frame.data + ETH_ALEN, others[i], ETH_ALEN);
+		expect_no_swap(*state, &frame);
+	}
+	expect(*state, taker, TALLY_SWAPPED, NULL);
+}
+
+/* As a sender on this machine leaves it; one elsewhere may write that, too. */
+static void checksum_leave(struct frame *frame, const struct message *m)
+{
+	const __u32 udp_at = frame_headers_bytes(*m) - sizeof(struct udphdr);
+	const __u16 sum = frame_pseudo_sum(frame, udp_at, m->ipv6);
+
+	frame->data[udp_at + 6] = sum >> 8;
+	frame->data[udp_at + 7] = sum;
+}
+
+/* Nobody makes the checksum of what came over a wire: the kernel drops it. */
+static void a_frame_whose_checksum_is_left_carries_what_came_in_one(void **state)
+{
+	const struct message m = contribution(.worker = 1, .seq = 5);
+	struct frame held, frame;
+
+	at_port_put(*state, LOOPBACK);
+	frame_write(m, &held);
+	expect_frame(*state, &held, TALLY_ABSORBED, NULL);
+	frame_write(taker, &frame);
+	checksum_leave(&frame, &taker);
+	expect_no_swap(*state, &frame);
+	two_jobs(state);
+	checksum_leave(&held, &m);
+	expect_frame(*state, &held, TALLY_ABSORBED, NULL);
+	expect_frame(*state, &frame, TALLY_SWAPPED, NULL);
 }
 
 enum {
@@ -553,6 +604,8 @@ static const struct CMUnitTest preempt[] = {
 	fact(a_frame_that_is_not_for_the_port_swaps_nothing),
 	fact(what_is_for_a_port_may_leave_by_what_is_for_another),
 	fact(a_frame_of_another_vlan_swaps_nothing),
+	fact(a_frame_from_nobody_or_from_all_swaps_nothing),
+	fact(a_frame_whose_checksum_is_left_carries_what_came_in_one),
 	fact(what_a_taker_asks_of_routers_is_not_asked_for_the_sum),
 	fact(nor_over_ipv6),
 };
