@@ -37,17 +37,19 @@ int peer_secret_read(const char *path, uint8_t ret[PEER_SECRETS][SECRET_KEY_BYTE
 	_cleanup_(freep) char *text = NULL;
 	unsigned int lines;
 	size_t length = 0;
-	int r = file_is_open_to_all(path);
+	int r = file_read(path, SECRET_FILE_BYTES, &text, &length);
 
-	if (r > 0)
+	if (r == 0)
+		r = file_is_open_to_all(path);
+	if (r < 0)
+		return why_say(why, r, "the agents' secret, %s: %s", path, strerror(-r));
+	if (r > 0) {
+		explicit_bzero(text, length);
 		return why_say(why, -EPERM,
 			       "%s: every user of this machine may read or write the agents' "
-			       "secret: chmod 0600 %s",
+			       "secret: chmod o= %s",
 			       path, path);
-	if (r == 0)
-		r = file_read(path, SECRET_FILE_BYTES, &text, &length);
-	if (r < 0)
-		return why_say(why, r, "%s: %s", path, strerror(-r));
+	}
 	lines = lines_read(text, keys);
 	if (lines == 0)
 		r = why_say(why, -EINVAL,

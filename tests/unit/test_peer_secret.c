@@ -80,13 +80,17 @@ static void what_is_wrong_is_named(void **state)
 {
 	struct why why = { "" };
 
-	refuses(OLD, 0644, -EPERM, "every user of this machine may read or write");
+	refuses(OLD, 0644, -EPERM,
+		"every user of this machine may read or write the agents' "
+		"secret: chmod o= /");
 	refuses(OLD, 0602, -EPERM, "every user of this machine may read or write");
 	refuses("", 0600, -EINVAL, "no secret of agents: 32 to 128 of");
 	refuses("short\n", 0600, -EINVAL, "no secret of agents: 32 to 128 of");
 	refuses(OLD "\nshort\n", 0600, -EINVAL, "no secret of agents: 32 to 128 of");
 	refuses(OLD "!\n", 0600, -EINVAL, "no secret of agents: 32 to 128 of");
 	refuses(OLD "\n" NEW "\n" OLD "\n", 0600, -EINVAL, "more than two lines");
+	assert_int_equal(peer_secret_read("/", key, &why), -EISDIR); /* no advice to change that */
+	assert_string_equal(why.text, "the agents' secret, /: Is a directory");
 	unlink(path);
 	assert_int_equal(peer_secret_read(path, key, &why), -ENOENT);
 	assert_non_null(strstr(why.text, "No such file"));
