@@ -31,6 +31,7 @@ BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/te
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+REPRODUCED := $(addprefix $(BUILD)/tests/bench/,tapina)
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
 E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c,$(wildcard tests/e2e/*.c))) \
@@ -80,7 +81,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench bench-memory bench-paths bench-predict bench-quotas bench-rings test \
+	demo bench bench-memory bench-paths bench-predict bench-quotas bench-rings reproduce test \
 	lint unit model model-long sim-long \
 	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
@@ -135,6 +136,9 @@ bench-predict: $(BUILD)/tests/bench/predict ## how well predictors forecast trac
 bench-quotas: $(BUILD)/tests/bench/quotas ## what policies of quotas are worth: a simulation
 	@$<
 
+reproduce: $(REPRODUCED) ## what other papers claim, measured here: docs/reproduction (5 minutes)
+	@scripts/reproduce
+
 bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation
 	@$<
 
@@ -163,7 +167,7 @@ sim-long: $(BUILD)/tests/unit/test_sim ## a million worlds of workers, nodes and
 fuzz: $(FUZZERS) ## what reads other people's bytes, FUZZ_SECONDS (30) each
 	@scripts/fuzz
 
-ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) ## tallyctl as people use it; its manual and completion
+ctl: $(filter $(BUILD)/%,$(CTLS)) $(PROGRAMS) $(REPRODUCED) ## tallyctl as people use it; its manual and completion
 	@scripts/run-tests $(CTLS)
 
 bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
@@ -354,7 +358,7 @@ $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
 $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
-$(BUILD)/tests/bench/place: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
+$(BUILD)/tests/bench/place $(REPRODUCED): $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
 		$(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
 $(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
