@@ -31,7 +31,7 @@ BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/te
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
-REPRODUCED := $(addprefix $(BUILD)/tests/bench/,tapina)
+REPRODUCED := $(addprefix $(BUILD)/tests/bench/,tapina inart)
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
 E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c,$(wildcard tests/e2e/*.c))) \
@@ -136,7 +136,7 @@ bench-predict: $(BUILD)/tests/bench/predict ## how well predictors forecast trac
 bench-quotas: $(BUILD)/tests/bench/quotas ## what policies of quotas are worth: a simulation
 	@$<
 
-reproduce: $(REPRODUCED) ## what other papers claim, measured here: docs/reproduction (5 minutes)
+reproduce: $(REPRODUCED) ## what other papers claim, measured here: docs/reproduction (10 minutes)
 	@scripts/reproduce
 
 bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots in a row: a simulation

@@ -45,6 +45,13 @@ function is_of_table(row,   name) {
 	return 1
 }
 
+# As they come, but numbers by size.
+function put_column(last, column) {
+	for (; last > 1 && column + 0 == column && column + 0 < columns_of[last - 1] + 0; last--)
+		columns_of[last] = columns_of[last - 1]
+	columns_of[last] = column
+}
+
 function table(   row, policy, column, text, said, lines, columns, i, j) {
 	digits = "digits" in option ? option["digits"] : 0
 	times = "times" in option ? option["times"] : 1
@@ -59,7 +66,7 @@ function table(   row, policy, column, text, said, lines, columns, i, j) {
 		if (!(policy in known))
 			lines_of[++lines] = policy
 		if (!(column in head))
-			columns_of[++columns] = column
+			put_column(++columns, column)
 		known[policy] = head[column] = 1
 		said[policy, column] = cell(row)
 	}
