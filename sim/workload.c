@@ -2,6 +2,7 @@
 #include "workload.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,48 @@ static int refuse(struct line *l, const char *word, const char *what)
 
 	return keys_refuse(&l->r->reading, &l->at, "%s: %s", text_quote(word, strlen(word), quoted),
 			   what);
+}
+
+struct claim {
+	char name[WORKLOAD_NAME_BYTES]; /* of a job, or of a line `jobs` */
+	unsigned int line;
+};
+
+static int by_claim(const void *a, const void *b)
+{
+	return strcmp(((const struct claim *)a)->name, ((const struct claim *)b)->name);
+}
+
+static int claim(struct line *l, const char *name)
+{
+	_cleanup_(freep) struct claim *c = calloc(1, sizeof(*c));
+	struct claim **found;
+
+	if (!c)
+		return -ENOMEM;
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->line = l->value.at.line;
+	found = tsearch(c, &l->r->claims, by_claim);
+	if (!found)
+		return -ENOMEM;
+	if (*found != c)
+		return keys_refuse(&l->r->reading, &l->at, "there is a job %s since line %u", name,
+				   (*found)->line);
+	TAKE_PTR(c);
+	return 0;
+}
+
+/* The name of the line, which seeds chance, and the names of its jobs. */
+static int claim_all(struct line *l, const struct workload_line *line, bool is_one)
+{
+	char name[WORKLOAD_NAME_BYTES];
+	int error = claim(l, line->name);
+
+	for (uint32_t i = 0; i < line->count && !is_one && error == 0; i++) {
+		workload_job_name(line, is_one, i, name);
+		error = claim(l, name);
+	}
+	return error;
 }
 
 static const char *next_word(struct line *l)
@@ -153,6 +196,9 @@ static int read_jobs(struct line *l, bool is_one)
 	if (!line->mix.models == (line->bytes.high == 0))
 		return keys_refuse(&l->r->reading, &l->at,
 				   "either model=... or bytes=... is needed");
+	error = claim_all(l, line, is_one);
+	if (error < 0)
+		return error;
 	error = workload_make_jobs(l->r, line, is_one, &random);
 	if (error == -ENOENT)
 		return keys_refuse(&l->r->reading, &l->at,
@@ -185,6 +231,17 @@ static int fail_between(struct line *l, uint32_t a, uint32_t b, struct workload_
 		     : keys_refuse(&l->r->reading, &l->at, "no cable joins these two machines");
 }
 
+/* What fails, and when, seeds the chance of how long. */
+static uint64_t seed_of_fail(const struct workload_reader *r, const uint32_t machine[2],
+			     double at_s)
+{
+	char words[2 * TOPOLOGY_NAME_BYTES + 32];
+
+	snprintf(words, sizeof(words), "%s %s %a", r->topology->name[machine[0]],
+		 machine[1] == GRAPH_NONE ? "" : r->topology->name[machine[1]], at_s);
+	return seed_of(r, words);
+}
+
 static int read_fail(struct line *l)
 {
 	struct workload_failure_line line = { 0 };
@@ -210,7 +267,8 @@ static int read_fail(struct line *l)
 	if (error < 0)
 		return error;
 	failure.at_s = line.at_s;
-	failure.for_s = draw_real(&line.for_s, &(uint64_t){ seed_of(l->r, "fail") });
+	failure.for_s = draw_real(&line.for_s,
+				  &(uint64_t){ seed_of_fail(l->r, machine, line.at_s) });
 	return fail_between(l, machine[0], machine[1], failure);
 }
 
@@ -219,7 +277,7 @@ static int read_failures(struct line *l)
 	struct workload_failure_line line = { 0 };
 	const char *what = next_word(l);
 	bool of_links = !strcmp(what, "links");
-	uint64_t random = seed_of(l->r, what);
+	uint64_t random = seed_of(l->r, what) + l->r->failures_lines++;
 	int error;
 
 	if (!of_links && strcmp(what, "nodes") != 0)
@@ -327,6 +385,7 @@ int workload_parse(const char *name, const char *text, size_t length, const stru
 	if (error == 0) {
 		names_index(t, names);
 		error = read_all(&r, text, length);
+		tdestroy(r.claims, free);
 	}
 	if (error == -ENOMEM)
 		return why_say(why, error, "%s: out of memory", name);

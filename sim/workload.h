@@ -5,8 +5,9 @@
  *
  * A line is `job NAME KEY=VALUE...` (one job), `jobs NAME KEY=VALUE...` (many, by chance),
  * `fail MACHINE KEY=VALUE...`, `fail MACHINE MACHINE KEY=VALUE...` (a machine; the cables between
- * two), or `failures links|nodes KEY=VALUE...` (by chance). # begins a remark. docs/policies.md has
- * the keys. The same text, network and seed make the same jobs, whatever else a run does.
+ * two), or `failures links|nodes KEY=VALUE...` (by chance). # begins a remark. docs/simulator.md
+ * has the keys. Names of jobs are unique. The same text, network and seed make the same jobs,
+ * whatever else a run does.
  */
 #ifndef TALLY_SIM_WORKLOAD_H
 #define TALLY_SIM_WORKLOAD_H

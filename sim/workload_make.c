@@ -98,6 +98,12 @@ static int draw_job(struct workload_reader *r, const struct workload_line *line,
 	return 0;
 }
 
+void workload_job_name(const struct workload_line *line, bool is_one, uint32_t i,
+		       char ret[WORKLOAD_NAME_BYTES])
+{
+	snprintf(ret, WORKLOAD_NAME_BYTES, is_one ? "%.31s" : "%.25s.%u", line->name, i);
+}
+
 int workload_make_jobs(struct workload_reader *r, const struct workload_line *line, bool is_one,
 		       uint64_t *random)
 {
@@ -117,7 +123,7 @@ int workload_make_jobs(struct workload_reader *r, const struct workload_line *li
 		if (line->every_s > 0)
 			now_s += draw_gap(line->every_s, random);
 		job.arrives_s = now_s;
-		snprintf(job.name, sizeof(job.name), is_one ? "%.31s" : "%.25s.%u", line->name, i);
+		workload_job_name(line, is_one, i, job.name);
 		error = draw_job(r, line, random, &job);
 		if (error < 0) {
 			free(job.worker);

@@ -43,12 +43,16 @@ struct workload_failure_line {
 	double at_s, every_s, until_s;
 };
 
+struct workload_name;
+
 /* The root of a reading: where names of machines are looked up. */
 struct workload_reader {
 	struct reading reading;
 	struct workload_line *line;
 	const struct topology *topology;
-	void *names; /* of machines: tree of struct workload_name */
+	struct workload_name *names; /* of machines: sorted, as many as there are */
+	void *claims; /* names of jobs: tree of struct claim (workload.c) */
+	unsigned int failures_lines; /* up to now: two of them draw other failures */
 	struct workload *workload;
 	size_t job_room, failure_room;
 	uint64_t seed;
@@ -56,6 +60,10 @@ struct workload_reader {
 
 /* GRAPH_NONE: there is none. */
 uint32_t workload_machine(const struct workload_reader *r, const char *name);
+
+/* Of job i of a line. */
+void workload_job_name(const struct workload_line *line, bool is_one, uint32_t i,
+		       char ret[WORKLOAD_NAME_BYTES]);
 
 /* Jobs of a line, from job `jobs` on. -ENOMEM, -E2BIG, -ENOENT: fewer hosts than workers. */
 int workload_make_jobs(struct workload_reader *r, const struct workload_line *line, bool is_one,

@@ -193,6 +193,46 @@ static void failures_are_of_machines_and_of_cables(void **state)
 	assert_in_range(nodes, 22, 80);
 }
 
+static const struct workload_failure *failure_at(const struct workload *w, double at_s)
+{
+	for (unsigned int i = 0; i < w->failures; i++)
+		if (w->failure[i].at_s == at_s)
+			return &w->failure[i];
+	fail_msg("nothing fails at %g s", at_s);
+	return NULL;
+}
+
+/* How long a failure lasts depends on what fails and when; not on the lines around it. */
+static void failures_do_not_share_their_chance(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t,
+		"job j workers=h1 bytes=1\nfail s9 at=10 for=1..4\nfail s8 at=11 for=1..4\n"
+		"fail s9 at=12 for=1..4\nfail s1 s5 at=13 for=1..4\nfail s1 s6 at=14 for=1..4\n",
+		1);
+	_cleanup_(workload_freep) struct workload *other = parse(
+		t, "# a remark\njob j workers=h1 bytes=1\nfail s8 at=11 for=1..4\n", 1);
+
+	for (double at_s = 10; at_s < 15; at_s++)
+		for (double later_s = at_s + 1; later_s < 15; later_s++)
+			assert_true(failure_at(w, at_s)->for_s != failure_at(w, later_s)->for_s);
+	assert_true(failure_at(w, 11)->for_s == failure_at(other, 11)->for_s);
+}
+
+static void lines_of_failures_do_not_share_their_chance(void **state)
+{
+	static const char text[] = "job j workers=h1 bytes=1\n"
+				   "failures links every=50 for=5 until=5000\n"
+				   "failures links every=50 for=9 until=5000\n";
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(t, text, 1);
+
+	assert_in_range(w->failures, 120, 282);
+	for (unsigned int i = 1; i < w->failures; i++)
+		assert_true(w->failure[i].at_s > w->failure[i - 1].at_s);
+}
+
 static void a_wrong_line_is_named(void **state)
 {
 	static const struct {
@@ -225,6 +265,14 @@ static void a_wrong_line_is_named(void **state)
 		{ "fail s1 h9 at=1 for=1", "fail: no cable joins these two machines" },
 		{ "fail sx at=1 for=1", "'sx': the network has no machine of that name" },
 		{ "failures hosts every=1 for=1", "'hosts': links or nodes" },
+		{ "job x bytes=1 workers=h1\n#\njob x bytes=1 workers=h1",
+		  "day:3: job: there is a job x since line 1" },
+		{ "jobs x count=2 bytes=1\njobs x count=1 bytes=1",
+		  "day:2: jobs: there is a job x since line 1" },
+		{ "jobs x count=2 bytes=1\njob x.1 bytes=1 workers=h1",
+		  "day:2: job: there is a job x.1 since line 1" },
+		{ "\njob x.1 bytes=1 workers=h1\njobs x count=2 bytes=1",
+		  "day:3: jobs: there is a job x.1 since line 2" },
 		{ "failures links every=0 for=1", "every: '0': a number from 1" },
 	};
 	_cleanup_(topology_freep) struct topology *t = network("tapina");
@@ -269,6 +317,8 @@ int main(void)
 		cmocka_unit_test(hosts_may_be_near),
 		cmocka_unit_test(a_seed_makes_the_same_jobs_beside_others_too),
 		cmocka_unit_test(failures_are_of_machines_and_of_cables),
+		cmocka_unit_test(failures_do_not_share_their_chance),
+		cmocka_unit_test(lines_of_failures_do_not_share_their_chance),
 		cmocka_unit_test(a_wrong_line_is_named),
 		cmocka_unit_test(too_many_are_refused),
 	};
