@@ -55,9 +55,9 @@ void phases_free(struct phases *p); /* or NULL */
 static inline void phases_freep(struct phases **p) { phases_free(*p); }
 
 /*
- * From now on, no more jobs than this get new rates at an event, besides those that compete with
- * the very job whose phase ends; the others keep theirs for the moment. 0, as it is at first: all
- * that need to, and that is exact. docs/policies.md says how large the error is.
+ * From now on, those that compete with the very job whose phase ends get new rates at an event, and
+ * then others, until so many jobs in all have; the rest keep theirs for the moment. 0, as it is at
+ * first: all that need to, and that is exact. docs/simulator.md says how large the error is.
  */
 void phases_near(struct phases *p, unsigned int jobs);
 

@@ -25,7 +25,7 @@ struct report {
 /* A row for each figure, a column for each policy; then the jobs, if there are not too many. */
 void report_text(const struct report *r, FILE *to);
 
-/* One object: network, policies with figures, jobs and links. docs/policies.md has the keys. */
+/* One object: network, policies with figures, jobs and links. docs/simulator.md has the keys. */
 void report_json(const struct report *r, FILE *to);
 
 /* A header, and a line for each policy and job. */
