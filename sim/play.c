@@ -318,19 +318,23 @@ static int arrive(struct play *p, uint32_t *next)
 	return decide(p, first, end);
 }
 
-/* Jobs whose tree has no way any more are placed anew; the others only find their ways. */
+/*
+ * Jobs whose tree has no way any more are placed anew, and so are those that had none and have one
+ * again: what they got meanwhile is no tree worth keeping. The others only find their ways.
+ */
 static int change(struct play *p, const struct change *c, uint32_t begun)
 {
 	const struct workload_failure *f = &p->workload->failure[c->failure];
-	bool lost = false;
+	bool lost = false, stood;
 	int r = play_network_fail(&p->network, f, c->begins);
 
 	for (uint32_t i = 0; i < begun && r == 0; i++) {
 		if (!p->player[i].runs)
 			continue;
+		stood = p->player[i].stands;
 		r = lead(p, i, false);
-		p->player[i].is_placed = !p->player[i].stands;
-		lost |= p->player[i].stands;
+		p->player[i].is_placed = !stood && !p->player[i].stands;
+		lost |= !p->player[i].is_placed;
 	}
 	return r == 0 && (lost || p->o->moves) ? decide(p, begun, begun) : r;
 }

@@ -244,6 +244,29 @@ static void sums_move_when_their_node_fails(void **state)
 	assert_true(r->job[0].ended_s > 20 * 0.5 + 0.3);
 }
 
+/* A job that nobody can place while it has no way is placed when it has one again. */
+static void who_has_a_way_again_is_summed_for_again(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	static const char *const texts[] = {
+		"job a workers=h1,h2,h4,h5 root=h12 bytes=125M compute=1 iterations=100\n"
+		"fail s1 at=10 for=0.001\n",
+		"job a arrives=10 workers=h1,h2,h4,h5 root=h12 bytes=125M compute=1 iterations=100\n"
+		"fail s1 at=9 for=2\n",
+	};
+	struct play_options o = options_of("soar");
+
+	o.place.move_s = 0;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		_cleanup_(workload_freep) struct workload *w = parse(t, texts[i]);
+		_cleanup_(play_freep) struct play_result *r = run(t, w, &o);
+
+		assert_true(r->job[0].tree.nodes > 0);
+		/* 1.1 s an iteration: it computes while it has no way */
+		assert_about(r->job[0].ended_s - w->job[0].arrives_s, 110);
+	}
+}
+
 static void a_job_that_can_never_end_is_named(void **state)
 {
 	_cleanup_(topology_freep) struct topology *t = network("tapina");
@@ -336,6 +359,7 @@ int main(void)
 		cmocka_unit_test(a_job_goes_around_a_link_that_fails),
 		cmocka_unit_test(a_job_stands_still_while_its_host_is_cut_off),
 		cmocka_unit_test(sums_move_when_their_node_fails),
+		cmocka_unit_test(who_has_a_way_again_is_summed_for_again),
 		cmocka_unit_test(a_job_that_can_never_end_is_named),
 		cmocka_unit_test(figures_are_those_of_their_formulas),
 		cmocka_unit_test(rates_of_few_are_near_enough),
