@@ -13,9 +13,7 @@
 
 #include "common/owned.h"
 #include "random.h"
-#include "sim/flow.h"
 #include "sim/phases.h"
-#include "sim/topology.h"
 #include "slow_phases.h"
 
 enum {
@@ -396,114 +394,6 @@ static void who_moves_to_the_same_place_loses_nothing(void **state)
 	run_seeds(CROWDS, moves_to_the_same_place_change_nothing);
 }
 
-/* --- flows ----------------------------------------------------------------------------------- */
-
-/* Times of the link between two machines that have one cable. */
-static double times_of(const struct topology *t, const struct fair_use *use, unsigned int uses,
-		       const char *from, const char *to)
-{
-	uint32_t a = topology_machine(t, from), b = topology_machine(t, to);
-
-	for (unsigned int u = 0; u < uses; u++)
-		if (t->graph->link[use[u].link].from == a && t->graph->link[use[u].link].to == b)
-			return use[u].times;
-	return 0;
-}
-
-static double all_times(const struct fair_use *use, unsigned int uses)
-{
-	double all = 0;
-
-	for (unsigned int u = 0; u < uses; u++)
-		all += use[u].times;
-	return all;
-}
-
-static void a_node_on_the_way_saves_what_the_hop_formula_says(void **state)
-{
-	_cleanup_(topology_freep) struct topology *t = NULL;
-	struct why why;
-	struct flow_job job;
-	uint32_t worker[4];
-
-	assert_int_equal(topology_shape("tapina", &t, &why), 0);
-	for (int i = 0; i < 4; i++)
-		worker[i] = topology_machine(t, (const char *[]){ "h1", "h2", "h3", "h4" }[i]);
-	job = (struct flow_job){ .worker = worker, .workers = 4, .node = GRAPH_NONE };
-	job.root = topology_machine(t, "h12");
-	for (job.seed = 0; job.seed < 50; job.seed++) {
-		_cleanup_(freep) struct fair_use *direct = NULL, *summed = NULL;
-		struct flow_job with = job;
-		unsigned int n, m;
-
-		with.node = topology_machine(t, "s1");
-		assert_int_equal(flow_make(t->graph, &job, &direct, &n), 0);
-		assert_int_equal(flow_make(t->graph, &with, &summed, &m), 0);
-		assert_true(all_times(direct, n) == 2 * 4 * 6);
-		/* 1 + 1 + 1 + 3 links to s1, and 5 from there; the same back. */
-		assert_true(all_times(summed, m) == 2 * (6 + 5));
-		assert_true(times_of(t, direct, n, "s4", "h12") == 4);
-		assert_true(times_of(t, summed, m, "s4", "h12") == 1);
-		assert_true(times_of(t, summed, m, "h12", "s4") == 1);
-		assert_true(times_of(t, summed, m, "h1", "s1") == 1);
-	}
-}
-
-/* Of two equal paths, the first is not always taken; the same seed takes the same. */
-static void equal_paths_are_drawn(void **state)
-{
-	_cleanup_(topology_freep) struct topology *t = NULL;
-	unsigned int by_s5 = 0;
-	uint32_t worker;
-	struct why why;
-
-	assert_int_equal(topology_shape("tapina", &t, &why), 0);
-	worker = topology_machine(t, "h1");
-	for (uint64_t seed = 0; seed < 1000; seed++) {
-		const struct flow_job job = { .worker = &worker,
-					      .workers = 1,
-					      .root = topology_machine(t, "h4"),
-					      .node = GRAPH_NONE,
-					      .seed = seed };
-		_cleanup_(freep) struct fair_use *use = NULL, *again = NULL;
-		unsigned int n, m;
-
-		assert_int_equal(flow_make(t->graph, &job, &use, &n), 0);
-		assert_int_equal(flow_make(t->graph, &job, &again, &m), 0);
-		assert_int_equal(n, 8);
-		assert_int_equal(m, 8);
-		for (unsigned int u = 0; u < n; u++)
-			assert_int_equal(use[u].link, again[u].link);
-		by_s5 += times_of(t, use, n, "s1", "s5") == 1;
-	}
-	assert_in_range(by_s5, 400, 600);
-}
-
-static void a_job_without_a_way_is_refused(void **state)
-{
-	static const char text[] = "host a b c\nlink a b\nlink b c\n";
-	_cleanup_(topology_freep) struct topology *t = NULL;
-	const struct topology_defaults defaults = TOPOLOGY_DEFAULTS;
-	uint32_t worker = 0;
-	struct flow_job job = { .worker = &worker, .workers = 1, .root = 2, .node = GRAPH_NONE };
-	struct fair_use *use = NULL;
-	unsigned int n = 99;
-	struct why why;
-
-	assert_int_equal(topology_testbed(text, strlen(text), &defaults, &t, &why), 0);
-	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EHOSTUNREACH); /* b is a host */
-	job.root = 3;
-	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EINVAL);
-	job.root = 1;
-	job.node = 3;
-	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EINVAL);
-	worker = 3;
-	job.node = GRAPH_NONE;
-	assert_int_equal(flow_make(t->graph, &job, &use, &n), -EINVAL);
-	assert_null(use);
-	assert_int_equal(n, 99);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -519,9 +409,6 @@ int main(void)
 		cmocka_unit_test(a_job_that_moves_sends_what_is_left_on_other_links),
 		cmocka_unit_test(a_job_may_stand_still),
 		cmocka_unit_test(who_moves_to_the_same_place_loses_nothing),
-		cmocka_unit_test(a_node_on_the_way_saves_what_the_hop_formula_says),
-		cmocka_unit_test(equal_paths_are_drawn),
-		cmocka_unit_test(a_job_without_a_way_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
