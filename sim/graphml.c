@@ -32,9 +32,16 @@ enum meaning {
 };
 
 static const struct {
-	const char *name;
+	const char *name, *element; /* that has this data */
 	enum meaning meaning;
-} names[] = { { "kind", KIND }, { "rate", RATE }, { "slots", SLOTS } };
+} names[] = { { "kind", "node", KIND }, { "rate", "edge", RATE }, { "slots", "node", SLOTS } };
+
+/* What has been said of a node or an edge. */
+struct said {
+	enum graph_kind kind;
+	uint32_t slots;
+	double rate; /* 0: nothing */
+};
 
 struct named {
 	char id[ID_BYTES];
@@ -51,12 +58,13 @@ struct reader {
 		enum meaning meaning;
 	} key[KEYS];
 	unsigned int keys;
-	bool in_node, in_edge;
-	enum meaning meaning; /* of the <data> that we are in */
+	bool in_key, in_node, in_edge;
+	enum meaning meaning; /* of the <data> or <default> that we are in */
 	char value[VALUE_BYTES];
 	size_t value_length;
 	uint32_t machine, end[2]; /* of the node or edge that we are in */
-	double rate;
+	struct said said; /* of that one */
+	struct said usual; /* by <default> of keys */
 	struct why *why;
 	int error;
 };
@@ -107,13 +115,37 @@ static void begin_key(struct reader *r, const char **attributes)
 {
 	const char *id = attribute(attributes, "id"), *name = attribute(attributes, "attr.name");
 
+	const char *of = attribute(attributes, "for");
+
 	if (r->keys == KEYS || strlen(id) >= ID_BYTES)
 		return refuse(r, id, "more than 64 keys, or an id of more than 63 bytes");
 	snprintf(r->key[r->keys].id, ID_BYTES, "%s", id);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(names[i].name, name))
+		if (!strcmp(names[i].name, name) &&
+		    (!*of || !strcmp(of, "all") || !strcmp(of, names[i].element)))
 			r->key[r->keys].meaning = names[i].meaning;
+	if (r->key[r->keys].meaning != NOTHING && r->b.machines)
+		return refuse(r, name, "a key stands before all nodes and edges");
 	r->keys++;
+	r->in_key = true;
+}
+
+/* <default> of the key that we are in. */
+static void begin_default(struct reader *r)
+{
+	r->meaning = r->in_key ? r->key[r->keys - 1].meaning : NOTHING;
+	r->value_length = 0;
+}
+
+/* The network's machine is what has been said of the node up to now. */
+static void put_node(struct reader *r)
+{
+	struct graph_machine *m = &r->b.machine[r->machine];
+
+	if (r->b.error)
+		return;
+	m->kind = r->said.kind;
+	m->slots = m->kind == GRAPH_NODE ? r->said.slots : 0;
 }
 
 /* Its id is its name. */
@@ -138,6 +170,8 @@ static void begin_node(struct reader *r, const char **attributes)
 		return refuse(r, id, "another node has this id");
 	n->machine = r->machine = builder_machine(&r->b, GRAPH_NODE, "%s", id);
 	r->in_node = true;
+	r->said = r->usual;
+	put_node(r);
 	TAKE_PTR(n);
 }
 
@@ -158,7 +192,7 @@ static void begin_edge(struct reader *r, const char **attributes)
 	if (r->end[0] == r->end[1])
 		return refuse(r, attribute(attributes, "source"), "an edge to itself");
 	r->in_edge = true;
-	r->rate = 0;
+	r->said = r->usual;
 }
 
 static void begin_data(struct reader *r, const char **attributes)
@@ -184,6 +218,8 @@ static void begin(void *context, const char *name, const char **attributes)
 		begin_edge(r, attributes);
 	else if (!strcmp(name, "data"))
 		begin_data(r, attributes);
+	else if (!strcmp(name, "default"))
+		begin_default(r);
 	else if (!strcmp(name, "hyperedge"))
 		refuse(r, name, "cables have two ends");
 }
@@ -200,36 +236,44 @@ static void text(void *context, const char *bytes, int length)
 	r->value_length += (size_t)length;
 }
 
-static void take_kind(struct reader *r, const char *word)
+static bool read_kind(const char *word, enum graph_kind *ret)
 {
 	static const char *const words[] = { "host", "node", "switch" };
-	struct graph_machine *m = &r->b.machine[r->machine];
 
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(word, words[i]) != 0)
 			continue;
-		m->kind = (enum graph_kind)i;
-		m->slots = i == GRAPH_NODE ? m->slots : 0;
-		return;
+		*ret = (enum graph_kind)i;
+		return true;
 	}
-	refuse(r, word, "kind: host, node or switch");
+	return false;
 }
 
-static void end_data(struct reader *r)
+/* The text of the <data> or <default> that ends, into what it is said of. */
+static void take_text(struct reader *r, struct said *into)
 {
 	const char *word = r->value;
 
 	r->value[r->value_length] = '\0';
 	word += strspn(word, " \t\r\n");
 	r->value[word - r->value + strcspn(word, " \t\r\n")] = '\0';
-	if (r->meaning == KIND && r->in_node)
-		take_kind(r, word);
-	else if (r->meaning == RATE && r->in_edge && !topology_rate(word, &r->rate))
-		refuse(r, word, "no rate such as 100mbit or 1gbit");
-	else if (r->meaning == SLOTS && r->in_node &&
-		 !text_u32(word, UINT32_MAX, &r->b.machine[r->machine].slots))
+	if (r->meaning == KIND && !read_kind(word, &into->kind))
+		refuse(r, word, "kind: host, node or switch");
+	else if (r->meaning == RATE && !topology_rate(word, &into->rate))
+		refuse(r, word,
+		       "no rate such as 100mbit or 1gbit; whole numbers, such as 2500mbit");
+	else if (r->meaning == SLOTS && !text_u32(word, UINT32_MAX, &into->slots))
 		refuse(r, word, "no number of slots");
 	r->meaning = NOTHING;
+}
+
+static void end_data(struct reader *r)
+{
+	if (r->in_node != (r->meaning == KIND || r->meaning == SLOTS))
+		r->meaning = NOTHING;
+	take_text(r, &r->said);
+	if (r->in_node)
+		put_node(r);
 }
 
 static void end(void *context, const char *name)
@@ -238,10 +282,14 @@ static void end(void *context, const char *name)
 
 	if (!strcmp(name, "data")) {
 		end_data(r);
+	} else if (!strcmp(name, "default")) {
+		take_text(r, &r->usual);
+	} else if (!strcmp(name, "key")) {
+		r->in_key = false;
 	} else if (!strcmp(name, "node")) {
 		r->in_node = false;
 	} else if (!strcmp(name, "edge") && r->in_edge) {
-		builder_cable(&r->b, r->end[0], r->end[1], r->rate);
+		builder_cable(&r->b, r->end[0], r->end[1], r->said.rate);
 		r->in_edge = false;
 	}
 	if (r->b.error && !r->error)
@@ -259,15 +307,29 @@ static void refuse_entity(void *context, const char *name, int is_parameter, con
 	refuse(context, name, "entities are not read");
 }
 
+static bool has_host(const struct builder *b)
+{
+	for (uint32_t m = 0; m < b->machines; m++)
+		if (b->machine[m].kind == GRAPH_HOST)
+			return true;
+	return false;
+}
+
 int topology_graphml(const char *bytes, size_t length, const struct topology_defaults *defaults,
 		     struct topology **ret, struct why *why)
 {
-	_cleanup_(reader_free) struct reader r = { .b.defaults = *defaults, .why = why };
+	_cleanup_(reader_free) struct reader r = {
+		.b.defaults = *defaults,
+		.usual = { .kind = GRAPH_NODE, .slots = defaults->slots },
+		.why = why,
+	};
 	int error;
 
 	r.xml = XML_ParserCreate(NULL);
 	if (!r.xml)
 		return why_say(why, -ENOMEM, "out of memory");
+	if (length == 0)
+		return why_say(why, -EINVAL, "line 1: the file is empty");
 	if (length > INT32_MAX)
 		return why_say(why, -E2BIG, "line 1: larger than 2 GiB");
 	XML_SetUserData(r.xml, &r);
@@ -281,6 +343,9 @@ int topology_graphml(const char *bytes, size_t length, const struct topology_def
 		return r.error;
 	if (!r.b.machines)
 		return why_say(why, -EINVAL, "line %lu: the text ends, and no node was in it",
+			       XML_GetCurrentLineNumber(r.xml));
+	if (!has_host(&r.b))
+		return why_say(why, -EINVAL, "line %lu: no node has data `kind` = host",
 			       XML_GetCurrentLineNumber(r.xml));
 	error = builder_end(&r.b, ret);
 	return error < 0 ? why_say(why, error, "out of memory") : 0;

@@ -7,7 +7,8 @@
 
 /*
  * As topology_testbed(). A node of the text is a node of the network, unless its data `kind` says
- * host or switch; `slots` of a node and `rate` of an edge are data, too. A node's id is its name.
+ * host or switch, and one at least is a host; `slots` of a node and `rate` of an edge are data,
+ * too. A <default> of these keys holds where there is no data. A node's id is its name.
  */
 int topology_graphml(const char *bytes, size_t length, const struct topology_defaults *defaults,
 		     struct topology **ret, struct why *why);

@@ -3,11 +3,11 @@
  * Networks of a regular shape. All that forwards has slots. A shape is a row of the table at the
  * end: its keys, and what draws it.
  *
- *	fat-tree	M. Al-Fares, A. Loukissas, A. Vahdat, SIGCOMM 2008: k pods of k/2 edge and
- *k/2 aggregation switches, k^2/4 cores, k/2 hosts at each edge leaf-spine	each leaf has a
- *cable to each spine dragonfly	J. Kim, W. Dally, S. Scott, D. Abts, ISCA 2008: a group is routers
- *that all know one another; between any two groups there is one cable tapina		the network
- *of the authors' code: keemeew/TAPINA-MG
+ * fat-tree: k pods of k/2 edge and k/2 aggregation switches, k^2/4 cores, and k/2 hosts at each
+ * edge (M. Al-Fares, A. Loukissas, A. Vahdat, SIGCOMM 2008). leaf-spine: each leaf has a cable to
+ * each spine. dragonfly: a group is routers that all know one another; between any two groups there
+ * is one cable (J. Kim, W. Dally, S. Scott, D. Abts, ISCA 2008). tapina: the network of the
+ * authors' code (keemeew/TAPINA-MG).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -176,7 +176,9 @@ static int take(const struct shape *s, const char *key, const char *text, struct
 	if (!strcmp(key, "rate"))
 		return topology_rate(text, &b->defaults.rate)
 			       ? 0
-			       : why_say(why, -EINVAL, "rate: %s is no rate such as 10gbit",
+			       : why_say(why, -EINVAL,
+					 "rate: %s is no rate such as 10gbit; whole "
+					 "numbers, such as 2500mbit",
 					 quoted);
 	if (!strcmp(key, "slots"))
 		return text_u32(text, UINT32_MAX, &b->defaults.slots)
@@ -196,24 +198,69 @@ static int take(const struct shape *s, const char *key, const char *text, struct
 	return refuse_key(s, key, why);
 }
 
+/* The number of a key of the shape: rate, slots, then its own; or -1. */
+static int index_of(const struct shape *s, const char *key)
+{
+	if (!strcmp(key, "rate") || !strcmp(key, "slots"))
+		return *key == 's';
+	for (size_t i = 0; i < keys_of(s); i++)
+		if (!strcmp(key, s->key[i].name))
+			return (int)i + 2;
+	return -1;
+}
+
 static int take_all(const struct shape *s, char *words, struct builder *b, uint32_t *value,
 		    struct why *why)
 {
 	char *rest = words, *word, *text;
+	unsigned int seen = 0;
 	int r = 0;
 
 	while (r == 0 && rest && (word = strsep(&rest, ","))) {
+		int index;
+
 		text = word;
 		strsep(&text, "=");
+		index = index_of(s, word);
+		if (index >= 0 && seen & 1u << index)
+			return why_say(why, -EINVAL, "%s: %s is given twice", s->name, word);
+		seen |= index >= 0 ? 1u << index : 0;
 		r = take(s, word, text ? text : "", b, value, why);
 	}
 	return r;
 }
 
+/* Of the shape's name, which ends at a colon or with the words; or NULL. */
+static const struct shape *find_shape(const char *words)
+{
+	size_t length = strcspn(words, ":");
+
+	for (const struct shape *s = shapes; s < shapes + SHAPES; s++)
+		if (strlen(s->name) == length && !memcmp(s->name, words, length))
+			return s;
+	return NULL;
+}
+
+bool topology_is_shape(const char *words) { return find_shape(words) || !strpbrk(words, "./"); }
+
+static int refuse_shape(const char *name, struct why *why)
+{
+	char path[TOPOLOGY_WORDS_BYTES + 2], quoted[TEXT_QUOTED_BYTES];
+	char quoted_path[TEXT_QUOTED_BYTES], list[TEXT_LIST_BYTES];
+
+	snprintf(path, sizeof(path), "./%s", name);
+	return why_say(why, -EINVAL,
+		       "no network %s: there are %s; a file is known by a dot or a slash in its "
+		       "name, such as %s",
+		       text_quote(name, strlen(name), quoted),
+		       text_list(shapes, SHAPES, sizeof(*shapes), list),
+		       text_quote(path, strlen(path), quoted_path));
+}
+
 int topology_shape(const char *words, struct topology **ret, struct why *why)
 {
 	_cleanup_(builder_free) struct builder b = { .defaults = TOPOLOGY_DEFAULTS };
-	char copy[TOPOLOGY_WORDS_BYTES], quoted[TEXT_QUOTED_BYTES], list[TEXT_LIST_BYTES];
+	char copy[TOPOLOGY_WORDS_BYTES];
 	uint32_t value[KEYS_MAX];
 	const struct shape *s;
 	char *rest = copy;
@@ -224,12 +271,9 @@ int topology_shape(const char *words, struct topology **ret, struct why *why)
 			       sizeof(copy) - 1);
 	memcpy(copy, words, strlen(words) + 1);
 	strsep(&rest, ":");
-	for (s = shapes; s < shapes + SHAPES && strcmp(s->name, copy) != 0;)
-		s++;
-	if (s == shapes + SHAPES)
-		return why_say(why, -EINVAL, "no network %s: there are %s",
-			       text_quote(copy, strlen(copy), quoted),
-			       text_list(shapes, SHAPES, sizeof(*shapes), list));
+	s = find_shape(copy);
+	if (!s)
+		return refuse_shape(copy, why);
 	for (size_t i = 0; i < KEYS_MAX; i++)
 		value[i] = s->key[i].initial;
 	r = take_all(s, rest, &b, value, why);

@@ -35,6 +35,7 @@ const char SIM_OPTIONS_HELP_TEXT[] =
 	"      --plot DIR          writes data and plots of gnuplot there\n"
 	"      --picture FILE.svg  draws the network with its loads under the first policy\n"
 	"      --progress          a bar on standard error, even if that is no terminal\n"
+	"      --version           print the version\n"
 	"  -h, --help              print this help\n"
 	"\n"
 	"Exit codes: 0 success, 1 failed, 2 wrong usage or a wrong network or workload.\n";
@@ -202,12 +203,22 @@ static int check_run(const struct sim_options *o, struct why *why)
 	return 0;
 }
 
+/* --help or --version, which stand in place of a command or behind one. */
+static bool is_about_us(const char *word, enum sim_options_verb *ret)
+{
+	bool is_help = !strcmp(word, "--help") || !strcmp(word, "-h");
+
+	if (!is_help && strcmp(word, "--version") != 0)
+		return false;
+	*ret = is_help ? SIM_OPTIONS_HELP : SIM_OPTIONS_VERSION;
+	return true;
+}
+
 static int find_verb(const char *word, enum sim_options_verb *ret, struct why *why)
 {
 	static const char *const verbs[] = { "run", "policies", "networks", "models" };
 
-	*ret = SIM_OPTIONS_HELP;
-	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+	if (is_about_us(word, ret))
 		return 0;
 	for (size_t i = 0; i < SIM_OPTIONS_HELP; i++) {
 		*ret = (enum sim_options_verb)i;
@@ -223,10 +234,10 @@ int sim_options_parse(int words, const char *const *word, struct sim_options *re
 	int r = words > 1 ? find_verb(word[1], &o.verb, why)
 			  : why_say(why, -EINVAL, "a command is needed: tally-sim run ...");
 
-	for (int at = 2; at < words && r == 0 && o.verb != SIM_OPTIONS_HELP; at++) {
-		if (!strcmp(word[at], "--help") || !strcmp(word[at], "-h"))
-			o.verb = SIM_OPTIONS_HELP;
-		else if (o.verb != SIM_OPTIONS_RUN)
+	for (int at = 2; at < words && r == 0 && o.verb < SIM_OPTIONS_HELP; at++) {
+		if (is_about_us(word[at], &o.verb))
+			continue;
+		if (o.verb != SIM_OPTIONS_RUN)
 			r = why_say(why, -EINVAL, "%s takes no options", word[1]);
 		else
 			r = take_option(&o, words, word, &at, why);

@@ -19,6 +19,7 @@ enum sim_options_verb {
 	SIM_OPTIONS_NETWORKS,
 	SIM_OPTIONS_MODELS,
 	SIM_OPTIONS_HELP,
+	SIM_OPTIONS_VERSION,
 };
 
 /* Texts are those of the command line. */

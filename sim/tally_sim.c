@@ -88,7 +88,7 @@ static void read_network(struct simulation *s)
 	struct why why = { "" };
 	size_t length;
 
-	if (!strpbrk(network, "./")) {
+	if (topology_is_shape(network)) {
 		if (topology_shape(network, &s->topology, &why) < 0)
 			errx(EXIT_USAGE, "--network: %s", why.text);
 		return;
@@ -268,6 +268,9 @@ int main(int argc, char **argv)
 	switch (s.options.verb) {
 	case SIM_OPTIONS_HELP:
 		fputs(SIM_OPTIONS_HELP_TEXT, stdout);
+		break;
+	case SIM_OPTIONS_VERSION:
+		puts("tally-sim " TALLY_VERSION_TEXT);
 		break;
 	case SIM_OPTIONS_POLICIES:
 		list_policies();

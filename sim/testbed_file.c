@@ -117,7 +117,8 @@ static int read_option(struct reader *r, const char *word, char **rest, double *
 	if (!strcmp(word, "rate")) {
 		if (value && topology_rate(value, ret_rate))
 			return 0;
-		return refuse(r, value ? value : "", "no rate such as 100mbit or 1gbit");
+		return refuse(r, value ? value : "",
+			      "no rate such as 100mbit or 1gbit; whole numbers, such as 2500mbit");
 	}
 	for (size_t i = 0; i < sizeof(valued) / sizeof(*valued); i++)
 		if (!strcmp(word, valued[i]))
@@ -199,6 +200,8 @@ int topology_testbed(const char *text, size_t length, const struct topology_defa
 		return why_say(why, error, "out of memory");
 	if (error < 0)
 		return error;
+	if (length == 0)
+		return why_say(why, -EINVAL, "line 1: the file is empty");
 	if (!r.b.machines && !r.b.error)
 		return why_say(why, -EINVAL, "line %u: the text ends, and no machine was in it",
 			       r.line);

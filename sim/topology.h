@@ -4,8 +4,8 @@
  * people call its machines. Pure.
  *
  * A network comes from a shape with numbers (shapes.c), such as "fat-tree:k=8,rate=100gbit", or
- * from a text in the testbed's format (testbed_file.c). A cable is two links, one behind the other:
- * the first one leads from the machine that was named first.
+ * from a text in the testbed's format (testbed_file.c) or in GraphML (graphml.h). A cable is two
+ * links, one behind the other: the first one leads from the machine that was named first.
  */
 #ifndef TALLY_SIM_TOPOLOGY_H
 #define TALLY_SIM_TOPOLOGY_H
@@ -44,7 +44,14 @@ struct topology {
  */
 int topology_shape(const char *words, struct topology **ret, struct why *why);
 
-/* The same for a text in the testbed's format (scripts/testbed); `why` begins with the line. */
+/*
+ * Do these words name a shape, and not a file? A file is known by a dot or a slash in its name,
+ * unless a shape's name leads, as in fat-tree:rate=2.5gbit, which topology_shape() refuses.
+ */
+bool topology_is_shape(const char *words);
+
+/* As topology_shape(), for a text in the testbed's format (scripts/testbed); `why` begins with the
+ * line. */
 int topology_testbed(const char *text, size_t length, const struct topology_defaults *defaults,
 		     struct topology **ret, struct why *why);
 

@@ -69,11 +69,18 @@ what_is_wrong_is_named() {
 	printf 'host h1 h2\nlink h1 hx\n' >"$bad.topo"
 	printf '<graphml>\n<graph>\n<node/>' >"$bad.graphml"
 	printf '\njob a bytes=1\n' >"$bad"
+	: >"$bad.empty" >"$bad.empty.graphml"
 	refused "run --netwerk tapina" "is --network meant?" &&
 		refused "run $w --network ring" "--network: no network 'ring': there are fat-tree" &&
+		refused "run $w --network starnet" "a dot or a slash in its name, such as './starnet'" &&
 		refused "run $w --network $bad.topo" "$bad.topo:2: 'hx': no host, node or switch" &&
 		refused "run $w --network $bad.graphml" "$bad.graphml:3: '': an id of a node" &&
 		refused "run $w --network $bad.none" "$bad.none: No such file" &&
+		refused "run $w --network fat-tree:rate=2.5gbit" "whole numbers, such as 2500mbit" &&
+		refused "run $w --network $bad.empty" "$bad.empty:1: the file is empty" &&
+		refused "run $w --network $bad.empty.graphml" "$bad.empty.graphml:1: the file is empty" &&
+		refused "run --network tapina --workload $bad.empty --placement none" \
+			"$bad.empty: the file is empty" &&
 		refused "run --network tapina --workload $bad --placement none" \
 			"$bad:2: job: no workers=..., which is needed" &&
 		refused "run $w --network tapina --explain c" "no job of that name"
@@ -109,6 +116,32 @@ the_commands_of_the_document_work() {
 	grep '^job j.7 under tapina-mg, at' "$work/text"
 }
 
+# The network of the document has two hosts and a node that sums.
+the_network_of_the_document_is_one() {
+	sed -n '/^```xml$/,/^```$/p' docs/simulator.md | grep -v '^```' >"$work/net.graphml"
+	echo "job a workers=w0,w1 root=none bytes=1M iterations=1" >"$work/two"
+	sim run --network "$work/net.graphml" --workload "$work/two" --placement tapina-mg |
+		grep "net.graphml: 2 hosts, 1 nodes, 2 cables"
+}
+
+# Each key of JSON and each column of CSV stands in the document's table.
+the_document_has_all_keys() {
+	local keys key
+	keys=$({ run --placement none --json | jq -r '.. | objects | keys[]' &&
+		run --placement none --csv | head -n1 | tr , '\n'; } | sort -u) || return 1
+	(($(wc -w <<<"$keys") > 30)) || return 1
+	for key in $keys; do
+		grep "^| .*\`$key\`.* |" docs/simulator.md ||
+			{ echo "docs/simulator.md has no $key"; return 1; }
+	done
+}
+
+it_says_its_version() {
+	local name version
+	read -r name version < <(sim --version)
+	[[ $name == tally-sim && "tallyd $version" == "$("$build/tallyd" --version)" ]]
+}
+
 a_bar_shows_how_far_it_is() {
 	run --placement none --progress 2>"$work/bar" >/dev/null
 	tr '\r' '\n' <"$work/bar" | grep -E 'none +\[#+\.*\] +[0-9]+ %  [1-5] of 6 jobs'
@@ -123,6 +156,9 @@ check "a picture is written" pictures_are_written
 check "plots are written where gnuplot is" plots_are_written_where_gnuplot_is
 check "it is said where gnuplot is not" it_is_said_where_gnuplot_is_not
 check "the commands of the document work" the_commands_of_the_document_work
+check "the network of the document is one" the_network_of_the_document_is_one
+check "the document has all keys" the_document_has_all_keys
+check "it says its version" it_says_its_version
 check "a bar shows how far it is" a_bar_shows_how_far_it_is
 echo "1..$count"
 exit "$failed"

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(*why.text != '\0');
 		return 0;
 	}
-	must(o.policies <= SIM_OPTIONS_POLICIES_MAX && o.verb <= SIM_OPTIONS_HELP);
+	must(o.policies <= SIM_OPTIONS_POLICIES_MAX && o.verb <= SIM_OPTIONS_VERSION);
 	must(o.verb != SIM_OPTIONS_RUN || (o.network && o.workload && o.policies > 0));
 	must(o.place.nodes_max > 0 && o.place.jobs_max > 0 && o.place.tree_max <= PLACE_NODES_MAX);
 	return 0;

@@ -53,12 +53,43 @@ static void a_text_is_a_network(void **state)
 	assert_int_equal(g->link[1].to, topology_machine(t, "w0"));
 }
 
+#define KEY(id, of, name, usual)                                                                \
+	"<key id=\"" id "\" for=\"" of "\" attr.name=\"" name "\"><default>" usual "</default>" \
+	"</key>\n"
+
+static void a_default_of_a_key_holds_where_there_is_no_data(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = NULL;
+	const struct graph *g;
+
+	if (parse("<graphml>\n" KEY("k", "node", "kind", "host") KEY("s", "node", "slots", "9") KEY(
+			  "r", "all", "rate", " 8kbit ") KEY("x", "edge", "kind", "fibre")
+			  KEY("y", "node", "Country",
+			      "") "<graph>\n"
+				  "<node id=\"a\"/>\n<node id=\"b\"/>\n"
+				  "<node id=\"n\"><data key=\"k\">node</data></node>\n"
+				  "<node id=\"m\"><data key=\"s\">3</data><data key=\"k\">node</data></node>\n"
+				  "<edge source=\"a\" target=\"n\"/>\n"
+				  "<edge source=\"b\" target=\"n\"><data key=\"r\">16kbit</data></edge>\n"
+				  "<edge source=\"n\" target=\"m\"/>\n" TAIL,
+		  &t) != 0)
+		fail_msg("%s", why.text);
+	g = t->graph;
+	assert_int_equal(t->hosts, 2);
+	assert_int_equal(g->machine[topology_machine(t, "a")].slots, 0);
+	assert_int_equal(g->machine[topology_machine(t, "n")].slots, 9);
+	assert_int_equal(g->machine[topology_machine(t, "m")].slots, 3);
+	assert_true(g->link[0].capacity == 1000 && g->link[2].capacity == 2000);
+	assert_true(g->link[4].capacity == 1000);
+}
+
 static void a_wrong_text_is_refused_with_its_line(void **state)
 {
 	static const struct {
 		const char *text, *because;
 	} cases[] = {
-		{ "", "line 1: no element found" },
+		{ "", "line 1: the file is empty" },
+		{ " ", "line 1: no element found" },
 		{ "hosts", "line 1: syntax error" },
 		{ "<graphml>\n<graph>\n</graphml>", "line 3: mismatched tag" },
 		{ HEAD TAIL, "line 9: the text ends, and no node was in it" },
@@ -76,6 +107,14 @@ static void a_wrong_text_is_refused_with_its_line(void **state)
 		{ HEAD "<node id=\"a\"/><node id=\"b\"/><edge source=\"a\" target=\"b\">"
 		       "<data key=\"d1\">1</data></edge>" TAIL,
 		  "'1': no rate such as" },
+		{ HEAD "<node id=\"a\"/><node id=\"b\"><data key=\"d0\">switch</data></node>" TAIL,
+		  "line 9: no node has data `kind` = host" },
+		{ "<graphml>\n<key id=\"a\" for=\"node\" attr.name=\"kind\">\n<default>hub</default>",
+		  "line 3: 'hub': kind: host, node or switch" },
+		{ "<graphml>\n<key id=\"a\" attr.name=\"rate\"><default>9</default>",
+		  "line 2: '9': no rate such as" },
+		{ HEAD "<node id=\"a\"/>\n<key id=\"z\" for=\"node\" attr.name=\"kind\"/>",
+		  "line 9: 'kind': a key stands before all nodes and edges" },
 		{ HEAD "<hyperedge/>" TAIL, "cables have two ends" },
 		{ "<!DOCTYPE a [<!ENTITY b \"bbbb\">]><graphml/>", "'b': entities are not read" },
 	};
@@ -93,6 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_text_is_a_network),
+		cmocka_unit_test(a_default_of_a_key_holds_where_there_is_no_data),
 		cmocka_unit_test(a_wrong_text_is_refused_with_its_line),
 	};
 

@@ -67,6 +67,12 @@ static void what_is_not_said_has_its_default(void **state)
 	assert_int_equal(o.verb, SIM_OPTIONS_POLICIES);
 	assert_int_equal(parse("run --help", &o, &why), 0);
 	assert_int_equal(o.verb, SIM_OPTIONS_HELP);
+	assert_int_equal(parse("--version", &o, &why), 0);
+	assert_int_equal(o.verb, SIM_OPTIONS_VERSION);
+	assert_int_equal(parse("policies --version", &o, &why), 0);
+	assert_int_equal(o.verb, SIM_OPTIONS_VERSION);
+	assert_int_equal(parse("run --json --version --no-such", &o, &why), 0);
+	assert_int_equal(o.verb, SIM_OPTIONS_VERSION);
 }
 
 static void wrong_words_are_named(void **state)

@@ -192,11 +192,31 @@ static void wrong_words_are_named(void **state)
 	refused("fat-tree:k=4,hosts=2", -EINVAL, "no key 'hosts': there are rate, slots and k");
 	refused("tapina:k=4", -EINVAL, "no key 'k': there are rate and slots");
 	refused("tapina:rate=10", -EINVAL, "rate: '10' is no rate such as 10gbit");
+	refused("fat-tree:rate=2.5gbit", -EINVAL, "whole numbers, such as 2500mbit");
+	refused("fat-tree:k=4,k=6", -EINVAL, "fat-tree: k is given twice");
+	refused("tapina:slots=4,rate=1gbit,slots=4", -EINVAL, "tapina: slots is given twice");
+	refused("starnet", -EINVAL,
+		"a file is known by a dot or a slash in its name, such as './starnet'");
 	refused("tapina:slots=-1", -EINVAL, "slots: '-1' is no number");
 	refused("dragonfly:routers=64,hosts=64,global=64", -E2BIG, "too many machines");
 	memset(large, 'x', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	refused(large, -EINVAL, "at most 255 bytes");
+}
+
+static void a_shape_before_a_colon_is_no_file(void **state)
+{
+	static const char *const shapes[] = { "tapina", "ring", "fat-tree:rate=2.5gbit",
+					      "tapina:../a" };
+	static const char *const files[] = {
+		"./ring",      "a.topo",	   "/net/tapina",
+		"tapina.topo", "dir/fat-tree:k=4", "ring:rate=2.5gbit"
+	};
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		assert_true(topology_is_shape(shapes[i]));
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		assert_false(topology_is_shape(files[i]));
 }
 
 static void help_names_all_shapes_and_their_keys(void **state)
@@ -269,7 +289,7 @@ static void a_wrong_line_is_named(void **state)
 	static const struct {
 		const char *text, *because;
 	} cases[] = {
-		{ "", "line 0: the text ends, and no machine was in it" },
+		{ "", "line 1: the file is empty" },
 		{ "# nothing\n", "line 1: the text ends" },
 		{ "hosts w0", "line 1: 'hosts': neither host, node, switch nor link" },
 		{ "host", "line 1: names are missing" },
@@ -283,6 +303,7 @@ static void a_wrong_line_is_named(void **state)
 		{ "host a b\nlink a b loss", "line 2: 'loss': its value is missing" },
 		{ "host a b\nlink a b rate", "line 2: '': no rate such as" },
 		{ "host a b\nlink a b rate 1", "line 2: '1': no rate such as" },
+		{ "host a b\nlink a b rate 2.5gbit", "whole numbers, such as 2500mbit" },
 	};
 	struct topology *t = NULL;
 
@@ -323,6 +344,7 @@ int main(void)
 		cmocka_unit_test(the_network_of_tapina_is_that_of_the_authors),
 		cmocka_unit_test(rates_and_slots_are_those_of_all_cables_and_nodes),
 		cmocka_unit_test(wrong_words_are_named),
+		cmocka_unit_test(a_shape_before_a_colon_is_no_file),
 		cmocka_unit_test(help_names_all_shapes_and_their_keys),
 		cmocka_unit_test(rates_are_as_tc_writes_them),
 		cmocka_unit_test(a_text_of_the_testbed_is_a_network),
