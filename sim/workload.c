@@ -195,7 +195,8 @@ static int read_jobs(struct line *l, bool is_one)
 		return error;
 	if (!line->mix.models == (line->bytes.high == 0))
 		return keys_refuse(&l->r->reading, &l->at,
-				   "either model=... or bytes=... is needed");
+				   line->mix.models ? "model=... or bytes=..., not both"
+						    : "either model=... or bytes=... is needed");
 	error = claim_all(l, line, is_one);
 	if (error < 0)
 		return error;
@@ -341,6 +342,9 @@ static int read_all(struct workload_reader *r, const char *text, size_t length)
 		line[bytes] = '\0';
 		error = read_line(r, line, number);
 	}
+	if (error == 0 && !length)
+		return refuse_line(r, 0,
+				   "the file is empty: a line such as `job NAME ...` is needed");
 	if (error == 0 && !r->workload->jobs)
 		return refuse_line(r, number, "the text ends, and no job was in it");
 	return error;

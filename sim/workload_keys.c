@@ -33,10 +33,44 @@ static void real_print(const struct key *key, const void *member, char *text, si
 	snprintf(text, size, "%g", n);
 }
 
+/* What is said of k, M and G behind the range of a key, where they can be of use. */
+static const char *units_of(const struct key *key)
+{
+	return key->max >= 1000000000 ? "; k, M and G multiply"
+	       : key->max >= 1000000  ? "; k and M multiply"
+	       : key->max > 1000      ? "; k multiplies"
+				      : "";
+}
+
 static void real_describe(const struct key *key, const char *number, char *text, size_t size)
 {
-	snprintf(text, size, "%s from %ju to %ju, such as 1.5 or 2k", number, (uintmax_t)key->min,
-		 (uintmax_t)key->max);
+	snprintf(text, size, "%s from %ju to %ju, such as 1.5%s", number, (uintmax_t)key->min,
+		 (uintmax_t)key->max, units_of(key));
+}
+
+/* 1.001k is whole, though 1.001 times 1000 is not in binary. */
+static bool is_whole(double n) { return fabs(n - round(n)) <= n * 1e-12; }
+
+static bool whole_parse(const struct key *key, const char *text, void *member)
+{
+	double n;
+
+	if (!draw_number(text, &n) || !is_whole(n) || !within(key, round(n)))
+		return false;
+	key_number_store((uint64_t)round(n), member, key->size);
+	return true;
+}
+
+static void whole_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	snprintf(text, size, "%ju", (uintmax_t)key_number_load(member, key->size));
+}
+
+static void whole_describe(const struct key *key, const char *number, char *text, size_t size)
+{
+	(void)number;
+	snprintf(text, size, "a whole number from %ju to %ju%s", (uintmax_t)key->min,
+		 (uintmax_t)key->max, units_of(key));
 }
 
 static bool draw_take(const struct key *key, const char *text, void *member)
@@ -58,16 +92,37 @@ static void draw_print(const struct key *key, const void *member, char *text, si
 
 static void draw_describe(const struct key *key, const char *number, char *text, size_t size)
 {
-	snprintf(text, size, "%s from %ju to %ju, a range such as 3..6, or zipf:3..6:1.5", number,
-		 (uintmax_t)key->min, (uintmax_t)key->max);
+	snprintf(text, size, "%s from %ju to %ju, a range such as 3..6, or zipf:3..6:1.5%s", number,
+		 (uintmax_t)key->min, (uintmax_t)key->max, units_of(key));
+}
+
+static bool draw_whole_take(const struct key *key, const char *text, void *member)
+{
+	struct draw d;
+
+	if (!draw_parse(text, &d) || !is_whole(d.low) || !is_whole(d.high))
+		return false;
+	return draw_take(key, text, member);
+}
+
+static void draw_whole_describe(const struct key *key, const char *number, char *text, size_t size)
+{
+	(void)number;
+	draw_describe(key, "a whole number", text, size);
 }
 
 static const struct key_type real = { .parse = real_parse,
 				      .print = real_print,
 				      .describe = real_describe };
+static const struct key_type whole = { .parse = whole_parse,
+				       .print = whole_print,
+				       .describe = whole_describe };
 static const struct key_type drawn = { .parse = draw_take,
 				       .print = draw_print,
 				       .describe = draw_describe };
+static const struct key_type drawn_whole = { .parse = draw_whole_take,
+					     .print = draw_print,
+					     .describe = draw_whole_describe };
 
 /* --- models ---------------------------------------------------------------------------------- */
 
@@ -194,7 +249,7 @@ static const struct key job_rows[] = {
 	{ "model", &mix, LINE(mix), .max = 1, .otherwise = "`bytes` says how many",
 	  .meaning = "Network that is trained: its gradient has so many bytes." },
 	{ "bytes", &drawn, LINE(bytes), .min = 1, .max = BYTES_MAX, .otherwise = "those of `model`",
-	  .meaning = "Of a gradient; k, M and G multiply." },
+	  .meaning = "Bytes of a gradient." },
 	{ "workers", .take = take_workers, .needed = true, .allowed = "hosts: HOST,HOST...",
 	  .meaning = "Where they are." },
 	ROOT,
@@ -203,26 +258,26 @@ static const struct key job_rows[] = {
 	{ "compute", &drawn, LINE(compute), .max = SECONDS_MAX, .initial = "0.38",
 	  .meaning = "Seconds that a worker computes in an iteration (0.38: VGG19 in InArt's "
 		     "testbed)." },
-	{ "iterations", &drawn, LINE(iterations), .min = 1, .max = ITERATIONS_MAX, .initial = "100",
-	  .meaning = "How many." },
-	{ "tenant", &key_number, LINE(tenant), .max = WORKLOAD_TENANTS_MAX - 1, .initial = "0",
+	{ "iterations", &drawn_whole, LINE(iterations), .min = 1, .max = ITERATIONS_MAX,
+	  .initial = "100", .meaning = "How many." },
+	{ "tenant", &whole, LINE(tenant), .max = WORKLOAD_TENANTS_MAX - 1, .initial = "0",
 	  .meaning = "Whose job it is." },
 	{ "weight", &real, LINE(weight), .min = 1, .max = 1000, .initial = "1",
 	  .meaning = "How much of a link it gets beside others." },
-	{ "slots", &drawn, LINE(slots), .max = UINT32_MAX, .initial = "256",
+	{ "slots", &drawn_whole, LINE(slots), .max = UINT32_MAX, .initial = "256",
 	  .meaning = "That it takes of each of its nodes." },
 };
 
 static const char *const hosts_words[] = { "any", "near", NULL };
 
 static const struct key jobs_rows[] = {
-	{ "count", &key_number, LINE(count), .min = 1, .max = WORKLOAD_JOBS_MAX, .needed = true,
+	{ "count", &whole, LINE(count), .min = 1, .max = WORKLOAD_JOBS_MAX, .needed = true,
 	  .meaning = "How many jobs." },
 	{ "model", &mix, LINE(mix), .max = WORKLOAD_MIX_MAX, .otherwise = "`bytes` says how many",
 	  .meaning = "Networks that are trained; each job draws one of the mix." },
 	{ "bytes", &drawn, LINE(bytes), .min = 1, .max = BYTES_MAX, .otherwise = "those of `model`",
-	  .meaning = "Of a gradient; k, M and G multiply." },
-	{ "workers", &drawn, LINE(workers), .min = 1, .max = WORKLOAD_WORKERS_MAX,
+	  .meaning = "Bytes of a gradient." },
+	{ "workers", &drawn_whole, LINE(workers), .min = 1, .max = WORKLOAD_WORKERS_MAX,
 	  .initial = "3..6", .meaning = "Of a job (3..6: as TAPINA's generator)." },
 	{ "hosts", &key_choice, LINE(hosts), .words = hosts_words, .initial = "any",
 	  .meaning = "Which hosts: any, each at most once a job; or hosts that follow one another "
@@ -235,13 +290,13 @@ static const struct key jobs_rows[] = {
 		  "Seconds from job to job on average (Poisson arrivals); 0: all come at once." },
 	{ "compute", &drawn, LINE(compute), .max = SECONDS_MAX, .initial = "0.38",
 	  .meaning = "Seconds that a worker computes in an iteration." },
-	{ "iterations", &drawn, LINE(iterations), .min = 1, .max = ITERATIONS_MAX, .initial = "100",
-	  .meaning = "Of a job." },
-	{ "tenants", &key_number, LINE(tenants), .min = 1, .max = WORKLOAD_TENANTS_MAX,
-	  .initial = "1", .meaning = "Jobs go to so many tenants by turns." },
+	{ "iterations", &drawn_whole, LINE(iterations), .min = 1, .max = ITERATIONS_MAX,
+	  .initial = "100", .meaning = "Of a job." },
+	{ "tenants", &whole, LINE(tenants), .min = 1, .max = WORKLOAD_TENANTS_MAX, .initial = "1",
+	  .meaning = "Jobs go to so many tenants by turns." },
 	{ "weight", &real, LINE(weight), .min = 1, .max = 1000, .initial = "1",
 	  .meaning = "How much of a link a job gets beside others." },
-	{ "slots", &drawn, LINE(slots), .max = UINT32_MAX, .initial = "256",
+	{ "slots", &drawn_whole, LINE(slots), .max = UINT32_MAX, .initial = "256",
 	  .meaning = "That a job takes of each of its nodes." },
 };
 

@@ -98,6 +98,25 @@ static void jobs_by_chance_are_spread_as_they_should(void **state)
 	assert_string_equal(w->job[1999].name, "m.1999");
 }
 
+static void units_multiply_all_numbers(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("fat-tree:k=4");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t,
+		"jobs x count=1.001k bytes=0.5k..2k iterations=1.001k tenants=1k workers=1\n"
+		"job y workers=h0.0.0 bytes=1.5 tenant=65.535k weight=1k\n",
+		1);
+	unsigned int y = 0;
+
+	assert_int_equal(w->jobs, 1002);
+	for (unsigned int i = 0; i < w->jobs; i++)
+		y = w->job[i].name[0] == 'y' ? i : y;
+	assert_int_equal(w->job[y].tenant, 65535);
+	assert_true(w->job[y].weight == 1000 && w->job[y].bytes == 1.5);
+	for (unsigned int i = 0; i < w->jobs; i++)
+		assert_true(i == y || (w->job[i].iterations == 1001 && w->job[i].tenant < 1000));
+}
+
 static void zipf_draws_small_numbers_most(void **state)
 {
 	_cleanup_(topology_freep) struct topology *t = network("fat-tree:k=4");
@@ -238,19 +257,32 @@ static void a_wrong_line_is_named(void **state)
 	static const struct {
 		const char *text, *because;
 	} cases[] = {
-		{ "", "day: the text ends, and no job was in it" },
+		{ "", "day: the file is empty: a line such as" },
 		{ "# no\n", "day:1: the text ends, and no job was in it" },
 		{ "job", "day:1: job: '': a job has a name of at most 31 letters" },
 		{ "\njib j", "day:2: 'jib': a line begins with job, jobs, fail or failures" },
 		{ "job a workers=h1", "day:1: job: either model=... or bytes=... is needed" },
-		{ "job a workers=h1 bytes=1 model=vgg19", "either model=... or bytes=..." },
+		{ "job a workers=h1 bytes=1 model=vgg19", "model=... or bytes=..., not both" },
 		{ "job a bytes=1", "day:1: job: no workers=..., which is needed" },
 		{ "job a bytes=1 workers=h1,hh", "'hh': the network has no host of that name" },
 		{ "job a bytes=1 workers=s1", "'s1': the network has no host of that name" },
 		{ "job a bytes=1 workers=h1 root=x", "root: 'x': any, none, or a machine" },
 		{ "job a bytes=0 workers=h1", "bytes: '0': a number from 1 to 1000000000000" },
 		{ "job a bytes=1 workers=h1 compute=-1", "compute: '-1': a number from 0" },
-		{ "job a bytes=1 workers=h1 iterations=5..4", "iterations: '5..4': a number" },
+		{ "job a bytes=1 workers=h1 iterations=5..4",
+		  "iterations: '5..4': a whole number" },
+		{ "job a bytes=1 workers=h1 iterations=1.5", "iterations: '1.5': a whole number" },
+		{ "job a bytes=1 workers=h1 slots=1.5..3", "slots: '1.5..3': a whole number" },
+		{ "jobs a bytes=1 count=1 workers=2.5",
+		  "workers: '2.5': a whole number from 1 to 256" },
+		{ "jobs a bytes=1 count=1 workers=1..2.5", "workers: '1..2.5': a whole number" },
+		{ "jobs a bytes=1 count=1 workers=zipf:1.5..3.5:1", "'zipf:1.5..3.5:1': a whole" },
+		{ "jobs a bytes=1 count=1.5", "count: '1.5': a whole number from 1 to 65536" },
+		{ "jobs a bytes=1 count=66k", "count: '66k': a whole number from 1 to 65536" },
+		{ "job a bytes=1MB workers=h1",
+		  "bytes: '1MB': a number from 1 to 1000000000000, a "
+		  "range such as 3..6, or zipf:3..6:1.5; k, M and G" },
+		{ "job a bytes=1 workers=h1 weight=x", "a number from 1 to 1000, such as 1.5" },
 		{ "job a model=vgg workers=h1", "model: 'vgg': lstm, efficientnet-b0" },
 		{ "job a model=vgg19,lstm workers=h1", "model: 'vgg19,lstm'" },
 		{ "job a bytes=1 workers=h1 foo=2", "'foo': no such key; there are model, bytes" },
@@ -313,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_is_what_its_line_says),
 		cmocka_unit_test(jobs_by_chance_are_spread_as_they_should),
+		cmocka_unit_test(units_multiply_all_numbers),
 		cmocka_unit_test(zipf_draws_small_numbers_most),
 		cmocka_unit_test(hosts_may_be_near),
 		cmocka_unit_test(a_seed_makes_the_same_jobs_beside_others_too),
