@@ -165,9 +165,15 @@ static int explain(struct play *p, const struct place_problem *problem)
 
 static int refuse_policy(struct play *p, int r)
 {
+	const char *what = strerror(-r);
+
+	if (r == -EAGAIN)
+		what = "not decided within the steps that are allowed";
+	if (r == -ENOSPC)
+		what = "nodes have no room for all jobs that have no root: "
+		       "raise --nodes or --node-jobs, or give jobs root=any";
 	return why_say(p->why, r, "policy %s, when %u jobs ran: %s", p->o->policy->name, p->runs,
-		       r == -EAGAIN ? "not decided within the steps that are allowed"
-				    : strerror(-r));
+		       what);
 }
 
 /* --- flows ----------------------------------------------------------------------------------- */

@@ -172,7 +172,10 @@ struct place_policy {
 	const char *name;
 	const char *knows; /* what it looks at */
 	const char *what; /* it does */
-	/* ret[p->jobs]. The problem has been checked. -EAGAIN: steps_max was not enough. */
+	/*
+	 * ret[p->jobs]. The problem has been checked. -EAGAIN: steps_max was not enough; -ENOSPC:
+	 * jobs that need a node have no room.
+	 */
 	int (*decide)(const struct place_problem *p, struct place_tree *ret);
 };
 

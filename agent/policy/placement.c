@@ -275,24 +275,30 @@ static uint32_t share_of(const struct placement *p, uint32_t job, uint32_t node)
 	return p->nodes + job * (p->nodes + 1) + node;
 }
 
+/* A job that no node and no root can be reached from gets no node, and that costs nothing. */
 static void add_job(const struct placement *p, struct lp *l, uint32_t job)
 {
 	uint32_t once = lp_row(l, 1, 1);
+	bool has_way = false;
 
 	for (uint32_t n = 0; n <= p->nodes; n++) {
 		double cost = cost_at(p, job, n < p->nodes ? n : PLACEMENT_NONE);
-		uint32_t share = lp_whole(l, 0, isinf(cost) ? 0 : 1, isinf(cost) ? 0 : cost);
+		bool can = !isinf(cost) || (n == p->nodes && !has_way);
 
-		lp_term(l, once, share, 1);
+		has_way |= !isinf(cost);
+		lp_term(l, once, lp_whole(l, 0, can, isinf(cost) ? 0 : cost), 1);
 	}
 }
 
-/* A node in use has no more than jobs_max; and none where it is not in use. */
+/*
+ * A node in use has no more than jobs_max; and none where it is not in use. The factor is no larger
+ * than it must be: beside 2^32 the solver takes a 1 for nothing.
+ */
 static void add_node(const struct placement *p, struct lp *l, uint32_t node)
 {
 	uint32_t full = lp_row(l, -INFINITY, 0);
 
-	lp_term(l, full, node, -(double)p->jobs_max);
+	lp_term(l, full, node, -fmin(p->jobs_max, p->jobs));
 	for (uint32_t j = 0; j < p->jobs; j++) {
 		uint32_t only = lp_row(l, -INFINITY, 0);
 
@@ -312,7 +318,7 @@ int placement_exact(const struct placement *p, unsigned int steps_max, uint32_t 
 	r = lp_open(&l);
 	if (r < 0)
 		return r;
-	used = lp_row(l, -INFINITY, p->nodes_max);
+	used = lp_row(l, -INFINITY, fmin(p->nodes_max, p->nodes));
 	for (uint32_t n = 0; n < p->nodes; n++)
 		lp_term(l, used, lp_whole(l, 0, 1, 0), 1);
 	for (uint32_t j = 0; j < p->jobs; j++)
@@ -323,7 +329,7 @@ int placement_exact(const struct placement *p, unsigned int steps_max, uint32_t 
 	if (r < 0)
 		return r;
 	if (outcome != LP_OPTIMAL)
-		return -EAGAIN;
+		return outcome == LP_UNFINISHED ? -EAGAIN : -ENOSPC;
 	for (uint32_t j = 0; j < p->jobs; j++) {
 		ret_node[j] = PLACEMENT_NONE;
 		for (uint32_t n = 0; n < p->nodes; n++)

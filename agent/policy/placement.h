@@ -56,8 +56,10 @@ int placement_reuse(const struct placement *p, double distance_max, uint32_t *re
 int placement_match(const struct placement *p, uint32_t *ret_node);
 
 /*
- * The least cost there is, by a linear program with whole numbers: for small cases. steps_max as in
- * lp.h. -EAGAIN: not enough steps; or what lp_minimise() returns.
+ * The least cost there is, by a linear program with whole numbers: for small cases. A job whose
+ * costs are all INFINITY has no node. steps_max as in lp.h. ret_node[p->jobs], untouched on
+ * failure. -EAGAIN: not enough steps; -ENOSPC: jobs that cannot be without a node (`without` is
+ * INFINITY) have no room within the limits; or what lp_minimise() returns.
  */
 int placement_exact(const struct placement *p, unsigned int steps_max, uint32_t *ret_node);
 

@@ -135,6 +135,47 @@ static void a_node_without_a_way_is_not_taken(void **state)
 	assert_int_equal(node[0], PLACEMENT_NONE);
 }
 
+/* UINT32_MAX is what options have where nobody gives a limit. */
+static void no_limit_is_as_good_as_one_that_nobody_reaches(void **state)
+{
+	_cleanup_(world_close) struct world w;
+	uint32_t node[JOBS], limited[JOBS];
+
+	authors_jobs(&w);
+	w.p.nodes_max = SWITCHES;
+	w.p.jobs_max = JOBS;
+	assert_int_equal(placement_exact(&w.p, 0, limited), 0);
+	w.p.nodes_max = w.p.jobs_max = UINT32_MAX;
+	assert_int_equal(placement_exact(&w.p, 0, node), 0);
+	is_placed(&w, node, placement_cost(&w.p, limited));
+}
+
+static void no_room_is_not_too_few_steps(void **state)
+{
+	static const double size[] = { 1, 1 }, cost[] = { 1, 1 },
+			    rootless[] = { INFINITY, INFINITY };
+	static const struct placement p = { 2, 1, size, cost, rootless, 1, 1 };
+	_cleanup_(world_close) struct world w;
+	uint32_t node[JOBS] = { 7, 7 };
+
+	assert_int_equal(placement_exact(&p, 0, node), -ENOSPC);
+	authors_jobs(&w);
+	assert_int_equal(placement_exact(&w.p, 1, node), -EAGAIN);
+	assert_true(node[0] == 7 && node[1] == 7);
+}
+
+/* One that has no way to a node nor to a root, as while its host is cut off. */
+static void a_job_without_a_way_keeps_no_other_from_a_node(void **state)
+{
+	static const double size[] = { 1, 1 }, cost[] = { INFINITY, 1 },
+			    without[] = { INFINITY, 5 };
+	static const struct placement p = { 2, 1, size, cost, without, 1, 1 };
+	uint32_t node[2] = { 7, 7 };
+
+	assert_int_equal(placement_exact(&p, 0, node), 0);
+	assert_true(node[0] == PLACEMENT_NONE && node[1] == 0);
+}
+
 static void a_job_gives_way_to_larger_ones_only(void **state)
 {
 	static const double cost[] = { 1, 1, 1 }, without[] = { 5, 5, 5 };
@@ -227,6 +268,9 @@ int main(void)
 		cmocka_unit_test(the_authors_jobs_are_placed_as_they_say),
 		cmocka_unit_test(without_nodes_or_room_nobody_sums),
 		cmocka_unit_test(a_node_without_a_way_is_not_taken),
+		cmocka_unit_test(no_limit_is_as_good_as_one_that_nobody_reaches),
+		cmocka_unit_test(no_room_is_not_too_few_steps),
+		cmocka_unit_test(a_job_without_a_way_keeps_no_other_from_a_node),
 		cmocka_unit_test(a_job_gives_way_to_larger_ones_only),
 		cmocka_unit_test(machines_that_are_not_there_are_refused),
 		cmocka_unit_test(no_placement_is_better_than_the_exact_one),

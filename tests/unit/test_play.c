@@ -40,9 +40,6 @@ static struct play_options options_of(const char *policy)
 				  .explain = UINT32_MAX };
 
 	assert_non_null(o.policy);
-	/* As good as no limit, and what `exact` can count with. */
-	o.place.nodes_max = 100;
-	o.place.jobs_max = 100;
 	return o;
 }
 
