@@ -241,8 +241,10 @@ static double ideal_s(const struct play *p, const struct workload_job *j)
 {
 	double rate = INFINITY;
 
+	/* A worker on the root's host needs no link. */
 	for (unsigned int w = 0; w < j->workers; w++)
-		rate = fmin(rate, rate_of_worker(p, j, j->worker[w]));
+		if (j->worker[w] != j->root)
+			rate = fmin(rate, rate_of_worker(p, j, j->worker[w]));
 	return j->iterations * (j->compute_s + j->bytes / rate);
 }
 

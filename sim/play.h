@@ -73,7 +73,7 @@ static inline void play_freep(struct play_result **r) { play_free(*r); }
 
 struct play_figures {
 	double mean_s, median_s, p95_s; /* of the jobs' completion times, from arrival to end */
-	double slowdown; /* mean of completion time by ideal_s */
+	double slowdown; /* mean of completion time by ideal_s; 1 of a job whose ideal_s is 0 */
 	double fairness; /* Jain's index of the tenants' or, if there is one tenant, jobs' speeds */
 	double bytes; /* on all links */
 	double busiest; /* its bytes by what it could carry from 0 to ended_s */

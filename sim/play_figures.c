@@ -80,9 +80,12 @@ int play_figures(const struct topology *t, const struct workload *w, const struc
 		return -ENOMEM;
 	for (unsigned int i = 0; i < w->jobs; i++) {
 		took[i] = r->job[i].ended_s - w->job[i].arrives_s;
-		speed[i] = r->job[i].ideal_s / took[i];
+		speed[i] = took[i] > 0 ? r->job[i].ideal_s / took[i] : 1;
 		f.mean_s += took[i] / w->jobs;
-		f.slowdown += took[i] / r->job[i].ideal_s / w->jobs;
+		if (r->job[i].ideal_s > 0)
+			f.slowdown += took[i] / r->job[i].ideal_s / w->jobs;
+		else
+			f.slowdown += 1.0 / w->jobs;
 		f.without += r->job[i].without;
 		f.moved += r->job[i].moved > 0;
 	}

@@ -314,6 +314,23 @@ static void figures_are_those_of_their_formulas(void **state)
 	assert_about(f.p95_s, 4);
 }
 
+static void workers_on_the_roots_host_need_no_link(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t, "job a workers=h1 root=h1 bytes=1M compute=0 iterations=1\n"
+		   "job b workers=h4,h4,h5 root=h4 bytes=125M compute=0 iterations=10\n");
+	const struct play_options o = options_of("none");
+	_cleanup_(play_freep) struct play_result *r = run(t, w, &o);
+	struct play_figures f;
+
+	assert_int_equal(play_figures(t, w, r, &f), 0);
+	assert_about(r->job[0].ideal_s, 0);
+	assert_about(r->job[1].ideal_s, 1);
+	assert_about(f.slowdown, 1);
+	assert_about(f.fairness, 1);
+}
+
 /* --- how far the faster way is off ------------------------------------------------------------ */
 
 static void rates_of_few_are_near_enough(void **state)
@@ -359,6 +376,7 @@ int main(void)
 		cmocka_unit_test(who_has_a_way_again_is_summed_for_again),
 		cmocka_unit_test(a_job_that_can_never_end_is_named),
 		cmocka_unit_test(figures_are_those_of_their_formulas),
+		cmocka_unit_test(workers_on_the_roots_host_need_no_link),
 		cmocka_unit_test(rates_of_few_are_near_enough),
 	};
 
