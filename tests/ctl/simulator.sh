@@ -69,7 +69,8 @@ what_is_wrong_is_named() {
 	printf 'host h1 h2\nlink h1 hx\n' >"$bad.topo"
 	printf '<graphml>\n<graph>\n<node/>' >"$bad.graphml"
 	printf '\njob a bytes=1\n' >"$bad"
-	: >"$bad.empty" >"$bad.empty.graphml"
+	: >"$bad.empty"
+	: >"$bad.empty.graphml"
 	refused "run --netwerk tapina" "is --network meant?" &&
 		refused "run $w --network ring" "--network: no network 'ring': there are fat-tree" &&
 		refused "run $w --network starnet" "a dot or a slash in its name, such as './starnet'" &&
@@ -118,7 +119,7 @@ the_commands_of_the_document_work() {
 
 # The network of the document has two hosts and a node that sums.
 the_network_of_the_document_is_one() {
-	sed -n '/^```xml$/,/^```$/p' docs/simulator.md | grep -v '^```' >"$work/net.graphml"
+	awk '/^```/ { inside = /xml/; next } inside' docs/simulator.md >"$work/net.graphml"
 	echo "job a workers=w0,w1 root=none bytes=1M iterations=1" >"$work/two"
 	sim run --network "$work/net.graphml" --workload "$work/two" --placement tapina-mg |
 		grep "net.graphml: 2 hosts, 1 nodes, 2 cables"
