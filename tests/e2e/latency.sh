@@ -22,6 +22,10 @@ seconds=${TALLY_SECONDS:-3}
 jobs=${TALLY_JOBS:-100} workers=${TALLY_WORKERS:-500}
 limit_ms=100 # at the 99th percentile
 quiet_percent=3 # of a core, with 100 questions a second
+# Limits are those of a processor that makes this loop in 80 ms; where others use the processor, too,
+# or it is a slower one, both limits are so many times as high, and the output says so.
+loop_s=$(TIMEFORMAT=%U; { time awk 'BEGIN { for (i = 0; i < 3000000; i++) x += i % 7 }'; } 2>&1)
+slower=$(awk "BEGIN { print ($loop_s > 0.08 * $slow ? $loop_s / 0.08 : $slow) }")
 exec 3>&1
 
 # --- the node, its jobs and workers
@@ -72,7 +76,7 @@ row() { # WHAT NOISE...
 	done
 	read -r asked failed median p99 slowest cpu wait <"$work/asked"
 	line "$what" "$asked" "$failed" "$median" "$p99" "$slowest" "$cpu" "$wait"
-	((failed == 0)) && awk "BEGIN { exit !($p99 <= $limit_ms * $slow) }" || wrong+=("$what")
+	((failed == 0)) && awk "BEGIN { exit !($p99 <= $limit_ms * $slower) }" || wrong+=("$what")
 	percent=$cpu
 }
 
@@ -81,8 +85,9 @@ status_is_quick_whatever_goes_on() {
 	node_with_jobs
 	line "while ($jobs jobs run)" asked failed "median ms" "99 % ms" slowest "runs %" \
 		"waits %"
+	echo "# limits are $slower times those of a usual processor" >&3
 	row "nothing else goes on"
-	awk "BEGIN { exit !($percent <= $quiet_percent * $slow) }" || wrong+=("$percent % of a core for nothing")
+	awk "BEGIN { exit !($percent <= $quiet_percent * $slower) }" || wrong+=("$percent % of a core for nothing")
 	row "$connections strangers' connections end at once" strangers
 	row "$members members' connections end at once" members
 	row "$listers connections ask for all jobs" listers
