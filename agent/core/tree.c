@@ -8,7 +8,6 @@
 #include "common/ranks.h"
 
 /* --- keys ------------------------------------------------------------------------------------ */
-
 #define NODE(member) KEY_MEMBER(struct tree_node, member)
 #define RANK(member) KEY_MEMBER(struct document_rank, member)
 #define DOCUMENT(member) KEY_MEMBER(struct document, member)
@@ -313,17 +312,15 @@ static int check_below(const struct document *d, unsigned int index, struct why 
 	for (unsigned int i = 0; i < index; i++)
 		if (endpoint_is_equal(&n->address, &d->below[i].address))
 			other = d->below[i].name;
-	return other ? why_say(why, -EINVAL, "document: node %s has the address of %s", n->name,
-			       other)
-		     : 0;
+	if (!other)
+		return 0;
+	return why_say(why, -EINVAL, "document: node %s has the address of %s", n->name, other);
 }
 
-static bool is_host(const struct sockaddr_storage *worker, const struct sockaddr_storage *node)
+static bool is_host(struct sockaddr_storage worker, const struct sockaddr_storage *node)
 {
-	struct sockaddr_storage host = *worker;
-
-	endpoint_port_set(&host, endpoint_port(node));
-	return endpoint_is_equal(&host, node);
+	endpoint_port_set(&worker, endpoint_port(node));
+	return endpoint_is_equal(&worker, node);
 }
 
 /* A worker is at no node: what a node hands on to it would come back, or go round. */
@@ -332,12 +329,12 @@ static int check_rank(const struct document *d, unsigned int index, struct why *
 	const struct document_rank *n = &d->rank[index];
 	const char *other = NULL;
 
-	if (is_host(&n->address, &d->root))
+	if (is_host(n->address, &d->root))
 		other = "the root";
-	if (is_host(&n->address, &d->address))
+	if (is_host(n->address, &d->address))
 		other = d->node;
 	for (unsigned int i = 0; i < d->nodes; i++)
-		if (is_host(&n->address, &d->below[i].address))
+		if (is_host(n->address, &d->below[i].address))
 			other = d->below[i].name;
 	if (other)
 		return why_say(why, -EINVAL, "document: rank %u has the address of %s", n->rank,
@@ -402,11 +399,10 @@ int document_check(const struct document *d, struct why *why)
 
 int document_check_ranks(const struct document *d, struct why *why)
 {
-	int r = 0;
-
-	for (unsigned int i = 0; r == 0 && i < d->ranks; i++)
-		r = check_rank(d, i, why);
-	return r;
+	for (unsigned int i = 0; i < d->ranks; i++)
+		if (check_rank(d, i, why) < 0)
+			return -EINVAL;
+	return 0;
 }
 
 int document_check_own(const struct document *d, const struct sockaddr_storage *own,
@@ -416,16 +412,16 @@ int document_check_own(const struct document *d, const struct sockaddr_storage *
 	char text[ADDRESS_BYTES];
 
 	for (unsigned int i = 0; i < d->nodes; i++)
-		if (is_host(&d->below[i].address, own))
+		if (is_host(d->below[i].address, own))
 			child = d->below[i].name;
 	for (unsigned int i = 0; i < d->ranks; i++)
-		if (is_host(&d->rank[i].address, own))
+		if (is_host(d->rank[i].address, own))
 			child = "a rank";
+	if (!child)
+		return 0;
 	address_print(own, text, sizeof(text));
-	return child ? why_say(why, -EINVAL,
-			       "document: %s below node %s is at %s, an address of the node itself",
-			       child, d->node, text)
-		     : 0;
+	return why_say(why, -EINVAL, "document: %s below node %s is at %s, the node's own address",
+		       child, d->node, text);
 }
 
 bool document_is_equal(const struct document *a, const struct document *b)

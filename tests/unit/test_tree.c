@@ -334,8 +334,8 @@ static void a_node_is_no_child_of_its_own(void **state)
 	assert_int_equal(document_check_own(&d, &own, &why), 0);
 	d.below[1].address = own;
 	assert_int_equal(document_check_own(&d, &own, &why), -EINVAL);
-	assert_string_equal(why.text, "document: a1 below node b0 is at 10.78.0.3, an address of "
-				      "the node itself");
+	assert_string_equal(why.text, "document: a1 below node b0 is at 10.78.0.3, the node's "
+				      "own address");
 	document_make(&tree, 1, "train", &run, &d);
 	d.rank[0].address = own;
 	endpoint_port_set(&d.rank[0].address, 40000);
