@@ -5,20 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/policy/random.h"
+
 static const double NUMBER_MAX = 1e15;
 
-uint64_t draw_bits(uint64_t *random)
-{
-	uint64_t z = *random += 0x9e3779b97f4a7c15;
+uint64_t draw_below(uint64_t *random, uint64_t limit) { return random_bits(random) % limit; }
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-uint64_t draw_below(uint64_t *random, uint64_t limit) { return draw_bits(random) % limit; }
-
-double draw_unit(uint64_t *random) { return ((double)(draw_bits(random) >> 11) + 0.5) * 0x1p-53; }
+double draw_unit(uint64_t *random) { return ((double)(random_bits(random) >> 11) + 0.5) * 0x1p-53; }
 
 double draw_gap(double mean, uint64_t *random) { return -mean * log(draw_unit(random)); }
 

@@ -22,8 +22,7 @@ bool draw_parse(const char *text, struct draw *ret);
 /* A single number; the same way of writing. */
 bool draw_number(const char *text, double *ret);
 
-/* SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014). */
-uint64_t draw_bits(uint64_t *random);
+/* By agent/policy/random.h. */
 uint64_t draw_below(uint64_t *random, uint64_t limit); /* 0 to limit - 1 */
 double draw_unit(uint64_t *random); /* above 0, below 1 */
 

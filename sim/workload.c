@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/policy/random.h"
 #include "common/owned.h"
 #include "common/text.h"
 #include "workload_private.h"
@@ -133,7 +134,7 @@ static uint64_t seed_of(const struct workload_reader *r, const char *name)
 
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
-	return hash ^ draw_bits(&(uint64_t){ r->seed });
+	return hash ^ random_bits(&(uint64_t){ r->seed });
 }
 
 static int add_key(struct line *l, char *word)

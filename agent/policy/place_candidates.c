@@ -11,6 +11,7 @@
 
 #include "common/owned.h"
 #include "place_private.h"
+#include "random.h"
 
 enum {
 	LISTED_MAX = 48, /* nodes that sets are made of */
@@ -320,7 +321,7 @@ void place_candidates(const struct place_problem *p, uint32_t job, const struct 
 	list_nodes(&l);
 	for (unsigned int v = 0; v < VARIANTS && l.count > 0; v++) {
 		uint64_t random = p->options.seed + (uint64_t)job * VARIANTS + v;
-		unsigned int begin = v == 0 ? 0 : place_draw(&random) % l.count;
+		unsigned int begin = v == 0 ? 0 : random_bits(&random) % l.count;
 
 		add_sets(&l, has_root ? GRAPH_NONE : find_top(&l, begin), begin, ret);
 	}

@@ -107,16 +107,6 @@ double place_far(const struct place_problem *p, uint32_t job, uint32_t machine);
 int place_fit(const struct place_problem *p, const uint32_t *machine, unsigned int machines,
 	      struct place_tree *ret);
 
-/* SplitMix64: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */
-static inline uint64_t place_draw(uint64_t *random)
-{
-	uint64_t z = *random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 /* --- policies: one file each ----------------------------------------------------------------- */
 
 int place_none(const struct place_problem *p, struct place_tree *ret);

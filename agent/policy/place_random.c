@@ -4,6 +4,7 @@
 
 #include "common/owned.h"
 #include "place_private.h"
+#include "random.h"
 
 int place_random(const struct place_problem *p, struct place_tree *ret)
 {
@@ -16,7 +17,7 @@ int place_random(const struct place_problem *p, struct place_tree *ret)
 		return r;
 	taken = nodes < p->options.nodes_max ? nodes : p->options.nodes_max;
 	for (unsigned int i = 0; i < taken; i++) {
-		unsigned int k = i + place_draw(&random) % (nodes - i);
+		unsigned int k = i + random_bits(&random) % (nodes - i);
 		uint32_t moved = node[i];
 
 		node[i] = node[k];

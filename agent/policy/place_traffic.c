@@ -13,6 +13,7 @@
 
 #include "common/owned.h"
 #include "place_search.h"
+#include "random.h"
 
 enum {
 	PASSES_MAX = 8,
@@ -105,7 +106,7 @@ static int settle_all(struct search *s)
 
 static uint32_t below(struct search *s, uint32_t limit)
 {
-	return (uint32_t)(place_draw(&s->random) % limit);
+	return (uint32_t)(random_bits(&s->random) % limit);
 }
 
 /* One job gets one of its candidates at random, and another one settles anew. */

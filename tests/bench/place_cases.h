@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/policy/place.h"
+#include "agent/policy/random.h"
 #include "sim/topology.h"
 
 struct place_case {
@@ -20,11 +21,7 @@ struct place_case {
 
 static inline uint32_t case_below(struct place_case *c, uint32_t limit)
 {
-	uint64_t z = c->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (z ^ z >> 31) % limit;
+	return random_bits(&c->random) % limit;
 }
 
 static inline void place_case_close(struct place_case *c)
