@@ -76,6 +76,7 @@ int bare_sum(struct xdp_md *ctx)
 static __always_inline int advance(struct xdp_md *ctx, bool keyed)
 {
 	struct tally_header *h = (void *)(long)ctx->data + BARE_HEADER_AT;
+	struct udphdr *udp = (struct udphdr *)h - 1;
 	const struct tally_key key = BARE_KEY;
 	struct tally_set set = { { 0 } };
 
@@ -89,6 +90,7 @@ static __always_inline int advance(struct xdp_md *ctx, bool keyed)
 	}
 	h->set = tally_le64(set.word[0]);
 	h->sender = tally_le16((tally_le16_get(h->sender) + 1) % BARE_SENDERS);
+	udp->check = bpf_htons(1); /* of what a swap leaves, 1 in 65,536 would look as one left */
 	h->tag = tally_le64(keyed ? tally_keyed_tag(h, &set, &key) : tally_tag(h, &set));
 	bpf_tail_call(ctx, &next, 0);
 	return XDP_ABORTED;
