@@ -183,9 +183,9 @@ __noinline int borrow_read(struct hook_context *ctx, int packed_offsets,
 	now->policy = borrow_policy(job);
 	now->borrower = borrower_read(&f, job);
 	now->offer = tally_offer_read(f.tally, set);
-	/* As of the last tick, which is cheaper: nobody has to know a stall to the millisecond. */
+	/* Of the last tick, which costs no call: nobody has to know a stall to the millisecond. */
 	if (constants.pool.policy.stalled_ms)
-		now->offer.now_ms = bpf_ktime_get_coarse_ns() / 1000000;
+		now->offer.now_ms = bpf_jiffies64() * constants.tick_ms;
 	now->slot = pool_index(&now->borrower, now->offer.seq);
 	now->borrower.entrance = entrance_of_none(&now->borrower, now->offer.seq);
 	slot = bpf_map_lookup_elem(&pool, &now->slot);

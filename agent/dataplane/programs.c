@@ -12,6 +12,7 @@
 #include "bpf/fanout.skel.h"
 #include "bpf/ingress.skel.h"
 #include "bpf/ingress_tc.skel.h"
+#include "common/tick.h"
 #include "dataplane.h"
 #include "probe.h"
 
@@ -218,6 +219,7 @@ static int ingress_load(struct programs *p, const struct dataplane *old, uint32_
 	struct tally_constants c = { .magic = TALLY_NODE_MAGIC,
 				     .layout = TALLY_MAPS_LAYOUT,
 				     .shared = shared,
+				     .tick_ms = tick_ms(),
 				     .build = dataplane_build(),
 				     .pool = pool };
 	int r;

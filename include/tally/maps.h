@@ -38,7 +38,7 @@ struct tally_constants {
 	__u32 layout; /* TALLY_MAPS_LAYOUT */
 	__u16 boot; /* changes whenever the slots were lost */
 	__u8 shared; /* 1: some port has another XDP program beside ours */
-	__u8 reserved;
+	__u8 tick_ms; /* of the kernel's clock of ticks; where there is a pool */
 	__u64 build; /* which programs these are: a hash of their sources */
 	struct tally_pool pool;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "harness.h"
+#include "common/tick.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -739,6 +740,7 @@ static int node_load(struct node *node, struct tally_pool pool)
 	bpf_map__set_max_entries(node->ingress->maps.pool, pool.slots ? pool.slots : 1);
 	node->ingress->rodata_node->constants.pool = pool;
 	node->ingress->rodata_node->constants.boot = NODE_BOOT;
+	node->ingress->rodata_node->constants.tick_ms = tick_ms();
 	node->ingress->rodata_node->constants.shared = 1; /* every feature on */
 	r = ingress_bpf__load(node->ingress);
 	if (r < 0)
@@ -758,6 +760,7 @@ static int node_load_tc(struct node *node, struct tally_pool pool)
 	if (!node->ingress_tc)
 		return -errno;
 	node->ingress_tc->rodata_node->constants.boot = NODE_BOOT;
+	node->ingress_tc->rodata_node->constants.tick_ms = tick_ms();
 	node->ingress_tc->rodata_node->constants.pool = pool;
 	r = maps_share(node->ingress->obj, node->ingress_tc->obj);
 	return r < 0 ? r : ingress_tc_bpf__load(node->ingress_tc);

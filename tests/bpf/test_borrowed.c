@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define fact(name) cmocka_unit_test_setup(name, two_jobs)
@@ -688,6 +689,50 @@ static const struct CMUnitTest stalled[] = {
 	fact(who_has_stalled_gives_way),
 };
 
+enum {
+	SOON_MS = 200,
+	TICK_MS_MAX = 10, /* of the kernel's clock */
+};
+
+static int setup_stalls_soon(void **state)
+{
+	return node_setup_pool(state, (struct tally_pool){ 1, { .stalled_ms = SOON_MS } });
+}
+
+static int64_t clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
+}
+
+static void a_stall_is_measured_in_milliseconds(void **state)
+{
+	int64_t before = clock_ms(), between, last, after;
+	struct frame other, left;
+	uint32_t grown_ms;
+
+	frame_write(contribution(.worker = 0, .job = OTHER_JOB), &other);
+	expect(*state, contribution(.worker = 0), TALLY_ABSORBED, NULL);
+	grown_ms = pool_read(*state, 0).books.grown_ms;
+	between = clock_ms();
+	do {
+		last = clock_ms();
+		assert_true(node_run(*state, &other, &left) >= 0);
+		after = clock_ms();
+		assert_true(after - before < 100 * SOON_MS);
+	} while (pool_read(*state, 0).books.job == JOB);
+	grown_ms = pool_read(*state, 0).books.grown_ms - grown_ms;
+	assert_in_range(grown_ms, SOON_MS, after - before + TICK_MS_MAX);
+	assert_true(grown_ms + TICK_MS_MAX >= last - between);
+	assert_holder(*state, OTHER_JOB, 0);
+}
+
+static const struct CMUnitTest stalls_soon[] = {
+	fact(a_stall_is_measured_in_milliseconds),
+};
+
 /* --- places */
 
 enum {
@@ -732,6 +777,8 @@ int main(void)
 					      node_teardown);
 	failed += cmocka_run_group_tests_name("borrowed, by time", stalled, setup_stalled,
 					      node_teardown);
+	failed += cmocka_run_group_tests_name("borrowed, by time, soon", stalls_soon,
+					      setup_stalls_soon, node_teardown);
 	return failed +
 	       cmocka_run_group_tests_name("borrowed, places", places, setup_places, node_teardown);
 }
