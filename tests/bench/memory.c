@@ -228,7 +228,9 @@ static void send_next(const struct event *e)
 
 static struct tally_borrowed_slot *slot_of(const struct event *e, struct tally_borrower *ret)
 {
-	*ret = (struct tally_borrower){ .job = e->job, .epoch = 1, .priority = e->priority };
+	*ret = (struct tally_borrower){
+		.job = e->job, .epoch = 1, .priority = e->priority, .standing = e->priority
+	};
 	if (sim.policy->in_ranges) {
 		ret->range = WINDOW;
 		ret->base = e->job * sim.slots / JOBS;
@@ -494,6 +496,16 @@ static void measure(const struct policy *policy, double memory, uint32_t spread,
 	qsort(ret_load, seeds, sizeof(double), compare);
 }
 
+/* Two policies of which all figures are the same: what one has and the other lacks does nothing. */
+static void distinguish(double load[POLICIES][MEMORIES])
+{
+	for (int a = 0; a < POLICIES; a++)
+		for (int b = a + 1; b < POLICIES; b++)
+			if (!memcmp(load[a], load[b], sizeof(load[a])))
+				errx(1, "\"%s\" does what \"%s\" does", policies[b].name,
+				     policies[a].name);
+}
+
 /* Best: rings for all. */
 static void table(uint32_t spread, int seeds)
 {
@@ -520,6 +532,7 @@ static void table(uint32_t spread, int seeds)
 			printf(" %-16.1f", load[p][m]);
 	}
 	printf("\n");
+	distinguish(load);
 }
 
 int main(int argc, char **argv)
