@@ -141,15 +141,16 @@ static int is_anothers(const struct sockaddr_storage *root, const struct peer *p
 		       peer);
 }
 
-/* 1: this node does not have that job, or another one of its name. */
-static int farewell_check(const struct peer *p, const struct core *core, const char *name,
-			  json_int_t id, struct why *why)
+/* 1: this node does not have that job, or a later one of its name. */
+static int farewell_take(const struct peer *p, const struct core *core, json_int_t id,
+			 char name[NAME_BYTES])
 {
-	const struct job *j = books_job_find(core_books(core), name);
+	const struct job *j = books_inner_find(core_books(core), name, &p->root);
 
-	if (!j || !j->document || j->id != id)
+	if (!j || j->id != id)
 		return PEERS_NOTHING;
-	return is_anothers(&j->service, p, why);
+	memcpy(name, j->name, NAME_BYTES);
+	return 0;
 }
 
 static int request_check(const struct peer *p, const struct core *core, json_int_t id,
@@ -162,7 +163,7 @@ static int request_check(const struct peer *p, const struct core *core, json_int
 		snprintf(a->tenant, sizeof(a->tenant), "%s", core_config(core)->peers.tenant);
 		return is_anothers(&a->document.root, p, why);
 	case REQUEST_JOB_DEL:
-		return farewell_check(p, core, q->name, id, why);
+		return farewell_take(p, core, id, q->name);
 	default:
 		return why_say(why, -EPERM,
 			       "agents say apply, job-del and next-hops to each other, no more");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "books.h"
+#include "common/address.h"
 
 static const struct books_tenant books_default = { .is.name = "default", .remainder = true };
 
@@ -302,6 +303,18 @@ struct job *books_job_find(const struct books *b, const char *name)
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (!strcmp(b->job[i]->name, name))
 			return b->job[i];
+	return NULL;
+}
+
+struct job *books_inner_find(const struct books *b, const char *name,
+			     const struct sockaddr_storage *root)
+{
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct document *d = b->job[i]->document;
+
+		if (d && !strcmp(d->job, name) && endpoint_is_equal(&d->root, root))
+			return b->job[i];
+	}
 	return NULL;
 }
 

@@ -98,6 +98,10 @@ uint32_t books_reserved(const struct books *b);
 
 /* By its name, or its number in the network. NULL: there is none. */
 struct job *books_job_find(const struct books *b, const char *name);
+
+/* The inner job that the root calls so: here it may have another name (inner.c). */
+struct job *books_inner_find(const struct books *b, const char *name,
+			     const struct sockaddr_storage *root);
 const struct job *books_job_numbered(const struct books *b, uint32_t id);
 
 /*

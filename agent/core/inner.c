@@ -104,20 +104,8 @@ static int node_check(struct core *c, const struct document *d)
 static int before_check(const struct job *before, const struct document *d, unsigned int tenant,
 			struct why *why)
 {
-	char root[ADDRESS_BYTES];
 	bool later;
 
-	if (!before->document)
-		return why_say(why, -EEXIST,
-			       "job %s: this node is the root of a job of that name already: give "
-			       "one of them another name",
-			       d->job);
-	address_print(&before->service, root, sizeof(root));
-	if (!endpoint_is_equal(&before->service, &d->root))
-		return why_say(why, -EEXIST,
-			       "job %s: this node serves a job of that name, number %u, whose root "
-			       "is %s: tallyctl job del %s first, if that one is over",
-			       d->job, before->id, root, d->job);
 	/* Its root has deleted it, since it has another one. Slots of one epoch are of one job. */
 	later = before->document->birth != d->birth;
 	if (before->id != d->id || (later && d->epoch != before->epoch))
@@ -136,20 +124,32 @@ static int before_check(const struct job *before, const struct document *d, unsi
 	return why_say(why, -EEXIST,
 		       "job %s: this node has another document of run %u, or for another tenant: "
 		       "tallyctl job del %s first",
-		       d->job, d->epoch, d->job);
+		       d->job, d->epoch, before->name);
 }
 
 /* Who may apply documents may know all jobs: books_job_restore() would not say whose it is. */
-static int number_check(const struct books *b, const struct document *d, struct why *why)
+static int number_check(const struct books *b, const struct job *before, const struct document *d,
+			struct why *why)
 {
 	const struct job *other = books_job_numbered(b, d->id);
 
-	if (!other || !strcmp(other->name, d->job))
+	if (!other || other == before)
 		return 0;
 	return why_say(why, -EEXIST,
 		       "job %s: job %s of this node has its number, %u: tallyctl job del %s "
 		       "first, if that one is over",
 		       d->job, other->name, d->id, other->name);
+}
+
+/* Who is at another root knows nothing of the names here: a name that is taken gets the number. */
+static void name_choose(const struct books *b, const struct job *before, struct job *fresh)
+{
+	if (before)
+		memcpy(fresh->name, before->name, sizeof(fresh->name));
+	else if (books_job_find(b, fresh->name))
+		snprintf(fresh->name, sizeof(fresh->name), "%.*s-%u",
+			 (int)(sizeof(fresh->name) - sizeof("-4294967295")), fresh->document->job,
+			 fresh->id);
 }
 
 static bool is_same_run(const struct job *before, const struct job *j)
@@ -210,7 +210,7 @@ static int replace(struct core *c, struct job *before, struct job *fresh)
 
 int inner_apply(struct core *c, const struct request_apply *q)
 {
-	struct job *before = books_job_find(&c->books, q->document.job);
+	struct job *before = books_inner_find(&c->books, q->document.job, &q->document.root);
 	_cleanup_(job_freep) struct job *fresh = NULL;
 	int r, tenant;
 
@@ -228,7 +228,7 @@ int inner_apply(struct core *c, const struct request_apply *q)
 	if (r == 0 && before)
 		r = before_check(before, &q->document, tenant, &c->why);
 	if (r == 0)
-		r = number_check(&c->books, &q->document, &c->why);
+		r = number_check(&c->books, before, &q->document, &c->why);
 	if (r < 0)
 		return r;
 	if (r > 0) { /* the maps may have lost its run all the same */
@@ -238,6 +238,8 @@ int inner_apply(struct core *c, const struct request_apply *q)
 	}
 	r = core_cordon_check(c, &c->why);
 	fresh = r < 0 ? NULL : job_new_inner(&q->document, tenant);
+	if (fresh)
+		name_choose(&c->books, before, fresh);
 	if (fresh && is_same_run(before, fresh))
 		fresh->borrows = before->borrows;
 	if (r == 0)

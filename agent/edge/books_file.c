@@ -45,6 +45,7 @@ struct job_record {
 };
 
 struct inner_record {
+	char name[NAME_BYTES]; /* here */
 	char tenant[NAME_BYTES];
 	struct document document;
 	bool borrows;
@@ -99,6 +100,7 @@ static const struct key job_rows[] = {
 static const struct keys job_keys = KEYS(job_rows);
 
 static const struct key inner_rows[] = {
+	{ "name", &key_name, KEY_MEMBER(struct inner_record, name), .later = true },
 	{ "tenant", &key_name, KEY_MEMBER(struct inner_record, tenant) },
 	{ "document", NULL, KEY_MEMBER(struct inner_record, document), .keys = &document_keys },
 	{ "borrows", &key_bool, KEY_MEMBER(struct inner_record, borrows), .later = true },
@@ -146,6 +148,7 @@ static json_t *inner_pack(const struct job *j)
 
 	if (!record)
 		return NULL;
+	memcpy(record->name, j->name, sizeof(record->name));
 	memcpy(record->tenant, j->tenant_name, sizeof(record->tenant));
 	record->document = *j->document;
 	record->borrows = j->borrows;
@@ -376,6 +379,8 @@ static int take_document(struct reading *r, const struct place *at, void *into)
 	j = job_new_inner(&record->document, 0);
 	if (!j)
 		return refuse(r, -ENOMEM, "", strerror(ENOMEM), &what);
+	if (*record->name)
+		memcpy(j->name, record->name, sizeof(j->name));
 	memcpy(j->tenant_name, record->tenant, sizeof(j->tenant_name));
 	j->over = j->borrows = record->borrows;
 	error = job_restore(r, into, j);

@@ -164,6 +164,7 @@ static void trees_enter(struct books *b)
 		d.key[d.keys] = (struct tally_key){ { d.keys + 1, 7 } };
 	j = job_new_inner(&d, books_tenant_find(b, "red", &why));
 	assert_non_null(j);
+	snprintf(j->name, sizeof(j->name), "inner-7");
 	assert_int_equal(books_job_restore(b, j, &why), 0);
 }
 
@@ -503,8 +504,10 @@ static void refused(const char *from, const char *to, const char *reason)
 
 static void what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read(void **state)
 {
-	static const char *const later[] = { "\"requires\"", "\"nonce\"",  "\"secret\"",
-					     "\"tags\"",     "\"sealed\"", "\"birth\"" };
+	static const char *const later[] = { "\"requires\"",	     "\"nonce\"",
+					     "\"secret\"",	     "\"tags\"",
+					     "\"sealed\"",	     "\"birth\"",
+					     "\"name\": \"inner-7\"" };
 	_cleanup_(freep) char *text = filled_text();
 	_cleanup_(books_clear) struct books b;
 

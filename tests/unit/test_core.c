@@ -1055,6 +1055,36 @@ static void a_document_whose_number_another_job_has_is_refused(void **state)
 	world_close(&w);
 }
 
+/* Neither root knows the names that the other one gives. */
+static void jobs_of_two_roots_may_have_one_name(void **state)
+{
+	static struct request q = { .verb = REQUEST_APPLY };
+	const struct job *other;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	apply(&w, 3, 8);
+	q.apply.document = *inner_of(&w)->document;
+	q.apply.document.root = world_address(202);
+	endpoint_port_set(&q.apply.document.root, TALLY_UDP_PORT);
+	q.apply.document.id = 5;
+	assert_true(ask(&w, &q));
+	other = books_job_find(core_books(w.core), "j7-5");
+	assert_non_null(other);
+	assert_string_equal(inner_of(&w)->name, "j7");
+	assert_true(has_inner(&w) && tables_find(&w.maps, other->id));
+
+	q.apply.document.id = 6; /* that root has deleted its job, and has another one */
+	assert_true(ask(&w, &q));
+	other = books_job_find(core_books(w.core), "j7-5");
+	assert_true(other && other->id == 6);
+	assert_ptr_equal(other, books_inner_find(core_books(w.core), "j7", &q.apply.document.root));
+	assert_true(has_inner(&w) && tables_find(&w.maps, 6) && !tables_find(&w.maps, 5));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Its results would be dropped; without the run in the maps all is slow, too, but it is said. */
 static void an_inner_run_waits_until_its_tenant_may_come_from_the_root(void **state)
 {
@@ -2107,6 +2137,7 @@ int main(void)
 		FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),
 		FACT(without_a_word_it_comes_after_ten_seconds),
 		FACT(a_document_whose_number_another_job_has_is_refused),
+		FACT(jobs_of_two_roots_may_have_one_name),
 		FACT(an_inner_run_waits_until_its_tenant_may_come_from_the_root),
 		FACT(a_document_that_comes_again_brings_back_what_the_maps_lost),
 		FACT(only_the_next_runs_document_takes_the_place_of_one),
