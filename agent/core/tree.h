@@ -85,6 +85,9 @@ bool tree_is_equal(const struct tree *a, const struct tree *b);
 /* What TREE_ROOT or inner node `index` has to do. */
 void tree_role(const struct tree *t, int index, struct installation_role *ret);
 
+/* Inner node `i`, and `of`, which may be TREE_ROOT. */
+bool tree_is_right_below(const struct tree *t, unsigned int i, int of);
+
 /* The index of the node with this address, or -ENOENT. */
 int tree_at(const struct tree *t, const struct sockaddr_storage *address);
 
