@@ -81,14 +81,14 @@ static __always_inline void turn_to_sender(struct frame *f)
 	f->udp->dest = port;
 }
 
-/* One hop of what the root sends down. Without it, nodes that name each other never let go. */
+/* What the root sends goes on. Without a limit, nodes that name each other would never let go. */
 static __always_inline bool turn_down(struct frame *f)
 {
 	__u8 *hops = f->offsets.ipv6 ? &f->ip6->hop_limit : &f->ip4->ttl;
 
-	if (*hops <= 1)
+	if (*hops <= TALLY_HOPS_DOWN)
 		return false;
-	--*hops;
+	*hops -= TALLY_HOPS_DOWN;
 	if (!f->offsets.ipv6)
 		checksum_ip4(f->ip4);
 	return true;

@@ -137,13 +137,19 @@ static int next_of(const struct paths *p, struct paths_walk *w, const struct pat
 	return PATHS_NOWHERE;
 }
 
-/* Nodes keep the first way that a path came to them, so all are a tree: no path goes round. */
+/*
+ * Nodes keep the first way that a path came to them, so all are a tree: no path goes round. What is
+ * further away than results come down passes by.
+ */
 static void walk_to(const struct paths *p, struct paths_walk *w, unsigned int rank)
 {
 	const struct paths_view *v = p->root;
 	int from = TREE_ROOT, next;
 
-	while ((next = next_of(p, w, v, rank)) != PATHS_NOWHERE) {
+	for (int level = 1; level <= TALLY_LEVELS_MAX; level++) {
+		next = next_of(p, w, v, rank);
+		if (next == PATHS_NOWHERE)
+			return;
 		if (w->above[next] == PATHS_NOWHERE)
 			w->above[next] = from;
 		if (w->above[next] != from)

@@ -84,6 +84,35 @@ static int check_two(const struct tree_node *a, const struct tree_node *b, struc
 		       a->name, b->name, ranks);
 }
 
+/* Are the ranks of node `i` some of those of `of`, and not all? */
+static bool is_below(const struct tree *t, unsigned int i, int of)
+{
+	return of == TREE_ROOT || (i != (unsigned int)of &&
+				   tally_set_is_within(&t->node[i].ranks, &t->node[of].ranks));
+}
+
+/* Inner nodes between it and the root, and itself. */
+static unsigned int levels_of(const struct tree *t, unsigned int index)
+{
+	unsigned int levels = 1;
+
+	for (unsigned int i = 0; i < t->nodes; i++)
+		levels += is_below(t, index, (int)i);
+	return levels;
+}
+
+static int check_level(const struct tree *t, unsigned int index, struct why *why)
+{
+	const unsigned int levels = levels_of(t, index);
+
+	if (levels <= TALLY_LEVELS_MAX)
+		return 0;
+	return why_say(why, -EINVAL,
+		       "tree: node %s is at level %u below the root, and results come down %d "
+		       "levels: leave a node above it out",
+		       t->node[index].name, levels, TALLY_LEVELS_MAX);
+}
+
 int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr_storage *service,
 	       struct why *why)
 {
@@ -95,6 +124,8 @@ int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr
 		for (unsigned int k = 0; r == 0 && k < i; k++)
 			r = check_two(&t->node[k], &t->node[i], why);
 	}
+	for (unsigned int i = 0; r == 0 && i < t->nodes; i++)
+		r = check_level(t, i, why);
 	return r;
 }
 
@@ -121,13 +152,6 @@ void tree_follow(struct tree *t, const struct tree *now)
 	t->generation++;
 	t->nodes = now->nodes;
 	memcpy(t->node, now->node, now->nodes * sizeof(*now->node));
-}
-
-/* Are the ranks of node `i` some of those of `of`, and not all? */
-static bool is_below(const struct tree *t, unsigned int i, int of)
-{
-	return of == TREE_ROOT || (i != (unsigned int)of &&
-				   tally_set_is_within(&t->node[i].ranks, &t->node[of].ranks));
 }
 
 bool tree_is_right_below(const struct tree *t, unsigned int i, int of)

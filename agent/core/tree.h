@@ -71,7 +71,7 @@ extern const struct keys document_keys;
 /*
  * May this be the tree of a job with this service address? -EINVAL: a rank that the job has not;
  * names or addresses that are the same, or the root's; another address family; two nodes of which
- * neither lies below the other, and that have ranks in common.
+ * neither lies below the other, and that have ranks in common; more than TALLY_LEVELS_MAX levels.
  */
 int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr_storage *service,
 	       struct why *why);

@@ -29,6 +29,15 @@ enum {
 	TALLY_AHEAD_MAX = 1 << 16, /* a slot goes on by so many chunks at most */
 };
 
+/*
+ * What a root sends has 64 hops to live, and each inner node on its way down takes so many of them.
+ * So nodes that name each other as children soon let go of a result.
+ */
+enum {
+	TALLY_HOPS_DOWN = 8,
+	TALLY_LEVELS_MAX = 64 / TALLY_HOPS_DOWN - 1, /* of inner nodes, one below the other */
+};
+
 /* Workers send contributions and repairs; nodes send contributions and all the others. */
 enum tally_kind {
 	TALLY_CONTRIBUTION = 1, /* a set of workers and the sum over it */

@@ -1799,8 +1799,8 @@ static void an_inner_node_hands_repairs_up_and_results_down(void **state)
 	assert_memory_is(*state, before);
 }
 
-/* The frame of `m`, but for the time to live and its checksum: one hop less. */
-static void assert_one_hop_less(struct message m, struct sent *out)
+/* The frame of `m`, but for the time to live and its checksum. */
+static void assert_fewer_hops(struct message m, struct sent *out)
 {
 	__u8 *hops = out->frame.data + frame_headers_bytes(m) - sizeof(struct udphdr);
 	struct frame in;
@@ -1808,7 +1808,7 @@ static void assert_one_hop_less(struct message m, struct sent *out)
 	frame_write(m, &in);
 	hops -= m.ipv6 ? sizeof(struct ipv6hdr) - offsetof(struct ipv6hdr, hop_limit)
 		       : sizeof(struct iphdr) - offsetof(struct iphdr, ttl);
-	assert_int_equal(++*hops, m.ttl);
+	assert_int_equal(*hops += TALLY_HOPS_DOWN, m.ttl);
 	if (!m.ipv6)
 		memcpy(hops + 2, in.data + (hops + 2 - out->frame.data), sizeof(out->ip4.check));
 	assert_int_equal(out->frame.bytes, in.bytes);
@@ -1816,7 +1816,7 @@ static void assert_one_hop_less(struct message m, struct sent *out)
 }
 
 /* Nodes that name each other would send a message round and round. */
-static void each_node_on_the_way_down_takes_one_hop_of_the_time_to_live(void **state)
+static void each_node_on_the_way_down_takes_hops_of_the_time_to_live(void **state)
 {
 	inner_node(state);
 	for
@@ -1830,11 +1830,12 @@ static void each_node_on_the_way_down_takes_one_hop_of_the_time_to_live(void **s
 			for (size_t i = 0; i < COUNT(m); i++) {
 				struct sent out;
 
-				for (m[i].ttl = 255; m[i].ttl > 1; m[i].ttl--) {
+				for (m[i].ttl = 255; m[i].ttl > TALLY_HOPS_DOWN; m[i].ttl--) {
 					expect(*state, m[i], TALLY_SENT_DOWN, &out);
-					assert_one_hop_less(m[i], &out);
+					assert_fewer_hops(m[i], &out);
 				}
-				expect(*state, m[i], TALLY_EXPIRED, NULL);
+				for (; m[i].ttl; m[i].ttl--)
+					expect(*state, m[i], TALLY_EXPIRED, NULL);
 			}
 		}
 }
@@ -2686,7 +2687,7 @@ static const struct CMUnitTest tests[] = {
 	fact(a_stranger_does_not_hold_up_those_below),
 	fact(an_inner_node_keeps_its_chunks_apart),
 	fact(an_inner_node_hands_repairs_up_and_results_down),
-	fact(each_node_on_the_way_down_takes_one_hop_of_the_time_to_live),
+	fact(each_node_on_the_way_down_takes_hops_of_the_time_to_live),
 	fact(a_bit_that_flips_in_a_header_touches_no_slot),
 	fact(a_wrong_tag_is_refused),
 	fact(what_this_version_does_not_know_is_refused),

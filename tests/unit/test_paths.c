@@ -18,8 +18,8 @@
 #include "random.h"
 
 enum {
-	WORKERS = 8,
-	PEERS = 6,
+	WORKERS = 9,
+	PEERS = 8,
 	ROUNDS = 20000,
 };
 
@@ -162,6 +162,18 @@ static void nodes_on_the_paths_are_the_tree(void **state)
 	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
 }
 
+/* What the eighth sent down would have no hops left. */
+static void what_results_do_not_come_down_to_passes_by(void **state)
+{
+	route(&root, "0-8", 0);
+	for (unsigned int i = 0; i + 1 < PEERS; i++) {
+		char ranks[] = { '1' + i, '-', '8', '\0' };
+
+		route(view[i], ranks, i + 1);
+	}
+	found("p0=0-8 p1=1-8 p2=2-8 p3=3-8 p4=4-8 p5=5-8 p6=6-8");
+}
+
 static void who_does_not_answer_is_left_out_with_all_behind_it(void **state)
 {
 	three_levels();
@@ -179,7 +191,7 @@ static void who_is_silent_stays_as_it_was(void **state)
 	found("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7");
 	for (unsigned int i = 0; i < PEERS; i++) {
 		is_away(i);
-		found_after("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7", "012345");
+		found_after("p0=0-3 p1=4-7 p2=0-1 p3=2-3 p4=4-5 p5=6-7", "01234567");
 	}
 }
 
@@ -194,7 +206,7 @@ static void who_is_silent_goes_where_paths_go_elsewhere(void **state)
 	route(&root, "0-2", 0);
 	route(&root, "3-7", 1);
 	route(view[1], "3", 4);
-	found_after("p1=3-7 p4=3-5 p5=6-7", "12345");
+	found_after("p1=3-7 p4=3-5 p5=6-7", "1234567");
 }
 
 /* p0 would have rank 0 and p3 below; so it goes, too, if it cannot hear of that. */
@@ -206,7 +218,7 @@ static void who_is_silent_goes_with_a_node_below(void **state)
 	is_away(4);
 	free(view[2]);
 	view[2] = NULL;
-	found_after("p1=4-7 p4=4-5 p5=6-7", "1345");
+	found_after("p1=4-7 p4=4-5 p5=6-7", "134567");
 }
 
 /* Such a node comes and goes without a word: paths go on through it as long as it may be back. */
@@ -216,9 +228,9 @@ static void who_is_silent_leads_to_others_all_the_same(void **state)
 	route(view[0], "0-3", 1);
 	found("p1=0-3");
 	is_away(0);
-	found_after("p1=0-3", "012345");
+	found_after("p1=0-3", "01234567");
 	root.hops = 0;
-	found_after("", "012345");
+	found_after("", "01234567");
 }
 
 /* Nobody has told it what to do. */
@@ -231,7 +243,7 @@ static void who_is_silent_comes_into_no_tree(void **state)
 	is_away(1);
 	view[1]->hops = 0;
 	route(&root, "4-7", 1);
-	found_after("p0=0-3 p2=0-1 p3=2-3", "02345");
+	found_after("p0=0-3 p2=0-1 p3=2-3", "0234567");
 }
 
 static void nodes_with_nothing_to_add_up_are_left_out(void **state)
@@ -300,7 +312,7 @@ static void nobody_has_what_is_known_to_be_anothers(void **state)
 	own(0, "10.2.0.%u", 8);
 	own(0, "10.0.0.%u", 100);
 	own(0, "10.0.0.%u", 2);
-	found("p1=6-7");
+	found("p1=6-8");
 	disputed("10.2.0.8 is a worker's, and p0 said to have it; 10.0.0.100 is the root's, and p0 "
 		 "said to have it; 10.0.0.2 is p1, and p0 said to have it");
 	free(view[1]);
@@ -410,6 +422,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, prepare, release)
 	const struct CMUnitTest tests[] = {
 		TEST(nodes_on_the_paths_are_the_tree),
+		TEST(what_results_do_not_come_down_to_passes_by),
 		TEST(who_does_not_answer_is_left_out_with_all_behind_it),
 		TEST(who_is_silent_stays_as_it_was),
 		TEST(who_is_silent_goes_where_paths_go_elsewhere),

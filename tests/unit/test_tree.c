@@ -99,6 +99,22 @@ static void trees_that_make_no_sense_are_refused(void **state)
 	assert_int_equal(tree_check(&tree, WORKERS, &service, &why), 0); /* no node at all */
 }
 
+/* What the eighth sent down would have no hops left. */
+static void a_tree_has_no_more_levels_than_results_come_down(void **state)
+{
+	for (unsigned int i = 0; i <= TALLY_LEVELS_MAX; i++) {
+		char name[16], address[16], ranks[16];
+
+		assert_int_equal(tree_check(&tree, WORKERS, &service, &why), 0);
+		snprintf(name, sizeof(name), "a%u", i);
+		snprintf(address, sizeof(address), "10.77.0.%u", i + 2);
+		snprintf(ranks, sizeof(ranks), "%u-11", i);
+		node(name, address, ranks);
+	}
+	refused("tree: node a7 is at level 8 below the root, and results come down 7 levels: "
+		"leave a node above it out");
+}
+
 /* b0 has a0 and a1 below; the order in which they are named does not matter. */
 static void three_levels(void)
 {
@@ -422,6 +438,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, prepare)
 	const struct CMUnitTest tests[] = {
 		TEST(trees_that_make_no_sense_are_refused),
+		TEST(a_tree_has_no_more_levels_than_results_come_down),
 		TEST(nodes_are_below_those_that_have_all_their_ranks),
 		TEST(a_document_says_what_its_node_has_to_do),
 		TEST(a_document_has_the_keys_that_its_node_needs),
