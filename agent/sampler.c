@@ -35,6 +35,7 @@ static void tell_core(const struct sampler *s)
 				.packets_per_second = f->rates.packets_per_second,
 				.bytes_per_second = f->rates.bytes_per_second,
 				.forecast_bytes_per_second = f->rates.forecast_bytes_per_second,
+				.added_bytes_per_second = f->rates.added_bytes_per_second,
 				.refused_per_second = f->rates.refused_per_second,
 				.chunks_per_second = f->rates.chunks_per_second,
 			};

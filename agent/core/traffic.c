@@ -14,6 +14,7 @@ enum {
 	REFUSED = 2, /* over a rate or priority */
 	AGAIN = 4, /* its vector was counted already */
 	ANYBODY = 8, /* refused before it is known whose it is: whoever sent it */
+	ADDED = 16, /* to a sum, and never again to the same one */
 };
 
 static const uint8_t meaning[TALLY_OUTCOME_COUNT] = {
@@ -22,7 +23,7 @@ static const uint8_t meaning[TALLY_OUTCOME_COUNT] = {
 	[TALLY_OVERSIZED] = ANYBODY,	[TALLY_BAD_KIND] = ANYBODY,    [TALLY_CORRUPT] = ANYBODY,
 	[TALLY_UNKNOWN_FLAG] = ANYBODY, [TALLY_WRONG_EPOCH] = ANYBODY, [TALLY_BAD_SET] = ANYBODY,
 	[TALLY_BAD_RANK] = ANYBODY,	[TALLY_FORGED] = ANYBODY,      [TALLY_OTHER_RUN] = ANYBODY,
-	[TALLY_OVER_RATE] = REFUSED,
+	[TALLY_OVER_RATE] = REFUSED,	[TALLY_ABSORBED] = ADDED,      [TALLY_COMPLETED] = ADDED,
 };
 
 /* --- what is kept ---------------------------------------------------------------------------- */
@@ -82,6 +83,7 @@ void traffic_flow_begin(struct flow *f)
 {
 	*f = (struct flow){ 0 };
 	rates_begin(f->rate, TRAFFIC_VALUES);
+	rates_begin(&f->added, 1);
 	trend_begin(&f->trend);
 }
 
@@ -123,7 +125,7 @@ static bool flow_rates(struct flow *f, uint64_t now_ns, bool all)
 								    total[TALLY_SENT_UP].packet };
 	struct traffic_rates *r = &f->shown.rates;
 	const struct forecast_rate *rate = f->rate;
-	uint64_t elapsed_ns;
+	uint64_t elapsed_ns, added = 0;
 
 	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
 		if (meaning[i] & (all ? LEFT : LEFT | ANYBODY))
@@ -134,7 +136,10 @@ static bool flow_rates(struct flow *f, uint64_t now_ns, bool all)
 			counted[TRAFFIC_JOB_REFUSED] += total[i].packet;
 		if (meaning[i] & AGAIN)
 			counted[TRAFFIC_JOB_DUPLICATES] += total[i].packet;
+		if (meaning[i] & ADDED)
+			added += total[i].byte;
 	}
+	rates_read(&f->added, 1, now_ns, &added);
 	elapsed_ns = rates_read(f->rate, TRAFFIC_VALUES, now_ns, counted);
 	if (!elapsed_ns)
 		return false;
@@ -142,6 +147,7 @@ static bool flow_rates(struct flow *f, uint64_t now_ns, bool all)
 	r->bytes_per_second = rate[TRAFFIC_JOB_BYTES].per_second;
 	r->forecast_bytes_per_second = bytes_forecast(&f->trend, elapsed_ns,
 						      &rate[TRAFFIC_JOB_BYTES]);
+	r->added_bytes_per_second = f->added.per_second;
 	r->chunks_per_second = rate[TRAFFIC_JOB_CHUNKS].per_second;
 	r->refused_per_second = rate[TRAFFIC_JOB_REFUSED].per_second;
 	/* of the smoothed rates, so that one odd packet in a quiet second is not 100 % */

@@ -77,6 +77,7 @@ struct traffic_rates {
 	double packets_per_second;
 	double bytes_per_second; /* of whole frames */
 	double forecast_bytes_per_second; /* TRAFFIC_FORECAST_S from now */
+	double added_bytes_per_second; /* of these frames, those whose vectors were added to sums */
 	double chunks_per_second; /* sums that became whole; at an inner node: of all below */
 	double refused_per_second; /* packets over a rate or priority */
 	double duplicate_percent; /* of the packets: their vectors were counted already; 0 .. 100 */

@@ -51,6 +51,7 @@ struct flow {
 	struct traffic_flow shown; /* the first thing in it */
 	uint64_t seen; /* number of the sample that named it last */
 	struct forecast_rate rate[TRAFFIC_VALUES]; /* by enum traffic_job_value */
+	struct forecast_rate added; /* bytes */
 	struct predict_holt trend;
 };
 

@@ -15,13 +15,15 @@ static void weigh_alike(const struct quota_use *use, unsigned int tenants, doubl
 		ret_weight[i] = 1;
 }
 
-/* Bytes a second that it sends now or soon, without what is over its rates. */
+/*
+ * Bytes a second that sums get from it now, or soon: of what is forecast, the same part. Who sends
+ * a packet again, or more than its rates allow, has nothing of that.
+ */
 static double traffic_of(const struct quota_use *u)
 {
-	double refused = u->packets_per_second > 0 ? u->refused_per_second / u->packets_per_second
-						   : 0;
+	double part = u->bytes_per_second > 0 ? u->added_bytes_per_second / u->bytes_per_second : 0;
 
-	return fmax(u->bytes_per_second, u->forecast_bytes_per_second) * (1 - fmin(refused, 1));
+	return fmax(u->added_bytes_per_second, u->forecast_bytes_per_second * fmin(part, 1));
 }
 
 /* A quarter of the mean is everybody's: whose run is new has no traffic yet. */

@@ -23,6 +23,7 @@ struct quota_use {
 	double packets_per_second;
 	double bytes_per_second;
 	double forecast_bytes_per_second; /* in a few seconds (predict.h) */
+	double added_bytes_per_second; /* of these bytes, those that were added to sums */
 	double refused_per_second; /* of these packets, those over a rate or priority */
 	double chunks_per_second; /* sums that became whole */
 	uint32_t held; /* slots of its runs, of its quota and on loan */

@@ -166,6 +166,7 @@ static void send(struct node *n, unsigned int now)
 		PREDICT_EWMA.observe(&n->rate[t], 1, sent[t]);
 		PREDICT_HOLT.observe(&n->trend[t], 1, sent[t]);
 		n->use[t].bytes_per_second = PREDICT_EWMA.forecast(&n->rate[t], 0);
+		n->use[t].added_bytes_per_second = n->use[t].bytes_per_second;
 		n->use[t].forecast_bytes_per_second = PREDICT_HOLT.forecast(&n->trend[t], AHEAD);
 	}
 }

@@ -155,36 +155,47 @@ static void policies_are_words_of_the_configuration(void **state)
 	assert_null(quota_policy_find("fixed"));
 }
 
+/* All that it sends is added to sums. */
+static void sends(int tenant, double bytes_per_second)
+{
+	use[tenant].bytes_per_second = use[tenant].added_bytes_per_second = bytes_per_second;
+}
+
 /* Three times the traffic: three times as much on loan. */
 static void who_sends_more_has_more(void **state)
 {
 	for (int i = 0; i < 4; i++)
 		lend(1, 64);
-	use[1].bytes_per_second = use[2].bytes_per_second = 1e9;
+	sends(1, 1e9);
+	sends(2, 1e9);
 	policy = quota_policy_find("lend-by-traffic");
 	assert_int_equal(recall(2, 128, 0, false), 2);
 	assert_int_equal(recall(2, 192, 0, false), -ENOSPC);
 	use[2].forecast_bytes_per_second = 5e9; /* soon */
 	assert_int_equal(recall(2, 192, 0, false), 3);
-	use[2].bytes_per_second = use[2].forecast_bytes_per_second = 0;
+	sends(2, 0);
+	use[2].forecast_bytes_per_second = 0;
 	assert_int_equal(recall(2, 64, 0, false), -ENOSPC);
 	policy = quota_policy_find("lend");
 	assert_int_equal(recall(2, 128, 0, false), 2);
 }
 
-/* Packets over a rate are no claim. */
-static void what_is_refused_does_not_count(void **state)
+/* Packets over a rate, and packets that are sent again, are no claim. */
+static void what_is_not_added_does_not_count(void **state)
 {
 	for (int i = 0; i < 4; i++)
 		lend(1, 64);
 	policy = quota_policy_find("lend-by-traffic");
-	use[1].bytes_per_second = 1e9;
-	use[2].bytes_per_second = 9e9;
-	use[2].packets_per_second = 9e5;
+	sends(1, 1e9);
+	sends(2, 9e9);
 	assert_int_equal(recall(2, 192, 0, false), 3);
-	use[2].refused_per_second = 8e5; /* 1e9 are left */
+	use[2].added_bytes_per_second = 1e9;
 	assert_int_equal(recall(2, 192, 0, false), -ENOSPC);
 	assert_int_equal(recall(2, 128, 0, false), 2);
+	use[2].forecast_bytes_per_second = 18e9; /* of which a ninth will be added */
+	assert_int_equal(recall(2, 192, 0, false), -ENOSPC);
+	use[2].forecast_bytes_per_second = 45e9;
+	assert_int_equal(recall(2, 192, 0, false), 3);
 }
 
 /* Of whom has the more, by weight, it is taken, if there are several. */
@@ -194,8 +205,8 @@ static void who_has_most_by_weight_gives(void **state)
 	lend(2, 64);
 	lend(2, 64);
 	policy = quota_policy_find("lend-by-traffic");
-	use[1].bytes_per_second = 1e8;
-	use[2].bytes_per_second = 1e9;
+	sends(1, 1e8);
+	sends(2, 1e9);
 	assert_int_equal(recall(3, 64, 0, true), 1);
 	assert_string_equal(recalled(), "1:64 ");
 }
@@ -303,7 +314,7 @@ int main(void)
 		FACT(quotas_are_kept_and_loans_are_shared),
 		FACT(policies_are_words_of_the_configuration),
 		FACT(who_sends_more_has_more),
-		FACT(what_is_refused_does_not_count),
+		FACT(what_is_not_added_does_not_count),
 		FACT(who_has_most_by_weight_gives),
 		FACT(quotas_hold_whatever_the_policy_says),
 	};

@@ -212,6 +212,20 @@ static void refused_packets_have_a_rate_of_their_own(void **state)
 	}
 }
 
+static void what_was_added_to_sums_has_a_rate_of_its_own(void **state)
+{
+	for (unsigned int i = 0; i < TALLY_OUTCOME_COUNT; i++) {
+		bool added = i == TALLY_ABSORBED || i == TALLY_COMPLETED;
+		struct traffic_row *r = add_row(100 + i, 3, 1);
+
+		sample();
+		count(r, i, 20);
+		a_second_passes();
+		assert_near(traffic_job(t, 100 + i)->rates.added_bytes_per_second,
+			    20.0 * 1000 * added);
+	}
+}
+
 static void a_forecast_follows_a_ramp(void **state)
 {
 	struct traffic_row *r = add_row(7, 3, 1);
@@ -675,6 +689,7 @@ int main(void)
 		FACT(chunks_are_sums_that_became_whole),
 		FACT(duplicates_are_a_share_of_what_came_in),
 		FACT(refused_packets_have_a_rate_of_their_own),
+		FACT(what_was_added_to_sums_has_a_rate_of_its_own),
 		FACT(a_forecast_follows_a_ramp),
 		FACT(a_job_stays_between_its_runs_until_it_is_forgotten),
 		FACT(a_job_that_goes_is_not_counted_twice),
