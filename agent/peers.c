@@ -64,7 +64,7 @@ static int greeting_check(const struct joining_peer *other, const struct core *c
 	}
 	if (!is_one_of(c->service, c->services, &other->to)) {
 		address_print(&other->to, text, sizeof(text));
-		return why_say(why, -EPERM,
+		return why_say(why, -EACCES,
 			       "%s is none of the service addresses of this node: somebody passes "
 			       "on here what is for another node, or `service` in tallyd.yaml here "
 			       "lacks the address",
@@ -272,19 +272,24 @@ int peers_request_take(struct peer *p, const struct core *core, const uint8_t se
 
 /* --- who is refused -------------------------------------------------------------------------- */
 
-void peers_refused_log(struct peers_refused *p, const char *reason)
+void peers_refused_log(struct peers_refused *p, const struct sockaddr_storage *from,
+		       const char *reason)
 {
 	const uint64_t now_ns = clock_now_ns();
+	char text[ADDRESS_BYTES];
 
 	p->times++;
 	if (p->logged_ns && now_ns - p->logged_ns < REFUSALS_APART_S * 1000000000ull)
 		return;
-	log_say(LOG_LEVEL_WARNING, "agent refused", "times=%u reason=\"%s\"", p->times, reason);
+	endpoint_print(from, text, sizeof(text));
+	log_say(LOG_LEVEL_WARNING, "agent refused", "times=%u last=%s reason=\"%s\"", p->times,
+		text, reason);
 	p->logged_ns = now_ns;
 	p->times = 0;
 }
 
-void peers_gone(const struct peer *p, const struct core *core, struct peers_refused *log)
+void peers_gone(const struct peer *p, const struct core *core, const struct sockaddr_storage *from,
+		struct peers_refused *log)
 {
 	char root[ADDRESS_BYTES];
 	struct why why;
@@ -293,8 +298,9 @@ void peers_gone(const struct peer *p, const struct core *core, struct peers_refu
 		return;
 	address_print(&p->root, root, sizeof(root));
 	why_say(&why, 0,
-		"the agent of %s said nothing more when it had our proof: it knows another secret "
-		"than that of %s, or a byte was changed on the way",
+		"it greeted as the agent of %s, and went when it had our proof: that agent knows "
+		"another secret than that of %s, or a byte was changed on the way, or it was "
+		"somebody else",
 		root, core_config(core)->peers.secret);
-	peers_refused_log(log, why.text);
+	peers_refused_log(log, from, why.text);
 }

@@ -35,8 +35,8 @@ struct peers_refused {
 
 /*
  * A greeting: answers it, with this share, and proves to know the secret. 0: *ret_used bytes were
- * taken; -EAGAIN: more must come; -EACCES: it is none of this node's peers, or the secret cannot be
- * read: `why` is for this node's log alone; -EPERM: it speaks to another node; -EINVAL,
+ * taken; -EAGAIN: more must come; -EACCES: it is none of this node's peers, or speaks to another
+ * node, or the secret cannot be read: `why` is for this node's log alone; -EINVAL,
  * -EPROTONOSUPPORT.
  */
 int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
@@ -61,9 +61,11 @@ int peers_request_take(struct peer *p, const struct core *core, const uint8_t se
 char *peers_hops_line(const struct paths_view *v);
 
 /* Of a refused agent all is logged, but no more often than others can say something wrong. */
-void peers_refused_log(struct peers_refused *p, const char *reason);
+void peers_refused_log(struct peers_refused *p, const struct sockaddr_storage *from,
+		       const char *reason);
 
 /* Its connection has ended: was it satisfied with our proof? */
-void peers_gone(const struct peer *p, const struct core *core, struct peers_refused *log);
+void peers_gone(const struct peer *p, const struct core *core, const struct sockaddr_storage *from,
+		struct peers_refused *log);
 
 #endif

@@ -148,7 +148,8 @@ static void on_end(struct stream *s)
 		driver_handle(workers->driver, &e);
 	}
 	if (w && w->is_agent)
-		peers_gone(&w->peer, driver_core(workers->driver), &workers->refused);
+		peers_gone(&w->peer, driver_core(workers->driver), stream_peer(s),
+			   &workers->refused);
 	if (w)
 		explicit_bzero(w, sizeof(*w));
 	free(w);
@@ -383,10 +384,12 @@ void workers_answer(const struct core_action *a, const char *line)
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-static void refusal_log(struct workers *workers, bool is_agent, const char *reason)
+static void refusal_log(struct stream *s, bool is_agent, const char *reason)
 {
+	struct workers *workers = stream_owner(s);
+
 	if (is_agent)
-		peers_refused_log(&workers->refused, reason);
+		peers_refused_log(&workers->refused, stream_peer(s), reason);
 	else
 		log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", reason);
 }
@@ -412,9 +415,10 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 		return 0;
 	if (r == 0)
 		return (ssize_t)used;
-	refusal_log(stream_owner(s), is_agent, *why.text ? why.text : strerror(-r));
+	refusal_log(s, is_agent, *why.text ? why.text : strerror(-r));
 	if (is_agent && !w && r == -EACCES) /* a stranger learns nothing of this node */
-		why_say(&why, r, "this node takes no documents from that root; its log says why");
+		why_say(&why, r,
+			"this node takes no documents from that root, or is another one than meant; its log says why");
 	tell_error(s, r, *why.text ? why.text : strerror(-r));
 	return (ssize_t)length;
 }
