@@ -255,6 +255,12 @@ const struct tally_counter *spill_counters(const struct spill *s, const uint32_t
 
 struct spill_memory spill_memory(const struct spill *s) { return s->memory; }
 
+void spill_answers_share(struct spill *s, unsigned int parts)
+{
+	s->answers.rate = TALLY_ANSWERS_PER_SECOND / parts;
+	s->answers.burst = TALLY_ANSWERS_AT_ONCE / parts;
+}
+
 struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function settle,
 			void *context)
 {
@@ -265,8 +271,7 @@ struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function s
 	s->memory.bytes_max = bytes_max;
 	s->boot = boot;
 	s->turn = 1;
-	s->answers.rate = TALLY_ANSWERS_PER_SECOND;
-	s->answers.burst = TALLY_ANSWERS_AT_ONCE;
+	spill_answers_share(s, 1);
 	s->settle = settle;
 	s->context = context;
 	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++) {

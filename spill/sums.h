@@ -93,6 +93,9 @@ struct spill *spill_new(size_t bytes_max, uint16_t boot, spill_settle_function s
 			void *context);
 void spill_free(struct spill *s);
 
+/* One of `parts` of a node, which together answer messages of another version as one node does. */
+void spill_answers_share(struct spill *s, unsigned int parts);
+
 /*
  * A job, from now on. One of the same number, epoch and tenant gets other children and keeps its
  * sums; any other one of the same number goes. -EINVAL: the window is no power of two, the payload

@@ -392,7 +392,7 @@ int spiller_rows(struct spiller *s, struct traffic_row **rows, unsigned int *cou
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-static int server_open(struct spiller *s, struct server *t, size_t bytes_max)
+static int server_open(struct spiller *s, struct server *t, size_t bytes_max, unsigned int threads)
 {
 	int r;
 
@@ -400,7 +400,9 @@ static int server_open(struct spiller *s, struct server *t, size_t bytes_max)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_mutex_init(&t->next, NULL);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = t->wake < 0 ? -errno : serve_open(bytes_max, &t->serve);
+	r = t->wake < 0 ? -errno : serve_open(bytes_max / threads, &t->serve);
+	if (r == 0)
+		spill_answers_share(serve_spill(t->serve), threads);
 	s->serve[t - s->server] = t->serve;
 	return r;
 }
@@ -432,7 +434,7 @@ int spiller_open(size_t bytes_max, unsigned int threads, bool local, struct spil
 	if (pipe2(s->refused, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	while (r == 0 && s->servers < threads)
-		r = server_open(s, &s->server[s->servers++], bytes_max / threads);
+		r = server_open(s, &s->server[s->servers++], bytes_max, threads);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);
