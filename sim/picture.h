@@ -13,10 +13,9 @@ enum {
 
 /*
  * Machines stand in rows: hosts below, and each other machine as high as it is far from the nearest
- * host. A cable is as wide and as red as its busier direction is used until the last job ends;
- * nodes that summed for a job when it ended are filled. -E2BIG, -ENOMEM.
+ * host. A cable is as wide and as red as its busier direction is used until the last job ends; a
+ * node is as green as it was in many trees. A legend says so below. -E2BIG, -ENOMEM.
  */
-int picture_draw(const struct topology *t, const struct workload *w, const struct play_result *r,
-		 FILE *to);
+int picture_draw(const struct topology *t, const struct play_result *r, FILE *to);
 
 #endif

@@ -39,7 +39,6 @@ struct play {
 	struct place_job *asked; /* in their words, */
 	struct place_tree *tree; /* and what they say */
 	unsigned int runs, ended;
-	bool *used; /* [machines]: has made sums */
 	struct play_result *result;
 };
 
@@ -49,6 +48,7 @@ void play_free(struct play_result *r)
 		return;
 	free(r->job);
 	free(r->link_bytes);
+	free(r->summed);
 	free(r->explained);
 	free(r);
 }
@@ -64,7 +64,6 @@ static void play_close(struct play *p)
 	free(p->running);
 	free(p->asked);
 	free(p->tree);
-	free(p->used);
 	play_free(p->result);
 }
 
@@ -285,8 +284,8 @@ static int follow(struct play *p, unsigned int n, bool begins)
 
 	job->tree = p->tree[n];
 	p->player[i].is_placed = true;
-	for (unsigned int t = 0; t < job->tree.nodes; t++)
-		p->used[job->tree.node[t].machine] = true;
+	for (unsigned int t = 0; t < job->tree.nodes && (begins || other); t++)
+		p->result->summed[job->tree.node[t].machine]++;
 	if (begins)
 		return begin(p, i);
 	job->moved += other;
@@ -427,15 +426,15 @@ static int prepare(struct play *p)
 	p->running = calloc(w->jobs + 1, sizeof(*p->running));
 	p->asked = calloc(w->jobs + 1, sizeof(*p->asked));
 	p->tree = calloc(w->jobs + 1, sizeof(*p->tree));
-	p->used = calloc(g->machines + 1, sizeof(*p->used));
 	p->change = calloc(2 * w->failures + 1, sizeof(*p->change));
 	p->result = calloc(1, sizeof(*p->result));
-	if (r < 0 || !capacity || !p->player || !p->running || !p->asked || !p->tree || !p->used ||
+	if (r < 0 || !capacity || !p->player || !p->running || !p->asked || !p->tree ||
 	    !p->change || !p->result)
 		return r < 0 ? r : -ENOMEM;
 	p->result->job = calloc(w->jobs + 1, sizeof(*p->result->job));
 	p->result->link_bytes = calloc(g->links + 1, sizeof(*p->result->link_bytes));
-	if (!p->result->job || !p->result->link_bytes)
+	p->result->summed = calloc(g->machines + 1, sizeof(*p->result->summed));
+	if (!p->result->job || !p->result->link_bytes || !p->result->summed)
 		return -ENOMEM;
 	for (unsigned int f = 0; f < w->failures; f++) {
 		const struct workload_failure *of = &w->failure[f];
@@ -460,7 +459,7 @@ static void finish(struct play *p)
 	r->ended_s = phases_now(p->phases);
 	r->events = phases_events(p->phases);
 	for (uint32_t m = 0; m < p->topology->graph->machines; m++)
-		r->nodes += p->used[m];
+		r->nodes += r->summed[m] > 0;
 	phases_carried(p->phases, r->link_bytes);
 }
 

@@ -55,6 +55,8 @@ struct play_result {
 	struct play_job *job; /* [jobs], as in the workload */
 	double *link_bytes; /* [links] */
 	double ended_s; /* the last job */
+	uint32_t
+		*summed; /* [machines]: trees that it was a node of; jobs that moved have several */
 	unsigned int nodes; /* that made sums */
 	uint64_t events; /* ends of phases */
 	struct play_explained *explained; /* or NULL */
