@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/owned.h"
 
@@ -58,7 +59,8 @@ static int write_links(const struct report *r, FILE *to)
 
 static int write_figures(const struct report *r, FILE *to)
 {
-	fputs("policy completion_mean_s link_bytes fairness busiest_percent\n", to);
+	fputs("# policy, mean completion time (s), bytes on links, fairness, busiest link (%)\n",
+	      to);
 	for (unsigned int p = 0; p < r->results; p++)
 		fprintf(to, "\"%s\" %.9g %.9g %.9g %.9g\n", r->result[p]->policy->name,
 			r->figures[p].mean_s, r->figures[p].bytes, r->figures[p].fairness,
@@ -71,16 +73,17 @@ static int write_script(const struct report *r, FILE *to)
 	fprintf(to,
 		"set terminal svg size 720,480\nset key bottom right\nset grid\n"
 		"set output 'completion.svg'\nset xlabel 'completion time, seconds'\n"
-		"set ylabel 'share of jobs'\nset yrange [0:1]\n"
+		"set ylabel 'share of jobs'\nset xrange [0:*]\nset yrange [0:1]\n"
 		"plot for [i=0:%u] 'completion.dat' index i using 1:2 with steps title columnheader(1)\n"
 		"set output 'links.svg'\nset xlabel 'use of a link, percent'\n"
 		"set ylabel 'share of links'\n"
 		"plot for [i=0:%u] 'links.dat' index i using 1:2 with steps title columnheader(1)\n"
 		"set style data histograms\nset style fill solid 0.6\nset key off\nunset xlabel\n"
-		"set yrange [0:*]\n"
-		"set output 'traffic.svg'\nset ylabel 'bytes on all links'\n"
+		"set autoscale x\nset yrange [0:*]\n"
+		"set output 'traffic.svg'\nset ylabel 'on all links'\nset format y '%%.1s %%cB'\n"
 		"plot 'figures.dat' using 3:xtic(1)\n"
-		"set output 'fairness.svg'\nset ylabel 'fairness (Jain)'\nset yrange [0:1]\n"
+		"set output 'fairness.svg'\nset ylabel 'fairness (Jain)'\nset format y '%%g'\n"
+		"set yrange [0:1]\n"
 		"plot 'figures.dat' using 4:xtic(1)\n",
 		r->results - 1, r->results - 1);
 	return 0;
@@ -106,13 +109,24 @@ static int write_file(const struct report *r, const char *folder, const char *na
 	return error < 0 ? why_say(why, error, "%s: %s", path, strerror(-error)) : 0;
 }
 
+int plot_folder(const char *folder, struct why *why)
+{
+	struct stat is;
+	int error = 0;
+
+	if ((mkdir(folder, 0777) < 0 && errno != EEXIST) || stat(folder, &is) < 0)
+		error = -errno;
+	else if (!S_ISDIR(is.st_mode))
+		error = -ENOTDIR;
+	else if (access(folder, W_OK | X_OK) < 0)
+		error = -errno;
+	return error < 0 ? why_say(why, error, "%s: %s", folder, strerror(-error)) : 0;
+}
+
 int plot_write(const struct report *r, const char *folder, struct why *why)
 {
-	int error;
+	int error = write_file(r, folder, "completion.dat", write_completion, why);
 
-	if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-		return why_say(why, -errno, "%s: %s", folder, strerror(errno));
-	error = write_file(r, folder, "completion.dat", write_completion, why);
 	if (error == 0)
 		error = write_file(r, folder, "links.dat", write_links, why);
 	if (error == 0)

@@ -2,6 +2,7 @@
 /* tally-sim: reads the network and the workload, runs each policy, and reports. */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,8 @@ struct simulation {
 	struct sim_options options;
 	struct topology *topology;
 	struct workload *workload;
+	FILE *picture; /* while it is to be written */
+	unsigned int results; /* of the policies that came to an end */
 	struct play_result *result[SIM_OPTIONS_POLICIES_MAX];
 	struct play_figures figures[SIM_OPTIONS_POLICIES_MAX];
 	struct report report;
@@ -38,8 +41,10 @@ struct simulation {
 
 static void simulation_close(struct simulation *s)
 {
-	for (unsigned int p = 0; p < s->options.policies; p++)
-		play_free(s->result[p]);
+	for (unsigned int i = 0; i < s->results; i++)
+		play_free(s->result[i]);
+	if (s->picture)
+		fclose(s->picture);
 	workload_free(s->workload);
 	topology_free(s->topology);
 }
@@ -146,10 +151,25 @@ static void show_progress(void *context, unsigned int ended, double now_s)
 		ended == s->workload->jobs ? "\r\033[K" : "");
 }
 
-static void run(struct simulation *s)
+/* A policy that fails is said, and takes nothing along of the others. */
+static void run_policy(struct simulation *s, const struct place_policy *policy)
 {
+	struct play_result **result = &s->result[s->results];
 	struct why why = { "" };
 
+	s->play.policy = policy;
+	s->shown = 0;
+	if (play(s->topology, s->workload, &s->play, result, &why) < 0) {
+		warnx("%s", why.text);
+		return;
+	}
+	if (play_figures(s->topology, s->workload, *result, &s->figures[s->results]) < 0)
+		errx(EXIT_FAILURE, "out of memory");
+	s->results++;
+}
+
+static void run(struct simulation *s)
+{
 	s->play = (struct play_options){ .place = s->options.place,
 					 .near = s->options.near,
 					 .moves = s->options.moves,
@@ -157,14 +177,8 @@ static void run(struct simulation *s)
 					 .context = s };
 	if (s->options.progress || isatty(STDERR_FILENO))
 		s->play.progress = show_progress;
-	for (unsigned int p = 0; p < s->options.policies; p++) {
-		s->play.policy = s->options.policy[p];
-		s->shown = 0;
-		if (play(s->topology, s->workload, &s->play, &s->result[p], &why) < 0)
-			errx(EXIT_FAILURE, "%s", why.text);
-		if (play_figures(s->topology, s->workload, s->result[p], &s->figures[p]) < 0)
-			errx(EXIT_FAILURE, "out of memory");
-	}
+	for (unsigned int p = 0; p < s->options.policies; p++)
+		run_policy(s, s->options.policy[p]);
 	s->report = (struct report){ .network = s->options.network,
 				     .workload = s->options.workload,
 				     .topology = s->topology,
@@ -172,7 +186,7 @@ static void run(struct simulation *s)
 				     .seed = s->options.seed,
 				     .result = s->result,
 				     .figures = s->figures,
-				     .results = s->options.policies };
+				     .results = s->results };
 }
 
 static void report(const struct simulation *s)
@@ -187,6 +201,26 @@ static void report(const struct simulation *s)
 	if (s->options.explain)
 		report_explain(&s->report, s->play.explain,
 			       s->options.json || s->options.csv ? stderr : stdout);
+}
+
+/* What is to be written is opened first: a simulation may take minutes. */
+static void open_outputs(struct simulation *s)
+{
+	const char *path = s->options.picture;
+	struct why why = { "" };
+	int fd;
+
+	if (s->options.plot && plot_folder(s->options.plot, &why) < 0)
+		errx(EXIT_USAGE, "--plot: %s", why.text);
+	if (!path)
+		return;
+	if (s->topology->graph->machines > PICTURE_MACHINES_MAX)
+		errx(EXIT_USAGE, "--picture: the network has %u machines, and a picture at most %d",
+		     s->topology->graph->machines, PICTURE_MACHINES_MAX);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666); /* what it has stays until then */
+	s->picture = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!s->picture)
+		err(EXIT_USAGE, "--picture: %s", path);
 }
 
 /* Where gnuplot is not installed, data and script are all that is written, and that is said. */
@@ -214,20 +248,29 @@ static void plot(const struct simulation *s)
 		errx(EXIT_FAILURE, "gnuplot failed with %s/plots.gp", s->options.plot);
 }
 
-static void draw(const struct simulation *s)
+static void draw(struct simulation *s)
 {
-	const char *path = s->options.picture;
-	FILE *to = fopen(path, "we");
-	int r;
+	FILE *to = TAKE_PTR(s->picture);
 
-	if (!to)
-		err(EXIT_FAILURE, "%s", path);
-	r = picture_draw(s->topology, s->workload, s->result[0], to);
-	if (r == -E2BIG)
-		errx(EXIT_FAILURE, "%s: a picture has at most %d machines", path,
-		     PICTURE_MACHINES_MAX);
-	if (r < 0 || ferror(to) || fclose(to) != 0)
-		errx(EXIT_FAILURE, "%s: could not be written", path);
+	if (ftruncate(fileno(to), 0) < 0 || picture_draw(s->topology, s->result[0], to) < 0 ||
+	    ferror(to) || fclose(to) != 0)
+		errx(EXIT_FAILURE, "%s: could not be written", s->options.picture);
+}
+
+static int simulate(struct simulation *s)
+{
+	read_network(s);
+	read_workload(s);
+	open_outputs(s);
+	run(s);
+	if (s->results) {
+		report(s);
+		if (s->options.plot)
+			plot(s);
+		if (s->picture)
+			draw(s);
+	}
+	return s->results == s->options.policies ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* --- lists ----------------------------------------------------------------------------------- */
@@ -282,15 +325,7 @@ int main(int argc, char **argv)
 		list_models();
 		break;
 	case SIM_OPTIONS_RUN:
-		read_network(&s);
-		read_workload(&s);
-		run(&s);
-		report(&s);
-		if (s.options.plot)
-			plot(&s);
-		if (s.options.picture)
-			draw(&s);
-		break;
+		return simulate(&s);
 	}
 	return EXIT_SUCCESS;
 }

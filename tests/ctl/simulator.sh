@@ -90,8 +90,36 @@ what_is_wrong_is_named() {
 # A picture is XML; gnuplot's are made where it is installed, and what is missing is said elsewhere.
 pictures_are_written() {
 	run --placement none --picture "$work/net.svg" >/dev/null &&
-		(($(grep -c '<line ' "$work/net.svg") == 28)) &&
-		(($(grep -c '<circle ' "$work/net.svg") == 22)) && tail -n1 "$work/net.svg" | grep '^</svg>$'
+		(($(grep -c '<line ' "$work/net.svg") == 28 + 3)) &&
+		(($(grep -c '<circle ' "$work/net.svg") == 22 + 3)) &&
+		tail -n1 "$work/net.svg" | grep '^</svg>$'
+}
+# Each node that was in some job's tree at some time, and says in how many.
+a_picture_shows_all_that_summed() {
+	local nodes
+	nodes=$(run --placement tapina-mg --json --picture "$work/net.svg" | jq '.policies[0].nodes')
+	((nodes > 1)) && (($(grep -c 'in [1-9][0-9]* trees' "$work/net.svg") == nodes)) || return 1
+	sed -n 's/.*: in \([0-9]*\) trees.*/\1/p' "$work/net.svg" | awk '{ n += $1 } END { exit n != 6 }'
+}
+# Simulations take minutes: where they cannot be written is said before.
+outputs_are_opened_first() {
+	local w="--workload $work/jobs --placement none --network"
+	: >"$work/file"
+	grep '^jobs' "$work/jobs" >"$work/anywhere"
+	refused "run $w tapina --picture $work/no/net.svg" "--picture: $work/no/net.svg: No such file" &&
+		refused "run $w tapina --plot $work/file" "--plot: $work/file: Not a directory" &&
+		refused "run ${w/jobs/anywhere} fat-tree:k=32 --picture $work/net.svg" \
+			"a picture at most 5000"
+}
+# Jobs without a root have none to make their results where nobody sums on the way.
+a_policy_that_fails_takes_nothing_along() {
+	echo "job a workers=h1,h2 root=none bytes=1M iterations=2" >"$work/any"
+	sim run --network tapina --workload "$work/any" --placement none,tapina-mg --json \
+		>"$work/text" 2>"$work/errors"
+	(($? == 1)) && [[ $(jq -r '.policies[].policy' "$work/text") == tapina-mg ]] &&
+		(($(grep -c 'job a: policy none gives it no node' "$work/errors") == 1)) || return 1
+	sim run --network tapina --workload "$work/any" --placement none >"$work/text" 2>&1
+	(($? == 1)) && ! grep -v '^tally-sim: job a: policy none' "$work/text"
 }
 plots_are_written_where_gnuplot_is() {
 	local plot
@@ -154,6 +182,9 @@ check "a seed repeats a run" a_seed_repeats_a_run
 check "an explanation has numbers that add up" an_explanation_has_numbers_that_add_up
 check "what is wrong is named, with file and line" what_is_wrong_is_named
 check "a picture is written" pictures_are_written
+check "a picture shows all that summed" a_picture_shows_all_that_summed
+check "outputs are opened first" outputs_are_opened_first
+check "a policy that fails takes nothing along" a_policy_that_fails_takes_nothing_along
 check "plots are written where gnuplot is" plots_are_written_where_gnuplot_is
 check "it is said where gnuplot is not" it_is_said_where_gnuplot_is_not
 check "the commands of the document work" the_commands_of_the_document_work
