@@ -24,6 +24,8 @@ const struct place_policy PLACE_POLICIES[] = {
 	  place_soar },
 	{ "traffic", "loads, distances, jobs", "trees by all that a decision costs",
 	  place_traffic },
+	{ "online", "loads, distances, jobs", "as traffic, but who runs moves only if that pays",
+	  place_online },
 	{ "least", "loads, distances, jobs", "the least cost of all trees: for small cases",
 	  place_least },
 	{ "exact", "distances, bytes", "one node a job, the least bytes times links: small cases",

@@ -116,6 +116,7 @@ int place_random(const struct place_problem *p, struct place_tree *ret);
 int place_tor(const struct place_problem *p, struct place_tree *ret);
 int place_k_median(const struct place_problem *p, struct place_tree *ret);
 int place_soar(const struct place_problem *p, struct place_tree *ret);
+int place_online(const struct place_problem *p, struct place_tree *ret); /* place_again() */
 int place_traffic(const struct place_problem *p, struct place_tree *ret);
 int place_least(const struct place_problem *p, struct place_tree *ret);
 int place_exact(const struct place_problem *p, struct place_tree *ret);

@@ -101,6 +101,13 @@ a_picture_shows_all_that_summed() {
 	((nodes > 1)) && (($(grep -c 'in [1-9][0-9]* trees' "$work/net.svg") == nodes)) || return 1
 	sed -n 's/.*: in \([0-9]*\) trees.*/\1/p' "$work/net.svg" | awk '{ n += $1 } END { exit n != 6 }'
 }
+# `traffic` decides anew whenever a job comes; `online` moves a job only if that pays.
+who_runs_moves_only_if_that_pays() {
+	echo "jobs b count=40 every=2 model=resnet50,vgg19 workers=3..8 iterations=20" >"$work/many"
+	sim run --network fat-tree:k=4 --workload "$work/many" --placement traffic,online --moves --json |
+		jq -c '[.policies[].jobs_moved]' | tee "$work/moved"
+	jq -e '.[1] > 0 and 2 * .[1] < .[0]' "$work/moved"
+}
 # Simulations take minutes: where they cannot be written is said before.
 outputs_are_opened_first() {
 	local w="--workload $work/jobs --placement none --network"
@@ -183,6 +190,7 @@ check "an explanation has numbers that add up" an_explanation_has_numbers_that_a
 check "what is wrong is named, with file and line" what_is_wrong_is_named
 check "a picture is written" pictures_are_written
 check "a picture shows all that summed" a_picture_shows_all_that_summed
+check "who runs moves only if that pays" who_runs_moves_only_if_that_pays
 check "outputs are opened first" outputs_are_opened_first
 check "a policy that fails takes nothing along" a_policy_that_fails_takes_nothing_along
 check "plots are written where gnuplot is" plots_are_written_where_gnuplot_is
