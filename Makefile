@@ -130,8 +130,9 @@ bench-paths: setup ## how long runs are slow when something happens to their inn
 	@$(MAKE) --no-print-directory -s all
 	@scripts/bench-paths
 
-bench-predict: $(BUILD)/tests/bench/predict ## how well predictors forecast traces of six kinds
-	@$<
+bench-predict: $(BUILD)/tests/bench/predict $(BUILD)/tests/bench/predict_place ## how well predictors forecast six kinds of traces, and what that does to placement
+	@$(BUILD)/tests/bench/predict
+	@$(BUILD)/tests/bench/predict_place
 
 bench-quotas: $(BUILD)/tests/bench/quotas ## what policies of quotas are worth: a simulation
 	@$<
@@ -358,7 +359,8 @@ $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf
 
 $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
-$(BUILD)/tests/bench/place $(REPRODUCED): $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
+$(BUILD)/tests/bench/place $(BUILD)/tests/bench/predict_place $(REPRODUCED): \
+		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
 		$(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
 $(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
