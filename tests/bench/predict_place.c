@@ -4,7 +4,7 @@
  * predictor says that others will send, and what that costs is counted with what they send then
  * (agent/policy/traces.h), beside a decision by the truth. Also by the loads of nobody, to see
  * whether loads matter at all. Each link between switches has a trace of its own, and 25 % of its
- * capacity is a value of 1.
+ * capacity is a value of 1. Median of the seeds, and the most.
  *
  *	predict_place [FIRST [SEEDS]]	seeds 101 to 110, which no weight was chosen by
  */
@@ -202,7 +202,7 @@ static void print_kind(const struct trace_kind *kind, uint64_t first, unsigned i
 		for (unsigned int i = 0; i < seeds; i++)
 			of[i] = ratio[i][v];
 		qsort(of, seeds, sizeof(*of), by_size);
-		printf(" %.3f (%.2f to %.2f) |", of[seeds / 2], of[0], of[seeds - 1]);
+		printf(" %.2f (%.2f) |", of[seeds / 2], of[seeds - 1]);
 	}
 	printf("\n");
 	fflush(stdout);
