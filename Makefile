@@ -363,6 +363,7 @@ $(BUILD)/tests/bench/place $(BUILD)/tests/bench/predict_place $(REPRODUCED): \
 		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
 		$(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
+$(BUILD)/tests/bench/memory: $(call objects,sim/slots.c sim/slots_check.c)
 $(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
