@@ -8,13 +8,16 @@
 
 #include "agent/policy/place.h"
 #include "common/why.h"
+#include "slots.h"
 
 enum {
 	SIM_OPTIONS_POLICIES_MAX = 16,
+	SIM_OPTIONS_SIZES_MAX = 16, /* numbers of slots that are compared */
 };
 
 enum sim_options_verb {
 	SIM_OPTIONS_RUN,
+	SIM_OPTIONS_SLOTS,
 	SIM_OPTIONS_POLICIES,
 	SIM_OPTIONS_NETWORKS,
 	SIM_OPTIONS_MODELS,
@@ -31,6 +34,13 @@ struct sim_options {
 	struct place_options place;
 	unsigned int near; /* 0: all */
 	uint64_t seed;
+	const struct slots_policy
+		*slots_policy[SIM_OPTIONS_POLICIES_MAX]; /* of SIM_OPTIONS_SLOTS: */
+	unsigned int slots_policies;
+	uint32_t size[SIM_OPTIONS_SIZES_MAX];
+	unsigned int sizes;
+	double round_trip_us, spread_us;
+	uint32_t window;
 	bool moves, json, csv, progress;
 	const char *explain; /* the name of a job; NULL: none */
 	const char *plot; /* a folder; NULL: none */

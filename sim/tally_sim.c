@@ -18,6 +18,7 @@
 #include "picture.h"
 #include "plot.h"
 #include "report.h"
+#include "slots_mode.h"
 
 enum {
 	EXIT_USAGE = 2,
@@ -257,6 +258,20 @@ static void draw(struct simulation *s)
 		errx(EXIT_FAILURE, "%s: could not be written", s->options.picture);
 }
 
+static int simulate_slots(struct simulation *s)
+{
+	struct why why = { "" };
+	int r;
+
+	read_network(s);
+	read_workload(s);
+	r = slots_mode(&s->options, s->topology, s->workload, stdout, &why);
+	if (r < 0)
+		errx(r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE, "%s",
+		     *why.text ? why.text : strerror(-r));
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int simulate(struct simulation *s)
 {
 	read_network(s);
@@ -280,6 +295,9 @@ static void list_policies(void)
 	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT; i++)
 		printf("%-12s %s (looks at: %s)\n", PLACE_POLICIES[i].name, PLACE_POLICIES[i].what,
 		       PLACE_POLICIES[i].knows);
+	puts("\nslots:");
+	for (unsigned int i = 0; i < SLOTS_POLICIES_COUNT; i++)
+		printf("%-12s %s\n", SLOTS_POLICIES[i].name, SLOTS_POLICIES[i].what);
 }
 
 static void list_networks(void)
@@ -324,6 +342,8 @@ int main(int argc, char **argv)
 	case SIM_OPTIONS_MODELS:
 		list_models();
 		break;
+	case SIM_OPTIONS_SLOTS:
+		return simulate_slots(&s);
 	case SIM_OPTIONS_RUN:
 		return simulate(&s);
 	}

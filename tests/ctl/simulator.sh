@@ -108,6 +108,23 @@ who_runs_moves_only_if_that_pays() {
 		jq -c '[.policies[].jobs_moved]' | tee "$work/moved"
 	jq -e '.[1] > 0 and 2 * .[1] < .[0]' "$work/moved"
 }
+# Packet by packet; with slots for all it does not matter who gets them.
+slots_are_shared_as_policies_say() {
+	echo "jobs b count=4 bytes=140800 workers=3..5 iterations=3 compute=0.0001" >"$work/few"
+	slots() { sim slots --network tapina --workload "$work/few" --spread 100 "$@"; }
+	slots --slots 8,8192 --policy static,fcfs,ranges >"$work/text" || return 1
+	cat "$work/text"
+	awk '/^(static|fcfs|ranges) / { n++; time[$1] = $2; plenty[$1] = $5 }
+		END { exit !(n == 3 && 2 * time["fcfs"] < time["static"] &&
+			plenty["fcfs"] == plenty["static"] && plenty["ranges"] == plenty["static"]) }' "$work/text" || return 1
+	diff <(slots --slots 8 --policy esa --json | jq -r '.results[] | .policy as $p |
+			.jobs[] | "\($p),\(.job),\(.workers)"') \
+		<(slots --slots 8 --policy esa --csv | awk -F, 'NR > 1 { print $1 "," $3 "," $4 }') ||
+		return 1
+	slots --slots 7 --policy static,esa --json >"$work/text" 2>"$work/errors"
+	(($? == 1)) && [[ $(jq -r '.results[].policy' "$work/text") == esa ]] &&
+		grep "7 slots: static needs two for each of 4 jobs" "$work/errors"
+}
 # Simulations take minutes: where they cannot be written is said before.
 outputs_are_opened_first() {
 	local w="--workload $work/jobs --placement none --network"
@@ -164,7 +181,9 @@ the_network_of_the_document_is_one() {
 the_document_has_all_keys() {
 	local keys key
 	keys=$({ run --placement none --json | jq -r '.. | objects | keys[]' &&
-		run --placement none --csv | head -n1 | tr , '\n'; } | sort -u) || return 1
+		run --placement none --csv | head -n1 | tr , '\n'
+		sim slots --network tapina --workload "$work/few" --slots 8 --json | jq -r '.. | objects | keys[]'
+	} | sort -u) || return 1
 	(($(wc -w <<<"$keys") > 30)) || return 1
 	for key in $keys; do
 		grep "^| .*\`$key\`.* |" docs/simulator.md ||
@@ -191,6 +210,7 @@ check "what is wrong is named, with file and line" what_is_wrong_is_named
 check "a picture is written" pictures_are_written
 check "a picture shows all that summed" a_picture_shows_all_that_summed
 check "who runs moves only if that pays" who_runs_moves_only_if_that_pays
+check "slots are shared as policies say" slots_are_shared_as_policies_say
 check "outputs are opened first" outputs_are_opened_first
 check "a policy that fails takes nothing along" a_policy_that_fails_takes_nothing_along
 check "plots are written where gnuplot is" plots_are_written_where_gnuplot_is

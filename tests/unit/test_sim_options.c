@@ -52,6 +52,26 @@ static void options_are_taken_in_both_ways(void **state)
 	assert_string_equal(o.explain, "j");
 }
 
+static void slots_have_options_of_their_own(void **state)
+{
+	struct sim_options o;
+	struct why why;
+
+	assert_int_equal(parse("slots --network n --workload w --slots 16,1024 --policy esa,ranges "
+			       "--window 64 --round-trip 12.5 --spread 3 --csv",
+			       &o, &why),
+			 0);
+	assert_int_equal(o.verb, SIM_OPTIONS_SLOTS);
+	assert_int_equal(o.sizes, 2);
+	assert_int_equal(o.size[1], 1024);
+	assert_int_equal(o.slots_policies, 2);
+	assert_string_equal(o.slots_policy[1]->name, "ranges");
+	assert_int_equal(o.window, 64);
+	assert_true(o.round_trip_us == 12.5 && o.spread_us == 3 && o.csv);
+	assert_int_equal(parse("slots --network n --workload w --slots 16", &o, &why), 0);
+	assert_int_equal(o.slots_policies, SLOTS_POLICIES_COUNT);
+}
+
 static void what_is_not_said_has_its_default(void **state)
 {
 	const struct place_options usual = PLACE_OPTIONS;
@@ -82,7 +102,7 @@ static void wrong_words_are_named(void **state)
 	} cases[] = {
 		{ "", "a command is needed" },
 		{ "runs", "no command 'runs': is run meant?" },
-		{ "xyz", "no command 'xyz': there are run, policies, networks and models" },
+		{ "xyz", "no command 'xyz': there are run, slots, policies, networks and models" },
 		{ "policies --json", "policies takes no options" },
 		{ "run", "--network is needed" },
 		{ "run --network n", "--workload is needed" },
@@ -98,6 +118,13 @@ static void wrong_words_are_named(void **state)
 		{ "run --distance -1", "--distance '-1': a number such as 2 or 0.5" },
 		{ "run --placement none,nobody", "no policy 'nobody': there are none, tapina" },
 		{ "run --placement none,none", "--placement: none is named twice" },
+		{ "slots --network n --workload w", "--slots is needed" },
+		{ "slots --placement none", "--placement is an option of 'tally-sim run'" },
+		{ "run --slots 4", "--slots is an option of 'tally-sim slots'" },
+		{ "slots --slots 4,x", "--slots 'x': a number from 1 to 1048576" },
+		{ "slots --policy esa,atp", "no policy of slots 'atp': there are static, fcfs" },
+		{ "slots --policy esa,esa", "--policy: esa is named twice" },
+		{ "slots --window 2000", "--window '2000': a number from 1 to 1024" },
 		{ "run --network n --workload w --placement none --json --csv",
 		  "--json and --csv exclude each other" },
 	};
@@ -131,6 +158,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_are_taken_in_both_ways),
+		cmocka_unit_test(slots_have_options_of_their_own),
 		cmocka_unit_test(what_is_not_said_has_its_default),
 		cmocka_unit_test(wrong_words_are_named),
 		cmocka_unit_test(the_help_has_all_options),
