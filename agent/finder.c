@@ -13,11 +13,13 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "hops.h"
+#include "peers.h"
 
 enum {
 	EVERY_MS = 3000, /* routes of other nodes may have changed, and nobody says so */
 	APART_MS = 200, /* however often routes change here */
 	ANSWER_MS = 2000, /* who has not answered then is silent */
+	BRIEF_MS = 200, /* for those who were silent the last time: others' jobs wait, too */
 	SILENT_ROUNDS = 3, /* so often a node stays in trees; an agent that is restarted is back */
 	SILENT_MS = SILENT_ROUNDS * EVERY_MS + EVERY_MS / 2, /* and however often routes change */
 	SLACK_US = 10000,
@@ -26,6 +28,7 @@ enum {
 /* What a peer has said last, of all jobs. */
 struct known {
 	uint64_t heard_ns; /* 0: never */
+	bool is_silent; /* it had not answered when the last round ended, and has not since */
 	unsigned int owns;
 	struct sockaddr_storage own[PATHS_OWN_MAX];
 };
@@ -46,10 +49,12 @@ struct search {
 struct round {
 	uint32_t number, job;
 	uint16_t epoch;
-	uint64_t end_ns;
+	uint64_t began_ns;
 	struct paths_question question;
 	unsigned int peers, pending;
+	unsigned int hopes; /* of those that are pending: who was not silent the last time */
 	struct config_peer peer[CONFIG_PEERS_MAX];
+	bool is_hope[CONFIG_PEERS_MAX];
 	bool is_asked[CONFIG_PEERS_MAX]; /* not those of another address family than the job */
 	struct paths_view *view[CONFIG_PEERS_MAX]; /* NULL: no answer, or not yet */
 	struct why why[CONFIG_PEERS_MAX];
@@ -88,22 +93,21 @@ static void round_free(struct round *r)
 	free(r);
 }
 
-/* {"do": "next-hops", "workers": [...]}. NULL: no memory. */
-static char *question_line(const struct paths_question *q)
-{
-	_cleanup_(json_decrefp) json_t *line = keys_json_make(&paths_question_keys, q);
-
-	return line && json_object_set_new(line, "do", json_string("next-hops")) == 0
-		       ? json_dumps(line, JSON_COMPACT)
-		       : NULL;
-}
-
 static struct asked *asked_find(struct finder *f)
 {
 	for (unsigned int i = 0; i < TELLER_UNDER_WAY_MAX; i++)
 		if (!f->asked[i].round)
 			return &f->asked[i];
 	return NULL;
+}
+
+/* Is a question of an earlier round still without an answer? */
+static bool is_still_asked(const struct finder *f, unsigned int peer)
+{
+	for (unsigned int i = 0; i < TELLER_UNDER_WAY_MAX; i++)
+		if (f->asked[i].round && f->asked[i].peer == peer)
+			return true;
+	return false;
 }
 
 static void ask(struct finder *f, struct round *r, unsigned int peer,
@@ -116,13 +120,15 @@ static void ask(struct finder *f, struct round *r, unsigned int peer,
 	what.context = asked;
 	memcpy(what.key, key, sizeof(what.key));
 	if (asked) {
-		what.line = question_line(&r->question);
+		what.line = peers_hops_question(&r->question);
 		error = what.line ? teller_tell(f->teller, &what) : -ENOMEM;
 	}
 	explicit_bzero(what.key, sizeof(what.key));
 	if (error == 0) {
 		*asked = (struct asked){ r->number, peer };
 		r->pending++;
+		r->is_hope[peer] = !f->known[peer].is_silent;
+		r->hopes += r->is_hope[peer];
 		return;
 	}
 	why_say(&r->why[peer], error, "%s",
@@ -164,7 +170,7 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 	r->number = f->rounds;
 	r->job = j->id;
 	r->epoch = j->epoch;
-	r->end_ns = s->began_ns + ANSWER_MS * 1000000ull;
+	r->began_ns = s->began_ns;
 	r->question.workers = j->workers;
 	for (unsigned int i = 0; i < j->workers; i++)
 		r->question.worker[i] = j->rank[i].address;
@@ -175,6 +181,8 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 	memcpy(r->peer, f->peer, sizeof(r->peer));
 	for (unsigned int i = 0; i < r->peers; i++) {
 		r->is_asked[i] = r->peer[i].address.ss_family == j->service.ss_family;
+		if (r->is_asked[i] && f->known[i].is_silent && is_still_asked(f, i))
+			continue;
 		if (r->is_asked[i] && error == 0)
 			ask(f, r, i, &j->service, key);
 		else if (r->is_asked[i])
@@ -186,33 +194,21 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 	explicit_bzero(key, sizeof(key));
 }
 
-static struct paths_view *view_read(const json_t *result, struct why *why)
-{
-	static const struct keys_style style = { .number = "a number", .tolerant = true };
-	struct reading reading = { &style, "its answer", NULL, why->text, sizeof(why->text) };
-	_cleanup_(freep) struct paths_view *v = calloc(1, sizeof(*v));
-	_cleanup_(value_freep) struct value *tree = NULL;
-	int r = v ? keys_json_tree(result, &tree) : -ENOMEM;
-
-	if (r == 0)
-		r = keys_take_root(&reading, tree, &paths_view_keys, v, NULL);
-	if (r < 0 && !*why->text)
-		why_say(why, r, "its answer: %s", strerror(-r));
-	return r < 0 ? NULL : TAKE_PTR(v);
-}
-
 static void answered(struct finder *f, const struct told *told)
 {
 	const struct asked asked = TAKE(*(struct asked *)told->context, (struct asked){ 0 });
 	struct round *r = f->round;
 
+	if (told->error == 0) /* if it came late, the next round waits for it */
+		f->known[asked.peer].is_silent = false;
 	if (!r || r->number != asked.round)
 		return;
 	r->pending--;
+	r->hopes -= r->is_hope[asked.peer];
 	if (told->error < 0)
 		r->why[asked.peer] = told->why;
 	else
-		r->view[asked.peer] = view_read(told->result, &r->why[asked.peer]);
+		r->view[asked.peer] = peers_hops_answer(told->result, &r->why[asked.peer]);
 }
 
 static void heard(struct finder *f, const struct round *r)
@@ -221,6 +217,7 @@ static void heard(struct finder *f, const struct round *r)
 		const struct paths_view *v = r->view[i];
 		struct known *k = &f->known[i];
 
+		k->is_silent = r->is_asked[i] && !v;
 		if (!v)
 			continue;
 		k->heard_ns = clock_now_ns();
@@ -341,6 +338,14 @@ static struct search *due_first(const struct finder *f)
 	return first;
 }
 
+/* When the round ends, whoever has not answered. */
+static uint64_t round_until(const struct round *r)
+{
+	if (!r->pending)
+		return 0;
+	return r->began_ns + (r->hopes ? ANSWER_MS : BRIEF_MS) * 1000000ull;
+}
+
 static void timer_set(struct finder *f)
 {
 	const struct round *r = f->round;
@@ -348,7 +353,7 @@ static void timer_set(struct finder *f)
 	uint64_t at_ns = UINT64_MAX;
 
 	if (r)
-		at_ns = r->pending ? r->end_ns : 0;
+		at_ns = round_until(r);
 	else if (s)
 		at_ns = s->due_ns;
 	if (at_ns != UINT64_MAX)
@@ -363,7 +368,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	struct search *s;
 	const struct job *j;
 
-	if (f->round && (!f->round->pending || clock_now_ns() >= f->round->end_ns))
+	if (f->round && clock_now_ns() >= round_until(f->round))
 		round_end(f);
 	s = due_first(f);
 	j = s ? books_job_numbered(core_books(core_of(f)), s->job) : NULL;

@@ -217,6 +217,30 @@ static int hops_parse(const char *line, size_t length, struct paths_question *re
 	return keys_take_root(&reading, tree, &paths_question_keys, ret, NULL);
 }
 
+char *peers_hops_question(const struct paths_question *q)
+{
+	_cleanup_(json_decrefp) json_t *line = keys_json_make(&paths_question_keys, q);
+
+	return line && json_object_set_new(line, "do", json_string("next-hops")) == 0
+		       ? json_dumps(line, JSON_COMPACT)
+		       : NULL;
+}
+
+struct paths_view *peers_hops_answer(const json_t *result, struct why *why)
+{
+	static const struct keys_style style = { .number = "a number", .tolerant = true };
+	struct reading reading = { &style, "its answer", NULL, why->text, sizeof(why->text) };
+	_cleanup_(freep) struct paths_view *v = calloc(1, sizeof(*v));
+	_cleanup_(value_freep) struct value *tree = NULL;
+	int r = v ? keys_json_tree(result, &tree) : -ENOMEM;
+
+	if (r == 0)
+		r = keys_take_root(&reading, tree, &paths_view_keys, v, NULL);
+	if (r < 0 && !*why->text)
+		why_say(why, r, "its answer: %s", strerror(-r));
+	return r < 0 ? NULL : TAKE_PTR(v);
+}
+
 char *peers_hops_line(const struct paths_view *v)
 {
 	_cleanup_(json_decrefp) json_t *line = json_pack("{sb so}", "ok", true, "result",

@@ -6,6 +6,8 @@
 #ifndef TALLY_AGENT_PEERS_H
 #define TALLY_AGENT_PEERS_H
 
+#include <jansson.h>
+
 #include "agent/core/paths.h"
 #include "agent/core/request.h"
 #include "agent/edge/stream.h"
@@ -56,6 +58,12 @@ enum {
 int peers_request_take(struct peer *p, const struct core *core, const uint8_t secret[X25519_BYTES],
 		       const char *text, size_t length, struct request *ret,
 		       struct paths_question *ret_hops, size_t *ret_used, struct why *why);
+
+/* {"do": "next-hops", "workers": [...]}, of malloc(). NULL: no memory. */
+char *peers_hops_question(const struct paths_question *q);
+
+/* What a peer answers to that, of malloc(). NULL: `why` says what is wrong with it. */
+struct paths_view *peers_hops_answer(const json_t *result, struct why *why);
 
 /* The answer to PEERS_HOPS, of malloc(). NULL: no memory. */
 char *peers_hops_line(const struct paths_view *v);

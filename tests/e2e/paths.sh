@@ -128,6 +128,32 @@ who_does_not_answer_is_left_out() {
 	joined_end
 }
 
+six_trees_are_found() { (($(grep -c 'tree found: .* nodes=1$' "$work/tallyd.log") == 6)); }
+
+# The trees of all jobs are asked for one after the other.
+who_is_silent_holds_up_no_other_job() {
+	local i began took all=()
+	three_levels rate 1gbit
+	asks a0 a1 b0 b1 b2 b3
+	start_agent && start_all_inner
+	kill -STOP "${inner[b3]}"
+	for i in {1..6}; do
+		create_job "j$i" 2 --window 16 --tree auto
+	done
+	began=$(date +%s%3N)
+	for i in {1..6}; do
+		join_all "j$i" w0 w1 -- "${longer[@]}"
+		all+=("${worker[@]}")
+	done
+	until_true six_trees_are_found
+	took=$(($(date +%s%3N) - began))
+	echo "all trees were there after $took ms"
+	kill -CONT "${inner[b3]}"
+	kill "${all[@]}"
+	wait "${all[@]}" 2>/dev/null || true
+	((took < 6000 * slow))
+}
+
 # The next agent finds in the state file which tree it was, and asks anew.
 the_roots_agent_is_killed() {
 	found_begin rate 1gbit
@@ -194,6 +220,7 @@ what_cannot_be_found_is_refused() {
 facts the_tree_is_the_paths_of_routing \
 	an_agent_is_restarted \
 	who_does_not_answer_is_left_out \
+	who_is_silent_holds_up_no_other_job \
 	the_roots_agent_is_killed \
 	workers_move_in_mid_run \
 	a_restart_leaves_slots_alone \
