@@ -466,8 +466,7 @@ int slots_run(const struct slots_options *o, struct slots_result *ret, struct wh
 	_cleanup_(slots_close) struct slots s = { .o = o };
 	int r = slots_check(o, why);
 
-	if (r == 0)
-		r = slots_open(&s);
+	r = r < 0 ? r : slots_open(&s);
 	if (r < 0)
 		return r;
 	begin_jobs(&s);

@@ -9,6 +9,7 @@
  *	memory [SEEDS [SPREAD...]]	each spread is a table
  */
 #include <err.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,12 +84,21 @@ static void measure(const struct slots_policy *policy, double memory, uint32_t s
 	qsort(ret_load, seeds, sizeof(double), compare);
 }
 
+static bool are_same(const double *a, const double *b)
+{
+	bool same = true;
+
+	for (int m = 0; m < MEMORIES; m++)
+		same &= a[m] == b[m];
+	return same;
+}
+
 /* Two policies of which all figures are the same: what one has and the other lacks does nothing. */
 static void distinguish(double load[POLICIES_MAX][MEMORIES])
 {
 	for (unsigned int a = 0; a < SLOTS_POLICIES_COUNT; a++)
 		for (unsigned int b = a + 1; b < SLOTS_POLICIES_COUNT; b++)
-			if (!memcmp(load[a], load[b], sizeof(load[a])))
+			if (are_same(load[a], load[b]))
 				errx(1, "\"%s\" does what \"%s\" does", SLOTS_POLICIES[b].name,
 				     SLOTS_POLICIES[a].name);
 }
