@@ -444,7 +444,7 @@ static int prepare(struct play *p)
 	}
 	qsort(p->change, p->changes, sizeof(*p->change), by_time);
 	for (uint32_t l = 0; l < g->links; l++)
-		capacity[l] = g->link[l].capacity;
+		capacity[l] = graph_room(&g->link[l]);
 	r = phases_open(capacity, g->links, w->jobs, &p->phases);
 	if (r == 0)
 		phases_near(p->phases, p->o->near);

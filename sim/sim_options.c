@@ -27,6 +27,7 @@ const char SIM_OPTIONS_HELP_TEXT[] =
 	"      --node-jobs N       at most so many jobs a node (any)\n"
 	"      --tree N            at most so many nodes a job (16)\n"
 	"      --distance X        of tapina: how far workers may be on average, in links (3)\n"
+	"      --background X      others use 0 to X of each link between switches, by chance (0)\n"
 	"      --near N            at each event, direct competitors and further jobs get new rates,\n"
 	"                          further ones until N jobs in all have (16); all: all that need\n"
 	"                          to, which is exact\n"
@@ -81,6 +82,7 @@ static const struct option_row {
 	{ "--tree", WHOLE, RUN, offsetof(struct sim_options, place.tree_max), PLACE_NODES_MAX },
 	{ "--distance", REAL, RUN, offsetof(struct sim_options, place.distance_max), 0 },
 	{ "--near", NEAR, RUN, offsetof(struct sim_options, near), 65536 },
+	{ "--background", REAL, RUN, offsetof(struct sim_options, background), 0 },
 	{ "--moves", FLAG, RUN, offsetof(struct sim_options, moves), 0 },
 	{ "--move-seconds", REAL, RUN, offsetof(struct sim_options, place.move_s), 0 },
 	{ "--explain", TEXT, RUN, offsetof(struct sim_options, explain), 0 },
@@ -265,6 +267,10 @@ static int check_run(const struct sim_options *o, struct why *why)
 	missing = o->network ? missing : "--network";
 	if (missing)
 		return why_say(why, -EINVAL, "%s is needed", missing);
+	if (o->background >= 1)
+		return why_say(why, -EINVAL,
+			       "--background: a number from 0 to below 1: what is "
+			       "left carries the jobs");
 	if (o->json && o->csv)
 		return why_say(why, -EINVAL, "--json and --csv exclude each other");
 	return 0;

@@ -34,6 +34,7 @@ struct sim_options {
 	struct place_options place;
 	unsigned int near; /* 0: all */
 	uint64_t seed;
+	double background; /* of links between switches; below 1 */
 	const struct slots_policy
 		*slots_policy[SIM_OPTIONS_POLICIES_MAX]; /* of SIM_OPTIONS_SLOTS: */
 	unsigned int slots_policies;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/policy/random.h"
 #include "common/file.h"
 #include "common/owned.h"
 #include "graphml.h"
@@ -85,6 +86,19 @@ static bool is_graphml(const char *path)
 	const char *end = strrchr(path, '.');
 
 	return end && !strcmp(end, ".graphml");
+}
+
+/* What others send: policies see it, and jobs have the rest. */
+static void load_links(struct simulation *s)
+{
+	const struct graph *g = s->topology->graph;
+	uint64_t chance = ~s->options.seed; /* other numbers than the jobs have */
+
+	for (uint32_t l = 0; l < g->links; l++)
+		if (g->machine[g->link[l].from].kind != GRAPH_HOST &&
+		    g->machine[g->link[l].to].kind != GRAPH_HOST)
+			g->link[l].load = g->link[l].capacity * s->options.background *
+					  random_part(&chance);
 }
 
 static void read_network(struct simulation *s)
@@ -275,6 +289,7 @@ static int simulate_slots(struct simulation *s)
 static int simulate(struct simulation *s)
 {
 	read_network(s);
+	load_links(s);
 	read_workload(s);
 	open_outputs(s);
 	run(s);

@@ -108,6 +108,17 @@ who_runs_moves_only_if_that_pays() {
 		jq -c '[.policies[].jobs_moved]' | tee "$work/moved"
 	jq -e '.[1] > 0 and 2 * .[1] < .[0]' "$work/moved"
 }
+# What others send takes time away; who looks at it loses less of it.
+others_use_the_network_too() {
+	echo "jobs b count=20 every=2 model=resnet50 workers=6 iterations=20" >"$work/busy"
+	local load
+	for load in 0 0.9; do
+		sim run --network leaf-spine:leaves=8,spines=4 --workload "$work/busy" --json \
+			--placement tapina-mg,traffic --background "$load" |
+			jq '.policies[].completion_mean_s'
+	done | tee "$work/means" | paste -sd' '
+	paste -sd' ' "$work/means" | awk '{ exit !($3 > 1.2 * $1 && $4 > $2 && $4 / $2 < $3 / $1) }'
+}
 # Packet by packet; with slots for all it does not matter who gets them.
 slots_are_shared_as_policies_say() {
 	echo "jobs b count=4 bytes=140800 workers=3..5 iterations=3 compute=0.0001" >"$work/few"
@@ -210,6 +221,7 @@ check "what is wrong is named, with file and line" what_is_wrong_is_named
 check "a picture is written" pictures_are_written
 check "a picture shows all that summed" a_picture_shows_all_that_summed
 check "who runs moves only if that pays" who_runs_moves_only_if_that_pays
+check "others use the network, too" others_use_the_network_too
 check "slots are shared as policies say" slots_are_shared_as_policies_say
 check "outputs are opened first" outputs_are_opened_first
 check "a policy that fails takes nothing along" a_policy_that_fails_takes_nothing_along

@@ -118,6 +118,8 @@ static void wrong_words_are_named(void **state)
 		{ "run --distance -1", "--distance '-1': a number such as 2 or 0.5" },
 		{ "run --placement none,nobody", "no policy 'nobody': there are none, tapina" },
 		{ "run --placement none,none", "--placement: none is named twice" },
+		{ "run --network n --workload w --placement none --background 1",
+		  "--background: a number from 0 to below 1" },
 		{ "slots --network n --workload w", "--slots is needed" },
 		{ "slots --placement none", "--placement is an option of 'tally-sim run'" },
 		{ "run --slots 4", "--slots is an option of 'tally-sim slots'" },
