@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/policy/random.h"
 #include "common/owned.h"
 
 enum kind {
@@ -62,11 +63,9 @@ struct slots {
 
 static uint32_t random_below(struct slots *s, uint32_t limit)
 {
-	uint64_t z = s->random += TALLY_MIX;
+	uint64_t number = random_bits(&s->random);
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return limit ? (z ^ z >> 31) % limit : 0;
+	return limit ? number % limit : 0;
 }
 
 static uint32_t round_trip(const struct slots *s) { return 4 * s->o->hop; }
