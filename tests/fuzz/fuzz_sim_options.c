@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: sim/sim_options.c sim/draw.c agent/policy/[a-z]*.c */
+/* sources: sim/sim_options.c sim/draw.c agent/policy/[a-z]*.c sim/slots_check.c */
 /* libraries: -lglpk -lm */
 /* Command lines of tally-sim, a word between two bytes 0. */
 #include <stdlib.h>
