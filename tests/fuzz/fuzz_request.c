@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/core/request.c agent/core/tenant.c */
-/* sources: agent/core/tenant_keys.c agent/core/keys_json.c agent/core/document.c agent/core/tree.c */
+/* sources: agent/core/tenant_keys.c agent/core/keys_json.c */
+/* sources: agent/core/document.c agent/core/tree.c */
 /* libraries: -ljansson */
 /* Anybody may ask anything. What is taken is written as a request again, and is the same. */
 #include <stdlib.h>

@@ -782,8 +782,10 @@ static void who_has_most_on_loan_gives_to_who_has_nothing(void **state)
 /* By traffic, tenant b, which sends eight times as much, comes to have three of four rings. */
 static void who_sends_more_has_more_on_loan(void **state)
 {
-	const struct quota_use little = { .bytes_per_second = 1e9 };
-	const struct quota_use much = { .bytes_per_second = 8e9, .held = 7, .in_software = 7 };
+	const struct quota_use little = { .bytes_per_second = 1e9, .added_bytes_per_second = 1e9 };
+	const struct quota_use much = {
+		.bytes_per_second = 8e9, .added_bytes_per_second = 8e9, .held = 7, .in_software = 7
+	};
 	struct world w;
 
 	open_to_lend(&w, CONFIG_QUOTAS_TRAFFIC);
