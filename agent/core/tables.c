@@ -22,6 +22,46 @@ void tables_close(struct tables *t)
 	*t = (struct tables){ 0 };
 }
 
+int tables_job_copy(const struct tables_job *j, struct tables_job *ret)
+{
+	struct tables_job copy = *j;
+
+	copy.copy = calloc(j->copies + 1, sizeof(*copy.copy));
+	copy.gate = calloc(j->gates + 1, sizeof(*copy.gate));
+	if (!copy.copy || !copy.gate) {
+		tables_job_close(&copy);
+		return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < j->copies; i++)
+		copy.copy[i] = j->copy[i];
+	for (unsigned int i = 0; i < j->gates; i++)
+		copy.gate[i] = j->gate[i];
+	*ret = copy;
+	return 0;
+}
+
+int tables_copy(const struct tables *t, struct tables *ret)
+{
+	struct tables copy = { .slots = t->slots, .pool = t->pool, .ports = t->ports };
+	int r = 0;
+
+	copy.port = calloc(t->ports + 1, sizeof(*copy.port));
+	copy.job = calloc(t->jobs + 1, sizeof(*copy.job));
+	if (!copy.port || !copy.job)
+		r = -ENOMEM;
+	for (unsigned int i = 0; r == 0 && i < t->ports; i++)
+		copy.port[i] = t->port[i];
+	for (unsigned int i = 0; r == 0 && i < t->jobs; i++) {
+		r = tables_job_copy(&t->job[i], &copy.job[i]);
+		copy.jobs += r == 0;
+	}
+	if (r < 0)
+		tables_close(&copy);
+	else
+		*ret = copy;
+	return r;
+}
+
 bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b)
 {
 	bool same = a->id == b->id && a->broken == b->broken && a->copies == b->copies &&

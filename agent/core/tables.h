@@ -54,6 +54,10 @@ struct tables {
 void tables_job_close(struct tables_job *j);
 void tables_close(struct tables *t);
 
+/* Copies of what they own, for the caller to close. -ENOMEM. */
+int tables_job_copy(const struct tables_job *j, struct tables_job *ret);
+int tables_copy(const struct tables *t, struct tables *ret);
+
 /* Gates may be in another order. */
 bool tables_job_is_equal(const struct tables_job *a, const struct tables_job *b);
 

@@ -193,40 +193,12 @@ static inline void spill_remove(struct world *w, uint32_t id)
 
 /* --- the maps -------------------------------------------------------------------------------- */
 
-static inline struct tables_job job_copy(const struct tables_job *j)
-{
-	struct tables_job copy = *j;
-
-	copy.copy = calloc(j->copies + 1, sizeof(*copy.copy));
-	copy.gate = calloc(j->gates + 1, sizeof(*copy.gate));
-	assert_true(copy.copy && copy.gate);
-	if (j->copies)
-		memcpy(copy.copy, j->copy, j->copies * sizeof(*copy.copy));
-	if (j->gates)
-		memcpy(copy.gate, j->gate, j->gates * sizeof(*copy.gate));
-	return copy;
-}
-
 static inline void maps_put(struct world *w, const struct tables_job *job)
 {
-	struct tables_job j = job_copy(job);
+	struct tables_job copy;
 
-	assert_int_equal(tables_put(&w->maps, &j), 0);
-}
-
-static inline void maps_read(struct world *w, struct tables *ret)
-{
-	*ret = (struct tables){ .slots = w->maps.slots,
-				.pool = w->maps.pool,
-				.ports = w->maps.ports };
-	ret->port = calloc(w->maps.ports + 1, sizeof(*ret->port));
-	assert_non_null(ret->port);
-	memcpy(ret->port, w->maps.port, w->maps.ports * sizeof(*ret->port));
-	for (unsigned int i = 0; i < w->maps.jobs; i++) {
-		struct tables_job j = job_copy(&w->maps.job[i]);
-
-		assert_int_equal(tables_put(ret, &j), 0);
-	}
+	assert_int_equal(tables_job_copy(job, &copy), 0);
+	assert_int_equal(tables_put(&w->maps, &copy), 0);
 }
 
 /* NULL: they are forgotten. */
@@ -783,7 +755,7 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 		e->result.hop = hop;
 		return;
 	case CORE_READ:
-		maps_read(w, read);
+		assert_int_equal(tables_copy(&w->maps, read), 0);
 		e->result.tables = read;
 		return;
 	case CORE_INSTALL:
