@@ -185,7 +185,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 	-@scripts/setup-vm.sh
 	@vm-testbed/all
 
-guest: $(PROGRAMS) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
+guest: $(filter-out %/tally-sim,$(PROGRAMS)) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
 	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
@@ -257,10 +257,10 @@ $(BUILD)/tallyctl: $(call objects,$(CTL)) $(BUILD)/agent.a $(BUILD)/libtally.a
 $(BUILD)/tally-perf: $(call objects,$(wildcard perf/*.c)) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
 # GLPK is under the GPL, version 3 (docs/decisions/0026): nothing else is linked with it.
-$(BUILD)/sim.a: $(call objects,$(SIM) $(POLICY))
+$(BUILD)/sim.a: $(call objects,$(SIM) $(POLICY) $(wildcard agent/core/*.c))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 $(BUILD)/tally-sim: $(call objects,sim/tally_sim.c) $(BUILD)/sim.a $(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
+	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lyaml -ljansson -lm
 $(BUILD)/train: $(call objects,examples/train.c examples/model.c examples/dataset.c) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lz -lm
 
@@ -360,9 +360,8 @@ $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o
 
 $(BUILD)/tests/bench/rings: $(BUILD)/agent.a
 $(BUILD)/tests/bench/place $(BUILD)/tests/bench/predict_place $(REPRODUCED): \
-		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(call objects,$(POLICY) $(SIM)) \
-		$(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lm
+		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/sim.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lyaml -ljansson -lm
 $(BUILD)/tests/bench/memory: $(call objects,sim/slots.c sim/slots_check.c)
 $(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
