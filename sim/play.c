@@ -9,39 +9,6 @@
 #include "common/owned.h"
 #include "play_private.h"
 
-/* A failure that begins or ends. */
-struct change {
-	double at_s;
-	uint32_t failure;
-	bool begins;
-};
-
-/* A job, while it runs. */
-struct player {
-	struct fair_use *use; /* that `phases` has of it */
-	unsigned int uses;
-	bool runs, is_begun; /* is_begun: `phases` has it */
-	bool stands; /* it has no way */
-	bool is_placed; /* its tree counts; else the next decision finds one */
-};
-
-struct play {
-	const struct topology *topology;
-	const struct workload *workload;
-	const struct play_options *o;
-	struct why *why;
-	struct play_network network;
-	struct phases *phases;
-	struct player *player; /* [jobs] */
-	struct change *change; /* [changes]: by time */
-	unsigned int changes;
-	uint32_t *running; /* jobs in the order of their numbers: what policies are asked about, */
-	struct place_job *asked; /* in their words, */
-	struct place_tree *tree; /* and what they say */
-	unsigned int runs, ended;
-	struct play_result *result;
-};
-
 void play_free(struct play_result *r)
 {
 	if (!r)
@@ -71,31 +38,13 @@ static const char *name_of(const struct play *p, uint32_t i) { return p->workloa
 
 /* --- deciding -------------------------------------------------------------------------------- */
 
-static struct place_job as_asked(const struct play *p, uint32_t i)
-{
-	const struct workload_job *j = &p->workload->job[i];
-
-	return (struct place_job){
-		.worker = j->worker,
-		.workers = j->workers,
-		.root = j->root,
-		.bytes = j->bytes,
-		.compute_s = j->compute_s,
-		.weight = j->weight,
-		.tenant = j->tenant,
-		.slots = j->slots,
-		.iterations = p->player[i].is_begun ? phases_left(p->phases, i) : j->iterations,
-		.now = p->player[i].is_placed ? &p->result->job[i].tree : NULL,
-	};
-}
-
 static struct place_problem problem_of(struct play *p)
 {
 	p->runs = 0;
 	for (uint32_t i = 0; i < p->workload->jobs; i++) {
 		if (!p->player[i].runs)
 			continue;
-		p->asked[p->runs] = as_asked(p, i);
+		p->asked[p->runs] = play_asked(p, i);
 		p->running[p->runs++] = i;
 	}
 	return (struct place_problem){
@@ -175,121 +124,24 @@ static int refuse_policy(struct play *p, int r)
 		       what);
 }
 
-/* --- flows ----------------------------------------------------------------------------------- */
-
-static struct fair_flow flow_of(const struct play *p, uint32_t i)
-{
-	const struct player *player = &p->player[i];
-
-	return (struct fair_flow){ .use = player->use,
-				   .uses = player->uses,
-				   .weight = p->workload->job[i].weight,
-				   .limit = player->stands ? 0 : INFINITY };
-}
-
-static bool is_same_way(const struct player *p, const struct fair_use *use, unsigned int uses,
-			bool stands)
-{
-	if (p->stands != stands || p->uses != uses)
-		return false;
-	for (unsigned int u = 0; u < uses; u++)
-		if (p->use[u].link != use[u].link || p->use[u].times != use[u].times)
-			return false;
-	return true;
-}
-
-/* The links of a job as its tree and the network are now; moved: it stands still meanwhile. */
-static int lead(struct play *p, uint32_t i, bool moved)
-{
-	const struct place_job asked = as_asked(p, i);
-	struct player *player = &p->player[i];
-	_cleanup_(freep) struct fair_use *use = NULL;
-	struct fair_flow flow;
-	unsigned int uses = 0;
-	int r = play_network_uses(&p->network, &asked, &p->result->job[i].tree, &p->o->place, &use,
-				  &uses);
-
-	if (r < 0 && r != -EHOSTUNREACH)
-		return r;
-	if (is_same_way(player, use, uses, r < 0) && !moved)
-		return 0;
-	/* `phases` lets go of the old links only when it has the new ones. */
-	_cleanup_(freep) struct fair_use *old = player->use;
-	player->use = TAKE_PTR(use);
-	player->uses = uses;
-	player->stands = r < 0;
-	flow = flow_of(p, i);
-	return phases_move(p->phases, i, &flow, moved ? p->o->place.move_s : 0);
-}
-
-/* The largest link that leaves a worker, by how many workers of the job are there. */
-static double rate_of_worker(const struct play *p, const struct workload_job *j, uint32_t machine)
-{
-	const struct graph *g = p->topology->graph;
-	unsigned int workers = 0;
-	double rate = 0;
-
-	for (uint32_t i = g->leaving_at[machine]; i < g->leaving_at[machine + 1]; i++)
-		rate = fmax(rate, g->link[g->leaving[i]].capacity);
-	for (unsigned int w = 0; w < j->workers; w++)
-		workers += j->worker[w] == machine;
-	return rate / workers;
-}
-
-static double ideal_s(const struct play *p, const struct workload_job *j)
-{
-	double rate = INFINITY;
-
-	/* A worker on the root's host needs no link. */
-	for (unsigned int w = 0; w < j->workers; w++)
-		if (j->worker[w] != j->root)
-			rate = fmin(rate, rate_of_worker(p, j, j->worker[w]));
-	return j->iterations * (j->compute_s + j->bytes / rate);
-}
-
-static int begin(struct play *p, uint32_t i)
-{
-	const struct workload_job *j = &p->workload->job[i];
-	const struct place_job asked = as_asked(p, i);
-	struct player *player = &p->player[i];
-	struct phases_job job = { .compute_s = j->compute_s,
-				  .bytes = j->bytes,
-				  .iterations = j->iterations };
-	int r = play_network_uses(&p->network, &asked, &p->result->job[i].tree, &p->o->place,
-				  &player->use, &player->uses);
-
-	if (r == -EHOSTUNREACH && !p->network.failed)
-		return why_say(
-			p->why, -EINVAL,
-			j->root == GRAPH_NONE
-				? "job %s: policy %s gives it no node, and it has no root that "
-				  "could make the results: root=any"
-				: "job %s: policy %s: the network has no way for it",
-			j->name, p->o->policy->name);
-	if (r < 0 && r != -EHOSTUNREACH)
-		return r;
-	player->stands = r < 0;
-	p->result->job[i].ideal_s = ideal_s(p, j);
-	job.flow = flow_of(p, i);
-	player->is_begun = true;
-	return phases_begin(p->phases, i, &job);
-}
-
 /* What has been decided becomes what is: of job `n` of those that were asked about. */
 static int follow(struct play *p, unsigned int n, bool begins)
 {
 	uint32_t i = p->running[n];
 	struct play_job *job = &p->result->job[i];
 	bool other = !is_same_tree(&job->tree, &p->tree[n]);
+	int r = 0;
 
 	job->tree = p->tree[n];
 	p->player[i].is_placed = true;
 	for (unsigned int t = 0; t < job->tree.nodes && (begins || other); t++)
 		p->result->summed[job->tree.node[t].machine]++;
-	if (begins)
-		return begin(p, i);
-	job->moved += other;
-	return lead(p, i, other);
+	job->moved += other && !begins;
+	if (begins || other)
+		r = play_bring(p, i);
+	if (r < 0)
+		return r;
+	return begins ? play_begin(p, i) : play_lead(p, i, other);
 }
 
 /* All jobs from `first` on, below `end`, begin; others may move. */
@@ -339,7 +191,7 @@ static int change(struct play *p, const struct change *c, uint32_t begun)
 		if (!p->player[i].runs)
 			continue;
 		stood = p->player[i].stands;
-		r = lead(p, i, false);
+		r = play_lead(p, i, false);
 		p->player[i].is_placed = !stood && !p->player[i].stands;
 		lost |= !p->player[i].is_placed;
 	}
@@ -355,6 +207,8 @@ static void end(struct play *p, uint32_t i)
 	job->communicated_s = r.communicated_s;
 	for (unsigned int u = 0; u < p->player[i].uses; u++)
 		job->links += p->player[i].use[u].times;
+	if (p->o->agents)
+		agents_end(p->o->agents, i, r.ended_s);
 	p->player[i].runs = p->player[i].is_begun = false;
 	p->ended++;
 	if (p->o->progress)
@@ -385,6 +239,27 @@ static int go_until(struct play *p, double until_s)
 	return r == -EDEADLK ? stuck(p) : r;
 }
 
+static bool all_stand(const struct play *p)
+{
+	for (uint32_t i = 0; i < p->workload->jobs; i++)
+		if (p->player[i].is_begun && !p->player[i].stands)
+			return false;
+	return true;
+}
+
+/* Agents that had no slots may have some by now. `last`: nothing else will happen. */
+static int look(struct play *p, bool last)
+{
+	int r = 0;
+
+	if (!agents_wait(p->o->agents, phases_now(p->phases)))
+		return last && all_stand(p) ? stuck(p) : 0;
+	for (uint32_t i = 0; i < p->workload->jobs && r == 0; i++)
+		if (p->player[i].is_begun)
+			r = play_lead(p, i, false);
+	return r;
+}
+
 static int run(struct play *p)
 {
 	const struct workload *w = p->workload;
@@ -395,11 +270,16 @@ static int run(struct play *p)
 	while (r == 0 && p->ended < w->jobs) {
 		double arrives_s = job < w->jobs ? w->job[job].arrives_s : INFINITY;
 		double changes_s = next < p->changes ? p->change[next].at_s : INFINITY;
+		double looks_s = p->o->agents ? agents_deadline_s(p->o->agents) : INFINITY;
 
-		r = go_until(p, fmin(arrives_s, changes_s));
+		r = go_until(p, fmin(looks_s, fmin(arrives_s, changes_s)));
 		if (r < 0 || p->ended == w->jobs)
 			break;
-		r = changes_s <= arrives_s ? change(p, &p->change[next++], job) : arrive(p, &job);
+		if (looks_s < fmin(arrives_s, changes_s))
+			r = look(p, isinf(fmin(arrives_s, changes_s)));
+		else
+			r = changes_s <= arrives_s ? change(p, &p->change[next++], job)
+						   : arrive(p, &job);
 	}
 	return r;
 }
@@ -458,6 +338,8 @@ static void finish(struct play *p)
 	r->policy = p->o->policy;
 	r->ended_s = phases_now(p->phases);
 	r->events = phases_events(p->phases);
+	if (p->o->agents)
+		r->agents = agents_counts(p->o->agents);
 	for (uint32_t m = 0; m < p->topology->graph->machines; m++)
 		r->nodes += r->summed[m] > 0;
 	phases_carried(p->phases, r->link_bytes);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "agent/policy/place.h"
+#include "agents.h"
 #include "common/why.h"
 #include "topology.h"
 #include "workload.h"
@@ -28,6 +29,7 @@ struct play_options {
 	unsigned int near; /* phases_near() */
 	bool moves; /* jobs that already run may be moved when others arrive or the network changes
 		     */
+	struct agents *agents; /* have the jobs, and are new: of this run alone; NULL: none have */
 	uint32_t explain; /* a job of the workload; UINT32_MAX: none */
 	void (*progress)(void *context, unsigned int ended, double now_s); /* or NULL */
 	void *context;
@@ -60,6 +62,7 @@ struct play_result {
 	unsigned int nodes; /* that made sums */
 	uint64_t events; /* ends of phases */
 	struct play_explained *explained; /* or NULL */
+	struct agents_counts agents; /* zeros: none had the jobs */
 };
 
 /*
@@ -81,6 +84,8 @@ struct play_figures {
 	double busiest; /* its bytes by what it could carry from 0 to ended_s */
 	double nodes, ended_s; /* of the result */
 	double without, moved; /* jobs */
+	/* What agents said, where they had the jobs: nodes of jobs' trees, jobs, and runs. */
+	double whole, smaller, borrowed, none, refused, rings_moved, loans, recalled, refilled;
 	uint32_t busiest_link;
 };
 

@@ -74,8 +74,18 @@ int play_figures(const struct topology *t, const struct workload *w, const struc
 	_cleanup_(freep) double *speed = calloc(w->jobs + 1, sizeof(*speed));
 	_cleanup_(freep) double *of_tenants = NULL;
 	struct play_figures f = { .nodes = r->nodes, .ended_s = r->ended_s };
+	const struct agents_counts *a = &r->agents;
 	unsigned int tenants;
 
+	f.whole = a->whole;
+	f.smaller = a->smaller;
+	f.borrowed = a->borrowed;
+	f.none = a->none;
+	f.refused = a->refused;
+	f.rings_moved = (double)a->rings_moved;
+	f.loans = (double)a->loans;
+	f.recalled = (double)a->recalled;
+	f.refilled = (double)a->refilled;
 	if (!took || !speed)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < w->jobs; i++) {

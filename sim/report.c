@@ -43,11 +43,22 @@ static const struct figure {
 	{ "nodes that summed", "nodes", COUNT, FIGURE(nodes) },
 	{ "jobs whose tree had no room", "jobs_without", COUNT, FIGURE(without) },
 	{ "jobs that got another tree", "jobs_moved", COUNT, FIGURE(moved) },
+}, of_agents[] = {
+	{ "nodes of trees: all slots", "agents_whole", COUNT, FIGURE(whole) },
+	{ "  a smaller window", "agents_smaller", COUNT, FIGURE(smaller) },
+	{ "  borrowed slots", "agents_borrowed", COUNT, FIGURE(borrowed) },
+	{ "  none", "agents_none", COUNT, FIGURE(none) },
+	{ "jobs that agents refused", "agents_refused", COUNT, FIGURE(refused) },
+	{ "rings moved to make room", "rings_moved", COUNT, FIGURE(rings_moved) },
+	{ "runs with slots on loan", "loans", COUNT, FIGURE(loans) },
+	{ "  that had to give them back", "loans_recalled", COUNT, FIGURE(recalled) },
+	{ "runs that got slots later", "runs_refilled", COUNT, FIGURE(refilled) },
 #undef FIGURE
 };
 
 enum {
 	FIGURES = sizeof(figures) / sizeof(*figures),
+	OF_AGENTS = sizeof(of_agents) / sizeof(*of_agents),
 };
 
 static double value_of(const struct figure *f, const struct play_figures *from)
@@ -113,9 +124,23 @@ static unsigned int count_of(const struct topology *t, enum graph_kind kind)
 	return n;
 }
 
+static void print_figures(const struct report *r, const struct figure *f, unsigned int count,
+			  FILE *to)
+{
+	char text[24];
+
+	for (const struct figure *end = f + count; f < end; f++) {
+		fprintf(to, "%-30s", f->words);
+		for (unsigned int p = 0; p < r->results; p++)
+			fprintf(to, " %18s",
+				print_value(f->unit, value_of(f, &r->figures[p]), text));
+		fputc('\n', to);
+	}
+}
+
 void report_text(const struct report *r, FILE *to)
 {
-	char text[24], link[REPORT_NAME_BYTES];
+	char link[REPORT_NAME_BYTES];
 
 	fprintf(to, "network   %s: %u hosts, %u nodes, %u cables\n", r->network, r->topology->hosts,
 		count_of(r->topology, GRAPH_NODE), r->topology->graph->links / 2);
@@ -124,17 +149,13 @@ void report_text(const struct report *r, FILE *to)
 	for (unsigned int p = 0; p < r->results; p++)
 		fprintf(to, " %18s", r->result[p]->policy->name);
 	fputc('\n', to);
-	for (const struct figure *f = figures; f < figures + FIGURES; f++) {
-		fprintf(to, "%-30s", f->words);
-		for (unsigned int p = 0; p < r->results; p++)
-			fprintf(to, " %18s",
-				print_value(f->unit, value_of(f, &r->figures[p]), text));
-		fputc('\n', to);
-	}
+	print_figures(r, figures, FIGURES, to);
 	fprintf(to, "%-30s", "the busiest link");
 	for (unsigned int p = 0; p < r->results; p++)
 		fprintf(to, " %18s", report_link(r->topology, r->figures[p].busiest_link, link));
 	fputc('\n', to);
+	if (r->agents)
+		print_figures(r, of_agents, OF_AGENTS, to);
 	if (r->jobs->jobs <= REPORT_JOBS_MAX)
 		print_jobs(r, to);
 	else
@@ -208,6 +229,8 @@ static void json_policy(const struct report *r, unsigned int p, FILE *to)
 
 	fprintf(to, "{\"policy\":\"%s\",\"events\":%" PRIu64, result->policy->name, result->events);
 	for (const struct figure *f = figures; f < figures + FIGURES; f++)
+		fprintf(to, ",\"%s\":%.17g", f->key, value_of(f, &r->figures[p]));
+	for (const struct figure *f = of_agents; r->agents && f < of_agents + OF_AGENTS; f++)
 		fprintf(to, ",\"%s\":%.17g", f->key, value_of(f, &r->figures[p]));
 	fputs(",\n\"jobs\":[", to);
 	for (unsigned int i = 0; i < r->jobs->jobs; i++) {

@@ -17,6 +17,7 @@ struct report {
 	const struct topology *topology;
 	const struct workload *jobs;
 	uint64_t seed;
+	const char *agents; /* the file of their configuration; NULL: there are none */
 	struct play_result *const *result; /* [results]: one for each policy */
 	const struct play_figures *figures; /* [results] */
 	unsigned int results;

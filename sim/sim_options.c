@@ -33,6 +33,8 @@ const char SIM_OPTIONS_HELP_TEXT[] =
 	"                          to, which is exact\n"
 	"      --moves             jobs may be moved while they run\n"
 	"      --move-seconds X    a job that gets another tree stands still so long (1)\n"
+	"      --agents FILE       jobs come to the agents of their nodes, with this configuration of\n"
+	"                          tallyd: quotas, loans and borrowed slots are as these have them\n"
 	"      --explain JOB       why the job lies where it lies, with what was weighed\n"
 	"      --slots N,...       slots: how many the node has; each number is a column\n"
 	"      --policy LIST       slots: who gets them, with commas between policies (all)\n"
@@ -85,6 +87,7 @@ static const struct option_row {
 	{ "--background", REAL, RUN, offsetof(struct sim_options, background), 0 },
 	{ "--moves", FLAG, RUN, offsetof(struct sim_options, moves), 0 },
 	{ "--move-seconds", REAL, RUN, offsetof(struct sim_options, place.move_s), 0 },
+	{ "--agents", TEXT, RUN, offsetof(struct sim_options, agents), 0 },
 	{ "--explain", TEXT, RUN, offsetof(struct sim_options, explain), 0 },
 	{ "--json", FLAG, BOTH, offsetof(struct sim_options, json), 0 },
 	{ "--csv", FLAG, BOTH, offsetof(struct sim_options, csv), 0 },

@@ -43,6 +43,7 @@ struct sim_options {
 	double round_trip_us, spread_us;
 	uint32_t window;
 	bool moves, json, csv, progress;
+	const char *agents; /* a file; NULL: none */
 	const char *explain; /* the name of a job; NULL: none */
 	const char *plot; /* a folder; NULL: none */
 	const char *picture; /* a file; NULL: none */

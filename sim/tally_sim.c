@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/core/config.h"
 #include "agent/policy/random.h"
 #include "common/file.h"
 #include "common/owned.h"
@@ -32,6 +33,8 @@ struct simulation {
 	struct sim_options options;
 	struct topology *topology;
 	struct workload *workload;
+	char *agents; /* their configuration, or NULL */
+	size_t agents_length;
 	FILE *picture; /* while it is to be written */
 	unsigned int results; /* of the policies that came to an end */
 	struct play_result *result[SIM_OPTIONS_POLICIES_MAX];
@@ -47,6 +50,7 @@ static void simulation_close(struct simulation *s)
 		play_free(s->result[i]);
 	if (s->picture)
 		fclose(s->picture);
+	free(s->agents);
 	workload_free(s->workload);
 	topology_free(s->topology);
 }
@@ -132,6 +136,22 @@ static void read_workload(struct simulation *s)
 		refuse(NULL, &why);
 }
 
+/* New ones, with what all of them are to have. */
+static struct agents *agents_new(const struct simulation *s)
+{
+	struct agents *a = NULL;
+	struct why why = { "" };
+	int r;
+
+	if (!s->agents)
+		return NULL;
+	r = agents_open(s->topology, s->workload, s->options.agents, s->agents, s->agents_length,
+			s->options.seed, &a, &why);
+	if (r < 0)
+		errx(EXIT_USAGE, "%s", *why.text ? why.text : strerror(-r));
+	return a;
+}
+
 static uint32_t find_job(const struct simulation *s)
 {
 	const char *name = s->options.explain;
@@ -169,10 +189,12 @@ static void show_progress(void *context, unsigned int ended, double now_s)
 /* A policy that fails is said, and takes nothing along of the others. */
 static void run_policy(struct simulation *s, const struct place_policy *policy)
 {
+	_cleanup_(agents_freep) struct agents *agents = agents_new(s);
 	struct play_result **result = &s->result[s->results];
 	struct why why = { "" };
 
 	s->play.policy = policy;
+	s->play.agents = agents;
 	s->shown = 0;
 	if (play(s->topology, s->workload, &s->play, result, &why) < 0) {
 		warnx("%s", why.text);
@@ -199,6 +221,7 @@ static void run(struct simulation *s)
 				     .topology = s->topology,
 				     .jobs = s->workload,
 				     .seed = s->options.seed,
+				     .agents = s->options.agents,
 				     .result = s->result,
 				     .figures = s->figures,
 				     .results = s->results };
@@ -291,6 +314,8 @@ static int simulate(struct simulation *s)
 	read_network(s);
 	load_links(s);
 	read_workload(s);
+	if (s->options.agents)
+		s->agents = read_whole(s->options.agents, CONFIG_BYTES_MAX, &s->agents_length);
 	open_outputs(s);
 	run(s);
 	if (s->results) {

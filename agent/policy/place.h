@@ -150,6 +150,13 @@ int place_cost(const struct place_problem *p, const struct place_tree *tree, str
 int place_uses(const struct place_problem *p, uint32_t job, const struct place_tree *tree,
 	       struct fair_use **ret, unsigned int *ret_uses);
 
+/*
+ * The node of a tree, by its index, that a worker at this machine sends to; GRAPH_NONE: the root,
+ * also where that is GRAPH_NONE.
+ */
+uint32_t place_nearest(const struct reach *reach, uint32_t worker, uint32_t root,
+		       const struct place_tree *tree);
+
 /* One tree that a job could have, within the limits, and what the decision would cost then. */
 struct place_candidate {
 	struct place_tree tree;

@@ -61,20 +61,19 @@ static bool walk_both(const struct place_problem *p, uint32_t a, uint32_t b, str
 	return walk(p, a, b, w) && walk(p, b, a, w);
 }
 
-/* The machine that a worker sends to; GRAPH_NONE: there is none. */
-static uint32_t nearest(const struct place_problem *p, uint32_t worker, uint32_t root,
-			const struct place_tree *tree)
+uint32_t place_nearest(const struct reach *reach, uint32_t worker, uint32_t root,
+		       const struct place_tree *tree)
 {
-	uint32_t least = GRAPH_NONE, best = root;
+	uint32_t least = GRAPH_NONE, best = GRAPH_NONE;
 
 	if (root != GRAPH_NONE)
-		least = reach_distance(p->reach, worker, root);
+		least = reach_distance(reach, worker, root);
 	for (uint32_t i = 0; i < tree->nodes; i++) {
-		uint32_t links = reach_distance(p->reach, worker, tree->node[i].machine);
+		uint32_t links = reach_distance(reach, worker, tree->node[i].machine);
 
-		if (links < least || (links == least && best == root)) {
+		if (links < least || (links == least && best == GRAPH_NONE)) {
 			least = links;
-			best = tree->node[i].machine;
+			best = i;
 		}
 	}
 	return best;
@@ -86,7 +85,8 @@ int place_walk_tree(const struct place_problem *p, uint32_t job, const struct pl
 	const struct place_job *j = &p->job[job];
 
 	for (unsigned int i = 0; i < j->workers; i++) {
-		uint32_t to = nearest(p, j->worker[i], j->root, tree);
+		uint32_t node = place_nearest(p->reach, j->worker[i], j->root, tree);
+		uint32_t to = node == GRAPH_NONE ? j->root : tree->node[node].machine;
 
 		if (to == GRAPH_NONE || !walk_both(p, j->worker[i], to, w))
 			return -EHOSTUNREACH;

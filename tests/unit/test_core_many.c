@@ -83,13 +83,9 @@ static struct dataplane_port *ports_make(void)
 
 static void job_copy(struct tables *to, const struct tables_job *j)
 {
-	struct tables_job copy = *j;
+	struct tables_job copy;
 
-	copy.copy = calloc(j->copies + 1, sizeof(*copy.copy));
-	copy.gate = calloc(j->gates + 1, sizeof(*copy.gate));
-	assert_true(copy.copy && copy.gate);
-	memcpy(copy.copy, j->copy, j->copies * sizeof(*copy.copy));
-	memcpy(copy.gate, j->gate, j->gates * sizeof(*copy.gate));
+	assert_int_equal(tables_job_copy(j, &copy), 0);
 	assert_int_equal(tables_put(to, &copy), 0);
 }
 
