@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "agents.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent.h"
-
-enum {
-	NODES = 0x0a000000, /* 10.0.0.0/9: machine m's own address is this + 1 + m, */
-	WORKERS = 0x0a800000, /* and that of workers there */
-	WORKER_PORT = 40000, /* and the rank */
-};
+#include "deploy.h"
 
 /* A machine that jobs have come to. */
 struct site {
@@ -42,22 +35,6 @@ struct agents {
 	struct agents_counts counts;
 };
 
-static struct sockaddr_storage address_of(uint32_t base, uint32_t machine, uint16_t port)
-{
-	struct sockaddr_storage a = { 0 };
-	struct sockaddr_in *in = (void *)&a;
-
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(base + 1 + machine);
-	in->sin_port = htons(port);
-	return a;
-}
-
-static struct sockaddr_storage node_address(uint32_t machine)
-{
-	return address_of(NODES, machine, TALLY_UDP_PORT);
-}
-
 /* --- agents of machines ---------------------------------------------------------------------- */
 
 static bool is_node(const struct agents *a, uint32_t machine)
@@ -78,7 +55,7 @@ static uint32_t reserved(const struct config *c)
 static void config_fit(const struct agents *a, uint32_t machine, struct config *c)
 {
 	c->services = 1;
-	c->service[0] = node_address(machine);
+	c->service[0] = deploy_node_address(machine);
 	c->ports = 1;
 	memset(&c->peers, 0, sizeof(c->peers));
 	c->slots = a->topology->graph->machine[machine].slots;
@@ -127,50 +104,6 @@ static const struct job *job_at(const struct agents *a, const struct guest *g, u
 
 /* --- a job comes ----------------------------------------------------------------------------- */
 
-/*
- * Which ranks come through each node, ret[nodes]: those who send to it, and those of nodes below,
- * which stand behind it.
- */
-static void sets_of(const struct place_tree *tree, const uint32_t *to, unsigned int workers,
-		    struct tally_set *ret)
-{
-	memset(ret, 0, tree->nodes * sizeof(*ret));
-	for (unsigned int w = 0; w < workers; w++)
-		if (to[w] != GRAPH_NONE)
-			tally_set_add(&ret[to[w]], w);
-	for (unsigned int n = tree->nodes; n-- > 0;)
-		if (tree->node[n].parent != GRAPH_NONE)
-			tally_set_join(&ret[tree->node[n].parent], &ret[n]);
-}
-
-/* A node through which nobody comes, or just those who come through another, sums nothing. */
-static bool is_idle(const struct tree *t, const struct tally_set *ranks)
-{
-	bool idle = tally_set_is_empty(ranks);
-
-	for (unsigned int i = 0; i < t->nodes; i++)
-		idle |= tally_set_is_equal(&t->node[i].ranks, ranks);
-	return idle;
-}
-
-/* As the root's agent gets it; ret_machine[its nodes] are their machines. */
-static void tree_make(const struct place_tree *tree, const struct tally_set *set, uint32_t root,
-		      struct tree *ret, uint32_t *ret_machine)
-{
-	ret->nodes = 0;
-	for (unsigned int n = 0; n < tree->nodes; n++) {
-		uint32_t machine = tree->node[n].machine;
-		struct tree_node *node = &ret->node[ret->nodes];
-
-		if (machine == root || is_idle(ret, &set[n]))
-			continue;
-		snprintf(node->name, sizeof(node->name), "m%u", machine);
-		node->address = node_address(machine);
-		node->ranks = set[n];
-		ret_machine[ret->nodes++] = machine;
-	}
-}
-
 /* The largest window that has no more slots. */
 static uint16_t window_of(uint32_t slots)
 {
@@ -215,8 +148,7 @@ static int join(struct agents *a, uint32_t i, double now_s)
 	if (!g->seat)
 		return -ENOMEM;
 	for (unsigned int rank = 0; r == 0 && rank < w->workers; rank++) {
-		const struct sockaddr_storage from = address_of(WORKERS, w->worker[rank],
-								WORKER_PORT + rank);
+		const struct sockaddr_storage from = deploy_worker_address(w->worker[rank], rank);
 
 		r = sim_agent_join(a->site[g->root].agent, j, rank, &from, &g->seat[rank], now_s,
 				   &why);
@@ -286,8 +218,7 @@ int agents_begin(struct agents *a, uint32_t i, const struct place_tree *tree, co
 	const struct workload_job *j = &a->workload->job[i];
 	struct guest *g = &a->guest[i];
 	_cleanup_(freep) struct tree *wanted = calloc(1, sizeof(*wanted));
-	struct tally_set set[PLACE_NODES_MAX];
-	uint32_t machine[PLACE_NODES_MAX];
+	uint32_t machine[PLACE_NODES_MAX] = { 0 };
 	int r;
 
 	if (!wanted)
@@ -295,8 +226,7 @@ int agents_begin(struct agents *a, uint32_t i, const struct place_tree *tree, co
 	*g = (struct guest){ .is_there = true, .root = j->root, .number = i + 1 };
 	if (g->root == GRAPH_NONE)
 		g->root = tree->node[0].machine;
-	sets_of(tree, to, j->workers, set);
-	tree_make(tree, set, g->root, wanted, machine);
+	deploy_tree(tree, to, j->workers, g->root, wanted, machine);
 	r = create(a, i, wanted, now_s);
 	if (r == 0)
 		r = join(a, i, now_s);
