@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "books_file.h"
 #include "common/file.h"
 #include "common/util.h"
+#include "replace.h"
 
 enum {
 	FORMAT = 1, /* of the file */
@@ -214,54 +214,14 @@ char *books_print(const struct books *b)
 	return books ? json_dumps(books, JSON_INDENT(1)) : NULL;
 }
 
-/* The directory too: otherwise the new name may not survive a crash of the machine. */
-static int directory_sync(const char *path)
-{
-	char parent[PATH_MAX];
-	_cleanup_(closep) int fd = -1;
-
-	snprintf(parent, sizeof(parent), "%s", path);
-	fd = open(dirname(parent), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
-static int write_all(int fd, const char *text)
-{
-	size_t length = strlen(text);
-
-	while (length) {
-		ssize_t n = write(fd, text, length);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			text += n;
-			length -= n;
-		}
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
 int books_write(const struct books *b, const char *path, struct why *why)
 {
 	_cleanup_(freep) char *text = books_print(b);
-	_cleanup_(closep) int fd = -1;
-	char fresh[PATH_MAX];
 	int r;
 
 	if (!text)
 		return -ENOMEM;
-	if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
-		return why_say(why, -ENAMETOOLONG, "state: the name of the file is too long");
-	unlink(fresh); /* of one who crashed, whoever may read it */
-	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : write_all(fd, text);
-	if (r == 0 && rename(fresh, path) < 0)
-		r = -errno;
-	if (r < 0 && fd >= 0)
-		unlink(fresh);
-	if (r == 0)
-		r = directory_sync(path);
+	r = replace_file(path, text);
 	explicit_bzero(text, strlen(text));
 	if (r < 0)
 		return why_say(why, r, "cannot write the state file %s: %s", path, strerror(-r));
