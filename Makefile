@@ -20,7 +20,9 @@ COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 # tallyd has the policies that it calls, and none that needs GLPK.
 CALLED  := $(wildcard agent/policy/predict*.c agent/policy/quota*.c)
-AGENT   := $(filter-out agent/tallyd.c agent/policy/%,$(wildcard agent/*.c agent/*/*.c spill/*.c)) $(CALLED)
+# What agents will share: nothing of it is in tallyd yet.
+STORE   := $(wildcard agent/store/*.c)
+AGENT   := $(filter-out agent/tallyd.c agent/policy/% agent/store/%,$(wildcard agent/*.c agent/*/*.c spill/*.c)) $(CALLED)
 POLICY  := $(wildcard agent/policy/*.c)
 SIM     := $(filter-out sim/tally_sim.c,$(wildcard sim/*.c))
 CTL     := $(wildcard ctl/*.c)
@@ -188,7 +190,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(filter-out %/tally-sim,$(PROGRAMS)) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
@@ -291,7 +293,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(sort $(COMMON) $(CLIENT) $(AGENT) $(POLICY) $(SIM)) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(sort $(COMMON) $(CLIENT) $(AGENT) $(STORE) $(POLICY) $(SIM)) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.
@@ -324,7 +326,7 @@ $(BUILD)/tests/unit/%_races:
 # Fuzzers: each names in its first lines what is compiled with it, besides common/.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(SIM) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h sim/*.h)
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(STORE) $(SIM) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h sim/*.h)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) $(filter-out -O2 -MMD -MP,$(CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -o $@ $< $(COMMON) $(call named_in,sources,$<) \
@@ -346,6 +348,9 @@ $(BUILD)/tests/bpf/test_sweep: $(BUILD)/libtally.a
 
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
+
+$(BUILD)/tests/e2e/store: $(BUILD)/tests/e2e/store.o $(call objects,$(STORE)) $(BUILD)/agent.a $(BUILD)/libtally.a
+	$(call say,LD  )$(CC) -o $@ $^ -lcurl -lsystemd -ljansson
 
 $(BUILD)/tests/e2e/starve.so: $(BUILD)/tests/e2e/starve.o
 	$(call say,LD  )$(CC) -shared -o $@ $^

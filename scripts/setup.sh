@@ -15,14 +15,14 @@ packages=(
 	clang-19 llvm-19 bpftool
 	libbpf-dev libxdp-dev libelf-dev zlib1g-dev libnl-3-dev libnl-route-3-dev
 	libsystemd-dev libyaml-dev libjansson-dev libmicrohttpd-dev libcap-ng-dev
-	libglpk-dev libexpat1-dev
+	libglpk-dev libexpat1-dev libcurl4-openssl-dev
 	iproute2
 )
 [[ ${1-} == @(build|client) ]] || packages+=(
 	# to test: units, fuzzers, analysers
 	libcmocka-dev libclang-rt-19-dev clang-format-19 clang-tidy-19
 	sparse cppcheck shellcheck universal-ctags git prometheus curl mandoc
-	strace systemd spin
+	strace systemd spin etcd-server etcd-client openssl
 	# to run: testbed, demo
 	ethtool gnuplot-nox iperf3 iputils-ping jq procps util-linux dataset-fashion-mnist
 )
