@@ -2,13 +2,24 @@
 /*
  * Uses a store (agent/store/store.h) as agents do, for tests/e2e/store.sh.
  *
- *	store facts STORE		what holds of every store, as TAP; the store is empty
- *	store watch PREFIX STORE	prints each change, until it is ended: REVISION KEY VALUE,
- *where the value of a key that has gone is "-"; "current REVISION" store put KEY VALUE STORE
- *prints what came of it, as an error's name or "0" store lease KEY VALUE STORE	the same, leased:
- *stays until it is ended, and writes it again, and says "lost", when it has gone store count NAME
- *STORE		adds 1 to key "count", and to its own key NAME in the same write, over and over
- *until SIGTERM; says how often that was done, perhaps done, came too late, and was not possible
+ *	store facts STORE
+ *		what holds of every store, as TAP; the store is empty
+ *	store watch PREFIX STORE
+ *		prints each change, until it is ended: REVISION KEY VALUE, where the value of a
+ *		key that has gone is "-"; "current REVISION"
+ *	store put KEY VALUE STORE
+ *		prints what came of it, as an error's name or "0"
+ *	store lease KEY VALUE STORE
+ *		the same, leased: stays until it is ended, and writes it again, and says "lost",
+ *		when it has gone
+ *	store count NAME STORE
+ *		adds 1 to key "count", and to its own key NAME in the same write, over and over
+ *		until SIGTERM; says how often that was done, perhaps done, came too late, and
+ *		was not possible
+ *	store lead NAME STORE
+ *		wants to lead, by the key "leader"; while it does, it writes its name to key
+ *		"by", over and over until SIGTERM; prints who leads, and says how often that was
+ *		done, and how often not
  *
  * STORE is: local FILE; or etcd ENDPOINTS PREFIX [USER PASSWORD] [CA].
  */
@@ -22,6 +33,7 @@
 #include <sys/signalfd.h>
 #include <systemd/sd-event.h>
 
+#include "agent/store/leader.h"
 #include "agent/store/store.h"
 #include "common/clock.h"
 #include "common/owned.h"
@@ -373,6 +385,40 @@ static void count(const char *name)
 	printf("%s done %u perhaps %u late %u away %u\n", name, done, perhaps, late, away);
 }
 
+static void print_leader(void *context, const char *name, bool is_us)
+{
+	printf("leader %s%s\n", name ? name : "-", is_us ? ", and that is us" : "");
+	fflush(stdout);
+}
+
+/* As one who leads writes: with what must still be so. */
+static void lead(const char *name)
+{
+	const struct store_change change = { "by", name, false };
+	unsigned int done = 0, refused = 0, other = 0;
+	struct leader *l;
+	int r;
+
+	is_counting = true;
+	if (leader_campaign(loop, store, "leader", name, print_leader, NULL, &l) < 0)
+		errx(1, "campaign");
+	while (!is_over) {
+		struct store_seen seen;
+
+		if (leader_seen(l, &seen)) {
+			r = write_and_wait(&(struct store_write){ &seen, 1, &change, 1 });
+			done += r == 0;
+			refused += r == -ESTALE;
+			other += r != 0 && r != -ESTALE;
+		}
+		sd_event_run(loop, 5000);
+	}
+	printf("%s done %u refused %u other %u\n", name, done, refused, other);
+	store_close(store);
+	store = NULL;
+	leader_close(l);
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
 	is_over = true;
@@ -399,6 +445,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "count") && argc > 3) {
 		open_store(argv + 3);
 		count(argv[2]);
+	} else if (!strcmp(what, "lead") && argc > 3) {
+		open_store(argv + 3);
+		lead(argv[2]);
 	} else if (!strcmp(what, "put") && argc > 4) {
 		open_store(argv + 4);
 		printf("%s", name_of(put(argv[2], argv[3], NULL, false)));

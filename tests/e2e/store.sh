@@ -181,6 +181,48 @@ who_loses_its_lease_is_told() {
 
 here_again() { (($(grep -c ' l1 here' "$work/watched") == 2)); }
 
+# Of three one leads. Who is killed, and who stands still for longer than its lease, is followed by
+# another; what a leader of before writes is not done, whatever it believes.
+one_leads_and_nobody_else_writes() {
+	local i pid=() first second
+	place
+	start_etcd
+	store watch leader etcd "$url" /t/ >"$work/leaders" &
+	store watch b etcd "$url" /t/ >"$work/written" &
+	for i in 1 2 3; do
+		store lead "a$i" etcd "$url" /t/ >"$work/a$i" &
+		pid[i]=$!
+	done
+	until_true is_led
+	first=$(leader_now)
+	until_true has " by $first" "$work/written"
+	kill -STOP "${pid[${first#a}]}"
+	until_true is_led_by_another "$first"
+	second=$(leader_now)
+	until_true has " by $second" "$work/written"
+	kill -CONT "${pid[${first#a}]}"
+	until_true has "^leader $second\$" "$work/$first"
+	kill -KILL "${pid[${second#a}]}"
+	until_true is_led_by_another "$second"
+	until_true has " by $(leader_now)" "$work/written"
+	kill "${pid[1]}" "${pid[2]}" "${pid[3]}" || true # one of them has gone
+	wait "${pid[1]}" "${pid[2]}" "${pid[3]}" || true
+	tail -n 1 "$work/a1" "$work/a2" "$work/a3"
+	# Revision after revision: who writes is who led then.
+	sort -n "$work/leaders" "$work/written" | awk '
+		$2 == "leader" { leads = $3 }
+		$2 == "by" { n++; if ($3 != leads) { print $0 ", and " leads " leads"; bad = 1 } }
+		END { print n " writes"; exit bad || n < 3 }'
+}
+
+leader_now() { awk '$2 == "leader" { leads = $3 } END { print leads }' "$work/leaders"; }
+is_led() { [[ $(leader_now) == a* ]]; }
+is_led_by_another() {
+	local now
+	now=$(leader_now)
+	[[ $now == a[1-3] && $now != "$1" ]]
+}
+
 certificates() {
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=ca \
 		-keyout "$work/ca.key" -out "$work/ca.pem"
@@ -218,4 +260,5 @@ a_user_writes_where_it_may() {
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_file_of_this_machine_is_a_store what_is_no_store_is_said an_etcd_cluster_is_a_store \
 	etcd_is_killed_under_load_and_nothing_is_lost compaction_is_survived \
-	what_is_leased_goes_with_its_process who_loses_its_lease_is_told a_user_writes_where_it_may
+	what_is_leased_goes_with_its_process who_loses_its_lease_is_told one_leads_and_nobody_else_writes \
+	a_user_writes_where_it_may
