@@ -97,12 +97,12 @@ etcd_is_killed_under_load_and_nothing_is_lost() {
 	done
 	for ((i = 0; i < kills; i++)); do
 		all=$(wc -l <"$work/watched")
-		until_true more_lines "$work/watched" $((all + 20))
+		until_true more_lines "$work/watched" $((all + 10))
 		kill_etcd
 		start_etcd
 	done
 	all=$(wc -l <"$work/watched")
-	until_true more_lines "$work/watched" $((all + 20))
+	until_true more_lines "$work/watched" $((all + 10))
 	kill "${pids[@]}"
 	wait "${pids[@]}"
 	all=$(admin get --print-value-only /tally/load/count)
