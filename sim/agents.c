@@ -287,7 +287,8 @@ static unsigned int wanting(const struct agents *a, uint32_t machine)
 		return 0;
 	b = books_at(a, machine);
 	for (unsigned int i = 0; i < b->jobs; i++)
-		jobs += b->job[i]->run_window && (b->job[i]->spilled || b->job[i]->begin_by_ns);
+		jobs += b->job[i]->run_window &&
+			(b->job[i]->spilled || b->job[i]->borrows || b->job[i]->begin_by_ns);
 	return jobs;
 }
 

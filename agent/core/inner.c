@@ -48,6 +48,8 @@ static void installed(struct core *c, int r)
 		j->borrows = false; /* perhaps there are slots the next time */
 	c->inner.job = NULL;
 	inner_note(c, j, r);
+	if (r == 0 && j->borrows)
+		refill_due(c);
 	if (r == 0)
 		core_log(c, LOG_LEVEL_INFO,
 			 !j->borrows	 ? "run begins at this inner node"

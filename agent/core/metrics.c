@@ -332,7 +332,8 @@ static void counts_print(FILE *f, const struct core_counts *c)
 	       c->runs_moved);
 	single(f, "loans_total", "counter", "Runs that began with slots on loan.", c->loans);
 	single(f, "runs_refilled_total", "counter",
-	       "Runs in software that got slots and went on there.", c->runs_refilled);
+	       "Runs without slots of their own that got some and went on there.",
+	       c->runs_refilled);
 	single(f, "loans_recalled_total", "counter",
 	       "Runs that gave slots on loan back, and went on in software.", c->loans_recalled);
 	refusals_print(f, "runs_refused_total",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Runs in software get slots when there are some (docs/decisions/0019-rings-that-move.md): each way
- * there and back costs a run what it has in flight, so who had to give slots back waits ever
- * longer, and so does who cannot use them.
+ * Runs in software get slots when there are some (docs/decisions/0019-rings-that-move.md), and so
+ * do runs of inner jobs that borrow, or whose packets are passed on: each way there and back costs
+ * a run what it has in flight, so who had to give slots back waits ever longer, and so does who
+ * cannot use them.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +17,9 @@ enum {
 
 static bool is_wanting(const struct job *j)
 {
-	return j->run_window && j->spilled && !j->document && !job_is_suspended(j);
+	if (!j->run_window || job_is_suspended(j))
+		return false;
+	return j->document ? j->borrows && job_is_running(j) : j->spilled;
 }
 
 void refill_due(struct core *c) { core_due(c, CORE_DUE_REFILL, AGAIN_MS); }
@@ -68,7 +71,9 @@ static void installed(struct core *c, int r)
 {
 	struct job *j = c->refill.job;
 
+	c->inner.job = NULL;
 	if (r < 0) {
+		j->borrows |= !!j->document;
 		if (j->borrows)
 			core_doubt_maps(c); /* are they as they were? */
 		core_log(c, LOG_LEVEL_DEBUG, "no slots yet", "job=%s reason=\"%s\"", j->name,
@@ -84,18 +89,31 @@ static void installed(struct core *c, int r)
 				: "the run has slots from now on",
 		 "job=%s epoch=%u slots=%u", j->name, j->epoch, job_slots(j));
 	core_save_soon(c);
-	core_await(c, ACTION(CORE_UNSPILL, .id = j->id), NULL, done);
+	if (j->document)
+		done(c, 0);
+	else
+		core_await(c, ACTION(CORE_UNSPILL, .id = j->id), NULL, done);
 }
 
 static void room_made(struct core *c, int r)
 {
-	if (r < 0)
+	struct job *j = c->refill.job;
+
+	if (r < 0) {
 		done(c, r);
-	else
-		run_install(c, c->refill.job, installed);
+		return;
+	}
+	if (j->document) {
+		c->inner.job = j;
+		j->borrows = false;
+	}
+	run_install(c, j, installed);
 }
 
-/* A worker knows its window, so the run gets slots for all of that, or none. */
+/*
+ * A worker knows its window, so the run gets slots for all of that, or none. What is on loan may be
+ * recalled, and then a run goes on in software: not one of an inner job.
+ */
 void refill_begin(struct core *c)
 {
 	struct job *j = next(c);
@@ -113,7 +131,7 @@ void refill_begin(struct core *c)
 	own = books_run_window(&c->books, j, &window, &c->why) == 0;
 	if (was_over != j->over)
 		core_save_soon(c);
-	if (own ? window < j->run_window : !c->books.lends)
+	if (own ? window < j->run_window : !c->books.lends || j->document)
 		done(c, -ENOSPC);
 	else
 		lend_recall(c, j, 2u * j->run_window, own, room_made);

@@ -140,6 +140,7 @@ int run_plan(struct core *c, const struct job *j, uint16_t window)
 	c->install.g->job.tenant = j->tenant;
 	if (j->document && j->borrows)
 		installation_borrow(c->install.g);
+	c->install.g->anew = j->document && j == c->refill.job; /* it is there, without slots */
 	explicit_bzero(run->key, sizeof(run->key));
 	explicit_bzero(&run->node_key, sizeof(run->node_key));
 	return r;

@@ -105,6 +105,43 @@ three_jobs_have_slots_for_one_of_them() { # [POOL]
 	of_job gamma ==
 }
 
+has_own_slots_at() { borrows_at "$1" "$2" false && passes_at "$1" "$2" false; } # NODE JOB
+
+# A job that ends leaves slots at two nodes below the root; another job's run gets them as it is on.
+inner_nodes_give_slots_to_a_run_that_is_on() { # POOL
+	local before
+	jobs=(alpha gamma)
+	calls[gamma]=900
+	two_tenants_on_two_levels "$1"
+	ctl job del beta
+	join_jobs
+	! has_own_slots_at a0 gamma || return 1
+	! has_own_slots_at a1 gamma || return 1
+	another_of_each 300
+	! has_own_slots_at a0 gamma || return 1
+	read -ra worker <<<"${members[alpha]}"
+	kill -KILL "${worker[@]}"
+	wait "${worker[@]}" || true
+	until_true state_is alpha waiting
+	ctl job del alpha
+	at a0 job del alpha
+	at a1 job del alpha
+	until_true has_own_slots_at a0 gamma
+	until_true has_own_slots_at a1 gamma
+	another gamma 500
+	before=$(at a0 --json stats --job gamma | jq .SENT_UP.packets)
+	end_inner a1 KILL
+	another gamma 500
+	start_inner a1
+	has_own_slots_at a1 gamma
+	(($(at a0 --json stats --job gamma | jq .SENT_UP.packets) > before))
+	jobs=(gamma)
+	jobs_end
+}
+
+inner_nodes_that_pass_on_get_slots() { inner_nodes_give_slots_to_a_run_that_is_on 0; }
+inner_nodes_that_borrow_get_slots() { inner_nodes_give_slots_to_a_run_that_is_on 64; }
+
 star() { # LINK-OPTIONS
 	agent_network <<-END
 		host w0 w1 w2 w3
@@ -185,4 +222,6 @@ the_others_borrow_from_a_pool() {
 facts three_jobs_have_slots_for_one_of_them \
 	the_others_borrow_from_a_pool \
 	software_gets_one_packet_for_each_chunk \
-	three_jobs_without_any_xdp
+	three_jobs_without_any_xdp \
+	inner_nodes_that_pass_on_get_slots \
+	inner_nodes_that_borrow_get_slots

@@ -174,6 +174,26 @@ static void a_node_without_slots_passes_on(void **state)
 	}
 }
 
+/* As soon as there are slots, it sums: the second job is faster from then on. */
+static void a_node_below_the_root_gets_slots_later(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t, "job a workers=h1,h2 root=h9 bytes=125M iterations=100 tenant=1 compute=0\n"
+		   "job b workers=h1,h2 root=h9 bytes=125M iterations=1000 tenant=1 compute=0 "
+		   "arrives=1\n");
+	_cleanup_(play_freep) struct play_result *none = run(t, w, "none", NULL);
+	_cleanup_(play_freep) struct play_result *tree = run(t, w, "tor", NULL);
+	_cleanup_(play_freep) struct play_result *r = run(
+		t, w, "tor", NODE "tenants: [{name: red, slots: 256}]\n");
+
+	assert_int_equal(r->agents.whole, 1);
+	assert_int_equal(r->agents.none, 1);
+	assert_int_equal(r->agents.refilled, 1);
+	assert_true(r->job[1].ended_s < 0.9 * none->job[1].ended_s);
+	assert_true(r->job[1].ended_s > 1.02 * tree->job[1].ended_s);
+}
+
 /* What a job had, at its root and at the nodes below, the next one gets. */
 static void a_job_that_ends_leaves_nothing_behind(void **state)
 {
@@ -228,6 +248,7 @@ int main(void)
 		cmocka_unit_test(what_nobody_uses_is_lent),
 		cmocka_unit_test(a_quota_that_is_too_small_gives_none),
 		cmocka_unit_test(a_node_without_slots_passes_on),
+		cmocka_unit_test(a_node_below_the_root_gets_slots_later),
 		cmocka_unit_test(a_job_that_ends_leaves_nothing_behind),
 		cmocka_unit_test(what_does_not_fit_is_said),
 	};

@@ -928,10 +928,25 @@ static void refilled_life(struct world *w)
 	time_pass(w, 11000);
 }
 
+/* The same of an inner job. */
+static void inner_refilled_life(struct world *w)
+{
+	create(w, 1, 1, "", SLOTS / 2);
+	join(w, 1, 1);
+	apply(w, 3, 8);
+	leave(w, 1);
+	del(w, 1);
+	time_pass(w, 11000);
+	neighbour(w, 1);
+	time_pass(w, 11000);
+}
+
 static void runs_that_get_slots_survive_crashes_and_failures(void **state)
 {
 	crash_between_all_actions(refilled_life);
 	fail_each_step(refilled_life);
+	crash_between_all_actions(inner_refilled_life);
+	fail_each_step(inner_refilled_life);
 }
 
 static void lent_life(struct world *w)
@@ -1401,11 +1416,56 @@ static void an_inner_run_borrows_where_slots_are_scattered(void **state)
 	apply(&w, 3, SLOTS / 8);
 	assert_int_equal(w.answered, 0);
 	assert_true(in_maps(&w, INNER)->borrows && job_is_running(inner_of(&w)));
-	time_pass(&w, 10000);
-	assert_true(in_maps(&w, INNER)->borrows); /* until its run is over */
+	time_pass(&w, 1000); /* that is on disk, too */
 	world_restart(&w);
 	assert_true(in_maps(&w, INNER)->borrows);
 	apply(&w, 4, SLOTS / 8);
+	assert_false(in_maps(&w, INNER)->borrows);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Beyond the quota there are free slots, which are lent: to no run that could not give them back.
+ */
+static void an_inner_run_gets_no_slots_on_loan(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	tenant(&w, REQUEST_TENANT_ADD, "few", 16, "");
+	apply_for(&w, "few", 3, SLOTS / 4);
+	assert_true(in_maps(&w, INNER)->borrows);
+	time_pass(&w, 60000);
+	assert_true(in_maps(&w, INNER)->borrows);
+	assert_int_equal(core_counts(w.core)->runs_refilled, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* In the run that is on; who it is, and what it sends on, stays. */
+static void an_inner_run_that_borrows_gets_slots_when_there_are_some(void **state)
+{
+	struct world w;
+	struct tally_job before;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	run_of(&w, 14, SLOTS);
+	apply(&w, 3, 8);
+	assert_int_equal(w.answered, 0);
+	before = *in_maps(&w, INNER);
+	assert_true(before.borrows);
+	time_pass(&w, 30000);
+	assert_true(in_maps(&w, INNER)->borrows);
+	end_of_run(&w, 14);
+	time_pass(&w, 11000);
+	assert_false(in_maps(&w, INNER)->borrows);
+	assert_int_equal(in_maps(&w, INNER)->slot_mask, 2 * 8 - 1);
+	assert_int_equal(in_maps(&w, INNER)->epoch, before.epoch);
+	assert_int_equal(in_maps(&w, INNER)->copies, before.copies);
+	assert_false(in_maps(&w, INNER)->root);
+	assert_int_equal(core_counts(w.core)->runs_refilled, 1);
+	world_restart(&w);
 	assert_false(in_maps(&w, INNER)->borrows);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
@@ -2153,6 +2213,8 @@ int main(void)
 		FACT(ranks_are_astray_where_routes_contradict_a_written_tree),
 		FACT(an_inner_run_without_slots_borrows),
 		FACT(an_inner_run_borrows_where_slots_are_scattered),
+		FACT(an_inner_run_gets_no_slots_on_loan),
+		FACT(an_inner_run_that_borrows_gets_slots_when_there_are_some),
 		FACT(slots_on_loan_are_given_back_when_a_quota_needs_them),
 		FACT(without_loans_a_run_beyond_its_quota_is_in_software),
 		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
