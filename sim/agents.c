@@ -102,6 +102,14 @@ static const struct job *job_at(const struct agents *a, const struct guest *g, u
 	return a->site[machine].agent ? books_job_numbered(books_at(a, machine), g->number) : NULL;
 }
 
+/* The first one is kept: most often the others are of the same kind. */
+static void note_refusal(struct agents *a, uint32_t i, uint32_t machine, const struct why *why)
+{
+	if (!*a->counts.refusal.text)
+		why_say(&a->counts.refusal, 0, "job %s at %s: %.400s", a->workload->job[i].name,
+			a->topology->name[machine], why->text);
+}
+
 /* --- a job comes ----------------------------------------------------------------------------- */
 
 /* The largest window that has no more slots. */
@@ -114,7 +122,8 @@ static uint16_t window_of(uint32_t slots)
 	return window;
 }
 
-static int create(struct agents *a, uint32_t i, const struct tree *tree, double now_s)
+static int create(struct agents *a, uint32_t i, const struct tree *tree, double now_s,
+		  struct why *why)
 {
 	const struct workload_job *j = &a->workload->job[i];
 	struct request q = { .verb = REQUEST_JOB_CREATE,
@@ -125,23 +134,21 @@ static int create(struct agents *a, uint32_t i, const struct tree *tree, double 
 				      .tags = true,
 				      .tree = *tree } };
 	struct sim_agent *agent;
-	struct why why;
 	int r = agent_at(a, a->guest[i].root, &agent);
 
 	if (r < 0)
 		return r;
 	snprintf(q.job.name, sizeof(q.job.name), "j%u", i);
 	memcpy(q.job.tenant, a->config->tenant[j->tenant].name, sizeof(q.job.tenant));
-	return sim_agent_ask(agent, &q, now_s, &why);
+	return sim_agent_ask(agent, &q, now_s, why);
 }
 
 /* All of its workers, of which the last one to come begins the run. */
-static int join(struct agents *a, uint32_t i, double now_s)
+static int join(struct agents *a, uint32_t i, double now_s, struct why *why)
 {
 	const struct workload_job *w = &a->workload->job[i];
 	struct guest *g = &a->guest[i];
 	const struct job *j = job_at(a, g, g->root);
-	struct why why;
 	int r = 0;
 
 	g->seat = calloc(w->workers, sizeof(*g->seat));
@@ -151,7 +158,7 @@ static int join(struct agents *a, uint32_t i, double now_s)
 		const struct sockaddr_storage from = deploy_worker_address(w->worker[rank], rank);
 
 		r = sim_agent_join(a->site[g->root].agent, j, rank, &from, &g->seat[rank], now_s,
-				   &why);
+				   why);
 	}
 	return r == 0 && !j->run_window ? -ENOSPC : r;
 }
@@ -177,6 +184,8 @@ static int tell(struct agents *a, uint32_t i, const uint32_t *machine, double no
 		r = agent_at(a, machine[n], &agent);
 		if (r == 0 && sim_agent_ask(agent, q, now_s, &why) == 0)
 			g->node[g->nodes++] = machine[n];
+		else if (r == 0)
+			note_refusal(a, i, machine[n], &why);
 	}
 	return r;
 }
@@ -219,6 +228,7 @@ int agents_begin(struct agents *a, uint32_t i, const struct place_tree *tree, co
 	struct guest *g = &a->guest[i];
 	_cleanup_(freep) struct tree *wanted = calloc(1, sizeof(*wanted));
 	uint32_t machine[PLACE_NODES_MAX] = { 0 };
+	struct why why = { "" };
 	int r;
 
 	if (!wanted)
@@ -227,15 +237,16 @@ int agents_begin(struct agents *a, uint32_t i, const struct place_tree *tree, co
 	if (g->root == GRAPH_NONE)
 		g->root = tree->node[0].machine;
 	deploy_tree(tree, to, j->workers, g->root, wanted, machine);
-	r = create(a, i, wanted, now_s);
+	r = create(a, i, wanted, now_s, &why);
 	if (r == 0)
-		r = join(a, i, now_s);
+		r = join(a, i, now_s, &why);
 	if (r == 0)
 		r = tell(a, i, machine, now_s);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
 		a->counts.refused++;
+		note_refusal(a, i, g->root, &why);
 		agents_end(a, i, now_s);
 		g->is_there = true;
 		g->root = GRAPH_NONE;

@@ -25,6 +25,7 @@ struct agents;
 /* What the agents of nodes said when jobs came to them; those of hosts have no slots to give. */
 struct agents_counts {
 	unsigned int refused; /* jobs, which nobody sums on the way */
+	struct why refusal; /* the first one, of a job or a document, in the agent's words; or "" */
 	/* Nodes of jobs' trees: slots for the whole window, for a smaller one, some of the pool as
 	 * far as these go, none. */
 	unsigned int whole, smaller, borrowed, none;

@@ -156,6 +156,10 @@ void report_text(const struct report *r, FILE *to)
 	fputc('\n', to);
 	if (r->agents)
 		print_figures(r, of_agents, OF_AGENTS, to);
+	for (unsigned int p = 0; p < r->results; p++)
+		if (*r->result[p]->agents.refusal.text)
+			fprintf(to, "%s, the first refusal: %s\n", r->result[p]->policy->name,
+				r->result[p]->agents.refusal.text);
 	if (r->jobs->jobs <= REPORT_JOBS_MAX)
 		print_jobs(r, to);
 	else

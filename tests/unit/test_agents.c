@@ -210,6 +210,20 @@ static void a_job_that_ends_leaves_nothing_behind(void **state)
 	assert_int_equal(r->agents.none, 0);
 }
 
+/* Agents say why, and the job goes on without nodes. */
+static void a_job_that_is_refused_goes_on_without_nodes(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(t, racks);
+	_cleanup_(play_freep) struct play_result *none = run(t, w, "none", NULL);
+	_cleanup_(play_freep) struct play_result *r = run(
+		t, w, "tor", NODE "ingress: required\ntenants: [{name: red, slots: 256}]\n");
+
+	assert_int_equal(r->agents.refused, 1);
+	assert_true(r->job[0].ended_s == none->job[0].ended_s);
+	assert_non_null(strstr(r->agents.refusal.text, "job a at h9: ingress: required"));
+}
+
 /* --- what is wrong --------------------------------------------------------------------------- */
 
 static void assert_refused(const struct topology *t, const struct workload *w, const char *config,
@@ -250,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_node_without_slots_passes_on),
 		cmocka_unit_test(a_node_below_the_root_gets_slots_later),
 		cmocka_unit_test(a_job_that_ends_leaves_nothing_behind),
+		cmocka_unit_test(a_job_that_is_refused_goes_on_without_nodes),
 		cmocka_unit_test(what_does_not_fit_is_said),
 	};
 
