@@ -153,25 +153,24 @@ compaction_is_survived() {
 	! grep ' new1' "$work/watched"
 }
 
-what_is_leased_goes_with_its_process() {
+hold_lease() { # by process $holder
 	place
 	start_etcd
 	store watch l etcd "$url" /t/ >"$work/watched" &
 	store lease l1 here etcd "$url" /t/ >"$work/held" &
-	local holder=$!
+	holder=$!
 	until_true has ' l1 here' "$work/watched"
+}
+
+what_is_leased_goes_with_its_process() {
+	hold_lease
 	kill -KILL "$holder"
 	until_true has ' l1 -' "$work/watched"
 }
 
 # A process that stood still for longer than its lease hears of it, and writes it again.
 who_loses_its_lease_is_told() {
-	place
-	start_etcd
-	store watch l etcd "$url" /t/ >"$work/watched" &
-	store lease l1 here etcd "$url" /t/ >"$work/held" &
-	local holder=$!
-	until_true has ' l1 here' "$work/watched"
+	hold_lease
 	kill -STOP "$holder"
 	until_true has ' l1 -' "$work/watched"
 	kill -CONT "$holder"

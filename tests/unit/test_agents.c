@@ -6,33 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/owned.h"
-#include "sim/play.h"
+#include "play_world.h"
 
 #define NODE "ports: [eth1]\nservice: [10.0.0.1]\nslots: 65536\n"
-
-static struct why why;
-
-static struct topology *network(const char *words)
-{
-	struct topology *t = NULL;
-
-	assert_int_equal(topology_shape(words, &t, &why), 0);
-	return t;
-}
-
-static struct workload *parse(const struct topology *t, const char *text)
-{
-	struct workload *w = NULL;
-
-	if (workload_parse("day", text, strlen(text), t, 1, &w, &why) != 0)
-		fail_msg("%s", why.text);
-	return w;
-}
 
 /* NULL as a configuration: jobs come to no agents. */
 static struct play_result *run(const struct topology *t, const struct workload *w,
@@ -51,12 +31,6 @@ static struct play_result *run(const struct topology *t, const struct workload *
 	if (play(t, w, &o, &r, &why) != 0)
 		fail_msg("%s: %s", policy, why.text);
 	return r;
-}
-
-static void assert_about(double value, double expected)
-{
-	if (!(fabs(value - expected) <= 1e-6 * fmax(1, fabs(expected))))
-		fail_msg("%.17g is not %.17g", value, expected);
 }
 
 /* --- where there is enough ------------------------------------------------------------------- */

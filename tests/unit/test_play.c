@@ -12,26 +12,7 @@
 #include <string.h>
 
 #include "common/owned.h"
-#include "sim/play.h"
-
-static struct why why;
-
-static struct topology *network(const char *words)
-{
-	struct topology *t = NULL;
-
-	assert_int_equal(topology_shape(words, &t, &why), 0);
-	return t;
-}
-
-static struct workload *parse(const struct topology *t, const char *text)
-{
-	struct workload *w = NULL;
-
-	if (workload_parse("day", text, strlen(text), t, 1, &w, &why) != 0)
-		fail_msg("%s", why.text);
-	return w;
-}
+#include "play_world.h"
 
 static struct play_options options_of(const char *policy)
 {
@@ -55,12 +36,6 @@ static struct play_result *run(const struct topology *t, const struct workload *
 
 /* `least` tries all trees of all jobs: for fewer jobs than here. */
 static bool is_too_slow(const struct place_policy *p) { return strcmp(p->name, "least") == 0; }
-
-static void assert_about(double value, double expected)
-{
-	if (!(fabs(value - expected) <= 1e-6 * fmax(1, fabs(expected))))
-		fail_msg("%.17g is not %.17g", value, expected);
-}
 
 /* The workers of each job are in one rack, the links are wide, and each node has room for all. */
 static const char racks[] = "job a workers=h1,h2 root=none bytes=10M iterations=9\n"
