@@ -20,6 +20,11 @@
  *		wants to lead, by the key "leader"; while it does, it writes its name to key
  *		"by", over and over until SIGTERM; prints who leads, and says how often that was
  *		done, and how often not
+ *	store crowd COUNT SECONDS STORE
+ *		so many agents at once, each with a lease and connections of its own: each writes
+ *		a report of 1 KB every ten seconds, and follows what is wanted of all; says how
+ *		long until all were there, and how long a change of what is wanted took to come to
+ *		all, in ms: median and slowest
  *
  * STORE is: local FILE; or etcd ENDPOINTS PREFIX [USER PASSWORD] [CA].
  */
@@ -419,6 +424,144 @@ static void lead(const char *name)
 	leader_close(l);
 }
 
+/* --- many at once ---------------------------------------------------------------------------- */
+
+enum {
+	REPORT_BYTES = 1024,
+	REPORT_EVERY_MS = 10000,
+	CHANGE_EVERY_MS = 500,
+	CHANGES_MAX = 1000,
+};
+
+struct member {
+	struct store *store;
+	bool is_here; /* it knows what is wanted */
+	sd_event_source *next; /* report */
+	uint64_t seen; /* the number that is wanted, as it was told */
+};
+
+static struct {
+	struct member *member;
+	unsigned int members, current, reached, reports, failed;
+	unsigned int changes; /* of what is wanted */
+	uint64_t changed_ns;
+	double took_ms[CHANGES_MAX];
+	sd_event_source *change;
+} crowd;
+
+static void on_wanted(void *context, const struct store_item *item)
+{
+	struct member *m = context;
+
+	m->seen = item->value ? strtoul(item->value, NULL, 10) : 0;
+	if (m->seen != crowd.changes || !crowd.changed_ns)
+		return;
+	if (++crowd.reached < crowd.members)
+		return;
+	crowd.took_ms[crowd.changes - 1] = (double)(clock_now_ns() - crowd.changed_ns) / 1e6;
+	crowd.changed_ns = 0;
+	sd_event_source_set_time_relative(crowd.change, CHANGE_EVERY_MS * 1000);
+	sd_event_source_set_enabled(crowd.change, SD_EVENT_ONESHOT);
+}
+
+static int on_change(sd_event_source *source, uint64_t usec, void *context)
+{
+	char value[24];
+	const struct store_change change = { "wanted/all", value, false };
+
+	if (crowd.changes == CHANGES_MAX)
+		return sd_event_exit(loop, 0);
+	snprintf(value, sizeof(value), "%u", ++crowd.changes);
+	crowd.reached = 0;
+	crowd.changed_ns = clock_now_ns();
+	last.waits = true;
+	return store_write(crowd.member[0].store, &(struct store_write){ NULL, 0, &change, 1 },
+			   on_done, NULL);
+}
+
+static void on_member_current(void *context, uint64_t revision)
+{
+	struct member *m = context;
+
+	if (m->is_here)
+		return;
+	m->is_here = true;
+	if (++crowd.current == crowd.members)
+		on_change(NULL, 0, NULL);
+}
+
+static void on_reported(void *context, int error, uint64_t revision, const char *why)
+{
+	crowd.reports += error == 0;
+	crowd.failed += error != 0;
+}
+
+static int on_report(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct member *m = context;
+	char key[64], report[REPORT_BYTES];
+	const struct store_change change = { key, report, true };
+
+	snprintf(key, sizeof(key), "report/%u", (unsigned int)(m - crowd.member));
+	memset(report, 'r', sizeof(report) - 1);
+	report[sizeof(report) - 1] = '\0';
+	store_write(m->store, &(struct store_write){ NULL, 0, &change, 1 }, on_reported, m);
+	sd_event_source_set_time_relative(m->next, REPORT_EVERY_MS * 1000ull);
+	return sd_event_source_set_enabled(m->next, SD_EVENT_ONESHOT);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int on_enough(sd_event_source *source, uint64_t usec, void *context)
+{
+	return sd_event_exit(loop, 0);
+}
+
+static void gather(unsigned int count, unsigned int seconds, char **word)
+{
+	uint64_t began_ns = clock_now_ns();
+	unsigned int n;
+
+	crowd.member = calloc(count, sizeof(*crowd.member));
+	crowd.members = count;
+	sd_event_add_time_relative(loop, &crowd.change, CLOCK_MONOTONIC, 0, 1000, on_change, NULL);
+	sd_event_source_set_enabled(crowd.change, SD_EVENT_OFF);
+	for (unsigned int i = 0; i < count; i++) {
+		struct member *m = &crowd.member[i];
+		const struct store_follower f = { on_wanted, on_member_current, m };
+
+		open_store(word);
+		m->store = TAKE_PTR(store);
+		store_follow(m->store, "wanted/", &f);
+		sd_event_add_time_relative(loop, &m->next, CLOCK_MONOTONIC,
+					   1000ull * REPORT_EVERY_MS * (i + 1) / count, 1000,
+					   on_report, m);
+	}
+	while (crowd.current < count)
+		turn();
+	printf("%u are there after %.1f s\n", count, (double)(clock_now_ns() - began_ns) / 1e9);
+	sd_event_add_time_relative(loop, NULL, CLOCK_MONOTONIC, seconds * 1000000ull, 1000,
+				   on_enough, NULL);
+	sd_event_loop(loop);
+	n = crowd.changes - !!crowd.changed_ns;
+	qsort(crowd.took_ms, n, sizeof(*crowd.took_ms), by_size);
+	printf("%u changes came to all after %.0f ms, %.0f at most; %u reports, %u failed\n", n,
+	       n ? crowd.took_ms[n / 2] : 0, n ? crowd.took_ms[n - 1] : 0, crowd.reports,
+	       crowd.failed);
+	failed = !n || crowd.failed;
+	for (unsigned int i = 0; i < count; i++) {
+		sd_event_source_disable_unref(crowd.member[i].next);
+		store_close(crowd.member[i].store);
+	}
+	sd_event_source_disable_unref(crowd.change);
+	free(crowd.member);
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
 	is_over = true;
@@ -448,6 +591,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "lead") && argc > 3) {
 		open_store(argv + 3);
 		lead(argv[2]);
+	} else if (!strcmp(what, "crowd") && argc > 4) {
+		gather(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv + 4);
 	} else if (!strcmp(what, "put") && argc > 4) {
 		open_store(argv + 4);
 		printf("%s", name_of(put(argv[2], argv[3], NULL, false)));

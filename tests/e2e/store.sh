@@ -222,6 +222,21 @@ is_led_by_another() {
 	[[ $now == a[1-3] && $now != "$1" ]]
 }
 
+received() { on w0 cat /proc/net/dev | awk '$1 == "lo:" { print $2 }'; }
+
+# Each has a lease, connections and a follower of its own, and reports. TALLY_AGENTS: how many.
+many_agents_share_one_store() {
+	local agents=${TALLY_AGENTS:-200} seconds=${TALLY_SECONDS:-20} before
+	place
+	start_etcd
+	before=$(received)
+	ulimit -n 20000
+	ask_store crowd "$agents" "$seconds" etcd "$url" /t/ | tee "$work/crowd"
+	sed "s/^/# /" "$work/crowd" >&3
+	echo "# $((($(received) - before) / (seconds + 5) / agents)) bytes a second and agent, at most" >&3
+	has -E '^[0-9]+ changes came to all after [0-9]+ ms, [0-9]{1,4} at most; [0-9]+ reports, 0 failed' "$work/crowd"
+}
+
 certificates() {
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=ca \
 		-keyout "$work/ca.key" -out "$work/ca.pem"
@@ -260,4 +275,4 @@ command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh
 facts a_file_of_this_machine_is_a_store what_is_no_store_is_said an_etcd_cluster_is_a_store \
 	etcd_is_killed_under_load_and_nothing_is_lost compaction_is_survived \
 	what_is_leased_goes_with_its_process who_loses_its_lease_is_told one_leads_and_nobody_else_writes \
-	a_user_writes_where_it_may
+	many_agents_share_one_store a_user_writes_where_it_may
