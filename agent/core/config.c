@@ -155,6 +155,10 @@ static const struct key port_rows[] = {
 	  .meaning = "Whether other XDP programs may be on the port, and get what is not Tally's: "
 		     "those of libxdp's dispatcher, or one that is there already; otherwise a port "
 		     "with another program is an error." },
+	{ "rate_mbps", &key_number, PORT(rate_mbps), .max = CONFIG_RATE_MBPS_MAX, .brief = true,
+	  .otherwise = "what the interface says",
+	  .meaning = "Mbit/s that the line behind the port carries each way: what jobs are placed "
+		     "by in a [cluster](cluster.md)." },
 };
 
 static const struct key control_rows[] = {
@@ -337,6 +341,7 @@ static const struct key rows[] = {
 	{ "control", .keys = KEYS_OF(control_rows) },
 	{ "join", .keys = KEYS_OF(join_rows), .check = check_join },
 	{ "peers", .keys = KEYS_OF(peers_rows) },
+	{ "cluster", .keys = &config_cluster_keys, .check = config_cluster_check },
 	{ "metrics", .keys = KEYS_OF(metrics_rows) },
 	{ "log", .keys = KEYS_OF(log_rows) },
 	{ "sample", .keys = KEYS_OF(sample_rows) },

@@ -23,6 +23,7 @@
 
 #define CONFIG_FILE "/etc/tally/tallyd.yaml"
 #define CONFIG_STATE "/var/lib/tally/state.json"
+#define CONFIG_CLUSTER_FILE "/var/lib/tally/cluster.json"
 #define CONFIG_CONTROL_SOCKET "/run/tally/control.sock"
 #define CONFIG_JOIN_SOCKET "/run/tally/join.sock"
 #define CONFIG_METRICS_LISTEN "127.0.0.1:9464"
@@ -36,6 +37,8 @@ enum {
 	CONFIG_SOCKET_BYTES = 108, /* the same of a socket: what the kernel takes */
 	CONFIG_PEERS_MAX = 64,
 	CONFIG_PEER_ALSO_MAX = 16,
+	CONFIG_ETCDS_MAX = 8,
+	CONFIG_URL_BYTES = 128, /* with its end */
 	CONFIG_SLOTS_MIN = 2,
 	CONFIG_SAMPLE_MS = 1000,
 	CONFIG_SPILL_MIB = 256,
@@ -43,6 +46,7 @@ enum {
 	CONFIG_SPILL_THREADS = 1,
 	CONFIG_SPILL_THREADS_MAX = 16,
 	CONFIG_SAMPLE_MS_MIN = 100,
+	CONFIG_RATE_MBPS_MAX = 10000000,
 	CONFIG_SAMPLE_MS_MAX = 60000,
 };
 
@@ -79,6 +83,7 @@ struct config_port {
 	char name[IF_NAMESIZE];
 	enum dataplane_mode mode; /* wanted */
 	bool share; /* with another XDP program that is on it */
+	uint32_t rate_mbps; /* of the line; 0: what the interface says */
 };
 
 struct config_peer {
@@ -86,6 +91,18 @@ struct config_peer {
 	struct sockaddr_storage address; /* one of its service addresses, with TALLY_UDP_PORT */
 	unsigned int alsos; /* 0: its others are what it says itself */
 	struct sockaddr_storage also[CONFIG_PEER_ALSO_MAX]; /* its others; the same port */
+};
+
+/* What the agents of a cluster share, and where. */
+struct config_cluster {
+	char node[NAME_BYTES]; /* this node's name there; "": it is in none */
+	char name[NAME_BYTES]; /* the cluster's */
+	char file[CONFIG_PATH_BYTES]; /* the store, if there is no etcd: of this node alone */
+	unsigned int etcds; /* members of an etcd cluster */
+	char etcd[CONFIG_ETCDS_MAX][CONFIG_URL_BYTES];
+	char ca[CONFIG_PATH_BYTES], certificate[CONFIG_PATH_BYTES], key[CONFIG_PATH_BYTES];
+	char user[NAME_BYTES];
+	char password[CONFIG_PATH_BYTES]; /* the file that has it */
 };
 
 struct config {
@@ -114,6 +131,7 @@ struct config {
 		unsigned int nodes; /* that may be inner nodes of this one's jobs */
 		struct config_peer node[CONFIG_PEERS_MAX];
 	} peers;
+	struct config_cluster cluster;
 	enum log_level log_level;
 	uint32_t sample_ms;
 	uint32_t spill_mib; /* of memory for sums in software; 0: none are made */
@@ -131,6 +149,8 @@ struct config {
 };
 
 extern const struct keys config_keys; /* of struct config */
+extern const struct keys config_cluster_keys; /* the same, below `cluster` */
+key_check config_cluster_check;
 
 /* Is this an address that the configuration says the peer has? */
 bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage *address);

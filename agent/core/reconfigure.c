@@ -32,6 +32,7 @@ static int config_check(const struct config *now, const struct config *then, str
 				     listens_differ(now, then) },
 		{ "join.listen", listens_differ(now, then) },
 		{ "spill.memory_mib", now->spill_mib != then->spill_mib },
+		{ "cluster", memcmp(&now->cluster, &then->cluster, sizeof(now->cluster)) != 0 },
 		{ "spill.threads", now->spill_threads != then->spill_threads },
 		{ "metrics", memcmp(&now->metrics, &then->metrics, sizeof(now->metrics)) != 0 },
 	};
