@@ -20,9 +20,10 @@ COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 # tallyd has the policies that it calls, and none that needs GLPK.
 CALLED  := $(wildcard agent/policy/predict*.c agent/policy/quota*.c)
-# What agents will share: nothing of it is in tallyd yet.
-STORE   := $(wildcard agent/store/*.c)
-AGENT   := $(filter-out agent/tallyd.c agent/policy/% agent/store/%,$(wildcard agent/*.c agent/*/*.c spill/*.c)) $(CALLED)
+# etcd is a module of its own, which brings libcurl along: agent/store/store_module.c.
+ETCD    := $(wildcard agent/store/http.c agent/store/*etcd*.c)
+STORE   := $(filter-out $(ETCD),$(wildcard agent/store/*.c))
+AGENT   := $(filter-out agent/tallyd.c agent/policy/% agent/store/%,$(wildcard agent/*.c agent/*/*.c spill/*.c)) $(CALLED) $(STORE)
 POLICY  := $(wildcard agent/policy/*.c)
 SIM     := $(filter-out sim/tally_sim.c,$(wildcard sim/*.c))
 CTL     := $(wildcard ctl/*.c)
@@ -41,10 +42,10 @@ E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c
 	   $(BUILD)/tests/bpf/beside.bpf.o
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/peering.md docs/job-file.md \
-	docs/trees.md docs/simulator.md man/tallyd.yaml.5
+	docs/trees.md docs/simulator.md docs/cluster.md man/tallyd.yaml.5
 SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h port.skel.h)
-PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tallyctl tally-node tally-perf tally-sim \
-	   train testbed-cable)
+PROGRAMS := $(addprefix $(BUILD)/,libtally.a libtally.so tallyd tally-etcd.so tallyctl tally-node tally-perf \
+	   tally-sim train testbed-cable)
 
 # What `make install` puts where: MODE:SOURCE:TARGET. DESTDIR is for those who make packages;
 # PREFIX=/usr/local keeps beside the distribution's own. The configuration is in /etc in any case.
@@ -66,6 +67,7 @@ CLIENT_INSTALLED = 755:$(BUILD)/tally-perf:$(PREFIX)/bin/tally-perf \
 INSTALLED = $(CLIENT_INSTALLED) \
 	$(foreach p,tallyd tally-node,755:$(BUILD)/$(p):$(PREFIX)/sbin/$(p)) \
 	$(foreach p,tallyctl tally-sim,755:$(BUILD)/$(p):$(PREFIX)/bin/$(p)) \
+	644:$(BUILD)/tally-etcd.so:$(PREFIX)/lib/tally/tally-etcd.so \
 	644:examples/day.workload:$(PREFIX)/share/tally/day.workload \
 	755:scripts/tally-configure:$(PREFIX)/sbin/tally-configure \
 	644:$(BUILD)/packaging/tallyd.service:$(PREFIX)/lib/systemd/system/tallyd.service \
@@ -187,10 +189,10 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 	-@scripts/setup-vm.sh
 	@vm-testbed/all
 
-guest: $(filter-out %/tally-sim,$(PROGRAMS)) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
+guest: $(filter-out %/tally-sim %/tally-etcd.so,$(PROGRAMS)) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(wildcard agent/cluster/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_options.c join_talk.c progress.c open.c tally.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
@@ -246,8 +248,12 @@ $(BUILD)/agent.a: $(call objects,$(AGENT))
 $(BUILD)/tally-node: $(call objects,$(NODE)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lxdp -lbpf -lnl-route-3 -lnl-3
 
+RUNPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib/tally'
 $(BUILD)/tallyd: $(call objects,agent/tallyd.c) $(BUILD)/agent.a $(BUILD)/libtally.a
-	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)
+	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES) $(RUNPATH)
+$(BUILD)/tally-etcd.so: $(call objects,$(ETCD)) $(BUILD)/agent.a $(BUILD)/libtally.a agent/store/module.map
+	$(call say,LD  )$(CC) -shared -Wl,--version-script=agent/store/module.map -Wl,-z,defs -o $@ \
+		$(filter-out %.map,$^) -lcurl -lsystemd -ljansson
 
 LIBNL    = $(shell pkg-config --cflags libnl-route-3.0)
 $(call objects,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
@@ -293,7 +299,7 @@ $(BUILD)/sanitized/%.o: %.c
 
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/dataplane/*.c)): $(SKELS) $(BUILD)/bpf/build.h
 $(patsubst %.c,$(BUILD)/sanitized/%.o,$(wildcard agent/edge/netlink*.c)): CFLAGS += $(LIBNL)
-$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(sort $(COMMON) $(CLIENT) $(AGENT) $(STORE) $(POLICY) $(SIM)) $(filter-out ctl/tallyctl.c,$(CTL)))
+$(BUILD)/sanitized.a: $(patsubst %.c,$(BUILD)/sanitized/%.o,$(sort $(COMMON) $(CLIENT) $(AGENT) $(ETCD) $(POLICY) $(SIM)) $(filter-out ctl/tallyctl.c,$(CTL)))
 	$(call say,AR  )rm -f $@ && ar rcs $@ $^
 
 # All of tallyd, for tests that watch its memory while it runs.
@@ -326,7 +332,7 @@ $(BUILD)/tests/unit/%_races:
 # Fuzzers: each names in its first lines what is compiled with it, besides common/.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(STORE) $(SIM) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h sim/*.h)
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(COMMON) $(CLIENT) $(AGENT) $(ETCD) $(SIM) $(wildcard include/tally/*.h common/*.h client/*.h agent/*/*.h sim/*.h)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) $(filter-out -O2 -MMD -MP,$(CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -o $@ $< $(COMMON) $(call named_in,sources,$<) \
@@ -349,7 +355,7 @@ $(BUILD)/tests/bpf/test_sweep: $(BUILD)/libtally.a
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
 
-$(BUILD)/tests/e2e/store: $(BUILD)/tests/e2e/store.o $(call objects,$(STORE)) $(BUILD)/agent.a $(BUILD)/libtally.a
+$(BUILD)/tests/e2e/store: $(BUILD)/tests/e2e/store.o $(call objects,$(ETCD)) $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lcurl -lsystemd -ljansson
 
 $(BUILD)/tests/e2e/starve.so: $(BUILD)/tests/e2e/starve.o

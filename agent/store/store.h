@@ -108,6 +108,10 @@ struct store_etcd_options {
 int store_open_etcd(sd_event *loop, const struct store_etcd_options *o, struct store **ret,
 		    struct why *why);
 
+/* The same by the module that is loaded then. -ENOENT, -EINVAL: it is not there, or another one. */
+int store_open_etcd_module(sd_event *loop, const struct store_etcd_options *o, struct store **ret,
+			   struct why *why);
+
 void store_close(struct store *s);
 static inline void store_closep(struct store **s) { store_close(*s); }
 

@@ -282,6 +282,9 @@ static int etcd_prepare(struct etcd *e, const struct store_etcd_options *o, stru
 	return r;
 }
 
+/* Of the module that this file is in: store_module.c. */
+const char tally_etcd_version[] = TALLY_VERSION_TEXT;
+
 int store_open_etcd(sd_event *loop, const struct store_etcd_options *o, struct store **ret,
 		    struct why *why)
 {

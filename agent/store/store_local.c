@@ -225,14 +225,24 @@ static const char *stale_key(const struct local *s, const struct store_write *w)
 	return NULL;
 }
 
+/* Does the file change? What is leased is not in there. */
+static bool is_kept(const struct local *s, const struct store_change *c)
+{
+	const struct mirror_item *before = mirror_find(&s->all, c->key);
+
+	return (c->value && !c->leased) || (before && !before->leased);
+}
+
 static int put_all(struct local *s, const struct store_write *w)
 {
+	bool kept = false;
 	int r = 0;
 
 	s->revision++;
 	for (unsigned int i = 0; r == 0 && i < w->changes; i++) {
 		const struct store_change *c = &w->change[i];
 
+		kept |= is_kept(s, c);
 		if (!c->value) {
 			mirror_drop(&s->all, c->key, NULL);
 			continue;
@@ -242,7 +252,7 @@ static int put_all(struct local *s, const struct store_write *w)
 		if (r == 0)
 			mirror_find(&s->all, c->key)->leased = c->leased;
 	}
-	return r == 0 ? save(s) : r;
+	return r == 0 && kept ? save(s) : r;
 }
 
 static int copy_of(const struct mirror *from, struct mirror *ret)
