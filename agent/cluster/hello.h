@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What agents say on each of their links, so that they know who is at the other end: one datagram
+ * that goes no further than the link. And who was heard where. Pure.
+ *
+ * Whoever can send on a link can say anything there. So two ports are neighbours only if both
+ * agents say so (picture.h), which they do in the store.
+ */
+#ifndef TALLY_CLUSTER_HELLO_H
+#define TALLY_CLUSTER_HELLO_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/name.h"
+
+enum {
+	HELLO_PORT = 31250, /* UDP */
+	HELLO_BYTES = 8 + 2 * NAME_BYTES + IF_NAMESIZE,
+	HELLO_EVERY_MS = 2000,
+	HELLO_LOST_MS = 7000, /* three were lost, and so is the neighbour */
+	HELLO_NEARS_MAX = 1024,
+};
+
+struct hello {
+	char cluster[NAME_BYTES], node[NAME_BYTES];
+	char port[IF_NAMESIZE]; /* that it leaves by */
+};
+
+void hello_print(const struct hello *h, uint8_t ret[HELLO_BYTES]);
+
+/* -EBADMSG: it is none, or a later agent's. */
+int hello_parse(const uint8_t *bytes, size_t length, struct hello *ret);
+
+/* Somebody who was heard. */
+struct hello_near {
+	char port[IF_NAMESIZE]; /* of ours */
+	char node[NAME_BYTES];
+	char at[IF_NAMESIZE]; /* that node's port */
+	uint64_t heard_ns;
+};
+
+/* Zeros: nobody. */
+struct hello_nears {
+	unsigned int count;
+	struct hello_near near[HELLO_NEARS_MAX];
+};
+
+/*
+ * `h` came in at our port at this time. True: that is news. Who was heard longest ago gives way
+ * where there are too many.
+ */
+bool hello_heard(struct hello_nears *n, const char *port, const struct hello *h, uint64_t now_ns);
+
+/* Forgets who was lost. True: somebody was. */
+bool hello_forget(struct hello_nears *n, uint64_t now_ns);
+
+#endif

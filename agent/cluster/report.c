@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/keys_json.h"
+#include "agent/core/tenant_keys.h"
+#include "common/owned.h"
+
+enum {
+	SMALL_PART = 20, /* one in so many */
+	UNKNOWN_MBPS = 1000, /* of lines that say nothing */
+};
+
+#define PORT(member) KEY_MEMBER(struct report_port, member)
+#define NEAR(member) KEY_MEMBER(struct report_near, member)
+#define HOST(member) KEY_MEMBER(struct report_host, member)
+#define JOB(member) KEY_MEMBER(struct report_job, member)
+#define NODE(member) KEY_MEMBER(struct report, member)
+
+static bool text_parse(const struct key *key, const char *text, void *member)
+{
+	for (const char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~')
+			return false;
+	return snprintf(member, key->size, "%s", text) < (int)key->size;
+}
+
+static void text_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	snprintf(text, size, "%s", (const char *)member);
+}
+
+static const struct key_type key_words = { text_parse, text_print, .allowed = "a short text" };
+
+static const struct key port_rows[] = {
+	{ "name", &key_port, PORT(name), .needed = true, .meaning = "Of the interface." },
+	{ "mac", &key_words, PORT(mac), .meaning = "Its address on the link." },
+	{ "up", &key_bool, PORT(up), .initial = "false",
+	  .meaning = "Is it up, with somebody at the other end?" },
+	{ "rate_mbps", &key_number, PORT(rate_mbps), .max = UINT32_MAX,
+	  .meaning = "Of the line, in Mbit/s each way; 0: not known." },
+	{ "receive", &key_number, PORT(receive), .max = INT64_MAX,
+	  .meaning = "Bytes a second that come in." },
+	{ "receive_forecast", &key_number, PORT(receive_forecast), .max = INT64_MAX,
+	  .meaning = "The same, five seconds from now." },
+	{ "transmit", &key_number, PORT(transmit), .max = INT64_MAX,
+	  .meaning = "Bytes a second that leave." },
+	{ "transmit_forecast", &key_number, PORT(transmit_forecast), .max = INT64_MAX,
+	  .meaning = "The same, five seconds from now." },
+};
+
+static const struct key near_rows[] = {
+	{ "port", &key_port, NEAR(port), .needed = true, .meaning = "A port of this node." },
+	{ "node", &key_name, NEAR(node), .needed = true,
+	  .meaning = "A node that was heard there." },
+	{ "at", &key_port, NEAR(at), .needed = true, .meaning = "That node's port." },
+};
+
+static const struct key host_rows[] = {
+	{ "port", &key_port, HOST(port), .needed = true, .meaning = "A port of this node." },
+	{ "address", &key_address, HOST(address), .needed = true,
+	  .meaning = "A neighbour there, as the kernel knows it." },
+	{ "mac", &key_words, HOST(mac), .meaning = "Where its frames go." },
+};
+
+static const struct key job_rows[] = {
+	{ "name", &key_name, JOB(name), .needed = true, .meaning = "Of the job." },
+	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .needed = true,
+	  .meaning = "Its number in packets." },
+	{ "inner", &key_bool, JOB(inner), .initial = "false",
+	  .meaning = "Is its root another node?" },
+	{ "runs", &key_bool, JOB(runs), .initial = "false", .meaning = "Is a run on?" },
+	{ "in_software", &key_bool, JOB(in_software), .initial = "false",
+	  .meaning = "Has it no slots here, and is summed in software?" },
+	{ "borrows", &key_bool, JOB(borrows), .initial = "false",
+	  .meaning = "Has it no slots of its own here?" },
+	{ "workers", &key_number, JOB(workers), .max = TALLY_WORKERS_MAX,
+	  .meaning = "How many workers it has." },
+	{ "joined", &key_number, JOB(joined), .max = TALLY_WORKERS_MAX,
+	  .meaning = "How many have joined at this node." },
+	{ "bytes_per_second", &key_number, JOB(bytes_per_second), .max = INT64_MAX,
+	  .meaning = "Of its frames that come in." },
+	{ "chunks_per_second", &key_number, JOB(chunks_per_second), .max = INT64_MAX,
+	  .meaning = "Sums that became whole." },
+};
+
+static const struct key rows[] = {
+	{ "node", &key_name, NODE(node), .needed = true, .meaning = "What the cluster calls it." },
+	{ "version", &key_words, NODE(version), .meaning = "Of its tallyd." },
+	{ "cordoned", &key_bool, NODE(cordoned), .initial = "false",
+	  .meaning = "Does no new run begin there?" },
+	{ "slots", &key_number, NODE(slots), .max = UINT32_MAX,
+	  .meaning = "That the node has for runs." },
+	{ "slots_free", &key_number, NODE(slots_free), .max = UINT32_MAX,
+	  .meaning = "Of these, what no run has." },
+	{ "services", &key_address, KEY_LIST(struct report, service, services),
+	  .meaning = "Addresses that workers send to." },
+	{ "addresses", &key_address, KEY_LIST(struct report, address, addresses),
+	  .meaning = "All addresses of the machine." },
+	{ "ports", NULL, KEY_LIST(struct report, port, ports), .keys = KEYS_OF(port_rows),
+	  .allowed = "a mapping", .meaning = "Its interfaces." },
+	{ "nears", NULL, KEY_LIST(struct report, near, nears), .keys = KEYS_OF(near_rows),
+	  .allowed = "a mapping", .meaning = "Other nodes at the same links." },
+	{ "hosts", NULL, KEY_LIST(struct report, host, hosts), .keys = KEYS_OF(host_rows),
+	  .allowed = "a mapping", .meaning = "Other machines there." },
+	{ "jobs", NULL, KEY_LIST(struct report, job, jobs), .keys = KEYS_OF(job_rows),
+	  .allowed = "a mapping", .meaning = "What the node does for jobs." },
+};
+
+const struct keys report_keys = KEYS(rows);
+
+char *report_print(const struct report *r)
+{
+	_cleanup_(json_freep) json_t *all = keys_json_make(&report_keys, r);
+
+	return all ? json_dumps(all, JSON_COMPACT) : NULL;
+}
+
+int report_parse(const char *text, struct report **ret, struct why *why)
+{
+	static const struct keys_style style = { .number = "a whole number",
+						 .missing = "the key '%s' is needed",
+						 .tolerant = true };
+	struct reading reading = { &style, "report", NULL, why->text, sizeof(why->text) };
+	_cleanup_(freep) struct report *report = calloc(1, sizeof(*report));
+	_cleanup_(json_freep) json_t *all = NULL;
+	_cleanup_(value_freep) struct value *tree = NULL;
+	json_error_t error;
+	int r = report ? keys_json_parse(text, strlen(text), &all, &error) : -ENOMEM;
+
+	if (r == -EINVAL)
+		return why_say(why, r, "%s", error.text);
+	if (r == 0)
+		r = keys_json_tree(all, &tree);
+	if (r < 0)
+		return r;
+	keys_default(&report_keys, report);
+	r = keys_take_root(&reading, tree, &report_keys, report, NULL);
+	if (r == 0)
+		*ret = TAKE_PTR(report);
+	return r;
+}
+
+/* --- what is worth telling ------------------------------------------------------------------- */
+
+static bool differs(uint64_t a, uint64_t b, uint32_t mbps)
+{
+	const uint64_t line = (mbps ? mbps : UNKNOWN_MBPS) * 125000ull;
+
+	return (a > b ? a - b : b - a) > line / SMALL_PART;
+}
+
+static bool port_differs(const struct report_port *a, const struct report_port *b)
+{
+	return differs(a->receive, b->receive, b->rate_mbps) ||
+	       differs(a->transmit, b->transmit, b->rate_mbps) ||
+	       differs(a->receive_forecast, b->receive_forecast, b->rate_mbps) ||
+	       differs(a->transmit_forecast, b->transmit_forecast, b->rate_mbps);
+}
+
+static bool job_differs(const struct report_job *a, const struct report_job *b)
+{
+	return differs(a->bytes_per_second, b->bytes_per_second, 0);
+}
+
+/* All that loads are not, as it is told. */
+static char *print_without_loads(const struct report *from)
+{
+	_cleanup_(freep) struct report *r = malloc(sizeof(*r));
+
+	if (!r)
+		return NULL;
+	*r = *from;
+	for (unsigned int i = 0; i < r->ports; i++) {
+		struct report_port *p = &r->port[i];
+
+		p->receive = p->receive_forecast = p->transmit = p->transmit_forecast = 0;
+	}
+	for (unsigned int i = 0; i < r->jobs; i++)
+		r->job[i].bytes_per_second = r->job[i].chunks_per_second = 0;
+	return report_print(r);
+}
+
+enum report_news report_compare(const struct report *before, const struct report *now)
+{
+	_cleanup_(freep) char *a = print_without_loads(before), *b = print_without_loads(now);
+	bool loads = false;
+
+	if (!a || !b || strcmp(a, b) != 0)
+		return REPORT_MORE;
+	for (unsigned int i = 0; i < now->ports; i++)
+		loads |= port_differs(&before->port[i], &now->port[i]);
+	for (unsigned int i = 0; i < now->jobs; i++)
+		loads |= job_differs(&before->job[i], &now->job[i]);
+	return loads ? REPORT_LOADS : REPORT_SAME;
+}

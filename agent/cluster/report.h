@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Read this file first: then picture.h, hello.h.
+ *
+ * What an agent says of its node to the others, as a value of the store (docs/cluster.md): who is
+ * behind its ports, what their lines carry and have on them, and how its jobs are. JSON to a plain
+ * struct and back. Pure.
+ */
+#ifndef TALLY_CLUSTER_REPORT_H
+#define TALLY_CLUSTER_REPORT_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <tally/maps.h>
+
+#include "common/keys.h"
+#include "common/name.h"
+#include "common/why.h"
+
+enum {
+	REPORT_ADDRESSES_MAX = 64,
+	REPORT_NEARS_MAX = 1024, /* of all ports */
+	REPORT_HOSTS_MAX = 1024, /* the same */
+	REPORT_JOBS_MAX = 1024,
+	REPORT_VERSION_BYTES = 32,
+	REPORT_MAC_BYTES = 18, /* 02:00:00:00:00:01, with its end */
+	REPORT_EVERY_MS = 1000, /* no more often */
+	REPORT_LOADS_MS = 5000, /* the same, where loads alone have changed */
+};
+
+/* Rates in bytes a second; forecasts are TRAFFIC_FORECAST_S ahead. */
+struct report_port {
+	char name[IF_NAMESIZE];
+	char mac[REPORT_MAC_BYTES]; /* "": not known */
+	bool up; /* and there is somebody at the other end */
+	uint32_t rate_mbps; /* of the line, each way; 0: not known */
+	uint64_t receive, receive_forecast, transmit, transmit_forecast;
+};
+
+struct report_near { /* a node that was heard */
+	char port[IF_NAMESIZE]; /* of this node */
+	char node[NAME_BYTES];
+	char at[IF_NAMESIZE]; /* that node's port */
+};
+
+struct report_host { /* somebody else, of the kernel's neighbours; perhaps a node by its address */
+	char port[IF_NAMESIZE];
+	struct sockaddr_storage address; /* with TALLY_UDP_PORT */
+	char mac[REPORT_MAC_BYTES]; /* one machine may have several addresses */
+};
+
+struct report_job {
+	char name[NAME_BYTES];
+	uint32_t id;
+	bool inner; /* its root is elsewhere */
+	bool runs, in_software, borrows;
+	uint16_t workers, joined;
+	uint64_t bytes_per_second, chunks_per_second;
+};
+
+struct report {
+	char node[NAME_BYTES];
+	char version[REPORT_VERSION_BYTES]; /* of tallyd */
+	bool cordoned;
+	uint32_t slots, slots_free;
+	unsigned int services, addresses, ports, nears, hosts, jobs;
+	struct sockaddr_storage service[16];
+	struct sockaddr_storage address[REPORT_ADDRESSES_MAX]; /* all of the machine */
+	struct report_port port[TALLY_PORTS_MAX];
+	struct report_near near[REPORT_NEARS_MAX];
+	struct report_host host[REPORT_HOSTS_MAX];
+	struct report_job job[REPORT_JOBS_MAX];
+};
+
+extern const struct keys report_keys;
+
+/* The caller's, to free(); NULL: no memory. */
+char *report_print(const struct report *r);
+
+/* *ret is the caller's, to free(). What it has beyond these keys is a later agent's, and left
+ * alone. -EINVAL, -ENOMEM. */
+int report_parse(const char *text, struct report **ret, struct why *why);
+
+enum report_news {
+	REPORT_SAME, /* or nearly: no load has changed by more than a twentieth of its line */
+	REPORT_LOADS,
+	REPORT_MORE,
+};
+
+enum report_news report_compare(const struct report *before, const struct report *now);
+
+#endif

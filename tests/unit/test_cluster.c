@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What agents of a cluster say on their links and to the store, and the picture that it makes:
+ * agent/cluster. Whole agents: tests/e2e/cluster.sh.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/cluster/hello.h"
+#include "agent/cluster/picture.h"
+#include "common/address.h"
+#include "common/owned.h"
+
+/* --- hellos ---------------------------------------------------------------------------------- */
+
+static void a_hello_comes_as_it_went(void **state)
+{
+	const struct hello h = { "lab", "n0", "eth1" };
+	uint8_t bytes[HELLO_BYTES];
+	struct hello heard;
+
+	hello_print(&h, bytes);
+	assert_int_equal(hello_parse(bytes, sizeof(bytes), &heard), 0);
+	assert_string_equal(heard.cluster, "lab");
+	assert_string_equal(heard.node, "n0");
+	assert_string_equal(heard.port, "eth1");
+}
+
+/* Names stand in the store's keys and on terminals. */
+static void what_is_no_hello_is_refused(void **state)
+{
+	const struct hello h = { "lab", "n0", "eth1" };
+	static const struct {
+		size_t at;
+		uint8_t byte;
+	} wrong[] = {
+		{ 0, 'T' },
+		{ 7, '2' },
+		{ 8, '\0' },
+		{ 8, '/' },
+		{ 8 + NAME_BYTES, 0x1b },
+		{ 8 + NAME_BYTES, '\0' },
+		{ 9 + NAME_BYTES, '/' },
+		{ 8 + 2 * NAME_BYTES, '\0' },
+		{ 8 + 2 * NAME_BYTES, '/' },
+		{ 8 + 2 * NAME_BYTES, 0x1b },
+	};
+	uint8_t bytes[HELLO_BYTES + 1] = { 0 };
+	struct hello heard;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		hello_print(&h, bytes);
+		bytes[wrong[i].at] = wrong[i].byte;
+		assert_int_equal(hello_parse(bytes, HELLO_BYTES, &heard), -EBADMSG);
+	}
+	hello_print(&h, bytes);
+	assert_int_equal(hello_parse(bytes, HELLO_BYTES - 1, &heard), -EBADMSG);
+	assert_int_equal(hello_parse(bytes, HELLO_BYTES + 1, &heard), -EBADMSG);
+	memset(bytes + 8, 'a', NAME_BYTES); /* a name without an end */
+	assert_int_equal(hello_parse(bytes, HELLO_BYTES, &heard), -EBADMSG);
+}
+
+static void who_is_silent_is_forgotten(void **state)
+{
+	const uint64_t second = 1000000000;
+	const struct hello a = { "lab", "a", "x" }, b = { "lab", "b", "x" };
+	_cleanup_(freep) struct hello_nears *n = calloc(1, sizeof(*n));
+
+	assert_true(hello_heard(n, "eth1", &a, 10 * second));
+	assert_true(hello_heard(n, "eth1", &b, 11 * second));
+	assert_true(hello_heard(n, "eth2", &a, 11 * second));
+	assert_false(hello_heard(n, "eth1", &a, 12 * second));
+	assert_false(hello_forget(n, 17 * second));
+	assert_int_equal(n->count, 3);
+	assert_true(hello_forget(n, 18 * second));
+	assert_int_equal(n->count, 1);
+	assert_string_equal(n->near[0].node, "a");
+	assert_true(hello_heard(n, "eth1", &b, 18 * second));
+}
+
+/* Whoever floods a link with names takes no more memory, and the newest are known. */
+static void a_flood_of_names_has_an_end(void **state)
+{
+	_cleanup_(freep) struct hello_nears *n = calloc(1, sizeof(*n));
+	struct hello h = { "lab", "", "x" };
+
+	for (unsigned int i = 0; i < HELLO_NEARS_MAX + 10; i++) {
+		snprintf(h.node, sizeof(h.node), "n%u", i);
+		assert_true(hello_heard(n, "eth1", &h, 1000 + i));
+	}
+	assert_int_equal(n->count, HELLO_NEARS_MAX);
+	assert_false(hello_heard(n, "eth1", &h, 5000));
+}
+
+/* --- reports --------------------------------------------------------------------------------- */
+
+static struct sockaddr_storage address(const char *text)
+{
+	struct sockaddr_storage a;
+
+	assert_int_equal(address_parse(text, 31249, &a), 0);
+	return a;
+}
+
+static struct report *report_of(const char *node, const char *own)
+{
+	struct report *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	snprintf(r->node, sizeof(r->node), "%s", node);
+	snprintf(r->version, sizeof(r->version), "1.2.3");
+	r->slots = 1024;
+	r->slots_free = 1000;
+	r->service[r->services++] = address(own);
+	r->address[r->addresses++] = address(own);
+	return r;
+}
+
+static struct report_port *port(struct report *r, const char *name, uint32_t mbps)
+{
+	struct report_port *p = &r->port[r->ports++];
+
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->up = true;
+	p->rate_mbps = mbps;
+	return p;
+}
+
+static void near(struct report *r, const char *port, const char *node, const char *at)
+{
+	struct report_near *n = &r->near[r->nears++];
+
+	snprintf(n->port, sizeof(n->port), "%s", port);
+	snprintf(n->node, sizeof(n->node), "%s", node);
+	snprintf(n->at, sizeof(n->at), "%s", at);
+}
+
+static void host(struct report *r, const char *port, const char *at, const char *mac)
+{
+	struct report_host *h = &r->host[r->hosts++];
+
+	snprintf(h->port, sizeof(h->port), "%s", port);
+	h->address = address(at);
+	snprintf(h->mac, sizeof(h->mac), "%s", mac);
+}
+
+static void a_report_comes_as_it_went(void **state)
+{
+	_cleanup_(freep) struct report *r = report_of("n0", "10.77.0.1");
+	_cleanup_(freep) struct report *back = NULL;
+	_cleanup_(freep) char *text = NULL;
+	struct report_job *j = &r->job[r->jobs++];
+	struct why why;
+
+	*port(r, "eth1",
+	      100) = (struct report_port){ "eth1", "02:00:00:00:00:09", true, 100, 1, 2, 3, 4 };
+	near(r, "eth1", "n1", "eth0");
+	host(r, "eth1", "fd77::1", "02:00:00:00:00:01");
+	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 5, 6 };
+	r->cordoned = true;
+	text = report_print(r);
+	assert_int_equal(report_parse(text, &back, &why), 0);
+	assert_memory_equal(r, back, sizeof(*r));
+}
+
+/* As many as there may be, with names as long as they may be: it fits in the store (store.h). */
+static void the_largest_report_fits(void **state)
+{
+	_cleanup_(freep) struct report *r = report_of("n0", "10.77.0.1");
+	_cleanup_(freep) char *text = NULL;
+	char name[16];
+
+	for (unsigned int i = 0; i < TALLY_PORTS_MAX; i++) {
+		snprintf(name, sizeof(name), "enp%03us%04uf00", i % 1000, i);
+		*port(r, name, 0) = (struct report_port){ .up = true,
+							  .rate_mbps = 400000,
+							  .receive = 1000000000,
+							  .receive_forecast = 1000000000,
+							  .transmit = 1000000000,
+							  .transmit_forecast = 1000000000 };
+		snprintf(r->port[i].name, sizeof(r->port[i].name), "%s", name);
+		host(r, name, "10.77.255.255", "02:00:00:00:00:01");
+	}
+	text = report_print(r);
+	assert_true(strlen(text) < 1 << 19);
+}
+
+static void a_report_that_is_wrong_says_what(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} wrong[] = {
+		{ "", "expected near" },
+		{ "{}", "node" },
+		{ "{\"node\": \"../x\"}", "node" },
+		{ "{\"node\": \"n0\", \"ports\": [{\"name\": \"a/b\"}]}", "name" },
+		{ "{\"node\": \"n0\", \"hosts\": [{\"port\": \"a\", \"address\": \"x\"}]}",
+		  "address" },
+		{ "{\"node\": \"n0\", \"slots\": -1}", "slots" },
+	};
+	struct report *r = NULL;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct why why = { "" };
+
+		assert_int_equal(report_parse(wrong[i].text, &r, &why), -EINVAL);
+		if (!strstr(why.text, wrong[i].says))
+			fail_msg("%s: %s", wrong[i].text, why.text);
+	}
+	assert_null(r);
+}
+
+/* A later agent may say more. */
+static void what_is_not_known_is_left_alone(void **state)
+{
+	_cleanup_(freep) struct report *r = NULL;
+	struct why why;
+
+	assert_int_equal(
+		report_parse("{\"node\": \"n0\", \"moon\": [1, {\"full\": true}]}", &r, &why), 0);
+}
+
+static void loads_that_hardly_change_are_no_news(void **state)
+{
+	_cleanup_(freep) struct report *a = report_of("n0", "10.77.0.1");
+	_cleanup_(freep) struct report *b = report_of("n0", "10.77.0.1");
+	struct report_port *now;
+
+	port(a, "eth1", 100)->receive = 1000000;
+	now = port(b, "eth1", 100);
+	now->receive = 1000000 + 12500000 / 20;
+	assert_int_equal(report_compare(a, b), REPORT_SAME);
+	now->receive++;
+	assert_int_equal(report_compare(a, b), REPORT_LOADS);
+	now->transmit_forecast = 1250000;
+	now->receive = 1000000;
+	assert_int_equal(report_compare(a, b), REPORT_LOADS);
+	now->up = false;
+	assert_int_equal(report_compare(a, b), REPORT_MORE);
+	now->up = true;
+	b->slots_free--;
+	assert_int_equal(report_compare(a, b), REPORT_MORE);
+}
+
+/* --- the picture ----------------------------------------------------------------------------- */
+
+static void put(struct picture *p, struct report *r) { assert_int_equal(picture_put(p, r), 0); }
+
+static int machine_named(const struct drawing *d, const char *name)
+{
+	for (unsigned int i = 0; i < d->machines; i++)
+		if (!strcmp(d->machine[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static const struct picture_cable *cable_between(const struct drawing *d, const char *a,
+						 const char *b)
+{
+	for (unsigned int i = 0; i < d->cables; i++)
+		if ((int)d->cable[i].end[0] == machine_named(d, a) &&
+		    (int)d->cable[i].end[1] == machine_named(d, b))
+			return &d->cable[i];
+	return NULL;
+}
+
+/*   10.0.1.1 ── n0 ── n1 ── 10.0.2.1   */
+static void two_nodes_and_a_host_each(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	struct report *a = report_of("n0", "10.77.0.1"), *b = report_of("n1", "10.77.0.2");
+	const struct picture_cable *c;
+	const struct sockaddr_storage there = address("10.0.2.1"), own = address("10.77.0.2");
+
+	port(a, "w", 100);
+	port(a, "up", 50)->transmit = 1000;
+	host(a, "w", "10.0.1.1", "02:00:00:00:00:01");
+	host(a, "up", "10.77.0.2", "02:00:00:00:00:02"); /* the other node, by its address */
+	near(a, "up", "n1", "down");
+	port(b, "down", 40)->receive = 1100;
+	b->port[0].transmit = 7;
+	port(b, "w", 0);
+	host(b, "w", "10.0.2.1", "02:00:00:00:00:03");
+	near(b, "down", "n0", "up");
+	put(&p, b);
+	put(&p, a);
+	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(d.machines, 4);
+	assert_int_equal(d.cables, 3);
+	c = cable_between(&d, "n0", "n1");
+	assert_non_null(c);
+	assert_string_equal(c->port[0], "up");
+	assert_string_equal(c->port[1], "down");
+	assert_int_equal(c->rate_mbps, 40); /* of the slower end */
+	assert_int_equal(c->load[0], 1100); /* what one end has sent, the other receives */
+	assert_int_equal(c->load[1], 7);
+	assert_non_null(cable_between(&d, "n0", "h10.0.1.1"));
+	c = cable_between(&d, "n1", "h10.0.2.1");
+	assert_non_null(c);
+	assert_int_equal(c->rate_mbps, 0);
+	assert_int_equal(drawing_find(&p, &d, &there), machine_named(&d, "h10.0.2.1"));
+	assert_int_equal(drawing_find(&p, &d, &own), machine_named(&d, "n1"));
+}
+
+/* Who says that they are n1 at a link, and whom n1 does not hear, are no neighbours. */
+static void what_one_end_says_alone_does_not_count(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	struct report *a = report_of("n0", "10.77.0.1"), *b = report_of("n1", "10.77.0.2");
+
+	port(a, "x", 100);
+	near(a, "x", "n1", "y");
+	near(a, "x", "n9", "y");
+	port(b, "y", 100);
+	near(b, "y", "n0", "other");
+	put(&p, a);
+	put(&p, b);
+	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(d.cables, 0);
+}
+
+/*   n0.x ──┐
+ *   n1.y ──┼── 10.0.0.1 (two addresses, seen by both nodes)   */
+static void where_more_than_two_meet_is_a_switch(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	struct report *a = report_of("n0", "10.77.0.1"), *b = report_of("n1", "10.77.0.2");
+
+	port(a, "x", 100);
+	near(a, "x", "n1", "y");
+	host(a, "x", "10.0.0.1", "02:00:00:00:00:01");
+	host(a, "x", "fe80::1", "02:00:00:00:00:01");
+	port(b, "y", 200);
+	near(b, "y", "n0", "x");
+	host(b, "y", "fd00::1", "02:00:00:00:00:01");
+	host(b, "y", "10.0.0.1", "02:00:00:00:00:01");
+	put(&p, a);
+	put(&p, b);
+	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(d.machines, 4);
+	assert_int_equal(d.machine[machine_named(&d, "n0.x")].kind, PICTURE_SWITCH);
+	assert_int_equal(cable_between(&d, "n0", "n0.x")->rate_mbps, 100);
+	assert_int_equal(cable_between(&d, "n1", "n0.x")->rate_mbps, 200);
+	assert_non_null(cable_between(&d, "h10.0.0.1", "n0.x"));
+	assert_int_equal(d.cables, 3);
+}
+
+static void ports_that_are_down_have_no_link(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	struct report *a = report_of("n0", "10.77.0.1");
+
+	port(a, "x", 100)->up = false;
+	host(a, "x", "10.0.0.1", "02:00:00:00:00:01");
+	put(&p, a);
+	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(d.machines, 1);
+	assert_int_equal(d.cables, 0);
+}
+
+/* Whose port is down there has no address that anybody could know it by. */
+static void a_node_is_no_host_by_its_mac_either(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	struct report *a = report_of("n0", "10.77.0.1"), *b = report_of("n1", "10.77.0.2");
+
+	port(a, "x", 100);
+	host(a, "x", "10.9.9.9", "02:00:00:00:00:09");
+	port(b, "y", 100)->up = false;
+	snprintf(b->port[0].mac, sizeof(b->port[0].mac), "02:00:00:00:00:09");
+	put(&p, a);
+	put(&p, b);
+	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(d.cables, 0);
+}
+
+/* Simulators take letters, digits, dots and _, and 31 of them. */
+static void names_are_what_simulators_take(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	const char *const name[] = { "a-b", "a_b", "rack-17-of-the-north-hall-switch-1",
+				     "rack-17-of-the-north-hall-switch-2" };
+
+	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
+		put(&p, report_of(name[i], "10.77.0.1"));
+	assert_int_equal(picture_draw(&p, &d), 0);
+	for (unsigned int i = 0; i < d.machines; i++) {
+		assert_null(strchr(d.machine[i].name, '-'));
+		for (unsigned int j = 0; j < i; j++)
+			assert_string_not_equal(d.machine[i].name, d.machine[j].name);
+	}
+}
+
+static void a_node_that_goes_takes_its_links_along(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+
+	put(&p, report_of("n1", "10.77.0.2"));
+	put(&p, report_of("n0", "10.77.0.1"));
+	put(&p, report_of("n0", "10.77.0.3")); /* in the place of the one before */
+	assert_int_equal(p.nodes, 2);
+	assert_int_equal(picture_place(&p, "n1"), 1);
+	picture_drop(&p, "n0");
+	picture_drop(&p, "n7");
+	assert_int_equal(p.nodes, 1);
+	assert_int_equal(picture_place(&p, "n0"), -1);
+	assert_int_equal(picture_place(&p, "n1"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_hello_comes_as_it_went),
+		cmocka_unit_test(what_is_no_hello_is_refused),
+		cmocka_unit_test(who_is_silent_is_forgotten),
+		cmocka_unit_test(a_flood_of_names_has_an_end),
+		cmocka_unit_test(a_report_comes_as_it_went),
+		cmocka_unit_test(the_largest_report_fits),
+		cmocka_unit_test(a_report_that_is_wrong_says_what),
+		cmocka_unit_test(what_is_not_known_is_left_alone),
+		cmocka_unit_test(loads_that_hardly_change_are_no_news),
+		cmocka_unit_test(two_nodes_and_a_host_each),
+		cmocka_unit_test(what_one_end_says_alone_does_not_count),
+		cmocka_unit_test(where_more_than_two_meet_is_a_switch),
+		cmocka_unit_test(ports_that_are_down_have_no_link),
+		cmocka_unit_test(a_node_is_no_host_by_its_mac_either),
+		cmocka_unit_test(names_are_what_simulators_take),
+		cmocka_unit_test(a_node_that_goes_takes_its_links_along),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
