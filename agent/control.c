@@ -78,6 +78,10 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	switch (q->verb) {
 	case REQUEST_STATUS:
 		*ret = results_status(core, driver_carry(c->driver), c->sampler, seen);
+		json_object_set_new(*ret, "cluster",
+				    results_cluster(core, driver_sharing(c->driver)));
+		results_cluster_troubles(driver_sharing(c->driver),
+					 json_object_get(*ret, "troubles"));
 		return 0;
 	case REQUEST_RELOAD:
 		*ret = json_object();
@@ -101,6 +105,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	case REQUEST_TOP:
 		*ret = results_top(core, c->sampler, seen);
 		return 0;
+	case REQUEST_TOPOLOGY:
+		return results_topology(core, driver_sharing(c->driver), ret, why);
 	case REQUEST_TRACE:
 		*ret = json_object();
 		return tracing_begin(&c->tracing, s, &q->filter, why);

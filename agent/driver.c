@@ -21,6 +21,7 @@
 #include "probes.h"
 #include "rights.h"
 #include "sampler.h"
+#include "sharing.h"
 #include "workers.h"
 
 struct driver {
@@ -38,6 +39,7 @@ struct driver {
 	struct probes *probes;
 	struct carrier *carrier;
 	struct finder *finder;
+	struct sharing *sharing;
 	struct exporter *exporter;
 	int error; /* of the last CORE_CONFIGURED, with its reason */
 	struct why why;
@@ -348,6 +350,7 @@ void driver_measured(struct driver *d, unsigned int tenant, const struct quota_u
 
 const struct carry *driver_carry(const struct driver *d) { return carrier_carry(d->carrier); }
 struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
+const struct sharing *driver_sharing(const struct driver *d) { return d->sharing; }
 struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }
 
 void driver_routes_changed(struct driver *d)
@@ -359,47 +362,6 @@ void driver_routes_changed(struct driver *d)
 }
 
 /* --- open and close -------------------------------------------------------------------------- */
-
-/* Of the state file, as far as this process may see it. */
-static int books_check(const struct config *c, const char *path, struct why *why)
-{
-	_cleanup_(books_clear) struct books books;
-	int r;
-
-	books_init(&books, 0);
-	r = node_books_read(&books, c, why);
-	if (r < 0 && r != -ENOENT && r != -EACCES)
-		return r;
-	*why->text = '\0';
-	core_tenant_is_hidden(&books, c, path, UINT64_MAX, why);
-	return 0;
-}
-
-int driver_check(const struct config *c, const char *path, struct why *why)
-{
-	struct node node = { 0 };
-	gid_t ignored;
-	int r;
-
-	r = netlink_open(&node.netlink);
-	if (r == 0)
-		r = node_find_ports(&node, c, why);
-	if (r == 0)
-		r = dataplane_pin_check(c->pin, why);
-	if (r == 0)
-		r = rights_check_groups(c, why);
-	if (r == 0)
-		r = rights_find_operators(c, &ignored, why);
-	for (unsigned int i = 0; r == 0 && i < c->listens; i++)
-		r = stream_check_tcp(&c->listen[i], why);
-	if (r == 0)
-		r = peers_check(c, why);
-	if (r == 0)
-		r = books_check(c, path, why);
-	netlink_close(node.netlink);
-	free(node.wanted);
-	return r;
-}
 
 static int start(struct driver *d, struct why *why)
 {
@@ -460,6 +422,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = finder_open(loop, d, &d->finder);
 	if (r == 0)
+		r = sharing_open(loop, d->core, d->sampler, &d->sharing, why);
+	if (r == 0)
 		r = exporter_open(loop, d->core, d->carrier, d->sampler, &d->exporter, why);
 	if (r == 0) {
 		node_peers_report(d->core);
@@ -475,6 +439,7 @@ void driver_close(struct driver *d, bool detach)
 	if (!d)
 		return;
 	exporter_close(d->exporter);
+	sharing_close(d->sharing);
 	carrier_close(TAKE_PTR(d->carrier));
 	finder_close(TAKE_PTR(d->finder));
 	probes_close(d->probes);

@@ -11,6 +11,7 @@
 
 #include "agent/core/carry.h"
 #include "sampler.h"
+#include "sharing.h"
 
 /* `carry`, here and below: NULL, as long as nothing was told, or can be. */
 json_t *results_status(const struct core *core, const struct carry *carry, const struct sampler *s,
@@ -52,6 +53,15 @@ int results_jobs(const struct books *b, const struct carry *carry,
 int results_stats(const struct core *c, const struct sampler *s,
 		  const struct request_filter *filter, uint64_t seen, json_t **ret,
 		  struct why *why);
+
+/* What agents share, and how; null where this node is in no cluster. */
+json_t *results_cluster(const struct core *c, const struct sharing *s);
+
+/* What is wrong with that, for people, to this array. */
+void results_cluster_troubles(const struct sharing *s, json_t *troubles);
+
+/* The picture of the network. -ENOENT: this node is in no cluster. */
+int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why);
 
 json_t *results_links(const struct core *c, const struct sampler *s);
 json_t *results_top(const struct core *c, const struct sampler *s, uint64_t seen);

@@ -63,6 +63,8 @@ const struct command commands[] = {
 	{ "links", "show the ports' traffic, rates and backlogs", "links", .show = show_links },
 	{ "top", "show jobs, tenants and links, live", "top", .run = top,
 	  .options = BIT(OPTION_ONCE) | BIT(OPTION_INTERVAL) },
+	{ "topology", "show the nodes of the cluster, and who is at which link", "topology",
+	  .show = show_topology, .options = BIT(OPTION_EXPORT) },
 	{ "trace", "show sampled packets and their outcomes", "trace", .run = trace,
 	  .options = BIT(OPTION_EVERY) | BIT(OPTION_JOB) },
 	{ "doctor", "find what is wrong with this node and how to mend it", NULL, "[PORT]...", NULL,

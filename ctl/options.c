@@ -66,6 +66,8 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 			  .type = OPTION_TEXT, .noun = NOUN_FILE },
 	[OPTION_NODE] = { "node", "NODE", .key = "node", .help = "only of this inner node",
 			  .type = OPTION_TEXT },
+	[OPTION_EXPORT] = { "export", .help = "as a file for tally-sim --network",
+			    .type = OPTION_FLAG },
 	[OPTION_TIMEOUT] = { "timeout", "SECONDS",
 			     .help = "fail if runs are still on then (wait as long as it takes)",
 			     .least = 1, .most = CTL_DRAIN_MAX },

@@ -131,6 +131,11 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 	fprintf(out, "%s in %s\n", field_text(result, "build"), field_text(result, "pin"));
 	key_write(ctl, "slots", out);
 	show_slots(out, &ctl->style, result, BAR_COLUMNS_MAX);
+	if (json_is_object(field(result, "cluster"))) {
+		fputc('\n', out);
+		key_write(ctl, "cluster", out);
+		show_cluster(field(result, "cluster"), out);
+	}
 	for (i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
 		struct cell cell = { 0 };
 

@@ -14,6 +14,12 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
+int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+
+/* "tally, as node n0, of 3; etcd heard 0.3 s ago": what the key `cluster` says, if this node is in
+ * one. */
+void show_cluster(const json_t *cluster, FILE *out);
+
 /* top uses these, too. show_slots(): a bar of `columns`, at most 24, and the numbers of slots. */
 void show_slots(FILE *out, const struct style *style, const json_t *result, unsigned int columns);
 void cell_state(const json_t *row, const char *key, struct cell *ret); /* of a job or a member */

@@ -178,6 +178,8 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_LINKS] = { "links", REQUEST_ANYONE, &no_keys, 0, "an array of links" },
 	[REQUEST_TOP] = { "top", REQUEST_ANYONE, &no_keys, 0,
 			  "an object: one frame of `tallyctl top`" },
+	[REQUEST_TOPOLOGY] = { "topology", REQUEST_ANYONE, &no_keys, 0,
+			       "an object: the picture of the network, see below" },
 	[REQUEST_TRACE] = { "trace", REQUEST_OPERATOR, KEYS_OF(trace_rows), INTO(filter),
 			    "`{}`, and then one line for each sampled packet until the connection "
 			    "ends" },

@@ -3,8 +3,10 @@
 #include <ifaddrs.h>
 #include <libgen.h>
 #include <limits.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 
 #include "common/address.h"
@@ -41,6 +43,18 @@ int look_own(struct sockaddr_storage *ret, unsigned int max)
 	}
 	freeifaddrs(all);
 	return (int)count;
+}
+
+int look_mac(const char *name, uint8_t ret[6])
+{
+	_cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq r = { 0 };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &r) < 0)
+		return -errno;
+	memcpy(ret, r.ifr_hwaddr.sa_data, 6);
+	return 0;
 }
 
 int look_is_writable(const char *file, struct why *why)

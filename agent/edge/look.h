@@ -4,6 +4,7 @@
 #define TALLY_AGENT_LOOK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "common/why.h"
@@ -13,6 +14,9 @@ bool look_is_own(const struct sockaddr_storage *address);
 
 /* The addresses of this machine there, at most `max`, without ports; how many. Or -errno. */
 int look_own(struct sockaddr_storage *ret, unsigned int max);
+
+/* Of an interface of this network namespace. A negative errno. */
+int look_mac(const char *name, uint8_t ret[6]);
 
 /* Could this file be written anew, beside the old one? Else a negative errno. */
 int look_is_writable(const char *file, struct why *why);

@@ -50,6 +50,12 @@ struct netlink_next {
 int netlink_next(struct netlink *n, const struct sockaddr_storage *address,
 		 struct netlink_next *ret, struct why *why);
 
+/*
+ * All neighbours of all interfaces that the kernel knows, in its order; `ret` has room for `max`.
+ * Returns how many; -ENOMEM; -EIO: the kernel does not say.
+ */
+int netlink_neighbours(struct netlink_neighbour *ret, unsigned int max);
+
 /* -ENODEV: no such interface; -EINVAL: not an Ethernet one; -ENOMEM; -EIO: the kernel does not say.
  */
 int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The cluster, as the JSON of docs/control.md. */
+#include <errno.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "results.h"
+#include "results_private.h"
+
+enum {
+	SILENT_S = 10, /* as long as a lease */
+};
+
+static json_t *node(const struct report *r, const char *name)
+{
+	char address[ADDRESS_BYTES] = "";
+	unsigned int running = 0;
+
+	for (unsigned int i = 0; i < r->jobs; i++)
+		running += r->job[i].runs;
+	if (r->services)
+		address_print(&r->service[0], address, sizeof(address));
+	return json_pack("{ss ss ss ss sb so so so so}", "kind", "node", "name", name, "address",
+			 address, "version", r->version, "cordoned", r->cordoned, "slots",
+			 results_number(r->slots), "slots_free", results_number(r->slots_free),
+			 "jobs", results_number(r->jobs), "running", results_number(running));
+}
+
+static json_t *machine(const struct picture *p, const struct picture_machine *m)
+{
+	char address[ADDRESS_BYTES];
+
+	if (m->kind == PICTURE_NODE)
+		return node(p->report[m->node], m->name);
+	if (m->kind == PICTURE_SWITCH)
+		return json_pack("{ss ss}", "kind", "switch", "name", m->name);
+	address_print(&m->address, address, sizeof(address));
+	return json_pack("{ss ss ss}", "kind", "host", "name", m->name, "address", address);
+}
+
+/* What an end sends. */
+static json_t *end(const struct drawing *d, const struct picture_cable *c, unsigned int i)
+{
+	return json_pack("{ss ss so so}", "name", d->machine[c->end[i]].name, "port", c->port[i],
+			 "bytes_per_second", results_number(c->load[i]),
+			 "forecast_bytes_per_second", results_number(c->forecast[i]));
+}
+
+static json_t *cable(const struct drawing *d, const struct picture_cable *c)
+{
+	return json_pack("{so so so}", "from", end(d, c, 0), "to", end(d, c, 1), "rate_mbps",
+			 results_number(c->rate_mbps));
+}
+
+json_t *results_cluster(const struct core *c, const struct sharing *s)
+{
+	const struct config_cluster *config = &core_config(c)->cluster;
+	struct sharing_state state;
+	json_t *heard;
+
+	if (!s)
+		return json_null();
+	state = sharing_state(s);
+	heard = state.heard_ns ? json_real((double)(clock_now_ns() - state.heard_ns) / 1e9)
+			       : json_null();
+	return json_pack(
+		"{ss ss ss so sb ss so so so}", "name", config->name, "node", config->node, "store",
+		state.kind, "heard_s", heard, "reported", state.is_reported, "trouble",
+		state.trouble, "nodes", results_number(sharing_picture(s)->nodes), "reports",
+		results_number(state.reports), "report_bytes", results_number(state.bytes));
+}
+
+void results_cluster_troubles(const struct sharing *s, json_t *troubles)
+{
+	const struct sharing_state state = s ? sharing_state(s) : (struct sharing_state){ 0 };
+	const uint64_t silent_s = (clock_now_ns() - state.heard_ns) / 1000000000;
+
+	if (!s)
+		return;
+	if (!state.heard_ns)
+		json_array_append_new(troubles,
+				      json_sprintf("the store of the cluster was never heard: %s",
+						   state.trouble));
+	else if (silent_s >= SILENT_S)
+		json_array_append_new(
+			troubles,
+			json_sprintf("the store of the cluster has not been heard for %ju s; what "
+				     "this node knows of others is as old%s%s",
+				     (uintmax_t)silent_s, *state.trouble ? ": " : "",
+				     state.trouble));
+	else if (*state.trouble)
+		json_array_append_new(troubles,
+				      json_sprintf("the store of the cluster does not take this "
+						   "node's report: %s",
+						   state.trouble));
+}
+
+int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why)
+{
+	json_t *machines, *cables;
+	struct drawing d;
+	int r;
+
+	if (!s)
+		return why_say(why, -ENOENT,
+			       "this node is in no cluster: give it a name at cluster.node in %s, "
+			       "and restart tallyd",
+			       core_path(c));
+	r = picture_draw(sharing_picture(s), &d);
+	if (r < 0)
+		return r;
+	machines = json_array();
+	cables = json_array();
+	for (unsigned int i = 0; i < d.machines; i++)
+		json_array_append_new(machines, machine(sharing_picture(s), &d.machine[i]));
+	for (unsigned int i = 0; i < d.cables; i++)
+		json_array_append_new(cables, cable(&d, &d.cable[i]));
+	drawing_close(&d);
+	*ret = json_pack("{so so so}", "cluster", results_cluster(c, s), "machines", machines,
+			 "links", cables);
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * This node in its cluster: it says hello on its links, tells the store what it sees, and knows
+ * what all nodes have told (agent/cluster/picture.h). docs/cluster.md.
+ */
+#ifndef TALLY_AGENT_SHARING_H
+#define TALLY_AGENT_SHARING_H
+
+#include <systemd/sd-event.h>
+
+#include "agent/cluster/picture.h"
+#include "sampler.h"
+
+struct sharing;
+
+/*
+ * NULL in *ret: the configuration says no cluster. Otherwise the caller's, for sharing_close(),
+ * which allows NULL, also if it fails. Whether the store is there does not matter.
+ */
+int sharing_open(sd_event *loop, const struct core *c, const struct sampler *s,
+		 struct sharing **ret, struct why *why);
+void sharing_close(struct sharing *s);
+
+/* What sharing_open() would need that files and directories do not give. */
+int sharing_check(const struct config *c, struct why *why);
+
+const struct picture *sharing_picture(const struct sharing *s);
+
+/* What people are told of the store. */
+struct sharing_state {
+	const char *kind; /* "local", "etcd" */
+	uint64_t heard_ns; /* when it was last heard; 0: never */
+	bool is_reported; /* this node's last report is there */
+	const char *trouble; /* why the last write was not done; or "" */
+	uint64_t reports, bytes; /* written so far */
+};
+
+struct sharing_state sharing_state(const struct sharing *s);
+
+#endif

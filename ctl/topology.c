@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The picture of the network: two tables, or a file that the simulator reads. */
+#include <errno.h>
+#include <string.h>
+
+#include "show.h"
+
+/* --- for the simulator ----------------------------------------------------------------------- */
+
+static void machines_export(const json_t *machines, const char *kind, FILE *out)
+{
+	const json_t *m;
+	size_t i, printed = 0;
+
+	json_array_foreach(machines, i, m) if (!strcmp(field_text(m, "kind"), kind))
+		fprintf(out, "%s %s", printed++ ? "" : kind, field_text(m, "name"));
+	if (printed)
+		fputc('\n', out);
+}
+
+/* What is not known the simulator fills with what its own options say. */
+static void export(const json_t *result, FILE *out)
+{
+	const json_t *links = field(result, "links"), *l;
+	size_t i;
+
+	fprintf(out, "# cluster %s, as node %s saw it: %zu links\n",
+		field_text(result, "cluster.name"), field_text(result, "cluster.node"),
+		json_array_size(links));
+	machines_export(field(result, "machines"), "node", out);
+	machines_export(field(result, "machines"), "switch", out);
+	machines_export(field(result, "machines"), "host", out);
+	json_array_foreach(links, i, l)
+	{
+		const double mbps = field_number(l, "rate_mbps");
+
+		fprintf(out, "link %s %s", field_text(l, "from.name"), field_text(l, "to.name"));
+		if (mbps > 0)
+			fprintf(out, " rate %.0fmbit", mbps);
+		fputc('\n', out);
+	}
+}
+
+/* --- for people ------------------------------------------------------------------------------ */
+
+static void cell_place(const json_t *row, const char *key, struct cell *ret)
+{
+	const char *name = field_text(field(row, key), "name");
+	const char *port = field_text(field(row, key), "port");
+
+	snprintf(ret->text, sizeof(ret->text), "%s%s%s", name, *port ? " " : "", port);
+}
+
+/* Bits a second are what links are sold by. */
+static void cell_line(const json_t *row, const char *key, struct cell *ret)
+{
+	const double mbps = field_number(row, key);
+	json_t *bytes = json_pack("{sf}", "line", mbps * 125000);
+
+	if (mbps > 0)
+		cell_bits(bytes, "line", ret);
+	else
+		snprintf(ret->text, sizeof(ret->text), "?");
+	json_decref(bytes);
+}
+
+static double use_of(const json_t *row, const char *key)
+{
+	const double line = field_number(row, "rate_mbps") * 125000;
+
+	return line > 0 ? 100 * field_number(field(row, key), "bytes_per_second") / line : 0;
+}
+
+static void cell_load(const json_t *row, const char *key, struct cell *ret)
+{
+	cell_bits(field(row, key), "bytes_per_second", ret);
+	if (use_of(row, key) >= 90)
+		ret->colour = COLOUR_YELLOW;
+}
+
+static void cell_soon(const json_t *row, const char *key, struct cell *ret)
+{
+	cell_bits(field(row, key), "forecast_bytes_per_second", ret);
+}
+
+static void cell_node_state(const json_t *row, const char *key, struct cell *ret)
+{
+	const bool cordoned = json_is_true(field(row, "cordoned"));
+
+	snprintf(ret->text, sizeof(ret->text), "%s", cordoned ? "cordoned" : "ready");
+	ret->colour = cordoned ? COLOUR_YELLOW : COLOUR_GREEN;
+}
+
+static json_t *nodes_of(const json_t *result)
+{
+	json_t *nodes = json_array();
+	json_t *m;
+	size_t i;
+
+	json_array_foreach(field(result, "machines"), i,
+			   m) if (!strcmp(field_text(m, "kind"), "node"))
+		json_array_append(nodes, m);
+	return nodes;
+}
+
+void show_cluster(const json_t *cluster, FILE *out)
+{
+	const json_t *heard = field(cluster, "heard_s");
+
+	fprintf(out, "%s, as node %s of %.0f; %s ", field_text(cluster, "name"),
+		field_text(cluster, "node"), field_number(cluster, "nodes"),
+		field_text(cluster, "store"));
+	if (json_is_number(heard))
+		fprintf(out, "heard %.1f s ago", json_number_value(heard));
+	else
+		fputs("not heard yet", out);
+}
+
+int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column nodes[] = {
+		{ "NODE", "name", cell_text, TABLE_LEFT },
+		{ "STATE", NULL, cell_node_state, TABLE_LEFT },
+		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
+		{ "SLOTS", "slots", cell_count, TABLE_RIGHT },
+		{ "FREE", "slots_free", cell_count, TABLE_RIGHT },
+		{ "JOBS", "jobs", cell_count, TABLE_RIGHT },
+		{ "RUNNING", "running", cell_count, TABLE_RIGHT },
+		{ "VERSION", "version", cell_text, TABLE_LEFT },
+	};
+	static const struct column links[] = {
+		{ "FROM", "from", cell_place, TABLE_LEFT },
+		{ "TO", "to", cell_place, TABLE_LEFT },
+		{ "LINE", "rate_mbps", cell_line, TABLE_RIGHT },
+		{ "THERE", "from", cell_load, TABLE_RIGHT },
+		{ "BACK", "to", cell_load, TABLE_RIGHT },
+		{ "THERE IN 5 S", "from", cell_soon, TABLE_RIGHT },
+		{ "BACK IN 5 S", "to", cell_soon, TABLE_RIGHT },
+	};
+	json_t *rows;
+	int r;
+
+	if (ctl->value[OPTION_EXPORT]) {
+		export(result, out);
+		return 0;
+	}
+	fputs("cluster ", out);
+	show_cluster(field(result, "cluster"), out);
+	fputs("\n\n", out);
+	rows = nodes_of(result);
+	r = table_print(out, &ctl->style, COLUMNS(nodes), rows, 0);
+	json_decref(rows);
+	fputc('\n', out);
+	return r < 0 ? r : table_print(out, &ctl->style, COLUMNS(links), field(result, "links"), 0);
+}

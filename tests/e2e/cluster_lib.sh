@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the e2e tests of clusters share, over lib.sh: nodes, each with a real tallyd, and one real
+# etcd that they share, on the host e0.
+# shellcheck source=tests/e2e/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+declare -A daemon=() # process of each node's tallyd
+etcd=0
+
+at() { # NODE tallyctl-arguments...
+	local name=$1
+	shift
+	"$build/tallyctl" --socket "$work/$name.control" "$@"
+}
+answers_at() { at "$1" status >/dev/null 2>&1; }
+
+configure() { # NODE [STORE]: the configuration of its tallyd
+	local name=$1 port rate
+	local store=${2:-"etcd: [http://$(bed addr e0):2379]"}
+	rm -f "$work/$name".{state,log,cluster}
+	{
+		echo "ports:"
+		for port in $(interfaces "$name"); do
+			rate=$(rate_of "$name" "$port")
+			echo "  - {name: $port${rate:+, rate_mbps: $rate}}"
+		done
+		echo "slots: ${slots:-1024}"
+		echo "pin: $pin-$name"
+		echo "state: $work/$name.state"
+		echo "service: [\"$(bed addr "$name" 4)\", \"$(bed addr "$name" 6)\"]"
+		echo "control: {socket: $work/$name.control}"
+		echo "join: {socket: $work/$name.join}"
+		echo "metrics: {listen: \"127.0.0.1:9464\"}"
+		echo "cluster: {node: $name, $store}"
+	} >"$work/$name.yaml"
+}
+
+# Mbit/s of the cable behind a port, as the topology says.
+rate_of() { # NODE PORT
+	awk -v a="$1" -v b="$2" '$1 == "link" && (($2 == a && $3 == b) || ($2 == b && $3 == a)) {
+		for (i = 4; i < NF; i++) if ($i == "rate") { sub(/mbit$/, "", $(i + 1)); print $(i + 1) } }' \
+		"$work/topology"
+}
+
+start_at() { # NODE
+	exec_on "$1" "$build/tallyd" --config "$work/$1.yaml" 2>>"$work/$1.log" &
+	daemon[$1]=$!
+	until_true answers_at "$1" || { cat "$work/$1.log"; return 1; }
+}
+
+end_at() { # NODE SIGNAL
+	kill -s "$2" "${daemon[$1]}" || return 1
+	wait "${daemon[$1]}" 2>/dev/null || true
+	unset "daemon[$1]"
+}
+
+etcd_url() { echo "http://$(bed addr e0):${1:-2379}"; }
+etcd_answers() { [[ $(on e0 curl -s -m 2 "$(etcd_url)/health") == *true* ]]; }
+keys_of() { ETCDCTL_API=3 on e0 etcdctl --endpoints "$(etcd_url)" get --prefix "/tally/tally/$1" "${@:2}"; }
+
+start_etcd() {
+	exec_on e0 etcd --data-dir "$work/etcd" --listen-client-urls "$(etcd_url)" \
+		--advertise-client-urls "$(etcd_url)" --initial-advertise-peer-urls "$(etcd_url 2380)" \
+		--listen-peer-urls "$(etcd_url 2380)" --initial-cluster "default=$(etcd_url 2380)" \
+		>>"$work/etcd.log" 2>&1 &
+	etcd=$!
+	until_true etcd_answers
+}
+
+kill_etcd() {
+	kill -KILL "$etcd"
+	wait "$etcd" 2>/dev/null || true
+}
+
+nodes() { awk '$1 == "node" { for (i = 2; i <= NF; i++) print $i }' "$work/topology"; }
+
+# The network on standard input, with e0 in it; etcd and all agents run.
+cluster() {
+	local name
+	cat >"$work/topology"
+	bed up "$work/topology" || return 1
+	start_etcd || return 1
+	for name in $(nodes); do
+		configure "$name" && start_at "$name" || return 1
+	done
+}
+
+# Links of the picture, as one node knows it, in one order: each as "A B", the lesser name first.
+# Hosts have the names of the topology again.
+drawn() { # NODE
+	local name names
+	names=$(for name in $(awk '$1 == "host" { for (i = 2; i <= NF; i++) print $i }' \
+		"$work/topology"); do
+		echo "h$(bed addr "$name") $name"
+	done)
+	at "$1" topology --export | awk -v names="$names" '
+		BEGIN { n = split(names, w, /[ \n]/); for (i = 1; i < n; i += 2) real[w[i]] = w[i + 1] }
+		$1 == "link" { a = $2 in real ? real[$2] : $2; b = $3 in real ? real[$3] : $3
+			print a < b ? a " " b : b " " a }' | sort
+}
+
+# The same of the topology's file.
+meant() {
+	awk '$1 == "link" { print $2 < $3 ? $2 " " $3 : $3 " " $2 }' "$work/topology" | sort
+}
+
+sees_all() { [[ $(drawn "$1") == "$(meant)" ]]; }
