@@ -128,7 +128,8 @@ void workers_tell(const struct core_action *a)
 	case JOINING_LEFT:
 		r = joining_left_print(text, sizeof(text), &length);
 		break;
-	case JOINING_GREETING: /* is none of the core's business */
+	case JOINING_GREETING: /* these are none of the core's business */
+	case JOINING_ELSEWHERE:
 		return;
 	}
 	if (r == 0)

@@ -17,6 +17,7 @@
 enum {
 	JOIN_TIMEOUT_MS = 60000,
 	LEAVE_TIMEOUT_MS = 1000,
+	TURNS_MAX = 8, /* so often an agent may name another one */
 };
 
 /* --- joining */
@@ -89,6 +90,8 @@ static int place_wait(struct join *j, struct joining_answer *ret)
 		return r;
 	if (ret->kind == JOINING_ERROR)
 		return join_refused(j, ret);
+	if (ret->kind == JOINING_ELSEWHERE)
+		return 0;
 	if (ret->kind != JOINING_RUN)
 		return error_set(-EPROTO, "the agent at %s sent an unexpected answer",
 				 j->agent_text);
@@ -137,6 +140,52 @@ static void join_free(struct join *j)
 	free(j);
 }
 
+/* As if the options had named the agent that this one has named. */
+static void turn_to(struct join *j, const struct sockaddr_storage *agent)
+{
+	closep(&j->fd);
+	j->fd = -1;
+	j->agent = *agent;
+	endpoint_print(agent, j->agent_text, sizeof(j->agent_text));
+	j->local = j->said;
+	j->service.ss_family = 0;
+	j->missing = (struct tally_set){ 0 };
+}
+
+/* At one agent: a place there, or the word that the job's root is elsewhere. */
+static int place_ask(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
+{
+	int r = join_connect(j);
+
+	if (r == 0)
+		r = join_greet(j);
+	if (r == 0)
+		r = receiver_open(j, ret_channel);
+	if (r == 0)
+		r = share_make(j);
+	if (r == 0)
+		r = join_request_send(j);
+	return r == 0 ? place_wait(j, ret) : r;
+}
+
+/* Agents of a cluster know where a job's root is, and may learn that it is another one meanwhile.
+ */
+static int place_find(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
+{
+	for (unsigned int turns = 0; turns <= TURNS_MAX; turns++) {
+		int r = place_ask(j, ret_channel, ret);
+
+		if (r < 0 || ret->kind == JOINING_RUN)
+			return r;
+		transport_close(TAKE_PTR(*ret_channel));
+		turn_to(j, &ret->elsewhere);
+	}
+	return error_set(-ELOOP,
+			 "agents send this worker from one to the other: the last one named %s. "
+			 "Is it the same cluster at all of them (tallyctl topology)?",
+			 j->agent_text);
+}
+
 int join_open(const struct tally_join_options *o, unsigned int root, unsigned int roots,
 	      struct join **ret, struct channel **ret_channel, struct joining_answer *ret_place)
 {
@@ -151,18 +200,9 @@ int join_open(const struct tally_join_options *o, unsigned int root, unsigned in
 	j->roots = roots;
 	join_deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
 	r = join_options_read(j, o);
+	j->said = j->local;
 	if (r == 0)
-		r = join_connect(j);
-	if (r == 0)
-		r = join_greet(j);
-	if (r == 0)
-		r = receiver_open(j, &channel);
-	if (r == 0)
-		r = share_make(j);
-	if (r == 0)
-		r = join_request_send(j);
-	if (r == 0)
-		r = place_wait(j, ret_place);
+		r = place_find(j, &channel, ret_place);
 	if (r < 0) {
 		transport_close(channel);
 		join_free(j);

@@ -24,6 +24,7 @@ struct join {
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
+	struct sockaddr_storage said; /* the same, as it was said, before it was found out */
 	struct sockaddr_storage service; /* of the agent, if `local` is to be found by it */
 	const char *local_said; /* how the program or its user said that; NULL: nobody did */
 	char item[ITEM_BYTES]; /* of what is said, the part that is read: the token, too */

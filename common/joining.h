@@ -81,6 +81,7 @@ enum joining_kind {
 	JOINING_ENDING, /* during the run: `text` says why calls of all ranks will find no end */
 	JOINING_ERROR, /* `error` and `text`; the connection ends, and so does a run that is on */
 	JOINING_LEFT,
+	JOINING_ELSEWHERE, /* the job's root is at `elsewhere`: join there; the connection ends */
 };
 
 struct joining_answer {
@@ -91,6 +92,7 @@ struct joining_answer {
 	struct joining_key key;
 	bool sealed; /* the workers' secret follows from the token and the run */
 	struct run job; /* with a nonce, and without keys */
+	struct sockaddr_storage elsewhere; /* with TALLY_UDP_PORT */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
 	char text[JOINING_TEXT_BYTES]; /* printable ASCII */
 };
@@ -164,6 +166,9 @@ int joining_ending_print(const char *words, char *text, size_t size, size_t *ret
  * cut if it is too long; what is not printable ASCII in it becomes '?'.
  */
 int joining_error_print(int error, const char *words, char *text, size_t size, size_t *ret_length);
+
+int joining_elsewhere_print(const struct sockaddr_storage *address, char *text, size_t size,
+			    size_t *ret_length);
 
 int joining_left_print(char *text, size_t size, size_t *ret_length);
 

@@ -192,13 +192,13 @@ struct tally_join_options {
  * because it has gone. Calls fail within a second when the agent says that they lack a rank that
  * has gone (-ECONNABORTED), or that the job was deleted (-ECANCELED). -EINVAL: an option, or its
  * variable, is missing or wrong; -EPERM: the token file is open to everybody; -ETIMEDOUT: some
- * ranks did not join, the text names them; -ECONNRESET: the agent went away meanwhile; -EPROTO: it
- * is none; and what opening, connecting and tally_open() may say. What the agent refuses, it says
- * in words: -EACCES: no such job, or a wrong token; -EPERM: this worker is outside its tenant's
- * ingress points; -EADDRINUSE: the rank or the address is taken; -ERANGE, -EUSERS: no such rank, or
- * none free; -ENOSPC: the tenant's quota; -EHOSTUNREACH: no way from the node to this worker;
- * -EBUSY; -ECANCELED: the job was deleted; -EPROTONOSUPPORT: another version; -EIO: the agent
- * failed.
+ * ranks did not join, the text names them; -ECONNRESET: the agent went away meanwhile; -ELOOP:
+ * agents name one another without end; -EPROTO: it is none; and what opening, connecting and
+ * tally_open() may say. What the agent refuses, it says in words: -EACCES: no such job, or a wrong
+ * token; -EPERM: this worker is outside its tenant's ingress points; -EADDRINUSE: the rank or the
+ * address is taken; -ERANGE, -EUSERS: no such rank, or none free; -ENOSPC: the tenant's quota;
+ * -EHOSTUNREACH: no way from the node to this worker; -EBUSY; -ECANCELED: the job was deleted;
+ * -EPROTONOSUPPORT: another version; -EIO: the agent failed.
  */
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret);
 

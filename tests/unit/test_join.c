@@ -151,19 +151,22 @@ static struct worker worker_of(const struct agent *a)
 
 /* --- the agent */
 
-static struct agent agent_on_tcp(void)
+static struct agent agent_at(struct sockaddr_in at)
 {
-	struct sockaddr_in at = loopback(0);
+	const int yes = 1;
 	socklen_t length = sizeof(at);
 	struct agent a = { .connection = -1 };
 
 	a.listener = must_have(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	setsockopt(a.listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	assert_int_equal(bind(a.listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(getsockname(a.listener, (struct sockaddr *)&at, &length), 0);
 	assert_int_equal(listen(a.listener, 4), 0);
 	snprintf(a.name, sizeof(a.name), "127.0.0.1:%u", ntohs(at.sin_port));
 	return a;
 }
+
+static struct agent agent_on_tcp(void) { return agent_at(loopback(0)); }
 
 static struct agent agent_on_unix(void)
 {
@@ -443,6 +446,68 @@ static void a_place_over_tcp_is_where_the_connection_is(void **state)
 	still_connected(&a);
 	assert_int_equal(tally_close(w.tally), 0);
 	hung_up(&a);
+	agent_end(&a);
+}
+
+/* Another one than that of other tests here, which may be at the same port. */
+static struct agent agent_elsewhere(void)
+{
+	struct sockaddr_in at = loopback(TALLY_UDP_PORT);
+
+	at.sin_addr.s_addr = htonl(0x7f000000 | (getpid() & 0xffff) << 8 | 9);
+	return agent_at(at);
+}
+
+static void agent_say_elsewhere(struct agent *a, const struct agent *other)
+{
+	struct sockaddr_storage at;
+	socklen_t bytes = sizeof(at);
+	char text[128];
+	size_t length;
+
+	assert_int_equal(getsockname(other->listener, (struct sockaddr *)&at, &bytes), 0);
+	assert_int_equal(joining_elsewhere_print(&at, text, sizeof(text), &length), 0);
+	agent_say_text(a, text);
+}
+
+/* Over a unix socket, which has no address, it still finds its own towards the other one. */
+static void who_is_told_where_the_root_is_joins_there(void **state)
+{
+	struct agent a = agent_on_unix(), root = agent_elsewhere();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_text(&a, "waiting 1\n");
+	agent_say_elsewhere(&a, &root);
+	agent_hear(&root);
+	hung_up(&a);
+	assert_string_equal(root.job, "resnet");
+	agent_give_place(&root, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_workers(w.tally), 3);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&root);
+	agent_end(&root);
+	agent_end(&a);
+}
+
+static void who_is_sent_round_in_a_circle_gives_up(void **state)
+{
+	struct agent a = agent_on_tcp(), circle = agent_elsewhere();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_elsewhere(&a, &circle);
+	for (unsigned int i = 0; i < 8; i++) {
+		agent_hear(&circle);
+		agent_say_elsewhere(&circle, &circle);
+		agent_hang_up(&circle);
+	}
+	worker_finish(&w, -ELOOP);
+	assert_non_null(strstr(w.error, "send this worker from one to the other"));
+	agent_end(&circle);
 	agent_end(&a);
 }
 
@@ -1411,6 +1476,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_place_over_tcp_is_where_the_connection_is),
+		cmocka_unit_test(who_is_told_where_the_root_is_joins_there),
+		cmocka_unit_test(who_is_sent_round_in_a_circle_gives_up),
 		cmocka_unit_test(over_a_unix_socket_the_worker_says_its_address),
 		cmocka_unit_test(over_a_unix_socket_the_agent_says_what_the_worker_is_to_reach),
 		cmocka_unit_test(a_slow_agent_is_understood),

@@ -338,6 +338,7 @@ static void every_truncation_wants_more(void **state)
 static void an_answers_kinds_are_told_apart(void **state)
 {
 	const char *greets = "tally-join 4\nchallenge " CHALLENGE "\n\n";
+	char text[ADDRESS_BYTES];
 
 	assert_int_equal(answer_of(greets, strlen(greets)), 0);
 	assert_int_equal(answer.kind, JOINING_GREETING);
@@ -367,6 +368,11 @@ static void an_answers_kinds_are_told_apart(void **state)
 	assert_int_equal(answer.kind, JOINING_ENDING);
 	assert_string_equal(answer.text, "rank 3 left");
 	assert_int_equal(taken_length, 19);
+
+	assert_int_equal(answer_of("elsewhere 10.77.0.3\n", 20), 0);
+	assert_int_equal(answer.kind, JOINING_ELSEWHERE);
+	address_print(&answer.elsewhere, text, sizeof(text));
+	assert_string_equal(text, "10.77.0.3");
 
 	assert_int_equal(answer_of("left\n\n", 6), 0);
 	assert_int_equal(answer.kind, JOINING_LEFT);
@@ -412,6 +418,10 @@ static void answers_that_are_wrong_are_refused(void **state)
 	answer_refused("error EACCES no\nmore\n", EINVAL,
 		       "line 2: more: an empty line should be here");
 	answer_refused("ending\n", EINVAL, "line 1: ending: the reason is needed");
+	answer_refused("elsewhere\n", EINVAL,
+		       "line 1: elsewhere: an address is needed, such as 10.77.0.1");
+	answer_refused("elsewhere 10.77.0.1:7\n", EINVAL,
+		       "line 1: elsewhere: an address is needed, such as 10.77.0.1");
 	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
 }
 
