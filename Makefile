@@ -19,7 +19,9 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c,$(1)))
 COMMON  := $(wildcard common/*.c)
 CLIENT  := $(wildcard client/*.c)
 # tallyd has the policies that it calls, and none that needs GLPK.
-CALLED  := $(wildcard agent/policy/predict*.c agent/policy/quota*.c)
+CALLED  := $(wildcard agent/policy/predict*.c agent/policy/quota*.c) \
+	   $(addprefix agent/policy/,graph.c reach.c fair.c place.c place_again.c place_candidates.c \
+	   place_cost.c place_estimate.c place_explain.c place_search.c)
 # etcd is a module of its own, which brings libcurl along: agent/store/store_module.c.
 ETCD    := $(wildcard agent/store/http.c agent/store/*etcd*.c)
 STORE   := $(filter-out $(ETCD),$(wildcard agent/store/*.c))
@@ -374,7 +376,7 @@ $(BUILD)/tests/bench/place $(BUILD)/tests/bench/predict_place $(REPRODUCED): \
 		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/sim.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lglpk -lexpat -lyaml -ljansson -lm
 $(BUILD)/tests/bench/memory: $(call objects,sim/slots.c sim/slots_check.c)
-$(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(CALLED) agent/policy/traces.c)
+$(BUILD)/tests/bench/predict $(BUILD)/tests/bench/quotas: $(call objects,$(wildcard agent/policy/predict*.c agent/policy/quota*.c) agent/policy/traces.c)
 $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o \
 		$(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ $(LIBRARIES)

@@ -9,46 +9,6 @@
 #include "common/owned.h"
 #include "place_private.h"
 
-const struct place_policy PLACE_POLICIES[] = {
-	{ "none", "nothing", "nobody sums on the way", place_none },
-	{ "tapina", "distances, bytes", "one node a job; the largest job first; nodes are shared",
-	  place_tapina },
-	{ "tapina-mg", "distances, bytes", "one node a job, by a matching of jobs and nodes",
-	  place_tapina_mg },
-	{ "random", "distances, bytes", "one of k random nodes a job, the nearest that has room",
-	  place_random },
-	{ "tor", "distances, bytes", "the same with the first k tops of rack", place_tor },
-	{ "k-median", "distances, bytes", "the same with k nodes that are near to all jobs",
-	  place_k_median },
-	{ "soar", "distances, bytes", "trees of least bytes times links, one job after another",
-	  place_soar },
-	{ "traffic", "loads, distances, jobs", "trees by all that a decision costs",
-	  place_traffic },
-	{ "online", "loads, distances, jobs", "as traffic, but who runs moves only if that pays",
-	  place_online },
-	{ "least", "loads, distances, jobs", "the least cost of all trees: for small cases",
-	  place_least },
-	{ "exact", "distances, bytes", "one node a job, the least bytes times links: small cases",
-	  place_exact },
-};
-
-const unsigned int PLACE_POLICIES_COUNT = sizeof(PLACE_POLICIES) / sizeof(*PLACE_POLICIES);
-
-const struct place_policy *place_policy_find(const char *name)
-{
-	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT; i++)
-		if (strcmp(PLACE_POLICIES[i].name, name) == 0)
-			return &PLACE_POLICIES[i];
-	return NULL;
-}
-
-int place_none(const struct place_problem *p, struct place_tree *ret)
-{
-	for (uint32_t j = 0; j < p->jobs; j++)
-		ret[j].nodes = 0;
-	return 0;
-}
-
 /* --- is it sound? ---------------------------------------------------------------------------- */
 
 static bool is_amount(double value) { return isfinite(value) && value >= 0; }
@@ -194,47 +154,6 @@ int place_allowed(const struct place_problem *p, const struct place_tree *tree)
 			return -ENOSPC;
 		place_room_take(&room, j, &tree[j]);
 	}
-	return 0;
-}
-
-/* --- to decide ------------------------------------------------------------------------------- */
-
-/* Takes away the trees that do not fit, and says how many; -EINVAL: a policy has made no tree. */
-static int keep_what_fits(struct place_room *room, struct place_tree *tree)
-{
-	int without = 0;
-
-	for (uint32_t j = 0; j < room->p->jobs; j++) {
-		if (!place_is_tree(room->p, &room->p->job[j], &tree[j]))
-			return -EINVAL;
-		if (!place_room_fits(room, j, &tree[j])) {
-			tree[j].nodes = 0;
-			without++;
-		}
-		place_room_take(room, j, &tree[j]);
-	}
-	return without;
-}
-
-int place_decide(const struct place_policy *policy, const struct place_problem *p,
-		 struct place_tree *ret, unsigned int *ret_without)
-{
-	_cleanup_(place_room_close) struct place_room room = { 0 };
-	_cleanup_(freep) struct place_tree *tree = calloc(p->jobs + 1, sizeof(*tree));
-	int r = place_check(p);
-
-	if (!tree)
-		return -ENOMEM;
-	if (r == 0)
-		r = place_room_open(p, &room);
-	if (r == 0)
-		r = policy->decide(p, tree);
-	if (r == 0)
-		r = keep_what_fits(&room, tree);
-	if (r < 0)
-		return r;
-	memcpy(ret, tree, p->jobs * sizeof(*ret));
-	*ret_without = r;
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where the sums of jobs are made: for each job a tree of nodes, or none. A policy is one file and
- * one line of PLACE_POLICIES (place.c). Pure.
+ * one line of PLACE_POLICIES (place_policies.c). Pure.
  *
  * What a tree means: each worker sends to whichever is the fewest links away, a node of its job's
  * tree or the job's root; of equals the first node, and the root last. Each node sends one sum to
