@@ -106,7 +106,7 @@ int results_topology(const struct core *c, const struct sharing *s, json_t **ret
 			       "this node is in no cluster: give it a name at cluster.node in %s, "
 			       "and restart tallyd",
 			       core_path(c));
-	r = picture_draw(sharing_picture(s), &d);
+	r = drawing_make(sharing_picture(s), &d);
 	if (r < 0)
 		return r;
 	machines = json_array();

@@ -358,7 +358,7 @@ static void work_close(struct work *w)
 	free(w->mac);
 }
 
-int picture_draw(const struct picture *p, struct drawing *ret)
+int drawing_make(const struct picture *p, struct drawing *ret)
 {
 	struct drawing d = { 0 };
 	struct work w = { .picture = p, .out = &d };

@@ -62,7 +62,7 @@ struct drawing {
 };
 
 /* *ret is the caller's, for drawing_close(). -ENOMEM. */
-int picture_draw(const struct picture *p, struct drawing *ret);
+int drawing_make(const struct picture *p, struct drawing *ret);
 void drawing_close(struct drawing *d);
 
 /* The machine that has this address; -1: there is none. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/keys_json.h"
 #include "agent/core/tenant_keys.h"
 #include "common/owned.h"
+#include "wanted.h"
 
 enum {
 	SMALL_PART = 20, /* one in so many */
@@ -20,24 +20,9 @@ enum {
 #define JOB(member) KEY_MEMBER(struct report_job, member)
 #define NODE(member) KEY_MEMBER(struct report, member)
 
-static bool text_parse(const struct key *key, const char *text, void *member)
-{
-	for (const char *c = text; *c; c++)
-		if (*c < ' ' || *c > '~')
-			return false;
-	return snprintf(member, key->size, "%s", text) < (int)key->size;
-}
-
-static void text_print(const struct key *key, const void *member, char *text, size_t size)
-{
-	snprintf(text, size, "%s", (const char *)member);
-}
-
-static const struct key_type key_words = { text_parse, text_print, .allowed = "a short text" };
-
 static const struct key port_rows[] = {
 	{ "name", &key_port, PORT(name), .needed = true, .meaning = "Of the interface." },
-	{ "mac", &key_words, PORT(mac), .meaning = "Its address on the link." },
+	{ "mac", &wanted_words, PORT(mac), .meaning = "Its address on the link." },
 	{ "up", &key_bool, PORT(up), .initial = "false",
 	  .meaning = "Is it up, with somebody at the other end?" },
 	{ "rate_mbps", &key_number, PORT(rate_mbps), .max = UINT32_MAX,
@@ -63,7 +48,7 @@ static const struct key host_rows[] = {
 	{ "port", &key_port, HOST(port), .needed = true, .meaning = "A port of this node." },
 	{ "address", &key_address, HOST(address), .needed = true,
 	  .meaning = "A neighbour there, as the kernel knows it." },
-	{ "mac", &key_words, HOST(mac), .meaning = "Where its frames go." },
+	{ "mac", &wanted_words, HOST(mac), .meaning = "Where its frames go." },
 };
 
 static const struct key job_rows[] = {
@@ -89,7 +74,7 @@ static const struct key job_rows[] = {
 
 static const struct key rows[] = {
 	{ "node", &key_name, NODE(node), .needed = true, .meaning = "What the cluster calls it." },
-	{ "version", &key_words, NODE(version), .meaning = "Of its tallyd." },
+	{ "version", &wanted_words, NODE(version), .meaning = "Of its tallyd." },
 	{ "cordoned", &key_bool, NODE(cordoned), .initial = "false",
 	  .meaning = "Does no new run begin there?" },
 	{ "slots", &key_number, NODE(slots), .max = UINT32_MAX,
@@ -112,33 +97,13 @@ static const struct key rows[] = {
 
 const struct keys report_keys = KEYS(rows);
 
-char *report_print(const struct report *r)
-{
-	_cleanup_(json_freep) json_t *all = keys_json_make(&report_keys, r);
-
-	return all ? json_dumps(all, JSON_COMPACT) : NULL;
-}
+char *report_print(const struct report *r) { return wanted_print(&report_keys, r); }
 
 int report_parse(const char *text, struct report **ret, struct why *why)
 {
-	static const struct keys_style style = { .number = "a whole number",
-						 .missing = "the key '%s' is needed",
-						 .tolerant = true };
-	struct reading reading = { &style, "report", NULL, why->text, sizeof(why->text) };
 	_cleanup_(freep) struct report *report = calloc(1, sizeof(*report));
-	_cleanup_(json_freep) json_t *all = NULL;
-	_cleanup_(value_freep) struct value *tree = NULL;
-	json_error_t error;
-	int r = report ? keys_json_parse(text, strlen(text), &all, &error) : -ENOMEM;
+	int r = report ? wanted_parse(&report_keys, text, report, why) : -ENOMEM;
 
-	if (r == -EINVAL)
-		return why_say(why, r, "%s", error.text);
-	if (r == 0)
-		r = keys_json_tree(all, &tree);
-	if (r < 0)
-		return r;
-	keys_default(&report_keys, report);
-	r = keys_take_root(&reading, tree, &report_keys, report, NULL);
 	if (r == 0)
 		*ret = TAKE_PTR(report);
 	return r;

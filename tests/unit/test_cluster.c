@@ -292,7 +292,7 @@ static void two_nodes_and_a_host_each(void **state)
 	near(b, "down", "n0", "up");
 	put(&p, b);
 	put(&p, a);
-	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(drawing_make(&p, &d), 0);
 	assert_int_equal(d.machines, 4);
 	assert_int_equal(d.cables, 3);
 	c = cable_between(&d, "n0", "n1");
@@ -324,7 +324,7 @@ static void what_one_end_says_alone_does_not_count(void **state)
 	near(b, "y", "n0", "other");
 	put(&p, a);
 	put(&p, b);
-	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(drawing_make(&p, &d), 0);
 	assert_int_equal(d.cables, 0);
 }
 
@@ -346,7 +346,7 @@ static void where_more_than_two_meet_is_a_switch(void **state)
 	host(b, "y", "10.0.0.1", "02:00:00:00:00:01");
 	put(&p, a);
 	put(&p, b);
-	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(drawing_make(&p, &d), 0);
 	assert_int_equal(d.machines, 4);
 	assert_int_equal(d.machine[machine_named(&d, "n0.x")].kind, PICTURE_SWITCH);
 	assert_int_equal(cable_between(&d, "n0", "n0.x")->rate_mbps, 100);
@@ -364,7 +364,7 @@ static void ports_that_are_down_have_no_link(void **state)
 	port(a, "x", 100)->up = false;
 	host(a, "x", "10.0.0.1", "02:00:00:00:00:01");
 	put(&p, a);
-	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(drawing_make(&p, &d), 0);
 	assert_int_equal(d.machines, 1);
 	assert_int_equal(d.cables, 0);
 }
@@ -382,7 +382,7 @@ static void a_node_is_no_host_by_its_mac_either(void **state)
 	snprintf(b->port[0].mac, sizeof(b->port[0].mac), "02:00:00:00:00:09");
 	put(&p, a);
 	put(&p, b);
-	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(drawing_make(&p, &d), 0);
 	assert_int_equal(d.cables, 0);
 }
 
@@ -396,7 +396,7 @@ static void names_are_what_simulators_take(void **state)
 
 	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
 		put(&p, report_of(name[i], "10.77.0.1"));
-	assert_int_equal(picture_draw(&p, &d), 0);
+	assert_int_equal(drawing_make(&p, &d), 0);
 	for (unsigned int i = 0; i < d.machines; i++) {
 		assert_null(strchr(d.machine[i].name, '-'));
 		for (unsigned int j = 0; j < i; j++)

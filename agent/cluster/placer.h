@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where the root of a job shall be: the policies of the simulator (agent/policy/place.h), on the
+ * picture that live reports make. Pure.
+ */
+#ifndef TALLY_CLUSTER_PLACER_H
+#define TALLY_CLUSTER_PLACER_H
+
+#include "picture.h"
+#include "wanted.h"
+
+/* A job that is in the network, or shall be. */
+struct placer_job {
+	const struct wanted_job *job;
+	const struct wanted_worker *worker; /* [workers]: where they are, and by whose agent that
+					     * is known: for those that the picture lacks */
+	unsigned int workers;
+	const char *root; /* the node that it has now; NULL: none */
+	uint64_t chunks_per_second; /* that its root sums now */
+	const char *const *refused; /* [refusals]: nodes that it cannot have */
+	unsigned int refusals;
+};
+
+enum {
+	PLACER_JOBS_MAX = 1024,
+};
+
+/*
+ * Where job[which], which has workers and no root, shall have its root, while all others stay where
+ * they are: the node that costs least, by loads that are forecast, without those of these jobs
+ * themselves. *ret with what was weighed. -EHOSTUNREACH: no node that may have it is reached by all
+ * workers, and why; -E2BIG; -ENOMEM.
+ */
+int placer_place(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		 unsigned int which, struct wanted_place *ret, struct why *why);
+
+#endif

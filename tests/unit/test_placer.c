@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Where roots are placed by live reports: agent/cluster/placer.h. And the texts of what is wanted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/cluster/placer.h"
+#include "common/address.h"
+#include "common/owned.h"
+
+/*
+ * A square, with a host at each corner, 10.0.N.1 at node nN:
+ *
+ *	n0 ── n1
+ *	│      │      each cable 100 Mbit/s
+ *	n2 ── n3
+ */
+enum {
+	NODES = 4,
+};
+
+static const unsigned int cables[][2] = { { 0, 1 }, { 0, 2 }, { 1, 3 }, { 2, 3 } };
+
+struct world {
+	struct picture picture;
+	struct wanted_job job[3];
+	struct wanted_worker worker[3][4];
+	struct placer_job is[3];
+	unsigned int jobs;
+};
+
+static struct sockaddr_storage address(const char *text)
+{
+	struct sockaddr_storage a;
+
+	assert_int_equal(address_parse(text, 31249, &a), 0);
+	return a;
+}
+
+static struct report *report(const struct world *w, unsigned int node)
+{
+	return w->picture.report[node];
+}
+
+static struct report_port *port(struct report *r, unsigned int to)
+{
+	for (unsigned int i = 0; i < r->ports; i++)
+		if (r->port[i].name[1] == (char)('0' + to))
+			return &r->port[i];
+	fail_msg("no port to n%u", to);
+	return NULL;
+}
+
+static void port_add(struct report *r, const char *name)
+{
+	struct report_port *p = &r->port[r->ports++];
+
+	memccpy(p->name, name, '\0', sizeof(p->name));
+	p->up = true;
+	p->rate_mbps = 100;
+}
+
+static void near_add(struct report *r, unsigned int to)
+{
+	struct report_near *n = &r->near[r->nears++];
+
+	memcpy(n->port, (char[]){ 'p', (char)('0' + to), '\0' }, 3);
+	port_add(r, n->port);
+	snprintf(n->node, sizeof(n->node), "n%u", to);
+	memcpy(n->at, (char[]){ 'p', r->node[1], '\0' }, 3);
+}
+
+static struct world square(void)
+{
+	struct world w = { .jobs = 0 };
+	char text[32];
+
+	for (unsigned int i = 0; i < NODES; i++) {
+		struct report *r = calloc(1, sizeof(*r));
+
+		assert_non_null(r);
+		snprintf(r->node, sizeof(r->node), "n%u", i);
+		snprintf(text, sizeof(text), "10.77.0.%u", i + 1);
+		r->slots = 1024;
+		r->service[r->services++] = r->address[r->addresses++] = address(text);
+		port_add(r, "host");
+		snprintf(text, sizeof(text), "10.0.%u.1", i);
+		snprintf(r->host[r->hosts].port, IF_NAMESIZE, "host");
+		r->host[r->hosts++].address = address(text);
+		for (size_t c = 0; c < sizeof(cables) / sizeof(*cables); c++)
+			for (unsigned int end = 0; end < 2; end++)
+				if (cables[c][end] == i)
+					near_add(r, cables[c][!end]);
+		assert_int_equal(picture_put(&w.picture, r), 0);
+	}
+	return w;
+}
+
+/* With a worker at each of these nodes, as "013". */
+static void job_add(struct world *w, const char *nodes, const char *root)
+{
+	const unsigned int i = w->jobs++;
+	struct wanted_job *j = &w->job[i];
+	struct placer_job *is = &w->is[i];
+
+	*j = (struct wanted_job){ .birth = 7 + i, .window = 128, .payload_bytes = 1408 };
+	snprintf(j->name, sizeof(j->name), "j%u", i);
+	*is = (struct placer_job){ .job = j, .worker = w->worker[i], .root = root };
+	for (; *nodes; nodes++) {
+		struct wanted_worker *worker = &w->worker[i][is->workers++];
+		char text[32];
+
+		snprintf(text, sizeof(text), "10.0.%c.1:40000", *nodes);
+		assert_int_equal(address_parse(text, 0, &worker->address), 0);
+		snprintf(worker->node, sizeof(worker->node), "n%c", *nodes);
+	}
+	j->workers = is->workers;
+}
+
+static const char *root_of(struct world *w, unsigned int which)
+{
+	static struct wanted_place place;
+	struct why why = { "" };
+	int r = placer_place(&w->picture, w->is, w->jobs, which, &place, &why);
+
+	if (r < 0)
+		fail_msg("%s: %s", strerror(-r), why.text);
+	assert_int_equal(place.birth, w->job[which].birth);
+	assert_int_equal(place.workers, w->job[which].workers);
+	assert_true(place.weighs > 0);
+	assert_string_equal(place.weighed[0].node, place.root);
+	return place.root;
+}
+
+/* Two at n1, n1, and one at n3: the middle is where most of them are. */
+static void a_root_is_near_its_workers(void **state)
+{
+	struct world w = square();
+
+	job_add(&w, "113", NULL);
+	job_add(&w, "222", NULL);
+	assert_string_equal(root_of(&w, 0), "n1");
+	assert_string_equal(root_of(&w, 1), "n2");
+	picture_close(&w.picture);
+}
+
+/* n0's and n3's workers meet at n1 or n2, which are equally near: whichever has less traffic. */
+static void a_root_keeps_away_from_traffic(void **state)
+{
+	struct world w = square();
+
+	job_add(&w, "03", NULL);
+	for (unsigned int busy = 1; busy <= 2; busy++) {
+		struct report_port *p = port(report(&w, busy), 3);
+
+		p->transmit_forecast = 11000000;
+		p->receive_forecast = 11000000;
+		port(report(&w, busy), 0)->receive_forecast = 11000000;
+		port(report(&w, busy), 0)->transmit_forecast = 11000000;
+		assert_string_not_equal(root_of(&w, 0), busy == 1 ? "n1" : "n2");
+		p->transmit_forecast = p->receive_forecast = 0;
+		port(report(&w, busy), 0)->receive_forecast = 0;
+		port(report(&w, busy), 0)->transmit_forecast = 0;
+	}
+	picture_close(&w.picture);
+}
+
+static void who_is_cordoned_or_has_refused_is_no_root(void **state)
+{
+	static const char *const refused[] = { "n1" };
+	struct world w = square();
+	struct wanted_place place;
+	struct why why;
+
+	job_add(&w, "11", NULL);
+	assert_string_equal(root_of(&w, 0), "n1");
+	report(&w, 1)->cordoned = true;
+	assert_string_not_equal(root_of(&w, 0), "n1");
+	report(&w, 1)->cordoned = false;
+	w.is[0].refused = refused;
+	w.is[0].refusals = 1;
+	assert_string_not_equal(root_of(&w, 0), "n1");
+	for (unsigned int i = 0; i < NODES; i++)
+		report(&w, i)->cordoned = true;
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &place, &why), -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, "cordoned"));
+	picture_close(&w.picture);
+}
+
+/* 256 slots for a window of 128. Where nobody has as many, software sums, as near as before. */
+static void who_has_no_slots_is_no_root_if_others_have(void **state)
+{
+	struct world w = square();
+
+	job_add(&w, "11", NULL);
+	job_add(&w, "11", "n1");
+	report(&w, 1)->slots = 256 + 255;
+	assert_string_not_equal(root_of(&w, 0), "n1");
+	report(&w, 1)->slots = 256 + 256;
+	assert_string_equal(root_of(&w, 0), "n1");
+	for (unsigned int i = 0; i < NODES; i++)
+		report(&w, i)->slots = 255;
+	assert_string_equal(root_of(&w, 0), "n1");
+	picture_close(&w.picture);
+}
+
+/* What a job itself sends is no load that others should keep away from, twice. */
+static void the_load_of_jobs_is_not_that_of_others(void **state)
+{
+	struct world w = square();
+	struct wanted_place mine, others;
+	struct why why;
+
+	job_add(&w, "03", NULL);
+	job_add(&w, "03", "n1");
+	port(report(&w, 0), 1)->transmit_forecast = 6000000;
+	port(report(&w, 0), 1)->receive_forecast = 6000000;
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &others, &why), 0);
+	w.is[1].chunks_per_second = 4000; /* of 1,500 bytes: all of that load */
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &mine, &why), 0);
+	assert_true(atof(mine.weighed[0].use) < atof(others.weighed[0].use) ||
+		    atof(mine.weighed[0].total) < atof(others.weighed[0].total));
+	picture_close(&w.picture);
+}
+
+/* Nobody's neighbour, as behind a router that runs no agent: as near as the agent it came to. */
+static void a_worker_that_nobody_sees_is_where_it_joined(void **state)
+{
+	struct world w = square();
+
+	job_add(&w, "33", NULL);
+	w.worker[0][0].address = address("10.99.0.1");
+	w.worker[0][1].address = address("10.99.0.2");
+	assert_string_equal(root_of(&w, 0), "n3");
+	picture_close(&w.picture);
+}
+
+static void a_worker_that_is_nowhere_is_said(void **state)
+{
+	struct world w = square();
+	struct wanted_place place;
+	struct why why;
+
+	job_add(&w, "3", NULL);
+	w.worker[0][0].address = address("10.99.0.1");
+	snprintf(w.worker[0][0].node, NAME_BYTES, "n9");
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &place, &why), -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, "not in the picture"));
+	picture_close(&w.picture);
+}
+
+/* --- texts ----------------------------------------------------------------------------------- */
+
+static void what_is_wanted_comes_as_it_went(void **state)
+{
+	struct wanted_job job = { "train", "red", "5b1f", 9, 0xfeedface, 4, 128, 1408, true, true };
+	struct wanted_place place = {
+		.birth = 8, .root = "n1", .why = "because", .workers = 1, .weighs = 1
+	};
+	struct wanted_job job_back = { 0 };
+	struct wanted_place place_back = { 0 };
+	_cleanup_(freep) char *text = wanted_print(&wanted_job_keys, &job);
+	_cleanup_(freep) char *place_text = NULL;
+	struct why why;
+
+	assert_int_equal(wanted_parse(&wanted_job_keys, text, &job_back, &why), 0);
+	assert_memory_equal(&job, &job_back, sizeof(job));
+	place.address = address("10.77.0.2");
+	assert_int_equal(address_parse("10.0.1.1:40000", 0, &place.worker[0]), 0);
+	place.weighed[0] = (struct wanted_weighed){ "n1", "0.5", "0.1", "0.2", "0.2" };
+	place_text = wanted_print(&wanted_place_keys, &place);
+	assert_int_equal(wanted_parse(&wanted_place_keys, place_text, &place_back, &why), 0);
+	assert_memory_equal(&place, &place_back, sizeof(place));
+}
+
+/* An error's words go to a log. */
+static void what_is_wrong_is_said_without_the_token(void **state)
+{
+	struct wanted_job job = { 0 };
+	struct why why = { "" };
+
+	assert_int_equal(wanted_parse(&wanted_job_keys,
+				      "{\"name\": \"train\", \"tenant\": \"a\", "
+				      "\"token\": \"top secret!\", \"id\": 1}",
+				      &job, &why),
+			 -EINVAL);
+	assert_null(strstr(why.text, "secret!"));
+	assert_non_null(strstr(why.text, "token"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_root_is_near_its_workers),
+		cmocka_unit_test(a_root_keeps_away_from_traffic),
+		cmocka_unit_test(who_is_cordoned_or_has_refused_is_no_root),
+		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
+		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
+		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
+		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
+		cmocka_unit_test(what_is_wanted_comes_as_it_went),
+		cmocka_unit_test(what_is_wrong_is_said_without_the_token),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
