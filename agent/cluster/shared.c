@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "shared.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+
+/* --- jobs by name ---------------------------------------------------------------------------- */
+
+static unsigned int place_of(const struct shared *s, const char *name)
+{
+	unsigned int low = 0, high = s->jobs;
+
+	while (low < high) {
+		const unsigned int middle = (low + high) / 2;
+
+		if (strcmp(s->job[middle]->name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct shared_job *find(const struct shared *s, const char *name)
+{
+	const unsigned int at = place_of(s, name);
+
+	return at < s->jobs && !strcmp(s->job[at]->name, name) ? s->job[at] : NULL;
+}
+
+static void job_free(struct shared_job *j)
+{
+	explicit_bzero(&j->job, sizeof(j->job));
+	free(j->worker);
+	free(j->refused);
+	free(j);
+}
+
+/* Keys of a job may come before the job itself. */
+static int find_or_add(struct shared *s, const char *name, struct shared_job **ret)
+{
+	const unsigned int at = place_of(s, name);
+	struct shared_job **more, *fresh;
+
+	*ret = find(s, name);
+	if (*ret)
+		return 0;
+	if (s->jobs == SHARED_JOBS_MAX)
+		return -E2BIG;
+	fresh = calloc(1, sizeof(*fresh));
+	more = fresh ? reallocarray(s->job, s->jobs + 1, sizeof(*more)) : NULL;
+	if (!more) {
+		free(fresh);
+		return -ENOMEM;
+	}
+	s->job = more;
+	memmove(more + at + 1, more + at, (s->jobs - at) * sizeof(*more));
+	more[at] = *ret = fresh;
+	s->jobs++;
+	snprintf(fresh->name, sizeof(fresh->name), "%s", name);
+	return 0;
+}
+
+static void drop_if_empty(struct shared *s, const char *name)
+{
+	const unsigned int at = place_of(s, name);
+	struct shared_job *j = find(s, name);
+
+	if (!j || j->revision || j->place_revision || j->workers || j->refusals)
+		return;
+	job_free(j);
+	s->jobs--;
+	memmove(s->job + at, s->job + at + 1, (s->jobs - at) * sizeof(*s->job));
+}
+
+void shared_close(struct shared *s)
+{
+	for (unsigned int i = 0; i < s->jobs; i++)
+		job_free(s->job[i]);
+	free(s->job);
+	*s = (struct shared){ 0 };
+}
+
+const struct shared_job *shared_find(const struct shared *s, const char *name)
+{
+	const struct shared_job *j = find(s, name);
+
+	return j && j->revision ? j : NULL;
+}
+
+bool shared_is_placed(const struct shared_job *j)
+{
+	return j->revision && j->place_revision && j->place.birth == j->job.birth;
+}
+
+/* --- keys ------------------------------------------------------------------------------------ */
+
+static int take_job(struct shared_job *j, const char *rest, const char *value, uint64_t revision,
+		    struct why *why)
+{
+	int r = 0;
+
+	explicit_bzero(&j->job, sizeof(j->job));
+	j->revision = 0;
+	if (value)
+		r = wanted_parse(&wanted_job_keys, value, &j->job, why);
+	if (r == 0 && value && strcmp(j->job.name, j->name) != 0)
+		r = why_say(why, -EINVAL, "it says that it is job %s", j->job.name);
+	if (r == 0 && value)
+		j->revision = revision;
+	return r;
+}
+
+static int take_place(struct shared_job *j, const char *rest, const char *value, uint64_t revision,
+		      struct why *why)
+{
+	int r = 0;
+
+	j->place = (struct wanted_place){ 0 };
+	j->place_revision = 0;
+	if (value)
+		r = wanted_parse(&wanted_place_keys, value, &j->place, why);
+	if (r == 0 && value)
+		j->place_revision = revision;
+	return r;
+}
+
+static unsigned int worker_place(const struct shared_job *j, const char *id)
+{
+	unsigned int at = 0;
+
+	while (at < j->workers && strcmp(j->worker[at].id, id) != 0)
+		at++;
+	return at;
+}
+
+static int take_worker(struct shared_job *j, const char *rest, const char *value, uint64_t revision,
+		       struct why *why)
+{
+	const unsigned int at = worker_place(j, rest);
+	struct shared_worker w = { .id = "" }, *more;
+	int r = 0;
+
+	if (strlen(rest) >= sizeof(w.id))
+		return why_say(why, -EINVAL, "its name is too long");
+	snprintf(w.id, sizeof(w.id), "%s", rest);
+	if (value)
+		r = wanted_parse(&wanted_worker_keys, value, &w.is, why);
+	if (!value || r < 0) {
+		if (at < j->workers)
+			j->worker[at] = j->worker[--j->workers];
+		return r;
+	}
+	if (at == j->workers) {
+		more = reallocarray(j->worker, at + 1, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		j->worker = more;
+		j->workers++;
+	}
+	j->worker[at] = w;
+	return 0;
+}
+
+static int take_refusal(struct shared_job *j, const char *rest, const char *value,
+			uint64_t revision, struct why *why)
+{
+	unsigned int at = 0;
+	void *more;
+
+	if (strlen(rest) >= sizeof(*j->refused))
+		return why_say(why, -EINVAL, "its name is too long");
+	while (at < j->refusals && strcmp(j->refused[at], rest) != 0)
+		at++;
+	if (!value) {
+		if (at < j->refusals)
+			memcpy(j->refused[at], j->refused[--j->refusals], sizeof(*j->refused));
+		return 0;
+	}
+	if (at < j->refusals)
+		return 0;
+	more = reallocarray(j->refused, at + 1, sizeof(*j->refused));
+	if (!more)
+		return -ENOMEM;
+	j->refused = more;
+	snprintf(j->refused[j->refusals++], sizeof(*j->refused), "%s", rest);
+	return 0;
+}
+
+static const struct {
+	const char *prefix;
+	int (*take)(struct shared_job *j, const char *rest, const char *value, uint64_t revision,
+		    struct why *why);
+	bool has_rest; /* behind the job's name, and a slash */
+} kinds[] = {
+	{ WANTED_JOBS, take_job, false },
+	{ WANTED_PLACES, take_place, false },
+	{ WANTED_WORKERS, take_worker, true },
+	{ WANTED_REFUSALS, take_refusal, true },
+};
+
+static int take(struct shared *s, unsigned int kind, const char *names, const char *value,
+		uint64_t revision, struct why *why)
+{
+	const char *slash = strchr(names, '/');
+	const size_t length = slash ? (size_t)(slash - names) : strlen(names);
+	char name[NAME_BYTES];
+	struct shared_job *j;
+	int r;
+
+	if (length >= sizeof(name) || !slash == kinds[kind].has_rest)
+		return why_say(why, -EINVAL, "it is not of the name of a job");
+	memcpy(name, names, length);
+	name[length] = '\0';
+	if (!name_is_valid(name))
+		return why_say(why, -EINVAL, "it is not of the name of a job");
+	r = find_or_add(s, name, &j);
+	if (r < 0)
+		return r;
+	r = kinds[kind].take(j, slash ? slash + 1 : "", value, revision, why);
+	drop_if_empty(s, name);
+	return r;
+}
+
+int shared_take(struct shared *s, const char *key, const char *value, uint64_t revision,
+		struct why *why)
+{
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)))
+			return take(s, i, key + strlen(kinds[i].prefix), value, revision, why);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All that is wanted of a cluster, as the store's keys say it (wanted.h): jobs, where they are
+ * placed, who waits for that, and which nodes have refused. A mirror by jobs. Pure.
+ */
+#ifndef TALLY_CLUSTER_SHARED_H
+#define TALLY_CLUSTER_SHARED_H
+
+#include "wanted.h"
+
+enum {
+	SHARED_JOBS_MAX = 1024,
+	SHARED_KEY_BYTES = 256, /* of the store */
+};
+
+struct shared_worker {
+	char id[NAME_BYTES + 24]; /* NODE/NUMBER */
+	struct wanted_worker is;
+};
+
+struct shared_job {
+	char name[NAME_BYTES];
+	uint64_t revision; /* of the job's key; 0: the job is not wanted (any more) */
+	struct wanted_job job;
+	uint64_t place_revision; /* the same of its place */
+	struct wanted_place place;
+	unsigned int workers, refusals;
+	struct shared_worker *worker; /* who waits */
+	char (*refused)[NAME_BYTES]; /* nodes */
+};
+
+/* Zeros: nothing is wanted. For shared_close(). */
+struct shared {
+	struct shared_job **job; /* by name */
+	unsigned int jobs;
+};
+
+void shared_close(struct shared *s);
+
+/*
+ * A key has this value, or NULL: it is not there. Keys of other things are left alone. -EINVAL: it
+ * is not understood, and why: then it is as if it was not there; -E2BIG: more jobs than
+ * SHARED_JOBS_MAX; -ENOMEM.
+ */
+int shared_take(struct shared *s, const char *key, const char *value, uint64_t revision,
+		struct why *why);
+
+/* That is wanted; or NULL. */
+const struct shared_job *shared_find(const struct shared *s, const char *name);
+
+/* Has it a place, and is that this job's, and not that of an earlier one of its name? */
+bool shared_is_placed(const struct shared_job *j);
+
+#endif

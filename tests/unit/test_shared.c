@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What is wanted of a cluster, key by key: agent/cluster/shared.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/cluster/shared.h"
+#include "common/owned.h"
+
+#define JOB(name, birth)                                                                     \
+	"{\"name\": \"" name "\", \"tenant\": \"default\", \"token\": \"5b1f\", \"id\": 7, " \
+	"\"birth\": \"" birth "\", \"workers\": 2, \"window\": 128}"
+#define PLACE(birth, root) \
+	"{\"birth\": \"" birth "\", \"root\": \"" root "\", \"address\": \"10.77.0.1\"}"
+#define WORKER "{\"node\": \"n0\", \"address\": \"10.0.0.1:40000\"}"
+#define BIRTH "00000000feedface"
+#define LATER "00000000feedfacf"
+
+static struct why why;
+
+static void take(struct shared *s, const char *key, const char *value, uint64_t revision)
+{
+	int r = shared_take(s, key, value, revision, &why);
+
+	if (r < 0)
+		fail_msg("%s: %s", key, why.text);
+}
+
+static void refused(struct shared *s, const char *key, const char *value, const char *says)
+{
+	assert_int_equal(shared_take(s, key, value, 9, &why), -EINVAL);
+	if (!strstr(why.text, says))
+		fail_msg("%s: %s", key, why.text);
+}
+
+static void a_job_gets_its_place_and_loses_it(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	const struct shared_job *j;
+
+	take(&s, "job/train", JOB("train", BIRTH), 3);
+	j = shared_find(&s, "train");
+	assert_non_null(j);
+	assert_int_equal(j->revision, 3);
+	assert_int_equal(j->job.workers, 2);
+	assert_false(shared_is_placed(j));
+	take(&s, "place/train", PLACE(BIRTH, "n1"), 4);
+	assert_true(shared_is_placed(shared_find(&s, "train")));
+	take(&s, "place/train", NULL, 0);
+	assert_false(shared_is_placed(shared_find(&s, "train")));
+	take(&s, "job/train", NULL, 0);
+	assert_null(shared_find(&s, "train"));
+	assert_int_equal(s.jobs, 0);
+}
+
+/* Keys come in any order, and a place may be older than its job. */
+static void the_place_of_an_earlier_job_is_none(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+
+	take(&s, "place/train", PLACE(BIRTH, "n1"), 4);
+	assert_null(shared_find(&s, "train"));
+	take(&s, "job/train", JOB("train", LATER), 5);
+	assert_false(shared_is_placed(shared_find(&s, "train")));
+	take(&s, "place/train", PLACE(LATER, "n2"), 6);
+	assert_true(shared_is_placed(shared_find(&s, "train")));
+	assert_string_equal(shared_find(&s, "train")->place.root, "n2");
+}
+
+static void workers_and_refusals_come_and_go(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	const struct shared_job *j;
+
+	take(&s, "job/train", JOB("train", BIRTH), 3);
+	take(&s, "worker/train/n0/1", WORKER, 4);
+	take(&s, "worker/train/n0/2", WORKER, 5);
+	take(&s, "worker/train/n0/1", WORKER, 6); /* once more is the same one */
+	take(&s, "refusal/train/n3", "no slots", 7);
+	take(&s, "refusal/train/n3", "still none", 8);
+	j = shared_find(&s, "train");
+	assert_int_equal(j->workers, 2);
+	assert_int_equal(j->refusals, 1);
+	assert_string_equal(j->refused[0], "n3");
+	take(&s, "worker/train/n0/1", NULL, 0);
+	take(&s, "worker/train/n0/7", NULL, 0);
+	take(&s, "refusal/train/n3", NULL, 0);
+	assert_int_equal(j->workers, 1);
+	assert_string_equal(j->worker[0].id, "n0/2");
+	assert_int_equal(j->refusals, 0);
+}
+
+static void jobs_do_not_get_mixed_up(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	char key[64], value[256];
+
+	for (unsigned int i = 0; i < 100; i++) { /* not in the order of their names */
+		snprintf(key, sizeof(key), "job/j%02u", i * 37 % 100);
+		snprintf(value, sizeof(value), JOB("j%02u", BIRTH), i * 37 % 100);
+		take(&s, key, value, 1 + i * 37 % 100);
+	}
+	assert_int_equal(s.jobs, 100);
+	for (unsigned int i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "j%02u", i);
+		assert_int_equal(shared_find(&s, key)->revision, 1 + i);
+	}
+}
+
+/* Who writes nonsense loses that key, and nothing else. */
+static void what_is_not_understood_is_not_there(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+
+	take(&s, "job/train", JOB("train", BIRTH), 3);
+	refused(&s, "job/train", "{}", "name");
+	assert_null(shared_find(&s, "train"));
+	refused(&s, "job/train", JOB("other", BIRTH), "it says that it is job other");
+	refused(&s, "job/../x", JOB("train", BIRTH), "not of the name of a job");
+	refused(&s, "job/", JOB("train", BIRTH), "not of the name of a job");
+	refused(&s, "worker/train", WORKER, "not of the name of a job");
+	refused(&s, "place/train/n0", PLACE(BIRTH, "n0"), "not of the name of a job");
+	refused(&s, "worker/train/n0/1", "{\"node\": \"n0\"}", "address");
+	refused(&s, "place/train", PLACE(BIRTH, "n/0"), "root");
+	assert_int_equal(shared_take(&s, "report/n0", "anything", 9, &why), 0);
+	assert_int_equal(s.jobs, 0);
+}
+
+static void there_is_a_limit_of_jobs(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	char key[64];
+
+	for (unsigned int i = 0; i < SHARED_JOBS_MAX; i++) {
+		snprintf(key, sizeof(key), "worker/j%u/n0/1", i);
+		take(&s, key, WORKER, 1);
+	}
+	assert_int_equal(shared_take(&s, "job/train", JOB("train", BIRTH), 3, &why), -E2BIG);
+	take(&s, "worker/j7/n0/1", NULL, 0);
+	take(&s, "job/train", JOB("train", BIRTH), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_job_gets_its_place_and_loses_it),
+		cmocka_unit_test(the_place_of_an_earlier_job_is_none),
+		cmocka_unit_test(workers_and_refusals_come_and_go),
+		cmocka_unit_test(jobs_do_not_get_mixed_up),
+		cmocka_unit_test(what_is_not_understood_is_not_there),
+		cmocka_unit_test(there_is_a_limit_of_jobs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
