@@ -9,6 +9,7 @@
 #include "agent/edge/stream.h"
 #include "common/clock.h"
 #include "control.h"
+#include "placing.h"
 #include "results.h"
 #include "rights.h"
 #include "tracing.h"
@@ -68,6 +69,52 @@ static int group_check(const struct request *q, struct why *why)
 	return stream_group_find("group", q->tenant.group, &ignored, why);
 }
 
+/* Is it about a job that agents share? */
+static bool is_shared(const struct control *c, const struct request *q)
+{
+	const struct placing *p = driver_placing(c->driver);
+
+	if (q->verb == REQUEST_JOB_CREATE)
+		return q->job.clustered;
+	if (q->verb != REQUEST_JOB_DEL && q->verb != REQUEST_JOB_TOKEN &&
+	    q->verb != REQUEST_JOB_ROTATE)
+		return false;
+	return p && shared_find(placing_shared(p), q->name);
+}
+
+static int perform_shared(struct control *c, struct stream *s, const struct request *q,
+			  json_t **ret, struct why *why)
+{
+	struct placing *p = driver_placing(c->driver);
+	uint8_t random[CORE_RANDOM_BYTES];
+	int r;
+
+	c->answered = 0;
+	if (!p)
+		return results_no_cluster(driver_core(c->driver), why);
+	switch (q->verb) {
+	case REQUEST_JOB_CREATE:
+		if (getrandom(random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		r = placing_create(p, s, &q->job, random, why);
+		explicit_bzero(random, sizeof(random));
+		return r < 0 ? r : 1;
+	case REQUEST_JOB_DEL:
+		r = placing_delete(p, s, q->name, why);
+		return r < 0 ? r : 1;
+	case REQUEST_JOB_TOKEN:
+		*ret = json_pack("{ss}", "token",
+				 shared_find(placing_shared(p), q->name)->job.token);
+		return 0;
+	default:
+		return why_say(
+			why, -EINVAL,
+			"job %s is the cluster's, whose tokens cannot be changed yet: delete "
+			"the job, and create it anew",
+			q->name);
+	}
+}
+
 /* What *ret is the answer to; or as change(). `seen`: tenants, a bit for each. */
 static int perform(struct control *c, struct stream *s, const struct request *q, uint64_t seen,
 		   json_t **ret, struct why *why)
@@ -75,6 +122,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	const struct core *core = driver_core(c->driver);
 	int r;
 
+	if (is_shared(c, q))
+		return perform_shared(c, s, q, ret, why);
 	switch (q->verb) {
 	case REQUEST_STATUS:
 		*ret = results_status(core, driver_carry(c->driver), c->sampler, seen);
@@ -105,6 +154,9 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	case REQUEST_TOP:
 		*ret = results_top(core, c->sampler, seen);
 		return 0;
+	case REQUEST_CLUSTER:
+		return results_shared(core, driver_sharing(c->driver), driver_placing(c->driver),
+				      &q->filter, seen, ret, why);
 	case REQUEST_TOPOLOGY:
 		return results_topology(core, driver_sharing(c->driver), ret, why);
 	case REQUEST_TRACE:
@@ -182,6 +234,8 @@ void control_answer(struct control *c, const struct core_action *a)
 	c->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
 	say(a->connection, control_line(driver_core(c->driver), a));
 }
+
+void control_told(void *connection, char *line) { say(connection, line); }
 
 static void request_answer(struct control *c, struct stream *s, const char *line, size_t length)
 {
@@ -267,6 +321,7 @@ static void on_end(struct stream *s)
 {
 	struct control *c = stream_owner(s);
 
+	placing_forget(driver_placing(c->driver), s);
 	if (stream_context(s))
 		tracing_end(&c->tracing, s);
 	else

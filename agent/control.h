@@ -15,6 +15,9 @@ void control_close(struct control *c);
 /* What CORE_ANSWER says, as a line; the caller frees it. NULL: no memory. */
 char *control_line(const struct core *core, const struct core_action *a);
 
+/* The answer to a request that went to the store, to whoever asked here; it is freed. */
+void control_told(void *connection, char *line);
+
 /* Performs CORE_ANSWER, to one who asked here. */
 void control_answer(struct control *c, const struct core_action *a);
 

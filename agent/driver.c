@@ -18,6 +18,7 @@
 #include "finder.h"
 #include "node.h"
 #include "peers.h"
+#include "placing.h"
 #include "probes.h"
 #include "rights.h"
 #include "sampler.h"
@@ -40,6 +41,7 @@ struct driver {
 	struct carrier *carrier;
 	struct finder *finder;
 	struct sharing *sharing;
+	struct placing *placing;
 	struct exporter *exporter;
 	int error; /* of the last CORE_CONFIGURED, with its reason */
 	struct why why;
@@ -199,6 +201,10 @@ static void answer(struct driver *d, const struct core_action *a)
 {
 	_cleanup_(freep) char *line = NULL;
 
+	if (placing_asked(d->placing, a->connection)) {
+		placing_answer(d->placing, a);
+		return;
+	}
 	if (!workers_asked(d->workers, a->connection)) {
 		control_answer(d->control, a);
 		return;
@@ -285,6 +291,7 @@ void driver_handle(struct driver *d, const struct core_event *e)
 	deadline_set(d);
 	carrier_look(d->carrier);
 	finder_look(d->finder);
+	placing_wake(d->placing);
 }
 
 static int configure(struct driver *d, const struct config *config, struct why *why)
@@ -350,6 +357,7 @@ void driver_measured(struct driver *d, unsigned int tenant, const struct quota_u
 
 const struct carry *driver_carry(const struct driver *d) { return carrier_carry(d->carrier); }
 struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
+struct placing *driver_placing(const struct driver *d) { return d->placing; }
 const struct sharing *driver_sharing(const struct driver *d) { return d->sharing; }
 struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }
 
@@ -424,6 +432,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = sharing_open(loop, d->core, d->sampler, &d->sharing, why);
 	if (r == 0)
+		r = placing_open(loop, d, d->sharing, &d->placing);
+	if (r == 0)
 		r = exporter_open(loop, d->core, d->carrier, d->sampler, &d->exporter, why);
 	if (r == 0) {
 		node_peers_report(d->core);
@@ -439,7 +449,6 @@ void driver_close(struct driver *d, bool detach)
 	if (!d)
 		return;
 	exporter_close(d->exporter);
-	sharing_close(d->sharing);
 	carrier_close(TAKE_PTR(d->carrier));
 	finder_close(TAKE_PTR(d->finder));
 	probes_close(d->probes);
@@ -447,6 +456,8 @@ void driver_close(struct driver *d, bool detach)
 		driver_handle(d, &stop);
 	workers_close(d->workers);
 	control_close(d->control);
+	sharing_close(d->sharing);
+	placing_close(d->placing);
 	sampler_close(d->sampler);
 	spiller_close(d->spiller);
 	node_close(&d->node, detach);

@@ -9,6 +9,7 @@ struct driver;
 struct netlink;
 struct spiller;
 struct sharing;
+struct placing;
 
 /* The core decides, and what it decides is done when this returns. */
 void driver_handle(struct driver *d, const struct core_event *e);
@@ -28,6 +29,7 @@ const struct core *driver_core(const struct driver *d);
 void driver_measured(struct driver *d, unsigned int tenant, const struct quota_use *rates);
 const struct carry *driver_carry(const struct driver *d); /* NULL: as carrier_carry() */
 struct spiller *driver_spiller(const struct driver *d);
+struct placing *driver_placing(const struct driver *d); /* NULL: the same */
 const struct sharing *driver_sharing(const struct driver *d); /* NULL: in no cluster */
 struct netlink *driver_netlink(const struct driver *d);
 

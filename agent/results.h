@@ -11,6 +11,7 @@
 
 #include "agent/core/carry.h"
 #include "sampler.h"
+#include "placing.h"
 #include "sharing.h"
 
 /* `carry`, here and below: NULL, as long as nothing was told, or can be. */
@@ -56,6 +57,14 @@ int results_stats(const struct core *c, const struct sampler *s,
 
 /* What agents share, and how; null where this node is in no cluster. */
 json_t *results_cluster(const struct core *c, const struct sharing *s);
+
+/* -ENOENT: this node is in no cluster. */
+int results_no_cluster(const struct core *c, struct why *why);
+
+/* Jobs that agents share, all or one. -ENOENT. */
+int results_shared(const struct core *c, const struct sharing *s, const struct placing *p,
+		   const struct request_filter *filter, uint64_t seen, json_t **ret,
+		   struct why *why);
 
 /* What is wrong with that, for people, to this array. */
 void results_cluster_troubles(const struct sharing *s, json_t *troubles);

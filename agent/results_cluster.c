@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The cluster, as the JSON of docs/control.md. */
 #include <errno.h>
+#include <string.h>
 
 #include "common/address.h"
 #include "common/clock.h"
@@ -95,6 +96,14 @@ void results_cluster_troubles(const struct sharing *s, json_t *troubles)
 						   state.trouble));
 }
 
+int results_no_cluster(const struct core *c, struct why *why)
+{
+	return why_say(why, -ENOENT,
+		       "this node is in no cluster: give it a name at cluster.node in %s, and "
+		       "restart tallyd",
+		       core_path(c));
+}
+
 int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why)
 {
 	json_t *machines, *cables;
@@ -102,10 +111,7 @@ int results_topology(const struct core *c, const struct sharing *s, json_t **ret
 	int r;
 
 	if (!s)
-		return why_say(why, -ENOENT,
-			       "this node is in no cluster: give it a name at cluster.node in %s, "
-			       "and restart tallyd",
-			       core_path(c));
+		return results_no_cluster(c, why);
 	r = drawing_make(sharing_picture(s), &d);
 	if (r < 0)
 		return r;
@@ -118,5 +124,97 @@ int results_topology(const struct core *c, const struct sharing *s, json_t **ret
 	drawing_close(&d);
 	*ret = json_pack("{so so so}", "cluster", results_cluster(c, s), "machines", machines,
 			 "links", cables);
+	return 0;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static const struct report_job *job_there(const struct sharing *s, const struct shared_job *j)
+{
+	const struct picture *p = sharing_picture(s);
+	const int at = picture_place(p, j->place.root);
+
+	for (unsigned int i = 0; at >= 0 && i < p->report[at]->jobs; i++)
+		if (p->report[at]->job[i].id == j->job.id && !p->report[at]->job[i].inner)
+			return &p->report[at]->job[i];
+	return NULL;
+}
+
+/* As people want it in a word. */
+static const char *state_of(const struct sharing *s, const struct shared_job *j)
+{
+	const struct report_job *there = shared_is_placed(j) ? job_there(s, j) : NULL;
+
+	if (!shared_is_placed(j))
+		return j->workers < j->job.workers ? "forming" : "to be placed";
+	if (!there)
+		return "root is silent";
+	return there->runs ? "running" : "placed";
+}
+
+static json_t *weighed(const struct wanted_place *place)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < place->weighs; i++) {
+		const struct wanted_weighed *w = &place->weighed[i];
+
+		json_array_append_new(all, json_pack("{ss ss ss ss ss}", "node", w->node, "total",
+						     w->total, "bytes", w->bytes, "use", w->use,
+						     "time", w->time));
+	}
+	return all;
+}
+
+static json_t *shared_job(const struct sharing *s, const struct shared_job *j, bool named)
+{
+	const bool placed = shared_is_placed(j);
+	json_t *refused = json_array();
+
+	for (unsigned int i = 0; i < j->refusals; i++)
+		json_array_append_new(refused, json_string(j->refused[i]));
+	return json_pack("{ss so ss ss so so ss so ss so so}", "name", j->name, "id",
+			 results_number(j->job.id), "tenant", j->job.tenant, "state",
+			 state_of(s, j), "workers", results_number(j->job.workers), "waiting",
+			 results_number(j->workers), "root", placed ? j->place.root : "", "address",
+			 placed ? results_printed(address_print, &j->place.address)
+				: json_string(""),
+			 "why", placed ? j->place.why : "", "refused", refused, "weighed",
+			 named && placed ? weighed(&j->place) : json_array());
+}
+
+/* A tenant that this node has not is one that only those see who see all. */
+static bool is_seen(const struct core *c, const struct shared_job *j, uint64_t seen)
+{
+	struct why ignored;
+	const int tenant = books_tenant_find(core_books(c), j->job.tenant, &ignored);
+
+	return seen == UINT64_MAX || (tenant >= 0 && results_is_seen(seen, tenant));
+}
+
+int results_shared(const struct core *c, const struct sharing *s, const struct placing *p,
+		   const struct request_filter *filter, uint64_t seen, json_t **ret,
+		   struct why *why)
+{
+	const struct shared *shared = placing_shared(p);
+	json_t *jobs;
+
+	if (!s || !shared)
+		return results_no_cluster(c, why);
+	jobs = json_array();
+	for (unsigned int i = 0; i < shared->jobs; i++) {
+		const struct shared_job *j = shared->job[i];
+
+		if (j->revision && is_seen(c, j, seen) &&
+		    (!*filter->job || !strcmp(filter->job, j->name)))
+			json_array_append_new(jobs, shared_job(s, j, *filter->job));
+	}
+	if (*filter->job && !json_array_size(jobs)) {
+		json_decref(jobs);
+		return why_say(why, -ENOENT, "the cluster has no job %s (tallyctl cluster)",
+			       filter->job);
+	}
+	*ret = json_pack("{so ss so}", "cluster", results_cluster(c, s), "leader",
+			 placing_leader(p), "jobs", jobs);
 	return 0;
 }

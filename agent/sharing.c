@@ -36,6 +36,8 @@ struct sharing {
 	bool writes; /* it is under way */
 	struct sharing_state state;
 	struct why trouble;
+	void (*lost)(void *context); /* or NULL */
+	void *lost_context;
 };
 
 /* --- hellos ---------------------------------------------------------------------------------- */
@@ -150,6 +152,14 @@ static void on_lost(void *context)
 
 	s->state.is_reported = false;
 	free(TAKE_PTR(s->report));
+	if (s->lost)
+		s->lost(s->lost_context);
+}
+
+void sharing_lost_tell(struct sharing *s, void (*lost)(void *context), void *context)
+{
+	s->lost = lost;
+	s->lost_context = context;
 }
 
 static int on_time(sd_event_source *timer, uint64_t us, void *data)
@@ -202,6 +212,7 @@ static void on_changed(void *context, const struct store_item *item)
 
 static void on_current(void *context, uint64_t revision) {}
 
+struct store *sharing_store(struct sharing *s) { return s->store; }
 const struct picture *sharing_picture(const struct sharing *s) { return &s->picture; }
 
 struct sharing_state sharing_state(const struct sharing *s)

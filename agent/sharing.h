@@ -24,6 +24,12 @@ void sharing_close(struct sharing *s);
 /* What sharing_open() would need that files and directories do not give. */
 int sharing_check(const struct config *c, struct why *why);
 
+struct store;
+struct store *sharing_store(struct sharing *s);
+
+/* When what was leased in the store has gone, somebody else is told, too. */
+void sharing_lost_tell(struct sharing *s, void (*lost)(void *context), void *context);
+
 const struct picture *sharing_picture(const struct sharing *s);
 
 /* What people are told of the store. */

@@ -13,7 +13,9 @@
 #include "common/session.h"
 #include "hops.h"
 #include "peers.h"
-#include "workers.h"
+#include "placing.h"
+#include "rendezvous.h"
+#include "workers_private.h"
 
 enum {
 	CONNECTIONS_MAX = CORE_MEMBERS_MAX + 1024, /* strangers have a place, too */
@@ -21,31 +23,10 @@ enum {
 	REQUEST_TIMEOUT_S = 10,
 };
 
-struct workers {
-	struct stream_server *server;
-	struct driver *driver;
-	uint8_t secret[X25519_BYTES], share[X25519_BYTES]; /* for the keys of ranks */
-	bool listens[CONFIG_LISTENS_MAX]; /* at each of the configuration's addresses? */
-	struct peers_refused refused; /* agents */
-};
-
-/* A connection on which both sides have greeted. */
-struct worker {
-	struct session session;
-	uint8_t token_key[SECRET_KEY_BYTES]; /* of the job, or random if there is none */
-	uint8_t share[X25519_BYTES]; /* as it joined */
-	char job[NAME_BYTES];
-	bool is_proven; /* the worker knows the token, so what it is told has a proof, too */
-	bool is_known; /* to the core, which must hear of the connection's end */
-	bool is_agent; /* it is no worker, but: */
-	struct peer peer;
-	const char *asked; /* the verb of its request, about `job` */
-};
-
-_Static_assert((int)TELLER_ANSWER_BYTES > JOINING_ANSWER_BYTES, "any answer fits in say()");
+_Static_assert((int)TELLER_ANSWER_BYTES > JOINING_ANSWER_BYTES, "any answer fits in workers_say()");
 
 /* With its proof, once there may be one; then never without. */
-static void say(struct stream *s, const char *text, size_t length)
+void workers_say(struct stream *s, const char *text, size_t length)
 {
 	char proven[TELLER_ANSWER_BYTES + SESSION_LINE_BYTES];
 	struct worker *w = stream_context(s);
@@ -66,7 +47,7 @@ static void tell_error(struct stream *s, int error, const char *words)
 	size_t length = 0;
 
 	if (joining_error_print(error, words, text, sizeof(text), &length) == 0)
-		say(s, text, length);
+		workers_say(s, text, length);
 	stream_finish(s);
 }
 
@@ -82,6 +63,27 @@ static char *refuse(int error)
 		return NULL;
 	return strdup(text);
 }
+
+static void say_missing(struct stream *s, const struct tally_set *missing)
+{
+	char text[JOINING_ANSWER_BYTES + 1];
+	size_t length = 0;
+
+	if (joining_waiting_print(missing, text, sizeof(text), &length) == 0)
+		workers_say(s, text, length);
+}
+
+static void say_elsewhere(struct stream *s, const struct sockaddr_storage *root)
+{
+	char text[ADDRESS_BYTES + 32];
+	size_t length = 0;
+
+	if (joining_elsewhere_print(root, text, sizeof(text), &length) == 0)
+		workers_say(s, text, length);
+	stream_finish(s);
+}
+
+static const struct rendezvous_voice voice = { say_missing, say_elsewhere, tell_error };
 
 /* A worker that is not told for lack of memory runs into its timeout, and comes again. */
 static int run_print(const struct core_action *a, char *text, size_t size, size_t *ret_length)
@@ -133,7 +135,7 @@ void workers_tell(const struct core_action *a)
 		return;
 	}
 	if (r == 0)
-		say(s, text, length);
+		workers_say(s, text, length);
 	if (a->tell.kind == JOINING_LEFT)
 		stream_finish(s);
 }
@@ -144,6 +146,8 @@ static void on_end(struct stream *s)
 	struct workers *workers = stream_owner(s);
 	struct worker *w = stream_context(s);
 
+	if (w && w->is_waiting)
+		rendezvous_leave(placing_rendezvous(driver_placing(workers->driver)), s);
 	if (w && w->is_known) {
 		e.ended = w->job;
 		driver_handle(workers->driver, &e);
@@ -156,12 +160,23 @@ static void on_end(struct stream *s)
 	free(w);
 }
 
-static int draw(void *ret, size_t size)
+int workers_draw(void *ret, size_t size)
 {
 	return getrandom(ret, size, 0) == (ssize_t)size ? 0 : -EIO;
 }
 
 /* --- greetings */
+
+/* One that agents share, and whose root is not here; or NULL. */
+static const struct shared_job *rendezvous_job(const struct workers *workers, const char *job)
+{
+	const struct placing *p = driver_placing(workers->driver);
+	const struct job *j = books_job_find(core_books(driver_core(workers->driver)), job);
+
+	if (!p || (j && !j->document))
+		return NULL;
+	return shared_find(placing_shared(p), job);
+}
 
 /* Which jobs there are a stranger does not learn: where there is none, any key is as wrong. */
 static int token_key_find(const struct workers *workers, const char *job, uint8_t *ret)
@@ -169,9 +184,11 @@ static int token_key_find(const struct workers *workers, const char *job, uint8_
 	const struct books *books = core_books(driver_core(workers->driver));
 	const struct job *j = books_job_find(books, job);
 
-	if (!j)
-		return draw(ret, SECRET_KEY_BYTES);
-	secret_token_key(j->token, ret);
+	const struct shared_job *shared = rendezvous_job(workers, job);
+
+	if (!j && !shared)
+		return workers_draw(ret, SECRET_KEY_BYTES);
+	secret_token_key(shared ? shared->job.token : j->token, ret);
 	return 0;
 }
 
@@ -189,7 +206,7 @@ static int greeting_answer(struct stream *s, struct worker *w, unsigned int want
 		own.service = core_config(driver_core(workers->driver))->service[0];
 	r = token_key_find(workers, w->job, w->token_key);
 	if (r == 0)
-		r = draw(random, sizeof(random));
+		r = workers_draw(random, sizeof(random));
 	if (r < 0)
 		return r;
 	joining_challenge_set(random, own.challenge);
@@ -278,9 +295,18 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	} else {
 		*ret_used = length;
 	}
+	if (r == 0 && w->is_waiting) { /* it has nothing that it could leave */
+		stream_finish(s);
+		return 0;
+	}
+	if (r == 0 && !w->is_known && !m.leave && rendezvous_job(workers, w->job)) {
+		w->is_waiting = true;
+		return rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s,
+				       &voice, w->job, &m);
+	}
 	if (!w->is_known)
 		memcpy(w->share, m.share, sizeof(w->share));
-	r = draw(&drawn, sizeof(drawn));
+	r = workers_draw(&drawn, sizeof(drawn));
 	if (r < 0)
 		return r;
 	drawn.nonce += !drawn.nonce;
@@ -288,99 +314,6 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	driver_handle(workers->driver, &e);
 	explicit_bzero(&drawn, sizeof(drawn));
 	return 0;
-}
-
-/* --- agents ---------------------------------------------------------------------------------- */
-
-static int peer_greeting_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
-			      struct why *why)
-{
-	_cleanup_(freep) struct worker *w = calloc(1, sizeof(*w));
-	const struct workers *workers = stream_owner(s);
-	int r;
-
-	if (!w)
-		return -ENOMEM;
-	w->is_agent = true;
-	r = peers_greet(s, driver_core(workers->driver), workers->share, text, length, &w->peer,
-			ret_used, why);
-	if (r == 0)
-		stream_context_set(s, TAKE_PTR(w));
-	return r;
-}
-
-/* What is none of the core's business. NULL: nothing was to be done. */
-static int peer_answer(struct stream *s, const struct paths_question *hops)
-{
-	static const char done[] = "{\"ok\": true, \"result\": {}}\n";
-	_cleanup_(freep) struct paths_view *v = calloc(1, sizeof(*v));
-	_cleanup_(freep) char *line = NULL;
-	const struct workers *workers = stream_owner(s);
-
-	if (hops && v) {
-		hops_look(driver_netlink(workers->driver), hops, v);
-		line = peers_hops_line(v);
-	}
-	if (hops && !line)
-		return -ENOMEM;
-	say(s, hops ? line : done, strlen(hops ? line : done));
-	stream_finish(s);
-	return 0;
-}
-
-/* One on each connection. */
-static int peer_request_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
-			     struct why *why)
-{
-	_cleanup_(freep) struct paths_question *hops = calloc(1, sizeof(*hops));
-	_cleanup_(freep) struct request *q = calloc(1, sizeof(*q));
-	struct workers *workers = stream_owner(s);
-	struct worker *w = stream_context(s);
-	uint8_t random[CORE_RANDOM_BYTES];
-	const struct core_event e = { .kind = CORE_REQUEST,
-				      .connection = s,
-				      .asked = { q, random } };
-	int r;
-
-	if (!q || !hops)
-		return -ENOMEM;
-	r = peers_request_take(&w->peer, driver_core(workers->driver), workers->secret, text,
-			       length, q, hops, ret_used, why);
-	if (r < 0)
-		return r;
-	if (r > 0)
-		return peer_answer(s, r == PEERS_HOPS ? hops : NULL);
-	w->asked = request_verb_name(q->verb);
-	snprintf(w->job, sizeof(w->job), "%s",
-		 q->verb == REQUEST_APPLY ? q->apply.document.job : q->name);
-	r = draw(random, sizeof(random));
-	if (r == 0)
-		driver_handle(workers->driver, &e);
-	explicit_bzero(q, sizeof(*q)); /* a document has keys in it */
-	return r;
-}
-
-/* As requests of the control socket are (agent/control.c), but for what a document has in it. */
-static void audit(const struct worker *w, int result)
-{
-	char root[ADDRESS_BYTES];
-
-	address_print(&w->peer.root, root, sizeof(root));
-	log_say(LOG_LEVEL_INFO, "request", "agent=%s result=%s request=%s job=%s", root,
-		result < 0 ? strerrorname_np(-result) : "done", w->asked, w->job);
-}
-
-bool workers_asked(const struct workers *w, const void *connection)
-{
-	return stream_owner(connection) == w;
-}
-
-void workers_answer(const struct core_action *a, const char *line)
-{
-	audit(stream_context(a->connection), a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0);
-	if (line)
-		say(a->connection, line, strlen(line));
-	stream_finish(a->connection);
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
@@ -399,8 +332,8 @@ static int text_take(struct stream *s, bool is_agent, const char *text, size_t l
 		     size_t *ret_used, struct why *why)
 {
 	if (is_agent)
-		return (stream_context(s) ? peer_request_take : peer_greeting_take)(s, text, length,
-										    ret_used, why);
+		return (stream_context(s) ? workers_agent_asks
+					  : workers_agent_greets)(s, text, length, ret_used, why);
 	return (stream_context(s) ? message_take : greeting_take)(s, text, length, ret_used, why);
 }
 
@@ -470,7 +403,7 @@ int workers_open(sd_event *loop, struct driver *d, struct workers **ret, struct 
 	if (!w)
 		return -ENOMEM;
 	w->driver = d;
-	r = draw(w->secret, sizeof(w->secret));
+	r = workers_draw(w->secret, sizeof(w->secret));
 	if (r < 0)
 		return r;
 	x25519_share(w->secret, w->share);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "common/address.h"
+#include "common/clock.h"
 #include "common/util.h"
 #include "join_private.h"
 
@@ -18,7 +19,10 @@ enum {
 	JOIN_TIMEOUT_MS = 60000,
 	LEAVE_TIMEOUT_MS = 1000,
 	TURNS_MAX = 8, /* so often an agent may name another one */
+	AGAIN_NS = 500000000, /* until the first agent is asked again */
 };
+
+#define NAMED_NS UINT64_C(3000000000)
 
 /* --- joining */
 
@@ -140,25 +144,36 @@ static void join_free(struct join *j)
 	free(j);
 }
 
-/* As if the options had named the agent that this one has named. */
-static void turn_to(struct join *j, const struct sockaddr_storage *agent)
+/* As if the options had named this agent. */
+static void turn_to(struct join *j, const struct sockaddr_storage *agent, const char *text)
 {
 	closep(&j->fd);
 	j->fd = -1;
 	j->agent = *agent;
-	endpoint_print(agent, j->agent_text, sizeof(j->agent_text));
+	snprintf(j->agent_text, sizeof(j->agent_text), "%s", text);
 	j->local = j->said;
 	j->service.ss_family = 0;
 	j->missing = (struct tally_set){ 0 };
 }
 
+/* One that another agent has named may have gone a moment ago: it gets less time to answer. */
+static int connect_in_time(struct join *j, bool is_named)
+{
+	const uint64_t deadline_ns = j->deadline_ns, soon_ns = clock_now_ns() + NAMED_NS;
+	int r;
+
+	if (is_named && soon_ns < deadline_ns)
+		j->deadline_ns = soon_ns;
+	r = join_connect(j);
+	j->deadline_ns = deadline_ns;
+	return r;
+}
+
 /* At one agent: a place there, or the word that the job's root is elsewhere. */
 static int place_ask(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
 {
-	int r = join_connect(j);
+	int r = join_greet(j);
 
-	if (r == 0)
-		r = join_greet(j);
 	if (r == 0)
 		r = receiver_open(j, ret_channel);
 	if (r == 0)
@@ -172,13 +187,29 @@ static int place_ask(struct join *j, struct channel **ret_channel, struct joinin
  */
 static int place_find(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
 {
-	for (unsigned int turns = 0; turns <= TURNS_MAX; turns++) {
-		int r = place_ask(j, ret_channel, ret);
+	const struct sockaddr_storage first = j->agent;
+	char first_text[AGENT_BYTES], other[AGENT_BYTES];
+	unsigned int turns = 0;
+	int r;
 
+	snprintf(first_text, sizeof(first_text), "%s", j->agent_text);
+	while (turns <= TURNS_MAX) {
+		r = connect_in_time(j, turns);
+		if (r < 0 && turns && clock_now_ns() + AGAIN_NS < j->deadline_ns) {
+			clock_nanosleep(CLOCK_MONOTONIC, 0,
+					&(struct timespec){ .tv_nsec = AGAIN_NS }, NULL);
+			turn_to(j, &first, first_text);
+			turns = 0;
+			continue;
+		}
+		if (r == 0)
+			r = place_ask(j, ret_channel, ret);
 		if (r < 0 || ret->kind == JOINING_RUN)
 			return r;
 		transport_close(TAKE_PTR(*ret_channel));
-		turn_to(j, &ret->elsewhere);
+		endpoint_print(&ret->elsewhere, other, sizeof(other));
+		turn_to(j, &ret->elsewhere, other);
+		turns++;
 	}
 	return error_set(-ELOOP,
 			 "agents send this worker from one to the other: the last one named %s. "

@@ -16,7 +16,7 @@
 #define JOB_OPTIONS                                                                            \
 	(BIT(OPTION_WORKERS) | BIT(OPTION_TENANT) | BIT(OPTION_WINDOW) | BIT(OPTION_PAYLOAD) | \
 	 BIT(OPTION_SERVICE) | BIT(OPTION_ID) | BIT(OPTION_TAGS) | BIT(OPTION_SEALED) |        \
-	 BIT(OPTION_TREE) | BIT(OPTION_TOKEN_FILE))
+	 BIT(OPTION_TREE) | BIT(OPTION_CLUSTER) | BIT(OPTION_TOKEN_FILE))
 #define STATS_OPTIONS                                                                \
 	(BIT(OPTION_JOB) | BIT(OPTION_TENANT) | BIT(OPTION_PORT) | BIT(OPTION_ALL) | \
 	 BIT(OPTION_HISTORY))
@@ -63,6 +63,8 @@ const struct command commands[] = {
 	{ "links", "show the ports' traffic, rates and backlogs", "links", .show = show_links },
 	{ "top", "show jobs, tenants and links, live", "top", .run = top,
 	  .options = BIT(OPTION_ONCE) | BIT(OPTION_INTERVAL) },
+	{ "cluster", "show the jobs of the cluster; one by name, with what was weighed",
+	  "cluster-jobs", "[NAME]", "name", NOUN_JOB, .show = show_shared },
 	{ "topology", "show the nodes of the cluster, and who is at which link", "topology",
 	  .show = show_topology, .options = BIT(OPTION_EXPORT) },
 	{ "trace", "show sampled packets and their outcomes", "trace", .run = trace,

@@ -14,6 +14,7 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
+int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
 /* "tally, as node n0, of 3; etcd heard 0.3 s ago": what the key `cluster` says, if this node is in

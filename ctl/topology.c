@@ -153,3 +153,53 @@ int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct
 	fputc('\n', out);
 	return r < 0 ? r : table_print(out, &ctl->style, COLUMNS(links), field(result, "links"), 0);
 }
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static void cell_workers(const json_t *row, const char *key, struct cell *ret)
+{
+	snprintf(ret->text, sizeof(ret->text), "%.0f", field_number(row, "workers"));
+	if (field_number(row, "waiting") > 0)
+		snprintf(ret->text, sizeof(ret->text), "%.0f (%.0f wait)",
+			 field_number(row, "workers"), field_number(row, "waiting"));
+}
+
+/* Of the one job that was asked for. */
+static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
+{
+	static const struct column columns[] = {
+		{ "NODE", "node", cell_text, TABLE_LEFT },
+		{ "COST", "total", cell_text, TABLE_RIGHT },
+		{ "BYTES", "bytes", cell_text, TABLE_RIGHT },
+		{ "FULLEST LINK", "use", cell_text, TABLE_RIGHT },
+		{ "TIME", "time", cell_text, TABLE_RIGHT },
+	};
+	const json_t *rows = field(job, "weighed");
+
+	if (!json_array_size(rows))
+		return 0;
+	fprintf(out, "\n%s\n\n", field_text(job, "why"));
+	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
+}
+
+int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	static const struct column columns[] = {
+		{ "JOB", "name", cell_text, TABLE_LEFT },
+		{ "TENANT", "tenant", cell_text, TABLE_LEFT },
+		{ "STATE", "state", cell_text, TABLE_LEFT },
+		{ "WORKERS", NULL, cell_workers, TABLE_LEFT },
+		{ "ROOT", "root", cell_text, TABLE_LEFT },
+		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
+		{ "REFUSED BY", "refused", cell_list, TABLE_ELASTIC },
+	};
+	const json_t *jobs = field(result, "jobs");
+	const char *leader = field_text(result, "leader");
+	int r;
+
+	fputs("cluster ", out);
+	show_cluster(field(result, "cluster"), out);
+	fprintf(out, "; leader %s\n\n", *leader ? leader : "not known");
+	r = table_print(out, &ctl->style, COLUMNS(columns), jobs, 0);
+	return r == 0 && ctl->count ? show_weighed(ctl, json_array_get(jobs, 0), out) : r;
+}

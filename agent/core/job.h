@@ -70,6 +70,7 @@ struct job {
 		       * of a job that is over its quota, has slots on loan */
 	bool tags; /* packets of its next run carry tags by the keys of its ranks */
 	bool sealed; /* its workers have a secret, which follows from the token */
+	bool clustered; /* agents share it (agent/placing.h), and decide where its root is */
 	struct job_draw draw; /* for the run that is on */
 	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */

@@ -67,9 +67,17 @@ static const struct key job_create_rows[] = {
 	{ "tree", NULL, KEY_LIST(struct request_job, tree.node, tree.nodes),
 	  .keys = &tree_node_keys, .allowed = "a mapping of `name`, `address` and `ranks`",
 	  .otherwise = "the job has one node", .meaning = "Its [inner nodes](trees.md)." },
+	{ "cluster", &key_bool, JOB(clustered), .initial = "false",
+	  .meaning = "Does the [cluster](cluster.md#jobs-of-the-cluster) decide where the job's "
+		     "root is?" },
 	{ "find_tree", &key_bool, JOB(tree.found), .initial = "false",
 	  .meaning = "Do agents find the inner nodes ([trees](trees.md#trees-that-agents-find))? "
 		     "Then there is no `tree`." },
+};
+
+static const struct key cluster_rows[] = {
+	{ "name", &key_name, FILTER(job),
+	  .meaning = "Of this job only, with what was weighed when it was placed." },
 };
 
 static const struct key documents_rows[] = {
@@ -178,6 +186,8 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_LINKS] = { "links", REQUEST_ANYONE, &no_keys, 0, "an array of links" },
 	[REQUEST_TOP] = { "top", REQUEST_ANYONE, &no_keys, 0,
 			  "an object: one frame of `tallyctl top`" },
+	[REQUEST_CLUSTER] = { "cluster-jobs", REQUEST_ANYONE, KEYS_OF(cluster_rows), INTO(filter),
+			      "an object: jobs of the cluster, see below" },
 	[REQUEST_TOPOLOGY] = { "topology", REQUEST_ANYONE, &no_keys, 0,
 			       "an object: the picture of the network, see below" },
 	[REQUEST_TRACE] = { "trace", REQUEST_OPERATOR, KEYS_OF(trace_rows), INTO(filter),

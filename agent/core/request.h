@@ -47,6 +47,7 @@ enum request_verb {
 	REQUEST_LINKS,
 	REQUEST_TOP,
 	REQUEST_TOPOLOGY,
+	REQUEST_CLUSTER,
 	REQUEST_TRACE,
 	REQUEST_VERB_COUNT,
 };
@@ -87,6 +88,9 @@ struct request_job {
 	bool tags; /* its packets carry tags by keys; if not given, they do */
 	bool sealed; /* its workers have a secret that the data plane has not */
 	struct tree tree; /* without nodes: it has one node */
+	bool clustered; /* agents share it. With it, but not said by requests: */
+	char token[TOKEN_BYTES];
+	uint64_t birth;
 };
 
 struct request_documents {

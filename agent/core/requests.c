@@ -59,6 +59,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 		.window = j->window ? j->window : RUN_WINDOW,
 		.tags = j->tags,
 		.sealed = j->sealed,
+		.clustered = j->clustered,
 	};
 	int r;
 
@@ -89,6 +90,10 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	memcpy(&facts.birth, random + TOKEN_RANDOM_BYTES + sizeof(facts.epoch),
 	       sizeof(facts.birth));
 	facts.birth += !facts.birth;
+	if (j->clustered) {
+		memcpy(facts.token, j->token, sizeof(facts.token));
+		facts.birth = j->birth;
+	}
 	memcpy(&facts.id, random + CORE_RANDOM_BYTES - sizeof(facts.id), sizeof(facts.id));
 	facts.id = q->given & REQUEST_ID ? j->id : books_job_id(&c->books, facts.id);
 	facts.payload_bytes = j->payload_bytes;

@@ -87,6 +87,7 @@ static const struct key job_rows[] = {
 	{ "secret", &key_bytes, JOB(draw.secret), .word = "none", .later = true },
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .later = true },
 	{ "sealed", &key_bool, JOB(sealed), .later = true },
+	{ "clustered", &key_bool, JOB(clustered), .brief = true, .later = true },
 	{ "over", &key_bool, JOB(over), .later = true },
 	{ "spilled", &key_bool, JOB(spilled), .later = true },
 	{ "borrows", &key_bool, JOB(borrows), .later = true },

@@ -81,6 +81,7 @@ cluster() {
 	local name
 	cat >"$work/topology"
 	bed up "$work/topology" || return 1
+	rm -rf "$work/etcd"
 	start_etcd || return 1
 	for name in $(nodes); do
 		configure "$name" && start_at "$name" || return 1

@@ -492,6 +492,26 @@ static void who_is_told_where_the_root_is_joins_there(void **state)
 	agent_end(&a);
 }
 
+/* It may have died a moment ago: the first agent will know of another one. */
+static void who_is_sent_to_nobody_comes_back(void **state)
+{
+	struct agent a = agent_on_tcp(), root = agent_elsewhere();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	shutdown(root.listener, SHUT_RDWR); /* nobody is there any more */
+	agent_say_elsewhere(&a, &root);
+	agent_hang_up(&a);
+	agent_hear(&a);
+	agent_give_place(&a, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	agent_end(&root);
+	agent_end(&a);
+}
+
 static void who_is_sent_round_in_a_circle_gives_up(void **state)
 {
 	struct agent a = agent_on_tcp(), circle = agent_elsewhere();
@@ -1477,6 +1497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_place_over_tcp_is_where_the_connection_is),
 		cmocka_unit_test(who_is_told_where_the_root_is_joins_there),
+		cmocka_unit_test(who_is_sent_to_nobody_comes_back),
 		cmocka_unit_test(who_is_sent_round_in_a_circle_gives_up),
 		cmocka_unit_test(over_a_unix_socket_the_worker_says_its_address),
 		cmocka_unit_test(over_a_unix_socket_the_agent_says_what_the_worker_is_to_reach),

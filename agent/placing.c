@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "placing.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/edge/log.h"
+#include "agent/store/leader.h"
+#include "common/clock.h"
+#include "common/owned.h"
+#include "placing_private.h"
+#include "rendezvous.h"
+
+#define LEADER "leader" /* key of the store */
+
+enum {
+	LOOK_MS = 1000, /* also where nothing was heard: what failed is tried again */
+	SOON_MS = 20, /* what comes together is looked at once */
+	SLACK_US = 5000,
+};
+
+static const char *const followed[PLACING_PREFIXES] = { WANTED_JOBS, WANTED_PLACES, WANTED_WORKERS,
+							WANTED_REFUSALS };
+
+const struct core *placing_core(const struct placing *p) { return driver_core(p->driver); }
+
+bool placing_is_current(const struct placing *p)
+{
+	return p->current == (1u << PLACING_PREFIXES) - 1;
+}
+
+/* --- this node's part ------------------------------------------------------------------------ */
+
+bool placing_asked(const struct placing *p, const void *connection) { return p && connection == p; }
+
+void placing_answer(struct placing *p, const struct core_action *a)
+{
+	p->answered = a->answer.kind == CORE_ANSWER_ERROR ? a->error : 0;
+	snprintf(p->why.text, sizeof(p->why.text), "%s",
+		 p->answered < 0 && a->answer.text ? a->answer.text : "");
+}
+
+/* The core does it, or refuses it, before this returns. */
+static int ask_core(struct placing *p, const struct request *q)
+{
+	uint8_t random[CORE_RANDOM_BYTES];
+	const struct core_event e = { .kind = CORE_REQUEST,
+				      .connection = p,
+				      .asked = { q, random } };
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	p->answered = -EIO;
+	driver_handle(p->driver, &e);
+	return p->answered;
+}
+
+static void refuse(struct placing *p, const struct shared_job *j, const char *why)
+{
+	char key[STORE_KEY_BYTES];
+	const struct store_change change = { key, why, true };
+
+	snprintf(key, sizeof(key), WANTED_REFUSALS "%s/%s", j->name, p->node);
+	log_say(LOG_LEVEL_WARNING, "job refused", "job=%s reason=\"%s\"", j->name, why);
+	placing_write(p, NULL, 0, &change, 1);
+}
+
+static bool has_refused(const struct placing *p, const struct shared_job *j)
+{
+	for (unsigned int i = 0; i < j->refusals; i++)
+		if (!strcmp(j->refused[i], p->node))
+			return true;
+	return false;
+}
+
+static void create(struct placing *p, const struct shared_job *j)
+{
+	const struct config *c = core_config(placing_core(p));
+	_cleanup_(freep) struct request *q = calloc(1, sizeof(*q));
+	struct request_job *job;
+	int r = q ? 0 : -ENOMEM;
+
+	if (r == 0) {
+		job = &q->job;
+		q->verb = REQUEST_JOB_CREATE;
+		q->given = REQUEST_ID;
+		memcpy(job->name, j->name, sizeof(job->name));
+		memcpy(job->tenant, j->job.tenant, sizeof(job->tenant));
+		memcpy(job->token, j->job.token, sizeof(job->token));
+		job->workers = j->job.workers;
+		job->window = j->job.window;
+		job->payload_bytes = j->job.payload_bytes;
+		job->tags = j->job.tags;
+		job->sealed = j->job.sealed;
+		job->id = j->job.id;
+		job->birth = j->job.birth;
+		job->clustered = true;
+		job->tree.found = *c->peers.secret && c->peers.nodes;
+		r = ask_core(p, q);
+		explicit_bzero(q, sizeof(*q));
+	}
+	if (r < 0)
+		refuse(p, j, *p->why.text ? p->why.text : strerror(-r));
+}
+
+static bool is_ours(const struct placing *p, const struct shared_job *j)
+{
+	return shared_is_placed(j) && !strcmp(j->place.root, p->node);
+}
+
+static void begin_ours(struct placing *p)
+{
+	const struct books *b = core_books(placing_core(p));
+
+	for (unsigned int i = 0; i < p->shared.jobs; i++) {
+		const struct shared_job *s = p->shared.job[i];
+		const struct job *j;
+
+		if (!is_ours(p, s) || has_refused(p, s))
+			continue;
+		j = books_job_find(b, s->name);
+		if (!j)
+			create(p, s);
+		else if (!j->clustered || j->birth != s->job.birth)
+			refuse(p, s, "this node has another job of that name");
+	}
+}
+
+/* A run that is on goes on, also where the next one shall be elsewhere. */
+static bool is_over(const struct placing *p, const struct job *j)
+{
+	const struct shared_job *s = shared_find(&p->shared, j->name);
+
+	if (!j->clustered)
+		return false;
+	if (!s || s->job.birth != j->birth)
+		return true;
+	return !is_ours(p, s) && !j->run_window;
+}
+
+/* The books change with each one. */
+static void end_others(struct placing *p)
+{
+	const struct books *b = core_books(placing_core(p));
+	struct request q = { .verb = REQUEST_JOB_DEL };
+
+	for (unsigned int i = b->jobs; i-- > 0;) {
+		if (i >= b->jobs || !is_over(p, b->job[i]))
+			continue;
+		snprintf(q.name, sizeof(q.name), "%s", b->job[i]->name);
+		ask_core(p, &q);
+	}
+}
+
+/* A job that is gone needs no refusal any more. */
+static void forget_refusals(struct placing *p)
+{
+	for (unsigned int i = 0; i < p->shared.jobs; i++) {
+		const struct shared_job *j = p->shared.job[i];
+		char key[STORE_KEY_BYTES];
+		const struct store_change change = { key, NULL, false };
+
+		if (j->revision || !has_refused(p, j))
+			continue;
+		snprintf(key, sizeof(key), WANTED_REFUSALS "%s/%s", j->name, p->node);
+		placing_write(p, NULL, 0, &change, 1);
+	}
+}
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+static void wake_in(struct placing *p, unsigned int ms)
+{
+	sd_event_source_set_time_relative(p->timer, ms * 1000ull);
+	sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+}
+
+void placing_wake(struct placing *p)
+{
+	if (!p || p->wakes)
+		return;
+	p->wakes = true;
+	wake_in(p, SOON_MS);
+}
+
+static int on_time(sd_event_source *timer, uint64_t us, void *data)
+{
+	struct placing *p = data;
+
+	/* What the core is asked for wakes us, too: that is looked at a little later. */
+	p->wakes = true;
+	if (placing_is_current(p)) {
+		begin_ours(p);
+		end_others(p);
+		forget_refusals(p);
+		placing_lead(p);
+	}
+	rendezvous_look(p->rendezvous);
+	p->wakes = false;
+	wake_in(p, LOOK_MS);
+	return 0;
+}
+
+/* --- what the store tells -------------------------------------------------------------------- */
+
+static void on_changed(void *context, const struct store_item *item)
+{
+	struct placing *p = context;
+	struct why why = { "" };
+	int r = shared_take(&p->shared, item->key, item->value, item->revision, &why);
+
+	if (r < 0)
+		log_say(LOG_LEVEL_WARNING, "what is wanted is not understood",
+			"key=%s reason=\"%s\"", item->key, *why.text ? why.text : strerror(-r));
+	placing_wake(p);
+}
+
+static void on_current(void *context, uint64_t revision)
+{
+	struct prefix *prefix = context;
+	struct placing *p = prefix->placing;
+
+	if (!(p->current & 1u << prefix->index))
+		placing_wake(p);
+	p->current |= 1u << prefix->index;
+}
+
+static void on_prefix_changed(void *context, const struct store_item *item)
+{
+	on_changed(((struct prefix *)context)->placing, item);
+}
+
+static void on_leader(void *context, const char *name, bool is_us)
+{
+	struct placing *p = context;
+
+	snprintf(p->leader_name, sizeof(p->leader_name), "%s", name ? name : "");
+	log_say(LOG_LEVEL_INFO, "leader of the cluster", "node=%s", name ? name : "none");
+	placing_wake(p);
+}
+
+static void on_lost(void *context)
+{
+	struct placing *p = context;
+
+	rendezvous_lost(p->rendezvous);
+	placing_wake(p);
+}
+
+/* --- what is known --------------------------------------------------------------------------- */
+
+const struct shared *placing_shared(const struct placing *p) { return p ? &p->shared : NULL; }
+const char *placing_leader(const struct placing *p) { return p ? p->leader_name : ""; }
+struct rendezvous *placing_rendezvous(const struct placing *p) { return p ? p->rendezvous : NULL; }
+
+/* --- open and close -------------------------------------------------------------------------- */
+
+static int follow(struct placing *p)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < PLACING_PREFIXES; i++) {
+		p->prefix[i] = (struct prefix){ p, i };
+		r = store_follow(
+			p->store, followed[i],
+			&(struct store_follower){ on_prefix_changed, on_current, &p->prefix[i] });
+	}
+	return r;
+}
+
+int placing_open(sd_event *loop, struct driver *d, struct sharing *sharing, struct placing **ret)
+{
+	struct placing *p;
+	int r;
+
+	if (!sharing)
+		return 0;
+	p = *ret = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->driver = d;
+	p->sharing = sharing;
+	p->store = sharing_store(sharing);
+	snprintf(p->node, sizeof(p->node), "%s", core_config(driver_core(d))->cluster.node);
+	TAILQ_INIT(&p->asked);
+	r = rendezvous_open(p->store, &p->shared, sharing_picture(sharing), p->node,
+			    &p->rendezvous);
+	if (r == 0)
+		r = sd_event_add_time_relative(loop, &p->timer, CLOCK_MONOTONIC, LOOK_MS * 1000ull,
+					       SLACK_US, on_time, p);
+	if (r >= 0)
+		r = follow(p);
+	if (r == 0)
+		r = leader_campaign(loop, p->store, LEADER, p->node, on_leader, p, &p->leader);
+	if (r == 0)
+		sharing_lost_tell(sharing, on_lost, p);
+	return r < 0 ? r : 0;
+}
+
+void placing_close(struct placing *p)
+{
+	if (!p)
+		return;
+	placing_asked_close(p);
+	sd_event_source_disable_unref(p->timer);
+	leader_close(p->leader);
+	rendezvous_close(p->rendezvous);
+	shared_close(&p->shared);
+	free(p);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the leader decides: where the roots of jobs are. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/edge/log.h"
+#include "common/owned.h"
+#include "placing_private.h"
+
+/* The node that a job has as its root, if its agent tells anything. */
+static const struct report *root_of(const struct placing *p, const struct shared_job *j)
+{
+	const struct picture *picture = sharing_picture(p->sharing);
+	const int at = shared_is_placed(j) ? picture_place(picture, j->place.root) : -1;
+
+	return at < 0 ? NULL : picture->report[at];
+}
+
+static const struct report_job *job_there(const struct report *root, const struct shared_job *j)
+{
+	for (unsigned int i = 0; root && i < root->jobs; i++)
+		if (root->job[i].id == j->job.id && !root->job[i].inner)
+			return &root->job[i];
+	return NULL;
+}
+
+static bool is_refused(const struct shared_job *j, const char *node)
+{
+	for (unsigned int i = 0; i < j->refusals; i++)
+		if (!strcmp(j->refused[i], node))
+			return true;
+	return false;
+}
+
+/*
+ * Is a place to be found? A root that is silent may have its run on still, so it keeps the job
+ * until all workers have come anew; so does one that takes no more runs.
+ */
+static bool is_due(const struct placing *p, const struct shared_job *j)
+{
+	const struct report *root = root_of(p, j);
+	const struct report_job *there = job_there(root, j);
+
+	if (!j->revision || j->workers < j->job.workers)
+		return false;
+	if (!shared_is_placed(j) || !root || is_refused(j, j->place.root))
+		return true;
+	return root->cordoned && !(there && there->runs);
+}
+
+/* --- what is weighed ------------------------------------------------------------------------- */
+
+struct lists {
+	struct placer_job job[PLACER_JOBS_MAX];
+	struct wanted_worker worker[PLACER_JOBS_MAX][TALLY_WORKERS_MAX];
+	const char *refused[PLACER_JOBS_MAX];
+	unsigned int jobs;
+};
+
+static void list_fill(const struct placing *p, const struct shared_job *j, bool due,
+		      struct lists *l)
+{
+	struct wanted_worker *worker = l->worker[l->jobs];
+	struct placer_job *to = &l->job[l->jobs++];
+	const struct report_job *there = job_there(root_of(p, j), j);
+
+	*to = (struct placer_job){ .job = &j->job, .worker = worker };
+	if (!due) {
+		to->root = j->place.root;
+		to->chunks_per_second = there ? there->chunks_per_second : 0;
+		for (; to->workers < j->place.workers; to->workers++)
+			worker[to->workers] =
+				(struct wanted_worker){ .address = j->place.worker[to->workers] };
+		return;
+	}
+	for (; to->workers < j->workers && to->workers < j->job.workers; to->workers++)
+		worker[to->workers] = j->worker[to->workers].is;
+	for (; to->refusals < j->refusals && to->refusals < PLACER_JOBS_MAX; to->refusals++)
+		l->refused[to->refusals] = j->refused[to->refusals];
+	to->refused = l->refused;
+}
+
+/* The first that is due, and all that have a place. Its number among them; -ENOENT: none is. */
+static int lists_fill(const struct placing *p, struct lists *l, const struct shared_job **ret)
+{
+	int which = -ENOENT;
+
+	for (unsigned int i = 0; i < p->shared.jobs && l->jobs < PLACER_JOBS_MAX; i++) {
+		const struct shared_job *j = p->shared.job[i];
+		const bool due = which < 0 && is_due(p, j);
+
+		if (due) {
+			which = (int)l->jobs;
+			*ret = j;
+		}
+		if (due || (shared_is_placed(j) && !is_due(p, j)))
+			list_fill(p, j, due, l);
+	}
+	return which;
+}
+
+/* --- the decision ---------------------------------------------------------------------------- */
+
+static void on_decided(void *context, int error, uint64_t revision, const char *why)
+{
+	struct placing *p = context;
+
+	p->decides = false;
+	if (error < 0 && error != -ESTALE)
+		log_say(LOG_LEVEL_WARNING, "decision not stored", "reason=\"%s\"", why);
+	placing_wake(p);
+}
+
+/* Only as long as we lead, the job is that job, and its place is the one that we know. */
+static void place_write(struct placing *p, const struct shared_job *j,
+			const struct wanted_place *place, const struct store_seen *leads)
+{
+	_cleanup_(freep) char *text = wanted_print(&wanted_place_keys, place);
+	char job[STORE_KEY_BYTES], at[STORE_KEY_BYTES];
+	const struct store_seen seen[] = { *leads,
+					   { job, j->revision },
+					   { at, j->place_revision } };
+	const struct store_change change = { at, text, false };
+
+	if (!text)
+		return;
+	snprintf(job, sizeof(job), WANTED_JOBS "%s", j->name);
+	snprintf(at, sizeof(at), WANTED_PLACES "%s", j->name);
+	p->decides = store_write(p->store, &(struct store_write){ seen, 3, &change, 1 }, on_decided,
+				 p) == 0;
+	*p->unplaced = '\0';
+	log_say(LOG_LEVEL_INFO, "job placed", "job=%s node=%s why=\"%s\"", j->name, place->root,
+		place->why);
+}
+
+/* Once for each reason. */
+static void unplaced_say(struct placing *p, const struct shared_job *j, const char *why)
+{
+	char text[sizeof(p->unplaced)];
+
+	snprintf(text, sizeof(text), "%s %.250s", j->name, why);
+	if (!strcmp(text, p->unplaced))
+		return;
+	snprintf(p->unplaced, sizeof(p->unplaced), "%s", text);
+	log_say(LOG_LEVEL_WARNING, "job not placed", "job=%s reason=\"%s\"", j->name, why);
+}
+
+void placing_lead(struct placing *p)
+{
+	_cleanup_(freep) struct lists *l = NULL;
+	_cleanup_(freep) struct wanted_place *place = NULL;
+	const struct shared_job *j = NULL;
+	struct store_seen leads;
+	struct why why = { "" };
+	int which, r;
+
+	if (p->decides || !leader_seen(p->leader, &leads))
+		return;
+	l = calloc(1, sizeof(*l));
+	place = calloc(1, sizeof(*place));
+	if (!l || !place)
+		return;
+	which = lists_fill(p, l, &j);
+	if (which < 0)
+		return;
+	r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, (unsigned int)which, place,
+			 &why);
+	if (r == 0)
+		place_write(p, j, place, &leads);
+	else
+		unplaced_say(p, j, *why.text ? why.text : strerror(-r));
+}

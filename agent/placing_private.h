@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What placing*.c share. Nobody else includes this. */
+#ifndef TALLY_AGENT_PLACING_PRIVATE_H
+#define TALLY_AGENT_PLACING_PRIVATE_H
+
+#include <sys/queue.h>
+#include <sys/random.h>
+
+#include "agent/cluster/placer.h"
+#include "agent/store/leader.h"
+#include "placing.h"
+#include "sharing.h"
+
+enum {
+	PLACING_PREFIXES = 4,
+};
+
+struct prefix { /* of keys that are followed */
+	struct placing *placing;
+	unsigned int index;
+};
+
+/* Who waits for what becomes of a write. */
+struct asked {
+	TAILQ_ENTRY(asked) list;
+	struct placing *placing;
+	void *connection; /* NULL: gone */
+	char *answer; /* if it is done */
+	char job[NAME_BYTES];
+	bool creates;
+};
+
+struct placing {
+	struct driver *driver;
+	struct sharing *sharing;
+	struct store *store;
+	char node[NAME_BYTES];
+	sd_event_source *timer;
+	bool wakes; /* the timer is for soon */
+	struct shared shared;
+	struct prefix prefix[PLACING_PREFIXES];
+	unsigned int current; /* bits: all of that prefix is known */
+	struct leader *leader;
+	char leader_name[NAME_BYTES];
+	bool decides; /* a decision of ours is on its way to the store */
+	char unplaced[NAME_BYTES + 256]; /* what the log said last of a job without a place */
+	struct rendezvous *rendezvous;
+	TAILQ_HEAD(all_asked, asked) asked;
+	int answered; /* by the core */
+	struct why why; /* the same, in words */
+};
+
+const struct core *placing_core(const struct placing *p);
+
+/* Is all known that the store has? */
+bool placing_is_current(const struct placing *p);
+
+/* Nobody waits for it: what became of it is seen in what is told. */
+void placing_write(struct placing *p, const struct store_seen *seen, unsigned int seens,
+		   const struct store_change *change, unsigned int changes);
+
+/* Decides, if this node leads: one job at a time. */
+void placing_lead(struct placing *p);
+
+void placing_asked_close(struct placing *p);
+
+#endif

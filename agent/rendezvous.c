@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "rendezvous.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+
+#include "common/clock.h"
+#include "common/owned.h"
+
+enum {
+	AGAIN_MS = 1000, /* until what the store does not know is said once more */
+};
+
+struct waiting {
+	LIST_ENTRY(waiting) list;
+	struct stream *stream;
+	const struct rendezvous_voice *voice;
+	char job[NAME_BYTES];
+	struct wanted_worker is;
+	char key[STORE_KEY_BYTES];
+	uint64_t said_ns; /* to the store; 0: not yet */
+	struct tally_set missing; /* as the worker was told last */
+};
+
+struct rendezvous {
+	struct store *store;
+	const struct shared *shared;
+	const struct picture *picture;
+	const char *node;
+	LIST_HEAD(all, waiting) all;
+};
+
+/* What became of it is seen in what the store says. */
+static void on_done(void *context, int error, uint64_t revision, const char *why) {}
+
+static void store_say(struct rendezvous *r, struct waiting *w, bool is_here)
+{
+	_cleanup_(freep) char *text = is_here ? wanted_print(&wanted_worker_keys, &w->is) : NULL;
+	const struct store_change change = { w->key, text, true };
+
+	if (is_here && !text)
+		return;
+	w->said_ns = clock_now_ns();
+	store_write(r->store, &(struct store_write){ NULL, 0, &change, 1 }, on_done, NULL);
+}
+
+static bool is_stored(const struct shared_job *j, const struct waiting *w)
+{
+	const char *id = w->key + strlen(WANTED_WORKERS) + strlen(w->job) + 1;
+
+	for (unsigned int i = 0; i < j->workers; i++)
+		if (!strcmp(j->worker[i].id, id))
+			return true;
+	return false;
+}
+
+int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
+		    const char *job, const struct joining_message *m)
+{
+	struct waiting *w = calloc(1, sizeof(*w));
+	uint64_t number;
+
+	if (!w)
+		return -ENOMEM;
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+		free(w);
+		return -EIO;
+	}
+	w->stream = s;
+	w->voice = voice;
+	snprintf(w->job, sizeof(w->job), "%s", job);
+	snprintf(w->is.node, sizeof(w->is.node), "%s", r->node);
+	w->is.address = m->address;
+	snprintf(w->key, sizeof(w->key), WANTED_WORKERS "%s/%s/%016" PRIx64, job, r->node, number);
+	LIST_INSERT_HEAD(&r->all, w, list);
+	stream_keep(s);
+	store_say(r, w, true);
+	return 0;
+}
+
+static void forget(struct rendezvous *r, struct waiting *w)
+{
+	store_say(r, w, false);
+	LIST_REMOVE(w, list);
+	free(w);
+}
+
+void rendezvous_leave(struct rendezvous *r, const struct stream *s)
+{
+	struct waiting *w;
+
+	LIST_FOREACH(w, &r->all, list)
+	if (w->stream == s) {
+		forget(r, w);
+		return;
+	}
+}
+
+void rendezvous_lost(struct rendezvous *r)
+{
+	struct waiting *w;
+
+	LIST_FOREACH(w, &r->all, list)
+	w->said_ns = 0;
+}
+
+/* --- what they are told ---------------------------------------------------------------------- */
+
+/* Has the root's agent the job by now? Before, it would not know the worker's token. */
+static bool is_there(const struct rendezvous *r, const struct shared_job *j)
+{
+	const int at = picture_place(r->picture, j->place.root);
+	const struct report *root = at < 0 ? NULL : r->picture->report[at];
+
+	for (unsigned int i = 0; root && i < root->jobs; i++)
+		if (root->job[i].id == j->job.id && !root->job[i].inner)
+			return !root->cordoned || root->job[i].runs;
+	return false;
+}
+
+/* Which ranks will be missing nobody knows: as many as workers, the last ones. */
+static void tell_missing(struct waiting *w, const struct shared_job *j)
+{
+	struct tally_set missing = { 0 };
+
+	for (unsigned int rank = j->workers; rank < j->job.workers; rank++)
+		tally_set_add(&missing, rank);
+	if (tally_set_is_empty(&missing) || tally_set_is_equal(&missing, &w->missing))
+		return;
+	w->missing = missing;
+	w->voice->missing(w->stream, &missing);
+}
+
+/* True: it waits no more. */
+static bool look(struct rendezvous *r, struct waiting *w)
+{
+	const struct shared_job *j = shared_find(r->shared, w->job);
+
+	if (!j) {
+		w->voice->error(w->stream, -ECANCELED, "the job was deleted");
+		return true;
+	}
+	if (shared_is_placed(j) && is_there(r, j)) {
+		w->voice->elsewhere(w->stream, &j->place.address);
+		return true;
+	}
+	if (!is_stored(j, w) &&
+	    (!w->said_ns || clock_now_ns() - w->said_ns >= AGAIN_MS * 1000000ull))
+		store_say(r, w, true);
+	tell_missing(w, j);
+	return false;
+}
+
+void rendezvous_look(struct rendezvous *r)
+{
+	struct waiting *w, *next;
+
+	for (w = LIST_FIRST(&r->all); w; w = next) {
+		next = LIST_NEXT(w, list);
+		if (look(r, w))
+			forget(r, w);
+	}
+}
+
+/* --- open and close -------------------------------------------------------------------------- */
+
+int rendezvous_open(struct store *store, const struct shared *shared, const struct picture *picture,
+		    const char *node, struct rendezvous **ret)
+{
+	struct rendezvous *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	*r = (struct rendezvous){ store, shared, picture, node, LIST_HEAD_INITIALIZER(&r->all) };
+	*ret = r;
+	return 0;
+}
+
+void rendezvous_close(struct rendezvous *r)
+{
+	struct waiting *w;
+
+	if (!r)
+		return;
+	while ((w = LIST_FIRST(&r->all))) {
+		LIST_REMOVE(w, list);
+		free(w);
+	}
+	free(r);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Workers of jobs that agents share, who came to this agent: they wait until it is known where the
+ * root of their job is, and are told so. What the store knows of them is how the leader knows where
+ * they are.
+ */
+#ifndef TALLY_AGENT_RENDEZVOUS_H
+#define TALLY_AGENT_RENDEZVOUS_H
+
+#include "agent/cluster/picture.h"
+#include "agent/cluster/shared.h"
+#include "agent/edge/stream.h"
+#include "agent/store/store.h"
+#include "common/joining.h"
+
+struct rendezvous;
+
+/* How a worker is told. After the last two its connection ends. */
+struct rendezvous_voice {
+	void (*missing)(struct stream *s, const struct tally_set *ranks);
+	void (*elsewhere)(struct stream *s, const struct sockaddr_storage *root);
+	void (*error)(struct stream *s, int error, const char *words);
+};
+
+/* All are the caller's, and stay. *ret is the caller's, for rendezvous_close(). */
+int rendezvous_open(struct store *store, const struct shared *shared, const struct picture *picture,
+		    const char *node, struct rendezvous **ret);
+void rendezvous_close(struct rendezvous *r); /* or NULL */
+
+/* A worker that has proven that it knows the job's token. -ENOMEM, -EIO. */
+int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
+		    const char *job, const struct joining_message *m);
+
+/* Its connection has ended, if it waits here. */
+void rendezvous_leave(struct rendezvous *r, const struct stream *s);
+
+/* What is known may be something else now. */
+void rendezvous_look(struct rendezvous *r);
+
+/* The lease has gone, and with it what the store knew. */
+void rendezvous_lost(struct rendezvous *r);
+
+#endif

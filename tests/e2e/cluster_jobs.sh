@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Jobs that the agents of a cluster share: created at any node, joined at any node, placed by the
+# one that leads, and kept when nodes, leaders and etcd go.
+#
+#   e0 (etcd) ──┐      w1        w3
+#   w0 ─────── n0 ──── n1 ────── n3 ── w4
+#               └───── n2 ───────┘
+#                      w2
+# shellcheck source=tests/e2e/cluster_lib.sh
+source "$(dirname "$0")/cluster_lib.sh"
+
+square() {
+	cluster <<-END || return 1
+		host e0 w0 w1 w2 w3 w4
+		node n0 n1 n2 n3
+		link e0 n0 rate 200mbit
+		link w0 n0 rate 100mbit
+		link n0 n1 rate 100mbit
+		link n0 n2 rate 100mbit
+		link w1 n1 rate 100mbit
+		link w2 n2 rate 100mbit
+		link n1 n3 rate 100mbit
+		link n2 n3 rate 100mbit
+		link w3 n3 rate 100mbit
+		link w4 n3 rate 100mbit
+	END
+	local host name
+	for host in w0 w1 w2 w3 w4; do
+		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
+	done
+	for name in n0 n1 n2 n3; do
+		until_true sees_all "$name" || { drawn "$name"; return 1; }
+	done
+}
+
+create_at() { # NODE JOB WORKERS [tallyctl-options...]
+	rm -f "$work/$2.token"
+	at "$1" job create "$2" --workers "$3" --cluster --token-file "$work/$2.token" "${@:4}" >/dev/null
+}
+
+worker=()
+join_at() { # HOST NODE JOB [tally-perf-arguments...]
+	exec_on "$1" "$build/tally-perf" --join "$3" --agent "$(bed addr "$2")" --json --hash \
+		--token-file "$work/$3.token" --timeout 10000 -e 256K "${@:4}" \
+		>"$work/$1.$3" 2>"$work/$1.$3.errors" &
+	worker+=($!)
+}
+
+# All end well, with the same bits.
+finish() { # JOB HOST...
+	local job=$1 host code=0 pid
+	shift
+	for pid in "${worker[@]}"; do
+		wait "$pid" || code=1
+	done
+	worker=()
+	for host; do
+		jq -c 'select(.verb == "allreduce") | [.bytes, .hash]' "$work/$host.$job" >"$work/$host.hash"
+		[[ -s $work/$host.hash ]] && cmp "$work/$1.hash" "$work/$host.hash" || code=1
+	done
+	((code == 0)) || { cat "$work"/*."$job".errors; tail -n 5 "$work"/n*.log; }
+	return "$code"
+}
+
+shared() { at "$1" cluster "$2" --json | jq -r ".jobs[0].$3"; } # NODE JOB KEY
+is_root() { [[ $(shared n0 "$1" root) == "$2" ]]; } # JOB NODE
+leader() { at "$1" cluster --json | jq -r .leader; }
+
+a_job_is_joined_at_any_node_and_its_root_is_near() {
+	square
+	create_at n2 train 3
+	# Two of three are at n3, and nobody joins there.
+	join_at w3 n0 train
+	join_at w4 n1 train
+	join_at w2 n2 train
+	finish train w2 w3 w4
+	is_root train n3
+	[[ $(at n3 job show train --json | jq -r '.[0].clustered') == true ]]
+	! at n0 job show train >/dev/null 2>&1 || return 1
+	at n1 cluster train >"$work/shown"
+	has 'least cost: ' <"$work/shown"
+	has -E '^n3 +[0-9.]+' <"$work/shown"
+	# Once more: the place is known, so they are sent there at once.
+	join_at w3 n0 train
+	join_at w4 n1 train
+	join_at w2 n2 train
+	finish train w2 w3 w4
+}
+
+is_waiting() { [[ $(shared n0 "$1" waiting) == "$2" ]]; } # JOB COUNT
+
+who_waits_is_told_who_is_missing_and_who_goes_is_forgotten() {
+	local code=0
+	square
+	create_at n0 train 2
+	join_at w1 n1 train
+	until_true is_waiting train 1
+	[[ $(shared n0 train state) == forming ]]
+	kill "${worker[0]}"
+	worker=()
+	until_true is_waiting train 0
+	[[ -z $(keys_of worker/) ]] || { keys_of worker/; return 1; }
+	join_at w1 n1 train --join-timeout 1500 || true
+	wait "${worker[0]}" || code=$?
+	((code != 0))
+	has 'rank 1 of job train has not come within 1.5 s' "$work/w1.train.errors" ||
+		{ cat "$work/w1.train.errors"; return 1; }
+}
+
+the_token_is_proven_at_any_node() {
+	local code=0
+	square
+	create_at n0 train 1
+	cp "$work/train.token" "$work/right"
+	echo wrong >"$work/train.token"
+	join_at w1 n1 train
+	wait "${worker[0]}" || code=$?
+	((code != 0))
+	has 'EACCES\|no such job, or a wrong token\|token' "$work/w1.train.errors" ||
+		{ cat "$work/w1.train.errors"; return 1; }
+	worker=()
+	[[ $(at n3 job token train) == $(cat "$work/right") ]]
+	! grep -r "$(cat "$work/right")" "$work"/n*.log || return 1
+}
+
+gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
+at_root() { at "$1" job show "$2" >/dev/null 2>&1; }
+runs_at() { [[ $(at "$1" job show "$2" --json | jq -r '.[0].state') == running ]]; }
+
+a_job_is_deleted_at_any_node() {
+	local code=0
+	square
+	create_at n0 train 2
+	{ at n1 job create train --workers 2 --cluster || true; } 2>&1 | has 'the cluster has a job train'
+	join_at w3 n0 train --seconds 60 -b 64K -e 64K
+	join_at w4 n1 train --seconds 60 -b 64K -e 64K
+	until_true runs_at n3 train
+	at n1 job del train
+	wait "${worker[0]}" || code=$?
+	((code != 0))
+	wait "${worker[1]}" || true
+	has 'the job was deleted' "$work/w3.train.errors" || { cat "$work/w3.train.errors"; return 1; }
+	until_true gone_at n3 train
+	until_true nothing_is_left
+	{ at n2 job del train || true; } 2>&1 | has 'there is no job train\|no job train'
+}
+nothing_is_left() { [[ -z $(keys_of job/)$(keys_of place/)$(keys_of worker/) ]]; }
+
+who_leads_may_go() {
+	local was
+	square
+	was=$(leader n0)
+	[[ $was == n? ]]
+	end_at "$was" KILL
+	until_true another_leads "$was"
+	start_at "$was"
+	create_at "$was" train 2
+	join_at w1 n1 train
+	join_at w2 n2 train
+	finish train w1 w2
+}
+another_leads() {
+	local name
+	for name in n0 n1 n2 n3; do
+		[[ $name == "$1" ]] || { [[ $(leader "$name") == n? && $(leader "$name") != "$1" ]] || return 1; }
+	done
+}
+
+a_root_that_dies_is_replaced_when_workers_come_again() {
+	square
+	create_at n0 train 2
+	join_at w3 n0 train
+	join_at w4 n1 train
+	finish train w3 w4
+	is_root train n3
+	# w1 and w2 are the workers now; n3 is dead, and so are the ways through it.
+	end_at n3 KILL
+	node n3 detach >/dev/null 2>&1 || true
+	join_at w1 n1 train --join-timeout 40000
+	join_at w2 n2 train --join-timeout 40000
+	finish train w1 w2
+	! is_root train n3 || return 1
+}
+
+a_cordoned_node_is_no_root() {
+	square
+	at n3 cordon
+	create_at n0 train 2
+	join_at w3 n0 train
+	join_at w4 n1 train
+	finish train w3 w4
+	! is_root train n3 || return 1
+	at n3 uncordon
+}
+
+a_node_that_refuses_is_passed_over() {
+	square
+	# A job of that name, of n3 alone.
+	at n3 job create train --workers 5 --token-file "$work/other" >/dev/null
+	create_at n0 train 2
+	join_at w3 n0 train
+	join_at w4 n1 train
+	finish train w3 w4
+	! is_root train n3 || return 1
+	[[ $(shared n0 train 'refused[0]') == n3 ]]
+	at n3 job show train --json | jq -e '.[0].workers == 5' >/dev/null
+}
+
+runs_and_restarts_need_no_etcd() {
+	square
+	create_at n0 train 2
+	join_at w3 n0 train --seconds 12 -b 64K -e 64K
+	join_at w4 n1 train --seconds 12 -b 64K -e 64K
+	until_true runs_at n3 train
+	kill_etcd
+	end_at n3 TERM
+	start_at n3
+	runs_at n3 train
+	finish train w3 w4
+	start_etcd
+	until_true knows_again
+	at_root n3 train
+	create_at n1 second 2
+	until_true knows_second
+	join_at w1 n1 second
+	join_at w2 n2 second
+	finish second w1 w2
+}
+knows_second() { [[ $(shared n2 second state) == forming ]]; }
+knows_again() { [[ $(shared n3 train root) == n3 ]]; }
+
+command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
+facts a_job_is_joined_at_any_node_and_its_root_is_near \
+	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
+	a_job_is_deleted_at_any_node who_leads_may_go \
+	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
+	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd
