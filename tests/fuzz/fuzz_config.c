@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: agent/core/config.c agent/core/keys_yaml.c */
+/* sources: agent/core/config.c agent/core/config_cluster.c agent/core/keys_yaml.c */
 /* sources: agent/core/tenant.c agent/core/tenant_keys.c */
 /* libraries: -lyaml */
 /* Any bytes may be a configuration. What is taken keeps its promises, and is the same when printed.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* sources: agent/cluster/hello.c agent/cluster/report.c agent/cluster/wanted.c */
+/* sources: agent/cluster/shared.c agent/core/keys_json.c agent/core/tenant_keys.c */
+/* sources: agent/core/tenant.c */
+/* libraries: -ljansson */
+/* Who is on a link may say anything in a hello, and who may write to the store anything there. What
+ * is taken is printed, and is the same when read again. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/cluster/hello.h"
+#include "agent/cluster/report.h"
+#include "agent/cluster/shared.h"
+#include "common/owned.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void hello(const uint8_t *data, size_t size)
+{
+	uint8_t bytes[HELLO_BYTES];
+	struct hello h, again;
+
+	if (hello_parse(data, size, &h) < 0)
+		return;
+	hello_print(&h, bytes);
+	must(hello_parse(bytes, sizeof(bytes), &again) == 0);
+	must(!strcmp(h.node, again.node) && !strcmp(h.port, again.port));
+}
+
+static void report(const char *text)
+{
+	_cleanup_(freep) struct report *r = NULL, *again = NULL;
+	_cleanup_(freep) char *printed = NULL;
+	struct why why;
+
+	if (report_parse(text, &r, &why) < 0)
+		return;
+	printed = report_print(r);
+	must(printed && report_parse(printed, &again, &why) == 0);
+	must(report_compare(r, again) == REPORT_SAME);
+}
+
+/* Key and value, a line each. */
+static void shared(char *text)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	struct why why;
+	char *rest = text, *key;
+
+	for (uint64_t revision = 1; (key = strsep(&rest, "\n")); revision++) {
+		char *value = strsep(&rest, "\n");
+
+		shared_take(&s, key, value && *value ? value : NULL, revision, &why);
+	}
+	for (unsigned int i = 0; i < s.jobs; i++) {
+		must(name_is_valid(s.job[i]->name));
+		must(!i || strcmp(s.job[i - 1]->name, s.job[i]->name) < 0);
+		must(!s.job[i]->revision || !strcmp(s.job[i]->name, s.job[i]->job.name));
+		must(!shared_is_placed(s.job[i]) || name_is_valid(s.job[i]->place.root));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(freep) char *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	hello(data, size);
+	report(text);
+	shared(text);
+	return 0;
+}
