@@ -615,7 +615,8 @@ static inline void tell(struct world *w, const struct core_action *a)
 		tell_run(w, p, a);
 		return;
 	case JOINING_GREETING:
-		WRONG(w, "the core does not greet");
+	case JOINING_ELSEWHERE:
+		WRONG(w, "the core does not greet, nor send workers elsewhere");
 		return;
 	case JOINING_ENDING:
 		if (p->state != RUNS || p->ending || a->rank == p->rank ||
