@@ -293,11 +293,11 @@ static void a_wrong_key_hears_the_right_one(void **state)
 		"x.yaml:3: control: 'colour': no such key; there are socket and group");
 	refused("\n\n\nPORTS: a\n",
 		"x.yaml:4: 'PORTS': no such key; there are ports, slots, pool, pin, "
-		"state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
+		"state, service, ingress, quotas, control, join, peers, cluster, metrics, log, sample, spill and "
 		"tenants");
 	refused(BASE "<<: {slots: 4}\n",
 		"x.yaml:3: '<<': no such key; there are ports, slots, pool, "
-		"pin, state, service, ingress, quotas, control, join, peers, metrics, log, "
+		"pin, state, service, ingress, quotas, control, join, peers, cluster, metrics, log, "
 		"sample, spill and tenants");
 	refused(BASE "[a]: 4\n", "x.yaml:3: a key must be a word");
 }
@@ -360,7 +360,7 @@ static void only_plain_yaml_is_taken(void **state)
 	refused("[[[[[[[[[\n", "x.yaml:1: nested too deeply");
 	refused("- a\n",
 		"x.yaml:1: (a list): a mapping is needed here; its keys are ports, "
-		"slots, pool, pin, state, service, ingress, quotas, control, join, peers, metrics, log, sample, spill and "
+		"slots, pool, pin, state, service, ingress, quotas, control, join, peers, cluster, metrics, log, sample, spill and "
 		"tenants");
 }
 
@@ -527,6 +527,7 @@ static void the_documentation_has_a_row_for_each_key(void **state)
 		{ "join.", BASE "join: {zzzzzzzz: x}\n" },
 		{ "peers.", BASE "peers: {zzzzzzzz: x}\n" },
 		{ "peers.nodes[].", BASE "peers: {nodes: [{zzzzzzzz: x}]}\n" },
+		{ "cluster.", BASE "cluster: {zzzzzzzz: x}\n" },
 		{ "metrics.", BASE "metrics: {zzzzzzzz: x}\n" },
 		{ "log.", BASE "log: {zzzzzzzz: x}\n" },
 		{ "sample.", BASE "sample: {zzzzzzzz: x}\n" },
