@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "engine.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,54 +6,14 @@
 #include <stdlib.h>
 
 #include "error.h"
+#include "engine_private.h"
 #include "explain.h"
 #include "seal.h"
 #include "shape.h"
 
-enum call_state {
-	STATE_FREE = 0,
-	STATE_QUEUED,
-	STATE_RUNNING,
-	STATE_OVER,
-};
-
-struct engine_call {
-	struct engine *engine;
-	struct call_options options;
-	struct call call;
-	enum call_state state;
-	int result;
-	struct tally_call_info info; /* while it runs: what the totals were when its turn came */
-	uint64_t started_ns;
-	struct engine_call *next; /* in the queue */
-	char why[512];
-};
-
 #define EARLIER "an earlier call failed: "
 #define TOO_LONG "the call has 2^31 chunks, or 2^37 elements, or more: split it"
 #define NO_MEMORY "out of memory"
-
-struct engine {
-	struct engine_options options;
-	struct call_member member;
-	struct window *window;
-	struct guesses guesses;
-	struct engine_call *first, *last; /* the queue; the first one is running */
-	uint32_t base;     /* seq of the round's first entry */
-	uint64_t progress_ns;    /* start of the call, or its latest result; 0: not yet */
-	uint64_t now_ns; /* as it was said last */
-	uint64_t redone, ended, sent_bytes, busy_ns;
-	char told[256]; /* engine_fail() was */
-	int result; /* of the call that failed, and why */
-	char why[512];
-	bool unreachable;
-	bool failed, aborted, watched;
-	bool forgiven; /* a time in which nobody looked, since the latest result */
-	struct engine_call *opening; /* a call before all others; NULL: none is needed any more */
-	uint64_t *random; /* [workers]: this rank's own number at its place, then all; and behind
-			   * them what else there is to agree in */
-	struct engine_call call[ENGINE_CALLS_MAX];
-};
 
 /*
  * Ranks that have no nonce from an agent make one out of a random number of each, in a call before
@@ -119,19 +78,28 @@ void engine_free(struct engine *e)
 		return;
 	if (e->first)
 		call_done(&e->first->call);
+	engine_move_free(e);
 	window_free(e->window);
 	free(e->opening);
 	free(e->random);
 	free(e);
 }
 
-static void send_entry(struct engine *e, uint32_t entry)
+void engine_send_entry(struct engine *e, uint32_t entry)
 {
-	struct tally_header *h = window_compose(e->window, e->base + entry);
+	uint32_t seq = e->base + entry, name;
+	struct window *w = engine_window_of(e, seq, &name);
+	struct tally_header *h;
 	uint64_t vote = 0;
-	uint8_t blocks = call_fill(&e->first->call, entry, h, &vote);
+	uint8_t blocks;
 
-	window_post(e->window, e->base + entry, call_place(&e->first->call, entry), vote, blocks);
+	if (!w)
+		return;
+	h = window_compose(w, name);
+	blocks = call_fill(&e->first->call, entry, h, &vote);
+	window_post(w, name, call_place(&e->first->call, entry), vote, blocks);
+	if ((int32_t)(seq + 1 - e->composed) > 0)
+		e->composed = seq + 1;
 }
 
 static void begin_round(struct engine *e)
@@ -139,19 +107,19 @@ static void begin_round(struct engine *e)
 	uint32_t entries = e->first->call.entries;
 
 	for (uint32_t i = 0; i < entries && i < e->member.window; i++)
-		send_entry(e, i);
+		engine_send_entry(e, i);
 }
 
 /* The totals that a call's share is the difference of. */
 static struct tally_call_info totals(const struct engine *e)
 {
-	const struct tally_stats *s = window_stats(e->window);
+	const struct tally_stats s = engine_stats(e);
 
 	return (struct tally_call_info){
-		.chunks = s->chunks,
-		.retransmitted = s->retransmitted,
+		.chunks = s.chunks,
+		.retransmitted = s.retransmitted,
 		.sent_bytes = e->sent_bytes,
-		.spilled = s->spilled,
+		.spilled = s.spilled,
 	};
 }
 
@@ -188,13 +156,20 @@ static void end_call(struct engine *e, int result)
 		e->last = NULL;
 }
 
+static void drop(struct engine *e)
+{
+	window_drop(e->window);
+	if (e->move.next)
+		window_drop(e->move.next);
+}
+
 /* Sequence numbers and slots are out of step with the other ranks: nothing can follow. */
 static void fail_all(struct engine *e, int result)
 {
 	e->failed = true;
 	e->result = result;
 	snprintf(e->why, sizeof(e->why), "%s", e->first ? e->first->why : e->told);
-	window_drop(e->window);
+	drop(e);
 	while (e->first) {
 		struct engine_call *next = e->first->next;
 		bool is_opening = e->first == e->opening;
@@ -221,6 +196,8 @@ static void begin_call(struct engine *e)
 		}
 		c->call.shape = shape_of(&e->member, &c->options);
 		window_priority_set(e->window, c->options.priority);
+		if (e->move.next)
+			window_priority_set(e->move.next, c->options.priority);
 		c->state = STATE_RUNNING;
 		c->info = totals(e);
 		c->info.queued_ns = e->now_ns - c->started_ns;
@@ -286,7 +263,7 @@ static void end_round(struct engine *e)
  * looked, when nothing could come: that time is not the network's. Once: where nothing has come
  * after somebody looked, the next gap counts.
  */
-static void look(struct engine *e, uint64_t now_ns)
+void engine_look(struct engine *e, uint64_t now_ns)
 {
 	uint64_t gap = now_ns - e->now_ns;
 
@@ -331,7 +308,7 @@ int engine_start(struct engine *e, const struct call_options *options, uint64_t 
 		return error_set(-EBUSY, "%d calls are started and not waited for: wait for some",
 				 ENGINE_CALLS_MAX);
 
-	look(e, now_ns);
+	engine_look(e, now_ns);
 	*c = (struct engine_call){
 		.engine = e,
 		.options = *options,
@@ -368,7 +345,7 @@ int engine_collect(struct engine_call *call, struct tally_call_info *ret)
 void engine_abort(struct engine *e)
 {
 	e->failed = e->aborted = true;
-	window_drop(e->window);
+	drop(e);
 	while (e->first) {
 		snprintf(e->first->why, sizeof(e->first->why), "the job was aborted");
 		end_call(e, -ECANCELED);
@@ -392,7 +369,7 @@ int engine_failure(const struct engine *e, const char **ret)
 }
 
 /* Has the network said something that ends the run? */
-static void check_news(struct engine *e)
+void engine_check_news(struct engine *e, const struct window *w)
 {
 	struct situation s;
 	int r;
@@ -400,7 +377,7 @@ static void check_news(struct engine *e)
 	if (!e->first)
 		return;
 	s = situation_of(e);
-	r = explain_news(window_news(e->window), &s, e->first->why, sizeof(e->first->why));
+	r = explain_news(window_news(w), &s, e->first->why, sizeof(e->first->why));
 	if (r < 0)
 		fail_all(e, r);
 }
@@ -439,7 +416,7 @@ size_t engine_output(struct engine *e, uint64_t now_ns, struct datagram *ret, si
 {
 	size_t n;
 
-	look(e, now_ns);
+	engine_look(e, now_ns);
 	check_time(e, now_ns);
 	n = window_output(e->window, now_ns, ret, max);
 	for (size_t i = 0; i < n; i++)
@@ -454,34 +431,39 @@ void engine_unsent(struct engine *e, const struct datagram *d, size_t n)
 	window_unsent(e->window, d, n);
 }
 
-void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns)
+void engine_take(struct engine *e, uint32_t seq, const void *bytes, uint64_t now_ns)
 {
+	const uint32_t entry = seq - e->base;
 	struct call *c;
-	uint32_t seq, entry;
 
-	look(e, now_ns);
-	if (!window_input(e->window, bytes, length, now_ns, &seq)) {
-		check_news(e);
-		return;
-	}
 	if (!e->first)
 		return;
 	c = &e->first->call;
-	entry = seq - e->base;
 	e->progress_ns = now_ns;
 	e->forgiven = false;
 	call_take(c, entry, bytes);
 	if (c->entries - entry > e->member.window)
-		send_entry(e, entry + e->member.window);
+		engine_send_entry(e, entry + e->member.window);
 	if (c->taken == c->entries)
 		end_round(e);
+}
+
+void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns)
+{
+	uint32_t seq;
+
+	engine_look(e, now_ns);
+	if (window_input(e->window, bytes, length, now_ns, &seq))
+		engine_take(e, seq + e->shift, bytes, now_ns);
+	else
+		engine_check_news(e, e->window);
 }
 
 void engine_unreachable(struct engine *e) { e->unreachable = true; }
 
 uint64_t engine_wakeup(const struct engine *e)
 {
-	uint64_t wakeup = window_wakeup(e->window);
+	uint64_t wakeup = engine_window_wakeup(e);
 	uint64_t deadline = e->progress_ns + timeout_of(e);
 
 	return e->first && e->progress_ns && deadline < wakeup ? deadline : wakeup;
@@ -491,8 +473,11 @@ const struct window *engine_window(const struct engine *e) { return e->window; }
 
 struct tally_stats engine_stats(const struct engine *e)
 {
-	struct tally_stats stats = *window_stats(e->window);
+	struct tally_stats stats = e->past;
 
+	engine_stats_add(&stats, window_stats(e->window));
+	if (e->move.next)
+		engine_stats_add(&stats, window_stats(e->move.next));
 	stats.redone = e->redone;
 	stats.rtt_ns = window_rtt(e->window);
 	return stats;

@@ -95,6 +95,23 @@ uint64_t engine_wakeup(const struct engine *e);
 
 const struct window *engine_window(const struct engine *e);
 
+/* --- to another root ------------------------------------------------------------------------- */
+
+/*
+ * All ranks have a place in this run, too, at another root: with the same ranks, window and
+ * payload, and with a nonce. From a chunk on in which the ranks agree, all that follows goes there;
+ * what is to go there and comes from there is given by these, which are as those above. 0; -EINVAL:
+ * the runs are not alike; -EBUSY: a move is under way; -ECONNABORTED; -ENOMEM. Sets the error text.
+ */
+int engine_move(struct engine *e, const struct window_options *next);
+size_t engine_next_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max);
+void engine_next_unsent(struct engine *e, const struct datagram *d, size_t n);
+void engine_next_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);
+
+/* Nobody needs the first run any more: engine_move_end() makes the next one that of the engine. */
+bool engine_has_moved(const struct engine *e);
+void engine_move_end(struct engine *e);
+
 /* All but what was sent and received. */
 struct tally_stats engine_stats(const struct engine *e);
 
