@@ -217,11 +217,28 @@ static int place_find(struct join *j, struct channel **ret_channel, struct joini
 			 j->agent_text);
 }
 
+/* A place, wherever the job's root is. */
+static int place_get(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
+{
+	struct channel *channel = NULL;
+	int r = place_find(j, &channel, ret);
+
+	if (r < 0) {
+		transport_close(channel);
+		return r;
+	}
+	key_take(j, ret);
+	secret_take(j, ret);
+	j->request.rank = ret->rank;
+	j->request.epoch = ret->job.epoch;
+	*ret_channel = channel;
+	return 0;
+}
+
 int join_open(const struct tally_join_options *o, unsigned int root, unsigned int roots,
 	      struct join **ret, struct channel **ret_channel, struct joining_answer *ret_place)
 {
 	struct join *j = calloc(1, sizeof(*j));
-	struct channel *channel = NULL;
 	int r;
 
 	if (!j)
@@ -233,19 +250,59 @@ int join_open(const struct tally_join_options *o, unsigned int root, unsigned in
 	r = join_options_read(j, o);
 	j->said = j->local;
 	if (r == 0)
-		r = place_find(j, &channel, ret_place);
+		r = place_get(j, ret_channel, ret_place);
 	if (r < 0) {
-		transport_close(channel);
 		join_free(j);
 		return r;
 	}
-	key_take(j, ret_place);
-	secret_take(j, ret_place);
-	j->request.rank = ret_place->rank;
-	j->request.epoch = ret_place->job.epoch;
-	*ret_channel = channel;
 	*ret = j;
 	return 0;
+}
+
+/* --- at another agent */
+
+struct join *join_copy(const struct join *from, const struct sockaddr_storage *agent)
+{
+	struct join *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	*j = (struct join){ .fd = -1,
+			    .root = from->root,
+			    .roots = from->roots,
+			    .agent = *agent,
+			    .local = from->said,
+			    .said = from->said,
+			    .local_said = from->local_said,
+			    .request.rank = from->request.rank };
+	endpoint_print(agent, j->agent_text, sizeof(j->agent_text));
+	memcpy(j->job, from->job, sizeof(j->job));
+	memcpy(j->token_key, from->token_key, sizeof(j->token_key));
+	if (j->said.ss_family) /* the port is that of the socket that is there */
+		endpoint_port_set(&j->said, 0);
+	j->local = j->said;
+	return j;
+}
+
+int join_again(struct join *j, struct channel **ret_channel, struct joining_answer *ret_place)
+{
+	join_deadline_set(j, JOIN_TIMEOUT_MS);
+	return place_get(j, ret_channel, ret_place);
+}
+
+void join_stop(struct join *j)
+{
+	const int fd = __atomic_load_n(&j->fd, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&j->deadline_ns, 0, __ATOMIC_RELAXED);
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+}
+
+void join_drop(struct join *j)
+{
+	if (j)
+		join_free(j);
 }
 
 /* --- during the run */
@@ -262,7 +319,7 @@ static void more_receive(struct join *j)
 	j->length += n > 0 ? (size_t)n : 0;
 }
 
-int join_hear(struct join *j, struct why *ret)
+int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_elsewhere)
 {
 	_cleanup_(freep) struct joining_answer *answer = NULL;
 	struct why wrong;
@@ -275,9 +332,13 @@ int join_hear(struct join *j, struct why *ret)
 		answer = malloc(sizeof(*answer));
 	while (answer && !j->over && (r = join_answer_take(j, answer, &wrong)) == 0) {
 		j->over = answer->kind == JOINING_ERROR;
-		if (!j->over && (said || answer->kind != JOINING_ENDING))
+		if (answer->kind == JOINING_ELSEWHERE && !said) {
+			*ret_elsewhere = answer->elsewhere;
+			said = JOIN_MOVES;
+		}
+		if (!j->over && (said == JOIN_ENDS || answer->kind != JOINING_ENDING))
 			continue;
-		said = j->over ? answer->error : 1;
+		said = j->over ? answer->error : JOIN_ENDS;
 		snprintf(ret->text, sizeof(ret->text), "the agent at %s: %.300s", j->agent_text,
 			 *answer->text ? answer->text : strerror(-answer->error));
 	}

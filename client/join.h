@@ -32,12 +32,30 @@ int join_shares(const struct tally_join_options *options, unsigned int roots, ui
 int join_open(const struct tally_join_options *options, unsigned int root, unsigned int roots,
 	      struct join **ret, struct channel **ret_channel, struct joining_answer *ret_place);
 
+enum {
+	JOIN_ENDS = 1, /* the run is ending, since a rank has gone: calls that lack it will find no
+			* end */
+	JOIN_MOVES = 2, /* the job's root shall be elsewhere, where a run for all begins */
+};
+
 /*
- * What the agent has said since then; does not wait. 0: nothing. 1: the run is ending, since a rank
- * has gone: calls that lack it will find no end. Negative: the run is over, with this errno. *ret
- * is then why. Where the agent itself has gone, the run goes on.
+ * What the agent has said since then; does not wait. 0: nothing. JOIN_ENDS; JOIN_MOVES, and where
+ * to. Negative: the run is over, with this errno. *ret is then why. Where the agent itself has
+ * gone, the run goes on.
  */
-int join_hear(struct join *j, struct why *ret);
+int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_elsewhere);
+
+/* The same worker at another agent, in the same rank: for join_again(). NULL: no memory. */
+struct join *join_copy(const struct join *j, const struct sockaddr_storage *agent);
+
+/* As join_open(). `j` stays the caller's, for join_close() or join_stop(). */
+int join_again(struct join *j, struct channel **ret_channel, struct joining_answer *ret_place);
+
+/* Another thread is in join_again(): it returns soon. */
+void join_stop(struct join *j);
+
+/* Of one that has no place: without a word. */
+void join_drop(struct join *j);
 
 /* Would the agent say if a rank had gone? As join_hear() has found. */
 bool join_watches(const struct join *j);

@@ -106,6 +106,7 @@ static void tally_free(struct tally *t)
 {
 	progress_close(t);
 	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
+		progress_move_close(s, progress_is_forked(t));
 		join_close(s->join); /* others may have needed this worker until now */
 		engine_free(s->engine);
 		transport_close(s->channel);

@@ -68,7 +68,8 @@ static uint64_t shard_wakeup(const struct shard *s)
 	uint64_t end = *s->ending.why.text && !engine_is_idle(s->engine)
 			       ? s->ending.since_ns + ENDING_NS
 			       : UINT64_MAX;
-	uint64_t wakeup = s->no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(s->engine);
+	bool no_room = s->no_room || s->next.no_room;
+	uint64_t wakeup = no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(s->engine);
 
 	return wakeup < end ? wakeup : end;
 }
@@ -219,6 +220,7 @@ static void output(struct shard *s)
 	} while (n == TRANSPORT_BATCH && !s->no_room);
 	if (s->channel->refused)
 		engine_unreachable(s->engine);
+	progress_move_output(s);
 }
 
 void progress_output(struct tally *t)
@@ -267,8 +269,9 @@ static void ending_check(struct shard *s, uint64_t now)
 }
 
 /* What has become of the run, as its agent says. */
-static void hear(struct shard *s)
+static void hear(struct tally *t, struct shard *s)
 {
+	struct sockaddr_storage elsewhere;
 	uint64_t now;
 	struct why why;
 	int r = 0;
@@ -278,12 +281,14 @@ static void hear(struct shard *s)
 	now = clock_now_ns();
 	if (now >= s->hear_ns) {
 		s->hear_ns = now + HEAR_NS;
-		r = join_hear(s->join, &why);
+		r = join_hear(s->join, &why, &elsewhere);
 		engine_watch(s->engine, join_watches(s->join));
 	}
 	if (r < 0)
 		engine_fail(s->engine, r, why.text);
-	else if (r > 0 && !*s->ending.why.text)
+	else if (r == JOIN_MOVES)
+		progress_move_begin(t, s, &elsewhere);
+	else if (r > 0 && !*s->ending.why.text && !s->next.channel) /* those who have moved leave */
 		s->ending.why = why;
 	if (*s->ending.why.text)
 		ending_check(s, now);
@@ -300,7 +305,8 @@ bool progress_turn(struct tally *t)
 
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		busy |= input(&t->shard[i]);
-		hear(&t->shard[i]);
+		busy |= progress_move_turn(t, &t->shard[i]);
+		hear(t, &t->shard[i]);
 	}
 	progress_output(t);
 	return busy || t->ended != ended;
@@ -309,15 +315,20 @@ bool progress_turn(struct tally *t)
 static void sleep_until(struct tally *t, uint64_t now_ns, uint64_t until_ns)
 {
 	struct timespec left = timespec_of(until_ns - now_ns);
-	struct pollfd fd[1 + SHARDS_MAX] = { { .fd = t->kick, .events = POLLIN } };
-	const unsigned int shards = t->shards.count;
+	struct pollfd fd[1 + 2 * SHARDS_MAX] = { { .fd = t->kick, .events = POLLIN } };
+	nfds_t count = 1;
 
-	for (unsigned int i = 0; i < shards; i++)
-		fd[1 + i] = (struct pollfd){ .fd = fd_of(&t->shard[i]),
-					     .events = events_of(&t->shard[i]) };
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
+		const struct channel *next = s->next.channel;
+
+		fd[count++] = (struct pollfd){ .fd = fd_of(s), .events = events_of(s) };
+		if (next)
+			fd[count++] = (struct pollfd){ .fd = next->transport->fd(next),
+						       .events = POLLIN };
+	}
 	t->asleep_until_ns = until_ns;
 	pthread_mutex_unlock(&t->lock);
-	ppoll(fd, 1 + shards, until_ns == UINT64_MAX ? NULL : &left, NULL);
+	ppoll(fd, count, until_ns == UINT64_MAX ? NULL : &left, NULL);
 	progress_enter(t);
 	t->asleep_until_ns = 0;
 	if (fd[0].revents)

@@ -17,6 +17,7 @@
 
 #include "engine.h"
 #include "join.h"
+#include "moving.h"
 #include "priority.h"
 #include "shards.h"
 #include "transport.h"
@@ -31,6 +32,14 @@ struct shard {
 	uint64_t sent, received; /* datagrams */
 	bool no_room; /* the last datagrams could not be sent, and wait for it */
 	bool polls_room; /* as the descriptor is now */
+
+	struct moving *moving; /* a place at another root is being got; NULL: none */
+	struct { /* of the run that this one moves to; channel NULL: there is none */
+		struct join *join;
+		struct channel *channel;
+		char service[64];
+		bool no_room;
+	} next;
 
 	uint64_t hear_ns; /* the agent is listened to again */
 	struct {
@@ -109,6 +118,18 @@ bool progress_is_idle(const struct tally *t);
 
 /* Takes what is there, and sends what is due. Does not wait. True: something was there. */
 bool progress_turn(struct tally *t);
+
+/* --- progress_move.c: to another root, while calls run */
+
+/* The agent has named one. */
+void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent);
+
+/* Whatever has become of it. True: something had come from there. */
+bool progress_move_turn(struct tally *t, struct shard *s);
+void progress_move_output(struct shard *s);
+
+/* All that a shard has of a move that is under way goes. */
+void progress_move_close(struct shard *s, bool forked);
 
 /* One turn; waits until `until_ns` at most if there was nothing to do. For who drives. */
 void progress_wait(struct tally *t, uint64_t until_ns);

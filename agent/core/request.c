@@ -87,6 +87,13 @@ static const struct key documents_rows[] = {
 	  .meaning = "Of this inner node only." },
 };
 
+static const struct key place_rows[] = {
+	{ "name", &key_name, KEY_MEMBER(struct request_documents, job), .needed = true,
+	  .meaning = "Of a job of the cluster." },
+	{ "node", &key_name, KEY_MEMBER(struct request_documents, node), .needed = true,
+	  .meaning = "The node that is to be its root." },
+};
+
 static const struct key apply_rows[] = {
 	{ "tenant", &key_name, KEY_MEMBER(struct request_apply, tenant), .otherwise = "default",
 	  .meaning = "Whose slots of this node it takes." },
@@ -178,6 +185,8 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 	[REQUEST_JOB_DOCUMENTS] = { "job-documents", REQUEST_OF_JOB, KEYS_OF(documents_rows),
 				    INTO(documents),
 				    "an array of documents, of the run that is on" },
+	[REQUEST_JOB_PLACE] = { "job-place", REQUEST_OPERATOR, KEYS_OF(place_rows), INTO(documents),
+				"`{}`; the job moves there, with its run" },
 	[REQUEST_APPLY] = { "apply", REQUEST_OPERATOR, KEYS_OF(apply_rows), INTO(apply),
 			    "`{\"name\", \"id\", \"epoch\", \"running\", \"trouble\"}`" },
 	[REQUEST_STATS] = { "stats", REQUEST_ANYONE, KEYS_OF(stats_rows), INTO(filter),

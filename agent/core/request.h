@@ -42,6 +42,7 @@ enum request_verb {
 	REQUEST_JOB_RESTART,
 	REQUEST_JOB_KICK,
 	REQUEST_JOB_DOCUMENTS,
+	REQUEST_JOB_PLACE,
 	REQUEST_APPLY,
 	REQUEST_STATS,
 	REQUEST_LINKS,
@@ -127,7 +128,7 @@ struct request {
 		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_ROTATE, JOB_DEL,
 					* JOB_RESTART */
 		struct request_rank kick; /* JOB_KICK */
-		struct request_documents documents; /* JOB_DOCUMENTS */
+		struct request_documents documents; /* JOB_DOCUMENTS, JOB_PLACE */
 		struct request_apply apply; /* APPLY */
 		struct request_filter filter; /* TENANT_LIST, JOB_LIST, STATS, TRACE */
 	};

@@ -85,7 +85,7 @@ static void who_may_ask_is_known(void **state)
 		[REQUEST_JOB_CREATE] = REQUEST_OF_JOB,	  [REQUEST_JOB_TOKEN] = REQUEST_OF_JOB,
 		[REQUEST_JOB_ROTATE] = REQUEST_OF_JOB,	  [REQUEST_JOB_DEL] = REQUEST_OF_JOB,
 		[REQUEST_TRACE] = REQUEST_OPERATOR,	  [REQUEST_APPLY] = REQUEST_OPERATOR,
-		[REQUEST_JOB_DOCUMENTS] = REQUEST_OF_JOB,
+		[REQUEST_JOB_DOCUMENTS] = REQUEST_OF_JOB, [REQUEST_JOB_PLACE] = REQUEST_OPERATOR,
 	};
 
 	for (unsigned int verb = 0; verb < REQUEST_VERB_COUNT; verb++)
@@ -191,10 +191,10 @@ static void windows_and_payloads_are_those_of_the_wire(void **state)
 	}
 }
 
-#define VERBS                                                                                              \
-	"status, reload, cordon, uncordon, tenant-list, tenant-add, tenant-set, tenant-del, job-list, "    \
-	"job-create, job-token, job-rotate, job-del, job-restart, job-kick, job-documents, apply, stats, " \
-	"links, top and trace"
+#define VERBS                                                                                                         \
+	"status, reload, cordon, uncordon, tenant-list, tenant-add, tenant-set, tenant-del, job-list, "               \
+	"job-create, job-token, job-rotate, job-del, job-restart, job-kick, job-documents, job-place, apply, stats, " \
+	"links, top, topology, cluster-jobs and trace"
 
 static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A job that moves to another root: a place there first, then both runs side by side, until nobody
+ * needs the first one (docs/decisions/0030). If anything fails on the way, all stays where it is.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/owned.h"
+#include "progress.h"
+
+enum {
+	TURNS_MAX = 32, /* of receiving, as of the first run */
+};
+
+void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent)
+{
+	if (s->moving || s->next.channel || t->shards.count > 1)
+		return;
+	s->moving = moving_begin(s->join, agent, t->kick);
+}
+
+static struct window_options window_of(const struct joining_answer *place)
+{
+	const struct run *run = &place->job;
+	struct window_options o = { .job = run->job,
+				    .epoch = run->epoch,
+				    .rank = place->rank,
+				    .workers = run->workers,
+				    .window = run->window,
+				    .payload_bytes = run->payload_bytes,
+				    .nonce = run->nonce,
+				    .keyed = run_rank_key(run, place->rank),
+				    .sealed = run_secret(run) };
+
+	if (o.keyed)
+		memcpy(&o.key, run_rank_key(run, place->rank), sizeof(o.key));
+	if (o.sealed)
+		memcpy(&o.secret, run_secret(run), sizeof(o.secret));
+	return o;
+}
+
+static void poll_next(struct tally *t, struct shard *s)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+
+	if (t->poll >= 0 && !t->threaded)
+		epoll_ctl(t->poll, EPOLL_CTL_ADD, s->next.channel->transport->fd(s->next.channel),
+			  &e);
+}
+
+/* The place is there: from now on chunks may go there. */
+static int both_begin(struct tally *t, struct shard *s, const struct joining_answer *place)
+{
+	struct window_options o = window_of(place);
+	const size_t bytes = tally_header_bytes(o.workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE
+										    : 0) +
+			     o.payload_bytes;
+	int r = s->next.channel->transport->connect(s->next.channel, &place->job.service, bytes,
+						    2u * o.window);
+
+	if (r == 0)
+		r = engine_move(s->engine, &o);
+	explicit_bzero(&o, sizeof(o));
+	if (r < 0)
+		return r;
+	address_print(&place->job.service, s->next.service, sizeof(s->next.service));
+	poll_next(t, s);
+	return 0;
+}
+
+static void place_take(struct tally *t, struct shard *s)
+{
+	struct joining_answer *place = calloc(1, sizeof(*place));
+	int r = -1;
+
+	if (place)
+		r = moving_take(s->moving, &s->next.join, &s->next.channel, place);
+	moving_end(TAKE_PTR(s->moving));
+	if (r == 0 && both_begin(t, s, place) < 0) {
+		join_close(TAKE_PTR(s->next.join));
+		transport_close(TAKE_PTR(s->next.channel));
+	}
+	if (place)
+		explicit_bzero(place, sizeof(*place));
+	free(place);
+}
+
+static void both_end(struct shard *s)
+{
+	engine_move_end(s->engine);
+	join_close(s->join);
+	transport_close(s->channel);
+	s->join = TAKE_PTR(s->next.join);
+	s->channel = TAKE_PTR(s->next.channel);
+	s->no_room = s->next.no_room;
+	s->polls_room = false;
+	memcpy(s->service, s->next.service, sizeof(s->service));
+	*s->ending.why.text = '\0'; /* who left the first run is at this one */
+}
+
+static bool input(struct shard *s)
+{
+	const struct transport *transport = s->next.channel->transport;
+	struct datagram batch[TRANSPORT_RECEIVED_MAX];
+	uint64_t received = s->received;
+	size_t n;
+
+	for (int turns = 0; turns < TURNS_MAX; turns++) {
+		uint64_t now;
+
+		n = transport->receive(s->next.channel, batch);
+		now = clock_now_ns();
+		for (size_t i = 0; i < n; i++)
+			engine_next_input(s->engine, batch[i].bytes, batch[i].length, now);
+		s->received += n;
+		if (n < TRANSPORT_RECEIVES)
+			break;
+	}
+	return s->received != received;
+}
+
+bool progress_move_turn(struct tally *t, struct shard *s)
+{
+	bool busy = false;
+
+	if (s->moving && moving_is_done(s->moving)) {
+		place_take(t, s);
+		busy = true;
+	}
+	if (!s->next.channel)
+		return busy;
+	busy |= input(s);
+	if (engine_has_moved(s->engine))
+		both_end(s);
+	return busy;
+}
+
+void progress_move_output(struct shard *s)
+{
+	struct datagram batch[TRANSPORT_BATCH];
+	uint64_t now = clock_now_ns();
+	size_t n, sent;
+
+	if (!s->next.channel)
+		return;
+	do {
+		n = engine_next_output(s->engine, now, batch, TRANSPORT_BATCH);
+		sent = n ? s->next.channel->transport->send(s->next.channel, batch, n) : 0;
+		s->sent += sent;
+		s->next.no_room = sent < n;
+		if (s->next.no_room)
+			engine_next_unsent(s->engine, batch + sent, n - sent);
+	} while (n == TRANSPORT_BATCH && !s->next.no_room);
+}
+
+void progress_move_close(struct shard *s, bool forked)
+{
+	if (forked) {
+		moving_forget(TAKE_PTR(s->moving));
+		join_forget(TAKE_PTR(s->next.join));
+	}
+	moving_end(TAKE_PTR(s->moving));
+	join_close(TAKE_PTR(s->next.join));
+	transport_close(TAKE_PTR(s->next.channel));
+}
