@@ -76,6 +76,8 @@ static bool is_shared(const struct control *c, const struct request *q)
 
 	if (q->verb == REQUEST_JOB_CREATE)
 		return q->job.clustered;
+	if (q->verb == REQUEST_JOB_PLACE)
+		return true;
 	if (q->verb != REQUEST_JOB_DEL && q->verb != REQUEST_JOB_TOKEN &&
 	    q->verb != REQUEST_JOB_ROTATE)
 		return false;
@@ -98,6 +100,9 @@ static int perform_shared(struct control *c, struct stream *s, const struct requ
 			return -EIO;
 		r = placing_create(p, s, &q->job, random, why);
 		explicit_bzero(random, sizeof(random));
+		return r < 0 ? r : 1;
+	case REQUEST_JOB_PLACE:
+		r = placing_place(p, s, q->documents.job, q->documents.node, why);
 		return r < 0 ? r : 1;
 	case REQUEST_JOB_DEL:
 		r = placing_delete(p, s, q->name, why);

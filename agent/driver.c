@@ -357,6 +357,11 @@ void driver_measured(struct driver *d, unsigned int tenant, const struct quota_u
 
 const struct carry *driver_carry(const struct driver *d) { return carrier_carry(d->carrier); }
 struct spiller *driver_spiller(const struct driver *d) { return d->spiller; }
+void driver_say_elsewhere(void *connection, const struct sockaddr_storage *root, bool ends)
+{
+	workers_say_elsewhere(connection, root, ends);
+}
+
 struct placing *driver_placing(const struct driver *d) { return d->placing; }
 const struct sharing *driver_sharing(const struct driver *d) { return d->sharing; }
 struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }

@@ -30,6 +30,10 @@ void driver_measured(struct driver *d, unsigned int tenant, const struct quota_u
 const struct carry *driver_carry(const struct driver *d); /* NULL: as carrier_carry() */
 struct spiller *driver_spiller(const struct driver *d);
 struct placing *driver_placing(const struct driver *d); /* NULL: the same */
+/* A worker that the core knows, by its connection, which ends if `ends`: its job has another root.
+ */
+void driver_say_elsewhere(void *connection, const struct sockaddr_storage *root, bool ends);
+
 const struct sharing *driver_sharing(const struct driver *d); /* NULL: in no cluster */
 struct netlink *driver_netlink(const struct driver *d);
 

@@ -126,6 +126,14 @@ static void begin_ours(struct placing *p)
 	}
 }
 
+static bool has_members(const struct job *j)
+{
+	for (unsigned int rank = 0; rank < j->workers; rank++)
+		if (j->rank[rank].connection)
+			return true;
+	return false;
+}
+
 /* A run that is on goes on, also where the next one shall be elsewhere. */
 static bool is_over(const struct placing *p, const struct job *j)
 {
@@ -135,7 +143,7 @@ static bool is_over(const struct placing *p, const struct job *j)
 		return false;
 	if (!s || s->job.birth != j->birth)
 		return true;
-	return !is_ours(p, s) && !j->run_window;
+	return !is_ours(p, s) && !j->run_window && !has_members(j);
 }
 
 /* The books change with each one. */
@@ -149,6 +157,57 @@ static void end_others(struct placing *p)
 			continue;
 		snprintf(q.name, sizeof(q.name), "%s", b->job[i]->name);
 		ask_core(p, &q);
+	}
+}
+
+/* --- jobs that leave -------------------------------------------------------------------------- */
+
+/* True: all who are connected now were told of this place before. */
+static bool is_told(struct placing *p, const struct shared_job *s)
+{
+	struct told *more;
+
+	for (unsigned int i = 0; i < p->tolds; i++)
+		if (p->told[i].birth == s->job.birth) {
+			const bool told = p->told[i].revision == s->place_revision;
+
+			p->told[i].revision = s->place_revision;
+			return told;
+		}
+	more = reallocarray(p->told, p->tolds + 1, sizeof(*more));
+	if (!more)
+		return true; /* another time */
+	p->told = more;
+	more[p->tolds++] = (struct told){ s->job.birth, s->place_revision };
+	return false;
+}
+
+/* Who is at the run moves with it; who waits for the next one waits there. */
+static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
+{
+	const bool told = is_told(p, s);
+
+	for (unsigned int rank = 0; rank < j->workers; rank++) {
+		const struct job_rank *r = &j->rank[rank];
+
+		if (r->connection && r->waiting)
+			driver_say_elsewhere(r->connection, &s->place.address, true);
+		else if (r->connection && r->presence == JOB_RUNNING && !told)
+			driver_say_elsewhere(r->connection, &s->place.address, false);
+	}
+}
+
+static void send_all_away(struct placing *p)
+{
+	const struct books *b = core_books(placing_core(p));
+
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
+
+		if (s && s->job.birth == j->birth && shared_is_placed(s) && !is_ours(p, s) &&
+		    rendezvous_is_there(p->rendezvous, s))
+			send_away(p, j, s);
 	}
 }
 
@@ -191,6 +250,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	p->wakes = true;
 	if (placing_is_current(p)) {
 		begin_ours(p);
+		send_all_away(p);
 		end_others(p);
 		forget_refusals(p);
 		placing_lead(p);
@@ -306,5 +366,6 @@ void placing_close(struct placing *p)
 	leader_close(p->leader);
 	rendezvous_close(p->rendezvous);
 	shared_close(&p->shared);
+	free(p->told);
 	free(p);
 }

@@ -30,6 +30,12 @@ struct asked {
 	bool creates;
 };
 
+/* The workers of a job's run here know that its root shall be elsewhere. */
+struct told {
+	uint64_t birth; /* of the job */
+	uint64_t revision; /* of its place */
+};
+
 struct placing {
 	struct driver *driver;
 	struct sharing *sharing;
@@ -46,6 +52,8 @@ struct placing {
 	char unplaced[NAME_BYTES + 256]; /* what the log said last of a job without a place */
 	struct rendezvous *rendezvous;
 	TAILQ_HEAD(all_asked, asked) asked;
+	struct told *told; /* moves that workers here were told of */
+	unsigned int tolds;
 	int answered; /* by the core */
 	struct why why; /* the same, in words */
 };

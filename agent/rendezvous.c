@@ -109,8 +109,8 @@ void rendezvous_lost(struct rendezvous *r)
 
 /* --- what they are told ---------------------------------------------------------------------- */
 
-/* Has the root's agent the job by now? Before, it would not know the worker's token. */
-static bool is_there(const struct rendezvous *r, const struct shared_job *j)
+/* Before, it would not know the worker's token. */
+bool rendezvous_is_there(const struct rendezvous *r, const struct shared_job *j)
 {
 	const int at = picture_place(r->picture, j->place.root);
 	const struct report *root = at < 0 ? NULL : r->picture->report[at];
@@ -143,7 +143,7 @@ static bool look(struct rendezvous *r, struct waiting *w)
 		w->voice->error(w->stream, -ECANCELED, "the job was deleted");
 		return true;
 	}
-	if (shared_is_placed(j) && is_there(r, j)) {
+	if (shared_is_placed(j) && rendezvous_is_there(r, j)) {
 		w->voice->elsewhere(w->stream, &j->place.address);
 		return true;
 	}

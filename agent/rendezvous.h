@@ -34,6 +34,9 @@ int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezv
 /* Its connection has ended, if it waits here. */
 void rendezvous_leave(struct rendezvous *r, const struct stream *s);
 
+/* Has the agent of the job's root the job by now, and may a run begin there? */
+bool rendezvous_is_there(const struct rendezvous *r, const struct shared_job *j);
+
 /* What is known may be something else now. */
 void rendezvous_look(struct rendezvous *r);
 

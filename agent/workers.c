@@ -73,14 +73,20 @@ static void say_missing(struct stream *s, const struct tally_set *missing)
 		workers_say(s, text, length);
 }
 
-static void say_elsewhere(struct stream *s, const struct sockaddr_storage *root)
+void workers_say_elsewhere(void *connection, const struct sockaddr_storage *root, bool ends)
 {
 	char text[ADDRESS_BYTES + 32];
 	size_t length = 0;
 
 	if (joining_elsewhere_print(root, text, sizeof(text), &length) == 0)
-		workers_say(s, text, length);
-	stream_finish(s);
+		workers_say(connection, text, length);
+	if (ends)
+		stream_finish(connection);
+}
+
+static void say_elsewhere(struct stream *s, const struct sockaddr_storage *root)
+{
+	workers_say_elsewhere(s, root, true);
 }
 
 static const struct rendezvous_voice voice = { say_missing, say_elsewhere, tell_error };

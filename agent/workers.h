@@ -26,6 +26,9 @@ int workers_listen(struct workers *w, struct why *why);
 bool workers_asked(const struct workers *w, const void *connection);
 void workers_answer(const struct core_action *a, const char *line);
 
+/* To a worker of the core's: the root of its job is elsewhere; and whether its connection ends. */
+void workers_say_elsewhere(void *connection, const struct sockaddr_storage *root, bool ends);
+
 /* Performs CORE_TELL. */
 void workers_tell(const struct core_action *a);
 

@@ -54,6 +54,8 @@ const struct command commands[] = {
 	  "job-restart", "NAME", "name", .noun = NOUN_JOB },
 	{ "job kick", "send a worker away; the run of its job ends", "job-kick", "NAME", "name",
 	  NOUN_JOB, .options = BIT(OPTION_RANK), .needed = BIT(OPTION_RANK) },
+	{ "job place", "move a job of the cluster to another node, with its run", "job-place",
+	  "NAME", "name", NOUN_JOB, .options = BIT(OPTION_NODE), .needed = BIT(OPTION_NODE) },
 	{ "job documents", "print the documents of a job's inner nodes, for apply", "job-documents",
 	  "NAME", "name", NOUN_JOB, .run = documents, .options = BIT(OPTION_NODE) },
 	{ "apply", "give this inner node the document of a run; - is standard input", "apply",

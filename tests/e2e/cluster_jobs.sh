@@ -11,59 +11,6 @@
 # shellcheck source=tests/e2e/cluster_lib.sh
 source "$(dirname "$0")/cluster_lib.sh"
 
-square() {
-	cluster <<-END || return 1
-		host e0 w0 w1 w2 w3 w4
-		node n0 n1 n2 n3
-		link e0 n0 rate 200mbit
-		link w0 n0 rate 100mbit
-		link n0 n1 rate 100mbit
-		link n0 n2 rate 100mbit
-		link w1 n1 rate 100mbit
-		link w2 n2 rate 100mbit
-		link n1 n3 rate 100mbit
-		link n2 n3 rate 100mbit
-		link w3 n3 rate 100mbit
-		link w4 n3 rate 100mbit
-	END
-	local host name
-	for host in w0 w1 w2 w3 w4; do
-		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
-	done
-	for name in n0 n1 n2 n3; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
-}
-
-create_at() { # NODE JOB WORKERS [tallyctl-options...]
-	rm -f "$work/$2.token"
-	at "$1" job create "$2" --workers "$3" --cluster --token-file "$work/$2.token" "${@:4}" >/dev/null
-}
-
-worker=()
-join_at() { # HOST NODE JOB [tally-perf-arguments...]
-	exec_on "$1" "$build/tally-perf" --join "$3" --agent "$(bed addr "$2")" --json --hash \
-		--token-file "$work/$3.token" --timeout 10000 -e 256K "${@:4}" \
-		>"$work/$1.$3" 2>"$work/$1.$3.errors" &
-	worker+=($!)
-}
-
-# All end well, with the same bits.
-finish() { # JOB HOST...
-	local job=$1 host code=0 pid
-	shift
-	for pid in "${worker[@]}"; do
-		wait "$pid" || code=1
-	done
-	worker=()
-	for host; do
-		jq -c 'select(.verb == "allreduce") | [.bytes, .hash]' "$work/$host.$job" >"$work/$host.hash"
-		[[ -s $work/$host.hash ]] && cmp "$work/$1.hash" "$work/$host.hash" || code=1
-	done
-	((code == 0)) || { cat "$work"/*."$job".errors; tail -n 5 "$work"/n*.log; }
-	return "$code"
-}
-
 shared() { at "$1" cluster "$2" --json | jq -r ".jobs[0].$3"; } # NODE JOB KEY
 is_root() { [[ $(shared n0 "$1" root) == "$2" ]]; } # JOB NODE
 leader() { at "$1" cluster --json | jq -r .leader; }

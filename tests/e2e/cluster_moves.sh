@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Jobs of a cluster move from root to root while they sum: no call fails, no sum is wrong.
+#
+#	TALLY_MOVES=N    how often, in the fact that counts (12)
+#
+#   e0 (etcd) ──┐      w1        w3
+#   w0 ─────── n0 ──── n1 ────── n3 ── w4
+#               └───── n2 ───────┘
+#                      w2
+# shellcheck source=tests/e2e/cluster_lib.sh
+source "$(dirname "$0")/cluster_lib.sh"
+
+exec 3>&1
+moves=${TALLY_MOVES:-12}
+
+is_there() { [[ $(at "$1" job show "$2" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
+gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
+has_moved() { is_there "$3" "$1" && gone_at "$2" "$1"; } # JOB FROM TO
+
+# Three workers, each at another node, sum without a pause.
+load() { # SECONDS
+	create_at n0 train 3
+	join_at w3 n0 train --seconds "$1" -b 256K -e 256K
+	join_at w4 n1 train --seconds "$1" -b 256K -e 256K
+	join_at w2 n2 train --seconds "$1" -b 256K -e 256K
+	until_true is_there n3 train
+}
+
+move() { # FROM TO: from any node
+	at n0 job place train --node "$2" || return 1
+	until_true has_moved train "$1" "$2" || { at n0 cluster; tail -n 4 "$work"/n?.log; return 1; }
+}
+
+a_run_moves_to_another_root_and_back() {
+	square
+	load 20
+	move n3 n1
+	move n1 n3
+	finish train w2 w3 w4
+	at n0 cluster train | has -E '^train .* n3 '
+}
+
+# Whoever joined last sees each move as its agent tells it.
+a_run_is_moved_again_and_again_under_load() {
+	local i from=n3 to
+	local -A next=([n3]=n1 [n1]=n2 [n2]=n0 [n0]=n3)
+	square
+	load $((moves * 4 + 20))
+	for ((i = 0; i < moves; i++)); do
+		to=${next[$from]}
+		move "$from" "$to" || { echo "move $i"; return 1; }
+		from=$to
+	done
+	echo "$moves moves done"
+	finish train w2 w3 w4
+	figures | tee "$work/figures" >&3
+}
+
+# How long calls took meanwhile, and what was sent again.
+figures() {
+	jq -r --arg moves "$moves" 'select(.verb == "allreduce") | "# \($moves) moves: \(.)"' "$work/w3.train"
+}
+
+knows_cordoned() { at n0 topology | has -E '^n1 +cordoned'; }
+
+no_move_to_where_nobody_is() {
+	square
+	load 8
+	{ at n0 job place train --node n9 || true; } 2>&1 | has 'the cluster has no node n9'
+	{ at n0 job place other --node n1 || true; } 2>&1 | has 'the cluster has no job other'
+	at n1 cordon
+	until_true knows_cordoned
+	{ at n0 job place train --node n1 || true; } 2>&1 | has 'node n1 is cordoned'
+	at n1 uncordon
+	# n2 has another job of that name, and refuses.
+	at n2 job create train --workers 5 --token-file "$work/other" >/dev/null
+	at n0 job place train --node n2
+	finish train w2 w3 w4
+}
+
+# It is cut off before it has told all workers, or just afterwards.
+a_root_that_dies_during_the_move_ends_no_run() {
+	square
+	load 14
+	at n0 job place train --node n1
+	end_at n3 KILL
+	start_at n3
+	finish train w2 w3 w4
+}
+
+command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
+facts a_run_moves_to_another_root_and_back a_run_is_moved_again_and_again_under_load \
+	no_move_to_where_nobody_is a_root_that_dies_during_the_move_ends_no_run
