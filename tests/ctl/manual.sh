@@ -31,7 +31,7 @@ same() { # WHAT: descriptors 3 and 4 have the same lines, and there are some
 
 # "status", "tenant add" ...: from the overview.
 commands() {
-	"$build/tallyctl" --help | sed -nE 's/^  ([a-z]+( (add|set|del|list|create|show|token|rotate|restart|kick|documents))?)( .*|$)/\1/p'
+	"$build/tallyctl" --help | sed -nE 's/^  ([a-z]+( (add|set|del|list|create|show|token|rotate|restart|kick|place|documents))?)( .*|$)/\1/p'
 }
 
 all_help() {
@@ -48,7 +48,7 @@ same "every option of tallyctl stands in its manual, and no other" \
 
 same "every command of tallyctl stands in its manual, and no other" \
 	3< <(commands | sort -u) \
-	4< <(sed -nE 's/^\.It Cm ((status|reload|cordon|drain|uncordon|links|stats|top|trace|doctor|quota|apply|help|tenant [a-z]+|job [a-z]+))( .*|$)/\1/p' \
+	4< <(sed -nE 's/^\.It Cm ((status|reload|cordon|drain|uncordon|links|stats|top|cluster|topology|trace|doctor|quota|apply|help|tenant [a-z]+|job [a-z]+))( .*|$)/\1/p' \
 		man/tallyctl.1 | sort -u)
 
 for program in tallyctl tallyd tally-node tally-perf tally-sim train; do

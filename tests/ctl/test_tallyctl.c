@@ -660,7 +660,7 @@ static void the_key_completes_commands(void **state)
 	complete("''", NULL, NULL);
 	assert_string_equal(
 		out,
-		"status reload cordon drain uncordon tenant quota job apply stats links top trace doctor help\n");
+		"status reload cordon drain uncordon tenant quota job apply stats links top cluster topology trace doctor help\n");
 	complete("tenant ''", NULL, NULL);
 	assert_string_equal(out, "add set del list\n");
 	complete("--json job cr", NULL, NULL);
