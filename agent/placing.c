@@ -367,5 +367,6 @@ void placing_close(struct placing *p)
 	rendezvous_close(p->rendezvous);
 	shared_close(&p->shared);
 	free(p->told);
+	free(p->rest);
 	free(p);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/edge/log.h"
+#include "common/clock.h"
 #include "common/owned.h"
 #include "placing_private.h"
 
@@ -80,6 +81,48 @@ static void list_fill(const struct placing *p, const struct shared_job *j, bool 
 	to->refused = l->refused;
 }
 
+/* --- when runs move -------------------------------------------------------------------------- */
+
+enum {
+	LOOK_MS = 5000, /* so often it is looked for better places */
+	REST_MS = 30000, /* so long a job stays where it is, at least: loads settle meanwhile */
+};
+
+/* In parts of what all costs: what changes by less moves nobody. */
+#define MARGIN 0.1
+
+/* Since when it has the place that it has, as far as this leader has seen. */
+static uint64_t placed_ns(struct placing *p, const struct shared_job *j)
+{
+	struct rest *more;
+
+	for (unsigned int i = 0; i < p->rests; i++) {
+		struct rest *r = &p->rest[i];
+
+		if (r->birth != j->job.birth)
+			continue;
+		if (r->revision != j->place_revision)
+			*r = (struct rest){ j->job.birth, j->place_revision, clock_now_ns() };
+		return r->since_ns;
+	}
+	more = reallocarray(p->rest, p->rests + 1, sizeof(*more));
+	if (!more)
+		return clock_now_ns();
+	p->rest = more;
+	more[p->rests] = (struct rest){ j->job.birth, j->place_revision, clock_now_ns() };
+	return more[p->rests++].since_ns;
+}
+
+/* Has it a run at its root, and has it been there for a while? */
+static bool may_move(struct placing *p, const struct shared_job *j)
+{
+	const struct report_job *there = job_there(root_of(p, j), j);
+	const uint64_t since_ns = shared_is_placed(j) ? placed_ns(p, j) : 0;
+
+	return shared_is_placed(j) && there && there->runs && there->chunks_per_second &&
+	       clock_now_ns() - since_ns >= REST_MS * 1000000ull;
+}
+
 /* The first that is due, and all that have a place. Its number among them; -ENOENT: none is. */
 static int lists_fill(const struct placing *p, struct lists *l, const struct shared_job **ret)
 {
@@ -145,6 +188,47 @@ static void unplaced_say(struct placing *p, const struct shared_job *j, const ch
 	log_say(LOG_LEVEL_WARNING, "job not placed", "job=%s reason=\"%s\"", j->name, why);
 }
 
+/* All that have a place; the number of this one among them. */
+static unsigned int lists_fill_placed(const struct placing *p, const struct shared_job *which,
+				      struct lists *l)
+{
+	unsigned int number = 0;
+
+	for (unsigned int i = 0; i < p->shared.jobs && l->jobs < PLACER_JOBS_MAX; i++) {
+		const struct shared_job *j = p->shared.job[i];
+
+		if (j == which)
+			number = l->jobs;
+		if (shared_is_placed(j))
+			list_fill(p, j, false, l);
+	}
+	return number;
+}
+
+/* One job at a time: what it does to loads is seen before the next one is looked at. */
+static void look_for_better(struct placing *p, struct lists *l, struct wanted_place *place,
+			    const struct store_seen *leads)
+{
+	const uint64_t now_ns = clock_now_ns();
+	struct why ignored;
+
+	if (now_ns - p->looked_ns < LOOK_MS * 1000000ull)
+		return;
+	p->looked_ns = now_ns;
+	for (unsigned int i = 0; i < p->shared.jobs && !p->decides; i++) {
+		const struct shared_job *j = p->shared.job[i];
+		unsigned int which;
+
+		if (!may_move(p, j))
+			continue;
+		memset(l, 0, sizeof(*l));
+		which = lists_fill_placed(p, j, l);
+		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which, MARGIN,
+				  place, &ignored) == 0)
+			place_write(p, j, place, leads);
+	}
+}
+
 void placing_lead(struct placing *p)
 {
 	_cleanup_(freep) struct lists *l = NULL;
@@ -161,8 +245,10 @@ void placing_lead(struct placing *p)
 	if (!l || !place)
 		return;
 	which = lists_fill(p, l, &j);
-	if (which < 0)
+	if (which < 0) {
+		look_for_better(p, l, place, &leads);
 		return;
+	}
 	r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, (unsigned int)which, place,
 			 &why);
 	if (r == 0)

@@ -36,6 +36,11 @@ struct told {
 	uint64_t revision; /* of its place */
 };
 
+/* How long a job has had its place. */
+struct rest {
+	uint64_t birth, revision, since_ns;
+};
+
 struct placing {
 	struct driver *driver;
 	struct sharing *sharing;
@@ -52,6 +57,9 @@ struct placing {
 	char unplaced[NAME_BYTES + 256]; /* what the log said last of a job without a place */
 	struct rendezvous *rendezvous;
 	TAILQ_HEAD(all_asked, asked) asked;
+	struct rest *rest; /* of jobs that this leader has seen */
+	unsigned int rests;
+	uint64_t looked_ns; /* for better places */
 	struct told *told; /* moves that workers here were told of */
 	unsigned int tolds;
 	int answered; /* by the core */

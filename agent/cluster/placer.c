@@ -123,13 +123,12 @@ static bool job_fill(struct work *w, unsigned int i, uint32_t *worker, struct pl
 		if (worker[k] == GRAPH_NONE)
 			return false;
 	}
-	if (i == w->which) {
+	if (i == w->which)
 		ret->slots = slots_of(j->job);
-		return true;
-	}
+	if (!j->root)
+		return i == w->which;
 	*now = (struct place_tree){ .nodes = 1,
-				    .node = { { j->root ? machine_of(w, j->root) : GRAPH_NONE,
-						GRAPH_NONE } } };
+				    .node = { { machine_of(w, j->root), GRAPH_NONE } } };
 	ret->now = now;
 	return now->node[0].machine != GRAPH_NONE;
 }
@@ -168,7 +167,8 @@ static int jobs_fill(struct work *w, unsigned int *ret_jobs, unsigned int *ret_w
 static void slots_take(struct work *w)
 {
 	for (unsigned int i = 0; i < w->jobs; i++) {
-		const uint32_t m = w->job[i].root ? machine_of(w, w->job[i].root) : GRAPH_NONE;
+		const bool counts = i != w->which && w->job[i].root;
+		const uint32_t m = counts ? machine_of(w, w->job[i].root) : GRAPH_NONE;
 		uint32_t *slots = m == GRAPH_NONE ? NULL : &w->graph->machine[m].slots;
 
 		if (slots)
@@ -296,52 +296,104 @@ static void words_make(const struct work *w, struct wanted_place *ret)
 			 "the only node that may have it and all workers reach%s", software);
 }
 
-static int decide(struct work *w, struct wanted_place *ret, struct why *why)
+static void place_fill(const struct work *w, const struct place_tree *tree,
+		       struct wanted_place *ret)
 {
-	_cleanup_(freep) struct place_tree *tree = NULL;
-	struct place_problem p = { .reach = w->reach, .job = w->place, .options = PLACE_OPTIONS };
-	unsigned int which, moved;
-	const struct report *root;
-	int r = jobs_fill(w, &p.jobs, &which);
+	const struct report *root = report_of(w, tree->node[0].machine);
 
+	memcpy(ret->root, root->node, sizeof(ret->root));
+	ret->address = root->service[0];
+}
+
+/* *ret_which: its number among those of the problem. */
+static int problem_make(struct work *w, struct place_problem *ret, unsigned int *ret_which,
+			struct why *why)
+{
+	int r;
+
+	*ret = (struct place_problem){ .reach = w->reach, .options = PLACE_OPTIONS };
+	r = jobs_fill(w, &ret->jobs, ret_which);
 	if (r < 0)
 		return r;
-	if (which == UINT32_MAX)
+	if (*ret_which == UINT32_MAX)
 		return why_say(why, -EHOSTUNREACH,
 			       "a worker is not in the picture of the network "
 			       "(tallyctl topology)");
-	p.job = w->place;
-	p.options.tree_max = 1;
-	p.options.margin = 1e9; /* jobs that have a root stay */
-	p.options.steps_max = STEPS_MAX;
+	ret->job = w->place;
+	ret->options.tree_max = 1;
+	ret->options.margin = 1e9; /* jobs that have a root stay */
+	ret->options.steps_max = STEPS_MAX;
+	return loads_take(w, ret);
+}
+
+static int decide(struct work *w, double ignored, struct wanted_place *ret, struct why *why)
+{
+	_cleanup_(freep) struct place_tree *tree = NULL;
+	struct place_problem p;
+	unsigned int which, moved;
+	int r = problem_make(w, &p, &which, why);
+
+	if (r < 0)
+		return r;
 	tree = calloc(p.jobs + 1, sizeof(*tree));
 	if (!tree)
 		return -ENOMEM;
-	r = loads_take(w, &p);
-	if (r == 0)
-		r = place_again(&p, tree, &moved);
+	r = place_again(&p, tree, &moved);
 	if (r < 0)
 		return r;
 	if (!tree[which].nodes)
 		return why_say(why, -EHOSTUNREACH,
 			       "no node that may have it is reached by all its workers");
-	root = report_of(w, tree[which].node[0].machine);
-	memcpy(ret->root, root->node, sizeof(ret->root));
-	ret->address = root->service[0];
+	place_fill(w, &tree[which], ret);
 	r = weigh(w, &p, tree, which, ret);
 	if (r == 0)
 		words_make(w, ret);
 	return r;
 }
 
-int placer_place(const struct picture *p, const struct placer_job *job, unsigned int jobs,
-		 unsigned int which, struct wanted_place *ret, struct why *why)
+/* Nothing but this job may be elsewhere. */
+static int improve(struct work *w, double margin, struct wanted_place *ret, struct why *why)
 {
-	_cleanup_(freep) struct wanted_place *place = calloc(1, sizeof(*place));
+	_cleanup_(freep) struct place_candidate *c = calloc(WANTED_WEIGHED_MAX, sizeof(*c));
+	_cleanup_(freep) struct place_tree *tree = NULL;
+	struct place_problem p;
+	unsigned int which;
+	int count, r = problem_make(w, &p, &which, why);
+
+	if (r < 0)
+		return r;
+	tree = calloc(p.jobs + 1, sizeof(*tree));
+	if (!c || !tree)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < p.jobs; i++)
+		tree[i] = w->now[w->of[i]];
+	count = place_explain(&p, tree, which, WANTED_WEIGHED_MAX, c);
+	if (count < 0)
+		return count;
+	if (count < 2 || !c[1].tree.nodes || c[1].cost.failed ||
+	    c[1].cost.total >= c[0].cost.total * (1 - margin))
+		return -EALREADY;
+	for (int i = 1; i < count; i++)
+		if (c[i].tree.nodes && !c[i].cost.failed)
+			weighed_fill(w, &c[i], &ret->weighed[ret->weighs++]);
+	weighed_fill(w, &c[0], &ret->weighed[ret->weighs++]);
+	place_fill(w, &c[1].tree, ret);
+	snprintf(ret->why, sizeof(ret->why), "it moves: cost %.4g, and %.4g at %.63s",
+		 c[1].cost.total, c[0].cost.total, report_of(w, tree[which].node[0].machine)->node);
+	return 0;
+}
+
+static int place(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		 unsigned int which, double margin,
+		 int (*how)(struct work *w, double margin, struct wanted_place *ret,
+			    struct why *why),
+		 struct wanted_place *ret, struct why *why)
+{
+	_cleanup_(freep) struct wanted_place *made = calloc(1, sizeof(*made));
 	_cleanup_(work_close) struct work w = {
 		.picture = p, .job = job, .jobs = jobs, .which = which
 	};
-	int r = place ? 0 : -ENOMEM;
+	int r = made ? 0 : -ENOMEM;
 
 	if (jobs > PLACER_JOBS_MAX)
 		return -E2BIG;
@@ -356,12 +408,24 @@ int placer_place(const struct picture *p, const struct placer_job *job, unsigned
 		return why_say(why, -EHOSTUNREACH,
 			       "no node may have it: all are cordoned, or have refused it");
 	r = reach_make(w.graph, &w.reach);
-	place->birth = job[which].job->birth;
+	made->birth = job[which].job->birth;
 	for (unsigned int i = 0; i < job[which].workers && i < TALLY_WORKERS_MAX; i++)
-		place->worker[place->workers++] = job[which].worker[i].address;
+		made->worker[made->workers++] = job[which].worker[i].address;
 	if (r == 0)
-		r = decide(&w, place, why);
+		r = how(&w, margin, made, why);
 	if (r == 0)
-		*ret = *place;
+		*ret = *made;
 	return r;
+}
+
+int placer_place(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		 unsigned int which, struct wanted_place *ret, struct why *why)
+{
+	return place(p, job, jobs, which, 0, decide, ret, why);
+}
+
+int placer_better(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		  unsigned int which, double margin, struct wanted_place *ret, struct why *why)
+{
+	return place(p, job, jobs, which, margin, improve, ret, why);
 }

@@ -34,4 +34,11 @@ enum {
 int placer_place(const struct picture *p, const struct placer_job *job, unsigned int jobs,
 		 unsigned int which, struct wanted_place *ret, struct why *why);
 
+/*
+ * The same for job[which] where it has a root already: another node, if all would cost less by
+ * `margin` (in parts of what it costs now), the move included. -EALREADY: there is none.
+ */
+int placer_better(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		  unsigned int which, double margin, struct wanted_place *ret, struct why *why);
+
 #endif

@@ -7,13 +7,9 @@
 #   e0 (etcd) ──┐      w1        w3
 #   w0 ─────── n0 ──── n1 ────── n3 ── w4
 #               └───── n2 ───────┘
-#                      w2
+#                     w2 w5
 # shellcheck source=tests/e2e/cluster_lib.sh
 source "$(dirname "$0")/cluster_lib.sh"
-
-shared() { at "$1" cluster "$2" --json | jq -r ".jobs[0].$3"; } # NODE JOB KEY
-is_root() { [[ $(shared n0 "$1" root) == "$2" ]]; } # JOB NODE
-leader() { at "$1" cluster --json | jq -r .leader; }
 
 a_job_is_joined_at_any_node_and_its_root_is_near() {
 	square

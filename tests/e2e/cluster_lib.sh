@@ -111,7 +111,7 @@ sees_all() { [[ $(drawn "$1") == "$(meant)" ]]; }
 
 square() {
 	cluster <<-END || return 1
-		host e0 w0 w1 w2 w3 w4
+		host e0 w0 w1 w2 w3 w4 w5
 		node n0 n1 n2 n3
 		link e0 n0 rate 200mbit
 		link w0 n0 rate 100mbit
@@ -123,9 +123,10 @@ square() {
 		link n2 n3 rate 100mbit
 		link w3 n3 rate 100mbit
 		link w4 n3 rate 100mbit
+		link w5 n2 rate 100mbit
 	END
 	local host name
-	for host in w0 w1 w2 w3 w4; do
+	for host in w0 w1 w2 w3 w4 w5; do
 		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
 	done
 	for name in n0 n1 n2 n3; do
@@ -161,3 +162,7 @@ finish() { # JOB HOST...
 	((code == 0)) || { cat "$work"/*."$job".errors; tail -n 5 "$work"/n*.log; }
 	return "$code"
 }
+
+shared() { at "$1" cluster "$2" --json | jq -r ".jobs[0].$3"; } # NODE JOB KEY
+is_root() { [[ $(shared n0 "$1" root) == "$2" ]]; } # JOB NODE
+leader() { at "$1" cluster --json | jq -r .leader; }

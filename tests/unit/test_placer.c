@@ -229,6 +229,29 @@ static void the_load_of_jobs_is_not_that_of_others(void **state)
 	picture_close(&w.picture);
 }
 
+/* Where it is, it stays, as long as no other node is better by the margin. */
+static void a_run_moves_away_from_traffic_and_stays_otherwise(void **state)
+{
+	struct world w = square();
+	struct wanted_place place;
+	struct why why;
+
+	job_add(&w, "03", "n1");
+	w.is[0].chunks_per_second = 1000;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), -EALREADY);
+	port(report(&w, 1), 3)->transmit_forecast = 11000000;
+	port(report(&w, 1), 3)->receive_forecast = 11000000;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), 0);
+	assert_string_equal(place.root, "n2");
+	assert_string_equal(place.weighed[0].node, "n2");
+	assert_string_equal(place.weighed[place.weighs - 1].node, "n1");
+	assert_non_null(strstr(place.why, "it moves: cost "));
+	report(&w, 2)->cordoned = true;
+	if (placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why) == 0)
+		assert_string_not_equal(place.root, "n2");
+	picture_close(&w.picture);
+}
+
 /* Nobody's neighbour, as behind a router that runs no agent: as near as the agent it came to. */
 static void a_worker_that_nobody_sees_is_where_it_joined(void **state)
 {
@@ -302,6 +325,7 @@ int main(void)
 		cmocka_unit_test(who_is_cordoned_or_has_refused_is_no_root),
 		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
+		cmocka_unit_test(a_run_moves_away_from_traffic_and_stays_otherwise),
 		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
 		cmocka_unit_test(what_is_wanted_comes_as_it_went),
