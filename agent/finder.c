@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "hops.h"
 #include "peers.h"
+#include "sharing.h"
 
 enum {
 	EVERY_MS = 3000, /* routes of other nodes may have changed, and nobody says so */
@@ -139,14 +140,13 @@ static void ask(struct finder *f, struct round *r, unsigned int peer,
 /* Of other peers than before nothing is known. */
 static void peers_note(struct finder *f, const struct config *c)
 {
-	bool same = f->peers == c->peers.nodes;
+	struct config_peer peer[CONFIG_PEERS_MAX];
+	const unsigned int peers = sharing_peers(driver_sharing(f->driver), c, peer);
 
-	for (unsigned int i = 0; same && i < f->peers; i++)
-		same = config_peer_is_equal(&f->peer[i], &c->peers.node[i]);
-	if (same)
+	if (f->peers == peers && config_peers_are_equal(f->peer, peer, peers))
 		return;
-	f->peers = c->peers.nodes;
-	memcpy(f->peer, c->peers.node, sizeof(f->peer));
+	f->peers = peers;
+	memcpy(f->peer, peer, peers * sizeof(*peer));
 	memset(f->known, 0, sizeof(f->known));
 	f->since_ns = clock_now_ns();
 	for (struct search *s = f->first; s; s = s->next)
@@ -187,7 +187,7 @@ static void round_begin(struct finder *f, struct search *s, const struct job *j)
 			ask(f, r, i, &j->service, key);
 		else if (r->is_asked[i])
 			r->why[i] = why;
-		else if (!config_peer_has_namesake(c, i))
+		else if (!config_peer_has_namesake(f->peer, f->peers, i))
 			why_say(&r->why[i], 0, "the job's service address is IPv%c, and its is not",
 				j->service.ss_family == AF_INET ? '4' : '6');
 	}

@@ -13,6 +13,7 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/joining.h"
+#include "sharing.h"
 
 enum {
 	REFUSALS_APART_S = 10, /* in the log */
@@ -50,12 +51,14 @@ static bool is_one_of(const struct sockaddr_storage *all, unsigned int count,
 
 /* Is it for us to answer? */
 static int greeting_check(const struct joining_peer *other, const struct core *core,
-			  struct why *why)
+			  const struct sharing *cluster, struct why *why)
 {
 	const struct config *c = core_config(core);
+	bool is_root = is_one_of(c->peers.root, c->peers.roots, &other->root) ||
+		       (cluster && sharing_has_root(cluster, &other->root));
 	char text[ADDRESS_BYTES];
 
-	if (!*c->peers.secret || !is_one_of(c->peers.root, c->peers.roots, &other->root)) {
+	if (!*c->peers.secret || !is_root) {
 		address_print(&other->root, text, sizeof(text));
 		return why_say(why, -EACCES,
 			       "%s is none of the roots that this node takes documents from: add "
@@ -95,9 +98,9 @@ static int greeting_answer(struct stream *s, const struct joining_peer *own,
 	return r;
 }
 
-int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
-		const char *text, size_t length, struct peer *ret, size_t *ret_used,
-		struct why *why)
+int peers_greet(struct stream *s, const struct core *core, const struct sharing *cluster,
+		const uint8_t share[X25519_BYTES], const char *text, size_t length,
+		struct peer *ret, size_t *ret_used, struct why *why)
 {
 	uint8_t random[JOINING_CHALLENGE_BYTES / 2], key[PEER_SECRETS][SECRET_KEY_BYTES];
 	struct peer p = { .is_proven = false };
@@ -106,7 +109,7 @@ int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X
 
 	r = joining_peer_parse(text, length, &other, ret_used, why->text, sizeof(why->text));
 	if (r == 0)
-		r = greeting_check(&other, core, why);
+		r = greeting_check(&other, core, cluster, why);
 	if (r < 0)
 		return r;
 	if (peer_secret_read(core_config(core)->peers.secret, key, why) < 0)

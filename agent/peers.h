@@ -36,14 +36,14 @@ struct peers_refused {
 };
 
 /*
- * A greeting: answers it, with this share, and proves to know the secret. 0: *ret_used bytes were
- * taken; -EAGAIN: more must come; -EACCES: it is none of this node's peers, or speaks to another
- * node, or the secret cannot be read: `why` is for this node's log alone; -EINVAL,
- * -EPROTONOSUPPORT.
+ * A greeting: answers it, with this share, and proves to know the secret. Of `cluster`, or NULL,
+ * other nodes are peers, as are those of the configuration. 0: *ret_used bytes were taken; -EAGAIN:
+ * more must come; -EACCES: it is none of this node's peers, or speaks to another node, or the
+ * secret cannot be read: `why` is for this node's log alone; -EINVAL, -EPROTONOSUPPORT.
  */
-int peers_greet(struct stream *s, const struct core *core, const uint8_t share[X25519_BYTES],
-		const char *text, size_t length, struct peer *ret, size_t *ret_used,
-		struct why *why);
+int peers_greet(struct stream *s, const struct core *core, const struct sharing *cluster,
+		const uint8_t share[X25519_BYTES], const char *text, size_t length,
+		struct peer *ret, size_t *ret_used, struct why *why);
 
 enum {
 	PEERS_NOTHING = 1, /* there is nothing to do */

@@ -95,7 +95,7 @@ static void create(struct placing *p, const struct shared_job *j)
 		job->id = j->job.id;
 		job->birth = j->job.birth;
 		job->clustered = true;
-		job->tree.found = *c->peers.secret && c->peers.nodes;
+		job->tree.found = *c->peers.secret;
 		r = ask_core(p, q);
 		explicit_bzero(q, sizeof(*q));
 	}
@@ -108,6 +108,22 @@ static bool is_ours(const struct placing *p, const struct shared_job *j)
 	return shared_is_placed(j) && !strcmp(j->place.root, p->node);
 }
 
+/*
+ * A node has one part in a job. One that was an inner node of its run passes packets on as they
+ * come until it is the root of the next one. True: it was.
+ */
+static bool leave_tree(struct placing *p, const struct shared_job *s)
+{
+	const struct job *j = books_job_numbered(core_books(placing_core(p)), s->job.id);
+	struct request q = { .verb = REQUEST_JOB_DEL };
+
+	if (!j || !j->document)
+		return false;
+	snprintf(q.name, sizeof(q.name), "%s", j->name);
+	ask_core(p, &q);
+	return true;
+}
+
 static void begin_ours(struct placing *p)
 {
 	const struct books *b = core_books(placing_core(p));
@@ -118,6 +134,8 @@ static void begin_ours(struct placing *p)
 
 		if (!is_ours(p, s) || has_refused(p, s))
 			continue;
+		if (leave_tree(p, s))
+			continue; /* until the next look */
 		j = books_job_find(b, s->name);
 		if (!j)
 			create(p, s);

@@ -8,6 +8,7 @@
 #include "agent/edge/hellos.h"
 #include "agent/edge/log.h"
 #include "agent/store/store.h"
+#include "common/address.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/owned.h"
@@ -214,6 +215,55 @@ static void on_current(void *context, uint64_t revision) {}
 
 struct store *sharing_store(struct sharing *s) { return s->store; }
 const struct picture *sharing_picture(const struct sharing *s) { return &s->picture; }
+
+static void peer_add(const struct report *r, int family, struct config_peer *ret,
+		     unsigned int *count)
+{
+	for (unsigned int i = 0; i < r->services && *count < CONFIG_PEERS_MAX; i++) {
+		struct config_peer *p = &ret[*count];
+
+		if (r->service[i].ss_family != family)
+			continue;
+		*p = (struct config_peer){ .address = r->service[i] };
+		memcpy(p->name, r->node, sizeof(p->name));
+		++*count;
+		return;
+	}
+}
+
+unsigned int sharing_peers(const struct sharing *s, const struct config *c, struct config_peer *ret)
+{
+	const char *own = c->cluster.node;
+	unsigned int count = 0;
+
+	if (c->peers.nodes || !s) {
+		memcpy(ret, c->peers.node, c->peers.nodes * sizeof(*ret));
+		return c->peers.nodes;
+	}
+	for (unsigned int i = 0; i < s->picture.nodes; i++) {
+		const struct report *r = s->picture.report[i];
+
+		if (!strcmp(r->node, own))
+			continue;
+		peer_add(r, AF_INET, ret, &count);
+		peer_add(r, AF_INET6, ret, &count);
+	}
+	return count;
+}
+
+bool sharing_has_root(const struct sharing *s, const struct sockaddr_storage *address)
+{
+	const char *own = core_config(s->core)->cluster.node;
+
+	for (unsigned int i = 0; i < s->picture.nodes; i++) {
+		const struct report *r = s->picture.report[i];
+
+		for (unsigned int k = 0; strcmp(r->node, own) != 0 && k < r->services; k++)
+			if (endpoint_is_equal(&r->service[k], address))
+				return true;
+	}
+	return false;
+}
 
 struct sharing_state sharing_state(const struct sharing *s)
 {

@@ -32,6 +32,16 @@ void sharing_lost_tell(struct sharing *s, void (*lost)(void *context), void *con
 
 const struct picture *sharing_picture(const struct sharing *s);
 
+/*
+ * Whom an agent asks about paths: those of the configuration, or else the other nodes of the
+ * cluster, by one service address of each family. How many; ret has room for CONFIG_PEERS_MAX.
+ */
+unsigned int sharing_peers(const struct sharing *s, const struct config *c,
+			   struct config_peer *ret);
+
+/* Is this a service address of another node? */
+bool sharing_has_root(const struct sharing *s, const struct sockaddr_storage *address);
+
 /* What people are told of the store. */
 struct sharing_state {
 	const char *kind; /* "local", "etcd" */

@@ -18,8 +18,8 @@ int workers_agent_greets(struct stream *s, const char *text, size_t length, size
 	if (!w)
 		return -ENOMEM;
 	w->is_agent = true;
-	r = peers_greet(s, driver_core(workers->driver), workers->share, text, length, &w->peer,
-			ret_used, why);
+	r = peers_greet(s, driver_core(workers->driver), driver_sharing(workers->driver),
+			workers->share, text, length, &w->peer, ret_used, why);
 	if (r == 0)
 		stream_context_set(s, TAKE_PTR(w));
 	return r;

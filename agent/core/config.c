@@ -185,15 +185,16 @@ bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage 
 	return has;
 }
 
-bool config_peer_has_namesake(const struct config *c, unsigned int index)
+bool config_peer_has_namesake(const struct config_peer *peer, unsigned int peers,
+			      unsigned int index)
 {
-	for (unsigned int i = 0; i < c->peers.nodes; i++)
-		if (i != index && !strcmp(c->peers.node[i].name, c->peers.node[index].name))
+	for (unsigned int i = 0; i < peers; i++)
+		if (i != index && !strcmp(peer[i].name, peer[index].name))
 			return true;
 	return false;
 }
 
-bool config_peer_is_equal(const struct config_peer *a, const struct config_peer *b)
+static bool peer_is_equal(const struct config_peer *a, const struct config_peer *b)
 {
 	bool same = !strcmp(a->name, b->name) && endpoint_is_equal(&a->address, &b->address) &&
 		    a->alsos == b->alsos;
@@ -201,6 +202,15 @@ bool config_peer_is_equal(const struct config_peer *a, const struct config_peer 
 	for (unsigned int i = 0; same && i < a->alsos; i++)
 		same = endpoint_is_equal(&a->also[i], &b->also[i]);
 	return same;
+}
+
+bool config_peers_are_equal(const struct config_peer *a, const struct config_peer *b,
+			    unsigned int peers)
+{
+	for (unsigned int i = 0; i < peers; i++)
+		if (!peer_is_equal(&a[i], &b[i]))
+			return false;
+	return true;
 }
 
 /* An address is that of one node. */

@@ -155,10 +155,12 @@ key_check config_cluster_check;
 /* Is this an address that the configuration says the peer has? */
 bool config_peer_has(const struct config_peer *p, const struct sockaddr_storage *address);
 
-/* Has the node of peers.node[index] an address of the other family, too? */
-bool config_peer_has_namesake(const struct config *c, unsigned int index);
+/* Has the node of peer[index] an address of the other family, too? */
+bool config_peer_has_namesake(const struct config_peer *peer, unsigned int peers,
+			      unsigned int index);
 
-bool config_peer_is_equal(const struct config_peer *a, const struct config_peer *b);
+bool config_peers_are_equal(const struct config_peer *a, const struct config_peer *b,
+			    unsigned int peers);
 
 /* As the data plane has it. */
 struct tally_pool config_pool(const struct config *c);

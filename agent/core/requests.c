@@ -77,7 +77,8 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	if (r == 0 && j->tree.found && j->tree.nodes)
 		r = why_say(&c->why, -EINVAL,
 			    "find_tree: agents find the tree, so it cannot be given, too");
-	if (r == 0 && j->tree.found && (!*c->config->peers.secret || !c->config->peers.nodes))
+	if (r == 0 && j->tree.found && !j->clustered &&
+	    (!*c->config->peers.secret || !c->config->peers.nodes))
 		r = why_say(&c->why, -EINVAL,
 			    "find_tree: this node knows no agents that it could ask: add "
 			    "peers.secret and peers.nodes to %s, then tallyctl reload",

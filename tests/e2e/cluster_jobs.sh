@@ -70,7 +70,7 @@ the_token_is_proven_at_any_node() {
 
 gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
 at_root() { at "$1" job show "$2" >/dev/null 2>&1; }
-runs_at() { [[ $(at "$1" job show "$2" --json | jq -r '.[0].state') == running ]]; }
+runs_at() { [[ $(at "$1" job show "$2" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
 
 a_job_is_deleted_at_any_node() {
 	local code=0
@@ -174,9 +174,31 @@ runs_and_restarts_need_no_etcd() {
 knows_second() { [[ $(shared n2 second state) == forming ]]; }
 knows_again() { [[ $(shared n3 train root) == n3 ]]; }
 
+has_inner() { at "$1" job show train --json | jq -e --arg node "$2" '.[0].nodes | map(.name) == [$node]' >/dev/null; }
+is_inner() { at "$1" job list --json | jq -e '.[0].role == "inner"' >/dev/null; }
+
+# With a secret, agents find the nodes between the root and its workers by themselves.
+nodes_on_the_way_sum_too() {
+	local secret=yes root other host
+	square
+	create_at n0 train 4
+	for host in w3 w4 w2 w5; do
+		join_at "$host" n0 train --seconds 12 -b 64K -e 64K
+	done
+	until_true runs_somewhere
+	root=$(shared n0 train root)
+	other=n$((5 - ${root#n})) # two workers are at n2, and two at n3
+	until_true has_inner "$root" "$other" || { at "$root" job show train; tail -n 5 "$work"/n[23].log; return 1; }
+	until_true is_inner "$other" || { at "$other" job list; at "$root" job show train; tail -n 9 "$work"/n[23].log; return 1; }
+	finish train w2 w3 w4 w5
+	at "$other" stats --json | jq -e '.SENT_UP.packets > 100' >/dev/null || { at "$other" stats; return 1; }
+	at n0 job del train
+	until_true gone_at "$other" train
+}
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	a_job_is_deleted_at_any_node who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
-	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd
+	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too

@@ -34,6 +34,7 @@ configure() { # NODE [STORE]: the configuration of its tallyd
 		echo "join: {socket: $work/$name.join}"
 		echo "metrics: {listen: \"127.0.0.1:9464\"}"
 		echo "cluster: {node: $name, $store}"
+		[[ -z ${secret:-} ]] || echo "peers: {secret: $work/secret}"
 	} >"$work/$name.yaml"
 }
 
@@ -82,6 +83,7 @@ cluster() {
 	cat >"$work/topology"
 	bed up "$work/topology" || return 1
 	rm -rf "$work/etcd"
+	(umask 077 && openssl rand -hex 32 >"$work/secret")
 	start_etcd || return 1
 	for name in $(nodes); do
 		configure "$name" && start_at "$name" || return 1
@@ -166,3 +168,4 @@ finish() { # JOB HOST...
 shared() { at "$1" cluster "$2" --json | jq -r ".jobs[0].$3"; } # NODE JOB KEY
 is_root() { [[ $(shared n0 "$1" root) == "$2" ]]; } # JOB NODE
 leader() { at "$1" cluster --json | jq -r .leader; }
+runs_somewhere() { [[ $(shared n0 train state) == running ]]; }

@@ -90,13 +90,33 @@ a_root_that_dies_during_the_move_ends_no_run() {
 	finish train w2 w3 w4
 }
 
+# Two workers at n2 and two at n3: one of these is the root, and the other one an inner node.
+a_run_with_a_tree_moves_too() {
+	local secret=yes root other host
+	square
+	create_at n0 train 4
+	for host in w3 w4 w2 w5; do
+		join_at "$host" n0 train --seconds 25 -b 64K -e 64K
+	done
+	until_true runs_somewhere
+	root=$(shared n0 train root)
+	other=n$((5 - ${root#n}))
+	until_true is_part "$other" inner
+	move "$root" "$other"
+	until_true is_part "$root" inner || { at "$root" job list; tail -n 5 "$work"/n[23].log; return 1; }
+	move "$other" n0
+	until_true is_part "$root" inner
+	until_true is_part "$other" inner
+	finish train w2 w3 w4 w5
+}
+is_part() { at "$1" job list --json | jq -e --arg part "$2" '.[0].role == $part' >/dev/null; } # NODE ROLE
+
 # Others take nearly all of one link between the workers and their root: other ways are free.
 traffic() { # HOST TO RATE
 	exec_on "$2" iperf3 -s -1 --forceflush >"$work/server" 2>&1 &
 	until_true has listening "$work/server"
 	exec_on "$1" iperf3 -c "$(bed addr "$2")" -u -b "$3" -t 90 >"$work/traffic" 2>&1 &
 }
-runs_somewhere() { [[ $(shared n0 train state) == running ]]; }
 
 a_run_moves_away_from_traffic() {
 	local begun
@@ -120,4 +140,4 @@ a_run_moves_away_from_traffic() {
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_run_moves_to_another_root_and_back a_run_is_moved_again_and_again_under_load \
 	no_move_to_where_nobody_is a_root_that_dies_during_the_move_ends_no_run \
-	a_run_moves_away_from_traffic
+	a_run_with_a_tree_moves_too a_run_moves_away_from_traffic
