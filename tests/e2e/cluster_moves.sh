@@ -3,7 +3,7 @@
 #
 # Jobs of a cluster move from root to root while they sum: no call fails, no sum is wrong.
 #
-#	TALLY_MOVES=N    how often, in the fact that counts (12)
+#	TALLY_MOVES=N    how often, in the fact that counts (6)
 #
 #   e0 (etcd) ──┐      w1        w3
 #   w0 ─────── n0 ──── n1 ────── n3 ── w4
@@ -13,7 +13,7 @@
 source "$(dirname "$0")/cluster_lib.sh"
 
 exec 3>&1
-moves=${TALLY_MOVES:-12}
+moves=${TALLY_MOVES:-6}
 
 is_there() { [[ $(at "$1" job show "$2" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
 gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
@@ -122,8 +122,8 @@ a_run_moves_away_from_traffic() {
 	local begun
 	square
 	create_at n0 train 2
-	join_at w1 n0 train --seconds 75 -b 256K -e 256K
-	join_at w2 n1 train --seconds 75 -b 256K -e 256K
+	join_at w1 n0 train --seconds 60 -b 256K -e 256K
+	join_at w2 n1 train --seconds 60 -b 256K -e 256K
 	until_true runs_somewhere
 	is_root train n3 || at n0 job place train --node n3
 	until_true is_there n3 train
