@@ -88,8 +88,10 @@ enum {
 	REST_MS = 30000, /* so long a job stays where it is, at least: loads settle meanwhile */
 };
 
-/* In parts of what all costs: what changes by less moves nobody. */
+/* In parts of what all costs: what changes by less moves nobody; but off a cordoned node, whatever
+ * it costs. */
 #define MARGIN 0.1
+#define MARGIN_CORDONED (-1e9)
 
 /* Since when it has the place that it has, as far as this leader has seen. */
 static uint64_t placed_ns(struct placing *p, const struct shared_job *j)
@@ -116,11 +118,14 @@ static uint64_t placed_ns(struct placing *p, const struct shared_job *j)
 /* Has it a run at its root, and has it been there for a while? */
 static bool may_move(struct placing *p, const struct shared_job *j)
 {
-	const struct report_job *there = job_there(root_of(p, j), j);
+	const struct report *root = root_of(p, j);
+	const struct report_job *there = job_there(root, j);
 	const uint64_t since_ns = shared_is_placed(j) ? placed_ns(p, j) : 0;
 
-	return shared_is_placed(j) && there && there->runs && there->chunks_per_second &&
-	       clock_now_ns() - since_ns >= REST_MS * 1000000ull;
+	if (!shared_is_placed(j) || !there || !there->runs)
+		return false;
+	return root->cordoned ||
+	       (there->chunks_per_second && clock_now_ns() - since_ns >= REST_MS * 1000000ull);
 }
 
 /* The first that is due, and all that have a place. Its number among them; -ENOENT: none is. */
@@ -223,8 +228,9 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 			continue;
 		memset(l, 0, sizeof(*l));
 		which = lists_fill_placed(p, j, l);
-		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which, MARGIN,
-				  place, &ignored) == 0)
+		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which,
+				  root_of(p, j)->cordoned ? MARGIN_CORDONED : MARGIN, place,
+				  &ignored) == 0)
 			place_write(p, j, place, leads);
 	}
 }

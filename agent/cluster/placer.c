@@ -201,6 +201,10 @@ static unsigned int nodes_choose(struct work *w)
 			if (m->kind != PICTURE_NODE)
 				continue;
 			r = w->picture->report[m->node];
+			if (j->root && !strcmp(r->node, j->root)) {
+				*slots = SLOTS_ENOUGH; /* it has its own there */
+				continue;
+			}
 			if (r->cordoned || !r->services || is_refused(j, r->node)) {
 				*slots = 0;
 				continue;

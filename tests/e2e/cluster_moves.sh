@@ -111,6 +111,17 @@ a_run_with_a_tree_moves_too() {
 }
 is_part() { at "$1" job list --json | jq -e --arg part "$2" '.[0].role == $part' >/dev/null; } # NODE ROLE
 
+# Which waits until no run is on: those of the cluster go elsewhere.
+a_node_is_drained_without_a_call_that_fails() {
+	square
+	load 30
+	at n3 drain --timeout 25 || { at n0 cluster train; tail -n 5 "$work"/n?.log; return 1; }
+	gone_at n3 train || { at n0 cluster train; return 1; }
+	runs_somewhere
+	finish train w2 w3 w4
+	! is_root train n3 || return 1
+}
+
 # Others take nearly all of one link between the workers and their root: other ways are free.
 traffic() { # HOST TO RATE
 	exec_on "$2" iperf3 -s -1 --forceflush >"$work/server" 2>&1 &
@@ -140,4 +151,4 @@ a_run_moves_away_from_traffic() {
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_run_moves_to_another_root_and_back a_run_is_moved_again_and_again_under_load \
 	no_move_to_where_nobody_is a_root_that_dies_during_the_move_ends_no_run \
-	a_run_with_a_tree_moves_too a_run_moves_away_from_traffic
+	a_node_is_drained_without_a_call_that_fails a_run_with_a_tree_moves_too a_run_moves_away_from_traffic

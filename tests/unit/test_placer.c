@@ -252,6 +252,20 @@ static void a_run_moves_away_from_traffic_and_stays_otherwise(void **state)
 	picture_close(&w.picture);
 }
 
+/* Whatever it costs: -1e9 is what the leader says then. */
+static void a_run_leaves_a_cordoned_node(void **state)
+{
+	struct world w = square();
+	struct wanted_place place;
+	struct why why;
+
+	job_add(&w, "113", "n1");
+	report(&w, 1)->cordoned = true;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, -1e9, &place, &why), 0);
+	assert_string_not_equal(place.root, "n1");
+	picture_close(&w.picture);
+}
+
 /* Nobody's neighbour, as behind a router that runs no agent: as near as the agent it came to. */
 static void a_worker_that_nobody_sees_is_where_it_joined(void **state)
 {
@@ -326,6 +340,7 @@ int main(void)
 		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
 		cmocka_unit_test(a_run_moves_away_from_traffic_and_stays_otherwise),
+		cmocka_unit_test(a_run_leaves_a_cordoned_node),
 		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
 		cmocka_unit_test(what_is_wanted_comes_as_it_went),
