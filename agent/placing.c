@@ -17,6 +17,8 @@ enum {
 	LOOK_MS = 1000, /* also where nothing was heard: what failed is tried again */
 	SOON_MS = 20, /* what comes together is looked at once */
 	SLACK_US = 5000,
+	REFUSED_MS = 10000,
+	TOLDS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten is told once more, and does no harm */
 };
 
 static const char *const followed[PLACING_PREFIXES] = { WANTED_JOBS, WANTED_PLACES, WANTED_WORKERS,
@@ -60,6 +62,10 @@ static void refuse(struct placing *p, const struct shared_job *j, const char *wh
 	char key[STORE_KEY_BYTES];
 	const struct store_change change = { key, why, true };
 
+	if (p->refused == j->job.birth && clock_now_ns() - p->refused_ns < REFUSED_MS * 1000000ull)
+		return; /* it is on its way to the store, or cannot be written now */
+	p->refused = j->job.birth;
+	p->refused_ns = clock_now_ns();
 	snprintf(key, sizeof(key), WANTED_REFUSALS "%s/%s", j->name, p->node);
 	log_say(LOG_LEVEL_WARNING, "job refused", "job=%s reason=\"%s\"", j->name, why);
 	placing_write(p, NULL, 0, &change, 1);
@@ -192,6 +198,7 @@ static bool is_told(struct placing *p, const struct shared_job *s)
 			p->told[i].revision = s->place_revision;
 			return told;
 		}
+	p->tolds = p->tolds < TOLDS_MAX ? p->tolds : 0;
 	more = reallocarray(p->told, p->tolds + 1, sizeof(*more));
 	if (!more)
 		return true; /* another time */

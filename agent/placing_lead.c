@@ -85,6 +85,7 @@ static void list_fill(const struct placing *p, const struct shared_job *j, bool 
 
 enum {
 	LOOK_MS = 5000, /* so often it is looked for better places */
+	RESTS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten rests once more */
 	REST_MS = 30000, /* so long a job stays where it is, at least: loads settle meanwhile */
 };
 
@@ -107,6 +108,7 @@ static uint64_t placed_ns(struct placing *p, const struct shared_job *j)
 			*r = (struct rest){ j->job.birth, j->place_revision, clock_now_ns() };
 		return r->since_ns;
 	}
+	p->rests = p->rests < RESTS_MAX ? p->rests : 0;
 	more = reallocarray(p->rest, p->rests + 1, sizeof(*more));
 	if (!more)
 		return clock_now_ns();

@@ -60,6 +60,7 @@ struct placing {
 	struct rest *rest; /* of jobs that this leader has seen */
 	unsigned int rests;
 	uint64_t looked_ns; /* for better places */
+	uint64_t refused, refused_ns; /* the birth of a job that was, a moment ago */
 	struct told *told; /* moves that workers here were told of */
 	unsigned int tolds;
 	int answered; /* by the core */

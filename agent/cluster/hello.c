@@ -47,14 +47,33 @@ int hello_parse(const uint8_t *bytes, size_t length, struct hello *ret)
 
 /* --- who was heard --------------------------------------------------------------------------- */
 
-static struct hello_near *oldest(struct hello_nears *n)
+/* Of those of a port, or of all for NULL; how many they are. */
+static struct hello_near *oldest(struct hello_nears *n, const char *port, unsigned int *ret_count)
 {
-	struct hello_near *old = n->near;
+	struct hello_near *old = NULL;
 
-	for (unsigned int i = 1; i < n->count; i++)
-		if (n->near[i].heard_ns < old->heard_ns)
+	*ret_count = 0;
+	for (unsigned int i = 0; i < n->count; i++) {
+		if (port && strcmp(n->near[i].port, port) != 0)
+			continue;
+		++*ret_count;
+		if (!old || n->near[i].heard_ns < old->heard_ns)
 			old = &n->near[i];
+	}
 	return old;
+}
+
+/* Where one more goes: in the place of another one, if it must be. */
+static struct hello_near *place_for(struct hello_nears *n, const char *port)
+{
+	unsigned int count;
+	struct hello_near *old = oldest(n, port, &count);
+
+	if (count >= HELLO_PORT_MAX)
+		return old;
+	if (n->count < HELLO_NEARS_MAX)
+		return &n->near[n->count++];
+	return oldest(n, NULL, &count);
 }
 
 static struct hello_near *find(struct hello_nears *n, const char *port, const struct hello *h)
@@ -74,7 +93,7 @@ bool hello_heard(struct hello_nears *n, const char *port, const struct hello *h,
 		known->heard_ns = now_ns;
 		return false;
 	}
-	known = n->count < HELLO_NEARS_MAX ? &n->near[n->count++] : oldest(n);
+	known = place_for(n, port);
 	*known = (struct hello_near){ .heard_ns = now_ns };
 	snprintf(known->port, sizeof(known->port), "%s", port);
 	snprintf(known->node, sizeof(known->node), "%s", h->node);

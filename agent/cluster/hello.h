@@ -22,6 +22,8 @@ enum {
 	HELLO_EVERY_MS = 2000,
 	HELLO_LOST_MS = 7000, /* three were lost, and so is the neighbour */
 	HELLO_NEARS_MAX = 1024,
+	HELLO_PORT_MAX = 16, /* of a port: whoever is there may make up names, at the cost of those
+			      * who are there, too */
 };
 
 struct hello {
@@ -49,8 +51,8 @@ struct hello_nears {
 };
 
 /*
- * `h` came in at our port at this time. True: that is news. Who was heard longest ago gives way
- * where there are too many.
+ * `h` came in at our port at this time. True: that is news. Where there are too many, who was heard
+ * longest ago at this port gives way, or of all, if the port has fewer than it may have.
  */
 bool hello_heard(struct hello_nears *n, const char *port, const struct hello *h, uint64_t now_ns);
 

@@ -85,18 +85,27 @@ static void who_is_silent_is_forgotten(void **state)
 	assert_true(hello_heard(n, "eth1", &b, 18 * second));
 }
 
-/* Whoever floods a link with names takes no more memory, and the newest are known. */
+/* Whoever floods a link with names has those at that link forgotten, and nobody else. */
 static void a_flood_of_names_has_an_end(void **state)
 {
+	const struct hello other = { "lab", "other", "x" };
 	_cleanup_(freep) struct hello_nears *n = calloc(1, sizeof(*n));
 	struct hello h = { "lab", "", "x" };
+	char port[16];
 
-	for (unsigned int i = 0; i < HELLO_NEARS_MAX + 10; i++) {
+	assert_true(hello_heard(n, "eth2", &other, 1));
+	for (unsigned int i = 0; i < 2 * HELLO_NEARS_MAX; i++) {
 		snprintf(h.node, sizeof(h.node), "n%u", i);
 		assert_true(hello_heard(n, "eth1", &h, 1000 + i));
 	}
-	assert_int_equal(n->count, HELLO_NEARS_MAX);
+	assert_int_equal(n->count, HELLO_PORT_MAX + 1);
 	assert_false(hello_heard(n, "eth1", &h, 5000));
+	assert_false(hello_heard(n, "eth2", &other, 5000));
+	for (unsigned int i = 0; i < 2 * HELLO_NEARS_MAX; i++) {
+		snprintf(port, sizeof(port), "p%u", i);
+		assert_true(hello_heard(n, port, &h, 6000 + i));
+	}
+	assert_int_equal(n->count, HELLO_NEARS_MAX);
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
