@@ -2,14 +2,16 @@
 /*
  * From one run to another one, at a chunk that all ranks agree in: docs/decisions/0030.
  *
- * In the next run chunks begin anew: those of the first window are nobody's, the second one has the
- * agreement, and behind it comes the first chunk that belongs there. So no slot of the agreement is
- * needed again before every rank knows what was agreed.
+ * In the next run chunks begin anew. The first window has an allreduce by which all know that all
+ * are there; until then nobody waits for anything. The second one has the agreement, and behind it
+ * comes the first chunk that belongs there. So no slot of these is needed again before every rank
+ * knows what they said.
  */
 #include "engine_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
 #include "shape.h"
@@ -54,7 +56,7 @@ struct window *engine_window_of(struct engine *e, uint32_t seq, uint32_t *ret_se
 {
 	struct move *m = &e->move;
 
-	if (m->next && !m->agreed && is_behind(seq, m->own)) {
+	if (m->next && m->is_ready && !m->agreed && is_behind(seq, m->own)) {
 		hold(e, seq);
 		return NULL;
 	}
@@ -70,6 +72,13 @@ struct window *engine_window_of(struct engine *e, uint32_t seq, uint32_t *ret_se
 
 /* --- the agreement --------------------------------------------------------------------------- */
 
+static void call_end(struct move *m)
+{
+	if (m->has_call)
+		call_done(&m->agreement);
+	m->has_call = false;
+}
+
 /* The furthest that a rank may have gone: nobody has sent a chunk from there on. */
 static void conclude(struct engine *e)
 {
@@ -80,22 +89,61 @@ static void conclude(struct engine *e)
 		if (is_behind((uint32_t)m->limit[rank], m->from))
 			m->from = (uint32_t)m->limit[rank];
 	m->agreed = true;
-	call_done(&m->agreement);
+	call_end(m);
 	go_on(e);
 }
 
-static void agreement_send(struct engine *e)
+/* The first window has the word that a rank is there, and the second one the agreement. */
+static uint32_t call_name(const struct engine *e)
+{
+	return e->move.is_ready ? e->member.window : 0;
+}
+
+static int call_begin(struct engine *e)
+{
+	struct move *m = &e->move;
+	const struct call_options options = { .verb = CALL_OPENING,
+					      .dtype = TALLY_INT64,
+					      .op = TALLY_SUM,
+					      .count = e->member.workers,
+					      .in = m->limit,
+					      .out = m->limit };
+	int r = call_init(&m->agreement, &e->member, &options, &e->guesses);
+
+	if (r < 0)
+		return r;
+	m->agreement.shape = shape_of(&e->member, &options);
+	m->has_call = true;
+	return m->agreement.entries > e->member.window ? -EINVAL : 0;
+}
+
+static void call_send(struct engine *e)
 {
 	struct move *m = &e->move;
 
 	for (uint32_t i = 0; i < m->agreement.entries; i++) {
-		const uint32_t name = e->member.window + i;
+		const uint32_t name = call_name(e) + i;
 		struct tally_header *h = window_compose(m->next, name);
 		uint64_t vote = 0;
 		const uint8_t blocks = call_fill(&m->agreement, i, h, &vote);
 
 		window_post(m->next, name, call_place(&m->agreement, i), vote, blocks);
 	}
+}
+
+/* All are there: now each says how far it goes. No memory: nobody does, and calls time out. */
+static void pledge(struct engine *e)
+{
+	struct move *m = &e->move;
+	const uint32_t at = e->first ? e->composed : e->base;
+
+	call_end(m);
+	memset(m->limit, 0, e->member.workers * sizeof(*m->limit));
+	m->is_ready = true;
+	m->own = at + PLEDGE_WINDOWS * e->member.window;
+	m->limit[e->member.rank] = m->own;
+	if (call_begin(e) == 0)
+		call_send(e);
 }
 
 static void move_take(struct engine *e, uint32_t seq, const void *bytes, uint64_t now_ns)
@@ -106,9 +154,15 @@ static void move_take(struct engine *e, uint32_t seq, const void *bytes, uint64_
 		engine_take(e, seq - first_name(e) + m->from, bytes, now_ns);
 		return;
 	}
-	call_take(&m->agreement, seq - e->member.window, bytes);
-	if (m->agreement.taken == m->agreement.entries)
+	if (!m->has_call || seq - call_name(e) >= m->agreement.entries)
+		return;
+	call_take(&m->agreement, seq - call_name(e), bytes);
+	if (m->agreement.taken < m->agreement.entries)
+		return;
+	if (m->is_ready)
 		conclude(e);
+	else
+		pledge(e);
 }
 
 static bool is_alike(const struct engine *e, const struct window_options *o)
@@ -119,28 +173,9 @@ static bool is_alike(const struct engine *e, const struct window_options *o)
 	       o->payload_bytes == now->payload_bytes && o->sealed == now->sealed && o->nonce;
 }
 
-static int move_open(struct engine *e, const struct window_options *o)
-{
-	struct move *m = &e->move;
-	const struct call_options options = { .verb = CALL_OPENING,
-					      .dtype = TALLY_INT64,
-					      .op = TALLY_SUM,
-					      .count = e->member.workers,
-					      .in = m->limit,
-					      .out = m->limit };
-	int r = window_new(o, &m->next);
-
-	if (r == 0)
-		r = call_init(&m->agreement, &e->member, &options, &e->guesses);
-	if (r == 0)
-		m->agreement.shape = shape_of(&e->member, &options);
-	return r;
-}
-
 int engine_move(struct engine *e, const struct window_options *o)
 {
 	struct move *m = &e->move;
-	uint32_t at = e->first ? e->composed : e->base;
 	int r;
 
 	if (m->next)
@@ -152,16 +187,14 @@ int engine_move(struct engine *e, const struct window_options *o)
 	*m = (struct move){ .limit = calloc(e->member.workers, sizeof(*m->limit)) };
 	if (!m->limit)
 		return error_set(-ENOMEM, "out of memory");
-	m->own = at + PLEDGE_WINDOWS * e->member.window;
-	m->limit[e->member.rank] = m->own;
-	r = move_open(e, o);
-	if (r == 0 && m->agreement.entries > e->member.window)
-		r = -EINVAL;
+	r = window_new(o, &m->next);
+	if (r == 0)
+		r = call_begin(e);
 	if (r < 0) {
 		engine_move_free(e);
-		return error_set(r, "the ranks cannot agree in so small a window");
+		return error_set(r, "the ranks cannot agree in so small a window, or memory");
 	}
-	agreement_send(e);
+	call_send(e);
 	return 0;
 }
 
@@ -225,8 +258,7 @@ void engine_move_free(struct engine *e)
 {
 	struct move *m = &e->move;
 
-	if (m->next && !m->agreed)
-		call_done(&m->agreement);
+	call_end(m);
 	window_free(m->next);
 	free(m->limit);
 	*m = (struct move){ 0 };

@@ -32,8 +32,10 @@ struct engine_call {
  */
 struct move {
 	struct window *next; /* NULL: there is no move */
+	bool has_call;
 	struct call agreement; /* its call there, with these as its vector: */
 	uint64_t *limit; /* [workers] */
+	bool is_ready; /* all ranks are at the next run, too: before, nobody waits for anything */
 	uint32_t own; /* this rank's: chunks from here on wait until it is agreed */
 	bool agreed;
 	uint32_t from;

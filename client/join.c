@@ -299,12 +299,6 @@ void join_stop(struct join *j)
 		shutdown(fd, SHUT_RDWR);
 }
 
-void join_drop(struct join *j)
-{
-	if (j)
-		join_free(j);
-}
-
 /* --- during the run */
 
 /* More, if there is any. */
@@ -378,7 +372,7 @@ void join_forget(struct join *j)
 {
 	if (!j)
 		return;
-	close(j->fd);
+	closep(&j->fd);
 	j->fd = -1;
 	join_free(j);
 }

@@ -54,9 +54,6 @@ int join_again(struct join *j, struct channel **ret_channel, struct joining_answ
 /* Another thread is in join_again(): it returns soon. */
 void join_stop(struct join *j);
 
-/* Of one that has no place: without a word. */
-void join_drop(struct join *j);
-
 /* Would the agent say if a rank had gone? As join_hear() has found. */
 bool join_watches(const struct join *j);
 

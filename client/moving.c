@@ -87,7 +87,7 @@ void moving_forget(struct moving *m)
 {
 	if (!m)
 		return;
-	join_drop(m->join);
+	join_forget(m->join); /* a parent may have the same connection */
 	transport_close(m->channel);
 	explicit_bzero(m, sizeof(*m));
 	free(m);
