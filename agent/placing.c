@@ -6,6 +6,7 @@
 
 #include "agent/edge/log.h"
 #include "agent/store/leader.h"
+#include "common/address.h"
 #include "common/clock.h"
 #include "common/owned.h"
 #include "placing_private.h"
@@ -18,6 +19,8 @@ enum {
 	SOON_MS = 20, /* what comes together is looked at once */
 	SLACK_US = 5000,
 	REFUSED_MS = 10000,
+	AGAIN_MS =
+		90000, /* workers whose move came to nothing are told once more: joins have ended */
 	TOLDS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten is told once more, and does no harm */
 };
 
@@ -184,6 +187,55 @@ static void end_others(struct placing *p)
 	}
 }
 
+/* --- where workers are ------------------------------------------------------------------------ */
+
+static bool has_workers(const struct wanted_place *place, const struct job *j)
+{
+	if (place->workers != j->workers)
+		return false;
+	for (unsigned int rank = 0; rank < j->workers; rank++)
+		if (!endpoint_is_equal(&place->worker[rank], &j->rank[rank].address))
+			return false;
+	return true;
+}
+
+/* Of the run that is on: whoever leads weighs by that. */
+static void renew(struct placing *p, const struct shared_job *s, const struct job *j)
+{
+	_cleanup_(freep) struct wanted_place *place = malloc(sizeof(*place));
+	_cleanup_(freep) char *text = NULL;
+	char key[STORE_KEY_BYTES];
+	const struct store_seen seen = { key, s->place_revision };
+	struct store_change change = { key, NULL, false };
+
+	if (!place)
+		return;
+	*place = s->place;
+	place->workers = j->workers;
+	for (unsigned int rank = 0; rank < j->workers; rank++)
+		place->worker[rank] = j->rank[rank].address;
+	text = wanted_print(&wanted_place_keys, place);
+	if (!text)
+		return;
+	change.value = text;
+	snprintf(key, sizeof(key), WANTED_PLACES "%s", s->name);
+	placing_write(p, &seen, 1, &change, 1);
+}
+
+static void renew_ours(struct placing *p)
+{
+	const struct books *b = core_books(placing_core(p));
+
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
+
+		if (s && s->job.birth == j->birth && is_ours(p, s) && j->run_window &&
+		    !has_workers(&s->place, j))
+			renew(p, s, j);
+	}
+}
+
 /* --- jobs that leave -------------------------------------------------------------------------- */
 
 /* True: all who are connected now were told of this place before. */
@@ -193,9 +245,13 @@ static bool is_told(struct placing *p, const struct shared_job *s)
 
 	for (unsigned int i = 0; i < p->tolds; i++)
 		if (p->told[i].birth == s->job.birth) {
-			const bool told = p->told[i].revision == s->place_revision;
+			struct told *t = &p->told[i];
+			const bool told = t->revision == s->place_revision &&
+					  clock_now_ns() - t->at_ns < AGAIN_MS * 1000000ull;
 
-			p->told[i].revision = s->place_revision;
+			if (!told)
+				*t = (struct told){ s->job.birth, s->place_revision,
+						    clock_now_ns() };
 			return told;
 		}
 	p->tolds = p->tolds < TOLDS_MAX ? p->tolds : 0;
@@ -203,7 +259,7 @@ static bool is_told(struct placing *p, const struct shared_job *s)
 	if (!more)
 		return true; /* another time */
 	p->told = more;
-	more[p->tolds++] = (struct told){ s->job.birth, s->place_revision };
+	more[p->tolds++] = (struct told){ s->job.birth, s->place_revision, clock_now_ns() };
 	return false;
 }
 
@@ -275,6 +331,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	p->wakes = true;
 	if (placing_is_current(p)) {
 		begin_ours(p);
+		renew_ours(p);
 		send_all_away(p);
 		end_others(p);
 		forget_refusals(p);

@@ -42,6 +42,9 @@ static bool is_due(const struct placing *p, const struct shared_job *j)
 	const struct report *root = root_of(p, j);
 	const struct report_job *there = job_there(root, j);
 
+	if (j->revision && shared_is_placed(j) && is_refused(j, j->place.root) &&
+	    j->place.workers == j->job.workers)
+		return true; /* also if a run of it is on elsewhere: its workers are known */
 	if (!j->revision || j->workers < j->job.workers)
 		return false;
 	if (!shared_is_placed(j) || !root || is_refused(j, j->place.root))
@@ -51,12 +54,28 @@ static bool is_due(const struct placing *p, const struct shared_job *j)
 
 /* --- what is weighed ------------------------------------------------------------------------- */
 
+enum {
+	REFUSALS_MAX = 64, /* nodes that are told apart */
+};
+
 struct lists {
 	struct placer_job job[PLACER_JOBS_MAX];
 	struct wanted_worker worker[PLACER_JOBS_MAX][TALLY_WORKERS_MAX];
-	const char *refused[PLACER_JOBS_MAX];
+	const char *refused[PLACER_JOBS_MAX][REFUSALS_MAX];
 	unsigned int jobs;
 };
+
+/* Where its workers were; one that the picture lacks is taken to be at the root. */
+static void place_workers_fill(const struct shared_job *j, struct placer_job *to,
+			       struct wanted_worker *worker)
+{
+	for (; to->workers < j->place.workers; to->workers++) {
+		struct wanted_worker *w = &worker[to->workers];
+
+		*w = (struct wanted_worker){ .address = j->place.worker[to->workers] };
+		memcpy(w->node, j->place.root, sizeof(w->node));
+	}
+}
 
 static void list_fill(const struct placing *p, const struct shared_job *j, bool due,
 		      struct lists *l)
@@ -69,16 +88,15 @@ static void list_fill(const struct placing *p, const struct shared_job *j, bool 
 	if (!due) {
 		to->root = j->place.root;
 		to->chunks_per_second = there ? there->chunks_per_second : 0;
-		for (; to->workers < j->place.workers; to->workers++)
-			worker[to->workers] =
-				(struct wanted_worker){ .address = j->place.worker[to->workers] };
-		return;
 	}
-	for (; to->workers < j->workers && to->workers < j->job.workers; to->workers++)
-		worker[to->workers] = j->worker[to->workers].is;
-	for (; to->refusals < j->refusals && to->refusals < PLACER_JOBS_MAX; to->refusals++)
-		l->refused[to->refusals] = j->refused[to->refusals];
-	to->refused = l->refused;
+	if (due && j->workers >= j->job.workers)
+		for (; to->workers < j->job.workers; to->workers++)
+			worker[to->workers] = j->worker[to->workers].is;
+	else
+		place_workers_fill(j, to, worker);
+	to->refused = (const char *const *)l->refused[l->jobs - 1];
+	for (; to->refusals < j->refusals && to->refusals < REFUSALS_MAX; to->refusals++)
+		l->refused[l->jobs - 1][to->refusals] = j->refused[to->refusals];
 }
 
 /* --- when runs move -------------------------------------------------------------------------- */
@@ -130,25 +148,6 @@ static bool may_move(struct placing *p, const struct shared_job *j)
 	       (there->chunks_per_second && clock_now_ns() - since_ns >= REST_MS * 1000000ull);
 }
 
-/* The first that is due, and all that have a place. Its number among them; -ENOENT: none is. */
-static int lists_fill(const struct placing *p, struct lists *l, const struct shared_job **ret)
-{
-	int which = -ENOENT;
-
-	for (unsigned int i = 0; i < p->shared.jobs && l->jobs < PLACER_JOBS_MAX; i++) {
-		const struct shared_job *j = p->shared.job[i];
-		const bool due = which < 0 && is_due(p, j);
-
-		if (due) {
-			which = (int)l->jobs;
-			*ret = j;
-		}
-		if (due || (shared_is_placed(j) && !is_due(p, j)))
-			list_fill(p, j, due, l);
-	}
-	return which;
-}
-
 /* --- the decision ---------------------------------------------------------------------------- */
 
 static void on_decided(void *context, int error, uint64_t revision, const char *why)
@@ -195,9 +194,9 @@ static void unplaced_say(struct placing *p, const struct shared_job *j, const ch
 	log_say(LOG_LEVEL_WARNING, "job not placed", "job=%s reason=\"%s\"", j->name, why);
 }
 
-/* All that have a place; the number of this one among them. */
-static unsigned int lists_fill_placed(const struct placing *p, const struct shared_job *which,
-				      struct lists *l)
+/* All that have a place, and this one; its number among them. */
+static unsigned int lists_fill(const struct placing *p, const struct shared_job *which, bool due,
+			       struct lists *l)
 {
 	unsigned int number = 0;
 
@@ -206,8 +205,8 @@ static unsigned int lists_fill_placed(const struct placing *p, const struct shar
 
 		if (j == which)
 			number = l->jobs;
-		if (shared_is_placed(j))
-			list_fill(p, j, false, l);
+		if (j == which || (shared_is_placed(j) && !is_due(p, j)))
+			list_fill(p, j, j == which && due, l);
 	}
 	return number;
 }
@@ -228,8 +227,8 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 
 		if (!may_move(p, j))
 			continue;
-		memset(l, 0, sizeof(*l));
-		which = lists_fill_placed(p, j, l);
+		l->jobs = 0;
+		which = lists_fill(p, j, false, l);
 		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which,
 				  root_of(p, j)->cordoned ? MARGIN_CORDONED : MARGIN, place,
 				  &ignored) == 0)
@@ -237,30 +236,41 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 	}
 }
 
+/* One that finds no place holds up nobody else. */
+static void place_due(struct placing *p, struct lists *l, struct wanted_place *place,
+		      const struct store_seen *leads)
+{
+	for (unsigned int i = 0; i < p->shared.jobs && !p->decides; i++) {
+		const struct shared_job *j = p->shared.job[i];
+		struct why why = { "" };
+		unsigned int which;
+		int r;
+
+		if (!is_due(p, j))
+			continue;
+		l->jobs = 0;
+		which = lists_fill(p, j, true, l);
+		r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, which, place, &why);
+		if (r == 0)
+			place_write(p, j, place, leads);
+		else
+			unplaced_say(p, j, *why.text ? why.text : strerror(-r));
+	}
+}
+
 void placing_lead(struct placing *p)
 {
 	_cleanup_(freep) struct lists *l = NULL;
 	_cleanup_(freep) struct wanted_place *place = NULL;
-	const struct shared_job *j = NULL;
 	struct store_seen leads;
-	struct why why = { "" };
-	int which, r;
 
-	if (p->decides || !leader_seen(p->leader, &leads))
+	if (p->decides || !p->shared.jobs || !leader_seen(p->leader, &leads))
 		return;
 	l = calloc(1, sizeof(*l));
 	place = calloc(1, sizeof(*place));
 	if (!l || !place)
 		return;
-	which = lists_fill(p, l, &j);
-	if (which < 0) {
+	place_due(p, l, place, &leads);
+	if (!p->decides)
 		look_for_better(p, l, place, &leads);
-		return;
-	}
-	r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, (unsigned int)which, place,
-			 &why);
-	if (r == 0)
-		place_write(p, j, place, &leads);
-	else
-		unplaced_say(p, j, *why.text ? why.text : strerror(-r));
 }

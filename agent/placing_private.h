@@ -34,6 +34,7 @@ struct asked {
 struct told {
 	uint64_t birth; /* of the job */
 	uint64_t revision; /* of its place */
+	uint64_t at_ns; /* when they were told */
 };
 
 /* How long a job has had its place. */

@@ -18,6 +18,7 @@
 
 enum {
 	LOOK_MS = 500,
+	LOGGED_MS = 100,
 	SLACK_US = 50000,
 	PASSWORD_BYTES = 256, /* with its end */
 	URLS_BYTES = CONFIG_ETCDS_MAX * (CONFIG_URL_BYTES + 1),
@@ -30,6 +31,7 @@ struct sharing {
 	struct hellos *hellos;
 	sd_event_source *timer;
 	uint64_t hello_ns; /* when we said it last */
+	uint64_t logged_ns; /* that somebody was heard */
 	struct hello_nears nears;
 	struct picture picture;
 	struct report *report; /* as it was last given to the store; NULL: it has to be anew */
@@ -56,6 +58,9 @@ static void on_hello(void *context, uint32_t ifindex, const uint8_t *bytes, size
 		return; /* another cluster's, or our own that came back */
 	if (!hello_heard(&s->nears, port, &h, clock_now_ns()))
 		return;
+	if (s->logged_ns && clock_now_ns() - s->logged_ns < LOGGED_MS * 1000000ull)
+		return; /* whoever makes up names fills no disk */
+	s->logged_ns = clock_now_ns();
 	log_say(LOG_LEVEL_INFO, "node heard", "port=%s node=%s at=%s", port, h.node, h.port);
 }
 

@@ -22,8 +22,8 @@ enum {
 	HELLO_EVERY_MS = 2000,
 	HELLO_LOST_MS = 7000, /* three were lost, and so is the neighbour */
 	HELLO_NEARS_MAX = 1024,
-	HELLO_PORT_MAX = 16, /* of a port: whoever is there may make up names, at the cost of those
-			      * who are there, too */
+	HELLO_PORT_MAX = 128, /* of a port: whoever is there may make up names, at the cost of those
+			       * who are there, too */
 };
 
 struct hello {

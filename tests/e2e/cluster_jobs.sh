@@ -174,6 +174,24 @@ runs_and_restarts_need_no_etcd() {
 knows_second() { [[ $(shared n2 second state) == forming ]]; }
 knows_again() { [[ $(shared n3 train root) == n3 ]]; }
 
+# A tenant that only n0 has, which takes no runs: nobody else waits for that.
+a_job_without_a_place_holds_up_nobody() {
+	square
+	at n0 tenant add red --slots 256 >/dev/null
+	at n0 cordon
+	create_at n0 aaa 1 --tenant red
+	join_at w0 n0 aaa
+	until_true all_refuse
+	create_at n1 train 2
+	local alone=("${worker[@]}")
+	worker=()
+	join_at w3 n1 train
+	join_at w4 n1 train
+	finish train w3 w4
+	kill "${alone[0]}"
+}
+all_refuse() { [[ $(shared n1 aaa 'refused | length') == 3 ]]; }
+
 has_inner() { at "$1" job show train --json | jq -e --arg node "$2" '.[0].nodes | map(.name) == [$node]' >/dev/null; }
 is_inner() { at "$1" job list --json | jq -e '.[0].role == "inner"' >/dev/null; }
 
@@ -201,4 +219,5 @@ facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	a_job_is_deleted_at_any_node who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
-	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too
+	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \
+	a_job_without_a_place_holds_up_nobody

@@ -114,7 +114,12 @@ is_part() { at "$1" job list --json | jq -e --arg part "$2" '.[0].role == $part'
 # Which waits until no run is on: those of the cluster go elsewhere.
 a_node_is_drained_without_a_call_that_fails() {
 	square
-	load 30
+	create_at n0 train 3
+	at n0 job place train --node n3 # before anybody knows where its workers are
+	join_at w3 n0 train --seconds 30 -b 256K -e 256K
+	join_at w4 n1 train --seconds 30 -b 256K -e 256K
+	join_at w2 n2 train --seconds 30 -b 256K -e 256K
+	until_true is_there n3 train
 	at n3 drain --timeout 25 || { at n0 cluster train; tail -n 5 "$work"/n?.log; return 1; }
 	gone_at n3 train || { at n0 cluster train; return 1; }
 	runs_somewhere
