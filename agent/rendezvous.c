@@ -57,12 +57,27 @@ static bool is_stored(const struct shared_job *j, const struct waiting *w)
 	return false;
 }
 
+/* As many as could be at a run, and as many who come again before the others are seen to go. */
+static bool is_full(const struct rendezvous *r, const char *job)
+{
+	const struct shared_job *j = shared_find(r->shared, job);
+	const struct waiting *w;
+	unsigned int count = 0;
+
+	LIST_FOREACH(w, &r->all, list)
+	count += !strcmp(w->job, job);
+	return j && count >= 2u * j->job.workers;
+}
+
 int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
 		    const char *job, const struct joining_message *m)
 {
-	struct waiting *w = calloc(1, sizeof(*w));
+	struct waiting *w;
 	uint64_t number;
 
+	if (is_full(r, job))
+		return -EUSERS;
+	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {

@@ -27,7 +27,8 @@ int rendezvous_open(struct store *store, const struct shared *shared, const stru
 		    const char *node, struct rendezvous **ret);
 void rendezvous_close(struct rendezvous *r); /* or NULL */
 
-/* A worker that has proven that it knows the job's token. -ENOMEM, -EIO. */
+/* A worker that has proven that it knows the job's token. -EUSERS: twice as many as the job has
+ * workers wait here already; -ENOMEM, -EIO. */
 int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
 		    const char *job, const struct joining_message *m);
 
