@@ -22,7 +22,7 @@
 
 enum {
 	REQUEST_BYTES_MAX = 65536, /* of a line, without its end */
-	REQUEST_ANSWER_BYTES_MAX = 1 << 19, /* fits 256 jobs, or 1,000 ports */
+	REQUEST_ANSWER_BYTES_MAX = 1 << 21, /* fits 1,024 jobs of 2 KiB each, or 4,000 ports */
 };
 
 enum request_verb {

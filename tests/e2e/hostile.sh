@@ -150,7 +150,7 @@ who_joins_gets_a_place_while_five_hundred_misuse_the_join_sockets() {
 	run_ends
 }
 
-# A list of all jobs has then 330 KB, more than the kernel takes for one who does not read.
+# A list of all jobs has then 530 KB, more than the kernel takes for one who does not read.
 many_jobs() {
 	end_agent TERM
 	jq -c '.jobs += [range(1000) as $n | .jobs[0] | .id = $n + 1 | .name = "\("many" * 15)\($n)"]' \
@@ -161,7 +161,7 @@ many_jobs() {
 
 peak() { awk '$1 == "VmHWM:" { print $2 }' "/proc/$daemon/status"; }
 
-# Two hundred such lists would be 66 MB. All that nobody reads is 32 MiB at most.
+# Two hundred such lists would be 106 MB. All that nobody reads is 32 MiB at most.
 who_ends_no_request_or_reads_no_answer_goes_in_time_and_takes_little() {
 	local files memory
 	pair
