@@ -329,6 +329,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 
 	/* What the core is asked for wakes us, too: that is looked at a little later. */
 	p->wakes = true;
+	placing_asked_look(p);
 	if (placing_is_current(p)) {
 		begin_ours(p);
 		renew_ours(p);
@@ -354,6 +355,7 @@ static void on_changed(void *context, const struct store_item *item)
 	if (r < 0)
 		log_say(LOG_LEVEL_WARNING, "what is wanted is not understood",
 			"key=%s reason=\"%s\"", item->key, *why.text ? why.text : strerror(-r));
+	placing_asked_look(p);
 	placing_wake(p);
 }
 

@@ -4,9 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/owned.h"
 #include "control.h"
 #include "placing_private.h"
+
+enum {
+	KNOWN_NS = 2000000000, /* who asked waits no longer for us to hear of what was done */
+};
 
 static void ignore(void *context, int error, uint64_t revision, const char *why) {}
 
@@ -45,7 +50,7 @@ static char *refusal(const struct asked *a, int error, const char *why)
 {
 	struct why text;
 
-	if (error == -ESTALE && a->creates)
+	if (error == -ESTALE && a->what == ASKED_CREATE)
 		why_say(&text, error, "the cluster has a job %s (tallyctl cluster)", a->job);
 	else if (error == -ESTALE)
 		why_say(&text, error, "job %s was changed meanwhile: try again", a->job);
@@ -55,22 +60,61 @@ static char *refusal(const struct asked *a, int error, const char *why)
 			why);
 	else
 		why_say(&text, error, "the store of the cluster did not take it: %.400s", why);
-	return request_answer_error(error == -ESTALE && a->creates ? -EEXIST : error, text.text);
+	return request_answer_error(error == -ESTALE && a->what == ASKED_CREATE ? -EEXIST : error, text.text);
+}
+
+static void tell(struct asked *a)
+{
+	if (a->connection)
+		control_told(a->connection, TAKE_PTR(a->answer));
+	asked_free(a);
+}
+
+static bool is_known(const struct asked *a)
+{
+	const struct shared_job *j = shared_find(&a->placing->shared, a->job);
+
+	switch (a->what) {
+	case ASKED_CREATE:
+		return j && j->revision >= a->revision;
+	case ASKED_DELETE:
+		return !j || j->revision > a->revision;
+	case ASKED_PLACE:
+		return !j || j->place_revision >= a->revision;
+	}
+	return true;
+}
+
+void placing_asked_look(struct placing *p)
+{
+	struct asked *a, *next;
+
+	for (a = TAILQ_FIRST(&p->asked); a; a = next) {
+		next = TAILQ_NEXT(a, list);
+		if (a->revision && (is_known(a) || clock_now_ns() - a->done_ns > KNOWN_NS))
+			tell(a);
+	}
 }
 
 static void on_done(void *context, int error, uint64_t revision, const char *why)
 {
 	struct asked *a = context;
+	struct placing *p = a->placing;
 
-	if (a->connection)
-		control_told(a->connection,
-			     error < 0 ? refusal(a, error, why) : TAKE_PTR(a->answer));
-	placing_wake(a->placing);
-	asked_free(a);
+	if (error < 0) {
+		free(a->answer); /* a token of no job */
+		a->answer = refusal(a, error, why);
+		tell(a);
+	} else {
+		a->revision = revision;
+		a->done_ns = clock_now_ns();
+		placing_asked_look(p);
+	}
+	placing_wake(p);
 }
 
 /* `answer` is taken over. */
-static int ask_store(struct placing *p, void *connection, const char *job, bool creates,
+static int ask_store(struct placing *p, void *connection, const char *job, enum asked_for what,
 		     char *answer, const struct store_write *w)
 {
 	struct asked *a = answer ? calloc(1, sizeof(*a)) : NULL;
@@ -81,7 +125,7 @@ static int ask_store(struct placing *p, void *connection, const char *job, bool 
 		return -ENOMEM;
 	}
 	*a = (struct asked){
-		.placing = p, .connection = connection, .answer = answer, .creates = creates
+		.placing = p, .connection = connection, .answer = answer, .what = what
 	};
 	snprintf(a->job, sizeof(a->job), "%s", job);
 	TAILQ_INSERT_TAIL(&p->asked, a, list);
@@ -141,7 +185,7 @@ int placing_create(struct placing *p, void *connection, const struct request_job
 	if (!text)
 		r = -ENOMEM;
 	if (r == 0)
-		r = ask_store(p, connection, j.name, true,
+		r = ask_store(p, connection, j.name, ASKED_CREATE,
 			      request_answer_ok(json_pack("{ss sI ss}", "name", j.name, "id",
 							  (json_int_t)j.id, "token", j.token)),
 			      &(struct store_write){ &seen, 1, &change, 1 });
@@ -162,7 +206,7 @@ int placing_delete(struct placing *p, void *connection, const char *name, struct
 	snprintf(job, sizeof(job), WANTED_JOBS "%s", name);
 	snprintf(place, sizeof(place), WANTED_PLACES "%s", name);
 	return ask_store(
-		p, connection, name, false, request_answer_ok(json_object()),
+		p, connection, name, ASKED_DELETE, request_answer_ok(json_object()),
 		&(struct store_write){ &(struct store_seen){ job, j->revision }, 1, change, 2 });
 }
 
@@ -215,7 +259,7 @@ int placing_place(struct placing *p, void *connection, const char *name, const c
 	change.value = text;
 	snprintf(job, sizeof(job), WANTED_JOBS "%s", name);
 	snprintf(at, sizeof(at), WANTED_PLACES "%s", name);
-	return ask_store(p, connection, name, false, request_answer_ok(json_object()),
+	return ask_store(p, connection, name, ASKED_PLACE, request_answer_ok(json_object()),
 			 &(struct store_write){ (struct store_seen[]){ { job, j->revision },
 								       { at, j->place_revision } },
 						2, &change, 1 });

@@ -20,14 +20,23 @@ struct prefix { /* of keys that are followed */
 	unsigned int index;
 };
 
-/* Who waits for what becomes of a write. */
+enum asked_for {
+	ASKED_CREATE,
+	ASKED_DELETE,
+	ASKED_PLACE,
+};
+
+/* Who waits for what becomes of a write, and then for us to hear of it: what a caller does next is
+ * to find what was done. */
 struct asked {
 	TAILQ_ENTRY(asked) list;
 	struct placing *placing;
 	void *connection; /* NULL: gone */
 	char *answer; /* if it is done */
 	char job[NAME_BYTES];
-	bool creates;
+	enum asked_for what;
+	uint64_t revision; /* 0: the store has not said what became of it */
+	uint64_t done_ns; /* when it did */
 };
 
 /* The workers of a job's run here know that its root shall be elsewhere. */
@@ -79,6 +88,9 @@ void placing_write(struct placing *p, const struct store_seen *seen, unsigned in
 
 /* Decides, if this node leads: one job at a time. */
 void placing_lead(struct placing *p);
+
+/* Answers those whose write is known here, or was done long ago. */
+void placing_asked_look(struct placing *p);
 
 void placing_asked_close(struct placing *p);
 

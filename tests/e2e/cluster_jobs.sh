@@ -91,6 +91,18 @@ a_job_is_deleted_at_any_node() {
 }
 nothing_is_left() { [[ -z $(keys_of job/)$(keys_of place/)$(keys_of worker/) ]]; }
 
+what_was_done_is_known_where_it_was_asked_for() {
+	local i
+	square
+	for i in {1..20}; do
+		create_at n2 train 2
+		at n2 job place train --node n1
+		[[ $(shared n2 train root) == n1 ]]
+		at n2 job del train
+		[[ $(at n2 cluster --json | jq '.jobs | length') == 0 ]]
+	done
+}
+
 who_leads_may_go() {
 	local was
 	square
@@ -217,7 +229,7 @@ nodes_on_the_way_sum_too() {
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
-	a_job_is_deleted_at_any_node who_leads_may_go \
+	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \
 	a_job_without_a_place_holds_up_nobody
