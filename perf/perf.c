@@ -46,6 +46,7 @@ struct row {
 	uint32_t wrong_iteration; /* of the verdict's first */
 	uint64_t hash;
 	struct tally_stats before, after;
+	double began_s, ended_s; /* the timed calls, in seconds since 1970 */
 };
 
 /* --- the verbs: who has how much, what is called, what has to come out */
@@ -216,6 +217,15 @@ static bool goes_on(struct run *run, const struct row *row, uint64_t end_ns)
 	return more;
 }
 
+/* Seconds since 1970: what ranks of several machines and jobs can be put in order by. */
+static double wall_clock_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void measure(struct run *run, struct row *row)
 {
 	uint64_t end_ns;
@@ -225,11 +235,13 @@ static void measure(struct run *run, struct row *row)
 	for (uint32_t i = 0; i < run->options.warmups; i++)
 		iterate(run, row, i);
 	tally_stats_read(run->tally, &row->before);
+	row->began_s = wall_clock_s();
 	end_ns = clock_now_ns() + run->options.seconds * UINT64_C(1000000000);
 	run->calls = 0;
 	do {
 		round_time(run, row);
 	} while (goes_on(run, row, end_ns));
+	row->ended_s = wall_clock_s();
 	tally_stats_read(run->tally, &row->after);
 	qsort(run->time_ns, run->calls, sizeof(*run->time_ns), compare_times);
 }
@@ -339,6 +351,7 @@ static void print_json(const struct run *run, const struct row *row)
 	       "\"algbw\":%.6f,\"busbw\":%.6f,",
 	       quantile(run, 0.5), quantile(run, 0), quantile(run, 0.5), quantile(run, 0.99),
 	       quantile(run, 1), gbytes, gbytes * bus_factor(run));
+	printf("\"began_s\":%.6f,\"ended_s\":%.6f,", row->began_s, row->ended_s);
 	printf("\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"retransmitted\":%" PRIu64
 	       ",\"flushed\":%" PRIu64 ",\"repaired\":%" PRIu64 ",\"redone\":%" PRIu64
 	       ",\"corrupt\":%" PRIu64 ",\"ignored\":%" PRIu64 ",\"chunks\":%" PRIu64
