@@ -19,6 +19,7 @@ void reach_free(struct reach *r)
 	free(r->next_at);
 	free(r->next_link);
 	free(r->next_row);
+	free(r->way);
 	free(r);
 }
 
@@ -222,23 +223,99 @@ static uint32_t next_of(const struct reach *r, uint32_t row, uint32_t to, uint64
 			return i;
 }
 
-uint32_t reach_path(const struct reach *r, uint32_t from, uint32_t to, uint64_t seed,
-		    uint32_t ret_link[GRAPH_PATH_MAX])
+/* --- ways ------------------------------------------------------------------------------------ */
+
+static int by_end(const void *a, const void *b)
 {
-	uint64_t hash = mix(mix(seed + from) + to);
+	const struct reach_way *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return (x->link > y->link) - (x->link < y->link);
+}
+
+int reach_ways_set(struct reach *r, const struct reach_way *way, unsigned int ways)
+{
+	struct reach_way *copy = calloc(ways + 1, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < ways; i++) {
+		if (way[i].at >= r->graph->machines || way[i].to >= r->graph->machines ||
+		    way[i].link >= r->graph->links ||
+		    r->graph->link[way[i].link].from != way[i].at) {
+			free(copy);
+			return -EINVAL;
+		}
+		copy[i] = way[i];
+	}
+	if (ways)
+		qsort(copy, ways, sizeof(*copy), by_end);
+	free(r->way);
+	r->way = copy;
+	r->ways = ways;
+	return 0;
+}
+
+/* The link that ways give; GRAPH_NONE: there is none, or it leads to a host that is not `to`. */
+static uint32_t way_link(const struct reach *r, uint32_t at, uint32_t to, uint64_t hash)
+{
+	const struct reach_way key = { at, to, 0 };
+	unsigned int low = 0, high = r->ways, equal = 0;
+	uint32_t link, next;
+
+	while (low < high) {
+		const unsigned int middle = (low + high) / 2;
+
+		if (by_end(&r->way[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + equal < r->ways && r->way[low + equal].at == at &&
+	       r->way[low + equal].to == to)
+		equal++;
+	if (!equal)
+		return GRAPH_NONE;
+	link = r->way[low + (equal > 1 ? mix(hash) % equal : 0)].link;
+	next = r->graph->link[link].to;
+	return next == to || r->graph->machine[next].kind != GRAPH_HOST ? link : GRAPH_NONE;
+}
+
+/* From row to row until that of `to`. Returns the links there are then, or GRAPH_NONE. */
+static uint32_t walk(const struct reach *r, uint32_t from, uint32_t to, uint64_t hash, bool by_ways,
+		     uint32_t ret_link[GRAPH_PATH_MAX])
+{
 	uint32_t row = r->index[from], end = r->index[to], links = 0;
 
-	if (from == to || reach_distance(r, from, to) == GRAPH_NONE)
-		return from == to ? 0 : GRAPH_NONE;
 	if (!is_inner(r, from))
 		ret_link[links++] = r->leaving[from];
 	while (row != end) {
-		uint32_t next = next_of(r, row, end, hash + row);
+		uint32_t link = by_ways ? way_link(r, r->machine[row], to, hash + row) : GRAPH_NONE;
 
-		ret_link[links++] = r->next_link[next];
-		row = r->next_row[next];
+		if (links > REACH_LINKS_MAX ||
+		    r->far[(size_t)end * r->inner + row] == REACH_NONE)
+			return GRAPH_NONE;
+		if (link == GRAPH_NONE)
+			link = r->next_link[next_of(r, row, end, hash + row)];
+		ret_link[links++] = link;
+		row = r->index[r->graph->link[link].to];
 	}
 	if (!is_inner(r, to))
 		ret_link[links++] = r->arriving[to];
 	return links;
+}
+
+uint32_t reach_path(const struct reach *r, uint32_t from, uint32_t to, uint64_t seed,
+		    uint32_t ret_link[GRAPH_PATH_MAX])
+{
+	uint64_t hash = mix(mix(seed + from) + to);
+	uint32_t links;
+
+	if (from == to || reach_distance(r, from, to) == GRAPH_NONE)
+		return from == to ? 0 : GRAPH_NONE;
+	links = r->ways ? walk(r, from, to, hash, true, ret_link) : GRAPH_NONE;
+	return links == GRAPH_NONE ? walk(r, from, to, hash, false, ret_link) : links;
 }

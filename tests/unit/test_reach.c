@@ -64,6 +64,32 @@ static const char *paths_are_wrong(const struct graph *g, const struct reach *r,
 	return NULL;
 }
 
+/* Random ways, right and silly ones: each path is one all the same. */
+static const char *ways_are_wrong(const struct graph *g, struct reach *r, uint64_t *random)
+{
+	struct reach_way way[2 * LINKS_MAX];
+	unsigned int ways = 0;
+
+	for (unsigned int i = 0; i < 2 * LINKS_MAX && g->links; i++) {
+		const uint32_t link = random_below(random, g->links);
+
+		way[ways++] = (struct reach_way){ g->link[link].from,
+						  random_below(random, g->machines), link };
+	}
+	assert_int_equal(reach_ways_set(r, way, ways), 0);
+	for (uint32_t from = 0; from < g->machines; from++)
+		for (uint32_t to = 0; to < g->machines; to++) {
+			uint32_t link[GRAPH_PATH_MAX];
+			uint32_t links = reach_path(r, from, to, 1, link);
+
+			if ((links == GRAPH_NONE) != (reach_distance(r, from, to) == GRAPH_NONE))
+				return "ways change who is reached";
+			if (links != GRAPH_NONE && !is_way(g, from, to, link, links))
+				return "a path by ways leads elsewhere";
+		}
+	return NULL;
+}
+
 static const char *what_is_wrong(const struct graph *g, uint64_t seed)
 {
 	_cleanup_(reach_freep) struct reach *r = NULL;
@@ -71,7 +97,9 @@ static const char *what_is_wrong(const struct graph *g, uint64_t seed)
 
 	assert_int_equal(reach_make(g, &r), 0);
 	wrong = distances_differ(g, r);
-	return wrong ? wrong : paths_are_wrong(g, r, seed);
+	if (!wrong)
+		wrong = paths_are_wrong(g, r, seed);
+	return wrong || g->machines > MACHINES_MAX ? wrong : ways_are_wrong(g, r, &seed);
 }
 
 static const char *a_random_network(uint64_t seed)
@@ -175,12 +203,89 @@ static void nothing_leads_further_than_a_packet_lives(void **state)
 	}
 }
 
+/* Two hosts, 0 and 5; between their switches, 1 and 4, two others, 2 and 3. */
+enum {
+	TO_LEFT = 2, /* the link from 1 to 2; the link back is behind each */
+	TO_RIGHT = 4,
+	FROM_LEFT = 6,
+	FROM_RIGHT = 8,
+	DIAMOND_LINKS = 12,
+};
+
+static struct graph *diamond(void)
+{
+	static const struct graph_machine machine[] = {
+		{ .kind = GRAPH_HOST }, { .kind = GRAPH_NODE }, { .kind = GRAPH_NODE },
+		{ .kind = GRAPH_NODE }, { .kind = GRAPH_NODE }, { .kind = GRAPH_HOST },
+	};
+	static const uint32_t cable[][2] = { { 0, 1 }, { 1, 2 }, { 1, 3 },
+					     { 2, 4 }, { 3, 4 }, { 4, 5 } };
+	struct graph_link link[DIAMOND_LINKS];
+	struct graph *g;
+
+	for (unsigned int i = 0; i < DIAMOND_LINKS; i++)
+		link[i] = (struct graph_link){ .from = cable[i / 2][i % 2],
+					       .to = cable[i / 2][!(i % 2)],
+					       .capacity = 1 };
+	assert_int_equal(graph_make(machine, 6, link, DIAMOND_LINKS, &g), 0);
+	return g;
+}
+
+/* Which of the two in the middle are passed by paths of 100 seeds: bits 1 and 2. */
+static unsigned int passed(const struct reach *r, uint32_t from, uint32_t to, uint32_t links)
+{
+	unsigned int middle = 0;
+
+	for (uint64_t seed = 0; seed < 100; seed++) {
+		uint32_t link[GRAPH_PATH_MAX];
+
+		assert_int_equal(reach_path(r, from, to, seed, link), links);
+		assert_true(is_way(r->graph, from, to, link, links));
+		for (uint32_t i = 0; i < links; i++) {
+			const uint32_t m = r->graph->link[link[i]].to;
+
+			middle |= m == 2 || m == 3 ? 1u << (m - 2) : 0;
+		}
+	}
+	return middle;
+}
+
+static void paths_follow_ways(void **state)
+{
+	_cleanup_(graph_freep) struct graph *g = diamond();
+	_cleanup_(reach_freep) struct reach *r = NULL;
+	const struct reach_way right = { 1, 5, TO_RIGHT }, left = { 1, 5, TO_LEFT };
+	const struct reach_way longer[] = { left, { 2, 5, TO_LEFT + 1 } };
+	const struct reach_way both[] = { right, left };
+	const struct reach_way no_leaver = { 1, 5, FROM_RIGHT }, no_link = { 1, 5, DIAMOND_LINKS },
+			       to_a_host = { 1, 5, 1 };
+
+	assert_int_equal(reach_make(g, &r), 0);
+	assert_int_equal(passed(r, 0, 5, 4), 3);
+	assert_int_equal(reach_ways_set(r, &right, 1), 0);
+	assert_int_equal(passed(r, 0, 5, 4), 2);
+	assert_int_equal(passed(r, 5, 0, 4), 3); /* the way back is another one */
+	assert_int_equal(passed(r, 0, 4, 3), 3); /* so is that to the switch itself */
+	assert_int_equal(reach_ways_set(r, both, 2), 0);
+	assert_int_equal(passed(r, 0, 5, 4), 3);
+	/* Round in circles, and to another host: as if there were no way. */
+	assert_int_equal(reach_ways_set(r, longer, 2), 0);
+	assert_int_equal(passed(r, 0, 5, 4), 3);
+	assert_int_equal(reach_ways_set(r, &to_a_host, 1), 0);
+	assert_int_equal(passed(r, 0, 5, 4), 3);
+	assert_int_equal(reach_ways_set(r, &no_leaver, 1), -EINVAL);
+	assert_int_equal(reach_ways_set(r, &no_link, 1), -EINVAL);
+	assert_int_equal(reach_ways_set(r, NULL, 0), 0);
+	assert_int_equal(passed(r, 0, 5, 4), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_are_as_searches_say),
 		cmocka_unit_test(networks_with_names_are_as_searches_say),
 		cmocka_unit_test(equal_paths_are_all_taken),
+		cmocka_unit_test(paths_follow_ways),
 		cmocka_unit_test(nothing_leads_further_than_a_packet_lives),
 	};
 
