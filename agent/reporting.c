@@ -127,6 +127,35 @@ static void addresses_fill(struct report *ret)
 	}
 }
 
+static void route_add(const struct core *c, const struct netlink_route *from, struct report *ret)
+{
+	struct report_route *to = &ret->route[ret->routes++];
+	char text[ADDRESS_BYTES];
+
+	address_print(&from->to, text, sizeof(text));
+	snprintf(to->to, sizeof(to->to), "%s/%u", text, from->bits);
+	snprintf(to->port, sizeof(to->port), "%s", core_port_name(c, from->ifindex));
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct report_route));
+}
+
+/* In one order, too. IPv6 has routes of links alone, which nobody forwards by. */
+static void routes_fill(const struct core *c, struct report *ret)
+{
+	_cleanup_(freep) struct netlink_route *route = calloc(REPORT_ROUTES_MAX, sizeof(*route));
+	int count = 0;
+
+	if (route && ret->services)
+		count = netlink_routes(ret->service[0].ss_family, route, REPORT_ROUTES_MAX);
+	for (int i = 0; i < count; i++)
+		if (!is_local(&route[i].to))
+			route_add(c, &route[i], ret);
+	qsort(ret->route, ret->routes, sizeof(*ret->route), by_text);
+}
+
 static void job_fill(const struct sampler *s, const struct job *j, struct report_job *ret)
 {
 	const struct traffic_flow *f = traffic_job(s->traffic, j->id);
@@ -179,6 +208,7 @@ struct report *reporting_make(const struct core *c, const struct sampler *s,
 		port_fill(c, s, p, &r->port[r->ports++]);
 	nears_fill(nears, r);
 	hosts_fill(c, r);
+	routes_fill(c, r);
 	jobs_fill(c, s, r);
 	return r;
 }

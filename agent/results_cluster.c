@@ -3,13 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/cluster/ways.h"
 #include "common/address.h"
 #include "common/clock.h"
+#include "common/owned.h"
 #include "results.h"
 #include "results_private.h"
 
 enum {
 	SILENT_S = 10, /* as long as a lease */
+	WAYS_SHOWN_MAX = 20000, /* of more, none: an answer has two megabytes */
 };
 
 static json_t *node(const struct report *r, const char *name)
@@ -104,26 +107,47 @@ int results_no_cluster(const struct core *c, struct why *why)
 		       core_path(c));
 }
 
+/* Which way packets for `to` leave `at`, where routes say that. */
+static int ways(const struct picture *p, const struct drawing *d, json_t **ret)
+{
+	_cleanup_(freep) struct way *way = NULL;
+	unsigned int count = 0;
+	int r = ways_make(p, d, &way, &count);
+
+	*ret = json_array();
+	for (unsigned int i = 0; r == 0 && i < count && count <= WAYS_SHOWN_MAX; i++) {
+		const struct picture_cable *c = &d->cable[way[i].cable];
+
+		json_array_append_new(*ret, json_pack("[sss]", d->machine[way[i].at].name,
+						      d->machine[way[i].to].name,
+						      d->machine[c->end[!way[i].end]].name));
+	}
+	return r;
+}
+
 int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why)
 {
-	json_t *machines, *cables;
-	struct drawing d;
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	json_t *machines, *cables, *paths = NULL;
 	int r;
 
 	if (!s)
 		return results_no_cluster(c, why);
 	r = drawing_make(sharing_picture(s), &d);
-	if (r < 0)
+	if (r == 0)
+		r = ways(sharing_picture(s), &d, &paths);
+	if (r < 0) {
+		json_decref(paths);
 		return r;
+	}
 	machines = json_array();
 	cables = json_array();
 	for (unsigned int i = 0; i < d.machines; i++)
 		json_array_append_new(machines, machine(sharing_picture(s), &d.machine[i]));
 	for (unsigned int i = 0; i < d.cables; i++)
 		json_array_append_new(cables, cable(&d, &d.cable[i]));
-	drawing_close(&d);
-	*ret = json_pack("{so so so}", "cluster", results_cluster(c, s), "machines", machines,
-			 "links", cables);
+	*ret = json_pack("{so so so so}", "cluster", results_cluster(c, s), "machines", machines,
+			 "links", cables, "ways", paths);
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static void machines_export(const json_t *machines, const char *kind, FILE *out)
 /* What is not known the simulator fills with what its own options say. */
 static void export(const json_t *result, FILE *out)
 {
-	const json_t *links = field(result, "links"), *l;
+	const json_t *links = field(result, "links"), *ways = field(result, "ways"), *l;
 	size_t i;
 
 	fprintf(out, "# cluster %s, as node %s saw it: %zu links\n",
@@ -39,6 +39,10 @@ static void export(const json_t *result, FILE *out)
 			fprintf(out, " rate %.0fmbit", mbps);
 		fputc('\n', out);
 	}
+	json_array_foreach(ways, i, l)
+		fprintf(out, "way %s %s %s\n", json_string_value(json_array_get(l, 0)),
+			json_string_value(json_array_get(l, 1)),
+			json_string_value(json_array_get(l, 2)));
 }
 
 /* --- for people ------------------------------------------------------------------------------ */

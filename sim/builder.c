@@ -67,6 +67,20 @@ void builder_cable(struct builder *b, uint32_t from, uint32_t to, double rate)
 	one_way(b, to, from, rate);
 }
 
+bool builder_way(struct builder *b, uint32_t at, uint32_t to, uint32_t next)
+{
+	uint32_t link = 0;
+
+	while (link < b->links && (b->link[link].from != at || b->link[link].to != next))
+		link++;
+	if (link == b->links)
+		return b->error;
+	b->way = with_room(b, b->way, b->ways, &b->way_room, BUILDER_WAYS_MAX, sizeof(*b->way));
+	if (!b->error)
+		b->way[b->ways++] = (struct reach_way){ at, to, link };
+	return true;
+}
+
 static int finish(struct builder *b, struct topology *t)
 {
 	int r = graph_make(b->machine, b->machines, b->link, b->links, &t->graph);
@@ -80,6 +94,8 @@ static int finish(struct builder *b, struct topology *t)
 		if (b->machine[m].kind == GRAPH_HOST)
 			t->host[t->hosts++] = m;
 	t->name = TAKE_PTR(b->name);
+	t->way = TAKE_PTR(b->way);
+	t->ways = (unsigned int)b->ways;
 	return 0;
 }
 
@@ -101,5 +117,6 @@ void builder_free(struct builder *b)
 	free(b->machine);
 	free(b->name);
 	free(b->link);
+	free(b->way);
 	*b = (struct builder){ .defaults = b->defaults };
 }

@@ -25,7 +25,12 @@ static int draw(struct play_network *n)
 	graph_free(TAKE_PTR(n->graph));
 	n->failed = links < g->links;
 	r = graph_make(g->machine, g->machines, link, links, &n->graph);
-	return r < 0 ? r : reach_make(n->graph, &n->reach);
+	if (r == 0)
+		r = reach_make(n->graph, &n->reach);
+	/* Routers go round what has failed, and nobody knows how. */
+	if (r == 0 && !n->failed)
+		r = reach_ways_set(n->reach, n->topology->way, n->topology->ways);
+	return r;
 }
 
 int play_network_open(const struct topology *t, struct play_network *ret)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Networks in the format of scripts/testbed: hosts, nodes, switches, and links between them. Of a
- * link only its rate counts here; loss, flips and MTU are taken and not looked at.
+ * Networks in the format of scripts/testbed: hosts, nodes, switches, and links between them; and
+ * `way AT TO NEXT`, which the testbed has not: packets for TO go from AT to NEXT. Of a link only its
+ * rate counts here; loss, flips and MTU are taken and not looked at.
  */
 #include <errno.h>
 #include <search.h>
@@ -150,6 +151,26 @@ static int read_link(struct reader *r, char **rest)
 	return error;
 }
 
+static int read_way(struct reader *r, char **rest)
+{
+	const struct named *name[3];
+
+	for (int i = 0; i < 3; i++) {
+		const char *word = strtok_r(NULL, BLANKS, rest);
+
+		if (!word)
+			return refuse(r, NULL, "a way has three names: at, to and next");
+		name[i] = find(r, word);
+		if (!name[i])
+			return refuse(r, word, "no host, node or switch of that name above");
+	}
+	if (strtok_r(NULL, BLANKS, rest))
+		return refuse(r, NULL, "a way has three names: at, to and next");
+	if (!builder_way(&r->b, name[0]->machine, name[1]->machine, name[2]->machine))
+		return refuse(r, name[2]->name, "no link leads there");
+	return 0;
+}
+
 static int read_line(struct reader *r, char *line)
 {
 	char *rest = line, *word;
@@ -166,7 +187,9 @@ static int read_line(struct reader *r, char *line)
 		return read_machines(r, GRAPH_ROUTER, &rest);
 	if (!strcmp(word, "link"))
 		return read_link(r, &rest);
-	return refuse(r, word, "neither host, node, switch nor link");
+	if (!strcmp(word, "way"))
+		return read_way(r, &rest);
+	return refuse(r, word, "neither host, node, switch, link nor way");
 }
 
 static int read_all(struct reader *r, const char *text, size_t length)

@@ -16,6 +16,7 @@ void topology_free(struct topology *t)
 	graph_free(t->graph);
 	free(t->name);
 	free(t->host);
+	free(t->way);
 	free(t);
 }
 

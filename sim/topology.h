@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "agent/policy/graph.h"
+#include "agent/policy/reach.h"
 #include "common/why.h"
 
 enum {
@@ -35,6 +36,8 @@ struct topology {
 	char (*name)[TOPOLOGY_NAME_BYTES]; /* [graph->machines] */
 	uint32_t *host; /* [hosts]: the machines that are hosts, in their order */
 	unsigned int hosts;
+	struct reach_way *way; /* that packets take where nothing has failed; others are shortest */
+	unsigned int ways;
 };
 
 /*

@@ -10,6 +10,7 @@
 #include "agent/policy/place.h"
 #include "common/address.h"
 #include "common/owned.h"
+#include "ways.h"
 
 enum {
 	UNKNOWN_MBPS = 10000, /* of lines that say nothing */
@@ -78,6 +79,23 @@ static int graph_fill(struct work *w)
 								      (double)c->forecast[end]) };
 	}
 	return graph_make(machine, d->machines, link, 2 * d->cables, &w->graph);
+}
+
+static int ways_fill(struct work *w)
+{
+	_cleanup_(freep) struct reach_way *to = NULL;
+	_cleanup_(freep) struct way *from = NULL;
+	unsigned int ways = 0;
+	int r = ways_make(w->picture, &w->drawing, &from, &ways);
+
+	if (r == 0)
+		to = calloc(ways + 1, sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < ways; i++)
+		to[i] = (struct reach_way){ from[i].at, from[i].to,
+					    2 * from[i].cable + from[i].end };
+	return reach_ways_set(w->reach, to, ways);
 }
 
 /* --- the jobs -------------------------------------------------------------------------------- */
@@ -412,6 +430,8 @@ static int place(const struct picture *p, const struct placer_job *job, unsigned
 		return why_say(why, -EHOSTUNREACH,
 			       "no node may have it: all are cordoned, or have refused it");
 	r = reach_make(w.graph, &w.reach);
+	if (r == 0)
+		r = ways_fill(&w);
 	made->birth = job[which].job->birth;
 	for (unsigned int i = 0; i < job[which].workers && i < TALLY_WORKERS_MAX; i++)
 		made->worker[made->workers++] = job[which].worker[i].address;

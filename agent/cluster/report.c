@@ -17,6 +17,7 @@ enum {
 #define PORT(member) KEY_MEMBER(struct report_port, member)
 #define NEAR(member) KEY_MEMBER(struct report_near, member)
 #define HOST(member) KEY_MEMBER(struct report_host, member)
+#define ROUTE(member) KEY_MEMBER(struct report_route, member)
 #define JOB(member) KEY_MEMBER(struct report_job, member)
 #define NODE(member) KEY_MEMBER(struct report, member)
 
@@ -49,6 +50,13 @@ static const struct key host_rows[] = {
 	{ "address", &key_address, HOST(address), .needed = true,
 	  .meaning = "A neighbour there, as the kernel knows it." },
 	{ "mac", &wanted_words, HOST(mac), .meaning = "Where its frames go." },
+};
+
+static const struct key route_rows[] = {
+	{ "to", &wanted_words, ROUTE(to), .needed = true,
+	  .meaning = "A prefix of the kernel's main table." },
+	{ "port", &wanted_words, ROUTE(port), .initial = "",
+	  .meaning = "By which its packets leave; none: by none of the node's ports." },
 };
 
 static const struct key job_rows[] = {
@@ -91,6 +99,8 @@ static const struct key rows[] = {
 	  .allowed = "a mapping", .meaning = "Other nodes at the same links." },
 	{ "hosts", NULL, KEY_LIST(struct report, host, hosts), .keys = KEYS_OF(host_rows),
 	  .allowed = "a mapping", .meaning = "Other machines there." },
+	{ "routes", NULL, KEY_LIST(struct report, route, routes), .keys = KEYS_OF(route_rows),
+	  .allowed = "a mapping", .meaning = "Where the node sends what it forwards." },
 	{ "jobs", NULL, KEY_LIST(struct report, job, jobs), .keys = KEYS_OF(job_rows),
 	  .allowed = "a mapping", .meaning = "What the node does for jobs." },
 };

@@ -24,6 +24,8 @@ enum {
 	REPORT_NEARS_MAX = 1024, /* of all ports */
 	REPORT_HOSTS_MAX = 1024, /* the same */
 	REPORT_JOBS_MAX = 1024,
+	REPORT_ROUTES_MAX = 256, /* of more, none are told: paths are taken to be the shortest */
+	REPORT_PREFIX_BYTES = 72, /* any printed prefix such as fd77:3::/64, with its end */
 	REPORT_VERSION_BYTES = 32,
 	REPORT_MAC_BYTES = 18, /* 02:00:00:00:00:01, with its end */
 	REPORT_EVERY_MS = 1000, /* no more often */
@@ -51,6 +53,11 @@ struct report_host { /* somebody else, of the kernel's neighbours; perhaps a nod
 	char mac[REPORT_MAC_BYTES]; /* one machine may have several addresses */
 };
 
+struct report_route { /* of the family of service[0]; several of one prefix share its packets */
+	char to[REPORT_PREFIX_BYTES]; /* 10.77.3.0/24; 0.0.0.0/0: all that have no other route */
+	char port[IF_NAMESIZE]; /* "": an interface that is none of the node's ports */
+};
+
 struct report_job {
 	char name[NAME_BYTES];
 	uint32_t id;
@@ -65,12 +72,13 @@ struct report {
 	char version[REPORT_VERSION_BYTES]; /* of tallyd */
 	bool cordoned;
 	uint32_t slots, slots_free;
-	unsigned int services, addresses, ports, nears, hosts, jobs;
+	unsigned int services, addresses, ports, nears, hosts, routes, jobs;
 	struct sockaddr_storage service[16];
 	struct sockaddr_storage address[REPORT_ADDRESSES_MAX]; /* all of the machine */
 	struct report_port port[TALLY_PORTS_MAX];
 	struct report_near near[REPORT_NEARS_MAX];
 	struct report_host host[REPORT_HOSTS_MAX];
+	struct report_route route[REPORT_ROUTES_MAX];
 	struct report_job job[REPORT_JOBS_MAX];
 };
 

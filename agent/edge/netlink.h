@@ -56,6 +56,19 @@ int netlink_next(struct netlink *n, const struct sockaddr_storage *address,
  */
 int netlink_neighbours(struct netlink_neighbour *ret, unsigned int max);
 
+struct netlink_route {
+	struct sockaddr_storage to; /* the prefix, whose other bits are 0; without UDP port */
+	uint8_t bits; /* of the prefix; 0: all that have no other route */
+	uint32_t ifindex; /* that its packets leave by */
+};
+
+/*
+ * Routes of the main table for AF_INET or AF_INET6, in the kernel's order; where several interfaces
+ * share the packets of a prefix, an entry for each. `ret` has room for `max`. Returns how many;
+ * -E2BIG: there are more; -ENOMEM; -EIO: the kernel does not say.
+ */
+int netlink_routes(int family, struct netlink_route *ret, unsigned int max);
+
 /* -ENODEV: no such interface; -EINVAL: not an Ethernet one; -ENOMEM; -EIO: the kernel does not say.
  */
 int netlink_port_read(struct netlink *n, const char *name, struct netlink_port *ret,

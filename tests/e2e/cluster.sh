@@ -39,6 +39,8 @@ every_agent_knows_the_network() {
 	at n2 topology --export >"$work/exported"
 	grep -x 'link n0 n1 rate 50mbit' "$work/exported"
 	grep -x 'link n1 n2 rate 40mbit' "$work/exported"
+	grep -x "way n0 h$(bed addr w2) n1" "$work/exported"
+	grep -x 'way n2 n0 n1' "$work/exported"
 	at n1 topology >"$work/shown"
 	has -E '^cluster tally, as node n1 of 3; etcd heard [0-9.]+ s ago$' <"$work/shown"
 	has -E '^n2 +ready +10\.77\.0\.3 +1,024 +1,024' <"$work/shown"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/cluster/hello.c agent/cluster/report.c agent/cluster/wanted.c */
 /* sources: agent/cluster/shared.c agent/core/keys_json.c agent/core/tenant_keys.c */
-/* sources: agent/core/tenant.c */
+/* sources: agent/core/tenant.c agent/cluster/picture.c agent/cluster/drawing.c */
+/* sources: agent/cluster/ways.c */
 /* libraries: -ljansson */
 /* Who is on a link may say anything in a hello, and who may write to the store anything there. What
  * is taken is printed, and is the same when read again. */
@@ -13,6 +14,7 @@
 #include "agent/cluster/hello.h"
 #include "agent/cluster/report.h"
 #include "agent/cluster/shared.h"
+#include "agent/cluster/ways.h"
 #include "common/owned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,6 +37,20 @@ static void hello(const uint8_t *data, size_t size)
 	must(!strcmp(h.node, again.node) && !strcmp(h.port, again.port));
 }
 
+/* What it says of the network can be drawn. */
+static void draw(struct report *r)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	_cleanup_(freep) struct way *way = NULL;
+	unsigned int ways = 0;
+
+	must(picture_put(&p, r) == 0 && drawing_make(&p, &d) == 0);
+	must(ways_make(&p, &d, &way, &ways) == 0);
+	for (unsigned int i = 0; i < ways; i++)
+		must(way[i].to < d.machines && d.cable[way[i].cable].end[way[i].end] == way[i].at);
+}
+
 static void report(const char *text)
 {
 	_cleanup_(freep) struct report *r = NULL, *again = NULL;
@@ -46,6 +62,7 @@ static void report(const char *text)
 	printed = report_print(r);
 	must(printed && report_parse(printed, &again, &why) == 0);
 	must(report_compare(r, again) == REPORT_SAME);
+	draw(TAKE_PTR(again));
 }
 
 /* Key and value, a line each. */

@@ -15,6 +15,7 @@
 
 #include "agent/cluster/hello.h"
 #include "agent/cluster/picture.h"
+#include "agent/cluster/ways.h"
 #include "common/address.h"
 #include "common/owned.h"
 
@@ -430,6 +431,105 @@ static void a_node_that_goes_takes_its_links_along(void **state)
 	assert_int_equal(picture_place(&p, "n1"), 0);
 }
 
+/* --- ways ------------------------------------------------------------------------------------ */
+
+static void route(struct report *r, const char *to, const char *port)
+{
+	struct report_route *x = &r->route[r->routes++];
+
+	snprintf(x->to, sizeof(x->to), "%s", to);
+	snprintf(x->port, sizeof(x->port), "%s", port);
+}
+
+/* By which ports packets for a machine leave a node, with spaces between them. */
+static const char *leave_by(const struct picture *p, const char *at, const char *to)
+{
+	static char text[64];
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	_cleanup_(freep) struct way *way = NULL;
+	unsigned int ways = 0;
+
+	assert_int_equal(drawing_make(p, &d), 0);
+	assert_int_equal(ways_make(p, &d, &way, &ways), 0);
+	*text = '\0';
+	for (unsigned int i = 0; i < ways; i++) {
+		const struct picture_cable *c = &d.cable[way[i].cable];
+
+		assert_int_equal(c->end[way[i].end], way[i].at);
+		if ((int)way[i].at == machine_named(&d, at) && (int)way[i].to == machine_named(&d, to))
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+				 *text ? " " : "", c->port[way[i].end]);
+	}
+	return text;
+}
+
+/*   10.0.1.1 ── n0 ═══ n1 ── 10.0.2.1    two cables between the nodes: a and b   */
+static void ways_are_those_of_the_longest_prefixes(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	struct report *n0 = report_of("n0", "10.77.0.1"), *n1 = report_of("n1", "10.77.0.2");
+
+	port(n0, "w", 100);
+	host(n0, "w", "10.0.1.1", "02:00:00:00:00:01");
+	port(n1, "w", 100);
+	host(n1, "w", "10.0.2.1", "02:00:00:00:00:02");
+	for (unsigned int i = 0; i < 2; i++) {
+		const char name[] = { (char)('a' + i), '\0' };
+
+		port(n0, name, 100);
+		port(n1, name, 100);
+		near(n0, name, "n1", name);
+		near(n1, name, "n0", name);
+	}
+	put(&p, n0);
+	put(&p, n1);
+	assert_string_equal(leave_by(&p, "n0", "n1"), "");
+	route(n0, "0.0.0.0/0", "a");
+	assert_string_equal(leave_by(&p, "n0", "n1"), "a");
+	route(n0, "10.0.0.0/15", "b");
+	assert_string_equal(leave_by(&p, "n0", "n1"), "a");
+	assert_string_equal(leave_by(&p, "n0", "h10.0.2.1"), "b");
+	route(n0, "10.0.2.0/23", "a");
+	route(n0, "10.0.2.0/23", "b");
+	assert_string_equal(leave_by(&p, "n0", "h10.0.2.1"), "a b");
+	assert_string_equal(leave_by(&p, "n0", "h10.0.1.1"), "b");
+	route(n0, "10.0.2.1/32", ""); /* by an interface that is no port */
+	assert_string_equal(leave_by(&p, "n0", "h10.0.2.1"), "");
+	assert_string_equal(leave_by(&p, "n1", "n0"), "");
+	/* What is none leads nowhere, and the others stay. */
+	route(n1, "10.77.0.1/33", "b");
+	route(n1, "10.77.0.1/32x", "b");
+	route(n1, "10.77.0.1", "b");
+	route(n1, "north/3", "b");
+	route(n1, "fd00::/8", "b");
+	assert_string_equal(leave_by(&p, "n1", "n0"), "");
+	route(n1, "10.77.0.0/31", "a");
+	assert_string_equal(leave_by(&p, "n1", "n0"), "a");
+}
+
+/* Millions of comparisons are not made. */
+static void too_many_routes_are_none(void **state)
+{
+	_cleanup_(picture_close) struct picture p = { 0 };
+	const unsigned int nodes = 400;
+
+	for (unsigned int i = 0; i < nodes; i++) {
+		char name[16], own[32];
+		struct report *r;
+
+		snprintf(name, sizeof(name), "n%u", i);
+		snprintf(own, sizeof(own), "10.77.%u.%u", i / 200, i % 200 + 1);
+		r = report_of(name, own);
+		port(r, "p", 100);
+		near(r, "p", i % 2 ? "n0" : "n1", "p");
+		for (unsigned int k = 0; k < REPORT_ROUTES_MAX / 2; k++)
+			route(r, "0.0.0.0/0", "p");
+		put(&p, r);
+	}
+	assert_true((uint64_t)nodes * nodes * (REPORT_ROUTES_MAX / 2) > WAYS_STEPS_MAX);
+	assert_string_equal(leave_by(&p, "n0", "n1"), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +549,8 @@ int main(void)
 		cmocka_unit_test(a_node_is_no_host_by_its_mac_either),
 		cmocka_unit_test(names_are_what_simulators_take),
 		cmocka_unit_test(a_node_that_goes_takes_its_links_along),
+		cmocka_unit_test(ways_are_those_of_the_longest_prefixes),
+		cmocka_unit_test(too_many_routes_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,6 +331,36 @@ static void what_is_wrong_is_said_without_the_token(void **state)
 	assert_non_null(strstr(why.text, "token"));
 }
 
+/* From n0 to all that is at n3, and back, by one of the two in the middle. */
+static void route_by(struct world *w, unsigned int middle)
+{
+	for (unsigned int end = 0; end < NODES; end += 3) {
+		struct report *r = report(w, end);
+		const unsigned int other = 3 - end;
+
+		snprintf(r->route[0].to, sizeof(r->route[0].to), "10.0.%u.0/24", other);
+		snprintf(r->route[1].to, sizeof(r->route[1].to), "10.77.0.%u/32", other + 1);
+		for (r->routes = 0; r->routes < 2; r->routes++)
+			snprintf(r->route[r->routes].port, IF_NAMESIZE, "p%u", middle);
+	}
+}
+
+/* The way between n0 and n3 is full, and no other one is used: the root is where nobody passes. */
+static void paths_are_those_that_routing_has(void **state)
+{
+	for (unsigned int middle = 1; middle <= 2; middle++) {
+		_cleanup_(picture_close) struct picture p = { 0 };
+		struct world w = square();
+
+		p = w.picture;
+		job_add(&w, "03", NULL);
+		route_by(&w, middle);
+		port(report(&w, 3), middle)->transmit_forecast = 12000000;
+		port(report(&w, 3), middle)->receive_forecast = 12000000;
+		assert_string_equal(root_of(&w, 0), middle == 1 ? "n2" : "n1");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
 		cmocka_unit_test(what_is_wanted_comes_as_it_went),
 		cmocka_unit_test(what_is_wrong_is_said_without_the_token),
+		cmocka_unit_test(paths_are_those_that_routing_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

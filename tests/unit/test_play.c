@@ -156,6 +156,51 @@ static void bytes_on_links_are_what_the_hop_formula_says(void **state)
 	}
 }
 
+/* What s5 and s6 carry of 20 iterations of a job between two racks, whose paths ways say. */
+static void paths_follow_ways_until_something_fails(void **state)
+{
+	static const char network[] = "host h1 h2 h4\nnode s1 s2 s5 s6\n"
+				      "link h1 s1\nlink h2 s1\nlink h4 s2\n"
+				      "link s1 s5\nlink s1 s6\nlink s2 s5\nlink s2 s6\n";
+	static const char *const ways[] = { "way s2 h2 s5\nway s1 h4 s6\n",
+					    "way s2 h2 s6\nway s1 h4 s5\n" };
+	static const char job[] = "job j workers=h1,h4 root=h2 bytes=1M iterations=20\n";
+	const struct play_options o = options_of("none");
+
+	for (unsigned int i = 0; i < 4; i++) {
+		char text[512], crowd[256];
+		struct topology *made = NULL;
+		struct why why;
+
+		snprintf(text, sizeof(text), "%s%s", network, ways[i % 2]);
+		snprintf(crowd, sizeof(crowd), "%s%s", job,
+			 i < 2 ? "" : "fail s1 s5 at=0 for=99\n");
+		assert_int_equal(topology_testbed(text, strlen(text), &TOPOLOGY_DEFAULTS, &made,
+						  &why),
+				 0);
+		_cleanup_(topology_freep) struct topology *t = made;
+		_cleanup_(workload_freep) struct workload *w = parse(t, crowd);
+		_cleanup_(play_freep) struct play_result *r = run(t, w, &o);
+
+		for (uint32_t l = 0; l < t->graph->links; l++) {
+			const bool up = t->graph->link[l].from == topology_machine(t, "s2");
+			const bool down = t->graph->link[l].from == topology_machine(t, "s1");
+			const bool by5 = t->graph->link[l].to == topology_machine(t, "s5");
+			const bool by6 = t->graph->link[l].to == topology_machine(t, "s6");
+			double due = -1;
+
+			if (i >= 2 && (up || down))
+				due = by5 ? 0 : by6 ? 20e6 : -1;
+			else if (up)
+				due = by5 ? 20e6 * (i == 0) : by6 ? 20e6 * (i == 1) : -1;
+			else if (down)
+				due = by6 ? 20e6 * (i == 0) : by5 ? 20e6 * (i == 1) : -1;
+			if (due >= 0)
+				assert_true(fabs(r->link_bytes[l] - due) < 1);
+		}
+	}
+}
+
 /* --- failures -------------------------------------------------------------------------------- */
 
 /* 125 MB at 1.25 GB/s and 0.4 s: 0.5 s an iteration. */
@@ -345,6 +390,7 @@ int main(void)
 		cmocka_unit_test(with_room_for_all_it_does_not_matter_who_decides),
 		cmocka_unit_test(without_nodes_all_policies_are_one),
 		cmocka_unit_test(bytes_on_links_are_what_the_hop_formula_says),
+		cmocka_unit_test(paths_follow_ways_until_something_fails),
 		cmocka_unit_test(a_job_goes_around_a_link_that_fails),
 		cmocka_unit_test(a_job_stands_still_while_its_host_is_cut_off),
 		cmocka_unit_test(sums_move_when_their_node_fails),
