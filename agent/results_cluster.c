@@ -193,18 +193,20 @@ static json_t *weighed(const struct wanted_place *place)
 static json_t *shared_job(const struct sharing *s, const struct shared_job *j, bool named)
 {
 	const bool placed = shared_is_placed(j);
+	const struct report_job *there = placed ? job_there(s, j) : NULL;
 	json_t *refused = json_array();
 
 	for (unsigned int i = 0; i < j->refusals; i++)
 		json_array_append_new(refused, json_string(j->refused[i]));
-	return json_pack("{ss so ss ss so so ss so ss so so}", "name", j->name, "id",
+	return json_pack("{ss so ss ss so so ss so ss so so so}", "name", j->name, "id",
 			 results_number(j->job.id), "tenant", j->job.tenant, "state",
 			 state_of(s, j), "workers", results_number(j->job.workers), "waiting",
 			 results_number(j->workers), "root", placed ? j->place.root : "", "address",
 			 placed ? results_printed(address_print, &j->place.address)
 				: json_string(""),
-			 "why", placed ? j->place.why : "", "refused", refused, "weighed",
-			 named && placed ? weighed(&j->place) : json_array());
+			 "why", placed ? j->place.why : "", "chunks_per_second",
+			 results_number(there ? there->chunks_per_second : 0), "refused", refused,
+			 "weighed", named && placed ? weighed(&j->place) : json_array());
 }
 
 /* A tenant that this node has not is one that only those see who see all. */

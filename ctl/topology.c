@@ -195,6 +195,7 @@ int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		{ "WORKERS", NULL, cell_workers, TABLE_LEFT },
 		{ "ROOT", "root", cell_text, TABLE_LEFT },
 		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
+		{ "SUMS", "chunks_per_second", cell_rate, TABLE_RIGHT },
 		{ "REFUSED BY", "refused", cell_list, TABLE_ELASTIC },
 	};
 	const json_t *jobs = field(result, "jobs");
