@@ -39,7 +39,7 @@ int placing_create(struct placing *p, void *connection, const struct request_job
 		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why);
 int placing_delete(struct placing *p, void *connection, const char *name, struct why *why);
 int placing_place(struct placing *p, void *connection, const char *name, const char *node,
-		  struct why *why);
+		  bool stays, struct why *why);
 void placing_forget(struct placing *p, const void *connection);
 
 /* Was it this that asked the core? Then CORE_ANSWER is its. */

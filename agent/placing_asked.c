@@ -227,7 +227,7 @@ static int node_find(const struct picture *picture, const char *node, struct why
 }
 
 int placing_place(struct placing *p, void *connection, const char *name, const char *node,
-		  struct why *why)
+		  bool stays, struct why *why)
 {
 	_cleanup_(freep) struct wanted_place *place = calloc(1, sizeof(*place));
 	const struct shared_job *j = shared_find(&p->shared, name);
@@ -250,9 +250,11 @@ int placing_place(struct placing *p, void *connection, const char *name, const c
 		*place = j->place;
 	place->birth = j->job.birth;
 	place->weighs = 0;
+	place->stays = stays;
 	memcpy(place->root, root->node, sizeof(place->root));
 	place->address = root->service[0];
-	snprintf(place->why, sizeof(place->why), "an operator said so");
+	snprintf(place->why, sizeof(place->why), "an operator said so%s",
+		 stays ? ", and it stays there" : "");
 	text = wanted_print(&wanted_place_keys, place);
 	if (!text)
 		return -ENOMEM;

@@ -103,8 +103,12 @@ static void list_fill(const struct placing *p, const struct shared_job *j, bool 
 
 enum {
 	LOOK_MS = 5000, /* so often it is looked for better places */
+	LOOK_SOON_MS = 1000, /* the same, where a place was given a moment ago */
+	SOON_MS = 10000, /* which is so long */
+	FIRST_REST_MS = 3000, /* so long a job stays where it was first placed: others that were
+			       * placed after it may have made another node better */
 	RESTS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten rests once more */
-	REST_MS = 30000, /* so long a job stays where it is, at least: loads settle meanwhile */
+	REST_MS = 30000, /* so long it stays elsewhere: loads settle meanwhile */
 };
 
 /* In parts of what all costs: what changes by less moves nobody; but off a cordoned node, whatever
@@ -112,9 +116,10 @@ enum {
 #define MARGIN 0.1
 #define MARGIN_CORDONED (-1e9)
 
-/* Since when it has the place that it has, as far as this leader has seen. */
-static uint64_t placed_ns(struct placing *p, const struct shared_job *j)
+/* Until when it stays at the place that it has, as far as this leader has seen. */
+static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 {
+	const uint64_t now_ns = clock_now_ns();
 	struct rest *more;
 
 	for (unsigned int i = 0; i < p->rests; i++) {
@@ -123,16 +128,18 @@ static uint64_t placed_ns(struct placing *p, const struct shared_job *j)
 		if (r->birth != j->job.birth)
 			continue;
 		if (r->revision != j->place_revision)
-			*r = (struct rest){ j->job.birth, j->place_revision, clock_now_ns() };
-		return r->since_ns;
+			*r = (struct rest){ j->job.birth, j->place_revision,
+					    now_ns + REST_MS * 1000000ull };
+		return r->until_ns;
 	}
 	p->rests = p->rests < RESTS_MAX ? p->rests : 0;
 	more = reallocarray(p->rest, p->rests + 1, sizeof(*more));
 	if (!more)
-		return clock_now_ns();
+		return UINT64_MAX;
 	p->rest = more;
-	more[p->rests] = (struct rest){ j->job.birth, j->place_revision, clock_now_ns() };
-	return more[p->rests++].since_ns;
+	more[p->rests] = (struct rest){ j->job.birth, j->place_revision,
+					now_ns + FIRST_REST_MS * 1000000ull };
+	return more[p->rests++].until_ns;
 }
 
 /* Has it a run at its root, and has it been there for a while? */
@@ -140,21 +147,26 @@ static bool may_move(struct placing *p, const struct shared_job *j)
 {
 	const struct report *root = root_of(p, j);
 	const struct report_job *there = job_there(root, j);
-	const uint64_t since_ns = shared_is_placed(j) ? placed_ns(p, j) : 0;
+	const uint64_t until_ns = shared_is_placed(j) ? rests_until_ns(p, j) : 0;
 
 	if (!shared_is_placed(j) || !there || !there->runs)
 		return false;
 	return root->cordoned ||
-	       (there->chunks_per_second && clock_now_ns() - since_ns >= REST_MS * 1000000ull);
+	       (!j->place.stays && there->chunks_per_second && clock_now_ns() >= until_ns);
 }
 
 /* --- the decision ---------------------------------------------------------------------------- */
+
+enum {
+	UNHEARD_MS = 2000, /* so long we wait until we hear of what we have decided */
+};
 
 static void on_decided(void *context, int error, uint64_t revision, const char *why)
 {
 	struct placing *p = context;
 
 	p->decides = false;
+	p->decided_revision = error < 0 ? 0 : revision;
 	if (error < 0 && error != -ESTALE)
 		log_say(LOG_LEVEL_WARNING, "decision not stored", "reason=\"%s\"", why);
 	placing_wake(p);
@@ -177,6 +189,8 @@ static void place_write(struct placing *p, const struct shared_job *j,
 	snprintf(at, sizeof(at), WANTED_PLACES "%s", j->name);
 	p->decides = store_write(p->store, &(struct store_write){ seen, 3, &change, 1 }, on_decided,
 				 p) == 0;
+	p->decided_ns = clock_now_ns();
+	memcpy(p->decided, j->name, sizeof(p->decided));
 	*p->unplaced = '\0';
 	log_say(LOG_LEVEL_INFO, "job placed", "job=%s node=%s why=\"%s\"", j->name, place->root,
 		place->why);
@@ -216,9 +230,10 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 			    const struct store_seen *leads)
 {
 	const uint64_t now_ns = clock_now_ns();
+	const bool is_soon = p->decided_ns && now_ns - p->decided_ns < SOON_MS * 1000000ull;
 	struct why ignored;
 
-	if (now_ns - p->looked_ns < LOOK_MS * 1000000ull)
+	if (now_ns - p->looked_ns < (is_soon ? LOOK_SOON_MS : LOOK_MS) * 1000000ull)
 		return;
 	p->looked_ns = now_ns;
 	for (unsigned int i = 0; i < p->shared.jobs && !p->decides; i++) {
@@ -258,13 +273,24 @@ static void place_due(struct placing *p, struct lists *l, struct wanted_place *p
 	}
 }
 
+/* The store has taken our last decision, and has not told us yet. */
+static bool is_unheard(struct placing *p)
+{
+	const struct shared_job *j = shared_find(&p->shared, p->decided);
+
+	if (!j || j->place_revision >= p->decided_revision ||
+	    clock_now_ns() - p->decided_ns > UNHEARD_MS * 1000000ull)
+		p->decided_revision = 0;
+	return p->decided_revision;
+}
+
 void placing_lead(struct placing *p)
 {
 	_cleanup_(freep) struct lists *l = NULL;
 	_cleanup_(freep) struct wanted_place *place = NULL;
 	struct store_seen leads;
 
-	if (p->decides || !p->shared.jobs || !leader_seen(p->leader, &leads))
+	if (p->decides || is_unheard(p) || !p->shared.jobs || !leader_seen(p->leader, &leads))
 		return;
 	l = calloc(1, sizeof(*l));
 	place = calloc(1, sizeof(*place));

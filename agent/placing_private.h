@@ -46,9 +46,9 @@ struct told {
 	uint64_t at_ns; /* when they were told */
 };
 
-/* How long a job has had its place. */
+/* Until when a job stays where it is. */
 struct rest {
-	uint64_t birth, revision, since_ns;
+	uint64_t birth, revision, until_ns;
 };
 
 struct placing {
@@ -70,6 +70,9 @@ struct placing {
 	struct rest *rest; /* of jobs that this leader has seen */
 	unsigned int rests;
 	uint64_t looked_ns; /* for better places */
+	uint64_t decided_ns; /* the last place that was given: when, to which job, */
+	char decided[NAME_BYTES];
+	uint64_t decided_revision; /* and what the store made of it; 0: we have heard of it since */
 	uint64_t refused, refused_ns; /* the birth of a job that was, a moment ago */
 	struct told *told; /* moves that workers here were told of */
 	unsigned int tolds;

@@ -62,6 +62,8 @@ static const struct key place_rows[] = {
 	{ "address", &key_address, PLACE(address), .needed = true,
 	  .meaning = "Where workers join, and send to." },
 	{ "why", &wanted_words, PLACE(why), .meaning = "Why there, in words." },
+	{ "stays", &key_bool, PLACE(stays), .initial = "false",
+	  .meaning = "Is it to stay there, whatever else costs less?" },
 	{ "workers", &key_endpoint, KEY_LIST(struct wanted_place, worker, workers),
 	  .meaning = "Where workers were when it was decided." },
 	{ "weighed", NULL, KEY_LIST(struct wanted_place, weighed, weighs),

@@ -47,6 +47,7 @@ struct wanted_place {
 	char root[NAME_BYTES]; /* the node */
 	struct sockaddr_storage address; /* its service address */
 	char why[WANTED_WHY_BYTES]; /* in words */
+	bool stays; /* the leader moves it only if the node goes or is cordoned */
 	unsigned int workers, weighs;
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* that were there; with UDP ports */
 	struct wanted_weighed weighed[WANTED_WEIGHED_MAX]; /* the chosen one first */

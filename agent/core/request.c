@@ -92,6 +92,8 @@ static const struct key place_rows[] = {
 	  .meaning = "Of a job of the cluster." },
 	{ "node", &key_name, KEY_MEMBER(struct request_documents, node), .needed = true,
 	  .meaning = "The node that is to be its root." },
+	{ "stay", &key_bool, KEY_MEMBER(struct request_documents, stay), .initial = "false",
+	  .meaning = "Does the leader let it be there, whatever else costs less?" },
 };
 
 static const struct key apply_rows[] = {

@@ -97,6 +97,7 @@ struct request_job {
 struct request_documents {
 	char job[NAME_BYTES];
 	char node[NAME_BYTES]; /* "": all */
+	bool stay; /* JOB_PLACE */
 };
 
 struct request_apply {
