@@ -102,7 +102,8 @@ static int perform_shared(struct control *c, struct stream *s, const struct requ
 		explicit_bzero(random, sizeof(random));
 		return r < 0 ? r : 1;
 	case REQUEST_JOB_PLACE:
-		r = placing_place(p, s, q->documents.job, q->documents.node, q->documents.stay, why);
+		r = placing_place(p, s, q->documents.job, q->documents.node, q->documents.stay,
+				  why);
 		return r < 0 ? r : 1;
 	case REQUEST_JOB_DEL:
 		r = placing_delete(p, s, q->name, why);

@@ -60,7 +60,8 @@ static char *refusal(const struct asked *a, int error, const char *why)
 			why);
 	else
 		why_say(&text, error, "the store of the cluster did not take it: %.400s", why);
-	return request_answer_error(error == -ESTALE && a->what == ASKED_CREATE ? -EEXIST : error, text.text);
+	return request_answer_error(error == -ESTALE && a->what == ASKED_CREATE ? -EEXIST : error,
+				    text.text);
 }
 
 static void tell(struct asked *a)

@@ -39,10 +39,9 @@ static void export(const json_t *result, FILE *out)
 			fprintf(out, " rate %.0fmbit", mbps);
 		fputc('\n', out);
 	}
-	json_array_foreach(ways, i, l)
-		fprintf(out, "way %s %s %s\n", json_string_value(json_array_get(l, 0)),
-			json_string_value(json_array_get(l, 1)),
-			json_string_value(json_array_get(l, 2)));
+	json_array_foreach(ways, i, l) fprintf(
+		out, "way %s %s %s\n", json_string_value(json_array_get(l, 0)),
+		json_string_value(json_array_get(l, 1)), json_string_value(json_array_get(l, 2)));
 }
 
 /* --- for people ------------------------------------------------------------------------------ */

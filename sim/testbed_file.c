@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Networks in the format of scripts/testbed: hosts, nodes, switches, and links between them; and
- * `way AT TO NEXT`, which the testbed has not: packets for TO go from AT to NEXT. Of a link only its
- * rate counts here; loss, flips and MTU are taken and not looked at.
+ * `way AT TO NEXT`, which the testbed has not: packets for TO go from AT to NEXT. Of a link only
+ * its rate counts here; loss, flips and MTU are taken and not looked at.
  */
 #include <errno.h>
 #include <search.h>

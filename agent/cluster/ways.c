@@ -113,7 +113,8 @@ static int way_add(struct work *w, struct way way)
 	return 0;
 }
 
-static int ways_from(struct work *w, unsigned int at, const struct route *route, unsigned int routes)
+static int ways_from(struct work *w, unsigned int at, const struct route *route,
+		     unsigned int routes)
 {
 	int r = 0;
 
@@ -131,8 +132,8 @@ static int ways_from(struct work *w, unsigned int at, const struct route *route,
 		for (unsigned int i = first;
 		     r == 0 && i < routes && route[i].bits == route[first].bits; i++)
 			if (route[i].leads && matches(&route[i], raw, bytes))
-				r = way_add(w, (struct way){ at, to, route[i].cable,
-							     route[i].end });
+				r = way_add(w,
+					    (struct way){ at, to, route[i].cable, route[i].end });
 	}
 	return r;
 }

@@ -18,8 +18,8 @@ struct way {
 	unsigned int at, to, cable, end;
 };
 
-/* *ret is the caller's, to free(). Machines without an address that others know have none: switches,
- * and nodes without a service address. -ENOMEM. */
+/* *ret is the caller's, to free(). Machines without an address that others know have none:
+ * switches, and nodes without a service address. -ENOMEM. */
 int ways_make(const struct picture *p, const struct drawing *d, struct way **ret,
 	      unsigned int *ret_ways);
 

@@ -83,8 +83,8 @@ static int on_route(struct nl_msg *message, void *context)
 	uint32_t metric;
 
 	if (nlmsg_parse(nlmsg_hdr(message), sizeof(*m), a, RTA_MAX, NULL) < 0 ||
-	    (m->rtm_family != AF_INET && m->rtm_family != AF_INET6) ||
-	    m->rtm_type != RTN_UNICAST || m->rtm_flags & (RTM_F_CLONED | RTNH_F_DEAD) ||
+	    (m->rtm_family != AF_INET && m->rtm_family != AF_INET6) || m->rtm_type != RTN_UNICAST ||
+	    m->rtm_flags & (RTM_F_CLONED | RTNH_F_DEAD) ||
 	    (a[RTA_TABLE] ? nla_get_u32(a[RTA_TABLE]) : m->rtm_table) != RT_TABLE_MAIN ||
 	    !destination(m, a[RTA_DST], &r))
 		return NL_OK;

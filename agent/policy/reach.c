@@ -295,8 +295,7 @@ static uint32_t walk(const struct reach *r, uint32_t from, uint32_t to, uint64_t
 	while (row != end) {
 		uint32_t link = by_ways ? way_link(r, r->machine[row], to, hash + row) : GRAPH_NONE;
 
-		if (links > REACH_LINKS_MAX ||
-		    r->far[(size_t)end * r->inner + row] == REACH_NONE)
+		if (links > REACH_LINKS_MAX || r->far[(size_t)end * r->inner + row] == REACH_NONE)
 			return GRAPH_NONE;
 		if (link == GRAPH_NONE)
 			link = r->next_link[next_of(r, row, end, hash + row)];

@@ -65,8 +65,8 @@ static inline uint32_t reach_distance(const struct reach *r, uint32_t from, uint
 }
 
 /*
- * The path that ways give, or one of the shortest ones, link by link, as routers choose among equal ones by a hash: the same
- * machines and seed have the same path. Returns its length, or GRAPH_NONE.
+ * The path that ways give, or one of the shortest ones, link by link, as routers choose among equal
+ * ones by a hash: the same machines and seed have the same path. Returns its length, or GRAPH_NONE.
  */
 uint32_t reach_path(const struct reach *r, uint32_t from, uint32_t to, uint64_t seed,
 		    uint32_t ret_link[GRAPH_PATH_MAX]);

@@ -92,9 +92,8 @@ a_job_is_deleted_at_any_node() {
 nothing_is_left() { [[ -z $(keys_of job/)$(keys_of place/)$(keys_of worker/) ]]; }
 
 what_was_done_is_known_where_it_was_asked_for() {
-	local i
 	square
-	for i in {1..20}; do
+	for _ in {1..20}; do
 		create_at n2 train 2
 		at n2 job place train --node n1
 		[[ $(shared n2 train root) == n1 ]]

@@ -456,7 +456,8 @@ static const char *leave_by(const struct picture *p, const char *at, const char 
 		const struct picture_cable *c = &d.cable[way[i].cable];
 
 		assert_int_equal(c->end[way[i].end], way[i].at);
-		if ((int)way[i].at == machine_named(&d, at) && (int)way[i].to == machine_named(&d, to))
+		if ((int)way[i].at == machine_named(&d, at) &&
+		    (int)way[i].to == machine_named(&d, to))
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
 				 *text ? " " : "", c->port[way[i].end]);
 	}

@@ -175,9 +175,8 @@ static void paths_follow_ways_until_something_fails(void **state)
 		snprintf(text, sizeof(text), "%s%s", network, ways[i % 2]);
 		snprintf(crowd, sizeof(crowd), "%s%s", job,
 			 i < 2 ? "" : "fail s1 s5 at=0 for=99\n");
-		assert_int_equal(topology_testbed(text, strlen(text), &TOPOLOGY_DEFAULTS, &made,
-						  &why),
-				 0);
+		assert_int_equal(
+			topology_testbed(text, strlen(text), &TOPOLOGY_DEFAULTS, &made, &why), 0);
 		_cleanup_(topology_freep) struct topology *t = made;
 		_cleanup_(workload_freep) struct workload *w = parse(t, crowd);
 		_cleanup_(play_freep) struct play_result *r = run(t, w, &o);
