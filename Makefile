@@ -87,7 +87,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo bench bench-memory bench-paths bench-predict bench-quotas bench-rings reproduce test \
+	demo demo-cluster bench bench-memory bench-paths bench-predict bench-quotas bench-rings reproduce test \
 	lint unit model model-long sim-long \
 	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
@@ -123,6 +123,10 @@ uninstall: ## remove what install brought, where no node is left; neither config
 demo: setup ## four workers train on real images; one node sums their gradients
 	@$(MAKE) --no-print-directory -s all
 	@scripts/demo
+
+demo-cluster: setup ## five jobs on eleven nodes, placed by traffic; others come, and jobs move away
+	@$(MAKE) --no-print-directory -s all
+	@scripts/demo-cluster
 
 bench: setup ## nanoseconds per packet and goodput, each beside its limit
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
