@@ -122,7 +122,7 @@ a_node_is_drained_without_a_call_that_fails() {
 	until_true is_there n3 train
 	at n3 drain --timeout 25 || { at n0 cluster train; tail -n 5 "$work"/n?.log; return 1; }
 	gone_at n3 train || { at n0 cluster train; return 1; }
-	runs_somewhere
+	until_true runs_somewhere
 	finish train w2 w3 w4
 	! is_root train n3 || return 1
 }
