@@ -118,30 +118,120 @@ static void a_frame_grows_for_the_sum(void **state)
 	assert_true(is_free(*state));
 }
 
+/* Only what is as long as this ends before the sum does: larger pages leave room behind it. */
+static bool frames_have_ends(void) { return sysconf(_SC_PAGESIZE) == 4096; }
+
+#define longest(...) contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX, .value = 42, __VA_ARGS__)
+#define too_short(...) \
+	contribution(.worker = 1, .blocks = 0, .ipv6 = true, .vlan = ETH_P_8021Q, __VA_ARGS__)
+
 /*
  * A frame that cannot grow for the sum is lost. If it went on alone, the root would have its rank,
  * and drop the sum that has the rank, too: until all flush, long after.
  */
 static void what_is_too_short_for_the_sum_does_not_go_on_beside_it(void **state)
 {
-	struct message last = contribution(.worker = 1, .blocks = 0, .ipv6 = true,
-					   .vlan = ETH_P_8021Q);
-	struct message first = contribution(.worker = 0, .blocks = TALLY_BLOCKS_MAX, .value = 42);
 	struct sent out;
 
-	if (sysconf(_SC_PAGESIZE) != 4096)
-		skip(); /* larger pages leave room behind every frame of a test run */
+	if (!frames_have_ends())
+		skip();
 	for (int copies = 0; copies < 2; copies++) {
 		job_put(*state, JOB, borrowing_job(.copies = copies));
-		last.seq = first.seq = 8 + copies;
-		expect(*state, first, TALLY_ABSORBED, NULL);
-		expect(*state, last, TALLY_NO_ROOM, &out);
+		expect(*state, longest(.seq = 8 + copies), TALLY_ABSORBED, NULL);
+		expect(*state, too_short(.seq = 8 + copies), TALLY_NO_ROOM, &out);
 		assert_int_equal(out.tally.kind, TALLY_ASK);
+		assert_int_equal(out.tally.blocks, 0);
+		assert_int_equal(tally_le16_get(out.tally.boot), NODE_BOOT);
 		assert_int_equal(out.set.word[0], 0xf);
-		expect(*state, first, TALLY_SENT_UP, &out);
+		expect(*state, longest(.seq = 8 + copies), TALLY_SENT_UP, &out);
 		assert_sum(&out, 42);
 		assert_int_equal(out.set.word[0], 3);
 	}
+}
+
+enum {
+	HOPS_OF_NODES = 64,
+};
+
+/* As all that goes down: not from the rank whose frame it leaves in. */
+static void assert_is_from_the_service(const struct sent *out)
+{
+	__u8 service[16];
+
+	assert_int_equal(ntohs(out->udp.source), TALLY_UDP_PORT);
+	if (out->ipv6) {
+		service_ip6(service);
+		assert_memory_equal(&out->ip6.saddr, service, sizeof(service));
+		assert_int_equal(out->ip6.hop_limit, HOPS_OF_NODES);
+		return;
+	}
+	assert_int_equal(out->ip4.saddr, service_ip4());
+	assert_int_equal(out->ip4.ttl, HOPS_OF_NODES);
+}
+
+static void an_ask_for_longer_frames_is_from_the_service_address(void **state)
+{
+	struct message last = contribution(.worker = 1, .blocks = 0, .flags = TALLY_LARGE);
+	struct tally_pool_slot slot;
+	struct sent out;
+
+	if (!frames_have_ends())
+		skip();
+	expect(*state, longest(), TALLY_ABSORBED, NULL);
+	expect(*state, too_short(), TALLY_NO_ROOM, &out);
+	assert_true(out.ipv6);
+	assert_is_from_the_service(&out);
+	/* Over IPv4 the longest sum of a large job has no room, and could not come in either. */
+	two_jobs(state);
+	job_put(*state, JOB, borrowing_job(.everyone = tally_set_first(200)));
+	expect(*state, contribution(.worker = 0, .blocks = 1, .flags = TALLY_LARGE), TALLY_ABSORBED,
+	       NULL);
+	slot = pool_read(*state, 0);
+	slot.books.state.blocks = TALLY_BLOCKS_MAX;
+	pool_put(*state, 0, &slot);
+	expect(*state, last, TALLY_NO_ROOM, &out);
+	assert_true(!out.ipv6);
+	assert_is_from_the_service(&out);
+}
+
+/* fanout makes the tag of each copy with the key of who gets it. */
+static void an_ask_for_longer_frames_has_no_key_of_a_rank(void **state)
+{
+	struct sent out;
+
+	if (!frames_have_ends())
+		skip();
+	job_put_keyed(*state, JOB, borrowing_job(.node_key = 1));
+	expect(*state, longest(.key = 1), TALLY_ABSORBED, NULL);
+	expect(*state, too_short(.key = 2), TALLY_NO_ROOM, &out);
+	assert_int_equal(out.key, 0);
+}
+
+enum {
+	COPIES = 5,
+	TOKENS = 1 << 16,
+};
+
+static void an_ask_for_longer_frames_is_paid_for(void **state)
+{
+	const struct tally_bucket tokens = {
+		.rate = 1, .burst = TOKENS, .level = TOKENS, .at_ns = ~0ULL
+	}; /* gets no more */
+	struct tally_tenant after;
+	__u32 bytes;
+
+	if (!frames_have_ends())
+		skip();
+	bytes = frame_headers_bytes(too_short()) + sizeof(struct tally_header);
+	job_put(*state, JOB, borrowing_job(.tenant = 1, .copies = COPIES));
+	tenant_put(*state, 1, (struct tally_tenant){ .limited = 0 });
+	expect(*state, longest(), TALLY_ABSORBED, NULL);
+	tenant_put(*state, 1,
+		   (struct tally_tenant){ .limited = 1, .packets = tokens, .bytes = tokens });
+	expect(*state, too_short(), TALLY_NO_ROOM, NULL);
+	after = tenant_read(*state, 1);
+	assert_int_equal(TOKENS - after.packets.level, 1 + COPIES);
+	assert_int_equal(TOKENS - after.bytes.level, (1 + COPIES) * bytes);
 }
 
 static void who_brings_all_that_can_come_takes_no_slot(void **state)
@@ -538,6 +628,20 @@ static void a_frame_whose_checksum_is_left_carries_what_came_in_one(void **state
 	expect_frame(*state, &frame, TALLY_SWAPPED, NULL);
 }
 
+/* Nobody makes it for copies, also where the sender has left it to the kernel. */
+static void an_ask_for_longer_frames_has_a_checksum(void **state)
+{
+	const struct message last = too_short();
+	struct frame frame;
+
+	if (!frames_have_ends())
+		skip();
+	frame_write(last, &frame);
+	checksum_leave(&frame, &last);
+	expect(*state, longest(), TALLY_ABSORBED, NULL);
+	expect_frame(*state, &frame, TALLY_NO_ROOM, NULL); /* which verifies it */
+}
+
 enum {
 	IP_AT = sizeof(struct ethhdr),
 };
@@ -588,6 +692,10 @@ static void nor_over_ipv6(void **state)
 
 static const struct CMUnitTest preempt[] = {
 	fact(what_is_too_short_for_the_sum_does_not_go_on_beside_it),
+	fact(an_ask_for_longer_frames_is_from_the_service_address),
+	fact(an_ask_for_longer_frames_has_no_key_of_a_rank),
+	fact(an_ask_for_longer_frames_is_paid_for),
+	fact(an_ask_for_longer_frames_has_a_checksum),
 	fact(a_whole_sum_goes_on_and_its_slot_is_free),
 	fact(a_frame_grows_for_the_sum),
 	fact(who_brings_all_that_can_come_takes_no_slot),
