@@ -43,6 +43,12 @@ static enum tally_outcome give_at(struct world *w, uint32_t job, struct message 
 			     &reply);
 }
 
+static enum tally_outcome contribute_at(struct world *w, uint32_t job, uint32_t seq,
+					unsigned int rank, unsigned int ms)
+{
+	return give_at(w, job, contribution(seq, rank, BLOCKS), NOW_NS + ms * 1000000ull);
+}
+
 static enum tally_outcome contribute_to(struct world *w, uint32_t job, uint32_t seq,
 					unsigned int rank)
 {
@@ -193,6 +199,83 @@ static void among_equals_each_gives_way_to_itself(void **state)
 	spill_free(w.spill);
 }
 
+/* Numbers wrap: chunk 1 comes after this one. */
+static void a_later_chunk_gives_way_where_numbers_wrap(void **state)
+{
+	struct world w;
+
+	world_make(&w, 1);
+	assert_int_equal(contribute(&w, 1, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 0xfffffffe, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 1, 0), TALLY_NO_MEMORY);
+	spill_free(w.spill);
+}
+
+/* The job that has waited longer keeps all it has. */
+static void the_job_whose_sum_grew_last_gives_way(void **state)
+{
+	struct world w;
+
+	world_make(&w, 4);
+	job_of(&w, 100, FLOOD);
+	job_of(&w, 101, FLOOD);
+	for (uint32_t id = 100; id < 102; id++)
+		for (uint32_t seq = 0; seq < 2; seq++)
+			assert_int_equal(contribute_to(&w, id, seq, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute(&w, 0, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute_to(&w, 100, 1, 0), TALLY_DUPLICATE);
+	assert_int_equal(contribute_to(&w, 101, 0, 0), TALLY_DUPLICATE);
+	assert_int_equal(contribute_to(&w, 101, 1, 0), TALLY_NO_MEMORY);
+	spill_free(w.spill);
+}
+
+/* Whoever repeats what is there would keep a sum for ever that nobody finishes. */
+static void a_repetition_keeps_no_sum_alive(void **state)
+{
+	struct world w;
+
+	world_make(&w, 1);
+	assert_int_equal(contribute_at(&w, JOB, 0, 0, 0), TALLY_ABSORBED);
+	for (unsigned int ms = 250; ms < 1000; ms += 250)
+		assert_int_equal(contribute_at(&w, JOB, 0, 0, ms), TALLY_DUPLICATE);
+	assert_int_equal(contribute_at(&w, JOB, 1, 0, 999), TALLY_NO_MEMORY);
+	assert_int_equal(contribute_at(&w, JOB, 1, 0, 1000), TALLY_ABSORBED);
+	spill_free(w.spill);
+}
+
+static void who_has_most_gives_way_with_what_has_stalled_first(void **state)
+{
+	struct world w;
+
+	world_make(&w, 3);
+	job_of(&w, 100, FLOOD);
+	job_of(&w, 200, FLOOD + 1);
+	finish_of(&w, JOB, 0); /* idle as well, and of a tenant that has less */
+	assert_int_equal(contribute_to(&w, 100, 0, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute_to(&w, 100, 1, 0), TALLY_ABSORBED);
+	assert_int_equal(contribute_at(&w, 200, 0, 0, 1000), TALLY_ABSORBED);
+	assert_int_equal(sums_of(&w, CALM), 1);
+	assert_int_equal(sums_of(&w, FLOOD), 1);
+	spill_free(w.spill);
+}
+
+/* Somebody who lacks the result asks for it again. */
+static void what_is_finished_is_idle_a_second_after_it_was_wanted(void **state)
+{
+	struct world w;
+
+	world_make(&w, 3);
+	job_of(&w, 100, FLOOD);
+	finish_of(&w, JOB, 0);
+	assert_int_equal(contribute_at(&w, JOB, 0, 0, 500), TALLY_ANSWERED);
+	assert_int_equal(contribute_at(&w, 100, 0, 0, 600), TALLY_ABSORBED);
+	assert_int_equal(contribute_at(&w, 100, 1, 0, 600), TALLY_ABSORBED);
+	assert_int_equal(contribute_at(&w, 100, 2, 0, 1499), TALLY_NO_MEMORY);
+	assert_int_equal(contribute_at(&w, 100, 2, 0, 1500), TALLY_ABSORBED);
+	assert_int_equal(sums_of(&w, CALM), 0);
+	spill_free(w.spill);
+}
+
 /* Otherwise what a pausing tenant leaves behind would be out of use for ever. */
 static void what_is_idle_serves_whoever_wants_it(void **state)
 {
@@ -302,6 +385,11 @@ int main(void)
 		cmocka_unit_test(a_chunk_is_the_latest_from_when_it_begins),
 		cmocka_unit_test(equals_take_nothing_from_each_other),
 		cmocka_unit_test(among_equals_each_gives_way_to_itself),
+		cmocka_unit_test(a_later_chunk_gives_way_where_numbers_wrap),
+		cmocka_unit_test(the_job_whose_sum_grew_last_gives_way),
+		cmocka_unit_test(a_repetition_keeps_no_sum_alive),
+		cmocka_unit_test(who_has_most_gives_way_with_what_has_stalled_first),
+		cmocka_unit_test(what_is_finished_is_idle_a_second_after_it_was_wanted),
 		cmocka_unit_test(what_is_idle_serves_whoever_wants_it),
 		cmocka_unit_test(a_job_of_another_tenant_is_another_job),
 		cmocka_unit_test(nobody_is_refused_while_others_have_more),
