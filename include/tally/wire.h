@@ -86,7 +86,7 @@ struct tally_header {
 	__u8 flags; /* enum tally_flag */
 	__le32 job;
 	__le16 epoch; /* of the job; bumped when its workers or its tree change */
-	__le16 boot; /* from nodes: the root's boot id; from workers 0 */
+	__le16 boot; /* from nodes: the boot id of the one that made this; from workers 0 */
 	__le32 seq; /* of the chunk; wraps */
 	__le16 recipient; /* the rank that gets the payload, or TALLY_EVERYONE */
 	__u8 blocks; /* of payload; 0 adds zeros */
