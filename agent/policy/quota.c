@@ -16,14 +16,15 @@ static void weigh_alike(const struct quota_use *use, unsigned int tenants, doubl
 }
 
 /*
- * Bytes a second that sums get from it now, or soon: of what is forecast, the same part. Who sends
- * a packet again, or more than its rates allow, has nothing of that.
+ * Bytes a second that sums get from it now, or soon: of what is forecast, the same part. That is 1
+ * at most: what is added is counted among what came, over the same intervals. Who sends a packet
+ * again, or more than its rates allow, has nothing of that.
  */
 static double traffic_of(const struct quota_use *u)
 {
 	double part = u->bytes_per_second > 0 ? u->added_bytes_per_second / u->bytes_per_second : 0;
 
-	return fmax(u->added_bytes_per_second, u->forecast_bytes_per_second * fmin(part, 1));
+	return fmax(u->added_bytes_per_second, u->forecast_bytes_per_second * part);
 }
 
 /* A quarter of the mean is everybody's: whose run is new has no traffic yet. */

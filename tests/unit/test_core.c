@@ -741,6 +741,31 @@ static void slots_on_loan_are_given_back_when_a_quota_needs_them(void **state)
 	world_close(&w);
 }
 
+/* What its run before has is its own to use. */
+static void who_begins_again_in_its_own_slots_recalls_nothing(void **state)
+{
+	struct world w;
+	uint16_t epoch;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	tenant(&w, REQUEST_TENANT_ADD, "a", SLOTS / 4, "");
+	create(&w, 1, 1, "a", SLOTS / 4);
+	join(&w, 1, 1);
+	create(&w, 2, 1, "", SLOTS / 4);
+	join(&w, 2, 2);
+	assert_int_equal(job_slots(job_numbered(&w, 1)) + job_slots(job_numbered(&w, 2)), SLOTS);
+	epoch = job_numbered(&w, 2)->epoch;
+	world_restart(&w); /* so nobody is connected */
+	gone(&w, 2);
+	join(&w, 2, 2);
+	assert_int_not_equal(job_numbered(&w, 2)->epoch, epoch);
+	assert_int_equal(job_slots(job_numbered(&w, 2)), SLOTS / 2);
+	assert_true(job_is_lent(job_numbered(&w, 1)));
+	assert_int_equal(core_counts(w.core)->loans_recalled, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 static void without_loans_a_run_beyond_its_quota_is_in_software(void **state)
 {
 	struct world w;
@@ -853,6 +878,33 @@ static void a_run_in_software_gets_slots_that_become_free(void **state)
 	assert_int_equal(job_slots(job_numbered(&w, 1)), SLOTS);
 	assert_int_equal(core_counts(w.core)->runs_refilled, 1);
 	assert_int_equal(w.worker[1].state, RUNS);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Also where there are slots, which others were promised: its quota was lowered meanwhile. */
+static void a_run_in_software_gets_no_more_slots_than_its_quota(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_FIXED);
+	tenant(&w, REQUEST_TENANT_ADD, "a", SLOTS / 2, "");
+	create(&w, 2, 1, "a", SLOTS / 4);
+	create(&w, 1, 1, "a", SLOTS / 4);
+	join(&w, 1, 1);
+	assert_true(job_numbered(&w, 1)->spilled);
+	w.nobody_answers = true; /* so it stays there when it comes to be within its quota */
+	del(&w, 2);
+	time_pass(&w, 11000);
+	assert_true(job_numbered(&w, 1)->spilled);
+	assert_false(job_numbered(&w, 1)->over);
+	tenant(&w, REQUEST_TENANT_SET, "a", SLOTS / 4, "");
+	w.nobody_answers = false;
+	time_pass(&w, 100000);
+	assert_false(has_slots(&w, 1));
+	tenant(&w, REQUEST_TENANT_SET, "a", SLOTS / 2, "");
+	time_pass(&w, 100000);
+	assert_true(has_slots(&w, 1));
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -2216,7 +2268,9 @@ int main(void)
 		FACT(an_inner_run_gets_no_slots_on_loan),
 		FACT(an_inner_run_that_borrows_gets_slots_when_there_are_some),
 		FACT(slots_on_loan_are_given_back_when_a_quota_needs_them),
+		FACT(who_begins_again_in_its_own_slots_recalls_nothing),
 		FACT(without_loans_a_run_beyond_its_quota_is_in_software),
+		FACT(a_run_in_software_gets_no_more_slots_than_its_quota),
 		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
 		FACT(who_sends_more_has_more_on_loan),
 		FACT(an_inner_run_gets_slots_that_were_lent),
