@@ -107,11 +107,11 @@ static bool is_local(const struct sockaddr_storage *address)
 {
 	size_t bytes;
 	const uint8_t *raw = address_raw((struct sockaddr_storage *)address, &bytes);
-	static const uint8_t loopback6[16] = { [15] = 1 };
 
-	if (bytes == 4)
-		return raw[0] == 127 || (raw[0] == 169 && raw[1] == 254);
-	return !memcmp(raw, loopback6, bytes) || (raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80);
+	if (address_is_loopback(address))
+		return true;
+	return bytes == 4 ? raw[0] == 169 && raw[1] == 254
+			  : raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
 }
 
 static void addresses_fill(struct report *ret)

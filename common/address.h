@@ -30,6 +30,9 @@ int address_listen_parse(const char *text, struct sockaddr_storage *ret);
 /* The address without its port: what address_parse() takes back. Cut if it is too long. */
 void address_print(const struct sockaddr_storage *address, char *text, size_t size);
 
+/* Is it of the machine itself, whichever that is? */
+bool address_is_loopback(const struct sockaddr_storage *address);
+
 /* Where the address itself lies, in network order, and how long it is: 4 or 16 bytes. */
 void *address_raw(const struct sockaddr_storage *address, size_t *ret_bytes);
 

@@ -15,11 +15,12 @@ static const char *name_of(const char *path)
 	return strcmp(path, "-") != 0 ? path : "standard input";
 }
 
-/* As many bytes as a request may have, and one more; -EIO: it cannot be read to its end. */
+/* As many bytes as a request may have, and one more. -EISDIR: that can be opened, but not read. */
 static int stream_read(FILE *from, char *text, size_t *ret_length)
 {
+	errno = EIO;
 	*ret_length = fread(text, 1, REQUEST_BYTES_MAX + 1, from);
-	return ferror(from) ? -EIO : 0;
+	return ferror(from) ? -errno : 0;
 }
 
 static int file_into(const char *path, char *text, size_t *ret_length)
@@ -95,12 +96,22 @@ static int json_read(const char *path, json_type type, const char *wanted, json_
 	return 0;
 }
 
+#define A_TREE                                \
+	"a tree is a list of nodes, such as " \
+	"[{\"name\": \"a0\", \"address\": \"10.77.0.1\", \"ranks\": \"0-1\"}]"
+
+/* tallyd takes an empty one for none at all. */
 int tree_read(const char *path, json_t **ret, struct why *why)
 {
-	return json_read(path, JSON_ARRAY,
-			 "a tree is a list of nodes, such as "
-			 "[{\"name\": \"a0\", \"address\": \"10.77.0.1\", \"ranks\": \"0-1\"}]",
-			 ret, why);
+	_cleanup_(json_decrefp) json_t *tree = NULL;
+	int r = json_read(path, JSON_ARRAY, A_TREE, &tree, why);
+
+	if (r < 0)
+		return r;
+	if (!json_array_size(tree))
+		return why_say(why, -EINVAL, "%s: has no node; " A_TREE, name_of(path));
+	*ret = TAKE_PTR(tree);
+	return 0;
 }
 
 /* Who wanted to look at them may not know what they are. */

@@ -74,13 +74,15 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	r = service_choose(c, j, &facts.service, &c->why);
 	if (r == 0)
 		r = tree_check(&j->tree, j->workers, &facts.service, &c->why);
+	if (r == 0)
+		r = tree_addresses_check(&j->tree, &c->why);
 	if (r == 0 && j->tree.found && j->tree.nodes)
 		r = why_say(&c->why, -EINVAL,
 			    "find_tree: agents find the tree, so it cannot be given, too");
 	if (r == 0 && j->tree.found && !j->clustered &&
 	    (!*c->config->peers.secret || !c->config->peers.nodes))
 		r = why_say(&c->why, -EINVAL,
-			    "find_tree: this node knows no agents that it could ask: add "
+			    "--tree auto: this node knows no agents that it could ask: add "
 			    "peers.secret and peers.nodes to %s, then tallyctl reload",
 			    c->path);
 	if (r < 0)

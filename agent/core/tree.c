@@ -129,6 +129,22 @@ int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr
 	return r;
 }
 
+int tree_addresses_check(const struct tree *t, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+
+	for (unsigned int i = 0; i < t->nodes; i++) {
+		if (!address_is_loopback(&t->node[i].address))
+			continue;
+		address_print(&t->node[i].address, text, sizeof(text));
+		return why_say(why, -EINVAL,
+			       "tree: node %s: every machine has %s: name the address by which "
+			       "others reach this one",
+			       t->node[i].name, text);
+	}
+	return 0;
+}
+
 static bool has_node(const struct tree *t, const struct tree_node *n)
 {
 	for (unsigned int i = 0; i < t->nodes; i++)

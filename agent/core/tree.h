@@ -76,6 +76,9 @@ extern const struct keys document_keys;
 int tree_check(const struct tree *t, unsigned int workers, const struct sockaddr_storage *service,
 	       struct why *why);
 
+/* Of a tree that somebody wrote. -EINVAL: to the root such an address is its own machine. */
+int tree_addresses_check(const struct tree *t, struct why *why);
+
 /* The nodes of `now` in the place of those that were found before: a later generation. */
 void tree_follow(struct tree *t, const struct tree *now);
 

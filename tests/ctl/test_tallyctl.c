@@ -318,7 +318,12 @@ static void a_tree_is_read_from_a_file(void **state)
 	path = file_with("[{");
 	assert_int_equal(run(ARGUMENTS("job", "create", "x", "--workers", "2", "--tree", path)), 1);
 	assert_has(err, "line 1, column 2: not JSON");
+	path = file_with("[]");
+	assert_int_equal(run(ARGUMENTS("job", "create", "x", "--workers", "2", "--tree", path)), 1);
+	assert_has(err, "has no node; a tree is a list of nodes");
 	unlink(path);
+	assert_int_equal(run(ARGUMENTS("job", "create", "x", "--workers", "2", "--tree", "/")), 1);
+	assert_has(err, "/: Is a directory");
 }
 
 static void documents_are_printed_a_line_each(void **state)

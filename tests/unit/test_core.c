@@ -1349,7 +1349,7 @@ static void a_run_goes_on_with_the_tree_that_is_found(void **state)
 	assert_int_equal(world_start(&w), 0);
 	assert_false(ask(&w, &q));
 	assert_string_equal(w.answer_why,
-			    "find_tree: this node knows no agents that it could ask: add "
+			    "--tree auto: this node knows no agents that it could ask: add "
 			    "peers.secret and peers.nodes to tallyd.yaml, then tallyctl reload");
 	snprintf(w.config->peers.secret, sizeof(w.config->peers.secret), "/secret");
 	w.config->peers.nodes = 1;
@@ -1386,6 +1386,25 @@ static void joins_as(struct world *w, unsigned int worker, uint16_t rank)
 {
 	w->worker[worker].rank = rank;
 	join(w, worker, 1);
+}
+
+static void a_node_of_a_written_tree_is_not_named_by_loopback(void **state)
+{
+	struct request q = { .verb = REQUEST_JOB_CREATE,
+			     .job = { .name = "j1",
+				      .workers = 3,
+				      .window = 8,
+				      .tree = { .nodes = 1, .node = { { .name = "p0" } } } } };
+	struct tree_node *node = &q.job.tree.node[0];
+	struct world w;
+
+	assert_int_equal(address_parse("127.0.0.1", TALLY_UDP_PORT, &node->address), 0);
+	node->ranks = tally_set_first(2);
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	assert_false(ask(&w, &q));
+	assert_non_null(strstr(w.answer_why, "tree: node p0: every machine has 127.0.0.1"));
+	world_close(&w);
 }
 
 /* In this world there are two ports: one with even workers, one with odd workers and the node. */
@@ -2262,6 +2281,7 @@ int main(void)
 		FACT(runs_that_move_survive_crashes_and_failures),
 		FACT(a_later_tree_of_the_same_run_takes_the_place_of_one),
 		FACT(a_run_goes_on_with_the_tree_that_is_found),
+		FACT(a_node_of_a_written_tree_is_not_named_by_loopback),
 		FACT(ranks_are_astray_where_routes_contradict_a_written_tree),
 		FACT(an_inner_run_without_slots_borrows),
 		FACT(an_inner_run_borrows_where_slots_are_scattered),

@@ -100,6 +100,28 @@ static void trees_that_make_no_sense_are_refused(void **state)
 }
 
 /* What the eighth sent down would have no hops left. */
+static void an_address_that_every_machine_has_names_no_node(void **state)
+{
+	node("a0", "10.77.0.2", "1");
+	assert_int_equal(tree_addresses_check(&tree, &why), 0);
+	node("a1", "127.0.0.1", "2");
+	assert_int_equal(tree_addresses_check(&tree, &why), -EINVAL);
+	assert_string_equal(why.text,
+			    "tree: node a1: every machine has 127.0.0.1: name the address "
+			    "by which others reach this one");
+	prepare(NULL);
+	node("a0", "127.255.0.9", "1");
+	assert_int_equal(tree_addresses_check(&tree, &why), -EINVAL);
+	prepare(NULL);
+	node("a0", "::1", "1");
+	assert_int_equal(tree_addresses_check(&tree, &why), -EINVAL);
+	prepare(NULL);
+	node("a0", "128.0.0.1", "1");
+	node("a1", "126.0.0.1", "2");
+	node("a2", "::2", "3");
+	assert_int_equal(tree_addresses_check(&tree, &why), 0);
+}
+
 static void a_tree_has_no_more_levels_than_results_come_down(void **state)
 {
 	for (unsigned int i = 0; i <= TALLY_LEVELS_MAX; i++) {
@@ -438,6 +460,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, prepare)
 	const struct CMUnitTest tests[] = {
 		TEST(trees_that_make_no_sense_are_refused),
+		TEST(an_address_that_every_machine_has_names_no_node),
 		TEST(a_tree_has_no_more_levels_than_results_come_down),
 		TEST(nodes_are_below_those_that_have_all_their_ranks),
 		TEST(a_document_says_what_its_node_has_to_do),
