@@ -1,31 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* tally-node spill: the root of jobs in user space, until a signal ends it. */
+#include <err.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/edge/look.h"
 #include "agent/edge/spiller.h"
+#include "common/address.h"
 #include "common/owned.h"
 #include "tally_node.h"
 
-static int job_put(struct spiller *s, const char *path, const struct installation_role *role,
+/* The second file would take the place of the first one. */
+static int refuse_twice(const struct command_line *q, int at, uint32_t *job, struct why *why)
+{
+	for (int i = 0; i < at; i++)
+		if (job[i] == job[at])
+			return why_say(why, -EEXIST, "%s: job %u is that of %s already",
+				       q->arguments[at], job[at], q->arguments[i]);
+	return 0;
+}
+
+/* It may come later: then nothing is to be done here. */
+static void warn_of_address(const struct run *run)
+{
+	char text[ADDRESS_BYTES];
+
+	if (look_is_own(&run->service))
+		return;
+	address_print(&run->service, text, sizeof(text));
+	warnx("job %u: this machine has no address %s: nothing comes here until it has", run->job,
+	      text);
+}
+
+/* `job`: of each file so far, and of this one. */
+static int job_put(struct spiller *s, const struct command_line *q, int at, uint32_t *job,
 		   struct why *why)
 {
 	static struct installation installation;
 	static struct run run;
-	int r = jobfile_read(path, &run, why->text, sizeof(why->text));
+	int r = jobfile_read(q->arguments[at], &run, why->text, sizeof(why->text));
 
+	job[at] = run.job;
 	if (r == 0)
-		r = installation_plan(&run, role, &installation, why);
+		r = refuse_twice(q, at, job, why);
+	if (r == 0)
+		r = installation_plan(&run, &q->role, &installation, why);
 	if (r == 0)
 		r = spiller_put(s, &installation, why);
-	if (r == 0)
-		printf("job %u epoch %u: summed in software\n", run.job, run.epoch);
-	return r;
+	if (r < 0)
+		return r;
+	warn_of_address(&run);
+	printf("job %u epoch %u: summed in software\n", run.job, run.epoch);
+	return 0;
 }
 
 /* Readable when this process is to end; before there are threads, which then do not. */
@@ -59,15 +91,18 @@ static void print_counters(struct spiller *s)
 int node_spill(const struct command_line *q, struct why *why)
 {
 	_cleanup_(spiller_closep) struct spiller *s = NULL;
+	_cleanup_(freep) uint32_t *job = calloc(q->count, sizeof(*job));
 	_cleanup_(closep) int end = end_open();
 	struct pollfd wait = { .fd = end, .events = POLLIN };
 	int r;
 
 	if (end < 0)
 		return -errno;
+	if (!job)
+		return -ENOMEM;
 	r = spiller_open(q->memory, q->threads, true, &s);
 	for (int i = 0; r == 0 && i < q->count; i++)
-		r = job_put(s, q->arguments[i], &q->role, why);
+		r = job_put(s, q, i, job, why);
 	if (r < 0)
 		return r;
 	while (poll(&wait, 1, -1) < 0)

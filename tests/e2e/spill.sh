@@ -71,6 +71,31 @@ all_collectives_at_loss() {
 collectives_are_exact_without_loss() { all_collectives_at_loss 0; }
 collectives_are_exact_at_1_percent_loss() { all_collectives_at_loss 1; }
 
+# The second one would take the place of the first one.
+a_job_that_is_named_twice_is_refused() {
+	star loss 0
+	describe_job 4 -- w0 w1 w2 w3
+	next_epoch
+	if on n0 timeout 10 "$build/tally-node" spill "$work/job" "$work/job" >"$work/twice" 2>&1; then
+		return 1
+	fi
+	grep "$work/job: job 1 is that of $work/job already" "$work/twice"
+}
+
+# Where it runs on another machine than the job file says.
+who_has_not_the_service_address_is_warned() {
+	star loss 0
+	describe_job 4 -- w0 w1 w2 w3
+	next_epoch && add_job
+	if grep 'has no address' "$work/spill"; then return 1; fi
+	end_spill
+	exec_on w0 "$build/tally-node" spill "$work/job" >"$work/spill" 2>&1 &
+	spill=$!
+	until_true spill_runs
+	grep "this machine has no address $(bed addr n0)" "$work/spill"
+	end_spill
+}
+
 memory_that_is_short_costs_time_only() {
 	memory=1
 	star loss 0.5
@@ -296,6 +321,8 @@ workers_that_go_while_there_is_no_agent_leave_a_run_in_software() {
 
 facts collectives_are_exact_without_loss \
 	collectives_are_exact_at_1_percent_loss \
+	a_job_that_is_named_twice_is_refused \
+	who_has_not_the_service_address_is_warned \
 	memory_that_is_short_costs_time_only \
 	a_spill_that_is_killed_in_mid_job_loses_nothing \
 	it_sums_over_ipv6 \
