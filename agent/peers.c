@@ -326,8 +326,8 @@ void peers_gone(const struct peer *p, const struct core *core, const struct sock
 	address_print(&p->root, root, sizeof(root));
 	why_say(&why, 0,
 		"it greeted as the agent of %s, and went when it had our proof: that agent knows "
-		"another secret than that of %s, or a byte was changed on the way, or it was "
-		"somebody else",
+		"another secret than that of %s, or was ended or gave up waiting meanwhile, or a "
+		"byte was changed on the way, or it was somebody else",
 		root, core_config(core)->peers.secret);
 	peers_refused_log(log, from, why.text);
 }
