@@ -122,6 +122,7 @@ static void want(struct carry_way *w, uint64_t now_ns)
 static void farewell_begin(struct carry_way *w, uint64_t now_ns)
 {
 	w->farewell = true;
+	w->rest_ns = 0;
 	w->give_up_ns = now_ns + CARRY_FAREWELL_S * 1000000000ull;
 	want(w, now_ns);
 	TAILQ_INSERT_TAIL(&w->tenant->farewell, w, farewells);
@@ -213,31 +214,54 @@ static int tenant_follow(struct carry *c, struct carry_way *w, const struct job 
 	return 0;
 }
 
-/* A run that is over is nobody's business; its job stays at the node until the next run. */
+/* That is nobody's business for a while: the next run would take the slots again. */
+static void run_is_over(struct carry_way *w, uint64_t now_ns)
+{
+	if (w->farewell)
+		return;
+	if (!w->rest_ns)
+		w->rest_ns = now_ns + CARRY_REST_S * 1000000000ull;
+	w->told = true;
+	w->is_wanted = now_ns < w->rest_ns;
+}
+
+static void run_is_on(struct carry_way *w, const struct job *j, uint64_t now_ns)
+{
+	w->is_wanted = true;
+	w->rest_ns = 0;
+	if (w->id == j->id && w->epoch == j->epoch && w->generation == j->tree->generation &&
+	    !w->farewell)
+		return;
+	farewell_end(w);
+	w->id = j->id;
+	w->epoch = j->epoch;
+	w->generation = j->tree->generation;
+	want(w, now_ns);
+}
+
 static int look_at_node(struct carry *c, const struct job *j, unsigned int node, uint64_t now_ns)
 {
 	const struct carry_way key = key_of(j, node);
 	struct carry_way *w = way_find(c, &key);
 	const bool is_on = j->run_window;
 
-	if (!w && !is_on)
+	if (!w && !is_on && c->has_looked)
 		return 0;
-	w = w ? w : way_add(c, &key, j->tenant_name);
-	if (!w)
-		return -ENOMEM;
+	if (!w) {
+		w = way_add(c, &key, j->tenant_name);
+		if (!w)
+			return -ENOMEM;
+		w->said = !is_on; /* by the agent before us, for all we know, of this job */
+		w->id = is_on ? 0 : j->id;
+	}
 	if (w->id != j->id && !is_on)
 		return 0; /* what the node has is of a job that is not there any more */
-	w->is_wanted = true;
 	w->node = node;
-	w->told |= !is_on;
-	if (!is_on || (w->id == j->id && w->epoch == j->epoch &&
-		       w->generation == j->tree->generation && !w->farewell))
+	if (!is_on) {
+		run_is_over(w, now_ns);
 		return 0;
-	farewell_end(w);
-	w->id = j->id;
-	w->epoch = j->epoch;
-	w->generation = j->tree->generation;
-	want(w, now_ns);
+	}
+	run_is_on(w, j, now_ns);
 	return tenant_follow(c, w, j);
 }
 
@@ -284,6 +308,7 @@ int carry_look(struct carry *c, const struct books *books, uint64_t now_ns)
 			if (look_at_node(c, j, k, now_ns) < 0)
 				r = -ENOMEM;
 	}
+	c->has_looked = true;
 	farewells_look(c, now_ns);
 	LIST_FOREACH(t, &c->tenants, list)
 	farewells_trim(c, t);
@@ -418,6 +443,11 @@ void carry_explain(const struct carry_way *w, const struct job *j, struct why *r
 		why_say(ret, 0,
 			"job %s: inner node %s (%s) does not know of the run, and adds nothing: %s",
 			w->job, w->name, at, carry_trouble(w));
+	else if (j && !j->run_window)
+		why_say(ret, 0,
+			"the run of job %s is over, and inner node %s (%s) does not know that yet, "
+			"and keeps its slots: %s",
+			w->job, w->name, at, carry_trouble(w));
 	else if (j)
 		why_say(ret, 0,
 			"job %s goes on without inner node %s (%s), which does not know that yet: "
@@ -451,6 +481,9 @@ uint64_t carry_deadline_ns(const struct carry *c)
 	uint64_t at_ns;
 
 	ready_first(c, &at_ns);
+	for (const struct carry_way *w = c->first; w; w = w->next)
+		if (w->rest_ns && w->rest_ns < at_ns)
+			at_ns = w->rest_ns;
 	return at_ns;
 }
 
@@ -458,4 +491,5 @@ void carry_clear(struct carry *c)
 {
 	while (c->first)
 		forget(c, c->first);
+	c->has_looked = false;
 }

@@ -2,8 +2,8 @@
 /*
  * Which inner node is still to be told of which run (docs/trees.md). What is wanted stands in the
  * books: each inner node of a run that is on has that run's document, and none has a job that is
- * not there any more, or whose tree has another node by now. This remembers what was told, and says
- * what comes next. Pure.
+ * not there any more, whose run has been over for a while, or whose tree has another node by now.
+ * This remembers what was told, and says what comes next. Pure.
  *
  * What is not told is told again: after a second, then after twice the time, up to a minute. Who is
  * due longest comes first. Nobody can keep all the others waiting: a tenant has no more messages
@@ -19,7 +19,8 @@
 #include "books.h"
 
 enum {
-	CARRY_FAREWELL_S = 3600, /* so long a node is told that a job is not there any more */
+	CARRY_REST_S = 10, /* so long a node keeps the slots of a run that is over, for the next */
+	CARRY_FAREWELL_S = 3600, /* so long a node is told that it needs them no more */
 	CARRY_FAREWELLS_MAX = 4096, /* of a tenant; beyond them the oldest are forgotten */
 	CARRY_UNDER_WAY_MAX = 64, /* messages */
 	CARRY_ADDRESS_MAX = 4, /* of these to one address */
@@ -65,7 +66,9 @@ struct carry_way {
 	uint32_t id; /* the job's number */
 	uint16_t epoch; /* of the run that it is to know */
 	uint32_t generation; /* and of its tree */
-	bool farewell; /* instead: that job is not there any more, or the node is none of its */
+	bool farewell; /* instead: that job is not there any more, or has no run, or the node is
+			* none of its */
+	uint64_t rest_ns; /* its run is over: a farewell from then on; 0: it is on */
 	bool is_wanted; /* while carry_look() looks */
 	bool told; /* it knows that */
 	bool under_way;
@@ -82,6 +85,7 @@ struct carry_way {
 };
 
 struct carry {
+	bool has_looked; /* before that, another agent may have told anybody anything */
 	struct carry_way *first;
 	void *index; /* of tsearch(3): by job's name, root and address */
 	void *addresses; /* of struct carry_address, the same */

@@ -79,6 +79,42 @@ an_inner_agent_comes_late() {
 	joined_end
 }
 
+# Two runs have all slots of each inner node. When they are over, another one finds slots there; so
+# it is where the root's agent was killed just then. The next run of such a job gets slots again.
+slots_of_runs_that_are_over_are_others() {
+	local job
+	levels 256 rate 1gbit
+	peers_of a0 a1
+	asks a0 a1
+	start_levels
+	for job in one two; do
+		create_job "$job" 4 --tree auto --window 64
+		join_all "$job" w0 w1 w2 w3 -- -d int32 -b 256K -e 256K -n 300 -w 0
+		until_true is_on_at a0 "$job"
+		until_true is_on_at a1 "$job"
+		joined_end
+		until_true state_is "$job" waiting
+	done
+	has_document a0 two
+	until_true is_clean_at a0
+	until_true is_clean_at a1
+	create_job train 4 --tree auto --window 64
+	join_all train w0 w1 w2 w3 -- "${long[@]}"
+	goes_on_at a0
+	joined_end
+	until_true state_is train waiting
+	end_agent KILL
+	has_document a0 train
+	start_agent
+	until_true is_clean_at a0
+	until_true is_clean_at a1
+	[[ $(ctl --json status | jq .troubles) == "[]" ]]
+	join_all train w0 w1 w2 w3 -- "${long[@]}"
+	goes_on_at a0
+	joined_end
+}
+has_document() { [[ $(at "$1" --json job list "$2" | jq -r '.[0].role') == inner ]]; } # NODE JOB
+
 # The node is away when its job goes, and the farewell is forgotten with the root's agent.
 a_later_job_of_that_name_needs_no_farewell() {
 	peers rate 1gbit
@@ -323,6 +359,7 @@ who_has_not_proven_hears_nothing() {
 facts each_run_begins_without_anybody_carrying_anything \
 	agents_are_killed_in_mid_job \
 	an_inner_agent_comes_late \
+	slots_of_runs_that_are_over_are_others \
 	a_later_job_of_that_name_needs_no_farewell \
 	an_inner_node_is_taken_out_of_service_in_mid_run \
 	another_secret_is_refused \

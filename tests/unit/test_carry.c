@@ -50,9 +50,11 @@ static void run_on(struct job *j, uint16_t epoch)
 	j->run_window = 8;
 }
 
+/* The agent has started, and jobs come after that. */
 static int begin(void **state)
 {
 	books_init(&books, 256);
+	assert_int_equal(carry_look(&carry, &books, 0), 0);
 	job_add(ID, "train");
 	return 0;
 }
@@ -94,9 +96,113 @@ static void each_node_is_told_once_of_each_run(void **state)
 		assert_int_equal(told, 3);
 		assert_null(next_at(1000000 * MS));
 		assert_true(carry_deadline_ns(&carry) == UINT64_MAX);
-		job->run_window = 0; /* the document stays until the next one */
+		job->run_window = 0; /* the document stays for a while */
 		assert_null(next_at(1000000 * MS));
 	}
+}
+
+static void tell_all(uint64_t now_ns)
+{
+	struct carry_way *w;
+
+	while ((w = next_at(now_ns)))
+		carry_done(&carry, w, 0, "", now_ns);
+}
+
+static void a_run_that_is_over_is_said_farewell_after_a_while(void **state)
+{
+	const uint64_t over_ns = 1000 * MS, rest_ns = CARRY_REST_S * 1000 * MS;
+	struct carry_way *w;
+	struct why text;
+
+	run_on(job, 1);
+	tell_all(0);
+	job->run_window = 0;
+	assert_null(next_at(over_ns));
+	assert_true(carry_deadline_ns(&carry) == over_ns + rest_ns);
+	assert_null(next_at(over_ns + rest_ns - 1));
+	for (int i = 0; i < NODES; i++) {
+		w = next_at(over_ns + rest_ns);
+		assert_non_null(w);
+		assert_true(w->said_farewell);
+		assert_int_equal(w->said_id, ID);
+		assert_null(carry_find(&carry, job, w->node));
+		if (i == 0) {
+			carry_done(&carry, w, 0, "", over_ns + rest_ns);
+			continue;
+		}
+		carry_done(&carry, w, -ECONNREFUSED, "refused", over_ns + rest_ns);
+		carry_explain(w, job, &text);
+		assert_non_null(strstr(text.text, "the run of job train is over, and inner node "));
+	}
+	tell_all(UINT64_MAX / 2);
+	assert_null(carry.first);
+	assert_null(next_at(UINT64_MAX / 2)); /* once */
+	run_on(job, 2);
+	for (int i = 0; i < NODES; i++) {
+		w = next_at(UINT64_MAX / 2);
+		assert_non_null(w);
+		assert_false(w->said_farewell);
+	}
+}
+
+static void a_run_that_follows_soon_needs_no_farewell(void **state)
+{
+	const uint64_t rest_ns = CARRY_REST_S * 1000 * MS;
+	struct carry_way *w;
+
+	for (uint16_t epoch = 1; epoch < 5; epoch++) {
+		const uint64_t now_ns = epoch * rest_ns;
+
+		run_on(job, epoch);
+		for (int i = 0; i < NODES; i++) {
+			w = next_at(now_ns);
+			assert_non_null(w);
+			assert_false(w->said_farewell);
+			carry_done(&carry, w, 0, "", now_ns);
+		}
+		job->run_window = 0;
+		assert_null(next_at(now_ns + 1));
+	}
+}
+
+/* It is under way when the next run begins: who has answered it is told of that run. */
+static void a_run_may_begin_during_the_farewell_to_the_one_before(void **state)
+{
+	const uint64_t rest_ns = CARRY_REST_S * 1000 * MS;
+	struct carry_way *w;
+
+	job->tree->nodes = 1;
+	run_on(job, 1);
+	tell_all(0);
+	job->run_window = 0;
+	assert_null(next_at(0));
+	w = next_at(rest_ns);
+	assert_true(w->said_farewell);
+	run_on(job, 2);
+	assert_null(next_at(rest_ns));
+	assert_false(carry_done(&carry, w, 0, "", rest_ns));
+	assert_ptr_equal(next_at(rest_ns), w);
+	assert_false(w->said_farewell);
+	assert_int_equal(w->said_epoch, 2);
+}
+
+/* The agent before may have ended between the run's end and the farewell. */
+static void an_agent_that_starts_says_farewell_for_runs_that_are_over(void **state)
+{
+	const uint64_t rest_ns = CARRY_REST_S * 1000 * MS;
+	unsigned int farewells = 0;
+	struct carry_way *w;
+
+	carry_clear(&carry);
+	assert_null(next_at(0)); /* its run may be about to begin again */
+	while ((w = next_at(rest_ns))) {
+		farewells += w->said_farewell;
+		carry_done(&carry, w, 0, "", rest_ns);
+	}
+	assert_int_equal(farewells, NODES);
+	assert_null(carry.first);
+	assert_true(carry_deadline_ns(&carry) == UINT64_MAX);
 }
 
 static void what_fails_comes_again_ever_later(void **state)
@@ -127,7 +233,6 @@ static void a_run_that_is_over_is_told_to_nobody(void **state)
 	carry_done(&carry, next_at(0), -ETIMEDOUT, "away", 0);
 	job->run_window = 0;
 	assert_null(next_at(1000000 * MS));
-	assert_true(carry_deadline_ns(&carry) == UINT64_MAX);
 	run_on(job, 2);
 	assert_non_null(next_at(1000000 * MS));
 	assert_non_null(next_at(1000000 * MS));
@@ -323,6 +428,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nobody_is_told_before_a_run_begins, begin, end),
 		cmocka_unit_test_setup_teardown(each_node_is_told_once_of_each_run, begin, end),
+		cmocka_unit_test_setup_teardown(a_run_that_is_over_is_said_farewell_after_a_while,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_run_that_follows_soon_needs_no_farewell, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			a_run_may_begin_during_the_farewell_to_the_one_before, begin, end),
+		cmocka_unit_test_setup_teardown(
+			an_agent_that_starts_says_farewell_for_runs_that_are_over, begin, end),
 		cmocka_unit_test_setup_teardown(what_fails_comes_again_ever_later, begin, end),
 		cmocka_unit_test_setup_teardown(a_run_that_is_over_is_told_to_nobody, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_under_way_twice, begin, end),
