@@ -163,6 +163,9 @@ static json_t *troubles(const struct core *c, const struct carry *carry, uint64_
 		if (j->run_window && *j->astray.text && results_is_seen(seen, j->tenant))
 			json_array_append_new(all,
 					      json_sprintf("job %s: %s", j->name, j->astray.text));
+		if (books_run_check(&b->tenant[j->tenant].is, j, &text) < 0 &&
+		    results_is_seen(seen, j->tenant))
+			json_array_append_new(all, json_string(text.text));
 		if (j->run_window && *j->left_out.text && results_is_seen(seen, j->tenant))
 			json_array_append_new(all, json_sprintf("job %s: its tree lacks nodes: %s",
 								j->name, j->left_out.text));

@@ -165,6 +165,21 @@ static void epochs_learn(struct core *c)
 			 "runs=%u job=%s", learnt, first);
 }
 
+/* The node has no pool any more, or the tenant has ingress points now: software alone goes on. */
+static void borrowers_look(struct core *c)
+{
+	for (unsigned int i = 0; i < c->books.jobs; i++) {
+		struct job *j = c->books.job[i];
+
+		if (j->document || !j->run_window || !j->borrows || books_may_borrow(&c->books, j))
+			continue;
+		core_log(c, LOG_LEVEL_INFO, "the run borrows no slots any more", "job=%s epoch=%u",
+			 j->name, j->epoch);
+		j->borrows = false;
+		core_save_soon(c);
+	}
+}
+
 static void agree_read(struct core *c, int r)
 {
 	if (r < 0) {
@@ -172,6 +187,7 @@ static void agree_read(struct core *c, int r)
 		return;
 	}
 	epochs_learn(c);
+	borrowers_look(c);
 	plan_make(&c->books, &c->mirror.is, c->agree.plan);
 	agree_next(c, 0);
 }

@@ -357,21 +357,6 @@ int books_job_restore(struct books *b, struct job *j, struct why *why)
 	return 0;
 }
 
-bool books_may_spill(const struct books *b, const struct job *j)
-{
-	const struct tenant *t = &b->tenant[j->tenant].is;
-
-	for (unsigned int i = 0; i < t->points; i++)
-		if (t->point[i].vlan > 0)
-			return false;
-	return b->spills && !j->document;
-}
-
-bool books_may_borrow(const struct books *b, const struct job *j)
-{
-	return b->pool && !b->tenant[j->tenant].is.points && books_may_spill(b, j);
-}
-
 /* Is all that the job wants there, besides what others were promised? Else it is over. */
 static bool is_within_quota(const struct books *b, struct job *j)
 {

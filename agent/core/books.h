@@ -152,6 +152,16 @@ bool books_may_spill(const struct books *b, const struct job *j);
 bool books_may_borrow(const struct books *b, const struct job *j);
 
 /*
+ * -EBUSY, and why: the run that is on is in software, or on loan, which ends there, and a tenant
+ * with these ingress points may have no such run.
+ */
+int books_run_check(const struct tenant *t, const struct job *j, struct why *why);
+
+/* The same of all runs of the tenant at `index`, but for those that were so `before`. */
+int books_runs_check(const struct books *b, unsigned int index, const struct tenant *before,
+		     struct why *why);
+
+/*
  * The window of a job's next run: a power of two, as large as the quota allows and at most what
  * was asked for. -ENOSPC: nothing is left, for now. A job that was over its quota and now is not,
  * is promised its slots.

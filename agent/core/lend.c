@@ -96,7 +96,8 @@ void lend_recall(struct core *c, const struct job *begins, uint32_t slots, bool 
 	int r = -ENOMEM;
 
 	for (unsigned int i = 0; loan && job && i < b->jobs; i++)
-		if (b->job[i] != begins && job_is_lent(b->job[i]) && b->spills) {
+		if (b->job[i] != begins && job_is_lent(b->job[i]) &&
+		    books_may_spill(b, b->job[i])) {
 			loan[count] = (struct quota_loan){ .tenant = b->job[i]->tenant,
 							   .slots = job_slots(b->job[i]) };
 			job[count++] = b->job[i];

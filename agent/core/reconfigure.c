@@ -110,6 +110,15 @@ static int ingress_check(const struct core *c, const struct config *config, stru
 	return r;
 }
 
+static int runs_check(const struct core *c, struct why *why)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < TALLY_TENANTS_MAX; i++)
+		r = books_runs_check(&c->books, i, &c->change.books->tenant[i].is, why);
+	return r;
+}
+
 /* --- the maps follow ------------------------------------------------------------------------- */
 
 static void adopt(struct core *c, core_step *next)
@@ -282,6 +291,8 @@ static void found(struct core *c, int r)
 		r = core_books_configure(&c->books, c->change.config, &c->why);
 		if (r == 0)
 			r = ingress_check(c, c->change.config, &c->why);
+		if (r == 0)
+			r = runs_check(c, &c->why);
 		if (r < 0) {
 			c->books = *c->change.books;
 			books_settle(&c->books);

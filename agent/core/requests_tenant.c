@@ -137,6 +137,11 @@ static int tenant_change(struct core *c, unsigned int index, const struct tenant
 		r = tenant_keep(c, index);
 	if (r == 0)
 		r = books_tenant_set(&c->books, index, t, &c->why);
+	if (r == 0) {
+		r = books_runs_check(&c->books, index, &c->change.tenant->is, &c->why);
+		if (r < 0)
+			c->books.tenant[index] = *c->change.tenant;
+	}
 	if (r < 0) {
 		free(TAKE_PTR(c->change.tenant));
 		return r;

@@ -147,8 +147,40 @@ a_run_in_software_gets_slots_while_it_sums() {
 	end_of last
 }
 
+borrows() { [[ $(of_job "$1" borrows) == "$2" ]]; } # JOB YES?
+
+# Software cannot tell VLANs, nor where what a swap sends up has come in.
+ingress_points_come_while_runs_borrow() {
+	small_node 0.5
+	sed -i 's/^slots: .*/slots: 64/' "$work/tallyd.yaml"
+	echo "pool: {slots: 32}" >>"$work/tallyd.yaml"
+	ctl reload >/dev/null
+	ctl tenant add red --slots 0 >/dev/null
+	ctl tenant add blue --slots 0 >/dev/null
+	create_job sums 2 --tenant red --window 64
+	create_job other 2 --tenant blue --window 64
+	worker=()
+	for host in w0 w1; do join_from "$host" sums -d int32 --int-wild -b 64K -e 64K -n 8 -w 0 -s 8; done
+	for host in w2 w3; do join_from "$host" other -d int32 --int-wild -b 64K -e 64K -n 8 -w 0 -s 8; done
+	until_true borrows sums true
+	until_true borrows other true
+	another sums 300
+	! ctl tenant set red --ingress 'w0 vlan 5' --ingress w1 2>"$work/refused" || return 1
+	grep 'job sums: its run is summed in software, and software cannot tell by which VLAN' "$work/refused"
+	borrows sums true
+	ctl tenant set red --ingress w0 --ingress w1
+	borrows sums false
+	borrows other true
+	in_software sums true
+	another sums 300
+	for host in "${worker[@]}"; do wait "$host" || { cat "$work"/w?.*.errors; return 1; }; done
+	jq -es 'all(.corrupt == 0 and .wrong == 0 and .chunks > 0 and .spilled == .chunks)' "$work"/w[01].sums "$work"/w[23].other
+	[[ $(ctl --json stats --job sums | jq '.OTHER_PORT.packets + .OTHER_SOURCE.packets') == 0 ]]
+}
+
 facts a_run_in_software_gets_slots_while_it_sums \
 	slots_on_loan_are_given_back_while_a_run_sums \
 	slots_on_loan_are_given_back_while_packets_are_lost \
+	ingress_points_come_while_runs_borrow \
 	a_run_moves_while_it_sums \
 	a_run_moves_while_packets_are_lost

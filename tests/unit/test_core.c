@@ -245,6 +245,19 @@ static void tenant(struct world *w, enum request_verb verb, const char *name, ui
 	asked(w);
 }
 
+/* Its messages come in at eth0, from this VLAN. */
+static void tenant_in_vlan(struct world *w, const char *name, int vlan)
+{
+	struct request q = { .verb = REQUEST_TENANT_SET, .given = REQUEST_INGRESS };
+
+	snprintf(q.tenant.name, sizeof(q.tenant.name), "%s", name);
+	q.tenant.points = 1;
+	snprintf(q.tenant.point[0].port, IF_NAMESIZE, "eth0");
+	q.tenant.point[0].vlan = vlan;
+	ask(w, &q);
+	asked(w);
+}
+
 static void say(struct world *w, struct world_worker *p, unsigned int job, bool leave)
 {
 	const struct sockaddr_storage address = world_address(p - w->worker);
@@ -777,6 +790,82 @@ static void without_loans_a_run_beyond_its_quota_is_in_software(void **state)
 	time_pass(&w, 30000); /* all slots are free */
 	assert_true(job_numbered(&w, 1)->spilled);
 	assert_int_equal(core_counts(w.core)->loans, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Software cannot tell VLANs, and a loan ends there. */
+static void no_tenant_gets_a_vlan_while_a_run_would_lose_its_sums_by_it(void **state)
+{
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	tenant(&w, REQUEST_TENANT_ADD, "a", SLOTS / 4, "");
+	create(&w, 1, 1, "a", SLOTS / 4);
+	join(&w, 1, 1);
+	tenant_in_vlan(&w, "a", 5);
+	assert_int_equal(w.answered, -EBUSY);
+	assert_string_equal(
+		w.answer_why,
+		"job j1: its run has slots on loan, and goes on in software when these are "
+		"needed, and software cannot tell by which VLAN a message came, as an ingress "
+		"point of tenant a asks: end the run first (tallyctl job restart j1), or name no "
+		"VLAN");
+	create(&w, 2, 1, "", SLOTS / 4);
+	join(&w, 2, 2);
+	create(&w, 3, 1, "", SLOTS / 8);
+	join(&w, 3, 3);
+	assert_true(job_numbered(&w, 1)->spilled);
+	tenant_in_vlan(&w, "a", 5);
+	assert_int_equal(w.answered, -EBUSY);
+	assert_non_null(strstr(w.answer_why, "job j1: its run is summed in software"));
+	assert_int_equal(w.worker[1].state, RUNS);
+	tenant_in_vlan(&w, "a", 0); /* without a tag: that, software sees */
+	assert_int_equal(w.answered, 0);
+	leave(&w, 1);
+	tenant_in_vlan(&w, "a", 5);
+	assert_int_equal(w.answered, 0);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static void configure_tenant(struct config *c, const char *name, uint32_t slots, int vlan)
+{
+	struct tenant *t = &c->tenant[c->tenants++];
+
+	*t = (struct tenant){ .slots = slots, .points = vlan ? 1 : 0 };
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	snprintf(t->point[0].port, IF_NAMESIZE, "eth0");
+	t->point[0].vlan = vlan;
+}
+
+/* A reload refuses that, too. After a start with such a file the run keeps its loan to its end. */
+static void a_loan_that_cannot_end_in_software_is_not_recalled(void **state)
+{
+	struct config *first;
+	struct world w;
+
+	open_to_lend(&w, CONFIG_QUOTAS_LEND);
+	*w.other = *w.config;
+	configure_tenant(w.config, "red", SLOTS / 4, 0);
+	configure_tenant(w.other, "red", SLOTS / 4, 5);
+	world_restart(&w);
+	create(&w, 1, 1, "red", SLOTS / 4);
+	join(&w, 1, 1);
+	assert_true(job_is_lent(job_numbered(&w, 1)));
+	reload(&w);
+	assert_int_equal(w.configured, -EBUSY);
+	first = w.config;
+	w.config = w.other;
+	w.other = first;
+	world_restart(&w);
+	create(&w, 2, 1, "", SLOTS / 4);
+	join(&w, 2, 2);
+	create(&w, 3, 1, "", SLOTS / 8);
+	join(&w, 3, 3);
+	assert_true(job_is_lent(job_numbered(&w, 1)));
+	assert_false(job_numbered(&w, 1)->spilled);
+	assert_int_equal(w.worker[1].state, RUNS);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -1574,6 +1663,33 @@ static void a_run_without_slots_borrows_and_is_in_software(void **state)
 	world_close(&w);
 }
 
+/* Of what a swap sends up nobody can say where it came in. */
+static void who_gets_ingress_points_borrows_no_more(void **state)
+{
+	struct world w;
+
+	world_open(&w, SEED_OF_POOL);
+	assert_int_equal(world_start(&w), 0);
+	tenant(&w, REQUEST_TENANT_ADD, "a", 0, "");
+	create(&w, 3, 1, "a", SLOTS / 2);
+	create(&w, 4, 1, "", SLOTS);
+	join(&w, 0, 3);
+	join(&w, 1, 4);
+	assert_true(in_maps(&w, 3)->borrows);
+	tenant(&w, REQUEST_TENANT_SET, "a", 0, "eth0");
+	assert_int_equal(w.answered, 0);
+	assert_false(job_numbered(&w, 3)->borrows);
+	assert_true(job_numbered(&w, 3)->spilled);
+	assert_int_equal(w.worker[0].state, RUNS);
+	assert_int_equal(w.maps.jobs, 1);
+	assert_int_equal(w.spills, 2);
+	world_restart(&w);
+	assert_int_equal(w.maps.jobs, 1);
+	assert_int_equal(w.spills, 2);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Each step of a beginning that borrows fails once: then it is in software all the same. */
 static void what_cannot_be_borrowed_costs_time_only(void **state)
 {
@@ -2291,6 +2407,8 @@ int main(void)
 		FACT(who_begins_again_in_its_own_slots_recalls_nothing),
 		FACT(without_loans_a_run_beyond_its_quota_is_in_software),
 		FACT(a_run_in_software_gets_no_more_slots_than_its_quota),
+		FACT(no_tenant_gets_a_vlan_while_a_run_would_lose_its_sums_by_it),
+		FACT(a_loan_that_cannot_end_in_software_is_not_recalled),
 		FACT(who_has_most_on_loan_gives_to_who_has_nothing),
 		FACT(who_sends_more_has_more_on_loan),
 		FACT(an_inner_run_gets_slots_that_were_lent),
@@ -2300,6 +2418,7 @@ int main(void)
 		FACT(who_cannot_use_slots_waits_ever_longer),
 		FACT(runs_that_get_slots_survive_crashes_and_failures),
 		FACT(a_run_without_slots_borrows_and_is_in_software),
+		FACT(who_gets_ingress_points_borrows_no_more),
 		FACT(what_cannot_be_borrowed_costs_time_only),
 		FACT(a_run_gets_slots_when_there_are_enough),
 		FACT(what_the_disk_refused_is_tried_again),
