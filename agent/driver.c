@@ -101,7 +101,7 @@ static int look(struct driver *d, const struct config *c, struct core_event *e, 
 static int adopt(struct driver *d, const struct config *config, struct core_event *e,
 		 struct why *why)
 {
-	int r = node_adopt(&d->node, config, why);
+	int r = node_adopt(&d->node, config, core_books(d->core), why);
 
 	return r < 0 ? r : ports_give(d, e, why);
 }

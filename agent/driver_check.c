@@ -10,6 +10,19 @@
 #include "rights.h"
 #include "sharing.h"
 
+/* Of the node that is there, as far as this process may see it. */
+static int slots_check(const struct config *c, const struct books *b, struct why *why)
+{
+	struct dataplane *d = NULL;
+	struct why ignored;
+	int r = 0;
+
+	if (dataplane_open(c->pin, &d, &ignored) == 0)
+		r = node_slots_check(d, c, b, why);
+	dataplane_close(d);
+	return r == -ENOSPC ? r : 0;
+}
+
 /* Of the state file, as far as this process may see it. */
 static int books_check(const struct config *c, const char *path, struct why *why)
 {
@@ -22,7 +35,7 @@ static int books_check(const struct config *c, const char *path, struct why *why
 		return r;
 	*why->text = '\0';
 	core_tenant_is_hidden(&books, c, path, UINT64_MAX, why);
-	return 0;
+	return slots_check(c, &books, why);
 }
 
 int driver_check(const struct config *c, const char *path, struct why *why)

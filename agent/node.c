@@ -228,11 +228,38 @@ static bool pool_is_wanted(const struct node *n, const struct tally_pool *wanted
 	return is.slots == wanted->slots && !memcmp(&is.policy, &wanted->policy, sizeof(is.policy));
 }
 
+/* The data plane refuses that, too; it knows numbers alone, and not what one can do. */
+int node_slots_check(struct dataplane *d, const struct config *c, const struct books *b,
+		     struct why *why)
+{
+	_cleanup_(tables_close) struct tables now = { 0 };
+	const uint32_t slots = dataplane_slots(d);
+	int r = c->slots < slots ? dataplane_tables_read(d, &now, why) : 0;
+
+	for (unsigned int i = 0; r == 0 && i < now.jobs; i++) {
+		const struct tally_job *is = &now.job[i].job;
+		const struct job *j = books_job_numbered(b, now.job[i].id);
+
+		if (now.job[i].broken || is->borrows || !j ||
+		    (uint64_t)is->slot_base + is->slot_mask < c->slots)
+			continue;
+		r = why_say(
+			why, -ENOSPC,
+			"slots: %u: the run of job %s has slots %u to %u, and keeps them until it "
+			"is over: put slots: back to %u, and end the run while tallyd runs "
+			"(tallyctl job %s %s), or take %u or more",
+			c->slots, j->name, is->slot_base, is->slot_base + is->slot_mask, slots,
+			j->document ? "del" : "restart", j->name,
+			is->slot_base + is->slot_mask + 1);
+	}
+	return r;
+}
+
 /*
  * The node that is there, with programs, slots and ports as they are to be. Where nothing
  * differs nothing is touched; where something does, it is replaced while frames flow.
  */
-int node_adopt(struct node *n, const struct config *c, struct why *why)
+int node_adopt(struct node *n, const struct config *c, const struct books *b, struct why *why)
 {
 	const struct tally_pool pool = config_pool(c);
 	bool current;
@@ -247,6 +274,9 @@ int node_adopt(struct node *n, const struct config *c, struct why *why)
 			(unsigned long long)dataplane_build());
 		return 0;
 	}
+	r = node_slots_check(n->dataplane, c, b, why);
+	if (r < 0)
+		return r;
 	r = dataplane_replace(c->pin, c->slots, &pool, n->wanted, c->ports, why);
 	if (r < 0)
 		return r;
@@ -375,7 +405,7 @@ int node_open(struct node *n, struct netlink *netlink, const struct config *c, s
 	n->outdated = r == -ESTALE;
 	r = books_open(n, c, books, why); /* first what may be wrong, then what cannot be undone */
 	if (r == 0)
-		r = n->dataplane ? node_adopt(n, c, why) : node_create(n, c, why);
+		r = n->dataplane ? node_adopt(n, c, books, why) : node_create(n, c, why);
 	if (r == 0) /* an agent that was killed may have left a trace that nobody reads */
 		r = dataplane_trace_set(n->dataplane, 0, false, 0, why);
 	return r;

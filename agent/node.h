@@ -40,7 +40,11 @@ void node_close(struct node *n, bool detach);
  * it says.
  */
 int node_find_ports(struct node *n, const struct config *config, struct why *why);
-int node_adopt(struct node *n, const struct config *config, struct why *why);
+int node_adopt(struct node *n, const struct config *config, const struct books *b, struct why *why);
+
+/* -ENOSPC: a run has slots that the node is not to have any more; which, and what to do. */
+int node_slots_check(struct dataplane *d, const struct config *config, const struct books *b,
+		     struct why *why);
 
 /*
  * What the kernel has of what a configuration wants: its ports, in order, *ret to be freed; what

@@ -178,9 +178,40 @@ ingress_points_come_while_runs_borrow() {
 	[[ $(ctl --json stats --job sums | jq '.OTHER_PORT.packets + .OTHER_SOURCE.packets') == 0 ]]
 }
 
+checks() { on n0 "$build/tallyd" --check --config "$work/tallyd.yaml"; }
+
+# The first of two runs is over, and the other one lies behind what would be left.
+fewer_slots_than_a_run_needs_are_refused_by_its_name() {
+	declare -A idle=()
+	local words='slots: 64: the run of job last has slots 64 to 127.*put slots: back to 256.*job restart last'
+	worker=()
+	small_node 0
+	idle_run first w2
+	idle_run last w3
+	end_of first
+	sed -i 's/^slots: .*/slots: 64/' "$work/tallyd.yaml"
+	! ctl reload 2>"$work/refused" || return 1
+	grep "$words" "$work/refused"
+	end_agent TERM
+	! checks 2>"$work/refused" || return 1
+	grep "$words" "$work/refused"
+	! on n0 "$build/tallyd" --config "$work/tallyd.yaml" 2>"$work/refused" || return 1
+	grep "$words" "$work/refused"
+	sed -i 's/^slots: .*/slots: 256/' "$work/tallyd.yaml"
+	checks
+	start_agent
+	ctl job restart last
+	sed -i 's/^slots: .*/slots: 64/' "$work/tallyd.yaml"
+	checks
+	ctl reload
+	wait "${idle[last]}" || true
+	[[ $(ctl --json status | jq .slots.total) == 64 ]]
+}
+
 facts a_run_in_software_gets_slots_while_it_sums \
 	slots_on_loan_are_given_back_while_a_run_sums \
 	slots_on_loan_are_given_back_while_packets_are_lost \
 	ingress_points_come_while_runs_borrow \
+	fewer_slots_than_a_run_needs_are_refused_by_its_name \
 	a_run_moves_while_it_sums \
 	a_run_moves_while_packets_are_lost
