@@ -26,8 +26,12 @@ on() { scripts/testbed exec "$@"; }
 # grep -q at the end of a pipe leaves when it has seen enough, and whoever still writes fails.
 has() { grep "$@" >/dev/null; }
 
-# In the background: the process is the program itself, and not a shell that waits for it.
-exec_on() { exec scripts/testbed exec "$@"; }
+# In the background: the process is the program itself, and not a shell that waits for it. A fact
+# that became a program itself would tear nothing down: its agents would go on, without a directory.
+exec_on() {
+	((BASHPID != ${owner:-0})) || { on "$@"; return; }
+	exec scripts/testbed exec "$@"
+}
 node() { # NODE tally-node-arguments...
 	local name=$1
 	shift

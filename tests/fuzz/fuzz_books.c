@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sources: agent/edge/books_file.c agent/edge/replace.c agent/core/books.c */
-/* sources: agent/core/books_shares.c agent/core/job.c */
+/* sources: agent/core/books_runs.c agent/core/books_shares.c agent/core/job.c */
 /* sources: agent/core/tenant.c agent/core/tenant_keys.c agent/core/keys_json.c */
 /* sources: agent/core/document.c agent/core/tree.c agent/core/installation.c */
 /* sources: agent/core/port_check.c */
