@@ -77,16 +77,18 @@ kill_etcd() {
 
 nodes() { awk '$1 == "node" { for (i = 2; i <= NF; i++) print $i }' "$work/topology"; }
 
-# The network on standard input, with e0 in it; etcd and all agents run.
+# The network on standard input, with e0 in it; etcd and all agents run. $cluster_starts is a
+# function that starts the store, and $cluster_store one that says where it is, if it is not that
+# one etcd.
 cluster() {
 	local name
 	cat >"$work/topology"
 	bed up "$work/topology" || return 1
-	rm -rf "$work/etcd"
+	rm -rf "$work"/etcd*
 	(umask 077 && openssl rand -hex 32 >"$work/secret")
-	start_etcd || return 1
+	"${cluster_starts:-start_etcd}" || return 1
 	for name in $(nodes); do
-		configure "$name" && start_at "$name" || return 1
+		configure "$name" ${cluster_store:+"$($cluster_store)"} && start_at "$name" || return 1
 	done
 }
 
