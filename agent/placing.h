@@ -28,6 +28,10 @@ const struct shared *placing_shared(const struct placing *p);
 /* Who leads now; "": nobody, or nobody knows. */
 const char *placing_leader(const struct placing *p);
 
+/* What the leader would do with the job now, in words, as far as this node knows. It takes some
+ * milliseconds. -ENOMEM. */
+int placing_outlook(const struct placing *p, const struct shared_job *j, struct why *ret);
+
 /* Where workers wait; NULL: there is no cluster. */
 struct rendezvous *placing_rendezvous(const struct placing *p);
 

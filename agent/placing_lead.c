@@ -300,3 +300,44 @@ void placing_lead(struct placing *p)
 	if (!p->decides)
 		look_for_better(p, l, place, &leads);
 }
+
+/* --- what would be decided ------------------------------------------------------------------- */
+
+static void outlook_say(const struct placing *p, const struct shared_job *j, bool due,
+			struct lists *l, struct wanted_place *place, struct why *ret)
+{
+	const unsigned int which = lists_fill(p, j, due, l);
+	const struct picture *picture = sharing_picture(p->sharing);
+	struct why why = { "" };
+	int r = due ? placer_place(picture, l->job, l->jobs, which, place, &why)
+		    : placer_better(picture, l->job, l->jobs, which, MARGIN, place, &why);
+
+	if (r == -EALREADY)
+		why_say(ret, 0, "no other node would cost less by a tenth");
+	else if (r < 0)
+		why_say(ret, 0, "%s: %.300s",
+			due ? "no node can be its root" : "nothing was weighed",
+			*why.text ? why.text : strerror(-r));
+	else
+		why_say(ret, 0, "%s %s: %.300s%s", due ? "its root is to be" : "it would move to",
+			place->root, place->why,
+			!due && j->place.stays ? "; but it is to stay where it is" : "");
+}
+
+int placing_outlook(const struct placing *p, const struct shared_job *j, struct why *ret)
+{
+	_cleanup_(freep) struct lists *l = calloc(1, sizeof(*l));
+	_cleanup_(freep) struct wanted_place *place = calloc(1, sizeof(*place));
+	const struct report_job *there = job_there(root_of(p, j), j);
+	const bool due = is_due(p, j);
+
+	if (!l || !place)
+		return -ENOMEM;
+	if (due || (there && there->runs))
+		outlook_say(p, j, due, l, place, ret);
+	else if (j->workers)
+		why_say(ret, 0, "%u of %u workers have come", j->workers, j->job.workers);
+	else
+		why_say(ret, 0, "no worker waits");
+	return 0;
+}

@@ -190,23 +190,28 @@ static json_t *weighed(const struct wanted_place *place)
 	return all;
 }
 
-static json_t *shared_job(const struct sharing *s, const struct shared_job *j, bool named)
+/* Of one that was named: all of them together would take too long. */
+static json_t *shared_job(const struct sharing *s, const struct placing *p,
+			  const struct shared_job *j, bool named)
 {
+	struct why outlook = { "" };
 	const bool placed = shared_is_placed(j);
 	const struct report_job *there = placed ? job_there(s, j) : NULL;
 	json_t *refused = json_array();
 
+	if (named)
+		placing_outlook(p, j, &outlook);
 	for (unsigned int i = 0; i < j->refusals; i++)
 		json_array_append_new(refused, json_string(j->refused[i]));
-	return json_pack("{ss so ss ss so so ss so ss so so so}", "name", j->name, "id",
-			 results_number(j->job.id), "tenant", j->job.tenant, "state",
-			 state_of(s, j), "workers", results_number(j->job.workers), "waiting",
-			 results_number(j->workers), "root", placed ? j->place.root : "", "address",
-			 placed ? results_printed(address_print, &j->place.address)
-				: json_string(""),
-			 "why", placed ? j->place.why : "", "chunks_per_second",
-			 results_number(there ? there->chunks_per_second : 0), "refused", refused,
-			 "weighed", named && placed ? weighed(&j->place) : json_array());
+	return json_pack(
+		"{ss so ss ss so so ss so ss so so ss so}", "name", j->name, "id",
+		results_number(j->job.id), "tenant", j->job.tenant, "state", state_of(s, j),
+		"workers", results_number(j->job.workers), "waiting", results_number(j->workers),
+		"root", placed ? j->place.root : "", "address",
+		placed ? results_printed(address_print, &j->place.address) : json_string(""), "why",
+		placed ? j->place.why : "", "chunks_per_second",
+		results_number(there ? there->chunks_per_second : 0), "refused", refused, "outlook",
+		outlook.text, "weighed", named && placed ? weighed(&j->place) : json_array());
 }
 
 /* A tenant that this node has not is one that only those see who see all. */
@@ -233,7 +238,7 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 
 		if (j->revision && is_seen(c, j, seen) &&
 		    (!*filter->job || !strcmp(filter->job, j->name)))
-			json_array_append_new(jobs, shared_job(s, j, *filter->job));
+			json_array_append_new(jobs, shared_job(s, p, j, *filter->job));
 	}
 	if (*filter->job && !json_array_size(jobs)) {
 		json_decref(jobs);

@@ -179,9 +179,12 @@ static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 	};
 	const json_t *rows = field(job, "weighed");
 
+	fprintf(out, "\nnow: %s\n", field_text(job, "outlook"));
+	if (*field_text(job, "why"))
+		fprintf(out, "when it was placed: %s\n", field_text(job, "why"));
 	if (!json_array_size(rows))
 		return 0;
-	fprintf(out, "\n%s\n\n", field_text(job, "why"));
+	fputc('\n', out);
 	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
 }
 

@@ -193,7 +193,9 @@ a_job_without_a_place_holds_up_nobody() {
 	create_at n0 aaa 1 --tenant red
 	join_at w0 n0 aaa
 	until_true all_refuse
+	outlook n3 aaa | has 'no node can be its root: no node may have it: all are cordoned, or have refused it'
 	create_at n1 train 2
+	outlook n2 train | has 'no worker waits'
 	local alone=("${worker[@]}")
 	worker=()
 	join_at w3 n1 train
@@ -201,6 +203,7 @@ a_job_without_a_place_holds_up_nobody() {
 	finish train w3 w4
 	kill "${alone[0]}"
 }
+outlook() { at "$1" cluster "$2" | sed -n 's/^now: //p'; } # NODE JOB
 all_refuse() { [[ $(shared n1 aaa 'refused | length') == 3 ]]; }
 
 has_inner() { at "$1" job show train --json | jq -e --arg node "$2" '.[0].nodes | map(.name) == [$node]' >/dev/null; }

@@ -143,6 +143,7 @@ a_run_moves_away_from_traffic() {
 	until_true runs_somewhere
 	is_root train n3 || at n0 job place train --node n3
 	until_true is_there n3 train
+	at n2 cluster train | has -E '^now: (no other node would cost less|it would move to n[0-3]: )'
 	traffic w3 w5 85M
 	begun=$SECONDS
 	until ! is_root train n3; do
