@@ -439,7 +439,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = placing_open(loop, d, d->sharing, &d->placing);
 	if (r == 0)
-		r = exporter_open(loop, d->core, d->carrier, d->sampler, &d->exporter, why);
+		r = exporter_open(loop, d->core, d->carrier, d->sampler, d->sharing, d->placing,
+				  &d->exporter, why);
 	if (r == 0) {
 		node_peers_report(d->core);
 		peers_report(config);

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "export.h"
+#include "placing.h"
 
 enum {
 	TIMER_SLACK_US = 10000,
@@ -26,6 +27,8 @@ struct exporter {
 	const struct core *core;
 	const struct carrier *carrier;
 	const struct sampler *sampler;
+	const struct sharing *sharing; /* NULL: no cluster; then `placing` is none either */
+	const struct placing *placing;
 	sd_event *loop;
 	struct metrics_http *http; /* NULL: another program has the port */
 	sd_event_source *io, *timer;
@@ -210,6 +213,39 @@ static void self_fill(const struct exporter *x, struct exposition *e)
 	s->resident_bytes = resident_bytes();
 }
 
+/* --- the cluster ----------------------------------------------------------------------------- */
+
+static void cluster_fill(const struct exporter *x, struct metrics_cluster *ret)
+{
+	_Static_assert((int)METRICS_CLUSTER_STATES == (int)PLACING_STATES &&
+			       (int)METRICS_CLUSTER_SILENT == (int)PLACING_SILENT,
+		       "the same states in the same order");
+	const struct shared *shared = placing_shared(x->placing);
+	struct placing_counts counts;
+	struct sharing_state state;
+
+	if (!x->sharing || !shared)
+		return;
+	state = sharing_state(x->sharing);
+	counts = placing_counts(x->placing);
+	*ret = (struct metrics_cluster){
+		.is_one = true,
+		.heard_seconds = (double)(clock_now_ns() - (state.heard_ns
+								    ? state.heard_ns
+								    : x->sampler->opened_ns)) /
+				 1e9,
+		.leads = !strcmp(placing_leader(x->placing), core_config(x->core)->cluster.node),
+		.nodes = sharing_picture(x->sharing)->nodes,
+		.reports = state.reports,
+		.report_bytes = state.bytes,
+		.placed = counts.placed,
+		.moved = counts.moved,
+	};
+	for (unsigned int i = 0; i < shared->jobs; i++)
+		if (shared->job[i]->revision)
+			ret->jobs[placing_state(x->placing, shared->job[i])]++;
+}
+
 static int exposition_text(void *context, char **ret, size_t *ret_length)
 {
 	_cleanup_(freep) struct exposition *e = calloc(1, sizeof(*e));
@@ -222,6 +258,7 @@ static int exposition_text(void *context, char **ret, size_t *ret_length)
 	tenants_fill(x, e);
 	links_fill(x, e);
 	self_fill(x, e);
+	cluster_fill(x, &e->snapshot.cluster);
 	return metrics_print(&e->snapshot, ret, ret_length);
 }
 
@@ -294,7 +331,8 @@ int exporter_listen(struct exporter *x, struct why *why)
 }
 
 int exporter_open(sd_event *loop, const struct core *core, const struct carrier *carrier,
-		  const struct sampler *sampler, struct exporter **ret, struct why *why)
+		  const struct sampler *sampler, const struct sharing *sharing,
+		  const struct placing *placing, struct exporter **ret, struct why *why)
 {
 	struct exporter *x;
 	int r;
@@ -305,7 +343,12 @@ int exporter_open(sd_event *loop, const struct core *core, const struct carrier 
 	if (!x)
 		return -ENOMEM;
 	*x = (struct exporter){
-		.loop = loop, .core = core, .carrier = carrier, .sampler = sampler
+		.loop = loop,
+		.core = core,
+		.carrier = carrier,
+		.sampler = sampler,
+		.sharing = sharing,
+		.placing = placing,
 	};
 	r = exporter_listen(x, why);
 	return r == -EADDRINUSE ? 0 : r;

@@ -394,6 +394,7 @@ static void on_lost(void *context)
 /* --- what is known --------------------------------------------------------------------------- */
 
 const struct shared *placing_shared(const struct placing *p) { return p ? &p->shared : NULL; }
+struct placing_counts placing_counts(const struct placing *p) { return p->counts; }
 const char *placing_leader(const struct placing *p) { return p ? p->leader_name : ""; }
 struct rendezvous *placing_rendezvous(const struct placing *p) { return p ? p->rendezvous : NULL; }
 

@@ -28,6 +28,27 @@ const struct shared *placing_shared(const struct placing *p);
 /* Who leads now; "": nobody, or nobody knows. */
 const char *placing_leader(const struct placing *p);
 
+enum placing_state {
+	PLACING_FORMING, /* workers are missing */
+	PLACING_DUE, /* it is to be placed */
+	PLACING_PLACED, /* no run is on */
+	PLACING_RUNNING,
+	PLACING_SILENT, /* its root reports nothing of it */
+	PLACING_STATES,
+};
+
+enum placing_state placing_state(const struct placing *p, const struct shared_job *j);
+
+/* What its root reports of it, as long as the picture of the network is as it is; NULL: nothing. */
+const struct report_job *placing_there(const struct placing *p, const struct shared_job *j);
+
+/* Decisions of this node as the leader, so far. */
+struct placing_counts {
+	uint64_t placed, moved;
+};
+
+struct placing_counts placing_counts(const struct placing *p);
+
 /* What the leader would do with the job now, in words, as far as this node knows. It takes some
  * milliseconds. -ENOMEM. */
 int placing_outlook(const struct placing *p, const struct shared_job *j, struct why *ret);

@@ -25,6 +25,22 @@ static const struct report_job *job_there(const struct report *root, const struc
 	return NULL;
 }
 
+const struct report_job *placing_there(const struct placing *p, const struct shared_job *j)
+{
+	return job_there(root_of(p, j), j);
+}
+
+enum placing_state placing_state(const struct placing *p, const struct shared_job *j)
+{
+	const struct report_job *there = placing_there(p, j);
+
+	if (!shared_is_placed(j))
+		return j->workers < j->job.workers ? PLACING_FORMING : PLACING_DUE;
+	if (!there)
+		return PLACING_SILENT;
+	return there->runs ? PLACING_RUNNING : PLACING_PLACED;
+}
+
 static bool is_refused(const struct shared_job *j, const char *node)
 {
 	for (unsigned int i = 0; i < j->refusals; i++)
@@ -190,6 +206,8 @@ static void place_write(struct placing *p, const struct shared_job *j,
 	p->decides = store_write(p->store, &(struct store_write){ seen, 3, &change, 1 }, on_decided,
 				 p) == 0;
 	p->decided_ns = clock_now_ns();
+	p->counts.placed += !shared_is_placed(j);
+	p->counts.moved += shared_is_placed(j);
 	memcpy(p->decided, j->name, sizeof(p->decided));
 	*p->unplaced = '\0';
 	log_say(LOG_LEVEL_INFO, "job placed", "job=%s node=%s why=\"%s\"", j->name, place->root,

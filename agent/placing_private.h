@@ -64,6 +64,7 @@ struct placing {
 	struct leader *leader;
 	char leader_name[NAME_BYTES];
 	bool decides; /* a decision of ours is on its way to the store */
+	struct placing_counts counts;
 	char unplaced[NAME_BYTES + 256]; /* what the log said last of a job without a place */
 	struct rendezvous *rendezvous;
 	TAILQ_HEAD(all_asked, asked) asked;

@@ -153,28 +153,12 @@ int results_topology(const struct core *c, const struct sharing *s, json_t **ret
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static const struct report_job *job_there(const struct sharing *s, const struct shared_job *j)
-{
-	const struct picture *p = sharing_picture(s);
-	const int at = picture_place(p, j->place.root);
-
-	for (unsigned int i = 0; at >= 0 && i < p->report[at]->jobs; i++)
-		if (p->report[at]->job[i].id == j->job.id && !p->report[at]->job[i].inner)
-			return &p->report[at]->job[i];
-	return NULL;
-}
-
 /* As people want it in a word. */
-static const char *state_of(const struct sharing *s, const struct shared_job *j)
-{
-	const struct report_job *there = shared_is_placed(j) ? job_there(s, j) : NULL;
-
-	if (!shared_is_placed(j))
-		return j->workers < j->job.workers ? "forming" : "to be placed";
-	if (!there)
-		return "root is silent";
-	return there->runs ? "running" : "placed";
-}
+static const char *const state_words[PLACING_STATES] = {
+	[PLACING_FORMING] = "forming",	     [PLACING_DUE] = "to be placed",
+	[PLACING_PLACED] = "placed",	     [PLACING_RUNNING] = "running",
+	[PLACING_SILENT] = "root is silent",
+};
 
 static json_t *weighed(const struct wanted_place *place)
 {
@@ -191,12 +175,11 @@ static json_t *weighed(const struct wanted_place *place)
 }
 
 /* Of one that was named: all of them together would take too long. */
-static json_t *shared_job(const struct sharing *s, const struct placing *p,
-			  const struct shared_job *j, bool named)
+static json_t *shared_job(const struct placing *p, const struct shared_job *j, bool named)
 {
 	struct why outlook = { "" };
 	const bool placed = shared_is_placed(j);
-	const struct report_job *there = placed ? job_there(s, j) : NULL;
+	const struct report_job *there = placing_there(p, j);
 	json_t *refused = json_array();
 
 	if (named)
@@ -205,9 +188,10 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 		json_array_append_new(refused, json_string(j->refused[i]));
 	return json_pack(
 		"{ss so ss ss so so ss so ss so so ss so}", "name", j->name, "id",
-		results_number(j->job.id), "tenant", j->job.tenant, "state", state_of(s, j),
-		"workers", results_number(j->job.workers), "waiting", results_number(j->workers),
-		"root", placed ? j->place.root : "", "address",
+		results_number(j->job.id), "tenant", j->job.tenant, "state",
+		state_words[placing_state(p, j)], "workers", results_number(j->job.workers),
+		"waiting", results_number(j->workers), "root", placed ? j->place.root : "",
+		"address",
 		placed ? results_printed(address_print, &j->place.address) : json_string(""), "why",
 		placed ? j->place.why : "", "chunks_per_second",
 		results_number(there ? there->chunks_per_second : 0), "refused", refused, "outlook",
@@ -238,7 +222,7 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 
 		if (j->revision && is_seen(c, j, seen) &&
 		    (!*filter->job || !strcmp(filter->job, j->name)))
-			json_array_append_new(jobs, shared_job(s, p, j, *filter->job));
+			json_array_append_new(jobs, shared_job(p, j, *filter->job));
 	}
 	if (*filter->job && !json_array_size(jobs)) {
 		json_decref(jobs);

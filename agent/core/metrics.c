@@ -413,6 +413,34 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 		s->cpu_seconds, s->resident_bytes, s->start_seconds);
 }
 
+static void cluster_print(FILE *f, const struct metrics_cluster *c)
+{
+	static const char *const state[METRICS_CLUSTER_STATES] = {
+		[METRICS_CLUSTER_FORMING] = "forming", [METRICS_CLUSTER_DUE] = "due",
+		[METRICS_CLUSTER_PLACED] = "placed",   [METRICS_CLUSTER_RUNNING] = "running",
+		[METRICS_CLUSTER_SILENT] = "silent",
+	};
+
+	if (!c->is_one)
+		return;
+	family(f, "cluster_heard_seconds", "gauge", "Since the store was heard.");
+	real(f, "cluster_heard_seconds", NULL, c->heard_seconds);
+	single(f, "cluster_leads", "gauge", "1: this node decides where jobs are summed.",
+	       c->leads);
+	single(f, "cluster_nodes", "gauge", "Nodes that have reported, this one among them.",
+	       c->nodes);
+	family(f, "cluster_jobs", "gauge", "Jobs of the cluster by state, as this node knows.");
+	for (unsigned int i = 0; i < METRICS_CLUSTER_STATES; i++)
+		whole(f, "cluster_jobs", LABELS("state", state[i]), c->jobs[i]);
+	single(f, "cluster_reports_total", "counter", "Reports that this node has written.",
+	       c->reports);
+	single(f, "cluster_report_bytes_total", "counter", "Bytes of these.", c->report_bytes);
+	single(f, "cluster_placed_total", "counter",
+	       "Jobs that this node, as the leader, gave a first place.", c->placed);
+	single(f, "cluster_moved_total", "counter",
+	       "Jobs that this node, as the leader, gave another place.", c->moved);
+}
+
 int metrics_print(const struct metrics_snapshot *s, char **ret, size_t *ret_length)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -423,6 +451,7 @@ int metrics_print(const struct metrics_snapshot *s, char **ret, size_t *ret_leng
 	if (!f)
 		return -ENOMEM;
 	agent_print(f, s);
+	cluster_print(f, &s->cluster);
 	slots_print(f, s);
 	jobs_print(f, s);
 	for (size_t i = 0; i < sizeof(rate_families) / sizeof(*rate_families); i++)

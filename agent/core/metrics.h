@@ -66,6 +66,25 @@ struct metrics_tenant {
 	struct traffic_rates rates;
 };
 
+enum metrics_cluster_state {
+	METRICS_CLUSTER_FORMING, /* workers are missing */
+	METRICS_CLUSTER_DUE, /* to be placed */
+	METRICS_CLUSTER_PLACED, /* no run is on */
+	METRICS_CLUSTER_RUNNING,
+	METRICS_CLUSTER_SILENT, /* its root reports nothing of it */
+	METRICS_CLUSTER_STATES,
+};
+
+struct metrics_cluster {
+	bool is_one; /* else nothing is printed */
+	double heard_seconds; /* since the store was heard */
+	bool leads;
+	uint64_t nodes; /* that have reported */
+	uint64_t jobs[METRICS_CLUSTER_STATES];
+	uint64_t reports, report_bytes; /* that this node has written */
+	uint64_t placed, moved; /* jobs, by this node as the leader */
+};
+
 /*
  * All of it is the caller's, names too, and is only read. NULL is as good as "". Whatever a
  * name has in it is escaped. Two entries of an array must not have the same labels.
@@ -97,6 +116,7 @@ struct metrics_snapshot {
 	uint64_t software_bytes, software_bytes_max; /* memory of sums in software, and its limit */
 	uint64_t software_evicted; /* sums that made room for others */
 	uint64_t software_full; /* messages that found no memory */
+	struct metrics_cluster cluster;
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
 	double cpu_seconds; /* of the whole process, user and system */

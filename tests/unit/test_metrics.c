@@ -372,6 +372,36 @@ static void families_are_whole(void **state)
 	assert_true(families > 45 && lines > 100);
 }
 
+static void a_cluster_is_told_where_there_is_one(void **state)
+{
+	print();
+	assert_null(strstr(text, "tally_cluster"));
+	snapshot.cluster = (struct metrics_cluster){
+		.is_one = true,
+		.heard_seconds = 0.25,
+		.leads = true,
+		.nodes = 3,
+		.jobs = { 1, 2, 3, 4, 5 },
+		.reports = 6,
+		.report_bytes = 7,
+		.placed = 8,
+		.moved = 9,
+	};
+	print();
+	assert_line("tally_cluster_heard_seconds 0.25");
+	assert_line("tally_cluster_leads 1");
+	assert_line("tally_cluster_nodes 3");
+	assert_line("tally_cluster_jobs{state=\"forming\"} 1");
+	assert_line("tally_cluster_jobs{state=\"due\"} 2");
+	assert_line("tally_cluster_jobs{state=\"placed\"} 3");
+	assert_line("tally_cluster_jobs{state=\"running\"} 4");
+	assert_line("tally_cluster_jobs{state=\"silent\"} 5");
+	assert_line("tally_cluster_reports_total 6");
+	assert_line("tally_cluster_report_bytes_total 7");
+	assert_line("tally_cluster_placed_total 8");
+	assert_line("tally_cluster_moved_total 9");
+}
+
 static void rows_beyond_the_limit_are_left_out_and_counted(void **state)
 {
 	static struct metrics_row many[METRICS_ROWS_MAX + 7];
@@ -465,6 +495,7 @@ int main(void)
 		FACT(label_values_are_escaped),
 		FACT(a_name_may_be_missing),
 		FACT(families_are_whole),
+		FACT(a_cluster_is_told_where_there_is_one),
 		FACT(rows_beyond_the_limit_are_left_out_and_counted),
 		FACT(the_largest_text_is_within_its_word),
 		FACT(nothing_makes_a_valid_text_too),
