@@ -155,7 +155,7 @@ bench-rings: $(BUILD)/tests/bench/rings ## how often a run finds too few slots i
 
 test: setup ## all rungs: lint, unit, model, ctl, fuzz, bpf, e2e, and bpf once more on an older kernel
 	-@scripts/setup-vm.sh
-	@$(MAKE) --no-print-directory -s all $(BUILD)/tally-keys $(BUILD)/tally-vectors guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(BUILD)/tally-keys $(BUILD)/tally-vectors guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
 	@scripts/run-tests --beside vm-testbed/smoke scripts/lint $(UNITS) tests/model/check $(CTLS) scripts/fuzz $(BPFS) -- $(E2ES)
