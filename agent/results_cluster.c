@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/cluster/branches.h"
 #include "agent/cluster/ways.h"
 #include "common/address.h"
 #include "common/clock.h"
@@ -174,8 +175,55 @@ static json_t *weighed(const struct wanted_place *place)
 	return all;
 }
 
+/* Does the node sum for the job below its root? */
+static bool is_inner(const struct report *r, const char *job)
+{
+	for (unsigned int i = 0; i < r->jobs; i++)
+		if (r->job[i].inner && !strcmp(r->job[i].name, job))
+			return r->job[i].runs && !r->job[i].in_software;
+	return false;
+}
+
+static json_t *branch(const struct picture *p, const struct drawing *d, const struct branch *b,
+		      const char *job)
+{
+	const struct picture_machine *m = &d->machine[b->machine];
+	const struct picture_cable *c = b->depth ? &d->cable[b->cable] : NULL;
+	const bool sums = !b->depth ||
+			  (m->kind == PICTURE_NODE && is_inner(p->report[m->node], job));
+
+	return json_pack("{ss so sb so so so so}", "name", m->name, "depth",
+			 results_number(b->depth), "sums", sums, "workers",
+			 results_number(b->workers), "rate_mbps",
+			 results_number(c ? c->rate_mbps : 0), "up_bytes_per_second",
+			 results_number(c ? c->load[b->end] : 0), "down_bytes_per_second",
+			 results_number(c ? c->load[!b->end] : 0));
+}
+
+/* The paths from its workers to its root. Empty, where these are not in the picture. */
+static json_t *tree(const struct picture *p, const struct shared_job *j)
+{
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	_cleanup_(freep) struct branch *b = NULL;
+	const int root = picture_place(p, j->place.root);
+	unsigned int count = 0, at = 0;
+	json_t *all = json_array();
+
+	if (root < 0 || drawing_make(p, &d) < 0)
+		return all;
+	while (at < d.machines &&
+	       (d.machine[at].kind != PICTURE_NODE || d.machine[at].node != (unsigned int)root))
+		at++;
+	if (at < d.machines)
+		branches_make(p, &d, j->place.worker, j->place.workers, at, &b, &count);
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(all, branch(p, &d, &b[i], j->name));
+	return all;
+}
+
 /* Of one that was named: all of them together would take too long. */
-static json_t *shared_job(const struct placing *p, const struct shared_job *j, bool named)
+static json_t *shared_job(const struct sharing *s, const struct placing *p,
+			  const struct shared_job *j, bool named)
 {
 	struct why outlook = { "" };
 	const bool placed = shared_is_placed(j);
@@ -187,7 +235,7 @@ static json_t *shared_job(const struct placing *p, const struct shared_job *j, b
 	for (unsigned int i = 0; i < j->refusals; i++)
 		json_array_append_new(refused, json_string(j->refused[i]));
 	return json_pack(
-		"{ss so ss ss so so ss so ss so so ss so}", "name", j->name, "id",
+		"{ss so ss ss so so ss so ss so so ss so so}", "name", j->name, "id",
 		results_number(j->job.id), "tenant", j->job.tenant, "state",
 		state_words[placing_state(p, j)], "workers", results_number(j->job.workers),
 		"waiting", results_number(j->workers), "root", placed ? j->place.root : "",
@@ -195,7 +243,8 @@ static json_t *shared_job(const struct placing *p, const struct shared_job *j, b
 		placed ? results_printed(address_print, &j->place.address) : json_string(""), "why",
 		placed ? j->place.why : "", "chunks_per_second",
 		results_number(there ? there->chunks_per_second : 0), "refused", refused, "outlook",
-		outlook.text, "weighed", named && placed ? weighed(&j->place) : json_array());
+		outlook.text, "weighed", named && placed ? weighed(&j->place) : json_array(),
+		"tree", named && placed ? tree(sharing_picture(s), j) : json_array());
 }
 
 /* A tenant that this node has not is one that only those see who see all. */
@@ -222,7 +271,7 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 
 		if (j->revision && is_seen(c, j, seen) &&
 		    (!*filter->job || !strcmp(filter->job, j->name)))
-			json_array_append_new(jobs, shared_job(p, j, *filter->job));
+			json_array_append_new(jobs, shared_job(s, p, j, *filter->job));
 	}
 	if (*filter->job && !json_array_size(jobs)) {
 		json_decref(jobs);

@@ -167,6 +167,68 @@ static void cell_workers(const json_t *row, const char *key, struct cell *ret)
 			 field_number(row, "workers"), field_number(row, "waiting"));
 }
 
+/* As far in as it is away from the root. */
+static void cell_branch(const json_t *row, const char *key, struct cell *ret)
+{
+	snprintf(ret->text, sizeof(ret->text), "%*s%s", 2 * (int)field_number(row, "depth"), "",
+		 field_text(row, "name"));
+}
+
+static void cell_part(const json_t *row, const char *key, struct cell *ret)
+{
+	const double workers = field_number(row, "workers");
+
+	if (!field_number(row, "depth"))
+		snprintf(ret->text, sizeof(ret->text), "root");
+	else if (json_is_true(field(row, "sums")))
+		snprintf(ret->text, sizeof(ret->text), "sums");
+	else if (workers > 0)
+		snprintf(ret->text, sizeof(ret->text), "%.0f worker%s", workers,
+			 workers > 1 ? "s" : "");
+	else
+		snprintf(ret->text, sizeof(ret->text), "passes on");
+}
+
+/* The cable towards the root; the root has none. */
+static void cell_way(const json_t *row, const char *key, struct cell *ret)
+{
+	const double line = field_number(row, "rate_mbps") * 125000;
+
+	if (!field_number(row, "depth")) {
+		snprintf(ret->text, sizeof(ret->text), "-");
+		return;
+	}
+	cell_bits(row, key, ret);
+	if (line > 0 && field_number(row, key) >= 0.9 * line)
+		ret->colour = COLOUR_YELLOW;
+}
+
+static void cell_way_line(const json_t *row, const char *key, struct cell *ret)
+{
+	if (field_number(row, "depth"))
+		cell_line(row, key, ret);
+	else
+		snprintf(ret->text, sizeof(ret->text), "-");
+}
+
+/* What its workers' packets pass on the way to the root, with all that is on these links. */
+static int show_tree(const struct ctl *ctl, const json_t *job, FILE *out)
+{
+	static const struct column columns[] = {
+		{ "TREE", "name", cell_branch, TABLE_LEFT },
+		{ "PART", NULL, cell_part, TABLE_LEFT },
+		{ "UP", "up_bytes_per_second", cell_way, TABLE_RIGHT },
+		{ "DOWN", "down_bytes_per_second", cell_way, TABLE_RIGHT },
+		{ "LINE", "rate_mbps", cell_way_line, TABLE_RIGHT },
+	};
+	const json_t *rows = field(job, "tree");
+
+	if (!json_array_size(rows))
+		return 0;
+	fputc('\n', out);
+	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
+}
+
 /* Of the one job that was asked for. */
 static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 {
@@ -208,5 +270,7 @@ int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 	show_cluster(field(result, "cluster"), out);
 	fprintf(out, "; leader %s\n\n", *leader ? leader : "not known");
 	r = table_print(out, &ctl->style, COLUMNS(columns), jobs, 0);
-	return r == 0 && ctl->count ? show_weighed(ctl, json_array_get(jobs, 0), out) : r;
+	if (r == 0 && ctl->count)
+		r = show_weighed(ctl, json_array_get(jobs, 0), out);
+	return r == 0 && ctl->count ? show_tree(ctl, json_array_get(jobs, 0), out) : r;
 }

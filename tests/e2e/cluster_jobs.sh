@@ -209,6 +209,13 @@ all_refuse() { [[ $(shared n1 aaa 'refused | length') == 3 ]]; }
 has_inner() { at "$1" job show train --json | jq -e --arg node "$2" '.[0].nodes | map(.name) == [$node]' >/dev/null; }
 is_inner() { at "$1" job list --json | jq -e '.[0].role == "inner"' >/dev/null; }
 
+# The root's two workers beside it, and the other two behind the node that sums for them.
+is_drawn() { # NODE
+	at n1 cluster train | sed -n '/^TREE/,$p' >"$work/tree"
+	has -E '^n[23] +root +- +- +-' <"$work/tree" && has -E "^ +$1 +sums .* 100 Mbit/s" <"$work/tree" &&
+		(($(grep -cE '^ +h10[.0-9]+ +1 worker ' "$work/tree") == 4))
+}
+
 # With a secret, agents find the nodes between the root and its workers by themselves.
 nodes_on_the_way_sum_too() {
 	local secret=yes root other host
@@ -222,6 +229,7 @@ nodes_on_the_way_sum_too() {
 	other=n$((5 - ${root#n})) # two workers are at n2, and two at n3
 	until_true has_inner "$root" "$other" || { at "$root" job show train; tail -n 5 "$work"/n[23].log; return 1; }
 	until_true is_inner "$other" || { at "$other" job list; at "$root" job show train; tail -n 9 "$work"/n[23].log; return 1; }
+	until_true is_drawn "$other" || { at n1 cluster train; return 1; }
 	finish train w2 w3 w4 w5
 	at "$other" stats --json | jq -e '.SENT_UP.packets > 100' >/dev/null || { at "$other" stats; return 1; }
 	at n0 job del train

@@ -15,6 +15,7 @@
 
 #include "agent/cluster/hello.h"
 #include "agent/cluster/picture.h"
+#include "agent/cluster/branches.h"
 #include "agent/cluster/ways.h"
 #include "common/address.h"
 #include "common/owned.h"
@@ -508,6 +509,81 @@ static void ways_are_those_of_the_longest_prefixes(void **state)
 	assert_string_equal(leave_by(&p, "n1", "n0"), "a");
 }
 
+/* Each machine with its workers, behind as many dots as it is cables away. */
+static const char *tree_of(const struct picture *p, const char *root, const char *const *worker,
+			   unsigned int workers)
+{
+	static char text[256];
+	_cleanup_(drawing_close) struct drawing d = { 0 };
+	_cleanup_(freep) struct branch *b = NULL;
+	struct sockaddr_storage at[8];
+	unsigned int count = 0;
+
+	assert_int_equal(drawing_make(p, &d), 0);
+	for (unsigned int i = 0; i < workers; i++)
+		assert_int_equal(address_parse(worker[i], 0, &at[i]), 0);
+	assert_int_equal(branches_make(p, &d, at, workers, (unsigned int)machine_named(&d, root),
+				       &b, &count),
+			 0);
+	*text = '\0';
+	for (unsigned int i = 0; i < count; i++) {
+		const char *name = d.machine[b[i].machine].name;
+
+		if (i)
+			assert_int_equal(d.cable[b[i].cable].end[b[i].end], b[i].machine);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.*s%s:%u",
+			 i ? " " : "", (int)b[i].depth, "......", name, b[i].workers);
+	}
+	return text;
+}
+
+/*   10.0.0.1 ── n0 ── n1 ── 10.0.1.1      in a ring of four, a host at each:   n0 n1 n3 n2   */
+static struct picture ring(void)
+{
+	struct picture p = { 0 };
+	char text[32];
+
+	for (unsigned int i = 0; i < 4; i++) {
+		const unsigned int beside[] = { (i + 1) % 4, (i + 3) % 4 };
+		struct report *r;
+
+		snprintf(text, sizeof(text), "10.77.0.%u", i + 1);
+		r = report_of((char[]){ 'n', (char)('0' + i), '\0' }, text);
+		port(r, "w", 100);
+		snprintf(text, sizeof(text), "10.0.%u.1", i);
+		host(r, "w", text, "");
+		for (unsigned int k = 0; k < 2; k++) {
+			const char other = (char)('0' + beside[k]);
+
+			port(r, (char[]){ 'p', other, '\0' }, 100);
+			near(r, (char[]){ 'p', other, '\0' }, (char[]){ 'n', other, '\0' },
+			     (char[]){ 'p', (char)('0' + i), '\0' });
+		}
+		put(&p, r);
+	}
+	return p;
+}
+
+static void a_tree_is_what_paths_of_workers_are_together(void **state)
+{
+	static const char *const worker[] = { "10.0.2.1:40000", "10.0.2.1:40001", "10.0.1.1:40000",
+					      "10.0.0.1:40000", "10.9.9.9:40000" };
+	_cleanup_(picture_close) struct picture p = ring();
+
+	assert_string_equal(tree_of(&p, "n0", worker, 0), "n0:0");
+	/* n2 is two cables away by either neighbour, until routes say by which. */
+	route(p.report[2], "10.77.0.0/24", "p3");
+	assert_string_equal(tree_of(&p, "n0", worker, 5),
+			    "n0:0 .n1:0 ..h10.0.1.1:1 .n3:0 ..n2:0 ...h10.0.2.1:2 .h10.0.0.1:1");
+	p.report[2]->routes = 0;
+	route(p.report[2], "10.77.0.0/24", "p1");
+	assert_string_equal(tree_of(&p, "n0", worker, 4),
+			    "n0:0 .n1:0 ..n2:0 ...h10.0.2.1:2 ..h10.0.1.1:1 .h10.0.0.1:1");
+	/* Round in circles: who is there has no way. */
+	route(p.report[1], "10.77.0.0/24", "p2");
+	assert_string_equal(tree_of(&p, "n0", worker, 4), "n0:0 .h10.0.0.1:1");
+}
+
 /* Millions of comparisons are not made. */
 static void too_many_routes_are_none(void **state)
 {
@@ -552,6 +628,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_goes_takes_its_links_along),
 		cmocka_unit_test(ways_are_those_of_the_longest_prefixes),
 		cmocka_unit_test(too_many_routes_are_none),
+		cmocka_unit_test(a_tree_is_what_paths_of_workers_are_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
