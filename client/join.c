@@ -133,6 +133,16 @@ static void secret_take(const struct join *j, struct joining_answer *a)
 				(uint8_t *)run->secret);
 }
 
+void join_fd_set(struct join *j, int fd)
+{
+	pthread_mutex_lock(&j->fd_held);
+	if (j->fd >= 0)
+		close(j->fd);
+	j->fd = fd;
+	pthread_mutex_unlock(&j->fd_held);
+}
+
+/* No other thread has it: one that was forked away may have left it held. */
 static void join_free(struct join *j)
 {
 	if (j->fd >= 0) {
@@ -147,8 +157,7 @@ static void join_free(struct join *j)
 /* As if the options had named this agent. */
 static void turn_to(struct join *j, const struct sockaddr_storage *agent, const char *text)
 {
-	closep(&j->fd);
-	j->fd = -1;
+	join_fd_set(j, -1);
 	j->agent = *agent;
 	snprintf(j->agent_text, sizeof(j->agent_text), "%s", text);
 	j->local = j->said;
@@ -244,6 +253,7 @@ int join_open(const struct tally_join_options *o, unsigned int root, unsigned in
 	if (!j)
 		return error_set(-ENOMEM, "out of memory");
 	j->fd = -1;
+	pthread_mutex_init(&j->fd_held, NULL);
 	j->root = root;
 	j->roots = roots;
 	join_deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
@@ -275,6 +285,7 @@ struct join *join_copy(const struct join *from, const struct sockaddr_storage *a
 			    .said = from->said,
 			    .local_said = from->local_said,
 			    .request.rank = from->request.rank };
+	pthread_mutex_init(&j->fd_held, NULL);
 	endpoint_print(agent, j->agent_text, sizeof(j->agent_text));
 	memcpy(j->job, from->job, sizeof(j->job));
 	memcpy(j->token_key, from->token_key, sizeof(j->token_key));
@@ -292,11 +303,11 @@ int join_again(struct join *j, struct channel **ret_channel, struct joining_answ
 
 void join_stop(struct join *j)
 {
-	const int fd = __atomic_load_n(&j->fd, __ATOMIC_RELAXED);
-
-	__atomic_store_n(&j->deadline_ns, 0, __ATOMIC_RELAXED);
-	if (fd >= 0)
-		shutdown(fd, SHUT_RDWR);
+	j->deadline_ns = 0;
+	pthread_mutex_lock(&j->fd_held);
+	if (j->fd >= 0)
+		shutdown(j->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&j->fd_held);
 }
 
 /* --- during the run */
@@ -361,7 +372,7 @@ static void leave_anew(struct join *j)
 {
 	_cleanup_(freep) struct joining_answer *answer = calloc(1, sizeof(*answer));
 
-	close(j->fd);
+	join_fd_set(j, -1);
 	join_deadline_set(j, LEAVE_TIMEOUT_MS);
 	j->request.leave = true;
 	if (answer && join_connect(j) == 0 && join_greet(j) == 0 && join_request_send(j) == 0)

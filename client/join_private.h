@@ -3,6 +3,7 @@
 #ifndef TALLY_CLIENT_JOIN_PRIVATE_H
 #define TALLY_CLIENT_JOIN_PRIVATE_H
 
+#include <pthread.h>
 #include <sys/un.h>
 
 #include "common/session.h"
@@ -18,7 +19,8 @@ _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) < AGENT_BYTES, "");
 
 struct join {
 	unsigned int root, roots; /* which of how many this is the place at */
-	int fd; /* of the place; -1: none */
+	int fd; /* of the place; -1: none. Changed by join_fd_set() alone */
+	pthread_mutex_t fd_held; /* while it changes, or join_stop() has it */
 	bool silent; /* the agent has gone, and the run goes on */
 	bool over; /* this rank has left, or the agent has ended the run */
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
@@ -35,11 +37,14 @@ struct join {
 	struct session session;
 	bool is_proven; /* the agent knows the token, so all it says has a proof */
 	uint32_t timeout_ms;
-	uint64_t deadline_ns;
+	_Atomic uint64_t deadline_ns; /* join_stop() sets it to 0 */
 	struct tally_set missing; /* what the agent said last; empty: nothing yet */
 	size_t length; /* of what has come and is not parsed */
 	char buffer[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];
 };
+
+/* Closes the one that was there. */
+void join_fd_set(struct join *j, int fd);
 
 /* Fills agent, job, token_key, rank and local. Sets the error text. */
 int join_options_read(struct join *j, const struct tally_join_options *o);

@@ -98,7 +98,7 @@ int join_connect(struct join *j)
 {
 	int r;
 
-	j->fd = socket(j->agent.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	join_fd_set(j, socket(j->agent.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	if (j->fd < 0)
 		return error_set(-errno, "no socket to the agent: %s", strerror(errno));
 	r = connection_bind(j);
