@@ -65,7 +65,7 @@ const struct command commands[] = {
 	  .options = STATS_OPTIONS },
 	{ "links", "show the ports' traffic, rates and backlogs", "links", .show = show_links },
 	{ "top", "show jobs, tenants and links, live", "top", .run = top,
-	  .options = BIT(OPTION_ONCE) | BIT(OPTION_INTERVAL) },
+	  .options = BIT(OPTION_ONCE) | BIT(OPTION_INTERVAL) | BIT(OPTION_CLUSTER) },
 	{ "cluster", "show the jobs of the cluster; one by name, with what was weighed",
 	  "cluster-jobs", "[NAME]", "name", NOUN_JOB, .show = show_shared },
 	{ "topology", "show the nodes of the cluster, and who is at which link", "topology",

@@ -68,7 +68,7 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 			  .help = "of this inner node only; the node to move to",
 			  .type = OPTION_TEXT },
 	[OPTION_CLUSTER] = { "cluster", .key = "cluster",
-			     .help = "the cluster decides where it is summed; workers join anywhere",
+			     .help = "of the cluster, which decides where jobs are summed",
 			     .type = OPTION_FLAG },
 	[OPTION_EXPORT] = { "export", .help = "as a file for tally-sim --network",
 			    .type = OPTION_FLAG },

@@ -13,6 +13,7 @@
 #include <termios.h>
 
 #include "ctl.h"
+#include "show.h"
 #include "top_frame.h"
 
 /* Hides the cursor; cuts long lines instead of wrapping them. */
@@ -82,7 +83,16 @@ static void screen_write(const char *text, unsigned int height)
 	fflush(stdout);
 }
 
-static int screen_draw(const struct screen *s, struct why *why)
+static int page_print(const struct ctl *ctl, const struct screen *s, const struct style *style,
+		      FILE *out, const struct top_history *history, const char *foot,
+		      struct why *why)
+{
+	if (ctl->value[OPTION_CLUSTER])
+		return show_cluster_frame(ctl, style, s->frame, out, why);
+	return top_frame_print(out, style, s->frame, history, foot);
+}
+
+static int screen_draw(const struct ctl *ctl, const struct screen *s, struct why *why)
 {
 	const struct style style = style_of(STDOUT_FILENO);
 	_cleanup_(freep) char *text = NULL;
@@ -93,8 +103,8 @@ static int screen_draw(const struct screen *s, struct why *why)
 	if (!page)
 		return -ENOMEM;
 	if (s->frame)
-		r = top_frame_print(page, &style, s->frame, &s->history,
-				    *s->trouble.text ? NULL : foot);
+		r = page_print(ctl, s, &style, page, &s->history, *s->trouble.text ? NULL : foot,
+			       why);
 	if (*s->trouble.text)
 		fprintf(page, "\n%s%s%s", style_begin(&style, COLOUR_RED), s->trouble.text,
 			style_end(&style, COLOUR_RED));
@@ -109,6 +119,23 @@ enum {
 	LIVE_TIMEOUT_MS = 1000, /* top does not read keys while it waits for tallyd */
 };
 
+/* Of a cluster there are two answers in a frame: jobs, and links. */
+static int frame_ask(const struct ctl *ctl, json_t **ret, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *jobs = NULL;
+	_cleanup_(json_decrefp) json_t *topology = NULL;
+	int r;
+
+	if (!ctl->value[OPTION_CLUSTER])
+		return ctl_ask(ctl, request_make(ctl), ret, why);
+	r = ctl_ask(ctl, json_pack("{ss}", "do", "cluster-jobs"), &jobs, why);
+	if (r == 0)
+		r = ctl_ask(ctl, json_pack("{ss}", "do", "topology"), &topology, why);
+	if (r == 0)
+		*ret = json_pack("{sOsO}", "jobs", jobs, "topology", topology);
+	return r;
+}
+
 /* If tallyd does not answer for a while, the old frame stays, with the reason below. */
 static int frame_get(const struct ctl *ctl, struct screen *s, struct why *why)
 {
@@ -118,7 +145,7 @@ static int frame_get(const struct ctl *ctl, struct screen *s, struct why *why)
 
 	if (s->live)
 		asking.timeout_ms = LIVE_TIMEOUT_MS;
-	r = ctl_ask(&asking, request_make(ctl), &frame, why);
+	r = frame_ask(&asking, &frame, why);
 
 	if (r < 0 && !(s->live && s->frame))
 		return r;
@@ -129,7 +156,8 @@ static int frame_get(const struct ctl *ctl, struct screen *s, struct why *why)
 	*s->trouble.text = '\0';
 	json_decref(s->frame);
 	s->frame = frame;
-	top_history_add(&s->history, frame);
+	if (!ctl->value[OPTION_CLUSTER])
+		top_history_add(&s->history, frame);
 	return 0;
 }
 
@@ -138,12 +166,12 @@ static int frame_show(const struct ctl *ctl, struct screen *s, struct why *why)
 	int r = 0;
 
 	if (s->live)
-		return screen_draw(s, why);
+		return screen_draw(ctl, s, why);
 	if (ctl->json)
 		ctl_dump(s->frame);
 	else
-		r = top_frame_print(stdout, &ctl->style, s->frame,
-				    ctl->value[OPTION_ONCE] ? NULL : &s->history, NULL);
+		r = page_print(ctl, s, &ctl->style, stdout,
+			       ctl->value[OPTION_ONCE] ? NULL : &s->history, NULL, why);
 	if (r == 0 && !ctl->json && !ctl->value[OPTION_ONCE])
 		putchar('\n');
 	if (fflush(stdout) == EOF)

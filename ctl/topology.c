@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The picture of the network: two tables, or a file that the simulator reads. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "show.h"
@@ -119,6 +120,21 @@ void show_cluster(const json_t *cluster, FILE *out)
 		fputs("not heard yet", out);
 }
 
+static int links_print(const struct style *style, const json_t *links, FILE *out)
+{
+	static const struct column columns[] = {
+		{ "FROM", "from", cell_place, TABLE_LEFT },
+		{ "TO", "to", cell_place, TABLE_LEFT },
+		{ "LINE", "rate_mbps", cell_line, TABLE_RIGHT },
+		{ "THERE", "from", cell_load, TABLE_RIGHT },
+		{ "BACK", "to", cell_load, TABLE_RIGHT },
+		{ "THERE IN 5 S", "from", cell_soon, TABLE_RIGHT },
+		{ "BACK IN 5 S", "to", cell_soon, TABLE_RIGHT },
+	};
+
+	return table_print(out, style, COLUMNS(columns), links, 0);
+}
+
 int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column nodes[] = {
@@ -130,15 +146,6 @@ int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct
 		{ "JOBS", "jobs", cell_count, TABLE_RIGHT },
 		{ "RUNNING", "running", cell_count, TABLE_RIGHT },
 		{ "VERSION", "version", cell_text, TABLE_LEFT },
-	};
-	static const struct column links[] = {
-		{ "FROM", "from", cell_place, TABLE_LEFT },
-		{ "TO", "to", cell_place, TABLE_LEFT },
-		{ "LINE", "rate_mbps", cell_line, TABLE_RIGHT },
-		{ "THERE", "from", cell_load, TABLE_RIGHT },
-		{ "BACK", "to", cell_load, TABLE_RIGHT },
-		{ "THERE IN 5 S", "from", cell_soon, TABLE_RIGHT },
-		{ "BACK IN 5 S", "to", cell_soon, TABLE_RIGHT },
 	};
 	json_t *rows;
 	int r;
@@ -154,7 +161,7 @@ int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct
 	r = table_print(out, &ctl->style, COLUMNS(nodes), rows, 0);
 	json_decref(rows);
 	fputc('\n', out);
-	return r < 0 ? r : table_print(out, &ctl->style, COLUMNS(links), field(result, "links"), 0);
+	return r < 0 ? r : links_print(&ctl->style, field(result, "links"), out);
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -250,7 +257,7 @@ static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
 }
 
-int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+static int shared_print(const struct style *style, const json_t *result, FILE *out)
 {
 	static const struct column columns[] = {
 		{ "JOB", "name", cell_text, TABLE_LEFT },
@@ -262,15 +269,72 @@ int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 		{ "SUMS", "chunks_per_second", cell_rate, TABLE_RIGHT },
 		{ "REFUSED BY", "refused", cell_list, TABLE_ELASTIC },
 	};
-	const json_t *jobs = field(result, "jobs");
 	const char *leader = field_text(result, "leader");
-	int r;
 
 	fputs("cluster ", out);
 	show_cluster(field(result, "cluster"), out);
 	fprintf(out, "; leader %s\n\n", *leader ? leader : "not known");
-	r = table_print(out, &ctl->style, COLUMNS(columns), jobs, 0);
+	return table_print(out, style, COLUMNS(columns), field(result, "jobs"), 0);
+}
+
+int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	const json_t *job = json_array_get(field(result, "jobs"), 0);
+	int r = shared_print(&ctl->style, result, out);
+
 	if (r == 0 && ctl->count)
-		r = show_weighed(ctl, json_array_get(jobs, 0), out);
-	return r == 0 && ctl->count ? show_tree(ctl, json_array_get(jobs, 0), out) : r;
+		r = show_weighed(ctl, job, out);
+	return r == 0 && ctl->count ? show_tree(ctl, job, out) : r;
+}
+
+/* --- top ------------------------------------------------------------------------------------- */
+
+enum {
+	FULLEST = 12, /* links of a frame */
+};
+
+static double busier_of(const json_t *link)
+{
+	const double there = use_of(link, "from"), back = use_of(link, "to");
+
+	return there > back ? there : back;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+	const double of_x = busier_of(x), of_y = busier_of(y);
+
+	return of_x > of_y ? -1 : of_x < of_y;
+}
+
+static json_t *fullest(const json_t *links)
+{
+	const size_t count = json_array_size(links);
+	json_t **order = calloc(count + 1, sizeof(*order));
+	json_t *rows = json_array();
+
+	for (size_t i = 0; order && i < count; i++)
+		order[i] = json_array_get(links, i);
+	if (order && count)
+		qsort(order, count, sizeof(*order), by_use);
+	for (size_t i = 0; order && i < count && i < FULLEST; i++)
+		json_array_append(rows, order[i]);
+	free(order);
+	return rows;
+}
+
+int show_cluster_frame(const struct ctl *ctl, const struct style *style, const json_t *frame,
+		       FILE *out, struct why *why)
+{
+	json_t *rows = fullest(field(frame, "topology.links"));
+	int r = shared_print(style, field(frame, "jobs"), out);
+
+	if (r == 0) {
+		fprintf(out, "\nthe fullest of %zu links:\n\n",
+			json_array_size(field(frame, "topology.links")));
+		r = links_print(style, rows, out);
+	}
+	json_decref(rows);
+	return r;
 }
