@@ -276,8 +276,10 @@ ingress_points_hold_in_software() {
 	another second 10
 	if refused_beyond OTHER_SOURCE 0 || refused_beyond OTHER_PORT 0; then return 1; fi
 	# They hold from now on; what was right is right again.
-	ctl tenant set red "${elsewhere[@]}" --ingress "w3 vlan 5" >/dev/null
+	ctl tenant set red "${elsewhere[@]}" --ingress "w3 source 192.0.2.0/24" >/dev/null
 	until_true refused_beyond OTHER_SOURCE 10
+	# Which VLAN it was, software does not know.
+	refuses "software cannot tell by which VLAN" ctl tenant set red "${elsewhere[@]}" --ingress "w3 vlan 5"
 	ctl tenant set red "${elsewhere[@]}" >/dev/null
 	until_true refused_beyond OTHER_PORT 10
 	ctl tenant set red "${elsewhere[@]}" --ingress w3 >/dev/null
@@ -287,7 +289,8 @@ ingress_points_hold_in_software() {
 	family=6 join_all six w0 w2 -- -b 64K -e 64K -n 4 -w 0
 	joined_end
 	chunks_of six ==
-	# Which VLAN it was, software does not know.
+	until_true state_is second waiting
+	until_true state_is six waiting
 	ctl tenant set red "${elsewhere[@]}" --ingress "w3 vlan 5" >/dev/null
 	refuses "quota of 256" ctl job create third --workers 4 --tenant red
 }
