@@ -95,7 +95,8 @@ static int on_route(struct nl_msg *message, void *context)
 		r.ifindex = nla_get_u32(a[RTA_OIF]);
 		add(t, &r, metric);
 	}
-	return NL_OK;
+	/* A router may have a million: the rest stays unread, and goes with the socket. */
+	return t->full ? NL_STOP : NL_OK;
 }
 
 int netlink_routes(int family, struct netlink_route *ret, unsigned int max)

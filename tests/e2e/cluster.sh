@@ -68,6 +68,23 @@ what_is_exported_can_be_simulated() {
 	has traffic <"$work/simulated"
 }
 
+ways_of() { at n0 topology --export | grep -c "^way $1 " || true; } # NODE
+has_ways() { (($(ways_of "$1") > 0)); }
+has_none() { (($(ways_of "$1") == 0)); }
+
+# A router may have a million.
+of_many_routes_none_is_told() {
+	local i
+	settled
+	until_true has_ways n1
+	for i in {0..299}; do
+		echo "route add 10.99.$((i / 250)).$((i % 250 + 1))/32 dev w1"
+	done >"$work/many"
+	on n1 ip -batch "$work/many"
+	until_true has_none n1
+	has_ways n2
+}
+
 lacks() { ! drawn "$1" | has -x "$2"; } # NODE LINK
 
 a_link_that_goes_is_not_drawn_until_it_comes_back() {
@@ -220,6 +237,7 @@ what_is_wrong_with_the_keys_is_said() {
 
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts every_agent_knows_the_network what_is_exported_can_be_simulated \
+	of_many_routes_none_is_told \
 	a_link_that_goes_is_not_drawn_until_it_comes_back a_node_that_is_killed_goes_and_comes_back \
 	etcd_may_go_and_sums_go_on a_forged_hello_makes_no_link reports_are_few \
 	a_node_without_etcd_is_a_cluster_by_itself what_is_wrong_with_the_keys_is_said
