@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Jobs of a cluster move from root to root while they sum: no call fails, no sum is wrong.
+# Jobs of a cluster move from root to root while they sum: no call fails, no sum is wrong. (Away from
+# traffic: tapina.sh.)
 #
 #	TALLY_MOVES=N    how often, in the fact that counts (6)
 #
@@ -127,34 +128,7 @@ a_node_is_drained_without_a_call_that_fails() {
 	! is_root train n3 || return 1
 }
 
-# Others take nearly all of one link between the workers and their root: other ways are free.
-traffic() { # HOST TO RATE
-	exec_on "$2" iperf3 -s -1 --forceflush >"$work/server" 2>&1 &
-	until_true has listening "$work/server"
-	exec_on "$1" iperf3 -c "$(bed addr "$2")" -u -b "$3" -t 90 >"$work/traffic" 2>&1 &
-}
-
-a_run_moves_away_from_traffic() {
-	local begun
-	square
-	create_at n0 train 2
-	join_at w1 n0 train --seconds 60 -b 256K -e 256K
-	join_at w2 n1 train --seconds 60 -b 256K -e 256K
-	until_true runs_somewhere
-	is_root train n3 || at n0 job place train --node n3
-	until_true is_there n3 train
-	at n2 cluster train | has -E '^now: (no other node would cost less|it would move to n[0-3]: )'
-	traffic w3 w5 85M
-	begun=$SECONDS
-	until ! is_root train n3; do
-		((SECONDS - begun < 60 * slow)) || { at n0 topology; at n0 cluster train; return 1; }
-	done
-	echo "# from n3 to $(shared n0 train root) after $((SECONDS - begun)) s: $(shared n0 train why)" >&3
-	finish train w1 w2
-	! is_root train n3 || return 1
-}
-
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_run_moves_to_another_root_and_back a_run_is_moved_again_and_again_under_load \
 	no_move_to_where_nobody_is a_root_that_dies_during_the_move_ends_no_run \
-	a_node_is_drained_without_a_call_that_fails a_run_with_a_tree_moves_too a_run_moves_away_from_traffic
+	a_node_is_drained_without_a_call_that_fails a_run_with_a_tree_moves_too
