@@ -15,7 +15,8 @@
 struct placing;
 struct rendezvous;
 
-/* The caller's, for placing_close(), which allows NULL, before that of `sharing`. */
+/* The caller's, for placing_close(), which allows NULL, after sharing_close(): then nothing is told
+ * any more of what is under way at the store. */
 int placing_open(sd_event *loop, struct driver *d, struct sharing *sharing, struct placing **ret);
 void placing_close(struct placing *p);
 

@@ -21,12 +21,17 @@ void placing_write(struct placing *p, const struct store_seen *seen, unsigned in
 	store_write(p->store, &(struct store_write){ seen, seens, change, changes }, ignore, NULL);
 }
 
+static void answer_forget(struct asked *a)
+{
+	if (a->answer)
+		explicit_bzero(a->answer, strlen(a->answer)); /* it may have a token */
+	free(TAKE_PTR(a->answer));
+}
+
 static void asked_free(struct asked *a)
 {
 	TAILQ_REMOVE(&a->placing->asked, a, list);
-	if (a->answer)
-		explicit_bzero(a->answer, strlen(a->answer)); /* it may have a token */
-	free(a->answer);
+	answer_forget(a);
 	free(a);
 }
 
@@ -103,7 +108,7 @@ static void on_done(void *context, int error, uint64_t revision, const char *why
 	struct placing *p = a->placing;
 
 	if (error < 0) {
-		free(a->answer); /* a token of no job */
+		answer_forget(a);
 		a->answer = refusal(a, error, why);
 		tell(a);
 	} else {

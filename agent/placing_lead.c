@@ -158,6 +158,14 @@ static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 	return more[p->rests++].until_ns;
 }
 
+/* By so much less all must cost with the job elsewhere. */
+static double margin_of(const struct placing *p, const struct shared_job *j)
+{
+	const struct report *root = root_of(p, j);
+
+	return root && root->cordoned ? MARGIN_CORDONED : MARGIN;
+}
+
 /* Has it a run at its root, and has it been there for a while? */
 static bool may_move(struct placing *p, const struct shared_job *j)
 {
@@ -263,8 +271,7 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 		l->jobs = 0;
 		which = lists_fill(p, j, false, l);
 		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which,
-				  root_of(p, j)->cordoned ? MARGIN_CORDONED : MARGIN, place,
-				  &ignored) == 0)
+				  margin_of(p, j), place, &ignored) == 0)
 			place_write(p, j, place, leads);
 	}
 }
@@ -328,7 +335,7 @@ static void outlook_say(const struct placing *p, const struct shared_job *j, boo
 	const struct picture *picture = sharing_picture(p->sharing);
 	struct why why = { "" };
 	int r = due ? placer_place(picture, l->job, l->jobs, which, place, &why)
-		    : placer_better(picture, l->job, l->jobs, which, MARGIN, place, &why);
+		    : placer_better(picture, l->job, l->jobs, which, margin_of(p, j), place, &why);
 
 	if (r == -EALREADY)
 		why_say(ret, 0, "no other node would cost less by a tenth");
@@ -346,16 +353,20 @@ int placing_outlook(const struct placing *p, const struct shared_job *j, struct 
 {
 	_cleanup_(freep) struct lists *l = calloc(1, sizeof(*l));
 	_cleanup_(freep) struct wanted_place *place = calloc(1, sizeof(*place));
-	const struct report_job *there = job_there(root_of(p, j), j);
+	const enum placing_state state = placing_state(p, j);
 	const bool due = is_due(p, j);
 
 	if (!l || !place)
 		return -ENOMEM;
-	if (due || (there && there->runs))
+	if (due || state == PLACING_RUNNING)
 		outlook_say(p, j, due, l, place, ret);
-	else if (j->workers)
-		why_say(ret, 0, "%u of %u workers have come", j->workers, j->job.workers);
+	else if (state == PLACING_PLACED)
+		why_say(ret, 0, "no run is on; workers that come are sent to its root");
+	else if (state == PLACING_SILENT)
+		why_say(ret, 0,
+			"its root does not report it: it gets another one when all its workers "
+			"have come again");
 	else
-		why_say(ret, 0, "no worker waits");
+		why_say(ret, 0, "%u of %u workers have come", j->workers, j->job.workers);
 	return 0;
 }

@@ -195,14 +195,16 @@ a_job_without_a_place_holds_up_nobody() {
 	until_true all_refuse
 	outlook n3 aaa | has 'no node can be its root: no node may have it: all are cordoned, or have refused it'
 	create_at n1 train 2
-	outlook n2 train | has 'no worker waits'
+	outlook n2 train | has '0 of 2 workers have come'
 	local alone=("${worker[@]}")
 	worker=()
 	join_at w3 n1 train
 	join_at w4 n1 train
 	finish train w3 w4
+	until_true no_run_is_on n2 train
 	kill "${alone[0]}"
 }
+no_run_is_on() { outlook "$1" "$2" | has 'no run is on; workers that come are sent to its root'; }
 outlook() { at "$1" cluster "$2" | sed -n 's/^now: //p'; } # NODE JOB
 all_refuse() { [[ $(shared n1 aaa 'refused | length') == 3 ]]; }
 
