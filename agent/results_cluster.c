@@ -184,40 +184,37 @@ static bool is_inner(const struct report *r, const char *job)
 	return false;
 }
 
-static json_t *branch(const struct picture *p, const struct drawing *d, const struct branch *b,
-		      const char *job)
+static json_t *branch(const struct network *n, const struct branch *b, const char *job)
 {
-	const struct picture_machine *m = &d->machine[b->machine];
-	const struct picture_cable *c = b->depth ? &d->cable[b->cable] : NULL;
+	const struct picture_machine *m = &n->drawing.machine[b->machine];
+	const struct picture_cable *c = b->depth ? &n->drawing.cable[b->link / 2] : NULL;
 	const bool sums = !b->depth ||
-			  (m->kind == PICTURE_NODE && is_inner(p->report[m->node], job));
+			  (m->kind == PICTURE_NODE && is_inner(n->picture->report[m->node], job));
 
 	return json_pack("{ss so sb so so so so}", "name", m->name, "depth",
 			 results_number(b->depth), "sums", sums, "workers",
 			 results_number(b->workers), "rate_mbps",
 			 results_number(c ? c->rate_mbps : 0), "up_bytes_per_second",
-			 results_number(c ? c->load[b->end] : 0), "down_bytes_per_second",
-			 results_number(c ? c->load[!b->end] : 0));
+			 results_number(c ? c->load[b->link % 2] : 0), "down_bytes_per_second",
+			 results_number(c ? c->load[!(b->link % 2)] : 0));
 }
 
 /* The paths from its workers to its root. Empty, where these are not in the picture. */
 static json_t *tree(const struct picture *p, const struct shared_job *j)
 {
-	_cleanup_(drawing_close) struct drawing d = { 0 };
+	_cleanup_(network_close) struct network n = { 0 };
 	_cleanup_(freep) struct branch *b = NULL;
-	const int root = picture_place(p, j->place.root);
-	unsigned int count = 0, at = 0;
+	unsigned int count = 0;
 	json_t *all = json_array();
+	uint32_t root;
 
-	if (root < 0 || drawing_make(p, &d) < 0)
+	if (network_make(p, &n) < 0)
 		return all;
-	while (at < d.machines &&
-	       (d.machine[at].kind != PICTURE_NODE || d.machine[at].node != (unsigned int)root))
-		at++;
-	if (at < d.machines)
-		branches_make(p, &d, j->place.worker, j->place.workers, at, &b, &count);
+	root = network_node(&n, j->place.root);
+	if (root != GRAPH_NONE)
+		branches_make(&n, j->place.worker, j->place.workers, root, &b, &count);
 	for (unsigned int i = 0; i < count; i++)
-		json_array_append_new(all, branch(p, &d, &b[i], j->name));
+		json_array_append_new(all, branch(&n, &b[i], j->name));
 	return all;
 }
 

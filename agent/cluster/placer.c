@@ -5,15 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tally/wire.h>
 
 #include "agent/policy/place.h"
-#include "common/address.h"
 #include "common/owned.h"
-#include "ways.h"
+#include "network.h"
 
 enum {
-	UNKNOWN_MBPS = 10000, /* of lines that say nothing */
 	SLOTS_ENOUGH = 1 << 30, /* where a job has to be summed in software anyway */
 	PAYLOAD_BYTES = 1408, /* of a full packet, where nobody has said it */
 	HEADER_BYTES = 92, /* of IPv4, UDP and the message, beside a full payload */
@@ -28,9 +25,7 @@ struct work {
 	const struct picture *picture;
 	const struct placer_job *job;
 	unsigned int jobs, which;
-	struct drawing drawing;
-	struct graph *graph;
-	struct reach *reach;
+	struct network network;
 	uint32_t *worker; /* machines of all workers, of one job after another */
 	struct place_job *place;
 	unsigned int *of; /* of each of these: its number among all */
@@ -40,86 +35,21 @@ struct work {
 
 static void work_close(struct work *w)
 {
-	drawing_close(&w->drawing);
-	graph_freep(&w->graph);
-	reach_freep(&w->reach);
+	network_close(&w->network);
 	free(w->worker);
 	free(w->place);
 	free(w->of);
 	free(w->now);
 }
 
-/* --- the network ----------------------------------------------------------------------------- */
-
-/* Two links for each cable, the first from its first end. */
-static int graph_fill(struct work *w)
-{
-	const struct drawing *d = &w->drawing;
-	_cleanup_(freep) struct graph_machine *machine = calloc(d->machines + 1, sizeof(*machine));
-	_cleanup_(freep) struct graph_link *link = calloc(2 * d->cables + 1, sizeof(*link));
-
-	if (!machine || !link)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < d->machines; i++) {
-		const struct picture_machine *m = &d->machine[i];
-
-		machine[i].kind = m->kind == PICTURE_NODE   ? GRAPH_NODE
-				  : m->kind == PICTURE_HOST ? GRAPH_HOST
-							    : GRAPH_ROUTER;
-		if (m->kind == PICTURE_NODE)
-			machine[i].slots = w->picture->report[m->node]->slots;
-	}
-	for (unsigned int i = 0; i < d->cables; i++) {
-		const struct picture_cable *c = &d->cable[i];
-		const double line = (c->rate_mbps ? c->rate_mbps : UNKNOWN_MBPS) * 125000.0;
-
-		for (unsigned int end = 0; end < 2; end++)
-			link[2 * i + end] = (struct graph_link){ c->end[end], c->end[!end], line,
-								 fmin(line,
-								      (double)c->forecast[end]) };
-	}
-	return graph_make(machine, d->machines, link, 2 * d->cables, &w->graph);
-}
-
-static int ways_fill(struct work *w)
-{
-	_cleanup_(freep) struct reach_way *to = NULL;
-	_cleanup_(freep) struct way *from = NULL;
-	unsigned int ways = 0;
-	int r = ways_make(w->picture, &w->drawing, &from, &ways);
-
-	if (r == 0)
-		to = calloc(ways + 1, sizeof(*to));
-	if (!to)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < ways; i++)
-		to[i] = (struct reach_way){ from[i].at, from[i].to,
-					    2 * from[i].cable + from[i].end };
-	return reach_ways_set(w->reach, to, ways);
-}
-
 /* --- the jobs -------------------------------------------------------------------------------- */
-
-static uint32_t machine_of(const struct work *w, const char *node)
-{
-	const int at = picture_place(w->picture, node);
-
-	for (unsigned int i = 0; at >= 0 && i < w->drawing.machines; i++)
-		if (w->drawing.machine[i].kind == PICTURE_NODE &&
-		    w->drawing.machine[i].node == (unsigned int)at)
-			return i;
-	return GRAPH_NONE;
-}
 
 /* One that the picture lacks is as near as the node whose agent it came to. */
 static uint32_t machine_of_worker(const struct work *w, const struct wanted_worker *worker)
 {
-	struct sockaddr_storage address = worker->address;
-	int at;
+	const uint32_t at = network_worker(&w->network, &worker->address);
 
-	endpoint_port_set(&address, TALLY_UDP_PORT);
-	at = drawing_find(w->picture, &w->drawing, &address);
-	return at >= 0 ? (uint32_t)at : machine_of(w, worker->node);
+	return at != GRAPH_NONE ? at : network_node(&w->network, worker->node);
 }
 
 static uint32_t slots_of(const struct wanted_job *job) { return 2u * job->window; }
@@ -145,8 +75,9 @@ static bool job_fill(struct work *w, unsigned int i, uint32_t *worker, struct pl
 		ret->slots = slots_of(j->job);
 	if (!j->root)
 		return i == w->which;
-	*now = (struct place_tree){ .nodes = 1,
-				    .node = { { machine_of(w, j->root), GRAPH_NONE } } };
+	*now = (struct place_tree){
+		.nodes = 1, .node = { { network_node(&w->network, j->root), GRAPH_NONE } }
+	};
 	ret->now = now;
 	return now->node[0].machine != GRAPH_NONE;
 }
@@ -186,8 +117,8 @@ static void slots_take(struct work *w)
 {
 	for (unsigned int i = 0; i < w->jobs; i++) {
 		const bool counts = i != w->which && w->job[i].root;
-		const uint32_t m = counts ? machine_of(w, w->job[i].root) : GRAPH_NONE;
-		uint32_t *slots = m == GRAPH_NONE ? NULL : &w->graph->machine[m].slots;
+		const uint32_t m = counts ? network_node(&w->network, w->job[i].root) : GRAPH_NONE;
+		uint32_t *slots = m == GRAPH_NONE ? NULL : &w->network.graph->machine[m].slots;
 
 		if (slots)
 			*slots -= *slots < slots_of(w->job[i].job) ? *slots
@@ -211,9 +142,9 @@ static unsigned int nodes_choose(struct work *w)
 
 	for (unsigned int pass = 0; pass < 2 && !fit; pass++) {
 		w->software = pass == 1;
-		for (unsigned int i = 0; i < w->drawing.machines; i++) {
-			const struct picture_machine *m = &w->drawing.machine[i];
-			uint32_t *slots = &w->graph->machine[i].slots;
+		for (unsigned int i = 0; i < w->network.drawing.machines; i++) {
+			const struct picture_machine *m = &w->network.drawing.machine[i];
+			uint32_t *slots = &w->network.graph->machine[i].slots;
 			const struct report *r;
 
 			if (m->kind != PICTURE_NODE)
@@ -246,7 +177,7 @@ static int own_loads_take(struct work *w, const struct place_problem *p, unsigne
 	int r = place_uses(p, job, p->job[job].now, &use, &uses);
 
 	for (unsigned int i = 0; r == 0 && i < uses; i++) {
-		struct graph_link *l = &w->graph->link[use[i].link];
+		struct graph_link *l = &w->network.graph->link[use[i].link];
 
 		l->load = fmax(0, l->load - use[i].times * bytes_per_second);
 	}
@@ -274,7 +205,7 @@ static int loads_take(struct work *w, const struct place_problem *p)
 
 static const struct report *report_of(const struct work *w, uint32_t machine)
 {
-	return w->picture->report[w->drawing.machine[machine].node];
+	return w->picture->report[w->network.drawing.machine[machine].node];
 }
 
 static void term_print(double value, char *text, size_t size)
@@ -333,7 +264,7 @@ static int problem_make(struct work *w, struct place_problem *ret, unsigned int 
 {
 	int r;
 
-	*ret = (struct place_problem){ .reach = w->reach, .options = PLACE_OPTIONS };
+	*ret = (struct place_problem){ .reach = w->network.reach, .options = PLACE_OPTIONS };
 	r = jobs_fill(w, &ret->jobs, ret_which);
 	if (r < 0)
 		return r;
@@ -420,18 +351,13 @@ static int place(const struct picture *p, const struct placer_job *job, unsigned
 	if (jobs > PLACER_JOBS_MAX)
 		return -E2BIG;
 	if (r == 0)
-		r = drawing_make(p, &w.drawing);
-	if (r == 0)
-		r = graph_fill(&w);
+		r = network_make(p, &w.network);
 	if (r < 0)
 		return r;
 	slots_take(&w);
 	if (!nodes_choose(&w))
 		return why_say(why, -EHOSTUNREACH,
 			       "no node may have it: all are cordoned, or have refused it");
-	r = reach_make(w.graph, &w.reach);
-	if (r == 0)
-		r = ways_fill(&w);
 	made->birth = job[which].job->birth;
 	for (unsigned int i = 0; i < job[which].workers && i < TALLY_WORKERS_MAX; i++)
 		made->worker[made->workers++] = job[which].worker[i].address;

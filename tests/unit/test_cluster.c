@@ -14,10 +14,7 @@
 #include <string.h>
 
 #include "agent/cluster/hello.h"
-#include "agent/cluster/picture.h"
-#include "agent/cluster/branches.h"
-#include "agent/cluster/ways.h"
-#include "common/address.h"
+#include "cluster_world.h"
 #include "common/owned.h"
 
 /* --- hellos ---------------------------------------------------------------------------------- */
@@ -112,56 +109,6 @@ static void a_flood_of_names_has_an_end(void **state)
 
 /* --- reports --------------------------------------------------------------------------------- */
 
-static struct sockaddr_storage address(const char *text)
-{
-	struct sockaddr_storage a;
-
-	assert_int_equal(address_parse(text, 31249, &a), 0);
-	return a;
-}
-
-static struct report *report_of(const char *node, const char *own)
-{
-	struct report *r = calloc(1, sizeof(*r));
-
-	assert_non_null(r);
-	snprintf(r->node, sizeof(r->node), "%s", node);
-	snprintf(r->version, sizeof(r->version), "1.2.3");
-	r->slots = 1024;
-	r->slots_free = 1000;
-	r->service[r->services++] = address(own);
-	r->address[r->addresses++] = address(own);
-	return r;
-}
-
-static struct report_port *port(struct report *r, const char *name, uint32_t mbps)
-{
-	struct report_port *p = &r->port[r->ports++];
-
-	snprintf(p->name, sizeof(p->name), "%s", name);
-	p->up = true;
-	p->rate_mbps = mbps;
-	return p;
-}
-
-static void near(struct report *r, const char *port, const char *node, const char *at)
-{
-	struct report_near *n = &r->near[r->nears++];
-
-	snprintf(n->port, sizeof(n->port), "%s", port);
-	snprintf(n->node, sizeof(n->node), "%s", node);
-	snprintf(n->at, sizeof(n->at), "%s", at);
-}
-
-static void host(struct report *r, const char *port, const char *at, const char *mac)
-{
-	struct report_host *h = &r->host[r->hosts++];
-
-	snprintf(h->port, sizeof(h->port), "%s", port);
-	h->address = address(at);
-	snprintf(h->mac, sizeof(h->mac), "%s", mac);
-}
-
 static void a_report_comes_as_it_went(void **state)
 {
 	_cleanup_(freep) struct report *r = report_of("n0", "10.77.0.1");
@@ -198,6 +145,12 @@ static void the_largest_report_fits(void **state)
 							  .transmit_forecast = 1000000000 };
 		snprintf(r->port[i].name, sizeof(r->port[i].name), "%s", name);
 		host(r, name, "10.77.255.255", "02:00:00:00:00:01");
+	}
+	for (r->routes = 0; r->routes < REPORT_ROUTES_MAX; r->routes++) {
+		struct report_route *x = &r->route[r->routes];
+
+		memset(x->to, 'f', sizeof(x->to) - 1);
+		memset(x->port, 'p', sizeof(x->port) - 1);
 	}
 	text = report_print(r);
 	assert_true(strlen(text) < 1 << 19);
@@ -261,16 +214,6 @@ static void loads_that_hardly_change_are_no_news(void **state)
 }
 
 /* --- the picture ----------------------------------------------------------------------------- */
-
-static void put(struct picture *p, struct report *r) { assert_int_equal(picture_put(p, r), 0); }
-
-static int machine_named(const struct drawing *d, const char *name)
-{
-	for (unsigned int i = 0; i < d->machines; i++)
-		if (!strcmp(d->machine[i].name, name))
-			return (int)i;
-	return -1;
-}
 
 static const struct picture_cable *cable_between(const struct drawing *d, const char *a,
 						 const char *b)
@@ -432,181 +375,6 @@ static void a_node_that_goes_takes_its_links_along(void **state)
 	assert_int_equal(picture_place(&p, "n1"), 0);
 }
 
-/* --- ways ------------------------------------------------------------------------------------ */
-
-static void route(struct report *r, const char *to, const char *port)
-{
-	struct report_route *x = &r->route[r->routes++];
-
-	snprintf(x->to, sizeof(x->to), "%s", to);
-	snprintf(x->port, sizeof(x->port), "%s", port);
-}
-
-/* By which ports packets for a machine leave a node, with spaces between them. */
-static const char *leave_by(const struct picture *p, const char *at, const char *to)
-{
-	static char text[64];
-	_cleanup_(drawing_close) struct drawing d = { 0 };
-	_cleanup_(freep) struct way *way = NULL;
-	unsigned int ways = 0;
-
-	assert_int_equal(drawing_make(p, &d), 0);
-	assert_int_equal(ways_make(p, &d, &way, &ways), 0);
-	*text = '\0';
-	for (unsigned int i = 0; i < ways; i++) {
-		const struct picture_cable *c = &d.cable[way[i].cable];
-
-		assert_int_equal(c->end[way[i].end], way[i].at);
-		if ((int)way[i].at == machine_named(&d, at) &&
-		    (int)way[i].to == machine_named(&d, to))
-			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
-				 *text ? " " : "", c->port[way[i].end]);
-	}
-	return text;
-}
-
-/*   10.0.1.1 ── n0 ═══ n1 ── 10.0.2.1    two cables between the nodes: a and b   */
-static void ways_are_those_of_the_longest_prefixes(void **state)
-{
-	_cleanup_(picture_close) struct picture p = { 0 };
-	struct report *n0 = report_of("n0", "10.77.0.1"), *n1 = report_of("n1", "10.77.0.2");
-
-	port(n0, "w", 100);
-	host(n0, "w", "10.0.1.1", "02:00:00:00:00:01");
-	port(n1, "w", 100);
-	host(n1, "w", "10.0.2.1", "02:00:00:00:00:02");
-	for (unsigned int i = 0; i < 2; i++) {
-		const char name[] = { (char)('a' + i), '\0' };
-
-		port(n0, name, 100);
-		port(n1, name, 100);
-		near(n0, name, "n1", name);
-		near(n1, name, "n0", name);
-	}
-	put(&p, n0);
-	put(&p, n1);
-	assert_string_equal(leave_by(&p, "n0", "n1"), "");
-	route(n0, "0.0.0.0/0", "a");
-	assert_string_equal(leave_by(&p, "n0", "n1"), "a");
-	route(n0, "10.0.0.0/15", "b");
-	assert_string_equal(leave_by(&p, "n0", "n1"), "a");
-	assert_string_equal(leave_by(&p, "n0", "h10.0.2.1"), "b");
-	route(n0, "10.0.2.0/23", "a");
-	route(n0, "10.0.2.0/23", "b");
-	assert_string_equal(leave_by(&p, "n0", "h10.0.2.1"), "a b");
-	assert_string_equal(leave_by(&p, "n0", "h10.0.1.1"), "b");
-	route(n0, "10.0.2.1/32", ""); /* by an interface that is no port */
-	assert_string_equal(leave_by(&p, "n0", "h10.0.2.1"), "");
-	assert_string_equal(leave_by(&p, "n1", "n0"), "");
-	/* What is none leads nowhere, and the others stay. */
-	route(n1, "10.77.0.1/33", "b");
-	route(n1, "10.77.0.1/32x", "b");
-	route(n1, "10.77.0.1", "b");
-	route(n1, "north/3", "b");
-	route(n1, "fd00::/8", "b");
-	assert_string_equal(leave_by(&p, "n1", "n0"), "");
-	route(n1, "10.77.0.0/31", "a");
-	assert_string_equal(leave_by(&p, "n1", "n0"), "a");
-}
-
-/* Each machine with its workers, behind as many dots as it is cables away. */
-static const char *tree_of(const struct picture *p, const char *root, const char *const *worker,
-			   unsigned int workers)
-{
-	static char text[256];
-	_cleanup_(drawing_close) struct drawing d = { 0 };
-	_cleanup_(freep) struct branch *b = NULL;
-	struct sockaddr_storage at[8];
-	unsigned int count = 0;
-
-	assert_int_equal(drawing_make(p, &d), 0);
-	for (unsigned int i = 0; i < workers; i++)
-		assert_int_equal(address_parse(worker[i], 0, &at[i]), 0);
-	assert_int_equal(branches_make(p, &d, at, workers, (unsigned int)machine_named(&d, root),
-				       &b, &count),
-			 0);
-	*text = '\0';
-	for (unsigned int i = 0; i < count; i++) {
-		const char *name = d.machine[b[i].machine].name;
-
-		if (i)
-			assert_int_equal(d.cable[b[i].cable].end[b[i].end], b[i].machine);
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.*s%s:%u",
-			 i ? " " : "", (int)b[i].depth, "......", name, b[i].workers);
-	}
-	return text;
-}
-
-/*   10.0.0.1 ── n0 ── n1 ── 10.0.1.1      in a ring of four, a host at each:   n0 n1 n3 n2   */
-static struct picture ring(void)
-{
-	struct picture p = { 0 };
-	char text[32];
-
-	for (unsigned int i = 0; i < 4; i++) {
-		const unsigned int beside[] = { (i + 1) % 4, (i + 3) % 4 };
-		struct report *r;
-
-		snprintf(text, sizeof(text), "10.77.0.%u", i + 1);
-		r = report_of((char[]){ 'n', (char)('0' + i), '\0' }, text);
-		port(r, "w", 100);
-		snprintf(text, sizeof(text), "10.0.%u.1", i);
-		host(r, "w", text, "");
-		for (unsigned int k = 0; k < 2; k++) {
-			const char other = (char)('0' + beside[k]);
-
-			port(r, (char[]){ 'p', other, '\0' }, 100);
-			near(r, (char[]){ 'p', other, '\0' }, (char[]){ 'n', other, '\0' },
-			     (char[]){ 'p', (char)('0' + i), '\0' });
-		}
-		put(&p, r);
-	}
-	return p;
-}
-
-static void a_tree_is_what_paths_of_workers_are_together(void **state)
-{
-	static const char *const worker[] = { "10.0.2.1:40000", "10.0.2.1:40001", "10.0.1.1:40000",
-					      "10.0.0.1:40000", "10.9.9.9:40000" };
-	_cleanup_(picture_close) struct picture p = ring();
-
-	assert_string_equal(tree_of(&p, "n0", worker, 0), "n0:0");
-	/* n2 is two cables away by either neighbour, until routes say by which. */
-	route(p.report[2], "10.77.0.0/24", "p3");
-	assert_string_equal(tree_of(&p, "n0", worker, 5),
-			    "n0:0 .n1:0 ..h10.0.1.1:1 .n3:0 ..n2:0 ...h10.0.2.1:2 .h10.0.0.1:1");
-	p.report[2]->routes = 0;
-	route(p.report[2], "10.77.0.0/24", "p1");
-	assert_string_equal(tree_of(&p, "n0", worker, 4),
-			    "n0:0 .n1:0 ..n2:0 ...h10.0.2.1:2 ..h10.0.1.1:1 .h10.0.0.1:1");
-	/* Round in circles: who is there has no way. */
-	route(p.report[1], "10.77.0.0/24", "p2");
-	assert_string_equal(tree_of(&p, "n0", worker, 4), "n0:0 .h10.0.0.1:1");
-}
-
-/* Millions of comparisons are not made. */
-static void too_many_routes_are_none(void **state)
-{
-	_cleanup_(picture_close) struct picture p = { 0 };
-	const unsigned int nodes = 400;
-
-	for (unsigned int i = 0; i < nodes; i++) {
-		char name[16], own[32];
-		struct report *r;
-
-		snprintf(name, sizeof(name), "n%u", i);
-		snprintf(own, sizeof(own), "10.77.%u.%u", i / 200, i % 200 + 1);
-		r = report_of(name, own);
-		port(r, "p", 100);
-		near(r, "p", i % 2 ? "n0" : "n1", "p");
-		for (unsigned int k = 0; k < REPORT_ROUTES_MAX / 2; k++)
-			route(r, "0.0.0.0/0", "p");
-		put(&p, r);
-	}
-	assert_true((uint64_t)nodes * nodes * (REPORT_ROUTES_MAX / 2) > WAYS_STEPS_MAX);
-	assert_string_equal(leave_by(&p, "n0", "n1"), "");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -626,9 +394,6 @@ int main(void)
 		cmocka_unit_test(a_node_is_no_host_by_its_mac_either),
 		cmocka_unit_test(names_are_what_simulators_take),
 		cmocka_unit_test(a_node_that_goes_takes_its_links_along),
-		cmocka_unit_test(ways_are_those_of_the_longest_prefixes),
-		cmocka_unit_test(too_many_routes_are_none),
-		cmocka_unit_test(a_tree_is_what_paths_of_workers_are_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
