@@ -25,6 +25,13 @@ void netlink_renew(struct nl_sock **request);
 int netlink_link_get(struct nl_sock **request, uint32_t ifindex, const char *name,
 		     struct rtnl_link **ret);
 
+/*
+ * All that the kernel has, by a socket of its own, message by message; `on` may end that with
+ * NL_STOP. `head` is what the request begins with, such as a struct rtmsg. -ENOMEM; -EIO: the
+ * kernel does not say.
+ */
+int netlink_dump(int type, void *head, size_t bytes, nl_recvmsg_msg_cb_t on, void *context);
+
 static inline void nl_cachep(struct nl_cache **c) { nl_cache_free(*c); }
 static inline void linkp(struct rtnl_link **l) { rtnl_link_put(*l); }
 

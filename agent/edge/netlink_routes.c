@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
-#include <netlink/netlink.h>
 #include <string.h>
 
 #include "common/owned.h"
-#include "netlink.h"
+#include "netlink_private.h"
 
 struct table {
 	struct netlink_route *route;
@@ -15,8 +14,6 @@ struct table {
 	unsigned int count, max;
 	bool full;
 };
-
-static inline void nl_sockp(struct nl_sock **s) { nl_socket_free(*s); }
 
 static bool is_same(const struct netlink_route *a, const struct netlink_route *b)
 {
@@ -101,22 +98,12 @@ static int on_route(struct nl_msg *message, void *context)
 
 int netlink_routes(int family, struct netlink_route *ret, unsigned int max)
 {
-	_cleanup_(nl_sockp) struct nl_sock *s = nl_socket_alloc();
 	_cleanup_(freep) uint32_t *metric = calloc(max, sizeof(*metric));
 	struct table table = { ret, metric, 0, max, false };
 	struct rtmsg all = { .rtm_family = (unsigned char)family };
-	int r;
+	int r = metric ? netlink_dump(RTM_GETROUTE, &all, sizeof(all), on_route, &table) : -ENOMEM;
 
-	if (!s || !metric)
-		return -ENOMEM;
-	r = nl_socket_modify_cb(s, NL_CB_VALID, NL_CB_CUSTOM, on_route, &table);
-	if (r >= 0)
-		r = nl_connect(s, NETLINK_ROUTE);
-	if (r >= 0)
-		r = nl_send_simple(s, RTM_GETROUTE, NLM_F_DUMP, &all, sizeof(all));
-	if (r >= 0)
-		r = nl_recvmsgs_default(s);
 	if (r < 0)
-		return r == -NLE_NOMEM ? -ENOMEM : -EIO;
+		return r;
 	return table.full ? -E2BIG : (int)table.count;
 }
