@@ -108,3 +108,18 @@ others_begin() { # SECONDS
 	others=$! # shellcheck disable=SC2034
 }
 others_on() { at s1 topology --export | awk -v to="h$(bed addr h12)" '$1 == "way" && $2 == "s3" && $3 == to { print $4 }'; }
+
+# Do jobs have less by them, as their roots report it?
+are_squeezed() { awk -v is="$(slowest "$(rates)")" 'BEGIN { exit !(is < 2) }'; }
+
+# No job was given a place for ten seconds, and all sum.
+settled() {
+	local last
+	last=$(sed -n 's/^\([^ ]*\) info job placed.*/\1/p' "$work"/*.log | sort | tail -n 1)
+	(($(date +%s) - $(date -d "$last" +%s) > 10)) &&
+		at s1 cluster --json | jq -e 'all(.jobs[]; .chunks_per_second > 0)' >/dev/null
+}
+
+# By the simulator the slowest job has 0.7 Mbit/s beside these others where nothing moves, and 2.3 at
+# best.
+are_well() { awk -v is="$(slowest "$(rates)")" 'BEGIN { exit !(is >= 1.2) }'; }
