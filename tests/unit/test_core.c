@@ -1477,13 +1477,19 @@ static void joins_as(struct world *w, unsigned int worker, uint16_t rank)
 	join(w, worker, 1);
 }
 
+/* Its address and ranks are still to be said. */
+static struct request creates_with_a_node(void)
+{
+	return (struct request){ .verb = REQUEST_JOB_CREATE,
+				 .job = { .name = "j1",
+					  .workers = 3,
+					  .window = 8,
+					  .tree = { .nodes = 1, .node = { { .name = "p0" } } } } };
+}
+
 static void a_node_of_a_written_tree_is_not_named_by_loopback(void **state)
 {
-	struct request q = { .verb = REQUEST_JOB_CREATE,
-			     .job = { .name = "j1",
-				      .workers = 3,
-				      .window = 8,
-				      .tree = { .nodes = 1, .node = { { .name = "p0" } } } } };
+	struct request q = creates_with_a_node();
 	struct tree_node *node = &q.job.tree.node[0];
 	struct world w;
 
@@ -1499,11 +1505,7 @@ static void a_node_of_a_written_tree_is_not_named_by_loopback(void **state)
 /* In this world there are two ports: one with even workers, one with odd workers and the node. */
 static void ranks_are_astray_where_routes_contradict_a_written_tree(void **state)
 {
-	struct request q = { .verb = REQUEST_JOB_CREATE,
-			     .job = { .name = "j1",
-				      .workers = 3,
-				      .window = 8,
-				      .tree = { .nodes = 1, .node = { { .name = "p0" } } } } };
+	struct request q = creates_with_a_node();
 	struct tree_node *node = &q.job.tree.node[0];
 	struct world w;
 
