@@ -47,13 +47,19 @@ static void option_fits(const struct command *command, const struct option_kind 
 	assert_int_equal(option->type == OPTION_LIST, key->list_max > 0);
 }
 
+/* `top --cluster` sends two other requests, without keys. */
+static bool is_sent(const struct command *command, int option)
+{
+	return option_kinds[option].key && !(command->run == top && option == OPTION_CLUSTER);
+}
+
 static void each_option_is_a_key_of_its_request(void **state)
 {
 	unsigned int checked = 0;
 
 	for (unsigned int i = 0; i < commands_count; i++)
 		for (int o = 0; commands[i].verb && o < OPTION_COUNT; o++)
-			if (commands[i].options & OPTION_BIT(o) && option_kinds[o].key) {
+			if (commands[i].options & OPTION_BIT(o) && is_sent(&commands[i], o)) {
 				option_fits(&commands[i], &option_kinds[o]);
 				checked++;
 			}
