@@ -269,7 +269,7 @@ int join_open(const struct tally_join_options *o, unsigned int root, unsigned in
 	return 0;
 }
 
-/* --- at another agent */
+/* --- the same worker elsewhere */
 
 struct join *join_copy(const struct join *from, const struct sockaddr_storage *agent)
 {
@@ -295,9 +295,21 @@ struct join *join_copy(const struct join *from, const struct sockaddr_storage *a
 	return j;
 }
 
-int join_again(struct join *j, struct channel **ret_channel, struct joining_answer *ret_place)
+struct join *join_beside(const struct join *from, const char *job)
 {
-	join_deadline_set(j, JOIN_TIMEOUT_MS);
+	struct join *j = join_copy(from, &from->agent);
+
+	if (!j)
+		return NULL;
+	memcpy(j->agent_text, from->agent_text, sizeof(j->agent_text));
+	snprintf(j->job, sizeof(j->job), "%s", job);
+	return j;
+}
+
+int join_again(struct join *j, uint32_t timeout_ms, struct channel **ret_channel,
+	       struct joining_answer *ret_place)
+{
+	join_deadline_set(j, timeout_ms ? timeout_ms : JOIN_TIMEOUT_MS);
 	return place_get(j, ret_channel, ret_place);
 }
 
@@ -351,6 +363,7 @@ int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_else
 	return said;
 }
 
+const char *join_job(const struct join *j) { return j->job; }
 bool join_watches(const struct join *j) { return !j->silent && !j->over; }
 
 /* --- leaving */

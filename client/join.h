@@ -20,6 +20,9 @@ struct join;
  */
 int join_roots(const struct tally_join_options *options);
 
+/* Do the options or the environment say shares? */
+bool join_has_shares(const struct tally_join_options *options);
+
 /* The share of each root: `roots` of them. -EINVAL: a share is none. Sets the error text. */
 int join_shares(const struct tally_join_options *options, unsigned int roots, uint16_t *ret);
 
@@ -48,11 +51,20 @@ int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_else
 /* The same worker at another agent, in the same rank: for join_again(). NULL: no memory. */
 struct join *join_copy(const struct join *j, const struct sockaddr_storage *agent);
 
-/* As join_open(). `j` stays the caller's, for join_close() or join_stop(). */
-int join_again(struct join *j, struct channel **ret_channel, struct joining_answer *ret_place);
+/* The same worker in another job that has the same token, in the same rank, at the agent where it
+ * has its place now: for join_again(). NULL: no memory. */
+struct join *join_beside(const struct join *j, const char *job);
+
+/* As join_open(); timeout_ms: 0: the default. `j` stays the caller's, for join_close() or
+ * join_stop(). */
+int join_again(struct join *j, uint32_t timeout_ms, struct channel **ret_channel,
+	       struct joining_answer *ret_place);
 
 /* Another thread is in join_again(): it returns soon. */
 void join_stop(struct join *j);
+
+/* The job's name. */
+const char *join_job(const struct join *j);
 
 /* Would the agent say if a rank had gone? As join_hear() has found. */
 bool join_watches(const struct join *j);

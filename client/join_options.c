@@ -95,6 +95,8 @@ int join_roots(const struct tally_join_options *o)
 	return (int)roots;
 }
 
+bool join_has_shares(const struct tally_join_options *o) { return said(o->shares, "TALLY_SHARES"); }
+
 int join_shares(const struct tally_join_options *o, unsigned int roots, uint16_t *ret)
 {
 	const char *text = said(o->shares, "TALLY_SHARES");

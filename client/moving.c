@@ -29,7 +29,7 @@ static void *thread_main(void *argument)
 {
 	struct moving *m = argument;
 
-	m->result = join_again(m->join, &m->channel, &m->place);
+	m->result = join_again(m->join, 0, &m->channel, &m->place);
 	atomic_store(&m->done, true);
 	(void)!write(m->kick, &(uint64_t){ 1 }, sizeof(uint64_t));
 	return NULL;

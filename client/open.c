@@ -15,7 +15,7 @@
 #include "common/util.h"
 #include "common/why.h"
 #include "error.h"
-#include "progress.h"
+#include "open_private.h"
 #include "sized.h"
 
 enum {
@@ -24,7 +24,7 @@ enum {
 	QUIET_MS = 20, /* and answers repairs until it was quiet for so long */
 };
 
-static int check_progress(enum tally_progress_by by)
+int check_progress(enum tally_progress_by by)
 {
 	if (by == TALLY_PROGRESS_CALLS || by == TALLY_PROGRESS_THREAD)
 		return 0;
@@ -65,23 +65,8 @@ static int check_options(const struct tally_options *o)
 	return check_progress(o->progress);
 }
 
-/* What it takes to take part at one root. */
-struct root {
-	struct tally_options options; /* all but the addresses */
-	struct sockaddr_storage service;
-	struct channel *channel; /* bound */
-	struct join *join; /* NULL: opened without an agent */
-	uint64_t nonce; /* of the run, from an agent; 0: its ranks make one */
-};
-
-/* In the order of the ranks' lists. */
-struct roots {
-	unsigned int count;
-	struct root root[SHARDS_MAX];
-};
-
 /* Of several roots, an error says of which one it is: in the order in which they were given. */
-static int root_blame(int r, unsigned int which, unsigned int roots)
+int root_blame(int r, unsigned int which, unsigned int roots)
 {
 	struct why kept;
 
@@ -91,7 +76,7 @@ static int root_blame(int r, unsigned int which, unsigned int roots)
 	return error_set(r, "root %u of %u: %s", which + 1, roots, kept.text);
 }
 
-static void rootsp(struct roots **roots)
+void roots_freep(struct roots **roots)
 {
 	struct roots *r = *roots;
 
@@ -207,7 +192,7 @@ static int shards_open(struct tally *t, struct roots *roots)
 	return r;
 }
 
-static int open_on(struct roots *roots, struct tally **ret)
+int roots_open(struct roots *roots, struct tally **ret)
 {
 	const struct tally_options *o = &roots->root[0].options;
 	struct tally *t;
@@ -234,7 +219,7 @@ static int open_on(struct roots *roots, struct tally **ret)
 	return 0;
 }
 
-static struct roots *roots_new(unsigned int count)
+struct roots *roots_new(unsigned int count)
 {
 	struct roots *roots = calloc(1, sizeof(*roots));
 
@@ -245,7 +230,7 @@ static struct roots *roots_new(unsigned int count)
 	return roots;
 }
 
-static struct tally_options options_of(const struct run *job, uint16_t rank)
+struct tally_options run_options(const struct run *job, uint16_t rank)
 {
 	return (struct tally_options){
 		.job = job->job,
@@ -286,7 +271,7 @@ static int root_of_options(const void *options, size_t size, struct root *ret)
 int tally_open_roots_sized(const struct tally_options *options, size_t size, size_t count,
 			   struct tally **ret)
 {
-	_cleanup_(rootsp) struct roots *roots = NULL;
+	_cleanup_(roots_freep) struct roots *roots = NULL;
 	int r = 0;
 
 	if (!options || !ret)
@@ -300,7 +285,7 @@ int tally_open_roots_sized(const struct tally_options *options, size_t size, siz
 		r = root_blame(
 			root_of_options((const char *)options + i * size, size, &roots->root[i]), i,
 			roots->count);
-	return r < 0 ? r : open_on(roots, ret);
+	return r < 0 ? r : roots_open(roots, ret);
 }
 
 int tally_open_sized(const struct tally_options *options, size_t size, struct tally **ret)
@@ -315,7 +300,7 @@ static int root_of_file(const char *path, uint16_t rank, struct run *run, struct
 
 	if (r < 0)
 		return error_set(r, "%s", why);
-	ret->options = options_of(run, rank);
+	ret->options = run_options(run, rank);
 	ret->service = run->service;
 	r = check_options(&ret->options);
 	return r < 0 ? r : transport_open(&run->worker[rank], &ret->channel);
@@ -323,7 +308,7 @@ static int root_of_file(const char *path, uint16_t rank, struct run *run, struct
 
 int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 {
-	_cleanup_(rootsp) struct roots *roots = NULL;
+	_cleanup_(roots_freep) struct roots *roots = NULL;
 	struct run run;
 	int r;
 
@@ -334,68 +319,9 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret)
 		return -ENOMEM;
 	r = root_of_file(path, rank, &run, &roots->root[0]);
 	if (r == 0)
-		r = open_on(roots, ret);
+		r = roots_open(roots, ret);
 	explicit_bzero(run.key, sizeof(run.key));
 	explicit_bzero(run.secret, sizeof(run.secret));
-	return r;
-}
-
-/* `place` has the keys that the options point to. */
-static int root_join(const struct tally_join_options *o, unsigned int which, unsigned int count,
-		     struct joining_answer *place, struct root *ret)
-{
-	int r = join_open(o, which, count, &ret->join, &ret->channel, place);
-
-	if (r < 0)
-		return r;
-	ret->options = options_of(&place->job, place->rank);
-	ret->options.timeout_ms = o->timeout_ms;
-	ret->options.progress = o->progress;
-	ret->options.late_rank_timeout_ms = o->late_rank_timeout_ms;
-	ret->service = place->job.service;
-	ret->nonce = place->job.nonce;
-	return 0;
-}
-
-static int roots_join(struct tally_join_options *o, struct roots *roots,
-		      struct joining_answer *place, struct tally **ret)
-{
-	uint16_t share[SHARDS_MAX];
-	int r = join_shares(o, roots->count, share);
-
-	for (unsigned int i = 0; r == 0 && i < roots->count; i++) {
-		r = root_blame(root_join(o, i, roots->count, &place[i], &roots->root[i]), i,
-			       roots->count);
-		roots->root[i].options.share = share[i];
-		o->rank = roots->root[i].options.rank; /* as at the first root */
-	}
-	return r < 0 ? r : open_on(roots, ret);
-}
-
-int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret)
-{
-	_cleanup_(freep) struct joining_answer *place = NULL;
-	_cleanup_(rootsp) struct roots *roots = NULL;
-	struct tally_join_options known = { .rank = JOINING_RANK_ANY };
-	int count, r = 0;
-
-	if (!ret)
-		return error_set(-EINVAL, "ret must not be NULL");
-	if (options)
-		r = sized_take(&known, sizeof(known), options, size);
-	if (r == 0)
-		r = check_progress(known.progress);
-	if (r < 0)
-		return r;
-	count = join_roots(&known);
-	if (count < 0)
-		return count;
-	roots = roots_new(count);
-	place = calloc(count, sizeof(*place));
-	if (!roots || !place)
-		return error_set(-ENOMEM, "out of memory");
-	r = roots_join(&known, roots, place, ret);
-	explicit_bzero(place, count * sizeof(*place));
 	return r;
 }
 

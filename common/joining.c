@@ -104,6 +104,15 @@ static const struct key run_rows[] = {
 	{ "sealed", &key_bool, KEY_MEMBER(struct joining_answer, sealed), .brief = true,
 	  .otherwise = "false",
 	  .meaning = "Is the job [sealed](#sealed-jobs)? Not said where it is not." },
+	{ "roots", &key_number, KEY_MEMBER(struct joining_answer, roots), .brief = true, .min = 2,
+	  .max = JOINING_ROOTS_MAX, .otherwise = "1",
+	  .meaning = "How many [roots](#several-roots-of-a-cluster) the job has. This and the next "
+		     "two are said together." },
+	{ "which", &key_number, KEY_MEMBER(struct joining_answer, which), .brief = true, .min = 1,
+	  .max = JOINING_ROOTS_MAX, .otherwise = "1", .meaning = "Which of them this is." },
+	{ "share", &key_number, KEY_MEMBER(struct joining_answer, share), .brief = true, .min = 1,
+	  .max = JOINING_SHARE_MAX, .otherwise = "1",
+	  .meaning = "This root's share in each call, in parts of all roots' shares." },
 };
 
 const struct keys joining_peer_keys = KEYS(peer_rows), joining_greeting_keys = KEYS(greeting_rows),
@@ -140,6 +149,19 @@ int joining_rows_take(struct lines *l, const struct keys *keys, void *into)
 			return r;
 	}
 	return r == 0 ? lines_end(l, keys, seen) : r;
+}
+
+int joining_root_name(const char *job, unsigned int which, char ret[NAME_BYTES])
+{
+	char name[NAME_BYTES + 16], number[16] = "";
+
+	if (which > 1)
+		snprintf(number, sizeof(number), ".%u", which);
+	snprintf(name, sizeof(name), "%s%s", job, number);
+	if (strlen(name) >= NAME_BYTES)
+		return -ENAMETOOLONG;
+	memcpy(ret, name, strlen(name) + 1);
+	return 0;
 }
 
 void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],

@@ -34,6 +34,8 @@ enum {
 	JOINING_ANSWER_BYTES = 16384, /* the same, for 256 workers with IPv6 */
 	JOINING_TEXT_BYTES = 512, /* of an error's words, with their end */
 	JOINING_RANK_ANY = -1,
+	JOINING_ROOTS_MAX = 16, /* of a job */
+	JOINING_SHARE_MAX = 1000,
 };
 
 enum joining_wants {
@@ -91,6 +93,9 @@ struct joining_answer {
 	uint16_t rank; /* below job.workers */
 	struct joining_key key;
 	bool sealed; /* the workers' secret follows from the token and the run */
+	uint16_t roots; /* 2 .. JOINING_ROOTS_MAX; 0: the job has one */
+	uint16_t which; /* of several roots: 1 .. roots */
+	uint16_t share; /* of several roots, this one's: 1 .. JOINING_SHARE_MAX */
 	struct run job; /* with a nonce, and without keys */
 	struct sockaddr_storage elsewhere; /* with TALLY_UDP_PORT */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
@@ -120,6 +125,12 @@ struct joining_answer {
 struct keys;
 extern const struct keys joining_peer_keys, joining_greeting_keys, joining_join_keys,
 	joining_leave_keys, joining_run_keys;
+
+/*
+ * A job of a cluster that has several roots is a job at each of them, with one token. The name of
+ * the one at root `which`: 1 .. JOINING_ROOTS_MAX. -ENAMETOOLONG.
+ */
+int joining_root_name(const char *job, unsigned int which, char ret[NAME_BYTES]);
 
 /* `random`: bytes that nobody can guess. */
 void joining_challenge_set(const uint8_t random[JOINING_CHALLENGE_BYTES / 2],
@@ -155,7 +166,7 @@ int joining_answer_parse(const char *text, size_t length, struct joining_answer 
 int joining_waiting_print(const struct tally_set *missing, char *text, size_t size,
 			  size_t *ret_length);
 
-/* `rank`, `key` and `job` are said. */
+/* `rank`, `key`, `sealed`, `roots` and what belongs to these, and `job` are said. */
 int joining_run_print(const struct joining_answer *a, char *text, size_t size, size_t *ret_length);
 
 /* `words` as below, and not empty. */

@@ -100,6 +100,18 @@ static int parse_greeting(struct lines *l, struct joining_answer *a)
 	return r < 0 ? r : joining_rows_take(l, &joining_challenge_keys, &a->greeting);
 }
 
+static int check_roots(struct lines *l, const struct joining_answer *a)
+{
+	if (!a->roots && !a->which && !a->share)
+		return 0;
+	if (!a->roots || !a->which || !a->share)
+		return lines_refuse(l, -EINVAL, "roots, which and share are said together");
+	if (a->which > a->roots)
+		return lines_refuse(l, -EINVAL, "root %u, but there are %u roots", a->which,
+				    a->roots);
+	return 0;
+}
+
 /* All of it must be there: the job file says only as a whole whether it is right. */
 static int parse_place(struct lines *l, struct joining_answer *a)
 {
@@ -121,7 +133,7 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 
 		/* a newline ends what is compared */
 		if (!key->needed && strncmp(l->text + l->at, key->name, strlen(key->name)) != 0)
-			break;
+			continue;
 		error = lines_next(l);
 		if (error == 0 && lines_is_empty(l))
 			break;
@@ -130,6 +142,8 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 	}
 	if (error == 0)
 		error = lines_end(l, &joining_run_keys, seen);
+	if (error == 0)
+		error = check_roots(l, a);
 	if (error < 0)
 		return error;
 	nonce = a->job.nonce;
@@ -200,7 +214,7 @@ int joining_waiting_print(const struct tally_set *missing, char *text, size_t si
 
 int joining_run_print(const struct joining_answer *a, char *text, size_t size, size_t *ret_length)
 {
-	char head[192];
+	char head[256];
 	int r;
 
 	assert(a->rank < a->job.workers && a->job.nonce && !a->job.keys);

@@ -92,6 +92,7 @@ static void answer_again(const struct joining_answer *a)
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
 	must(!memcmp(&again.key, &a->key, sizeof(a->key)) && again.sealed == a->sealed);
+	must(again.roots == a->roots && again.which == a->which && again.share == a->share);
 	must(!memcmp(&again.elsewhere, &a->elsewhere, sizeof(a->elsewhere)));
 	must(again.error == a->error && !strcmp(again.text, a->text));
 	must(!strcmp(again.greeting.challenge, a->greeting.challenge));

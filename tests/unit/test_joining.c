@@ -401,7 +401,8 @@ static void answers_that_are_wrong_are_refused(void **state)
 	answer_refused("run\n\n", EINVAL, "no line 'rank ...', which is needed");
 	answer_refused("run\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
 	answer_refused("run\nrank 0\njob 1\n\n", EINVAL,
-		       "line 3: job: no such key; there are rank, nonce, key and sealed");
+		       "line 3: job: no such key; there are rank, nonce, key, sealed, roots, which "
+		       "and share");
 	answer_refused("run\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
 	answer_refused("run\nrank 256\n\n", EINVAL, "line 2: rank: a number from 0 to 255");
 	answer_refused("run\nrank 0\n" NONCE "\n", EINVAL,
@@ -423,6 +424,55 @@ static void answers_that_are_wrong_are_refused(void **state)
 	answer_refused("elsewhere 10.77.0.1:7\n", EINVAL,
 		       "line 1: elsewhere: an address is needed, such as 10.77.0.1");
 	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
+}
+
+/* An agent whose job has one root says what it always said. */
+static void several_roots_are_said_together(void **state)
+{
+	static const char file[] = "job 7\nservice 10.77.0.1\nworker 10.77.1.1:40000\n\n";
+	char text[JOINING_ANSWER_BYTES];
+	struct joining_answer said;
+	size_t length;
+
+	snprintf(text, sizeof(text), "run\nrank 0\n" NONCE "roots 3\nwhich 2\nshare 250\n%s", file);
+	assert_int_equal(answer_of(text, strlen(text)), 0);
+	assert_int_equal(answer.roots, 3);
+	assert_int_equal(answer.which, 2);
+	assert_int_equal(answer.share, 250);
+	said = answer;
+	assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "key none\nroots 3\nwhich 2\nshare 250\njob 7\n"));
+	said.roots = said.which = said.share = 0;
+	assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "key none\njob 7\n"));
+
+	answer_refused("run\nrank 0\n" NONCE "roots 1\nwhich 1\nshare 1\njob 7\n\n", EINVAL,
+		       "line 5: roots: a number from 2 to 16");
+	answer_refused("run\nrank 0\n" NONCE "roots 2\nwhich 3\nshare 1\njob 7\n\n", EINVAL,
+		       "line 7: share: root 3, but there are 2 roots");
+	answer_refused("run\nrank 0\n" NONCE "roots 2\nwhich 1\nshare 1001\njob 7\n\n", EINVAL,
+		       "line 7: share: a number from 1 to 1000");
+	answer_refused("run\nrank 0\n" NONCE "roots 2\nshare 1\njob 7\n\n", EINVAL,
+		       "line 6: share: roots, which and share are said together");
+	answer_refused("run\nrank 0\n" NONCE "share 1\njob 7\n\n", EINVAL,
+		       "line 5: share: roots, which and share are said together");
+}
+
+static void each_root_has_a_name(void **state)
+{
+	char name[NAME_BYTES], longest[NAME_BYTES];
+
+	assert_int_equal(joining_root_name("train", 1, name), 0);
+	assert_string_equal(name, "train");
+	assert_int_equal(joining_root_name("train", 16, name), 0);
+	assert_string_equal(name, "train.16");
+	memset(longest, 'a', sizeof(longest));
+	longest[NAME_BYTES - 1] = '\0';
+	assert_int_equal(joining_root_name(longest, 1, name), 0);
+	assert_int_equal(joining_root_name(longest, 2, name), -ENAMETOOLONG);
+	assert_string_equal(name, longest);
+	assert_int_equal(joining_root_name(longest + 2, 2, name), 0);
+	assert_int_equal(joining_root_name(longest + 2, 10, name), -ENAMETOOLONG);
 }
 
 /* An agent whose job is not sealed says what it always said. */
@@ -662,6 +712,11 @@ static void members_come_back_as_they_were_said(void **state)
 		said = (struct joining_answer){ .rank = (uint16_t)random_below(workers),
 						.job = random_job(workers),
 						.sealed = i % 2 };
+		if (i % 5 == 0) {
+			said.roots = (uint16_t)(2 + random_below(15));
+			said.which = (uint16_t)(1 + random_below(said.roots));
+			said.share = (uint16_t)(1 + random_below(1000));
+		}
 		random_bytes(&said.key, i % 3 ? sizeof(said.key) : 0);
 		assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
 		assert_int_equal(strlen(text), length);
@@ -671,6 +726,9 @@ static void members_come_back_as_they_were_said(void **state)
 		assert_int_equal(answer.rank, said.rank);
 		assert_memory_equal(&answer.key, &said.key, sizeof(said.key));
 		assert_int_equal(answer.sealed, said.sealed);
+		assert_int_equal(answer.roots, said.roots);
+		assert_int_equal(answer.which, said.which);
+		assert_int_equal(answer.share, said.share);
 		assert_memory_equal(&answer.job, &said.job, sizeof(said.job));
 		assert_int_equal(answer_of(text, random_below((uint32_t)length)), -EAGAIN);
 		assert_int_equal(joining_run_print(&said, text, length, &(size_t){ 0 }), -ENOSPC);
@@ -761,6 +819,8 @@ int main(void)
 		cmocka_unit_test(an_answers_kinds_are_told_apart),
 		cmocka_unit_test(answers_that_are_wrong_are_refused),
 		cmocka_unit_test(that_a_job_is_sealed_is_said_behind_the_key),
+		cmocka_unit_test(several_roots_are_said_together),
+		cmocka_unit_test(each_root_has_a_name),
 		cmocka_unit_test(a_nonce_is_16_digits_and_not_0),
 		cmocka_unit_test(a_place_without_end_is_refused),
 		cmocka_unit_test(an_unknown_error_keeps_its_words),
