@@ -41,4 +41,13 @@ int placer_place(const struct picture *p, const struct placer_job *job, unsigned
 int placer_better(const struct picture *p, const struct placer_job *job, unsigned int jobs,
 		  unsigned int which, double margin, struct wanted_place *ret, struct why *why);
 
+/*
+ * The same for all roots of a job, which are job[which[roots]]: those without a root get nodes of
+ * their own, as far as there are enough, so that together they carry most (agent/policy/roots.h),
+ * and all of them shares as their rates are. ret[roots]. Errors as of placer_place().
+ */
+int placer_roots(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		 const unsigned int *which, unsigned int roots, struct wanted_place *ret,
+		 struct why *why);
+
 #endif

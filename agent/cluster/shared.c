@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/joining.h"
 #include "common/owned.h"
 
 /* --- jobs by name ---------------------------------------------------------------------------- */
@@ -91,12 +92,39 @@ const struct shared_job *shared_find(const struct shared *s, const char *name)
 	return j && j->revision ? j : NULL;
 }
 
+const struct shared_job *shared_root(const struct shared *s, const struct shared_job *j,
+				     unsigned int which)
+{
+	char first[NAME_BYTES], name[NAME_BYTES];
+	const struct shared_job *other;
+
+	memcpy(first, j->name, sizeof(first));
+	if (j->job.which > 1)
+		*strrchr(first, '.') = '\0';
+	other = joining_root_name(first, which, name) == 0 ? shared_find(s, name) : NULL;
+	return other && other->job.roots == j->job.roots && other->job.which == which ? other
+										      : NULL;
+}
+
 bool shared_is_placed(const struct shared_job *j)
 {
 	return j->revision && j->place_revision && j->place.birth == j->job.birth;
 }
 
 /* --- keys ------------------------------------------------------------------------------------ */
+
+/* Jobs at roots behind the first one have the first one's name and a number. */
+static bool roots_fit(const struct wanted_job *j)
+{
+	const char *dot = strrchr(j->name, '.');
+	char number[8];
+
+	snprintf(number, sizeof(number), "%u", j->which);
+	if (!j->roots)
+		return !j->which;
+	return j->roots > 1 && j->which >= 1 && j->which <= j->roots &&
+	       (j->which == 1 || (dot && !strcmp(dot + 1, number)));
+}
 
 static int take_job(struct shared_job *j, const char *rest, const char *value, uint64_t revision,
 		    struct why *why)
@@ -109,6 +137,9 @@ static int take_job(struct shared_job *j, const char *rest, const char *value, u
 		r = wanted_parse(&wanted_job_keys, value, &j->job, why);
 	if (r == 0 && value && strcmp(j->job.name, j->name) != 0)
 		r = why_say(why, -EINVAL, "it says that it is job %s", j->job.name);
+	if (r == 0 && value && !roots_fit(&j->job))
+		r = why_say(why, -EINVAL, "it says that it is root %u of %u", j->job.which,
+			    j->job.roots);
 	if (r == 0 && value)
 		j->revision = revision;
 	return r;

@@ -48,6 +48,10 @@ int shared_take(struct shared *s, const char *key, const char *value, uint64_t r
 /* That is wanted; or NULL. */
 const struct shared_job *shared_find(const struct shared *s, const char *name);
 
+/* Of a job with several roots: the job at root `which` (1 ..), which is wanted; or NULL. */
+const struct shared_job *shared_root(const struct shared *s, const struct shared_job *j,
+				     unsigned int which);
+
 /* Has it a place, and is that this job's, and not that of an earlier one of its name? */
 bool shared_is_placed(const struct shared_job *j);
 

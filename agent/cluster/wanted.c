@@ -6,6 +6,7 @@
 #include <tally/wire.h>
 
 #include "agent/core/keys_json.h"
+#include "common/joining.h"
 #include "common/owned.h"
 
 #define JOB(member) KEY_MEMBER(struct wanted_job, member)
@@ -45,6 +46,10 @@ static const struct key job_rows[] = {
 	  .meaning = "Bytes of data in a full packet; 0: as the root has it." },
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .meaning = "Do packets carry tags?" },
 	{ "sealed", &key_bool, JOB(sealed), .initial = "false", .meaning = "Is the job sealed?" },
+	{ "roots", &key_number, JOB(roots), .max = JOINING_ROOTS_MAX,
+	  .meaning = "How many roots it has, each with a job of its own; 0: one." },
+	{ "which", &key_number, JOB(which), .max = JOINING_ROOTS_MAX,
+	  .meaning = "Of several: which of them this job is for." },
 };
 
 static const struct key weighed_rows[] = {
@@ -62,6 +67,8 @@ static const struct key place_rows[] = {
 	{ "address", &key_address, PLACE(address), .needed = true,
 	  .meaning = "Where workers join, and send to." },
 	{ "why", &wanted_words, PLACE(why), .meaning = "Why there, in words." },
+	{ "share", &key_number, PLACE(share), .max = JOINING_SHARE_MAX,
+	  .meaning = "Of several roots: this one's share of each call." },
 	{ "stays", &key_bool, PLACE(stays), .initial = "false",
 	  .meaning = "Is it to stay there, whatever else costs less?" },
 	{ "workers", &key_endpoint, KEY_LIST(struct wanted_place, worker, workers),

@@ -34,6 +34,9 @@ struct wanted_job {
 	uint16_t workers, window;
 	uint16_t payload_bytes; /* 0: what the root has for so many workers */
 	bool tags, sealed;
+	uint16_t roots; /* 2 .. JOINING_ROOTS_MAX: this is its job at one of them, which all have
+			 * one token (joining_root_name()); 0: it has one root */
+	uint16_t which; /* of several roots: 1 .. roots */
 };
 
 /* A node that was weighed: the terms of place.h for all jobs, with this job there. */
@@ -47,6 +50,7 @@ struct wanted_place {
 	char root[NAME_BYTES]; /* the node */
 	struct sockaddr_storage address; /* its service address */
 	char why[WANTED_WHY_BYTES]; /* in words */
+	uint16_t share; /* of several roots, this one's: 1 .. JOINING_SHARE_MAX; else 0 */
 	bool stays; /* the leader moves it only if the node goes or is cordoned */
 	unsigned int workers, weighs;
 	struct sockaddr_storage worker[TALLY_WORKERS_MAX]; /* that were there; with UDP ports */

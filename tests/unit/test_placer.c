@@ -292,13 +292,71 @@ static void a_worker_that_is_nowhere_is_said(void **state)
 	picture_close(&w.picture);
 }
 
+/* n0's and n3's workers meet at n1 and at n2, of which n2 has a quarter of what n1 has left; their
+ * own links have room for both. */
+static void several_roots_are_apart_and_share_by_what_they_carry(void **state)
+{
+	static const char *const refused[] = { "n1" };
+	static const unsigned int which[] = { 1, 2 };
+	struct world w = square();
+	struct wanted_place place[2];
+	struct why why;
+
+	for (unsigned int end = 0; end < NODES; end += 3) {
+		struct report_port *wide = port(report(&w, 1), end);
+		struct report_port *thin = port(report(&w, 2), end);
+
+		wide->transmit_forecast = wide->receive_forecast = 7500000;
+		thin->transmit_forecast = thin->receive_forecast = 11250000;
+	}
+	job_add(&w, "1", "n1");
+	job_add(&w, "03", NULL);
+	job_add(&w, "03", NULL);
+	for (unsigned int i = 1; i < 3; i++) {
+		w.job[i].roots = 2;
+		w.job[i].which = (uint16_t)i;
+	}
+	assert_int_equal(placer_roots(&w.picture, w.is, w.jobs, which, 2, place, &why), 0);
+	assert_string_not_equal(place[0].root, place[1].root);
+	assert_int_equal(place[0].share + place[1].share, 1000);
+	assert_int_equal(place[0].birth, w.job[1].birth);
+	assert_int_equal(place[1].birth, w.job[2].birth);
+	assert_int_equal(place[1].workers, 2);
+	assert_true(place[1].weighs > 0);
+	assert_non_null(strstr(place[0].why, "root 1 of 2: "));
+
+	assert_string_equal(place[0].root, "n1");
+	assert_string_equal(place[1].root, "n2");
+	assert_int_equal(place[0].share, 800);
+
+	/* One that is given stays. */
+	w.is[2].root = "n1";
+	assert_int_equal(placer_roots(&w.picture, w.is, w.jobs, which, 2, place, &why), 0);
+	assert_string_equal(place[1].root, "n1");
+	assert_string_not_equal(place[0].root, "n1");
+
+	/* What one of them has refused, none gets. */
+	w.is[2].root = NULL;
+	w.is[2].refused = refused;
+	w.is[2].refusals = 1;
+	assert_int_equal(placer_roots(&w.picture, w.is, w.jobs, which, 2, place, &why), 0);
+	assert_string_not_equal(place[0].root, "n1");
+	assert_string_not_equal(place[1].root, "n1");
+	for (unsigned int i = 0; i < NODES; i++)
+		report(&w, i)->cordoned = true;
+	assert_int_equal(placer_roots(&w.picture, w.is, w.jobs, which, 2, place, &why),
+			 -EHOSTUNREACH);
+	picture_close(&w.picture);
+}
+
 /* --- texts ----------------------------------------------------------------------------------- */
 
 static void what_is_wanted_comes_as_it_went(void **state)
 {
-	struct wanted_job job = { "train", "red", "5b1f", 9, 0xfeedface, 4, 128, 1408, true, true };
+	struct wanted_job job = { "train.3", "red", "5b1f", 9,	  0xfeedface, 4,
+				  128,	     1408,  true,   true, 4,	      3 };
 	struct wanted_place place = {
-		.birth = 8, .root = "n1", .why = "because", .workers = 1, .weighs = 1
+		.birth = 8, .root = "n1", .why = "because", .workers = 1, .weighs = 1, .share = 250
 	};
 	struct wanted_job job_back = { 0 };
 	struct wanted_place place_back = { 0 };
@@ -373,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_run_leaves_a_cordoned_node),
 		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
+		cmocka_unit_test(several_roots_are_apart_and_share_by_what_they_carry),
 		cmocka_unit_test(what_is_wanted_comes_as_it_went),
 		cmocka_unit_test(what_is_wrong_is_said_without_the_token),
 		cmocka_unit_test(paths_are_those_that_routing_has),

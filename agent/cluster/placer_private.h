@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What placer*.c share. Nobody else includes this. */
+#ifndef TALLY_CLUSTER_PLACER_PRIVATE_H
+#define TALLY_CLUSTER_PLACER_PRIVATE_H
+
+#include "agent/policy/place.h"
+#include "network.h"
+#include "placer.h"
+
+/* The caller fills in the first five. */
+struct placer_work {
+	const struct picture *picture;
+	const struct placer_job *job;
+	unsigned int jobs;
+	const unsigned int *due; /* [dues]: which of these are to be placed; the roots of one job,
+				  * or one job */
+	unsigned int dues;
+	struct network network; /* nodes that may not have them have no slots here */
+	uint32_t *worker; /* machines of all workers, of one job after another */
+	struct place_job *place;
+	unsigned int *of; /* of each of these: its number among all */
+	struct place_tree *now;
+	bool software; /* no node has the slots */
+};
+
+/* For placer_work_close(), also on failure. -EHOSTUNREACH: no node may have them; -E2BIG, -ENOMEM.
+ */
+int placer_work_open(struct placer_work *w, struct why *why);
+void placer_work_close(struct placer_work *w);
+
+/*
+ * Once: loads of jobs are taken out of those that are measured. ret_due[dues]: the numbers of
+ * w->due among its jobs. -EHOSTUNREACH: a worker of these is not in the picture; -ENOMEM.
+ */
+int placer_problem(struct placer_work *w, struct place_problem *ret, uint32_t *ret_due,
+		   struct why *why);
+
+const struct report *placer_node(const struct placer_work *w, uint32_t machine);
+
+/* A place as far as it is known before the decision, and what the decision adds. */
+void placer_place_begin(const struct placer_job *j, struct wanted_place *ret);
+void placer_place_fill(const struct placer_work *w, const struct place_tree *tree,
+		       struct wanted_place *ret);
+
+void placer_weighed_fill(const struct placer_work *w, const struct place_candidate *c,
+			 struct wanted_weighed *ret);
+
+/* What else job[which] of the problem could have, with all others as they are. */
+int placer_weigh(const struct placer_work *w, const struct place_problem *p,
+		 const struct place_tree *tree, uint32_t which, struct wanted_place *ret);
+
+#endif

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The problem that live reports are, as policies want it: what placer*.c weigh. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "placer_private.h"
+
+enum {
+	SLOTS_ENOUGH = 1 << 30, /* where a job has to be summed in software anyway */
+	PAYLOAD_BYTES = 1408, /* of a full packet, where nobody has said it */
+	HEADER_BYTES = 92, /* of IPv4, UDP and the message, beside a full payload */
+	STEPS_MAX = 200000,
+};
+
+/* What nobody has said of a job. It only matters beside other jobs. */
+#define ITERATION_BYTES 64e6
+#define ITERATIONS 1000
+
+void placer_work_close(struct placer_work *w)
+{
+	network_close(&w->network);
+	free(w->worker);
+	free(w->place);
+	free(w->of);
+	free(w->now);
+}
+
+/* --- the jobs -------------------------------------------------------------------------------- */
+
+/* One that the picture lacks is as near as the node whose agent it came to. */
+static uint32_t machine_of_worker(const struct placer_work *w, const struct wanted_worker *worker)
+{
+	const uint32_t at = network_worker(&w->network, &worker->address);
+
+	return at != GRAPH_NONE ? at : network_node(&w->network, worker->node);
+}
+
+static uint32_t slots_of(const struct wanted_job *job) { return 2u * job->window; }
+
+static bool is_due(const struct placer_work *w, unsigned int i)
+{
+	for (unsigned int k = 0; k < w->dues; k++)
+		if (w->due[k] == i)
+			return true;
+	return false;
+}
+
+/* Jobs whose workers or root are not in the picture any more use nothing of it. */
+static bool job_fill(struct placer_work *w, unsigned int i, uint32_t *worker, struct place_job *ret)
+{
+	const struct placer_job *j = &w->job[i];
+	struct place_tree *now = &w->now[i];
+	const unsigned int roots = j->job->roots ? j->job->roots : 1;
+
+	*ret = (struct place_job){ .worker = worker,
+				   .workers = j->workers,
+				   .root = GRAPH_NONE,
+				   .bytes = ITERATION_BYTES / roots,
+				   .weight = 1.0 / roots,
+				   .iterations = ITERATIONS };
+	for (unsigned int k = 0; k < j->workers; k++) {
+		worker[k] = machine_of_worker(w, &j->worker[k]);
+		if (worker[k] == GRAPH_NONE)
+			return false;
+	}
+	if (is_due(w, i))
+		ret->slots = slots_of(j->job);
+	if (!j->root)
+		return is_due(w, i);
+	*now = (struct place_tree){
+		.nodes = 1, .node = { { network_node(&w->network, j->root), GRAPH_NONE } }
+	};
+	ret->now = now;
+	return now->node[0].machine != GRAPH_NONE;
+}
+
+/* ret_due: the numbers of w->due; UINT32_MAX: it is none of these. */
+static int jobs_fill(struct placer_work *w, unsigned int *ret_jobs, uint32_t *ret_due)
+{
+	unsigned int workers = 0, count = 0;
+	uint32_t *next;
+
+	for (unsigned int i = 0; i < w->jobs; i++)
+		workers += w->job[i].workers;
+	w->worker = calloc(workers + 1, sizeof(*w->worker));
+	w->place = calloc(w->jobs + 1, sizeof(*w->place));
+	w->of = calloc(w->jobs + 1, sizeof(*w->of));
+	w->now = calloc(w->jobs + 1, sizeof(*w->now));
+	if (!w->worker || !w->place || !w->of || !w->now)
+		return -ENOMEM;
+	next = w->worker;
+	for (unsigned int k = 0; k < w->dues; k++)
+		ret_due[k] = UINT32_MAX;
+	for (unsigned int i = 0; i < w->jobs; i++) {
+		if (w->job[i].workers && job_fill(w, i, next, &w->place[count])) {
+			for (unsigned int k = 0; k < w->dues; k++)
+				if (w->due[k] == i)
+					ret_due[k] = count;
+			w->of[count++] = i;
+		}
+		next += w->job[i].workers;
+	}
+	*ret_jobs = count;
+	return 0;
+}
+
+/* --- what is free ---------------------------------------------------------------------------- */
+
+/* Slots of jobs that have a root, whether their runs are on or not. */
+static void slots_take(struct placer_work *w)
+{
+	for (unsigned int i = 0; i < w->jobs; i++) {
+		const bool counts = !is_due(w, i) && w->job[i].root;
+		const uint32_t m = counts ? network_node(&w->network, w->job[i].root) : GRAPH_NONE;
+		uint32_t *slots = m == GRAPH_NONE ? NULL : &w->network.graph->machine[m].slots;
+
+		if (slots)
+			*slots -= *slots < slots_of(w->job[i].job) ? *slots
+								   : slots_of(w->job[i].job);
+	}
+}
+
+static bool is_refused(const struct placer_job *j, const char *node)
+{
+	for (unsigned int i = 0; i < j->refusals; i++)
+		if (!strcmp(j->refused[i], node))
+			return true;
+	return false;
+}
+
+static bool is_refused_by_any(const struct placer_work *w, const char *node)
+{
+	for (unsigned int k = 0; k < w->dues; k++)
+		if (is_refused(&w->job[w->due[k]], node))
+			return true;
+	return false;
+}
+
+/* Which nodes may have it. A node without room has no slots here; how many are left. */
+static unsigned int nodes_choose(struct placer_work *w)
+{
+	const struct placer_job *j = &w->job[w->due[0]];
+	unsigned int fit = 0, allowed = 0;
+
+	for (unsigned int pass = 0; pass < 2 && !fit; pass++) {
+		w->software = pass == 1;
+		for (unsigned int i = 0; i < w->network.drawing.machines; i++) {
+			const struct picture_machine *m = &w->network.drawing.machine[i];
+			uint32_t *slots = &w->network.graph->machine[i].slots;
+			const struct report *r;
+
+			if (m->kind != PICTURE_NODE)
+				continue;
+			r = w->picture->report[m->node];
+			if (j->root && !strcmp(r->node, j->root)) {
+				*slots = SLOTS_ENOUGH; /* it has its own there */
+				continue;
+			}
+			if (r->cordoned || !r->services || is_refused_by_any(w, r->node)) {
+				*slots = 0;
+				continue;
+			}
+			allowed++;
+			if (pass == 1)
+				*slots = SLOTS_ENOUGH;
+			fit += *slots >= slots_of(j->job);
+		}
+	}
+	return allowed ? fit : 0;
+}
+
+/* --- loads ----------------------------------------------------------------------------------- */
+
+static int own_loads_take(struct placer_work *w, const struct place_problem *p, unsigned int job,
+			  double bytes_per_second)
+{
+	_cleanup_(freep) struct fair_use *use = NULL;
+	unsigned int uses = 0;
+	int r = place_uses(p, job, p->job[job].now, &use, &uses);
+
+	for (unsigned int i = 0; r == 0 && i < uses; i++) {
+		struct graph_link *l = &w->network.graph->link[use[i].link];
+
+		l->load = fmax(0, l->load - use[i].times * bytes_per_second);
+	}
+	return r == -EHOSTUNREACH ? 0 : r;
+}
+
+/* What is left are loads of others. */
+static int loads_take(struct placer_work *w, const struct place_problem *p)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < p->jobs; i++) {
+		const struct placer_job *j = &w->job[w->of[i]];
+		const double payload = j->job->payload_bytes ? j->job->payload_bytes
+							     : PAYLOAD_BYTES;
+
+		if (p->job[i].now)
+			r = own_loads_take(w, p, i,
+					   (double)j->chunks_per_second * (payload + HEADER_BYTES));
+	}
+	return r;
+}
+
+/* --- the problem, and what is said of a decision ---------------------------------------------- */
+
+int placer_work_open(struct placer_work *w, struct why *why)
+{
+	int r;
+
+	if (w->jobs > PLACER_JOBS_MAX)
+		return -E2BIG;
+	r = network_make(w->picture, &w->network);
+	if (r < 0)
+		return r;
+	slots_take(w);
+	if (!nodes_choose(w))
+		return why_say(why, -EHOSTUNREACH,
+			       "no node may have it: all are cordoned, or have refused it");
+	return 0;
+}
+
+int placer_problem(struct placer_work *w, struct place_problem *ret, uint32_t *ret_due,
+		   struct why *why)
+{
+	int r;
+
+	*ret = (struct place_problem){ .reach = w->network.reach, .options = PLACE_OPTIONS };
+	r = jobs_fill(w, &ret->jobs, ret_due);
+	if (r < 0)
+		return r;
+	for (unsigned int k = 0; k < w->dues; k++)
+		if (ret_due[k] == UINT32_MAX)
+			return why_say(why, -EHOSTUNREACH,
+				       "a worker is not in the picture of the network "
+				       "(tallyctl topology)");
+	ret->job = w->place;
+	ret->options.tree_max = 1;
+	ret->options.margin = 1e9; /* jobs that have a root stay */
+	ret->options.steps_max = STEPS_MAX;
+	return loads_take(w, ret);
+}
+
+const struct report *placer_node(const struct placer_work *w, uint32_t machine)
+{
+	return w->picture->report[w->network.drawing.machine[machine].node];
+}
+
+static void term_print(double value, char *text, size_t size)
+{
+	snprintf(text, size, "%.4g", value);
+}
+
+void placer_weighed_fill(const struct placer_work *w, const struct place_candidate *c,
+			 struct wanted_weighed *ret)
+{
+	memcpy(ret->node, placer_node(w, c->tree.node[0].machine)->node, sizeof(ret->node));
+	term_print(c->cost.total, ret->total, sizeof(ret->total));
+	term_print(c->cost.part.bytes, ret->bytes, sizeof(ret->bytes));
+	term_print(c->cost.part.use, ret->use, sizeof(ret->use));
+	term_print(c->cost.part.time, ret->time, sizeof(ret->time));
+}
+
+int placer_weigh(const struct placer_work *w, const struct place_problem *p,
+		 const struct place_tree *tree, unsigned int which, struct wanted_place *ret)
+{
+	_cleanup_(freep) struct place_candidate *c = calloc(WANTED_WEIGHED_MAX, sizeof(*c));
+	int count = c ? place_explain(p, tree, which, WANTED_WEIGHED_MAX, c) : -ENOMEM;
+
+	for (int i = 0; i < count; i++)
+		if (c[i].tree.nodes && !c[i].cost.failed)
+			placer_weighed_fill(w, &c[i], &ret->weighed[ret->weighs++]);
+	return count < 0 ? count : 0;
+}
+
+void placer_place_fill(const struct placer_work *w, const struct place_tree *tree,
+		       struct wanted_place *ret)
+{
+	const struct report *root = placer_node(w, tree->node[0].machine);
+
+	memcpy(ret->root, root->node, sizeof(ret->root));
+	ret->address = root->service[0];
+}
+
+void placer_place_begin(const struct placer_job *j, struct wanted_place *ret)
+{
+	*ret = (struct wanted_place){ .birth = j->job->birth };
+	for (unsigned int i = 0; i < j->workers && i < TALLY_WORKERS_MAX; i++)
+		ret->worker[ret->workers++] = j->worker[i].address;
+}
