@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/joining.h"
 #include "common/owned.h"
 #include "control.h"
 #include "placing_private.h"
@@ -55,7 +56,11 @@ static char *refusal(const struct asked *a, int error, const char *why)
 {
 	struct why text;
 
-	if (error == -ESTALE && a->what == ASKED_CREATE)
+	if (error == -ESTALE && a->what == ASKED_CREATE && a->changes > 1)
+		why_say(&text, error,
+			"the cluster has a job %s, or one of %s.2 to %s.%u (tallyctl cluster)",
+			a->job, a->job, a->job, a->changes);
+	else if (error == -ESTALE && a->what == ASKED_CREATE)
 		why_say(&text, error, "the cluster has a job %s (tallyctl cluster)", a->job);
 	else if (error == -ESTALE)
 		why_say(&text, error, "job %s was changed meanwhile: try again", a->job);
@@ -130,9 +135,11 @@ static int ask_store(struct placing *p, void *connection, const char *job, enum 
 		free(answer);
 		return -ENOMEM;
 	}
-	*a = (struct asked){
-		.placing = p, .connection = connection, .answer = answer, .what = what
-	};
+	*a = (struct asked){ .placing = p,
+			     .connection = connection,
+			     .answer = answer,
+			     .what = what,
+			     .changes = w->changes };
 	snprintf(a->job, sizeof(a->job), "%s", job);
 	TAILQ_INSERT_TAIL(&p->asked, a, list);
 	r = store_write(p->store, w, on_done, a);
@@ -141,8 +148,30 @@ static int ask_store(struct placing *p, void *connection, const char *job, enum 
 	return r;
 }
 
-static int job_make(const struct request_job *q, const uint8_t random[CORE_RANDOM_BYTES],
-		    struct wanted_job *ret)
+/* --- creation -------------------------------------------------------------------------------- */
+
+/* A job with several roots is a job for each, in one write. */
+struct creation {
+	unsigned int count;
+	struct wanted_job job[JOINING_ROOTS_MAX];
+	char key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
+	char *text[JOINING_ROOTS_MAX];
+	struct store_seen seen[JOINING_ROOTS_MAX];
+	struct store_change change[JOINING_ROOTS_MAX];
+};
+
+static void creation_close(struct creation *c)
+{
+	for (unsigned int i = 0; i < c->count; i++) {
+		if (c->text[i])
+			explicit_bzero(c->text[i], strlen(c->text[i]));
+		free(c->text[i]);
+	}
+	explicit_bzero(c->job, sizeof(c->job));
+}
+
+static void job_make(const struct request_job *q, const uint8_t random[CORE_RANDOM_BYTES],
+		     struct wanted_job *ret)
 {
 	struct job drawn = { 0 };
 	struct wanted_job j = { .workers = q->workers,
@@ -161,7 +190,58 @@ static int job_make(const struct request_job *q, const uint8_t random[CORE_RANDO
 	j.id += !j.id;
 	*ret = j;
 	explicit_bzero(&drawn, sizeof(drawn));
+}
+
+/* The same with another number, for another root. */
+static int job_of_root(const struct wanted_job *first, unsigned int which, unsigned int roots,
+		       struct wanted_job *ret, struct why *why)
+{
+	*ret = *first;
+	ret->roots = (uint16_t)roots;
+	ret->which = (uint16_t)which;
+	if (joining_root_name(first->name, which, ret->name) < 0)
+		return why_say(why, -EINVAL,
+			       "name: with %u roots it may have %zu characters at most: a number "
+			       "comes behind it",
+			       roots, sizeof(ret->name) - 1 - strlen(".16"));
+	if (which == 1)
+		return 0;
+	if (getrandom(&ret->birth, sizeof(ret->birth), 0) != sizeof(ret->birth) ||
+	    getrandom(&ret->id, sizeof(ret->id), 0) != sizeof(ret->id))
+		return -EIO;
+	ret->birth += !ret->birth;
+	ret->id += !ret->id;
 	return 0;
+}
+
+static int creation_add(struct creation *c, const struct wanted_job *j)
+{
+	const unsigned int i = c->count;
+
+	c->job[i] = *j;
+	c->text[i] = wanted_print(&wanted_job_keys, j);
+	c->count++;
+	snprintf(c->key[i], sizeof(c->key[i]), WANTED_JOBS "%s", j->name);
+	c->seen[i] = (struct store_seen){ c->key[i], 0 };
+	c->change[i] = (struct store_change){ c->key[i], c->text[i], false };
+	return c->text[i] ? 0 : -ENOMEM;
+}
+
+static int creation_fill(struct creation *c, const struct wanted_job *first, unsigned int roots,
+			 struct why *why)
+{
+	struct wanted_job j;
+	int r = 0;
+
+	if (roots <= 1)
+		return creation_add(c, first);
+	for (unsigned int which = 1; r == 0 && which <= roots; which++) {
+		r = job_of_root(first, which, roots, &j, why);
+		if (r == 0)
+			r = creation_add(c, &j);
+	}
+	explicit_bzero(&j, sizeof(j));
+	return r;
 }
 
 _Static_assert(TOKEN_RANDOM_BYTES + sizeof(uint64_t) + sizeof(uint32_t) <= CORE_RANDOM_BYTES,
@@ -170,11 +250,8 @@ _Static_assert(TOKEN_RANDOM_BYTES + sizeof(uint64_t) + sizeof(uint32_t) <= CORE_
 int placing_create(struct placing *p, void *connection, const struct request_job *q,
 		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why)
 {
-	_cleanup_(freep) char *text = NULL;
-	char key[STORE_KEY_BYTES];
-	struct wanted_job j;
-	const struct store_seen seen = { key, 0 };
-	struct store_change change = { key, NULL, false };
+	_cleanup_(freep) struct creation *c = NULL;
+	struct wanted_job first;
 	int r = books_tenant_find(core_books(placing_core(p)),
 				  *q->tenant ? q->tenant : CONFIG_TENANT, why);
 
@@ -184,37 +261,54 @@ int placing_create(struct placing *p, void *connection, const struct request_job
 		return why_say(why, -EINVAL,
 			       "cluster: agents decide where such a job is summed, so tree and "
 			       "service cannot be given, too");
-	r = job_make(q, random, &j);
-	text = wanted_print(&wanted_job_keys, &j);
-	change.value = text;
-	snprintf(key, sizeof(key), WANTED_JOBS "%s", j.name);
-	if (!text)
-		r = -ENOMEM;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	job_make(q, random, &first);
+	r = creation_fill(c, &first, q->roots, why);
 	if (r == 0)
-		r = ask_store(p, connection, j.name, ASKED_CREATE,
-			      request_answer_ok(json_pack("{ss sI ss}", "name", j.name, "id",
-							  (json_int_t)j.id, "token", j.token)),
-			      &(struct store_write){ &seen, 1, &change, 1 });
-	explicit_bzero(&j, sizeof(j));
-	if (text)
-		explicit_bzero(text, strlen(text));
+		r = ask_store(
+			p, connection, first.name, ASKED_CREATE,
+			request_answer_ok(json_pack("{ss sI ss}", "name", first.name, "id",
+						    (json_int_t)first.id, "token", first.token)),
+			&(struct store_write){ c->seen, c->count, c->change, c->count });
+	explicit_bzero(&first, sizeof(first));
+	creation_close(c);
 	return r;
 }
 
+/* --- deletion -------------------------------------------------------------------------------- */
+
+/* Of one with several roots only all together. */
 int placing_delete(struct placing *p, void *connection, const char *name, struct why *why)
 {
 	const struct shared_job *j = shared_find(&p->shared, name);
-	char job[STORE_KEY_BYTES], place[STORE_KEY_BYTES];
-	const struct store_change change[] = { { job, NULL, false }, { place, NULL, false } };
+	char job[JOINING_ROOTS_MAX][STORE_KEY_BYTES], place[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
+	struct store_change change[2 * JOINING_ROOTS_MAX] = { 0 };
+	unsigned int changes = 0, roots;
+	char root[NAME_BYTES];
 
 	if (!j)
 		return why_say(why, -ENOENT, "the cluster has no job %s (tallyctl cluster)", name);
-	snprintf(job, sizeof(job), WANTED_JOBS "%s", name);
-	snprintf(place, sizeof(place), WANTED_PLACES "%s", name);
-	return ask_store(
-		p, connection, name, ASKED_DELETE, request_answer_ok(json_object()),
-		&(struct store_write){ &(struct store_seen){ job, j->revision }, 1, change, 2 });
+	if (j->job.which > 1)
+		return why_say(why, -EINVAL,
+			       "%s is root %u of a job with %u roots: delete that job, whose name "
+			       "is the same without the number behind it",
+			       name, j->job.which, j->job.roots);
+	roots = j->job.roots ? j->job.roots : 1;
+	for (unsigned int i = 0; i < roots; i++) {
+		joining_root_name(name, i + 1, root);
+		snprintf(job[i], sizeof(job[i]), WANTED_JOBS "%s", root);
+		snprintf(place[i], sizeof(place[i]), WANTED_PLACES "%s", root);
+		change[changes++] = (struct store_change){ job[i], NULL, false };
+		change[changes++] = (struct store_change){ place[i], NULL, false };
+	}
+	return ask_store(p, connection, name, ASKED_DELETE, request_answer_ok(json_object()),
+			 &(struct store_write){ &(struct store_seen){ job[0], j->revision }, 1,
+						change, changes });
 }
+
+/* --- places ---------------------------------------------------------------------------------- */
 
 /* Where it is in the picture. Only one that tells something, and takes runs. */
 static int node_find(const struct picture *picture, const char *node, struct why *why)

@@ -8,113 +8,6 @@
 #include "common/owned.h"
 #include "placing_private.h"
 
-/* The node that a job has as its root, if its agent tells anything. */
-static const struct report *root_of(const struct placing *p, const struct shared_job *j)
-{
-	const struct picture *picture = sharing_picture(p->sharing);
-	const int at = shared_is_placed(j) ? picture_place(picture, j->place.root) : -1;
-
-	return at < 0 ? NULL : picture->report[at];
-}
-
-static const struct report_job *job_there(const struct report *root, const struct shared_job *j)
-{
-	for (unsigned int i = 0; root && i < root->jobs; i++)
-		if (root->job[i].id == j->job.id && !root->job[i].inner)
-			return &root->job[i];
-	return NULL;
-}
-
-const struct report_job *placing_there(const struct placing *p, const struct shared_job *j)
-{
-	return job_there(root_of(p, j), j);
-}
-
-enum placing_state placing_state(const struct placing *p, const struct shared_job *j)
-{
-	const struct report_job *there = placing_there(p, j);
-
-	if (!shared_is_placed(j))
-		return j->workers < j->job.workers ? PLACING_FORMING : PLACING_DUE;
-	if (!there)
-		return PLACING_SILENT;
-	return there->runs ? PLACING_RUNNING : PLACING_PLACED;
-}
-
-static bool is_refused(const struct shared_job *j, const char *node)
-{
-	for (unsigned int i = 0; i < j->refusals; i++)
-		if (!strcmp(j->refused[i], node))
-			return true;
-	return false;
-}
-
-/*
- * Is a place to be found? A root that is silent may have its run on still, so it keeps the job
- * until all workers have come anew; so does one that takes no more runs.
- */
-static bool is_due(const struct placing *p, const struct shared_job *j)
-{
-	const struct report *root = root_of(p, j);
-	const struct report_job *there = job_there(root, j);
-
-	if (j->revision && shared_is_placed(j) && is_refused(j, j->place.root) &&
-	    j->place.workers == j->job.workers)
-		return true; /* also if a run of it is on elsewhere: its workers are known */
-	if (!j->revision || j->workers < j->job.workers)
-		return false;
-	if (!shared_is_placed(j) || !root || is_refused(j, j->place.root))
-		return true;
-	return root->cordoned && !(there && there->runs);
-}
-
-/* --- what is weighed ------------------------------------------------------------------------- */
-
-enum {
-	REFUSALS_MAX = 64, /* nodes that are told apart */
-};
-
-struct lists {
-	struct placer_job job[PLACER_JOBS_MAX];
-	struct wanted_worker worker[PLACER_JOBS_MAX][TALLY_WORKERS_MAX];
-	const char *refused[PLACER_JOBS_MAX][REFUSALS_MAX];
-	unsigned int jobs;
-};
-
-/* Where its workers were; one that the picture lacks is taken to be at the root. */
-static void place_workers_fill(const struct shared_job *j, struct placer_job *to,
-			       struct wanted_worker *worker)
-{
-	for (; to->workers < j->place.workers; to->workers++) {
-		struct wanted_worker *w = &worker[to->workers];
-
-		*w = (struct wanted_worker){ .address = j->place.worker[to->workers] };
-		memcpy(w->node, j->place.root, sizeof(w->node));
-	}
-}
-
-static void list_fill(const struct placing *p, const struct shared_job *j, bool due,
-		      struct lists *l)
-{
-	struct wanted_worker *worker = l->worker[l->jobs];
-	struct placer_job *to = &l->job[l->jobs++];
-	const struct report_job *there = job_there(root_of(p, j), j);
-
-	*to = (struct placer_job){ .job = &j->job, .worker = worker };
-	if (!due) {
-		to->root = j->place.root;
-		to->chunks_per_second = there ? there->chunks_per_second : 0;
-	}
-	if (due && j->workers >= j->job.workers)
-		for (; to->workers < j->job.workers; to->workers++)
-			worker[to->workers] = j->worker[to->workers].is;
-	else
-		place_workers_fill(j, to, worker);
-	to->refused = (const char *const *)l->refused[l->jobs - 1];
-	for (; to->refusals < j->refusals && to->refusals < REFUSALS_MAX; to->refusals++)
-		l->refused[l->jobs - 1][to->refusals] = j->refused[to->refusals];
-}
-
 /* --- when runs move -------------------------------------------------------------------------- */
 
 enum {
@@ -161,7 +54,7 @@ static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 /* By so much less all must cost with the job elsewhere. */
 static double margin_of(const struct placing *p, const struct shared_job *j)
 {
-	const struct report *root = root_of(p, j);
+	const struct report *root = placing_root(p, j);
 
 	return root && root->cordoned ? MARGIN_CORDONED : MARGIN;
 }
@@ -169,11 +62,11 @@ static double margin_of(const struct placing *p, const struct shared_job *j)
 /* Has it a run at its root, and has it been there for a while? */
 static bool may_move(struct placing *p, const struct shared_job *j)
 {
-	const struct report *root = root_of(p, j);
-	const struct report_job *there = job_there(root, j);
+	const struct report *root = placing_root(p, j);
+	const struct report_job *there = placing_there(p, j);
 	const uint64_t until_ns = shared_is_placed(j) ? rests_until_ns(p, j) : 0;
 
-	if (!shared_is_placed(j) || !there || !there->runs)
+	if (!shared_is_placed(j) || !there || !there->runs || j->job.roots)
 		return false;
 	return root->cordoned ||
 	       (!j->place.stays && there->chunks_per_second && clock_now_ns() >= until_ns);
@@ -196,30 +89,49 @@ static void on_decided(void *context, int error, uint64_t revision, const char *
 	placing_wake(p);
 }
 
-/* Only as long as we lead, the job is that job, and its place is the one that we know. */
-static void place_write(struct placing *p, const struct shared_job *j,
-			const struct wanted_place *place, const struct store_seen *leads)
+/* Only as long as we lead, the jobs are those jobs, and their places are the ones that we know. */
+static void places_write(struct placing *p, const struct shared_job *const *j,
+			 const struct wanted_place *place, unsigned int count,
+			 const struct store_seen *leads)
 {
-	_cleanup_(freep) char *text = wanted_print(&wanted_place_keys, place);
-	char job[STORE_KEY_BYTES], at[STORE_KEY_BYTES];
-	const struct store_seen seen[] = { *leads,
-					   { job, j->revision },
-					   { at, j->place_revision } };
-	const struct store_change change = { at, text, false };
+	char job[JOINING_ROOTS_MAX][STORE_KEY_BYTES], at[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
+	struct store_seen seen[1 + 2 * JOINING_ROOTS_MAX] = { *leads };
+	struct store_change change[JOINING_ROOTS_MAX] = { 0 };
+	char *text[JOINING_ROOTS_MAX] = { 0 };
+	bool has_memory = true;
 
-	if (!text)
-		return;
-	snprintf(job, sizeof(job), WANTED_JOBS "%s", j->name);
-	snprintf(at, sizeof(at), WANTED_PLACES "%s", j->name);
-	p->decides = store_write(p->store, &(struct store_write){ seen, 3, &change, 1 }, on_decided,
-				 p) == 0;
+	for (unsigned int i = 0; i < count; i++) {
+		text[i] = wanted_print(&wanted_place_keys, &place[i]);
+		has_memory &= text[i] != NULL;
+		snprintf(job[i], sizeof(job[i]), WANTED_JOBS "%s", j[i]->name);
+		snprintf(at[i], sizeof(at[i]), WANTED_PLACES "%s", j[i]->name);
+		seen[1 + 2 * i] = (struct store_seen){ job[i], j[i]->revision };
+		seen[2 + 2 * i] = (struct store_seen){ at[i], j[i]->place_revision };
+		change[i] = (struct store_change){ at[i], text[i], false };
+	}
+	if (has_memory)
+		p->decides = store_write(
+				     p->store,
+				     &(struct store_write){ seen, 1 + 2 * count, change, count },
+				     on_decided, p) == 0;
+	for (unsigned int i = 0; i < count; i++)
+		free(text[i]);
+}
+
+static void decide(struct placing *p, const struct shared_job *const *j,
+		   const struct wanted_place *place, unsigned int count,
+		   const struct store_seen *leads)
+{
+	places_write(p, j, place, count, leads);
 	p->decided_ns = clock_now_ns();
-	p->counts.placed += !shared_is_placed(j);
-	p->counts.moved += shared_is_placed(j);
-	memcpy(p->decided, j->name, sizeof(p->decided));
+	memcpy(p->decided, j[0]->name, sizeof(p->decided));
 	*p->unplaced = '\0';
-	log_say(LOG_LEVEL_INFO, "job placed", "job=%s node=%s why=\"%s\"", j->name, place->root,
-		place->why);
+	for (unsigned int i = 0; i < count; i++) {
+		p->counts.placed += !shared_is_placed(j[i]);
+		p->counts.moved += shared_is_placed(j[i]);
+		log_say(LOG_LEVEL_INFO, "job placed", "job=%s node=%s share=%u why=\"%s\"",
+			j[i]->name, place[i].root, place[i].share, place[i].why);
+	}
 }
 
 /* Once for each reason. */
@@ -232,23 +144,6 @@ static void unplaced_say(struct placing *p, const struct shared_job *j, const ch
 		return;
 	snprintf(p->unplaced, sizeof(p->unplaced), "%s", text);
 	log_say(LOG_LEVEL_WARNING, "job not placed", "job=%s reason=\"%s\"", j->name, why);
-}
-
-/* All that have a place, and this one; its number among them. */
-static unsigned int lists_fill(const struct placing *p, const struct shared_job *which, bool due,
-			       struct lists *l)
-{
-	unsigned int number = 0;
-
-	for (unsigned int i = 0; i < p->shared.jobs && l->jobs < PLACER_JOBS_MAX; i++) {
-		const struct shared_job *j = p->shared.job[i];
-
-		if (j == which)
-			number = l->jobs;
-		if (j == which || (shared_is_placed(j) && !is_due(p, j)))
-			list_fill(p, j, j == which && due, l);
-	}
-	return number;
 }
 
 /* One job at a time: what it does to loads is seen before the next one is looked at. */
@@ -268,12 +163,24 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 
 		if (!may_move(p, j))
 			continue;
-		l->jobs = 0;
-		which = lists_fill(p, j, false, l);
+		which = placing_list(p, j, false, l);
 		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which,
 				  margin_of(p, j), place, &ignored) == 0)
-			place_write(p, j, place, leads);
+			decide(p, &j, place, 1, leads);
 	}
+}
+
+/* A job of several roots gets all of them at once: each has its share then. */
+static int place_find(const struct placing *p, const struct shared_job *j, struct lists *l,
+		      const struct shared_job **ret_job, struct wanted_place *ret,
+		      unsigned int *ret_count, struct why *why)
+{
+	*ret_count = 1;
+	ret_job[0] = j;
+	if (j->job.which != 1 || shared_is_placed(j))
+		return placing_place_one(p, j, l, ret, why);
+	*ret_count = j->job.roots;
+	return placing_place_roots(p, j, l, ret_job, ret, why);
 }
 
 /* One that finds no place holds up nobody else. */
@@ -282,17 +189,16 @@ static void place_due(struct placing *p, struct lists *l, struct wanted_place *p
 {
 	for (unsigned int i = 0; i < p->shared.jobs && !p->decides; i++) {
 		const struct shared_job *j = p->shared.job[i];
+		const struct shared_job *which[JOINING_ROOTS_MAX];
 		struct why why = { "" };
-		unsigned int which;
+		unsigned int count;
 		int r;
 
-		if (!is_due(p, j))
+		if (!placing_is_due(p, j))
 			continue;
-		l->jobs = 0;
-		which = lists_fill(p, j, true, l);
-		r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, which, place, &why);
+		r = place_find(p, j, l, which, place, &count, &why);
 		if (r == 0)
-			place_write(p, j, place, leads);
+			decide(p, which, place, count, leads);
 		else
 			unplaced_say(p, j, *why.text ? why.text : strerror(-r));
 	}
@@ -318,7 +224,7 @@ void placing_lead(struct placing *p)
 	if (p->decides || is_unheard(p) || !p->shared.jobs || !leader_seen(p->leader, &leads))
 		return;
 	l = calloc(1, sizeof(*l));
-	place = calloc(1, sizeof(*place));
+	place = calloc(JOINING_ROOTS_MAX, sizeof(*place));
 	if (!l || !place)
 		return;
 	place_due(p, l, place, &leads);
@@ -331,12 +237,19 @@ void placing_lead(struct placing *p)
 static void outlook_say(const struct placing *p, const struct shared_job *j, bool due,
 			struct lists *l, struct wanted_place *place, struct why *ret)
 {
-	const unsigned int which = lists_fill(p, j, due, l);
 	const struct picture *picture = sharing_picture(p->sharing);
+	const struct shared_job *which[JOINING_ROOTS_MAX];
 	struct why why = { "" };
-	int r = due ? placer_place(picture, l->job, l->jobs, which, place, &why)
-		    : placer_better(picture, l->job, l->jobs, which, margin_of(p, j), place, &why);
+	unsigned int count;
+	int r;
 
+	if (due) {
+		r = place_find(p, j, l, which, place, &count, &why);
+	} else {
+		const unsigned int number = placing_list(p, j, false, l);
+
+		r = placer_better(picture, l->job, l->jobs, number, margin_of(p, j), place, &why);
+	}
 	if (r == -EALREADY)
 		why_say(ret, 0, "no other node would cost less by a tenth");
 	else if (r < 0)
@@ -352,9 +265,9 @@ static void outlook_say(const struct placing *p, const struct shared_job *j, boo
 int placing_outlook(const struct placing *p, const struct shared_job *j, struct why *ret)
 {
 	_cleanup_(freep) struct lists *l = calloc(1, sizeof(*l));
-	_cleanup_(freep) struct wanted_place *place = calloc(1, sizeof(*place));
+	_cleanup_(freep) struct wanted_place *place = calloc(JOINING_ROOTS_MAX, sizeof(*place));
 	const enum placing_state state = placing_state(p, j);
-	const bool due = is_due(p, j);
+	const bool due = placing_is_due(p, j);
 
 	if (!l || !place)
 		return -ENOMEM;

@@ -8,6 +8,7 @@
 
 #include "agent/cluster/placer.h"
 #include "agent/store/leader.h"
+#include "common/joining.h"
 #include "placing.h"
 #include "sharing.h"
 
@@ -35,6 +36,7 @@ struct asked {
 	char *answer; /* if it is done */
 	char job[NAME_BYTES];
 	enum asked_for what;
+	unsigned int changes; /* of the write */
 	uint64_t revision; /* 0: the store has not said what became of it */
 	uint64_t done_ns; /* when it did */
 };
@@ -81,6 +83,18 @@ struct placing {
 	struct why why; /* the same, in words */
 };
 
+enum {
+	REFUSALS_MAX = 64, /* nodes that are told apart */
+};
+
+/* Jobs as the placer wants them. */
+struct lists {
+	struct placer_job job[PLACER_JOBS_MAX];
+	struct wanted_worker worker[PLACER_JOBS_MAX][TALLY_WORKERS_MAX];
+	const char *refused[PLACER_JOBS_MAX][REFUSALS_MAX];
+	unsigned int jobs;
+};
+
 const struct core *placing_core(const struct placing *p);
 
 /* Is all known that the store has? */
@@ -92,6 +106,37 @@ void placing_write(struct placing *p, const struct store_seen *seen, unsigned in
 
 /* Decides, if this node leads: one job at a time. */
 void placing_lead(struct placing *p);
+
+/* --- placing_lists.c */
+
+/* The node that a job has as its root, if its agent tells anything; or NULL. */
+const struct report *placing_root(const struct placing *p, const struct shared_job *j);
+
+/*
+ * Is a place to be found? A root that is silent may have its run on still, so it keeps the job
+ * until all workers have come anew; so does one that takes no more runs.
+ */
+bool placing_is_due(const struct placing *p, const struct shared_job *j);
+
+/* All that have a place, and this one, which is to get one if it is due; its number among them. */
+unsigned int placing_list(const struct placing *p, const struct shared_job *which, bool due,
+			  struct lists *l);
+
+/* The same with all jobs of one that has several roots, by its first; ret_which[roots]. */
+void placing_list_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
+			unsigned int *ret_which);
+
+/* --- placing_roots.c */
+
+/* A place for one that is due, at another node than the roots that the job has beside this one, if
+ * there is any. As placer_place(). */
+int placing_place_one(const struct placing *p, const struct shared_job *j, struct lists *l,
+		      struct wanted_place *ret, struct why *why);
+
+/* Places for all roots of a job, by its first, and their shares: ret_job[roots], ret[roots]. */
+int placing_place_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
+			const struct shared_job **ret_job, struct wanted_place *ret,
+			struct why *why);
 
 /* Answers those whose write is known here, or was done long ago. */
 void placing_asked_look(struct placing *p);

@@ -218,6 +218,23 @@ static json_t *tree(const struct picture *p, const struct shared_job *j)
 	return all;
 }
 
+/* Of several roots, what part of each call is this one's; 0: nobody knows yet. */
+static double share(const struct shared *s, const struct shared_job *j)
+{
+	unsigned int all = 0;
+
+	if (!j->job.roots)
+		return 1;
+	for (unsigned int i = 1; i <= j->job.roots; i++) {
+		const struct shared_job *root = shared_root(s, j, i);
+
+		if (!root || !shared_is_placed(root))
+			return 0;
+		all += root->place.share ? root->place.share : 1;
+	}
+	return (double)(j->place.share ? j->place.share : 1) / all;
+}
+
 /* Of one that was named: all of them together would take too long. */
 static json_t *shared_job(const struct sharing *s, const struct placing *p,
 			  const struct shared_job *j, bool named)
@@ -232,10 +249,13 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 	for (unsigned int i = 0; i < j->refusals; i++)
 		json_array_append_new(refused, json_string(j->refused[i]));
 	return json_pack(
-		"{ss so ss ss so so ss so ss so so ss so so}", "name", j->name, "id",
+		"{ss so ss ss so so so so so ss so ss so so ss so so}", "name", j->name, "id",
 		results_number(j->job.id), "tenant", j->job.tenant, "state",
 		state_words[placing_state(p, j)], "workers", results_number(j->job.workers),
-		"waiting", results_number(j->workers), "root", placed ? j->place.root : "",
+		"waiting", results_number(j->workers), "roots",
+		results_number(j->job.roots ? j->job.roots : 1), "which",
+		results_number(j->job.roots ? j->job.which : 1), "share",
+		json_real(share(placing_shared(p), j)), "root", placed ? j->place.root : "",
 		"address",
 		placed ? results_printed(address_print, &j->place.address) : json_string(""), "why",
 		placed ? j->place.why : "", "chunks_per_second",

@@ -91,6 +91,20 @@ static void say_elsewhere(struct stream *s, const struct sockaddr_storage *root)
 
 static const struct rendezvous_voice voice = { say_missing, say_elsewhere, tell_error };
 
+/* All ranks of a run hear the same: they are told in one turn of the loop. */
+static void roots_fill(const struct workers *workers, const struct job *j,
+		       struct joining_answer *ret)
+{
+	const struct shared *shared = placing_shared(driver_placing(workers->driver));
+	const struct shared_job *s = j->clustered && shared ? shared_find(shared, j->name) : NULL;
+
+	if (!s || s->job.birth != j->birth || !s->job.roots)
+		return;
+	ret->roots = s->job.roots;
+	ret->which = s->job.which;
+	ret->share = shared_is_placed(s) && s->place.share ? s->place.share : 1;
+}
+
 /* A worker that is not told for lack of memory runs into its timeout, and comes again. */
 static int run_print(const struct core_action *a, char *text, size_t size, size_t *ret_length)
 {
@@ -102,6 +116,7 @@ static int run_print(const struct core_action *a, char *text, size_t size, size_
 		return -ENOMEM;
 	answer->rank = a->rank;
 	answer->sealed = a->job->sealed;
+	roots_fill(workers, a->job, answer);
 	job_this_run(a->job, &answer->job);
 	if (job_rank_key(a->job, a->rank, answer->key.sealed)) {
 		memcpy(answer->key.share, workers->share, sizeof(workers->share));

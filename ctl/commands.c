@@ -16,7 +16,7 @@
 #define JOB_OPTIONS                                                                            \
 	(BIT(OPTION_WORKERS) | BIT(OPTION_TENANT) | BIT(OPTION_WINDOW) | BIT(OPTION_PAYLOAD) | \
 	 BIT(OPTION_SERVICE) | BIT(OPTION_ID) | BIT(OPTION_TAGS) | BIT(OPTION_SEALED) |        \
-	 BIT(OPTION_TREE) | BIT(OPTION_CLUSTER) | BIT(OPTION_TOKEN_FILE))
+	 BIT(OPTION_TREE) | BIT(OPTION_CLUSTER) | BIT(OPTION_ROOTS) | BIT(OPTION_TOKEN_FILE))
 #define STATS_OPTIONS                                                                \
 	(BIT(OPTION_JOB) | BIT(OPTION_TENANT) | BIT(OPTION_PORT) | BIT(OPTION_ALL) | \
 	 BIT(OPTION_HISTORY))

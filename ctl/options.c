@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/core/traffic.h"
+#include "common/joining.h"
 #include "ctl.h"
 #include "units.h"
 
@@ -70,6 +71,9 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_CLUSTER] = { "cluster", .key = "cluster",
 			     .help = "of the cluster, which decides where jobs are summed",
 			     .type = OPTION_FLAG },
+	[OPTION_ROOTS] = { "roots", "N", .key = "roots",
+			   .help = "roots that the cluster finds for it, and splits each call over (1)",
+			   .type = OPTION_NUMBER, .least = 1, .most = JOINING_ROOTS_MAX },
 	[OPTION_EXPORT] = { "export", .help = "as a file for tally-sim --network",
 			    .type = OPTION_FLAG },
 	[OPTION_STAY] = { "stay", .key = "stay",

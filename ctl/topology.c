@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "show.h"
+#include "units.h"
 
 /* --- for the simulator ----------------------------------------------------------------------- */
 
@@ -257,6 +258,15 @@ static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
 }
 
+/* Of a job with one root there is nothing to say. */
+static void cell_share(const json_t *row, const char *key, struct cell *ret)
+{
+	if (field_number(row, "roots") > 1 && field_number(row, "share") > 0)
+		units_percent(100 * field_number(row, "share"), ret->text, sizeof(ret->text));
+	else
+		snprintf(ret->text, sizeof(ret->text), "-");
+}
+
 static int shared_print(const struct style *style, const json_t *result, FILE *out)
 {
 	static const struct column columns[] = {
@@ -265,6 +275,7 @@ static int shared_print(const struct style *style, const json_t *result, FILE *o
 		{ "STATE", "state", cell_text, TABLE_LEFT },
 		{ "WORKERS", NULL, cell_workers, TABLE_LEFT },
 		{ "ROOT", "root", cell_text, TABLE_LEFT },
+		{ "SHARE", NULL, cell_share, TABLE_RIGHT },
 		{ "ADDRESS", "address", cell_text, TABLE_LEFT },
 		{ "SUMS", "chunks_per_second", cell_rate, TABLE_RIGHT },
 		{ "REFUSED BY", "refused", cell_list, TABLE_ELASTIC },

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <tally/wire.h>
 
+#include "common/joining.h"
 #include "common/text.h"
 #include "keys_json.h"
 #include "tenant_keys.h"
@@ -70,6 +71,9 @@ static const struct key job_create_rows[] = {
 	{ "cluster", &key_bool, JOB(clustered), .initial = "false",
 	  .meaning = "Does the [cluster](cluster.md#jobs-of-the-cluster) decide where the job's "
 		     "root is?" },
+	{ "roots", &key_number, JOB(roots), .min = 1, .max = JOINING_ROOTS_MAX, .initial = "1",
+	  .meaning = "How many roots the cluster finds for it "
+		     "([several roots](cluster.md#several-roots))." },
 	{ "find_tree", &key_bool, JOB(tree.found), .initial = "false",
 	  .meaning = "Do agents find the inner nodes ([trees](trees.md#trees-that-agents-find))? "
 		     "Then there is no `tree`." },

@@ -89,6 +89,7 @@ struct request_job {
 	bool tags; /* its packets carry tags by keys; if not given, they do */
 	bool sealed; /* its workers have a secret that the data plane has not */
 	struct tree tree; /* without nodes: it has one node */
+	uint16_t roots; /* 1 .. JOINING_ROOTS_MAX; above 1 with `clustered` only */
 	bool clustered; /* agents share it. With it, but not said by requests: */
 	char token[TOKEN_BYTES];
 	uint64_t birth;

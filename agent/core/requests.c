@@ -76,6 +76,9 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 		r = tree_check(&j->tree, j->workers, &facts.service, &c->why);
 	if (r == 0)
 		r = tree_addresses_check(&j->tree, &c->why);
+	if (r == 0 && j->roots > 1)
+		r = why_say(&c->why, -EINVAL,
+			    "roots: only a job of the cluster has several: say cluster, too");
 	if (r == 0 && j->tree.found && j->tree.nodes)
 		r = why_say(&c->why, -EINVAL,
 			    "find_tree: agents find the tree, so it cannot be given, too");

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What is known of a job that agents share, and what the leader weighs it with. */
+#include <string.h>
+
+#include "placing_private.h"
+
+const struct report *placing_root(const struct placing *p, const struct shared_job *j)
+{
+	const struct picture *picture = sharing_picture(p->sharing);
+	const int at = shared_is_placed(j) ? picture_place(picture, j->place.root) : -1;
+
+	return at < 0 ? NULL : picture->report[at];
+}
+
+static const struct report_job *job_there(const struct report *root, const struct shared_job *j)
+{
+	for (unsigned int i = 0; root && i < root->jobs; i++)
+		if (root->job[i].id == j->job.id && !root->job[i].inner)
+			return &root->job[i];
+	return NULL;
+}
+
+const struct report_job *placing_there(const struct placing *p, const struct shared_job *j)
+{
+	return job_there(placing_root(p, j), j);
+}
+
+enum placing_state placing_state(const struct placing *p, const struct shared_job *j)
+{
+	const struct report_job *there = placing_there(p, j);
+
+	if (!shared_is_placed(j))
+		return j->workers < j->job.workers ? PLACING_FORMING : PLACING_DUE;
+	if (!there)
+		return PLACING_SILENT;
+	return there->runs ? PLACING_RUNNING : PLACING_PLACED;
+}
+
+static bool is_refused(const struct shared_job *j, const char *node)
+{
+	for (unsigned int i = 0; i < j->refusals; i++)
+		if (!strcmp(j->refused[i], node))
+			return true;
+	return false;
+}
+
+bool placing_is_due(const struct placing *p, const struct shared_job *j)
+{
+	const struct report *root = placing_root(p, j);
+	const struct report_job *there = job_there(root, j);
+
+	if (j->revision && shared_is_placed(j) && is_refused(j, j->place.root) &&
+	    j->place.workers == j->job.workers)
+		return true; /* also if a run of it is on elsewhere: its workers are known */
+	if (!j->revision || j->workers < j->job.workers)
+		return false;
+	if (!shared_is_placed(j) || !root || is_refused(j, j->place.root))
+		return true;
+	return root->cordoned && !(there && there->runs);
+}
+
+/* --- what is weighed ------------------------------------------------------------------------- */
+
+/* Where its workers were; one that the picture lacks is taken to be at the root. */
+static void place_workers_fill(const struct shared_job *j, struct placer_job *to,
+			       struct wanted_worker *worker)
+{
+	for (; to->workers < j->place.workers; to->workers++) {
+		struct wanted_worker *w = &worker[to->workers];
+
+		*w = (struct wanted_worker){ .address = j->place.worker[to->workers] };
+		memcpy(w->node, j->place.root, sizeof(w->node));
+	}
+}
+
+/* `due`: it is to be placed. Who waits for `waits`, which is the job itself, or the one at its
+ * first root, is whom it is for, if nothing is known of its own workers. */
+static void list_fill(const struct placing *p, const struct shared_job *j,
+		      const struct shared_job *waits, bool due, struct lists *l)
+{
+	struct wanted_worker *worker = l->worker[l->jobs];
+	struct placer_job *to = &l->job[l->jobs++];
+	const struct report_job *there = job_there(placing_root(p, j), j);
+
+	*to = (struct placer_job){ .job = &j->job, .worker = worker };
+	if (!due) {
+		to->root = j->place.root;
+		to->chunks_per_second = there ? there->chunks_per_second : 0;
+	}
+	if (waits->workers >= j->job.workers && (due || !j->place.workers))
+		for (; to->workers < j->job.workers; to->workers++)
+			worker[to->workers] = waits->worker[to->workers].is;
+	else
+		place_workers_fill(j, to, worker);
+	to->refused = (const char *const *)l->refused[l->jobs - 1];
+	for (; to->refusals < j->refusals && to->refusals < REFUSALS_MAX; to->refusals++)
+		l->refused[l->jobs - 1][to->refusals] = j->refused[to->refusals];
+}
+
+unsigned int placing_list(const struct placing *p, const struct shared_job *which, bool due,
+			  struct lists *l)
+{
+	unsigned int number = 0;
+
+	l->jobs = 0;
+	for (unsigned int i = 0; i < p->shared.jobs && l->jobs < PLACER_JOBS_MAX; i++) {
+		const struct shared_job *j = p->shared.job[i];
+
+		if (j == which)
+			number = l->jobs;
+		if (j == which || (shared_is_placed(j) && !placing_is_due(p, j)))
+			list_fill(p, j, j, j == which && due, l);
+	}
+	return number;
+}
+
+void placing_list_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
+			unsigned int *ret_which)
+{
+	l->jobs = 0;
+	for (unsigned int i = 0; i < p->shared.jobs && l->jobs < PLACER_JOBS_MAX; i++) {
+		const struct shared_job *j = p->shared.job[i];
+		const bool is_root = j->revision && j->job.roots && j->job.which &&
+				     shared_root(&p->shared, j, 1) == first;
+
+		if (is_root)
+			ret_which[j->job.which - 1] = l->jobs;
+		if (is_root || (shared_is_placed(j) && !placing_is_due(p, j)))
+			list_fill(p, j, first, is_root && !shared_is_placed(j), l);
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Jobs with several roots: where these are, and how much of each call is whose. As the first phase
+ * of InArt splits a model: by what each root can take in (agent/policy/split.h).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "placing_private.h"
+
+/* Roots of one job are apart: that is what several are for. But a job goes before that. */
+static int place_apart(const struct placing *p, struct lists *l, unsigned int which,
+		       const char *const *other, unsigned int others, struct wanted_place *ret,
+		       struct why *why)
+{
+	struct placer_job *j = &l->job[which];
+	const unsigned int refusals = j->refusals;
+	int r;
+
+	for (unsigned int i = 0; i < others && j->refusals < REFUSALS_MAX; i++)
+		l->refused[which][j->refusals++] = other[i];
+	r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, which, ret, why);
+	j->refusals = refusals;
+	if (r == -EHOSTUNREACH && others)
+		r = placer_place(sharing_picture(p->sharing), l->job, l->jobs, which, ret, why);
+	return r;
+}
+
+int placing_place_one(const struct placing *p, const struct shared_job *j, struct lists *l,
+		      struct wanted_place *ret, struct why *why)
+{
+	const unsigned int which = placing_list(p, j, true, l);
+	const char *other[JOINING_ROOTS_MAX];
+	unsigned int others = 0;
+	int r;
+
+	for (unsigned int i = 1; i <= j->job.roots; i++) {
+		const struct shared_job *root = shared_root(&p->shared, j, i);
+
+		if (root && root != j && shared_is_placed(root))
+			other[others++] = root->place.root;
+	}
+	r = place_apart(p, l, which, other, others, ret, why);
+	if (r == 0)
+		ret->share = j->job.roots && shared_is_placed(j) ? j->place.share
+								 : j->job.roots > 0;
+	return r;
+}
+
+static int roots_find(const struct placing *p, const struct shared_job *first,
+		      const struct shared_job **ret, struct why *why)
+{
+	for (unsigned int i = 0; i < first->job.roots; i++) {
+		ret[i] = shared_root(&p->shared, first, i + 1);
+		if (!ret[i])
+			return why_say(why, -EAGAIN, "the job at its root %u is not known yet",
+				       i + 1);
+	}
+	return 0;
+}
+
+/* All but its share. */
+static void keep(const struct wanted_place *place, struct wanted_place *ret)
+{
+	const uint16_t share = ret->share;
+
+	*ret = *place;
+	ret->share = share;
+}
+
+int placing_place_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
+			const struct shared_job **ret_job, struct wanted_place *ret,
+			struct why *why)
+{
+	unsigned int which[JOINING_ROOTS_MAX] = { 0 };
+	int r = roots_find(p, first, ret_job, why);
+
+	if (r < 0)
+		return r;
+	placing_list_roots(p, first, l, which);
+	r = placer_roots(sharing_picture(p->sharing), l->job, l->jobs, which, first->job.roots, ret,
+			 why);
+	for (unsigned int i = 0; r == 0 && i < first->job.roots; i++)
+		if (shared_is_placed(ret_job[i])) /* an operator said so */
+			keep(&ret_job[i]->place, &ret[i]);
+	return r;
+}
