@@ -18,7 +18,7 @@ enum {
 
 void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent)
 {
-	if (s->moving || s->next.channel || t->shards.count > 1)
+	if (s->moving || s->next.channel)
 		return;
 	s->moving = moving_begin(s->join, agent, t->kick);
 }

@@ -135,6 +135,34 @@ an_operator_may_say_where_a_root_is() {
 	has 'an operator said so' <<<"$(shared n0 train.2 why)"
 }
 
+runs_at() { [[ $(at "$2" job show "$1" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
+has_moved() { runs_at "$1" "$3" && ! at "$2" job show "$1" >/dev/null 2>&1; } # JOB FROM TO
+
+# Each by itself, and both at once, while the workers sum.
+each_root_moves_while_workers_sum() {
+	local i
+	diamond
+	create_at n0 train 3 --roots 2 --window 16
+	at n0 job place train --node n0 --stay
+	at n0 job place train.2 --node n2 --stay
+	for i in 0 1 2; do join_at "w$i" n0 train --seconds 25 -b 64K -e 64K; done
+	until_true runs_at train.2 n2
+	for i in {1..4}; do
+		at n1 job place train.2 --node n3 --stay
+		until_true has_moved train.2 n2 n3 || { at n0 cluster; return 1; }
+		at n1 job place train --node n1 --stay
+		at n1 job place train.2 --node n2 --stay
+		until_true has_moved train n0 n1 || { at n0 cluster; return 1; }
+		until_true has_moved train.2 n3 n2 || { at n0 cluster; return 1; }
+		at n3 job place train --node n0 --stay
+		until_true has_moved train n1 n0 || { at n0 cluster; return 1; }
+	done
+	finish train w0 w1 w2
+	jq -r '"# 16 moves: \(.iterations) calls, median \(.p50_us) us, slowest \(.max_us) us, \(.retransmitted) sent again"' \
+		"$work/w0.train" >&3
+}
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts the_leader_finds_roots_and_shares all_roots_are_one_job \
-	a_root_that_dies_is_replaced_and_the_other_stays an_operator_may_say_where_a_root_is
+	a_root_that_dies_is_replaced_and_the_other_stays an_operator_may_say_where_a_root_is \
+	each_root_moves_while_workers_sum
