@@ -10,8 +10,10 @@
 #include "place_private.h"
 
 enum {
-	WEIGHED_MAX = 4096, /* nodes times parts */
-	PASSES_MAX = 4,
+	WORK_MAX = 4000000, /* machines times jobs times what is weighed in earnest, in one pass */
+	WEIGHED_LEAST = 32, /* but so many nodes, of all parts together, */
+	WEIGHED_LEAST_OF_ONE = 8, /* and so many of one */
+	PASSES_MAX = 3,
 };
 
 #define BETTER (1 + 1e-9) /* sums of doubles that are equal differ by less */
@@ -21,70 +23,146 @@ struct worth {
 	double cost;
 };
 
+struct candidate {
+	uint32_t machine;
+	double far;
+	struct fair_use *use; /* what a part there uses of each link */
+	unsigned int uses;
+	double guess; /* the rate of all parts, with one of them here */
+};
+
 struct choice {
 	const struct place_problem *p;
 	const uint32_t *part;
 	unsigned int parts;
 	struct place_tree *tree;
 	struct place_job_cost *cost; /* [p->jobs] */
-	uint32_t *node; /* that have room, the nearest ones first */
+	struct candidate *node; /* that have room */
 	unsigned int nodes;
 	bool *is_given; /* [parts] */
+	double *weight; /* of each link: of all flows on it, as often as they use it */
 };
 
 static void choice_close(struct choice *c)
 {
+	for (unsigned int i = 0; i < c->nodes; i++)
+		free(c->node[i].use);
 	free(c->tree);
 	free(c->cost);
 	free(c->node);
 	free(c->is_given);
+	free(c->weight);
 }
 
 /* --- which nodes are weighed ----------------------------------------------------------------- */
 
-struct candidate {
-	double far;
-	uint32_t machine;
-};
-
-static int by_distance(const void *a, const void *b)
+static int candidate_add(struct choice *c, uint32_t machine)
 {
-	const struct candidate *x = a, *y = b;
+	struct candidate *n = &c->node[c->nodes];
+	const struct place_tree tree = place_single(machine);
+	int r;
 
-	if (x->far != y->far)
-		return x->far < y->far ? -1 : 1;
-	return x->machine < y->machine ? -1 : 1;
+	*n = (struct candidate){ .machine = machine, .far = place_far(c->p, c->part[0], machine) };
+	r = place_uses(c->p, c->part[0], &tree, &n->use, &n->uses);
+	if (r == -EHOSTUNREACH)
+		return 0;
+	c->nodes += r == 0;
+	return r;
 }
 
 static int nodes_find(struct choice *c)
 {
 	const struct graph *g = c->p->reach->graph;
-	const uint32_t job = c->part[0];
-	_cleanup_(freep) struct candidate *all = calloc(g->machines + 1, sizeof(*all));
 	_cleanup_(place_room_close) struct place_room room = { 0 };
-	unsigned int count = 0;
 	int r = place_room_open(c->p, &room);
 
-	c->node = calloc(g->machines + 1, sizeof(*c->node));
-	if (r < 0 || !all || !c->node)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	for (uint32_t j = 0; j < c->p->jobs; j++)
 		if (c->tree[j].nodes)
 			place_room_take(&room, j, &c->tree[j]);
-	for (uint32_t m = 0; m < g->machines; m++) {
-		const double far = place_far(c->p, job, m);
-
-		if (g->machine[m].kind == GRAPH_NODE && isfinite(far) &&
-		    place_room_has(&room, job, m))
-			all[count++] = (struct candidate){ far, m };
-	}
-	qsort(all, count, sizeof(*all), by_distance);
-	for (; c->nodes < count && c->nodes * c->parts < WEIGHED_MAX; c->nodes++)
-		c->node[c->nodes] = all[c->nodes].machine;
-	return c->nodes ? 0 : -ENOSPC;
+	for (uint32_t m = 0; r == 0 && m < g->machines; m++)
+		if (g->machine[m].kind == GRAPH_NODE && place_room_has(&room, c->part[0], m))
+			r = candidate_add(c, m);
+	return r == 0 && !c->nodes ? -ENOSPC : r;
 }
 
-/* --- what a choice is worth ------------------------------------------------------------------ */
+/* --- a guess, which is quick ----------------------------------------------------------------- */
+
+static void uses_add(struct choice *c, const struct fair_use *use, unsigned int uses, double weight)
+{
+	for (unsigned int i = 0; i < uses; i++)
+		c->weight[use[i].link] += use[i].times * weight;
+}
+
+static int weights_fill(struct choice *c)
+{
+	for (uint32_t j = 0; j < c->p->jobs; j++) {
+		_cleanup_(freep) struct fair_use *use = NULL;
+		unsigned int uses = 0;
+		int r = 0;
+
+		if (c->tree[j].nodes || c->p->job[j].root != GRAPH_NONE)
+			r = place_uses(c->p, j, &c->tree[j], &use, &uses);
+		if (r < 0 && r != -EHOSTUNREACH)
+			return r;
+		uses_add(c, use, r == 0 ? uses : 0, c->p->job[j].weight);
+	}
+	return 0;
+}
+
+/* As if each link gave each flow its share, whether others take theirs or not. */
+static double guess_one(const struct choice *c, const struct fair_use *use, unsigned int uses)
+{
+	const double weight = c->p->job[c->part[0]].weight;
+	double rate = INFINITY;
+
+	for (unsigned int i = 0; i < uses; i++)
+		rate = fmin(rate, place_link_room(&c->p->reach->graph->link[use[i].link]) * weight /
+					  c->weight[use[i].link]);
+	return rate;
+}
+
+static const struct candidate *candidate_of(const struct choice *c, unsigned int part)
+{
+	const struct place_tree *t = &c->tree[c->part[part]];
+
+	for (unsigned int i = 0; t->nodes && i < c->nodes; i++)
+		if (c->node[i].machine == t->node[0].machine)
+			return &c->node[i];
+	return NULL;
+}
+
+/* Of all parts, with this one at `n`; its own uses are in no weight. */
+static double guess_all(struct choice *c, unsigned int part, const struct candidate *n)
+{
+	const double weight = c->p->job[c->part[0]].weight;
+	double rate;
+
+	uses_add(c, n->use, n->uses, weight);
+	rate = guess_one(c, n->use, n->uses);
+	for (unsigned int i = 0; i < c->parts; i++) {
+		const struct candidate *other = i == part ? NULL : candidate_of(c, i);
+
+		if (other)
+			rate += guess_one(c, other->use, other->uses);
+	}
+	uses_add(c, n->use, n->uses, -weight);
+	return rate;
+}
+
+static int by_guess(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->guess * BETTER < y->guess || y->guess * BETTER < x->guess)
+		return x->guess > y->guess ? -1 : 1;
+	if (x->far != y->far)
+		return x->far < y->far ? -1 : 1;
+	return x->machine < y->machine ? -1 : 1;
+}
+
+/* --- what a choice is worth, in earnest ------------------------------------------------------ */
 
 /* Parts that have no node yet have failed, and count in no term. */
 static int weigh(const struct choice *c, struct worth *ret)
@@ -121,23 +199,48 @@ static bool is_taken(const struct choice *c, unsigned int part, uint32_t machine
 	return false;
 }
 
-/* The best node for one part, with all others where they are. True: it is another one. */
+/* Nodes in the order of what they promise; those that other parts have come last, as long as there
+ * are others. Returns how many are worth weighing. */
+static unsigned int candidates_sort(struct choice *c, unsigned int part)
+{
+	unsigned int is_free = 0;
+
+	for (unsigned int i = 0; i < c->nodes; i++)
+		is_free += !is_taken(c, part, c->node[i].machine);
+	for (unsigned int i = 0; i < c->nodes; i++)
+		c->node[i].guess = is_free && is_taken(c, part, c->node[i].machine)
+					   ? -1
+					   : guess_all(c, part, &c->node[i]);
+	qsort(c->node, c->nodes, sizeof(*c->node), by_guess);
+	return is_free ? is_free : c->nodes;
+}
+
+static unsigned int weighed_max(const struct choice *c)
+{
+	const double work = (double)c->p->reach->graph->machines * c->p->jobs * c->parts;
+	const double least = fmin(WEIGHED_LEAST_OF_ONE, WEIGHED_LEAST / c->parts);
+
+	return (unsigned int)fmax(fmax(least, 1), fmin(WORK_MAX / work, c->nodes));
+}
+
+/* The best node for one part, with all others where they are. *ret_changed: it is another one. */
 static int settle(struct choice *c, unsigned int part, bool *ret_changed)
 {
+	const double weight = c->p->job[c->part[0]].weight;
 	struct place_tree *tree = &c->tree[c->part[part]], best = *tree;
+	const struct candidate *was = candidate_of(c, part);
 	struct worth most = { .rate = -1 }, worth;
-	bool is_free = false; /* is there a node that no other part has? */
+	unsigned int count;
 	int r = 0;
 
 	*ret_changed = false;
-	for (unsigned int i = 0; i < c->nodes; i++)
-		is_free |= !is_taken(c, part, c->node[i]);
-	if (tree->nodes)
+	if (was) {
+		uses_add(c, was->use, was->uses, -weight);
 		r = weigh(c, &most);
-	for (unsigned int i = 0; r == 0 && i < c->nodes; i++) {
-		if (is_free && is_taken(c, part, c->node[i]))
-			continue;
-		*tree = place_single(c->node[i]);
+	}
+	count = candidates_sort(c, part);
+	for (unsigned int i = 0; r == 0 && i < count && i < weighed_max(c); i++) {
+		*tree = place_single(c->node[i].machine);
 		r = weigh(c, &worth);
 		if (r == 0 && is_better(&worth, &most)) {
 			most = worth;
@@ -146,6 +249,9 @@ static int settle(struct choice *c, unsigned int part, bool *ret_changed)
 		}
 	}
 	*tree = best;
+	was = candidate_of(c, part);
+	if (was)
+		uses_add(c, was->use, was->uses, weight);
 	return r;
 }
 
@@ -162,12 +268,16 @@ int roots_choose(const struct place_problem *p, const uint32_t *part, unsigned i
 	c.tree = calloc(p->jobs + 1, sizeof(*c.tree));
 	c.cost = calloc(p->jobs + 1, sizeof(*c.cost));
 	c.is_given = calloc(parts, sizeof(*c.is_given));
-	if (!c.tree || !c.cost || !c.is_given)
+	c.node = calloc(p->reach->graph->machines + 1, sizeof(*c.node));
+	c.weight = calloc(p->reach->graph->links + 1, sizeof(*c.weight));
+	if (!c.tree || !c.cost || !c.is_given || !c.node || !c.weight)
 		return -ENOMEM;
 	memcpy(c.tree, tree, p->jobs * sizeof(*tree));
 	for (unsigned int i = 0; i < parts; i++)
 		c.is_given[i] = tree[part[i]].nodes;
 	r = nodes_find(&c);
+	if (r == 0)
+		r = weights_fill(&c);
 	for (unsigned int pass = 0; r == 0 && changed && pass < PASSES_MAX; pass++) {
 		changed = false;
 		for (unsigned int i = 0; r == 0 && i < parts; i++) {

@@ -17,8 +17,9 @@
  * Nodes for those of job part[parts] whose tree has no nodes; all other jobs lie as `tree`[p->jobs]
  * says. The nodes where the rates of all parts together are highest, and of equals those where the
  * decision costs least: one after the other, then each once more, until none gets better. Parts are
- * at nodes of their own as long as there are enough with room for their slots. Where there are more
- * than 4,096 / parts nodes, those nearest to the workers are weighed.
+ * at nodes of their own as long as there are enough with room for their slots. Weighed are the
+ * eight nodes that promise most (of more than four parts fewer), as if each link gave each flow its
+ * share.
  *
  * ret_rate[parts]: bytes a second of each part. -ENOSPC: no node that all workers reach has room;
  * -EINVAL, -ENOMEM; then `tree` is as it was.

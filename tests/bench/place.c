@@ -4,6 +4,7 @@
  *
  *   place small [CASES]   `traffic` against the least cost there is, on small random networks
  *   place large [POLICY]  milliseconds on a fat-tree of 980 nodes and 5,488 hosts, with 500 jobs
+ *   place roots           the same for the roots of one job
  *   place compare         what each policy's decisions cost, by term
  */
 #include <err.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/policy/place.h"
+#include "agent/policy/roots.h"
 #include "common/owned.h"
 #include "tests/bench/place_cases.h"
 
@@ -127,6 +128,43 @@ static void large(const char *only)
 			time_policy(names[i], &c.p);
 }
 
+/* --- several roots --------------------------------------------------------------------------- */
+
+/* All jobs but the last `parts` lie; those are one job's roots, with the workers of the first. */
+static double time_roots(struct place_case *c, struct place_tree *tree, unsigned int parts)
+{
+	const unsigned int others = c->p.jobs - parts;
+	uint32_t part[16];
+	double rate[16], begin;
+
+	for (unsigned int i = 0; i < parts; i++) {
+		part[i] = others + i;
+		c->job[others + i] = c->job[others];
+		c->job[others + i].root = GRAPH_NONE;
+		c->job[others + i].weight = 1.0 / parts;
+		tree[others + i] = (struct place_tree){ 0 };
+	}
+	begin = now_ms();
+	must(roots_choose(&c->p, part, parts, tree, rate), "roots");
+	return now_ms() - begin;
+}
+
+static void roots(void)
+{
+	static const unsigned int parts[] = { 2, 4, 16 };
+	_cleanup_(place_case_close) struct place_case c;
+	_cleanup_(freep) struct place_tree *tree = NULL;
+	unsigned int without;
+
+	place_case_large(1, LARGE_JOBS, &c);
+	tree = calloc(c.p.jobs, sizeof(*tree));
+	must(tree ? 0 : -ENOMEM, "memory");
+	must(place_decide(place_policy_find("tor"), &c.p, tree, &without), "tor");
+	printf("%u machines, %u jobs; milliseconds of one core\n", c.t->graph->machines, c.p.jobs);
+	for (unsigned int i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		printf("  %2u roots %8.1f ms\n", parts[i], time_roots(&c, tree, parts[i]));
+}
+
 /* --- all policies ---------------------------------------------------------------------------- */
 
 static void compare_one(const char *name)
@@ -168,9 +206,11 @@ int main(int argc, char **argv)
 		small(argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : CASES);
 	else if (!strcmp(what, "large"))
 		large(argc > 2 ? argv[2] : NULL);
+	else if (!strcmp(what, "roots"))
+		roots();
 	else if (!strcmp(what, "compare"))
 		compare();
 	else
-		errx(2, "place small [CASES] | large [POLICY] | compare");
+		errx(2, "place small [CASES] | large [POLICY] | roots | compare");
 	return 0;
 }
