@@ -362,6 +362,11 @@ void driver_say_elsewhere(void *connection, const struct sockaddr_storage *root,
 	workers_say_elsewhere(connection, root, ends);
 }
 
+void driver_say_shares(void *connection, const uint16_t *share, unsigned int roots)
+{
+	workers_say_shares(connection, share, roots);
+}
+
 struct placing *driver_placing(const struct driver *d) { return d->placing; }
 const struct sharing *driver_sharing(const struct driver *d) { return d->sharing; }
 struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }

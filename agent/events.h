@@ -33,6 +33,8 @@ struct placing *driver_placing(const struct driver *d); /* NULL: the same */
 /* A worker that the core knows, by its connection, which ends if `ends`: its job has another root.
  */
 void driver_say_elsewhere(void *connection, const struct sockaddr_storage *root, bool ends);
+/* The same: its job's roots have these shares from now on. */
+void driver_say_shares(void *connection, const uint16_t *share, unsigned int roots);
 
 const struct sharing *driver_sharing(const struct driver *d); /* NULL: in no cluster */
 struct netlink *driver_netlink(const struct driver *d);

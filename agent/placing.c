@@ -239,19 +239,18 @@ static void renew_ours(struct placing *p)
 /* --- jobs that leave -------------------------------------------------------------------------- */
 
 /* True: all who are connected now were told of this place before. */
-static bool is_told(struct placing *p, const struct shared_job *s)
+static bool is_told(struct placing *p, const struct shared_job *s, uint64_t revision)
 {
 	struct told *more;
 
 	for (unsigned int i = 0; i < p->tolds; i++)
 		if (p->told[i].birth == s->job.birth) {
 			struct told *t = &p->told[i];
-			const bool told = t->revision == s->place_revision &&
+			const bool told = t->revision == revision &&
 					  clock_now_ns() - t->at_ns < AGAIN_MS * 1000000ull;
 
 			if (!told)
-				*t = (struct told){ s->job.birth, s->place_revision,
-						    clock_now_ns() };
+				*t = (struct told){ s->job.birth, revision, clock_now_ns() };
 			return told;
 		}
 	p->tolds = p->tolds < TOLDS_MAX ? p->tolds : 0;
@@ -259,14 +258,14 @@ static bool is_told(struct placing *p, const struct shared_job *s)
 	if (!more)
 		return true; /* another time */
 	p->told = more;
-	more[p->tolds++] = (struct told){ s->job.birth, s->place_revision, clock_now_ns() };
+	more[p->tolds++] = (struct told){ s->job.birth, revision, clock_now_ns() };
 	return false;
 }
 
 /* Who is at the run moves with it; who waits for the next one waits there. */
 static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
 {
-	const bool told = is_told(p, s);
+	const bool told = is_told(p, s, s->place_revision);
 
 	for (unsigned int rank = 0; rank < j->workers; rank++) {
 		const struct job_rank *r = &j->rank[rank];
@@ -289,6 +288,45 @@ static void send_all_away(struct placing *p)
 		if (s && s->job.birth == j->birth && shared_is_placed(s) && !is_ours(p, s) &&
 		    rendezvous_is_there(p->rendezvous, s))
 			send_away(p, j, s);
+	}
+}
+
+/* What all its roots have; the revision of the newest of these. 0: not all are known. */
+static uint64_t shares_find(const struct placing *p, const struct shared_job *s, uint16_t *ret)
+{
+	uint64_t newest = 0;
+
+	for (unsigned int i = 0; i < s->job.roots; i++) {
+		const struct shared_job *root = shared_root(&p->shared, s, i + 1);
+
+		if (!root || !shared_is_placed(root) || !root->place.share)
+			return 0;
+		ret[i] = root->place.share;
+		newest = root->place_revision > newest ? root->place_revision : newest;
+	}
+	return newest;
+}
+
+/* The first root's agent tells the workers of all roots. */
+static void shares_say(struct placing *p)
+{
+	const struct books *b = core_books(placing_core(p));
+	uint16_t share[JOINING_ROOTS_MAX];
+
+	for (unsigned int i = 0; i < b->jobs; i++) {
+		const struct job *j = b->job[i];
+		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
+		uint64_t revision;
+
+		if (!s || s->job.birth != j->birth || s->job.which != 1 || !is_ours(p, s) ||
+		    !j->run_window)
+			continue;
+		revision = shares_find(p, s, share);
+		if (!revision || is_told(p, s, revision))
+			continue;
+		for (unsigned int rank = 0; rank < j->workers; rank++)
+			if (j->rank[rank].connection && j->rank[rank].presence == JOB_RUNNING)
+				driver_say_shares(j->rank[rank].connection, share, s->job.roots);
 	}
 }
 
@@ -334,6 +372,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 		begin_ours(p);
 		renew_ours(p);
 		send_all_away(p);
+		shares_say(p);
 		end_others(p);
 		forget_refusals(p);
 		placing_lead(p);

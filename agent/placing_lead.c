@@ -25,10 +25,19 @@ enum {
 #define MARGIN 0.1
 #define MARGIN_CORDONED (-1e9)
 
+static struct rest rest_of(const struct shared_job *j, unsigned int ms)
+{
+	struct rest r = { .birth = j->job.birth,
+			  .until_ns = clock_now_ns() + ms * 1000000ull,
+			  .share = j->place.share };
+
+	memcpy(r.root, j->place.root, sizeof(r.root));
+	return r;
+}
+
 /* Until when it stays at the place that it has, as far as this leader has seen. */
 static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 {
-	const uint64_t now_ns = clock_now_ns();
 	struct rest *more;
 
 	for (unsigned int i = 0; i < p->rests; i++) {
@@ -36,9 +45,8 @@ static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 
 		if (r->birth != j->job.birth)
 			continue;
-		if (r->revision != j->place_revision)
-			*r = (struct rest){ j->job.birth, j->place_revision,
-					    now_ns + REST_MS * 1000000ull };
+		if (strcmp(r->root, j->place.root) != 0 || r->share != j->place.share)
+			*r = rest_of(j, REST_MS);
 		return r->until_ns;
 	}
 	p->rests = p->rests < RESTS_MAX ? p->rests : 0;
@@ -46,8 +54,7 @@ static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 	if (!more)
 		return UINT64_MAX;
 	p->rest = more;
-	more[p->rests] = (struct rest){ j->job.birth, j->place_revision,
-					now_ns + FIRST_REST_MS * 1000000ull };
+	more[p->rests] = rest_of(j, FIRST_REST_MS);
 	return more[p->rests++].until_ns;
 }
 
@@ -59,17 +66,28 @@ static double margin_of(const struct placing *p, const struct shared_job *j)
 	return root && root->cordoned ? MARGIN_CORDONED : MARGIN;
 }
 
-/* Has it a run at its root, and has it been there for a while? */
-static bool may_move(struct placing *p, const struct shared_job *j)
+/* Has it a run that sums, and has it been there for a while? */
+static bool is_settled(struct placing *p, const struct shared_job *j)
 {
-	const struct report *root = placing_root(p, j);
 	const struct report_job *there = placing_there(p, j);
 	const uint64_t until_ns = shared_is_placed(j) ? rests_until_ns(p, j) : 0;
 
-	if (!shared_is_placed(j) || !there || !there->runs || j->job.roots)
-		return false;
-	return root->cordoned ||
-	       (!j->place.stays && there->chunks_per_second && clock_now_ns() >= until_ns);
+	return shared_is_placed(j) && there && there->runs && there->chunks_per_second &&
+	       clock_now_ns() >= until_ns;
+}
+
+/* Its run is on where no more runs are to be. */
+static bool must_move(const struct placing *p, const struct shared_job *j)
+{
+	const struct report *root = placing_root(p, j);
+	const struct report_job *there = placing_there(p, j);
+
+	return root && root->cordoned && there && there->runs;
+}
+
+static bool may_move(struct placing *p, const struct shared_job *j)
+{
+	return must_move(p, j) || (is_settled(p, j) && !j->place.stays);
 }
 
 /* --- the decision ---------------------------------------------------------------------------- */
@@ -127,10 +145,14 @@ static void decide(struct placing *p, const struct shared_job *const *j,
 	memcpy(p->decided, j[0]->name, sizeof(p->decided));
 	*p->unplaced = '\0';
 	for (unsigned int i = 0; i < count; i++) {
-		p->counts.placed += !shared_is_placed(j[i]);
-		p->counts.moved += shared_is_placed(j[i]);
-		log_say(LOG_LEVEL_INFO, "job placed", "job=%s node=%s share=%u why=\"%s\"",
-			j[i]->name, place[i].root, place[i].share, place[i].why);
+		const bool is_new = !shared_is_placed(j[i]);
+		const bool moves = !is_new && strcmp(j[i]->place.root, place[i].root) != 0;
+
+		p->counts.placed += is_new;
+		p->counts.moved += moves;
+		log_say(LOG_LEVEL_INFO, is_new || moves ? "job placed" : "shares changed",
+			"job=%s node=%s share=%u why=\"%s\"", j[i]->name, place[i].root,
+			place[i].share, place[i].why);
 	}
 }
 
@@ -144,6 +166,31 @@ static void unplaced_say(struct placing *p, const struct shared_job *j, const ch
 		return;
 	snprintf(p->unplaced, sizeof(p->unplaced), "%s", text);
 	log_say(LOG_LEVEL_WARNING, "job not placed", "job=%s reason=\"%s\"", j->name, why);
+}
+
+/* All roots of a job at once, by its first; one of them moves at most, first of all one that must.
+ */
+static void look_for_better_roots(struct placing *p, const struct shared_job *first,
+				  struct lists *l, struct wanted_place *place,
+				  const struct store_seen *leads)
+{
+	const struct shared_job *j[JOINING_ROOTS_MAX];
+	bool musts[JOINING_ROOTS_MAX] = { false }, mays[JOINING_ROOTS_MAX] = { false };
+	bool must = false;
+	struct why ignored;
+
+	for (unsigned int i = 0; i < first->job.roots; i++) {
+		const struct shared_job *root = shared_root(&p->shared, first, i + 1);
+
+		musts[i] = root && must_move(p, root);
+		mays[i] = root && may_move(p, root);
+		must |= musts[i];
+	}
+	if (first->job.which != 1 || (!must && !is_settled(p, first)))
+		return;
+	if (placing_better_roots(p, first, must ? MARGIN_CORDONED : MARGIN, must ? musts : mays, l,
+				 j, place, &ignored) == 0)
+		decide(p, j, place, first->job.roots, leads);
 }
 
 /* One job at a time: what it does to loads is seen before the next one is looked at. */
@@ -161,7 +208,9 @@ static void look_for_better(struct placing *p, struct lists *l, struct wanted_pl
 		const struct shared_job *j = p->shared.job[i];
 		unsigned int which;
 
-		if (!may_move(p, j))
+		if (j->job.roots)
+			look_for_better_roots(p, j, l, place, leads);
+		if (j->job.roots || !may_move(p, j))
 			continue;
 		which = placing_list(p, j, false, l);
 		if (placer_better(sharing_picture(p->sharing), l->job, l->jobs, which,
@@ -234,6 +283,32 @@ void placing_lead(struct placing *p)
 
 /* --- what would be decided ------------------------------------------------------------------- */
 
+static void outlook_of_roots_say(const struct placing *p, const struct shared_job *j,
+				 struct lists *l, struct wanted_place *place, struct why *ret)
+{
+	const struct shared_job *first = shared_root(&p->shared, j, 1), *root[JOINING_ROOTS_MAX];
+	bool mays[JOINING_ROOTS_MAX] = { false };
+	const struct wanted_place *its = &place[j->job.which - 1];
+	struct why why = { "" };
+	int r = -EAGAIN;
+
+	for (unsigned int i = 0; i < j->job.roots; i++) {
+		const struct shared_job *one = shared_root(&p->shared, j, i + 1);
+
+		mays[i] = one && !one->place.stays;
+	}
+	if (first)
+		r = placing_better_roots(p, first, MARGIN, mays, l, root, place, &why);
+	if (r == -EALREADY)
+		why_say(ret, 0,
+			"with no other roots and shares workers could send more by a tenth");
+	else if (r < 0)
+		why_say(ret, 0, "nothing was weighed: %.300s", *why.text ? why.text : strerror(-r));
+	else
+		why_say(ret, 0, "its root would be %s, with a share of %.1f %%: %.300s", its->root,
+			its->share * 100.0 / JOINING_SHARE_MAX, its->why);
+}
+
 static void outlook_say(const struct placing *p, const struct shared_job *j, bool due,
 			struct lists *l, struct wanted_place *place, struct why *ret)
 {
@@ -245,6 +320,9 @@ static void outlook_say(const struct placing *p, const struct shared_job *j, boo
 
 	if (due) {
 		r = place_find(p, j, l, which, place, &count, &why);
+	} else if (j->job.roots) {
+		outlook_of_roots_say(p, j, l, place, ret);
+		return;
 	} else {
 		const unsigned int number = placing_list(p, j, false, l);
 

@@ -48,9 +48,11 @@ struct told {
 	uint64_t at_ns; /* when they were told */
 };
 
-/* Until when a job stays where it is. */
+/* Until when a job stays where it is, with what it has of each call. */
 struct rest {
-	uint64_t birth, revision, until_ns;
+	uint64_t birth, until_ns;
+	char root[NAME_BYTES];
+	uint16_t share;
 };
 
 struct placing {
@@ -137,6 +139,12 @@ int placing_place_one(const struct placing *p, const struct shared_job *j, struc
 int placing_place_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
 			const struct shared_job **ret_job, struct wanted_place *ret,
 			struct why *why);
+
+/* The same for one whose runs are on at all roots: other shares, or one root elsewhere. -EALREADY:
+ * there is nothing better; -EBUSY: not now. */
+int placing_better_roots(const struct placing *p, const struct shared_job *first, double margin,
+			 const bool *may_move, struct lists *l, const struct shared_job **ret_job,
+			 struct wanted_place *ret, struct why *why);
 
 /* Answers those whose write is known here, or was done long ago. */
 void placing_asked_look(struct placing *p);

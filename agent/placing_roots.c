@@ -86,3 +86,29 @@ int placing_place_roots(const struct placing *p, const struct shared_job *first,
 			keep(&ret_job[i]->place, &ret[i]);
 	return r;
 }
+
+int placing_better_roots(const struct placing *p, const struct shared_job *first, double margin,
+			 const bool *may_move, struct lists *l, const struct shared_job **ret_job,
+			 struct wanted_place *ret, struct why *why)
+{
+	unsigned int which[JOINING_ROOTS_MAX] = { 0 };
+	uint16_t share[JOINING_ROOTS_MAX];
+	int r = roots_find(p, first, ret_job, why);
+
+	for (unsigned int i = 0; r == 0 && i < first->job.roots; i++) {
+		if (placing_state(p, ret_job[i]) != PLACING_RUNNING)
+			return -EBUSY;
+		share[i] = ret_job[i]->place.share ? ret_job[i]->place.share : 1;
+	}
+	if (r < 0)
+		return r;
+	placing_list_roots(p, first, l, which);
+	r = placer_roots_better(sharing_picture(p->sharing), l->job, l->jobs, which,
+				first->job.roots, share, may_move, margin, ret, why);
+	for (unsigned int i = 0; r == 0 && i < first->job.roots; i++) {
+		ret[i].stays = ret_job[i]->place.stays;
+		memcpy(ret[i].weighed, ret_job[i]->place.weighed, sizeof(ret[i].weighed));
+		ret[i].weighs = ret_job[i]->place.weighs;
+	}
+	return r;
+}

@@ -84,6 +84,15 @@ void workers_say_elsewhere(void *connection, const struct sockaddr_storage *root
 		stream_finish(connection);
 }
 
+void workers_say_shares(void *connection, const uint16_t *share, unsigned int roots)
+{
+	char text[JOINING_TEXT_BYTES + 32];
+	size_t length = 0;
+
+	if (joining_shares_print(share, roots, text, sizeof(text), &length) == 0)
+		workers_say(connection, text, length);
+}
+
 static void say_elsewhere(struct stream *s, const struct sockaddr_storage *root)
 {
 	workers_say_elsewhere(s, root, true);
@@ -153,6 +162,7 @@ void workers_tell(const struct core_action *a)
 		break;
 	case JOINING_GREETING: /* these are none of the core's business */
 	case JOINING_ELSEWHERE:
+	case JOINING_SHARES:
 		return;
 	}
 	if (r == 0)

@@ -29,6 +29,10 @@ void workers_answer(const struct core_action *a, const char *line);
 /* To a worker of the core's: the root of its job is elsewhere; and whether its connection ends. */
 void workers_say_elsewhere(void *connection, const struct sockaddr_storage *root, bool ends);
 
+/* To a worker of the core's, in a run of a job with several roots: what each of them has of calls
+ * to come. */
+void workers_say_shares(void *connection, const uint16_t *share, unsigned int roots);
+
 /* Performs CORE_TELL. */
 void workers_tell(const struct core_action *a);
 

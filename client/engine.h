@@ -18,7 +18,7 @@
 #include "window.h"
 
 enum {
-	ENGINE_CALLS_MAX = 64
+	ENGINE_CALLS_MAX = 65 /* 64 of the program's, and one of the library's own */
 }; /* started and not waited for */
 
 #define ENGINE_LATE_NS (1800ull * 1000000000)

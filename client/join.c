@@ -353,6 +353,10 @@ int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_else
 			*ret_elsewhere = answer->elsewhere;
 			said = JOIN_MOVES;
 		}
+		if (answer->kind == JOINING_SHARES) {
+			memcpy(j->share, answer->shares, sizeof(j->share));
+			j->shares = answer->roots;
+		}
 		if (!j->over && (said == JOIN_ENDS || answer->kind != JOINING_ENDING))
 			continue;
 		said = j->over ? answer->error : JOIN_ENDS;
@@ -361,6 +365,12 @@ int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_else
 	}
 	j->silent |= r < 0 && r != -EAGAIN;
 	return said;
+}
+
+unsigned int join_shares_heard(const struct join *j, uint16_t ret[JOINING_ROOTS_MAX])
+{
+	memcpy(ret, j->share, sizeof(j->share));
+	return j->shares;
 }
 
 const char *join_job(const struct join *j) { return j->job; }

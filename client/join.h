@@ -48,6 +48,9 @@ enum {
  */
 int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_elsewhere);
 
+/* What join_hear() heard last of the shares of several roots: how many there are, 0: nothing. */
+unsigned int join_shares_heard(const struct join *j, uint16_t ret[JOINING_ROOTS_MAX]);
+
 /* The same worker at another agent, in the same rank: for join_again(). NULL: no memory. */
 struct join *join_copy(const struct join *j, const struct sockaddr_storage *agent);
 

@@ -38,6 +38,8 @@ struct join {
 	bool is_proven; /* the agent knows the token, so all it says has a proof */
 	uint32_t timeout_ms;
 	_Atomic uint64_t deadline_ns; /* join_stop() sets it to 0 */
+	uint16_t share[JOINING_ROOTS_MAX]; /* of all roots, as was said last during the run */
+	unsigned int shares; /* 0: nothing was said */
 	struct tally_set missing; /* what the agent said last; empty: nothing yet */
 	size_t length; /* of what has come and is not parsed */
 	char buffer[JOINING_ANSWER_BYTES + SESSION_LINE_BYTES];

@@ -206,6 +206,7 @@ int roots_open(struct roots *roots, struct tally **ret)
 	t->rank = o->rank;
 	t->workers = o->workers;
 	t->payload_bytes = o->payload_bytes;
+	t->agreeing.follows = roots->follows;
 	r = progress_open(t);
 	if (r == 0)
 		r = shards_open(t, roots);

@@ -165,5 +165,7 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 	r = named_join_all(&j);
 	if (r == 0)
 		r = chosen_join_all(&j);
+	if (r == 0)
+		j.roots->follows = j.place[0]->roots;
 	return r < 0 ? r : roots_open(j.roots, ret);
 }

@@ -19,6 +19,7 @@ struct root {
 
 /* In the order of the ranks' lists. */
 struct roots {
+	bool follows; /* an agent says their shares, and may say others */
 	unsigned int count;
 	struct root root[SHARDS_MAX];
 };

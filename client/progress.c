@@ -148,7 +148,7 @@ static void fail_together(struct tally *t)
 static bool is_over(const struct tally *t, const struct tally_call *call)
 {
 	for (unsigned int i = 0; i < t->shards.count; i++)
-		if (!engine_is_over(call->part[i]))
+		if (call->part[i] && !engine_is_over(call->part[i]))
 			return false;
 	return true;
 }
@@ -165,11 +165,16 @@ static void settle(struct tally *t)
 	if (parts_ended == t->parts_ended)
 		return;
 	t->parts_ended = parts_ended;
-	for (struct tally_call *c = t->call; c < t->call + ENGINE_CALLS_MAX; c++) {
+	for (struct tally_call *c = t->call; c < t->call + TALLY_CALLS_MAX; c++) {
 		if (!c->pending || c->over || !is_over(t, c))
 			continue;
 		c->over = true;
 		t->ended++;
+		t->settled++;
+	}
+	if (t->agreeing.asked && !t->agreeing.call.over && is_over(t, &t->agreeing.call)) {
+		t->agreeing.call.over = true;
+		t->settled++;
 	}
 }
 
@@ -179,8 +184,8 @@ static void announce(struct tally *t)
 	bool news;
 
 	settle(t);
-	news = t->ended != t->told;
-	t->told = t->ended;
+	news = t->settled != t->told;
+	t->told = t->settled;
 	if (news && t->waiters)
 		pthread_cond_broadcast(&t->changed);
 	if (t->asleep_until_ns && (news || wakeup_of(t) < t->asleep_until_ns))
@@ -449,7 +454,7 @@ int progress_open(struct tally *t)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
 	t->process = getpid();
-	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
+	for (int i = 0; i < TALLY_CALLS_MAX; i++)
 		t->call[i].tally = t;
 	t->poll = t->timer = t->news = -1;
 	t->timer_ns = UINT64_MAX;

@@ -50,6 +50,10 @@ struct shard {
 	} ending;
 };
 
+enum {
+	TALLY_CALLS_MAX = 64, /* started and not waited for */
+};
+
 /* A started call: a part at each root. */
 struct tally_call {
 	struct tally *tally; /* constant */
@@ -69,14 +73,22 @@ struct tally {
 	struct shard shard[SHARDS_MAX];
 	struct shard *failed; /* where the run failed first, which ended it at all; NULL: nowhere */
 	struct tally_hints hints; /* of the calls to come */
-	struct tally_call call[ENGINE_CALLS_MAX];
+	struct tally_call call[TALLY_CALLS_MAX];
+	struct { /* shares that change while calls run: progress_shares.c */
+		bool follows; /* an agent says them */
+		uint64_t calls; /* of the program's, started so far */
+		uint64_t asked; /* as many of these are before `call`, and one; 0: no call is on */
+		struct tally_call call;
+		int64_t share[SHARDS_MAX];
+	} agreeing;
+	uint64_t settled; /* calls that are over, those of the library included */
 	uint64_t ended; /* calls, those included whose handles were given back */
 	uint64_t parts_ended; /* as engines said when calls were last looked through */
 	unsigned int waiters; /* for `changed` */
 	bool driven;
 	uint64_t asleep_until_ns; /* the driver; 0: nobody is asleep */
 	int kick; /* eventfd that wakes the driver */
-	uint64_t told; /* `ended` when waiters were last told */
+	uint64_t told; /* `settled` when waiters were last told */
 
 	int poll; /* what tally_fd() says; -1: nobody asked yet, and so are the next two */
 	int timer;
@@ -130,6 +142,12 @@ void progress_move_output(struct shard *s);
 
 /* All that a shard has of a move that is under way goes. */
 void progress_move_close(struct shard *s, bool forked);
+
+/* --- progress_shares.c: what roots have of each call, while calls run */
+
+/* A call is about to be started: every 32nd one may be split in another way, on all ranks. As
+ * engine_start(). */
+int progress_shares_look(struct tally *t);
 
 /* One turn; waits until `until_ns` at most if there was nothing to do. For who drives. */
 void progress_wait(struct tally *t, uint64_t until_ns);

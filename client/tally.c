@@ -68,14 +68,18 @@ static int start_parts(struct tally *t, const struct call_options *options, stru
 	struct tally_call *call = t->call;
 	int r = 0;
 
+	while (call < t->call + TALLY_CALLS_MAX && call->pending)
+		call++;
+	if (call == t->call + TALLY_CALLS_MAX)
+		return error_set(-EBUSY, "%d calls are started and not waited for: wait for some",
+				 TALLY_CALLS_MAX);
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		r = start_part(t, i, options, &part[i]);
 		assert(r == 0 || i == 0);
 		if (r < 0)
 			return r;
 	}
-	while (call->pending)
-		call++;
+	t->agreeing.calls++;
 	call->pending = true;
 	call->over = false;
 	memcpy(call->part, part, sizeof(part));
@@ -96,7 +100,9 @@ static int start(struct tally *t, enum call_verb verb, const void *in, void *out
 	progress_enter(t);
 	if (!progress_is_idle(t))
 		progress_turn(t); /* before more is sent, what has come is no loss */
-	r = start_parts(t, &options, ret);
+	r = progress_shares_look(t);
+	if (r == 0)
+		r = start_parts(t, &options, ret);
 	progress_output(t);
 	progress_leave(t);
 	return r;

@@ -83,6 +83,7 @@ enum joining_kind {
 	JOINING_ENDING, /* during the run: `text` says why calls of all ranks will find no end */
 	JOINING_ERROR, /* `error` and `text`; the connection ends, and so does a run that is on */
 	JOINING_LEFT,
+	JOINING_SHARES, /* during the run: of `roots`, which have `shares` of calls to come */
 	JOINING_ELSEWHERE, /* the job's root is at `elsewhere`: join there; the connection ends */
 };
 
@@ -96,6 +97,7 @@ struct joining_answer {
 	uint16_t roots; /* 2 .. JOINING_ROOTS_MAX; 0: the job has one */
 	uint16_t which; /* of several roots: 1 .. roots */
 	uint16_t share; /* of several roots, this one's: 1 .. JOINING_SHARE_MAX */
+	uint16_t shares[JOINING_ROOTS_MAX]; /* [roots]: those of all */
 	struct run job; /* with a nonce, and without keys */
 	struct sockaddr_storage elsewhere; /* with TALLY_UDP_PORT */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */
@@ -180,6 +182,10 @@ int joining_error_print(int error, const char *words, char *text, size_t size, s
 
 int joining_elsewhere_print(const struct sockaddr_storage *address, char *text, size_t size,
 			    size_t *ret_length);
+
+/* roots: 2 .. JOINING_ROOTS_MAX. */
+int joining_shares_print(const uint16_t *share, unsigned int roots, char *text, size_t size,
+			 size_t *ret_length);
 
 int joining_left_print(char *text, size_t size, size_t *ret_length);
 

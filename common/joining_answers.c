@@ -2,6 +2,7 @@
 /* What an agent says to a worker behind the greetings, and its own greeting. */
 #include "address.h"
 #include "joining_private.h"
+#include "text.h"
 #include "ranks.h"
 
 #include <assert.h>
@@ -93,6 +94,31 @@ static int parse_elsewhere(struct lines *l, struct joining_answer *a)
 	return 0;
 }
 
+/* As "800,200". */
+static int parse_shares(struct lines *l, struct joining_answer *a)
+{
+	const char *text = l->value.text;
+	uint32_t share = 0;
+
+	for (a->roots = 0; a->roots < JOINING_ROOTS_MAX; text += *text == ',') {
+		const size_t length = strcspn(text, ",");
+		char one[16];
+
+		if (length >= sizeof(one))
+			break;
+		memcpy(one, text, length);
+		one[length] = '\0';
+		if (!text_u32(one, JOINING_SHARE_MAX, &share) || !share)
+			break;
+		a->shares[a->roots++] = (uint16_t)share;
+		text += length;
+		if (!*text && a->roots > 1)
+			return 0;
+	}
+	return lines_refuse(l, -EINVAL, "2 to %d numbers from 1 to %d, with commas between",
+			    JOINING_ROOTS_MAX, JOINING_SHARE_MAX);
+}
+
 static int parse_greeting(struct lines *l, struct joining_answer *a)
 {
 	int r = joining_version_check(l, "agent", "worker");
@@ -173,6 +199,7 @@ static const struct {
 	{ "ending", JOINING_ENDING, parse_ending },
 	{ "error", JOINING_ERROR, parse_error },
 	{ "left", JOINING_LEFT, parse_left },
+	{ "shares", JOINING_SHARES, parse_shares },
 	{ "elsewhere", JOINING_ELSEWHERE, parse_elsewhere },
 };
 
@@ -260,6 +287,17 @@ int joining_elsewhere_print(const struct sockaddr_storage *address, char *text, 
 
 	address_print(address, words, sizeof(words));
 	return words_print("elsewhere", words, "\n", text, size, ret_length);
+}
+
+int joining_shares_print(const uint16_t *share, unsigned int roots, char *text, size_t size,
+			 size_t *ret_length)
+{
+	char words[8 * JOINING_ROOTS_MAX] = "";
+
+	for (unsigned int i = 0; i < roots; i++)
+		snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%u", i ? "," : "",
+			 share[i]);
+	return words_print("shares", words, "\n", text, size, ret_length);
 }
 
 int joining_left_print(char *text, size_t size, size_t *ret_length)

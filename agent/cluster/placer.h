@@ -50,4 +50,15 @@ int placer_roots(const struct picture *p, const struct placer_job *job, unsigned
 		 const unsigned int *which, unsigned int roots, struct wanted_place *ret,
 		 struct why *why);
 
+/*
+ * The same where all of them have their roots already, and `share`[roots]: other shares, or one
+ * root elsewhere and other shares, if workers can send more by `margin` (in parts of what they can
+ * send now); below 0: one root goes elsewhere in any case. may_move[roots]: which of them may.
+ * -EALREADY: there is nothing better.
+ */
+int placer_roots_better(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+			const unsigned int *which, unsigned int roots, const uint16_t *share,
+			const bool *may_move, double margin, struct wanted_place *ret,
+			struct why *why);
+
 #endif

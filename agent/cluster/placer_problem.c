@@ -139,6 +139,14 @@ static bool is_refused_by_any(const struct placer_work *w, const char *node)
 	return false;
 }
 
+static bool is_theirs(const struct placer_work *w, const char *node)
+{
+	for (unsigned int k = 0; k < w->dues; k++)
+		if (w->job[w->due[k]].root && !strcmp(w->job[w->due[k]].root, node))
+			return true;
+	return false;
+}
+
 /* Which nodes may have it. A node without room has no slots here; how many are left. */
 static unsigned int nodes_choose(struct placer_work *w)
 {
@@ -155,8 +163,10 @@ static unsigned int nodes_choose(struct placer_work *w)
 			if (m->kind != PICTURE_NODE)
 				continue;
 			r = w->picture->report[m->node];
-			if (j->root && !strcmp(r->node, j->root)) {
+			if (is_theirs(w, r->node) && (w->dues == 1 || !r->cordoned)) {
 				*slots = SLOTS_ENOUGH; /* it has its own there */
+				allowed += w->dues > 1;
+				fit += w->dues > 1; /* shares may change, whatever others have */
 				continue;
 			}
 			if (r->cordoned || !r->services || is_refused_by_any(w, r->node)) {

@@ -86,3 +86,119 @@ int placer_roots(const struct picture *p, const struct placer_job *job, unsigned
 		memcpy(ret, made, roots * sizeof(*made));
 	return r;
 }
+
+/* --- where they have their roots ------------------------------------------------------------- */
+
+struct better {
+	double rate; /* of all */
+	double each[JOINING_ROOTS_MAX];
+	unsigned int moves; /* which of them is elsewhere; `dues`: none */
+	struct place_tree tree;
+};
+
+static double sum_of(const double *value, unsigned int count)
+{
+	double sum = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		sum += value[i];
+	return sum;
+}
+
+/* What a worker can send if each root has its share of it. */
+static double rate_by(const double *rate, const uint16_t *share, unsigned int roots)
+{
+	double least = INFINITY, all = 0;
+
+	for (unsigned int i = 0; i < roots; i++)
+		all += share[i];
+	for (unsigned int i = 0; i < roots; i++)
+		least = fmin(least, rate[i] * all / share[i]);
+	return least;
+}
+
+/* The best place of each root, with the others where they are. */
+static int better_find(const struct placer_work *w, const struct place_problem *p,
+		       const uint32_t *part, struct place_tree *tree, const bool *may_move,
+		       bool must, struct better *ret)
+{
+	double rate[JOINING_ROOTS_MAX];
+	int r = roots_choose(p, part, w->dues, tree, ret->each); /* all of them stay */
+
+	ret->rate = must ? -1 : sum_of(ret->each, w->dues);
+	ret->moves = w->dues;
+	for (unsigned int i = 0; r == 0 && i < w->dues; i++) {
+		const struct place_tree was = tree[part[i]];
+
+		if (!may_move[i])
+			continue;
+		tree[part[i]] = (struct place_tree){ 0 };
+		r = roots_choose(p, part, w->dues, tree, rate);
+		if (r == 0 && sum_of(rate, w->dues) > ret->rate) {
+			ret->rate = sum_of(rate, w->dues);
+			ret->moves = i;
+			ret->tree = tree[part[i]];
+			memcpy(ret->each, rate, sizeof(rate));
+		}
+		tree[part[i]] = was;
+	}
+	return r;
+}
+
+/* For a move more is asked than for shares, which cost nothing. */
+static int improve(struct placer_work *w, const uint16_t *share, const bool *may_move,
+		   double margin, struct wanted_place *ret, struct why *why)
+{
+	_cleanup_(freep) struct place_tree *tree = NULL;
+	uint32_t part[JOINING_ROOTS_MAX];
+	double stays[JOINING_ROOTS_MAX], now;
+	const bool none[JOINING_ROOTS_MAX] = { false };
+	struct place_problem p;
+	struct better b;
+	int r = placer_problem(w, &p, part, why);
+
+	if (r < 0)
+		return r;
+	tree = calloc(p.jobs + 1, sizeof(*tree));
+	if (!tree)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < p.jobs; i++)
+		tree[i] = *p.job[i].now;
+	r = better_find(w, &p, part, tree, none, false, &b);
+	if (r < 0)
+		return r;
+	memcpy(stays, b.each, sizeof(stays));
+	now = rate_by(stays, share, w->dues);
+	r = better_find(w, &p, part, tree, may_move, margin < 0, &b);
+	if (r < 0)
+		return r;
+	if (margin >= 0 && b.rate <= sum_of(stays, w->dues) * (1 + margin)) {
+		b.moves = w->dues;
+		memcpy(b.each, stays, sizeof(stays));
+		b.rate = sum_of(stays, w->dues);
+	}
+	if (margin < 0 ? b.moves == w->dues : b.rate <= now * (1 + margin))
+		return -EALREADY;
+	for (unsigned int i = 0; i < w->dues; i++) {
+		placer_place_begin(&w->job[w->due[i]], &ret[i]);
+		placer_place_fill(w, i == b.moves ? &b.tree : &tree[part[i]], &ret[i]);
+		snprintf(ret[i].why, sizeof(ret[i].why),
+			 "root %u of %u%s: all may have %.4g Mbit/s of each worker, and had %.4g",
+			 i + 1, w->dues, i == b.moves ? ", which moves" : "", b.rate / 125000,
+			 now / 125000);
+	}
+	return shares_fill(b.each, w->dues, p.job[part[0]].workers, ret);
+}
+
+int placer_roots_better(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+			const unsigned int *which, unsigned int roots, const uint16_t *share,
+			const bool *may_move, double margin, struct wanted_place *ret,
+			struct why *why)
+{
+	_cleanup_(placer_work_close) struct placer_work w = {
+		.picture = p, .job = job, .jobs = jobs, .due = which, .dues = roots
+	};
+	int r = roots > JOINING_ROOTS_MAX ? -E2BIG : placer_work_open(&w, why);
+
+	return r < 0 ? r : improve(&w, share, may_move, margin, ret, why);
+}

@@ -79,7 +79,7 @@ static int nodes_find(struct choice *c)
 	if (r < 0)
 		return r;
 	for (uint32_t j = 0; j < c->p->jobs; j++)
-		if (c->tree[j].nodes)
+		if (c->tree[j].nodes && place_room_fits(&room, j, &c->tree[j]))
 			place_room_take(&room, j, &c->tree[j]);
 	for (uint32_t m = 0; r == 0 && m < g->machines; m++)
 		if (g->machine[m].kind == GRAPH_NODE && place_room_has(&room, c->part[0], m))

@@ -162,7 +162,30 @@ each_root_moves_while_workers_sum() {
 		"$work/w0.train" >&3
 }
 
+# Others fill the upper way for a while: the lower one gets half of each call, whose runs go on.
+shares_follow_the_traffic() {
+	local i others
+	diamond
+	create_at n0 train 4 --roots 2 --window 8
+	at n0 job place train --node n1 --stay
+	at n0 job place train.2 --node n2 --stay
+	for i in {0..3}; do join_at "w$i" n0 train --seconds 70 -b 64K -e 64K; done
+	until_true runs_at train.2 n2
+	until_true has_share train 0.74 0.86 || { at n0 cluster; at n0 cluster train; return 1; }
+	exec_on w2 iperf3 -s -1 --forceflush >"$work/server" 2>&1 &
+	until_true has listening "$work/server"
+	exec_on w0 iperf3 -c "$(bed addr w2)" -u -b 30M -t 60 >"$work/traffic" 2>&1 &
+	others=$!
+	patiently has_share train 0.4 0.65 || { at n0 cluster; at n0 cluster train; return 1; }
+	until_true sums_alike || { at n0 cluster; return 1; }
+	finish train w0 w1 w2 w3
+	kill "$others" 2>/dev/null || true
+}
+patiently() { local slow=$((slow * 3)); until_true "$@"; } # a job rests for 30 s
+has_share() { awk -v s="$(shared n0 "$1" share)" -v a="$2" -v b="$3" 'BEGIN { exit !(s > a && s < b) }'; } # JOB FROM TO
+sums_alike() { jq -en "[$(shared n0 train chunks_per_second), $(shared n0 train.2 chunks_per_second)] | .[1] > 0.5 * .[0]" >/dev/null; }
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts the_leader_finds_roots_and_shares all_roots_are_one_job \
 	a_root_that_dies_is_replaced_and_the_other_stays an_operator_may_say_where_a_root_is \
-	each_root_moves_while_workers_sum
+	each_root_moves_while_workers_sum shares_follow_the_traffic

@@ -83,6 +83,8 @@ static void answer_again(const struct joining_answer *a)
 		r = joining_ending_print(a->text, text, sizeof(text), &length);
 	else if (a->kind == JOINING_ERROR)
 		r = joining_error_print(a->error, a->text, text, sizeof(text), &length);
+	else if (a->kind == JOINING_SHARES)
+		r = joining_shares_print(a->shares, a->roots, text, sizeof(text), &length);
 	else if (a->kind == JOINING_ELSEWHERE)
 		r = joining_elsewhere_print(&a->elsewhere, text, sizeof(text), &length);
 	else
@@ -92,6 +94,7 @@ static void answer_again(const struct joining_answer *a)
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
 	must(!memcmp(&again.key, &a->key, sizeof(a->key)) && again.sealed == a->sealed);
+	must(!memcmp(again.shares, a->shares, sizeof(a->shares)));
 	must(again.roots == a->roots && again.which == a->which && again.share == a->share);
 	must(!memcmp(&again.elsewhere, &a->elsewhere, sizeof(a->elsewhere)));
 	must(again.error == a->error && !strcmp(again.text, a->text));

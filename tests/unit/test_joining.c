@@ -430,6 +430,16 @@ static void answers_that_are_wrong_are_refused(void **state)
 static void several_roots_are_said_together(void **state)
 {
 	static const char file[] = "job 7\nservice 10.77.0.1\nworker 10.77.1.1:40000\n\n";
+	static const char *const bad[] = { "1",
+					   "1,",
+					   ",1",
+					   "1,,1",
+					   "0,1",
+					   "1001,1",
+					   "1,2,",
+					   "1, 2",
+					   "1,99999999999999999999",
+					   "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" };
 	char text[JOINING_ANSWER_BYTES];
 	struct joining_answer said;
 	size_t length;
@@ -446,6 +456,21 @@ static void several_roots_are_said_together(void **state)
 	assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
 	assert_non_null(strstr(text, "key none\njob 7\n"));
 
+	assert_int_equal(joining_shares_print((const uint16_t[]){ 800, 1, 1000 }, 3, text,
+					      sizeof(text), &length),
+			 0);
+	assert_string_equal(text, "shares 800,1,1000\n");
+	assert_int_equal(answer_of(text, length), 0);
+	assert_int_equal(answer.kind, JOINING_SHARES);
+	assert_int_equal(answer.roots, 3);
+	assert_int_equal(answer.shares[0], 800);
+	assert_int_equal(answer.shares[2], 1000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(text, sizeof(text), "shares %s\n", bad[i]);
+		answer_refused(
+			text, EINVAL,
+			"line 1: shares: 2 to 16 numbers from 1 to 1000, with commas between");
+	}
 	answer_refused("run\nrank 0\n" NONCE "roots 1\nwhich 1\nshare 1\njob 7\n\n", EINVAL,
 		       "line 5: roots: a number from 2 to 16");
 	answer_refused("run\nrank 0\n" NONCE "roots 2\nwhich 3\nshare 1\njob 7\n\n", EINVAL,

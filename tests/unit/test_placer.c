@@ -349,6 +349,87 @@ static void several_roots_are_apart_and_share_by_what_they_carry(void **state)
 	picture_close(&w.picture);
 }
 
+static void loads_set(struct world *w, unsigned int node, uint64_t bytes_per_second)
+{
+	for (unsigned int end = 0; end < NODES; end += 3) {
+		struct report_port *p = port(report(w, node), end);
+
+		p->transmit_forecast = p->receive_forecast = bytes_per_second;
+	}
+}
+
+/* A job of n0's and n3's workers with roots at n1 and n2, of which each has 40 Mbit/s to give. */
+static void two_roots(struct world *w)
+{
+	*w = square();
+	job_add(w, "03", "n1");
+	job_add(w, "03", "n2");
+	for (unsigned int i = 0; i < 2; i++) {
+		w->job[i].roots = 2;
+		w->job[i].which = (uint16_t)(i + 1);
+	}
+	loads_set(w, 1, 7500000);
+	loads_set(w, 2, 7500000);
+}
+
+static void shares_follow_what_roots_carry(void **state)
+{
+	static const unsigned int which[] = { 0, 1 };
+	static const bool none[2] = { false };
+	const uint16_t equal[] = { 500, 500 }, near[] = { 520, 480 };
+	struct wanted_place place[2];
+	struct world w;
+	struct why why;
+
+	two_roots(&w);
+	assert_int_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, none, 0.1,
+					     place, &why),
+			 -EALREADY);
+	assert_int_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, near, none, 0.1,
+					     place, &why),
+			 -EALREADY);
+	loads_set(&w, 1, 11250000); /* 10 Mbit/s are left */
+	assert_int_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, none, 0.1,
+					     place, &why),
+			 0);
+	assert_string_equal(place[0].root, "n1");
+	assert_string_equal(place[1].root, "n2");
+	assert_int_equal(place[0].share, 200);
+	assert_int_equal(place[1].share, 800);
+	assert_non_null(strstr(place[0].why, "50 Mbit/s of each worker, and had 20"));
+	picture_close(&w.picture);
+}
+
+static void a_root_goes_where_there_is_more(void **state)
+{
+	static const unsigned int which[] = { 0, 1 };
+	static const bool both[] = { true, true }, first[] = { true, false };
+	const uint16_t equal[] = { 500, 500 };
+	struct wanted_place place[2];
+	struct world w;
+	struct why why;
+
+	two_roots(&w);
+	/* Whoever must leave goes wherever it costs least. */
+	report(&w, 1)->cordoned = true;
+	assert_int_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, first, -1,
+					     place, &why),
+			 0);
+	assert_string_not_equal(place[0].root, "n1");
+	assert_string_equal(place[1].root, "n2");
+	assert_non_null(strstr(place[0].why, "which moves"));
+	report(&w, 1)->cordoned = false;
+
+	/* n2 is all but full, and n0 is as near by the way over n1, which has room for more. */
+	loads_set(&w, 1, 0);
+	loads_set(&w, 2, 12400000);
+	assert_int_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, both, 0.1,
+					     place, &why),
+			 0);
+	assert_true(!strcmp(place[0].root, "n1") || !strcmp(place[1].root, "n2"));
+	picture_close(&w.picture);
+}
+
 /* --- texts ----------------------------------------------------------------------------------- */
 
 static void what_is_wanted_comes_as_it_went(void **state)
@@ -432,6 +513,8 @@ int main(void)
 		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
 		cmocka_unit_test(several_roots_are_apart_and_share_by_what_they_carry),
+		cmocka_unit_test(shares_follow_what_roots_carry),
+		cmocka_unit_test(a_root_goes_where_there_is_more),
 		cmocka_unit_test(what_is_wanted_comes_as_it_went),
 		cmocka_unit_test(what_is_wrong_is_said_without_the_token),
 		cmocka_unit_test(paths_are_those_that_routing_has),
