@@ -64,7 +64,7 @@ rate_set() { # RATE: of the cable between n1 and n3, both ways
 }
 
 # Sums in a second, while so many are made.
-rate_of() { # CHUNKS
+sums_a_second() { # CHUNKS
 	local was begun
 	was=$(completed n3) begun=$(now_ms)
 	until_true beyond n3 $((was + $1))
@@ -76,12 +76,12 @@ a_link_that_slows_to_a_tenth_slows_calls_and_ends_none() {
 	local before during after
 	square
 	job_of_two 35
-	before=$(rate_of 40000)
+	before=$(sums_a_second 40000)
 	rate_set 10mbit
-	during=$(rate_of 6000)
+	during=$(sums_a_second 6000)
 	rate_set 100mbit
 	until_true beyond n3 $(($(completed n3) + 2000)) # what was lost is sent again
-	after=$(rate_of 40000)
+	after=$(sums_a_second 40000)
 	finish train w1 w3
 	echo "# sums in a second at 100 Mbit/s $before, at 10 $during, at 100 again $after; slowest call" \
 		"$(slowest_ms) ms" >&3
