@@ -219,6 +219,10 @@ is_drawn() { # NODE
 }
 
 # With a secret, agents find the nodes between the root and its workers by themselves.
+top_shows_the_load() {
+	at n1 top --cluster --once >"$work/top"
+	has -E '^n[0-3] [-a-z0-9.]+ .* 100 Mbit/s +[0-9.]+ Mbit/s' <"$work/top"
+}
 nodes_on_the_way_sum_too() {
 	local secret=yes root other host
 	square
@@ -232,9 +236,8 @@ nodes_on_the_way_sum_too() {
 	until_true has_inner "$root" "$other" || { at "$root" job show train; tail -n 5 "$work"/n[23].log; return 1; }
 	until_true is_inner "$other" || { at "$other" job list; at "$root" job show train; tail -n 9 "$work"/n[23].log; return 1; }
 	until_true is_drawn "$other" || { at n1 cluster train; return 1; }
-	at n1 top --cluster --once >"$work/top"
+	until_true top_shows_the_load || { cat "$work/top"; return 1; }
 	has -E '^train .* running .* n[23] ' <"$work/top" && has 'the fullest of 11 links' <"$work/top"
-	has -E '^n[0-3] [-a-z0-9.]+ .* 100 Mbit/s +[0-9.]+ Mbit/s' <"$work/top" || { cat "$work/top"; return 1; }
 	finish train w2 w3 w4 w5
 	at "$other" stats --json | jq -e '.SENT_UP.packets > 100' >/dev/null || { at "$other" stats; return 1; }
 	at n0 job del train
