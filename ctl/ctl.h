@@ -53,6 +53,7 @@ enum option_id {
 	OPTION_STAY,
 	OPTION_CLUSTER,
 	OPTION_ROOTS,
+	OPTION_SVG,
 	OPTION_COUNT,
 };
 
@@ -165,6 +166,7 @@ int trace(const struct ctl *ctl, struct why *why);
 int drain(const struct ctl *ctl, struct why *why);
 int documents(const struct ctl *ctl, struct why *why);
 int apply(const struct ctl *ctl, struct why *why);
+int cluster(const struct ctl *ctl, struct why *why);
 int doctor(const struct ctl *ctl, struct why *why);
 int help(const struct ctl *ctl, struct why *why);
 

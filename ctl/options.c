@@ -74,6 +74,7 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_ROOTS] = { "roots", "N", .key = "roots",
 			   .help = "roots that the cluster finds for it, and splits each call over (1)",
 			   .type = OPTION_NUMBER, .least = 1, .most = JOINING_ROOTS_MAX },
+	[OPTION_SVG] = { "svg", .help = "as a picture", .type = OPTION_FLAG },
 	[OPTION_EXPORT] = { "export", .help = "as a file for tally-sim --network",
 			    .type = OPTION_FLAG },
 	[OPTION_STAY] = { "stay", .key = "stay",
@@ -232,8 +233,9 @@ static int arguments_check(const struct ctl *ctl, struct why *why)
 				       option_kinds[i].name, option_kinds[i].value);
 	for (int i = 0; command->named && !ctl->count && i < OPTION_COUNT; i++)
 		if (ctl->value[i])
-			return why_say(why, -EINVAL, "%s: --%s: the name of the tenant is missing",
-				       command->words, option_kinds[i].name);
+			return why_say(why, -EINVAL, "%s: --%s: the name of the %s is missing",
+				       command->words, option_kinds[i].name,
+				       command->noun == NOUN_JOB ? "job" : "tenant");
 	return 0;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The picture of the network: two tables, or a file that the simulator reads. */
+/* The picture of the network: two tables, a file that the simulator reads, or SVG. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "show.h"
+#include "svg.h"
 #include "units.h"
 
 /* --- for the simulator ----------------------------------------------------------------------- */
@@ -155,6 +156,8 @@ int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct
 		export(result, out);
 		return 0;
 	}
+	if (ctl->value[OPTION_SVG])
+		return svg_print(result, NULL, out, why);
 	fputs("cluster ", out);
 	show_cluster(field(result, "cluster"), out);
 	fputs("\n\n", out);
@@ -288,7 +291,7 @@ static int shared_print(const struct style *style, const json_t *result, FILE *o
 	return table_print(out, style, COLUMNS(columns), field(result, "jobs"), 0);
 }
 
-int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+static int show_shared(const struct ctl *ctl, const json_t *result, FILE *out)
 {
 	const json_t *job = json_array_get(field(result, "jobs"), 0);
 	int r = shared_print(&ctl->style, result, out);
@@ -296,6 +299,30 @@ int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 	if (r == 0 && ctl->count)
 		r = show_weighed(ctl, job, out);
 	return r == 0 && ctl->count ? show_tree(ctl, job, out) : r;
+}
+
+/* The job's tree on the network, which is another request. */
+static int draw_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *topology = NULL;
+	int r = ctl_ask(ctl, json_pack("{ss}", "do", "topology"), &topology, why);
+
+	return r < 0 ? r : svg_print(topology, json_array_get(field(result, "jobs"), 0), out, why);
+}
+
+int cluster(const struct ctl *ctl, struct why *why)
+{
+	_cleanup_(json_decrefp) json_t *result = NULL;
+	int r = ctl_ask(ctl, request_make(ctl), &result, why);
+
+	if (r < 0)
+		return r;
+	if (ctl->json) {
+		ctl_dump(result);
+		return 0;
+	}
+	return ctl->value[OPTION_SVG] ? draw_shared(ctl, result, stdout, why)
+				      : show_shared(ctl, result, stdout);
 }
 
 /* --- top ------------------------------------------------------------------------------------- */

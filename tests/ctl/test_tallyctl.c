@@ -87,6 +87,34 @@ static void json_is_the_result_as_it_came(void **state)
 	assert_string_equal(out, "{\"Z\":{\"packets\":0,\"bytes\":0},\"A\":[0.1,null,\"ä\"]}\n");
 }
 
+#define NETWORK                                                                               \
+	"{\"cluster\":{\"name\":\"tally\",\"node\":\"n0\"},\"machines\":[{\"kind\":\"node\"," \
+	"\"name\":\"n0\"}],\"links\":[],\"ways\":[]}"
+
+/* What a job has on it is two requests. */
+static void the_network_is_drawn(void **state)
+{
+	pid_t pid = program_start(ARGUMENTS("cluster", "train", "--svg"));
+	int connection;
+
+	connection = connection_take(pid);
+	request_expect(connection, "{\"do\":\"cluster-jobs\",\"name\":\"train\"}");
+	answer_give(connection, OK("{\"jobs\":[{\"name\":\"train\",\"root\":\"n0\","
+				   "\"tree\":[{\"name\":\"n0\",\"depth\":0}]}]}"));
+	connection = connection_take(pid);
+	request_expect(connection, "{\"do\":\"topology\"}");
+	answer_give(connection, OK(NETWORK));
+	assert_int_equal(program_end(pid), 0);
+	assert_has(out, "<g class=\"node root\"><title>node n0, ready");
+	assert_has(out, "</svg>\n");
+	assert_string_equal(err, "");
+	assert_int_equal(ask(ARGUMENTS("topology", "--svg"), "{\"do\":\"topology\"}", OK(NETWORK)),
+			 0);
+	assert_has(out, "<g class=\"node\"><title>node n0, ready");
+	assert_int_equal(run(ARGUMENTS("cluster", "--svg")), 2);
+	assert_has(err, "cluster: --svg: the name of the job is missing");
+}
+
 static void counters_of_nothing_are_shown_only_if_asked_for(void **state)
 {
 	const char *answer = OK("{\"STALE\":{\"packets\":0,\"bytes\":0},"
@@ -965,6 +993,7 @@ int main(void)
 		fact(what_is_not_named_is_not_in_the_request),
 		fact(quota_shows_and_sets),
 		fact(json_is_the_result_as_it_came),
+		fact(the_network_is_drawn),
 		fact(counters_of_nothing_are_shown_only_if_asked_for),
 		fact(a_history_is_a_table_of_samples),
 		fact(the_daemons_words_are_the_error),

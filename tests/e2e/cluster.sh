@@ -45,6 +45,9 @@ every_agent_knows_the_network() {
 	has -E '^cluster tally, as node n1 of 3; etcd heard [0-9.]+ s ago$' <"$work/shown"
 	has -E '^n2 +ready +10\.77\.0\.3 +1,024 +1,024' <"$work/shown"
 	has -E '^n0 n1 +n1 n0 +50 Mbit/s' <"$work/shown"
+	at n1 topology --svg >"$work/network.svg"
+	is_xml "$work/network.svg"
+	has '<title>n0 n1 to n1 n0: 50 Mbit/s each way; ' "$work/network.svg"
 }
 
 settled() {

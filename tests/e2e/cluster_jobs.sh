@@ -236,6 +236,11 @@ nodes_on_the_way_sum_too() {
 	until_true has_inner "$root" "$other" || { at "$root" job show train; tail -n 5 "$work"/n[23].log; return 1; }
 	until_true is_inner "$other" || { at "$other" job list; at "$root" job show train; tail -n 9 "$work"/n[23].log; return 1; }
 	until_true is_drawn "$other" || { at n1 cluster train; return 1; }
+	at n1 cluster train --svg >"$work/tree.svg"
+	is_xml "$work/tree.svg"
+	has "<g class=\"node root sums\"><title>node $root," "$work/tree.svg"
+	has "<g class=\"node sums\"><title>node $other," "$work/tree.svg"
+	(($(grep -c 'link [a-z]* branch' "$work/tree.svg") == 5))
 	until_true top_shows_the_load || { cat "$work/top"; return 1; }
 	has -E '^train .* running .* n[23] ' <"$work/top" && has 'the fullest of 11 links' <"$work/top"
 	finish train w2 w3 w4 w5

@@ -111,6 +111,8 @@ meant() {
 	awk '$1 == "link" { print $2 < $3 ? $2 " " $3 : $3 " " $2 }' "$work/topology" | sort
 }
 
+is_xml() { python3 -c 'import sys, xml.dom.minidom as d; d.parse(sys.argv[1])' "$1"; } # FILE
+
 sees_all() { [[ $(drawn "$1") == "$(meant)" ]]; }
 
 square() {
