@@ -163,6 +163,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 	case REQUEST_CLUSTER:
 		return results_shared(core, driver_sharing(c->driver), driver_placing(c->driver),
 				      &q->filter, seen, ret, why);
+	case REQUEST_EVENTS:
+		return results_events(core, driver_sharing(c->driver), seen, ret, why);
 	case REQUEST_TOPOLOGY:
 		return results_topology(core, driver_sharing(c->driver), ret, why);
 	case REQUEST_TRACE:

@@ -240,6 +240,9 @@ static void cluster_fill(const struct exporter *x, struct metrics_cluster *ret)
 		.report_bytes = state.bytes,
 		.placed = counts.placed,
 		.moved = counts.moved,
+		.kinds = EVENTS_KIND_COUNT,
+		.kind = events_words,
+		.events = sharing_events(x->sharing)->count,
 	};
 	for (unsigned int i = 0; i < shared->jobs; i++)
 		if (shared->job[i]->revision)

@@ -394,6 +394,8 @@ static void on_changed(void *context, const struct store_item *item)
 	if (r < 0)
 		log_say(LOG_LEVEL_WARNING, "what is wanted is not understood",
 			"key=%s reason=\"%s\"", item->key, *why.text ? why.text : strerror(-r));
+	events_shared(sharing_happens(p->sharing), &p->shared, item->key, item->value,
+		      placing_is_current(p), clock_unix_ms());
 	placing_asked_look(p);
 	placing_wake(p);
 }
@@ -418,6 +420,7 @@ static void on_leader(void *context, const char *name, bool is_us)
 	struct placing *p = context;
 
 	snprintf(p->leader_name, sizeof(p->leader_name), "%s", name ? name : "");
+	events_leader(sharing_happens(p->sharing), name, clock_unix_ms());
 	log_say(LOG_LEVEL_INFO, "leader of the cluster", "node=%s", name ? name : "none");
 	placing_wake(p);
 }

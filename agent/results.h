@@ -72,6 +72,10 @@ void results_cluster_troubles(const struct sharing *s, json_t *troubles);
 /* The picture of the network. -ENOENT: this node is in no cluster. */
 int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why);
 
+/* What has happened in the cluster; of jobs, to those whose tenants are seen. The same. */
+int results_events(const struct core *c, const struct sharing *s, uint64_t seen, json_t **ret,
+		   struct why *why);
+
 json_t *results_links(const struct core *c, const struct sampler *s);
 json_t *results_top(const struct core *c, const struct sampler *s, uint64_t seen);
 

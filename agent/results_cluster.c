@@ -161,17 +161,14 @@ static const char *const state_words[PLACING_STATES] = {
 	[PLACING_SILENT] = "root is silent",
 };
 
-static json_t *weighed(const struct wanted_place *place)
+static json_t *weighed(const struct wanted_weighed *w, unsigned int count)
 {
 	json_t *all = json_array();
 
-	for (unsigned int i = 0; i < place->weighs; i++) {
-		const struct wanted_weighed *w = &place->weighed[i];
-
+	for (; count; w++, count--)
 		json_array_append_new(all, json_pack("{ss ss ss ss ss}", "node", w->node, "total",
 						     w->total, "bytes", w->bytes, "use", w->use,
 						     "time", w->time));
-	}
 	return all;
 }
 
@@ -260,15 +257,16 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 		placed ? results_printed(address_print, &j->place.address) : json_string(""), "why",
 		placed ? j->place.why : "", "chunks_per_second",
 		results_number(there ? there->chunks_per_second : 0), "refused", refused, "outlook",
-		outlook.text, "weighed", named && placed ? weighed(&j->place) : json_array(),
-		"tree", named && placed ? tree(sharing_picture(s), j) : json_array());
+		outlook.text, "weighed",
+		named && placed ? weighed(j->place.weighed, j->place.weighs) : json_array(), "tree",
+		named && placed ? tree(sharing_picture(s), j) : json_array());
 }
 
 /* A tenant that this node has not is one that only those see who see all. */
-static bool is_seen(const struct core *c, const struct shared_job *j, uint64_t seen)
+static bool is_seen(const struct core *c, const char *name, uint64_t seen)
 {
 	struct why ignored;
-	const int tenant = books_tenant_find(core_books(c), j->job.tenant, &ignored);
+	const int tenant = books_tenant_find(core_books(c), name, &ignored);
 
 	return seen == UINT64_MAX || (tenant >= 0 && results_is_seen(seen, tenant));
 }
@@ -286,7 +284,7 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 	for (unsigned int i = 0; i < shared->jobs; i++) {
 		const struct shared_job *j = shared->job[i];
 
-		if (j->revision && is_seen(c, j, seen) &&
+		if (j->revision && is_seen(c, j->job.tenant, seen) &&
 		    (!*filter->job || !strcmp(filter->job, j->name)))
 			json_array_append_new(jobs, shared_job(s, p, j, *filter->job));
 	}
@@ -297,5 +295,33 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 	}
 	*ret = json_pack("{so ss so}", "cluster", results_cluster(c, s), "leader",
 			 placing_leader(p), "jobs", jobs);
+	return 0;
+}
+
+/* --- what has happened ----------------------------------------------------------------------- */
+
+static json_t *event(const struct cluster_event *e)
+{
+	return json_pack("{sf ss ss ss ss ss so}", "time_s", (double)e->at_ms / 1e3, "kind",
+			 events_words[e->kind], "job", e->job, "node", e->node, "from", e->from,
+			 "why", e->why, "weighed", weighed(e->weighed, e->weighs));
+}
+
+int results_events(const struct core *c, const struct sharing *s, uint64_t seen, json_t **ret,
+		   struct why *why)
+{
+	const struct events *e = s ? sharing_events(s) : NULL;
+	json_t *all;
+
+	if (!e)
+		return results_no_cluster(c, why);
+	all = json_array();
+	for (unsigned int i = 0; i < events_known(e); i++) {
+		const struct cluster_event *one = events_at(e, i);
+
+		if (!*one->job || is_seen(c, one->tenant, seen))
+			json_array_append_new(all, event(one));
+	}
+	*ret = json_pack("{so so}", "cluster", results_cluster(c, s), "events", all);
 	return 0;
 }

@@ -34,6 +34,8 @@ struct sharing {
 	uint64_t logged_ns; /* that somebody was heard */
 	struct hello_nears nears;
 	struct picture picture;
+	bool current; /* it has all reports */
+	struct events events;
 	struct report *report; /* as it was last given to the store; NULL: it has to be anew */
 	uint64_t reported_ns;
 	bool writes; /* it is under way */
@@ -186,7 +188,8 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 
 /* --- what all have told ---------------------------------------------------------------------- */
 
-static void report_take(struct sharing *s, const char *node, const char *text)
+/* False: it is not understood, so nobody knows what has happened there. */
+static bool report_take(struct sharing *s, const char *node, const char *text)
 {
 	struct report *r = NULL;
 	struct why why = { "" };
@@ -199,27 +202,37 @@ static void report_take(struct sharing *s, const char *node, const char *text)
 		picture_drop(&s->picture, node);
 		log_say(LOG_LEVEL_WARNING, "report not understood", "node=%s reason=\"%s\"", node,
 			*why.text ? why.text : strerror(-error));
-		return;
+		return false;
 	}
 	if (picture_put(&s->picture, r) < 0)
 		log_say(LOG_LEVEL_WARNING, "report not kept", "node=%s", node);
+	return true;
 }
 
 static void on_changed(void *context, const struct store_item *item)
 {
 	const char *node = item->key + strlen(REPORTS);
 	struct sharing *s = context;
+	int at;
 
-	if (item->value)
-		report_take(s, node, item->value);
-	else
+	if (item->value && !report_take(s, node, item->value))
+		return;
+	if (!item->value)
 		picture_drop(&s->picture, node);
+	at = picture_place(&s->picture, node);
+	events_report(&s->events, node, at < 0 ? NULL : s->picture.report[at], s->current,
+		      clock_unix_ms());
 }
 
-static void on_current(void *context, uint64_t revision) {}
+static void on_current(void *context, uint64_t revision)
+{
+	((struct sharing *)context)->current = true;
+}
 
 struct store *sharing_store(struct sharing *s) { return s->store; }
 const struct picture *sharing_picture(const struct sharing *s) { return &s->picture; }
+const struct events *sharing_events(const struct sharing *s) { return &s->events; }
+struct events *sharing_happens(struct sharing *s) { return &s->events; }
 
 static void peer_add(const struct report *r, int family, struct config_peer *ret,
 		     unsigned int *count)
@@ -383,6 +396,7 @@ void sharing_close(struct sharing *s)
 	hellos_close(s->hellos);
 	store_close(s->store);
 	picture_close(&s->picture);
+	events_close(&s->events);
 	free(s->report);
 	free(s);
 }

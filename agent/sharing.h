@@ -8,6 +8,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/cluster/events.h"
 #include "agent/cluster/picture.h"
 #include "sampler.h"
 
@@ -31,6 +32,10 @@ struct store *sharing_store(struct sharing *s);
 void sharing_lost_tell(struct sharing *s, void (*lost)(void *context), void *context);
 
 const struct picture *sharing_picture(const struct sharing *s);
+
+/* What has happened in the cluster; and where to write what else does. */
+const struct events *sharing_events(const struct sharing *s);
+struct events *sharing_happens(struct sharing *s);
 
 /*
  * Whom an agent asks about paths: those of the configuration, or else the other nodes of the

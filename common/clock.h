@@ -17,4 +17,7 @@ static inline uint64_t clock_read_ns(clockid_t clock)
 /* Nanoseconds of the monotonic clock: never goes back. */
 static inline uint64_t clock_now_ns(void) { return clock_read_ns(CLOCK_MONOTONIC); }
 
+/* Of Unix time, for people: it may be set. */
+static inline uint64_t clock_unix_ms(void) { return clock_read_ns(CLOCK_REALTIME) / 1000000; }
+
 #endif

@@ -69,6 +69,8 @@ const struct command commands[] = {
 	{ "cluster", "show the jobs of the cluster; one by name, with what was weighed",
 	  "cluster-jobs", "[NAME]", "name", NOUN_JOB, .run = cluster, .options = BIT(OPTION_SVG),
 	  .named = true },
+	{ "events", "show what has happened in the cluster, and why", "events",
+	  .show = show_events },
 	{ "topology", "show the nodes of the cluster, and who is at which link", "topology",
 	  .show = show_topology, .options = BIT(OPTION_EXPORT) | BIT(OPTION_SVG) },
 	{ "trace", "show sampled packets and their outcomes", "trace", .run = trace,

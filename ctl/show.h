@@ -17,6 +17,7 @@ int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 /* A frame of `top --cluster`: {"jobs", "topology"}, as the requests give them. */
 int show_cluster_frame(const struct ctl *ctl, const struct style *style, const json_t *frame,
 		       FILE *out, struct why *why);
+int show_events(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
 /* "tally, as node n0, of 3; etcd heard 0.3 s ago": what the key `cluster` says, if this node is in

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/cluster/events.h"
 #include "agent/cluster/report.h"
 #include "agent/cluster/wanted.h"
 #include "agent/core/config.h"
@@ -228,6 +229,14 @@ static void request_keys_print(void)
 	}
 }
 
+static void events_print(void)
+{
+	puts("| event | what has happened |\n| --- | --- |");
+#define X(name, word, meaning) puts("| `" word "` | " meaning " |");
+	EVENTS_KINDS(X)
+#undef X
+}
+
 static bool list_print(const char *name, bool manual)
 {
 	static const struct {
@@ -259,6 +268,8 @@ static bool list_print(const char *name, bool manual)
 		requests_print();
 	else if (!strcmp(name, "request-keys"))
 		request_keys_print();
+	else if (!strcmp(name, "events"))
+		events_print();
 	else
 		return false;
 	return true;

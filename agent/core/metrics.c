@@ -439,6 +439,10 @@ static void cluster_print(FILE *f, const struct metrics_cluster *c)
 	       "Jobs that this node, as the leader, gave a first place.", c->placed);
 	single(f, "cluster_moved_total", "counter",
 	       "Jobs that this node, as the leader, gave another place.", c->moved);
+	family(f, "cluster_events_total", "counter",
+	       "What has happened in the cluster, as this node has seen it.");
+	for (unsigned int i = 0; i < c->kinds; i++)
+		whole(f, "cluster_events_total", LABELS("kind", c->kind[i]), c->events[i]);
 }
 
 int metrics_print(const struct metrics_snapshot *s, char **ret, size_t *ret_length)

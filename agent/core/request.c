@@ -203,6 +203,8 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 			  "an object: one frame of `tallyctl top`" },
 	[REQUEST_CLUSTER] = { "cluster-jobs", REQUEST_ANYONE, KEYS_OF(cluster_rows), INTO(filter),
 			      "an object: jobs of the cluster, see below" },
+	[REQUEST_EVENTS] = { "events", REQUEST_ANYONE, &no_keys, 0,
+			     "an object: what has happened in the cluster, see below" },
 	[REQUEST_TOPOLOGY] = { "topology", REQUEST_ANYONE, &no_keys, 0,
 			       "an object: the picture of the network, see below" },
 	[REQUEST_TRACE] = { "trace", REQUEST_OPERATOR, KEYS_OF(trace_rows), INTO(filter),

@@ -48,7 +48,7 @@ same "every option of tallyctl stands in its manual, and no other" \
 
 same "every command of tallyctl stands in its manual, and no other" \
 	3< <(commands | sort -u) \
-	4< <(sed -nE 's/^\.It Cm ((status|reload|cordon|drain|uncordon|links|stats|top|cluster|topology|trace|doctor|quota|apply|help|tenant [a-z]+|job [a-z]+))( .*|$)/\1/p' \
+	4< <(sed -nE 's/^\.It Cm ((status|reload|cordon|drain|uncordon|links|stats|top|cluster|events|topology|trace|doctor|quota|apply|help|tenant [a-z]+|job [a-z]+))( .*|$)/\1/p' \
 		man/tallyctl.1 | sort -u)
 
 for program in tallyctl tallyd tally-node tally-perf tally-sim train; do

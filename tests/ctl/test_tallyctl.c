@@ -115,6 +115,25 @@ static void the_network_is_drawn(void **state)
 	assert_has(err, "cluster: --svg: the name of the job is missing");
 }
 
+static void what_has_happened_is_a_table(void **state)
+{
+	setenv("TZ", "UTC", 1);
+	assert_int_equal(
+		ask(ARGUMENTS("events"), "{\"do\":\"events\"}",
+		    OK("{\"cluster\":{\"name\":\"tally\",\"node\":\"n0\",\"nodes\":3,"
+		       "\"store\":\"etcd\",\"heard_s\":0.1},\"events\":[{\"time_s\":86399.9,"
+		       "\"kind\":\"moved\",\"job\":\"train\",\"node\":\"n2\",\"from\":\"n3\","
+		       "\"why\":\"it moves: cost 0.5\",\"weighed\":[]},{\"time_s\":86401,"
+		       "\"kind\":\"silent\",\"job\":\"\",\"node\":\"n3\",\"from\":\"\","
+		       "\"why\":\"gone\\u001b[2J\",\"weighed\":[]}]}")),
+		0);
+	assert_string_equal(out,
+			    "cluster tally, as node n0 of 3; etcd heard 0.1 s ago\n\n"
+			    "TIME                 EVENT   JOB    NODE  BEFORE  WHY\n"
+			    "1970-01-01 23:59:59  moved   train  n2    n3      it moves: cost 0.5\n"
+			    "1970-01-02 00:00:01  silent  -      n3    -       gone?[2J\n");
+}
+
 static void counters_of_nothing_are_shown_only_if_asked_for(void **state)
 {
 	const char *answer = OK("{\"STALE\":{\"packets\":0,\"bytes\":0},"
@@ -693,7 +712,7 @@ static void the_key_completes_commands(void **state)
 	complete("''", NULL, NULL);
 	assert_string_equal(
 		out,
-		"status reload cordon drain uncordon tenant quota job apply stats links top cluster topology trace doctor help\n");
+		"status reload cordon drain uncordon tenant quota job apply stats links top cluster events topology trace doctor help\n");
 	complete("tenant ''", NULL, NULL);
 	assert_string_equal(out, "add set del list\n");
 	complete("--json job cr", NULL, NULL);
@@ -994,6 +1013,7 @@ int main(void)
 		fact(quota_shows_and_sets),
 		fact(json_is_the_result_as_it_came),
 		fact(the_network_is_drawn),
+		fact(what_has_happened_is_a_table),
 		fact(counters_of_nothing_are_shown_only_if_asked_for),
 		fact(a_history_is_a_table_of_samples),
 		fact(the_daemons_words_are_the_error),

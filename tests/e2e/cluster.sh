@@ -113,6 +113,11 @@ a_node_that_is_killed_goes_and_comes_back() {
 	start_at n2
 	until_true sees_all n0
 	until_true sees_all n2
+	[[ $(events_of n0 n2) == "came silent came" ]] || { at n0 events; return 1; }
+}
+events_of() { # NODE SUBJECT
+	at "$1" events --json | jq -r --arg node "$2" '[.events[] | select(.node == $node and .job == "")
+		.kind] | map(select(. != "leader")) | join(" ")'
 }
 
 sums_without_etcd() {

@@ -103,17 +103,25 @@ what_was_done_is_known_where_it_was_asked_for() {
 }
 
 who_leads_may_go() {
-	local was
+	local was name
 	square
 	was=$(leader n0)
 	[[ $was == n? ]]
 	end_at "$was" KILL
 	until_true another_leads "$was"
+	for name in n0 n1 n2 n3; do
+		[[ $name == "$was" ]] || until_true has_seen_it_go "$name" || { at "$name" events; return 1; }
+	done
 	start_at "$was"
 	create_at "$was" train 2
 	join_at w1 n1 train
 	join_at w2 n2 train
 	finish train w1 w2
+}
+has_seen_it_go() { # NODE
+	at "$1" events --json | jq -e --arg was "$was" '[.events[] |
+		(select(.kind == "leader" and .from == $was), select(.kind == "silent" and .node == $was))] |
+		length == 2' >/dev/null
 }
 another_leads() {
 	local name
@@ -249,10 +257,63 @@ nodes_on_the_way_sum_too() {
 	until_true gone_at "$other" train
 }
 
+# What has happened since all agents are there: KIND JOB NODE BEFORE, a line each.
+happened() { # NODE
+	at "$1" events --json | jq -r '.events[] | select(.kind != "came" and .kind != "leader") |
+		[.kind, .job, .node, .from] | map(if . == "" then "-" else . end) | join(" ")'
+}
+has_happened() { [[ $(happened "$1") == "$(<"$work/wanted")" ]]; } # NODE
+
+everywhere() { # what is on standard input has happened at all nodes
+	local name
+	cat >"$work/wanted"
+	for name in n0 n1 n2 n3; do
+		until_true has_happened "$name" || { happened "$name"; at "$name" events; return 1; }
+	done
+}
+
+what_happens_is_seen_at_every_node() {
+	square
+	create_at n2 train 2
+	at n2 job place train --node n1
+	at n0 job place train --node n3
+	at n1 job del train
+	everywhere <<-END
+		created train - -
+		placed train n1 -
+		moved train n3 n1
+		deleted train - n3
+	END
+	at n3 cordon
+	until_true last_is n0 'cordoned - n3 -'
+	at n3 uncordon
+	until_true last_is n0 'uncordoned - n3 -'
+	# What is told anew has not happened anew.
+	kill_etcd
+	start_etcd
+	until_true is_created_again
+	everywhere <<-END
+		created train - -
+		placed train n1 -
+		moved train n3 n1
+		deleted train - n3
+		cordoned - n3 -
+		uncordoned - n3 -
+		created second - -
+	END
+	at n0 events >"$work/shown"
+	has -E '^[-0-9]{10} [:0-9]{8}  moved +train +n3 +n1 +an operator said so$' <"$work/shown" ||
+		{ cat "$work/shown"; return 1; }
+	on n0 curl -s http://127.0.0.1:9464/metrics >"$work/metrics"
+	has -x 'tally_cluster_events_total{kind="moved"} 1' <"$work/metrics"
+}
+last_is() { [[ $(happened "$1" | tail -n 1) == "$2" ]]; } # NODE EVENT
+is_created_again() { create_at n0 second 2 2>/dev/null; }
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \
-	a_job_without_a_place_holds_up_nobody
+	a_job_without_a_place_holds_up_nobody what_happens_is_seen_at_every_node

@@ -55,7 +55,7 @@ both() { # JQ-CONDITION COMMAND...: NAME in it is json, then text
 all_were_tested() {
 	local command
 	while read -r command; do
-		printf '%s\n' "${tested[@]}" doctor trace help "job rotate" "job restart" "job kick" "job place" "job documents" apply cluster topology | has -E "^$command( |$)" ||
+		printf '%s\n' "${tested[@]}" doctor trace help "job rotate" "job restart" "job kick" "job place" "job documents" apply cluster events topology | has -E "^$command( |$)" ||
 			{ echo "$command is not tested"; return 1; }
 	done < <(ctl --help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p; s/^  \([a-z][a-z ]*[a-z]\) [[A-Z].*/\1/p')
 }

@@ -386,6 +386,9 @@ static void a_cluster_is_told_where_there_is_one(void **state)
 		.report_bytes = 7,
 		.placed = 8,
 		.moved = 9,
+		.kinds = 2,
+		.kind = (const char *const[]){ "came", "moved" },
+		.events = (const uint64_t[]){ 10, 11 },
 	};
 	print();
 	assert_line("tally_cluster_heard_seconds 0.25");
@@ -400,6 +403,8 @@ static void a_cluster_is_told_where_there_is_one(void **state)
 	assert_line("tally_cluster_report_bytes_total 7");
 	assert_line("tally_cluster_placed_total 8");
 	assert_line("tally_cluster_moved_total 9");
+	assert_line("tally_cluster_events_total{kind=\"came\"} 10");
+	assert_line("tally_cluster_events_total{kind=\"moved\"} 11");
 }
 
 static void rows_beyond_the_limit_are_left_out_and_counted(void **state)

@@ -194,7 +194,7 @@ static void windows_and_payloads_are_those_of_the_wire(void **state)
 #define VERBS                                                                                                         \
 	"status, reload, cordon, uncordon, tenant-list, tenant-add, tenant-set, tenant-del, job-list, "               \
 	"job-create, job-token, job-rotate, job-del, job-restart, job-kick, job-documents, job-place, apply, stats, " \
-	"links, top, topology, cluster-jobs and trace"
+	"links, top, topology, cluster-jobs, events and trace"
 
 static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 {
