@@ -247,6 +247,24 @@ a_tenants_group_sees_and_changes_its_own_jobs_and_no_others() {
 	refuses "tenants: group: there is no group nobody-has" ctl reload
 }
 
+# Of a node that is a cluster by itself, which no other one disturbs.
+events_are_those_of_jobs_that_one_may_see() {
+	sees() { # GROUP JOBS
+		[[ $(as "$1" --json events | jq -r '[.events[].job] | unique | map(select(. != "")) | join(" ")') == "$2" ]]
+	}
+	groups_and_tenants
+	end_agent TERM
+	echo "cluster: {node: n0, file: $work/n0.cluster}" >>"$work/tallyd.yaml"
+	start_agent
+	ctl job create ours --workers 1 --cluster >/dev/null
+	as games job create mine --workers 1 --cluster --tenant red >/dev/null
+	ctl job create hidden --workers 1 --cluster --tenant blue >/dev/null
+	sees adm "hidden mine ours"
+	sees games mine
+	sees audio hidden
+	as games --json events | jq -e '[.events[] | select(.kind == "came" and .node == "n0")] | length == 1' >/dev/null
+}
+
 troubles_of() { as "$1" --json status | jq -r '.troubles | join(" ")'; }
 
 troubles_name_nobody_whom_the_asker_may_not_see() {
@@ -554,6 +572,7 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_tallyd_of_root_says_at_once_that_files_are_anothers \
 	a_node_that_wants_ingress_points_has_no_job_without \
 	a_tenants_group_sees_and_changes_its_own_jobs_and_no_others \
+	events_are_those_of_jobs_that_one_may_see \
 	troubles_name_nobody_whom_the_asker_may_not_see \
 	who_changed_what_is_in_the_log_and_no_secret_is \
 	a_cordoned_node_begins_no_run_and_drains \
