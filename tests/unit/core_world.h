@@ -615,6 +615,7 @@ static inline void tell(struct world *w, const struct core_action *a)
 		tell_run(w, p, a);
 		return;
 	case JOINING_GREETING:
+	case JOINING_SHARES:
 	case JOINING_ELSEWHERE:
 		WRONG(w, "the core does not greet, nor send workers elsewhere");
 		return;
