@@ -112,12 +112,12 @@ static int perform_shared(struct control *c, struct stream *s, const struct requ
 		*ret = json_pack("{ss}", "token",
 				 shared_find(placing_shared(p), q->name)->job.token);
 		return 0;
-	default:
-		return why_say(
-			why, -EINVAL,
-			"job %s is the cluster's, whose tokens cannot be changed yet: delete "
-			"the job, and create it anew",
-			q->name);
+	default: /* REQUEST_JOB_ROTATE */
+		if (getrandom(random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		r = placing_rotate(p, s, q->name, random, why);
+		explicit_bzero(random, sizeof(random));
+		return r < 0 ? r : 1;
 	}
 }
 

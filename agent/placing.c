@@ -45,8 +45,7 @@ void placing_answer(struct placing *p, const struct core_action *a)
 		 p->answered < 0 && a->answer.text ? a->answer.text : "");
 }
 
-/* The core does it, or refuses it, before this returns. */
-static int ask_core(struct placing *p, const struct request *q)
+int placing_ask_core(struct placing *p, const struct request *q)
 {
 	uint8_t random[CORE_RANDOM_BYTES];
 	const struct core_event e = { .kind = CORE_REQUEST,
@@ -105,7 +104,7 @@ static void create(struct placing *p, const struct shared_job *j)
 		job->birth = j->job.birth;
 		job->clustered = true;
 		job->tree.found = *c->peers.secret;
-		r = ask_core(p, q);
+		r = placing_ask_core(p, q);
 		explicit_bzero(q, sizeof(*q));
 	}
 	if (r < 0)
@@ -129,7 +128,7 @@ static bool leave_tree(struct placing *p, const struct shared_job *s)
 	if (!j || !j->document)
 		return false;
 	snprintf(q.name, sizeof(q.name), "%s", j->name);
-	ask_core(p, &q);
+	placing_ask_core(p, &q);
 	return true;
 }
 
@@ -183,7 +182,7 @@ static void end_others(struct placing *p)
 		if (i >= b->jobs || !is_over(p, b->job[i]))
 			continue;
 		snprintf(q.name, sizeof(q.name), "%s", b->job[i]->name);
-		ask_core(p, &q);
+		placing_ask_core(p, &q);
 	}
 }
 
@@ -262,7 +261,8 @@ static bool is_told(struct placing *p, const struct shared_job *s, uint64_t revi
 	return false;
 }
 
-/* Who is at the run moves with it; who waits for the next one waits there. */
+/* Who is at the run moves with it, unless it knows an earlier token, which opens nothing at the new
+ * root; who waits for the next one waits there. */
 static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
 {
 	const bool told = is_told(p, s, s->place_revision);
@@ -272,7 +272,7 @@ static void send_away(struct placing *p, const struct job *j, const struct share
 
 		if (r->connection && r->waiting)
 			driver_say_elsewhere(r->connection, &s->place.address, true);
-		else if (r->connection && r->presence == JOB_RUNNING && !told)
+		else if (r->connection && r->presence == JOB_RUNNING && !j->outdated && !told)
 			driver_say_elsewhere(r->connection, &s->place.address, false);
 	}
 }
@@ -370,6 +370,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	placing_asked_look(p);
 	if (placing_is_current(p)) {
 		begin_ours(p);
+		placing_follow_tokens(p);
 		renew_ours(p);
 		send_all_away(p);
 		shares_say(p);
@@ -396,6 +397,9 @@ static void on_changed(void *context, const struct store_item *item)
 			"key=%s reason=\"%s\"", item->key, *why.text ? why.text : strerror(-r));
 	events_shared(sharing_happens(p->sharing), &p->shared, item->key, item->value,
 		      placing_is_current(p), clock_unix_ms());
+	/* At once: whoever joins with the new one next may come here. */
+	if (!strncmp(item->key, WANTED_JOBS, strlen(WANTED_JOBS)))
+		placing_follow_token(p, item->key + strlen(WANTED_JOBS));
 	placing_asked_look(p);
 	placing_wake(p);
 }

@@ -64,6 +64,8 @@ struct rendezvous *placing_rendezvous(const struct placing *p);
 int placing_create(struct placing *p, void *connection, const struct request_job *q,
 		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why);
 int placing_delete(struct placing *p, void *connection, const char *name, struct why *why);
+int placing_rotate(struct placing *p, void *connection, const char *name,
+		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why);
 int placing_place(struct placing *p, void *connection, const char *name, const char *node,
 		  bool stays, struct why *why);
 void placing_forget(struct placing *p, const void *connection);

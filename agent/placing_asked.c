@@ -87,6 +87,7 @@ static bool is_known(const struct asked *a)
 
 	switch (a->what) {
 	case ASKED_CREATE:
+	case ASKED_ROTATE:
 		return j && j->revision >= a->revision;
 	case ASKED_DELETE:
 		return !j || j->revision > a->revision;
@@ -151,7 +152,7 @@ static int ask_store(struct placing *p, void *connection, const char *job, enum 
 /* --- creation -------------------------------------------------------------------------------- */
 
 /* A job with several roots is a job for each, in one write. */
-struct creation {
+struct jobs_write {
 	unsigned int count;
 	struct wanted_job job[JOINING_ROOTS_MAX];
 	char key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
@@ -160,37 +161,48 @@ struct creation {
 	struct store_change change[JOINING_ROOTS_MAX];
 };
 
-static void creation_close(struct creation *c)
+static void jobs_write_freep(struct jobs_write **jobs)
 {
-	for (unsigned int i = 0; i < c->count; i++) {
-		if (c->text[i])
-			explicit_bzero(c->text[i], strlen(c->text[i]));
-		free(c->text[i]);
+	struct jobs_write *w = *jobs;
+
+	for (unsigned int i = 0; w && i < w->count; i++) {
+		if (w->text[i])
+			explicit_bzero(w->text[i], strlen(w->text[i]));
+		free(w->text[i]);
 	}
-	explicit_bzero(c->job, sizeof(c->job));
+	if (w)
+		explicit_bzero(w->job, sizeof(w->job));
+	free(w);
+}
+
+static void token_make(const uint8_t *random, char ret[TOKEN_BYTES])
+{
+	struct job drawn = { 0 };
+
+	job_token_make(&drawn, random);
+	memcpy(ret, drawn.token, TOKEN_BYTES);
+	explicit_bzero(&drawn, sizeof(drawn));
 }
 
 static void job_make(const struct request_job *q, const uint8_t random[CORE_RANDOM_BYTES],
 		     struct wanted_job *ret)
 {
-	struct job drawn = { 0 };
-	struct wanted_job j = { .workers = q->workers,
-				.window = q->window ? q->window : RUN_WINDOW,
-				.payload_bytes = q->payload_bytes,
-				.tags = q->tags,
-				.sealed = q->sealed };
-
-	memcpy(j.name, q->name, sizeof(j.name));
-	snprintf(j.tenant, sizeof(j.tenant), "%s", *q->tenant ? q->tenant : CONFIG_TENANT);
-	job_token_make(&drawn, random);
-	memcpy(j.token, drawn.token, sizeof(j.token));
-	memcpy(&j.birth, random + TOKEN_RANDOM_BYTES, sizeof(j.birth));
-	memcpy(&j.id, random + TOKEN_RANDOM_BYTES + sizeof(j.birth), sizeof(j.id));
-	j.birth += !j.birth;
-	j.id += !j.id;
-	*ret = j;
-	explicit_bzero(&drawn, sizeof(drawn));
+	*ret = (struct wanted_job){ .workers = q->workers,
+				    .window = q->window ? q->window : RUN_WINDOW,
+				    .payload_bytes = q->payload_bytes,
+				    .tags = q->tags,
+				    .sealed = q->sealed };
+	memcpy(ret->name, q->name, sizeof(ret->name));
+	snprintf(ret->tenant, sizeof(ret->tenant), "%s", *q->tenant ? q->tenant : CONFIG_TENANT);
+	token_make(random, ret->token);
+	memcpy(&ret->birth, random + TOKEN_RANDOM_BYTES, sizeof(ret->birth));
+	memcpy(&ret->id, random + TOKEN_RANDOM_BYTES + sizeof(ret->birth), sizeof(ret->id));
+	ret->birth += !ret->birth;
+	ret->id += !ret->id;
 }
+
+_Static_assert(TOKEN_RANDOM_BYTES + sizeof(uint64_t) + sizeof(uint32_t) <= CORE_RANDOM_BYTES,
+	       "what a job needs");
 
 /* The same with another number, for another root. */
 static int job_of_root(const struct wanted_job *first, unsigned int which, unsigned int roots,
@@ -214,43 +226,52 @@ static int job_of_root(const struct wanted_job *first, unsigned int which, unsig
 	return 0;
 }
 
-static int creation_add(struct creation *c, const struct wanted_job *j)
+/* As a job that was seen at this revision; 0: it is not there. */
+static int jobs_add(struct jobs_write *w, const struct wanted_job *j, uint64_t revision)
 {
-	const unsigned int i = c->count;
+	const unsigned int i = w->count;
 
-	c->job[i] = *j;
-	c->text[i] = wanted_print(&wanted_job_keys, j);
-	c->count++;
-	snprintf(c->key[i], sizeof(c->key[i]), WANTED_JOBS "%s", j->name);
-	c->seen[i] = (struct store_seen){ c->key[i], 0 };
-	c->change[i] = (struct store_change){ c->key[i], c->text[i], false };
-	return c->text[i] ? 0 : -ENOMEM;
+	w->job[i] = *j;
+	w->text[i] = wanted_print(&wanted_job_keys, j);
+	w->count++;
+	snprintf(w->key[i], sizeof(w->key[i]), WANTED_JOBS "%s", j->name);
+	w->seen[i] = (struct store_seen){ w->key[i], revision };
+	w->change[i] = (struct store_change){ w->key[i], w->text[i], false };
+	return w->text[i] ? 0 : -ENOMEM;
 }
 
-static int creation_fill(struct creation *c, const struct wanted_job *first, unsigned int roots,
-			 struct why *why)
+static int jobs_add_new(struct jobs_write *w, const struct wanted_job *first, unsigned int roots,
+			struct why *why)
 {
 	struct wanted_job j;
 	int r = 0;
 
 	if (roots <= 1)
-		return creation_add(c, first);
+		return jobs_add(w, first, 0);
 	for (unsigned int which = 1; r == 0 && which <= roots; which++) {
 		r = job_of_root(first, which, roots, &j, why);
 		if (r == 0)
-			r = creation_add(c, &j);
+			r = jobs_add(w, &j, 0);
 	}
 	explicit_bzero(&j, sizeof(j));
 	return r;
 }
 
-_Static_assert(TOKEN_RANDOM_BYTES + sizeof(uint64_t) + sizeof(uint32_t) <= CORE_RANDOM_BYTES,
-	       "what a job needs");
+static int jobs_ask(struct placing *p, void *connection, const struct jobs_write *w,
+		    enum asked_for what)
+{
+	const struct wanted_job *j = &w->job[0];
+
+	return ask_store(p, connection, j->name, what,
+			 request_answer_ok(json_pack("{ss sI ss}", "name", j->name, "id",
+						     (json_int_t)j->id, "token", j->token)),
+			 &(struct store_write){ w->seen, w->count, w->change, w->count });
+}
 
 int placing_create(struct placing *p, void *connection, const struct request_job *q,
 		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why)
 {
-	_cleanup_(freep) struct creation *c = NULL;
+	_cleanup_(jobs_write_freep) struct jobs_write *w = NULL;
 	struct wanted_job first;
 	int r = books_tenant_find(core_books(placing_core(p)),
 				  *q->tenant ? q->tenant : CONFIG_TENANT, why);
@@ -261,40 +282,70 @@ int placing_create(struct placing *p, void *connection, const struct request_job
 		return why_say(why, -EINVAL,
 			       "cluster: agents decide where such a job is summed, so tree and "
 			       "service cannot be given, too");
-	c = calloc(1, sizeof(*c));
-	if (!c)
+	w = calloc(1, sizeof(*w));
+	if (!w)
 		return -ENOMEM;
 	job_make(q, random, &first);
-	r = creation_fill(c, &first, q->roots, why);
+	r = jobs_add_new(w, &first, q->roots, why);
 	if (r == 0)
-		r = ask_store(
-			p, connection, first.name, ASKED_CREATE,
-			request_answer_ok(json_pack("{ss sI ss}", "name", first.name, "id",
-						    (json_int_t)first.id, "token", first.token)),
-			&(struct store_write){ c->seen, c->count, c->change, c->count });
+		r = jobs_ask(p, connection, w, ASKED_CREATE);
 	explicit_bzero(&first, sizeof(first));
-	creation_close(c);
 	return r;
 }
 
-/* --- deletion -------------------------------------------------------------------------------- */
+/* --- changes --------------------------------------------------------------------------------- */
 
-/* Of one with several roots only all together. */
-int placing_delete(struct placing *p, void *connection, const char *name, struct why *why)
+/* Of a job with several roots only all together, by the first. */
+static const struct shared_job *first_find(const struct placing *p, const char *name,
+					   struct why *why)
 {
 	const struct shared_job *j = shared_find(&p->shared, name);
+
+	if (!j)
+		why_say(why, 0, "the cluster has no job %s (tallyctl cluster)", name);
+	else if (j->job.which > 1)
+		why_say(why, 0,
+			"%s is root %u of a job with %u roots: name that job, which is called the "
+			"same without the number behind it",
+			name, j->job.which, j->job.roots);
+	return j && j->job.which <= 1 ? j : NULL;
+}
+
+/* All but the token stays. Agents that have the job follow (placing.c). */
+int placing_rotate(struct placing *p, void *connection, const char *name,
+		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why)
+{
+	_cleanup_(jobs_write_freep) struct jobs_write *w = calloc(1, sizeof(*w));
+	const struct shared_job *first = first_find(p, name, why);
+	const unsigned int roots = first && first->job.roots ? first->job.roots : 1;
+	struct wanted_job j = { .name = "" };
+	int r = w ? 0 : -ENOMEM;
+
+	if (!first)
+		return shared_find(&p->shared, name) ? -EINVAL : -ENOENT;
+	for (unsigned int i = 0; r == 0 && i < roots; i++) {
+		const struct shared_job *root = i ? shared_root(&p->shared, first, i + 1) : first;
+
+		if (!root)
+			return why_say(why, -EAGAIN, "job %s is not known as a whole yet", name);
+		j = root->job;
+		token_make(random, j.token);
+		r = jobs_add(w, &j, root->revision);
+	}
+	explicit_bzero(&j, sizeof(j));
+	return r == 0 ? jobs_ask(p, connection, w, ASKED_ROTATE) : r;
+}
+
+int placing_delete(struct placing *p, void *connection, const char *name, struct why *why)
+{
+	const struct shared_job *j = first_find(p, name, why);
 	char job[JOINING_ROOTS_MAX][STORE_KEY_BYTES], place[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
 	struct store_change change[2 * JOINING_ROOTS_MAX] = { 0 };
 	unsigned int changes = 0, roots;
 	char root[NAME_BYTES];
 
 	if (!j)
-		return why_say(why, -ENOENT, "the cluster has no job %s (tallyctl cluster)", name);
-	if (j->job.which > 1)
-		return why_say(why, -EINVAL,
-			       "%s is root %u of a job with %u roots: delete that job, whose name "
-			       "is the same without the number behind it",
-			       name, j->job.which, j->job.roots);
+		return shared_find(&p->shared, name) ? -EINVAL : -ENOENT;
 	roots = j->job.roots ? j->job.roots : 1;
 	for (unsigned int i = 0; i < roots; i++) {
 		joining_root_name(name, i + 1, root);

@@ -24,6 +24,7 @@ struct prefix { /* of keys that are followed */
 enum asked_for {
 	ASKED_CREATE,
 	ASKED_DELETE,
+	ASKED_ROTATE,
 	ASKED_PLACE,
 };
 
@@ -105,6 +106,16 @@ bool placing_is_current(const struct placing *p);
 /* Nobody waits for it: what became of it is seen in what is told. */
 void placing_write(struct placing *p, const struct store_seen *seen, unsigned int seens,
 		   const struct store_change *change, unsigned int changes);
+
+/* The core does it, or refuses it, before this returns: then p->why says why. */
+int placing_ask_core(struct placing *p, const struct request *q);
+
+/*
+ * The job may have another token here than the cluster's, which was changed elsewhere, or while
+ * this agent was away: then it gets that one. A run that is on goes on.
+ */
+void placing_follow_token(struct placing *p, const char *job);
+void placing_follow_tokens(struct placing *p); /* of all jobs */
 
 /* Decides, if this node leads: one job at a time. */
 void placing_lead(struct placing *p);

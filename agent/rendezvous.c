@@ -7,8 +7,10 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 
+#include "agent/core/job.h"
 #include "common/clock.h"
 #include "common/owned.h"
+#include "common/secret.h"
 
 enum {
 	AGAIN_MS = 1000, /* until what the store does not know is said once more */
@@ -20,6 +22,8 @@ struct waiting {
 	const struct rendezvous_voice *voice;
 	char job[NAME_BYTES];
 	struct wanted_worker is;
+	uint8_t token_key[SECRET_KEY_BYTES]; /* that it has proven to know, */
+	uint64_t revision; /* and of the job which had that token */
 	char key[STORE_KEY_BYTES];
 	uint64_t said_ns; /* to the store; 0: not yet */
 	struct tally_set missing; /* as the worker was told last */
@@ -32,6 +36,12 @@ struct rendezvous {
 	const char *node;
 	LIST_HEAD(all, waiting) all;
 };
+
+static void waiting_free(struct waiting *w)
+{
+	explicit_bzero(w->token_key, sizeof(w->token_key));
+	free(w);
+}
 
 /* What became of it is seen in what the store says. */
 static void on_done(void *context, int error, uint64_t revision, const char *why) {}
@@ -70,7 +80,8 @@ static bool is_full(const struct rendezvous *r, const char *job)
 }
 
 int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
-		    const char *job, const struct joining_message *m)
+		    const char *job, const uint8_t token_key[SECRET_KEY_BYTES],
+		    const struct joining_message *m)
 {
 	struct waiting *w;
 	uint64_t number;
@@ -89,6 +100,7 @@ int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezv
 	snprintf(w->job, sizeof(w->job), "%s", job);
 	snprintf(w->is.node, sizeof(w->is.node), "%s", r->node);
 	w->is.address = m->address;
+	memcpy(w->token_key, token_key, sizeof(w->token_key));
 	snprintf(w->key, sizeof(w->key), WANTED_WORKERS "%s/%s/%016" PRIx64, job, r->node, number);
 	LIST_INSERT_HEAD(&r->all, w, list);
 	stream_keep(s);
@@ -100,7 +112,7 @@ static void forget(struct rendezvous *r, struct waiting *w)
 {
 	store_say(r, w, false);
 	LIST_REMOVE(w, list);
-	free(w);
+	waiting_free(w);
 }
 
 void rendezvous_leave(struct rendezvous *r, const struct stream *s)
@@ -149,6 +161,20 @@ static void tell_missing(struct waiting *w, const struct shared_job *j)
 	w->voice->missing(w->stream, &missing);
 }
 
+/* A key is made of the token, which takes a while, only where the job has changed. */
+static bool knows_token(struct waiting *w, const struct shared_job *j)
+{
+	uint8_t key[SECRET_KEY_BYTES];
+
+	if (w->revision != j->revision) {
+		secret_token_key(j->job.token, key);
+		if (!secret_is_equal(key, w->token_key, sizeof(key)))
+			return false;
+	}
+	w->revision = j->revision;
+	return true;
+}
+
 /* True: it waits no more. */
 static bool look(struct rendezvous *r, struct waiting *w)
 {
@@ -156,6 +182,10 @@ static bool look(struct rendezvous *r, struct waiting *w)
 
 	if (!j) {
 		w->voice->error(w->stream, -ECANCELED, "the job was deleted");
+		return true;
+	}
+	if (!knows_token(w, j)) {
+		w->voice->error(w->stream, -ECANCELED, JOB_ROTATED);
 		return true;
 	}
 	if (shared_is_placed(j) && rendezvous_is_there(r, j)) {
@@ -202,7 +232,7 @@ void rendezvous_close(struct rendezvous *r)
 		return;
 	while ((w = LIST_FIRST(&r->all))) {
 		LIST_REMOVE(w, list);
-		free(w);
+		waiting_free(w);
 	}
 	free(r);
 }

@@ -12,6 +12,7 @@
 #include "agent/edge/stream.h"
 #include "agent/store/store.h"
 #include "common/joining.h"
+#include "common/secret.h"
 
 struct rendezvous;
 
@@ -27,10 +28,11 @@ int rendezvous_open(struct store *store, const struct shared *shared, const stru
 		    const char *node, struct rendezvous **ret);
 void rendezvous_close(struct rendezvous *r); /* or NULL */
 
-/* A worker that has proven that it knows the job's token. -EUSERS: twice as many as the job has
- * workers wait here already; -ENOMEM, -EIO. */
+/* A worker that has proven that it knows the job's token, of which this key is made. -EUSERS: twice
+ * as many as the job has workers wait here already; -ENOMEM, -EIO. */
 int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
-		    const char *job, const struct joining_message *m);
+		    const char *job, const uint8_t token_key[SECRET_KEY_BYTES],
+		    const struct joining_message *m);
 
 /* Its connection has ended, if it waits here. */
 void rendezvous_leave(struct rendezvous *r, const struct stream *s);

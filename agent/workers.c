@@ -333,7 +333,7 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	if (r == 0 && !w->is_known && !m.leave && rendezvous_job(workers, w->job)) {
 		w->is_waiting = true;
 		return rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s,
-				       &voice, w->job, &m);
+				       &voice, w->job, w->token_key, &m);
 	}
 	if (!w->is_known)
 		memcpy(w->share, m.share, sizeof(w->share));

@@ -276,6 +276,7 @@ void job_begin(struct job *j, uint16_t window, bool spilled)
 {
 	j->epoch++;
 	j->run_window = window;
+	j->outdated = false;
 	j->spilled = spilled;
 	j->draw = j->begin_draw;
 	explicit_bzero(&j->begin_draw, sizeof(j->begin_draw));

@@ -71,6 +71,7 @@ struct job {
 	bool tags; /* packets of its next run carry tags by the keys of its ranks */
 	bool sealed; /* its workers have a secret, which follows from the token */
 	bool clustered; /* agents share it (agent/placing.h), and decide where its root is */
+	bool outdated; /* the job has had another token since its run began */
 	struct job_draw draw; /* for the run that is on */
 	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */
@@ -124,6 +125,9 @@ bool job_is_running(const struct job *j);
 enum {
 	TOKEN_RANDOM_BYTES = 24, /* of a token that the agent makes */
 };
+
+/* What is said to those who waited with an earlier one. */
+#define JOB_ROTATED "the job has a new token: join again with the new one"
 
 /* A new one, of random bytes. Who has joined with the old one stays. */
 void job_token_make(struct job *j, const uint8_t *random);

@@ -107,6 +107,11 @@ struct request_apply {
 	struct document document;
 };
 
+struct request_rotate {
+	char name[NAME_BYTES];
+	char token[TOKEN_BYTES]; /* not said by requests: the one that agents share; "": random */
+};
+
 struct request_rank {
 	char job[NAME_BYTES];
 	uint16_t rank;
@@ -128,8 +133,8 @@ struct request {
 	union {
 		struct tenant tenant; /* TENANT_ADD, TENANT_SET */
 		struct request_job job; /* JOB_CREATE */
-		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_ROTATE, JOB_DEL,
-					* JOB_RESTART */
+		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL, JOB_RESTART */
+		struct request_rotate rotate; /* JOB_ROTATE */
 		struct request_rank kick; /* JOB_KICK */
 		struct request_documents documents; /* JOB_DOCUMENTS, JOB_PLACE */
 		struct request_apply apply; /* APPLY */

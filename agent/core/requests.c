@@ -205,9 +205,12 @@ static void job_rotated(struct core *c, int r)
 
 	if (r < 0)
 		memcpy(j->token, c->change.token, sizeof(j->token));
-	else if (j->sealed) /* all ranks of a run need one token: their secret follows from it */
-		members_send_away(c, j, MEMBERS_WAITING, -ECANCELED,
-				  "the job has a new token: join again with the new one");
+	else if (j->sealed || j->clustered)
+		/* All ranks of a sealed run need one token: their secret follows from it. Of a job
+		 * that agents share, the next run may be elsewhere, where the old one is none. */
+		members_send_away(c, j, MEMBERS_WAITING, -ECANCELED, JOB_ROTATED);
+	if (r == 0)
+		j->outdated = j->run_window;
 	explicit_bzero(c->change.token, sizeof(c->change.token));
 	if (r < 0)
 		request_refuse(c, r, &c->why);
@@ -215,15 +218,18 @@ static void job_rotated(struct core *c, int r)
 		request_answer(c, CORE_ANSWER_CREATED, 0, j);
 }
 
-static int job_rotate(struct core *c, const char *name, const uint8_t *random)
+static int job_rotate(struct core *c, const struct request_rotate *q, const uint8_t *random)
 {
 	struct job *j;
-	int r = job_rooted(c, name, &j);
+	int r = job_rooted(c, q->name, &j);
 
 	if (r < 0)
 		return r;
 	memcpy(c->change.token, j->token, sizeof(j->token));
-	job_token_make(j, random);
+	if (*q->token)
+		memcpy(j->token, q->token, sizeof(j->token));
+	else
+		job_token_make(j, random);
 	c->change.rotated = j;
 	core_await(c, ACTION(CORE_SAVE), NULL, job_rotated);
 	return 0;
@@ -338,7 +344,7 @@ void request_handle(struct core *c, const struct core_event *e)
 	else if (q->verb == REQUEST_APPLY)
 		r = inner_apply(c, &q->apply);
 	else if (q->verb == REQUEST_JOB_ROTATE)
-		r = job_rotate(c, q->name, e->asked.random);
+		r = job_rotate(c, &q->rotate, e->asked.random);
 	else if (q->verb == REQUEST_JOB_DEL)
 		r = job_del(c, q->name);
 	else if (q->verb == REQUEST_JOB_RESTART)

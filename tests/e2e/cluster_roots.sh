@@ -88,7 +88,7 @@ all_roots_are_one_job() {
 	{ at n1 job create "$(printf 'a%.0s' {1..60})" --workers 4 --cluster --roots 12 || true; } 2>&1 |
 		has 'name: with 12 roots it may have 60 characters at most' || at n1 job list
 	create_at n0 train 2 --roots 2
-	{ at n1 job del train.2 || true; } 2>&1 | has 'train.2 is root 2 of a job with 2 roots: delete that job'
+	{ at n1 job del train.2 || true; } 2>&1 | has 'train.2 is root 2 of a job with 2 roots: name that job'
 	# Who joins one root alone would sum a part of each call only.
 	cp "$work/train.token" "$work/train.2.token"
 	join_at w0 n0 train.2

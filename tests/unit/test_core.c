@@ -1894,6 +1894,51 @@ static void who_waits_for_a_sealed_job_needs_its_new_token(void **state)
 	}
 }
 
+/* Another agent has drawn it. */
+static void a_job_that_agents_share_has_their_token(void **state)
+{
+	struct request q = { .verb = REQUEST_JOB_CREATE,
+			     .job = { .name = "j2",
+				      .workers = 2,
+				      .window = 16,
+				      .clustered = true,
+				      .token = "one",
+				      .birth = 7 } };
+	const struct job *j;
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	assert_true(ask(&w, &q));
+	w.job[2].state = THERE;
+	w.job[2].serial = ++w.jobs_made;
+	w.job[2].told_epoch = -1;
+	asked(&w);
+	join(&w, 0, 2);
+	assert_int_equal(w.worker[0].state, WAITS);
+	q = (struct request){ .verb = REQUEST_JOB_ROTATE, .rotate = { "j2", "two" } };
+	ask(&w, &q);
+	asked(&w);
+	j = books_job_find(core_books(w.core), "j2");
+	assert_string_equal(j->token, "two");
+	assert_false(j->outdated);
+	assert_int_equal(w.worker[0].state, AWAY); /* as its next run may be elsewhere */
+	snprintf(w.job[2].token, sizeof(w.job[2].token), "one");
+	join(&w, 0, 2);
+	assert_int_equal(w.worker[0].state, AWAY);
+	snprintf(w.job[2].token, sizeof(w.job[2].token), "two");
+	all_join(&w, 0, 2, 2);
+	assert_int_equal(w.worker[0].state, RUNS);
+	assert_false(j->outdated);
+	snprintf(q.rotate.token, sizeof(q.rotate.token), "three");
+	ask(&w, &q);
+	asked(&w);
+	assert_int_equal(w.worker[0].state, RUNS);
+	assert_true(j->outdated);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* All workers are there, but the way to one is not known yet. */
 static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **state)
 {
@@ -2383,6 +2428,7 @@ int main(void)
 		FACT(a_worker_whose_ingress_point_goes_while_it_waits_is_refused),
 		FACT(refused_workers_are_logged_at_a_bounded_rate),
 		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
+		FACT(a_job_that_agents_share_has_their_token),
 		FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 		FACT(a_run_waits_for_its_neighbours),
 		FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),
