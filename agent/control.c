@@ -69,13 +69,16 @@ static int group_check(const struct request *q, struct why *why)
 	return stream_group_find("group", q->tenant.group, &ignored, why);
 }
 
-/* Is it about a job that agents share? */
+/* Is it about a job or tenant that agents share? */
 static bool is_shared(const struct control *c, const struct request *q)
 {
 	const struct placing *p = driver_placing(c->driver);
 
 	if (q->verb == REQUEST_JOB_CREATE)
 		return q->job.clustered;
+	if (q->verb == REQUEST_TENANT_ADD || q->verb == REQUEST_TENANT_SET ||
+	    q->verb == REQUEST_TENANT_DEL)
+		return q->tenant.clustered;
 	if (q->verb == REQUEST_JOB_PLACE)
 		return true;
 	if (q->verb != REQUEST_JOB_DEL && q->verb != REQUEST_JOB_TOKEN &&
@@ -100,6 +103,13 @@ static int perform_shared(struct control *c, struct stream *s, const struct requ
 			return -EIO;
 		r = placing_create(p, s, &q->job, random, why);
 		explicit_bzero(random, sizeof(random));
+		return r < 0 ? r : 1;
+	case REQUEST_TENANT_ADD:
+	case REQUEST_TENANT_SET:
+	case REQUEST_TENANT_DEL:
+		r = group_check(q, why);
+		if (r == 0)
+			r = placing_tenant(p, s, q, why);
 		return r < 0 ? r : 1;
 	case REQUEST_JOB_PLACE:
 		r = placing_place(p, s, q->documents.job, q->documents.node, q->documents.stay,
@@ -135,13 +145,17 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		*ret = results_status(core, driver_carry(c->driver), c->sampler, seen);
 		json_object_set_new(*ret, "cluster",
 				    results_cluster(core, driver_sharing(c->driver)));
-		results_cluster_troubles(driver_sharing(c->driver),
+		results_cluster_troubles(driver_sharing(c->driver), core,
 					 json_object_get(*ret, "troubles"));
 		return 0;
 	case REQUEST_RELOAD:
 		*ret = json_object();
 		return driver_reload(c->driver, why);
 	case REQUEST_TENANT_LIST:
+		if (q->filter.clustered)
+			return results_shared_tenants(core, driver_sharing(c->driver),
+						      driver_placing(c->driver), &q->filter, seen,
+						      ret, why);
 		return results_tenants(core_books(core), &q->filter, seen, ret, why);
 	case REQUEST_JOB_LIST:
 		return results_jobs(core_books(core), driver_carry(c->driver), &q->filter, seen,

@@ -25,7 +25,7 @@ enum {
 };
 
 static const char *const followed[PLACING_PREFIXES] = { WANTED_JOBS, WANTED_PLACES, WANTED_WORKERS,
-							WANTED_REFUSALS };
+							WANTED_REFUSALS, WANTED_TENANTS };
 
 const struct core *placing_core(const struct placing *p) { return driver_core(p->driver); }
 
@@ -369,6 +369,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	p->wakes = true;
 	placing_asked_look(p);
 	if (placing_is_current(p)) {
+		placing_follow_tenants(p);
 		begin_ours(p);
 		placing_follow_tokens(p);
 		renew_ours(p);
@@ -429,6 +430,11 @@ static void on_leader(void *context, const char *name, bool is_us)
 	placing_wake(p);
 }
 
+static void on_report(void *context, struct report *report)
+{
+	placing_tenants_report(context, report);
+}
+
 static void on_lost(void *context)
 {
 	struct placing *p = context;
@@ -484,7 +490,7 @@ int placing_open(sd_event *loop, struct driver *d, struct sharing *sharing, stru
 	if (r == 0)
 		r = leader_campaign(loop, p->store, LEADER, p->node, on_leader, p, &p->leader);
 	if (r == 0)
-		sharing_lost_tell(sharing, on_lost, p);
+		sharing_tell(sharing, on_lost, on_report, p);
 	return r < 0 ? r : 0;
 }
 

@@ -68,6 +68,8 @@ int placing_rotate(struct placing *p, void *connection, const char *name,
 		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why);
 int placing_place(struct placing *p, void *connection, const char *name, const char *node,
 		  bool stays, struct why *why);
+/* Adds, changes or deletes a tenant of the cluster. */
+int placing_tenant(struct placing *p, void *connection, const struct request *q, struct why *why);
 void placing_forget(struct placing *p, const void *connection);
 
 /* Was it this that asked the core? Then CORE_ANSWER is its. */

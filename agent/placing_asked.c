@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/core/keys_json.h"
 #include "common/clock.h"
 #include "common/joining.h"
 #include "common/owned.h"
@@ -59,11 +60,11 @@ static char *refusal(const struct asked *a, int error, const char *why)
 	if (error == -ESTALE && a->what == ASKED_CREATE && a->changes > 1)
 		why_say(&text, error,
 			"the cluster has a job %s, or one of %s.2 to %s.%u (tallyctl cluster)",
-			a->job, a->job, a->job, a->changes);
+			a->name, a->name, a->name, a->changes);
 	else if (error == -ESTALE && a->what == ASKED_CREATE)
-		why_say(&text, error, "the cluster has a job %s (tallyctl cluster)", a->job);
+		why_say(&text, error, "the cluster has a job %s (tallyctl cluster)", a->name);
 	else if (error == -ESTALE)
-		why_say(&text, error, "job %s was changed meanwhile: try again", a->job);
+		why_say(&text, error, "%s was changed meanwhile: try again", a->name);
 	else if (error == -ETIMEDOUT)
 		why_say(&text, error,
 			"the store did not say what became of it: see tallyctl cluster (%.300s)",
@@ -83,7 +84,8 @@ static void tell(struct asked *a)
 
 static bool is_known(const struct asked *a)
 {
-	const struct shared_job *j = shared_find(&a->placing->shared, a->job);
+	const struct shared_tenant *t = shared_tenant_find(&a->placing->shared, a->name);
+	const struct shared_job *j = shared_find(&a->placing->shared, a->name);
 
 	switch (a->what) {
 	case ASKED_CREATE:
@@ -93,6 +95,10 @@ static bool is_known(const struct asked *a)
 		return !j || j->revision > a->revision;
 	case ASKED_PLACE:
 		return !j || j->place_revision >= a->revision;
+	case ASKED_TENANT:
+		return t && t->revision >= a->revision;
+	case ASKED_TENANT_DEL:
+		return !t || t->revision > a->revision;
 	}
 	return true;
 }
@@ -126,7 +132,7 @@ static void on_done(void *context, int error, uint64_t revision, const char *why
 }
 
 /* `answer` is taken over. */
-static int ask_store(struct placing *p, void *connection, const char *job, enum asked_for what,
+static int ask_store(struct placing *p, void *connection, const char *name, enum asked_for what,
 		     char *answer, const struct store_write *w)
 {
 	struct asked *a = answer ? calloc(1, sizeof(*a)) : NULL;
@@ -141,7 +147,7 @@ static int ask_store(struct placing *p, void *connection, const char *job, enum 
 			     .answer = answer,
 			     .what = what,
 			     .changes = w->changes };
-	snprintf(a->job, sizeof(a->job), "%s", job);
+	snprintf(a->name, sizeof(a->name), "%s", name);
 	TAILQ_INSERT_TAIL(&p->asked, a, list);
 	r = store_write(p->store, w, on_done, a);
 	if (r < 0)
@@ -272,11 +278,11 @@ int placing_create(struct placing *p, void *connection, const struct request_job
 		   const uint8_t random[CORE_RANDOM_BYTES], struct why *why)
 {
 	_cleanup_(jobs_write_freep) struct jobs_write *w = NULL;
+	const char *tenant = *q->tenant ? q->tenant : CONFIG_TENANT;
 	struct wanted_job first;
-	int r = books_tenant_find(core_books(placing_core(p)),
-				  *q->tenant ? q->tenant : CONFIG_TENANT, why);
+	int r = books_tenant_find(core_books(placing_core(p)), tenant, why);
 
-	if (r < 0)
+	if (r < 0 && !shared_tenant_find(&p->shared, tenant))
 		return r;
 	if (q->tree.nodes || q->tree.found || q->service.ss_family)
 		return why_say(why, -EINVAL,
@@ -416,4 +422,73 @@ int placing_place(struct placing *p, void *connection, const char *name, const c
 			 &(struct store_write){ (struct store_seen[]){ { job, j->revision },
 								       { at, j->place_revision } },
 						2, &change, 1 });
+}
+
+/* --- tenants --------------------------------------------------------------------------------- */
+
+/* What the cluster's tenant is to be; `t`: as it is now, or NULL. */
+static int tenant_make(const struct placing *p, const struct request *q,
+		       const struct shared_tenant *t, struct tenant *ret, struct why *why)
+{
+	const char *name = q->tenant.name;
+
+	if (!strcmp(name, CONFIG_TENANT))
+		return why_say(why, -EINVAL, "tenant %s is each node's own", name);
+	if (q->given & REQUEST_INGRESS)
+		return why_say(why, -EINVAL,
+			       "ingress: ports are those of each node, so say it there, without "
+			       "--cluster: tallyctl tenant set %s --ingress POINT",
+			       name);
+	if (q->verb == REQUEST_TENANT_ADD && t)
+		return why_say(why, -EEXIST, "the cluster has a tenant %s already", name);
+	if (q->verb != REQUEST_TENANT_ADD && !t)
+		return why_say(why, -ENOENT,
+			       "the cluster has no tenant %s (tallyctl tenant list --cluster)",
+			       name);
+	if (!t && p->shared.tenants == SHARED_TENANTS_MAX)
+		return why_say(why, -ENOSPC, "the cluster has %d tenants already, the most it can",
+			       SHARED_TENANTS_MAX);
+	*ret = t ? request_tenant(q, &t->is) : q->tenant;
+	return 0;
+}
+
+/* Jobs that others create at this moment keep it at their nodes. */
+static int tenant_check_unused(const struct placing *p, const char *name, struct why *why)
+{
+	const struct shared_job *j = shared_tenant_job(&p->shared, name);
+
+	if (!j)
+		return 0;
+	return why_say(
+		why, -EBUSY,
+		"tenant %s has jobs of the cluster, such as %s: leave the tenant as it is, or "
+		"delete its jobs first (tallyctl job del)",
+		name, j->name);
+}
+
+int placing_tenant(struct placing *p, void *connection, const struct request *q, struct why *why)
+{
+	const struct shared_tenant *t = shared_tenant_find(&p->shared, q->tenant.name);
+	const bool deletes = q->verb == REQUEST_TENANT_DEL;
+	_cleanup_(freep) char *text = NULL;
+	char key[STORE_KEY_BYTES];
+	const struct store_seen seen = { key, t ? t->revision : 0 };
+	struct store_change change = { key, NULL, false };
+	struct tenant wanted;
+	int r = tenant_make(p, q, t, &wanted, why);
+
+	if (r == 0 && deletes)
+		r = tenant_check_unused(p, q->tenant.name, why);
+	if (r < 0)
+		return r;
+	snprintf(key, sizeof(key), WANTED_TENANTS "%s", wanted.name);
+	if (!deletes) {
+		change.value = text = wanted_print(&wanted_tenant_keys, &wanted);
+		if (!text)
+			return -ENOMEM;
+	}
+	return ask_store(p, connection, wanted.name, deletes ? ASKED_TENANT_DEL : ASKED_TENANT,
+			 request_answer_ok(deletes ? json_object()
+						   : keys_json_make(&wanted_tenant_keys, &wanted)),
+			 &(struct store_write){ &seen, 1, &change, 1 });
 }

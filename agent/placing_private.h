@@ -13,7 +13,7 @@
 #include "sharing.h"
 
 enum {
-	PLACING_PREFIXES = 4,
+	PLACING_PREFIXES = 5,
 };
 
 struct prefix { /* of keys that are followed */
@@ -26,6 +26,8 @@ enum asked_for {
 	ASKED_DELETE,
 	ASKED_ROTATE,
 	ASKED_PLACE,
+	ASKED_TENANT,
+	ASKED_TENANT_DEL,
 };
 
 /* Who waits for what becomes of a write, and then for us to hear of it: what a caller does next is
@@ -35,7 +37,7 @@ struct asked {
 	struct placing *placing;
 	void *connection; /* NULL: gone */
 	char *answer; /* if it is done */
-	char job[NAME_BYTES];
+	char name[NAME_BYTES]; /* of the job or tenant */
 	enum asked_for what;
 	unsigned int changes; /* of the write */
 	uint64_t revision; /* 0: the store has not said what became of it */
@@ -54,6 +56,14 @@ struct rest {
 	uint64_t birth, until_ns;
 	char root[NAME_BYTES];
 	uint16_t share;
+};
+
+/* What this node has made of a tenant of the cluster. */
+struct followed_tenant {
+	char name[NAME_BYTES];
+	uint64_t revision; /* that it asked the core for, */
+	uint64_t asked_ns; /* and when */
+	char why[REPORT_WHY_BYTES]; /* it was refused; "": it was not */
 };
 
 struct placing {
@@ -80,6 +90,8 @@ struct placing {
 	char decided[NAME_BYTES];
 	uint64_t decided_revision; /* and what the store made of it; 0: we have heard of it since */
 	uint64_t refused, refused_ns; /* the birth of a job that was, a moment ago */
+	struct followed_tenant tenant[SHARED_TENANTS_MAX];
+	unsigned int tenants;
 	struct told *told; /* moves that workers here were told of */
 	unsigned int tolds;
 	int answered; /* by the core */
@@ -116,6 +128,15 @@ int placing_ask_core(struct placing *p, const struct request *q);
  */
 void placing_follow_token(struct placing *p, const char *job);
 void placing_follow_tokens(struct placing *p); /* of all jobs */
+
+/*
+ * Tenants of the cluster become this node's, with the same limits, unless it has one of that name
+ * of its own; those that are gone, and that no job needs, go here, too.
+ */
+void placing_follow_tenants(struct placing *p);
+
+/* What this node tells of them. */
+void placing_tenants_report(const struct placing *p, struct report *ret);
 
 /* Decides, if this node leads: one job at a time. */
 void placing_lead(struct placing *p);

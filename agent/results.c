@@ -236,11 +236,14 @@ json_t *results_tenant(const struct books *b, unsigned int index)
 	for (unsigned int i = 0; i < b->jobs; i++)
 		jobs += b->job[i]->tenant == index;
 	return json_pack("{ss ss ss so so so sb so so so so so}", "name", t->is.name, "from",
-			 t->configured ? "config" : "runtime", "group", t->is.group, "slots",
-			 results_number(quota), "slots_used", results_number(held), "slots_lent",
-			 results_number(books_lent(b, index)), "draining", held > quota,
-			 "packets_per_second", results_number(t->is.packets_per_second),
-			 "bytes_per_second", results_number(t->is.bytes_per_second), "priority",
+			 t->configured	   ? "config"
+			 : t->is.clustered ? "cluster"
+					   : "runtime",
+			 "group", t->is.group, "slots", results_number(quota), "slots_used",
+			 results_number(held), "slots_lent", results_number(books_lent(b, index)),
+			 "draining", held > quota, "packets_per_second",
+			 results_number(t->is.packets_per_second), "bytes_per_second",
+			 results_number(t->is.bytes_per_second), "priority",
 			 results_number(t->is.priority), "ingress", points(&t->is), "jobs",
 			 results_number(jobs));
 }

@@ -75,13 +75,29 @@ json_t *results_cluster(const struct core *c, const struct sharing *s)
 		results_number(state.reports), "report_bytes", results_number(state.bytes));
 }
 
-void results_cluster_troubles(const struct sharing *s, json_t *troubles)
+/* Of tenants of the cluster, at this node. */
+static void tenant_troubles(const struct report *r, json_t *troubles)
+{
+	for (unsigned int i = 0; i < r->tenants; i++)
+		if (!r->tenant[i].held)
+			json_array_append_new(
+				troubles, json_sprintf("tenant %s of the cluster has not the slots "
+						       "here that it is to have, but %u: %s",
+						       r->tenant[i].name, r->tenant[i].slots,
+						       r->tenant[i].why));
+}
+
+void results_cluster_troubles(const struct sharing *s, const struct core *c, json_t *troubles)
 {
 	const struct sharing_state state = s ? sharing_state(s) : (struct sharing_state){ 0 };
 	const uint64_t silent_s = (clock_now_ns() - state.heard_ns) / 1000000000;
+	int at;
 
 	if (!s)
 		return;
+	at = picture_place(sharing_picture(s), core_config(c)->cluster.node);
+	if (at >= 0)
+		tenant_troubles(sharing_picture(s)->report[at], troubles);
 	if (!state.heard_ns)
 		json_array_append_new(troubles,
 				      json_sprintf("the store of the cluster was never heard: %s",
@@ -293,8 +309,9 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 		return why_say(why, -ENOENT, "the cluster has no job %s (tallyctl cluster)",
 			       filter->job);
 	}
-	*ret = json_pack("{so ss so}", "cluster", results_cluster(c, s), "leader",
-			 placing_leader(p), "jobs", jobs);
+	*ret = json_pack("{so ss so so}", "cluster", results_cluster(c, s), "leader",
+			 placing_leader(p), "jobs", jobs, "tenants",
+			 results_tenants_seen(c, s, p, "", seen));
 	return 0;
 }
 

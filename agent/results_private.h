@@ -12,6 +12,10 @@ json_t *results_printed(void (*print)(const struct sockaddr_storage *, char *, s
 			const struct sockaddr_storage *address);
 
 /* `seen`: tenants, a bit for each. */
+/* Tenants of the cluster, of which `name` is one, or "": all. */
+json_t *results_tenants_seen(const struct core *c, const struct sharing *s, const struct placing *p,
+			     const char *name, uint64_t seen);
+
 bool results_is_seen(uint64_t seen, unsigned int tenant);
 
 /* Its index. Whoever may not see all of them does not hear which there are. */

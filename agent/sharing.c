@@ -42,7 +42,8 @@ struct sharing {
 	struct sharing_state state;
 	struct why trouble;
 	void (*lost)(void *context); /* or NULL */
-	void *lost_context;
+	void (*report_more)(void *context, struct report *report); /* or NULL */
+	void *context; /* of both */
 };
 
 /* --- hellos ---------------------------------------------------------------------------------- */
@@ -144,6 +145,8 @@ static void tell(struct sharing *s)
 	if (s->writes || clock_now_ns() - s->reported_ns < REPORT_EVERY_MS * 1000000ull)
 		return;
 	now = reporting_make(s->core, s->sampler, &s->nears);
+	if (now && s->report_more)
+		s->report_more(s->context, now);
 	if (!now || !is_due(s, now))
 		return;
 	s->reported_ns = clock_now_ns();
@@ -161,13 +164,15 @@ static void on_lost(void *context)
 	s->state.is_reported = false;
 	free(TAKE_PTR(s->report));
 	if (s->lost)
-		s->lost(s->lost_context);
+		s->lost(s->context);
 }
 
-void sharing_lost_tell(struct sharing *s, void (*lost)(void *context), void *context)
+void sharing_tell(struct sharing *s, void (*lost)(void *context),
+		  void (*report_more)(void *context, struct report *report), void *context)
 {
 	s->lost = lost;
-	s->lost_context = context;
+	s->report_more = report_more;
+	s->context = context;
 }
 
 static int on_time(sd_event_source *timer, uint64_t us, void *data)

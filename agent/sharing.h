@@ -28,8 +28,10 @@ int sharing_check(const struct config *c, struct why *why);
 struct store;
 struct store *sharing_store(struct sharing *s);
 
-/* When what was leased in the store has gone, somebody else is told, too. */
-void sharing_lost_tell(struct sharing *s, void (*lost)(void *context), void *context);
+/* When what was leased in the store has gone, somebody else is told, too; and has more to say in
+ * this node's reports. */
+void sharing_tell(struct sharing *s, void (*lost)(void *context),
+		  void (*report_more)(void *context, struct report *report), void *context);
 
 const struct picture *sharing_picture(const struct sharing *s);
 

@@ -12,7 +12,7 @@
 #define BIT OPTION_BIT
 #define TENANT_OPTIONS                                                                        \
 	(BIT(OPTION_SLOTS) | BIT(OPTION_PACKETS) | BIT(OPTION_BYTES) | BIT(OPTION_PRIORITY) | \
-	 BIT(OPTION_INGRESS) | BIT(OPTION_GROUP))
+	 BIT(OPTION_INGRESS) | BIT(OPTION_GROUP) | BIT(OPTION_CLUSTER))
 #define JOB_OPTIONS                                                                            \
 	(BIT(OPTION_WORKERS) | BIT(OPTION_TENANT) | BIT(OPTION_WINDOW) | BIT(OPTION_PAYLOAD) | \
 	 BIT(OPTION_SERVICE) | BIT(OPTION_ID) | BIT(OPTION_TAGS) | BIT(OPTION_SEALED) |        \
@@ -33,9 +33,9 @@ const struct command commands[] = {
 	{ "tenant set", "change the given options of a tenant", "tenant-set", "NAME", "name",
 	  NOUN_TENANT, .show = show_tenants, .options = TENANT_OPTIONS },
 	{ "tenant del", "delete a tenant that has no jobs", "tenant-del", "NAME", "name",
-	  .noun = NOUN_TENANT },
+	  .noun = NOUN_TENANT, .options = BIT(OPTION_CLUSTER) },
 	{ "tenant list", "list all tenants, or one", "tenant-list", "[NAME]", "name", NOUN_TENANT,
-	  .show = show_tenants },
+	  .show = show_tenants, .options = BIT(OPTION_CLUSTER) },
 	{ "quota", "show quotas and their use; with options, change one", "tenant-list", "[TENANT]",
 	  "name", NOUN_TENANT, .run = quota, .options = TENANT_OPTIONS, .named = true },
 	{ "job create", "create a job and print its token", "job-create", "NAME", "name",

@@ -101,7 +101,8 @@ int job_token(const struct ctl *ctl, struct why *why)
 int quota(const struct ctl *ctl, struct why *why)
 {
 	_cleanup_(json_decrefp) json_t *request = request_make(ctl), *result = NULL;
-	bool set = json_object_size(request) > 1 + (ctl->count > 0);
+	const size_t asks = 1 + (ctl->count > 0) + (ctl->value[OPTION_CLUSTER] != NULL);
+	bool set = json_object_size(request) > asks;
 	int r;
 
 	if (set)

@@ -69,7 +69,7 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 			  .help = "of this inner node only; the node to move to",
 			  .type = OPTION_TEXT },
 	[OPTION_CLUSTER] = { "cluster", .key = "cluster",
-			     .help = "of the cluster, which decides where jobs are summed",
+			     .help = "of the cluster, and so of all its nodes",
 			     .type = OPTION_FLAG },
 	[OPTION_ROOTS] = { "roots", "N", .key = "roots",
 			   .help = "roots that the cluster finds for it, and splits each call over (1)",
@@ -232,7 +232,7 @@ static int arguments_check(const struct ctl *ctl, struct why *why)
 			return why_say(why, -EINVAL, "%s: --%s %s is missing", command->words,
 				       option_kinds[i].name, option_kinds[i].value);
 	for (int i = 0; command->named && !ctl->count && i < OPTION_COUNT; i++)
-		if (ctl->value[i])
+		if (ctl->value[i] && i != OPTION_CLUSTER) /* all of its tenants are shown */
 			return why_say(why, -EINVAL, "%s: --%s: the name of the %s is missing",
 				       command->words, option_kinds[i].name,
 				       command->noun == NOUN_JOB ? "job" : "tenant");

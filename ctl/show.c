@@ -194,6 +194,8 @@ int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct 
 	_cleanup_(json_decrefp) json_t *one = json_is_array(result) ? NULL
 								    : json_pack("[O]", result);
 
+	if (ctl->value[OPTION_CLUSTER])
+		return show_shared_tenants(ctl, one ? one : result, out);
 	return rows_show(ctl, out, COLUMNS(columns), one ? one : result, "no tenants");
 }
 

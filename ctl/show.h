@@ -14,6 +14,11 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 
+/* Tenants of the cluster; and where their slots are not held, or are the node's own. */
+int show_shared_tenants(const struct ctl *ctl, const json_t *result, FILE *out);
+void show_not_held(const json_t *tenants, FILE *out);
+
+int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 /* A frame of `top --cluster`: {"jobs", "topology"}, as the requests give them. */
 int show_cluster_frame(const struct ctl *ctl, const struct style *style, const json_t *frame,
 		       FILE *out, struct why *why);

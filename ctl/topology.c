@@ -296,6 +296,8 @@ static int show_shared(const struct ctl *ctl, const json_t *result, FILE *out)
 	const json_t *job = json_array_get(field(result, "jobs"), 0);
 	int r = shared_print(&ctl->style, result, out);
 
+	if (r == 0)
+		show_not_held(field(result, "tenants"), out);
 	if (r == 0 && ctl->count)
 		r = show_weighed(ctl, job, out);
 	return r == 0 && ctl->count ? show_tree(ctl, job, out) : r;

@@ -250,6 +250,7 @@ static bool list_print(const char *name, bool manual)
 		{ "question", &paths_question_keys }, { "view", &paths_view_keys },
 		{ "tree", &tree_node_keys },	      { "document", &document_keys },
 		{ "report", &report_keys },	      { "wanted", &wanted_job_keys },
+		{ "tenant", &wanted_tenant_keys },
 		{ "place", &wanted_place_keys },      { "waiting", &wanted_worker_keys },
 		{ "job", &workload_job_keys },	      { "jobs", &workload_jobs_keys },
 		{ "fail", &workload_fail_keys },      { "failures", &workload_failures_keys },

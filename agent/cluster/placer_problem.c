@@ -139,6 +139,29 @@ static bool is_refused_by_any(const struct placer_work *w, const char *node)
 	return false;
 }
 
+static bool is_allowed(const struct placer_work *w, const struct report *r)
+{
+	return !r->cordoned && r->services && !is_refused_by_any(w, r->node);
+}
+
+static bool is_held(const struct placer_job *j, const struct report *r)
+{
+	const struct report_tenant *t = report_tenant_find(r, j->job->tenant);
+
+	return t && t->held;
+}
+
+/* Has a node that may have it the slots for it that the cluster wants for its tenant? */
+static bool holds_somewhere(const struct placer_work *w)
+{
+	const struct placer_job *j = &w->job[w->due[0]];
+
+	for (unsigned int i = 0; i < w->picture->nodes; i++)
+		if (is_allowed(w, w->picture->report[i]) && is_held(j, w->picture->report[i]))
+			return true;
+	return false;
+}
+
 static bool is_theirs(const struct placer_work *w, const char *node)
 {
 	for (unsigned int k = 0; k < w->dues; k++)
@@ -147,10 +170,12 @@ static bool is_theirs(const struct placer_work *w, const char *node)
 	return false;
 }
 
-/* Which nodes may have it. A node without room has no slots here; how many are left. */
+/* Which nodes may have it: where one holds what the cluster wants for the job's tenant, only those
+ * that do. A node without room has no slots here; how many are left. */
 static unsigned int nodes_choose(struct placer_work *w)
 {
 	const struct placer_job *j = &w->job[w->due[0]];
+	const bool holds = holds_somewhere(w);
 	unsigned int fit = 0, allowed = 0;
 
 	for (unsigned int pass = 0; pass < 2 && !fit; pass++) {
@@ -169,7 +194,7 @@ static unsigned int nodes_choose(struct placer_work *w)
 				fit += w->dues > 1; /* shares may change, whatever others have */
 				continue;
 			}
-			if (r->cordoned || !r->services || is_refused_by_any(w, r->node)) {
+			if (!is_allowed(w, r) || (holds && !is_held(j, r))) {
 				*slots = 0;
 				continue;
 			}

@@ -19,6 +19,7 @@ enum {
 #define HOST(member) KEY_MEMBER(struct report_host, member)
 #define ROUTE(member) KEY_MEMBER(struct report_route, member)
 #define JOB(member) KEY_MEMBER(struct report_job, member)
+#define TENANT(member) KEY_MEMBER(struct report_tenant, member)
 #define NODE(member) KEY_MEMBER(struct report, member)
 
 static const struct key port_rows[] = {
@@ -80,6 +81,17 @@ static const struct key job_rows[] = {
 	  .meaning = "Sums that became whole." },
 };
 
+static const struct key tenant_rows[] = {
+	{ "name", &key_name, TENANT(name), .needed = true, .meaning = "Of the tenant." },
+	{ "slots", &key_number, TENANT(slots), .max = UINT32_MAX,
+	  .meaning = "That are reserved for it here." },
+	{ "held", &key_bool, TENANT(held), .initial = "false",
+	  .meaning = "Are these as many as the cluster wants?" },
+	{ "own", &key_bool, TENANT(own), .initial = "false",
+	  .meaning = "Has the node one of that name of its own, whose limits hold here?" },
+	{ "why", &wanted_words, TENANT(why), .meaning = "Why it is not held, in words." },
+};
+
 static const struct key rows[] = {
 	{ "node", &key_name, NODE(node), .needed = true, .meaning = "What the cluster calls it." },
 	{ "version", &wanted_words, NODE(version), .meaning = "Of its tallyd." },
@@ -103,6 +115,9 @@ static const struct key rows[] = {
 	  .allowed = "a mapping", .meaning = "Where the node sends what it forwards." },
 	{ "jobs", NULL, KEY_LIST(struct report, job, jobs), .keys = KEYS_OF(job_rows),
 	  .allowed = "a mapping", .meaning = "What the node does for jobs." },
+	{ "tenants", NULL, KEY_LIST(struct report, tenant, tenants), .keys = KEYS_OF(tenant_rows),
+	  .allowed = "a mapping",
+	  .meaning = "What it reserves for [tenants of the cluster](#tenants-of-the-cluster)." },
 };
 
 const struct keys report_keys = KEYS(rows);
@@ -117,6 +132,14 @@ int report_parse(const char *text, struct report **ret, struct why *why)
 	if (r == 0)
 		*ret = TAKE_PTR(report);
 	return r;
+}
+
+const struct report_tenant *report_tenant_find(const struct report *r, const char *name)
+{
+	for (unsigned int i = 0; i < r->tenants; i++)
+		if (!strcmp(r->tenant[i].name, name))
+			return &r->tenant[i];
+	return NULL;
 }
 
 /* --- what is worth telling ------------------------------------------------------------------- */

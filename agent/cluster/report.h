@@ -24,8 +24,10 @@ enum {
 	REPORT_NEARS_MAX = 1024, /* of all ports */
 	REPORT_HOSTS_MAX = 1024, /* the same */
 	REPORT_JOBS_MAX = 1024,
+	REPORT_TENANTS_MAX = TALLY_TENANTS_MAX,
 	REPORT_ROUTES_MAX = 256, /* of more, none are told: paths are taken to be the shortest */
 	REPORT_PREFIX_BYTES = 72, /* any printed prefix such as fd77:3::/64, with its end */
+	REPORT_WHY_BYTES = 256,
 	REPORT_VERSION_BYTES = 32,
 	REPORT_MAC_BYTES = 18, /* 02:00:00:00:00:01, with its end */
 	REPORT_EVERY_MS = 1000, /* no more often */
@@ -67,12 +69,20 @@ struct report_job {
 	uint64_t bytes_per_second, chunks_per_second;
 };
 
+struct report_tenant { /* of the cluster */
+	char name[NAME_BYTES];
+	uint32_t slots; /* that are reserved for it here */
+	bool held; /* that is as many as the cluster wants */
+	bool own; /* the node has one of that name of its own, and its limits are that one's */
+	char why[REPORT_WHY_BYTES]; /* it is not held, in words */
+};
+
 struct report {
 	char node[NAME_BYTES];
 	char version[REPORT_VERSION_BYTES]; /* of tallyd */
 	bool cordoned;
 	uint32_t slots, slots_free;
-	unsigned int services, addresses, ports, nears, hosts, routes, jobs;
+	unsigned int services, addresses, ports, nears, hosts, routes, jobs, tenants;
 	struct sockaddr_storage service[16];
 	struct sockaddr_storage address[REPORT_ADDRESSES_MAX]; /* all of the machine */
 	struct report_port port[TALLY_PORTS_MAX];
@@ -80,6 +90,7 @@ struct report {
 	struct report_host host[REPORT_HOSTS_MAX];
 	struct report_route route[REPORT_ROUTES_MAX];
 	struct report_job job[REPORT_JOBS_MAX];
+	struct report_tenant tenant[REPORT_TENANTS_MAX];
 };
 
 extern const struct keys report_keys;
@@ -90,6 +101,9 @@ char *report_print(const struct report *r);
 /* *ret is the caller's, to free(). What it has beyond these keys is a later agent's, and left
  * alone. -EINVAL, -ENOMEM. */
 int report_parse(const char *text, struct report **ret, struct why *why);
+
+/* NULL: it tells nothing of that tenant. */
+const struct report_tenant *report_tenant_find(const struct report *r, const char *name);
 
 enum report_news {
 	REPORT_SAME, /* or nearly: no load has changed by more than a twentieth of its line */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/config.h"
 #include "common/joining.h"
 #include "common/owned.h"
 
@@ -109,6 +110,77 @@ const struct shared_job *shared_root(const struct shared *s, const struct shared
 bool shared_is_placed(const struct shared_job *j)
 {
 	return j->revision && j->place_revision && j->place.birth == j->job.birth;
+}
+
+/* --- tenants --------------------------------------------------------------------------------- */
+
+static unsigned int tenant_place(const struct shared *s, const char *name)
+{
+	unsigned int at = 0;
+
+	while (at < s->tenants && strcmp(s->tenant[at].is.name, name) < 0)
+		at++;
+	return at;
+}
+
+const struct shared_tenant *shared_tenant_find(const struct shared *s, const char *name)
+{
+	const unsigned int at = tenant_place(s, name);
+
+	return at < s->tenants && !strcmp(s->tenant[at].is.name, name) ? &s->tenant[at] : NULL;
+}
+
+const struct shared_job *shared_tenant_job(const struct shared *s, const char *name)
+{
+	for (unsigned int i = 0; i < s->jobs; i++)
+		if (s->job[i]->revision && !strcmp(s->job[i]->job.tenant, name))
+			return s->job[i];
+	return NULL;
+}
+
+static void tenant_drop(struct shared *s, const char *name)
+{
+	const unsigned int at = tenant_place(s, name);
+
+	if (!shared_tenant_find(s, name))
+		return;
+	s->tenants--;
+	memmove(s->tenant + at, s->tenant + at + 1, (s->tenants - at) * sizeof(*s->tenant));
+}
+
+static int tenant_put(struct shared *s, const struct shared_tenant *t)
+{
+	const unsigned int at = tenant_place(s, t->is.name);
+
+	if (!shared_tenant_find(s, t->is.name)) {
+		if (s->tenants == SHARED_TENANTS_MAX)
+			return -E2BIG;
+		memmove(s->tenant + at + 1, s->tenant + at, (s->tenants - at) * sizeof(*s->tenant));
+		s->tenants++;
+	}
+	s->tenant[at] = *t;
+	return 0;
+}
+
+/* Each node has a default tenant of its own. */
+static int take_tenant(struct shared *s, const char *name, const char *value, uint64_t revision,
+		       struct why *why)
+{
+	struct shared_tenant t = { .revision = revision };
+	int r = 0;
+
+	if (!name_is_valid(name) || !strcmp(name, CONFIG_TENANT))
+		return why_say(why, -EINVAL, "it is not of the name of a tenant");
+	if (value)
+		r = wanted_parse(&wanted_tenant_keys, value, &t.is, why);
+	if (r == 0 && value && strcmp(t.is.name, name) != 0)
+		r = why_say(why, -EINVAL, "it says that it is tenant %s", t.is.name);
+	if (r < 0 || !value) {
+		tenant_drop(s, name);
+		return r;
+	}
+	t.is.clustered = true;
+	return tenant_put(s, &t);
 }
 
 /* --- keys ------------------------------------------------------------------------------------ */
@@ -259,6 +331,8 @@ static int take(struct shared *s, unsigned int kind, const char *names, const ch
 int shared_take(struct shared *s, const char *key, const char *value, uint64_t revision,
 		struct why *why)
 {
+	if (!strncmp(key, WANTED_TENANTS, strlen(WANTED_TENANTS)))
+		return take_tenant(s, key + strlen(WANTED_TENANTS), value, revision, why);
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)))
 			return take(s, i, key + strlen(kinds[i].prefix), value, revision, why);

@@ -6,6 +6,7 @@
 #include <tally/wire.h>
 
 #include "agent/core/keys_json.h"
+#include "agent/core/tenant_keys.h"
 #include "common/joining.h"
 #include "common/owned.h"
 
@@ -85,6 +86,9 @@ static const struct key worker_rows[] = {
 	  .meaning = "Where the worker receives." },
 };
 
+static const struct key tenant_rows[] = { TENANT_NAME_ROW, TENANT_LIMIT_ROWS };
+
+const struct keys wanted_tenant_keys = KEYS(tenant_rows);
 const struct keys wanted_job_keys = KEYS(job_rows), wanted_place_keys = KEYS(place_rows),
 		  wanted_worker_keys = KEYS(worker_rows);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a cluster wants, as values of the store (docs/cluster.md): jobs, where their roots are, and
- * workers that wait until one is chosen. JSON to plain structs and back. Pure.
+ * What a cluster wants, as values of the store (docs/cluster.md): tenants, jobs, where their roots
+ * are, and workers that wait until one is chosen. JSON to plain structs and back. Pure.
  */
 #ifndef TALLY_CLUSTER_WANTED_H
 #define TALLY_CLUSTER_WANTED_H
@@ -19,6 +19,7 @@
 #define WANTED_JOBS "job/" /* JOB */
 #define WANTED_PLACES "place/" /* JOB */
 #define WANTED_WORKERS "worker/" /* JOB/NODE/NUMBER */
+#define WANTED_TENANTS "tenant/" /* TENANT */
 #define WANTED_REFUSALS "refusal/" /* JOB/NODE: why, in words */
 
 enum {
@@ -63,6 +64,7 @@ struct wanted_worker {
 };
 
 extern const struct keys wanted_job_keys, wanted_place_keys, wanted_worker_keys;
+extern const struct keys wanted_tenant_keys; /* of struct tenant, but for its ingress points */
 
 /* Printable ASCII, as long as there is room for it. */
 extern const struct key_type wanted_words;

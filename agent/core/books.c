@@ -161,7 +161,7 @@ int books_tenant_restore(struct books *b, const struct tenant *t, bool rest, str
 {
 	int index = tenant_index(b, t->name);
 
-	if (index == BOOKS_DEFAULT && b->tenant[index].configured)
+	if (index >= 0 && b->tenant[index].configured && (index == BOOKS_DEFAULT || t->clustered))
 		return 0;
 	if (index > BOOKS_DEFAULT && !b->tenant[index].configured)
 		return why_say(why, -EEXIST, "there is a tenant %s already", t->name);
@@ -207,6 +207,13 @@ int books_tenant_del(struct books *b, unsigned int index, struct why *why)
 	return 0;
 }
 
+void books_yield(struct books *b)
+{
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		if (b->tenant[i].is.clustered)
+			b->tenant[i].is.slots = 0;
+}
+
 static bool is_among(const char *name, const struct tenant *tenants, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -224,13 +231,13 @@ static int configured_release(struct books *b, const struct tenant *tenants, uns
 	for (unsigned int i = 0; r == 0 && i < TALLY_TENANTS_MAX; i++) {
 		struct books_tenant *t = &b->tenant[i];
 
-		if (!*t->is.name || !t->configured)
+		if (!*t->is.name || !(t->configured || t->is.clustered))
 			continue;
 		if (is_among(t->is.name, tenants, count))
 			t->is.slots = 0;
 		else if (i == BOOKS_DEFAULT)
 			*t = books_default;
-		else
+		else if (t->configured)
 			r = books_tenant_del(b, i, why);
 	}
 	return r;
@@ -274,7 +281,8 @@ int books_configure(struct books *b, const struct tenant *tenants, unsigned int 
 	for (unsigned int i = 0; r == 0 && i < count; i++) {
 		int index = tenant_index(b, tenants[i].name);
 
-		if (index > BOOKS_DEFAULT && !b->tenant[index].configured)
+		if (index > BOOKS_DEFAULT && !b->tenant[index].configured &&
+		    !b->tenant[index].is.clustered)
 			return why_say(why, -EEXIST,
 				       "tenant %s exists already, created by tallyctl: "
 				       "tallyctl tenant del %s first, or take another name",

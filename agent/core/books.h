@@ -49,7 +49,7 @@ void books_clear(struct books *b);
 
 /*
  * The configuration's tenants, in the place of those of an earlier configuration; jobs that one of
- * them had left behind are its own again. `rest`: the
+ * them had left behind are its own again, and so are those of one that agents share. `rest`: the
  * default, if it is among them, has what nobody reserves. On failure the books are
  * half-way: the caller has a copy. -EEXIST: one of runtime has the name; -EBUSY: one that is not
  * there any more has jobs; -ENOSPC: tenants of runtime have the slots.
@@ -69,13 +69,17 @@ int books_tenant_set(struct books *b, unsigned int index, const struct tenant *t
 
 /*
  * One of an earlier agent's books: whatever it has, it keeps, also where the configuration has
- * another of its name, but for the default tenant. `rest`: it has what nobody reserves. -EEXIST:
- * those books have had the name already; -ENOSPC: no room for another tenant.
+ * another of its name, but for the default tenant, and those that agents share. `rest`: it has what
+ * nobody reserves. -EEXIST: those books have had the name already; -ENOSPC: no room for another
+ * tenant.
  */
 int books_tenant_restore(struct books *b, const struct tenant *t, bool rest, struct why *why);
 
 /* -ENOSPC: all that tenants keep, by quota or in running jobs, is more than the node has. */
 int books_fit(const struct books *b, struct why *why);
+
+/* Tenants that agents share keep no slots but those of running jobs: this node's own come first. */
+void books_yield(struct books *b);
 
 /* All jobs by the names of their tenants: afterwards, or when tenants were put back by a copy. */
 void books_settle(struct books *b);

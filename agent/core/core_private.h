@@ -350,7 +350,7 @@ void request_refuse(struct core *c, int error, const struct why *why);
 /* requests_tenant.c; a negative errno: nothing has happened */
 int request_tenant_add(struct core *c, const struct tenant *t);
 int request_tenant_set(struct core *c, const struct request *q);
-int request_tenant_del(struct core *c, const char *name);
+int request_tenant_del(struct core *c, const struct tenant *which);
 
 void reconfigure(struct core *c, const struct core_event *e);
 

@@ -31,12 +31,24 @@ static const struct keys_style style = {
 
 static const struct key name_rows[] = {
 	{ "name", &key_name, KEY_MEMBER(struct request, name), .needed = true,
-	  .meaning = "Of the job or tenant." },
+	  .meaning = "Of the job." },
 };
 
 static const struct key tenant_list_rows[] = {
 	{ "name", &key_name, FILTER(tenant), .meaning = "Of this tenant only." },
+	{ "cluster", &key_bool, FILTER(clustered), .initial = "false",
+	  .meaning = "Those of the [cluster](cluster.md#tenants-of-the-cluster)?" },
 };
+
+#define TENANT_CLUSTER_ROW                                                                        \
+	{ "cluster", &key_bool, KEY_MEMBER(struct tenant, clustered), .initial = "false",         \
+	  .meaning =                                                                              \
+		  "Is it one of the [cluster](cluster.md#tenants-of-the-cluster), and so of all " \
+		  "its nodes?" }
+
+static const struct key tenant_rows[] = { TENANT_NAME_ROW, TENANT_QUOTA_ROWS(NULL),
+					  TENANT_CLUSTER_ROW };
+static const struct key tenant_del_rows[] = { TENANT_NAME_ROW, TENANT_CLUSTER_ROW };
 
 static const struct key job_list_rows[] = {
 	{ "name", &key_name, FILTER(job), .meaning = "Of this job only, with its members." },
@@ -168,12 +180,14 @@ const struct request_kind request_kinds[REQUEST_VERB_COUNT] = {
 			     "`{}`; from now on no run begins" },
 	[REQUEST_UNCORDON] = { "uncordon", REQUEST_OPERATOR, &no_keys, 0, "`{}`" },
 	[REQUEST_TENANT_LIST] = { "tenant-list", REQUEST_ANYONE, KEYS_OF(tenant_list_rows),
-				  INTO(filter), "an array of tenants" },
-	[REQUEST_TENANT_ADD] = { "tenant-add", REQUEST_OPERATOR, &tenant_keys, INTO(tenant),
+				  INTO(filter),
+				  "an array of tenants; of those of the cluster, see below" },
+	[REQUEST_TENANT_ADD] = { "tenant-add", REQUEST_OPERATOR, KEYS_OF(tenant_rows), INTO(tenant),
 				 "the tenant" },
-	[REQUEST_TENANT_SET] = { "tenant-set", REQUEST_OPERATOR, &tenant_keys, INTO(tenant),
+	[REQUEST_TENANT_SET] = { "tenant-set", REQUEST_OPERATOR, KEYS_OF(tenant_rows), INTO(tenant),
 				 "the tenant; what is not named stays as it is" },
-	[REQUEST_TENANT_DEL] = { "tenant-del", REQUEST_OPERATOR, KEYS_OF(name_rows), 0,
+	[REQUEST_TENANT_DEL] = { "tenant-del", REQUEST_OPERATOR, KEYS_OF(tenant_del_rows),
+				 INTO(tenant),
 				 "`{}`; or the configuration's tenant that was hidden by it" },
 	[REQUEST_JOB_LIST] = { "job-list", REQUEST_ANYONE, KEYS_OF(job_list_rows), INTO(filter),
 			       "an array of jobs" },

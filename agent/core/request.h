@@ -121,6 +121,7 @@ struct request_rank {
 struct request_filter {
 	char job[NAME_BYTES]; /* `name` of job-list */
 	char tenant[NAME_BYTES]; /* `name` of tenant-list */
+	bool clustered; /* tenant-list: those of the cluster */
 	char port[IF_NAMESIZE];
 	uint32_t history; /* stats: the newest samples, 1 .. TRAFFIC_HISTORY; 0: totals */
 	uint32_t every; /* trace: one packet in so many, 1 .. 2^31; 1 if not given */
@@ -131,9 +132,9 @@ struct request {
 	enum request_verb verb;
 	uint32_t given; /* enum request_key */
 	union {
-		struct tenant tenant; /* TENANT_ADD, TENANT_SET */
+		struct tenant tenant; /* TENANT_ADD, TENANT_SET; TENANT_DEL: name, clustered */
 		struct request_job job; /* JOB_CREATE */
-		char name[NAME_BYTES]; /* TENANT_DEL, JOB_TOKEN, JOB_DEL, JOB_RESTART */
+		char name[NAME_BYTES]; /* JOB_TOKEN, JOB_DEL, JOB_RESTART */
 		struct request_rotate rotate; /* JOB_ROTATE */
 		struct request_rank kick; /* JOB_KICK */
 		struct request_documents documents; /* JOB_DOCUMENTS, JOB_PLACE */

@@ -338,7 +338,7 @@ void request_handle(struct core *c, const struct core_event *e)
 	else if (q->verb == REQUEST_TENANT_SET)
 		r = request_tenant_set(c, q);
 	else if (q->verb == REQUEST_TENANT_DEL)
-		r = request_tenant_del(c, q->name);
+		r = request_tenant_del(c, &q->tenant);
 	else if (q->verb == REQUEST_JOB_CREATE)
 		r = job_create(c, q, e->asked.random);
 	else if (q->verb == REQUEST_APPLY)

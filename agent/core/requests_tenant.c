@@ -22,10 +22,17 @@ static int points_check(const struct core *c, const struct tenant *t, struct why
 	return 0;
 }
 
-/* Its index, if it is not the configuration's. */
-static int tenant_ours(struct core *c, const char *name)
+/* Its index, if it is not the configuration's. The cluster's only the cluster changes. */
+static int tenant_ours(struct core *c, const char *name, bool clustered)
 {
 	int index = books_tenant_find(&c->books, name, &c->why);
+
+	if (index >= 0 && !clustered && c->books.tenant[index].is.clustered)
+		return why_say(
+			&c->why, -EPERM,
+			"tenant %s is the cluster's: say --cluster to change it at all nodes; "
+			"of this node alone are its ingress points",
+			name);
 
 	if (index >= 0 && c->books.tenant[index].configured)
 		return why_say(&c->why, -EPERM,
@@ -153,7 +160,8 @@ static int tenant_change(struct core *c, unsigned int index, const struct tenant
 
 int request_tenant_set(struct core *c, const struct request *q)
 {
-	int index = tenant_ours(c, q->tenant.name);
+	const bool points_only = !(q->given & ~(REQUEST_NAME | REQUEST_INGRESS));
+	int index = tenant_ours(c, q->tenant.name, q->tenant.clustered || points_only);
 	struct tenant t;
 
 	if (index < 0)
@@ -171,10 +179,10 @@ static void tenant_drop(struct core *c, int r)
 		core_await(c, ACTION(CORE_DROP_TENANT, .id = c->change.index), NULL, tenant_agreed);
 }
 
-int request_tenant_del(struct core *c, const char *name)
+int request_tenant_del(struct core *c, const struct tenant *which)
 {
-	const struct tenant *of_file = core_tenant_of_file(c->config, name);
-	int r, index = tenant_ours(c, name);
+	const struct tenant *of_file = core_tenant_of_file(c->config, which->name);
+	int r, index = tenant_ours(c, which->name, which->clustered);
 
 	if (index < 0)
 		return index;

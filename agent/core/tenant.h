@@ -44,6 +44,7 @@ struct tenant {
 	uint8_t priority; /* (this + 1) / 256 of its messages' priority counts */
 	unsigned int points; /* 0: it may come in anywhere */
 	struct tenant_point point[TENANT_POINTS_MAX];
+	bool clustered; /* agents share it (agent/placing.h): all but its ingress points */
 };
 
 /* May an interface have this name? As the kernel sees it, and printable. */

@@ -23,7 +23,8 @@ extern const struct keys tenant_point_keys;
 	{ "name", &key_name, KEY_MEMBER(struct tenant, name), .needed = true, \
 	  .meaning = "The tenant's name." }
 
-#define TENANT_QUOTA_ROWS(point_check)                                                           \
+/* What agents share of a tenant, and what they cannot: ports are those of each node. */
+#define TENANT_LIMIT_ROWS                                                                        \
 	{ "slots",                                                                               \
 	  &key_number,                                                                           \
 	  KEY_MEMBER(struct tenant, slots),                                                      \
@@ -60,15 +61,19 @@ extern const struct keys tenant_point_keys;
 		  .later = true,                                                                 \
 		  .otherwise = "none",                                                           \
 		  .meaning = "Group of users who may see and change the tenant's jobs, and "     \
-			     "nobody else's." },                                                 \
-		{ "ingress",                                                                     \
-		  &key_point,                                                                    \
-		  KEY_LIST(struct tenant, point, points),                                        \
-		  .take = tenant_take_points,                                                    \
-		  .check = (point_check),                                                        \
-		  .brief = true,                                                                 \
-		  .otherwise = "anywhere",                                                       \
-		  .meaning = "List of up to 16 ingress points: where its messages may come in." }
+			     "nobody else's." }
+
+#define TENANT_POINTS_ROW(point_check)            \
+	{ "ingress",                              \
+	  &key_point,                             \
+	  KEY_LIST(struct tenant, point, points), \
+	  .take = tenant_take_points,             \
+	  .check = (point_check),                 \
+	  .brief = true,                          \
+	  .otherwise = "anywhere",                \
+	  .meaning = "List of up to 16 ingress points: where its messages may come in." }
+
+#define TENANT_QUOTA_ROWS(point_check) TENANT_LIMIT_ROWS, TENANT_POINTS_ROW(point_check)
 
 extern const struct keys tenant_keys; /* of struct tenant */
 

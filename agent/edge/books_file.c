@@ -60,6 +60,8 @@ static const struct key tenant_rows[] = {
 	TENANT_NAME_ROW,
 	{ "rest", &key_bool, KEY_MEMBER(struct tenant_record, rest) },
 	TENANT_QUOTA_ROWS(NULL),
+	{ "clustered", &key_bool, KEY_MEMBER(struct tenant_record, is.clustered), .brief = true,
+	  .later = true },
 };
 static const struct keys record_tenant_keys = KEYS(tenant_rows);
 
@@ -356,6 +358,8 @@ static int take_tenants(struct reading *r, const struct place *at, void *into)
 	struct why what = { "" };
 	int error = keys_each(r, at, UINT_MAX, take_tenant, into);
 
+	if (error == 0 && books_fit(into, &what) < 0)
+		books_yield(into);
 	if (error == 0 && books_fit(into, &what) < 0)
 		error = refuse(r, -ENOSPC, "", "", &what);
 	return error;

@@ -77,6 +77,34 @@ static void quota_shows_and_sets(void **state)
 	assert_has(out, " 32 of 64, 1,024 on loan ");
 }
 
+static void quotas_of_the_cluster_name_who_does_not_hold_them(void **state)
+{
+#define SHARED \
+	"\"name\":\"red\",\"slots\":256,\"packets_per_second\":0,\"bytes_per_second\":0,\"priority\":3"
+	assert_int_equal(
+		ask(ARGUMENTS("quota", "--cluster"), "{\"do\":\"tenant-list\",\"cluster\":true}",
+		    OK("[{" SHARED ",\"jobs\":2,\"nodes\":["
+		       "{\"node\":\"n0\",\"slots\":256,\"held\":true,\"own\":false,\"why\":\"\"},"
+		       "{\"node\":\"n1\",\"slots\":8,\"held\":false,\"own\":true,\"why\":\"its own\"},"
+		       "{\"node\":\"n2\",\"slots\":300,\"held\":true,\"own\":true,\"why\":\"\"}]}]")),
+		0);
+	assert_has(out, "red       256  2 of 3 nodes  no limit  no limit         3     2  -");
+	assert_has(out, "red is not held at n1, with 8 slots of 256: its own\n");
+	assert_has(out, "red at n2 is the node's own, with 300 slots: its own limits hold there\n");
+	assert_int_equal(ask(ARGUMENTS("quota", "--cluster"),
+			     "{\"do\":\"tenant-list\",\"cluster\":true}", OK("[]")),
+			 0);
+	assert_string_equal(out, "no tenants of the cluster\n");
+	assert_int_equal(
+		ask(ARGUMENTS("quota", "red", "--slots", "256", "--cluster"),
+		    "{\"do\":\"tenant-set\",\"name\":\"red\",\"slots\":256,\"cluster\":true}",
+		    OK("{" SHARED "}")),
+		0);
+	assert_has(out, "red       256  -");
+	assert_int_equal(run(ARGUMENTS("quota", "--slots", "2k", "--cluster")), 2);
+#undef SHARED
+}
+
 static void json_is_the_result_as_it_came(void **state)
 {
 	assert_int_equal(
@@ -1011,6 +1039,7 @@ int main(void)
 		fact(every_option_of_a_tenant_is_in_the_request),
 		fact(what_is_not_named_is_not_in_the_request),
 		fact(quota_shows_and_sets),
+		fact(quotas_of_the_cluster_name_who_does_not_hold_them),
 		fact(json_is_the_result_as_it_came),
 		fact(the_network_is_drawn),
 		fact(what_has_happened_is_a_table),

@@ -87,5 +87,120 @@ who_waits_or_was_away_follows_a_rotation() {
 	finish train w3 w4
 }
 
+# --- tenants ---------------------------------------------------------------------------------------
+
+slots_of() { at "$1" tenant list "$2" --json 2>/dev/null | jq -r '.[0] | "\(.from) \(.slots)"'; } # NODE TENANT
+has_slots() { [[ $(slots_of "$1" "$2") == "$3 $4" ]]; } # NODE TENANT FROM SLOTS
+has_none() { ! at "$1" tenant list "$2" >/dev/null 2>&1; } # NODE TENANT
+held() { # NODE: what it knows of who holds red
+	at "$1" quota --cluster --json | jq -c '[.[] | select(.name == "red").nodes[] | {(.node): .held}] | add'
+}
+holds() { [[ $(held "$1") == "$2" ]]; } # NODE {"n0":true,...}
+all_hold='{"n0":true,"n1":true,"n2":true,"n3":true}'
+
+a_tenant_is_of_all_nodes() {
+	local name
+	square
+	at n1 tenant add red --slots 256 --packets-per-second 1M --cluster >"$work/shown"
+	has -E '^red +256 ' "$work/shown"
+	for name in n0 n1 n2 n3; do
+		until_true has_slots "$name" red cluster 256
+	done
+	until_true holds n2 "$all_hold"
+	at n3 quota red --slots 512 --cluster >/dev/null
+	for name in n0 n1 n2 n3; do
+		until_true has_slots "$name" red cluster 512
+		at "$name" tenant list red --json | jq -e '.[0].packets_per_second == 1000000' >/dev/null
+	done
+	{ at n0 tenant add red --slots 4 --cluster || true; } 2>&1 | has 'the cluster has a tenant red already'
+	{ at n0 quota red --slots 4 || true; } 2>&1 | has "tenant red is the cluster's"
+	{ at n0 quota blue --slots 4 --cluster || true; } 2>&1 | has 'the cluster has no tenant blue'
+	{ at n0 tenant set red --ingress n1 --cluster || true; } 2>&1 | has 'ports are those of each node'
+	# Of the node alone are its ingress points, and a change of the cluster leaves them.
+	at n0 tenant set red --ingress "$(interfaces n0 | head -n 1)" >/dev/null
+	# Its jobs run, wherever they are created.
+	create_at n2 train 2 --tenant red
+	join_at w3 n0 train
+	join_at w4 n1 train
+	finish train w3 w4
+	at n3 job show train --json | jq -e '.[0].tenant == "red" and .[0].in_software == false' >/dev/null
+	# An agent that was away follows when it is back, and has what it knew until then.
+	end_at n1 TERM
+	at n2 quota red --slots 128 --cluster >/dev/null
+	start_at n1
+	until_true has_slots n1 red cluster 128
+	until_true has_slots n0 red cluster 128
+	at n0 tenant list red --json | jq -e '.[0].ingress | length == 1' >/dev/null
+	kill_etcd
+	end_at n1 KILL
+	start_at n1
+	has_slots n1 red cluster 128
+	start_etcd
+	# It goes everywhere, as soon as no job of it is left.
+	until_true is_busy
+	at n0 job del train
+	at n3 tenant del red --cluster
+	for name in n0 n1 n2 n3; do
+		until_true has_none "$name" red
+	done
+	[[ -z $(keys_of tenant/) ]]
+	at n2 quota --cluster | has 'no tenants of the cluster'
+}
+is_busy() { { at n0 tenant del red --cluster || true; } 2>&1 | has 'tenant red has jobs of the cluster, such as train'; }
+
+# Two workers are at n2, and so would the root be.
+a_job_is_placed_where_its_tenants_slots_are_held() {
+	square
+	at n2 tenant add blue --slots 900 >/dev/null
+	at n0 tenant add red --slots 256 --cluster >/dev/null
+	until_true holds n1 '{"n0":true,"n1":true,"n2":false,"n3":true}'
+	at n1 quota --cluster | has 'red is not held at n2, with 0 slots of 256: 256 slots: the node has 1024'
+	at n3 cluster | has 'red is not held at n2'
+	at n2 status | has 'tenant red of the cluster has not the slots here'
+	create_at n0 train 2 --tenant red
+	join_at w2 n2 train
+	join_at w5 n0 train
+	finish train w2 w5
+	! is_root train n2 || return 1
+	[[ $(shared n0 train 'refused | length') == 0 ]] # nobody had to refuse it
+	at n2 tenant del blue
+	until_true holds n1 "$all_hold"
+	at n0 job del train
+	create_at n0 train 2 --tenant red
+	join_at w2 n2 train
+	join_at w5 n0 train
+	finish train w2 w5
+	is_root train n2
+}
+
+a_nodes_own_tenant_holds_there() {
+	square
+	at n0 tenant add red --slots 256 --cluster >/dev/null
+	until_true holds n1 "$all_hold"
+	# The configuration takes its place, and the cluster's comes back when it is out of there.
+	cp "$work/n3.yaml" "$work/n3.before"
+	echo 'tenants: [{name: red, slots: 64}]' >>"$work/n3.yaml"
+	at n3 reload
+	has_slots n3 red config 64
+	until_true holds n1 '{"n0":true,"n1":true,"n2":true,"n3":false}'
+	at n1 quota red --cluster | has 'red is not held at n3, with 64 slots of 256: the node has a tenant of that name of its own, in its configuration'
+	at n1 quota red --slots 32 --cluster >/dev/null
+	until_true has_slots n0 red cluster 32
+	until_true holds n1 "$all_hold"
+	at n1 quota red --cluster | has "red at n3 is the node's own, with 64 slots"
+	end_at n3 TERM
+	start_at n3
+	has_slots n3 red config 64
+	at n0 tenant del red --cluster
+	until_true has_none n1 red
+	has_slots n3 red config 64
+	at n0 tenant add red --slots 16 --cluster >/dev/null
+	cp "$work/n3.before" "$work/n3.yaml"
+	at n3 reload
+	until_true has_slots n3 red cluster 16
+}
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
-facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation
+facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
+	a_tenant_is_of_all_nodes a_job_is_placed_where_its_tenants_slots_are_held \
+	a_nodes_own_tenant_holds_there

@@ -65,6 +65,17 @@ static void report(const char *text)
 	draw(TAKE_PTR(again));
 }
 
+static void tenant(const struct tenant *t)
+{
+	_cleanup_(freep) char *printed = wanted_print(&wanted_tenant_keys, t);
+	struct tenant again = { 0 };
+	struct why why;
+
+	must(printed && wanted_parse(&wanted_tenant_keys, printed, &again, &why) == 0);
+	again.clustered = true;
+	must(!memcmp(&again, t, sizeof(again)));
+}
+
 /* Key and value, a line each. */
 static void shared(char *text)
 {
@@ -76,6 +87,13 @@ static void shared(char *text)
 		char *value = strsep(&rest, "\n");
 
 		shared_take(&s, key, value && *value ? value : NULL, revision, &why);
+	}
+	must(s.tenants <= SHARED_TENANTS_MAX);
+	for (unsigned int i = 0; i < s.tenants; i++) {
+		must(name_is_valid(s.tenant[i].is.name) && s.tenant[i].revision);
+		must(s.tenant[i].is.clustered && !s.tenant[i].is.points);
+		must(!i || strcmp(s.tenant[i - 1].is.name, s.tenant[i].is.name) < 0);
+		tenant(&s.tenant[i].is);
 	}
 	for (unsigned int i = 0; i < s.jobs; i++) {
 		must(name_is_valid(s.job[i]->name));

@@ -32,6 +32,11 @@ static void put_text(json_t *line, const char *key, const char *value)
 	must(json_object_set_new(line, key, json_string(value)) == 0);
 }
 
+static void put_flag(json_t *line, const char *key, bool value)
+{
+	must(json_object_set_new(line, key, json_boolean(value)) == 0);
+}
+
 static void put_tenant(json_t *line, uint32_t given, const struct tenant *t)
 {
 	char text[TENANT_POINT_BYTES];
@@ -39,6 +44,7 @@ static void put_tenant(json_t *line, uint32_t given, const struct tenant *t)
 
 	must(name_is_valid(t->name) && t->points <= TENANT_POINTS_MAX);
 	put_text(line, "name", t->name);
+	put_flag(line, "cluster", t->clustered);
 	if (given & REQUEST_SLOTS)
 		put_number(line, "slots", t->slots);
 	if (given & REQUEST_PACKETS_PER_SECOND)
@@ -111,6 +117,8 @@ static void put_filter(json_t *line, const struct request *q)
 	must(q->verb != REQUEST_TRACE || (f->every >= 1 && f->every <= 1U << 31));
 	if (q->given & REQUEST_NAME)
 		put_text(line, "name", q->verb == REQUEST_JOB_LIST ? f->job : f->tenant);
+	if (q->verb == REQUEST_TENANT_LIST)
+		put_flag(line, "cluster", f->clustered);
 	if (q->given & REQUEST_JOB)
 		put_text(line, "job", f->job);
 	if (q->given & REQUEST_TENANT)
@@ -135,6 +143,9 @@ static char *line_of(const struct request *q)
 		put_job(line, q->given, &q->job);
 		break;
 	case REQUEST_TENANT_DEL:
+		put_text(line, "name", q->tenant.name);
+		put_flag(line, "cluster", q->tenant.clustered);
+		break;
 	case REQUEST_JOB_TOKEN:
 	case REQUEST_JOB_ROTATE:
 	case REQUEST_JOB_DEL:

@@ -268,6 +268,34 @@ static void a_configuration_does_not_take_what_runtime_made(void **state)
 	assert_int_equal(quota("red"), 600);
 }
 
+static void what_agents_share_gives_way_to_the_configuration(void **state)
+{
+	const struct tenant before[] = { tenant("default", 0), tenant("blue", 400) };
+	const struct tenant after[] = { tenant("default", 0), tenant("blue", 500),
+					tenant("red", 500) };
+	struct tenant red = tenant("red", 600);
+
+	red.clustered = true;
+	assert_int_equal(books_configure(&books, before, 2, true, &why), 0);
+	assert_int_equal(books_tenant_add(&books, &red, &why), 3);
+	/* what blue gets more red gives back, though it comes behind it */
+	assert_int_equal(books_configure(&books, after, 3, true, &why), 0);
+	assert_true(books.tenant[3].configured && !books.tenant[3].is.clustered);
+	assert_int_equal(quota("red"), 500);
+	/* an earlier agent's books do not bring it back */
+	assert_int_equal(books_tenant_restore(&books, &red, false, &why), 0);
+	assert_true(books.tenant[3].configured);
+	assert_int_equal(quota("red"), 500);
+	/* one that the configuration has not comes back; if it has no room, without slots */
+	snprintf(red.name, sizeof(red.name), "green");
+	assert_int_equal(books_tenant_restore(&books, &red, false, &why), 0);
+	assert_int_equal(books_fit(&books, &why), -ENOSPC);
+	books_yield(&books);
+	assert_int_equal(books_fit(&books, &why), 0);
+	assert_int_equal(quota("green"), 0);
+	assert_int_equal(quota("red"), 500);
+}
+
 static int restored(const char *name, uint32_t slots)
 {
 	const struct tenant t = tenant(name, slots);
@@ -834,6 +862,7 @@ int main(void)
 		FACT(a_configuration_takes_the_place_of_the_last_one),
 		FACT(what_one_configured_tenant_gives_back_another_can_have),
 		FACT(a_configuration_does_not_take_what_runtime_made),
+		FACT(what_agents_share_gives_way_to_the_configuration),
 		FACT(what_an_earlier_agent_had_counts_before_the_configuration),
 		FACT(a_configured_tenant_with_jobs_cannot_be_left_out),
 		FACT(a_default_quota_of_the_configuration_leaves_runtime_its_own),

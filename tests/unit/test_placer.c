@@ -211,6 +211,42 @@ static void who_has_no_slots_is_no_root_if_others_have(void **state)
 	picture_close(&w.picture);
 }
 
+static void tenant_tell(struct world *w, unsigned int node, bool held)
+{
+	struct report *r = report(w, node);
+
+	r->tenants = 1;
+	r->tenant[0] = (struct report_tenant){ .name = "default", .held = held };
+}
+
+/* One that tells nothing of the tenant does not hold it. Where nobody does, all are as good. */
+static void who_does_not_hold_a_tenants_slots_is_no_root_if_others_do(void **state)
+{
+	struct world w = square();
+	struct wanted_place place;
+	struct why why;
+
+	job_add(&w, "11", NULL);
+	snprintf(w.job[0].tenant, sizeof(w.job[0].tenant), "default");
+	tenant_tell(&w, 1, false);
+	assert_string_equal(root_of(&w, 0), "n1");
+	tenant_tell(&w, 2, true);
+	assert_string_equal(root_of(&w, 0), "n2");
+	report(&w, 2)->cordoned = true;
+	assert_string_equal(root_of(&w, 0), "n1");
+	report(&w, 2)->cordoned = false;
+	tenant_tell(&w, 1, true);
+	assert_string_equal(root_of(&w, 0), "n1");
+	/* Nor does a run move to one, whatever it costs. */
+	w.is[0].root = "n2";
+	w.is[0].chunks_per_second = 1000;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, -1e9, &place, &why), 0);
+	assert_string_equal(place.root, "n1");
+	tenant_tell(&w, 1, false);
+	assert_int_not_equal(placer_better(&w.picture, w.is, w.jobs, 0, -1e9, &place, &why), 0);
+	picture_close(&w.picture);
+}
+
 /* What a job itself sends is no load that others should keep away from, twice. */
 static void the_load_of_jobs_is_not_that_of_others(void **state)
 {
@@ -507,6 +543,7 @@ int main(void)
 		cmocka_unit_test(a_root_keeps_away_from_traffic),
 		cmocka_unit_test(who_is_cordoned_or_has_refused_is_no_root),
 		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
+		cmocka_unit_test(who_does_not_hold_a_tenants_slots_is_no_root_if_others_do),
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
 		cmocka_unit_test(a_run_moves_away_from_traffic_and_stays_otherwise),
 		cmocka_unit_test(a_run_leaves_a_cordoned_node),

@@ -204,7 +204,7 @@ static void verbs_and_keys_that_are_wrong_hear_what_there_is(void **state)
 	refused("{\"do\":7}", "do: '7': there is no such request; there are " VERBS);
 	refused("{\"do\":\"tenant-add\",\"name\":\"red\",\"slot\":1024}",
 		"tenant-add: slot: there is no such key; there are name, slots, "
-		"packets_per_second, bytes_per_second, priority, group and ingress");
+		"packets_per_second, bytes_per_second, priority, group, ingress and cluster");
 	refused("{\"do\":\"links\",\"na\\nme\":\"red\"}",
 		"links: na?me: there is no such key; there is none");
 	refused("{\"do\":\"tenant-del\"}", "tenant-del: name: is needed");

@@ -38,6 +38,64 @@ static void refused(struct shared *s, const char *key, const char *value, const 
 		fail_msg("%s: %s", key, why.text);
 }
 
+static void a_tenant_comes_changes_and_goes(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	const struct shared_tenant *t;
+
+	take(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 256, \"ingress\": [\"eth0\"]}", 3);
+	take(&s, "tenant/blue", "{\"name\": \"blue\", \"slots\": 1, \"group\": \"blues\"}", 4);
+	assert_int_equal(s.tenants, 2);
+	assert_string_equal(s.tenant[0].is.name, "blue");
+	assert_string_equal(s.tenant[0].is.group, "blues");
+	t = shared_tenant_find(&s, "red");
+	assert_non_null(t);
+	assert_int_equal(t->is.slots, 256);
+	assert_int_equal(t->is.points, 0); /* which are each node's own */
+	assert_true(t->is.clustered);
+	take(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 8}", 5);
+	assert_int_equal(s.tenants, 2);
+	assert_int_equal(shared_tenant_find(&s, "red")->is.slots, 8);
+	assert_int_equal(shared_tenant_find(&s, "red")->revision, 5);
+	take(&s, "tenant/blue", NULL, 0);
+	assert_null(shared_tenant_find(&s, "blue"));
+	take(&s, "tenant/blue", NULL, 0);
+	/* What is not understood is as if it was not there. */
+	refused(&s, "tenant/red", "{\"name\": \"red\", \"slots\": -1}", "slots");
+	assert_int_equal(s.tenants, 0);
+	refused(&s, "tenant/red", "{\"name\": \"blue\", \"slots\": 1}",
+		"it says that it is tenant blue");
+	refused(&s, "tenant/default", "{\"name\": \"default\"}", "not of the name of a tenant");
+	refused(&s, "tenant/a/b", "{\"name\": \"a\"}", "not of the name of a tenant");
+}
+
+static void there_is_room_for_so_many_tenants(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	char key[32], value[64];
+
+	for (unsigned int i = 0; i <= SHARED_TENANTS_MAX; i++) {
+		snprintf(key, sizeof(key), "tenant/t%u", i);
+		snprintf(value, sizeof(value), "{\"name\": \"t%u\", \"slots\": 1}", i);
+		assert_int_equal(shared_take(&s, key, value, i + 1, &why),
+				 i < SHARED_TENANTS_MAX ? 0 : -E2BIG);
+	}
+	assert_int_equal(s.tenants, SHARED_TENANTS_MAX);
+}
+
+static void a_tenant_is_needed_as_long_as_a_job_is_wanted(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+
+	assert_null(shared_tenant_job(&s, "default"));
+	take(&s, "job/train", JOB("train", BIRTH), 3);
+	assert_string_equal(shared_tenant_job(&s, "default")->name, "train");
+	assert_null(shared_tenant_job(&s, "red"));
+	take(&s, "place/train", PLACE(BIRTH, "n1"), 4);
+	take(&s, "job/train", NULL, 0);
+	assert_null(shared_tenant_job(&s, "default"));
+}
+
 static void a_job_gets_its_place_and_loses_it(void **state)
 {
 	_cleanup_(shared_close) struct shared s = { 0 };
@@ -149,6 +207,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_gets_its_place_and_loses_it),
+		cmocka_unit_test(a_tenant_comes_changes_and_goes),
+		cmocka_unit_test(there_is_room_for_so_many_tenants),
+		cmocka_unit_test(a_tenant_is_needed_as_long_as_a_job_is_wanted),
 		cmocka_unit_test(the_place_of_an_earlier_job_is_none),
 		cmocka_unit_test(workers_and_refusals_come_and_go),
 		cmocka_unit_test(jobs_do_not_get_mixed_up),
