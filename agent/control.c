@@ -69,22 +69,31 @@ static int group_check(const struct request *q, struct why *why)
 	return stream_group_find("group", q->tenant.group, &ignored, why);
 }
 
+/*
+ * The job that agents share, of those that it may be about; or NULL. A job of this node alone that
+ * has the same name is meant here.
+ */
+static const struct shared_job *shared_of(const struct control *c, const struct request *q)
+{
+	const struct placing *p = driver_placing(c->driver);
+	const struct job *j;
+
+	if (!p || (q->verb != REQUEST_JOB_DEL && q->verb != REQUEST_JOB_TOKEN &&
+		   q->verb != REQUEST_JOB_ROTATE))
+		return NULL;
+	j = books_job_find(core_books(driver_core(c->driver)), q->name);
+	return j && !j->clustered && !j->document ? NULL : shared_find(placing_shared(p), q->name);
+}
+
 /* Is it about a job or tenant that agents share? */
 static bool is_shared(const struct control *c, const struct request *q)
 {
-	const struct placing *p = driver_placing(c->driver);
-
 	if (q->verb == REQUEST_JOB_CREATE)
 		return q->job.clustered;
 	if (q->verb == REQUEST_TENANT_ADD || q->verb == REQUEST_TENANT_SET ||
 	    q->verb == REQUEST_TENANT_DEL)
 		return q->tenant.clustered;
-	if (q->verb == REQUEST_JOB_PLACE)
-		return true;
-	if (q->verb != REQUEST_JOB_DEL && q->verb != REQUEST_JOB_TOKEN &&
-	    q->verb != REQUEST_JOB_ROTATE)
-		return false;
-	return p && shared_find(placing_shared(p), q->name);
+	return q->verb == REQUEST_JOB_PLACE || shared_of(c, q);
 }
 
 static int perform_shared(struct control *c, struct stream *s, const struct request *q,
@@ -273,7 +282,7 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 		return;
 	}
 	asker = rights_of(&c->rights, s, driver_core(c->driver));
-	r = rights_check(&asker, driver_core(c->driver), &q, &why);
+	r = rights_check(&asker, driver_core(c->driver), shared_of(c, &q), &q, &why);
 	if (r == 0 && request_kinds[q.verb].right != REQUEST_ANYONE && stream_is_deserted(s))
 		r = -ECONNRESET; /* whoever asked has given up, and takes it for not done */
 	if (r == 0)
@@ -316,7 +325,7 @@ static unsigned int patience(struct stream *s, const char *text, size_t length)
 		return 0;
 	asker = rights_of(&c->rights, s, core);
 	return request_kinds[q.verb].right == REQUEST_ANYONE ||
-			       rights_check(&asker, core, &q, &ignored) < 0
+			       rights_check(&asker, core, shared_of(c, &q), &q, &ignored) < 0
 		       ? 2
 		       : 1;
 }
@@ -336,7 +345,8 @@ static void audit_unread(struct control *c, const struct stream *s)
 		return;
 	asker = rights_of(&c->rights, s, core);
 	audit(c, s, &q, text, end - text,
-	      rights_check(&asker, core, &q, &ignored) < 0 ? -EPERM : -ECONNRESET);
+	      rights_check(&asker, core, shared_of(c, &q), &q, &ignored) < 0 ? -EPERM
+									     : -ECONNRESET);
 }
 
 static void on_end(struct stream *s)

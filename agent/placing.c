@@ -111,7 +111,7 @@ static void create(struct placing *p, const struct shared_job *j)
 		refuse(p, j, *p->why.text ? p->why.text : strerror(-r));
 }
 
-static bool is_ours(const struct placing *p, const struct shared_job *j)
+bool placing_is_ours(const struct placing *p, const struct shared_job *j)
 {
 	return shared_is_placed(j) && !strcmp(j->place.root, p->node);
 }
@@ -140,7 +140,7 @@ static void begin_ours(struct placing *p)
 		const struct shared_job *s = p->shared.job[i];
 		const struct job *j;
 
-		if (!is_ours(p, s) || has_refused(p, s))
+		if (!placing_is_ours(p, s) || has_refused(p, s))
 			continue;
 		if (leave_tree(p, s))
 			continue; /* until the next look */
@@ -169,7 +169,7 @@ static bool is_over(const struct placing *p, const struct job *j)
 		return false;
 	if (!s || s->job.birth != j->birth)
 		return true;
-	return !is_ours(p, s) && !j->run_window && !has_members(j);
+	return !placing_is_ours(p, s) && !j->run_window && !has_members(j);
 }
 
 /* The books change with each one. */
@@ -229,7 +229,7 @@ static void renew_ours(struct placing *p)
 		const struct job *j = b->job[i];
 		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
 
-		if (s && s->job.birth == j->birth && is_ours(p, s) && j->run_window &&
+		if (s && s->job.birth == j->birth && placing_is_ours(p, s) && j->run_window &&
 		    !has_workers(&s->place, j))
 			renew(p, s, j);
 	}
@@ -237,8 +237,7 @@ static void renew_ours(struct placing *p)
 
 /* --- jobs that leave -------------------------------------------------------------------------- */
 
-/* True: all who are connected now were told of this place before. */
-static bool is_told(struct placing *p, const struct shared_job *s, uint64_t revision)
+bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t revision)
 {
 	struct told *more;
 
@@ -265,7 +264,7 @@ static bool is_told(struct placing *p, const struct shared_job *s, uint64_t revi
  * root; who waits for the next one waits there. */
 static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
 {
-	const bool told = is_told(p, s, s->place_revision);
+	const bool told = placing_is_told(p, s, s->place_revision);
 
 	for (unsigned int rank = 0; rank < j->workers; rank++) {
 		const struct job_rank *r = &j->rank[rank];
@@ -285,48 +284,9 @@ static void send_all_away(struct placing *p)
 		const struct job *j = b->job[i];
 		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
 
-		if (s && s->job.birth == j->birth && shared_is_placed(s) && !is_ours(p, s) &&
-		    rendezvous_is_there(p->rendezvous, s))
+		if (s && s->job.birth == j->birth && shared_is_placed(s) &&
+		    !placing_is_ours(p, s) && rendezvous_is_there(p->rendezvous, s))
 			send_away(p, j, s);
-	}
-}
-
-/* What all its roots have; the revision of the newest of these. 0: not all are known. */
-static uint64_t shares_find(const struct placing *p, const struct shared_job *s, uint16_t *ret)
-{
-	uint64_t newest = 0;
-
-	for (unsigned int i = 0; i < s->job.roots; i++) {
-		const struct shared_job *root = shared_root(&p->shared, s, i + 1);
-
-		if (!root || !shared_is_placed(root) || !root->place.share)
-			return 0;
-		ret[i] = root->place.share;
-		newest = root->place_revision > newest ? root->place_revision : newest;
-	}
-	return newest;
-}
-
-/* The first root's agent tells the workers of all roots. */
-static void shares_say(struct placing *p)
-{
-	const struct books *b = core_books(placing_core(p));
-	uint16_t share[JOINING_ROOTS_MAX];
-
-	for (unsigned int i = 0; i < b->jobs; i++) {
-		const struct job *j = b->job[i];
-		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
-		uint64_t revision;
-
-		if (!s || s->job.birth != j->birth || s->job.which != 1 || !is_ours(p, s) ||
-		    !j->run_window)
-			continue;
-		revision = shares_find(p, s, share);
-		if (!revision || is_told(p, s, revision))
-			continue;
-		for (unsigned int rank = 0; rank < j->workers; rank++)
-			if (j->rank[rank].connection && j->rank[rank].presence == JOB_RUNNING)
-				driver_say_shares(j->rank[rank].connection, share, s->job.roots);
 	}
 }
 
@@ -374,7 +334,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 		placing_follow_tokens(p);
 		renew_ours(p);
 		send_all_away(p);
-		shares_say(p);
+		placing_shares_say(p);
 		end_others(p);
 		forget_refusals(p);
 		placing_lead(p);

@@ -164,7 +164,7 @@ static void tenant_report(const struct placing *p, const struct shared_tenant *t
 	for (unsigned int i = 0; i < p->tenants; i++)
 		if (!strcmp(p->tenant[i].name, t->is.name))
 			why = p->tenant[i].why;
-	if (ret->own && !ret->held)
+	if (here && ret->own && !ret->held)
 		snprintf(ret->why, sizeof(ret->why),
 			 "the node has a tenant of that name of its own, "
 			 "%s",

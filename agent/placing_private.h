@@ -178,6 +178,17 @@ int placing_better_roots(const struct placing *p, const struct shared_job *first
 			 const bool *may_move, struct lists *l, const struct shared_job **ret_job,
 			 struct wanted_place *ret, struct why *why);
 
+/* The first root's agent tells the workers of all roots what these have of calls to come. */
+void placing_shares_say(struct placing *p);
+
+/* --- placing.c */
+
+/* Is this node the job's root? */
+bool placing_is_ours(const struct placing *p, const struct shared_job *j);
+
+/* Were all who are connected now told of what has this revision? From now on they were. */
+bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t revision);
+
 /* Answers those whose write is known here, or was done long ago. */
 void placing_asked_look(struct placing *p);
 

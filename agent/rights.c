@@ -60,7 +60,8 @@ struct asker rights_of(struct rights *r, const struct stream *s, const struct co
 }
 
 /* Whose job it is about; negative: nobody's. */
-static int tenant_of(const struct books *b, const struct request *q)
+static int tenant_of(const struct books *b, const struct shared_job *shared,
+		     const struct request *q)
 {
 	const struct job *j;
 	struct why ignored;
@@ -68,6 +69,8 @@ static int tenant_of(const struct books *b, const struct request *q)
 	if (q->verb == REQUEST_JOB_CREATE)
 		return books_tenant_find(b, *q->job.tenant ? q->job.tenant : CONFIG_TENANT,
 					 &ignored);
+	if (shared)
+		return books_tenant_find(b, shared->job.tenant, &ignored);
 	j = books_job_find(b, q->name); /* at the beginning of whatever else there is */
 	return j ? j->tenant : -ENOENT;
 }
@@ -79,8 +82,8 @@ _Static_assert(offsetof(struct request, kick) + offsetof(struct request_rank, jo
 			       offsetof(struct request, name),
 	       "each request of a job begins with its name");
 
-int rights_check(const struct asker *a, const struct core *core, const struct request *q,
-		 struct why *why)
+int rights_check(const struct asker *a, const struct core *core, const struct shared_job *shared,
+		 const struct request *q, struct why *why)
 {
 	const enum request_right right = request_kinds[q->verb].right;
 	const char *group = core_config(core)->control_group;
@@ -88,7 +91,7 @@ int rights_check(const struct asker *a, const struct core *core, const struct re
 
 	if (right == REQUEST_ANYONE || a->is_operator)
 		return 0;
-	tenant = right == REQUEST_OF_JOB ? tenant_of(core_books(core), q) : -EPERM;
+	tenant = right == REQUEST_OF_JOB ? tenant_of(core_books(core), shared, q) : -EPERM;
 	if (tenant >= 0 && a->own >> tenant & 1)
 		return 0;
 	return why_say(why, -EPERM, "%s: only root%s%s may do that%s", request_verb_name(q->verb),

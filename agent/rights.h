@@ -6,6 +6,7 @@
 #ifndef TALLY_AGENT_RIGHTS_H
 #define TALLY_AGENT_RIGHTS_H
 
+#include "agent/cluster/shared.h"
 #include "agent/core/core.h"
 #include "agent/edge/stream.h"
 
@@ -30,8 +31,9 @@ int rights_find_operators(const struct config *config, gid_t *ret, struct why *w
 
 struct asker rights_of(struct rights *r, const struct stream *s, const struct core *core);
 
-/* -EPERM, with who may; also if there is no such job, so that strangers learn nothing. */
-int rights_check(const struct asker *a, const struct core *core, const struct request *q,
-		 struct why *why);
+/* -EPERM, with who may; also if there is no such job, so that strangers learn nothing. `shared`:
+ * the job that it is about, if that is one that agents share. */
+int rights_check(const struct asker *a, const struct core *core, const struct shared_job *shared,
+		 const struct request *q, struct why *why);
 
 #endif

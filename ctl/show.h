@@ -18,7 +18,6 @@ int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct wh
 int show_shared_tenants(const struct ctl *ctl, const json_t *result, FILE *out);
 void show_not_held(const json_t *tenants, FILE *out);
 
-int show_shared(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 /* A frame of `top --cluster`: {"jobs", "topology"}, as the requests give them. */
 int show_cluster_frame(const struct ctl *ctl, const struct style *style, const json_t *frame,
 		       FILE *out, struct why *why);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/config.h"
 #include "common/joining.h"
 #include "common/owned.h"
 
@@ -169,7 +168,7 @@ static int take_tenant(struct shared *s, const char *name, const char *value, ui
 	struct shared_tenant t = { .revision = revision };
 	int r = 0;
 
-	if (!name_is_valid(name) || !strcmp(name, CONFIG_TENANT))
+	if (!name_is_valid(name) || !strcmp(name, TENANT_DEFAULT))
 		return why_say(why, -EINVAL, "it is not of the name of a tenant");
 	if (value)
 		r = wanted_parse(&wanted_tenant_keys, value, &t.is, why);

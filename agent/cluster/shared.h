@@ -8,7 +8,7 @@
 
 #include <tally/maps.h>
 
-#include "agent/core/tenant.h"
+#include "agent/core/tenant_keys.h"
 #include "wanted.h"
 
 enum {

@@ -27,7 +27,7 @@
 #define CONFIG_CONTROL_SOCKET "/run/tally/control.sock"
 #define CONFIG_JOIN_SOCKET "/run/tally/join.sock"
 #define CONFIG_METRICS_LISTEN "127.0.0.1:9464"
-#define CONFIG_TENANT "default" /* whose jobs are that name no tenant */
+#define CONFIG_TENANT TENANT_DEFAULT /* whose jobs are that name no tenant */
 
 enum {
 	CONFIG_BYTES_MAX = 1 << 20, /* of a file */

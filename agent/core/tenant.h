@@ -15,6 +15,8 @@
 #include "common/name.h"
 #include "common/why.h"
 
+#define TENANT_DEFAULT "default" /* each node has one of this name */
+
 enum {
 	TENANT_POINTS_MAX = 16,
 	TENANT_POINT_BYTES = 128, /* fits any printed ingress point, with its end */

@@ -200,7 +200,41 @@ a_nodes_own_tenant_holds_there() {
 	until_true has_slots n3 red cluster 16
 }
 
+as() { # GROUP NODE tallyctl-arguments...
+	setpriv --reuid 65534 --regid 65534 --groups "$(getent group "$1" | cut -d : -f 3)" \
+		"$work/tallyctl" --socket "$work/$2.control" "${@:3}"
+}
+
+a_tenants_group_may_what_is_of_its_jobs_at_any_node() {
+	square
+	chmod 711 "$work"
+	cp "$build/tallyctl" "$work/tallyctl"
+	at n0 tenant add red --slots 64 --group games --cluster >/dev/null
+	at n0 tenant add blue --slots 64 --group audio --cluster >/dev/null
+	until_true has_slots n2 red cluster 64
+	until_true has_slots n2 blue cluster 64
+	as games n2 job create train --workers 2 --tenant red --cluster >"$work/first" 2>/dev/null
+	until_true has_token n1 "$work/first"
+	[[ $(as games n1 job token train) == $(cat "$work/first") ]]
+	[[ $(as games n1 cluster --json | jq -c '[.jobs[].name, .tenants[].name]') == '["train","red"]' ]]
+	[[ $(as audio n1 cluster --json | jq -c '[.jobs[].name, .tenants[].name]') == '["blue"]' ]]
+	for command in token rotate del; do
+		{ as audio n1 job "$command" train || true; } 2>&1 | has "only root may do that, and the group of the job's tenant"
+	done
+	as games n3 job rotate train >"$work/second"
+	until_true has_token n0 "$work/second"
+	{ as games n3 tenant set red --slots 8 --cluster || true; } 2>&1 | has 'only root may do that'
+	# A job of one node that has the name of another tenant's is not a way to that one's token.
+	at n1 job create mine --workers 1 --tenant blue --token-file "$work/own" >/dev/null
+	create_at n0 mine 1 --tenant red
+	until_true knows_mine
+	[[ $(as audio n1 job token mine) == $(cat "$work/own") ]]
+	[[ $(as games n2 job token mine) == $(cat "$work/mine.token") ]]
+	as games n2 job del train
+}
+knows_mine() { [[ $(shared n1 mine state) == forming ]]; }
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
 	a_tenant_is_of_all_nodes a_job_is_placed_where_its_tenants_slots_are_held \
-	a_nodes_own_tenant_holds_there
+	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node
