@@ -31,6 +31,7 @@ static void play_close(struct play *p)
 	free(p->running);
 	free(p->asked);
 	free(p->tree);
+	free(p->without);
 	play_free(p->result);
 }
 
@@ -148,11 +149,13 @@ static int follow(struct play *p, unsigned int n, bool begins)
 static int decide(struct play *p, uint32_t first, uint32_t end)
 {
 	struct place_problem problem = problem_of(p);
-	unsigned int without;
-	int r = place_decide(p->o->policy, &problem, p->tree, &without);
+	int r = place_decide_each(p->o->policy, &problem, p->tree, p->without);
 
 	if (r < 0)
 		return refuse_policy(p, r);
+	for (unsigned int n = 0; n < p->runs; n++)
+		if (p->without[n] && p->running[n] >= first && p->running[n] < end)
+			p->result->job[p->running[n]].without = true;
 	/* A job that runs gets its tree again, even if a policy has forgotten where it lies. */
 	if (!p->o->moves)
 		r = keep_those_who_run(p, &problem);
@@ -306,10 +309,11 @@ static int prepare(struct play *p)
 	p->running = calloc(w->jobs + 1, sizeof(*p->running));
 	p->asked = calloc(w->jobs + 1, sizeof(*p->asked));
 	p->tree = calloc(w->jobs + 1, sizeof(*p->tree));
+	p->without = calloc(w->jobs + 1, sizeof(*p->without));
 	p->change = calloc(2 * w->failures + 1, sizeof(*p->change));
 	p->result = calloc(1, sizeof(*p->result));
 	if (r < 0 || !capacity || !p->player || !p->running || !p->asked || !p->tree ||
-	    !p->change || !p->result)
+	    !p->without || !p->change || !p->result)
 		return r < 0 ? r : -ENOMEM;
 	p->result->job = calloc(w->jobs + 1, sizeof(*p->result->job));
 	p->result->link_bytes = calloc(g->links + 1, sizeof(*p->result->link_bytes));
@@ -336,7 +340,8 @@ static void finish(struct play *p)
 	struct play_result *r = p->result;
 
 	r->policy = p->o->policy;
-	r->ended_s = phases_now(p->phases);
+	for (uint32_t i = 0; i < p->workload->jobs; i++) /* links may fail later than that */
+		r->ended_s = fmax(r->ended_s, r->job[i].ended_s);
 	r->events = phases_events(p->phases);
 	if (p->o->agents)
 		r->agents = agents_counts(p->o->agents);

@@ -62,6 +62,7 @@ struct play {
 	uint32_t *running; /* jobs in the order of their numbers: what policies are asked about, */
 	struct place_job *asked; /* in their words, */
 	struct place_tree *tree; /* and what they say */
+	bool *without; /* of these: whose tree had no room */
 	unsigned int runs, ended;
 	struct play_result *result;
 };

@@ -199,6 +199,10 @@ const struct place_policy *place_policy_find(const char *name); /* or NULL */
 int place_decide(const struct place_policy *policy, const struct place_problem *p,
 		 struct place_tree *ret, unsigned int *ret_without);
 
+/* The same, and which jobs' trees were taken: ret_without[p->jobs]. */
+int place_decide_each(const struct place_policy *policy, const struct place_problem *p,
+		      struct place_tree *ret, bool *ret_without);
+
 /*
  * Anew, where jobs have come or gone, or loads have changed: from where jobs lie (`now`) to where
  * they shall lie from their next iteration on. New jobs, and those that can lie where they are no

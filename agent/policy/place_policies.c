@@ -49,41 +49,53 @@ int place_none(const struct place_problem *p, struct place_tree *ret)
 
 /* --- to decide ------------------------------------------------------------------------------- */
 
-/* Takes away the trees that do not fit, and says how many; -EINVAL: a policy has made no tree. */
-static int keep_what_fits(struct place_room *room, struct place_tree *tree)
+/* Takes away the trees that do not fit, and says which; -EINVAL: a policy has made no tree. */
+static int keep_what_fits(struct place_room *room, struct place_tree *tree, bool *ret_without)
 {
-	int without = 0;
-
 	for (uint32_t j = 0; j < room->p->jobs; j++) {
 		if (!place_is_tree(room->p, &room->p->job[j], &tree[j]))
 			return -EINVAL;
-		if (!place_room_fits(room, j, &tree[j])) {
+		ret_without[j] = !place_room_fits(room, j, &tree[j]);
+		if (ret_without[j])
 			tree[j].nodes = 0;
-			without++;
-		}
 		place_room_take(room, j, &tree[j]);
 	}
-	return without;
+	return 0;
 }
 
-int place_decide(const struct place_policy *policy, const struct place_problem *p,
-		 struct place_tree *ret, unsigned int *ret_without)
+int place_decide_each(const struct place_policy *policy, const struct place_problem *p,
+		      struct place_tree *ret, bool *ret_without)
 {
 	_cleanup_(place_room_close) struct place_room room = { 0 };
 	_cleanup_(freep) struct place_tree *tree = calloc(p->jobs + 1, sizeof(*tree));
+	_cleanup_(freep) bool *without = calloc(p->jobs + 1, sizeof(*without));
 	int r = place_check(p);
 
-	if (!tree)
+	if (!tree || !without)
 		return -ENOMEM;
 	if (r == 0)
 		r = place_room_open(p, &room);
 	if (r == 0)
 		r = policy->decide(p, tree);
 	if (r == 0)
-		r = keep_what_fits(&room, tree);
+		r = keep_what_fits(&room, tree, without);
+	if (r)
+		return r < 0 ? r : -EINVAL; /* a policy says 0, or what went wrong */
+	memcpy(ret, tree, p->jobs * sizeof(*ret));
+	memcpy(ret_without, without, p->jobs * sizeof(*without));
+	return 0;
+}
+
+int place_decide(const struct place_policy *policy, const struct place_problem *p,
+		 struct place_tree *ret, unsigned int *ret_without)
+{
+	_cleanup_(freep) bool *without = calloc(p->jobs + 1, sizeof(*without));
+	int r = without ? place_decide_each(policy, p, ret, without) : -ENOMEM;
+
 	if (r < 0)
 		return r;
-	memcpy(ret, tree, p->jobs * sizeof(*ret));
-	*ret_without = r;
+	*ret_without = 0;
+	for (uint32_t j = 0; j < p->jobs; j++)
+		*ret_without += without[j];
 	return 0;
 }

@@ -528,6 +528,13 @@ static int on_the_first_leaf(const struct place_problem *p, struct place_tree *r
 	return 0;
 }
 
+/* All is as it should be but for what it returns. */
+static int with_one(const struct place_problem *p, struct place_tree *ret)
+{
+	memset(ret, 0, p->jobs * sizeof(*ret));
+	return 1;
+}
+
 static int on_a_host(const struct place_problem *p, struct place_tree *ret)
 {
 	for (uint32_t j = 0; j < p->jobs; j++)
@@ -539,9 +546,11 @@ static void what_does_not_fit_goes_without_nodes(void **state)
 {
 	static const struct place_policy first = { .decide = on_the_first_leaf };
 	static const struct place_policy wrong = { .decide = on_a_host };
+	static const struct place_policy odd = { .decide = with_one };
 	_cleanup_(place_world_close) struct place_world w;
 	struct place_tree tree[3] = { [2] = { .nodes = 77 } };
 	unsigned int without;
+	bool each[3];
 
 	two_racks(&w);
 	all_hosts(&w);
@@ -553,6 +562,9 @@ static void what_does_not_fit_goes_without_nodes(void **state)
 	assert_int_equal(place_decide(&first, &w.p, tree, &without), 0);
 	assert_int_equal(without, 1);
 	assert_true(tree[0].nodes == 1 && tree[1].nodes == 0 && tree[2].nodes == 1);
+	assert_int_equal(place_decide_each(&first, &w.p, tree, each), 0);
+	assert_true(!each[0] && each[1] && !each[2]);
+	assert_int_equal(place_decide(&odd, &w.p, tree, &without), -EINVAL);
 }
 
 /* --- why a job lies where it lies ------------------------------------------------------------ */

@@ -222,6 +222,22 @@ static void a_job_goes_around_a_link_that_fails(void **state)
 	assert_true(by_s6 > 19.5 * 2 * 125e6);
 }
 
+/* What happens to links when all jobs have ended says nothing of them. */
+static void the_end_is_that_of_the_last_job(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t, "job j workers=h1 root=h2 bytes=125M compute=0 iterations=10\n"
+		   "fail s2 s5 at=50 for=1000\n");
+	const struct play_options o = options_of("none");
+	_cleanup_(play_freep) struct play_result *r = run(t, w, &o);
+	struct play_figures f;
+
+	assert_about(r->ended_s, 10 * 0.1);
+	assert_int_equal(play_figures(t, w, r, &f), 0);
+	assert_about(f.busiest, 1);
+}
+
 static void a_job_stands_still_while_its_host_is_cut_off(void **state)
 {
 	_cleanup_(topology_freep) struct topology *t = network("tapina");
@@ -391,6 +407,7 @@ int main(void)
 		cmocka_unit_test(bytes_on_links_are_what_the_hop_formula_says),
 		cmocka_unit_test(paths_follow_ways_until_something_fails),
 		cmocka_unit_test(a_job_goes_around_a_link_that_fails),
+		cmocka_unit_test(the_end_is_that_of_the_last_job),
 		cmocka_unit_test(a_job_stands_still_while_its_host_is_cut_off),
 		cmocka_unit_test(sums_move_when_their_node_fails),
 		cmocka_unit_test(who_has_a_way_again_is_summed_for_again),
