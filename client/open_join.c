@@ -3,6 +3,7 @@
  * How a worker comes into a job through agents: at each of those that it names, or, where a cluster
  * has the job, at each of the roots that the cluster has given it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,8 @@ static int check_first(const struct joined *j)
 {
 	const struct joining_answer *first = j->place[0];
 
-	for (unsigned int i = 0; i < j->roots->count; i++)
+	assert(first);
+	for (unsigned int i = 0; i < j->roots->count && j->place[i]; i++)
 		if (j->place[i]->roots && j->roots->count > 1)
 			return error_set(
 				-EINVAL,

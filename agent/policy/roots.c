@@ -218,7 +218,7 @@ static unsigned int candidates_sort(struct choice *c, unsigned int part)
 static unsigned int weighed_max(const struct choice *c)
 {
 	const double work = (double)c->p->reach->graph->machines * c->p->jobs * c->parts;
-	const double least = fmin(WEIGHED_LEAST_OF_ONE, WEIGHED_LEAST / c->parts);
+	const double least = fmin(WEIGHED_LEAST_OF_ONE, (double)WEIGHED_LEAST / c->parts);
 
 	return (unsigned int)fmax(fmax(least, 1), fmin(WORK_MAX / work, c->nodes));
 }

@@ -114,20 +114,21 @@ static void two_roots_are_about_as_good_as_the_best_two(void **state)
 	assert_true(worst > 0.7);
 }
 
+enum {
+	W0,
+	W1,
+	W2,
+	W3,
+	A,
+	B,
+	WIDE,
+	THIN,
+	MACHINES
+};
+
 /* Two ways between two groups of two workers: one carries four times as much. */
-static void the_second_root_is_where_there_is_room(void **state)
+static struct graph *two_ways(void)
 {
-	enum {
-		W0,
-		W1,
-		W2,
-		W3,
-		A,
-		B,
-		WIDE,
-		THIN,
-		MACHINES
-	};
 	struct graph_machine machine[MACHINES] = { 0 };
 	struct graph_link link[16];
 	static const struct {
@@ -135,13 +136,7 @@ static void the_second_root_is_where_there_is_room(void **state)
 		double rate;
 	} cable[] = { { W0, A, 100 },  { W1, A, 100 },	{ W2, B, 100 },	 { W3, B, 100 },
 		      { A, WIDE, 40 }, { B, WIDE, 40 }, { A, THIN, 10 }, { B, THIN, 10 } };
-	static const uint32_t worker[] = { W0, W1, W2, W3 }, part[] = { 0, 1 };
-	struct place_job job[2];
-	struct place_tree tree[2] = { { 0 } };
-	_cleanup_(reach_freep) struct reach *reach = NULL;
 	struct graph *g = NULL;
-	struct place_problem p;
-	double rate[2];
 
 	for (unsigned int i = 0; i < MACHINES; i++)
 		machine[i] = i < A ? (struct graph_machine){ .kind = GRAPH_HOST }
@@ -151,6 +146,19 @@ static void the_second_root_is_where_there_is_room(void **state)
 		link[2 * i + 1] = (struct graph_link){ cable[i].b, cable[i].a, cable[i].rate, 0 };
 	}
 	assert_int_equal(graph_make(machine, MACHINES, link, 16, &g), 0);
+	return g;
+}
+
+static void the_second_root_is_where_there_is_room(void **state)
+{
+	static const uint32_t worker[] = { W0, W1, W2, W3 }, part[] = { 0, 1 };
+	struct place_job job[2];
+	struct place_tree tree[2] = { { 0 } };
+	_cleanup_(reach_freep) struct reach *reach = NULL;
+	struct graph *g = two_ways();
+	struct place_problem p;
+	double rate[2];
+
 	assert_int_equal(reach_make(g, &reach), 0);
 	for (unsigned int i = 0; i < 2; i++)
 		job[i] = (struct place_job){ .worker = worker,
@@ -177,7 +185,7 @@ static void the_second_root_is_where_there_is_room(void **state)
 	assert_int_equal(tree[1].node[0].machine, WIDE);
 
 	/* Where one node alone has room, it is both. */
-	for (unsigned int i = 0; i < MACHINES; i++)
+	for (unsigned int i = A; i < MACHINES; i++)
 		g->machine[i].slots = i == B ? 512 : 0;
 	memset(tree, 0, sizeof(tree));
 	assert_int_equal(roots_choose(&p, part, 2, tree, rate), 0);
