@@ -89,6 +89,17 @@ all_roots_are_one_job() {
 		has 'name: with 12 roots it may have 60 characters at most' || at n1 job list
 	create_at n0 train 2 --roots 2
 	{ at n1 job del train.2 || true; } 2>&1 | has 'train.2 is root 2 of a job with 2 roots: name that job'
+	{ at n1 job rotate train.2 || true; } 2>&1 | has 'train.2 is root 2 of a job with 2 roots: name that job'
+	# All roots get the same new token.
+	cp "$work/train.token" "$work/old.token"
+	rm "$work/train.token"
+	at n3 job rotate train --token-file "$work/train.token" >/dev/null
+	! cmp -s "$work/train.token" "$work/old.token" || return 1
+	[[ $(at n1 job token train) == "$(cat "$work/train.token")" && $(at n2 job token train.2) == "$(cat "$work/train.token")" ]] ||
+		{ at n1 job token train; at n2 job token train.2; return 1; }
+	join_at w0 n0 train -b 64K -e 64K
+	join_at w2 n3 train -b 64K -e 64K
+	finish train w0 w2
 	# Who joins one root alone would sum a part of each call only.
 	cp "$work/train.token" "$work/train.2.token"
 	join_at w0 n0 train.2
