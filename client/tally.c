@@ -165,6 +165,7 @@ static int collect(struct tally *t, struct tally_call *call, struct tally_call_i
 	struct why why = { "" };
 	int result = 0;
 
+	assert(call);
 	*ret = (struct tally_call_info){ .queued_ns = UINT64_MAX };
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		const struct shard *s = &t->shard[i];
