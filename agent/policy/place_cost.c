@@ -169,15 +169,49 @@ static double own_rate(const struct graph *g, uint32_t m)
 		    widest(g, g->arriving, g->arriving_at[m], g->arriving_at[m + 1]));
 }
 
+/* How many of a job's messages must leave a machine: one where it may make the sums itself. */
+static unsigned int messages_of(const struct place_problem *p, const struct place_job *j,
+				uint32_t m)
+{
+	unsigned int workers = 0;
+
+	for (unsigned int w = 0; w < j->workers; w++)
+		workers += j->worker[w] == m;
+	return p->reach->graph->machine[m].kind == GRAPH_NODE ? 1 : workers;
+}
+
+/* Where all workers are on one machine, which may make the results, no link is used. */
+static bool needs_links(const struct place_problem *p, const struct place_job *j)
+{
+	const uint32_t m = j->worker[0];
+
+	if (j->root != m &&
+	    (j->root != GRAPH_NONE || p->reach->graph->machine[m].kind != GRAPH_NODE))
+		return true;
+	for (unsigned int w = 1; w < j->workers; w++)
+		if (j->worker[w] != m)
+			return true;
+	return false;
+}
+
 double place_alone_s(const struct place_problem *p, uint32_t job)
 {
 	const struct place_job *j = &p->job[job];
 	const struct graph *g = p->reach->graph;
 	double rate = j->root == GRAPH_NONE ? INFINITY : own_rate(g, j->root);
 
+	if (!needs_links(p, j))
+		return j->compute_s;
 	for (unsigned int w = 0; w < j->workers; w++)
-		rate = fmin(rate, own_rate(g, j->worker[w]));
+		if (j->worker[w] != j->root)
+			rate = fmin(rate,
+				    own_rate(g, j->worker[w]) / messages_of(p, j, j->worker[w]));
 	return j->compute_s + j->bytes / rate;
+}
+
+double place_offered(const struct place_job *job, double alone_s)
+{
+	return alone_s > 0 ? job->bytes / alone_s : 0;
 }
 
 static uint32_t parent_machine(const struct place_tree *t, uint32_t i)
@@ -313,7 +347,7 @@ static void weigh_job(struct weighing *w, uint32_t j, struct place_cost *c)
 					 .moved = place_move(w->p, j, &w->tree[j]) > 0 };
 	for (unsigned int i = 0; i < f->uses; i++) {
 		cost->bytes += job->bytes * f->use[i].times;
-		w->offered[f->use[i].link] += job->bytes * f->use[i].times / alone_s;
+		w->offered[f->use[i].link] += place_offered(job, alone_s) * f->use[i].times;
 		w->carried[f->use[i].link] += w->rate[j] * f->use[i].times;
 	}
 }

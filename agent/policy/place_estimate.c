@@ -138,7 +138,7 @@ static void touch(struct estimate *e, const struct estimate_link *l, double leve
 static void try_links(struct estimate *e, uint32_t job, struct trial *t)
 {
 	const struct place_job *j = &e->p->job[job];
-	double offered = j->bytes / e->job[job].alone_s;
+	double offered = place_offered(j, e->job[job].alone_s);
 
 	for (unsigned int i = 0; i < e->walk.links; i++) {
 		const struct estimate_link *l = &e->link[e->walk.link[i]];
@@ -266,7 +266,7 @@ static void sum_up(struct estimate *e, struct estimate_link *l)
 		const struct place_job *j = &e->p->job[l->user[i].job];
 
 		l->weight += j->weight * l->user[i].times;
-		l->offered += j->bytes * l->user[i].times / e->job[l->user[i].job].alone_s;
+		l->offered += place_offered(j, e->job[l->user[i].job].alone_s) * l->user[i].times;
 	}
 	e->steps += l->users;
 }

@@ -53,8 +53,15 @@ void place_walk_clear(struct place_walk *w);
 /* Bytes times links in an iteration if nobody sums; without a root, if the first worker did. */
 double place_bytes_without(const struct place_problem *p, uint32_t job);
 
-/* The seconds of an iteration in an empty network: its machines' own links alone hold it up. */
+/*
+ * The seconds of an iteration in an empty network: its machines' own links alone hold it up.
+ * Workers of one host share its link; those on the root's machine need none.
+ */
 double place_alone_s(const struct place_problem *p, uint32_t job);
+
+/* Bytes a second that a worker sends when nothing slows its job down; 0: an iteration takes none.
+ */
+double place_offered(const struct place_job *job, double alone_s);
 
 /* What it costs the job to leave `now` for this tree, as the term `moves` has it, by slowdown. */
 double place_move(const struct place_problem *p, uint32_t job, const struct place_tree *tree);

@@ -116,7 +116,7 @@ static const char *links_are_not_the_formula(uint64_t seed)
 
 		if (cost[j].failed || cost[j].bytes != links * w.job[j].bytes)
 			return "a job's bytes on links are not what the formula says";
-		if (cost[j].iteration_s < cost[j].alone_s * (1 - 1e-9) && links > 0)
+		if (cost[j].iteration_s < cost[j].alone_s * (1 - 1e-9))
 			return "a job is faster than it is alone";
 	}
 	return all.failed ? "a job failed" : NULL;
@@ -202,6 +202,44 @@ static void terms_are_what_they_say(void **state)
 	assert_int_equal(place_cost(&w.p, tree, &c, cost), 0);
 	assert_about(cost[0].rate, 25);
 	assert_about(c.value.use, (50 + 2 * 50) / 100.0);
+}
+
+/* Who needs no link is as fast as it is alone, and who shares a host's link is alone on it, too. */
+static void jobs_on_few_machines_are_not_faster_than_alone(void **state)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	const uint32_t none = GRAPH_NONE;
+	struct place_job_cost cost[1];
+	struct place_tree on_leaf;
+	struct place_cost c;
+
+	two_racks(&w);
+	on_leaf = tree_of(1, (uint32_t[]){ machine(&w, "l0") }, &none);
+	place_world_job(&w, 2, 100)->compute_s = 1;
+	w.worker[0][0] = w.worker[0][1] = w.job[0].root = w.t->host[0];
+	assert_int_equal(place_cost(&w.p, &NOWHERE, &c, cost), 0);
+	assert_true(cost[0].alone_s == 1 && cost[0].iteration_s == 1 && c.value.time == 0);
+	w.job[0].compute_s = 0;
+	assert_int_equal(place_cost(&w.p, &NOWHERE, &c, cost), 0);
+	assert_true(cost[0].slowdown == 1 && c.total == 0);
+	/* A node that nobody needs uses links; what an iteration of no time offers is nothing. */
+	assert_int_equal(place_cost(&w.p, &on_leaf, &c, cost), 0);
+	assert_true(c.value.use == 0 && isfinite(c.total));
+
+	w.job[0].compute_s = 1;
+	w.job[0].root = GRAPH_NONE;
+	assert_int_equal(place_cost(&w.p, &on_leaf, &c, cost), 0);
+	assert_about(cost[0].alone_s, 1 + 2);
+	assert_about(cost[0].slowdown, 1);
+
+	/* On a machine that sums, and then on one that need send no more than a sum. */
+	w.worker[0][0] = w.worker[0][1] = on_leaf.node[0].machine;
+	assert_int_equal(place_cost(&w.p, &on_leaf, &c, cost), 0);
+	assert_true(cost[0].alone_s == 1 && cost[0].slowdown == 1);
+	w.job[0].root = w.t->host[0];
+	assert_int_equal(place_cost(&w.p, &on_leaf, &c, cost), 0);
+	assert_about(cost[0].alone_s, 1 + 1);
+	assert_about(cost[0].slowdown, 1);
 }
 
 static void the_slowest_tenant_counts(void **state)
@@ -636,6 +674,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_on_links_are_the_hop_formula),
 		cmocka_unit_test(terms_are_what_they_say),
+		cmocka_unit_test(jobs_on_few_machines_are_not_faster_than_alone),
 		cmocka_unit_test(the_slowest_tenant_counts),
 		cmocka_unit_test(a_job_that_moves_loses_time),
 		cmocka_unit_test(full_links_and_dead_ones_differ),
