@@ -67,18 +67,92 @@ void builder_cable(struct builder *b, uint32_t from, uint32_t to, double rate)
 	one_way(b, to, from, rate);
 }
 
-bool builder_way(struct builder *b, uint32_t at, uint32_t to, uint32_t next)
+bool builder_way(struct builder *b, const struct builder_way *way)
 {
 	uint32_t link = 0;
 
-	while (link < b->links && (b->link[link].from != at || b->link[link].to != next))
+	while (link < b->links && (b->link[link].from != way->at || b->link[link].to != way->next))
 		link++;
 	if (link == b->links)
 		return b->error;
 	b->way = with_room(b, b->way, b->ways, &b->way_room, BUILDER_WAYS_MAX, sizeof(*b->way));
 	if (!b->error)
-		b->way[b->ways++] = (struct reach_way){ at, to, link };
+		b->way[b->ways++] = *way;
 	return true;
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct builder_way *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	if (x->next != y->next)
+		return x->next < y->next ? -1 : 1;
+	return (x->line > y->line) - (x->line < y->line);
+}
+
+static bool is_same(const struct builder_way *a, const struct builder_way *b)
+{
+	return a->at == b->at && a->to == b->to && a->next == b->next;
+}
+
+/*
+ * `lines` lines say the same way: each cable has it, and if there are more lines than cables,
+ * cables have it several times. So a text with a line for each cable, or for each of several
+ * gateways behind one, shares packets as it says. Only counts if there is no room yet.
+ */
+static void add_cables(const struct builder_way *said, unsigned int lines, struct topology *t)
+{
+	const struct graph *g = t->graph;
+	uint32_t begin = g->leaving_at[said->at], end = g->leaving_at[said->at + 1];
+	unsigned int cables = 0, added = 0;
+
+	for (uint32_t i = begin; i < end; i++)
+		cables += g->link[g->leaving[i]].to == said->next;
+	while (added < lines || added < cables)
+		for (uint32_t i = begin; i < end && (added < lines || added < cables); i++) {
+			if (g->link[g->leaving[i]].to != said->next)
+				continue;
+			if (t->way) {
+				t->way[t->ways] = (struct reach_way){ said->at, said->to,
+								      g->leaving[i] };
+				t->way_line[t->ways] = said[added < lines ? added : 0].line;
+			}
+			t->ways++;
+			added++;
+		}
+}
+
+static void add_ways(const struct builder *b, struct topology *t)
+{
+	unsigned int lines;
+
+	t->ways = 0;
+	for (size_t i = 0; i < b->ways; i += lines) {
+		lines = 1;
+		while (i + lines < b->ways && is_same(&b->way[i], &b->way[i + lines]))
+			lines++;
+		add_cables(&b->way[i], lines, t);
+	}
+}
+
+static int finish_ways(struct builder *b, struct topology *t)
+{
+	if (b->ways == 0)
+		return 0;
+	qsort(b->way, b->ways, sizeof(*b->way), by_end);
+	add_ways(b, t);
+	if (t->ways > BUILDER_WAYS_MAX)
+		return -E2BIG;
+	t->way = calloc(t->ways, sizeof(*t->way));
+	t->way_line = calloc(t->ways, sizeof(*t->way_line));
+	if (!t->way || !t->way_line)
+		return -ENOMEM;
+	add_ways(b, t);
+	return 0;
 }
 
 static int finish(struct builder *b, struct topology *t)
@@ -94,9 +168,7 @@ static int finish(struct builder *b, struct topology *t)
 		if (b->machine[m].kind == GRAPH_HOST)
 			t->host[t->hosts++] = m;
 	t->name = TAKE_PTR(b->name);
-	t->way = TAKE_PTR(b->way);
-	t->ways = (unsigned int)b->ways;
-	return 0;
+	return finish_ways(b, t);
 }
 
 int builder_end(struct builder *b, struct topology **ret)

@@ -12,12 +12,18 @@ enum {
 	BUILDER_WAYS_MAX = 1 << 22,
 };
 
+/* What a text says; one way for each cable to `next` comes of it. */
+struct builder_way {
+	uint32_t at, to, next;
+	unsigned int line;
+};
+
 struct builder {
 	struct topology_defaults defaults;
 	struct graph_machine *machine;
 	char (*name)[TOPOLOGY_NAME_BYTES];
 	struct graph_link *link;
-	struct reach_way *way;
+	struct builder_way *way;
 	size_t machines, links, ways;
 	size_t machine_room, name_room, link_room, way_room; /* elements that there is memory for */
 	int error;
@@ -31,8 +37,8 @@ __attribute__((format(printf, 3, 4))) uint32_t builder_machine(struct builder *b
 /* Two links; rate in bytes a second, 0: the default. */
 void builder_cable(struct builder *b, uint32_t from, uint32_t to, double rate);
 
-/* Packets for `to` leave `at` by the first cable that leads to `next`. False: none does. */
-bool builder_way(struct builder *b, uint32_t at, uint32_t to, uint32_t next);
+/* Packets for `to` go from `at` to `next`, by all cables between them. False: there is none yet. */
+bool builder_way(struct builder *b, const struct builder_way *way);
 
 /* 0, or the first error: -ENOMEM, -E2BIG, -EINVAL. The builder is empty in any case. */
 int builder_end(struct builder *b, struct topology **ret);

@@ -154,6 +154,7 @@ static int read_link(struct reader *r, char **rest)
 static int read_way(struct reader *r, char **rest)
 {
 	const struct named *name[3];
+	struct builder_way way;
 
 	for (int i = 0; i < 3; i++) {
 		const char *word = strtok_r(NULL, BLANKS, rest);
@@ -166,7 +167,10 @@ static int read_way(struct reader *r, char **rest)
 	}
 	if (strtok_r(NULL, BLANKS, rest))
 		return refuse(r, NULL, "a way has three names: at, to and next");
-	if (!builder_way(&r->b, name[0]->machine, name[1]->machine, name[2]->machine))
+	if (name[0] == name[1])
+		return refuse(r, name[0]->name, "packets for it are there already");
+	way = (struct builder_way){ name[0]->machine, name[1]->machine, name[2]->machine, r->line };
+	if (!builder_way(&r->b, &way))
 		return refuse(r, name[2]->name, "no link leads there");
 	return 0;
 }
@@ -230,7 +234,7 @@ int topology_testbed(const char *text, size_t length, const struct topology_defa
 			       r.line);
 	error = builder_end(&r.b, ret);
 	if (error == -E2BIG)
-		return why_say(why, error, "more than %d machines or %d links", GRAPH_MACHINES_MAX,
-			       GRAPH_LINKS_MAX);
+		return why_say(why, error, "more than %d machines, %d links or %d ways",
+			       GRAPH_MACHINES_MAX, GRAPH_LINKS_MAX, BUILDER_WAYS_MAX);
 	return error < 0 ? why_say(why, error, "out of memory") : 0;
 }

@@ -17,6 +17,7 @@ void topology_free(struct topology *t)
 	free(t->name);
 	free(t->host);
 	free(t->way);
+	free(t->way_line);
 	free(t);
 }
 

@@ -37,6 +37,7 @@ struct topology {
 	uint32_t *host; /* [hosts]: the machines that are hosts, in their order */
 	unsigned int hosts;
 	struct reach_way *way; /* that packets take where nothing has failed; others are shortest */
+	unsigned int *way_line; /* [ways]: where the text says it */
 	unsigned int ways;
 };
 

@@ -304,6 +304,8 @@ static void a_wrong_line_is_named(void **state)
 		{ "host a b\nway a b c",
 		  "line 2: 'c': no host, node or switch of that name above" },
 		{ "host a b\nway a b b", "line 2: 'b': no link leads there" },
+		{ "host a b\nlink a b\nway a a b",
+		  "line 3: 'a': packets for it are there already" },
 		{ "host a b\nlink a b fast", "line 2: 'fast': no word of a link" },
 		{ "host a b\nlink a b loss", "line 2: 'loss': its value is missing" },
 		{ "host a b\nlink a b rate", "line 2: '': no rate such as" },
@@ -322,6 +324,40 @@ static void a_wrong_line_is_named(void **state)
 	}
 	assert_int_equal(topology_testbed("host a\0b", 8, &TOPOLOGY_DEFAULTS, &t, &why), -EINVAL);
 	assert_non_null(strstr(why.text, "line 1: a byte 0"));
+}
+
+/* How many ways each of two parallel cables has, and the one cable beside them. */
+static void a_way_takes_all_cables_to_the_next(void **state)
+{
+	static const char network[] = "host h\nswitch a b c\nlink a b\nlink b a\nlink a c\n"
+				      "link b h\nlink c b\n";
+	static const struct {
+		const char *ways;
+		unsigned int times[3];
+	} cases[] = {
+		{ "way a h b", { 1, 1, 0 } },
+		{ "way a h b\nway a h c\nway a h b", { 1, 1, 1 } }, /* as --export says it */
+		{ "way a h c\nway a h b\nway a h c", { 1, 1, 2 } }, /* two gateways behind c */
+		{ "way a h b\nway a h b\nway a h b", { 2, 1, 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		static const unsigned int cable[] = { 0, 3, 4 }; /* links from a */
+		char text[256];
+
+		snprintf(text, sizeof(text), "%s%s", network, cases[i].ways);
+		_cleanup_(topology_freep) struct topology *t = text_of(text);
+		for (unsigned int c = 0; c < 3; c++) {
+			unsigned int times = 0;
+
+			for (unsigned int w = 0; w < t->ways; w++)
+				times += t->way[w].link == cable[c];
+			assert_int_equal(times, cases[i].times[c]);
+		}
+		for (unsigned int w = 0; w < t->ways; w++)
+			assert_true(t->way[w].at == named(t, "a") &&
+				    t->way[w].to == named(t, "h") && t->way_line[w] >= 8);
+	}
 }
 
 static void a_line_has_4096_bytes_and_no_more(void **state)
@@ -354,6 +390,7 @@ int main(void)
 		cmocka_unit_test(rates_are_as_tc_writes_them),
 		cmocka_unit_test(a_text_of_the_testbed_is_a_network),
 		cmocka_unit_test(a_wrong_line_is_named),
+		cmocka_unit_test(a_way_takes_all_cables_to_the_next),
 		cmocka_unit_test(a_line_has_4096_bytes_and_no_more),
 	};
 
