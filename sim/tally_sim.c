@@ -27,6 +27,7 @@ enum {
 	EXIT_NO_GNUPLOT = 127, /* of the process that would be gnuplot */
 	NETWORK_BYTES_MAX = 64 << 20,
 	BAR_COLUMNS = 40,
+	PLACE_BYTES = 4096, /* a path and a line */
 };
 
 struct simulation {
@@ -69,20 +70,47 @@ static char *read_whole(const char *path, size_t bytes_max, size_t *ret_length)
 	return text;
 }
 
-/* "line 3: ..." of a file is "FILE:3: ...". */
-__attribute__((noreturn)) static void refuse(const char *path, const struct why *why)
+/* "line 3: ..." of a file is "FILE:3: ...": what stands before, and what stands behind. */
+static const char *place_of(const char *path, const struct why *why, char *ret, size_t size)
 {
 	static const char word[] = "line ";
 	const char *number = why->text + sizeof(word) - 1;
+	unsigned long line;
 	char *end;
 
-	if (path && !strncmp(why->text, word, sizeof(word) - 1)) {
-		unsigned long line = strtoul(number, &end, 10);
+	*ret = '\0';
+	if (!path || strncmp(why->text, word, sizeof(word) - 1) != 0)
+		return why->text;
+	line = strtoul(number, &end, 10);
+	if (end == number || *end != ':')
+		return why->text;
+	snprintf(ret, size, "%s:%lu", path, line);
+	return end;
+}
 
-		if (end > number && *end == ':')
-			errx(EXIT_USAGE, "%s:%lu%s", path, line, end);
-	}
-	errx(EXIT_USAGE, "%s", why->text);
+__attribute__((noreturn)) static void refuse(const char *path, const struct why *why)
+{
+	char place[PLACE_BYTES];
+	const char *what = place_of(path, why, place, sizeof(place));
+
+	errx(EXIT_USAGE, "%s%s", place, what);
+}
+
+static void warn_of_ways(const struct topology *t, const char *path)
+{
+	struct why why = { "" };
+	char place[PLACE_BYTES], more[32] = "";
+	int astray = topology_astray(t, &why);
+	const char *what;
+
+	if (astray < 0)
+		errx(EXIT_FAILURE, "%s", strerror(-astray));
+	if (astray == 0)
+		return;
+	if (astray > 1)
+		snprintf(more, sizeof(more), " (and %d more)", astray - 1);
+	what = place_of(path, &why, place, sizeof(place));
+	warnx("%s%s%s: shortest paths are taken there", place, what, more);
 }
 
 static bool is_graphml(const char *path)
@@ -121,6 +149,7 @@ static void read_network(struct simulation *s)
 	if ((is_graphml(network) ? topology_graphml : topology_testbed)(
 		    text, length, &TOPOLOGY_DEFAULTS, &s->topology, &why) < 0)
 		refuse(network, &why);
+	warn_of_ways(s->topology, network);
 }
 
 static void read_workload(struct simulation *s)

@@ -59,6 +59,14 @@ bool topology_is_shape(const char *words);
 int topology_testbed(const char *text, size_t length, const struct topology_defaults *defaults,
 		     struct topology **ret, struct why *why);
 
+/*
+ * Do ways lead where they say? How many circles and dead ends there are; `why` says of the first
+ * one in the text which line leads there. Packets take shortest paths where ways lead round, or to
+ * a host that is not theirs (reach.h), so that is no error: a network that is alive may look so
+ * while its routes change. -ENOMEM.
+ */
+int topology_astray(const struct topology *t, struct why *why);
+
 void topology_free(struct topology *t); /* or NULL */
 static inline void topology_freep(struct topology **t) { topology_free(*t); }
 

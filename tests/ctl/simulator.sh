@@ -87,6 +87,19 @@ what_is_wrong_is_named() {
 		refused "run $w --network tapina --explain c" "no job of that name"
 }
 
+# A live network may look so for a moment: it is said, and paths are the shortest ones there.
+ways_that_lead_round_are_warned_of() {
+	local round=$work/round.topo
+	{
+		printf 'host h1 h2\nnode a b c\nlink a b\nlink b c\nlink c a\nlink h1 a\nlink h2 b\n'
+		printf 'way a h2 c\nway c h2 a\n'
+	} >"$round"
+	echo "job j workers=h1 root=h2 bytes=1M iterations=1" >"$work/short"
+	sim run --network "$round" --workload "$work/short" --placement none >"$work/out" 2>"$work/errors" &&
+		grep -F "$round:8: packets for h2 come round again to a: shortest paths" "$work/errors" &&
+		(($(wc -l <"$work/errors") == 1)) && grep "bytes on links" "$work/out"
+}
+
 # A picture is XML; gnuplot's are made where it is installed, and what is missing is said elsewhere.
 pictures_are_written() {
 	run --placement none --picture "$work/net.svg" >/dev/null &&
@@ -218,6 +231,7 @@ check "JSON and CSV say the same" json_and_csv_say_the_same
 check "a seed repeats a run" a_seed_repeats_a_run
 check "an explanation has numbers that add up" an_explanation_has_numbers_that_add_up
 check "what is wrong is named, with file and line" what_is_wrong_is_named
+check "ways that lead round are warned of" ways_that_lead_round_are_warned_of
 check "a picture is written" pictures_are_written
 check "a picture shows all that summed" a_picture_shows_all_that_summed
 check "who runs moves only if that pays" who_runs_moves_only_if_that_pays

@@ -21,6 +21,7 @@ static void must(bool is_right)
 static void look_at(const struct topology *t)
 {
 	const struct graph *g = t->graph;
+	struct why why;
 
 	must(t->hosts <= g->machines && g->links % 2 == 0);
 	for (unsigned int i = 0; i < g->links; i += 2) {
@@ -29,6 +30,7 @@ static void look_at(const struct topology *t)
 	}
 	for (uint32_t m = 0; m < g->machines && m < 64; m++)
 		must(topology_machine(t, t->name[m]) == m);
+	must(topology_astray(t, &why) >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

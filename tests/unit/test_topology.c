@@ -360,6 +360,47 @@ static void a_way_takes_all_cables_to_the_next(void **state)
 	}
 }
 
+/* a, b and c in a ring; h and k at a and b; i at two switches; d has no cable that leads back. */
+static void ways_that_lead_astray_are_counted_and_the_first_is_named(void **state)
+{
+	static const char network[] = "host h i k\nswitch a b c\nlink a b\nlink b c\nlink c a\n"
+				      "link h a\nlink k b\nlink i a\nlink i c\n";
+	static const struct {
+		const char *ways;
+		int astray;
+		const char *because; /* of line 10 and those behind it */
+	} cases[] = {
+		{ "", 0, "" },
+		{ "way c k a\nway a k b", 0, "" },
+		{ "way c k a", 0, "" }, /* a has none, and b is nearer */
+		{ "way b h c\nway c h a\nway a k c\nway c k b", 0, "" },
+		{ "way c k b\nway b h a\n\nway c h b\nway a i b\nway b i a", 1,
+		  "line 14: packets for i come round again to a" },
+		{ "way b h c\nway c h b", 1, "line 10: packets for h come round again to b" },
+		{ "way c h b\nway b h c\nway c k a\nway a k c", 2,
+		  "line 10: packets for h come round again to" },
+		{ "way a k c\nway c k b\nway c k a", 1,
+		  "line 10: packets for k come round again to a" }, /* one of two */
+		{ "way b h c\nway c h i", 1, "line 11: packets for h end at another host, i" },
+		/* No way at c: b is as near as it gets, and sends back. */
+		{ "way b k c", 1, "line 10: packets for k come round again to b" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[512];
+
+		snprintf(text, sizeof(text), "%s%s", network, cases[i].ways);
+		_cleanup_(topology_freep) struct topology *t = text_of(text);
+		assert_int_equal(topology_astray(t, &why), cases[i].astray);
+		if (!strstr(why.text, cases[i].because))
+			fail_msg("'%s' is not in '%s'", cases[i].because, why.text);
+	}
+	_cleanup_(topology_freep) struct topology *t = text_of(
+		"host h k\nswitch a b\nlink h a\nlink a b\nway a k b\n");
+	assert_int_equal(topology_astray(t, &why), 1);
+	assert_string_equal(why.text, "line 5: packets for k have no path from b");
+}
+
 static void a_line_has_4096_bytes_and_no_more(void **state)
 {
 	char text[4099] = "host a #";
@@ -391,6 +432,7 @@ int main(void)
 		cmocka_unit_test(a_text_of_the_testbed_is_a_network),
 		cmocka_unit_test(a_wrong_line_is_named),
 		cmocka_unit_test(a_way_takes_all_cables_to_the_next),
+		cmocka_unit_test(ways_that_lead_astray_are_counted_and_the_first_is_named),
 		cmocka_unit_test(a_line_has_4096_bytes_and_no_more),
 	};
 
