@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,17 +113,37 @@ static int explain(struct play *p, const struct place_problem *problem)
 	return 0;
 }
 
-static int refuse_policy(struct play *p, int r)
+/* A mistake of the policy: in which job's tree, at which node, and what. */
+static int refuse_tree(struct play *p, const struct place_fault *f)
+{
+	const struct topology *t = p->topology;
+	char node[64] = "";
+
+	if (f->job == GRAPH_NONE)
+		return why_say(p->why, -EINVAL, "policy %s, when %u job%s ran: %s",
+			       p->o->policy->name, p->runs, p->runs == 1 ? "" : "s", f->rule);
+	if (f->node != GRAPH_NONE && f->machine < t->graph->machines)
+		snprintf(node, sizeof(node), ", node %u (%s)", f->node, t->name[f->machine]);
+	else if (f->node != GRAPH_NONE)
+		snprintf(node, sizeof(node), ", node %u (machine %u)", f->node, f->machine);
+	return why_say(p->why, -EINVAL, "policy %s: the tree of job %s%s: %s", p->o->policy->name,
+		       name_of(p, p->running[f->job]), node, f->rule);
+}
+
+static int refuse_policy(struct play *p, int r, const struct place_fault *fault)
 {
 	const char *what = strerror(-r);
+
+	if (r == -EINVAL && fault->rule)
+		return refuse_tree(p, fault);
 
 	if (r == -EAGAIN)
 		what = "not decided within the steps that are allowed";
 	if (r == -ENOSPC)
 		what = "nodes have no room for all jobs that have no root: "
 		       "raise --nodes or --node-jobs, or give jobs root=any";
-	return why_say(p->why, r, "policy %s, when %u jobs ran: %s", p->o->policy->name, p->runs,
-		       what);
+	return why_say(p->why, r, "policy %s, when %u job%s ran: %s", p->o->policy->name, p->runs,
+		       p->runs == 1 ? "" : "s", what);
 }
 
 /* What has been decided becomes what is: of job `n` of those that were asked about. */
@@ -149,10 +170,11 @@ static int follow(struct play *p, unsigned int n, bool begins)
 static int decide(struct play *p, uint32_t first, uint32_t end)
 {
 	struct place_problem problem = problem_of(p);
-	int r = place_decide_each(p->o->policy, &problem, p->tree, p->without);
+	struct place_fault fault;
+	int r = place_decide_each(p->o->policy, &problem, p->tree, p->without, &fault);
 
 	if (r < 0)
-		return refuse_policy(p, r);
+		return refuse_policy(p, r, &fault);
 	for (unsigned int n = 0; n < p->runs; n++)
 		if (p->without[n] && p->running[n] >= first && p->running[n] < end)
 			p->result->job[p->running[n]].without = true;

@@ -49,25 +49,39 @@ int place_check(const struct place_problem *p)
 	return 0;
 }
 
-bool place_is_tree(const struct place_problem *p, const struct place_job *job,
-		   const struct place_tree *tree)
+const char *place_tree_fault(const struct place_problem *p, const struct place_job *job,
+			     const struct place_tree *tree, uint32_t *ret_node)
 {
 	const struct graph *g = p->reach->graph;
 
+	*ret_node = GRAPH_NONE;
 	if (tree->nodes > PLACE_NODES_MAX)
-		return false;
+		return "there are more nodes than a tree may have";
 	for (uint32_t i = 0; i < tree->nodes; i++) {
 		const struct place_node *n = &tree->node[i];
 
-		if (n->machine >= g->machines || g->machine[n->machine].kind != GRAPH_NODE)
-			return false;
-		if (n->parent == GRAPH_NONE ? i > 0 && job->root == GRAPH_NONE : n->parent >= i)
-			return false;
+		*ret_node = i;
+		if (n->machine >= g->machines)
+			return "there is no such machine";
+		if (g->machine[n->machine].kind != GRAPH_NODE)
+			return "that machine does not sum";
+		if (n->parent == GRAPH_NONE && i > 0 && job->root == GRAPH_NONE)
+			return "it has no parent, and the job no root: only the first node may";
+		if (n->parent != GRAPH_NONE && n->parent >= i)
+			return "its parent does not come before it";
 		for (uint32_t k = 0; k < i; k++)
 			if (tree->node[k].machine == n->machine)
-				return false;
+				return "that machine is in the tree twice";
 	}
-	return true;
+	return NULL;
+}
+
+bool place_is_tree(const struct place_problem *p, const struct place_job *job,
+		   const struct place_tree *tree)
+{
+	uint32_t node;
+
+	return !place_tree_fault(p, job, tree, &node);
 }
 
 /* --- limits ---------------------------------------------------------------------------------- */

@@ -199,9 +199,18 @@ const struct place_policy *place_policy_find(const char *name); /* or NULL */
 int place_decide(const struct place_policy *policy, const struct place_problem *p,
 		 struct place_tree *ret, unsigned int *ret_without);
 
-/* The same, and which jobs' trees were taken: ret_without[p->jobs]. */
+/* What of a policy's decision is none, for who writes policies. */
+struct place_fault {
+	uint32_t job, node, machine; /* which node of the job's tree; GRAPH_NONE: it is none */
+	const char *rule; /* that is broken; NULL: none is */
+};
+
+/*
+ * The same, and which jobs' trees were taken: ret_without[p->jobs]; *ret_fault, also on failure:
+ * which rule the policy has broken, if -EINVAL comes of that.
+ */
 int place_decide_each(const struct place_policy *policy, const struct place_problem *p,
-		      struct place_tree *ret, bool *ret_without);
+		      struct place_tree *ret, bool *ret_without, struct place_fault *ret_fault);
 
 /*
  * Anew, where jobs have come or gone, or loads have changed: from where jobs lie (`now`) to where

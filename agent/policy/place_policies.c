@@ -50,11 +50,20 @@ int place_none(const struct place_problem *p, struct place_tree *ret)
 /* --- to decide ------------------------------------------------------------------------------- */
 
 /* Takes away the trees that do not fit, and says which; -EINVAL: a policy has made no tree. */
-static int keep_what_fits(struct place_room *room, struct place_tree *tree, bool *ret_without)
+static int keep_what_fits(struct place_room *room, struct place_tree *tree, bool *ret_without,
+			  struct place_fault *ret_fault)
 {
 	for (uint32_t j = 0; j < room->p->jobs; j++) {
-		if (!place_is_tree(room->p, &room->p->job[j], &tree[j]))
+		const struct place_job *job = &room->p->job[j];
+		struct place_fault fault = { .job = j, .machine = GRAPH_NONE };
+
+		fault.rule = place_tree_fault(room->p, job, &tree[j], &fault.node);
+		if (fault.rule) {
+			if (fault.node != GRAPH_NONE)
+				fault.machine = tree[j].node[fault.node].machine;
+			*ret_fault = fault;
 			return -EINVAL;
+		}
 		ret_without[j] = !place_room_fits(room, j, &tree[j]);
 		if (ret_without[j])
 			tree[j].nodes = 0;
@@ -64,23 +73,29 @@ static int keep_what_fits(struct place_room *room, struct place_tree *tree, bool
 }
 
 int place_decide_each(const struct place_policy *policy, const struct place_problem *p,
-		      struct place_tree *ret, bool *ret_without)
+		      struct place_tree *ret, bool *ret_without, struct place_fault *ret_fault)
 {
 	_cleanup_(place_room_close) struct place_room room = { 0 };
 	_cleanup_(freep) struct place_tree *tree = calloc(p->jobs + 1, sizeof(*tree));
 	_cleanup_(freep) bool *without = calloc(p->jobs + 1, sizeof(*without));
 	int r = place_check(p);
 
+	*ret_fault = (struct place_fault){ .rule = NULL };
 	if (!tree || !without)
 		return -ENOMEM;
 	if (r == 0)
 		r = place_room_open(p, &room);
 	if (r == 0)
 		r = policy->decide(p, tree);
+	if (r > 0) {
+		*ret_fault = (struct place_fault){ GRAPH_NONE, GRAPH_NONE, GRAPH_NONE,
+						   "it returned a number above 0" };
+		return -EINVAL;
+	}
 	if (r == 0)
-		r = keep_what_fits(&room, tree, without);
-	if (r)
-		return r < 0 ? r : -EINVAL; /* a policy says 0, or what went wrong */
+		r = keep_what_fits(&room, tree, without, ret_fault);
+	if (r < 0)
+		return r;
 	memcpy(ret, tree, p->jobs * sizeof(*ret));
 	memcpy(ret_without, without, p->jobs * sizeof(*without));
 	return 0;
@@ -90,7 +105,8 @@ int place_decide(const struct place_policy *policy, const struct place_problem *
 		 struct place_tree *ret, unsigned int *ret_without)
 {
 	_cleanup_(freep) bool *without = calloc(p->jobs + 1, sizeof(*without));
-	int r = without ? place_decide_each(policy, p, ret, without) : -ENOMEM;
+	struct place_fault fault;
+	int r = without ? place_decide_each(policy, p, ret, without, &fault) : -ENOMEM;
 
 	if (r < 0)
 		return r;

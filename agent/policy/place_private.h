@@ -19,6 +19,10 @@ struct place_room {
 int place_room_open(const struct place_problem *p, struct place_room *ret); /* -ENOMEM */
 void place_room_close(struct place_room *r);
 
+/* Which rule a tree of this job breaks, and which of its nodes (GRAPH_NONE: all); NULL: none. */
+const char *place_tree_fault(const struct place_problem *p, const struct place_job *job,
+			     const struct place_tree *tree, uint32_t *ret_node);
+
 /* Is it a tree for this job? Is it within the limits beside what has been taken? */
 bool place_is_tree(const struct place_problem *p, const struct place_job *job,
 		   const struct place_tree *tree);

@@ -587,6 +587,7 @@ static void what_does_not_fit_goes_without_nodes(void **state)
 	static const struct place_policy odd = { .decide = with_one };
 	_cleanup_(place_world_close) struct place_world w;
 	struct place_tree tree[3] = { [2] = { .nodes = 77 } };
+	struct place_fault fault;
 	unsigned int without;
 	bool each[3];
 
@@ -600,9 +601,53 @@ static void what_does_not_fit_goes_without_nodes(void **state)
 	assert_int_equal(place_decide(&first, &w.p, tree, &without), 0);
 	assert_int_equal(without, 1);
 	assert_true(tree[0].nodes == 1 && tree[1].nodes == 0 && tree[2].nodes == 1);
-	assert_int_equal(place_decide_each(&first, &w.p, tree, each), 0);
-	assert_true(!each[0] && each[1] && !each[2]);
-	assert_int_equal(place_decide(&odd, &w.p, tree, &without), -EINVAL);
+	assert_int_equal(place_decide_each(&first, &w.p, tree, each, &fault), 0);
+	assert_true(!each[0] && each[1] && !each[2] && !fault.rule);
+	assert_int_equal(place_decide_each(&odd, &w.p, tree, each, &fault), -EINVAL);
+	assert_true(fault.job == GRAPH_NONE && strstr(fault.rule, "above 0"));
+}
+
+/* What the policy below says of the second of three jobs. */
+static struct place_tree wrong_tree;
+
+static int wrong_for_the_second(const struct place_problem *p, struct place_tree *ret)
+{
+	ret[1] = wrong_tree;
+	return 0;
+}
+
+static void a_broken_rule_is_named(void **state)
+{
+	static const struct place_policy wrong = { .decide = wrong_for_the_second };
+	_cleanup_(place_world_close) struct place_world w;
+	struct place_tree tree[3];
+	struct place_fault fault;
+	uint32_t l0, l1, host;
+	bool each[3];
+
+	two_racks(&w);
+	all_hosts(&w);
+	all_hosts(&w);
+	all_hosts(&w);
+	w.job[1].root = GRAPH_NONE;
+	l0 = machine(&w, "l0");
+	l1 = machine(&w, "l1");
+	host = w.t->host[0];
+#define BREAKS(words, its_node, its_machine, ...)                                       \
+	wrong_tree = (struct place_tree)__VA_ARGS__;                                    \
+	assert_int_equal(place_decide_each(&wrong, &w.p, tree, each, &fault), -EINVAL); \
+	assert_non_null(strstr(fault.rule, words));                                     \
+	assert_true(fault.job == 1 && fault.node == (its_node) && fault.machine == (its_machine))
+	BREAKS("more nodes", GRAPH_NONE, GRAPH_NONE, { .nodes = PLACE_NODES_MAX + 1 });
+	BREAKS("no such machine", 0, 999, { 1, { { 999, GRAPH_NONE } } });
+	BREAKS("does not sum", 0, host, { 1, { { host, GRAPH_NONE } } });
+	BREAKS("not come before", 1, l1, { 2, { { l0, GRAPH_NONE }, { l1, 1 } } });
+	BREAKS("twice", 1, l0, { 2, { { l0, GRAPH_NONE }, { l0, 0 } } });
+	BREAKS("no parent", 1, l1, { 2, { { l0, GRAPH_NONE }, { l1, GRAPH_NONE } } });
+#undef BREAKS
+	w.job[2].bytes = 0; /* a problem that is none is not the policy's fault */
+	assert_int_equal(place_decide_each(&wrong, &w.p, tree, each, &fault), -EINVAL);
+	assert_null(fault.rule);
 }
 
 /* --- why a job lies where it lies ------------------------------------------------------------ */
@@ -688,6 +733,7 @@ int main(void)
 		cmocka_unit_test(names_find_their_policies),
 		cmocka_unit_test(policies_keep_limits_and_decide_the_same_again),
 		cmocka_unit_test(what_does_not_fit_goes_without_nodes),
+		cmocka_unit_test(a_broken_rule_is_named),
 		cmocka_unit_test(explanations_are_true),
 		cmocka_unit_test(memory_may_run_out_anywhere),
 	};

@@ -322,6 +322,35 @@ static void a_job_that_can_never_end_is_named(void **state)
 	assert_null(r);
 }
 
+static int on_the_first_worker(const struct place_problem *p, struct place_tree *ret)
+{
+	for (uint32_t j = 1; j < p->jobs; j++)
+		ret[j] = (struct place_tree){ 1, { { p->job[j].worker[0], GRAPH_NONE } } };
+	return 0;
+}
+
+static int with_a_number(const struct place_problem *p, struct place_tree *ret) { return 7; }
+
+static void a_policys_mistake_is_named(void **state)
+{
+	static const struct place_policy wrong = { .name = "mine", .decide = on_the_first_worker };
+	static const struct place_policy odd = { .name = "odd", .decide = with_a_number };
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t, "job a workers=h1 root=h2 bytes=1M\njob b workers=h3 root=h2 bytes=1M\n");
+	struct play_options o = options_of("none");
+	struct play_result *r = NULL;
+
+	o.policy = &wrong;
+	assert_int_equal(play(t, w, &o, &r, &why), -EINVAL);
+	assert_string_equal(
+		why.text, "policy mine: the tree of job b, node 0 (h3): that machine does not sum");
+	o.policy = &odd;
+	assert_int_equal(play(t, w, &o, &r, &why), -EINVAL);
+	assert_string_equal(why.text, "policy odd, when 2 jobs ran: it returned a number above 0");
+	assert_null(r);
+}
+
 /* --- figures --------------------------------------------------------------------------------- */
 
 static void figures_are_those_of_their_formulas(void **state)
@@ -412,6 +441,7 @@ int main(void)
 		cmocka_unit_test(sums_move_when_their_node_fails),
 		cmocka_unit_test(who_has_a_way_again_is_summed_for_again),
 		cmocka_unit_test(a_job_that_can_never_end_is_named),
+		cmocka_unit_test(a_policys_mistake_is_named),
 		cmocka_unit_test(figures_are_those_of_their_formulas),
 		cmocka_unit_test(workers_on_the_roots_host_need_no_link),
 		cmocka_unit_test(rates_of_few_are_near_enough),
