@@ -292,6 +292,62 @@ static void a_job_that_moves_loses_time(void **state)
 	assert_int_equal(c.moved, 1);
 }
 
+/* More or fewer nodes are another tree, and the last iteration still counts as one. */
+static void a_larger_tree_is_another_one(void **state)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	struct place_tree large, small;
+	struct place_cost c;
+
+	two_racks(&w);
+	all_hosts(&w);
+	large = tree_of(2, (uint32_t[]){ machine(&w, "l0"), machine(&w, "l1") },
+			(uint32_t[]){ 0, 0 });
+	small = tree_of(1, (uint32_t[]){ machine(&w, "l0") }, (uint32_t[]){ 0 });
+	w.job[0].now = &small;
+	w.job[0].iterations = 0;
+	w.p.options.move_s = 4;
+	assert_int_equal(place_cost(&w.p, &large, &c, NULL), 0);
+	assert_true(c.moved == 1);
+	assert_about(c.value.moves, 4 / 2.0);
+	w.job[0].now = &large;
+	assert_int_equal(place_cost(&w.p, &small, &c, NULL), 0);
+	assert_true(c.moved == 1);
+}
+
+static void the_roots_own_link_holds_a_job_up(void **state)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	struct place_job_cost cost[1];
+	struct place_cost c;
+
+	two_racks(&w);
+	all_hosts(&w);
+	for (uint32_t l = 0; l < w.t->graph->links; l++)
+		if (w.t->graph->link[l].from == w.job[0].root)
+			w.t->graph->link[l].capacity = 50;
+	assert_int_equal(place_cost(&w.p, &NOWHERE, &c, cost), 0);
+	assert_about(cost[0].alone_s, 1 + 2);
+}
+
+/* Bytes are compared with what they would be if the first worker made the results. */
+static void without_a_root_the_first_worker_stands_in(void **state)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	const uint32_t none = GRAPH_NONE;
+	struct place_tree tree;
+	struct place_cost c;
+
+	two_racks(&w);
+	place_world_job(&w, 3, 100);
+	w.worker[0][0] = w.t->host[0];
+	w.worker[0][1] = w.t->host[2];
+	w.worker[0][2] = w.t->host[3];
+	tree = tree_of(1, (uint32_t[]){ machine(&w, "l1") }, &none);
+	assert_int_equal(place_cost(&w.p, &tree, &c, NULL), 0);
+	assert_about(c.value.bytes, (3 + 1 + 1) / (4 + 4.0));
+}
+
 /* A link that others fill still carries a hundredth; one that carries nothing fails the job. */
 static void full_links_and_dead_ones_differ(void **state)
 {
@@ -722,6 +778,9 @@ int main(void)
 		cmocka_unit_test(jobs_on_few_machines_are_not_faster_than_alone),
 		cmocka_unit_test(the_slowest_tenant_counts),
 		cmocka_unit_test(a_job_that_moves_loses_time),
+		cmocka_unit_test(a_larger_tree_is_another_one),
+		cmocka_unit_test(the_roots_own_link_holds_a_job_up),
+		cmocka_unit_test(without_a_root_the_first_worker_stands_in),
 		cmocka_unit_test(full_links_and_dead_ones_differ),
 		cmocka_unit_test(without_root_and_tree_a_job_fails),
 		cmocka_unit_test(of_equally_near_nodes_the_first_sums),

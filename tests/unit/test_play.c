@@ -13,6 +13,7 @@
 
 #include "common/owned.h"
 #include "play_world.h"
+#include "sim/play_private.h"
 
 static struct play_options options_of(const char *policy)
 {
@@ -220,6 +221,43 @@ static void a_job_goes_around_a_link_that_fails(void **state)
 	for (uint32_t l = 0; l < t->graph->links; l++)
 		by_s6 += t->graph->link[l].to == above ? r->link_bytes[l] : 0;
 	assert_true(by_s6 > 19.5 * 2 * 125e6);
+}
+
+/* Of a cable both directions fail, of a machine all links; and then all is as it was, ways too. */
+static void what_fails_carries_nothing_until_it_is_repaired(void **state)
+{
+	static const char text[] = "host h1 h2\nnode s1 s2 s3\nlink h1 s1\nlink h2 s2\n"
+				   "link s1 s2\nlink s1 s3\nlink s3 s2\nway s1 h2 s3\n";
+	struct topology *made = NULL;
+	struct play_network n;
+
+	assert_int_equal(topology_testbed(text, strlen(text), &TOPOLOGY_DEFAULTS, &made, &why), 0);
+	_cleanup_(topology_freep) struct topology *t = made;
+	assert_int_equal(play_network_open(t, &n), 0);
+	for (uint32_t i = 0; i < t->graph->links + t->graph->machines; i++) {
+		struct workload_failure f = { .link = GRAPH_NONE, .machine = GRAPH_NONE };
+		unsigned int failed = 0;
+
+		if (i < t->graph->links)
+			f.link = i;
+		else
+			f.machine = i - t->graph->links;
+		assert_int_equal(play_network_fail(&n, &f, true), 0);
+		for (uint32_t l = 0; l < t->graph->links; l++) {
+			const struct graph_link *link = &t->graph->link[l];
+			bool fails = link->from == f.machine || link->to == f.machine ||
+				     l / 2 == f.link / 2;
+
+			assert_int_equal(n.failed_links[l], fails);
+			failed += fails;
+		}
+		assert_true(n.graph->links == t->graph->links - failed && n.reach->ways == 0);
+		for (uint32_t l = 0; l < n.graph->links; l++)
+			assert_int_equal(n.failed_links[n.origin[l]], 0);
+		assert_int_equal(play_network_fail(&n, &f, false), 0);
+		assert_true(n.graph->links == t->graph->links && n.reach->ways == t->ways);
+	}
+	play_network_close(&n);
 }
 
 /* What happens to links when all jobs have ended says nothing of them. */
@@ -436,6 +474,7 @@ int main(void)
 		cmocka_unit_test(bytes_on_links_are_what_the_hop_formula_says),
 		cmocka_unit_test(paths_follow_ways_until_something_fails),
 		cmocka_unit_test(a_job_goes_around_a_link_that_fails),
+		cmocka_unit_test(what_fails_carries_nothing_until_it_is_repaired),
 		cmocka_unit_test(the_end_is_that_of_the_last_job),
 		cmocka_unit_test(a_job_stands_still_while_its_host_is_cut_off),
 		cmocka_unit_test(sums_move_when_their_node_fails),

@@ -203,6 +203,36 @@ static void nothing_leads_further_than_a_packet_lives(void **state)
 	}
 }
 
+/* Two hosts with so many switches in a row between them, by ways as without. */
+static void the_longest_path_has_as_many_links_as_a_packet_lives(void **state)
+{
+	enum {
+		SWITCHES = REACH_LINKS_MAX + 1,
+		MACHINES = SWITCHES + 2,
+	};
+	struct graph_machine machine[MACHINES] = { 0 };
+	struct graph_link link[2 * (MACHINES - 1)];
+	_cleanup_(graph_freep) struct graph *g = NULL;
+	_cleanup_(reach_freep) struct reach *r = NULL;
+	struct reach_way way[SWITCHES];
+	uint32_t path[GRAPH_PATH_MAX];
+
+	for (uint32_t m = 0; m + 1 < MACHINES; m++) {
+		machine[m].kind = m ? GRAPH_ROUTER : GRAPH_HOST;
+		link[2 * m] = (struct graph_link){ .from = m, .to = m + 1 };
+		link[2 * m + 1] = (struct graph_link){ .from = m + 1, .to = m };
+		if (m > 0)
+			way[m - 1] = (struct reach_way){ m, MACHINES - 1, 2 * m };
+	}
+	assert_int_equal(graph_make(machine, MACHINES, link, 2 * (MACHINES - 1), &g), 0);
+	assert_int_equal(reach_make(g, &r), 0);
+	assert_int_equal(reach_distance(r, 0, MACHINES - 1), GRAPH_PATH_MAX);
+	assert_int_equal(reach_path(r, 0, MACHINES - 1, 1, path), GRAPH_PATH_MAX);
+	assert_int_equal(reach_ways_set(r, way, SWITCHES), 0);
+	assert_int_equal(reach_path(r, 0, MACHINES - 1, 1, path), GRAPH_PATH_MAX);
+	assert_true(is_way(g, 0, MACHINES - 1, path, GRAPH_PATH_MAX));
+}
+
 /* Two hosts, 0 and 5; between their switches, 1 and 4, two others, 2 and 3. */
 enum {
 	TO_LEFT = 2, /* the link from 1 to 2; the link back is behind each */
@@ -279,6 +309,44 @@ static void paths_follow_ways(void **state)
 	assert_int_equal(passed(r, 0, 5, 4), 3);
 }
 
+/* Two diamonds in a row, where ways know two at the first switch of each. */
+static void equal_ways_of_two_stages_fall_apart(void **state)
+{
+	enum {
+		CABLES = 10,
+		SEEDS = 400
+	};
+	static const uint32_t cable[CABLES][2] = {
+		{ 0, 1 }, { 1, 2 }, { 1, 3 }, { 2, 4 }, { 3, 4 },
+		{ 4, 5 }, { 4, 6 }, { 5, 7 }, { 6, 7 }, { 7, 8 }
+	};
+	static const struct reach_way way[] = {
+		{ 1, 8, 2 }, { 1, 8, 4 }, { 4, 8, 10 }, { 4, 8, 12 }
+	};
+	struct graph_machine machine[9] = { 0 };
+	struct graph_link link[2 * CABLES];
+	_cleanup_(graph_freep) struct graph *g = NULL;
+	_cleanup_(reach_freep) struct reach *r = NULL;
+	unsigned int times[4] = { 0 };
+
+	for (uint32_t m = 1; m < 8; m++)
+		machine[m].kind = GRAPH_ROUTER;
+	for (unsigned int i = 0; i < 2 * CABLES; i++)
+		link[i] = (struct graph_link){ .from = cable[i / 2][i % 2],
+					       .to = cable[i / 2][!(i % 2)] };
+	assert_int_equal(graph_make(machine, 9, link, 2 * CABLES, &g), 0);
+	assert_int_equal(reach_make(g, &r), 0);
+	assert_int_equal(reach_ways_set(r, way, 4), 0);
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		uint32_t path[GRAPH_PATH_MAX];
+
+		assert_int_equal(reach_path(r, 0, 8, seed, path), 6);
+		times[2 * (path[1] == 4) + (path[3] == 12)]++;
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		assert_in_range(times[i], SEEDS / 4 * 2 / 3, SEEDS / 4 * 4 / 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +355,8 @@ int main(void)
 		cmocka_unit_test(equal_paths_are_all_taken),
 		cmocka_unit_test(paths_follow_ways),
 		cmocka_unit_test(nothing_leads_further_than_a_packet_lives),
+		cmocka_unit_test(the_longest_path_has_as_many_links_as_a_packet_lives),
+		cmocka_unit_test(equal_ways_of_two_stages_fall_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -699,6 +699,7 @@ static void a_root_without_a_share_gets_nothing(void **state)
 {
 	_cleanup_(world_close) struct world w;
 	static const char *const names[] = { "inart", "exact" };
+	double rate;
 
 	example(&w, 4, 4);
 	w.root[1] = w.root[0];
@@ -711,6 +712,8 @@ static void a_root_without_a_share_gets_nothing(void **state)
 			assert_true(r->way[2 * k + 1].path.links == 0);
 			assert_true(r->way[2 * k].path.links > 0);
 		}
+		assert_int_equal(route_rate(&w.p, r, &rate), 0);
+		assert_true(is_close(rate, r->rate));
 	}
 }
 
