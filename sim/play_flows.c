@@ -119,6 +119,21 @@ static double ideal_s(const struct play *p, const struct workload_job *j)
 	return j->iterations * (j->compute_s + j->bytes / rate);
 }
 
+/* Nothing has failed, and all the same nobody makes the job's results, or there is no way. */
+static int refuse_begin(const struct play *p, uint32_t i)
+{
+	const char *words = "job %s: policy %s: the network has no way for it";
+
+	if (p->workload->job[i].root == GRAPH_NONE)
+		words = "job %s: policy %s gives it no node, and it has no root that "
+			"could make the results: root=any";
+	if (p->workload->job[i].root == GRAPH_NONE && p->result->job[i].without)
+		words = "job %s: policy %s gives it no node that has room for it, and it has no "
+			"root that could make the results: a policy that does not look at slots "
+			"spreads jobs by --node-jobs; or root=any";
+	return why_say(p->why, -EINVAL, words, p->workload->job[i].name, p->o->policy->name);
+}
+
 int play_begin(struct play *p, uint32_t i)
 {
 	const struct workload_job *j = &p->workload->job[i];
@@ -132,13 +147,7 @@ int play_begin(struct play *p, uint32_t i)
 				  &player->uses);
 
 	if (r == -EHOSTUNREACH && !p->network.failed)
-		return why_say(
-			p->why, -EINVAL,
-			j->root == GRAPH_NONE
-				? "job %s: policy %s gives it no node, and it has no root that "
-				  "could make the results: root=any"
-				: "job %s: policy %s: the network has no way for it",
-			j->name, p->o->policy->name);
+		return refuse_begin(p, i);
 	if (r < 0 && r != -EHOSTUNREACH)
 		return r;
 	player->stands = r < 0;

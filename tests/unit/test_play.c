@@ -360,6 +360,31 @@ static void a_job_that_can_never_end_is_named(void **state)
 	assert_null(r);
 }
 
+/* `tapina` looks at no slots: two jobs of a rack get its switch, which has slots for one of them.
+ */
+static void who_has_no_slots_reads_of_an_option(void **state)
+{
+	_cleanup_(topology_freep) struct topology *t = network("tapina:slots=256");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t, "job a workers=h1,h2 root=none bytes=1M iterations=1\n"
+		   "job b workers=h2,h3 root=none bytes=1M iterations=1\n");
+	static const char *const names[] = { "tapina", "tapina-mg", "exact" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct play_options o = options_of(names[i]);
+		struct play_result *r = NULL;
+
+		assert_int_equal(play(t, w, &o, &r, &why), -EINVAL);
+		assert_non_null(strstr(why.text, " gives it no node that has room for it, and it "
+						 "has no root"));
+		assert_non_null(strstr(why.text, "--node-jobs"));
+		o.place.jobs_max = 1;
+		r = run(t, w, &o);
+		assert_int_equal(r->nodes, 2);
+		play_free(r);
+	}
+}
+
 static int on_the_first_worker(const struct place_problem *p, struct place_tree *ret)
 {
 	for (uint32_t j = 1; j < p->jobs; j++)
@@ -480,6 +505,7 @@ int main(void)
 		cmocka_unit_test(sums_move_when_their_node_fails),
 		cmocka_unit_test(who_has_a_way_again_is_summed_for_again),
 		cmocka_unit_test(a_job_that_can_never_end_is_named),
+		cmocka_unit_test(who_has_no_slots_reads_of_an_option),
 		cmocka_unit_test(a_policys_mistake_is_named),
 		cmocka_unit_test(figures_are_those_of_their_formulas),
 		cmocka_unit_test(workers_on_the_roots_host_need_no_link),
