@@ -161,6 +161,8 @@ static void begin_node(struct reader *r, const char **attributes)
 		return lack_memory(r);
 	if (!*id || strlen(id) >= TOPOLOGY_NAME_BYTES || id[strspn(id, allowed)])
 		return refuse(r, id, "an id of a node has 1 to 31 letters, digits, dots or _");
+	if (topology_is_word(id))
+		return refuse(r, id, "no id, as workloads say root=any and root=none");
 	snprintf(n->id, sizeof(n->id), "%s", id);
 	n->line = (unsigned int)XML_GetCurrentLineNumber(r->xml);
 	found = tsearch(n, &r->machines, by_id);

@@ -57,7 +57,8 @@ static void count_links(const struct topology *t, const struct play_result *r,
 {
 	f->busiest_link = GRAPH_NONE;
 	for (uint32_t l = 0; l < t->graph->links; l++) {
-		double share = r->link_bytes[l] / (t->graph->link[l].capacity * r->ended_s);
+		double could = t->graph->link[l].capacity * r->ended_s;
+		double share = could > 0 ? fmin(r->link_bytes[l] / could, 1) : 0; /* rounded */
 
 		f->bytes += r->link_bytes[l];
 		if (share > f->busiest) {

@@ -138,14 +138,18 @@ static void print_figures(const struct report *r, const struct figure *f, unsign
 	}
 }
 
+static const char *ending(unsigned int count) { return count == 1 ? "" : "s"; }
+
 void report_text(const struct report *r, FILE *to)
 {
+	const unsigned int hosts = r->topology->hosts, cables = r->topology->graph->links / 2;
+	const unsigned int nodes = count_of(r->topology, GRAPH_NODE), jobs = r->jobs->jobs;
 	char link[REPORT_NAME_BYTES];
 
-	fprintf(to, "network   %s: %u hosts, %u nodes, %u cables\n", r->network, r->topology->hosts,
-		count_of(r->topology, GRAPH_NODE), r->topology->graph->links / 2);
-	fprintf(to, "workload  %s: %u jobs, %u failures; seed %" PRIu64 "\n\n%-30s", r->workload,
-		r->jobs->jobs, r->jobs->failures, r->seed, "");
+	fprintf(to, "network   %s: %u host%s, %u node%s, %u cable%s\n", r->network, hosts,
+		ending(hosts), nodes, ending(nodes), cables, ending(cables));
+	fprintf(to, "workload  %s: %u job%s, %u failure%s; seed %" PRIu64 "\n\n%-30s", r->workload,
+		jobs, ending(jobs), r->jobs->failures, ending(r->jobs->failures), r->seed, "");
 	for (unsigned int p = 0; p < r->results; p++)
 		fprintf(to, " %18s", r->result[p]->policy->name);
 	fputc('\n', to);
@@ -313,9 +317,10 @@ void report_explain(const struct report *r, uint32_t job, FILE *to)
 		if (!e)
 			continue;
 		fprintf(to,
-			"\njob %s under %s, at %.3f s, beside %u other jobs: what each tree would cost\n"
+			"\njob %s under %s, at %.3f s, beside %u other job%s: what each tree would cost\n"
 			"%12s ",
-			r->jobs->job[job].name, result->policy->name, e->at_s, e->beside, "cost =");
+			r->jobs->job[job].name, result->policy->name, e->at_s, e->beside,
+			ending(e->beside), "cost =");
 #define PLACE_TERM(name) fprintf(to, " %9s", "+ " #name);
 		PLACE_TERMS(PLACE_TERM)
 #undef PLACE_TERM

@@ -156,10 +156,11 @@ static void print_head(const struct mode *m)
 			m->o->seed, m->tick_s, 4 * m->run.hop, m->run.window);
 	} else {
 		fprintf(m->to,
-			"%u jobs share the slots of one node; a packet takes %.3g us, a round trip "
+			"%u job%s the slots of one node; a packet takes %.3g us, a round trip "
 			"%u packets; seed %" PRIu64 "\nmean completion time, and packets to the "
 			"root for each chunk\n\n%-10s",
-			m->w->jobs, m->tick_s * 1e6, 4 * m->run.hop, m->o->seed, "slots");
+			m->w->jobs, m->w->jobs == 1 ? " has" : "s share", m->tick_s * 1e6,
+			4 * m->run.hop, m->o->seed, "slots");
 		for (unsigned int i = 0; i < m->o->sizes; i++)
 			fprintf(m->to, " %20u", m->o->size[i]);
 		fputc('\n', m->to);

@@ -74,6 +74,8 @@ static int add_machine(struct reader *r, enum graph_kind kind, const char *name)
 
 	if (strlen(name) >= sizeof(n->name) || name[strspn(name, allowed)])
 		return refuse(r, name, "a name has at most 31 letters, digits, dots or _");
+	if (topology_is_word(name))
+		return refuse(r, name, "no name, as workloads say root=any and root=none");
 	other = find(r, name);
 	if (other) {
 		snprintf(words, sizeof(words), "there is one since line %u", other->line);
@@ -116,6 +118,8 @@ static int read_option(struct reader *r, const char *word, char **rest, double *
 			return 0;
 	value = strtok_r(NULL, BLANKS, rest);
 	if (!strcmp(word, "rate")) {
+		if (*ret_rate > 0)
+			return refuse(r, word, "the link has one already");
 		if (value && topology_rate(value, ret_rate))
 			return 0;
 		return refuse(r, value ? value : "",

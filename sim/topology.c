@@ -29,6 +29,8 @@ uint32_t topology_machine(const struct topology *t, const char *name)
 	return GRAPH_NONE;
 }
 
+bool topology_is_word(const char *name) { return !strcmp(name, "any") || !strcmp(name, "none"); }
+
 /* [kmgt][i]: 10^3 to 10^12, or 2^10 to 2^40. Where there is none, it is 1. */
 static const char *read_prefix(const char *text, double *ret)
 {

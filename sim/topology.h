@@ -70,6 +70,9 @@ int topology_astray(const struct topology *t, struct why *why);
 void topology_free(struct topology *t); /* or NULL */
 static inline void topology_freep(struct topology **t) { topology_free(*t); }
 
+/* May no machine have this name? Workloads say root=any and root=none. */
+bool topology_is_word(const char *name);
+
 /* Its number, or GRAPH_NONE. */
 uint32_t topology_machine(const struct topology *t, const char *name);
 

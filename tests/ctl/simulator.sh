@@ -198,7 +198,7 @@ the_network_of_the_document_is_one() {
 	awk '/^```/ { inside = /xml/; next } inside' docs/simulator.md >"$work/net.graphml"
 	echo "job a workers=w0,w1 root=none bytes=1M iterations=1" >"$work/two"
 	sim run --network "$work/net.graphml" --workload "$work/two" --placement tapina-mg |
-		grep "net.graphml: 2 hosts, 1 nodes, 2 cables"
+		grep "net.graphml: 2 hosts, 1 node, 2 cables"
 }
 
 # Each key of JSON and each column of CSV stands in the document's table.

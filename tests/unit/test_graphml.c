@@ -94,6 +94,7 @@ static void a_wrong_text_is_refused_with_its_line(void **state)
 		{ "<graphml>\n<graph>\n</graphml>", "line 3: mismatched tag" },
 		{ HEAD TAIL, "line 9: the text ends, and no node was in it" },
 		{ HEAD "<node/>" TAIL, "line 8: '': an id of a node has 1 to 31" },
+		{ HEAD "<node id=\"any\"/>" TAIL, "line 8: 'any': no id, as workloads say" },
 		{ HEAD "<node id=\"a b\"/>" TAIL, "line 8: 'a b': an id of a node" },
 		{ HEAD "<node id=\"a\"/>\n<node id=\"a\"/>" TAIL, "line 9: 'a': another node" },
 		{ HEAD "<node id=\"a\"/>\n<edge source=\"a\" target=\"b\"/>" TAIL,

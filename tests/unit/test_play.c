@@ -435,6 +435,9 @@ static void figures_are_those_of_their_formulas(void **state)
 	assert_about(f.busiest, 1);
 	assert_about(f.bytes, 2 * 10 * 125e6 * 4);
 	assert_true(r->link_bytes[f.busiest_link] == 2 * 10 * 125e6);
+	r->link_bytes[f.busiest_link] *= 1 + 1e-12; /* rounding makes no link fuller than full */
+	assert_int_equal(play_figures(t, w, r, &f), 0);
+	assert_true(f.busiest == 1);
 	r->job[0].ended_s = 4; /* speeds of 1/4 and 1/2 */
 	assert_int_equal(play_figures(t, w, r, &f), 0);
 	assert_about(f.fairness, 0.75 * 0.75 / (2 * (0.0625 + 0.25)));
@@ -456,6 +459,12 @@ static void workers_on_the_roots_host_need_no_link(void **state)
 	assert_about(r->job[1].ideal_s, 1);
 	assert_about(f.slowdown, 1);
 	assert_about(f.fairness, 1);
+	workload_free(TAKE_PTR(w));
+	play_free(TAKE_PTR(r));
+	w = parse(t, "job a workers=h1 root=h1 bytes=1M compute=0 iterations=1\n");
+	r = run(t, w, &o);
+	assert_int_equal(play_figures(t, w, r, &f), 0);
+	assert_true(r->ended_s == 0 && f.busiest == 0 && f.busiest_link == GRAPH_NONE);
 }
 
 /* --- how far the faster way is off ------------------------------------------------------------ */
