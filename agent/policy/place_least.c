@@ -126,7 +126,7 @@ static int try_all(struct all *a, uint32_t job)
 	return r;
 }
 
-int place_least(const struct place_problem *p, struct place_tree *ret)
+static int decide(const struct place_problem *p, struct place_tree *ret)
 {
 	_cleanup_(all_close) struct all a = { .p = p, .least = INFINITY };
 	uint32_t set[PLACE_NODES_MAX + 1] = { 0 };
@@ -146,4 +146,9 @@ int place_least(const struct place_problem *p, struct place_tree *ret)
 	if (r == 0)
 		memcpy(ret, a.best, p->jobs * sizeof(*ret));
 	return r;
+}
+
+int place_least(const struct place_problem *p, struct place_tree *ret)
+{
+	return place_served(p, decide, ret);
 }

@@ -118,6 +118,14 @@ double place_far(const struct place_problem *p, uint32_t job, uint32_t machine);
 int place_fit(const struct place_problem *p, const uint32_t *machine, unsigned int machines,
 	      struct place_tree *ret);
 
+/*
+ * Decides for those jobs alone that some tree could serve. While one has none, all costs are
+ * INFINITY, and a search for less would go on to its last step. -ENOMEM, or what `decide` returns.
+ */
+int place_served(const struct place_problem *p,
+		 int (*decide)(const struct place_problem *p, struct place_tree *ret),
+		 struct place_tree *ret);
+
 /* --- policies: one file each ----------------------------------------------------------------- */
 
 int place_none(const struct place_problem *p, struct place_tree *ret);

@@ -249,7 +249,7 @@ static int improve(struct search *s, struct place_tree *best, double *least)
 	return r;
 }
 
-int place_traffic(const struct place_problem *p, struct place_tree *ret)
+static int decide(const struct place_problem *p, struct place_tree *ret)
 {
 	_cleanup_(freep) struct search *s = calloc(1, sizeof(*s));
 	_cleanup_(freep) struct place_tree *best = calloc(p->jobs + 1, sizeof(*best));
@@ -268,4 +268,9 @@ int place_traffic(const struct place_problem *p, struct place_tree *ret)
 	}
 	search_close(s);
 	return r;
+}
+
+int place_traffic(const struct place_problem *p, struct place_tree *ret)
+{
+	return place_served(p, decide, ret);
 }

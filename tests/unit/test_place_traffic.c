@@ -183,6 +183,65 @@ static void it_is_near_the_least_cost(void **state)
 	run_seeds(EXACT_CASES, it_is_far_from_the_least);
 }
 
+/* A job that takes more slots of a node than there are, between the others. */
+static const char *a_lost_job_changes_the_others(uint64_t seed)
+{
+	static const char *const names[] = { "traffic", "least" };
+	const char *wrong = NULL;
+
+	for (unsigned int n = 0; n < 2 && !wrong; n++) {
+		struct place_tree alone[2], beside[3];
+		struct place_job job[3];
+		struct place_case c;
+		unsigned int without;
+
+		place_case_small(seed, &c);
+		c.p.jobs = 2;
+		assert_int_equal(place_decide(place_policy_find(names[n]), &c.p, alone, &without),
+				 0);
+		job[0] = c.p.job[0];
+		job[1] = job[2] = c.p.job[1];
+		job[1].root = GRAPH_NONE;
+		job[1].slots = UINT32_MAX;
+		c.p.job = job;
+		c.p.jobs = 3;
+		assert_int_equal(place_decide(place_policy_find(names[n]), &c.p, beside, &without),
+				 0);
+		if (beside[1].nodes || without)
+			wrong = "a job that nobody can serve has a tree";
+		if (!place_same(&alone[0], &beside[0]) || !place_same(&alone[1], &beside[2]))
+			wrong = "a job that nobody can serve changes others' trees";
+		place_case_close(&c);
+	}
+	return wrong;
+}
+
+static void who_cannot_be_served_is_left_out(void **state)
+{
+	run_seeds(EXACT_CASES, a_lost_job_changes_the_others);
+}
+
+/* Of those with way and root: without either, with one, and with the other. */
+static void who_can_be_served_is_not_left_out(void **state)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	uint32_t leaf;
+
+	place_world_open("leaf-spine:leaves=2,spines=1,hosts=2,slots=10", &w);
+	leaf = topology_machine(w.t, "l1");
+	place_world_job(&w, 2, 100)->root = w.t->host[2];
+	w.worker[0][0] = w.t->host[0];
+	w.worker[0][1] = w.t->host[3];
+	w.job[0].slots = 11;
+	assert_true(isfinite(decided("least", &w.p)) && isfinite(decided("traffic", &w.p)));
+	w.job[0].root = GRAPH_NONE;
+	assert_true(isinf(decided("least", &w.p)) && isinf(decided("traffic", &w.p)));
+	w.t->graph->machine[leaf].slots = 11;
+	assert_true(isfinite(decided("least", &w.p)) && isfinite(decided("traffic", &w.p)));
+	w.p.options.tree_max = 0;
+	assert_true(isinf(decided("least", &w.p)) && isinf(decided("traffic", &w.p)));
+}
+
 /* Two racks; the job's own paths go by either spine, and one of them is full. */
 static void loads_are_looked_at(void **state)
 {
@@ -272,6 +331,8 @@ int main(void)
 		cmocka_unit_test(estimates_stay_true_whoever_comes_and_goes),
 		cmocka_unit_test(a_try_says_what_will_be),
 		cmocka_unit_test(it_is_near_the_least_cost),
+		cmocka_unit_test(who_cannot_be_served_is_left_out),
+		cmocka_unit_test(who_can_be_served_is_not_left_out),
 		cmocka_unit_test(loads_are_looked_at),
 		cmocka_unit_test(trees_have_several_levels),
 		cmocka_unit_test(what_nodes_cost_counts),
