@@ -54,36 +54,6 @@ static struct place_problem problem_of(struct play *p)
 	};
 }
 
-/* Who runs stays where it is; of the new ones, those get their tree that still fit. */
-static int keep_those_who_run(struct play *p, const struct place_problem *problem)
-{
-	_cleanup_(freep) struct place_tree *wanted = calloc(p->runs + 1, sizeof(*wanted));
-	int r;
-
-	if (!wanted)
-		return -ENOMEM;
-	memcpy(wanted, p->tree, p->runs * sizeof(*wanted));
-	for (unsigned int n = 0; n < p->runs; n++)
-		if (problem->job[n].now)
-			p->tree[n] = *problem->job[n].now;
-	r = place_allowed(problem, p->tree);
-	if (r != -ENOSPC)
-		return r;
-	for (unsigned int n = 0; n < p->runs; n++)
-		if (!problem->job[n].now)
-			p->tree[n].nodes = 0;
-	for (unsigned int n = 0; n < p->runs; n++) {
-		if (problem->job[n].now)
-			continue;
-		p->tree[n] = wanted[n];
-		if (place_allowed(problem, p->tree) == 0)
-			continue;
-		p->tree[n].nodes = 0;
-		p->result->job[p->running[n]].without = true;
-	}
-	return 0;
-}
-
 /* The order of nodes does not matter where it says the same. */
 static bool is_same_tree(const struct place_tree *a, const struct place_tree *b)
 {
@@ -178,11 +148,7 @@ static int decide(struct play *p, uint32_t first, uint32_t end)
 	for (unsigned int n = 0; n < p->runs; n++)
 		if (p->without[n] && p->running[n] >= first && p->running[n] < end)
 			p->result->job[p->running[n]].without = true;
-	/* A job that runs gets its tree again, even if a policy has forgotten where it lies. */
-	if (!p->o->moves)
-		r = keep_those_who_run(p, &problem);
-	if (r == 0)
-		r = explain(p, &problem);
+	r = explain(p, &problem);
 	for (unsigned int n = 0; n < p->runs && r == 0; n++)
 		if (p->running[n] >= first || p->o->moves || !p->player[p->running[n]].is_placed)
 			r = follow(p, n, p->running[n] >= first && p->running[n] < end);

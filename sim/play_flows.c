@@ -21,6 +21,7 @@ struct place_job play_asked(const struct play *p, uint32_t i)
 		.slots = j->slots,
 		.iterations = p->player[i].is_begun ? phases_left(p->phases, i) : j->iterations,
 		.now = p->player[i].is_placed ? &p->result->job[i].tree : NULL,
+		.stays = p->player[i].is_placed && !p->o->moves,
 	};
 }
 

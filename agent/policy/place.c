@@ -26,7 +26,7 @@ static bool is_sound(const struct place_problem *p, const struct place_job *j)
 	if (j->root != GRAPH_NONE && j->root >= g->machines)
 		return false;
 	return is_positive(j->bytes) && is_amount(j->compute_s) && is_positive(j->weight) &&
-	       is_amount(j->iterations) && (!j->now || place_is_tree(p, j, j->now));
+	       is_amount(j->iterations) && (j->now ? place_is_tree(p, j, j->now) : !j->stays);
 }
 
 int place_check(const struct place_problem *p)
@@ -101,6 +101,13 @@ int place_room_open(const struct place_problem *p, struct place_room *ret)
 		r.slots[m] = g->machine[m].slots;
 	*ret = r;
 	return 0;
+}
+
+void place_room_take_those_who_stay(struct place_room *r)
+{
+	for (uint32_t j = 0; j < r->p->jobs; j++)
+		if (r->p->job[j].stays && place_room_fits(r, j, r->p->job[j].now))
+			place_room_take(r, j, r->p->job[j].now);
 }
 
 void place_room_close(struct place_room *r)

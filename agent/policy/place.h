@@ -48,6 +48,7 @@ struct place_job {
 	uint32_t slots; /* that it takes of each of its nodes */
 	double iterations; /* still to come: what a move may pay off in; not below 0 */
 	const struct place_tree *now; /* where the job lies; NULL: it is new */
+	bool stays; /* there: the decision is about others. Not without `now` */
 };
 
 /*
@@ -180,7 +181,8 @@ struct place_policy {
 	const char *knows; /* what it looks at */
 	const char *what; /* it does */
 	/*
-	 * ret[p->jobs]. The problem has been checked. -EAGAIN: steps_max was not enough; -ENOSPC:
+	 * ret[p->jobs]. The problem has been checked. Of jobs that stay the tree does not matter,
+	 * but that they are where they are does. -EAGAIN: steps_max was not enough; -ENOSPC:
 	 * jobs that need a node have no room.
 	 */
 	int (*decide)(const struct place_problem *p, struct place_tree *ret);
@@ -193,8 +195,9 @@ const struct place_policy *place_policy_find(const char *name); /* or NULL */
 
 /*
  * What the policy says. A policy may know less than all limits: of jobs whose tree does not fit
- * beside those before it, the tree is taken away. ret[p->jobs], untouched on failure; *ret_without
- * is how many trees were taken. -EINVAL, -E2BIG, -ENOMEM, or what the policy returns.
+ * beside those before it, the tree is taken away. Jobs that stay come before all. ret[p->jobs],
+ * untouched on failure; *ret_without is how many trees were taken. -EINVAL, -E2BIG, -ENOMEM, or
+ * what the policy returns.
  */
 int place_decide(const struct place_policy *policy, const struct place_problem *p,
 		 struct place_tree *ret, unsigned int *ret_without);

@@ -49,6 +49,8 @@ static int pass(struct search *s, double gain)
 		double its = lies(s, j) ? gain : 0;
 		int r;
 
+		if (s->p->job[j].stays)
+			continue;
 		search_lift(s, j);
 		r = search_settle(s, j, placed ? &before : NULL, its);
 		if (r < 0)

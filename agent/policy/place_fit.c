@@ -29,10 +29,14 @@ int place_fit(const struct place_problem *p, const uint32_t *machine, unsigned i
 	_cleanup_(place_room_close) struct place_room room = { 0 };
 	int r = place_room_open(p, &room);
 
+	if (r == 0)
+		place_room_take_those_who_stay(&room);
 	for (uint32_t j = 0; j < p->jobs && r == 0; j++) {
 		double least = place_far(p, j, p->job[j].root);
 
 		ret[j].nodes = 0;
+		if (p->job[j].stays)
+			continue;
 		for (unsigned int i = 0; i < machines; i++) {
 			struct place_tree tree = place_single(machine[i]);
 			double far = place_far(p, j, machine[i]);

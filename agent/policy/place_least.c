@@ -140,7 +140,8 @@ static int decide(const struct place_problem *p, struct place_tree *ret)
 	if (r == 0)
 		r = place_nodes(p->reach->graph, &a.node, &a.nodes);
 	for (uint32_t j = 0; j < p->jobs && r == 0; j++)
-		r = add_sets(&a, j, set, 0, 0);
+		r = p->job[j].stays ? add_tree(&a.job[j], p->job[j].now)
+				    : add_sets(&a, j, set, 0, 0);
 	if (r == 0)
 		r = try_all(&a, 0);
 	if (r == 0)

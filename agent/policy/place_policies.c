@@ -53,10 +53,15 @@ int place_none(const struct place_problem *p, struct place_tree *ret)
 static int keep_what_fits(struct place_room *room, struct place_tree *tree, bool *ret_without,
 			  struct place_fault *ret_fault)
 {
+	place_room_take_those_who_stay(room);
 	for (uint32_t j = 0; j < room->p->jobs; j++) {
 		const struct place_job *job = &room->p->job[j];
 		struct place_fault fault = { .job = j, .machine = GRAPH_NONE };
 
+		if (job->stays) {
+			tree[j] = *job->now;
+			continue;
+		}
 		fault.rule = place_tree_fault(room->p, job, &tree[j], &fault.node);
 		if (fault.rule) {
 			if (fault.node != GRAPH_NONE)

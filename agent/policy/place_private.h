@@ -18,6 +18,7 @@ struct place_room {
 
 int place_room_open(const struct place_problem *p, struct place_room *ret); /* -ENOMEM */
 void place_room_close(struct place_room *r);
+void place_room_take_those_who_stay(struct place_room *r);
 
 /* Which rule a tree of this job breaks, and which of its nodes (GRAPH_NONE: all); NULL: none. */
 const char *place_tree_fault(const struct place_problem *p, const struct place_job *job,

@@ -20,6 +20,7 @@ void search_close(struct search *s)
 	estimate_close(&s->estimate);
 	place_room_close(&s->room);
 	free(s->placed);
+	free(s->free);
 	free(s->node);
 }
 
@@ -31,10 +32,14 @@ int search_open(const struct place_problem *p, struct place_tree *tree, struct s
 	ret->tree = tree;
 	ret->random = p->options.seed;
 	ret->placed = calloc(p->jobs + 1, sizeof(*ret->placed));
-	if (!ret->placed)
+	ret->free = calloc(p->jobs + 1, sizeof(*ret->free));
+	if (!ret->placed || !ret->free)
 		return -ENOMEM;
-	for (uint32_t j = 0; j < p->jobs; j++)
+	for (uint32_t j = 0; j < p->jobs; j++) {
 		tree[j].nodes = 0;
+		if (!p->job[j].stays)
+			ret->free[ret->frees++] = j;
+	}
 	r = place_nodes(p->reach->graph, &ret->node, &ret->nodes);
 	if (r == 0)
 		r = place_room_open(p, &ret->room);
@@ -58,6 +63,20 @@ int search_place(struct search *s, uint32_t job, const struct place_tree *tree)
 	s->tree[job] = *tree;
 	s->placed[job] = true;
 	return 0;
+}
+
+int search_place_those_who_stay(struct search *s)
+{
+	int r = 0;
+
+	for (uint32_t j = 0; j < s->p->jobs && r == 0; j++) {
+		const struct place_job *job = &s->p->job[j];
+
+		if (job->stays && place_room_fits(&s->room, j, job->now) &&
+		    isfinite(estimate_try(&s->estimate, j, job->now)))
+			r = search_place(s, j, job->now);
+	}
+	return r;
 }
 
 void search_lift(struct search *s, uint32_t job)
@@ -225,7 +244,7 @@ int search_polish(struct search *s, double *cost)
 	do {
 		before = *cost;
 		for (uint32_t j = 0; j < s->p->jobs && r == 0 && !search_is_over(s); j++)
-			if (s->placed[j])
+			if (s->placed[j] && !s->p->job[j].stays)
 				r = polish_job(s, j, cost);
 	} while (r == 0 && *cost < before && !search_is_over(s));
 	return r;

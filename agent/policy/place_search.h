@@ -22,6 +22,8 @@ struct search {
 	uint32_t *node; /* all machines that sum */
 	unsigned int nodes;
 	bool *placed; /* [jobs]: it does not fail with its tree */
+	uint32_t *free; /* [frees]: jobs that need not stay where they are */
+	unsigned int frees;
 	struct place_menu menu;
 	size_t steps; /* of true costs */
 	uint64_t random;
@@ -35,6 +37,7 @@ bool search_is_over(const struct search *s); /* steps_max is reached */
 
 /* -ENOMEM. The tree fits, and the job does not fail. */
 int search_place(struct search *s, uint32_t job, const struct place_tree *tree);
+int search_place_those_who_stay(struct search *s); /* where they are; -ENOMEM */
 void search_lift(struct search *s, uint32_t job); /* the other way */
 
 /*

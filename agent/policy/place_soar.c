@@ -306,7 +306,10 @@ int place_soar(const struct place_problem *p, struct place_tree *ret)
 		return -ENOMEM;
 	for (uint32_t m = 0; m < machines; m++)
 		s.at[m] = GRAPH_NONE;
+	place_room_take_those_who_stay(&room);
 	for (s.job = 0; s.job < p->jobs && r == 0; s.job++) {
+		if (p->job[s.job].stays)
+			continue;
 		r = place(&s, &ret[s.job]);
 		if (r == 0)
 			place_room_take(&room, s.job, &ret[s.job]);

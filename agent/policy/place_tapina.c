@@ -61,6 +61,19 @@ static int single_open(const struct place_problem *p, struct single *ret)
 	return 0;
 }
 
+/*
+ * A job that stays has no other node, comes before all in size, and is dearest without: so the
+ * rules give it that again, and take it away for nobody.
+ */
+static void hold(struct single *s, uint32_t job, const struct place_tree *now)
+{
+	s->size[job] = INFINITY;
+	s->without[job] = now->nodes ? INFINITY : 0;
+	for (uint32_t n = 0; n < s->p.nodes; n++)
+		if (!now->nodes || s->machine[n] != now->node[0].machine)
+			s->cost[(size_t)job * s->p.nodes + n] = INFINITY;
+}
+
 typedef int single_rule(const struct placement *p, const struct place_options *o, uint32_t *ret);
 
 static int decide(const struct place_problem *p, single_rule *rule, struct place_tree *ret)
@@ -68,6 +81,9 @@ static int decide(const struct place_problem *p, single_rule *rule, struct place
 	_cleanup_(single_close) struct single s = { 0 };
 	int r = single_open(p, &s);
 
+	for (uint32_t j = 0; j < p->jobs && r == 0; j++)
+		if (p->job[j].stays)
+			hold(&s, j, p->job[j].now);
 	if (r == 0)
 		r = rule(&s.p, &p->options, s.node);
 	if (r < 0)

@@ -66,7 +66,7 @@ static int pass(struct search *s, const struct ranked *order)
 		bool placed = s->placed[job];
 		int r;
 
-		if (placed && !s->estimate.job[job].changed)
+		if (s->p->job[job].stays || (placed && !s->estimate.job[job].changed))
 			continue;
 		search_lift(s, job);
 		r = search_settle(s, job, placed ? &before : NULL, 0);
@@ -82,13 +82,15 @@ static int settle_all(struct search *s)
 	const struct place_problem *p = s->p;
 	_cleanup_(freep) struct ranked *order = rank(p);
 	struct place_problem single = *p; /* so that nodes are left for all who need one */
-	int r = 0, moved = 1;
+	int r = search_place_those_who_stay(s), moved = 1;
 
 	single.options.tree_max = p->options.tree_max ? 1 : 0;
 
 	if (!order)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->p->jobs && r == 0; i++) {
+		if (p->job[order[i].job].stays)
+			continue;
 		s->p = order[i].needs_node ? &single : p;
 		r = search_settle(s, order[i].job, p->job[order[i].job].now, 0);
 	}
@@ -112,7 +114,7 @@ static uint32_t below(struct search *s, uint32_t limit)
 /* One job gets one of its candidates at random, and another one settles anew. */
 static int kick_job(struct search *s)
 {
-	uint32_t job = below(s, s->p->jobs), other = below(s, s->p->jobs);
+	uint32_t job = s->free[below(s, s->frees)], other = s->free[below(s, s->frees)];
 	struct place_tree tree;
 	int r = 0;
 
@@ -134,12 +136,13 @@ static int place_all(struct search *s, const struct place_tree *tree)
 
 	for (uint32_t j = 0; j < s->p->jobs; j++)
 		search_lift(s, j);
+	r = search_place_those_who_stay(s);
 	for (uint32_t j = 0; j < s->p->jobs && r == 0; j++)
-		if (place_room_fits(&s->room, j, &tree[j]) &&
+		if (!s->p->job[j].stays && place_room_fits(&s->room, j, &tree[j]) &&
 		    isfinite(estimate_try(&s->estimate, j, &tree[j])))
 			r = search_place(s, j, &tree[j]);
 	for (uint32_t j = 0; j < s->p->jobs && r == 0; j++)
-		if (!s->placed[j])
+		if (!s->placed[j] && !s->p->job[j].stays)
 			r = search_settle(s, j, NULL, 0);
 	return r;
 }
@@ -168,7 +171,7 @@ static int kick_nodes(struct search *s, struct place_tree *tree)
 /* Two jobs take each other's nodes. */
 static int kick_jobs(struct search *s, struct place_tree *tree)
 {
-	uint32_t pair[2] = { below(s, s->p->jobs), below(s, s->p->jobs) };
+	uint32_t pair[2] = { s->free[below(s, s->frees)], s->free[below(s, s->frees)] };
 	uint32_t set[PLACE_NODES_MAX];
 
 	for (uint32_t j = 0; j < s->p->jobs; j++)
@@ -261,7 +264,7 @@ static int decide(const struct place_problem *p, struct place_tree *ret)
 	r = search_open(p, ret, s);
 	if (r == 0)
 		r = settle_all(s);
-	if (r == 0 && p->jobs > 0 && !search_is_over(s) && search_is_small(s)) {
+	if (r == 0 && s->frees > 0 && !search_is_over(s) && search_is_small(s)) {
 		r = improve(s, best, &cost);
 		if (r == 0)
 			memcpy(ret, best, p->jobs * sizeof(*ret));

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/policy/place.h"
+#include "agent/policy/place_private.h"
 #include "common/owned.h"
 #include "place_world.h"
 #include "random.h"
@@ -445,6 +446,7 @@ static void what_is_no_problem_is_refused(void **state)
 	REFUSED(w.job[0].compute_s = -1);
 	REFUSED(w.job[0].weight = 0);
 	REFUSED(w.job[0].iterations = INFINITY);
+	REFUSED(w.job[0].stays = true);
 	REFUSED(w.job[0].tenant = PLACE_TENANTS_MAX);
 	REFUSED(w.p.options.tree_max = PLACE_NODES_MAX + 1);
 	REFUSED(w.p.options.weight.fair = -1);
@@ -659,6 +661,11 @@ static void what_does_not_fit_goes_without_nodes(void **state)
 	assert_true(tree[0].nodes == 1 && tree[1].nodes == 0 && tree[2].nodes == 1);
 	assert_int_equal(place_decide_each(&first, &w.p, tree, each, &fault), 0);
 	assert_true(!each[0] && each[1] && !each[2] && !fault.rule);
+	w.now[1] = tree[0]; /* who stays comes before the first */
+	w.job[1].now = &w.now[1];
+	w.job[1].stays = true;
+	assert_int_equal(place_decide_each(&first, &w.p, tree, each, &fault), 0);
+	assert_true(each[0] && !each[1] && each[2] && tree[1].nodes == 1);
 	assert_int_equal(place_decide_each(&odd, &w.p, tree, each, &fault), -EINVAL);
 	assert_true(fault.job == GRAPH_NONE && strstr(fault.rule, "above 0"));
 }
@@ -704,6 +711,80 @@ static void a_broken_rule_is_named(void **state)
 	w.job[2].bytes = 0; /* a problem that is none is not the policy's fault */
 	assert_int_equal(place_decide_each(&wrong, &w.p, tree, each, &fault), -EINVAL);
 	assert_null(fault.rule);
+}
+
+/* Of policies that give a job the nearest node: is there none nearer that has room? */
+static bool is_nearest(const struct place_problem *p, struct place_tree *tree, uint32_t job)
+{
+	const struct place_tree its = tree[job];
+	uint32_t machine = its.nodes ? its.node[0].machine : p->job[job].root;
+	double far = place_far(p, job, machine);
+	bool nearest = true;
+
+	for (uint32_t m = 0; m < p->reach->graph->machines; m++) {
+		if (p->reach->graph->machine[m].kind != GRAPH_NODE)
+			continue;
+		tree[job] = place_single(m);
+		if (place_far(p, job, m) < far && place_allowed(p, tree) == 0)
+			nearest = false;
+	}
+	tree[job] = its;
+	return nearest;
+}
+
+/* All but the last job stay where the policy had placed them, which comes to the end of a play. */
+static const char *who_stays_is_moved(const struct place_policy *policy, struct place_world *w)
+{
+	struct place_tree before[PLACE_WORLD_JOBS], after[PLACE_WORLD_JOBS];
+	const unsigned int last = w->p.jobs - 1;
+	bool without[PLACE_WORLD_JOBS];
+	struct place_fault fault;
+	unsigned int ignored;
+
+	w->p.jobs = last;
+	assert_int_equal(place_decide(policy, &w->p, before, &ignored), 0);
+	w->p.jobs = last + 1;
+	for (unsigned int j = 0; j < last; j++) {
+		w->job[j].now = &before[j];
+		w->job[j].stays = true;
+	}
+	memset(after, 0x55, sizeof(after));
+	assert_int_equal(place_decide_each(policy, &w->p, after, without, &fault), 0);
+	for (unsigned int j = 0; j < last; j++) {
+		w->job[j].now = NULL;
+		w->job[j].stays = false;
+		if (without[j] || after[j].nodes != before[j].nodes ||
+		    memcmp(after[j].node, before[j].node,
+			   before[j].nodes * sizeof(*before[j].node)) != 0)
+			return "a job that stays has another tree";
+	}
+	if (place_allowed(&w->p, after) != 0)
+		return "limits are not kept beside those who stay";
+	if (without[last])
+		return "who comes gets a tree that has no room";
+	if (strcmp(policy->name, "exact") != 0 && strcmp(policy->name, "tapina-mg") != 0)
+		return NULL;
+	return is_nearest(&w->p, after, last) ? NULL : "who comes does not get the nearest node";
+}
+
+static const char *a_policy_moves_who_stays(uint64_t seed)
+{
+	_cleanup_(place_world_close) struct place_world w;
+	const char *wrong = NULL;
+
+	place_world_any(&seed, 5, &w);
+	w.p.options.steps_max = 100000;
+	for (unsigned int j = 0; j < w.p.jobs; j++)
+		w.job[j].slots = 0; /* some look at the number of jobs alone */
+	for (unsigned int i = 0; i < PLACE_POLICIES_COUNT && !wrong; i++)
+		if (strcmp(PLACE_POLICIES[i].name, "least") != 0)
+			wrong = who_stays_is_moved(&PLACE_POLICIES[i], &w);
+	return wrong;
+}
+
+static void who_stays_is_where_it_was(void **state)
+{
+	run_seeds(CASES / 3, a_policy_moves_who_stays);
 }
 
 /* --- why a job lies where it lies ------------------------------------------------------------ */
@@ -792,6 +873,7 @@ int main(void)
 		cmocka_unit_test(names_find_their_policies),
 		cmocka_unit_test(policies_keep_limits_and_decide_the_same_again),
 		cmocka_unit_test(what_does_not_fit_goes_without_nodes),
+		cmocka_unit_test(who_stays_is_where_it_was),
 		cmocka_unit_test(a_broken_rule_is_named),
 		cmocka_unit_test(explanations_are_true),
 		cmocka_unit_test(memory_may_run_out_anywhere),

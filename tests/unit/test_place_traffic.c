@@ -242,6 +242,44 @@ static void who_can_be_served_is_not_left_out(void **state)
 	assert_true(isinf(decided("least", &w.p)) && isinf(decided("traffic", &w.p)));
 }
 
+/* The last of three jobs comes to two that stay: its tree is the best one beside theirs. */
+static const char *it_is_far_from_the_least_beside(uint64_t seed)
+{
+	struct place_tree now[2], tree[3];
+	struct place_case c;
+	struct place_cost cost[2];
+	unsigned int without;
+	bool kept = true;
+
+	place_case_small(seed, &c);
+	c.p.jobs = 2;
+	assert_int_equal(place_decide(place_policy_find("tor"), &c.p, now, &without), 0);
+	c.p.jobs = 3;
+	for (unsigned int j = 0; j < 2; j++) {
+		c.job[j].now = &now[j];
+		c.job[j].stays = true;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(place_decide(place_policy_find(i ? "traffic" : "least"), &c.p,
+					      tree, &without),
+				 0);
+		kept = kept && place_same(&tree[0], &now[0]) && place_same(&tree[1], &now[1]);
+		assert_int_equal(place_cost(&c.p, tree, &cost[i], NULL), 0);
+	}
+	place_case_close(&c);
+	if (!kept)
+		return "a job that stays has another tree";
+	if (cost[1].total < cost[0].total * (1 - 1e-9))
+		return "a decision is better than the best one";
+	return cost[1].total > 1.05 * cost[0].total ? "it is more than a twentieth above the least"
+						    : NULL;
+}
+
+static void beside_those_who_stay_it_is_near_the_least_cost(void **state)
+{
+	run_seeds(CASES, it_is_far_from_the_least_beside);
+}
+
 /* Two racks; the job's own paths go by either spine, and one of them is full. */
 static void loads_are_looked_at(void **state)
 {
@@ -331,6 +369,7 @@ int main(void)
 		cmocka_unit_test(estimates_stay_true_whoever_comes_and_goes),
 		cmocka_unit_test(a_try_says_what_will_be),
 		cmocka_unit_test(it_is_near_the_least_cost),
+		cmocka_unit_test(beside_those_who_stay_it_is_near_the_least_cost),
 		cmocka_unit_test(who_cannot_be_served_is_left_out),
 		cmocka_unit_test(who_can_be_served_is_not_left_out),
 		cmocka_unit_test(loads_are_looked_at),

@@ -260,6 +260,34 @@ static void what_fails_carries_nothing_until_it_is_repaired(void **state)
 	play_network_close(&n);
 }
 
+/* The larger job would have the rack's switch, which the smaller one has: it gets another one. */
+static void who_comes_is_placed_beside_those_who_stay(void **state)
+{
+	static const char *const names[] = { "tapina", "tapina-mg", "exact",
+					     "tor",    "soar",	    "traffic" };
+	_cleanup_(topology_freep) struct topology *t = network("tapina");
+	_cleanup_(workload_freep) struct workload *w = parse(
+		t, "job a workers=h1,h2,h3 root=h12 bytes=100M iterations=50\n"
+		   "job b workers=h1,h2,h3 root=h12 bytes=200M iterations=50 arrives=1\n");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct play_options o = options_of(names[i]);
+		_cleanup_(play_freep) struct play_result *r = NULL;
+		struct place_tree first;
+
+		o.place.jobs_max = 1;
+		o.place.tree_max = 1;
+		o.place.nodes_max = 22;
+		o.explain = 0;
+		r = run(t, w, &o);
+		first = r->explained->candidate[0].tree;
+		assert_true(first.nodes == 1 && r->job[0].moved == 0);
+		assert_int_equal(r->job[0].tree.node[0].machine, first.node[0].machine);
+		assert_true(r->job[1].tree.nodes == 1 && !r->job[1].without);
+		assert_true(r->job[1].tree.node[0].machine != first.node[0].machine);
+	}
+}
+
 /* What happens to links when all jobs have ended says nothing of them. */
 static void the_end_is_that_of_the_last_job(void **state)
 {
@@ -509,6 +537,7 @@ int main(void)
 		cmocka_unit_test(paths_follow_ways_until_something_fails),
 		cmocka_unit_test(a_job_goes_around_a_link_that_fails),
 		cmocka_unit_test(what_fails_carries_nothing_until_it_is_repaired),
+		cmocka_unit_test(who_comes_is_placed_beside_those_who_stay),
 		cmocka_unit_test(the_end_is_that_of_the_last_job),
 		cmocka_unit_test(a_job_stands_still_while_its_host_is_cut_off),
 		cmocka_unit_test(sums_move_when_their_node_fails),
