@@ -176,7 +176,7 @@ static void look_for_better_roots(struct placing *p, const struct shared_job *fi
 {
 	const struct shared_job *j[JOINING_ROOTS_MAX];
 	bool musts[JOINING_ROOTS_MAX] = { false }, mays[JOINING_ROOTS_MAX] = { false };
-	bool must = false;
+	bool must = false, settled = true;
 	struct why ignored;
 
 	for (unsigned int i = 0; i < first->job.roots; i++) {
@@ -185,8 +185,9 @@ static void look_for_better_roots(struct placing *p, const struct shared_job *fi
 		musts[i] = root && must_move(p, root);
 		mays[i] = root && may_move(p, root);
 		must |= musts[i];
+		settled &= root && is_settled(p, root);
 	}
-	if (first->job.which != 1 || (!must && !is_settled(p, first)))
+	if (first->job.which != 1 || (!must && !settled))
 		return;
 	if (placing_better_roots(p, first, must ? MARGIN_CORDONED : MARGIN, must ? musts : mays, l,
 				 j, place, &ignored) == 0)

@@ -73,6 +73,18 @@ static void place_workers_fill(const struct shared_job *j, struct placer_job *to
 	}
 }
 
+/*
+ * A job that begins or speeds up makes forecasts of links that are higher than its rate now, and by
+ * just as much its own forecast; its root's report may be some moments older than the links'. What
+ * is too much here cannot make others' loads less than nothing; what is too little would be taken
+ * for others' traffic, from which the job then moves away.
+ */
+static uint64_t chunks_of(const struct report_job *there)
+{
+	return there->chunks_per_second > there->chunks_forecast ? there->chunks_per_second
+								 : there->chunks_forecast;
+}
+
 /* `due`: it is to be placed. Who waits for `waits`, which is the job itself, or the one at its
  * first root, is whom it is for, if nothing is known of its own workers. */
 static void list_fill(const struct placing *p, const struct shared_job *j,
@@ -85,7 +97,7 @@ static void list_fill(const struct placing *p, const struct shared_job *j,
 	*to = (struct placer_job){ .job = &j->job, .worker = worker };
 	if (!due) {
 		to->root = j->place.root;
-		to->chunks_per_second = there ? there->chunks_per_second : 0;
+		to->chunks_per_second = there ? chunks_of(there) : 0;
 	}
 	if (waits->workers >= j->job.workers && (due || !j->place.workers))
 		for (; to->workers < j->job.workers; to->workers++)

@@ -171,6 +171,11 @@ static void job_fill(const struct sampler *s, const struct job *j, struct report
 	if (f) {
 		ret->bytes_per_second = whole(f->rates.bytes_per_second);
 		ret->chunks_per_second = whole(f->rates.chunks_per_second);
+		/* As the forecasts of links, of which these chunks are a part. */
+		if (f->rates.bytes_per_second > 0)
+			ret->chunks_forecast = whole(f->rates.chunks_per_second *
+						     f->rates.forecast_bytes_per_second /
+						     f->rates.bytes_per_second);
 	}
 }
 

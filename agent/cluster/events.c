@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/joining.h"
+
 const char *const events_words[EVENTS_KIND_COUNT] = {
 #define X(name, word, meaning) [EVENTS_##name] = word,
 	EVENTS_KINDS(X)
@@ -19,6 +21,7 @@ struct events_known {
 	unsigned int refusals;
 	char tenant[NAME_BYTES];
 	char root[NAME_BYTES]; /* "": it had none yet */
+	uint16_t share; /* of each call, that this root has */
 };
 
 /* --- what was known -------------------------------------------------------------------------- */
@@ -98,9 +101,9 @@ static void name_copy(char to[NAME_BYTES], const char *from)
 }
 
 /* Others wrote it: whoever prints it needs to know nothing of that. */
-static void why_copy(char to[WANTED_WHY_BYTES], const char *from)
+static void why_copy(char *to, size_t size, const char *from)
 {
-	snprintf(to, WANTED_WHY_BYTES, "%s", from);
+	snprintf(to, size, "%s", from);
 	for (; *to; to++)
 		if (*to < ' ' || *to > '~')
 			*to = '?';
@@ -114,7 +117,7 @@ static void node_happens(struct events *e, enum events_kind kind, const char *no
 	struct cluster_event event = { .at_ms = now_ms, .kind = kind };
 
 	name_copy(event.node, node);
-	why_copy(event.why, why);
+	why_copy(event.why, sizeof(event.why), why);
 	happen(e, &event);
 }
 
@@ -239,10 +242,26 @@ static void job_placed(struct events *e, struct events_known *k, const struct sh
 
 	name_copy(event.node, j->place.root);
 	name_copy(event.from, k->root);
-	why_copy(event.why, j->place.why);
+	why_copy(event.why, sizeof(event.why), j->place.why);
 	event.weighs = j->place.weighs;
 	memcpy(event.weighed, j->place.weighed, sizeof(event.weighed));
 	name_copy(k->root, j->place.root);
+	k->share = j->place.share;
+	if (is_news)
+		happen(e, &event);
+}
+
+static void job_shared(struct events *e, struct events_known *k, const struct shared_job *j,
+		       bool is_news, uint64_t now_ms)
+{
+	struct cluster_event event = of_job(k, EVENTS_SHARES, now_ms);
+
+	name_copy(event.node, k->root);
+	snprintf(event.why, sizeof(event.why), "%.1f %%, before %.1f %%; ",
+		 j->place.share * 100.0 / JOINING_SHARE_MAX, k->share * 100.0 / JOINING_SHARE_MAX);
+	why_copy(event.why + strlen(event.why), sizeof(event.why) - strlen(event.why),
+		 j->place.why);
+	k->share = j->place.share;
 	if (is_news)
 		happen(e, &event);
 }
@@ -262,6 +281,8 @@ static struct events_known *job_look(struct events *e, const struct shared *s, c
 		k = job_came(e, j, is_news, now_ms);
 	if (k && shared_is_placed(j) && strcmp(j->place.root, k->root) != 0)
 		job_placed(e, k, j, is_news, now_ms);
+	else if (k && shared_is_placed(j) && j->place.share != k->share)
+		job_shared(e, k, j, is_news, now_ms);
 	return k;
 }
 
@@ -271,7 +292,7 @@ static void job_refused(struct events *e, const struct events_known *k, const ch
 	struct cluster_event event = of_job(k, EVENTS_REFUSED, now_ms);
 
 	name_copy(event.node, node);
-	why_copy(event.why, why);
+	why_copy(event.why, sizeof(event.why), why);
 	happen(e, &event);
 }
 

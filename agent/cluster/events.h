@@ -16,17 +16,18 @@ enum {
 };
 
 /* One line is one kind: the word that people read, and its meaning in docs/cluster.md. */
-#define EVENTS_KINDS(X)                                                                 \
-	X(CAME, "came", "A node reports, and did not before.")                          \
-	X(SILENT, "silent", "A node reports no more.")                                  \
-	X(CORDONED, "cordoned", "An operator lets no run begin at a node.")             \
-	X(UNCORDONED, "uncordoned", "An operator lets runs begin there again.")         \
-	X(DRAINED, "drained", "The last run at a cordoned node is over.")               \
-	X(LEADER, "leader", "Another node leads.")                                      \
-	X(CREATED, "created", "A job of the cluster is there.")                         \
-	X(PLACED, "placed", "A job got its first root; `--json` has what was weighed.") \
-	X(MOVED, "moved", "A job got another root; the same.")                          \
-	X(REFUSED, "refused", "A node gave up a job that it was to be the root of.")    \
+#define EVENTS_KINDS(X)                                                                        \
+	X(CAME, "came", "A node reports, and did not before.")                                 \
+	X(SILENT, "silent", "A node reports no more.")                                         \
+	X(CORDONED, "cordoned", "An operator lets no run begin at a node.")                    \
+	X(UNCORDONED, "uncordoned", "An operator lets runs begin there again.")                \
+	X(DRAINED, "drained", "The last run at a cordoned node is over.")                      \
+	X(LEADER, "leader", "Another node leads.")                                             \
+	X(CREATED, "created", "A job of the cluster is there.")                                \
+	X(PLACED, "placed", "A job got its first root; `--json` has what was weighed.")        \
+	X(MOVED, "moved", "A job got another root; the same.")                                 \
+	X(SHARES, "shares", "Of a job with several roots, one has another part of each call.") \
+	X(REFUSED, "refused", "A node gave up a job that it was to be the root of.")           \
 	X(DELETED, "deleted", "A job of the cluster is no more.")
 
 enum events_kind {

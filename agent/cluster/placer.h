@@ -16,7 +16,8 @@ struct placer_job {
 					     * is known: for those that the picture lacks */
 	unsigned int workers;
 	const char *root; /* the node that it has now; NULL: none */
-	uint64_t chunks_per_second; /* that its root sums now */
+	uint64_t chunks_per_second; /* that its root sums, as far as loads that are forecast
+				     * have these: taken for the job's own */
 	const char *const *refused; /* [refusals]: nodes that it cannot have */
 	unsigned int refusals;
 };

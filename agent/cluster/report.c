@@ -79,6 +79,8 @@ static const struct key job_rows[] = {
 	  .meaning = "Of its frames that come in." },
 	{ "chunks_per_second", &key_number, JOB(chunks_per_second), .max = INT64_MAX,
 	  .meaning = "Sums that became whole." },
+	{ "chunks_forecast", &key_number, JOB(chunks_forecast), .max = INT64_MAX,
+	  .meaning = "The same, five seconds from now." },
 };
 
 static const struct key tenant_rows[] = {
@@ -159,9 +161,20 @@ static bool port_differs(const struct report_port *a, const struct report_port *
 	       differs(a->transmit_forecast, b->transmit_forecast, b->rate_mbps);
 }
 
-static bool job_differs(const struct report_job *a, const struct report_job *b)
+/* What fills a part of the slowest line is told. */
+static bool job_differs(const struct report_job *a, const struct report_job *b, uint32_t mbps)
 {
-	return differs(a->bytes_per_second, b->bytes_per_second, 0);
+	return differs(a->bytes_per_second, b->bytes_per_second, mbps);
+}
+
+static uint32_t slowest_mbps(const struct report *r)
+{
+	uint32_t mbps = 0;
+
+	for (unsigned int i = 0; i < r->ports; i++)
+		if (r->port[i].up && r->port[i].rate_mbps && (!mbps || r->port[i].rate_mbps < mbps))
+			mbps = r->port[i].rate_mbps;
+	return mbps;
 }
 
 /* All that loads are not, as it is told. */
@@ -178,7 +191,8 @@ static char *print_without_loads(const struct report *from)
 		p->receive = p->receive_forecast = p->transmit = p->transmit_forecast = 0;
 	}
 	for (unsigned int i = 0; i < r->jobs; i++)
-		r->job[i].bytes_per_second = r->job[i].chunks_per_second = 0;
+		r->job[i].bytes_per_second = r->job[i].chunks_per_second =
+			r->job[i].chunks_forecast = 0;
 	return report_print(r);
 }
 
@@ -192,6 +206,6 @@ enum report_news report_compare(const struct report *before, const struct report
 	for (unsigned int i = 0; i < now->ports; i++)
 		loads |= port_differs(&before->port[i], &now->port[i]);
 	for (unsigned int i = 0; i < now->jobs; i++)
-		loads |= job_differs(&before->job[i], &now->job[i]);
+		loads |= job_differs(&before->job[i], &now->job[i], slowest_mbps(now));
 	return loads ? REPORT_LOADS : REPORT_SAME;
 }

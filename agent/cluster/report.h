@@ -66,7 +66,7 @@ struct report_job {
 	bool inner; /* its root is elsewhere */
 	bool runs, in_software, borrows;
 	uint16_t workers, joined;
-	uint64_t bytes_per_second, chunks_per_second;
+	uint64_t bytes_per_second, chunks_per_second, chunks_forecast;
 };
 
 struct report_tenant { /* of the cluster */

@@ -201,6 +201,24 @@ static void a_job_is_created_placed_moved_and_deleted(void **state)
 				"deleted job=train from=n1: an operator said so\n");
 }
 
+#define SHARE(root, share, why)                                                           \
+	"{\"birth\": \"" BIRTH "\", \"root\": \"" root "\", \"address\": \"10.77.0.1\", " \
+	"\"share\": " share ", \"why\": \"" why "\"}"
+
+/* A root that moves has its share there: that is one event. */
+static void the_shares_of_roots_change(void **state)
+{
+	told("job/train", JOB(BIRTH));
+	told("place/train", SHARE("n0", "800", "20 of 25"));
+	told("place/train", SHARE("n0", "800", "workers are elsewhere"));
+	told("place/train", SHARE("n0", "515", "5 of 10"));
+	told("place/train", SHARE("n1", "600", "it moves"));
+	told("place/train", SHARE("n1", "600", "it moves"));
+	assert_happened(CREATED "placed job=train node=n0: 20 of 25\n"
+				"shares job=train node=n0: 51.5 %, before 80.0 %; 5 of 10\n"
+				"moved job=train node=n1 from=n0: it moves\n");
+}
+
 static void the_order_of_keys_does_not_matter(void **state)
 {
 	told("refusal/train/n3", "old");
@@ -324,6 +342,7 @@ int main(void)
 		fact(a_cordoned_node_is_drained_when_its_last_run_is_over),
 		fact(another_leader_is_an_event),
 		fact(a_job_is_created_placed_moved_and_deleted),
+		fact(the_shares_of_roots_change),
 		fact(the_order_of_keys_does_not_matter),
 		fact(a_later_job_of_the_name_is_another),
 		fact(a_refusal_has_its_reason),
