@@ -42,6 +42,16 @@ static int opening_prepare(struct engine *e)
 	return 0;
 }
 
+static int streams_new(struct engine *e)
+{
+	e->stream = calloc(e->member.window, sizeof(*e->stream));
+	if (!e->stream)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->member.window; i++)
+		e->stream[i].next = i;
+	return 0;
+}
+
 int engine_new(const struct engine_options *options, struct engine **ret)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -61,7 +71,9 @@ int engine_new(const struct engine_options *options, struct engine **ret)
 	guesses_init(&e->guesses);
 	for (int i = 0; i < ENGINE_CALLS_MAX; i++)
 		e->call[i].engine = e;
-	r = window_new(&options->window, &e->window);
+	r = streams_new(e);
+	if (r == 0)
+		r = window_new(&options->window, &e->window);
 	if (r == 0 && (!options->window.nonce || options->agreement))
 		r = opening_prepare(e);
 	if (r < 0) {
@@ -80,6 +92,7 @@ void engine_free(struct engine *e)
 		call_done(&e->first->call);
 	engine_move_free(e);
 	window_free(e->window);
+	free(e->stream);
 	free(e->opening);
 	free(e->random);
 	free(e);
@@ -98,6 +111,7 @@ void engine_send_entry(struct engine *e, uint32_t entry)
 	h = window_compose(w, name);
 	blocks = call_fill(&e->first->call, entry, h, &vote);
 	window_post(w, name, call_place(&e->first->call, entry), vote, blocks);
+	engine_stream(e, seq)->next = seq + e->member.window;
 	if ((int32_t)(seq + 1 - e->composed) > 0)
 		e->composed = seq + 1;
 }
@@ -235,7 +249,8 @@ static bool opening_conclude(struct engine *e)
 					       sizeof(e->first->why)));
 		return false;
 	}
-	window_begin_run(e->window, seal_nonce(secret, e->random, numbers));
+	if (!e->has_resumed) /* the run there has a nonce of its own */
+		window_begin_run(e->window, seal_nonce(secret, e->random, numbers));
 	return true;
 }
 
@@ -384,6 +399,18 @@ void engine_check_news(struct engine *e, const struct window *w)
 
 void engine_watch(struct engine *e, bool watched) { e->watched = watched; }
 
+void engine_wait_for(struct engine *e, uint64_t patience_ns) { e->patience_ns = patience_ns; }
+
+bool engine_is_silent(const struct engine *e)
+{
+	const uint64_t heard_ns = window_news(e->window)->heard_ns;
+	const uint64_t since_ns = heard_ns > e->progress_ns ? heard_ns : e->progress_ns;
+	const uint64_t half_ns = e->options.timeout_ns / 2;
+
+	return e->first && e->progress_ns &&
+	       e->now_ns > since_ns + (half_ns < ENGINE_SILENT_NS ? half_ns : ENGINE_SILENT_NS);
+}
+
 /* A late rank is not silence of the network. */
 static uint64_t timeout_of(const struct engine *e)
 {
@@ -392,6 +419,8 @@ static uint64_t timeout_of(const struct engine *e)
 		    e->now_ns - news->asked_ns < e->options.timeout_ns &&
 		    !tally_set_has(&news->missing, e->member.rank);
 
+	if (e->patience_ns > e->options.timeout_ns)
+		return e->patience_ns;
 	if (late && e->options.late_timeout_ns)
 		return e->options.late_timeout_ns;
 	return late && e->watched ? ENGINE_LATE_NS : e->options.timeout_ns;

@@ -22,6 +22,7 @@ enum {
 }; /* started and not waited for */
 
 #define ENGINE_LATE_NS (1800ull * 1000000000)
+#define ENGINE_SILENT_NS (3ull * 1000000000)
 
 struct engine_options {
 	struct window_options window;
@@ -68,6 +69,14 @@ int engine_collect(struct engine_call *call, struct tally_call_info *ret);
 /* Would somebody tell us if a rank had gone? Then a rank that is missing is only late. */
 void engine_watch(struct engine *e, bool watched);
 
+/* A call runs, and nothing at all has come from the root for ENGINE_SILENT_NS, or for half of the
+ * call's timeout where that is shorter. */
+bool engine_is_silent(const struct engine *e);
+
+/* Another root is looked for: a call may be without any result for so long at least. 0: it is not.
+ */
+void engine_wait_for(struct engine *e, uint64_t patience_ns);
+
 /* Ends all calls with -ECANCELED, and touches their buffers no more. None can follow. */
 void engine_abort(struct engine *e);
 
@@ -104,6 +113,14 @@ const struct window *engine_window(const struct engine *e);
  * the runs are not alike; -EBUSY: a move is under way; -ECONNABORTED; -ENOMEM. Sets the error text.
  */
 int engine_move(struct engine *e, const struct window_options *next);
+
+/*
+ * The same where this rank hears no more of the first run's root, in the midst of calls: nothing is
+ * sent there any more, and all ranks go on at the first chunk whose result some rank lacks, also
+ * those that were told by engine_move(). Windows must keep contributions (window.h). Sums are those
+ * that the first run would have had.
+ */
+int engine_rescue(struct engine *e, const struct window_options *next);
 size_t engine_next_output(struct engine *e, uint64_t now_ns, struct datagram *ret, size_t max);
 void engine_next_unsent(struct engine *e, const struct datagram *d, size_t n);
 void engine_next_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);

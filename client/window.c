@@ -36,8 +36,10 @@ int window_new(const struct window_options *options, struct window **ret)
 	w->queue = calloc(frames, sizeof(*w->queue));
 	w->flight = calloc(frames, sizeof(*w->flight));
 	w->frame = aligned_alloc(sizeof(struct tally_more), frames * w->stride);
+	w->result = options->keeps ? aligned_alloc(sizeof(struct tally_more), frames * w->stride)
+				   : w->frame;
 	w->seal = options->sealed ? malloc(sizeof(*w->seal)) : NULL;
-	if (!w->queue || !w->flight || !w->frame || (options->sealed && !w->seal)) {
+	if (!w->queue || !w->flight || !w->frame || !w->result || (options->sealed && !w->seal)) {
 		window_free(w);
 		return -ENOMEM;
 	}
@@ -55,6 +57,8 @@ void window_free(struct window *w)
 	free(w->seal);
 	free(w->queue);
 	free(w->flight);
+	if (w->result != w->frame)
+		free(w->result);
 	free(w->frame);
 	free(w);
 }
@@ -108,6 +112,7 @@ void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, 
 	*f = (struct flight){
 		.fate.seq = seq,
 		.place = place,
+		.vote = vote,
 		.state = FLIGHT_POSTED,
 		.sum_blocks = sum_blocks,
 		.length = tally_header_bytes(h->flags) + h->blocks * TALLY_BLOCK_BYTES,
@@ -115,6 +120,41 @@ void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, 
 	beside = check_beside(w, seq, tally_le64_get(h->call), place, vote, &f->known);
 	h->check = tally_le64(weigh(w, h) + beside);
 	w->queue[w->posted++ & w->mask] = seq;
+}
+
+static bool is_of(const struct flight *f, uint32_t seq) { return f->length && f->fate.seq == seq; }
+
+bool window_has_result(const struct window *w, uint32_t seq)
+{
+	const struct flight *f = &w->flight[seq & w->mask];
+
+	return is_of(f, seq) && f->state == FLIGHT_HELD;
+}
+
+bool window_lacks_result(const struct window *w, uint32_t seq)
+{
+	const struct flight *f = &w->flight[seq & w->mask];
+
+	return is_of(f, seq) && f->state != FLIGHT_HELD;
+}
+
+void window_repost(struct window *w, uint32_t seq, struct window *from, uint32_t was)
+{
+	const struct tally_header *old = frame_of(from, was);
+	const struct flight *f = flight_of(from, was);
+	struct tally_header *h = window_compose(w, seq);
+
+	assert(from->options.keeps && is_of(f, was));
+	h->recipient = old->recipient;
+	h->blocks = old->blocks;
+	h->lane = old->lane;
+	h->scale = old->scale;
+	h->scale_ahead = old->scale_ahead;
+	h->priority = old->priority;
+	h->call = old->call;
+	h->flags |= old->flags & TALLY_FLAGS_STICKY;
+	memcpy(tally_payload(h), tally_payload_of(old), old->blocks * (size_t)TALLY_BLOCK_BYTES);
+	window_post(w, seq, f->place, f->vote, f->sum_blocks);
 }
 
 /* Room for the answer. The sum stays what it is, and so does the check word. */
@@ -173,7 +213,7 @@ static struct datagram flight_send(struct window *w, struct flight *f, uint64_t 
 /* The root lost its memory: the result, or our part again where we have no result. */
 static struct datagram flight_answer(struct window *w, struct flight *f, uint64_t now_ns)
 {
-	struct tally_header *h = frame_of(w, f->fate.seq);
+	struct tally_header *h = kept_of(w, f->fate.seq);
 
 	if (h->kind == TALLY_CONTRIBUTION) {
 		h->flags |= TALLY_FLUSH;

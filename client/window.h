@@ -10,7 +10,8 @@
  *
  * There are two frames for each chunk in flight, indexed seq mod 2W. A frame is composed,
  * sent, sent again, and then keeps what repair may need until seq + 2W takes it: the result
- * or, where the payload went to another rank, the contribution itself.
+ * or, where the payload went to another rank, the contribution itself. A window that `keeps` has
+ * both, so that another run may begin where this one was broken off.
  */
 #ifndef TALLY_CLIENT_WINDOW_H
 #define TALLY_CLIENT_WINDOW_H
@@ -42,6 +43,7 @@ struct window_options {
 	uint64_t nonce; /* of the run, the same for all ranks; 0: window_begin_run() says it */
 	bool keyed; /* the job has rank keys, and this is the rank's: */
 	struct tally_key key;
+	bool keeps; /* contributions too, when their results have come: for window_repost() */
 	bool sealed; /* the job has a secret, which all its ranks know, and no node: */
 	struct tally_key secret;
 };
@@ -90,6 +92,13 @@ void window_free(struct window *w);
  */
 struct tally_header *window_compose(struct window *w, uint32_t seq);
 void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, uint8_t sum_blocks);
+
+/* Of the last two chunks of each stream (seq mod W): is this one there, and its result, too? */
+bool window_has_result(const struct window *w, uint32_t seq);
+bool window_lacks_result(const struct window *w, uint32_t seq); /* it is there, without */
+
+/* The contribution that `from`, which keeps them, has or had as `was` is posted here as `seq`. */
+void window_repost(struct window *w, uint32_t seq, struct window *from, uint32_t was);
 
 /* Of the frames that are composed from now on. */
 void window_priority_set(struct window *w, uint8_t priority);

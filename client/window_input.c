@@ -115,8 +115,8 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	if (recovery_result(&w->recovery, &f->fate, now_ns))
 		wake_at(w, now_ns + w->recovery.srtt_ns / 8);
 
-	/* Kept for repair: the result; or our contribution where we got no payload. */
 	if (tally_gets_payload(tally_le16_get(h->recipient), &w->me)) {
+		mine = kept_of(w, seq);
 		memcpy(mine, h, length);
 		mine->kind = TALLY_REPAIR;
 		mine->flags &= TALLY_FLAGS_UP;

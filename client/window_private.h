@@ -18,14 +18,15 @@ enum flight_state {
 	FLIGHT_NONE = 0,
 	FLIGHT_POSTED,   /* composed, not sent yet */
 	FLIGHT_FLYING,   /* sent, no result yet */
-	FLIGHT_HELD,   /* over; the frame is kept for repair */
+	FLIGHT_HELD,   /* over; what repair needs is kept */
 };
 
 struct flight {
 	struct fate fate;
 	uint64_t place;
+	uint64_t vote;
 	uint64_t known; /* what the check of its sum has beside words and votes */
-	uint16_t length;	 /* of the frame */
+	uint16_t length; /* of the frame, and where it is over of what is kept for repair */
 	uint8_t state;   /* enum flight_state */
 	uint8_t sum_blocks;  /* of zeros, when sent again without payload */
 	uint8_t wrong; /* editions of the sum that came and were wrong */
@@ -59,6 +60,7 @@ struct window {
 	uint32_t *queue;	 /* [2W], indexed by posted and taken */
 	struct flight *flight;  /* [2W] */
 	uint8_t *frame; /* [2W] of `stride` bytes: header, payload */
+	uint8_t *result; /* the same, of what came; where contributions are not kept, `frame` */
 };
 
 /* What the tag of a message from or for this rank must be. */
@@ -86,6 +88,16 @@ static inline struct flight *flight_of(struct window *w, uint32_t seq)
 static inline struct tally_header *frame_of(struct window *w, uint32_t seq)
 {
 	return (struct tally_header *)(w->frame + (seq & w->mask) * w->stride);
+}
+
+/* What is kept for repair: the result; or our contribution where we got no payload. */
+static inline struct tally_header *kept_of(struct window *w, uint32_t seq)
+{
+	struct tally_header *mine = frame_of(w, seq);
+
+	if (!tally_gets_payload(tally_le16_get(mine->recipient), &w->me))
+		return mine;
+	return (struct tally_header *)(w->result + (seq & w->mask) * w->stride);
 }
 
 static inline void wake_at(struct window *w, uint64_t due_ns)

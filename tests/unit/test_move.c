@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Engines that move from root to root in the midst of calls (client/engine.h, decision 0030): over
- * a network that loses, repeats and delays, with ranks that hear of the move at different times,
- * and roots that lose their memory. Worlds are made of seeds.
+ * Engines that move from root to root in the midst of calls (client/engine.h, decisions 0030 and
+ * 0032): over a network that loses, repeats and delays, with ranks that hear of the move at
+ * different times, and roots that lose their memory, or are gone for all ranks or some. Worlds are
+ * made of seeds.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -42,6 +43,7 @@ struct root {
 	struct memory_slot slot[2 * WINDOW];
 	struct memory_node node;
 	uint64_t taken; /* contributions */
+	bool is_gone[RANKS_MAX]; /* for this rank */
 };
 
 struct worker {
@@ -52,6 +54,7 @@ struct worker {
 	struct engine_call *call;
 	int32_t x[ELEMENTS_MAX];
 	uint64_t begins_ns; /* its next move */
+	bool rescues; /* its root is gone for it, and it has asked for another one */
 };
 
 struct world {
@@ -63,7 +66,7 @@ struct world {
 	struct worker worker[RANKS_MAX];
 	struct flight flight[FLIGHTS];
 	size_t count[CALLS]; /* elements of each call */
-	int moves;
+	int moves, rescues;
 };
 
 /* What ranks agree in before their first call, where theirs is one root of several. */
@@ -77,6 +80,7 @@ static struct window_options window_of(const struct world *w, int root, int rank
 					.workers = w->ranks,
 					.window = WINDOW,
 					.payload_bytes = PAYLOAD,
+					.keeps = true,
 					.nonce = 1000 + root };
 }
 
@@ -149,6 +153,8 @@ static void root_take(struct world *w, int root, const struct message *m)
 	enum tally_to to;
 	struct visit v;
 
+	if (r->is_gone[sender])
+		return;
 	r->taken++;
 	r->node.now_ms = w->now_ns / MS;
 	visit_begin(&r->node, m, &v);
@@ -169,6 +175,8 @@ static void rank_take(struct world *w, const struct flight *f)
 	const void *bytes = &f->message.header;
 	const size_t length = message_bytes(&f->message);
 
+	if (w->root[f->root].is_gone[f->to])
+		return;
 	if (f->root == k->root)
 		engine_input(k->engine, bytes, length, w->now_ns);
 	else if (k->moves && f->root == k->root + 1)
@@ -256,28 +264,51 @@ static void move(struct world *w, int rank)
 
 	if (k->moves && engine_has_moved(k->engine)) {
 		engine_move_end(k->engine);
-		k->moves = false;
+		k->moves = k->rescues = false;
 		k->root++;
 		w->moves++;
 	}
 	if (!k->moves && k->begins_ns && w->now_ns >= k->begins_ns && k->root + 1 < ROOTS) {
 		const struct window_options o = window_of(w, k->root + 1, rank);
 
-		assert_int_equal(engine_move(k->engine, &o), 0);
+		assert_int_equal(
+			k->rescues ? engine_rescue(k->engine, &o) : engine_move(k->engine, &o), 0);
+		w->rescues += k->rescues;
 		k->moves = true;
 		k->begins_ns = 0;
+	}
+}
+
+static bool may_move(const struct world *w)
+{
+	for (int rank = 0; rank < w->ranks; rank++)
+		if (w->worker[rank].moves || w->worker[rank].begins_ns ||
+		    w->worker[rank].root != w->worker[0].root || w->worker[rank].root + 1 == ROOTS)
+			return false;
+	return true;
+}
+
+/* The root where all are goes, for all of them or for some: for others it goes on, and they hear
+ * that they are to move. All come to the next one, in some order. */
+static void root_go(struct world *w, bool for_all)
+{
+	struct root *r = &w->root[w->worker[0].root];
+
+	if (!may_move(w))
+		return;
+	for (int rank = 0; rank < w->ranks; rank++) {
+		struct worker *k = &w->worker[rank];
+
+		k->rescues = r->is_gone[rank] = for_all || random_below(&w->random, 2);
+		k->begins_ns = w->now_ns + 1 + random_below(&w->random, 50 * HOP_NS);
 	}
 }
 
 /* All hear of it, within a few round trips. Nobody does while somebody still moves. */
 static void move_all(struct world *w)
 {
-	for (int rank = 0; rank < w->ranks; rank++)
-		if (w->worker[rank].moves || w->worker[rank].begins_ns)
-			return;
-	for (int rank = 0; rank < w->ranks; rank++)
-		if (w->worker[rank].root != w->worker[0].root || w->worker[rank].root + 1 == ROOTS)
-			return;
+	if (!may_move(w))
+		return;
 	for (int rank = 0; rank < w->ranks; rank++)
 		w->worker[rank].begins_ns = w->now_ns + 1 + random_below(&w->random, 8 * HOP_NS);
 }
@@ -329,14 +360,16 @@ static bool all_done(const struct world *w)
 	return true;
 }
 
-/* `forgets`: of a million steps, in so many a root loses its memory. */
-static void run(struct world *w, uint32_t moves, uint32_t forgets)
+/* Of a million steps, in so many all move, a root loses its memory, or goes. */
+static void run(struct world *w, uint32_t moves, uint32_t forgets, uint32_t goes)
 {
 	for (int steps = 0; !all_done(w); steps++) {
 		if (steps == 4000000)
 			fail_msg("stuck at call %d of rank 0", w->worker[0].calls);
 		if (random_below(&w->random, 1000000) < moves)
 			move_all(w);
+		if (random_below(&w->random, 1000000) < goes)
+			root_go(w, random_below(&w->random, 2));
 		if (random_below(&w->random, 1000000) < forgets) {
 			struct root *r = &w->root[random_below(&w->random, ROOTS)];
 
@@ -354,7 +387,7 @@ static void without_loss_nothing_is_sent_again(void **state)
 	struct world *w = world_new(1, 4, 0);
 	struct tally_stats stats;
 
-	run(w, 3000, 0);
+	run(w, 3000, 0, 0);
 	assert_int_equal(w->moves, (ROOTS - 1) * 4);
 	for (int rank = 0; rank < 4; rank++) {
 		stats = engine_stats(w->worker[rank].engine);
@@ -376,12 +409,28 @@ static void sums_are_right_whatever_happens(void **state)
 		struct world *w = world_new(seed, 1 + (int)(seed % RANKS_MAX),
 					    seed % 3 ? (uint32_t)(seed % 60) : 0);
 
-		run(w, 2000, seed % 4 ? 0 : 60);
+		run(w, 2000, seed % 4 ? 0 : 60, 0);
 		moves += w->moves;
 		world_free(w);
 	}
 	print_message("%d moves\n", moves);
 	assert_true(moves > 1000);
+}
+
+static void a_root_that_goes_is_replaced_in_the_midst_of_calls(void **state)
+{
+	int rescues = 0;
+
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct world *w = world_new(seed, 1 + (int)(seed % RANKS_MAX),
+					    seed % 3 ? (uint32_t)(seed % 60) : 0);
+
+		run(w, seed % 2 ? 500 : 0, seed % 4 ? 0 : 60, 3000);
+		rescues += w->rescues;
+		world_free(w);
+	}
+	print_message("%d ranks went on at another root\n", rescues);
+	assert_true(rescues > 1000);
 }
 
 /* One rank hears of it late, or never: nobody waits for it. */
@@ -402,7 +451,7 @@ static void who_hears_late_holds_nobody_up(void **state)
 	assert_true(w->worker[0].calls > calls + 5);
 	assert_int_equal(w->moves, 0);
 	w->worker[2].begins_ns = w->now_ns + 1;
-	run(w, 0, 0);
+	run(w, 0, 0, 0);
 	assert_int_equal(w->moves, 3);
 	world_free(w);
 }
@@ -447,6 +496,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_loss_nothing_is_sent_again),
 		cmocka_unit_test(sums_are_right_whatever_happens),
+		cmocka_unit_test(a_root_that_goes_is_replaced_in_the_midst_of_calls),
 		cmocka_unit_test(who_hears_late_holds_nobody_up),
 		cmocka_unit_test(what_is_not_alike_is_refused),
 		cmocka_unit_test(an_engine_that_fails_on_the_way_ends),
