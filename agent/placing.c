@@ -21,6 +21,8 @@ enum {
 	REFUSED_MS = 10000,
 	AGAIN_MS =
 		90000, /* workers whose move came to nothing are told once more: joins have ended */
+	LEFT_MS = 30000, /* a run that goes on elsewhere keeps its slots here so long, with nobody
+			  * at it: workers may be about to move, and need it until they have */
 	TOLDS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten is told once more, and does no harm */
 };
 
@@ -160,7 +162,18 @@ static bool has_members(const struct job *j)
 	return false;
 }
 
-/* A run that is on goes on, also where the next one shall be elsewhere. */
+static bool was_left_long_ago(const struct placing *p, const struct shared_job *s)
+{
+	const struct report_job *there = placing_there(p, s);
+
+	for (unsigned int i = 0; there && there->runs && i < p->tolds; i++)
+		if (p->told[i].birth == s->job.birth)
+			return clock_now_ns() - p->told[i].at_ns > LEFT_MS * 1000000ull;
+	return false;
+}
+
+/* A run that is on goes on, also where the next one shall be elsewhere; but not where its workers
+ * have taken this root for gone. */
 static bool is_over(const struct placing *p, const struct job *j)
 {
 	const struct shared_job *s = shared_find(&p->shared, j->name);
@@ -169,7 +182,9 @@ static bool is_over(const struct placing *p, const struct job *j)
 		return false;
 	if (!s || s->job.birth != j->birth)
 		return true;
-	return !placing_is_ours(p, s) && !j->run_window && !has_members(j);
+	if (placing_is_ours(p, s) || has_members(j))
+		return false;
+	return !j->run_window || was_left_long_ago(p, s);
 }
 
 /* The books change with each one. */

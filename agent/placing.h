@@ -76,4 +76,9 @@ void placing_forget(struct placing *p, const void *connection);
 bool placing_asked(const struct placing *p, const void *connection);
 void placing_answer(struct placing *p, const struct core_action *a);
 
+/* Where other agents of the cluster listen for workers: how many of them are in ret[max]. `p` may
+ * be NULL. */
+unsigned int placing_others(const struct placing *p, struct sockaddr_storage *ret,
+			    unsigned int max);
+
 #endif

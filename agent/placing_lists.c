@@ -12,6 +12,21 @@ const struct report *placing_root(const struct placing *p, const struct shared_j
 	return at < 0 ? NULL : picture->report[at];
 }
 
+unsigned int placing_others(const struct placing *p, struct sockaddr_storage *ret, unsigned int max)
+{
+	const struct picture *picture = p ? sharing_picture(p->sharing) : NULL;
+	const int own = picture ? picture_place(picture, p->node) : -1;
+	unsigned int others = 0;
+
+	for (unsigned int i = 1; own >= 0 && i < picture->nodes && others < max; i++) {
+		const struct report *r = picture->report[((unsigned int)own + i) % picture->nodes];
+
+		if (r->services)
+			ret[others++] = r->service[0];
+	}
+	return others;
+}
+
 static const struct report_job *job_there(const struct report *root, const struct shared_job *j)
 {
 	for (unsigned int i = 0; root && i < root->jobs; i++)

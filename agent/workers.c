@@ -126,6 +126,9 @@ static int run_print(const struct core_action *a, char *text, size_t size, size_
 	answer->rank = a->rank;
 	answer->sealed = a->job->sealed;
 	roots_fill(workers, a->job, answer);
+	if (a->job->clustered)
+		answer->others = placing_others(driver_placing(workers->driver), answer->other,
+						JOINING_OTHERS_MAX);
 	job_this_run(a->job, &answer->job);
 	if (job_rank_key(a->job, a->rank, answer->key.sealed)) {
 		memcpy(answer->key.share, workers->share, sizeof(workers->share));

@@ -192,27 +192,55 @@ static int place_ask(struct join *j, struct channel **ret_channel, struct joinin
 	return r == 0 ? place_wait(j, ret) : r;
 }
 
+/* Back to the agent that was asked first; who rescues a run asks the next one. */
+static void turn_back(struct join *j, const struct sockaddr_storage *first, const char *first_text,
+		      unsigned int times)
+{
+	const struct sockaddr_storage *other;
+	char text[AGENT_BYTES];
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = AGAIN_NS }, NULL);
+	if (!j->rescues) {
+		turn_to(j, first, first_text);
+		return;
+	}
+	other = &j->other[times % j->others];
+	endpoint_print(other, text, sizeof(text));
+	turn_to(j, other, text);
+}
+
+/* An agent that was named may have gone a moment ago, and so may any that is asked for a rescue. */
+static bool may_turn_back(const struct join *j, int error, bool was_named, bool has_connected)
+{
+	const bool is_away = error == -ECONNRESET || error == -ECONNREFUSED || error == -EPIPE ||
+			     error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH;
+
+	if (clock_now_ns() + AGAIN_NS >= j->deadline_ns)
+		return false;
+	return j->rescues ? is_away : was_named && !has_connected;
+}
+
 /* Agents of a cluster know where a job's root is, and may learn that it is another one meanwhile.
  */
 static int place_find(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
 {
 	const struct sockaddr_storage first = j->agent;
 	char first_text[AGENT_BYTES], other[AGENT_BYTES];
-	unsigned int turns = 0;
+	unsigned int turns = 0, times = 0;
 	int r;
 
 	snprintf(first_text, sizeof(first_text), "%s", j->agent_text);
 	while (turns <= TURNS_MAX) {
-		r = connect_in_time(j, turns);
-		if (r < 0 && turns && clock_now_ns() + AGAIN_NS < j->deadline_ns) {
-			clock_nanosleep(CLOCK_MONOTONIC, 0,
-					&(struct timespec){ .tv_nsec = AGAIN_NS }, NULL);
-			turn_to(j, &first, first_text);
+		const bool has_connected = (r = connect_in_time(j, turns || j->rescues)) == 0;
+
+		if (has_connected)
+			r = place_ask(j, ret_channel, ret);
+		if (r < 0 && may_turn_back(j, r, turns, has_connected)) {
+			transport_close(TAKE_PTR(*ret_channel));
+			turn_back(j, &first, first_text, ++times);
 			turns = 0;
 			continue;
 		}
-		if (r == 0)
-			r = place_ask(j, ret_channel, ret);
 		if (r < 0 || ret->kind == JOINING_RUN)
 			return r;
 		transport_close(TAKE_PTR(*ret_channel));
@@ -240,6 +268,9 @@ static int place_get(struct join *j, struct channel **ret_channel, struct joinin
 	secret_take(j, ret);
 	j->request.rank = ret->rank;
 	j->request.epoch = ret->job.epoch;
+	j->nonce = ret->job.nonce;
+	j->others = ret->others;
+	memcpy(j->other, ret->other, sizeof(j->other));
 	*ret_channel = channel;
 	return 0;
 }
@@ -294,6 +325,21 @@ struct join *join_copy(const struct join *from, const struct sockaddr_storage *a
 	j->local = j->said;
 	return j;
 }
+
+struct join *join_rescue(const struct join *from)
+{
+	struct join *j = from->others ? join_copy(from, &from->other[0]) : NULL;
+
+	if (!j)
+		return NULL;
+	j->rescues = true;
+	j->others = from->others;
+	memcpy(j->other, from->other, sizeof(j->other));
+	j->request.from = from->nonce;
+	return j;
+}
+
+unsigned int join_others(const struct join *j) { return j->others; }
 
 struct join *join_beside(const struct join *from, const char *job)
 {
@@ -422,6 +468,14 @@ void join_leave(struct join *j)
 	j->request.leave = j->over = true;
 	join_request_send(j);
 	error_set(0, "%s", kept.text);
+}
+
+void join_drop(struct join *j)
+{
+	if (!j)
+		return;
+	join_leave(j);
+	join_free(j);
 }
 
 void join_close(struct join *j)

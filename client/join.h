@@ -54,6 +54,15 @@ unsigned int join_shares_heard(const struct join *j, uint16_t ret[JOINING_ROOTS_
 /* The same worker at another agent, in the same rank: for join_again(). NULL: no memory. */
 struct join *join_copy(const struct join *j, const struct sockaddr_storage *agent);
 
+/*
+ * The same worker in the same run, whose root and agent are gone: for join_again(), which asks the
+ * other agents of the cluster in turn. NULL: there is no cluster, or no memory.
+ */
+struct join *join_rescue(const struct join *j);
+
+/* How many other agents of a cluster it knows. */
+unsigned int join_others(const struct join *j);
+
 /* The same worker in another job that has the same token, in the same rank, at the agent where it
  * has its place now: for join_again(). NULL: no memory. */
 struct join *join_beside(const struct join *j, const char *job);
@@ -83,6 +92,9 @@ void join_leave(struct join *j);
  * second at most goes into telling it anew. Keeps the error text. NULL is allowed.
  */
 void join_close(struct join *j);
+
+/* As join_close(), where the agent is not to be waited for. NULL is allowed. */
+void join_drop(struct join *j);
 
 /* In a forked child, whose parent keeps the place: closes the child's descriptor. NULL is allowed.
  */

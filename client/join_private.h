@@ -25,6 +25,9 @@ struct join {
 	bool over; /* this rank has left, or the agent has ended the run */
 	struct sockaddr_storage agent; /* sockaddr_un, _in or _in6 */
 	char agent_text[AGENT_BYTES];
+	struct sockaddr_storage other[JOINING_OTHERS_MAX]; /* [others]: agents of the cluster */
+	unsigned int others;
+	bool rescues; /* the agent of the place that there is has gone: others are asked in turn */
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
 	struct sockaddr_storage said; /* the same, as it was said, before it was found out */
 	struct sockaddr_storage service; /* of the agent, if `local` is to be found by it */
@@ -33,6 +36,7 @@ struct join {
 	char job[NAME_BYTES];
 	uint8_t token_key[SECRET_KEY_BYTES];
 	struct joining_message request;
+	uint64_t nonce; /* of the run that it is in */
 	uint8_t secret[X25519_BYTES]; /* of which request.share is */
 	struct session session;
 	bool is_proven; /* the agent knows the token, so all it says has a proof */

@@ -35,16 +35,19 @@ static void *thread_main(void *argument)
 	return NULL;
 }
 
-struct moving *moving_begin(const struct join *j, const struct sockaddr_storage *agent, int kick)
+/* `j` is ours; NULL: there was no memory. */
+static struct moving *begin(struct join *j, int kick)
 {
 	struct moving *m = calloc(1, sizeof(*m));
 	sigset_t all, kept;
 	int r = -1;
 
-	if (!m)
+	if (!m) {
+		join_forget(j);
 		return NULL;
+	}
 	m->kick = kick;
-	m->join = join_copy(j, agent);
+	m->join = j;
 	sigfillset(&all); /* signals are for the program's own threads */
 	pthread_sigmask(SIG_SETMASK, &all, &kept);
 	if (m->join)
@@ -55,6 +58,13 @@ struct moving *moving_begin(const struct join *j, const struct sockaddr_storage 
 	moving_forget(m);
 	return NULL;
 }
+
+struct moving *moving_begin(const struct join *j, const struct sockaddr_storage *agent, int kick)
+{
+	return begin(join_copy(j, agent), kick);
+}
+
+struct moving *moving_rescue(const struct join *j, int kick) { return begin(join_rescue(j), kick); }
 
 bool moving_is_done(const struct moving *m) { return atomic_load(&m->done); }
 

@@ -16,6 +16,9 @@ struct moving;
  * or no thread. */
 struct moving *moving_begin(const struct join *j, const struct sockaddr_storage *agent, int kick);
 
+/* The same where the root is gone, by the other agents of the cluster. NULL also: there is none. */
+struct moving *moving_rescue(const struct join *j, int kick);
+
 bool moving_is_done(const struct moving *m);
 
 /*

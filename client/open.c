@@ -111,6 +111,7 @@ static int make_engine(struct shard *s, const struct root *root, uint64_t agreem
 			    .payload_bytes = o->payload_bytes,
 			    .nonce = root->nonce,
 			    .keyed = o->rank_key,
+			    .keeps = s->keeps,
 			    .sealed = o->secret },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
 		.late_timeout_ns = o->late_rank_timeout_ms * 1000000ull,
@@ -140,6 +141,7 @@ static int shard_open(struct shard *s, struct root *root, uint64_t agreement)
 
 	s->join = TAKE_PTR(root->join);
 	s->channel = TAKE_PTR(root->channel);
+	s->keeps = s->join && join_others(s->join);
 	address_print(&root->service, s->service, sizeof(s->service));
 	r = s->channel->transport->connect(s->channel, &root->service,
 					   header_bytes_of(o) + o->payload_bytes, 2 * o->window);

@@ -297,6 +297,7 @@ static void hear(struct tally *t, struct shard *s)
 		s->ending.why = why;
 	if (*s->ending.why.text)
 		ending_check(s, now);
+	progress_rescue_look(t, s, now);
 }
 
 /*

@@ -33,7 +33,10 @@ struct shard {
 	bool no_room; /* the last datagrams could not be sent, and wait for it */
 	bool polls_room; /* as the descriptor is now */
 
+	bool keeps; /* the job is a cluster's: the run can go on elsewhere if its root goes */
 	struct moving *moving; /* a place at another root is being got; NULL: none */
+	bool rescues; /* since nothing is heard of this one */
+	uint64_t rescue_ns; /* when that may be tried again */
 	struct { /* of the run that this one moves to; channel NULL: there is none */
 		struct join *join;
 		struct channel *channel;
@@ -135,6 +138,9 @@ bool progress_turn(struct tally *t);
 
 /* The agent has named one. */
 void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent);
+
+/* Is its root gone? Then other agents are asked for another one. */
+void progress_rescue_look(struct tally *t, struct shard *s, uint64_t now_ns);
 
 /* Whatever has become of it. True: something had come from there. */
 bool progress_move_turn(struct tally *t, struct shard *s);

@@ -16,6 +16,10 @@ enum {
 	TURNS_MAX = 32, /* of receiving, as of the first run */
 };
 
+#define RESCUE_AGAIN_NS UINT64_C(1000000000)
+#define RESCUE_PATIENCE_NS \
+	UINT64_C(60000000000) /* of a call; all ranks must miss the root by then */
+
 void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent)
 {
 	if (s->moving || s->next.channel)
@@ -23,7 +27,21 @@ void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr
 	s->moving = moving_begin(s->join, agent, t->kick);
 }
 
-static struct window_options window_of(const struct joining_answer *place)
+void progress_rescue_look(struct tally *t, struct shard *s, uint64_t now_ns)
+{
+	const bool is_gone = s->keeps && join_others(s->join) && engine_is_silent(s->engine);
+
+	if (!s->moving)
+		s->rescues = false;
+	engine_wait_for(s->engine, is_gone ? RESCUE_PATIENCE_NS : 0);
+	if (!is_gone || s->moving || s->next.channel || now_ns < s->rescue_ns)
+		return;
+	s->rescue_ns = now_ns + RESCUE_AGAIN_NS;
+	s->moving = moving_rescue(s->join, t->kick);
+	s->rescues = s->moving;
+}
+
+static struct window_options window_of(const struct shard *s, const struct joining_answer *place)
 {
 	const struct run *run = &place->job;
 	struct window_options o = { .job = run->job,
@@ -33,6 +51,7 @@ static struct window_options window_of(const struct joining_answer *place)
 				    .window = run->window,
 				    .payload_bytes = run->payload_bytes,
 				    .nonce = run->nonce,
+				    .keeps = s->keeps,
 				    .keyed = run_rank_key(run, place->rank),
 				    .sealed = run_secret(run) };
 
@@ -55,7 +74,7 @@ static void poll_next(struct tally *t, struct shard *s)
 /* The place is there: from now on chunks may go there. */
 static int both_begin(struct tally *t, struct shard *s, const struct joining_answer *place)
 {
-	struct window_options o = window_of(place);
+	struct window_options o = window_of(s, place);
 	const size_t bytes = tally_header_bytes(o.workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE
 										    : 0) +
 			     o.payload_bytes;
@@ -63,7 +82,8 @@ static int both_begin(struct tally *t, struct shard *s, const struct joining_ans
 						    2u * o.window);
 
 	if (r == 0)
-		r = engine_move(s->engine, &o);
+		r = (s->rescues || engine_is_silent(s->engine) ? engine_rescue
+							       : engine_move)(s->engine, &o);
 	explicit_bzero(&o, sizeof(o));
 	if (r < 0)
 		return r;
@@ -91,8 +111,10 @@ static void place_take(struct tally *t, struct shard *s)
 
 static void both_end(struct shard *s)
 {
+	const bool is_gone = engine_is_silent(s->engine);
+
 	engine_move_end(s->engine);
-	join_close(s->join);
+	(is_gone ? join_drop : join_close)(s->join);
 	transport_close(s->channel);
 	s->join = TAKE_PTR(s->next.join);
 	s->channel = TAKE_PTR(s->next.channel);

@@ -14,7 +14,7 @@
 
 enum {
 	REQUEST_LINE_MAX = 256, /* bytes before its end */
-	REQUEST_LINES_MAX = 6, /* the first, each key once, and the empty line */
+	REQUEST_LINES_MAX = 7, /* the first, each key once, and the empty line */
 };
 
 /* Keys cannot repeat and lines have a limit: so has a request. */
@@ -84,6 +84,10 @@ static const struct key join_rows[] = {
 	{ "share", &key_bytes, MESSAGE(share), .needed = true,
 	  .meaning = "Of a secret that the worker draws for this connection: see "
 		     "[keys](#keys-of-ranks)." },
+	{ "from", &key_hex, MESSAGE(from), .brief = true, .min = 1,
+	  .allowed = "16 digits of 0-9 and a-f, not all of them 0", .otherwise = "none",
+	  .meaning = "The nonce of the run that the worker is in, if it hears no more of that "
+		     "one's [root](#a-root-that-is-gone)." },
 };
 static const struct key leave_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,
@@ -113,6 +117,10 @@ static const struct key run_rows[] = {
 	{ "share", &key_number, KEY_MEMBER(struct joining_answer, share), .brief = true, .min = 1,
 	  .max = JOINING_SHARE_MAX, .otherwise = "1",
 	  .meaning = "This root's share in each call, in parts of all roots' shares." },
+	{ "other", &key_address, KEY_LIST(struct joining_answer, other, others), .brief = true,
+	  .full = "at most four are named",
+	  .meaning = "Another agent of the cluster, where a worker asks for the job when this one "
+		     "[is gone](#a-root-that-is-gone). At most four such lines." },
 };
 
 const struct keys joining_peer_keys = KEYS(peer_rows), joining_greeting_keys = KEYS(greeting_rows),

@@ -36,6 +36,8 @@ enum {
 	JOINING_RANK_ANY = -1,
 	JOINING_ROOTS_MAX = 16, /* of a job */
 	JOINING_SHARE_MAX = 1000,
+	JOINING_OTHERS_MAX =
+		4, /* agents of the cluster that are named beside the one that speaks */
 };
 
 enum joining_wants {
@@ -68,6 +70,8 @@ struct joining_message {
 	uint16_t epoch; /* leaving: of the run that is left */
 	struct sockaddr_storage address; /* joining: where the worker receives */
 	uint8_t share[X25519_BYTES]; /* joining: of a secret of this connection */
+	uint64_t from; /* joining: the nonce of the run that the worker is in, and whose root it
+			* hears no more; 0: it is in none */
 };
 
 /* The key of a rank, for its worker alone: session_seal(). All zeros: packets have no tags. */
@@ -98,6 +102,10 @@ struct joining_answer {
 	uint16_t which; /* of several roots: 1 .. roots */
 	uint16_t share; /* of several roots, this one's: 1 .. JOINING_SHARE_MAX */
 	uint16_t shares[JOINING_ROOTS_MAX]; /* [roots]: those of all */
+	struct sockaddr_storage other[JOINING_OTHERS_MAX]; /* [others]: agents of the cluster, with
+							    * TALLY_UDP_PORT: where to ask when
+							    * the root is gone */
+	unsigned int others;
 	struct run job; /* with a nonce, and without keys */
 	struct sockaddr_storage elsewhere; /* with TALLY_UDP_PORT */
 	int error; /* a negative errno; -EIO for a name that is not in JOINING_ERRORS */

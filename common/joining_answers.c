@@ -138,6 +138,30 @@ static int check_roots(struct lines *l, const struct joining_answer *a)
 	return 0;
 }
 
+static bool is_next(const struct lines *l, const struct key *key)
+{
+	/* a newline ends what is compared */
+	return !strncmp(l->text + l->at, key->name, strlen(key->name));
+}
+
+/* A key that must be there has one line. 1: there are no more lines. */
+static int rows_of_key_take(struct lines *l, const struct key *key, struct joining_answer *a,
+			    uint32_t *seen)
+{
+	bool is_due = key->needed || is_next(l, key);
+	int error = 0;
+
+	while (error == 0 && is_due) {
+		error = lines_next(l);
+		if (error == 0 && lines_is_empty(l))
+			return 1;
+		if (error == 0)
+			error = lines_take(l, &joining_run_keys, a, seen);
+		is_due = error == 0 && !key->needed && is_next(l, key);
+	}
+	return error;
+}
+
 /* All of it must be there: the job file says only as a whole whether it is right. */
 static int parse_place(struct lines *l, struct joining_answer *a)
 {
@@ -154,19 +178,9 @@ static int parse_place(struct lines *l, struct joining_answer *a)
 		return lines_refuse(l, -EMSGSIZE, "no end within %d bytes", JOINING_ANSWER_BYTES);
 	if (!end)
 		return -EAGAIN;
-	for (size_t i = 0; error == 0 && i < joining_run_keys.count; i++) {
-		const struct key *key = &joining_run_keys.key[i];
-
-		/* a newline ends what is compared */
-		if (!key->needed && strncmp(l->text + l->at, key->name, strlen(key->name)) != 0)
-			continue;
-		error = lines_next(l);
-		if (error == 0 && lines_is_empty(l))
-			break;
-		if (error == 0)
-			error = lines_take(l, &joining_run_keys, a, &seen);
-	}
-	if (error == 0)
+	for (size_t i = 0; error == 0 && i < joining_run_keys.count; i++)
+		error = rows_of_key_take(l, &joining_run_keys.key[i], a, &seen);
+	if (error >= 0)
 		error = lines_end(l, &joining_run_keys, seen);
 	if (error == 0)
 		error = check_roots(l, a);
@@ -241,7 +255,7 @@ int joining_waiting_print(const struct tally_set *missing, char *text, size_t si
 
 int joining_run_print(const struct joining_answer *a, char *text, size_t size, size_t *ret_length)
 {
-	char head[256];
+	char head[512];
 	int r;
 
 	assert(a->rank < a->job.workers && a->job.nonce && !a->job.keys);

@@ -216,6 +216,11 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 			&c->why, -EBUSY,
 			"job %s is suspended: the configuration of tallyd has no tenant %s now",
 			j->name, j->tenant_name);
+	if (m->from && j->run_window && j->draw.nonce == m->from)
+		return why_say(
+			&c->why, -EADDRINUSE,
+			"the run that this worker is in goes on at this node: its packets do "
+			"not come in, or results do not reach it");
 	r = core_cordon_check(c, &c->why);
 	if (r == 0 && e->joining.crowded)
 		r = share_check(c, j);

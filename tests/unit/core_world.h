@@ -119,6 +119,7 @@ struct world {
 	unsigned int mended_logged; /* pins */
 	unsigned int astray_logged; /* runs with ranks elsewhere than their trees say */
 	unsigned int inner_logged; /* runs that wait at an inner node */
+	uint64_t from; /* the run that a worker says it is in when it joins */
 	bool ranked; /* a worker says which rank it wants; otherwise any */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	uint64_t random;

@@ -279,6 +279,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 
 	snprintf(name, sizeof(name), "j%u", job);
 	secret_token_key(w->job[job].token, key);
+	m.from = leave ? 0 : w->from;
 	if (w->ranked)
 		m.rank = p->rank;
 	if (leave) {
@@ -1841,6 +1842,32 @@ static void a_worker_outside_its_tenants_ingress_points_does_not_join(void **sta
 	world_close(&w);
 }
 
+/* Who hears no more of a run's root asks elsewhere; where the run goes on, it is told so, and the
+ * others hear nothing of it. */
+static void a_worker_of_the_run_that_goes_on_is_not_taken_for_a_new_one(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 16);
+	all_join(&w, 1, 2, 1);
+	assert_int_equal(w.worker[1].state, RUNS);
+	w.from = w.worker[1].nonce;
+	join(&w, 3, 1);
+	assert_int_equal(w.worker[3].state, AWAY);
+	assert_string_equal(w.refused, "EADDRINUSE: the run that this worker is in goes on at this "
+				       "node: its packets do not come in, or results do not reach "
+				       "it");
+	assert_int_equal(core_counts(w.core)->joins_refused[CORE_JOIN_RANK], 1);
+	assert_false(w.worker[2].ending);
+	w.from++; /* of another run */
+	join(&w, 3, 1);
+	assert_int_equal(w.worker[3].state, WAITS);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* The first of each reason at once; and who comes again and again does not fill the log. */
 static void refused_workers_are_logged_at_a_bounded_rate(void **state)
 {
@@ -2426,6 +2453,7 @@ int main(void)
 		FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
 		FACT(a_worker_outside_its_tenants_ingress_points_does_not_join),
 		FACT(a_worker_whose_ingress_point_goes_while_it_waits_is_refused),
+		FACT(a_worker_of_the_run_that_goes_on_is_not_taken_for_a_new_one),
 		FACT(refused_workers_are_logged_at_a_bounded_rate),
 		FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 		FACT(a_job_that_agents_share_has_their_token),

@@ -223,11 +223,11 @@ static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 			 "line 3: token: no such key; there are job, challenge and wants");
 	greeting_refused("tally-join 4\njob a\njob a\n", EINVAL, "line 3: job: given twice");
 	request_refused("join\nepoch 3\n", EINVAL,
-			"line 2: epoch: no such key; there are rank, address and share");
+			"line 2: epoch: no such key; there are rank, address, share and from");
 	request_refused("leave\nport 3\n", EINVAL,
 			"line 2: port: no such key; there are rank and epoch");
 	request_refused("join\n rank 1\n", EINVAL,
-			"line 2: no such key; there are rank, address and share");
+			"line 2: no such key; there are rank, address, share and from");
 	request_refused("join\nrank 1\nrank 1\n", EINVAL, "line 3: rank: given twice");
 	request_refused("join 3\n", EINVAL,
 			"line 1: join: no such request; there are join and leave");
@@ -400,9 +400,10 @@ static void answers_that_are_wrong_are_refused(void **state)
 	answer_refused("run 3\n\n", EINVAL, "line 1: run: no value belongs here");
 	answer_refused("run\n\n", EINVAL, "no line 'rank ...', which is needed");
 	answer_refused("run\nrank 0\n\n", EINVAL, "no line 'nonce ...', which is needed");
-	answer_refused("run\nrank 0\njob 1\n\n", EINVAL,
-		       "line 3: job: no such key; there are rank, nonce, key, sealed, roots, which "
-		       "and share");
+	answer_refused(
+		"run\nrank 0\njob 1\n\n", EINVAL,
+		"line 3: job: no such key; there are rank, nonce, key, sealed, roots, which, "
+		"share and other");
 	answer_refused("run\nrank 0\nrank 0\n\n", EINVAL, "line 3: rank: given twice");
 	answer_refused("run\nrank 256\n\n", EINVAL, "line 2: rank: a number from 0 to 255");
 	answer_refused("run\nrank 0\n" NONCE "\n", EINVAL,
@@ -481,6 +482,43 @@ static void several_roots_are_said_together(void **state)
 		       "line 6: share: roots, which and share are said together");
 	answer_refused("run\nrank 0\n" NONCE "share 1\njob 7\n\n", EINVAL,
 		       "line 5: share: roots, which and share are said together");
+}
+
+/* Where to ask when the root is gone, and from which run one asks. */
+static void others_are_named(void **state)
+{
+	static const char file[] = "job 7\nservice 10.77.0.1\nworker 10.77.1.1:40000\n\n";
+	char text[JOINING_ANSWER_BYTES], other[ADDRESS_BYTES], why[256];
+	struct joining_answer said;
+	struct joining_message m = { .rank = 3, .from = 0x5ca1ab1e };
+	size_t length;
+
+	snprintf(text, sizeof(text), "run\nrank 0\n" NONCE "other 10.77.0.2\nother fd77::3\n%s",
+		 file);
+	assert_int_equal(answer_of(text, strlen(text)), 0);
+	assert_int_equal(answer.others, 2);
+	address_print(&answer.other[1], other, sizeof(other));
+	assert_string_equal(other, "fd77::3");
+	assert_int_equal(endpoint_port(&answer.other[1]), TALLY_UDP_PORT);
+	said = answer;
+	assert_int_equal(joining_run_print(&said, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "key none\nother 10.77.0.2\nother fd77::3\njob 7\n"));
+	answer_refused("run\nrank 0\n" NONCE "other 10.77.0.2:7\njob 7\n\n", EINVAL,
+		       "line 5: other: an address without port, such as 10.77.0.1 or fd77::1");
+	answer_refused("run\nrank 0\n" NONCE
+		       "other ::1\nother ::2\nother ::3\nother ::4\nother ::5\njob 7\n\n",
+		       EINVAL, "line 9: other: one too many; at most four are named");
+	answer_refused("run\nrank 0\n" NONCE "other ::1\n\n", EINVAL,
+		       "line 5: other: the job file behind it: no line 'job ...', which is needed");
+
+	assert_int_equal(address_parse("10.77.1.1:5", 0, &m.address), 0);
+	assert_int_equal(joining_message_print(&m, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "\nfrom 000000005ca1ab1e\n\n"));
+	assert_int_equal(joining_message_parse(text, length, &m, &length, why, sizeof(why)), 0);
+	assert_int_equal(m.from, 0x5ca1ab1e);
+	m.from = 0;
+	assert_int_equal(joining_message_print(&m, text, sizeof(text), &length), 0);
+	assert_null(strstr(text, "from"));
 }
 
 static void each_root_has_a_name(void **state)
@@ -845,6 +883,7 @@ int main(void)
 		cmocka_unit_test(answers_that_are_wrong_are_refused),
 		cmocka_unit_test(that_a_job_is_sealed_is_said_behind_the_key),
 		cmocka_unit_test(several_roots_are_said_together),
+		cmocka_unit_test(others_are_named),
 		cmocka_unit_test(each_root_has_a_name),
 		cmocka_unit_test(a_nonce_is_16_digits_and_not_0),
 		cmocka_unit_test(a_place_without_end_is_refused),
