@@ -125,6 +125,13 @@ size_t engine_next_output(struct engine *e, uint64_t now_ns, struct datagram *re
 void engine_next_unsent(struct engine *e, const struct datagram *d, size_t n);
 void engine_next_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);
 
+/* Do all ranks know where chunks go? From then on no rank is missed in the first run. */
+bool engine_has_agreed(const struct engine *e);
+
+/* Some rank has not come to the next run, so nothing has changed: nobody goes there. False: all are
+ * there, or as good as that. */
+bool engine_move_cancel(struct engine *e);
+
 /* Nobody needs the first run any more: engine_move_end() makes the next one that of the engine. */
 bool engine_has_moved(const struct engine *e);
 void engine_move_end(struct engine *e);

@@ -424,6 +424,17 @@ bool engine_has_moved(const struct engine *e)
 	return m->resumes ? !m->lacks : m->passed == e->member.window;
 }
 
+bool engine_has_agreed(const struct engine *e) { return e->move.next && e->move.agreed; }
+
+bool engine_move_cancel(struct engine *e)
+{
+	if (!e->move.next || e->move.stage != MOVE_ARRIVING)
+		return false;
+	engine_stats_add(&e->past, window_stats(e->move.next));
+	engine_move_free(e);
+	return true;
+}
+
 void engine_move_end(struct engine *e)
 {
 	struct move *m = &e->move;

@@ -260,7 +260,7 @@ static bool input(struct shard *s)
 /* Time in which nobody looked, or no call ran, is not that of a call that waits in vain. */
 static void ending_check(struct shard *s, uint64_t now)
 {
-	uint64_t done = window_stats(engine_window(s->engine))->chunks + engine_ended(s->engine);
+	uint64_t done = engine_stats(s->engine).chunks + engine_ended(s->engine);
 	bool waits = !engine_is_idle(s->engine) && done == s->ending.done;
 	bool forgives = waits && !s->ending.forgiven && now - s->ending.looked_ns >= ENDING_NS;
 
@@ -273,28 +273,38 @@ static void ending_check(struct shard *s, uint64_t now)
 		engine_fail(s->engine, -ECONNABORTED, s->ending.why.text);
 }
 
-/* What has become of the run, as its agent says. */
-static void hear(struct tally *t, struct shard *s)
+/* What has become of a run, as its agent says. */
+static void hear_one(struct tally *t, struct shard *s, struct join *j)
 {
 	struct sockaddr_storage elsewhere;
-	uint64_t now;
 	struct why why;
-	int r = 0;
+	int r = join_hear(j, &why, &elsewhere);
+
+	if (r < 0)
+		engine_fail(s->engine, r, why.text);
+	else if (r == JOIN_MOVES)
+		progress_move_begin(t, s, &elsewhere);
+	else if (r > 0 && !*s->ending.why.text)
+		s->ending.why = why;
+}
+
+/* On the way to another root: of the first run until all have agreed, for then they leave it; of
+ * the next one in any case. */
+static void hear(struct tally *t, struct shard *s)
+{
+	uint64_t now;
 
 	if (!s->join)
 		return;
 	now = clock_now_ns();
 	if (now >= s->hear_ns) {
 		s->hear_ns = now + HEAR_NS;
-		r = join_hear(s->join, &why, &elsewhere);
+		if (!engine_has_agreed(s->engine))
+			hear_one(t, s, s->join);
+		if (s->next.join)
+			hear_one(t, s, s->next.join);
 		engine_watch(s->engine, join_watches(s->join));
 	}
-	if (r < 0)
-		engine_fail(s->engine, r, why.text);
-	else if (r == JOIN_MOVES)
-		progress_move_begin(t, s, &elsewhere);
-	else if (r > 0 && !*s->ending.why.text && !s->next.channel) /* those who have moved leave */
-		s->ending.why = why;
 	if (*s->ending.why.text)
 		ending_check(s, now);
 	progress_rescue_look(t, s, now);

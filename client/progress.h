@@ -42,6 +42,7 @@ struct shard {
 		struct channel *channel;
 		char service[64];
 		bool no_room;
+		uint64_t since_ns;
 	} next;
 
 	uint64_t hear_ns; /* the agent is listened to again */

@@ -16,6 +16,10 @@ enum {
 	TURNS_MAX = 32, /* of receiving, as of the first run */
 };
 
+/* Joins have ended by then; some rank has no way to the new root. Its agent names it again later.
+ */
+#define ARRIVE_NS UINT64_C(30000000000)
+
 #define RESCUE_AGAIN_NS UINT64_C(1000000000)
 #define RESCUE_PATIENCE_NS \
 	UINT64_C(60000000000) /* of a call; all ranks must miss the root by then */
@@ -87,6 +91,7 @@ static int both_begin(struct tally *t, struct shard *s, const struct joining_ans
 	explicit_bzero(&o, sizeof(o));
 	if (r < 0)
 		return r;
+	s->next.since_ns = clock_now_ns();
 	address_print(&place->job.service, s->next.service, sizeof(s->next.service));
 	poll_next(t, s);
 	return 0;
@@ -121,7 +126,14 @@ static void both_end(struct shard *s)
 	s->no_room = s->next.no_room;
 	s->polls_room = false;
 	memcpy(s->service, s->next.service, sizeof(s->service));
-	*s->ending.why.text = '\0'; /* who left the first run is at this one */
+}
+
+/* Else no other move could begin, and who left the first run would be missed in none. */
+static void both_cancel(struct shard *s)
+{
+	join_drop(TAKE_PTR(s->next.join));
+	transport_close(TAKE_PTR(s->next.channel));
+	s->next.no_room = false;
 }
 
 static bool input(struct shard *s)
@@ -158,6 +170,8 @@ bool progress_move_turn(struct tally *t, struct shard *s)
 	busy |= input(s);
 	if (engine_has_moved(s->engine))
 		both_end(s);
+	else if (clock_now_ns() - s->next.since_ns > ARRIVE_NS && engine_move_cancel(s->engine))
+		both_cancel(s);
 	return busy;
 }
 

@@ -292,6 +292,7 @@ int tally_abort(struct tally *t)
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		engine_abort(t->shard[i].engine);
 		join_leave(t->shard[i].join);
+		join_leave(t->shard[i].next.join);
 	}
 	progress_leave(t);
 	return 0;

@@ -134,5 +134,26 @@ who_is_cut_off_waits() {
 	echo "# packets of a worker were lost: the slowest call took $(slowest_ms "$work"/w0.train) ms" >&3
 }
 
+# A move that one rank cannot make (its packets do not reach the new root) changes nothing for long;
+# and who dies meanwhile is missed at once.
+a_rank_that_dies_while_a_run_moves_is_missed() {
+	local pid code=0 begun
+	diamond
+	sums_at_n2 job w0 w1 w2 -- --seconds 60 -n 10 -b 64K -e 64K
+	until_true sums_at job n2
+	on n0 ip rule add pref 1 ipproto udp iif w0 to "$(bed addr n1)" blackhole
+	at n0 job place job --node n1 --stay
+	until_true runs_at job n1
+	kill -KILL "${worker[1]}"
+	begun=$SECONDS
+	for pid in "${worker[0]}" "${worker[2]}"; do wait "$pid" && code=1; done
+	{ wait "${worker[1]}" || true; } 2>/dev/null
+	worker=()
+	((code == 0 && SECONDS - begun < 10 * slow)) || { echo "after $((SECONDS - begun)) s"; return 1; }
+	has -E 'rank [0-2] is gone' "$work/w0.job.errors" || { cat "$work"/w?.job.errors; return 1; }
+	has -E 'rank [0-2] is gone' "$work/w2.job.errors"
+}
+
 facts calls_go_on_when_the_machine_of_their_root_dies one_root_of_several_is_replaced \
-	a_machine_that_comes_back_gives_up_the_run who_is_cut_off_waits
+	a_machine_that_comes_back_gives_up_the_run who_is_cut_off_waits \
+	a_rank_that_dies_while_a_run_moves_is_missed

@@ -456,6 +456,39 @@ static void who_hears_late_holds_nobody_up(void **state)
 	world_free(w);
 }
 
+/* Who waits in vain for one that does not come stays where it is, and can move later. */
+static void a_move_to_where_not_all_come_is_called_off(void **state)
+{
+	struct world *w = world_new(3, 3, 0);
+	int calls;
+
+	while (w->worker[0].calls < 5)
+		step(w);
+	for (int rank = 0; rank < 2; rank++)
+		w->worker[rank].begins_ns = w->now_ns + 1;
+	calls = w->worker[0].calls;
+	while (w->worker[0].calls < calls + 5)
+		step(w);
+	for (int rank = 0; rank < 2; rank++) {
+		assert_false(engine_has_agreed(w->worker[rank].engine));
+		assert_true(engine_move_cancel(w->worker[rank].engine));
+		assert_false(engine_move_cancel(w->worker[rank].engine));
+		w->worker[rank].moves = false;
+	}
+	calls = w->worker[0].calls;
+	while (w->worker[0].calls < calls + 5)
+		step(w);
+	assert_int_equal(w->moves, 0);
+	/* The next run there is another one. */
+	memset(w->root[1].slot, 0, sizeof(w->root[1].slot));
+	for (int i = 0; i < FLIGHTS; i++)
+		w->flight[i].due_ns = w->flight[i].root == 1 ? 0 : w->flight[i].due_ns;
+	move_all(w);
+	run(w, 0, 0, 0);
+	assert_int_equal(w->moves, 3);
+	world_free(w);
+}
+
 static void what_is_not_alike_is_refused(void **state)
 {
 	struct world *w = world_new(3, 2, 0);
@@ -498,6 +531,7 @@ int main(void)
 		cmocka_unit_test(sums_are_right_whatever_happens),
 		cmocka_unit_test(a_root_that_goes_is_replaced_in_the_midst_of_calls),
 		cmocka_unit_test(who_hears_late_holds_nobody_up),
+		cmocka_unit_test(a_move_to_where_not_all_come_is_called_off),
 		cmocka_unit_test(what_is_not_alike_is_refused),
 		cmocka_unit_test(an_engine_that_fails_on_the_way_ends),
 	};
