@@ -75,8 +75,8 @@ static int improve(struct placer_work *w, double margin, struct wanted_place *re
 			placer_weighed_fill(w, &c[i], &ret->weighed[ret->weighs++]);
 	placer_weighed_fill(w, &c[0], &ret->weighed[ret->weighs++]);
 	placer_place_fill(w, &c[1].tree, ret);
-	snprintf(ret->why, sizeof(ret->why), "it moves: cost %.4g, and %.4g at %.63s",
-		 c[1].cost.total, c[0].cost.total,
+	snprintf(ret->why, sizeof(ret->why), "it moves%s: cost %.4g, and %.4g at %.63s",
+		 margin < 0 ? " off a cordoned node" : "", c[1].cost.total, c[0].cost.total,
 		 placer_node(w, tree[which].node[0].machine)->node);
 	return 0;
 }

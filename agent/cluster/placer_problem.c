@@ -162,12 +162,23 @@ static bool holds_somewhere(const struct placer_work *w)
 	return false;
 }
 
-static bool is_theirs(const struct placer_work *w, const char *node)
+/* Slots that those which are to be placed have there already. */
+static uint32_t own_slots(const struct placer_work *w, const char *node)
 {
+	uint32_t slots = 0;
+
 	for (unsigned int k = 0; k < w->dues; k++)
 		if (w->job[w->due[k]].root && !strcmp(w->job[w->due[k]].root, node))
-			return true;
-	return false;
+			slots += slots_of(w->job[w->due[k]].job);
+	return slots;
+}
+
+static bool all_have_roots(const struct placer_work *w)
+{
+	for (unsigned int k = 0; k < w->dues; k++)
+		if (!w->job[w->due[k]].root)
+			return false;
+	return true;
 }
 
 /* Which nodes may have it: where one holds what the cluster wants for the job's tenant, only those
@@ -184,24 +195,29 @@ static unsigned int nodes_choose(struct placer_work *w)
 			const struct picture_machine *m = &w->network.drawing.machine[i];
 			uint32_t *slots = &w->network.graph->machine[i].slots;
 			const struct report *r;
+			uint32_t own;
 
 			if (m->kind != PICTURE_NODE)
 				continue;
 			r = w->picture->report[m->node];
-			if (is_theirs(w, r->node) && (w->dues == 1 || !r->cordoned)) {
-				*slots = SLOTS_ENOUGH; /* it has its own there */
-				allowed += w->dues > 1;
-				fit += w->dues > 1; /* shares may change, whatever others have */
+			own = own_slots(w, r->node);
+			if (own && w->dues == 1) {
+				*slots = SLOTS_ENOUGH;
 				continue;
+			}
+			if (own && !r->cordoned) { /* shares may change, whatever others have */
+				allowed++;
+				fit += all_have_roots(w);
 			}
 			if (!is_allowed(w, r) || (holds && !is_held(j, r))) {
-				*slots = 0;
+				*slots = r->cordoned ? 0 : own;
 				continue;
 			}
+			*slots = *slots > own ? *slots : own;
 			allowed++;
 			if (pass == 1)
 				*slots = SLOTS_ENOUGH;
-			fit += *slots >= slots_of(j->job);
+			fit += *slots - own >= slots_of(j->job);
 		}
 	}
 	return allowed ? fit : 0;

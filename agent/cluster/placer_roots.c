@@ -56,7 +56,10 @@ static int choose(struct placer_work *w, struct wanted_place *ret, struct why *w
 	r = roots_choose(&p, part, w->dues, tree, rate);
 	if (r == -ENOSPC)
 		return why_say(why, -EHOSTUNREACH,
-			       "no node that may have it is reached by all its workers");
+			       "the nodes that may have its %u roots, and that all its workers "
+			       "reach, have no room for all of them: fewer --roots, or a smaller "
+			       "--window",
+			       w->dues);
 	for (unsigned int i = 0; r == 0 && i < w->dues; i++) {
 		placer_place_begin(&w->job[w->due[i]], &ret[i]);
 		placer_place_fill(w, &tree[part[i]], &ret[i]);
@@ -145,6 +148,28 @@ static int better_find(const struct placer_work *w, const struct place_problem *
 	return r;
 }
 
+static double rate_of(const double *rate, const struct wanted_place *place, unsigned int roots)
+{
+	uint16_t share[JOINING_ROOTS_MAX];
+
+	for (unsigned int i = 0; i < roots; i++)
+		share[i] = place[i].share;
+	return rate_by(rate, share, roots);
+}
+
+static void better_say(const struct placer_work *w, const struct better *b, double now,
+		       double margin, struct wanted_place *ret)
+{
+	for (unsigned int i = 0; i < w->dues; i++)
+		snprintf(ret[i].why, sizeof(ret[i].why),
+			 "root %u of %u%s: all may have %.4g Mbit/s of each worker, and had %.4g",
+			 i + 1, w->dues,
+			 i != b->moves ? ""
+			 : margin < 0  ? ", which moves off a cordoned node"
+				       : ", which moves",
+			 b->rate / 125000, now / 125000);
+}
+
 /* For a move more is asked than for shares, which cost nothing. */
 static int improve(struct placer_work *w, const uint16_t *share, const bool *may_move,
 		   double margin, struct wanted_place *ret, struct why *why)
@@ -177,17 +202,19 @@ static int improve(struct placer_work *w, const uint16_t *share, const bool *may
 		memcpy(b.each, stays, sizeof(stays));
 		b.rate = sum_of(stays, w->dues);
 	}
-	if (margin < 0 ? b.moves == w->dues : b.rate <= now * (1 + margin))
-		return -EALREADY;
 	for (unsigned int i = 0; i < w->dues; i++) {
 		placer_place_begin(&w->job[w->due[i]], &ret[i]);
 		placer_place_fill(w, i == b.moves ? &b.tree : &tree[part[i]], &ret[i]);
-		snprintf(ret[i].why, sizeof(ret[i].why),
-			 "root %u of %u%s: all may have %.4g Mbit/s of each worker, and had %.4g",
-			 i + 1, w->dues, i == b.moves ? ", which moves" : "", b.rate / 125000,
-			 now / 125000);
 	}
-	return shares_fill(b.each, w->dues, p.job[part[0]].workers, ret);
+	r = shares_fill(b.each, w->dues, p.job[part[0]].workers, ret);
+	if (r < 0)
+		return r;
+	/* By what is to be written: a share has no more than three digits. */
+	b.rate = rate_of(b.each, ret, w->dues);
+	if (margin < 0 ? b.moves == w->dues : b.rate <= now * (1 + margin))
+		return -EALREADY;
+	better_say(w, &b, now, margin, ret);
+	return 0;
 }
 
 int placer_roots_better(const struct picture *p, const struct placer_job *job, unsigned int jobs,

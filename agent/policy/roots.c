@@ -26,6 +26,7 @@ struct worth {
 struct candidate {
 	uint32_t machine;
 	double far;
+	unsigned int parts_max; /* that there is room for, of those that are to be placed */
 	struct fair_use *use; /* what a part there uses of each link */
 	unsigned int uses;
 	double guess; /* the rate of all parts, with one of them here */
@@ -56,18 +57,36 @@ static void choice_close(struct choice *c)
 
 /* --- which nodes are weighed ----------------------------------------------------------------- */
 
-static int candidate_add(struct choice *c, uint32_t machine)
+static int candidate_add(struct choice *c, uint32_t machine, unsigned int parts_max)
 {
 	struct candidate *n = &c->node[c->nodes];
 	const struct place_tree tree = place_single(machine);
 	int r;
 
-	*n = (struct candidate){ .machine = machine, .far = place_far(c->p, c->part[0], machine) };
+	*n = (struct candidate){ .machine = machine,
+				 .far = place_far(c->p, c->part[0], machine),
+				 .parts_max = parts_max };
 	r = place_uses(c->p, c->part[0], &tree, &n->use, &n->uses);
 	if (r == -EHOSTUNREACH)
 		return 0;
 	c->nodes += r == 0;
 	return r;
+}
+
+/* How many parts could be there, of as many as there are. */
+static unsigned int parts_that_fit(const struct choice *c, struct place_room *room,
+				   uint32_t machine)
+{
+	const struct place_tree tree = place_single(machine);
+	unsigned int parts = 0;
+
+	while (parts < c->parts && place_room_has(room, c->part[0], machine)) {
+		place_room_take(room, c->part[0], &tree);
+		parts++;
+	}
+	for (unsigned int i = 0; i < parts; i++)
+		place_room_give(room, c->part[0], &tree);
+	return parts;
 }
 
 static int nodes_find(struct choice *c)
@@ -81,9 +100,14 @@ static int nodes_find(struct choice *c)
 	for (uint32_t j = 0; j < c->p->jobs; j++)
 		if (c->tree[j].nodes && place_room_fits(&room, j, &c->tree[j]))
 			place_room_take(&room, j, &c->tree[j]);
-	for (uint32_t m = 0; r == 0 && m < g->machines; m++)
-		if (g->machine[m].kind == GRAPH_NODE && place_room_has(&room, c->part[0], m))
-			r = candidate_add(c, m);
+	for (uint32_t m = 0; r == 0 && m < g->machines; m++) {
+		const unsigned int parts = g->machine[m].kind == GRAPH_NODE
+						   ? parts_that_fit(c, &room, m)
+						   : 0;
+
+		if (parts)
+			r = candidate_add(c, m, parts);
+	}
 	return r == 0 && !c->nodes ? -ENOSPC : r;
 }
 
@@ -155,7 +179,11 @@ static int by_guess(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->guess * BETTER < y->guess || y->guess * BETTER < x->guess)
+	const bool apart = x->guess < 0 || y->guess < 0
+				   ? x->guess != y->guess
+				   : x->guess * BETTER < y->guess || y->guess * BETTER < x->guess;
+
+	if (apart)
 		return x->guess > y->guess ? -1 : 1;
 	if (x->far != y->far)
 		return x->far < y->far ? -1 : 1;
@@ -188,31 +216,47 @@ static bool is_better(const struct worth *a, const struct worth *than)
 	return a->rate * BETTER >= than->rate && a->cost < than->cost / BETTER;
 }
 
-static bool is_taken(const struct choice *c, unsigned int part, uint32_t machine)
+/* Which other parts are there: all, or those alone that were to be placed, too. */
+static unsigned int parts_at(const struct choice *c, unsigned int part, uint32_t machine, bool all)
 {
+	unsigned int parts = 0;
+
 	for (unsigned int i = 0; i < c->parts; i++) {
 		const struct place_tree *t = &c->tree[c->part[i]];
 
-		if (i != part && t->nodes && t->node[0].machine == machine)
-			return true;
+		parts += i != part && (all || !c->is_given[i]) && t->nodes &&
+			 t->node[0].machine == machine;
 	}
-	return false;
+	return parts;
+}
+
+static bool has_room(const struct choice *c, unsigned int part, const struct candidate *n)
+{
+	return parts_at(c, part, n->machine, false) < n->parts_max;
 }
 
 /* Nodes in the order of what they promise; those that other parts have come last, as long as there
- * are others. Returns how many are worth weighing. */
+ * are others, and those without room are none. Returns how many are worth weighing. */
 static unsigned int candidates_sort(struct choice *c, unsigned int part)
 {
-	unsigned int is_free = 0;
+	unsigned int is_free = 0, fit = 0;
 
-	for (unsigned int i = 0; i < c->nodes; i++)
-		is_free += !is_taken(c, part, c->node[i].machine);
-	for (unsigned int i = 0; i < c->nodes; i++)
-		c->node[i].guess = is_free && is_taken(c, part, c->node[i].machine)
-					   ? -1
-					   : guess_all(c, part, &c->node[i]);
+	for (unsigned int i = 0; i < c->nodes; i++) {
+		is_free += !parts_at(c, part, c->node[i].machine, true);
+		fit += has_room(c, part, &c->node[i]);
+	}
+	for (unsigned int i = 0; i < c->nodes; i++) {
+		struct candidate *n = &c->node[i];
+
+		if (!has_room(c, part, n))
+			n->guess = -2;
+		else if (is_free && parts_at(c, part, n->machine, true))
+			n->guess = -1;
+		else
+			n->guess = guess_all(c, part, n);
+	}
 	qsort(c->node, c->nodes, sizeof(*c->node), by_guess);
-	return is_free ? is_free : c->nodes;
+	return is_free ? is_free : fit;
 }
 
 static unsigned int weighed_max(const struct choice *c)
@@ -288,6 +332,8 @@ int roots_choose(const struct place_problem *p, const uint32_t *part, unsigned i
 			changed |= moved;
 		}
 	}
+	for (unsigned int i = 0; r == 0 && i < parts; i++)
+		r = c.tree[part[i]].nodes ? 0 : -ENOSPC;
 	if (r == 0)
 		r = weigh(&c, &ignored);
 	if (r < 0)

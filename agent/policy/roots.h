@@ -21,8 +21,8 @@
  * eight nodes that promise most (of more than four parts fewer), as if each link gave each flow its
  * share.
  *
- * ret_rate[parts]: bytes a second of each part. -ENOSPC: no node that all workers reach has room;
- * -EINVAL, -ENOMEM; then `tree` is as it was.
+ * ret_rate[parts]: bytes a second of each part. -ENOSPC: nodes that all workers reach have no room
+ * for all parts; -EINVAL, -ENOMEM; then `tree` is as it was.
  */
 int roots_choose(const struct place_problem *p, const uint32_t *part, unsigned int parts,
 		 struct place_tree *tree, double *ret_rate);

@@ -24,15 +24,16 @@
  */
 enum {
 	NODES = 4,
+	JOBS = 6,
 };
 
 static const unsigned int cables[][2] = { { 0, 1 }, { 0, 2 }, { 1, 3 }, { 2, 3 } };
 
 struct world {
 	struct picture picture;
-	struct wanted_job job[3];
-	struct wanted_worker worker[3][4];
-	struct placer_job is[3];
+	struct wanted_job job[JOBS];
+	struct wanted_worker worker[JOBS][4];
+	struct placer_job is[JOBS];
 	unsigned int jobs;
 };
 
@@ -436,6 +437,105 @@ static void shares_follow_what_roots_carry(void **state)
 	picture_close(&w.picture);
 }
 
+/* Shares have three digits: whoever weighs by more would decide the same again and again. */
+static void what_was_decided_is_not_decided_again(void **state)
+{
+	static const unsigned int which[] = { 0, 1 };
+	static const bool none[] = { false, false };
+	unsigned int decided = 0;
+
+	for (uint64_t left = 10000; left <= 1250000; left += left / 20) {
+		uint16_t share[] = { 500, 500 };
+		struct wanted_place place[2];
+		struct world w;
+		struct why why;
+
+		two_roots(&w);
+		loads_set(&w, 1, 0);
+		loads_set(&w, 2, 1250000 - left);
+		for (unsigned int end = 0; end < NODES; end += 3)
+			port(report(&w, 2), end)->rate_mbps = port(report(&w, end), 2)->rate_mbps =
+				10;
+		for (unsigned int i = 0; i < 3; i++) {
+			int r = placer_roots_better(&w.picture, w.is, w.jobs, which, 2, share, none,
+						    0.1, place, &why);
+
+			if (r == -EALREADY)
+				break;
+			assert_int_equal(r, 0);
+			assert_int_not_equal(i, 2);
+			for (unsigned int k = 0; k < 2; k++) {
+				share[k] = place[k].share;
+				w.is[k].root = place[k].root;
+			}
+			decided++;
+		}
+		picture_close(&w.picture);
+	}
+	assert_true(decided > 50);
+}
+
+/* A root of the job that is there already opens its node to no other one that may not have it. */
+static void a_root_goes_to_no_node_that_may_not_have_it(void **state)
+{
+	static const char *const refused[] = { "n0", "n2", "n3" };
+	static const unsigned int which[] = { 0, 1 };
+	static const bool first[] = { true, false };
+	const uint16_t equal[] = { 500, 500 };
+	struct wanted_place place[2];
+	struct world w;
+	struct why why;
+
+	two_roots(&w);
+	report(&w, 1)->cordoned = true;
+	w.is[0].refused = refused;
+	w.is[0].refusals = 3;
+	assert_int_not_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, first,
+						 -1, place, &why),
+			     0);
+	w.is[0].refusals = 0;
+	report(&w, 0)->slots = report(&w, 3)->slots = 0;
+	report(&w, 2)->slots = 2u * w.job[1].window; /* all of them are the second root's */
+	assert_int_not_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, first,
+						 -1, place, &why),
+			     0);
+	report(&w, 2)->slots *= 2;
+	assert_int_equal(placer_roots_better(&w.picture, w.is, w.jobs, which, 2, equal, first, -1,
+					     place, &why),
+			 0);
+	assert_string_equal(place[0].root, "n2");
+	picture_close(&w.picture);
+}
+
+/* More roots than nodes have room for are none. */
+static void roots_take_room_from_one_another(void **state)
+{
+	static const unsigned int which[] = { 0, 1, 2, 3, 4, 5 };
+	struct wanted_place place[6];
+	struct world w = square();
+	struct why why;
+
+	for (unsigned int i = 0; i < 6; i++) {
+		job_add(&w, "03", NULL);
+		w.job[i].roots = 6;
+		w.job[i].which = (uint16_t)(i + 1);
+	}
+	for (unsigned int i = 0; i < NODES; i++)
+		report(&w, i)->slots = 2u * w.job[0].window;
+	report(&w, 3)->slots *= 3;
+	assert_int_equal(placer_roots(&w.picture, w.is, w.jobs, which, 6, place, &why), 0);
+	for (unsigned int i = 0, there[NODES] = { 0 }; i < 6; i++) {
+		const unsigned int node = (unsigned int)(place[i].root[1] - '0');
+
+		assert_true(++there[node] <= (node == 3 ? 3 : 1));
+	}
+	report(&w, 3)->slots /= 3;
+	assert_int_equal(placer_roots(&w.picture, w.is, w.jobs, which, 6, place, &why),
+			 -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, "have no room for all of them"));
+	picture_close(&w.picture);
+}
+
 static void a_root_goes_where_there_is_more(void **state)
 {
 	static const unsigned int which[] = { 0, 1 };
@@ -551,6 +651,9 @@ int main(void)
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
 		cmocka_unit_test(several_roots_are_apart_and_share_by_what_they_carry),
 		cmocka_unit_test(shares_follow_what_roots_carry),
+		cmocka_unit_test(what_was_decided_is_not_decided_again),
+		cmocka_unit_test(a_root_goes_to_no_node_that_may_not_have_it),
+		cmocka_unit_test(roots_take_room_from_one_another),
 		cmocka_unit_test(a_root_goes_where_there_is_more),
 		cmocka_unit_test(what_is_wanted_comes_as_it_went),
 		cmocka_unit_test(what_is_wrong_is_said_without_the_token),
