@@ -16,8 +16,11 @@ enum {
 	SOON_MS = 10000, /* which is so long */
 	FIRST_REST_MS = 3000, /* so long a job stays where it was first placed: others that were
 			       * placed after it may have made another node better */
+	SUMS_MS = 3000, /* so long its root tells of sums, before these are weighed beside loads */
 	RESTS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten rests once more */
 	REST_MS = 30000, /* so long it stays elsewhere: loads settle meanwhile */
+	REST_DOUBLES = 4, /* and each time twice as long, so often, where it goes on moving, */
+	CALM_MS = 300000, /* until it has stayed for so long */
 };
 
 /* In parts of what all costs: what changes by less moves nobody; but off a cordoned node, whatever
@@ -25,18 +28,26 @@ enum {
 #define MARGIN 0.1
 #define MARGIN_CORDONED (-1e9)
 
-static struct rest rest_of(const struct shared_job *j, unsigned int ms)
+static void rest_set(struct rest *r, const struct shared_job *j, unsigned int ms)
 {
-	struct rest r = { .birth = j->job.birth,
-			  .until_ns = clock_now_ns() + ms * 1000000ull,
-			  .share = j->place.share };
-
-	memcpy(r.root, j->place.root, sizeof(r.root));
-	return r;
+	r->birth = j->job.birth;
+	r->until_ns = clock_now_ns() + ms * 1000000ull;
+	r->share = j->place.share;
+	memcpy(r->root, j->place.root, sizeof(r->root));
 }
 
-/* Until when it stays at the place that it has, as far as this leader has seen. */
-static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
+/* It has moved, or its share has changed: jobs whose wishes cross would chase one another for ever.
+ */
+static void rest_again(struct rest *r, const struct shared_job *j)
+{
+	if (clock_now_ns() > r->until_ns + CALM_MS * 1000000ull)
+		r->moves = 0;
+	rest_set(r, j, REST_MS << r->moves);
+	r->moves += r->moves < REST_DOUBLES;
+}
+
+/* As far as this leader has seen. NULL: no memory. */
+static struct rest *rest_find(struct placing *p, const struct shared_job *j)
 {
 	struct rest *more;
 
@@ -46,16 +57,17 @@ static uint64_t rests_until_ns(struct placing *p, const struct shared_job *j)
 		if (r->birth != j->job.birth)
 			continue;
 		if (strcmp(r->root, j->place.root) != 0 || r->share != j->place.share)
-			*r = rest_of(j, REST_MS);
-		return r->until_ns;
+			rest_again(r, j);
+		return r;
 	}
 	p->rests = p->rests < RESTS_MAX ? p->rests : 0;
 	more = reallocarray(p->rest, p->rests + 1, sizeof(*more));
 	if (!more)
-		return UINT64_MAX;
+		return NULL;
 	p->rest = more;
-	more[p->rests] = rest_of(j, FIRST_REST_MS);
-	return more[p->rests++].until_ns;
+	more[p->rests] = (struct rest){ 0 };
+	rest_set(&more[p->rests], j, FIRST_REST_MS);
+	return &more[p->rests++];
 }
 
 /* By so much less all must cost with the job elsewhere. */
@@ -66,14 +78,28 @@ static double margin_of(const struct placing *p, const struct shared_job *j)
 	return root && root->cordoned ? MARGIN_CORDONED : MARGIN;
 }
 
-/* Has it a run that sums, and has it been there for a while? */
+/* An agent that was restarted knows no rates at first, and its workers have lost their connections.
+ */
+static bool sums_for_a_while(struct rest *r, const struct report_job *there)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	if (!there || !there->runs || !there->chunks_per_second) {
+		r->sums_since_ns = 0;
+		return false;
+	}
+	if (!r->sums_since_ns)
+		r->sums_since_ns = now_ns;
+	return now_ns - r->sums_since_ns >= SUMS_MS * 1000000ull &&
+	       there->connected == there->workers;
+}
+
+/* Has it a run that sums and can be told to move, and has it been there for a while? */
 static bool is_settled(struct placing *p, const struct shared_job *j)
 {
-	const struct report_job *there = placing_there(p, j);
-	const uint64_t until_ns = shared_is_placed(j) ? rests_until_ns(p, j) : 0;
+	struct rest *r = shared_is_placed(j) ? rest_find(p, j) : NULL;
 
-	return shared_is_placed(j) && there && there->runs && there->chunks_per_second &&
-	       clock_now_ns() >= until_ns;
+	return r && sums_for_a_while(r, placing_there(p, j)) && clock_now_ns() >= r->until_ns;
 }
 
 /* Its run is on where no more runs are to be. */
@@ -185,7 +211,7 @@ static void look_for_better_roots(struct placing *p, const struct shared_job *fi
 		musts[i] = root && must_move(p, root);
 		mays[i] = root && may_move(p, root);
 		must |= musts[i];
-		settled &= root && is_settled(p, root);
+		settled &= root && is_settled(p, root); /* all are asked: each has its clock */
 	}
 	if (first->job.which != 1 || (!must && !settled))
 		return;
@@ -346,11 +372,17 @@ int placing_outlook(const struct placing *p, const struct shared_job *j, struct 
 	_cleanup_(freep) struct lists *l = calloc(1, sizeof(*l));
 	_cleanup_(freep) struct wanted_place *place = calloc(JOINING_ROOTS_MAX, sizeof(*place));
 	const enum placing_state state = placing_state(p, j);
+	const struct report *elsewhere = placing_runs_elsewhere(p, j);
 	const bool due = placing_is_due(p, j);
 
 	if (!l || !place)
 		return -ENOMEM;
-	if (due || state == PLACING_RUNNING)
+	if (elsewhere)
+		why_say(ret, 0,
+			"its run goes on at %s, where its workers are until it is over; they could "
+			"not be told to move. The next run begins at %s",
+			elsewhere->node, j->place.root);
+	else if (due || state == PLACING_RUNNING)
 		outlook_say(p, j, due, l, place, ret);
 	else if (state == PLACING_PLACED)
 		why_say(ret, 0, "no run is on; workers that come are sent to its root");

@@ -40,15 +40,31 @@ const struct report_job *placing_there(const struct placing *p, const struct sha
 	return job_there(placing_root(p, j), j);
 }
 
+const struct report *placing_runs_elsewhere(const struct placing *p, const struct shared_job *j)
+{
+	const struct picture *picture = sharing_picture(p->sharing);
+	const struct report *root = placing_root(p, j);
+	const struct report_job *there = job_there(root, j);
+
+	if (!shared_is_placed(j) || (there && there->runs))
+		return NULL;
+	for (unsigned int i = 0; i < picture->nodes; i++) {
+		there = picture->report[i] == root ? NULL : job_there(picture->report[i], j);
+		if (there && there->runs)
+			return picture->report[i];
+	}
+	return NULL;
+}
+
 enum placing_state placing_state(const struct placing *p, const struct shared_job *j)
 {
 	const struct report_job *there = placing_there(p, j);
 
 	if (!shared_is_placed(j))
 		return j->workers < j->job.workers ? PLACING_FORMING : PLACING_DUE;
-	if (!there)
-		return PLACING_SILENT;
-	return there->runs ? PLACING_RUNNING : PLACING_PLACED;
+	if ((there && there->runs) || placing_runs_elsewhere(p, j))
+		return PLACING_RUNNING;
+	return there ? PLACING_PLACED : PLACING_SILENT;
 }
 
 static bool is_refused(const struct shared_job *j, const char *node)
@@ -107,11 +123,12 @@ static void list_fill(const struct placing *p, const struct shared_job *j,
 {
 	struct wanted_worker *worker = l->worker[l->jobs];
 	struct placer_job *to = &l->job[l->jobs++];
-	const struct report_job *there = job_there(placing_root(p, j), j);
+	const struct report *elsewhere = due ? NULL : placing_runs_elsewhere(p, j);
+	const struct report_job *there = job_there(elsewhere ? elsewhere : placing_root(p, j), j);
 
 	*to = (struct placer_job){ .job = &j->job, .worker = worker };
 	if (!due) {
-		to->root = j->place.root;
+		to->root = elsewhere ? elsewhere->node : j->place.root;
 		to->chunks_per_second = there ? chunks_of(there) : 0;
 	}
 	if (waits->workers >= j->job.workers && (due || !j->place.workers))

@@ -54,6 +54,8 @@ struct told {
 /* Until when a job stays where it is, with what it has of each call. */
 struct rest {
 	uint64_t birth, until_ns;
+	uint64_t sums_since_ns; /* its root tells of sums since then; 0: it does not */
+	unsigned int moves; /* one soon after the other */
 	char root[NAME_BYTES];
 	uint16_t share;
 };
@@ -145,6 +147,9 @@ void placing_lead(struct placing *p);
 
 /* The node that a job has as its root, if its agent tells anything; or NULL. */
 const struct report *placing_root(const struct placing *p, const struct shared_job *j);
+
+/* Another node than its root that has its run: workers who could not be told have stayed there. */
+const struct report *placing_runs_elsewhere(const struct placing *p, const struct shared_job *j);
 
 /*
  * Is a place to be found? A root that is silent may have its run on still, so it keeps the job

@@ -96,8 +96,9 @@ int placing_better_roots(const struct placing *p, const struct shared_job *first
 	int r = roots_find(p, first, ret_job, why);
 
 	for (unsigned int i = 0; r == 0 && i < first->job.roots; i++) {
-		if (placing_state(p, ret_job[i]) != PLACING_RUNNING)
-			return -EBUSY;
+		if (placing_state(p, ret_job[i]) != PLACING_RUNNING ||
+		    placing_runs_elsewhere(p, ret_job[i]))
+			return why_say(why, -EBUSY, "at root %u no run is on", i + 1);
 		share[i] = ret_job[i]->place.share ? ret_job[i]->place.share : 1;
 	}
 	if (r < 0)

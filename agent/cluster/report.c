@@ -75,6 +75,9 @@ static const struct key job_rows[] = {
 	  .meaning = "How many workers it has." },
 	{ "joined", &key_number, JOB(joined), .max = TALLY_WORKERS_MAX,
 	  .meaning = "How many have joined at this node." },
+	{ "connected", &key_number, JOB(connected), .max = TALLY_WORKERS_MAX,
+	  .meaning = "How many workers of the run can be told of another root: whose connection "
+		     "stands, and whose token is the job's." },
 	{ "bytes_per_second", &key_number, JOB(bytes_per_second), .max = INT64_MAX,
 	  .meaning = "Of its frames that come in." },
 	{ "chunks_per_second", &key_number, JOB(chunks_per_second), .max = INT64_MAX,
@@ -161,10 +164,13 @@ static bool port_differs(const struct report_port *a, const struct report_port *
 	       differs(a->transmit_forecast, b->transmit_forecast, b->rate_mbps);
 }
 
-/* What fills a part of the slowest line is told. */
+/* What fills a part of the slowest line is told; and what a job that is slower than that does, as
+ * it may be so since its root is crowded. */
 static bool job_differs(const struct report_job *a, const struct report_job *b, uint32_t mbps)
 {
-	return differs(a->bytes_per_second, b->bytes_per_second, mbps);
+	const uint64_t was = a->bytes_per_second, is = b->bytes_per_second;
+
+	return differs(was, is, mbps) || was > 2 * is || is > 2 * was;
 }
 
 static uint32_t slowest_mbps(const struct report *r)

@@ -121,7 +121,7 @@ static void a_report_comes_as_it_went(void **state)
 	      100) = (struct report_port){ "eth1", "02:00:00:00:00:09", true, 100, 1, 2, 3, 4 };
 	near(r, "eth1", "n1", "eth0");
 	host(r, "eth1", "fd77::1", "02:00:00:00:00:01");
-	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 5, 6, 7 };
+	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 2, 5, 6, 7 };
 	r->cordoned = true;
 	text = report_print(r);
 	assert_int_equal(report_parse(text, &back, &why), 0);
@@ -209,11 +209,22 @@ static void loads_that_hardly_change_are_no_news(void **state)
 	now->transmit_forecast = 0;
 	/* A job's, by the slowest line that is up. */
 	a->jobs = b->jobs = 1;
-	b->job[0].bytes_per_second = 12500000 / 20;
+	a->job[0].bytes_per_second = 1000000;
+	b->job[0].bytes_per_second = 1000000 + 12500000 / 20;
 	assert_int_equal(report_compare(a, b), REPORT_SAME);
 	b->job[0].chunks_per_second = b->job[0].chunks_forecast = 1000;
 	assert_int_equal(report_compare(a, b), REPORT_SAME);
 	b->job[0].bytes_per_second++;
+	assert_int_equal(report_compare(a, b), REPORT_LOADS);
+	/* One that is slow may be so since its root is crowded. */
+	a->job[0].bytes_per_second = 500;
+	b->job[0].bytes_per_second = 1000;
+	assert_int_equal(report_compare(a, b), REPORT_SAME);
+	b->job[0].bytes_per_second++;
+	assert_int_equal(report_compare(a, b), REPORT_LOADS);
+	a->job[0].bytes_per_second = b->job[0].bytes_per_second = 0;
+	assert_int_equal(report_compare(a, b), REPORT_SAME);
+	b->job[0].bytes_per_second = 1;
 	assert_int_equal(report_compare(a, b), REPORT_LOADS);
 	now->up = false;
 	assert_int_equal(report_compare(a, b), REPORT_MORE);
