@@ -366,7 +366,10 @@ static void on_changed(void *context, const struct store_item *item)
 {
 	struct placing *p = context;
 	struct why why = { "" };
-	int r = shared_take(&p->shared, item->key, item->value, item->revision, &why);
+	int r;
+
+	placing_goes(p, item);
+	r = shared_take(&p->shared, item->key, item->value, item->revision, &why);
 
 	if (r < 0)
 		log_say(LOG_LEVEL_WARNING, "what is wanted is not understood",
@@ -478,6 +481,8 @@ void placing_close(struct placing *p)
 	leader_close(p->leader);
 	rendezvous_close(p->rendezvous);
 	shared_close(&p->shared);
+	for (unsigned int i = 0; i < PLACING_GONES; i++)
+		free(p->gone[i]);
 	free(p->told);
 	free(p->rest);
 	free(p);

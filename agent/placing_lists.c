@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What is known of a job that agents share, and what the leader weighs it with. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "placing_private.h"
 
 const struct report *placing_root(const struct placing *p, const struct shared_job *j)
@@ -90,20 +92,6 @@ bool placing_is_due(const struct placing *p, const struct shared_job *j)
 	return root->cordoned && !(there && there->runs);
 }
 
-/* --- what is weighed ------------------------------------------------------------------------- */
-
-/* Where its workers were; one that the picture lacks is taken to be at the root. */
-static void place_workers_fill(const struct shared_job *j, struct placer_job *to,
-			       struct wanted_worker *worker)
-{
-	for (; to->workers < j->place.workers; to->workers++) {
-		struct wanted_worker *w = &worker[to->workers];
-
-		*w = (struct wanted_worker){ .address = j->place.worker[to->workers] };
-		memcpy(w->node, j->place.root, sizeof(w->node));
-	}
-}
-
 /*
  * A job that begins or speeds up makes forecasts of links that are higher than its rate now, and by
  * just as much its own forecast; its root's report may be some moments older than the links'. What
@@ -114,6 +102,66 @@ static uint64_t chunks_of(const struct report_job *there)
 {
 	return there->chunks_per_second > there->chunks_forecast ? there->chunks_per_second
 								 : there->chunks_forecast;
+}
+
+/* --- what has gone --------------------------------------------------------------------------- */
+
+enum {
+	GONE_MS = 5000, /* until loads are without it: reports, and what rates are smoothed by */
+};
+
+/* As fast as its root told last. No memory: its traffic is taken for that of others. */
+void placing_goes(struct placing *p, const struct store_item *item)
+{
+	const bool is_job = !strncmp(item->key, WANTED_JOBS, strlen(WANTED_JOBS));
+	const struct shared_job *s = is_job && !item->value
+					     ? shared_find(&p->shared,
+							   item->key + strlen(WANTED_JOBS))
+					     : NULL;
+	const struct report_job *there = s ? placing_there(p, s) : NULL;
+	struct gone **slot = &p->gone[p->gones % PLACING_GONES];
+
+	if (!there || !chunks_of(there) || !s->place.workers)
+		return;
+	if (!*slot)
+		*slot = malloc(sizeof(**slot));
+	if (!*slot)
+		return;
+	**slot = (struct gone){ s->job, s->place, chunks_of(there), clock_now_ns() };
+	p->gones++;
+}
+
+/* --- what is weighed ------------------------------------------------------------------------- */
+
+/* Where its workers were; one that the picture lacks is taken to be at the root. */
+static void place_workers_fill(const struct wanted_place *place, struct placer_job *to,
+			       struct wanted_worker *worker)
+{
+	for (; to->workers < place->workers; to->workers++) {
+		struct wanted_worker *w = &worker[to->workers];
+
+		*w = (struct wanted_worker){ .address = place->worker[to->workers] };
+		memcpy(w->node, place->root, sizeof(w->node));
+	}
+}
+
+static void gones_fill(const struct placing *p, struct lists *l)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	for (unsigned int i = 0; i < PLACING_GONES && l->jobs < PLACER_JOBS_MAX; i++) {
+		const struct gone *g = p->gone[i];
+		struct placer_job *to = &l->job[l->jobs];
+
+		if (!g || now_ns - g->at_ns > GONE_MS * 1000000ull)
+			continue;
+		*to = (struct placer_job){ .job = &g->job,
+					   .worker = l->worker[l->jobs],
+					   .root = g->place.root,
+					   .chunks_per_second = g->chunks_per_second,
+					   .is_gone = true };
+		place_workers_fill(&g->place, to, l->worker[l->jobs++]);
+	}
 }
 
 /* `due`: it is to be placed. Who waits for `waits`, which is the job itself, or the one at its
@@ -135,7 +183,7 @@ static void list_fill(const struct placing *p, const struct shared_job *j,
 		for (; to->workers < j->job.workers; to->workers++)
 			worker[to->workers] = waits->worker[to->workers].is;
 	else
-		place_workers_fill(j, to, worker);
+		place_workers_fill(&j->place, to, worker);
 	to->refused = (const char *const *)l->refused[l->jobs - 1];
 	for (; to->refusals < j->refusals && to->refusals < REFUSALS_MAX; to->refusals++)
 		l->refused[l->jobs - 1][to->refusals] = j->refused[to->refusals];
@@ -155,6 +203,7 @@ unsigned int placing_list(const struct placing *p, const struct shared_job *whic
 		if (j == which || (shared_is_placed(j) && !placing_is_due(p, j)))
 			list_fill(p, j, j, j == which && due, l);
 	}
+	gones_fill(p, l);
 	return number;
 }
 
@@ -172,4 +221,5 @@ void placing_list_roots(const struct placing *p, const struct shared_job *first,
 		if (is_root || (shared_is_placed(j) && !placing_is_due(p, j)))
 			list_fill(p, j, first, is_root && !shared_is_placed(j), l);
 	}
+	gones_fill(p, l);
 }

@@ -14,6 +14,7 @@
 
 enum {
 	PLACING_PREFIXES = 5,
+	PLACING_GONES = 16, /* jobs deleted within seconds that are told apart */
 };
 
 struct prefix { /* of keys that are followed */
@@ -60,6 +61,13 @@ struct rest {
 	uint16_t share;
 };
 
+/* A job that was deleted a moment ago, where it was and how fast. */
+struct gone {
+	struct wanted_job job;
+	struct wanted_place place;
+	uint64_t chunks_per_second, at_ns;
+};
+
 /* What this node has made of a tenant of the cluster. */
 struct followed_tenant {
 	char name[NAME_BYTES];
@@ -94,6 +102,8 @@ struct placing {
 	uint64_t refused, refused_ns; /* the birth of a job that was, a moment ago */
 	struct followed_tenant tenant[SHARED_TENANTS_MAX];
 	unsigned int tenants;
+	struct gone *gone[PLACING_GONES]; /* NULL: none; the next one takes gone[gones % ...] */
+	unsigned int gones;
 	struct told *told; /* moves that workers here were told of */
 	unsigned int tolds;
 	int answered; /* by the core */
@@ -164,6 +174,9 @@ unsigned int placing_list(const struct placing *p, const struct shared_job *whic
 /* The same with all jobs of one that has several roots, by its first; ret_which[roots]. */
 void placing_list_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
 			unsigned int *ret_which);
+
+/* The store says this now, which shared has not taken yet. */
+void placing_goes(struct placing *p, const struct store_item *item);
 
 /* --- placing_roots.c */
 

@@ -18,6 +18,8 @@ struct placer_job {
 	const char *root; /* the node that it has now; NULL: none */
 	uint64_t chunks_per_second; /* that its root sums, as far as loads that are forecast
 				     * have these: taken for the job's own */
+	bool is_gone; /* a moment ago: loads that are forecast still have its chunks, and that is
+		       * all that there is of it. Such jobs come last */
 	const char *const *refused; /* [refusals]: nodes that it cannot have */
 	unsigned int refusals;
 };

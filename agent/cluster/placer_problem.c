@@ -113,7 +113,7 @@ static int jobs_fill(struct placer_work *w, unsigned int *ret_jobs, uint32_t *re
 static void slots_take(struct placer_work *w)
 {
 	for (unsigned int i = 0; i < w->jobs; i++) {
-		const bool counts = !is_due(w, i) && w->job[i].root;
+		const bool counts = !is_due(w, i) && w->job[i].root && !w->job[i].is_gone;
 		const uint32_t m = counts ? network_node(&w->network, w->job[i].root) : GRAPH_NONE;
 		uint32_t *slots = m == GRAPH_NONE ? NULL : &w->network.graph->machine[m].slots;
 
@@ -293,7 +293,10 @@ int placer_problem(struct placer_work *w, struct place_problem *ret, uint32_t *r
 	ret->options.tree_max = 1;
 	ret->options.margin = 1e9; /* jobs that have a root stay */
 	ret->options.steps_max = STEPS_MAX;
-	return loads_take(w, ret);
+	r = loads_take(w, ret);
+	while (ret->jobs && w->job[w->of[ret->jobs - 1]].is_gone)
+		ret->jobs--;
+	return r;
 }
 
 const struct report *placer_node(const struct placer_work *w, uint32_t machine)

@@ -266,6 +266,28 @@ static void the_load_of_jobs_is_not_that_of_others(void **state)
 	picture_close(&w.picture);
 }
 
+/* One that was deleted a moment ago is in the loads still, and takes nothing any more. */
+static void the_load_of_a_job_that_has_gone_is_nobodys(void **state)
+{
+	struct world w = square();
+	struct wanted_place now, alone;
+	struct why why;
+
+	job_add(&w, "03", NULL);
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &alone, &why), 0);
+	job_add(&w, "03", "n1");
+	w.is[1].chunks_per_second = 4000;
+	w.is[1].is_gone = true;
+	port(report(&w, 0), 1)->transmit_forecast = 6000000;
+	port(report(&w, 0), 1)->receive_forecast = 6000000;
+	report(&w, 1)->slots = 2u * w.job[0].window;
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &now, &why), 0);
+	assert_string_equal(now.root, alone.root);
+	assert_string_equal(now.weighed[0].total, alone.weighed[0].total);
+	assert_int_equal(now.weighs, alone.weighs);
+	picture_close(&w.picture);
+}
+
 /* Where it is, it stays, as long as no other node is better by the margin. */
 static void a_run_moves_away_from_traffic_and_stays_otherwise(void **state)
 {
@@ -645,6 +667,7 @@ int main(void)
 		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
 		cmocka_unit_test(who_does_not_hold_a_tenants_slots_is_no_root_if_others_do),
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
+		cmocka_unit_test(the_load_of_a_job_that_has_gone_is_nobodys),
 		cmocka_unit_test(a_run_moves_away_from_traffic_and_stays_otherwise),
 		cmocka_unit_test(a_run_leaves_a_cordoned_node),
 		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
