@@ -273,22 +273,6 @@ static void end_round(struct engine *e)
 	}
 }
 
-/*
- * It is so late now. While a call runs, something is due all the time; so a gap says that nobody
- * looked, when nothing could come: that time is not the network's. Once: where nothing has come
- * after somebody looked, the next gap counts.
- */
-void engine_look(struct engine *e, uint64_t now_ns)
-{
-	uint64_t gap = now_ns - e->now_ns;
-
-	if (e->progress_ns && gap > 2 * WINDOW_RTO_MAX_NS && !e->forgiven) {
-		e->progress_ns += gap;
-		e->forgiven = true;
-	}
-	e->now_ns = now_ns;
-}
-
 /* A call of nothing needs no other rank; a part of a call may be nothing. */
 static bool opening_is_due(const struct engine *e, const struct call_options *options)
 {
@@ -397,35 +381,6 @@ void engine_check_news(struct engine *e, const struct window *w)
 		fail_all(e, r);
 }
 
-void engine_watch(struct engine *e, bool watched) { e->watched = watched; }
-
-void engine_wait_for(struct engine *e, uint64_t patience_ns) { e->patience_ns = patience_ns; }
-
-bool engine_is_silent(const struct engine *e)
-{
-	const uint64_t heard_ns = window_news(e->window)->heard_ns;
-	const uint64_t since_ns = heard_ns > e->progress_ns ? heard_ns : e->progress_ns;
-	const uint64_t half_ns = e->options.timeout_ns / 2;
-
-	return e->first && e->progress_ns &&
-	       e->now_ns > since_ns + (half_ns < ENGINE_SILENT_NS ? half_ns : ENGINE_SILENT_NS);
-}
-
-/* A late rank is not silence of the network. */
-static uint64_t timeout_of(const struct engine *e)
-{
-	const struct window_news *news = window_news(e->window);
-	bool late = news->asked_ns && news->asked_ns >= e->progress_ns &&
-		    e->now_ns - news->asked_ns < e->options.timeout_ns &&
-		    !tally_set_has(&news->missing, e->member.rank);
-
-	if (e->patience_ns > e->options.timeout_ns)
-		return e->patience_ns;
-	if (late && e->options.late_timeout_ns)
-		return e->options.late_timeout_ns;
-	return late && e->watched ? ENGINE_LATE_NS : e->options.timeout_ns;
-}
-
 static void check_time(struct engine *e, uint64_t now_ns)
 {
 	struct situation s;
@@ -434,7 +389,7 @@ static void check_time(struct engine *e, uint64_t now_ns)
 		return;
 	if (!e->progress_ns)
 		e->progress_ns = now_ns;
-	if (now_ns - e->progress_ns < timeout_of(e))
+	if (now_ns - e->progress_ns < engine_timeout(e))
 		return;
 	s = situation_of(e);
 	explain_timeout(window_news(e->window), &s, e->first->why, sizeof(e->first->why));
@@ -493,7 +448,7 @@ void engine_unreachable(struct engine *e) { e->unreachable = true; }
 uint64_t engine_wakeup(const struct engine *e)
 {
 	uint64_t wakeup = engine_window_wakeup(e);
-	uint64_t deadline = e->progress_ns + timeout_of(e);
+	uint64_t deadline = e->progress_ns + engine_timeout(e);
 
 	return e->first && e->progress_ns && deadline < wakeup ? deadline : wakeup;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From one run to another one, at a chunk that all ranks agree in: docs/decisions/0030.
+ * From one run to another one, at a chunk that all ranks agree in: docs/decisions/0030; and where
+ * the first one is broken, from what some rank lacks: 0032.
  *
  * In the next run chunks begin anew. The first window has an allreduce by which all know that all
  * are there; until then nobody waits for anything. The second one has the agreement, and behind it
- * comes the first chunk that belongs there. So no slot of these is needed again before every rank
- * knows what they said.
+ * comes the first chunk that belongs there; or, if the first run is broken, what each rank lacks,
+ * and the chunks behind that. So no slot of these is needed again before every rank knows what they
+ * said.
  */
 #include "engine_private.h"
 

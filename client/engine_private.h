@@ -112,6 +112,8 @@ void engine_move_free(struct engine *e);
 /* It is so late now. */
 void engine_look(struct engine *e, uint64_t now_ns);
 
+uint64_t engine_timeout(const struct engine *e); /* of a call, since its latest result, now */
+
 /* Has the network said something that ends the run? */
 void engine_check_news(struct engine *e, const struct window *w);
 

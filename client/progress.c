@@ -17,16 +17,6 @@
 /* What found no room is tried again after so long, should nothing say that there is room. */
 #define NO_ROOM_NS UINT64_C(10000000)
 
-/*
- * The agent's connection is looked at so often at most. Nobody sleeps on it: a call that runs has
- * its turn every WINDOW_RTO_MAX_NS in any case, and nobody else needs to know.
- */
-#define HEAR_NS UINT64_C(10000000)
-
-/* After a rank has gone, a call may still live on what it has given, and fails after so long
- * without a result. */
-#define ENDING_NS UINT64_C(500000000)
-
 enum {
 	TURNS_MAX = 32, /* of receiving, before something is sent: a flood must not stop that */
 };
@@ -66,7 +56,7 @@ void progress_enter(struct tally *t)
 static uint64_t shard_wakeup(const struct shard *s)
 {
 	uint64_t end = *s->ending.why.text && !engine_is_idle(s->engine)
-			       ? s->ending.since_ns + ENDING_NS
+			       ? s->ending.since_ns + PROGRESS_ENDING_NS
 			       : UINT64_MAX;
 	bool no_room = s->no_room || s->next.no_room;
 	uint64_t wakeup = no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(s->engine);
@@ -257,59 +247,6 @@ static bool input(struct shard *s)
 	return s->received != received;
 }
 
-/* Time in which nobody looked, or no call ran, is not that of a call that waits in vain. */
-static void ending_check(struct shard *s, uint64_t now)
-{
-	uint64_t done = engine_stats(s->engine).chunks + engine_ended(s->engine);
-	bool waits = !engine_is_idle(s->engine) && done == s->ending.done;
-	bool forgives = waits && !s->ending.forgiven && now - s->ending.looked_ns >= ENDING_NS;
-
-	s->ending.done = done;
-	s->ending.looked_ns = now;
-	s->ending.forgiven = waits && (s->ending.forgiven || forgives);
-	if (!waits || forgives)
-		s->ending.since_ns = now;
-	else if (now - s->ending.since_ns >= ENDING_NS)
-		engine_fail(s->engine, -ECONNABORTED, s->ending.why.text);
-}
-
-/* What has become of a run, as its agent says. */
-static void hear_one(struct tally *t, struct shard *s, struct join *j)
-{
-	struct sockaddr_storage elsewhere;
-	struct why why;
-	int r = join_hear(j, &why, &elsewhere);
-
-	if (r < 0)
-		engine_fail(s->engine, r, why.text);
-	else if (r == JOIN_MOVES)
-		progress_move_begin(t, s, &elsewhere);
-	else if (r > 0 && !*s->ending.why.text)
-		s->ending.why = why;
-}
-
-/* On the way to another root: of the first run until all have agreed, for then they leave it; of
- * the next one in any case. */
-static void hear(struct tally *t, struct shard *s)
-{
-	uint64_t now;
-
-	if (!s->join)
-		return;
-	now = clock_now_ns();
-	if (now >= s->hear_ns) {
-		s->hear_ns = now + HEAR_NS;
-		if (!engine_has_agreed(s->engine))
-			hear_one(t, s, s->join);
-		if (s->next.join)
-			hear_one(t, s, s->next.join);
-		engine_watch(s->engine, join_watches(s->join));
-	}
-	if (*s->ending.why.text)
-		ending_check(s, now);
-	progress_rescue_look(t, s, now);
-}
-
 /*
  * What is there comes in first, then what is due goes out: a worker that was not running for a
  * while must not take results that wait in its socket for lost.
@@ -322,7 +259,7 @@ bool progress_turn(struct tally *t)
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		busy |= input(&t->shard[i]);
 		busy |= progress_move_turn(t, &t->shard[i]);
-		hear(t, &t->shard[i]);
+		progress_hear(t, &t->shard[i]);
 	}
 	progress_output(t);
 	return busy || t->ended != ended;

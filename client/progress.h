@@ -35,6 +35,7 @@ struct shard {
 
 	bool keeps; /* the job is a cluster's: the run can go on elsewhere if its root goes */
 	struct moving *moving; /* a place at another root is being got; NULL: none */
+	struct sockaddr_storage named; /* another root to go to then; ss_family 0: none */
 	bool rescues; /* since nothing is heard of this one */
 	uint64_t rescue_ns; /* when that may be tried again */
 	struct { /* of the run that this one moves to; channel NULL: there is none */
@@ -134,6 +135,15 @@ bool progress_is_idle(const struct tally *t);
 
 /* Takes what is there, and sends what is due. Does not wait. True: something was there. */
 bool progress_turn(struct tally *t);
+
+/* --- progress_hear.c */
+
+/* After a rank has gone, a call may still live on what it has given, and fails after so long
+ * without a result. */
+#define PROGRESS_ENDING_NS UINT64_C(500000000)
+
+/* Listens to the shard's agent, and does what it says. */
+void progress_hear(struct tally *t, struct shard *s);
 
 /* --- progress_move.c: to another root, while calls run */
 

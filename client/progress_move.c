@@ -24,11 +24,22 @@ enum {
 #define RESCUE_PATIENCE_NS \
 	UINT64_C(60000000000) /* of a call; all ranks must miss the root by then */
 
+static void named_begin(struct tally *t, struct shard *s)
+{
+	char named[ADDRESS_BYTES];
+
+	if (!s->named.ss_family || s->moving || s->next.channel)
+		return;
+	address_print(&s->named, named, sizeof(named));
+	if (strcmp(named, s->service) != 0) /* it may be there by now */
+		s->moving = moving_begin(s->join, &s->named, t->kick);
+	s->named.ss_family = 0;
+}
+
 void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent)
 {
-	if (s->moving || s->next.channel)
-		return;
-	s->moving = moving_begin(s->join, agent, t->kick);
+	s->named = *agent; /* if there is one on the way already, it is next */
+	named_begin(t, s);
 }
 
 void progress_rescue_look(struct tally *t, struct shard *s, uint64_t now_ns)
@@ -165,6 +176,7 @@ bool progress_move_turn(struct tally *t, struct shard *s)
 		place_take(t, s);
 		busy = true;
 	}
+	named_begin(t, s);
 	if (!s->next.channel)
 		return busy;
 	busy |= input(s);
