@@ -163,6 +163,7 @@ static void turn_to(struct join *j, const struct sockaddr_storage *agent, const 
 	j->local = j->said;
 	j->service.ss_family = 0;
 	j->missing = (struct tally_set){ 0 };
+	j->has_asked = false;
 }
 
 /* One that another agent has named may have gone a moment ago: it gets less time to answer. */

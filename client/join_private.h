@@ -39,6 +39,7 @@ struct join {
 	uint64_t nonce; /* of the run that it is in */
 	uint8_t secret[X25519_BYTES]; /* of which request.share is */
 	struct session session;
+	bool has_asked; /* for a place, at this agent */
 	bool is_proven; /* the agent knows the token, so all it says has a proof */
 	uint32_t timeout_ms;
 	_Atomic uint64_t deadline_ns; /* join_stop() sets it to 0 */

@@ -31,6 +31,12 @@ static int late(const struct join *j)
 	bool one = tally_set_is_single(&j->missing);
 	char ranks[RANKS_BYTES];
 
+	if (tally_set_is_empty(&j->missing) && j->has_asked)
+		return error_set(-ETIMEDOUT,
+				 "the agent at %s was asked for a place in job %s, and no run has "
+				 "begun for %.1f s. Where a cluster has the job, tallyctl cluster "
+				 "%s says what it waits for",
+				 j->agent_text, j->job, j->timeout_ms / 1e3, j->job);
 	if (tally_set_is_empty(&j->missing))
 		return error_set(-ETIMEDOUT, "the agent at %s did not answer for %.1f s",
 				 j->agent_text, j->timeout_ms / 1e3);
@@ -141,7 +147,9 @@ int join_request_send(struct join *j)
 				  &length);
 	if (r < 0)
 		return error_set(r, "joining message too long");
-	return text_send(j, proven, length);
+	r = text_send(j, proven, length);
+	j->has_asked = r == 0;
+	return r;
 }
 
 /* Something more; there is room for it, or the parser would not want more. */
@@ -310,7 +318,7 @@ int join_greet(struct join *j)
 	if (!answer)
 		return error_set(-ENOMEM, "out of memory");
 	j->length = 0;
-	j->is_proven = false;
+	j->is_proven = j->has_asked = false;
 	r = greeting_print(j, opening, JOINING_MESSAGE_BYTES, &length);
 	if (r == 0)
 		r = text_send(j, opening, length);

@@ -744,7 +744,7 @@ static void an_agent_that_says_nothing_is_a_timeout(void **state)
 	w.options.join_timeout_ms = 100;
 	worker_start(&w, join_run);
 	agent_hear(&a);
-	worker_refused(&w, ETIMEDOUT, "did not answer for 0.1 s");
+	worker_refused(&w, ETIMEDOUT, "place in job resnet, and no run has begun for 0.1 s");
 	agent_end(&a);
 }
 
