@@ -436,9 +436,9 @@ static int follow(struct placing *p)
 
 	for (unsigned int i = 0; r == 0 && i < PLACING_PREFIXES; i++) {
 		p->prefix[i] = (struct prefix){ p, i };
-		r = store_follow(
-			p->store, followed[i],
-			&(struct store_follower){ on_prefix_changed, on_current, &p->prefix[i] });
+		r = store_follow(p->store, followed[i],
+				 &(struct store_follower){ on_prefix_changed, on_current,
+							   &p->prefix[i], NULL });
 	}
 	return r;
 }

@@ -364,7 +364,7 @@ int sharing_check(const struct config *c, struct why *why)
 int sharing_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
 		 struct sharing **ret, struct why *why)
 {
-	static const struct store_follower follower = { on_changed, on_current, NULL };
+	static const struct store_follower follower = { on_changed, on_current, NULL, NULL };
 	const struct config_cluster *c = &core_config(core)->cluster;
 	struct store_follower mine = follower;
 	struct sharing *s;

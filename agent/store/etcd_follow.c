@@ -23,6 +23,7 @@ struct etcd_follower {
 	struct store_follower is;
 	struct mirror known;
 	uint64_t revision; /* up to which all is known; 0: nothing is */
+	uint64_t cluster; /* whose that is */
 	uint64_t reading; /* the revision of the pages that are being read; 0: none are */
 	bool must_read; /* anew */
 	struct http_call *call;
@@ -67,11 +68,22 @@ static int take_page_item(void *context, const struct store_item *item)
 	return mirror_put(&f->known, item, &f->is);
 }
 
-/* What is there is older than what was known: it is another cluster, or one put back. */
-static void forget_all(struct etcd_follower *f)
+/*
+ * What is there is older than what was known, or another cluster's: it lost its data, or got back
+ * what it once had. (A data directory that was emptied has the number of before, as that follows
+ * from the members, so the revision is the sign there.)
+ */
+static bool is_another_store(const struct etcd_follower *f, const struct etcd_told *told)
 {
-	mirror_reread(&f->known);
-	mirror_reread_end(&f->known, &f->is);
+	return told->revision < f->revision ||
+	       (f->cluster && told->cluster && told->cluster != f->cluster);
+}
+
+static void forget_revisions(struct etcd_follower *f)
+{
+	mirror_reset(&f->known);
+	if (f->is.reset)
+		f->is.reset(f->is.context);
 }
 
 static void page_take(struct etcd_follower *f, const char *text, size_t length)
@@ -82,8 +94,8 @@ static void page_take(struct etcd_follower *f, const char *text, size_t length)
 
 	/* The first page's revision says how the items are to be taken. */
 	if (r == 0 && !f->reading) {
-		if (told.revision < f->revision)
-			forget_all(f);
+		if (is_another_store(f, &told))
+			forget_revisions(f);
 		f->reading = told.revision;
 		mirror_reread(&f->known);
 	}
@@ -97,6 +109,7 @@ static void page_take(struct etcd_follower *f, const char *text, size_t length)
 	if (!told.more) {
 		mirror_reread_end(&f->known, &f->is);
 		f->revision = f->reading;
+		f->cluster = told.cluster;
 		f->reading = 0;
 		f->must_read = false;
 		f->is.current(f->is.context, f->revision);
@@ -170,7 +183,7 @@ static void watch_line(void *context, const char *text, size_t length)
 		return;
 	}
 	r = etcd_read_watch(text, length, e->prefix, take_change, f, &told);
-	if (r < 0 || told.ended || (told.revision && told.revision < f->revision)) {
+	if (r < 0 || told.ended || (told.revision && is_another_store(f, &told))) {
 		rewatch(f, true);
 		return;
 	}

@@ -133,13 +133,18 @@ static json_t *parse(const char *text, size_t length)
 }
 
 /* What is left out is 0. */
-static bool take_number(const json_t *from, const char *name, uint64_t *ret)
+static bool take_up_to(uint64_t max, const json_t *from, const char *name, uint64_t *ret)
 {
 	const json_t *value = json_object_get(from, name);
 
 	*ret = 0;
-	return !value || (json_is_string(value) &&
-			  text_number(json_string_value(value), false, INT64_MAX, ret));
+	return !value ||
+	       (json_is_string(value) && text_number(json_string_value(value), false, max, ret));
+}
+
+static bool take_number(const json_t *from, const char *name, uint64_t *ret)
+{
+	return take_up_to(INT64_MAX, from, name, ret);
 }
 
 /* codes.Code of gRPC (google.golang.org/grpc/codes). */
@@ -203,6 +208,16 @@ static bool take_revision(const json_t *from, uint64_t *ret)
 	const json_t *header = json_object_get(from, "header");
 
 	return json_is_object(header) && take_number(header, "revision", ret) && *ret > 0;
+}
+
+/* A hash of its first members. */
+static uint64_t cluster_of(const json_t *from)
+{
+	uint64_t cluster;
+
+	return take_up_to(UINT64_MAX, json_object_get(from, "header"), "cluster_id", &cluster)
+		       ? cluster
+		       : 0;
 }
 
 int etcd_read_written(const char *text, size_t length, struct etcd_written *ret)
@@ -286,6 +301,7 @@ int etcd_read_range(const char *text, size_t length, const char *prefix,
 	*ret = (struct etcd_told){ 0 };
 	if (!take_revision(json, &ret->revision))
 		return -EINVAL;
+	ret->cluster = cluster_of(json);
 	ret->more = json_is_true(json_object_get(json, "more"));
 	json_array_foreach(kvs, i, kv) if (r == 0 && item)
 		r = take_item(kv, prefix, false, item, context);
@@ -306,6 +322,7 @@ int etcd_read_watch(const char *text, size_t length, const char *prefix,
 	if (!json_is_object(result) || !take_number(result, "compact_revision", &ret->compacted))
 		return -EINVAL;
 	take_revision(result, &ret->revision); /* not in the last word of all */
+	ret->cluster = cluster_of(result);
 	ret->ended = json_is_true(json_object_get(result, "canceled"));
 	json_array_foreach(events, i, event)
 	{

@@ -63,6 +63,7 @@ int etcd_read_token(const char *text, size_t length, char **ret);
 
 struct etcd_told {
 	uint64_t revision; /* of the store */
+	uint64_t cluster; /* its number: another one is another store. 0: it was not said */
 	bool more; /* of a range: there are further keys */
 	uint64_t compacted; /* of a watch: it ended, since all before this revision is gone */
 	bool ended; /* of a watch */

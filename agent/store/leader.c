@@ -92,7 +92,7 @@ int leader_campaign(sd_event *loop, struct store *s, const char *key, const char
 		    struct leader **ret)
 {
 	struct leader *l = calloc(1, sizeof(*l));
-	const struct store_follower f = { on_changed, on_current, l };
+	const struct store_follower f = { on_changed, on_current, l, NULL };
 	uint64_t random;
 	int r;
 

@@ -115,6 +115,12 @@ void mirror_drop(struct mirror *m, const char *key, const struct store_follower 
 	item_close(&gone);
 }
 
+void mirror_reset(struct mirror *m)
+{
+	for (size_t i = 0; i < m->items; i++)
+		m->item[i].revision = 0;
+}
+
 void mirror_reread(struct mirror *m)
 {
 	for (size_t i = 0; i < m->items; i++)

@@ -35,6 +35,9 @@ int mirror_put(struct mirror *m, const struct store_item *item, const struct sto
 /* A key is not there. */
 void mirror_drop(struct mirror *m, const char *key, const struct store_follower *f);
 
+/* What is read next is another store's: each key that is there is told, whatever its revision. */
+void mirror_reset(struct mirror *m);
+
 /* All is read anew: what is not put until mirror_reread_end() is not there any more. */
 void mirror_reread(struct mirror *m);
 void mirror_reread_end(struct mirror *m, const struct store_follower *f);

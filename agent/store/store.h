@@ -71,6 +71,11 @@ struct store_follower {
 	 * where nothing changes, seldom. */
 	void (*current)(void *context, uint64_t revision);
 	void *context;
+	/* Or NULL: what is there is another store's, or an older state of this one, as when its
+	 * data was lost or put back. What goes from here until `current` nobody has deleted, and
+	 * each key that is there is told again, with a revision that may be lower than before.
+	 * Perhaps more than once before `current`. */
+	void (*reset)(void *context);
 };
 
 struct store_kind {

@@ -6,7 +6,7 @@
  *		what holds of every store, as TAP; the store is empty
  *	store watch PREFIX STORE
  *		prints each change, until it is ended: REVISION KEY VALUE, where the value of a
- *		key that has gone is "-"; "current REVISION"
+ *		key that has gone is "-"; "current REVISION"; "reset"
  *	store put KEY VALUE STORE
  *		prints what came of it, as an error's name or "0"
  *	store lease KEY VALUE STORE
@@ -166,7 +166,7 @@ static void on_current(void *context, uint64_t revision)
 
 static void follow(const char *prefix, struct view *v)
 {
-	const struct store_follower f = { on_changed, on_current, v };
+	const struct store_follower f = { on_changed, on_current, v, NULL };
 	int r = store_follow(store, prefix, &f);
 
 	if (r < 0)
@@ -325,9 +325,15 @@ static void print_current(void *context, uint64_t revision)
 	fflush(stdout);
 }
 
+static void print_reset(void *context)
+{
+	puts("reset");
+	fflush(stdout);
+}
+
 static void watch(const char *prefix)
 {
-	const struct store_follower f = { print_changed, print_current, NULL };
+	const struct store_follower f = { print_changed, print_current, NULL, print_reset };
 
 	if (store_follow(store, prefix, &f) < 0)
 		errx(1, "follow %s", prefix);
@@ -533,7 +539,7 @@ static void gather(unsigned int count, unsigned int seconds, char **word)
 	sd_event_source_set_enabled(crowd.change, SD_EVENT_OFF);
 	for (unsigned int i = 0; i < count; i++) {
 		struct member *m = &crowd.member[i];
-		const struct store_follower f = { on_wanted, on_member_current, m };
+		const struct store_follower f = { on_wanted, on_member_current, m, NULL };
 
 		open_store(word);
 		m->store = TAKE_PTR(store);

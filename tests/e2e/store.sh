@@ -153,6 +153,40 @@ compaction_is_survived() {
 	! grep ' new1' "$work/watched"
 }
 
+# Its data directory is emptied, or is what it once was: what is there then is told, as another
+# store's; and what comes then.
+a_store_that_lost_its_data_is_told_apart() {
+	local i
+	place
+	start_etcd
+	admin put /t/k1 old
+	admin put /t/k2 goes
+	admin snapshot save "$work/snapshot"
+	for i in 1 2 3 4 5; do admin put /t/k1 "new$i"; done
+	admin put /t/k3 later
+	store watch k etcd "$url" /t/ >"$work/watched" &
+	local watcher=$!
+	until_true has ' k3 later' "$work/watched"
+	kill_etcd
+	rm -r "$work/etcd"
+	ETCDCTL_API=3 etcdctl snapshot restore "$work/snapshot" --data-dir "$work/etcd" \
+		--initial-cluster default=http://127.0.0.1:2380 \
+		--initial-advertise-peer-urls http://127.0.0.1:2380
+	start_etcd
+	until_true has ' k3 -' "$work/watched"
+	(($(grep -cx reset "$work/watched") == 1)) && has ' k1 old' <"$work/watched"
+	! grep ' k2 -' "$work/watched" || return 1
+	kill_etcd
+	rm -r "$work/etcd"
+	start_etcd
+	until_true has ' k2 -' "$work/watched"
+	admin put /t/k4 comes
+	until_true has ' k4 comes' "$work/watched"
+	kill "$watcher"
+	wait "$watcher"
+	(($(grep -cx reset "$work/watched") == 2))
+}
+
 hold_lease() { # by process $holder
 	place
 	start_etcd
@@ -274,5 +308,6 @@ a_user_writes_where_it_may() {
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_file_of_this_machine_is_a_store what_is_no_store_is_said an_etcd_cluster_is_a_store \
 	etcd_is_killed_under_load_and_nothing_is_lost compaction_is_survived \
+	a_store_that_lost_its_data_is_told_apart \
 	what_is_leased_goes_with_its_process who_loses_its_lease_is_told one_leads_and_nobody_else_writes \
 	many_agents_share_one_store a_user_writes_where_it_may

@@ -105,7 +105,7 @@ static void put(struct mirror *m, const char *key, const char *value, uint64_t r
 static void a_mirror_tells_each_difference_once(void **state)
 {
 	struct heard heard = { 0 };
-	const struct store_follower f = { on_changed, on_current, &heard };
+	const struct store_follower f = { on_changed, on_current, &heard, NULL };
 	_cleanup_(mirror_close) struct mirror m = { 0 };
 
 	put(&m, "b", "1", 3, &f);
@@ -129,7 +129,7 @@ static void a_mirror_tells_each_difference_once(void **state)
 static void a_mirror_that_is_read_anew_tells_what_differs(void **state)
 {
 	struct heard heard = { 0 };
-	const struct store_follower f = { on_changed, on_current, &heard };
+	const struct store_follower f = { on_changed, on_current, &heard, NULL };
 	_cleanup_(mirror_close) struct mirror m = { 0 };
 
 	put(&m, "goes", "1", 1, NULL);
@@ -145,6 +145,25 @@ static void a_mirror_that_is_read_anew_tells_what_differs(void **state)
 	assert_int_equal(heard.changes, 3);
 	assert_string_equal(heard.last, "goes-");
 	assert_int_equal(m.items, 3);
+}
+
+/* Whatever the revisions of another store are, its keys are what is there. */
+static void a_mirror_of_another_store_tells_all_that_is_there(void **state)
+{
+	struct heard heard = { 0 };
+	const struct store_follower f = { on_changed, on_current, &heard, NULL };
+	_cleanup_(mirror_close) struct mirror m = { 0 };
+
+	put(&m, "goes", "1", 7, NULL);
+	put(&m, "stays", "1", 8, NULL);
+	mirror_reset(&m);
+	mirror_reread(&m);
+	put(&m, "stays", "0", 2, &f);
+	assert_string_equal(heard.last, "stays=0");
+	assert_int_equal(mirror_find(&m, "stays")->revision, 2);
+	mirror_reread_end(&m, &f);
+	assert_string_equal(heard.last, "goes-");
+	assert_int_equal(heard.changes, 2);
 }
 
 /* A thousand keys in any order are found, and in their order. */
@@ -240,7 +259,7 @@ static void a_page_has_keys_without_the_prefix(void **state)
 
 	assert_int_equal(etcd_read_range(page, strlen(page), "/t/", take, &items, &told), 0);
 	assert_string_equal(items.text, "a=x@2 b=@5 ");
-	assert_true(told.more && told.revision == 7);
+	assert_true(told.more && told.revision == 7 && told.cluster == 1);
 	assert_int_equal(etcd_read_range(page, strlen(page), "/t/", NULL, NULL, &told), 0);
 	assert_int_equal(etcd_read_range(page, strlen(page), "/other/", take, &items, &told),
 			 -EINVAL);
@@ -327,6 +346,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_base64_is_refused),
 		cmocka_unit_test(a_mirror_tells_each_difference_once),
 		cmocka_unit_test(a_mirror_that_is_read_anew_tells_what_differs),
+		cmocka_unit_test(a_mirror_of_another_store_tells_all_that_is_there),
 		cmocka_unit_test(a_mirror_is_sorted),
 		cmocka_unit_test(requests_are_what_etcd_takes),
 		cmocka_unit_test(a_write_was_done_or_not),
