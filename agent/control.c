@@ -154,8 +154,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		*ret = results_status(core, driver_carry(c->driver), c->sampler, seen);
 		json_object_set_new(*ret, "cluster",
 				    results_cluster(core, driver_sharing(c->driver)));
-		results_cluster_troubles(driver_sharing(c->driver), core,
-					 json_object_get(*ret, "troubles"));
+		results_cluster_troubles(driver_sharing(c->driver), driver_placing(c->driver), core,
+					 seen, json_object_get(*ret, "troubles"));
 		return 0;
 	case REQUEST_RELOAD:
 		*ret = json_object();

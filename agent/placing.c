@@ -23,18 +23,19 @@ enum {
 		90000, /* workers whose move came to nothing are told once more: joins have ended */
 	LEFT_MS = 30000, /* a run that goes on elsewhere keeps its slots here so long, with nobody
 			  * at it: workers may be about to move, and need it until they have */
+	EVERYTHING = (1 << PLACING_PREFIXES) - 1,
 	TOLDS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten is told once more, and does no harm */
 };
 
-static const char *const followed[PLACING_PREFIXES] = { WANTED_JOBS, WANTED_PLACES, WANTED_WORKERS,
-							WANTED_REFUSALS, WANTED_TENANTS };
+static const char *const followed[PLACING_PREFIXES] = {
+	[PLACING_JOBS] = WANTED_JOBS,	    [PLACING_PLACES] = WANTED_PLACES,
+	[PLACING_WORKERS] = WANTED_WORKERS, [PLACING_REFUSALS] = WANTED_REFUSALS,
+	[PLACING_TENANTS] = WANTED_TENANTS,
+};
 
 const struct core *placing_core(const struct placing *p) { return driver_core(p->driver); }
 
-bool placing_is_current(const struct placing *p)
-{
-	return p->current == (1u << PLACING_PREFIXES) - 1;
-}
+bool placing_is_current(const struct placing *p) { return p->current == EVERYTHING; }
 
 /* --- this node's part ------------------------------------------------------------------------ */
 
@@ -172,8 +173,8 @@ static bool was_left_long_ago(const struct placing *p, const struct shared_job *
 	return false;
 }
 
-/* A run that is on goes on, also where the next one shall be elsewhere; but not where its workers
- * have taken this root for gone. */
+/* A run that is on goes on, also where the next one shall be elsewhere, or where the store lost its
+ * job; but not where its workers have taken this root for gone. */
 static bool is_over(const struct placing *p, const struct job *j)
 {
 	const struct shared_job *s = shared_find(&p->shared, j->name);
@@ -181,7 +182,7 @@ static bool is_over(const struct placing *p, const struct job *j)
 	if (!j->clustered)
 		return false;
 	if (!s || s->job.birth != j->birth)
-		return true;
+		return !placing_is_left(p, j) || !(j->run_window || has_members(j));
 	if (placing_is_ours(p, s) || has_members(j))
 		return false;
 	return !j->run_window || was_left_long_ago(p, s);
@@ -344,6 +345,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	p->wakes = true;
 	placing_asked_look(p);
 	if (placing_is_current(p)) {
+		placing_left_look(p);
 		placing_follow_tenants(p);
 		begin_ours(p);
 		placing_follow_tokens(p);
@@ -364,7 +366,9 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 
 static void on_changed(void *context, const struct store_item *item)
 {
-	struct placing *p = context;
+	const struct prefix *prefix = context;
+	struct placing *p = prefix->placing;
+	struct events *happens = sharing_happens(p->sharing);
 	struct why why = { "" };
 	int r;
 
@@ -374,8 +378,9 @@ static void on_changed(void *context, const struct store_item *item)
 	if (r < 0)
 		log_say(LOG_LEVEL_WARNING, "what is wanted is not understood",
 			"key=%s reason=\"%s\"", item->key, *why.text ? why.text : strerror(-r));
-	events_shared(sharing_happens(p->sharing), &p->shared, item->key, item->value,
-		      placing_is_current(p), clock_unix_ms());
+	happens->resets = p->resets & 1u << prefix->index;
+	events_shared(happens, &p->shared, item->key, item->value,
+		      (p->current | p->resets) == EVERYTHING, clock_unix_ms());
 	/* At once: whoever joins with the new one next may come here. */
 	if (!strncmp(item->key, WANTED_JOBS, strlen(WANTED_JOBS)))
 		placing_follow_token(p, item->key + strlen(WANTED_JOBS));
@@ -391,11 +396,12 @@ static void on_current(void *context, uint64_t revision)
 	if (!(p->current & 1u << prefix->index))
 		placing_wake(p);
 	p->current |= 1u << prefix->index;
+	placing_left_end(p, prefix->index);
 }
 
-static void on_prefix_changed(void *context, const struct store_item *item)
+static void on_reset(void *context)
 {
-	on_changed(((struct prefix *)context)->placing, item);
+	placing_left_begin(((struct prefix *)context)->placing, ((struct prefix *)context)->index);
 }
 
 static void on_leader(void *context, const char *name, bool is_us)
@@ -437,8 +443,8 @@ static int follow(struct placing *p)
 	for (unsigned int i = 0; r == 0 && i < PLACING_PREFIXES; i++) {
 		p->prefix[i] = (struct prefix){ p, i };
 		r = store_follow(p->store, followed[i],
-				 &(struct store_follower){ on_prefix_changed, on_current,
-							   &p->prefix[i], NULL });
+				 &(struct store_follower){ on_changed, on_current, &p->prefix[i],
+							   on_reset });
 	}
 	return r;
 }

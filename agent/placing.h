@@ -43,6 +43,10 @@ enum placing_state placing_state(const struct placing *p, const struct shared_jo
 /* What its root reports of it, as long as the picture of the network is as it is; NULL: nothing. */
 const struct report_job *placing_there(const struct placing *p, const struct shared_job *j);
 
+/* Is anything here that the store came back without, of tenants that are `seen`? What, in words.
+ * `p` may be NULL. */
+bool placing_left(const struct placing *p, uint64_t seen, struct why *ret);
+
 /* Decisions of this node as the leader, so far. */
 struct placing_counts {
 	uint64_t placed, moved;

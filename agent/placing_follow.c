@@ -140,7 +140,7 @@ void placing_follow_tenants(struct placing *p)
 		const struct tenant *t = &b->tenant[i].is;
 
 		if (*t->name && t->clustered && !shared_tenant_find(&p->shared, t->name) &&
-		    !shared_tenant_job(&p->shared, t->name))
+		    !shared_tenant_job(&p->shared, t->name) && !placing_is_left_tenant(p, t->name))
 			drop_tenant(p, t->name);
 	}
 	followed_forget(p);

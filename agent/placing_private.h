@@ -13,11 +13,19 @@
 #include "sharing.h"
 
 enum {
-	PLACING_PREFIXES = 5,
 	PLACING_GONES = 16, /* jobs deleted within seconds that are told apart */
 };
 
-struct prefix { /* of keys that are followed */
+enum { /* keys that are followed, by what they begin with */
+	PLACING_JOBS,
+	PLACING_PLACES,
+	PLACING_WORKERS,
+	PLACING_REFUSALS,
+	PLACING_TENANTS,
+	PLACING_PREFIXES,
+};
+
+struct prefix {
 	struct placing *placing;
 	unsigned int index;
 };
@@ -86,6 +94,11 @@ struct placing {
 	struct shared shared;
 	struct prefix prefix[PLACING_PREFIXES];
 	unsigned int current; /* bits: all of that prefix is known */
+	unsigned int resets; /* the same: what is told of it is another store's, and news */
+	uint64_t left_job[TALLY_JOBS_MAX]; /* births: that the store came back without */
+	unsigned int left_jobs;
+	char left_tenant[SHARED_TENANTS_MAX][NAME_BYTES];
+	unsigned int left_tenants;
 	struct leader *leader;
 	char leader_name[NAME_BYTES];
 	bool decides; /* a decision of ours is on its way to the store */
@@ -143,7 +156,7 @@ void placing_follow_tokens(struct placing *p); /* of all jobs */
 
 /*
  * Tenants of the cluster become this node's, with the same limits, unless it has one of that name
- * of its own; those that are gone, and that no job needs, go here, too.
+ * of its own; those that were deleted, and that no job needs, go here, too.
  */
 void placing_follow_tenants(struct placing *p);
 
@@ -198,6 +211,19 @@ int placing_better_roots(const struct placing *p, const struct shared_job *first
 
 /* The first root's agent tells the workers of all roots what these have of calls to come. */
 void placing_shares_say(struct placing *p);
+
+/* --- placing_left.c */
+
+/* What the store tells of this prefix is another store's, from here until the end of it. */
+void placing_left_begin(struct placing *p, unsigned int prefix);
+void placing_left_end(struct placing *p, unsigned int prefix);
+
+/* Who is not here any more, or is in the store again, is not left any more. */
+void placing_left_look(struct placing *p);
+
+/* Has nobody deleted it, as the store lost it? */
+bool placing_is_left(const struct placing *p, const struct job *j);
+bool placing_is_left_tenant(const struct placing *p, const char *name);
 
 /* --- placing.c */
 

@@ -72,7 +72,8 @@ int results_shared_tenants(const struct core *c, const struct sharing *s, const 
 			   struct why *why);
 
 /* What is wrong with that, for people, to this array. */
-void results_cluster_troubles(const struct sharing *s, const struct core *c, json_t *troubles);
+void results_cluster_troubles(const struct sharing *s, const struct placing *p,
+			      const struct core *c, uint64_t seen, json_t *troubles);
 
 /* The picture of the network. -ENOENT: this node is in no cluster. */
 int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why);

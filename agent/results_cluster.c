@@ -87,15 +87,19 @@ static void tenant_troubles(const struct report *r, json_t *troubles)
 						       r->tenant[i].why));
 }
 
-void results_cluster_troubles(const struct sharing *s, const struct core *c, json_t *troubles)
+void results_cluster_troubles(const struct sharing *s, const struct placing *p,
+			      const struct core *c, uint64_t seen, json_t *troubles)
 {
 	const struct sharing_state state = s ? sharing_state(s) : (struct sharing_state){ 0 };
 	const uint64_t silent_s = (clock_now_ns() - state.heard_ns) / 1000000000;
+	struct why why;
 	int at;
 
 	if (!s)
 		return;
 	at = picture_place(sharing_picture(s), core_config(c)->cluster.node);
+	if (placing_left(p, seen, &why))
+		json_array_append_new(troubles, json_string(why.text));
 	if (at >= 0)
 		tenant_troubles(sharing_picture(s)->report[at], troubles);
 	if (!state.heard_ns)

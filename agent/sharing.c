@@ -35,6 +35,7 @@ struct sharing {
 	struct hello_nears nears;
 	struct picture picture;
 	bool current; /* it has all reports */
+	bool resets; /* what is told of reports is another store's */
 	struct events events;
 	struct report *report; /* as it was last given to the store; NULL: it has to be anew */
 	uint64_t reported_ns;
@@ -225,14 +226,20 @@ static void on_changed(void *context, const struct store_item *item)
 	if (!item->value)
 		picture_drop(&s->picture, node);
 	at = picture_place(&s->picture, node);
+	s->events.resets = s->resets;
 	events_report(&s->events, node, at < 0 ? NULL : s->picture.report[at], s->current,
 		      clock_unix_ms());
 }
 
 static void on_current(void *context, uint64_t revision)
 {
-	((struct sharing *)context)->current = true;
+	struct sharing *s = context;
+
+	s->current = true;
+	s->resets = false;
 }
+
+static void on_reset(void *context) { ((struct sharing *)context)->resets = true; }
 
 struct store *sharing_store(struct sharing *s) { return s->store; }
 const struct picture *sharing_picture(const struct sharing *s) { return &s->picture; }
@@ -364,7 +371,7 @@ int sharing_check(const struct config *c, struct why *why)
 int sharing_open(sd_event *loop, const struct core *core, const struct sampler *sampler,
 		 struct sharing **ret, struct why *why)
 {
-	static const struct store_follower follower = { on_changed, on_current, NULL, NULL };
+	static const struct store_follower follower = { on_changed, on_current, NULL, on_reset };
 	const struct config_cluster *c = &core_config(core)->cluster;
 	struct store_follower mine = follower;
 	struct sharing *s;

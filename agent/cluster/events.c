@@ -174,7 +174,9 @@ void events_report(struct events *e, const char *node, const struct report *r, b
 		drop(&e->nodes, k);
 		if (is_news)
 			node_happens(e, EVENTS_SILENT, node,
-				     "its agent ended, or was not heard for 10 s", now_ms);
+				     e->resets ? "the store came back without its report"
+					       : "its agent ended, or was not heard for 10 s",
+				     now_ms);
 	}
 }
 
@@ -210,7 +212,8 @@ static void job_went(struct events *e, struct events_known *k, bool is_news, uin
 	struct cluster_event event = of_job(k, EVENTS_DELETED, now_ms);
 
 	name_copy(event.from, k->root);
-	snprintf(event.why, sizeof(event.why), "an operator said so");
+	snprintf(event.why, sizeof(event.why), "%s",
+		 e->resets ? "the store came back without it" : "an operator said so");
 	drop(&e->jobs, k);
 	if (is_news)
 		happen(e, &event);
@@ -230,6 +233,8 @@ static struct events_known *job_came(struct events *e, const struct shared_job *
 	event = of_job(k, EVENTS_CREATED, now_ms);
 	snprintf(event.why, sizeof(event.why), "tenant %.63s asked for it, with %u worker%s",
 		 j->job.tenant, j->job.workers, j->job.workers > 1 ? "s" : "");
+	if (e->resets)
+		snprintf(event.why, sizeof(event.why), "the store came back with it");
 	if (is_news)
 		happen(e, &event);
 	return k;

@@ -62,6 +62,8 @@ struct events {
 	struct cluster_event last[EVENTS_MAX]; /* by number, modulo EVENTS_MAX */
 	struct events_table nodes, jobs; /* as they were told last */
 	char leader[NAME_BYTES];
+	bool resets; /* the caller's: what comes and goes now does so as the store is another one,
+			or older */
 };
 
 void events_close(struct events *e);

@@ -234,7 +234,66 @@ a_tenants_group_may_what_is_of_its_jobs_at_any_node() {
 }
 knows_mine() { [[ $(shared n1 mine state) == forming ]]; }
 
+# --- a store that lost its data --------------------------------------------------------------------
+
+says_trouble() { at "$1" status | has "$2"; } # NODE WORDS
+has_no_job() { [[ $(at "$1" job list --json | jq 'map(select(.name == "train")) | length') == 0 ]]; }
+is_calm() { ! at "$1" status | has 'came back empty'; }
+knows_nothing() { [[ $(at "$1" cluster --json | jq -c '[.jobs, .tenants | length]') == '[0,0]' ]]; }
+
+# Its data directory is emptied: nobody has deleted what it does not know any more.
+a_store_that_comes_back_empty_ends_nothing() {
+	local name
+	square
+	at n0 tenant add red --slots 256 --cluster >/dev/null
+	until_true holds n1 "$all_hold"
+	create_at n0 train 2 --tenant red
+	join_at w3 n0 train --seconds 25 -b 64K -e 64K
+	join_at w4 n1 train --seconds 25 -b 64K -e 64K
+	until_true runs_at n3 train
+	kill_etcd
+	rm -r "$work/etcd"
+	start_etcd
+	for name in n0 n1 n2 n3; do
+		until_true knows_nothing "$name"
+	done
+	until_true says_trouble n3 'came back empty or older, and does not know job train and others any more'
+	until_true says_trouble n1 'does not know tenant red any more'
+	at n2 events --json | jq -e '.events | map(select(.kind == "deleted")) | length == 1 and
+		.[0].why == "the store came back without it"' >/dev/null || { at n2 events; return 1; }
+	(($(grep -c "store came back empty or older" "$work/n2.log") == 1))
+	# Others can be created, and run beside it.
+	until_true leads_again
+	create_at n1 other 2 --tenant red
+	join_at w1 n0 other --seconds 3 -b 64K -e 64K
+	join_at w2 n2 other --seconds 3 -b 64K -e 64K
+	wait "${worker[2]}" && wait "${worker[3]}" || { cat "$work"/*.other.errors; return 1; }
+	unset "worker[2]" "worker[3]"
+	runs_at n3 train
+	for name in n0 n1 n2 n3; do
+		has_slots "$name" red cluster 256
+	done
+	# The run ends as its workers want, with the same sums, and then the job goes.
+	finish train w3 w4
+	until_true has_no_job n3
+	# Who sets the tenant again may change and delete it.
+	at n2 tenant add red --slots 128 --cluster >/dev/null
+	for name in n0 n1 n2 n3; do
+		until_true has_slots "$name" red cluster 128
+		until_true is_calm "$name"
+	done
+	at n0 job del other
+	until_true deleted_red
+	for name in n0 n1 n2 n3; do
+		until_true has_none "$name" red
+	done
+	! grep -h 'tenant not held\|job refused' "$work"/n*.log || return 1
+}
+leads_again() { [[ $(leader n1) == n[0-3] ]]; }
+deleted_red() { at n3 tenant del red --cluster; }
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
 	a_tenant_is_of_all_nodes a_job_is_placed_where_its_tenants_slots_are_held \
-	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node
+	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node \
+	a_store_that_comes_back_empty_ends_nothing

@@ -201,6 +201,23 @@ static void a_job_is_created_placed_moved_and_deleted(void **state)
 				"deleted job=train from=n1: an operator said so\n");
 }
 
+/* Nobody said so, and nobody asked for it. */
+static void what_another_store_has_or_lacks_no_operator_did(void **state)
+{
+	reports_as("n0", 0, false, false);
+	told("job/train", JOB(BIRTH));
+	e->resets = true;
+	told("job/train", NULL);
+	told("job/train", JOB(LATER));
+	goes("n0");
+	e->resets = false;
+	told("job/train", NULL);
+	assert_happened(CREATED "deleted job=train: the store came back without it\n"
+				"created job=train: the store came back with it\n"
+				"silent node=n0: the store came back without its report\n"
+				"deleted job=train: an operator said so\n");
+}
+
 #define SHARE(root, share, why)                                                           \
 	"{\"birth\": \"" BIRTH "\", \"root\": \"" root "\", \"address\": \"10.77.0.1\", " \
 	"\"share\": " share ", \"why\": \"" why "\"}"
@@ -342,6 +359,7 @@ int main(void)
 		fact(a_cordoned_node_is_drained_when_its_last_run_is_over),
 		fact(another_leader_is_an_event),
 		fact(a_job_is_created_placed_moved_and_deleted),
+		fact(what_another_store_has_or_lacks_no_operator_did),
 		fact(the_shares_of_roots_change),
 		fact(the_order_of_keys_does_not_matter),
 		fact(a_later_job_of_the_name_is_another),
