@@ -256,6 +256,8 @@ int etcd_read_token(const char *text, size_t length, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* Bytes with a NUL among them nobody wrote who keeps to the interface: they are told as "", which
+ * is no key, and no value that anybody understands. */
 static int take_text(const json_t *from, const char *name, char **ret)
 {
 	const json_t *value = json_object_get(from, name);
@@ -266,7 +268,9 @@ static int take_text(const json_t *from, const char *name, char **ret)
 		return -EINVAL;
 	r = base64_parse(value ? json_string_value(value) : "",
 			 value ? json_string_length(value) : 0, ret, &length);
-	return r == 0 && memchr(*ret, 0, length) ? -EINVAL : r;
+	if (r == 0 && memchr(*ret, 0, length))
+		**ret = '\0';
+	return r;
 }
 
 /* A key and what it has; `is_gone`: it has nothing. */
@@ -279,7 +283,7 @@ static int take_item(const json_t *kv, const char *prefix, bool is_gone,
 
 	if (r == 0)
 		r = take_text(kv, "value", &value);
-	if (r < 0)
+	if (r < 0 || !*key)
 		return r;
 	if (strncmp(key, prefix, strlen(prefix)) != 0 ||
 	    !take_number(kv, "mod_revision", &is.revision))

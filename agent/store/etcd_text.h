@@ -71,8 +71,9 @@ struct etcd_told {
 
 /*
  * What a range or a line of a watch says: `item` gets each key, without the prefix, in order;
- * value NULL: it has gone. `item` of a range may be NULL. -EINVAL: not the words of etcd, or a key
- * without the prefix; what `item` returns.
+ * value NULL: it has gone. `item` of a range may be NULL. A key with a NUL in it is left out, and a
+ * value with one is "": whoever takes values says that it is not understood. -EINVAL: not the words
+ * of etcd, or a key without the prefix; what `item` returns.
  */
 int etcd_read_range(const char *text, size_t length, const char *prefix,
 		    int (*item)(void *context, const struct store_item *item), void *context,

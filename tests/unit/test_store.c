@@ -265,6 +265,29 @@ static void a_page_has_keys_without_the_prefix(void **state)
 			 -EINVAL);
 }
 
+/* As by `etcdctl put`, of anybody who may write: it is there, and hides nothing behind it. */
+static void bytes_with_a_nul_are_no_value(void **state)
+{
+	/* L3QvYQBi is /t/a\0b, YQBi a\0b */
+	static const char page[] =
+		"{" HEADER
+		",\"kvs\":[{\"key\":\"L3QvYQ==\",\"mod_revision\":\"2\",\"value\":\"YQBi\"},"
+		"{\"key\":\"L3QvYQBi\",\"mod_revision\":\"3\",\"value\":\"eA==\"},"
+		"{\"key\":\"L3QvYg==\",\"mod_revision\":\"4\",\"value\":\"eA==\"}]}";
+	static const char events[] =
+		"{\"result\":{" HEADER
+		",\"events\":[{\"kv\":{\"key\":\"L3QvYQ==\",\"mod_revision\":\"5\","
+		"\"value\":\"YQBi\"}},{\"kv\":{\"key\":\"L3QvYQBi\",\"mod_revision\":\"6\","
+		"\"value\":\"eA==\"}},{\"type\":\"DELETE\",\"kv\":{\"key\":\"L3QvYg==\","
+		"\"mod_revision\":\"7\"}}]}}";
+	struct etcd_told told;
+	struct items items = { 0 };
+
+	assert_int_equal(etcd_read_range(page, strlen(page), "/t/", take, &items, &told), 0);
+	assert_int_equal(etcd_read_watch(events, strlen(events), "/t/", take, &items, &told), 0);
+	assert_string_equal(items.text, "a=@2 b=x@4 a=@5 b-@7 ");
+}
+
 static void a_watch_tells_changes_and_its_end(void **state)
 {
 	static const char created[] = "{\"result\":{" HEADER ",\"created\":true}}";
@@ -351,6 +374,7 @@ int main(void)
 		cmocka_unit_test(requests_are_what_etcd_takes),
 		cmocka_unit_test(a_write_was_done_or_not),
 		cmocka_unit_test(a_page_has_keys_without_the_prefix),
+		cmocka_unit_test(bytes_with_a_nul_are_no_value),
 		cmocka_unit_test(a_watch_tells_changes_and_its_end),
 		cmocka_unit_test(a_lease_is_there_or_has_gone),
 		cmocka_unit_test(errors_are_told_apart),
