@@ -9,6 +9,8 @@
 #include <sys/random.h>
 #include <systemd/sd-event.h>
 
+#include "common/name.h"
+
 struct leader {
 	struct store *store;
 	void (*changed)(void *context, const char *name, bool is_us);
@@ -58,16 +60,18 @@ static int on_again(sd_event_source *source, uint64_t usec, void *context)
 static void on_changed(void *context, const struct store_item *item)
 {
 	struct leader *l = context;
-	char name[LEADER_NAME_BYTES];
+	const char *value = item->value ? item->value : "";
+	const size_t length = strcspn(value, " ");
+	char name[LEADER_NAME_BYTES] = "";
 
 	if (strcmp(item->key, l->key) != 0)
 		return; /* one that begins so */
 	l->is_there = item->value;
-	l->leads = item->value && !strcmp(item->value, l->value);
+	l->leads = !strcmp(value, l->value);
 	l->revision = item->revision;
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(item->value ? item->value : "", " "),
-		 item->value ? item->value : "");
-	l->changed(l->context, item->value ? name : NULL, l->leads);
+	if (length < sizeof(name)) /* otherwise it is none */
+		memcpy(name, value, length);
+	l->changed(l->context, name_is_valid(name) ? name : NULL, l->leads);
 	if (!item->value)
 		campaign(l);
 }

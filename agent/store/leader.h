@@ -18,9 +18,9 @@ enum {
 };
 
 /*
- * From now on we want to lead. `changed`: who leads now; NULL: nobody, for the moment. Key and
- * name, without a space, are copied. *ret is the caller's for leader_close(), when the store is
- * closed. -EINVAL, -ENOMEM.
+ * From now on we want to lead. `changed`: who leads now; NULL: nobody, for the moment, or who has
+ * no name that a node can have. Key and name, without a space, are copied. *ret is the caller's for
+ * leader_close(), when the store is closed. -EINVAL, -ENOMEM.
  */
 int leader_campaign(sd_event *loop, struct store *s, const char *key, const char *name,
 		    void (*changed)(void *context, const char *name, bool is_us), void *context,
