@@ -10,14 +10,28 @@
 
 /* --- for the simulator ----------------------------------------------------------------------- */
 
+enum {
+	LINE_BYTES = 1000, /* with names of machines; the simulator takes longer ones, to a limit */
+};
+
 static void machines_export(const json_t *machines, const char *kind, FILE *out)
 {
 	const json_t *m;
-	size_t i, printed = 0;
+	size_t i, used = 0;
 
-	json_array_foreach(machines, i, m) if (!strcmp(field_text(m, "kind"), kind))
-		fprintf(out, "%s %s", printed++ ? "" : kind, field_text(m, "name"));
-	if (printed)
+	json_array_foreach(machines, i, m)
+	{
+		const char *name = field_text(m, "name");
+
+		if (strcmp(field_text(m, "kind"), kind) != 0)
+			continue;
+		if (used && used + 1 + strlen(name) > LINE_BYTES) {
+			fputc('\n', out);
+			used = 0;
+		}
+		used += fprintf(out, "%s %s", used ? "" : kind, name);
+	}
+	if (used)
 		fputc('\n', out);
 }
 

@@ -143,6 +143,35 @@ static void the_network_is_drawn(void **state)
 	assert_has(err, "cluster: --svg: the name of the job is missing");
 }
 
+/* The simulator takes lines of 4096 bytes. */
+static void a_large_network_is_exported_in_short_lines(void **state)
+{
+	char answer[HARNESS_TEXT_BYTES], name[32];
+	size_t used, names = 0;
+
+	used = snprintf(answer, sizeof(answer),
+			"{\"ok\":true,\"result\":{\"cluster\":{\"name\":\"tally\","
+			"\"node\":\"n0\"},\"links\":[],\"ways\":[],\"machines\":[");
+	for (unsigned int i = 0; i < 1000; i++)
+		used += snprintf(answer + used, sizeof(answer) - used,
+				 "%s{\"kind\":\"host\",\"name\":\"h10.77.10.%u\"}", i ? "," : "",
+				 i);
+	snprintf(answer + used, sizeof(answer) - used, "]}}");
+	assert_int_equal(ask(ARGUMENTS("topology", "--export"), "{\"do\":\"topology\"}", answer),
+			 0);
+	for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+		assert_true(strlen(line) <= 1000);
+		if (*line == '#')
+			continue;
+		assert_memory_equal(line, "host ", 5);
+		for (const char *c = line + 4; *c == ' '; c += strlen(name), names++) {
+			snprintf(name, sizeof(name), " h10.77.10.%zu", names);
+			assert_memory_equal(c, name, strlen(name));
+		}
+	}
+	assert_int_equal(names, 1000);
+}
+
 static void what_has_happened_is_a_table(void **state)
 {
 	setenv("TZ", "UTC", 1);
@@ -1042,6 +1071,7 @@ int main(void)
 		fact(quotas_of_the_cluster_name_who_does_not_hold_them),
 		fact(json_is_the_result_as_it_came),
 		fact(the_network_is_drawn),
+		fact(a_large_network_is_exported_in_short_lines),
 		fact(what_has_happened_is_a_table),
 		fact(counters_of_nothing_are_shown_only_if_asked_for),
 		fact(a_history_is_a_table_of_samples),
