@@ -150,6 +150,26 @@ class Session:
         return bytes(a ^ b for a, b in zip(key[32:], pad))
 
 
+# What an answer says besides the job, and needs not be known; and what needs to be.
+IGNORED = ("other", "which", "share")
+REFUSED = {"roots": "the job has several roots, and this worker knows one only",
+           "sealed": "the job is sealed, and this worker cannot open what is"}
+
+
+def parse_answer(lines: list[str]) -> tuple[Job, str]:
+    """Of an agent, when the run begins: the job, and this rank's key as it was said."""
+    kept, rank_key = [], "none"
+    for line in lines:
+        key, _, value = line.partition(" ")
+        if key in REFUSED:
+            raise TallyError(REFUSED[key])
+        if key == "key":
+            rank_key = value
+        elif key not in IGNORED:
+            kept.append(line)
+    return parse_job(kept, "joining answer"), rank_key
+
+
 class Membership:
     """One membership in one run of a job, which an agent gives."""
 
@@ -198,8 +218,7 @@ class Membership:
                 except TimeoutError:
                     raise TallyError(f"ranks did not join: {missing}") from None
             elif lines[0] == "run":
-                key = next(line[4:] for line in lines if line.startswith("key "))
-                job = parse_job([x for x in lines[1:] if x != f"key {key}"], "joining answer")
+                job, key = parse_answer(lines[1:])
                 if key != "none":
                     job.key = self.session.opened(bytes.fromhex(key), self.secret)
                 return job

@@ -135,11 +135,36 @@ python_and_c_join_a_job_of_an_agent() {
 	done
 }
 
+says_answer() { # LINE...: what the worker in Python makes of them, in a run's answer
+	python3 - "$@" <<-'END'
+		import sys
+		sys.path.insert(0, "examples")
+		from tally_job import TallyError, parse_answer
+		lines = ["rank 1", "nonce 00000000000000ff", "key none", *sys.argv[1:], "job 7",
+		         "epoch 3", "window 8", "payload 192", "service 10.77.0.1",
+		         "worker 10.77.1.1:40000", "worker 10.77.2.1:40000", ""]
+		try:
+		    job, key = parse_answer(lines)
+		    print(job.number, job.rank, job.nonce, len(job.workers), key)
+		except TallyError as error:
+		    print(error)
+	END
+}
+
+# Of a cluster: who else may be asked, and that a root is one of several.
+python_knows_what_it_may_ignore_in_an_answer() {
+	[[ $(says_answer) == '7 1 255 2 none' ]]
+	[[ $(says_answer 'other 10.77.0.2' 'other fd77::2') == '7 1 255 2 none' ]]
+	says_answer 'roots 2' 'which 1' 'share 800' | has 'several roots, and this worker knows one only'
+	says_answer 'sealed true' | has 'the job is sealed'
+	says_answer 'frob 1' | has 'no such key: frob'
+}
+
 python_makes_and_reads_the_test_vectors() {
 	python3 tests/e2e/vectors.py docs/vectors.md
 }
 
-facts python_makes_and_reads_the_test_vectors \
+facts python_makes_and_reads_the_test_vectors python_knows_what_it_may_ignore_in_an_answer \
 	python_and_c_get_the_same_bits \
 	python_and_c_name_a_rank_that_disagrees \
 	python_and_c_join_a_job_of_an_agent
