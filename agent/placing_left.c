@@ -36,13 +36,14 @@ static bool is_missing_tenant(const struct placing *p, const struct books_tenant
 	return *t->is.name && t->is.clustered && !shared_tenant_find(&p->shared, t->is.name);
 }
 
-/* Of what this node has, what the store lacks, and `was` so before. */
+/* Of what this node has, what the store lacks: anew for jobs and tenants, or if that was left
+ * before. */
 static void take(struct placing *p, bool jobs_too, bool tenants_too)
 {
 	const struct books *b = core_books(placing_core(p));
 	unsigned int jobs = 0, tenants = 0;
-	uint64_t job[TALLY_JOBS_MAX];
-	char tenant[SHARED_TENANTS_MAX][NAME_BYTES];
+	uint64_t job[TALLY_JOBS_MAX] = { 0 };
+	char tenant[SHARED_TENANTS_MAX][NAME_BYTES] = { "" };
 
 	for (unsigned int i = 0; i < b->jobs; i++)
 		if (is_missing(p, b->job[i]) && (jobs_too || placing_is_left(p, b->job[i])))

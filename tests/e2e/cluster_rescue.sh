@@ -130,7 +130,7 @@ who_is_cut_off_waits() {
 	on n0 ip rule del pref 1
 	finish train w0 w1 w2
 	is_root train n2
-	[[ $(at n0 events --json | jq '[.events[] | select(.event == "moved")] | length') == 0 ]]
+	[[ $(at n0 events --json | jq '[.events[] | select(.kind == "moved")] | length') == 0 ]]
 	echo "# packets of a worker were lost: the slowest call took $(slowest_ms "$work"/w0.train) ms" >&3
 }
 

@@ -243,7 +243,7 @@ knows_nothing() { [[ $(at "$1" cluster --json | jq -c '[.jobs, .tenants | length
 
 # Its data directory is emptied: nobody has deleted what it does not know any more.
 a_store_that_comes_back_empty_ends_nothing() {
-	local name
+	local name pid
 	square
 	at n0 tenant add red --slots 256 --cluster >/dev/null
 	until_true holds n1 "$all_hold"
@@ -267,8 +267,10 @@ a_store_that_comes_back_empty_ends_nothing() {
 	create_at n1 other 2 --tenant red
 	join_at w1 n0 other --seconds 3 -b 64K -e 64K
 	join_at w2 n2 other --seconds 3 -b 64K -e 64K
-	wait "${worker[2]}" && wait "${worker[3]}" || { cat "$work"/*.other.errors; return 1; }
-	unset "worker[2]" "worker[3]"
+	for pid in "${worker[@]:2}"; do
+		wait "$pid" || { cat "$work"/*.other.errors; return 1; }
+	done
+	worker=("${worker[@]:0:2}")
 	runs_at n3 train
 	for name in n0 n1 n2 n3; do
 		has_slots "$name" red cluster 256
