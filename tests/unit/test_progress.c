@@ -4,7 +4,6 @@
  * a node that runs the rules that ship, which the test turns itself or gives a thread.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,120 +21,19 @@
 
 #include <tally/tally.h>
 
-#include "tests/unit/memory_node.h"
+#include "tests/unit/progress_world.h"
 
 enum {
-	RANKS = 2,
-	WINDOW = 16,
-	PAYLOAD = 128, /* 32 int32 */
 	LONG = 32 * 100, /* elements of a call of 100 chunks */
-	PATIENCE_MS = 20000, /* for what must come; only a test that fails waits so long */
 };
 
 #define SERVICE "127.78.0.1"
 
-/* --- the node */
+static struct node node;
 
-static struct node {
-	int fd;
-	struct memory_slot slot[2 * WINDOW];
-	struct memory_node rules;
-	int drop; /* so many datagrams are lost */
-	uint8_t priority; /* of the last one that came */
-	bool ends; /* its thread */
-	pthread_t thread;
-} node;
+static int open_node(void **state) { return node_open(&node, 0); }
 
-static const struct tally_set everyone = { { (1 << RANKS) - 1 } };
-
-static struct sockaddr_in loopback(uint32_t last, uint16_t udp_port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(udp_port),
-				     .sin_addr.s_addr = htonl(0x7f4e0000 | last) };
-}
-
-static void node_take(const struct message *m)
-{
-	const struct tally_set sender = tally_header_set(&m->header);
-	enum tally_to to;
-	struct visit v;
-
-	visit_begin(&node.rules, m, &v);
-	to = tally_outcome_to(visit_end(&node.rules, &v));
-	for (int rank = 0; rank < RANKS; rank++) {
-		const struct tally_set me = { { 1ull << rank } };
-		struct sockaddr_in at = loopback(2 + rank, 40000);
-		struct message copy;
-
-		if (to != TALLY_TO_GROUP &&
-		    (to != TALLY_TO_SENDER || !tally_set_is_equal(&me, &sender)))
-			continue;
-		copy = message_copy(&v.message, &me);
-		sendto(node.fd, &copy.header, message_bytes(&copy), 0, (void *)&at, sizeof(at));
-	}
-}
-
-/* What is there now. Returns how many datagrams it was. */
-static int node_turn(void)
-{
-	struct message m = { 0 };
-	int n = 0;
-
-	while (recv(node.fd, &m.header, sizeof(m.header) + sizeof(m.word), MSG_DONTWAIT) > 0) {
-		n++;
-		node.priority = m.header.priority;
-		if (node.drop)
-			node.drop--;
-		else
-			node_take(&m);
-	}
-	return n;
-}
-
-static void *node_main(void *argument)
-{
-	struct pollfd p = { .fd = node.fd, .events = POLLIN };
-
-	while (!__atomic_load_n(&node.ends, __ATOMIC_ACQUIRE)) {
-		poll(&p, 1, 10);
-		node_turn();
-	}
-	return argument;
-}
-
-static void node_thread_start(void)
-{
-	assert_int_equal(pthread_create(&node.thread, NULL, node_main, NULL), 0);
-}
-
-static void node_thread_end(void)
-{
-	__atomic_store_n(&node.ends, true, __ATOMIC_RELEASE);
-	pthread_join(node.thread, NULL);
-	node.ends = false;
-}
-
-static int node_open(void **state)
-{
-	struct sockaddr_in at = loopback(1, TALLY_UDP_PORT);
-
-	node = (struct node){
-		.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0),
-		.rules = { .role = { .everyone = &everyone,
-				     .below = &everyone,
-				     .epoch = 1,
-				     .blocks_max = MESSAGE_BLOCKS_MAX,
-				     .root = true },
-			   .boot = 1,
-			   .frames_grow = true,
-			   .slots = 2 * WINDOW,
-			   .slot = node.slot },
-	};
-	return node.fd < 0 ? -1 : bind(node.fd, (void *)&at, sizeof(at));
-}
-
-static int node_close(void **state) { return close(node.fd); }
+static int close_node(void **state) { return close(node.fd); }
 
 /* --- the workers */
 
@@ -191,7 +88,7 @@ static void meet(struct tally **t)
 	for (int rank = 0; rank < RANKS; rank++)
 		assert_int_equal(tally_barrier_start(t[rank], &call[rank]), 0);
 	while (!done[0] || !done[1]) {
-		node_turn();
+		node_turn(&node);
 		for (int rank = 0; rank < RANKS; rank++)
 			assert_int_equal(tally_test(call[rank], &done[rank]), 0);
 	}
@@ -241,7 +138,7 @@ static void the_first_window_of_a_started_call_leaves_at_once(void **state)
 
 	meet(t);
 	start(t[0], x, LONG);
-	assert_int_equal(node_turn(), WINDOW);
+	assert_int_equal(node_turn(&node), WINDOW);
 	drop(t[0]);
 	drop(t[1]);
 	free(x);
@@ -260,7 +157,7 @@ static void calls_go_on_by_progress_alone(void **state)
 		call[rank] = start(t[rank], x[rank], LONG);
 	}
 	while (!ended[0] || !ended[1]) {
-		node_turn();
+		node_turn(&node);
 		for (int rank = 0; rank < RANKS; rank++) {
 			unsigned int more = 0;
 
@@ -296,7 +193,7 @@ static void the_descriptor_is_readable_when_a_result_has_come(void **state)
 	for (int rank = 0; rank < RANKS; rank++)
 		call[rank] = start(t[rank], &x[rank], 1);
 	while (!ended) {
-		node_turn();
+		node_turn(&node);
 		assert_true(is_readable(fd, PATIENCE_MS));
 		assert_int_equal(tally_progress(t[0], (unsigned int *)&ended), 0);
 	}
@@ -316,13 +213,13 @@ static void the_descriptor_is_readable_when_a_timer_is_due(void **state)
 	int32_t x = 1;
 
 	start(t, &x, 1);
-	assert_int_equal(node_turn(), 1);
+	assert_int_equal(node_turn(&node), 1);
 	while (!stats.retransmitted) {
 		assert_true(is_readable(fd, PATIENCE_MS));
 		assert_int_equal(tally_progress(t, NULL), 0);
 		tally_stats_read(t, &stats);
 	}
-	assert_int_equal(node_turn(), 1);
+	assert_int_equal(node_turn(&node), 1);
 	drop(t);
 }
 
@@ -343,7 +240,7 @@ static void the_descriptor_tells_of_calls_that_another_thread_ended(void **state
 	meet(t);
 	call = start(t[0], &x[0], 1);
 	start(t[1], &x[1], 1);
-	node_turn();
+	node_turn(&node);
 	assert_int_equal(pthread_create(&waiter, NULL, wait_main, call), 0);
 	pthread_join(waiter, &r);
 	assert_int_equal((intptr_t)r, 0);
@@ -383,7 +280,7 @@ static void the_thread_completes_calls_while_the_program_computes(void **state)
 	int32_t *x[RANKS];
 	int fd[RANKS];
 
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	for (int rank = 0; rank < RANKS; rank++) {
 		t[rank] = open_rank(rank, TALLY_PROGRESS_THREAD);
 		fd[rank] = tally_fd(t[rank]);
@@ -393,7 +290,7 @@ static void the_thread_completes_calls_while_the_program_computes(void **state)
 	/* No function of the library is called from here on. */
 	for (int rank = 0; rank < RANKS; rank++)
 		assert_true(is_readable(fd[rank], PATIENCE_MS));
-	node_thread_end();
+	node_thread_end(&node);
 	for (int rank = 0; rank < RANKS; rank++) {
 		assert_int_equal(tally_wait(call[rank]), 0);
 		assert_all(x[rank], LONG, 3);
@@ -418,7 +315,7 @@ static void an_idle_thread_sleeps(void **state)
 	meet(t);
 	for (int rank = 0; rank < RANKS; rank++)
 		call[rank] = start(t[rank], &x[rank], 1);
-	node_turn();
+	node_turn(&node);
 	for (int rank = 0; rank < RANKS; rank++)
 		assert_int_equal(tally_wait(call[rank]), 0);
 	poll(NULL, 0, 300); /* what was armed for the call may still fire */
@@ -438,7 +335,7 @@ static void an_idle_thread_wakes_for_the_timers_of_a_new_call(void **state)
 
 	poll(NULL, 0, 50); /* by now it sleeps; should it not yet, the test shows less */
 	start(t, &x, 1);
-	assert_int_equal(node_turn(), 1);
+	assert_int_equal(node_turn(&node), 1);
 	assert_true(is_readable(node.fd, PATIENCE_MS)); /* sent again */
 	drop(t);
 }
@@ -467,7 +364,7 @@ static void eight_threads_call_at_once(enum tally_progress_by by)
 	pthread_t thread[THREADS];
 	int right = 0;
 
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, calls_main, t[0]), 0);
 	for (int i = 0; i < THREADS * CALLS; i++) {
@@ -485,7 +382,7 @@ static void eight_threads_call_at_once(enum tally_progress_by by)
 		right += r == t[0];
 	}
 	assert_int_equal(right, THREADS);
-	node_thread_end();
+	node_thread_end(&node);
 	drop(t[0]);
 	drop(t[1]);
 }
@@ -538,7 +435,7 @@ static void close_touches_no_buffer_of_a_call_that_runs(void **state)
 	int32_t one[RANKS] = { 1, 1 };
 	struct tally_call *call = start(t[1], &one[1], 1);
 
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	assert_int_equal(tally_allreduce(t[0], one, one, 1, TALLY_INT32, TALLY_SUM), 0);
 	assert_int_equal(tally_wait(call), 0);
 	start(t[0], x, LONG);
@@ -546,7 +443,7 @@ static void close_touches_no_buffer_of_a_call_that_runs(void **state)
 	free(x);
 	assert_int_equal(tally_close(t[0]), 0);
 	drop(t[1]);
-	node_thread_end();
+	node_thread_end(&node);
 	free(y);
 }
 
@@ -556,7 +453,7 @@ static void no_call_times_out_while_its_program_computes(void **state)
 	int32_t x[RANKS] = { 1, 2 };
 	struct tally_call *call = start(t[0], &x[0], 1);
 
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	poll(NULL, 0, 1500); /* it computes, and the other rank is late */
 	t[1] = open_rank(1, TALLY_PROGRESS_THREAD);
 	assert_int_equal(tally_progress(t[0], NULL), 0);
@@ -567,7 +464,7 @@ static void no_call_times_out_while_its_program_computes(void **state)
 	/* While somebody looks, the time counts. */
 	assert_int_equal(tally_barrier(t[0]), -ETIMEDOUT);
 	assert_non_null(strstr(tally_error(), "rank 1 missing"));
-	node_thread_end();
+	node_thread_end(&node);
 	drop(t[0]);
 	drop(t[1]);
 }
@@ -615,11 +512,11 @@ static void a_child_is_refused_and_the_parent_goes_on(enum tally_progress_by by)
 	meet(t);
 	for (int rank = 0; rank < RANKS; rank++)
 		call[rank] = start(t[rank], &x[rank], 1);
-	node_turn();
+	node_turn(&node);
 	for (int rank = 0; rank < RANKS; rank++)
 		assert_int_equal(tally_wait(call[rank]), 0);
 	then[0] = start(t[0], &y[0], 1);
-	node_turn();
+	node_turn(&node);
 	assert_int_equal(pthread_create(&waiter, NULL, wait_main, then[0]), 0);
 	poll(NULL, 0, 50); /* by now it sleeps; should it not yet, the test shows less */
 	child = fork();
@@ -633,13 +530,13 @@ static void a_child_is_refused_and_the_parent_goes_on(enum tally_progress_by by)
 	}
 	join_child(child);
 	assert_int_equal(x[0], 3);
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	then[1] = start(t[1], &y[1], 1);
 	assert_int_equal(tally_wait(then[1]), 0);
 	pthread_join(waiter, &r);
 	assert_int_equal((intptr_t)r, 0);
 	assert_true(y[0] == 30 && y[1] == 30);
-	node_thread_end();
+	node_thread_end(&node);
 	drop(t[0]);
 	drop(t[1]);
 }
@@ -665,16 +562,16 @@ static void a_forked_child_sends_nothing_when_it_closes(void **state)
 	meet(t);
 	for (int rank = 0; rank < RANKS; rank++)
 		call[rank] = start(t[rank], &x[rank], 1);
-	node_turn();
+	node_turn(&node);
 	for (int rank = 0; rank < RANKS; rank++)
 		assert_int_equal(tally_wait(call[rank]), 0);
-	while (node_turn())
+	while (node_turn(&node))
 		continue;
 	child = fork();
 	if (child == 0)
 		_exit(tally_close(t[0]));
 	join_child(child);
-	assert_int_equal(node_turn(), 0);
+	assert_int_equal(node_turn(&node), 0);
 	drop(t[0]);
 	drop(t[1]);
 }
@@ -687,7 +584,7 @@ static void children_may_be_forked_while_threads_make_progress(void **state)
 	struct tally_call *call[RANKS];
 	int32_t *x[RANKS];
 
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	for (int i = 0; i < 50; i++) {
 		pid_t child;
 
@@ -710,7 +607,7 @@ static void children_may_be_forked_while_threads_make_progress(void **state)
 		}
 		join_child(child);
 	}
-	node_thread_end();
+	node_thread_end(&node);
 	drop(t[0]);
 	drop(t[1]);
 }
@@ -730,7 +627,7 @@ static void a_child_may_open_a_job_of_its_own(void **state)
 		      tally_close(parents));
 	}
 	join_child(child);
-	assert_int_equal(node_turn(), 1);
+	assert_int_equal(node_turn(&node), 1);
 	drop(parents);
 }
 
@@ -745,9 +642,9 @@ static void a_call_says_how_it_went(void **state)
 	meet(t);
 	node.drop = 3;
 	call = start(t[0], x, LONG);
-	node_turn(); /* now the first three are lost */
+	node_turn(&node); /* now the first three are lost */
 	other = start(t[1], y, LONG);
-	node_thread_start();
+	assert_int_equal(node_thread_start(&node), 0);
 	assert_int_equal(tally_wait_info(call, &info), 0);
 	assert_int_equal(info.way, TALLY_WAY_OFFLOADED);
 	assert_int_equal(info.chunks, 100);
@@ -757,7 +654,7 @@ static void a_call_says_how_it_went(void **state)
 			 (100 + info.retransmitted) * (sizeof(struct tally_header) + PAYLOAD));
 	assert_true(info.duration_ns > 0 && info.queued_ns < info.duration_ns);
 	assert_int_equal(tally_wait(other), 0);
-	node_thread_end();
+	node_thread_end(&node);
 	assert_all(x, LONG, 3);
 
 	/* Another, that nobody answers. */
@@ -813,7 +710,7 @@ static uint8_t priority_of_a_call(struct tally *t, struct tally_hints hints)
 
 	assert_int_equal(tally_hint(t, &hints), 0);
 	start(t, &x, 1);
-	assert_true(node_turn());
+	assert_true(node_turn(&node));
 	return node.priority;
 }
 
@@ -844,7 +741,7 @@ static void the_version_is_said_once(void **state)
 	assert_string_equal(text, tally_version());
 }
 
-#define fact(f) cmocka_unit_test_setup_teardown(f, node_open, node_close)
+#define fact(f) cmocka_unit_test_setup_teardown(f, open_node, close_node)
 
 int main(void)
 {
