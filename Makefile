@@ -31,7 +31,8 @@ SIM     := $(filter-out sim/tally_sim.c,$(wildcard sim/*.c))
 CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
-	   $(addprefix $(BUILD)/tests/unit/,test_progress_races test_spiller_races)
+	   $(addprefix $(BUILD)/tests/unit/,test_progress_races test_progress_shares_races \
+	   test_spiller_races)
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
@@ -323,6 +324,10 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 SCARCE := $(addprefix $(BUILD)/tests/unit/,test_place test_place_again test_route test_split)
 $(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
 
+# What each rank hears, and what it does with it.
+$(addprefix $(BUILD)/tests/unit/,test_progress_shares test_progress_shares_races): LIBRARIES += \
+	-Wl,--wrap=join_shares_heard,--wrap=shards_part
+
 $(BUILD)/tests/unit/test_place_example: $(BUILD)/sanitized/tests/unit/place_switch.o
 
 # What threads share is also tested for races.
@@ -331,12 +336,14 @@ $(BUILD)/races/%.o: %.c
 	$(call say,CC  )$(CC) $(CFLAGS) -fsanitize=thread -c $< -o $@
 $(BUILD)/tests/unit/test_progress_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_progress.c \
 	$(CLIENT) $(COMMON))
+$(BUILD)/tests/unit/test_progress_shares_races: $(patsubst %.c,$(BUILD)/races/%.o, \
+	tests/unit/test_progress_shares.c $(CLIENT) $(COMMON))
 $(BUILD)/tests/unit/test_spiller_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_spiller.c \
 	agent/edge/spiller.c agent/edge/refused.c agent/core/installation.c agent/core/limits.c agent/core/port_check.c \
 	$(wildcard spill/*.c) $(COMMON))
 $(BUILD)/tests/unit/%_races:
 	@mkdir -p $(@D)
-	$(call say,LD  )$(CC) -fsanitize=thread -o $@ $^ -lcmocka -lm
+	$(call say,LD  )$(CC) -fsanitize=thread -o $@ $^ -lcmocka -lm $(LIBRARIES)
 
 # Fuzzers: each names in its first lines what is compiled with it, besides common/.
 named_in = $(shell sed -n 's|^/\* $(1): \(.*\) \*/$$|\1|p' $(2))

@@ -122,7 +122,7 @@ static void fail_together(struct tally *t)
 	const char *why = NULL;
 	struct why text;
 
-	if (t->failed)
+	if (t->failed || t->shards.count == 1)
 		return;
 	for (struct shard *s = t->shard; s < t->shard + t->shards.count && !t->failed; s++)
 		if (engine_failure(s->engine, &why) < 0)
@@ -148,23 +148,19 @@ static void settle(struct tally *t)
 {
 	uint64_t parts_ended = 0;
 
-	if (t->shards.count > 1)
-		fail_together(t);
+	fail_together(t);
 	for (unsigned int i = 0; i < t->shards.count; i++)
 		parts_ended += engine_ended(t->shard[i].engine);
 	if (parts_ended == t->parts_ended)
 		return;
 	t->parts_ended = parts_ended;
+	while (progress_shares_go_on(t))
+		fail_together(t);
 	for (struct tally_call *c = t->call; c < t->call + TALLY_CALLS_MAX; c++) {
-		if (!c->pending || c->over || !is_over(t, c))
+		if (!c->pending || c->held || c->over || !is_over(t, c))
 			continue;
 		c->over = true;
 		t->ended++;
-		t->settled++;
-	}
-	if (t->agreeing.asked && !t->agreeing.call.over && is_over(t, &t->agreeing.call)) {
-		t->agreeing.call.over = true;
-		t->settled++;
 	}
 }
 
@@ -174,8 +170,8 @@ static void announce(struct tally *t)
 	bool news;
 
 	settle(t);
-	news = t->settled != t->told;
-	t->told = t->settled;
+	news = t->ended != t->told;
+	t->told = t->ended;
 	if (news && t->waiters)
 		pthread_cond_broadcast(&t->changed);
 	if (t->asleep_until_ns && (news || wakeup_of(t) < t->asleep_until_ns))
@@ -261,6 +257,7 @@ bool progress_turn(struct tally *t)
 		busy |= progress_move_turn(t, &t->shard[i]);
 		progress_hear(t, &t->shard[i]);
 	}
+	settle(t); /* calls that were held go out at once */
 	progress_output(t);
 	return busy || t->ended != ended;
 }

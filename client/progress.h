@@ -63,8 +63,13 @@ enum {
 struct tally_call {
 	struct tally *tally; /* constant */
 	bool pending; /* not waited for */
+	bool held; /* until shares are known: progress_shares.c */
 	bool over; /* and all its parts are */
-	struct engine_call *part[SHARDS_MAX];
+	struct engine_call *part[SHARDS_MAX]; /* NULL: held, or it was when the run ended */
+	struct call_options options;
+	struct tally_hints hints;
+	uint64_t started_ns, held_ns;
+	struct tally_call *next_held;
 };
 
 struct tally {
@@ -81,19 +86,18 @@ struct tally {
 	struct tally_call call[TALLY_CALLS_MAX];
 	struct { /* shares that change while calls run: progress_shares.c */
 		bool follows; /* an agent says them */
-		uint64_t calls; /* of the program's, started so far */
-		uint64_t asked; /* as many of these are before `call`, and one; 0: no call is on */
-		struct tally_call call;
-		int64_t share[SHARDS_MAX];
+		uint64_t calls, bytes; /* of the program's, since the last question */
+		struct engine_call *question; /* is on; NULL: there is none */
+		int64_t share[SHARDS_MAX]; /* in it */
+		struct tally_call *first_held, *last_held; /* behind it */
 	} agreeing;
-	uint64_t settled; /* calls that are over, those of the library included */
 	uint64_t ended; /* calls, those included whose handles were given back */
 	uint64_t parts_ended; /* as engines said when calls were last looked through */
 	unsigned int waiters; /* for `changed` */
 	bool driven;
 	uint64_t asleep_until_ns; /* the driver; 0: nobody is asleep */
 	int kick; /* eventfd that wakes the driver */
-	uint64_t told; /* `settled` when waiters were last told */
+	uint64_t told; /* `ended` when waiters were last told */
 
 	int poll; /* what tally_fd() says; -1: nobody asked yet, and so are the next two */
 	int timer;
@@ -162,9 +166,12 @@ void progress_move_close(struct shard *s, bool forked);
 
 /* --- progress_shares.c: what roots have of each call, while calls run */
 
-/* A call is about to be started: every 32nd one may be split in another way, on all ranks. As
- * engine_start(). */
-int progress_shares_look(struct tally *t);
+/* The parts of a call, whose options and hints are there, to their roots: now, or when it is known
+ * which they are. As engine_start(). */
+int progress_shares_start(struct tally *t, struct tally_call *call);
+
+/* Engines have gone on: the first call that was held does, too, if it can. True: it has. */
+bool progress_shares_go_on(struct tally *t);
 
 /* One turn; waits until `until_ns` at most if there was nothing to do. For who drives. */
 void progress_wait(struct tally *t, uint64_t until_ns);

@@ -1,30 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Shares of several roots that change while calls run. All ranks must split a call alike, and hear
- * of new shares at different times. So rank 0 alone listens, and before every 32nd call says the
- * shares that it knows, by a sum in which all others have zeros; the call 32 later, and those
- * behind it, are split by them. So nobody waits, unless 32 calls are on at once.
+ * Parts of calls go to their roots, by shares that change while calls run. All ranks must split a
+ * call alike, and hear of new shares at different times. So rank 0 alone listens, and in front of a
+ * call says the shares that it knows, by a sum in which all others have zeros: the question. That
+ * call still goes by the old shares, and all that follow by the result; those that are started
+ * before it is there are held until then. When to ask follows from the calls before, which all
+ * ranks know alike. Nothing here waits.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "progress.h"
 
+/* A question costs a round trip at one root: after so much, that is little beside the calls. */
+#define EVERY_BYTES (UINT64_C(8) << 20)
+
 enum {
-	EVERY = 32, /* calls */
+	EVERY_CALLS = 32,
 };
 
-static void shares_take(struct tally *t)
-{
-	struct tally_call_info ignored;
+/* --- when */
 
-	progress_finish(t, &t->agreeing.call);
-	t->agreeing.asked = 0;
-	if (engine_collect(t->agreeing.call.part[0], &ignored) < 0)
-		return; /* so will all calls from now on */
-	for (unsigned int i = 0; i < t->shards.count; i++)
-		t->shards.root[i].share = (uint16_t)t->agreeing.share[i];
+/* A call of nothing needs no other rank, and must not wait for one. */
+static bool is_counted(const struct call_options *o) { return o->count || o->verb == CALL_BARRIER; }
+
+static uint64_t bytes_of(const struct call_options *o, uint16_t workers)
+{
+	const bool parted = o->verb == CALL_REDUCE_SCATTER || o->verb == CALL_ALL_GATHER;
+
+	return o->verb == CALL_BARRIER
+		       ? 0
+		       : (uint64_t)o->count * call_element_bytes(o) * (parted ? workers : 1);
 }
+
+static bool is_due(const struct tally *t)
+{
+	return t->agreeing.calls >= EVERY_CALLS || t->agreeing.bytes >= EVERY_BYTES;
+}
+
+/* --- the question */
 
 static void shares_fill(struct tally *t)
 {
@@ -35,7 +50,8 @@ static void shares_fill(struct tally *t)
 		t->agreeing.share[i] = t->rank ? 0 : is_heard ? heard[i] : t->shards.root[i].share;
 }
 
-/* At the first root alone: it has all calls of one chunk. */
+/* At the first root alone: it has a part of each call that counts, so the question is over when the
+ * call behind it is. */
 static int shares_ask(struct tally *t)
 {
 	const struct call_options options = { .verb = CALL_ALLREDUCE,
@@ -44,23 +60,99 @@ static int shares_ask(struct tally *t)
 					      .count = t->shards.count,
 					      .in = t->agreeing.share,
 					      .out = t->agreeing.share };
+	struct engine_call *question;
 	int r;
 
 	shares_fill(t);
-	t->agreeing.call = (struct tally_call){ .tally = t };
-	r = engine_start(t->shard[0].engine, &options, clock_now_ns(), &t->agreeing.call.part[0]);
-	if (r == 0)
-		t->agreeing.asked = t->agreeing.calls + 1;
-	return r;
+	r = engine_start(t->shard[0].engine, &options, clock_now_ns(), &question);
+	if (r < 0)
+		return r;
+	t->agreeing.question = question;
+	t->agreeing.calls = t->agreeing.bytes = 0;
+	return 0;
 }
 
-/* Where the program's call fails, as there are too many, it asks again, and comes here again. */
-int progress_shares_look(struct tally *t)
+/* Where it has failed, so will all calls. */
+static void shares_take(struct tally *t)
 {
-	if (!t->agreeing.follows || t->agreeing.calls % EVERY ||
-	    t->agreeing.asked == t->agreeing.calls + 1)
-		return 0;
-	if (t->agreeing.asked)
+	const int r = engine_collect(t->agreeing.question, NULL);
+
+	t->agreeing.question = NULL;
+	for (unsigned int i = 0; r == 0 && i < t->shards.count; i++)
+		t->shards.root[i].share = (uint16_t)t->agreeing.share[i];
+}
+
+/* --- calls */
+
+static int start_part(struct tally *t, unsigned int i, struct tally_call *call, uint64_t now_ns)
+{
+	struct call_options part = shards_part(&t->shards, i, t->payload_bytes, &call->options);
+	struct shard *s = &t->shard[i];
+
+	priority_measure(&s->meter, now_ns, engine_busy_ns(s->engine));
+	part.priority = priority_of(&s->meter, &call->hints);
+	return engine_start(s->engine, &part, now_ns, &call->part[i]);
+}
+
+/* Engines have places for as many calls as there are here, and fail together. */
+static int start_parts(struct tally *t, struct tally_call *call)
+{
+	const uint64_t now_ns = clock_now_ns();
+
+	call->held_ns = now_ns - call->started_ns;
+	for (unsigned int i = 0; i < t->shards.count; i++) {
+		int r = start_part(t, i, call, now_ns);
+
+		assert(r == 0 || i == 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int ask_and_start(struct tally *t, struct tally_call *call)
+{
+	int r = 0;
+
+	if (t->agreeing.follows && is_counted(&call->options)) {
+		if (is_due(t))
+			r = shares_ask(t);
+		t->agreeing.calls++;
+		t->agreeing.bytes += bytes_of(&call->options, t->workers);
+	}
+	return r < 0 ? r : start_parts(t, call);
+}
+
+static void hold(struct tally *t, struct tally_call *call)
+{
+	call->held = true;
+	if (t->agreeing.last_held)
+		t->agreeing.last_held->next_held = call;
+	else
+		t->agreeing.first_held = call;
+	t->agreeing.last_held = call;
+}
+
+int progress_shares_start(struct tally *t, struct tally_call *call)
+{
+	if (!t->agreeing.question || !is_counted(&call->options))
+		return ask_and_start(t, call);
+	hold(t, call);
+	return 0;
+}
+
+bool progress_shares_go_on(struct tally *t)
+{
+	struct tally_call *call = t->agreeing.first_held;
+
+	if (t->agreeing.question && engine_is_over(t->agreeing.question))
 		shares_take(t);
-	return shares_ask(t);
+	if (t->agreeing.question || !call)
+		return false;
+	t->agreeing.first_held = call->next_held;
+	if (!call->next_held)
+		t->agreeing.last_held = NULL;
+	call->held = false;
+	ask_and_start(t, call); /* what fails has no parts, and is over */
+	return true;
 }

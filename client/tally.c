@@ -49,40 +49,26 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 	return 0;
 }
 
-static int start_part(struct tally *t, unsigned int i, const struct call_options *whole,
-		      struct engine_call **ret)
+static int start_call(struct tally *t, const struct call_options *options, struct tally_call **ret)
 {
-	struct call_options part = shards_part(&t->shards, i, t->payload_bytes, whole);
-	struct shard *s = &t->shard[i];
-	uint64_t now = clock_now_ns();
-
-	priority_measure(&s->meter, now, engine_busy_ns(s->engine));
-	part.priority = priority_of(&s->meter, &t->hints);
-	return engine_start(s->engine, &part, now, ret);
-}
-
-/* Engines have places for as many calls as there are here, and fail together. */
-static int start_parts(struct tally *t, const struct call_options *options, struct tally_call **ret)
-{
-	struct engine_call *part[SHARDS_MAX] = { 0 };
 	struct tally_call *call = t->call;
-	int r = 0;
+	int r;
 
 	while (call < t->call + TALLY_CALLS_MAX && call->pending)
 		call++;
 	if (call == t->call + TALLY_CALLS_MAX)
 		return error_set(-EBUSY, "%d calls are started and not waited for: wait for some",
 				 TALLY_CALLS_MAX);
-	for (unsigned int i = 0; i < t->shards.count; i++) {
-		r = start_part(t, i, options, &part[i]);
-		assert(r == 0 || i == 0);
-		if (r < 0)
-			return r;
-	}
-	t->agreeing.calls++;
+	*call = (struct tally_call){
+		.tally = t,
+		.options = *options,
+		.hints = t->hints,
+		.started_ns = clock_now_ns(),
+	};
+	r = progress_shares_start(t, call);
+	if (r < 0)
+		return r;
 	call->pending = true;
-	call->over = false;
-	memcpy(call->part, part, sizeof(part));
 	*ret = call;
 	return 0;
 }
@@ -100,9 +86,7 @@ static int start(struct tally *t, enum call_verb verb, const void *in, void *out
 	progress_enter(t);
 	if (!progress_is_idle(t))
 		progress_turn(t); /* before more is sent, what has come is no loss */
-	r = progress_shares_look(t);
-	if (r == 0)
-		r = start_parts(t, &options, ret);
+	r = start_call(t, &options, ret);
 	progress_output(t);
 	progress_leave(t);
 	return r;
@@ -159,6 +143,17 @@ static void add_info(struct tally_call_info *sum, const struct tally_call_info *
 	sum->way = way_of(sum);
 }
 
+/* Of a call that was held when the run ended. */
+static int refusal(const struct tally *t)
+{
+	const char *why;
+
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		if (engine_failure(t->shard[i].engine, &why) < 0)
+			return error_set(-ECONNABORTED, "an earlier call failed: %.400s", why);
+	return error_set(-ECANCELED, "the job was aborted");
+}
+
 /* The handle goes. Where parts have failed, that of the root where the run failed says why. */
 static int collect(struct tally *t, struct tally_call *call, struct tally_call_info *ret)
 {
@@ -166,7 +161,11 @@ static int collect(struct tally *t, struct tally_call *call, struct tally_call_i
 	int result = 0;
 
 	assert(call);
-	*ret = (struct tally_call_info){ .queued_ns = UINT64_MAX };
+	*ret = (struct tally_call_info){ 0 };
+	call->pending = false;
+	if (!call->part[0])
+		return refusal(t);
+	ret->queued_ns = UINT64_MAX;
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		const struct shard *s = &t->shard[i];
 		struct tally_call_info info;
@@ -180,7 +179,8 @@ static int collect(struct tally *t, struct tally_call *call, struct tally_call_i
 			 s == t->failed ? s->service : "", s == t->failed ? ": " : "",
 			 tally_error());
 	}
-	call->pending = false;
+	ret->queued_ns += call->held_ns;
+	ret->duration_ns += call->held_ns;
 	return result < 0 ? error_set(result, "%s", why.text) : 0;
 }
 

@@ -284,11 +284,12 @@ int tally_all_gather(struct tally *t, const void *in, void *out, size_t count,
 int tally_barrier(struct tally *t);
 
 /*
- * The same, started: the first window of chunks leaves at once, unless earlier calls still run.
- * *ret is to be given to tally_wait() exactly once, in any order. Calls run one after another in
- * the order in which they were started; of a job with several roots they do so at each root, and a
- * later call may end first. Gradients overlap with computing them like this, given a
- * thread of the library (TALLY_PROGRESS_THREAD), or a tally_progress() now and then:
+ * The same, started: the first window of chunks leaves at once, unless earlier calls still run. A
+ * start waits for no other rank. *ret is to be given to tally_wait() exactly once, in any order.
+ * Calls run one after another in the order in which they were started; of a job with several roots
+ * they do so at each root, and a later call may end first. Gradients overlap with computing them
+ * like this, given a thread of the library (TALLY_PROGRESS_THREAD), or a tally_progress() now and
+ * then:
  *
  *	for (int i = layers - 1; i >= 0; i--) {
  *		backward(layer[i]);
