@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sources: sim/topology.c sim/builder.c sim/shapes.c sim/testbed_file.c agent/policy/graph.c */
+/* sources: sim/topology.c sim/topology_ways.c sim/builder.c sim/shapes.c sim/testbed_file.c */
+/* sources: agent/policy/graph.c */
 /*
  * Networks, by shape and by text: what is taken has a graph whose links come in pairs, and what is
  * refused says why.
