@@ -167,7 +167,7 @@ who_does_not_know_sealed_jobs_takes_no_part() {
 	create_job train 2 --sealed
 	worker=()
 	join_from w0 train "${one_call[@]}"
-	refuses "no such key: sealed" on w1 python3 examples/worker.py --join train \
+	refuses "the job is sealed" on w1 python3 examples/worker.py --join train \
 		--agent "$(bed addr n0)" --token-file "$work/train.token" allreduce
 	if wait "${worker[0]}"; then return 1; fi
 	grep -E "rank [01] (left|is gone)" "$work/w0.train.errors"
