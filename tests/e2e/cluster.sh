@@ -22,20 +22,10 @@ line() {
 	END
 }
 
-# Neighbours become known when somebody talks.
-greet() { # HOST...
-	local host
-	for host; do
-		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
-	done
-}
-
 every_agent_knows_the_network() {
 	line
 	greet w0 w1 w2
-	for name in n0 n1 n2; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
+	until_all_see_all || return 1
 	at n2 topology --export >"$work/exported"
 	grep -x 'link n0 n1 rate 50mbit' "$work/exported"
 	grep -x 'link n1 n2 rate 40mbit' "$work/exported"
@@ -52,11 +42,7 @@ every_agent_knows_the_network() {
 
 settled() {
 	line || return 1
-	greet w0 w1 w2 || return 1
-	local name
-	for name in n0 n1 n2; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
+	greet w0 w1 w2 && until_all_see_all
 }
 
 what_is_exported_can_be_simulated() {

@@ -175,9 +175,7 @@ a_network_that_splits_sums_on_in_both_parts_and_becomes_one() {
 	at n0 job create early --workers 2 --cluster --token-file "$work/early" >/dev/null
 	split up
 	seconds=$SECONDS
-	for name in n0 n1 n2 n3; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
+	until_all_see_all || return 1
 	seconds=$((SECONDS - seconds))
 	echo "# a split network is one again: each agent knows all of it after $seconds s" >&3
 	at_most "$seconds" "$healed_s" "seconds until all is known"

@@ -70,7 +70,6 @@ the_token_is_proven_at_any_node() {
 
 gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
 at_root() { at "$1" job show "$2" >/dev/null 2>&1; }
-runs_at() { [[ $(at "$1" job show "$2" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
 
 a_job_is_deleted_at_any_node() {
 	local code=0

@@ -114,6 +114,23 @@ meant() {
 is_xml() { python3 -c 'import sys, xml.dom.minidom as d; d.parse(sys.argv[1])' "$1"; } # FILE
 
 sees_all() { [[ $(drawn "$1") == "$(meant)" ]]; }
+until_all_see_all() {
+	local name
+	for name in $(nodes); do
+		until_true sees_all "$name" || { drawn "$name"; return 1; }
+	done
+}
+
+# Neighbours become known when somebody talks.
+greet() { # HOST...
+	local host
+	for host; do
+		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
+	done
+}
+
+runs_at() { [[ $(at "$1" job show "$2" --json 2>/dev/null | jq -r '.[0].state') == running ]]; } # NODE JOB
+patiently() { local slow=$((slow * 3)); until_true "$@"; } # a job rests for 30 s, a lease is 10
 
 square() {
 	cluster <<-END || return 1
@@ -131,13 +148,7 @@ square() {
 		link w4 n3 rate 100mbit
 		link w5 n2 rate 100mbit
 	END
-	local host name
-	for host in w0 w1 w2 w3 w4 w5; do
-		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
-	done
-	for name in n0 n1 n2 n3; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
+	greet w0 w1 w2 w3 w4 w5 && until_all_see_all
 }
 
 create_at() { # NODE JOB WORKERS [tallyctl-options...]

@@ -26,13 +26,7 @@ diamond() {
 		link w2 n3
 		link w3 n3
 	END
-	local host name
-	for host in w0 w1 w2 w3; do
-		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
-	done
-	for name in n0 n1 n2 n3; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
+	greet w0 w1 w2 w3 && until_all_see_all
 }
 
 cables() { # up|down: of n2
@@ -44,10 +38,8 @@ n2_dies() {
 	end_at n2 KILL
 }
 
-runs_at() { [[ $(at "$2" job show "$1" --json 2>/dev/null | jq -r '.[0].state') == running ]]; } # JOB NODE
 completed() { at "$2" stats --job "$1" --json 2>/dev/null | jq '.COMPLETED.packets // 0' || echo 0; }
 sums_at() { (($(completed "$1" "$2") > 1000)); } # beyond warm-ups
-patiently() { local slow=$((slow * 3)); until_true "$@"; }
 slowest_ms() { jq -s 'map(.max_us) | max / 1000 | round' "$@"; } # RESULTS...
 in_time() { # RESULTS...
 	(($(slowest_ms "$@") < rescued_s * 1000 * slow)) || { echo "the slowest call took $(slowest_ms "$@") ms"; return 1; }
@@ -110,7 +102,7 @@ a_machine_that_comes_back_gives_up_the_run() {
 	patiently is_elsewhere train || { at n0 cluster; return 1; }
 	cables up
 	start_at n2
-	runs_at train n2 || { at n2 job list; return 1; }
+	runs_at n2 train || { at n2 job list; return 1; }
 	patiently has_given_up train n2 || { at n2 job list; at n0 cluster; return 1; }
 	finish train w0 w2
 }
@@ -143,7 +135,7 @@ a_rank_that_dies_while_a_run_moves_is_missed() {
 	until_true sums_at job n2
 	on n0 ip rule add pref 1 ipproto udp iif w0 to "$(bed addr n1)" blackhole
 	at n0 job place job --node n1 --stay
-	until_true runs_at job n1
+	until_true runs_at n1 job
 	kill -KILL "${worker[1]}"
 	begun=$SECONDS
 	for pid in "${worker[0]}" "${worker[2]}"; do wait "$pid" && code=1; done

@@ -12,7 +12,6 @@ source "$(dirname "$0")/cluster_lib.sh"
 exec 3>&1
 
 diamond() {
-	local host name
 	cluster <<-END || return 1
 		host e0 w0 w1 w2 w3
 		node n0 n1 n2 n3
@@ -26,12 +25,7 @@ diamond() {
 		link w2 n3 rate 100mbit
 		link w3 n3 rate 100mbit
 	END
-	for host in w0 w1 w2 w3; do
-		on "$host" ping -c 1 -W 2 "$(bed addr n0)" >/dev/null || return 1
-	done
-	for name in n0 n1 n2 n3; do
-		until_true sees_all "$name" || { drawn "$name"; return 1; }
-	done
+	greet w0 w1 w2 w3 && until_all_see_all
 }
 
 places() { at n0 cluster --json | jq -c '[.jobs[] | [.name, .root, .share]]'; }
@@ -147,8 +141,7 @@ an_operator_may_say_where_a_root_is() {
 	has 'an operator said so' <<<"$(shared n0 train.2 why)"
 }
 
-runs_at() { [[ $(at "$2" job show "$1" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
-has_moved() { runs_at "$1" "$3" && ! at "$2" job show "$1" >/dev/null 2>&1; } # JOB FROM TO
+has_moved() { runs_at "$3" "$1" && ! at "$2" job show "$1" >/dev/null 2>&1; } # JOB FROM TO
 
 # Each by itself, and both at once, while the workers sum.
 each_root_moves_while_workers_sum() {
@@ -158,7 +151,7 @@ each_root_moves_while_workers_sum() {
 	at n0 job place train --node n0 --stay
 	at n0 job place train.2 --node n2 --stay
 	for i in 0 1 2; do join_at "w$i" n0 train --seconds 25 -b 64K -e 64K; done
-	until_true runs_at train.2 n2
+	until_true runs_at n2 train.2
 	for i in {1..4}; do
 		at n1 job place train.2 --node n3 --stay
 		until_true has_moved train.2 n2 n3 || { at n0 cluster; return 1; }
@@ -182,7 +175,7 @@ shares_follow_the_traffic() {
 	at n0 job place train --node n1 --stay
 	at n0 job place train.2 --node n2 --stay
 	for i in {0..3}; do join_at "w$i" n0 train --seconds 70 -b 64K -e 64K; done
-	until_true runs_at train.2 n2
+	until_true runs_at n2 train.2
 	until_true has_share train 0.74 0.86 || { at n0 cluster; at n0 cluster train; return 1; }
 	exec_on w2 iperf3 -s -1 --forceflush >"$work/server" 2>&1 &
 	until_true has listening "$work/server"
@@ -193,7 +186,6 @@ shares_follow_the_traffic() {
 	finish train w0 w1 w2 w3
 	kill "$others" 2>/dev/null || true
 }
-patiently() { local slow=$((slow * 3)); until_true "$@"; } # a job rests for 30 s
 has_share() { awk -v s="$(shared n0 "$1" share)" -v a="$2" -v b="$3" 'BEGIN { exit !(s > a && s < b) }'; } # JOB FROM TO
 sums_alike() { jq -en "[$(shared n0 train chunks_per_second), $(shared n0 train.2 chunks_per_second)] | .[1] > 0.5 * .[0]" >/dev/null; }
 

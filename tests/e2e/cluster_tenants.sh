@@ -10,7 +10,6 @@
 # shellcheck source=tests/e2e/cluster_lib.sh
 source "$(dirname "$0")/cluster_lib.sh"
 
-runs_at() { [[ $(at "$1" job show "$2" --json 2>/dev/null | jq -r '.[0].state') == running ]]; }
 has_token() { [[ $(at "$1" job token train) == $(cat "$2") ]]; } # NODE FILE
 is_waiting() { [[ $(shared n0 train waiting) == "$1" ]]; }
 

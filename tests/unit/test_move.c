@@ -433,6 +433,16 @@ static void a_root_that_goes_is_replaced_in_the_midst_of_calls(void **state)
 	assert_true(rescues > 1000);
 }
 
+/* In the midst of calls; how many rank 0 has started by then. */
+static int all_but_the_last_begin(struct world *w)
+{
+	while (w->worker[0].calls < 5)
+		step(w);
+	for (int rank = 0; rank + 1 < w->ranks; rank++)
+		w->worker[rank].begins_ns = w->now_ns + 1;
+	return w->worker[0].calls;
+}
+
 /* One rank hears of it late, or never: nobody waits for it. */
 static void who_hears_late_holds_nobody_up(void **state)
 {
@@ -440,11 +450,7 @@ static void who_hears_late_holds_nobody_up(void **state)
 	uint64_t until_ns;
 	int calls;
 
-	while (w->worker[0].calls < 5)
-		step(w);
-	for (int rank = 0; rank < 2; rank++)
-		w->worker[rank].begins_ns = w->now_ns + 1;
-	calls = w->worker[0].calls;
+	calls = all_but_the_last_begin(w);
 	until_ns = w->now_ns + 20 * MS;
 	while (w->now_ns < until_ns && w->worker[0].calls < CALLS - 10)
 		step(w);
@@ -462,11 +468,7 @@ static void a_move_to_where_not_all_come_is_called_off(void **state)
 	struct world *w = world_new(3, 3, 0);
 	int calls;
 
-	while (w->worker[0].calls < 5)
-		step(w);
-	for (int rank = 0; rank < 2; rank++)
-		w->worker[rank].begins_ns = w->now_ns + 1;
-	calls = w->worker[0].calls;
+	calls = all_but_the_last_begin(w);
 	while (w->worker[0].calls < calls + 5)
 		step(w);
 	for (int rank = 0; rank < 2; rank++) {
