@@ -279,6 +279,9 @@ void runs_neighbour_heard(struct core *c);
  */
 int run_plan(struct core *c, const struct job *j, uint16_t window);
 
+/* As books_run_window(); whether the job is over its quota is saved, also if no run begins. */
+int run_window_find(struct core *c, struct job *j, uint16_t *ret);
+
 /*
  * The run that is on, into the maps. Of a run whose root is here, neighbours that do not answer are
  * waited for: HOP_WAIT_MS altogether.

@@ -110,6 +110,16 @@ static void room_made(struct core *c, int r)
 	run_install(c, j, installed);
 }
 
+int run_window_find(struct core *c, struct job *j, uint16_t *ret)
+{
+	const bool was_over = j->over;
+	int r = books_run_window(&c->books, j, ret, &c->why);
+
+	if (was_over != j->over)
+		core_save_soon(c);
+	return r;
+}
+
 /*
  * A worker knows its window, so the run gets slots for all of that, or none. What is on loan may be
  * recalled, and then a run goes on in software: not one of an inner job.
@@ -118,7 +128,7 @@ void refill_begin(struct core *c)
 {
 	struct job *j = next(c);
 	uint16_t window = 0;
-	bool own, was_over;
+	bool own;
 
 	if (!j)
 		return;
@@ -127,10 +137,7 @@ void refill_begin(struct core *c)
 		return;
 	}
 	c->refill.job = j;
-	was_over = j->over;
-	own = books_run_window(&c->books, j, &window, &c->why) == 0;
-	if (was_over != j->over)
-		core_save_soon(c);
+	own = run_window_find(c, j, &window) == 0;
 	if (own ? window < j->run_window : !c->books.lends || j->document)
 		done(c, -ENOSPC);
 	else

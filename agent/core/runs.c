@@ -445,7 +445,7 @@ void run_begin(struct core *c, struct job *j)
 	c->begin.unreached = c->begin.spilled = c->begin.borrows = false;
 	r = core_cordon_check(c, &c->why);
 	if (r == 0)
-		r = books_run_window(&c->books, j, &c->begin.due, &c->why);
+		r = run_window_find(c, j, &c->begin.due);
 	if (r == -ENOSPC && books_may_spill(&c->books, j)) {
 		begin_beyond_quota(c);
 		return;
