@@ -19,12 +19,9 @@ enum {
 	SOON_MS = 20, /* what comes together is looked at once */
 	SLACK_US = 5000,
 	REFUSED_MS = 10000,
-	AGAIN_MS =
-		90000, /* workers whose move came to nothing are told once more: joins have ended */
 	LEFT_MS = 30000, /* a run that goes on elsewhere keeps its slots here so long, with nobody
 			  * at it: workers may be about to move, and need it until they have */
 	EVERYTHING = (1 << PLACING_PREFIXES) - 1,
-	TOLDS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten is told once more, and does no harm */
 };
 
 static const char *const followed[PLACING_PREFIXES] = {
@@ -251,60 +248,7 @@ static void renew_ours(struct placing *p)
 	}
 }
 
-/* --- jobs that leave -------------------------------------------------------------------------- */
-
-bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t revision)
-{
-	struct told *more;
-
-	for (unsigned int i = 0; i < p->tolds; i++)
-		if (p->told[i].birth == s->job.birth) {
-			struct told *t = &p->told[i];
-			const bool told = t->revision == revision &&
-					  clock_now_ns() - t->at_ns < AGAIN_MS * 1000000ull;
-
-			if (!told)
-				*t = (struct told){ s->job.birth, revision, clock_now_ns() };
-			return told;
-		}
-	p->tolds = p->tolds < TOLDS_MAX ? p->tolds : 0;
-	more = reallocarray(p->told, p->tolds + 1, sizeof(*more));
-	if (!more)
-		return true; /* another time */
-	p->told = more;
-	more[p->tolds++] = (struct told){ s->job.birth, revision, clock_now_ns() };
-	return false;
-}
-
-/* Who is at the run moves with it, unless it knows an earlier token, which opens nothing at the new
- * root; who waits for the next one waits there. */
-static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
-{
-	const bool told = placing_is_told(p, s, s->place_revision);
-
-	for (unsigned int rank = 0; rank < j->workers; rank++) {
-		const struct job_rank *r = &j->rank[rank];
-
-		if (r->connection && r->waiting)
-			driver_say_elsewhere(r->connection, &s->place.address, true);
-		else if (r->connection && r->presence == JOB_RUNNING && !j->outdated && !told)
-			driver_say_elsewhere(r->connection, &s->place.address, false);
-	}
-}
-
-static void send_all_away(struct placing *p)
-{
-	const struct books *b = core_books(placing_core(p));
-
-	for (unsigned int i = 0; i < b->jobs; i++) {
-		const struct job *j = b->job[i];
-		const struct shared_job *s = j->clustered ? shared_find(&p->shared, j->name) : NULL;
-
-		if (s && s->job.birth == j->birth && shared_is_placed(s) &&
-		    !placing_is_ours(p, s) && rendezvous_is_there(p->rendezvous, s))
-			send_away(p, j, s);
-	}
-}
+/* --- looking --------------------------------------------------------------------------------- */
 
 /* A job that is gone needs no refusal any more. */
 static void forget_refusals(struct placing *p)
@@ -320,8 +264,6 @@ static void forget_refusals(struct placing *p)
 		placing_write(p, NULL, 0, &change, 1);
 	}
 }
-
-/* --- looking --------------------------------------------------------------------------------- */
 
 static void wake_in(struct placing *p, unsigned int ms)
 {
@@ -350,7 +292,7 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 		begin_ours(p);
 		placing_follow_tokens(p);
 		renew_ours(p);
-		send_all_away(p);
+		placing_send_away(p);
 		placing_shares_say(p);
 		end_others(p);
 		forget_refusals(p);

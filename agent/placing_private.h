@@ -225,13 +225,19 @@ void placing_left_look(struct placing *p);
 bool placing_is_left(const struct placing *p, const struct job *j);
 bool placing_is_left_tenant(const struct placing *p, const char *name);
 
+/* --- placing_away.c */
+
+/* Were all who are connected now told of what has this revision? From now on they were. */
+bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t revision);
+
+/* Workers of jobs whose root is elsewhere now go there: who waits, at once; a run, when all of its
+ * workers can be told. */
+void placing_send_away(struct placing *p);
+
 /* --- placing.c */
 
 /* Is this node the job's root? */
 bool placing_is_ours(const struct placing *p, const struct shared_job *j);
-
-/* Were all who are connected now told of what has this revision? From now on they were. */
-bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t revision);
 
 /* Answers those whose write is known here, or was done long ago. */
 void placing_asked_look(struct placing *p);

@@ -160,6 +160,10 @@ void workers_tell(const struct core_action *a)
 		snprintf(words, sizeof(words), "rank %u %s", a->rank, a->tell.text);
 		r = joining_ending_print(words, text, sizeof(text), &length);
 		break;
+	case JOINING_STAYS:
+		stream_keep(s);
+		r = joining_stays_print(text, sizeof(text), &length);
+		break;
 	case JOINING_LEFT:
 		r = joining_left_print(text, sizeof(text), &length);
 		break;
@@ -296,7 +300,7 @@ static int message_read(struct worker *w, const char *text, size_t length,
 	r = joining_message_parse(message, bytes, ret, &used, why->text, sizeof(why->text));
 	if (r == -EAGAIN || (r == 0 && used < bytes))
 		return why_say(why, -EINVAL, "behind a proof comes one message, with its end");
-	if (r == 0 && w->is_known && !ret->leave)
+	if (r == 0 && w->is_known && ret->what != JOINING_LEAVE)
 		return why_say(why, -EINVAL, "who has joined says nothing more but leave");
 	return r;
 }
@@ -333,7 +337,7 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 		stream_finish(s);
 		return 0;
 	}
-	if (r == 0 && !w->is_known && !m.leave && rendezvous_job(workers, w->job)) {
+	if (r == 0 && !w->is_known && m.what == JOINING_JOIN && rendezvous_job(workers, w->job)) {
 		w->is_waiting = true;
 		return rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s,
 				       &voice, w->job, w->token_key, &m);

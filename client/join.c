@@ -17,7 +17,6 @@
 
 enum {
 	JOIN_TIMEOUT_MS = 60000,
-	LEAVE_TIMEOUT_MS = 1000,
 	TURNS_MAX = 8, /* so often an agent may name another one */
 	AGAIN_NS = 500000000, /* until the first agent is asked again */
 };
@@ -422,6 +421,7 @@ unsigned int join_shares_heard(const struct join *j, uint16_t ret[JOINING_ROOTS_
 
 const char *join_job(const struct join *j) { return j->job; }
 bool join_watches(const struct join *j) { return !j->silent && !j->over; }
+bool join_is_left_alone(const struct join *j) { return j->silent && !j->over; }
 
 /* --- leaving */
 
@@ -435,18 +435,6 @@ static bool connection_is_there(const struct join *j)
 		n = recv(j->fd, said, sizeof(said), MSG_DONTWAIT);
 	} while (n > 0 || (n < 0 && errno == EINTR));
 	return n < 0 && errno == EAGAIN;
-}
-
-/* One that was restarted knows the run but not this worker. It will not hurt it to not hear. */
-static void leave_anew(struct join *j)
-{
-	_cleanup_(freep) struct joining_answer *answer = calloc(1, sizeof(*answer));
-
-	join_fd_set(j, -1);
-	join_deadline_set(j, LEAVE_TIMEOUT_MS);
-	j->request.leave = true;
-	if (answer && join_connect(j) == 0 && join_greet(j) == 0 && join_request_send(j) == 0)
-		join_answer_read(j, answer);
 }
 
 void join_forget(struct join *j)
@@ -465,8 +453,9 @@ void join_leave(struct join *j)
 	if (!j || j->over || !connection_is_there(j))
 		return;
 	snprintf(kept.text, sizeof(kept.text), "%s", tally_error());
-	join_deadline_set(j, LEAVE_TIMEOUT_MS);
-	j->request.leave = j->over = true;
+	join_deadline_set(j, JOIN_LEAVE_TIMEOUT_MS);
+	j->request.what = JOINING_LEAVE;
+	j->over = true;
 	join_request_send(j);
 	error_set(0, "%s", kept.text);
 }
@@ -488,7 +477,7 @@ void join_close(struct join *j)
 	join_leave(j);
 	snprintf(kept.text, sizeof(kept.text), "%s", tally_error());
 	if (!j->over)
-		leave_anew(j);
+		join_leave_anew(j);
 	join_free(j);
 	error_set(0, "%s", kept.text);
 }

@@ -72,11 +72,27 @@ struct join *join_beside(const struct join *j, const char *job);
 int join_again(struct join *j, uint32_t timeout_ms, struct channel **ret_channel,
 	       struct joining_answer *ret_place);
 
-/* Another thread is in join_again(): it returns soon. */
+/*
+ * The same worker in the same run, whose agent has ended the connection, as when it was restarted:
+ * for join_stay(), which tells the agent over a new one. NULL: no memory.
+ */
+struct join *join_stays(const struct join *j);
+
+/*
+ * Takes three seconds at most. 0: `j` has the place in the run now, and what it had it from is for
+ * join_forget(). -ECANCELED, -EACCES, -EINVAL (also: the agent is older): never; else not now. Sets
+ * the error text.
+ */
+int join_stay(struct join *j);
+
+/* Another thread is in join_again() or join_stay(): it returns soon. */
 void join_stop(struct join *j);
 
 /* The job's name. */
 const char *join_job(const struct join *j);
+
+/* Has the agent gone, and has the run gone on? As join_hear() has found. */
+bool join_is_left_alone(const struct join *j);
 
 /* Would the agent say if a rank had gone? As join_hear() has found. */
 bool join_watches(const struct join *j);

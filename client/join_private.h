@@ -12,6 +12,7 @@
 enum {
 	ITEM_BYTES = 4096, /* of an option or variable: what is of one root */
 	AGENT_BYTES = 128, /* fits any socket's path */
+	JOIN_LEAVE_TIMEOUT_MS = 1000,
 };
 
 _Static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage), "");
@@ -80,5 +81,10 @@ int join_answer_take(struct join *j, struct joining_answer *ret, struct why *why
 
 /* The error that an answer is. */
 int join_refused(const struct join *j, const struct joining_answer *a);
+
+/* --- join_anew.c */
+
+/* Over a new connection, as the one that there was has ended. */
+void join_leave_anew(struct join *j);
 
 #endif

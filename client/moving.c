@@ -20,6 +20,7 @@ struct moving {
 	struct join *join;
 	struct channel *channel;
 	struct joining_answer place;
+	bool stays; /* in the run that is on */
 	int kick, result;
 	pthread_t thread;
 	atomic_bool done;
@@ -29,14 +30,14 @@ static void *thread_main(void *argument)
 {
 	struct moving *m = argument;
 
-	m->result = join_again(m->join, 0, &m->channel, &m->place);
+	m->result = m->stays ? join_stay(m->join) : join_again(m->join, 0, &m->channel, &m->place);
 	atomic_store(&m->done, true);
 	(void)!write(m->kick, &(uint64_t){ 1 }, sizeof(uint64_t));
 	return NULL;
 }
 
 /* `j` is ours; NULL: there was no memory. */
-static struct moving *begin(struct join *j, int kick)
+static struct moving *begin(struct join *j, bool stays, int kick)
 {
 	struct moving *m = calloc(1, sizeof(*m));
 	sigset_t all, kept;
@@ -47,6 +48,7 @@ static struct moving *begin(struct join *j, int kick)
 		return NULL;
 	}
 	m->kick = kick;
+	m->stays = stays;
 	m->join = j;
 	sigfillset(&all); /* signals are for the program's own threads */
 	pthread_sigmask(SIG_SETMASK, &all, &kept);
@@ -61,10 +63,18 @@ static struct moving *begin(struct join *j, int kick)
 
 struct moving *moving_begin(const struct join *j, const struct sockaddr_storage *agent, int kick)
 {
-	return begin(join_copy(j, agent), kick);
+	return begin(join_copy(j, agent), false, kick);
 }
 
-struct moving *moving_rescue(const struct join *j, int kick) { return begin(join_rescue(j), kick); }
+struct moving *moving_rescue(const struct join *j, int kick)
+{
+	return begin(join_rescue(j), false, kick);
+}
+
+struct moving *moving_stay(const struct join *j, int kick)
+{
+	return begin(join_stays(j), true, kick);
+}
 
 bool moving_is_done(const struct moving *m) { return atomic_load(&m->done); }
 
@@ -77,6 +87,13 @@ int moving_take(struct moving *m, struct join **ret_join, struct channel **ret_c
 	*ret_channel = TAKE_PTR(m->channel);
 	*ret_place = m->place;
 	return 0;
+}
+
+int moving_take_stay(struct moving *m, struct join **ret_join)
+{
+	if (m->result == 0)
+		*ret_join = TAKE_PTR(m->join);
+	return m->result;
 }
 
 void moving_end(struct moving *m)

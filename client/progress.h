@@ -38,6 +38,10 @@ struct shard {
 	struct sockaddr_storage named; /* another root to go to then; ss_family 0: none */
 	bool rescues; /* since nothing is heard of this one */
 	uint64_t rescue_ns; /* when that may be tried again */
+	struct { /* the agent was restarted, and is to know this worker again */
+		bool asks; /* by `moving` */
+		uint64_t due_ns, pause_ns;
+	} stay;
 	struct { /* of the run that this one moves to; channel NULL: there is none */
 		struct join *join;
 		struct channel *channel;
@@ -148,6 +152,14 @@ bool progress_turn(struct tally *t);
 
 /* Listens to the shard's agent, and does what it says. */
 void progress_hear(struct tally *t, struct shard *s);
+
+/* --- progress_stay.c: at the same root, whose agent was restarted */
+
+/* Is the agent to be told that this worker is here still? */
+void progress_stay_look(struct tally *t, struct shard *s, uint64_t now_ns);
+
+/* It was asked, and `moving` is done. */
+void progress_stay_take(struct shard *s);
 
 /* --- progress_move.c: to another root, while calls run */
 

@@ -64,4 +64,5 @@ void progress_hear(struct tally *t, struct shard *s)
 	if (*s->ending.why.text)
 		ending_check(s, now);
 	progress_rescue_look(t, s, now);
+	progress_stay_look(t, s, now);
 }

@@ -173,7 +173,10 @@ bool progress_move_turn(struct tally *t, struct shard *s)
 	bool busy = false;
 
 	if (s->moving && moving_is_done(s->moving)) {
-		place_take(t, s);
+		if (s->stay.asks)
+			progress_stay_take(s);
+		else
+			place_take(t, s);
 		busy = true;
 	}
 	named_begin(t, s);

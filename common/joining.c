@@ -96,6 +96,16 @@ static const struct key leave_rows[] = {
 	  .meaning = "Epoch of the run that is left." },
 };
 
+static const struct key stay_rows[] = {
+	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,
+	  .meaning = "The worker's rank." },
+	{ "epoch", &key_number, MESSAGE(epoch), .max = UINT16_MAX, .needed = true,
+	  .meaning = "Epoch of the run that the worker is in." },
+	{ "nonce", &key_hex, MESSAGE(nonce), .min = 1, .needed = true,
+	  .allowed = "16 digits of 0-9 and a-f, not all of them 0",
+	  .meaning = "The nonce of that run." },
+};
+
 static const struct key run_rows[] = {
 	{ "rank", &key_number, KEY_MEMBER(struct joining_answer, rank),
 	  .max = TALLY_WORKERS_MAX - 1, .needed = true, .meaning = "The worker's rank." },
@@ -125,7 +135,8 @@ static const struct key run_rows[] = {
 
 const struct keys joining_peer_keys = KEYS(peer_rows), joining_greeting_keys = KEYS(greeting_rows),
 		  joining_join_keys = KEYS(join_rows), joining_leave_keys = KEYS(leave_rows),
-		  joining_run_keys = KEYS(run_rows), joining_challenge_keys = KEYS(challenge_rows);
+		  joining_stay_keys = KEYS(stay_rows), joining_run_keys = KEYS(run_rows),
+		  joining_challenge_keys = KEYS(challenge_rows);
 
 _Static_assert(JOINING_RANK_ANY == -1, "all bits of it are set");
 
@@ -253,21 +264,37 @@ int joining_greeting_print(const struct joining_greeting *greeting, char *text, 
 			   greeting, "\n", text, size, ret_length);
 }
 
+static const struct {
+	const char *name;
+	const struct keys *keys;
+} messages[] = {
+	[JOINING_JOIN] = { "join", &joining_join_keys },
+	[JOINING_LEAVE] = { "leave", &joining_leave_keys },
+	[JOINING_STAY] = { "stay", &joining_stay_keys },
+};
+
+enum {
+	MESSAGES = sizeof(messages) / sizeof(*messages)
+};
+
 int joining_message_parse(const char *text, size_t length, struct joining_message *ret,
 			  size_t *ret_length, char *why, size_t why_size)
 {
 	struct joining_message q = { 0 };
 	struct lines l;
+	unsigned int what = 0;
 	int r;
 
 	lines_init(&l, text, length, REQUEST_LINE_MAX, why, why_size);
 	r = lines_next(&l);
 	if (r < 0)
 		return r;
-	q.leave = !strcmp(l.key.text, "leave");
-	if (*l.value.text || (!q.leave && strcmp(l.key.text, "join") != 0))
-		return lines_refuse(&l, -EINVAL, "no such request; there are join and leave");
-	r = joining_rows_take(&l, q.leave ? &joining_leave_keys : &joining_join_keys, &q);
+	while (what < MESSAGES && strcmp(l.key.text, messages[what].name) != 0)
+		what++;
+	if (*l.value.text || what == MESSAGES)
+		return lines_refuse(&l, -EINVAL, "no such request; there are join, leave and stay");
+	q.what = what;
+	r = joining_rows_take(&l, messages[what].keys, &q);
 	if (r < 0)
 		return r;
 	*ret = q;
@@ -278,10 +305,12 @@ int joining_message_parse(const char *text, size_t length, struct joining_messag
 int joining_message_print(const struct joining_message *q, char *text, size_t size,
 			  size_t *ret_length)
 {
-	assert(q->rank >= (q->leave ? 0 : JOINING_RANK_ANY) && q->rank < TALLY_WORKERS_MAX);
-	assert(q->leave || q->address.ss_family);
+	const bool joins = q->what == JOINING_JOIN;
+	char first[16];
 
-	return lines_print(q->leave ? "leave\n" : "join\n",
-			   q->leave ? &joining_leave_keys : &joining_join_keys, q, "\n", text, size,
-			   ret_length);
+	assert(q->rank >= (joins ? JOINING_RANK_ANY : 0) && q->rank < TALLY_WORKERS_MAX);
+	assert(!joins || q->address.ss_family);
+
+	snprintf(first, sizeof(first), "%s\n", messages[q->what].name);
+	return lines_print(first, messages[q->what].keys, q, "\n", text, size, ret_length);
 }

@@ -64,10 +64,18 @@ struct joining_peer {
 /* What the one that listens says behind its greeting, with the first proof of the two. */
 #define JOINING_READY "ready\n"
 
+enum joining_what {
+	JOINING_JOIN, /* a place in the next run */
+	JOINING_LEAVE, /* the run */
+	JOINING_STAY, /* in the run, over this connection, as the agent that had the first one has
+		       * gone */
+};
+
 struct joining_message {
-	bool leave; /* otherwise: join */
+	enum joining_what what;
 	int rank; /* 0 .. 255; when joining also JOINING_RANK_ANY */
-	uint16_t epoch; /* leaving: of the run that is left */
+	uint16_t epoch; /* leaving and staying: of that run */
+	uint64_t nonce; /* staying: of that run */
 	struct sockaddr_storage address; /* joining: where the worker receives */
 	uint8_t share[X25519_BYTES]; /* joining: of a secret of this connection */
 	uint64_t from; /* joining: the nonce of the run that the worker is in, and whose root it
@@ -87,6 +95,7 @@ enum joining_kind {
 	JOINING_ENDING, /* during the run: `text` says why calls of all ranks will find no end */
 	JOINING_ERROR, /* `error` and `text`; the connection ends, and so does a run that is on */
 	JOINING_LEFT,
+	JOINING_STAYS, /* the connection is that of the rank's place in the run from now on */
 	JOINING_SHARES, /* during the run: of `roots`, which have `shares` of calls to come */
 	JOINING_ELSEWHERE, /* the job's root is at `elsewhere`: join there; the connection ends */
 };
@@ -134,7 +143,7 @@ struct joining_answer {
  */
 struct keys;
 extern const struct keys joining_peer_keys, joining_greeting_keys, joining_join_keys,
-	joining_leave_keys, joining_run_keys;
+	joining_leave_keys, joining_stay_keys, joining_run_keys;
 
 /*
  * A job of a cluster that has several roots is a job at each of them, with one token. The name of
@@ -196,5 +205,6 @@ int joining_shares_print(const uint16_t *share, unsigned int roots, char *text, 
 			 size_t *ret_length);
 
 int joining_left_print(char *text, size_t size, size_t *ret_length);
+int joining_stays_print(char *text, size_t size, size_t *ret_length);
 
 #endif

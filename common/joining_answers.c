@@ -79,7 +79,8 @@ static int parse_error(struct lines *l, struct joining_answer *a)
 	return r < 0 ? r : end_take(l);
 }
 
-static int parse_left(struct lines *l, struct joining_answer *a)
+/* All of it is said by its first line. */
+static int parse_bare(struct lines *l, struct joining_answer *a)
 {
 	(void)a;
 	if (*l->value.text)
@@ -212,7 +213,8 @@ static const struct {
 	{ "run", JOINING_RUN, parse_place },
 	{ "ending", JOINING_ENDING, parse_ending },
 	{ "error", JOINING_ERROR, parse_error },
-	{ "left", JOINING_LEFT, parse_left },
+	{ "left", JOINING_LEFT, parse_bare },
+	{ "stays", JOINING_STAYS, parse_bare },
 	{ "shares", JOINING_SHARES, parse_shares },
 	{ "elsewhere", JOINING_ELSEWHERE, parse_elsewhere },
 };
@@ -317,4 +319,9 @@ int joining_shares_print(const uint16_t *share, unsigned int roots, char *text, 
 int joining_left_print(char *text, size_t size, size_t *ret_length)
 {
 	return lines_print("left", NULL, NULL, "\n\n", text, size, ret_length);
+}
+
+int joining_stays_print(char *text, size_t size, size_t *ret_length)
+{
+	return lines_print("stays", NULL, NULL, "\n\n", text, size, ret_length);
 }

@@ -325,6 +325,36 @@ bool job_leave(struct job *j, uint16_t rank, uint16_t epoch)
 	return true;
 }
 
+static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	struct sockaddr_storage there = *a;
+
+	endpoint_port_set(&there, endpoint_port(b));
+	return endpoint_is_equal(&there, b);
+}
+
+int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce,
+	       const struct sockaddr_storage *from, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+	struct job_rank *r;
+
+	if (!job_is_at(j, rank, epoch) || nonce != j->draw.nonce)
+		return why_say(why, -ECANCELED, "rank %u is in no run of job %s with epoch %u here",
+			       rank, j->name, epoch);
+	r = &j->rank[rank];
+	endpoint_print(&r->address, text, sizeof(text));
+	if (r->waiting || r->presence != JOB_DETACHED)
+		return why_say(why, -EADDRINUSE,
+			       "rank %u of job %s, at %s, has a connection that stands", rank,
+			       j->name, text);
+	if (from->ss_family != AF_UNIX && !is_same_host(from, &r->address))
+		return why_say(why, -EINVAL, "rank %u of job %s is at %s, and stays there", rank,
+			       j->name, text);
+	r->presence = JOB_RUNNING;
+	return 0;
+}
+
 void job_detach(struct job *j)
 {
 	for (unsigned int i = 0; i < j->workers; i++) {

@@ -176,6 +176,15 @@ bool job_is_at(const struct job *j, uint16_t rank, uint16_t epoch);
 /* Are all ranks at the run still, as far as we know? */
 bool job_is_whole(const struct job *j);
 
+/*
+ * A worker that is in the run as this rank has a connection again: one that was told of no end of
+ * the first, as that agent is gone. `from`: where the connection comes from, whatever its port; the
+ * family AF_UNIX: this machine. -ECANCELED: it is in no such run; -EADDRINUSE: the rank has a
+ * connection that stands; -EINVAL: the rank is at another address; and why.
+ */
+int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce,
+	       const struct sockaddr_storage *from, struct why *why);
+
 /* A rank has left this epoch's run; an older epoch is none of its business. True: it is over. */
 bool job_leave(struct job *j, uint16_t rank, uint16_t epoch);
 

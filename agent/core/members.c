@@ -292,6 +292,29 @@ static void leave(struct core *c, void *connection, struct job *j, const struct 
 	members_leave(c, j, may ? m->rank : UINT16_MAX, m->epoch, "left", connection);
 }
 
+/* --- staying --------------------------------------------------------------------------------- */
+
+/* It hears again of ranks that go and of a root elsewhere, and is missed when it goes itself. */
+static int stay(struct core *c, const struct core_event *e, struct job *j)
+{
+	const struct joining_message *m = e->joining.message;
+	int r = job_attach(j, (uint16_t)m->rank, m->epoch, m->nonce, e->joining.peer, &c->why);
+
+	if (r < 0)
+		return r;
+	j->rank[m->rank].connection = e->connection;
+	core_save_soon(c);
+	core_log(c, LOG_LEVEL_INFO, "worker has come back", "job=%s rank=%d", j->name, m->rank);
+	core_act(c, ACTION(CORE_TELL, .connection = e->connection, .tell.kind = JOINING_STAYS));
+	for (uint16_t rank = 0; rank < j->workers; rank++)
+		if (j->rank[rank].presence == JOB_LEFT) { /* nobody could tell this one */
+			core_act(c, ACTION(CORE_TELL, .connection = e->connection, .rank = rank,
+					   .tell = { .kind = JOINING_ENDING, .text = "has gone" }));
+			break;
+		}
+	return 0;
+}
+
 void members_kick(struct core *c, struct job *j, uint16_t rank)
 {
 	struct job_rank *r = &j->rank[rank];
@@ -353,10 +376,10 @@ void members_joining(struct core *c, const struct core_event *e)
 	struct job *j = books_job_find(&c->books, e->joining.job);
 	int r = may(c, e, j);
 
-	if (r == 0 && e->joining.message->leave)
+	if (r == 0 && e->joining.message->what == JOINING_LEAVE)
 		leave(c, e->connection, j, e->joining.message);
 	else if (r == 0)
-		r = join(c, e, j);
+		r = (e->joining.message->what == JOINING_STAY ? stay : join)(c, e, j);
 	if (r < 0)
 		refuse(c, e->connection, e->joining.job, r);
 }

@@ -241,6 +241,23 @@ the_others_hear_within_a_second_that_a_rank_died() {
 	joined_end
 }
 
+ranks_run() { [[ $(ctl --json job show "$1" | jq -c '[.[0].members[].state] | unique') == '["running"]' ]]; } # JOB
+
+# Which a restarted tallyd could not, as it did not know whose connection is whose.
+a_restarted_agent_misses_who_has_died() {
+	star
+	start_agent
+	create_job train 3
+	load train 30
+	another train 100
+	end_agent KILL
+	start_agent
+	until_true ranks_run train
+	another train 100
+	kill -KILL "${worker[2]}"
+	fail_within_a_second "rank [0-2] is gone: its connection ended" 0 1
+}
+
 a_quota_shrinks_and_grows_under_load() {
 	star
 	echo "spill: {memory_mib: 0}" >>"$work/tallyd.yaml" # where what has no slots would go
@@ -397,6 +414,7 @@ facts workers_join_and_get_sums_over_ipv4 \
 	workers_that_end_while_there_is_no_tallyd_are_missed \
 	a_deleted_jobs_workers_hear_so_within_a_second \
 	the_others_hear_within_a_second_that_a_rank_died \
+	a_restarted_agent_misses_who_has_died \
 	a_quota_shrinks_and_grows_under_load \
 	a_quota_that_is_too_small_is_refused_with_the_numbers \
 	three_capabilities_are_all_that_it_needs \

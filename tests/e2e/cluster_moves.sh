@@ -64,6 +64,16 @@ figures() {
 	jq -r --arg moves "$moves" 'select(.verb == "allreduce") | "# \($moves) moves: \(.)"' "$work/w3.train"
 }
 
+# Its workers say to the new one that they are there.
+a_run_moves_whose_agent_was_restarted() {
+	square
+	load 20
+	end_at n3 KILL
+	start_at n3
+	move n3 n1
+	finish train w2 w3 w4
+}
+
 knows_cordoned() { at n0 topology | has -E '^n1 +cordoned'; }
 
 no_move_to_where_nobody_is() {
@@ -129,6 +139,6 @@ a_node_is_drained_without_a_call_that_fails() {
 }
 
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
-facts a_run_moves_to_another_root_and_back a_run_is_moved_again_and_again_under_load \
+facts a_run_moves_to_another_root_and_back a_run_moves_whose_agent_was_restarted a_run_is_moved_again_and_again_under_load \
 	no_move_to_where_nobody_is a_root_that_dies_during_the_move_ends_no_run \
 	a_node_is_drained_without_a_call_that_fails a_run_with_a_tree_moves_too

@@ -52,7 +52,7 @@ static void request_again(const struct joining_message *q)
 
 	must(joining_message_print(q, text, sizeof(text), &length) == 0);
 	must(joining_message_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
-	must(taken == length && again.leave == q->leave && again.rank == q->rank &&
+	must(taken == length && again.what == q->what && again.rank == q->rank &&
 	     again.epoch == q->epoch);
 	must(!memcmp(&again.address, &q->address, sizeof(q->address)));
 	must(!memcmp(again.share, q->share, sizeof(q->share)));

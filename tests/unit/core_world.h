@@ -115,6 +115,7 @@ struct world {
 	bool port_is_taken; /* where workers join, and are asked from */
 	unsigned int backs_failed; /* so many more adoptions of what was before a reload */
 	bool small_mtu; /* of the ports */
+	unsigned int restarts; /* whenever somebody crashed */
 	unsigned int refusals_logged; /* of workers, for operators to see */
 	unsigned int mended_logged; /* pins */
 	unsigned int astray_logged; /* runs with ranks elsewhere than their trees say */
@@ -626,6 +627,10 @@ static inline void tell(struct world *w, const struct core_action *a)
 			WRONG(w, "a worker is told that its run is ending, and may not be");
 		p->ending = true;
 		return;
+	case JOINING_STAYS:
+		p->connected = true;
+		p->ending = false; /* or it is told once more */
+		return;
 	case JOINING_ERROR:
 	case JOINING_LEFT:
 		p->finals++;
@@ -986,6 +991,7 @@ static inline void world_restart(struct world *w)
 {
 	unsigned int tries = 0;
 
+	w->restarts++;
 	do
 		world_crash(w);
 	while (world_start(w) != 0 && !*w->wrong &&

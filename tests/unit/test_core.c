@@ -258,10 +258,10 @@ static void tenant_in_vlan(struct world *w, const char *name, int vlan)
 	asked(w);
 }
 
-static void say(struct world *w, struct world_worker *p, unsigned int job, bool leave)
+static void say(struct world *w, struct world_worker *p, unsigned int job, enum joining_what what)
 {
 	const struct sockaddr_storage address = world_address(p - w->worker);
-	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
+	struct joining_message m = { .what = what, .rank = JOINING_RANK_ANY, .address = address };
 	uint8_t key[SECRET_KEY_BYTES];
 	char name[NAME_BYTES];
 	struct job_draw draw = { 1 + world_random(w, INT32_MAX),
@@ -279,19 +279,22 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 
 	snprintf(name, sizeof(name), "j%u", job);
 	secret_token_key(w->job[job].token, key);
-	m.from = leave ? 0 : w->from;
+	m.from = what == JOINING_JOIN ? w->from : 0;
 	if (w->ranked)
 		m.rank = p->rank;
-	if (leave) {
+	if (what != JOINING_JOIN) {
 		m.rank = p->rank;
 		m.epoch = p->epoch;
+		m.nonce = p->nonce;
 	}
 	memcpy(p->job, name, sizeof(p->job));
 	memcpy(p->token, w->job[job].token, sizeof(p->token));
-	p->state = ASKS;
-	p->connected = true;
+	if (what != JOINING_STAY) {
+		p->state = ASKS;
+		p->connected = true;
+	}
 	p->finals = 0;
-	w->leaves = leave;
+	w->leaves = what == JOINING_LEAVE;
 	world_do(w, &e);
 	w->leaves = false;
 }
@@ -299,7 +302,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, bool 
 static void join(struct world *w, unsigned int worker, unsigned int job)
 {
 	if (w->worker[worker].state == AWAY)
-		say(w, &w->worker[worker], job, false);
+		say(w, &w->worker[worker], job, JOINING_JOIN);
 }
 
 /* Closes: by a word, also over a connection of its own; or by the end of its connection alone. */
@@ -311,17 +314,45 @@ static void leave(struct world *w, unsigned int worker)
 	if (p->state == AWAY)
 		return;
 	if (!p->connected) {
-		say(w, p, number_of(p->job), true);
+		say(w, p, number_of(p->job), JOINING_LEAVE);
 		return;
 	}
 	if (p->state == RUNS && world_random(w, 2)) {
-		say(w, p, number_of(p->job), true);
+		say(w, p, number_of(p->job), JOINING_LEAVE);
 		if (p->state != AWAY || is_known(w, p, false))
 			WRONG(w, "worker %u has left, and is not told so, or not gone", worker);
 	}
 	p->state = AWAY;
 	p->connected = false;
 	world_do(w, &e);
+}
+
+/* Would the books have it at its run, if it said so? */
+static bool may_stay(const struct world *w, const struct world_worker *p)
+{
+	const struct job *j = books_job_find(core_books(w->core), p->job);
+
+	return j && !j->document && !strcmp(j->token, w->job[number_of(p->job)].token) &&
+	       job_is_at(j, p->rank, p->epoch) && j->draw.nonce == p->nonce &&
+	       j->rank[p->rank].presence == JOB_DETACHED && !j->rank[p->rank].waiting;
+}
+
+/* One that was in a run when the agent ended says so to the next one. */
+static void stay(struct world *w, unsigned int worker)
+{
+	struct world_worker *p = &w->worker[worker];
+	const bool may = may_stay(w, p);
+	const unsigned int restarts = w->restarts;
+
+	if (p->state != RUNS || p->connected)
+		return;
+	say(w, p, number_of(p->job), JOINING_STAY);
+	if (w->restarts == restarts && may != p->connected)
+		WRONG(w, "worker %u stays in its run, and %s", worker,
+		      may ? "is refused" : "may not");
+	if (w->restarts == restarts)
+		p->state = RUNS; /* calls go on as before, whatever was said */
+	p->finals = 0;
 }
 
 static bool is_anybody_there(const struct world *w, const struct core_event *probe)
@@ -480,11 +511,14 @@ static void live(struct world *w)
 	reload(w);
 	stop_and_start(w);
 	gone(w, 4);
+	stay(w, 2);
+	stay(w, 5);
 	time_pass(w, 3000);
 	apply(w, 4, 4); /* the next run, or the first that is heard of */
 	apply(w, 4, 4);
 	leave(w, 5);
 	leave(w, 1);
+	leave(w, 2);
 	all_join(w, 8, 3, 1); /* in the place of those that are detached */
 	all_join(w, 12, 1, 2);
 	cordon(w, true);
@@ -2390,7 +2424,7 @@ static void random_step(struct world *w)
 		time_pass(w, world_random(w, 4000));
 		return;
 	case 3:
-		gone(w, world_random(w, WORLD_WORKERS));
+		(world_random(w, 3) ? stay : gone)(w, world_random(w, WORLD_WORKERS));
 		return;
 	case 4:
 		if (!world_random(w, 4))

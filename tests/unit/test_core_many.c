@@ -240,7 +240,9 @@ static void create(struct node *n, uint16_t workers, const char *tenant)
 static void say(struct node *n, struct worker *p, unsigned int job, bool leave)
 {
 	const struct sockaddr_storage address = address_of(p->number);
-	struct joining_message m = { .leave = leave, .rank = JOINING_RANK_ANY, .address = address };
+	struct joining_message m = { .what = leave ? JOINING_LEAVE : JOINING_JOIN,
+				     .rank = JOINING_RANK_ANY,
+				     .address = address };
 	uint8_t key[SECRET_KEY_BYTES];
 	char name[NAME_BYTES];
 	const struct job_draw draw = { 1 + n->events, { 1 } };

@@ -39,6 +39,8 @@ enum {
 };
 
 /* The agent's side. */
+#define NONCE 0x9c41d00f3ae7b552ull /* of the run */
+
 struct agent {
 	int listener, connection;
 	char name[128]; /* as a worker names it */
@@ -322,7 +324,7 @@ static struct sockaddr_storage service(void)
 static struct run job_of(const struct agent *a, uint16_t workers)
 {
 	struct run job = {
-		.nonce = 0x9c41d00f3ae7b552,
+		.nonce = NONCE,
 		.job = 7,
 		.epoch = 12,
 		.window = 16,
@@ -401,7 +403,7 @@ static void hung_up(const struct agent *a)
 static void heard_leaving(struct agent *a, int rank)
 {
 	agent_hear_more(a);
-	assert_true(a->request.leave);
+	assert_int_equal(a->request.what, JOINING_LEAVE);
 	assert_string_equal(a->job, "resnet");
 	assert_int_equal(a->request.rank, rank);
 	assert_int_equal(a->request.epoch, 12);
@@ -1336,6 +1338,66 @@ static void a_call_that_lacks_a_rank_fails_when_the_agent_says_so(void **state)
 	close(node);
 }
 
+/* The worker is in a call, and the agent has ended its connection. */
+static void heard_staying(struct agent *a, int rank)
+{
+	agent_hear(a);
+	assert_int_equal(a->request.what, JOINING_STAY);
+	assert_string_equal(a->job, "resnet");
+	assert_int_equal(a->request.rank, rank);
+	assert_int_equal(a->request.epoch, 12);
+	assert_int_equal(a->request.nonce, NONCE);
+}
+
+static void a_restarted_agent_is_told_who_stays_and_says_who_goes(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 2);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0);
+	agent_hang_up(&a);
+	heard_staying(&a, 1);
+	agent_hang_up(&a); /* it was not ready yet */
+	heard_staying(&a, 1);
+	agent_say_text(&a, "stays\n\n");
+	agent_say_text(&a, "ending rank 0 is gone: its connection ended\n");
+	worker_finish(&w, -ECONNABORTED);
+	assert_non_null(strstr(w.error, "rank 0 is gone: its connection ended"));
+	assert_int_equal(tally_close(w.tally), 0);
+	heard_leaving(&a, 1); /* by that connection */
+	hung_up(&a);
+	no_more_is_said(&a);
+	agent_end(&a);
+	close(node);
+}
+
+/* The run goes on without one, and nobody is asked for ever. */
+static void an_agent_that_lets_nobody_stay_is_asked_once(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	w.options.timeout_ms = 2500;
+	join_fully(&a, &w, 2);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0);
+	agent_hang_up(&a);
+	heard_staying(&a, 1);
+	agent_say_text(&a, "error EINVAL no such request; there are join and leave\n\n");
+	worker_finish(&w, -ETIMEDOUT);
+	no_more_is_said(&a);
+	agent_end(&a);
+	assert_int_equal(tally_close(w.tally), 0);
+	close(node);
+}
+
 /* Before the call and during it: what is there still comes, also if it was lost once. */
 static void what_a_rank_gave_before_it_went_is_not_lost(void **state)
 {
@@ -1525,6 +1587,8 @@ int main(void)
 		cmocka_unit_test(calls_go_on_without_the_agent),
 		cmocka_unit_test(what_strangers_sent_before_is_not_received),
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),
+		cmocka_unit_test(a_restarted_agent_is_told_who_stays_and_says_who_goes),
+		cmocka_unit_test(an_agent_that_lets_nobody_stay_is_asked_once),
 		cmocka_unit_test(what_the_agent_says_later_ends_nothing),
 		cmocka_unit_test(who_closes_says_so_before_the_connection_ends),
 		cmocka_unit_test(who_aborts_leaves_at_once_and_only_then),

@@ -128,7 +128,7 @@ static void a_join_request_is_read(void **state)
 
 	assert_int_equal(request_of(JOIN "more", strlen(JOIN "more")), 0);
 	assert_int_equal(taken_length, strlen(JOIN));
-	assert_false(request.leave);
+	assert_int_equal(request.what, JOINING_JOIN);
 	assert_int_equal(request.rank, JOINING_RANK_ANY);
 	assert_int_equal(a->sin_family, AF_INET);
 	assert_int_equal(ntohs(a->sin_port), 40000);
@@ -195,7 +195,7 @@ static void the_order_of_keys_is_free_and_rank_may_be_left_out(void **state)
 static void a_leave_request_is_read(void **state)
 {
 	assert_int_equal(request_of(LEAVE, strlen(LEAVE)), 0);
-	assert_true(request.leave);
+	assert_int_equal(request.what, JOINING_LEAVE);
 	assert_int_equal(request.rank, 3);
 	assert_int_equal(request.epoch, 12);
 }
@@ -230,8 +230,8 @@ static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 			"line 2: no such key; there are rank, address, share and from");
 	request_refused("join\nrank 1\nrank 1\n", EINVAL, "line 3: rank: given twice");
 	request_refused("join 3\n", EINVAL,
-			"line 1: join: no such request; there are join and leave");
-	request_refused("\n", EINVAL, "line 1: no such request; there are join and leave");
+			"line 1: join: no such request; there are join, leave and stay");
+	request_refused("\n", EINVAL, "line 1: no such request; there are join, leave and stay");
 }
 
 static void what_is_needed_is_named(void **state)
@@ -722,12 +722,13 @@ static void requests_come_back_as_they_were_said(void **state)
 	size_t length;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct joining_message q = { .leave = random_below(2) };
+		struct joining_message q = { .what = random_below(3) };
 
 		q.rank = (int)random_below(257) - 1;
-		if (q.leave) {
+		if (q.what != JOINING_JOIN) {
 			q.rank = q.rank < 0 ? 0 : q.rank;
 			q.epoch = (uint16_t)random_below(65536);
+			q.nonce = q.what == JOINING_STAY ? 1 + random_below(1u << 31) : 0;
 		} else {
 			q.address = random_address(random_below(2), 1 + random_below(65535));
 			random_bytes(q.share, sizeof(q.share));
@@ -735,7 +736,8 @@ static void requests_come_back_as_they_were_said(void **state)
 		assert_int_equal(joining_message_print(&q, text, sizeof(text), &length), 0);
 		assert_int_equal(request_of(text, length), 0);
 		assert_int_equal(taken_length, length);
-		assert_int_equal(request.leave, q.leave);
+		assert_int_equal(request.what, q.what);
+		assert_int_equal(request.nonce, q.nonce);
 		assert_int_equal(request.rank, q.rank);
 		assert_int_equal(request.epoch, q.epoch);
 		assert_memory_equal(&request.address, &q.address, sizeof(q.address));
