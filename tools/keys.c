@@ -18,7 +18,7 @@
 
 #include "agent/cluster/events.h"
 #include "agent/cluster/report.h"
-#include "agent/cluster/wanted.h"
+#include "agent/cluster/wanted_ways.h"
 #include "agent/core/config.h"
 #include "agent/core/paths.h"
 #include "agent/core/request.h"
@@ -243,17 +243,29 @@ static bool list_print(const char *name, bool manual)
 		const char *name;
 		const struct keys *keys;
 	} lists[] = {
-		{ "config", &config_keys },	    { "ingress", &tenant_point_keys },
-		{ "jobfile", &jobfile_keys },	    { "greeting", &joining_greeting_keys },
-		{ "peer", &joining_peer_keys },	    { "joining", &joining_join_keys },
-		{ "leaving", &joining_leave_keys }, { "staying", &joining_stay_keys },
-		{ "run", &joining_run_keys },	    { "question", &paths_question_keys },
-		{ "view", &paths_view_keys },	    { "tree", &tree_node_keys },
-		{ "document", &document_keys },	    { "report", &report_keys },
-		{ "wanted", &wanted_job_keys },	    { "tenant", &wanted_tenant_keys },
-		{ "place", &wanted_place_keys },    { "waiting", &wanted_worker_keys },
-		{ "job", &workload_job_keys },	    { "jobs", &workload_jobs_keys },
-		{ "fail", &workload_fail_keys },    { "failures", &workload_failures_keys },
+		{ "config", &config_keys },
+		{ "ingress", &tenant_point_keys },
+		{ "jobfile", &jobfile_keys },
+		{ "greeting", &joining_greeting_keys },
+		{ "peer", &joining_peer_keys },
+		{ "joining", &joining_join_keys },
+		{ "leaving", &joining_leave_keys },
+		{ "staying", &joining_stay_keys },
+		{ "run", &joining_run_keys },
+		{ "question", &paths_question_keys },
+		{ "view", &paths_view_keys },
+		{ "tree", &tree_node_keys },
+		{ "document", &document_keys },
+		{ "report", &report_keys },
+		{ "wanted", &wanted_job_keys },
+		{ "tenant", &wanted_tenant_keys },
+		{ "place", &wanted_place_keys },
+		{ "waiting", &wanted_worker_keys },
+		{ "ways", &wanted_ways_keys },
+		{ "job", &workload_job_keys },
+		{ "jobs", &workload_jobs_keys },
+		{ "fail", &workload_fail_keys },
+		{ "failures", &workload_failures_keys },
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
