@@ -210,6 +210,7 @@ struct report *reporting_make(const struct core *c, const struct sampler *s,
 	snprintf(r->version, sizeof(r->version), "%s", TALLY_VERSION_TEXT);
 	r->services = config->services;
 	memcpy(r->service, config->service, sizeof(r->service));
+	r->inner = *config->peers.secret;
 	addresses_fill(r);
 	for (p = core_ports(c, &ports); r->ports < ports; p++)
 		port_fill(c, s, p, &r->port[r->ports++]);

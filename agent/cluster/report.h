@@ -82,6 +82,9 @@ struct report {
 	char node[NAME_BYTES];
 	char version[REPORT_VERSION_BYTES]; /* of tallyd */
 	bool cordoned;
+	bool steers; /* it makes packets take the ways that are wanted (wanted_ways.h) */
+	bool inner; /* it takes parts in trees of other nodes: it has a secret in common with them
+		     */
 	uint32_t slots, slots_free;
 	unsigned int services, addresses, ports, nears, hosts, routes, jobs, tenants;
 	struct sockaddr_storage service[16];

@@ -122,7 +122,7 @@ static void a_report_comes_as_it_went(void **state)
 	near(r, "eth1", "n1", "eth0");
 	host(r, "eth1", "fd77::1", "02:00:00:00:00:01");
 	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 2, 5, 6, 7 };
-	r->cordoned = true;
+	r->cordoned = r->steers = r->inner = true;
 	text = report_print(r);
 	assert_int_equal(report_parse(text, &back, &why), 0);
 	assert_memory_equal(r, back, sizeof(*r));
@@ -229,6 +229,12 @@ static void loads_that_hardly_change_are_no_news(void **state)
 	now->up = false;
 	assert_int_equal(report_compare(a, b), REPORT_MORE);
 	now->up = true;
+	b->steers = true;
+	assert_int_equal(report_compare(a, b), REPORT_MORE);
+	b->steers = false;
+	b->inner = true;
+	assert_int_equal(report_compare(a, b), REPORT_MORE);
+	b->inner = false;
 	b->slots_free--;
 	assert_int_equal(report_compare(a, b), REPORT_MORE);
 }
