@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/cluster/standing.h"
 #include "agent/core/metrics.h"
 #include "agent/edge/log.h"
 #include "agent/edge/metrics_http.h"
@@ -217,8 +218,8 @@ static void self_fill(const struct exporter *x, struct exposition *e)
 
 static void cluster_fill(const struct exporter *x, struct metrics_cluster *ret)
 {
-	_Static_assert((int)METRICS_CLUSTER_STATES == (int)PLACING_STATES &&
-			       (int)METRICS_CLUSTER_SILENT == (int)PLACING_SILENT,
+	_Static_assert((int)METRICS_CLUSTER_STATES == (int)STANDING_COUNT &&
+			       (int)METRICS_CLUSTER_SILENT == (int)STANDING_SILENT,
 		       "the same states in the same order");
 	const struct shared *shared = placing_shared(x->placing);
 	struct placing_counts counts;
@@ -246,7 +247,7 @@ static void cluster_fill(const struct exporter *x, struct metrics_cluster *ret)
 	};
 	for (unsigned int i = 0; i < shared->jobs; i++)
 		if (shared->job[i]->revision)
-			ret->jobs[placing_state(x->placing, shared->job[i])]++;
+			ret->jobs[standing_of(shared->job[i], sharing_picture(x->sharing))]++;
 }
 
 static int exposition_text(void *context, char **ret, size_t *ret_length)

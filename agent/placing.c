@@ -73,14 +73,6 @@ static void refuse(struct placing *p, const struct shared_job *j, const char *wh
 	placing_write(p, NULL, 0, &change, 1);
 }
 
-static bool has_refused(const struct placing *p, const struct shared_job *j)
-{
-	for (unsigned int i = 0; i < j->refusals; i++)
-		if (!strcmp(j->refused[i], p->node))
-			return true;
-	return false;
-}
-
 static void create(struct placing *p, const struct shared_job *j)
 {
 	const struct config *c = core_config(placing_core(p));
@@ -140,7 +132,7 @@ static void begin_ours(struct placing *p)
 		const struct shared_job *s = p->shared.job[i];
 		const struct job *j;
 
-		if (!placing_is_ours(p, s) || has_refused(p, s))
+		if (!placing_is_ours(p, s) || standing_is_refused(s, p->node))
 			continue;
 		if (leave_tree(p, s))
 			continue; /* until the next look */
@@ -162,7 +154,7 @@ static bool has_members(const struct job *j)
 
 static bool was_left_long_ago(const struct placing *p, const struct shared_job *s)
 {
-	const struct report_job *there = placing_there(p, s);
+	const struct report_job *there = standing_there(s, sharing_picture(p->sharing));
 
 	for (unsigned int i = 0; there && there->runs && i < p->tolds; i++)
 		if (p->told[i].birth == s->job.birth)
@@ -258,7 +250,7 @@ static void forget_refusals(struct placing *p)
 		char key[STORE_KEY_BYTES];
 		const struct store_change change = { key, NULL, false };
 
-		if (j->revision || !has_refused(p, j))
+		if (j->revision || !standing_is_refused(j, p->node))
 			continue;
 		snprintf(key, sizeof(key), WANTED_REFUSALS "%s/%s", j->name, p->node);
 		placing_write(p, NULL, 0, &change, 1);

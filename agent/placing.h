@@ -29,20 +29,6 @@ const struct shared *placing_shared(const struct placing *p);
 /* Who leads now; "": nobody, or nobody knows. */
 const char *placing_leader(const struct placing *p);
 
-enum placing_state {
-	PLACING_FORMING, /* workers are missing */
-	PLACING_DUE, /* it is to be placed */
-	PLACING_PLACED, /* no run is on */
-	PLACING_RUNNING,
-	PLACING_SILENT, /* its root reports nothing of it */
-	PLACING_STATES,
-};
-
-enum placing_state placing_state(const struct placing *p, const struct shared_job *j);
-
-/* What its root reports of it, as long as the picture of the network is as it is; NULL: nothing. */
-const struct report_job *placing_there(const struct placing *p, const struct shared_job *j);
-
 /* Is anything here that the store came back without, of tenants that are `seen`? What, in words.
  * `p` may be NULL. */
 bool placing_left(const struct placing *p, uint64_t seen, struct why *ret);

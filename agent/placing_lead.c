@@ -73,7 +73,7 @@ static struct rest *rest_find(struct placing *p, const struct shared_job *j)
 /* By so much less all must cost with the job elsewhere. */
 static double margin_of(const struct placing *p, const struct shared_job *j)
 {
-	const struct report *root = placing_root(p, j);
+	const struct report *root = standing_root(j, sharing_picture(p->sharing));
 
 	return root && root->cordoned ? MARGIN_CORDONED : MARGIN;
 }
@@ -99,14 +99,15 @@ static bool is_settled(struct placing *p, const struct shared_job *j)
 {
 	struct rest *r = shared_is_placed(j) ? rest_find(p, j) : NULL;
 
-	return r && sums_for_a_while(r, placing_there(p, j)) && clock_now_ns() >= r->until_ns;
+	return r && sums_for_a_while(r, standing_there(j, sharing_picture(p->sharing))) &&
+	       clock_now_ns() >= r->until_ns;
 }
 
 /* Its run is on where no more runs are to be. */
 static bool must_move(const struct placing *p, const struct shared_job *j)
 {
-	const struct report *root = placing_root(p, j);
-	const struct report_job *there = placing_there(p, j);
+	const struct report *root = standing_root(j, sharing_picture(p->sharing));
+	const struct report_job *there = standing_there(j, sharing_picture(p->sharing));
 
 	return root && root->cordoned && there && there->runs;
 }
@@ -270,7 +271,7 @@ static void place_due(struct placing *p, struct lists *l, struct wanted_place *p
 		unsigned int count;
 		int r;
 
-		if (!placing_is_due(p, j))
+		if (!standing_is_due(j, sharing_picture(p->sharing)))
 			continue;
 		r = place_find(p, j, l, which, place, &count, &why);
 		if (r == 0)
@@ -371,9 +372,9 @@ int placing_outlook(const struct placing *p, const struct shared_job *j, struct 
 {
 	_cleanup_(freep) struct lists *l = calloc(1, sizeof(*l));
 	_cleanup_(freep) struct wanted_place *place = calloc(JOINING_ROOTS_MAX, sizeof(*place));
-	const enum placing_state state = placing_state(p, j);
-	const struct report *elsewhere = placing_runs_elsewhere(p, j);
-	const bool due = placing_is_due(p, j);
+	const enum standing state = standing_of(j, sharing_picture(p->sharing));
+	const struct report *elsewhere = standing_elsewhere(j, sharing_picture(p->sharing));
+	const bool due = standing_is_due(j, sharing_picture(p->sharing));
 
 	if (!l || !place)
 		return -ENOMEM;
@@ -382,11 +383,11 @@ int placing_outlook(const struct placing *p, const struct shared_job *j, struct 
 			"its run goes on at %s, where its workers are until it is over; they could "
 			"not be told to move. The next run begins at %s",
 			elsewhere->node, j->place.root);
-	else if (due || state == PLACING_RUNNING)
+	else if (due || state == STANDING_RUNNING)
 		outlook_say(p, j, due, l, place, ret);
-	else if (state == PLACING_PLACED)
+	else if (state == STANDING_PLACED)
 		why_say(ret, 0, "no run is on; workers that come are sent to its root");
-	else if (state == PLACING_SILENT)
+	else if (state == STANDING_SILENT)
 		why_say(ret, 0,
 			"its root does not report it: it gets another one when all its workers "
 			"have come again");

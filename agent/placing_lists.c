@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is known of a job that agents share, and what the leader weighs it with. */
+/* What the leader weighs a job with. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "placing_private.h"
-
-const struct report *placing_root(const struct placing *p, const struct shared_job *j)
-{
-	const struct picture *picture = sharing_picture(p->sharing);
-	const int at = shared_is_placed(j) ? picture_place(picture, j->place.root) : -1;
-
-	return at < 0 ? NULL : picture->report[at];
-}
 
 unsigned int placing_others(const struct placing *p, struct sockaddr_storage *ret, unsigned int max)
 {
@@ -27,69 +19,6 @@ unsigned int placing_others(const struct placing *p, struct sockaddr_storage *re
 			ret[others++] = r->service[0];
 	}
 	return others;
-}
-
-static const struct report_job *job_there(const struct report *root, const struct shared_job *j)
-{
-	for (unsigned int i = 0; root && i < root->jobs; i++)
-		if (root->job[i].id == j->job.id && !root->job[i].inner)
-			return &root->job[i];
-	return NULL;
-}
-
-const struct report_job *placing_there(const struct placing *p, const struct shared_job *j)
-{
-	return job_there(placing_root(p, j), j);
-}
-
-const struct report *placing_runs_elsewhere(const struct placing *p, const struct shared_job *j)
-{
-	const struct picture *picture = sharing_picture(p->sharing);
-	const struct report *root = placing_root(p, j);
-	const struct report_job *there = job_there(root, j);
-
-	if (!shared_is_placed(j) || (there && there->runs))
-		return NULL;
-	for (unsigned int i = 0; i < picture->nodes; i++) {
-		there = picture->report[i] == root ? NULL : job_there(picture->report[i], j);
-		if (there && there->runs)
-			return picture->report[i];
-	}
-	return NULL;
-}
-
-enum placing_state placing_state(const struct placing *p, const struct shared_job *j)
-{
-	const struct report_job *there = placing_there(p, j);
-
-	if (!shared_is_placed(j))
-		return j->workers < j->job.workers ? PLACING_FORMING : PLACING_DUE;
-	if ((there && there->runs) || placing_runs_elsewhere(p, j))
-		return PLACING_RUNNING;
-	return there ? PLACING_PLACED : PLACING_SILENT;
-}
-
-static bool is_refused(const struct shared_job *j, const char *node)
-{
-	for (unsigned int i = 0; i < j->refusals; i++)
-		if (!strcmp(j->refused[i], node))
-			return true;
-	return false;
-}
-
-bool placing_is_due(const struct placing *p, const struct shared_job *j)
-{
-	const struct report *root = placing_root(p, j);
-	const struct report_job *there = job_there(root, j);
-
-	if (j->revision && shared_is_placed(j) && is_refused(j, j->place.root) &&
-	    j->place.workers == j->job.workers)
-		return true; /* also if a run of it is on elsewhere: its workers are known */
-	if (!j->revision || j->workers < j->job.workers)
-		return false;
-	if (!shared_is_placed(j) || !root || is_refused(j, j->place.root))
-		return true;
-	return root->cordoned && !(there && there->runs);
 }
 
 /*
@@ -118,7 +47,7 @@ void placing_goes(struct placing *p, const struct store_item *item)
 					     ? shared_find(&p->shared,
 							   item->key + strlen(WANTED_JOBS))
 					     : NULL;
-	const struct report_job *there = s ? placing_there(p, s) : NULL;
+	const struct report_job *there = s ? standing_there(s, sharing_picture(p->sharing)) : NULL;
 	struct gone **slot = &p->gone[p->gones % PLACING_GONES];
 
 	if (!there || !chunks_of(there) || !s->place.workers)
@@ -171,8 +100,10 @@ static void list_fill(const struct placing *p, const struct shared_job *j,
 {
 	struct wanted_worker *worker = l->worker[l->jobs];
 	struct placer_job *to = &l->job[l->jobs++];
-	const struct report *elsewhere = due ? NULL : placing_runs_elsewhere(p, j);
-	const struct report_job *there = job_there(elsewhere ? elsewhere : placing_root(p, j), j);
+	const struct picture *picture = sharing_picture(p->sharing);
+	const struct report *elsewhere = due ? NULL : standing_elsewhere(j, picture);
+	const struct report_job *there = standing_at(j, elsewhere ? elsewhere
+								  : standing_root(j, picture));
 
 	*to = (struct placer_job){ .job = &j->job, .worker = worker };
 	if (!due) {
@@ -200,7 +131,8 @@ unsigned int placing_list(const struct placing *p, const struct shared_job *whic
 
 		if (j == which)
 			number = l->jobs;
-		if (j == which || (shared_is_placed(j) && !placing_is_due(p, j)))
+		if (j == which ||
+		    (shared_is_placed(j) && !standing_is_due(j, sharing_picture(p->sharing))))
 			list_fill(p, j, j, j == which && due, l);
 	}
 	gones_fill(p, l);
@@ -218,7 +150,8 @@ void placing_list_roots(const struct placing *p, const struct shared_job *first,
 
 		if (is_root)
 			ret_which[j->job.which - 1] = l->jobs;
-		if (is_root || (shared_is_placed(j) && !placing_is_due(p, j)))
+		if (is_root ||
+		    (shared_is_placed(j) && !standing_is_due(j, sharing_picture(p->sharing))))
 			list_fill(p, j, first, is_root && !shared_is_placed(j), l);
 	}
 	gones_fill(p, l);

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "agent/cluster/placer.h"
+#include "agent/cluster/standing.h"
 #include "agent/store/leader.h"
 #include "common/joining.h"
 #include "placing.h"
@@ -167,18 +168,6 @@ void placing_tenants_report(const struct placing *p, struct report *ret);
 void placing_lead(struct placing *p);
 
 /* --- placing_lists.c */
-
-/* The node that a job has as its root, if its agent tells anything; or NULL. */
-const struct report *placing_root(const struct placing *p, const struct shared_job *j);
-
-/* Another node than its root that has its run: workers who could not be told have stayed there. */
-const struct report *placing_runs_elsewhere(const struct placing *p, const struct shared_job *j);
-
-/*
- * Is a place to be found? A root that is silent may have its run on still, so it keeps the job
- * until all workers have come anew; so does one that takes no more runs.
- */
-bool placing_is_due(const struct placing *p, const struct shared_job *j);
 
 /* All that have a place, and this one, which is to get one if it is due; its number among them. */
 unsigned int placing_list(const struct placing *p, const struct shared_job *which, bool due,

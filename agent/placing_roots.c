@@ -96,8 +96,8 @@ int placing_better_roots(const struct placing *p, const struct shared_job *first
 	int r = roots_find(p, first, ret_job, why);
 
 	for (unsigned int i = 0; r == 0 && i < first->job.roots; i++) {
-		if (placing_state(p, ret_job[i]) != PLACING_RUNNING ||
-		    placing_runs_elsewhere(p, ret_job[i]))
+		if (standing_of(ret_job[i], sharing_picture(p->sharing)) != STANDING_RUNNING ||
+		    standing_elsewhere(ret_job[i], sharing_picture(p->sharing)))
 			return why_say(why, -EBUSY, "at root %u no run is on", i + 1);
 		share[i] = ret_job[i]->place.share ? ret_job[i]->place.share : 1;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/cluster/branches.h"
+#include "agent/cluster/standing.h"
 #include "agent/cluster/ways.h"
 #include "common/address.h"
 #include "common/clock.h"
@@ -175,10 +176,10 @@ int results_topology(const struct core *c, const struct sharing *s, json_t **ret
 /* --- jobs ------------------------------------------------------------------------------------ */
 
 /* As people want it in a word. */
-static const char *const state_words[PLACING_STATES] = {
-	[PLACING_FORMING] = "forming",	     [PLACING_DUE] = "to be placed",
-	[PLACING_PLACED] = "placed",	     [PLACING_RUNNING] = "running",
-	[PLACING_SILENT] = "root is silent",
+static const char *const state_words[STANDING_COUNT] = {
+	[STANDING_FORMING] = "forming",	      [STANDING_DUE] = "to be placed",
+	[STANDING_PLACED] = "placed",	      [STANDING_RUNNING] = "running",
+	[STANDING_SILENT] = "root is silent",
 };
 
 static json_t *weighed(const struct wanted_weighed *w, unsigned int count)
@@ -258,7 +259,7 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 {
 	struct why outlook = { "" };
 	const bool placed = shared_is_placed(j);
-	const struct report_job *there = placing_there(p, j);
+	const struct report_job *there = standing_there(j, sharing_picture(s));
 	json_t *refused = json_array();
 
 	if (named)
@@ -268,8 +269,8 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 	return json_pack(
 		"{ss so ss ss so so so so so ss so ss so so ss so so}", "name", j->name, "id",
 		results_number(j->job.id), "tenant", j->job.tenant, "state",
-		state_words[placing_state(p, j)], "workers", results_number(j->job.workers),
-		"waiting", results_number(j->workers), "roots",
+		state_words[standing_of(j, sharing_picture(s))], "workers",
+		results_number(j->job.workers), "waiting", results_number(j->workers), "roots",
 		results_number(j->job.roots ? j->job.roots : 1), "which",
 		results_number(j->job.roots ? j->job.which : 1), "share",
 		json_real(share(placing_shared(p), j)), "root", placed ? j->place.root : "",

@@ -12,22 +12,12 @@
 #include <string.h>
 
 #include "agent/cluster/placer.h"
-#include "common/address.h"
 #include "common/owned.h"
+#include "square_world.h"
 
-/*
- * A square, with a host at each corner, 10.0.N.1 at node nN:
- *
- *	n0 ── n1
- *	│      │      each cable 100 Mbit/s
- *	n2 ── n3
- */
 enum {
-	NODES = 4,
 	JOBS = 6,
 };
-
-static const unsigned int cables[][2] = { { 0, 1 }, { 0, 2 }, { 1, 3 }, { 2, 3 } };
 
 struct world {
 	struct picture picture;
@@ -37,70 +27,16 @@ struct world {
 	unsigned int jobs;
 };
 
-static struct sockaddr_storage address(const char *text)
-{
-	struct sockaddr_storage a;
-
-	assert_int_equal(address_parse(text, 31249, &a), 0);
-	return a;
-}
-
 static struct report *report(const struct world *w, unsigned int node)
 {
 	return w->picture.report[node];
 }
 
-static struct report_port *port(struct report *r, unsigned int to)
-{
-	for (unsigned int i = 0; i < r->ports; i++)
-		if (r->port[i].name[1] == (char)('0' + to))
-			return &r->port[i];
-	fail_msg("no port to n%u", to);
-	return NULL;
-}
-
-static void port_add(struct report *r, const char *name)
-{
-	struct report_port *p = &r->port[r->ports++];
-
-	memccpy(p->name, name, '\0', sizeof(p->name));
-	p->up = true;
-	p->rate_mbps = 100;
-}
-
-static void near_add(struct report *r, unsigned int to)
-{
-	struct report_near *n = &r->near[r->nears++];
-
-	memcpy(n->port, (char[]){ 'p', (char)('0' + to), '\0' }, 3);
-	port_add(r, n->port);
-	snprintf(n->node, sizeof(n->node), "n%u", to);
-	memcpy(n->at, (char[]){ 'p', r->node[1], '\0' }, 3);
-}
-
 static struct world square(void)
 {
 	struct world w = { .jobs = 0 };
-	char text[32];
 
-	for (unsigned int i = 0; i < NODES; i++) {
-		struct report *r = calloc(1, sizeof(*r));
-
-		assert_non_null(r);
-		snprintf(r->node, sizeof(r->node), "n%u", i);
-		snprintf(text, sizeof(text), "10.77.0.%u", i + 1);
-		r->slots = 1024;
-		r->service[r->services++] = r->address[r->addresses++] = address(text);
-		port_add(r, "host");
-		snprintf(text, sizeof(text), "10.0.%u.1", i);
-		snprintf(r->host[r->hosts].port, IF_NAMESIZE, "host");
-		r->host[r->hosts++].address = address(text);
-		for (size_t c = 0; c < sizeof(cables) / sizeof(*cables); c++)
-			for (unsigned int end = 0; end < 2; end++)
-				if (cables[c][end] == i)
-					near_add(r, cables[c][!end]);
-		assert_int_equal(picture_put(&w.picture, r), 0);
-	}
+	square_make(&w.picture);
 	return w;
 }
 
@@ -159,16 +95,16 @@ static void a_root_keeps_away_from_traffic(void **state)
 
 	job_add(&w, "03", NULL);
 	for (unsigned int busy = 1; busy <= 2; busy++) {
-		struct report_port *p = port(report(&w, busy), 3);
+		struct report_port *p = port_to(report(&w, busy), 3);
 
 		p->transmit_forecast = 11000000;
 		p->receive_forecast = 11000000;
-		port(report(&w, busy), 0)->receive_forecast = 11000000;
-		port(report(&w, busy), 0)->transmit_forecast = 11000000;
+		port_to(report(&w, busy), 0)->receive_forecast = 11000000;
+		port_to(report(&w, busy), 0)->transmit_forecast = 11000000;
 		assert_string_not_equal(root_of(&w, 0), busy == 1 ? "n1" : "n2");
 		p->transmit_forecast = p->receive_forecast = 0;
-		port(report(&w, busy), 0)->receive_forecast = 0;
-		port(report(&w, busy), 0)->transmit_forecast = 0;
+		port_to(report(&w, busy), 0)->receive_forecast = 0;
+		port_to(report(&w, busy), 0)->transmit_forecast = 0;
 	}
 	picture_close(&w.picture);
 }
@@ -257,8 +193,8 @@ static void the_load_of_jobs_is_not_that_of_others(void **state)
 
 	job_add(&w, "03", NULL);
 	job_add(&w, "03", "n1");
-	port(report(&w, 0), 1)->transmit_forecast = 6000000;
-	port(report(&w, 0), 1)->receive_forecast = 6000000;
+	port_to(report(&w, 0), 1)->transmit_forecast = 6000000;
+	port_to(report(&w, 0), 1)->receive_forecast = 6000000;
 	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &others, &why), 0);
 	w.is[1].chunks_per_second = 4000; /* of 1,500 bytes: all of that load */
 	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &mine, &why), 0);
@@ -278,8 +214,8 @@ static void the_load_of_a_job_that_has_gone_is_nobodys(void **state)
 	job_add(&w, "03", "n1");
 	w.is[1].chunks_per_second = 4000;
 	w.is[1].is_gone = true;
-	port(report(&w, 0), 1)->transmit_forecast = 6000000;
-	port(report(&w, 0), 1)->receive_forecast = 6000000;
+	port_to(report(&w, 0), 1)->transmit_forecast = 6000000;
+	port_to(report(&w, 0), 1)->receive_forecast = 6000000;
 	report(&w, 1)->slots = 2u * w.job[0].window;
 	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &now, &why), 0);
 	assert_string_equal(now.root, alone.root);
@@ -298,8 +234,8 @@ static void a_run_moves_away_from_traffic_and_stays_otherwise(void **state)
 	job_add(&w, "03", "n1");
 	w.is[0].chunks_per_second = 1000;
 	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), -EALREADY);
-	port(report(&w, 1), 3)->transmit_forecast = 11000000;
-	port(report(&w, 1), 3)->receive_forecast = 11000000;
+	port_to(report(&w, 1), 3)->transmit_forecast = 11000000;
+	port_to(report(&w, 1), 3)->receive_forecast = 11000000;
 	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), 0);
 	assert_string_equal(place.root, "n2");
 	assert_string_equal(place.weighed[0].node, "n2");
@@ -362,8 +298,8 @@ static void several_roots_are_apart_and_share_by_what_they_carry(void **state)
 	struct why why;
 
 	for (unsigned int end = 0; end < NODES; end += 3) {
-		struct report_port *wide = port(report(&w, 1), end);
-		struct report_port *thin = port(report(&w, 2), end);
+		struct report_port *wide = port_to(report(&w, 1), end);
+		struct report_port *thin = port_to(report(&w, 2), end);
 
 		wide->transmit_forecast = wide->receive_forecast = 7500000;
 		thin->transmit_forecast = thin->receive_forecast = 11250000;
@@ -411,7 +347,7 @@ static void several_roots_are_apart_and_share_by_what_they_carry(void **state)
 static void loads_set(struct world *w, unsigned int node, uint64_t bytes_per_second)
 {
 	for (unsigned int end = 0; end < NODES; end += 3) {
-		struct report_port *p = port(report(w, node), end);
+		struct report_port *p = port_to(report(w, node), end);
 
 		p->transmit_forecast = p->receive_forecast = bytes_per_second;
 	}
@@ -476,8 +412,8 @@ static void what_was_decided_is_not_decided_again(void **state)
 		loads_set(&w, 1, 0);
 		loads_set(&w, 2, 1250000 - left);
 		for (unsigned int end = 0; end < NODES; end += 3)
-			port(report(&w, 2), end)->rate_mbps = port(report(&w, end), 2)->rate_mbps =
-				10;
+			port_to(report(&w, 2), end)->rate_mbps =
+				port_to(report(&w, end), 2)->rate_mbps = 10;
 		for (unsigned int i = 0; i < 3; i++) {
 			int r = placer_roots_better(&w.picture, w.is, w.jobs, which, 2, share, none,
 						    0.1, place, &why);
@@ -652,8 +588,8 @@ static void paths_are_those_that_routing_has(void **state)
 		p = w.picture;
 		job_add(&w, "03", NULL);
 		route_by(&w, middle);
-		port(report(&w, 3), middle)->transmit_forecast = 12000000;
-		port(report(&w, 3), middle)->receive_forecast = 12000000;
+		port_to(report(&w, 3), middle)->transmit_forecast = 12000000;
+		port_to(report(&w, 3), middle)->receive_forecast = 12000000;
 		assert_string_equal(root_of(&w, 0), middle == 1 ? "n2" : "n1");
 	}
 }
