@@ -368,6 +368,21 @@ struct placing_counts placing_counts(const struct placing *p) { return p->counts
 const char *placing_leader(const struct placing *p) { return p ? p->leader_name : ""; }
 struct rendezvous *placing_rendezvous(const struct placing *p) { return p ? p->rendezvous : NULL; }
 
+unsigned int placing_others(const struct placing *p, struct sockaddr_storage *ret, unsigned int max)
+{
+	const struct picture *picture = p ? sharing_picture(p->sharing) : NULL;
+	const int own = picture ? picture_place(picture, p->node) : -1;
+	unsigned int others = 0;
+
+	for (unsigned int i = 1; own >= 0 && i < picture->nodes && others < max; i++) {
+		const struct report *r = picture->report[((unsigned int)own + i) % picture->nodes];
+
+		if (r->services)
+			ret[others++] = r->service[0];
+	}
+	return others;
+}
+
 /* --- open and close -------------------------------------------------------------------------- */
 
 static int follow(struct placing *p)
@@ -421,9 +436,7 @@ void placing_close(struct placing *p)
 	leader_close(p->leader);
 	rendezvous_close(p->rendezvous);
 	shared_close(&p->shared);
-	for (unsigned int i = 0; i < PLACING_GONES; i++)
-		free(p->gone[i]);
+	lead_close(&p->lead);
 	free(p->told);
-	free(p->rest);
 	free(p);
 }

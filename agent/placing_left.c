@@ -69,7 +69,7 @@ void placing_left_begin(struct placing *p, unsigned int prefix)
 		return; /* it was said */
 	p->current &= ~bit;
 	p->resets |= bit;
-	p->decided_revision = 0;
+	lead_store_lost(&p->lead);
 	if (prefix == PLACING_JOBS)
 		log_say(LOG_LEVEL_WARNING, "the cluster's store came back empty or older",
 			"advice=\"runs go on and tenants stay that it does not know any more: put "

@@ -6,16 +6,12 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 
-#include "agent/cluster/placer.h"
+#include "agent/cluster/lead.h"
 #include "agent/cluster/standing.h"
 #include "agent/store/leader.h"
 #include "common/joining.h"
 #include "placing.h"
 #include "sharing.h"
-
-enum {
-	PLACING_GONES = 16, /* jobs deleted within seconds that are told apart */
-};
 
 enum { /* keys that are followed, by what they begin with */
 	PLACING_JOBS,
@@ -61,22 +57,6 @@ struct told {
 	uint64_t at_ns; /* when they were told */
 };
 
-/* Until when a job stays where it is, with what it has of each call. */
-struct rest {
-	uint64_t birth, until_ns;
-	uint64_t sums_since_ns; /* its root tells of sums since then; 0: it does not */
-	unsigned int moves; /* one soon after the other */
-	char root[NAME_BYTES];
-	uint16_t share;
-};
-
-/* A job that was deleted a moment ago, where it was and how fast. */
-struct gone {
-	struct wanted_job job;
-	struct wanted_place place;
-	uint64_t chunks_per_second, at_ns;
-};
-
 /* What this node has made of a tenant of the cluster. */
 struct followed_tenant {
 	char name[NAME_BYTES];
@@ -102,38 +82,18 @@ struct placing {
 	unsigned int left_tenants;
 	struct leader *leader;
 	char leader_name[NAME_BYTES];
-	bool decides; /* a decision of ours is on its way to the store */
+	struct lead lead;
 	struct placing_counts counts;
 	char unplaced[NAME_BYTES + 256]; /* what the log said last of a job without a place */
 	struct rendezvous *rendezvous;
 	TAILQ_HEAD(all_asked, asked) asked;
-	struct rest *rest; /* of jobs that this leader has seen */
-	unsigned int rests;
-	uint64_t looked_ns; /* for better places */
-	uint64_t decided_ns; /* the last place that was given: when, to which job, */
-	char decided[NAME_BYTES];
-	uint64_t decided_revision; /* and what the store made of it; 0: we have heard of it since */
 	uint64_t refused, refused_ns; /* the birth of a job that was, a moment ago */
 	struct followed_tenant tenant[SHARED_TENANTS_MAX];
 	unsigned int tenants;
-	struct gone *gone[PLACING_GONES]; /* NULL: none; the next one takes gone[gones % ...] */
-	unsigned int gones;
 	struct told *told; /* moves that workers here were told of */
 	unsigned int tolds;
 	int answered; /* by the core */
 	struct why why; /* the same, in words */
-};
-
-enum {
-	REFUSALS_MAX = 64, /* nodes that are told apart */
-};
-
-/* Jobs as the placer wants them. */
-struct lists {
-	struct placer_job job[PLACER_JOBS_MAX];
-	struct wanted_worker worker[PLACER_JOBS_MAX][TALLY_WORKERS_MAX];
-	const char *refused[PLACER_JOBS_MAX][REFUSALS_MAX];
-	unsigned int jobs;
 };
 
 const struct core *placing_core(const struct placing *p);
@@ -164,39 +124,15 @@ void placing_follow_tenants(struct placing *p);
 /* What this node tells of them. */
 void placing_tenants_report(const struct placing *p, struct report *ret);
 
+/* --- placing_lead.c */
+
 /* Decides, if this node leads: one job at a time. */
 void placing_lead(struct placing *p);
-
-/* --- placing_lists.c */
-
-/* All that have a place, and this one, which is to get one if it is due; its number among them. */
-unsigned int placing_list(const struct placing *p, const struct shared_job *which, bool due,
-			  struct lists *l);
-
-/* The same with all jobs of one that has several roots, by its first; ret_which[roots]. */
-void placing_list_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
-			unsigned int *ret_which);
 
 /* The store says this now, which shared has not taken yet. */
 void placing_goes(struct placing *p, const struct store_item *item);
 
-/* --- placing_roots.c */
-
-/* A place for one that is due, at another node than the roots that the job has beside this one, if
- * there is any. As placer_place(). */
-int placing_place_one(const struct placing *p, const struct shared_job *j, struct lists *l,
-		      struct wanted_place *ret, struct why *why);
-
-/* Places for all roots of a job, by its first, and their shares: ret_job[roots], ret[roots]. */
-int placing_place_roots(const struct placing *p, const struct shared_job *first, struct lists *l,
-			const struct shared_job **ret_job, struct wanted_place *ret,
-			struct why *why);
-
-/* The same for one whose runs are on at all roots: other shares, or one root elsewhere. -EALREADY:
- * there is nothing better; -EBUSY: not now. */
-int placing_better_roots(const struct placing *p, const struct shared_job *first, double margin,
-			 const bool *may_move, struct lists *l, const struct shared_job **ret_job,
-			 struct wanted_place *ret, struct why *why);
+/* --- placing_shares.c */
 
 /* The first root's agent tells the workers of all roots what these have of calls to come. */
 void placing_shares_say(struct placing *p);

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lead.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "lead_private.h"
+
+enum {
+	LOOK_MS = 5000, /* so often it is looked for better places */
+	LOOK_SOON_MS = 1000, /* the same, where a place was given a moment ago */
+	SOON_MS = 10000, /* which is so long */
+	UNHEARD_MS = 2000, /* so long we wait until we hear of what we have decided */
+};
+
+/* One look. */
+struct look {
+	struct lead *lead;
+	const struct lead_view *view;
+	const struct store_seen *leads;
+	struct lead_lists *lists;
+	struct lead_decision *decision;
+};
+
+void lead_close(struct lead *l)
+{
+	for (unsigned int i = 0; i < LEAD_GONES; i++)
+		free(l->gone[i]);
+	free(l->rest);
+	*l = (struct lead){ 0 };
+}
+
+void lead_decision_free(struct lead_decision *d)
+{
+	if (!d)
+		return;
+	for (unsigned int i = 0; i < JOINING_ROOTS_MAX; i++)
+		free(d->text[i]);
+	free(d->without);
+	free(d);
+}
+
+/* --- the decision ---------------------------------------------------------------------------- */
+
+/* Only as long as we lead, the jobs are those jobs, and their places are the ones that we know. */
+static int write_fill(struct lead_decision *d, unsigned int jobs, const struct store_seen *leads)
+{
+	d->seen[0] = *leads;
+	for (unsigned int i = 0; i < jobs; i++) {
+		d->text[i] = wanted_print(&wanted_place_keys, &d->place[i]);
+		if (!d->text[i])
+			return -ENOMEM;
+		snprintf(d->job_key[i], sizeof(d->job_key[i]), WANTED_JOBS "%s", d->job[i]->name);
+		snprintf(d->place_key[i], sizeof(d->place_key[i]), WANTED_PLACES "%s",
+			 d->job[i]->name);
+		d->seen[1 + 2 * i] = (struct store_seen){ d->job_key[i], d->job[i]->revision };
+		d->seen[2 + 2 * i] = (struct store_seen){ d->place_key[i],
+							  d->job[i]->place_revision };
+		d->change[i] = (struct store_change){ d->place_key[i], d->text[i], false };
+	}
+	d->write = (struct store_write){ d->seen, 1 + 2 * jobs, d->change, jobs };
+	return 0;
+}
+
+/* What was found for decision->job. No memory: nothing is decided. */
+static void decide(struct look *k, unsigned int jobs)
+{
+	struct lead_decision *d = k->decision;
+	struct lead *l = k->lead;
+
+	if (write_fill(d, jobs, k->leads) < 0)
+		return;
+	d->jobs = jobs;
+	l->decides = true;
+	l->decided_ns = k->view->now_ns;
+	memcpy(l->decided, d->job[0]->name, sizeof(l->decided));
+}
+
+void lead_decided(struct lead *l, int error, uint64_t revision)
+{
+	l->decides = false;
+	l->decided_revision = error < 0 ? 0 : revision;
+}
+
+void lead_store_lost(struct lead *l) { l->decided_revision = 0; }
+
+/* The store has taken our last decision, and has not told us yet. */
+static bool is_unheard(struct lead *l, const struct lead_view *v)
+{
+	const struct shared_job *j = shared_find(v->shared, l->decided);
+
+	if (!j || j->place_revision >= l->decided_revision ||
+	    v->now_ns - l->decided_ns > UNHEARD_MS * 1000000ull)
+		l->decided_revision = 0;
+	return l->decided_revision;
+}
+
+/* --- jobs that are due ----------------------------------------------------------------------- */
+
+/* No memory: nothing is said of it this time. */
+static void without_add(struct lead_decision *d, const struct shared_job *j, const char *why)
+{
+	struct lead_without *more = reallocarray(d->without, d->withouts + 1, sizeof(*more));
+
+	if (!more)
+		return;
+	d->without = more;
+	more[d->withouts].job = j;
+	why_say(&more[d->withouts++].why, 0, "%s", why);
+}
+
+/* One that finds no place holds up nobody else. */
+static void place_due(struct look *k)
+{
+	struct lead_decision *d = k->decision;
+
+	for (unsigned int i = 0; i < k->view->shared->jobs && !d->jobs; i++) {
+		const struct shared_job *j = k->view->shared->job[i];
+		struct why why = { "" };
+		unsigned int count;
+		int r;
+
+		if (!standing_is_due(j, k->view->picture))
+			continue;
+		r = lead_place(k->lead, k->view, j, k->lists, d->job, d->place, &count, &why);
+		if (r == 0)
+			decide(k, count);
+		else
+			without_add(d, j, *why.text ? why.text : strerror(-r));
+	}
+}
+
+/* --- jobs that have better places ------------------------------------------------------------ */
+
+/* All roots of a job at once, by its first; one of them moves at most, first of all one that must.
+ */
+static void look_for_better_roots(struct look *k, const struct shared_job *first)
+{
+	bool musts[JOINING_ROOTS_MAX] = { false }, mays[JOINING_ROOTS_MAX] = { false };
+	bool must = false, settled = true;
+	struct why ignored;
+
+	for (unsigned int i = 0; i < first->job.roots; i++) {
+		const struct shared_job *root = shared_root(k->view->shared, first, i + 1);
+
+		musts[i] = root && lead_must_move(k->view, root);
+		mays[i] = root && lead_may_move(k->lead, k->view, root);
+		must |= musts[i];
+		/* All are asked: each has its clock. */
+		settled &= root && lead_is_settled(k->lead, k->view, root);
+	}
+	if (first->job.which != 1 || (!must && !settled))
+		return;
+	if (lead_better_roots(k->lead, k->view, first, must ? LEAD_MARGIN_CORDONED : LEAD_MARGIN,
+			      must ? musts : mays, k->lists, k->decision->job, k->decision->place,
+			      &ignored) == 0)
+		decide(k, first->job.roots);
+}
+
+static void look_for_a_better_root(struct look *k, const struct shared_job *j)
+{
+	const unsigned int which = lead_list(k->lead, k->view, j, false, k->lists);
+	struct why ignored;
+
+	k->decision->job[0] = j;
+	if (placer_better(k->view->picture, k->lists->job, k->lists->jobs, which,
+			  lead_margin(k->view, j), k->decision->place, &ignored) == 0)
+		decide(k, 1);
+}
+
+/* One job at a time: what it does to loads is seen before the next one is looked at. */
+static void look_for_better(struct look *k)
+{
+	struct lead *l = k->lead;
+	const uint64_t now_ns = k->view->now_ns;
+	const bool is_soon = l->decided_ns && now_ns - l->decided_ns < SOON_MS * 1000000ull;
+
+	if (now_ns - l->looked_ns < (is_soon ? LOOK_SOON_MS : LOOK_MS) * 1000000ull)
+		return;
+	l->looked_ns = now_ns;
+	for (unsigned int i = 0; i < k->view->shared->jobs && !k->decision->jobs; i++) {
+		const struct shared_job *j = k->view->shared->job[i];
+
+		if (j->job.roots)
+			look_for_better_roots(k, j);
+		else if (lead_may_move(l, k->view, j))
+			look_for_a_better_root(k, j);
+	}
+}
+
+int lead_look(struct lead *l, const struct lead_view *v, const struct store_seen *leads,
+	      struct lead_decision **ret)
+{
+	_cleanup_(lead_decision_freep) struct lead_decision *d = NULL;
+	_cleanup_(freep) struct lead_lists *lists = NULL;
+
+	*ret = NULL;
+	if (l->decides || is_unheard(l, v) || !v->shared->jobs || !leads)
+		return 0;
+	lists = calloc(1, sizeof(*lists));
+	d = calloc(1, sizeof(*d));
+	if (!lists || !d)
+		return -ENOMEM;
+	place_due(&(struct look){ l, v, leads, lists, d });
+	if (!d->jobs)
+		look_for_better(&(struct look){ l, v, leads, lists, d });
+	if (d->jobs || d->withouts)
+		*ret = TAKE_PTR(d);
+	return 0;
+}

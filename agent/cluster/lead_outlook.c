@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What would be decided, in words. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/owned.h"
+#include "lead_private.h"
+
+/* What is looked at, and room for what is found. */
+struct outlook {
+	const struct lead *lead;
+	const struct lead_view *view;
+	const struct shared_job *job;
+	struct lead_lists *lists;
+	struct wanted_place *place; /* [JOINING_ROOTS_MAX] */
+};
+
+static void outlook_of_roots_say(const struct outlook *o, struct why *ret)
+{
+	const struct shared_job *j = o->job, *root[JOINING_ROOTS_MAX];
+	const struct shared_job *first = shared_root(o->view->shared, j, 1);
+	const struct wanted_place *its = &o->place[j->job.which - 1];
+	bool mays[JOINING_ROOTS_MAX] = { false };
+	struct why why = { "" };
+	int r = -EAGAIN;
+
+	for (unsigned int i = 0; i < j->job.roots; i++) {
+		const struct shared_job *one = shared_root(o->view->shared, j, i + 1);
+
+		mays[i] = one && !one->place.stays;
+	}
+	if (first)
+		r = lead_better_roots(o->lead, o->view, first, LEAD_MARGIN, mays, o->lists, root,
+				      o->place, &why);
+	if (r == -EALREADY)
+		why_say(ret, 0,
+			"with no other roots and shares workers could send more by a tenth");
+	else if (r < 0)
+		why_say(ret, 0, "nothing was weighed: %.300s", *why.text ? why.text : strerror(-r));
+	else
+		why_say(ret, 0, "its root would be %s, with a share of %.1f %%: %.300s", its->root,
+			its->share * 100.0 / JOINING_SHARE_MAX, its->why);
+}
+
+static void outlook_say(const struct outlook *o, bool due, struct why *ret)
+{
+	const struct shared_job *j = o->job, *which[JOINING_ROOTS_MAX];
+	struct why why = { "" };
+	unsigned int count;
+	int r;
+
+	if (due) {
+		r = lead_place(o->lead, o->view, j, o->lists, which, o->place, &count, &why);
+	} else if (j->job.roots) {
+		outlook_of_roots_say(o, ret);
+		return;
+	} else {
+		const unsigned int number = lead_list(o->lead, o->view, j, false, o->lists);
+
+		r = placer_better(o->view->picture, o->lists->job, o->lists->jobs, number,
+				  lead_margin(o->view, j), o->place, &why);
+	}
+	if (r == -EALREADY)
+		why_say(ret, 0, "no other node would cost less by a tenth");
+	else if (r < 0)
+		why_say(ret, 0, "%s: %.300s",
+			due ? "no node can be its root" : "nothing was weighed",
+			*why.text ? why.text : strerror(-r));
+	else
+		why_say(ret, 0, "%s %s: %.300s%s", due ? "its root is to be" : "it would move to",
+			o->place->root, o->place->why,
+			!due && j->place.stays ? "; but it is to stay where it is" : "");
+}
+
+int lead_outlook(const struct lead *l, const struct lead_view *v, const struct shared_job *j,
+		 struct why *ret)
+{
+	_cleanup_(freep) struct lead_lists *lists = calloc(1, sizeof(*lists));
+	_cleanup_(freep) struct wanted_place *place = calloc(JOINING_ROOTS_MAX, sizeof(*place));
+	const enum standing standing = standing_of(j, v->picture);
+	const struct report *elsewhere = standing_elsewhere(j, v->picture);
+	const bool due = standing_is_due(j, v->picture);
+
+	if (!lists || !place)
+		return -ENOMEM;
+	if (elsewhere)
+		why_say(ret, 0,
+			"its run goes on at %s, where its workers are until it is over; they could "
+			"not be told to move. The next run begins at %s",
+			elsewhere->node, j->place.root);
+	else if (due || standing == STANDING_RUNNING)
+		outlook_say(&(struct outlook){ l, v, j, lists, place }, due, ret);
+	else if (standing == STANDING_PLACED)
+		why_say(ret, 0, "no run is on; workers that come are sent to its root");
+	else if (standing == STANDING_SILENT)
+		why_say(ret, 0,
+			"its root does not report it: it gets another one when all its workers "
+			"have come again");
+	else
+		why_say(ret, 0, "%u of %u workers have come", j->workers, j->job.workers);
+	return 0;
+}
