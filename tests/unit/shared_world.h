@@ -31,12 +31,18 @@ static inline struct report *cluster_node(const struct cluster *c, unsigned int 
 	return c->picture.report[node];
 }
 
-static inline void cluster_put(struct cluster *c, const char *key, const char *value)
+static inline void cluster_put_at(struct cluster *c, const char *key, const char *value,
+				  uint64_t revision)
 {
 	struct why why = { "" };
 
-	if (shared_take(&c->shared, key, value, ++c->revision, &why) < 0)
+	if (shared_take(&c->shared, key, value, revision, &why) < 0)
 		fail_msg("%s: %s", key, why.text);
+}
+
+static inline void cluster_put(struct cluster *c, const char *key, const char *value)
+{
+	cluster_put_at(c, key, value, ++c->revision);
 }
 
 static inline const struct shared_job *cluster_job(const struct cluster *c, const char *name)
@@ -154,6 +160,21 @@ static inline struct report_job *cluster_tell(struct cluster *c, const char *nam
 static inline void cluster_tell_no_more(struct cluster *c, unsigned int node)
 {
 	cluster_node(c, node)->jobs = 0;
+}
+
+/* Its run sums at this node, and at no other one. */
+static inline struct report_job *cluster_run(struct cluster *c, const char *name, unsigned int node)
+{
+	const uint32_t id = cluster_job(c, name)->job.id;
+
+	for (unsigned int i = 0; i < NODES; i++) {
+		struct report *r = cluster_node(c, i);
+
+		for (unsigned int k = 0; k < r->jobs; k++)
+			if (r->job[k].id == id)
+				r->job[k--] = r->job[--r->jobs];
+	}
+	return cluster_tell(c, name, node, true);
 }
 
 #endif
