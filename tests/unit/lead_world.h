@@ -142,9 +142,15 @@ static inline unsigned int seconds_until(struct leading *w, unsigned int max)
 	return seconds;
 }
 
-/* A job whose workers are all at n0, wanted, and with a run that sums at this node. */
+/* A job whose workers are all at n0, wanted, and with a run that sums at this node. Others fill
+ * what leads to n3, so that it is a bad place. */
 static inline void run_add(struct leading *w, const char *name, unsigned int node)
 {
+	for (unsigned int other = 1; other < 3; other++) {
+		struct report_port *p = port_to(cluster_node(&w->c, 3), other);
+
+		p->transmit_forecast = p->receive_forecast = 11000000;
+	}
 	cluster_want(&w->c, name, 2, 0, 0);
 	cluster_place(&w->c, name, "00", node);
 	cluster_run(&w->c, name, node);
