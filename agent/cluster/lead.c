@@ -20,8 +20,8 @@ struct look {
 	struct lead *lead;
 	const struct lead_view *view;
 	const struct store_seen *leads;
-	struct lead_lists *lists;
 	struct lead_decision *decision;
+	struct lead_lists *lists; /* NULL: nothing was weighed yet; see has_lists() */
 };
 
 void lead_close(struct lead *l)
@@ -97,6 +97,14 @@ static bool is_unheard(struct lead *l, const struct lead_view *v)
 	return l->decided_revision;
 }
 
+/* They are large, and most looks find nothing to weigh. False: no memory. */
+static bool has_lists(struct look *k)
+{
+	if (!k->lists)
+		k->lists = calloc(1, sizeof(*k->lists));
+	return k->lists;
+}
+
 /* --- jobs that are due ----------------------------------------------------------------------- */
 
 /* No memory: nothing is said of it this time. */
@@ -124,7 +132,9 @@ static void place_due(struct look *k)
 
 		if (!standing_is_due(j, k->view->picture))
 			continue;
-		r = lead_place(k->lead, k->view, j, k->lists, d->job, d->place, &count, &why);
+		r = has_lists(k) ? lead_place(k->lead, k->view, j, k->lists, d->job, d->place,
+					      &count, &why)
+				 : -ENOMEM;
 		if (r == 0)
 			decide(k, count);
 		else
@@ -151,7 +161,7 @@ static void look_for_better_roots(struct look *k, const struct shared_job *first
 		/* All are asked: each has its clock. */
 		settled &= root && lead_is_settled(k->lead, k->view, root);
 	}
-	if (first->job.which != 1 || (!must && !settled))
+	if (first->job.which != 1 || (!must && !settled) || !has_lists(k))
 		return;
 	if (lead_better_roots(k->lead, k->view, first, must ? LEAD_MARGIN_CORDONED : LEAD_MARGIN,
 			      must ? musts : mays, k->lists, k->decision->job, k->decision->place,
@@ -161,9 +171,12 @@ static void look_for_better_roots(struct look *k, const struct shared_job *first
 
 static void look_for_a_better_root(struct look *k, const struct shared_job *j)
 {
-	const unsigned int which = lead_list(k->lead, k->view, j, false, k->lists);
+	unsigned int which;
 	struct why ignored;
 
+	if (!has_lists(k))
+		return;
+	which = lead_list(k->lead, k->view, j, false, k->lists);
 	k->decision->job[0] = j;
 	if (placer_better(k->view->picture, k->lists->job, k->lists->jobs, which,
 			  lead_margin(k->view, j), k->decision->place, &ignored) == 0)
@@ -194,18 +207,18 @@ int lead_look(struct lead *l, const struct lead_view *v, const struct store_seen
 	      struct lead_decision **ret)
 {
 	_cleanup_(lead_decision_freep) struct lead_decision *d = NULL;
-	_cleanup_(freep) struct lead_lists *lists = NULL;
+	struct look k = { l, v, leads, NULL, NULL };
 
 	*ret = NULL;
 	if (l->decides || is_unheard(l, v) || !v->shared->jobs || !leads)
 		return 0;
-	lists = calloc(1, sizeof(*lists));
-	d = calloc(1, sizeof(*d));
-	if (!lists || !d)
+	d = k.decision = calloc(1, sizeof(*d));
+	if (!d)
 		return -ENOMEM;
-	place_due(&(struct look){ l, v, leads, lists, d });
+	place_due(&k);
 	if (!d->jobs)
-		look_for_better(&(struct look){ l, v, leads, lists, d });
+		look_for_better(&k);
+	free(k.lists);
 	if (d->jobs || d->withouts)
 		*ret = TAKE_PTR(d);
 	return 0;
