@@ -250,7 +250,6 @@ static void one_run_moves_at_a_time(void **state)
 	assert_int_equal(look(w), 1);
 	assert_about(w, "c");
 	store_takes(w);
-	pass(w, 5000);
 	assert_int_equal(look(w), 1);
 	assert_about(w, "a");
 	store_takes(w);

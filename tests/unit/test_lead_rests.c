@@ -143,9 +143,8 @@ static void who_is_to_stay_leaves_a_cordoned_node_alone(void **state)
 {
 	struct leading *w = *state;
 
-	cluster_want(&w->c, "j", 2, 0, 0);
+	run_add(w, "j", 3);
 	cluster_place_like(&w->c, "j", "00", (struct wanted_place){ .root = "n3", .stays = true });
-	cluster_run(&w->c, "j", 3);
 	assert_int_equal(seconds_until(w, 60), 60);
 	cluster_node(&w->c, 3)->cordoned = true;
 	assert_about_seconds(seconds_until(w, 10), 0);

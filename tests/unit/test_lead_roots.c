@@ -217,23 +217,39 @@ static void a_root_leaves_a_cordoned_node_at_once(void **state)
 	assert_int_equal(moves_of(w), 1);
 }
 
-/* Where both could win by leaving, one may not. */
-static void a_root_that_is_to_stay_stays(void **state)
+/* Also where another one would win more by leaving. */
+static void who_must_goes_before_who_may(void **state)
 {
 	struct leading *w = *state;
 
 	two_run(w);
-	two_place(w, true);
+	assert_int_equal(seconds_until(w, 20), 20);
+	load_set(w, 1, 12400000);
+	load_set(w, 2, 0);
+	cluster_node(&w->c, 2)->cordoned = true;
+	assert_true(seconds_until(w, 10) <= 5);
+	assert_string_equal(w->d->place[0].root, "n1");
+	assert_string_not_equal(w->d->place[1].root, "n2");
+}
+
+/* Both are where it is full, and n1 is empty. */
+static void a_root_that_is_to_stay_stays(void **state)
+{
+	struct wanted_place place = { .root = "n2", .share = 500, .stays = true };
+	struct leading *w = *state;
+
+	two_run(w);
 	load_set(w, 1, 0);
-	load_set(w, 2, 12400000);
-	for (unsigned int i = 0; i < 20; i++) {
-		assert_true(!look(w) || !strcmp(w->d->place[1].root, "n2"));
-		if (w->d && w->d->jobs)
-			lead_decided(&w->lead, -EIO, 0);
-		pass(w, 5000);
-	}
-	two_place(w, false);
+	load_set(w, 2, 12200000);
+	cluster_run(&w->c, "j", 2);
+	cluster_place_like(&w->c, "j", "03", place);
+	cluster_place_like(&w->c, "j.2", "03", place);
+	assert_int_equal(seconds_until(w, 100), 100);
+	place.stays = false;
+	cluster_place_like(&w->c, "j.2", "03", place);
 	assert_true(seconds_until(w, 100) < 100);
+	assert_int_equal(moves_of(w), 1);
+	assert_string_equal(w->d->place[0].root, "n2");
 }
 
 int main(void)
@@ -248,6 +264,7 @@ int main(void)
 		FACT(another_share_leaves_the_rest_of_a_place_as_it_is),
 		FACT(one_root_moves_at_most),
 		FACT(a_root_leaves_a_cordoned_node_at_once),
+		FACT(who_must_goes_before_who_may),
 		FACT(a_root_that_is_to_stay_stays),
 	};
 
