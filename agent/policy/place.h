@@ -166,6 +166,9 @@ struct place_candidate {
 	bool chosen; /* the tree that the job has */
 };
 
+/* For qsort(): the chosen one first, then the cheapest; those whose job fails come last. */
+int place_candidate_compare(const void *a, const void *b);
+
 /*
  * For people who ask why a job lies where it lies: first the tree that it has, then the cheapest of
  * the others that are worth weighing (none, near nodes), with all other jobs as they are; together
@@ -173,6 +176,18 @@ struct place_candidate {
  */
 int place_explain(const struct place_problem *p, const struct place_tree *tree, uint32_t job,
 		  unsigned int max, struct place_candidate *ret);
+
+/*
+ * The tree of a job that is summed where its packets pass anyhow, as agents find it
+ * (docs/trees.md): its top is given, and those of `may`[machines] sum that are on the workers'
+ * paths to the top, where two streams meet at least: two workers, or sums. Where paths part after
+ * they have met, the first one counts. Left out is who would have a worker in this tree send to
+ * another node than the first one on its path; and of more than PLACE_NODES_MAX, who is farthest
+ * from the top. Workers without a way to the top count for nothing. -EINVAL: the top does not sum;
+ * -ENOMEM.
+ */
+int place_on_the_way(const struct place_problem *p, uint32_t job, uint32_t top, const bool *may,
+		     struct place_tree *ret);
 
 /* --- policies -------------------------------------------------------------------------------- */
 
