@@ -24,16 +24,17 @@ static void words_make(const struct placer_work *w, struct wanted_place *ret)
 
 static int decide(struct placer_work *w, double ignored, struct wanted_place *ret, struct why *why)
 {
+	_cleanup_(freep) struct place_candidate *c = calloc(WANTED_WEIGHED_MAX, sizeof(*c));
 	_cleanup_(freep) struct place_tree *tree = NULL;
 	struct place_problem p;
 	unsigned int moved;
 	uint32_t which;
-	int r = placer_problem(w, &p, &which, why);
+	int count, r = placer_problem(w, &p, &which, why);
 
 	if (r < 0)
 		return r;
 	tree = calloc(p.jobs + 1, sizeof(*tree));
-	if (!tree)
+	if (!c || !tree)
 		return -ENOMEM;
 	r = place_again(&p, tree, &moved);
 	if (r < 0)
@@ -41,11 +42,13 @@ static int decide(struct placer_work *w, double ignored, struct wanted_place *re
 	if (!tree[which].nodes)
 		return why_say(why, -EHOSTUNREACH,
 			       "no node that may have it is reached by all its workers");
-	placer_place_fill(w, &tree[which], ret);
-	r = placer_weigh(w, &p, tree, which, ret);
-	if (r == 0)
-		words_make(w, ret);
-	return r;
+	count = placer_explain(w, &p, tree, which, WANTED_WEIGHED_MAX, c);
+	if (count < 0)
+		return count;
+	placer_place_fill(w, &c[0].tree, ret);
+	placer_all_weighed_fill(w, c, count, ret);
+	words_make(w, ret);
+	return 0;
 }
 
 /* Nothing but this job may be elsewhere. */
@@ -64,7 +67,7 @@ static int improve(struct placer_work *w, double margin, struct wanted_place *re
 		return -ENOMEM;
 	for (unsigned int i = 0; i < p.jobs; i++)
 		tree[i] = w->now[w->of[i]];
-	count = place_explain(&p, tree, which, WANTED_WEIGHED_MAX, c);
+	count = placer_explain(w, &p, tree, which, WANTED_WEIGHED_MAX, c);
 	if (count < 0)
 		return count;
 	if (count < 2 || !c[1].tree.nodes || c[1].cost.failed ||

@@ -21,6 +21,11 @@ struct placer_work {
 	unsigned int *of; /* of each of these: its number among all */
 	struct place_tree *now;
 	bool software; /* no node has the slots */
+	/* The same problem with nodes that sum on the way in the trees that jobs have. NULL: there
+	 * are no such nodes. */
+	struct place_job *inner_job;
+	struct place_tree *inner_now;
+	struct place_problem inner;
 };
 
 /* For placer_work_close(), also on failure. -EHOSTUNREACH: no node may have them; -E2BIG, -ENOMEM.
@@ -35,6 +40,8 @@ void placer_work_close(struct placer_work *w);
 int placer_problem(struct placer_work *w, struct place_problem *ret, uint32_t *ret_due,
 		   struct why *why);
 
+uint32_t placer_slots(const struct wanted_job *job); /* that it takes of a node */
+
 const struct report *placer_node(const struct placer_work *w, uint32_t machine);
 
 /* A place as far as it is known before the decision, and what the decision adds. */
@@ -45,8 +52,24 @@ void placer_place_fill(const struct placer_work *w, const struct place_tree *tre
 void placer_weighed_fill(const struct placer_work *w, const struct place_candidate *c,
 			 struct wanted_weighed *ret);
 
+/* The same of those that do not fail. */
+void placer_all_weighed_fill(const struct placer_work *w, const struct place_candidate *c,
+			     int count, struct wanted_place *ret);
+
 /* What else job[which] of the problem could have, with all others as they are. */
 int placer_weigh(const struct placer_work *w, const struct place_problem *p,
 		 const struct place_tree *tree, uint32_t which, struct wanted_place *ret);
+
+/* --- placer_inner.c: nodes on the way -------------------------------------------------------- */
+
+/* Fills in w->inner* for this problem. -ENOMEM. */
+int placer_inner_open(struct placer_work *w, const struct place_problem *p);
+void placer_inner_close(struct placer_work *w);
+
+/* As place_explain(), with nodes that sum on the way in all trees. Where there are such, the
+ * cheapest one comes first for a job that has no root. */
+int placer_explain(const struct placer_work *w, const struct place_problem *p,
+		   const struct place_tree *tree, uint32_t which, unsigned int max,
+		   struct place_candidate *ret);
 
 #endif

@@ -26,6 +26,7 @@ void placer_work_close(struct placer_work *w)
 	free(w->place);
 	free(w->of);
 	free(w->now);
+	placer_inner_close(w);
 }
 
 /* --- the jobs -------------------------------------------------------------------------------- */
@@ -38,7 +39,7 @@ static uint32_t machine_of_worker(const struct placer_work *w, const struct want
 	return at != GRAPH_NONE ? at : network_node(&w->network, worker->node);
 }
 
-static uint32_t slots_of(const struct wanted_job *job) { return 2u * job->window; }
+uint32_t placer_slots(const struct wanted_job *job) { return 2u * job->window; }
 
 static bool is_due(const struct placer_work *w, unsigned int i)
 {
@@ -67,7 +68,7 @@ static bool job_fill(struct placer_work *w, unsigned int i, uint32_t *worker, st
 			return false;
 	}
 	if (is_due(w, i))
-		ret->slots = slots_of(j->job);
+		ret->slots = placer_slots(j->job);
 	if (!j->root)
 		return is_due(w, i);
 	*now = (struct place_tree){
@@ -118,8 +119,9 @@ static void slots_take(struct placer_work *w)
 		uint32_t *slots = m == GRAPH_NONE ? NULL : &w->network.graph->machine[m].slots;
 
 		if (slots)
-			*slots -= *slots < slots_of(w->job[i].job) ? *slots
-								   : slots_of(w->job[i].job);
+			*slots -= *slots < placer_slots(w->job[i].job)
+					  ? *slots
+					  : placer_slots(w->job[i].job);
 	}
 }
 
@@ -169,7 +171,7 @@ static uint32_t own_slots(const struct placer_work *w, const char *node)
 
 	for (unsigned int k = 0; k < w->dues; k++)
 		if (w->job[w->due[k]].root && !strcmp(w->job[w->due[k]].root, node))
-			slots += slots_of(w->job[w->due[k]].job);
+			slots += placer_slots(w->job[w->due[k]].job);
 	return slots;
 }
 
@@ -217,7 +219,7 @@ static unsigned int nodes_choose(struct placer_work *w)
 			allowed++;
 			if (pass == 1)
 				*slots = SLOTS_ENOUGH;
-			fit += *slots - own >= slots_of(j->job);
+			fit += *slots - own >= placer_slots(j->job);
 		}
 	}
 	return allowed ? fit : 0;
@@ -228,9 +230,10 @@ static unsigned int nodes_choose(struct placer_work *w)
 static int own_loads_take(struct placer_work *w, const struct place_problem *p, unsigned int job,
 			  double bytes_per_second)
 {
+	const struct place_problem *with = w->inner_job ? &w->inner : p;
 	_cleanup_(freep) struct fair_use *use = NULL;
 	unsigned int uses = 0;
-	int r = place_uses(p, job, p->job[job].now, &use, &uses);
+	int r = place_uses(with, job, with->job[job].now, &use, &uses);
 
 	for (unsigned int i = 0; r == 0 && i < uses; i++) {
 		struct graph_link *l = &w->network.graph->link[use[i].link];
@@ -293,9 +296,12 @@ int placer_problem(struct placer_work *w, struct place_problem *ret, uint32_t *r
 	ret->options.tree_max = 1;
 	ret->options.margin = 1e9; /* jobs that have a root stay */
 	ret->options.steps_max = STEPS_MAX;
-	r = loads_take(w, ret);
+	r = placer_inner_open(w, ret);
+	if (r == 0)
+		r = loads_take(w, ret);
 	while (ret->jobs && w->job[w->of[ret->jobs - 1]].is_gone)
 		ret->jobs--;
+	w->inner.jobs = ret->jobs;
 	return r;
 }
 
@@ -319,15 +325,21 @@ void placer_weighed_fill(const struct placer_work *w, const struct place_candida
 	term_print(c->cost.part.time, ret->time, sizeof(ret->time));
 }
 
+void placer_all_weighed_fill(const struct placer_work *w, const struct place_candidate *c,
+			     int count, struct wanted_place *ret)
+{
+	for (int i = 0; i < count; i++)
+		if (c[i].tree.nodes && !c[i].cost.failed)
+			placer_weighed_fill(w, &c[i], &ret->weighed[ret->weighs++]);
+}
+
 int placer_weigh(const struct placer_work *w, const struct place_problem *p,
 		 const struct place_tree *tree, unsigned int which, struct wanted_place *ret)
 {
 	_cleanup_(freep) struct place_candidate *c = calloc(WANTED_WEIGHED_MAX, sizeof(*c));
 	int count = c ? place_explain(p, tree, which, WANTED_WEIGHED_MAX, c) : -ENOMEM;
 
-	for (int i = 0; i < count; i++)
-		if (c[i].tree.nodes && !c[i].cost.failed)
-			placer_weighed_fill(w, &c[i], &ret->weighed[ret->weighs++]);
+	placer_all_weighed_fill(w, c, count, ret);
 	return count < 0 ? count : 0;
 }
 

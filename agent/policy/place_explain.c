@@ -45,8 +45,7 @@ static int weigh(const struct place_problem *p, struct place_tree *tree, uint32_
 	return r;
 }
 
-/* The chosen one first, then the cheapest; those whose job fails come last. */
-static int by_total(const void *a, const void *b)
+int place_candidate_compare(const void *a, const void *b)
 {
 	const struct place_candidate *x = a, *y = b;
 
@@ -82,7 +81,7 @@ int place_explain(const struct place_problem *p, const struct place_tree *tree, 
 	}
 	if (r < 0)
 		return r;
-	qsort(candidate, menu->count, sizeof(*candidate), by_total);
+	qsort(candidate, menu->count, sizeof(*candidate), place_candidate_compare);
 	max = max < menu->count ? max : menu->count;
 	memcpy(ret, candidate, max * sizeof(*ret));
 	return (int)max;
