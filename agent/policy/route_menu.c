@@ -260,30 +260,3 @@ int route_of(const struct route_menu *m, const uint32_t *taken, double bound, st
 	*ret = TAKE_PTR(route);
 	return 0;
 }
-
-/* --- the best mixture ------------------------------------------------------------------------ */
-
-int route_mix(const struct route_menu *m, bool with_links, unsigned int steps_max,
-	      double *ret_share, double *ret_bound)
-{
-	_cleanup_(route_menu_close) struct route_menu origins = { 0 };
-	_cleanup_(freep) double *share = NULL;
-	uint32_t count = 0;
-	double rate;
-	int r = route_menu_open(m->ways, true, with_links, &origins);
-
-	if (r < 0)
-		return r;
-	share = calloc(origins.options, sizeof(*share));
-	if (!share)
-		return -ENOMEM;
-	r = choices_mix(&origins.choices, false, steps_max, share, &rate);
-	if (r < 0)
-		return r;
-	/* Choices by origin have each option once, in order: a share has its option's place. */
-	for (uint32_t i = 0; i < m->choices.count; i++)
-		for (unsigned int k = 0; k < m->choice[i].options; k++)
-			ret_share[count++] = share[m->choice[i].option - m->option + k];
-	*ret_bound = rate * origins.unit;
-	return 0;
-}
