@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where the root of a job shall be: the policies of the simulator (agent/policy/place.h), on the
- * picture that live reports make. Pure.
+ * Where the root of a job shall be, and which way its packets: the policies of the simulator
+ * (agent/policy/place.h), on the picture that live reports make. Pure.
  */
 #ifndef TALLY_CLUSTER_PLACER_H
 #define TALLY_CLUSTER_PLACER_H
 
 #include "picture.h"
-#include "wanted.h"
+#include "wanted_ways.h"
 
 /* A job that is in the network, or shall be. */
 struct placer_job {
@@ -20,6 +20,7 @@ struct placer_job {
 				     * have these: taken for the job's own */
 	bool is_gone; /* a moment ago: loads that are forecast still have its chunks, and that is
 		       * all that there is of it. Such jobs come last */
+	const struct wanted_ways *ways; /* to its root, which its packets take; NULL: routing's */
 	const char *const *refused; /* [refusals]: nodes that it cannot have */
 	unsigned int refusals;
 };
@@ -63,5 +64,31 @@ int placer_roots_better(const struct picture *p, const struct placer_job *job, u
 			const unsigned int *which, unsigned int roots, const uint16_t *share,
 			const bool *may_move, double margin, struct wanted_place *ret,
 			struct why *why);
+
+/*
+ * The ways to its root by which the workers of job[which] could send most, with all others as they
+ * are: loads are those that are forecast, without this job's own (agent/policy/merge.h). Each way
+ * begins at the node next to its worker, as hosts have one gateway, and goes past nodes that steer
+ * alone. Nodes that take parts in trees, and have the slots, sum where streams meet. Results are
+ * taken to come back the same ways. Of a job with several roots, each root's job counts by itself,
+ * and the others as load.
+ *
+ * *ret, on the heap, is untouched on failure. -EALREADY: none has `margin` more than what its
+ * packets take now (in parts of that). -EHOSTUNREACH: it cannot have ways, and why: no root, or the
+ * picture lacks a worker, or a node next to one does not steer; -E2BIG: more than WANTED_WAYS_MAX
+ * places of workers, or too large a network; -ENOMEM.
+ */
+int placer_ways(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		unsigned int which, double margin, struct wanted_ways *ret, struct why *why);
+
+/*
+ * What each worker of job[which] could send by these ways, in bytes a second; NULL: by routing's
+ * own, with the nodes that agents find on them. INFINITY: there is no link on them. -EHOSTUNREACH:
+ * ways that are not there any more, and why: they are of another job or root, lack a worker, or go
+ * past nodes that do not steer, or are not next to one another. Otherwise as placer_ways().
+ */
+int placer_ways_rate(const struct picture *p, const struct placer_job *job, unsigned int jobs,
+		     unsigned int which, const struct wanted_ways *ways, double *ret,
+		     struct why *why);
 
 #endif

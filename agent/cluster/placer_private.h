@@ -42,6 +42,13 @@ int placer_problem(struct placer_work *w, struct place_problem *ret, uint32_t *r
 
 uint32_t placer_slots(const struct wanted_job *job); /* that it takes of a node */
 
+/* What one stream of the job takes of a link now, in bytes a second. */
+double placer_bytes_per_second(const struct placer_job *j);
+
+/* Out of the loads of links, by the ways that its packets take; what the picture lacks has none.
+ * -ENOMEM. */
+int placer_loads_take(const struct network *n, const struct placer_job *j);
+
 const struct report *placer_node(const struct placer_work *w, uint32_t machine);
 
 /* A place as far as it is known before the decision, and what the decision adds. */

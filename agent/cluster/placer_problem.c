@@ -10,8 +10,6 @@
 
 enum {
 	SLOTS_ENOUGH = 1 << 30, /* where a job has to be summed in software anyway */
-	PAYLOAD_BYTES = 1408, /* of a full packet, where nobody has said it */
-	HEADER_BYTES = 92, /* of IPv4, UDP and the message, beside a full payload */
 	STEPS_MAX = 200000,
 };
 
@@ -227,6 +225,17 @@ static unsigned int nodes_choose(struct placer_work *w)
 
 /* --- loads ----------------------------------------------------------------------------------- */
 
+double placer_bytes_per_second(const struct placer_job *j)
+{
+	enum {
+		PAYLOAD_BYTES = 1408, /* of a full packet, where nobody has said it */
+		HEADER_BYTES = 92, /* of IPv4, UDP and the message, beside a full payload */
+	};
+	const double payload = j->job->payload_bytes ? j->job->payload_bytes : PAYLOAD_BYTES;
+
+	return (double)j->chunks_per_second * (payload + HEADER_BYTES);
+}
+
 static int own_loads_take(struct placer_work *w, const struct place_problem *p, unsigned int job,
 			  double bytes_per_second)
 {
@@ -250,12 +259,11 @@ static int loads_take(struct placer_work *w, const struct place_problem *p)
 
 	for (unsigned int i = 0; r == 0 && i < p->jobs; i++) {
 		const struct placer_job *j = &w->job[w->of[i]];
-		const double payload = j->job->payload_bytes ? j->job->payload_bytes
-							     : PAYLOAD_BYTES;
 
-		if (p->job[i].now)
-			r = own_loads_take(w, p, i,
-					   (double)j->chunks_per_second * (payload + HEADER_BYTES));
+		if (j->ways)
+			r = placer_loads_take(&w->network, j);
+		else if (p->job[i].now)
+			r = own_loads_take(w, p, i, placer_bytes_per_second(j));
 	}
 	return r;
 }
