@@ -125,6 +125,13 @@ int route_balanced(const struct route_problem *p, const struct route_options *o,
  */
 int route_grid(const struct route_problem *p, const struct route_options *o, struct route **ret);
 
+/*
+ * Without a linear program: the best that a search (search.h) and repair make of
+ * route_direct(), route_nearest() and route_balanced(), and of `draws` routes that chance gives.
+ * Never below these three; the bound is theirs.
+ */
+int route_search(const struct route_problem *p, const struct route_options *o, struct route **ret);
+
 struct route_policy {
 	const char *name, *what;
 	int (*decide)(const struct route_problem *p, const struct route_options *o,

@@ -49,50 +49,6 @@ static int copy(const struct route_problem *p, const struct route *from, struct 
 
 /* --- from the route before ------------------------------------------------------------------- */
 
-/* The choice's option with this node, and the path behind the first `own` links of this one. */
-static bool find(const struct route_menu *m, uint32_t choice, uint32_t node,
-		 const struct graph_path *path, unsigned int own, uint32_t *ret_taken)
-{
-	for (uint32_t k = 0; k < m->choice[choice].options; k++) {
-		const struct route_meaning *meaning = route_meaning_of(m, choice, k);
-		const struct graph_path *option;
-
-		if (meaning->path == ROUTE_NONE || meaning->node != node)
-			continue;
-		option = &m->ways->path[meaning->path];
-		if (option->links + own != path->links ||
-		    memcmp(option->link, path->link + own, option->links * sizeof(uint32_t)) != 0)
-			continue;
-		*ret_taken = k;
-		return true;
-	}
-	return false;
-}
-
-/* False: it goes by nodes or paths that are not to be chosen any more. */
-static bool find_all(const struct route_menu *m, const struct route *before, uint32_t *ret_taken)
-{
-	const struct route_problem *p = m->ways->p;
-
-	for (uint32_t i = 0; i < m->first_on; i++) {
-		const struct route_way *way = &before->way[i];
-		bool own = m->ways->leaves_by[i / p->roots] != GRAPH_NONE;
-		uint32_t on;
-
-		if (!m->choice[i].always)
-			continue;
-		if (!find(m, i, way->node, &way->path, own, &ret_taken[i]))
-			return false;
-		if (way->node == ROUTE_NONE)
-			continue;
-		on = way->node * p->roots + i % p->roots;
-		if (!find(m, m->first_on + on, way->node, &before->on[on], 0,
-			  &ret_taken[m->first_on + on]))
-			return false;
-	}
-	return true;
-}
-
 /* What repair makes of it; *ret stays NULL where it cannot begin. */
 static int repaired(const struct route_menu *m, const struct route *before, double bound,
 		    struct route **ret)
@@ -103,7 +59,7 @@ static int repaired(const struct route_menu *m, const struct route *before, doub
 
 	if (!taken)
 		return -ENOMEM;
-	if (!find_all(m, before, taken))
+	if (!route_taken(m, before, taken))
 		return 0;
 	r = rounding_repair(&m->choices, taken, &rate);
 	return r < 0 ? r : route_of(m, taken, bound, ret);

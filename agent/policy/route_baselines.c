@@ -14,7 +14,7 @@
 /* --- along shortest paths -------------------------------------------------------------------- */
 
 /* A problem whose roots have nothing to give has the bound 0; split.h does not take it. */
-static double bound_of(const struct route_problem *p)
+double route_bound(const struct route_problem *p)
 {
 	struct split_problem split = { p->workers, p->roots, p->nodes, p->root_room, p->node_room };
 	double bound;
@@ -90,7 +90,7 @@ static int along_shortest(const struct route_problem *p, const struct route_opti
 		r = route_rate(p, route, &route->rate);
 	if (r < 0)
 		return r;
-	route->bound = bound_of(p);
+	route->bound = route_bound(p);
 	*ret = TAKE_PTR(route);
 	return 0;
 }
@@ -191,5 +191,5 @@ int route_balanced(const struct route_problem *p, const struct route_options *o,
 	while (take_least(&b, taken))
 		;
 	r = rounding_repair(b.c, taken, &rate);
-	return r < 0 ? r : route_of(&offer.menu, taken, bound_of(p), ret);
+	return r < 0 ? r : route_of(&offer.menu, taken, route_bound(p), ret);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/owned.h"
 
@@ -259,4 +260,49 @@ int route_of(const struct route_menu *m, const uint32_t *taken, double bound, st
 				m->ways->path[route_meaning_of(m, i, taken[i])->path];
 	*ret = TAKE_PTR(route);
 	return 0;
+}
+
+/* --- what a route has taken ------------------------------------------------------------------ */
+
+/* The choice's option with this node, and the path behind the first `own` links of this one. */
+static bool find_option(const struct route_menu *m, uint32_t choice, uint32_t node,
+			const struct graph_path *path, unsigned int own, uint32_t *ret_taken)
+{
+	for (uint32_t k = 0; k < m->choice[choice].options; k++) {
+		const struct route_meaning *meaning = route_meaning_of(m, choice, k);
+		const struct graph_path *option;
+
+		if (meaning->path == ROUTE_NONE || meaning->node != node)
+			continue;
+		option = &m->ways->path[meaning->path];
+		if (option->links + own != path->links ||
+		    memcmp(option->link, path->link + own, option->links * sizeof(uint32_t)) != 0)
+			continue;
+		*ret_taken = k;
+		return true;
+	}
+	return false;
+}
+
+bool route_taken(const struct route_menu *m, const struct route *before, uint32_t *ret_taken)
+{
+	const struct route_problem *p = m->ways->p;
+
+	for (uint32_t i = 0; i < m->first_on; i++) {
+		const struct route_way *way = &before->way[i];
+		bool own = m->ways->leaves_by[i / p->roots] != GRAPH_NONE;
+		uint32_t on;
+
+		if (!m->choice[i].always)
+			continue;
+		if (!find_option(m, i, way->node, &way->path, own, &ret_taken[i]))
+			return false;
+		if (way->node == ROUTE_NONE)
+			continue;
+		on = way->node * p->roots + i % p->roots;
+		if (!find_option(m, m->first_on + on, way->node, &before->on[on], 0,
+				 &ret_taken[m->first_on + on]))
+			return false;
+	}
+	return true;
 }

@@ -14,6 +14,7 @@ const struct route_policy ROUTE_POLICIES[] = {
 	{ "atp", "the nearest node sums", route_nearest, true },
 	{ "lbmm", "nobody sums; paths by load", route_balanced, true },
 	{ "direct", "nobody sums; shortest paths", route_direct, true },
+	{ "search", "from atp, lbmm, direct and chance, by search", route_search, false },
 	{ "exact", "the best there is, for small cases", route_exact, false },
 };
 

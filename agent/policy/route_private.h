@@ -9,6 +9,9 @@
 /* -EINVAL, -E2BIG: as route_inart() says. */
 int route_check(const struct route_problem *p, const struct route_options *o);
 
+/* No route has a higher rate, whatever links bear: that of split_rate(). */
+double route_bound(const struct route_problem *p);
+
 /* A route without ways, of the problem's numbers. -ENOMEM. */
 int route_new(const struct route_problem *p, struct route **ret);
 
@@ -88,6 +91,9 @@ const struct route_meaning *route_meaning_of(const struct route_menu *m, uint32_
 					     uint32_t option);
 /* The rate is that of what is taken. -ENOMEM. */
 int route_of(const struct route_menu *m, const uint32_t *taken, double bound, struct route **ret);
+
+/* The options that make this route. False: it goes by nodes or paths that are not to be chosen. */
+bool route_taken(const struct route_menu *m, const struct route *route, uint32_t *ret_taken);
 
 /*
  * The best mixture, found by origin, for the choices of this menu by worker: ret_share as in
