@@ -10,6 +10,10 @@
 #include "rounding.h"
 #include "search.h"
 
+enum {
+	REPAIR_MAX = 1 << 22, /* options times links: a step of repair looks at all of these */
+};
+
 static const double CLOSE = 1e-9; /* rates, in parts of themselves, that count as one */
 
 /* --- what is asked --------------------------------------------------------------------------- */
@@ -152,7 +156,7 @@ static int search_from(struct search *s, unsigned int start)
 	r = keep_better(s, &m, taken);
 	if (r == 0)
 		r = search_takings(&m.choices, s->o->tries, &s->seed, taken, &rate);
-	if (r == 0)
+	if (r == 0 && m.options * m.choices.resources <= REPAIR_MAX)
 		r = rounding_repair(&m.choices, taken, &rate);
 	return r < 0 ? r : keep_better(s, &m, taken);
 }
