@@ -17,6 +17,7 @@
 #include "cluster_world.h"
 #include "common/owned.h"
 #include "random.h"
+#include "scarce.h"
 
 enum {
 	NODES_MAX = 110,
@@ -419,6 +420,27 @@ static void switches_are_passed(void **state)
 	is_near(rate_by(w, &w->ways), 25); /* n1's cable bears what comes, and what goes back */
 }
 
+static int attempt(void *context)
+{
+	struct world *w = context;
+	double rate;
+	int r = asked(w, 0.1);
+
+	return r < 0 ? r : placer_ways_rate(&w->picture, &w->is, 1, 0, &w->ways, &rate, &w->why);
+}
+
+static void too_little_memory_is_an_error(void **state)
+{
+	_cleanup_(world_freep) struct world *w = two_ways();
+	_cleanup_(freep) struct wanted_ways *now = calloc(1, sizeof(*now));
+
+	run_out_of_memory(attempt, w);
+	*now = w->ways;
+	w->is.ways = now;
+	w->node[2]->port[0].rate_mbps = w->node[0]->port[0].rate_mbps = 50; /* better than 24 */
+	run_out_of_memory(attempt, w);
+}
+
 /* --- against all ways there are --------------------------------------------------------------- */
 
 /* What a small picture says, in numbers: an obvious version, of which nothing is the placer's. */
@@ -615,6 +637,7 @@ int main(void)
 		cmocka_unit_test(so_many_places_may_workers_be_at),
 		cmocka_unit_test(inarts_example_has_its_rate),
 		cmocka_unit_test(switches_are_passed),
+		cmocka_unit_test(too_little_memory_is_an_error),
 		cmocka_unit_test(no_ways_are_better),
 		cmocka_unit_test(a_hundred_nodes_take_no_long_time),
 	};
