@@ -164,7 +164,11 @@ static void streams_of_one_host_stay_together(void **state)
 	two_ways(&w, false);
 	w.streams[0] = 3;
 	w.g->link[0].capacity = w.g->link[1].capacity = 12;
-	assert_true(found(&w, &USUAL) == 8); /* 24 by 3, and 12 by 1 */
+	for (unsigned int seed = 0; seed < 8; seed++) {
+		const struct merge_options o = { 4, 1, 64, 1000, seed };
+
+		assert_true(found(&w, &o) == 8); /* 24 by 3, and 12 by 1 */
+	}
 	w.sums[1] = true;
 	assert_true(found(&w, &USUAL) == 8); /* to there they are 3 */
 	w.sums[0] = true;
@@ -200,6 +204,10 @@ static void no_way_is_longer_than_it_need_be(void **state)
 
 	two_ways(&w, true);
 	w.g->link[w.lead[0].link[0]].capacity = 8;
+	assert_true(found(&w, &USUAL) == 8);
+	assert_int_equal(w.way[0].links, 2);
+	w.streams[0] = 3; /* that share its cable */
+	w.g->link[w.lead[0].link[0]].capacity = 24;
 	assert_true(found(&w, &USUAL) == 8);
 	assert_int_equal(w.way[0].links, 2);
 }
@@ -506,7 +514,7 @@ static void large_networks_take_no_long_time(void **state)
 		seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
 		print_message("%s, %u of 1000 sum: rate %.3f, %.3f s\n",
 			      i < 3 ? "fat-tree" : "grid", part[i % 3], rate, seconds);
-		assert_true(rate > 0);
+		assert_true(i < 2 ? rate == 20 : rate > 0); /* 3.3 without repair */
 		assert_true(seconds < 3); /* with sanitizers, beside other tests */
 	}
 }
