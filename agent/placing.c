@@ -27,7 +27,7 @@ enum {
 static const char *const followed[PLACING_PREFIXES] = {
 	[PLACING_JOBS] = WANTED_JOBS,	    [PLACING_PLACES] = WANTED_PLACES,
 	[PLACING_WORKERS] = WANTED_WORKERS, [PLACING_REFUSALS] = WANTED_REFUSALS,
-	[PLACING_TENANTS] = WANTED_TENANTS,
+	[PLACING_TENANTS] = WANTED_TENANTS, [PLACING_WAYS] = WANTED_WAYS,
 };
 
 const struct core *placing_core(const struct placing *p) { return driver_core(p->driver); }

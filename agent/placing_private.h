@@ -19,6 +19,7 @@ enum { /* keys that are followed, by what they begin with */
 	PLACING_WORKERS,
 	PLACING_REFUSALS,
 	PLACING_TENANTS,
+	PLACING_WAYS,
 	PLACING_PREFIXES,
 };
 

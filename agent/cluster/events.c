@@ -22,6 +22,7 @@ struct events_known {
 	char tenant[NAME_BYTES];
 	char root[NAME_BYTES]; /* "": it had none yet */
 	uint16_t share; /* of each call, that this root has */
+	uint64_t ways_revision; /* 0: routing's own */
 };
 
 /* --- what was known -------------------------------------------------------------------------- */
@@ -271,6 +272,20 @@ static void job_shared(struct events *e, struct events_known *k, const struct sh
 		happen(e, &event);
 }
 
+/* Of an earlier root they mean nothing any more. */
+static void job_led(struct events *e, struct events_known *k, const struct shared_job *j,
+		    bool is_news, uint64_t now_ms)
+{
+	const struct wanted_ways *w = shared_ways(j);
+	struct cluster_event event = of_job(k, EVENTS_WAYS, now_ms);
+
+	k->ways_revision = w ? j->ways_revision : 0;
+	name_copy(event.node, k->root);
+	why_copy(event.why, sizeof(event.why), w ? w->why : "those that routing has");
+	if (is_news)
+		happen(e, &event);
+}
+
 /* What else a place may have changed is where workers are. */
 static struct events_known *job_look(struct events *e, const struct shared *s, const char *name,
 				     bool is_news, uint64_t now_ms)
@@ -288,6 +303,8 @@ static struct events_known *job_look(struct events *e, const struct shared *s, c
 		job_placed(e, k, j, is_news, now_ms);
 	else if (k && shared_is_placed(j) && j->place.share != k->share)
 		job_shared(e, k, j, is_news, now_ms);
+	if (k && k->ways_revision != (shared_ways(j) ? j->ways_revision : 0))
+		job_led(e, k, j, is_news, now_ms);
 	return k;
 }
 

@@ -27,6 +27,7 @@ enum {
 	X(PLACED, "placed", "A job got its first root; `--json` has what was weighed.")        \
 	X(MOVED, "moved", "A job got another root; the same.")                                 \
 	X(SHARES, "shares", "Of a job with several roots, one has another part of each call.") \
+	X(WAYS, "ways", "Of a job, the ways that workers' packets take have changed.")         \
 	X(REFUSED, "refused", "A node gave up a job that it was to be the root of.")           \
 	X(DELETED, "deleted", "A job of the cluster is no more.")
 

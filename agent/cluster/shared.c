@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/address.h"
 #include "common/joining.h"
 #include "common/owned.h"
 
@@ -37,6 +38,7 @@ static void job_free(struct shared_job *j)
 	explicit_bzero(&j->job, sizeof(j->job));
 	free(j->worker);
 	free(j->refused);
+	free(j->ways);
 	free(j);
 }
 
@@ -70,7 +72,7 @@ static void drop_if_empty(struct shared *s, const char *name)
 	const unsigned int at = place_of(s, name);
 	struct shared_job *j = find(s, name);
 
-	if (!j || j->revision || j->place_revision || j->workers || j->refusals)
+	if (!j || j->revision || j->place_revision || j->ways_revision || j->workers || j->refusals)
 		return;
 	job_free(j);
 	s->jobs--;
@@ -109,6 +111,18 @@ const struct shared_job *shared_root(const struct shared *s, const struct shared
 bool shared_is_placed(const struct shared_job *j)
 {
 	return j->revision && j->place_revision && j->place.birth == j->job.birth;
+}
+
+/* Of another root, they lead elsewhere. */
+const struct wanted_ways *shared_ways(const struct shared_job *j)
+{
+	const struct wanted_ways *w = j->ways;
+
+	return shared_is_placed(j) && w && w->birth == j->job.birth &&
+			       !strcmp(w->root, j->place.root) &&
+			       endpoint_is_equal(&w->address, &j->place.address)
+		       ? w
+		       : NULL;
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -230,6 +244,26 @@ static int take_place(struct shared_job *j, const char *rest, const char *value,
 	return r;
 }
 
+static int take_ways(struct shared_job *j, const char *rest, const char *value, uint64_t revision,
+		     struct why *why)
+{
+	_cleanup_(freep) struct wanted_ways *w = value ? calloc(1, sizeof(*w)) : NULL;
+	int r = 0;
+
+	free(TAKE_PTR(j->ways));
+	j->ways_revision = 0;
+	if (!value)
+		return 0;
+	r = w ? wanted_parse(&wanted_ways_keys, value, w, why) : -ENOMEM;
+	if (r == 0)
+		r = wanted_ways_check(w, why);
+	if (r < 0)
+		return r;
+	j->ways = TAKE_PTR(w);
+	j->ways_revision = revision;
+	return 0;
+}
+
 static unsigned int worker_place(const struct shared_job *j, const char *id)
 {
 	unsigned int at = 0;
@@ -298,10 +332,9 @@ static const struct {
 		    struct why *why);
 	bool has_rest; /* behind the job's name, and a slash */
 } kinds[] = {
-	{ WANTED_JOBS, take_job, false },
-	{ WANTED_PLACES, take_place, false },
-	{ WANTED_WORKERS, take_worker, true },
-	{ WANTED_REFUSALS, take_refusal, true },
+	{ WANTED_JOBS, take_job, false },      { WANTED_PLACES, take_place, false },
+	{ WANTED_WORKERS, take_worker, true }, { WANTED_REFUSALS, take_refusal, true },
+	{ WANTED_WAYS, take_ways, false },
 };
 
 static int take(struct shared *s, unsigned int kind, const char *names, const char *value,

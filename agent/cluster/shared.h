@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * All that is wanted of a cluster, as the store's keys say it (wanted.h): tenants, jobs, where they
- * are placed, who waits for that, and which nodes have refused. A mirror by names. Pure.
+ * are placed, who waits for that, which nodes have refused, and which ways packets shall take. A
+ * mirror by names. Pure.
  */
 #ifndef TALLY_CLUSTER_SHARED_H
 #define TALLY_CLUSTER_SHARED_H
@@ -9,7 +10,7 @@
 #include <tally/maps.h>
 
 #include "agent/core/tenant_keys.h"
-#include "wanted.h"
+#include "wanted_ways.h"
 
 enum {
 	SHARED_JOBS_MAX = 1024,
@@ -28,6 +29,8 @@ struct shared_job {
 	struct wanted_job job;
 	uint64_t place_revision; /* the same of its place */
 	struct wanted_place place;
+	uint64_t ways_revision; /* the same of its ways */
+	struct wanted_ways *ways; /* NULL: those that routing has; see shared_ways() */
 	unsigned int workers, refusals;
 	struct shared_worker *worker; /* who waits */
 	char (*refused)[NAME_BYTES]; /* nodes */
@@ -71,5 +74,8 @@ const struct shared_job *shared_tenant_job(const struct shared *s, const char *n
 
 /* Has it a place, and is that this job's, and not that of an earlier one of its name? */
 bool shared_is_placed(const struct shared_job *j);
+
+/* The ways that its packets shall take to the root that it has; NULL: those that routing has. */
+const struct wanted_ways *shared_ways(const struct shared_job *j);
 
 #endif

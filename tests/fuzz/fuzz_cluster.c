@@ -2,7 +2,7 @@
 /* sources: agent/cluster/hello.c agent/cluster/report.c agent/cluster/wanted.c */
 /* sources: agent/cluster/shared.c agent/core/keys_json.c agent/core/tenant_keys.c */
 /* sources: agent/core/tenant.c agent/cluster/picture.c agent/cluster/drawing.c */
-/* sources: agent/cluster/ways.c */
+/* sources: agent/cluster/ways.c agent/cluster/wanted_ways.c */
 /* libraries: -ljansson */
 /* Who is on a link may say anything in a hello, and who may write to the store anything there. What
  * is taken is printed, and is the same when read again. */
@@ -101,6 +101,7 @@ static void shared(char *text)
 		must(!i || strcmp(s.job[i - 1]->name, s.job[i]->name) < 0);
 		must(!s.job[i]->revision || !strcmp(s.job[i]->name, s.job[i]->job.name));
 		must(!shared_is_placed(s.job[i]) || name_is_valid(s.job[i]->place.root));
+		must(!s.job[i]->ways || wanted_ways_check(s.job[i]->ways, &why) == 0);
 	}
 }
 

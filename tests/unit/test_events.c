@@ -236,6 +236,32 @@ static void the_shares_of_roots_change(void **state)
 				"moved job=train node=n1 from=n0: it moves\n");
 }
 
+#define WAYS(root, why)                                                                   \
+	"{\"birth\": \"" BIRTH "\", \"root\": \"" root "\", \"address\": \"10.77.0.1\", " \
+	"\"why\": \"" why "\", \"ways\": []}"
+
+/* Ways to a root that the job has not are none. */
+static void the_ways_of_packets_change(void **state)
+{
+	told("job/train", JOB(BIRTH));
+	told("ways/train", WAYS("n0", "too early"));
+	told("ways/train", NULL);
+	told("place/train", PLACE(BIRTH, "n0", "least cost"));
+	told("ways/train", WAYS("n0", "the upper one is free"));
+	told("ways/train", WAYS("n0", "now the lower one"));
+	told("ways/train", NULL);
+	told("ways/train", WAYS("n0", "the upper one"));
+	told("place/train", PLACE(BIRTH, "n1", "it moves"));
+	told("ways/train", NULL);
+	assert_happened(CREATED "placed job=train node=n0: least cost\n"
+				"ways job=train node=n0: the upper one is free\n"
+				"ways job=train node=n0: now the lower one\n"
+				"ways job=train node=n0: those that routing has\n"
+				"ways job=train node=n0: the upper one\n"
+				"moved job=train node=n1 from=n0: it moves\n"
+				"ways job=train node=n1: those that routing has\n");
+}
+
 static void the_order_of_keys_does_not_matter(void **state)
 {
 	told("refusal/train/n3", "old");
@@ -361,6 +387,7 @@ int main(void)
 		fact(a_job_is_created_placed_moved_and_deleted),
 		fact(what_another_store_has_or_lacks_no_operator_did),
 		fact(the_shares_of_roots_change),
+		fact(the_ways_of_packets_change),
 		fact(the_order_of_keys_does_not_matter),
 		fact(a_later_job_of_the_name_is_another),
 		fact(a_refusal_has_its_reason),

@@ -69,6 +69,42 @@ static void a_tenant_comes_changes_and_goes(void **state)
 	refused(&s, "tenant/a/b", "{\"name\": \"a\"}", "not of the name of a tenant");
 }
 
+#define WAYS(birth, root)                                                                 \
+	"{\"birth\": \"" birth "\", \"root\": \"" root "\", \"address\": \"10.77.0.1\", " \
+	"\"ways\": [{\"worker\": \"10.0.0.1\", \"nodes\": [\"n1\", \"" root "\"]}]}"
+
+static void ways_are_of_one_job_and_its_root(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	const struct shared_job *j;
+
+	take(&s, "ways/train", WAYS(BIRTH, "n0"), 3); /* whichever comes first */
+	assert_null(shared_find(&s, "train"));
+	take(&s, "job/train", JOB("train", BIRTH), 4);
+	j = shared_find(&s, "train");
+	assert_null(shared_ways(j)); /* it has no root yet */
+	take(&s, "place/train", PLACE(BIRTH, "n0"), 5);
+	assert_non_null(shared_ways(j));
+	assert_int_equal(j->ways_revision, 3);
+	assert_string_equal(shared_ways(j)->way[0].node[0], "n1");
+	take(&s, "place/train", PLACE(BIRTH, "n2"), 6); /* it has moved */
+	assert_null(shared_ways(j));
+	take(&s, "ways/train", WAYS(BIRTH, "n2"), 7);
+	assert_non_null(shared_ways(j));
+	take(&s, "ways/train", WAYS(LATER, "n2"), 8);
+	assert_null(shared_ways(j));
+	take(&s, "ways/train", WAYS(BIRTH, "n2"), 9);
+	refused(&s, "ways/train", WAYS(BIRTH, "n1"), "is at n1 twice");
+	assert_null(shared_ways(j));
+	assert_int_equal(j->ways_revision, 0);
+	take(&s, "ways/train", WAYS(BIRTH, "n2"), 10);
+	take(&s, "job/train", NULL, 0);
+	take(&s, "place/train", NULL, 0);
+	assert_int_equal(s.jobs, 1); /* its ways are left */
+	take(&s, "ways/train", NULL, 0);
+	assert_int_equal(s.jobs, 0);
+}
+
 static void there_is_room_for_so_many_tenants(void **state)
 {
 	_cleanup_(shared_close) struct shared s = { 0 };
@@ -208,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_gets_its_place_and_loses_it),
 		cmocka_unit_test(a_tenant_comes_changes_and_goes),
+		cmocka_unit_test(ways_are_of_one_job_and_its_root),
 		cmocka_unit_test(there_is_room_for_so_many_tenants),
 		cmocka_unit_test(a_tenant_is_needed_as_long_as_a_job_is_wanted),
 		cmocka_unit_test(the_place_of_an_earlier_job_is_none),
