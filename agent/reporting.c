@@ -12,7 +12,7 @@
 
 enum {
 	NEIGHBOURS_MAX = 8192, /* of all interfaces; ports have fewer */
-	OWN_MAX = 256, /* addresses of the machine, those of links among them */
+	OWN_MAX = 1024, /* addresses of the machine, those of links among them */
 };
 
 /* Neither 0 nor a number may be anything else in JSON. */
@@ -114,16 +114,31 @@ static bool is_local(const struct sockaddr_storage *address)
 			  : raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
 }
 
+/* The first of each family; of IPv6 that of the link, which routes may always name. */
+static void port_address(const struct look_address *own, struct report *ret)
+{
+	const bool six = own->address.ss_family == AF_INET6;
+
+	for (unsigned int i = 0; i < ret->ports; i++) {
+		struct report_port *p = &ret->port[i];
+		char *text = six ? p->ip6 : p->ip4;
+
+		if (!strcmp(p->name, own->port) && (!*text || (six && is_local(&own->address))))
+			address_print(&own->address, text, REPORT_IP_BYTES);
+	}
+}
+
 static void addresses_fill(struct report *ret)
 {
-	struct sockaddr_storage own[OWN_MAX];
-	const int count = look_own(own, OWN_MAX);
+	_cleanup_(freep) struct look_address *own = calloc(OWN_MAX, sizeof(*own));
+	const int count = own ? look_addresses(own, OWN_MAX) : 0;
 
-	for (int i = 0; i < count && ret->addresses < REPORT_ADDRESSES_MAX; i++) {
-		if (is_local(&own[i]))
+	for (int i = 0; i < count; i++) {
+		port_address(&own[i], ret);
+		if (is_local(&own[i].address) || ret->addresses == REPORT_ADDRESSES_MAX)
 			continue;
-		endpoint_port_set(&own[i], TALLY_UDP_PORT);
-		ret->address[ret->addresses++] = own[i];
+		endpoint_port_set(&own[i].address, TALLY_UDP_PORT);
+		ret->address[ret->addresses++] = own[i].address;
 	}
 }
 
@@ -211,9 +226,9 @@ struct report *reporting_make(const struct core *c, const struct sampler *s,
 	r->services = config->services;
 	memcpy(r->service, config->service, sizeof(r->service));
 	r->inner = *config->peers.secret;
-	addresses_fill(r);
 	for (p = core_ports(c, &ports); r->ports < ports; p++)
 		port_fill(c, s, p, &r->port[r->ports++]);
+	addresses_fill(r);
 	nears_fill(nears, r);
 	hosts_fill(c, r);
 	routes_fill(c, r);

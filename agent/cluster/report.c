@@ -25,6 +25,10 @@ enum {
 static const struct key port_rows[] = {
 	{ "name", &key_port, PORT(name), .needed = true, .meaning = "Of the interface." },
 	{ "mac", &wanted_words, PORT(mac), .meaning = "Its address on the link." },
+	{ "ip4", &wanted_words, PORT(ip4), .initial = "",
+	  .meaning = "An IPv4 address of it, by which neighbours reach the node there." },
+	{ "ip6", &wanted_words, PORT(ip6), .initial = "",
+	  .meaning = "The same of IPv6; that of the link, if it has one." },
 	{ "up", &key_bool, PORT(up), .initial = "false",
 	  .meaning = "Is it up, with somebody at the other end?" },
 	{ "rate_mbps", &key_number, PORT(rate_mbps), .max = UINT32_MAX,

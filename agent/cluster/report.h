@@ -29,6 +29,7 @@ enum {
 	REPORT_PREFIX_BYTES = 72, /* any printed prefix such as fd77:3::/64, with its end */
 	REPORT_WHY_BYTES = 256,
 	REPORT_VERSION_BYTES = 32,
+	REPORT_IP_BYTES = 46, /* any printed address, with its end */
 	REPORT_MAC_BYTES = 18, /* 02:00:00:00:00:01, with its end */
 	REPORT_EVERY_MS = 1000, /* no more often */
 	REPORT_LOADS_MS = 5000, /* the same, where loads alone have changed */
@@ -38,6 +39,8 @@ enum {
 struct report_port {
 	char name[IF_NAMESIZE];
 	char mac[REPORT_MAC_BYTES]; /* "": not known */
+	char ip4[REPORT_IP_BYTES], ip6[REPORT_IP_BYTES]; /* by which the next node reaches it
+							  * there; "": none */
 	bool up; /* and there is somebody at the other end */
 	uint32_t rate_mbps; /* of the line, each way; 0: not known */
 	uint64_t receive, receive_forecast, transmit, transmit_forecast;

@@ -5,11 +5,13 @@
 #include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
 
 #include "common/address.h"
+#include "common/owned.h"
 #include "common/util.h"
 #include "look.h"
 
@@ -24,7 +26,7 @@ bool look_is_own(const struct sockaddr_storage *address)
 	       errno != EADDRNOTAVAIL;
 }
 
-int look_own(struct sockaddr_storage *ret, unsigned int max)
+int look_addresses(struct look_address *ret, unsigned int max)
 {
 	struct ifaddrs *all;
 	unsigned int count = 0;
@@ -36,13 +38,24 @@ int look_own(struct sockaddr_storage *ret, unsigned int max)
 
 		if (family != AF_INET && family != AF_INET6)
 			continue;
-		memset(&ret[count], 0, sizeof(*ret));
-		memcpy(&ret[count++], a->ifa_addr,
+		ret[count] = (struct look_address){ 0 };
+		snprintf(ret[count].port, sizeof(ret[count].port), "%s", a->ifa_name);
+		memcpy(&ret[count++].address, a->ifa_addr,
 		       family == AF_INET ? sizeof(struct sockaddr_in)
 					 : sizeof(struct sockaddr_in6));
 	}
 	freeifaddrs(all);
 	return (int)count;
+}
+
+int look_own(struct sockaddr_storage *ret, unsigned int max)
+{
+	_cleanup_(freep) struct look_address *all = calloc(max, sizeof(*all));
+	const int count = all ? look_addresses(all, max) : -ENOMEM;
+
+	for (int i = 0; i < count; i++)
+		ret[i] = all[i].address;
+	return count;
 }
 
 int look_mac(const char *name, uint8_t ret[6])

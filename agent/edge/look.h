@@ -3,6 +3,7 @@
 #ifndef TALLY_AGENT_LOOK_H
 #define TALLY_AGENT_LOOK_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -14,6 +15,15 @@ bool look_is_own(const struct sockaddr_storage *address);
 
 /* The addresses of this machine there, at most `max`, without ports; how many. Or -errno. */
 int look_own(struct sockaddr_storage *ret, unsigned int max);
+
+/* An address, and whose it is. */
+struct look_address {
+	char port[IF_NAMESIZE]; /* an interface */
+	struct sockaddr_storage address;
+};
+
+/* The same with interfaces. */
+int look_addresses(struct look_address *ret, unsigned int max);
 
 /* Of an interface of this network namespace. A negative errno. */
 int look_mac(const char *name, uint8_t ret[6]);

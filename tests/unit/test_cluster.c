@@ -117,8 +117,9 @@ static void a_report_comes_as_it_went(void **state)
 	struct report_job *j = &r->job[r->jobs++];
 	struct why why;
 
-	*port(r, "eth1",
-	      100) = (struct report_port){ "eth1", "02:00:00:00:00:09", true, 100, 1, 2, 3, 4 };
+	*port(r, "eth1", 100) = (struct report_port){
+		"eth1", "02:00:00:00:00:09", "10.77.5.1", "fe80::1", true, 100, 1, 2, 3, 4
+	};
 	near(r, "eth1", "n1", "eth0");
 	host(r, "eth1", "fd77::1", "02:00:00:00:00:01");
 	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 2, 5, 6, 7 };

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a node has to do so that packets of workers take the ways that are wanted (wanted_ways.h):
+ * at each node on a way but the last one, those of this worker to this root go to the next node.
+ * All nodes come to the same answer from what the store says. Pure.
+ */
+#ifndef TALLY_CLUSTER_STEER_H
+#define TALLY_CLUSTER_STEER_H
+
+#include "picture.h"
+#include "shared.h"
+
+enum {
+	STEER_WAYS_MAX = 1024, /* of all jobs: the kernel looks at one rule after the other */
+};
+
+struct steer_route {
+	struct sockaddr_storage from, to; /* of these machines alone; UDP ports mean nothing */
+	struct sockaddr_storage gateway; /* the next node's address on the link */
+	char port[IF_NAMESIZE]; /* of this node */
+};
+
+/* A job that has ways. */
+struct steer_job {
+	char name[NAME_BYTES];
+	struct why why; /* "": its packets take them; else why they take those that routing has */
+};
+
+/* Zeros: nothing is to be done. For steer_close(). */
+struct steer {
+	struct steer_route *route; /* of one node */
+	struct steer_job *job; /* by name */
+	unsigned int routes, jobs;
+};
+
+void steer_close(struct steer *s);
+
+/*
+ * What `node` has to do. The ways of a job hold all together or not at all: each node on them
+ * reports that it steers, and hears the next one at a link that is up at both ends; no job of a
+ * lesser name sends packets of one of its workers to the same root another way; and there are
+ * STEER_WAYS_MAX at most. -ENOMEM.
+ */
+int steer_make(const struct shared *s, const struct picture *p, const char *node,
+	       struct steer *ret);
+
+/* NULL: the job has no ways. */
+const struct steer_job *steer_job_find(const struct steer *s, const char *job);
+
+bool steer_is_equal(const struct steer *a, const struct steer *b);
+
+#endif
