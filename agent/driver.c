@@ -23,6 +23,7 @@
 #include "rights.h"
 #include "sampler.h"
 #include "sharing.h"
+#include "steering.h"
 #include "workers.h"
 
 struct driver {
@@ -42,6 +43,7 @@ struct driver {
 	struct finder *finder;
 	struct sharing *sharing;
 	struct placing *placing;
+	struct steering *steering;
 	struct exporter *exporter;
 	int error; /* of the last CORE_CONFIGURED, with its reason */
 	struct why why;
@@ -369,6 +371,7 @@ void driver_say_shares(void *connection, const uint16_t *share, unsigned int roo
 
 struct placing *driver_placing(const struct driver *d) { return d->placing; }
 const struct sharing *driver_sharing(const struct driver *d) { return d->sharing; }
+const struct steering *driver_steering(const struct driver *d) { return d->steering; }
 struct netlink *driver_netlink(const struct driver *d) { return d->netlink; }
 
 void driver_routes_changed(struct driver *d)
@@ -377,6 +380,7 @@ void driver_routes_changed(struct driver *d)
 
 	driver_handle(d, &e);
 	finder_hurry(d->finder);
+	steering_hurry(d->steering);
 }
 
 /* --- open and close -------------------------------------------------------------------------- */
@@ -444,6 +448,8 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = placing_open(loop, d, d->sharing, &d->placing);
 	if (r == 0)
+		r = steering_open(loop, d->core, d->sharing, d->placing, &d->steering);
+	if (r == 0)
 		r = exporter_open(loop, d->core, d->carrier, d->sampler, d->sharing, d->placing,
 				  &d->exporter, why);
 	if (r == 0) {
@@ -462,6 +468,7 @@ void driver_close(struct driver *d, bool detach)
 	exporter_close(d->exporter);
 	carrier_close(TAKE_PTR(d->carrier));
 	finder_close(TAKE_PTR(d->finder));
+	steering_close(TAKE_PTR(d->steering));
 	probes_close(d->probes);
 	if (d->core && core_config(d->core))
 		driver_handle(d, &stop);

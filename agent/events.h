@@ -10,6 +10,7 @@ struct netlink;
 struct spiller;
 struct sharing;
 struct placing;
+struct steering;
 
 /* The core decides, and what it decides is done when this returns. */
 void driver_handle(struct driver *d, const struct core_event *e);
@@ -37,6 +38,7 @@ void driver_say_elsewhere(void *connection, const struct sockaddr_storage *root,
 void driver_say_shares(void *connection, const uint16_t *share, unsigned int roots);
 
 const struct sharing *driver_sharing(const struct driver *d); /* NULL: in no cluster */
+const struct steering *driver_steering(const struct driver *d); /* NULL: the same */
 struct netlink *driver_netlink(const struct driver *d);
 
 #endif

@@ -26,6 +26,9 @@ void placing_wake(struct placing *p);
 /* Jobs that are wanted; NULL: none, as there is no cluster. */
 const struct shared *placing_shared(const struct placing *p);
 
+/* Is all known that the store has? */
+bool placing_is_current(const struct placing *p);
+
 /* Who leads now; "": nobody, or nobody knows. */
 const char *placing_leader(const struct placing *p);
 

@@ -99,9 +99,6 @@ struct placing {
 
 const struct core *placing_core(const struct placing *p);
 
-/* Is all known that the store has? */
-bool placing_is_current(const struct placing *p);
-
 /* Nobody waits for it: what became of it is seen in what is told. */
 void placing_write(struct placing *p, const struct store_seen *seen, unsigned int seens,
 		   const struct store_change *change, unsigned int changes);

@@ -39,6 +39,7 @@ struct sharing {
 	struct events events;
 	struct report *report; /* as it was last given to the store; NULL: it has to be anew */
 	uint64_t reported_ns;
+	bool steers; /* what it says of that */
 	bool writes; /* it is under way */
 	struct sharing_state state;
 	struct why trouble;
@@ -146,6 +147,8 @@ static void tell(struct sharing *s)
 	if (s->writes || clock_now_ns() - s->reported_ns < REPORT_EVERY_MS * 1000000ull)
 		return;
 	now = reporting_make(s->core, s->sampler, &s->nears);
+	if (now)
+		now->steers = s->steers;
 	if (now && s->report_more)
 		s->report_more(s->context, now);
 	if (!now || !is_due(s, now))
@@ -243,6 +246,8 @@ static void on_reset(void *context) { ((struct sharing *)context)->resets = true
 
 struct store *sharing_store(struct sharing *s) { return s->store; }
 const struct picture *sharing_picture(const struct sharing *s) { return &s->picture; }
+bool sharing_is_current(const struct sharing *s) { return s->current; }
+void sharing_steers(struct sharing *s, bool steers) { s->steers = steers; }
 const struct events *sharing_events(const struct sharing *s) { return &s->events; }
 struct events *sharing_happens(struct sharing *s) { return &s->events; }
 

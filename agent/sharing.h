@@ -35,6 +35,12 @@ void sharing_tell(struct sharing *s, void (*lost)(void *context),
 
 const struct picture *sharing_picture(const struct sharing *s);
 
+/* Has it all reports that the store has? */
+bool sharing_is_current(const struct sharing *s);
+
+/* This node's reports say so from now on. */
+void sharing_steers(struct sharing *s, bool steers);
+
 /* What has happened in the cluster; and where to write what else does. */
 const struct events *sharing_events(const struct sharing *s);
 struct events *sharing_happens(struct sharing *s);

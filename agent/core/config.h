@@ -103,6 +103,7 @@ struct config_cluster {
 	char ca[CONFIG_PATH_BYTES], certificate[CONFIG_PATH_BYTES], key[CONFIG_PATH_BYTES];
 	char user[NAME_BYTES];
 	char password[CONFIG_PATH_BYTES]; /* the file that has it */
+	bool steering; /* packets take the ways that the cluster wants */
 };
 
 struct config {

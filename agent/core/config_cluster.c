@@ -56,6 +56,9 @@ static const struct key rows[] = {
 	  .meaning = "User of etcd, who needs to read and write the keys below `/tally/NAME/`." },
 	{ "password", &key_path, CLUSTER(password), .word = "none", .initial = "none",
 	  .meaning = "File with the user's password, in its first line." },
+	{ "steering", &key_bool, CLUSTER(steering), .initial = "false",
+	  .meaning = "Does this node make packets of workers take the [ways](cluster.md#ways) that "
+		     "the cluster wants, by rules and routes of its own?" },
 };
 
 const struct keys config_cluster_keys = KEYS(rows);

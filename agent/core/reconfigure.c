@@ -16,6 +16,20 @@ static bool listens_at_services(const struct config *c)
 	return c->listens == c->services && !memcmp(c->listen, c->service, sizeof(c->listen));
 }
 
+/* Member by member: what lies between them may be anything. */
+static bool cluster_differs(const struct config_cluster *a, const struct config_cluster *b)
+{
+	bool differs = a->etcds != b->etcds || a->steering != b->steering ||
+		       strcmp(a->node, b->node) != 0 || strcmp(a->name, b->name) != 0 ||
+		       strcmp(a->file, b->file) != 0 || strcmp(a->ca, b->ca) != 0 ||
+		       strcmp(a->certificate, b->certificate) != 0 || strcmp(a->key, b->key) != 0 ||
+		       strcmp(a->user, b->user) != 0 || strcmp(a->password, b->password) != 0;
+
+	for (unsigned int i = 0; !differs && i < a->etcds; i++)
+		differs = strcmp(a->etcd[i], b->etcd[i]) != 0;
+	return differs;
+}
+
 /* What a running agent cannot change. */
 static int config_check(const struct config *now, const struct config *then, struct why *why)
 {
@@ -32,7 +46,7 @@ static int config_check(const struct config *now, const struct config *then, str
 				     listens_differ(now, then) },
 		{ "join.listen", listens_differ(now, then) },
 		{ "spill.memory_mib", now->spill_mib != then->spill_mib },
-		{ "cluster", memcmp(&now->cluster, &then->cluster, sizeof(now->cluster)) != 0 },
+		{ "cluster", cluster_differs(&now->cluster, &then->cluster) },
 		{ "spill.threads", now->spill_threads != then->spill_threads },
 		{ "metrics", memcmp(&now->metrics, &then->metrics, sizeof(now->metrics)) != 0 },
 	};

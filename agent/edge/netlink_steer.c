@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "common/address.h"
 #include "common/util.h"
@@ -107,12 +108,24 @@ static struct nl_msg *hop_message(const struct steer_hop *h)
 	return NULL;
 }
 
+/* Its number; 0: it is not there, or not up, and the kernel takes no route. */
+static uint32_t port_up(const char *port)
+{
+	_cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq r = { 0 };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", port);
+	if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &r) < 0 || !(r.ifr_flags & IFF_UP))
+		return 0;
+	return if_nametoindex(port);
+}
+
 /* The table by which its packets leave; -1: there is none. */
 static int table_of(struct work *w, const struct netlink_steered *s)
 {
 	const int family = s->gateway.ss_family;
 	const size_t bytes = steer_raw_bytes(family);
-	const uint32_t ifindex = if_nametoindex(s->port);
+	const uint32_t ifindex = port_up(s->port);
 	struct steer_hop *h;
 	int table;
 
@@ -128,7 +141,7 @@ static int table_of(struct work *w, const struct netlink_steered *s)
 	if (!ifindex || table < 0) {
 		note(w, ifindex ? -E2BIG : -ENODEV, "cannot be told of a next node",
 		     ifindex ? "others use all tables, or there are more next nodes than these"
-			     : "there is no such port");
+			     : "the port is not there, or not up");
 		return -1;
 	}
 	h = netlink_steer_hop_add(&w->kernel, family);

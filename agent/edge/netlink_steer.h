@@ -33,8 +33,8 @@ struct netlink_steered {
  * which others have a route is not used. ret_changes: how many rules and routes came and went.
  *
  * The first thing that went wrong, and why, with all else done as far as it can be: -EPERM;
- * -ENODEV: there is no such port; -E2BIG: more next nodes than tables; -ENOMEM; -EIO: the kernel
- * refused something, or does not say what it has.
+ * -ENODEV: the port is not there, or not up; -E2BIG: more next nodes than tables; -ENOMEM; -EIO:
+ * the kernel refused something, or does not say what it has.
  */
 int netlink_steer(const struct netlink_steered *wanted, unsigned int count,
 		  unsigned int *ret_changes, struct why *why);

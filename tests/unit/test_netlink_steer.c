@@ -194,13 +194,15 @@ static void a_port_that_goes_comes_back(void **state)
 
 	only_root_can();
 	assert_int_equal(netlink_steer(&s, 1, &changes, &why), -ENODEV);
-	assert_non_null(strstr(why.text, "there is no such port"));
+	assert_non_null(strstr(why.text, "the port is not there, or not up"));
 	run("ip link add ve type veth peer name vx && ip link set ve up && ip link set vx up");
 	assert_int_equal(steer(&s, 1), 2);
 	run("ip link set ve down");
 	run("! ip route show table all proto 84 | grep .");
+	assert_int_equal(netlink_steer(&s, 1, &changes, &why), -ENODEV);
+	run("! " OURS); /* a rule to an empty table */
 	run("ip link set ve up");
-	assert_int_equal(steer(&s, 1), 1);
+	assert_int_equal(steer(&s, 1), 2);
 	run("ip link del ve");
 	assert_int_equal(netlink_steer(&s, 1, &changes, &why), -ENODEV);
 	run("! " OURS);
