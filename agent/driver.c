@@ -383,6 +383,8 @@ void driver_routes_changed(struct driver *d)
 	steering_hurry(d->steering);
 }
 
+void driver_ways_changed(struct driver *d) { finder_hurry(d->finder); }
+
 /* --- open and close -------------------------------------------------------------------------- */
 
 static int start(struct driver *d, struct why *why)
@@ -448,7 +450,7 @@ int driver_open(sd_event *loop, struct config *config, const char *path, struct 
 	if (r == 0)
 		r = placing_open(loop, d, d->sharing, &d->placing);
 	if (r == 0)
-		r = steering_open(loop, d->core, d->sharing, d->placing, &d->steering);
+		r = steering_open(loop, d, d->sharing, d->placing, &d->steering);
 	if (r == 0)
 		r = exporter_open(loop, d->core, d->carrier, d->sampler, d->sharing, d->placing,
 				  &d->exporter, why);

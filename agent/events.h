@@ -24,6 +24,9 @@ int driver_reload(struct driver *d, struct why *why);
 /* The kernel has other routes: workers may be elsewhere. */
 void driver_routes_changed(struct driver *d);
 
+/* Packets of jobs take other ways from now on: trees may be others. */
+void driver_ways_changed(struct driver *d);
+
 const struct core *driver_core(const struct driver *d);
 
 /* Rates of a tenant have been measured: core_measured(). */

@@ -4,8 +4,14 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "common/address.h"
 #include "common/clock.h"
+#include "common/owned.h"
 #include "finder_private.h"
+#include "finder_ways.h"
+#include "placing.h"
+#include "sharing.h"
+#include "steering.h"
 
 enum {
 	APART_MS = 200, /* however often routes change here */
@@ -42,17 +48,57 @@ static void timer_set(struct finder *f)
 				    at_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
+/* That hold, and are to this node; NULL: the tree is to be found. */
+static const struct wanted_ways *ways_of(const struct finder *f, const struct job *j)
+{
+	const struct placing *p = driver_placing(f->driver);
+	const struct shared_job *s = p && j->clustered ? shared_find(placing_shared(p), j->name)
+						       : NULL;
+	const struct wanted_ways *w = s && s->job.birth == j->birth ? shared_ways(s) : NULL;
+	const struct steer_job *steered = steering_job(driver_steering(f->driver), j->name);
+
+	if (!w || !steered || *steered->why.text || !endpoint_is_equal(&w->address, &j->service))
+		return NULL;
+	return w;
+}
+
+/* Nobody is asked: the cluster says who sums. */
+static bool take_ways(struct finder *f, struct search *s, const struct job *j)
+{
+	const struct wanted_ways *w = ways_of(f, j);
+	_cleanup_(freep) struct tree *tree = w ? calloc(1, sizeof(*tree)) : NULL;
+	struct core_event e = { .kind = CORE_TREE };
+
+	if (!tree)
+		return false;
+	s->began_ns = clock_now_ns();
+	s->due_ns = s->began_ns + FINDER_EVERY_MS * 1000000ull;
+	s->walked = false; /* what routing had is of no use later */
+	finder_ways_tree(w, sharing_picture(driver_sharing(f->driver)), j, tree);
+	e.found.job = j->id;
+	e.found.epoch = j->epoch;
+	e.found.tree = tree;
+	e.found.left_out = "";
+	driver_handle(f->driver, &e);
+	return true;
+}
+
 static int on_time(sd_event_source *timer, uint64_t us, void *data)
 {
 	struct finder *f = data;
 	struct search *s;
 	const struct job *j;
 
-	if (f->round && clock_now_ns() >= finder_round_until(f->round))
-		finder_round_end(f);
+	if (f->round && clock_now_ns() >= finder_round_until(f->round)) {
+		j = books_job_numbered(core_books(finder_core(f)), f->round->job);
+		if (j && ways_of(f, j)) /* they have come meanwhile */
+			finder_round_free(TAKE_PTR(f->round));
+		else
+			finder_round_end(f);
+	}
 	s = due_first(f);
 	j = s ? books_job_numbered(core_books(finder_core(f)), s->job) : NULL;
-	if (!f->round && j && s->due_ns <= clock_now_ns())
+	if (!f->round && j && s->due_ns <= clock_now_ns() && !take_ways(f, s, j))
 		finder_round_begin(f, s, j);
 	timer_set(f);
 	return 0;

@@ -21,6 +21,7 @@ enum {
 };
 
 struct steering {
+	struct driver *driver;
 	const struct core *core;
 	struct sharing *sharing;
 	const struct placing *placing;
@@ -140,11 +141,12 @@ static void look(struct steering *s)
 		jobs_say(&s->steer, &now);
 	steer_close(&s->steer);
 	s->steer = now;
-	if (!c->steering || s->refused_ns)
-		return;
-	if (!is_same || !s->holds || s->hurries ||
-	    (now.routes && clock_now_ns() - s->done_ns >= AGAIN_MS * 1000000ull))
+	if (c->steering && !s->refused_ns &&
+	    (!is_same || !s->holds || s->hurries ||
+	     (now.routes && clock_now_ns() - s->done_ns >= AGAIN_MS * 1000000ull)))
 		apply(s);
+	if (!is_same)
+		driver_ways_changed(s->driver);
 }
 
 static int on_time(sd_event_source *timer, uint64_t us, void *data)
@@ -173,9 +175,10 @@ const char *steering_trouble(const struct steering *s)
 
 /* --- open and close -------------------------------------------------------------------------- */
 
-int steering_open(sd_event *loop, const struct core *c, struct sharing *sharing,
+int steering_open(sd_event *loop, struct driver *d, struct sharing *sharing,
 		  const struct placing *placing, struct steering **ret)
 {
+	const struct core *c = driver_core(d);
 	struct steering *s;
 	int r;
 
@@ -186,10 +189,12 @@ int steering_open(sd_event *loop, const struct core *c, struct sharing *sharing,
 	s = *ret = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
+	s->driver = d;
 	s->core = c;
 	s->sharing = sharing;
 	s->placing = placing;
 	s->began_ns = clock_now_ns();
+	sharing_steers(sharing, core_config(c)->cluster.steering);
 	r = sd_event_add_time_relative(loop, &s->timer, CLOCK_MONOTONIC, 0, SLACK_US, on_time, s);
 	return r < 0 ? r : 0;
 }

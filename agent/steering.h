@@ -19,7 +19,7 @@ struct steering;
  * is in no cluster. Otherwise the caller's, for steering_close(), which allows NULL and leaves
  * nothing in the kernel: before the cluster's other modules are closed.
  */
-int steering_open(sd_event *loop, const struct core *c, struct sharing *sharing,
+int steering_open(sd_event *loop, struct driver *d, struct sharing *sharing,
 		  const struct placing *placing, struct steering **ret);
 void steering_close(struct steering *s);
 

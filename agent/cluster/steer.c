@@ -195,6 +195,11 @@ static bool ways_hold(const struct work *w, const struct wanted_ways *ways, stru
 	for (unsigned int i = 0; i < ways->ways; i++)
 		if (!way_holds(w, ways, &ways->way[i], why))
 			return false;
+	for (unsigned int i = 0; i < ways->sums; i++)
+		if (!report_find(w, ways->sum[i])->inner) {
+			why_say(why, 0, "%s takes no parts: it has no peers.secret", ways->sum[i]);
+			return false;
+		}
 	return true;
 }
 

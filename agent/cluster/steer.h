@@ -37,9 +37,9 @@ void steer_close(struct steer *s);
 
 /*
  * What `node` has to do. The ways of a job hold all together or not at all: each node on them
- * reports that it steers, and hears the next one at a link that is up at both ends; no job of a
- * lesser name sends packets of one of its workers to the same root another way; and there are
- * STEER_WAYS_MAX at most. -ENOMEM.
+ * reports that it steers, and hears the next one at a link that is up at both ends; those that sum
+ * take parts; no job of a lesser name sends packets of one of its workers to the same root another
+ * way; and there are STEER_WAYS_MAX at most. -ENOMEM.
  */
 int steer_make(const struct shared *s, const struct picture *p, const char *node,
 	       struct steer *ret);

@@ -183,6 +183,16 @@ static void what_does_not_hold_says_why(void **state)
 	assert_string_equal(trouble("train"), "n2 reports nothing");
 }
 
+static void who_sums_must_take_parts(void **state)
+{
+	job("train", JOB("train"), PLACE("10.77.0.4"),
+	    "{\"birth\": \"" BIRTH "\", \"root\": \"n3\", \"address\": \"10.77.0.4\", "
+	    "\"sums\": [\"n2\"], \"ways\": [" LOWER "]}");
+	assert_string_equal(trouble("train"), "n2 takes no parts: it has no peers.secret");
+	n2->inner = true;
+	assert_string_equal(trouble("train"), "");
+}
+
 /* All ways of a job, or none. */
 static void a_job_is_steered_whole_or_not_at_all(void **state)
 {
@@ -264,9 +274,13 @@ static void what_changes_is_not_equal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fact(each_node_sends_to_the_next),   fact(ipv6_goes_by_the_addresses_of_links),
-		fact(what_does_not_hold_says_why),   fact(a_job_is_steered_whole_or_not_at_all),
-		fact(the_same_packets_have_one_way), fact(there_is_room_for_so_many_ways),
+		fact(each_node_sends_to_the_next),
+		fact(ipv6_goes_by_the_addresses_of_links),
+		fact(what_does_not_hold_says_why),
+		fact(who_sums_must_take_parts),
+		fact(a_job_is_steered_whole_or_not_at_all),
+		fact(the_same_packets_have_one_way),
+		fact(there_is_room_for_so_many_ways),
 		fact(what_changes_is_not_equal),
 	};
 
