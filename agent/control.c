@@ -154,8 +154,9 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		*ret = results_status(core, driver_carry(c->driver), c->sampler, seen);
 		json_object_set_new(*ret, "cluster",
 				    results_cluster(core, driver_sharing(c->driver)));
-		results_cluster_troubles(driver_sharing(c->driver), driver_placing(c->driver), core,
-					 seen, json_object_get(*ret, "troubles"));
+		results_cluster_troubles(driver_sharing(c->driver), driver_placing(c->driver),
+					 driver_steering(c->driver), core, seen,
+					 json_object_get(*ret, "troubles"));
 		return 0;
 	case REQUEST_RELOAD:
 		*ret = json_object();
@@ -185,7 +186,7 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 		return 0;
 	case REQUEST_CLUSTER:
 		return results_shared(core, driver_sharing(c->driver), driver_placing(c->driver),
-				      &q->filter, seen, ret, why);
+				      driver_steering(c->driver), &q->filter, seen, ret, why);
 	case REQUEST_EVENTS:
 		return results_events(core, driver_sharing(c->driver), seen, ret, why);
 	case REQUEST_TOPOLOGY:

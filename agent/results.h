@@ -63,8 +63,8 @@ int results_no_cluster(const struct core *c, struct why *why);
 
 /* Jobs that agents share, all or one. -ENOENT. */
 int results_shared(const struct core *c, const struct sharing *s, const struct placing *p,
-		   const struct request_filter *filter, uint64_t seen, json_t **ret,
-		   struct why *why);
+		   const struct steering *steering, const struct request_filter *filter,
+		   uint64_t seen, json_t **ret, struct why *why);
 
 /* Tenants that agents share, all or one, with what each node holds of them. -ENOENT. */
 int results_shared_tenants(const struct core *c, const struct sharing *s, const struct placing *p,
@@ -73,7 +73,8 @@ int results_shared_tenants(const struct core *c, const struct sharing *s, const 
 
 /* What is wrong with that, for people, to this array. */
 void results_cluster_troubles(const struct sharing *s, const struct placing *p,
-			      const struct core *c, uint64_t seen, json_t *troubles);
+			      const struct steering *steering, const struct core *c, uint64_t seen,
+			      json_t *troubles);
 
 /* The picture of the network. -ENOENT: this node is in no cluster. */
 int results_topology(const struct core *c, const struct sharing *s, json_t **ret, struct why *why);

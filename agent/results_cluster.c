@@ -11,6 +11,7 @@
 #include "common/owned.h"
 #include "results.h"
 #include "results_private.h"
+#include "steering.h"
 
 enum {
 	SILENT_S = 10, /* as long as a lease */
@@ -89,7 +90,8 @@ static void tenant_troubles(const struct report *r, json_t *troubles)
 }
 
 void results_cluster_troubles(const struct sharing *s, const struct placing *p,
-			      const struct core *c, uint64_t seen, json_t *troubles)
+			      const struct steering *steering, const struct core *c, uint64_t seen,
+			      json_t *troubles)
 {
 	const struct sharing_state state = s ? sharing_state(s) : (struct sharing_state){ 0 };
 	const uint64_t silent_s = (clock_now_ns() - state.heard_ns) / 1000000000;
@@ -101,6 +103,10 @@ void results_cluster_troubles(const struct sharing *s, const struct placing *p,
 	at = picture_place(sharing_picture(s), core_config(c)->cluster.node);
 	if (placing_left(p, seen, &why))
 		json_array_append_new(troubles, json_string(why.text));
+	if (*steering_trouble(steering))
+		json_array_append_new(troubles,
+				      json_sprintf("packets take the ways of routing here: %s",
+						   steering_trouble(steering)));
 	if (at >= 0)
 		tenant_troubles(sharing_picture(s)->report[at], troubles);
 	if (!state.heard_ns)
@@ -255,7 +261,7 @@ static double share(const struct shared *s, const struct shared_job *j)
 
 /* Of one that was named: all of them together would take too long. */
 static json_t *shared_job(const struct sharing *s, const struct placing *p,
-			  const struct shared_job *j, bool named)
+			  const struct steering *steering, const struct shared_job *j, bool named)
 {
 	struct why outlook = { "" };
 	const bool placed = shared_is_placed(j);
@@ -267,7 +273,7 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 	for (unsigned int i = 0; i < j->refusals; i++)
 		json_array_append_new(refused, json_string(j->refused[i]));
 	return json_pack(
-		"{ss so ss ss so so so so so ss so ss so so ss so so}", "name", j->name, "id",
+		"{ss so ss ss so so so so so ss so ss so so ss so so so}", "name", j->name, "id",
 		results_number(j->job.id), "tenant", j->job.tenant, "state",
 		state_words[standing_of(j, sharing_picture(s))], "workers",
 		results_number(j->job.workers), "waiting", results_number(j->workers), "roots",
@@ -280,7 +286,8 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 		results_number(there ? there->chunks_per_second : 0), "refused", refused, "outlook",
 		outlook.text, "weighed",
 		named && placed ? weighed(j->place.weighed, j->place.weighs) : json_array(), "tree",
-		named && placed ? tree(sharing_picture(s), j) : json_array());
+		named && placed ? tree(sharing_picture(s), j) : json_array(), "ways",
+		named ? results_ways(j, steering) : json_null());
 }
 
 /* A tenant that this node has not is one that only those see who see all. */
@@ -293,8 +300,8 @@ static bool is_seen(const struct core *c, const char *name, uint64_t seen)
 }
 
 int results_shared(const struct core *c, const struct sharing *s, const struct placing *p,
-		   const struct request_filter *filter, uint64_t seen, json_t **ret,
-		   struct why *why)
+		   const struct steering *steering, const struct request_filter *filter,
+		   uint64_t seen, json_t **ret, struct why *why)
 {
 	const struct shared *shared = placing_shared(p);
 	json_t *jobs;
@@ -307,7 +314,7 @@ int results_shared(const struct core *c, const struct sharing *s, const struct p
 
 		if (j->revision && is_seen(c, j->job.tenant, seen) &&
 		    (!*filter->job || !strcmp(filter->job, j->name)))
-			json_array_append_new(jobs, shared_job(s, p, j, *filter->job));
+			json_array_append_new(jobs, shared_job(s, p, steering, j, *filter->job));
 	}
 	if (*filter->job && !json_array_size(jobs)) {
 		json_decref(jobs);

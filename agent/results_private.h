@@ -16,6 +16,9 @@ json_t *results_printed(void (*print)(const struct sockaddr_storage *, char *, s
 json_t *results_tenants_seen(const struct core *c, const struct sharing *s, const struct placing *p,
 			     const char *name, uint64_t seen);
 
+/* Null: routing has its packets' ways. */
+json_t *results_ways(const struct shared_job *j, const struct steering *steering);
+
 bool results_is_seen(uint64_t seen, unsigned int tenant);
 
 /* Its index. Whoever may not see all of them does not hear which there are. */

@@ -275,6 +275,28 @@ static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
 }
 
+/* The ways that its workers' packets shall take; nothing is said of those that routing has. */
+static int show_ways(const struct ctl *ctl, const json_t *job, FILE *out)
+{
+	static const struct column columns[] = {
+		{ "WORKER", "worker", cell_text, TABLE_LEFT },
+		{ "WAY", "nodes", cell_list, TABLE_LEFT },
+	};
+	const json_t *rows = field(job, "ways.ways");
+	const char *trouble = field_text(job, "ways.trouble");
+	struct cell sums = { .text = "" };
+
+	if (!rows)
+		return 0;
+	cell_list(job, "ways.sums", &sums);
+	fprintf(out, "\nways: %s\nsummed on the way at: %s\n", field_text(job, "ways.why"),
+		sums.text);
+	if (*trouble)
+		fprintf(out, "packets take the ways of routing: %s\n", trouble);
+	fputc('\n', out);
+	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
+}
+
 /* Of a job with one root there is nothing to say. */
 static void cell_share(const json_t *row, const char *key, struct cell *ret)
 {
@@ -314,6 +336,8 @@ static int show_shared(const struct ctl *ctl, const json_t *result, FILE *out)
 		show_not_held(field(result, "tenants"), out);
 	if (r == 0 && ctl->count)
 		r = show_weighed(ctl, job, out);
+	if (r == 0 && ctl->count)
+		r = show_ways(ctl, job, out);
 	return r == 0 && ctl->count ? show_tree(ctl, job, out) : r;
 }
 

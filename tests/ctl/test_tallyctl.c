@@ -143,6 +143,30 @@ static void the_network_is_drawn(void **state)
 	assert_has(err, "cluster: --svg: the name of the job is missing");
 }
 
+#define WITH_WAYS(trouble)                                                                        \
+	OK("{\"cluster\":{\"name\":\"tally\",\"node\":\"n0\"},\"leader\":\"n0\",\"tenants\":[],"  \
+	   "\"jobs\":[{\"name\":\"train\",\"why\":\"\",\"outlook\":\"it stays\",\"weighed\":[],"  \
+	   "\"tree\":[],\"ways\":{\"why\":\"the upper one is free\",\"trouble\":\"" trouble "\"," \
+	   "\"sums\":[\"n0\",\"n1\"],\"ways\":[{\"worker\":\"10.0.1.1\",\"nodes\":[\"n0\","       \
+	   "\"n1\",\"n3\"]},{\"worker\":\"10.0.2.1\",\"nodes\":[\"n3\"]}]}}]}")
+
+static void the_ways_of_a_job_are_shown_and_why_they_do_not_hold(void **state)
+{
+	const char *ways = "\nnow: it stays\n"
+			   "\nways: the upper one is free\nsummed on the way at: n0, n1\n";
+	const char *table = "\nWORKER    WAY\n10.0.1.1  n0, n1, n3\n10.0.2.1  n3\n";
+	const char *asked = "{\"do\":\"cluster-jobs\",\"name\":\"train\"}";
+
+	assert_int_equal(ask(ARGUMENTS("cluster", "train"), asked, WITH_WAYS("")), 0);
+	assert_has(out, ways);
+	assert_has(out, table);
+	assert_null(strstr(out, "of routing"));
+	assert_int_equal(
+		ask(ARGUMENTS("cluster", "train"), asked, WITH_WAYS("n2 does not hear n3")), 0);
+	assert_has(out,
+		   "at: n0, n1\npackets take the ways of routing: n2 does not hear n3\n\nWORKER");
+}
+
 /* The simulator takes lines of 4096 bytes. */
 static void a_large_network_is_exported_in_short_lines(void **state)
 {
@@ -1071,6 +1095,7 @@ int main(void)
 		fact(quotas_of_the_cluster_name_who_does_not_hold_them),
 		fact(json_is_the_result_as_it_came),
 		fact(the_network_is_drawn),
+		fact(the_ways_of_a_job_are_shown_and_why_they_do_not_hold),
 		fact(a_large_network_is_exported_in_short_lines),
 		fact(what_has_happened_is_a_table),
 		fact(counters_of_nothing_are_shown_only_if_asked_for),
