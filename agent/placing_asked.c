@@ -346,7 +346,8 @@ int placing_delete(struct placing *p, void *connection, const char *name, struct
 {
 	const struct shared_job *j = first_find(p, name, why);
 	char job[JOINING_ROOTS_MAX][STORE_KEY_BYTES], place[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
-	struct store_change change[2 * JOINING_ROOTS_MAX] = { 0 };
+	char ways[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
+	struct store_change change[3 * JOINING_ROOTS_MAX] = { 0 };
 	unsigned int changes = 0, roots;
 	char root[NAME_BYTES];
 
@@ -359,6 +360,8 @@ int placing_delete(struct placing *p, void *connection, const char *name, struct
 		snprintf(place[i], sizeof(place[i]), WANTED_PLACES "%s", root);
 		change[changes++] = (struct store_change){ job[i], NULL, false };
 		change[changes++] = (struct store_change){ place[i], NULL, false };
+		snprintf(ways[i], sizeof(ways[i]), WANTED_WAYS "%s", root);
+		change[changes++] = (struct store_change){ ways[i], NULL, false };
 	}
 	return ask_store(p, connection, name, ASKED_DELETE, request_answer_ok(json_object()),
 			 &(struct store_write){ &(struct store_seen){ job[0], j->revision }, 1,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <tally/wire.h>
 
 #include "common/address.h"
 
@@ -46,6 +47,15 @@ bool wanted_ways_sum_at(const struct wanted_ways *w, const char *node)
 	return false;
 }
 
+static unsigned int sums_on(const struct wanted_ways *w, const struct wanted_way *way)
+{
+	unsigned int sums = 0;
+
+	for (unsigned int i = 0; i < way->nodes; i++)
+		sums += wanted_ways_sum_at(w, way->node[i]);
+	return sums;
+}
+
 static int way_check(const struct wanted_ways *w, unsigned int index, struct why *why)
 {
 	const struct wanted_way *way = &w->way[index];
@@ -59,6 +69,9 @@ static int way_check(const struct wanted_ways *w, unsigned int index, struct why
 		if (wanted_way_place(way, way->node[i]) != (int)i)
 			return why_say(why, -EINVAL, "the way of %s is at %s twice", worker,
 				       way->node[i]);
+	if (sums_on(w, way) > TALLY_LEVELS_MAX)
+		return why_say(why, -EINVAL, "the way of %s is at %u nodes that sum, and %d may",
+			       worker, sums_on(w, way), TALLY_LEVELS_MAX);
 	if (way->worker.ss_family != w->address.ss_family)
 		return why_say(why, -EINVAL, "%s and the root have addresses of two families",
 			       worker);

@@ -45,7 +45,8 @@ bool wanted_ways_sum_at(const struct wanted_ways *w, const char *node);
 /*
  * Do they make sense? -EINVAL: a way that does not end at the root, or is at a node twice; two ways
  * of one worker; a worker of another address family than the root; a node that sums, and is on no
- * way, or is the root; two ways that pass one node that sums, and part behind it.
+ * way, or is the root; a way with more such nodes than a tree may have levels; two ways that pass
+ * one node that sums, and part behind it.
  */
 int wanted_ways_check(const struct wanted_ways *w, struct why *why);
 

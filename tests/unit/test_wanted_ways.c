@@ -77,6 +77,10 @@ static void what_makes_no_sense_is_refused(void **state)
 		  "\"sums\":[\"n1\"],\"ways\":[" WAY("10.0.1.1", "\"n1\",\"n0\",\"n3\"") "," WAY(
 			  "10.0.2.1", "\"n1\",\"n2\",\"n3\"") "]}",
 		  "n1 sums, and ways part behind it" },
+		{ HEAD "\"sums\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"],\"ways\":[" WAY(
+			  "10.0.1.1",
+			  "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"n3\"") "]}",
+		  "the way of 10.0.1.1 is at 8 nodes that sum, and 7 may" },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
