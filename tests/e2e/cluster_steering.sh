@@ -65,7 +65,7 @@ rate() { jq -s '[.[] | select(.verb == "allreduce") | .algbw * 8000] | min' "$wo
 packets_take_the_ways_and_nodes_on_them_sum() {
 	local i by before after was
 	triangle
-	train -b 512K -e 512K -n 6 -w 1
+	train -d int32 -b 512K -e 512K -n 10 -w 1
 	finish train w0 w1 w2 w3
 	before=$(rate)
 	for i in {0..3}; do join_at "w$i" n0 train --seconds 25 -b 512K -e 512K; done
@@ -78,7 +78,7 @@ packets_take_the_ways_and_nodes_on_them_sum() {
 	(($(sent n0 n3) - by < 100000)) || { echo "$(($(sent n0 n3) - by)) bytes went the other way"; return 1; }
 	(($(chunks n1) > was))
 	finish train w0 w1 w2 w3
-	for i in {0..3}; do join_at "w$i" n0 train -b 512K -e 512K -n 12 -w 1; done
+	for i in {0..3}; do join_at "w$i" n0 train -d int32 -b 512K -e 512K -n 40 -w 1; done
 	finish train w0 w1 w2 w3
 	after=$(rate)
 	echo "# slowest worker, Mbit/s: $before by routing, of 8; $after by the ways, of 40" >&3
@@ -118,6 +118,7 @@ ways_go_as_they_came_and_the_run_goes_on() {
 	want
 	until_true are_steered
 	finish train w0 w1 w2 w3
+	at n0 cluster train | has -E "^$(bed addr w0) +n0, n1, n3" || { at n0 cluster train; return 1; }
 	at n0 events | has 'ways .*the upper way is free' || { at n0 events; return 1; }
 }
 sums_not() { ! sums "$1"; }
@@ -138,12 +139,33 @@ an_agent_that_is_killed_leaves_nothing_for_long() {
 	end_at n0 TERM
 	has_rules n0 0 0
 	kernel_of n0 | diff "$work/before" -
-	until_true has_rules n1 0 0 # n0 reports nothing: no way holds
+	until_true has_rules n1 0 0 # no way holds
+	at n1 cluster train | has -E 'packets take the ways of routing: (n0 reports nothing|n1 does not hear n0)' || { at n1 cluster train; return 1; }
 	start_at n0
 	until_true are_steered
 	finish train w0 w1 w2 w3
 }
 
+# All tables have routes of others. Nobody's ways hold then, and everybody knows.
+what_the_kernel_does_not_do_is_said() {
+	local table
+	triangle
+	for ((table = 2047934464; table < 2047934464 + 64; table++)); do
+		echo "route add 10.98.0.0/16 dev n3 table $table"
+	done | exec_all n0
+	train --seconds 15 -b 64K -e 64K
+	want
+	until_true has_status n0 'packets take the ways of routing here: the kernel cannot be told of a next node' ||
+		{ at n0 status; return 1; }
+	until_true has_trouble 'n0 does not steer' || { at n1 cluster train; return 1; }
+	until_true are_free
+	finish train w0 w1 w2 w3
+}
+exec_all() { on "$1" ip -batch -; } # NODE: commands of ip on standard input
+has_status() { at "$1" status | has "$2"; }
+has_trouble() { [[ $(at n1 cluster train --json | jq -r .jobs[0].ways.trouble) == "$1" ]]; }
+
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts packets_take_the_ways_and_nodes_on_them_sum \
-	ways_go_as_they_came_and_the_run_goes_on an_agent_that_is_killed_leaves_nothing_for_long
+	ways_go_as_they_came_and_the_run_goes_on an_agent_that_is_killed_leaves_nothing_for_long \
+	what_the_kernel_does_not_do_is_said
