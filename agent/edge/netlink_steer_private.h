@@ -4,6 +4,7 @@
 #define TALLY_AGENT_NETLINK_STEER_PRIVATE_H
 
 #include <netlink/netlink.h>
+#include <stdbool.h>
 
 #include "netlink_steer.h"
 
