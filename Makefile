@@ -323,7 +323,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk -lexpat
 
 # Tests in which memory runs out (tests/unit/scarce.h).
-SCARCE := $(addprefix $(BUILD)/tests/unit/,test_merge test_place test_place_again \
+SCARCE := $(addprefix $(BUILD)/tests/unit/,test_keys test_merge test_place test_place_again \
 	  test_placer_ways test_route test_split)
 $(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
 

@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "owned.h"
+#include "rows.h"
 #include "text.h"
 
 enum {
@@ -245,9 +248,43 @@ unsigned int key_count(const struct key *key, const void *from)
 	return key_number_load((const char *)from + key->count_offset, key->count_size);
 }
 
+/* The first element of a list; `from` may be written by whoever owns it. */
+static void *first_of(const struct key *key, const void *from)
+{
+	char *member = (char *)from + key->offset;
+
+	return key->grows ? *(void **)member : member;
+}
+
+const void *key_element(const struct key *key, const void *from, unsigned int i)
+{
+	return (const char *)first_of(key, from) + i * key->size;
+}
+
 static void count_set(const struct key *key, void *into, unsigned int n)
 {
 	key_number_store(n, (char *)into + key->count_offset, key->count_size);
+}
+
+static void list_free(const struct key *key, void *from)
+{
+	const unsigned int count = key_count(key, from);
+
+	for (unsigned int i = 0; key->keys && i < count; i++)
+		keys_free(key->keys, (void *)key_element(key, from, i));
+	if (!key->grows)
+		return;
+	free(TAKE_PTR(*(void **)((char *)from + key->offset)));
+	count_set(key, from, 0);
+}
+
+void keys_free(const struct keys *keys, void *from)
+{
+	for (const struct key *key = keys->key; key < keys->key + keys->count; key++)
+		if (key->list_max && !key->take)
+			list_free(key, from);
+		else if (key->keys && !key->take)
+			keys_free(key->keys, (char *)from + key->offset);
 }
 
 void keys_default(const struct keys *keys, void *into)
@@ -281,19 +318,37 @@ static int member_take(struct reading *r, const struct place *at, void *member)
 	return scalar_take(r, &here, (char *)member + first.offset);
 }
 
+/* Room for the element behind the last one, zeros; NULL: no memory. */
+static void *element_add(const struct key *key, void *into, unsigned int n)
+{
+	char *list = first_of(key, into);
+
+	if (!key->grows)
+		return memset(list + n * key->size, 0, key->size);
+	list = rows_grow(list, n, key->size);
+	if (!list)
+		return NULL;
+	*(void **)((char *)into + key->offset) = list;
+	return list + n * key->size;
+}
+
 static int element_take(struct reading *r, const struct place *at, void *into)
 {
 	const struct key *key = at->key;
 	unsigned int n = key_count(key, into);
-	char *member = (char *)into + key->offset + n * key->size;
+	void *member;
 	int error;
 
 	if (n == key->list_max)
 		return keys_refuse(r, at, "one too many; %s", key->full);
-	memset(member, 0, key->size);
+	member = element_add(key, into, n);
+	if (!member)
+		return -ENOMEM;
 	if (key->keys)
 		keys_default(key->keys, member);
 	error = member_take(r, at, member);
+	if (error < 0 && key->keys)
+		keys_free(key->keys, member);
 	if (error < 0)
 		return error;
 	count_set(key, into, n + 1);
@@ -307,7 +362,9 @@ static int list_take(struct reading *r, const struct place *at, void *into)
 
 	if (key->full) /* comes one by one */
 		return element_take(r, at, into);
-	memset((char *)into + key->offset, 0, key->size * key->list_max);
+	list_free(key, into);
+	if (!key->grows)
+		memset((char *)into + key->offset, 0, key->size * key->list_max);
 	count_set(key, into, 0);
 	if (key->word && value_is(at->value, key->word))
 		return 0;
@@ -337,7 +394,7 @@ int keys_take_one(struct reading *r, const struct place *at, void *into)
 int keys_check_unique(struct reading *r, const struct place *at, void *into)
 {
 	const struct key *key = at->key;
-	const char *list = (const char *)into + key->offset;
+	const char *list = first_of(key, into);
 	unsigned int last = key_count(key, into) - 1;
 
 	for (unsigned int i = 0; i < last; i++)
@@ -366,7 +423,7 @@ bool key_is_brief(const struct key *key, const void *from)
 
 void key_print(const struct key *key, const void *from, unsigned int i, char *text, size_t size)
 {
-	const char *member = (const char *)from + key->offset + i * key->size;
+	const void *member = key_element(key, from, i);
 
 	if (key->word && is_filled(member, key->fill, key->size))
 		snprintf(text, size, "%s", key->word);

@@ -58,6 +58,7 @@ struct key {
 	const char *name; /* the first member: errors list names from the table itself */
 	const struct key_type *type; /* of a scalar, or of each element of a list of them */
 	size_t offset, size; /* of the member; of a list's first element */
+	bool grows; /* a list: at `offset` is a pointer to its elements (rows.h) */
 	uint64_t min, max; /* of a number; of a choice `min` is the first word that is allowed */
 	const char *const *words; /* of a choice, NULL behind the last one */
 	const struct keys *keys; /* of a mapping, or of each element of a list of mappings */
@@ -88,6 +89,12 @@ struct key {
 	.offset = offsetof(type, array), .size = sizeof(*((type *)0)->array), \
 	.list_max = sizeof(((type *)0)->array) / sizeof(*((type *)0)->array), \
 	.count_offset = offsetof(type, counter), .count_size = sizeof(((type *)0)->counter)
+
+/* Of a list that grows as it is read, up to `max` elements: keys_free() frees it. */
+#define KEY_ROWS(type, pointer, counter, max)                                                    \
+	.grows = true, .offset = offsetof(type, pointer), .size = sizeof(*((type *)0)->pointer), \
+	.list_max = (max), .count_offset = offsetof(type, counter),                              \
+	.count_size = sizeof(((type *)0)->counter)
 
 extern const struct key_type key_number; /* in uint8_t to uint64_t, as the member's size says */
 extern const struct key_type key_rate; /* with k, M or G behind it */
@@ -141,6 +148,10 @@ struct reading {
 /* Fills what the keys of a table say when they are not there; all else is left alone. */
 void keys_default(const struct keys *keys, void *into);
 
+/* Frees lists that grow, also those of their elements; they are empty then. Whoever reads by a
+ * table that has any begins with zeros, and calls this also if reading has failed. */
+void keys_free(const struct keys *keys, void *from);
+
 /* Reads a mapping: keys in the order of the table, whatever their order in the text, so that one
  * can rely on another. ret_seen, if not NULL: bit i says that key i was there. */
 int keys_take(struct reading *r, const struct place *at, const struct keys *keys, void *into,
@@ -176,6 +187,7 @@ keys_refuse_value(struct reading *r, const struct place *at, const char *format,
 
 /* For printers. */
 unsigned int key_count(const struct key *key, const void *from); /* elements of a list */
+const void *key_element(const struct key *key, const void *from, unsigned int i); /* of a list */
 bool key_is_brief(const struct key *key, const void *from); /* is it not to be printed? */
 /* A scalar, or element `i` of a list. */
 void key_print(const struct key *key, const void *from, unsigned int i, char *text, size_t size);

@@ -113,12 +113,11 @@ static json_t *scalar_json(const struct key *key, const void *from, unsigned int
 static json_t *list_json(const struct key *key, const void *from)
 {
 	_cleanup_(json_freep) json_t *list = json_array();
-	const char *first = (const char *)from + key->offset;
 	unsigned int count = key_count(key, from);
 
 	for (unsigned int i = 0; i < count; i++)
 		if (json_array_append_new(
-			    list, key->keys ? keys_json_make(key->keys, first + i * key->size)
+			    list, key->keys ? keys_json_make(key->keys, key_element(key, from, i))
 					    : scalar_json(key, from, i)) < 0)
 			return NULL;
 	return TAKE_PTR(list);

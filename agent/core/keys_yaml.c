@@ -212,8 +212,7 @@ static void list_print(const struct key *key, const void *from, const char *inde
 		else
 			fprintf(to, "%s  - ", indent);
 		if (key->keys)
-			mapping_print(key->keys, (const char *)from + key->offset + i * key->size,
-				      to);
+			mapping_print(key->keys, key_element(key, from, i), to);
 		else
 			scalar_print(key, from, i, to);
 		fputs(key->flow ? "" : "\n", to);

@@ -20,6 +20,7 @@
 #include "common/keys.h"
 #include "common/lines.h"
 #include "common/name.h"
+#include "scarce.h"
 
 struct things {
 	uint8_t small;
@@ -479,6 +480,149 @@ static void what_is_printed_as_lines_is_read(void **state)
 	assert_memory_equal(&kind, &first, sizeof(kind));
 }
 
+/* --- lists that grow ------------------------------------------------------------------------- */
+
+struct leaf {
+	unsigned int number, marks;
+	uint8_t *mark;
+};
+
+struct grown {
+	uint8_t leaves;
+	struct leaf *leaf;
+	unsigned int words;
+	uint16_t *word;
+};
+
+enum {
+	LEAVES_MAX = 5,
+	WORDS_MAX = 100,
+};
+
+static const struct key leaf_rows[] = {
+	{ "number", &key_number, KEY_MEMBER(struct leaf, number), .max = 99, .initial = "7" },
+	{ "marks", &key_number, KEY_ROWS(struct leaf, mark, marks, 3), .max = 9 },
+};
+static const struct keys leaf_keys = KEYS(leaf_rows);
+
+static const struct key grown_rows[] = {
+	{ "leaves", NULL, KEY_ROWS(struct grown, leaf, leaves, LEAVES_MAX), .keys = &leaf_keys },
+	{ "words", &key_number, KEY_ROWS(struct grown, word, words, WORDS_MAX), .max = 500,
+	  .check = keys_check_unique, .brief = true },
+};
+static const struct keys grown_keys = KEYS(grown_rows);
+
+static int grown_read(const char *text, struct grown *ret)
+{
+	struct reading reading = { &keys_yaml_style, "f", NULL, why.text, sizeof(why.text) };
+	_cleanup_(value_freep) struct value *root = NULL;
+	int error = keys_yaml_parse(text, strlen(text), "f", &root, &why);
+
+	keys_default(&grown_keys, ret);
+	return error < 0 ? error : keys_take_root(&reading, root, &grown_keys, ret, NULL);
+}
+
+static void grown_close(struct grown *g)
+{
+	keys_free(&grown_keys, g);
+	assert_null(g->leaf);
+	assert_null(g->word);
+	assert_int_equal(g->leaves + g->words, 0);
+}
+
+static void grown_refused(const char *text, const char *reason)
+{
+	_cleanup_(grown_close) struct grown g = { 0 };
+
+	assert_int_equal(grown_read(text, &g), -EINVAL);
+	assert_string_equal(why.text, reason);
+}
+
+/* A list of each length up to the longest, and what is printed of it is read again. */
+static void a_list_that_grows_has_what_was_read(void **state)
+{
+	for (unsigned int n = 0; n <= WORDS_MAX; n++) {
+		_cleanup_(grown_close) struct grown g = { 0 }, again = { 0 };
+		_cleanup_(freep) char *text = NULL;
+		size_t size;
+		FILE *f = open_memstream(&text, &size);
+
+		fputs("words: [", f);
+		for (unsigned int i = 0; i < n; i++)
+			fprintf(f, "%s%u", i ? ", " : "", i + n);
+		fputs("]\nleaves: [{marks: [1, 2, 3]}, {number: 8}]\n", f);
+		fclose(f);
+		assert_int_equal(grown_read(text, &g), 0);
+		assert_int_equal(g.words, n);
+		for (unsigned int i = 0; i < n; i++)
+			assert_int_equal(g.word[i], i + n);
+		assert_int_equal(g.leaves, 2);
+		assert_int_equal(g.leaf[0].number, 7);
+		assert_int_equal(g.leaf[0].mark[2], 3);
+		assert_int_equal(g.leaf[1].number, 8);
+		assert_null(g.leaf[1].mark);
+		assert_int_equal(key_is_brief(&grown_rows[1], &g), n == 0);
+		free(TAKE_PTR(text));
+		f = open_memstream(&text, &size);
+		fputs("words:", f);
+		for (unsigned int i = 0; i < n; i++)
+			fprintf(f, "\n- %u",
+				((const uint16_t *)key_element(&grown_rows[1], &g, i))[0]);
+		fclose(f);
+		assert_int_equal(grown_read(text, &again), 0);
+		assert_int_equal(again.words, n);
+	}
+}
+
+static void a_list_that_grows_has_its_bounds(void **state)
+{
+	char text[1024] = "words:\n";
+
+	grown_refused("leaves: [{}, {}, {}, {}, {}, {}]",
+		      "f:1: leaves[5]: one too many; there can be at most 5");
+	grown_refused("leaves: [{}, {number: 100}]",
+		      "f:1: leaves[1].number: '100': a number from 0 to 99");
+	grown_refused("leaves: [{}, {marks: [1, 2, 10]}]",
+		      "f:1: leaves[1].marks[2]: '10': a number from 0 to 9");
+	grown_refused("leaves: [{}, {marks: [1, 2, 3, 4]}]",
+		      "f:1: leaves[1].marks[3]: one too many; there can be at most 3");
+	grown_refused("words: [1, 2, 1]", "f:1: words[2]: '1': is named twice");
+	for (unsigned int i = 0; i <= WORDS_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "- %u\n", i);
+	grown_refused(text, "f:102: words[100]: one too many; there can be at most 100");
+}
+
+/* What was there goes; what is printed as JSON is what is there. */
+static void a_list_that_grows_may_be_read_again(void **state)
+{
+	_cleanup_(grown_close) struct grown g = { 0 };
+	_cleanup_(json_freep) json_t *json = NULL;
+	_cleanup_(freep) char *text = NULL;
+
+	assert_int_equal(grown_read("leaves: [{marks: [1]}, {marks: [2, 3]}]\nwords: 4", &g), 0);
+	assert_int_equal(grown_read("leaves: [{marks: [5, 6]}]", &g), 0);
+	json = keys_json_make(&grown_keys, &g);
+	text = json_dumps(json, JSON_COMPACT);
+	assert_string_equal(text, "{\"leaves\":[{\"number\":7,\"marks\":[5,6]}],\"words\":[4]}");
+}
+
+static int grown_run(void *text)
+{
+	_cleanup_(grown_close) struct grown g = { 0 };
+	struct reading reading = { &keys_yaml_style, "f", NULL, why.text, sizeof(why.text) };
+
+	return keys_take_root(&reading, text, &grown_keys, &g, NULL);
+}
+
+static void without_memory_a_list_does_not_grow(void **state)
+{
+	static const char text[] = "leaves: [{marks: [1, 2]}, {marks: [3]}]\nwords: [1, 2, 3]";
+	_cleanup_(value_freep) struct value *root = NULL;
+
+	assert_int_equal(keys_yaml_parse(text, strlen(text), "f", &root, &why), 0);
+	run_out_of_memory(grown_run, root);
+}
+
 /* Whoever adds a key: its default must be one of the values that it allows. */
 static void defaults_of_the_tables_may_be_written(void **state)
 {
@@ -518,6 +662,10 @@ int main(void)
 		cmocka_unit_test(what_is_printed_as_json_is_read),
 		cmocka_unit_test(a_string_is_no_number_in_json),
 		cmocka_unit_test(what_is_printed_as_lines_is_read),
+		cmocka_unit_test(a_list_that_grows_has_what_was_read),
+		cmocka_unit_test(a_list_that_grows_has_its_bounds),
+		cmocka_unit_test(a_list_that_grows_may_be_read_again),
+		cmocka_unit_test(without_memory_a_list_does_not_grow),
 		cmocka_unit_test(defaults_of_the_tables_may_be_written),
 	};
 
