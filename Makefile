@@ -323,8 +323,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk -lexpat
 
 # Tests in which memory runs out (tests/unit/scarce.h).
-SCARCE := $(addprefix $(BUILD)/tests/unit/,test_keys test_merge test_place test_place_again \
-	  test_placer_ways test_route test_split)
+SCARCE := $(addprefix $(BUILD)/tests/unit/,test_cluster test_keys test_merge test_place \
+	  test_place_again test_placer_ways test_route test_split)
 $(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
 
 # What each rank hears, and what it does with it.

@@ -348,9 +348,9 @@ static void on_leader(void *context, const char *name, bool is_us)
 	placing_wake(p);
 }
 
-static void on_report(void *context, struct report *report)
+static int on_report(void *context, struct report *report)
 {
-	placing_tenants_report(context, report);
+	return placing_tenants_report(context, report);
 }
 
 static void on_lost(void *context)

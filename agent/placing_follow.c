@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What this node has of the cluster beside the jobs that it is the root of: tokens and tenants. */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/edge/log.h"
@@ -176,10 +177,16 @@ static void tenant_report(const struct placing *p, const struct shared_tenant *t
 			*c = '?';
 }
 
-void placing_tenants_report(const struct placing *p, struct report *ret)
+int placing_tenants_report(const struct placing *p, struct report *ret)
 {
 	_Static_assert(SHARED_TENANTS_MAX <= (int)REPORT_TENANTS_MAX, "all of them fit");
 
-	for (ret->tenants = 0; ret->tenants < p->shared.tenants; ret->tenants++)
-		tenant_report(p, &p->shared.tenant[ret->tenants], &ret->tenant[ret->tenants]);
+	for (unsigned int i = 0; i < p->shared.tenants; i++) {
+		struct report_tenant *t = ROWS_ADD(ret->tenant, ret->tenants);
+
+		if (!t)
+			return -ENOMEM;
+		tenant_report(p, &p->shared.tenant[i], t);
+	}
+	return 0;
 }

@@ -119,8 +119,8 @@ void placing_follow_tokens(struct placing *p); /* of all jobs */
  */
 void placing_follow_tenants(struct placing *p);
 
-/* What this node tells of them. */
-void placing_tenants_report(const struct placing *p, struct report *ret);
+/* What this node tells of them. -ENOMEM. */
+int placing_tenants_report(const struct placing *p, struct report *ret);
 
 /* --- placing_lead.c */
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reporting.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tally/wire.h>
@@ -54,36 +55,69 @@ static void port_fill(const struct core *c, const struct sampler *s, const struc
 	ret->transmit_forecast = whole(f->transmit.forecast_bytes_per_second);
 }
 
-static void nears_fill(const struct hello_nears *n, struct report *ret)
+static int services_fill(const struct config *c, struct report *ret)
+{
+	for (unsigned int i = 0; i < c->services; i++) {
+		struct sockaddr_storage *to = ROWS_ADD(ret->service, ret->services);
+
+		if (!to)
+			return -ENOMEM;
+		*to = c->service[i];
+	}
+	return 0;
+}
+
+static int ports_fill(const struct core *c, const struct sampler *s, struct report *ret)
+{
+	unsigned int ports;
+	const struct dataplane_port *p = core_ports(c, &ports);
+
+	for (unsigned int i = 0; i < ports; i++) {
+		struct report_port *to = ROWS_ADD(ret->port, ret->ports);
+
+		if (!to)
+			return -ENOMEM;
+		port_fill(c, s, &p[i], to);
+	}
+	return 0;
+}
+
+static int nears_fill(const struct hello_nears *n, struct report *ret)
 {
 	_Static_assert(HELLO_NEARS_MAX == (int)REPORT_NEARS_MAX, "all of them fit");
 
-	for (ret->nears = 0; ret->nears < n->count; ret->nears++) {
-		const struct hello_near *from = &n->near[ret->nears];
-		struct report_near *to = &ret->near[ret->nears];
+	for (unsigned int i = 0; i < n->count; i++) {
+		const struct hello_near *from = &n->near[i];
+		struct report_near *to = ROWS_ADD(ret->near, ret->nears);
 
+		if (!to)
+			return -ENOMEM;
 		memcpy(to->port, from->port, sizeof(to->port));
 		memcpy(to->node, from->node, sizeof(to->node));
 		memcpy(to->at, from->at, sizeof(to->at));
 	}
+	return 0;
 }
 
-static void host_add(const struct core *c, const struct netlink_neighbour *n, struct report *ret)
+static int host_add(const struct core *c, const struct netlink_neighbour *n, struct report *ret)
 {
 	const char *port = core_port_name(c, n->ifindex);
-	struct report_host *h = &ret->host[ret->hosts];
+	struct report_host *h;
 	size_t bytes;
 	const uint8_t *raw = address_raw((struct sockaddr_storage *)&n->address, &bytes);
 
 	if (!*port || ret->hosts == REPORT_HOSTS_MAX)
-		return;
+		return 0;
 	if (n->mac[0] & 1 || (bytes == 16 ? raw[0] : raw[0] & 0xf0) == (bytes == 16 ? 0xff : 0xe0))
-		return; /* of groups, which are nobody */
+		return 0; /* of groups, which are nobody */
+	h = ROWS_ADD(ret->host, ret->hosts);
+	if (!h)
+		return -ENOMEM;
 	snprintf(h->port, sizeof(h->port), "%s", port);
 	h->address = n->address;
 	endpoint_port_set(&h->address, TALLY_UDP_PORT);
 	mac_print(n->mac, h->mac);
-	ret->hosts++;
+	return 0;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -92,14 +126,17 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* In one order, whatever the kernel's is: else each look would be news. */
-static void hosts_fill(const struct core *c, struct report *ret)
+static int hosts_fill(const struct core *c, struct report *ret)
 {
 	_cleanup_(freep) struct netlink_neighbour *n = calloc(NEIGHBOURS_MAX, sizeof(*n));
 	const int count = n ? netlink_neighbours(n, NEIGHBOURS_MAX) : 0;
+	int r = n ? 0 : -ENOMEM;
 
-	for (int i = 0; i < count; i++)
-		host_add(c, &n[i], ret);
-	qsort(ret->host, ret->hosts, sizeof(*ret->host), by_bytes);
+	for (int i = 0; r == 0 && i < count; i++)
+		r = host_add(c, &n[i], ret);
+	if (ret->hosts)
+		qsort(ret->host, ret->hosts, sizeof(*ret->host), by_bytes);
+	return r;
 }
 
 /* Of this machine alone, or of a link alone: others have the same. */
@@ -128,28 +165,36 @@ static void port_address(const struct look_address *own, struct report *ret)
 	}
 }
 
-static void addresses_fill(struct report *ret)
+static int addresses_fill(struct report *ret)
 {
 	_cleanup_(freep) struct look_address *own = calloc(OWN_MAX, sizeof(*own));
 	const int count = own ? look_addresses(own, OWN_MAX) : 0;
+	struct sockaddr_storage *to;
 
 	for (int i = 0; i < count; i++) {
 		port_address(&own[i], ret);
 		if (is_local(&own[i].address) || ret->addresses == REPORT_ADDRESSES_MAX)
 			continue;
-		endpoint_port_set(&own[i].address, TALLY_UDP_PORT);
-		ret->address[ret->addresses++] = own[i].address;
+		to = ROWS_ADD(ret->address, ret->addresses);
+		if (!to)
+			return -ENOMEM;
+		*to = own[i].address;
+		endpoint_port_set(to, TALLY_UDP_PORT);
 	}
+	return 0;
 }
 
-static void route_add(const struct core *c, const struct netlink_route *from, struct report *ret)
+static int route_add(const struct core *c, const struct netlink_route *from, struct report *ret)
 {
-	struct report_route *to = &ret->route[ret->routes++];
+	struct report_route *to = ROWS_ADD(ret->route, ret->routes);
 	char text[ADDRESS_BYTES];
 
+	if (!to)
+		return -ENOMEM;
 	address_print(&from->to, text, sizeof(text));
 	snprintf(to->to, sizeof(to->to), "%s/%u", text, from->bits);
 	snprintf(to->port, sizeof(to->port), "%s", core_port_name(c, from->ifindex));
+	return 0;
 }
 
 static int by_text(const void *a, const void *b)
@@ -158,17 +203,19 @@ static int by_text(const void *a, const void *b)
 }
 
 /* In one order, too. IPv6 has routes of links alone, which nobody forwards by. */
-static void routes_fill(const struct core *c, struct report *ret)
+static int routes_fill(const struct core *c, struct report *ret)
 {
 	_cleanup_(freep) struct netlink_route *route = calloc(REPORT_ROUTES_MAX, sizeof(*route));
-	int count = 0;
+	int count = 0, r = route ? 0 : -ENOMEM;
 
 	if (route && ret->services)
 		count = netlink_routes(ret->service[0].ss_family, route, REPORT_ROUTES_MAX);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; r == 0 && i < count; i++)
 		if (!is_local(&route[i].to))
-			route_add(c, &route[i], ret);
-	qsort(ret->route, ret->routes, sizeof(*ret->route), by_text);
+			r = route_add(c, &route[i], ret);
+	if (ret->routes)
+		qsort(ret->route, ret->routes, sizeof(*ret->route), by_text);
+	return r;
 }
 
 static void job_fill(const struct sampler *s, const struct job *j, struct report_job *ret)
@@ -196,42 +243,41 @@ static void job_fill(const struct sampler *s, const struct job *j, struct report
 	}
 }
 
-static void jobs_fill(const struct core *c, const struct sampler *s, struct report *ret)
+static int jobs_fill(const struct core *c, const struct sampler *s, struct report *ret)
 {
 	const struct books *b = core_books(c);
+	struct report_job *to;
 	uint32_t used = 0;
 
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		used += job_slots(b->job[i]);
-		if (ret->jobs < REPORT_JOBS_MAX)
-			job_fill(s, b->job[i], &ret->job[ret->jobs++]);
+		if (ret->jobs == REPORT_JOBS_MAX)
+			continue;
+		to = ROWS_ADD(ret->job, ret->jobs);
+		if (!to)
+			return -ENOMEM;
+		job_fill(s, b->job[i], to);
 	}
 	ret->slots = b->slots;
 	ret->slots_free = b->slots > used ? b->slots - used : 0;
 	ret->cordoned = b->cordoned;
+	return 0;
 }
 
 struct report *reporting_make(const struct core *c, const struct sampler *s,
 			      const struct hello_nears *nears)
 {
 	const struct config *config = core_config(c);
-	struct report *r = calloc(1, sizeof(*r));
-	const struct dataplane_port *p;
-	unsigned int ports;
+	_cleanup_(report_freep) struct report *r = report_new();
 
 	if (!r)
 		return NULL;
 	memcpy(r->node, config->cluster.node, sizeof(r->node));
 	snprintf(r->version, sizeof(r->version), "%s", TALLY_VERSION_TEXT);
-	r->services = config->services;
-	memcpy(r->service, config->service, sizeof(r->service));
 	r->inner = *config->peers.secret;
-	for (p = core_ports(c, &ports); r->ports < ports; p++)
-		port_fill(c, s, p, &r->port[r->ports++]);
-	addresses_fill(r);
-	nears_fill(nears, r);
-	hosts_fill(c, r);
-	routes_fill(c, r);
-	jobs_fill(c, s, r);
-	return r;
+	if (services_fill(config, r) < 0 || ports_fill(c, s, r) < 0 || addresses_fill(r) < 0 ||
+	    nears_fill(nears, r) < 0 || hosts_fill(c, r) < 0 || routes_fill(c, r) < 0 ||
+	    jobs_fill(c, s, r) < 0)
+		return NULL;
+	return TAKE_PTR(r);
 }

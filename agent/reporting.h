@@ -7,7 +7,7 @@
 #include "agent/cluster/report.h"
 #include "sampler.h"
 
-/* As it is now; the caller's, to free(). NULL: no memory. */
+/* As it is now; the caller's, for report_free(). NULL: no memory. */
 struct report *reporting_make(const struct core *c, const struct sampler *s,
 			      const struct hello_nears *nears);
 

@@ -44,7 +44,7 @@ struct sharing {
 	struct sharing_state state;
 	struct why trouble;
 	void (*lost)(void *context); /* or NULL */
-	void (*report_more)(void *context, struct report *report); /* or NULL */
+	int (*report_more)(void *context, struct report *report); /* or NULL */
 	void *context; /* of both */
 };
 
@@ -100,7 +100,7 @@ static void on_written(void *context, int error, uint64_t revision, const char *
 		*s->trouble.text = '\0';
 		return;
 	}
-	free(TAKE_PTR(s->report)); /* once more, a little later */
+	report_free(TAKE_PTR(s->report)); /* once more, a little later */
 	if (strcmp(s->trouble.text, why) != 0)
 		log_say(LOG_LEVEL_WARNING, "report not stored", "reason=\"%s\"", why);
 	snprintf(s->trouble.text, sizeof(s->trouble.text), "%s", why);
@@ -142,21 +142,19 @@ static bool is_due(const struct sharing *s, const struct report *now)
 
 static void tell(struct sharing *s)
 {
-	_cleanup_(freep) struct report *now = NULL;
+	_cleanup_(report_freep) struct report *now = NULL;
 
 	if (s->writes || clock_now_ns() - s->reported_ns < REPORT_EVERY_MS * 1000000ull)
 		return;
 	now = reporting_make(s->core, s->sampler, &s->nears);
 	if (now)
 		now->steers = s->steers;
-	if (now && s->report_more)
-		s->report_more(s->context, now);
-	if (!now || !is_due(s, now))
+	if (!now || (s->report_more && s->report_more(s->context, now) < 0) || !is_due(s, now))
 		return;
 	s->reported_ns = clock_now_ns();
 	if (report_write(s, now) < 0)
 		return;
-	free(s->report);
+	report_free(s->report);
 	s->report = TAKE_PTR(now);
 }
 
@@ -166,13 +164,13 @@ static void on_lost(void *context)
 	struct sharing *s = context;
 
 	s->state.is_reported = false;
-	free(TAKE_PTR(s->report));
+	report_free(TAKE_PTR(s->report));
 	if (s->lost)
 		s->lost(s->context);
 }
 
 void sharing_tell(struct sharing *s, void (*lost)(void *context),
-		  void (*report_more)(void *context, struct report *report), void *context)
+		  int (*report_more)(void *context, struct report *report), void *context)
 {
 	s->lost = lost;
 	s->report_more = report_more;
@@ -207,7 +205,7 @@ static bool report_take(struct sharing *s, const char *node, const char *text)
 	if (error == 0 && strcmp(r->node, node) != 0)
 		error = why_say(&why, -EINVAL, "it says that it is of node %s", r->node);
 	if (error < 0) {
-		free(r);
+		report_free(r);
 		picture_drop(&s->picture, node);
 		log_say(LOG_LEVEL_WARNING, "report not understood", "node=%s reason=\"%s\"", node,
 			*why.text ? why.text : strerror(-error));
@@ -414,6 +412,6 @@ void sharing_close(struct sharing *s)
 	store_close(s->store);
 	picture_close(&s->picture);
 	events_close(&s->events);
-	free(s->report);
+	report_free(s->report);
 	free(s);
 }

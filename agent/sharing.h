@@ -29,9 +29,9 @@ struct store;
 struct store *sharing_store(struct sharing *s);
 
 /* When what was leased in the store has gone, somebody else is told, too; and has more to say in
- * this node's reports. */
+ * this node's reports, which are not written where that fails. */
 void sharing_tell(struct sharing *s, void (*lost)(void *context),
-		  void (*report_more)(void *context, struct report *report), void *context);
+		  int (*report_more)(void *context, struct report *report), void *context);
 
 const struct picture *sharing_picture(const struct sharing *s);
 

@@ -108,8 +108,8 @@ static int own_fill(struct work *w)
 	for (unsigned int i = 0; i < w->picture->nodes; i++) {
 		const struct report *r = w->picture->report[i];
 
-		memcpy(w->own + w->owns, r->address, r->addresses * sizeof(*w->own));
-		w->owns += r->addresses;
+		for (unsigned int k = 0; k < r->addresses; k++)
+			w->own[w->owns++] = r->address[k];
 		for (unsigned int k = 0; k < r->ports; k++)
 			if (*r->port[k].mac)
 				memcpy(w->mac[w->macs++], r->port[k].mac, sizeof(*w->mac));

@@ -41,14 +41,14 @@ int picture_put(struct picture *p, struct report *r)
 	struct report **more;
 
 	if (is_at(p, at, r->node)) {
-		free(p->report[at]);
+		report_free(p->report[at]);
 		p->report[at] = r;
 		return 0;
 	}
 	more = p->nodes < PICTURE_NODES_MAX ? reallocarray(p->report, p->nodes + 1, sizeof(*more))
 					    : NULL;
 	if (!more) {
-		free(r);
+		report_free(r);
 		return p->nodes < PICTURE_NODES_MAX ? -ENOMEM : -E2BIG;
 	}
 	p->report = more;
@@ -64,7 +64,7 @@ void picture_drop(struct picture *p, const char *node)
 
 	if (!is_at(p, at, node))
 		return;
-	free(p->report[at]);
+	report_free(p->report[at]);
 	p->nodes--;
 	memmove(p->report + at, p->report + at + 1, (p->nodes - at) * sizeof(*p->report));
 }
@@ -72,7 +72,7 @@ void picture_drop(struct picture *p, const char *node)
 void picture_close(struct picture *p)
 {
 	for (unsigned int i = 0; i < p->nodes; i++)
-		free(p->report[i]);
+		report_free(p->report[i]);
 	free(p->report);
 	*p = (struct picture){ 0 };
 }

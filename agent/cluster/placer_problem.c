@@ -357,7 +357,8 @@ void placer_place_fill(const struct placer_work *w, const struct place_tree *tre
 	const struct report *root = placer_node(w, tree->node[0].machine);
 
 	memcpy(ret->root, root->node, sizeof(ret->root));
-	ret->address = root->service[0];
+	if (root->services) /* one that has the job stays, whatever its agent tells */
+		ret->address = root->service[0];
 }
 
 void placer_place_begin(const struct placer_job *j, struct wanted_place *ret)

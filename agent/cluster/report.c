@@ -20,6 +20,7 @@ enum {
 #define ROUTE(member) KEY_MEMBER(struct report_route, member)
 #define JOB(member) KEY_MEMBER(struct report_job, member)
 #define TENANT(member) KEY_MEMBER(struct report_tenant, member)
+#define ROWS(rows, counter, max) KEY_ROWS(struct report, rows, counter, max)
 #define NODE(member) KEY_MEMBER(struct report, member)
 
 static const struct key port_rows[] = {
@@ -114,21 +115,21 @@ static const struct key rows[] = {
 	  .meaning = "That the node has for runs." },
 	{ "slots_free", &key_number, NODE(slots_free), .max = UINT32_MAX,
 	  .meaning = "Of these, what no run has." },
-	{ "services", &key_address, KEY_LIST(struct report, service, services),
+	{ "services", &key_address, ROWS(service, services, REPORT_SERVICES_MAX),
 	  .meaning = "Addresses that workers send to." },
-	{ "addresses", &key_address, KEY_LIST(struct report, address, addresses),
+	{ "addresses", &key_address, ROWS(address, addresses, REPORT_ADDRESSES_MAX),
 	  .meaning = "All addresses of the machine." },
-	{ "ports", NULL, KEY_LIST(struct report, port, ports), .keys = KEYS_OF(port_rows),
+	{ "ports", NULL, ROWS(port, ports, TALLY_PORTS_MAX), .keys = KEYS_OF(port_rows),
 	  .allowed = "a mapping", .meaning = "Its interfaces." },
-	{ "nears", NULL, KEY_LIST(struct report, near, nears), .keys = KEYS_OF(near_rows),
+	{ "nears", NULL, ROWS(near, nears, REPORT_NEARS_MAX), .keys = KEYS_OF(near_rows),
 	  .allowed = "a mapping", .meaning = "Other nodes at the same links." },
-	{ "hosts", NULL, KEY_LIST(struct report, host, hosts), .keys = KEYS_OF(host_rows),
+	{ "hosts", NULL, ROWS(host, hosts, REPORT_HOSTS_MAX), .keys = KEYS_OF(host_rows),
 	  .allowed = "a mapping", .meaning = "Other machines there." },
-	{ "routes", NULL, KEY_LIST(struct report, route, routes), .keys = KEYS_OF(route_rows),
+	{ "routes", NULL, ROWS(route, routes, REPORT_ROUTES_MAX), .keys = KEYS_OF(route_rows),
 	  .allowed = "a mapping", .meaning = "Where the node sends what it forwards." },
-	{ "jobs", NULL, KEY_LIST(struct report, job, jobs), .keys = KEYS_OF(job_rows),
+	{ "jobs", NULL, ROWS(job, jobs, REPORT_JOBS_MAX), .keys = KEYS_OF(job_rows),
 	  .allowed = "a mapping", .meaning = "What the node does for jobs." },
-	{ "tenants", NULL, KEY_LIST(struct report, tenant, tenants), .keys = KEYS_OF(tenant_rows),
+	{ "tenants", NULL, ROWS(tenant, tenants, REPORT_TENANTS_MAX), .keys = KEYS_OF(tenant_rows),
 	  .allowed = "a mapping",
 	  .meaning = "What it reserves for [tenants of the cluster](#tenants-of-the-cluster)." },
 };
@@ -137,9 +138,18 @@ const struct keys report_keys = KEYS(rows);
 
 char *report_print(const struct report *r) { return wanted_print(&report_keys, r); }
 
+struct report *report_new(void) { return calloc(1, sizeof(struct report)); }
+
+void report_free(struct report *r)
+{
+	if (r)
+		keys_free(&report_keys, r);
+	free(r);
+}
+
 int report_parse(const char *text, struct report **ret, struct why *why)
 {
-	_cleanup_(freep) struct report *report = calloc(1, sizeof(*report));
+	_cleanup_(report_freep) struct report *report = report_new();
 	int r = report ? wanted_parse(&report_keys, text, report, why) : -ENOMEM;
 
 	if (r == 0)
@@ -194,20 +204,24 @@ static uint32_t slowest_mbps(const struct report *r)
 /* All that loads are not, as it is told. */
 static char *print_without_loads(const struct report *from)
 {
-	_cleanup_(freep) struct report *r = malloc(sizeof(*r));
+	_cleanup_(freep) struct report_port *port = calloc(from->ports + 1, sizeof(*port));
+	_cleanup_(freep) struct report_job *job = calloc(from->jobs + 1, sizeof(*job));
+	struct report r = *from; /* the other lists are from's */
 
-	if (!r)
+	if (!port || !job)
 		return NULL;
-	*r = *from;
-	for (unsigned int i = 0; i < r->ports; i++) {
-		struct report_port *p = &r->port[i];
-
-		p->receive = p->receive_forecast = p->transmit = p->transmit_forecast = 0;
+	for (unsigned int i = 0; i < from->ports; i++) {
+		port[i] = from->port[i];
+		port[i].receive = port[i].receive_forecast = 0;
+		port[i].transmit = port[i].transmit_forecast = 0;
 	}
-	for (unsigned int i = 0; i < r->jobs; i++)
-		r->job[i].bytes_per_second = r->job[i].chunks_per_second =
-			r->job[i].chunks_forecast = 0;
-	return report_print(r);
+	for (unsigned int i = 0; i < from->jobs; i++) {
+		job[i] = from->job[i];
+		job[i].bytes_per_second = job[i].chunks_per_second = job[i].chunks_forecast = 0;
+	}
+	r.port = port;
+	r.job = job;
+	return report_print(&r);
 }
 
 enum report_news report_compare(const struct report *before, const struct report *now)

@@ -17,9 +17,11 @@
 
 #include "common/keys.h"
 #include "common/name.h"
+#include "common/rows.h"
 #include "common/why.h"
 
 enum {
+	REPORT_SERVICES_MAX = 16,
 	REPORT_ADDRESSES_MAX = 64,
 	REPORT_NEARS_MAX = 1024, /* of all ports */
 	REPORT_HOSTS_MAX = 1024, /* the same */
@@ -81,6 +83,10 @@ struct report_tenant { /* of the cluster */
 	char why[REPORT_WHY_BYTES]; /* it is not held, in words */
 };
 
+/*
+ * Its lists grow (ROWS_ADD of rows.h), each up to its _MAX above, or TALLY_PORTS_MAX, and are its
+ * own. One that has no elements is NULL.
+ */
 struct report {
 	char node[NAME_BYTES];
 	char version[REPORT_VERSION_BYTES]; /* of tallyd */
@@ -90,23 +96,29 @@ struct report {
 		     */
 	uint32_t slots, slots_free;
 	unsigned int services, addresses, ports, nears, hosts, routes, jobs, tenants;
-	struct sockaddr_storage service[16];
-	struct sockaddr_storage address[REPORT_ADDRESSES_MAX]; /* all of the machine */
-	struct report_port port[TALLY_PORTS_MAX];
-	struct report_near near[REPORT_NEARS_MAX];
-	struct report_host host[REPORT_HOSTS_MAX];
-	struct report_route route[REPORT_ROUTES_MAX];
-	struct report_job job[REPORT_JOBS_MAX];
-	struct report_tenant tenant[REPORT_TENANTS_MAX];
+	struct sockaddr_storage *service;
+	struct sockaddr_storage *address; /* all of the machine */
+	struct report_port *port;
+	struct report_near *near;
+	struct report_host *host;
+	struct report_route *route;
+	struct report_job *job;
+	struct report_tenant *tenant;
 };
 
 extern const struct keys report_keys;
 
+/* Zeros; the caller's, for report_free(), which allows NULL. NULL: no memory. */
+struct report *report_new(void);
+void report_free(struct report *r);
+
+static inline void report_freep(struct report **r) { report_free(*r); }
+
 /* The caller's, to free(); NULL: no memory. */
 char *report_print(const struct report *r);
 
-/* *ret is the caller's, to free(). What it has beyond these keys is a later agent's, and left
- * alone. -EINVAL, -ENOMEM. */
+/* *ret is the caller's, for report_free(). What it has beyond these keys is a later agent's, and
+ * left alone. -EINVAL, -ENOMEM. */
 int report_parse(const char *text, struct report **ret, struct why *why);
 
 /* NULL: it tells nothing of that tenant. */

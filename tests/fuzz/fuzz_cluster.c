@@ -53,7 +53,7 @@ static void draw(struct report *r)
 
 static void report(const char *text)
 {
-	_cleanup_(freep) struct report *r = NULL, *again = NULL;
+	_cleanup_(report_freep) struct report *r = NULL, *again = NULL;
 	_cleanup_(freep) char *printed = NULL;
 	struct why why;
 

@@ -24,23 +24,31 @@ static inline struct sockaddr_storage address(const char *text)
 	return a;
 }
 
+/* A row at the end of a report's list. */
+#define ADD(list, count)                                       \
+	__extension__({                                        \
+		__typeof__(list) _new = ROWS_ADD(list, count); \
+		assert_non_null(_new);                         \
+		_new;                                          \
+	})
+
 static inline struct report *report_of(const char *node, const char *own)
 {
-	struct report *r = calloc(1, sizeof(*r));
+	struct report *r = report_new();
 
 	assert_non_null(r);
 	snprintf(r->node, sizeof(r->node), "%s", node);
 	snprintf(r->version, sizeof(r->version), "1.2.3");
 	r->slots = 1024;
 	r->slots_free = 1000;
-	r->service[r->services++] = address(own);
-	r->address[r->addresses++] = address(own);
+	*ADD(r->service, r->services) = address(own);
+	*ADD(r->address, r->addresses) = address(own);
 	return r;
 }
 
 static inline struct report_port *port(struct report *r, const char *name, uint32_t mbps)
 {
-	struct report_port *p = &r->port[r->ports++];
+	struct report_port *p = ADD(r->port, r->ports);
 
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	p->up = true;
@@ -50,7 +58,7 @@ static inline struct report_port *port(struct report *r, const char *name, uint3
 
 static inline void near(struct report *r, const char *port, const char *node, const char *at)
 {
-	struct report_near *n = &r->near[r->nears++];
+	struct report_near *n = ADD(r->near, r->nears);
 
 	snprintf(n->port, sizeof(n->port), "%s", port);
 	snprintf(n->node, sizeof(n->node), "%s", node);
@@ -59,7 +67,7 @@ static inline void near(struct report *r, const char *port, const char *node, co
 
 static inline void host(struct report *r, const char *port, const char *at, const char *mac)
 {
-	struct report_host *h = &r->host[r->hosts++];
+	struct report_host *h = ADD(r->host, r->hosts);
 
 	snprintf(h->port, sizeof(h->port), "%s", port);
 	h->address = address(at);

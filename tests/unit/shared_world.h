@@ -147,7 +147,8 @@ static inline struct report_job *cluster_tell(struct cluster *c, const char *nam
 
 	while (of < r->job + r->jobs && of->id != j->id)
 		of++;
-	r->jobs += of == r->job + r->jobs;
+	if (of == r->job + r->jobs)
+		of = ADD(r->job, r->jobs);
 	*of = (struct report_job){ .id = j->id,
 				   .runs = runs,
 				   .workers = j->workers,

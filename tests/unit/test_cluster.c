@@ -10,12 +10,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/cluster/hello.h"
 #include "cluster_world.h"
 #include "common/owned.h"
+#include "scarce.h"
 
 /* --- hellos ---------------------------------------------------------------------------------- */
 
@@ -111,10 +113,10 @@ static void a_flood_of_names_has_an_end(void **state)
 
 static void a_report_comes_as_it_went(void **state)
 {
-	_cleanup_(freep) struct report *r = report_of("n0", "10.77.0.1");
-	_cleanup_(freep) struct report *back = NULL;
-	_cleanup_(freep) char *text = NULL;
-	struct report_job *j = &r->job[r->jobs++];
+	_cleanup_(report_freep) struct report *r = report_of("n0", "10.77.0.1");
+	_cleanup_(report_freep) struct report *back = NULL;
+	_cleanup_(freep) char *text = NULL, *again = NULL;
+	struct report_job *j = ADD(r->job, r->jobs);
 	struct why why;
 
 	*port(r, "eth1", 100) = (struct report_port){
@@ -126,13 +128,17 @@ static void a_report_comes_as_it_went(void **state)
 	r->cordoned = r->steers = r->inner = true;
 	text = report_print(r);
 	assert_int_equal(report_parse(text, &back, &why), 0);
-	assert_memory_equal(r, back, sizeof(*r));
+	again = report_print(back);
+	assert_string_equal(text, again);
+	assert_int_equal(back->jobs, 1);
+	assert_memory_equal(j, back->job, sizeof(*j));
+	assert_memory_equal(r->port, back->port, sizeof(*r->port));
 }
 
 /* As many as there may be, with names as long as they may be: it fits in the store (store.h). */
 static void the_largest_report_fits(void **state)
 {
-	_cleanup_(freep) struct report *r = report_of("n0", "10.77.0.1");
+	_cleanup_(report_freep) struct report *r = report_of("n0", "10.77.0.1");
 	_cleanup_(freep) char *text = NULL;
 	char name[16];
 
@@ -147,8 +153,8 @@ static void the_largest_report_fits(void **state)
 		snprintf(r->port[i].name, sizeof(r->port[i].name), "%s", name);
 		host(r, name, "10.77.255.255", "02:00:00:00:00:01");
 	}
-	for (r->routes = 0; r->routes < REPORT_ROUTES_MAX; r->routes++) {
-		struct report_route *x = &r->route[r->routes];
+	for (unsigned int i = 0; i < REPORT_ROUTES_MAX; i++) {
+		struct report_route *x = ADD(r->route, r->routes);
 
 		memset(x->to, 'f', sizeof(x->to) - 1);
 		memset(x->port, 'p', sizeof(x->port) - 1);
@@ -169,6 +175,8 @@ static void a_report_that_is_wrong_says_what(void **state)
 		{ "{\"node\": \"n0\", \"hosts\": [{\"port\": \"a\", \"address\": \"x\"}]}",
 		  "address" },
 		{ "{\"node\": \"n0\", \"slots\": -1}", "slots" },
+		{ "{\"node\": \"n0\", \"ports\": [{\"name\": \"a\"}, {\"name\": \"b\"}, {}]}",
+		  "ports[2]" },
 	};
 	struct report *r = NULL;
 
@@ -182,10 +190,61 @@ static void a_report_that_is_wrong_says_what(void **state)
 	assert_null(r);
 }
 
+static size_t bytes_of(const struct report *r)
+{
+	const void *const list[] = { r,	      r->service, r->address, r->port,	r->near,
+				     r->host, r->route,	  r->job,     r->tenant };
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+		bytes += malloc_usable_size((void *)list[i]);
+	return bytes;
+}
+
+/* An agent keeps one of each node, and there may be thousands. */
+static void a_report_takes_the_memory_that_it_fills(void **state)
+{
+	_cleanup_(report_freep) struct report *r = report_of("n0", "10.77.0.1"), *back = NULL;
+	_cleanup_(freep) char *text = NULL;
+	struct why why;
+
+	for (unsigned int i = 0; i < 8; i++) {
+		const char name[] = { 'p', (char)('0' + i), '\0' };
+
+		port(r, name, 100);
+		near(r, name, "n1", name);
+		host(r, name, "10.0.0.1", "02:00:00:00:00:01");
+		snprintf(ADD(r->route, r->routes)->to, REPORT_PREFIX_BYTES, "10.0.%u.0/24", i);
+		snprintf(ADD(r->job, r->jobs)->name, NAME_BYTES, "j%u", i);
+		snprintf(ADD(r->tenant, r->tenants)->name, NAME_BYTES, "t%u", i);
+	}
+	text = report_print(r);
+	assert_int_equal(report_parse(text, &back, &why), 0);
+	printf("a report with eight of each: %zu bytes\n", bytes_of(back));
+	assert_true(bytes_of(r) < 16384);
+	assert_true(bytes_of(back) < 16384);
+}
+
+static int parse(void *text)
+{
+	_cleanup_(report_freep) struct report *r = NULL;
+	struct why why;
+
+	return report_parse(text, &r, &why);
+}
+
+static void without_memory_nothing_is_taken(void **state)
+{
+	char text[] = "{\"node\": \"n0\", \"services\": [\"10.0.0.1\", \"10.0.0.2\"], "
+		      "\"jobs\": [{\"name\": \"a\", \"id\": 1}, {\"name\": \"b\", \"id\": 2}]}";
+
+	run_out_of_memory(parse, text);
+}
+
 /* A later agent may say more. */
 static void what_is_not_known_is_left_alone(void **state)
 {
-	_cleanup_(freep) struct report *r = NULL;
+	_cleanup_(report_freep) struct report *r = NULL;
 	struct why why;
 
 	assert_int_equal(
@@ -194,8 +253,8 @@ static void what_is_not_known_is_left_alone(void **state)
 
 static void loads_that_hardly_change_are_no_news(void **state)
 {
-	_cleanup_(freep) struct report *a = report_of("n0", "10.77.0.1");
-	_cleanup_(freep) struct report *b = report_of("n0", "10.77.0.1");
+	_cleanup_(report_freep) struct report *a = report_of("n0", "10.77.0.1");
+	_cleanup_(report_freep) struct report *b = report_of("n0", "10.77.0.1");
 	struct report_port *now;
 
 	port(a, "eth1", 100)->receive = 1000000;
@@ -209,9 +268,8 @@ static void loads_that_hardly_change_are_no_news(void **state)
 	assert_int_equal(report_compare(a, b), REPORT_LOADS);
 	now->transmit_forecast = 0;
 	/* A job's, by the slowest line that is up. */
-	a->jobs = b->jobs = 1;
-	a->job[0].bytes_per_second = 1000000;
-	b->job[0].bytes_per_second = 1000000 + 12500000 / 20;
+	ADD(a->job, a->jobs)->bytes_per_second = 1000000;
+	ADD(b->job, b->jobs)->bytes_per_second = 1000000 + 12500000 / 20;
 	assert_int_equal(report_compare(a, b), REPORT_SAME);
 	b->job[0].chunks_per_second = b->job[0].chunks_forecast = 1000;
 	assert_int_equal(report_compare(a, b), REPORT_SAME);
@@ -411,6 +469,8 @@ int main(void)
 		cmocka_unit_test(a_flood_of_names_has_an_end),
 		cmocka_unit_test(a_report_comes_as_it_went),
 		cmocka_unit_test(the_largest_report_fits),
+		cmocka_unit_test(a_report_takes_the_memory_that_it_fills),
+		cmocka_unit_test(without_memory_nothing_is_taken),
 		cmocka_unit_test(a_report_that_is_wrong_says_what),
 		cmocka_unit_test(what_is_not_known_is_left_alone),
 		cmocka_unit_test(loads_that_hardly_change_are_no_news),

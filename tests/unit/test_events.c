@@ -38,12 +38,11 @@ static int down(void **state)
 /* A node has this report, or none if it has no runs below 0. */
 static void reports_as(const char *node, int runs, bool cordoned, bool is_news)
 {
-	_cleanup_(freep) struct report *r = report_of(node, "10.77.0.1");
+	_cleanup_(report_freep) struct report *r = report_of(node, "10.77.0.1");
 
 	r->cordoned = cordoned;
-	r->jobs = 3;
-	for (int i = 0; i < runs; i++)
-		r->job[i].runs = true;
+	for (int i = 0; i < 3; i++)
+		ADD(r->job, r->jobs)->runs = i < runs;
 	events_report(e, node, runs < 0 ? NULL : r, is_news, ++now_ms);
 }
 

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Where roots are placed by live reports: agent/cluster/placer.h. And the texts of what is wanted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/cluster/placer.h"
 #include "common/owned.h"
@@ -152,8 +144,9 @@ static void tenant_tell(struct world *w, unsigned int node, bool held)
 {
 	struct report *r = report(w, node);
 
-	r->tenants = 1;
-	r->tenant[0] = (struct report_tenant){ .name = "default", .held = held };
+	struct report_tenant *t = r->tenants ? r->tenant : ADD(r->tenant, r->tenants);
+
+	*t = (struct report_tenant){ .name = "default", .held = held };
 }
 
 /* One that tells nothing of the tenant does not hold it. Where nobody does, all are as good. */
@@ -564,6 +557,18 @@ static void what_is_wrong_is_said_without_the_token(void **state)
 	assert_non_null(strstr(why.text, "token"));
 }
 
+__attribute__((format(printf, 3, 4))) static void route_add(struct report *r, unsigned int by,
+							    const char *to, ...)
+{
+	struct report_route *x = ADD(r->route, r->routes);
+	va_list values;
+
+	va_start(values, to);
+	vsnprintf(x->to, sizeof(x->to), to, values);
+	va_end(values);
+	snprintf(x->port, sizeof(x->port), "p%u", by);
+}
+
 /* From n0 to all that is at n3, and back, by one of the two in the middle. */
 static void route_by(struct world *w, unsigned int middle)
 {
@@ -571,10 +576,8 @@ static void route_by(struct world *w, unsigned int middle)
 		struct report *r = report(w, end);
 		const unsigned int other = 3 - end;
 
-		snprintf(r->route[0].to, sizeof(r->route[0].to), "10.0.%u.0/24", other);
-		snprintf(r->route[1].to, sizeof(r->route[1].to), "10.77.0.%u/32", other + 1);
-		for (r->routes = 0; r->routes < 2; r->routes++)
-			snprintf(r->route[r->routes].port, IF_NAMESIZE, "p%u", middle);
+		route_add(r, middle, "10.0.%u.0/24", other);
+		route_add(r, middle, "10.77.0.%u/32", other + 1);
 	}
 }
 

@@ -100,7 +100,7 @@ static void two_are_inner(struct world *w) { node(w, 0)->inner = node(w, 3)->inn
 
 static void part_add(struct world *w, unsigned int i)
 {
-	node(w, i)->job[node(w, i)->jobs++] =
+	*ADD(node(w, i)->job, node(w, i)->jobs) =
 		(struct report_job){ .name = "j", .id = w->wanted[0].id, .inner = true };
 }
 

@@ -83,7 +83,7 @@ static void cable(struct world *w, unsigned int a, unsigned int b, uint32_t mbps
 {
 	for (unsigned int i = 0; i < 2; i++) {
 		const unsigned int from = i ? b : a, to = i ? a : b;
-		struct report_port *p = &w->node[from]->port[w->node[from]->ports++];
+		struct report_port *p = ADD(w->node[from]->port, w->node[from]->ports);
 		char there[IF_NAMESIZE];
 
 		snprintf(p->name, sizeof(p->name), "p%u", to);
@@ -204,9 +204,10 @@ static void who_may_not_sum_passes_streams_on(void **state)
 		w->node[0]->cordoned = i == 1;
 		w->node[0]->slots_free = i >= 2 ? 255 : 256; /* twice the window */
 		if (i == 3) { /* it has them already */
-			snprintf(w->node[0]->job[0].name, NAME_BYTES, "train");
-			w->node[0]->job[0].inner = true;
-			w->node[0]->jobs = 1;
+			struct report_job *part = ADD(w->node[0]->job, w->node[0]->jobs);
+
+			snprintf(part->name, NAME_BYTES, "train");
+			part->inner = true;
 		}
 		assert_int_equal(asked(w, 0.1), 0);
 		assert_int_equal(w->ways.sums, 1);

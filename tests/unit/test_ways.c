@@ -8,7 +8,7 @@
 
 static void route(struct report *r, const char *to, const char *port)
 {
-	struct report_route *x = &r->route[r->routes++];
+	struct report_route *x = ADD(r->route, r->routes);
 
 	snprintf(x->to, sizeof(x->to), "%s", to);
 	snprintf(x->port, sizeof(x->port), "%s", port);
