@@ -168,8 +168,8 @@ static int perform(struct control *c, struct stream *s, const struct request *q,
 						      ret, why);
 		return results_tenants(core_books(core), &q->filter, seen, ret, why);
 	case REQUEST_JOB_LIST:
-		return results_jobs(core_books(core), driver_carry(c->driver), &q->filter, seen,
-				    ret, why);
+		return results_jobs(core_books(core), driver_carry(c->driver), c->sampler->lateness,
+				    &q->filter, seen, ret, why);
 	case REQUEST_JOB_TOKEN:
 		return results_token(core_books(core), q->name, ret, why);
 	case REQUEST_JOB_DOCUMENTS:

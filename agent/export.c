@@ -114,6 +114,7 @@ static void jobs_fill(const struct exporter *x, struct exposition *e)
 			.joined = joined,
 			.slots = job_slots(j),
 		};
+		e->job[i].lates = lateness_of(x->sampler->lateness, j, e->job[i].late);
 		if (flow)
 			e->job[i].rates = flow->rates;
 		e->snapshot.slots_used += job_slots(j);
@@ -208,6 +209,7 @@ static void self_fill(const struct exporter *x, struct exposition *e)
 	s->traffic = traffic_stats(x->sampler->traffic);
 	s->link_events_lost = netlink_links_lost(x->sampler->links);
 	s->sampling_seconds = (double)x->sampler->sampling_ns / 1e9;
+	s->looking_seconds = (double)lateness_cpu_ns(x->sampler->lateness) / 1e9;
 	s->cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
 	s->start_seconds = (double)now.tv_sec -
 			   (double)(clock_now_ns() - x->sampler->opened_ns) / 1e9;

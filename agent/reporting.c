@@ -218,6 +218,22 @@ static int routes_fill(const struct core *c, struct report *ret)
 	return r;
 }
 
+static int lates_fill(const struct sampler *s, const struct job *j, struct report_job *ret)
+{
+	_Static_assert(LATE_RANKS_MAX <= (int)REPORT_LATES_MAX, "all of them fit");
+	struct late_rank late[LATE_RANKS_MAX];
+	const unsigned int count = lateness_of(s->lateness, j, late);
+
+	for (unsigned int i = 0; i < count; i++) {
+		struct report_late *to = ROWS_ADD(ret->late, ret->lates);
+
+		if (!to)
+			return -ENOMEM;
+		*to = (struct report_late){ late[i].rank, late[i].percent };
+	}
+	return 0;
+}
+
 static void job_fill(const struct sampler *s, const struct job *j, struct report_job *ret)
 {
 	const struct traffic_flow *f = traffic_job(s->traffic, j->id);
@@ -257,6 +273,8 @@ static int jobs_fill(const struct core *c, const struct sampler *s, struct repor
 		if (!to)
 			return -ENOMEM;
 		job_fill(s, b->job[i], to);
+		if (lates_fill(s, b->job[i], to) < 0)
+			return -ENOMEM;
 	}
 	ret->slots = b->slots;
 	ret->slots_free = b->slots > used ? b->slots - used : 0;

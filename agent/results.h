@@ -44,7 +44,7 @@ int results_documents(const struct books *b, const struct request_documents *q, 
  */
 int results_tenants(const struct books *b, const struct request_filter *filter, uint64_t seen,
 		    json_t **ret, struct why *why);
-int results_jobs(const struct books *b, const struct carry *carry,
+int results_jobs(const struct books *b, const struct carry *carry, const struct lateness *lateness,
 		 const struct request_filter *filter, uint64_t seen, json_t **ret, struct why *why);
 
 /*

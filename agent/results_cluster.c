@@ -259,6 +259,41 @@ static double share(const struct shared *s, const struct shared_job *j)
 	return (double)(j->place.share ? j->place.share : 1) / all;
 }
 
+static void job_lates(const struct report *r, const struct shared_job *j, bool inner,
+		      bool told[TALLY_WORKERS_MAX], json_t *into)
+{
+	for (unsigned int i = 0; i < r->jobs; i++) {
+		const struct report_job *there = &r->job[i];
+
+		if (there->id != j->job.id || there->inner != inner)
+			continue;
+		for (unsigned int k = 0; k < there->lates; k++) {
+			const struct report_late *l = &there->late[k];
+
+			if (told[l->rank])
+				continue;
+			told[l->rank] = true;
+			json_array_append_new(into, json_pack("{so so ss}", "rank",
+							      results_number(l->rank), "percent",
+							      results_number(l->percent), "node",
+							      r->node));
+		}
+	}
+}
+
+/* An inner node knows which one of its ranks it is, of which its root knows only that it is one of
+ * them: so those come first. */
+static json_t *lates(const struct picture *p, const struct shared_job *j)
+{
+	bool told[TALLY_WORKERS_MAX] = { false };
+	json_t *all = json_array();
+
+	for (unsigned int pass = 0; pass < 2; pass++)
+		for (unsigned int i = 0; i < p->nodes; i++)
+			job_lates(p->report[i], j, pass == 0, told, all);
+	return all;
+}
+
 /* Of one that was named: all of them together would take too long. */
 static json_t *shared_job(const struct sharing *s, const struct placing *p,
 			  const struct steering *steering, const struct shared_job *j, bool named)
@@ -273,7 +308,7 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 	for (unsigned int i = 0; i < j->refusals; i++)
 		json_array_append_new(refused, json_string(j->refused[i]));
 	return json_pack(
-		"{ss so ss ss so so so so so ss so ss so so ss so so so}", "name", j->name, "id",
+		"{ss so ss ss so so so so so ss so ss so so ss so so so so}", "name", j->name, "id",
 		results_number(j->job.id), "tenant", j->job.tenant, "state",
 		state_words[standing_of(j, sharing_picture(s))], "workers",
 		results_number(j->job.workers), "waiting", results_number(j->workers), "roots",
@@ -287,7 +322,8 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 		outlook.text, "weighed",
 		named && placed ? weighed(j->place.weighed, j->place.weighs) : json_array(), "tree",
 		named && placed ? tree(sharing_picture(s), j) : json_array(), "ways",
-		named ? results_ways(j, steering) : json_null());
+		named ? results_ways(j, steering) : json_null(), "late",
+		lates(sharing_picture(s), j));
 }
 
 /* A tenant that this node has not is one that only those see who see all. */

@@ -122,15 +122,28 @@ static json_t *missing(const struct job *j)
 	return json_string(text);
 }
 
+static json_t *lates(const struct lateness *lateness, const struct job *j)
+{
+	struct late_rank late[LATE_RANKS_MAX];
+	const unsigned int count = lateness_of(lateness, j, late);
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(all,
+				      json_pack("{so so}", "rank", results_number(late[i].rank),
+						"percent", results_number(late[i].percent)));
+	return all;
+}
+
 /* Members only of a job that was named: all of them together would be megabytes. */
 static json_t *job(const struct books *b, const struct job *j, const struct carry *carry,
-		   bool named)
+		   const struct lateness *lateness, bool named)
 {
 	struct why no_slots;
 
 	holders_explain(b, j, &no_slots);
 	return json_pack(
-		"{ss so ss ss ss sb sb sb sb sb sb so so so so so so so so so so so so ss ss sb ss ss}",
+		"{ss so ss ss ss sb sb sb sb sb sb so so so so so so so so so so so so ss ss sb ss ss so}",
 		"name", j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
 		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
 		j->run_window && j->spilled, "borrows", results_borrows(b, j), "passes_on",
@@ -150,7 +163,7 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 			      : members(j),
 		"trouble", j->trouble.text, "no_slots", no_slots.text, "finds_tree",
 		j->tree && j->tree->found, "left_out", j->left_out.text, "astray",
-		j->run_window ? j->astray.text : "");
+		j->run_window ? j->astray.text : "", "late", lates(lateness, j));
 }
 
 json_t *results_created(const struct job *j)
@@ -245,7 +258,7 @@ int results_documents(const struct books *b, const struct request_documents *q, 
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-int results_jobs(const struct books *b, const struct carry *carry,
+int results_jobs(const struct books *b, const struct carry *carry, const struct lateness *lateness,
 		 const struct request_filter *filter, uint64_t seen, json_t **ret, struct why *why)
 {
 	json_t *all;
@@ -260,7 +273,7 @@ int results_jobs(const struct books *b, const struct carry *carry,
 		    (*filter->job && strcmp(filter->job, j->name) != 0) ||
 		    (*filter->tenant && strcmp(filter->tenant, j->tenant_name) != 0))
 			continue;
-		json_array_append_new(all, job(b, j, carry, *filter->job));
+		json_array_append_new(all, job(b, j, carry, lateness, *filter->job));
 	}
 	return 0;
 }

@@ -169,6 +169,8 @@ int sampler_open(sd_event *loop, struct driver *d, const struct node *n, struct 
 	ports = core_ports(driver_core(d), &count);
 	r = traffic_new(&s->traffic);
 	if (r == 0)
+		r = lateness_open(loop, d, n, &s->lateness);
+	if (r == 0)
 		r = netlink_links_open(&links_events, s, &s->links, why);
 	if (r == 0)
 		r = sampler_watch(s, ports, count, why);
@@ -188,6 +190,7 @@ void sampler_close(struct sampler *s)
 	sd_event_source_disable_unref(s->timer);
 	sd_event_source_disable_unref(s->links_io);
 	netlink_links_close(s->links);
+	lateness_close(s->lateness);
 	traffic_free(s->traffic);
 	free(s->rows);
 	free(s);

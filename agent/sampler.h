@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The traffic of the node: counters and links read once each interval, and link events. */
+/* The traffic of the node: counters and links read once each interval, and link events; and slots,
+ * more often. */
 #ifndef TALLY_AGENT_SAMPLER_H
 #define TALLY_AGENT_SAMPLER_H
 
@@ -10,6 +11,7 @@
 #include "agent/edge/netlink_links.h"
 #include "agent/edge/spiller.h"
 #include "events.h"
+#include "lateness.h"
 #include "node.h"
 
 struct sampler {
@@ -21,6 +23,7 @@ struct sampler {
 	struct spill_memory software; /* the same, of sums in software */
 	uint64_t opened_ns, sampled_ns; /* when that was */
 	uint64_t sampling_ns; /* CPU time that it took so far */
+	struct lateness *lateness; /* who is waited for */
 	struct delays delays; /* of its timer, and so of whatever the loop is asked to do */
 	struct netlink_links *links;
 	sd_event_source *links_io, *timer;

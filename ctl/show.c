@@ -282,6 +282,22 @@ static void nodes_trouble(const struct ctl *ctl, const json_t *nodes, FILE *out)
 	}
 }
 
+void show_late(const json_t *job, FILE *out)
+{
+	size_t i;
+	json_t *late;
+
+	json_array_foreach(field(job, "late"), i, late)
+	{
+		const char *node = field_text(late, "node");
+
+		fprintf(out, "late: rank %.0f in %.0f %% of samples%s%s%s\n",
+			field_number(late, "rank"), field_number(late, "percent"),
+			*node ? " (as " : "", node, *node ? " sees it)" : "");
+	}
+	fputs(json_array_size(field(job, "late")) ? "\n" : "", out);
+}
+
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why)
 {
 	static const struct column columns[] = {
@@ -313,6 +329,7 @@ int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why 
 		trouble_write(ctl, "", field_text(job, "trouble"), out);
 	if (*field_text(job, "astray"))
 		trouble_write(ctl, "", field_text(job, "astray"), out);
+	show_late(job, out);
 	if (*field_text(job, "no_slots"))
 		fprintf(out, "%s\n\n", field_text(job, "no_slots"));
 	if (json_is_true(field(job, "finds_tree")) && !json_array_size(field(job, "nodes")))

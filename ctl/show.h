@@ -11,6 +11,8 @@ int show_status(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 int show_tenants(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_jobs(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_job(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
+/* Ranks of a job that the others wait for, a line each; nothing, if there are none. */
+void show_late(const json_t *job, FILE *out);
 int show_stats(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 int show_links(const struct ctl *ctl, const json_t *result, FILE *out, struct why *why);
 

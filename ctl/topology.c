@@ -269,6 +269,7 @@ static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 	fprintf(out, "\nnow: %s\n", field_text(job, "outlook"));
 	if (*field_text(job, "why"))
 		fprintf(out, "when it was placed: %s\n", field_text(job, "why"));
+	show_late(job, out);
 	if (!json_array_size(rows))
 		return 0;
 	fputc('\n', out);

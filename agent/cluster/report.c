@@ -11,6 +11,7 @@
 
 enum {
 	SMALL_PART = 20, /* one in so many */
+	LATE_PERCENT = 10, /* of looks; less is no news */
 	UNKNOWN_MBPS = 1000, /* of lines that say nothing */
 };
 
@@ -18,6 +19,7 @@ enum {
 #define NEAR(member) KEY_MEMBER(struct report_near, member)
 #define HOST(member) KEY_MEMBER(struct report_host, member)
 #define ROUTE(member) KEY_MEMBER(struct report_route, member)
+#define LATE(member) KEY_MEMBER(struct report_late, member)
 #define JOB(member) KEY_MEMBER(struct report_job, member)
 #define TENANT(member) KEY_MEMBER(struct report_tenant, member)
 #define ROWS(rows, counter, max) KEY_ROWS(struct report, rows, counter, max)
@@ -65,6 +67,13 @@ static const struct key route_rows[] = {
 	  .meaning = "By which its packets leave; none: by none of the node's ports." },
 };
 
+static const struct key late_rows[] = {
+	{ "rank", &key_number, LATE(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,
+	  .meaning = "That others wait for." },
+	{ "percent", &key_number, LATE(percent), .max = 100,
+	  .meaning = "Of the looks at the run: in so many the rank is missing." },
+};
+
 static const struct key job_rows[] = {
 	{ "name", &key_name, JOB(name), .needed = true, .meaning = "Of the job." },
 	{ "id", &key_number, JOB(id), .max = UINT32_MAX, .needed = true,
@@ -89,6 +98,9 @@ static const struct key job_rows[] = {
 	  .meaning = "Sums that became whole." },
 	{ "chunks_forecast", &key_number, JOB(chunks_forecast), .max = INT64_MAX,
 	  .meaning = "The same, five seconds from now." },
+	{ "late", NULL, KEY_ROWS(struct report_job, late, lates, REPORT_LATES_MAX),
+	  .keys = KEYS_OF(late_rows), .allowed = "a mapping",
+	  .meaning = "Ranks that the others wait for." },
 };
 
 static const struct key tenant_rows[] = {
@@ -182,6 +194,26 @@ static bool port_differs(const struct report_port *a, const struct report_port *
 	       differs(a->transmit_forecast, b->transmit_forecast, b->rate_mbps);
 }
 
+/* Others are late. */
+static bool lates_differ(const struct report_job *a, const struct report_job *b)
+{
+	bool differ = a->lates != b->lates;
+
+	for (unsigned int i = 0; !differ && i < a->lates; i++)
+		differ = a->late[i].rank != b->late[i].rank;
+	return differ;
+}
+
+/* Of the same ranks. */
+static bool parts_differ(const struct report_job *a, const struct report_job *b)
+{
+	bool differ = false;
+
+	for (unsigned int i = 0; i < a->lates; i++)
+		differ |= abs(a->late[i].percent - b->late[i].percent) > LATE_PERCENT;
+	return differ;
+}
+
 /* What fills a part of the slowest line is told; and what a job that is slower than that does, as
  * it may be so since its root is crowded. */
 static bool job_differs(const struct report_job *a, const struct report_job *b, uint32_t mbps)
@@ -218,6 +250,7 @@ static char *print_without_loads(const struct report *from)
 	for (unsigned int i = 0; i < from->jobs; i++) {
 		job[i] = from->job[i];
 		job[i].bytes_per_second = job[i].chunks_per_second = job[i].chunks_forecast = 0;
+		job[i].lates = 0;
 	}
 	r.port = port;
 	r.job = job;
@@ -231,9 +264,13 @@ enum report_news report_compare(const struct report *before, const struct report
 
 	if (!a || !b || strcmp(a, b) != 0)
 		return REPORT_MORE;
+	for (unsigned int i = 0; i < now->jobs; i++)
+		if (lates_differ(&before->job[i], &now->job[i]))
+			return REPORT_MORE;
 	for (unsigned int i = 0; i < now->ports; i++)
 		loads |= port_differs(&before->port[i], &now->port[i]);
 	for (unsigned int i = 0; i < now->jobs; i++)
-		loads |= job_differs(&before->job[i], &now->job[i], slowest_mbps(now));
+		loads |= job_differs(&before->job[i], &now->job[i], slowest_mbps(now)) ||
+			 parts_differ(&before->job[i], &now->job[i]);
 	return loads ? REPORT_LOADS : REPORT_SAME;
 }

@@ -26,6 +26,7 @@ enum {
 	REPORT_NEARS_MAX = 1024, /* of all ports */
 	REPORT_HOSTS_MAX = 1024, /* the same */
 	REPORT_JOBS_MAX = 1024,
+	REPORT_LATES_MAX = 8, /* of a job */
 	REPORT_TENANTS_MAX = TALLY_TENANTS_MAX,
 	REPORT_ROUTES_MAX = 256, /* of more, none are told: paths are taken to be the shortest */
 	REPORT_PREFIX_BYTES = 72, /* any printed prefix such as fd77:3::/64, with its end */
@@ -65,6 +66,11 @@ struct report_route { /* of the family of service[0]; several of one prefix shar
 	char port[IF_NAMESIZE]; /* "": an interface that is none of the node's ports */
 };
 
+struct report_late { /* a rank that others wait for */
+	uint16_t rank;
+	uint8_t percent; /* of the looks at the run */
+};
+
 struct report_job {
 	char name[NAME_BYTES];
 	uint32_t id;
@@ -73,6 +79,8 @@ struct report_job {
 	uint16_t workers, joined;
 	unsigned int connected; /* ranks of the run that can be told to move */
 	uint64_t bytes_per_second, chunks_per_second, chunks_forecast;
+	unsigned int lates;
+	struct report_late *late; /* grows as the report's lists */
 };
 
 struct report_tenant { /* of the cluster */

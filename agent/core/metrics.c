@@ -137,6 +137,22 @@ static void slots_print(FILE *f, const struct metrics_snapshot *s)
 		      s->tenants[i].software_bytes);
 }
 
+static void lates_print(FILE *f, const struct metrics_snapshot *s)
+{
+	char rank[8];
+
+	family(f, "job_late_part", "gauge",
+	       "Of a rank that the others wait for: in which part of the looks it is missing.");
+	for (size_t i = 0; i < s->job_count; i++)
+		for (unsigned int k = 0; k < s->jobs[i].lates; k++) {
+			snprintf(rank, sizeof(rank), "%u", s->jobs[i].late[k].rank);
+			real(f, "job_late_part",
+			     LABELS("job", s->jobs[i].name, "tenant", s->jobs[i].tenant, "rank",
+				    rank),
+			     s->jobs[i].late[k].percent / 100.0);
+		}
+}
+
 static void jobs_print(FILE *f, const struct metrics_snapshot *s)
 {
 	static const char *const names[METRICS_JOB_STATES] = {
@@ -166,6 +182,7 @@ static void jobs_print(FILE *f, const struct metrics_snapshot *s)
 	for (size_t i = 0; i < s->job_count; i++)
 		whole(f, "job_slots", LABELS("job", s->jobs[i].name, "tenant", s->jobs[i].tenant),
 		      s->jobs[i].slots);
+	lates_print(f, s);
 }
 
 /* One family for jobs and one for tenants. */
@@ -369,6 +386,9 @@ static void agent_print(FILE *f, const struct metrics_snapshot *s)
 	family(f, "sampling_cpu_seconds_total", "counter",
 	       "CPU time that sampling the traffic took.");
 	real(f, "sampling_cpu_seconds_total", NULL, s->sampling_seconds);
+	family(f, "late_cpu_seconds_total", "counter",
+	       "CPU time that looking for late ranks took.");
+	real(f, "late_cpu_seconds_total", NULL, s->looking_seconds);
 	single(f, "samples_total", "counter", "Samples taken of the traffic.", s->traffic.samples);
 	single(f, "sampling_ignored_total", "counter",
 	       "Rows and links of samples that were ignored because of a limit.",

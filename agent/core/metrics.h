@@ -5,9 +5,9 @@
  * the families.
  *
  * How many series there can be: two for each row and outcome that is not zero, 9
- * for each job, 10 for each tenant and 22 for each port. Rows beyond METRICS_ROWS_MAX are left
- * out and counted, so that the text stays below 52 MB; 64 jobs on 4 ports make about half a
- * megabyte.
+ * for each job and one for each of its late ranks, 10 for each tenant and 22 for each port. Rows
+ * beyond METRICS_ROWS_MAX are left out and counted, so that the text stays below 52 MB; 64 jobs on
+ * 4 ports make about half a megabyte.
  */
 #ifndef TALLY_AGENT_METRICS_H
 #define TALLY_AGENT_METRICS_H
@@ -21,6 +21,7 @@
 #include "counts.h"
 #include "dataplane_state.h"
 #include "delay.h"
+#include "late.h"
 #include "traffic.h"
 
 enum {
@@ -54,6 +55,8 @@ struct metrics_job {
 	uint32_t workers; /* that it is for */
 	uint32_t joined; /* that are there */
 	uint32_t slots; /* in use now */
+	unsigned int lates;
+	struct late_rank late[LATE_RANKS_MAX];
 	struct traffic_rates rates;
 };
 
@@ -122,6 +125,7 @@ struct metrics_snapshot {
 	struct metrics_cluster cluster;
 	struct delays delays; /* of the loop */
 	double sampling_seconds; /* CPU time spent on samples of the traffic, so far */
+	double looking_seconds; /* the same, on looks into slots for late ranks */
 	double cpu_seconds; /* of the whole process, user and system */
 	double start_seconds; /* of the process, Unix time */
 	uint64_t resident_bytes;

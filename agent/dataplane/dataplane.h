@@ -198,6 +198,9 @@ int dataplane_rows(struct dataplane *d, struct traffic_row **ret, unsigned int *
  */
 int dataplane_settle(struct dataplane *d, struct why *why);
 
+/* A slot as it is at this moment, whoever works at it. -ENOENT: there are not so many. */
+int dataplane_slot_read(struct dataplane *d, uint32_t index, struct tally_slot *ret);
+
 /* The sum of all rows, each packet once; `ret` has TALLY_OUTCOME_COUNT of them. */
 int dataplane_counters(struct dataplane *d, struct tally_counter *ret, struct why *why);
 

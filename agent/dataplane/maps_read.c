@@ -171,3 +171,8 @@ int maps_read_jobs(struct dataplane *d, struct tables *ret, struct why *why)
 	*ret = TAKE(t, (struct tables){ 0 });
 	return 0;
 }
+
+int dataplane_slot_read(struct dataplane *d, uint32_t index, struct tally_slot *ret)
+{
+	return bpf_map_lookup_elem_flags(d->fd[PIN_SLOTS], &index, ret, BPF_F_LOCK);
+}

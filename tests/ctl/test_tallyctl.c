@@ -580,6 +580,14 @@ static void a_job_is_shown_with_its_members(void **state)
 			"   1  missing  -\n");
 	assert_has(out, "SEALED  SERVICE\n");
 	assert_has(out, "yes     10.77.0.1\n\nrank 1 is torn\n\nRANK");
+	assert_has_not(out, "late");
+	assert_int_equal(ask(ARGUMENTS("job", "show", "resnet"),
+			     "{\"do\":\"job-list\",\"name\":\"resnet\"}",
+			     OK("[{\"name\":\"resnet\",\"late\":[{\"rank\":3,\"percent\":82},"
+				"{\"rank\":11,\"percent\":51,\"node\":\"n7\"}]}]")),
+			 0);
+	assert_has(out, "\nlate: rank 3 in 82 % of samples\n"
+			"late: rank 11 in 51 % of samples (as n7 sees it)\n\n");
 	assert_int_equal(ask(ARGUMENTS("job", "show", "x"), "{\"do\":\"job-list\",\"name\":\"x\"}",
 			     OK("[]")),
 			 1);

@@ -124,14 +124,18 @@ static void a_report_comes_as_it_went(void **state)
 	};
 	near(r, "eth1", "n1", "eth0");
 	host(r, "eth1", "fd77::1", "02:00:00:00:00:01");
-	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 2, 5, 6, 7 };
+	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 2, 5, 6, 7, 0, NULL };
+	*ADD(j->late, j->lates) = (struct report_late){ 3, 84 };
+	*ADD(j->late, j->lates) = (struct report_late){ 11, 51 };
 	r->cordoned = r->steers = r->inner = true;
 	text = report_print(r);
 	assert_int_equal(report_parse(text, &back, &why), 0);
 	again = report_print(back);
 	assert_string_equal(text, again);
 	assert_int_equal(back->jobs, 1);
-	assert_memory_equal(j, back->job, sizeof(*j));
+	assert_int_equal(back->job->lates, 2);
+	assert_memory_equal(j->late, back->job->late, 2 * sizeof(*j->late));
+	assert_non_null(strstr(text, "\"late\":[{\"rank\":3,\"percent\":84},"));
 	assert_memory_equal(r->port, back->port, sizeof(*r->port));
 }
 
@@ -296,6 +300,27 @@ static void loads_that_hardly_change_are_no_news(void **state)
 	b->inner = false;
 	b->slots_free--;
 	assert_int_equal(report_compare(a, b), REPORT_MORE);
+}
+
+/* Who is late is told at once; how late, as loads are. */
+static void late_ranks_are_news(void **state)
+{
+	_cleanup_(report_freep) struct report *a = report_of("n0", "10.77.0.1");
+	_cleanup_(report_freep) struct report *b = report_of("n0", "10.77.0.1");
+	struct report_job *was = ADD(a->job, a->jobs), *is = ADD(b->job, b->jobs);
+
+	*ADD(is->late, is->lates) = (struct report_late){ 3, 60 };
+	assert_int_equal(report_compare(a, b), REPORT_MORE);
+	*ADD(was->late, was->lates) = (struct report_late){ 2, 60 };
+	assert_int_equal(report_compare(a, b), REPORT_MORE);
+	was->late->rank = 3;
+	assert_int_equal(report_compare(a, b), REPORT_SAME);
+	is->late->percent = 70;
+	assert_int_equal(report_compare(a, b), REPORT_SAME);
+	is->late->percent = 71;
+	assert_int_equal(report_compare(a, b), REPORT_LOADS);
+	was->late->percent = 82;
+	assert_int_equal(report_compare(a, b), REPORT_LOADS);
 }
 
 /* --- the picture ----------------------------------------------------------------------------- */
@@ -474,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_report_that_is_wrong_says_what),
 		cmocka_unit_test(what_is_not_known_is_left_alone),
 		cmocka_unit_test(loads_that_hardly_change_are_no_news),
+		cmocka_unit_test(late_ranks_are_news),
 		cmocka_unit_test(two_nodes_and_a_host_each),
 		cmocka_unit_test(what_one_end_says_alone_does_not_count),
 		cmocka_unit_test(where_more_than_two_meet_is_a_switch),

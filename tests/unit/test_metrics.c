@@ -66,10 +66,10 @@ static int prepare(void **state)
 	row[0] = (struct metrics_row){ METRICS_NO_JOB, "", "", counter[0] };
 	row[1] = (struct metrics_row){ METRICS_GONE_JOBS, "", "", counter[1] };
 	row[2] = (struct metrics_row){ "resnet", "red", "eth1", counter[2] };
-	job[0] = (struct metrics_job){
-		"resnet", "red", METRICS_JOB_RUNNING, 8, 8, 256, rates_of(1)
-	};
-	job[1] = (struct metrics_job){ "bert", "blue", METRICS_JOB_FORMING, 4, 3, 0, rates_of(2) };
+	job[0] = (struct metrics_job){ "resnet", "red", METRICS_JOB_RUNNING, 8,		 8,
+				       256,	 0,	{ { 0 } },	     rates_of(1) };
+	job[1] = (struct metrics_job){ "bert", "blue", METRICS_JOB_FORMING, 4,		3,
+				       0,      0,      { { 0 } },	    rates_of(2) };
 	tenant[0] = (struct metrics_tenant){ "red", 1024, 256, 128, 77, rates_of(3) };
 	tenant[1] = (struct metrics_tenant){ "blue", 512, 0, 0, 0, rates_of(4) };
 	describe_links();
@@ -90,6 +90,7 @@ static int prepare(void **state)
 		.traffic = { .samples = 60, .rows_ignored = 1, .links_ignored = 2, .evicted = 3 },
 		.link_events_lost = 4,
 		.sampling_seconds = 0.005,
+		.looking_seconds = 0.003,
 		.cpu_seconds = 1.5,
 		.start_seconds = 1700000000.25,
 		.resident_bytes = 8 << 20,
@@ -186,6 +187,7 @@ static void gauges_say_what_the_snapshot_says(void **state)
 		"tally_sampling_evicted_total 3",
 		"tally_link_events_lost_total 4",
 		"tally_sampling_cpu_seconds_total 0.005",
+		"tally_late_cpu_seconds_total 0.003",
 		"process_cpu_seconds_total 1.5",
 		"process_resident_memory_bytes 8388608",
 		"process_start_time_seconds 1700000000.250",
@@ -194,6 +196,20 @@ static void gauges_say_what_the_snapshot_says(void **state)
 	print();
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
 		assert_line(lines[i]);
+}
+
+/* Of others there is no series, so there are few. */
+static void late_ranks_have_a_series_each(void **state)
+{
+	print();
+	assert_null(strstr(text, "tally_job_late_part{"));
+	job[0].lates = 2;
+	job[0].late[0] = (struct late_rank){ 3, 84 };
+	job[0].late[1] = (struct late_rank){ 255, 100 };
+	print();
+	assert_line("tally_job_late_part{job=\"resnet\",tenant=\"red\",rank=\"3\"} 0.84");
+	assert_line("tally_job_late_part{job=\"resnet\",tenant=\"red\",rank=\"255\"} 1");
+	assert_null(strstr(text, "tally_job_late_part{job=\"bert\""));
 }
 
 static void rates_are_of_jobs_and_tenants(void **state)
@@ -493,6 +509,7 @@ int main(void)
 		FACT(a_row_is_a_series_for_each_outcome_that_happened),
 		FACT(every_outcome_is_there_and_explained),
 		FACT(gauges_say_what_the_snapshot_says),
+		FACT(late_ranks_have_a_series_each),
 		FACT(rates_are_of_jobs_and_tenants),
 		FACT(links_say_what_the_kernel_says),
 		FACT(what_the_agent_counts_is_there_from_the_start),
