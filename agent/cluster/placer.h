@@ -69,9 +69,9 @@ int placer_roots_better(const struct picture *p, const struct placer_job *job, u
  * The ways to its root by which the workers of job[which] could send most, with all others as they
  * are: loads are those that are forecast, without this job's own (agent/policy/merge.h). Each way
  * begins at the node next to its worker, as hosts have one gateway, and goes past nodes that steer
- * alone. Nodes that take parts in trees, and have the slots, sum where streams meet. Results are
- * taken to come back the same ways. Of a job with several roots, each root's job counts by itself,
- * and the others as load.
+ * alone, and past a cordoned one only where that is next to a worker, or the root. Nodes that take
+ * parts in trees, and have the slots, sum where streams meet. Results are taken to come back the
+ * same ways. Of a job with several roots, each root's job counts by itself, and the others as load.
  *
  * *ret, on the heap, is untouched on failure. -EALREADY: none has `margin` more than what its
  * packets take now (in parts of that). -EHOSTUNREACH: it cannot have ways, and why: no root, or the

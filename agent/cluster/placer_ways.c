@@ -74,6 +74,25 @@ static bool has_slots(const struct report *r, const struct wanted_job *job)
 	return r->slots_free >= placer_slots(job);
 }
 
+/* The node that the packets of a place come to first. */
+static uint32_t first_of(const struct placer_streams *s, const struct graph *g, unsigned int place)
+{
+	const struct graph_path *lead = &s->lead[place];
+
+	return lead->links ? g->link[lead->link[lead->links - 1]].to : s->worker[place];
+}
+
+/* A cordoned one may end soon. */
+static bool is_passed(const struct placer_streams *s, const struct graph *g, uint32_t machine)
+{
+	const struct report *r = placer_streams_node(s, machine);
+	bool is_needed = machine == s->root;
+
+	for (unsigned int i = 0; i < s->places; i++)
+		is_needed |= first_of(s, g, i) == machine;
+	return r->steers && (is_needed || !r->cordoned);
+}
+
 /* Packets go past nodes that steer, and are summed by those of these that take parts. */
 static int steered_fill(const struct work *w, struct graph *g, bool *sums, struct why *why)
 {
@@ -81,9 +100,7 @@ static int steered_fill(const struct work *w, struct graph *g, bool *sums, struc
 	const struct report *root = placer_streams_node(s, s->root);
 
 	for (unsigned int i = 0; i < s->places; i++) {
-		const struct graph_path *lead = &s->lead[i];
-		const uint32_t at = lead->links ? g->link[lead->link[lead->links - 1]].to
-						: s->worker[i];
+		const uint32_t at = first_of(s, g, i);
 
 		if (at != s->root && !placer_streams_node(s, at)->steers)
 			return why_say(why, -EHOSTUNREACH,
@@ -96,7 +113,7 @@ static int steered_fill(const struct work *w, struct graph *g, bool *sums, struc
 	for (uint32_t i = 0; i < g->machines; i++) {
 		const struct report *r = placer_streams_node(s, i);
 
-		if (r && !r->steers)
+		if (r && !is_passed(s, g, i))
 			g->machine[i] = (struct graph_machine){ .kind = GRAPH_HOST };
 		sums[i] = r && i != s->root && r->steers && r->inner && root->inner &&
 			  !r->cordoned && has_slots(r, s->job->job);
@@ -192,7 +209,7 @@ static int search(const struct work *w, double margin, struct wanted_ways *ret, 
 		r = ways_fill(&p, s, way, ret);
 	if (r == 0)
 		snprintf(ret->why, sizeof(ret->why),
-			 "%.4g Mbit/s of each worker by these, and %.4g by those before",
+			 "with ways of its own workers can send %.4g Mbit/s in place of %.4g",
 			 rate / 125000, before / 125000);
 	return r;
 }

@@ -177,7 +177,7 @@ static void the_wider_way_is_wanted(void **state)
 	assert_int_equal(w->ways.sums, 1); /* by n1 one stream passes */
 	assert_string_equal(w->ways.sum[0], "n0");
 	assert_string_equal(w->ways.why,
-			    "24 Mbit/s of each worker by these, and 8 by those before");
+			    "with ways of its own workers can send 24 Mbit/s in place of 8");
 	assert_int_equal(wanted_ways_check(&w->ways, &w->why), 0);
 	is_near(rate_by(w, NULL), 8);
 	is_near(rate_by(w, &w->ways), 24);
@@ -239,6 +239,16 @@ static void who_does_not_steer_is_passed_by(void **state)
 	w->node[0]->steers = false;
 	assert_int_equal(asked(w, 0.1), -EHOSTUNREACH);
 	assert_string_equal(w->why.text, "n0 is next to a worker, and does not steer");
+}
+
+static void who_is_cordoned_is_passed_by(void **state)
+{
+	_cleanup_(world_freep) struct world *w = two_ways();
+
+	w->node[0]->cordoned = w->node[2]->cordoned = true; /* they come there anyway */
+	assert_int_equal(asked(w, 0.1), 0);
+	w->node[1]->cordoned = true;
+	assert_int_equal(asked(w, 0.1), -EALREADY);
 }
 
 /* Its own packets are no load to it, by whatever ways they go. */
@@ -630,6 +640,7 @@ int main(void)
 		cmocka_unit_test(who_may_not_sum_passes_streams_on),
 		cmocka_unit_test(routings_ways_stay_where_they_are_best),
 		cmocka_unit_test(who_does_not_steer_is_passed_by),
+		cmocka_unit_test(who_is_cordoned_is_passed_by),
 		cmocka_unit_test(loads_are_those_of_others),
 		cmocka_unit_test(jobs_that_are_gone_are_no_load),
 		cmocka_unit_test(its_load_is_none_where_others_are_placed),
