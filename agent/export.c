@@ -243,6 +243,7 @@ static void cluster_fill(const struct exporter *x, struct metrics_cluster *ret)
 		.report_bytes = state.bytes,
 		.placed = counts.placed,
 		.moved = counts.moved,
+		.ways = counts.ways,
 		.kinds = EVENTS_KIND_COUNT,
 		.kind = events_words,
 		.events = sharing_events(x->sharing)->count,

@@ -38,7 +38,7 @@ bool placing_left(const struct placing *p, uint64_t seen, struct why *ret);
 
 /* Decisions of this node as the leader, so far. */
 struct placing_counts {
-	uint64_t placed, moved;
+	uint64_t placed, moved, ways;
 };
 
 struct placing_counts placing_counts(const struct placing *p);

@@ -10,7 +10,8 @@
 
 static struct lead_view view(const struct placing *p)
 {
-	return (struct lead_view){ clock_now_ns(), &p->shared, sharing_picture(p->sharing) };
+	return (struct lead_view){ clock_now_ns(), &p->shared, sharing_picture(p->sharing),
+				   core_config(placing_core(p))->cluster.finds_ways };
 }
 
 static void on_decided(void *context, int error, uint64_t revision, const char *why)
@@ -36,6 +37,11 @@ static void decision_say(struct placing *p, const struct lead_decision *d)
 		log_say(LOG_LEVEL_INFO, is_new || moves ? "job placed" : "shares changed",
 			"job=%s node=%s share=%u why=\"%s\"", j->name, place->root, place->share,
 			place->why);
+	}
+	if (d->led) {
+		p->counts.ways++;
+		log_say(LOG_LEVEL_INFO, d->ways ? "ways found" : "ways given up",
+			"job=%s why=\"%s\"", d->led->name, d->why.text);
 	}
 }
 
@@ -72,7 +78,7 @@ void placing_lead(struct placing *p)
 		return;
 	for (unsigned int i = 0; i < d->withouts; i++)
 		unplaced_say(p, &d->without[i]);
-	if (d->jobs)
+	if (d->write.changes)
 		decision_write(p, d);
 }
 

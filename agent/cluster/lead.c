@@ -38,44 +38,80 @@ void lead_decision_free(struct lead_decision *d)
 		return;
 	for (unsigned int i = 0; i < JOINING_ROOTS_MAX; i++)
 		free(d->text[i]);
+	free(d->ways);
 	free(d->without);
 	free(d);
 }
 
 /* --- the decision ---------------------------------------------------------------------------- */
 
-/* Only as long as we lead, the jobs are those jobs, and their places are the ones that we know. */
-static int write_fill(struct lead_decision *d, unsigned int jobs, const struct store_seen *leads)
+/* The i-th job is that job, and where we know. */
+static void seen_fill(struct lead_decision *d, unsigned int i, const struct shared_job *j)
 {
+	snprintf(d->job_key[i], sizeof(d->job_key[i]), WANTED_JOBS "%s", j->name);
+	snprintf(d->place_key[i], sizeof(d->place_key[i]), WANTED_PLACES "%s", j->name);
+	snprintf(d->ways_key[i], sizeof(d->ways_key[i]), WANTED_WAYS "%s", j->name);
+	d->seen[1 + 2 * i] = (struct store_seen){ d->job_key[i], j->revision };
+	d->seen[2 + 2 * i] = (struct store_seen){ d->place_key[i], j->place_revision };
+}
+
+/* Only as long as we lead, the jobs are those jobs, and their places are the ones that we know.
+ * Ways to a root that the job had go with it. */
+static int write_fill(struct lead_decision *d, unsigned int jobs, const struct lead_view *v,
+		      const struct store_seen *leads)
+{
+	unsigned int changes = 0;
+
 	d->seen[0] = *leads;
 	for (unsigned int i = 0; i < jobs; i++) {
 		d->text[i] = wanted_print(&wanted_place_keys, &d->place[i]);
 		if (!d->text[i])
 			return -ENOMEM;
-		snprintf(d->job_key[i], sizeof(d->job_key[i]), WANTED_JOBS "%s", d->job[i]->name);
-		snprintf(d->place_key[i], sizeof(d->place_key[i]), WANTED_PLACES "%s",
-			 d->job[i]->name);
-		d->seen[1 + 2 * i] = (struct store_seen){ d->job_key[i], d->job[i]->revision };
-		d->seen[2 + 2 * i] = (struct store_seen){ d->place_key[i],
-							  d->job[i]->place_revision };
-		d->change[i] = (struct store_change){ d->place_key[i], d->text[i], false };
+		seen_fill(d, i, d->job[i]);
+		d->change[changes++] = (struct store_change){ d->place_key[i], d->text[i], false };
+		if (v->finds_ways && d->job[i]->ways &&
+		    strcmp(d->job[i]->ways->root, d->place[i].root) != 0)
+			d->change[changes++] = (struct store_change){ d->ways_key[i], NULL, false };
 	}
-	d->write = (struct store_write){ d->seen, 1 + 2 * jobs, d->change, jobs };
+	d->write = (struct store_write){ d->seen, 1 + 2 * jobs, d->change, changes };
 	return 0;
+}
+
+/* The same of d->led, whose ways are the ones that we know, too. */
+static int ways_write_fill(struct lead_decision *d, const struct store_seen *leads)
+{
+	if (d->ways) {
+		d->text[0] = wanted_print(&wanted_ways_keys, d->ways);
+		if (!d->text[0])
+			return -ENOMEM;
+	}
+	d->seen[0] = *leads;
+	seen_fill(d, 0, d->led);
+	d->seen[3] = (struct store_seen){ d->ways_key[0], d->led->ways_revision };
+	d->change[0] = (struct store_change){ d->ways_key[0], d->text[0], false };
+	d->write = (struct store_write){ d->seen, 4, d->change, 1 };
+	return 0;
+}
+
+static void decided(struct look *k, enum lead_kind kind, const struct shared_job *j)
+{
+	struct lead *l = k->lead;
+
+	l->decides = true;
+	l->kind = kind;
+	l->decided_ns = k->view->now_ns;
+	memcpy(l->decided, j->name, sizeof(l->decided));
 }
 
 /* What was found for decision->job. No memory: nothing is decided. */
 static void decide(struct look *k, unsigned int jobs)
 {
 	struct lead_decision *d = k->decision;
-	struct lead *l = k->lead;
 
-	if (write_fill(d, jobs, k->leads) < 0)
+	if (write_fill(d, jobs, k->view, k->leads) < 0)
 		return;
 	d->jobs = jobs;
-	l->decides = true;
-	l->decided_ns = k->view->now_ns;
-	memcpy(l->decided, d->job[0]->name, sizeof(l->decided));
+	decided(k, LEAD_PLACES, d->job[0]);
 }
 
 void lead_decided(struct lead *l, int error, uint64_t revision)
@@ -86,13 +122,20 @@ void lead_decided(struct lead *l, int error, uint64_t revision)
 
 void lead_store_lost(struct lead *l) { l->decided_revision = 0; }
 
+static bool is_heard(const struct lead *l, const struct shared_job *j)
+{
+	if (l->kind == LEAD_NO_WAYS && !j->ways_revision)
+		return true;
+	return (l->kind == LEAD_PLACES ? j->place_revision : j->ways_revision) >=
+	       l->decided_revision;
+}
+
 /* The store has taken our last decision, and has not told us yet. */
 static bool is_unheard(struct lead *l, const struct lead_view *v)
 {
 	const struct shared_job *j = shared_find(v->shared, l->decided);
 
-	if (!j || j->place_revision >= l->decided_revision ||
-	    v->now_ns - l->decided_ns > UNHEARD_MS * 1000000ull)
+	if (!j || is_heard(l, j) || v->now_ns - l->decided_ns > UNHEARD_MS * 1000000ull)
 		l->decided_revision = 0;
 	return l->decided_revision;
 }
@@ -188,7 +231,8 @@ static void look_for_better(struct look *k)
 {
 	struct lead *l = k->lead;
 	const uint64_t now_ns = k->view->now_ns;
-	const bool is_soon = l->decided_ns && now_ns - l->decided_ns < SOON_MS * 1000000ull;
+	const bool is_soon = l->decided_ns && l->kind == LEAD_PLACES &&
+			     now_ns - l->decided_ns < SOON_MS * 1000000ull;
 
 	if (now_ns - l->looked_ns < (is_soon ? LOOK_SOON_MS : LOOK_MS) * 1000000ull)
 		return;
@@ -201,6 +245,20 @@ static void look_for_better(struct look *k)
 		else if (lead_may_move(l, k->view, j))
 			look_for_a_better_root(k, j);
 	}
+}
+
+/* Ways are for jobs that stay where they are. */
+static void look_for_ways(struct look *k)
+{
+	struct lead_decision *d = k->decision;
+
+	if (!k->view->finds_ways)
+		return;
+	lead_ways(k->lead, k->view, d);
+	if (d->led && ways_write_fill(d, k->leads) == 0)
+		decided(k, d->ways ? LEAD_WAYS : LEAD_NO_WAYS, d->led);
+	else
+		d->led = NULL;
 }
 
 int lead_look(struct lead *l, const struct lead_view *v, const struct store_seen *leads,
@@ -218,8 +276,10 @@ int lead_look(struct lead *l, const struct lead_view *v, const struct store_seen
 	place_due(&k);
 	if (!d->jobs)
 		look_for_better(&k);
+	if (!d->jobs)
+		look_for_ways(&k);
 	free(k.lists);
-	if (d->jobs || d->withouts)
+	if (d->write.changes || d->withouts)
 		*ret = TAKE_PTR(d);
 	return 0;
 }

@@ -21,6 +21,16 @@ struct lead_view {
 	uint64_t now_ns; /* never goes back */
 	const struct shared *shared;
 	const struct picture *picture;
+	bool finds_ways; /* else ways are for others to write */
+};
+
+/* The same of its ways, and how it has been with them. */
+struct lead_rest_ways {
+	uint64_t revision; /* that was seen last; 0: routing's */
+	uint64_t since_ns, until_ns;
+	uint64_t weighed_ns; /* 0: never */
+	uint64_t silent_ns; /* its root tells of a run without sums since then; 0: it does not */
+	unsigned int losses; /* one soon after the other */
 };
 
 /* Until when a job stays where it is, with what it has of each call. */
@@ -30,6 +40,7 @@ struct lead_rest {
 	unsigned int moves; /* one soon after the other */
 	char root[NAME_BYTES];
 	uint16_t share;
+	struct lead_rest_ways ways;
 };
 
 /* A job that was deleted a moment ago, where it was and how fast. */
@@ -37,6 +48,14 @@ struct lead_gone {
 	struct wanted_job job;
 	struct wanted_place place;
 	uint64_t chunks_per_second, at_ns;
+	bool steered; /* its packets took these: */
+	struct wanted_ways ways;
+};
+
+enum lead_kind {
+	LEAD_PLACES,
+	LEAD_WAYS, /* that are found */
+	LEAD_NO_WAYS, /* they are given up */
 };
 
 /* Zeros: nothing was decided yet. For lead_close(). Nobody else writes to it. */
@@ -44,9 +63,11 @@ struct lead {
 	struct lead_rest *rest; /* of jobs that this leader has seen */
 	unsigned int rests;
 	uint64_t looked_ns; /* for better places */
+	uint64_t ways_looked_ns; /* for better ways */
 	bool decides; /* a decision is on its way to the store */
-	uint64_t decided_ns; /* the last place that was given: when, to which job, */
+	uint64_t decided_ns; /* the last place or ways that were given: when, to which job, */
 	char decided[NAME_BYTES];
+	enum lead_kind kind; /* of that decision */
 	uint64_t decided_revision; /* and what the store made of it; 0: we have heard of it since */
 	struct lead_gone *gone[LEAD_GONES]; /* NULL: none; the next one takes gone[gones % ...] */
 	unsigned int gones;
@@ -61,22 +82,27 @@ struct lead_without {
 };
 
 /*
- * Places for one job, or for all roots of one; and the write that says so to the store, if we still
- * lead, these jobs are still wanted, and their places are those that we know. Jobs, and the
- * leader's key, are not copied.
+ * Places for one job, or for all roots of one, or ways for one; and the write that says so to the
+ * store, if we still lead, these jobs are still as wanted as they were, and their places are those
+ * that we know (and their ways, where these are what is decided). Jobs, and the leader's key, are
+ * not copied.
  */
 struct lead_decision {
-	unsigned int jobs; /* 0: nothing is decided, and there is no write */
+	unsigned int jobs; /* that are placed */
 	const struct shared_job *job[JOINING_ROOTS_MAX];
 	struct wanted_place place[JOINING_ROOTS_MAX];
-	struct store_write write;
+	const struct shared_job *led; /* whose ways change; NULL: nobody's */
+	struct wanted_ways *ways; /* that it gets; NULL: those of routing */
+	struct why why; /* that, in words */
+	struct store_write write; /* without changes: nothing is decided */
 	unsigned int withouts;
 	struct lead_without *without;
 	/* What the write points to. */
 	struct store_seen seen[1 + 2 * JOINING_ROOTS_MAX];
-	struct store_change change[JOINING_ROOTS_MAX];
+	struct store_change change[2 * JOINING_ROOTS_MAX];
 	char job_key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
 	char place_key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
+	char ways_key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
 	char *text[JOINING_ROOTS_MAX];
 };
 

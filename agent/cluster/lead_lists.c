@@ -34,7 +34,13 @@ void lead_job_goes(struct lead *l, const struct lead_view *v, const struct share
 		*slot = malloc(sizeof(**slot));
 	if (!*slot)
 		return;
-	**slot = (struct lead_gone){ j->job, j->place, chunks_of(there), v->now_ns };
+	(*slot)->job = j->job;
+	(*slot)->place = j->place;
+	(*slot)->chunks_per_second = chunks_of(there);
+	(*slot)->at_ns = v->now_ns;
+	(*slot)->steered = shared_ways(j);
+	if ((*slot)->steered)
+		(*slot)->ways = *j->ways;
 	l->gones++;
 }
 
@@ -64,7 +70,8 @@ static void gones_fill(const struct lead *l, const struct lead_view *v, struct l
 					   .worker = ret->worker[ret->jobs],
 					   .root = g->place.root,
 					   .chunks_per_second = g->chunks_per_second,
-					   .is_gone = true };
+					   .is_gone = true,
+					   .ways = g->steered ? &g->ways : NULL };
 		place_workers_fill(&g->place, to, ret->worker[ret->jobs++]);
 	}
 }
@@ -84,6 +91,7 @@ static void list_fill(const struct lead_view *v, const struct shared_job *j,
 	if (!due) {
 		to->root = elsewhere ? elsewhere->node : j->place.root;
 		to->chunks_per_second = there ? chunks_of(there) : 0;
+		to->ways = elsewhere ? NULL : shared_ways(j);
 	}
 	if (waits->workers >= j->job.workers && (due || !j->place.workers))
 		for (; to->workers < j->job.workers; to->workers++)

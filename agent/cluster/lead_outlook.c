@@ -73,6 +73,15 @@ static void outlook_say(const struct outlook *o, bool due, struct why *ret)
 			!due && j->place.stays ? "; but it is to stay where it is" : "");
 }
 
+static void outlook_of_ways_add(const struct outlook *o, struct why *ret)
+{
+	struct why ways = { "" }, places = *ret;
+
+	lead_ways_outlook(o->lead, o->view, o->job, o->lists, &ways);
+	if (*ways.text)
+		why_say(ret, 0, "%.300s; %.200s", places.text, ways.text);
+}
+
 int lead_outlook(const struct lead *l, const struct lead_view *v, const struct shared_job *j,
 		 struct why *ret)
 {
@@ -82,6 +91,8 @@ int lead_outlook(const struct lead *l, const struct lead_view *v, const struct s
 	const struct report *elsewhere = standing_elsewhere(j, v->picture);
 	const bool due = standing_is_due(j, v->picture);
 
+	const struct outlook o = { l, v, j, lists, place };
+
 	if (!lists || !place)
 		return -ENOMEM;
 	if (elsewhere)
@@ -90,7 +101,7 @@ int lead_outlook(const struct lead *l, const struct lead_view *v, const struct s
 			"not be told to move. The next run begins at %s",
 			elsewhere->node, j->place.root);
 	else if (due || standing == STANDING_RUNNING)
-		outlook_say(&(struct outlook){ l, v, j, lists, place }, due, ret);
+		outlook_say(&o, due, ret);
 	else if (standing == STANDING_PLACED)
 		why_say(ret, 0, "no run is on; workers that come are sent to its root");
 	else if (standing == STANDING_SILENT)
@@ -99,5 +110,7 @@ int lead_outlook(const struct lead *l, const struct lead_view *v, const struct s
 			"have come again");
 	else
 		why_say(ret, 0, "%u of %u workers have come", j->workers, j->job.workers);
+	if (standing == STANDING_RUNNING && !elsewhere && !due)
+		outlook_of_ways_add(&o, ret);
 	return 0;
 }

@@ -14,6 +14,7 @@
 
 enum {
 	LEAD_REFUSALS_MAX = 64, /* nodes that are told apart */
+	LEAD_CALM_MS = 300000, /* who stays as it is for so long after a rest is as good as new */
 };
 
 /* --- lead_lists.c: jobs as the placer wants them --------------------------------------------- */
@@ -52,7 +53,20 @@ int lead_better_roots(const struct lead *l, const struct lead_view *v,
 		      struct lead_lists *lists, const struct shared_job **ret_job,
 		      struct wanted_place *ret, struct why *why);
 
+/* --- lead_ways.c: ways that bear more -------------------------------------------------------- */
+
+/* It is looked at each job's ways, and at one of them closely, if it is time: ret->led and what
+ * follows, up to the write. No memory: nothing is decided. */
+void lead_ways(struct lead *l, const struct lead_view *v, struct lead_decision *ret);
+
+/* What would be done about the ways of a job whose run is on, in words; "": nothing at all. */
+void lead_ways_outlook(const struct lead *l, const struct lead_view *v, const struct shared_job *j,
+		       struct lead_lists *lists, struct why *ret);
+
 /* --- lead_rests.c: when a run may move ------------------------------------------------------- */
+
+/* What this leader has seen of a job that is placed, from now on. NULL: no memory. */
+struct lead_rest *lead_rest_find(struct lead *l, const struct shared_job *j, uint64_t now_ns);
 
 /* Has it a run that sums and can be told to move, and has it been there for a while? */
 bool lead_is_settled(struct lead *l, const struct lead_view *v, const struct shared_job *j);

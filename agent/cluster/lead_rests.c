@@ -11,8 +11,7 @@ enum {
 	SUMS_MS = 3000, /* so long its root tells of sums, before these are weighed beside loads */
 	RESTS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten rests once more */
 	REST_MS = 30000, /* so long it stays elsewhere: loads settle meanwhile */
-	REST_DOUBLES = 4, /* and each time twice as long, so often, where it goes on moving, */
-	CALM_MS = 300000, /* until it has stayed for so long */
+	REST_DOUBLES = 4, /* and each time twice as long, so often, where it goes on moving */
 };
 
 static void rest_set(struct lead_rest *r, const struct shared_job *j, uint64_t now_ns,
@@ -28,14 +27,13 @@ static void rest_set(struct lead_rest *r, const struct shared_job *j, uint64_t n
  */
 static void rest_again(struct lead_rest *r, const struct shared_job *j, uint64_t now_ns)
 {
-	if (now_ns > r->until_ns + CALM_MS * 1000000ull)
+	if (now_ns > r->until_ns + LEAD_CALM_MS * 1000000ull)
 		r->moves = 0;
 	rest_set(r, j, now_ns, REST_MS << r->moves);
 	r->moves += r->moves < REST_DOUBLES;
 }
 
-/* As far as this leader has seen. NULL: no memory. */
-static struct lead_rest *rest_find(struct lead *l, const struct shared_job *j, uint64_t now_ns)
+struct lead_rest *lead_rest_find(struct lead *l, const struct shared_job *j, uint64_t now_ns)
 {
 	struct lead_rest *more;
 
@@ -74,7 +72,7 @@ static bool sums_for_a_while(struct lead_rest *r, const struct report_job *there
 
 bool lead_is_settled(struct lead *l, const struct lead_view *v, const struct shared_job *j)
 {
-	struct lead_rest *r = shared_is_placed(j) ? rest_find(l, j, v->now_ns) : NULL;
+	struct lead_rest *r = shared_is_placed(j) ? lead_rest_find(l, j, v->now_ns) : NULL;
 
 	return r && sums_for_a_while(r, standing_there(j, v->picture), v->now_ns) &&
 	       v->now_ns >= r->until_ns;

@@ -23,6 +23,9 @@ static const struct key ways_rows[] = {
 	{ "address", &key_address, WAYS(address), .needed = true,
 	  .meaning = "The root's, which workers send to." },
 	{ "why", &wanted_words, WAYS(why), .meaning = "Why these, in words." },
+	{ "found", &key_bool, WAYS(found), .initial = "false",
+	  .meaning = "Has the leader found them? It changes and deletes no others, as long as the "
+		     "job is at that root." },
 	{ "sums", &key_name, KEY_LIST(struct wanted_ways, sum, sums),
 	  .meaning = "Nodes that sum on the way." },
 	{ "ways", NULL, KEY_LIST(struct wanted_ways, way, ways), .keys = KEYS_OF(way_rows),

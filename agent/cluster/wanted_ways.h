@@ -30,6 +30,7 @@ struct wanted_ways {
 	char root[NAME_BYTES]; /* the node */
 	struct sockaddr_storage address; /* its service address, which workers send to */
 	char why[WANTED_WHY_BYTES]; /* in words */
+	bool found; /* by the leader, who gives them up; those of others it leaves alone */
 	unsigned int sums, ways;
 	char sum[WANTED_WAY_SUMS_MAX][NAME_BYTES]; /* nodes that sum on the way */
 	struct wanted_way way[WANTED_WAYS_MAX];

@@ -104,6 +104,7 @@ struct config_cluster {
 	char user[NAME_BYTES];
 	char password[CONFIG_PATH_BYTES]; /* the file that has it */
 	bool steering; /* packets take the ways that the cluster wants */
+	bool finds_ways; /* as the leader: it wants ways that bear more than those of routing */
 };
 
 struct config {

@@ -59,6 +59,9 @@ static const struct key rows[] = {
 	{ "steering", &key_bool, CLUSTER(steering), .initial = "false",
 	  .meaning = "Does this node make packets of workers take the [ways](cluster.md#ways) that "
 		     "the cluster wants, by rules and routes of its own?" },
+	{ "finds_ways", &key_bool, CLUSTER(finds_ways), .initial = "false",
+	  .meaning = "As the leader, does it give jobs [ways](cluster.md#ways) that bear more than "
+		     "those of routing? The same at all nodes." },
 };
 
 const struct keys config_cluster_keys = KEYS(rows);

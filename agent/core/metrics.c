@@ -459,6 +459,8 @@ static void cluster_print(FILE *f, const struct metrics_cluster *c)
 	       "Jobs that this node, as the leader, gave a first place.", c->placed);
 	single(f, "cluster_moved_total", "counter",
 	       "Jobs that this node, as the leader, gave another place.", c->moved);
+	single(f, "cluster_ways_total", "counter",
+	       "Times that this node, as the leader, gave a job ways or took them away.", c->ways);
 	family(f, "cluster_events_total", "counter",
 	       "What has happened in the cluster, as this node has seen it.");
 	for (unsigned int i = 0; i < c->kinds; i++)

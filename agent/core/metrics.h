@@ -86,6 +86,7 @@ struct metrics_cluster {
 	uint64_t jobs[METRICS_CLUSTER_STATES];
 	uint64_t reports, report_bytes; /* that this node has written */
 	uint64_t placed, moved; /* jobs, by this node as the leader */
+	uint64_t ways; /* that it gave jobs, or took away */
 	unsigned int kinds; /* of what has happened there, as this node has seen it: */
 	const char *const *kind; /* [kinds]: words */
 	const uint64_t *events; /* [kinds]: how many of each */

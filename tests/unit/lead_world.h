@@ -13,6 +13,7 @@ struct leading {
 	struct cluster c;
 	struct lead lead;
 	uint64_t now_ns;
+	bool finds_ways;
 	uint64_t key; /* the revision of the leader's key, as the store has it */
 	struct lead_decision *d; /* of the last look */
 	struct lead_decision *taken; /* by the store */
@@ -45,7 +46,7 @@ static inline void pass(struct leading *w, unsigned int ms) { w->now_ns += ms * 
 
 static inline struct lead_view view(const struct leading *w)
 {
-	return (struct lead_view){ w->now_ns, &w->c.shared, &w->c.picture };
+	return (struct lead_view){ w->now_ns, &w->c.shared, &w->c.picture, w->finds_ways };
 }
 
 /* How many jobs get a place now. */
@@ -67,10 +68,16 @@ static inline unsigned int look(struct leading *w)
 static inline uint64_t store_revision(const struct leading *w, const char *key)
 {
 	const char *name = strchr(key, '/');
-	const struct shared_job *j = name ? shared_find(&w->c.shared, name + 1) : NULL;
+	const struct shared_job *j = NULL;
 
 	if (!strcmp(key, "leader"))
 		return w->key;
+	assert_non_null(name);
+	for (unsigned int i = 0; i < w->c.shared.jobs; i++) /* also what is not wanted any more */
+		if (!strcmp(w->c.shared.job[i]->name, name + 1))
+			j = w->c.shared.job[i];
+	if (!strncmp(key, WANTED_WAYS, strlen(WANTED_WAYS)))
+		return j ? j->ways_revision : 0;
 	if (!strncmp(key, WANTED_JOBS, strlen(WANTED_JOBS)))
 		return j ? j->revision : 0;
 	assert_int_equal(strncmp(key, WANTED_PLACES, strlen(WANTED_PLACES)), 0);

@@ -402,6 +402,7 @@ static void a_cluster_is_told_where_there_is_one(void **state)
 		.report_bytes = 7,
 		.placed = 8,
 		.moved = 9,
+		.ways = 12,
 		.kinds = 2,
 		.kind = (const char *const[]){ "came", "moved" },
 		.events = (const uint64_t[]){ 10, 11 },
@@ -419,6 +420,7 @@ static void a_cluster_is_told_where_there_is_one(void **state)
 	assert_line("tally_cluster_report_bytes_total 7");
 	assert_line("tally_cluster_placed_total 8");
 	assert_line("tally_cluster_moved_total 9");
+	assert_line("tally_cluster_ways_total 12");
 	assert_line("tally_cluster_events_total{kind=\"came\"} 10");
 	assert_line("tally_cluster_events_total{kind=\"moved\"} 11");
 }
