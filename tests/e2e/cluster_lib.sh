@@ -33,7 +33,7 @@ configure() { # NODE [STORE]: the configuration of its tallyd
 		echo "control: {socket: $work/$name.control}"
 		echo "join: {socket: $work/$name.join}"
 		echo "metrics: {listen: \"127.0.0.1:9464\"}"
-		echo "cluster: {node: $name, $store${steering:+, steering: $steering}}"
+		echo "cluster: {node: $name, $store${steering:+, steering: $steering}${finds:+, finds_ways: $finds}}"
 		[[ -z ${secret:-} ]] || echo "peers: {secret: $work/secret}"
 	} >"$work/$name.yaml"
 }
