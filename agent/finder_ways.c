@@ -22,13 +22,12 @@ static bool address_of(const struct picture *p, const char *node, int family,
 		       struct sockaddr_storage *ret)
 {
 	const int at = picture_place(p, node);
+	const struct sockaddr_storage *own = at < 0 ? NULL
+						    : report_service_find(p->report[at], family);
 
-	for (unsigned int i = 0; at >= 0 && i < p->report[at]->services; i++)
-		if (p->report[at]->service[i].ss_family == family) {
-			*ret = p->report[at]->service[i];
-			return true;
-		}
-	return false;
+	if (own)
+		*ret = *own;
+	return own;
 }
 
 /* Does a packet pass `first` before it comes to `then`? */

@@ -41,16 +41,19 @@ static int put(const struct steer_route *route, unsigned int count, unsigned int
 	       struct why *why)
 {
 	_cleanup_(freep) struct netlink_steered *s = calloc(count + 1, sizeof(*s));
+	unsigned int rules = 0;
 
 	if (!s)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < count; i++) {
-		s[i].from = route[i].from;
-		s[i].to = route[i].to;
-		s[i].gateway = route[i].gateway;
-		memcpy(s[i].port, route[i].port, sizeof(s[i].port));
+		if (route[i].sums)
+			continue;
+		s[rules].from = route[i].from;
+		s[rules].to = route[i].to;
+		s[rules].gateway = route[i].gateway;
+		memcpy(s[rules++].port, route[i].port, sizeof(s->port));
 	}
-	return netlink_steer(s, count, ret_changes, why);
+	return netlink_steer(s, rules, ret_changes, why);
 }
 
 /* Also where there was nothing to take away. */

@@ -169,6 +169,14 @@ int report_parse(const char *text, struct report **ret, struct why *why)
 	return r;
 }
 
+const struct sockaddr_storage *report_service_find(const struct report *r, int family)
+{
+	for (unsigned int i = 0; i < r->services; i++)
+		if (r->service[i].ss_family == family)
+			return &r->service[i];
+	return NULL;
+}
+
 const struct report_tenant *report_tenant_find(const struct report *r, const char *name)
 {
 	for (unsigned int i = 0; i < r->tenants; i++)

@@ -129,6 +129,9 @@ char *report_print(const struct report *r);
  * left alone. -EINVAL, -ENOMEM. */
 int report_parse(const char *text, struct report **ret, struct why *why);
 
+/* The first service address of this family; NULL: it has none. */
+const struct sockaddr_storage *report_service_find(const struct report *r, int family);
+
 /* NULL: it tells nothing of that tenant. */
 const struct report_tenant *report_tenant_find(const struct report *r, const char *name);
 

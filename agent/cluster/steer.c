@@ -7,17 +7,29 @@
 
 #include "common/address.h"
 
-/* The ways that hold so far. */
+/*
+ * Packets between two machines: they take the way from its place `first` on up to the root, and
+ * back down there.
+ */
+struct pair {
+	const struct sockaddr_storage *machine, *root;
+	const struct wanted_way *way;
+	unsigned int first; /* the node next to the worker; or the one that sums, itself */
+	bool sums; /* the machine is a node that sums: up go packets with workers' addresses */
+	const char *job;
+};
+
+enum {
+	PAIRS_MAX = STEER_WAYS_MAX / 2, /* each has a way up and one down */
+};
+
+/* The ways that hold so far, and those of the job that is looked at. */
 struct work {
 	const struct picture *picture;
 	const char *node;
 	struct steer *ret;
 	unsigned int count;
-	struct {
-		const struct wanted_way *way;
-		const struct sockaddr_storage *to;
-		const char *job;
-	} held[STEER_WAYS_MAX];
+	struct pair pair[PAIRS_MAX];
 };
 
 void steer_close(struct steer *s)
@@ -35,10 +47,30 @@ const struct steer_job *steer_job_find(const struct steer *s, const char *job)
 	return NULL;
 }
 
+static bool is_machine(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	struct sockaddr_storage x = *a, y = *b;
+
+	endpoint_port_set(&x, TALLY_UDP_PORT);
+	endpoint_port_set(&y, TALLY_UDP_PORT);
+	return endpoint_is_equal(&x, &y);
+}
+
+const struct steer_route *steer_route_find(const struct steer *s,
+					   const struct sockaddr_storage *from,
+					   const struct sockaddr_storage *to)
+{
+	for (unsigned int i = 0; i < s->routes; i++)
+		if (is_machine(&s->route[i].from, from) && is_machine(&s->route[i].to, to))
+			return &s->route[i];
+	return NULL;
+}
+
 static bool route_is_equal(const struct steer_route *a, const struct steer_route *b)
 {
 	return endpoint_is_equal(&a->from, &b->from) && endpoint_is_equal(&a->to, &b->to) &&
-	       endpoint_is_equal(&a->gateway, &b->gateway) && !strcmp(a->port, b->port);
+	       endpoint_is_equal(&a->gateway, &b->gateway) && !strcmp(a->port, b->port) &&
+	       a->sums == b->sums;
 }
 
 bool steer_is_equal(const struct steer *a, const struct steer *b)
@@ -119,57 +151,109 @@ static bool gateway_find(const struct report *next, const char *port, int family
 	return false;
 }
 
-/* --- ways ------------------------------------------------------------------------------------ */
-
-static bool same_nodes(const struct wanted_way *a, const struct wanted_way *b)
+/* From one node of a way to its neighbour there: `ret` is the route, without its machines. */
+static bool step_make(const struct work *w, const char *from, const char *to, int family,
+		      struct steer_route *ret, struct why *why)
 {
-	if (a->nodes != b->nodes)
-		return false;
-	for (unsigned int i = 0; i < a->nodes; i++)
-		if (strcmp(a->node[i], b->node[i]) != 0)
-			return false;
-	return true;
-}
-
-/* One job's way that holds is of the same packets: rules know no jobs. -1: there is none. */
-static int held_find(const struct work *w, const struct wanted_way *way,
-		     const struct sockaddr_storage *to)
-{
-	for (unsigned int i = 0; i < w->count; i++)
-		if (endpoint_is_equal(&w->held[i].way->worker, &way->worker) &&
-		    endpoint_is_equal(w->held[i].to, to))
-			return (int)i;
-	return -1;
-}
-
-/* From this node of the way to the next: `ret` is the route there. */
-static bool step_make(const struct work *w, const struct wanted_ways *ways,
-		      const struct wanted_way *way, unsigned int at, struct steer_route *ret,
-		      struct why *why)
-{
-	const struct report *a = report_find(w, way->node[at]);
-	const struct report *b = report_find(w, way->node[at + 1]);
+	const struct report *a = report_find(w, from), *b = report_find(w, to);
 	const struct report_near *link = link_find(a, b, why);
 
-	if (!link || !gateway_find(b, link->at, ways->address.ss_family, &ret->gateway, why))
+	*ret = (struct steer_route){ 0 };
+	if (!link || !gateway_find(b, link->at, family, &ret->gateway, why))
 		return false;
-	ret->from = way->worker;
-	ret->to = ways->address;
 	memcpy(ret->port, link->port, sizeof(ret->port));
 	return true;
 }
 
-static bool way_holds(const struct work *w, const struct wanted_ways *ways,
-		      const struct wanted_way *way, struct why *why)
-{
-	const int held = held_find(w, way, &ways->address);
-	struct steer_route ignored;
+/* --- pairs of machines ----------------------------------------------------------------------- */
 
-	if (held >= 0 && !same_nodes(w->held[held].way, way)) {
-		why_say(why, 0, "job %s has another way from one of its workers to the same root",
-			w->held[held].job);
+static bool is_same_way(const struct pair *a, const struct pair *b)
+{
+	const unsigned int nodes = a->way->nodes - a->first;
+
+	if (b->way->nodes - b->first != nodes)
+		return false;
+	for (unsigned int i = 0; i < nodes; i++)
+		if (strcmp(a->way->node[a->first + i], b->way->node[b->first + i]) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Rules know no jobs: packets from one machine to another have one way. Where each of two machines
+ * is the root of what the other one sums, results go one way each, and do not meet.
+ */
+static bool is_contrary(const struct pair *a, const struct pair *b)
+{
+	if (endpoint_is_equal(a->machine, b->root) && endpoint_is_equal(a->root, b->machine))
+		return !a->sums || !b->sums;
+	return endpoint_is_equal(a->machine, b->machine) && endpoint_is_equal(a->root, b->root) &&
+	       (a->sums != b->sums || !is_same_way(a, b));
+}
+
+static bool is_there(const struct work *w, const struct pair *p)
+{
+	for (unsigned int i = 0; i < w->count; i++)
+		if (endpoint_is_equal(w->pair[i].machine, p->machine) &&
+		    endpoint_is_equal(w->pair[i].root, p->root))
+			return true;
+	return false;
+}
+
+/* False: packets between these machines have another way already. */
+static bool pair_add(struct work *w, const struct pair *p, struct why *why)
+{
+	for (unsigned int i = 0; i < w->count; i++)
+		if (is_contrary(&w->pair[i], p)) {
+			why_say(why, 0,
+				p->sums ? "job %s has another way from the same root to one of its "
+					  "nodes that sum"
+					: "job %s has another way from one of its workers to the "
+					  "same root",
+				w->pair[i].job);
+			return false;
+		}
+	if (!is_there(w, p))
+		w->pair[w->count++] = *p;
+	return true;
+}
+
+/* --- ways ------------------------------------------------------------------------------------ */
+
+static bool is_neighbour(const struct report *r, const struct sockaddr_storage *worker)
+{
+	for (unsigned int i = 0; i < r->hosts; i++)
+		if (endpoint_is_equal(&r->host[i].address, worker))
+			return true;
+	return false;
+}
+
+/*
+ * The first node hands results to the worker as routing has it. If another one is next to the
+ * worker, that may lead back onto the way, and the results in a circle.
+ */
+static bool is_next_to(const struct work *w, const struct wanted_way *way, struct why *why)
+{
+	char worker[ADDRESS_BYTES];
+
+	if (is_neighbour(report_find(w, way->node[0]), &way->worker))
+		return true;
+	for (unsigned int i = 0; i < w->picture->nodes; i++) {
+		if (!is_neighbour(w->picture->report[i], &way->worker))
+			continue;
+		address_print(&way->worker, worker, sizeof(worker));
+		why_say(why, 0, "%s is next to %s, and not to %s", worker,
+			w->picture->report[i]->node, way->node[0]);
 		return false;
 	}
+	return true;
+}
+
+static bool way_holds(const struct work *w, const struct wanted_way *way, struct why *why)
+{
+	const int family = way->worker.ss_family;
+	struct steer_route ignored;
+
 	for (unsigned int i = 0; i < way->nodes; i++) {
 		const struct report *r = report_find(w, way->node[i]);
 
@@ -180,56 +264,95 @@ static bool way_holds(const struct work *w, const struct wanted_ways *ways,
 		}
 	}
 	for (unsigned int i = 0; i + 1 < way->nodes; i++)
-		if (!step_make(w, ways, way, i, &ignored, why))
+		if (!step_make(w, way->node[i], way->node[i + 1], family, &ignored, why) ||
+		    !step_make(w, way->node[i + 1], way->node[i], family, &ignored, why))
 			return false;
-	return true;
+	return is_next_to(w, way, why);
 }
 
-static bool ways_hold(const struct work *w, const struct wanted_ways *ways, struct why *why)
+/* All ways that pass the node are the same from there on (wanted_ways_check()). */
+static bool sum_add(struct work *w, const char *job, const struct wanted_ways *ways,
+		    const char *node, struct why *why)
 {
-	if (w->count + ways->ways > STEER_WAYS_MAX) {
-		why_say(why, 0, "jobs before it have %u ways, and there can be %d", w->count,
-			STEER_WAYS_MAX);
+	const struct report *r = report_find(w, node);
+	struct pair p = { .root = &ways->address, .sums = true, .job = job };
+	int at = -1;
+
+	for (unsigned int i = 0; at < 0 && i < ways->ways; i++) {
+		p.way = &ways->way[i];
+		at = wanted_way_place(p.way, node);
+	}
+	if (!r->inner) {
+		why_say(why, 0, "%s takes no parts: it has no peers.secret", node);
 		return false;
 	}
-	for (unsigned int i = 0; i < ways->ways; i++)
-		if (!way_holds(w, ways, &ways->way[i], why))
+	p.first = (unsigned int)at;
+	p.machine = report_service_find(r, ways->address.ss_family);
+	return !p.machine || pair_add(w, &p, why); /* without an address it sums nothing */
+}
+
+static bool ways_hold(struct work *w, const char *job, const struct wanted_ways *ways,
+		      struct why *why)
+{
+	if (w->count + ways->ways + ways->sums > PAIRS_MAX) {
+		why_say(why, 0, "jobs before it have %u ways up and down, and there can be %d",
+			2 * w->count, STEER_WAYS_MAX);
+		return false;
+	}
+	for (unsigned int i = 0; i < ways->ways; i++) {
+		const struct pair p = { .machine = &ways->way[i].worker,
+					.root = &ways->address,
+					.way = &ways->way[i],
+					.job = job };
+
+		if (!way_holds(w, p.way, why) || !pair_add(w, &p, why))
 			return false;
+	}
 	for (unsigned int i = 0; i < ways->sums; i++)
-		if (!report_find(w, ways->sum[i])->inner) {
-			why_say(why, 0, "%s takes no parts: it has no peers.secret", ways->sum[i]);
+		if (!sum_add(w, job, ways, ways->sum[i], why))
 			return false;
-		}
 	return true;
 }
 
-/* This node's part of it. */
-static int way_add(struct work *w, const char *job, const struct wanted_ways *ways,
-		   const struct wanted_way *way)
+/* --- this node's part ------------------------------------------------------------------------ */
+
+static int route_add(struct work *w, const struct pair *p, unsigned int at, bool is_up)
 {
-	const int at = wanted_way_place(way, w->node);
-	struct steer_route *more;
+	struct steer_route *more = reallocarray(w->ret->route, w->ret->routes + 1, sizeof(*more));
+	struct steer_route *r;
 	struct why ignored;
 
-	if (held_find(w, way, &ways->address) >= 0)
-		return 0; /* with another job's */
-	w->held[w->count].way = way;
-	w->held[w->count].to = &ways->address;
-	w->held[w->count++].job = job;
-	if (at < 0 || (unsigned int)at + 1 == way->nodes)
-		return 0;
-	more = reallocarray(w->ret->route, w->ret->routes + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	w->ret->route = more;
-	more[w->ret->routes] = (struct steer_route){ 0 };
-	step_make(w, ways, way, (unsigned int)at, &more[w->ret->routes++], &ignored);
+	r = &more[w->ret->routes++];
+	step_make(w, w->node, p->way->node[is_up ? at + 1 : at - 1], p->root->ss_family, r,
+		  &ignored);
+	r->from = is_up ? *p->machine : *p->root;
+	r->to = is_up ? *p->root : *p->machine;
+	r->sums = is_up && p->sums;
 	return 0;
+}
+
+static int pair_apply(struct work *w, const struct pair *p)
+{
+	const int place = wanted_way_place(p->way, w->node);
+	const unsigned int at = (unsigned int)place;
+	int r = 0;
+
+	if (place < 0 || at < p->first)
+		return 0;
+	if (at + 1 < p->way->nodes && (!p->sums || at == p->first))
+		r = route_add(w, p, at, true);
+	if (r == 0 && at > p->first)
+		r = route_add(w, p, at, false);
+	return r;
 }
 
 static int job_add(struct work *w, const char *name, const struct wanted_ways *ways)
 {
 	struct steer_job *more = reallocarray(w->ret->job, w->ret->jobs + 1, sizeof(*more)), *j;
+	const unsigned int before = w->count;
 	int r = 0;
 
 	if (!more)
@@ -238,10 +361,10 @@ static int job_add(struct work *w, const char *name, const struct wanted_ways *w
 	j = &more[w->ret->jobs++];
 	*j = (struct steer_job){ 0 };
 	snprintf(j->name, sizeof(j->name), "%s", name);
-	if (!ways_hold(w, ways, &j->why))
-		return 0;
-	for (unsigned int i = 0; r == 0 && i < ways->ways; i++)
-		r = way_add(w, name, ways, &ways->way[i]);
+	if (!ways_hold(w, name, ways, &j->why))
+		w->count = before;
+	for (unsigned int i = before; r == 0 && i < w->count; i++)
+		r = pair_apply(w, &w->pair[i]);
 	return r;
 }
 

@@ -116,8 +116,9 @@ static const char *at(const char *name)
 		address_print(&r->from, from, sizeof(from));
 		address_print(&r->to, to, sizeof(to));
 		address_print(&r->gateway, gateway, sizeof(gateway));
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s>%s via %s dev %s\n",
-					 from, to, gateway, r->port);
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "%s>%s via %s dev %s%s\n", from, to, gateway, r->port,
+					 r->sums ? " sums" : "");
 	}
 	return text;
 }
@@ -138,9 +139,10 @@ static void each_node_sends_to_the_next(void **state)
 {
 	job("train", JOB("train"), PLACE("10.77.0.4"), WAYS("10.77.0.4", LOWER));
 	assert_string_equal(at("n0"), "10.0.1.1>10.77.0.4 via 10.2.0.2 dev n2\n");
-	assert_string_equal(at("n2"), "10.0.1.1>10.77.0.4 via 10.4.0.2 dev n3\n");
+	assert_string_equal(at("n2"), "10.0.1.1>10.77.0.4 via 10.4.0.2 dev n3\n"
+				      "10.77.0.4>10.0.1.1 via 10.2.0.1 dev n0\n");
 	assert_string_equal(at("n1"), "");
-	assert_string_equal(at("n3"), "");
+	assert_string_equal(at("n3"), "10.77.0.4>10.0.1.1 via 10.4.0.1 dev n2\n");
 	assert_string_equal(trouble("train"), "");
 	take("ways/train", WAYS("10.77.0.4", UPPER));
 	assert_string_equal(at("n0"), "10.0.1.1>10.77.0.4 via 10.1.0.2 dev n1\n");
@@ -155,6 +157,7 @@ static void ipv6_goes_by_the_addresses_of_links(void **state)
 	job("train", JOB("train"), PLACE("fd77::4"),
 	    WAYS("fd77::4", WAY("fd00::1", "\"n0\", \"n2\", \"n3\"")));
 	assert_string_equal(at("n0"), "fd00::1>fd77::4 via fe80::2:2 dev n2\n");
+	assert_string_equal(at("n3"), "fd77::4>fd00::1 via fe80::4:1 dev n2\n");
 }
 
 static void what_does_not_hold_says_why(void **state)
@@ -175,6 +178,9 @@ static void what_does_not_hold_says_why(void **state)
 	*n3->port[1].ip4 = '\0';
 	assert_string_equal(trouble("train"), "n3 has no IPv4 address at n2");
 	snprintf(n3->port[1].ip4, sizeof(n3->port[1].ip4), "10.4.0.2");
+	*n0->port[1].ip4 = '\0'; /* on the way back */
+	assert_string_equal(trouble("train"), "n0 has no IPv4 address at n2");
+	snprintf(n0->port[1].ip4, sizeof(n0->port[1].ip4), "10.2.0.1");
 	assert_string_equal(trouble("train"), "");
 	take("ways/train", WAYS("10.77.0.4", WAY("10.0.1.1", "\"n0\", \"n3\"")));
 	assert_string_equal(trouble("train"), "n0 does not hear n3");
@@ -193,14 +199,115 @@ static void who_sums_must_take_parts(void **state)
 	assert_string_equal(trouble("train"), "");
 }
 
+#define SUMS(root, address, sums, ways)                                              \
+	"{\"birth\": \"" BIRTH "\", \"root\": \"" root "\", \"address\": \"" address \
+	"\", \"sums\": [" sums "], \"ways\": [" ways "]}"
+
+/* Two workers at n0 whose sum n1 adds to one of its own, and one right below the root. */
+static void results_go_back_to_workers_and_to_who_sums(void **state)
+{
+	n0->inner = n1->inner = true;
+	job("train", JOB("train"), PLACE("10.77.0.4"),
+	    SUMS("n3", "10.77.0.4", "\"n0\", \"n1\"",
+		 UPPER ", " WAY("10.0.1.2", "\"n0\", \"n1\", \"n3\"") ", " WAY(
+			 "10.0.2.1", "\"n1\", \"n3\"") ", " WAY("10.0.3.1", "\"n3\"")));
+	assert_string_equal(at("n0"), "10.0.1.1>10.77.0.4 via 10.1.0.2 dev n1\n"
+				      "10.0.1.2>10.77.0.4 via 10.1.0.2 dev n1\n"
+				      "10.77.0.1>10.77.0.4 via 10.1.0.2 dev n1 sums\n");
+	assert_string_equal(at("n1"), "10.0.1.1>10.77.0.4 via 10.3.0.2 dev n3\n"
+				      "10.77.0.4>10.0.1.1 via 10.1.0.1 dev n0\n"
+				      "10.0.1.2>10.77.0.4 via 10.3.0.2 dev n3\n"
+				      "10.77.0.4>10.0.1.2 via 10.1.0.1 dev n0\n"
+				      "10.0.2.1>10.77.0.4 via 10.3.0.2 dev n3\n"
+				      "10.77.0.4>10.77.0.1 via 10.1.0.1 dev n0\n"
+				      "10.77.0.2>10.77.0.4 via 10.3.0.2 dev n3 sums\n");
+	assert_string_equal(at("n3"), "10.77.0.4>10.0.1.1 via 10.3.0.1 dev n1\n"
+				      "10.77.0.4>10.0.1.2 via 10.3.0.1 dev n1\n"
+				      "10.77.0.4>10.0.2.1 via 10.3.0.1 dev n1\n"
+				      "10.77.0.4>10.77.0.1 via 10.3.0.1 dev n1\n"
+				      "10.77.0.4>10.77.0.2 via 10.3.0.1 dev n1\n");
+	assert_string_equal(at("n2"), "");
+}
+
+/* A node that sums has workers before it, whose results come over it. */
+static void a_way_of_a_sum_begins_where_it_is_made(void **state)
+{
+	n1->inner = true;
+	job("train", JOB("train"), PLACE("10.77.0.4"), SUMS("n3", "10.77.0.4", "\"n1\"", UPPER));
+	assert_string_equal(at("n0"), "10.0.1.1>10.77.0.4 via 10.1.0.2 dev n1\n");
+}
+
+/* Where the first node would send results on by routing, they might come back to the way. */
+static void a_way_begins_next_to_its_worker(void **state)
+{
+	job("train", JOB("train"), PLACE("10.77.0.4"), WAYS("10.77.0.4", LOWER));
+	host(n1, "h", "10.0.1.1", "02:00:00:00:00:01");
+	assert_string_equal(trouble("train"), "10.0.1.1 is next to n1, and not to n0");
+	host(n0, "h", "10.0.1.1", "02:00:00:00:00:01");
+	assert_string_equal(trouble("train"), "");
+}
+
+static void results_have_one_way_too(void **state)
+{
+	n0->inner = true;
+	job("a", JOB("a"), PLACE("10.77.0.4"), SUMS("n3", "10.77.0.4", "\"n0\"", UPPER));
+	job("b", JOB("b"), PLACE("10.77.0.4"),
+	    SUMS("n3", "10.77.0.4", "\"n0\"", WAY("10.0.1.2", "\"n0\", \"n2\", \"n3\"")));
+	assert_string_equal(trouble("a"), "");
+	assert_string_equal(at("n2"), ""); /* nothing of what was added before that was seen */
+	assert_string_equal(
+		steer_job_find(&steer, "b")->why.text,
+		"job a has another way from the same root to one of its nodes that sum");
+	assert_string_equal(at("n3"), "10.77.0.4>10.0.1.1 via 10.3.0.1 dev n1\n"
+				      "10.77.0.4>10.77.0.1 via 10.3.0.1 dev n1\n");
+}
+
+#define PLACE_N1 "{\"birth\": \"" BIRTH "\", \"root\": \"n1\", \"address\": \"10.77.0.2\"}"
+
+/* Each is the root of what the other one sums: results go by ways of their own. */
+static void roots_sum_for_one_another(void **state)
+{
+	n1->inner = n3->inner = true;
+	job("a", JOB("a"), PLACE("10.77.0.4"),
+	    SUMS("n3", "10.77.0.4", "\"n1\"", WAY("10.0.2.1", "\"n1\", \"n3\"")));
+	job("b", JOB("b"), PLACE_N1,
+	    SUMS("n1", "10.77.0.2", "\"n3\"", WAY("10.0.3.1", "\"n3\", \"n2\", \"n0\", \"n1\"")));
+	assert_string_equal(trouble("b"), "");
+	assert_string_equal(at("n2"), "10.0.3.1>10.77.0.2 via 10.2.0.1 dev n0\n"
+				      "10.77.0.2>10.0.3.1 via 10.4.0.2 dev n3\n"
+				      "10.77.0.2>10.77.0.4 via 10.4.0.2 dev n3\n");
+	/* A "worker" that has the other root's address would meet these. */
+	take("ways/a", SUMS("n3", "10.77.0.4", "", WAY("10.77.0.2", "\"n1\", \"n3\"")));
+	assert_string_equal(trouble("a"), "");
+	assert_string_equal(
+		trouble("b"),
+		"job a has another way from the same root to one of its nodes that sum");
+}
+
+static void a_route_is_found_by_its_machines(void **state)
+{
+	struct sockaddr_storage from = address("10.77.0.4"), to = address("10.0.1.1");
+
+	job("train", JOB("train"), PLACE("10.77.0.4"), WAYS("10.77.0.4", LOWER));
+	at("n3");
+	endpoint_port_set(&to, 5000);
+	assert_string_equal(steer_route_find(&steer, &from, &to)->port, "n2");
+	assert_null(steer_route_find(&steer, &to, &from));
+	to = address("10.0.1.2");
+	assert_null(steer_route_find(&steer, &from, &to));
+}
+
 /* All ways of a job, or none. */
 static void a_job_is_steered_whole_or_not_at_all(void **state)
 {
 	job("train", JOB("train"), PLACE("10.77.0.4"),
 	    WAYS("10.77.0.4", WAY("10.0.2.1", "\"n1\", \"n3\"") ", " LOWER));
 	assert_string_equal(at("n1"), "10.0.2.1>10.77.0.4 via 10.3.0.2 dev n3\n");
+	assert_string_equal(at("n3"), "10.77.0.4>10.0.2.1 via 10.3.0.1 dev n1\n"
+				      "10.77.0.4>10.0.1.1 via 10.4.0.1 dev n2\n");
 	n2->steers = false;
 	assert_string_equal(at("n1"), "");
+	assert_string_equal(at("n3"), "");
 }
 
 /* Rules know no jobs: two ways of the same packets might be a circle. */
@@ -243,15 +350,18 @@ static void there_is_room_for_so_many_ways(void **state)
 {
 	char name[16];
 
-	for (unsigned int i = 0; i <= STEER_WAYS_MAX / WANTED_WAYS_MAX; i++) {
-		snprintf(name, sizeof(name), "j%02u", i);
+	for (unsigned int i = 0; i <= STEER_WAYS_MAX / 2 / WANTED_WAYS_MAX; i++) {
+		snprintf(name, sizeof(name), "j%u", i);
 		large_job(name, i);
 	}
 	assert_int_equal(steer_make(&shared, &picture, "n0", &steer), 0);
+	assert_int_equal(steer.routes, STEER_WAYS_MAX / 2);
+	assert_string_equal(steer_job_find(&steer, "j7")->why.text, "");
+	assert_string_equal(steer_job_find(&steer, "j8")->why.text,
+			    "jobs before it have 1024 ways up and down, and there can be 1024");
+	steer_close(&steer);
+	assert_int_equal(steer_make(&shared, &picture, "n1", &steer), 0);
 	assert_int_equal(steer.routes, STEER_WAYS_MAX);
-	assert_string_equal(steer_job_find(&steer, "j15")->why.text, "");
-	assert_string_equal(steer_job_find(&steer, "j16")->why.text,
-			    "jobs before it have 1024 ways, and there can be 1024");
 }
 
 static void what_changes_is_not_equal(void **state)
@@ -278,6 +388,12 @@ int main(void)
 		fact(ipv6_goes_by_the_addresses_of_links),
 		fact(what_does_not_hold_says_why),
 		fact(who_sums_must_take_parts),
+		fact(results_go_back_to_workers_and_to_who_sums),
+		fact(a_way_of_a_sum_begins_where_it_is_made),
+		fact(a_way_begins_next_to_its_worker),
+		fact(results_have_one_way_too),
+		fact(roots_sum_for_one_another),
+		fact(a_route_is_found_by_its_machines),
 		fact(a_job_is_steered_whole_or_not_at_all),
 		fact(the_same_packets_have_one_way),
 		fact(there_is_room_for_so_many_ways),
