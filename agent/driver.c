@@ -16,6 +16,7 @@
 #include "driver.h"
 #include "export.h"
 #include "finder.h"
+#include "hops.h"
 #include "node.h"
 #include "peers.h"
 #include "placing.h"
@@ -140,8 +141,7 @@ static int perform(struct driver *d, const struct core_action *a, struct core_ev
 	switch (a->kind) {
 	case CORE_RESOLVE:
 		e->result.hop = &o->hop;
-		return netlink_resolve(d->netlink, a->resolve.address, a->resolve.wait_ms, &o->hop,
-				       why);
+		return hops_resolve(d->netlink, d->steering, a, &o->hop, why);
 	case CORE_READ:
 		e->result.tables = &o->tables;
 		return dataplane_tables_read(dataplane, &o->tables, why);
@@ -383,7 +383,13 @@ void driver_routes_changed(struct driver *d)
 	steering_hurry(d->steering);
 }
 
-void driver_ways_changed(struct driver *d) { finder_hurry(d->finder); }
+void driver_ways_changed(struct driver *d)
+{
+	const struct core_event e = { .kind = CORE_ROUTE };
+
+	driver_handle(d, &e);
+	finder_hurry(d->finder);
+}
 
 /* --- open and close -------------------------------------------------------------------------- */
 

@@ -20,3 +20,14 @@ void hops_look(struct netlink *n, const struct paths_question *q, struct paths_v
 		    !endpoint_is_equal(&next.address, &q->worker[i]))
 			paths_hop_add(ret, i, &next.address);
 }
+
+/* Results pass the kernel's rules by: they take the ways that are wanted from here. */
+int hops_resolve(struct netlink *n, const struct steering *s, const struct core_action *a,
+		 struct hop *ret, struct why *why)
+{
+	const struct steer_route *r = steering_route(s, a->resolve.from, a->resolve.address);
+
+	if (r)
+		return netlink_resolve_at(n, &r->gateway, r->port, a->resolve.wait_ms, ret, why);
+	return netlink_resolve(n, a->resolve.address, a->resolve.wait_ms, ret, why);
+}

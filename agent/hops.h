@@ -5,6 +5,12 @@
 
 #include "agent/core/paths.h"
 #include "agent/edge/netlink.h"
+#include "steering.h"
+
+/* The result of CORE_RESOLVE: by the ways that are wanted, or else as netlink_resolve(). `s` may be
+ * NULL. */
+int hops_resolve(struct netlink *n, const struct steering *s, const struct core_action *a,
+		 struct hop *ret, struct why *why);
 
 /* Workers without a way, and addresses that cannot be read, are left out. */
 void hops_look(struct netlink *n, const struct paths_question *q, struct paths_view *ret);

@@ -129,6 +129,7 @@ static void look(struct steering *s)
 	const struct config_cluster *c = &core_config(s->core)->cluster;
 	const bool is_deaf_now = is_deaf(s);
 	struct steer now = { 0 };
+	const bool held = s->holds;
 	bool is_same;
 
 	if (s->refused_ns && clock_now_ns() - s->refused_ns >= REFUSED_MS * 1000000ull)
@@ -148,7 +149,7 @@ static void look(struct steering *s)
 	    (!is_same || !s->holds || s->hurries ||
 	     (now.routes && clock_now_ns() - s->done_ns >= AGAIN_MS * 1000000ull)))
 		apply(s);
-	if (!is_same)
+	if (!is_same || held != s->holds)
 		driver_ways_changed(s->driver);
 }
 
@@ -169,6 +170,13 @@ void steering_hurry(struct steering *s)
 const struct steer_job *steering_job(const struct steering *s, const char *job)
 {
 	return s ? steer_job_find(&s->steer, job) : NULL;
+}
+
+const struct steer_route *steering_route(const struct steering *s,
+					 const struct sockaddr_storage *from,
+					 const struct sockaddr_storage *to)
+{
+	return s && s->holds ? steer_route_find(&s->steer, from, to) : NULL;
 }
 
 const char *steering_trouble(const struct steering *s)

@@ -2,7 +2,8 @@
 /*
  * This node's part of the ways that the cluster wants (agent/cluster/steer.h): what the store says
  * becomes rules and routes of the kernel (agent/edge/netlink_steer.h), and these go when it says so
- * no more, when the store has not been heard for as long as a lease, and when the agent ends.
+ * no more, when the store has not been heard for as long as a lease, and when the agent ends. The
+ * data plane sends results itself, past the kernel's rules: its next nodes are asked for here.
  */
 #ifndef TALLY_AGENT_STEERING_H
 #define TALLY_AGENT_STEERING_H
@@ -28,6 +29,11 @@ void steering_hurry(struct steering *s);
 
 /* What is known of a job's ways; NULL: it has none. `s` may be NULL. */
 const struct steer_job *steering_job(const struct steering *s, const char *job);
+
+/* Where this node sends packets from `from` to `to`; NULL: as routing has it. `s` may be NULL. */
+const struct steer_route *steering_route(const struct steering *s,
+					 const struct sockaddr_storage *from,
+					 const struct sockaddr_storage *to);
 
 /* Why this node does not steer, although it is to; "": it does, or is not to. `s` may be NULL. */
 const char *steering_trouble(const struct steering *s);

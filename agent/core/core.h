@@ -211,6 +211,9 @@ struct core_action {
 		struct {
 			const struct sockaddr_storage *address;
 			unsigned int wait_ms; /* for a neighbour that is not known */
+			/* Whose packets go there: of results the root's, of sums this node's;
+			 * family 0: not known. */
+			const struct sockaddr_storage *from;
 		} resolve;
 		struct {
 			const struct tables_job *before; /* what the maps have of it, or NULL */

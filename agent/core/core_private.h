@@ -110,6 +110,7 @@ struct core {
 		core_step *then;
 	} remove; /* a run that is to go */
 	struct {
+		const struct job *job; /* whose, where hops are found for it */
 		struct installation *g;
 		unsigned int at; /* the copy whose hop comes next */
 		uint64_t end_ns; /* of waiting for neighbours */

@@ -183,10 +183,11 @@ static void hop_read(struct core *c, int r)
 		*hop = r == 0 ? *c->result->result.hop : (struct hop){ .port = 0 };
 	}
 	if (c->install.at < g->copies) {
-		core_await(
-			c,
-			ACTION(CORE_RESOLVE, .resolve.address = &g->copy[c->install.at++].address),
-			NULL, hop_read);
+		core_await(c,
+			   ACTION(CORE_RESOLVE,
+				  .resolve = { .address = &g->copy[c->install.at++].address,
+					       .from = &c->follow->service }),
+			   NULL, hop_read);
 		return;
 	}
 	assert(g->copies); /* a job has one worker at least */

@@ -237,7 +237,10 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	c->member.rank = rank;
 	c->member.connection = e->connection;
 	c->member.draw = *e->joining.draw;
-	core_await(c, ACTION(CORE_RESOLVE, .resolve.address = &j->rank[rank].next), NULL, on_way);
+	core_await(c,
+		   ACTION(CORE_RESOLVE,
+			  .resolve = { .address = &j->rank[rank].next, .from = &j->service }),
+		   NULL, on_way);
 	return 0;
 }
 

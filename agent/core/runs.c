@@ -110,11 +110,15 @@ static void hop_find(struct core *c, int r)
 		hops_found(c, r);
 		return;
 	}
-	core_await(c,
-		   ACTION(CORE_RESOLVE, .resolve = { at < g->copies ? &g->copy[at].address
-								    : &c->inner.job->service,
-						     left_ns / 1000000 }),
-		   NULL, hop_find);
+	const bool is_copy = at < g->copies;
+	const struct sockaddr_storage *root = &c->install.job->service;
+
+	core_await(
+		c,
+		ACTION(CORE_RESOLVE, .resolve = { .address = is_copy ? &g->copy[at].address : root,
+						  .wait_ms = left_ns / 1000000,
+						  .from = is_copy ? root : &g->address }),
+		NULL, hop_find);
 }
 
 int run_plan(struct core *c, const struct job *j, uint16_t window)
@@ -153,6 +157,7 @@ static void install(struct core *c, const struct job *j, uint16_t window, core_s
 	int r;
 
 	c->install.end_ns = is_tried_again ? 0 : c->now_ns + HOP_WAIT_MS * 1000000ull;
+	c->install.job = j;
 	c->install.then = then;
 	r = run_plan(c, j, window);
 	if (r < 0) {

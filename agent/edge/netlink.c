@@ -256,28 +256,37 @@ static int neighbour_find(struct netlink *n, const struct way *way, uint8_t ret[
 	return 0;
 }
 
-/* One datagram to where nobody listens: the kernel asks for the neighbour to send it. */
-static void neighbour_provoke(const struct sockaddr_storage *address)
+/* One datagram to where nobody listens: the kernel asks for the neighbour to send it. `port`: by
+ * this one; or "". */
+static void neighbour_provoke(const struct sockaddr_storage *address, const char *port)
 {
 	_cleanup_(closep) int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_storage to = *address;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&to;
 	socklen_t length = to.ss_family == AF_INET ? sizeof(struct sockaddr_in)
 						   : sizeof(struct sockaddr_in6);
 
 	endpoint_port_set(&to, DISCARD_PORT);
-	if (fd >= 0)
-		sendto(fd, "", 0, MSG_DONTWAIT, (struct sockaddr *)&to, length);
+	if (fd < 0 || (*port && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, port,
+					   (socklen_t)strlen(port)) < 0))
+		return;
+	if (*port && to.ss_family == AF_INET6)
+		six->sin6_scope_id = if_nametoindex(port);
+	sendto(fd, "", 0, MSG_DONTWAIT | (*port ? MSG_DONTROUTE : 0), (struct sockaddr *)&to,
+	       length);
 }
 
+/* `address` and `port`: where a datagram goes that the neighbour is asked for. */
 static int neighbour_wait(struct netlink *n, const struct sockaddr_storage *address,
-			  const struct way *way, unsigned int wait_ms, uint8_t ret[6])
+			  const char *port, const struct way *way, unsigned int wait_ms,
+			  uint8_t ret[6])
 {
 	int r = neighbour_find(n, way, ret);
 	uint64_t end_ns = clock_now_ns() + wait_ms * 1000000ull, now_ns;
 
 	if (r != -ENOENT)
 		return r;
-	neighbour_provoke(address);
+	neighbour_provoke(address, port);
 	while ((r = neighbour_find(n, way, ret)) == -ENOENT) {
 		struct pollfd p = { .fd = nl_socket_get_fd(n->events), .events = POLLIN };
 
@@ -327,8 +336,38 @@ static int way_find(struct netlink *n, const struct sockaddr_storage *address, c
 	return r;
 }
 
-static int resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
-		   struct hop *ret, struct why *why)
+/* The neighbour of a hop that is known but for it. */
+static int resolve(struct netlink *n, const struct sockaddr_storage *address, const char *port,
+		   const struct way *way, unsigned int wait_ms, struct hop *hop, struct why *why)
+{
+	char text[ADDRESS_BYTES];
+	int r = neighbour_wait(n, address, port, way, wait_ms, hop->mac);
+
+	address_print(address, text, sizeof(text));
+	if (r == -EHOSTUNREACH)
+		return why_say(
+			why, r,
+			"%s: no neighbour answers on %s. Check that the machine is up and the "
+			"cable is in (ip neigh show dev %s)",
+			text, hop->port_name, hop->port_name);
+	if (r < 0)
+		return why_say(why, r, "%s: cannot read the neighbours of %s", text,
+			       hop->port_name);
+	return 0;
+}
+
+/* What has failed may have left an answer behind. */
+static int resolved(struct netlink *n, int r, const struct hop *hop, struct hop *ret)
+{
+	if (r < 0 && r != -EHOSTUNREACH)
+		netlink_renew(&n->request);
+	if (r == 0)
+		*ret = *hop;
+	return r;
+}
+
+int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
+		    struct hop *ret, struct why *why)
 {
 	char text[ADDRESS_BYTES];
 	struct hop hop = { 0 };
@@ -337,29 +376,26 @@ static int resolve(struct netlink *n, const struct sockaddr_storage *address, un
 
 	address_print(address, text, sizeof(text));
 	r = way_find(n, address, text, &way, &hop, why);
-	if (r < 0)
-		return r;
-	r = neighbour_wait(n, address, &way, wait_ms, hop.mac);
-	if (r == -EHOSTUNREACH)
-		return why_say(
-			why, r,
-			"%s: no neighbour answers on %s. Check that the machine is up and the "
-			"cable is in (ip neigh show dev %s)",
-			text, hop.port_name, hop.port_name);
-	if (r < 0)
-		return why_say(why, r, "%s: cannot read the neighbours of %s", text, hop.port_name);
-	*ret = hop;
-	return 0;
+	if (r == 0)
+		r = resolve(n, address, "", &way, wait_ms, &hop, why);
+	return resolved(n, r, &hop, ret);
 }
 
-int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
-		    struct hop *ret, struct why *why)
+int netlink_resolve_at(struct netlink *n, const struct sockaddr_storage *neighbour,
+		       const char *port, unsigned int wait_ms, struct hop *ret, struct why *why)
 {
-	int r = resolve(n, address, wait_ms, ret, why);
+	const struct way way = { .ifindex = (int)if_nametoindex(port), .next = *neighbour };
+	char text[ADDRESS_BYTES];
+	struct hop hop = { 0 };
+	int r;
 
-	if (r < 0 && r != -EHOSTUNREACH)
-		netlink_renew(&n->request);
-	return r;
+	address_print(neighbour, text, sizeof(text));
+	if (!way.ifindex)
+		return why_say(why, -ENODEV, "%s: there is no %s to send to it by", text, port);
+	r = port_fill(n, way.ifindex, text, &hop, why);
+	if (r == 0)
+		r = resolve(n, neighbour, port, &way, wait_ms, &hop, why);
+	return resolved(n, r, &hop, ret);
 }
 
 int netlink_next(struct netlink *n, const struct sockaddr_storage *address,

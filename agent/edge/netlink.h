@@ -38,6 +38,13 @@ static inline void netlink_closep(struct netlink **n) { netlink_close(*n); }
 int netlink_resolve(struct netlink *n, const struct sockaddr_storage *address, unsigned int wait_ms,
 		    struct hop *ret, struct why *why);
 
+/*
+ * The same of a neighbour at this port, whatever routes there are; the datagram goes to it.
+ * -ENODEV: the port has gone; -EHOSTUNREACH; -EINVAL.
+ */
+int netlink_resolve_at(struct netlink *n, const struct sockaddr_storage *neighbour,
+		       const char *port, unsigned int wait_ms, struct hop *ret, struct why *why);
+
 /* Who takes frames to an address first, as the route says. */
 struct netlink_next {
 	struct hop hop; /* without the neighbour's MAC */

@@ -751,6 +751,8 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 	switch (a->kind) {
 	case CORE_RESOLVE:
 		e->result.error = w->nobody_answers ? -EHOSTUNREACH : 0;
+		if (endpoint_is_equal(a->resolve.address, a->resolve.from))
+			WRONG(w, "nobody sends packets to itself%s", "");
 		if (a->resolve.wait_ms > w->wait_ms_max)
 			w->wait_ms_max = a->resolve.wait_ms;
 		*hop = (struct hop){ .port = w->link[endpoint_port(a->resolve.address) % 2].ifindex,

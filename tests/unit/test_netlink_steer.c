@@ -10,12 +10,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/edge/netlink.h"
 #include "agent/edge/netlink_steer.h"
 #include "common/address.h"
 
@@ -38,6 +40,8 @@ static int prepare(void **state)
 		return -1;
 	run("ip link set lo up && echo 1 >/proc/sys/net/ipv4/ip_forward && echo 1 "
 	    ">/proc/sys/net/ipv6/conf/all/forwarding");
+	/* Addresses of links are there at once. */
+	run("for i in all default; do echo 0 >/proc/sys/net/ipv6/conf/$i/accept_dad; done");
 	run("ip link add va type veth peer name vb && ip link add vc type veth peer name vd");
 	run("for i in va vb vc vd; do ip link set $i up; done");
 	run("ip addr add 10.1.0.1/24 dev va && ip addr add 10.2.0.1/24 dev vc");
@@ -225,6 +229,36 @@ static void there_are_so_many_tables(void **state)
 	assert_int_equal(steer(NULL, 0), 2 * NETLINK_STEER_TABLES);
 }
 
+/* What the data plane sends itself goes there, too, whatever routes say. */
+static void a_next_node_is_found_at_its_port(void **state)
+{
+	static const uint8_t by_va[] = { 2, 0, 0, 0, 0, 0xa }, by_vc[] = { 2, 0, 0, 0, 0, 0xc };
+	static const uint8_t gateway[sizeof(((struct hop *)NULL)->source)];
+	const struct netlink_steered s = way("10.9.0.1", "10.77.0.4", "10.1.0.2", "vc");
+	const struct netlink_steered six = way("fd00::1", "fd77::4", "fe80::7", "vc");
+	_cleanup_(netlink_closep) struct netlink *n = NULL;
+	struct hop hop;
+
+	only_root_can();
+	assert_int_equal(netlink_open(&n), 0);
+	run("ip neigh add 10.1.0.2 lladdr 02:00:00:00:00:0a dev va");
+	assert_int_equal(netlink_resolve(n, &s.gateway, 0, &hop, &why), 0);
+	assert_memory_equal(hop.mac, by_va, 6);
+	assert_int_equal(netlink_resolve_at(n, &s.gateway, "vc", 0, &hop, &why), -EHOSTUNREACH);
+	run("ip neigh show dev vc | grep -q '10.1.0.2 '"); /* it was asked for there */
+	assert_int_equal(netlink_resolve_at(n, &six.gateway, "vc", 0, &hop, &why), -EHOSTUNREACH);
+	run("ip -6 neigh show dev vc | grep -q 'fe80::7 '");
+	run("ip neigh replace 10.1.0.2 lladdr 02:00:00:00:00:0c dev vc nud permanent");
+	assert_int_equal(netlink_resolve_at(n, &s.gateway, "vc", 0, &hop, &why), 0);
+	assert_memory_equal(hop.mac, by_vc, 6);
+	assert_int_equal(hop.port, if_nametoindex("vc"));
+	assert_string_equal(hop.port_name, "vc");
+	assert_memory_equal(hop.source, gateway, sizeof(gateway)); /* it is no worker's link */
+	assert_int_equal(netlink_resolve_at(n, &s.gateway, "vz", 0, &hop, &why), -ENODEV);
+	assert_string_equal(why.text, "10.1.0.2: there is no vz to send to it by");
+	run("ip neigh flush dev va nud permanent; ip neigh flush dev vc nud permanent");
+}
+
 #define fact(f) cmocka_unit_test_teardown(f, clean)
 
 int main(void)
@@ -237,6 +271,7 @@ int main(void)
 		fact(what_an_earlier_agent_left_is_known_again),
 		fact(a_port_that_goes_comes_back),
 		fact(there_are_so_many_tables),
+		fact(a_next_node_is_found_at_its_port),
 	};
 
 	return cmocka_run_group_tests(tests, prepare, NULL);
