@@ -136,8 +136,10 @@ int placer_streams_open(const struct network *n, const struct placer_job *j,
 	*s = (struct placer_streams){ .network = n, .job = j, .root = GRAPH_NONE };
 	if (j->root)
 		s->root = network_node(n, j->root);
-	if (s->root == GRAPH_NONE || !j->workers)
-		return why_say(why, -EHOSTUNREACH, "it has no root, or no workers");
+	if (s->root == GRAPH_NONE || !j->workers) {
+		why_say(why, 0, "it has no root, or no workers");
+		return -EHOSTUNREACH;
+	}
 	if (j->workers > TALLY_WORKERS_MAX)
 		return -E2BIG;
 	r = arrays_make(s);
