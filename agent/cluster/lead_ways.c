@@ -205,11 +205,8 @@ static int find(const struct lead_view *v, const struct shared_job *j,
 		const struct lead_lists *lists, unsigned int which, struct wanted_ways *ret,
 		struct why *why)
 {
-	int r;
+	int r = placer_ways(v->picture, lists->job, lists->jobs, which, LEAD_MARGIN, ret, why);
 
-	if (!steers(standing_root(j, v->picture)))
-		return why_say(why, -EHOSTUNREACH, "its root does not steer");
-	r = placer_ways(v->picture, lists->job, lists->jobs, which, LEAD_MARGIN, ret, why);
 	if (r < 0)
 		return r;
 	ret->found = true;

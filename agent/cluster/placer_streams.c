@@ -136,10 +136,8 @@ int placer_streams_open(const struct network *n, const struct placer_job *j,
 	*s = (struct placer_streams){ .network = n, .job = j, .root = GRAPH_NONE };
 	if (j->root)
 		s->root = network_node(n, j->root);
-	if (s->root == GRAPH_NONE || !j->workers) {
-		why_say(why, 0, "it has no root, or no workers");
-		return -EHOSTUNREACH;
-	}
+	if (s->root == GRAPH_NONE || !j->workers)
+		return why_say(why, -EHOSTUNREACH, "it has no root, or no workers");
 	if (j->workers > TALLY_WORKERS_MAX)
 		return -E2BIG;
 	r = arrays_make(s);
@@ -219,9 +217,13 @@ static const struct wanted_way *way_of(const struct wanted_ways *ways,
 
 int placer_streams_by(struct placer_streams *s, const struct wanted_ways *ways, struct why *why)
 {
-	_cleanup_(freep) struct graph_path *way = calloc(s->places, sizeof(*way));
-	int r = way ? 0 : -ENOMEM;
+	_cleanup_(freep) struct graph_path *way = NULL;
+	int r;
 
+	if (!s->places) /* it was not opened */
+		return -EHOSTUNREACH;
+	way = calloc(s->places, sizeof(*way));
+	r = way ? 0 : -ENOMEM;
 	if (ways->birth != s->job->job->birth || strcmp(ways->root, s->job->root) != 0)
 		return why_say(why, -EHOSTUNREACH, "they lead to another root");
 	if (wanted_ways_check(ways, why) < 0)

@@ -320,6 +320,22 @@ static void ways_that_bear_nothing_are_given_up(void **state)
 	assert_given_up(w, 1, "has summed nothing for 10 s since it got them");
 }
 
+/* Another worker is next to it, whose packets come there anyway. */
+static void a_cordoned_node_that_packets_need_is_no_reason(void **state)
+{
+	struct leading *w = *state;
+
+	network_make_ready(w);
+	cluster_node(&w->c, 2)->inner = false;
+	cluster_want(&w->c, "j", 2, 0, 0);
+	cluster_place_like(&w->c, "j", "02", (struct wanted_place){ .root = "n3", .stays = true });
+	cluster_run(&w->c, "j", 3);
+	assert_in_range(seconds_until_ways(w, 20), 3, 9);
+	store_takes(w);
+	cluster_node(&w->c, 2)->cordoned = true;
+	never(w, 100);
+}
+
 /* It saves its model, or there is no run. */
 static void a_run_that_pauses_later_keeps_them(void **state)
 {
@@ -439,6 +455,8 @@ static void those_of_others_stay(void **state)
 	cable_is(w, 1, 3, 100);
 	cluster_node(&w->c, 2)->steers = false;
 	never(w, 200);
+	cluster_node(&w->c, 2)->cordoned = true;
+	never(w, 1);
 	cluster_place_like(&w->c, "j", "0", (struct wanted_place){ .root = "n2", .stays = true });
 	assert_given_up(w, 0, "they lead to another root");
 }
@@ -549,6 +567,7 @@ int main(void)
 		FACT(ways_that_do_not_hold_are_given_up),
 		FACT(a_node_that_is_gone_is_on_no_way),
 		FACT(a_cordoned_node_is_left),
+		FACT(a_cordoned_node_that_packets_need_is_no_reason),
 		FACT(ways_stay_until_those_of_routing_are_as_good),
 		FACT(ways_that_bear_nothing_are_given_up),
 		FACT(a_run_that_pauses_later_keeps_them),
