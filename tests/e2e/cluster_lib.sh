@@ -151,6 +151,28 @@ square() {
 	greet w0 w1 w2 w3 w4 w5 && until_all_see_all
 }
 
+# Routing takes the direct way from n0 to n3, which is slow.
+triangle() {
+	cluster <<-END || return 1
+		host e0 w0 w1 w2 w3
+		node n0 n1 n3
+		link e0 n0 rate 200mbit
+		link w0 n0 rate 100mbit
+		link w1 n0 rate 100mbit
+		link w2 n1 rate 100mbit
+		link w3 n3 rate 100mbit
+		link n0 n3 rate 8mbit
+		link n0 n1 rate 40mbit
+		link n1 n3 rate 40mbit
+	END
+	greet w0 w1 w2 w3 && until_all_see_all
+}
+
+# Rules and routes by which packets take ways of the cluster's own.
+steered() { { on "$1" ip rule; on "$1" ip -6 rule; } | grep -c '^8400:.*proto 84'; } # NODE
+routes() { { on "$1" ip route show table all proto 84; on "$1" ip -6 route show table all proto 84; } | grep -c 'table 20479344'; }
+has_rules() { (($(steered "$1") == $2 && $(routes "$1") == $3)); } # NODE RULES ROUTES
+
 create_at() { # NODE JOB WORKERS [tallyctl-options...]
 	rm -f "$work/$2.token"
 	at "$1" job create "$2" --workers "$3" --cluster --token-file "$work/$2.token" "${@:4}" >/dev/null

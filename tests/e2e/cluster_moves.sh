@@ -29,8 +29,10 @@ load() { # SECONDS
 	until_true is_there n3 train
 }
 
+# Where somebody else writes the place at this time, as when a run has begun, that is said.
+place() { at n0 job place train --node "$1"; } # NODE
 move() { # FROM TO: from any node
-	at n0 job place train --node "$2" || return 1
+	until_true place "$2" || return 1
 	until_true has_moved train "$1" "$2" || { at n0 cluster; tail -n 4 "$work"/n?.log; return 1; }
 }
 

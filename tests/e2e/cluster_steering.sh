@@ -13,22 +13,6 @@ source "$(dirname "$0")/cluster_lib.sh"
 exec 3>&1
 secret=true steering=true # nodes take parts in trees, and steer
 
-triangle() {
-	cluster <<-END || return 1
-		host e0 w0 w1 w2 w3
-		node n0 n1 n3
-		link e0 n0 rate 200mbit
-		link w0 n0 rate 100mbit
-		link w1 n0 rate 100mbit
-		link w2 n1 rate 100mbit
-		link w3 n3 rate 100mbit
-		link n0 n3 rate 8mbit
-		link n0 n1 rate 40mbit
-		link n1 n3 rate 40mbit
-	END
-	greet w0 w1 w2 w3 && until_all_see_all
-}
-
 # A job of all workers with its root at n3, which is then joined.
 train() { # [tally-perf-arguments...]
 	local i
@@ -53,9 +37,6 @@ want() { # [SUMS [WAYS]]: a list in JSON, and a function
 put() { ETCDCTL_API=3 on e0 etcdctl --endpoints "$(etcd_url)" put "/tally/tally/$1" >/dev/null; }
 delete() { ETCDCTL_API=3 on e0 etcdctl --endpoints "$(etcd_url)" del "/tally/tally/$1" >/dev/null; }
 
-steered() { { on "$1" ip rule; on "$1" ip -6 rule; } | grep -c '^8400:.*proto 84'; } # NODE
-routes() { { on "$1" ip route show table all proto 84; on "$1" ip -6 route show table all proto 84; } | grep -c 'table 20479344'; }
-has_rules() { (($(steered "$1") == $2 && $(routes "$1") == $3)); } # NODE RULES ROUTES
 # Up from workers; down to workers and to who sums.
 are_steered() { has_rules n0 2 1 && has_rules n1 6 2 && has_rules n3 5 1; }
 are_free() { has_rules n0 0 0 && has_rules n1 0 0 && has_rules n3 0 0; }

@@ -13,22 +13,6 @@ source "$(dirname "$0")/cluster_lib.sh"
 exec 3>&1
 secret=true steering=true finds=true # nodes take parts in trees, steer, and find ways
 
-triangle() {
-	cluster <<-END || return 1
-		host e0 w0 w1 w2 w3
-		node n0 n1 n3
-		link e0 n0 rate 200mbit
-		link w0 n0 rate 100mbit
-		link w1 n0 rate 100mbit
-		link w2 n1 rate 100mbit
-		link w3 n3 rate 100mbit
-		link n0 n3 rate 8mbit
-		link n0 n1 rate 40mbit
-		link n1 n3 rate 40mbit
-	END
-	greet w0 w1 w2 w3 && until_all_see_all
-}
-
 # A job of these workers with its root at n3.
 create() { # HOST...
 	create_at n0 train $# --window 8
@@ -40,10 +24,8 @@ train() { # HOSTS [tally-perf-arguments...]
 	until_true runs_at n3 train
 }
 
-steered() { { on "$1" ip rule; on "$1" ip -6 rule; } | grep -c '^8400:.*proto 84'; } # NODE
-routes() { { on "$1" ip route show table all proto 84; on "$1" ip -6 route show table all proto 84; } | grep -c 'table 20479344'; }
-has_rules() { (($(steered "$1") == $2 && $(routes "$1") == $3)); } # NODE RULES ROUTES
-are_steered() { has_rules n0 2 1 && has_rules n1 "${1:-3}" 1 && has_rules n3 0 0; } # [RULES-AT-N1]
+# Up from workers; down to workers and to who sums.
+are_steered() { has_rules n0 2 1 && has_rules n1 "$1" 2 && has_rules n3 "$2" 1; } # RULES-AT-N1 RULES-AT-N3
 are_free() { has_rules n0 0 0 && has_rules n1 0 0 && has_rules n3 0 0; }
 has_no_key() { [[ -z $(keys_of ways/) ]]; }
 has_key() { [[ -n $(keys_of ways/train) ]]; }
@@ -60,7 +42,7 @@ the_leader_finds_the_faster_way_and_it_goes_with_the_job() {
 	train 'w0 w1 w2 w3' --seconds 30 -b 64K -e 64K
 	began=$SECONDS
 	patiently has_key || { seen; return 1; }
-	until_true are_steered || { seen; return 1; }
+	until_true are_steered 6 5 || { seen; return 1; }
 	echo "# ways after $((SECONDS - began)) s" >&3
 	((SECONDS - began < 60))
 	finish train w0 w1 w2 w3
@@ -85,7 +67,7 @@ a_way_that_breaks_is_given_up_and_no_call_fails() {
 	create w0 w1 w3
 	train 'w0 w1 w3' --seconds 60 -b 64K -e 64K
 	patiently has_key || { seen; return 1; }
-	until_true are_steered 2 || { seen; return 1; }
+	until_true are_steered 5 3 || { seen; return 1; }
 	on n0 ip link set n1 down
 	patiently has_no_key || { seen; return 1; }
 	until_true has_rules n0 0 0 || { seen; return 1; }

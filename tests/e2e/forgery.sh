@@ -286,6 +286,7 @@ two_run() {
 what_nobody_was_asked_ends_no_run() {
 	local rank words=()
 	two_run
+	kill -s STOP "${worker[@]}" # so they do not say that they stay
 	end_agent KILL
 	start_agent
 	for rank in 0 1; do
@@ -294,6 +295,7 @@ what_nobody_was_asked_ends_no_run() {
 	done
 	wait "${words[@]}"
 	[[ $(ctl --json job list two | jq -c '[.[0].members[].state]') == '["detached","detached"]' ]]
+	kill -s CONT "${worker[@]}"
 	another two 50
 	kill -s KILL "${worker[@]}"
 	wait "${worker[@]}" || true

@@ -32,7 +32,7 @@ static struct wanted_ways *parsed(const char *text)
 static void they_come_as_they_went(void **state)
 {
 	static const char *text = HEAD
-		"\"why\":\"the upper one is free\",\"sums\":[\"n1\"],\"ways\":[" WAY(
+		"\"why\":\"the upper one is free\",\"found\":true,\"sums\":[\"n1\"],\"ways\":[" WAY(
 			"10.0.1.1", "\"n0\",\"n1\",\"n3\"") "," WAY("10.0.2.1",
 								    "\"n1\",\"n3\"") "]}";
 	_cleanup_(freep) struct wanted_ways *w = parsed(text);
@@ -40,6 +40,7 @@ static void they_come_as_they_went(void **state)
 	struct why why;
 
 	assert_string_equal(printed, text);
+	assert_true(w->found);
 	assert_int_equal(w->birth, 0xfeedface);
 	assert_int_equal(w->ways, 2);
 	assert_int_equal(w->way[0].nodes, 3);
