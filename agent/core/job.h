@@ -42,6 +42,7 @@ struct job_rank {
 	struct hop way; /* to `next`, as it was when somebody joined; port 0: not known */
 	char port[IF_NAMESIZE]; /* where what it sends comes in, without a tag; "": nobody knows */
 	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
+	uint64_t stays_ns; /* when that one said that it stays; 0: it has not */
 };
 
 /* What is drawn for one run. */

@@ -14,6 +14,7 @@
 enum {
 	MEMBERS_OF_TENANT = 64, /* that nobody else gets */
 	REFUSAL_LOG_S = 10, /* between two lines of the same reason */
+	STAY_TRIAL_S = 10,
 };
 
 static void tell_error(struct core *c, void *connection, int error, const char *text)
@@ -306,6 +307,7 @@ static int stay(struct core *c, const struct core_event *e, struct job *j)
 	if (r < 0)
 		return r;
 	j->rank[m->rank].connection = e->connection;
+	j->rank[m->rank].stays_ns = c->now_ns;
 	core_save_soon(c);
 	core_log(c, LOG_LEVEL_INFO, "worker has come back", "job=%s rank=%d", j->name, m->rank);
 	core_act(c, ACTION(CORE_TELL, .connection = e->connection, .tell.kind = JOINING_STAYS));
@@ -389,6 +391,13 @@ void members_joining(struct core *c, const struct core_event *e)
 
 /* --- the end of a connection ------------------------------------------------------------------ */
 
+/* It may have waited in vain for an answer, which it soon asks for again. If it has gone, its
+ * machine says so. */
+static bool has_tried_to_stay(const struct core *c, const struct job_rank *r)
+{
+	return r->stays_ns && c->now_ns - r->stays_ns < STAY_TRIAL_S * 1000000000ull;
+}
+
 void members_ended(struct core *c, const struct core_event *e)
 {
 	struct job *j = c->stopped ? NULL : books_job_find(&c->books, e->ended);
@@ -402,6 +411,12 @@ void members_ended(struct core *c, const struct core_event *e)
 		if (r->waiting) {
 			job_unjoin(j, rank);
 			tell_missing(c, j);
+			return;
+		}
+		if (has_tried_to_stay(c, r)) {
+			r->presence = JOB_DETACHED;
+			core_save_soon(c);
+			rollcall_due(c);
 			return;
 		}
 		core_log(c, LOG_LEVEL_INFO, "worker has gone", "job=%s rank=%u", j->name, rank);

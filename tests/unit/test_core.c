@@ -673,6 +673,40 @@ static void a_run_that_begins_finds_its_whole_window_where_slots_are_scattered(v
 	world_close(&w);
 }
 
+/* It had waited too long for the agent's answer; it comes again, or its machine says that it has
+ * gone.
+ */
+static void who_ends_as_soon_as_it_stays_is_not_missed_at_once(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 8);
+	all_join(&w, 0, 2, 1);
+	world_restart(&w);
+	for (unsigned int late = 0; late < 2; late++) {
+		const struct core_event e = { .kind = CORE_ENDED,
+					      .connection = &w.worker[0],
+					      .ended = "j1" };
+
+		stay(&w, 0);
+		stay(&w, 1);
+		assert_true(w.worker[0].connected && w.worker[1].connected);
+		if (late)
+			time_pass(&w, 10000);
+		w.worker[0].connected = false;
+		if (late)
+			w.worker[0].state = AWAY;
+		world_do(&w, &e);
+		assert_int_equal(job_numbered(&w, 1)->rank[w.worker[0].rank].presence,
+				 late ? JOB_LEFT : JOB_DETACHED);
+		assert_int_equal(w.worker[1].ending, late);
+	}
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* A run that begins, with this many slots; worker and job have the same number. */
 static void run_of(struct world *w, unsigned int number, uint16_t slots)
 {
@@ -2504,6 +2538,7 @@ static const struct CMUnitTest facts[] = {
 	FACT(only_the_next_runs_document_takes_the_place_of_one),
 	FACT(a_later_job_of_that_number_takes_the_place_of_one),
 	FACT(a_run_that_loses_a_port_is_said_while_it_is_on),
+	FACT(who_ends_as_soon_as_it_stays_is_not_missed_at_once),
 	FACT(a_run_that_begins_finds_its_whole_window_where_slots_are_scattered),
 	FACT(a_run_that_was_moved_stays_for_a_while),
 	FACT(runs_that_move_survive_crashes_and_failures),
