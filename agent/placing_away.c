@@ -35,28 +35,41 @@ bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t rev
 	return false;
 }
 
-/* A run moves with all of its workers, or not at all: who was connected to an agent before this one
- * comes back within seconds. */
-static bool are_all_here(const struct job *j)
+static unsigned int connected(const struct job *j)
 {
+	unsigned int here = 0;
+
 	for (unsigned int rank = 0; rank < j->workers; rank++)
-		if (!j->rank[rank].connection)
-			return false;
-	return true;
+		here += j->rank[rank].connection != NULL;
+	return here;
+}
+
+/*
+ * Are workers of the run to be told now? It moves with all of them, or not at all: who was
+ * connected to an agent before this one comes back within seconds. Since when nobody is here is
+ * noted as if they were told of nothing: who has gone on elsewhere does not come back.
+ */
+static bool is_to_be_told(struct placing *p, const struct job *j, const struct shared_job *s)
+{
+	const unsigned int here = connected(j);
+
+	if (!here)
+		placing_is_told(p, s, 0);
+	return here == j->workers && !placing_is_told(p, s, s->place_revision);
 }
 
 /* Who is at the run moves with it, unless it knows an earlier token, which opens nothing at the new
  * root; who waits for the next one waits there. */
 static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
 {
-	const bool told = !are_all_here(j) || placing_is_told(p, s, s->place_revision);
+	const bool tells = is_to_be_told(p, j, s);
 
 	for (unsigned int rank = 0; rank < j->workers; rank++) {
 		const struct job_rank *r = &j->rank[rank];
 
 		if (r->connection && r->waiting)
 			driver_say_elsewhere(r->connection, &s->place.address, true);
-		else if (r->connection && r->presence == JOB_RUNNING && !j->outdated && !told)
+		else if (r->connection && r->presence == JOB_RUNNING && !j->outdated && tells)
 			driver_say_elsewhere(r->connection, &s->place.address, false);
 	}
 }
