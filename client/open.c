@@ -89,9 +89,10 @@ void roots_freep(struct roots **roots)
 
 static void tally_free(struct tally *t)
 {
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++)
+		progress_move_close(s, progress_is_forked(t)); /* its thread tells t->kick */
 	progress_close(t);
 	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
-		progress_move_close(s, progress_is_forked(t));
 		join_close(s->join); /* others may have needed this worker until now */
 		engine_free(s->engine);
 		transport_close(s->channel);

@@ -133,6 +133,7 @@ static void both_end(struct shard *s)
 	(is_gone ? join_drop : join_close)(s->join);
 	transport_close(s->channel);
 	s->join = TAKE_PTR(s->next.join);
+	s->stay.pause_ns = s->stay.due_ns = 0; /* whatever the agent of the first one said */
 	s->channel = TAKE_PTR(s->next.channel);
 	s->no_room = s->next.no_room;
 	s->polls_room = false;

@@ -25,6 +25,7 @@ void progress_stay_look(struct tally *t, struct shard *s, uint64_t now_ns)
 	}
 	if (s->moving || s->next.channel || engine_is_silent(s->engine) || now_ns < s->stay.due_ns)
 		return;
+	s->stay.due_ns = now_ns + s->stay.pause_ns; /* also where no thread can be made */
 	s->moving = moving_stay(s->join, t->kick);
 	s->stay.asks = s->moving;
 }
