@@ -406,9 +406,6 @@ int placing_place(struct placing *p, void *connection, const char *name, const c
 	if (at_node < 0)
 		return at_node;
 	root = picture->report[at_node];
-	if (!root->services)
-		return why_say(why, -EINVAL, "node %s tells no address that workers send to",
-			       root->node);
 	if (shared_is_placed(j))
 		*place = j->place;
 	place->birth = j->job.birth;

@@ -35,6 +35,7 @@ void lead_job_goes(struct lead *l, const struct lead_view *v, const struct share
 	if (!*slot)
 		return;
 	(*slot)->job = j->job;
+	explicit_bzero((*slot)->job.token, sizeof((*slot)->job.token)); /* nobody needs it here */
 	(*slot)->place = j->place;
 	(*slot)->chunks_per_second = chunks_of(there);
 	(*slot)->at_ns = v->now_ns;

@@ -99,6 +99,9 @@ static int steered_fill(const struct work *w, struct graph *g, bool *sums, struc
 	const struct placer_streams *s = &w->streams;
 	const struct report *root = placer_streams_node(s, s->root);
 
+	if (!root->services)
+		return why_say(why, -EHOSTUNREACH, "%s tells no address that workers send to",
+			       root->node);
 	for (unsigned int i = 0; i < s->places; i++) {
 		const uint32_t at = first_of(s, g, i);
 

@@ -291,7 +291,9 @@ static void what_has_gone_is_in_loads_for_five_seconds(void **state)
 		w = *state;
 		a_runs_at_n1_and_j_comes(w);
 		v = view(w);
+		assert_string_not_equal(cluster_job(&w->c, "a")->job.token, "");
 		lead_job_goes(&w->lead, &v, cluster_job(&w->c, "a"));
+		assert_string_equal(w->lead.gone[0]->job.token, "");
 		cluster_put(&w->c, WANTED_JOBS "a", NULL);
 		cluster_tell_no_more(&w->c, 1);
 		pass(w, ms);

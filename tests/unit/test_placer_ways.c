@@ -373,6 +373,10 @@ static void jobs_that_can_have_none_are_refused(void **state)
 	assert_int_equal(asked(w, 0.1), 0);
 	w->node[2]->service[0] = address("fd77::1");
 	assert_int_equal(asked(w, 0.1), -EHOSTUNREACH);
+	free(TAKE_PTR(w->node[2]->service));
+	w->node[2]->services = 0;
+	assert_int_equal(asked(w, 0.1), -EHOSTUNREACH);
+	assert_string_equal(w->why.text, "n2 tells no address that workers send to");
 }
 
 static void so_many_places_may_workers_be_at(void **state)
