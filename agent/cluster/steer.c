@@ -23,6 +23,30 @@ enum {
 	PAIRS_MAX = STEER_WAYS_MAX / 2, /* each has a way up and one down */
 };
 
+enum link_trouble {
+	LINK_HOLDS,
+	LINK_UNHEARD, /* a does not hear b, */
+	LINK_UNANSWERED, /* or b does not hear a there */
+	LINK_SEVERAL,
+	LINK_SHARED,
+};
+
+struct link {
+	const struct report *a, *b;
+	const struct report_near *near; /* of a */
+	enum link_trouble trouble;
+};
+
+enum {
+	LINKS_MAX = 256,
+};
+
+/* That are remembered, as steps of many ways have them; of more, some are looked for once more. */
+struct links {
+	unsigned int count;
+	struct link link[LINKS_MAX];
+};
+
 /* The ways that hold so far, and those of the job that is looked at. */
 struct work {
 	const struct picture *picture;
@@ -30,6 +54,7 @@ struct work {
 	struct steer *ret;
 	unsigned int count;
 	struct pair pair[PAIRS_MAX];
+	struct links *links;
 };
 
 void steer_close(struct steer *s)
@@ -122,19 +147,68 @@ static bool hears_back(const struct report *b, const char *a, const struct repor
 	return false;
 }
 
-/* The first link from a to b, as a has it. */
-static const struct report_near *link_find(const struct report *a, const struct report *b,
-					   struct why *why)
+/* A machine that is not b, at a's port. */
+static bool is_shared(const struct report *a, const char *port, const struct report *b)
 {
-	const struct report_near *n = near_find(a, b->node, a->near);
-	const bool heard = n;
+	for (unsigned int i = 0; i < a->hosts; i++) {
+		bool is_b = strcmp(a->host[i].port, port) != 0;
 
-	while (n && !hears_back(b, a->node, n))
-		n = near_find(a, b->node, n + 1);
-	if (!n)
-		why_say(why, 0, "%s does not hear %s", heard ? b->node : a->node,
-			heard ? a->node : b->node);
-	return n;
+		for (unsigned int k = 0; k < b->addresses && !is_b; k++)
+			is_b = is_machine(&a->host[i].address, &b->address[k]);
+		if (!is_b)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Hellos have no proof: who is at a port of each of two nodes may say that these hear each other
+ * there. So the link counts that is the only one, and where nobody else is seen.
+ */
+static struct link link_look(const struct report *a, const struct report *b)
+{
+	struct link l = { .a = a, .b = b, .trouble = LINK_UNHEARD };
+
+	for (const struct report_near *n = near_find(a, b->node, a->near); n;
+	     n = near_find(a, b->node, n + 1)) {
+		if (l.trouble == LINK_UNHEARD)
+			l.trouble = LINK_UNANSWERED;
+		if (!hears_back(b, a->node, n))
+			continue;
+		l.trouble = l.near ? LINK_SEVERAL : LINK_HOLDS;
+		if (l.near)
+			return l;
+		l.near = n;
+	}
+	if (l.near && (is_shared(a, l.near->port, b) || is_shared(b, l.near->at, a)))
+		l.trouble = LINK_SHARED;
+	return l;
+}
+
+/* The link from a to b, as a has it: looked for once. NULL: there is none, and why. */
+static const struct report_near *link_find(struct links *known, const struct report *a,
+					   const struct report *b, struct why *why)
+{
+	static const char *const words[] = {
+		[LINK_UNHEARD] = "%s does not hear %s",
+		[LINK_UNANSWERED] = "%2$s does not hear %1$s",
+		[LINK_SEVERAL] = "%s and %s hear each other at several links",
+		[LINK_SHARED] = "there are other machines at the link from %s to %s",
+	};
+	struct link *l = known->link;
+
+	while (l < known->link + known->count && (l->a != a || l->b != b))
+		l++;
+	if (l == known->link + LINKS_MAX)
+		l = &known->link[known->count = 0];
+	if (l == known->link + known->count) {
+		*l = link_look(a, b);
+		known->count++;
+	}
+	if (l->trouble == LINK_HOLDS)
+		return l->near;
+	why_say(why, 0, words[l->trouble], a->node, b->node);
+	return NULL;
 }
 
 /* The address of the next node's port. */
@@ -156,7 +230,7 @@ static bool step_make(const struct work *w, const char *from, const char *to, in
 		      struct steer_route *ret, struct why *why)
 {
 	const struct report *a = report_find(w, from), *b = report_find(w, to);
-	const struct report_near *link = link_find(a, b, why);
+	const struct report_near *link = link_find(w->links, a, b, why);
 
 	*ret = (struct steer_route){ 0 };
 	if (!link || !gateway_find(b, link->at, family, &ret->gateway, why))
@@ -371,7 +445,8 @@ static int job_add(struct work *w, const char *name, const struct wanted_ways *w
 int steer_make(const struct shared *s, const struct picture *p, const char *node, struct steer *ret)
 {
 	struct steer made = { 0 };
-	struct work w = { .picture = p, .node = node, .ret = &made };
+	struct links links = { 0 };
+	struct work w = { .picture = p, .node = node, .ret = &made, .links = &links };
 	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < s->jobs; i++)

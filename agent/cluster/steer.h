@@ -42,10 +42,10 @@ void steer_close(struct steer *s);
 
 /*
  * What `node` has to do. The ways of a job hold all together or not at all: each node on them
- * reports that it steers, and hears the next one at a link that is up at both ends; no node but the
- * first one knows the worker as its neighbour; those that sum take parts; no job of a lesser name
- * has another way for packets between the same machines; and there are STEER_WAYS_MAX at most.
- * -ENOMEM.
+ * reports that it steers, and hears the next one at a link that is up at both ends, the only one of
+ * the two, where no other machine is seen; no node but the first one knows the worker as its
+ * neighbour; those that sum take parts; no job of a lesser name has another way for packets between
+ * the same machines; and there are STEER_WAYS_MAX at most. -ENOMEM.
  */
 int steer_make(const struct shared *s, const struct picture *p, const char *node,
 	       struct steer *ret);

@@ -175,6 +175,18 @@ static void what_does_not_hold_says_why(void **state)
 	n2->port[1].up = false;
 	assert_string_equal(trouble("train"), "n2 does not hear n3");
 	n2->port[1].up = true;
+	near(n0, "n1", "n2", "n1"); /* forged at two ports, */
+	near(n2, "n1", "n0", "n1");
+	port(n2, "n1", 100);
+	assert_string_equal(trouble("train"), "n0 and n2 hear each other at several links");
+	n0->nears--;
+	n2->nears--;
+	n2->ports--;
+	host(n2, "n0", "10.77.0.1", ""); /* n0 itself, as the kernel knows it */
+	assert_string_equal(trouble("train"), "");
+	host(n2, "n0", "10.0.9.9", "");
+	assert_string_equal(trouble("train"), "there are other machines at the link from n0 to n2");
+	n2->hosts = 0;
 	*n3->port[1].ip4 = '\0';
 	assert_string_equal(trouble("train"), "n3 has no IPv4 address at n2");
 	snprintf(n3->port[1].ip4, sizeof(n3->port[1].ip4), "10.4.0.2");
