@@ -142,13 +142,7 @@ static int hosts_fill(const struct core *c, struct report *ret)
 /* Of this machine alone, or of a link alone: others have the same. */
 static bool is_local(const struct sockaddr_storage *address)
 {
-	size_t bytes;
-	const uint8_t *raw = address_raw((struct sockaddr_storage *)address, &bytes);
-
-	if (address_is_loopback(address))
-		return true;
-	return bytes == 4 ? raw[0] == 169 && raw[1] == 254
-			  : raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
+	return address_is_loopback(address) || address_is_link_local(address);
 }
 
 /* The first of each family; of IPv6 that of the link, which routes may always name. */

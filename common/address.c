@@ -39,6 +39,15 @@ bool address_is_loopback(const struct sockaddr_storage *address)
 					     : IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr);
 }
 
+bool address_is_link_local(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in6 *ip6 = (const void *)address;
+	const struct sockaddr_in *ip4 = (const void *)address;
+
+	return address->ss_family == AF_INET ? ntohl(ip4->sin_addr.s_addr) >> 16 == 0xa9fe
+					     : IN6_IS_ADDR_LINKLOCAL(&ip6->sin6_addr);
+}
+
 /* Cuts ":port" off; "[v6]:port" also loses its brackets. `text` is then the address. */
 static char *port_cut(char *text, uint32_t *ret_port)
 {

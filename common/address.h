@@ -33,6 +33,9 @@ void address_print(const struct sockaddr_storage *address, char *text, size_t si
 /* Is it of the machine itself, whichever that is? */
 bool address_is_loopback(const struct sockaddr_storage *address);
 
+/* Does it mean something on one link only: 169.254.0.0/16, fe80::/10? */
+bool address_is_link_local(const struct sockaddr_storage *address);
+
 /* Where the address itself lies, in network order, and how long it is: 4 or 16 bytes. */
 void *address_raw(const struct sockaddr_storage *address, size_t *ret_bytes);
 

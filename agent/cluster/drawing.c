@@ -126,16 +126,6 @@ static bool is_node(const struct work *w, const struct report_host *h)
 	       bsearch(h->mac, w->mac, w->macs, sizeof(*w->mac), by_mac);
 }
 
-/* An address of a link alone is one that a machine has besides. */
-static bool is_link_local(const struct sockaddr_storage *address)
-{
-	size_t bytes;
-	const uint8_t *raw = address_raw((struct sockaddr_storage *)address, &bytes);
-
-	return bytes == 16 ? raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80
-			   : raw[0] == 169 && raw[1] == 254;
-}
-
 static int end_add(struct work *w, struct end e)
 {
 	struct end *more;
@@ -176,7 +166,8 @@ static int ends_of(struct work *w, unsigned int node)
 		const int port = port_of(r, h->port);
 		unsigned int segment;
 
-		if (port < 0 || !r->port[port].up || is_link_local(&h->address) || is_node(w, h))
+		if (port < 0 || !r->port[port].up || address_is_link_local(&h->address) ||
+		    is_node(w, h))
 			continue;
 		segment = segment_of(w, w->first[node] + port);
 		if (!is_known(w, segment, h))

@@ -147,11 +147,19 @@ static bool hears_back(const struct report *b, const char *a, const struct repor
 	return false;
 }
 
-/* A machine that is not b, at a's port. */
+/*
+ * A machine that is not b, at a's port: another node, or one that the kernel knows. Addresses of
+ * the link are left out: reports do not say whose they are, and b has one, which the kernel knows
+ * as soon as it is a next hop.
+ */
 static bool is_shared(const struct report *a, const char *port, const struct report *b)
 {
+	for (unsigned int i = 0; i < a->nears; i++)
+		if (!strcmp(a->near[i].port, port) && strcmp(a->near[i].node, b->node) != 0)
+			return true;
 	for (unsigned int i = 0; i < a->hosts; i++) {
-		bool is_b = strcmp(a->host[i].port, port) != 0;
+		bool is_b = strcmp(a->host[i].port, port) != 0 ||
+			    address_is_link_local(&a->host[i].address);
 
 		for (unsigned int k = 0; k < b->addresses && !is_b; k++)
 			is_b = is_machine(&a->host[i].address, &b->address[k]);

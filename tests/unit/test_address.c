@@ -124,6 +124,24 @@ static void endpoints_are_equal_in_family_address_and_port(void **state)
 		}
 }
 
+static void an_address_of_the_link_is_one_of_a_link_alone(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_link_local;
+	} rows[] = {
+		{ "169.254.0.9", true }, { "169.255.0.1", false }, { "10.169.254.1", false },
+		{ "fe80::1", true },	 { "febf::1", true },	   { "fec0::1", false },
+		{ "fd77::fe80", false },
+	};
+	struct sockaddr_storage a;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(address_parse(rows[i].text, 1, &a), 0);
+		assert_int_equal(address_is_link_local(&a), rows[i].is_link_local);
+	}
+}
+
 static void a_port_can_be_changed(void **state)
 {
 	static const char *const texts[] = { "10.0.0.1", "fd77::1" };
@@ -159,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_text_that_is_too_long_is_no_address),
 		cmocka_unit_test(one_may_listen_at_any_address),
 		cmocka_unit_test(endpoints_are_equal_in_family_address_and_port),
+		cmocka_unit_test(an_address_of_the_link_is_one_of_a_link_alone),
 		cmocka_unit_test(a_port_can_be_changed),
 		cmocka_unit_test(what_is_no_address_is_printed_as_such),
 	};

@@ -158,6 +158,9 @@ static void ipv6_goes_by_the_addresses_of_links(void **state)
 	    WAYS("fd77::4", WAY("fd00::1", "\"n0\", \"n2\", \"n3\"")));
 	assert_string_equal(at("n0"), "fd00::1>fd77::4 via fe80::2:2 dev n2\n");
 	assert_string_equal(at("n3"), "fd77::4>fd00::1 via fe80::4:1 dev n2\n");
+	host(n0, "n2", "fe80::2:2", "02:00:00:00:02:02"); /* as its next hop it gets known */
+	host(n0, "n2", "169.254.0.9", "02:00:00:00:02:02");
+	assert_string_equal(trouble("train"), "");
 }
 
 static void what_does_not_hold_says_why(void **state)
@@ -187,6 +190,9 @@ static void what_does_not_hold_says_why(void **state)
 	host(n2, "n0", "10.0.9.9", "");
 	assert_string_equal(trouble("train"), "there are other machines at the link from n0 to n2");
 	n2->hosts = 0;
+	near(n2, "n0", "n1", "n0"); /* a third one at a switch */
+	assert_string_equal(trouble("train"), "there are other machines at the link from n0 to n2");
+	n2->nears--;
 	*n3->port[1].ip4 = '\0';
 	assert_string_equal(trouble("train"), "n3 has no IPv4 address at n2");
 	snprintf(n3->port[1].ip4, sizeof(n3->port[1].ip4), "10.4.0.2");
