@@ -189,10 +189,10 @@ static void place_due(struct look *k)
 
 /* All roots of a job at once, by its first; one of them moves at most, first of all one that must.
  */
-static void look_for_better_roots(struct look *k, const struct shared_job *first)
+static void look_for_better_roots(struct look *k, const struct shared_job *first, bool settled)
 {
 	bool musts[JOINING_ROOTS_MAX] = { false }, mays[JOINING_ROOTS_MAX] = { false };
-	bool must = false, settled = true;
+	bool must = false;
 	struct why ignored;
 
 	for (unsigned int i = 0; i < first->job.roots; i++) {
@@ -202,7 +202,7 @@ static void look_for_better_roots(struct look *k, const struct shared_job *first
 		mays[i] = root && lead_may_move(k->lead, k->view, root);
 		must |= musts[i];
 		/* All are asked: each has its clock. */
-		settled &= root && lead_is_settled(k->lead, k->view, root);
+		settled = root && lead_is_settled(k->lead, k->view, root) && settled;
 	}
 	if (first->job.which != 1 || (!must && !settled) || !has_lists(k))
 		return;
@@ -233,16 +233,18 @@ static void look_for_better(struct look *k)
 	const uint64_t now_ns = k->view->now_ns;
 	const bool is_soon = l->decided_ns && l->kind == LEAD_PLACES &&
 			     now_ns - l->decided_ns < SOON_MS * 1000000ull;
+	bool settled;
 
 	if (now_ns - l->looked_ns < (is_soon ? LOOK_SOON_MS : LOOK_MS) * 1000000ull)
 		return;
 	l->looked_ns = now_ns;
+	settled = lead_loads_are_settled(l, k->view);
 	for (unsigned int i = 0; i < k->view->shared->jobs && !k->decision->jobs; i++) {
 		const struct shared_job *j = k->view->shared->job[i];
 
 		if (j->job.roots)
-			look_for_better_roots(k, j);
-		else if (lead_may_move(l, k->view, j))
+			look_for_better_roots(k, j, settled);
+		else if ((lead_may_move(l, k->view, j) && settled) || lead_must_move(k->view, j))
 			look_for_a_better_root(k, j);
 	}
 }

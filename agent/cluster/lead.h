@@ -63,6 +63,8 @@ struct lead {
 	struct lead_rest *rest; /* of jobs that this leader has seen */
 	unsigned int rests;
 	uint64_t looked_ns; /* for better places */
+	uint64_t moved_ns; /* a run was last on its way to another root, or its share changed; 0:
+			    * never */
 	uint64_t ways_looked_ns; /* for better ways */
 	bool decides; /* a decision is on its way to the store */
 	uint64_t decided_ns; /* the last place or ways that were given: when, to which job, */

@@ -71,6 +71,12 @@ struct lead_rest *lead_rest_find(struct lead *l, const struct shared_job *j, uin
 /* Has it a run that sums and can be told to move, and has it been there for a while? */
 bool lead_is_settled(struct lead *l, const struct lead_view *v, const struct shared_job *j);
 
+/*
+ * Are loads those that jobs make where they are now? Jobs that all have the same reason to move
+ * would all go, as each is weighed beside the others as they were, where one of them was enough.
+ */
+bool lead_loads_are_settled(struct lead *l, const struct lead_view *v);
+
 /* Its run is on where no more runs are to be. */
 bool lead_must_move(const struct lead_view *v, const struct shared_job *j);
 bool lead_may_move(struct lead *l, const struct lead_view *v, const struct shared_job *j);

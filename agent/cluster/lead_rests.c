@@ -12,6 +12,7 @@ enum {
 	RESTS_MAX = 4 * SHARED_JOBS_MAX, /* what is forgotten rests once more */
 	REST_MS = 30000, /* so long it stays elsewhere: loads settle meanwhile */
 	REST_DOUBLES = 4, /* and each time twice as long, so often, where it goes on moving */
+	LOADS_MS = 10000, /* until loads are those after a move: reports, and what is forecast */
 };
 
 static void rest_set(struct lead_rest *r, const struct shared_job *j, uint64_t now_ns,
@@ -25,8 +26,10 @@ static void rest_set(struct lead_rest *r, const struct shared_job *j, uint64_t n
 
 /* It has moved, or its share has changed: jobs whose wishes cross would chase one another for ever.
  */
-static void rest_again(struct lead_rest *r, const struct shared_job *j, uint64_t now_ns)
+static void rest_again(struct lead *l, struct lead_rest *r, const struct shared_job *j,
+		       uint64_t now_ns)
 {
+	l->moved_ns = now_ns;
 	if (now_ns > r->until_ns + LEAD_CALM_MS * 1000000ull)
 		r->moves = 0;
 	rest_set(r, j, now_ns, REST_MS << r->moves);
@@ -43,7 +46,7 @@ struct lead_rest *lead_rest_find(struct lead *l, const struct shared_job *j, uin
 		if (r->birth != j->job.birth)
 			continue;
 		if (strcmp(r->root, j->place.root) != 0 || r->share != j->place.share)
-			rest_again(r, j, now_ns);
+			rest_again(l, r, j, now_ns);
 		return r;
 	}
 	l->rests = l->rests < RESTS_MAX ? l->rests : 0;
@@ -76,6 +79,26 @@ bool lead_is_settled(struct lead *l, const struct lead_view *v, const struct sha
 
 	return r && sums_for_a_while(r, standing_there(j, v->picture), v->now_ns) &&
 	       v->now_ns >= r->until_ns;
+}
+
+/* Not for ever: its workers may not come. */
+static bool is_on_its_way(const struct lead_rest *r, const struct lead_view *v,
+			  const struct shared_job *j)
+{
+	return r->moves && v->now_ns < r->until_ns && standing_elsewhere(j, v->picture);
+}
+
+bool lead_loads_are_settled(struct lead *l, const struct lead_view *v)
+{
+	for (unsigned int i = 0; i < v->shared->jobs; i++) {
+		const struct shared_job *j = v->shared->job[i];
+		const struct lead_rest *r = shared_is_placed(j) ? lead_rest_find(l, j, v->now_ns)
+								: NULL;
+
+		if (r && is_on_its_way(r, v, j))
+			l->moved_ns = v->now_ns;
+	}
+	return !l->moved_ns || v->now_ns - l->moved_ns >= LOADS_MS * 1000000ull;
 }
 
 bool lead_must_move(const struct lead_view *v, const struct shared_job *j)

@@ -201,6 +201,39 @@ static void what_changes_costs_by_little_moves_nobody(void **state)
 	assert_about(w, "j");
 }
 
+/* All have the same reason to go: each does so by what loads are when the one before has gone. */
+static void what_a_move_does_to_loads_is_seen_before_the_next_one(void **state)
+{
+	struct leading *w = *state;
+
+	run_add(w, "a", 3);
+	run_add(w, "b", 3);
+	run_add(w, "c", 3);
+	seconds_until(w, 20);
+	assert_decided(w, "a", "n0");
+	store_takes(w);
+	assert_int_equal(seconds_until(w, 20), 20); /* it is on its way */
+	cluster_run(&w->c, "a", 0);
+	assert_about_seconds(seconds_until(w, 60), 5);
+	assert_decided(w, "b", "n0");
+	store_takes(w);
+	cluster_run(&w->c, "b", 0); /* between two looks */
+	assert_about_seconds(seconds_until(w, 60), 9);
+	assert_decided(w, "c", "n0");
+}
+
+static void a_run_that_does_not_come_holds_up_others_for_a_while(void **state)
+{
+	struct leading *w = *state;
+
+	run_add(w, "a", 3);
+	run_add(w, "b", 3);
+	seconds_until(w, 20);
+	store_takes(w);
+	assert_about_seconds(seconds_until(w, 90), 35);
+	assert_about(w, "b");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +247,8 @@ int main(void)
 		FACT(a_cordoned_node_is_left_at_once),
 		FACT(a_cordoned_node_keeps_a_job_without_a_run),
 		FACT(what_changes_costs_by_little_moves_nobody),
+		FACT(what_a_move_does_to_loads_is_seen_before_the_next_one),
+		FACT(a_run_that_does_not_come_holds_up_others_for_a_while),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
