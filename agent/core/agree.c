@@ -15,7 +15,7 @@ static void put_tenant(struct core *c, unsigned int index)
 		.kind = CORE_PUT_TENANT,
 		.id = index,
 		.tenant = { .sources = sources,
-			    .anywhere = !t->points,
+			    .anywhere = tenant_is_anywhere(t),
 			    .limits = { t->packets_per_second, t->bytes_per_second, t->priority } }
 	};
 

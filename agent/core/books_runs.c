@@ -19,7 +19,7 @@ bool books_may_spill(const struct books *b, const struct job *j)
 
 bool books_may_borrow(const struct books *b, const struct job *j)
 {
-	return b->pool && !b->tenant[j->tenant].is.points && books_may_spill(b, j);
+	return b->pool && tenant_is_anywhere(&b->tenant[j->tenant].is) && books_may_spill(b, j);
 }
 
 int books_run_check(const struct tenant *t, const struct job *j, struct why *why)

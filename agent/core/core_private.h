@@ -192,6 +192,10 @@ int core_cordon_check(const struct core *c, struct why *why);
 int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
 		       struct why *why);
 
+/* The same for something new of the tenant's, by the configuration that holds; -EINVAL also where
+ * the cluster says that the tenant may come in nowhere here. */
+int core_entry_check(const struct core *c, const struct tenant *t, struct why *why);
+
 /* After CORE_SAVE: says so if that failed; whatever has failed is tried again. */
 void core_saved(struct core *c, int r);
 

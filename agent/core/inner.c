@@ -226,7 +226,7 @@ int inner_apply(struct core *c, const struct request_apply *q)
 					   &c->why);
 	if (tenant < 0)
 		return tenant;
-	r = core_ingress_check(c, c->config, &c->books.tenant[tenant].is, &c->why);
+	r = core_entry_check(c, &c->books.tenant[tenant].is, &c->why);
 	if (r == 0 && before)
 		r = before_check(before, &q->document, tenant, &c->why);
 	if (r == 0)

@@ -140,7 +140,7 @@ static int ingress_check(struct core *c, const struct job *j, const char *port,
 	const struct books_tenant *t = &c->books.tenant[j->tenant];
 	char from[ADDRESS_BYTES], points[256];
 
-	if (core_ingress_check(c, c->config, &t->is, &c->why) < 0)
+	if (core_entry_check(c, &t->is, &c->why) < 0)
 		return -EPERM;
 	if (tenant_may_come(&t->is, port, address))
 		return 0;
@@ -152,7 +152,10 @@ static int ingress_check(struct core *c, const struct job *j, const char *port,
 		       from, *port ? " without a VLAN tag at " : "", port, t->is.name,
 		       t->configured ? "in " : "tallyctl tenant set ",
 		       t->configured ? c->path : t->is.name,
-		       t->configured ? ", then tallyctl reload" : " --ingress ...", points);
+		       t->configured ? ", then tallyctl reload"
+		       : t->is.gated ? " --cluster --ingress ..."
+				     : " --ingress ...",
+		       points);
 }
 
 /* The tenant's points, and those that the node wants, may be others since they joined. */

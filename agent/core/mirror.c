@@ -81,7 +81,7 @@ static int gates_of(const struct core *c, uint16_t tenant, struct dataplane_gate
 {
 	const struct tenant *t = &c->books.tenant[tenant].is;
 
-	if (!t->points)
+	if (tenant_is_anywhere(t))
 		return 0;
 	*ret = calloc(c->ports_count + 1, sizeof(**ret));
 	if (!*ret)

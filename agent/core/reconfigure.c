@@ -103,13 +103,23 @@ bool core_tenant_is_hidden(const struct books *b, const struct config *config, c
 int core_ingress_check(const struct core *c, const struct config *config, const struct tenant *t,
 		       struct why *why)
 {
-	if (config->ingress != CONFIG_INGRESS_REQUIRED || t->points)
+	if (config->ingress != CONFIG_INGRESS_REQUIRED || !tenant_is_anywhere(t))
 		return 0;
 	return why_say(
 		why, -EINVAL,
 		"ingress: required in %s: tenant %s has no ingress points, and so can have no "
 		"jobs (tallyctl tenant set %s --ingress PORT, or in the file)",
 		c->path, t->name, t->name);
+}
+
+int core_entry_check(const struct core *c, const struct tenant *t, struct why *why)
+{
+	if (tenant_is_nowhere(t))
+		return why_say(why, -EINVAL,
+			       "tenant %s may come in nowhere at this node, as the cluster says: "
+			       "see tallyctl quota %s --cluster",
+			       t->name, t->name);
+	return core_ingress_check(c, c->config, t, why);
 }
 
 /* Jobs that there are already. */

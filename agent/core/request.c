@@ -46,7 +46,43 @@ static const struct key tenant_list_rows[] = {
 		  "Is it one of the [cluster](cluster.md#tenants-of-the-cluster), and so of all " \
 		  "its nodes?" }
 
-static const struct key tenant_rows[] = { TENANT_NAME_ROW, TENANT_QUOTA_ROWS(NULL),
+static int entry_take(struct reading *r, const struct place *at, void *into)
+{
+	struct request *q = r->root;
+	struct tenant *t = &q->tenant;
+	const char *text;
+	struct why why;
+	int error = keys_text(r, at, key_point.allowed, &text);
+
+	if (error < 0)
+		return error;
+	if (tenant_is_place(text))
+		error = tenant_place_parse(text, &q->place[q->places++], &why);
+	else if (t->points == TENANT_POINTS_MAX)
+		return keys_refuse(r, at, "one too many; there can be at most %d",
+				   TENANT_POINTS_MAX);
+	else
+		error = tenant_point_parse(text, &t->point[t->points++], &why);
+	return error < 0 ? keys_refuse(r, at, "%s", why.text) : 0;
+}
+
+/* Points of this node, and of all nodes of the cluster; which of them are meant `cluster` says. */
+static int entries_take(struct reading *r, const struct place *at, void *into)
+{
+	return keys_each(r, at, TENANT_PLACES_MAX, entry_take, into);
+}
+
+#define TENANT_ENTRIES_ROW                                                                        \
+	{ "ingress",                                                                              \
+	  &key_point,                                                                             \
+	  KEY_LIST(struct tenant, point, points),                                                 \
+	  .take = entries_take,                                                                   \
+	  .otherwise = "anywhere",                                                                \
+	  .meaning = "List of up to 16 ingress points: where its messages may come in. With "     \
+		     "`cluster` up to 64, each with its node: n0/eth1. A list without elements: " \
+		     "anywhere." }
+
+static const struct key tenant_rows[] = { TENANT_NAME_ROW, TENANT_LIMIT_ROWS, TENANT_ENTRIES_ROW,
 					  TENANT_CLUSTER_ROW };
 static const struct key tenant_del_rows[] = { TENANT_NAME_ROW, TENANT_CLUSTER_ROW };
 
@@ -268,7 +304,7 @@ static uint32_t given_of(const struct keys *keys, uint32_t seen)
 static int keys_read(json_t *root, struct request *q, struct why *why)
 {
 	const struct request_kind *kind = &request_kinds[q->verb];
-	struct reading reading = { &style, kind->name, NULL, why->text, sizeof(why->text) };
+	struct reading reading = { &style, kind->name, q, why->text, sizeof(why->text) };
 	_cleanup_(value_freep) struct value *tree = NULL;
 	uint32_t seen = 0;
 	int r;
@@ -294,6 +330,30 @@ static int refuse_syntax(const json_error_t *error, struct why *why)
 	return -EINVAL;
 }
 
+static int entries_check(const struct request *q, struct why *why)
+{
+	const char *name = request_kinds[q->verb].name;
+	char text[TENANT_PLACE_BYTES];
+
+	if (q->verb != REQUEST_TENANT_ADD && q->verb != REQUEST_TENANT_SET)
+		return 0;
+	if (q->tenant.clustered && q->tenant.points) {
+		tenant_point_print(&q->tenant.point[0], text, sizeof(text));
+		return why_say(why, -EINVAL,
+			       "%s: ingress: %s: in the cluster ports are those of each node, so "
+			       "name that, too: NODE/%s",
+			       name, text, text);
+	}
+	if (!q->tenant.clustered && q->places) {
+		tenant_place_print(&q->place[0], text, sizeof(text));
+		return why_say(why, -EINVAL,
+			       "%s: ingress: %s: points of nodes are for a tenant of the cluster: "
+			       "say cluster, too, or leave the node out",
+			       name, text);
+	}
+	return 0;
+}
+
 int request_parse(const char *line, size_t length, struct request *ret, struct why *why)
 {
 	_cleanup_(json_decrefp) json_t *root = NULL;
@@ -313,6 +373,8 @@ int request_parse(const char *line, size_t length, struct request *ret, struct w
 	r = verb_find(root, &q.verb, why);
 	if (r == 0)
 		r = keys_read(root, &q, why);
+	if (r == 0)
+		r = entries_check(&q, why);
 	if (r < 0)
 		return r;
 	*ret = q;
@@ -336,6 +398,7 @@ struct tenant request_tenant(const struct request *q, const struct tenant *now)
 	if (q->given & REQUEST_INGRESS) {
 		t.points = q->tenant.points;
 		memcpy(t.point, q->tenant.point, sizeof(t.point));
+		t.gated = q->tenant.gated;
 	}
 	return t;
 }

@@ -132,7 +132,12 @@ struct request {
 	enum request_verb verb;
 	uint32_t given; /* enum request_key */
 	union {
-		struct tenant tenant; /* TENANT_ADD, TENANT_SET; TENANT_DEL: name, clustered */
+		struct {
+			struct tenant tenant; /* TENANT_ADD, TENANT_SET; TENANT_DEL: name,
+					       * clustered. Not said by requests: gated */
+			unsigned int places; /* with `clustered`, in place of its points */
+			struct tenant_place place[TENANT_PLACES_MAX];
+		};
 		struct request_job job; /* JOB_CREATE */
 		char name[NAME_BYTES]; /* JOB_TOKEN, JOB_DEL, JOB_RESTART */
 		struct request_rotate rotate; /* JOB_ROTATE */

@@ -67,7 +67,7 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	if (r < 0)
 		return r;
 	facts.tenant = r;
-	r = core_ingress_check(c, c->config, &c->books.tenant[r].is, &c->why);
+	r = core_entry_check(c, &c->books.tenant[r].is, &c->why);
 	if (r < 0)
 		return r;
 	memcpy(facts.name, j->name, sizeof(facts.name));

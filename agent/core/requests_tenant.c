@@ -31,8 +31,11 @@ static int tenant_ours(struct core *c, const char *name, bool clustered)
 		return why_say(
 			&c->why, -EPERM,
 			"tenant %s is the cluster's: say --cluster to change it at all nodes; "
-			"of this node alone are its ingress points",
-			name);
+			"of this node alone are its ingress points%s",
+			name,
+			c->books.tenant[index].is.gated
+				? ", where the cluster does not name any, as it does now"
+				: "");
 
 	if (index >= 0 && c->books.tenant[index].configured)
 		return why_say(&c->why, -EPERM,
@@ -158,10 +161,19 @@ static int tenant_change(struct core *c, unsigned int index, const struct tenant
 	return 0;
 }
 
+/* What an operator of this node may change of a tenant that agents share. */
+static bool is_points_only(const struct core *c, const struct request *q)
+{
+	struct why ignored;
+	const int index = books_tenant_find(&c->books, q->tenant.name, &ignored);
+
+	return !(q->given & ~(REQUEST_NAME | REQUEST_INGRESS)) &&
+	       !(index >= 0 && c->books.tenant[index].is.gated);
+}
+
 int request_tenant_set(struct core *c, const struct request *q)
 {
-	const bool points_only = !(q->given & ~(REQUEST_NAME | REQUEST_INGRESS));
-	int index = tenant_ours(c, q->tenant.name, q->tenant.clustered || points_only);
+	int index = tenant_ours(c, q->tenant.name, q->tenant.clustered || is_points_only(c, q));
 	struct tenant t;
 
 	if (index < 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/address.h"
+#include "common/name.h"
 #include "common/text.h"
 
 #define POINT_FORM "PORT [vlan N] [source ADDRESS/BITS], such as eth1 vlan 5 source 10.77.1.0/24"
@@ -156,6 +157,44 @@ void tenant_point_print(const struct tenant_point *point, char *text, size_t siz
 	snprintf(text, size, "%s%s%s%s", point->port, vlan, *source ? " source " : "", source);
 }
 
+bool tenant_is_place(const char *text)
+{
+	const char *word = text + strspn(text, " \t");
+
+	return memchr(word, '/', strcspn(word, " \t")) != NULL;
+}
+
+int tenant_place_parse(const char *text, struct tenant_place *ret, struct why *why)
+{
+	const char *word = text + strspn(text, " \t");
+	const char *slash = memchr(word, '/', strcspn(word, " \t"));
+	struct tenant_place p = { .node = "" };
+	char quoted[TEXT_QUOTED_BYTES];
+	int r;
+
+	if (slash && (size_t)(slash - word) < sizeof(p.node))
+		memcpy(p.node, word, slash - word);
+	if (!slash || !name_is_valid(p.node))
+		return why_say(why, -EINVAL, "%s: NODE/" POINT_FORM " at node NODE of the cluster",
+			       text_quote(text, strlen(text), quoted));
+	r = tenant_point_parse(slash + 1, &p.point, why);
+	if (r == 0)
+		*ret = p;
+	return r;
+}
+
+void tenant_place_print(const struct tenant_place *place, char *text, size_t size)
+{
+	char point[TENANT_POINT_BYTES];
+
+	tenant_point_print(&place->point, point, sizeof(point));
+	snprintf(text, size, "%s/%s", place->node, point);
+}
+
+bool tenant_is_anywhere(const struct tenant *t) { return !t->points && !t->gated; }
+
+bool tenant_is_nowhere(const struct tenant *t) { return !t->points && t->gated; }
+
 void tenant_points_print(const struct tenant *t, char *text, size_t size)
 {
 	char point[TENANT_POINT_BYTES];
@@ -189,5 +228,5 @@ bool tenant_may_come(const struct tenant *t, const char *port, const struct sock
 		if ((!*port || (!strcmp(p->port, port) && p->vlan <= 0)) && is_source(p, from))
 			return true;
 	}
-	return !t->points;
+	return tenant_is_anywhere(t);
 }

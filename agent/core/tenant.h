@@ -20,6 +20,8 @@
 enum {
 	TENANT_POINTS_MAX = 16,
 	TENANT_POINT_BYTES = 128, /* fits any printed ingress point, with its end */
+	TENANT_PLACES_MAX = 64, /* of a cluster's tenant, at all nodes together */
+	TENANT_PLACE_BYTES = NAME_BYTES + TENANT_POINT_BYTES, /* the same for "NODE/POINT" */
 	TENANT_PRIORITY_MAX = 255,
 	TENANT_GROUP_BYTES = 33, /* of the name of a group of users, with its end */
 	TENANT_VLAN_ANY = -1,
@@ -37,6 +39,12 @@ struct tenant_point {
 	uint8_t source_bits; /* of the prefix; all bits behind it are 0 */
 };
 
+/* One of a tenant of the cluster: at this node. */
+struct tenant_place {
+	char node[NAME_BYTES];
+	struct tenant_point point;
+};
+
 struct tenant {
 	char name[NAME_BYTES];
 	char group[TENANT_GROUP_BYTES]; /* of users who may change its jobs; "": none */
@@ -44,9 +52,10 @@ struct tenant {
 	uint64_t packets_per_second; /* from and to its workers, together; 0: no limit */
 	uint64_t bytes_per_second; /* the same in bytes of whole frames */
 	uint8_t priority; /* (this + 1) / 256 of its messages' priority counts */
-	unsigned int points; /* 0: it may come in anywhere */
+	unsigned int points; /* 0: it may come in anywhere, or if it is gated, nowhere */
 	struct tenant_point point[TENANT_POINTS_MAX];
-	bool clustered; /* agents share it (agent/placing.h): all but its ingress points */
+	bool clustered; /* agents share it (agent/placing.h), */
+	bool gated; /* and also where it may come in; otherwise its points are this node's own */
 };
 
 /* May an interface have this name? As the kernel sees it, and printable. */
@@ -58,8 +67,16 @@ int tenant_point_parse(const char *text, struct tenant_point *ret, struct why *w
 /* What tenant_point_parse() takes back. Cut if too long. */
 void tenant_point_print(const struct tenant_point *point, char *text, size_t size);
 
+/* "n0/eth1 vlan 5". Whatever has a "/" in its first word is meant so, as no port has. -EINVAL. */
+bool tenant_is_place(const char *text);
+int tenant_place_parse(const char *text, struct tenant_place *ret, struct why *why);
+void tenant_place_print(const struct tenant_place *place, char *text, size_t size);
+
 /* All of them, with "; " between two. Cut if too long. */
 void tenant_points_print(const struct tenant *t, char *text, size_t size);
+
+bool tenant_is_anywhere(const struct tenant *t);
+bool tenant_is_nowhere(const struct tenant *t);
 
 /*
  * May messages from this address come in, as far as that is known? `port`: that they come in by,

@@ -41,6 +41,18 @@ static void point_print(const struct key *key, const void *member, char *text, s
 	tenant_point_print(member, text, size);
 }
 
+static bool place_parse(const struct key *key, const char *text, void *member)
+{
+	struct why why;
+
+	return tenant_place_parse(text, member, &why) == 0;
+}
+
+static void place_print(const struct key *key, const void *member, char *text, size_t size)
+{
+	tenant_place_print(member, text, size);
+}
+
 _Static_assert(IF_NAMESIZE - 1 == 15 && TENANT_POINTS_MAX == 16, "texts name them");
 
 const struct key_type key_port = { port_parse, text_print,
@@ -48,6 +60,11 @@ const struct key_type key_port = { port_parse, text_print,
 const struct key_type key_point = {
 	point_parse, point_print,
 	.allowed = "an ingress point, such as eth1 vlan 5 source 10.77.1.0/24"
+};
+
+const struct key_type key_tenant_place = {
+	place_parse, place_print,
+	.allowed = "an ingress point at a node, such as n0/eth1 vlan 5 source 10.77.1.0/24"
 };
 
 /* An ingress point that is a mapping. */

@@ -9,6 +9,7 @@
 
 extern const struct key_type key_port; /* the name of an interface */
 extern const struct key_type key_point; /* an ingress point */
+extern const struct key_type key_tenant_place; /* one at a node of the cluster */
 extern const struct key_type key_group; /* the name of a group of users */
 
 /*

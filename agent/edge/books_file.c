@@ -21,6 +21,7 @@ enum {
 /* What this tallyd knows of what a state file may require: a tallyd before that would break it. */
 #define SEALED "sealed"
 #define TREES "trees"
+#define NOWHERE "nowhere" /* a tenant may come in */
 
 static const char *const presence_name[] = {
 	[JOB_ABSENT] = "absent",
@@ -61,6 +62,8 @@ static const struct key tenant_rows[] = {
 	{ "rest", &key_bool, KEY_MEMBER(struct tenant_record, rest) },
 	TENANT_QUOTA_ROWS(NULL),
 	{ "clustered", &key_bool, KEY_MEMBER(struct tenant_record, is.clustered), .brief = true,
+	  .later = true },
+	{ "gated", &key_bool, KEY_MEMBER(struct tenant_record, is.gated), .brief = true,
 	  .later = true },
 };
 static const struct keys record_tenant_keys = KEYS(tenant_rows);
@@ -162,17 +165,21 @@ static json_t *inner_pack(const struct job *j)
 static json_t *requires_make(const struct books *b)
 {
 	json_t *all = json_array();
-	bool sealed = false, trees = false;
+	bool sealed = false, trees = false, nowhere = false;
 	int r = 0;
 
 	for (unsigned int i = 0; i < b->jobs; i++) {
 		sealed |= b->job[i]->sealed;
 		trees |= b->job[i]->tree || b->job[i]->document;
 	}
+	for (unsigned int i = 0; i < TALLY_TENANTS_MAX; i++)
+		nowhere |= tenant_is_nowhere(&b->tenant[i].is);
 	if (sealed)
 		r |= json_array_append_new(all, json_string(SEALED));
 	if (trees)
 		r |= json_array_append_new(all, json_string(TREES));
+	if (nowhere)
+		r |= json_array_append_new(all, json_string(NOWHERE));
 	if (r == 0)
 		return all;
 	json_decref(all);
@@ -391,7 +398,7 @@ static int take_requirement(struct reading *r, const struct place *at, void *int
 	const char *text = NULL;
 	int error = keys_text(r, at, "a name", &text);
 
-	if (error < 0 || !strcmp(text, SEALED) || !strcmp(text, TREES))
+	if (error < 0 || !strcmp(text, SEALED) || !strcmp(text, TREES) || !strcmp(text, NOWHERE))
 		return error;
 	snprintf(r->why, r->why_size,
 		 "%s: it requires '%.64s', which a later tallyd has promised to jobs and this one "

@@ -374,7 +374,7 @@ static inline void maps_agree_check(struct world *w)
 		for (unsigned int k = 0; m && k < wanted; k++)
 			if (!tables_gate_find(m, gates[k].ifindex))
 				WRONG(w, "a gate of %s is missing", j->name);
-		if (m && m->gate[0].anywhere != !b->tenant[j->tenant].is.points)
+		if (m && m->gate[0].anywhere != tenant_is_anywhere(&b->tenant[j->tenant].is))
 			WRONG(w, "%s may come in %sanywhere", j->name,
 			      m->gate[0].anywhere ? "" : "not ");
 		if (m && !m->gate[0].anywhere && m->gates != wanted + 1) /* and gate 0 */

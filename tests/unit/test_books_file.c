@@ -172,6 +172,9 @@ static void trees_enter(struct books *b)
 static void books_fill(struct books *b)
 {
 	struct tenant t = { .name = "default", .packets_per_second = 9 };
+	const struct tenant shared = {
+		.name = "shared", .slots = 5, .clustered = true, .gated = true
+	};
 	struct job *j;
 
 	configure(b);
@@ -179,6 +182,7 @@ static void books_fill(struct books *b)
 	tenant_enter(b, "red", 600, "eth1 vlan 4094 source 10.0.0.0/8");
 	tenant_enter(b, "blue", 0, NULL);
 	tenant_enter(b, "v6", 1, "eth1 source fd77::/64");
+	assert_in_range(books_tenant_add(b, &shared, &why), 1, TALLY_TENANTS_MAX - 1);
 	job_enter(b, "waits", "default", 1, 128, false);
 	job_enter(b, "golden", "gold", TALLY_WORKERS_MAX, 1024, false);
 	run(job_enter(b, "runs", "red", 3, 16, false), 8);
@@ -197,6 +201,8 @@ static void tenants_are_equal(const struct books_tenant *a, const struct books_t
 	assert_int_equal(a->is.packets_per_second, b->is.packets_per_second);
 	assert_int_equal(a->is.bytes_per_second, b->is.bytes_per_second);
 	assert_int_equal(a->is.priority, b->is.priority);
+	assert_int_equal(a->is.clustered, b->is.clustered);
+	assert_int_equal(a->is.gated, b->is.gated);
 	assert_int_equal(a->is.points, b->is.points);
 	for (unsigned int i = 0; i < a->is.points; i++) {
 		char first[TENANT_POINT_BYTES], second[TENANT_POINT_BYTES];
@@ -546,13 +552,14 @@ static void what_a_later_agent_requires_is_refused_unless_it_is_known(void **sta
 			  "one");
 }
 
-/* A tallyd that knows no trees would take the runs of inner nodes away. */
-static void trees_and_documents_are_required(void **state)
+/* A tallyd that knows no trees would take the runs of inner nodes away, and one that knows no
+ * tenants without a place to come in would let them come in anywhere. */
+static void what_others_would_break_is_required(void **state)
 {
 	_cleanup_(freep) char *text = filled_text(), *flat = NULL;
 	_cleanup_(books_clear) struct books b;
 
-	assert_non_null(strstr(text, "\"sealed\",\n  \"trees\"\n"));
+	assert_non_null(strstr(text, "\"sealed\",\n  \"trees\",\n  \"nowhere\"\n"));
 	configure(&b);
 	flat = books_print(&b);
 	assert_null(strstr(flat, "requires"));
@@ -817,7 +824,7 @@ int main(void)
 		cmocka_unit_test(every_changed_byte_is_refused_or_leaves_sound_books),
 		cmocka_unit_test(what_an_agent_wrote_before_runs_had_nonces_and_keys_is_read),
 		cmocka_unit_test(what_a_later_agent_requires_is_refused_unless_it_is_known),
-		cmocka_unit_test(trees_and_documents_are_required),
+		cmocka_unit_test(what_others_would_break_is_required),
 		cmocka_unit_test(what_no_agent_wrote_is_refused),
 		cmocka_unit_test(no_token_is_ever_in_a_reason),
 		cmocka_unit_test(lists_must_be_lists),

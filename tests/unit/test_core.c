@@ -1910,6 +1910,62 @@ static void a_worker_outside_its_tenants_ingress_points_does_not_join(void **sta
 	world_close(&w);
 }
 
+static int tenant_of_cluster(struct world *w, const char *port)
+{
+	struct request q = { .verb = REQUEST_TENANT_SET, .given = REQUEST_INGRESS };
+
+	snprintf(q.tenant.name, sizeof(q.tenant.name), "red");
+	q.tenant.clustered = q.tenant.gated = true;
+	q.tenant.points = *port ? 1 : 0;
+	snprintf(q.tenant.point[0].port, IF_NAMESIZE, "%s", port);
+	q.tenant.point[0].vlan = TENANT_VLAN_ANY;
+	ask(w, &q);
+	asked(w);
+	return w->answered;
+}
+
+/* As the cluster says: at ports of this node, or nowhere, also for what is here already. */
+static void a_tenant_of_the_cluster_comes_in_where_that_says(void **state)
+{
+	struct request q = { .verb = REQUEST_TENANT_ADD, .given = REQUEST_SLOTS };
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	snprintf(q.tenant.name, sizeof(q.tenant.name), "red");
+	q.tenant.slots = 64;
+	q.tenant.clustered = true;
+	ask(&w, &q);
+	asked(&w);
+	assert_int_equal(w.answered, 0);
+	create(&w, 1, 2, "red", 16);
+	all_join(&w, 0, 2, 1);
+	assert_int_equal(w.worker[1].state, RUNS);
+	assert_int_equal(tenant_of_cluster(&w, "eth0"), 0);
+	/* Nobody at this node changes that. */
+	q = (struct request){ .verb = REQUEST_TENANT_SET, .given = REQUEST_INGRESS };
+	snprintf(q.tenant.name, sizeof(q.tenant.name), "red");
+	ask(&w, &q);
+	asked(&w);
+	assert_int_equal(w.answered, -EPERM);
+	assert_int_equal(tenant_of_cluster(&w, "eth9"), -EINVAL);
+	assert_int_equal(tenant_of_cluster(&w, ""), 0);
+	assert_string_equal(w.wrong, "");
+	create(&w, 2, 2, "red", 16);
+	assert_null(books_job_find(core_books(w.core), "j2"));
+	q = (struct request){ .verb = REQUEST_JOB_RESTART };
+	snprintf(q.name, sizeof(q.name), "j1");
+	ask(&w, &q);
+	asked(&w);
+	assert_int_equal(w.answered, 0);
+	join(&w, 0, 1);
+	assert_int_equal(w.worker[0].state, AWAY);
+	assert_string_equal(w.refused, "EPERM: tenant red may come in nowhere at this node, as the "
+				       "cluster says: see tallyctl quota red --cluster");
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* Who hears no more of a run's root asks elsewhere; where the run goes on, it is told so, and the
  * others hear nothing of it. */
 static void a_worker_of_the_run_that_goes_on_is_not_taken_for_a_new_one(void **state)
@@ -2522,6 +2578,7 @@ static const struct CMUnitTest facts[] = {
 	FACT(what_is_refused_is_counted_by_its_reason),
 	FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
 	FACT(a_worker_outside_its_tenants_ingress_points_does_not_join),
+	FACT(a_tenant_of_the_cluster_comes_in_where_that_says),
 	FACT(a_worker_whose_ingress_point_goes_while_it_waits_is_refused),
 	FACT(a_worker_of_the_run_that_goes_on_is_not_taken_for_a_new_one),
 	FACT(refused_workers_are_logged_at_a_bounded_rate),

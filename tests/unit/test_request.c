@@ -280,6 +280,43 @@ static void ingress_points_are_refused_by_their_place(void **state)
 	refused(many, "tenant-add: ingress[16]: one too many; there can be at most 16");
 }
 
+static void a_tenant_of_the_cluster_comes_in_at_nodes(void **state)
+{
+	char many[1024];
+	size_t used;
+
+	taken("{\"do\":\"tenant-set\",\"name\":\"red\",\"cluster\":true,\"ingress\":"
+	      "[\"n0/eth1 vlan 5\",\"n2/eth3\"]}");
+	assert_int_equal(q.given, REQUEST_NAME | REQUEST_INGRESS);
+	assert_int_equal(q.tenant.points, 0);
+	assert_int_equal(q.places, 2);
+	assert_string_equal(q.place[0].node, "n0");
+	assert_int_equal(q.place[0].point.vlan, 5);
+	assert_string_equal(q.place[1].point.port, "eth3");
+	taken("{\"do\":\"tenant-set\",\"name\":\"red\",\"cluster\":true,\"ingress\":[]}");
+	assert_int_equal(q.given, REQUEST_NAME | REQUEST_INGRESS);
+	assert_int_equal(q.places, 0);
+	refused("{\"do\":\"tenant-add\",\"name\":\"a\",\"cluster\":true,\"ingress\":[\"n0/e\",\"eth1\"]}",
+		"tenant-add: ingress: eth1: in the cluster ports are those of each node, so name "
+		"that, too: NODE/eth1");
+	refused("{\"do\":\"tenant-set\",\"name\":\"a\",\"ingress\":[\"eth1\",\"n0/eth1\"]}",
+		"tenant-set: ingress: n0/eth1: points of nodes are for a tenant of the cluster: say "
+		"cluster, too, or leave the node out");
+	refused("{\"do\":\"tenant-set\",\"name\":\"a\",\"ingress\":[\"N0/eth1\"]}",
+		"tenant-set: ingress[0]: 'N0/eth1': NODE/PORT [vlan N] [source ADDRESS/BITS], such as "
+		"eth1 vlan 5 source 10.77.1.0/24 at node NODE of the cluster");
+	used = snprintf(
+		many, sizeof(many),
+		"{\"do\":\"tenant-add\",\"name\":\"a\",\"cluster\":true,\"ingress\":[\"n/e\"");
+	for (unsigned int i = 1; i < TENANT_PLACES_MAX; i++)
+		used += snprintf(many + used, sizeof(many) - used, ",\"n/e\"");
+	snprintf(many + used, sizeof(many) - used, "]}");
+	taken(many);
+	assert_int_equal(q.places, TENANT_PLACES_MAX);
+	snprintf(many + used, sizeof(many) - used, ",\"n/e\"]}");
+	refused(many, "tenant-add: ingress[64]: one too many; there can be at most 64");
+}
+
 /* The library's own words differ from version to version. */
 static void no_json(const char *text)
 {
@@ -441,6 +478,7 @@ int main(void)
 		cmocka_unit_test(verbs_and_keys_that_are_wrong_hear_what_there_is),
 		cmocka_unit_test(values_that_are_wrong_hear_what_is_allowed),
 		cmocka_unit_test(ingress_points_are_refused_by_their_place),
+		cmocka_unit_test(a_tenant_of_the_cluster_comes_in_at_nodes),
 		cmocka_unit_test(what_is_no_request_is_refused),
 		cmocka_unit_test(a_tree_and_a_document_are_read_whole),
 		cmocka_unit_test(keys_of_a_document_are_shown_nowhere),

@@ -248,6 +248,47 @@ static void points_are_printed_as_far_as_there_is_room(void **state)
 	assert_string_equal(text, "");
 }
 
+static void a_place_is_a_point_at_a_node(void **state)
+{
+	static const char *const wrong[] = {
+		"eth1", "/eth1", "N0/eth1", "n0/", "n0/eth1 vlan", "n0//eth1", "n0 /eth1",
+	};
+	char text[TENANT_PLACE_BYTES];
+	struct tenant_place place;
+
+	assert_int_equal(tenant_place_parse(" n0/eth1  vlan 5 source 10.0.0.0/8", &place, &why), 0);
+	assert_string_equal(place.node, "n0");
+	assert_string_equal(place.point.port, "eth1");
+	tenant_place_print(&place, text, sizeof(text));
+	assert_string_equal(text, "n0/eth1 vlan 5 source 10.0.0.0/8");
+	assert_int_equal(tenant_place_parse(NAME_63 "/eth1", &place, &why), 0);
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(tenant_place_parse(wrong[i], &place, &why), -EINVAL);
+	assert_int_equal(tenant_place_parse(NAME_63 "a/eth1", &place, &why), -EINVAL);
+	assert_int_equal(tenant_place_parse("eth1", &place, &why), -EINVAL);
+	assert_string_equal(why.text,
+			    "'eth1': NODE/PORT [vlan N] [source ADDRESS/BITS], such as eth1 vlan 5 "
+			    "source 10.77.1.0/24 at node NODE of the cluster");
+	assert_true(tenant_is_place(" n0/eth1"));
+	assert_false(tenant_is_place("eth1 source 10.0.0.0/8"));
+}
+
+static void no_points_are_anywhere_or_if_the_cluster_says_so_nowhere(void **state)
+{
+	const struct sockaddr_storage from = { .ss_family = AF_INET };
+	struct tenant t = { .name = "red" };
+
+	assert_true(tenant_is_anywhere(&t) && !tenant_is_nowhere(&t));
+	assert_true(tenant_may_come(&t, "eth1", &from));
+	t.gated = true;
+	assert_true(!tenant_is_anywhere(&t) && tenant_is_nowhere(&t));
+	assert_false(tenant_may_come(&t, "eth1", &from));
+	assert_int_equal(tenant_point_parse("eth1", &t.point[t.points++], &why), 0);
+	assert_true(!tenant_is_anywhere(&t) && !tenant_is_nowhere(&t));
+	assert_true(tenant_may_come(&t, "eth1", &from));
+	assert_false(tenant_may_come(&t, "eth2", &from));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +305,8 @@ int main(void)
 		cmocka_unit_test(a_long_text_is_refused),
 		cmocka_unit_test(who_may_come_in_is_known_of_all_or_of_the_source_alone),
 		cmocka_unit_test(points_are_printed_as_far_as_there_is_room),
+		cmocka_unit_test(a_place_is_a_point_at_a_node),
+		cmocka_unit_test(no_points_are_anywhere_or_if_the_cluster_says_so_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
