@@ -14,6 +14,7 @@
 
 enum {
 	AGAIN_MS = 1000, /* until what the store does not know is said once more */
+	CROWD_MAX = TALLY_WORKERS_MAX, /* of one tenant, where it is crowded */
 };
 
 struct waiting {
@@ -79,15 +80,40 @@ static bool is_full(const struct rendezvous *r, const char *job)
 	return j && count >= 2u * j->job.workers;
 }
 
-int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
-		    const char *job, const uint8_t token_key[SECRET_KEY_BYTES],
-		    const struct joining_message *m)
+/* Of a tenant's jobs together: where it is crowded, others have places, too. */
+static unsigned int waiting_of(const struct rendezvous *r, const char *tenant)
 {
-	struct waiting *w;
-	uint64_t number;
+	const struct waiting *w;
+	unsigned int count = 0;
+
+	LIST_FOREACH(w, &r->all, list)
+	{
+		const struct shared_job *j = shared_find(r->shared, w->job);
+
+		count += j && !strcmp(j->job.tenant, tenant);
+	}
+	return count;
+}
+
+static int share_check(const struct rendezvous *r, const char *job, bool crowded)
+{
+	const struct shared_job *j = shared_find(r->shared, job);
 
 	if (is_full(r, job))
 		return -EUSERS;
+	return j && crowded && waiting_of(r, j->job.tenant) >= CROWD_MAX ? -ENOSPC : 0;
+}
+
+int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
+		    const char *job, const uint8_t token_key[SECRET_KEY_BYTES],
+		    const struct joining_message *m, bool crowded)
+{
+	const int full = share_check(r, job, crowded);
+	struct waiting *w;
+	uint64_t number;
+
+	if (full < 0)
+		return full;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;

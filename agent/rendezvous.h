@@ -29,10 +29,11 @@ int rendezvous_open(struct store *store, const struct shared *shared, const stru
 void rendezvous_close(struct rendezvous *r); /* or NULL */
 
 /* A worker that has proven that it knows the job's token, of which this key is made. -EUSERS: twice
- * as many as the job has workers wait here already; -ENOMEM, -EIO. */
+ * as many as the job has workers wait here already; -ENOSPC: it is crowded, and of its tenant's
+ * jobs as many as the largest job has workers; -ENOMEM, -EIO. */
 int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
 		    const char *job, const uint8_t token_key[SECRET_KEY_BYTES],
-		    const struct joining_message *m);
+		    const struct joining_message *m, bool crowded);
 
 /* Its connection has ended, if it waits here. */
 void rendezvous_leave(struct rendezvous *r, const struct stream *s);

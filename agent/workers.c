@@ -339,8 +339,12 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	}
 	if (r == 0 && !w->is_known && m.what == JOINING_JOIN && rendezvous_job(workers, w->job)) {
 		w->is_waiting = true;
-		return rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s,
-				       &voice, w->job, w->token_key, &m);
+		r = rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s, &voice,
+				    w->job, w->token_key, &m, e.joining.crowded);
+		return r == -ENOSPC ? why_say(why, r,
+					      "the agent serves many workers, and as many of this "
+					      "tenant wait here as a job can have")
+				    : r;
 	}
 	if (!w->is_known)
 		memcpy(w->share, m.share, sizeof(w->share));
