@@ -141,6 +141,8 @@ static void begin_ours(struct placing *p)
 			create(p, s);
 		else if (!j->clustered || j->birth != s->job.birth)
 			refuse(p, s, "this node has another job of that name");
+		else if (tenant_is_nowhere(&b->tenant[j->tenant].is))
+			refuse(p, s, "its tenant may not come in at this node any more");
 	}
 }
 

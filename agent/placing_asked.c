@@ -429,19 +429,15 @@ int placing_place(struct placing *p, void *connection, const char *name, const c
 
 /* --- tenants --------------------------------------------------------------------------------- */
 
-/* What the cluster's tenant is to be; `t`: as it is now, or NULL. */
+/* What the cluster's tenant is to be; `t`: as it is now, or NULL. Its places stay theirs whose
+ * they are. */
 static int tenant_make(const struct placing *p, const struct request *q,
-		       const struct shared_tenant *t, struct tenant *ret, struct why *why)
+		       const struct shared_tenant *t, struct wanted_tenant *ret, struct why *why)
 {
 	const char *name = q->tenant.name;
 
 	if (!strcmp(name, CONFIG_TENANT))
 		return why_say(why, -EINVAL, "tenant %s is each node's own", name);
-	if (q->given & REQUEST_INGRESS)
-		return why_say(why, -EINVAL,
-			       "ingress: ports are those of each node, so say it there, without "
-			       "--cluster: tallyctl tenant set %s --ingress POINT",
-			       name);
 	if (q->verb == REQUEST_TENANT_ADD && t)
 		return why_say(why, -EEXIST, "the cluster has a tenant %s already", name);
 	if (q->verb != REQUEST_TENANT_ADD && !t)
@@ -451,8 +447,14 @@ static int tenant_make(const struct placing *p, const struct request *q,
 	if (!t && p->shared.tenants == SHARED_TENANTS_MAX)
 		return why_say(why, -ENOSPC, "the cluster has %d tenants already, the most it can",
 			       SHARED_TENANTS_MAX);
-	*ret = t ? request_tenant(q, &t->is) : q->tenant;
-	return 0;
+	*ret = t ? t->wanted : (struct wanted_tenant){ .is = q->tenant };
+	if (t)
+		ret->is = request_tenant(q, &t->wanted.is);
+	if (q->given & REQUEST_INGRESS) {
+		ret->place = (struct tenant_place *)q->place; /* nobody changes or frees it */
+		ret->places = q->places;
+	}
+	return wanted_places_check(ret->place, ret->places, why);
 }
 
 /* Jobs that others create at this moment keep it at their nodes. */
@@ -477,20 +479,20 @@ int placing_tenant(struct placing *p, void *connection, const struct request *q,
 	char key[STORE_KEY_BYTES];
 	const struct store_seen seen = { key, t ? t->revision : 0 };
 	struct store_change change = { key, NULL, false };
-	struct tenant wanted;
+	struct wanted_tenant wanted;
 	int r = tenant_make(p, q, t, &wanted, why);
 
 	if (r == 0 && deletes)
 		r = tenant_check_unused(p, q->tenant.name, why);
 	if (r < 0)
 		return r;
-	snprintf(key, sizeof(key), WANTED_TENANTS "%s", wanted.name);
+	snprintf(key, sizeof(key), WANTED_TENANTS "%s", wanted.is.name);
 	if (!deletes) {
 		change.value = text = wanted_print(&wanted_tenant_keys, &wanted);
 		if (!text)
 			return -ENOMEM;
 	}
-	return ask_store(p, connection, wanted.name, deletes ? ASKED_TENANT_DEL : ASKED_TENANT,
+	return ask_store(p, connection, wanted.is.name, deletes ? ASKED_TENANT_DEL : ASKED_TENANT,
 			 request_answer_ok(deletes ? json_object()
 						   : keys_json_make(&wanted_tenant_keys, &wanted)),
 			 &(struct store_write){ &seen, 1, &change, 1 });

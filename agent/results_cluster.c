@@ -81,10 +81,11 @@ json_t *results_cluster(const struct core *c, const struct sharing *s)
 static void tenant_troubles(const struct report *r, json_t *troubles)
 {
 	for (unsigned int i = 0; i < r->tenants; i++)
-		if (!r->tenant[i].held)
+		if (!r->tenant[i].held && !r->tenant[i].apart)
 			json_array_append_new(
 				troubles, json_sprintf("tenant %s of the cluster has not the slots "
-						       "here that it is to have, but %u: %s",
+						       "or ingress points here that it is to have, "
+						       "but %u slots: %s",
 						       r->tenant[i].name, r->tenant[i].slots,
 						       r->tenant[i].why));
 }

@@ -8,29 +8,36 @@
 #include "results_private.h"
 
 /* An agent that has not heard of the tenant tells nothing of it. */
-static json_t *node(const struct report *r, const struct shared_tenant *t)
+static json_t *node(const struct report *r, const struct wanted_tenant *t)
 {
 	static const struct report_tenant unheard = { .why = "its agent has not told of it yet" };
 	const struct report_tenant *here = report_tenant_find(r, t->is.name);
+	bool is_older;
 
 	if (!here)
 		here = &unheard;
-	return json_pack("{ss so sb sb ss}", "node", r->node, "slots", results_number(here->slots),
-			 "held", here->held && here->slots >= t->is.slots, "own", here->own, "why",
-			 here->why);
+	is_older = here->held && t->places && !here->gated && !here->own;
+	return json_pack("{ss so sb sb sb ss}", "node", r->node, "slots",
+			 results_number(here->slots), "held",
+			 here->held && !is_older && here->slots >= t->is.slots, "own", here->own,
+			 "apart", here->apart, "why",
+			 is_older ? "its agent has not followed yet, or is an older one, which "
+				    "does not know ingress points of the cluster"
+				  : here->why);
 }
 
 static json_t *tenant(const struct sharing *s, const struct shared *shared,
 		      const struct shared_tenant *t)
 {
 	const struct picture *p = sharing_picture(s);
-	json_t *one = keys_json_make(&wanted_tenant_keys, &t->is), *nodes = json_array();
+	json_t *one = keys_json_make(&wanted_tenant_keys, &t->wanted), *nodes = json_array();
 	unsigned int jobs = 0;
 
 	for (unsigned int i = 0; i < p->nodes; i++)
-		json_array_append_new(nodes, node(p->report[i], t));
+		json_array_append_new(nodes, node(p->report[i], &t->wanted));
 	for (unsigned int i = 0; i < shared->jobs; i++)
-		jobs += shared->job[i]->revision && !strcmp(shared->job[i]->job.tenant, t->is.name);
+		jobs += shared->job[i]->revision &&
+			!strcmp(shared->job[i]->job.tenant, t->wanted.is.name);
 	json_object_set_new(one, "jobs", results_number(jobs));
 	json_object_set_new(one, "nodes", nodes);
 	return one;
@@ -54,7 +61,8 @@ json_t *results_tenants_seen(const struct core *c, const struct sharing *s, cons
 	for (unsigned int i = 0; i < shared->tenants; i++) {
 		const struct shared_tenant *t = &shared->tenant[i];
 
-		if (is_seen(c, t->is.name, seen) && (!*name || !strcmp(name, t->is.name)))
+		if (is_seen(c, t->wanted.is.name, seen) &&
+		    (!*name || !strcmp(name, t->wanted.is.name)))
 			json_array_append_new(all, tenant(s, shared, t));
 	}
 	return all;

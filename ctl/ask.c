@@ -105,6 +105,8 @@ static json_t *value_of(const struct ctl *ctl, enum option_id option)
 		return json_string(ctl->value[option]);
 	case OPTION_LIST:
 		list = json_array();
+		if (ctl->lists == 1 && !strcmp(ctl->list[0], CTL_LIST_NONE))
+			return list;
 		for (unsigned int i = 0; i < ctl->lists; i++)
 			json_array_append_new(list, json_string(ctl->list[i]));
 		return list;

@@ -15,7 +15,7 @@
 #include "style.h"
 
 enum {
-	CTL_LIST_MAX = TENANT_POINTS_MAX, /* values of an option that may be repeated */
+	CTL_LIST_MAX = TENANT_PLACES_MAX, /* values of an option that may be repeated */
 	CTL_ARGUMENTS_MAX = 64,
 	CTL_TIMEOUT_MS = 10000, /* for one answer of tallyd; top has a shorter one */
 	CTL_INTERVAL_MAX = 3600, /* seconds between two frames of top */
@@ -57,6 +57,8 @@ enum option_id {
 	OPTION_COUNT,
 };
 
+#define CTL_LIST_NONE "any" /* alone: a list without elements, where each would restrict */
+
 /* A set of options. */
 #define OPTION_BIT(option) (UINT32_C(1) << (option))
 
@@ -65,7 +67,7 @@ enum option_type {
 	OPTION_FLAG, /* no value */
 	OPTION_TEXT,
 	OPTION_YES_NO,
-	OPTION_LIST, /* of texts: may be given CTL_LIST_MAX times */
+	OPTION_LIST, /* of texts: may be given CTL_LIST_MAX times, or once as CTL_LIST_NONE */
 };
 
 /* What a value or an argument names: completion asks tallyd for such names. */

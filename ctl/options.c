@@ -19,7 +19,7 @@ const struct option_kind option_kinds[OPTION_COUNT] = {
 	[OPTION_PRIORITY] = { "priority", "P", .key = "priority",
 			      .help = "how much its messages' priority counts for borrowed slots, 0 to 255" },
 	[OPTION_INGRESS] = { "ingress", "POINT", .key = "ingress",
-			     .help = "where its messages may enter the node; may be repeated",
+			     .help = "where its messages may enter the node, with --cluster NODE/POINT; may be repeated; any",
 			     .type = OPTION_LIST, .noun = NOUN_PORT },
 	[OPTION_WORKERS] = { "workers", "N", .key = "workers",
 			     .help = "number of workers, 1 to 256", .least = 1,

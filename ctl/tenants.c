@@ -10,24 +10,35 @@
 static void cell_held(const json_t *row, const char *key, struct cell *ret)
 {
 	const json_t *nodes = field(row, "nodes");
-	size_t i, held = 0;
+	size_t i, held = 0, wanted = json_array_size(nodes);
 	json_t *node;
 
-	json_array_foreach(nodes, i, node) held += json_is_true(field(node, "held"));
+	json_array_foreach(nodes, i, node)
+	{
+		held += json_is_true(field(node, "held"));
+		wanted -= json_is_true(field(node, "apart"));
+	}
 	if (nodes)
-		snprintf(ret->text, sizeof(ret->text), "%zu of %zu nodes", held,
-			 json_array_size(nodes));
+		snprintf(ret->text, sizeof(ret->text), "%zu of %zu nodes", held, wanted);
 	else
 		snprintf(ret->text, sizeof(ret->text), "-");
-	if (held < json_array_size(nodes))
+	if (held < wanted)
 		ret->colour = COLOUR_YELLOW;
+}
+
+static void cell_places(const json_t *row, const char *key, struct cell *ret)
+{
+	if (json_array_size(field(row, key)))
+		cell_list(row, key, ret);
+	else
+		snprintf(ret->text, sizeof(ret->text), "as nodes say");
 }
 
 static void node_say(const json_t *tenant, const json_t *node, bool all, FILE *out)
 {
 	const char *why = field_text(node, "why");
 
-	if (!json_is_true(field(node, "held")))
+	if (!json_is_true(field(node, "held")) && !json_is_true(field(node, "apart")))
 		fprintf(out, "%s is not held at %s, with %.0f slots of %.0f: %s\n",
 			field_text(tenant, "name"), field_text(node, "node"),
 			field_number(node, "slots"), field_number(tenant, "slots"), why);
@@ -60,6 +71,7 @@ int show_shared_tenants(const struct ctl *ctl, const json_t *result, FILE *out)
 		{ "PRIORITY", "priority", cell_number, TABLE_RIGHT },
 		{ "JOBS", "jobs", cell_number, TABLE_RIGHT },
 		{ "GROUP", "group", cell_text, TABLE_LEFT },
+		{ "COMES IN AT", "ingress", cell_places, TABLE_ELASTIC },
 	};
 	int r;
 

@@ -84,11 +84,14 @@ static void list_fill(const struct lead_view *v, const struct shared_job *j,
 {
 	struct wanted_worker *worker = ret->worker[ret->jobs];
 	struct placer_job *to = &ret->job[ret->jobs++];
+	const struct shared_tenant *tenant = shared_tenant_find(v->shared, j->job.tenant);
 	const struct report *elsewhere = due ? NULL : standing_elsewhere(j, v->picture);
 	const struct report_job *there = standing_at(j, elsewhere ? elsewhere
 								  : standing_root(j, v->picture));
 
-	*to = (struct placer_job){ .job = &j->job, .worker = worker };
+	*to = (struct placer_job){ .job = &j->job,
+				   .worker = worker,
+				   .is_gated = tenant && tenant->wanted.places > 0 };
 	if (!due) {
 		to->root = elsewhere ? elsewhere->node : j->place.root;
 		to->chunks_per_second = there ? chunks_of(there) : 0;

@@ -23,6 +23,7 @@ struct placer_job {
 	const struct wanted_ways *ways; /* to its root, which its packets take; NULL: routing's */
 	const char *const *refused; /* [refusals]: nodes that it cannot have */
 	unsigned int refusals;
+	bool is_gated; /* the cluster says where its tenant may come in */
 };
 
 enum {

@@ -144,11 +144,12 @@ static bool is_allowed(const struct placer_work *w, const struct report *r)
 	return !r->cordoned && r->services && !is_refused_by_any(w, r->node);
 }
 
+/* An older agent says of a tenant that it has the slots, and lets it come in anywhere. */
 static bool is_held(const struct placer_job *j, const struct report *r)
 {
 	const struct report_tenant *t = report_tenant_find(r, j->job->tenant);
 
-	return t && t->held;
+	return t && t->held && (!j->is_gated || t->gated || t->own);
 }
 
 /* Has a node that may have it the slots for it that the cluster wants for its tenant? */

@@ -108,7 +108,12 @@ static const struct key tenant_rows[] = {
 	{ "slots", &key_number, TENANT(slots), .max = UINT32_MAX,
 	  .meaning = "That are reserved for it here." },
 	{ "held", &key_bool, TENANT(held), .initial = "false",
-	  .meaning = "Are these as many as the cluster wants?" },
+	  .meaning = "Are these as many as the cluster wants, and may it come in where the "
+		     "cluster wants?" },
+	{ "gated", &key_bool, TENANT(gated), .initial = "false",
+	  .meaning = "Does the node keep to ingress points that the cluster gives?" },
+	{ "apart", &key_bool, TENANT(apart), .initial = "false",
+	  .meaning = "Are these at other nodes alone, so that it has no slots here?" },
 	{ "own", &key_bool, TENANT(own), .initial = "false",
 	  .meaning = "Has the node one of that name of its own, whose limits hold here?" },
 	{ "why", &wanted_words, TENANT(why), .meaning = "Why it is not held, in words." },

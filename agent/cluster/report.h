@@ -86,7 +86,9 @@ struct report_job {
 struct report_tenant { /* of the cluster */
 	char name[NAME_BYTES];
 	uint32_t slots; /* that are reserved for it here */
-	bool held; /* that is as many as the cluster wants */
+	bool held; /* that is as many as the cluster wants, and it comes in where that wants */
+	bool gated; /* the cluster says where it comes in, and the node keeps to it */
+	bool apart; /* it comes in at other nodes alone, so it has no slots here */
 	bool own; /* the node has one of that name of its own, and its limits are that one's */
 	char why[REPORT_WHY_BYTES]; /* it is not held, in words */
 };

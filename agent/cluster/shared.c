@@ -84,6 +84,8 @@ void shared_close(struct shared *s)
 	for (unsigned int i = 0; i < s->jobs; i++)
 		job_free(s->job[i]);
 	free(s->job);
+	for (unsigned int i = 0; i < s->tenants; i++)
+		free(s->tenant[i].wanted.place);
 	*s = (struct shared){ 0 };
 }
 
@@ -131,7 +133,7 @@ static unsigned int tenant_place(const struct shared *s, const char *name)
 {
 	unsigned int at = 0;
 
-	while (at < s->tenants && strcmp(s->tenant[at].is.name, name) < 0)
+	while (at < s->tenants && strcmp(s->tenant[at].wanted.is.name, name) < 0)
 		at++;
 	return at;
 }
@@ -140,7 +142,8 @@ const struct shared_tenant *shared_tenant_find(const struct shared *s, const cha
 {
 	const unsigned int at = tenant_place(s, name);
 
-	return at < s->tenants && !strcmp(s->tenant[at].is.name, name) ? &s->tenant[at] : NULL;
+	return at < s->tenants && !strcmp(s->tenant[at].wanted.is.name, name) ? &s->tenant[at]
+									      : NULL;
 }
 
 const struct shared_job *shared_tenant_job(const struct shared *s, const char *name)
@@ -157,15 +160,19 @@ static void tenant_drop(struct shared *s, const char *name)
 
 	if (!shared_tenant_find(s, name))
 		return;
+	free(s->tenant[at].wanted.place);
 	s->tenants--;
 	memmove(s->tenant + at, s->tenant + at + 1, (s->tenants - at) * sizeof(*s->tenant));
 }
 
+/* What it has is taken over, unless there is no room. */
 static int tenant_put(struct shared *s, const struct shared_tenant *t)
 {
-	const unsigned int at = tenant_place(s, t->is.name);
+	const unsigned int at = tenant_place(s, t->wanted.is.name);
 
-	if (!shared_tenant_find(s, t->is.name)) {
+	if (shared_tenant_find(s, t->wanted.is.name)) {
+		free(s->tenant[at].wanted.place);
+	} else {
 		if (s->tenants == SHARED_TENANTS_MAX)
 			return -E2BIG;
 		memmove(s->tenant + at + 1, s->tenant + at, (s->tenants - at) * sizeof(*s->tenant));
@@ -185,15 +192,19 @@ static int take_tenant(struct shared *s, const char *name, const char *value, ui
 	if (!name_is_valid(name) || !strcmp(name, TENANT_DEFAULT))
 		return why_say(why, -EINVAL, "it is not of the name of a tenant");
 	if (value)
-		r = wanted_parse(&wanted_tenant_keys, value, &t.is, why);
-	if (r == 0 && value && strcmp(t.is.name, name) != 0)
-		r = why_say(why, -EINVAL, "it says that it is tenant %s", t.is.name);
-	if (r < 0 || !value) {
+		r = wanted_parse(&wanted_tenant_keys, value, &t.wanted, why);
+	if (r == 0 && value && strcmp(t.wanted.is.name, name) != 0)
+		r = why_say(why, -EINVAL, "it says that it is tenant %s", t.wanted.is.name);
+	if (r == 0 && value) {
+		t.wanted.is.clustered = true;
+		r = tenant_put(s, &t);
+		if (r == 0)
+			return 0;
+	} else {
 		tenant_drop(s, name);
-		return r;
 	}
-	t.is.clustered = true;
-	return tenant_put(s, &t);
+	free(t.wanted.place);
+	return r;
 }
 
 /* --- keys ------------------------------------------------------------------------------------ */

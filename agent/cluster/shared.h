@@ -37,7 +37,7 @@ struct shared_job {
 };
 
 struct shared_tenant {
-	struct tenant is; /* clustered, without ingress points */
+	struct wanted_tenant wanted;
 	uint64_t revision; /* of its key */
 };
 

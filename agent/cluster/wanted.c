@@ -86,11 +86,47 @@ static const struct key worker_rows[] = {
 	  .meaning = "Where the worker receives." },
 };
 
-static const struct key tenant_rows[] = { TENANT_NAME_ROW, TENANT_LIMIT_ROWS };
+_Static_assert(offsetof(struct wanted_tenant, is) == 0, "rows of a tenant fit");
+
+static const struct key tenant_rows[] = {
+	TENANT_NAME_ROW,
+	TENANT_LIMIT_ROWS,
+	{ "ingress", &key_tenant_place,
+	  KEY_ROWS(struct wanted_tenant, place, places, TENANT_PLACES_MAX), .brief = true,
+	  .otherwise = "as each node says",
+	  .meaning = "Ingress points at nodes: where its messages may come in, and nowhere else." },
+};
 
 const struct keys wanted_tenant_keys = KEYS(tenant_rows);
 const struct keys wanted_job_keys = KEYS(job_rows), wanted_place_keys = KEYS(place_rows),
 		  wanted_worker_keys = KEYS(worker_rows);
+
+struct tenant wanted_tenant_at(const struct wanted_tenant *t, const char *node)
+{
+	struct tenant here = t->is;
+
+	here.gated = t->places > 0;
+	here.points = 0;
+	for (unsigned int i = 0; i < t->places && here.points < TENANT_POINTS_MAX; i++)
+		if (!strcmp(t->place[i].node, node))
+			here.point[here.points++] = t->place[i].point;
+	return here;
+}
+
+int wanted_places_check(const struct tenant_place *place, unsigned int places, struct why *why)
+{
+	for (unsigned int i = 0; i < places; i++) {
+		unsigned int same = 0;
+
+		for (unsigned int k = 0; k < places; k++)
+			same += !strcmp(place[k].node, place[i].node);
+		if (same > TENANT_POINTS_MAX)
+			return why_say(why, -EINVAL,
+				       "ingress: %u points at %s; one node can have %d at most",
+				       same, place[i].node, TENANT_POINTS_MAX);
+	}
+	return 0;
+}
 
 char *wanted_print(const struct keys *keys, const void *from)
 {

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <tally/set.h>
 
+#include "agent/core/tenant_keys.h"
 #include "common/keys.h"
 #include "common/name.h"
 #include "common/why.h"
@@ -58,21 +59,38 @@ struct wanted_place {
 	struct wanted_weighed weighed[WANTED_WEIGHED_MAX]; /* the chosen one first */
 };
 
+/* Zeros at first; its places are its own, to free(). */
+struct wanted_tenant {
+	struct tenant is; /* clustered; without ingress points, which are: */
+	struct tenant_place *place; /* at its nodes */
+	unsigned int places; /* 0: each node says where it may come in; TENANT_PLACES_MAX */
+};
+
 struct wanted_worker {
 	char node[NAME_BYTES]; /* whose agent it waits at */
 	struct sockaddr_storage address; /* where it receives */
 };
 
 extern const struct keys wanted_job_keys, wanted_place_keys, wanted_worker_keys;
-extern const struct keys wanted_tenant_keys; /* of struct tenant, but for its ingress points */
+extern const struct keys wanted_tenant_keys;
 
 /* Printable ASCII, as long as there is room for it. */
 extern const struct key_type wanted_words;
 
+/*
+ * As it is to be at this node: with the ingress points that name the node, and nowhere to come in
+ * if all name others (tenant_is_nowhere()). Of one node there are TENANT_POINTS_MAX at most.
+ */
+struct tenant wanted_tenant_at(const struct wanted_tenant *t, const char *node);
+
+/* -EINVAL: a node has more than TENANT_POINTS_MAX. */
+int wanted_places_check(const struct tenant_place *place, unsigned int places, struct why *why);
+
 /* By one of these tables. The caller's, to free(); NULL: no memory. */
 char *wanted_print(const struct keys *keys, const void *from);
 
-/* `ret` is a struct of the table, all zeros. -EINVAL, and why; -ENOMEM. */
+/* `ret` is a struct of the table, all zeros; what it has then is the caller's, also after an error.
+ * -EINVAL, and why; -ENOMEM. */
 int wanted_parse(const struct keys *keys, const char *text, void *ret, struct why *why);
 
 #endif

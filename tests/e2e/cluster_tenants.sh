@@ -114,8 +114,8 @@ a_tenant_is_of_all_nodes() {
 	{ at n0 tenant add red --slots 4 --cluster || true; } 2>&1 | has 'the cluster has a tenant red already'
 	{ at n0 quota red --slots 4 || true; } 2>&1 | has "tenant red is the cluster's"
 	{ at n0 quota blue --slots 4 --cluster || true; } 2>&1 | has 'the cluster has no tenant blue'
-	{ at n0 tenant set red --ingress n1 --cluster || true; } 2>&1 | has 'ports are those of each node'
-	# Of the node alone are its ingress points, and a change of the cluster leaves them.
+	{ at n0 tenant set red --ingress n1 --cluster || true; } 2>&1 | has 'name that, too: NODE/n1'
+	# The cluster names no ingress points, so they are the node's, and a change of the cluster leaves them.
 	at n0 tenant set red --ingress "$(interfaces n0 | head -n 1)" >/dev/null
 	# Its jobs run, wherever they are created.
 	create_at n2 train 2 --tenant red
@@ -155,7 +155,7 @@ a_job_is_placed_where_its_tenants_slots_are_held() {
 	until_true holds n1 '{"n0":true,"n1":true,"n2":false,"n3":true}'
 	at n1 quota --cluster | has 'red is not held at n2, with 0 slots of 256: 256 slots: the node has 1024'
 	at n3 cluster | has 'red is not held at n2'
-	at n2 status | has 'tenant red of the cluster has not the slots here'
+	at n2 status | has 'tenant red of the cluster has not the slots or ingress points here'
 	create_at n0 train 2 --tenant red
 	join_at w2 n2 train
 	join_at w5 n0 train
@@ -198,6 +198,84 @@ a_nodes_own_tenant_holds_there() {
 	at n3 reload
 	until_true has_slots n3 red cluster 16
 }
+
+points_of() { at "$1" tenant list red --json 2>/dev/null | jq -c '.[0].ingress'; } # NODE
+has_points() { [[ $(points_of "$1") == "$2" ]]; } # NODE ["PORT",...]
+
+# Two workers are at n3. Who comes from elsewhere is refused, also by the root.
+a_tenant_comes_in_where_the_cluster_says() {
+	local code=0
+	square
+	at n1 tenant add red --slots 256 --cluster --ingress 'n3/w3' --ingress 'n3/w4 vlan 0' \
+		--ingress 'n0/w0' >/dev/null
+	until_true holds n2 '{"n0":true,"n1":false,"n2":false,"n3":true}'
+	at n2 quota --cluster >"$work/shown"
+	has -E '^red +256 +2 of 2 nodes .* n3/w3, n3/w4 vlan 0' "$work/shown" || { cat "$work/shown"; return 1; }
+	! has 'not held' "$work/shown" || return 1
+	until_true has_points n3 '["w3","w4 vlan 0"]'
+	until_true has_points n0 '["w0"]'
+	has_none n1 red && has_none n2 red
+	! at n1 status | has 'tenant red' || return 1
+	{ at n3 tenant set red --ingress any || true; } 2>&1 | has 'where the cluster does not name any'
+	create_at n2 train 2 --tenant red
+	join_at w3 n1 train
+	join_at w4 n2 train
+	finish train w3 w4
+	is_root train n3
+	at n3 job show train --json | jq -e '.[0].in_software == false' >/dev/null
+	create_at n2 lone 1 --tenant red
+	join_at w1 n1 lone
+	wait "${worker[0]}" || code=$?
+	worker=()
+	((code != 0))
+	has 'tenant red may not come in from there' "$work/w1.lone.errors" || { cat "$work"/w1.lone*; return 1; }
+	[[ $(shared n1 lone root) == n[03] ]]
+	at n1 job del lone
+	# An agent knows it without the store, too.
+	kill_etcd
+	end_at n3 KILL
+	start_at n3
+	has_points n3 '["w3","w4 vlan 0"]'
+	{ at n3 tenant set red --ingress any || true; } 2>&1 | has 'where the cluster does not name any'
+	start_etcd
+}
+
+# The job leaves a node where its tenant may not come in any more, and then the tenant does.
+a_tenants_ingress_points_move() {
+	square
+	at n1 tenant add red --slots 256 --cluster >/dev/null
+	until_true holds n2 "$all_hold"
+	at n0 tenant set red --ingress w0 >/dev/null
+	create_at n2 train 2 --tenant red
+	join_at w3 n1 train
+	join_at w4 n2 train
+	finish train w3 w4
+	is_root train n3
+	at n1 tenant set red --cluster --ingress n0/n1 --ingress n0/n2 --ingress n2/eth9 >/dev/null
+	until_true has_points n0 '["n1","n2"]'
+	until_true has 'job refused: job=train reason="its tenant may not come in at this node any more"' "$work/n3.log"
+	until_true not_known_at_n2
+	at n2 status | has "ingress: eth9 is not one of the node's ports"
+	has_slots n2 red cluster 256 && has_points n2 '[]' # and so nowhere
+	{ at n2 job create own --workers 1 --tenant red || true; } 2>&1 | has 'tenant red may come in nowhere at this node'
+	join_at w3 n3 train
+	join_at w4 n3 train
+	finish train w3 w4
+	is_root train n0
+	until_true has_none n3 red
+	at n1 tenant set red --cluster --ingress n0/n1 --ingress n0/n2 --ingress n2/w2 >/dev/null
+	until_true has_points n2 '["w2"]'
+	until_true holds n1 '{"n0":true,"n1":false,"n2":true,"n3":false}'
+	# Where the cluster names none, it is the nodes' again.
+	at n1 tenant set red --cluster --ingress any >/dev/null
+	until_true holds n1 "$all_hold"
+	for name in n0 n1 n2 n3; do
+		until_true has_points "$name" '[]'
+	done
+	at n2 tenant set red --ingress w2 >/dev/null
+	at n2 job create own --workers 1 --tenant red >/dev/null
+}
+not_known_at_n2() { at n1 quota --cluster | has "red is not held at n2, with 256 slots of 256: ingress: eth9 is not one of the node's ports"; }
 
 as() { # GROUP NODE tallyctl-arguments...
 	setpriv --reuid 65534 --regid 65534 --groups "$(getent group "$1" | cut -d : -f 3)" \
@@ -296,5 +374,6 @@ deleted_red() { at n3 tenant del red --cluster; }
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
 	a_tenant_is_of_all_nodes a_job_is_placed_where_its_tenants_slots_are_held \
+	a_tenant_comes_in_where_the_cluster_says a_tenants_ingress_points_move \
 	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node \
 	a_store_that_comes_back_empty_ends_nothing

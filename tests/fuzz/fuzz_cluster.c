@@ -65,16 +65,21 @@ static void report(const char *text)
 	draw(TAKE_PTR(again));
 }
 
-static void tenant(const struct tenant *t)
+static void tenant(const struct wanted_tenant *t)
 {
 	_cleanup_(freep) char *printed = wanted_print(&wanted_tenant_keys, t), *twice = NULL;
-	struct tenant again = { 0 };
+	struct wanted_tenant again = { .places = 0 };
+	struct tenant here;
 	struct why why;
 
 	must(printed && wanted_parse(&wanted_tenant_keys, printed, &again, &why) == 0);
 	twice = wanted_print(&wanted_tenant_keys, &again);
 	must(twice && !strcmp(printed, twice));
-	must(again.slots == t->slots && !strcmp(again.group, t->group));
+	must(again.is.slots == t->is.slots && !strcmp(again.is.group, t->is.group));
+	must(again.places == t->places && t->places <= TENANT_PLACES_MAX);
+	here = wanted_tenant_at(t, t->places ? t->place[0].node : "n0");
+	must(here.gated == (t->places > 0) && !here.points == !t->places);
+	free(again.place);
 }
 
 /* Key and value, a line each. */
@@ -91,10 +96,10 @@ static void shared(char *text)
 	}
 	must(s.tenants <= SHARED_TENANTS_MAX);
 	for (unsigned int i = 0; i < s.tenants; i++) {
-		must(name_is_valid(s.tenant[i].is.name) && s.tenant[i].revision);
-		must(s.tenant[i].is.clustered && !s.tenant[i].is.points);
-		must(!i || strcmp(s.tenant[i - 1].is.name, s.tenant[i].is.name) < 0);
-		tenant(&s.tenant[i].is);
+		must(name_is_valid(s.tenant[i].wanted.is.name) && s.tenant[i].revision);
+		must(s.tenant[i].wanted.is.clustered && !s.tenant[i].wanted.is.points);
+		must(!i || strcmp(s.tenant[i - 1].wanted.is.name, s.tenant[i].wanted.is.name) < 0);
+		tenant(&s.tenant[i].wanted);
 	}
 	for (unsigned int i = 0; i < s.jobs; i++) {
 		must(name_is_valid(s.job[i]->name));

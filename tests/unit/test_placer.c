@@ -177,6 +177,24 @@ static void who_does_not_hold_a_tenants_slots_is_no_root_if_others_do(void **sta
 	picture_close(&w.picture);
 }
 
+/* It lets packets in from anywhere, and says nothing of that. */
+static void an_older_agent_does_not_hold_a_tenant_that_comes_in_at_places(void **state)
+{
+	struct world w = square();
+
+	job_add(&w, "11", NULL);
+	snprintf(w.job[0].tenant, sizeof(w.job[0].tenant), "default");
+	tenant_tell(&w, 1, true);
+	tenant_tell(&w, 2, true);
+	report(&w, 2)->tenant->gated = true;
+	assert_string_equal(root_of(&w, 0), "n1");
+	w.is[0].is_gated = true;
+	assert_string_equal(root_of(&w, 0), "n2");
+	report(&w, 1)->tenant->own = true; /* whose own says where it comes in */
+	assert_string_equal(root_of(&w, 0), "n1");
+	picture_close(&w.picture);
+}
+
 /* What a job itself sends is no load that others should keep away from, twice. */
 static void the_load_of_jobs_is_not_that_of_others(void **state)
 {
@@ -605,6 +623,7 @@ int main(void)
 		cmocka_unit_test(who_is_cordoned_or_has_refused_is_no_root),
 		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
 		cmocka_unit_test(who_does_not_hold_a_tenants_slots_is_no_root_if_others_do),
+		cmocka_unit_test(an_older_agent_does_not_hold_a_tenant_that_comes_in_at_places),
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
 		cmocka_unit_test(the_load_of_a_job_that_has_gone_is_nobodys),
 		cmocka_unit_test(a_run_moves_away_from_traffic_and_stays_otherwise),

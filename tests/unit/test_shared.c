@@ -43,19 +43,20 @@ static void a_tenant_comes_changes_and_goes(void **state)
 	_cleanup_(shared_close) struct shared s = { 0 };
 	const struct shared_tenant *t;
 
-	take(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 256, \"ingress\": [\"eth0\"]}", 3);
+	take(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 256, \"ingress\": [\"n0/eth0\"]}",
+	     3);
 	take(&s, "tenant/blue", "{\"name\": \"blue\", \"slots\": 1, \"group\": \"blues\"}", 4);
 	assert_int_equal(s.tenants, 2);
-	assert_string_equal(s.tenant[0].is.name, "blue");
-	assert_string_equal(s.tenant[0].is.group, "blues");
+	assert_string_equal(s.tenant[0].wanted.is.name, "blue");
+	assert_string_equal(s.tenant[0].wanted.is.group, "blues");
 	t = shared_tenant_find(&s, "red");
 	assert_non_null(t);
-	assert_int_equal(t->is.slots, 256);
-	assert_int_equal(t->is.points, 0); /* which are each node's own */
-	assert_true(t->is.clustered);
+	assert_int_equal(t->wanted.is.slots, 256);
+	assert_int_equal(t->wanted.places, 1);
+	assert_true(t->wanted.is.clustered);
 	take(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 8}", 5);
 	assert_int_equal(s.tenants, 2);
-	assert_int_equal(shared_tenant_find(&s, "red")->is.slots, 8);
+	assert_int_equal(shared_tenant_find(&s, "red")->wanted.is.slots, 8);
 	assert_int_equal(shared_tenant_find(&s, "red")->revision, 5);
 	take(&s, "tenant/blue", NULL, 0);
 	assert_null(shared_tenant_find(&s, "blue"));
@@ -103,6 +104,48 @@ static void ways_are_of_one_job_and_its_root(void **state)
 	assert_int_equal(s.jobs, 1); /* its ways are left */
 	take(&s, "ways/train", NULL, 0);
 	assert_int_equal(s.jobs, 0);
+}
+
+/* Where none of its points is, it comes in nowhere; where it has none at all, that is the node's.
+ */
+static void a_tenants_points_are_those_of_each_node(void **state)
+{
+	_cleanup_(shared_close) struct shared s = { 0 };
+	_cleanup_(freep) char *text = NULL;
+	struct tenant_place places[TENANT_POINTS_MAX + 2];
+	struct tenant here;
+
+	take(&s, "tenant/red",
+	     "{\"name\": \"red\", \"slots\": 8, \"ingress\": [\"n0/eth0\", \"n1/eth0 vlan 7\", "
+	     "\"n0/eth1 source 10.0.0.0/8\"]}",
+	     3);
+	here = wanted_tenant_at(&s.tenant[0].wanted, "n0");
+	assert_true(here.gated && here.clustered);
+	assert_int_equal(here.slots, 8);
+	assert_int_equal(here.points, 2);
+	assert_string_equal(here.point[0].port, "eth0");
+	assert_string_equal(here.point[1].port, "eth1");
+	here = wanted_tenant_at(&s.tenant[0].wanted, "n1");
+	assert_int_equal(here.points, 1);
+	assert_int_equal(here.point[0].vlan, 7);
+	here = wanted_tenant_at(&s.tenant[0].wanted, "n2");
+	assert_true(tenant_is_nowhere(&here));
+	text = wanted_print(&wanted_tenant_keys, &s.tenant[0].wanted);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\"ingress\":[\"n0/eth0\",\"n1/eth0 vlan 7\","
+				     "\"n0/eth1 source 10.0.0.0/8\"]"));
+	refused(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 8, \"ingress\": [\"eth0\"]}",
+		"ingress");
+	assert_int_equal(s.tenants, 0);
+	take(&s, "tenant/red", "{\"name\": \"red\", \"slots\": 8}", 9);
+	here = wanted_tenant_at(&s.tenant[0].wanted, "n2");
+	assert_true(tenant_is_anywhere(&here));
+	for (unsigned int i = 0; i < TENANT_POINTS_MAX + 2; i++)
+		assert_int_equal(
+			tenant_place_parse(i == 3 ? "n1/eth0" : "n0/eth0", &places[i], &why), 0);
+	assert_int_equal(wanted_places_check(places, TENANT_POINTS_MAX + 1, &why), 0);
+	assert_int_equal(wanted_places_check(places, TENANT_POINTS_MAX + 2, &why), -EINVAL);
+	assert_string_equal(why.text, "ingress: 17 points at n0; one node can have 16 at most");
 }
 
 static void there_is_room_for_so_many_tenants(void **state)
@@ -244,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_gets_its_place_and_loses_it),
 		cmocka_unit_test(a_tenant_comes_changes_and_goes),
+		cmocka_unit_test(a_tenants_points_are_those_of_each_node),
 		cmocka_unit_test(ways_are_of_one_job_and_its_root),
 		cmocka_unit_test(there_is_room_for_so_many_tenants),
 		cmocka_unit_test(a_tenant_is_needed_as_long_as_a_job_is_wanted),
