@@ -40,13 +40,14 @@ static unsigned int connected(const struct job *j)
 	unsigned int here = 0;
 
 	for (unsigned int rank = 0; rank < j->workers; rank++)
-		here += j->rank[rank].connection != NULL;
+		here += j->rank[rank].connection && !j->rank[rank].outdated;
 	return here;
 }
 
 /*
  * Are workers of the run to be told now? It moves with all of them, or not at all: who was
- * connected to an agent before this one comes back within seconds. Since when nobody is here is
+ * connected to an agent before this one comes back within seconds, and so does who does not know
+ * the job's token yet, as it opens nothing at the new root. Since when nobody is here is
  * noted as if they were told of nothing: who has gone on elsewhere does not come back.
  */
 static bool is_to_be_told(struct placing *p, const struct job *j, const struct shared_job *s)
@@ -58,8 +59,7 @@ static bool is_to_be_told(struct placing *p, const struct job *j, const struct s
 	return here == j->workers && !placing_is_told(p, s, s->place_revision);
 }
 
-/* Who is at the run moves with it, unless it knows an earlier token, which opens nothing at the new
- * root; who waits for the next one waits there. */
+/* Who is at the run moves with it; who waits for the next one waits there. */
 static void send_away(struct placing *p, const struct job *j, const struct shared_job *s)
 {
 	const bool tells = is_to_be_told(p, j, s);
@@ -69,7 +69,7 @@ static void send_away(struct placing *p, const struct job *j, const struct share
 
 		if (r->connection && r->waiting)
 			driver_say_elsewhere(r->connection, &s->place.address, true);
-		else if (r->connection && r->presence == JOB_RUNNING && !j->outdated && tells)
+		else if (r->connection && r->presence == JOB_RUNNING && tells)
 			driver_say_elsewhere(r->connection, &s->place.address, false);
 	}
 }

@@ -240,8 +240,9 @@ static void job_fill(const struct sampler *s, const struct job *j, struct report
 				    .workers = j->workers,
 				    .joined = job_joined(j) };
 	memcpy(ret->name, j->name, sizeof(ret->name));
-	for (unsigned int rank = 0; rank < j->workers && !j->outdated; rank++)
-		ret->connected += j->rank[rank].connection && j->rank[rank].presence == JOB_RUNNING;
+	for (unsigned int rank = 0; rank < j->workers; rank++)
+		ret->connected += j->rank[rank].connection &&
+				  j->rank[rank].presence == JOB_RUNNING && !j->rank[rank].outdated;
 	if (f) {
 		ret->bytes_per_second = whole(f->rates.bytes_per_second);
 		ret->chunks_per_second = whole(f->rates.chunks_per_second);

@@ -137,6 +137,17 @@ static int run_print(const struct core_action *a, char *text, size_t size, size_
 	return joining_run_print(answer, text, size, ret_length);
 }
 
+/* Who has joined keeps the key of a token, and not the token. */
+static int token_print(const struct core_action *a, char *text, size_t size, size_t *ret_length)
+{
+	const struct worker *w = stream_context(a->connection);
+	uint8_t key[SECRET_KEY_BYTES];
+
+	secret_token_key(a->job->token, key);
+	session_cover(&w->session, key);
+	return joining_token_print(key, text, size, ret_length);
+}
+
 void workers_tell(const struct core_action *a)
 {
 	char text[JOINING_ANSWER_BYTES + 1], words[64];
@@ -163,6 +174,9 @@ void workers_tell(const struct core_action *a)
 	case JOINING_STAYS:
 		stream_keep(s);
 		r = joining_stays_print(text, sizeof(text), &length);
+		break;
+	case JOINING_TOKEN:
+		r = token_print(a, text, sizeof(text), &length);
 		break;
 	case JOINING_LEFT:
 		r = joining_left_print(text, sizeof(text), &length);
@@ -230,8 +244,21 @@ static int token_key_find(const struct workers *workers, const char *job, uint8_
 	return 0;
 }
 
-static int greeting_answer(struct stream *s, struct worker *w, unsigned int wants, const char *text,
-			   size_t length)
+/* A run that is not there is no guess: who was in it asks in good faith. */
+static int place_key_find(const struct workers *workers, const struct joining_greeting *g,
+			  uint8_t *ret, struct why *why)
+{
+	const struct books *books = core_books(driver_core(workers->driver));
+	const struct job *j = books_job_find(books, g->job);
+
+	if (j && job_place_key(j, g->rank, g->run, ret))
+		return 0;
+	return why_say(why, -ECANCELED, "rank %u is in no such run of job %s here, or has no key",
+		       g->rank, g->job);
+}
+
+static int greeting_answer(struct stream *s, struct worker *w, const struct joining_greeting *g,
+			   const char *text, size_t length, struct why *why)
 {
 	char opening[JOINING_MESSAGE_BYTES + 128];
 	const struct workers *workers = stream_owner(s);
@@ -240,9 +267,11 @@ static int greeting_answer(struct stream *s, struct worker *w, unsigned int want
 	size_t answer = 0;
 	int r;
 
-	if (wants == JOINING_WANTS_SERVICE)
+	if (g->wants == JOINING_WANTS_SERVICE)
 		own.service = core_config(driver_core(workers->driver))->service[0];
-	r = token_key_find(workers, w->job, w->token_key);
+	w->by_place = g->run;
+	r = w->by_place ? place_key_find(workers, g, w->token_key, why)
+			: token_key_find(workers, w->job, w->token_key);
 	if (r == 0)
 		r = workers_draw(random, sizeof(random));
 	if (r < 0)
@@ -270,7 +299,7 @@ static int greeting_take(struct stream *s, const char *text, size_t length, size
 	if (r < 0)
 		return r;
 	memcpy(w->job, g.job, sizeof(w->job));
-	r = greeting_answer(s, w, g.wants, text, *ret_used);
+	r = greeting_answer(s, w, &g, text, *ret_used, why);
 	if (r == 0)
 		stream_context_set(s, TAKE_PTR(w));
 	return r;
@@ -302,6 +331,8 @@ static int message_read(struct worker *w, const char *text, size_t length,
 		return why_say(why, -EINVAL, "behind a proof comes one message, with its end");
 	if (r == 0 && w->is_known && ret->what != JOINING_LEAVE)
 		return why_say(why, -EINVAL, "who has joined says nothing more but leave");
+	if (r == 0 && w->by_place && ret->what == JOINING_JOIN)
+		return why_say(why, -EINVAL, "by a place one stays or leaves; join by the token");
 	return r;
 }
 
@@ -330,6 +361,7 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	if (r == 0) {
 		e.joining.message = &m;
 		e.joining.token_key = w->token_key;
+		e.joining.by_place = w->by_place;
 	} else {
 		*ret_used = length;
 	}

@@ -19,7 +19,8 @@ struct workers {
 /* A connection on which both sides have greeted. */
 struct worker {
 	struct session session;
-	uint8_t token_key[SECRET_KEY_BYTES]; /* of the job, or random if there is none */
+	uint8_t token_key[SECRET_KEY_BYTES]; /* of the job, or random if there is none; or: */
+	bool by_place; /* it is the key of the worker's place in the run */
 	uint8_t share[X25519_BYTES]; /* as it joined */
 	char job[NAME_BYTES];
 	bool is_proven; /* the worker knows the token, so what it is told has a proof, too */

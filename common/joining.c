@@ -60,6 +60,12 @@ static const struct key greeting_rows[] = {
 	{ "wants", &key_choice, KEY_MEMBER(struct joining_greeting, wants), .words = wants,
 	  .brief = true, .initial = "nothing",
 	  .meaning = "What the agent's greeting is to say, too. Not said where it is nothing." },
+	{ "run", &key_hex, KEY_MEMBER(struct joining_greeting, run), .brief = true, .min = 1,
+	  .allowed = "16 digits of 0-9 and a-f, not all of them 0", .otherwise = "none",
+	  .meaning = "The nonce of the run that the worker is in: then its proofs are by its "
+		     "[place](#places) there, and not by the token." },
+	{ "rank", &key_number, KEY_MEMBER(struct joining_greeting, rank), .brief = true,
+	  .max = TALLY_WORKERS_MAX - 1, .otherwise = "0", .meaning = "Its rank in that run." },
 };
 static const struct key challenge_rows[] = {
 	CHALLENGE,

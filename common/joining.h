@@ -50,6 +50,9 @@ struct joining_greeting {
 	char job[NAME_BYTES];
 	char challenge[JOINING_CHALLENGE_BYTES];
 	unsigned int wants; /* enum joining_wants, of a worker */
+	uint64_t run; /* of a worker, whose proofs are by its place: the nonce of that run; 0: they
+		       * are by the token */
+	uint16_t rank; /* then: its rank there */
 	struct sockaddr_storage service; /* of an agent; ss_family 0: not said */
 };
 
@@ -95,7 +98,9 @@ enum joining_kind {
 	JOINING_ENDING, /* during the run: `text` says why calls of all ranks will find no end */
 	JOINING_ERROR, /* `error` and `text`; the connection ends, and so does a run that is on */
 	JOINING_LEFT,
-	JOINING_STAYS, /* the connection is that of the rank's place in the run from now on */
+	JOINING_STAYS, /* the connection is that of the rank's place in the run from now on; during
+			* the run: the job has another token, which is told to who stays */
+	JOINING_TOKEN, /* the key of the token that the job has now; JOINING_STAYS is to come */
 	JOINING_SHARES, /* during the run: of `roots`, which have `shares` of calls to come */
 	JOINING_ELSEWHERE, /* the job's root is at `elsewhere`: join there; the connection ends */
 };
@@ -106,6 +111,7 @@ struct joining_answer {
 	struct tally_set missing; /* not empty */
 	uint16_t rank; /* below job.workers */
 	struct joining_key key;
+	uint8_t token_key[SECRET_KEY_BYTES]; /* as session_cover() has made it */
 	bool sealed; /* the workers' secret follows from the token and the run */
 	uint16_t roots; /* 2 .. JOINING_ROOTS_MAX; 0: the job has one */
 	uint16_t which; /* of several roots: 1 .. roots */
@@ -203,6 +209,10 @@ int joining_elsewhere_print(const struct sockaddr_storage *address, char *text, 
 /* roots: 2 .. JOINING_ROOTS_MAX. */
 int joining_shares_print(const uint16_t *share, unsigned int roots, char *text, size_t size,
 			 size_t *ret_length);
+
+/* The key as session_cover() has made it. */
+int joining_token_print(const uint8_t token_key[SECRET_KEY_BYTES], char *text, size_t size,
+			size_t *ret_length);
 
 int joining_left_print(char *text, size_t size, size_t *ret_length);
 int joining_stays_print(char *text, size_t size, size_t *ret_length);

@@ -95,6 +95,13 @@ static int parse_elsewhere(struct lines *l, struct joining_answer *a)
 	return 0;
 }
 
+static int parse_token(struct lines *l, struct joining_answer *a)
+{
+	if (!text_hex_parse(l->value.text, a->token_key, sizeof(a->token_key)))
+		return lines_refuse(l, -EINVAL, "64 digits of 0-9 and a-f are needed");
+	return 0;
+}
+
 /* As "800,200". */
 static int parse_shares(struct lines *l, struct joining_answer *a)
 {
@@ -215,6 +222,7 @@ static const struct {
 	{ "error", JOINING_ERROR, parse_error },
 	{ "left", JOINING_LEFT, parse_bare },
 	{ "stays", JOINING_STAYS, parse_bare },
+	{ "token", JOINING_TOKEN, parse_token },
 	{ "shares", JOINING_SHARES, parse_shares },
 	{ "elsewhere", JOINING_ELSEWHERE, parse_elsewhere },
 };
@@ -314,6 +322,15 @@ int joining_shares_print(const uint16_t *share, unsigned int roots, char *text, 
 		snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%u", i ? "," : "",
 			 share[i]);
 	return words_print("shares", words, "\n", text, size, ret_length);
+}
+
+int joining_token_print(const uint8_t token_key[SECRET_KEY_BYTES], char *text, size_t size,
+			size_t *ret_length)
+{
+	char digits[2 * SECRET_KEY_BYTES + 1];
+
+	text_hex_print(token_key, SECRET_KEY_BYTES, digits);
+	return words_print("token", digits, "\n", text, size, ret_length);
 }
 
 int joining_left_print(char *text, size_t size, size_t *ret_length)

@@ -65,6 +65,13 @@ int secret_rank_key(const uint8_t secret[SECRET_KEY_BYTES], uint32_t job, uint16
 	return 0;
 }
 
+void secret_place_key(const uint8_t token_key[SECRET_KEY_BYTES],
+		      const uint8_t rank_key[SECRET_RANK_KEY_BYTES], uint8_t ret[SECRET_KEY_BYTES])
+{
+	secret_hmac(token_key, SECRET_KEY_BYTES, "tally place\n", rank_key, SECRET_RANK_KEY_BYTES,
+		    ret);
+}
+
 bool secret_is_equal(const void *a, const void *b, size_t length)
 {
 	const volatile uint8_t *x = a, *y = b;

@@ -34,6 +34,13 @@ void secret_token_key(const char *token, uint8_t ret[SECRET_KEY_BYTES]);
 int secret_rank_key(const uint8_t secret[SECRET_KEY_BYTES], uint32_t job, uint16_t epoch,
 		    uint64_t nonce, uint32_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES]);
 
+/*
+ * The key of a rank's place in a run: of the token that its worker joined with, and of the rank's
+ * key. Neither who has that token alone nor who has the rank's key alone makes it.
+ */
+void secret_place_key(const uint8_t token_key[SECRET_KEY_BYTES],
+		      const uint8_t rank_key[SECRET_RANK_KEY_BYTES], uint8_t ret[SECRET_KEY_BYTES]);
+
 /* The time it takes depends on `length` only. */
 bool secret_is_equal(const void *a, const void *b, size_t length);
 

@@ -114,6 +114,16 @@ void session_seal(const struct session *s, const uint8_t secret[X25519_BYTES],
 	explicit_bzero(pad, sizeof(pad));
 }
 
+void session_cover(const struct session *s, uint8_t key[SECRET_KEY_BYTES])
+{
+	uint8_t pad[SECRET_KEY_BYTES];
+
+	secret_hmac(s->key, sizeof(s->key), "token key\n", NULL, 0, pad);
+	for (int i = 0; i < SECRET_KEY_BYTES; i++)
+		key[i] ^= pad[i];
+	explicit_bzero(pad, sizeof(pad));
+}
+
 /* The line: its proof, the message's length, and where the line ends. */
 static int line_parse(const char *text, size_t length, const char **ret_proof, uint32_t *ret_length,
 		      size_t *ret_end)

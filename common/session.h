@@ -33,7 +33,8 @@ struct session {
 	uint8_t hidden[SECRET_KEY_BYTES];
 };
 
-/* `opening`: all bytes that both have said so far, with a random number of each. */
+/* `token_key`: or the key of a place. `opening`: all bytes that both have said so far, with a
+ * random number of each. */
 void session_begin(const uint8_t token_key[SECRET_KEY_BYTES], const char *opening, size_t length,
 		   struct session *ret);
 
@@ -67,5 +68,11 @@ void session_show(const struct session *s, enum session_speaker who, const char 
  */
 void session_seal(const struct session *s, const uint8_t secret[X25519_BYTES],
 		  const uint8_t share[X25519_BYTES], uint8_t key[SECRET_RANK_KEY_BYTES]);
+
+/*
+ * The key of a token becomes what can be said, and that the key again, once in a conversation that
+ * has begun with the key of a place: nobody but the two of it has that one.
+ */
+void session_cover(const struct session *s, uint8_t key[SECRET_KEY_BYTES]);
 
 #endif

@@ -88,6 +88,7 @@ struct core_event {
 			 * is one. Then nothing is known of the message, either. */
 			const uint8_t *token_key;
 			const struct joining_message *message;
+			bool by_place; /* proofs are by the key of its place, which that one is */
 			bool again; /* the connection has said CORE_JOINING before */
 			bool crowded; /* half of the connections that there may be are there */
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
@@ -190,7 +191,7 @@ struct core_action {
 	void *connection; /* TELL, ANSWER */
 	int error; /* TELL and ANSWER of an error, CONFIGURED: 0 or a negative errno */
 	uint32_t id;
-	const struct job *job; /* TELL of a run, ANSWER_CREATED, PROBE */
+	const struct job *job; /* TELL of a run or a token, ANSWER_CREATED, PROBE */
 	uint16_t rank; /* TELL of a run or its ending, PROBE */
 	union {
 		struct {

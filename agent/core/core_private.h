@@ -46,6 +46,7 @@ struct core_change {
 	struct job *restarted; /* in the books, without its run, which was: */
 	struct job_rank *ranks;
 	struct job_draw draw;
+	uint8_t run_token_key[SECRET_KEY_BYTES];
 	uint16_t window;
 	const struct config *config; /* wanted */
 	const struct config *old;
@@ -259,6 +260,9 @@ void members_kick(struct core *c, struct job *j, uint16_t rank);
 
 /* False: some may not come in any more from where they joined. They go, and the others wait. */
 bool members_may_begin(struct core *c, struct job *j);
+
+/* Who is at the run hears that the job has another token, and asks for it by its place. */
+void members_tell_rotated(struct core *c, const struct job *j);
 
 /* All are at the run that has begun. */
 void members_tell_run(struct core *c, const struct job *j);

@@ -249,11 +249,49 @@ static bool has_keys(const struct job_draw *draw)
 	return memcmp(draw->secret, none, sizeof(none)) != 0;
 }
 
+/* A hash is never all zeros. */
+bool job_is_rotated(const struct job *j)
+{
+	static const uint8_t none[SECRET_KEY_BYTES];
+
+	return memcmp(j->run_token_key, none, sizeof(none)) != 0;
+}
+
+void job_token_goes(struct job *j)
+{
+	if (j->run_window && !job_is_rotated(j))
+		secret_token_key(j->token, j->run_token_key);
+}
+
+void job_outdate(struct job *j)
+{
+	for (unsigned int i = 0; i < j->workers; i++)
+		j->rank[i].outdated = j->run_window;
+}
+
 bool job_rank_key(const struct job *j, uint16_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES])
 {
 	if (!has_keys(&j->draw))
 		return false;
 	secret_rank_key(j->draw.secret, j->id, j->epoch, j->draw.nonce, rank, ret);
+	return true;
+}
+
+bool job_place_key(const struct job *j, unsigned int rank, uint64_t nonce,
+		   uint8_t ret[SECRET_KEY_BYTES])
+{
+	uint8_t token_key[SECRET_KEY_BYTES], rank_key[SECRET_RANK_KEY_BYTES];
+
+	if (j->document || !j->run_window || rank >= j->workers || nonce != j->draw.nonce ||
+	    !job_rank_key(j, rank, rank_key))
+		return false;
+	if (job_is_rotated(j))
+		memcpy(token_key, j->run_token_key, sizeof(token_key));
+	else
+		secret_token_key(j->token, token_key);
+	secret_place_key(token_key, rank_key, ret);
+	explicit_bzero(token_key, sizeof(token_key));
+	explicit_bzero(rank_key, sizeof(rank_key));
 	return true;
 }
 
@@ -276,7 +314,7 @@ void job_begin(struct job *j, uint16_t window, bool spilled)
 {
 	j->epoch++;
 	j->run_window = window;
-	j->outdated = false;
+	explicit_bzero(j->run_token_key, sizeof(j->run_token_key));
 	j->spilled = spilled;
 	j->draw = j->begin_draw;
 	explicit_bzero(&j->begin_draw, sizeof(j->begin_draw));
@@ -294,6 +332,7 @@ void job_end(struct job *j)
 {
 	j->run_window = 0;
 	explicit_bzero(&j->draw, sizeof(j->draw));
+	explicit_bzero(j->run_token_key, sizeof(j->run_token_key));
 	for (unsigned int i = 0; i < j->workers; i++)
 		j->rank[i].presence = JOB_ABSENT;
 }
@@ -333,7 +372,7 @@ static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr
 	return endpoint_is_equal(&there, b);
 }
 
-int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce,
+int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce, bool by_place,
 	       const struct sockaddr_storage *from, struct why *why)
 {
 	char text[ADDRESS_BYTES];
@@ -344,7 +383,7 @@ int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce,
 			       rank, j->name, epoch);
 	r = &j->rank[rank];
 	endpoint_print(&r->address, text, sizeof(text));
-	if (r->waiting || r->presence != JOB_DETACHED)
+	if (r->waiting || (r->presence != JOB_DETACHED && !by_place))
 		return why_say(why, -EADDRINUSE,
 			       "rank %u of job %s, at %s, has a connection that stands", rank,
 			       j->name, text);

@@ -43,6 +43,7 @@ struct job_rank {
 	char port[IF_NAMESIZE]; /* where what it sends comes in, without a tag; "": nobody knows */
 	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
 	uint64_t stays_ns; /* when that one said that it stays; 0: it has not */
+	bool outdated; /* at the run with an earlier token: it was not told the job's yet */
 };
 
 /* What is drawn for one run. */
@@ -72,8 +73,10 @@ struct job {
 	bool tags; /* packets of its next run carry tags by the keys of its ranks */
 	bool sealed; /* its workers have a secret, which follows from the token */
 	bool clustered; /* agents share it (agent/placing.h), and decide where its root is */
-	bool outdated; /* the job has had another token since its run began */
 	struct job_draw draw; /* for the run that is on */
+	uint8_t run_token_key[SECRET_KEY_BYTES]; /* the key of the token that workers of the run
+						  * joined with, if the job has had another one
+						  * since; else zeros */
 	uint64_t incomplete_ns; /* since when some are there and others not; 0: that is not so */
 	struct job_rank *rank; /* `workers` of them */
 	struct tree *tree; /* its inner nodes, and ours to free; NULL: it has one node */
@@ -133,6 +136,15 @@ enum {
 /* A new one, of random bytes. Who has joined with the old one stays. */
 void job_token_make(struct job *j, const uint8_t *random);
 
+/* Before the job gets another token: what workers of its run joined with is kept. */
+void job_token_goes(struct job *j);
+
+/* Since its run began, has the job got another token? */
+bool job_is_rotated(const struct job *j);
+
+/* All ranks of the run are to be told the job's token. */
+void job_outdate(struct job *j);
+
 /*
  * Somebody wants to be `rank` (-1: any) in the next run. -ERANGE: no such rank, or any in a tree
  * that was written; -EADDRINUSE: it is taken, or the address is; -EUSERS: all are taken;
@@ -155,6 +167,13 @@ void job_this_run(const struct job *j, struct run *ret);
 
 /* The key of a rank in the run that is on. False: the run has no keys. */
 bool job_rank_key(const struct job *j, uint16_t rank, uint8_t ret[SECRET_RANK_KEY_BYTES]);
+
+/*
+ * The key of the place that a rank has in the run with this nonce: of the token that its worker
+ * joined with, whatever the job has now. False: there is no such place, or the run has no keys.
+ */
+bool job_place_key(const struct job *j, unsigned int rank, uint64_t nonce,
+		   uint8_t ret[SECRET_KEY_BYTES]);
 
 /*
  * All keys that this node has of job_next_run() or job_this_run(): of an inner job's run those of
@@ -180,10 +199,11 @@ bool job_is_whole(const struct job *j);
 /*
  * A worker that is in the run as this rank has a connection again: one that was told of no end of
  * the first, as that agent is gone. `from`: where the connection comes from, whatever its port; the
- * family AF_UNIX: this machine. -ECANCELED: it is in no such run; -EADDRINUSE: the rank has a
- * connection that stands; -EINVAL: the rank is at another address; and why.
+ * family AF_UNIX: this machine. `by_place`: it has proven its place, so a connection that stands is
+ * its own, and means nothing any more. -ECANCELED: it is in no such run; -EADDRINUSE: the rank has
+ * a connection that stands; -EINVAL: the rank is at another address; and why.
  */
-int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce,
+int job_attach(struct job *j, uint16_t rank, uint16_t epoch, uint64_t nonce, bool by_place,
 	       const struct sockaddr_storage *from, struct why *why);
 
 /* A rank has left this epoch's run; an older epoch is none of its business. True: it is over. */

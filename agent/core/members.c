@@ -85,6 +85,18 @@ void members_tell_run(struct core *c, const struct job *j)
 				   .rank = rank, .tell.kind = JOINING_RUN));
 }
 
+void members_tell_rotated(struct core *c, const struct job *j)
+{
+	uint8_t key[SECRET_KEY_BYTES];
+
+	for (uint16_t rank = 0; rank < j->workers; rank++)
+		if (j->rank[rank].connection && j->rank[rank].presence == JOB_RUNNING &&
+		    job_place_key(j, rank, j->draw.nonce, key))
+			core_act(c, ACTION(CORE_TELL, .connection = j->rank[rank].connection,
+					   .tell.kind = JOINING_STAYS));
+	explicit_bzero(key, sizeof(key));
+}
+
 void members_send_away(struct core *c, struct job *j, enum members_whom whom, int error,
 		       const char *text)
 {
@@ -305,14 +317,19 @@ static void leave(struct core *c, void *connection, struct job *j, const struct 
 static int stay(struct core *c, const struct core_event *e, struct job *j)
 {
 	const struct joining_message *m = e->joining.message;
-	int r = job_attach(j, (uint16_t)m->rank, m->epoch, m->nonce, e->joining.peer, &c->why);
+	int r = job_attach(j, (uint16_t)m->rank, m->epoch, m->nonce, e->joining.by_place,
+			   e->joining.peer, &c->why);
 
 	if (r < 0)
 		return r;
 	j->rank[m->rank].connection = e->connection;
 	j->rank[m->rank].stays_ns = c->now_ns;
+	j->rank[m->rank].outdated = false;
 	core_save_soon(c);
 	core_log(c, LOG_LEVEL_INFO, "worker has come back", "job=%s rank=%d", j->name, m->rank);
+	if (e->joining.by_place && job_is_rotated(j))
+		core_act(c, ACTION(CORE_TELL, .connection = e->connection, .job = j,
+				   .tell.kind = JOINING_TOKEN));
 	core_act(c, ACTION(CORE_TELL, .connection = e->connection, .tell.kind = JOINING_STAYS));
 	for (uint16_t rank = 0; rank < j->workers; rank++)
 		if (j->rank[rank].presence == JOB_LEFT) { /* nobody could tell this one */
@@ -340,17 +357,25 @@ void members_kick(struct core *c, struct job *j, uint16_t rank)
 /* --- who may -------------------------------------------------------------------------------- */
 
 /*
- * Does the worker know the job's token? A stranger does not learn which jobs there are. An inner
- * job has no token.
+ * Does the worker know the job's token, or who is in its run what only that one knows? A stranger
+ * does not learn which jobs there are. An inner job has no token.
  */
 static bool is_proven(const struct core_event *e, const struct job *j)
 {
+	const struct joining_message *m = e->joining.message;
 	uint8_t key[SECRET_KEY_BYTES];
+	bool is_known = true;
 
 	if (!j || j->document || !e->joining.token_key)
 		return false;
-	secret_token_key(j->token, key);
-	return secret_is_equal(key, e->joining.token_key, sizeof(key));
+	if (e->joining.by_place)
+		is_known = m->what != JOINING_JOIN &&
+			   job_place_key(j, (unsigned int)m->rank, j->draw.nonce, key);
+	else
+		secret_token_key(j->token, key);
+	is_known = is_known && secret_is_equal(key, e->joining.token_key, sizeof(key));
+	explicit_bzero(key, sizeof(key));
+	return is_known;
 }
 
 static int guess(struct core *c, const struct core_event *e)

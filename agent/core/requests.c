@@ -209,8 +209,10 @@ static void job_rotated(struct core *c, int r)
 		/* All ranks of a sealed run need one token: their secret follows from it. Of a job
 		 * that agents share, the next run may be elsewhere, where the old one is none. */
 		members_send_away(c, j, MEMBERS_WAITING, -ECANCELED, JOB_ROTATED);
-	if (r == 0)
-		j->outdated = j->run_window;
+	if (r == 0) {
+		job_outdate(j);
+		members_tell_rotated(c, j);
+	}
 	explicit_bzero(c->change.token, sizeof(c->change.token));
 	if (r < 0)
 		request_refuse(c, r, &c->why);
@@ -225,6 +227,7 @@ static int job_rotate(struct core *c, const struct request_rotate *q, const uint
 
 	if (r < 0)
 		return r;
+	job_token_goes(j); /* also if it stays: that is the one which they joined with */
 	memcpy(c->change.token, j->token, sizeof(j->token));
 	if (*q->token)
 		memcpy(j->token, q->token, sizeof(j->token));
@@ -259,6 +262,7 @@ static void restart_saved(struct core *c, int r)
 	memcpy(j->rank, ranks, j->workers * sizeof(*j->rank));
 	j->run_window = c->change.window;
 	j->draw = c->change.draw;
+	memcpy(j->run_token_key, c->change.run_token_key, sizeof(j->run_token_key));
 	request_refuse(c, r, &c->why);
 }
 
@@ -278,6 +282,7 @@ static int job_restart(struct core *c, const char *name)
 	c->change.restarted = j;
 	c->change.window = j->run_window;
 	c->change.draw = j->draw;
+	memcpy(c->change.run_token_key, j->run_token_key, sizeof(j->run_token_key));
 	job_end(j);
 	core_await(c, ACTION(CORE_SAVE), NULL, restart_saved);
 	return 0;

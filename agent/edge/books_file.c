@@ -90,6 +90,8 @@ static const struct key job_rows[] = {
 	{ "birth", &key_hex, JOB(birth), .later = true },
 	{ "nonce", &key_hex, JOB(draw.nonce), .later = true },
 	{ "secret", &key_bytes, JOB(draw.secret), .word = "none", .later = true },
+	{ "run_token_key", &key_bytes, JOB(run_token_key), .word = "none", .brief = true,
+	  .later = true },
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .later = true },
 	{ "sealed", &key_bool, JOB(sealed), .later = true },
 	{ "clustered", &key_bool, JOB(clustered), .brief = true, .later = true },

@@ -26,7 +26,8 @@ static void greeting_again(const struct joining_greeting *g)
 	must(joining_greeting_print(g, text, sizeof(text), &length) == 0);
 	must(joining_greeting_parse(text, length, &again, &taken, why, sizeof(why)) == 0);
 	must(taken == length && !strcmp(again.job, g->job) &&
-	     !strcmp(again.challenge, g->challenge) && again.wants == g->wants);
+	     !strcmp(again.challenge, g->challenge) && again.wants == g->wants &&
+	     again.run == g->run && again.rank == g->rank);
 }
 
 static void peer_again(const struct joining_peer *p)
@@ -87,6 +88,10 @@ static void answer_again(const struct joining_answer *a)
 		r = joining_shares_print(a->shares, a->roots, text, sizeof(text), &length);
 	else if (a->kind == JOINING_ELSEWHERE)
 		r = joining_elsewhere_print(&a->elsewhere, text, sizeof(text), &length);
+	else if (a->kind == JOINING_TOKEN)
+		r = joining_token_print(a->token_key, text, sizeof(text), &length);
+	else if (a->kind == JOINING_STAYS)
+		r = joining_stays_print(text, sizeof(text), &length);
 	else
 		r = joining_left_print(text, sizeof(text), &length);
 	must(r == 0);
@@ -94,6 +99,7 @@ static void answer_again(const struct joining_answer *a)
 	must(taken == length && again.kind == a->kind && again.rank == a->rank);
 	must(tally_set_is_equal(&again.missing, &a->missing) && job_is_equal(&again.job, &a->job));
 	must(!memcmp(&again.key, &a->key, sizeof(a->key)) && again.sealed == a->sealed);
+	must(!memcmp(again.token_key, a->token_key, sizeof(a->token_key)));
 	must(!memcmp(again.shares, a->shares, sizeof(a->shares)));
 	must(again.roots == a->roots && again.which == a->which && again.share == a->share);
 	must(!memcmp(&again.elsewhere, &a->elsewhere, sizeof(a->elsewhere)));

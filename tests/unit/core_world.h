@@ -42,6 +42,9 @@ struct world_worker {
 	uint16_t rank, epoch;
 	uint64_t nonce;
 	struct tally_key key; /* zeros: its run has none */
+	uint8_t place[SECRET_KEY_BYTES]; /* if it has one: */
+	bool has_place;
+	unsigned int pokes; /* how often it heard that the job has another token */
 	uint32_t port; /* where its connection comes in; 0: nobody knows */
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
@@ -123,6 +126,8 @@ struct world {
 	uint64_t from; /* the run that a worker says it is in when it joins */
 	bool ranked; /* a worker says which rank it wants; otherwise any */
 	bool leaves; /* a worker says so; otherwise its connection only ends */
+	bool stays; /* a worker says so; otherwise its job has another token */
+	bool by_place; /* what is said has proofs by the key of a place */
 	uint64_t random;
 	struct core_action pending;
 	bool is_pending;
@@ -545,6 +550,11 @@ static inline void tell_key(struct world *w, struct world_worker *p, const struc
 		if (!memcmp(&key, &j->told_key[rank], sizeof(key)))
 			WRONG(w, "%s: rank %u has a key of rank %u", a->job->name, a->rank, rank);
 	j->told_key[a->rank] = p->key = key;
+	/* Who waited while the token was rotated, and is of the node's own job, has none. */
+	p->has_place = keyed && !strcmp(p->token, a->job->token);
+	secret_token_key(p->token, p->place);
+	secret_place_key(p->place, (const uint8_t *)&key, p->place);
+	p->pokes = 0;
 }
 
 /* No two runs of any jobs have one secret. */
@@ -616,6 +626,9 @@ static inline void tell(struct world *w, const struct core_action *a)
 	case JOINING_RUN:
 		tell_run(w, p, a);
 		return;
+	case JOINING_TOKEN: /* what it is the edge says */
+		snprintf(p->token, sizeof(p->token), "%s", a->job->token);
+		return;
 	case JOINING_GREETING:
 	case JOINING_SHARES:
 	case JOINING_ELSEWHERE:
@@ -628,6 +641,7 @@ static inline void tell(struct world *w, const struct core_action *a)
 		p->ending = true;
 		return;
 	case JOINING_STAYS:
+		p->pokes += !w->stays;
 		p->connected = true;
 		p->ending = false; /* or it is told once more */
 		return;

@@ -185,7 +185,9 @@ static void books_fill(struct books *b)
 	assert_in_range(books_tenant_add(b, &shared, &why), 1, TALLY_TENANTS_MAX - 1);
 	job_enter(b, "waits", "default", 1, 128, false);
 	job_enter(b, "golden", "gold", TALLY_WORKERS_MAX, 1024, false);
-	run(job_enter(b, "runs", "red", 3, 16, false), 8);
+	j = job_enter(b, "runs", "red", 3, 16, false);
+	run(j, 8);
+	job_token_goes(j);
 	j = job_enter(b, "runs6", "v6", 2, 1, true);
 	run(j, 1);
 	assert_false(job_leave(j, 1, j->epoch));
@@ -234,6 +236,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_true(a->birth == b->birth);
 	assert_int_equal(a->run_window, b->run_window);
 	assert_true(!memcmp(&a->draw, &b->draw, sizeof(a->draw)) && a->tags == b->tags &&
+		    !memcmp(a->run_token_key, b->run_token_key, sizeof(a->run_token_key)) &&
 		    a->sealed == b->sealed && !a->draw.nonce == (!a->run_window || a->document));
 	for (unsigned int i = 0; i < a->workers; i++) {
 		enum job_presence presence = a->rank[i].presence;

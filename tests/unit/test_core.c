@@ -272,13 +272,17 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, enum 
 				      .joining = { .job = name,
 						   .token_key = key,
 						   .message = &m,
-						   .again = p->connected,
+						   .by_place = w->by_place,
+						   .again = p->connected && !w->by_place,
 						   .peer = &address,
 						   .port = p->port,
 						   .draw = &draw } };
 
 	snprintf(name, sizeof(name), "j%u", job);
-	secret_token_key(w->job[job].token, key);
+	if (w->by_place)
+		memcpy(key, p->place, sizeof(key));
+	else
+		secret_token_key(w->job[job].token, key);
 	m.from = what == JOINING_JOIN ? w->from : 0;
 	if (w->ranked)
 		m.rank = p->rank;
@@ -288,15 +292,17 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, enum 
 		m.nonce = p->nonce;
 	}
 	memcpy(p->job, name, sizeof(p->job));
-	memcpy(p->token, w->job[job].token, sizeof(p->token));
+	if (!w->by_place)
+		memcpy(p->token, w->job[job].token, sizeof(p->token));
 	if (what != JOINING_STAY) {
 		p->state = ASKS;
 		p->connected = true;
 	}
 	p->finals = 0;
 	w->leaves = what == JOINING_LEAVE;
+	w->stays = what == JOINING_STAY;
 	world_do(w, &e);
-	w->leaves = false;
+	w->leaves = w->stays = false;
 }
 
 static void join(struct world *w, unsigned int worker, unsigned int job)
@@ -353,6 +359,32 @@ static void stay(struct world *w, unsigned int worker)
 	if (w->restarts == restarts)
 		p->state = RUNS; /* calls go on as before, whatever was said */
 	p->finals = 0;
+}
+
+/* The same with proofs by its place, whatever token it knows, and also while it is connected. */
+static void stay_by_place(struct world *w, unsigned int worker)
+{
+	struct world_worker *p = &w->worker[worker];
+	const struct job *j = books_job_find(core_books(w->core), p->job);
+	const bool may = j && p->has_place && job_is_at(j, p->rank, p->epoch) &&
+			 j->draw.nonce == p->nonce && !j->rank[p->rank].waiting;
+	const unsigned int restarts = w->restarts;
+
+	if (p->state != RUNS)
+		return;
+	p->connected = false;
+	w->by_place = true;
+	say(w, p, number_of(p->job), JOINING_STAY);
+	w->by_place = false;
+	if (w->restarts != restarts)
+		return;
+	p->state = RUNS;
+	p->finals = 0;
+	if (may != p->connected)
+		WRONG(w, "worker %u stays by its place, and %s", worker,
+		      may ? "is refused" : "may not");
+	if (may && job_is_rotated(j) && strcmp(p->token, j->token) != 0)
+		WRONG(w, "worker %u is not told the token", worker);
 }
 
 static bool is_anybody_there(const struct world *w, const struct core_event *probe)
@@ -512,7 +544,8 @@ static void live(struct world *w)
 	stop_and_start(w);
 	gone(w, 4);
 	stay(w, 2);
-	stay(w, 5);
+	rotate(w, 2);
+	stay_by_place(w, 5);
 	time_pass(w, 3000);
 	apply(w, 4, 4); /* the next run, or the first that is heard of */
 	apply(w, 4, 4);
@@ -2076,7 +2109,7 @@ static void a_job_that_agents_share_has_their_token(void **state)
 	asked(&w);
 	j = books_job_find(core_books(w.core), "j2");
 	assert_string_equal(j->token, "two");
-	assert_false(j->outdated);
+	assert_false(job_is_rotated(j));
 	assert_int_equal(w.worker[0].state, AWAY); /* as its next run may be elsewhere */
 	snprintf(w.job[2].token, sizeof(w.job[2].token), "one");
 	join(&w, 0, 2);
@@ -2084,12 +2117,92 @@ static void a_job_that_agents_share_has_their_token(void **state)
 	snprintf(w.job[2].token, sizeof(w.job[2].token), "two");
 	all_join(&w, 0, 2, 2);
 	assert_int_equal(w.worker[0].state, RUNS);
-	assert_false(j->outdated);
+	assert_false(job_is_rotated(j));
 	snprintf(q.rotate.token, sizeof(q.rotate.token), "three");
 	ask(&w, &q);
 	asked(&w);
 	assert_int_equal(w.worker[0].state, RUNS);
-	assert_true(j->outdated);
+	assert_true(job_is_rotated(j));
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+static unsigned int outdated(struct world *w)
+{
+	const struct job *j = job_numbered(w, 1);
+
+	return j->rank[0].outdated + j->rank[1].outdated;
+}
+
+/* Each asks when it hears of that, or when it comes back to an agent that was restarted. */
+static void who_is_in_a_run_is_told_the_token_that_its_job_gets(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 8);
+	all_join(&w, 0, 2, 1);
+	assert_int_equal(outdated(&w), 0);
+	rotate(&w, 1);
+	assert_int_equal(w.worker[0].pokes + w.worker[1].pokes, 2);
+	assert_int_equal(outdated(&w), 2);
+	stay_by_place(&w, 0);
+	assert_string_equal(w.worker[0].token, w.job[1].token);
+	assert_int_equal(outdated(&w), 1);
+	world_restart(&w); /* the other one has asked for nothing yet */
+	rotate(&w, 1);
+	assert_int_equal(w.worker[0].pokes + w.worker[1].pokes, 2); /* nobody is connected */
+	assert_int_equal(outdated(&w), 2);
+	stay_by_place(&w, 0);
+	stay_by_place(&w, 1);
+	assert_int_equal(outdated(&w), 0);
+	assert_string_equal(w.worker[0].token, w.job[1].token);
+	assert_string_equal(w.worker[1].token, w.job[1].token);
+	world_restart(&w);
+	stay(&w, 0); /* by that token */
+	assert_true(w.worker[0].connected);
+	leave(&w, 0);
+	leave(&w, 1);
+	world_restart(&w);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Of the token of that time, too: nobody else has both. */
+static void a_place_is_of_one_rank_in_one_run(void **state)
+{
+	uint8_t kept[SECRET_KEY_BYTES];
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 2, "", 8);
+	all_join(&w, 0, 2, 1);
+	rotate(&w, 1);
+	memcpy(kept, w.worker[0].place, sizeof(kept));
+	memcpy(w.worker[0].place, w.worker[1].place, sizeof(kept));
+	w.worker[0].has_place = false;
+	stay_by_place(&w, 0);
+	secret_token_key(w.job[1].token, w.worker[0].place); /* who has the keys of ranks alone */
+	secret_place_key(w.worker[0].place, (const uint8_t *)&w.worker[0].key, w.worker[0].place);
+	stay_by_place(&w, 0);
+	assert_int_equal(core_counts(w.core)->joins_refused[CORE_JOIN_TOKEN], 2);
+	memcpy(w.worker[0].place, kept, sizeof(kept));
+	w.worker[0].has_place = true;
+	stay_by_place(&w, 0);
+	assert_true(w.worker[0].connected);
+	w.worker[2] = w.worker[1]; /* a place in the next run is not to be had by it */
+	w.worker[2].state = AWAY;
+	w.by_place = w.ranked = true;
+	say(&w, &w.worker[2], 1, JOINING_JOIN);
+	w.by_place = w.ranked = false;
+	assert_int_equal(w.worker[2].state, AWAY);
+	assert_int_equal(core_counts(w.core)->joins_refused[CORE_JOIN_TOKEN], 3);
+	w.worker[1].state = AWAY;
+	w.worker[1].connected = false;
+	w.worker[2] = (struct world_worker){ .state = AWAY };
+	leave(&w, 0);
 	assert_string_equal(w.wrong, "");
 	world_close(&w);
 }
@@ -2584,6 +2697,8 @@ static const struct CMUnitTest facts[] = {
 	FACT(refused_workers_are_logged_at_a_bounded_rate),
 	FACT(who_waits_for_a_sealed_job_needs_its_new_token),
 	FACT(a_job_that_agents_share_has_their_token),
+	FACT(who_is_in_a_run_is_told_the_token_that_its_job_gets),
+	FACT(a_place_is_of_one_rank_in_one_run),
 	FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 	FACT(a_run_waits_for_its_neighbours),
 	FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),

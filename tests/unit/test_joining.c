@@ -20,7 +20,8 @@
 
 #define CHALLENGE "000102030405060708090a0b0c0d0e0f"
 #define GREETING "tally-join 4\njob resnet\nchallenge " CHALLENGE "\n\n"
-#define SHARE "share 8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a\n"
+#define KEY "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a"
+#define SHARE "share " KEY "\n"
 #define JOIN "join\nrank any\naddress 10.77.1.1:40000\n" SHARE "\n"
 #define LEAVE "leave\nrank 3\nepoch 12\n\n"
 #define NONCE "nonce 9c41d00f3ae7b552\nkey none\n"
@@ -122,6 +123,27 @@ static void a_greeting_is_read(void **state)
 	assert_string_equal(why, "");
 }
 
+/* Of a worker that is in a run, and has proofs by its place there. */
+static void a_greeting_names_a_place(void **state)
+{
+	const char *text = "tally-join 4\njob resnet\nchallenge " CHALLENGE
+			   "\nrun 9c41d00f3ae7b552\n\n";
+
+	assert_int_equal(greeting_of(GREETING, strlen(GREETING)), 0);
+	assert_true(greeting.run == 0);
+	assert_int_equal(greeting_of(text, strlen(text)), 0);
+	assert_true(greeting.run == 0x9c41d00f3ae7b552);
+	assert_int_equal(greeting.rank, 0);
+	text = "tally-join 4\nrank 255\nrun 9c41d00f3ae7b552\njob resnet\nchallenge " CHALLENGE
+	       "\n\n";
+	assert_int_equal(greeting_of(text, strlen(text)), 0);
+	assert_int_equal(greeting.rank, 255);
+	greeting_refused("tally-join 4\nrun 0000000000000000\n", EINVAL,
+			 "line 2: run: 16 digits of 0-9 and a-f, not all of them 0");
+	greeting_refused("tally-join 4\nrank 256\n", EINVAL,
+			 "line 2: rank: a number from 0 to 255");
+}
+
 static void a_join_request_is_read(void **state)
 {
 	const struct sockaddr_in *a = (const void *)&request.address;
@@ -219,8 +241,9 @@ static void another_version_is_refused_by_its_first_line(void **state)
 
 static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 {
-	greeting_refused("tally-join 4\njob a\ntoken 3\n", EINVAL,
-			 "line 3: token: no such key; there are job, challenge and wants");
+	greeting_refused(
+		"tally-join 4\njob a\ntoken 3\n", EINVAL,
+		"line 3: token: no such key; there are job, challenge, wants, run and rank");
 	greeting_refused("tally-join 4\njob a\njob a\n", EINVAL, "line 3: job: given twice");
 	request_refused("join\nepoch 3\n", EINVAL,
 			"line 2: epoch: no such key; there are rank, address, share and from");
@@ -374,6 +397,11 @@ static void an_answers_kinds_are_told_apart(void **state)
 	address_print(&answer.elsewhere, text, sizeof(text));
 	assert_string_equal(text, "10.77.0.3");
 
+	assert_int_equal(answer_of("token " KEY "\n", strlen("token " KEY "\n")), 0);
+	assert_int_equal(answer.kind, JOINING_TOKEN);
+	assert_int_equal(answer.token_key[0], 0x85);
+	assert_int_equal(answer.token_key[31], 0x6a);
+
 	assert_int_equal(answer_of("left\n\n", 6), 0);
 	assert_int_equal(answer.kind, JOINING_LEFT);
 }
@@ -424,6 +452,9 @@ static void answers_that_are_wrong_are_refused(void **state)
 		       "line 1: elsewhere: an address is needed, such as 10.77.0.1");
 	answer_refused("elsewhere 10.77.0.1:7\n", EINVAL,
 		       "line 1: elsewhere: an address is needed, such as 10.77.0.1");
+	answer_refused("token\n", EINVAL, "line 1: token: 64 digits of 0-9 and a-f are needed");
+	answer_refused("token " KEY "0\n", EINVAL,
+		       "line 1: token: 64 digits of 0-9 and a-f are needed");
 	answer_refused("left 1\n\n", EINVAL, "line 1: left: no value belongs here");
 }
 
@@ -699,12 +730,18 @@ static void greetings_come_back_as_they_were_said(void **state)
 		random_word(letters, random_below(63), g.job + 1);
 		joining_challenge_set(random, g.challenge);
 		g.wants = random_below(2);
+		if (random_below(2)) {
+			g.run = 1 + random_below(1u << 31);
+			g.rank = (uint16_t)random_below(256);
+		}
 		assert_int_equal(joining_greeting_print(&g, text, sizeof(text), &length), 0);
 		assert_int_equal(greeting_of(text, length), 0);
 		assert_int_equal(taken_length, length);
 		assert_string_equal(greeting.job, g.job);
 		assert_string_equal(greeting.challenge, g.challenge);
 		assert_int_equal(greeting.wants, g.wants);
+		assert_int_equal(greeting.run, g.run);
+		assert_int_equal(greeting.rank, g.rank);
 		g.job[0] = '\0';
 		if (g.wants)
 			assert_int_equal(address_parse("fd77::1", TALLY_UDP_PORT, &g.service), 0);
@@ -869,6 +906,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_greeting_is_read),
+		cmocka_unit_test(a_greeting_names_a_place),
 		cmocka_unit_test(a_join_request_is_read),
 		cmocka_unit_test(a_greeting_of_an_agent_is_read_and_said),
 		cmocka_unit_test(the_order_of_keys_is_free_and_rank_may_be_left_out),

@@ -105,9 +105,15 @@ static void rank_key_is(uint32_t job, uint16_t epoch, uint64_t nonce, uint32_t r
 
 static void keys_are_those_of_the_page(void **state)
 {
-	uint8_t token_key[SECRET_KEY_BYTES];
+	static const uint8_t rank_key[SECRET_RANK_KEY_BYTES] = { 0x9c, 0xe5, 0xf2, 0xbb, 0x5c, 0x0e,
+								 0xac, 0x9d, 0x6c, 0xa2, 0x5f, 0x1e,
+								 0x0a, 0xc1, 0xb4, 0xd7 };
+	uint8_t token_key[SECRET_KEY_BYTES], key[SECRET_KEY_BYTES];
 
 	secret_token_key(TOKEN, token_key);
+	secret_place_key(token_key, rank_key, key);
+	is_hex(key, sizeof(key),
+	       "6f4fc056ee8b025191fdb1c6d406bbda5ed8662230f796bd646a7d4384d39f96");
 	is_hex(token_key, sizeof(token_key),
 	       "6a5b64544b8b273ee7183e0400d53efd8c0d2b2441fd7ba05581847ee65d920b");
 	rank_key_is(7, 12, 0x9c41d00f3ae7b552, 0, "a92275b5aad43eca5af8235007776735");

@@ -128,6 +128,48 @@ static void a_sealed_key_is_that_of_the_page_and_is_opened_by_one(void **state)
 	assert_memory_not_equal(got, key, sizeof(key));
 }
 
+#define PLACE                                                                        \
+	"tally-join 4\njob resnet\nchallenge 00112233445566778899aabbccddeeff\nrun " \
+	"9c41d00f3ae7b552\n\ntally-join 4\nchallenge ffeeddccbbaa99887766554433221100\n\n"
+
+static void place_key_make(const char *token, uint8_t ret[SECRET_KEY_BYTES])
+{
+	uint8_t rank_key[SECRET_RANK_KEY_BYTES];
+
+	assert_true(text_hex_parse("9ce5f2bb5c0eac9d6ca25f1e0ac1b4d7", rank_key, sizeof(rank_key)));
+	secret_token_key(token, ret);
+	secret_place_key(ret, rank_key, ret);
+}
+
+/* And nobody uncovers it who knows all that was said, and one of the two secrets of a place. */
+static void the_key_of_another_token_is_covered_as_on_the_page(void **state)
+{
+	uint8_t key[SECRET_KEY_BYTES], covered[SECRET_KEY_BYTES], place[SECRET_KEY_BYTES];
+	struct session s, other;
+	char text[256];
+	size_t length;
+
+	place_key_make(TOKEN, place);
+	session_begin(place, PLACE, strlen(PLACE), &s);
+	hex_is(s.key, sizeof(s.key),
+	       "8ce01779d5a14218a948836c45bf079817051370f448efd16e1450a2f7082ef2");
+	secret_token_key("18191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f", key);
+	memcpy(covered, key, sizeof(key));
+	session_cover(&s, covered);
+	hex_is(covered, sizeof(covered),
+	       "4df2e1c6182a6b118cb4eae955371ceea4ec36162e34cd8894f98c3bbbeb7590");
+	assert_int_equal(joining_token_print(covered, text, sizeof(text), &length), 0);
+	assert_string_equal(
+		text, "token 4df2e1c6182a6b118cb4eae955371ceea4ec36162e34cd8894f98c3bbbeb7590\n");
+	place_key_make(TOKEN "0", place);
+	session_begin(place, PLACE, strlen(PLACE), &other);
+	session_cover(&other, covered);
+	assert_memory_not_equal(covered, key, sizeof(key));
+	session_cover(&other, covered);
+	session_cover(&s, covered);
+	assert_memory_equal(covered, key, sizeof(key));
+}
+
 /* docs/peering.md has these. */
 #define AGENT_SHARE "358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd166254"
 #define PEERS                                                                                                            \
@@ -285,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proofs_are_those_of_the_page),
 		cmocka_unit_test(a_sealed_key_is_that_of_the_page_and_is_opened_by_one),
+		cmocka_unit_test(the_key_of_another_token_is_covered_as_on_the_page),
 		cmocka_unit_test(what_agents_say_is_hidden_as_on_the_page),
 		cmocka_unit_test(what_is_hidden_shows_nothing_of_what_was_said_before),
 		cmocka_unit_test(no_byte_can_be_another),
