@@ -110,13 +110,15 @@ static int share_make(struct join *j)
 	return 0;
 }
 
-static void key_take(const struct join *j, struct joining_answer *a)
+static void key_take(struct join *j, struct joining_answer *a)
 {
 	static const struct joining_key none;
 
 	if (!memcmp(&a->key, &none, sizeof(none)))
 		return;
 	session_seal(&j->session, j->secret, a->key.share, a->key.sealed);
+	secret_place_key(j->token_key, a->key.sealed, j->place_key);
+	j->has_place = true;
 	a->job.keys = a->job.workers;
 	memcpy(&a->job.key[a->rank], a->key.sealed, sizeof(a->key.sealed));
 }
@@ -395,6 +397,7 @@ int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_else
 		answer = malloc(sizeof(*answer));
 	while (answer && !j->over && (r = join_answer_take(j, answer, &wrong)) == 0) {
 		j->over = answer->kind == JOINING_ERROR;
+		j->renews |= answer->kind == JOINING_STAYS && j->has_place;
 		if (answer->kind == JOINING_ELSEWHERE && !said) {
 			*ret_elsewhere = answer->elsewhere;
 			said = JOIN_MOVES;
@@ -421,7 +424,7 @@ unsigned int join_shares_heard(const struct join *j, uint16_t ret[JOINING_ROOTS_
 
 const char *join_job(const struct join *j) { return j->job; }
 bool join_watches(const struct join *j) { return !j->silent && !j->over; }
-bool join_is_left_alone(const struct join *j) { return j->silent && !j->over; }
+bool join_is_to_stay(const struct join *j) { return (j->silent || j->renews) && !j->over; }
 
 /* --- leaving */
 

@@ -73,8 +73,9 @@ int join_again(struct join *j, uint32_t timeout_ms, struct channel **ret_channel
 	       struct joining_answer *ret_place);
 
 /*
- * The same worker in the same run, whose agent has ended the connection, as when it was restarted:
- * for join_stay(), which tells the agent over a new one. NULL: no memory.
+ * The same worker in the same run, whose agent has ended the connection, as when it was restarted,
+ * or has another token for it: for join_stay(), which asks the agent over a new one. NULL: no
+ * memory.
  */
 struct join *join_stays(const struct join *j);
 
@@ -91,8 +92,11 @@ void join_stop(struct join *j);
 /* The job's name. */
 const char *join_job(const struct join *j);
 
-/* Has the agent gone, and has the run gone on? As join_hear() has found. */
-bool join_is_left_alone(const struct join *j);
+/*
+ * Has the agent gone, and has the run gone on; or has the job another token, which the agent tells
+ * to who stays? As join_hear() has found.
+ */
+bool join_is_to_stay(const struct join *j);
 
 /* Would the agent say if a rank had gone? As join_hear() has found. */
 bool join_watches(const struct join *j);

@@ -13,18 +13,40 @@ enum {
 	STAY_TIMEOUT_MS = 3000,
 };
 
-static int say(struct join *j, uint32_t timeout_ms, struct joining_answer *ret)
+static int say_once(struct join *j, struct joining_answer *ret)
 {
 	int r;
 
 	join_fd_set(j, -1);
-	join_deadline_set(j, timeout_ms);
 	r = join_connect(j);
 	if (r == 0)
 		r = join_greet(j);
 	if (r == 0)
 		r = join_request_send(j);
 	return r == 0 ? join_answer_read(j, ret) : r;
+}
+
+/* The job may have another token by now, so this is by the place; of that an older agent knows
+ * nothing. */
+static int say(struct join *j, uint32_t timeout_ms, struct joining_answer *ret)
+{
+	int r;
+
+	join_deadline_set(j, timeout_ms);
+	j->by_place = j->has_place;
+	r = say_once(j, ret);
+	if (r != -EINVAL || !j->by_place)
+		return r;
+	j->by_place = false;
+	return say_once(j, ret);
+}
+
+/* The job's token, as it is now. */
+static void token_take(struct join *j, struct joining_answer *a)
+{
+	session_cover(&j->session, a->token_key);
+	memcpy(j->token_key, a->token_key, sizeof(j->token_key));
+	explicit_bzero(a->token_key, sizeof(a->token_key));
 }
 
 /* It will not hurt the agent to not hear. */
@@ -47,6 +69,8 @@ struct join *join_stays(const struct join *from)
 	j->request.what = JOINING_STAY;
 	j->request.epoch = from->request.epoch;
 	j->request.nonce = j->nonce = from->nonce;
+	j->has_place = from->has_place;
+	memcpy(j->place_key, from->place_key, sizeof(j->place_key));
 	j->others = from->others;
 	memcpy(j->other, from->other, sizeof(j->other));
 	j->shares = from->shares;
@@ -62,6 +86,10 @@ int join_stay(struct join *j)
 	if (!answer)
 		return error_set(-ENOMEM, "out of memory");
 	r = say(j, STAY_TIMEOUT_MS, answer);
+	if (r == 0 && j->by_place && answer->kind == JOINING_TOKEN) {
+		token_take(j, answer);
+		r = join_answer_read(j, answer);
+	}
 	if (r < 0)
 		return r;
 	if (answer->kind == JOINING_ERROR)

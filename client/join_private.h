@@ -38,6 +38,10 @@ struct join {
 	uint8_t token_key[SECRET_KEY_BYTES];
 	struct joining_message request;
 	uint64_t nonce; /* of the run that it is in */
+	uint8_t place_key[SECRET_KEY_BYTES]; /* of its place there, if that has one: */
+	bool has_place;
+	bool by_place; /* what is said next has proofs by that key, and not by the token's */
+	bool renews; /* the job has another token than the one that `token_key` is of */
 	uint8_t secret[X25519_BYTES]; /* of which request.share is */
 	struct session session;
 	bool has_asked; /* for a place, at this agent */

@@ -277,6 +277,8 @@ static int greeting_print(const struct join *j, char *text, size_t size, size_t 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_set(-EIO, "no random numbers: %s", strerror(errno));
 	memcpy(own.job, j->job, sizeof(own.job));
+	own.run = j->by_place ? j->nonce : 0;
+	own.rank = j->by_place ? (uint16_t)j->request.rank : 0;
 	joining_challenge_set(random, own.challenge);
 	return joining_greeting_print(&own, text, size, ret_length);
 }
@@ -332,7 +334,8 @@ int join_greet(struct join *j)
 		return error_set(-EPROTO, "the agent at %s says more than its greeting",
 				 j->agent_text);
 	memcpy(opening + length, j->buffer, taken);
-	session_begin(j->token_key, opening, length + taken, &j->session);
+	session_begin(j->by_place ? j->place_key : j->token_key, opening, length + taken,
+		      &j->session);
 	j->length = 0;
 	return 0;
 }

@@ -2,7 +2,8 @@
 /*
  * An agent that was restarted knows the run, but its connections have ended. Who tells it that a
  * rank is here still hears again of ranks that go and of roots elsewhere, and is missed when it
- * goes itself. Calls do not wait for that.
+ * goes itself. The same is done when the agent has a new token of the job to tell. Calls do not
+ * wait for that.
  */
 #include <errno.h>
 
@@ -15,7 +16,7 @@
 
 void progress_stay_look(struct tally *t, struct shard *s, uint64_t now_ns)
 {
-	if (!join_is_left_alone(s->join)) {
+	if (!join_is_to_stay(s->join)) {
 		s->stay.pause_ns = s->stay.due_ns = 0;
 		return;
 	}

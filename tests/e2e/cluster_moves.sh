@@ -21,8 +21,8 @@ gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
 has_moved() { is_there "$3" "$1" && gone_at "$2" "$1"; } # JOB FROM TO
 
 # Three workers, each at another node, sum without a pause.
-load() { # SECONDS
-	create_at n0 train 3
+load() { # SECONDS [tallyctl-options...]
+	create_at n0 train 3 "${@:2}"
 	join_at w3 n0 train --seconds "$1" -b 256K -e 256K
 	join_at w4 n1 train --seconds "$1" -b 256K -e 256K
 	join_at w2 n2 train --seconds "$1" -b 256K -e 256K
@@ -124,6 +124,41 @@ a_run_with_a_tree_moves_too() {
 }
 is_part() { at "$1" job list --json | jq -e --arg part "$2" '.[0].role == $part' >/dev/null; } # NODE ROLE
 
+rotate() { # NODE
+	rm -f "$work/next.token"
+	at "$1" job rotate train --token-file "$work/next.token" >/dev/null
+}
+
+# With the token that the job had first.
+opens_nothing() {
+	local name
+	for name in n0 n1 n2 n3; do
+		{ on w0 python3 tests/e2e/joiner.py join "$(bed addr "$name" 4)" train "$work/train.token" || true; } 2>&1 |
+			has EACCES || { echo "at $name"; return 1; }
+	done
+}
+
+# Who is in the run is told the new one: over its connection, or when it says that it is there to an
+# agent that was ended before it could tell. Who has the old one only gets nothing anywhere.
+a_run_moves_whose_token_was_rotated() {
+	square
+	load 45 --sealed
+	rotate n1
+	move n3 n1
+	opens_nothing
+	rotate n0
+	end_at n1 KILL
+	start_at n1
+	move n1 n3
+	opens_nothing
+	rotate n2
+	at n3 drain --timeout 25 || { at n0 cluster train; tail -n 5 "$work"/n?.log; return 1; }
+	opens_nothing
+	finish train w2 w3 w4
+	! is_root train n3 || return 1
+	! grep -hF -f "$work/train.token" -f "$work/next.token" "$work"/n?.log || return 1
+}
+
 # Which waits until no run is on: those of the cluster go elsewhere.
 a_node_is_drained_without_a_call_that_fails() {
 	square
@@ -143,4 +178,4 @@ a_node_is_drained_without_a_call_that_fails() {
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_run_moves_to_another_root_and_back a_run_moves_whose_agent_was_restarted a_run_is_moved_again_and_again_under_load \
 	no_move_to_where_nobody_is a_root_that_dies_during_the_move_ends_no_run \
-	a_node_is_drained_without_a_call_that_fails a_run_with_a_tree_moves_too
+	a_node_is_drained_without_a_call_that_fails a_run_moves_whose_token_was_rotated a_run_with_a_tree_moves_too

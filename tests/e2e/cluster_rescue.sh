@@ -78,6 +78,20 @@ calls_go_on_when_the_machine_of_their_root_dies() {
 	[[ $(shared n0 train root) != n2 ]] || { at n0 cluster; return 1; }
 }
 
+# Other agents know the new token alone, and so do its workers by then.
+a_run_whose_token_was_rotated_goes_on_elsewhere() {
+	diamond
+	sums_at_n2 train w0 w2 -- --seconds 40 -n 10 -b 64K -e 64K
+	until_true sums_at train n2
+	at n0 job rotate train --token-file "$work/next.token" >/dev/null
+	until_true all_are_told || { cat "$work/n2.log"; return 1; }
+	n2_dies
+	finish train w0 w2
+	in_time "$work/w0.train" || return 1
+	[[ $(shared n0 train root) != n2 ]] || { at n0 cluster; return 1; }
+}
+all_are_told() { [[ $(grep -c 'worker has come back' "$work/n2.log") == 2 ]]; }
+
 # One root of two: the other one's part of each call is there long before.
 one_root_of_several_is_replaced() {
 	local host
@@ -146,6 +160,6 @@ a_rank_that_dies_while_a_run_moves_is_missed() {
 	has -E 'rank [0-2] is gone' "$work/w2.job.errors"
 }
 
-facts calls_go_on_when_the_machine_of_their_root_dies one_root_of_several_is_replaced \
+facts calls_go_on_when_the_machine_of_their_root_dies a_run_whose_token_was_rotated_goes_on_elsewhere one_root_of_several_is_replaced \
 	a_machine_that_comes_back_gives_up_the_run who_is_cut_off_waits \
 	a_rank_that_dies_while_a_run_moves_is_missed

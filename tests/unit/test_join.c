@@ -49,6 +49,7 @@ struct agent {
 	bool sealed; /* is the job? */
 	bool silent; /* about its service address */
 	unsigned int wants; /* enum joining_wants */
+	uint64_t run; /* of the place that the worker named; 0: it named none */
 	char job[NAME_BYTES];
 	struct session session;
 	struct joining_message request;
@@ -255,6 +256,7 @@ static void agent_hear_greeting(struct agent *a)
 	assert_int_equal(taken, a->length);
 	snprintf(a->job, sizeof(a->job), "%s", g.job);
 	a->wants = g.wants;
+	a->run = g.run;
 }
 
 static void agent_greet(struct agent *a)
@@ -266,7 +268,9 @@ static void agent_greet(struct agent *a)
 			: "tally-join 4\nchallenge 000102030405060708090a0b0c0d0e0f\n\n";
 	uint8_t key[SECRET_KEY_BYTES];
 
-	secret_token_key(a->token ? a->token : "5b1f", key);
+	secret_token_key(a->token && !a->run ? a->token : "5b1f", key);
+	if (a->run) /* which is of the token that it joined with */
+		secret_place_key(key, (const uint8_t *)a->key, key);
 	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): no string */
 	memcpy(a->text + a->length, greeting, strlen(greeting));
 	session_begin(key, a->text, a->length + strlen(greeting), &a->session);
@@ -1398,6 +1402,49 @@ static void an_agent_that_lets_nobody_stay_is_asked_once(void **state)
 	close(node);
 }
 
+/* By its place in the run; who has only the token which that was got by hears nothing. */
+static void a_worker_is_told_its_jobs_new_token(void **state)
+{
+	static const char older[] = "error EINVAL line 4: run: no such key\n\n";
+	const struct tally_key key = { { 7, 9 } };
+	uint8_t told[SECRET_KEY_BYTES];
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte, text[256];
+	size_t length;
+
+	a.key = &key;
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 2);
+	assert_true(a.run == 0);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0);
+	agent_say_text(&a, "stays\n\n");
+	heard_staying(&a, 1);
+	assert_true(a.run == NONCE);
+	secret_token_key("another", told);
+	session_cover(&a.session, told);
+	assert_int_equal(joining_token_print(told, text, sizeof(text), &length), 0);
+	agent_say(&a, text, length);
+	agent_say_text(&a, "stays\n\n");
+
+	agent_hang_up(&a); /* an older agent comes, which knows of no places, but the new token */
+	agent_hear_greeting(&a);
+	assert_true(a.run == NONCE);
+	agent_say_raw(&a, older, strlen(older));
+	a.token = "another";
+	heard_staying(&a, 1);
+	assert_true(a.run == 0);
+	agent_say_text(&a, "stays\n\n");
+	agent_say_text(&a, "ending rank 0 is gone: its connection ended\n");
+	worker_finish(&w, -ECONNABORTED);
+	assert_int_equal(tally_close(w.tally), 0);
+	heard_leaving(&a, 1);
+	agent_end(&a);
+	close(node);
+}
+
 /* Before the call and during it: what is there still comes, also if it was lost once. */
 static void what_a_rank_gave_before_it_went_is_not_lost(void **state)
 {
@@ -1589,6 +1636,7 @@ int main(void)
 		cmocka_unit_test(a_restarted_agent_is_told_who_leaves),
 		cmocka_unit_test(a_restarted_agent_is_told_who_stays_and_says_who_goes),
 		cmocka_unit_test(an_agent_that_lets_nobody_stay_is_asked_once),
+		cmocka_unit_test(a_worker_is_told_its_jobs_new_token),
 		cmocka_unit_test(what_the_agent_says_later_ends_nothing),
 		cmocka_unit_test(who_closes_says_so_before_the_connection_ends),
 		cmocka_unit_test(who_aborts_leaves_at_once_and_only_then),
