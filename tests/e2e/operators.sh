@@ -162,6 +162,27 @@ a_token_that_is_rotated_opens_nothing_any_more() {
 	refuses "there is no job nope" ctl job rotate nope
 }
 
+# Over a new connection, by their places in the run: that is how they hear the new token, too.
+who_is_in_a_run_comes_back_after_a_rotation() {
+	pair
+	start_agent
+	create_job train 2
+	load 60
+	another train 50
+	ctl job rotate train >"$work/new"
+	until_true have_come_back 2
+	end_agent KILL
+	start_agent
+	until_true have_come_back 4
+	end_agent KILL
+	kill -s TERM "${worker[@]}"
+	start_agent
+	wait "${worker[@]}" || true
+	until_true state_is train waiting
+	! has 'wrong tokens' "$work/tallyd.log" || return 1
+}
+have_come_back() { (($(grep -c 'worker has come back' "$work/tallyd.log") == $1)); } # TIMES
+
 rank_state() { [[ $(ctl --json job list train | jq -r ".[0].members[$1].state") == "$2" ]]; }
 
 a_rank_that_is_sent_away_goes_and_the_others_hear_which() {
@@ -579,7 +600,7 @@ facts tallyd_needs_no_more_than_its_unit_gives \
 	a_table_that_cannot_be_written_is_a_failure \
 	a_drain_that_is_given_up_says_that_the_node_stays_cordoned \
 	a_job_that_is_restarted_ends_its_run_and_takes_its_workers_again \
-	a_token_that_is_rotated_opens_nothing_any_more \
+	a_token_that_is_rotated_opens_nothing_any_more who_is_in_a_run_comes_back_after_a_rotation \
 	a_rank_that_is_sent_away_goes_and_the_others_hear_which \
 	what_nobody_waits_for_any_more_is_not_done \
 	who_is_refused_again_and_again_holds_up_nobody \
