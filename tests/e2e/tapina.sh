@@ -172,12 +172,6 @@ table() {
 					sum[p, 10] / n[p], sum[p, 11] / n[p], sum[p, 12] / n[p], sum[p, 13] / n[p] } }' "$work/rows"
 }
 
-roots() {
-	local job
-	for job in "${five[@]}"; do printf '%s ' "$(shared s1 "$job" root)"; done
-}
-moved() { [[ $(roots) != "$1" ]]; } # ROOTS
-
 # Stated in docs/cluster.md: 45 s. A worker joins elsewhere over the links that others have filled.
 jobs_move_away_from_traffic() {
 	local were before during after seconds others

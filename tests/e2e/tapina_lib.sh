@@ -112,11 +112,17 @@ others_on() { at s1 topology --export | awk -v to="h$(bed addr h12)" '$1 == "way
 # Do jobs have less by them, as their roots report it?
 are_squeezed() { awk -v is="$(slowest "$(rates)")" 'BEGIN { exit !(is < 2) }'; }
 
-# No job was given a place for ten seconds, and all sum.
-settled() {
+roots() {
+	local job
+	for job in "${five[@]}"; do printf '%s ' "$(shared s1 "$job" root)"; done
+}
+moved() { [[ $(roots) != "$1" ]]; } # ROOTS
+
+# No job was given a place for so long, and all sum.
+settled() { # [SECONDS]
 	local last
 	last=$(sed -n 's/^\([^ ]*\) info job placed.*/\1/p' "$work"/*.log | sort | tail -n 1)
-	(($(date +%s) - $(date -d "$last" +%s) > 10)) &&
+	(($(date +%s) - $(date -d "$last" +%s) > ${1:-10})) &&
 		at s1 cluster --json | jq -e 'all(.jobs[]; .chunks_per_second > 0)' >/dev/null
 }
 
