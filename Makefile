@@ -23,7 +23,7 @@ CALLED  := $(wildcard agent/policy/predict*.c agent/policy/quota*.c) \
 	   $(addprefix agent/policy/,graph.c reach.c fair.c place.c place_again.c place_candidates.c \
 	   place_cost.c place_estimate.c place_explain.c place_search.c place_fit.c \
 	   place_on_the_way.c roots.c split.c choices.c rounding.c search.c merge.c merge_menu.c \
-	   merge_search.c merge_tree.c)
+	   merge_search.c merge_split.c merge_tree.c)
 # etcd is a module of its own, which brings libcurl along: agent/store/store_module.c.
 ETCD    := $(wildcard agent/store/http.c agent/store/*etcd*.c)
 STORE   := $(filter-out $(ETCD),$(wildcard agent/store/*.c))

@@ -264,6 +264,7 @@ struct merge_problem placer_streams_problem(const struct placer_streams *s, cons
 				       .streams = s->streams,
 				       .workers = s->places,
 				       .root = s->root,
+				       .share = 1,
 				       .sums = s->sums,
 				       .back = s->back };
 }

@@ -42,7 +42,7 @@ static int rate_now(const struct work *w, double *ret)
 {
 	const struct merge_problem p = placer_streams_problem(&w->streams, w->network.graph);
 
-	return merge_rate(&p, w->streams.way, ret);
+	return merge_rate(&p, 1, w->streams.way, ret);
 }
 
 int placer_ways_rate(const struct picture *p, const struct placer_job *job, unsigned int jobs,
@@ -61,7 +61,7 @@ int placer_ways_rate(const struct picture *p, const struct placer_job *job, unsi
 	if (r < 0)
 		return r;
 	problem = placer_streams_problem(&asked, w.network.graph);
-	return merge_rate(&problem, asked.way, ret);
+	return merge_rate(&problem, 1, asked.way, ret);
 }
 
 /* --- better ones ----------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static int search(const struct work *w, double margin, struct wanted_ways *ret, 
 		return r;
 	p = placer_streams_problem(s, g);
 	p.sums = sums;
-	r = merge_search(&p, &OPTIONS, way, &rate);
+	r = merge_search(&p, 1, &OPTIONS, way, &rate);
 	if (r == -ENETUNREACH || (r == 0 && rate <= before * (1 + margin)))
 		return -EALREADY;
 	if (r == 0)

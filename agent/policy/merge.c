@@ -64,17 +64,26 @@ int merge_streams(const struct merge_problem *p, const struct graph_path *way, d
 	return r;
 }
 
-int merge_rate(const struct merge_problem *p, const struct graph_path *way, double *ret)
+int merge_rate(const struct merge_problem *p, unsigned int roots, const struct graph_path *way,
+	       double *ret)
 {
-	_cleanup_(freep) double *streams = calloc(p->graph->links + 1, sizeof(*streams));
+	const struct graph *g = p->graph;
+	_cleanup_(freep) double *streams = calloc(g->links + 1, sizeof(*streams));
+	_cleanup_(freep) double *load = calloc(g->links + 1, sizeof(*load)); /* at a rate of 1 */
 	double rate = INFINITY;
-	int r = streams ? merge_streams(p, way, streams) : -ENOMEM;
+	int r = streams && load ? 0 : -ENOMEM;
 
+	for (unsigned int s = 0; r == 0 && s < roots; s++) {
+		r = p[s].graph == g ? merge_streams(&p[s], way, streams) : -EINVAL;
+		for (uint32_t i = 0; r == 0 && i < g->links; i++)
+			load[i] += p[s].share * streams[i];
+		way += p[s].workers;
+	}
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < p->graph->links; i++)
-		if (streams[i] > 0)
-			rate = fmin(rate, graph_room(&p->graph->link[i]) / streams[i]);
+	for (uint32_t i = 0; i < g->links; i++)
+		if (load[i] > 0)
+			rate = fmin(rate, graph_room(&g->link[i]) / load[i]);
 	*ret = rate;
 	return 0;
 }

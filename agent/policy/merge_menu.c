@@ -61,6 +61,8 @@ static int add_links(struct merge_menu *m, const struct graph_path *path, double
 	const uint32_t *back = m->p->back;
 	int r = uses_grow(m, 2 * (size_t)path->links);
 
+	amount *= m->p->share;
+
 	for (unsigned int i = 0; r == 0 && i < path->links; i++) {
 		m->use[m->uses++] = (struct choices_use){ path->link[i], amount };
 		if (back)
@@ -183,7 +185,7 @@ static int fill(struct merge_menu *m, const struct merge_legs *legs, const struc
 	for (uint32_t i = 0; i < p->graph->machines; i++)
 		m->choice_of[i] = CHOICES_NONE;
 	for (uint32_t i = 0; i < sums; i++)
-		m->choice_of[sum[i]] = p->workers + i;
+		m->choice_of[sum[i]] = m->choices.count + p->workers + i;
 	for (unsigned int i = 0; r == 0 && i < p->workers; i++)
 		r = add_worker(m, legs, spot, i);
 	for (uint32_t i = 0; r == 0 && i < sums; i++) {
@@ -196,7 +198,7 @@ static int fill(struct merge_menu *m, const struct merge_legs *legs, const struc
 /* Arrays have their places now. Rooms are in units of the largest one, as the search wants them. */
 static void settle(struct merge_menu *m)
 {
-	const struct graph *g = m->p->graph;
+	const struct graph *g = m->all->graph;
 	double largest = 0;
 	size_t option = 0;
 
@@ -215,21 +217,29 @@ static void settle(struct merge_menu *m)
 	m->choices.resources = g->links;
 }
 
-int merge_menu_open(const struct merge_problem *p, const struct merge_legs *legs,
-		    const struct merge_spot *spot, struct merge_menu *ret)
+int merge_menu_open(const struct merge_problem *p, unsigned int roots,
+		    const struct merge_legs *legs, const struct merge_spot *spot,
+		    struct merge_menu *ret)
 {
-	const size_t machines = p->graph->machines, choices = machines + p->workers + 1;
+	const size_t machines = p->graph->machines;
 	_cleanup_(freep) uint32_t *sum = calloc(machines + 1, sizeof(*sum));
 	struct merge_menu *m = ret;
-	int r;
+	size_t choices = 1;
+	int r = 0;
 
-	*m = (struct merge_menu){ .p = p };
+	*m = (struct merge_menu){ .all = p, .roots = roots };
+	for (unsigned int s = 0; s < roots; s++)
+		choices += machines + p[s].workers + 1;
 	m->room = calloc((size_t)p->graph->links + 1, sizeof(*m->room));
 	m->choice = calloc(choices, sizeof(*m->choice));
 	m->choice_of = calloc(machines + 1, sizeof(*m->choice_of));
 	if (!sum || !m->room || !m->choice || !m->choice_of)
 		return -ENOMEM;
-	r = fill(m, legs, spot, sum, sums_sort(p, spot, sum));
+	for (unsigned int s = 0; r == 0 && s < roots; s++, spot += machines) {
+		m->p = &p[s];
+		m->first[s] = m->choices.count;
+		r = fill(m, &legs[s], spot, sum, sums_sort(m->p, spot, sum));
+	}
 	if (r == 0)
 		settle(m);
 	return r;
@@ -263,13 +273,13 @@ static bool is_allowed(const struct graph *g, const struct graph_path *way, unsi
 	return nodes <= nodes_max;
 }
 
-bool merge_ways_of(const struct merge_menu *m, const uint32_t *taken, unsigned int nodes_max,
-		   struct graph_path *ret)
+static bool ways_to(const struct merge_menu *m, unsigned int root, const uint32_t *taken,
+		    unsigned int nodes_max, struct graph_path *ret)
 {
-	const struct merge_problem *p = m->p;
+	const struct merge_problem *p = &m->all[root];
 
 	for (unsigned int i = 0; i < p->workers; i++) {
-		uint32_t choice = i;
+		uint32_t choice = m->first[root] + i;
 
 		ret[i] = p->lead[i];
 		while (choice != CHOICES_NONE) {
@@ -283,4 +293,64 @@ bool merge_ways_of(const struct merge_menu *m, const uint32_t *taken, unsigned i
 			return false;
 	}
 	return true;
+}
+
+bool merge_ways_of(const struct merge_menu *m, const uint32_t *taken, unsigned int nodes_max,
+		   struct graph_path *ret)
+{
+	for (unsigned int s = 0; s < m->roots; s++) {
+		if (!ways_to(m, s, taken, nodes_max, ret))
+			return false;
+		ret += m->all[s].workers;
+	}
+	return true;
+}
+
+/* --- options that lead into circles ---------------------------------------------------------- */
+
+/* The last takes its place; the first one, which is the tree's, stays. */
+static void remove_option(struct merge_menu *m, uint32_t choice, uint32_t *taken)
+{
+	const size_t at = (size_t)(m->choice[choice].option - m->option) + taken[choice];
+	const size_t last = (size_t)(m->choice[choice].option - m->option) +
+			    --m->choice[choice].options;
+
+	m->option[at] = m->option[last];
+	m->path[at] = m->path[last];
+	taken[choice] = 0;
+}
+
+/* The option by which the way comes to where it has been, or the one before that is not the tree's.
+ */
+static bool mend(struct merge_menu *m, const struct merge_problem *p, uint32_t choice,
+		 const struct graph_path *lead, unsigned int nodes_max, uint32_t *taken)
+{
+	uint32_t culprit = CHOICES_NONE;
+	struct graph_path way = *lead;
+
+	while (choice != CHOICES_NONE) {
+		const struct choices_option *o = &m->choice[choice].option[taken[choice]];
+
+		if (taken[choice])
+			culprit = choice;
+		if (!append(&m->path[o - m->option], &way) ||
+		    !is_allowed(p->graph, &way, nodes_max))
+			break;
+		choice = o->then;
+	}
+	if (choice == CHOICES_NONE || culprit == CHOICES_NONE)
+		return false;
+	remove_option(m, culprit, taken);
+	return true;
+}
+
+bool merge_menu_mend(struct merge_menu *m, unsigned int nodes_max, uint32_t *taken)
+{
+	bool mended = false;
+
+	for (unsigned int s = 0; s < m->roots; s++)
+		for (unsigned int i = 0; i < m->all[s].workers; i++)
+			mended |= mend(m, &m->all[s], m->first[s] + i, &m->all[s].lead[i],
+				       nodes_max, taken);
+	return mended;
 }

@@ -61,14 +61,17 @@ void merge_legs_close(struct merge_legs *l);
 
 /* --- choices --------------------------------------------------------------------------------- */
 
-/* Choices: of each worker; then of each machine that sums, the farthest first; then what all leads
- * use. The first option is that of the tree. */
+/* Choices of one root after the other: of each worker; then of each machine that sums, the farthest
+ * first; then what all leads use. The first option is that of the tree. */
 struct merge_menu {
-	const struct merge_problem *p;
+	const struct merge_problem *all; /* [roots] */
+	unsigned int roots;
+	uint32_t first[MERGE_ROOTS_MAX]; /* choice of each */
+	const struct merge_problem *p; /* of them, whose choices are added */
 	struct choices choices;
 	double *room;
 	struct choice *choice;
-	uint32_t *choice_of; /* [machines]; CHOICES_NONE: it does not sum */
+	uint32_t *choice_of; /* [machines], for p; CHOICES_NONE: it does not sum */
 	struct choices_option *option;
 	struct graph_path *path; /* [options] */
 	size_t *use_at; /* [options] */
@@ -76,14 +79,47 @@ struct merge_menu {
 	size_t options, options_room, uses, uses_room;
 };
 
-/* For merge_menu_close(), also on failure. Legs lead to where the order is lower. -ENOMEM. */
-int merge_menu_open(const struct merge_problem *p, const struct merge_legs *legs,
-		    const struct merge_spot *spot, struct merge_menu *ret);
+/* legs[roots], spot[roots][machines]. For merge_menu_close(), also on failure. Legs lead to where
+ * the order is lower. -ENOMEM. */
+int merge_menu_open(const struct merge_problem *p, unsigned int roots,
+		    const struct merge_legs *legs, const struct merge_spot *spot,
+		    struct merge_menu *ret);
 void merge_menu_close(struct merge_menu *m);
 
 /* False: a way is too long, passes more than nodes_max machines that are no GRAPH_ROUTER, or one of
- * these twice. ret[workers]. */
+ * these twice. ret: of all roots. */
 bool merge_ways_of(const struct merge_menu *m, const uint32_t *taken, unsigned int nodes_max,
 		   struct graph_path *ret);
+
+/* Options by which ways are as merge_ways_of() does not have them go, and the tree's are taken
+ * instead. False: there are none such. */
+bool merge_menu_mend(struct merge_menu *m, unsigned int nodes_max, uint32_t *taken);
+
+/* --- ways ------------------------------------------------------------------------------------ */
+
+/* Goes from one search to the next: the shares of its p[roots] may change meanwhile. */
+struct merge_finder {
+	struct merge_problem p[MERGE_ROOTS_MAX];
+	unsigned int roots, ways; /* of all roots */
+	const struct merge_options *o;
+	unsigned int starts; /* of these options, or fewer */
+	struct merge_legs legs[MERGE_ROOTS_MAX];
+	double *room; /* [links]: what the tree of this start takes for it */
+	double *load; /* [links]: of what leads */
+	struct merge_spot *spot; /* [roots][machines] */
+	struct graph_path *way, *best; /* [ways]; best: what was found */
+	double rate; /* of the best; below 0: there is none */
+	double bound, bound_of_leads; /* of these ways; of all, whatever the shares are, as a
+				       * worker has as many streams to each root */
+	uint64_t seed;
+};
+
+/* For merge_finder_close(), also on failure. Errors as of merge_search(). */
+int merge_finder_open(const struct merge_problem *p, unsigned int roots,
+		      const struct merge_options *o, struct merge_finder *ret);
+void merge_finder_close(struct merge_finder *f);
+
+/* merge_search() with the shares of now: f->best and f->rate. */
+int merge_find(struct merge_finder *f);
 
 #endif

@@ -11,6 +11,7 @@
 #include "search.h"
 
 enum {
+	MENDS_MAX = 8, /* searches go on so often without what has led into circles */
 	REPAIR_MAX = 1 << 22, /* options times links: a step of repair looks at all of these */
 };
 
@@ -33,151 +34,204 @@ static bool leads(const struct merge_problem *p, unsigned int worker)
 	return true;
 }
 
-static int check(const struct merge_problem *p, const struct merge_options *o)
+static bool is_sound(const struct merge_problem *p, const struct merge_problem *first)
 {
-	if (p->workers == 0 || p->root >= p->graph->machines || o->paths_max == 0 || o->starts == 0)
-		return -EINVAL;
-	if (p->workers > MERGE_WORKERS_MAX || p->graph->machines > MERGE_MACHINES_MAX ||
-	    o->paths_max > MERGE_PATHS_MAX || o->starts > MERGE_STARTS_MAX)
-		return -E2BIG;
+	if (p->workers == 0 || p->root >= p->graph->machines || p->graph != first->graph ||
+	    !(p->share > 0) || !isfinite(p->share))
+		return false;
 	for (unsigned int i = 0; i < p->workers; i++)
 		if (p->worker[i] >= p->graph->machines || p->streams[i] == 0 || !leads(p, i))
-			return -EINVAL;
+			return false;
 	for (uint32_t i = 0; p->back && i < p->graph->links; i++)
 		if (p->back[i] >= p->graph->links)
+			return false;
+	return true;
+}
+
+static int check(const struct merge_problem *p, unsigned int roots, const struct merge_options *o)
+{
+	if (roots == 0 || o->paths_max == 0 || o->starts == 0)
+		return -EINVAL;
+	if (roots > MERGE_ROOTS_MAX || p->graph->machines > MERGE_MACHINES_MAX ||
+	    o->paths_max > MERGE_PATHS_MAX || o->starts > MERGE_STARTS_MAX)
+		return -E2BIG;
+	for (unsigned int s = 0; s < roots; s++) {
+		if (p[s].workers > MERGE_WORKERS_MAX)
+			return -E2BIG;
+		if (!is_sound(&p[s], p))
 			return -EINVAL;
+	}
 	return 0;
 }
 
 /* --- from one start to the next -------------------------------------------------------------- */
 
-struct search {
-	const struct merge_problem *p;
-	const struct merge_options *o;
-	struct merge_legs legs;
-	double *room; /* [links]: what the tree of this start takes for it */
-	struct merge_spot *spot;
-	struct graph_path *way, *best;
-	double rate; /* of the best; below 0: there is none */
-	double bound;
-	uint64_t seed;
-};
-
-static void search_close(struct search *s)
+void merge_finder_close(struct merge_finder *f)
 {
-	merge_legs_close(&s->legs);
-	free(s->room);
-	free(s->spot);
-	free(s->way);
-	free(s->best);
+	for (unsigned int s = 0; s < f->roots; s++)
+		merge_legs_close(&f->legs[s]);
+	free(f->room);
+	free(f->load);
+	free(f->spot);
+	free(f->way);
+	free(f->best);
 }
 
-static int search_open(struct search *s)
+int merge_finder_open(const struct merge_problem *p, unsigned int roots,
+		      const struct merge_options *o, struct merge_finder *ret)
 {
-	s->room = calloc((size_t)s->p->graph->links + 1, sizeof(*s->room));
-	s->spot = calloc((size_t)s->p->graph->machines + 1, sizeof(*s->spot));
-	s->way = calloc(s->p->workers, sizeof(*s->way));
-	s->best = calloc(s->p->workers, sizeof(*s->best));
-	if (!s->room || !s->spot || !s->way || !s->best)
+	struct merge_finder *f = ret;
+	int r = check(p, roots, o);
+
+	*f = (struct merge_finder){ .o = o };
+	if (r < 0)
+		return r;
+	memcpy(f->p, p, roots * sizeof(*p));
+	f->roots = roots;
+	f->starts = o->starts;
+	for (unsigned int s = 0; s < roots; s++)
+		f->ways += p[s].workers;
+	f->room = calloc((size_t)p->graph->links + 1, sizeof(*f->room));
+	f->load = calloc((size_t)p->graph->links + 1, sizeof(*f->load));
+	f->spot = calloc((size_t)p->graph->machines * roots + 1, sizeof(*f->spot));
+	f->way = calloc(f->ways, sizeof(*f->way));
+	f->best = calloc(f->ways, sizeof(*f->best));
+	if (!f->room || !f->load || !f->spot || !f->way || !f->best)
 		return -ENOMEM;
-	return merge_legs_open(s->p, s->o->paths_max, &s->legs);
+	for (unsigned int s = 0; r == 0 && s < roots; s++)
+		r = merge_legs_open(&f->p[s], o->paths_max, &f->legs[s]);
+	return r;
+}
+
+/* What the ways to gateways use at a rate of 1, whatever is chosen. */
+static void leads_add(struct merge_finder *f, const struct merge_problem *p)
+{
+	for (unsigned int i = 0; i < p->workers; i++)
+		for (unsigned int k = 0; k < p->lead[i].links; k++)
+			f->load[p->lead[i].link[k]] += p->streams[i] * p->share;
 }
 
 /* No ways have a higher rate than this: what leads and the widest ways bear, each by itself. */
-static int bound_find(struct search *s)
+static int bound_find(struct merge_finder *f)
 {
-	const struct graph *g = s->p->graph;
-	int r;
+	const struct graph *g = f->p->graph;
+	int r = 0;
 
+	memset(f->load, 0, g->links * sizeof(*f->load));
 	for (uint32_t i = 0; i < g->links; i++)
-		s->room[i] = graph_room(&g->link[i]);
-	r = merge_tree(s->p, s->room, s->spot);
-	s->bound = INFINITY;
-	for (unsigned int i = 0; r == 0 && i < s->p->workers; i++) {
-		const struct graph_path *lead = &s->p->lead[i];
-		const struct merge_spot *gateway = &s->spot[merge_gateway(s->p, i)];
+		f->room[i] = graph_room(&g->link[i]);
+	f->bound = f->bound_of_leads = INFINITY;
+	for (unsigned int s = 0; r == 0 && s < f->roots; s++) {
+		const struct merge_problem *p = &f->p[s];
 
-		if (gateway->width < 0)
-			return -ENETUNREACH;
-		s->bound = fmin(s->bound, gateway->width);
-		for (unsigned int k = 0; k < lead->links; k++)
-			s->bound = fmin(s->bound, s->room[lead->link[k]] / s->p->streams[i]);
+		leads_add(f, p);
+		r = merge_tree(p, f->room, f->spot);
+		for (unsigned int i = 0; r == 0 && i < p->workers; i++) {
+			const double width = f->spot[merge_gateway(p, i)].width;
+
+			if (width < 0)
+				return -ENETUNREACH;
+			f->bound = fmin(f->bound, width / p->share);
+		}
+	}
+	for (uint32_t i = 0; i < g->links; i++)
+		if (f->load[i] > 0)
+			f->bound_of_leads = fmin(f->bound_of_leads, f->room[i] / f->load[i]);
+	f->bound = fmin(f->bound, f->bound_of_leads);
+	return r;
+}
+
+/*
+ * Room beyond what the root's share of the bound takes is of no use, so that of ways that are wide
+ * enough the shortest is taken. The second start takes all for wide enough; the others what chance
+ * says.
+ */
+static void rooms_fill(struct merge_finder *f, unsigned int start, double share)
+{
+	const double bound = f->bound * share;
+	const double enough = start == 0 ? bound : start == 1 ? 0 : bound * random_part(&f->seed);
+
+	for (uint32_t i = 0; i < f->p->graph->links; i++) {
+		const double room = graph_room(&f->p->graph->link[i]);
+		const double part = start < 2 ? 1 : 0.25 + 0.75 * random_part(&f->seed);
+
+		f->room[i] = fmin(room * part, enough);
+	}
+}
+
+static int trees_find(struct merge_finder *f, unsigned int start)
+{
+	int r = 0;
+
+	for (unsigned int s = 0; r == 0 && s < f->roots; s++) {
+		rooms_fill(f, start, f->p[s].share);
+		r = merge_tree(&f->p[s], f->room, f->spot + (size_t)s * f->p->graph->machines);
 	}
 	return r;
 }
 
-/* Room beyond the bound is of no use, so that of ways that are wide enough the shortest is taken.
- * The second start takes all for wide enough; the others what chance says. */
-static void rooms_fill(struct search *s, unsigned int start)
-{
-	const double enough = start == 0   ? s->bound
-			      : start == 1 ? 0
-					   : s->bound * random_part(&s->seed);
-
-	for (uint32_t i = 0; i < s->p->graph->links; i++) {
-		const double room = graph_room(&s->p->graph->link[i]);
-		const double part = start < 2 ? 1 : 0.25 + 0.75 * random_part(&s->seed);
-
-		s->room[i] = fmin(room * part, enough);
-	}
-}
-
-static int keep_better(struct search *s, const struct merge_menu *m, const uint32_t *taken)
+static int keep_better(struct merge_finder *f, const struct merge_menu *m, const uint32_t *taken)
 {
 	double rate;
 	int r;
 
-	if (!merge_ways_of(m, taken, s->o->nodes_max, s->way))
+	if (!merge_ways_of(m, taken, f->o->nodes_max, f->way))
 		return 0;
-	r = merge_rate(s->p, s->way, &rate);
-	if (r == 0 && rate > s->rate * (1 + CLOSE)) {
-		s->rate = rate;
-		memcpy(s->best, s->way, s->p->workers * sizeof(*s->best));
+	r = merge_rate(f->p, f->roots, f->way, &rate);
+	if (r == 0 && rate > f->rate * (1 + CLOSE)) {
+		f->rate = rate;
+		memcpy(f->best, f->way, f->ways * sizeof(*f->best));
 	}
 	return r;
 }
 
-static int search_from(struct search *s, unsigned int start)
+static int find_from(struct merge_finder *f, unsigned int start)
 {
 	_cleanup_(merge_menu_close) struct merge_menu m = { 0 };
 	_cleanup_(freep) uint32_t *taken = NULL;
 	double rate;
-	int r;
+	int r = trees_find(f, start);
 
-	rooms_fill(s, start);
-	r = merge_tree(s->p, s->room, s->spot);
 	if (r == 0)
-		r = merge_menu_open(s->p, &s->legs, s->spot, &m);
+		r = merge_menu_open(f->p, f->roots, f->legs, f->spot, &m);
 	if (r < 0)
 		return r;
 	taken = calloc(m.choices.count + 1, sizeof(*taken));
 	if (!taken)
 		return -ENOMEM;
-	r = keep_better(s, &m, taken);
-	if (r == 0)
-		r = search_takings(&m.choices, s->o->tries, &s->seed, taken, &rate);
+	r = keep_better(f, &m, taken);
+	for (unsigned int i = 0; r == 0 && i <= MENDS_MAX; i++) {
+		r = search_takings(&m.choices, f->o->tries, &f->seed, taken, &rate);
+		if (r == 0 && !merge_menu_mend(&m, f->o->nodes_max, taken))
+			break;
+	}
 	if (r == 0 && m.options * m.choices.resources <= REPAIR_MAX)
 		r = rounding_repair(&m.choices, taken, &rate);
-	return r < 0 ? r : keep_better(s, &m, taken);
+	return r < 0 ? r : keep_better(f, &m, taken);
 }
 
-int merge_search(const struct merge_problem *p, const struct merge_options *o,
+int merge_find(struct merge_finder *f)
+{
+	int r = bound_find(f);
+
+	f->seed = f->o->seed;
+	f->rate = -1;
+	for (unsigned int i = 0; r == 0 && i < f->starts && f->rate < f->bound * (1 - CLOSE); i++)
+		r = find_from(f, i);
+	return r == 0 && f->rate < 0 ? -ENETUNREACH : r;
+}
+
+int merge_search(const struct merge_problem *p, unsigned int roots, const struct merge_options *o,
 		 struct graph_path *ret_way, double *ret_rate)
 {
-	_cleanup_(search_close) struct search s = { .p = p, .o = o, .rate = -1, .seed = o->seed };
-	int r = check(p, o);
+	_cleanup_(merge_finder_close) struct merge_finder f = { 0 };
+	int r = merge_finder_open(p, roots, o, &f);
 
 	if (r == 0)
-		r = search_open(&s);
-	if (r == 0)
-		r = bound_find(&s);
-	for (unsigned int i = 0; r == 0 && i < o->starts && s.rate < s.bound * (1 - CLOSE); i++)
-		r = search_from(&s, i);
+		r = merge_find(&f);
 	if (r < 0)
 		return r;
-	if (s.rate < 0 || !s.best)
-		return -ENETUNREACH;
-	memcpy(ret_way, s.best, p->workers * sizeof(*ret_way));
-	*ret_rate = s.rate;
+	memcpy(ret_way, f.best, f.ways * sizeof(*ret_way));
+	*ret_rate = f.rate;
 	return 0;
 }

@@ -21,6 +21,7 @@ enum {
 	MACHINES_MAX = 256,
 	LINKS_MAX = 1024,
 	WORKERS_MAX = 64,
+	ROOTS = 2,
 	NETWORKS = 400,
 	WAYS_MAX = 256, /* of a worker, in a small network */
 	TAKINGS_MAX = 300000, /* of all their ways */
@@ -32,10 +33,11 @@ struct world {
 	unsigned int machines, links;
 	uint32_t worker[WORKERS_MAX], back[LINKS_MAX];
 	unsigned int streams[WORKERS_MAX];
-	struct graph_path lead[WORKERS_MAX], way[WORKERS_MAX];
+	struct graph_path lead[WORKERS_MAX], way[ROOTS * WORKERS_MAX];
 	bool sums[MACHINES_MAX];
 	struct graph *g;
-	struct merge_problem p;
+	struct merge_problem p[ROOTS];
+	unsigned int roots;
 };
 
 static const struct merge_options USUAL = {
@@ -65,7 +67,7 @@ static void join(struct world *w, uint32_t a, uint32_t b, double capacity)
 static void add_worker(struct world *w, uint32_t at, double capacity)
 {
 	const uint32_t host = add(w, GRAPH_HOST, false);
-	const unsigned int i = w->p.workers++;
+	const unsigned int i = w->p->workers++;
 
 	join(w, host, at, capacity);
 	w->worker[i] = host;
@@ -73,25 +75,54 @@ static void add_worker(struct world *w, uint32_t at, double capacity)
 	w->lead[i] = (struct graph_path){ 1, { w->links - 2 } };
 }
 
-static void make(struct world *w, uint32_t root)
+static void make_to(struct world *w, const uint32_t *root, unsigned int roots)
 {
+	const unsigned int workers = w->p->workers;
+
 	assert_int_equal(graph_make(w->machine, w->machines, w->link, w->links, &w->g), 0);
-	w->p.graph = w->g;
-	w->p.lead = w->lead;
-	w->p.worker = w->worker;
-	w->p.streams = w->streams;
-	w->p.sums = w->sums;
-	w->p.root = root;
-	w->p.back = w->back;
+	for (unsigned int s = 0; s < roots; s++)
+		w->p[s] = (struct merge_problem){ .graph = w->g,
+						  .lead = w->lead,
+						  .worker = w->worker,
+						  .streams = w->streams,
+						  .workers = workers,
+						  .root = root[s],
+						  .share = 1.0 / roots,
+						  .sums = w->sums,
+						  .back = w->back };
+	w->roots = roots;
 }
+
+static void make(struct world *w, uint32_t root) { make_to(w, &root, 1); }
 
 static double found(struct world *w, const struct merge_options *o)
 {
 	double rate, again;
 
-	assert_int_equal(merge_search(&w->p, o, w->way, &rate), 0);
-	assert_int_equal(merge_rate(&w->p, w->way, &again), 0);
+	assert_int_equal(merge_search(w->p, w->roots, o, w->way, &rate), 0);
+	assert_int_equal(merge_rate(w->p, w->roots, w->way, &again), 0);
 	assert_true(rate == again);
+	return rate;
+}
+
+/* In thousandths, as jobs of a cluster have them. */
+static const struct merge_split THOUSANDTHS = { .parts = 1000, .least = 10, .searches = 12 };
+
+static double found_split(struct world *w)
+{
+	unsigned int part[ROOTS], all = 0;
+	double rate, again;
+
+	assert_int_equal(
+		merge_search_split(w->p, w->roots, &USUAL, &THOUSANDTHS, part, w->way, &rate), 0);
+	for (unsigned int s = 0; s < w->roots; s++) {
+		assert_in_range(part[s], 10, 990);
+		all += part[s];
+		w->p[s].share = part[s] / 1000.0;
+	}
+	assert_int_equal(all, 1000);
+	assert_int_equal(merge_rate(w->p, w->roots, w->way, &again), 0);
+	assert_true(fabs(rate - again) <= 1e-9 * rate);
 	return rate;
 }
 
@@ -152,7 +183,7 @@ static void loads_and_results_count(void **state)
 	w.g->link[2].load = 0;
 	w.g->link[3].load = 20;
 	assert_true(found(&w, &USUAL) == 8);
-	w.p.back = NULL;
+	w.p->back = NULL;
 	assert_true(found(&w, &USUAL) == 24);
 }
 
@@ -194,7 +225,7 @@ static void long_ways_are_not_taken(void **state)
 	o.nodes_max = 2;
 	assert_true(found(&w, &o) == 8);
 	o.nodes_max = 1;
-	assert_int_equal(merge_search(&w.p, &o, w.way, &(double){ 0 }), -ENETUNREACH);
+	assert_int_equal(merge_search(w.p, w.roots, &o, w.way, &(double){ 0 }), -ENETUNREACH);
 }
 
 /* Where they are wide enough, the shortest ones; here the worker has no more. */
@@ -233,6 +264,95 @@ static void inarts_example_has_its_rate(void **state)
 	}
 }
 
+/*
+ * The same with two roots that take 6 and 2, behind q; workers are behind r, which like q does not
+ * sum. The two nodes do, and have links of 6 to r.
+ */
+static void figure_1(struct world *w)
+{
+	enum {
+		R,
+		Q
+	};
+	uint32_t node, root[2];
+
+	*w = (struct world){ 0 };
+	add(w, GRAPH_NODE, false);
+	add(w, GRAPH_NODE, false);
+	for (int i = 0; i < 2; i++) {
+		node = add(w, GRAPH_NODE, true);
+		join(w, R, node, 6);
+		join(w, node, Q, 25);
+	}
+	join(w, R, Q, 25);
+	for (unsigned int i = 0; i < 2; i++) {
+		root[i] = add(w, GRAPH_NODE, true);
+		join(w, Q, root[i], i ? 2 : 6);
+	}
+	for (unsigned int i = 0; i < 6; i++)
+		add_worker(w, R, 6);
+	make_to(w, root, 2);
+}
+
+static void inarts_example_has_its_rates_with_two_roots(void **state)
+{
+	_cleanup_(world_close) struct world w;
+
+	figure_1(&w);
+	assert_true(fabs(found(&w, &USUAL) - 2) < 1e-9);
+	w.p[0].share = 0.8;
+	w.p[1].share = 0.2;
+	assert_true(fabs(found(&w, &USUAL) - 2.5) < 1e-9);
+	assert_true(fabs(found_split(&w) - 2.5) < 1e-9);
+	print_message("6 and 2: %.3f to %.3f\n", w.p[0].share, w.p[1].share);
+	w.p[0].share = w.p[1].share = 0.5; /* wherever it begins */
+	assert_true(fabs(found_split(&w) - 2.5) < 1e-9);
+}
+
+/* Of ways that stay: 4 streams by a link of 8, and 1 by one of 3. */
+static void shares_are_as_ways_have_room(void **state)
+{
+	static const uint32_t root[] = { 1, 2 };
+	_cleanup_(world_close) struct world w = { 0 };
+	unsigned int part[] = { 10, 990 };
+	double rate;
+
+	add(&w, GRAPH_NODE, false);
+	add(&w, GRAPH_NODE, false);
+	add(&w, GRAPH_NODE, false);
+	join(&w, 0, 1, 8);
+	join(&w, 0, 2, 12);
+	for (unsigned int i = 0; i < 4; i++)
+		add_worker(&w, 0, 100);
+	make_to(&w, root, 2);
+	found(&w, &USUAL);
+	assert_int_equal(merge_split(w.p, 2, w.way, &THOUSANDTHS, part, &rate), 0);
+	assert_int_equal(part[0], 400);
+	assert_int_equal(part[1], 600);
+	assert_true(fabs(rate - 5) < 1e-9);
+	w.g->link[0].capacity = w.g->link[1].capacity = 0;
+	assert_int_equal(merge_split(w.p, 2, w.way, &THOUSANDTHS, part, &rate), 0);
+	assert_true(rate == 0);
+	w.g->link[0].capacity = w.g->link[1].capacity = 0.01;
+	assert_int_equal(merge_split(w.p, 2, w.way, &THOUSANDTHS, part, &rate), 0);
+	assert_int_equal(part[0], 10); /* each root keeps some */
+}
+
+/* What a worker's cable bears is for all roots. */
+static void streams_to_all_roots_share_links(void **state)
+{
+	static const uint32_t root[] = { 2, 1 };
+	_cleanup_(world_close) struct world w;
+
+	two_ways(&w, true);
+	graph_free(w.g);
+	make_to(&w, root, 2);
+	w.g->link[w.lead[0].link[0]].capacity = 7;
+	assert_true(found(&w, &USUAL) == 7);
+	w.g->link[w.lead[0].link[0]].capacity = 100;
+	assert_true(found(&w, &USUAL) == 24); /* both by 0-1; by 0-2 it would be 16 */
+}
+
 /* --- errors ---------------------------------------------------------------------------------- */
 
 static void ways_that_are_none_have_no_rate(void **state)
@@ -243,13 +363,13 @@ static void ways_that_are_none_have_no_rate(void **state)
 	two_ways(&w, true);
 	found(&w, &USUAL);
 	w.way[0].links--; /* it ends before the root */
-	assert_int_equal(merge_rate(&w.p, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_rate(w.p, w.roots, w.way, &rate), -EINVAL);
 	w.way[0] = (struct graph_path){ 2, { w.lead[0].link[0], 0 } }; /* parts where they sum */
-	assert_int_equal(merge_rate(&w.p, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_rate(w.p, w.roots, w.way, &rate), -EINVAL);
 	w.sums[0] = false;
-	assert_int_equal(merge_rate(&w.p, w.way, &rate), 0);
+	assert_int_equal(merge_rate(w.p, w.roots, w.way, &rate), 0);
 	w.way[0].link[0] = w.lead[1].link[0]; /* somebody else's */
-	assert_int_equal(merge_rate(&w.p, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_rate(w.p, w.roots, w.way, &rate), -EINVAL);
 }
 
 static void problems_that_cannot_be_are_refused(void **state)
@@ -260,41 +380,67 @@ static void problems_that_cannot_be_are_refused(void **state)
 
 	two_ways(&w, true);
 	o.starts = 0;
-	assert_int_equal(merge_search(&w.p, &o, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_search(w.p, w.roots, &o, w.way, &rate), -EINVAL);
 	o.starts = MERGE_STARTS_MAX + 1;
-	assert_int_equal(merge_search(&w.p, &o, w.way, &rate), -E2BIG);
-	w.p.root = w.machines;
-	assert_int_equal(merge_search(&w.p, &USUAL, w.way, &rate), -EINVAL);
-	w.p.root = 2;
+	assert_int_equal(merge_search(w.p, w.roots, &o, w.way, &rate), -E2BIG);
+	w.p->root = w.machines;
+	assert_int_equal(merge_search(w.p, w.roots, &USUAL, w.way, &rate), -EINVAL);
+	w.p->root = 2;
 	w.lead[0].link[0] = 0;
-	assert_int_equal(merge_search(&w.p, &USUAL, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_search(w.p, w.roots, &USUAL, w.way, &rate), -EINVAL);
 	w.lead[0].link[0] = w.links - 4;
 	w.streams[1] = 0;
-	assert_int_equal(merge_search(&w.p, &USUAL, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_search(w.p, w.roots, &USUAL, w.way, &rate), -EINVAL);
 	w.streams[1] = 1;
 	w.g->machine[0].kind = GRAPH_HOST; /* a gateway itself may forward nothing to others */
-	assert_int_equal(merge_search(&w.p, &USUAL, w.way, &rate), 0);
+	assert_int_equal(merge_search(w.p, w.roots, &USUAL, w.way, &rate), 0);
 	w.g->machine[1].kind = GRAPH_HOST;
-	w.p.root = 3;
+	w.p->root = 3;
 	w.lead[0].links = 0;
 	w.worker[0] = 1;
-	assert_int_equal(merge_search(&w.p, &USUAL, w.way, &rate), -ENETUNREACH);
+	assert_int_equal(merge_search(w.p, w.roots, &USUAL, w.way, &rate), -ENETUNREACH);
+}
+
+static void splits_that_cannot_be_are_refused(void **state)
+{
+	static const struct merge_split bad[] = {
+		{ 1000, 0, 12 }, { 1000, 501, 12 }, { MERGE_PARTS_MAX + 1, 10, 12 }, { 1000, 10, 0 }
+	};
+	_cleanup_(world_close) struct world w;
+	unsigned int part[ROOTS] = { 500, 500 };
+	double rate;
+
+	figure_1(&w);
+	found(&w, &USUAL);
+	for (unsigned int i = 0; i < 4; i++) {
+		assert_int_equal(merge_split(w.p, 2, w.way, &bad[i], part, &rate), -EINVAL);
+		assert_int_equal(merge_search_split(w.p, 2, &USUAL, &bad[i], part, w.way, &rate),
+				 -EINVAL);
+	}
+	assert_int_equal(merge_search(w.p, 0, &USUAL, w.way, &rate), -EINVAL);
+	assert_int_equal(merge_search(w.p, MERGE_ROOTS_MAX + 1, &USUAL, w.way, &rate), -E2BIG);
+	w.p[1].share = 0;
+	assert_int_equal(merge_search(w.p, 2, &USUAL, w.way, &rate), -EINVAL);
+	w.p[1].share = 0.5;
+	w.p[1].graph = NULL;
+	assert_int_equal(merge_rate(w.p, 2, w.way, &rate), -EINVAL);
 }
 
 static int attempt(void *context)
 {
 	static const struct merge_options once = { 2, 1, 64, 10, 1 };
 	struct world *w = context;
+	unsigned int part[ROOTS];
 	double rate;
 
-	return merge_search(&w->p, &once, w->way, &rate);
+	return merge_search_split(w->p, w->roots, &once, &THOUSANDTHS, part, w->way, &rate);
 }
 
 static void too_little_memory_is_an_error(void **state)
 {
 	_cleanup_(world_close) struct world w;
 
-	two_ways(&w, true);
+	figure_1(&w);
 	run_out_of_memory(attempt, &w);
 }
 
@@ -302,23 +448,31 @@ static void too_little_memory_is_an_error(void **state)
 
 struct all {
 	const struct world *w;
-	struct graph_path way[WORKERS_MAX][WAYS_MAX], now[WORKERS_MAX];
-	unsigned int ways[WORKERS_MAX];
+	unsigned int takers; /* workers, for each root */
+	struct graph_path way[ROOTS * WORKERS_MAX][WAYS_MAX], now[ROOTS * WORKERS_MAX];
+	unsigned int ways[ROOTS * WORKERS_MAX];
+	const struct merge_split *split; /* NULL: shares stay as they are */
 	double best;
 };
 
-static void ways_from(struct all *a, unsigned int worker, uint32_t at, unsigned int *been,
+static const struct merge_problem *root_of(const struct all *a, unsigned int taker)
+{
+	return &a->w->p[taker / a->w->p->workers];
+}
+
+static void ways_from(struct all *a, unsigned int taker, uint32_t at, unsigned int *been,
 		      struct graph_path *now)
 {
 	const struct graph *g = a->w->g;
 
-	if (at == a->w->p.root) {
-		if (a->ways[worker] < WAYS_MAX)
-			a->way[worker][a->ways[worker]] = *now;
-		a->ways[worker]++;
+	if (at == root_of(a, taker)->root) {
+		if (a->ways[taker] < WAYS_MAX)
+			a->way[taker][a->ways[taker]] = *now;
+		a->ways[taker]++;
 		return;
 	}
-	if (now->links > a->w->lead[worker].links && g->machine[at].kind == GRAPH_HOST)
+	if (now->links > a->w->lead[taker % a->w->p->workers].links &&
+	    g->machine[at].kind == GRAPH_HOST)
 		return;
 	been[at]++;
 	for (uint32_t i = 0; i < g->links; i++) {
@@ -329,41 +483,50 @@ static void ways_from(struct all *a, unsigned int worker, uint32_t at, unsigned 
 		    been[to] > (g->machine[to].kind == GRAPH_ROUTER ? 1 : 0))
 			continue;
 		now->link[now->links++] = i;
-		ways_from(a, worker, to, been, now);
+		ways_from(a, taker, to, been, now);
 		now->links--;
 	}
 	been[at]--;
 }
 
-static void take(struct all *a, unsigned int worker)
+static void take(struct all *a, unsigned int taker)
 {
+	unsigned int part[ROOTS];
 	double rate;
+	int r;
 
-	if (worker == a->w->p.workers) {
-		if (merge_rate(&a->w->p, a->now, &rate) == 0)
+	if (taker == a->takers) {
+		for (unsigned int s = 0; a->split && s < ROOTS; s++)
+			part[s] = a->split->parts / ROOTS;
+		r = a->split ? merge_split(a->w->p, a->w->roots, a->now, a->split, part, &rate)
+			     : merge_rate(a->w->p, a->w->roots, a->now, &rate);
+		if (r == 0)
 			a->best = fmax(a->best, rate);
 		return;
 	}
-	for (unsigned int i = 0; i < a->ways[worker]; i++) {
-		a->now[worker] = a->way[worker][i];
-		take(a, worker + 1);
+	for (unsigned int i = 0; i < a->ways[taker]; i++) {
+		a->now[taker] = a->way[taker][i];
+		take(a, taker + 1);
 	}
 }
 
 /* Below 0: there are too many. */
-static double best_of_all(const struct world *w)
+static double best_of_all(const struct world *w, const struct merge_split *split)
 {
 	static struct all a;
-	double takings = 1;
+	double takings = split ? 100 : 1;
 
 	memset(&a, 0, sizeof(a));
 	a.w = w;
+	a.split = split;
+	a.takers = w->roots * w->p->workers;
 	a.best = -1;
-	for (unsigned int i = 0; i < w->p.workers; i++) {
+	for (unsigned int i = 0; i < a.takers; i++) {
+		const unsigned int worker = i % w->p->workers;
 		unsigned int been[MACHINES_MAX] = { 0 };
-		struct graph_path now = w->lead[i];
+		struct graph_path now = w->lead[worker];
 
-		been[w->worker[i]] = 1;
+		been[w->worker[worker]] = 1;
 		ways_from(&a, i, w->g->link[now.link[0]].to, been, &now);
 		takings *= a.ways[i];
 		if (a.ways[i] > WAYS_MAX)
@@ -377,9 +540,11 @@ static double best_of_all(const struct world *w)
 
 static double some(uint64_t *random) { return 1 + random_below(random, 9); }
 
-/* Four or five machines, a ring and some cables across; the root is one of them. */
-static void random_world(uint64_t *random, unsigned int sum_thousandths, struct world *w)
+/* Four or five machines, a ring and some cables across; roots are of them. */
+static void random_world(uint64_t *random, unsigned int sum_thousandths, unsigned int roots,
+			 struct world *w)
 {
+	static const uint32_t root[ROOTS] = { 0, 2 };
 	const uint32_t inner = 4 + random_below(random, 2);
 
 	*w = (struct world){ 0 };
@@ -397,7 +562,9 @@ static void random_world(uint64_t *random, unsigned int sum_thousandths, struct 
 	}
 	for (uint32_t i = 2 + random_below(random, 2); i > 0; i--)
 		add_worker(w, random_below(random, inner), some(random) + 2);
-	make(w, 0);
+	if (roots == 2)
+		w->machine[root[1]].kind = GRAPH_NODE;
+	make_to(w, root, roots);
 	for (uint32_t i = 0; i < w->links; i++)
 		w->g->link[i].load = chance(random, 200) ? 1 : 0;
 }
@@ -405,50 +572,90 @@ static void random_world(uint64_t *random, unsigned int sum_thousandths, struct 
 static unsigned int counted, best_found;
 static double worst;
 
-static const char *found_is_close(uint64_t seed, unsigned int sum_thousandths)
+static void count_from_new(void)
 {
-	_cleanup_(world_close) struct world w;
-	double best, rate;
+	counted = best_found = 0;
+	worst = 0;
+}
 
-	random_world(&seed, sum_thousandths, &w);
-	best = best_of_all(&w);
-	if (best < 0)
-		return NULL;
-	rate = found(&w, &USUAL);
+static const char *is_counted(double rate, double best)
+{
 	counted++;
 	best_found += rate >= best * (1 - 1e-9);
 	worst = fmax(worst, best > 0 ? 1 - rate / best : 0);
 	return rate > best * (1 + 1e-9) ? "ways are better than the best ones" : NULL;
 }
 
-static const char *close_where_some_sum(uint64_t seed) { return found_is_close(seed, 500); }
+static const char *found_is_close(uint64_t seed, unsigned int sum_thousandths, unsigned int roots)
+{
+	_cleanup_(world_close) struct world w;
+	double best;
+
+	random_world(&seed, sum_thousandths, roots, &w);
+	if (roots == 2) {
+		w.p[0].share = 0.1 * (1 + random_below(&seed, 9));
+		w.p[1].share = 1 - w.p[0].share;
+	}
+	best = best_of_all(&w, NULL);
+	return best < 0 ? NULL : is_counted(found(&w, &USUAL), best);
+}
+
+static const char *close_where_some_sum(uint64_t seed) { return found_is_close(seed, 500, 1); }
+static const char *close_to_two_roots(uint64_t seed) { return found_is_close(seed, 500, 2); }
 
 static const char *best_where_all_sum(uint64_t seed)
 {
-	const char *fault = found_is_close(seed, 1000);
+	const char *fault = found_is_close(seed, 1000, 1);
 
 	return fault ? fault : worst > 1e-9 ? "ways are not the best ones" : NULL;
 }
 
+static const char *close_with_shares(uint64_t seed)
+{
+	_cleanup_(world_close) struct world w;
+	double best;
+
+	random_world(&seed, 500, 2, &w);
+	best = best_of_all(&w, &THOUSANDTHS);
+	return best < 0 ? NULL : is_counted(found_split(&w), best);
+}
+
 static void where_all_sum_the_best_is_found(void **state)
 {
-	counted = best_found = 0;
-	worst = 0;
+	count_from_new();
 	run_seeds(NETWORKS, best_where_all_sum);
 	assert_int_equal(counted, best_found);
 	assert_true(counted > 0);
 }
 
-static void where_some_sum_it_is_mostly(void **state)
+static void is_mostly_found(double part, double below)
 {
-	counted = best_found = 0;
-	worst = 0;
-	run_seeds(NETWORKS, close_where_some_sum);
 	print_message("the best of %u in %u, and at worst %.1f %% below\n", counted, best_found,
 		      100 * worst);
 	assert_true(counted > 0);
-	assert_true(best_found >= counted * 0.97);
-	assert_true(worst <= 0.6);
+	assert_true(best_found >= counted * part);
+	assert_true(worst <= below);
+}
+
+static void where_some_sum_it_is_mostly(void **state)
+{
+	count_from_new();
+	run_seeds(NETWORKS, close_where_some_sum);
+	is_mostly_found(0.97, 0.6);
+}
+
+static void it_is_mostly_with_two_roots(void **state)
+{
+	count_from_new();
+	run_seeds(NETWORKS, close_to_two_roots);
+	is_mostly_found(0.97, 0.6);
+}
+
+static void it_is_mostly_with_shares_of_any_kind(void **state)
+{
+	count_from_new();
+	run_seeds(NETWORKS, close_with_shares);
+	is_mostly_found(0.9, 0.3);
 }
 
 /* --- how long it takes ----------------------------------------------------------------------- */
@@ -474,7 +681,7 @@ static void fat_tree(struct world *w, unsigned int sum_thousandths)
 		}
 		for (int i = 0; i < HALF * HALF; i++)
 			join(w, edge[i / HALF], above[i % HALF], 20);
-		for (int i = 0; i < HALF * HALF && w->p.workers < 50; i++)
+		for (int i = 0; i < HALF * HALF && w->p->workers < 50; i++)
 			add_worker(w, edge[i / HALF], 20);
 	}
 	make(w, core[0]);
@@ -519,6 +726,29 @@ static void large_networks_take_no_long_time(void **state)
 	}
 }
 
+/* Two roots far from each other, and shares of any kind. */
+static void two_roots_take_longer(void **state)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_(world_close) struct world w;
+		uint32_t root[ROOTS];
+		clock_t began;
+		double rate, seconds;
+
+		(i ? grid : fat_tree)(&w, 500);
+		graph_free(w.g);
+		root[0] = w.p->root;
+		root[1] = root[0] + 5;
+		make_to(&w, root, ROOTS);
+		began = clock();
+		rate = found_split(&w);
+		seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+		print_message("%s, two roots: rate %.3f, %.3f s\n", i ? "grid" : "fat-tree", rate,
+			      seconds);
+		assert_true(rate > 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,12 +760,19 @@ int main(void)
 		cmocka_unit_test(long_ways_are_not_taken),
 		cmocka_unit_test(no_way_is_longer_than_it_need_be),
 		cmocka_unit_test(inarts_example_has_its_rate),
+		cmocka_unit_test(inarts_example_has_its_rates_with_two_roots),
+		cmocka_unit_test(shares_are_as_ways_have_room),
+		cmocka_unit_test(streams_to_all_roots_share_links),
 		cmocka_unit_test(ways_that_are_none_have_no_rate),
 		cmocka_unit_test(problems_that_cannot_be_are_refused),
+		cmocka_unit_test(splits_that_cannot_be_are_refused),
 		cmocka_unit_test(too_little_memory_is_an_error),
 		cmocka_unit_test(where_all_sum_the_best_is_found),
 		cmocka_unit_test(where_some_sum_it_is_mostly),
+		cmocka_unit_test(it_is_mostly_with_two_roots),
+		cmocka_unit_test(it_is_mostly_with_shares_of_any_kind),
 		cmocka_unit_test(large_networks_take_no_long_time),
+		cmocka_unit_test(two_roots_take_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
