@@ -38,10 +38,11 @@ static void decision_say(struct placing *p, const struct lead_decision *d)
 			"job=%s node=%s share=%u why=\"%s\"", j->name, place->root, place->share,
 			place->why);
 	}
-	if (d->led) {
+	for (unsigned int i = 0; i < d->leds; i++) {
 		p->counts.ways++;
 		log_say(LOG_LEVEL_INFO, d->ways ? "ways found" : "ways given up",
-			"job=%s why=\"%s\"", d->led->name, d->why.text);
+			"job=%s share=%u why=\"%s\"", d->led[i]->name,
+			d->ways && d->leds > 1 ? d->share[i] : d->led[i]->place.share, d->why.text);
 	}
 }
 

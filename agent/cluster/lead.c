@@ -36,7 +36,7 @@ void lead_decision_free(struct lead_decision *d)
 {
 	if (!d)
 		return;
-	for (unsigned int i = 0; i < JOINING_ROOTS_MAX; i++)
+	for (unsigned int i = 0; i < 2 * JOINING_ROOTS_MAX; i++)
 		free(d->text[i]);
 	free(d->ways);
 	free(d->without);
@@ -55,8 +55,24 @@ static void seen_fill(struct lead_decision *d, unsigned int i, const struct shar
 	d->seen[2 + 2 * i] = (struct store_seen){ d->place_key[i], j->place_revision };
 }
 
-/* Only as long as we lead, the jobs are those jobs, and their places are the ones that we know.
- * Ways to a root that the job had go with it. */
+static bool moves(const struct lead_decision *d, unsigned int i)
+{
+	return strcmp(d->job[i]->place.root, d->place[i].root) != 0;
+}
+
+/* Ways to a root that the job had go with it, and those to its other roots if they were found
+ * together. */
+static bool loses_ways(const struct lead_decision *d, unsigned int jobs, unsigned int i)
+{
+	bool some_move = false;
+
+	for (unsigned int k = 0; k < jobs; k++)
+		some_move |= moves(d, k);
+	return d->job[i]->ways && (strcmp(d->job[i]->ways->root, d->place[i].root) != 0 ||
+				   (some_move && d->job[i]->ways->found));
+}
+
+/* Only as long as we lead, the jobs are those jobs, and their places are the ones that we know. */
 static int write_fill(struct lead_decision *d, unsigned int jobs, const struct lead_view *v,
 		      const struct store_seen *leads)
 {
@@ -69,28 +85,54 @@ static int write_fill(struct lead_decision *d, unsigned int jobs, const struct l
 			return -ENOMEM;
 		seen_fill(d, i, d->job[i]);
 		d->change[changes++] = (struct store_change){ d->place_key[i], d->text[i], false };
-		if (v->finds_ways && d->job[i]->ways &&
-		    strcmp(d->job[i]->ways->root, d->place[i].root) != 0)
+		if (v->finds_ways && loses_ways(d, jobs, i))
 			d->change[changes++] = (struct store_change){ d->ways_key[i], NULL, false };
 	}
 	d->write = (struct store_write){ d->seen, 1 + 2 * jobs, d->change, changes };
 	return 0;
 }
 
+/* The i-th of d->led: its ways, and of several roots its share. */
+static int ways_change_fill(struct lead_decision *d, unsigned int i, unsigned int *changes)
+{
+	_cleanup_(freep) struct wanted_place *place = NULL;
+	char **text = &d->text[2 * i];
+
+	if (d->ways) {
+		text[0] = wanted_print(&wanted_ways_keys, &d->ways[i]);
+		if (!text[0])
+			return -ENOMEM;
+	}
+	d->change[(*changes)++] = (struct store_change){ d->ways_key[i], text[0], false };
+	if (!d->ways || d->leds == 1 || d->share[i] == d->led[i]->place.share)
+		return 0;
+	place = malloc(sizeof(*place));
+	if (!place)
+		return -ENOMEM;
+	*place = d->led[i]->place;
+	place->share = d->share[i];
+	text[1] = wanted_print(&wanted_place_keys, place);
+	if (!text[1])
+		return -ENOMEM;
+	d->change[(*changes)++] = (struct store_change){ d->place_key[i], text[1], false };
+	return 0;
+}
+
 /* The same of d->led, whose ways are the ones that we know, too. */
 static int ways_write_fill(struct lead_decision *d, const struct store_seen *leads)
 {
-	if (d->ways) {
-		d->text[0] = wanted_print(&wanted_ways_keys, d->ways);
-		if (!d->text[0])
-			return -ENOMEM;
-	}
+	unsigned int seens = 1 + 2 * d->leds, changes = 0;
+	int r = 0;
+
 	d->seen[0] = *leads;
-	seen_fill(d, 0, d->led);
-	d->seen[3] = (struct store_seen){ d->ways_key[0], d->led->ways_revision };
-	d->change[0] = (struct store_change){ d->ways_key[0], d->text[0], false };
-	d->write = (struct store_write){ d->seen, 4, d->change, 1 };
-	return 0;
+	for (unsigned int i = 0; r == 0 && i < d->leds; i++) {
+		seen_fill(d, i, d->led[i]);
+		d->seen[seens++] = (struct store_seen){ d->ways_key[i], d->led[i]->ways_revision };
+		r = ways_change_fill(d, i, &changes);
+	}
+	if (r == 0)
+		d->write = (struct store_write){ d->seen, seens, d->change, changes };
+	return r;
 }
 
 static void decided(struct look *k, enum lead_kind kind, const struct shared_job *j)
@@ -188,11 +230,11 @@ static void place_due(struct look *k)
 /* --- jobs that have better places ------------------------------------------------------------ */
 
 /* All roots of a job at once, by its first; one of them moves at most, first of all one that must.
- */
+ * Where ways were found, shares are those that fit these: only who must moves. */
 static void look_for_better_roots(struct look *k, const struct shared_job *first, bool settled)
 {
 	bool musts[JOINING_ROOTS_MAX] = { false }, mays[JOINING_ROOTS_MAX] = { false };
-	bool must = false;
+	bool must = false, has_ways = false;
 	struct why ignored;
 
 	for (unsigned int i = 0; i < first->job.roots; i++) {
@@ -201,10 +243,11 @@ static void look_for_better_roots(struct look *k, const struct shared_job *first
 		musts[i] = root && lead_must_move(k->view, root);
 		mays[i] = root && lead_may_move(k->lead, k->view, root);
 		must |= musts[i];
+		has_ways |= root && lead_has_found_ways(root);
 		/* All are asked: each has its clock. */
 		settled = root && lead_is_settled(k->lead, k->view, root) && settled;
 	}
-	if (first->job.which != 1 || (!must && !settled) || !has_lists(k))
+	if (first->job.which != 1 || (!must && (!settled || has_ways)) || !has_lists(k))
 		return;
 	if (lead_better_roots(k->lead, k->view, first, must ? LEAD_MARGIN_CORDONED : LEAD_MARGIN,
 			      must ? musts : mays, k->lists, k->decision->job, k->decision->place,
@@ -257,10 +300,10 @@ static void look_for_ways(struct look *k)
 	if (!k->view->finds_ways)
 		return;
 	lead_ways(k->lead, k->view, d);
-	if (d->led && ways_write_fill(d, k->leads) == 0)
-		decided(k, d->ways ? LEAD_WAYS : LEAD_NO_WAYS, d->led);
+	if (d->leds && ways_write_fill(d, k->leads) == 0)
+		decided(k, d->ways ? LEAD_WAYS : LEAD_NO_WAYS, d->led[0]);
 	else
-		d->led = NULL;
+		d->leds = 0;
 }
 
 int lead_look(struct lead *l, const struct lead_view *v, const struct store_seen *leads,

@@ -84,7 +84,7 @@ struct lead_without {
 };
 
 /*
- * Places for one job, or for all roots of one, or ways for one; and the write that says so to the
+ * Places for one job, or for all roots of one, or ways for these; and the write that says so to the
  * store, if we still lead, these jobs are still as wanted as they were, and their places are those
  * that we know (and their ways, where these are what is decided). Jobs, and the leader's key, are
  * not copied.
@@ -93,19 +93,21 @@ struct lead_decision {
 	unsigned int jobs; /* that are placed */
 	const struct shared_job *job[JOINING_ROOTS_MAX];
 	struct wanted_place place[JOINING_ROOTS_MAX];
-	const struct shared_job *led; /* whose ways change; NULL: nobody's */
-	struct wanted_ways *ways; /* that it gets; NULL: those of routing */
+	unsigned int leds; /* whose ways change: one job, or all roots of one */
+	const struct shared_job *led[JOINING_ROOTS_MAX];
+	struct wanted_ways *ways; /* [leds] that they get; NULL: those of routing */
+	uint16_t share[JOINING_ROOTS_MAX]; /* with these ways, where leds is above 1 */
 	struct why why; /* that, in words */
 	struct store_write write; /* without changes: nothing is decided */
 	unsigned int withouts;
 	struct lead_without *without;
 	/* What the write points to. */
-	struct store_seen seen[1 + 2 * JOINING_ROOTS_MAX];
+	struct store_seen seen[1 + 3 * JOINING_ROOTS_MAX];
 	struct store_change change[2 * JOINING_ROOTS_MAX];
 	char job_key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
 	char place_key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
 	char ways_key[JOINING_ROOTS_MAX][STORE_KEY_BYTES];
-	char *text[JOINING_ROOTS_MAX];
+	char *text[2 * JOINING_ROOTS_MAX];
 };
 
 void lead_decision_free(struct lead_decision *d);

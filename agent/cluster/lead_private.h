@@ -55,9 +55,15 @@ int lead_better_roots(const struct lead *l, const struct lead_view *v,
 
 /* --- lead_ways.c: ways that bear more -------------------------------------------------------- */
 
-/* It is looked at each job's ways, and at one of them closely, if it is time: ret->led and what
- * follows, up to the write. No memory: nothing is decided. */
+/* It is looked at each job's ways, and at those of one of them closely, if it is time: ret->leds
+ * and what follows, up to the write. No memory: nothing is decided. */
 void lead_ways(struct lead *l, const struct lead_view *v, struct lead_decision *ret);
+
+/* Were its ways found? Then its shares are those that fit them. */
+static inline bool lead_has_found_ways(const struct shared_job *j)
+{
+	return shared_ways(j) && j->ways->found;
+}
 
 /* What would be done about the ways of a job whose run is on, in words; "": nothing at all. */
 void lead_ways_outlook(const struct lead *l, const struct lead_view *v, const struct shared_job *j,

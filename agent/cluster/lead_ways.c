@@ -19,6 +19,43 @@ enum {
 	WAYS_TRIAL_MS = 60000, /* beginning so soon after it got ways, is not to blame for it */
 };
 
+/* --- whose they are -------------------------------------------------------------------------- */
+
+/* One job, or all roots of one: their ways are found, and given up, together. */
+struct group {
+	unsigned int roots;
+	const struct shared_job *job[JOINING_ROOTS_MAX];
+};
+
+/* False: a root is not known. */
+static bool group_find(const struct lead_view *v, const struct shared_job *j, struct group *ret)
+{
+	*ret = (struct group){ 1, { j } };
+	if (!j->revision || !j->job.roots)
+		return true;
+	for (unsigned int i = 0; i < j->job.roots; i++) {
+		ret->job[i] = shared_root(v->shared, j, i + 1);
+		if (!ret->job[i])
+			return false;
+	}
+	ret->roots = j->job.roots;
+	return true;
+}
+
+static void shares_of(const struct group *g, uint16_t *ret)
+{
+	for (unsigned int i = 0; i < g->roots; i++)
+		ret[i] = g->job[i]->place.share ? g->job[i]->place.share : 1;
+}
+
+static bool all_have_ways(const struct group *g)
+{
+	for (unsigned int i = 0; i < g->roots; i++)
+		if (!shared_ways(g->job[i]))
+			return false;
+	return true;
+}
+
 /* --- what becomes of them -------------------------------------------------------------------- */
 
 /* Whoever has written or deleted them. */
@@ -107,6 +144,7 @@ static bool are_over(struct lead *l, const struct lead_view *v, const struct sha
 		     const struct steer *steer, struct why *why)
 {
 	struct lead_rest *r;
+	struct group g;
 
 	if (!j->revision || !shared_ways(j)) {
 		why_say(why, 0,
@@ -118,6 +156,10 @@ static bool are_over(struct lead *l, const struct lead_view *v, const struct sha
 		return false;
 	if (do_not_hold(v, j, steer, why))
 		return true;
+	if (!group_find(v, j, &g) || !all_have_ways(&g)) {
+		why_say(why, 0, "another root of the job has lost its own");
+		return true;
+	}
 	r = lead_rest_find(l, j, v->now_ns);
 	if (!r || !bear_nothing(&r->ways, standing_there(j, v->picture), v->now_ns))
 		return false;
@@ -134,17 +176,30 @@ static bool some_are_found(const struct shared *s)
 	return false;
 }
 
+/* With all that were found with those of this job. */
+static void led_fill(const struct lead_view *v, const struct shared_job *j,
+		     struct lead_decision *ret)
+{
+	ret->led[ret->leds++] = j;
+	for (unsigned int i = 1; j->revision && j->ways->found && i <= j->job.roots; i++) {
+		const struct shared_job *root = shared_root(v->shared, j, i);
+
+		if (root && root != j && root->ways && root->ways->found)
+			ret->led[ret->leds++] = root;
+	}
+}
+
 static void give_up(struct lead *l, const struct lead_view *v, struct lead_decision *ret)
 {
 	_cleanup_(steer_close) struct steer steer = { 0 };
 
 	if (some_are_found(v->shared) && steer_make(v->shared, v->picture, "", &steer) < 0)
 		return;
-	for (unsigned int i = 0; i < v->shared->jobs && !ret->led; i++) {
+	for (unsigned int i = 0; i < v->shared->jobs && !ret->leds; i++) {
 		const struct shared_job *j = v->shared->job[i];
 
 		if (j->ways && are_over(l, v, j, &steer, &ret->why))
-			ret->led = j;
+			led_fill(v, j, ret);
 	}
 }
 
@@ -152,47 +207,92 @@ static void give_up(struct lead *l, const struct lead_view *v, struct lead_decis
 
 static bool steers(const struct report *root) { return root && root->steers; }
 
-/* Would agents follow them? Else they would be given up at once. */
-static bool would_hold(const struct lead_view *v, const struct shared_job *j,
-		       struct wanted_ways *ways, struct why *why)
+static struct shared_job *led_make(const struct shared_job *j, struct wanted_ways *ways)
 {
-	_cleanup_(freep) struct shared *with = calloc(1, sizeof(*with));
-	_cleanup_(freep) struct shared_job *led = calloc(1, sizeof(*led));
-	_cleanup_(freep) struct shared_job **job = calloc(v->shared->jobs + 1,
-							  sizeof(struct shared_job *));
-	_cleanup_(steer_close) struct steer steer = { 0 };
-	const struct steer_job *found;
+	struct shared_job *led = calloc(1, sizeof(*led));
 
-	if (!with || !led || !job)
-		return false;
+	if (!led)
+		return NULL;
 	memcpy(led->name, j->name, sizeof(led->name));
 	led->revision = j->revision;
 	led->job.birth = j->job.birth; /* its token stays where it is */
 	led->place_revision = j->place_revision;
 	led->place = j->place;
 	led->ways = ways;
-	with->job = job;
-	with->jobs = v->shared->jobs;
-	for (unsigned int i = 0; i < with->jobs; i++)
-		job[i] = v->shared->job[i] == j ? led : v->shared->job[i];
-	if (steer_make(with, v->picture, "", &steer) < 0)
+	return led;
+}
+
+/* What is wanted, with these ways for the group. */
+struct trial {
+	struct shared shared;
+	struct shared_job *led[JOINING_ROOTS_MAX];
+	struct steer steer;
+};
+
+static void trial_close(struct trial *t)
+{
+	steer_close(&t->steer);
+	for (unsigned int i = 0; i < JOINING_ROOTS_MAX; i++)
+		free(t->led[i]);
+	free(t->shared.job);
+}
+
+static bool trial_make(struct trial *t, const struct lead_view *v, const struct group *g,
+		       struct wanted_ways *ways)
+{
+	t->shared.job = calloc(v->shared->jobs + 1, sizeof(struct shared_job *));
+	if (!t->shared.job)
 		return false;
-	found = steer_job_find(&steer, j->name);
-	if (found)
-		*why = found->why;
-	return found && !*found->why.text;
+	t->shared.jobs = v->shared->jobs;
+	for (unsigned int i = 0; i < v->shared->jobs; i++)
+		t->shared.job[i] = v->shared->job[i];
+	for (unsigned int s = 0; s < g->roots; s++) {
+		t->led[s] = led_make(g->job[s], &ways[s]);
+		if (!t->led[s])
+			return false;
+		for (unsigned int i = 0; i < v->shared->jobs; i++)
+			if (v->shared->job[i] == g->job[s])
+				t->shared.job[i] = t->led[s];
+	}
+	return steer_make(&t->shared, v->picture, "", &t->steer) == 0;
+}
+
+/* Would agents follow them? Else they would be given up at once. */
+static bool would_hold(const struct lead_view *v, const struct group *g, struct wanted_ways *ways,
+		       struct why *why)
+{
+	_cleanup_(freep) struct trial *t = calloc(1, sizeof(*t));
+	bool holds = t && trial_make(t, v, g, ways);
+
+	for (unsigned int s = 0; holds && s < g->roots; s++) {
+		const struct steer_job *found = steer_job_find(&t->steer, g->job[s]->name);
+
+		if (found)
+			*why = found->why;
+		holds = found && !*found->why.text;
+	}
+	if (t)
+		trial_close(t);
+	return holds;
 }
 
 /* Ways stay unless routing's bear as much, or they are not those of its workers any more. */
 static bool routing_is_as_good(const struct lead_view *v, const struct lead_lists *lists,
-			       unsigned int which, const struct wanted_ways *ways, struct why *why)
+			       const unsigned int *which, const struct group *g, struct why *why)
 {
+	const struct wanted_ways *ways[JOINING_ROOTS_MAX];
+	uint16_t share[JOINING_ROOTS_MAX];
 	double routed, own;
 	int r;
 
-	if (placer_ways_rate(v->picture, lists->job, lists->jobs, which, NULL, &routed, why) < 0)
+	shares_of(g, share);
+	for (unsigned int i = 0; i < g->roots; i++)
+		ways[i] = g->job[i]->ways;
+	if (placer_ways_rate(v->picture, lists->job, lists->jobs, which, g->roots, share, NULL,
+			     &routed, why) < 0)
 		return false;
-	r = placer_ways_rate(v->picture, lists->job, lists->jobs, which, ways, &own, why);
+	r = placer_ways_rate(v->picture, lists->job, lists->jobs, which, g->roots, share, ways,
+			     &own, why);
 	if (r < 0 || routed < own)
 		return r == -EHOSTUNREACH;
 	why_say(why, 0, "by those of routing workers can send %.4g Mbit/s, and %.4g by these",
@@ -200,49 +300,73 @@ static bool routing_is_as_good(const struct lead_view *v, const struct lead_list
 	return true;
 }
 
-/* -EALREADY: there are none. Other errors as of placer_ways(). */
-static int find(const struct lead_view *v, const struct shared_job *j,
-		const struct lead_lists *lists, unsigned int which, struct wanted_ways *ret,
+/* ret[roots]. -EALREADY: there are none. Other errors as of placer_ways(). */
+static int find(const struct lead_view *v, const struct group *g, const struct lead_lists *lists,
+		const unsigned int *which, struct wanted_ways *ret, uint16_t *ret_share,
 		struct why *why)
 {
-	int r = placer_ways(v->picture, lists->job, lists->jobs, which, LEAD_MARGIN, ret, why);
+	uint16_t share[JOINING_ROOTS_MAX];
+	int r;
 
+	shares_of(g, share);
+	r = placer_ways(v->picture, lists->job, lists->jobs, which, g->roots, share, LEAD_MARGIN,
+			ret, ret_share, why);
 	if (r < 0)
 		return r;
-	ret->found = true;
-	return would_hold(v, j, ret, why) ? 0 : -EHOSTUNREACH;
+	for (unsigned int i = 0; i < g->roots; i++)
+		ret[i].found = true;
+	return would_hold(v, g, ret, why) ? 0 : -EHOSTUNREACH;
 }
 
-static void weigh(struct lead *l, const struct lead_view *v, const struct shared_job *j,
+static void list_group(const struct lead *l, const struct lead_view *v, const struct group *g,
+		       struct lead_lists *ret, unsigned int *ret_which)
+{
+	if (g->job[0]->job.roots)
+		lead_list_roots(l, v, g->job[0], ret, ret_which);
+	else
+		*ret_which = lead_list(l, v, g->job[0], false, ret);
+}
+
+static void weigh(struct lead *l, const struct lead_view *v, const struct group *g,
 		  struct lead_decision *ret)
 {
 	_cleanup_(freep) struct lead_lists *lists = calloc(1, sizeof(*lists));
-	_cleanup_(freep) struct wanted_ways *ways = calloc(1, sizeof(*ways));
-	unsigned int which;
+	_cleanup_(freep) struct wanted_ways *ways = calloc(g->roots, sizeof(*ways));
+	unsigned int which[JOINING_ROOTS_MAX] = { 0 };
 
 	if (!lists || !ways)
 		return;
-	which = lead_list(l, v, j, false, lists);
-	if (shared_ways(j) && routing_is_as_good(v, lists, which, j->ways, &ret->why)) {
-		ret->led = j;
-	} else if (find(v, j, lists, which, ways, &ret->why) == 0) {
-		ret->led = j;
+	list_group(l, v, g, lists, which);
+	if (all_have_ways(g) && routing_is_as_good(v, lists, which, g, &ret->why)) {
+		led_fill(v, g->job[0], ret);
+	} else if (find(v, g, lists, which, ways, ret->share, &ret->why) == 0) {
+		ret->leds = g->roots;
+		memcpy(ret->led, g->job, sizeof(g->job));
 		ret->ways = TAKE_PTR(ways);
 		why_say(&ret->why, 0, "%s", ret->ways->why);
 	}
 }
 
-/* NULL: it is not to be weighed now. */
-static struct lead_rest *rest_of_due(struct lead *l, const struct lead_view *v,
-				     const struct shared_job *j)
+static bool is_due(struct lead *l, const struct lead_view *v, const struct shared_job *j)
 {
+	const bool is_settled = steers(standing_root(j, v->picture)) &&
+				!standing_is_due(j, v->picture) && lead_is_settled(l, v, j);
+	const struct lead_rest *r = is_settled ? lead_rest_find(l, j, v->now_ns) : NULL;
+
+	return r && (!j->ways || j->ways->found) && v->now_ns >= r->ways.until_ns;
+}
+
+/* NULL: they are not to be weighed now. */
+static struct lead_rest *rest_of_due(struct lead *l, const struct lead_view *v,
+				     const struct group *g)
+{
+	bool all_are = true;
 	struct lead_rest *r;
 
-	if (!steers(standing_root(j, v->picture)) || standing_is_due(j, v->picture) ||
-	    !lead_is_settled(l, v, j) || (j->ways && !j->ways->found))
-		return NULL;
-	r = lead_rest_find(l, j, v->now_ns);
-	if (!r || v->now_ns < r->ways.until_ns ||
+	for (unsigned int i = 0; i < g->roots; i++) /* all are asked: each has its clock */
+		all_are &= is_due(l, v, g->job[i]);
+	r = all_are ? lead_rest_find(l, g->job[0], v->now_ns) : NULL;
+	if (!r ||
 	    (r->ways.weighed_ns && v->now_ns - r->ways.weighed_ns < WAYS_WEIGH_MS * 1000000ull))
 		return NULL;
 	return r;
@@ -251,25 +375,29 @@ static struct lead_rest *rest_of_due(struct lead *l, const struct lead_view *v,
 /* Of those that are due, the one that was weighed longest ago. */
 static void weigh_one(struct lead *l, const struct lead_view *v, struct lead_decision *ret)
 {
-	const struct shared_job *first = NULL;
 	uint64_t first_ns = UINT64_MAX;
+	struct group g, first = { 0 };
 	struct lead_rest *r;
 
 	if (v->now_ns - l->ways_looked_ns < WAYS_LOOK_MS * 1000000ull)
 		return;
 	l->ways_looked_ns = v->now_ns;
 	for (unsigned int i = 0; i < v->shared->jobs; i++) {
-		r = rest_of_due(l, v, v->shared->job[i]);
+		const struct shared_job *j = v->shared->job[i];
+
+		if (j->job.which > 1 || !group_find(v, j, &g))
+			continue;
+		r = rest_of_due(l, v, &g);
 		if (r && r->ways.weighed_ns < first_ns) {
-			first = v->shared->job[i];
+			first = g;
 			first_ns = r->ways.weighed_ns;
 		}
 	}
-	r = first ? lead_rest_find(l, first, v->now_ns) : NULL;
+	r = first.roots ? lead_rest_find(l, first.job[0], v->now_ns) : NULL;
 	if (!r)
 		return;
 	r->ways.weighed_ns = v->now_ns;
-	weigh(l, v, first, ret);
+	weigh(l, v, &first, ret);
 }
 
 void lead_ways(struct lead *l, const struct lead_view *v, struct lead_decision *ret)
@@ -284,7 +412,7 @@ void lead_ways(struct lead *l, const struct lead_view *v, struct lead_decision *
 			follow(l, r, j, v->now_ns);
 	}
 	give_up(l, v, ret);
-	if (!ret->led)
+	if (!ret->leds)
 		weigh_one(l, v, ret);
 }
 
@@ -293,11 +421,15 @@ void lead_ways(struct lead *l, const struct lead_view *v, struct lead_decision *
 void lead_ways_outlook(const struct lead *l, const struct lead_view *v, const struct shared_job *j,
 		       struct lead_lists *lists, struct why *ret)
 {
-	_cleanup_(freep) struct wanted_ways *ways = calloc(1, sizeof(*ways));
+	_cleanup_(freep) struct wanted_ways *ways = calloc(JOINING_ROOTS_MAX, sizeof(*ways));
+	unsigned int which[JOINING_ROOTS_MAX] = { 0 };
+	uint16_t share[JOINING_ROOTS_MAX];
 	struct why why = { "" };
+	struct group g;
 	int r;
 
-	if (!v->finds_ways || !ways || !steers(standing_root(j, v->picture)))
+	if (!v->finds_ways || !ways || !steers(standing_root(j, v->picture)) ||
+	    !group_find(v, j, &g))
 		return;
 	if (j->ways && !j->ways->found) {
 		why_say(ret, 0, "its ways were found by somebody else, and stay");
@@ -311,7 +443,8 @@ void lead_ways_outlook(const struct lead *l, const struct lead_view *v, const st
 					1);
 			return;
 		}
-	r = find(v, j, lists, lead_list(l, v, j, false, lists), ways, &why);
+	list_group(l, v, &g, lists, which);
+	r = find(v, &g, lists, which, ways, share, &why);
 	if (r == 0)
 		why_say(ret, 0, "%.200s", ways->why);
 	else if (r == -EALREADY)

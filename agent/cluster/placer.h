@@ -67,29 +67,33 @@ int placer_roots_better(const struct picture *p, const struct placer_job *job, u
 			struct why *why);
 
 /*
- * The ways to its root by which the workers of job[which] could send most, with all others as they
- * are: loads are those that are forecast, without this job's own (agent/policy/merge.h). Each way
- * begins at the node next to its worker, as hosts have one gateway, and goes past nodes that steer
- * alone, and past a cordoned one only where that is next to a worker, or the root. Nodes that take
- * parts in trees, and have the slots, sum where streams meet. Results are taken to come back the
- * same ways. Of a job with several roots, each root's job counts by itself, and the others as load.
+ * The ways to its roots, which are those of job[which[roots]], by which the workers of a job could
+ * send most, and the shares of each call that fit these, with all others as they are: loads are
+ * those that are forecast, without this job's own (agent/policy/merge.h). Each way begins at the
+ * node next to its worker, as hosts have one gateway, and goes past nodes that steer alone, and
+ * past a cordoned one only where that is next to a worker, or the root. Nodes that take parts in
+ * trees, and have the slots for all roots, sum where streams meet. Results are taken to come back
+ * the same ways. share[roots]: of now, above 0; of one root any.
  *
- * *ret, on the heap, is untouched on failure. -EALREADY: none has `margin` more than what its
- * packets take now (in parts of that). -EHOSTUNREACH: it cannot have ways, and why: no root, or the
- * picture lacks a worker, or a node next to one does not steer; -E2BIG: more than WANTED_WAYS_MAX
- * places of workers, or too large a network; -ENOMEM.
+ * ret[roots], on the heap, and ret_share[roots] (in parts of JOINING_SHARE_MAX, at least a
+ * hundredth) are untouched on failure. -EALREADY: none has `margin` more than what its packets take
+ * now (in parts of that), where these take routing's ways with the best of shares. -EHOSTUNREACH:
+ * it cannot have ways, and why: no root, or the picture lacks a worker, or a node next to one does
+ * not steer; -E2BIG: more than WANTED_WAYS_MAX places of workers, or too large a network; -ENOMEM.
  */
 int placer_ways(const struct picture *p, const struct placer_job *job, unsigned int jobs,
-		unsigned int which, double margin, struct wanted_ways *ret, struct why *why);
+		const unsigned int *which, unsigned int roots, const uint16_t *share, double margin,
+		struct wanted_ways *ret, uint16_t *ret_share, struct why *why);
 
 /*
- * What each worker of job[which] could send by these ways, in bytes a second; NULL: by routing's
- * own, with the nodes that agents find on them. INFINITY: there is no link on them. -EHOSTUNREACH:
- * ways that are not there any more, and why: they are of another job or root, lack a worker, or go
- * past nodes that do not steer, or are not next to one another. Otherwise as placer_ways().
+ * What each worker could send to all roots by these ways[roots] and with these shares, in bytes a
+ * second; NULL ways: by routing's own, with the nodes that agents find on them, and the best of
+ * shares. INFINITY: there is no link on them. -EHOSTUNREACH: ways that are not there any more, and
+ * why: they are of another job or root, lack a worker, or go past nodes that do not steer, or are
+ * not next to one another. Otherwise as placer_ways().
  */
 int placer_ways_rate(const struct picture *p, const struct placer_job *job, unsigned int jobs,
-		     unsigned int which, const struct wanted_ways *ways, double *ret,
-		     struct why *why);
+		     const unsigned int *which, unsigned int roots, const uint16_t *share,
+		     const struct wanted_ways *const *ways, double *ret, struct why *why);
 
 #endif

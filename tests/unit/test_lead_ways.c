@@ -67,7 +67,7 @@ static unsigned int seconds_until_ways(struct leading *w, unsigned int max)
 {
 	for (unsigned int seconds = 0; seconds < max; seconds++, pass(w, 1000)) {
 		assert_int_equal(look(w), 0);
-		if (w->d && w->d->led)
+		if (w->d && w->d->leds)
 			return seconds;
 	}
 	return max;
@@ -130,7 +130,7 @@ static void ways_that_bear_more_are_written(void **state)
 
 	assert_non_null(is);
 	assert_in_range(seconds_until_ways(w, 20), 3, 9);
-	assert_ptr_equal(w->d->led, j);
+	assert_ptr_equal(w->d->led[0], j);
 	assert_string_equal(w->d->why.text,
 			    "with ways of its own workers can send 40 Mbit/s in place of 8");
 	assert_int_equal(w->d->write.seens, 4);
@@ -233,18 +233,18 @@ static void jobs_take_turns(void **state)
 
 	job_add(w, "k");
 	assert_in_range(seconds_until_ways(w, 20), 3, 9);
-	assert_string_equal(w->d->led->name, "j");
+	assert_string_equal(w->d->led[0]->name, "j");
 	lead_decided(&w->lead, -ENOTCONN, 0);
 	pass(w, 4000);
 	assert_int_equal(look(w), 0);
 	assert_null(w->d);
 	pass(w, 1000);
 	assert_int_equal(look(w), 0);
-	assert_string_equal(w->d->led->name, "k");
+	assert_string_equal(w->d->led[0]->name, "k");
 	lead_decided(&w->lead, -ENOTCONN, 0);
 	never(w, 24);
 	assert_in_range(seconds_until_ways(w, 10), 0, 5);
-	assert_string_equal(w->d->led->name, "j");
+	assert_string_equal(w->d->led[0]->name, "j");
 }
 
 static void nothing_is_decided_until_they_are_heard_of(void **state)
@@ -461,6 +461,182 @@ static void those_of_others_stay(void **state)
 	assert_given_up(w, 0, "they lead to another root");
 }
 
+/* --- several roots --------------------------------------------------------------------------- */
+
+static struct wanted_place half_at(const char *root)
+{
+	struct wanted_place p = { .share = 500, .stays = true };
+
+	snprintf(p.root, sizeof(p.root), "%s", root);
+	return p;
+}
+
+/* At n3 and n1: routing takes the cable from n0 to n1 to both. */
+static struct leading *with_two_roots(void **state)
+{
+	struct leading *w = *state;
+
+	network_make_ready(w);
+	route(w, 0, "10.77.0.2/32", 1);
+	for (unsigned int i = 1; i <= 2; i++) {
+		const char *name = i == 1 ? "j" : "j.2";
+
+		cluster_want(&w->c, name, 1, 2, i);
+		cluster_place_like(&w->c, name, "0", half_at(i == 1 ? "n3" : "n1"));
+		cluster_run(&w->c, name, i == 1 ? 3 : 1);
+	}
+	return w;
+}
+
+static struct leading *with_ways_to_two(void **state)
+{
+	struct leading *w = with_two_roots(state);
+
+	assert_in_range(seconds_until_ways(w, 20), 3, 9);
+	assert_int_equal(w->d->leds, 2);
+	store_takes(w);
+	return w;
+}
+
+static void both_are_given_up(struct leading *w, const char *why)
+{
+	assert_int_equal(seconds_until_ways(w, 1), 0);
+	if (!strstr(w->d->why.text, why))
+		fail_msg("it says \"%s\", and not \"%s\"", w->d->why.text, why);
+	assert_int_equal(w->d->leds, 2);
+	assert_null(w->d->ways);
+	assert_int_equal(w->d->write.changes, 2);
+	store_takes(w);
+	assert_null(cluster_job(&w->c, "j")->ways);
+	assert_null(cluster_job(&w->c, "j.2")->ways);
+}
+
+/* Neither ways nor places change. */
+static void nothing_changes(struct leading *w, unsigned int seconds)
+{
+	for (unsigned int i = 0; i < seconds; i++, pass(w, 1000)) {
+		look(w);
+		if (w->d)
+			fail_msg("after %u s: %s", i,
+				 w->d->leds ? w->d->why.text : w->d->place[0].why);
+	}
+}
+
+static void ways_and_shares_of_all_roots_are_written_at_once(void **state)
+{
+	static const char *const seen[] = { "leader", "job/j.2", "place/j.2", "ways/j.2",
+					    "job/j",  "place/j", "ways/j" };
+	static const char *const key[] = { "ways/j", "place/j", "ways/j.2", "place/j.2" };
+	struct leading *w = with_two_roots(state);
+	const struct shared_job *j;
+
+	assert_in_range(seconds_until_ways(w, 20), 3, 9);
+	assert_int_equal(w->d->leds, 2);
+	assert_string_equal(w->d->why.text, "with ways and shares of its own workers can send "
+					    "47.96 Mbit/s in place of 8");
+	assert_int_equal(w->d->write.seens, 7);
+	for (unsigned int i = 0; i < 7; i++) {
+		bool is_there = false;
+
+		for (unsigned int k = 0; k < 7; k++)
+			is_there |= !strcmp(w->d->write.seen[k].key, seen[i]);
+		assert_true(is_there);
+	}
+	assert_int_equal(w->d->write.changes, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_string_equal(w->d->write.change[i].key, key[i]);
+	store_takes(w);
+	j = cluster_job(&w->c, "j");
+	assert_int_equal(j->place.share, 834);
+	assert_string_equal(j->place.root, "n3");
+	assert_true(j->place.stays);
+	assert_string_equal(shared_ways(j)->way[0].node[1], "n2");
+	j = cluster_job(&w->c, "j.2");
+	assert_int_equal(j->place.share, 166);
+	assert_int_equal(shared_ways(j)->way[0].nodes, 2);
+	nothing_changes(w, 600); /* by routing, half of each call would be best */
+}
+
+static void ways_to_all_roots_are_given_up_together(void **state)
+{
+	struct leading *w = with_ways_to_two(state);
+	unsigned int writes = 0;
+
+	never(w, 2);
+	cluster_node(&w->c, 2)->steers = false;
+	both_are_given_up(w, "n2 does not steer");
+	for (unsigned int i = 0; i < 600; i++, pass(w, 1000)) {
+		look(w);
+		if (!w->d)
+			continue;
+		assert_int_equal(w->d->leds, 0); /* shares are routing's again */
+		store_takes(w);
+		writes++;
+	}
+	assert_int_equal(writes, 1);
+	assert_int_equal(cluster_job(&w->c, "j")->place.share, 500);
+}
+
+static void who_loses_one_roots_ways_loses_all(void **state)
+{
+	struct leading *w = with_ways_to_two(state);
+	struct wanted_place place = half_at("n2");
+
+	never(w, 2);
+	place.share = 834;
+	cluster_place_like(&w->c, "j", "0", place);
+	both_are_given_up(w, "they lead to another root");
+}
+
+static void somebody_deletes_one_roots_ways(void **state)
+{
+	struct leading *w = with_ways_to_two(state);
+
+	never(w, 2);
+	cluster_put(&w->c, "ways/j.2", NULL);
+	assert_int_equal(seconds_until_ways(w, 1), 0);
+	assert_string_equal(w->d->why.text, "another root of the job has lost its own");
+	assert_int_equal(w->d->leds, 1);
+	assert_string_equal(w->d->led[0]->name, "j");
+	assert_null(w->d->ways);
+}
+
+static void a_root_that_must_move_takes_all_ways_along(void **state)
+{
+	struct leading *w = with_ways_to_two(state);
+
+	cluster_node(&w->c, 3)->cordoned = true;
+	assert_in_range(seconds_until(w, 10), 0, 5);
+	assert_int_equal(w->d->jobs, 2);
+	assert_int_equal(w->d->write.changes, 4);
+	store_takes(w);
+	assert_null(cluster_job(&w->c, "j")->ways);
+	assert_null(cluster_job(&w->c, "j.2")->ways);
+}
+
+/* All are settled, all steer, and nobody else has written any. */
+static void ways_are_for_all_roots_or_none(void **state)
+{
+	struct leading *w = with_two_roots(state);
+	struct report_job *there = cluster_run(&w->c, "j.2", 1);
+	_cleanup_(freep) char *text = NULL;
+	struct wanted_ways *ways;
+
+	there->connected = 0;
+	never(w, 30);
+	there->connected = 1;
+	cluster_node(&w->c, 1)->steers = false;
+	never(w, 60);
+	cluster_node(&w->c, 1)->steers = true;
+	assert_in_range(seconds_until_ways(w, 40), 0, 35);
+	ways = &w->d->ways[1];
+	ways->found = false;
+	text = wanted_print(&wanted_ways_keys, ways);
+	lead_decided(&w->lead, -ENOTCONN, 0);
+	cluster_put(&w->c, "ways/j.2", text);
+	never(w, 100);
+}
+
 /* --- a network ------------------------------------------------------------------------------- */
 
 static unsigned int bearing(const struct leading *w, const char *name) /* the node between */
@@ -513,7 +689,7 @@ static void ways_do_not_flap(void **state)
 		for (unsigned int second = 0; second < 600; second++, pass(w, 1000)) {
 			network_goes_on(w, second, name, 3, noise);
 			assert_int_equal(look(w), 0);
-			if (!w->d || !w->d->led)
+			if (!w->d || !w->d->leds)
 				continue;
 			store_takes(w);
 			writes++;
@@ -577,6 +753,12 @@ int main(void)
 		FACT(who_lost_them_rests),
 		FACT(better_ways_replace_them),
 		FACT(those_of_others_stay),
+		FACT(ways_and_shares_of_all_roots_are_written_at_once),
+		FACT(ways_to_all_roots_are_given_up_together),
+		FACT(who_loses_one_roots_ways_loses_all),
+		FACT(somebody_deletes_one_roots_ways),
+		FACT(a_root_that_must_move_takes_all_ways_along),
+		FACT(ways_are_for_all_roots_or_none),
 		FACT(ways_do_not_flap),
 		FACT(people_are_told),
 	};

@@ -15,6 +15,7 @@
 
 #include "agent/cluster/placer.h"
 #include "cluster_world.h"
+#include "common/joining.h"
 #include "common/owned.h"
 #include "random.h"
 #include "scarce.h"
@@ -117,14 +118,26 @@ static void worker_add(struct world *w, unsigned int node, uint32_t mbps)
 
 static int asked(struct world *w, double margin)
 {
-	return placer_ways(&w->picture, &w->is, 1, 0, margin, &w->ways, &w->why);
+	uint16_t share = 1;
+	int r = placer_ways(&w->picture, &w->is, 1, &(unsigned int){ 0 }, 1, &share, margin,
+			    &w->ways, &share, &w->why);
+
+	assert_int_equal(share, r == 0 ? JOINING_SHARE_MAX : 1);
+	return r;
+}
+
+static int rate_of_ways(struct world *w, const struct placer_job *job, unsigned int jobs,
+			const struct wanted_ways *ways, double *ret)
+{
+	return placer_ways_rate(&w->picture, job, jobs, &(unsigned int){ 0 }, 1, &(uint16_t){ 1 },
+				ways ? &ways : NULL, ret, &w->why);
 }
 
 /* In Mbit/s. */
 static double rate_by(struct world *w, const struct wanted_ways *ways)
 {
 	double rate;
-	int r = placer_ways_rate(&w->picture, &w->is, 1, 0, ways, &rate, &w->why);
+	int r = rate_of_ways(w, &w->is, 1, ways, &rate);
 
 	if (r < 0)
 		fail_msg("%s: %s", strerror(-r), w->why.text);
@@ -286,7 +299,7 @@ static void jobs_that_are_gone_are_no_load(void **state)
 	job[1].chunks_per_second = 500;
 	for (unsigned int gone = 0; gone < 2; gone++) {
 		job[1].is_gone = gone;
-		assert_int_equal(placer_ways_rate(&w->picture, job, 2, 0, NULL, &rate, &w->why), 0);
+		assert_int_equal(rate_of_ways(w, job, 2, NULL, &rate), 0);
 		is_near(rate / MBIT, gone ? 8 : 2);
 	}
 }
@@ -346,14 +359,12 @@ static void ways_that_are_not_there_have_no_rate(void **state)
 		w->node[1]->steers = i != 4;
 		if (i == 5)
 			other->way[0].node[1][1] = '0';
-		assert_int_equal(placer_ways_rate(&w->picture, &w->is, 1, 0, other, &rate, &w->why),
-				 -EHOSTUNREACH);
+		assert_int_equal(rate_of_ways(w, &w->is, 1, other, &rate), -EHOSTUNREACH);
 		assert_string_equal(w->why.text, words[i]);
 	}
 	w->node[1]->steers = true;
 	w->node[1]->nears = 1; /* to n0 only */
-	assert_int_equal(placer_ways_rate(&w->picture, &w->is, 1, 0, &w->ways, &rate, &w->why),
-			 -EHOSTUNREACH);
+	assert_int_equal(rate_of_ways(w, &w->is, 1, &w->ways, &rate), -EHOSTUNREACH);
 	assert_string_equal(w->why.text, "n2 is not next to n1");
 }
 
@@ -410,6 +421,148 @@ static void inarts_example_has_its_rate(void **state)
 	is_near(rate_by(w, NULL), 1);
 }
 
+/*
+ * The same with two roots that take 6 and 2: n0 and n1, behind n5; workers are behind n4, which
+ * like n5 does not sum. n2 and n3 do, and have links of 6 to n4.
+ */
+static struct world *figure_1(void)
+{
+	struct world *w = world(6);
+
+	w->node[4]->inner = w->node[5]->inner = false;
+	cable(w, 4, 5, 25);
+	for (unsigned int i = 2; i < 4; i++) {
+		cable(w, i, 4, 6);
+		cable(w, i, 5, 25);
+	}
+	cable(w, 0, 5, 6);
+	cable(w, 1, 5, 2);
+	for (unsigned int i = 0; i < 6; i++)
+		worker_add(w, 4, 6);
+	return w;
+}
+
+struct two {
+	struct wanted_job job;
+	struct placer_job is[2];
+	struct wanted_ways *ways; /* [2] */
+	uint16_t share[2];
+};
+
+static void two_freep(struct two **t)
+{
+	free((*t)->ways);
+	free(*t);
+}
+
+/* The job, and another one of the same workers, at n0 and n1. */
+static struct two *two_roots(struct world *w)
+{
+	struct two *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->ways = calloc(2, sizeof(*t->ways));
+	assert_non_null(t->ways);
+	t->job = w->job;
+	t->job.birth = 8;
+	snprintf(t->job.name, sizeof(t->job.name), "train.2");
+	t->is[0] = t->is[1] = w->is;
+	t->is[1].job = &t->job;
+	t->is[0].root = "n0";
+	t->is[1].root = "n1";
+	t->share[0] = t->share[1] = 1;
+	return t;
+}
+
+static int two_asked(struct world *w, struct two *t, double margin)
+{
+	static const unsigned int which[] = { 0, 1 };
+	const uint16_t share[] = { t->share[0], t->share[1] };
+
+	return placer_ways(&w->picture, t->is, 2, which, 2, share, margin, t->ways, t->share,
+			   &w->why);
+}
+
+static double two_rate(struct world *w, const struct two *t, bool routed)
+{
+	static const unsigned int which[] = { 0, 1 };
+	const struct wanted_ways *ways[] = { &t->ways[0], &t->ways[1] };
+	double rate;
+
+	assert_int_equal(placer_ways_rate(&w->picture, t->is, 2, which, 2, t->share,
+					  routed ? NULL : ways, &rate, &w->why),
+			 0);
+	return rate / MBIT;
+}
+
+static void two_roots_have_ways_and_shares_together(void **state)
+{
+	_cleanup_(world_freep) struct world *w = figure_1();
+	_cleanup_(two_freep) struct two *t = two_roots(w);
+
+	is_near(two_rate(w, t, true), 1.3333); /* with 75 and 25 % */
+	assert_int_equal(two_asked(w, t, 0.1), 0);
+	assert_int_equal(t->share[0] + t->share[1], 1000); /* 80 and 20 %, or 60 and 40 */
+	assert_string_equal(t->ways[1].why, "with ways and shares of its own workers can send "
+					    "2.5 Mbit/s in place of 1.333");
+	for (unsigned int s = 0; s < 2; s++) {
+		assert_int_equal(t->ways[s].birth, 7 + s);
+		assert_string_equal(t->ways[s].root, t->is[s].root);
+		assert_int_equal(t->ways[s].ways, 6);
+		assert_int_equal(wanted_ways_check(&t->ways[s], &w->why), 0);
+	}
+	is_near(two_rate(w, t, false), 2.5);
+	t->is[0].ways = &t->ways[0];
+	t->is[1].ways = &t->ways[1];
+	is_near(two_rate(w, t, true), 1.3333);
+	t->share[0] = t->share[1] = 500;
+	is_near(two_rate(w, t, false), 2);
+	assert_int_equal(two_asked(w, t, 0.24), 0); /* other shares alone */
+	assert_int_equal(two_asked(w, t, 0.01), -EALREADY);
+}
+
+/* Both jobs' packets are out of the loads. */
+static void a_jobs_other_root_is_no_load(void **state)
+{
+	_cleanup_(world_freep) struct world *w = figure_1();
+	_cleanup_(two_freep) struct two *t = two_roots(w);
+
+	t->is[0].chunks_per_second = t->is[1].chunks_per_second = 10; /* 0.12 Mbit/s each */
+	load(w, 4, 5, 12 * 0.12);
+	load(w, 5, 0, 6 * 0.12);
+	load(w, 5, 1, 6 * 0.12);
+	is_near(two_rate(w, t, true), 1.3333);
+	t->is[1].chunks_per_second = 0;
+	assert_true(fabs(two_rate(w, t, true) - (1.3333 - 0.12)) < 0.005);
+}
+
+/* Twice the window for each root. */
+static void who_sums_has_slots_for_all_roots(void **state)
+{
+	_cleanup_(world_freep) struct world *w = figure_1();
+	_cleanup_(two_freep) struct two *t = two_roots(w);
+
+	w->node[2]->slots_free = w->node[3]->slots_free = 512;
+	assert_int_equal(two_asked(w, t, 0.1), 0);
+	w->node[2]->slots_free = w->node[3]->slots_free = 511;
+	assert_int_equal(two_asked(w, t, 0.1), -EALREADY);
+}
+
+/* One root of the two can have none. */
+static void all_roots_have_ways_or_none(void **state)
+{
+	_cleanup_(world_freep) struct world *w = figure_1();
+	_cleanup_(two_freep) struct two *t = two_roots(w);
+
+	t->is[1].root = NULL;
+	assert_int_equal(two_asked(w, t, 0.1), -EHOSTUNREACH);
+	t->is[1].root = "n1";
+	free(TAKE_PTR(w->node[1]->service));
+	w->node[1]->services = 0;
+	assert_int_equal(two_asked(w, t, 0.1), -EHOSTUNREACH);
+	assert_string_equal(w->why.text, "n1 tells no address that workers send to");
+}
+
 /* Past a switch that nobody sees, at which both nodes and a host are. */
 static void switches_are_passed(void **state)
 {
@@ -441,7 +594,7 @@ static int attempt(void *context)
 	double rate;
 	int r = asked(w, 0.1);
 
-	return r < 0 ? r : placer_ways_rate(&w->picture, &w->is, 1, 0, &w->ways, &rate, &w->why);
+	return r < 0 ? r : rate_of_ways(w, &w->is, 1, &w->ways, &rate);
 }
 
 static void too_little_memory_is_an_error(void **state)
@@ -652,6 +805,10 @@ int main(void)
 		cmocka_unit_test(jobs_that_can_have_none_are_refused),
 		cmocka_unit_test(so_many_places_may_workers_be_at),
 		cmocka_unit_test(inarts_example_has_its_rate),
+		cmocka_unit_test(two_roots_have_ways_and_shares_together),
+		cmocka_unit_test(a_jobs_other_root_is_no_load),
+		cmocka_unit_test(who_sums_has_slots_for_all_roots),
+		cmocka_unit_test(all_roots_have_ways_or_none),
 		cmocka_unit_test(switches_are_passed),
 		cmocka_unit_test(too_little_memory_is_an_error),
 		cmocka_unit_test(no_ways_are_better),
