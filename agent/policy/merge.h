@@ -72,8 +72,10 @@ int merge_rate(const struct merge_problem *p, unsigned int roots, const struct g
 /*
  * The best ways that are found: ret_way, untouched on failure, *ret_rate. Of one root, if all
  * machines that forward sum, and nodes_max does not matter, there are none better. No way comes to
- * a machine that is no GRAPH_ROUTER twice. -EINVAL: the problem or the options are not as it is
- * said above; -ENETUNREACH: from a gateway no way to a root was found; -E2BIG; -ENOMEM.
+ * a machine that is no GRAPH_ROUTER twice. In large networks fewer paths and starts are looked at
+ * than the options have, so that it takes tenths of a second. -EINVAL: the problem or
+ * the options are not as it is said above; -ENETUNREACH: from a gateway no way to a root was found;
+ * -E2BIG; -ENOMEM.
  */
 int merge_search(const struct merge_problem *p, unsigned int roots, const struct merge_options *o,
 		 struct graph_path *ret_way, double *ret_rate);

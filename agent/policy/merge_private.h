@@ -55,7 +55,8 @@ struct merge_legs {
 	uint32_t legs, room;
 };
 
-/* For merge_legs_close(), also on failure. The first paths_max of each from and to. -ENOMEM. */
+/* For merge_legs_close(), also on failure. The first paths_max of each from and to; in large
+ * networks, after so many, the first one, and to the nearest alone. -ENOMEM. */
 int merge_legs_open(const struct merge_problem *p, unsigned int paths_max, struct merge_legs *ret);
 void merge_legs_close(struct merge_legs *l);
 
@@ -103,6 +104,7 @@ struct merge_finder {
 	unsigned int roots, ways; /* of all roots */
 	const struct merge_options *o;
 	unsigned int starts; /* of these options, or fewer */
+	uint64_t work; /* legs that starts have gone through, all together */
 	struct merge_legs legs[MERGE_ROOTS_MAX];
 	double *room; /* [links]: what the tree of this start takes for it */
 	double *load; /* [links]: of what leads */
@@ -118,6 +120,9 @@ struct merge_finder {
 int merge_finder_open(const struct merge_problem *p, unsigned int roots,
 		      const struct merge_options *o, struct merge_finder *ret);
 void merge_finder_close(struct merge_finder *f);
+
+/* False: what was searched through is enough for networks of this size. */
+bool merge_has_time(const struct merge_finder *f);
 
 /* merge_search() with the shares of now: f->best and f->rate. */
 int merge_find(struct merge_finder *f);

@@ -11,6 +11,7 @@
 #include "search.h"
 
 enum {
+	WORK_MAX = 1 << 20, /* legs: a start goes through all of them; beyond, no other begins */
 	MENDS_MAX = 8, /* searches go on so often without what has led into circles */
 	REPAIR_MAX = 1 << 22, /* options times links: a step of repair looks at all of these */
 };
@@ -210,14 +211,21 @@ static int find_from(struct merge_finder *f, unsigned int start)
 	return r < 0 ? r : keep_better(f, &m, taken);
 }
 
+bool merge_has_time(const struct merge_finder *f) { return f->work < WORK_MAX; }
+
 int merge_find(struct merge_finder *f)
 {
 	int r = bound_find(f);
 
 	f->seed = f->o->seed;
 	f->rate = -1;
-	for (unsigned int i = 0; r == 0 && i < f->starts && f->rate < f->bound * (1 - CLOSE); i++)
+	for (unsigned int i = 0; r == 0 && i < f->starts && f->rate < f->bound * (1 - CLOSE) &&
+				 (i == 0 || merge_has_time(f));
+	     i++) {
 		r = find_from(f, i);
+		for (unsigned int s = 0; s < f->roots; s++)
+			f->work += f->legs[s].legs;
+	}
 	return r == 0 && f->rate < 0 ? -ENETUNREACH : r;
 }
 

@@ -184,6 +184,8 @@ static int settle(struct splitting *s)
 			f->p[i].share = (double)s->part[i] / s->split->parts;
 		r = merge_find(f);
 		f->starts = (f->o->starts + STARTS_PART - 1) / STARTS_PART;
+		if (!merge_has_time(f))
+			s->searches = 0;
 		if (r == 0)
 			r = merge_split(f->p, f->roots, f->best, s->split, s->part, &rate);
 		if (r < 0 || rate <= s->rate * (1 + CLOSE))

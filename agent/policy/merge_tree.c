@@ -94,11 +94,18 @@ void merge_tree_leg(const struct merge_problem *p, const struct merge_spot *spot
 
 /* --- legs ------------------------------------------------------------------------------------ */
 
+enum {
+	STEPS_MAX = 20000000, /* over links, for paths: beyond, the first path of each is enough */
+	LEGS_MAX = 1 << 18, /* each machine has its part of these: the nearest ones */
+};
+
 struct walk {
 	const struct merge_problem *p;
 	struct graph *calm; /* where what sums forwards nothing */
-	uint32_t *queue, *seen; /* [machines]: seen in the walk from so many */
+	uint32_t *queue, *seen; /* [machines]: seen in the walk from so many, */
+	uint32_t *by; /* and the link by which it was first */
 	uint32_t number;
+	uint64_t steps;
 };
 
 static int leg_add(struct merge_legs *l, const struct merge_leg *leg)
@@ -116,13 +123,33 @@ static int leg_add(struct merge_legs *l, const struct merge_leg *leg)
 	return 0;
 }
 
-static int legs_between(const struct walk *w, uint32_t from, uint32_t to, unsigned int paths_max,
+/* The one by which the walk has come there. */
+static int walked(const struct walk *w, uint32_t from, uint32_t to, struct graph_path *ret)
+{
+	unsigned int links = 0, at = to;
+
+	for (; at != from; at = w->calm->link[w->by[at]].from)
+		if (links++ == GRAPH_PATH_MAX)
+			return 0;
+	ret->links = links;
+	for (at = to; at != from; at = w->calm->link[w->by[at]].from)
+		ret->link[--links] = w->by[at];
+	return 1;
+}
+
+static int legs_between(struct walk *w, uint32_t from, uint32_t to, unsigned int paths_max,
 			struct merge_legs *l)
 {
 	struct merge_leg leg = { from, to, { 0 } };
 	struct graph_path path[MERGE_PATHS_MAX];
-	int r = 0, count = graph_paths(w->calm, from, to, paths_max, path);
+	int r = 0, count;
 
+	if (w->steps > STEPS_MAX) {
+		count = walked(w, from, to, path);
+	} else {
+		count = graph_paths(w->calm, from, to, paths_max, path);
+		w->steps += ((uint64_t)w->calm->machines + w->calm->links) * paths_max;
+	}
 	for (int i = 0; r == 0 && i < count; i++) {
 		leg.path = path[i];
 		r = leg_add(l, &leg);
@@ -134,13 +161,14 @@ static int legs_between(const struct walk *w, uint32_t from, uint32_t to, unsign
 static int legs_from(struct walk *w, uint32_t from, unsigned int paths_max, struct merge_legs *l)
 {
 	const struct graph *g = w->calm;
+	const uint32_t most = l->legs + LEGS_MAX / g->machines;
 	uint32_t done = 0, found = 0;
 	int r = 0;
 
 	w->number++;
 	w->seen[from] = w->number;
 	w->queue[found++] = from;
-	while (r == 0 && done < found) {
+	while (r == 0 && done < found && l->legs < most) {
 		const uint32_t at = w->queue[done++];
 
 		if (at != from && (at == w->p->root || merge_sums_at(w->p, at))) {
@@ -155,6 +183,7 @@ static int legs_from(struct walk *w, uint32_t from, unsigned int paths_max, stru
 			if (w->seen[to] == w->number)
 				continue;
 			w->seen[to] = w->number;
+			w->by[to] = g->leaving[i];
 			w->queue[found++] = to;
 		}
 	}
@@ -186,8 +215,9 @@ int merge_legs_open(const struct merge_problem *p, unsigned int paths_max, struc
 	_cleanup_(graph_freep) struct graph *calm = NULL;
 	_cleanup_(freep) uint32_t *queue = calloc(machines + 1, sizeof(*queue));
 	_cleanup_(freep) uint32_t *seen = calloc(machines + 1, sizeof(*seen));
-	struct walk w = { .p = p, .queue = queue, .seen = seen };
-	int r = queue && seen ? calm_make(p, &calm) : -ENOMEM;
+	_cleanup_(freep) uint32_t *by = calloc(machines + 1, sizeof(*by));
+	struct walk w = { .p = p, .queue = queue, .seen = seen, .by = by };
+	int r = queue && seen && by ? calm_make(p, &calm) : -ENOMEM;
 
 	ret->at = calloc(machines + 1, sizeof(*ret->at));
 	if (r == 0 && !ret->at)

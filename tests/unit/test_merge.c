@@ -18,8 +18,8 @@
 #include "scarce.h"
 
 enum {
-	MACHINES_MAX = 256,
-	LINKS_MAX = 1024,
+	MACHINES_MAX = 1100,
+	LINKS_MAX = 24000,
 	WORKERS_MAX = 64,
 	ROOTS = 2,
 	NETWORKS = 400,
@@ -660,31 +660,35 @@ static void it_is_mostly_with_shares_of_any_kind(void **state)
 
 /* --- how long it takes ----------------------------------------------------------------------- */
 
-/* As test_route.c has it: k = 6, 54 hosts, 45 switches; here some of them sum. */
-static void fat_tree(struct world *w, unsigned int sum_thousandths)
+/* Of k = 2 * half, with workers in the first pods. */
+static void fat_tree_of(struct world *w, unsigned int half, unsigned int workers,
+			unsigned int sum_thousandths)
 {
-	enum {
-		HALF = 3
-	};
-	uint32_t core[HALF * HALF], edge[HALF], above[HALF];
+	uint32_t core[14 * 14], edge[14], above[14];
 	uint64_t random = 7;
 
 	*w = (struct world){ 0 };
-	for (int i = 0; i < HALF * HALF; i++)
+	for (unsigned int i = 0; i < half * half; i++)
 		core[i] = add(w, GRAPH_NODE, chance(&random, sum_thousandths));
-	for (int pod = 0; pod < 2 * HALF; pod++) {
-		for (int i = 0; i < HALF; i++) {
+	for (unsigned int pod = 0; pod < 2 * half; pod++) {
+		for (unsigned int i = 0; i < half; i++) {
 			edge[i] = add(w, GRAPH_NODE, chance(&random, sum_thousandths));
 			above[i] = add(w, GRAPH_NODE, chance(&random, sum_thousandths));
-			for (int c = 0; c < HALF; c++)
-				join(w, above[i], core[i * HALF + c], 20);
+			for (unsigned int c = 0; c < half; c++)
+				join(w, above[i], core[i * half + c], 20);
 		}
-		for (int i = 0; i < HALF * HALF; i++)
-			join(w, edge[i / HALF], above[i % HALF], 20);
-		for (int i = 0; i < HALF * HALF && w->p->workers < 50; i++)
-			add_worker(w, edge[i / HALF], 20);
+		for (unsigned int i = 0; i < half * half; i++)
+			join(w, edge[i / half], above[i % half], 20);
+		for (unsigned int i = 0; i < half * half && w->p->workers < workers; i++)
+			add_worker(w, edge[i / half], 20);
 	}
 	make(w, core[0]);
+}
+
+/* As test_route.c has it: k = 6, 54 hosts, 45 switches; here some of them sum. */
+static void fat_tree(struct world *w, unsigned int sum_thousandths)
+{
+	fat_tree_of(w, 3, 50, sum_thousandths);
 }
 
 /* A square of 10 times 10 nodes, and 16 workers. */
@@ -749,6 +753,32 @@ static void two_roots_take_longer(void **state)
 	}
 }
 
+/* 980 nodes, and two roots. Where paths were not bounded, it took minutes. */
+static void nearly_a_thousand_nodes_take_tenths_of_a_second(void **state)
+{
+	static const unsigned int part[] = { 0, 500, 1000 };
+
+	for (unsigned int i = 0; i < 3; i++) {
+		_cleanup_(world_close) struct world w;
+		const uint32_t root[ROOTS] = { 0, 5 };
+		clock_t began;
+		double rate, seconds;
+
+		fat_tree_of(&w, 14, 32, part[i]);
+		graph_free(w.g);
+		make_to(&w, root, ROOTS);
+		for (unsigned int k = 0; k < w.links; k++)
+			w.g->link[k].load = k * 7919 % 13;
+		began = clock();
+		rate = found_split(&w);
+		seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+		print_message("980 nodes, %u of 1000 sum, two roots: rate %.3f, %.3f s\n", part[i],
+			      rate, seconds);
+		assert_true(i < 2 ? rate > 0 : rate == 8);
+		assert_true(seconds < 6); /* with sanitizers, beside other tests */
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -773,6 +803,7 @@ int main(void)
 		cmocka_unit_test(it_is_mostly_with_shares_of_any_kind),
 		cmocka_unit_test(large_networks_take_no_long_time),
 		cmocka_unit_test(two_roots_take_longer),
+		cmocka_unit_test(nearly_a_thousand_nodes_take_tenths_of_a_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
