@@ -182,6 +182,15 @@ static bool all_have_roots(const struct placer_work *w)
 	return true;
 }
 
+/* Has the job its slots where it is, as far as that node tells? */
+static bool keeps_slots(const struct placer_job *j, const struct report *r, uint32_t slots)
+{
+	for (unsigned int i = 0; i < r->jobs; i++)
+		if (r->job[i].id == j->job->id && !r->job[i].inner && r->job[i].runs)
+			return !r->job[i].in_software;
+	return slots >= placer_slots(j->job);
+}
+
 /* Which nodes may have it: where one holds what the cluster wants for the job's tenant, only those
  * that do. A node without room has no slots here; how many are left. */
 static unsigned int nodes_choose(struct placer_work *w)
@@ -202,7 +211,9 @@ static unsigned int nodes_choose(struct placer_work *w)
 				continue;
 			r = w->picture->report[m->node];
 			own = own_slots(w, r->node);
-			if (own && w->dues == 1) {
+			if (own && w->dues == 1) { /* it stays rather than lose its slots */
+				allowed += !r->cordoned;
+				fit += !r->cordoned && keeps_slots(j, r, *slots);
 				*slots = SLOTS_ENOUGH;
 				continue;
 			}

@@ -258,6 +258,40 @@ static void a_run_moves_away_from_traffic_and_stays_otherwise(void **state)
 	picture_close(&w.picture);
 }
 
+/* Nowhere else is room for it. One that is in software already may go wherever that costs less, and
+ * whoever must leave a cordoned node goes in any case. */
+static void a_run_does_not_leave_its_slots_for_software(void **state)
+{
+	struct world w = square();
+	struct wanted_place place;
+	struct report_job *there;
+	struct why why;
+
+	job_add(&w, "03", "n1");
+	w.job[0].id = 7;
+	w.is[0].chunks_per_second = 1000;
+	for (unsigned int i = 0; i < NODES; i++)
+		report(&w, i)->slots = i == 1 ? 1024 : 64;
+	port_to(report(&w, 1), 3)->transmit_forecast = 11000000;
+	port_to(report(&w, 1), 3)->receive_forecast = 11000000;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), -EALREADY);
+	there = ADD(report(&w, 1)->job, report(&w, 1)->jobs);
+	*there = (struct report_job){ .name = "j0", .id = 7, .runs = true, .workers = 2 };
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), -EALREADY);
+	report(&w, 2)->slots = 256;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), 0);
+	assert_string_equal(place.root, "n2");
+	report(&w, 2)->slots = 64;
+	there->in_software = true;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, 0.1, &place, &why), 0);
+	assert_string_equal(place.root, "n2");
+	there->in_software = false;
+	report(&w, 1)->cordoned = true;
+	assert_int_equal(placer_better(&w.picture, w.is, w.jobs, 0, -1e9, &place, &why), 0);
+	assert_string_equal(place.root, "n2");
+	picture_close(&w.picture);
+}
+
 /* Whatever it costs: -1e9 is what the leader says then. */
 static void a_run_leaves_a_cordoned_node(void **state)
 {
@@ -627,6 +661,7 @@ int main(void)
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
 		cmocka_unit_test(the_load_of_a_job_that_has_gone_is_nobodys),
 		cmocka_unit_test(a_run_moves_away_from_traffic_and_stays_otherwise),
+		cmocka_unit_test(a_run_does_not_leave_its_slots_for_software),
 		cmocka_unit_test(a_run_leaves_a_cordoned_node),
 		cmocka_unit_test(a_worker_that_nobody_sees_is_where_it_joined),
 		cmocka_unit_test(a_worker_that_is_nowhere_is_said),
