@@ -229,6 +229,7 @@ static void tenant_report(const struct placing *p, const struct shared_tenant *t
 	const char *why = "";
 
 	*ret = (struct report_tenant){ .slots = here ? books_quota(b, here - b->tenant) : 0,
+				       .slots_kept = here ? books_kept(b, here - b->tenant) : 0,
 				       .own = here && !here->is.clustered,
 				       .gated = here && here->is.gated };
 	memcpy(ret->name, wanted.name, sizeof(ret->name));

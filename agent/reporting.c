@@ -273,6 +273,7 @@ static int jobs_fill(const struct core *c, const struct sampler *s, struct repor
 	}
 	ret->slots = b->slots;
 	ret->slots_free = b->slots > used ? b->slots - used : 0;
+	ret->slots_kept = books_kept(b, BOOKS_DEFAULT);
 	ret->cordoned = b->cordoned;
 	return 0;
 }

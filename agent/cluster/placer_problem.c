@@ -123,6 +123,60 @@ static void slots_take(struct placer_work *w)
 	}
 }
 
+/* What this node tells of a job as its root; NULL: nothing. */
+static const struct report_job *told_of(const struct placer_job *j, const struct report *r)
+{
+	for (unsigned int i = 0; i < r->jobs; i++)
+		if (r->job[i].id == j->job->id && !r->job[i].inner)
+			return &r->job[i];
+	return NULL;
+}
+
+/* Of the slots that a node keeps from the tenant of those that are to be placed: what it tells,
+ * without what these have, and with what jobs want of which it tells nothing yet, or that are in
+ * software and would be the next to have any. */
+static uint32_t slots_kept(const struct placer_work *w, const struct report *r)
+{
+	const char *tenant = w->job[w->due[0]].job->tenant;
+	const struct report_tenant *t = report_tenant_find(r, tenant);
+	const uint32_t told = t					? t->slots_kept
+			      : !strcmp(tenant, TENANT_DEFAULT) ? r->slots_kept
+								: 0;
+	uint32_t kept = told;
+
+	for (unsigned int i = 0; told && i < w->jobs; i++) {
+		const struct placer_job *j = &w->job[i];
+		const uint32_t slots = placer_slots(j->job);
+		const struct report_job *there;
+
+		if (!j->root || j->is_gone || strcmp(j->root, r->node) != 0 ||
+		    strcmp(j->job->tenant, tenant) != 0)
+			continue;
+		there = told_of(j, r);
+		if (is_due(w, i))
+			kept -= !there || there->in_software ? 0 : kept < slots ? kept : slots;
+		else if (!there || there->in_software)
+			kept += slots;
+	}
+	return kept;
+}
+
+static void slots_limit(struct placer_work *w)
+{
+	for (unsigned int i = 0; i < w->network.drawing.machines; i++) {
+		const struct picture_machine *m = &w->network.drawing.machine[i];
+		uint32_t *slots = &w->network.graph->machine[i].slots;
+		uint32_t kept, left;
+
+		if (m->kind != PICTURE_NODE)
+			continue;
+		kept = slots_kept(w, w->picture->report[m->node]);
+		left = w->picture->report[m->node]->slots;
+		left = left > kept ? left - kept : 0;
+		*slots = *slots < left ? *slots : left;
+	}
+}
+
 static bool is_refused(const struct placer_job *j, const char *node)
 {
 	for (unsigned int i = 0; i < j->refusals; i++)
@@ -185,10 +239,9 @@ static bool all_have_roots(const struct placer_work *w)
 /* Has the job its slots where it is, as far as that node tells? */
 static bool keeps_slots(const struct placer_job *j, const struct report *r, uint32_t slots)
 {
-	for (unsigned int i = 0; i < r->jobs; i++)
-		if (r->job[i].id == j->job->id && !r->job[i].inner && r->job[i].runs)
-			return !r->job[i].in_software;
-	return slots >= placer_slots(j->job);
+	const struct report_job *there = told_of(j, r);
+
+	return there && there->runs ? !there->in_software : slots >= placer_slots(j->job);
 }
 
 /* Which nodes may have it: where one holds what the cluster wants for the job's tenant, only those
@@ -292,6 +345,7 @@ int placer_work_open(struct placer_work *w, struct why *why)
 	if (r < 0)
 		return r;
 	slots_take(w);
+	slots_limit(w);
 	if (!nodes_choose(w))
 		return why_say(why, -EHOSTUNREACH,
 			       "no node may have it: all are cordoned, or have refused it");

@@ -107,6 +107,8 @@ static const struct key tenant_rows[] = {
 	{ "name", &key_name, TENANT(name), .needed = true, .meaning = "Of the tenant." },
 	{ "slots", &key_number, TENANT(slots), .max = UINT32_MAX,
 	  .meaning = "That are reserved for it here." },
+	{ "slots_kept", &key_number, TENANT(slots_kept), .max = UINT32_MAX,
+	  .meaning = "Of the node's slots, what no next job of it gets: others', or promised." },
 	{ "held", &key_bool, TENANT(held), .initial = "false",
 	  .meaning = "Are these as many as the cluster wants, and may it come in where the "
 		     "cluster wants?" },
@@ -132,6 +134,8 @@ static const struct key rows[] = {
 	  .meaning = "That the node has for runs." },
 	{ "slots_free", &key_number, NODE(slots_free), .max = UINT32_MAX,
 	  .meaning = "Of these, what no run has." },
+	{ "slots_kept", &key_number, NODE(slots_kept), .max = UINT32_MAX,
+	  .meaning = "Of all, what no next job of tenant `default` gets: others', or promised." },
 	{ "services", &key_address, ROWS(service, services, REPORT_SERVICES_MAX),
 	  .meaning = "Addresses that workers send to." },
 	{ "addresses", &key_address, ROWS(address, addresses, REPORT_ADDRESSES_MAX),

@@ -86,6 +86,7 @@ struct report_job {
 struct report_tenant { /* of the cluster */
 	char name[NAME_BYTES];
 	uint32_t slots; /* that are reserved for it here */
+	uint32_t slots_kept; /* as of a report, of this tenant */
 	bool held; /* that is as many as the cluster wants, and it comes in where that wants */
 	bool gated; /* the cluster says where it comes in, and the node keeps to it */
 	bool apart; /* it comes in at other nodes alone, so it has no slots here */
@@ -105,6 +106,8 @@ struct report {
 	bool inner; /* it takes parts in trees of other nodes: it has a secret in common with them
 		     */
 	uint32_t slots, slots_free;
+	uint32_t slots_kept; /* no next job of the tenant that all nodes have can get these, as they
+			      * are others', or promised; 0 where an older agent does not say it */
 	unsigned int services, addresses, ports, nears, hosts, routes, jobs, tenants;
 	struct sockaddr_storage *service;
 	struct sockaddr_storage *address; /* all of the machine */

@@ -94,6 +94,10 @@ uint32_t books_held(const struct books *b, unsigned int index);
 uint32_t books_lent(const struct books *b, unsigned int index);
 uint32_t books_promised(const struct books *b, unsigned int index);
 
+/* Slots that no next job of it can have: those of other tenants, and what its own jobs were
+ * promised; where it may have some on loan, at most those that runs have. */
+uint32_t books_kept(const struct books *b, unsigned int index);
+
 /* Slots that are some tenant's: by quota, or still held by its jobs. The default's only if it
  * has a quota of its own. */
 uint32_t books_reserved(const struct books *b);

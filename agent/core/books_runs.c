@@ -17,6 +17,19 @@ bool books_may_spill(const struct books *b, const struct job *j)
 	return b->spills && !j->document && !names_vlan(&b->tenant[j->tenant].is);
 }
 
+uint32_t books_kept(const struct books *b, unsigned int index)
+{
+	const bool lends = b->lends && b->spills && !names_vlan(&b->tenant[index].is);
+	const uint32_t quota = books_quota(b, index), promised = books_promised(b, index);
+	uint32_t left = promised < quota ? quota - promised : 0, used = 0;
+
+	for (unsigned int i = 0; i < b->jobs; i++)
+		used += job_slots(b->job[i]);
+	if (lends && used < b->slots && b->slots - used > left)
+		left = b->slots - used;
+	return left < b->slots ? b->slots - left : 0;
+}
+
 bool books_may_borrow(const struct books *b, const struct job *j)
 {
 	return b->pool && tenant_is_anywhere(&b->tenant[j->tenant].is) && books_may_spill(b, j);

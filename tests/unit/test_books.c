@@ -337,6 +337,29 @@ static void a_default_quota_of_the_configuration_leaves_runtime_its_own(void **s
 	assert_int_equal(configured(false, 1000, NULL, 0), -ENOSPC);
 }
 
+/* Of what no next job of theirs gets, others' quotas are a part, and what was promised; but not
+ * where nobody uses it, and it may be lent. */
+static void what_is_kept_from_a_tenant_is_told(void **state)
+{
+	const uint16_t red = (uint16_t)tenant_added("red", 600);
+
+	assert_int_equal(books_kept(&books, BOOKS_DEFAULT), 600);
+	assert_int_equal(books_kept(&books, red), 400);
+	assert_int_equal(job_added("a", BOOKS_DEFAULT, 64), 0);
+	assert_int_equal(books_kept(&books, BOOKS_DEFAULT), 600 + 128);
+	assert_int_equal(books_kept(&books, red), 400);
+	books.lends = true;
+	assert_int_equal(books_kept(&books, BOOKS_DEFAULT), 600 + 128);
+	books.spills = true;
+	assert_int_equal(books_kept(&books, BOOKS_DEFAULT), 0);
+	books.job[0]->run_window = 64;
+	assert_int_equal(books_kept(&books, BOOKS_DEFAULT), 128);
+	assert_int_equal(books_kept(&books, red), 128);
+	books.tenant[red].is.points = 1;
+	books.tenant[red].is.point[0].vlan = 5;
+	assert_int_equal(books_kept(&books, red), 400);
+}
+
 static void a_default_quota_is_reserved_even_if_it_is_as_much_as_the_rest(void **state)
 {
 	assert_int_equal(configured(true, 1000, NULL, 0), 0);
@@ -866,6 +889,7 @@ int main(void)
 		FACT(what_an_earlier_agent_had_counts_before_the_configuration),
 		FACT(a_configured_tenant_with_jobs_cannot_be_left_out),
 		FACT(a_default_quota_of_the_configuration_leaves_runtime_its_own),
+		FACT(what_is_kept_from_a_tenant_is_told),
 		FACT(a_default_quota_is_reserved_even_if_it_is_as_much_as_the_rest),
 		FACT(fewer_slots_than_runtime_has_are_refused),
 		FACT(a_job_is_promised_slots_of_its_tenants_quota),

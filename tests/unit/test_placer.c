@@ -177,6 +177,45 @@ static void who_does_not_hold_a_tenants_slots_is_no_root_if_others_do(void **sta
 	picture_close(&w.picture);
 }
 
+/* Its node tells of 600 slots that are others'; of a job that it has not heard of, or that is in
+ * software there and wants slots, too. An older agent tells nothing, and is as good as before. */
+static void what_others_have_reserved_is_no_room(void **state)
+{
+	struct world w = square();
+	struct report_job *there;
+
+	job_add(&w, "11", NULL);
+	snprintf(w.job[0].tenant, sizeof(w.job[0].tenant), "default");
+	for (unsigned int i = 0; i < NODES; i++)
+		report(&w, i)->slots_kept = 600;
+	assert_string_equal(root_of(&w, 0), "n1");
+	report(&w, 1)->slots_kept = 600 + 256; /* another job was promised these */
+	assert_string_not_equal(root_of(&w, 0), "n1");
+	report(&w, 1)->slots_kept = 600;
+	job_add(&w, "11", "n1");
+	w.job[1].id = 7;
+	snprintf(w.job[1].tenant, sizeof(w.job[1].tenant), "default");
+	assert_string_not_equal(root_of(&w, 0), "n1"); /* the node tells nothing of it yet */
+	there = ADD(report(&w, 1)->job, report(&w, 1)->jobs);
+	*there = (struct report_job){ .name = "j1", .id = 7, .runs = true };
+	assert_string_equal(root_of(&w, 0), "n1"); /* it is among the 600 */
+	there->in_software = true;
+	assert_string_not_equal(root_of(&w, 0), "n1");
+	snprintf(w.job[1].tenant, sizeof(w.job[1].tenant), "red");
+	assert_string_equal(root_of(&w, 0), "n1");
+	snprintf(w.job[0].tenant, sizeof(w.job[0].tenant), "red");
+	for (unsigned int i = 0; i < NODES; i++)
+		tenant_tell(&w, i, true);
+	for (unsigned int i = 0; i < NODES; i++)
+		snprintf(report(&w, i)->tenant->name, NAME_BYTES, "red");
+	report(&w, 1)->tenant->slots_kept = 1000;
+	w.is[1].is_gone = true;
+	assert_string_not_equal(root_of(&w, 0), "n1");
+	report(&w, 1)->tenant->slots_kept = 0;
+	assert_string_equal(root_of(&w, 0), "n1");
+	picture_close(&w.picture);
+}
+
 /* It lets packets in from anywhere, and says nothing of that. */
 static void an_older_agent_does_not_hold_a_tenant_that_comes_in_at_places(void **state)
 {
@@ -657,6 +696,7 @@ int main(void)
 		cmocka_unit_test(who_is_cordoned_or_has_refused_is_no_root),
 		cmocka_unit_test(who_has_no_slots_is_no_root_if_others_have),
 		cmocka_unit_test(who_does_not_hold_a_tenants_slots_is_no_root_if_others_do),
+		cmocka_unit_test(what_others_have_reserved_is_no_room),
 		cmocka_unit_test(an_older_agent_does_not_hold_a_tenant_that_comes_in_at_places),
 		cmocka_unit_test(the_load_of_jobs_is_not_that_of_others),
 		cmocka_unit_test(the_load_of_a_job_that_has_gone_is_nobodys),
