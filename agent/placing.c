@@ -280,7 +280,8 @@ static int on_time(sd_event_source *timer, uint64_t us, void *data)
 	/* What the core is asked for wakes us, too: that is looked at a little later. */
 	p->wakes = true;
 	placing_asked_look(p);
-	if (placing_is_current(p)) {
+	leader_stand(p->leader, sharing_has_name(p->sharing));
+	if (placing_is_current(p) && sharing_has_name(p->sharing)) {
 		placing_left_look(p);
 		placing_follow_tenants(p);
 		begin_ours(p);
@@ -424,6 +425,8 @@ int placing_open(sd_event *loop, struct driver *d, struct sharing *sharing, stru
 		r = follow(p);
 	if (r == 0)
 		r = leader_campaign(loop, p->store, LEADER, p->node, on_leader, p, &p->leader);
+	if (r == 0)
+		leader_stand(p->leader, sharing_has_name(sharing));
 	if (r == 0)
 		sharing_tell(sharing, on_lost, on_report, p);
 	return r < 0 ? r : 0;

@@ -108,7 +108,9 @@ void results_cluster_troubles(const struct sharing *s, const struct placing *p,
 		json_array_append_new(troubles,
 				      json_sprintf("packets take the ways of routing here: %s",
 						   steering_trouble(steering)));
-	if (at >= 0)
+	if (*state.taken)
+		json_array_append_new(troubles, json_string(state.taken));
+	else if (at >= 0)
 		tenant_troubles(sharing_picture(s)->report[at], troubles);
 	if (!state.heard_ns)
 		json_array_append_new(troubles,

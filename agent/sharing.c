@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/cluster/claim.h"
 #include "agent/edge/hellos.h"
 #include "agent/edge/log.h"
+#include "agent/edge/look.h"
 #include "agent/store/store.h"
 #include "common/address.h"
 #include "common/clock.h"
@@ -24,6 +26,8 @@ enum {
 	URLS_BYTES = CONFIG_ETCDS_MAX * (CONFIG_URL_BYTES + 1),
 };
 
+_Static_assert(REPORT_AGENT_BYTES == (int)LOOK_MACHINE_BYTES, "it fits");
+
 struct sharing {
 	const struct core *core;
 	const struct sampler *sampler;
@@ -37,6 +41,8 @@ struct sharing {
 	bool current; /* it has all reports */
 	bool resets; /* what is told of reports is another store's */
 	struct events events;
+	struct claim claim;
+	struct why taken; /* by whom this node's name is; "": by nobody else */
 	struct report *report; /* as it was last given to the store; NULL: it has to be anew */
 	uint64_t reported_ns;
 	bool steers; /* what it says of that */
@@ -97,10 +103,13 @@ static void on_written(void *context, int error, uint64_t revision, const char *
 	s->writes = false;
 	s->state.is_reported = error == 0;
 	if (error == 0) {
+		claim_written(&s->claim, revision);
 		*s->trouble.text = '\0';
 		return;
 	}
 	report_free(TAKE_PTR(s->report)); /* once more, a little later */
+	if (error == -ESTALE)
+		return; /* followers are told why */
 	if (strcmp(s->trouble.text, why) != 0)
 		log_say(LOG_LEVEL_WARNING, "report not stored", "reason=\"%s\"", why);
 	snprintf(s->trouble.text, sizeof(s->trouble.text), "%s", why);
@@ -110,13 +119,14 @@ static int report_write(struct sharing *s, const struct report *r)
 {
 	_cleanup_(freep) char *text = report_print(r);
 	char key[STORE_KEY_BYTES];
+	const struct store_seen seen = { key, s->claim.revision };
 	const struct store_change change = { key, text, true };
 	int error;
 
 	if (!text)
 		return -ENOMEM;
 	snprintf(key, sizeof(key), REPORTS "%s", r->node);
-	error = store_write(s->store, &(struct store_write){ NULL, 0, &change, 1 }, on_written, s);
+	error = store_write(s->store, &(struct store_write){ &seen, 1, &change, 1 }, on_written, s);
 	if (error < 0)
 		return error;
 	s->writes = true;
@@ -144,11 +154,15 @@ static void tell(struct sharing *s)
 {
 	_cleanup_(report_freep) struct report *now = NULL;
 
+	if (s->claim.is_others)
+		return; /* it would take another agent's place */
 	if (s->writes || clock_now_ns() - s->reported_ns < REPORT_EVERY_MS * 1000000ull)
 		return;
 	now = reporting_make(s->core, s->sampler, &s->nears);
-	if (now)
+	if (now) {
+		memcpy(now->agent, s->claim.agent, sizeof(now->agent));
 		now->steers = s->steers;
+	}
 	if (!now || (s->report_more && s->report_more(s->context, now) < 0) || !is_due(s, now))
 		return;
 	s->reported_ns = clock_now_ns();
@@ -216,20 +230,42 @@ static bool report_take(struct sharing *s, const char *node, const char *text)
 	return true;
 }
 
+/* Of this node. */
+static void own_told(struct sharing *s, const struct report *r, uint64_t revision)
+{
+	if (!claim_told(&s->claim, r, revision, s->resets))
+		return;
+	*s->taken.text = '\0';
+	if (s->claim.is_others) {
+		claim_say(r, &s->taken);
+		s->state.is_reported = false;
+		report_free(TAKE_PTR(s->report)); /* when that has gone: at once */
+		log_say(LOG_LEVEL_ERROR, "name taken", "reason=\"%s\"", s->taken.text);
+	} else {
+		log_say(LOG_LEVEL_INFO, "name free again", "node=%s",
+			core_config(s->core)->cluster.node);
+	}
+}
+
 static void on_changed(void *context, const struct store_item *item)
 {
 	const char *node = item->key + strlen(REPORTS);
 	struct sharing *s = context;
+	const struct report *r;
+	bool understood;
 	int at;
 
-	if (item->value && !report_take(s, node, item->value))
-		return;
+	understood = !item->value || report_take(s, node, item->value);
 	if (!item->value)
 		picture_drop(&s->picture, node);
 	at = picture_place(&s->picture, node);
+	r = at < 0 ? NULL : s->picture.report[at];
+	if (!strcmp(node, core_config(s->core)->cluster.node))
+		own_told(s, understood ? r : NULL, item->revision);
+	if (!understood)
+		return;
 	s->events.resets = s->resets;
-	events_report(&s->events, node, at < 0 ? NULL : s->picture.report[at], s->current,
-		      clock_unix_ms());
+	events_report(&s->events, node, r, s->current, clock_unix_ms());
 }
 
 static void on_current(void *context, uint64_t revision)
@@ -244,6 +280,7 @@ static void on_reset(void *context) { ((struct sharing *)context)->resets = true
 
 struct store *sharing_store(struct sharing *s) { return s->store; }
 const struct picture *sharing_picture(const struct sharing *s) { return &s->picture; }
+bool sharing_has_name(const struct sharing *s) { return s->claim.is_ours; }
 bool sharing_is_current(const struct sharing *s) { return s->current; }
 void sharing_steers(struct sharing *s, bool steers) { s->steers = steers; }
 const struct events *sharing_events(const struct sharing *s) { return &s->events; }
@@ -305,6 +342,7 @@ struct sharing_state sharing_state(const struct sharing *s)
 	state.kind = s->store->kind->name;
 	state.heard_ns = store_heard_ns(s->store);
 	state.trouble = s->trouble.text;
+	state.taken = s->taken.text;
 	return state;
 }
 
@@ -388,6 +426,9 @@ int sharing_open(sd_event *loop, const struct core *core, const struct sampler *
 	s->core = core;
 	s->sampler = sampler;
 	mine.context = s;
+	r = look_machine(s->claim.agent, why);
+	if (r < 0)
+		return r;
 	r = c->etcds ? etcd_open(loop, c, &s->store, why)
 		     : store_open_local(loop, c->file, &s->store, why);
 	if (r < 0)

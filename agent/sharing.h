@@ -38,6 +38,10 @@ const struct picture *sharing_picture(const struct sharing *s);
 /* Has it all reports that the store has? */
 bool sharing_is_current(const struct sharing *s);
 
+/* Is this the agent that the cluster knows by this node's name? Another one may report as that
+ * node, or this one has not reported yet: then it does nothing as that node. */
+bool sharing_has_name(const struct sharing *s);
+
 /* This node's reports say so from now on. */
 void sharing_steers(struct sharing *s, bool steers);
 
@@ -61,6 +65,7 @@ struct sharing_state {
 	uint64_t heard_ns; /* when it was last heard; 0: never */
 	bool is_reported; /* this node's last report is there */
 	const char *trouble; /* why the last write was not done; or "" */
+	const char *taken; /* who else reports as this node, and what to do; or "" */
 	uint64_t reports, bytes; /* written so far */
 };
 

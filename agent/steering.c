@@ -117,10 +117,12 @@ static void jobs_say(const struct steer *was, const struct steer *is)
 	}
 }
 
-/* Does the node know all that the store has? If not, what an agent before it made may be wanted. */
+/* Does the node know all that the store has? And what is wanted of this node
+ * of it, and not of another agent's? If not, what an agent before it made may be wanted. */
 static bool is_known(const struct steering *s)
 {
-	return placing_is_current(s->placing) && sharing_is_current(s->sharing);
+	return placing_is_current(s->placing) && sharing_is_current(s->sharing) &&
+	       sharing_has_name(s->sharing);
 }
 
 static void look(struct steering *s)

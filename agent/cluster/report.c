@@ -123,6 +123,8 @@ static const struct key tenant_rows[] = {
 
 static const struct key rows[] = {
 	{ "node", &key_name, NODE(node), .needed = true, .meaning = "What the cluster calls it." },
+	{ "agent", &wanted_words, NODE(agent), .initial = "",
+	  .meaning = "Whose machine it is: two with the same `node` are told apart by that." },
 	{ "version", &wanted_words, NODE(version), .meaning = "Of its tallyd." },
 	{ "cordoned", &key_bool, NODE(cordoned), .initial = "false",
 	  .meaning = "Does no new run begin there?" },

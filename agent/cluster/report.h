@@ -32,6 +32,7 @@ enum {
 	REPORT_PREFIX_BYTES = 72, /* any printed prefix such as fd77:3::/64, with its end */
 	REPORT_WHY_BYTES = 256,
 	REPORT_VERSION_BYTES = 32,
+	REPORT_AGENT_BYTES = 64,
 	REPORT_IP_BYTES = 46, /* any printed address, with its end */
 	REPORT_MAC_BYTES = 18, /* 02:00:00:00:00:01, with its end */
 	REPORT_EVERY_MS = 1000, /* no more often */
@@ -100,6 +101,9 @@ struct report_tenant { /* of the cluster */
  */
 struct report {
 	char node[NAME_BYTES];
+	char agent[REPORT_AGENT_BYTES]; /* the same after a restart, and no other machine's
+					 * (claim.h);
+					 * "": an earlier tallyd's */
 	char version[REPORT_VERSION_BYTES]; /* of tallyd */
 	bool cordoned;
 	bool steers; /* it makes packets take the ways that are wanted (wanted_ways.h) */

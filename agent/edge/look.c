@@ -7,10 +7,13 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <inttypes.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "common/address.h"
+#include "common/file.h"
 #include "common/owned.h"
 #include "common/util.h"
 #include "look.h"
@@ -67,6 +70,23 @@ int look_mac(const char *name, uint8_t ret[6])
 	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &r) < 0)
 		return -errno;
 	memcpy(ret, r.ifr_hwaddr.sa_data, 6);
+	return 0;
+}
+
+int look_machine(char ret[LOOK_MACHINE_BYTES], struct why *why)
+{
+	static const char boot_id[] = "/proc/sys/kernel/random/boot_id",
+			  net[] = "/proc/self/ns/net";
+	_cleanup_(freep) char *boot = NULL;
+	struct stat s;
+	size_t length;
+	int r = file_read(boot_id, LOOK_MACHINE_BYTES, &boot, &length);
+
+	if (r < 0)
+		return why_say(why, r, "cannot read %s: %s", boot_id, strerror(-r));
+	if (stat(net, &s) < 0)
+		return why_say(why, -errno, "cannot read %s: %m", net);
+	snprintf(ret, LOOK_MACHINE_BYTES, "%.36s/%ju", boot, (uintmax_t)s.st_ino);
 	return 0;
 }
 

@@ -28,6 +28,16 @@ int look_addresses(struct look_address *ret, unsigned int max);
 /* Of an interface of this network namespace. A negative errno. */
 int look_mac(const char *name, uint8_t ret[6]);
 
+enum {
+	LOOK_MACHINE_BYTES = 64, /* with its end */
+};
+
+/*
+ * What no other machine has, since it was booted, and no other network namespace of it: printable,
+ * without blanks. It is the same for each process there. A negative errno.
+ */
+int look_machine(char ret[LOOK_MACHINE_BYTES], struct why *why);
+
 /* Could this file be written anew, beside the old one? Else a negative errno. */
 int look_is_writable(const char *file, struct why *why);
 

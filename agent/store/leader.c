@@ -19,6 +19,7 @@ struct leader {
 	bool is_known, is_there; /* the key: whether it is there, and it is */
 	bool writes; /* our write is under way, or was until a moment ago */
 	bool leads;
+	bool withdraws; /* it is not to lead */
 	uint64_t revision; /* of the key, while we lead */
 	char key[STORE_KEY_BYTES];
 	char value[LEADER_NAME_BYTES + 20]; /* of the key, if it is ours: NAME RANDOM */
@@ -32,7 +33,7 @@ static void campaign(struct leader *l)
 	const struct store_seen seen = { l->key, 0 };
 	const struct store_change change = { l->key, l->value, true };
 
-	if (!l->is_known || l->is_there || l->writes)
+	if (!l->is_known || l->is_there || l->writes || l->withdraws)
 		return;
 	l->writes = true;
 	if (store_write(l->store, &(struct store_write){ &seen, 1, &change, 1 }, on_written, l) < 0)
@@ -84,11 +85,26 @@ static void on_current(void *context, uint64_t revision)
 	campaign(l);
 }
 
+/* The key is gone, or it is tried once more. */
+static void on_left(void *context, int error, uint64_t revision, const char *why) {}
+
+void leader_stand(struct leader *l, bool stands)
+{
+	const struct store_seen seen = { l->key, l->revision };
+	const struct store_change change = { l->key, NULL, false };
+
+	l->withdraws = !stands;
+	if (stands)
+		campaign(l);
+	else if (l->leads)
+		store_write(l->store, &(struct store_write){ &seen, 1, &change, 1 }, on_left, l);
+}
+
 bool leader_seen(const struct leader *l, struct store_seen *ret)
 {
-	if (l->leads)
+	if (l->leads && !l->withdraws)
 		*ret = (struct store_seen){ l->key, l->revision };
-	return l->leads;
+	return l->leads && !l->withdraws;
 }
 
 int leader_campaign(sd_event *loop, struct store *s, const char *key, const char *name,

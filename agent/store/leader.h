@@ -27,6 +27,10 @@ int leader_campaign(sd_event *loop, struct store *s, const char *key, const char
 		    struct leader **ret);
 void leader_close(struct leader *l); /* or NULL */
 
+/* Do we want to lead, after all? Whoever leads and does not want to leaves it to others: called now
+ * and then, as what was written may be on its way. */
+void leader_stand(struct leader *l, bool stands);
+
 /*
  * We lead, as far as we know: *ret is what each of our writes must have seen; it lives as long as
  * we lead. False: we do not.

@@ -16,6 +16,8 @@
 
 static struct store_follower follower;
 static unsigned int writes;
+static char value[128]; /* of the last one; "": the key is to go */
+static uint64_t seen_revision; /* by it */
 static char leads[LEADER_NAME_BYTES]; /* "nobody": nobody does */
 static struct leader *leader;
 static sd_event *loop;
@@ -24,6 +26,8 @@ static int write_counted(struct store *s, const struct store_write *w, store_don
 			 void *context)
 {
 	writes++;
+	snprintf(value, sizeof(value), "%s", w->change->value ? w->change->value : "");
+	seen_revision = w->seen->revision;
 	return 0;
 }
 
@@ -57,9 +61,9 @@ static int down(void **state)
 	return 0;
 }
 
-static void told(const char *value)
+static void told(const char *is)
 {
-	follower.changed(follower.context, &(struct store_item){ "leader", value, 7 });
+	follower.changed(follower.context, &(struct store_item){ "leader", is, 7 });
 }
 
 static void who_leads_is_the_keys_first_word(void **state)
@@ -99,6 +103,30 @@ static void what_is_no_name_of_a_node_is_nobody(void **state)
 	assert_int_equal(writes, 0);
 }
 
+/* Another agent has this node's name. */
+static void who_does_not_want_to_lead_leaves_it_to_others(void **state)
+{
+	char ours[sizeof(value)];
+	struct store_seen seen;
+
+	leader_stand(leader, false);
+	follower.current(follower.context, 7);
+	assert_int_equal(writes, 0);
+	leader_stand(leader, true);
+	assert_int_equal(writes, 1);
+	snprintf(ours, sizeof(ours), "%s", value);
+	told(ours);
+	assert_true(leader_seen(leader, &seen));
+	leader_stand(leader, false);
+	assert_false(leader_seen(leader, &seen));
+	assert_int_equal(writes, 2);
+	assert_string_equal(value, "");
+	assert_int_equal(seen_revision, 7);
+	told(NULL);
+	leader_stand(leader, false);
+	assert_int_equal(writes, 2);
+}
+
 #define fact(f) cmocka_unit_test_setup_teardown(f, up, down)
 
 int main(void)
@@ -106,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fact(who_leads_is_the_keys_first_word),
 		fact(what_is_no_name_of_a_node_is_nobody),
+		fact(who_does_not_want_to_lead_leaves_it_to_others),
 	};
 
 	return cmocka_run_group_tests_name("facts", tests, NULL, NULL);

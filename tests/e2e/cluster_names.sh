@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What operators get wrong in a cluster: names that are there twice, or are not the same. Each is
+# said, and nothing is done twice.
+#
+#   e0 (etcd) ──┐            w1
+#   w0 ─────── n0 ─────────── n1 ─────────── n2 ── w2
+# shellcheck source=tests/e2e/cluster_lib.sh
+source "$(dirname "$0")/cluster_lib.sh"
+
+line() {
+	cluster <<-END || return 1
+		host e0 w0 w1 w2
+		node n0 n1 n2
+		link e0 n0 rate 200mbit
+		link w0 n0 rate 100mbit
+		link n0 n1 rate 100mbit
+		link w1 n1 rate 100mbit
+		link n1 n2 rate 100mbit
+		link w2 n2 rate 100mbit
+	END
+	greet w0 w1 w2 && until_all_see_all
+}
+
+has_trouble() { at "$1" status --json | jq -r '.troubles[]' | has "$2"; } # NODE WORDS
+has_no_trouble() { [[ $(at "$1" status --json | jq '.troubles | length') == 0 ]]; }
+is_at() { at n0 topology --json | jq -e --arg node "$1" --arg address "$2" \
+	'.machines[] | select(.name == $node) | .address == $address' >/dev/null; } # NODE ADDRESS
+jobs_of() { at "$1" job list --json | jq length; } # NODE
+
+restart_as() { # NODE KEYS-OF-CLUSTER
+	end_at "$1" TERM || return 1
+	sed -i "s|^cluster: {node: [^,]*,|cluster: {$2,|" "$work/$1.yaml"
+	start_at "$1"
+}
+
+# n2 comes as n1, too: jobs that are placed at n1 are made there alone.
+of_two_agents_with_one_name_the_first_one_has_it() {
+	line
+	restart_as n2 'node: n1'
+	until_true has_trouble n2 "another agent reports as node n1 (at $(bed addr n1)): give this one another cluster.node"
+	has_no_trouble n1
+	create_at n0 train 2
+	at n0 job place train --node n1 --stay || true # workers first
+	join_at w0 n0 train --seconds 12
+	join_at w2 n2 train --seconds 12
+	until_true runs_somewhere
+	at n0 job place train --node n1 --stay
+	until_true is_root train n1
+	until_true runs_at n1 train
+	(($(jobs_of n2) == 0)) || { at n2 job list; return 1; }
+	is_at n1 "$(bed addr n1)"
+	finish train w0 w2
+	(($(grep -c 'name taken' "$work/n2.log") == 1))
+	! grep 'name taken' "$work/n1.log" || return 1
+	# When that one ends, its name is free.
+	end_at n1 KILL
+	patiently has_no_trouble n2
+	until_true is_at n1 "$(bed addr n2)"
+}
+
+# An agent that was restarted does not wait for the lease of the one before.
+an_agent_that_was_killed_has_its_name_again_at_once() {
+	line
+	end_at n1 KILL
+	start_at n1
+	until_true is_reported n1
+	! grep 'name taken' "$work/n1.log" || return 1
+	until_true sees_all n1
+}
+is_reported() { at "$1" status --json | jq -e .cluster.reported >/dev/null; }
+
+command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
+facts of_two_agents_with_one_name_the_first_one_has_it \
+	an_agent_that_was_killed_has_its_name_again_at_once
