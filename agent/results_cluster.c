@@ -59,6 +59,35 @@ static json_t *cable(const struct drawing *d, const struct picture_cable *c)
 			 results_number(c->rate_mbps));
 }
 
+/* Of the store, and of who is in the cluster: a list of words. */
+static json_t *troubles_of(const struct sharing_state *state)
+{
+	const uint64_t silent_s = (clock_now_ns() - state->heard_ns) / 1000000000;
+	json_t *all = json_array();
+
+	if (*state->taken)
+		json_array_append_new(all, json_string(state->taken));
+	if (*state->apart)
+		json_array_append_new(all, json_string(state->apart));
+	if (!state->heard_ns)
+		json_array_append_new(all,
+				      json_sprintf("the store of the cluster was never heard: %s",
+						   state->trouble));
+	else if (silent_s >= SILENT_S)
+		json_array_append_new(
+			all,
+			json_sprintf("the store of the cluster has not been heard for %ju s; what "
+				     "this node knows of others is as old%s%s",
+				     (uintmax_t)silent_s, *state->trouble ? ": " : "",
+				     state->trouble));
+	else if (*state->trouble)
+		json_array_append_new(all,
+				      json_sprintf("the store of the cluster does not take this "
+						   "node's report: %s",
+						   state->trouble));
+	return all;
+}
+
 json_t *results_cluster(const struct core *c, const struct sharing *s)
 {
 	const struct config_cluster *config = &core_config(c)->cluster;
@@ -71,10 +100,11 @@ json_t *results_cluster(const struct core *c, const struct sharing *s)
 	heard = state.heard_ns ? json_real((double)(clock_now_ns() - state.heard_ns) / 1e9)
 			       : json_null();
 	return json_pack(
-		"{ss ss ss so sb ss so so so}", "name", config->name, "node", config->node, "store",
-		state.kind, "heard_s", heard, "reported", state.is_reported, "trouble",
+		"{ss ss ss so sb ss so so so so so ss}", "name", config->name, "node", config->node,
+		"store", state.kind, "heard_s", heard, "reported", state.is_reported, "trouble",
 		state.trouble, "nodes", results_number(sharing_picture(s)->nodes), "reports",
-		results_number(state.reports), "report_bytes", results_number(state.bytes));
+		results_number(state.reports), "report_bytes", results_number(state.bytes), "nears",
+		results_number(state.nears), "troubles", troubles_of(&state), "apart", state.apart);
 }
 
 /* Of tenants of the cluster, at this node. */
@@ -95,7 +125,7 @@ void results_cluster_troubles(const struct sharing *s, const struct placing *p,
 			      json_t *troubles)
 {
 	const struct sharing_state state = s ? sharing_state(s) : (struct sharing_state){ 0 };
-	const uint64_t silent_s = (clock_now_ns() - state.heard_ns) / 1000000000;
+	json_t *of_store;
 	struct why why;
 	int at;
 
@@ -108,26 +138,11 @@ void results_cluster_troubles(const struct sharing *s, const struct placing *p,
 		json_array_append_new(troubles,
 				      json_sprintf("packets take the ways of routing here: %s",
 						   steering_trouble(steering)));
-	if (*state.taken)
-		json_array_append_new(troubles, json_string(state.taken));
-	else if (at >= 0)
+	if (!*state.taken && at >= 0)
 		tenant_troubles(sharing_picture(s)->report[at], troubles);
-	if (!state.heard_ns)
-		json_array_append_new(troubles,
-				      json_sprintf("the store of the cluster was never heard: %s",
-						   state.trouble));
-	else if (silent_s >= SILENT_S)
-		json_array_append_new(
-			troubles,
-			json_sprintf("the store of the cluster has not been heard for %ju s; what "
-				     "this node knows of others is as old%s%s",
-				     (uintmax_t)silent_s, *state.trouble ? ": " : "",
-				     state.trouble));
-	else if (*state.trouble)
-		json_array_append_new(troubles,
-				      json_sprintf("the store of the cluster does not take this "
-						   "node's report: %s",
-						   state.trouble));
+	of_store = troubles_of(&state);
+	json_array_extend(troubles, of_store);
+	json_decref(of_store);
 }
 
 int results_no_cluster(const struct core *c, struct why *why)

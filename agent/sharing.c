@@ -37,11 +37,13 @@ struct sharing {
 	uint64_t hello_ns; /* when we said it last */
 	uint64_t logged_ns; /* that somebody was heard */
 	struct hello_nears nears;
+	struct hello_other other;
 	struct picture picture;
 	bool current; /* it has all reports */
 	bool resets; /* what is told of reports is another store's */
 	struct events events;
 	struct claim claim;
+	struct why apart; /* of `other`, in words */
 	struct why taken; /* by whom this node's name is; "": by nobody else */
 	struct report *report; /* as it was last given to the store; NULL: it has to be anew */
 	uint64_t reported_ns;
@@ -56,6 +58,16 @@ struct sharing {
 
 /* --- hellos ---------------------------------------------------------------------------------- */
 
+/* Of two names for one cluster, nobody else would tell: each part has a leader. */
+static void other_heard(struct sharing *s, const char *port, const struct hello *h)
+{
+	if (!hello_other_heard(&s->other, port, h, clock_now_ns()))
+		return;
+	why_say(&s->apart, 0, "%s at port %s is of cluster %s, this one of %s", h->node, port,
+		h->cluster, core_config(s->core)->cluster.name);
+	log_say(LOG_LEVEL_WARNING, "another cluster heard", "reason=\"%s\"", s->apart.text);
+}
+
 static void on_hello(void *context, uint32_t ifindex, const uint8_t *bytes, size_t length)
 {
 	struct sharing *s = context;
@@ -65,8 +77,12 @@ static void on_hello(void *context, uint32_t ifindex, const uint8_t *bytes, size
 
 	if (!*port || hello_parse(bytes, length, &h) < 0)
 		return;
-	if (strcmp(h.cluster, c->name) != 0 || !strcmp(h.node, c->node))
-		return; /* another cluster's, or our own that came back */
+	if (strcmp(h.cluster, c->name) != 0) {
+		other_heard(s, port, &h);
+		return;
+	}
+	if (!strcmp(h.node, c->node))
+		return; /* our own that came back */
 	if (!hello_heard(&s->nears, port, &h, clock_now_ns()))
 		return;
 	if (s->logged_ns && clock_now_ns() - s->logged_ns < LOGGED_MS * 1000000ull)
@@ -343,6 +359,8 @@ struct sharing_state sharing_state(const struct sharing *s)
 	state.heard_ns = store_heard_ns(s->store);
 	state.trouble = s->trouble.text;
 	state.taken = s->taken.text;
+	state.apart = hello_other_is_there(&s->other, clock_now_ns()) ? s->apart.text : "";
+	state.nears = s->nears.count;
 	return state;
 }
 

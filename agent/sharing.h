@@ -66,6 +66,8 @@ struct sharing_state {
 	bool is_reported; /* this node's last report is there */
 	const char *trouble; /* why the last write was not done; or "" */
 	const char *taken; /* who else reports as this node, and what to do; or "" */
+	const char *apart; /* which node at a link is of another cluster; or "" */
+	unsigned int nears; /* nodes that are heard at links */
 	uint64_t reports, bytes; /* written so far */
 };
 

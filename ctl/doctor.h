@@ -49,6 +49,12 @@ extern const struct doctor_check doctor_port_checks[];
 /* Which jobs and which ports refuse packets now? */
 void doctor_refused_check(struct doctor *d, const struct doctor_port *p);
 
+/* Does the node hear its cluster's store and other nodes, and has it its name alone? */
+void doctor_cluster_check(struct doctor *d, const struct doctor_port *p);
+
+/* Is this one of the troubles that doctor_cluster_check() tells of? */
+bool doctor_is_of_cluster(const struct doctor *d, const char *trouble);
+
 /* The first asks all neighbours at once; the second says of those behind a port what was wrong. */
 void doctor_neighbours_ask(struct doctor *d, const struct doctor_port *p);
 void doctor_neighbours_check(struct doctor *d, const struct doctor_port *p);

@@ -377,10 +377,16 @@ static void check_layout(struct doctor *d, const struct doctor_port *p)
 static void check_data_plane(struct doctor *d, const struct doctor_port *p)
 {
 	const json_t *troubles = field(d->status, "troubles"), *trouble;
-	size_t i;
+	size_t i, found = 0;
 
-	json_array_foreach(troubles, i, trouble) found_fail(d, "%s", json_string_value(trouble));
-	if (json_is_array(troubles) && !json_array_size(troubles))
+	json_array_foreach(troubles, i, trouble)
+	{
+		if (doctor_is_of_cluster(d, json_string_value(trouble)))
+			continue;
+		found_fail(d, "%s", json_string_value(trouble));
+		found++;
+	}
+	if (json_is_array(troubles) && !found)
 		found_ok(d, "pins, state file and service addresses are there");
 }
 
@@ -464,6 +470,7 @@ const struct doctor_check doctor_node_checks[] = {
 	{ "state", check_state },
 	{ "layout", check_layout },
 	{ "data plane", check_data_plane },
+	{ "cluster", doctor_cluster_check },
 	{ "maps", check_maps },
 	{ "ranks", check_ranks },
 	{ "refused", doctor_refused_check },

@@ -112,3 +112,24 @@ bool hello_forget(struct hello_nears *n, uint64_t now_ns)
 	n->count = kept;
 	return kept < before;
 }
+
+/* --- other clusters -------------------------------------------------------------------------- */
+
+bool hello_other_is_there(const struct hello_other *o, uint64_t now_ns)
+{
+	return o->heard_ns && now_ns - o->heard_ns < HELLO_LOST_MS * 1000000ull;
+}
+
+bool hello_other_heard(struct hello_other *o, const char *port, const struct hello *h,
+		       uint64_t now_ns)
+{
+	const bool is_it = !strcmp(o->port, port) && !strcmp(o->is.cluster, h->cluster) &&
+			   !strcmp(o->is.node, h->node);
+	const bool is_there = hello_other_is_there(o, now_ns);
+
+	if (is_there && !is_it)
+		return false;
+	*o = (struct hello_other){ .is = *h, .heard_ns = now_ns };
+	snprintf(o->port, sizeof(o->port), "%s", port);
+	return !is_there;
+}

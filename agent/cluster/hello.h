@@ -56,6 +56,23 @@ struct hello_nears {
  */
 bool hello_heard(struct hello_nears *n, const char *port, const struct hello *h, uint64_t now_ns);
 
+/* A node of another cluster that was heard at a port of ours. Zeros: none. */
+struct hello_other {
+	char port[IF_NAMESIZE]; /* of ours */
+	struct hello is;
+	uint64_t heard_ns;
+};
+
+/*
+ * `h`, of another cluster, came in at our port at this time. One such node is kept, as long as it
+ * is heard: whoever makes up names changes nothing. True: it is a new one.
+ */
+bool hello_other_heard(struct hello_other *o, const char *port, const struct hello *h,
+		       uint64_t now_ns);
+
+/* Is there one now? */
+bool hello_other_is_there(const struct hello_other *o, uint64_t now_ns);
+
 /* Forgets who was lost. True: somebody was. */
 bool hello_forget(struct hello_nears *n, uint64_t now_ns);
 

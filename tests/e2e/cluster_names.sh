@@ -69,8 +69,25 @@ an_agent_that_was_killed_has_its_name_again_at_once() {
 	! grep 'name taken' "$work/n1.log" || return 1
 	until_true sees_all n1
 }
+# The other end of a link is of another cluster: each would have a leader, and nobody would wonder.
+another_cluster_at_a_link_is_said() {
+	line
+	restart_as n2 'node: n2, name: tally2'
+	until_true has_trouble n1 'n2 at port n2 is of cluster tally2, this one of tally'
+	until_true has_trouble n2 'n1 at port n1 is of cluster tally, this one of tally2'
+	finds n1 warn 'nodes of one cluster have the same cluster.name'
+	(($(grep -c 'another cluster heard' "$work/n1.log") == 1))
+	end_at n2 TERM
+	until_true has_no_trouble n1
+	finds n1 ok 'cluster tally of 2 nodes; 1 are heard' || finds n1 ok 'cluster tally of 3 nodes'
+}
+finds() { # NODE LEVEL WORDS: of doctor's check of the cluster
+	{ on "$1" "$build/tallyctl" --socket "$work/$1.control" doctor --json || true; } |
+		jq -r --arg level "$2" '.[] | select(.check == "cluster" and .level == $level).text' | has "$3"
+}
+
 is_reported() { at "$1" status --json | jq -e .cluster.reported >/dev/null; }
 
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts of_two_agents_with_one_name_the_first_one_has_it \
-	an_agent_that_was_killed_has_its_name_again_at_once
+	an_agent_that_was_killed_has_its_name_again_at_once another_cluster_at_a_link_is_said

@@ -34,6 +34,24 @@ static void a_hello_comes_as_it_went(void **state)
 	assert_string_equal(heard.port, "eth1");
 }
 
+/* Whoever makes up names fills no log. */
+static void one_node_of_another_cluster_is_told_as_long_as_it_is_heard(void **state)
+{
+	const struct hello first = { "lab2", "n3", "eth1" }, second = { "lab3", "n4", "eth1" };
+	const uint64_t lost_ns = HELLO_LOST_MS * 1000000ull;
+	struct hello_other o = { .heard_ns = 0 };
+
+	assert_false(hello_other_is_there(&o, 5));
+	assert_true(hello_other_heard(&o, "eth0", &first, 5));
+	assert_false(hello_other_heard(&o, "eth0", &second, 6));
+	assert_false(hello_other_heard(&o, "eth0", &first, 7));
+	assert_string_equal(o.is.node, "n3");
+	assert_true(hello_other_is_there(&o, lost_ns + 6));
+	assert_false(hello_other_is_there(&o, lost_ns + 7));
+	assert_true(hello_other_heard(&o, "eth0", &second, lost_ns + 7));
+	assert_string_equal(o.is.cluster, "lab3");
+}
+
 /* Names stand in the store's keys and on terminals. */
 static void what_is_no_hello_is_refused(void **state)
 {
@@ -490,6 +508,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hello_comes_as_it_went),
 		cmocka_unit_test(what_is_no_hello_is_refused),
+		cmocka_unit_test(one_node_of_another_cluster_is_told_as_long_as_it_is_heard),
 		cmocka_unit_test(who_is_silent_is_forgotten),
 		cmocka_unit_test(a_flood_of_names_has_an_end),
 		cmocka_unit_test(a_report_comes_as_it_went),
