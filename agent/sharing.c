@@ -50,7 +50,8 @@ struct sharing {
 	bool steers; /* what it says of that */
 	bool writes; /* it is under way */
 	struct sharing_state state;
-	struct why trouble;
+	struct why trouble; /* of the last write that failed, until one is done */
+	int error; /* the same */
 	void (*lost)(void *context); /* or NULL */
 	int (*report_more)(void *context, struct report *report); /* or NULL */
 	void *context; /* of both */
@@ -112,6 +113,9 @@ static void say_hello(struct sharing *s)
 
 /* --- our report ------------------------------------------------------------------------------ */
 
+/* Where nobody answers, the words have times and endpoints in them, which are no news. */
+static bool is_away(int error) { return error == -ENOTCONN || error == -ETIMEDOUT; }
+
 static void on_written(void *context, int error, uint64_t revision, const char *why)
 {
 	struct sharing *s = context;
@@ -126,9 +130,10 @@ static void on_written(void *context, int error, uint64_t revision, const char *
 	report_free(TAKE_PTR(s->report)); /* once more, a little later */
 	if (error == -ESTALE)
 		return; /* followers are told why */
-	if (strcmp(s->trouble.text, why) != 0)
+	if (!*s->trouble.text || is_away(error) != is_away(s->error))
 		log_say(LOG_LEVEL_WARNING, "report not stored", "reason=\"%s\"", why);
 	snprintf(s->trouble.text, sizeof(s->trouble.text), "%s", why);
+	s->error = error;
 }
 
 static int report_write(struct sharing *s, const struct report *r)

@@ -86,8 +86,19 @@ finds() { # NODE LEVEL WORDS: of doctor's check of the cluster
 		jq -r --arg level "$2" '.[] | select(.check == "cluster" and .level == $level).text' | has "$3"
 }
 
+# Each try takes other milliseconds, and says so.
+a_store_that_is_gone_is_logged_once() {
+	line
+	kill_etcd
+	until_true has_trouble n1 'store of the cluster has not been heard for'
+	on w1 ping -f -q -w 15 "$(bed addr n0)" >/dev/null || true # loads are to be reported
+	finds n1 fail 'Is etcd there'
+	! at n1 doctor --json | jq -r '.[] | select(.check == "data plane").text' | has store || return 1
+	(($(grep -c 'report not stored' "$work/n1.log") == 1)) || { grep 'not stored' "$work/n1.log"; return 1; }
+}
 is_reported() { at "$1" status --json | jq -e .cluster.reported >/dev/null; }
 
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts of_two_agents_with_one_name_the_first_one_has_it \
-	an_agent_that_was_killed_has_its_name_again_at_once another_cluster_at_a_link_is_said
+	an_agent_that_was_killed_has_its_name_again_at_once another_cluster_at_a_link_is_said \
+	a_store_that_is_gone_is_logged_once
