@@ -19,6 +19,7 @@ enum {
 	SOON_MS = 20, /* what comes together is looked at once */
 	SLACK_US = 5000,
 	REFUSED_MS = 10000,
+	AGAIN_MS = 5000, /* so often a node looks whether it would still refuse */
 	LEFT_MS = 30000, /* a run that goes on elsewhere keeps its slots here so long, with nobody
 			  * at it: workers may be about to move, and need it until they have */
 	EVERYTHING = (1 << PLACING_PREFIXES) - 1,
@@ -73,34 +74,41 @@ static void refuse(struct placing *p, const struct shared_job *j, const char *wh
 	placing_write(p, NULL, 0, &change, 1);
 }
 
-static void create(struct placing *p, const struct shared_job *j)
+static int ask_for(struct placing *p, const struct shared_job *j)
 {
 	const struct config *c = core_config(placing_core(p));
 	_cleanup_(freep) struct request *q = calloc(1, sizeof(*q));
 	struct request_job *job;
-	int r = q ? 0 : -ENOMEM;
+	int r;
 
-	if (r == 0) {
-		job = &q->job;
-		q->verb = REQUEST_JOB_CREATE;
-		q->given = REQUEST_ID;
-		memcpy(job->name, j->name, sizeof(job->name));
-		memcpy(job->tenant, j->job.tenant, sizeof(job->tenant));
-		memcpy(job->token, j->job.token, sizeof(job->token));
-		job->workers = j->job.workers;
-		job->window = j->job.window;
-		job->payload_bytes = j->job.payload_bytes;
-		job->tags = j->job.tags;
-		job->sealed = j->job.sealed;
-		job->id = j->job.id;
-		job->birth = j->job.birth;
-		job->clustered = true;
-		job->tree.found = *c->peers.secret;
-		r = placing_ask_core(p, q);
-		explicit_bzero(q, sizeof(*q));
-	}
+	if (!q)
+		return -ENOMEM;
+	job = &q->job;
+	q->verb = REQUEST_JOB_CREATE;
+	q->given = REQUEST_ID;
+	memcpy(job->name, j->name, sizeof(job->name));
+	memcpy(job->tenant, j->job.tenant, sizeof(job->tenant));
+	memcpy(job->token, j->job.token, sizeof(job->token));
+	job->workers = j->job.workers;
+	job->window = j->job.window;
+	job->payload_bytes = j->job.payload_bytes;
+	job->tags = j->job.tags;
+	job->sealed = j->job.sealed;
+	job->id = j->job.id;
+	job->birth = j->job.birth;
+	job->clustered = true;
+	job->tree.found = *c->peers.secret;
+	r = placing_ask_core(p, q);
+	explicit_bzero(q, sizeof(*q));
+	return r;
+}
+
+static void create(struct placing *p, const struct shared_job *j)
+{
+	const int r = ask_for(p, j);
+
 	if (r < 0)
-		refuse(p, j, *p->why.text ? p->why.text : strerror(-r));
+		refuse(p, j, r != -ENOMEM && *p->why.text ? p->why.text : strerror(-r));
 }
 
 bool placing_is_ours(const struct placing *p, const struct shared_job *j)
@@ -244,16 +252,55 @@ static void renew_ours(struct placing *p)
 
 /* --- looking --------------------------------------------------------------------------------- */
 
-/* A job that is gone needs no refusal any more. */
+static bool is_nowhere(const struct placing *p, const char *tenant)
+{
+	const struct books *b = core_books(placing_core(p));
+	struct why ignored;
+	const int at = books_tenant_find(b, tenant, &ignored);
+
+	return at >= 0 && tenant_is_nowhere(&b->tenant[at].is);
+}
+
+/* Would the job be had here now? Only the core knows: it is asked for the job, which goes again
+ * where it is not to be here. */
+static bool would_have(struct placing *p, const struct shared_job *s)
+{
+	const struct job *j = books_job_find(core_books(placing_core(p)), s->name);
+	struct request q = { .verb = REQUEST_JOB_DEL };
+
+	if (is_nowhere(p, s->job.tenant))
+		return false;
+	if (j)
+		return j->clustered && j->birth == s->job.birth;
+	if (ask_for(p, s) < 0)
+		return false;
+	snprintf(q.name, sizeof(q.name), "%s", s->name);
+	if (!placing_is_ours(p, s))
+		placing_ask_core(p, &q);
+	return true;
+}
+
+/* A job that is gone needs no refusal any more, nor one that this node would have by now. What
+ * fails still is said no more than once. */
 static void forget_refusals(struct placing *p)
 {
+	const bool looks = clock_now_ns() - p->again_ns >= AGAIN_MS * 1000000ull;
+
+	if (looks)
+		p->again_ns = clock_now_ns();
 	for (unsigned int i = 0; i < p->shared.jobs; i++) {
 		const struct shared_job *j = p->shared.job[i];
 		char key[STORE_KEY_BYTES];
 		const struct store_change change = { key, NULL, false };
 
-		if (j->revision || !standing_is_refused(j, p->node))
+		if (!standing_is_refused(j, p->node))
 			continue;
+		if (j->revision && (!looks || !would_have(p, j)))
+			continue;
+		if (p->refused == j->job.birth)
+			p->refused = 0;
+		if (j->revision)
+			log_say(LOG_LEVEL_INFO, "job refused no more", "job=%s", j->name);
 		snprintf(key, sizeof(key), WANTED_REFUSALS "%s/%s", j->name, p->node);
 		placing_write(p, NULL, 0, &change, 1);
 	}

@@ -131,9 +131,8 @@ static void on_done(void *context, int error, uint64_t revision, const char *why
 	placing_wake(p);
 }
 
-/* `answer` is taken over. */
-static int ask_store(struct placing *p, void *connection, const char *name, enum asked_for what,
-		     char *answer, const struct store_write *w)
+int placing_ask_store(struct placing *p, void *connection, const char *name, enum asked_for what,
+		      char *answer, const struct store_write *w)
 {
 	struct asked *a = answer ? calloc(1, sizeof(*a)) : NULL;
 	int r;
@@ -268,10 +267,10 @@ static int jobs_ask(struct placing *p, void *connection, const struct jobs_write
 {
 	const struct wanted_job *j = &w->job[0];
 
-	return ask_store(p, connection, j->name, what,
-			 request_answer_ok(json_pack("{ss sI ss}", "name", j->name, "id",
-						     (json_int_t)j->id, "token", j->token)),
-			 &(struct store_write){ w->seen, w->count, w->change, w->count });
+	return placing_ask_store(p, connection, j->name, what,
+				 request_answer_ok(json_pack("{ss sI ss}", "name", j->name, "id",
+							     (json_int_t)j->id, "token", j->token)),
+				 &(struct store_write){ w->seen, w->count, w->change, w->count });
 }
 
 int placing_create(struct placing *p, void *connection, const struct request_job *q,
@@ -363,68 +362,10 @@ int placing_delete(struct placing *p, void *connection, const char *name, struct
 		snprintf(ways[i], sizeof(ways[i]), WANTED_WAYS "%s", root);
 		change[changes++] = (struct store_change){ ways[i], NULL, false };
 	}
-	return ask_store(p, connection, name, ASKED_DELETE, request_answer_ok(json_object()),
-			 &(struct store_write){ &(struct store_seen){ job[0], j->revision }, 1,
-						change, changes });
-}
-
-/* --- places ---------------------------------------------------------------------------------- */
-
-/* Where it is in the picture. Only one that tells something, and takes runs. */
-static int node_find(const struct picture *picture, const char *node, struct why *why)
-{
-	const int at = picture_place(picture, node);
-
-	if (at < 0)
-		return why_say(why, -ENOENT, "the cluster has no node %s (tallyctl topology)",
-			       node);
-	if (!picture->report[at]->services)
-		return why_say(why, -EINVAL, "node %s has no address that workers could send to",
-			       node);
-	if (picture->report[at]->cordoned)
-		return why_say(why, -EBUSY, "node %s is cordoned", node);
-	return at;
-}
-
-int placing_place(struct placing *p, void *connection, const char *name, const char *node,
-		  bool stays, struct why *why)
-{
-	_cleanup_(freep) struct wanted_place *place = calloc(1, sizeof(*place));
-	const struct shared_job *j = shared_find(&p->shared, name);
-	_cleanup_(freep) char *text = NULL;
-	char job[STORE_KEY_BYTES], at[STORE_KEY_BYTES];
-	struct store_change change = { at, NULL, false };
-	const struct picture *picture = sharing_picture(p->sharing);
-	const struct report *root;
-	int at_node;
-
-	if (!place)
-		return -ENOMEM;
-	if (!j)
-		return why_say(why, -ENOENT, "the cluster has no job %s (tallyctl cluster)", name);
-	at_node = node_find(picture, node, why);
-	if (at_node < 0)
-		return at_node;
-	root = picture->report[at_node];
-	if (shared_is_placed(j))
-		*place = j->place;
-	place->birth = j->job.birth;
-	place->weighs = 0;
-	place->stays = stays;
-	memcpy(place->root, root->node, sizeof(place->root));
-	place->address = root->service[0];
-	snprintf(place->why, sizeof(place->why), "an operator said so%s",
-		 stays ? ", and it stays there" : "");
-	text = wanted_print(&wanted_place_keys, place);
-	if (!text)
-		return -ENOMEM;
-	change.value = text;
-	snprintf(job, sizeof(job), WANTED_JOBS "%s", name);
-	snprintf(at, sizeof(at), WANTED_PLACES "%s", name);
-	return ask_store(p, connection, name, ASKED_PLACE, request_answer_ok(json_object()),
-			 &(struct store_write){ (struct store_seen[]){ { job, j->revision },
-								       { at, j->place_revision } },
-						2, &change, 1 });
+	return placing_ask_store(p, connection, name, ASKED_DELETE,
+				 request_answer_ok(json_object()),
+				 &(struct store_write){ &(struct store_seen){ job[0], j->revision },
+							1, change, changes });
 }
 
 /* --- tenants --------------------------------------------------------------------------------- */
@@ -492,8 +433,9 @@ int placing_tenant(struct placing *p, void *connection, const struct request *q,
 		if (!text)
 			return -ENOMEM;
 	}
-	return ask_store(p, connection, wanted.is.name, deletes ? ASKED_TENANT_DEL : ASKED_TENANT,
-			 request_answer_ok(deletes ? json_object()
-						   : keys_json_make(&wanted_tenant_keys, &wanted)),
-			 &(struct store_write){ &seen, 1, &change, 1 });
+	return placing_ask_store(
+		p, connection, wanted.is.name, deletes ? ASKED_TENANT_DEL : ASKED_TENANT,
+		request_answer_ok(deletes ? json_object()
+					  : keys_json_make(&wanted_tenant_keys, &wanted)),
+		&(struct store_write){ &seen, 1, &change, 1 });
 }

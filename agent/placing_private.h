@@ -89,6 +89,7 @@ struct placing {
 	struct rendezvous *rendezvous;
 	TAILQ_HEAD(all_asked, asked) asked;
 	uint64_t refused, refused_ns; /* the birth of a job that was, a moment ago */
+	uint64_t again_ns; /* when it was looked at what is refused here */
 	struct followed_tenant tenant[SHARED_TENANTS_MAX];
 	unsigned int tenants;
 	struct told *told; /* moves that workers here were told of */
@@ -166,5 +167,10 @@ bool placing_is_ours(const struct placing *p, const struct shared_job *j);
 void placing_asked_look(struct placing *p);
 
 void placing_asked_close(struct placing *p);
+
+/* A write that somebody waits for at this connection, with the answer if it is done, which is taken
+ * over. A negative errno: nobody waits. */
+int placing_ask_store(struct placing *p, void *connection, const char *name, enum asked_for what,
+		      char *answer, const struct store_write *w);
 
 #endif

@@ -312,6 +312,16 @@ static json_t *lates(const struct picture *p, const struct shared_job *j)
 	return all;
 }
 
+static json_t *refusals(const struct shared_job *j)
+{
+	json_t *all = json_array();
+
+	for (unsigned int i = 0; i < j->refusals; i++)
+		json_array_append_new(all, json_pack("{ss ss}", "node", j->refusal[i].node, "why",
+						     j->refusal[i].why));
+	return all;
+}
+
 /* Of one that was named: all of them together would take too long. */
 static json_t *shared_job(const struct sharing *s, const struct placing *p,
 			  const struct steering *steering, const struct shared_job *j, bool named)
@@ -324,10 +334,10 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 	if (named)
 		placing_outlook(p, j, &outlook);
 	for (unsigned int i = 0; i < j->refusals; i++)
-		json_array_append_new(refused, json_string(j->refused[i]));
+		json_array_append_new(refused, json_string(j->refusal[i].node));
 	return json_pack(
-		"{ss so ss ss so so so so so ss so ss so so ss so so so so}", "name", j->name, "id",
-		results_number(j->job.id), "tenant", j->job.tenant, "state",
+		"{ss so ss ss so so so so so ss so ss so so so ss so so so so}", "name", j->name,
+		"id", results_number(j->job.id), "tenant", j->job.tenant, "state",
 		state_words[standing_of(j, sharing_picture(s))], "workers",
 		results_number(j->job.workers), "waiting", results_number(j->workers), "roots",
 		results_number(j->job.roots ? j->job.roots : 1), "which",
@@ -336,8 +346,8 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 		"address",
 		placed ? results_printed(address_print, &j->place.address) : json_string(""), "why",
 		placed ? j->place.why : "", "chunks_per_second",
-		results_number(there ? there->chunks_per_second : 0), "refused", refused, "outlook",
-		outlook.text, "weighed",
+		results_number(there ? there->chunks_per_second : 0), "refused", refused,
+		"refusals", named ? refusals(j) : json_array(), "outlook", outlook.text, "weighed",
 		named && placed ? weighed(j->place.weighed, j->place.weighs) : json_array(), "tree",
 		named && placed ? tree(sharing_picture(s), j) : json_array(), "ways",
 		named ? results_ways(j, steering) : json_null(), "late",

@@ -254,6 +254,16 @@ static int show_tree(const struct ctl *ctl, const json_t *job, FILE *out)
 	return table_print(out, &ctl->style, COLUMNS(columns), rows, 0);
 }
 
+static void show_refusals(const json_t *job, FILE *out)
+{
+	const json_t *refusal;
+	size_t i;
+
+	json_array_foreach(field(job, "refusals"), i, refusal)
+		fprintf(out, "%s refuses it: %s\n", field_text(refusal, "node"),
+			field_text(refusal, "why"));
+}
+
 /* Of the one job that was asked for. */
 static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 {
@@ -269,6 +279,7 @@ static int show_weighed(const struct ctl *ctl, const json_t *job, FILE *out)
 	fprintf(out, "\nnow: %s\n", field_text(job, "outlook"));
 	if (*field_text(job, "why"))
 		fprintf(out, "when it was placed: %s\n", field_text(job, "why"));
+	show_refusals(job, out);
 	show_late(job, out);
 	if (!json_array_size(rows))
 		return 0;

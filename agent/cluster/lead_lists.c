@@ -104,7 +104,7 @@ static void list_fill(const struct lead_view *v, const struct shared_job *j,
 		place_workers_fill(&j->place, to, worker);
 	to->refused = (const char *const *)ret->refused[ret->jobs - 1];
 	for (; to->refusals < j->refusals && to->refusals < LEAD_REFUSALS_MAX; to->refusals++)
-		ret->refused[ret->jobs - 1][to->refusals] = j->refused[to->refusals];
+		ret->refused[ret->jobs - 1][to->refusals] = j->refusal[to->refusals].node;
 }
 
 /* Whose place is one that it keeps. */

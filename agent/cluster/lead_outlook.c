@@ -106,7 +106,7 @@ int lead_outlook(const struct lead *l, const struct lead_view *v, const struct s
 		why_say(ret, 0, "no run is on; workers that come are sent to its root");
 	else if (standing == STANDING_SILENT)
 		why_say(ret, 0,
-			"its root does not report it: it gets another one when all its workers "
+			"its root does not report: it gets another one when all its workers "
 			"have come again");
 	else
 		why_say(ret, 0, "%u of %u workers have come", j->workers, j->job.workers);

@@ -37,7 +37,7 @@ static void job_free(struct shared_job *j)
 {
 	explicit_bzero(&j->job, sizeof(j->job));
 	free(j->worker);
-	free(j->refused);
+	free(j->refusal);
 	free(j->ways);
 	free(j);
 }
@@ -312,28 +312,39 @@ static int take_worker(struct shared_job *j, const char *rest, const char *value
 	return 0;
 }
 
+/* What is no text for a terminal is none here. */
+static void refusal_fill(struct shared_refusal *r, const char *node, const char *why)
+{
+	snprintf(r->node, sizeof(r->node), "%s", node);
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	for (char *c = r->why; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
 static int take_refusal(struct shared_job *j, const char *rest, const char *value,
 			uint64_t revision, struct why *why)
 {
 	unsigned int at = 0;
 	void *more;
 
-	if (strlen(rest) >= sizeof(*j->refused))
+	if (strlen(rest) >= sizeof(j->refusal->node))
 		return why_say(why, -EINVAL, "its name is too long");
-	while (at < j->refusals && strcmp(j->refused[at], rest) != 0)
+	while (at < j->refusals && strcmp(j->refusal[at].node, rest) != 0)
 		at++;
 	if (!value) {
 		if (at < j->refusals)
-			memcpy(j->refused[at], j->refused[--j->refusals], sizeof(*j->refused));
+			j->refusal[at] = j->refusal[--j->refusals];
 		return 0;
 	}
-	if (at < j->refusals)
-		return 0;
-	more = reallocarray(j->refused, at + 1, sizeof(*j->refused));
-	if (!more)
-		return -ENOMEM;
-	j->refused = more;
-	snprintf(j->refused[j->refusals++], sizeof(*j->refused), "%s", rest);
+	if (at == j->refusals) {
+		more = reallocarray(j->refusal, at + 1, sizeof(*j->refusal));
+		if (!more)
+			return -ENOMEM;
+		j->refusal = more;
+		j->refusals++;
+	}
+	refusal_fill(&j->refusal[at], rest, value);
 	return 0;
 }
 

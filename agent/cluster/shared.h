@@ -16,11 +16,17 @@ enum {
 	SHARED_JOBS_MAX = 1024,
 	SHARED_TENANTS_MAX = TALLY_TENANTS_MAX, /* no node can have more */
 	SHARED_KEY_BYTES = 256, /* of the store */
+	SHARED_WHY_BYTES = 512,
 };
 
 struct shared_worker {
 	char id[NAME_BYTES + 24]; /* NODE/NUMBER */
 	struct wanted_worker is;
+};
+
+struct shared_refusal {
+	char node[NAME_BYTES];
+	char why[SHARED_WHY_BYTES]; /* in printable words */
 };
 
 struct shared_job {
@@ -33,7 +39,7 @@ struct shared_job {
 	struct wanted_ways *ways; /* NULL: those that routing has; see shared_ways() */
 	unsigned int workers, refusals;
 	struct shared_worker *worker; /* who waits */
-	char (*refused)[NAME_BYTES]; /* nodes */
+	struct shared_refusal *refusal; /* of each node one */
 };
 
 struct shared_tenant {

@@ -46,15 +46,22 @@ enum standing standing_of(const struct shared_job *j, const struct picture *p)
 		return j->workers < j->job.workers ? STANDING_FORMING : STANDING_DUE;
 	if ((there && there->runs) || standing_elsewhere(j, p))
 		return STANDING_RUNNING;
-	return there ? STANDING_PLACED : STANDING_SILENT;
+	if (standing_is_refused(j, j->place.root))
+		return standing_is_due(j, p) ? STANDING_DUE : STANDING_FORMING;
+	return standing_root(j, p) ? STANDING_PLACED : STANDING_SILENT;
+}
+
+const char *standing_refused_why(const struct shared_job *j, const char *node)
+{
+	for (unsigned int i = 0; i < j->refusals; i++)
+		if (!strcmp(j->refusal[i].node, node))
+			return j->refusal[i].why;
+	return NULL;
 }
 
 bool standing_is_refused(const struct shared_job *j, const char *node)
 {
-	for (unsigned int i = 0; i < j->refusals; i++)
-		if (!strcmp(j->refused[i], node))
-			return true;
-	return false;
+	return standing_refused_why(j, node);
 }
 
 bool standing_is_due(const struct shared_job *j, const struct picture *p)

@@ -11,7 +11,7 @@ enum standing {
 	STANDING_DUE, /* it is to be placed */
 	STANDING_PLACED, /* no run is on */
 	STANDING_RUNNING,
-	STANDING_SILENT, /* its root reports nothing of it */
+	STANDING_SILENT, /* its root reports nothing at all */
 	STANDING_COUNT,
 };
 
@@ -35,7 +35,8 @@ const struct report *standing_elsewhere(const struct shared_job *j, const struct
  */
 bool standing_is_due(const struct shared_job *j, const struct picture *p);
 
-/* Has this node given the job up? */
+/* Has this node given the job up? Why, in words; NULL: it has not. */
+const char *standing_refused_why(const struct shared_job *j, const char *node);
 bool standing_is_refused(const struct shared_job *j, const char *node);
 
 #endif

@@ -311,6 +311,28 @@ a_tenants_group_may_what_is_of_its_jobs_at_any_node() {
 }
 knows_mine() { [[ $(shared n1 mine state) == forming ]]; }
 
+# --- what nodes refuse --------------------------------------------------------------------------
+
+refused_by_all() { [[ $(shared n1 train 'refused | length') == 4 ]]; }
+refused_by_none() { [[ $(shared n1 train 'refused | length') == 0 ]]; }
+
+# No node has that many slots. When they are fewer, each takes its refusal back by itself.
+a_refusal_ends_with_its_reason() {
+	square
+	at n0 tenant add red --slots 100000 --cluster >/dev/null
+	create_at n0 train 2 --tenant red
+	join_at w3 n0 train
+	join_at w4 n1 train
+	until_true refused_by_all
+	[[ $(shared n1 train state) == 'to be placed' ]]
+	at n1 cluster train | has 'n2 refuses it: .*red'
+	{ at n0 job place train --node n2 || true; } 2>&1 | has 'node n2 refuses it: .*red'
+	at n2 quota red --slots 256 --cluster >/dev/null
+	until_true refused_by_none
+	finish train w3 w4
+	(($(cat "$work"/n?.log | grep -c 'job refused: job=train') == 4)) || { grep refused "$work"/n?.log; return 1; }
+}
+
 # --- a store that lost its data --------------------------------------------------------------------
 
 says_trouble() { at "$1" status | has "$2"; } # NODE WORDS
@@ -376,4 +398,5 @@ facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
 	a_tenant_is_of_all_nodes a_job_is_placed_where_its_tenants_slots_are_held \
 	a_tenant_comes_in_where_the_cluster_says a_tenants_ingress_points_move \
 	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node \
+	a_refusal_ends_with_its_reason \
 	a_store_that_comes_back_empty_ends_nothing

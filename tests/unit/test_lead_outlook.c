@@ -36,10 +36,13 @@ static void it_says_where_a_run_is(void **state)
 	cluster_run(&w->c, "j", 0)->runs = false;
 	assert_says(w, "j", "no run is on; ");
 	cluster_tell_no_more(&w->c, 0);
-	assert_says(w, "j", "its root does not report it");
+	assert_says(w, "j", "no run is on; ");
 	cluster_run(&w->c, "j", 2);
 	assert_says(w, "j", "its run goes on at n2, ");
 	assert_says(w, "j", "The next run begins at n0");
+	cluster_tell_no_more(&w->c, 2);
+	picture_drop(&w->c.picture, "n0");
+	assert_says(w, "j", "its root does not report: ");
 }
 
 static void it_says_where_a_run_would_move(void **state)

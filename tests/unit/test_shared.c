@@ -223,7 +223,7 @@ static void workers_and_refusals_come_and_go(void **state)
 	j = shared_find(&s, "train");
 	assert_int_equal(j->workers, 2);
 	assert_int_equal(j->refusals, 1);
-	assert_string_equal(j->refused[0], "n3");
+	assert_string_equal(j->refusal[0].node, "n3");
 	take(&s, "worker/train/n0/1", NULL, 0);
 	take(&s, "worker/train/n0/7", NULL, 0);
 	take(&s, "refusal/train/n3", NULL, 0);

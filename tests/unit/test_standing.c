@@ -48,7 +48,7 @@ static void a_job_stands_as_its_root_reports(void **state)
 	struct cluster *c = *state;
 
 	cluster_place(c, "j", "01", 1);
-	assert_int_equal(standing(c), STANDING_SILENT);
+	assert_int_equal(standing(c), STANDING_PLACED); /* it reports, and has it in a moment */
 	cluster_tell(c, "j", 1, false);
 	assert_int_equal(standing(c), STANDING_PLACED);
 	cluster_tell(c, "j", 1, true);
@@ -68,7 +68,7 @@ static void only_a_root_counts(void **state)
 	cluster_place(c, "j", "01", 1);
 	cluster_tell(c, "j", 1, true)->inner = true;
 	assert_null(standing_there(cluster_job(c, "j"), &c->picture));
-	assert_int_equal(standing(c), STANDING_SILENT);
+	assert_int_equal(standing(c), STANDING_PLACED);
 	cluster_tell(c, "j", 1, true)->id++;
 	assert_null(standing_there(cluster_job(c, "j"), &c->picture));
 	cluster_tell_no_more(c, 1);
@@ -92,6 +92,23 @@ static void a_run_may_be_elsewhere(void **state)
 	cluster_tell_no_more(c, 1);
 	cluster_tell(c, "j", 2, false);
 	assert_null(standing_elsewhere(j, &c->picture));
+}
+
+/* Its root is not silent: it says why. One that takes that back is the root again. */
+static void a_refused_job_is_to_be_placed(void **state)
+{
+	struct cluster *c = *state;
+
+	cluster_place(c, "j", "01", 1);
+	cluster_put(c, "refusal/j/n1", "no such \033 tenant");
+	assert_string_equal(standing_refused_why(cluster_job(c, "j"), "n1"), "no such ? tenant");
+	assert_null(standing_refused_why(cluster_job(c, "j"), "n2"));
+	assert_int_equal(standing(c), STANDING_DUE);
+	cluster_put(c, "refusal/j/n1", "another reason");
+	assert_string_equal(standing_refused_why(cluster_job(c, "j"), "n1"), "another reason");
+	cluster_put(c, "refusal/j/n1", NULL);
+	assert_int_equal(standing(c), STANDING_PLACED);
+	assert_false(standing_is_refused(cluster_job(c, "j"), "n1"));
 }
 
 /* The silent root may have its run on, until all its workers have come again. */
@@ -167,6 +184,7 @@ int main(void)
 		FACT(a_job_stands_as_its_root_reports),
 		FACT(only_a_root_counts),
 		FACT(a_run_may_be_elsewhere),
+		FACT(a_refused_job_is_to_be_placed),
 		FACT(a_silent_root_keeps_its_job_until_all_workers_have_come),
 		FACT(a_cordoned_root_keeps_its_run_alone),
 		FACT(a_job_that_its_root_refused_is_due),
