@@ -22,15 +22,30 @@ static int node_find(const struct picture *picture, const char *node, struct why
 	return at;
 }
 
-/* A node that has refused the job looks by itself whether it still would. */
-static int may_be_root(const struct shared_job *j, const struct report *to, struct why *why)
+/*
+ * A node that has refused the job looks by itself whether it still would. A run does not leave its
+ * slots for software, but off a cordoned node: as the leader, see placer.h.
+ */
+static int may_be_root(const struct picture *picture, const struct shared_job *j,
+		       const struct report *to, struct why *why)
 {
+	const struct report *root = standing_root(j, picture);
+	const struct report_job *there = standing_at(j, root);
+	const uint32_t wants = 2u * j->job.window, left = report_slots_left(to, j->job.tenant);
+
 	if (standing_refused_why(j, to->node))
 		return why_say(why, -EBUSY,
 			       "node %s refuses it: %.250s; it takes that back within seconds when "
 			       "it is mended",
 			       to->node, standing_refused_why(j, to->node));
-	return 0;
+	if (root == to || !there || !there->runs || there->in_software || root->cordoned ||
+	    left >= wants)
+		return 0;
+	return why_say(why, -ENOSPC,
+		       "its run has slots at %s and would lose them: it wants %u, and tenant %s "
+		       "gets %u of the %u of %s; free some there, or cordon %s first (tallyctl "
+		       "cordon)",
+		       root->node, wants, j->job.tenant, left, to->slots, to->node, root->node);
 }
 
 int placing_place(struct placing *p, void *connection, const char *name, const char *node,
@@ -53,7 +68,7 @@ int placing_place(struct placing *p, void *connection, const char *name, const c
 	if (at_node < 0)
 		return at_node;
 	root = picture->report[at_node];
-	r = may_be_root(j, root, why);
+	r = may_be_root(picture, j, root, why);
 	if (r < 0)
 		return r;
 	if (shared_is_placed(j))

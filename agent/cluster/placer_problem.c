@@ -138,10 +138,7 @@ static const struct report_job *told_of(const struct placer_job *j, const struct
 static uint32_t slots_kept(const struct placer_work *w, const struct report *r)
 {
 	const char *tenant = w->job[w->due[0]].job->tenant;
-	const struct report_tenant *t = report_tenant_find(r, tenant);
-	const uint32_t told = t					? t->slots_kept
-			      : !strcmp(tenant, TENANT_DEFAULT) ? r->slots_kept
-								: 0;
+	const uint32_t told = report_slots_kept(r, tenant);
 	uint32_t kept = told;
 
 	for (unsigned int i = 0; told && i < w->jobs; i++) {

@@ -196,6 +196,21 @@ const struct report_tenant *report_tenant_find(const struct report *r, const cha
 	return NULL;
 }
 
+uint32_t report_slots_kept(const struct report *r, const char *tenant)
+{
+	const struct report_tenant *t = report_tenant_find(r, tenant);
+
+	return t ? t->slots_kept : !strcmp(tenant, TENANT_DEFAULT) ? r->slots_kept : 0;
+}
+
+uint32_t report_slots_left(const struct report *r, const char *tenant)
+{
+	const uint32_t kept = report_slots_kept(r, tenant);
+	const uint32_t left = r->slots > kept ? r->slots - kept : 0;
+
+	return left < r->slots_free ? left : r->slots_free;
+}
+
 /* --- what is worth telling ------------------------------------------------------------------- */
 
 static bool differs(uint64_t a, uint64_t b, uint32_t mbps)

@@ -141,6 +141,11 @@ int report_parse(const char *text, struct report **ret, struct why *why);
 /* The first service address of this family; NULL: it has none. */
 const struct sockaddr_storage *report_service_find(const struct report *r, int family);
 
+/* Of the node's slots, what no next job of that tenant gets, and how many it would get; where an
+ * agent tells nothing of it, all that no run has. */
+uint32_t report_slots_kept(const struct report *r, const char *tenant);
+uint32_t report_slots_left(const struct report *r, const char *tenant);
+
 /* NULL: it tells nothing of that tenant. */
 const struct report_tenant *report_tenant_find(const struct report *r, const char *name);
 

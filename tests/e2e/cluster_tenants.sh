@@ -333,6 +333,22 @@ a_refusal_ends_with_its_reason() {
 	(($(cat "$work"/n?.log | grep -c 'job refused: job=train') == 4)) || { grep refused "$work"/n?.log; return 1; }
 }
 
+# n1 keeps all but 64 slots for a tenant of its own.
+a_run_is_not_placed_where_it_would_lose_its_slots() {
+	square
+	at n1 tenant add mine --slots 960 >/dev/null
+	create_at n0 train 2
+	join_at w3 n0 train --seconds 15 -b 64K -e 64K
+	join_at w4 n1 train --seconds 15 -b 64K -e 64K
+	until_true runs_somewhere
+	[[ $(shared n0 train root) != n1 ]]
+	{ at n0 job place train --node n1 || true; } 2>&1 | has 'it wants 256, and tenant default gets 64 of the 1024 of n1'
+	[[ $(shared n0 train root) != n1 ]]
+	at n0 job place train --node n2
+	until_true is_root train n2
+	finish train w3 w4
+}
+
 # --- a store that lost its data --------------------------------------------------------------------
 
 says_trouble() { at "$1" status | has "$2"; } # NODE WORDS
@@ -398,5 +414,5 @@ facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
 	a_tenant_is_of_all_nodes a_job_is_placed_where_its_tenants_slots_are_held \
 	a_tenant_comes_in_where_the_cluster_says a_tenants_ingress_points_move \
 	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node \
-	a_refusal_ends_with_its_reason \
+	a_refusal_ends_with_its_reason a_run_is_not_placed_where_it_would_lose_its_slots \
 	a_store_that_comes_back_empty_ends_nothing

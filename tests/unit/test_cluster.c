@@ -247,6 +247,22 @@ static void a_report_takes_the_memory_that_it_fills(void **state)
 	assert_true(bytes_of(back) < 16384);
 }
 
+/* By what runs have, and by what is kept from the tenant, whichever is more. */
+static void a_report_says_what_a_tenant_would_get(void **state)
+{
+	_cleanup_(report_freep) struct report *r = report_of("n0", "10.77.0.1");
+
+	r->slots = 1000;
+	r->slots_free = 700;
+	assert_int_equal(report_slots_left(r, "default"), 700);
+	r->slots_kept = 400;
+	assert_int_equal(report_slots_left(r, "default"), 600);
+	assert_int_equal(report_slots_left(r, "red"), 700); /* of which it tells nothing */
+	*ADD(r->tenant, r->tenants) = (struct report_tenant){ .name = "red", .slots_kept = 2000 };
+	assert_int_equal(report_slots_left(r, "red"), 0);
+	assert_int_equal(report_slots_kept(r, "red"), 2000);
+}
+
 static int parse(void *text)
 {
 	_cleanup_(report_freep) struct report *r = NULL;
@@ -513,6 +529,7 @@ int main(void)
 		cmocka_unit_test(a_flood_of_names_has_an_end),
 		cmocka_unit_test(a_report_comes_as_it_went),
 		cmocka_unit_test(the_largest_report_fits),
+		cmocka_unit_test(a_report_says_what_a_tenant_would_get),
 		cmocka_unit_test(a_report_takes_the_memory_that_it_fills),
 		cmocka_unit_test(without_memory_nothing_is_taken),
 		cmocka_unit_test(a_report_that_is_wrong_says_what),
