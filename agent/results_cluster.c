@@ -206,6 +206,15 @@ static const char *const state_words[STANDING_COUNT] = {
 	[STANDING_SILENT] = "root is silent",
 };
 
+static const char *state_word(const struct shared_job *j, const struct picture *p)
+{
+	const struct report *elsewhere = standing_elsewhere(j, p);
+	const struct report_job *there = elsewhere ? standing_at(j, elsewhere)
+						   : standing_there(j, p);
+
+	return there && there->in_software ? "in software" : state_words[standing_of(j, p)];
+}
+
 static json_t *weighed(const struct wanted_weighed *w, unsigned int count)
 {
 	json_t *all = json_array();
@@ -338,8 +347,8 @@ static json_t *shared_job(const struct sharing *s, const struct placing *p,
 	return json_pack(
 		"{ss so ss ss so so so so so ss so ss so so so ss so so so so}", "name", j->name,
 		"id", results_number(j->job.id), "tenant", j->job.tenant, "state",
-		state_words[standing_of(j, sharing_picture(s))], "workers",
-		results_number(j->job.workers), "waiting", results_number(j->workers), "roots",
+		state_word(j, sharing_picture(s)), "workers", results_number(j->job.workers),
+		"waiting", results_number(j->workers), "roots",
 		results_number(j->job.roots ? j->job.roots : 1), "which",
 		results_number(j->job.roots ? j->job.which : 1), "share",
 		json_real(share(placing_shared(p), j)), "root", placed ? j->place.root : "",

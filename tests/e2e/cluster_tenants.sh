@@ -349,6 +349,19 @@ a_run_is_not_placed_where_it_would_lose_its_slots() {
 	finish train w3 w4
 }
 
+is_in_software() { [[ $(shared n2 train state) == 'in software' ]]; }
+
+# It wants 2,048 slots, of nodes that have 1,024.
+a_run_in_software_is_said_to_be() {
+	square
+	create_at n0 train 2 --window 1024
+	join_at w3 n0 train --seconds 8 -b 64K -e 64K
+	join_at w4 n1 train --seconds 8 -b 64K -e 64K
+	until_true is_in_software
+	at n1 cluster | has 'train .* in software '
+	finish train w3 w4
+}
+
 # --- a store that lost its data --------------------------------------------------------------------
 
 says_trouble() { at "$1" status | has "$2"; } # NODE WORDS
@@ -415,4 +428,5 @@ facts a_token_is_rotated_at_any_node who_waits_or_was_away_follows_a_rotation \
 	a_tenant_comes_in_where_the_cluster_says a_tenants_ingress_points_move \
 	a_nodes_own_tenant_holds_there a_tenants_group_may_what_is_of_its_jobs_at_any_node \
 	a_refusal_ends_with_its_reason a_run_is_not_placed_where_it_would_lose_its_slots \
+	a_run_in_software_is_said_to_be \
 	a_store_that_comes_back_empty_ends_nothing
