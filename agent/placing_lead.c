@@ -11,7 +11,7 @@
 static struct lead_view view(const struct placing *p)
 {
 	return (struct lead_view){ clock_now_ns(), &p->shared, sharing_picture(p->sharing),
-				   core_config(placing_core(p))->cluster.finds_ways };
+				   core_config(placing_core(p))->cluster.finds_ways, NULL };
 }
 
 static void on_decided(void *context, int error, uint64_t revision, const char *why)
@@ -98,7 +98,9 @@ void placing_goes(struct placing *p, const struct store_item *item)
 
 int placing_outlook(const struct placing *p, const struct shared_job *j, struct why *ret)
 {
-	const struct lead_view v = view(p);
+	struct lead_view v = view(p);
 
+	if (*p->leader_name && strcmp(p->leader_name, p->node) != 0)
+		v.leader = p->leader_name;
 	return lead_outlook(&p->lead, &v, j, ret);
 }

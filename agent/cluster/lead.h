@@ -22,6 +22,8 @@ struct lead_view {
 	const struct shared *shared;
 	const struct picture *picture;
 	bool finds_ways; /* else ways are for others to write */
+	const char *leader; /* the node that leads, which alone knows how ways have done; NULL:
+			     * this one, or nobody */
 };
 
 /* The same of its ways, and how it has been with them. */

@@ -64,13 +64,31 @@ static void outlook_say(const struct outlook *o, bool due, struct why *ret)
 	if (r == -EALREADY)
 		why_say(ret, 0, "no other node would cost less by a tenth");
 	else if (r < 0)
-		why_say(ret, 0, "%s: %.300s",
-			due ? "no node can be its root" : "nothing was weighed",
+		why_say(ret, 0, "%s: %.300s", due ? "it gets no root" : "nothing was weighed",
 			*why.text ? why.text : strerror(-r));
+	else if (due)
+		why_say(ret, 0, "its root is to be %s: %.300s", o->place->root, o->place->why);
+	else /* the reason begins with "it moves" */
+		why_say(ret, 0, "it would move to %s%.300s%s", o->place->root,
+			o->place->why + strlen("it moves"),
+			j->place.stays ? "; but it is to stay where it is" : "");
+}
+
+/* Its run is not on at its root. */
+static void outlook_of_move_say(const struct outlook *o, const struct report *at, struct why *ret)
+{
+	const struct report_job *there = standing_at(o->job, at);
+
+	if (there->connected == there->workers)
+		why_say(ret, 0, "its run is on at %s, and moves to %s", at->node,
+			o->job->place.root);
 	else
-		why_say(ret, 0, "%s %s: %.300s%s", due ? "its root is to be" : "it would move to",
-			o->place->root, o->place->why,
-			!due && j->place.stays ? "; but it is to stay where it is" : "");
+		why_say(ret, 0,
+			"its run goes on at %s, where its workers are until it is over; %u of %u "
+			"are not connected there, and cannot be told to move. The next run begins "
+			"at %s",
+			at->node, there->workers - there->connected, there->workers,
+			o->job->place.root);
 }
 
 static void outlook_of_ways_add(const struct outlook *o, struct why *ret)
@@ -95,11 +113,8 @@ int lead_outlook(const struct lead *l, const struct lead_view *v, const struct s
 
 	if (!lists || !place)
 		return -ENOMEM;
-	if (elsewhere)
-		why_say(ret, 0,
-			"its run goes on at %s, where its workers are until it is over; they could "
-			"not be told to move. The next run begins at %s",
-			elsewhere->node, j->place.root);
+	if (elsewhere && !due)
+		outlook_of_move_say(&o, elsewhere, ret);
 	else if (due || standing == STANDING_RUNNING)
 		outlook_say(&o, due, ret);
 	else if (standing == STANDING_PLACED)

@@ -435,9 +435,15 @@ void lead_ways_outlook(const struct lead *l, const struct lead_view *v, const st
 		why_say(ret, 0, "its ways were found by somebody else, and stay");
 		return;
 	}
+	if (v->leader) {
+		why_say(ret, 0, "what ways it would get %s can tell, which leads", v->leader);
+		return;
+	}
 	for (unsigned int i = 0; i < l->rests; i++)
 		if (l->rest[i].birth == j->job.birth && v->now_ns < l->rest[i].ways.until_ns) {
-			why_say(ret, 0, "its ways stay as they are for another %llu s",
+			why_say(ret, 0, "%s for another %llu s",
+				shared_ways(j) ? "its ways stay as they are"
+					       : "it gets no ways of its own",
 				(unsigned long long)((l->rest[i].ways.until_ns - v->now_ns) /
 						     1000000000) +
 					1);

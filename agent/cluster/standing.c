@@ -69,8 +69,9 @@ bool standing_is_due(const struct shared_job *j, const struct picture *p)
 	const struct report *root = standing_root(j, p);
 	const struct report_job *there = standing_at(j, root);
 
-	if (j->revision && shared_is_placed(j) && standing_is_refused(j, j->place.root) &&
-	    j->place.workers == j->job.workers)
+	if (j->revision && shared_is_placed(j) && j->place.workers == j->job.workers &&
+	    (standing_is_refused(j, j->place.root) ||
+	     (root && root->cordoned && standing_elsewhere(j, p))))
 		return true; /* also if a run of it is on elsewhere: its workers are known */
 	if (!j->revision || j->workers < j->job.workers)
 		return false;

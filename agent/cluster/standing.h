@@ -31,7 +31,8 @@ const struct report *standing_elsewhere(const struct shared_job *j, const struct
 
 /*
  * Is a place to be found? A root that is silent may have its run on still, so it keeps the job
- * until all workers have come anew; so does one that takes no more runs.
+ * until all workers have come anew; so does one that takes no more runs, but not where its run is
+ * on elsewhere, and would move there.
  */
 bool standing_is_due(const struct shared_job *j, const struct picture *p);
 

@@ -200,7 +200,7 @@ a_job_without_a_place_holds_up_nobody() {
 	create_at n0 aaa 1 --tenant red
 	join_at w0 n0 aaa
 	until_true all_refuse
-	outlook n3 aaa | has 'no node can be its root: no node may have it: all are cordoned, or have refused it'
+	outlook n3 aaa | has 'it gets no root: no node may have it: all are cordoned, or have refused it'
 	create_at n1 train 2
 	outlook n2 train | has '0 of 2 workers have come'
 	local alone=("${worker[@]}")

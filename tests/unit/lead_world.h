@@ -46,7 +46,7 @@ static inline void pass(struct leading *w, unsigned int ms) { w->now_ns += ms * 
 
 static inline struct lead_view view(const struct leading *w)
 {
-	return (struct lead_view){ w->now_ns, &w->c.shared, &w->c.picture, w->finds_ways };
+	return (struct lead_view){ w->now_ns, &w->c.shared, &w->c.picture, w->finds_ways, NULL };
 }
 
 /* How many jobs get a place now. */

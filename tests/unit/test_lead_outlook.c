@@ -24,7 +24,7 @@ static void it_says_who_is_awaited(void **state)
 	assert_says(w, "j", "its root is to be n1: least cost: ");
 	for (unsigned int i = 0; i < NODES; i++)
 		cluster_node(&w->c, i)->cordoned = true;
-	assert_says(w, "j", "no node can be its root: no node may have it");
+	assert_says(w, "j", "it gets no root: no node may have it");
 }
 
 static void it_says_where_a_run_is(void **state)
@@ -38,8 +38,14 @@ static void it_says_where_a_run_is(void **state)
 	cluster_tell_no_more(&w->c, 0);
 	assert_says(w, "j", "no run is on; ");
 	cluster_run(&w->c, "j", 2);
+	assert_says(w, "j", "its run is on at n2, and moves to n0");
+	cluster_run(&w->c, "j", 2)->connected--;
 	assert_says(w, "j", "its run goes on at n2, ");
+	assert_says(w, "j", "1 of 2 are not connected there");
 	assert_says(w, "j", "The next run begins at n0");
+	cluster_node(&w->c, 0)->cordoned = true;
+	assert_says(w, "j", "its root is to be n"); /* another one: that one takes no runs */
+	cluster_node(&w->c, 0)->cordoned = false;
 	cluster_tell_no_more(&w->c, 2);
 	picture_drop(&w->c.picture, "n0");
 	assert_says(w, "j", "its root does not report: ");
@@ -50,7 +56,7 @@ static void it_says_where_a_run_would_move(void **state)
 	struct leading *w = *state;
 
 	run_add(w, "j", 3);
-	assert_says(w, "j", "it would move to n0: it moves: cost ");
+	assert_says(w, "j", "it would move to n0: cost ");
 	cluster_place_like(&w->c, "j", "00", (struct wanted_place){ .root = "n3", .stays = true });
 	assert_says(w, "j", "; but it is to stay where it is");
 	run_moves(w, "j", 0);

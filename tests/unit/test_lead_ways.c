@@ -457,6 +457,7 @@ static void those_of_others_stay(void **state)
 	never(w, 200);
 	cluster_node(&w->c, 2)->cordoned = true;
 	never(w, 1);
+	cluster_node(&w->c, 2)->cordoned = false;
 	cluster_place_like(&w->c, "j", "0", (struct wanted_place){ .root = "n2", .stays = true });
 	assert_given_up(w, 0, "they lead to another root");
 }
@@ -702,15 +703,18 @@ static void ways_do_not_flap(void **state)
 
 /* --- in words -------------------------------------------------------------------------------- */
 
-static void says(struct leading *w, const char *words)
+static void says_where(struct leading *w, const char *leader, const char *words)
 {
-	const struct lead_view v = view(w);
+	struct lead_view v = view(w);
 	struct why why = { "" };
 
+	v.leader = leader;
 	assert_int_equal(lead_outlook(&w->lead, &v, cluster_job(&w->c, "j"), &why), 0);
 	if (!strstr(why.text, words))
 		fail_msg("it says \"%s\", and not \"%s\"", why.text, words);
 }
+
+static void says(struct leading *w, const char *words) { says_where(w, NULL, words); }
 
 static void people_are_told(void **state)
 {
@@ -728,6 +732,9 @@ static void people_are_told(void **state)
 	store_takes(w);
 	assert_int_equal(look(w), 0);
 	says(w, "; its ways stay as they are for another 6");
+	says_where(w, "n2", "; what ways it would get n2 can tell, which leads");
+	cluster_put(&w->c, WANTED_WAYS "j", NULL);
+	says(w, "; it gets no ways of its own for another 6");
 }
 
 int main(void)

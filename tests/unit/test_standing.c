@@ -139,6 +139,10 @@ static void a_cordoned_root_keeps_its_run_alone(void **state)
 	assert_true(is_due(c));
 	cluster_wait_end(c, "j", "0");
 	assert_false(is_due(c));
+	cluster_tell(c, "j", 2, true); /* from where it would move there */
+	assert_true(is_due(c));
+	cluster_node(c, 1)->cordoned = false;
+	assert_false(is_due(c));
 }
 
 /* Its workers are known by its place, or have come again. */
