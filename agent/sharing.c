@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/cluster/claim.h"
 #include "agent/edge/hellos.h"
@@ -421,12 +422,26 @@ static int etcd_open(sd_event *loop, const struct config_cluster *c, struct stor
 	return r;
 }
 
+static int file_check(const char *key, const char *path, struct why *why)
+{
+	if (*path && access(path, R_OK) < 0)
+		return why_say(why, -errno, "cluster.%s: %s: %m", key, path);
+	return 0;
+}
+
 int sharing_check(const struct config *c, struct why *why)
 {
 	char password[PASSWORD_BYTES];
 	int r = 0;
 
-	if (*c->cluster.node && c->cluster.etcds && *c->cluster.user)
+	if (!*c->cluster.node || !c->cluster.etcds)
+		return 0;
+	r = file_check("ca", c->cluster.ca, why);
+	if (r == 0)
+		r = file_check("certificate", c->cluster.certificate, why);
+	if (r == 0)
+		r = file_check("key", c->cluster.key, why);
+	if (r == 0 && *c->cluster.user)
 		r = password_read(c->cluster.password, password, why);
 	explicit_bzero(password, sizeof(password));
 	return r;

@@ -22,7 +22,7 @@ int sharing_open(sd_event *loop, const struct core *c, const struct sampler *s,
 		 struct sharing **ret, struct why *why);
 void sharing_close(struct sharing *s);
 
-/* What sharing_open() would need that files and directories do not give. */
+/* Are the files there that sharing_open() would need? A negative errno, and why. */
 int sharing_check(const struct config *c, struct why *why);
 
 struct store;

@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The keys below `cluster`: whether this node shares anything with others, and by which store. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/url.h"
 #include "config.h"
 
 #define CLUSTER(member) KEY_MEMBER(struct config, cluster.member)
+
+/* HOST:PORT or [HOST]:PORT. Without a port it would be a web server's, which no etcd is at. */
+static bool has_port(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	const size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+
+	if (digits < 1 || digits > 5 || colon[1 + digits] || colon == text)
+		return false;
+	if (*text == '[' ? colon[-1] != ']' : strchr(text, ':') != colon)
+		return false;
+	return strtoul(colon + 1, NULL, 10) - 1 < UINT16_MAX;
+}
 
 /* What it has in it goes to libcurl as it is: no blanks, no quotes, nobody's password. */
 static bool url_parse(const struct key *key, const char *text, void *member)
@@ -18,7 +33,7 @@ static bool url_parse(const struct key *key, const char *text, void *member)
 	if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
 		return false;
 	rest += strlen("://");
-	if (!*rest || rest[strspn(rest, allowed)])
+	if (rest[strspn(rest, allowed)] || !has_port(rest))
 		return false;
 	snprintf(member, key->size, "%s", text);
 	return true;
@@ -35,7 +50,7 @@ static const struct key_type key_url = { url_parse, url_print,
 static const struct key rows[] = {
 	{ "node", &key_name, CLUSTER(node), .word = "none", .initial = "none",
 	  .meaning = "What the cluster calls this node; each has a name of its own. `none`: this "
-		     "node is in no cluster, and the keys below mean nothing." },
+		     "node is in no cluster, and has no `etcd`." },
 	{ "name", &key_name, CLUSTER(name), .initial = "tally",
 	  .meaning = "The cluster's name, the same for all its nodes." },
 	{ "file", &key_path, CLUSTER(file), .initial = CONFIG_CLUSTER_FILE,
@@ -79,6 +94,10 @@ int config_cluster_check(struct reading *r, const struct place *at, void *into)
 {
 	const struct config_cluster *c = &((struct config *)into)->cluster;
 
+	if (!*c->node && c->etcds)
+		return keys_refuse(r, at,
+				   "etcd is given, and no node: give this node a name, or "
+				   "leave out etcd");
 	if (!*c->node)
 		return 0;
 	if (!*c->certificate != !*c->key)
@@ -89,5 +108,11 @@ int config_cluster_check(struct reading *r, const struct place *at, void *into)
 		return keys_refuse(r, at,
 				   "ca, certificate and key mean something only where an "
 				   "etcd begins with https://");
+	for (unsigned int i = 0; *c->user && i < c->etcds; i++)
+		if (strncmp(c->etcd[i], "https://", 8) != 0 && !url_is_of_this_machine(c->etcd[i]))
+			return keys_refuse(r, at,
+					   "etcd: %s: a password goes over https:// only, or to "
+					   "this machine",
+					   c->etcd[i]);
 	return 0;
 }

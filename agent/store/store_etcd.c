@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/owned.h"
+#include "common/url.h"
 #include "etcd_private.h"
 
 static void step_in(struct etcd *e, unsigned int ms)
@@ -204,20 +205,6 @@ static const struct store_kind kind = {
 	.close = etcd_close,
 };
 
-static bool is_local(const char *url)
-{
-	static const char *const hosts[] = { "http://127.0.0.1", "http://[::1]",
-					     "http://localhost" };
-
-	for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
-		size_t length = strlen(hosts[i]);
-
-		if (!strncmp(url, hosts[i], length) && (!url[length] || url[length] == ':'))
-			return true;
-	}
-	return false;
-}
-
 static int endpoint_add(struct etcd *e, const char *url, struct why *why)
 {
 	bool is_plain = !strncmp(url, "http://", 7);
@@ -230,7 +217,7 @@ static int endpoint_add(struct etcd *e, const char *url, struct why *why)
 	if (strlen(url) > ETCD_URL_BYTES / 2 || url[strlen(url) - 1] == '/')
 		return why_say(why, -EINVAL,
 			       "etcd: endpoint %.200s: leave out what is behind the port", url);
-	if (is_plain && e->user && !is_local(url))
+	if (is_plain && e->user && !url_is_of_this_machine(url))
 		return why_say(why, -EINVAL,
 			       "etcd: endpoint %.200s: a password is said over https:// only", url);
 	if (e->endpoints == ETCD_ENDPOINTS_MAX)

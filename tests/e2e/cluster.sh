@@ -199,7 +199,9 @@ a_node_without_etcd_is_a_cluster_by_itself() {
 }
 
 refused() { # CLUSTER-KEYS WORDS
-	sed -i "s|^cluster:.*|cluster: {node: n0, $1}|" "$work/n0.yaml"
+	local keys=$1
+	[[ $keys == node:* ]] || keys="node: n0, $keys"
+	sed -i "s|^cluster:.*|cluster: {$keys}|" "$work/n0.yaml"
 	! on n0 "$build/tallyd" --config "$work/n0.yaml" --check >"$work/check" 2>&1 || return 1
 	has "$2" <"$work/check" || { cat "$work/check"; return 1; }
 }
@@ -218,6 +220,12 @@ what_is_wrong_with_the_keys_is_said() {
 	refused "etcd: ['http://10.0.0.1:2379'], ca: /x" 'only where an etcd begins with https://'
 	refused "etcd: ['https://10.0.0.1:2379'], user: tally, password: $work/none" \
 		"cluster.password: $work/none: No such file"
+	echo secret >"$work/password"
+	refused "etcd: ['http://10.0.0.1:2379'], user: tally, password: $work/password" \
+		'a password goes over https:// only'
+	refused "etcd: ['https://10.0.0.1']" 'http://HOST:PORT or https://HOST:PORT'
+	refused "etcd: ['https://10.0.0.1:2379'], ca: $work/none" "cluster.ca: $work/none: No such file"
+	refused "node: none, etcd: ['https://10.0.0.1:2379']" 'give this node a name, or leave out etcd'
 	: >"$work/empty"
 	refused "etcd: ['https://10.0.0.1:2379'], user: tally, password: $work/empty" \
 		'its first line has to be the password'

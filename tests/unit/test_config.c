@@ -548,6 +548,36 @@ static void the_documentation_has_a_row_for_each_key(void **state)
 	assert_int_equal(found, rows);
 }
 
+/* What would fail later, or never be noticed. */
+static void half_a_cluster_is_refused(void **state)
+{
+	static const char url[] =
+		"x.yaml:3: cluster.etcd[0]: '%s': http://HOST:PORT or https://HOST:PORT";
+	static const char *const urls[] = {
+		"https://10.0.0.5",   "https://10.0.0.5:", "https://:2379",
+		"https://10.0.0.5:0", "https://[fd77::5]", "https://fd77::5:2379",
+		"https://h:65536",    "https://h:2379x",
+	};
+	char text[256], reason[256];
+
+	for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+		snprintf(text, sizeof(text), BASE "cluster: {node: n0, etcd: ['%s']}\n", urls[i]);
+		snprintf(reason, sizeof(reason), url, urls[i]);
+		refused(text, reason);
+	}
+	refused(BASE "cluster: {etcd: ['https://h:2379']}\n",
+		"x.yaml:3: cluster: etcd is given, and no node: give this node a name, or leave "
+		"out etcd");
+	refused(BASE "cluster: {node: n0, user: u, password: /p, etcd: ['https://h:2379', "
+		     "'http://h:2379']}\n",
+		"x.yaml:3: cluster: etcd: http://h:2379: a password goes over https:// only, or to "
+		"this machine");
+	assert_int_equal(taken(BASE "cluster: {node: n0, user: u, password: /p, etcd: "
+				    "['http://127.0.0.1:2379', 'https://[fd77::5]:65535']}\n")
+				 ->cluster.etcds,
+			 2);
+}
+
 /* The file that is shipped: valid as it is, and it changes no default but what is needed. */
 static void the_example_is_valid(void **state)
 {
@@ -593,6 +623,7 @@ int main(void)
 		cmocka_unit_test(what_is_printed_is_the_same_configuration),
 		cmocka_unit_test(the_documentation_has_a_row_for_each_key),
 		cmocka_unit_test(the_example_is_valid),
+		cmocka_unit_test(half_a_cluster_is_refused),
 		cmocka_unit_test(a_file_that_cannot_be_read_says_why),
 	};
 
