@@ -2,6 +2,7 @@
 /* The control socket: a line of JSON in, a line of JSON out (docs/control.md). */
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "agent/core/request.h"
@@ -21,8 +22,18 @@ enum {
 	AUDIT_BYTES = 1024, /* of a request, in the log */
 };
 
+/* A change that the store is asked for: the log has it when that answers. */
+struct unanswered {
+	STAILQ_ENTRY(unanswered) list;
+	struct stream *stream;
+	enum request_verb verb;
+	size_t length;
+	char line[];
+};
+
 struct control {
 	struct stream_server *server;
+	STAILQ_HEAD(all_unanswered, unanswered) unanswered; /* the first one was asked for first */
 	struct rights rights;
 	int answered; /* 0, or the error, of the last change */
 	uint64_t refused_ns; /* when the log had the last refusal */
@@ -238,6 +249,40 @@ static void audit(struct control *c, const struct stream *s, const struct reques
 		c->refused = 0;
 }
 
+static void unanswered_end(struct control *c, struct unanswered *u, int result)
+{
+	const struct request q = { .verb = u->verb };
+
+	STAILQ_REMOVE(&c->unanswered, u, unanswered, list);
+	audit(c, u->stream, &q, u->line, u->length, result);
+	explicit_bzero(u->line, u->length);
+	free(u);
+}
+
+static void audit_later(struct control *c, struct stream *s, const struct request *q,
+			const char *line, size_t length)
+{
+	struct unanswered *u = malloc(sizeof(*u) + length);
+
+	if (!u) {
+		audit(c, s, q, line, length, 0); /* it is asked for, at least */
+		return;
+	}
+	*u = (struct unanswered){ .stream = s, .verb = q->verb, .length = length };
+	memcpy(u->line, line, length);
+	STAILQ_INSERT_TAIL(&c->unanswered, u, list);
+}
+
+static struct unanswered *unanswered_find(const struct control *c, const struct stream *s)
+{
+	struct unanswered *u;
+
+	STAILQ_FOREACH(u, &c->unanswered, list)
+	if (u->stream == s)
+		return u;
+	return NULL;
+}
+
 static void answer_error(struct stream *s, int error, const char *text)
 {
 	say(s, request_answer_error(error, *text ? text : strerror(-error)));
@@ -267,7 +312,15 @@ void control_answer(struct control *c, const struct core_action *a)
 	say(a->connection, control_line(driver_core(c->driver), a));
 }
 
-void control_told(void *connection, char *line) { say(connection, line); }
+void control_told(void *connection, int result, char *line)
+{
+	struct control *c = stream_owner(connection);
+	struct unanswered *u = unanswered_find(c, connection);
+
+	if (u)
+		unanswered_end(c, u, result);
+	say(connection, line);
+}
 
 static void request_answer(struct control *c, struct stream *s, const char *line, size_t length)
 {
@@ -275,6 +328,7 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 	struct why why = { "" };
 	json_t *result = NULL;
 	struct asker asker;
+	bool shared;
 	int r;
 
 	r = request_parse(line, length, &q, &why);
@@ -286,6 +340,7 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 	r = rights_check(&asker, driver_core(c->driver), shared_of(c, &q), &q, &why);
 	if (r == 0 && request_kinds[q.verb].right != REQUEST_ANYONE && stream_is_deserted(s))
 		r = -ECONNRESET; /* whoever asked has given up, and takes it for not done */
+	shared = is_shared(c, &q); /* and not when it is done */
 	if (r == 0)
 		r = perform(c, s, &q, asker.seen, &result, &why);
 	if (r == 0) {
@@ -294,7 +349,10 @@ static void request_answer(struct control *c, struct stream *s, const char *line
 		json_decref(result);
 		answer_error(s, r, why.text);
 	}
-	audit(c, s, &q, line, length, r > 0 ? c->answered : r);
+	if (r > 0 && shared)
+		audit_later(c, s, &q, line, length);
+	else
+		audit(c, s, &q, line, length, r > 0 ? c->answered : r);
 }
 
 static ssize_t on_text(struct stream *s, const char *text, size_t length)
@@ -353,8 +411,12 @@ static void audit_unread(struct control *c, const struct stream *s)
 static void on_end(struct stream *s)
 {
 	struct control *c = stream_owner(s);
+	struct unanswered *u;
 
 	placing_forget(driver_placing(c->driver), s);
+	/* Whether the store has done it, nobody is told any more. */
+	while ((u = unanswered_find(c, s)))
+		unanswered_end(c, u, -ECONNRESET);
 	if (stream_context(s))
 		tracing_end(&c->tracing, s);
 	else
@@ -399,6 +461,7 @@ int control_open(sd_event *loop, struct driver *d, const struct node *node, stru
 	if (!c)
 		return -ENOMEM;
 	*c = (struct control){ .driver = d, .sampler = sampler, .rights.operators = -1 };
+	STAILQ_INIT(&c->unanswered);
 	c->tracing = (struct tracing){ .loop = loop, .node = node, .core = driver_core(d) };
 	r = rights_check_groups(config, why);
 	if (r == 0)

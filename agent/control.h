@@ -15,8 +15,9 @@ void control_close(struct control *c);
 /* What CORE_ANSWER says, as a line; the caller frees it. NULL: no memory. */
 char *control_line(const struct core *core, const struct core_action *a);
 
-/* The answer to a request that went to the store, to whoever asked here; it is freed. */
-void control_told(void *connection, char *line);
+/* The answer to a request that went to the store, to whoever asked here; it is freed. The log has
+ * it, too: `result` is 0, or a negative errno. */
+void control_told(void *connection, int result, char *line);
 
 /* Performs CORE_ANSWER, to one who asked here. */
 void control_answer(struct control *c, const struct core_action *a);

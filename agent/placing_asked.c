@@ -71,14 +71,13 @@ static char *refusal(const struct asked *a, int error, const char *why)
 			why);
 	else
 		why_say(&text, error, "the store of the cluster did not take it: %.400s", why);
-	return request_answer_error(error == -ESTALE && a->what == ASKED_CREATE ? -EEXIST : error,
-				    text.text);
+	return request_answer_error(a->error, text.text);
 }
 
 static void tell(struct asked *a)
 {
 	if (a->connection)
-		control_told(a->connection, TAKE_PTR(a->answer));
+		control_told(a->connection, a->error, TAKE_PTR(a->answer));
 	asked_free(a);
 }
 
@@ -121,6 +120,7 @@ static void on_done(void *context, int error, uint64_t revision, const char *why
 
 	if (error < 0) {
 		answer_forget(a);
+		a->error = error == -ESTALE && a->what == ASKED_CREATE ? -EEXIST : error;
 		a->answer = refusal(a, error, why);
 		tell(a);
 	} else {

@@ -44,6 +44,7 @@ struct asked {
 	struct placing *placing;
 	void *connection; /* NULL: gone */
 	char *answer; /* if it is done */
+	int error; /* if it is not */
 	char name[NAME_BYTES]; /* of the job or tenant */
 	enum asked_for what;
 	unsigned int changes; /* of the write */
