@@ -74,6 +74,11 @@ int results_shared_tenants(const struct core *c, const struct sharing *s, const 
 {
 	if (!s || !placing_shared(p))
 		return results_no_cluster(c, why);
+	if (!placing_is_current(p))
+		return why_say(why, -ENOTCONN,
+			       "the store of the cluster was never heard in whole%s%s: which "
+			       "tenants the cluster has is not known",
+			       *sharing_state(s).trouble ? ": " : "", sharing_state(s).trouble);
 	*ret = results_tenants_seen(c, s, p, filter->tenant, seen);
 	if (!*filter->tenant || json_array_size(*ret))
 		return 0;

@@ -27,6 +27,6 @@ int show_events(const struct ctl *ctl, const json_t *result, FILE *out, struct w
 
 	fputs("cluster ", out);
 	show_cluster(field(result, "cluster"), out);
-	fputs("\n\n", out);
+	show_cluster_troubles(field(result, "cluster"), out);
 	return table_print(out, &ctl->style, COLUMNS(columns), field(result, "events"), 0);
 }

@@ -30,6 +30,10 @@ int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct
  * one. */
 void show_cluster(const json_t *cluster, FILE *out);
 
+/* Ends that line: what is wrong with the store or the node's name, so that an empty list behind it
+ * is not taken for all there is, and an empty line. */
+void show_cluster_troubles(const json_t *cluster, FILE *out);
+
 /* top uses these, too. show_slots(): a bar of `columns`, at most 24, and the numbers of slots. */
 void show_slots(FILE *out, const struct style *style, const json_t *result, unsigned int columns);
 void cell_state(const json_t *row, const char *key, struct cell *ret); /* of a job or a member */

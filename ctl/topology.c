@@ -136,6 +136,17 @@ void show_cluster(const json_t *cluster, FILE *out)
 		fputs("not heard yet", out);
 }
 
+void show_cluster_troubles(const json_t *cluster, FILE *out)
+{
+	const json_t *trouble;
+	size_t i;
+
+	fputc('\n', out);
+	json_array_foreach(field(cluster, "troubles"), i, trouble)
+		fprintf(out, "%s\n", json_string_value(trouble));
+	fputc('\n', out);
+}
+
 static int links_print(const struct style *style, const json_t *links, FILE *out)
 {
 	static const struct column columns[] = {
@@ -174,7 +185,7 @@ int show_topology(const struct ctl *ctl, const json_t *result, FILE *out, struct
 		return svg_print(result, NULL, out, why);
 	fputs("cluster ", out);
 	show_cluster(field(result, "cluster"), out);
-	fputs("\n\n", out);
+	show_cluster_troubles(field(result, "cluster"), out);
 	rows = nodes_of(result);
 	r = table_print(out, &ctl->style, COLUMNS(nodes), rows, 0);
 	json_decref(rows);
@@ -335,7 +346,8 @@ static int shared_print(const struct style *style, const json_t *result, FILE *o
 
 	fputs("cluster ", out);
 	show_cluster(field(result, "cluster"), out);
-	fprintf(out, "; leader %s\n\n", *leader ? leader : "not known");
+	fprintf(out, "; leader %s", *leader ? leader : "not known");
+	show_cluster_troubles(field(result, "cluster"), out);
 	return table_print(out, style, COLUMNS(columns), field(result, "jobs"), 0);
 }
 

@@ -216,14 +216,16 @@ static void what_has_happened_is_a_table(void **state)
 	assert_int_equal(
 		ask(ARGUMENTS("events"), "{\"do\":\"events\"}",
 		    OK("{\"cluster\":{\"name\":\"tally\",\"node\":\"n0\",\"nodes\":3,"
-		       "\"store\":\"etcd\",\"heard_s\":0.1},\"events\":[{\"time_s\":86399.9,"
+		       "\"store\":\"etcd\",\"heard_s\":0.1,\"troubles\":[\"the store was never "
+		       "heard\"]},\"events\":[{\"time_s\":86399.9,"
 		       "\"kind\":\"moved\",\"job\":\"train\",\"node\":\"n2\",\"from\":\"n3\","
 		       "\"why\":\"it moves: cost 0.5\",\"weighed\":[]},{\"time_s\":86401,"
 		       "\"kind\":\"silent\",\"job\":\"\",\"node\":\"n3\",\"from\":\"\","
 		       "\"why\":\"gone\\u001b[2J\",\"weighed\":[]}]}")),
 		0);
 	assert_string_equal(out,
-			    "cluster tally, as node n0 of 3; etcd heard 0.1 s ago\n\n"
+			    "cluster tally, as node n0 of 3; etcd heard 0.1 s ago\n"
+			    "the store was never heard\n\n"
 			    "TIME                 EVENT   JOB    NODE  BEFORE  WHY\n"
 			    "1970-01-01 23:59:59  moved   train  n2    n3      it moves: cost 0.5\n"
 			    "1970-01-02 00:00:01  silent  -      n3    -       gone?[2J\n");

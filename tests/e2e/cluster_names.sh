@@ -96,18 +96,26 @@ a_store_that_is_gone_is_logged_once() {
 	! at n1 doctor --json | jq -r '.[] | select(.check == "data plane").text' | has store || return 1
 	(($(grep -c 'report not stored' "$work/n1.log") == 1)) || { grep 'not stored' "$work/n1.log"; return 1; }
 }
-# What was refused is not done.
-what_the_store_refuses_is_logged_as_refused() {
+# What an agent that was never told does not know is not nothing; and what was refused is not done.
+what_the_store_has_not_said_is_not_known() {
 	line
 	create_at n1 train 2
 	has -E 'result=done request=.*job-create.*"train"' "$work/n1.log"
 	! at n1 job create train --workers 2 --cluster --token-file "$work/again" 2>/dev/null || return 1
 	has -E 'result=EEXIST request=.*job-create.*"train"' "$work/n1.log"
 	(($(grep -c 'result=done request=.*job-create' "$work/n1.log") == 1))
+	end_at n1 TERM
+	kill_etcd
+	start_at n1
+	until_true has_trouble n1 'store of the cluster was never heard'
+	! at n1 quota --cluster >"$work/words" 2>&1 || return 1
+	has 'which tenants the cluster has is not known' "$work/words"
+	at n1 topology | has 'store of the cluster was never heard'
+	at n1 events | has 'store of the cluster was never heard'
 }
 is_reported() { at "$1" status --json | jq -e .cluster.reported >/dev/null; }
 
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts of_two_agents_with_one_name_the_first_one_has_it \
 	an_agent_that_was_killed_has_its_name_again_at_once another_cluster_at_a_link_is_said \
-	a_store_that_is_gone_is_logged_once what_the_store_refuses_is_logged_as_refused
+	a_store_that_is_gone_is_logged_once what_the_store_has_not_said_is_not_known
