@@ -36,11 +36,11 @@ static bool is_barrier(const struct call_options *o)
 }
 
 /* The lane that all chunks are sent in first. */
-static enum tally_lane first_lane(const struct call_options *o)
+static enum tally_lane first_lane(const struct call_options *o, uint16_t workers)
 {
 	if (is_barrier(o))
 		return TALLY_LANE_NONE;
-	return verbs[o->verb].from_owner ? TALLY_LANE_BYTES : lane_of_dtype(o->dtype);
+	return verbs[o->verb].from_owner ? TALLY_LANE_BYTES : lane_of_dtype(o->dtype, workers);
 }
 
 static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
@@ -52,19 +52,28 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 
 size_t call_element_bytes(const struct call_options *o)
 {
-	const struct lane *elements = lane_at(lane_of_dtype(o->dtype));
+	const struct lane *elements = lane_at(lane_of_dtype(o->dtype, 1));
 
 	return elements ? elements->element_bytes : 1;
 }
 
-uint32_t call_chunk_elements(uint16_t payload_bytes, const struct call_options *o)
+uint32_t call_chunk_elements(uint16_t payload_bytes, uint16_t workers, const struct call_options *o)
 {
-	const struct lane *first = lane_at(first_lane(o));
+	const struct lane *first = lane_at(first_lane(o, workers));
 	size_t bytes = payload_bytes;
 
 	if (first)
-		bytes = bytes / sizeof(uint64_t) * first->elements * first->element_bytes;
+		bytes = bytes * 8 / first->bits * first->element_bytes;
 	return bytes / call_element_bytes(o);
+}
+
+/* The wide form of a chunk takes several packets, all but the last with so many elements. */
+static uint32_t piece_elements(const struct call *c)
+{
+	const struct lane *first = lane_at(c->lane);
+
+	return first && first->wide ? c->chunk_elements * first->bits / lane_at(first->wide)->bits
+				    : c->chunk_elements;
 }
 
 int call_init(struct call *c, const struct call_member *member, const struct call_options *options,
@@ -76,9 +85,10 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	if (options->count >> CALL_COUNT_BITS)
 		return -EFBIG;
 	c->guess = guess_of_shape(guesses, options);
-	c->lane = first_lane(options);
+	c->lane = first_lane(options, member->workers);
 	c->element_bytes = call_element_bytes(options);
-	c->chunk_elements = call_chunk_elements(member->payload_bytes, options);
+	c->chunk_elements = call_chunk_elements(member->payload_bytes, member->workers, options);
+	c->piece_elements = piece_elements(c);
 	parts = verbs[options->verb].parted ? member->workers : 1;
 	part_chunks = (options->count + c->chunk_elements - 1) / c->chunk_elements;
 	if (is_barrier(options))
@@ -94,7 +104,7 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
 	if (!c->chunk)
 		return -ENOMEM;
-	for (uint32_t k = 0; c->lane == TALLY_LANE_FLOAT32 && k < c->chunks && k < member->window;
+	for (uint32_t k = 0; lane_at(c->lane)->scale_max && k < c->chunks && k < member->window;
 	     k++)
 		c->chunk[k].scale = c->guess[k];
 	return 0;
@@ -112,9 +122,9 @@ static struct call_entry entry_at(const struct call *c, uint32_t e)
 {
 	if (c->round)
 		return c->entry[e];
-	/* Known ahead to need it: half of it now, half in the next round. */
+	/* Known ahead to need it: one piece of it now, the others in the next round. */
 	if (c->chunk && c->chunk[e].wide)
-		return (struct call_entry){ .chunk = e, .form = FORM_WIDE_LOW };
+		return (struct call_entry){ .chunk = e, .form = FORM_WIDE };
 	return (struct call_entry){ .chunk = e, .form = FORM_NARROW };
 }
 
@@ -135,20 +145,20 @@ static struct span span_of(const struct call *c, uint32_t chunk)
 	};
 }
 
-/* The wide form takes two packets for a chunk: this entry's share of it. */
+/* This entry's share of its chunk. */
 static struct span span_of_entry(const struct call *c, struct call_entry entry)
 {
 	struct span s = span_of(c, entry.chunk);
-	uint32_t half = c->chunk_elements / 2;
-	uint32_t low = s.count < half ? s.count : half;
+	uint32_t before;
 
-	if (entry.form == FORM_WIDE_LOW) {
-		s.count = low;
-	} else if (entry.form == FORM_WIDE_HIGH) {
-		s.in_at += low;
-		s.out_at += low;
-		s.count -= low;
-	}
+	if (entry.form == FORM_NARROW)
+		return s;
+	before = (entry.form - FORM_WIDE) * c->piece_elements;
+	s.in_at += before;
+	s.out_at += before;
+	s.count -= before;
+	if (s.count > c->piece_elements)
+		s.count = c->piece_elements;
 	return s;
 }
 
@@ -274,6 +284,17 @@ uint64_t call_place(const struct call *c, uint32_t e)
 	       (uint64_t)terms_of(c, entry.chunk).scale << 8 | entry.form;
 }
 
+/* Of a chunk's wide form, all but the first. */
+static uint8_t other_pieces(const struct call *c, uint32_t chunk)
+{
+	uint32_t pieces = (span_of(c, chunk).count + c->piece_elements - 1) / c->piece_elements;
+	uint8_t todo = 0;
+
+	for (uint32_t piece = 1; piece < pieces; piece++)
+		todo |= 1 << (FORM_WIDE + piece);
+	return todo;
+}
+
 /*
  * What all ranks learn from the result of a chunk of round 0, with or without its payload. What is
  * due follows from the form that the chunk was sent in: a rank may announce what does not come.
@@ -296,9 +317,9 @@ static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *
 	k->scale = h->scale;
 
 	if (!good)
-		k->todo = is_wide ? 1 << FORM_WIDE_LOW : 1 << FORM_NARROW;
-	if ((good ? k->wide : is_wide) && span_of(c, chunk).count > c->chunk_elements / 2)
-		k->todo |= 1 << FORM_WIDE_HIGH;
+		k->todo = is_wide ? 1 << FORM_WIDE : 1 << FORM_NARROW;
+	if (good ? k->wide : is_wide)
+		k->todo |= other_pieces(c, chunk);
 	return good;
 }
 
@@ -342,7 +363,7 @@ int call_next_round(struct call *c)
 	c->taken = 0;
 	c->round++;
 	for (uint32_t k = 0; k < c->chunks; k++) {
-		for (int form = FORM_NARROW; form <= FORM_WIDE_HIGH; form++) {
+		for (int form = FORM_NARROW; form <= FORM_WIDE_LAST; form++) {
 			if (c->chunk[k].todo & 1 << form)
 				*entry++ = (struct call_entry){ .chunk = k, .form = form };
 		}

@@ -41,7 +41,7 @@ enum {
 };
 
 /*
- * Scales of the first window of float32 chunks: nobody can have announced them, so they are
+ * Scales of the first window of chunks of floats: nobody can have announced them, so they are
  * guessed to be what they were in the last call of the same shape. A guess is only ever
  * accepted when it was exactly right, so results do not depend on it.
  */
@@ -77,14 +77,14 @@ struct call_options {
 struct call_chunk {
 	uint8_t scale;
 	bool wide;
-	uint8_t todo; /* forms for the next round: bits 1 << enum call_form */
+	uint8_t todo; /* for the next round: bits 1 << enum call_form */
 	struct lane_need own; /* in round 0; later results may lie where the numbers were */
 };
 
 enum call_form {
 	FORM_NARROW, /* the first lane, the whole chunk */
-	FORM_WIDE_LOW, /* its wide lane, one element a word: the chunk's first half */
-	FORM_WIDE_HIGH, /* the rest */
+	FORM_WIDE, /* its wide lane: the chunk's first piece; what comes behind are the others */
+	FORM_WIDE_LAST = FORM_WIDE + 3,
 };
 
 struct call_entry {
@@ -101,6 +101,7 @@ struct call {
 	enum tally_lane lane; /* that chunks are sent in first */
 	size_t element_bytes;
 	uint32_t chunk_elements; /* of a full chunk */
+	uint32_t piece_elements; /* of it in the wide form, in which an element takes more bits */
 	uint32_t part_chunks;
 	uint32_t chunks; /* of all parts */
 	uint32_t round;
@@ -112,7 +113,8 @@ struct call {
 };
 
 /* Elements of a full chunk, at least 1; bytes of one. */
-uint32_t call_chunk_elements(uint16_t payload_bytes, const struct call_options *options);
+uint32_t call_chunk_elements(uint16_t payload_bytes, uint16_t workers,
+			     const struct call_options *options);
 size_t call_element_bytes(const struct call_options *options);
 
 /*

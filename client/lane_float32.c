@@ -15,10 +15,12 @@
  */
 #include <string.h>
 
-#include "lane_pair.h"
+#include "lane_parts.h"
 #include "lanes.h"
 
 enum {
+	SCALE_MIN = 27,
+	SCALE_MAX = 96,
 	TILE = 32,	   /* elements on their way between two vector loops */
 	FLOAT_INFINITY = 0x7f800000,  /* bits of a float; more: NaN */
 	FLOAT_NAN = 0x7fc00000, /* the quiet one */
@@ -190,7 +192,7 @@ static void pack_pairs(const void *in, size_t count, const struct lane_terms *te
 		else
 			for (size_t i = 0; i < n; i++)
 				q[i] = quantise_exact(x[at + i], exponent);
-		lane_pair_pack(q, n, word + at / 2);
+		lane_parts_pack(q, n * sizeof(*q), LANE_SIGNS_32, word + at / 2);
 	}
 }
 
@@ -306,7 +308,7 @@ static void unpack_pairs(const uint64_t *word, size_t count, const struct lane_t
 	for (size_t at = 0; at < count; at += TILE) {
 		size_t n = count - at < TILE ? count - at : TILE;
 
-		lane_pair_unpack(word + at / 2, n, q);
+		lane_parts_unpack(word + at / 2, n * sizeof(*q), LANE_SIGNS_32, q);
 		scale_back(q, n, step, fast, x + at);
 	}
 }
@@ -348,7 +350,11 @@ static void unpack_wide(const uint64_t *word, size_t count, const struct lane_te
 const struct lane lane_float32 = {
 	.dtype = TALLY_FLOAT32,
 	.element_bytes = 4,
-	.elements = 2,
+	.bits = 32,
+	.number_bits = 32,
+	.signs = LANE_SIGNS_32,
+	.scale_min = SCALE_MIN,
+	.scale_max = SCALE_MAX,
 	.wide = TALLY_LANE_FLOAT32_WIDE,
 	.inspect = inspect,
 	.pack = pack_pairs,
@@ -357,8 +363,11 @@ const struct lane lane_float32 = {
 
 const struct lane lane_float32_wide = {
 	.element_bytes = 4,
-	.elements = 1,
-	.numbers = LANE_COUNTERS,
+	.bits = 64,
+	.number_bits = 32, /* q, and the counters */
+	.signs = UINT64_C(1) << 31,
+	.scale_min = SCALE_MIN,
+	.scale_max = SCALE_MAX,
 	.pack = pack_wide,
 	.unpack = unpack_wide,
 };

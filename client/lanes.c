@@ -11,11 +11,14 @@ enum {
 
 const struct lane *lane_at(uint8_t number) { return number < LANES_END ? lanes[number] : NULL; }
 
-enum tally_lane lane_of_dtype(enum tally_dtype dtype)
+enum tally_lane lane_of_dtype(enum tally_dtype dtype, uint16_t workers)
 {
-	for (int number = TALLY_LANE_NONE + 1; number < LANES_END; number++)
-		if (dtype && lanes[number]->dtype == dtype)
+	for (int number = TALLY_LANE_NONE + 1; number < LANES_END; number++) {
+		const struct lane *l = lanes[number];
+
+		if (dtype && l->dtype == dtype && (!l->workers_max || workers <= l->workers_max))
 			return number;
+	}
 	return TALLY_LANE_NONE;
 }
 
@@ -51,17 +54,29 @@ static uint64_t weigh_words(const uint64_t *factor, const uint64_t *word, size_t
 	return sum;
 }
 
-/* The low half borrows from the high one where it is negative: adding 2^31 gives that back. */
-static uint64_t weigh_halves(const uint64_t *factor, const uint64_t *word, size_t words,
-			     uint64_t sign)
+/*
+ * What a negative number has borrowed from the one above it comes back by adding `signs`. Inlined
+ * with `numbers` known, so that nothing is left of the inner loop.
+ */
+static inline __attribute__((always_inline)) uint64_t weigh_numbers(const uint64_t *factor,
+								    const uint64_t *word,
+								    size_t words, uint64_t signs,
+								    unsigned int numbers)
 {
+	const unsigned int bits = 64 / numbers;
+	const uint64_t mask = (UINT64_C(1) << bits) - 1;
+	const uint64_t *more = factor + (size_t)2 * TALLY_WORDS_MAX;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < words; i++) {
-		uint64_t low = (uint64_t)(int64_t)(int32_t)(uint32_t)word[i];
-		uint64_t high = ((word[i] + (UINT64_C(1) << 31) + sign) >> 32) - (sign >> 32);
+		uint64_t parts = word[i] + signs;
 
-		sum += factor[2 * i] * low + factor[2 * i + 1] * high;
+		for (unsigned int n = 0; n < numbers; n++) {
+			uint64_t number = (parts >> n * bits & mask) - (signs >> n * bits & mask);
+
+			sum += number * (n < 2 ? factor[2 * i + n]
+					       : more[(LANE_NUMBERS_MAX - 2) * i + n - 2]);
+		}
 	}
 	return sum;
 }
@@ -69,7 +84,14 @@ static uint64_t weigh_halves(const uint64_t *factor, const uint64_t *word, size_
 uint64_t lanes_weigh(const struct lane *l, const uint64_t *factor, const uint64_t *word,
 		     size_t words)
 {
-	if (l->numbers == LANE_WORD)
+	switch (l->number_bits) {
+	case 8:
+		return weigh_numbers(factor, word, words, l->signs, 8);
+	case 16:
+		return weigh_numbers(factor, word, words, l->signs, 4);
+	case 32:
+		return weigh_numbers(factor, word, words, l->signs, 2);
+	default:
 		return weigh_words(factor, word, words);
-	return weigh_halves(factor, word, words, l->numbers == LANE_HALVES ? UINT64_C(1) << 63 : 0);
+	}
 }

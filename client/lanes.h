@@ -26,7 +26,18 @@
 	X(INT64, int64)               \
 	X(FLOAT32, float32)           \
 	X(FLOAT32_WIDE, float32_wide) \
-	X(BYTES, bytes)
+	X(BYTES, bytes)               \
+	X(INT8, int8)                 \
+	X(INT8_WIDE, int8_wide)       \
+	X(INT16, int16)               \
+	X(INT16_WIDE, int16_wide)     \
+	X(UINT8, uint8)               \
+	X(UINT8_WIDE, uint8_wide)     \
+	X(UINT16, uint16)             \
+	X(UINT16_WIDE, uint16_wide)   \
+	X(UINT32, uint32)             \
+	X(UINT32_WIDE, uint32_wide)   \
+	X(UINT64, uint64)
 
 /* What a block's values ask for. All ranks use the largest scale among them. */
 struct lane_need {
@@ -41,19 +52,27 @@ struct lane_terms {
 	uint16_t divisor; /* the result is the sum by this: 1, or the workers */
 };
 
-/* A word's numbers, in a sum the sums of those of the contributions. */
-enum lane_numbers {
-	LANE_HALVES, /* two: the low 32 bits, signed, and what is left, signed */
-	LANE_COUNTERS, /* the same, and what is left is unsigned */
-	LANE_WORD, /* one, mod 2^64 */
+enum {
+	LANE_NUMBERS_MAX = 8, /* of a word */
+	LANE_FACTORS = LANE_NUMBERS_MAX * TALLY_WORDS_MAX, /* of lanes_weigh() */
 };
 
 struct lane {
-	enum tally_dtype dtype; /* 0: not the lane that sums of a dtype begin in */
+	enum tally_dtype dtype; /* 0: not a lane that sums of a dtype begin in */
+	uint16_t workers_max; /* they do so in jobs of so many workers at most; 0: of any number */
 	uint8_t element_bytes;
-	uint8_t elements; /* in a word */
+	uint8_t bits; /* of an element on the wire: 8, 16, 32 or 64 */
 	enum tally_lane wide; /* the family's wide lane; TALLY_LANE_NONE: needs none */
-	enum lane_numbers numbers; /* that a word of a sum holds */
+
+	/*
+	 * A word of a sum holds 64 / number_bits numbers, the sums of those of the contributions.
+	 * Those with a sign have their highest bit in `signs` (lane_parts.h). One of 64 bits is a
+	 * sum mod 2^64.
+	 */
+	uint8_t number_bits; /* 8, 16, 32 or 64 */
+	uint64_t signs;
+
+	uint8_t scale_min, scale_max; /* of a block that is not all zero; 0: the lane has none */
 
 	/* NULL: there is one way for all values. */
 	struct lane_need (*inspect)(const void *in, size_t count, uint16_t workers);
@@ -71,20 +90,24 @@ LANES(LANE_DECLARE)
 /* By its number. NULL: TALLY_LANE_NONE, or there is no such lane. */
 const struct lane *lane_at(uint8_t number);
 
-/* The lane that sums of a dtype begin in; TALLY_LANE_NONE: there is no such dtype. */
-enum tally_lane lane_of_dtype(enum tally_dtype dtype);
+/*
+ * The lane that sums of a dtype begin in, in a job of so many workers; TALLY_LANE_NONE: there is no
+ * such dtype.
+ */
+enum tally_lane lane_of_dtype(enum tally_dtype dtype, uint16_t workers);
 
 static inline size_t lane_words(const struct lane *l, size_t count)
 {
-	return (count + l->elements - 1) / l->elements;
+	return (count * l->bits + 63) / 64;
 }
 
 /* The check word: sum of (2 i + 1) * word[i], mod 2^64. Linear, so checks add like words. */
 uint64_t lanes_check(const uint64_t *word, size_t words);
 
 /*
- * Sum of the words' numbers, each times a factor of its own, mod 2^64: factor[2 i] is for that of
- * word[i] or its low half, factor[2 i + 1] for the high half. Linear in the numbers.
+ * Sum of the words' numbers, each times a factor of its own, mod 2^64: factor[2 i] and factor[2 i +
+ * 1] are for the first two numbers of word[i], from bit 0 on, and factor[2 TALLY_WORDS_MAX + 6 i +
+ * n - 2] is for its number n, if there are more. LANE_FACTORS in all. Linear in the numbers.
  */
 uint64_t lanes_weigh(const struct lane *l, const uint64_t *factor, const uint64_t *word,
 		     size_t words);

@@ -86,7 +86,8 @@ static void shares_take(struct tally *t)
 
 static int start_part(struct tally *t, unsigned int i, struct tally_call *call, uint64_t now_ns)
 {
-	struct call_options part = shards_part(&t->shards, i, t->payload_bytes, &call->options);
+	struct call_options part = shards_part(&t->shards, i, t->payload_bytes, t->workers,
+					       &call->options);
 	struct shard *s = &t->shard[i];
 
 	priority_measure(&s->meter, now_ns, engine_busy_ns(s->engine));

@@ -8,7 +8,7 @@
 enum {
 	FACTOR_BYTES = 8 + 2, /* of what is hashed: the run, and which factor */
 	MASK_BYTES = 4 * 8 + 2, /* run, chunk, call, place, rank */
-	FACTOR_OF_VOTE = 2 * TALLY_WORDS_MAX,
+	FACTOR_OF_VOTE = 2 * TALLY_WORDS_MAX, /* those of a word's other numbers come behind it */
 };
 
 /* SipHash-2-4 of what `s` has seen and, at the end of so many bytes, a number of two. */
@@ -33,8 +33,8 @@ void seal_begin_run(struct seal *s, const struct tally_key *secret, uint64_t run
 	s->run = tally_siphash_begin(secret);
 	tally_siphash_add(&s->run, run, 2);
 	s->chunk = 0;
-	for (int i = 0; i < FACTOR_OF_VOTE; i++)
-		s->factor[i] = end_with(s->run, i, FACTOR_BYTES) | 1; /* finds each flipped bit */
+	for (int i = 0; i < LANE_FACTORS; i++) /* odd: finds each flipped bit */
+		s->factor[i] = end_with(s->run, i + (i >= FACTOR_OF_VOTE), FACTOR_BYTES) | 1;
 	s->vote = end_with(s->run, FACTOR_OF_VOTE, FACTOR_BYTES) | 1;
 	s->unvote = inverse(s->vote);
 }

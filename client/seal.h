@@ -22,12 +22,13 @@
 #include <tally/wire.h>
 
 #include "call.h"
+#include "lanes.h"
 
 struct seal {
 	struct tally_siphash run; /* what all hashes of the run begin with */
 	uint64_t chunk; /* number of the latest one in the run: does not wrap */
 	uint64_t vote, unvote; /* the vote's factor, which is odd, and its inverse */
-	uint64_t factor[2 * TALLY_WORDS_MAX]; /* of each number that a word holds; odd */
+	uint64_t factor[LANE_FACTORS]; /* of each number that a word holds; odd */
 };
 
 struct seal_masks {

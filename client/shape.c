@@ -114,8 +114,10 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 		[CALL_ALL_GATHER] = "all_gather",  [CALL_BARRIER] = "barrier",
 		[CALL_OPENING] = "the first call", [CALL_CLOSING] = "tally_close",
 	};
-	static const char *const dtypes[] = {
-		[TALLY_INT32] = "int32", [TALLY_INT64] = "int64", [TALLY_FLOAT32] = "float32"
+	static const char *const dtypes[1 << 4] = {
+		[TALLY_INT32] = "int32",   [TALLY_INT64] = "int64",   [TALLY_FLOAT32] = "float32",
+		[TALLY_INT8] = "int8",	   [TALLY_INT16] = "int16",   [TALLY_UINT8] = "uint8",
+		[TALLY_UINT16] = "uint16", [TALLY_UINT32] = "uint32", [TALLY_UINT64] = "uint64",
 	};
 	uint64_t verb = field(shape, FIELD_VERB);
 	size_t used = snprintf(text, size, "%s", name_of(verbs, 8, verb));
@@ -123,7 +125,7 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 	if (has_elements(verb) && verb != CALL_OPENING)
 		used += snprintf(text + used, size - used, " of %llu %s",
 				 (unsigned long long)field(shape, FIELD_COUNT),
-				 name_of(dtypes, 4, field(shape, FIELD_DTYPE)));
+				 name_of(dtypes, 1 << 4, field(shape, FIELD_DTYPE)));
 	if (has_root(verb))
 		used += snprintf(text + used, size - used, " %s rank %llu",
 				 verb == CALL_REDUCE ? "to" : "from",

@@ -22,9 +22,9 @@ static size_t chunks_before(const struct shards *s, unsigned int which, size_t c
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
 struct call_options shards_part(const struct shards *s, unsigned int which, uint16_t payload_bytes,
-				const struct call_options *whole)
+				uint16_t workers, const struct call_options *whole)
 {
-	const size_t unit = call_chunk_elements(payload_bytes, whole);
+	const size_t unit = call_chunk_elements(payload_bytes, workers, whole);
 	const size_t bytes = call_element_bytes(whole);
 	struct call_options part = *whole;
 	size_t chunks, first, end;

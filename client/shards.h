@@ -34,7 +34,7 @@ struct shards {
  * root's.
  */
 struct call_options shards_part(const struct shards *s, unsigned int which, uint16_t payload_bytes,
-				const struct call_options *whole);
+				uint16_t workers, const struct call_options *whole);
 
 /*
  * What ranks must agree in at root `which` (engine.h): 0 where there is one root. Bits 0 to 3 are

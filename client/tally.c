@@ -28,11 +28,8 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 
 	if (!ret)
 		return error_set(-EINVAL, "ret must not be NULL");
-	if (!lane_of_dtype(o->dtype))
-		return error_set(-EINVAL,
-				 "dtype: %d is not one of TALLY_INT32, TALLY_INT64 and "
-				 "TALLY_FLOAT32",
-				 o->dtype);
+	if (!lane_of_dtype(o->dtype, t->workers))
+		return error_set(-EINVAL, "dtype: %d is none of enum tally_dtype", o->dtype);
 	if (o->op != TALLY_SUM && o->op != TALLY_AVG)
 		return error_set(-EINVAL, "op: %d is neither TALLY_SUM nor TALLY_AVG", o->op);
 	if (o->root >= t->workers)

@@ -46,10 +46,10 @@ static bool sum_is_right(const struct window *w, const struct tally_header *h,
 	return !rest;
 }
 
-/* docs/protocol.md, "float32". Nodes only take the largest: one rank may have said anything. */
-static bool scale_can_be(__u8 scale)
+/* docs/protocol.md, "Scales". Nodes only take the largest: one rank may have said anything. */
+static bool scale_can_be(const struct lane *l, __u8 scale)
 {
-	return !scale || (scale >= TALLY_SCALE_MIN && scale <= TALLY_SCALE_MAX);
+	return !scale || (l && scale >= l->scale_min && scale <= l->scale_max);
 }
 
 /* Is it a result of what we sent: agreed in all that all ranks must agree in, and intact? */
@@ -57,14 +57,15 @@ static bool result_is_right(struct window *w, const struct tally_header *h,
 			    struct tally_header *mine, struct flight *f, uint64_t now_ns)
 {
 	bool is_ours = tally_gets_payload(tally_le16_get(h->recipient), &w->me);
+	const struct lane *lane = lane_at(mine->lane);
 
 	if (h->lane != mine->lane || h->recipient != mine->recipient || h->call != mine->call ||
 	    (is_ours && h->blocks != f->sum_blocks))
 		return ignore(w);
 	/* A scale is the largest of all, and flags are those of all: no rank's own is more. */
 	if (h->scale < mine->scale || h->scale_ahead < mine->scale_ahead ||
-	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY || !scale_can_be(h->scale) ||
-	    !scale_can_be(h->scale_ahead))
+	    mine->flags & ~h->flags & TALLY_FLAGS_STICKY || !scale_can_be(lane, h->scale) ||
+	    !scale_can_be(lane, h->scale_ahead))
 		return reject(w, h, mine, f, now_ns);
 	/* Who gets no payload cannot verify the sum; the recipient does, and rejects it for all. */
 	if (is_ours && !sum_is_right(w, h, f))

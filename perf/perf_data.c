@@ -45,17 +45,45 @@ static float float_of(uint32_t bits)
 	return x;
 }
 
-size_t perf_element_bytes(enum tally_dtype dtype) { return dtype == TALLY_INT64 ? 8 : 4; }
+static const struct type {
+	uint8_t bytes;
+	bool is_float, is_unsigned;
+	uint16_t tame; /* integers are by so much smaller than they might be */
+} types[] = {
+	[TALLY_INT32] = { 4, false, false, 256 }, [TALLY_INT64] = { 8, false, false, 256 },
+	[TALLY_FLOAT32] = { 4, true, false, 0 },  [TALLY_INT8] = { 1, false, false, 64 },
+	[TALLY_INT16] = { 2, false, false, 256 }, [TALLY_UINT8] = { 1, false, true, 64 },
+	[TALLY_UINT16] = { 2, false, true, 256 }, [TALLY_UINT32] = { 4, false, true, 256 },
+	[TALLY_UINT64] = { 8, false, true, 256 },
+};
+
+size_t perf_element_bytes(enum tally_dtype dtype) { return types[dtype].bytes; }
+
+bool perf_is_float(enum tally_dtype dtype) { return types[dtype].is_float; }
 
 /* --- one element */
 
-/* Without wild data no sum of 256 of them wraps. */
+/* What the type makes of it. */
+static int64_t wrapped(enum tally_dtype dtype, uint64_t x)
+{
+	unsigned int shift = 64 - 8 * types[dtype].bytes;
+
+	return types[dtype].is_unsigned ? (int64_t)(x << shift >> shift)
+					: (int64_t)(x << shift) >> shift;
+}
+
+/* Towards zero; of 64 bits, those of a sum that has wrapped. */
+static int64_t divided(enum tally_dtype dtype, int64_t x, int64_t divisor)
+{
+	return types[dtype].is_unsigned ? (int64_t)((uint64_t)x / (uint64_t)divisor) : x / divisor;
+}
+
+/* Without wild data no sum of 256 of them wraps, of bytes one of 64 (42 without sign). */
 static int64_t integer_at(const struct perf_data *d, unsigned int rank, size_t index)
 {
-	uint64_t h = key(d->iteration, rank, index);
-	int64_t x = d->dtype == TALLY_INT32 ? (int32_t)(uint32_t)h : (int64_t)h;
+	int64_t x = wrapped(d->dtype, key(d->iteration, rank, index));
 
-	return d->wild ? x : x / 256;
+	return d->wild ? x : divided(d->dtype, x, types[d->dtype].tame);
 }
 
 /* Magnitudes spread over 32 powers of two, which differ from region to region; outliers. */
@@ -93,13 +121,14 @@ static float float_at(const struct perf_data *d, unsigned int rank, size_t index
 
 void perf_fill(const struct perf_data *d, unsigned int rank, size_t first, size_t count, void *out)
 {
+	size_t bytes = perf_element_bytes(d->dtype);
+
 	for (size_t i = 0; i < count; i++) {
-		if (d->dtype == TALLY_INT32)
-			((int32_t *)out)[i] = (int32_t)integer_at(d, rank, first + i);
-		else if (d->dtype == TALLY_INT64)
-			((int64_t *)out)[i] = integer_at(d, rank, first + i);
-		else
+		if (types[d->dtype].is_float)
 			((float *)out)[i] = float_at(d, rank, first + i);
+		else
+			memcpy((uint8_t *)out + i * bytes,
+			       &(int64_t){ integer_at(d, rank, first + i) }, bytes);
 	}
 }
 
@@ -121,18 +150,18 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct perf_verdict *v, 
 static void check_integers(const struct perf_data *d, unsigned int workers, enum tally_op op,
 			   size_t first, size_t count, const void *out, struct perf_verdict *ret)
 {
-	bool is_short = d->dtype == TALLY_INT32;
+	size_t bytes = perf_element_bytes(d->dtype);
 
 	for (size_t i = 0; i < count; i++) {
-		int64_t is = is_short ? ((const int32_t *)out)[i] : ((const int64_t *)out)[i];
-		uint64_t sum = 0;
-		int64_t wanted;
+		uint64_t sum = 0, bits = 0;
+		int64_t is, wanted;
 
+		memcpy(&bits, (const uint8_t *)out + i * bytes, bytes);
+		is = wrapped(d->dtype, bits);
 		for (unsigned int rank = 0; rank < workers; rank++)
 			sum += (uint64_t)integer_at(d, rank, first + i);
-		wanted = op == TALLY_AVG ? (int64_t)sum / (int64_t)workers : (int64_t)sum;
-		if (is_short)
-			wanted = (int32_t)wanted;
+		wanted = op == TALLY_AVG ? divided(d->dtype, (int64_t)sum, workers) : (int64_t)sum;
+		wanted = wrapped(d->dtype, (uint64_t)wanted);
 		if (is != wanted)
 			wrong(ret, i, "is %" PRId64 ", should be %" PRId64, is, wanted);
 	}
@@ -246,8 +275,8 @@ void perf_check_reduced(const struct perf_data *d, unsigned int workers, enum ta
 			size_t first, size_t count, const void *out, struct perf_verdict *ret)
 {
 	assert(workers > 0);
-	(d->dtype == TALLY_FLOAT32 ? check_float : check_integers)(d, workers, op, first, count,
-								   out, ret);
+	(types[d->dtype].is_float ? check_float : check_integers)(d, workers, op, first, count, out,
+								  ret);
 }
 
 void perf_check_copied(const struct perf_data *d, unsigned int rank, size_t count, size_t at,

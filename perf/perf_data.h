@@ -27,6 +27,7 @@ struct perf_verdict {
 };
 
 size_t perf_element_bytes(enum tally_dtype dtype);
+bool perf_is_float(enum tally_dtype dtype);
 
 /* Elements first .. first + count - 1 of a rank. */
 void perf_fill(const struct perf_data *d, unsigned int rank, size_t first, size_t count, void *out);

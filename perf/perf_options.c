@@ -24,7 +24,9 @@ const char *const perf_verb_names[PERF_VERBS] = {
 	"allreduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
 };
 
-const char *const perf_type_names[] = { "int32", "int64", "float32" };
+const char *const perf_type_names[] = {
+	"int32", "int64", "float32", "int8", "int16", "uint8", "uint16", "uint32", "uint64",
+};
 const char *const perf_op_names[] = { "sum", "avg" };
 
 static void usage(FILE *to)
@@ -45,7 +47,8 @@ static void usage(FILE *to)
 	      "  -b, --begin BYTES     the first size (8); K, M and G are understood\n"
 	      "  -e, --end BYTES       the last size (16M); below 4G\n"
 	      "  -f, --factor N        multiplies each size to get the next (4)\n"
-	      "  -d, --type TYPE       int32, int64, float32 (default)\n"
+	      "  -d, --type TYPE       int8, int16, int32, int64, uint8, uint16, uint32, uint64,\n"
+	      "                        float32 (default)\n"
 	      "  -o, --op OP           sum (default), avg\n"
 	      "  -n, --iterations N    timed, for each size (20)\n"
 	      "  -s, --seconds S       rounds of N calls, timed, until S seconds are over\n"
@@ -112,7 +115,7 @@ static const struct option_row {
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
 	{ "end", 'e', SIZE, MEMBER(end), 1, UINT32_MAX },
 	{ "factor", 'f', NUMBER, MEMBER(factor), 2, UINT32_MAX },
-	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT32, perf_type_names },
+	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_UINT64, perf_type_names },
 	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, perf_op_names },
 	{ "iterations", 'n', NUMBER, MEMBER(iterations), 1, PERF_CALLS_MAX },
 	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },
@@ -239,10 +242,10 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		refuse(o.agent ? "--agent: only with --join" : "--join-timeout: only with --join");
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
-	if ((o.data.nonfinite || o.float_wild) && o.data.dtype != TALLY_FLOAT32)
-		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with --type float32");
-	if (o.int_wild && o.data.dtype == TALLY_FLOAT32)
-		errx(EXIT_USAGE, "--int-wild: only with --type int32 or int64");
+	if ((o.data.nonfinite || o.float_wild) && !perf_is_float(o.data.dtype))
+		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with a --type of floats");
+	if (o.int_wild && perf_is_float(o.data.dtype))
+		errx(EXIT_USAGE, "--int-wild: only with a --type of integers");
 	if (o.hints.layer && o.hints.layer >= o.hints.layers)
 		errx(EXIT_USAGE,
 		     "--layer %u: --layers N says of how many, and they are counted "

@@ -73,7 +73,7 @@ static __u64 place_of(const struct message *m, int rank)
 	for (__u64 entry = 0; entry < CHUNKS_MAX; entry++)
 		for (__u64 round = 0; round < CHUNKS_MAX; round++)
 			for (__u64 scale = 0; scale <= 96; scale++)
-				for (__u64 form = 0; form <= FORM_WIDE_HIGH; form++) {
+				for (__u64 form = 0; form <= FORM_WIDE_LAST; form++) {
 					__u64 place = entry << 32 | round << 16 | scale << 8 | form;
 
 					if (identity_of(m, place) * tally_weight(rank) == own)

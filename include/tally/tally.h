@@ -67,16 +67,27 @@ extern "C" {
 #define TALLY_VERSION_NUMBER \
 	(TALLY_VERSION_MAJOR * 10000 + TALLY_VERSION_MINOR * 100 + TALLY_VERSION_PATCH)
 
+/*
+ * Types of elements. Sums of integers wrap at their own width. A packet holds as many elements as
+ * fit it; where some |x| is above 1 / ranks of what the type can hold, in a packet of integers of
+ * less than 64 bits, that packet takes twice the room.
+ */
 enum tally_dtype {
-	TALLY_INT32 = 1, /* sums wrap at 32 bits */
-	TALLY_INT64 = 2, /* sums wrap at 64 bits */
+	TALLY_INT32 = 1,
+	TALLY_INT64 = 2,
 	TALLY_FLOAT32 = 3, /* error bound: docs/protocol.md, "float32" */
+	TALLY_INT8 = 4,
+	TALLY_INT16 = 5,
+	TALLY_UINT8 = 6,
+	TALLY_UINT16 = 7,
+	TALLY_UINT32 = 8,
+	TALLY_UINT64 = 9,
 };
 
 enum tally_op {
 	TALLY_SUM = 1,
-	TALLY_AVG = 2, /* the sum by the number of ranks; integers towards zero. Of int32: the exact
-			* sum; of int64: the sum that has wrapped */
+	TALLY_AVG = 2, /* the sum by the number of ranks; integers towards zero. Of integers of 64
+			* bits: the sum that has wrapped; of all shorter ones: the exact sum */
 };
 
 /* Who makes progress with started calls. */

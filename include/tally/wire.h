@@ -72,11 +72,17 @@ enum tally_lane {
 	TALLY_LANE_FLOAT32 = 4, /* as INT32; block floating point with `scale` */
 	TALLY_LANE_FLOAT32_WIDE = 5, /* one a word, with counts of its NaNs and infinities */
 	TALLY_LANE_BYTES = 6, /* as they are: only one contributor has a payload */
-};
-
-enum {
-	TALLY_SCALE_MIN = 27, /* of a chunk of float32 that is not all zero */
-	TALLY_SCALE_MAX = 96,
+	TALLY_LANE_INT8 = 7, /* eight a word */
+	TALLY_LANE_INT8_WIDE = 8, /* four a word, of 16 bits each */
+	TALLY_LANE_INT16 = 9, /* four a word */
+	TALLY_LANE_INT16_WIDE = 10, /* two a word, of 32 bits each */
+	TALLY_LANE_UINT8 = 11, /* the same without signs */
+	TALLY_LANE_UINT8_WIDE = 12,
+	TALLY_LANE_UINT16 = 13,
+	TALLY_LANE_UINT16_WIDE = 14,
+	TALLY_LANE_UINT32 = 15,
+	TALLY_LANE_UINT32_WIDE = 16,
+	TALLY_LANE_UINT64 = 17,
 };
 
 struct tally_header {

@@ -71,6 +71,21 @@ integers_of_the_full_range_arrive() {
 	(($(lost_on_links) > 100))
 }
 
+# All types but those above: what is narrow, and what wraps; each verb that sums, and its averages.
+numbers_of_all_types_arrive() {
+	local type verb
+	star loss 1
+	describe_job 4 -- w0 w1 w2 w3
+	for type in int8 int16 uint8 uint16 uint32 uint64; do
+		run_all -d "$type" -b 1 -e 256K -f 64 -n 3
+		run_all -d "$type" --int-wild -o avg -b 1 -e 256K -f 64 -n 3
+		for verb in reduce reduce_scatter broadcast all_gather; do
+			run_all --verb "$verb" -d "$type" --int-wild -b 64K -e 64K -n 2
+		done
+	done
+	(($(lost_on_links) > 100))
+}
+
 copies_and_late_frames_change_nothing() {
 	star dup 3 reorder 3 loss 0.5
 	describe_job 4 -- w0 w1 w2 w3
@@ -132,5 +147,6 @@ facts collectives_are_exact_without_loss \
 	collectives_are_exact_at_5_percent_loss \
 	floats_of_all_magnitudes_and_kinds_arrive \
 	integers_of_the_full_range_arrive \
+	numbers_of_all_types_arrive \
 	copies_and_late_frames_change_nothing \
 	programs_say_layers_and_remaining_time

@@ -920,9 +920,9 @@ static void a_later_round_does_what_is_left_in_the_order_of_chunks(void **state)
 		assert_int_equal(g->call[1].entries, 4);
 		assert_int_equal(g->call[1].redone, 4);
 		expect_entry(&g->call[1], 0, 0, FORM_NARROW);
-		expect_entry(&g->call[1], 1, 1, FORM_WIDE_LOW);
-		expect_entry(&g->call[1], 2, 1, FORM_WIDE_HIGH);
-		expect_entry(&g->call[1], 3, 3, FORM_WIDE_HIGH);
+		expect_entry(&g->call[1], 1, 1, FORM_WIDE);
+		expect_entry(&g->call[1], 2, 1, FORM_WIDE + 1);
+		expect_entry(&g->call[1], 3, 3, FORM_WIDE + 1);
 		run_round(g);
 		assert_false(next_round(g));
 		outputs_are_right(g);

@@ -42,9 +42,11 @@ static struct {
 
 unsigned int __wrap_join_shares_heard(const struct join *j, uint16_t ret[JOINING_ROOTS_MAX]);
 struct call_options __wrap_shards_part(const struct shards *s, unsigned int which,
-				       uint16_t payload_bytes, const struct call_options *whole);
+				       uint16_t payload_bytes, uint16_t workers,
+				       const struct call_options *whole);
 struct call_options __real_shards_part(const struct shards *s, unsigned int which,
-				       uint16_t payload_bytes, const struct call_options *whole);
+				       uint16_t payload_bytes, uint16_t workers,
+				       const struct call_options *whole);
 
 /* All that ranks hear are different shares: those of the n-th time that one listens. */
 static uint32_t heard_at(unsigned int n) { return (1 + n * 7 % 900) << 16 | (1 + n * 13 % 900); }
@@ -61,10 +63,12 @@ unsigned int __wrap_join_shares_heard(const struct join *j, uint16_t ret[JOINING
 static int rank_of(const struct shards *s) { return t[1] && s == &t[1]->shards; }
 
 struct call_options __wrap_shards_part(const struct shards *s, unsigned int which,
-				       uint16_t payload_bytes, const struct call_options *whole)
+				       uint16_t payload_bytes, uint16_t workers,
+				       const struct call_options *whole)
 {
 	const int rank = rank_of(s);
-	const struct call_options part = __real_shards_part(s, which, payload_bytes, whole);
+	const struct call_options part = __real_shards_part(s, which, payload_bytes, workers,
+							    whole);
 
 	if (which == 0 && whole->count && seen[rank].calls < CALLS_MAX)
 		seen[rank].by[seen[rank].calls++] = s->root[0].share << 16 | s->root[1].share;

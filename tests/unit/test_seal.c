@@ -42,6 +42,22 @@ struct sum {
 	uint32_t workers;
 };
 
+/* The same in a lane of more numbers, or of such without sign. */
+static uint64_t numbers_random(uint64_t *random, const struct lane *l, uint32_t workers)
+{
+	unsigned int bits = l->number_bits;
+	uint64_t word = 0;
+
+	for (unsigned int at = 0; at < 64; at += bits) {
+		bool is_signed = l->signs >> (at + bits - 1) & 1;
+		uint64_t most = (UINT64_MAX >> (64 - bits) >> is_signed) / workers;
+		uint64_t x = chance(random, 300) ? most : random_next(random) % (most + 1);
+
+		word += (is_signed && chance(random, 500) ? -x : x) << at;
+	}
+	return word;
+}
+
 /* What a rank may send in a lane, as far as its limits. */
 static uint64_t word_random(uint64_t *random, uint8_t lane, uint32_t workers, bool from_one)
 {
@@ -60,8 +76,15 @@ static uint64_t word_random(uint64_t *random, uint8_t lane, uint32_t workers, bo
 		return chance(random, 300) ? 1ull << (r & 1 ? 37 : r & 2 ? 46 : 55) : (uint64_t)low;
 	case TALLY_LANE_BYTES:
 		return from_one ? r : 0;
+	case TALLY_LANE_INT64:
+	case TALLY_LANE_UINT64:
+		return r;
+	case TALLY_LANE_INT32_WIDE:
+		return (uint64_t)(int64_t)(int32_t)r;
+	case TALLY_LANE_UINT32_WIDE:
+		return (uint32_t)r;
 	default:
-		return lane == TALLY_LANE_INT64 ? r : (uint64_t)(int64_t)(int32_t)r;
+		return numbers_random(random, lane_at(lane), workers);
 	}
 }
 
@@ -117,11 +140,17 @@ static void the_protocol_has_these_numbers(void **state)
 	assert_true(m.own == 0x1744b6da7df51031 - 0xfea9ebae3ddd9792);
 	assert_true(seal_words(&seal, TALLY_LANE_INT32, &word, 1) + m.own + seal.vote ==
 		    0x93711fda51ab7659);
+	assert_true(seal.factor[LANE_FACTORS - 1] == 0xb31bee6eb3ffb24f);
+	word = 0;
+	for (int n = 0; n < 8; n++)
+		word += (uint64_t)(n % 2 ? n + 1 : -n - 1) << 8 * n;
+	assert_true(seal_words(&seal, TALLY_LANE_INT8, &word, 1) == 0x6fe3dd7469d96010);
 	assert_true(seal_nonce(&key, random, 3) == 0x2ab768fea5b4d0d3);
 }
 
-static const uint8_t lanes[] = { TALLY_LANE_INT32,   TALLY_LANE_INT32_WIDE,   TALLY_LANE_INT64,
-				 TALLY_LANE_FLOAT32, TALLY_LANE_FLOAT32_WIDE, TALLY_LANE_BYTES };
+#define LANE_NUMBER(number, name) TALLY_LANE_##number,
+static const uint8_t lanes[] = { LANES(LANE_NUMBER) };
+#undef LANE_NUMBER
 
 static void the_checks_of_all_ranks_add_up(void **state)
 {
@@ -162,10 +191,10 @@ static void change_words(struct sum *s, uint64_t *random)
 		uint32_t i = random_below(random, WORDS), bits = random_below(random, 31);
 		uint64_t delta = 1ull << bits;
 
-		if (s->h.lane == TALLY_LANE_INT64 || chance(random, 300))
-			delta = random_next(random) | 1;
-		else if (s->h.lane != TALLY_LANE_INT32_WIDE && chance(random, 500))
+		if (lane_at(s->h.lane)->number_bits < 64 && chance(random, 500))
 			delta <<= 32;
+		else if (chance(random, 300))
+			delta = random_next(random) | 1;
 		delta *= chance(random, 500) ? 1 : -1;
 		s->word[i] += delta;
 		s->check += chance(random, 500) ? (2 * i + 1) * delta : 0;

@@ -44,12 +44,12 @@ static const enum tally_dtype dtypes[] = { TALLY_INT32, TALLY_INT64, TALLY_FLOAT
 
 static void assert_covers(const struct shards *s, const struct call_options *whole)
 {
-	const size_t unit = call_chunk_elements(PAYLOAD, whole);
+	const size_t unit = call_chunk_elements(PAYLOAD, RANKS, whole);
 	const uint8_t *at = whole->in;
 	size_t count = 0;
 
 	for (unsigned int i = 0; i < s->count; i++) {
-		struct call_options part = shards_part(s, i, PAYLOAD, whole);
+		struct call_options part = shards_part(s, i, PAYLOAD, RANKS, whole);
 
 		assert_int_equal(part.whole, s->count > 1 ? whole->count : 0);
 		assert_int_equal(part.verb, whole->verb);
@@ -90,7 +90,7 @@ static size_t part_count(const struct shards *s, unsigned int which, size_t coun
 		.verb = CALL_ALLREDUCE, .dtype = TALLY_INT64, .op = TALLY_SUM, .count = count
 	};
 
-	return shards_part(s, which, PAYLOAD, &whole).count;
+	return shards_part(s, which, PAYLOAD, RANKS, &whole).count;
 }
 
 static void parts_are_as_large_as_shares(void **state)
@@ -166,7 +166,7 @@ static void run_part(const struct shards *s, unsigned int which, const struct ca
 
 		whole.in = b->in[rank];
 		whole.out = whole.verb == CALL_BROADCAST ? b->in[rank] : b->out[rank];
-		part = shards_part(s, which, PAYLOAD, &whole);
+		part = shards_part(s, which, PAYLOAD, RANKS, &whole);
 		assert_int_equal(call_init(&call[rank], &member, &part, &guesses[rank]), 0);
 	}
 	while (more && call[0].entries) {

@@ -63,6 +63,7 @@ struct shape {
 };
 
 static const struct shape allreduce = { TALLY_EVERYONE, TALLY_LANE_INT64, 2, 2 };
+static const struct shape floats = { TALLY_EVERYONE, TALLY_LANE_FLOAT32, 2, 2 };
 static const struct shape one_block = { TALLY_EVERYONE, TALLY_LANE_INT64, 1, 1 };
 static const struct shape reduce_to_me = { RANK, TALLY_LANE_INT64, 2, 2 };
 static const struct shape reduce_to_other = { 0, TALLY_LANE_INT64, 2, 2 };
@@ -772,24 +773,29 @@ static void a_wrong_sum_is_asked_for_once_more_and_then_rejected(void **state)
 	worker_free(k);
 }
 
-/* No values have such a scale: what would be read with it are zeros. */
+/* No values have such a scale: what would be read with it are zeros. Integers have none. */
 static void a_scale_that_cannot_be_is_a_wrong_sum(void **state)
 {
-	static const uint8_t bad[] = { 1, 26, 97, 255 }, good[] = { 27, 96 };
+	static const struct {
+		const struct shape *shape;
+		uint8_t bad[4], good[2];
+	} lanes[] = { { &floats, { 1, 26, 97, 255 }, { 27, 96 } },
+		      { &allreduce, { 1, 27, 96, 255 }, { 0, 0 } },
+		      { &barrier, { 1, 27, 96, 255 }, { 0, 0 } } };
 
-	for (int ahead = 0; ahead < 2; ahead++) {
+	for (size_t turn = 0; turn < 2 * sizeof(lanes) / sizeof(*lanes); turn++) {
+		const struct shape *shape = lanes[turn / 2].shape;
 		struct worker *k = worker_new(4);
-		struct message m = result_of(0, &allreduce);
-		uint8_t *scale = ahead ? &m.h.scale_ahead : &m.h.scale;
+		struct message m = result_of(0, shape);
+		uint8_t *scale = turn % 2 ? &m.h.scale_ahead : &m.h.scale;
 
-		for (size_t i = 0; i < sizeof(bad); i++) {
-			if (i == 0)
-				post_and_send(k, 0, &allreduce, START);
-			*scale = bad[i];
+		post_and_send(k, 0, shape, START);
+		for (size_t i = 0; i < sizeof(lanes->bad); i++) {
+			*scale = lanes[turn / 2].bad[i];
 			assert_false(hear(k, &m, START));
 			assert_int_equal(stats(k)->corrupt, i + 1);
 		}
-		*scale = good[ahead];
+		*scale = lanes[turn / 2].good[turn % 2];
 		assert_true(hear(k, &m, START));
 		worker_free(k);
 	}
@@ -1264,8 +1270,7 @@ static void an_ask_with_everyone_gets_a_frame_as_long_as_the_sum(void **state)
 
 static void an_ask_for_a_finished_chunk_gets_the_result_back(void **state)
 {
-	static const struct shape *const shape[] = { &allreduce, &reduce_to_me, &broadcast,
-						     &barrier };
+	static const struct shape *const shape[] = { &floats, &reduce_to_me, &broadcast, &barrier };
 	struct worker *k = worker_new(4);
 
 	for (uint32_t seq = 0; seq < 4; seq++) {
@@ -1274,8 +1279,8 @@ static void an_ask_for_a_finished_chunk_gets_the_result_back(void **state)
 		const struct sent *s;
 
 		m.h.flags = TALLY_WIDE | TALLY_LARGE;
-		m.h.scale = 70;
-		m.h.scale_ahead = 71;
+		m.h.scale = seq ? 0 : 70;
+		m.h.scale_ahead = seq ? 0 : 71;
 		post_and_send(k, seq, shape[seq], now);
 		assert_true(hear(k, &m, now + MS));
 		ask_with_everyone(k, seq, now + 50 * MS);

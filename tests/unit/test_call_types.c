@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whole calls of every type: the test holds the calls of all ranks, adds what they fill in as a
+ * node would, and gives each the sum. The checks of a sealed job are added up beside the words.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/call.h"
+#include "client/seal.h"
+#include "tests/unit/random.h"
+
+enum {
+	RANKS_MAX = 256,
+	WINDOW = 4,
+	PAYLOAD = 128,
+	COUNT_MAX = 900,
+	BYTES_MAX = COUNT_MAX * 8,
+	TURNS = 600,
+};
+
+struct frame {
+	struct tally_header h;
+	uint64_t word[PAYLOAD / 8];
+};
+
+static struct world {
+	uint64_t random;
+	struct call_member member;
+	struct call_options options;
+	struct guesses guesses[RANKS_MAX];
+	struct call call[RANKS_MAX];
+	uint8_t in[RANKS_MAX][BYTES_MAX], out[RANKS_MAX][BYTES_MAX];
+	struct seal seal;
+} w;
+
+static void start(void)
+{
+	for (uint16_t rank = 0; rank < w.member.workers; rank++) {
+		struct call_options o = w.options;
+
+		o.in = w.in[rank];
+		o.out = w.out[rank];
+		w.member.rank = rank;
+		guesses_init(&w.guesses[rank]);
+		assert_int_equal(call_init(&w.call[rank], &w.member, &o, &w.guesses[rank]), 0);
+	}
+}
+
+static uint8_t largest(uint8_t a, uint8_t b) { return a > b ? a : b; }
+
+/* What a node makes of entry `e`; and are the seals of the parts that of the sum? */
+static struct frame sum_of(uint32_t e)
+{
+	struct frame sum = { 0 };
+	uint64_t sealed = 0, votes = 0, vote;
+
+	for (uint16_t rank = 0; rank < w.member.workers; rank++) {
+		struct frame one = { 0 };
+
+		call_fill(&w.call[rank], e, &one.h, &vote);
+		votes += vote;
+		assert_true(!rank || one.h.lane == sum.h.lane);
+		sum.h.lane = one.h.lane;
+		sum.h.recipient = one.h.recipient;
+		sum.h.blocks = largest(sum.h.blocks, one.h.blocks);
+		sum.h.flags |= one.h.flags;
+		sum.h.scale = largest(sum.h.scale, one.h.scale);
+		sum.h.scale_ahead = largest(sum.h.scale_ahead, one.h.scale_ahead);
+		for (size_t i = 0; i < (size_t)one.h.blocks * TALLY_BLOCK_WORDS; i++)
+			sum.word[i] += one.word[i];
+		sealed += seal_words(&w.seal, one.h.lane, one.word,
+				     (size_t)one.h.blocks * TALLY_BLOCK_WORDS);
+	}
+	assert_true(sum.h.blocks * TALLY_BLOCK_BYTES <= PAYLOAD);
+	assert_true(seal_words(&w.seal, sum.h.lane, sum.word,
+			       (size_t)sum.h.blocks * TALLY_BLOCK_WORDS) == sealed);
+	assert_true(seal_votes_agree(&w.seal, votes * w.seal.vote, &sum.h,
+				     call_place(&w.call[0], e), w.member.workers));
+	return sum;
+}
+
+static bool round_is_run(void)
+{
+	uint32_t entries = w.call[0].entries;
+	int more = 0;
+
+	for (uint32_t e = 0; e < entries; e++) {
+		struct frame sum = sum_of(e);
+
+		for (uint16_t rank = 0; rank < w.member.workers; rank++)
+			call_take(&w.call[rank], e, &sum.h);
+	}
+	for (uint16_t rank = 0; rank < w.member.workers; rank++) {
+		int r = call_next_round(&w.call[rank]);
+
+		assert_true(!rank || r == more);
+		more = r;
+	}
+	return more;
+}
+
+/* Returns the rounds that it took. All ranks have the same result. */
+static int run(void)
+{
+	size_t bytes;
+	int rounds = 1;
+
+	start();
+	bytes = w.options.count * call_element_bytes(&w.options);
+	while (round_is_run())
+		rounds++;
+	for (uint16_t rank = 0; rank < w.member.workers; rank++) {
+		assert_memory_equal(w.out[rank], w.out[0], bytes);
+		call_done(&w.call[rank]);
+	}
+	return rounds;
+}
+
+static void world_make(enum tally_dtype dtype, uint16_t workers, size_t count)
+{
+	w.member = (struct call_member){
+		.workers = workers, .window = WINDOW, .payload_bytes = PAYLOAD, .sealed = true
+	};
+	w.options = (struct call_options){
+		.verb = CALL_ALLREDUCE, .dtype = dtype, .op = TALLY_SUM, .count = count
+	};
+}
+
+/* --- integers */
+
+static const struct integer {
+	enum tally_dtype dtype;
+	unsigned int bits;
+	bool is_signed;
+} integers[] = {
+	{ TALLY_INT8, 8, true },     { TALLY_UINT8, 8, false },	  { TALLY_INT16, 16, true },
+	{ TALLY_UINT16, 16, false }, { TALLY_INT32, 32, true },	  { TALLY_UINT32, 32, false },
+	{ TALLY_INT64, 64, true },   { TALLY_UINT64, 64, false },
+};
+
+static __int128 value(const struct integer *t, uint64_t x)
+{
+	unsigned int shift = 64 - t->bits;
+
+	return t->is_signed ? (__int128)((int64_t)(x << shift) >> shift)
+			    : (__int128)(x << shift >> shift);
+}
+
+static __int128 value_at(const struct integer *t, const uint8_t *array, size_t i)
+{
+	uint64_t x = 0;
+
+	memcpy(&x, array + i * t->bits / 8, t->bits / 8);
+	return value(t, x);
+}
+
+/* Some chunks have small values, some such that sums wrap. */
+static void integers_make(const struct integer *t)
+{
+	for (uint16_t rank = 0; rank < w.member.workers; rank++)
+		for (size_t i = 0; i < w.options.count; i++) {
+			uint64_t x = random_next(&w.random);
+
+			if (i / 64 % 3)
+				x = (uint64_t)(value(t, x) / (w.member.workers * 2));
+			memcpy(w.in[rank] + i * t->bits / 8, &x, t->bits / 8);
+		}
+}
+
+static void integers_are_right(const struct integer *t)
+{
+	for (size_t i = 0; i < w.options.count; i++) {
+		__int128 sum = 0;
+
+		for (uint16_t rank = 0; rank < w.member.workers; rank++)
+			sum += value_at(t, w.in[rank], i);
+		if (t->bits == 64)
+			sum = value(t, (uint64_t)sum);
+		if (w.options.op == TALLY_AVG)
+			sum /= w.member.workers;
+		assert_true(value_at(t, w.out[0], i) == value(t, (uint64_t)sum));
+	}
+}
+
+static void calls_of_integers_are_exact(void **state)
+{
+	static const uint16_t workers[] = { 1, 2, 3, 5, 8, 127, 128, 255, 256 };
+
+	(void)state;
+	w.random = 1;
+	seal_begin_run(&w.seal, &(struct tally_key){ { 1, 2 } }, 3);
+	for (int turn = 0; turn < TURNS; turn++) {
+		const struct integer *t = &integers[turn % 8];
+		uint16_t n = workers[turn < TURNS * 3 / 4 ? turn / 8 % 5 : turn / 8 % 9];
+
+		world_make(t->dtype, n, random_below(&w.random, n > 8 ? 200 : COUNT_MAX));
+		w.options.op = turn & 16 ? TALLY_AVG : TALLY_SUM;
+		integers_make(t);
+		run();
+		integers_are_right(t);
+	}
+}
+
+/* Eight, four, two and one element a word: what a packet of 128 bytes has of each. */
+static void a_chunk_has_as_many_elements_as_fit(void **state)
+{
+	static const uint32_t wanted[] = { 128, 128, 64, 64, 32, 32, 16, 16 };
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		world_make(integers[i].dtype, 4, 1);
+		assert_int_equal(call_chunk_elements(PAYLOAD, 4, &w.options), wanted[i]);
+	}
+	world_make(TALLY_INT8, 128, 1);
+	assert_int_equal(call_chunk_elements(PAYLOAD, 128, &w.options), 64);
+	w.options.verb = CALL_BROADCAST;
+	assert_int_equal(call_chunk_elements(PAYLOAD, 128, &w.options), 128);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(calls_of_integers_are_exact),
+		cmocka_unit_test(a_chunk_has_as_many_elements_as_fit),
+	};
+
+	return cmocka_run_group_tests_name("calls of every type", tests, NULL, NULL);
+}
