@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "lane_float.h"
 #include "lane_parts.h"
 #include "lanes.h"
 
@@ -23,13 +24,9 @@ enum {
 	SCALE_MAX = 96,
 	TILE = 32,	   /* elements on their way between two vector loops */
 	FLOAT_INFINITY = 0x7f800000,  /* bits of a float; more: NaN */
-	FLOAT_NAN = 0x7fc00000, /* the quiet one */
 	FLOAT_MAGNITUDE = 0x7fffffff, /* all bits but the sign */
 	FLOAT_HIDDEN = 1 << 23, /* the first bit of a normal float's mantissa */
-	NANS_SHIFT = 37,
-	PLUS_SHIFT = 46,
-	MINUS_SHIFT = 55,
-	COUNTER_MASK = 511,
+	COUNTERS_SHIFT = 37,
 	/*
 	 * From this scale on no subnormal float matters: as an input it is below 2^-126 and
 	 * half a step is at least 2^(4 (42 - 64) - 30 - 1) = 2^-119; and a result that is not
@@ -37,6 +34,8 @@ enum {
 	 */
 	SCALE_NORMAL = 42,
 };
+
+static const struct float_format format = { 4, 23, 255 };
 
 static uint32_t float_bits(float x)
 {
@@ -54,40 +53,10 @@ static uint64_t double_bits(double x)
 	return bits;
 }
 
-/* 2^exponent, which is in the range of normal doubles. */
-static double power_of_two(int exponent)
-{
-	uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-	double x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-/* Does the process, as it is now, round to nearest? */
-static bool rounds_to_nearest(void)
-{
-	volatile double one = 1, little = 0x1p-60;
-
-	return one + little == one && one - little == one;
-}
-
 /* A step of q is 2^-step_exponent(). All scales that a byte can say are harmless. */
 static int step_exponent(const struct lane_terms *terms)
 {
-	int bits = 30;
-
-	while (bits > 0 && 1u << (30 - bits) < terms->workers)
-		bits--;
-	return bits - 4 * (terms->scale - 64);
-}
-
-/* m * 2^-n, rounded to nearest, ties to even; n > 0. */
-static uint64_t shift_rounded(unsigned __int128 m, int n)
-{
-	if (n > 126)
-		return 0;
-	return (m + (((unsigned __int128)1 << (n - 1)) - 1) + (m >> n & 1)) >> n;
+	return 30 - float_headroom(terms->workers) - 4 * (terms->scale - 64);
 }
 
 /* --- the scale */
@@ -129,29 +98,6 @@ static struct lane_need inspect(const void *in, size_t count, uint16_t workers)
 
 /* --- to q */
 
-/*
- * 1.5 * 2^52: doubles around it are whole numbers, so adding it rounds to one, and the bits
- * of the sum are its own plus q. The product before is exact, because the float has 24 bits
- * and the other factor is a power of two far from the ends of the range. So it does not
- * matter whether a compiler makes one FMA of the two: there is one rounding either way.
- */
-#define ROUNDER 0x1.8p52
-
-static void quantise_fast(const float *restrict in, size_t count, int exponent, int32_t *restrict q)
-{
-	double steps = power_of_two(exponent);
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t bits = float_bits(in[i]);
-		int32_t over = (int32_t)(bits & FLOAT_MAGNITUDE) - FLOAT_INFINITY;
-		float x;
-
-		bits &= (uint32_t)(over >> 31); /* not finite: 0 */
-		memcpy(&x, &bits, sizeof(x));
-		q[i] = (int32_t)(uint32_t)double_bits((double)x * steps + ROUNDER);
-	}
-}
-
 /* x = mantissa * 2^(max(exponent, 1) - 150), for normals and subnormals alike. */
 static int32_t quantise_exact(float x, int exponent)
 {
@@ -168,14 +114,14 @@ static int32_t quantise_exact(float x, int exponent)
 	if (shift >= 0)
 		q = mantissa << (shift & 31); /* at most 6, if the scale is that of the block */
 	else
-		q = (uint32_t)shift_rounded(mantissa, -shift);
+		q = (uint32_t)float_shifted(mantissa, -shift);
 	return (int32_t)(bits >> 31 ? -q : q);
 }
 
 /* Elements that are not finite, and -0.0, go as 0. */
 static void pack_pairs(const void *in, size_t count, const struct lane_terms *terms, uint64_t *word)
 {
-	bool fast = terms->scale >= SCALE_NORMAL && rounds_to_nearest();
+	bool fast = terms->scale >= SCALE_NORMAL && float_rounds_to_nearest();
 	int exponent = step_exponent(terms);
 	const float *x = in;
 	int32_t q[TILE];
@@ -188,7 +134,7 @@ static void pack_pairs(const void *in, size_t count, const struct lane_terms *te
 		size_t n = count - at < TILE ? count - at : TILE;
 
 		if (fast)
-			quantise_fast(x + at, n, exponent, q);
+			float_quantise_fast(x + at, n, exponent, q);
 		else
 			for (size_t i = 0; i < n; i++)
 				q[i] = quantise_exact(x[at + i], exponent);
@@ -210,10 +156,8 @@ static void pack_wide(const void *in, size_t count, const struct lane_terms *ter
 	for (size_t i = 0; i < count; i++) {
 		uint32_t bits = float_bits(x[i]), magnitude = bits & FLOAT_MAGNITUDE;
 
-		if (magnitude > FLOAT_INFINITY)
-			word[i] = UINT64_C(1) << NANS_SHIFT;
-		else if (magnitude == FLOAT_INFINITY)
-			word[i] = UINT64_C(1) << (bits >> 31 ? MINUS_SHIFT : PLUS_SHIFT);
+		if (magnitude >= FLOAT_INFINITY)
+			word[i] = float_counter(&format, bits, COUNTERS_SHIFT);
 		else
 			word[i] = (uint64_t)(int64_t)(terms->scale ? quantise_exact(x[i], exponent)
 								   : 0);
@@ -242,7 +186,7 @@ static uint32_t scale_back_exact(int32_t q, double step)
 	if (!product)
 		return 0;
 	over = 64 - __builtin_clzll((uint64_t)(product >> 52)) - 1;
-	mantissa = over > 0 ? shift_rounded(product, over) : (uint64_t)product;
+	mantissa = over > 0 ? float_shifted(product, over) : (uint64_t)product;
 	if (over > 0)
 		exponent += over;
 
@@ -251,9 +195,9 @@ static uint32_t scale_back_exact(int32_t q, double step)
 	if (biased >= 255)
 		return FLOAT_INFINITY | (q < 0 ? 1u << 31 : 0);
 	if (biased > 0)
-		mantissa = shift_rounded(mantissa, 29) + ((uint64_t)(biased - 1) << 23);
+		mantissa = float_shifted(mantissa, 29) + ((uint64_t)(biased - 1) << 23);
 	else
-		mantissa = shift_rounded(mantissa, 30 - biased);
+		mantissa = float_shifted(mantissa, 30 - biased);
 	return (uint32_t)mantissa | (q < 0 ? 1u << 31 : 0);
 }
 
@@ -284,19 +228,19 @@ static double reciprocal(uint16_t divisor)
 	while (divisor > 1u << (bits - 52))
 		bits++;
 	mantissa = ((UINT64_C(1) << bits) + divisor / 2) / divisor;
-	return (double)mantissa * power_of_two(-bits);
+	return (double)mantissa * float_power_of_two(-bits);
 }
 
 /* What a sum of q is multiplied by to be the result. */
 static double step_of(const struct lane_terms *terms)
 {
-	return reciprocal(terms->divisor) * power_of_two(-step_exponent(terms));
+	return reciprocal(terms->divisor) * float_power_of_two(-step_exponent(terms));
 }
 
 static void unpack_pairs(const uint64_t *word, size_t count, const struct lane_terms *terms,
 			 void *out)
 {
-	bool fast = terms->scale >= SCALE_NORMAL && rounds_to_nearest();
+	bool fast = terms->scale >= SCALE_NORMAL && float_rounds_to_nearest();
 	double step = step_of(terms);
 	int32_t q[TILE] = { 0 };
 	float *x = out;
@@ -313,30 +257,17 @@ static void unpack_pairs(const uint64_t *word, size_t count, const struct lane_t
 	}
 }
 
-/* What the counters say of an element with NaNs or infinities; 0: it has none. */
-static uint32_t nonfinite_bits(uint64_t counters)
-{
-	bool nan = counters >> NANS_SHIFT & COUNTER_MASK;
-	bool plus = counters >> PLUS_SHIFT & COUNTER_MASK;
-	bool minus = counters >> MINUS_SHIFT & COUNTER_MASK;
-
-	if (nan || (plus && minus))
-		return FLOAT_NAN;
-	if (plus || minus)
-		return FLOAT_INFINITY | (uint32_t)minus << 31;
-	return 0;
-}
-
 static void unpack_wide(const uint64_t *word, size_t count, const struct lane_terms *terms,
 			void *out)
 {
-	bool fast = terms->scale >= SCALE_NORMAL && rounds_to_nearest();
+	bool fast = terms->scale >= SCALE_NORMAL && float_rounds_to_nearest();
 	double step = step_of(terms);
 	float *x = out;
 
 	for (size_t i = 0; i < count; i++) {
 		int32_t q = (int32_t)(uint32_t)word[i]; /* sums of q fit 31 bits of the 37 */
-		uint32_t bits = nonfinite_bits(word[i] - (uint64_t)(int64_t)q);
+		uint32_t bits = (uint32_t)float_nonfinite(&format, word[i] - (uint64_t)(int64_t)q,
+							  COUNTERS_SHIFT);
 
 		if (bits)
 			memcpy(x + i, &bits, sizeof(bits));

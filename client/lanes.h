@@ -20,24 +20,32 @@
 #include <tally/wire.h>
 
 /* The number on the wire, TALLY_LANE_..., and the object, lane_... */
-#define LANES(X)                      \
-	X(INT32, int32)               \
-	X(INT32_WIDE, int32_wide)     \
-	X(INT64, int64)               \
-	X(FLOAT32, float32)           \
-	X(FLOAT32_WIDE, float32_wide) \
-	X(BYTES, bytes)               \
-	X(INT8, int8)                 \
-	X(INT8_WIDE, int8_wide)       \
-	X(INT16, int16)               \
-	X(INT16_WIDE, int16_wide)     \
-	X(UINT8, uint8)               \
-	X(UINT8_WIDE, uint8_wide)     \
-	X(UINT16, uint16)             \
-	X(UINT16_WIDE, uint16_wide)   \
-	X(UINT32, uint32)             \
-	X(UINT32_WIDE, uint32_wide)   \
-	X(UINT64, uint64)
+#define LANES(X)                          \
+	X(INT32, int32)                   \
+	X(INT32_WIDE, int32_wide)         \
+	X(INT64, int64)                   \
+	X(FLOAT32, float32)               \
+	X(FLOAT32_WIDE, float32_wide)     \
+	X(BYTES, bytes)                   \
+	X(INT8, int8)                     \
+	X(INT8_WIDE, int8_wide)           \
+	X(INT16, int16)                   \
+	X(INT16_WIDE, int16_wide)         \
+	X(UINT8, uint8)                   \
+	X(UINT8_WIDE, uint8_wide)         \
+	X(UINT16, uint16)                 \
+	X(UINT16_WIDE, uint16_wide)       \
+	X(UINT32, uint32)                 \
+	X(UINT32_WIDE, uint32_wide)       \
+	X(UINT64, uint64)                 \
+	X(BFLOAT16, bfloat16)             \
+	X(BFLOAT16_PAIRS, bfloat16_pairs) \
+	X(BFLOAT16_WIDE, bfloat16_wide)   \
+	X(FLOAT16, float16)               \
+	X(FLOAT16_PAIRS, float16_pairs)   \
+	X(FLOAT16_WIDE, float16_wide)     \
+	X(FLOAT64, float64)               \
+	X(FLOAT64_WIDE, float64_wide)
 
 /* What a block's values ask for. All ranks use the largest scale among them. */
 struct lane_need {
@@ -61,7 +69,7 @@ struct lane {
 	enum tally_dtype dtype; /* 0: not a lane that sums of a dtype begin in */
 	uint16_t workers_max; /* they do so in jobs of so many workers at most; 0: of any number */
 	uint8_t element_bytes;
-	uint8_t bits; /* of an element on the wire: 8, 16, 32 or 64 */
+	uint8_t bits; /* of an element on the wire: 8, 16, 32, 64 or 128 */
 	enum tally_lane wide; /* the family's wide lane; TALLY_LANE_NONE: needs none */
 
 	/*

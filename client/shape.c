@@ -115,9 +115,12 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 		[CALL_OPENING] = "the first call", [CALL_CLOSING] = "tally_close",
 	};
 	static const char *const dtypes[1 << 4] = {
-		[TALLY_INT32] = "int32",   [TALLY_INT64] = "int64",   [TALLY_FLOAT32] = "float32",
-		[TALLY_INT8] = "int8",	   [TALLY_INT16] = "int16",   [TALLY_UINT8] = "uint8",
-		[TALLY_UINT16] = "uint16", [TALLY_UINT32] = "uint32", [TALLY_UINT64] = "uint64",
+		[TALLY_INT32] = "int32",     [TALLY_INT64] = "int64",
+		[TALLY_FLOAT32] = "float32", [TALLY_INT8] = "int8",
+		[TALLY_INT16] = "int16",     [TALLY_UINT8] = "uint8",
+		[TALLY_UINT16] = "uint16",   [TALLY_UINT32] = "uint32",
+		[TALLY_UINT64] = "uint64",   [TALLY_BFLOAT16] = "bfloat16",
+		[TALLY_FLOAT16] = "float16", [TALLY_FLOAT64] = "float64",
 	};
 	uint64_t verb = field(shape, FIELD_VERB);
 	size_t used = snprintf(text, size, "%s", name_of(verbs, 8, verb));

@@ -9,11 +9,10 @@
 #include <string.h>
 
 enum {
-	PACKET_FLOATS_MAX = 848, /* in a payload of 3,392 bytes */
+	PACKET_BYTES_MAX = 3392,
+	PACKET_FLOATS_MAX = PACKET_BYTES_MAX / 2,
 	REGION = 4096,   /* elements of about the same magnitude in wild data */
 	STRANGE_ONE_IN = 509,  /* indices at which some ranks have no finite value */
-	QUIET_NAN = 0x7fc00000,
-	INFINITY_BITS = 0x7f800000,
 };
 
 /* splitmix64's finish: all bits of the key reach all bits of the value. */
@@ -29,33 +28,88 @@ static uint64_t key(uint32_t iteration, uint64_t rank, uint64_t index)
 	return mix((index + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)iteration << 40 ^ rank);
 }
 
-static uint32_t float_bits(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
 static const struct type {
 	uint8_t bytes;
 	bool is_float, is_unsigned;
 	uint16_t tame; /* integers are by so much smaller than they might be */
+	/* Floats: bits of the mantissa without the hidden one, and what exponents are stored with.
+	 */
+	uint8_t mantissa;
+	int16_t bias;
+	/* Scales are multiples of so many binary orders, and sums of q have so many bits. */
+	uint8_t scale_step, sum_bits;
 } types[] = {
-	[TALLY_INT32] = { 4, false, false, 256 }, [TALLY_INT64] = { 8, false, false, 256 },
-	[TALLY_FLOAT32] = { 4, true, false, 0 },  [TALLY_INT8] = { 1, false, false, 64 },
-	[TALLY_INT16] = { 2, false, false, 256 }, [TALLY_UINT8] = { 1, false, true, 64 },
-	[TALLY_UINT16] = { 2, false, true, 256 }, [TALLY_UINT32] = { 4, false, true, 256 },
-	[TALLY_UINT64] = { 8, false, true, 256 },
+	[TALLY_INT32] = { 4, .tame = 256 },
+	[TALLY_INT64] = { 8, .tame = 256 },
+	[TALLY_FLOAT32] = { 4, .is_float = true, .mantissa = 23, .bias = 127, .scale_step = 4,
+			    .sum_bits = 30 },
+	[TALLY_INT8] = { 1, .tame = 64 },
+	[TALLY_INT16] = { 2, .tame = 256 },
+	[TALLY_UINT8] = { 1, .is_unsigned = true, .tame = 64 },
+	[TALLY_UINT16] = { 2, .is_unsigned = true, .tame = 256 },
+	[TALLY_UINT32] = { 4, .is_unsigned = true, .tame = 256 },
+	[TALLY_UINT64] = { 8, .is_unsigned = true, .tame = 256 },
+	[TALLY_BFLOAT16] = { 2, .is_float = true, .mantissa = 7, .bias = 127, .scale_step = 1,
+			     .sum_bits = 15 },
+	[TALLY_FLOAT16] = { 2, .is_float = true, .mantissa = 10, .bias = 15, .scale_step = 1,
+			    .sum_bits = 15 },
+	[TALLY_FLOAT64] = { 8, .is_float = true, .mantissa = 52, .bias = 1023, .scale_step = 9,
+			    .sum_bits = 62 },
 };
+
+/* --- floats as bits */
+
+static uint64_t infinity_of(const struct type *t)
+{
+	return (2 * (uint64_t)t->bias + 1) << t->mantissa;
+}
+
+static uint64_t sign_of(const struct type *t) { return UINT64_C(1) << (8 * t->bytes - 1); }
+
+static uint64_t nan_of(const struct type *t)
+{
+	return infinity_of(t) | UINT64_C(1) << (t->mantissa - 1);
+}
+
+/* Of the smallest subnormal number. */
+static int exponent_least(const struct type *t) { return 1 - t->bias - t->mantissa; }
+
+/* Cut to what the type has of it; finite. */
+static uint64_t bits_of(const struct type *t, double x)
+{
+	uint64_t sign = signbit(x) ? sign_of(t) : 0, bits;
+	int exponent;
+
+	if (x == 0)
+		return sign;
+	frexp(x, &exponent);
+	exponent -= t->mantissa + 1; /* of the last bit */
+	if (exponent < exponent_least(t))
+		exponent = exponent_least(t);
+	bits = (uint64_t)ldexp(fabs(x), -exponent);
+	/* The hidden bit raises the exponent by one. */
+	bits += (uint64_t)(exponent - exponent_least(t)) << t->mantissa;
+	return sign | bits;
+}
+
+static bool is_finite(const struct type *t, uint64_t bits)
+{
+	return (bits & (sign_of(t) - 1)) < infinity_of(t);
+}
+
+static double value_of(const struct type *t, uint64_t bits)
+{
+	uint64_t magnitude = bits & (sign_of(t) - 1);
+	int stored = (int)(magnitude >> t->mantissa);
+	double x = (double)(magnitude & ((UINT64_C(1) << t->mantissa) - 1));
+
+	if (stored)
+		x += (double)(UINT64_C(1) << t->mantissa);
+	x = ldexp(x, (stored ? stored : 1) - 1 + exponent_least(t));
+	if (!is_finite(t, bits))
+		x = magnitude == infinity_of(t) ? INFINITY : NAN;
+	return bits & sign_of(t) ? -x : x;
+}
 
 size_t perf_element_bytes(enum tally_dtype dtype) { return types[dtype].bytes; }
 
@@ -87,36 +141,41 @@ static int64_t integer_at(const struct perf_data *d, unsigned int rank, size_t i
 }
 
 /* Magnitudes spread over 32 powers of two, which differ from region to region; outliers. */
-static float wild_at(const struct perf_data *d, size_t index, uint64_t h)
+static double wild_at(const struct perf_data *d, size_t index, uint64_t h)
 {
-	int highest = (int)(key(d->iteration, UINT32_MAX, index / REGION) % 242) - 140;
-	int exponent = highest - (int)(h & 31);
+	const struct type *t = &types[d->dtype];
+	int least = exponent_least(t), most = t->bias - t->bias / 7 - 9; /* no sum is infinite */
+	uint64_t region = key(d->iteration, UINT32_MAX, index / REGION);
+	int exponent = least + 9 + (int)(region % (unsigned int)(most - least - 7)) - (int)(h & 31);
 	double mantissa = 1 + (double)(h >> 41) * 0x1p-23;
 
+	if (t->mantissa > 23)
+		mantissa += (double)(key(0, 0, h) >> 35) * 0x1p-52;
 	if ((h >> 5 & 63) == 0)
-		return h >> 40 & 1 ? -0.f : 0.f;
+		return h >> 40 & 1 ? -0. : 0.;
 	if ((h >> 5 & 63) == 1)
-		exponent = (int)(h >> 11 & 255) - 149;
-	exponent = exponent < -149 ? -149 : exponent > 100 ? 100 : exponent;
-	return (float)ldexp(h >> 40 & 1 ? -mantissa : mantissa, exponent);
+		exponent = (int)(h >> 11 & 255) + least;
+	exponent = exponent < least ? least : exponent > most ? most : exponent;
+	return ldexp(h >> 40 & 1 ? -mantissa : mantissa, exponent);
 }
 
-static float float_at(const struct perf_data *d, unsigned int rank, size_t index)
+static uint64_t float_at(const struct perf_data *d, unsigned int rank, size_t index)
 {
+	const struct type *t = &types[d->dtype];
 	uint64_t h = key(d->iteration, rank, index);
 
 	if (d->nonfinite && key(d->iteration, UINT32_MAX - 1, index) % STRANGE_ONE_IN == 0) {
 		/* NaNs of any sign and payload: what is not 0 there is a NaN */
 		if (h % 16 == 0)
-			return float_of(INFINITY_BITS | 1 | (uint32_t)(h >> 32));
+			return infinity_of(t) | 1 | h >> (64 - 8 * t->bytes);
 		if (h % 16 <= 4)
-			return INFINITY;
+			return infinity_of(t);
 		if (h % 16 <= 6)
-			return -INFINITY;
+			return infinity_of(t) | sign_of(t);
 	}
 	if (d->wild)
-		return wild_at(d, index, h);
-	return (float)((int32_t)(h >> 40) - (1 << 23)) * 0x1p-23f;
+		return bits_of(t, wild_at(d, index, h));
+	return bits_of(t, (double)((int64_t)(h >> 40) - (1 << 23)) * 0x1p-23);
 }
 
 void perf_fill(const struct perf_data *d, unsigned int rank, size_t first, size_t count, void *out)
@@ -124,11 +183,10 @@ void perf_fill(const struct perf_data *d, unsigned int rank, size_t first, size_
 	size_t bytes = perf_element_bytes(d->dtype);
 
 	for (size_t i = 0; i < count; i++) {
-		if (types[d->dtype].is_float)
-			((float *)out)[i] = float_at(d, rank, first + i);
-		else
-			memcpy((uint8_t *)out + i * bytes,
-			       &(int64_t){ integer_at(d, rank, first + i) }, bytes);
+		uint64_t x = types[d->dtype].is_float ? float_at(d, rank, first + i)
+						      : (uint64_t)integer_at(d, rank, first + i);
+
+		memcpy((uint8_t *)out + i * bytes, &x, bytes);
 	}
 }
 
@@ -171,70 +229,85 @@ static void check_integers(const struct perf_data *d, unsigned int workers, enum
 struct stretch {
 	size_t count;
 	double largest; /* finite magnitude of all ranks */
-	double sum[PACKET_FLOATS_MAX];   /* of the finite ones */
-	uint32_t bits[PACKET_FLOATS_MAX]; /* what it is instead when not finite; 0: it is */
+	long double sum[PACKET_FLOATS_MAX]; /* of the finite ones */
+	uint64_t bits[PACKET_FLOATS_MAX]; /* what it is instead when not finite; 0: it is */
 };
 
 static void stretch_work_out(const struct perf_data *d, unsigned int workers, size_t first,
 			     size_t count, struct stretch *ret)
 {
+	const struct type *t = &types[d->dtype];
+
 	ret->count = count;
 	ret->largest = 0;
 	for (size_t i = 0; i < count; i++) {
 		bool nan = false, plus = false, minus = false;
-		double sum = 0;
 
+		ret->sum[i] = 0;
 		for (unsigned int rank = 0; rank < workers; rank++) {
-			float x = float_at(d, rank, first + i);
+			double x = value_of(t, float_at(d, rank, first + i));
 
 			nan |= isnan(x);
 			plus |= isinf(x) && x > 0;
 			minus |= isinf(x) && x < 0;
 			if (!isfinite(x))
 				continue;
-			sum += (double)x;
-			ret->largest = fmax(ret->largest, fabs((double)x));
+			ret->sum[i] += x;
+			ret->largest = fmax(ret->largest, fabs(x));
 		}
-		ret->sum[i] = sum;
 		ret->bits[i] = 0;
 		if (nan || (plus && minus))
-			ret->bits[i] = QUIET_NAN;
+			ret->bits[i] = nan_of(t);
 		else if (plus || minus)
-			ret->bits[i] = INFINITY_BITS | (uint32_t)minus << 31;
+			ret->bits[i] = infinity_of(t) | (minus ? sign_of(t) : 0);
 	}
 }
 
-/* How far a sum may be off in a packet whose largest magnitude is this: half a step a rank. */
-static double error_bound(double largest, unsigned int workers)
+/*
+ * How far a sum may be off in a packet whose largest magnitude is this: half a step a rank, and a
+ * little for the roundings of this reference.
+ */
+static long double error_bound(const struct type *t, double largest, unsigned int workers)
 {
-	int exponent, bits = 30;
+	int exponent, bits = t->sum_bits, headroom = 0;
 
 	if (largest == 0)
 		return 0;
-	while (1u << (30 - bits) < workers)
-		bits--;
+	while (1u << headroom < workers)
+		headroom++;
+	if (t->bytes == 2 && bits - headroom <= t->mantissa)
+		bits = 31; /* two a word */
 	frexp(largest, &exponent); /* largest < 2^exponent */
-	exponent = (int)ceil(exponent / 4.0) * 4;
-	return workers / 2.0 * ldexp(1, exponent - bits);
+	exponent = (int)ceil(exponent / (double)t->scale_step) * t->scale_step;
+	if (t->scale_step == 1 && exponent < -126)
+		exponent = -126;
+	return workers / 2.0L * ldexpl(1, exponent - (bits - headroom)) * 1.0001L +
+	       largest * 0x1p-60L;
 }
 
-static void stretch_compare(const struct stretch *s, double bound, double factor, const float *out,
-			    size_t at, struct perf_verdict *ret)
+static void stretch_compare(const struct type *t, const struct stretch *s, long double bound,
+			    long double factor, const void *out, size_t at,
+			    struct perf_verdict *ret)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		double is = (double)out[at + i], wanted = s->sum[i] * factor, allowed;
+		long double wanted = s->sum[i] * factor, is, allowed;
+		uint64_t bits = 0;
 
+		memcpy(&bits, (const uint8_t *)out + (at + i) * t->bytes, t->bytes);
+		is = value_of(t, bits);
 		if (s->bits[i]) {
-			if (float_bits(out[at + i]) != s->bits[i])
-				wrong(ret, at + i, "is %g (%#x), should be %g (%#x)", is,
-				      float_bits(out[at + i]), (double)float_of(s->bits[i]),
-				      s->bits[i]);
+			if (bits != s->bits[i])
+				wrong(ret, at + i,
+				      "is %Lg (%#" PRIx64 "), should be %g (%#" PRIx64 ")", is,
+				      bits, value_of(t, s->bits[i]), s->bits[i]);
 			continue;
 		}
-		/* The last rounding, and a little for the roundings of this reference. */
-		allowed = bound * factor * 1.0001 + fmax(fabs(is) * 0x1.001p-24, 0x1p-150);
-		if (!(fabs(is - wanted) <= allowed))
-			wrong(ret, at + i, "is %.9g, should be %.9g +- %.2g", is, wanted, allowed);
+		/* The last rounding. */
+		allowed = bound * factor + fmaxl(ldexpl(fabsl(is) * 1.001L, -t->mantissa - 1),
+						 ldexpl(1, exponent_least(t) - 1));
+		if (!(fabsl(is - wanted) <= allowed))
+			wrong(ret, at + i, "is %.17Lg, should be %.17Lg +- %.2Lg", is, wanted,
+			      allowed);
 	}
 }
 
@@ -246,28 +319,28 @@ static void check_float(const struct perf_data *d, unsigned int workers, enum ta
 			size_t first, size_t count, const void *out, struct perf_verdict *ret)
 {
 	static struct stretch ring[3]; /* before, here, behind */
-	size_t stretches = (count + PACKET_FLOATS_MAX - 1) / PACKET_FLOATS_MAX;
-	double factor = op == TALLY_AVG ? 1.0 / workers : 1;
+	const struct type *t = &types[d->dtype];
+	const size_t packet = PACKET_BYTES_MAX / t->bytes;
+	size_t stretches = (count + packet - 1) / packet;
+	long double factor = op == TALLY_AVG ? 1.0L / workers : 1;
 
 	for (size_t n = 0; n <= stretches; n++) {
 		struct stretch *behind = &ring[n % 3], *here = &ring[(n + 2) % 3];
 		struct stretch *before = &ring[(n + 1) % 3];
-		size_t at = n * PACKET_FLOATS_MAX;
+		size_t at = n * packet;
 		double largest;
 
 		behind->largest = 0;
 		if (n < stretches)
 			stretch_work_out(d, workers, first + at,
-					 count - at < PACKET_FLOATS_MAX ? count - at
-									: PACKET_FLOATS_MAX,
-					 behind);
+					 count - at < packet ? count - at : packet, behind);
 		if (n == 0)
 			continue;
 		largest = fmax(here->largest, behind->largest);
 		if (n > 1)
 			largest = fmax(largest, before->largest);
-		stretch_compare(here, error_bound(largest, workers), factor, out,
-				at - PACKET_FLOATS_MAX, ret);
+		stretch_compare(t, here, error_bound(t, largest, workers), factor, out, at - packet,
+				ret);
 	}
 }
 

@@ -25,7 +25,8 @@ const char *const perf_verb_names[PERF_VERBS] = {
 };
 
 const char *const perf_type_names[] = {
-	"int32", "int64", "float32", "int8", "int16", "uint8", "uint16", "uint32", "uint64",
+	"int32",  "int64",  "float32", "int8",	   "int16",   "uint8",
+	"uint16", "uint32", "uint64",  "bfloat16", "float16", "float64",
 };
 const char *const perf_op_names[] = { "sum", "avg" };
 
@@ -48,7 +49,7 @@ static void usage(FILE *to)
 	      "  -e, --end BYTES       the last size (16M); below 4G\n"
 	      "  -f, --factor N        multiplies each size to get the next (4)\n"
 	      "  -d, --type TYPE       int8, int16, int32, int64, uint8, uint16, uint32, uint64,\n"
-	      "                        float32 (default)\n"
+	      "                        bfloat16, float16, float32 (default), float64\n"
 	      "  -o, --op OP           sum (default), avg\n"
 	      "  -n, --iterations N    timed, for each size (20)\n"
 	      "  -s, --seconds S       rounds of N calls, timed, until S seconds are over\n"
@@ -115,7 +116,7 @@ static const struct option_row {
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
 	{ "end", 'e', SIZE, MEMBER(end), 1, UINT32_MAX },
 	{ "factor", 'f', NUMBER, MEMBER(factor), 2, UINT32_MAX },
-	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_UINT64, perf_type_names },
+	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT64, perf_type_names },
 	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, perf_op_names },
 	{ "iterations", 'n', NUMBER, MEMBER(iterations), 1, PERF_CALLS_MAX },
 	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },

@@ -71,17 +71,31 @@ extern "C" {
  * Types of elements. Sums of integers wrap at their own width. A packet holds as many elements as
  * fit it; where some |x| is above 1 / ranks of what the type can hold, in a packet of integers of
  * less than 64 bits, that packet takes twice the room.
+ *
+ * Floats: a packet's elements are rounded to whole multiples of one step, on each rank, before they
+ * are added, and the sum is rounded to nearest once more at the end. A step is 2^-bits of the least
+ * power of two (float32: of 16, float64: of 512) above the largest magnitude M that any rank has in
+ * the packet; bits = 30 - log2 N of float32, 62 - log2 N of float64, 15 - log2 N of bfloat16 up to
+ * 128 ranks and float16 up to 16 ranks, else 31 - log2 N, where N is the number of ranks, rounded
+ * up to a power of two. So a sum is off by half a step a rank at most, and an average by half a
+ * step: docs/protocol.md, "Scales", has the bounds in figures. Values much smaller than M suffer,
+ * above all in the types of 16 bits; M itself keeps all bits of its type there. A NaN on any rank,
+ * or both infinities, give the quiet NaN, one kind of infinity gives that, a sum too large an
+ * infinity; a packet with such takes two or four times the room.
  */
 enum tally_dtype {
 	TALLY_INT32 = 1,
 	TALLY_INT64 = 2,
-	TALLY_FLOAT32 = 3, /* error bound: docs/protocol.md, "float32" */
+	TALLY_FLOAT32 = 3,
 	TALLY_INT8 = 4,
 	TALLY_INT16 = 5,
 	TALLY_UINT8 = 6,
 	TALLY_UINT16 = 7,
 	TALLY_UINT32 = 8,
 	TALLY_UINT64 = 9,
+	TALLY_BFLOAT16 = 10, /* the upper half of a float32 */
+	TALLY_FLOAT16 = 11, /* of IEEE 754 */
+	TALLY_FLOAT64 = 12,
 };
 
 enum tally_op {

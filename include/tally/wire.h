@@ -83,6 +83,14 @@ enum tally_lane {
 	TALLY_LANE_UINT32 = 15,
 	TALLY_LANE_UINT32_WIDE = 16,
 	TALLY_LANE_UINT64 = 17,
+	TALLY_LANE_BFLOAT16 = 18, /* four a word, of 16 bits each; block floating point */
+	TALLY_LANE_BFLOAT16_PAIRS = 19, /* two a word, in jobs of many ranks */
+	TALLY_LANE_BFLOAT16_WIDE = 20, /* one a word, as FLOAT32_WIDE */
+	TALLY_LANE_FLOAT16 = 21, /* the same */
+	TALLY_LANE_FLOAT16_PAIRS = 22,
+	TALLY_LANE_FLOAT16_WIDE = 23,
+	TALLY_LANE_FLOAT64 = 24, /* one a word; block floating point */
+	TALLY_LANE_FLOAT64_WIDE = 25, /* two words each: the second counts NaNs and infinities */
 };
 
 struct tally_header {

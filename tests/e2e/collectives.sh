@@ -71,17 +71,20 @@ integers_of_the_full_range_arrive() {
 	(($(lost_on_links) > 100))
 }
 
-# All types but those above: what is narrow, and what wraps; each verb that sums, and its averages.
+# All types but those above: what fits, and what wraps or is of all magnitudes; each verb.
 numbers_of_all_types_arrive() {
-	local type verb
+	local type verb wild
 	star loss 1
 	describe_job 4 -- w0 w1 w2 w3
-	for type in int8 int16 uint8 uint16 uint32 uint64; do
+	for type in int8 int16 uint8 uint16 uint32 uint64 bfloat16 float16 float64; do
+		wild=--int-wild
+		[[ $type != *float* ]] || wild=--float-wild
 		run_all -d "$type" -b 1 -e 256K -f 64 -n 3
-		run_all -d "$type" --int-wild -o avg -b 1 -e 256K -f 64 -n 3
+		run_all -d "$type" "$wild" -o avg -b 1 -e 256K -f 64 -n 3
 		for verb in reduce reduce_scatter broadcast all_gather; do
-			run_all --verb "$verb" -d "$type" --int-wild -b 64K -e 64K -n 2
+			run_all --verb "$verb" -d "$type" "$wild" -b 64K -e 64K -n 2
 		done
+		[[ $type != *float* ]] || run_all -d "$type" --nonfinite -b 4K -e 256K -f 64 -n 3
 	done
 	(($(lost_on_links) > 100))
 }

@@ -224,11 +224,92 @@ static void a_chunk_has_as_many_elements_as_fit(void **state)
 	assert_int_equal(call_chunk_elements(PAYLOAD, 128, &w.options), 128);
 }
 
+/* --- floats: as the lanes have it, chunk by chunk (test_lanes_float.c looks at these) */
+
+static const struct floating {
+	enum tally_dtype dtype;
+	unsigned int bits, mantissa, bias;
+} floats[] = {
+	{ TALLY_FLOAT32, 32, 23, 127 },
+	{ TALLY_BFLOAT16, 16, 7, 127 },
+	{ TALLY_FLOAT16, 16, 10, 15 },
+	{ TALLY_FLOAT64, 64, 52, 1023 },
+};
+
+/* Of magnitudes that vary from chunk to chunk; some are zero, some not finite. */
+static void floats_make(const struct floating *t)
+{
+	uint64_t sign = UINT64_C(1) << (t->bits - 1), one = (uint64_t)t->bias << t->mantissa;
+
+	for (uint16_t rank = 0; rank < w.member.workers; rank++)
+		for (size_t i = 0; i < w.options.count; i++) {
+			uint64_t r = random_next(&w.random), x = r & (one | (one >> 1) | sign);
+
+			if (i / 48 % 5 == 1)
+				x = r & sign;
+			if (i / 48 % 5 == 2)
+				x = r & (sign | (sign - 1)) &
+				    (r >> 40 & 7 ? one | sign : UINT64_MAX);
+			memcpy(w.in[rank] + i * t->bits / 8, &x, t->bits / 8);
+		}
+}
+
+static void chunk_is_right(size_t first, size_t count)
+{
+	const struct lane *l = lane_at(w.call[0].lane);
+	size_t at = first * l->element_bytes;
+	struct lane_terms terms = { .workers = w.member.workers };
+	uint64_t word[PAYLOAD], sum[PAYLOAD] = { 0 };
+	uint8_t out[PAYLOAD];
+	bool wide = false;
+
+	terms.divisor = w.options.op == TALLY_AVG ? terms.workers : 1;
+	for (uint16_t rank = 0; rank < terms.workers; rank++) {
+		struct lane_need need = l->inspect(w.in[rank] + at, count, terms.workers);
+
+		terms.scale = largest(terms.scale, need.scale);
+		wide |= need.wide;
+	}
+	if (wide)
+		l = lane_at(l->wide);
+	for (uint16_t rank = 0; rank < terms.workers; rank++) {
+		l->pack(w.in[rank] + at, count, &terms, word);
+		for (size_t i = 0; i < lane_words(l, count); i++)
+			sum[i] += word[i];
+	}
+	l->unpack(sum, count, &terms, out);
+	assert_memory_equal(w.out[0] + at, out, count * l->element_bytes);
+}
+
+static void calls_of_floats_are_as_the_lanes_have_it(void **state)
+{
+	static const uint16_t workers[] = { 1, 2, 3, 5, 16, 17, 128, 129, 256 };
+
+	(void)state;
+	w.random = 2;
+	seal_begin_run(&w.seal, &(struct tally_key){ { 1, 2 } }, 3);
+	for (int turn = 0; turn < TURNS; turn++) {
+		const struct floating *t = &floats[turn % 4];
+		uint16_t n = workers[turn < TURNS * 3 / 4 ? turn / 4 % 4 : turn / 4 % 9];
+		size_t chunk;
+
+		world_make(t->dtype, n, random_below(&w.random, n > 8 ? 200 : COUNT_MAX));
+		w.options.op = turn & 16 ? TALLY_AVG : TALLY_SUM;
+		floats_make(t);
+		run();
+		chunk = call_chunk_elements(PAYLOAD, n, &w.options);
+		for (size_t at = 0; at < w.options.count; at += chunk)
+			chunk_is_right(at,
+				       w.options.count - at < chunk ? w.options.count - at : chunk);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_of_integers_are_exact),
 		cmocka_unit_test(a_chunk_has_as_many_elements_as_fit),
+		cmocka_unit_test(calls_of_floats_are_as_the_lanes_have_it),
 	};
 
 	return cmocka_run_group_tests_name("calls of every type", tests, NULL, NULL);

@@ -78,6 +78,8 @@ static uint64_t word_random(uint64_t *random, uint8_t lane, uint32_t workers, bo
 		return from_one ? r : 0;
 	case TALLY_LANE_INT64:
 	case TALLY_LANE_UINT64:
+	case TALLY_LANE_FLOAT64:
+	case TALLY_LANE_FLOAT64_WIDE:
 		return r;
 	case TALLY_LANE_INT32_WIDE:
 		return (uint64_t)(int64_t)(int32_t)r;

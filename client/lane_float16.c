@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * bfloat16 and float16 as block floating point. The scale of a block is the smallest s, at least 1,
+ * such that every finite |x| of it is below 2^(s - 127); 0 when all are zero. All workers use the
+ * largest scale among them; then q = round-to-nearest-even(x * 2^(bits - (s - 127))). A result is
+ * the sum of q by the divisor, times 2^(s - 127 - bits), rounded once.
+ *
+ * bits = 15 - ceil(log2(workers)) and four a word, as long as that is no less than the type's own
+ * mantissa has; in larger jobs bits = 31 - ceil(log2(workers)) and two a word. So the largest
+ * values of a block are exact in both, and as |q| is below 2^bits, sums of q fit. (Where bfloat16
+ * has scale 1 for smaller blocks too, its step is at most its smallest subnormal.)
+ *
+ * As in lane_float32.c, there are fast conversions, which are plain loops, and exact ones, for
+ * processes in which the fast ones cannot be trusted. They give the same bits.
+ */
+#include <string.h>
+
+#include "lane_float.h"
+#include "lane_parts.h"
+#include "lanes.h"
+
+enum {
+	TILE = 32, /* elements on their way between two vector loops */
+	COUNTERS_SHIFT = 37,
+	SCALE_BIAS = 127,
+	QUARTER_BITS = 15, /* of a sum of q, without its sign */
+	HALF_BITS = 31,
+	/* Up to this exponent no subnormal float matters as an input: it is below half a step. */
+	EXPONENT_NORMAL = 125,
+	FLOAT_EXPONENT_MIN = -126, /* of a float that is no subnormal; 127 is the largest */
+	FLOAT_EXPONENT_MAX = 127,
+};
+
+static const struct float_format bfloat16 = { 2, 7, 255 }, float16 = { 2, 10, 31 };
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* A step of q is 2^-step_exponent(). All scales that a byte can say are harmless. */
+INLINE int step_exponent(const struct float_format *f, const struct lane_terms *terms)
+{
+	int bits = QUARTER_BITS - float_headroom(terms->workers);
+
+	if (bits <= f->mantissa_bits)
+		bits += HALF_BITS - QUARTER_BITS;
+	return bits - (terms->scale - SCALE_BIAS);
+}
+
+/* Magnitudes order like their bits. */
+INLINE struct lane_need inspect_any(const struct float_format *f, const void *in, size_t count)
+{
+	const int32_t infinity = (int32_t)float_infinity(f);
+	const uint16_t *x = in;
+	int32_t all = 0, finite = 0;
+	int scale;
+
+	for (size_t i = 0; i < count; i++) {
+		int32_t magnitude = x[i] & INT16_MAX;
+		int32_t kept = magnitude < infinity ? magnitude : 0;
+
+		all = all > magnitude ? all : magnitude;
+		finite = finite > kept ? finite : kept;
+	}
+	scale = finite ? float_below(f, (uint64_t)finite) + SCALE_BIAS : 0;
+	if (finite && scale < 1)
+		scale = 1;
+	return (struct lane_need){ .scale = (uint8_t)scale, .wide = all >= infinity };
+}
+
+/* --- to q */
+
+static void to_floats(const struct float_format *f, const uint16_t *restrict in, size_t count,
+		      float *restrict out)
+{
+	for (size_t i = 0; f == &bfloat16 && i < count; i++) {
+		uint32_t bits = (uint32_t)in[i] << 16;
+
+		memcpy(out + i, &bits, sizeof(bits));
+	}
+	/* Of a float16, subnormals are so many times 2^-24; what is not finite goes as 0. */
+	for (size_t i = 0; f != &bfloat16 && i < count; i++) {
+		uint32_t magnitude = in[i] & INT16_MAX, bits = (magnitude << 13) + (112 << 23);
+		float little = (float)magnitude * 0x1p-24f;
+		uint32_t little_bits;
+
+		memcpy(&little_bits, &little, sizeof(bits));
+		bits = magnitude < 1 << 10 ? little_bits : bits;
+		bits = magnitude < 31 << 10 ? bits | (uint32_t)(in[i] >> 15) << 31 : 0;
+		memcpy(out + i, &bits, sizeof(bits));
+	}
+}
+
+static int32_t quantise_exact(const struct float_format *f, uint16_t x, int exponent)
+{
+	if ((x & INT16_MAX) >= float_infinity(f))
+		return 0;
+	return (int32_t)(uint32_t)(uint64_t)float_quantise(f, x, exponent);
+}
+
+/* Elements that are not finite, and zeros of either sign, go as 0. */
+static void quantise(const struct float_format *f, const uint16_t *in, size_t count, int exponent,
+		     bool fast, int32_t *q)
+{
+	float x[TILE];
+
+	if (fast) {
+		to_floats(f, in, count, x);
+		float_quantise_fast(x, count, exponent, q);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		q[i] = quantise_exact(f, in[i], exponent);
+}
+
+static void pack_any(const struct float_format *f, const void *in, size_t count,
+		     const struct lane_terms *terms, bool quarters, uint64_t *word)
+{
+	const unsigned int in_a_word = quarters ? 4 : 2;
+	int exponent = step_exponent(f, terms);
+	bool fast = exponent <= EXPONENT_NORMAL && float_rounds_to_nearest();
+	const uint16_t *x = in;
+	int16_t quarter[TILE];
+	int32_t q[TILE];
+
+	if (!terms->scale) {
+		memset(word, 0, (count + in_a_word - 1) / in_a_word * sizeof(*word));
+		return;
+	}
+	for (size_t at = 0; at < count; at += TILE) {
+		size_t n = count - at < TILE ? count - at : TILE;
+
+		quantise(f, x + at, n, exponent, fast, q);
+		for (size_t i = 0; quarters && i < n; i++)
+			quarter[i] = (int16_t)q[i];
+		if (quarters)
+			lane_parts_pack(quarter, n * sizeof(*quarter), LANE_SIGNS_16,
+					word + at / 4);
+		else
+			lane_parts_pack(q, n * sizeof(*q), LANE_SIGNS_32, word + at / 2);
+	}
+}
+
+/* One a word, as float32 has it: q in the low half, signed, and three counters above it. */
+static void pack_wide_any(const struct float_format *f, const void *in, size_t count,
+			  const struct lane_terms *terms, uint64_t *word)
+{
+	int exponent = step_exponent(f, terms);
+	const uint16_t *x = in;
+
+	for (size_t i = 0; i < count; i++) {
+		if ((x[i] & INT16_MAX) >= float_infinity(f))
+			word[i] = float_counter(f, x[i], COUNTERS_SHIFT);
+		else
+			word[i] = (uint64_t)(int64_t)(terms->scale
+							      ? quantise_exact(f, x[i], exponent)
+							      : 0);
+	}
+}
+
+/* --- from sums of q */
+
+/*
+ * The quotient has one rounding, to 24 or 53 bits, and only then one to the type: where the exact
+ * one lies between two numbers of the type, no float is on the other side of their middle, and the
+ * middle itself is a float. False: some result other than 0 is subnormal, and to be made anew.
+ */
+INLINE bool quarter_results_fast(const struct float_format *f, const int16_t *restrict q,
+				 size_t count, uint16_t divisor, int exponent,
+				 uint16_t *restrict out)
+{
+	const int cut = 23 - f->mantissa_bits;
+	const int32_t normal = (127 + float_exponent_min(f)) << 23;
+	const int32_t rebias = (127 - f->exponent_max / 2) << f->mantissa_bits;
+	const int32_t infinity = (int32_t)float_infinity(f);
+	float step = (float)float_power_of_two(exponent), by = divisor;
+	int32_t subnormal = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		float y = (float)q[i] / by * step;
+		int32_t magnitude, rounded;
+		uint32_t bits;
+
+		memcpy(&bits, &y, sizeof(bits));
+		magnitude = (int32_t)(bits & INT32_MAX);
+		subnormal |= (magnitude < normal) & (q[i] != 0);
+		rounded = magnitude + ((1 << (cut - 1)) - 1) + (magnitude >> cut & 1);
+		rounded = (rounded >> cut) - rebias;
+		rounded = rounded < infinity ? rounded : infinity;
+		rounded = q[i] ? rounded : 0;
+		out[i] = (uint16_t)((uint32_t)rounded | (bits >> 31) << 15);
+	}
+	return !subnormal;
+}
+
+INLINE bool half_results_fast(const struct float_format *f, const int32_t *restrict q, size_t count,
+			      uint16_t divisor, int exponent, uint16_t *restrict out)
+{
+	const int cut = 52 - f->mantissa_bits;
+	const int64_t normal = (int64_t)(1023 + float_exponent_min(f)) << 52;
+	const int32_t rebias = (1023 - f->exponent_max / 2) << f->mantissa_bits;
+	const int32_t infinity = (int32_t)float_infinity(f);
+	double step = float_power_of_two(exponent);
+	int32_t subnormal = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double y = (double)q[i] / divisor * step;
+		int64_t magnitude;
+		int32_t rounded;
+		uint64_t bits;
+
+		memcpy(&bits, &y, sizeof(bits));
+		magnitude = (int64_t)(bits & INT64_MAX);
+		subnormal |= (magnitude < normal) & (q[i] != 0);
+		magnitude += ((INT64_C(1) << (cut - 1)) - 1) + (magnitude >> cut & 1);
+		rounded = (int32_t)(magnitude >> cut) - rebias;
+		rounded = rounded < infinity ? rounded : infinity;
+		rounded = q[i] ? rounded : 0;
+		out[i] = (uint16_t)((uint32_t)rounded | (uint32_t)(bits >> 63) << 15);
+	}
+	return !subnormal;
+}
+
+/* One of the two is NULL. */
+INLINE void results(const struct float_format *f, const int16_t *quarter, const int32_t *half,
+		    size_t count, uint16_t divisor, int exponent, bool fast, uint16_t *out)
+{
+	if (fast && quarter && exponent >= FLOAT_EXPONENT_MIN && exponent <= FLOAT_EXPONENT_MAX &&
+	    quarter_results_fast(f, quarter, count, divisor, exponent, out))
+		return;
+	if (fast && half && half_results_fast(f, half, count, divisor, exponent, out))
+		return;
+	for (size_t i = 0; i < count; i++)
+		out[i] = (uint16_t)float_result(f, quarter ? quarter[i] : half[i], divisor,
+						exponent);
+}
+
+INLINE void unpack_any(const struct float_format *f, const uint64_t *word, size_t count,
+		       const struct lane_terms *terms, bool quarters, void *out)
+{
+	int exponent = -step_exponent(f, terms);
+	bool fast = float_rounds_to_nearest();
+	int16_t quarter[TILE] = { 0 };
+	int32_t q[TILE] = { 0 };
+	uint16_t *x = out;
+
+	if (!terms->scale) {
+		memset(x, 0, count * sizeof(*x));
+		return;
+	}
+	for (size_t at = 0; at < count; at += TILE) {
+		size_t n = count - at < TILE ? count - at : TILE;
+
+		if (quarters)
+			lane_parts_unpack(word + at / 4, n * sizeof(*quarter), LANE_SIGNS_16,
+					  quarter);
+		else
+			lane_parts_unpack(word + at / 2, n * sizeof(*q), LANE_SIGNS_32, q);
+		results(f, quarters ? quarter : NULL, quarters ? NULL : q, n, terms->divisor,
+			exponent, fast, x + at);
+	}
+}
+
+INLINE void unpack_wide_any(const struct float_format *f, const uint64_t *word, size_t count,
+			    const struct lane_terms *terms, void *out)
+{
+	int exponent = -step_exponent(f, terms);
+	uint16_t *x = out;
+
+	for (size_t i = 0; i < count; i++) {
+		int32_t q = (int32_t)(uint32_t)word[i];
+		uint64_t bits = float_nonfinite(f, word[i] - (uint64_t)(int64_t)q, COUNTERS_SHIFT);
+
+		if (!bits && terms->scale)
+			bits = float_result(f, q, terms->divisor, exponent);
+		x[i] = (uint16_t)bits;
+	}
+}
+
+/* What a lane calls, of one type. */
+#define FUNCTIONS(type)                                                                            \
+	static struct lane_need inspect_##type(const void *in, size_t count, uint16_t workers)     \
+	{                                                                                          \
+		return inspect_any(&type, in, count);                                              \
+	}                                                                                          \
+	static void pack_##type(const void *in, size_t count, const struct lane_terms *terms,      \
+				uint64_t *word)                                                    \
+	{                                                                                          \
+		pack_any(&type, in, count, terms, true, word);                                     \
+	}                                                                                          \
+	static void unpack_##type(const uint64_t *word, size_t count,                              \
+				  const struct lane_terms *terms, void *out)                       \
+	{                                                                                          \
+		unpack_any(&type, word, count, terms, true, out);                                  \
+	}                                                                                          \
+	static void pack_pairs_##type(const void *in, size_t count,                                \
+				      const struct lane_terms *terms, uint64_t *word)              \
+	{                                                                                          \
+		pack_any(&type, in, count, terms, false, word);                                    \
+	}                                                                                          \
+	static void unpack_pairs_##type(const uint64_t *word, size_t count,                        \
+					const struct lane_terms *terms, void *out)                 \
+	{                                                                                          \
+		unpack_any(&type, word, count, terms, false, out);                                 \
+	}                                                                                          \
+	static void pack_wide_##type(const void *in, size_t count, const struct lane_terms *terms, \
+				     uint64_t *word)                                               \
+	{                                                                                          \
+		pack_wide_any(&type, in, count, terms, word);                                      \
+	}                                                                                          \
+	static void unpack_wide_##type(const uint64_t *word, size_t count,                         \
+				       const struct lane_terms *terms, void *out)                  \
+	{                                                                                          \
+		unpack_wide_any(&type, word, count, terms, out);                                   \
+	}
+
+FUNCTIONS(bfloat16)
+FUNCTIONS(float16)
+
+const struct lane lane_bfloat16 = {
+	.dtype = TALLY_BFLOAT16,
+	.workers_max = 1 << (QUARTER_BITS - 8),
+	.element_bytes = 2,
+	.bits = 16,
+	.number_bits = 16,
+	.signs = LANE_SIGNS_16,
+	.scale_min = 1,
+	.scale_max = 255,
+	.wide = TALLY_LANE_BFLOAT16_WIDE,
+	.inspect = inspect_bfloat16,
+	.pack = pack_bfloat16,
+	.unpack = unpack_bfloat16,
+};
+
+const struct lane lane_bfloat16_pairs = {
+	.dtype = TALLY_BFLOAT16,
+	.element_bytes = 2,
+	.bits = 32,
+	.number_bits = 32,
+	.signs = LANE_SIGNS_32,
+	.scale_min = 1,
+	.scale_max = 255,
+	.wide = TALLY_LANE_BFLOAT16_WIDE,
+	.inspect = inspect_bfloat16,
+	.pack = pack_pairs_bfloat16,
+	.unpack = unpack_pairs_bfloat16,
+};
+
+const struct lane lane_bfloat16_wide = {
+	.element_bytes = 2,
+	.bits = 64,
+	.number_bits = 32,
+	.signs = UINT64_C(1) << 31,
+	.scale_min = 1,
+	.scale_max = 255,
+	.pack = pack_wide_bfloat16,
+	.unpack = unpack_wide_bfloat16,
+};
+
+const struct lane lane_float16 = {
+	.dtype = TALLY_FLOAT16,
+	.workers_max = 1 << (QUARTER_BITS - 11),
+	.element_bytes = 2,
+	.bits = 16,
+	.number_bits = 16,
+	.signs = LANE_SIGNS_16,
+	.scale_min = 104,
+	.scale_max = 143,
+	.wide = TALLY_LANE_FLOAT16_WIDE,
+	.inspect = inspect_float16,
+	.pack = pack_float16,
+	.unpack = unpack_float16,
+};
+
+const struct lane lane_float16_pairs = {
+	.dtype = TALLY_FLOAT16,
+	.element_bytes = 2,
+	.bits = 32,
+	.number_bits = 32,
+	.signs = LANE_SIGNS_32,
+	.scale_min = 104,
+	.scale_max = 143,
+	.wide = TALLY_LANE_FLOAT16_WIDE,
+	.inspect = inspect_float16,
+	.pack = pack_pairs_float16,
+	.unpack = unpack_pairs_float16,
+};
+
+const struct lane lane_float16_wide = {
+	.element_bytes = 2,
+	.bits = 64,
+	.number_bits = 32,
+	.signs = UINT64_C(1) << 31,
+	.scale_min = 104,
+	.scale_max = 143,
+	.pack = pack_wide_float16,
+	.unpack = unpack_wide_float16,
+};
