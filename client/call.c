@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,11 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 	uint64_t hash = (o->count * 8 + o->verb) * 0x9e3779b97f4a7c15u;
 
 	return g->scale[hash >> 60 & (GUESS_KINDS - 1)];
+}
+
+int8_t call_point(const struct call_options *o)
+{
+	return o->dtype & TALLY_FIXED_FLAG ? (int8_t)(uint8_t)(o->dtype >> 16) : 0;
 }
 
 size_t call_element_bytes(const struct call_options *o)
@@ -99,7 +105,8 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	c->chunks = part_chunks * parts;
 	c->entries = c->chunks;
 
-	if (!c->chunks || !lane_at(c->lane) || !lane_at(c->lane)->inspect)
+	c->misfit_at = SIZE_MAX;
+	if (!c->chunks || !lane_asks(lane_at(c->lane)))
 		return 0;
 	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
 	if (!c->chunk)
@@ -190,6 +197,7 @@ static struct lane_terms terms_of(const struct call *c, uint32_t chunk)
 		.scale = c->chunk ? c->chunk[chunk].scale : 0,
 		.workers = c->member.workers,
 		.divisor = c->options.op == TALLY_AVG ? c->member.workers : 1,
+		.point = call_point(&c->options),
 	};
 }
 
@@ -198,16 +206,24 @@ static const void *input_of(const struct call *c, const struct span *s)
 	return (const uint8_t *)c->options.in + s->in_at * c->element_bytes;
 }
 
-static struct lane_need inspect(const struct call *c, uint32_t chunk)
+/* Of its values: what does not fit at all asks for the wide form, which there is none of. */
+static struct lane_need inspect(struct call *c, uint32_t chunk)
 {
+	struct lane_terms terms = terms_of(c, chunk);
+	const struct lane *lane = lane_at(c->lane);
 	struct span s = span_of(c, chunk);
+	size_t at;
 
-	return lane_at(c->lane)->inspect(input_of(c, &s), s.count, c->member.workers);
+	if (lane->inspect)
+		return lane->inspect(input_of(c, &s), s.count, c->member.workers);
+	at = lane->misfit(input_of(c, &s), s.count, &terms);
+	if (at < s.count && s.in_at + at < c->misfit_at)
+		c->misfit_at = s.in_at + at;
+	return (struct lane_need){ .wide = at < s.count };
 }
 
 /* Announce what this chunk needs, and what the one that follows it in its slot will. */
-static void announce(const struct call *c, uint32_t chunk, struct lane_need own,
-		     struct tally_header *h)
+static void announce(struct call *c, uint32_t chunk, struct lane_need own, struct tally_header *h)
 {
 	h->scale = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE : 0;
@@ -310,12 +326,16 @@ static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *
 
 	if (c->chunks - chunk > c->member.window) {
 		k[c->member.window].scale = h->scale_ahead;
-		k[c->member.window].wide = h->flags & TALLY_WIDE_AHEAD;
+		k[c->member.window].wide = h->flags & TALLY_WIDE_AHEAD && lane_at(c->lane)->wide;
 	}
 	if (chunk < c->member.window && (h->scale || sealed))
 		c->guess[chunk] = h->scale;
 	k->scale = h->scale;
 
+	if (is_wide && !lane_at(c->lane)->wide) {
+		c->misfit = true;
+		return false;
+	}
 	if (!good)
 		k->todo = is_wide ? 1 << FORM_WIDE : 1 << FORM_NARROW;
 	if (good ? k->wide : is_wide)
@@ -341,6 +361,22 @@ void call_take(struct call *c, uint32_t e, const struct tally_header *h)
 	terms = terms_of(c, entry.chunk);
 	lane->unpack(tally_payload_of(h), lane_count(c, lane, &s), &terms,
 		     (uint8_t *)c->options.out + s.out_at * c->element_bytes);
+}
+
+void call_print_misfit(const struct call *c, char *text, size_t size)
+{
+	int below = lane_fixed_below(c->member.workers, call_point(&c->options));
+
+	if (c->misfit_at == SIZE_MAX)
+		snprintf(text, size,
+			 "another rank has a value that does not fit: |x| must be below 2^%d, with "
+			 "point %d and %u ranks",
+			 below, call_point(&c->options), c->member.workers);
+	else
+		snprintf(text, size,
+			 "in[%zu] does not fit: |x| must be below 2^%d, with point %d and %u ranks",
+			 c->options.first + c->misfit_at, below, call_point(&c->options),
+			 c->member.workers);
 }
 
 int call_next_round(struct call *c)

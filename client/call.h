@@ -71,6 +71,7 @@ struct call_options {
 	void *out;
 	uint8_t priority; /* of its messages */
 	size_t whole; /* of a part (shards.h): the whole call's count; else 0 */
+	size_t first; /* of a part: its first element in each rank's part of the whole call */
 };
 
 /* A chunk whose values decide how it travels: what is known of it, and what is still to be done. */
@@ -108,7 +109,9 @@ struct call {
 	uint32_t entries; /* of this round */
 	uint32_t taken; /* results of this round */
 	uint64_t redone; /* entries of later rounds */
-	struct call_chunk *chunk; /* [chunks], if the lane can inspect values */
+	bool misfit; /* on some rank; the output is undefined */
+	size_t misfit_at; /* the first such element of this rank; SIZE_MAX: none */
+	struct call_chunk *chunk; /* [chunks], if the lane asks for values */
 	struct call_entry *entry; /* [entries], later rounds only */
 };
 
@@ -116,6 +119,9 @@ struct call {
 uint32_t call_chunk_elements(uint16_t payload_bytes, uint16_t workers,
 			     const struct call_options *options);
 size_t call_element_bytes(const struct call_options *options);
+
+/* Of its dtype; 0, if that has no fixed one. */
+int8_t call_point(const struct call_options *options);
 
 /*
  * `options` are valid (tally.c checks them). `guesses` is the job's and outlives the call.
@@ -137,6 +143,9 @@ uint64_t call_place(const struct call *c, uint32_t e);
 
 /* Takes its result. */
 void call_take(struct call *c, uint32_t e, const struct tally_header *h);
+
+/* Why a call with a misfit has failed. */
+void call_print_misfit(const struct call *c, char *text, size_t size);
 
 /* All results of the round are taken. True: another round begins; -ENOMEM is possible. */
 int call_next_round(struct call *c);

@@ -268,7 +268,9 @@ static void end_round(struct engine *e)
 		snprintf(e->first->why, sizeof(e->first->why), NO_MEMORY);
 		fail_all(e, r);
 	} else {
-		end_call(e, 0);
+		if (e->first->call.misfit)
+			call_print_misfit(&e->first->call, e->first->why, sizeof(e->first->why));
+		end_call(e, e->first->call.misfit ? -ERANGE : 0);
 		begin_call(e);
 	}
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "lanes.h"
+#include "lane_float.h"
 
 #define LANE_ENTRY(number, name) [TALLY_LANE_##number] = &lane_##name,
 static const struct lane *const lanes[] = { LANES(LANE_ENTRY) };
@@ -13,6 +14,8 @@ const struct lane *lane_at(uint8_t number) { return number < LANES_END ? lanes[n
 
 enum tally_lane lane_of_dtype(enum tally_dtype dtype, uint16_t workers)
 {
+	if (dtype & TALLY_FIXED_FLAG && dtype <= TALLY_DTYPE_LAST)
+		dtype &= TALLY_FIXED_FLAG | (TALLY_FIXED_FLAG - 1);
 	for (int number = TALLY_LANE_NONE + 1; number < LANES_END; number++) {
 		const struct lane *l = lanes[number];
 
@@ -20,6 +23,11 @@ enum tally_lane lane_of_dtype(enum tally_dtype dtype, uint16_t workers)
 			return number;
 	}
 	return TALLY_LANE_NONE;
+}
+
+int lane_fixed_below(uint16_t workers, int8_t point)
+{
+	return 62 - float_headroom(workers) - point;
 }
 
 /*

@@ -45,7 +45,11 @@
 	X(FLOAT16_PAIRS, float16_pairs)   \
 	X(FLOAT16_WIDE, float16_wide)     \
 	X(FLOAT64, float64)               \
-	X(FLOAT64_WIDE, float64_wide)
+	X(FLOAT64_WIDE, float64_wide)     \
+	X(FLOAT32_FIXED, float32_fixed)   \
+	X(FLOAT64_FIXED, float64_fixed)   \
+	X(BFLOAT16_FIXED, bfloat16_fixed) \
+	X(FLOAT16_FIXED, float16_fixed)
 
 /* What a block's values ask for. All ranks use the largest scale among them. */
 struct lane_need {
@@ -58,6 +62,7 @@ struct lane_terms {
 	uint8_t scale; /* at least what each rank's lane_need says */
 	uint16_t workers;
 	uint16_t divisor; /* the result is the sum by this: 1, or the workers */
+	int8_t point; /* of a call that has a fixed one; else 0 */
 };
 
 enum {
@@ -84,6 +89,11 @@ struct lane {
 
 	/* NULL: there is one way for all values. */
 	struct lane_need (*inspect)(const void *in, size_t count, uint16_t workers);
+	/*
+	 * The first element that no lane of its call can carry; `count`: there is none. NULL: all
+	 * values can be carried.
+	 */
+	size_t (*misfit)(const void *in, size_t count, const struct lane_terms *terms);
 	/* Fills the words that `count` elements take, and no more. */
 	void (*pack)(const void *in, size_t count, const struct lane_terms *terms, uint64_t *word);
 	/* Any words and any scale are harmless: they come from the network. */
@@ -100,9 +110,15 @@ const struct lane *lane_at(uint8_t number);
 
 /*
  * The lane that sums of a dtype begin in, in a job of so many workers; TALLY_LANE_NONE: there is no
- * such dtype.
+ * such dtype. With a fixed point: whatever the point.
  */
 enum tally_lane lane_of_dtype(enum tally_dtype dtype, uint16_t workers);
+
+/* Do values decide how, or whether, a chunk in this lane travels? */
+static inline bool lane_asks(const struct lane *l) { return l && (l->inspect || l->misfit); }
+
+/* With a fixed point, |x| must be below 2^this. */
+int lane_fixed_below(uint16_t workers, int8_t point);
 
 static inline size_t lane_words(const struct lane *l, size_t count)
 {

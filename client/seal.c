@@ -80,7 +80,7 @@ bool seal_votes_agree(const struct seal *s, uint64_t rest, const struct tally_he
 	if (exact > workers || more > workers - exact)
 		return false;
 	if (first && (h->scale != used || needs_wide != is_wide))
-		return l && l->inspect;
+		return lane_asks(l);
 	return !more && (used ? exact : !exact);
 }
 

@@ -23,6 +23,8 @@ static const uint8_t bits[FIELDS] = { 3, 4, 2, 8, 4, 6, CALL_COUNT_BITS };
 
 enum {
 	SEALED_OPENING = 3, /* as an operation */
+	FIXED_SUM = 3,
+	FIXED_AVG = 0,
 	/* Of the count of an opening: the number of workers, and behind it what roots there are. */
 	OPENING_COUNT_BITS = 9,
 };
@@ -34,6 +36,19 @@ static bool has_elements(uint64_t verb) { return verb != CALL_BARRIER && verb !=
 static bool reduces(uint64_t verb)
 {
 	return verb == CALL_ALLREDUCE || verb == CALL_REDUCE || verb == CALL_REDUCE_SCATTER;
+}
+
+static bool is_fixed(const struct call_options *o)
+{
+	return reduces(o->verb) && o->dtype & TALLY_FIXED_FLAG;
+}
+
+/* With a fixed point other numbers, so that the point is one where otherwise a root is. */
+static uint64_t op_of(const struct call_options *o)
+{
+	if (is_fixed(o))
+		return o->op == TALLY_SUM ? FIXED_SUM : FIXED_AVG;
+	return o->op;
 }
 
 /* So ranks with a secret and ranks without one hear at once that they disagree. */
@@ -53,6 +68,14 @@ static uint64_t count_of(const struct call_member *member, const struct call_opt
 
 static bool has_root(uint64_t verb) { return verb == CALL_REDUCE || verb == CALL_BROADCAST; }
 
+/* Of a reduce with a fixed point, the recipient of its messages says the root. */
+static uint64_t root_of(const struct call_options *o)
+{
+	if (is_fixed(o))
+		return (uint8_t)call_point(o);
+	return has_root(o->verb) ? o->root : 0;
+}
+
 static uint64_t mask_of(int field) { return (UINT64_C(1) << bits[field]) - 1; }
 
 uint64_t shape_of(const struct call_member *member, const struct call_options *options)
@@ -60,8 +83,8 @@ uint64_t shape_of(const struct call_member *member, const struct call_options *o
 	const uint64_t value[FIELDS] = {
 		[FIELD_VERB] = options->verb,
 		[FIELD_DTYPE] = has_elements(options->verb) ? options->dtype : 0,
-		[FIELD_OP] = reduces(options->verb) ? options->op : opening_op(member, options),
-		[FIELD_ROOT] = has_root(options->verb) ? options->root : 0,
+		[FIELD_OP] = reduces(options->verb) ? op_of(options) : opening_op(member, options),
+		[FIELD_ROOT] = root_of(options),
 		[FIELD_WINDOW] = __builtin_ctz(member->window),
 		[FIELD_BLOCKS] = member->payload_bytes / TALLY_BLOCK_BYTES,
 		[FIELD_COUNT] = count_of(member, options),
@@ -122,20 +145,24 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 		[TALLY_UINT64] = "uint64",   [TALLY_BFLOAT16] = "bfloat16",
 		[TALLY_FLOAT16] = "float16", [TALLY_FLOAT64] = "float64",
 	};
-	uint64_t verb = field(shape, FIELD_VERB);
+	uint64_t verb = field(shape, FIELD_VERB), op = field(shape, FIELD_OP);
+	bool fixed = op == FIXED_SUM || op == FIXED_AVG;
 	size_t used = snprintf(text, size, "%s", name_of(verbs, 8, verb));
 
 	if (has_elements(verb) && verb != CALL_OPENING)
 		used += snprintf(text + used, size - used, " of %llu %s",
 				 (unsigned long long)field(shape, FIELD_COUNT),
 				 name_of(dtypes, 1 << 4, field(shape, FIELD_DTYPE)));
-	if (has_root(verb))
+	if (reduces(verb) && fixed)
+		used += snprintf(text + used, size - used, " with point %d",
+				 (int8_t)(uint8_t)field(shape, FIELD_ROOT));
+	else if (has_root(verb))
 		used += snprintf(text + used, size - used, " %s rank %llu",
 				 verb == CALL_REDUCE ? "to" : "from",
 				 (unsigned long long)field(shape, FIELD_ROOT));
 	if (reduces(verb))
 		used += snprintf(text + used, size - used, ", %s",
-				 field(shape, FIELD_OP) == TALLY_AVG ? "average" : "sum");
+				 op == TALLY_AVG || op == FIXED_AVG ? "average" : "sum");
 	if (verb == CALL_OPENING)
 		used += print_opening(field(shape, FIELD_COUNT), field(other, FIELD_COUNT),
 				      text + used, size - used);

@@ -41,6 +41,7 @@ struct call_options shards_part(const struct shards *s, unsigned int which, uint
 		end = at_most(chunks_before(s, which + 1, chunks) * unit, whole->count);
 	}
 	part.count = end - first;
+	part.first = first;
 	if (part.count && part.in)
 		part.in = (const uint8_t *)part.in + first * bytes;
 	if (part.count && part.out)

@@ -73,7 +73,7 @@ static int start_call(struct tally *t, const struct call_options *options, struc
 static int start(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
 		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
 {
-	const struct call_options options = { verb, dtype, op, root, count, in, out, 0, 0 };
+	const struct call_options options = { verb, dtype, op, root, count, in, out, 0, 0, 0 };
 	int r = check_tally(t);
 
 	if (r == 0)

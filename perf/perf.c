@@ -91,18 +91,20 @@ static int call(struct run *run, const struct row *row)
 
 	switch (o->verb) {
 	case PERF_ALLREDUCE:
-		return tally_allreduce(run->tally, run->in, run->out, row->count, o->data.dtype,
-				       o->op);
+		return tally_allreduce(run->tally, run->in, run->out, row->count,
+				       perf_dtype(&o->data), o->op);
 	case PERF_REDUCE:
-		return tally_reduce(run->tally, run->in, run->out, row->count, o->data.dtype, o->op,
-				    o->root);
+		return tally_reduce(run->tally, run->in, run->out, row->count, perf_dtype(&o->data),
+				    o->op, o->root);
 	case PERF_BROADCAST:
-		return tally_broadcast(run->tally, run->out, row->count, o->data.dtype, o->root);
+		return tally_broadcast(run->tally, run->out, row->count, perf_dtype(&o->data),
+				       o->root);
 	case PERF_REDUCE_SCATTER:
 		return tally_reduce_scatter(run->tally, run->in, run->out, row->count,
-					    o->data.dtype, o->op);
+					    perf_dtype(&o->data), o->op);
 	case PERF_ALL_GATHER:
-		return tally_all_gather(run->tally, run->in, run->out, row->count, o->data.dtype);
+		return tally_all_gather(run->tally, run->in, run->out, row->count,
+					perf_dtype(&o->data));
 	default:
 		return tally_barrier(run->tally);
 	}

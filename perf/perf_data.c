@@ -115,6 +115,11 @@ size_t perf_element_bytes(enum tally_dtype dtype) { return types[dtype].bytes; }
 
 bool perf_is_float(enum tally_dtype dtype) { return types[dtype].is_float; }
 
+enum tally_dtype perf_dtype(const struct perf_data *d)
+{
+	return d->point ? TALLY_FIXED(d->dtype, d->point) : d->dtype;
+}
+
 /* --- one element */
 
 /* What the type makes of it. */
@@ -267,12 +272,15 @@ static void stretch_work_out(const struct perf_data *d, unsigned int workers, si
  * How far a sum may be off in a packet whose largest magnitude is this: half a step a rank, and a
  * little for the roundings of this reference.
  */
-static long double error_bound(const struct type *t, double largest, unsigned int workers)
+static long double error_bound(const struct perf_data *d, double largest, unsigned int workers)
 {
+	const struct type *t = &types[d->dtype];
 	int exponent, bits = t->sum_bits, headroom = 0;
 
 	if (largest == 0)
 		return 0;
+	if (d->point)
+		return workers / 2.0L * ldexpl(1, -d->point) + largest * 0x1p-60L;
 	while (1u << headroom < workers)
 		headroom++;
 	if (t->bytes == 2 && bits - headroom <= t->mantissa)
@@ -339,7 +347,7 @@ static void check_float(const struct perf_data *d, unsigned int workers, enum ta
 		largest = fmax(here->largest, behind->largest);
 		if (n > 1)
 			largest = fmax(largest, before->largest);
-		stretch_compare(t, here, error_bound(t, largest, workers), factor, out, at - packet,
+		stretch_compare(t, here, error_bound(d, largest, workers), factor, out, at - packet,
 				ret);
 	}
 }

@@ -16,6 +16,7 @@ struct perf_data {
 	enum tally_dtype dtype;
 	bool wild; /* integers that wrap; floats of all magnitudes, subnormals, zeros */
 	bool nonfinite; /* some NaNs and infinities */
+	uint8_t point; /* of floats, TALLY_FIXED(); 0: none */
 	uint32_t iteration;
 };
 
@@ -28,6 +29,9 @@ struct perf_verdict {
 
 size_t perf_element_bytes(enum tally_dtype dtype);
 bool perf_is_float(enum tally_dtype dtype);
+
+/* With its point. */
+enum tally_dtype perf_dtype(const struct perf_data *d);
 
 /* Elements first .. first + count - 1 of a rank. */
 void perf_fill(const struct perf_data *d, unsigned int rank, size_t first, size_t count, void *out);

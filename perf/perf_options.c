@@ -50,6 +50,7 @@ static void usage(FILE *to)
 	      "  -f, --factor N        multiplies each size to get the next (4)\n"
 	      "  -d, --type TYPE       int8, int16, int32, int64, uint8, uint16, uint32, uint64,\n"
 	      "                        bfloat16, float16, float32 (default), float64\n"
+	      "      --point P         floats travel as multiples of 2^-P, 1 to 127, each by itself\n"
 	      "  -o, --op OP           sum (default), avg\n"
 	      "  -n, --iterations N    timed, for each size (20)\n"
 	      "  -s, --seconds S       rounds of N calls, timed, until S seconds are over\n"
@@ -117,6 +118,7 @@ static const struct option_row {
 	{ "end", 'e', SIZE, MEMBER(end), 1, UINT32_MAX },
 	{ "factor", 'f', NUMBER, MEMBER(factor), 2, UINT32_MAX },
 	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT64, perf_type_names },
+	{ "point", 0, NUMBER, MEMBER(data.point), 1, INT8_MAX },
 	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, perf_op_names },
 	{ "iterations", 'n', NUMBER, MEMBER(iterations), 1, PERF_CALLS_MAX },
 	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },
@@ -245,6 +247,8 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
 	if ((o.data.nonfinite || o.float_wild) && !perf_is_float(o.data.dtype))
 		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with a --type of floats");
+	if (o.data.point && !perf_is_float(o.data.dtype))
+		errx(EXIT_USAGE, "--point: only with a --type of floats");
 	if (o.int_wild && perf_is_float(o.data.dtype))
 		errx(EXIT_USAGE, "--int-wild: only with a --type of integers");
 	if (o.hints.layer && o.hints.layer >= o.hints.layers)

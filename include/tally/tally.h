@@ -96,7 +96,24 @@ enum tally_dtype {
 	TALLY_BFLOAT16 = 10, /* the upper half of a float32 */
 	TALLY_FLOAT16 = 11, /* of IEEE 754 */
 	TALLY_FLOAT64 = 12,
+	TALLY_FIXED_FLAG = 1 << 8, /* of TALLY_FIXED() */
+	TALLY_DTYPE_LAST = 0xffffff,
 };
+
+/*
+ * A type of floats with a binary point, -128 .. 127, as a dtype: each value is rounded to a whole
+ * multiple of 2^-point on its rank, and travels as that, in 64 bits; the exact sum of these, by the
+ * number of ranks in an average, is rounded once. So an element's result depends on its values on
+ * all ranks and on nothing else: it has the same bits in a tensor that is summed whole and in
+ * pieces. A sum is off by at most half a step a rank, and not at all where all values are multiples
+ * of the step. All ranks must say the same point. |x| must be below 2^(62 - point) / N, where N is
+ * the number of ranks, rounded up to a power of two: a call in which some rank has a value beyond
+ * that, a NaN or an infinity, ends with -ERANGE on all ranks, and tally_error() names the first
+ * such element on the rank that has it; the job goes on. In calls that do not sum it is the type
+ * alone.
+ */
+#define TALLY_FIXED(dtype, point) \
+	((enum tally_dtype)((dtype) | TALLY_FIXED_FLAG | ((unsigned int)(point) & 0xff) << 16))
 
 enum tally_op {
 	TALLY_SUM = 1,
@@ -282,7 +299,8 @@ int tally_abort(struct tally *t);
  * what else was not there; -EPROTONOSUPPORT: the node speaks another version; -EPROTO: ranks make
  * different calls, the text says who calls what; -ESTALE: the epoch was used before; -EBADMSG:
  * sums were wrong again and again; -EBUSY: 64 started calls have not been waited for; -ENOMEM;
- * -ECONNABORTED: an earlier call failed, or a rank has gone; -ECANCELED: the job was deleted.
+ * -ECONNABORTED: an earlier call failed, or a rank has gone; -ECANCELED: the job was deleted;
+ * -ERANGE: see TALLY_FIXED(), the one error on the way after which the job goes on.
  */
 
 /* out[i] = op over all ranks of in[i], on every rank. */

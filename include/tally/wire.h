@@ -91,6 +91,10 @@ enum tally_lane {
 	TALLY_LANE_FLOAT16_WIDE = 23,
 	TALLY_LANE_FLOAT64 = 24, /* one a word; block floating point */
 	TALLY_LANE_FLOAT64_WIDE = 25, /* two words each: the second counts NaNs and infinities */
+	TALLY_LANE_FLOAT32_FIXED = 26, /* one a word; with the point of the call */
+	TALLY_LANE_FLOAT64_FIXED = 27,
+	TALLY_LANE_BFLOAT16_FIXED = 28,
+	TALLY_LANE_FLOAT16_FIXED = 29,
 };
 
 struct tally_header {

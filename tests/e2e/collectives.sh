@@ -89,6 +89,25 @@ numbers_of_all_types_arrive() {
 	(($(lost_on_links) > 100))
 }
 
+a_fixed_point_is_exact_and_says_what_does_not_fit() {
+	local type verb rank
+	star loss 1
+	describe_job 4 -- w0 w1 w2 w3
+	for type in float32 bfloat16 float16 float64; do
+		run_all -d "$type" --point 30 -b 8 -e 256K -f 64 -n 3
+		run_all -d "$type" --point 9 -o avg -b 8 -e 256K -f 64 -n 3
+	done
+	for verb in reduce reduce_scatter broadcast all_gather; do
+		run_all --verb "$verb" -d float32 --point 23 -b 64K -e 64K -n 2
+	done
+	start_all -d float32 --point 23 --nonfinite -b 256K -e 256K -n 1 -w 0
+	if finish_all; then return 1; fi
+	for rank in 0 1 2 3; do
+		grep -E "in\[[0-9]+\] does not fit: \|x\| must be below 2\^37, with point 23 and 4 ranks" \
+			"$work/errors$rank"
+	done
+}
+
 copies_and_late_frames_change_nothing() {
 	star dup 3 reorder 3 loss 0.5
 	describe_job 4 -- w0 w1 w2 w3
@@ -151,5 +170,6 @@ facts collectives_are_exact_without_loss \
 	floats_of_all_magnitudes_and_kinds_arrive \
 	integers_of_the_full_range_arrive \
 	numbers_of_all_types_arrive \
+	a_fixed_point_is_exact_and_says_what_does_not_fit \
 	copies_and_late_frames_change_nothing \
 	programs_say_layers_and_remaining_time

@@ -76,17 +76,14 @@ static uint64_t word_random(uint64_t *random, uint8_t lane, uint32_t workers, bo
 		return chance(random, 300) ? 1ull << (r & 1 ? 37 : r & 2 ? 46 : 55) : (uint64_t)low;
 	case TALLY_LANE_BYTES:
 		return from_one ? r : 0;
-	case TALLY_LANE_INT64:
-	case TALLY_LANE_UINT64:
-	case TALLY_LANE_FLOAT64:
-	case TALLY_LANE_FLOAT64_WIDE:
-		return r;
 	case TALLY_LANE_INT32_WIDE:
 		return (uint64_t)(int64_t)(int32_t)r;
 	case TALLY_LANE_UINT32_WIDE:
 		return (uint32_t)r;
 	default:
-		return numbers_random(random, lane_at(lane), workers);
+		return lane_at(lane)->number_bits == 64
+			       ? r
+			       : numbers_random(random, lane_at(lane), workers);
 	}
 }
 
@@ -450,7 +447,7 @@ static int allreduce(struct world *w, enum tally_dtype dtype, double first, int 
 	int got = 0;
 
 	for (int rank = 0; rank < RANKS; rank++) {
-		bool is_float = dtype == TALLY_FLOAT32;
+		bool is_float = dtype != TALLY_INT32;
 		struct call_options o = { .verb = CALL_ALLREDUCE,
 					  .dtype = dtype,
 					  .op = TALLY_SUM,
@@ -468,7 +465,7 @@ static int allreduce(struct world *w, enum tally_dtype dtype, double first, int 
 			world_step(w);
 		got += engine_collect(c[rank], NULL) == result;
 	}
-	*ret = dtype == TALLY_FLOAT32 ? (double)x[1][0] : (double)n[1][0];
+	*ret = dtype != TALLY_INT32 ? (double)x[1][0] : (double)n[1][0];
 	return got;
 }
 
@@ -554,6 +551,32 @@ static void what_does_not_fit_comes_again(void **state)
 	assert_true(x == (int32_t)(3u * (INT32_MAX - 7)));
 	assert_int_equal(window_stats(engine_window(w->worker[1].engine))->corrupt, 0);
 	world_free(w);
+}
+
+static double one_is_large(int rank) { return rank == 1 ? 0x1p41 : 5; }
+
+/* A value beyond what the point allows ends its call on all ranks, and nothing else. */
+static void a_misfit_ends_its_call_and_not_the_job(void **state)
+{
+	(void)state;
+	for (int sealed = 0; sealed < 2; sealed++) {
+		const enum tally_dtype fixed = TALLY_FIXED(TALLY_FLOAT32, 20);
+		struct world *w = world_that_lies(sealed, NULL);
+		double x = 0;
+
+		for (int turn = 0; turn < 3; turn++) {
+			first_of = one_is_large;
+			assert_int_equal(allreduce(w, fixed, 0, -ERANGE, &x), RANKS);
+			assert_non_null(strstr(tally_error(), "another rank has a value that does "
+							      "not fit"));
+			first_of = NULL;
+			assert_int_equal(allreduce(w, fixed, 5, 0, &x), RANKS);
+			assert_true(x == 15);
+			assert_int_equal(allreduce(w, TALLY_FLOAT32, 5, 0, &x), RANKS);
+			assert_true(x == 15);
+		}
+		world_free(w);
+	}
 }
 
 static void add_as_long_as_it_is_not_rejected(const struct world *w, int rank, struct message *m)
@@ -748,6 +771,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_says_a_wrong_scale_is_found),
 		cmocka_unit_test(a_node_that_hides_a_scale_is_found),
 		cmocka_unit_test(what_does_not_fit_comes_again),
+		cmocka_unit_test(a_misfit_ends_its_call_and_not_the_job),
 		cmocka_unit_test(so_many_wrong_sums_end_the_run),
 		cmocka_unit_test(ranks_must_have_the_same_secret),
 		cmocka_unit_test(whatever_a_node_says_no_rank_takes_a_wrong_sum),

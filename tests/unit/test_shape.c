@@ -66,6 +66,24 @@ static void every_call_reads_as_it_is_written(void **state)
 		  "reduce_scatter of 8 float32, average" },
 		{ { .verb = CALL_ALL_GATHER, .dtype = TALLY_INT32, .count = 8 },
 		  "all_gather of 8 int32" },
+		{ { .verb = CALL_ALLREDUCE,
+		    .dtype = TALLY_FIXED(TALLY_FLOAT32, 20),
+		    .op = TALLY_AVG,
+		    .count = 8 },
+		  "allreduce of 8 float32 with point 20, average" },
+		{ { .verb = CALL_REDUCE,
+		    .dtype = TALLY_FIXED(TALLY_BFLOAT16, -128),
+		    .op = TALLY_SUM,
+		    .root = 3,
+		    .count = 8 },
+		  "reduce of 8 bfloat16 with point -128, sum" },
+		{ { .verb = CALL_BROADCAST,
+		    .dtype = TALLY_FIXED(TALLY_FLOAT64, 5),
+		    .root = 3,
+		    .count = 8 },
+		  "broadcast of 8 float64 from rank 3" },
+		{ { .verb = CALL_ALL_GATHER, .dtype = TALLY_UINT8, .count = 8 },
+		  "all_gather of 8 uint8" },
 		{ { .verb = CALL_BARRIER }, "barrier" },
 		{ { .verb = CALL_CLOSING }, "tally_close" },
 		{ { .verb = CALL_OPENING, .dtype = TALLY_INT64, .op = TALLY_SUM, .count = 256 },
@@ -106,6 +124,30 @@ static void the_workers_of_a_job_are_said_where_they_differ(void **state)
 
 	three.count = 2;
 	assert_text(ours, shape(&three), "the first call of a job of 3 workers");
+}
+
+/* Every point is another word, for sums and averages, in each type of floats. */
+static void ranks_must_agree_in_the_point(void **state)
+{
+	static const enum tally_dtype types[] = { TALLY_FLOAT32, TALLY_FLOAT16, TALLY_BFLOAT16,
+						  TALLY_FLOAT64 };
+	uint64_t word[4 * 2 * 257];
+	size_t count = 0;
+
+	for (int i = 0; i < 4 * 2; i++) {
+		struct call_options o = { .verb = CALL_REDUCE, .op = 1 + i % 2, .count = 100 };
+
+		o.dtype = types[i / 2];
+		word[count++] = shape(&o);
+		for (int point = INT8_MIN; point <= INT8_MAX; point++) {
+			o.dtype = TALLY_FIXED(types[i / 2], point);
+			assert_int_equal(call_point(&o), point);
+			word[count++] = shape(&o);
+		}
+	}
+	for (size_t a = 0; a < count; a++)
+		for (size_t b = 0; b < a; b++)
+			assert_true(word[a] != word[b]);
 }
 
 static void all_that_ranks_must_agree_in_is_in_the_word(void **state)
@@ -187,6 +229,7 @@ int main(void)
 		cmocka_unit_test(every_call_reads_as_it_is_written),
 		cmocka_unit_test(a_window_and_a_payload_are_said_where_they_differ),
 		cmocka_unit_test(the_workers_of_a_job_are_said_where_they_differ),
+		cmocka_unit_test(ranks_must_agree_in_the_point),
 		cmocka_unit_test(all_that_ranks_must_agree_in_is_in_the_word),
 		cmocka_unit_test(what_ranks_differ_in_by_nature_is_not),
 		cmocka_unit_test(the_longest_text_fits),

@@ -56,6 +56,7 @@ static void assert_covers(const struct shards *s, const struct call_options *who
 		if (!part.count)
 			continue;
 		assert_int_equal(count % unit, 0); /* a boundary is one of chunks */
+		assert_int_equal(part.first, count);
 		assert_ptr_equal(part.in, at + count * call_element_bytes(whole));
 		assert_ptr_equal((uint8_t *)part.out - (uint8_t *)whole->out,
 				 count * call_element_bytes(whole));
