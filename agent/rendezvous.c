@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 
+#include "agent/core/guesses.h"
 #include "agent/core/job.h"
 #include "common/clock.h"
 #include "common/owned.h"
@@ -15,6 +16,19 @@
 enum {
 	AGAIN_MS = 1000, /* until what the store does not know is said once more */
 	CROWD_MAX = TALLY_WORKERS_MAX, /* of one tenant, where it is crowded */
+	HOLD_MS = 1000, /* until a wrong proof is taken for one, whatever is still on its way */
+	HELD_MAX = 1024,
+	HELD_OF_SOURCE = 64, /* as many workers as a large machine starts at once */
+};
+
+/* Its proof was wrong for the job as it was when it came. */
+struct held {
+	TAILQ_ENTRY(held) list;
+	struct stream *stream;
+	const struct rendezvous_voice *voice;
+	char job[NAME_BYTES];
+	uint64_t revision; /* of the job then; 0: there was none */
+	uint64_t since_ns;
 };
 
 struct waiting {
@@ -36,6 +50,7 @@ struct rendezvous {
 	const struct picture *picture;
 	const char *node;
 	LIST_HEAD(all, waiting) all;
+	TAILQ_HEAD(all_held, held) held; /* the oldest first */
 };
 
 static void waiting_free(struct waiting *w)
@@ -141,9 +156,88 @@ static void forget(struct rendezvous *r, struct waiting *w)
 	waiting_free(w);
 }
 
+/* --- whose proof is wrong so far -------------------------------------------------------------- */
+
+static uint64_t revision_of(const struct rendezvous *r, const char *job)
+{
+	const struct shared_job *j = shared_find(r->shared, job);
+
+	return j ? j->revision : 0;
+}
+
+static bool is_of_source(const struct held *h, const struct stream *s)
+{
+	return guesses_is_one(stream_peer(h->stream), stream_peer_who(h->stream).uid,
+			      stream_peer(s), stream_peer_who(s).uid);
+}
+
+int rendezvous_hold(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
+		    const char *job)
+{
+	unsigned int all = 0, of_source = 0;
+	struct held *h;
+
+	TAILQ_FOREACH(h, &r->held, list)
+	{
+		all++;
+		of_source += is_of_source(h, s);
+	}
+	if (all >= HELD_MAX || of_source >= HELD_OF_SOURCE)
+		return -EUSERS;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->stream = s;
+	h->voice = voice;
+	snprintf(h->job, sizeof(h->job), "%s", job);
+	h->revision = revision_of(r, job);
+	h->since_ns = clock_now_ns();
+	TAILQ_INSERT_TAIL(&r->held, h, list);
+	return 0;
+}
+
+static void release(struct rendezvous *r, struct held *h)
+{
+	TAILQ_REMOVE(&r->held, h, list);
+	free(h);
+}
+
+static void held_look(struct rendezvous *r)
+{
+	const uint64_t now_ns = clock_now_ns();
+	struct held *h, *next;
+
+	for (h = TAILQ_FIRST(&r->held); h; h = next) {
+		const struct rendezvous_voice *voice = h->voice;
+		struct stream *s = h->stream;
+
+		next = TAILQ_NEXT(h, list);
+		if (revision_of(r, h->job) == h->revision &&
+		    now_ns - h->since_ns < HOLD_MS * 1000000ull)
+			continue;
+		release(r, h);
+		voice->again(s);
+	}
+}
+
+/* --- who leaves ------------------------------------------------------------------------------ */
+
+static void held_leave(struct rendezvous *r, const struct stream *s)
+{
+	struct held *h;
+
+	TAILQ_FOREACH(h, &r->held, list)
+	if (h->stream == s) {
+		release(r, h);
+		return;
+	}
+}
+
 void rendezvous_leave(struct rendezvous *r, const struct stream *s)
 {
 	struct waiting *w;
+
+	held_leave(r, s);
 
 	LIST_FOREACH(w, &r->all, list)
 	if (w->stream == s) {
@@ -229,6 +323,7 @@ void rendezvous_look(struct rendezvous *r)
 {
 	struct waiting *w, *next;
 
+	held_look(r);
 	for (w = LIST_FIRST(&r->all); w; w = next) {
 		next = LIST_NEXT(w, list);
 		if (look(r, w))
@@ -245,7 +340,12 @@ int rendezvous_open(struct store *store, const struct shared *shared, const stru
 
 	if (!r)
 		return -ENOMEM;
-	*r = (struct rendezvous){ store, shared, picture, node, LIST_HEAD_INITIALIZER(&r->all) };
+	r->store = store;
+	r->shared = shared;
+	r->picture = picture;
+	r->node = node;
+	LIST_INIT(&r->all);
+	TAILQ_INIT(&r->held);
 	*ret = r;
 	return 0;
 }
@@ -256,6 +356,8 @@ void rendezvous_close(struct rendezvous *r)
 
 	if (!r)
 		return;
+	while (!TAILQ_EMPTY(&r->held))
+		release(r, TAILQ_FIRST(&r->held));
 	while ((w = LIST_FIRST(&r->all))) {
 		LIST_REMOVE(w, list);
 		waiting_free(w);

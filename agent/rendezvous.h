@@ -16,11 +16,14 @@
 
 struct rendezvous;
 
-/* How a worker is told. After the last two its connection ends. */
+/* How a worker is told. After elsewhere() and error() its connection ends. */
 struct rendezvous_voice {
 	void (*missing)(struct stream *s, const struct tally_set *ranks);
 	void (*elsewhere)(struct stream *s, const struct sockaddr_storage *root);
 	void (*error)(struct stream *s, int error, const char *words);
+	/* Its proof may be right by now, or never will be: it is held no more. The connection may
+	 * be one that waits from now on. */
+	void (*again)(struct stream *s);
 };
 
 /* All are the caller's, and stay. *ret is the caller's, for rendezvous_close(). */
@@ -35,7 +38,15 @@ int rendezvous_take(struct rendezvous *r, struct stream *s, const struct rendezv
 		    const char *job, const uint8_t token_key[SECRET_KEY_BYTES],
 		    const struct joining_message *m, bool crowded);
 
-/* Its connection has ended, if it waits here. */
+/*
+ * A worker whose first proof is wrong, as far as is known here: what another agent has done to the
+ * job may be on its way here. It is held until something is heard of this job, for a second or two
+ * at most. -EUSERS: too many are held, of its source or of all.
+ */
+int rendezvous_hold(struct rendezvous *r, struct stream *s, const struct rendezvous_voice *voice,
+		    const char *job);
+
+/* Its connection has ended, if it waits or is held here. */
 void rendezvous_leave(struct rendezvous *r, const struct stream *s);
 
 /* Has the agent of the job's root the job by now, and may a run begin there? */

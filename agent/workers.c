@@ -14,7 +14,6 @@
 #include "hops.h"
 #include "peers.h"
 #include "placing.h"
-#include "rendezvous.h"
 #include "workers_private.h"
 
 enum {
@@ -98,7 +97,8 @@ static void say_elsewhere(struct stream *s, const struct sockaddr_storage *root)
 	workers_say_elsewhere(s, root, true);
 }
 
-static const struct rendezvous_voice voice = { say_missing, say_elsewhere, tell_error };
+static const struct rendezvous_voice voice = { say_missing, say_elsewhere, tell_error,
+					       workers_read_again };
 
 /* All ranks of a run hear the same: they are told in one turn of the loop. */
 static void roots_fill(const struct workers *workers, const struct job *j,
@@ -198,7 +198,7 @@ static void on_end(struct stream *s)
 	struct workers *workers = stream_owner(s);
 	struct worker *w = stream_context(s);
 
-	if (w && w->is_waiting)
+	if (w && (w->is_waiting || w->held))
 		rendezvous_leave(placing_rendezvous(driver_placing(workers->driver)), s);
 	if (w && w->is_known) {
 		e.ended = w->job;
@@ -207,8 +207,10 @@ static void on_end(struct stream *s)
 	if (w && w->is_agent)
 		peers_gone(&w->peer, driver_core(workers->driver), stream_peer(s),
 			   &workers->refused);
-	if (w)
+	if (w) {
+		workers_forget(w);
 		explicit_bzero(w, sizeof(*w));
+	}
 	free(w);
 }
 
@@ -218,44 +220,6 @@ int workers_draw(void *ret, size_t size)
 }
 
 /* --- greetings */
-
-/* One that agents share, and whose root is not here; or NULL. */
-static const struct shared_job *rendezvous_job(const struct workers *workers, const char *job)
-{
-	const struct placing *p = driver_placing(workers->driver);
-	const struct job *j = books_job_find(core_books(driver_core(workers->driver)), job);
-
-	if (!p || (j && !j->document))
-		return NULL;
-	return shared_find(placing_shared(p), job);
-}
-
-/* Which jobs there are a stranger does not learn: where there is none, any key is as wrong. */
-static int token_key_find(const struct workers *workers, const char *job, uint8_t *ret)
-{
-	const struct books *books = core_books(driver_core(workers->driver));
-	const struct job *j = books_job_find(books, job);
-
-	const struct shared_job *shared = rendezvous_job(workers, job);
-
-	if (!j && !shared)
-		return workers_draw(ret, SECRET_KEY_BYTES);
-	secret_token_key(shared ? shared->job.token : j->token, ret);
-	return 0;
-}
-
-/* A run that is not there is no guess: who was in it asks in good faith. */
-static int place_key_find(const struct workers *workers, const struct joining_greeting *g,
-			  uint8_t *ret, struct why *why)
-{
-	const struct books *books = core_books(driver_core(workers->driver));
-	const struct job *j = books_job_find(books, g->job);
-
-	if (j && job_place_key(j, g->rank, g->run, ret))
-		return 0;
-	return why_say(why, -ECANCELED, "rank %u is in no such run of job %s here, or has no key",
-		       g->rank, g->job);
-}
 
 static int greeting_answer(struct stream *s, struct worker *w, const struct joining_greeting *g,
 			   const char *text, size_t length, struct why *why)
@@ -270,8 +234,8 @@ static int greeting_answer(struct stream *s, struct worker *w, const struct join
 	if (g->wants == JOINING_WANTS_SERVICE)
 		own.service = core_config(driver_core(workers->driver))->service[0];
 	w->by_place = g->run;
-	r = w->by_place ? place_key_find(workers, g, w->token_key, why)
-			: token_key_find(workers, w->job, w->token_key);
+	r = w->by_place ? workers_place_key(workers, g, w->token_key, why)
+			: workers_token_key(workers, w->job, w->token_key);
 	if (r == 0)
 		r = workers_draw(random, sizeof(random));
 	if (r < 0)
@@ -282,6 +246,9 @@ static int greeting_answer(struct stream *s, struct worker *w, const struct join
 	if (r < 0)
 		return r;
 	session_begin(w->token_key, opening, length + answer, &w->session);
+	r = workers_keep(w, opening, length + answer);
+	if (r < 0)
+		return r;
 	stream_send(s, opening + length, answer);
 	return 0;
 }
@@ -307,9 +274,8 @@ static int greeting_take(struct stream *s, const char *text, size_t length, size
 
 /* --- messages */
 
-/* -EACCES: the proof is wrong. */
-static int message_read(struct worker *w, const char *text, size_t length,
-			struct joining_message *ret, size_t *ret_used, struct why *why)
+int workers_message_read(struct worker *w, const char *text, size_t length,
+			 struct joining_message *ret, size_t *ret_used, struct why *why)
 {
 	const size_t most = JOINING_MESSAGE_BYTES - SESSION_LINE_BYTES;
 	const char *message = NULL;
@@ -336,13 +302,10 @@ static int message_read(struct worker *w, const char *text, size_t length,
 	return r;
 }
 
-/* A first message whose proof is wrong is a guess, with which the core deals. */
-static int message_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
-			struct why *why)
+int workers_message_judge(struct stream *s, const struct joining_message *m, struct why *why)
 {
 	struct workers *workers = stream_owner(s);
 	struct worker *w = stream_context(s);
-	struct joining_message m = { 0 };
 	struct job_draw drawn;
 	struct core_event e = { .kind = CORE_JOINING,
 				.connection = s,
@@ -350,36 +313,31 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 					     .again = w->is_known,
 					     .crowded = stream_connections(workers->server) >
 							CONNECTIONS_MAX / 2,
+					     .message = m,
+					     .token_key = m ? w->token_key : NULL,
+					     .by_place = m && w->by_place,
 					     .draw = &drawn,
 					     .peer = stream_peer(s),
 					     .port = stream_port(s),
 					     .uid = stream_peer_who(s).uid } };
-	int r = message_read(w, text, length, &m, ret_used, why);
+	int r;
 
-	if (r < 0 && (r != -EACCES || w->is_known))
-		return r;
-	if (r == 0) {
-		e.joining.message = &m;
-		e.joining.token_key = w->token_key;
-		e.joining.by_place = w->by_place;
-	} else {
-		*ret_used = length;
-	}
-	if (r == 0 && w->is_waiting) { /* it has nothing that it could leave */
+	workers_forget(w);
+	if (m && w->is_waiting) { /* it has nothing that it could leave */
 		stream_finish(s);
 		return 0;
 	}
-	if (r == 0 && !w->is_known && m.what == JOINING_JOIN && rendezvous_job(workers, w->job)) {
+	if (m && !w->is_known && m->what == JOINING_JOIN && workers_shared_job(workers, w->job)) {
 		w->is_waiting = true;
 		r = rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s, &voice,
-				    w->job, w->token_key, &m, e.joining.crowded);
+				    w->job, w->token_key, m, e.joining.crowded);
 		return r == -ENOSPC ? why_say(why, r,
 					      "the agent serves many workers, and as many of this "
 					      "tenant wait here as a job can have")
 				    : r;
 	}
-	if (!w->is_known)
-		memcpy(w->share, m.share, sizeof(w->share));
+	if (m && !w->is_known)
+		memcpy(w->share, m->share, sizeof(w->share));
 	r = workers_draw(&drawn, sizeof(drawn));
 	if (r < 0)
 		return r;
@@ -388,6 +346,30 @@ static int message_take(struct stream *s, const char *text, size_t length, size_
 	driver_handle(workers->driver, &e);
 	explicit_bzero(&drawn, sizeof(drawn));
 	return 0;
+}
+
+/* A first message whose proof is wrong is a guess, with which the core deals; in a cluster not
+ * before what other agents do has come here. */
+static int message_take(struct stream *s, const char *text, size_t length, size_t *ret_used,
+			struct why *why)
+{
+	struct worker *w = stream_context(s);
+	struct joining_message m = { 0 };
+	int r;
+
+	if (w->held) { /* it has nothing that it could leave, either */
+		*ret_used = length;
+		stream_finish(s);
+		return 0;
+	}
+	r = workers_message_read(w, text, length, &m, ret_used, why);
+	if (r < 0 && (r != -EACCES || w->is_known))
+		return r;
+	if (r < 0)
+		*ret_used = length;
+	if (r < 0 && !w->is_proven && workers_hold(s, &voice, text, length) == 0)
+		return 0;
+	return workers_message_judge(s, r == 0 ? &m : NULL, why);
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
@@ -400,6 +382,15 @@ static void refusal_log(struct stream *s, bool is_agent, const char *reason)
 		peers_refused_log(&workers->refused, stream_peer(s), reason);
 	else
 		log_say(LOG_LEVEL_DEBUG, "worker refused", "job= reason=\"%s\"", reason);
+}
+
+void workers_refuse(struct stream *s, bool is_agent, int error, struct why *why)
+{
+	refusal_log(s, is_agent, *why->text ? why->text : strerror(-error));
+	if (is_agent && !stream_context(s) && error == -EACCES) /* it learns nothing of this node */
+		why_say(why, error,
+			"this node takes no documents from that root, or is another one than meant; its log says why");
+	tell_error(s, error, *why->text ? why->text : strerror(-error));
 }
 
 static int text_take(struct stream *s, bool is_agent, const char *text, size_t length,
@@ -423,11 +414,7 @@ static ssize_t on_text(struct stream *s, const char *text, size_t length)
 		return 0;
 	if (r == 0)
 		return (ssize_t)used;
-	refusal_log(s, is_agent, *why.text ? why.text : strerror(-r));
-	if (is_agent && !w && r == -EACCES) /* a stranger learns nothing of this node */
-		why_say(&why, r,
-			"this node takes no documents from that root, or is another one than meant; its log says why");
-	tell_error(s, r, *why.text ? why.text : strerror(-r));
+	workers_refuse(s, is_agent, r, &why);
 	return (ssize_t)length;
 }
 

@@ -6,6 +6,7 @@
 #include "agent/edge/stream.h"
 #include "common/session.h"
 #include "peers.h"
+#include "rendezvous.h"
 #include "workers.h"
 
 struct workers {
@@ -23,6 +24,11 @@ struct worker {
 	bool by_place; /* it is the key of the worker's place in the run */
 	uint8_t share[X25519_BYTES]; /* as it joined */
 	char job[NAME_BYTES];
+	char *opening; /* the two greetings, until its first message is judged, as the job may have
+			*/
+	size_t opening_bytes; /* another token by then; NULL: nobody reads it twice */
+	char *held; /* its first message, as it came, while the rendezvous holds it; else NULL */
+	size_t held_bytes;
 	bool is_proven; /* the worker knows the token, so what it is told has a proof, too */
 	bool is_known; /* to the core, which must hear of the connection's end */
 	bool is_waiting; /* at the rendezvous, which must hear of it, too */
@@ -33,6 +39,45 @@ struct worker {
 
 /* With its proof, once there may be one; then never without. */
 void workers_say(struct stream *s, const char *text, size_t length);
+
+/* What is wrong, for `error`, and the connection's end. */
+void workers_refuse(struct stream *s, bool is_agent, int error, struct why *why);
+
+/* A worker's message, if the proof is right; -EACCES: it is wrong. */
+int workers_message_read(struct worker *w, const char *text, size_t length,
+			 struct joining_message *ret, size_t *ret_used, struct why *why);
+
+/* What becomes of its message, or of a wrong proof (NULL), which is a guess. */
+int workers_message_judge(struct stream *s, const struct joining_message *m, struct why *why);
+
+/* --- workers_keys.c */
+
+/* A job that agents share, and whose root is not here; or NULL. */
+const struct shared_job *workers_shared_job(const struct workers *workers, const char *job);
+
+/* The token's key of the job as it is known now, or a random one: there is no job. -EIO. */
+int workers_token_key(const struct workers *workers, const char *job, uint8_t *ret);
+
+/* The key of the place that a worker names as it greets. -ECANCELED: there is none, and why. */
+int workers_place_key(const struct workers *workers, const struct joining_greeting *g, uint8_t *ret,
+		      struct why *why);
+
+/* --- workers_held.c */
+
+/* Both greetings, to read the first message once more; but of who proves a place, which no news of
+ * other agents makes right. Freed by workers_forget(). */
+int workers_keep(struct worker *w, const char *opening, size_t bytes);
+
+/* The first proof is wrong: 0, it is read once more when something is heard of the job; negative:
+ * it is not. */
+int workers_hold(struct stream *s, const struct rendezvous_voice *voice, const char *text,
+		 size_t length);
+
+/* As rendezvous_voice.again(). */
+void workers_read_again(struct stream *s);
+
+/* It needs neither its greetings nor what was held any more. */
+void workers_forget(struct worker *w);
 
 int workers_draw(void *ret, size_t size); /* random bytes; -EIO */
 

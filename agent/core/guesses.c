@@ -2,7 +2,6 @@
 #include "guesses.h"
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <string.h>
 
 static const uint64_t second_ns = 1000000000;
@@ -16,6 +15,12 @@ static uint64_t number_of(const struct sockaddr_storage *peer, uid_t uid)
 	else if (peer->ss_family == AF_INET6)
 		memcpy(&who, &((const struct sockaddr_in6 *)peer)->sin6_addr, sizeof(who));
 	return who;
+}
+
+bool guesses_is_one(const struct sockaddr_storage *a, uid_t a_uid, const struct sockaddr_storage *b,
+		    uid_t b_uid)
+{
+	return a->ss_family == b->ss_family && number_of(a, a_uid) == number_of(b, b_uid);
 }
 
 static bool is_at(const struct guesses *g, unsigned int i, sa_family_t family, uint64_t who)

@@ -6,6 +6,7 @@
 #ifndef TALLY_AGENT_GUESSES_H
 #define TALLY_AGENT_GUESSES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -32,6 +33,10 @@ struct guesses {
 /* How long must `peer` wait until it may say a token? `uid`: of one on this machine (AF_UNIX). */
 uint64_t guesses_wait_ns(const struct guesses *g, const struct sockaddr_storage *peer, uid_t uid,
 			 uint64_t now_ns);
+
+/* Are both one source? */
+bool guesses_is_one(const struct sockaddr_storage *a, uid_t a_uid, const struct sockaddr_storage *b,
+		    uid_t b_uid);
 
 /* A wrong one. How many there were since a line in the log was due; 0: none is due. */
 uint64_t guesses_add(struct guesses *g, const struct sockaddr_storage *peer, uid_t uid,

@@ -68,6 +68,45 @@ the_token_is_proven_at_any_node() {
 	! grep -r "$(cat "$work/right")" "$work"/n*.log || return 1
 }
 
+# What `job create` says at one node reaches the others a moment later: whoever joins there at once
+# is no guesser. Who has a wrong token is one, whether the job is known or not.
+who_joins_at_once_at_another_node_is_served() {
+	local name late before after code=0
+	square
+	late=(pref 1 ipproto tcp sport 2379 to "$(on n1 ip -o route get "$(bed addr e0)" |
+		sed 's/.* src \([^ ]*\).*/\1/')" blackhole) # what the store says to n1
+	for name in {1..5}; do
+		on n0 ip rule add "${late[@]}"
+		create_at n2 "at-once-$name" 3
+		join_at w1 n1 "at-once-$name"
+		join_at w3 n1 "at-once-$name"
+		join_at w4 n1 "at-once-$name"
+		until_true have_come n1 3
+		on n0 ip rule del "${late[@]}"
+		finish "at-once-$name" w1 w3 w4 || code=1
+	done
+	[[ $code:$(guesses) == 0:0 ]] || { guesses; return 1; }
+	for name in none at-once-1; do
+		(umask 077 && echo wrong >"$work/wrong.$name") && mv "$work/wrong.$name" "$work/$name.token"
+		before=$(date +%s%N)
+		join_at w3 n2 "$name"
+		! wait "${worker[0]}" || return 1
+		worker=()
+		after=$(date +%s%N)
+		has 'no such job, or a wrong token' "$work/w3.$name.errors" || return 1
+		echo "$name: after $(((after - before) / 1000000)) ms"
+		((after - before >= 900000000)) || return 1
+	done
+	[[ $(guesses) == 2 ]]
+}
+have_come() { (($(on "$1" ss -Htn state established 'sport = :31249' | wc -l) == $2)); } # NODE COUNT
+guesses() { # at all nodes
+	local name
+	for name in $(nodes); do
+		on "$name" curl -s http://127.0.0.1:9464/metrics
+	done | awk '/^tally_joins_refused_total.*token/ { n += $2 } END { print n + 0 }'
+}
+
 gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
 at_root() { at "$1" job show "$2" >/dev/null 2>&1; }
 
@@ -312,6 +351,7 @@ is_created_again() { create_at n0 second 2 2>/dev/null; }
 command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh'; exit 0; }
 facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
+	who_joins_at_once_at_another_node_is_served \
 	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \

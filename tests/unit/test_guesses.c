@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,24 @@ static uint64_t guess(const char *from, uid_t uid)
 	const struct sockaddr_storage a = at(from);
 
 	return guesses_add(&g, &a, uid, now);
+}
+
+static bool is_one(const char *a, uid_t a_uid, const char *b, uid_t b_uid)
+{
+	const struct sockaddr_storage first = at(a), second = at(b);
+
+	return guesses_is_one(&first, a_uid, &second, b_uid);
+}
+
+static void a_source_is_an_address_half_of_one_or_a_user(void **state)
+{
+	assert_true(is_one("10.0.0.1", 0, "10.0.0.1", 7));
+	assert_false(is_one("10.0.0.1", 0, "10.0.0.2", 0));
+	assert_true(is_one("fd77::1", 0, "fd77::2", 0));
+	assert_false(is_one("fd77::1", 0, "fd77:0:0:1::1", 0));
+	assert_true(is_one("", 7, "", 7));
+	assert_false(is_one("", 7, "", 8));
+	assert_false(is_one("0.0.0.7", 0, "", ntohl(7)));
 }
 
 static void ten_are_free_and_then_there_is_one_each_second(void **state)
@@ -123,6 +142,7 @@ static void the_log_hears_of_all_but_seldom(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_source_is_an_address_half_of_one_or_a_user),
 		cmocka_unit_test_setup(ten_are_free_and_then_there_is_one_each_second, setup),
 		cmocka_unit_test_setup(nobody_waits_for_ever, setup),
 		cmocka_unit_test_setup(sources_do_not_wait_for_each_other, setup),
