@@ -18,7 +18,6 @@
 enum {
 	JOIN_TIMEOUT_MS = 60000,
 	TURNS_MAX = 8, /* so often an agent may name another one */
-	AGAIN_NS = 500000000, /* until the first agent is asked again */
 };
 
 #define NAMED_NS UINT64_C(3000000000)
@@ -156,7 +155,7 @@ static void join_free(struct join *j)
 }
 
 /* As if the options had named this agent. */
-static void turn_to(struct join *j, const struct sockaddr_storage *agent, const char *text)
+void join_turn_to(struct join *j, const struct sockaddr_storage *agent, const char *text)
 {
 	join_fd_set(j, -1);
 	j->agent = *agent;
@@ -164,19 +163,26 @@ static void turn_to(struct join *j, const struct sockaddr_storage *agent, const 
 	j->local = j->said;
 	j->service.ss_family = 0;
 	j->missing = (struct tally_set){ 0 };
-	j->has_asked = false;
+	j->has_asked = j->is_refused = j->is_cut = false;
 }
 
-/* One that another agent has named may have gone a moment ago: it gets less time to answer. */
-static int connect_in_time(struct join *j, bool is_named)
+/* One that another agent has named may have gone a moment ago, and where others may be asked there
+ * is no need to wait: it gets less time to answer. */
+static int connect_in_time(struct join *j, bool is_limited)
 {
 	const uint64_t deadline_ns = j->deadline_ns, soon_ns = clock_now_ns() + NAMED_NS;
+	const uint32_t timeout_ms = j->timeout_ms;
+	uint64_t until_ns = deadline_ns;
 	int r;
 
-	if (is_named && soon_ns < deadline_ns)
-		j->deadline_ns = soon_ns;
+	if (is_limited && soon_ns < deadline_ns) {
+		j->deadline_ns = until_ns = soon_ns;
+		j->timeout_ms = NAMED_NS / 1000000;
+	}
 	r = join_connect(j);
-	j->deadline_ns = deadline_ns;
+	if (j->deadline_ns == until_ns) /* join_stop() has not come */
+		j->deadline_ns = deadline_ns;
+	j->timeout_ms = timeout_ms;
 	return r;
 }
 
@@ -194,60 +200,33 @@ static int place_ask(struct join *j, struct channel **ret_channel, struct joinin
 	return r == 0 ? place_wait(j, ret) : r;
 }
 
-/* Back to the agent that was asked first; who rescues a run asks the next one. */
-static void turn_back(struct join *j, const struct sockaddr_storage *first, const char *first_text,
-		      unsigned int times)
-{
-	const struct sockaddr_storage *other;
-	char text[AGENT_BYTES];
-
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = AGAIN_NS }, NULL);
-	if (!j->rescues) {
-		turn_to(j, first, first_text);
-		return;
-	}
-	other = &j->other[times % j->others];
-	endpoint_print(other, text, sizeof(text));
-	turn_to(j, other, text);
-}
-
-/* An agent that was named may have gone a moment ago, and so may any that is asked for a rescue. */
-static bool may_turn_back(const struct join *j, int error, bool was_named, bool has_connected)
-{
-	const bool is_away = error == -ECONNRESET || error == -ECONNREFUSED || error == -EPIPE ||
-			     error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH;
-
-	if (clock_now_ns() + AGAIN_NS >= j->deadline_ns)
-		return false;
-	return j->rescues ? is_away : was_named && !has_connected;
-}
-
 /* Agents of a cluster know where a job's root is, and may learn that it is another one meanwhile.
  */
 static int place_find(struct join *j, struct channel **ret_channel, struct joining_answer *ret)
 {
-	const struct sockaddr_storage first = j->agent;
-	char first_text[AGENT_BYTES], other[AGENT_BYTES];
-	unsigned int turns = 0, times = 0;
+	struct asking asking = asking_begin(j);
+	char other[AGENT_BYTES];
+	unsigned int turns = 0;
 	int r;
 
-	snprintf(first_text, sizeof(first_text), "%s", j->agent_text);
 	while (turns <= TURNS_MAX) {
-		const bool has_connected = (r = connect_in_time(j, turns || j->rescues)) == 0;
+		const bool has_connected = (r = connect_in_time(j, turns || j->rescues ||
+									   j->listed)) == 0;
 
 		if (has_connected)
 			r = place_ask(j, ret_channel, ret);
-		if (r < 0 && may_turn_back(j, r, turns, has_connected)) {
+		if (r < 0 && asking_goes_on(j, &asking, r, turns, has_connected)) {
 			transport_close(TAKE_PTR(*ret_channel));
-			turn_back(j, &first, first_text, ++times);
 			turns = 0;
 			continue;
 		}
-		if (r < 0 || ret->kind == JOINING_RUN)
+		if (r < 0)
+			return asking_end(j, &asking, r);
+		if (ret->kind == JOINING_RUN)
 			return r;
 		transport_close(TAKE_PTR(*ret_channel));
 		endpoint_print(&ret->elsewhere, other, sizeof(other));
-		turn_to(j, &ret->elsewhere, other);
+		join_turn_to(j, &ret->elsewhere, other);
 		turns++;
 	}
 	return error_set(-ELOOP,
@@ -289,6 +268,7 @@ int join_open(const struct tally_join_options *o, unsigned int root, unsigned in
 	pthread_mutex_init(&j->fd_held, NULL);
 	j->root = root;
 	j->roots = roots;
+	j->insists = true;
 	join_deadline_set(j, o->join_timeout_ms ? o->join_timeout_ms : JOIN_TIMEOUT_MS);
 	r = join_options_read(j, o);
 	j->said = j->local;
@@ -351,6 +331,9 @@ struct join *join_beside(const struct join *from, const char *job)
 		return NULL;
 	memcpy(j->agent_text, from->agent_text, sizeof(j->agent_text));
 	snprintf(j->job, sizeof(j->job), "%s", job);
+	j->insists = from->insists;
+	j->listed = from->listed;
+	memcpy(j->list, from->list, sizeof(j->list));
 	return j;
 }
 

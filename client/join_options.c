@@ -154,6 +154,39 @@ static int agent_read(struct join *j, const struct tally_join_options *o)
 	return 0;
 }
 
+/* Without a path: workers of one machine have one agent there. */
+static int other_agents_read(struct join *j, const struct tally_join_options *o)
+{
+	const char *text = said(o->other_agents, "TALLY_OTHER_AGENTS");
+	const unsigned int count = text ? items(text) : 0;
+	char one[ADDRESS_BYTES];
+	size_t length;
+
+	if (count > JOIN_AGENTS_MAX)
+		return error_set(-E2BIG, "other_agents: %u of them, allowed are %d", count,
+				 JOIN_AGENTS_MAX);
+	if (count && j->roots > 1)
+		return error_set(-EINVAL, "other_agents: agents of several roots are no others of "
+					  "one another: name one agent of a cluster");
+	for (; j->listed < count; j->listed++) {
+		struct sockaddr_storage *other = &j->list[j->listed];
+		const char *from = item(text, j->listed, count, &length);
+
+		snprintf(one, sizeof(one), "%.*s", (int)at_most(length, INT_MAX), from);
+		if (address_parse(one, 0, other) < 0 &&
+		    address_parse(one, TALLY_UDP_PORT, other) < 0)
+			return error_set(-EINVAL,
+					 "other_agents: '%s' is no address such as 10.77.0.1, "
+					 "10.77.0.1:31249 or [fd77::1]:31249",
+					 one);
+		if (j->local_said && other->ss_family != j->local.ss_family)
+			return error_set(-EINVAL,
+					 "%s and other_agents: one is IPv4, the other IPv6",
+					 j->local_said);
+	}
+	return 0;
+}
+
 static int job_read(struct join *j, const struct tally_join_options *o)
 {
 	const char *text = given(j, o->job, "TALLY_JOB");
@@ -269,7 +302,7 @@ static int address_read(struct join *j, const struct tally_join_options *o)
 
 /* In this order: errors about a token name the job, and an address depends on the agent's. */
 static int (*const readers[])(struct join *j, const struct tally_join_options *o) = {
-	agent_read, job_read, token_read, rank_read, address_read,
+	agent_read, job_read, token_read, rank_read, address_read, other_agents_read,
 };
 
 int join_options_read(struct join *j, const struct tally_join_options *o)

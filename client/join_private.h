@@ -13,6 +13,7 @@ enum {
 	ITEM_BYTES = 4096, /* of an option or variable: what is of one root */
 	AGENT_BYTES = 128, /* fits any socket's path */
 	JOIN_LEAVE_TIMEOUT_MS = 1000,
+	JOIN_AGENTS_MAX = 16, /* that are asked in turn, besides the first */
 };
 
 _Static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage), "");
@@ -28,6 +29,11 @@ struct join {
 	char agent_text[AGENT_BYTES];
 	struct sockaddr_storage other[JOINING_OTHERS_MAX]; /* [others]: agents of the cluster */
 	unsigned int others;
+	struct sockaddr_storage list[JOIN_AGENTS_MAX]; /* [listed]: of the same cluster, as the */
+	unsigned int listed; /* program or its user said: asked in turn with `agent` */
+	bool insists; /* until the deadline: agents that are away are asked again */
+	bool is_cut; /* what failed last was the connection, or making it */
+	bool is_refused; /* or the agent has said no */
 	bool rescues; /* the agent of the place that there is has gone: others are asked in turn */
 	struct sockaddr_storage local; /* where to receive; ss_family 0: where the connection is */
 	struct sockaddr_storage said; /* the same, as it was said, before it was found out */
@@ -58,6 +64,9 @@ struct join {
 /* Closes the one that was there. */
 void join_fd_set(struct join *j, int fd);
 
+/* As if the options had named this agent. */
+void join_turn_to(struct join *j, const struct sockaddr_storage *agent, const char *text);
+
 /* Fills agent, job, token_key, rank and local. Sets the error text. */
 int join_options_read(struct join *j, const struct tally_join_options *o);
 
@@ -68,7 +77,7 @@ void join_deadline_set(struct join *j, uint32_t timeout_ms);
 int join_connect(struct join *j);
 
 /* What a call on the connection that has just failed has to say. */
-int join_broken(const struct join *j);
+int join_broken(struct join *j);
 
 /* A socket cannot be bound to the address that somebody said. */
 int join_address_blame(const struct join *j, int r);
@@ -84,7 +93,29 @@ int join_answer_read(struct join *j, struct joining_answer *ret);
 int join_answer_take(struct join *j, struct joining_answer *ret, struct why *why);
 
 /* The error that an answer is. */
-int join_refused(const struct join *j, const struct joining_answer *a);
+int join_refused(struct join *j, const struct joining_answer *a);
+
+/* --- join_asking.c: one agent, or several in turn, are asked until one answers */
+
+struct asking {
+	struct sockaddr_storage first;
+	char first_text[AGENT_BYTES];
+	uint64_t begun_ns, pause_ns;
+	unsigned int turn; /* 0: the first's */
+	unsigned int tries;
+	bool was_cut; /* a connection on which it had asked ended */
+	struct why cause; /* of the last try that was followed by another */
+};
+
+struct asking asking_begin(const struct join *j);
+
+/* After this error, is an agent asked once more? Then it is the one to be connected to now, after
+ * a pause. `was_named`: by another agent. */
+bool asking_goes_on(struct join *j, struct asking *a, int error, bool was_named,
+		    bool has_connected);
+
+/* The error, with how often it was tried in the error text. */
+int asking_end(const struct join *j, const struct asking *a, int error);
 
 /* --- join_anew.c */
 

@@ -61,9 +61,11 @@ static bool wait_limit(const struct join *j, int direction)
 }
 
 /* What a call on the connection that failed has to say. */
-int join_broken(const struct join *j)
+int join_broken(struct join *j)
 {
 	char from[ADDRESS_BYTES];
+
+	j->is_cut = true;
 
 	if (errno == EAGAIN || errno == EINPROGRESS)
 		return late(j);
@@ -165,6 +167,7 @@ static int answer_receive(struct join *j)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return join_broken(j);
+	j->is_cut = n == 0;
 	if (n == 0)
 		return error_set(-ECONNRESET,
 				 "the agent at %s ended the connection before all ranks had come: "
@@ -251,8 +254,9 @@ int join_answer_read(struct join *j, struct joining_answer *ret)
 
 /* --- greeting: both say a random number, and their proofs are for these */
 
-int join_refused(const struct join *j, const struct joining_answer *a)
+int join_refused(struct join *j, const struct joining_answer *a)
 {
+	j->is_refused = true;
 	if (a->error == -EPROTONOSUPPORT) /* an agent of version 1 names only its own */
 		return error_set(a->error,
 				 "the agent at %s does not speak version %d of joining, as this "

@@ -40,6 +40,9 @@ static void usage(FILE *to)
 	      "  -J, --join [JOB]      joins this job ($TALLY_JOB), see docs/joining.md\n"
 	      "      --agent A         through this agent ($TALLY_AGENT, or that of this machine); of\n"
 	      "                        a job with several roots through that of each: A,A\n"
+	      "      --other-agents A,A\n"
+	      "                        or, while it is away, through these of the same cluster, in\n"
+	      "                        turn ($TALLY_OTHER_AGENTS)\n"
 	      "      --token-file F    with the token in this file ($TALLY_TOKEN_FILE)\n"
 	      "      --shares N,N      of several roots in each call: 2,1 ($TALLY_SHARES, or equal)\n"
 	      "  -r, --rank R          this worker's rank, from 0; with --join any ($TALLY_RANK)\n"
@@ -110,6 +113,7 @@ static const struct option_row {
 	{ "job", 'j', TEXT, MEMBER(job) },
 	{ "join", 'J', TEXT, MEMBER(join) },
 	{ "agent", 0, TEXT, MEMBER(agent) },
+	{ "other-agents", 0, TEXT, MEMBER(other_agents) },
 	{ "token-file", 0, TEXT, MEMBER(token_file) },
 	{ "shares", 0, TEXT, MEMBER(shares) },
 	{ "rank", 'r', NUMBER, MEMBER(rank), 0, TALLY_WORKERS_MAX - 1 },
@@ -241,8 +245,10 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 			       : "--job FILE or --join is needed");
 	if (o.job && !o.ranked)
 		refuse("--job: --rank is needed too");
-	if (o.job && (o.agent || o.join_timeout_ms))
-		refuse(o.agent ? "--agent: only with --join" : "--join-timeout: only with --join");
+	if (o.job && (o.agent || o.other_agents || o.join_timeout_ms))
+		refuse(o.agent		? "--agent: only with --join"
+		       : o.other_agents ? "--other-agents: only with --join"
+					: "--join-timeout: only with --join");
 	if (o.begin > o.end)
 		errx(EXIT_USAGE, "--begin %zu: beyond --end %zu", o.begin, o.end);
 	if ((o.data.nonfinite || o.float_wild) && !perf_is_float(o.data.dtype))
@@ -272,6 +278,7 @@ static struct tally *job_join(const struct perf_options *o)
 		.join_timeout_ms = o->join_timeout_ms,
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
 		.shares = o->shares,
+		.other_agents = o->other_agents,
 	};
 	struct tally *t;
 

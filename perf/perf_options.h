@@ -33,6 +33,7 @@ struct perf_options {
 	const char *job; /* the file, or one for each root; NULL: joins through an agent */
 	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
 	const char *token_file; /* the same */
+	const char *other_agents; /* of the same cluster, as libtally takes them */
 	const char *shares; /* of several roots; NULL: as libtally finds them, or equal ones */
 	bool joins, ranked; /* --join, --rank were given */
 	enum perf_verb verb;

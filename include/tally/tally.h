@@ -219,12 +219,17 @@ struct tally_join_options {
 			      * address */
 	uint32_t timeout_ms; /* of one collective without any result, while somebody makes progress;
 			      * 0: 30,000 */
-	uint32_t join_timeout_ms; /* until all ranks have come, at each root; 0: 60,000 */
+	uint32_t join_timeout_ms; /* until all ranks have come, at each root; 0: 60,000. As long,
+				   * agents that cannot be reached, or end the connection, are
+				   * asked again */
 	enum tally_progress_by progress;
 	uint32_t late_rank_timeout_ms; /* as in tally_options; 0: 1,800,000, as long as the agent
 					* would say if a rank had gone, else timeout_ms */
 	const char *shares; /* of each root in every call's elements, the same on all ranks: "2,1",
 			     * numbers from 1 to 1000. NULL: $TALLY_SHARES, else equal ones */
+	const char *other_agents; /* of the same cluster, addresses as that of agent, 16 at most,
+				   * with commas between: asked in turn while agent cannot be
+				   * reached. NULL: $TALLY_OTHER_AGENTS, else none */
 };
 
 /*
@@ -234,13 +239,14 @@ struct tally_join_options {
  * because it has gone. Calls fail within a second when the agent says that they lack a rank that
  * has gone (-ECONNABORTED), or that the job was deleted (-ECANCELED). -EINVAL: an option, or its
  * variable, is missing or wrong; -EPERM: the token file is open to everybody; -ETIMEDOUT: some
- * ranks did not join, the text names them; -ECONNRESET: the agent went away meanwhile; -ELOOP:
- * agents name one another without end; -EPROTO: it is none; and what opening, connecting and
- * tally_open() may say. What the agent refuses, it says in words: -EACCES: no such job, or a wrong
- * token; -EPERM: this worker is outside its tenant's ingress points; -EADDRINUSE: the rank or the
- * address is taken; -ERANGE, -EUSERS: no such rank, or none free; -ENOSPC: the tenant's quota;
- * -EHOSTUNREACH: no way from the node to this worker; -EBUSY; -ECANCELED: the job was deleted;
- * -EPROTONOSUPPORT: another version; -EIO: the agent failed.
+ * ranks did not join, the text names them; -ECONNRESET, -ECONNREFUSED, -ENOENT (a unix socket),
+ * -EHOSTUNREACH, -ENETUNREACH: no agent was there at the end of the timeout, the text says how
+ * often it was tried; -ELOOP: agents name one another without end; -EPROTO: it is none; and what
+ * opening, connecting and tally_open() may say. What the agent refuses, it says in words: -EACCES:
+ * no such job, or a wrong token; -EPERM: this worker is outside its tenant's ingress points;
+ * -EADDRINUSE: the rank or the address is taken; -ERANGE, -EUSERS: no such rank, or none free;
+ * -ENOSPC: the tenant's quota; -EHOSTUNREACH: no way from the node to this worker; -EBUSY;
+ * -ECANCELED: the job was deleted; -EPROTONOSUPPORT: another version; -EIO: the agent failed.
  */
 int tally_join_sized(const struct tally_join_options *options, size_t size, struct tally **ret);
 

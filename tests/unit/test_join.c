@@ -754,18 +754,109 @@ static void an_agent_that_says_nothing_is_a_timeout(void **state)
 	agent_end(&a);
 }
 
-static void an_agent_that_dies_meanwhile_is_an_error(void **state)
+static void an_agent_that_dies_meanwhile_is_an_error_at_last(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	w.options.join_timeout_ms = 1000;
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	agent_say_text(&a, "waiting 1\n");
+	agent_say_raw(&a, "proof 8", strlen("proof 8"));
+	shutdown(a.listener, SHUT_RDWR); /* nobody is there any more */
+	agent_hang_up(&a);
+	worker_refused(&w, ECONNREFUSED, "Connection refused (tried ");
+	agent_end(&a);
+}
+
+static void who_waits_at_an_agent_that_is_restarted_asks_again(void **state)
 {
 	struct agent a = agent_on_tcp();
 	struct worker w = worker_of(&a);
 
 	worker_start(&w, join_run);
+	for (unsigned int i = 0; i < 3; i++) {
+		agent_hear(&a);
+		agent_say_text(&a, "waiting 1\n");
+		agent_hang_up(&a);
+	}
 	agent_hear(&a);
-	agent_say_text(&a, "waiting 1\n");
-	agent_say_raw(&a, "proof 8", strlen("proof 8"));
-	agent_hang_up(&a);
-	worker_refused(&w, ECONNRESET, "Join again");
+	/* The old connection still has the rank, or the last one, as far as the agent knows. */
+	agent_say_text(&a, "error EADDRINUSE rank 3 of job resnet is taken\n\n");
+	agent_hear(&a);
+	agent_say_text(&a, "error EUSERS all ranks of job resnet are taken\n\n");
+	agent_hear(&a);
+	agent_give_place(&a, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
 	agent_end(&a);
+}
+
+static void who_joins_before_its_agent_is_there_waits_for_it(void **state)
+{
+	struct agent a = agent_on_unix();
+	struct worker w = worker_of(&a);
+
+	agent_end(&a); /* with the socket's file */
+	w.options.address = "127.0.0.1";
+	worker_start(&w, join_run);
+	a = agent_on_unix();
+	agent_hear(&a);
+	agent_give_place(&a, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	agent_end(&a);
+}
+
+static void another_agent_is_asked_while_the_first_one_is_away(void **state)
+{
+	struct agent away = agent_on_tcp(), dies = agent_on_tcp(), other = agent_on_tcp();
+	struct worker w = worker_of(&away);
+	char others[512];
+
+	agent_end(&away);
+	snprintf(others, sizeof(others), "%s,%s", dies.name, other.name);
+	w.options.other_agents = others;
+	worker_start(&w, join_run);
+	agent_hear(&dies);
+	agent_say_text(&dies, "waiting 1\n");
+	agent_end(&dies);
+	agent_hear(&other);
+	agent_give_place(&other, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&other);
+	agent_end(&other);
+}
+
+/* What an agent refuses is no reason to ask another one. */
+static void who_is_told_no_asks_nobody_else(void **state)
+{
+	static const struct {
+		const char *text;
+		int error;
+		const char *words;
+	} said[] = {
+		{ "error EACCES no such job\n\n", EACCES, "no such job" },
+		{ "error EADDRINUSE rank 3 is taken\n\n", EADDRINUSE, "is taken" },
+		{ "error EHOSTUNREACH no way from the node\n\n", EHOSTUNREACH, "no way" },
+	};
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+		struct agent a = agent_on_tcp(), other = agent_on_tcp();
+		struct worker w = worker_of(&a);
+
+		w.options.other_agents = other.name;
+		worker_start(&w, join_run);
+		agent_hear(&a);
+		agent_say_text(&a, said[i].text);
+		worker_refused(&w, said[i].error, said[i].words);
+		agent_end(&a);
+		agent_end(&other);
+	}
 }
 
 static void what_is_no_agent_is_told(void **state)
@@ -897,8 +988,11 @@ static void an_agent_that_is_not_there_is_named(void **state)
 	struct worker w = worker_of(&a);
 
 	agent_end(&a);
+	w.options.join_timeout_ms = 500;
 	worker_start(&w, join_run);
 	worker_refused(&w, ECONNREFUSED, w.options.agent);
+	/* At 0, 0.1 and 0.3 s. */
+	assert_non_null(strstr(w.error, "Connection refused (tried 3 times within 0.3 s)"));
 
 	w.options.agent = "/nowhere/join.sock";
 	w.options.address = "127.0.0.1:50000";
@@ -920,11 +1014,13 @@ static void refused(const struct tally_join_options *o, int error, const char *w
 	assert_null(t);
 }
 
+/* Nobody is at that agent's port, and who joins does not wait for anybody there. */
 #define OPTIONS(...)                                           \
 	(&(struct tally_join_options){ .agent = "127.0.0.1:1", \
 				       .job = "resnet",        \
 				       .token = "5b1f",        \
 				       .rank = -1,             \
+				       .join_timeout_ms = 100, \
 				       __VA_ARGS__ })
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -1013,6 +1109,18 @@ static const char *token_file(const char *text, mode_t mode)
 	assert_int_equal(fchmod(fd, mode), 0);
 	close(fd);
 	return path;
+}
+
+static void other_agents_are_addresses_of_one_cluster(void **state)
+{
+	refused(OPTIONS(.other_agents = "10.77.0.2,/run/tally/join.sock"), EINVAL,
+		"other_agents: '/run/tally/join.sock' is no address");
+	refused(OPTIONS(.agent = "127.0.0.1:1,127.0.0.2:1", .other_agents = "10.77.0.2"), EINVAL,
+		"name one agent of a cluster");
+	refused(OPTIONS(.address = "127.0.0.1", .other_agents = "fd77::1"), EINVAL,
+		"one is IPv4, the other IPv6");
+	refused(OPTIONS(.other_agents = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"), E2BIG,
+		"other_agents: 17 of them");
 }
 
 static void token_files_must_be_private_and_hold_a_token(void **state)
@@ -1618,7 +1726,11 @@ int main(void)
 		cmocka_unit_test(once_an_agent_is_known_nobody_else_says_anything),
 		cmocka_unit_test(ranks_that_do_not_come_are_named),
 		cmocka_unit_test(an_agent_that_says_nothing_is_a_timeout),
-		cmocka_unit_test(an_agent_that_dies_meanwhile_is_an_error),
+		cmocka_unit_test(an_agent_that_dies_meanwhile_is_an_error_at_last),
+		cmocka_unit_test(who_waits_at_an_agent_that_is_restarted_asks_again),
+		cmocka_unit_test(who_joins_before_its_agent_is_there_waits_for_it),
+		cmocka_unit_test(another_agent_is_asked_while_the_first_one_is_away),
+		cmocka_unit_test(who_is_told_no_asks_nobody_else),
 		cmocka_unit_test(what_is_no_agent_is_told),
 		cmocka_unit_test(a_flood_without_end_is_refused),
 		cmocka_unit_test(a_place_of_another_address_is_refused),
@@ -1627,6 +1739,7 @@ int main(void)
 		cmocka_unit_test(an_agent_that_is_not_there_is_named),
 		cmocka_unit_test(options_that_are_wrong_are_named),
 		cmocka_unit_test(lists_of_roots_are_as_long_as_that_of_agents),
+		cmocka_unit_test(other_agents_are_addresses_of_one_cluster),
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
 		cmocka_unit_test(what_no_option_says_the_environment_says),
 		cmocka_unit_test(who_gets_a_key_makes_tags_with_it),
