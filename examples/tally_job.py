@@ -171,7 +171,11 @@ def parse_answer(lines: list[str]) -> tuple[Job, str]:
 
 
 class Membership:
-    """One membership in one run of a job, which an agent gives."""
+    """One membership in one run of a job, which an agent gives.
+
+    Where the connection ends before the answer, as when the agent is restarted, there is no place,
+    and this raises an error: start the worker again. libtally asks again by itself.
+    """
 
     def __init__(self, agent: str, name: str, token_file: str, rank: str, address: str) -> None:
         if os.stat(token_file).st_mode & 0o006:

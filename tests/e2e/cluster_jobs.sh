@@ -107,6 +107,25 @@ guesses() { # at all nodes
 	done | awk '/^tally_joins_refused_total.*token/ { n += $2 } END { print n + 0 }'
 }
 
+who_waits_at_an_agent_that_dies_joins_at_another_one() {
+	square
+	create_at n0 train 2
+	join_at w3 n1 train --other-agents "$(bed addr n2)"
+	until_true is_waiting train 1
+	end_at n1 KILL
+	join_at w4 n1 train --other-agents "$(bed addr n2),$(bed addr n0)" # it is away from the start
+	finish train w3 w4
+	# One that is restarted has its worker again.
+	start_at n1
+	create_at n0 second 2
+	join_at w3 n1 second
+	until_true is_waiting second 1
+	end_at n1 KILL
+	start_at n1
+	join_at w4 n2 second
+	finish second w3 w4
+}
+
 gone_at() { ! at "$1" job show "$2" >/dev/null 2>&1; }
 at_root() { at "$1" job show "$2" >/dev/null 2>&1; }
 
@@ -352,6 +371,7 @@ command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh
 facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	who_joins_at_once_at_another_node_is_served \
+	who_waits_at_an_agent_that_dies_joins_at_another_one \
 	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \
