@@ -327,7 +327,9 @@ int workers_message_judge(struct stream *s, const struct joining_message *m, str
 		stream_finish(s);
 		return 0;
 	}
-	if (m && !w->is_known && m->what == JOINING_JOIN && workers_shared_job(workers, w->job)) {
+	if (m && !w->is_known && m->what == JOINING_JOIN && workers_shared_job(workers, w->job) &&
+	    !core_guesses_wait_ns(driver_core(workers->driver), e.joining.peer, e.joining.uid,
+				  clock_now_ns())) { /* else the core says so */
 		w->is_waiting = true;
 		r = rendezvous_take(placing_rendezvous(driver_placing(workers->driver)), s, &voice,
 				    w->job, w->token_key, m, e.joining.crowded);

@@ -262,6 +262,10 @@ enum core_trouble {
 
 struct core;
 
+/* So long is nothing to come of a proof from there, be it right: too many were wrong. */
+uint64_t core_guesses_wait_ns(const struct core *c, const struct sockaddr_storage *peer, uid_t uid,
+			      uint64_t now_ns);
+
 /* The caller's, for core_free(), which allows NULL. NULL: no memory. */
 struct core *core_new(void);
 void core_free(struct core *c);

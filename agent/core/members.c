@@ -393,6 +393,12 @@ static int guess(struct core *c, const struct core_event *e)
 		       "no such job, or a wrong token, or something on the way changed a byte");
 }
 
+uint64_t core_guesses_wait_ns(const struct core *c, const struct sockaddr_storage *peer, uid_t uid,
+			      uint64_t now_ns)
+{
+	return guesses_wait_ns(&c->guesses, peer, uid, now_ns);
+}
+
 static int may(struct core *c, const struct core_event *e, const struct job *j)
 {
 	uint64_t wait_ns = guesses_wait_ns(&c->guesses, e->joining.peer, e->joining.uid, c->now_ns);

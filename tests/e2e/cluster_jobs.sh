@@ -99,6 +99,25 @@ who_joins_at_once_at_another_node_is_served() {
 	done
 	[[ $(guesses) == 2 ]]
 }
+
+# A right token says nothing to whoever has guessed too often, at whichever node.
+who_guesses_in_a_cluster_must_wait() {
+	local code=0
+	square
+	create_at n2 train 1
+	cp -p "$work/train.token" "$work/right"
+	(umask 077 && echo wrong >"$work/wrong") && mv "$work/wrong" "$work/train.token"
+	for _ in {1..14}; do join_at w3 n1 train; done
+	! wait "${worker[@]}" || return 1
+	worker=()
+	mv "$work/right" "$work/train.token"
+	join_at w3 n1 train
+	wait "${worker[0]}" || code=$?
+	worker=()
+	((code != 0))
+	has 'too many wrong tokens came from there' "$work/w3.train.errors" ||
+		{ cat "$work/w3.train.errors"; return 1; }
+}
 have_come() { (($(on "$1" ss -Htn state established 'sport = :31249' | wc -l) == $2)); } # NODE COUNT
 guesses() { # at all nodes
 	local name
@@ -371,7 +390,7 @@ command -v etcd >/dev/null || { echo '1..0 # SKIP no etcd here: scripts/setup.sh
 facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	who_joins_at_once_at_another_node_is_served \
-	who_waits_at_an_agent_that_dies_joins_at_another_one \
+	who_waits_at_an_agent_that_dies_joins_at_another_one who_guesses_in_a_cluster_must_wait \
 	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \
