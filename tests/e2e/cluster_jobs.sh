@@ -118,6 +118,14 @@ who_guesses_in_a_cluster_must_wait() {
 	has 'too many wrong tokens came from there' "$work/w3.train.errors" ||
 		{ cat "$work/w3.train.errors"; return 1; }
 }
+
+# Who says many wrong tokens at once has 64 of them held: the others are answered before these.
+an_agent_holds_few_of_one_source() {
+	square
+	on w3 python3 tests/e2e/joiner.py crowd "$(bed addr n1)" none 66 >"$work/order"
+	[[ $(wc -l <"$work/order") == 66 ]]
+	[[ $(head -2 "$work/order" | sort | xargs) == '64 65' ]] || { head -5 "$work/order"; return 1; }
+}
 have_come() { (($(on "$1" ss -Htn state established 'sport = :31249' | wc -l) == $2)); } # NODE COUNT
 guesses() { # at all nodes
 	local name
@@ -391,6 +399,7 @@ facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	who_joins_at_once_at_another_node_is_served \
 	who_waits_at_an_agent_that_dies_joins_at_another_one who_guesses_in_a_cluster_must_wait \
+	an_agent_holds_few_of_one_source \
 	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \

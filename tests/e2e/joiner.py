@@ -7,6 +7,8 @@
                                                         its standard input ends
     joiner.py leave AGENT JOB TOKEN-FILE EPOCH RANK...  says over new connections that ranks leave
     joiner.py guess AGENT JOB COUNT SECONDS             tries wrong tokens, on 50 connections at once
+    joiner.py crowd AGENT JOB COUNT                     says wrong tokens on all these connections, and
+                                                        in which order they are answered
     joiner.py replay AGENT RECORDED                     says again what a worker once said
     joiner.py relay [ADDRESS:]PORT AGENT RECORD [SIDE:BYTE...]
                                                         stands between a worker and AGENT, and records
@@ -100,6 +102,19 @@ def guess(agent: str, job: str, count: str, seconds: str) -> None:
         print(what, times, words.get(what))
 
 
+def crowd(agent: str, job: str, count: str) -> None:
+    sessions = [Session(connect(agent), job, token_key(f"{i:048x}")) for i in range(int(count))]
+    with selectors.DefaultSelector() as wait:
+        for number, session in enumerate(sessions):
+            address = session.stream.getsockname()[0]
+            session.say(f"join\nrank any\naddress {address}:40000\nshare {SHARE}\n\n")
+            wait.register(session.stream, selectors.EVENT_READ, number)
+        while wait.get_map():
+            for key, _ in wait.select():
+                wait.unregister(key.fileobj)
+                print(key.data)
+
+
 def replay(agent: str, recorded: str) -> None:
     stream = connect(agent)
     stream.sendall(Path(recorded).read_bytes())
@@ -185,5 +200,5 @@ def listen(interface: str) -> None:
 
 
 if __name__ == "__main__":
-    {"join": join, "stay": stay, "leave": leave, "guess": guess, "replay": replay, "relay": relay,
-     "peer": peer, "listen": listen}[sys.argv[1]](*sys.argv[2:])
+    {"join": join, "stay": stay, "leave": leave, "guess": guess, "crowd": crowd, "replay": replay,
+     "relay": relay, "peer": peer, "listen": listen}[sys.argv[1]](*sys.argv[2:])
