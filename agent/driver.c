@@ -222,6 +222,9 @@ static bool is_done(struct driver *d, const struct core_action *a)
 	case CORE_TELL:
 		workers_tell(a);
 		return true;
+	case CORE_DROP:
+		workers_drop(a->connection);
+		return true;
 	case CORE_ANSWER:
 		answer(d, a);
 		return true;

@@ -192,6 +192,8 @@ void workers_tell(const struct core_action *a)
 		stream_finish(s);
 }
 
+void workers_drop(void *connection) { stream_finish(connection); }
+
 static void on_end(struct stream *s)
 {
 	struct core_event e = { .kind = CORE_ENDED, .connection = s };

@@ -33,6 +33,9 @@ void workers_say_elsewhere(void *connection, const struct sockaddr_storage *root
  * to come. */
 void workers_say_shares(void *connection, const uint16_t *share, unsigned int roots);
 
+/* Performs CORE_DROP. */
+void workers_drop(void *connection);
+
 /* Performs CORE_TELL. */
 void workers_tell(const struct core_action *a);
 

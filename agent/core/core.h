@@ -149,6 +149,7 @@ struct core_event {
 enum core_action_kind {
 	/* Nothing is awaited: */
 	CORE_TELL, /* a worker; ERROR and LEFT are the last words on its connection */
+	CORE_DROP, /* a worker's connection, without words: it has another one */
 	CORE_ANSWER, /* a request */
 	CORE_LOG,
 	CORE_CONFIGURED, /* START or CONFIG is done, or failed: then all is as before */

@@ -313,20 +313,31 @@ static void leave(struct core *c, void *connection, struct job *j, const struct 
 
 /* --- staying --------------------------------------------------------------------------------- */
 
+/* One connection a rank: others would stay for ever, and take everybody's room. */
+static void connect_anew(struct core *c, struct job_rank *r, void *connection)
+{
+	if (r->connection && r->connection != connection)
+		core_act(c, ACTION(CORE_DROP, .connection = r->connection));
+	r->connection = connection;
+}
+
 /* It hears again of ranks that go and of a root elsewhere, and is missed when it goes itself. */
 static int stay(struct core *c, const struct core_event *e, struct job *j)
 {
 	const struct joining_message *m = e->joining.message;
+	const bool is_back = m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED;
 	int r = job_attach(j, (uint16_t)m->rank, m->epoch, m->nonce, e->joining.by_place,
 			   e->joining.peer, &c->why);
 
 	if (r < 0)
 		return r;
-	j->rank[m->rank].connection = e->connection;
+	connect_anew(c, &j->rank[m->rank], e->connection);
 	j->rank[m->rank].stays_ns = c->now_ns;
 	j->rank[m->rank].outdated = false;
 	core_save_soon(c);
-	core_log(c, LOG_LEVEL_INFO, "worker has come back", "job=%s rank=%d", j->name, m->rank);
+	if (is_back)
+		core_log(c, LOG_LEVEL_INFO, "worker has come back", "job=%s rank=%d", j->name,
+			 m->rank);
 	if (e->joining.by_place && job_is_rotated(j))
 		core_act(c, ACTION(CORE_TELL, .connection = e->connection, .job = j,
 				   .tell.kind = JOINING_TOKEN));
@@ -403,6 +414,8 @@ static int may(struct core *c, const struct core_event *e, const struct job *j)
 {
 	uint64_t wait_ns = guesses_wait_ns(&c->guesses, e->joining.peer, e->joining.uid, c->now_ns);
 
+	if (e->joining.by_place && is_proven(e, j))
+		return 0; /* who guesses tokens at its address cannot keep it from its run */
 	if (wait_ns && !e->joining.again)
 		return why_say(&c->why, -EAGAIN,
 			       "too many wrong tokens came from there: join again in %u s",

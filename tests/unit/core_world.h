@@ -49,6 +49,7 @@ struct world_worker {
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
 	bool ending; /* it has been told that its run is ending */
+	bool dropped; /* the agent has ended its connection without a word */
 };
 
 struct world_job { /* what its owner knows of it */
@@ -128,6 +129,7 @@ struct world {
 	bool leaves; /* a worker says so; otherwise its connection only ends */
 	bool stays; /* a worker says so; otherwise its job has another token */
 	bool by_place; /* what is said has proofs by the key of a place */
+	struct world_worker *line; /* over its connection; NULL: over the speaker's own */
 	uint64_t random;
 	struct core_action pending;
 	bool is_pending;
@@ -912,6 +914,8 @@ static inline void world_take(struct world *w)
 			w->is_pending = true;
 		} else if (a.kind == CORE_TELL) {
 			tell(w, &a);
+		} else if (a.kind == CORE_DROP) {
+			((struct world_worker *)a.connection)->dropped = true;
 		} else if (a.kind == CORE_ANSWER) {
 			answer(w, &a);
 		} else if (a.kind == CORE_CONFIGURED) {

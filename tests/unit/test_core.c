@@ -268,7 +268,7 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, enum 
 				 { 1 + world_random(w, 255), world_random(w, 256),
 				   world_random(w, 256), world_random(w, 256) } };
 	const struct core_event e = { .kind = CORE_JOINING,
-				      .connection = p,
+				      .connection = w->line ? w->line : p,
 				      .joining = { .job = name,
 						   .token_key = key,
 						   .message = &m,
@@ -2207,6 +2207,60 @@ static void a_place_is_of_one_rank_in_one_run(void **state)
 	world_close(&w);
 }
 
+/* Else one rank takes all the connections that an agent has. */
+static void a_rank_has_one_connection(void **state)
+{
+	struct world_worker line[2];
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 1, "", 8);
+	join(&w, 0, 1);
+	w.by_place = true;
+	for (unsigned int i = 0; i < 2; i++) {
+		line[i] = w.worker[0];
+		line[i].connected = line[i].dropped = false;
+		w.line = &line[i];
+		say(&w, &w.worker[0], 1, JOINING_STAY);
+		assert_true(line[i].connected);
+	}
+	assert_true(w.worker[0].dropped && line[0].dropped);
+	say(&w, &w.worker[0], 1, JOINING_STAY); /* once more over the same */
+	assert_false(line[1].dropped);
+	w.by_place = false;
+	w.line = NULL;
+	w.worker[0].connected = true;
+	world_close(&w);
+}
+
+static void who_guesses_keeps_nobody_from_its_run(void **state)
+{
+	const struct sockaddr_storage address = world_address(0);
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	create(&w, 1, 1, "", 8);
+	join(&w, 0, 1);
+	w.worker[1] = w.worker[0];
+	for (unsigned int i = 0; i < 20; i++) {
+		w.by_place = true; /* of nothing */
+		w.line = &w.worker[1];
+		w.worker[0].place[0] ^= 1;
+		w.worker[1].finals = 0;
+		say(&w, &w.worker[0], 1, JOINING_STAY);
+		w.worker[0].place[0] ^= 1;
+	}
+	w.by_place = false;
+	assert_true(core_guesses_wait_ns(w.core, &address, 0, w.now_ns) > 0);
+	w.line = NULL;
+	stay_by_place(&w, 0);
+	assert_true(w.worker[0].connected);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
 /* All workers are there, but the way to one is not known yet. */
 static void a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node(void **state)
 {
@@ -2699,6 +2753,8 @@ static const struct CMUnitTest facts[] = {
 	FACT(a_job_that_agents_share_has_their_token),
 	FACT(who_is_in_a_run_is_told_the_token_that_its_job_gets),
 	FACT(a_place_is_of_one_rank_in_one_run),
+	FACT(a_rank_has_one_connection),
+	FACT(who_guesses_keeps_nobody_from_its_run),
 	FACT(a_run_that_waits_for_a_way_does_not_begin_on_a_cordoned_node),
 	FACT(a_run_waits_for_its_neighbours),
 	FACT(a_run_of_an_inner_node_comes_when_its_neighbours_do),
