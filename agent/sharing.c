@@ -129,8 +129,10 @@ static void on_written(void *context, int error, uint64_t revision, const char *
 		return;
 	}
 	report_free(TAKE_PTR(s->report)); /* once more, a little later */
-	if (error == -ESTALE)
+	if (error == -ESTALE) {
+		claim_refused(&s->claim);
 		return; /* followers are told why */
+	}
 	if (!*s->trouble.text || is_away(error) != is_away(s->error))
 		log_say(LOG_LEVEL_WARNING, "report not stored", "reason=\"%s\"", why);
 	snprintf(s->trouble.text, sizeof(s->trouble.text), "%s", why);

@@ -9,6 +9,7 @@ bool claim_told(struct claim *c, const struct report *r, uint64_t revision, bool
 {
 	const bool was = c->is_others;
 
+	c->told = revision;
 	if (revision && revision < c->revision && !anew)
 		return false; /* what is told is older than what we have written since */
 	c->revision = revision;
@@ -22,10 +23,13 @@ bool claim_told(struct claim *c, const struct report *r, uint64_t revision, bool
 
 void claim_written(struct claim *c, uint64_t revision)
 {
-	if (revision > c->revision)
-		c->revision = revision;
+	if (revision < c->revision)
+		return; /* the store has told what came after it */
+	c->revision = revision;
 	c->is_ours = true;
 }
+
+void claim_refused(struct claim *c) { c->revision = c->told; }
 
 void claim_say(const struct report *others, struct why *ret)
 {

@@ -15,6 +15,7 @@ struct claim {
 	bool is_ours; /* its report was the last one there */
 	bool is_others; /* another agent's is there now */
 	uint64_t revision; /* of the key, for the next write; 0: it is not there */
+	uint64_t told; /* the same, as the store has told it last */
 };
 
 /*
@@ -26,8 +27,11 @@ struct claim {
  */
 bool claim_told(struct claim *c, const struct report *r, uint64_t revision, bool anew);
 
-/* This agent's own report was written. */
+/* This agent's own report was written: means nothing if what came after it was told before. */
 void claim_written(struct claim *c, uint64_t revision);
+
+/* It was not: the key is not what the write has seen. The next one goes by what was told. */
+void claim_refused(struct claim *c);
 
 /* "another agent reports as node n1 (at 10.77.0.2): ..." of that agent's report. */
 void claim_say(const struct report *others, struct why *ret);

@@ -91,6 +91,22 @@ static void what_is_told_late_changes_nothing(void **state)
 	assert_int_equal(c.revision, 3);
 }
 
+/* An etcd that stalls answers after others have written, or the lease has ended. */
+static void an_answer_that_comes_late_changes_nothing(void **state)
+{
+	const struct report other = report_of("there");
+	struct claim c = claim_of("here");
+
+	claim_told(&c, &other, 15, false);
+	claim_written(&c, 12);
+	assert_true(c.is_others && !c.is_ours);
+	assert_int_equal(c.revision, 15);
+	claim_told(&c, NULL, 0, false);
+	claim_written(&c, 12);
+	claim_refused(&c); /* that one has gone, too */
+	assert_int_equal(c.revision, 0);
+}
+
 static void what_says_no_agent_gives_way(void **state)
 {
 	const struct report old = report_of("");
@@ -129,6 +145,7 @@ int main(void)
 		cmocka_unit_test(another_agent_has_the_name_as_long_as_it_reports),
 		cmocka_unit_test(what_was_ours_stays_so_until_another_agent_comes),
 		cmocka_unit_test(what_is_told_late_changes_nothing),
+		cmocka_unit_test(an_answer_that_comes_late_changes_nothing),
 		cmocka_unit_test(what_says_no_agent_gives_way),
 		cmocka_unit_test(it_says_where_the_other_one_is),
 	};
