@@ -202,6 +202,8 @@ static void on_end(struct stream *s)
 
 	if (w && (w->is_waiting || w->held))
 		rendezvous_leave(placing_rendezvous(driver_placing(workers->driver)), s);
+	if (w && w->held)
+		workers_held_gone(s);
 	if (w && w->is_known) {
 		e.ended = w->job;
 		driver_handle(workers->driver, &e);
@@ -312,7 +314,7 @@ int workers_message_judge(struct stream *s, const struct joining_message *m, str
 	struct core_event e = { .kind = CORE_JOINING,
 				.connection = s,
 				.joining = { .job = w->job,
-					     .again = w->is_known,
+					     .again = w->is_known || (!m && w->held),
 					     .crowded = stream_connections(workers->server) >
 							CONNECTIONS_MAX / 2,
 					     .message = m,

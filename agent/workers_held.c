@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "placing.h"
 #include "workers_private.h"
 
@@ -39,6 +40,9 @@ int workers_hold(struct stream *s, const struct rendezvous_voice *voice, const c
 
 	if (!rendezvous || !w->opening)
 		return -ENOENT;
+	if (core_guesses_wait_ns(driver_core(workers->driver), stream_peer(s),
+				 stream_peer_who(s).uid, clock_now_ns()))
+		return -EAGAIN;
 	w->held = malloc(length);
 	if (!w->held)
 		return -ENOMEM;
@@ -50,6 +54,20 @@ int workers_hold(struct stream *s, const struct rendezvous_voice *voice, const c
 		w->held = NULL;
 	}
 	return r;
+}
+
+/* Else a guesser would hang up before each answer: a right token is answered at once. */
+void workers_held_gone(struct stream *s)
+{
+	struct workers *workers = stream_owner(s);
+	struct worker *w = stream_context(s);
+
+	driver_handle(workers->driver,
+		      &(struct core_event){ .kind = CORE_JOINING,
+					    .joining = { .job = w->job,
+							 .again = true,
+							 .peer = stream_peer(s),
+							 .uid = stream_peer_who(s).uid } });
 }
 
 void workers_read_again(struct stream *s)

@@ -69,9 +69,12 @@ int workers_place_key(const struct workers *workers, const struct joining_greeti
 int workers_keep(struct worker *w, const char *opening, size_t bytes);
 
 /* The first proof is wrong: 0, it is read once more when something is heard of the job; negative:
- * it is not. */
+ * it is not. -EAGAIN: too many wrong ones came from its source. */
 int workers_hold(struct stream *s, const struct rendezvous_voice *voice, const char *text,
 		 size_t length);
+
+/* Its connection has ended while it was held: a wrong proof, of which nobody is told. */
+void workers_held_gone(struct stream *s);
 
 /* As rendezvous_voice.again(). */
 void workers_read_again(struct stream *s);

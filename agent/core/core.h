@@ -68,7 +68,9 @@ enum core_event_kind {
 /* All pointers are the caller's and needed during the call only, where nothing else is said. */
 struct core_event {
 	enum core_event_kind kind;
-	void *connection; /* REQUEST, JOINING, ENDED: the caller's handle, compared only */
+	/* REQUEST, JOINING, ENDED: the caller's handle, compared only. NULL: one that has said a
+	 * wrong proof and has gone, so nobody is told. */
+	void *connection;
 	union {
 		struct {
 			const struct config *config; /* as below; the node is as it says */
@@ -89,7 +91,8 @@ struct core_event {
 			const uint8_t *token_key;
 			const struct joining_message *message;
 			bool by_place; /* proofs are by the key of its place, which that one is */
-			bool again; /* the connection has said CORE_JOINING before */
+			bool again; /* the connection has said CORE_JOINING before, or its wrong
+				     * proof was held: it counts however many came before */
 			bool crowded; /* half of the connections that there may be are there */
 			const struct sockaddr_storage *peer; /* AF_UNIX: on this machine */
 			uint32_t port; /* where its packets come in; 0: that is not known */

@@ -65,7 +65,8 @@ static void refuse(struct core *c, void *connection, const char *job, int error)
 	core_log(c, level_of(c, refusal), "worker refused",
 		 "job=%s times=%" PRIu64 " reason=\"%s\"", job, ++c->counts.joins_refused[refusal],
 		 c->why.text);
-	tell_error(c, connection, error, core_reason(&c->why, error));
+	if (connection)
+		tell_error(c, connection, error, core_reason(&c->why, error));
 }
 
 static void tell_missing(struct core *c, const struct job *j)

@@ -126,6 +126,18 @@ an_agent_holds_few_of_one_source() {
 	[[ $(wc -l <"$work/order") == 66 ]]
 	[[ $(head -2 "$work/order" | sort | xargs) == '64 65' ]] || { head -5 "$work/order"; return 1; }
 }
+
+# Hanging up before the answer saves nobody from being counted, and who is to wait is not held.
+who_hangs_up_has_guessed_all_the_same() {
+	square
+	on w3 python3 tests/e2e/joiner.py hang-up "$(bed addr n1)" none 64
+	until_true are_counted 64 || { guesses; return 1; }
+	on w3 python3 tests/e2e/joiner.py crowd "$(bed addr n1)" none 66 >"$work/order"
+	[[ $(head -2 "$work/order" | sort | xargs) != '64 65' ]] || return 1
+	[[ $(guesses) == 64 ]]
+	has 'wrong tokens' "$work/n1.log"
+}
+are_counted() { [[ $(guesses) == "$1" ]]; }
 have_come() { (($(on "$1" ss -Htn state established 'sport = :31249' | wc -l) == $2)); } # NODE COUNT
 guesses() { # at all nodes
 	local name
@@ -399,7 +411,7 @@ facts a_job_is_joined_at_any_node_and_its_root_is_near \
 	who_waits_is_told_who_is_missing_and_who_goes_is_forgotten the_token_is_proven_at_any_node \
 	who_joins_at_once_at_another_node_is_served \
 	who_waits_at_an_agent_that_dies_joins_at_another_one who_guesses_in_a_cluster_must_wait \
-	an_agent_holds_few_of_one_source \
+	an_agent_holds_few_of_one_source who_hangs_up_has_guessed_all_the_same \
 	a_job_is_deleted_at_any_node what_was_done_is_known_where_it_was_asked_for who_leads_may_go \
 	a_root_that_dies_is_replaced_when_workers_come_again a_cordoned_node_is_no_root \
 	a_node_that_refuses_is_passed_over runs_and_restarts_need_no_etcd nodes_on_the_way_sum_too \

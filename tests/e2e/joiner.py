@@ -9,6 +9,8 @@
     joiner.py guess AGENT JOB COUNT SECONDS             tries wrong tokens, on 50 connections at once
     joiner.py crowd AGENT JOB COUNT                     says wrong tokens on all these connections, and
                                                         in which order they are answered
+    joiner.py hang-up AGENT JOB COUNT                   says wrong tokens on all these connections, and
+                                                        hears no answer
     joiner.py replay AGENT RECORDED                     says again what a worker once said
     joiner.py relay [ADDRESS:]PORT AGENT RECORD [SIDE:BYTE...]
                                                         stands between a worker and AGENT, and records
@@ -102,12 +104,22 @@ def guess(agent: str, job: str, count: str, seconds: str) -> None:
         print(what, times, words.get(what))
 
 
-def crowd(agent: str, job: str, count: str) -> None:
+def wrong(agent: str, job: str, count: str) -> list[Session]:
     sessions = [Session(connect(agent), job, token_key(f"{i:048x}")) for i in range(int(count))]
+    for session in sessions:
+        address = session.stream.getsockname()[0]
+        session.say(f"join\nrank any\naddress {address}:40000\nshare {SHARE}\n\n")
+    return sessions
+
+
+def hang_up(agent: str, job: str, count: str) -> None:
+    for session in wrong(agent, job, count):
+        session.stream.close()
+
+
+def crowd(agent: str, job: str, count: str) -> None:
     with selectors.DefaultSelector() as wait:
-        for number, session in enumerate(sessions):
-            address = session.stream.getsockname()[0]
-            session.say(f"join\nrank any\naddress {address}:40000\nshare {SHARE}\n\n")
+        for number, session in enumerate(wrong(agent, job, count)):
             wait.register(session.stream, selectors.EVENT_READ, number)
         while wait.get_map():
             for key, _ in wait.select():
@@ -200,5 +212,5 @@ def listen(interface: str) -> None:
 
 
 if __name__ == "__main__":
-    {"join": join, "stay": stay, "leave": leave, "guess": guess, "crowd": crowd, "replay": replay,
-     "relay": relay, "peer": peer, "listen": listen}[sys.argv[1]](*sys.argv[2:])
+    {"join": join, "stay": stay, "leave": leave, "guess": guess, "crowd": crowd, "hang-up": hang_up,
+     "replay": replay, "relay": relay, "peer": peer, "listen": listen}[sys.argv[1]](*sys.argv[2:])
