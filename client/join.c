@@ -381,6 +381,7 @@ int join_hear(struct join *j, struct why *ret, struct sockaddr_storage *ret_else
 	while (answer && !j->over && (r = join_answer_take(j, answer, &wrong)) == 0) {
 		j->over = answer->kind == JOINING_ERROR;
 		j->renews |= answer->kind == JOINING_STAYS && j->has_place;
+		j->knows_places |= j->renews;
 		if (answer->kind == JOINING_ELSEWHERE && !said) {
 			*ret_elsewhere = answer->elsewhere;
 			said = JOIN_MOVES;

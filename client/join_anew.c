@@ -27,7 +27,8 @@ static int say_once(struct join *j, struct joining_answer *ret)
 }
 
 /* The job may have another token by now, so this is by the place; of that an older agent knows
- * nothing. */
+ * nothing. But whoever stands between can say so in its name, without a proof, and would be the
+ * agent if it had the token. */
 static int say(struct join *j, uint32_t timeout_ms, struct joining_answer *ret)
 {
 	int r;
@@ -35,7 +36,7 @@ static int say(struct join *j, uint32_t timeout_ms, struct joining_answer *ret)
 	join_deadline_set(j, timeout_ms);
 	j->by_place = j->has_place;
 	r = say_once(j, ret);
-	if (r != -EINVAL || !j->by_place)
+	if (r != -EINVAL || !j->by_place || j->knows_places)
 		return r;
 	j->by_place = false;
 	return say_once(j, ret);
@@ -70,6 +71,7 @@ struct join *join_stays(const struct join *from)
 	j->request.epoch = from->request.epoch;
 	j->request.nonce = j->nonce = from->nonce;
 	j->has_place = from->has_place;
+	j->knows_places = from->knows_places;
 	memcpy(j->place_key, from->place_key, sizeof(j->place_key));
 	j->others = from->others;
 	memcpy(j->other, from->other, sizeof(j->other));
@@ -97,5 +99,6 @@ int join_stay(struct join *j)
 	if (answer->kind != JOINING_STAYS)
 		return error_set(-EPROTO, "the agent at %s sent an unexpected answer",
 				 j->agent_text);
+	j->knows_places |= j->by_place;
 	return 0;
 }

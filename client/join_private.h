@@ -47,6 +47,7 @@ struct join {
 	uint8_t place_key[SECRET_KEY_BYTES]; /* of its place there, if that has one: */
 	bool has_place;
 	bool by_place; /* what is said next has proofs by that key, and not by the token's */
+	bool knows_places; /* the agent has shown in this run that it does */
 	bool renews; /* the job has another token than the one that `token_key` is of */
 	uint8_t secret[X25519_BYTES]; /* of which request.share is */
 	struct session session;

@@ -1513,7 +1513,6 @@ static void an_agent_that_lets_nobody_stay_is_asked_once(void **state)
 /* By its place in the run; who has only the token which that was got by hears nothing. */
 static void a_worker_is_told_its_jobs_new_token(void **state)
 {
-	static const char older[] = "error EINVAL line 4: run: no such key\n\n";
 	const struct tally_key key = { { 7, 9 } };
 	uint8_t told[SECRET_KEY_BYTES];
 	struct agent a = agent_on_tcp();
@@ -1536,12 +1535,39 @@ static void a_worker_is_told_its_jobs_new_token(void **state)
 	assert_int_equal(joining_token_print(told, text, sizeof(text), &length), 0);
 	agent_say(&a, text, length);
 	agent_say_text(&a, "stays\n\n");
+	agent_say_text(&a, "ending rank 0 is gone: its connection ended\n");
+	worker_finish(&w, -ECONNABORTED);
+	assert_int_equal(tally_close(w.tally), 0);
+	heard_leaving(&a, 1);
+	agent_end(&a);
+	close(node);
+}
 
-	agent_hang_up(&a); /* an older agent comes, which knows of no places, but the new token */
-	agent_hear_greeting(&a);
-	assert_true(a.run == NONCE);
-	agent_say_raw(&a, older, strlen(older));
-	a.token = "another";
+/* As an agent does that knows of none. */
+static void refuse_place(struct agent *a)
+{
+	static const char older[] = "error EINVAL line 4: run: no such key\n\n";
+
+	agent_hear_greeting(a);
+	assert_true(a->run == NONCE);
+	agent_say_raw(a, older, strlen(older));
+}
+
+static void to_an_older_agent_a_worker_proves_its_token(void **state)
+{
+	const struct tally_key key = { { 7, 9 } };
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	a.key = &key;
+	w.options.timeout_ms = FAR_MS;
+	join_fully(&a, &w, 2);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0);
+	agent_hang_up(&a);
+	refuse_place(&a);
 	heard_staying(&a, 1);
 	assert_true(a.run == 0);
 	agent_say_text(&a, "stays\n\n");
@@ -1551,6 +1577,41 @@ static void a_worker_is_told_its_jobs_new_token(void **state)
 	heard_leaving(&a, 1);
 	agent_end(&a);
 	close(node);
+}
+
+/* Who stands between needs no token to say that; with the old one it would be the agent. `stayed`:
+ * the worker has the new token by then. */
+static void nobody_talks_out_of_its_place(bool stayed)
+{
+	const struct tally_key key = { { 7, 9 } };
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+	int node = node_open();
+	char byte;
+
+	a.key = &key;
+	w.options.timeout_ms = 2500;
+	join_fully(&a, &w, 2);
+	worker_start(&w, sum_run);
+	assert_true(recv(node, &byte, 1, 0) > 0);
+	agent_say_text(&a, "stays\n\n"); /* the job has another token */
+	if (stayed) {
+		heard_staying(&a, 1);
+		agent_say_text(&a, "stays\n\n");
+		agent_hang_up(&a);
+	}
+	refuse_place(&a);
+	worker_finish(&w, -ETIMEDOUT);
+	no_more_is_said(&a);
+	agent_end(&a);
+	assert_int_equal(tally_close(w.tally), 0);
+	close(node);
+}
+
+static void after_a_rotation_nobody_talks_a_worker_out_of_its_place(void **state)
+{
+	nobody_talks_out_of_its_place(false);
+	nobody_talks_out_of_its_place(true);
 }
 
 /* Before the call and during it: what is there still comes, also if it was lost once. */
@@ -1750,6 +1811,8 @@ int main(void)
 		cmocka_unit_test(a_restarted_agent_is_told_who_stays_and_says_who_goes),
 		cmocka_unit_test(an_agent_that_lets_nobody_stay_is_asked_once),
 		cmocka_unit_test(a_worker_is_told_its_jobs_new_token),
+		cmocka_unit_test(to_an_older_agent_a_worker_proves_its_token),
+		cmocka_unit_test(after_a_rotation_nobody_talks_a_worker_out_of_its_place),
 		cmocka_unit_test(what_the_agent_says_later_ends_nothing),
 		cmocka_unit_test(who_closes_says_so_before_the_connection_ends),
 		cmocka_unit_test(who_aborts_leaves_at_once_and_only_then),
