@@ -287,7 +287,8 @@ static void look_for_better(struct look *k)
 
 		if (j->job.roots)
 			look_for_better_roots(k, j, settled);
-		else if ((lead_may_move(l, k->view, j) && settled) || lead_must_move(k->view, j))
+		else if (lead_may_move(l, k->view, j) &&
+			 (settled || lead_is_new(l, k->view, j) || lead_must_move(k->view, j)))
 			look_for_a_better_root(k, j);
 	}
 }

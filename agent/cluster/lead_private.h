@@ -83,6 +83,9 @@ bool lead_is_settled(struct lead *l, const struct lead_view *v, const struct sha
  */
 bool lead_loads_are_settled(struct lead *l, const struct lead_view *v);
 
+/* Was it placed a moment ago, and has not moved since? Then it need not wait for loads. */
+bool lead_is_new(struct lead *l, const struct lead_view *v, const struct shared_job *j);
+
 /* Its run is on where no more runs are to be. */
 bool lead_must_move(const struct lead_view *v, const struct shared_job *j);
 bool lead_may_move(struct lead *l, const struct lead_view *v, const struct shared_job *j);

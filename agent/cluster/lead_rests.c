@@ -13,6 +13,8 @@ enum {
 	REST_MS = 30000, /* so long it stays elsewhere: loads settle meanwhile */
 	REST_DOUBLES = 4, /* and each time twice as long, so often, where it goes on moving */
 	LOADS_MS = 10000, /* until loads are those after a move: reports, and what is forecast */
+	NEW_MS = 10000, /* behind its first rest: what makes another node better are the jobs that
+			 * came with it, which are known, whatever loads are */
 };
 
 static void rest_set(struct lead_rest *r, const struct shared_job *j, uint64_t now_ns,
@@ -86,6 +88,13 @@ static bool is_on_its_way(const struct lead_rest *r, const struct lead_view *v,
 			  const struct shared_job *j)
 {
 	return r->moves && v->now_ns < r->until_ns && standing_elsewhere(j, v->picture);
+}
+
+bool lead_is_new(struct lead *l, const struct lead_view *v, const struct shared_job *j)
+{
+	const struct lead_rest *r = shared_is_placed(j) ? lead_rest_find(l, j, v->now_ns) : NULL;
+
+	return r && !r->moves && v->now_ns < r->until_ns + NEW_MS * 1000000ull;
 }
 
 bool lead_loads_are_settled(struct lead *l, const struct lead_view *v)

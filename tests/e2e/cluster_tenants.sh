@@ -138,13 +138,14 @@ a_tenant_is_of_all_nodes() {
 	# It goes everywhere, as soon as no job of it is left.
 	until_true is_busy
 	at n0 job del train
-	at n3 tenant del red --cluster
+	until_true is_deleted
 	for name in n0 n1 n2 n3; do
 		until_true has_none "$name" red
 	done
 	[[ -z $(keys_of tenant/) ]]
 	at n2 quota --cluster | has 'no tenants of the cluster'
 }
+is_deleted() { at n3 tenant del red --cluster 2>/dev/null; } # when that node has heard of the job's end
 is_busy() { { at n0 tenant del red --cluster || true; } 2>&1 | has 'tenant red has jobs of the cluster, such as train'; }
 
 # Two workers are at n2, and so would the root be.

@@ -201,6 +201,29 @@ static void what_changes_costs_by_little_moves_nobody(void **state)
 	assert_about(w, "j");
 }
 
+/* Nobody looks meanwhile; each is seen once. */
+static void wait_until_they_are_old(struct leading *w)
+{
+	assert_int_equal(look(w), 0);
+	pass(w, 13000);
+}
+
+/* Jobs that come together settle within seconds. */
+static void who_was_just_placed_does_not_wait_for_loads(void **state)
+{
+	struct leading *w = *state;
+
+	run_add(w, "a", 3);
+	run_add(w, "b", 3);
+	look_every_second(w);
+	assert_about_seconds(seconds_until(w, 20), 0);
+	assert_about(w, "a");
+	store_takes(w);
+	cluster_run(&w->c, "a", 0);
+	assert_true(seconds_until(w, 20) < 5);
+	assert_about(w, "b");
+}
+
 /* All have the same reason to go: each does so by what loads are when the one before has gone. */
 static void what_a_move_does_to_loads_is_seen_before_the_next_one(void **state)
 {
@@ -209,6 +232,7 @@ static void what_a_move_does_to_loads_is_seen_before_the_next_one(void **state)
 	run_add(w, "a", 3);
 	run_add(w, "b", 3);
 	run_add(w, "c", 3);
+	wait_until_they_are_old(w);
 	seconds_until(w, 20);
 	assert_decided(w, "a", "n0");
 	store_takes(w);
@@ -228,6 +252,7 @@ static void a_run_that_does_not_come_holds_up_others_for_a_while(void **state)
 
 	run_add(w, "a", 3);
 	run_add(w, "b", 3);
+	wait_until_they_are_old(w);
 	seconds_until(w, 20);
 	store_takes(w);
 	assert_about_seconds(seconds_until(w, 90), 35);
@@ -247,6 +272,7 @@ int main(void)
 		FACT(a_cordoned_node_is_left_at_once),
 		FACT(a_cordoned_node_keeps_a_job_without_a_run),
 		FACT(what_changes_costs_by_little_moves_nobody),
+		FACT(who_was_just_placed_does_not_wait_for_loads),
 		FACT(what_a_move_does_to_loads_is_seen_before_the_next_one),
 		FACT(a_run_that_does_not_come_holds_up_others_for_a_while),
 	};
