@@ -327,6 +327,7 @@ static int stay(struct core *c, const struct core_event *e, struct job *j)
 {
 	const struct joining_message *m = e->joining.message;
 	const bool is_back = m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED;
+	const bool was_outdated = m->rank < j->workers && j->rank[m->rank].outdated;
 	int r = job_attach(j, (uint16_t)m->rank, m->epoch, m->nonce, e->joining.by_place,
 			   e->joining.peer, &c->why);
 
@@ -343,6 +344,9 @@ static int stay(struct core *c, const struct core_event *e, struct job *j)
 		core_act(c, ACTION(CORE_TELL, .connection = e->connection, .job = j,
 				   .tell.kind = JOINING_TOKEN));
 	core_act(c, ACTION(CORE_TELL, .connection = e->connection, .tell.kind = JOINING_STAYS));
+	if (was_outdated && e->joining.by_place)
+		core_log(c, LOG_LEVEL_INFO, "worker was told the new token", "job=%s rank=%d",
+			 j->name, m->rank);
 	for (uint16_t rank = 0; rank < j->workers; rank++)
 		if (j->rank[rank].presence == JOB_LEFT) { /* nobody could tell this one */
 			core_act(c, ACTION(CORE_TELL, .connection = e->connection, .rank = rank,

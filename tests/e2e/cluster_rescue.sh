@@ -90,7 +90,10 @@ a_run_whose_token_was_rotated_goes_on_elsewhere() {
 	in_time "$work/w0.train" || return 1
 	[[ $(shared n0 train root) != n2 ]] || { at n0 cluster; return 1; }
 }
-all_are_told() { [[ $(grep -c 'worker has come back' "$work/n2.log") == 2 ]]; }
+all_are_told() { # and have what was said
+	[[ $(grep -c 'worker was told the new token' "$work/n2.log") == 2 ]] &&
+		! on n2 ss -Htn state established 'sport = :31249' | awk '$2 > 0' | has .
+}
 
 # One root of two: the other one's part of each call is there long before.
 one_root_of_several_is_replaced() {

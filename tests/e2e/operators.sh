@@ -170,10 +170,10 @@ who_is_in_a_run_comes_back_after_a_rotation() {
 	load 60
 	another train 50
 	ctl job rotate train >"$work/new"
-	until_true have_come_back 2
+	until_true both 'was told the new token'
 	end_agent KILL
 	start_agent
-	until_true have_come_back 4
+	until_true both 'has come back'
 	end_agent KILL
 	kill -s TERM "${worker[@]}"
 	start_agent
@@ -181,7 +181,7 @@ who_is_in_a_run_comes_back_after_a_rotation() {
 	until_true state_is train waiting
 	! has 'wrong tokens' "$work/tallyd.log" || return 1
 }
-have_come_back() { (($(grep -c 'worker has come back' "$work/tallyd.log") == $1)); } # TIMES
+both() { (($(grep -c "worker $1" "$work/tallyd.log") == 2)); } # WHAT-IS-SAID-OF-WORKERS
 
 rank_state() { [[ $(ctl --json job list train | jq -r ".[0].members[$1].state") == "$2" ]]; }
 
