@@ -15,7 +15,8 @@ struct etcd_queued {
 	struct store_write is; /* copies of all, behind it */
 	struct store_seen seen[STORE_CHANGES_MAX];
 	struct store_change change[STORE_CHANGES_MAX];
-	char text[];
+	size_t bytes;
+	char text[]; /* so many; there may be tokens of jobs in it */
 };
 
 enum {
@@ -46,11 +47,13 @@ static const char *keep(char **at, const char *text)
 
 static struct etcd_queued *copy_of(const struct store_write *w)
 {
-	struct etcd_queued *q = calloc(1, sizeof(*q) + bytes_of(w));
+	const size_t bytes = bytes_of(w);
+	struct etcd_queued *q = calloc(1, sizeof(*q) + bytes);
 	char *at;
 
 	if (!q)
 		return NULL;
+	q->bytes = bytes;
 	at = q->text;
 	for (unsigned int i = 0; i < w->seens; i++)
 		q->seen[i] = (struct store_seen){ keep(&at, w->seen[i].key), w->seen[i].revision };
@@ -65,13 +68,19 @@ static struct etcd_queued *copy_of(const struct store_write *w)
 	return q;
 }
 
+static void queued_free(struct etcd_queued *q)
+{
+	explicit_bzero(q->text, q->bytes);
+	free(q);
+}
+
 static void end(struct etcd *e, int error, uint64_t revision, const char *why)
 {
 	struct etcd_queued *q = TAILQ_FIRST(&e->writes);
 
 	TAILQ_REMOVE(&e->writes, q, list);
 	q->done(q->context, error, revision, why);
-	free(q);
+	queued_free(q);
 }
 
 static void answered(struct etcd *e, const char *text, size_t length)
@@ -174,6 +183,6 @@ void etcd_writes_close(struct etcd *e)
 	http_cancel(e->writing);
 	while ((q = TAILQ_FIRST(&e->writes))) {
 		TAILQ_REMOVE(&e->writes, q, list);
-		free(q);
+		queued_free(q);
 	}
 }

@@ -20,6 +20,7 @@ struct leader {
 	bool writes; /* our write is under way, or was until a moment ago */
 	bool leads;
 	bool withdraws; /* it is not to lead */
+	bool leaves; /* our key is being deleted */
 	uint64_t revision; /* of the key, while we lead */
 	char key[STORE_KEY_BYTES];
 	char value[LEADER_NAME_BYTES + 20]; /* of the key, if it is ours: NAME RANDOM */
@@ -85,19 +86,33 @@ static void on_current(void *context, uint64_t revision)
 	campaign(l);
 }
 
-/* The key is gone, or it is tried once more. */
-static void on_left(void *context, int error, uint64_t revision, const char *why) {}
+/* The key is gone, or who looks next tries once more. */
+static void on_left(void *context, int error, uint64_t revision, const char *why)
+{
+	struct leader *l = context;
 
-void leader_stand(struct leader *l, bool stands)
+	l->leaves = false;
+}
+
+static void leave(struct leader *l)
 {
 	const struct store_seen seen = { l->key, l->revision };
 	const struct store_change change = { l->key, NULL, false };
 
+	if (l->leaves)
+		return;
+	l->leaves = true;
+	if (store_write(l->store, &(struct store_write){ &seen, 1, &change, 1 }, on_left, l) < 0)
+		l->leaves = false;
+}
+
+void leader_stand(struct leader *l, bool stands)
+{
 	l->withdraws = !stands;
 	if (stands)
 		campaign(l);
 	else if (l->leads)
-		store_write(l->store, &(struct store_write){ &seen, 1, &change, 1 }, on_left, l);
+		leave(l);
 }
 
 bool leader_seen(const struct leader *l, struct store_seen *ret)

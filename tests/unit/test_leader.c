@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <string.h>
 #include <systemd/sd-event.h>
 
@@ -16,16 +17,19 @@
 
 static struct store_follower follower;
 static unsigned int writes;
+static store_done *done; /* of the last one */
+static void *done_context;
 static char value[128]; /* of the last one; "": the key is to go */
 static uint64_t seen_revision; /* by it */
 static char leads[LEADER_NAME_BYTES]; /* "nobody": nobody does */
 static struct leader *leader;
 static sd_event *loop;
 
-static int write_counted(struct store *s, const struct store_write *w, store_done *done,
-			 void *context)
+static int write_counted(struct store *s, const struct store_write *w, store_done *d, void *context)
 {
 	writes++;
+	done = d;
+	done_context = context;
 	snprintf(value, sizeof(value), "%s", w->change->value ? w->change->value : "");
 	seen_revision = w->seen->revision;
 	return 0;
@@ -122,9 +126,15 @@ static void who_does_not_want_to_lead_leaves_it_to_others(void **state)
 	assert_int_equal(writes, 2);
 	assert_string_equal(value, "");
 	assert_int_equal(seen_revision, 7);
+	leader_stand(leader, false); /* that delete is on its way */
+	assert_int_equal(writes, 2);
+	done(done_context, -ENOTCONN, 0, "");
+	leader_stand(leader, false);
+	assert_int_equal(writes, 3);
+	done(done_context, 0, 8, "");
 	told(NULL);
 	leader_stand(leader, false);
-	assert_int_equal(writes, 2);
+	assert_int_equal(writes, 3);
 }
 
 #define fact(f) cmocka_unit_test_setup_teardown(f, up, down)
