@@ -328,6 +328,7 @@ static int stay(struct core *c, const struct core_event *e, struct job *j)
 	const struct joining_message *m = e->joining.message;
 	const bool is_back = m->rank < j->workers && j->rank[m->rank].presence == JOB_DETACHED;
 	const bool was_outdated = m->rank < j->workers && j->rank[m->rank].outdated;
+	const bool hears = e->joining.by_place && job_is_rotated(j);
 	int r = job_attach(j, (uint16_t)m->rank, m->epoch, m->nonce, e->joining.by_place,
 			   e->joining.peer, &c->why);
 
@@ -340,11 +341,11 @@ static int stay(struct core *c, const struct core_event *e, struct job *j)
 	if (is_back)
 		core_log(c, LOG_LEVEL_INFO, "worker has come back", "job=%s rank=%d", j->name,
 			 m->rank);
-	if (e->joining.by_place && job_is_rotated(j))
+	if (hears)
 		core_act(c, ACTION(CORE_TELL, .connection = e->connection, .job = j,
 				   .tell.kind = JOINING_TOKEN));
 	core_act(c, ACTION(CORE_TELL, .connection = e->connection, .tell.kind = JOINING_STAYS));
-	if (was_outdated && e->joining.by_place)
+	if (hears && was_outdated)
 		core_log(c, LOG_LEVEL_INFO, "worker was told the new token", "job=%s rank=%d",
 			 j->name, m->rank);
 	for (uint16_t rank = 0; rank < j->workers; rank++)
