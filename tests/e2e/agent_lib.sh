@@ -34,6 +34,16 @@ agent_network() {
 	} >"$work/tallyd.yaml"
 }
 
+# w0 and w1 at n0.
+two_hosts() { # RATE
+	agent_network <<-END
+		host w0 w1
+		node n0
+		link w0 n0 rate $1
+		link w1 n0 rate $1
+	END
+}
+
 start_agent() { # [COMMAND...]: returns when it answers
 	(($#)) || set -- "$build/tallyd"
 	exec_on n0 "$@" --config "$work/tallyd.yaml" 2>>"$work/tallyd.log" &
@@ -123,3 +133,7 @@ completed_of() { ctl --json stats --job "$1" | jq .COMPLETED.packets; } # JOB
 completed_beyond() { (($(completed_of "$1") > $2)); }
 another() { until_true completed_beyond "$1" $(($(completed_of "$1") + $2)); } # JOB CHUNKS
 state_is() { [[ $(ctl --json job list "$1" | jq -r '.[0].state') == "$2" ]]; } # JOB STATE
+
+# WORDS: in the status of the node; REGEX: in the log.
+trouble_has() { [[ $(ctl --json status | jq -r '.troubles | join(" ")') == *"$1"* ]]; }
+logged() { grep -qE -- "$1" "$work/tallyd.log" || { grep request "$work/tallyd.log"; return 1; }; }

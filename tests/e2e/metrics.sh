@@ -12,14 +12,7 @@ source "$(dirname "$0")/agent_lib.sh"
 text=http://127.0.0.1:9464
 api=http://127.0.0.1:9090
 
-pair() {
-	agent_network <<-END
-		host w0 w1
-		node n0
-		link w0 n0 rate 200mbit
-		link w1 n0 rate 200mbit
-	END
-}
+pair() { two_hosts 200mbit; }
 
 fetch() { on n0 curl --silent --show-error --max-time 10 "$@"; }
 metrics() { fetch --fail "$text/metrics"; }
