@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Nodes over real sockets that run the rules that ship, at 127.78.0.1 and 127.78.1.1: for workers
- * of this process at 127.78.0.2, ... A test turns a node itself, or gives it a thread.
+ * Nodes over real sockets that run the rules that ship, for workers of this process. A test turns a
+ * node itself, or gives it a thread. Addresses are the process's own (127.x.y.*), since tests run
+ * at the same time: ranks have .2 and .3, nodes .101 and .102.
  */
 #ifndef TALLY_TESTS_UNIT_PROGRESS_WORLD_H
 #define TALLY_TESTS_UNIT_PROGRESS_WORLD_H
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +23,10 @@ enum {
 	RANKS = 2,
 	WINDOW = 16,
 	PAYLOAD = 128, /* 32 int32 */
+	NODE_HOST = 101, /* and what follows it */
+	RANK_HOST = 2,
+	STRANGER_HOST = 9,
+	NETWORKS = 65000, /* of processes; 127.0.*.* are others' */
 	PATIENCE_MS = 20000, /* for what must come; only a test that fails waits so long */
 };
 
@@ -36,11 +43,30 @@ struct node {
 	pthread_t thread;
 };
 
-static inline struct sockaddr_in loopback(uint32_t last, uint16_t udp_port)
+static inline struct sockaddr_in loopback(uint8_t host, uint16_t udp_port)
 {
+	static pid_t of; /* also what a process has forked */
+	const uint32_t network = 0x7f010000 + ((of ?: (of = getpid())) % NETWORKS << 8);
+
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 				     .sin_port = htons(udp_port),
-				     .sin_addr.s_addr = htonl(0x7f4e0000 | last) };
+				     .sin_addr.s_addr = htonl(network | host) };
+}
+
+struct loopback_text {
+	char s[32];
+};
+
+/* An address for tally_open(): "127.x.y.host:port", or without a port if `udp_port` is 0. */
+static inline struct loopback_text loopback_text(uint8_t host, uint16_t udp_port)
+{
+	const struct sockaddr_in at = loopback(host, udp_port);
+	struct loopback_text t;
+	char address[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &at.sin_addr, address, sizeof(address));
+	snprintf(t.s, sizeof(t.s), udp_port ? "%s:%d" : "%s", address, udp_port);
+	return t;
 }
 
 static inline void node_take(struct node *n, const struct message *m)
@@ -53,7 +79,7 @@ static inline void node_take(struct node *n, const struct message *m)
 	to = tally_outcome_to(visit_end(&n->rules, &v));
 	for (int rank = 0; rank < RANKS; rank++) {
 		const struct tally_set me = { { 1ull << rank } };
-		struct sockaddr_in at = loopback(2 + rank, n->worker_port);
+		struct sockaddr_in at = loopback(RANK_HOST + rank, n->worker_port);
 		struct message copy;
 
 		if (to != TALLY_TO_GROUP &&
@@ -108,7 +134,7 @@ static inline void node_thread_end(struct node *n)
 /* Root `which` of a run: its workers have port 40000 + `which`. */
 static inline int node_open(struct node *n, uint16_t which)
 {
-	struct sockaddr_in at = loopback(1 + 256 * which, TALLY_UDP_PORT);
+	struct sockaddr_in at = loopback(NODE_HOST + which, TALLY_UDP_PORT);
 
 	*n = (struct node){
 		.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0),

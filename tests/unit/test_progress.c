@@ -27,8 +27,6 @@ enum {
 	LONG = 32 * 100, /* elements of a call of 100 chunks */
 };
 
-#define SERVICE "127.78.0.1"
-
 static struct node node;
 
 static int open_node(void **state) { return node_open(&node, 0); }
@@ -39,9 +37,10 @@ static int close_node(void **state) { return close(node.fd); }
 
 static struct tally *open_rank_for(uint16_t rank, enum tally_progress_by by, uint32_t timeout_ms)
 {
-	char address[32];
+	const struct loopback_text service = loopback_text(NODE_HOST, 0);
+	const struct loopback_text address = loopback_text(RANK_HOST + rank, 40000);
 	struct tally *t = NULL;
-	struct tally_options o = {
+	const struct tally_options o = {
 		.job = 1,
 		.epoch = 1,
 		.rank = rank,
@@ -49,12 +48,11 @@ static struct tally *open_rank_for(uint16_t rank, enum tally_progress_by by, uin
 		.window = WINDOW,
 		.payload_bytes = PAYLOAD,
 		.timeout_ms = timeout_ms,
-		.service = SERVICE,
-		.address = address,
+		.service = service.s,
+		.address = address.s,
 		.progress = by,
 	};
 
-	snprintf(address, sizeof(address), "127.78.0.%u:40000", 2 + rank);
 	assert_int_equal(tally_open(&o, &t), 0);
 	return t;
 }
@@ -671,6 +669,8 @@ static void a_call_says_how_it_went(void **state)
 
 static void structs_may_be_older_or_newer_than_the_library(void **state)
 {
+	const struct loopback_text service = loopback_text(NODE_HOST, 0);
+	const struct loopback_text address = loopback_text(STRANGER_HOST, 40009);
 	struct {
 		struct tally_options options;
 		uint64_t more;
@@ -678,8 +678,8 @@ static void structs_may_be_older_or_newer_than_the_library(void **state)
 				 .workers = 1,
 				 .window = 1,
 				 .payload_bytes = 64,
-				 .service = SERVICE,
-				 .address = "127.78.0.9:40009" } };
+				 .service = service.s,
+				 .address = address.s } };
 	struct tally_stats stats = { .chunks = 7, .rtt_ns = 7 };
 	struct tally *t = NULL;
 

@@ -79,7 +79,7 @@ struct call_options __wrap_shards_part(const struct shards *s, unsigned int whic
 
 static void open_ranks(enum tally_progress_by by, uint32_t timeout_ms)
 {
-	char address[ROOTS][32];
+	struct loopback_text service[ROOTS], address[ROOTS];
 
 	for (int i = 0; i < ROOTS; i++) {
 		assert_int_equal(node_open(&node[i], i), 0);
@@ -90,8 +90,8 @@ static void open_ranks(enum tally_progress_by by, uint32_t timeout_ms)
 		struct tally_options o[ROOTS];
 
 		for (int i = 0; i < ROOTS; i++) {
-			snprintf(address[i], sizeof(address[i]), "127.78.0.%d:%d", 2 + rank,
-				 40000 + i);
+			service[i] = loopback_text(NODE_HOST + i, 0);
+			address[i] = loopback_text(RANK_HOST + rank, 40000 + i);
 			o[i] = (struct tally_options){
 				.job = 1,
 				.epoch = 1,
@@ -100,8 +100,8 @@ static void open_ranks(enum tally_progress_by by, uint32_t timeout_ms)
 				.window = WINDOW,
 				.payload_bytes = PAYLOAD,
 				.timeout_ms = timeout_ms,
-				.service = i ? "127.78.1.1" : "127.78.0.1",
-				.address = address[i],
+				.service = service[i].s,
+				.address = address[i].s,
 				.progress = by,
 				.share = 1 + i,
 			};
