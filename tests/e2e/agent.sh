@@ -368,7 +368,8 @@ used_ns() { cut -d' ' -f1 "/proc/$daemon/schedstat"; }
 running_jobs() { [[ $(ctl --json job list | jq 'map(select(.state == "running")) | length') == "$1" ]]; }
 
 sixty_four_jobs_are_watched_for_less_than_a_hundredth_of_a_core() {
-	local n stay before
+	local n stay before used limit
+	limit=$(awk "BEGIN { printf \"%d\", 100000000 * $(slower) }")
 	star
 	start_agent
 	mkfifo "$work/stay"
@@ -379,10 +380,14 @@ sixty_four_jobs_are_watched_for_less_than_a_hundredth_of_a_core() {
 			<"$work/stay" >/dev/null &
 	done
 	until_true running_jobs 64
-	before=$(used_ns)
-	sleep 10 # what is measured
-	echo "$(($(used_ns) - before)) ns"
-	(($(used_ns) - before < 100000000 * slow))
+	for n in 1 2 3; do # what others do here only adds
+		before=$(used_ns)
+		sleep 10 # what is measured
+		used=$(($(used_ns) - before))
+		echo "$used ns, limit $limit"
+		((used >= limit)) || break
+	done
+	((used < limit))
 	running_jobs 64
 	ctl --json status | jq -e '.sampling_core_percent | ., . > 0 and . < 1'
 	exec {stay}>&-

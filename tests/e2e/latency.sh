@@ -22,10 +22,7 @@ seconds=${TALLY_SECONDS:-3}
 jobs=${TALLY_JOBS:-100} workers=${TALLY_WORKERS:-500}
 limit_ms=100 # at the 99th percentile
 quiet_percent=3 # of a core, with 100 questions a second
-# Limits are those of a processor that makes this loop in 80 ms; where others use the processor, too,
-# or it is a slower one, both limits are so many times as high, and the output says so.
-loop_s=$(TIMEFORMAT=%U; { time awk 'BEGIN { for (i = 0; i < 3000000; i++) x += i % 7 }'; } 2>&1)
-slower=$(awk "BEGIN { print ($loop_s > 0.08 * $slow ? $loop_s / 0.08 : $slow) }")
+slower=$(slower)
 exec 3>&1
 
 # --- the node, its jobs and workers
@@ -80,14 +77,20 @@ row() { # WHAT NOISE...
 	percent=$cpu
 }
 
+little() { awk "BEGIN { exit !($percent <= $quiet_percent * $slower) }"; }
+
 status_is_quick_whatever_goes_on() {
-	local wrong=() percent=0
+	local wrong=() percent=0 try
 	node_with_jobs
 	line "while ($jobs jobs run)" asked failed "median ms" "99 % ms" slowest "runs %" \
 		"waits %"
 	echo "# limits are $slower times those of a usual processor" >&3
-	row "nothing else goes on"
-	awk "BEGIN { exit !($percent <= $quiet_percent * $slower) }" || wrong+=("$percent % of a core for nothing")
+	for ((try = 1; try <= 3; try++)); do # what others do here only adds
+		wrong=()
+		row "nothing else goes on"
+		little && break
+	done
+	little || wrong+=("$percent % of a core for nothing")
 	row "$connections strangers' connections end at once" strangers
 	row "$members members' connections end at once" members
 	row "$listers connections ask for all jobs" listers
