@@ -31,6 +31,11 @@ enum call_verb {
 	CALL_OPENING, /* an allreduce of int64 from which ranks come to know their run's nonce */
 };
 
+static inline bool call_reduces(enum call_verb verb)
+{
+	return verb == CALL_ALLREDUCE || verb == CALL_REDUCE || verb == CALL_REDUCE_SCATTER;
+}
+
 enum {
 	CALL_COUNT_BITS = 37, /* a call has fewer than 2^37 elements */
 	GUESS_KINDS = 16, /* shapes of calls remembered at a time */

@@ -49,7 +49,9 @@
 	X(FLOAT32_FIXED, float32_fixed)   \
 	X(FLOAT64_FIXED, float64_fixed)   \
 	X(BFLOAT16_FIXED, bfloat16_fixed) \
-	X(FLOAT16_FIXED, float16_fixed)
+	X(FLOAT16_FIXED, float16_fixed)   \
+	X(FLOAT32_HALVED, float32_halved) \
+	X(FLOAT32_HALVED_WIDE, float32_halved_wide)
 
 /* What a block's values ask for. All ranks use the largest scale among them. */
 struct lane_need {
@@ -68,6 +70,20 @@ struct lane_terms {
 enum {
 	LANE_NUMBERS_MAX = 8, /* of a word */
 	LANE_FACTORS = LANE_NUMBERS_MAX * TALLY_WORDS_MAX, /* of lanes_weigh() */
+};
+
+/*
+ * Of lanes that can send with their elements what earlier calls lost of them: `kept` has as many
+ * floats, which need not be finite; NULL: nothing. With NULL all is as without feedback.
+ */
+struct lane_feedback {
+	struct lane_need (*inspect)(const void *in, const float *kept, size_t count,
+				    uint16_t workers); /* NULL in wide lanes */
+	void (*pack)(const void *in, const float *kept, size_t count,
+		     const struct lane_terms *terms, uint64_t *word);
+	/* What pack() does not send of the elements and of `kept`, which may be `lost`: finite. */
+	void (*lose)(const void *in, const float *kept, size_t count,
+		     const struct lane_terms *terms, float *lost);
 };
 
 struct lane {
@@ -99,6 +115,7 @@ struct lane {
 	/* Any words and any scale are harmless: they come from the network. */
 	void (*unpack)(const uint64_t *word, size_t count, const struct lane_terms *terms,
 		       void *out);
+	const struct lane_feedback *feedback; /* NULL: what is lost is lost */
 };
 
 #define LANE_DECLARE(number, name) extern const struct lane lane_##name;

@@ -33,14 +33,9 @@ _Static_assert(3 + 4 + 2 + 8 + 4 + 6 + CALL_COUNT_BITS == 64, "all of the word")
 
 static bool has_elements(uint64_t verb) { return verb != CALL_BARRIER && verb != CALL_CLOSING; }
 
-static bool reduces(uint64_t verb)
-{
-	return verb == CALL_ALLREDUCE || verb == CALL_REDUCE || verb == CALL_REDUCE_SCATTER;
-}
-
 static bool is_fixed(const struct call_options *o)
 {
-	return reduces(o->verb) && o->dtype & TALLY_FIXED_FLAG;
+	return call_reduces(o->verb) && o->dtype & TALLY_FIXED_FLAG;
 }
 
 /* With a fixed point other numbers, so that the point is one where otherwise a root is. */
@@ -83,7 +78,8 @@ uint64_t shape_of(const struct call_member *member, const struct call_options *o
 	const uint64_t value[FIELDS] = {
 		[FIELD_VERB] = options->verb,
 		[FIELD_DTYPE] = has_elements(options->verb) ? options->dtype : 0,
-		[FIELD_OP] = reduces(options->verb) ? op_of(options) : opening_op(member, options),
+		[FIELD_OP] = call_reduces(options->verb) ? op_of(options)
+							 : opening_op(member, options),
 		[FIELD_ROOT] = root_of(options),
 		[FIELD_WINDOW] = __builtin_ctz(member->window),
 		[FIELD_BLOCKS] = member->payload_bytes / TALLY_BLOCK_BYTES,
@@ -129,6 +125,22 @@ static size_t print_opening(uint64_t count, uint64_t other, char *text, size_t s
 			       (unsigned long long)(roots >> 8));
 }
 
+static const char *const dtype_names[1 << 4] = {
+	[TALLY_INT32] = "int32",
+	[TALLY_INT64] = "int64",
+	[TALLY_FLOAT32] = "float32",
+	[TALLY_INT8] = "int8",
+	[TALLY_INT16] = "int16",
+	[TALLY_UINT8] = "uint8",
+	[TALLY_UINT16] = "uint16",
+	[TALLY_UINT32] = "uint32",
+	[TALLY_UINT64] = "uint64",
+	[TALLY_BFLOAT16] = "bfloat16",
+	[TALLY_FLOAT16] = "float16",
+	[TALLY_FLOAT64] = "float64",
+	[TALLY_FLOAT32_HALVED] = "halved float32",
+};
+
 void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 {
 	static const char *const verbs[] = {
@@ -137,14 +149,6 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 		[CALL_ALL_GATHER] = "all_gather",  [CALL_BARRIER] = "barrier",
 		[CALL_OPENING] = "the first call", [CALL_CLOSING] = "tally_close",
 	};
-	static const char *const dtypes[1 << 4] = {
-		[TALLY_INT32] = "int32",     [TALLY_INT64] = "int64",
-		[TALLY_FLOAT32] = "float32", [TALLY_INT8] = "int8",
-		[TALLY_INT16] = "int16",     [TALLY_UINT8] = "uint8",
-		[TALLY_UINT16] = "uint16",   [TALLY_UINT32] = "uint32",
-		[TALLY_UINT64] = "uint64",   [TALLY_BFLOAT16] = "bfloat16",
-		[TALLY_FLOAT16] = "float16", [TALLY_FLOAT64] = "float64",
-	};
 	uint64_t verb = field(shape, FIELD_VERB), op = field(shape, FIELD_OP);
 	bool fixed = op == FIXED_SUM || op == FIXED_AVG;
 	size_t used = snprintf(text, size, "%s", name_of(verbs, 8, verb));
@@ -152,15 +156,15 @@ void shape_print(uint64_t shape, uint64_t other, char *text, size_t size)
 	if (has_elements(verb) && verb != CALL_OPENING)
 		used += snprintf(text + used, size - used, " of %llu %s",
 				 (unsigned long long)field(shape, FIELD_COUNT),
-				 name_of(dtypes, 1 << 4, field(shape, FIELD_DTYPE)));
-	if (reduces(verb) && fixed)
+				 name_of(dtype_names, 1 << 4, field(shape, FIELD_DTYPE)));
+	if (call_reduces(verb) && fixed)
 		used += snprintf(text + used, size - used, " with point %d",
 				 (int8_t)(uint8_t)field(shape, FIELD_ROOT));
 	else if (has_root(verb))
 		used += snprintf(text + used, size - used, " %s rank %llu",
 				 verb == CALL_REDUCE ? "to" : "from",
 				 (unsigned long long)field(shape, FIELD_ROOT));
-	if (reduces(verb))
+	if (call_reduces(verb))
 		used += snprintf(text + used, size - used, ", %s",
 				 op == TALLY_AVG || op == FIXED_AVG ? "average" : "sum");
 	if (verb == CALL_OPENING)

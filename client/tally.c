@@ -28,8 +28,13 @@ static int check_call(const struct tally *t, const struct call_options *o, struc
 
 	if (!ret)
 		return error_set(-EINVAL, "ret must not be NULL");
-	if (!lane_of_dtype(o->dtype, t->workers))
+	if (!lane_of_dtype(o->dtype, 1))
 		return error_set(-EINVAL, "dtype: %d is none of enum tally_dtype", o->dtype);
+	if (call_reduces(o->verb) && !lane_of_dtype(o->dtype, t->workers))
+		return error_set(-EINVAL,
+				 "dtype: TALLY_FLOAT32_HALVED is for %u ranks at most, and the job "
+				 "has %u: too few of 16 bits are left for each; use TALLY_FLOAT32",
+				 lane_float32_halved.workers_max, t->workers);
 	if (o->op != TALLY_SUM && o->op != TALLY_AVG)
 		return error_set(-EINVAL, "op: %d is neither TALLY_SUM nor TALLY_AVG", o->op);
 	if (o->root >= t->workers)

@@ -82,6 +82,12 @@ extern "C" {
  * above all in the types of 16 bits; M itself keeps all bits of its type there. A NaN on any rank,
  * or both infinities, give the quiet NaN, one kind of infinity gives that, a sum too large an
  * infinity; a packet with such takes two or four times the room.
+ *
+ * TALLY_FLOAT32_HALVED is float32 in memory and 16 bits in packets, so twice as many elements fit
+ * one. Bits are 15 - log2 N, up to 128 ranks; a step is 2^-bits of the least power of two of which
+ * M leaves a step free. A sum is off by half a step a rank at most, which is M / (2^bits - 1): an
+ * average of 4 ranks by 2^-13 M, one of 16 by 2^-11 M, one of 128 by 2^-8 M. Values below half a
+ * step are 0. In calls that do not sum it is float32.
  */
 enum tally_dtype {
 	TALLY_INT32 = 1,
@@ -96,6 +102,7 @@ enum tally_dtype {
 	TALLY_BFLOAT16 = 10, /* the upper half of a float32 */
 	TALLY_FLOAT16 = 11, /* of IEEE 754 */
 	TALLY_FLOAT64 = 12,
+	TALLY_FLOAT32_HALVED = 13,
 	TALLY_FIXED_FLAG = 1 << 8, /* of TALLY_FIXED() */
 	TALLY_DTYPE_LAST = 0xffffff,
 };

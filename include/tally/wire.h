@@ -95,6 +95,8 @@ enum tally_lane {
 	TALLY_LANE_FLOAT64_FIXED = 27,
 	TALLY_LANE_BFLOAT16_FIXED = 28,
 	TALLY_LANE_FLOAT16_FIXED = 29,
+	TALLY_LANE_FLOAT32_HALVED = 30, /* four a word, of 16 bits each; block floating point */
+	TALLY_LANE_FLOAT32_HALVED_WIDE = 31, /* one a word, as FLOAT32_WIDE */
 };
 
 struct tally_header {

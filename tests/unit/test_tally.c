@@ -191,6 +191,25 @@ static void calls_with_bad_arguments_are_refused(void **state)
 	assert_int_equal(tally_close(NULL), 0);
 }
 
+/* All but sums: a broadcast of nothing needs nobody. */
+static void too_many_ranks_for_16_bits_are_refused(void **state)
+{
+	struct tally *t = NULL;
+	float x[4] = { 0 };
+
+	(void)state;
+	assert_int_equal(tally_open(VALID(.workers = 129), &t), 0);
+	refused(tally_allreduce(t, x, x, 4, TALLY_FLOAT32_HALVED, TALLY_SUM), EINVAL,
+		"for 128 ranks at most, and the job has 129");
+	refused(tally_reduce_scatter(t, x, x, 0, TALLY_FLOAT32_HALVED, TALLY_SUM), EINVAL,
+		"use TALLY_FLOAT32");
+	assert_int_equal(tally_broadcast(t, x, 0, TALLY_FLOAT32_HALVED, 0), 0);
+	assert_int_equal(tally_close(t), 0);
+	assert_int_equal(tally_open(VALID(.workers = 128), &t), 0);
+	assert_int_equal(tally_allreduce(t, x, x, 0, TALLY_FLOAT32_HALVED, TALLY_SUM), 0);
+	assert_int_equal(tally_close(t), 0);
+}
+
 static void nobody_there_is_a_timeout_and_then_the_job_is_over(void **state)
 {
 	struct tally_stats stats;
@@ -219,6 +238,7 @@ int main(void)
 		cmocka_unit_test(job_files_that_are_not_there_are_named),
 		cmocka_unit_test(a_job_file_is_opened_for_a_rank_it_has),
 		cmocka_unit_test(calls_with_bad_arguments_are_refused),
+		cmocka_unit_test(too_many_ranks_for_16_bits_are_refused),
 		cmocka_unit_test(nobody_there_is_a_timeout_and_then_the_job_is_over),
 	};
 
