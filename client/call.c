@@ -206,6 +206,12 @@ static const void *input_of(const struct call *c, const struct span *s)
 	return (const uint8_t *)c->options.in + s->in_at * c->element_bytes;
 }
 
+/* What the rank has beside its input of the span; NULL: nothing. */
+static const float *kept_of(const struct call *c, const struct span *s)
+{
+	return c->options.kept ? c->options.kept + s->in_at : NULL;
+}
+
 /* Of its values: what does not fit at all asks for the wide form, which there is none of. */
 static struct lane_need inspect(struct call *c, uint32_t chunk)
 {
@@ -214,6 +220,9 @@ static struct lane_need inspect(struct call *c, uint32_t chunk)
 	struct span s = span_of(c, chunk);
 	size_t at;
 
+	if (c->options.kept)
+		return lane->feedback->inspect(input_of(c, &s), kept_of(c, &s), s.count,
+					       c->member.workers);
 	if (lane->inspect)
 		return lane->inspect(input_of(c, &s), s.count, c->member.workers);
 	at = lane->misfit(input_of(c, &s), s.count, &terms);
@@ -247,6 +256,15 @@ static bool gets_payload(const struct call *c, const struct span *s)
 	uint16_t recipient = recipient_of(c, s);
 
 	return recipient == TALLY_EVERYONE || recipient == c->member.rank;
+}
+
+static void pack(const struct call *c, const struct lane *lane, const struct span *s,
+		 const struct lane_terms *terms, uint64_t *word)
+{
+	if (c->options.kept)
+		lane->feedback->pack(input_of(c, s), kept_of(c, s), s->count, terms, word);
+	else
+		lane->pack(input_of(c, s), lane_count(c, lane, s), terms, word);
 }
 
 uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h, uint64_t *ret_vote)
@@ -287,7 +305,7 @@ uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h, uint64_t *
 		/* Padding first, from the last word on: bytes may fill only half of it. */
 		for (size_t i = words ? words - 1 : 0; i < (size_t)blocks * TALLY_BLOCK_WORDS; i++)
 			word[i] = 0;
-		lane->pack(input_of(c, &s), lane_count(c, lane, &s), &terms, word);
+		pack(c, lane, &s, &terms, word);
 	}
 	return blocks;
 }
@@ -354,11 +372,15 @@ void call_take(struct call *c, uint32_t e, const struct tally_header *h)
 	c->taken++;
 	if (c->chunk && !c->round)
 		good = conclude(c, entry.chunk, h);
+	terms = terms_of(c, entry.chunk);
+	/* Before the sum takes the place of what it is made of. */
+	if (good && lane && c->options.lost)
+		lane->feedback->lose(input_of(c, &s), kept_of(c, &s), s.count, &terms,
+				     c->options.lost + s.in_at);
 	/* Copies are everyone's; only the broadcast's root has its data already. */
 	if (!good || !lane || !gets_payload(c, &s) ||
 	    (c->options.verb == CALL_BROADCAST && c->member.rank == c->options.root))
 		return;
-	terms = terms_of(c, entry.chunk);
 	lane->unpack(tally_payload_of(h), lane_count(c, lane, &s), &terms,
 		     (uint8_t *)c->options.out + s.out_at * c->element_bytes);
 }

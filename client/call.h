@@ -77,6 +77,9 @@ struct call_options {
 	uint8_t priority; /* of its messages */
 	size_t whole; /* of a part (shards.h): the whole call's count; else 0 */
 	size_t first; /* of a part: its first element in each rank's part of the whole call */
+	/* As many as `in` has, of a lane with feedback (lanes.h); NULL: nothing, or forgotten. */
+	const float *kept;
+	float *lost; /* may be kept */
 };
 
 /* A chunk whose values decide how it travels: what is known of it, and what is still to be done. */

@@ -46,6 +46,10 @@ struct call_options shards_part(const struct shards *s, unsigned int which, uint
 		part.in = (const uint8_t *)part.in + first * bytes;
 	if (part.count && part.out)
 		part.out = (uint8_t *)part.out + first * bytes;
+	if (part.count && part.kept)
+		part.kept += first;
+	if (part.count && part.lost)
+		part.lost += first;
 	return part;
 }
 

@@ -12,6 +12,10 @@
 #include "progress.h"
 #include "sized.h"
 
+_Static_assert(CALL_ALLREDUCE == (int)TALLY_ALLREDUCE && CALL_REDUCE == (int)TALLY_REDUCE &&
+		       CALL_REDUCE_SCATTER == (int)TALLY_REDUCE_SCATTER,
+	       "what the program says is what goes over the wire");
+
 static int check_tally(const struct tally *t)
 {
 	if (!t)
@@ -75,23 +79,38 @@ static int start_call(struct tally *t, const struct call_options *options, struc
 	return 0;
 }
 
-static int start(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
-		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
+static int check_and_start(struct tally *t, const struct call_options *options,
+			   struct tally_call **ret)
 {
-	const struct call_options options = { verb, dtype, op, root, count, in, out, 0, 0, 0 };
 	int r = check_tally(t);
 
 	if (r == 0)
-		r = check_call(t, &options, ret);
+		r = check_call(t, options, ret);
 	if (r < 0)
 		return r;
 	progress_enter(t);
 	if (!progress_is_idle(t))
 		progress_turn(t); /* before more is sent, what has come is no loss */
-	r = start_call(t, &options, ret);
+	r = start_call(t, options, ret);
 	progress_output(t);
 	progress_leave(t);
 	return r;
+}
+
+static int start(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
+		 enum tally_dtype dtype, enum tally_op op, uint16_t root, struct tally_call **ret)
+{
+	const struct call_options options = {
+		.verb = verb,
+		.dtype = dtype,
+		.op = op,
+		.root = root,
+		.count = count,
+		.in = in,
+		.out = out,
+	};
+
+	return check_and_start(t, &options, ret);
 }
 
 static int run(struct tally *t, enum call_verb verb, const void *in, void *out, size_t count,
@@ -359,6 +378,50 @@ int tally_all_gather(struct tally *t, const void *in, void *out, size_t count,
 		     enum tally_dtype dtype)
 {
 	return run(t, CALL_ALL_GATHER, in, out, count, dtype, TALLY_SUM, 0);
+}
+
+static int check_reduction(const struct tally_reduction *r)
+{
+	if (r->verb != TALLY_ALLREDUCE && r->verb != TALLY_REDUCE &&
+	    r->verb != TALLY_REDUCE_SCATTER)
+		return error_set(-EINVAL, "verb: %d is none of enum tally_verb", r->verb);
+	if (r->verb != TALLY_REDUCE && r->root)
+		return error_set(-EINVAL, "root: %u; only TALLY_REDUCE has one", r->root);
+	if ((r->kept || r->lost) && r->dtype != TALLY_FLOAT32_HALVED)
+		return error_set(-EINVAL, "kept, lost: only with TALLY_FLOAT32_HALVED, and dtype "
+					  "is another one");
+	return 0;
+}
+
+int tally_reduction_start_sized(struct tally *t, const struct tally_reduction *reduction,
+				size_t size, struct tally_call **ret)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): no verb is refused */
+	struct tally_reduction known = { 0 };
+	int r = check_tally(t);
+
+	if (r < 0)
+		return r;
+	if (!reduction)
+		return error_set(-EINVAL, "reduction must not be NULL");
+	r = sized_take(&known, sizeof(known), reduction, size);
+	if (r == 0)
+		r = check_reduction(&known);
+	if (r < 0)
+		return r;
+	return check_and_start(t,
+			       &(struct call_options){
+				       .verb = (enum call_verb)known.verb,
+				       .dtype = known.dtype,
+				       .op = known.op,
+				       .root = known.root,
+				       .count = known.count,
+				       .in = known.in,
+				       .out = known.out,
+				       .kept = known.kept,
+				       .lost = known.lost,
+			       },
+			       ret);
 }
 
 int tally_barrier_start(struct tally *t, struct tally_call **ret)

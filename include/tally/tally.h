@@ -87,7 +87,8 @@ extern "C" {
  * one. Bits are 15 - log2 N, up to 128 ranks; a step is 2^-bits of the least power of two of which
  * M leaves a step free. A sum is off by half a step a rank at most, which is M / (2^bits - 1): an
  * average of 4 ranks by 2^-13 M, one of 16 by 2^-11 M, one of 128 by 2^-8 M. Values below half a
- * step are 0. In calls that do not sum it is float32.
+ * step are 0. What a call takes of a rank's values the next one can add to them: see
+ * tally_reduction. In calls that do not sum it is float32.
  */
 enum tally_dtype {
 	TALLY_INT32 = 1,
@@ -366,6 +367,49 @@ int tally_reduce_scatter_start(struct tally *t, const void *in, void *out, size_
 int tally_all_gather_start(struct tally *t, const void *in, void *out, size_t count,
 			   enum tally_dtype dtype, struct tally_call **ret);
 int tally_barrier_start(struct tally *t, struct tally_call **ret);
+
+/* Calls that reduce. */
+enum tally_verb {
+	TALLY_ALLREDUCE = 1,
+	TALLY_REDUCE = 2,
+	TALLY_REDUCE_SCATTER = 4,
+};
+
+/*
+ * One of these with all that can be said of it. What is 0 or NULL is not said.
+ *
+ * Feedback, of TALLY_FLOAT32_HALVED: this rank sends in[i] + kept[i], rounded, and lost[i] becomes
+ * what rounding took of that. Who gives what a call lost as `kept` to the next call of the same
+ * tensor loses nothing in the long run: over any number of calls, what was sent differs from what
+ * was given by half a step, and not by half a step a call. Each rank may do so or not. Where in[i]
+ * is not finite, nothing of kept[i] was sent, and lost[i] is that.
+ *
+ * `kept` and `lost` have as many elements as `in`, and stay the caller's, as all buffers. They may
+ * be one array; then, as with `out`, what is in it after a call that failed is undefined. With two,
+ * `kept` is as it was, and the caller exchanges them after a call that did not fail. A tensor that
+ * has changed its count or its layout begins with nothing.
+ */
+struct tally_reduction {
+	enum tally_verb verb;
+	enum tally_dtype dtype;
+	enum tally_op op;
+	uint16_t root; /* of TALLY_REDUCE */
+	const void *in;
+	void *out;
+	size_t count;
+	const float *kept; /* NULL: nothing */
+	float *lost; /* NULL: it is forgotten */
+};
+
+/* Starts it. Errors are those of tally_allreduce_start() and the others, and -E2BIG: as above. */
+int tally_reduction_start_sized(struct tally *t, const struct tally_reduction *reduction,
+				size_t size, struct tally_call **ret);
+
+static inline int tally_reduction_start(struct tally *t, const struct tally_reduction *reduction,
+					struct tally_call **ret)
+{
+	return tally_reduction_start_sized(t, reduction, sizeof(*reduction), ret);
+}
 
 /* Waits until the call is over; its handle is then gone. */
 int tally_wait(struct tally_call *call);

@@ -210,6 +210,59 @@ static void too_many_ranks_for_16_bits_are_refused(void **state)
 	assert_int_equal(tally_close(t), 0);
 }
 
+#define REDUCTION(...)                                             \
+	(&(struct tally_reduction){ .verb = TALLY_ALLREDUCE,       \
+				    .dtype = TALLY_FLOAT32_HALVED, \
+				    .op = TALLY_SUM,               \
+				    .in = x,                       \
+				    .out = x,                      \
+				    .count = 4,                    \
+				    .kept = kept,                  \
+				    .lost = kept,                  \
+				    __VA_ARGS__ })
+
+static void reductions_with_bad_members_are_refused(void **state)
+{
+	struct {
+		struct tally_reduction known;
+		uint64_t more;
+	} newer = { { 0 }, 1 };
+	struct tally_call *call = NULL;
+	struct tally *t = NULL;
+	float x[4] = { 0 }, kept[4] = { 1 };
+
+	(void)state;
+	assert_int_equal(tally_open(VALID(), &t), 0);
+	refused(tally_reduction_start(NULL, REDUCTION(), &call), EINVAL, "struct tally");
+	refused(tally_reduction_start(t, NULL, &call), EINVAL, "reduction");
+	refused(tally_reduction_start(t, REDUCTION(), NULL), EINVAL, "ret");
+	refused(tally_reduction_start(t, REDUCTION(.verb = 0), &call), EINVAL, "verb: 0");
+	/* NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): that is the point */
+	refused(tally_reduction_start(t, REDUCTION(.verb = 3), &call), EINVAL, "verb: 3");
+	refused(tally_reduction_start(t, REDUCTION(.root = 1), &call), EINVAL, "root: 1");
+	refused(tally_reduction_start(t, REDUCTION(.verb = TALLY_REDUCE, .root = 2), &call), EINVAL,
+		"root: 2");
+	refused(tally_reduction_start(t, REDUCTION(.in = NULL), &call), EINVAL, "in must");
+	refused(tally_reduction_start(t, REDUCTION(.op = 0), &call), EINVAL, "op: 0");
+	refused(tally_reduction_start(t, REDUCTION(.dtype = TALLY_FLOAT32), &call), EINVAL,
+		"kept, lost: only with TALLY_FLOAT32_HALVED");
+	refused(tally_reduction_start(t, REDUCTION(.dtype = TALLY_BFLOAT16, .kept = NULL), &call),
+		EINVAL, "kept, lost");
+	refused(tally_reduction_start_sized(t, &newer.known, sizeof(newer), &call), E2BIG, "older");
+	refused(tally_reduction_start_sized(t, REDUCTION(), 0, &call), EINVAL, "size");
+
+	assert_int_equal(tally_reduction_start(t, REDUCTION(.count = 0), &call), 0);
+	assert_int_equal(tally_wait(call), 0);
+	assert_int_equal(tally_reduction_start(t,
+					       REDUCTION(.dtype = TALLY_INT32, .kept = NULL,
+							 .lost = NULL, .count = 0),
+					       &call),
+			 0);
+	assert_int_equal(tally_wait(call), 0);
+	assert_true(kept[0] == 1);
+	assert_int_equal(tally_close(t), 0);
+}
+
 static void nobody_there_is_a_timeout_and_then_the_job_is_over(void **state)
 {
 	struct tally_stats stats;
@@ -239,6 +292,7 @@ int main(void)
 		cmocka_unit_test(a_job_file_is_opened_for_a_rank_it_has),
 		cmocka_unit_test(calls_with_bad_arguments_are_refused),
 		cmocka_unit_test(too_many_ranks_for_16_bits_are_refused),
+		cmocka_unit_test(reductions_with_bad_members_are_refused),
 		cmocka_unit_test(nobody_there_is_a_timeout_and_then_the_job_is_over),
 	};
 
