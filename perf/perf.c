@@ -33,6 +33,7 @@ struct run {
 	struct tally *tally;
 	unsigned int workers;
 	void *in, *out; /* room for --end bytes, and an element a rank */
+	void *kept; /* the same, with --feedback; else NULL */
 	uint64_t *time_ns; /* of each call of this size; then sorted */
 	uint32_t calls, calls_max; /* in time_ns, and how many it has room for */
 	bool all_right;
@@ -85,10 +86,37 @@ static size_t out_count(const struct run *run, const struct row *row)
 	return run->options.verb == PERF_ALL_GATHER ? row->count * run->workers : row->count;
 }
 
+static int call_with_feedback(struct run *run, const struct row *row)
+{
+	static const enum tally_verb verbs[] = {
+		[PERF_ALLREDUCE] = TALLY_ALLREDUCE,
+		[PERF_REDUCE] = TALLY_REDUCE,
+		[PERF_REDUCE_SCATTER] = TALLY_REDUCE_SCATTER,
+	};
+	const struct perf_options *o = &run->options;
+	const struct tally_reduction reduction = {
+		.verb = verbs[o->verb],
+		.dtype = perf_dtype(&o->data),
+		.op = o->op,
+		.root = o->verb == PERF_REDUCE ? o->root : 0,
+		.in = run->in,
+		.out = run->out,
+		.count = row->count,
+		.kept = run->kept,
+		.lost = run->kept,
+	};
+	struct tally_call *started;
+	int r = tally_reduction_start(run->tally, &reduction, &started);
+
+	return r < 0 ? r : tally_wait(started);
+}
+
 static int call(struct run *run, const struct row *row)
 {
 	const struct perf_options *o = &run->options;
 
+	if (o->data.feedback)
+		return call_with_feedback(run, row);
 	switch (o->verb) {
 	case PERF_ALLREDUCE:
 		return tally_allreduce(run->tally, run->in, run->out, row->count,
@@ -233,6 +261,8 @@ static void measure(struct run *run, struct row *row)
 	uint64_t end_ns;
 
 	fill(run, row, 0);
+	if (run->kept)
+		memset(run->kept, 0, in_count(run, row) * sizeof(float));
 	must(run, row, tally_barrier(run->tally));
 	for (uint32_t i = 0; i < run->options.warmups; i++)
 		iterate(run, row, i);
@@ -419,6 +449,8 @@ int main(int argc, char **argv)
 	run.workers = tally_workers(run.tally);
 	run.in = buffer(&run);
 	run.out = buffer(&run);
+	if (run.options.data.feedback)
+		run.kept = buffer(&run);
 
 	print_head(&run);
 	sweep(&run);
@@ -427,6 +459,7 @@ int main(int argc, char **argv)
 		errx(EXIT_FAILURE, "rank %u: %s", run.options.rank, tally_error());
 	free(run.in);
 	free(run.out);
+	free(run.kept);
 	free(run.time_ns);
 	return run.all_right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -55,6 +55,8 @@ static const struct type {
 			    .sum_bits = 15 },
 	[TALLY_FLOAT64] = { 8, .is_float = true, .mantissa = 52, .bias = 1023, .scale_step = 9,
 			    .sum_bits = 62 },
+	[TALLY_FLOAT32_HALVED] = { 4, .is_float = true, .mantissa = 23, .bias = 127,
+				   .scale_step = 1, .sum_bits = 15 },
 };
 
 /* --- floats as bits */
@@ -275,9 +277,11 @@ static void stretch_work_out(const struct perf_data *d, unsigned int workers, si
 static long double error_bound(const struct perf_data *d, double largest, unsigned int workers)
 {
 	const struct type *t = &types[d->dtype];
-	int exponent, bits = t->sum_bits, headroom = 0;
+	int exponent, least, bits = t->sum_bits, headroom = 0;
+	long double bound;
+	double part;
 
-	if (largest == 0)
+	if (largest == 0 && !d->feedback)
 		return 0;
 	if (d->point)
 		return workers / 2.0L * ldexpl(1, -d->point) + largest * 0x1p-60L;
@@ -285,12 +289,18 @@ static long double error_bound(const struct perf_data *d, double largest, unsign
 		headroom++;
 	if (t->bytes == 2 && bits - headroom <= t->mantissa)
 		bits = 31; /* two a word */
-	frexp(largest, &exponent); /* largest < 2^exponent */
+	if (d->feedback)
+		largest = fmax(largest, 1) + 4 * ldexp(1, headroom - bits);
+	part = frexp(largest, &exponent); /* largest < 2^exponent */
 	exponent = (int)ceil(exponent / (double)t->scale_step) * t->scale_step;
-	if (t->scale_step == 1 && exponent < -126)
-		exponent = -126;
-	return workers / 2.0L * ldexpl(1, exponent - (bits - headroom)) * 1.0001L +
-	       largest * 0x1p-60L;
+	if (d->dtype == TALLY_FLOAT32_HALVED && part > 1 - ldexp(1, headroom - bits))
+		exponent++; /* a step is left free */
+	least = d->dtype == TALLY_FLOAT32_HALVED ? -125 : -126;
+	if (t->scale_step == 1 && exponent < least)
+		exponent = least;
+	bound = workers / 2.0L * ldexpl(1, exponent - (bits - headroom)) * 1.0001L +
+		largest * 0x1p-60L;
+	return d->feedback ? 2 * bound : bound; /* what is kept was as much at most */
 }
 
 static void stretch_compare(const struct type *t, const struct stretch *s, long double bound,
@@ -328,7 +338,7 @@ static void check_float(const struct perf_data *d, unsigned int workers, enum ta
 {
 	static struct stretch ring[3]; /* before, here, behind */
 	const struct type *t = &types[d->dtype];
-	const size_t packet = PACKET_BYTES_MAX / t->bytes;
+	const size_t packet = PACKET_BYTES_MAX / ((t->sum_bits + 7u) / 8); /* q fills its element */
 	size_t stretches = (count + packet - 1) / packet;
 	long double factor = op == TALLY_AVG ? 1.0L / workers : 1;
 

@@ -17,6 +17,7 @@ struct perf_data {
 	bool wild; /* integers that wrap; floats of all magnitudes, subnormals, zeros */
 	bool nonfinite; /* some NaNs and infinities */
 	uint8_t point; /* of floats, TALLY_FIXED(); 0: none */
+	bool feedback; /* of tame halved floats: each call sends what the one before has lost */
 	uint32_t iteration;
 };
 

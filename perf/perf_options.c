@@ -25,8 +25,8 @@ const char *const perf_verb_names[PERF_VERBS] = {
 };
 
 const char *const perf_type_names[] = {
-	"int32",  "int64",  "float32", "int8",	   "int16",   "uint8",
-	"uint16", "uint32", "uint64",  "bfloat16", "float16", "float64",
+	"int32",  "int64",  "float32",	"int8",	   "int16",   "uint8",	"uint16",
+	"uint32", "uint64", "bfloat16", "float16", "float64", "halved",
 };
 const char *const perf_op_names[] = { "sum", "avg" };
 
@@ -52,7 +52,9 @@ static void usage(FILE *to)
 	      "  -e, --end BYTES       the last size (16M); below 4G\n"
 	      "  -f, --factor N        multiplies each size to get the next (4)\n"
 	      "  -d, --type TYPE       int8, int16, int32, int64, uint8, uint16, uint32, uint64,\n"
-	      "                        bfloat16, float16, float32 (default), float64\n"
+	      "                        bfloat16, float16, float32 (default), float64; halved:\n"
+	      "                        float32 in 16 bits\n"
+	      "      --feedback        of halved: sends with each call what the one before has lost\n"
 	      "      --point P         floats travel as multiples of 2^-P, 1 to 127, each by itself\n"
 	      "  -o, --op OP           sum (default), avg\n"
 	      "  -n, --iterations N    timed, for each size (20)\n"
@@ -121,7 +123,8 @@ static const struct option_row {
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
 	{ "end", 'e', SIZE, MEMBER(end), 1, UINT32_MAX },
 	{ "factor", 'f', NUMBER, MEMBER(factor), 2, UINT32_MAX },
-	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT64, perf_type_names },
+	{ "type", 'd', CHOICE, MEMBER(data.dtype), TALLY_INT32, TALLY_FLOAT32_HALVED,
+	  perf_type_names },
 	{ "point", 0, NUMBER, MEMBER(data.point), 1, INT8_MAX },
 	{ "op", 'o', CHOICE, MEMBER(op), TALLY_SUM, TALLY_AVG, perf_op_names },
 	{ "iterations", 'n', NUMBER, MEMBER(iterations), 1, PERF_CALLS_MAX },
@@ -134,6 +137,7 @@ static const struct option_row {
 	{ "timeout", 0, NUMBER, MEMBER(timeout_ms), 1, UINT32_MAX },
 	{ "late-rank-timeout", 0, NUMBER, MEMBER(late_rank_timeout_ms), 1, UINT32_MAX },
 	{ "join-timeout", 0, NUMBER, MEMBER(join_timeout_ms), 1, UINT32_MAX },
+	{ "feedback", 0, FLAG, MEMBER(data.feedback) },
 	{ "float-wild", 0, FLAG, MEMBER(float_wild) },
 	{ "int-wild", 0, FLAG, MEMBER(int_wild) },
 	{ "nonfinite", 0, FLAG, MEMBER(data.nonfinite) },
@@ -255,6 +259,13 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		errx(EXIT_USAGE, "--float-wild and --nonfinite: only with a --type of floats");
 	if (o.data.point && !perf_is_float(o.data.dtype))
 		errx(EXIT_USAGE, "--point: only with a --type of floats");
+	if (o.data.point && o.data.dtype == TALLY_FLOAT32_HALVED)
+		errx(EXIT_USAGE, "--point: not with --type halved");
+	if (o.data.feedback && (o.data.dtype != TALLY_FLOAT32_HALVED || o.float_wild))
+		errx(EXIT_USAGE, "--feedback: only with --type halved, and without --float-wild");
+	if (o.data.feedback && o.verb != PERF_ALLREDUCE && o.verb != PERF_REDUCE &&
+	    o.verb != PERF_REDUCE_SCATTER)
+		errx(EXIT_USAGE, "--feedback: only with a --verb that reduces");
 	if (o.int_wild && perf_is_float(o.data.dtype))
 		errx(EXIT_USAGE, "--int-wild: only with a --type of integers");
 	if (o.hints.layer && o.hints.layer >= o.hints.layers)

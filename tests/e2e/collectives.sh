@@ -89,6 +89,36 @@ numbers_of_all_types_arrive() {
 	(($(lost_on_links) > 100))
 }
 
+# 16 bits an element: within the bound, and as what the call before has lost goes with it.
+halved_floats_arrive_and_so_does_what_they_lose() {
+	local verb
+	star loss 1
+	describe_job 4 -- w0 w1 w2 w3
+	run_all -d halved -b 4 -e 256K -f 16 -n 3
+	run_all -d halved -o avg --float-wild -b 4 -e 256K -f 16 -n 3
+	run_all -d halved --nonfinite -b 4K -e 256K -f 64 -n 3
+	for verb in allreduce reduce reduce_scatter; do
+		run_all --verb "$verb" -d halved --feedback -b 4 -e 256K -f 64 -n 8
+		run_all --verb "$verb" -d halved --feedback --nonfinite -o avg -b 64K -e 64K -n 8
+	done
+	for verb in reduce reduce_scatter broadcast all_gather; do
+		run_all --verb "$verb" -d halved --float-wild -b 64K -e 64K -n 2
+	done
+	(($(lost_on_links) > 100))
+}
+
+# But for those whose scale was guessed wrong.
+halved_floats_take_half_the_packets() {
+	local chunks
+	star
+	describe_job 4 -- w0 w1 w2 w3
+	run_all -d float32 -b 1M -e 1M -n 4
+	chunks=$(jq '.chunks - .redone' "$work/rank0")
+	run_all -d halved -b 1M -e 1M -n 4
+	jq -e --argjson chunks "$chunks" '(.chunks - .redone) / $chunks | . > 0.49 and . < 0.51' \
+		"$work/rank0"
+}
+
 a_fixed_point_is_exact_and_says_what_does_not_fit() {
 	local type verb rank
 	star loss 1
@@ -170,6 +200,8 @@ facts collectives_are_exact_without_loss \
 	floats_of_all_magnitudes_and_kinds_arrive \
 	integers_of_the_full_range_arrive \
 	numbers_of_all_types_arrive \
+	halved_floats_arrive_and_so_does_what_they_lose \
+	halved_floats_take_half_the_packets \
 	a_fixed_point_is_exact_and_says_what_does_not_fit \
 	copies_and_late_frames_change_nothing \
 	programs_say_layers_and_remaining_time
