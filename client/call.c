@@ -16,7 +16,16 @@ struct span {
 	uint16_t owner; /* rank, see `verbs` */
 };
 
-void guesses_init(struct guesses *g) { memset(g->scale, GUESS_FIRST, sizeof(g->scale)); }
+static const enum tally_dtype guessed[GUESS_TYPES] = {
+	TALLY_FLOAT32, TALLY_BFLOAT16, TALLY_FLOAT16, TALLY_FLOAT64, TALLY_FLOAT32_HALVED,
+};
+
+void guesses_init(struct guesses *g)
+{
+	for (int type = 0; type < GUESS_TYPES; type++)
+		memset(g->scale[type], lane_at(lane_of_dtype(guessed[type], 1))->scale_first,
+		       sizeof(g->scale[type]));
+}
 
 /* A chunk has an owner: the rank whose part it is, or the call's root. */
 static const struct {
@@ -48,7 +57,10 @@ static uint8_t *guess_of_shape(struct guesses *g, const struct call_options *o)
 {
 	uint64_t hash = (o->count * 8 + o->verb) * 0x9e3779b97f4a7c15u;
 
-	return g->scale[hash >> 60 & (GUESS_KINDS - 1)];
+	for (int type = 0; call_reduces(o->verb) && type < GUESS_TYPES; type++)
+		if (guessed[type] == o->dtype)
+			return g->scale[type][hash >> 60 & (GUESS_KINDS - 1)];
+	return NULL;
 }
 
 int8_t call_point(const struct call_options *o)
@@ -111,8 +123,7 @@ int call_init(struct call *c, const struct call_member *member, const struct cal
 	c->chunk = calloc(c->chunks, sizeof(*c->chunk));
 	if (!c->chunk)
 		return -ENOMEM;
-	for (uint32_t k = 0; lane_at(c->lane)->scale_max && k < c->chunks && k < member->window;
-	     k++)
+	for (uint32_t k = 0; c->guess && k < c->chunks && k < member->window; k++)
 		c->chunk[k].scale = c->guess[k];
 	return 0;
 }
@@ -346,7 +357,7 @@ static bool conclude(struct call *c, uint32_t chunk, const struct tally_header *
 		k[c->member.window].scale = h->scale_ahead;
 		k[c->member.window].wide = h->flags & TALLY_WIDE_AHEAD && lane_at(c->lane)->wide;
 	}
-	if (chunk < c->member.window && (h->scale || sealed))
+	if (c->guess && chunk < c->member.window && (h->scale || sealed))
 		c->guess[chunk] = h->scale;
 	k->scale = h->scale;
 

@@ -38,8 +38,8 @@ static inline bool call_reduces(enum call_verb verb)
 
 enum {
 	CALL_COUNT_BITS = 37, /* a call has fewer than 2^37 elements */
-	GUESS_KINDS = 16, /* shapes of calls remembered at a time */
-	GUESS_FIRST = 64, /* scale of a chunk never seen: all |x| below 1 */
+	GUESS_TYPES = 5, /* of floats with scales */
+	GUESS_KINDS = 16, /* shapes of calls of a type remembered at a time */
 	/* In sealed jobs, how a rank's values fit the scale and form that a chunk is sent in. */
 	CALL_VOTE_EXACT = 1, /* they need just this scale, which is not 0 */
 	CALL_VOTE_MORE = 1 << 16, /* they need more, and the rank sends zeros */
@@ -47,11 +47,11 @@ enum {
 
 /*
  * Scales of the first window of chunks of floats: nobody can have announced them, so they are
- * guessed to be what they were in the last call of the same shape. A guess is only ever
+ * guessed to be what they were in the last call of the same type and shape. A guess is only ever
  * accepted when it was exactly right, so results do not depend on it.
  */
 struct guesses {
-	uint8_t scale[GUESS_KINDS][TALLY_WINDOW_MAX];
+	uint8_t scale[GUESS_TYPES][GUESS_KINDS][TALLY_WINDOW_MAX];
 };
 
 void guesses_init(struct guesses *g);
@@ -106,7 +106,7 @@ struct call {
 	struct call_options options;
 	struct guesses *guesses;
 	uint64_t shape; /* client/shape.h: filled in after call_init() */
-	uint8_t *guess; /* of calls like this: [window] */
+	uint8_t *guess; /* of calls like this: [window]; NULL: its lane has no scales */
 	enum tally_lane lane; /* that chunks are sent in first */
 	size_t element_bytes;
 	uint32_t chunk_elements; /* of a full chunk */

@@ -286,6 +286,7 @@ const struct lane lane_float32 = {
 	.signs = LANE_SIGNS_32,
 	.scale_min = SCALE_MIN,
 	.scale_max = SCALE_MAX,
+	.scale_first = 64, /* below 16^0 */
 	.wide = TALLY_LANE_FLOAT32_WIDE,
 	.inspect = inspect,
 	.pack = pack_pairs,

@@ -130,6 +130,7 @@ const struct lane lane_float64 = {
 	.number_bits = 64,
 	.scale_min = SCALE_MIN,
 	.scale_max = SCALE_MAX,
+	.scale_first = SCALE_BIAS,
 	.wide = TALLY_LANE_FLOAT64_WIDE,
 	.inspect = inspect,
 	.pack = pack,

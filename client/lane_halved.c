@@ -392,6 +392,7 @@ const struct lane lane_float32_halved = {
 	.signs = LANE_SIGNS_16,
 	.scale_min = SCALE_MIN,
 	.scale_max = SCALE_MAX,
+	.scale_first = SCALE_BIAS,
 	.wide = TALLY_LANE_FLOAT32_HALVED_WIDE,
 	.inspect = inspect,
 	.pack = pack,

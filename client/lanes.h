@@ -102,6 +102,8 @@ struct lane {
 	uint64_t signs;
 
 	uint8_t scale_min, scale_max; /* of a block that is not all zero; 0: the lane has none */
+	uint8_t scale_first; /* of one below 1: what is guessed of a call that none was like; 0 in
+			      * lanes that no call begins in */
 
 	/* NULL: there is one way for all values. */
 	struct lane_need (*inspect)(const void *in, size_t count, uint16_t workers);

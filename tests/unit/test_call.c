@@ -592,7 +592,7 @@ static void only_float32_is_at_a_place_with_a_scale(void **state)
 	for (o.dtype = TALLY_INT32; o.dtype <= TALLY_FLOAT32; o.dtype++) {
 		assert_int_equal(call_init(&c, &member, &o, g), 0);
 		assert_true(call_place(&c, 3) ==
-			    (3ull << 32 | (o.dtype == TALLY_FLOAT32 ? GUESS_FIRST << 8 : 0)));
+			    (3ull << 32 | (o.dtype == TALLY_FLOAT32 ? 64 << 8 : 0)));
 		call_done(&c);
 	}
 	free(g);
@@ -658,14 +658,16 @@ static void guesses_are_remembered_for_the_same_shape(void **state)
 	group_free(g);
 }
 
-static void expect_table(struct guesses *g, const struct call_options *o, unsigned int table)
+static void expect_table(struct guesses *g, const struct call_options *o, int type,
+			 unsigned int table)
 {
 	struct call_member member = { .workers = 1, .window = 4, .payload_bytes = 64 };
-	struct frame f = { .h = { .lane = TALLY_LANE_FLOAT32 } };
+	struct frame f = { .h = { .lane = lane_of_dtype(o->dtype, 1) } };
 	struct call c;
 
-	for (int t = 0; t < GUESS_KINDS; t++)
-		memset(g->scale[t], 40 + t, sizeof(g->scale[t]));
+	for (int t = 0; t < GUESS_TYPES * GUESS_KINDS; t++)
+		memset(g->scale[t / GUESS_KINDS][t % GUESS_KINDS], 40 + t, TALLY_WINDOW_MAX);
+	table += (unsigned int)type * GUESS_KINDS;
 	assert_int_equal(call_init(&c, &member, o, g), 0);
 	for (uint32_t e = 0; e < c.entries; e++) {
 		f.h.scale = 40 + table + (e == 1) + (e >= member.window ? 2 : 0);
@@ -674,9 +676,9 @@ static void expect_table(struct guesses *g, const struct call_options *o, unsign
 	}
 	/* Of the guessed ones, chunk 1 was wrong; that is remembered, and nothing else. */
 	assert_int_equal(call_next_round(&c), c.chunks > 1);
-	for (unsigned int t = 0; t < GUESS_KINDS; t++)
+	for (unsigned int t = 0; t < GUESS_TYPES * GUESS_KINDS; t++)
 		for (uint32_t k = 0; k < TALLY_WINDOW_MAX; k++)
-			assert_int_equal(g->scale[t][k],
+			assert_int_equal(g->scale[t / GUESS_KINDS][t % GUESS_KINDS][k],
 					 40 + t + (t == table && k == 1 && c.chunks > 1));
 	call_done(&c);
 }
@@ -699,19 +701,22 @@ static void a_shape_is_what_the_protocol_says(void **state)
 {
 	static const enum call_verb verb[] = { CALL_ALLREDUCE, CALL_REDUCE, CALL_REDUCE_SCATTER };
 	static const uint64_t v[] = { 1, 2, 4 };
+	static const enum tally_dtype types[GUESS_TYPES] = {
+		TALLY_FLOAT32, TALLY_BFLOAT16, TALLY_FLOAT16, TALLY_FLOAT64, TALLY_FLOAT32_HALVED,
+	};
 	struct guesses *g = calloc(1, sizeof(*g));
-	float x[100];
+	double x[100];
 
-	for (int i = 0; i < 3; i++)
-		for (uint64_t count = 1; count <= 100; count++)
+	for (int i = 0; i < 3 * GUESS_TYPES; i++)
+		for (uint64_t count = 1; count <= 100; count += i < 3 ? 1 : 7)
 			expect_table(g,
-				     &(struct call_options){ .verb = verb[i],
-							     .dtype = TALLY_FLOAT32,
+				     &(struct call_options){ .verb = verb[i % 3],
+							     .dtype = types[i / 3],
 							     .op = TALLY_SUM,
 							     .count = count,
 							     .in = x,
 							     .out = x },
-				     ((count * 8 + v[i]) * 0x9e3779b97f4a7c15u) >> 60);
+				     i / 3, ((count * 8 + v[i % 3]) * 0x9e3779b97f4a7c15u) >> 60);
 	free(g);
 }
 

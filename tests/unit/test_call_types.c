@@ -189,6 +189,33 @@ static void calls_of_floats_are_as_the_lanes_have_it(void **state)
 	}
 }
 
+/* What all types guess of a call that none was like. */
+static void a_first_call_of_values_below_one_takes_one_round(void **state)
+{
+	static const enum tally_dtype types[] = { TALLY_FLOAT32, TALLY_BFLOAT16, TALLY_FLOAT16,
+						  TALLY_FLOAT64, TALLY_FLOAT32_HALVED };
+	static const struct {
+		double float64;
+		float float32;
+		uint16_t bfloat16, float16;
+	} most = { 0.875, 0.875, 0x3f60, 0x3b00 };
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		const void *x[] = { &most.float32, &most.bfloat16, &most.float16, &most.float64,
+				    &most.float32 };
+
+		world_make(types[i], 4, COUNT_MAX);
+		for (size_t k = 0; k < COUNT_MAX; k++) {
+			size_t bytes = call_element_bytes(&w.options);
+
+			for (int rank = 0; rank < 4; rank++)
+				memcpy(w.in[rank] + k * bytes, x[i], bytes);
+		}
+		assert_int_equal(run(), 1);
+	}
+}
+
 /* --- a fixed point */
 
 static void fixed_make(const struct floating *t, int point)
@@ -359,6 +386,7 @@ int main(void)
 		cmocka_unit_test(calls_of_integers_are_exact),
 		cmocka_unit_test(a_chunk_has_as_many_elements_as_fit),
 		cmocka_unit_test(calls_of_floats_are_as_the_lanes_have_it),
+		cmocka_unit_test(a_first_call_of_values_below_one_takes_one_round),
 		cmocka_unit_test(with_a_fixed_point_results_are_the_nearest),
 		cmocka_unit_test(with_a_fixed_point_pieces_have_the_bits_of_the_whole),
 		cmocka_unit_test(what_does_not_fit_a_fixed_point_is_named),
