@@ -290,7 +290,7 @@ $(BUILD)/testbed-cable: $(call objects,tests/testbed/cable.c)
 
 $(BUILD)/tally-keys: $(call objects,tools/keys.c) $(BUILD)/sim.a $(BUILD)/agent.a $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -Wl,--as-needed $(LIBRARIES)
-$(BUILD)/tally-vectors: $(call objects,tools/vectors.c tools/vectors_world.c) $(BUILD)/libtally.a
+$(BUILD)/tally-vectors: $(call objects,tools/vectors.c tools/vectors_calls.c tools/vectors_print.c tools/vectors_world.c) $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lm
 
 # PREFIX may be another one than last time.

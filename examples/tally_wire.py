@@ -7,6 +7,7 @@ import math
 import struct
 from array import array
 from dataclasses import dataclass
+from fractions import Fraction
 from operator import mul
 from typing import Optional
 
@@ -17,10 +18,12 @@ CONTRIBUTION, RESULT, ASK, REPAIR, MISMATCH, OVERTAKEN = 1, 2, 3, 4, 5, 6
 FLUSH, WIDE, WIDE_AHEAD, REJECT, MARKED, SPILLED, PARTIAL, LARGE = (1 << b for b in range(8))
 VERBS = ["end", "allreduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
          "opening"]
-TYPES = ["nothing", "int32", "int64", "float32"]
+TYPES = ["nothing", "int32", "int64", "float32", "int8", "int16", "uint8", "uint16", "uint32",
+         "uint64", "bfloat16", "float16", "float64", "halved"]
+INT32, INT64, FLOAT32, BFLOAT16, FLOAT16, FLOAT64, HALVED = 1, 2, 3, 10, 11, 12, 13
 OPS = ["", "sum", "avg"]
-CODES = {1: "i", 2: "q", 3: "f"}        # what array.array calls our types
-L_NONE, L_INT32, L_INT32_WIDE, L_INT64, L_FLOAT, L_FLOAT_WIDE, L_BYTES = range(7)
+CODES = " iqfbhBHIQHHdf"                # what array.array calls our types; of 16 bits: the bits
+L_NONE, L_BYTES, L_FLOAT32_WIDE, L_FLOAT64_WIDE = 0, 6, 5, 25
 
 
 class TallyError(Exception):
@@ -139,7 +142,9 @@ def words_of(payload: bytes) -> tuple[int, ...]:
 
 def shape(verb: int, dtype: int, op: int, root: int, window: int, payload: int, count: int) -> int:
     log2 = window.bit_length() - 1
-    return (verb | dtype << 3 | op << 7 | root << 9 | log2 << 17 | payload // 64 << 21 |
+    if op and is_fixed(dtype):
+        op, root = 3 if op == 1 else 0, point_of(dtype) & 255
+    return (verb | (dtype & 15) << 3 | op << 7 | root << 9 | log2 << 17 | payload // 64 << 21 |
             count << 27)
 
 
@@ -150,9 +155,12 @@ def describe(call: int) -> str:
         text = {"end": "the end of the run", "barrier": "a barrier"}.get(
             verb, f"the opening of {count} workers")
     else:
-        text = f"{verb} of {count:,} {TYPES[dtype] if dtype < 4 else dtype}"
-        text += f" ({OPS[op] if op < 3 else op})" if op else ""
-        text += f", root {call >> 9 & 255}" if verb in ("reduce", "broadcast") else ""
+        text = f"{verb} of {count:,} {TYPES[dtype] if dtype < len(TYPES) else dtype}"
+        if verb not in ("broadcast", "all_gather") and op in (0, 3):
+            text += f" ({'sum' if op else 'avg'}, point {signed(call >> 9, 8)})"
+        else:
+            text += f" ({OPS[op]})" if op else ""
+            text += f", root {call >> 9 & 255}" if verb in ("reduce", "broadcast") else ""
     return text + f", window {1 << (call >> 17 & 15)}, payload {64 * (call >> 21 & 63)}"
 
 
@@ -164,86 +172,226 @@ def ranks_text(bits: int) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends))
 
 
-# ---- Lanes ------------------------------------------------------------------------------------
+# ---- Types ------------------------------------------------------------------------------------
 
 def signed(x: int, bits: int) -> int:
     x &= (1 << bits) - 1
     return x - (1 << bits) if x >> bits - 1 else x
 
 
-def scale_of(values: array) -> int:
-    """The smallest s with |x| < 2^(4 (s - 64)) for all finite values; 0 if all of these are 0."""
-    biggest = max((abs(x) for x in values if math.isfinite(x)), default=0.0)
-    return 64 - -math.frexp(biggest)[1] // 4 if biggest else 0
+def fixed(dtype: int, point: int) -> int:
+    """A type of floats with a binary point, as one number."""
+    return dtype | 1 << 8 | (point & 255) << 16
+
+
+def is_fixed(dtype: int) -> bool:
+    return dtype >> 8 > 0
+
+
+def point_of(dtype: int) -> int:
+    return signed(dtype >> 16, 8)
+
+
+def dtype_of(name: str) -> int:
+    """float32, or with a point float32@20."""
+    kind, _, point = name.partition("@")
+    return fixed(TYPES.index(kind), int(point)) if point else TYPES.index(kind)
+
+
+@dataclass(frozen=True)
+class Format:
+    """Floats of a type: numbers as IEEE 754 has them, and the scales of their lanes."""
+    bits: int
+    precision: int                      # bits of a number with its hidden one
+    least: int                          # exponent of the smallest that is not subnormal
+    step: int                           # e(s) = step * (s - bias), s from smallest on
+    bias: int
+    smallest: int
+    sum_bits: int                       # of a sum of q, without its sign
+
+    def infinity(self) -> int:
+        return (1 << self.bits - 1) - (1 << self.precision - 1)
+
+
+FORMATS = {FLOAT32: Format(32, 24, -126, 4, 64, 27, 30),
+           FLOAT64: Format(64, 53, -1022, 9, 120, 1, 62),
+           BFLOAT16: Format(16, 8, -126, 1, 127, 1, 15),
+           FLOAT16: Format(16, 11, -14, 1, 127, 104, 15),
+           HALVED: Format(32, 24, -126, 1, 126, 1, 15)}
+
+
+def format_of(dtype: int) -> Optional[Format]:
+    return FORMATS.get(dtype & 15)
+
+
+def floats_of(values: array, dtype: int) -> list[float]:
+    """The numbers that they are."""
+    data = values.tobytes()
+    if dtype & 15 == BFLOAT16:
+        data = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2))
+    code = {BFLOAT16: "f", FLOAT16: "e"}.get(dtype & 15, values.typecode)
+    return list(struct.unpack(f"<{len(values)}{code}", data))
+
+
+def rounded(x: Fraction, negative: bool, f: Format) -> int:
+    """The bits of the float that is nearest to |x|; ties to even."""
+    if x:
+        e = x.numerator.bit_length() - x.denominator.bit_length()   # 2^(e-1) < |x| < 2^(e+1)
+        e = max(e - (abs(x) < Fraction(2)**e), f.least)
+        last = e - f.precision + 1
+        x = round(abs(x) * Fraction(2)**-last) + (e - f.least << f.precision - 1)
+    return min(int(x), f.infinity()) | negative << f.bits - 1
+
+
+# ---- Lanes ------------------------------------------------------------------------------------
+
+# Bits of an element on the wire.
+BITS = {1: 32, 2: 64, 3: 64, 4: 32, 5: 64, 6: 8, 7: 8, 8: 16, 9: 16, 10: 32, 11: 8, 12: 16, 13: 16,
+        14: 32, 15: 32, 16: 64, 17: 64, 18: 16, 19: 32, 20: 64, 21: 16, 22: 32, 23: 64, 24: 64,
+        25: 128, 26: 64, 27: 64, 28: 64, 29: 64, 30: 16, 31: 64}
+UNSIGNED = (11, 12, 13, 14, 15, 16, 17)
+COUNTING = (5, 20, 23, 25, 31)          # NaNs and infinities
+# Of a type, in jobs of up to so many ranks: the lane that sums begin in, and the wide one.
+LANES = {1: [(256, 1, 2)], 2: [(256, 3, 0)], 3: [(256, 4, 5)], 4: [(127, 7, 8), (256, 8, 0)],
+         5: [(256, 9, 10)], 6: [(255, 11, 12), (256, 12, 0)], 7: [(256, 13, 14)],
+         8: [(256, 15, 16)], 9: [(256, 17, 0)], 10: [(128, 18, 20), (256, 19, 20)],
+         11: [(16, 21, 23), (256, 22, 23)], 12: [(256, 24, 25)], 13: [(128, 30, 31)]}
+FIXED = {FLOAT32: 26, FLOAT64: 27, BFLOAT16: 28, FLOAT16: 29}
+
+
+def lanes_of(dtype: int, workers: int) -> tuple[int, int]:
+    """The lane that sums begin in, and the wide one; 0: none."""
+    if is_fixed(dtype):
+        return FIXED[dtype & 15], 0
+    for most, first, wide in LANES[dtype]:
+        if workers <= most:
+            return first, wide
+    raise TallyError(f"{TYPES[dtype]} cannot be summed over {workers} ranks")
+
+
+def has_scales(dtype: int) -> bool:
+    return format_of(dtype) is not None and not is_fixed(dtype)
+
+
+def q_bits(dtype: int, workers: int) -> int:
+    f = format_of(dtype)
+    bits = f.sum_bits - (workers - 1).bit_length()
+    return bits + 16 if f.bits == 16 and bits < f.precision else bits
+
+
+def scale_of(values: array, dtype: int, workers: int) -> int:
+    """The smallest s with |x| < 2^e(s) for all finite values; 0 if all of these are 0."""
+    f = format_of(dtype)
+    biggest = max((abs(x) for x in floats_of(values, dtype) if math.isfinite(x)), default=0.0)
+    part, e = math.frexp(biggest)
+    if dtype == HALVED and part > 1 - 2**-q_bits(dtype, workers):
+        e += 1                          # at most 2^bits - 1 steps
+    return max(f.bias - -e // f.step, f.smallest) if biggest else 0
 
 
 def is_wide(values: array, dtype: int, workers: int) -> bool:
-    if dtype == 3:
-        return not all(map(math.isfinite, values))
-    limit = (2**31 - 1) // workers
-    return dtype == 1 and any(abs(x) > limit for x in values)
+    """Does a chunk need the wide lane? With a fixed point: it does not fit at all."""
+    if is_fixed(dtype):
+        below = 62 - (workers - 1).bit_length() - point_of(dtype)
+        return any(not math.isfinite(x) or x and math.frexp(x)[1] > below
+                   for x in floats_of(values, dtype))
+    if format_of(dtype):
+        return not all(map(math.isfinite, floats_of(values, dtype)))
+    first, wide = lanes_of(dtype, workers)
+    limit = ((1 << 8 * values.itemsize - (first not in UNSIGNED)) - 1) // workers
+    return wide > 0 and any(abs(x) > limit for x in values)
 
 
-def exponent(scale: int, workers: int) -> int:
+def exponent(dtype: int, scale: int, workers: int) -> int:
     """q = x * 2^exponent."""
-    return 30 - (workers - 1).bit_length() - 4 * (scale - 64)
+    if is_fixed(dtype):
+        return point_of(dtype)
+    f = format_of(dtype)
+    return q_bits(dtype, workers) - f.step * (scale - f.bias)
 
 
-def quantize(x: float, scale: int, workers: int) -> int:
-    if not scale or not math.isfinite(x):
+def quantize(x: float, dtype: int, scale: int, workers: int) -> int:
+    if not scale and not is_fixed(dtype) or not math.isfinite(x):
         return 0
-    q = round(math.ldexp(x, exponent(scale, workers)))  # ties to even
-    return min(max(q, -2**31), 2**31 - 1)  # out of range only if the scale was a bad guess
+    e = exponent(dtype, scale, workers)
+    # Ties to even. A float64 may be too large or small for it as float64.
+    q = round(Fraction(x) * Fraction(2)**e) if dtype & 15 == FLOAT64 else round(math.ldexp(x, e))
+    return min(max(q, -2**63), 2**63 - 1)  # out of range only if the scale was a bad guess
 
 
 def counters(x: float) -> int:
-    return 1 << 37 if x != x else 1 << 46 if x == math.inf else 1 << 55 if x == -math.inf else 0
+    return 1 if x != x else 1 << 9 if x == math.inf else 1 << 18 if x == -math.inf else 0
 
 
-def to_payload(values: array, lane: int, scale: int, workers: int) -> bytes:
+def to_payload(values: array, dtype: int, lane: int, scale: int, workers: int) -> bytes:
     if lane == L_BYTES:
         data = values.tobytes()
         return data + bytes(-len(data) % 64)
-    ints = ([quantize(x, scale, workers) for x in values] if lane in (L_FLOAT, L_FLOAT_WIDE)
-            else values.tolist())
-    if lane in (L_INT32, L_FLOAT):
-        ints += [0] * (len(ints) % 2)
-        ints = [(hi << 32) + lo for lo, hi in zip(ints[::2], ints[1::2])]
-    elif lane == L_FLOAT_WIDE:
-        ints = [q + counters(x) for q, x in zip(ints, values)]
-    ints += [0] * (-len(ints) % 8)
-    return struct.pack(f"<{len(ints)}Q", *[w & M64 for w in ints])
+    ints = values.tolist()
+    if format_of(dtype):
+        floats = floats_of(values, dtype)
+        ints = [quantize(x, dtype, scale, workers) for x in floats]
+        if lane == L_FLOAT64_WIDE:
+            ints = [w for q, x in zip(ints, floats) for w in (q, counters(x))]
+        elif lane in COUNTING:
+            ints = [q + (counters(x) << 37) for q, x in zip(ints, floats)]
+    per = 64 // min(BITS[lane], 64)
+    ints += [0] * (-len(ints) % (8 * per))
+    words = [sum(x << 64 // per * i for i, x in enumerate(ints[at:at + per]))
+             for at in range(0, len(ints), per)]
+    return struct.pack(f"<{len(words)}Q", *[w & M64 for w in words])
+
+
+def numbers_of(word: int, bits: int, unsigned: bool) -> list[int]:
+    """A word has several; a negative one has taken 1 from the one above it."""
+    out = []
+    for _ in range(64 // bits):
+        out.append(word & (1 << bits) - 1 if unsigned else signed(word, bits))
+        word = word - out[-1] >> bits
+    return out
+
+
+def sums_of(payload: bytes, lane: int) -> list[tuple[int, int]]:
+    """Of each element the sum, and the counters."""
+    words = words_of(payload)
+    if lane == L_FLOAT64_WIDE:
+        return [(signed(q, 64), c) for q, c in zip(words[::2], words[1::2])]
+    if lane in COUNTING:
+        return [(signed(w, 32), w - signed(w, 32) >> 37 & M64 >> 37) for w in words]
+    return [(x, 0) for w in words for x in numbers_of(w, BITS[lane], lane in UNSIGNED)]
+
+
+def integer(total: int, size: int, unsigned: bool, divisor: int) -> int:
+    """An average is rounded towards zero. Then the type has as many bits as it has."""
+    total = abs(total) // divisor * (1 if total > 0 else -1)
+    return total & (1 << 8 * size) - 1 if unsigned else signed(total, 8 * size)
+
+
+def float_bits(q: int, counts: int, dtype: int, e: int, divisor: int) -> int:
+    """Of q / divisor * 2^e, rounded once; of float32 an average is a float64 first."""
+    f = format_of(dtype)
+    nan, plus, minus = counts & 511, counts >> 9 & 511, counts >> 18 & 511
+    if nan or plus and minus:
+        return f.infinity() | 1 << f.precision - 2
+    if plus or minus:
+        return f.infinity() | (minus > 0) << f.bits - 1
+    x = Fraction(q, divisor)
+    if dtype == FLOAT32 and divisor > 1:
+        x = Fraction(q * (1 / divisor))
+    return rounded(x * Fraction(2)**e, q < 0, f)
 
 
 def from_payload(payload: bytes, lane: int, n: int, scale: int, workers: int, dtype: int,
                  average: bool) -> array:
     """The sums, or averages, of n elements."""
+    code = CODES[dtype & 15]
+    size = array(code).itemsize
     if lane == L_BYTES:
-        return array(CODES[dtype], payload[:n * array(CODES[dtype]).itemsize])
-    words = words_of(payload)
-    if lane in (L_INT32, L_FLOAT):
-        sums = []
-        for w in words:
-            lo = signed(w, 32)
-            sums += [lo, signed(w - lo >> 32, 32)]
-    elif lane == L_FLOAT_WIDE:
-        sums = [signed(w, 32) for w in words]
-    else:
-        sums = [signed(w, 64) for w in words]
-    del sums[n:]
-    if dtype != 3:
-        if average:
-            sums = [abs(x) // workers * (1 if x > 0 else -1) for x in sums]
-        return array(CODES[dtype], [signed(x, 32 if dtype == 1 else 64) for x in sums])
-    factor = 1 / workers if average else 1.0
-    e = -exponent(scale, workers)
-    floats = [math.ldexp(q, e) * factor if q else 0.0 for q in sums]
-    if lane == L_FLOAT_WIDE:
-        for i, w in enumerate(words[:n]):
-            w = w - sums[i] & M64
-            nan, plus, minus = w >> 37 & 511, w >> 46 & 511, w >> 55
-            if nan or plus and minus:
-                floats[i] = math.nan
-            elif plus or minus:
-                floats[i] = math.inf if plus else -math.inf
-    return array("f", floats)  # rounds once; what is too large becomes an infinity
+        return array(code, payload[:n * size])
+    sums, divisor, f = sums_of(payload, lane)[:n], workers if average else 1, format_of(dtype)
+    if not f:
+        return array(code, [integer(x, size, code.isupper(), divisor) for x, _ in sums])
+    e = -exponent(dtype, scale, workers)
+    bits = [float_bits(q if scale or is_fixed(dtype) else 0, c, dtype, e, divisor)
+            for q, c in sums]
+    return array(code, b"".join(x.to_bytes(size, "little") for x in bits))

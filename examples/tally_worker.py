@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 
 from tally_job import PORT, Job, Membership, bind
-from tally_wire import (ASK, CONTRIBUTION, EVERYONE, FLUSH, K, L_BYTES, L_FLOAT, L_INT32, L_INT64,
-                        L_NONE, LARGE, M32, M64, MISMATCH, OVERTAKEN, PARTIAL, REJECT, REPAIR,
-                        RESULT, VERBS, WIDE, WIDE_AHEAD, Message, TallyError, check_of, describe,
-                        from_payload, is_wide, mix, ranks_text, scale_of, shape, signed,
-                        to_payload, weight, words_of)
+from tally_wire import (ASK, BITS, CONTRIBUTION, EVERYONE, FLUSH, FORMATS, K, L_BYTES, L_NONE,
+                        LARGE, M32, M64, MISMATCH, OVERTAKEN, PARTIAL, REJECT, REPAIR, RESULT,
+                        VERBS, WIDE, WIDE_AHEAD, Message, TallyError, check_of, describe,
+                        from_payload, has_scales, is_fixed, is_wide, lanes_of, mix, point_of,
+                        ranks_text, scale_of, shape, signed, to_payload, weight, words_of)
 
 WRONG_SUMS = 8                          # of one chunk, then the call fails
 
@@ -25,9 +25,9 @@ class Piece:
     at: int                             # first element in what comes out
     recipient: int
 
-    def range(self, form: int, half: int) -> tuple[int, int]:
-        """The elements that go with a form: all, or half a chunk in the wide form."""
-        return ((0, self.n), (0, min(half, self.n)), (half, self.n))[form]
+    def range(self, form: int, per: int) -> tuple[int, int]:
+        """The elements that go with a form: all, or so many of the chunk in each wide piece."""
+        return ((form - 1) * per, min(form * per, self.n)) if form else (0, self.n)
 
 
 @dataclass
@@ -79,7 +79,8 @@ class Worker:
         self.refused = False            # an ICMP error came
         self.version = 2                # the last one that was not ours
         self.retransmissions = self.repairs = 0
-        self.guesses = [[64] * job.window for _ in range(16)]
+        self.guesses = {dtype: [[f.bias] * job.window for _ in range(16)]
+                        for dtype, f in FORMATS.items()}
         self.run = self.run_hash()
         self.opened = job.nonce != 0
 
@@ -280,39 +281,43 @@ class Worker:
     def collective(self, verb: int, dtype: int, op: int, values: array, count: int,
                    root: int = 0) -> array:
         """Any call. Count is that of the shape; ranks that contribute nothing have values, too."""
-        name, window, half = VERBS[verb], self.job.window, self.job.payload // 8
+        name, window = VERBS[verb], self.job.window
         call = shape(verb, dtype, op, root, window, self.job.payload, count)
-        lane = (L_NONE if not dtype else L_BYTES if name in ("broadcast", "all_gather") else
-                (L_INT32, L_INT64, L_FLOAT)[dtype - 1])
-        two_forms = lane in (L_INT32, L_FLOAT)
-        pieces = self.plan(name, values, count, root)
+        lane, wide_lane = (L_NONE, 0) if not dtype else (L_BYTES, 0) if name in (
+            "broadcast", "all_gather") else lanes_of(dtype, self.n)
+        sums = lane not in (L_NONE, L_BYTES)
+        scaled, asks = sums and has_scales(dtype), sums and (wide_lane > 0 or is_fixed(dtype))
+        each = self.job.payload * 8 // BITS[wide_lane] if wide_lane else 0  # of a wide piece
+        pieces = self.plan(name, values, count, root, lane)
         if pieces and not self.opened:
             self.open()
-        scales = [scale_of(p.values) if lane == L_FLOAT else 0 for p in pieces]
-        wides = [two_forms and is_wide(p.values, dtype, self.n) for p in pieces]
-        guesses = self.guesses[((count * 8 + verb) * K & M64) >> 60]
+        scales = [scale_of(p.values, dtype, self.n) if scaled else 0 for p in pieces]
+        wides = [asks and is_wide(p.values, dtype, self.n) for p in pieces]
+        guesses = self.guesses[dtype][((count * 8 + verb) * K & M64) >> 60] if scaled else []
         out = array(values.typecode, [0]) * (count * self.n if name == "all_gather" else count)
 
         def entry(k: int, seq: int, rounds: int, p: Piece, form: int, scale: int) -> Entry:
-            a, b = p.range(form, half)
-            my_lane = lane + (form > 0)
-            payload = to_payload(p.values[a:b], my_lane, scale, self.n) if p.values else b""
-            size = 0 if not dtype else 8 if form else values.itemsize
+            a, b = p.range(form, each)
+            my_lane = wide_lane if form else lane
+            payload = (to_payload(p.values[a:b], dtype, my_lane, scale, self.n) if p.values
+                       else b"")
+            bits = 0 if not dtype else BITS[my_lane] if sums else 8 * values.itemsize
             place = (k << 32) + (rounds << 16) + (scale << 8) + form
             identity = mix(mix(mix(self.run, seq), call), place) | 1
             check = check_of(words_of(payload)) + identity * weight(self.job.rank) & M64
             m = Message(CONTRIBUTION, self.large, self.job.number, self.job.epoch, seq, p.recipient,
                         my_lane, call=call, check=check, sender=self.job.rank,
                         set=1 << self.job.rank, payload=payload)
-            return Entry(m, identity, -(-(b - a) * size // 64), p, form, scale,
+            return Entry(m, identity, -(-(b - a) * bits // 512), p, form, scale,
                          dtype > 0 and p.recipient in (EVERYONE, self.job.rank))
 
         def first(k: int, seq: int) -> Entry:
             """Round 0: by a guess, or as the result one window before said."""
-            form, scale = 0, guesses[k] if lane == L_FLOAT and k < window else 0
-            if two_forms and k >= window:
+            form, scale = 0, guesses[k] if scaled and k < window else 0
+            if asks and k >= window:
                 before = self.kept[(seq - window) % (2 * window)].result
                 form, scale = int(before.flags & WIDE_AHEAD > 0), before.scale_ahead
+                form = form if wide_lane else 0
             e = entry(k, seq, 0, pieces[k], form, scale)
             e.message.scale, e.message.flags = scales[k], self.large | (WIDE if wides[k] else 0)
             if k + window < len(pieces):
@@ -322,29 +327,32 @@ class Worker:
 
         again: list[tuple[Piece, int, int]] = []        # piece, form, scale
         entries = self.round(len(pieces), first)
-        for k, e in enumerate(entries if two_forms else ()):
+        for k, e in enumerate(entries if asks else ()):
             scale, wide = e.result.scale, e.result.flags & WIDE
-            if scale and k < window and lane == L_FLOAT:
+            forms = -(-e.piece.n // each) if wide_lane else 0
+            if wide and not wide_lane:
+                raise TallyError(f"{describe(call)}: a value does not fit point {point_of(dtype)}")
+            if scale and k < window and scaled:
                 guesses[k] = scale
             if scale not in (0, e.scale) or wide and not e.form:
                 e.good = False
-                again += [(e.piece, form, scale) for form in ((1, 2) if wide else (0,))]
+                again += [(e.piece, f, scale) for f in (range(1, forms + 1) if wide else (0,))]
             elif e.form:
-                again.append((e.piece, 2, e.scale))
-        again = [x for x in again if x[1] < 2 or x[0].n > half]
+                again += [(e.piece, f, e.scale) for f in range(2, forms + 1)]
         entries += self.round(len(again), lambda k, seq: entry(k, seq, 1, *again[k]))
         for e in entries:
             if e.good and e.wants_payload:
-                a, b = e.piece.range(e.form, half)
+                a, b = e.piece.range(e.form, each)
                 out[e.piece.at + a:e.piece.at + b] = from_payload(
                     e.result.payload, e.message.lane, b - a, e.scale, self.n, dtype, op == 2)
         return out
 
-    def plan(self, name: str, values: array, count: int, root: int) -> list[Piece]:
+    def plan(self, name: str, values: array, count: int, root: int, lane: int) -> list[Piece]:
         """The chunks of a call, in order."""
         if name in ("end", "barrier"):
             return [Piece(None, 0, 0, EVERYONE)]
-        per, pieces = self.job.payload // values.itemsize, []
+        bits = 8 * values.itemsize if lane == L_BYTES else BITS[lane]
+        per, pieces = self.job.payload * 8 // bits, []
         for part in range(self.n if name in ("reduce_scatter", "all_gather") else 1):
             to = {"reduce": root, "reduce_scatter": part}.get(name, EVERYONE)
             source = {"broadcast": root, "all_gather": part}.get(name, self.job.rank)

@@ -15,10 +15,12 @@ import os
 import struct
 import sys
 from array import array
+from fractions import Fraction
 
 from tally_job import Membership, parse_job
-from tally_wire import (L_FLOAT_WIDE, L_INT32_WIDE, L_INT64, M32, M64, OPS, TYPES, VERBS,
-                        TallyError, from_payload, mix, scale_of, signed, to_payload, words_of)
+from tally_wire import (BITS, CODES, FORMATS, M64, OPS, TYPES, VERBS, Format, TallyError, dtype_of,
+                        from_payload, has_scales, lanes_of, mix, rounded, scale_of, signed,
+                        to_payload, words_of)
 from tally_worker import Worker
 
 
@@ -28,24 +30,33 @@ def make_data(kind: str, dtype: int, seed: int, rank: int, n: int) -> array:
     """The input of a rank in a call with this seed: any program can make the same."""
     base = mix(mix(0, seed), rank)
     h = [mix(base, i) for i in range(n)]
-    if dtype == 2:
-        return array("q", [signed(x, 64 if kind == "wild" else 40) for x in h])
-    if dtype == 1:
-        return array("i", [signed(x, 32 if kind == "wild" else 20) for x in h])
+    code, f = CODES[dtype & 15], FORMATS.get(dtype & 15)
+    size = array(code).itemsize
+    if not f:
+        keep = 8 * size if kind == "wild" else 5 * size
+        return array(code, [x & (1 << keep) - 1 if code.isupper() else signed(x, keep) for x in h])
+    bits = float_bits(kind, f, h)
+    return array(code, b"".join(x.to_bytes(size, "little") for x in bits))
+
+
+def float_bits(kind: str, f: Format, h: list[int]) -> list[int]:
     if kind == "tame":
-        return array("f", [signed(x, 24) / 2**20 for x in h])
-    bits = [x & M32 if (x >> 23 & 255) != 255 else x & 0x80000000 for x in h]
+        tame = [Fraction(signed(x, 24), 2**20) for x in h]
+        return [rounded(x, x < 0, f) for x in tame]
+    sign = 1 << f.bits - 1
     if kind == "tiny":
-        bits = [x & 0x80000007 for x in h]
+        return [x & (sign | 7) for x in h]
+    bits = [x & 2 * sign - 1 for x in h]
+    bits = [x if (x & sign - 1) < f.infinity() else x & sign for x in bits]
     if kind == "nonfinite":
-        odd = (0x7fc00000, 0x7f800000, 0xff800000)
+        odd = (f.infinity() | 1 << f.precision - 2, f.infinity(), f.infinity() | sign)
         bits = [odd[(x >> 40) % 3] if x >> 58 == 0 else b for x, b in zip(h, bits)]
-    return array("f", struct.pack(f"<{n}I", *bits))
+    return bits
 
 
-def expected(name: str, dtype: int, op: int, data: list[array], per: int, rank: int,
+def expected(name: str, dtype: int, op: int, data: list[array], payload: int, rank: int,
              root: int) -> array:
-    """What a call must give, from the inputs of all ranks."""
+    """What a call must give, from the inputs of all ranks; chunks are as packets have room."""
     n = len(data)
     if name == "broadcast":
         return data[root]
@@ -55,11 +66,12 @@ def expected(name: str, dtype: int, op: int, data: list[array], per: int, rank: 
     out, skip = array(data[0].typecode), rank * size if name == "reduce_scatter" else 0
     if name == "reduce" and rank != root:
         return array(out.typecode, bytes(size * out.itemsize))
+    first, wide = lanes_of(dtype, n)
+    lane, per = wide or first, payload * 8 // BITS[first]
     for at in range(skip, skip + size, per):
         parts = [d[at:min(at + per, skip + size)] for d in data]
-        scale = max(map(scale_of, parts)) if dtype == 3 else 0
-        lane = {1: L_INT32_WIDE, 2: L_INT64, 3: L_FLOAT_WIDE}[dtype]
-        words = [sum(w) & M64 for w in zip(*(words_of(to_payload(p, lane, scale, n))
+        scale = max(scale_of(p, dtype, n) for p in parts) if has_scales(dtype) else 0
+        words = [sum(w) & M64 for w in zip(*(words_of(to_payload(p, dtype, lane, scale, n))
                                              for p in parts))]
         out += from_payload(struct.pack(f"<{len(words)}Q", *words), lane, len(parts[0]), scale, n,
                             dtype, op == 2)
@@ -73,7 +85,7 @@ def run_check(w: Worker, args: argparse.Namespace) -> int:
         for text in args.verb:
             verb, *own = text.split(":")
             kind, count, of, made = own + [args.type, args.count, args.op, args.data][len(own):]
-            seed, dtype, op, n = args.seed + calls, TYPES.index(kind), OPS.index(of), w.n
+            seed, dtype, op, n = args.seed + calls, dtype_of(kind), OPS.index(of), w.n
             if verb == "barrier":
                 w.barrier()
                 calls += 1
@@ -86,8 +98,7 @@ def run_check(w: Worker, args: argparse.Namespace) -> int:
                     "reduce_scatter": (op,), "all_gather": ()}[verb]
             got = getattr(w, verb)(mine, dtype, *more)
             if not args.no_check:
-                want = expected(verb, dtype, op, data, w.job.payload // mine.itemsize, w.job.rank,
-                                args.root)
+                want = expected(verb, dtype, op, data, w.job.payload, w.job.rank, args.root)
                 a, b = got.tobytes(), want.tobytes()
                 bad = sum(a[i:i + got.itemsize] != b[i:i + got.itemsize]
                           for i in range(0, len(b), got.itemsize))
@@ -110,7 +121,8 @@ def main() -> int:
     p.add_argument("--token-file", default=env("TALLY_TOKEN_FILE"))
     p.add_argument("--rank", default=env("TALLY_RANK", "any"))
     p.add_argument("--count", type=int, default=1000)
-    p.add_argument("--type", choices=TYPES[1:], default="float32")
+    p.add_argument("--type", default="float32",
+                   help=", ".join(TYPES[1:]) + "; floats with a point as float32@20")
     p.add_argument("--op", choices=OPS[1:], default="sum")
     p.add_argument("--root", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)

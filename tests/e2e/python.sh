@@ -63,6 +63,14 @@ python_and_c_get_the_same_bits() {
 			calls+=("$verb:$type:701:sum:$data")
 		done
 	done
+	for kind in int8:wild int8:tame uint8:wild int16:wild uint16:wild uint32:wild uint64:wild \
+		bfloat16:{tame,wild,nonfinite} float16:{tame,wild,nonfinite} \
+		float64:{tame,wild,nonfinite} halved:{tame,tiny,wild,nonfinite} \
+		float32@20:tame bfloat16@9:tame float16@24:tame float64@-3:tame; do
+		type=${kind%:*} data=${kind#*:}
+		calls+=("allreduce:$type:501:sum:$data" "reduce_scatter:$type:301:avg:$data"
+			"reduce:$type:99:sum:$data" "broadcast:$type:99:sum:$data")
+	done
 	star
 	describe_job 4 -- w0 w1 w2 w3
 	all_agree "${calls[@]}"

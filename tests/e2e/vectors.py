@@ -28,9 +28,11 @@ def run_of(nonce: int) -> int:
 
 
 def numbers(text: str, dtype: int) -> array:
-    if dtype == 3:
-        return array("f", b"".join(struct.pack("<I", int(w, 16)) for w in text.split()))
-    return array(CODES[dtype], [int(w, 0) for w in text.split()])
+    code = CODES[dtype & 15]
+    if format_of(dtype):
+        return array(code, b"".join(int(w, 16).to_bytes(array(code).itemsize, "little")
+                                    for w in text.split()))
+    return array(code, [int(w, 0) for w in text.split()])
 
 
 class Section:
@@ -40,11 +42,13 @@ class Section:
         self.title, self.n, self.run, self.call = title, 3, run_of(nonce), 0
         self.inputs, self.place, self.identity, self.key = {}, 0, None, b""
         self.name, self.dtype, self.op, self.count, self.root = "", 0, 0, 0, 0
-        m = re.match(r"(\w+) of (\d+) (\w+)(?: (?:to|from) rank (\d))?(, average)?", title)
+        m = re.match(r"(\w+) of (\d+) (halved|\w+)(?: float32)?(?: with point (-?\d+))?"
+                     r"(?: (?:to|from) rank (\d))?(, average)?", title)
         if m:
-            self.name, self.dtype, self.count = m[1], TYPES.index(m[3]), int(m[2])
-            self.op = 0 if m[1] in ("broadcast", "all_gather") else 2 if m[5] else 1
-            self.root = int(m[4] or 0)
+            self.name, self.count = m[1], int(m[2])
+            self.dtype = dtype_of(m[3] + (f"@{m[4]}" if m[4] else ""))
+            self.op = 0 if m[1] in ("broadcast", "all_gather") else 2 if m[6] else 1
+            self.root = int(m[5] or 0)
         elif title in ("barrier", "The opening"):
             self.name = title.split()[-1]
             self.dtype, self.count = (2, 3) if self.name == "opening" else (0, 0)
@@ -64,10 +68,14 @@ class Section:
         values = self.inputs.get(m.sender, array("q"))
         if self.name == "reduce_scatter":
             values = values[part * self.count:(part + 1) * self.count]
+        form = self.place & 255
+        if form:
+            each = PAYLOAD * 8 // BITS[m.lane]
+            values = values[(form - 1) * each:form * each]
         silent = {"broadcast": m.sender != self.root, "all_gather": m.sender != part}
         if silent.get(self.name) or not self.dtype:
             return b""
-        return to_payload(values, m.lane, scale, self.n)
+        return to_payload(values, self.dtype, m.lane, scale, self.n)
 
     def contribution(self, where: str, m: Message) -> None:
         """Makes the whole message from the inputs."""
@@ -77,7 +85,9 @@ class Section:
         payload = self.payload_of(m)
         to = self.root if self.name == "reduce" else \
             self.place >> 32 if self.name == "reduce_scatter" else EVERYONE
-        scale = scale_of(values) if first and m.lane == L_FLOAT else 0
+        scale = 0
+        if first and self.op and has_scales(self.dtype):
+            scale = scale_of(values, self.dtype, self.n)
         check = check_of(words_of(payload)) + self.identity * weight(m.sender) & M64
         made = Message(CONTRIBUTION, WIDE if wide else 0, JOB, EPOCH, m.seq, to, m.lane, scale,
                        call=self.call, check=check, sender=m.sender, set=1 << m.sender,
@@ -107,9 +117,8 @@ class Section:
             self.contribution(where, m)
 
     def all_get(self, rank: int, text: str) -> None:
-        inputs = [self.inputs.get(r, array(CODES[self.dtype])) for r in range(self.n)]
-        got = expected(self.name, self.dtype, self.op, inputs, PAYLOAD // inputs[0].itemsize, rank,
-                       self.root)
+        inputs = [self.inputs.get(r, array(CODES[self.dtype & 15])) for r in range(self.n)]
+        got = expected(self.name, self.dtype, self.op, inputs, PAYLOAD, rank, self.root)
         same("sums", f"{self.title}: rank {rank}", got.tobytes(),
              numbers(text, self.dtype).tobytes())
 
