@@ -334,6 +334,11 @@ uint64_t engine_ended(const struct engine *e) { return e->ended; }
 
 uint64_t engine_busy_ns(const struct engine *e) { return e->busy_ns; }
 
+bool engine_has_misfit(const struct engine_call *call)
+{
+	return call->result == -ERANGE && call->call.misfit_at != SIZE_MAX;
+}
+
 int engine_collect(struct engine_call *call, struct tally_call_info *ret)
 {
 	assert(call->state == STATE_OVER);

@@ -60,6 +60,9 @@ uint64_t engine_ended(const struct engine *e);
 /* How long calls that are over have run. */
 uint64_t engine_busy_ns(const struct engine *e);
 
+/* Has an ended call failed by a value of this rank's own? Then its words name it. */
+bool engine_has_misfit(const struct engine_call *call);
+
 /*
  * Gives an ended call's handle back; sets the error text if it failed. Returns its result. `ret`
  * may be NULL; its `way` is not said.

@@ -175,10 +175,12 @@ static int refusal(const struct tally *t)
 	return error_set(-ECANCELED, "the job was aborted");
 }
 
-/* The handle goes. Where parts have failed, that of the root where the run failed says why. */
+/* The handle goes. Where parts have failed, that of the root where the run failed says why, or one
+ * in which this rank's own values do not fit. */
 static int collect(struct tally *t, struct tally_call *call, struct tally_call_info *ret)
 {
 	struct why why = { "" };
+	bool named = false;
 	int result = 0;
 
 	assert(call);
@@ -190,12 +192,15 @@ static int collect(struct tally *t, struct tally_call *call, struct tally_call_i
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		const struct shard *s = &t->shard[i];
 		struct tally_call_info info;
+		const bool own = engine_has_misfit(call->part[i]);
+		const bool names = own && !named && result == -ERANGE;
 		int r = engine_collect(call->part[i], &info);
 
 		add_info(ret, &info);
-		if (r == 0 || (result < 0 && s != t->failed))
+		if (r == 0 || (result < 0 && s != t->failed && !names))
 			continue;
 		result = r;
+		named = own;
 		snprintf(why.text, sizeof(why.text), "%s%s%s%.400s", s == t->failed ? "root " : "",
 			 s == t->failed ? s->service : "", s == t->failed ? ": " : "",
 			 tally_error());

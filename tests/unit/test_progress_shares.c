@@ -309,6 +309,70 @@ static void bytes_are_those_of_the_whole_call(void **state)
 	drop_ranks();
 }
 
+/* A call of each rank; where it fails, with words of its own. */
+static void both_wait(struct tally_call *const *call, int result, const char *const *text)
+{
+	for (int rank = 0; rank < RANKS; rank++) {
+		assert_int_equal(tally_wait(call[rank]), result);
+		if (text)
+			assert_non_null(strstr(tally_error(), text[rank]));
+	}
+}
+
+/* The first root has element 3, the second one 97. */
+static void each_rank_names_its_own_misfit(void **state)
+{
+	static const char *const text[] = { "in[97] does not fit", "in[3] does not fit" };
+	float x[RANKS][COUNT] = { { [97] = 0x1p100f }, { [3] = 0x1p100f, [97] = 1e30f } };
+	struct tally_call *call[RANKS];
+
+	open_ranks(TALLY_PROGRESS_THREAD, PATIENCE_MS);
+	for (int rank = 0; rank < RANKS; rank++)
+		assert_int_equal(tally_allreduce_start(t[rank], x[rank], x[rank], COUNT,
+						       TALLY_FIXED(TALLY_FLOAT32, 20), TALLY_SUM,
+						       &call[rank]),
+				 0);
+	both_wait(call, -ERANGE, text);
+	both_call(1); /* the job goes on */
+	drop_ranks();
+}
+
+/* Two arrays, and one: of the whole call, whatever root has which part. */
+static void calls_say_what_they_lose(void **state)
+{
+	float in[RANKS][COUNT], out[RANKS][COUNT], kept[RANKS][COUNT], lost[RANKS][COUNT];
+	struct tally_call *call[RANKS];
+
+	open_ranks(TALLY_PROGRESS_THREAD, PATIENCE_MS);
+	for (int turn = 0; turn < 2; turn++) {
+		for (int rank = 0; rank < RANKS; rank++) {
+			struct tally_reduction r = { .verb = TALLY_ALLREDUCE,
+						     .dtype = TALLY_FLOAT32_HALVED,
+						     .op = TALLY_SUM,
+						     .in = in[rank],
+						     .out = out[rank],
+						     .count = COUNT,
+						     .kept = kept[rank],
+						     .lost = turn ? kept[rank] : lost[rank] };
+
+			for (int k = 0; k < COUNT; k++) {
+				in[rank][k] = 1 + (float)(k + rank) * 0x1p-17f;
+				kept[rank][k] = 0x1p-16f;
+			}
+			assert_int_equal(tally_reduction_start(t[rank], &r, &call[rank]), 0);
+		}
+		both_wait(call, 0, NULL);
+		for (int k = 0; k < COUNT; k++) {
+			float(*left)[COUNT] = turn ? kept : lost;
+
+			assert_true(out[1][k] ==
+				    in[0][k] + in[1][k] + 0x1p-15f - left[0][k] - left[1][k]);
+			assert_true(turn || kept[0][k] == 0x1p-16f);
+		}
+	}
+	drop_ranks();
+}
+
 static void a_start_never_waits(void **state)
 {
 	struct tally_call *call[RANKS][TALLY_CALLS_MAX];
@@ -423,6 +487,8 @@ int main(void)
 		cmocka_unit_test_teardown(forty_threads_may_start_a_call_each, end_nodes),
 		cmocka_unit_test_teardown(shares_follow_in_bytes, end_nodes),
 		cmocka_unit_test_teardown(bytes_are_those_of_the_whole_call, end_nodes),
+		cmocka_unit_test_teardown(each_rank_names_its_own_misfit, end_nodes),
+		cmocka_unit_test_teardown(calls_say_what_they_lose, end_nodes),
 		cmocka_unit_test_teardown(a_start_never_waits, end_nodes),
 		cmocka_unit_test_teardown(a_call_of_nothing_neither_counts_nor_waits, end_nodes),
 		cmocka_unit_test_teardown(abort_ends_calls_that_are_held, end_nodes),
