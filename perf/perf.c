@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Read this file first: then perf_options.c and perf_data.c.
+ * Read this file first: then perf_options.c, perf_data.c and perf_print.c.
  *
  * tally-perf: how fast are collectives, and are they right? In the manner of nccl-tests: run it
  * once for each rank of a job, with the same options; it sweeps buffer sizes, times every
@@ -11,7 +11,6 @@
  * for others that are still comparing. With --no-check calls follow each other directly.
  */
 #include <err.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +22,16 @@
 #include "common/file.h"
 #include "perf_data.h"
 #include "perf_options.h"
+#include "perf_print.h"
 
 enum {
-	JUNK = 0xa5
-}; /* what no result should be left with */
+	JUNK = 0xa5, /* what no result should be left with */
+	UNFILLED_MAX = 8, /* calls in place on the sums of those before: floats would be infinite */
+};
 
 struct run {
 	struct perf_options options;
+	struct perf_printer printer;
 	struct tally *tally;
 	unsigned int workers;
 	void *in, *out; /* room for --end bytes, and an element a rank */
@@ -39,27 +41,11 @@ struct run {
 	bool all_right;
 };
 
-/* One size. */
-struct row {
-	size_t count; /* elements as the call takes it; of one rank where buffers have parts */
-	size_t bytes; /* of the whole buffer */
-	struct perf_verdict verdict;
-	uint32_t wrong_iteration; /* of the verdict's first */
-	uint64_t hash;
-	struct tally_stats before, after;
-	double began_s, ended_s; /* the timed calls, in seconds since 1970 */
-};
-
 /* --- the verbs: who has how much, what is called, what has to come out */
 
 static bool has_parts(const struct run *run)
 {
 	return run->options.verb == PERF_REDUCE_SCATTER || run->options.verb == PERF_ALL_GATHER;
-}
-
-static bool is_copy(const struct run *run)
-{
-	return run->options.verb == PERF_BROADCAST || run->options.verb == PERF_ALL_GATHER;
 }
 
 /* As nccl-tests defines it: what each link of an ideal ring carries, by the buffer. */
@@ -72,35 +58,57 @@ static double bus_factor(const struct run *run)
 	return has_parts(run) ? (n - 1) / n : 1;
 }
 
-static size_t in_count(const struct run *run, const struct row *row)
+static size_t in_count(const struct run *run, const struct perf_row *row)
 {
 	if (run->options.verb == PERF_BROADCAST)
 		return 0; /* its one buffer is `out` */
 	return run->options.verb == PERF_REDUCE_SCATTER ? row->count * run->workers : row->count;
 }
 
-static size_t out_count(const struct run *run, const struct row *row)
+static size_t out_count(const struct run *run, const struct perf_row *row)
 {
 	if (run->options.verb == PERF_REDUCE && run->options.rank != run->options.root)
 		return 0;
 	return run->options.verb == PERF_ALL_GATHER ? row->count * run->workers : row->count;
 }
 
-static int call_with_feedback(struct run *run, const struct row *row)
+/* What a call works on; in place, one is all of the other, or this rank's part of it. */
+struct buffers {
+	void *in, *out;
+};
+
+static struct buffers buffers_of(const struct run *run, const struct perf_row *row)
+{
+	size_t part = run->options.rank * row->count * perf_element_bytes(run->options.data.dtype);
+	struct buffers b = { run->in, run->out };
+
+	if (!row->in_place)
+		return b;
+	if (run->options.verb == PERF_REDUCE_SCATTER)
+		b.out = (uint8_t *)run->in + part;
+	else if (run->options.verb == PERF_ALL_GATHER)
+		b.in = (uint8_t *)run->out + part;
+	else
+		b.in = run->out;
+	return b;
+}
+
+static int call_with_feedback(struct run *run, const struct perf_row *row)
 {
 	static const enum tally_verb verbs[] = {
 		[PERF_ALLREDUCE] = TALLY_ALLREDUCE,
 		[PERF_REDUCE] = TALLY_REDUCE,
 		[PERF_REDUCE_SCATTER] = TALLY_REDUCE_SCATTER,
 	};
+	const struct buffers b = buffers_of(run, row);
 	const struct perf_options *o = &run->options;
 	const struct tally_reduction reduction = {
 		.verb = verbs[o->verb],
 		.dtype = perf_dtype(&o->data),
 		.op = o->op,
 		.root = o->verb == PERF_REDUCE ? o->root : 0,
-		.in = run->in,
-		.out = run->out,
+		.in = b.in,
+		.out = b.out,
 		.count = row->count,
 		.kept = run->kept,
 		.lost = run->kept,
@@ -111,66 +119,68 @@ static int call_with_feedback(struct run *run, const struct row *row)
 	return r < 0 ? r : tally_wait(started);
 }
 
-static int call(struct run *run, const struct row *row)
+static int call(struct run *run, const struct perf_row *row)
 {
+	const struct buffers b = buffers_of(run, row);
 	const struct perf_options *o = &run->options;
 
 	if (o->data.feedback)
 		return call_with_feedback(run, row);
 	switch (o->verb) {
 	case PERF_ALLREDUCE:
-		return tally_allreduce(run->tally, run->in, run->out, row->count,
-				       perf_dtype(&o->data), o->op);
+		return tally_allreduce(run->tally, b.in, b.out, row->count, perf_dtype(&o->data),
+				       o->op);
 	case PERF_REDUCE:
-		return tally_reduce(run->tally, run->in, run->out, row->count, perf_dtype(&o->data),
+		return tally_reduce(run->tally, b.in, b.out, row->count, perf_dtype(&o->data),
 				    o->op, o->root);
 	case PERF_BROADCAST:
-		return tally_broadcast(run->tally, run->out, row->count, perf_dtype(&o->data),
+		return tally_broadcast(run->tally, b.out, row->count, perf_dtype(&o->data),
 				       o->root);
 	case PERF_REDUCE_SCATTER:
-		return tally_reduce_scatter(run->tally, run->in, run->out, row->count,
+		return tally_reduce_scatter(run->tally, b.in, b.out, row->count,
 					    perf_dtype(&o->data), o->op);
 	case PERF_ALL_GATHER:
-		return tally_all_gather(run->tally, run->in, run->out, row->count,
-					perf_dtype(&o->data));
+		return tally_all_gather(run->tally, b.in, b.out, row->count, perf_dtype(&o->data));
 	default:
 		return tally_barrier(run->tally);
 	}
 }
 
-static size_t out_bytes(const struct run *run, const struct row *row)
+static size_t out_bytes(const struct run *run, const struct perf_row *row)
 {
 	return out_count(run, row) * perf_element_bytes(run->options.data.dtype);
 }
 
-static void fill(struct run *run, const struct row *row, uint32_t iteration)
+static void fill(struct run *run, const struct perf_row *row, uint32_t iteration)
 {
 	const struct perf_options *o = &run->options;
+	const struct buffers b = buffers_of(run, row);
 
 	run->options.data.iteration = iteration;
-	memset(run->out, JUNK, out_bytes(run, row));
-	perf_fill(&o->data, o->rank, 0, in_count(run, row), run->in);
+	memset(b.out, JUNK, out_bytes(run, row));
+	perf_fill(&o->data, o->rank, 0, in_count(run, row), b.in);
 	if (o->verb == PERF_BROADCAST && o->rank == o->root)
-		perf_fill(&o->data, o->rank, 0, row->count, run->out);
+		perf_fill(&o->data, o->rank, 0, row->count, b.out);
 }
 
 /* What fill() and a call have made of the buffers. */
-static void check(struct run *run, struct row *row)
+static void check(struct run *run, struct perf_row *row)
 {
 	const struct perf_options *o = &run->options;
 	size_t before = row->verdict.wrong, first = 0;
+	const void *out = buffers_of(run, row).out;
 
 	if (o->verb == PERF_BROADCAST) {
-		perf_check_copied(&o->data, o->root, row->count, 0, run->out, &row->verdict);
+		perf_check_copied(&o->data, o->root, row->count, 0, out, &row->verdict);
 	} else if (o->verb == PERF_ALL_GATHER) {
 		for (unsigned int rank = 0; rank < run->workers; rank++)
-			perf_check_copied(&o->data, rank, row->count, rank * row->count, run->out,
+			perf_check_copied(&o->data, rank, row->count, rank * row->count, out,
 					  &row->verdict);
 	} else {
 		if (o->verb == PERF_REDUCE_SCATTER)
 			first = o->rank * row->count;
-		perf_check_reduced(&o->data, run->workers, o->op, first, out_count(run, row),
-				   run->out, &row->verdict);
+		perf_check_reduced(&o->data, run->workers, o->op, first, out_count(run, row), out,
+				   &row->verdict);
 	}
 	if (!before && row->verdict.wrong)
 		row->wrong_iteration = o->data.iteration;
@@ -178,31 +188,43 @@ static void check(struct run *run, struct row *row)
 
 /* --- one size */
 
-static void must(const struct run *run, const struct row *row, int r)
+static void must(const struct run *run, const struct perf_row *row, int r)
 {
 	if (r < 0)
 		errx(EXIT_FAILURE, "rank %u: %s of %zu bytes: %s", run->options.rank,
 		     perf_verb_names[run->options.verb], row->bytes, tally_error());
 }
 
+/* What this process has used of processors, in all of its threads. */
+static double cpu_now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* Returns how long the call took. */
-static uint64_t iterate(struct run *run, struct row *row, uint32_t iteration)
+static uint64_t iterate(struct run *run, struct perf_row *row, uint32_t iteration)
 {
 	bool compares = !run->options.unchecked && run->options.verb != PERF_BARRIER;
 	uint64_t start, end;
+	double cpu_s;
 
-	if (compares) {
+	if (compares || (row->in_place && iteration % UNFILLED_MAX == 0))
 		fill(run, row, iteration);
+	if (compares)
 		must(run, row, tally_barrier(run->tally));
-	}
+	cpu_s = cpu_now_s();
 	start = clock_now_ns();
 	must(run, row, call(run, row));
 	end = clock_now_ns();
+	row->cpu_s += cpu_now_s() - cpu_s;
 
 	if (compares)
 		check(run, row);
 	if (run->options.hash)
-		row->hash = perf_hash(row->hash, run->out, out_bytes(run, row));
+		row->hash = perf_hash(row->hash, buffers_of(run, row).out, out_bytes(run, row));
 	return end - start;
 }
 
@@ -223,7 +245,7 @@ static void *allocate(void *old, size_t bytes)
 }
 
 /* A round: --iterations calls. */
-static void round_time(struct run *run, struct row *row)
+static void round_time(struct run *run, struct perf_row *row)
 {
 	uint32_t calls = run->calls + run->options.iterations;
 
@@ -236,7 +258,7 @@ static void round_time(struct run *run, struct row *row)
 }
 
 /* Another round? All ranks must make the same calls, so it is rank 0's clock that counts. */
-static bool goes_on(struct run *run, const struct row *row, uint64_t end_ns)
+static bool goes_on(struct run *run, const struct perf_row *row, uint64_t end_ns)
 {
 	int32_t more = clock_now_ns() < end_ns &&
 		       run->calls + run->options.iterations <= PERF_CALLS_MAX;
@@ -256,45 +278,6 @@ static double wall_clock_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void measure(struct run *run, struct row *row)
-{
-	uint64_t end_ns;
-
-	fill(run, row, 0);
-	if (run->kept)
-		memset(run->kept, 0, in_count(run, row) * sizeof(float));
-	must(run, row, tally_barrier(run->tally));
-	for (uint32_t i = 0; i < run->options.warmups; i++)
-		iterate(run, row, i);
-	tally_stats_read(run->tally, &row->before);
-	row->began_s = wall_clock_s();
-	end_ns = clock_now_ns() + run->options.seconds * UINT64_C(1000000000);
-	run->calls = 0;
-	do {
-		round_time(run, row);
-	} while (goes_on(run, row, end_ns));
-	row->ended_s = wall_clock_s();
-	tally_stats_read(run->tally, &row->after);
-	qsort(run->time_ns, run->calls, sizeof(*run->time_ns), compare_times);
-}
-
-static struct row row_of(const struct run *run, size_t bytes)
-{
-	size_t element = perf_element_bytes(run->options.data.dtype);
-	size_t parts = has_parts(run) ? run->workers : 1;
-	struct row row = { .hash = PERF_HASH_EMPTY };
-
-	if (run->options.verb == PERF_BARRIER)
-		return row;
-	row.count = bytes / element / parts;
-	if (!row.count)
-		row.count = 1;
-	row.bytes = row.count * element * parts;
-	return row;
-}
-
-/* --- what is printed */
-
 /* The smallest time that at least this part of all times do not exceed, in microseconds. */
 static double quantile(const struct run *run, double part)
 {
@@ -305,109 +288,59 @@ static double quantile(const struct run *run, double part)
 	return (double)run->time_ns[index] / 1e3;
 }
 
-static const char *type_name(const struct run *run)
+static void times_tell(struct run *run, struct perf_row *row)
 {
-	return run->options.verb == PERF_BARRIER ? "none"
-						 : perf_type_names[run->options.data.dtype - 1];
+	qsort(run->time_ns, run->calls, sizeof(*run->time_ns), compare_times);
+	row->calls = run->calls;
+	row->min_us = quantile(run, 0);
+	row->p50_us = quantile(run, 0.5);
+	row->p99_us = quantile(run, 0.99);
+	row->max_us = quantile(run, 1);
+	while (row->slow_calls < run->calls &&
+	       (double)run->time_ns[run->calls - 1 - row->slow_calls] / 1e3 > 2 * row->p50_us)
+		row->slow_calls++;
 }
 
-static const char *op_name(const struct run *run)
+static void measure(struct run *run, struct perf_row *row)
 {
-	if (is_copy(run) || run->options.verb == PERF_BARRIER)
-		return "none";
-	return perf_op_names[run->options.op - 1];
+	uint64_t end_ns;
+
+	fill(run, row, 0);
+	if (run->kept)
+		memset(run->kept, 0, in_count(run, row) * sizeof(float));
+	must(run, row, tally_barrier(run->tally));
+	for (uint32_t i = 0; i < run->options.warmups; i++)
+		iterate(run, row, i);
+	tally_stats_read(run->tally, &row->before);
+	row->cpu_s = 0;
+	row->began_s = wall_clock_s();
+	end_ns = clock_now_ns() + run->options.seconds * UINT64_C(1000000000);
+	run->calls = 0;
+	do {
+		round_time(run, row);
+	} while (goes_on(run, row, end_ns));
+	row->ended_s = wall_clock_s();
+	tally_stats_read(run->tally, &row->after);
+	times_tell(run, row);
 }
 
-static bool prints_table(const struct run *run)
+static struct perf_row row_of(const struct run *run, size_t bytes)
 {
-	return !run->options.json && (!run->options.rank || run->options.all_ranks);
+	size_t element = perf_element_bytes(run->options.data.dtype);
+	size_t parts = has_parts(run) ? run->workers : 1;
+	struct perf_row row = { .hash = PERF_HASH_EMPTY, .bus_factor = bus_factor(run) };
+
+	if (run->options.verb == PERF_BARRIER)
+		return row;
+	row.count = bytes / element / parts;
+	if (!row.count)
+		row.count = 1;
+	row.bytes = row.count * element * parts;
+	return row;
 }
 
-static void print_head(const struct run *run)
+static void complain(struct run *run, const struct perf_row *row)
 {
-	char length[64];
-
-	if (run->options.json)
-		return;
-	if (!prints_table(run)) {
-		printf("# rank %u of %u; rank 0 prints the table (all do with --all-ranks)\n",
-		       run->options.rank, run->workers);
-		return;
-	}
-	snprintf(length, sizeof(length), run->options.seconds ? "%u seconds" : "%u iterations",
-		 run->options.seconds ? run->options.seconds : run->options.iterations);
-	printf("# %s over %u workers, %s after %u%s; GB are 10^9 bytes, time is the median\n",
-	       perf_verb_names[run->options.verb], run->workers, length, run->options.warmups,
-	       run->options.unchecked ? ", unchecked" : "");
-	printf("#%11s %10s %8s %5s %11s %11s %11s %9s %9s %8s %8s %8s %8s %8s%s%s\n", "bytes",
-	       "count", "type", "op", "time us", "p99 us", "max us", "algbw", "busbw", "retrans",
-	       "flush", "repair", "corrupt", "wrong", run->options.seconds ? "     calls" : "",
-	       run->options.hash ? "  hash" : "");
-}
-
-static void print_row(const struct run *run, const struct row *row)
-{
-	double gbytes = (double)row->bytes / quantile(run, 0.5) / 1e3;
-	const struct tally_stats *a = &row->after, *b = &row->before;
-
-	printf("%12zu %10zu %8s %5s %11.1f %11.1f %11.1f %9.4f %9.4f", row->bytes, row->count,
-	       type_name(run), op_name(run), quantile(run, 0.5), quantile(run, 0.99),
-	       quantile(run, 1), gbytes, gbytes * bus_factor(run));
-	printf(" %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " ",
-	       a->retransmitted - b->retransmitted, a->flushed - b->flushed,
-	       a->repaired - b->repaired, a->corrupt - b->corrupt);
-	if (!run->options.unchecked)
-		printf("%8zu", row->verdict.wrong);
-	else
-		printf("%8s", "-");
-	if (run->options.seconds)
-		printf(" %9u", run->calls);
-	if (run->options.hash)
-		printf("  %016" PRIx64, row->hash);
-	putchar('\n');
-	if (a->spilled != b->spilled)
-		printf("# %" PRIu64 " of %" PRIu64 " chunks were summed in software\n",
-		       a->spilled - b->spilled, a->chunks - b->chunks);
-}
-
-static void print_json(const struct run *run, const struct row *row)
-{
-	double gbytes = (double)row->bytes / quantile(run, 0.5) / 1e3;
-	const struct tally_stats *a = &row->after, *b = &row->before;
-
-	printf("{\"verb\":\"%s\",\"rank\":%u,\"workers\":%u,\"bytes\":%zu,\"count\":%zu,"
-	       "\"type\":\"%s\",\"op\":\"%s\",\"iterations\":%u,",
-	       perf_verb_names[run->options.verb], run->options.rank, run->workers, row->bytes,
-	       row->count, type_name(run), op_name(run), run->calls);
-	printf("\"time_us\":%.3f,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"max_us\":%.3f,"
-	       "\"algbw\":%.6f,\"busbw\":%.6f,",
-	       quantile(run, 0.5), quantile(run, 0), quantile(run, 0.5), quantile(run, 0.99),
-	       quantile(run, 1), gbytes, gbytes * bus_factor(run));
-	printf("\"began_s\":%.6f,\"ended_s\":%.6f,", row->began_s, row->ended_s);
-	printf("\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"retransmitted\":%" PRIu64
-	       ",\"flushed\":%" PRIu64 ",\"repaired\":%" PRIu64 ",\"redone\":%" PRIu64
-	       ",\"corrupt\":%" PRIu64 ",\"ignored\":%" PRIu64 ",\"chunks\":%" PRIu64
-	       ",\"spilled\":%" PRIu64 ",\"node_reloads\":%" PRIu64 ",\"rtt_ns\":%" PRIu64,
-	       a->sent - b->sent, a->received - b->received, a->retransmitted - b->retransmitted,
-	       a->flushed - b->flushed, a->repaired - b->repaired, a->redone - b->redone,
-	       a->corrupt - b->corrupt, a->ignored - b->ignored, a->chunks - b->chunks,
-	       a->spilled - b->spilled, a->node_reloads - b->node_reloads, a->rtt_ns);
-	if (!run->options.unchecked)
-		printf(",\"wrong\":%zu", row->verdict.wrong);
-	if (run->options.hash)
-		printf(",\"hash\":\"%016" PRIx64 "\"", row->hash);
-	puts("}");
-}
-
-static void report(struct run *run, const struct row *row)
-{
-	if (run->options.json)
-		print_json(run, row);
-	else if (prints_table(run))
-		print_row(run, row);
-	else if (run->options.hash)
-		printf("rank %u  %zu bytes  %016" PRIx64 "\n", run->options.rank, row->bytes,
-		       row->hash);
 	if (!row->verdict.wrong)
 		return;
 	run->all_right = false;
@@ -422,10 +355,15 @@ static void sweep(struct run *run)
 	const struct perf_options *o = &run->options;
 
 	for (size_t bytes = o->begin; bytes <= o->end; bytes *= o->factor) {
-		struct row row = row_of(run, bytes);
+		struct perf_row row = row_of(run, bytes), in_place = row;
 
+		in_place.in_place = true;
 		measure(run, &row);
-		report(run, &row);
+		if (o->in_place)
+			measure(run, &in_place);
+		perf_print_size(&run->printer, &row, o->in_place ? &in_place : NULL);
+		complain(run, &row);
+		complain(run, &in_place);
 		if (o->verb == PERF_BARRIER)
 			return;
 	}
@@ -452,8 +390,11 @@ int main(int argc, char **argv)
 	if (run.options.data.feedback)
 		run.kept = buffer(&run);
 
-	print_head(&run);
+	run.printer = (struct perf_printer){ .options = &run.options, .workers = run.workers };
+
+	perf_print_head(&run.printer);
 	sweep(&run);
+	perf_print_tail(&run.printer);
 
 	if (tally_close(run.tally) < 0)
 		errx(EXIT_FAILURE, "rank %u: %s", run.options.rank, tally_error());

@@ -72,6 +72,7 @@ static void usage(FILE *to)
 	      "      --float-wild      floats of all magnitudes, with subnormals and zeros\n"
 	      "      --int-wild        integers of the full range: sums wrap\n"
 	      "      --nonfinite       some NaNs and infinities\n"
+	      "      --in-place        each size twice: with two buffers, then in place, with one\n"
 	      "      --no-check        do not compare results with what they should be; then\n"
 	      "                        nothing but the collectives runs between start and end\n"
 	      "      --hash            a hash over the results of each size, on every rank\n"
@@ -141,6 +142,7 @@ static const struct option_row {
 	{ "float-wild", 0, FLAG, MEMBER(float_wild) },
 	{ "int-wild", 0, FLAG, MEMBER(int_wild) },
 	{ "nonfinite", 0, FLAG, MEMBER(data.nonfinite) },
+	{ "in-place", 0, FLAG, MEMBER(in_place) },
 	{ "no-check", 0, FLAG, MEMBER(unchecked) },
 	{ "hash", 0, FLAG, MEMBER(hash) },
 	{ "all-ranks", 0, FLAG, MEMBER(all_ranks) },
@@ -273,6 +275,8 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		     "--layer %u: --layers N says of how many, and they are counted "
 		     "from 0",
 		     o.hints.layer);
+	if (o.in_place && o.verb == PERF_BARRIER)
+		refuse("--in-place: a barrier has no buffers");
 	if (o.token_file)
 		setenv("TALLY_TOKEN_FILE", o.token_file, 1); /* where the library looks for it */
 	o.data.wild = o.float_wild || o.int_wild;

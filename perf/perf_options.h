@@ -45,7 +45,7 @@ struct perf_options {
 	uint32_t timeout_ms, late_rank_timeout_ms, join_timeout_ms; /* 0: the library's */
 	struct tally_hints hints; /* for all calls */
 	struct perf_data data; /* of no iteration yet */
-	bool unchecked, json, hash, all_ranks, float_wild, int_wild;
+	bool in_place, unchecked, json, hash, all_ranks, float_wild, int_wild;
 };
 
 /* Ends the process when something is wrong with the arguments, or --help asked for. */

@@ -138,6 +138,43 @@ a_fixed_point_is_exact_and_says_what_does_not_fit() {
 	done
 }
 
+# Each size comes twice; the wrong buffer, or the wrong part of it, would be a wrong result.
+all_verbs_work_in_place() {
+	local verb
+	star loss 1
+	describe_job 4 -- w0 w1 w2 w3
+	for verb in allreduce reduce broadcast reduce_scatter all_gather; do
+		run_all --verb "$verb" --in-place -b 4 -e 1M -f 16 -n 3 -w 1
+		jq -se 'length == 10 and all(.wrong == 0 and .cpu_s > 0 and .slow_calls < 3) and
+			map(.in_place) == [range(5) | false, true]' "$work/rank1"
+	done
+	run_all --in-place --no-check -d float32 -b 4K -e 4K -n 300
+	jq -se 'map([.in_place, .iterations]) == [[false, 300], [true, 300]]' "$work/rank0"
+}
+
+the_table_is_that_of_nccl_tests() {
+	star
+	describe_job 4 -- w0 w1 w2 w3
+	next_epoch && add_job
+	for rank in 1 2 3; do
+		exec_on "${hosts[rank]}" "$build/tally-perf" --job "$work/job" --rank "$rank" --in-place \
+			-e 128 -n 3 &
+	done >"$work/others"
+	on w0 "$build/tally-perf" --job "$work/job" --rank 0 --in-place -e 128 -n 3 >"$work/table"
+	wait
+	cat "$work/table"
+	grep -E '^# +out-of-place +in-place$' "$work/table"
+	grep -E '^# +size +count +type +redop +root( +time +algbw +busbw +#wrong){2} ' "$work/table"
+	grep -Fx '# Out of bounds values : 0 OK' "$work/table"
+	# size, count, type, redop, root; time, algbw, busbw, #wrong, twice; busbw is 1.5 times algbw.
+	awk '!/^#/ { n++; sum += $8 + $12
+			bad += NF != 19 || $9 || $13 || $5 != -1 || $1 != 4 * $2 ||
+				$8 > 1.5 * $7 + 0.0002 || $12 < 1.5 * $11 - 0.0002 }
+		/^# Avg bus bandwidth    : / { average = $NF }
+		END { print n, bad, sum / 6, average; exit bad || n != 3 || average < sum / 6 - 0.0001 ||
+			average > sum / 6 + 0.0001 }' "$work/table"
+}
+
 copies_and_late_frames_change_nothing() {
 	star dup 3 reorder 3 loss 0.5
 	describe_job 4 -- w0 w1 w2 w3
@@ -203,5 +240,7 @@ facts collectives_are_exact_without_loss \
 	halved_floats_arrive_and_so_does_what_they_lose \
 	halved_floats_take_half_the_packets \
 	a_fixed_point_is_exact_and_says_what_does_not_fit \
+	all_verbs_work_in_place \
+	the_table_is_that_of_nccl_tests \
 	copies_and_late_frames_change_nothing \
 	programs_say_layers_and_remaining_time
