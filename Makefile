@@ -44,7 +44,7 @@ CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/te
 	   $(wildcard tests/ctl/*.sh)
 E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c,$(wildcard tests/e2e/*.c))) \
 	   $(BUILD)/tests/e2e/starve.so \
-	   $(BUILD)/tests/bpf/beside.bpf.o
+	   $(BUILD)/tests/bpf/beside.bpf.o $(addprefix $(BUILD)/tests/bench/,bounce reflector)
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 # They measure times or rates, and want the machine for themselves.
 ALONE   := $(foreach t,cluster_failures cluster_inart cluster_steering cluster_ways inart latency scarce tapina,tests/e2e/$(t).sh)
