@@ -38,7 +38,7 @@ UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
-BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c %/mpi.c,$(wildcard tests/bench/*.c)))
 REPRODUCED := $(addprefix $(BUILD)/tests/bench/,tapina inart)
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
 	   $(wildcard tests/ctl/*.sh)
@@ -92,7 +92,8 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo demo-cluster bench bench-memory bench-paths bench-predict bench-quotas bench-rings reproduce test \
+	demo demo-cluster bench bench-memory bench-paths bench-peers bench-predict bench-quotas bench-rings \
+	reproduce test \
 	lint unit model model-long sim-long \
 	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
 .SECONDARY:
@@ -133,9 +134,14 @@ demo-cluster: setup ## five jobs on eleven nodes, placed by traffic; others come
 	@$(MAKE) --no-print-directory -s all
 	@scripts/demo-cluster
 
-bench: setup ## nanoseconds per packet and goodput, each beside its limit
+bench: setup ## nanoseconds per packet and goodput, each beside its limit; others' are in bench-peers
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench
+
+bench-peers: setup ## Tally beside Gloo and Open MPI, in turns in the same namespaces (an hour)
+	@scripts/setup-peers.sh
+	@$(MAKE) --no-print-directory -s all $(BENCHES)
+	@scripts/bench-peers
 
 bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread
 	@echo "simulation" && $<
@@ -401,5 +407,13 @@ $(BUILD)/tests/bench/traffic $(BUILD)/tests/bench/cores: $(BUILD)/tests/bench/%:
 $(call objects,$(wildcard tests/bench/*.c)): $(SKELS) $(BUILD)/tests/bench/bare.skel.h
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libtally.a
 	$(call say,LD  )$(CC) -o $@ $^ -lbpf -lm
+
+# Peers' libraries, which are there after scripts/setup-peers.sh.
+$(BUILD)/tests/bench/mpi: tests/bench/mpi.c tests/bench/peer.h
+	@mkdir -p $(@D)
+	$(call say,MPI )mpicc.openmpi $(filter-out -MMD -MP,$(CFLAGS)) -o $@ $<
+$(BUILD)/tests/bench/gloo: tests/bench/gloo.cc tests/bench/peer.h
+	@mkdir -p $(@D)
+	$(call say,GLOO)g++ -O2 -g -std=c++17 -Wall -Wno-unused-parameter -D_GNU_SOURCE -I. -pthread -o $@ $< -lgloo
 
 -include $(shell find $(BUILD) -path $(BUILD)/vm -prune -o -name '*.d' -type f -print 2>/dev/null)
