@@ -460,6 +460,8 @@ uint64_t engine_wakeup(const struct engine *e)
 	return e->first && e->progress_ns && deadline < wakeup ? deadline : wakeup;
 }
 
+uint32_t engine_chunks(const struct engine *e) { return e->first ? e->first->call.chunks : 0; }
+
 const struct window *engine_window(const struct engine *e) { return e->window; }
 
 struct tally_stats engine_stats(const struct engine *e)

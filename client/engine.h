@@ -105,6 +105,9 @@ void engine_unreachable(struct engine *e);
 /* When engine_output() is to be called again if nothing comes in; UINT64_MAX: never. */
 uint64_t engine_wakeup(const struct engine *e);
 
+/* How many chunks the call that runs has; 0: none runs. */
+uint32_t engine_chunks(const struct engine *e);
+
 const struct window *engine_window(const struct engine *e);
 
 /* --- to another root ------------------------------------------------------------------------- */

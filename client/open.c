@@ -198,9 +198,12 @@ static int shards_open(struct tally *t, struct roots *roots)
 int roots_open(struct roots *roots, struct tally **ret)
 {
 	const struct tally_options *o = &roots->root[0].options;
+	struct spin spin;
 	struct tally *t;
 	int r = check_roots(roots);
 
+	if (r == 0)
+		r = spin_option(o->spin_us, getenv("TALLY_SPIN"), &spin);
 	if (r < 0)
 		return r;
 	t = calloc(1, sizeof(*t));
@@ -210,6 +213,7 @@ int roots_open(struct roots *roots, struct tally **ret)
 	t->workers = o->workers;
 	t->payload_bytes = o->payload_bytes;
 	t->agreeing.follows = roots->follows;
+	t->spin = spin;
 	r = progress_open(t);
 	if (r == 0)
 		r = shards_open(t, roots);

@@ -48,6 +48,7 @@ static void root_fill(struct joined *j, unsigned int which, uint16_t share)
 	root->options.progress = j->options.progress;
 	root->options.late_rank_timeout_ms = j->options.late_rank_timeout_ms;
 	root->options.share = share;
+	root->options.spin_us = j->options.spin_us;
 	root->service = place->job.service;
 	root->nonce = place->job.nonce;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -259,7 +260,20 @@ bool progress_turn(struct tally *t)
 	}
 	settle(t); /* calls that were held go out at once */
 	progress_output(t);
-	return busy || t->ended != ended;
+	busy |= t->ended != ended;
+	if (busy)
+		spin_end(&t->spin, clock_now_ns());
+	return busy;
+}
+
+/* Of the calls that run. */
+static uint32_t chunks_of(const struct tally *t)
+{
+	uint32_t chunks = 0;
+
+	for (unsigned int i = 0; i < t->shards.count; i++)
+		chunks += engine_chunks(t->shard[i].engine);
+	return chunks;
 }
 
 static void sleep_until(struct tally *t, uint64_t now_ns, uint64_t until_ns)
@@ -285,6 +299,14 @@ static void sleep_until(struct tally *t, uint64_t now_ns, uint64_t until_ns)
 		event_clear(t->kick);
 }
 
+/* To whoever wants the lock or the processor. */
+static void give_way(struct tally *t)
+{
+	pthread_mutex_unlock(&t->lock);
+	sched_yield();
+	progress_enter(t);
+}
+
 void progress_wait(struct tally *t, uint64_t until_ns)
 {
 	bool busy = progress_turn(t);
@@ -294,7 +316,10 @@ void progress_wait(struct tally *t, uint64_t until_ns)
 	if (until_ns < wakeup)
 		wakeup = until_ns;
 	if (!busy && wakeup > now) {
-		sleep_until(t, now, wakeup);
+		if (spin_goes_on(&t->spin, chunks_of(t), now))
+			give_way(t);
+		else
+			sleep_until(t, now, wakeup);
 	} else if (pthread_mutex_trylock(&t->turnstile) == 0) {
 		pthread_mutex_unlock(&t->turnstile);
 	} else { /* somebody else is at the turnstile: now it is their turn */

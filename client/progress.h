@@ -20,6 +20,7 @@
 #include "moving.h"
 #include "priority.h"
 #include "shards.h"
+#include "spin.h"
 #include "transport.h"
 
 /* The place at one root of the job (docs/decisions/0025). */
@@ -99,6 +100,7 @@ struct tally {
 	uint64_t parts_ended; /* as engines said when calls were last looked through */
 	unsigned int waiters; /* for `changed` */
 	bool driven;
+	struct spin spin; /* of the driver */
 	uint64_t asleep_until_ns; /* the driver; 0: nobody is asleep */
 	int kick; /* eventfd that wakes the driver */
 	uint64_t told; /* `ended` when waiters were last told */

@@ -45,6 +45,8 @@ static void usage(FILE *to)
 	      "                        turn ($TALLY_OTHER_AGENTS)\n"
 	      "      --token-file F    with the token in this file ($TALLY_TOKEN_FILE)\n"
 	      "      --shares N,N      of several roots in each call: 2,1 ($TALLY_SHARES, or equal)\n"
+	      "      --spin US         who waits for results looks for them so long before it sleeps;\n"
+	      "                        0: never, auto: while that is worth it ($TALLY_SPIN, or auto)\n"
 	      "  -r, --rank R          this worker's rank, from 0; with --join any ($TALLY_RANK)\n"
 	      "  -v, --verb VERB       allreduce (default), reduce, broadcast, reduce_scatter,\n"
 	      "                        all_gather, barrier\n"
@@ -119,6 +121,7 @@ static const struct option_row {
 	{ "other-agents", 0, TEXT, MEMBER(other_agents) },
 	{ "token-file", 0, TEXT, MEMBER(token_file) },
 	{ "shares", 0, TEXT, MEMBER(shares) },
+	{ "spin", 0, TEXT, MEMBER(spin) },
 	{ "rank", 'r', NUMBER, MEMBER(rank), 0, TALLY_WORKERS_MAX - 1 },
 	{ "verb", 'v', CHOICE, MEMBER(verb), 0, PERF_VERBS - 1, perf_verb_names },
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
@@ -279,6 +282,8 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 		refuse("--in-place: a barrier has no buffers");
 	if (o.token_file)
 		setenv("TALLY_TOKEN_FILE", o.token_file, 1); /* where the library looks for it */
+	if (o.spin)
+		setenv("TALLY_SPIN", o.spin, 1);
 	o.data.wild = o.float_wild || o.int_wild;
 	*ret = o;
 }

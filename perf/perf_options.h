@@ -34,6 +34,7 @@ struct perf_options {
 	const char *join, *agent; /* the job's name and its agent; NULL: as libtally finds them */
 	const char *token_file; /* the same */
 	const char *other_agents; /* of the same cluster, as libtally takes them */
+	const char *spin; /* as libtally takes it; NULL: as it finds it */
 	const char *shares; /* of several roots; NULL: as libtally finds them, or equal ones */
 	bool joins, ranked; /* --join, --rank were given */
 	enum perf_verb verb;

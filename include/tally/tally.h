@@ -136,6 +136,19 @@ enum tally_progress_by {
 };
 
 /*
+ * How long who waits for results looks for them before it sleeps: option spin_us, in microseconds.
+ * Small calls take less time where nobody sleeps; meanwhile whoever else wants the processor has
+ * it.
+ */
+enum tally_spin {
+	TALLY_SPIN_AUTO = 0, /* $TALLY_SPIN: microseconds, 0 for never, or "auto", as without it: in
+			      * calls of 8 chunks at most, while results come within 100 us and the
+			      * processor is not wanted for long by others */
+	TALLY_SPIN_NEVER = -1,
+	TALLY_SPIN_US_MAX = 1000000,
+};
+
+/*
  * Structs grow at their ends. A function that takes or fills one has a form ..._sized, which is
  * told how large the caller's is; the plain form says so itself. What an older caller lacks is 0;
  * what a newer one sets and this library does not know is -E2BIG; what it wants filled is 0.
@@ -165,6 +178,7 @@ struct tally_options {
 				      * "Sealed jobs"); NULL: the job is not sealed */
 	uint16_t share; /* of this root's job among those of tally_open_roots(): 1 .. 1000 parts of
 			 * the sum of all; 0: 1 */
+	int32_t spin_us; /* see enum tally_spin; of several roots, as for the first one */
 };
 
 struct tally; /* one worker's place in one job */
@@ -238,6 +252,7 @@ struct tally_join_options {
 	const char *other_agents; /* of the same cluster, addresses as that of agent, 16 at most,
 				   * with commas between: asked in turn while agent cannot be
 				   * reached. NULL: $TALLY_OTHER_AGENTS, else none */
+	int32_t spin_us; /* see enum tally_spin */
 };
 
 /*

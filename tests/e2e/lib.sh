@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 build=${TALLY_BUILD:-build}
 slow=${TALLY_SLOW:-1}
-unset TALLY_AGENT TALLY_JOB TALLY_TOKEN_FILE TALLY_RANK TALLY_ADDRESS TALLY_SHARES TALLY_OTHER_AGENTS # those of another job
+unset TALLY_AGENT TALLY_JOB TALLY_TOKEN_FILE TALLY_RANK TALLY_ADDRESS TALLY_SHARES TALLY_OTHER_AGENTS TALLY_SPIN # those of another job
 export TALLY_TESTBED=e2e$$
 pin=/sys/fs/bpf/tally-$TALLY_TESTBED
 work=$(mktemp -d)

@@ -252,6 +252,12 @@ static void the_descriptor_tells_of_calls_that_another_thread_ended(void **state
 	drop(t[1]);
 }
 
+static int64_t microseconds_of(const struct rusage *u)
+{
+	return (u->ru_utime.tv_sec + u->ru_stime.tv_sec) * INT64_C(1000000) + u->ru_utime.tv_usec +
+	       u->ru_stime.tv_usec;
+}
+
 static void progress_never_blocks(void **state)
 {
 	struct tally *t = open_rank(0, TALLY_PROGRESS_CALLS);
@@ -322,6 +328,24 @@ static void an_idle_thread_sleeps(void **state)
 	getrusage(RUSAGE_SELF, &after);
 	/* One is this poll()'s own. */
 	assert_true(after.ru_nvcsw - before.ru_nvcsw <= 2);
+	drop(t[0]);
+	drop(t[1]);
+}
+
+/* What is looked for in vain is soon not looked for any more. */
+static void who_waits_for_a_late_rank_sleeps(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_THREAD),
+				   open_rank(1, TALLY_PROGRESS_THREAD) };
+	struct rusage before, after;
+	int32_t x = 1;
+
+	meet(t);
+	start(t[0], &x, 1);
+	getrusage(RUSAGE_SELF, &before);
+	poll(NULL, 0, 1000);
+	getrusage(RUSAGE_SELF, &after);
+	assert_in_range(microseconds_of(&after) - microseconds_of(&before), 0, 100000);
 	drop(t[0]);
 	drop(t[1]);
 }
@@ -754,6 +778,7 @@ int main(void)
 		fact(progress_never_blocks),
 		fact(the_thread_completes_calls_while_the_program_computes),
 		fact(an_idle_thread_sleeps),
+		fact(who_waits_for_a_late_rank_sleeps),
 		fact(an_idle_thread_wakes_for_the_timers_of_a_new_call),
 		fact(eight_threads_may_call_at_once),
 		fact(eight_threads_may_call_beside_the_librarys),
