@@ -146,7 +146,8 @@ static struct call_entry entry_at(const struct call *c, uint32_t e)
 	return (struct call_entry){ .chunk = e, .form = FORM_NARROW };
 }
 
-static struct span span_of(const struct call *c, uint32_t chunk)
+static inline __attribute__((always_inline)) struct span span_of(const struct call *c,
+								 uint32_t chunk)
 {
 	size_t offset = (size_t)(chunk % c->part_chunks) * c->chunk_elements;
 	uint16_t part = chunk / c->part_chunks;
@@ -223,7 +224,7 @@ static const float *kept_of(const struct call *c, const struct span *s)
 	return c->options.kept ? c->options.kept + s->in_at : NULL;
 }
 
-/* Of its values: what does not fit at all asks for the wide form, which there is none of. */
+/* What does not fit at all asks for the wide form, which there is none of. */
 static struct lane_need inspect(struct call *c, uint32_t chunk)
 {
 	struct lane_terms terms = terms_of(c, chunk);
@@ -242,6 +243,17 @@ static struct lane_need inspect(struct call *c, uint32_t chunk)
 	return (struct lane_need){ .wide = at < s.count };
 }
 
+/* What its values need. They are looked at once, mostly a window ahead. */
+static struct lane_need need_of(struct call *c, uint32_t chunk)
+{
+	struct call_chunk *k = &c->chunk[chunk];
+
+	if (!k->inspected)
+		k->own = inspect(c, chunk);
+	k->inspected = true;
+	return k->own;
+}
+
 /* Announce what this chunk needs, and what the one that follows it in its slot will. */
 static void announce(struct call *c, uint32_t chunk, struct lane_need own, struct tally_header *h)
 {
@@ -249,7 +261,7 @@ static void announce(struct call *c, uint32_t chunk, struct lane_need own, struc
 	h->flags |= own.wide ? TALLY_WIDE : 0;
 	if (c->chunks - chunk <= c->member.window)
 		return;
-	own = inspect(c, chunk + c->member.window);
+	own = need_of(c, chunk + c->member.window);
 	h->scale_ahead = own.scale;
 	h->flags |= own.wide ? TALLY_WIDE_AHEAD : 0;
 }
@@ -289,10 +301,8 @@ uint8_t call_fill(struct call *c, uint32_t e, struct tally_header *h, uint64_t *
 	uint8_t blocks;
 	size_t words;
 
-	if (c->chunk && !c->round)
-		c->chunk[entry.chunk].own = inspect(c, entry.chunk);
 	if (c->chunk)
-		own = c->chunk[entry.chunk].own;
+		own = need_of(c, entry.chunk);
 	*ret_vote = vote_of(own, terms.scale, entry.form);
 	h->call = tally_le64(c->shape);
 	h->lane = lane_of(c, entry);

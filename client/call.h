@@ -87,7 +87,8 @@ struct call_chunk {
 	uint8_t scale;
 	bool wide;
 	uint8_t todo; /* for the next round: bits 1 << enum call_form */
-	struct lane_need own; /* in round 0; later results may lie where the numbers were */
+	bool inspected; /* by round 0: later results may lie where the numbers were */
+	struct lane_need own; /* then: what this rank's values need */
 };
 
 enum call_form {

@@ -759,6 +759,34 @@ static void behind_the_first_window_scales_are_announced(void **state)
 /* --- wide chunks: of 16 elements with 64 bytes of payload */
 
 /* Packets that one element's need of the wide form costs. */
+/* Who announced a scale a window ahead knows it when the chunk leaves: a value that has changed
+ * since then shows that nobody looked again. */
+static void values_are_looked_at_once(void **state)
+{
+	const struct call_member member = { .workers = 1, .window = 1, .payload_bytes = 64 };
+	float x[32] = { [0] = 1, [16] = 100 };
+	const struct call_options o = { .verb = CALL_ALLREDUCE,
+					.dtype = TALLY_FLOAT32,
+					.op = TALLY_SUM,
+					.count = 32,
+					.in = x,
+					.out = x };
+	struct guesses *g = calloc(1, sizeof(*g));
+	struct frame first = { 0 }, second = { 0 };
+	uint64_t vote;
+	struct call c;
+
+	guesses_init(g);
+	assert_int_equal(call_init(&c, &member, &o, g), 0);
+	call_fill(&c, 0, &first.h, &vote);
+	x[16] = 1e9f;
+	call_fill(&c, 1, &second.h, &vote);
+	assert_int_equal(first.h.scale_ahead, GUESS_FIRST + 2);
+	assert_int_equal(second.h.scale, first.h.scale_ahead);
+	call_done(&c);
+	free(g);
+}
+
 static uint32_t wide_packets(const struct collective *g, size_t at)
 {
 	size_t chunk = at / 16, elements = g->options.count - chunk * 16;
@@ -1115,6 +1143,7 @@ int main(void)
 		cmocka_unit_test(a_long_call_has_guesses_for_one_window_only),
 		cmocka_unit_test(a_shape_is_what_the_protocol_says),
 		cmocka_unit_test(behind_the_first_window_scales_are_announced),
+		cmocka_unit_test(values_are_looked_at_once),
 		cmocka_unit_test(int32_at_the_limit_travels_narrow),
 		cmocka_unit_test(int32_one_past_the_limit_travels_wide),
 		cmocka_unit_test(int32_sums_wrap),
