@@ -326,7 +326,7 @@ $(BUILD)/sanitized/tallyd: $(BUILD)/sanitized/agent/tallyd.o $(BUILD)/sanitized.
 
 $(BUILD)/tests/unit/%: $(BUILD)/sanitized/tests/unit/%.o $(BUILD)/sanitized.a
 	@mkdir -p $(@D)
-	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk -lexpat
+	$(call say,LD  )$(CC) $(SANITIZE) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka -Wl,--as-needed $(LIBRARIES) -lglpk -lexpat
 
 # Tests in which memory runs out (tests/unit/scarce.h).
 SCARCE := $(addprefix $(BUILD)/tests/unit/,test_cluster test_keys test_merge test_place \
@@ -336,6 +336,9 @@ $(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
 # What each rank hears, and what it does with it.
 $(addprefix $(BUILD)/tests/unit/,test_progress_shares test_progress_shares_races): LIBRARIES += \
 	-Wl,--wrap=join_shares_heard,--wrap=shards_part
+
+# Vectors as they are in use: with sanitizers the compiler makes others, or none.
+$(BUILD)/tests/unit/test_lane_vectors: $(BUILD)/client/lane_vectors.o
 
 $(BUILD)/tests/unit/test_place_example: $(BUILD)/sanitized/tests/unit/place_switch.o
 

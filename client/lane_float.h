@@ -178,6 +178,14 @@ static inline double float_power_of_two(int exponent)
 	return x;
 }
 
+static inline uint64_t float_double_bits(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
 /*
  * 1.5 * 2^52: doubles around it are whole numbers, so adding it rounds to one, and the bits
  * of the sum are its own plus q. The product before is exact, because the float has 24 bits

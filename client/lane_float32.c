@@ -7,16 +7,17 @@
  * its step, by the divisor, as double and then rounded once to float32; beyond FLT_MAX that is an
  * infinity. The bits are the same whatever rounding mode, FTZ or DAZ the process has set.
  *
- * The conversions exist twice. The fast ones are plain loops over doubles that the
- * compiler turns into vectors. They need round-to-nearest and, near the bottom of the
- * range, subnormals; a process may have switched off either (FTZ and DAZ are set by any
- * library linked with -ffast-math). The slow ones are integer arithmetic, need nothing, and
- * give the same bits; they run where the fast ones could not be trusted.
+ * The conversions exist twice. The fast ones are vectors (lane_vectors.h). They need
+ * round-to-nearest and, near the bottom of the range, subnormals; a process may have switched off
+ * either (FTZ and DAZ are set by any library linked with -ffast-math). The slow ones are integer
+ * arithmetic, need nothing, and give the same bits; they run where the fast ones could not be
+ * trusted.
  */
 #include <string.h>
 
 #include "lane_float.h"
 #include "lane_parts.h"
+#include "lane_vectors.h"
 #include "lanes.h"
 
 enum {
@@ -45,14 +46,6 @@ static uint32_t float_bits(float x)
 	return bits;
 }
 
-static uint64_t double_bits(double x)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
 /* A step of q is 2^-step_exponent(). All scales that a byte can say are harmless. */
 static int step_exponent(const struct lane_terms *terms)
 {
@@ -73,17 +66,12 @@ static uint8_t scale_of(uint32_t magnitude)
 	return (uint8_t)((exponent + 260) / 4);
 }
 
-/* Magnitudes of floats order like their bits, and the comparison of bits knows no NaN. */
 static struct lane_need inspect(const void *in, size_t count, uint16_t workers)
 {
-	int32_t all = 0, finite = 0;
+	const int32_t all = lane_vectors()->largest(in, count);
 	const float *x = in;
+	int32_t finite = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		int32_t magnitude = (int32_t)(float_bits(x[i]) & FLOAT_MAGNITUDE);
-
-		all = all > magnitude ? all : magnitude;
-	}
 	if (all < FLOAT_INFINITY)
 		return (struct lane_need){ .scale = scale_of((uint32_t)all) };
 
@@ -130,14 +118,15 @@ static void pack_pairs(const void *in, size_t count, const struct lane_terms *te
 		memset(word, 0, (count + 1) / 2 * sizeof(*word));
 		return;
 	}
+	if (fast) {
+		lane_vectors()->pack(x, count, exponent, word);
+		return;
+	}
 	for (size_t at = 0; at < count; at += TILE) {
 		size_t n = count - at < TILE ? count - at : TILE;
 
-		if (fast)
-			float_quantise_fast(x + at, n, exponent, q);
-		else
-			for (size_t i = 0; i < n; i++)
-				q[i] = quantise_exact(x[at + i], exponent);
+		for (size_t i = 0; i < n; i++)
+			q[i] = quantise_exact(x[at + i], exponent);
 		lane_parts_pack(q, n * sizeof(*q), LANE_SIGNS_32, word + at / 2);
 	}
 }
@@ -166,18 +155,10 @@ static void pack_wide(const void *in, size_t count, const struct lane_terms *ter
 
 /* --- from sums of q */
 
-/* A sum beyond FLT_MAX becomes the infinity that IEEE 754 makes of it. */
-static void scale_back_fast(const int32_t *restrict q, size_t count, double step,
-			    float *restrict out)
-{
-	for (size_t i = 0; i < count; i++)
-		out[i] = (float)(q[i] * step);
-}
-
 /* The bits of (float)(q * step) as IEEE 754 has them: first to 53 bits, then to float. */
 static uint32_t scale_back_exact(int32_t q, double step)
 {
-	uint64_t step_bits = double_bits(step), mantissa;
+	uint64_t step_bits = float_double_bits(step), mantissa;
 	int exponent = (int)(step_bits >> 52 & 2047) - 1075, over, biased;
 	unsigned __int128 product;
 
@@ -201,13 +182,8 @@ static uint32_t scale_back_exact(int32_t q, double step)
 	return (uint32_t)mantissa | (q < 0 ? 1u << 31 : 0);
 }
 
-static void scale_back(const int32_t *restrict q, size_t count, double step, bool fast,
-		       float *restrict out)
+static void scale_back_all(const int32_t *q, size_t count, double step, float *out)
 {
-	if (fast) {
-		scale_back_fast(q, count, step, out);
-		return;
-	}
 	for (size_t i = 0; i < count; i++) {
 		uint32_t bits = scale_back_exact(q[i], step);
 
@@ -249,18 +225,21 @@ static void unpack_pairs(const uint64_t *word, size_t count, const struct lane_t
 		memset(x, 0, count * sizeof(*x));
 		return;
 	}
+	if (fast) {
+		lane_vectors()->unpack(word, count, step, x);
+		return;
+	}
 	for (size_t at = 0; at < count; at += TILE) {
 		size_t n = count - at < TILE ? count - at : TILE;
 
 		lane_parts_unpack(word + at / 2, n * sizeof(*q), LANE_SIGNS_32, q);
-		scale_back(q, n, step, fast, x + at);
+		scale_back_all(q, n, step, x + at);
 	}
 }
 
 static void unpack_wide(const uint64_t *word, size_t count, const struct lane_terms *terms,
 			void *out)
 {
-	bool fast = terms->scale >= SCALE_NORMAL && float_rounds_to_nearest();
 	double step = step_of(terms);
 	float *x = out;
 
@@ -272,7 +251,7 @@ static void unpack_wide(const uint64_t *word, size_t count, const struct lane_te
 		if (bits)
 			memcpy(x + i, &bits, sizeof(bits));
 		else if (terms->scale)
-			scale_back(&q, 1, step, fast, x + i);
+			scale_back_all(&q, 1, step, x + i);
 		else
 			x[i] = 0;
 	}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "lanes.h"
 #include "lane_float.h"
+#include "lane_vectors.h"
 
 #define LANE_ENTRY(number, name) [TALLY_LANE_##number] = &lane_##name,
 static const struct lane *const lanes[] = { LANES(LANE_ENTRY) };
 
 enum {
 	LANES_END = sizeof(lanes) / sizeof(lanes[0]),
-	STRANDS = 8, /* of the check word */
 };
 
 const struct lane *lane_at(uint8_t number) { return number < LANES_END ? lanes[number] : NULL; }
@@ -30,27 +30,9 @@ int lane_fixed_below(uint16_t workers, int8_t point)
 	return 62 - float_headroom(workers) - point;
 }
 
-/*
- * Without a multiplication per word: eight strands keep the sum of their words, and the sum
- * of those sums after each row. With `rows` rows, the word of row r is in the latter
- * (rows - r) times, and 2 i + 1 = 16 r + (2 strand + 1).
- */
 uint64_t lanes_check(const uint64_t *word, size_t words)
 {
-	uint64_t sum[STRANDS] = { 0 }, sums[STRANDS] = { 0 }, check = 0;
-	size_t rows = words / STRANDS;
-
-	for (size_t row = 0; row < rows; row++) {
-		for (size_t i = 0; i < STRANDS; i++) {
-			sum[i] += word[STRANDS * row + i];
-			sums[i] += sum[i];
-		}
-	}
-	for (size_t i = 0; i < STRANDS; i++)
-		check += 2 * STRANDS * (rows * sum[i] - sums[i]) + (2 * i + 1) * sum[i];
-	for (size_t i = STRANDS * rows; i < words; i++)
-		check += (2 * i + 1) * word[i];
-	return check;
+	return lane_vectors()->check(word, words);
 }
 
 static uint64_t weigh_words(const uint64_t *factor, const uint64_t *word, size_t words)
