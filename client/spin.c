@@ -7,6 +7,10 @@
 #include "common/text.h"
 #include "error.h"
 
+enum {
+	QUIET_PAUSES = 8, /* so many times the latest pause without others: the next is shorter */
+};
+
 struct spin spin_fixed(uint64_t limit_ns) { return (struct spin){ .limit_ns = limit_ns }; }
 
 struct spin spin_auto(void) { return (struct spin){ .limit_ns = SPIN_AUTO_NS, .learns = true }; }
@@ -49,6 +53,13 @@ static void give_others_room(struct spin *s, uint64_t now_ns)
 	pause_until(s, now_ns + s->pause_ns);
 }
 
+/* Slowly: who computes now and then is not gone for good, and only the next pause is shorter. */
+static void forget_others(struct spin *s, uint64_t now_ns)
+{
+	s->pause_ns = s->pause_ns > SPIN_PAUSE_MIN_NS ? s->pause_ns / 2 : 0;
+	s->until_ns = now_ns;
+}
+
 static bool was_away(const struct spin *s, uint64_t now_ns)
 {
 	return s->looked_ns && now_ns - s->looked_ns >= SPIN_AWAY_NS;
@@ -79,7 +90,7 @@ void spin_end(struct spin *s, uint64_t now_ns)
 {
 	if (was_away(s, now_ns))
 		give_others_room(s, now_ns);
-	else if (s->looked_ns)
-		s->pause_ns /= 2;
+	else if (s->looked_ns && now_ns - s->until_ns >= QUIET_PAUSES * s->pause_ns)
+		forget_others(s, now_ns);
 	s->since_ns = s->looked_ns = 0;
 }

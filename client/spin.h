@@ -30,7 +30,7 @@ enum {
 		       1000, /* after a wait that took longer, nobody looks for so long */
 	SPIN_AWAY_NS = 300 * 1000, /* so long between two looks: somebody else wants to run */
 	SPIN_PAUSE_MIN_NS = 4 * 1000 * 1000, /* then nobody looks for so long, */
-	SPIN_PAUSE_MAX_NS = 1000 * 1000 * 1000, /* and longer each time */
+	SPIN_PAUSE_MAX_NS = 1000 * 1000 * 1000, /* and twice as long each time */
 };
 
 struct spin {

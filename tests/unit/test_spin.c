@@ -153,6 +153,24 @@ static void other_workers_that_give_way_soon_are_no_reason_to_sleep(void **state
 		assert_int_equal(wait_for(&w, 50 * US), 60 * US);
 }
 
+/* Somebody needs the processor in each 5 ms: most of the time is not lost to that. */
+static void who_has_to_share_the_processor_mostly_sleeps(void **state)
+{
+	struct worker w = worker_new(spin_auto());
+	uint64_t turn_ns = 0, away_ns = 0;
+
+	while (w.now_ns < BEGIN_NS + FOREVER_MS * UINT64_C(1000000)) {
+		bool others = w.now_ns - turn_ns > 5 * MS;
+
+		w.look_ns = others ? 3 * MS : 10 * US;
+		if (wait_for(&w, 30 * US) && others) {
+			away_ns += 3 * MS;
+			turn_ns = w.now_ns;
+		}
+	}
+	assert_in_range(away_ns, 1, (w.now_ns - BEGIN_NS) / 50);
+}
+
 static void it_is_forgotten_when_the_processor_is_free_again(void **state)
 {
 	struct worker w = worker_new(spin_auto());
@@ -162,8 +180,8 @@ static void it_is_forgotten_when_the_processor_is_free_again(void **state)
 	while (w.now_ns < BEGIN_NS + FOREVER_MS * UINT64_C(1000000))
 		wait_for(&w, 30 * US);
 	assert_int_equal(w.spin.pause_ns, SPIN_PAUSE_MAX_NS);
-	w.look_ns = LOOK_NS;
-	for (int i = 0; i < 100000; i++)
+	w.look_ns = 10 * US;
+	for (int i = 0; i < 1000000; i++)
 		slept += wait_for(&w, 30 * US) == 0;
 	assert_in_range(slept * 30 * US, 0,
 			SPIN_PAUSE_MAX_NS + MS); /* the last pause, and no more */
@@ -233,6 +251,7 @@ int main(void)
 		cmocka_unit_test(calls_of_many_chunks_are_not_looked_for),
 		cmocka_unit_test(who_has_no_processor_of_its_own_sleeps),
 		cmocka_unit_test(other_workers_that_give_way_soon_are_no_reason_to_sleep),
+		cmocka_unit_test(who_has_to_share_the_processor_mostly_sleeps),
 		cmocka_unit_test(it_is_forgotten_when_the_processor_is_free_again),
 		cmocka_unit_test(who_is_told_how_long_looks_so_long_whatever_happens),
 		cmocka_unit_test(the_option_says_and_else_the_variable),
