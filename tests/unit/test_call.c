@@ -758,7 +758,6 @@ static void behind_the_first_window_scales_are_announced(void **state)
 
 /* --- wide chunks: of 16 elements with 64 bytes of payload */
 
-/* Packets that one element's need of the wide form costs. */
 /* Who announced a scale a window ahead knows it when the chunk leaves: a value that has changed
  * since then shows that nobody looked again. */
 static void values_are_looked_at_once(void **state)
@@ -781,12 +780,13 @@ static void values_are_looked_at_once(void **state)
 	call_fill(&c, 0, &first.h, &vote);
 	x[16] = 1e9f;
 	call_fill(&c, 1, &second.h, &vote);
-	assert_int_equal(first.h.scale_ahead, GUESS_FIRST + 2);
+	assert_int_equal(first.h.scale_ahead, lane_float32.scale_first + 2);
 	assert_int_equal(second.h.scale, first.h.scale_ahead);
 	call_done(&c);
 	free(g);
 }
 
+/* Packets that one element's need of the wide form costs. */
 static uint32_t wide_packets(const struct collective *g, size_t at)
 {
 	size_t chunk = at / 16, elements = g->options.count - chunk * 16;
