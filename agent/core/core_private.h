@@ -288,6 +288,9 @@ void runs_neighbour_heard(struct core *c);
  */
 int run_plan(struct core *c, const struct job *j, uint16_t window);
 
+/* All next hops of c->install.g are known: the children out of them, if the run may go so. */
+int run_address(struct core *c, struct installation *g);
+
 /* As books_run_window(); whether the job is over its quota is saved, also if no run begins. */
 int run_window_find(struct core *c, struct job *j, uint16_t *ret);
 
