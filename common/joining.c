@@ -14,7 +14,7 @@
 
 enum {
 	REQUEST_LINE_MAX = 256, /* bytes before its end */
-	REQUEST_LINES_MAX = 7, /* the first, each key once, and the empty line */
+	REQUEST_LINES_MAX = 8, /* the first, each key once, and the empty line */
 };
 
 /* Keys cannot repeat and lines have a limit: so has a request. */
@@ -94,6 +94,13 @@ static const struct key join_rows[] = {
 	  .allowed = "16 digits of 0-9 and a-f, not all of them 0", .otherwise = "none",
 	  .meaning = "The nonce of the run that the worker is in, if it hears no more of that "
 		     "one's [root](#a-root-that-is-gone)." },
+	{ "mtu", &key_number, MESSAGE(mtu), .brief = true, .max = UINT16_MAX, .otherwise = "1500",
+	  .meaning = "The largest packet that the worker's way to the node [carries](#payloads). "
+		     "Not said where that is 1500 or less." },
+	{ "payload", &key_blocks, MESSAGE(payload_bytes), .brief = true, .min = TALLY_BLOCK_BYTES,
+	  .max = TALLY_PAYLOAD_MAX, .otherwise = "none",
+	  .meaning = "The [payload](#payloads) of the run that the worker is in, and that is to go "
+		     "on here." },
 };
 static const struct key leave_rows[] = {
 	{ "rank", &key_number, MESSAGE(rank), .max = TALLY_WORKERS_MAX - 1, .needed = true,

@@ -83,6 +83,9 @@ struct joining_message {
 	uint8_t share[X25519_BYTES]; /* joining: of a secret of this connection */
 	uint64_t from; /* joining: the nonce of the run that the worker is in, and whose root it
 			* hears no more; 0: it is in none */
+	uint16_t mtu; /* joining: of the worker's way to the agent; 0: not said */
+	uint16_t payload_bytes; /* joining: of the run that the worker is in, which is to go on
+				 * here; 0: it is in none */
 };
 
 /* The key of a rank, for its worker alone: session_seal(). All zeros: packets have no tags. */

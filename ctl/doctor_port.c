@@ -167,12 +167,12 @@ static void check_mtu(struct doctor *d, const struct doctor_port *p)
 		found_warn(d,
 			   "MTU %u: the default payload of %u does not fit; create jobs with "
 			   "--payload %u",
-			   p->port.mtu, port_payload_max(MTU_ORDINARY, false),
-			   port_payload_max(p->port.mtu, false));
+			   p->port.mtu, port_payload_max(MTU_ORDINARY, false, 1),
+			   port_payload_max(p->port.mtu, false, 1));
 	} else {
 		found_ok(d, "MTU %u: a payload has at most %u bytes (IPv4), %u bytes (IPv6)",
-			 p->port.mtu, port_payload_max(p->port.mtu, false),
-			 port_payload_max(p->port.mtu, true));
+			 p->port.mtu, port_payload_max(p->port.mtu, false, 1),
+			 port_payload_max(p->port.mtu, true, 1));
 	}
 }
 

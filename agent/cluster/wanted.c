@@ -44,7 +44,8 @@ static const struct key job_rows[] = {
 	{ "window", &key_power, JOB(window), .min = 1, .max = TALLY_WINDOW_MAX, .needed = true,
 	  .meaning = "Chunks that a worker may have in flight." },
 	{ "payload", &key_number, JOB(payload_bytes), .max = TALLY_PAYLOAD_MAX,
-	  .meaning = "Bytes of data in a full packet; 0: as the root has it." },
+	  .meaning = "Bytes of data in a full packet; 0: what the ways of each run "
+		     "[carry](joining.md#payloads)." },
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .meaning = "Do packets carry tags?" },
 	{ "sealed", &key_bool, JOB(sealed), .initial = "false", .meaning = "Is the job sealed?" },
 	{ "roots", &key_number, JOB(roots), .max = JOINING_ROOTS_MAX,

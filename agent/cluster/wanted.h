@@ -34,7 +34,7 @@ struct wanted_job {
 	uint32_t id;
 	uint64_t birth; /* random: a later job of that name has another */
 	uint16_t workers, window;
-	uint16_t payload_bytes; /* 0: what the root has for so many workers */
+	uint16_t payload_bytes; /* 0: what the ways of each run carry */
 	bool tags, sealed;
 	uint16_t roots; /* 2 .. JOINING_ROOTS_MAX: this is its job at one of them, which all have
 			 * one token (joining_root_name()); 0: it has one root */

@@ -219,7 +219,7 @@ void job_next_run(const struct job *j, uint16_t window, struct run *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->job = j->id;
-	ret->payload_bytes = j->payload_bytes;
+	ret->payload_bytes = j->begin_payload ? j->begin_payload : j->payload_bytes;
 	ret->workers = j->workers;
 	ret->service = j->service;
 	ret->epoch = j->epoch + 1;
@@ -236,6 +236,7 @@ void job_this_run(const struct job *j, struct run *ret)
 		return;
 	}
 	job_next_run(j, j->run_window, ret);
+	ret->payload_bytes = j->payload_bytes;
 	ret->epoch = j->epoch;
 	ret->nonce = j->draw.nonce;
 	for (unsigned int i = 0; i < j->workers; i++)
@@ -314,6 +315,9 @@ void job_begin(struct job *j, uint16_t window, bool spilled)
 {
 	j->epoch++;
 	j->run_window = window;
+	j->payload_bytes = j->begin_payload ? j->begin_payload : j->payload_bytes;
+	j->begin_payload = 0;
+	j->unfit = (struct why){ "" };
 	explicit_bzero(j->run_token_key, sizeof(j->run_token_key));
 	j->spilled = spilled;
 	j->draw = j->begin_draw;

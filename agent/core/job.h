@@ -40,6 +40,9 @@ struct job_rank {
 	bool waiting; /* somebody waits to be this rank in the next run */
 	struct sockaddr_storage next;
 	struct hop way; /* to `next`, as it was when somebody joined; port 0: not known */
+	uint16_t mtu; /* of the way from `next`, as the worker says; 0: it does not */
+	uint16_t payload_bytes; /* of the run that the worker is in, and that is to go on here;
+				 * 0: it is in none, or does not say */
 	char port[IF_NAMESIZE]; /* where what it sends comes in, without a tag; "": nobody knows */
 	void *connection; /* the caller's: of the worker that waits or is at it; or NULL */
 	uint64_t stays_ns; /* when that one said that it stays; 0: it has not */
@@ -61,7 +64,11 @@ struct job {
 	uint16_t tenant; /* its index; 0 with a name: none now, and the job is suspended */
 	uint16_t workers; /* 1 .. TALLY_WORKERS_MAX */
 	uint16_t window; /* that was asked for; a run may get a smaller one */
-	uint16_t payload_bytes;
+	uint16_t payload_bytes; /* that was asked for; or of the run, or the last one */
+	bool fits; /* nobody has asked: each run gets what its ways carry (payload.h) */
+	uint16_t begin_payload; /* of the run that begins next; 0: payload_bytes */
+	struct why unfit; /* why a run that its workers are in cannot go on here; or empty */
+	uint64_t unfit_ns; /* and when that was so last */
 	struct sockaddr_storage service; /* with TALLY_UDP_PORT */
 	uint16_t epoch; /* of the last run */
 	uint16_t run_window; /* 0: no run */

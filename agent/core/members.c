@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core_private.h"
+#include "payload.h"
 #include "common/address.h"
 #include "common/secret.h"
 
@@ -219,6 +220,27 @@ static void on_way(struct core *c, int r)
 		tell_missing(c, j);
 }
 
+/* The rank is the worker's, if its way carries what it is in the midst of. */
+static int take_rank(struct core *c, struct job *j, const struct joining_message *m,
+		     const struct sockaddr_storage *address, uint16_t *ret)
+{
+	uint16_t rank = 0;
+	int r = job_join(j, m->rank, address, &rank, &c->why);
+
+	if (r < 0)
+		return r;
+	j->rank[rank].mtu = m->mtu;
+	j->rank[rank].payload_bytes = m->payload_bytes;
+	r = payload_check(j, rank, &c->why);
+	if (r < 0) {
+		job_unjoin(j, rank);
+		payload_unfit(j, &c->why, c->now_ns);
+		return r;
+	}
+	*ret = rank;
+	return 0;
+}
+
 /* If there is a way, the neighbour is asked for now, and its answer is there when a run begins. */
 static int join(struct core *c, const struct core_event *e, struct job *j)
 {
@@ -246,7 +268,7 @@ static int join(struct core *c, const struct core_event *e, struct job *j)
 	if (r == 0)
 		r = ingress_check(c, j, port, &address);
 	if (r == 0)
-		r = job_join(j, m->rank, &address, &rank, &c->why);
+		r = take_rank(c, j, m, &address, &rank);
 	if (r < 0)
 		return r == -EAFNOSUPPORT ? -EINVAL : r; /* the wire has no name for it */
 	snprintf(j->rank[rank].port, sizeof(j->rank[rank].port), "%s", port);

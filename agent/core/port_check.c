@@ -29,9 +29,16 @@ uint32_t port_mtu_max(const char *driver)
 	return DATAPLANE_XDP_MTU;
 }
 
-uint32_t port_payload_max(uint32_t mtu, bool ip6)
+/* Before the payload, with IP's and UDP's. */
+static uint32_t headers_of(bool ip6, unsigned int workers)
 {
-	uint32_t headers = ip6 ? IP6_HEADERS : IP4_HEADERS;
+	return (ip6 ? IP6_HEADERS : IP4_HEADERS) +
+	       (workers > TALLY_SMALL_WORKERS_MAX ? sizeof(struct tally_more) : 0);
+}
+
+uint32_t port_payload_max(uint32_t mtu, bool ip6, unsigned int workers)
+{
+	uint32_t headers = headers_of(ip6, workers);
 	uint32_t bytes = mtu > headers ? (mtu - headers) / TALLY_BLOCK_BYTES * TALLY_BLOCK_BYTES
 				       : 0;
 
@@ -40,8 +47,7 @@ uint32_t port_payload_max(uint32_t mtu, bool ip6)
 
 uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6, unsigned int workers)
 {
-	return payload_bytes + (ip6 ? IP6_HEADERS : IP4_HEADERS) +
-	       (workers > TALLY_SMALL_WORKERS_MAX ? sizeof(struct tally_more) : 0);
+	return payload_bytes + headers_of(ip6, workers);
 }
 
 int port_prepare(const struct netlink_port *p, enum dataplane_mode mode, unsigned int cpus,

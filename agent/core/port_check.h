@@ -32,8 +32,9 @@ bool port_panics_in_native(const struct netlink_port *port, unsigned int cpus, b
 /* The MTU up to which this driver takes native XDP in one buffer, as far as that is known. */
 uint32_t port_mtu_max(const char *driver);
 
-/* Bytes of data in the biggest packet that fits an MTU: a multiple of 64, 0 if none does. */
-uint32_t port_payload_max(uint32_t mtu, bool ip6);
+/* Bytes of data in the biggest packet of a job of so many workers that fits an MTU: a multiple of
+ * 64, 0 if none does. */
+uint32_t port_payload_max(uint32_t mtu, bool ip6, unsigned int workers);
 
 /* The MTU that a payload needs in a job of so many workers. */
 uint32_t port_mtu_needed(uint32_t payload_bytes, bool ip6, unsigned int workers);

@@ -103,7 +103,8 @@ static int job_facts(struct core *c, const struct request *q, const uint8_t *ran
 	memcpy(&facts.id, random + CORE_RANDOM_BYTES - sizeof(facts.id), sizeof(facts.id));
 	facts.id = q->given & REQUEST_ID ? j->id : books_job_id(&c->books, facts.id);
 	facts.payload_bytes = j->payload_bytes;
-	if (!facts.payload_bytes)
+	facts.fits = !j->payload_bytes;
+	if (facts.fits)
 		facts.payload_bytes = run_payload_default(facts.service.ss_family, facts.workers);
 	*ret = facts;
 	return 0;

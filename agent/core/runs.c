@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core_private.h"
+#include "payload.h"
 
 enum {
 	AGAIN_MS = 100, /* neighbours that did not answer are looked for again, if not heard of */
@@ -163,6 +164,8 @@ static void begin_failed(struct core *c, int r, enum core_run_refusal refusal)
 	const char *reason = core_reason(&c->begin.why, r);
 
 	c->counts.runs_refused[refusal]++;
+	if (refusal == CORE_RUN_MTU)
+		payload_unfit(j, &c->begin.why, c->now_ns);
 	core_log(c, LOG_LEVEL_WARNING, "run does not begin", "job=%s reason=\"%s\"", j->name,
 		 c->begin.why.text);
 	/* to a worker EACCES is a wrong token, and that it was not */
@@ -388,6 +391,8 @@ void run_begin(struct core *c, struct job *j)
 	c->begin.unreached = c->begin.spilled = c->begin.borrows = false;
 	r = core_cordon_check(c, &c->why);
 	if (r == 0)
+		r = payload_find(j, &j->begin_payload, &c->why);
+	if (r == 0)
 		r = run_window_find(c, j, &c->begin.due);
 	if (r == -ENOSPC && books_may_spill(&c->books, j)) {
 		begin_beyond_quota(c);
@@ -396,9 +401,10 @@ void run_begin(struct core *c, struct job *j)
 	if (r < 0) {
 		c->begin.why = c->why;
 		begin_failed(c, r,
-			     r == -ENOSPC  ? CORE_RUN_QUOTA
-			     : r == -EBUSY ? CORE_RUN_CORDONED
-					   : CORE_RUN_OTHER);
+			     r == -ENOSPC     ? CORE_RUN_QUOTA
+			     : r == -EBUSY    ? CORE_RUN_CORDONED
+			     : r == -EMSGSIZE ? CORE_RUN_MTU
+					      : CORE_RUN_OTHER);
 		return;
 	}
 	c->begin.window = c->begin.due;

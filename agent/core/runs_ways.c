@@ -5,6 +5,7 @@
 #include "astray.h"
 #include "common/address.h"
 #include "core_private.h"
+#include "payload.h"
 
 /* -EHOSTUNREACH: a worker is behind an interface that tallyd does not have. */
 static int ports_check(const struct core *c, const struct installation *g, struct why *why)
@@ -71,5 +72,7 @@ int run_address(struct core *c, struct installation *g)
 	if (r < 0)
 		return r;
 	astray_note(c, g);
+	if (c->begin.job && c->begin.job == c->install.job)
+		payload_follow_hops(c->begin.job, g);
 	return installation_address(g, &c->why);
 }

@@ -95,6 +95,7 @@ static const struct key job_rows[] = {
 	{ "tags", &key_bool, JOB(tags), .initial = "true", .later = true },
 	{ "sealed", &key_bool, JOB(sealed), .later = true },
 	{ "clustered", &key_bool, JOB(clustered), .brief = true, .later = true },
+	{ "fits", &key_bool, JOB(fits), .brief = true, .later = true },
 	{ "over", &key_bool, JOB(over), .later = true },
 	{ "spilled", &key_bool, JOB(spilled), .later = true },
 	{ "borrows", &key_bool, JOB(borrows), .later = true },

@@ -57,6 +57,7 @@ static void request_again(const struct joining_message *q)
 	     again.epoch == q->epoch);
 	must(!memcmp(&again.address, &q->address, sizeof(q->address)));
 	must(!memcmp(again.share, q->share, sizeof(q->share)));
+	must(again.mtu == q->mtu && again.payload_bytes == q->payload_bytes);
 }
 
 static bool job_is_equal(const struct run *a, const struct run *b)

@@ -46,6 +46,7 @@ struct world_worker {
 	bool has_place;
 	unsigned int pokes; /* how often it heard that the job has another token */
 	uint32_t port; /* where its connection comes in; 0: nobody knows */
+	uint16_t mtu; /* that it says its way has; 0: nothing */
 	uint32_t serial; /* of the job: another one may get its name */
 	unsigned int finals; /* last words since it asked */
 	bool ending; /* it has been told that its run is ending */
@@ -118,7 +119,8 @@ struct world {
 	unsigned int wait_ms_max; /* that the core would have waited for one of them */
 	bool port_is_taken; /* where workers join, and are asked from */
 	unsigned int backs_failed; /* so many more adoptions of what was before a reload */
-	bool small_mtu; /* of the ports */
+	uint32_t mtu; /* of the ports; 0: 1500 */
+	uint16_t carried; /* payload of the run that a worker says is to go on here */
 	unsigned int restarts; /* whenever somebody crashed */
 	unsigned int refusals_logged; /* of workers, for operators to see */
 	unsigned int mended_logged; /* pins */
@@ -772,7 +774,7 @@ static inline void perform(struct world *w, const struct core_action *a, struct 
 		if (a->resolve.wait_ms > w->wait_ms_max)
 			w->wait_ms_max = a->resolve.wait_ms;
 		*hop = (struct hop){ .port = w->link[endpoint_port(a->resolve.address) % 2].ifindex,
-				     .mtu = w->small_mtu ? 1000 : 1500 };
+				     .mtu = w->mtu ? w->mtu : 1500 };
 		if (!hop->port || w->no_way) {
 			w->no_way -= w->no_way > 0;
 			e->result.error = -ENETUNREACH;

@@ -86,6 +86,7 @@ static struct job *job_enter(struct books *b, const char *name, const char *tena
 		.workers = workers,
 		.window = window,
 		.payload_bytes = ip6 ? 1344 : 64,
+		.fits = ip6,
 		.epoch = 65535 - workers,
 		.sealed = workers % 2,
 		.birth = workers % 3 ? 0x8000000000000000 + workers : 0,
@@ -231,6 +232,7 @@ static void jobs_are_equal(const struct job *a, const struct job *b)
 	assert_int_equal(a->workers, b->workers);
 	assert_int_equal(a->window, b->window);
 	assert_int_equal(a->payload_bytes, b->payload_bytes);
+	assert_int_equal(a->fits, b->fits);
 	assert_true(endpoint_is_equal(&a->service, &b->service));
 	assert_int_equal(a->epoch, b->epoch);
 	assert_true(a->birth == b->birth);

@@ -283,7 +283,11 @@ static void say(struct world *w, struct world_worker *p, unsigned int job, enum 
 		memcpy(key, p->place, sizeof(key));
 	else
 		secret_token_key(w->job[job].token, key);
-	m.from = what == JOINING_JOIN ? w->from : 0;
+	if (what == JOINING_JOIN) {
+		m.from = w->from;
+		m.mtu = p->mtu;
+		m.payload_bytes = w->carried;
+	}
 	if (w->ranked)
 		m.rank = p->rank;
 	if (what != JOINING_JOIN) {
@@ -1877,12 +1881,144 @@ static void a_port_whose_mtu_is_too_small_is_a_reason_of_its_own(void **state)
 	assert_int_equal(world_start(&w), 0);
 	n = core_counts(w.core);
 	create(&w, 1, 1, "", 16);
-	w.small_mtu = true;
+	w.mtu = 1000;
 	join(&w, 0, 1);
 	assert_string_equal(w.wrong, "");
 	assert_int_equal(w.worker[0].state, AWAY);
 	assert_int_equal(n->runs_refused[CORE_RUN_MTU], 1);
 	assert_int_equal(n->runs_refused[CORE_RUN_KERNEL], 0);
+	world_close(&w);
+}
+
+/* A job of three workers, with these MTUs of their ways, and a run of it. */
+static void run_of_three(struct world *w, uint16_t mtu0, uint16_t mtu1, uint16_t mtu2)
+{
+	create(w, 1, 3, "", 16);
+	w->worker[0].mtu = mtu0;
+	w->worker[1].mtu = mtu1;
+	w->worker[2].mtu = mtu2;
+	for (unsigned int i = 0; i < 3; i++)
+		leave(w, i);
+	for (unsigned int i = 0; i < 3; i++)
+		join(w, i, 1);
+}
+
+/* Of the job, as workers and inner nodes hear of it, and as the maps have it. 0: they differ. */
+static unsigned int payload_there(const struct world *w)
+{
+	const struct job *j = books_job_find(core_books(w->core), "j1");
+	const struct tables_job *there = tables_find(&w->maps, j->id);
+
+	return there && there->job.blocks_max * TALLY_BLOCK_BYTES == j->payload_bytes
+		       ? j->payload_bytes
+		       : 0;
+}
+
+static void a_run_has_the_largest_payload_that_all_of_its_ways_carry(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.mtu = 9000;
+	run_of_three(&w, 9000, 3484, 9000);
+	assert_int_equal(payload_there(&w), 3392);
+	run_of_three(&w, 9000, 3483, 9000);
+	assert_int_equal(payload_there(&w), 3328);
+	run_of_three(&w, 9000, 2000, 3500);
+	assert_int_equal(payload_there(&w), 1856);
+	run_of_three(&w, 9000, 0, 9000); /* an older one, or one behind 1500 */
+	assert_int_equal(payload_there(&w), 1408);
+	run_of_three(&w, 9000, 600, 9000);
+	assert_int_equal(payload_there(&w), 1408); /* never less: it says so when it sends */
+	w.mtu = 2000; /* of the node's own ports */
+	run_of_three(&w, 9000, 9000, 9000);
+	assert_int_equal(payload_there(&w), 1856);
+	world_restart(&w);
+	assert_int_equal(payload_there(&w), 1856);
+	assert_string_equal(w.wrong, "");
+	world_close(&w);
+}
+
+/* Ports are asked when the run begins, too: a neighbour may not be known when a worker comes. */
+static void a_way_that_is_known_late_counts_as_it_is(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.mtu = 9000;
+	create(&w, 1, 3, "", 16);
+	for (unsigned int i = 0; i < 3; i++)
+		w.worker[i].mtu = 9000;
+	w.nobody_answers = true;
+	join(&w, 0, 1);
+	join(&w, 1, 1);
+	w.nobody_answers = false;
+	join(&w, 2, 1);
+	assert_int_equal(w.worker[0].state, RUNS);
+	assert_int_equal(payload_there(&w), 3392);
+	world_close(&w);
+}
+
+static void a_payload_that_was_asked_for_stays(void **state)
+{
+	struct request q = { .verb = REQUEST_JOB_CREATE,
+			     .job = { .name = "j1", .workers = 3, .payload_bytes = 1408 } };
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.mtu = 9000;
+	assert_true(ask(&w, &q));
+	w.job[1].state = THERE;
+	w.job[1].told_epoch = -1;
+	w.job[1].serial = ++w.jobs_made;
+	run_of_three(&w, 9000, 9000, 9000);
+	assert_int_equal(payload_there(&w), 1408);
+	w.carried = 3392; /* of whom that is, the ranks find out in the run */
+	run_of_three(&w, 9000, 9000, 9000);
+	assert_int_equal(payload_there(&w), 1408);
+	world_close(&w);
+}
+
+static const char *unfit(const struct world *w)
+{
+	return books_job_find(core_books(w->core), "j1")->unfit.text;
+}
+
+/* What a chunk carries cannot change on the way from one root to the next. */
+static void a_run_that_goes_on_here_keeps_its_payload_or_is_refused(void **state)
+{
+	struct world w;
+
+	world_open(&w, 0);
+	assert_int_equal(world_start(&w), 0);
+	w.mtu = 9000;
+	w.carried = 1408;
+	run_of_three(&w, 9000, 9000, 9000);
+	assert_int_equal(payload_there(&w), 1408);
+	w.carried = 3392;
+	run_of_three(&w, 9000, 9000, 3484);
+	assert_int_equal(payload_there(&w), 3392);
+	assert_string_equal(unfit(&w), "");
+	run_of_three(&w, 9000, 1500, 9000);
+	assert_int_equal(w.worker[1].state, AWAY);
+	assert_string_equal(w.refused,
+			    "EMSGSIZE: payload 3392: the run that rank 1 is in makes packets of "
+			    "3484 bytes, and its way to this node carries 1500: the run cannot go "
+			    "on here");
+	assert_string_equal(unfit(&w), w.refused + strlen("EMSGSIZE: "));
+	w.carried = 0; /* another run */
+	run_of_three(&w, 9000, 1500, 9000);
+	assert_int_equal(payload_there(&w), 1408);
+	assert_string_equal(unfit(&w), "");
+	w.carried = 3392;
+	w.mtu = 1500; /* of this node's ports */
+	run_of_three(&w, 9000, 9000, 9000);
+	assert_int_equal(w.worker[1].state, AWAY);
+	assert_int_equal(core_counts(w.core)->runs_refused[CORE_RUN_MTU], 1);
+	assert_non_null(strstr(unfit(&w), "has an MTU of 1500: the run cannot go on here"));
 	world_close(&w);
 }
 
@@ -2724,6 +2860,9 @@ static void random_lives(unsigned int fail_one_in)
 
 		world_open(&w, seed);
 		w.fail_one_in = fail_one_in;
+		w.mtu = 2000 + 1000 * world_random(&w, 8);
+		for (unsigned int i = 0; i < WORLD_WORKERS; i++)
+			w.worker[i].mtu = (uint16_t)(3000 * world_random(&w, 4));
 		world_run(&w, random_life);
 		world_close(&w);
 		runs += w.runs_told;
@@ -2744,6 +2883,10 @@ static const struct CMUnitTest facts[] = {
 	FACT(whatever_step_fails_is_undone),
 	FACT(what_is_refused_is_counted_by_its_reason),
 	FACT(a_port_whose_mtu_is_too_small_is_a_reason_of_its_own),
+	FACT(a_run_has_the_largest_payload_that_all_of_its_ways_carry),
+	FACT(a_way_that_is_known_late_counts_as_it_is),
+	FACT(a_payload_that_was_asked_for_stays),
+	FACT(a_run_that_goes_on_here_keeps_its_payload_or_is_refused),
 	FACT(a_worker_outside_its_tenants_ingress_points_does_not_join),
 	FACT(a_tenant_of_the_cluster_comes_in_where_that_says),
 	FACT(a_worker_whose_ingress_point_goes_while_it_waits_is_refused),

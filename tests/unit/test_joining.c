@@ -246,11 +246,13 @@ static void unknown_and_doubled_keys_are_named_with_their_line(void **state)
 		"line 3: token: no such key; there are job, challenge, wants, run and rank");
 	greeting_refused("tally-join 4\njob a\njob a\n", EINVAL, "line 3: job: given twice");
 	request_refused("join\nepoch 3\n", EINVAL,
-			"line 2: epoch: no such key; there are rank, address, share and from");
+			"line 2: epoch: no such key; there are rank, address, share, from, "
+			"mtu and payload");
 	request_refused("leave\nport 3\n", EINVAL,
 			"line 2: port: no such key; there are rank and epoch");
 	request_refused("join\n rank 1\n", EINVAL,
-			"line 2: no such key; there are rank, address, share and from");
+			"line 2: no such key; there are rank, address, share, from, "
+			"mtu and payload");
 	request_refused("join\nrank 1\nrank 1\n", EINVAL, "line 3: rank: given twice");
 	request_refused("join 3\n", EINVAL,
 			"line 1: join: no such request; there are join, leave and stay");
@@ -552,6 +554,30 @@ static void others_are_named(void **state)
 	assert_null(strstr(text, "from"));
 }
 
+/* What older agents do not know is said only where there is something to say. */
+static void a_worker_says_what_its_way_carries(void **state)
+{
+	char text[JOINING_MESSAGE_BYTES], why[256];
+	struct joining_message m = { .rank = 3 };
+	size_t length;
+
+	assert_int_equal(address_parse("10.77.1.1:5", 0, &m.address), 0);
+	assert_int_equal(joining_message_print(&m, text, sizeof(text), &length), 0);
+	assert_null(strstr(text, "mtu"));
+	assert_null(strstr(text, "payload"));
+	m.mtu = 9000;
+	m.payload_bytes = 3392;
+	assert_int_equal(joining_message_print(&m, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, "\nmtu 9000\npayload 3392\n\n"));
+	memset(&m, 0, sizeof(m));
+	assert_int_equal(joining_message_parse(text, length, &m, &length, why, sizeof(why)), 0);
+	assert_int_equal(m.mtu, 9000);
+	assert_int_equal(m.payload_bytes, 3392);
+	request_refused("join\nmtu 65536\n", EINVAL, "line 2: mtu: a number from 0 to 65535");
+	request_refused("join\npayload 3456\n", EINVAL,
+			"line 2: payload: a multiple of 64 from 64 to 3392 (bytes)");
+}
+
 static void each_root_has_a_name(void **state)
 {
 	char name[NAME_BYTES], longest[NAME_BYTES];
@@ -769,6 +795,8 @@ static void requests_come_back_as_they_were_said(void **state)
 		} else {
 			q.address = random_address(random_below(2), 1 + random_below(65535));
 			random_bytes(q.share, sizeof(q.share));
+			q.mtu = (uint16_t)random_below(65536);
+			q.payload_bytes = (uint16_t)(64 * random_below(54));
 		}
 		assert_int_equal(joining_message_print(&q, text, sizeof(text), &length), 0);
 		assert_int_equal(request_of(text, length), 0);
@@ -779,6 +807,8 @@ static void requests_come_back_as_they_were_said(void **state)
 		assert_int_equal(request.epoch, q.epoch);
 		assert_memory_equal(&request.address, &q.address, sizeof(q.address));
 		assert_memory_equal(request.share, q.share, sizeof(q.share));
+		assert_int_equal(request.mtu, q.mtu);
+		assert_int_equal(request.payload_bytes, q.payload_bytes);
 		assert_int_equal(joining_message_print(&q, text, length, &(size_t){ 0 }), -ENOSPC);
 		assert_int_equal(request_of(text, random_below((uint32_t)length)), -EAGAIN);
 	}
@@ -924,6 +954,7 @@ int main(void)
 		cmocka_unit_test(that_a_job_is_sealed_is_said_behind_the_key),
 		cmocka_unit_test(several_roots_are_said_together),
 		cmocka_unit_test(others_are_named),
+		cmocka_unit_test(a_worker_says_what_its_way_carries),
 		cmocka_unit_test(each_root_has_a_name),
 		cmocka_unit_test(a_nonce_is_16_digits_and_not_0),
 		cmocka_unit_test(a_place_without_end_is_refused),

@@ -36,15 +36,15 @@ static void virtio_net_is_unsafe_where_xdp_gets_no_queues_of_its_own(void **stat
 
 static void the_biggest_payload_of_an_mtu_fits_and_the_next_does_not(void **state)
 {
-	assert_int_equal(port_payload_max(1500, false), 1408);
-	assert_int_equal(port_payload_max(1500, true), 1344);
+	assert_int_equal(port_payload_max(1500, false, 64), 1408);
+	assert_int_equal(port_payload_max(1500, true, 64), 1344);
 	assert_int_equal(port_mtu_needed(3392, false, 64), 3484);
 	assert_int_equal(port_mtu_needed(3392, true, 64), 3504);
 	assert_int_equal(port_mtu_needed(1344, false, 65), 1468);
-	assert_int_equal(port_payload_max(9000, false), 3392);
+	assert_int_equal(port_payload_max(9000, false, 1), 3392);
 	for (uint32_t mtu = 0; mtu < 4000; mtu++)
 		for (int ip6 = 0; ip6 < 2; ip6++) {
-			uint32_t payload = port_payload_max(mtu, ip6);
+			uint32_t payload = port_payload_max(mtu, ip6, 1);
 
 			assert_int_equal(payload % 64, 0);
 			assert_true(!payload || port_mtu_needed(payload, ip6, 1) <= mtu);
