@@ -159,6 +159,9 @@ bool placing_is_told(struct placing *p, const struct shared_job *s, uint64_t rev
  * workers can be told. */
 void placing_send_away(struct placing *p);
 
+/* Places in the store get the addresses of the runs that are on at this node. */
+void placing_renew(struct placing *p);
+
 /* --- placing.c */
 
 /* Is this node the job's root? */
