@@ -210,7 +210,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(filter-out %/tally-sim %/tally-etcd.so,$(PROGRAMS)) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(wildcard agent/cluster/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_anew.c join_asking.c join_options.c join_talk.c moving.c progress.c progress_hear.c progress_move.c progress_shares.c progress_stay.c open.c open_join.c tally.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(wildcard agent/cluster/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_anew.c join_asking.c join_options.c join_talk.c join_way.c moving.c progress.c progress_hear.c progress_move.c progress_shares.c progress_stay.c open.c open_join.c tally.c way.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done

@@ -233,6 +233,7 @@ static struct situation situation_of(const struct engine *e)
 		.progress_ns = e->progress_ns,
 		.waited_ns = e->now_ns - e->progress_ns,
 		.unreachable = e->unreachable,
+		.mtu = e->mtu,
 	};
 }
 
@@ -451,6 +452,7 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 }
 
 void engine_unreachable(struct engine *e) { e->unreachable = true; }
+void engine_way_mtu(struct engine *e, uint32_t mtu) { e->mtu = mtu; }
 
 uint64_t engine_wakeup(const struct engine *e)
 {

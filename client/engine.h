@@ -102,6 +102,9 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 /* The network said that nobody listens at the service address. */
 void engine_unreachable(struct engine *e);
 
+/* The network said that the way there takes no larger packets, and ours are; 0: it did not. */
+void engine_way_mtu(struct engine *e, uint32_t mtu);
+
 /* When engine_output() is to be called again if nothing comes in; UINT64_MAX: never. */
 uint64_t engine_wakeup(const struct engine *e);
 

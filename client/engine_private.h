@@ -88,6 +88,7 @@ struct engine {
 	int result; /* of the call that failed, and why */
 	char why[512];
 	bool unreachable;
+	uint32_t mtu; /* of the way, if packets are said to be too large for it; else 0 */
 	bool failed, aborted, watched;
 	bool forgiven; /* a time in which nobody looked, since the latest result */
 	struct engine_call *opening; /* a call before all others; NULL: none is needed any more */

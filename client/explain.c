@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <tally/wire.h>
 
 #include "shape.h"
 
@@ -95,13 +97,36 @@ int explain_news(const struct window_news *news, const struct situation *s, char
 	return 0;
 }
 
+/* Results come back by the same way, or a part of the ranks' packets arrive: so this is told even
+ * where something was heard. */
+static void explain_too_large(const struct situation *s, char *text, size_t size)
+{
+	const size_t headers = strchr(s->service, ':') ? 48 : 28;
+	const size_t header = tally_header_bytes(
+		s->job->workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE : 0);
+	const size_t before = headers + header;
+	const size_t room = s->mtu > before
+				    ? (s->mtu - before) / TALLY_BLOCK_BYTES * TALLY_BLOCK_BYTES
+				    : 0;
+
+	snprintf(text, size,
+		 "packets of up to %zu bytes are too large for the way to %s, which takes %u, as a "
+		 "machine on it says: no result for %.1f s. Raise the MTU there, or give the job a "
+		 "payload of %zu (tallyctl job create --payload)",
+		 before + s->job->payload_bytes, s->service, s->mtu, s->waited_ns / 1e9, room);
+}
+
 void explain_timeout(const struct window_news *news, const struct situation *s, char *text,
 		     size_t size)
 {
 	double seconds = s->waited_ns / 1e9;
 	char ranks[128];
 
-	if (news->heard_ns <= s->progress_ns) {
+	if (s->mtu &&
+	    (news->heard_ns <= s->progress_ns ||
+	     (news->asked_ns >= s->progress_ns && tally_set_has(&news->missing, s->job->rank)))) {
+		explain_too_large(s, text, size);
+	} else if (news->heard_ns <= s->progress_ns) {
 		snprintf(text, size, "no node answered at %s for %.1f s: %s", s->service, seconds,
 			 s->unreachable
 				 ? "port unreachable: is the job added there, with this epoch, "

@@ -17,6 +17,7 @@ struct situation {
 	uint64_t progress_ns; /* when the call last got a result, or began */
 	uint64_t waited_ns; /* since then */
 	bool unreachable; /* the service address's port */
+	uint32_t mtu; /* of the way there, if packets were said to be too large for it; else 0 */
 };
 
 /* The news that end a run. 0: there are none; else a negative errno, and `text` is filled. */

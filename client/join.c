@@ -163,7 +163,7 @@ void join_turn_to(struct join *j, const struct sockaddr_storage *agent, const ch
 	j->local = j->said;
 	j->service.ss_family = 0;
 	j->missing = (struct tally_set){ 0 };
-	j->has_asked = j->is_refused = j->is_cut = false;
+	j->has_asked = j->is_refused = j->is_cut = j->is_older = false;
 }
 
 /* One that another agent has named may have gone a moment ago, and where others may be asked there
@@ -196,6 +196,8 @@ static int place_ask(struct join *j, struct channel **ret_channel, struct joinin
 	if (r == 0)
 		r = share_make(j);
 	if (r == 0)
+		join_way_say(j);
+	if (r == 0)
 		r = join_request_send(j);
 	return r == 0 ? place_wait(j, ret) : r;
 }
@@ -215,6 +217,10 @@ static int place_find(struct join *j, struct channel **ret_channel, struct joini
 
 		if (has_connected)
 			r = place_ask(j, ret_channel, ret);
+		if (r < 0 && join_is_older(j, r)) {
+			transport_close(TAKE_PTR(*ret_channel));
+			continue;
+		}
 		if (r < 0 && asking_goes_on(j, &asking, r, turns, has_connected)) {
 			transport_close(TAKE_PTR(*ret_channel));
 			turns = 0;
@@ -250,6 +256,7 @@ static int place_get(struct join *j, struct channel **ret_channel, struct joinin
 	j->request.rank = ret->rank;
 	j->request.epoch = ret->job.epoch;
 	j->nonce = ret->job.nonce;
+	j->payload_bytes = ret->job.payload_bytes;
 	j->others = ret->others;
 	memcpy(j->other, ret->other, sizeof(j->other));
 	*ret_channel = channel;
@@ -297,6 +304,7 @@ struct join *join_copy(const struct join *from, const struct sockaddr_storage *a
 			    .local = from->said,
 			    .said = from->said,
 			    .local_said = from->local_said,
+			    .payload_bytes = from->payload_bytes,
 			    .request.rank = from->request.rank };
 	pthread_mutex_init(&j->fd_held, NULL);
 	endpoint_print(agent, j->agent_text, sizeof(j->agent_text));
@@ -331,6 +339,7 @@ struct join *join_beside(const struct join *from, const char *job)
 		return NULL;
 	memcpy(j->agent_text, from->agent_text, sizeof(j->agent_text));
 	snprintf(j->job, sizeof(j->job), "%s", job);
+	j->payload_bytes = 0; /* a run of its own */
 	j->insists = from->insists;
 	j->listed = from->listed;
 	memcpy(j->list, from->list, sizeof(j->list));

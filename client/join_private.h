@@ -44,6 +44,8 @@ struct join {
 	uint8_t token_key[SECRET_KEY_BYTES];
 	struct joining_message request;
 	uint64_t nonce; /* of the run that it is in */
+	uint16_t payload_bytes; /* of that run; before: of the one that is to go on here, or 0 */
+	bool is_older; /* the agent: it knows nothing of ways and payloads */
 	uint8_t place_key[SECRET_KEY_BYTES]; /* of its place there, if that has one: */
 	bool has_place;
 	bool by_place; /* what is said next has proofs by that key, and not by the token's */
@@ -95,6 +97,12 @@ int join_answer_take(struct join *j, struct joining_answer *ret, struct why *why
 
 /* The error that an answer is. */
 int join_refused(struct join *j, const struct joining_answer *a);
+
+/* What the request says of the way, and of the run that goes on, once `local` is known. */
+void join_way_say(struct join *j);
+
+/* Is the agent one that refuses that, and is it to be asked once more without? */
+bool join_is_older(struct join *j, int error);
 
 /* --- join_asking.c: one agent, or several in turn, are asked until one answers */
 

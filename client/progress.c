@@ -212,6 +212,7 @@ static void output(struct shard *s)
 	} while (n == TRANSPORT_BATCH && !s->no_room);
 	if (s->channel->refused)
 		engine_unreachable(s->engine);
+	engine_way_mtu(s->engine, s->channel->mtu);
 	progress_move_output(s);
 }
 

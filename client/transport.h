@@ -23,6 +23,8 @@ enum {
 struct channel {
 	const struct transport *transport;
 	bool refused; /* the network has said that nobody listens at the service address */
+	uint32_t mtu; /* somebody has said that the way there takes no larger packets than these,
+		       * and some of ours are; 0: nobody has */
 };
 
 struct transport {

@@ -4,15 +4,12 @@
  * UDP_SEGMENT send, and come in as the kernel put them together (UDP_GRO), where it does.
  */
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -21,6 +18,7 @@
 #include "error.h"
 #include "segments.h"
 #include "transport.h"
+#include "way.h"
 
 enum {
 	SEGMENTED_BYTES_MAX = 65000,
@@ -57,50 +55,28 @@ static struct udp *udp_of(const struct channel *c)
 	return (struct udp *)((char *)c - offsetof(struct udp, channel));
 }
 
-/* Of the interface that has the socket's own address; `name` has IFNAMSIZ bytes. 0: none has it. */
-static int interface_mtu(int fd, char *name)
-{
-	struct sockaddr_storage own = { 0 };
-	struct ifaddrs *all = NULL;
-	struct ifreq ask = { 0 };
-
-	if (getsockname(fd, (void *)&own, &(socklen_t){ sizeof(own) }) < 0 || getifaddrs(&all) < 0)
-		return 0;
-	endpoint_port_set(&own, 0);
-	for (const struct ifaddrs *i = all; i && !*ask.ifr_name; i = i->ifa_next) {
-		struct sockaddr_storage there = { 0 };
-
-		if (!i->ifa_addr || i->ifa_addr->sa_family != own.ss_family)
-			continue;
-		memcpy(&there, i->ifa_addr, endpoint_length(&own));
-		if (endpoint_is_equal(&there, &own))
-			snprintf(ask.ifr_name, sizeof(ask.ifr_name), "%s", i->ifa_name);
-	}
-	freeifaddrs(all);
-	memcpy(name, ask.ifr_name, sizeof(ask.ifr_name));
-	return *name && ioctl(fd, SIOCGIFMTU, &ask) == 0 ? ask.ifr_mtu : 0;
-}
-
 /*
- * Packets are never cut in pieces. The path's MTU is not asked for, nor believed: that is what some
- * ICMP packet said, which anybody can forge, and who believes it sends nothing for ten minutes.
+ * Packets are never cut in pieces. The path's MTU is not asked for now, nor believed: that is what
+ * some ICMP packet said, which anybody can forge, and who believes it sends nothing for ten
+ * minutes.
  */
 static int check_mtu(int fd, int family, size_t message_bytes)
 {
 	bool ip4 = family == AF_INET;
 	size_t headers = ip4 ? 28 : 48;
-	int discover = ip4 ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE, mtu;
+	int discover = ip4 ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
+	uint32_t mtu;
 	char name[IFNAMSIZ];
 
 	setsockopt(fd, ip4 ? IPPROTO_IP : IPPROTO_IPV6, ip4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
 		   &discover, sizeof(discover));
-	mtu = interface_mtu(fd, name);
-	if (mtu && message_bytes + headers > (size_t)mtu)
+	mtu = way_interface_mtu(fd, name);
+	if (mtu && message_bytes + headers > mtu)
 		return error_set(-EMSGSIZE,
-				 "packets of %zu bytes do not fit the MTU of %d of %s: lower the "
+				 "packets of %zu bytes do not fit the MTU of %u of %s: lower the "
 				 "job's payload to %zu or raise the MTU",
 				 message_bytes + headers, mtu, name,
-				 ((size_t)mtu - headers - sizeof(struct tally_header)) / 64 * 64);
+				 (mtu - headers - sizeof(struct tally_header)) / 64 * 64);
 	return 0;
 }
 
@@ -239,6 +215,9 @@ static unsigned int compose(struct segments *s, const struct datagram *d, size_t
 	return messages;
 }
 
+/* Said by somebody on the way, of an earlier datagram; or by this machine, of this one. */
+static void too_large(struct channel *c) { c->mtu = way_known_mtu(udp_of(c)->fd); }
+
 static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 {
 	struct udp *u = udp_of(c);
@@ -262,6 +241,8 @@ static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 		}
 		if (r < 0 && errno == EINTR)
 			continue;
+		if (r < 0 && errno == EMSGSIZE)
+			too_large(c);
 		if (r < 0)
 			r = 1; /* as good as lost on the wire */
 		while (r--)
@@ -311,6 +292,8 @@ static size_t udp_receive(struct channel *c, struct datagram *ret)
 	messages = recvmmsg(u->fd, u->in, RECEIVES, MSG_DONTWAIT, NULL);
 	if (messages < 0 && errno == ECONNREFUSED)
 		c->refused = true;
+	if (messages < 0 && errno == EMSGSIZE)
+		too_large(c);
 	for (int i = 0; i < messages; i++)
 		n += split(u->in_iov[i].iov_base, u->in[i].msg_len,
 			   segment_bytes(&u->in[i].msg_hdr), ret + n, TRANSPORT_RECEIVED_MAX - n);

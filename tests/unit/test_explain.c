@@ -49,6 +49,34 @@ static void the_same_call_in_another_form_is_no_other_call(void **state)
 	     "length of a chunk differs: do all ranks run the same version of the library?");
 }
 
+/* Of a way that takes less than the packets have, only where this one's are those that are lost. */
+static void packets_that_are_too_large_are_what_is_wrong(void **state)
+{
+	struct window_options large = job;
+	struct situation s = {
+		.job = &large, .service = "10.77.0.1", .waited_ns = 5000000000, .mtu = 1500
+	};
+	struct window_news news = { .heard_ns = 0 };
+	char text[512];
+
+	large.payload_bytes = 3392;
+	explain_timeout(&news, &s, text, sizeof(text));
+	assert_string_equal(text, "packets of up to 3484 bytes are too large for the way to "
+				  "10.77.0.1, which takes 1500, as a machine on it says: no result "
+				  "for 5.0 s. Raise the MTU there, or give the job a payload of "
+				  "1408 (tallyctl job create --payload)");
+	news.heard_ns = news.asked_ns = 1;
+	tally_set_add(&news.missing, 1);
+	explain_timeout(&news, &s, text, sizeof(text));
+	assert_string_equal(text, "rank 1 missing: no contribution for 5.0 s");
+	tally_set_add(&news.missing, 2);
+	explain_timeout(&news, &s, text, sizeof(text));
+	assert_memory_equal(text, "packets of up to 3484 bytes", 27);
+	s.mtu = 0;
+	explain_timeout(&news, &s, text, sizeof(text));
+	assert_null(strstr(text, "3484"));
+}
+
 /* Whoever asked too little room for it gets its beginning. */
 static void words_are_cut(void **state)
 {
@@ -72,6 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_call_in_another_form_is_no_other_call),
+		cmocka_unit_test(packets_that_are_too_large_are_what_is_wrong),
 		cmocka_unit_test(words_are_cut),
 	};
 

@@ -794,6 +794,26 @@ static void who_waits_at_an_agent_that_is_restarted_asks_again(void **state)
 	agent_end(&a);
 }
 
+/* Packets on lo are as large as any. An agent of before 0036 does not know the word. */
+static void a_worker_says_what_its_way_carries_to_who_understands(void **state)
+{
+	struct agent a = agent_on_tcp();
+	struct worker w = worker_of(&a);
+
+	worker_start(&w, join_run);
+	agent_hear(&a);
+	assert_int_equal(a.request.mtu, 65535);
+	assert_int_equal(a.request.payload_bytes, 0);
+	agent_say_text(&a, "error EINVAL line 5: mtu: no such key\n\n");
+	agent_hear(&a);
+	assert_int_equal(a.request.mtu, 0);
+	agent_give_place(&a, 3, false);
+	worker_finish(&w, 0);
+	assert_int_equal(tally_close(w.tally), 0);
+	hung_up(&a);
+	agent_end(&a);
+}
+
 static void who_joins_before_its_agent_is_there_waits_for_it(void **state)
 {
 	struct agent a = agent_on_unix();
@@ -1789,6 +1809,7 @@ int main(void)
 		cmocka_unit_test(an_agent_that_says_nothing_is_a_timeout),
 		cmocka_unit_test(an_agent_that_dies_meanwhile_is_an_error_at_last),
 		cmocka_unit_test(who_waits_at_an_agent_that_is_restarted_asks_again),
+		cmocka_unit_test(a_worker_says_what_its_way_carries_to_who_understands),
 		cmocka_unit_test(who_joins_before_its_agent_is_there_waits_for_it),
 		cmocka_unit_test(another_agent_is_asked_while_the_first_one_is_away),
 		cmocka_unit_test(who_is_told_no_asks_nobody_else),
