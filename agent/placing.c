@@ -20,6 +20,7 @@ enum {
 	SLACK_US = 5000,
 	REFUSED_MS = 10000,
 	AGAIN_MS = 5000, /* so often a node looks whether it would still refuse */
+	UNFIT_MS = 10000, /* so long a run that did not fit here is placed elsewhere */
 	LEFT_MS = 30000, /* a run that goes on elsewhere keeps its slots here so long, with nobody
 			  * at it: workers may be about to move, and need it until they have */
 	EVERYTHING = (1 << PLACING_PREFIXES) - 1,
@@ -92,6 +93,9 @@ static int ask_for(struct placing *p, const struct shared_job *j)
 	job->workers = j->job.workers;
 	job->window = j->job.window;
 	job->payload_bytes = j->job.payload_bytes;
+	/* Ranks send parts of one call to all roots, and these must take chunks of one size. */
+	if (j->job.roots > 1 && !job->payload_bytes)
+		job->payload_bytes = run_payload_default(c->service[0].ss_family, j->job.workers);
 	job->tags = j->job.tags;
 	job->sealed = j->job.sealed;
 	job->id = j->job.id;
@@ -132,6 +136,12 @@ static bool leave_tree(struct placing *p, const struct shared_job *s)
 	return true;
 }
 
+/* A run of its workers cannot go on here: for a while its root had better be another node. */
+static bool is_unfit(const struct job *j)
+{
+	return *j->unfit.text && clock_now_ns() - j->unfit_ns < UNFIT_MS * 1000000ull;
+}
+
 static void begin_ours(struct placing *p)
 {
 	const struct books *b = core_books(placing_core(p));
@@ -151,6 +161,8 @@ static void begin_ours(struct placing *p)
 			refuse(p, s, "this node has another job of that name");
 		else if (tenant_is_nowhere(&b->tenant[j->tenant].is))
 			refuse(p, s, "its tenant may not come in at this node any more");
+		else if (is_unfit(j))
+			refuse(p, s, j->unfit.text);
 	}
 }
 
@@ -222,7 +234,7 @@ static bool would_have(struct placing *p, const struct shared_job *s)
 	if (is_nowhere(p, s->job.tenant))
 		return false;
 	if (j)
-		return j->clustered && j->birth == s->job.birth;
+		return j->clustered && j->birth == s->job.birth && !is_unfit(j);
 	if (ask_for(p, s) < 0)
 		return false;
 	snprintf(q.name, sizeof(q.name), "%s", s->name);
