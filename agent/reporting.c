@@ -238,6 +238,7 @@ static void job_fill(const struct sampler *s, const struct job *j, struct report
 				    .in_software = j->run_window && j->spilled,
 				    .borrows = j->run_window && j->borrows,
 				    .workers = j->workers,
+				    .payload_bytes = j->run_window ? j->payload_bytes : 0,
 				    .joined = job_joined(j) };
 	memcpy(ret->name, j->name, sizeof(ret->name));
 	for (unsigned int rank = 0; rank < j->workers; rank++)

@@ -50,6 +50,7 @@ struct lead_gone {
 	struct wanted_job job;
 	struct wanted_place place;
 	uint64_t chunks_per_second, at_ns;
+	uint16_t payload_bytes; /* of its run; 0: not known */
 	bool steered; /* its packets took these: */
 	struct wanted_ways ways;
 };

@@ -38,6 +38,7 @@ void lead_job_goes(struct lead *l, const struct lead_view *v, const struct share
 	explicit_bzero((*slot)->job.token, sizeof((*slot)->job.token)); /* nobody needs it here */
 	(*slot)->place = j->place;
 	(*slot)->chunks_per_second = chunks_of(there);
+	(*slot)->payload_bytes = there->payload_bytes;
 	(*slot)->at_ns = v->now_ns;
 	(*slot)->steered = shared_ways(j);
 	if ((*slot)->steered)
@@ -71,6 +72,7 @@ static void gones_fill(const struct lead *l, const struct lead_view *v, struct l
 					   .worker = ret->worker[ret->jobs],
 					   .root = g->place.root,
 					   .chunks_per_second = g->chunks_per_second,
+					   .payload_bytes = g->payload_bytes,
 					   .is_gone = true,
 					   .ways = g->steered ? &g->ways : NULL };
 		place_workers_fill(&g->place, to, ret->worker[ret->jobs++]);
@@ -95,6 +97,7 @@ static void list_fill(const struct lead_view *v, const struct shared_job *j,
 	if (!due) {
 		to->root = elsewhere ? elsewhere->node : j->place.root;
 		to->chunks_per_second = there ? chunks_of(there) : 0;
+		to->payload_bytes = there ? there->payload_bytes : 0;
 		to->ways = elsewhere ? NULL : shared_ways(j);
 	}
 	if (waits->workers >= j->job.workers && (due || !j->place.workers))

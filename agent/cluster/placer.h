@@ -18,6 +18,7 @@ struct placer_job {
 	const char *root; /* the node that it has now; NULL: none */
 	uint64_t chunks_per_second; /* that its root sums, as far as loads that are forecast
 				     * have these: taken for the job's own */
+	uint16_t payload_bytes; /* of its run, as its root tells; 0: not known */
 	bool is_gone; /* a moment ago: loads that are forecast still have its chunks, and that is
 		       * all that there is of it. Such jobs come last */
 	const struct wanted_ways *ways; /* to its root, which its packets take; NULL: routing's */

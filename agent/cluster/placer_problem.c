@@ -293,8 +293,12 @@ double placer_bytes_per_second(const struct placer_job *j)
 		PAYLOAD_BYTES = 1408, /* of a full packet, where nobody has said it */
 		HEADER_BYTES = 92, /* of IPv4, UDP and the message, beside a full payload */
 	};
-	const double payload = j->job->payload_bytes ? j->job->payload_bytes : PAYLOAD_BYTES;
+	double payload = PAYLOAD_BYTES;
 
+	if (j->payload_bytes)
+		payload = j->payload_bytes;
+	else if (j->job->payload_bytes)
+		payload = j->job->payload_bytes;
 	return (double)j->chunks_per_second * (payload + HEADER_BYTES);
 }
 

@@ -89,6 +89,8 @@ static const struct key job_rows[] = {
 	  .meaning = "How many workers it has." },
 	{ "joined", &key_number, JOB(joined), .max = TALLY_WORKERS_MAX,
 	  .meaning = "How many have joined at this node." },
+	{ "payload", &key_number, JOB(payload_bytes), .brief = true, .max = TALLY_PAYLOAD_MAX,
+	  .meaning = "Bytes of data in a full packet of its run." },
 	{ "connected", &key_number, JOB(connected), .max = TALLY_WORKERS_MAX,
 	  .meaning = "How many workers of the run can be told of another root: whose connection "
 		     "stands, and whose token is the job's." },

@@ -78,6 +78,7 @@ struct report_job {
 	bool inner; /* its root is elsewhere */
 	bool runs, in_software, borrows;
 	uint16_t workers, joined;
+	uint16_t payload_bytes; /* of the run; 0: there is none, or an older agent tells */
 	unsigned int connected; /* ranks of the run that can be told to move */
 	uint64_t bytes_per_second, chunks_per_second, chunks_forecast;
 	unsigned int lates;

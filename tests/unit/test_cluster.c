@@ -142,7 +142,8 @@ static void a_report_comes_as_it_went(void **state)
 	};
 	near(r, "eth1", "n1", "eth0");
 	host(r, "eth1", "fd77::1", "02:00:00:00:00:01");
-	*j = (struct report_job){ "train", 7, true, true, true, true, 4, 3, 2, 5, 6, 7, 0, NULL };
+	*j = (struct report_job){ "train", 7, true, true, true, true, 4,   3,
+				  3392,	   2, 5,    6,	  7,	0,    NULL };
 	*ADD(j->late, j->lates) = (struct report_late){ 3, 84 };
 	*ADD(j->late, j->lates) = (struct report_late){ 11, 51 };
 	r->cordoned = r->steers = r->inner = true;

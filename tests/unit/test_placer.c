@@ -238,7 +238,8 @@ static void an_older_agent_does_not_hold_a_tenant_that_comes_in_at_places(void *
 static void the_load_of_jobs_is_not_that_of_others(void **state)
 {
 	struct world w = square();
-	struct wanted_place mine, others;
+	struct wanted_place mine, others, large;
+	double all, own;
 	struct why why;
 
 	job_add(&w, "03", NULL);
@@ -248,7 +249,13 @@ static void the_load_of_jobs_is_not_that_of_others(void **state)
 	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &others, &why), 0);
 	w.is[1].chunks_per_second = 4000; /* of 1,500 bytes: all of that load */
 	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &mine, &why), 0);
-	assert_true(strtod(mine.weighed[0].total, NULL) < strtod(others.weighed[0].total, NULL));
+	all = strtod(others.weighed[0].total, NULL);
+	own = strtod(mine.weighed[0].total, NULL);
+	assert_true(own < all);
+	w.is[1].chunks_per_second = 1722; /* of 3,484: the same bytes */
+	w.is[1].payload_bytes = 3392;
+	assert_int_equal(placer_place(&w.picture, w.is, w.jobs, 0, &large, &why), 0);
+	assert_true(strtod(large.weighed[0].total, NULL) < own + (all - own) / 10);
 	picture_close(&w.picture);
 }
 
