@@ -143,15 +143,15 @@ static json_t *job(const struct books *b, const struct job *j, const struct carr
 
 	holders_explain(b, j, &no_slots);
 	return json_pack(
-		"{ss so ss ss ss sb sb sb sb sb sb so so so so so so so so so so so so ss ss sb ss ss so}",
+		"{ss so ss ss ss sb sb sb sb sb sb so so so sb so so so so so so so so so ss ss sb ss ss so}",
 		"name", j->name, "id", results_number(j->id), "tenant", j->tenant_name, "state",
 		results_job_state(j), "role", j->document ? "inner" : "root", "in_software",
 		j->run_window && j->spilled, "borrows", results_borrows(b, j), "passes_on",
 		results_passes_on(b, j), "on_loan", job_is_lent(j), "sealed", j->sealed,
 		"clustered", j->clustered, "workers", results_number(j->workers), "window",
 		results_number(j->run_window ? j->run_window : j->window), "payload",
-		results_number(j->payload_bytes), "epoch", results_number(j->epoch), "slots",
-		results_number(job_slots(j)), "service",
+		results_number(j->payload_bytes), "payload_fits", j->fits, "epoch",
+		results_number(j->epoch), "slots", results_number(job_slots(j)), "service",
 		results_printed(address_print, &j->service), "joined",
 		results_number(job_joined(j)), "below", results_number(results_below(j)), "missing",
 		missing(j), "incomplete_s",

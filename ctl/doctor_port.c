@@ -6,6 +6,7 @@
 #include "agent/core/port_check.h"
 #include "agent/dataplane/dataplane.h"
 #include "agent/edge/port_reach.h"
+#include "common/jobfile.h"
 #include "doctor.h"
 #include "table.h"
 
@@ -121,6 +122,16 @@ static void check_queues(struct doctor *d, const struct doctor_port *p)
 
 /* --- sizes ----------------------------------------------------------------------------------- */
 
+/* Where nobody has asked for one, that of each run fits the ports that its results leave by. */
+static uint32_t payload_least(const json_t *job)
+{
+	const int family = strchr(field_text(job, "service"), ':') ? AF_INET6 : AF_INET;
+
+	return json_is_true(field(job, "payload_fits"))
+		       ? run_payload_default(family, (unsigned int)field_number(job, "workers"))
+		       : (uint32_t)field_number(job, "payload");
+}
+
 static unsigned int jobs_too_big(struct doctor *d, const struct doctor_port *p)
 {
 	unsigned int count = 0;
@@ -129,7 +140,7 @@ static unsigned int jobs_too_big(struct doctor *d, const struct doctor_port *p)
 
 	json_array_foreach(d->jobs, i, job)
 	{
-		uint32_t payload = (uint32_t)field_number(job, "payload");
+		uint32_t payload = payload_least(job);
 		bool ip6 = strchr(field_text(job, "service"), ':');
 		uint32_t needed = port_mtu_needed(payload, ip6, field_number(job, "workers"));
 

@@ -1042,7 +1042,9 @@ static int doctor(const char *tenants)
 {
 	return doctor_read(OK("{\"version\":\"0\",\"services\":[\"127.0.0.1\"],\"ports\":"
 			      "[{\"name\":\"v0\",\"mode\":\"generic\",\"why\":\"so\"}]}"),
-			   OK("[{\"name\":\"big\",\"payload\":1472,\"service\":\"fd77::1\"}]"),
+			   OK("[{\"name\":\"big\",\"payload\":1472,\"service\":\"fd77::1\"},"
+			      "{\"name\":\"found\",\"payload\":3392,\"payload_fits\":true,"
+			      "\"service\":\"10.77.0.1\"}]"),
 			   tenants, OK("{}"), "v0", (const char *const[]){ OK("{}") }, 1);
 }
 
@@ -1060,6 +1062,7 @@ static void doctor_knows_a_tenants_vlan_that_xdp_cannot_see(void **state)
 	assert_has(out, "ethtool -K v1 txvlan off");
 	assert_has(out, "driver veth, generic XDP (in the stack) instead of native: so");
 	assert_has(out, "job big with payload 1472 needs 1584");
+	assert_has_not(out, "job found");
 	assert_int_equal(doctor(untagged), 0);
 	assert_has_not(out, "txvlan");
 	assert_has(out, "ethtool -K v1 tx-udp-segmentation off");
