@@ -475,5 +475,6 @@ struct tally_stats engine_stats(const struct engine *e)
 		engine_stats_add(&stats, window_stats(e->move.next));
 	stats.redone = e->redone;
 	stats.rtt_ns = window_rtt(e->window);
+	stats.window = window_room(e->window);
 	return stats;
 }

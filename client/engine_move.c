@@ -479,4 +479,6 @@ void engine_stats_add(struct tally_stats *to, const struct tally_stats *from)
 	to->chunks += from->chunks;
 	to->node_reloads += from->node_reloads;
 	to->spilled += from->spilled;
+	to->marked += from->marked;
+	to->cuts += from->cuts;
 }

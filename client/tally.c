@@ -458,6 +458,9 @@ static void add_stats(struct tally_stats *sum, const struct shard *s)
 	sum->chunks += part.chunks;
 	sum->node_reloads += part.node_reloads;
 	sum->spilled += part.spilled;
+	sum->window += part.window;
+	sum->marked += part.marked;
+	sum->cuts += part.cuts;
 	if (part.rtt_ns > sum->rtt_ns)
 		sum->rtt_ns = part.rtt_ns;
 }

@@ -30,7 +30,8 @@ int window_new(const struct window_options *options, struct window **ret)
 	for (uint32_t rank = 0; rank < options->workers; rank++)
 		w->weights += tally_weight(rank);
 	recovery_init(&w->recovery, options->rank, options->workers);
-	w->wakeup_ns = UINT64_MAX;
+	congestion_init(&w->congestion, options->follows, options->window, options->workers);
+	w->wakeup_ns = w->leave_ns = UINT64_MAX;
 	w->mask = frames - 1;
 	w->stride = tally_header_bytes(w->blank.flags) + options->payload_bytes;
 	w->queue = calloc(frames, sizeof(*w->queue));
@@ -103,6 +104,17 @@ static uint64_t check_beside(struct window *w, uint32_t seq, uint64_t call, uint
 	return identity * w->weight;
 }
 
+static bool is_before(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
+
+static void enqueue(struct window *w, uint32_t seq)
+{
+	uint32_t at = w->posted++;
+
+	for (; at != w->taken && is_before(seq, w->queue[(at - 1) & w->mask]); at--)
+		w->queue[at & w->mask] = w->queue[(at - 1) & w->mask];
+	w->queue[at & w->mask] = seq;
+}
+
 void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, uint8_t sum_blocks)
 {
 	struct tally_header *h = frame_of(w, seq);
@@ -119,7 +131,7 @@ void window_post(struct window *w, uint32_t seq, uint64_t place, uint64_t vote, 
 	};
 	beside = check_beside(w, seq, tally_le64_get(h->call), place, vote, &f->known);
 	h->check = tally_le64(weigh(w, h) + beside);
-	w->queue[w->posted++ & w->mask] = seq;
+	enqueue(w, seq);
 }
 
 static bool is_of(const struct flight *f, uint32_t seq) { return f->length && f->fate.seq == seq; }
@@ -167,7 +179,7 @@ static void add_zeros(struct tally_header *h, struct flight *f)
 
 static bool is_older(const struct flight *a, const struct flight *b)
 {
-	return (int32_t)(a->fate.seq - b->fate.seq) < 0;
+	return is_before(a->fate.seq, b->fate.seq);
 }
 
 /* How far back a chunk is that is to be asked about now; 0: there is none. */
@@ -186,17 +198,28 @@ static uint16_t ask(struct window *w, uint32_t seq, uint64_t now_ns)
 	return 0;
 }
 
+static void count_sending(struct window *w, struct flight *f, uint64_t now_ns)
+{
+	const uint32_t seq = f->fate.seq;
+
+	if (f->fate.tries) {
+		w->stats.retransmitted++;
+		if (f->fate.news == RECOVERY_COPY_LOST)
+			congestion_lost(&w->congestion, f->fate.sent_ns, now_ns);
+		return;
+	}
+	congestion_sent(&w->congestion, w->flying++, now_ns);
+	w->next_probe = seq;
+	w->newest = w->began && is_before(seq, w->newest) ? w->newest : seq;
+	w->began = true;
+}
+
 static struct datagram flight_send(struct window *w, struct flight *f, uint64_t now_ns)
 {
 	struct tally_header *h = frame_of(w, f->fate.seq);
 	struct datagram d = { .bytes = h, .fresh = !f->fate.tries, .in_run = &f->in_run };
 
-	if (d.fresh) {
-		w->flying++;
-		w->next_probe = f->fate.seq;
-	} else {
-		w->stats.retransmitted++;
-	}
+	count_sending(w, f, now_ns);
 	if (!h->blocks && (w->zeros || !d.fresh))
 		add_zeros(h, f);
 	if (recovery_flushes(&f->fate))
@@ -258,28 +281,47 @@ static size_t scan(struct window *w, uint64_t now_ns, struct datagram *ret, size
 	if (newest && n < max) {
 		probe = w->recovery.silences ? oldest : newest;
 		w->next_probe = probe->fate.seq;
-		if (now_ns >= recovery_silence(&w->recovery, &probe->fate, w->flying)) {
+		if (now_ns >= recovery_silence(&w->recovery, &probe->fate, pending(w))) {
 			recovery_probed(&w->recovery, &probe->fate, w->flying, now_ns);
 			probe->probe = true;
 			ret[n++] = flight_send(w, probe, now_ns);
 		}
-		wake_at(w, recovery_silence(&w->recovery, &probe->fate, w->flying));
+		wake_at(w, recovery_silence(&w->recovery, &probe->fate, pending(w)));
 	}
 	if (n == max)
 		w->wakeup_ns = now_ns; /* there may be more */
 	return n;
 }
 
+/*
+ * May this chunk, the oldest that waits, leave? Behind one that has left always: a rank that lacked
+ * a result has it later than others, and ranks that had filled their windows with different chunks
+ * would wait for each other for good.
+ */
+static bool may_leave(struct window *w, uint32_t seq, uint64_t now_ns)
+{
+	return (w->began && is_before(seq, w->newest)) ||
+	       congestion_admits(&w->congestion, w->flying, now_ns);
+}
+
 size_t window_output(struct window *w, uint64_t now_ns, struct datagram *ret, size_t max)
 {
 	size_t n = 0;
 
+	w->leave_ns = UINT64_MAX;
 	while (w->taken != w->posted && n < max) {
-		struct flight *f = flight_of(w, w->queue[w->taken++ & w->mask]);
+		struct flight *f = flight_of(w, w->queue[w->taken & w->mask]);
 
+		if (!may_leave(w, f->fate.seq, now_ns)) {
+			w->leave_ns = congestion_wakeup(&w->congestion, w->flying);
+			break;
+		}
+		w->taken++;
 		ret[n++] = flight_send(w, f, now_ns);
 		wake_at(w, recovery_silence(&w->recovery, &f->fate, 1));
 	}
+	if (w->taken == w->posted)
+		congestion_rest(&w->congestion);
 	if (n < max && now_ns >= w->wakeup_ns)
 		n += scan(w, now_ns, ret + n, max - n);
 	return n;
@@ -296,6 +338,7 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n)
 			f->fate.tries = 0;
 			w->flying--;
 			w->taken--;
+			congestion_unsent(&w->congestion);
 			continue;
 		}
 		w->wakeup_ns = 0;
@@ -321,11 +364,16 @@ void window_drop(struct window *w)
 	w->wakeup_ns = 0; /* repairs may have been asked for */
 }
 
-uint64_t window_wakeup(const struct window *w) { return w->wakeup_ns; }
+uint64_t window_wakeup(const struct window *w)
+{
+	return w->wakeup_ns < w->leave_ns ? w->wakeup_ns : w->leave_ns;
+}
 
 uint64_t window_rtt(const struct window *w) { return w->recovery.srtt_ns; }
 
 uint64_t window_rto(const struct window *w) { return w->recovery.rto_ns; }
+
+uint32_t window_room(const struct window *w) { return congestion_window(&w->congestion); }
 
 const struct tally_stats *window_stats(const struct window *w) { return &w->stats; }
 

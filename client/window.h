@@ -43,6 +43,8 @@ struct window_options {
 	uint64_t nonce; /* of the run, the same for all ranks; 0: window_begin_run() says it */
 	bool keyed; /* the job has rank keys, and this is the rank's: */
 	struct tally_key key;
+	bool follows; /* fewer chunks fly than `window` where the network has no room (congestion.h)
+		       */
 	bool keeps; /* contributions too, when their results have come: for window_repost() */
 	bool sealed; /* the job has a secret, which all its ranks know, and no node: */
 	struct tally_key secret;
@@ -127,6 +129,9 @@ uint64_t window_wakeup(const struct window *w);
 
 uint64_t window_rtt(const struct window *w);
 uint64_t window_rto(const struct window *w);
+
+/* So many chunks may be in flight now. */
+uint32_t window_room(const struct window *w);
 
 const struct tally_stats *window_stats(const struct window *w);
 const struct window_runs *window_runs(const struct window *w);

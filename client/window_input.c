@@ -73,6 +73,18 @@ static bool result_is_right(struct window *w, const struct tally_header *h,
 	return true;
 }
 
+/* News of a chunk that flies: recovery_hear(). */
+static void hear(struct window *w, struct flight *f, const struct tally_set *there,
+		 uint64_t since_ns, uint64_t now_ns)
+{
+	const bool was_lost = f->fate.lost;
+
+	recovery_hear(&w->recovery, &f->fate, tally_set_has(there, w->options.rank),
+		      tally_set_is_equal(there, &w->everyone), since_ns, now_ns);
+	if (f->fate.lost && !was_lost)
+		congestion_lost(&w->congestion, f->fate.sent_ns, now_ns);
+}
+
 /* Of an older chunk, read by the node when it made this result. */
 static void take_news(struct window *w, const struct tally_header *h, const struct flight *f,
 		      uint64_t now_ns)
@@ -84,11 +96,9 @@ static void take_news(struct window *w, const struct tally_header *h, const stru
 
 	if (older->state != FLIGHT_FLYING || older->fate.seq != seq)
 		return;
-	recovery_hear(&w->recovery, &older->fate, tally_set_has(&there, w->options.rank),
-		      tally_set_is_equal(&there, &w->everyone),
-		      f->fate.tries == 1 ? f->fate.sent_ns - r->reorder_ns
-					 : recovery_settled(r, now_ns),
-		      now_ns);
+	hear(w, older, &there,
+	     f->fate.tries == 1 ? f->fate.sent_ns - r->reorder_ns : recovery_settled(r, now_ns),
+	     now_ns);
 	wake_at(w, due_of(w, older, now_ns));
 }
 
@@ -111,6 +121,13 @@ static bool take_result(struct window *w, const struct tally_header *h, size_t l
 	w->runs.chunks += f->in_run;
 	w->runs.first_tries += f->in_run && f->fate.tries == 1;
 	w->flying--;
+	congestion_result(&w->congestion,
+			  &(struct congestion_result){ .sent_ns = f->fate.sent_ns,
+						       .once = f->fate.tries == 1,
+						       .marked = h->flags & TALLY_MARKED },
+			  now_ns);
+	w->stats.marked += !!(h->flags & TALLY_MARKED);
+	w->stats.cuts = w->congestion.cuts;
 	if (h->about)
 		take_news(w, h, f, now_ns);
 	if (recovery_result(&w->recovery, &f->fate, now_ns))
@@ -143,8 +160,7 @@ static void take_missing(struct window *w, struct flight *f, const struct tally_
 	w->news.asked_ns = now_ns;
 	for (int i = 0; i < TALLY_SET_WORDS; i++)
 		w->news.missing.word[i] = w->everyone.word[i] & ~there->word[i];
-	recovery_hear(&w->recovery, &f->fate, mine, false, recovery_settled(&w->recovery, now_ns),
-		      now_ns);
+	hear(w, f, there, recovery_settled(&w->recovery, now_ns), now_ns);
 	if (mine && f->fate.seq == w->next_probe && !f->probe)
 		recovery_probed(&w->recovery, &f->fate, w->flying, now_ns);
 	f->probe = false;

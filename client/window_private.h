@@ -5,6 +5,7 @@
 
 #include <tally/check.h>
 
+#include "congestion.h"
 #include "recovery.h"
 #include "seal.h"
 #include "lanes.h"
@@ -47,17 +48,21 @@ struct window {
 	struct window_runs runs;
 	struct window_news news;
 	struct recovery recovery;
+	struct congestion congestion;
+	uint32_t newest; /* of the chunks that were sent; `began`: there is one */
+	bool began;
 	uint32_t suspect[SUSPECTS]; /* chunks to ask about */
 	uint32_t suspects;
 	uint32_t flying;
 	uint32_t next_probe; /* after silence */
 	bool zeros; /* the node has no room for sums in short frames: zeros go along at once */
-	uint64_t wakeup_ns;
+	uint64_t wakeup_ns; /* some chunk that was sent is to be looked at */
+	uint64_t leave_ns; /* some chunk that was not may leave */
 	uint32_t mask;   /* 2W - 1 */
 	uint32_t posted, taken; /* ends of the queue of posted seqs */
 	uint16_t boot;
 	size_t stride;   /* of the frames, bytes */
-	uint32_t *queue;	 /* [2W], indexed by posted and taken */
+	uint32_t *queue;	 /* [2W], indexed by posted and taken; the oldest chunk first */
 	struct flight *flight;  /* [2W] */
 	uint8_t *frame; /* [2W] of `stride` bytes: header, payload */
 	uint8_t *result; /* the same, of what came; where contributions are not kept, `frame` */
@@ -106,9 +111,13 @@ static inline void wake_at(struct window *w, uint64_t due_ns)
 		w->wakeup_ns = due_ns;
 }
 
+/* Chunks without a result, whether they have left or wait. */
+static inline uint32_t pending(const struct window *w) { return w->flying + w->posted - w->taken; }
+
+/* While others wait to leave, these will ask. */
 static inline uint64_t due_of(struct window *w, struct flight *f, uint64_t now_ns)
 {
-	return recovery_due(&w->recovery, &f->fate, w->flying < w->options.window, now_ns);
+	return recovery_due(&w->recovery, &f->fate, pending(w) < w->options.window, now_ns);
 }
 
 #endif

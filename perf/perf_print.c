@@ -143,11 +143,13 @@ static void print_json(const struct perf_printer *p, const struct perf_row *row)
 	printf("\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"retransmitted\":%" PRIu64
 	       ",\"flushed\":%" PRIu64 ",\"repaired\":%" PRIu64 ",\"redone\":%" PRIu64
 	       ",\"corrupt\":%" PRIu64 ",\"ignored\":%" PRIu64 ",\"chunks\":%" PRIu64
-	       ",\"spilled\":%" PRIu64 ",\"node_reloads\":%" PRIu64 ",\"rtt_ns\":%" PRIu64,
+	       ",\"spilled\":%" PRIu64 ",\"node_reloads\":%" PRIu64 ",\"rtt_ns\":%" PRIu64
+	       ",\"window\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"cuts\":%" PRIu64,
 	       a->sent - b->sent, a->received - b->received, a->retransmitted - b->retransmitted,
 	       a->flushed - b->flushed, a->repaired - b->repaired, a->redone - b->redone,
 	       a->corrupt - b->corrupt, a->ignored - b->ignored, a->chunks - b->chunks,
-	       a->spilled - b->spilled, a->node_reloads - b->node_reloads, a->rtt_ns);
+	       a->spilled - b->spilled, a->node_reloads - b->node_reloads, a->rtt_ns, a->window,
+	       a->marked - b->marked, a->cuts - b->cuts);
 	if (!o->unchecked)
 		printf(",\"wrong\":%zu", row->verdict.wrong);
 	if (o->hash)

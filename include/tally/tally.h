@@ -488,6 +488,9 @@ struct tally_stats {
 	uint64_t node_reloads; /* the root's boot id changed */
 	uint64_t rtt_ns; /* smoothed time from contribution to result */
 	uint64_t spilled; /* chunks that were summed in software */
+	uint64_t window; /* chunks that may be in flight now; with several roots at all of them */
+	uint64_t marked; /* results that say that some packet of their chunk met congestion */
+	uint64_t cuts; /* of the window, by marks and losses */
 };
 
 void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_stats *ret);

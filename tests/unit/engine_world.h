@@ -810,6 +810,7 @@ static inline void world_add_worker(struct world *w, int job, int rank)
 			    .rank = rank,
 			    .workers = o->ranks,
 			    .window = o->window,
+			    .follows = o->seed & 1,
 			    .payload_bytes = WORLD_PAYLOAD,
 			    .nonce = o->nonce ? WORLD_NONCE + job : 0,
 			    .sealed = o->sealed,

@@ -79,6 +79,7 @@ static struct window_options window_of(const struct world *w, int root, int rank
 					.rank = rank,
 					.workers = w->ranks,
 					.window = WINDOW,
+					.follows = true,
 					.payload_bytes = PAYLOAD,
 					.keeps = true,
 					.nonce = 1000 + root };
