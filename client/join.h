@@ -26,6 +26,9 @@ bool join_has_shares(const struct tally_join_options *options);
 /* The share of each root: `roots` of them. -EINVAL: a share is none. Sets the error text. */
 int join_shares(const struct tally_join_options *options, unsigned int roots, uint16_t *ret);
 
+/* What the environment says of congestion, where the program says nothing. -EINVAL, as above. */
+int join_congestion(const struct tally_join_options *options, enum tally_congestion *ret);
+
 /*
  * At root number `root` of `roots`: asks for a place and waits until all ranks have come. What
  * stands in tally.h of the options, their defaults and errors holds. On success *ret_channel is

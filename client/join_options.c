@@ -122,6 +122,16 @@ int join_shares(const struct tally_join_options *o, unsigned int roots, uint16_t
 	return 0;
 }
 
+int join_congestion(const struct tally_join_options *o, enum tally_congestion *ret)
+{
+	const char *text = said(NULL, "TALLY_CONGESTION");
+
+	if (text && strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+		return error_set(-EINVAL, "$TALLY_CONGESTION: '%.80s': it is on or off", text);
+	*ret = text && strcmp(text, "off") == 0 ? TALLY_CONGESTION_OFF : o->congestion;
+	return 0;
+}
+
 static int agent_read(struct join *j, const struct tally_join_options *o)
 {
 	const char *text = given(j, o->agent, "TALLY_AGENT");

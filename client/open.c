@@ -33,10 +33,20 @@ int check_progress(enum tally_progress_by by)
 			 by);
 }
 
+int check_congestion(enum tally_congestion congestion)
+{
+	if (congestion == TALLY_CONGESTION_ON || congestion == TALLY_CONGESTION_OFF)
+		return 0;
+	return error_set(-EINVAL,
+			 "congestion: %d is neither TALLY_CONGESTION_ON nor TALLY_CONGESTION_OFF",
+			 congestion);
+}
+
 /* Everything but the addresses. The names are those of struct tally_options. */
 static int check_options(const struct tally_options *o)
 {
 	static const unsigned char unknown[sizeof(struct tally_key)];
+	int r;
 
 	if (o->workers < 1 || o->workers > TALLY_WORKERS_MAX)
 		return error_set(-EINVAL, "workers: %u, allowed are 1 to %d", o->workers,
@@ -62,7 +72,8 @@ static int check_options(const struct tally_options *o)
 				 "this machine? Workers need the secret");
 	if (o->share > SHARE_MAX)
 		return error_set(-EINVAL, "share: %u, allowed are 1 to %d", o->share, SHARE_MAX);
-	return check_progress(o->progress);
+	r = check_progress(o->progress);
+	return r < 0 ? r : check_congestion(o->congestion);
 }
 
 /* Of several roots, an error says of which one it is: in the order in which they were given. */
@@ -112,6 +123,7 @@ static int make_engine(struct shard *s, const struct root *root, uint64_t agreem
 			    .payload_bytes = o->payload_bytes,
 			    .nonce = root->nonce,
 			    .keyed = o->rank_key,
+			    .follows = s->follows,
 			    .keeps = s->keeps,
 			    .sealed = o->secret },
 		.timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * 1000000ull,
@@ -143,6 +155,7 @@ static int shard_open(struct shard *s, struct root *root, uint64_t agreement)
 	s->join = TAKE_PTR(root->join);
 	s->channel = TAKE_PTR(root->channel);
 	s->keeps = s->join && join_others(s->join);
+	s->follows = o->congestion == TALLY_CONGESTION_ON;
 	address_print(&root->service, s->service, sizeof(s->service));
 	r = s->channel->transport->connect(s->channel, &root->service,
 					   header_bytes_of(o) + o->payload_bytes, 2 * o->window);

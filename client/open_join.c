@@ -47,6 +47,7 @@ static void root_fill(struct joined *j, unsigned int which, uint16_t share)
 	root->options.timeout_ms = j->options.timeout_ms;
 	root->options.progress = j->options.progress;
 	root->options.late_rank_timeout_ms = j->options.late_rank_timeout_ms;
+	root->options.congestion = j->options.congestion;
 	root->options.share = share;
 	root->options.spin_us = j->options.spin_us;
 	root->service = place->job.service;
@@ -157,6 +158,10 @@ int tally_join_sized(const struct tally_join_options *options, size_t size, stru
 		r = sized_take(&j.options, sizeof(j.options), options, size);
 	if (r == 0)
 		r = check_progress(j.options.progress);
+	if (r == 0)
+		r = check_congestion(j.options.congestion);
+	if (r == 0)
+		r = join_congestion(&j.options, &j.options.congestion);
 	if (r < 0)
 		return r;
 	count = join_roots(&j.options);

@@ -38,5 +38,6 @@ int roots_open(struct roots *roots, struct tally **ret);
 struct tally_options run_options(const struct run *job, uint16_t rank);
 
 int check_progress(enum tally_progress_by by);
+int check_congestion(enum tally_congestion congestion);
 
 #endif

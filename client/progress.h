@@ -34,6 +34,7 @@ struct shard {
 	bool no_room; /* the last datagrams could not be sent, and wait for it */
 	bool polls_room; /* as the descriptor is now */
 
+	bool follows; /* the network: congestion.h */
 	bool keeps; /* the job is a cluster's: the run can go on elsewhere if its root goes */
 	struct moving *moving; /* a place at another root is being got; NULL: none */
 	struct sockaddr_storage named; /* another root to go to then; ss_family 0: none */

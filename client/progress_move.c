@@ -66,6 +66,7 @@ static struct window_options window_of(const struct shard *s, const struct joini
 				    .window = run->window,
 				    .payload_bytes = run->payload_bytes,
 				    .nonce = run->nonce,
+				    .follows = s->follows,
 				    .keeps = s->keeps,
 				    .keyed = run_rank_key(run, place->rank),
 				    .sealed = run_secret(run) };

@@ -68,6 +68,8 @@ static void usage(FILE *to)
 	      "                        the same, while only other ranks are missing (1800000 with\n"
 	      "                        --join, else that of --timeout)\n"
 	      "      --join-timeout MS with --join: until all ranks have come (60000)\n"
+	      "      --congestion C    on: as many chunks are in flight as the network has room for\n"
+	      "                        (default); off: as many as the window\n"
 	      "      --layer L         says that all calls are of layer L (0) ...\n"
 	      "      --layers N        ... of N: nodes with few slots serve the first layers first\n"
 	      "      --remaining S     says that the job will be over in S seconds\n"
@@ -106,6 +108,8 @@ enum kind {
 	CHOICE,
 };
 
+static const char *const congestion_names[] = { "on", "off" };
+
 static const struct option_row {
 	const char *name;
 	int letter; /* 0: none */
@@ -135,6 +139,8 @@ static const struct option_row {
 	{ "seconds", 's', NUMBER, MEMBER(seconds), 1, SECONDS_MAX },
 	{ "warmups", 'w', NUMBER, MEMBER(warmups), 0, PERF_CALLS_MAX },
 	{ "root", 0, NUMBER, MEMBER(root), 0, TALLY_WORKERS_MAX - 1 },
+	{ "congestion", 0, CHOICE, MEMBER(congestion), TALLY_CONGESTION_ON, TALLY_CONGESTION_OFF,
+	  congestion_names },
 	{ "layer", 0, NUMBER, MEMBER(hints.layer), 0, UINT16_MAX - 1 },
 	{ "layers", 0, NUMBER, MEMBER(hints.layers), 1, UINT16_MAX },
 	{ "remaining", 0, NUMBER, MEMBER(hints.remaining_s), 1, UINT32_MAX },
@@ -298,6 +304,7 @@ static struct tally *job_join(const struct perf_options *o)
 		.join_timeout_ms = o->join_timeout_ms,
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
 		.shares = o->shares,
+		.congestion = o->congestion,
 		.other_agents = o->other_agents,
 	};
 	struct tally *t;
@@ -343,6 +350,7 @@ static struct tally_options root_of(const struct perf_options *o, const char *pa
 		.payload_bytes = job->payload_bytes,
 		.timeout_ms = o->timeout_ms,
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
+		.congestion = o->congestion,
 		.service = text,
 		.address = text + ADDRESS_BYTES,
 		.rank_key = run_rank_key(job, o->rank),

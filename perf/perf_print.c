@@ -121,6 +121,10 @@ static void print_line(const struct perf_options *o, const struct perf_row *cons
 	if (spilled)
 		printf("# %" PRIu64 " of %" PRIu64 " chunks were summed in software\n", spilled,
 		       chunks);
+	if (a->cuts != b->cuts)
+		printf("# %" PRIu64 " chunks may be in flight now; %" PRIu64
+		       " cuts of that, %" PRIu64 " results with marks\n",
+		       a->window, a->cuts - b->cuts, a->marked - b->marked);
 }
 
 /* --- JSON */

@@ -135,6 +135,12 @@ enum tally_progress_by {
 	TALLY_PROGRESS_THREAD = 1, /* a thread of the library's own too, which sleeps when idle */
 };
 
+/* How many chunks are in flight (docs/protocol.md, "Congestion"). */
+enum tally_congestion {
+	TALLY_CONGESTION_ON = 0, /* as many as the network has room for, up to the window */
+	TALLY_CONGESTION_OFF = 1, /* as many as the window */
+};
+
 /*
  * How long who waits for results looks for them before it sleeps: option spin_us, in microseconds.
  * Small calls take less time where nobody sleeps; meanwhile whoever else wants the processor has
@@ -179,6 +185,7 @@ struct tally_options {
 	uint16_t share; /* of this root's job among those of tally_open_roots(): 1 .. 1000 parts of
 			 * the sum of all; 0: 1 */
 	int32_t spin_us; /* see enum tally_spin; of several roots, as for the first one */
+	enum tally_congestion congestion;
 };
 
 struct tally; /* one worker's place in one job */
@@ -253,6 +260,8 @@ struct tally_join_options {
 				   * with commas between: asked in turn while agent cannot be
 				   * reached. NULL: $TALLY_OTHER_AGENTS, else none */
 	int32_t spin_us; /* see enum tally_spin */
+	enum tally_congestion congestion; /* TALLY_CONGESTION_ON: $TALLY_CONGESTION, "on" or "off",
+					   * may say otherwise */
 };
 
 /*

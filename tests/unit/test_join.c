@@ -1086,6 +1086,17 @@ static void options_that_are_wrong_are_named(void **state)
 	refused(NULL, EINVAL, "/run/tally/join.sock");
 }
 
+static void congestion_is_on_or_off(void **state)
+{
+	refused(OPTIONS(.congestion = TALLY_CONGESTION_OFF + 1), EINVAL,
+		"congestion: 2 is neither");
+	setenv("TALLY_CONGESTION", "of", 1);
+	refused(OPTIONS(.agent = "a"), EINVAL, "$TALLY_CONGESTION: 'of': it is on or off");
+	setenv("TALLY_CONGESTION", "off", 1);
+	refused(OPTIONS(.agent = "a"), EINVAL, "agent: 'a' is neither");
+	unsetenv("TALLY_CONGESTION");
+}
+
 /* Of what is said for each root, there is one for all, or one for each. */
 static void lists_of_roots_are_as_long_as_that_of_agents(void **state)
 {
@@ -1821,6 +1832,7 @@ int main(void)
 		cmocka_unit_test(an_agent_that_is_not_there_is_named),
 		cmocka_unit_test(options_that_are_wrong_are_named),
 		cmocka_unit_test(lists_of_roots_are_as_long_as_that_of_agents),
+		cmocka_unit_test(congestion_is_on_or_off),
 		cmocka_unit_test(other_agents_are_addresses_of_one_cluster),
 		cmocka_unit_test(token_files_must_be_private_and_hold_a_token),
 		cmocka_unit_test(what_no_option_says_the_environment_says),

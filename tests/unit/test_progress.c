@@ -21,6 +21,7 @@
 
 #include <tally/tally.h>
 
+#include "client/congestion.h"
 #include "tests/unit/progress_world.h"
 
 enum {
@@ -136,7 +137,7 @@ static void the_first_window_of_a_started_call_leaves_at_once(void **state)
 
 	meet(t);
 	start(t[0], x, LONG);
-	assert_int_equal(node_turn(&node), WINDOW);
+	assert_int_equal(node_turn(&node), CONGESTION_FIRST);
 	drop(t[0]);
 	drop(t[1]);
 	free(x);
