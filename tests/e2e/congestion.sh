@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Jobs share cables with others, and cables lose packets: how many chunks are in flight.
+#
+#   w0 ──┐
+#        ├── n0      100 Mbit/s and a queue of about 250 packets at each end
+#   w1 ──┘
+# shellcheck source=tests/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+frame=1514 # bytes of a full chunk, and of a full segment of TCP
+segment=1448 # bytes of TCP's data in it
+bits=$((100 * 1000 * 1000 / 8)) # bytes in a second
+
+pair() { # [link options...]
+	local gateway
+	network <<-END
+		host w0 w1
+		node n0
+		link w0 n0 rate 100mbit $*
+		link w1 n0 rate 100mbit $*
+	END
+	gateway=$(on w0 ip -j route show default | jq -r '.[0].gateway')
+	on w0 ip route change default via "$gateway" dev eth0 congctl cubic
+}
+
+# A job of both hosts with calls of 2 MiB, in the background: its ranks' output is in $work/NAME.*.
+start_job() { # NUMBER WINDOW tally-perf-arguments...
+	local rank
+	rm -f "$work/out$1".*
+	describe_job 4 "window=$2" payload=1408 -- w0 w1
+	sed "s/^job 1$/job $1/; s/:4000/:40${1}0/; \$a epoch 1" "$work/description" >"$work/job$1"
+	node n0 job add "$work/job$1" >/dev/null || return 1
+	for rank in 0 1; do
+		exec_on "w$rank" "$build/tally-perf" --job "$work/job$1" --rank "$rank" --json \
+			--no-check -d int32 -b 2M -e 2M -n 1 "${@:3}" >"$work/out$1.$rank" &
+		worker+=($!)
+	done
+}
+finish_jobs() {
+	local said
+	wait "${worker[@]}" || return 1
+	worker=()
+	for said in "$work"/out*; do
+		jq -r '"# \(.iterations) calls, at most \(.max_us / 1000 | floor) ms, " +
+			"\(.retransmitted) resent, window \(.window), \(.cuts) cuts"' "$said" >&3
+	done
+}
+said_of() { jq "$2" "$work/out$1.0"; } # JOB EXPRESSION
+rate_of() { said_of "$1" '.bytes * .iterations / (.ended_s - .began_s) | floor'; }
+has_completed() { (($(count COMPLETED) > $1)); }
+is_between() { # PERCENT PERCENT PART OF
+	echo "# $3 of $4: $((100 * $3 / $4)) %" >&3
+	((100 * $3 >= $1 * $4 && 100 * $3 <= $2 * $4))
+}
+
+two_jobs_share_a_cable_and_waste_nothing() {
+	local first second
+	pair
+	start_job 1 512 -s 7
+	start_job 2 512 -s 7
+	finish_jobs
+	first=$(rate_of 1) second=$(rate_of 2)
+	is_between 75 110 $((first + second)) "$bits" # one of them ends later
+	is_between 34 66 "$first" $((first + second)) # Jain's index is 0.9 at a third
+	(($(said_of 1 .retransmitted) * 100 < $(said_of 1 .chunks)))
+	(($(said_of 2 .retransmitted) * 100 < $(said_of 2 .chunks)))
+}
+
+# What a fixed window does: it fills the queue for good.
+switched_off_it_wastes_what_the_queue_loses() {
+	pair
+	start_job 1 512 -s 3 --congestion off
+	finish_jobs
+	(($(said_of 1 .retransmitted) * 20 > $(said_of 1 .chunks)))
+}
+
+# Bytes of its frames: in the last ten seconds, for it needs some to find its part; in all.
+tcp_settled() { jq "[.intervals[-10:][].sum.bytes] | add * $frame / $segment | floor" "$work/tcp"; }
+tcp_bytes() { jq ".end.sum_received.bytes * $frame / $segment | floor" "$work/tcp"; }
+
+# TCP comes to a queue that the job has filled.
+beside_tcp_cubic_each_has_two_fifths() {
+	local before job
+	pair
+	on w1 iperf3 -s -1 -B "$(bed addr w1)" >"$work/server" 2>&1 &
+	until_true eval "on w1 ss -ltn | has :5201"
+	start_job 1 512 -s 19
+	until_true has_completed 4000
+	before=$(count COMPLETED)
+	on w0 iperf3 -c "$(bed addr w1)" -t 16 -J >"$work/tcp"
+	job=$((($(count COMPLETED) - before) * frame))
+	finish_jobs
+	[[ $(jq -r .end.sender_tcp_congestion "$work/tcp") == cubic ]]
+	is_between 75 110 $((job + $(tcp_bytes))) $((16 * bits)) # so the job has what TCP has not
+	is_between 40 60 "$(tcp_settled)" $((10 * bits))
+}
+
+rate_with_loss() { # PERCENT
+	pair loss "$1" >&2
+	start_job 1 128 -s 3 >&2
+	finish_jobs >&2 || return 1
+	rate_of 1
+	said_of 1 '.max_us / .p50_us * 10 | floor' >"$work/slowest"
+	bed down >&2
+	rm -rf "$pin"-*
+}
+
+loss_by_chance_is_no_congestion() {
+	local best some much
+	best=$(rate_with_loss 0)
+	is_between 75 100 "$best" "$bits"
+	(($(cat "$work/slowest") <= 20))
+	some=$(rate_with_loss 0.1)
+	is_between 90 102 "$some" "$best"
+	(($(cat "$work/slowest") <= 20))
+	much=$(rate_with_loss 1)
+	is_between 75 102 "$much" "$best"
+	(($(cat "$work/slowest") <= 20))
+}
+
+# 32 chunks fit the queue, and are more than the cable needs.
+a_late_rank_is_no_congestion() {
+	local before
+	pair
+	start_job 1 32 -s 5
+	for _ in 1 2 3 4 5; do
+		before=$(count COMPLETED)
+		until_true has_completed $((before + 1000))
+		kill -STOP "${worker[1]}"
+		sleep 0.3 # what is tested: so late is the rank
+		kill -CONT "${worker[1]}"
+	done
+	finish_jobs
+	jq -e '.max_us > 250000 and .cuts == 0 and .window == 32' "$work/out1.0"
+}
+
+exec 3>&1
+worker=()
+facts two_jobs_share_a_cable_and_waste_nothing \
+	switched_off_it_wastes_what_the_queue_loses \
+	beside_tcp_cubic_each_has_two_fifths \
+	loss_by_chance_is_no_congestion \
+	a_late_rank_is_no_congestion
