@@ -99,6 +99,9 @@ void engine_unsent(struct engine *e, const struct datagram *d, size_t n);
 
 void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);
 
+/* A datagram came that met congestion on its way: window_marked(). */
+void engine_marked(struct engine *e);
+
 /* The network said that nobody listens at the service address. */
 void engine_unreachable(struct engine *e);
 

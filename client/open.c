@@ -159,6 +159,8 @@ static int shard_open(struct shard *s, struct root *root, uint64_t agreement)
 	address_print(&root->service, s->service, sizeof(s->service));
 	r = s->channel->transport->connect(s->channel, &root->service,
 					   header_bytes_of(o) + o->payload_bytes, 2 * o->window);
+	if (r == 0 && s->follows)
+		s->channel->transport->take_marks(s->channel);
 	return r < 0 ? r : make_engine(s, root, agreement);
 }
 

@@ -235,8 +235,11 @@ static bool input(struct shard *s)
 
 		n = transport->receive(s->channel, batch);
 		now = clock_now_ns();
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
+			if (batch[i].marked)
+				engine_marked(s->engine);
 			engine_input(s->engine, batch[i].bytes, batch[i].length, now);
+		}
 		s->received += n;
 		if (n < TRANSPORT_RECEIVES)
 			break;

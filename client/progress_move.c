@@ -97,6 +97,8 @@ static int both_begin(struct tally *t, struct shard *s, const struct joining_ans
 	int r = s->next.channel->transport->connect(s->next.channel, &place->job.service, bytes,
 						    2u * o.window);
 
+	if (r == 0 && s->follows)
+		s->next.channel->transport->take_marks(s->next.channel);
 	if (r == 0)
 		r = (s->rescues || engine_is_silent(s->engine) ? engine_rescue
 							       : engine_move)(s->engine, &o);

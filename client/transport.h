@@ -61,6 +61,9 @@ struct transport {
 	/* How what send() sent in runs has fared since connect(). */
 	void (*feedback)(struct channel *c, const struct window_runs *runs);
 
+	/* Routers may mark packets instead of losing them, and what came with a mark says so. */
+	void (*take_marks)(struct channel *c);
+
 	/* Of open(), connected or not. */
 	void (*close)(struct channel *c);
 };

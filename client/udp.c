@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,9 +28,9 @@ enum {
 	STRANGERS_MAX = 65536, /* datagrams that came before udp_connect(): a queue has fewer */
 };
 
-/* Room for one number of 16 bits or an int beside a message. */
+/* Room for two numbers beside a message: how it was put together, and how it was marked. */
 union control {
-	char space[CMSG_SPACE(sizeof(int))];
+	char space[2 * CMSG_SPACE(sizeof(int))];
 	struct cmsghdr align;
 };
 
@@ -182,13 +183,13 @@ static size_t run_length(struct segments *s, const struct datagram *d, size_t n)
 	return run;
 }
 
-static void segment_as(struct msghdr *m, void *control, size_t size, uint16_t bytes)
+static void segment_as(struct msghdr *m, void *control, uint16_t bytes)
 {
 	struct cmsghdr *c;
 
-	memset(control, 0, size);
+	memset(control, 0, CMSG_SPACE(sizeof(bytes)));
 	m->msg_control = control;
-	m->msg_controllen = size;
+	m->msg_controllen = CMSG_SPACE(sizeof(bytes));
 	c = CMSG_FIRSTHDR(m);
 	c->cmsg_level = SOL_UDP;
 	c->cmsg_type = UDP_SEGMENT;
@@ -209,8 +210,7 @@ static unsigned int compose(struct segments *s, const struct datagram *d, size_t
 			out->iov[j] = (struct iovec){ (void *)d[j].bytes, d[j].length };
 		*m = (struct msghdr){ .msg_iov = &out->iov[i], .msg_iovlen = run };
 		if (run > 1)
-			segment_as(m, out->control[messages].space, sizeof(out->control[0].space),
-				   d[i].length);
+			segment_as(m, out->control[messages].space, d[i].length);
 	}
 	return messages;
 }
@@ -262,16 +262,31 @@ static uint16_t segment_bytes(struct msghdr *m)
 	return bytes;
 }
 
-/* Cuts what came as one into datagrams; at most `max`. */
-static size_t split(const uint8_t *bytes, size_t length, size_t each, struct datagram *ret,
-		    size_t max)
+/* Has it met congestion on its way? What was put together has all the same mark. */
+static bool is_marked(struct msghdr *m)
 {
-	size_t n = 0;
+	int tos = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_TOS)
+			tos = *CMSG_DATA(c);
+		else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_TCLASS)
+			memcpy(&tos, CMSG_DATA(c), sizeof(tos));
+	}
+	return (tos & IPTOS_ECN_MASK) == IPTOS_ECN_CE;
+}
+
+/* Cuts what came as one into datagrams; at most `max`. */
+static size_t split(struct msghdr *m, size_t length, struct datagram *ret, size_t max)
+{
+	const uint8_t *bytes = m->msg_iov->iov_base;
+	const bool marked = is_marked(m);
+	size_t each = segment_bytes(m), n = 0;
 
 	for (; length && n < max; n++) {
 		size_t one = each && each < length ? each : length;
 
-		ret[n] = (struct datagram){ .bytes = bytes, .length = one };
+		ret[n] = (struct datagram){ .bytes = bytes, .length = one, .marked = marked };
 		bytes += one;
 		length -= one;
 	}
@@ -295,9 +310,25 @@ static size_t udp_receive(struct channel *c, struct datagram *ret)
 	if (messages < 0 && errno == EMSGSIZE)
 		too_large(c);
 	for (int i = 0; i < messages; i++)
-		n += split(u->in_iov[i].iov_base, u->in[i].msg_len,
-			   segment_bytes(&u->in[i].msg_hdr), ret + n, TRANSPORT_RECEIVED_MAX - n);
+		n += split(&u->in[i].msg_hdr, u->in[i].msg_len, ret + n,
+			   TRANSPORT_RECEIVED_MAX - n);
 	return n;
+}
+
+/* ECT(0): what a router would do with a packet of TCP that takes marks. */
+static void udp_take_marks(struct channel *c)
+{
+	const int fd = udp_of(c)->fd, on = 1, tos = IPTOS_ECN_ECT0;
+	struct sockaddr_storage own = { 0 };
+
+	getsockname(fd, (void *)&own, &(socklen_t){ sizeof(own) });
+	if (own.ss_family == AF_INET) {
+		setsockopt(fd, SOL_IP, IP_RECVTOS, &on, sizeof(on));
+		setsockopt(fd, SOL_IP, IP_TOS, &tos, sizeof(tos));
+	} else {
+		setsockopt(fd, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+		setsockopt(fd, SOL_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+	}
 }
 
 static int udp_fd(const struct channel *c) { return udp_of(c)->fd; }
@@ -315,5 +346,6 @@ const struct transport transport_udp = {
 	.receive = udp_receive,
 	.fd = udp_fd,
 	.feedback = udp_feedback,
+	.take_marks = udp_take_marks,
 	.close = udp_close,
 };

@@ -224,6 +224,10 @@ static struct datagram flight_send(struct window *w, struct flight *f, uint64_t 
 		add_zeros(h, f);
 	if (recovery_flushes(&f->fate))
 		h->flags |= TALLY_FLUSH;
+	if (d.fresh && w->owes_mark) { /* what goes again may have a result already, without */
+		h->flags |= TALLY_MARKED;
+		w->owes_mark = false;
+	}
 	w->stats.flushed += !!(h->flags & TALLY_FLUSH);
 	h->about = tally_le16(ask(w, f->fate.seq, now_ns));
 	h->tag = tally_le64(tag_of(w, h));
@@ -353,6 +357,8 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n)
 		w->stats.flushed -= !!(h->flags & TALLY_FLUSH);
 	}
 }
+
+void window_marked(struct window *w) { w->owes_mark = w->options.follows; }
 
 void window_drop(struct window *w)
 {

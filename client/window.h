@@ -70,6 +70,7 @@ struct datagram {
 	const void *bytes; /* valid until the next call into the window */
 	uint16_t length;
 	bool fresh; /* sent for the first time */
+	bool marked; /* of what was received: it met congestion on its way (ECN) */
 	bool *in_run; /* of what is fresh: who sends it says here whether others went with it */
 };
 
@@ -120,6 +121,9 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n);
  */
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
 		  uint32_t *ret_seq);
+
+/* A datagram came that met congestion on its way: all ranks hear it by the next contribution. */
+void window_marked(struct window *w);
 
 /* Nothing more is sent of chunks that have no result yet; repairs are still answered. */
 void window_drop(struct window *w);

@@ -55,6 +55,7 @@ struct window {
 	uint32_t suspects;
 	uint32_t flying;
 	uint32_t next_probe; /* after silence */
+	bool owes_mark; /* a result met congestion on its way, and nobody else knows */
 	bool zeros; /* the node has no room for sums in short frames: zeros go along at once */
 	uint64_t wakeup_ns; /* some chunk that was sent is to be looked at */
 	uint64_t leave_ns; /* some chunk that was not may leave */

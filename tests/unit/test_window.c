@@ -14,6 +14,7 @@
 
 #include <tally/check.h>
 
+#include "client/congestion.h"
 #include "client/window.h"
 
 enum {
@@ -35,6 +36,7 @@ enum {
 static const uint64_t nonce = 0x1337c0de;
 static const uint64_t call = 0xca11; /* the shape of all calls here */
 static const struct tally_key own_key = { { 1, 2 } }, other_key = { { 1, 3 } };
+static bool follows; /* the network: workers that begin from now on */
 static const struct tally_key *key; /* with which workers begin, and tags are made; NULL: none */
 
 struct message {
@@ -81,6 +83,7 @@ static struct worker *worker_new(uint16_t window)
 		.window = window,
 		.payload_bytes = PAYLOAD,
 		.nonce = nonce,
+		.follows = follows,
 		.keyed = key,
 		.key = key ? *key : (struct tally_key){ { 0 } },
 	};
@@ -562,6 +565,66 @@ static void what_was_sent_in_runs_is_told_from_the_rest(void **state)
 }
 
 /* --- what is taken */
+
+static struct worker *worker_that_follows(uint16_t window)
+{
+	struct worker *k;
+
+	follows = true;
+	k = worker_new(window);
+	follows = false;
+	return k;
+}
+
+/* Ranks that fill small windows with different chunks would wait for each other. */
+static void the_oldest_chunk_leaves_first_and_at_once_behind_younger_ones(void **state)
+{
+	struct worker *k = worker_that_follows(16);
+
+	for (uint32_t seq = 15; seq; seq--)
+		post(k, seq, &allreduce);
+	assert_int_equal(output(k, START), CONGESTION_FIRST);
+	for (uint32_t i = 0; i < CONGESTION_FIRST; i++)
+		assert_int_equal(seq_sent(k, i), 1 + i);
+	nothing_is_sent(k, START);
+	post_and_send(k, 0, &allreduce, START);
+	worker_free(k);
+}
+
+static uint8_t flags_of_next(struct worker *k, uint32_t seq, uint64_t now_ns)
+{
+	post_and_send(k, seq, &allreduce, now_ns);
+	return k->sent[0].message.h.flags;
+}
+
+/* What goes again may have a result already, which all but this rank know without a mark. */
+static void a_mark_goes_on_with_what_leaves_for_the_first_time(void **state)
+{
+	struct worker *k = worker_that_follows(8);
+
+	assert_int_equal(flags_of_next(k, 0, START), TALLY_LARGE);
+	window_marked(k->window);
+	goes_again(k, 0);
+	assert_int_equal(k->sent[0].message.h.flags & TALLY_MARKED, 0);
+	assert_int_equal(flags_of_next(k, 1, START + MS), TALLY_LARGE | TALLY_MARKED);
+	assert_int_equal(flags_of_next(k, 2, START + MS), TALLY_LARGE);
+	worker_free(k);
+}
+
+static void a_marked_result_cuts_what_may_fly(void **state)
+{
+	struct worker *k = worker_that_follows(16);
+	struct message m = result_of(0, &allreduce);
+
+	m.h.flags |= TALLY_MARKED;
+	assert_int_equal(flags_of_next(k, 0, START), TALLY_LARGE);
+	assert_int_equal(window_room(k->window), CONGESTION_FIRST);
+	assert_true(hear(k, &m, START + MS));
+	assert_int_equal(window_room(k->window), CONGESTION_FIRST / 2);
+	assert_int_equal(stats(k)->marked, 1);
+	assert_int_equal(stats(k)->cuts, 1);
+	worker_free(k);
+}
 
 static void a_result_is_taken_once(void **state)
 {
@@ -1583,6 +1646,9 @@ int main(void)
 		cmocka_unit_test(a_contribution_sent_again_brings_zeros_as_long_as_the_sum),
 		cmocka_unit_test(when_nothing_flies_there_is_nothing_to_wake_for),
 		cmocka_unit_test(what_was_sent_in_runs_is_told_from_the_rest),
+		cmocka_unit_test(the_oldest_chunk_leaves_first_and_at_once_behind_younger_ones),
+		cmocka_unit_test(a_mark_goes_on_with_what_leaves_for_the_first_time),
+		cmocka_unit_test(a_marked_result_cuts_what_may_fly),
 		cmocka_unit_test(a_result_is_taken_once),
 		cmocka_unit_test(every_bit_of_a_result_must_be_right),
 		cmocka_unit_test(a_result_of_another_length_is_not_taken),
