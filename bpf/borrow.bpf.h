@@ -235,6 +235,7 @@ __noinline int borrow_gather(struct hook_context *ctx, int packed_offsets,
 	slot = bpf_map_lookup_elem(&pool, &now->slot);
 	if (!slot)
 		return TALLY_PASSED_UP;
+	now->offer.flags |= frame_mark(&f);
 	bpf_spin_lock(&slot->lock);
 	v = tally_borrowed_gather(&now->policy, &role, &slot->books, &now->borrower, &now->offer,
 				  &now->out);

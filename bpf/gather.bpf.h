@@ -65,6 +65,7 @@ static __always_inline struct tally_verdict gather(struct tally_slot *slot,
 	enum tally_kind kind = f->tally->kind;
 	struct tally_verdict v;
 
+	offer.flags |= frame_mark(f);
 	if (offer.flush)
 		offer.now_ms = bpf_ktime_get_ns() / 1000000;
 	bpf_spin_lock(&slot->lock);

@@ -198,6 +198,32 @@ static __always_inline void frame_set_put(struct frame *f, const struct tally_se
 	more[2] = (more[2] & ~mask) | (set->word[3] & mask);
 }
 
+/*
+ * Two bits of the second byte of either IP header, behind four others in IPv6's. Without branches:
+ * the verifier would walk the rest of the program once for each.
+ */
+static __always_inline __u8 *ecn_byte(const struct frame *f) { return (__u8 *)f->ip4 + 1; }
+
+/* 1: a router has marked the packet (CE), as it met congestion. */
+static __always_inline __u32 ecn_is_ce(const struct frame *f)
+{
+	__u32 ecn = *ecn_byte(f) >> 4 * f->offsets.ipv6;
+
+	return ecn & ecn >> 1 & 1;
+}
+
+/* Makes ECT(0) of CE: what is sent anew has met nothing yet. */
+static __always_inline void ecn_renew(struct frame *f)
+{
+	*ecn_byte(f) &= ~(ecn_is_ce(f) << 4 * f->offsets.ipv6);
+}
+
+/* What an offer's flags have of the packet. */
+static __always_inline __u8 frame_mark(const struct frame *f)
+{
+	return ecn_is_ce(f) * TALLY_MARKED;
+}
+
 /* A datagram to our port that starts like a message of our version, and has a whole header. */
 static __always_inline enum tally_outcome parse_header(struct hook_context *ctx, struct frame *f)
 {

@@ -49,6 +49,7 @@ static __always_inline void news_add(const struct frame *f, const struct tally_j
 static __always_inline void turn_to_group(struct frame *f)
 {
 	f->udp->source = f->udp->dest;
+	ecn_renew(f);
 	if (f->offsets.ipv6) {
 		f->ip6->saddr = f->ip6->daddr;
 		f->ip6->hop_limit = IPDEFTTL;

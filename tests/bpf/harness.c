@@ -183,6 +183,7 @@ static void put_ip4(struct writer *w, struct message m, __u16 datagram_bytes)
 		.version = 4,
 		.ihl = 5,
 		.tot_len = htons(sizeof(ip) + datagram_bytes),
+		.tos = m.ecn,
 		.ttl = ttl_of(m),
 		.protocol = IPPROTO_UDP,
 		.saddr = goes_up(m) ? worker_ip4(sender_of(m)) : service_ip4(),
@@ -200,6 +201,7 @@ static void put_ip6(struct writer *w, struct message m, __u16 datagram_bytes)
 		.payload_len = htons(datagram_bytes),
 		.nexthdr = IPPROTO_UDP,
 		.hop_limit = ttl_of(m),
+		.flow_lbl = { m.ecn << 4 },
 	};
 
 	worker_ip6(sender_of(m), goes_up(m) ? ip.saddr.s6_addr : ip.daddr.s6_addr);

@@ -89,6 +89,7 @@ struct message {
 	__u64 value;
 	bool ipv6;
 	__u8 ttl; /* 0: TTL_OF_WORKERS */
+	__u8 ecn; /* of the IP header */
 	__u16 vlan;   /* the tag's protocol; 0: no tag */
 	__u16 vlan_id; /* 0: 100 */
 };

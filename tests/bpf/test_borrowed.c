@@ -106,6 +106,18 @@ static void a_whole_sum_goes_on_and_its_slot_is_free(void **state)
 	expect(*state, contribution(.worker = 0, .job = OTHER_JOB), TALLY_ABSORBED, NULL);
 }
 
+static void a_contribution_that_met_congestion_marks_the_sum(void **state)
+{
+	struct sent out;
+
+	expect(*state, contribution(.worker = 0, .ecn = 3), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .ecn = 2), TALLY_SENT_UP, &out);
+	assert_int_equal(out.tally.flags, TALLY_MARKED);
+	expect(*state, contribution(.worker = 0, .seq = 1, .ecn = 2), TALLY_ABSORBED, NULL);
+	expect(*state, contribution(.worker = 1, .seq = 1, .ecn = 2), TALLY_SENT_UP, &out);
+	assert_int_equal(out.tally.flags, 0);
+}
+
 /* The last contribution is without payload: the frame becomes longer. */
 static void a_frame_grows_for_the_sum(void **state)
 {
@@ -697,6 +709,7 @@ static const struct CMUnitTest preempt[] = {
 	fact(an_ask_for_longer_frames_is_paid_for),
 	fact(an_ask_for_longer_frames_has_a_checksum),
 	fact(a_whole_sum_goes_on_and_its_slot_is_free),
+	fact(a_contribution_that_met_congestion_marks_the_sum),
 	fact(a_frame_grows_for_the_sum),
 	fact(who_brings_all_that_can_come_takes_no_slot),
 	fact(a_flush_takes_the_sum_along_and_frees_the_slot),
@@ -766,6 +779,7 @@ static void a_tenants_share_bounds_its_priority(void **state)
 
 static const struct CMUnitTest esa[] = {
 	fact(a_whole_sum_goes_on_and_its_slot_is_free),
+	fact(a_contribution_that_met_congestion_marks_the_sum),
 	fact(a_higher_priority_takes_the_slot),
 	fact(who_keeps_others_out_stands_lower_each_time),
 	fact(a_tenants_share_bounds_its_priority),

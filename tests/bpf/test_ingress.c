@@ -658,6 +658,50 @@ static void a_result_comes_from_the_service_address(void **state)
 		}
 }
 
+enum {
+	NOT_ECT,
+	ECT_1,
+	ECT_0,
+	CE, /* it has met congestion */
+};
+
+static int ecn_of(const struct sent *out)
+{
+	return out->ipv6 ? out->ip6.flow_lbl[0] >> 4 & 3 : out->ip4.tos & 3;
+}
+
+/* Also the last contribution's, in whose frame the result leaves, as one that has met nothing. */
+static void a_sum_is_marked_if_a_contribution_met_congestion(void **state)
+{
+	static const struct {
+		__u8 first, second, flags, leaves;
+	} row[] = {
+		{ CE, ECT_0, TALLY_MARKED, ECT_0 }, { ECT_0, CE, TALLY_MARKED, ECT_0 },
+		{ CE, CE, TALLY_MARKED, ECT_0 },    { ECT_0, ECT_0, 0, ECT_0 },
+		{ ECT_0, NOT_ECT, 0, NOT_ECT },	    { ECT_1, ECT_1, 0, ECT_1 },
+	};
+	__u32 seq = 0;
+
+	for
+		each_form(f)
+		{
+			for (size_t i = 0; i < COUNT(row); i++, seq++) {
+				struct sent out;
+
+				expect(*state,
+				       contribution(.worker = 0, .seq = seq, .ecn = row[i].first,
+						    shaped(f)),
+				       TALLY_ABSORBED, NULL);
+				expect(*state,
+				       contribution(.worker = 1, .seq = seq, .ecn = row[i].second,
+						    shaped(f)),
+				       TALLY_COMPLETED, &out);
+				assert_int_equal(out.tally.flags, row[i].flags);
+				assert_int_equal(ecn_of(&out), row[i].leaves);
+			}
+		}
+}
+
 static void a_retransmission_is_not_added_twice(void **state)
 {
 	struct sent out;
@@ -2642,6 +2686,7 @@ static const struct CMUnitTest tests[] = {
 	fact(bad_messages_do_no_harm_to_another_job),
 	fact(a_sum_goes_to_everyone),
 	fact(a_result_comes_from_the_service_address),
+	fact(a_sum_is_marked_if_a_contribution_met_congestion),
 	fact(a_retransmission_is_not_added_twice),
 	fact(partial_sums_merge),
 	fact(an_overlap_is_not_added),
