@@ -74,10 +74,10 @@ static void set_options(int fd, bool ipv6)
 	setsockopt(fd, SOL_IP, IP_FREEBIND, &on, sizeof(on));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
 	/* Without it no interface is known, and what has points comes in nowhere. */
-	if (ipv6)
-		setsockopt(fd, SOL_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
-	else
-		setsockopt(fd, SOL_IP, IP_PKTINFO, &on, sizeof(on));
+	setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on,
+		   sizeof(on));
+	setsockopt(fd, ipv6 ? SOL_IPV6 : SOL_IP, ipv6 ? IPV6_RECVTCLASS : IP_RECVTOS, &on,
+		   sizeof(on));
 	set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
 }

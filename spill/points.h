@@ -33,6 +33,7 @@ struct spill_points {
 struct spill_way {
 	uint32_t interface; /* that the kernel took it from; 0: not known, so it is no point's */
 	struct sockaddr_storage from;
+	bool marked; /* it met congestion (CE) */
 };
 
 /* GO_ON; OTHER_PORT: no point has this port; OTHER_SOURCE: none also has its VLAN and address. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -34,9 +35,9 @@ union control {
 	struct cmsghdr align;
 };
 
-/* Beside what has come: the length of its datagrams, and the interface. */
+/* Beside what has come: the length of its datagrams, their mark, and the interface. */
 union control_in {
-	char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	char space[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo))];
 	struct cmsghdr align;
 };
 
@@ -250,13 +251,13 @@ static void take(struct serve *s, const void *datagram, size_t length, const str
 
 /*
  * The length of the datagrams that were put together, all of it if it is only one; and the
- * interface that all of them came in by.
+ * interface that all of them came in by, and their mark.
  */
-static size_t control_read(struct msghdr *m, size_t length, uint32_t *ret_interface)
+static size_t control_read(struct msghdr *m, size_t length, struct spill_way *ret)
 {
 	struct in6_pktinfo in6 = { 0 };
 	struct in_pktinfo in4 = { 0 };
-	int bytes = 0;
+	int bytes = 0, tos = 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
 		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
@@ -265,7 +266,12 @@ static size_t control_read(struct msghdr *m, size_t length, uint32_t *ret_interf
 			memcpy(&in4, CMSG_DATA(c), sizeof(in4));
 		else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_PKTINFO)
 			memcpy(&in6, CMSG_DATA(c), sizeof(in6));
-	*ret_interface = in4.ipi_ifindex ? (uint32_t)in4.ipi_ifindex : in6.ipi6_ifindex;
+		else if (c->cmsg_level == SOL_IP && c->cmsg_type == IP_TOS)
+			tos = *CMSG_DATA(c);
+		else if (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_TCLASS)
+			memcpy(&tos, CMSG_DATA(c), sizeof(tos));
+	ret->interface = in4.ipi_ifindex ? (uint32_t)in4.ipi_ifindex : in6.ipi6_ifindex;
+	ret->marked = (tos & IPTOS_ECN_MASK) == IPTOS_ECN_CE;
 	return bytes > 0 ? (size_t)bytes : length;
 }
 
@@ -293,7 +299,7 @@ unsigned int serve_some(struct serve *s, struct serve_socket *socket)
 		const uint8_t *bytes = s->in_iov[i].iov_base;
 		size_t left = s->in[i].msg_len, each;
 
-		each = control_read(&s->in[i].msg_hdr, left, &s->way[i].interface);
+		each = control_read(&s->in[i].msg_hdr, left, &s->way[i]);
 
 		for (; left; messages++) {
 			size_t one = each < left ? each : left;

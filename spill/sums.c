@@ -175,8 +175,8 @@ static bool is_forged(const struct spill_job *j, const struct tally_header *h,
 }
 
 static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
-				      const struct tally_header *h, uint32_t bytes, uint64_t now_ns,
-				      struct spill_reply *ret)
+				      const struct tally_header *h, uint32_t bytes, bool marked,
+				      uint64_t now_ns, struct spill_reply *ret)
 {
 	const struct tally_role role = { .everyone = &j->everyone,
 					 .below = &j->everyone,
@@ -193,6 +193,7 @@ static enum tally_outcome job_message(struct spill *s, struct spill_job *j,
 	struct tally_reply reply;
 
 	offer.now_ms = now_ns / 1000000;
+	offer.flags |= marked ? TALLY_MARKED : 0;
 	if (out == TALLY_GO_ON && is_forged(j, h, &set))
 		out = TALLY_FORGED;
 	if (out == TALLY_GO_ON)
@@ -231,7 +232,7 @@ enum tally_outcome spill_message(struct spill *s, const void *datagram, size_t l
 	} else if (out == TALLY_GO_ON) {
 		out = gate_pass(s, h, service, way, &j);
 		if (out == TALLY_GO_ON) {
-			out = job_message(s, j, h, bytes, now_ns, ret);
+			out = job_message(s, j, h, bytes, way && way->marked, now_ns, ret);
 			if (out != TALLY_FORGED) /* that is none of the job's */
 				counter = j->counter;
 		}

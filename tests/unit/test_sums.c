@@ -344,6 +344,32 @@ static enum tally_outcome contribute_at(struct world *w, uint32_t seq, unsigned 
 			     ret);
 }
 
+static uint8_t flags_of_sum(struct world *w, uint32_t seq, unsigned int marked)
+{
+	struct spill_reply reply = { 0 };
+	const struct tally_header *h = (const void *)reply.header;
+
+	for (unsigned int rank = 0; rank < WORKERS; rank++) {
+		const struct spill_way way = { .marked = rank == marked };
+		struct message m = contribution(seq, rank, BLOCKS);
+
+		spill_message(w->spill, &m.header, message_bytes(&m), &w->service, &way, NOW_NS,
+			      &reply);
+	}
+	return h->flags;
+}
+
+static void a_sum_is_marked_if_a_contribution_met_congestion(void **state)
+{
+	struct world w;
+
+	world_make(&w, 1);
+	assert_int_equal(flags_of_sum(&w, 0, WORKERS), TALLY_SPILLED);
+	for (unsigned int rank = 0; rank < WORKERS; rank++)
+		assert_int_equal(flags_of_sum(&w, 1 + rank, rank), TALLY_SPILLED | TALLY_MARKED);
+	spill_free(w.spill);
+}
+
 /* Charged as in the data plane: what comes in, and each copy that leaves. */
 static void a_tenant_pays_for_what_comes_and_for_copies(void **state)
 {
@@ -463,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_job_keeps_its_sums_but_not_over_epochs),
 		cmocka_unit_test(many_jobs_come_and_go),
 		cmocka_unit_test(each_job_says_what_came),
+		cmocka_unit_test(a_sum_is_marked_if_a_contribution_met_congestion),
 		cmocka_unit_test(a_tenant_pays_for_what_comes_and_for_copies),
 		cmocka_unit_test(a_job_that_is_not_sound_is_refused),
 		cmocka_unit_test(what_is_not_for_it_is_counted),
