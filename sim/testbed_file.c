@@ -107,10 +107,9 @@ static int read_machines(struct reader *r, enum graph_kind kind, char **rest)
 static int read_option(struct reader *r, const char *word, char **rest, double *ret_rate)
 {
 	static const char *const flags[] = { "plain", "flip-hidden" };
-	static const char *const valued[] = {
-		"mtu",	   "loss", "loss-up", "loss-down", "dup",
-		"reorder", "flip", "flip-up", "flip-down", "flip-in"
-	};
+	static const char *const valued[] = { "mtu",	   "loss",    "loss-up", "loss-down",
+					      "dup",	   "reorder", "flip",	 "flip-up",
+					      "flip-down", "flip-in", "mark-up", "mark-down" };
 	const char *value;
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)

@@ -9,18 +9,22 @@
 # shellcheck source=tests/e2e/lib.sh
 source "$(dirname "$0")/lib.sh"
 
+family=4 # of IP
 frame=1514 # bytes of a full chunk, and of a full segment of TCP
 segment=1448 # bytes of TCP's data in it
 bits=$((100 * 1000 * 1000 / 8)) # bytes in a second
 
-pair() { # [link options...]
-	local gateway
+cables() { # OPTIONS of w0's and of w1's
 	network <<-END
 		host w0 w1
 		node n0
-		link w0 n0 rate 100mbit $*
-		link w1 n0 rate 100mbit $*
+		link w0 n0 rate 100mbit $1
+		link w1 n0 rate 100mbit $2
 	END
+}
+pair() { # [link options...]
+	local gateway
+	cables "$*" "$*"
 	gateway=$(on w0 ip -j route show default | jq -r '.[0].gateway')
 	on w0 ip route change default via "$gateway" dev eth0 congctl cubic
 }
@@ -29,7 +33,7 @@ pair() { # [link options...]
 start_job() { # NUMBER WINDOW tally-perf-arguments...
 	local rank
 	rm -f "$work/out$1".*
-	describe_job 4 "window=$2" payload=1408 -- w0 w1
+	describe_job "$family" "window=$2" "payload=$((family == 4 ? 1408 : 1344))" -- w0 w1
 	sed "s/^job 1$/job $1/; s/:4000/:40${1}0/; \$a epoch 1" "$work/description" >"$work/job$1"
 	node n0 job add "$work/job$1" >/dev/null || return 1
 	for rank in 0 1; do
@@ -120,6 +124,34 @@ loss_by_chance_is_no_congestion() {
 	(($(cat "$work/slowest") <= 20))
 }
 
+all_ranks_heard() { # WHAT of the output of each
+	jq -es "length == 2 and all($1)" "$work"/out1.*
+}
+marks_are_heard_by_all() { # OPTIONS of w0's cable
+	cables "$1" ''
+	start_job 1 128 -s 2
+	finish_jobs
+	all_ranks_heard '.marked > 10 and .cuts > 5 and .retransmitted < .chunks / 100'
+}
+
+# The node ORs them into the sum.
+marks_on_the_way_up_reach_all_ranks() { marks_are_heard_by_all 'mark-up 1'; }
+
+# Whose copy of a result has one tells the others.
+marks_on_the_way_down_reach_all_ranks() { marks_are_heard_by_all 'mark-down 1'; }
+
+marks_reach_all_ranks_over_ipv6() {
+	local family=6
+	marks_are_heard_by_all 'mark-up 1 mark-down 1'
+}
+
+switched_off_packets_take_no_marks() {
+	cables 'mark-up 100 mark-down 100' ''
+	start_job 1 128 -s 1 --congestion off
+	finish_jobs
+	all_ranks_heard '.marked == 0 and .cuts == 0'
+}
+
 # 32 chunks fit the queue, and are more than the cable needs.
 a_late_rank_is_no_congestion() {
 	local before
@@ -142,4 +174,8 @@ facts two_jobs_share_a_cable_and_waste_nothing \
 	switched_off_it_wastes_what_the_queue_loses \
 	beside_tcp_cubic_each_has_two_fifths \
 	loss_by_chance_is_no_congestion \
+	marks_on_the_way_up_reach_all_ranks \
+	marks_on_the_way_down_reach_all_ranks \
+	marks_reach_all_ranks_over_ipv6 \
+	switched_off_packets_take_no_marks \
 	a_late_rank_is_no_congestion

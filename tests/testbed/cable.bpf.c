@@ -21,6 +21,8 @@
  * the checksum partial (veth, offloads) and what completes it stands behind the fault: no checksum
  * shows the flip then, at any receiver. A partial checksum that meets the cable stays as it is.
  *
+ * A marked frame is as one that met congestion on its way, if its sender takes marks (ECN).
+ *
  * All faults are rolled with one seed. Frame n of a direction has the same fate in each run.
  */
 #include <linux/bpf.h>
@@ -54,6 +56,7 @@ const volatile __u32 slow_ifindex[2];
 const volatile __u32 loss_ppm[2];
 const volatile __u32 dup_ppm;
 const volatile __u32 reorder_ppm;
+const volatile __u32 mark_ppm[2]; /* of what takes marks (ECN) */
 const volatile __u32 flip_ppm[2];
 const volatile __u32 flip_region; /* enum region */
 const volatile __u32 flip_hidden; /* not 0: checksums cover the flip */
@@ -189,6 +192,7 @@ static __always_inline int rejoin(enum direction way)
 static __always_inline int carry(struct __sk_buff *skb, enum direction way)
 {
 	__u64 fate = next_fate(way);
+	int late;
 
 	if (happens(&fate, loss_ppm[way]))
 		return TC_ACT_SHOT;
@@ -199,7 +203,10 @@ static __always_inline int carry(struct __sk_buff *skb, enum direction way)
 	if (happens(&fate, dup_ppm) && !bpf_clone_redirect(skb, far_ifindex[way], 0))
 		__sync_fetch_and_add(&duplicated[way], 1);
 
-	if (happens(&fate, reorder_ppm))
+	late = happens(&fate, reorder_ppm);
+	if (happens(&fate, mark_ppm[way]))
+		bpf_skb_ecn_set_ce(skb);
+	if (late)
 		return delay(skb, way);
 
 	return bpf_redirect(far_ifindex[way], 0);

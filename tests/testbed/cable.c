@@ -26,6 +26,7 @@
 static const char usage[] =
 	"usage: testbed-cable wire A B [--loss-up P] [--loss-down P] [--dup P] [--reorder P]\n"
 	"                     [--flip-up P] [--flip-down P] [--flip-in REGION] [--flip-hidden]\n"
+	"                     [--mark-up P] [--mark-down P]\n"
 	"                     [--seed N]\n"
 	"       testbed-cable pass INTERFACE...\n"
 	"\n"
@@ -135,7 +136,8 @@ static int parse_faults(int argc, char **argv, struct cable_bpf__rodata *cable)
 {
 	__u32 *const chances[] = { &cable->loss_ppm[UP], &cable->loss_ppm[DOWN],
 				   &cable->dup_ppm,	 &cable->reorder_ppm,
-				   &cable->flip_ppm[UP], &cable->flip_ppm[DOWN] };
+				   &cable->flip_ppm[UP], &cable->flip_ppm[DOWN],
+				   &cable->mark_ppm[UP], &cable->mark_ppm[DOWN] };
 	static const struct option options[] = {
 		{ "loss-up", required_argument, NULL, 0 },
 		{ "loss-down", required_argument, NULL, 1 },
@@ -143,6 +145,8 @@ static int parse_faults(int argc, char **argv, struct cable_bpf__rodata *cable)
 		{ "reorder", required_argument, NULL, 3 },
 		{ "flip-up", required_argument, NULL, 4 },
 		{ "flip-down", required_argument, NULL, 5 },
+		{ "mark-up", required_argument, NULL, 6 },
+		{ "mark-down", required_argument, NULL, 7 },
 		{ "flip-in", required_argument, NULL, 'i' },
 		{ "flip-hidden", no_argument, NULL, 'h' },
 		{ "seed", required_argument, NULL, 's' },

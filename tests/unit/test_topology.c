@@ -270,7 +270,7 @@ static void a_text_of_the_testbed_is_a_network(void **state)
 {
 	_cleanup_(topology_freep) struct topology *t = text_of(
 		"# a rack\nhost w0 w1\n\n  node n0\nswitch s0 # bridge\n"
-		"link w0 s0 rate 8kbit loss 1% flip-hidden\nlink w1 s0 plain mtu 1500\n"
+		"link w0 s0 rate 8kbit loss 1% flip-hidden mark-up 1\nlink w1 s0 plain mtu 1500\n"
 		"link s0 n0");
 
 	assert_network(t, 4, 2, 3);
