@@ -89,10 +89,32 @@ static void print_place(const struct perf_options *o, const struct perf_row *row
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
+/* What happened meanwhile that is not always there. `places`: as for print_line(). */
+static void print_notes(const struct perf_row *const places[], int n)
+{
+	uint64_t spilled = 0, chunks = 0, cuts = 0, marked = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct tally_stats *a = &places[i]->after, *b = &places[i]->before;
+
+		spilled += a->spilled - b->spilled;
+		chunks += a->chunks - b->chunks;
+		cuts += a->cuts - b->cuts;
+		marked += a->marked - b->marked;
+	}
+	if (spilled)
+		printf("# %" PRIu64 " of %" PRIu64 " chunks were summed in software\n", spilled,
+		       chunks);
+	if (cuts)
+		printf("# %" PRIu64 " chunks may be in flight now; %" PRIu64
+		       " cuts of that, %" PRIu64 " results with marks\n",
+		       places[n - 1]->after.window, cuts, marked);
+}
+
 /* `places`: the one or two rows of a size. What is not a place's own column is of both. */
 static void print_line(const struct perf_options *o, const struct perf_row *const places[], int n)
 {
-	uint64_t retransmitted = 0, flushed = 0, repaired = 0, corrupt = 0, spilled = 0, chunks = 0;
+	uint64_t retransmitted = 0, flushed = 0, repaired = 0, corrupt = 0;
 	const struct perf_row *first = places[0];
 	double p99 = 0, max = 0;
 
@@ -108,8 +130,6 @@ static void print_line(const struct perf_options *o, const struct perf_row *cons
 		flushed += a->flushed - b->flushed;
 		repaired += a->repaired - b->repaired;
 		corrupt += a->corrupt - b->corrupt;
-		spilled += a->spilled - b->spilled;
-		chunks += a->chunks - b->chunks;
 	}
 	printf(" %11.1f %11.1f %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64, p99, max,
 	       retransmitted, flushed, repaired, corrupt);
@@ -118,13 +138,7 @@ static void print_line(const struct perf_options *o, const struct perf_row *cons
 	for (int i = 0; i < n && o->hash; i++)
 		printf("  %016" PRIx64, places[i]->hash);
 	putchar('\n');
-	if (spilled)
-		printf("# %" PRIu64 " of %" PRIu64 " chunks were summed in software\n", spilled,
-		       chunks);
-	if (a->cuts != b->cuts)
-		printf("# %" PRIu64 " chunks may be in flight now; %" PRIu64
-		       " cuts of that, %" PRIu64 " results with marks\n",
-		       a->window, a->cuts - b->cuts, a->marked - b->marked);
+	print_notes(places, n);
 }
 
 /* --- JSON */
