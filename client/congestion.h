@@ -2,7 +2,7 @@
 /*
  * How many chunks may be in flight now, up to the W of the run, and how fast they may leave: what
  * a window concludes of the network from round trips, losses and marks. Pure; time is an argument
- * in nanoseconds and never goes back. Why it is so: docs/decisions/0035.
+ * in nanoseconds and never goes back. Why it is so: docs/decisions/0037.
  *
  * A network has a base round trip, the shortest that was seen; what round trips have beyond it is a
  * queue, or a late rank. Without a queue the window doubles in a round trip; with one, it grows
