@@ -69,6 +69,7 @@ CLIENT_INSTALLED = 755:$(BUILD)/tally-perf:$(PREFIX)/bin/tally-perf \
 	link:libtally.so.0:$(PREFIX)/lib/libtally.so \
 	644:$(BUILD)/libtally.a:$(PREFIX)/lib/libtally.a \
 	644:include/tally/tally.h:$(PREFIX)/include/tally/tally.h \
+	644:include/tally/dtype.h:$(PREFIX)/include/tally/dtype.h \
 	644:$(BUILD)/packaging/libtally.pc:$(PREFIX)/lib/pkgconfig/libtally.pc \
 	$(call manual,libtally.3 tally-perf.1)
 INSTALLED = $(CLIENT_INSTALLED) \
