@@ -238,6 +238,10 @@ void mirror_remove(struct core *c, uint32_t id, core_step *then);
 void members_joining(struct core *c, const struct core_event *e);
 void members_ended(struct core *c, const struct core_event *e);
 
+/* members_may.c: may who is at the connection speak for a worker of `j`, which may be NULL?
+ * -EACCES, -EAGAIN, and why. */
+int members_may_speak(struct core *c, const struct core_event *e, const struct job *j);
+
 /*
  * A rank is not at this run any more, and the others are told `how`, unless one has gone before.
  * `connection`: is then told so; may be NULL.
