@@ -345,7 +345,7 @@ static __always_inline int borrow(struct hook_context *ctx, int packed_offsets,
 	if (!now || out == TALLY_STALE || out == TALLY_PASSED_UP)
 		return out;
 	key_finish(ctx, packed_offsets, now->keyed, now->key);
-	reply_finish(ctx, packed_offsets, left && out != TALLY_NO_ROOM);
+	reply_finish(ctx, packed_offsets, tally_outcome_to(out), left);
 	return out;
 }
 

@@ -21,12 +21,13 @@ struct vlan_tag {
 	__be16 proto;
 };
 
-/* Offsets of the headers in a frame. */
+/* Offsets of the headers in a frame, and what is said of it before all else. */
 struct offsets {
 	__u8 ip;
 	__u8 udp;
 	__u8 ipv6;
-	__u8 found;  /* 0: no UDP datagram to our port; all else is 0 too */
+	__u8 found : 1; /* 0: no UDP datagram to our port; all else is 0 too */
+	__u8 marked : 1; /* a router has marked it (CE), as it met congestion */
 };
 
 _Static_assert(sizeof(struct offsets) == sizeof(int), "packed into a number");
@@ -107,6 +108,17 @@ static __always_inline __u32 find_udp(const void *at, const void *end, bool ipv6
 }
 
 /*
+ * ECN: two bits of the second byte of either IP header, behind four others in IPv6's. Without
+ * branches: the verifier would walk the rest of the program once for each.
+ */
+static __always_inline __u32 ecn_is_ce(const void *ip, bool ipv6)
+{
+	__u32 ecn = ((const __u8 *)ip)[1] >> 4 * ipv6;
+
+	return ecn & ecn >> 1 & 1;
+}
+
+/*
  * Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP to our port: a packed struct offsets. A global
  * function: the verifier walks it once and by itself, and not all that follows once for each of
  * the four paths through it.
@@ -140,6 +152,7 @@ __noinline int offsets_find(struct hook_context *ctx)
 	offsets.udp = ip + udp_behind;
 	offsets.ipv6 = proto == bpf_htons(ETH_P_IPV6);
 	offsets.found = 1;
+	offsets.marked = ecn_is_ce(data + ip, offsets.ipv6);
 	return offsets_pack(offsets);
 }
 
@@ -198,30 +211,22 @@ static __always_inline void frame_set_put(struct frame *f, const struct tally_se
 	more[2] = (more[2] & ~mask) | (set->word[3] & mask);
 }
 
-/*
- * Two bits of the second byte of either IP header, behind four others in IPv6's. Without branches:
- * the verifier would walk the rest of the program once for each.
- */
-static __always_inline __u8 *ecn_byte(const struct frame *f) { return (__u8 *)f->ip4 + 1; }
-
-/* 1: a router has marked the packet (CE), as it met congestion. */
-static __always_inline __u32 ecn_is_ce(const struct frame *f)
-{
-	__u32 ecn = *ecn_byte(f) >> 4 * f->offsets.ipv6;
-
-	return ecn & ecn >> 1 & 1;
-}
-
 /* Makes ECT(0) of CE: what is sent anew has met nothing yet. */
 static __always_inline void ecn_renew(struct frame *f)
 {
-	*ecn_byte(f) &= ~(ecn_is_ce(f) << 4 * f->offsets.ipv6);
+	__u8 *byte = (__u8 *)f->ip4 + 1;
+
+	*byte &= ~(ecn_is_ce(f->ip4, f->offsets.ipv6) << 4 * f->offsets.ipv6);
 }
 
-/* What an offer's flags have of the packet. */
+/* What an offer's flags have of the packet. The compiler is not to make two ways of it: 6.1 would
+ * walk the rest of the program once for each. */
 static __always_inline __u8 frame_mark(const struct frame *f)
 {
-	return ecn_is_ce(f) * TALLY_MARKED;
+	__u32 marked = f->offsets.marked;
+
+	asm volatile("" : "+r"(marked));
+	return marked * TALLY_MARKED;
 }
 
 /* A datagram to our port that starts like a message of our version, and has a whole header. */

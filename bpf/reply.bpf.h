@@ -49,7 +49,6 @@ static __always_inline void news_add(const struct frame *f, const struct tally_j
 static __always_inline void turn_to_group(struct frame *f)
 {
 	f->udp->source = f->udp->dest;
-	ecn_renew(f);
 	if (f->offsets.ipv6) {
 		f->ip6->saddr = f->ip6->daddr;
 		f->ip6->hop_limit = IPDEFTTL;
@@ -95,14 +94,19 @@ static __always_inline bool turn_down(struct frame *f)
 	return true;
 }
 
-/* Both checksums. A global function (see offsets_find), for its loop over the words. */
-__noinline int reply_finish(struct hook_context *ctx, int packed_offsets, int left)
+/*
+ * What a frame has that goes `to` an enum tally_to, once it is addressed; `left`: the UDP checksum
+ * is still to be made. A global function (see offsets_find), for its loop over the words.
+ */
+__noinline int reply_finish(struct hook_context *ctx, int packed_offsets, int to, int left)
 {
 	struct frame f = { .offsets = offsets_unpack(packed_offsets) };
 
 	if (!frame_locate(ctx, &f))
 		return 0;
-	checksum_frame(&f, f.tally->blocks, left);
+	if (to != TALLY_TO_ROOT)
+		ecn_renew(&f);
+	checksum_frame(&f, f.tally->blocks, to == TALLY_TO_ROOT && left);
 	return 0;
 }
 
@@ -140,7 +144,7 @@ static __always_inline enum tally_outcome reply(struct hook_context *ctx, struct
 		turn_to_group(f);
 	key_finish(ctx, offsets_pack(f->offsets), job->keyed & (to != TALLY_TO_GROUP),
 		   tally_rank_index(job->group, rank));
-	reply_finish(ctx, offsets_pack(f->offsets), to == TALLY_TO_ROOT && left);
+	reply_finish(ctx, offsets_pack(f->offsets), to, left);
 	return r.outcome;
 }
 

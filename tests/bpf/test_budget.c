@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the verifier may spend on each program: instructions that it walks, of the million that the
- * kernel allows. A number here may rise, in a commit that says why.
+ * kernel allows; a number here may rise, in a commit that says why. And bytes of stack, as older
+ * kernels count them.
  */
 #include "harness.h"
 
@@ -17,6 +18,9 @@ enum {
 	INGRESS_POOL_INSNS_MAX = 130000, /* with one, and every policy at once; 6.1 walks most */
 	INGRESS_TC_INSNS_MAX = 90000,
 	FANOUT_INSNS_MAX = 3000,
+	STACK_MAX = 512,
+	STACK_UNIT = 32, /* of 6.6 and older: each function has a multiple of that */
+	LOG_STATS = 4, /* of the verifier: what it has found, and not how */
 };
 
 static const char compiler[] = "clang version ";
@@ -83,15 +87,55 @@ static void fanout_stays_within_its_budget(void **state)
 	assert_within(node->fanout->progs.tally_fanout, FANOUT_INSNS_MAX);
 }
 
-static int setup_with_a_pool(void **state)
+static const struct tally_pool pool = { 64, { true, true, true, 1, 50 } };
+
+static int setup_with_a_pool(void **state) { return node_setup_pool(state, pool); }
+
+static unsigned long round_up(unsigned long bytes)
 {
-	return node_setup_pool(state, (struct tally_pool){ 64, { true, true, true, 1, 50 } });
+	bytes = bytes ? bytes : 1;
+	return (bytes + STACK_UNIT - 1) / STACK_UNIT * STACK_UNIT;
+}
+
+/* "stack depth 376+112+0...": the program, and the functions that it calls. Those that call others
+ * have little. */
+static unsigned long stack_of(const char *said)
+{
+	char *at = strstr(said, "stack depth ");
+	unsigned long program, most = 0;
+
+	assert_non_null(at);
+	program = round_up(strtoul(at + strlen("stack depth "), &at, 10));
+	while (*at == '+') {
+		unsigned long bytes = round_up(strtoul(at + 1, &at, 10));
+
+		most = bytes > most ? bytes : most;
+	}
+	printf("# %lu and %lu of %d bytes of stack\n", program, most, STACK_MAX);
+	return program + most;
+}
+
+static void ingress_with_a_pool_fits_the_stack_of_older_kernels(void **state)
+{
+	struct ingress_bpf *ingress = ingress_bpf__open();
+	static char said[1 << 16];
+
+	assert_non_null(ingress);
+	ingress->rodata_node->constants.pool = pool;
+	ingress->rodata_node->constants.shared = 1;
+	bpf_program__set_log_level(ingress->progs.tally_ingress, LOG_STATS);
+	assert_return_code(
+		bpf_program__set_log_buf(ingress->progs.tally_ingress, said, sizeof(said)), errno);
+	assert_return_code(ingress_bpf__load(ingress), errno);
+	assert_in_range(stack_of(said), 1, STACK_MAX);
+	ingress_bpf__destroy(ingress);
 }
 
 int main(void)
 {
 	const struct CMUnitTest with_a_pool[] = {
 		cmocka_unit_test(ingress_with_a_pool_stays_within_its_budget),
+		cmocka_unit_test(ingress_with_a_pool_fits_the_stack_of_older_kernels),
 		cmocka_unit_test(ingress_by_tc_stays_within_its_budget),
 	};
 	const struct CMUnitTest tests[] = {
