@@ -47,7 +47,7 @@ E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c
 	   $(BUILD)/tests/bpf/beside.bpf.o $(addprefix $(BUILD)/tests/bench/,bounce reflector)
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
 # They measure times or rates, and want the machine for themselves.
-ALONE   := $(foreach t,congestion cluster_failures cluster_inart cluster_steering cluster_ways inart latency scarce tapina,tests/e2e/$(t).sh)
+ALONE   := $(foreach t,congestion cluster_failures cluster_inart cluster_steering cluster_ways inart latency scarce spin tapina,tests/e2e/$(t).sh)
 KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/peering.md docs/job-file.md \
 	docs/trees.md docs/simulator.md docs/cluster.md man/tallyd.yaml.5
 SKELS   := $(addprefix $(BUILD)/bpf/,ingress.skel.h ingress_tc.skel.h fanout.skel.h port.skel.h)
