@@ -8,10 +8,10 @@
 #   w1 ──┘
 # shellcheck source=tests/e2e/lib.sh
 source "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/fair_lib.sh
+source scripts/fair_lib.sh
 
-family=4 # of IP
-frame=1514 # bytes of a full chunk, and of a full segment of TCP
-segment=1448 # bytes of TCP's data in it
+segment=1448 # bytes of TCP's data in a full segment
 bits=$((100 * 1000 * 1000 / 8)) # bytes in a second
 
 cables() { # OPTIONS of w0's and of w1's
@@ -23,25 +23,11 @@ cables() { # OPTIONS of w0's and of w1's
 	END
 }
 pair() { # [link options...]
-	local gateway
 	cables "$*" "$*"
-	gateway=$(on w0 ip -j route show default | jq -r '.[0].gateway')
-	on w0 ip route change default via "$gateway" dev eth0 congctl cubic
+	use_cubic w0
 }
 
-# A job of both hosts with calls of 2 MiB, in the background: its ranks' output is in $work/NAME.*.
-start_job() { # NUMBER WINDOW tally-perf-arguments...
-	local rank
-	rm -f "$work/out$1".*
-	describe_job "$family" "window=$2" "payload=$((family == 4 ? 1408 : 1344))" -- w0 w1
-	sed "s/^job 1$/job $1/; s/:4000/:40${1}0/; \$a epoch 1" "$work/description" >"$work/job$1"
-	node n0 job add "$work/job$1" >/dev/null || return 1
-	for rank in 0 1; do
-		exec_on "w$rank" "$build/tally-perf" --job "$work/job$1" --rank "$rank" --json \
-			--no-check -d int32 -b 2M -e 2M -n 1 "${@:3}" >"$work/out$1.$rank" &
-		worker+=($!)
-	done
-}
+start_job() { start_job_of w0 w1 "$@"; } # NUMBER WINDOW tally-perf-arguments...
 finish_jobs() {
 	local said
 	wait "${worker[@]}" || return 1
@@ -51,7 +37,6 @@ finish_jobs() {
 			"\(.retransmitted) resent, window \(.window), \(.cuts) cuts"' "$said" >&3
 	done
 }
-said_of() { jq "$2" "$work/out$1.0"; } # JOB EXPRESSION
 rate_of() { said_of "$1" '.bytes * .iterations / (.ended_s - .began_s) | floor'; }
 has_completed() { (($(count COMPLETED) > $1)); }
 is_between() { # PERCENT PERCENT PART OF
@@ -89,15 +74,13 @@ tcp_bytes() { jq ".end.sum_received.bytes * $frame / $segment | floor" "$work/tc
 share_with_tcp() {
 	local before
 	pair
-	on w1 iperf3 -s -1 -B "$(bed addr w1)" >"$work/server" 2>&1 &
-	until_true eval "on w1 ss -ltn | has :5201"
+	tcp_listen w1
 	start_job 1 512 -s 19
 	until_true has_completed 4000
 	before=$(count COMPLETED)
-	on w0 iperf3 -c "$(bed addr w1)" -t 16 -J >"$work/tcp"
+	tcp_flow w0 w1 16
 	both=$((($(count COMPLETED) - before) * frame + $(tcp_bytes)))
 	finish_jobs
-	[[ $(jq -r .end.sender_tcp_congestion "$work/tcp") == cubic ]]
 	settled=$(tcp_settled)
 }
 
