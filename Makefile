@@ -93,7 +93,7 @@ say = @echo "  $(1)" $(patsubst $(BUILD)/%,%,$@);
 endif
 
 .PHONY: pure keys-docs help all setup setup-build setup-client install install-client uninstall \
-	demo demo-cluster bench bench-memory bench-paths bench-peers bench-predict bench-quotas bench-rings \
+	demo demo-cluster bench bench-fair bench-memory bench-paths bench-peers bench-predict bench-quotas bench-rings \
 	reproduce test \
 	lint unit model model-long sim-long \
 	fuzz ctl bpf e2e vm vm-all guest pictures testbed clean always
@@ -143,6 +143,10 @@ bench-peers: setup ## Tally beside Gloo and Open MPI, in turns in the same names
 	@scripts/setup-peers.sh
 	@$(MAKE) --no-print-directory -s all $(BENCHES)
 	@scripts/bench-peers
+
+bench-fair: setup ## what two jobs and TCP have of the cables that they share, over time (10 minutes)
+	@$(MAKE) --no-print-directory -s all
+	@scripts/bench-fair
 
 bench-memory: $(BUILD)/tests/bench/memory ## completion times of jobs by memory, policy and spread
 	@echo "simulation" && $<

@@ -89,6 +89,23 @@ wait_for_workers() {
 	done
 }
 
+mbit_of() { # RATE, of which this is known: Nmbit or Ngbit
+	case $1 in
+	*mbit) echo "${1%mbit}" ;;
+	*gbit) echo $((1000 * ${1%gbit})) ;;
+	esac
+}
+
+# In the background, until it is killed.
+repeat() { # SECONDS COMMAND...
+	local never
+	exec {never}<> <(:)
+	while :; do
+		"${@:2}"
+		read -rt "$1" -u "$never" || true
+	done
+}
+
 # Payload bytes a second that come back to each worker from the reflector, in GB/s.
 reflected() { # WORKERS
 	local name bouncing=()
