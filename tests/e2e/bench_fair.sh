@@ -43,7 +43,7 @@ samples_become_shares() {
 	(($(figure jobs 0 jain) == 90 && $(figure jobs 1 jain) == 100 && $(figure three 0 jain) == 100))
 	(($(figure tcp 0 cubic) == 4000 && $(figure after 0 all) == 9000))
 	has -E '^jobs +45 \(40 to 60\) +45 \(30 to 50\) +- +90 \(90 to 90\) +0.988 \(0.9 to 1\)$' "$work/printed"
-	has -E '^8mbit, window 1024, 3 rounds' "$work/printed"
+	has -E '^8mbit, window 512, 3 rounds' "$work/printed"
 	(($(grep -c 8mbit: "$work/printed") == 0))
 	# 140 columns of 0.1 s, and three curves beside the equal shares.
 	grep -E '^memory ' "$folder/fair.curves" | awk '{ exit NF != 141 }'
