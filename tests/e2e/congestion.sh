@@ -113,10 +113,10 @@ loss_by_chance_is_no_congestion() {
 	is_between 75 100 "$best" "$bits"
 	(($(cat "$work/slowest") <= 20))
 	some=$(rate_with_loss 0.1)
-	is_between 90 102 "$some" "$best"
+	is_between 90 130 "$some" "$best" # above 100: others used the machine before
 	(($(cat "$work/slowest") <= 20))
 	much=$(rate_with_loss 1)
-	is_between 75 102 "$much" "$best"
+	is_between 75 130 "$much" "$best"
 	(($(cat "$work/slowest") <= 20))
 }
 
