@@ -109,7 +109,7 @@ a_run_with_a_tree_moves_too() {
 	square
 	create_at n0 train 4
 	for host in w3 w4 w2 w5; do
-		join_at "$host" n0 train --seconds 25 -b 64K -e 64K
+		join_at "$host" n0 train --seconds 45 -b 64K -e 64K
 	done
 	until_true runs_somewhere
 	root=$(shared n0 train root)
