@@ -10,6 +10,7 @@
 
 #include "client/error.h"
 #include "tests/unit/engine_world.h"
+#include "tests/unit/floats.h"
 
 enum {
 	CALLS_MAX = 18, /* of a program: six collectives of three types */
@@ -43,14 +44,6 @@ struct program {
 };
 
 /* --- numbers */
-
-static inline uint32_t bits_of(float x)
-{
-	uint32_t b;
-
-	memcpy(&b, &x, 4);
-	return b;
-}
 
 static inline size_t element_bytes(const struct collective *c)
 {

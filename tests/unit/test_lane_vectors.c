@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "client/lane_vectors.h"
+#include "tests/unit/floats.h"
 #include "tests/unit/random.h"
 
 enum {
@@ -19,22 +20,6 @@ enum {
 };
 
 static uint64_t random_state = 5;
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
 
 /* Of any magnitude below 2^below; with some zeros, subnormals, infinities and NaNs. */
 static float random_float(int below)

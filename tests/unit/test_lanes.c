@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "client/lanes.h"
+#include "tests/unit/floats.h"
 
 enum {
 	WORKERS_MAX = 256,
@@ -37,22 +38,6 @@ static uint64_t random_bits(void)
 	random_state ^= random_state << 25;
 	random_state ^= random_state >> 27;
 	return random_state * 2685821657736338717u;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
 }
 
 /* Of a random sign and mantissa, with 2^low <= |x| < 2^(high + 1). */
@@ -640,24 +625,6 @@ static void a_wide_word_is_as_documented(void **state)
 }
 
 /* --- float32: any process, any scale byte */
-
-/* Flush subnormal results to zero, and take subnormal inputs for zero. */
-static void flush_subnormals(bool on)
-{
-#if defined(__x86_64__)
-	uint32_t control;
-
-	__asm__ volatile("stmxcsr %0" : "=m"(control));
-	control = on ? control | 0x8040 : control & ~0x8040u;
-	__asm__ volatile("ldmxcsr %0" : : "m"(control));
-#elif defined(__aarch64__)
-	uint64_t control;
-
-	__asm__ volatile("mrs %0, fpcr" : "=r"(control));
-	control = on ? control | 1u << 24 : control & ~(UINT64_C(1) << 24);
-	__asm__ volatile("msr fpcr, %0" : : "r"(control));
-#endif
-}
 
 struct everything {
 	uint8_t scale;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "client/lanes.h"
+#include "tests/unit/floats.h"
 #include "tests/unit/random.h"
 
 enum {
@@ -461,24 +462,6 @@ static void nans_and_infinities_arrive_as_such(void **state)
 }
 
 /* --- any process, any scale byte */
-
-/* Flush subnormal results to zero, and take subnormal inputs for zero. */
-static void flush_subnormals(bool on)
-{
-#if defined(__x86_64__)
-	uint32_t control;
-
-	__asm__ volatile("stmxcsr %0" : "=m"(control));
-	control = on ? control | 0x8040 : control & ~0x8040u;
-	__asm__ volatile("ldmxcsr %0" : : "m"(control));
-#elif defined(__aarch64__)
-	uint64_t control;
-
-	__asm__ volatile("mrs %0, fpcr" : "=r"(control));
-	control = on ? control | 1u << 24 : control & ~(UINT64_C(1) << 24);
-	__asm__ volatile("msr fpcr, %0" : : "r"(control));
-#endif
-}
 
 static void check_environments(const struct type *t, unsigned int workers)
 {
