@@ -13,6 +13,7 @@
 #include "parse.bpf.h"
 #include "address.bpf.h"
 #include "checksum.bpf.h"
+#include "find.bpf.h"
 #include "key.bpf.h"
 #include "resize.bpf.h"
 #include "leave.bpf.h"
@@ -56,9 +57,7 @@ static __always_inline bool is_of_worker(const struct tally_header *h)
 /* As long as there is a copy under way, its job has gate 0 or children. */
 static __always_inline enum tally_outcome without_child(const struct tally_header *h)
 {
-	struct tally_gate_key key = { .job = tally_le32_get(h->job) };
-
-	return bpf_map_lookup_elem(&gates, &key) ? TALLY_NO_CHILD : TALLY_UNKNOWN_JOB;
+	return gate_at(tally_le32_get(h->job), 0) ? TALLY_NO_CHILD : TALLY_UNKNOWN_JOB;
 }
 
 /* `ret_row`: which counts the copy. */

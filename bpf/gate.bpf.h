@@ -3,6 +3,7 @@
 #ifndef TALLY_GATE_BPF_H
 #define TALLY_GATE_BPF_H
 
+#include "find.bpf.h"
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 
@@ -84,34 +85,34 @@ static __always_inline bool address_is_served(const struct frame *f, const struc
 
 /*
  * The job, and the row that counts what becomes of the message; of one that is refused that is none
- * of the job's: who forges messages is counted where these come in.
+ * of the job's: who forges messages is counted where these come in. Nearly all gates are in their
+ * first bucket.
  */
 static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, const struct frame *f,
 						    struct tally_job **ret_job, __u32 *ret_row)
 {
 	struct tally_gate_key key = { .job = tally_le32_get(f->tally->job),
 				      .ifindex = hook_port(ctx) };
-	struct tally_gate *gate = bpf_map_lookup_elem(&gates, &key);
-	__u32 index;
+	__u64 hash = tally_gate_hash(key);
+	__u64 gate = gate_in(tally_gate_first(hash), tally_gate_name(key, hash));
+	struct tally_job *job = gate ? gate_job(gate, key.job) : NULL;
 
 	*ret_row = TALLY_ROW_NO_JOB;
-	if (!gate) {
-		key.ifindex = 0;
-		gate = bpf_map_lookup_elem(&gates, &key);
-		if (!gate)
+	if (!job) {
+		gate = gate_find(key.job, key.ifindex);
+		job = gate ? gate_job(gate, key.job) : NULL;
+		if (!job)
 			return TALLY_UNKNOWN_JOB;
 	}
-	index = gate->job;
-	*ret_job = bpf_map_lookup_elem(&jobs, &index);
-	if (!*ret_job)
-		return TALLY_UNKNOWN_JOB;
-	if (!address_is_served(f, *ret_job))
+	*ret_job = job;
+	if (!address_is_served(f, job))
 		return TALLY_OTHER_ADDRESS;
-	if (!key.ifindex && !gate->anywhere)
+	if (!tally_gate_port(gate) && !(gate & TALLY_GATE_ANYWHERE))
 		return TALLY_OTHER_PORT;
-	if (gate->restricted && !source_is_known(ctx, offsets_pack(f->offsets), (*ret_job)->tenant))
+	if (gate & TALLY_GATE_RESTRICTED &&
+	    !source_is_known(ctx, offsets_pack(f->offsets), job->tenant))
 		return TALLY_OTHER_SOURCE;
-	*ret_row = gate->row;
+	*ret_row = tally_gate_row(gate);
 	return TALLY_GO_ON;
 }
 

@@ -8,10 +8,11 @@
 #include <tally/maps.h>
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, TALLY_GATES_MAX);
-	__type(key, struct tally_gate_key);
-	__type(value, struct tally_gate);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* its words are written whole */
+	__uint(max_entries, TALLY_GATE_BUCKETS);
+	__type(key, __u32);
+	__type(value, struct tally_gate_bucket);
 } gates SEC(".maps");
 
 struct {

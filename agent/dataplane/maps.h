@@ -12,6 +12,19 @@
 
 int map_error(struct why *why, int error, const char *map);
 
+/* --- maps_gates.c ---------------------------------------------------------------------------- */
+
+/* Maps the memory of the gates, so that each is written in one go. */
+int maps_gates_open(struct dataplane *d, struct why *why);
+void maps_gates_close(struct dataplane *d);
+
+/* All gates of a job, gate 0 the last: where the others are there, it changes nothing for them. */
+int maps_gates_put(struct dataplane *d, const struct tables_job *j, struct why *why);
+
+/* Those that are not in `kept`, which may be NULL. */
+void maps_gates_remove(struct dataplane *d, const struct tables_job *j,
+		       const struct tables_job *kept);
+
 /* --- maps_read.c ----------------------------------------------------------------------------- */
 
 /* Jobs and their gates, without copies, and without the node's ports; *ret for tables_close(). */

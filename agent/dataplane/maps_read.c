@@ -28,22 +28,60 @@ static int by_key(const void *a, const void *b)
 	return (x->ifindex > y->ifindex) - (x->ifindex < y->ifindex);
 }
 
+/* Which job has which index, as far as somebody asked. */
+struct ids {
+	uint32_t id[TALLY_JOBS_MAX];
+	bool known[TALLY_JOBS_MAX];
+};
+
+static int id_read(struct dataplane *d, struct ids *ids, uint32_t index)
+{
+	struct tally_job job;
+	int r;
+
+	if (ids->known[index])
+		return 0;
+	r = bpf_map_lookup_elem(d->fd[PIN_JOBS], &index, &job);
+	if (r == 0) {
+		ids->id[index] = job.id;
+		ids->known[index] = true;
+	}
+	return r;
+}
+
+/* A gate has the index of its job, and nobody else has the index: the job says which one it is. */
+static int gate_read(struct dataplane *d, struct ids *ids, __u64 word, struct gate *ret)
+{
+	const struct tally_gate value = tally_gate_read(word);
+	int r = id_read(d, ids, value.job);
+
+	if (r == 0)
+		*ret = (struct gate){ { ids->id[value.job], tally_gate_port(word) }, value };
+	return r;
+}
+
 /* All of them, sorted; *ret to be freed. */
 static int gates_read(struct dataplane *d, struct gate **ret, uint32_t *ret_count, struct why *why)
 {
-	_cleanup_(freep) struct tally_gate_key *keys = calloc(TALLY_GATES_MAX, sizeof(*keys));
-	_cleanup_(freep) struct tally_gate *values = calloc(TALLY_GATES_MAX, sizeof(*values));
 	_cleanup_(freep) struct gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
-	uint32_t count = TALLY_GATES_MAX, behind;
+	const __u64 *word = (const __u64 *)d->gates;
+	struct ids ids = { .known = { false } };
+	uint32_t count = 0;
 	int r;
 
-	if (!keys || !values || !gates)
+	if (!word) /* the node could not be opened */
+		return map_error(why, -EBADF, "gates");
+	if (!gates)
 		return -ENOMEM;
-	r = bpf_map_lookup_batch(d->fd[PIN_GATES], NULL, &behind, keys, values, &count, NULL);
-	if (r < 0 && r != -ENOENT) /* which says that these were all */
-		return map_error(why, r, "gates");
-	for (uint32_t i = 0; i < count; i++)
-		gates[i] = (struct gate){ keys[i], values[i] };
+	for (uint32_t i = 0; i < TALLY_GATE_BUCKETS * TALLY_GATE_WORDS; i++) {
+		if (!word[i])
+			continue;
+		if (count == TALLY_GATES_MAX)
+			return map_error(why, -E2BIG, "gates");
+		r = gate_read(d, &ids, word[i], &gates[count++]);
+		if (r < 0)
+			return map_error(why, r, "jobs");
+	}
 	qsort(gates, count, sizeof(*gates), by_key);
 	*ret = TAKE_PTR(gates);
 	*ret_count = count;
@@ -52,7 +90,7 @@ static int gates_read(struct dataplane *d, struct gate **ret, uint32_t *ret_coun
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-/* The job whose gates these are. A job without gate 0 may have lost its index to another one. */
+/* The job whose gates these are. */
 static int job_read(struct dataplane *d, const struct gate *gates, uint32_t count,
 		    struct tables_job *ret, struct why *why)
 {
@@ -63,8 +101,6 @@ static int job_read(struct dataplane *d, const struct gate *gates, uint32_t coun
 	r = bpf_map_lookup_elem(d->fd[PIN_JOBS], &index, &j.job);
 	if (r < 0)
 		return map_error(why, r, "jobs");
-	if (j.broken && j.job.id != j.id)
-		j.job.group = TABLES_NO_GROUP;
 	j.gate = calloc(count, sizeof(*j.gate));
 	if (!j.gate)
 		return -ENOMEM;

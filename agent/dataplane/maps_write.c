@@ -7,38 +7,6 @@
 #include "common/address.h"
 #include "maps.h"
 
-/* --- gates ----------------------------------------------------------------------------------- */
-
-/* Gate 0 is the last: where the others are there, it changes nothing for them. */
-static int gates_put(struct dataplane *d, const struct tables_job *j, struct why *why)
-{
-	for (unsigned int i = j->gates; i-- > 0;) {
-		const struct dataplane_gate *gate = &j->gate[i];
-		const struct tally_gate_key key = { .job = j->id, .ifindex = gate->ifindex };
-		const struct tally_gate value = { .row = gate->row,
-						  .job = j->job.group,
-						  .restricted = gate->restricted,
-						  .anywhere = gate->anywhere };
-		int r = bpf_map_update_elem(d->fd[PIN_GATES], &key, &value, BPF_ANY);
-
-		if (r < 0)
-			return map_error(why, r, "gates");
-	}
-	return 0;
-}
-
-/* Those that are not in `kept`, which may be NULL. */
-static void gates_remove(struct dataplane *d, const struct tables_job *j,
-			 const struct tables_job *kept)
-{
-	for (unsigned int i = 0; i < j->gates; i++) {
-		const struct tally_gate_key key = { .job = j->id, .ifindex = j->gate[i].ifindex };
-
-		if (!tables_gate_find(kept, key.ifindex))
-			bpf_map_delete_elem(d->fd[PIN_GATES], &key);
-	}
-}
-
 /* --- children: each copy by its port, for XDP, and by its job, for TC ------------------ */
 
 static int child_put(struct dataplane *d, uint32_t id, unsigned int i,
@@ -233,9 +201,9 @@ int dataplane_settle(struct dataplane *d, struct why *why)
 
 	if (!rows_any(d->owed) && !d->unswept)
 		return 0;
-	if (group != TABLES_NO_GROUP && d->group[group] >= 0)
+	if (group != PIN_NO_GROUP && d->group[group] >= 0)
 		bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
-	else if (group != TABLES_NO_GROUP)
+	else if (group != PIN_NO_GROUP)
 		bpf_map_delete_elem(d->fd[PIN_GROUPS], &group);
 	r = rows_retire(d, d->owed, why);
 	if (r == 0 && d->unswept)
@@ -251,13 +219,11 @@ int dataplane_settle(struct dataplane *d, struct why *why)
  */
 static void job_stop(struct dataplane *d, const struct tables_job *j, const struct tables_job *kept)
 {
-	gates_remove(d, j, NULL);
+	maps_gates_remove(d, j, NULL);
 	children_remove(d, j->id);
 	d->unswept |= j->job.borrows;
-	if (j->job.group != TABLES_NO_GROUP) {
-		group_remove(d, j);
-		maps_ranks_put(d, &j->job, NULL);
-	}
+	group_remove(d, j);
+	maps_ranks_put(d, &j->job, NULL);
 	rows_mark(j, kept, d->owed);
 }
 
@@ -326,7 +292,7 @@ static int job_write(struct dataplane *d, const struct tables_job *before,
 	r = bpf_map_update_elem(d->fd[PIN_JOBS], &j->job.group, &j->job, BPF_ANY);
 	if (r < 0)
 		return map_error(why, r, "jobs");
-	return gates_put(d, j, why);
+	return maps_gates_put(d, j, why);
 }
 
 int dataplane_job_put(struct dataplane *d, const struct tables_job *before,
@@ -375,10 +341,10 @@ int dataplane_job_regate(struct dataplane *d, const struct tables_job *before,
 
 	r = rows_mark(now, before, taken) ? rows_take(d, taken, why) : 0;
 	if (r == 0)
-		r = gates_put(d, now, why);
+		r = maps_gates_put(d, now, why);
 	if (r < 0)
 		return r;
-	gates_remove(d, before, now);
+	maps_gates_remove(d, before, now);
 	r = children_recount(d, now);
 	if (r < 0)
 		return map_error(why, r, "children");
@@ -397,7 +363,7 @@ static int gates_out(struct dataplane *d, const struct tables *now, const struct
 		const struct tables_job *j = tables_find(now, move[i].id);
 
 		group = j->job.group;
-		gates_remove(d, j, NULL);
+		maps_gates_remove(d, j, NULL);
 	}
 	return bpf_map_update_elem(d->fd[PIN_GROUPS], &group, &d->group[group], BPF_ANY);
 }
@@ -415,7 +381,7 @@ static int job_move(struct dataplane *d, const struct tables_job *j, uint32_t sl
 	r = bpf_map_update_elem(d->fd[PIN_JOBS], &job.group, &job, BPF_ANY);
 	if (r < 0)
 		return map_error(why, r, "jobs");
-	return gates_put(d, j, why);
+	return maps_gates_put(d, j, why);
 }
 
 int dataplane_jobs_move(struct dataplane *d, const struct tables *now,

@@ -96,6 +96,7 @@ void dataplane_close(struct dataplane *d)
 	if (!d)
 		return;
 	dataplane_settle(d, &ignored);
+	maps_gates_close(d);
 	for (int i = 0; i < PIN_COUNT; i++)
 		closep(&d->fd[i]);
 	for (uint32_t group = 0; group < TALLY_JOBS_MAX; group++)
@@ -133,7 +134,7 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 	d->directory = -1;
 	memset(d->fd, -1, sizeof(d->fd));
 	memset(d->group, -1, sizeof(d->group));
-	d->owing = TABLES_NO_GROUP;
+	d->owing = PIN_NO_GROUP;
 	d->unswept = true; /* whoever had the node before may have been killed */
 	libbpf_listen();
 	snprintf(d->path, sizeof(d->path), "%s", pin);
@@ -158,6 +159,9 @@ int dataplane_open(const char *pin, struct dataplane **ret, struct why *why)
 					       : "%s: cannot open %s: %s",
 				       pin, pin_name[i], strerror(-d->fd[i]));
 	}
+	r = maps_gates_open(d, why);
+	if (r < 0)
+		return r;
 	groups_open(d);
 	r = links_open(pin, &d->links, &d->links_count);
 	if (r < 0)

@@ -15,6 +15,7 @@
 
 enum {
 	PIN_BYTES = 64, /* of the longest name of a pin, with its end */
+	PIN_NO_GROUP = TALLY_JOBS_MAX, /* the index of none */
 };
 
 enum pin {
@@ -48,11 +49,12 @@ struct dataplane {
 	char path[PATH_MAX];
 	int directory; /* with the lock */
 	int fd[PIN_COUNT];
+	struct tally_gate_bucket *gates; /* the map's memory; NULL: not there yet */
 	int group[TALLY_JOBS_MAX]; /* maps of copies; -1: no such group */
 	struct port_link *links; /* see ports.h */
 	unsigned int links_count;
 	bool owed[TALLY_ROWS_MAX]; /* rows that programs may count in: see dataplane_settle() */
-	uint32_t owing; /* a group that they may have read; TABLES_NO_GROUP: none */
+	uint32_t owing; /* a group that they may have read; PIN_NO_GROUP: none */
 	bool unswept; /* jobs may have left something in other maps: see maps_sweep() */
 };
 

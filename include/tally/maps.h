@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <tally/borrowed.h>
 #include <tally/bucket.h>
+#include <tally/gates.h>
 #include <tally/node.h>
 #include <tally/outcome.h>
 #include <tally/reply.h>
@@ -22,7 +23,7 @@
  * The version of all that this file says. It rises whenever a key, a value or the meaning of one
  * changes, so that no program reads the maps of another version as its own.
  */
-#define TALLY_MAPS_LAYOUT 9
+#define TALLY_MAPS_LAYOUT 10
 
 /* Slots that jobs share: how many, and who gets them. */
 struct tally_pool {
@@ -45,7 +46,6 @@ struct tally_constants {
 
 enum {
 	TALLY_JOBS_MAX = 1024, /* on one node */
-	TALLY_GATES_MAX = 20480, /* of all jobs of a node together */
 	TALLY_TENANTS_MAX = 64,
 	TALLY_SOURCES_MAX = 4096, /* of all tenants together */
 	TALLY_CHILDREN_MAX = 16384,	    /* of all jobs of a node together */
@@ -54,21 +54,8 @@ enum {
 	TALLY_TRACE_BYTES = 1 << 18, /* of events that have not been read yet */
 };
 
-/*
- * gates: where a job's messages may come in -> which job that is. A port without a gate of the
- * job is judged by the job's gate 0, which every job has.
- */
-struct tally_gate_key {
-	__u32 job;
-	__u32 ifindex;
-};
-
-struct tally_gate {
-	__u32 row; /* index into counters: of this gate alone, or of the whole job */
-	__u16 job; /* index into jobs */
-	__u8 restricted; /* 1: only from the sources of the job's tenant */
-	__u8 anywhere; /* gate 0: 1: also by ports without a gate; 0: by no other port */
-};
+/* gates: bucket -> gates, as tally/gates.h says. In memory that user space maps. */
+_Static_assert(TALLY_JOBS_MAX <= 1 << TALLY_GATE_JOB_BITS, "room in a gate");
 
 /* jobs: index (also that of its group) -> job. Not changed while a gate leads to it. */
 struct tally_job {
@@ -284,6 +271,8 @@ enum {
 	TALLY_PORT_ROWS = TALLY_ROWS_MAX - TALLY_ROW_PORTS,
 	TALLY_PORT_ROWS_OF_TENANT = 16, /* that nobody else gets */
 };
+
+_Static_assert(TALLY_ROWS_MAX <= 1 << TALLY_GATE_ROW_BITS, "room in a gate");
 
 struct tally_counters {
 	struct tally_counter outcome[TALLY_OUTCOMES_MAX];

@@ -27,6 +27,7 @@
 #include <linux/if_ether.h>
 #include <linux/ip.h>
 #include <linux/udp.h>
+#include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -68,6 +69,7 @@ struct bench {
 	struct bare_bpf *bare;
 	struct ingress_bpf *ingress;
 	struct ingress_bpf *pooled;
+	struct tally_gate_bucket *gates, *pooled_gates;
 	uint8_t frame[FRAME_BYTES];
 	uint8_t swapped[FRAME_BYTES]; /* the frame of SWAPPED_SLOT, which becomes another one */
 	double ns[VARIANTS][ROUNDS];
@@ -119,6 +121,11 @@ static bool has_one_slot(enum variant variant)
 	return variant == OWN_SLOT || variant == BORROWED_SLOT || variant == SWAPPED_SLOT;
 }
 
+static struct tally_gate_bucket *variant_gates(const struct bench *b, enum variant variant)
+{
+	return has_one_slot(variant) ? b->pooled_gates : b->gates;
+}
+
 static int job_put(const struct bench *b, enum variant variant)
 {
 	const bool keyed = variant == KEYED_EMPTY || variant == KEYED_INGRESS;
@@ -145,7 +152,16 @@ static int job_put(const struct bench *b, enum variant variant)
 	r = bpf_map_update_elem(bpf_map__fd(at->maps.jobs), &index, &job, BPF_ANY);
 	if (r < 0)
 		return r;
-	return bpf_map_update_elem(bpf_map__fd(at->maps.gates), &here, &gate, BPF_ANY);
+	return tally_gates_put(variant_gates(b, variant), here, gate) ? 0 : -ENOSPC;
+}
+
+/* Mapped as long as the process lives. NULL: errno. */
+static struct tally_gate_bucket *gates_map(const struct ingress_bpf *ingress)
+{
+	void *table = mmap(NULL, TALLY_GATE_BUCKETS * sizeof(struct tally_gate_bucket),
+			   PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(ingress->maps.gates), 0);
+
+	return table == MAP_FAILED ? NULL : table;
 }
 
 static int bench_open(struct bench *b)
@@ -176,6 +192,10 @@ static int bench_open(struct bench *b)
 	r = ingress_bpf__load(b->pooled);
 	if (r < 0)
 		return r;
+	b->gates = gates_map(b->ingress);
+	b->pooled_gates = gates_map(b->pooled);
+	if (!b->gates || !b->pooled_gates)
+		return -errno;
 	frame_write(b);
 	return keys_put(b);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 const __u8 node_mac[ETH_ALEN] = { 0x02, 0x77, 0, 0, 0, 0x01 };
 
@@ -453,19 +454,32 @@ __u32 row_of_job(__u32 id) { return TALLY_ROW_JOBS + id - JOB; }
 
 __u32 row_of_loopback(__u32 id) { return TALLY_ROW_PORTS + id - JOB; }
 
+enum {
+	GATES_BYTES = TALLY_GATE_BUCKETS * sizeof(struct tally_gate_bucket),
+};
+
+struct tally_gate_bucket *gates_open(int fd)
+{
+	void *memory = mmap(NULL, GATES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void gates_close(struct tally_gate_bucket *gates) { munmap(gates, GATES_BYTES); }
+
 void gate_put(struct node *node, __u32 id, __u32 ifindex, struct tally_gate gate)
 {
 	const struct tally_gate_key key = { id, ifindex };
 
 	gate.job = id - JOB;
-	map_put(fd_of(node->ingress->maps.gates), &key, &gate);
+	assert_true(tally_gates_put(node->gates, key, gate));
 }
 
 void gate_remove(struct node *node, __u32 id, __u32 ifindex)
 {
 	const struct tally_gate_key key = { id, ifindex };
 
-	assert_return_code(bpf_map_delete_elem(fd_of(node->ingress->maps.gates), &key), errno);
+	assert_true(tally_gates_remove(node->gates, key, id - JOB));
 }
 
 static void job_address(struct tally_job *job, bool ipv6)
@@ -747,6 +761,9 @@ static int node_load(struct node *node, struct tally_pool pool)
 	r = ingress_bpf__load(node->ingress);
 	if (r < 0)
 		return r;
+	node->gates = gates_open(fd_of(node->ingress->maps.gates));
+	if (!node->gates)
+		return -errno;
 	r = maps_share(node->ingress->obj, node->fanout->obj);
 	if (r < 0)
 		return r;
@@ -803,6 +820,8 @@ int node_teardown(void **state)
 {
 	struct node *node = *state;
 
+	if (node->gates)
+		gates_close(node->gates);
 	fanout_bpf__destroy(node->fanout);
 	ingress_tc_bpf__destroy(node->ingress_tc);
 	ingress_bpf__destroy(node->ingress);
@@ -817,7 +836,7 @@ int node_reset(void **state)
 	node->segment_bytes = 0;
 	slots_clear(node);
 	pool_clear(node);
-	map_clear(fd_of(node->ingress->maps.gates));
+	memset(node->gates, 0, GATES_BYTES);
 	map_clear(fd_of(node->ingress->maps.sources));
 	for (__u32 i = 0; i <= TALLY_TENANT_ANSWERS; i++)
 		tenant_put(node, i, (struct tally_tenant){ .priority = i ? 0 : 255 });

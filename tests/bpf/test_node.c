@@ -322,15 +322,41 @@ static struct tally_child child_at(uint32_t ifindex, uint32_t index)
 	return child;
 }
 
-static __u32 gate_row(uint32_t job, uint32_t ifindex)
+/* For gates_close(). */
+static struct tally_gate_bucket *gates_pinned(void)
+{
+	int fd = pinned("gates");
+	struct tally_gate_bucket *table = gates_open(fd);
+
+	assert_non_null(table);
+	close(fd);
+	return table;
+}
+
+/* Index of a job that has gates. */
+static __u32 index_of(struct dataplane *d, uint32_t id)
+{
+	struct tables now = { 0 };
+	__u32 index;
+
+	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
+	assert_non_null(tables_find(&now, id));
+	index = tables_find(&now, id)->job.group;
+	tables_close(&now);
+	return index;
+}
+
+static __u32 gate_row(struct dataplane *d, uint32_t job, uint32_t ifindex)
 {
 	const struct tally_gate_key key = { job, ifindex };
-	struct tally_gate gate;
-	int fd = pinned("gates");
+	struct tally_gate_bucket *table = gates_pinned();
+	const __u64 *gate = tally_gates_find(table, key, index_of(d, job));
+	__u32 row;
 
-	assert_return_code(bpf_map_lookup_elem(fd, &key, &gate), errno);
-	close(fd);
-	return gate.row;
+	assert_non_null(gate);
+	row = tally_gate_row(*gate);
+	gates_close(table);
+	return row;
 }
 
 static void copies_are_counted_at_the_gate_of_the_port_they_leave_by(void **state)
@@ -341,13 +367,13 @@ static void copies_are_counted_at_the_gate_of_the_port_they_leave_by(void **stat
 	job_start(d, OTHER_JOB, NULL, 0);
 	job_start(d, JOB, &there, 1);
 	for (uint32_t child = 0; child < 2; child++) {
-		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
-		assert_int_equal(child_row(JOB, child), gate_row(JOB, port));
+		assert_int_equal(child_row(OTHER_JOB, child), gate_row(d, OTHER_JOB, port));
+		assert_int_equal(child_row(JOB, child), gate_row(d, JOB, port));
 	}
 	assert_int_equal(job_gates(d, JOB, &here, 1, &why), 0);
 	for (uint32_t child = 0; child < 2; child++) {
-		assert_int_equal(child_row(OTHER_JOB, child), gate_row(OTHER_JOB, port));
-		assert_int_equal(child_row(JOB, child), gate_row(JOB, 0));
+		assert_int_equal(child_row(OTHER_JOB, child), gate_row(d, OTHER_JOB, port));
+		assert_int_equal(child_row(JOB, child), gate_row(d, JOB, 0));
 	}
 	node_close(d);
 }
@@ -383,12 +409,12 @@ static void a_job_without_gate_0_takes_nothing_from_others(void **state)
 	const struct tally_gate_key gate_0 = { .job = JOB };
 	struct dataplane *d = node_open();
 	struct tables now = { 0 };
-	int fd = pinned("gates");
+	struct tally_gate_bucket *table = gates_pinned();
 
 	job_start(d, OTHER_JOB, NULL, 0);
 	job_start(d, JOB, NULL, 0);
-	assert_return_code(bpf_map_delete_elem(fd, &gate_0), errno);
-	close(fd);
+	assert_true(tally_gates_remove(table, gate_0, index_of(d, JOB)));
+	gates_close(table);
 	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
 	assert_int_equal(now.jobs, 2);
 	assert_true(tables_find(&now, JOB)->broken);
@@ -1066,15 +1092,24 @@ static void the_other_program_sees_what_tally_passes_and_nothing_else(void **sta
 static unsigned int waits, too_early;
 static __u32 slot_of_job;
 
-static unsigned int gates_of(uint32_t job)
+static unsigned int gates_of(uint32_t id)
 {
-	struct tally_gate_key key, *before = NULL;
+	struct tally_gate_bucket *table = gates_pinned();
+	const __u64 *word = table->word;
 	unsigned int count = 0;
-	int fd = pinned("gates");
+	int fd = pinned("jobs");
 
-	for (; !bpf_map_get_next_key(fd, before, &key); before = &key)
-		count += key.job == job;
+	for (int i = 0; i < TALLY_GATE_BUCKETS * TALLY_GATE_WORDS; i++) {
+		const __u32 index = tally_gate_job(word[i]);
+		struct tally_job job;
+
+		if (!word[i])
+			continue;
+		assert_return_code(bpf_map_lookup_elem(fd, &index, &job), errno);
+		count += job.id == id;
+	}
 	close(fd);
+	gates_close(table);
 	return count;
 }
 
@@ -1179,7 +1214,7 @@ static void a_ring_moves_when_programs_were_waited_for(void **state)
 	struct dataplane *d = node_with_job();
 	const struct tables_move move = { JOB, slots_left_behind(d) };
 	_cleanup_(tables_close) struct tables now = { 0 }, then = { 0 };
-	const __u32 row = gate_row(JOB, LOOPBACK);
+	const __u32 row = gate_row(d, JOB, LOOPBACK);
 	struct frame out;
 	struct sent sent;
 
@@ -1192,7 +1227,7 @@ static void a_ring_moves_when_programs_were_waited_for(void **state)
 	assert_int_equal(dataplane_tables_read(d, &then, &why), 0);
 	tables_move(&now, &move, 1);
 	assert_true(tables_job_is_equal(tables_find(&then, JOB), tables_find(&now, JOB)));
-	assert_int_equal(gate_row(JOB, LOOPBACK), row);
+	assert_int_equal(gate_row(d, JOB, LOOPBACK), row);
 	slot_of_job = move.slot_base;
 	assert_true(slot_is_empty());
 	assert_int_equal(message_run(contribution(.worker = 0, .value = 40)), XDP_DROP);
@@ -1225,13 +1260,13 @@ static void a_row_changes_hands_when_programs_were_waited_for(void **state)
 	job_start(d, JOB, &here, 1);
 	job_start(d, OTHER_JOB, &there, 1);
 	assert_int_equal(message_run(contribution(.worker = 0)), XDP_DROP);
-	row = gate_row(JOB, LOOPBACK);
+	row = gate_row(d, JOB, LOOPBACK);
 	waits = 0;
 	assert_int_equal(job_gates(d, JOB, &there, 1, &why), 0);
 	assert_int_equal(waits, 0);
 	assert_int_equal(job_gates(d, OTHER_JOB, &here, 1, &why), 0);
 	assert_int_equal(waits, 1);
-	assert_int_equal(gate_row(OTHER_JOB, LOOPBACK), row);
+	assert_int_equal(gate_row(d, OTHER_JOB, LOOPBACK), row);
 	assert_int_equal(row_at(d, OTHER_JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 0);
 	assert_int_equal(total(d, TALLY_ABSORBED), 1);
 	node_close(d);
@@ -1254,7 +1289,7 @@ static void what_a_process_that_died_left_in_rows_is_no_jobs(void **state)
 	assert_int_equal(total(d, TALLY_ABSORBED), 5);
 	assert_return_code(bpf_map_update_elem(fd, &of_port, left, BPF_ANY), errno);
 	assert_int_equal(job_gates(d, JOB, &here, 1, &why), 0);
-	assert_int_equal(gate_row(JOB, LOOPBACK), of_port);
+	assert_int_equal(gate_row(d, JOB, LOOPBACK), of_port);
 	assert_int_equal(row_at(d, JOB, LOOPBACK).outcome[TALLY_ABSORBED].packet, 0);
 	assert_int_equal(total(d, TALLY_ABSORBED), 10);
 	close(fd);
