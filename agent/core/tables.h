@@ -17,10 +17,6 @@
 #include "dataplane_state.h"
 #include "installation.h"
 
-enum {
-	TABLES_NO_GROUP = UINT16_MAX, /* of gates that lead to another job's index */
-};
-
 /* A copy of a result: in the maps the children (job, port, index) and (job, 0, number of copy). */
 struct tables_copy {
 	uint32_t port; /* ifindex */

@@ -14,11 +14,6 @@ static int by_base(const void *a, const void *b)
 	return (x->base > y->base) - (x->base < y->base);
 }
 
-static bool has_slots(const struct tables_job *j)
-{
-	return j->job.group != TABLES_NO_GROUP && !j->job.borrows;
-}
-
 /* Those of all other jobs, as these are in the tables; `ret` has room for them. */
 static unsigned int rings_of(const struct tables *now, uint32_t id, struct ring *ret)
 {
@@ -27,7 +22,7 @@ static unsigned int rings_of(const struct tables *now, uint32_t id, struct ring 
 	for (unsigned int i = 0; i < now->jobs; i++) {
 		const struct tally_job *job = &now->job[i].job;
 
-		if (now->job[i].id != id && has_slots(&now->job[i]))
+		if (now->job[i].id != id && !job->borrows)
 			ret[count++] = (struct ring){ .base = job->slot_base,
 						      .slots = job->slot_mask + 1,
 						      .fixed = now->job[i].broken };
@@ -43,8 +38,7 @@ static int range_place(const struct tables *now, uint32_t id, struct tally_job *
 	if (!base)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < now->jobs; i++)
-		if (now->job[i].id != id && now->job[i].job.borrows &&
-		    now->job[i].job.group != TABLES_NO_GROUP)
+		if (now->job[i].id != id && now->job[i].job.borrows)
 			base[count++] = now->job[i].job.slot_base;
 	if (job->slot_base == (uint32_t)INSTALLATION_BASE_ANY)
 		job->slot_base = pool_base(base, count, now->pool);
@@ -92,7 +86,7 @@ int tables_make_room(const struct tables *now, uint32_t id, uint32_t slots,
 	if (!move || !ring)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < now->jobs; i++)
-		if (now->job[i].id != id && has_slots(&now->job[i]))
+		if (now->job[i].id != id && !now->job[i].job.borrows)
 			move[count++].id = now->job[i].id;
 	rings_of(now, id, ring);
 	for (unsigned int i = 0; i < count; i++)

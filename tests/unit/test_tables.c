@@ -176,9 +176,8 @@ static void rings_move_so_that_another_one_fits(void **state)
 	node.slots = 256;
 	put_at(1, 0, 64, 0);
 	put_at(2, 128, 64, 1);
-	put_at(5, 0, 256, TABLES_NO_GROUP); /* has none */
 	put_at(6, 0, 256, 2);
-	node.job[3].job.borrows = 1; /* nor has it */
+	node.job[2].job.borrows = 1; /* it has none */
 	assert_int_equal(refusal(job_of(7, 1, 128), NULL, 0), -ENOSPC);
 	assert_int_equal(moved_for(7, 128, 1), 1); /* job 1 stays */
 	assert_int_equal(tables_find(&node, 1)->job.slot_base, 0);
@@ -243,13 +242,6 @@ static void a_broken_job_keeps_its_slots_until_it_goes(void **state)
 	assert_int_equal(install(7, 1, 64)->job.slot_base, 0); /* the same epoch */
 	assert_int_equal(tables_remove(&node, 7, &gone, &why), 0);
 	assert_int_equal(gone->id, 7);
-}
-
-static void gates_that_lead_to_another_job_have_no_slots(void **state)
-{
-	put_at(5, 0, 4096, TABLES_NO_GROUP);
-	assert_int_equal(install(7, 1, 4096)->job.slot_base, 0);
-	assert_int_equal(tables_find(&node, 7)->job.group, 0);
 }
 
 /* --- copies ---------------------------------------------------------------------------------- */
@@ -740,7 +732,6 @@ int main(void)
 		TEST(a_node_has_a_limited_number_of_jobs),
 		TEST(an_older_epoch_makes_room_for_its_job),
 		TEST(a_broken_job_keeps_its_slots_until_it_goes),
-		TEST(gates_that_lead_to_another_job_have_no_slots),
 		TEST(children_of_a_port_are_counted_without_holes),
 		TEST(every_copy_leaves_by_a_port_of_the_node),
 		TEST(a_node_has_a_limited_number_of_children),
