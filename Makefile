@@ -34,7 +34,7 @@ CTL     := $(wildcard ctl/*.c)
 NODE    := $(wildcard node/*.c)
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	   $(addprefix $(BUILD)/tests/unit/,test_progress_races test_progress_shares_races \
-	   test_spiller_races)
+	   test_progress_threads_races test_spiller_races)
 BPFS    := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
@@ -215,7 +215,7 @@ vm-all: ## all kernels of vm-testbed/kernels, with all their rungs
 guest: $(filter-out %/tally-sim %/tally-etcd.so,$(PROGRAMS)) $(BUILD)/next/tallyd $(BPFS) $(BUILD)/tests/bpf/beside.bpf.o $(BUILD)/tests/e2e/kill_at $(GUESTS) # what goes into a guest
 
 pure: # what decides and touches nothing; make lint looks after it
-	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(wildcard agent/cluster/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,udp.c transport.c join.c join_anew.c join_asking.c join_options.c join_talk.c join_way.c moving.c progress.c progress_hear.c progress_move.c progress_shares.c progress_stay.c open.c open_join.c tally.c way.c),$(CLIENT))
+	@echo $(filter-out common/file.c,$(COMMON)) $(wildcard agent/core/*.c) $(wildcard agent/cluster/*.c) $(addprefix agent/store/,store.c mirror.c etcd_text.c) $(POLICY) $(filter-out sim/plot.c,$(SIM)) $(filter-out spill/listen.c spill/serve.c,$(wildcard spill/*.c)) $(filter-out $(addprefix client/,collect.c pump.c udp.c transport.c join.c join_anew.c join_asking.c join_options.c join_talk.c join_way.c moving.c progress.c progress_hear.c progress_move.c progress_shares.c progress_stay.c open.c open_join.c tally.c way.c),$(CLIENT))
 
 keys-docs: $(BUILD)/tally-keys ## write the lists of keys into documents and manual anew
 	@for page in $(KEYS_DOCS); do $< $$page > $(BUILD)/page && cat $(BUILD)/page > $$page || exit; done
@@ -338,9 +338,11 @@ SCARCE := $(addprefix $(BUILD)/tests/unit/,test_cluster test_keys test_merge tes
 	  test_place_again test_placer_ways test_route test_split)
 $(SCARCE): LIBRARIES += -Wl,--wrap=calloc,--wrap=reallocarray
 
-# What each rank hears, and what it does with it.
+# What each rank hears, and what it does with it; and what happens between the parts of a call.
 $(addprefix $(BUILD)/tests/unit/,test_progress_shares test_progress_shares_races): LIBRARIES += \
 	-Wl,--wrap=join_shares_heard,--wrap=shards_part
+$(addprefix $(BUILD)/tests/unit/,test_progress_threads test_progress_threads_races): LIBRARIES += \
+	-Wl,--wrap=shards_part
 
 # Vectors as they are in use: with sanitizers the compiler makes others, or none.
 $(BUILD)/tests/unit/test_lane_vectors: $(BUILD)/client/lane_vectors.o
@@ -355,6 +357,8 @@ $(BUILD)/tests/unit/test_progress_races: $(patsubst %.c,$(BUILD)/races/%.o,tests
 	$(CLIENT) $(COMMON))
 $(BUILD)/tests/unit/test_progress_shares_races: $(patsubst %.c,$(BUILD)/races/%.o, \
 	tests/unit/test_progress_shares.c $(CLIENT) $(COMMON))
+$(BUILD)/tests/unit/test_progress_threads_races: $(patsubst %.c,$(BUILD)/races/%.o, \
+	tests/unit/test_progress_threads.c $(CLIENT) $(COMMON))
 $(BUILD)/tests/unit/test_spiller_races: $(patsubst %.c,$(BUILD)/races/%.o,tests/unit/test_spiller.c \
 	agent/edge/spiller.c agent/edge/refused.c agent/core/installation.c agent/core/limits.c agent/core/port_check.c \
 	$(wildcard spill/*.c) $(COMMON))

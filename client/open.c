@@ -3,6 +3,7 @@
 #include <tally/tally.h>
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "error.h"
 #include "open_private.h"
 #include "sized.h"
+#include "threads.h"
 
 enum {
 	TIMEOUT_MS = 30000,
@@ -210,15 +212,32 @@ static int shards_open(struct tally *t, struct roots *roots)
 	return r;
 }
 
+/* What this process may use: in a container fewer than there are. */
+static unsigned int processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : CPU_COUNT(&set);
+}
+
+static unsigned int pumps_of(const struct tally_options *o, unsigned int threads,
+			     unsigned int roots)
+{
+	return o->progress == TALLY_PROGRESS_THREAD ? threads_of(threads, roots, processors()) : 1;
+}
+
 int roots_open(struct roots *roots, struct tally **ret)
 {
 	const struct tally_options *o = &roots->root[0].options;
+	unsigned int threads = 0;
 	struct spin spin;
 	struct tally *t;
 	int r = check_roots(roots);
 
 	if (r == 0)
 		r = spin_option(o->spin_us, getenv("TALLY_SPIN"), &spin);
+	if (r == 0)
+		r = threads_option(o->progress_threads, getenv("TALLY_PROGRESS_THREADS"), &threads);
 	if (r < 0)
 		return r;
 	t = calloc(1, sizeof(*t));
@@ -228,12 +247,11 @@ int roots_open(struct roots *roots, struct tally **ret)
 	t->workers = o->workers;
 	t->payload_bytes = o->payload_bytes;
 	t->agreeing.follows = roots->follows;
-	t->spin = spin;
-	r = progress_open(t);
+	r = progress_open(t, roots->count, pumps_of(o, threads, roots->count), &spin);
 	if (r == 0)
 		r = shards_open(t, roots);
 	if (r == 0 && o->progress == TALLY_PROGRESS_THREAD)
-		r = progress_thread(t);
+		r = progress_threads(t);
 	if (r < 0) {
 		tally_free(t);
 		return r;
@@ -392,7 +410,7 @@ static uint64_t received_by(const struct tally *t)
 static void linger(struct tally *t)
 {
 	uint64_t end = clock_now_ns() + LINGER_MS * 1000000ull, quiet;
-	bool abandons = !progress_is_idle(t);
+	bool abandons = !pump_is_idle(t->pump);
 
 	for (unsigned int i = 0; abandons && i < t->shards.count; i++)
 		engine_abort(t->shard[i].engine);
@@ -412,14 +430,15 @@ static void linger(struct tally *t)
 
 /*
  * In a child the place is still its parent's: that this process may go on must not look as if the
- * parent did. Who held the lock when the process was forked is not here, and may have left the
- * engine half done.
+ * parent did. Who held a lock when the process was forked is not here, and may have left engines
+ * half done.
  */
 static void free_in_child(struct tally *t)
 {
-	if (pthread_mutex_trylock(&t->lock))
-		for (unsigned int i = 0; i < t->shards.count; i++)
-			t->shard[i].engine = NULL;
+	for (struct pump *p = t->pump; p < t->pump + t->pumps; p++)
+		if (pthread_mutex_trylock(&p->lock))
+			for (struct shard *s = p->first; s < p->end; s++)
+				s->engine = NULL;
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		join_forget(t->shard[i].join);
 		t->shard[i].join = NULL;

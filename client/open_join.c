@@ -46,6 +46,7 @@ static void root_fill(struct joined *j, unsigned int which, uint16_t share)
 	root->options = run_options(&place->job, place->rank);
 	root->options.timeout_ms = j->options.timeout_ms;
 	root->options.progress = j->options.progress;
+	root->options.progress_threads = j->options.progress_threads;
 	root->options.late_rank_timeout_ms = j->options.late_rank_timeout_ms;
 	root->options.congestion = j->options.congestion;
 	root->options.share = share;

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -15,26 +13,10 @@
 #include "common/util.h"
 #include "error.h"
 
-/* What found no room is tried again after so long, should nothing say that there is room. */
-#define NO_ROOM_NS UINT64_C(10000000)
-
-enum {
-	TURNS_MAX = 32, /* of receiving, before something is sent: a flood must not stop that */
-};
-
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
 				  .tv_nsec = (long)(ns % 1000000000) };
-}
-
-/* Of eventfds and timers, whose counters only say that there is something. */
-static void event_set(int fd) { (void)!write(fd, &(uint64_t){ 1 }, sizeof(uint64_t)); }
-
-static bool event_clear(int fd)
-{
-	/* NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block */
-	return read(fd, &(uint64_t){ 0 }, sizeof(uint64_t)) > 0;
 }
 
 static void close_fd(int *fd)
@@ -45,51 +27,12 @@ static void close_fd(int *fd)
 
 /* --- the lock */
 
-/* A driver that has much to do takes its lock again at once: without the turnstile it always would.
- */
+/* As pump_enter(). */
 void progress_enter(struct tally *t)
 {
 	pthread_mutex_lock(&t->turnstile);
 	pthread_mutex_lock(&t->lock);
 	pthread_mutex_unlock(&t->turnstile);
-}
-
-static uint64_t shard_wakeup(const struct shard *s)
-{
-	uint64_t end = *s->ending.why.text && !engine_is_idle(s->engine)
-			       ? s->ending.since_ns + PROGRESS_ENDING_NS
-			       : UINT64_MAX;
-	bool no_room = s->no_room || s->next.no_room;
-	uint64_t wakeup = no_room ? clock_now_ns() + NO_ROOM_NS : engine_wakeup(s->engine);
-
-	return wakeup < end ? wakeup : end;
-}
-
-static uint64_t wakeup_of(const struct tally *t)
-{
-	uint64_t first = UINT64_MAX;
-
-	for (unsigned int i = 0; i < t->shards.count; i++) {
-		uint64_t wakeup = shard_wakeup(&t->shard[i]);
-
-		first = wakeup < first ? wakeup : first;
-	}
-	return first;
-}
-
-bool progress_is_idle(const struct tally *t)
-{
-	for (unsigned int i = 0; i < t->shards.count; i++)
-		if (!engine_is_idle(t->shard[i].engine))
-			return false;
-	return true;
-}
-
-static int fd_of(const struct shard *s) { return s->channel->transport->fd(s->channel); }
-
-static short events_of(const struct shard *s)
-{
-	return (short)(POLLIN | (s->no_room ? POLLOUT : 0));
 }
 
 static void watch(struct tally *t, int operation, int fd, uint32_t events)
@@ -102,19 +45,29 @@ static void watch(struct tally *t, int operation, int fd, uint32_t events)
 /* The timer is only ever made to fire sooner; too soon does no harm. */
 static void poll_update(struct tally *t)
 {
-	uint64_t wakeup = wakeup_of(t);
+	uint64_t wakeup;
 
+	pump_enter(t->pump);
+	wakeup = pump_wakeup(t->pump);
 	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
 		if (s->polls_room != s->no_room)
-			watch(t, EPOLL_CTL_MOD, fd_of(s), events_of(s));
+			watch(t, EPOLL_CTL_MOD, shard_fd(s), shard_events(s));
 		s->polls_room = s->no_room;
 	}
+	pump_leave(t->pump);
 	if (wakeup < t->timer_ns) {
 		struct itimerspec when = { .it_value = timespec_of(wakeup ? wakeup : 1) };
 
 		timerfd_settime(t->timer, TFD_TIMER_ABSTIME, &when, NULL);
 		t->timer_ns = wakeup;
 	}
+}
+
+static void fail_with(struct shard *s, const char *why)
+{
+	pump_enter(s->pump);
+	engine_fail(s->engine, -ECONNABORTED, why);
+	pump_leave(s->pump);
 }
 
 /* Where the run is over at one root, it is over. */
@@ -126,20 +79,25 @@ static void fail_together(struct tally *t)
 	if (t->failed || t->shards.count == 1)
 		return;
 	for (struct shard *s = t->shard; s < t->shard + t->shards.count && !t->failed; s++)
-		if (engine_failure(s->engine, &why) < 0)
+		if (s->has_failed)
 			t->failed = s;
 	if (!t->failed)
 		return;
+	pump_enter(t->failed->pump);
+	engine_failure(t->failed->engine, &why);
 	snprintf(text.text, sizeof(text.text), "root %s: %.400s", t->failed->service, why);
+	pump_leave(t->failed->pump);
 	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++)
 		if (s != t->failed)
-			engine_fail(s->engine, -ECONNABORTED, text.text);
+			fail_with(s, text.text);
 }
+
+bool progress_part_is_over(const struct shard *s, uint64_t number) { return s->ended >= number; }
 
 static bool is_over(const struct tally *t, const struct tally_call *call)
 {
 	for (unsigned int i = 0; i < t->shards.count; i++)
-		if (call->part[i] && !engine_is_over(call->part[i]))
+		if (call->part[i] && !progress_part_is_over(&t->shard[i], call->number[i]))
 			return false;
 	return true;
 }
@@ -151,7 +109,7 @@ static void settle(struct tally *t)
 
 	fail_together(t);
 	for (unsigned int i = 0; i < t->shards.count; i++)
-		parts_ended += engine_ended(t->shard[i].engine);
+		parts_ended += t->shard[i].ended;
 	if (parts_ended == t->parts_ended)
 		return;
 	t->parts_ended = parts_ended;
@@ -165,6 +123,14 @@ static void settle(struct tally *t)
 	}
 }
 
+/* A thread of the program sleeps until its call ends, which another may have ended. */
+static void wake_pump(struct tally *t)
+{
+	pump_enter(t->pump);
+	pump_wake(t->pump);
+	pump_leave(t->pump);
+}
+
 /* Tells all who wait of what has changed. */
 static void announce(struct tally *t)
 {
@@ -175,8 +141,8 @@ static void announce(struct tally *t)
 	t->told = t->ended;
 	if (news && t->waiters)
 		pthread_cond_broadcast(&t->changed);
-	if (t->asleep_until_ns && (news || wakeup_of(t) < t->asleep_until_ns))
-		event_set(t->kick);
+	if (news && t->driven)
+		wake_pump(t);
 	if (t->poll < 0)
 		return;
 	if (t->ended != t->reported && !t->has_news) {
@@ -195,141 +161,43 @@ void progress_leave(struct tally *t)
 
 /* --- turns */
 
-static void output(struct shard *s)
+void progress_turn(struct tally *t)
 {
-	const struct transport *transport = s->channel->transport;
-	struct datagram batch[TRANSPORT_BATCH];
-	uint64_t now = clock_now_ns();
-	size_t n, sent;
-
-	do {
-		n = engine_output(s->engine, now, batch, TRANSPORT_BATCH);
-		sent = n ? transport->send(s->channel, batch, n) : 0;
-		s->sent += sent;
-		s->no_room = sent < n;
-		if (s->no_room)
-			engine_unsent(s->engine, batch + sent, n - sent);
-	} while (n == TRANSPORT_BATCH && !s->no_room);
-	if (s->channel->refused)
-		engine_unreachable(s->engine);
-	engine_way_mtu(s->engine, s->channel->mtu);
-	progress_move_output(s);
-}
-
-void progress_output(struct tally *t)
-{
-	for (unsigned int i = 0; i < t->shards.count; i++)
-		output(&t->shard[i]);
+	for (struct pump *p = t->pump; p < t->pump + t->pumps; p++) {
+		pump_enter(p);
+		pump_turn(p);
+		pump_leave(p);
+	}
 	settle(t);
 }
 
-static bool input(struct shard *s)
+void progress_turn_busy(struct tally *t)
 {
-	const struct transport *transport = s->channel->transport;
-	struct datagram batch[TRANSPORT_RECEIVED_MAX];
-	uint64_t received = s->received;
-	size_t n;
-
-	for (int turns = 0; turns < TURNS_MAX; turns++) {
-		uint64_t now;
-
-		n = transport->receive(s->channel, batch);
-		now = clock_now_ns();
-		for (size_t i = 0; i < n; i++) {
-			if (batch[i].marked)
-				engine_marked(s->engine);
-			engine_input(s->engine, batch[i].bytes, batch[i].length, now);
-		}
-		s->received += n;
-		if (n < TRANSPORT_RECEIVES)
-			break;
+	for (struct pump *p = t->pump; p < t->pump + t->pumps; p++) {
+		pump_enter(p);
+		if (!pump_is_idle(p))
+			pump_turn(p);
+		pump_leave(p);
 	}
-	transport->feedback(s->channel, window_runs(engine_window(s->engine)));
-	return s->received != received;
+	settle(t);
 }
 
-/*
- * What is there comes in first, then what is due goes out: a worker that was not running for a
- * while must not take results that wait in its socket for lost.
- */
-bool progress_turn(struct tally *t)
-{
-	uint64_t ended = t->ended;
-	bool busy = false;
-
-	for (unsigned int i = 0; i < t->shards.count; i++) {
-		busy |= input(&t->shard[i]);
-		busy |= progress_move_turn(t, &t->shard[i]);
-		progress_hear(t, &t->shard[i]);
-	}
-	settle(t); /* calls that were held go out at once */
-	progress_output(t);
-	busy |= t->ended != ended;
-	if (busy)
-		spin_end(&t->spin, clock_now_ns());
-	return busy;
-}
-
-/* Of the calls that run. */
-static uint32_t chunks_of(const struct tally *t)
-{
-	uint32_t chunks = 0;
-
-	for (unsigned int i = 0; i < t->shards.count; i++)
-		chunks += engine_chunks(t->shard[i].engine);
-	return chunks;
-}
-
-static void sleep_until(struct tally *t, uint64_t now_ns, uint64_t until_ns)
-{
-	struct timespec left = timespec_of(until_ns - now_ns);
-	struct pollfd fd[1 + 2 * SHARDS_MAX] = { { .fd = t->kick, .events = POLLIN } };
-	nfds_t count = 1;
-
-	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
-		const struct channel *next = s->next.channel;
-
-		fd[count++] = (struct pollfd){ .fd = fd_of(s), .events = events_of(s) };
-		if (next)
-			fd[count++] = (struct pollfd){ .fd = next->transport->fd(next),
-						       .events = POLLIN };
-	}
-	t->asleep_until_ns = until_ns;
-	pthread_mutex_unlock(&t->lock);
-	ppoll(fd, count, until_ns == UINT64_MAX ? NULL : &left, NULL);
-	progress_enter(t);
-	t->asleep_until_ns = 0;
-	if (fd[0].revents)
-		event_clear(t->kick);
-}
-
-/* To whoever wants the lock or the processor. */
-static void give_way(struct tally *t)
-{
-	pthread_mutex_unlock(&t->lock);
-	sched_yield();
-	progress_enter(t);
-}
-
+/* From when the job's lock is released until it sleeps it has the pump's, so that who has news
+ * for it finds it asleep. */
 void progress_wait(struct tally *t, uint64_t until_ns)
 {
-	bool busy = progress_turn(t);
-	uint64_t now = clock_now_ns(), wakeup = wakeup_of(t);
+	struct pump *p = t->pump;
+	bool busy;
 
+	pump_enter(p);
+	busy = pump_turn(p);
+	pump_leave(p);
 	announce(t);
-	if (until_ns < wakeup)
-		wakeup = until_ns;
-	if (!busy && wakeup > now) {
-		if (spin_goes_on(&t->spin, chunks_of(t), now))
-			give_way(t);
-		else
-			sleep_until(t, now, wakeup);
-	} else if (pthread_mutex_trylock(&t->turnstile) == 0) {
-		pthread_mutex_unlock(&t->turnstile);
-	} else { /* somebody else is at the turnstile: now it is their turn */
-		pthread_mutex_unlock(&t->lock);
-		progress_enter(t);
-	}
+	pump_enter(p);
+	pthread_mutex_unlock(&t->lock);
+	pump_rest(p, busy, until_ns);
+	pump_leave(p);
+	progress_enter(t);
 }
 
 static void wait_changed(struct tally *t)
@@ -339,33 +207,18 @@ static void wait_changed(struct tally *t)
 	t->waiters--;
 }
 
-static bool is_finished(const struct tally *t, const struct tally_call *call)
-{
-	return call ? call->over : t->closing;
-}
-
 void progress_finish(struct tally *t, const struct tally_call *call)
 {
-	while (!is_finished(t, call) && t->driven)
+	while (!call->over && (t->threaded || t->driven))
 		wait_changed(t);
-	if (is_finished(t, call))
+	if (call->over)
 		return;
 	t->driven = true;
-	while (!is_finished(t, call))
+	while (!call->over)
 		progress_wait(t, UINT64_MAX);
 	t->driven = false;
 	if (t->waiters)
 		pthread_cond_broadcast(&t->changed);
-}
-
-static void *thread_main(void *argument)
-{
-	struct tally *t = argument;
-
-	progress_enter(t);
-	progress_finish(t, NULL);
-	progress_leave(t);
-	return NULL;
 }
 
 /* --- for event loops */
@@ -387,7 +240,7 @@ int progress_fd(struct tally *t)
 	watch(t, EPOLL_CTL_ADD, t->news, EPOLLIN);
 	watch(t, EPOLL_CTL_ADD, t->timer, EPOLLIN);
 	for (unsigned int i = 0; i < t->shards.count && !t->threaded; i++)
-		watch(t, EPOLL_CTL_ADD, fd_of(&t->shard[i]), EPOLLIN);
+		watch(t, EPOLL_CTL_ADD, shard_fd(&t->shard[i]), EPOLLIN);
 	return t->poll;
 }
 
@@ -406,23 +259,31 @@ unsigned int progress_report(struct tally *t)
 
 /* --- opening and closing */
 
-/* Signals are for the program's own threads. */
-int progress_thread(struct tally *t)
-{
-	sigset_t all, kept;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &kept);
-	r = pthread_create(&t->thread, NULL, thread_main, t);
-	t->threaded = r == 0;
-	pthread_sigmask(SIG_SETMASK, &kept, NULL);
-	return r ? error_set(-r, "cannot create a thread for progress: %s", strerror(r)) : 0;
-}
-
 bool progress_is_forked(const struct tally *t) { return t->process != getpid(); }
 
-int progress_open(struct tally *t)
+/* A pump's thread has news for all who wait. */
+static void tell(struct tally *t)
+{
+	progress_enter(t);
+	progress_leave(t);
+}
+
+static int pumps_open(struct tally *t, unsigned int roots, unsigned int pumps,
+		      const struct spin *spin)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < pumps; i++) {
+		const unsigned int first = i * roots / pumps;
+
+		r = pump_open(&t->pump[i], t, tell, &t->shard[first],
+			      (i + 1) * roots / pumps - first, spin);
+		t->pumps += r == 0;
+	}
+	return r;
+}
+
+int progress_open(struct tally *t, unsigned int roots, unsigned int pumps, const struct spin *spin)
 {
 	pthread_mutex_init(&t->turnstile, NULL);
 	pthread_mutex_init(&t->lock, NULL);
@@ -432,28 +293,40 @@ int progress_open(struct tally *t)
 		t->call[i].tally = t;
 	t->poll = t->timer = t->news = -1;
 	t->timer_ns = UINT64_MAX;
-	t->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (t->kick < 0)
-		return error_set(-errno, "cannot create an eventfd: %s", strerror(errno));
-	return 0;
+	return pumps_open(t, roots, pumps, spin);
 }
 
+int progress_threads(struct tally *t)
+{
+	int r = 0;
+
+	t->threaded = true;
+	for (unsigned int i = 0; r == 0 && i < t->pumps; i++)
+		r = pump_thread(&t->pump[i]);
+	if (r < 0)
+		progress_stop(t);
+	return r;
+}
+
+/* All shards are the first pump's then, as where there are no threads. */
 void progress_stop(struct tally *t)
 {
 	if (!t->threaded)
 		return;
-	progress_enter(t);
-	t->closing = true;
-	event_set(t->kick);
-	pthread_cond_broadcast(&t->changed);
-	progress_leave(t);
-	pthread_join(t->thread, NULL);
+	for (unsigned int i = 0; i < t->pumps; i++)
+		pump_stop(&t->pump[i]);
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++)
+		s->pump = t->pump;
+	for (unsigned int i = 1; i < t->pumps; i++)
+		t->pump[i].first = t->pump[i].end;
+	t->pump[0].end = t->shard + t->shards.count;
 	t->threaded = false;
 }
 
 void progress_close(struct tally *t)
 {
-	close_fd(&t->kick);
+	for (unsigned int i = 0; i < t->pumps; i++)
+		pump_close(&t->pump[i], progress_is_forked(t));
 	close_fd(&t->poll);
 	close_fd(&t->timer);
 	close_fd(&t->news);

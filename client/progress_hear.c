@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "progress.h"
+#include "pump.h"
 
 /*
  * The agent's connection is looked at so often at most. Nobody sleeps on it: a call that runs has
@@ -30,7 +30,7 @@ static void ending_check(struct shard *s, uint64_t now)
 }
 
 /* What has become of a run, as its agent says. */
-static void hear_one(struct tally *t, struct shard *s, struct join *j)
+static void hear_one(struct shard *s, struct join *j)
 {
 	struct sockaddr_storage elsewhere;
 	struct why why;
@@ -39,14 +39,14 @@ static void hear_one(struct tally *t, struct shard *s, struct join *j)
 	if (r < 0)
 		engine_fail(s->engine, r, why.text);
 	else if (r == JOIN_MOVES)
-		progress_move_begin(t, s, &elsewhere);
+		progress_move_begin(s, &elsewhere);
 	else if (r > 0 && !*s->ending.why.text)
 		s->ending.why = why;
 }
 
 /* On the way to another root: of the first run until all have agreed, for then they leave it; of
  * the next one in any case. */
-void progress_hear(struct tally *t, struct shard *s)
+void progress_hear(struct shard *s)
 {
 	uint64_t now;
 
@@ -56,13 +56,13 @@ void progress_hear(struct tally *t, struct shard *s)
 	if (now >= s->hear_ns) {
 		s->hear_ns = now + HEAR_NS;
 		if (!engine_has_agreed(s->engine))
-			hear_one(t, s, s->join);
+			hear_one(s, s->join);
 		if (s->next.join)
-			hear_one(t, s, s->next.join);
+			hear_one(s, s->next.join);
 		engine_watch(s->engine, join_watches(s->join));
 	}
 	if (*s->ending.why.text)
 		ending_check(s, now);
-	progress_rescue_look(t, s, now);
-	progress_stay_look(t, s, now);
+	progress_rescue_look(s, now);
+	progress_stay_look(s, now);
 }

@@ -24,7 +24,7 @@ enum {
 #define RESCUE_PATIENCE_NS \
 	UINT64_C(60000000000) /* of a call; all ranks must miss the root by then */
 
-static void named_begin(struct tally *t, struct shard *s)
+static void named_begin(struct shard *s)
 {
 	char named[ADDRESS_BYTES];
 
@@ -32,17 +32,17 @@ static void named_begin(struct tally *t, struct shard *s)
 		return;
 	address_print(&s->named, named, sizeof(named));
 	if (strcmp(named, s->service) != 0) /* it may be there by now */
-		s->moving = moving_begin(s->join, &s->named, t->kick);
+		s->moving = moving_begin(s->join, &s->named, s->pump->kick);
 	s->named.ss_family = 0;
 }
 
-void progress_move_begin(struct tally *t, struct shard *s, const struct sockaddr_storage *agent)
+void progress_move_begin(struct shard *s, const struct sockaddr_storage *agent)
 {
 	s->named = *agent; /* if there is one on the way already, it is next */
-	named_begin(t, s);
+	named_begin(s);
 }
 
-void progress_rescue_look(struct tally *t, struct shard *s, uint64_t now_ns)
+void progress_rescue_look(struct shard *s, uint64_t now_ns)
 {
 	const bool is_gone = s->keeps && join_others(s->join) && engine_is_silent(s->engine);
 
@@ -52,7 +52,7 @@ void progress_rescue_look(struct tally *t, struct shard *s, uint64_t now_ns)
 	if (!is_gone || s->moving || s->next.channel || now_ns < s->rescue_ns)
 		return;
 	s->rescue_ns = now_ns + RESCUE_AGAIN_NS;
-	s->moving = moving_rescue(s->join, t->kick);
+	s->moving = moving_rescue(s->join, s->pump->kick);
 	s->rescues = s->moving;
 }
 
@@ -78,17 +78,19 @@ static struct window_options window_of(const struct shard *s, const struct joini
 	return o;
 }
 
-static void poll_next(struct tally *t, struct shard *s)
+/* Without threads, who turns shards has the job's lock, too. */
+static void poll_next(struct shard *s)
 {
+	const struct tally *t = s->pump->tally;
 	struct epoll_event e = { .events = EPOLLIN };
 
-	if (t->poll >= 0 && !t->threaded)
+	if (!t->threaded && t->poll >= 0)
 		epoll_ctl(t->poll, EPOLL_CTL_ADD, s->next.channel->transport->fd(s->next.channel),
 			  &e);
 }
 
 /* The place is there: from now on chunks may go there. */
-static int both_begin(struct tally *t, struct shard *s, const struct joining_answer *place)
+static int both_begin(struct shard *s, const struct joining_answer *place)
 {
 	struct window_options o = window_of(s, place);
 	const size_t bytes = tally_header_bytes(o.workers > TALLY_SMALL_WORKERS_MAX ? TALLY_LARGE
@@ -107,11 +109,11 @@ static int both_begin(struct tally *t, struct shard *s, const struct joining_ans
 		return r;
 	s->next.since_ns = clock_now_ns();
 	address_print(&place->job.service, s->next.service, sizeof(s->next.service));
-	poll_next(t, s);
+	poll_next(s);
 	return 0;
 }
 
-static void place_take(struct tally *t, struct shard *s)
+static void place_take(struct shard *s)
 {
 	struct joining_answer *place = calloc(1, sizeof(*place));
 	int r = -1;
@@ -119,7 +121,7 @@ static void place_take(struct tally *t, struct shard *s)
 	if (place)
 		r = moving_take(s->moving, &s->next.join, &s->next.channel, place);
 	moving_end(TAKE_PTR(s->moving));
-	if (r == 0 && both_begin(t, s, place) < 0) {
+	if (r == 0 && both_begin(s, place) < 0) {
 		join_close(TAKE_PTR(s->next.join));
 		transport_close(TAKE_PTR(s->next.channel));
 	}
@@ -172,7 +174,7 @@ static bool input(struct shard *s)
 	return s->received != received;
 }
 
-bool progress_move_turn(struct tally *t, struct shard *s)
+bool progress_move_turn(struct shard *s)
 {
 	bool busy = false;
 
@@ -180,10 +182,10 @@ bool progress_move_turn(struct tally *t, struct shard *s)
 		if (s->stay.asks)
 			progress_stay_take(s);
 		else
-			place_take(t, s);
+			place_take(s);
 		busy = true;
 	}
-	named_begin(t, s);
+	named_begin(s);
 	if (!s->next.channel)
 		return busy;
 	busy |= input(s);

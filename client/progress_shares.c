@@ -61,13 +61,18 @@ static int shares_ask(struct tally *t)
 					      .in = t->agreeing.share,
 					      .out = t->agreeing.share };
 	struct engine_call *question;
+	struct shard *s = &t->shard[0];
 	int r;
 
+	pump_enter(s->pump);
 	shares_fill(t);
-	r = engine_start(t->shard[0].engine, &options, clock_now_ns(), &question);
+	r = engine_start(s->engine, &options, clock_now_ns(), &question);
+	s->started += r == 0;
+	pump_leave(s->pump);
 	if (r < 0)
 		return r;
 	t->agreeing.question = question;
+	t->agreeing.number = s->started;
 	t->agreeing.calls = t->agreeing.bytes = 0;
 	return 0;
 }
@@ -75,8 +80,11 @@ static int shares_ask(struct tally *t)
 /* Where it has failed, so will all calls. */
 static void shares_take(struct tally *t)
 {
-	const int r = engine_collect(t->agreeing.question, NULL);
+	int r;
 
+	pump_enter(t->shard[0].pump);
+	r = engine_collect(t->agreeing.question, NULL);
+	pump_leave(t->shard[0].pump);
 	t->agreeing.question = NULL;
 	for (unsigned int i = 0; r == 0 && i < t->shards.count; i++)
 		t->shards.root[i].share = (uint16_t)t->agreeing.share[i];
@@ -89,13 +97,22 @@ static int start_part(struct tally *t, unsigned int i, struct tally_call *call, 
 	struct call_options part = shards_part(&t->shards, i, t->payload_bytes, t->workers,
 					       &call->options);
 	struct shard *s = &t->shard[i];
+	int r;
 
+	pump_enter(s->pump);
 	priority_measure(&s->meter, now_ns, engine_busy_ns(s->engine));
 	part.priority = priority_of(&s->meter, &call->hints);
-	return engine_start(s->engine, &part, now_ns, &call->part[i]);
+	r = engine_start(s->engine, &part, now_ns, &call->part[i]);
+	if (r == 0) {
+		call->number[i] = ++s->started;
+		shard_output(s);
+	}
+	pump_leave(s->pump);
+	return r;
 }
 
-/* Engines have places for as many calls as there are here, and fail together. */
+/* Engines have places for as many calls as there are here. Where threads drive, one may have failed
+ * and the others not yet: they will, and the call with them. */
 static int start_parts(struct tally *t, struct tally_call *call)
 {
 	const uint64_t now_ns = clock_now_ns();
@@ -104,8 +121,8 @@ static int start_parts(struct tally *t, struct tally_call *call)
 	for (unsigned int i = 0; i < t->shards.count; i++) {
 		int r = start_part(t, i, call, now_ns);
 
-		assert(r == 0 || i == 0);
-		if (r < 0)
+		assert(r == 0 || i == 0 || t->shard[i].has_failed);
+		if (r < 0 && i == 0)
 			return r;
 	}
 	return 0;
@@ -146,7 +163,7 @@ bool progress_shares_go_on(struct tally *t)
 {
 	struct tally_call *call = t->agreeing.first_held;
 
-	if (t->agreeing.question && engine_is_over(t->agreeing.question))
+	if (t->agreeing.question && progress_part_is_over(&t->shard[0], t->agreeing.number))
 		shares_take(t);
 	if (t->agreeing.question || !call)
 		return false;

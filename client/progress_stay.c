@@ -9,12 +9,12 @@
 
 #include "common/clock.h"
 #include "common/owned.h"
-#include "progress.h"
+#include "pump.h"
 
 #define PAUSE_NS UINT64_C(500000000) /* at first: an agent is back within a second */
 #define PAUSE_MAX_NS UINT64_C(8000000000)
 
-void progress_stay_look(struct tally *t, struct shard *s, uint64_t now_ns)
+void progress_stay_look(struct shard *s, uint64_t now_ns)
 {
 	if (!join_is_to_stay(s->join)) {
 		s->stay.pause_ns = s->stay.due_ns = 0;
@@ -27,7 +27,7 @@ void progress_stay_look(struct tally *t, struct shard *s, uint64_t now_ns)
 	if (s->moving || s->next.channel || engine_is_silent(s->engine) || now_ns < s->stay.due_ns)
 		return;
 	s->stay.due_ns = now_ns + s->stay.pause_ns; /* also where no thread can be made */
-	s->moving = moving_stay(s->join, t->kick);
+	s->moving = moving_stay(s->join, s->pump->kick);
 	s->stay.asks = s->moving;
 }
 

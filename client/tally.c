@@ -2,11 +2,11 @@
 /* The collectives: arguments are checked here; the engine does the rest. */
 #include <tally/tally.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "collect.h"
 #include "error.h"
 #include "lanes.h"
 #include "progress.h"
@@ -89,10 +89,8 @@ static int check_and_start(struct tally *t, const struct call_options *options,
 	if (r < 0)
 		return r;
 	progress_enter(t);
-	if (!progress_is_idle(t))
-		progress_turn(t); /* before more is sent, what has come is no loss */
+	progress_turn_busy(t); /* before more is sent, what has come is no loss */
 	r = start_call(t, options, ret);
-	progress_output(t);
 	progress_leave(t);
 	return r;
 }
@@ -141,75 +139,6 @@ static int enter(const struct tally_call *call, struct tally **ret)
 	return error_set(-EINVAL, "not a pending call (never started, or already waited for)");
 }
 
-static enum tally_way way_of(const struct tally_call_info *i)
-{
-	if (!i->chunks)
-		return TALLY_WAY_NONE;
-	if (!i->spilled)
-		return TALLY_WAY_OFFLOADED;
-	return i->spilled < i->chunks ? TALLY_WAY_PARTLY_SPILLED : TALLY_WAY_SPILLED;
-}
-
-static void add_info(struct tally_call_info *sum, const struct tally_call_info *part)
-{
-	sum->chunks += part->chunks;
-	sum->redone += part->redone;
-	sum->retransmitted += part->retransmitted;
-	sum->sent_bytes += part->sent_bytes;
-	sum->spilled += part->spilled;
-	if (part->queued_ns < sum->queued_ns)
-		sum->queued_ns = part->queued_ns;
-	if (part->duration_ns > sum->duration_ns)
-		sum->duration_ns = part->duration_ns;
-	sum->way = way_of(sum);
-}
-
-/* Of a call that was held when the run ended. */
-static int refusal(const struct tally *t)
-{
-	const char *why;
-
-	for (unsigned int i = 0; i < t->shards.count; i++)
-		if (engine_failure(t->shard[i].engine, &why) < 0)
-			return error_set(-ECONNABORTED, "an earlier call failed: %.400s", why);
-	return error_set(-ECANCELED, "the job was aborted");
-}
-
-/* The handle goes. Where parts have failed, that of the root where the run failed says why, or one
- * in which this rank's own values do not fit. */
-static int collect(struct tally *t, struct tally_call *call, struct tally_call_info *ret)
-{
-	struct why why = { "" };
-	bool named = false;
-	int result = 0;
-
-	assert(call);
-	*ret = (struct tally_call_info){ 0 };
-	call->pending = false;
-	if (!call->part[0])
-		return refusal(t);
-	ret->queued_ns = UINT64_MAX;
-	for (unsigned int i = 0; i < t->shards.count; i++) {
-		const struct shard *s = &t->shard[i];
-		struct tally_call_info info;
-		const bool own = engine_has_misfit(call->part[i]);
-		const bool names = own && !named && result == -ERANGE;
-		int r = engine_collect(call->part[i], &info);
-
-		add_info(ret, &info);
-		if (r == 0 || (result < 0 && s != t->failed && !names))
-			continue;
-		result = r;
-		named = own;
-		snprintf(why.text, sizeof(why.text), "%s%s%s%.400s", s == t->failed ? "root " : "",
-			 s == t->failed ? s->service : "", s == t->failed ? ": " : "",
-			 tally_error());
-	}
-	ret->queued_ns += call->held_ns;
-	ret->duration_ns += call->held_ns;
-	return result < 0 ? error_set(result, "%s", why.text) : 0;
-}
-
 static int wait_call(struct tally_call *call, struct tally_call_info *ret)
 {
 	struct tally *t = NULL;
@@ -218,7 +147,7 @@ static int wait_call(struct tally_call *call, struct tally_call_info *ret)
 	if (!t)
 		return r;
 	progress_finish(t, call);
-	r = collect(t, call, ret);
+	r = collect_call(t, call, ret);
 	progress_leave(t);
 	return r;
 }
@@ -315,10 +244,12 @@ int tally_abort(struct tally *t)
 	if (r < 0)
 		return r;
 	progress_enter(t);
-	for (unsigned int i = 0; i < t->shards.count; i++) {
-		engine_abort(t->shard[i].engine);
-		join_leave(t->shard[i].join);
-		join_leave(t->shard[i].next.join);
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count; s++) {
+		pump_enter(s->pump);
+		engine_abort(s->engine);
+		join_leave(s->join);
+		join_leave(s->next.join);
+		pump_leave(s->pump);
 	}
 	progress_leave(t);
 	return 0;
@@ -473,8 +404,13 @@ void tally_stats_read_sized(const struct tally *t, size_t size, struct tally_sta
 
 	if (!forked)
 		progress_enter(mine);
-	for (unsigned int i = 0; i < t->shards.count; i++)
-		add_stats(&stats, &t->shard[i]);
+	for (struct shard *s = mine->shard; s < mine->shard + t->shards.count; s++) {
+		if (!forked)
+			pump_enter(s->pump);
+		add_stats(&stats, s);
+		if (!forked)
+			pump_leave(s->pump);
+	}
 	if (!forked)
 		progress_leave(mine);
 	sized_give(ret, size, &stats, sizeof(stats));

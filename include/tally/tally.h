@@ -20,7 +20,7 @@
  *
  * Progress: a started call's first window leaves at once. What comes next needs somebody who makes
  * progress: a thread in tally_wait(), tally_test() or a collective; an event loop that watches
- * tally_fd() and calls tally_progress(); or a thread of the library (TALLY_PROGRESS_THREAD).
+ * tally_fd() and calls tally_progress(); or threads of the library (TALLY_PROGRESS_THREAD).
  *
  * What is safe where, for one struct tally; different ones are independent:
  *
@@ -39,9 +39,9 @@
  *
  * (1) The order in which threads start calls must be the same on all ranks.
  * (2) One thread a call: its handle is gone when tally_wait() returns.
- * (3) tally_fd() then tells of ended calls only; the rest is the thread's.
+ * (3) tally_fd() then tells of ended calls only; the rest is the threads'.
  * (4) A handler may write to a descriptor that the program polls beside tally_fd(). Signals do not
- *     end a wait; the library's thread blocks all of them.
+ *     end a wait; the library's threads block all of them.
  * (5) No other thread may be in, or enter, any function with it: tally_abort() wakes those who
  *     wait.
  * (6) What the parent opened is the parent's: in a child, calls with it fail with -EPERM,
@@ -72,7 +72,8 @@ extern "C" {
 /* Who makes progress with started calls. */
 enum tally_progress_by {
 	TALLY_PROGRESS_CALLS = 0, /* this library's functions, while they are called */
-	TALLY_PROGRESS_THREAD = 1, /* a thread of the library's own too, which sleeps when idle */
+	TALLY_PROGRESS_THREAD = 1, /* threads of the library's own too, which sleep when idle: one,
+				    * or, with several roots, progress_threads of them */
 };
 
 /* How many chunks are in flight (docs/protocol.md, "Congestion"). */
@@ -126,6 +127,10 @@ struct tally_options {
 			 * the sum of all; 0: 1 */
 	int32_t spin_us; /* see enum tally_spin; of several roots, as for the first one */
 	enum tally_congestion congestion;
+	uint16_t progress_threads; /* with TALLY_PROGRESS_THREAD and several roots, as for the first
+				    * one: so many threads share the roots, 1 .. 16, and no more
+				    * than there are roots. 0: $TALLY_PROGRESS_THREADS, else as
+				    * many as processors that this process may use */
 };
 
 struct tally; /* one worker's place in one job */
@@ -202,6 +207,7 @@ struct tally_join_options {
 	int32_t spin_us; /* see enum tally_spin */
 	enum tally_congestion congestion; /* TALLY_CONGESTION_ON: $TALLY_CONGESTION, "on" or "off",
 					   * may say otherwise */
+	uint16_t progress_threads; /* as in tally_options */
 };
 
 /*

@@ -14,22 +14,14 @@
 
 #include <cmocka.h>
 
-#include <tally/tally.h>
-
-#include "client/progress.h"
-#include "tests/unit/progress_world.h"
+#include "tests/unit/roots_world.h"
 
 enum {
-	ROOTS = 2,
-	COUNT = 100, /* elements of a call: four chunks */
 	CALLS_MAX = 1000,
-	THREADS_MAX = 40,
 	EVERY = 32,
 	EVERY_BYTES = 8 << 20,
 };
 
-static struct node node[ROOTS] = { { .fd = -1 }, { .fd = -1 } };
-static struct tally *t[RANKS];
 static unsigned int heard; /* so many times */
 
 /* Only touched with the lock of the rank, or when its threads are over. */
@@ -77,119 +69,18 @@ struct call_options __wrap_shards_part(const struct shards *s, unsigned int whic
 
 /* --- the ranks */
 
+static void open_ranks_threads(enum tally_progress_by by, uint16_t threads, uint32_t timeout_ms)
+{
+	memset(seen, 0, sizeof(seen));
+	open_ranks_with(by, threads, timeout_ms);
+	for (int rank = 0; rank < RANKS; rank++)
+		t[rank]->agreeing.follows = true;
+}
+
 static void open_ranks(enum tally_progress_by by, uint32_t timeout_ms)
 {
-	struct loopback_text service[ROOTS], address[ROOTS];
-
-	for (int i = 0; i < ROOTS; i++) {
-		assert_int_equal(node_open(&node[i], i), 0);
-		assert_int_equal(node_thread_start(&node[i]), 0);
-	}
-	memset(seen, 0, sizeof(seen));
-	for (int rank = 0; rank < RANKS; rank++) {
-		struct tally_options o[ROOTS];
-
-		for (int i = 0; i < ROOTS; i++) {
-			service[i] = loopback_text(NODE_HOST + i, 0);
-			address[i] = loopback_text(RANK_HOST + rank, 40000 + i);
-			o[i] = (struct tally_options){
-				.job = 1,
-				.epoch = 1,
-				.rank = rank,
-				.workers = RANKS,
-				.window = WINDOW,
-				.payload_bytes = PAYLOAD,
-				.timeout_ms = timeout_ms,
-				.service = service[i].s,
-				.address = address[i].s,
-				.progress = by,
-				.share = 1 + i,
-			};
-		}
-		assert_int_equal(tally_open_roots(o, ROOTS, &t[rank]), 0);
-		t[rank]->agreeing.follows = true;
-	}
+	open_ranks_threads(by, 0, timeout_ms);
 }
-
-/* Also those of a test that has failed. */
-static int end_nodes(void **state)
-{
-	for (int i = 0; i < ROOTS && node[i].fd >= 0; i++) {
-		node_thread_end(&node[i]);
-		close(node[i].fd);
-		node[i].fd = -1;
-	}
-	return 0;
-}
-
-static void drop_ranks(void)
-{
-	for (int rank = 0; rank < RANKS; rank++) {
-		tally_abort(t[rank]);
-		assert_int_equal(tally_close(t[rank]), 0);
-		t[rank] = NULL;
-	}
-	end_nodes(NULL);
-}
-
-/* 0, -EBADMSG for a wrong sum, or what the call says. */
-static int call_once(struct tally *of, size_t count)
-{
-	int32_t x[COUNT];
-	int r;
-
-	for (int k = 0; k < COUNT; k++)
-		x[k] = 1 + of->rank;
-	r = tally_allreduce(of, x, x, count, TALLY_INT32, TALLY_SUM);
-	for (size_t k = 0; k < count && r == 0; k++)
-		r = x[k] == 3 ? 0 : -EBADMSG;
-	return r;
-}
-
-struct work {
-	struct tally *of;
-	unsigned int calls;
-	int result;
-	pthread_t thread;
-};
-
-static void *work_main(void *argument)
-{
-	struct work *w = argument;
-
-	for (unsigned int i = 0; i < w->calls && w->result == 0; i++)
-		w->result = call_once(w->of, COUNT);
-	return NULL;
-}
-
-static void work_start(struct work *w, struct tally *of, unsigned int threads, unsigned int calls)
-{
-	for (unsigned int i = 0; i < threads; i++) {
-		w[i] = (struct work){ .of = of, .calls = calls };
-		assert_int_equal(pthread_create(&w[i].thread, NULL, work_main, &w[i]), 0);
-	}
-}
-
-static void work_end(struct work *w, unsigned int threads, int result)
-{
-	for (unsigned int i = 0; i < threads; i++) {
-		pthread_join(w[i].thread, NULL);
-		assert_int_equal(w[i].result, result);
-	}
-}
-
-/* Rank 0 with threads, and rank 1 one call after another. */
-static void call_with_threads(unsigned int threads, unsigned int calls)
-{
-	struct work w[THREADS_MAX];
-
-	work_start(w, t[0], threads, calls);
-	for (unsigned int i = 0; i < threads * calls; i++)
-		assert_int_equal(call_once(t[1], COUNT), 0);
-	work_end(w, threads, 0);
-}
-
-static void both_call(unsigned int calls) { call_with_threads(1, calls); }
 
 /* By one rank, and so not the sum of two. */
 static bool was_heard(uint32_t shares)
@@ -250,11 +141,12 @@ static void all_ranks_split_each_call_alike(void **state)
 
 static void so_they_do_with_threads(void **state)
 {
-	static const enum tally_progress_by bys[] = { TALLY_PROGRESS_CALLS, TALLY_PROGRESS_THREAD };
 	unsigned int first;
 
-	for (int i = 0; i < 2; i++) {
-		open_ranks(bys[i], PATIENCE_MS);
+	/* Without threads of the library's own, with one, and with one for each root. */
+	for (int i = 0; i <= ROOTS; i++) {
+		open_ranks_threads(i ? TALLY_PROGRESS_THREAD : TALLY_PROGRESS_CALLS, i,
+				   PATIENCE_MS);
 		call_with_threads(8, 50);
 		assert_int_equal(changes_alike(400, &first), 400 / EVERY);
 		drop_ranks();
@@ -427,8 +319,9 @@ static void abort_ends_calls_that_are_held(void **state)
 	struct tally_call *call;
 	int32_t x = 1;
 
-	for (int i = 0; i < 2; i++) {
-		open_ranks(i ? TALLY_PROGRESS_THREAD : TALLY_PROGRESS_CALLS, PATIENCE_MS);
+	for (int i = 0; i <= ROOTS; i++) {
+		open_ranks_threads(i ? TALLY_PROGRESS_THREAD : TALLY_PROGRESS_CALLS, i,
+				   PATIENCE_MS);
 		work_start(w, t[0], THREADS_MAX, 1);
 		assert_true(wait_for_pending(t[0], THREADS_MAX));
 		assert_non_null(t[0]->agreeing.first_held);
@@ -446,7 +339,7 @@ static void close_abandons_calls_that_are_held(void **state)
 	struct tally_call *call;
 	static int32_t x[COUNT];
 
-	open_ranks(TALLY_PROGRESS_THREAD, PATIENCE_MS);
+	open_ranks_threads(TALLY_PROGRESS_THREAD, ROOTS, PATIENCE_MS);
 	both_call(1);
 	for (int i = 0; i < THREADS_MAX; i++)
 		assert_int_equal(
@@ -465,7 +358,7 @@ static void a_run_that_fails_ends_calls_that_are_held(void **state)
 	struct tally_call *call[THREADS_MAX];
 	static int32_t x[COUNT];
 
-	open_ranks(TALLY_PROGRESS_CALLS, 300);
+	open_ranks(TALLY_PROGRESS_CALLS, 1000);
 	for (int i = 0; i < THREADS_MAX; i++)
 		assert_int_equal(
 			tally_allreduce_start(t[0], x, x, COUNT, TALLY_INT32, TALLY_SUM, &call[i]),
