@@ -47,6 +47,9 @@ static void usage(FILE *to)
 	      "      --shares N,N      of several roots in each call: 2,1 ($TALLY_SHARES, or equal)\n"
 	      "      --spin US         who waits for results looks for them so long before it sleeps;\n"
 	      "                        0: never, auto: while that is worth it ($TALLY_SPIN, or auto)\n"
+	      "      --progress-threads N\n"
+	      "                        calls are moved on by threads of the library's own: one, or of\n"
+	      "                        several roots up to N\n"
 	      "  -r, --rank R          this worker's rank, from 0; with --join any ($TALLY_RANK)\n"
 	      "  -v, --verb VERB       allreduce (default), reduce, broadcast, reduce_scatter,\n"
 	      "                        all_gather, barrier\n"
@@ -126,6 +129,7 @@ static const struct option_row {
 	{ "token-file", 0, TEXT, MEMBER(token_file) },
 	{ "shares", 0, TEXT, MEMBER(shares) },
 	{ "spin", 0, TEXT, MEMBER(spin) },
+	{ "progress-threads", 0, NUMBER, MEMBER(progress_threads), 1, ROOTS_MAX },
 	{ "rank", 'r', NUMBER, MEMBER(rank), 0, TALLY_WORKERS_MAX - 1 },
 	{ "verb", 'v', CHOICE, MEMBER(verb), 0, PERF_VERBS - 1, perf_verb_names },
 	{ "begin", 'b', SIZE, MEMBER(begin), 1, UINT32_MAX },
@@ -294,6 +298,11 @@ void perf_options_read(int argc, char **argv, struct perf_options *ret)
 	*ret = o;
 }
 
+static enum tally_progress_by progress_of(const struct perf_options *o)
+{
+	return o->progress_threads ? TALLY_PROGRESS_THREAD : TALLY_PROGRESS_CALLS;
+}
+
 static struct tally *job_join(const struct perf_options *o)
 {
 	struct tally_join_options options = {
@@ -306,6 +315,8 @@ static struct tally *job_join(const struct perf_options *o)
 		.shares = o->shares,
 		.congestion = o->congestion,
 		.other_agents = o->other_agents,
+		.progress = progress_of(o),
+		.progress_threads = o->progress_threads,
 	};
 	struct tally *t;
 
@@ -351,6 +362,8 @@ static struct tally_options root_of(const struct perf_options *o, const char *pa
 		.timeout_ms = o->timeout_ms,
 		.late_rank_timeout_ms = o->late_rank_timeout_ms,
 		.congestion = o->congestion,
+		.progress = progress_of(o),
+		.progress_threads = o->progress_threads,
 		.service = text,
 		.address = text + ADDRESS_BYTES,
 		.rank_key = run_rank_key(job, o->rank),

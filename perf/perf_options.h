@@ -45,6 +45,7 @@ struct perf_options {
 	unsigned int seconds; /* for each size, in rounds of `iterations`; 0: one round */
 	uint32_t timeout_ms, late_rank_timeout_ms, join_timeout_ms; /* 0: the library's */
 	enum tally_congestion congestion;
+	uint16_t progress_threads; /* 0: progress is made by calls */
 	struct tally_hints hints; /* for all calls */
 	struct perf_data data; /* of no iteration yet */
 	bool in_place, unchecked, json, hash, all_ranks, float_wild, int_wild;

@@ -64,7 +64,7 @@ join_two() { # tally-perf arguments...: rank 0 on w0
 	join_from w1 train "$@" --rank 1
 }
 
-# Every collective, under loss; floats, too, whatever the shares.
+# Every collective, under loss; floats, too, whatever the shares; also with a thread for each root.
 results_have_the_bits_of_one_root() {
 	local verb type args
 	two_roots rate 500mbit loss 1
@@ -76,6 +76,9 @@ results_have_the_bits_of_one_root() {
 			joined_end
 			hashes >"$work/one"
 			join_two "${both[@]}" --shares 2,1 "${args[@]}"
+			joined_end
+			hashes | cmp - "$work/one"
+			join_two "${both[@]}" --shares 2,1 --progress-threads 2 "${args[@]}"
 			joined_end
 			hashes | cmp - "$work/one"
 			echo "$verb of $type: $(completed_at n0) and $(completed_at n1) chunks"
