@@ -30,7 +30,8 @@ static const char *said(const char *option, const char *variable)
 	return text && (option || *text) ? text : NULL;
 }
 
-/* --- several roots: an agent for each, with commas between; of all else one for all, or as many */
+/* --- several roots: an agent for each, with commas between; of all else one for all, or as many.
+ * Or several jobs at one agent: no job's name has a comma. */
 
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
@@ -67,13 +68,16 @@ static const char *given(struct join *j, const char *option, const char *variabl
 
 int join_roots(const struct tally_join_options *o)
 {
-	const char *agents = said(o->agent, "TALLY_AGENT");
-	const unsigned int roots = agents ? items(agents) : 1;
+	const char *agents = said(o->agent, "TALLY_AGENT"), *jobs = said(o->job, "TALLY_JOB");
+	const bool are_at_one = !agents || items(agents) == 1;
+	const char *named = are_at_one ? jobs : agents;
+	const unsigned int roots = named ? items(named) : 1;
+	const char *by = are_at_one && roots > 1 ? "job" : "agent";
 	const struct {
 		const char *name, *text;
 	} lists[] = {
 		{ "shares", said(o->shares, "TALLY_SHARES") },
-		{ "job", said(o->job, "TALLY_JOB") },
+		{ "job", jobs },
 		{ "token", o->token },
 		{ "$TALLY_TOKEN_FILE", o->token ? NULL : said(NULL, "TALLY_TOKEN_FILE") },
 		{ "address", said(o->address, "TALLY_ADDRESS") },
@@ -81,16 +85,16 @@ int join_roots(const struct tally_join_options *o)
 	const size_t count = roots > 1 ? sizeof(lists) / sizeof(*lists) : 1;
 
 	if (roots > SHARDS_MAX)
-		return error_set(-E2BIG, "agent: %u of them, allowed are 1 to %d", roots,
+		return error_set(-E2BIG, "%s: %u of them, allowed are 1 to %d", by, roots,
 				 SHARDS_MAX);
 	for (size_t i = 0; i < count; i++) {
 		unsigned int n = lists[i].text ? items(lists[i].text) : 1;
 
 		if (n != 1 && n != roots)
 			return error_set(-EINVAL,
-					 "%s: %u with commas between, and %u of agent: say one for "
+					 "%s: %u with commas between, and %u of %s: say one for "
 					 "all, or one for each",
-					 lists[i].name, n, roots);
+					 lists[i].name, n, roots, by);
 	}
 	return (int)roots;
 }

@@ -178,7 +178,8 @@ int tally_open_file(const char *path, uint16_t rank, struct tally **ret);
  *
  * A job with several roots is a job at the agent of each: `agent` names them, 16 at most, with
  * commas between, in the same order on all ranks. Of job, token, token file and address, there is
- * one for all, or one for each, in that order. The rank is that at the first root.
+ * one for all, or one for each, in that order. Or roots are several jobs at one agent, which `job`
+ * names likewise. The rank is that at the first root.
  */
 struct tally_join_options {
 	const char *agent; /* a socket's path, or an address: "10.77.0.1", "10.77.0.1:31249",

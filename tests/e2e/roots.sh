@@ -235,6 +235,37 @@ one_root_is_in_software() {
 	jq -es 'map(.chunks - .spilled) | add > 500' "$work/w0.train"
 }
 
+# Two jobs at one agent, each with numbers, slots and a UDP port of each worker of its own.
+both_roots_may_be_at_one_node() {
+	local host rank=0 calls=40 job args=(-d int32 -b 1M -e 1M -n 40 -w 0 --no-check)
+	cable_roots rate 1gbit
+	start_agent
+	create_job train 2 && create_job more 2
+	join_two "${args[@]}"
+	joined_end
+	hashes >"$work/one"
+	job=$(completed_of train)
+	worker=() joined=(train w0 w1)
+	for host in w0 w1; do
+		TALLY_ADDRESS=$(bed addr "$host"):40000,$(bed addr "$host"):40001 \
+			join_from "$host" train --join=train,more --rank "$((rank++))" \
+			--shares 3,1 --progress-threads 2 \
+			--token-file "$work/train.token,$work/more.token" "${args[@]}"
+	done
+	until_true ports_are 40000 train
+	until_true ports_are 40001 more
+	joined_end
+	hashes | cmp - "$work/one"
+	job=$(($(completed_of train) - job))
+	echo "$job and $(completed_of more) chunks"
+	((job > calls * 559 && job < calls * 559 + 100))
+	(($(completed_of more) > calls * 186 && $(completed_of more) < calls * 186 + 100))
+}
+ports_are() { # PORT JOB: at which its workers receive
+	ctl --json job show "$2" | jq -e --arg port "$1" '.[0].members | map(.address | split(":")[1]) |
+		. == [$port, $port]' >/dev/null
+}
+
 #   w0 ──┬─── n0 ───┬── w1
 #        └── a0 ────┘
 #            └ n1
@@ -303,5 +334,6 @@ facts results_have_the_bits_of_one_root \
 	by_ipv6 \
 	sealed_at_both \
 	one_root_is_in_software \
+	both_roots_may_be_at_one_node \
 	one_root_has_a_node_below \
 	calls_that_are_started_and_aborted

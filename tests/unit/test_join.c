@@ -1106,6 +1106,11 @@ static void lists_of_roots_are_as_long_as_that_of_agents(void **state)
 	refused(OPTIONS(.agent = "a,b,c", .job = "a,b"), EINVAL,
 		"job: 2 with commas between, and 3 of agent");
 	refused(OPTIONS(.agent = "a,b", .token = "a,b,c"), EINVAL, "token: 3");
+	refused(OPTIONS(.job = many), E2BIG, "job: 17 of them, allowed are 1 to 16");
+	refused(OPTIONS(.job = "a,b", .token = "a,b,c"), EINVAL,
+		"token: 3 with commas between, and 2 of job");
+	refused(OPTIONS(.agent = "127.0.0.1:1", .job = "a,b"), ECONNREFUSED,
+		"root 1 of 2: the agent at 127.0.0.1:1: ");
 	refused(OPTIONS(.agent = "a,b", .address = "a,b,c"), EINVAL, "address: 3");
 	refused(OPTIONS(.agent = "a,b", .shares = "1,2,3"), EINVAL, "shares: 3");
 	refused(OPTIONS(.shares = "1,2"), EINVAL, "shares: 2 with commas between, and 1 of agent");
