@@ -29,7 +29,7 @@ static unsigned int lower(unsigned int a, unsigned int b) { return a < b ? a : b
 
 unsigned int threads_of(unsigned int said, unsigned int roots, unsigned int processors)
 {
-	const unsigned int wanted = said ? said : processors;
+	const unsigned int left = processors > 1 ? processors - 1 : 1; /* one is the program's */
 
-	return wanted ? lower(wanted, roots) : 1;
+	return lower(said ? said : left, roots);
 }

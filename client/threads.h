@@ -14,7 +14,8 @@
  */
 int threads_option(uint16_t said, const char *variable, unsigned int *ret);
 
-/* `said`: 0: nobody did. `processors`: that this process may use. At least 1. */
+/* `said`: 0: nobody did, and one of `processors`, which this process may use, is left to the
+ * program's own threads. At least 1. */
 unsigned int threads_of(unsigned int said, unsigned int roots, unsigned int processors);
 
 #endif

@@ -130,7 +130,8 @@ struct tally_options {
 	uint16_t progress_threads; /* with TALLY_PROGRESS_THREAD and several roots, as for the first
 				    * one: so many threads share the roots, 1 .. 16, and no more
 				    * than there are roots. 0: $TALLY_PROGRESS_THREADS, else as
-				    * many as processors that this process may use */
+				    * many as processors that this process may use, less one for
+				    * its own threads */
 };
 
 struct tally; /* one worker's place in one job */

@@ -53,9 +53,11 @@ static void there_are_as_many_as_roots_while_processors_last(void **state)
 		for (unsigned int n = 1; n <= 16; n++) {
 			const unsigned int lower = roots < n ? roots : n;
 
-			assert_int_equal(threads_of(0, roots, n), lower);
+			assert_int_equal(threads_of(0, roots, n + 1),
+					 lower); /* the program has one */
 			assert_int_equal(threads_of(n, roots, 1), lower); /* as it was said */
 		}
+	assert_int_equal(threads_of(0, 3, 1), 1);
 	assert_int_equal(threads_of(0, 3, 0), 1);
 }
 
