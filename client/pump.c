@@ -151,8 +151,8 @@ static bool input(struct shard *s)
 			engine_input(s->engine, batch[i].bytes, batch[i].length, now);
 		}
 		s->received += n;
-		if (n < TRANSPORT_RECEIVES)
-			break;
+		if (n < TRANSPORT_RECEIVES || engine_is_idle(s->engine))
+			break; /* that was all, or all that anybody waits for */
 	}
 	transport->feedback(s->channel, window_runs(engine_window(s->engine)));
 	return s->received != received;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,13 +23,23 @@
 #include <tally/tally.h>
 
 #include "client/congestion.h"
+#include "client/transport.h"
 #include "tests/unit/progress_world.h"
 
 enum {
 	LONG = 32 * 100, /* elements of a call of 100 chunks */
+	LOOK = 32 * TRANSPORT_RECEIVES, /* of one whose results one look can take */
 };
 
 static struct node node;
+static _Atomic unsigned int receives;
+
+/* In place of the C library's: only how often it is called is seen here. */
+int recvmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags, struct timespec *timeout)
+{
+	receives++;
+	return (int)syscall(SYS_recvmmsg, fd, m, n, flags, timeout);
+}
 
 static int open_node(void **state) { return node_open(&node, 0); }
 
@@ -175,6 +186,27 @@ static void calls_go_on_by_progress_alone(void **state)
 		drop(t[rank]);
 		free(x[rank]);
 	}
+}
+
+static void who_has_all_results_looks_for_no_more(void **state)
+{
+	struct tally *t[RANKS] = { open_rank(0, TALLY_PROGRESS_CALLS),
+				   open_rank(1, TALLY_PROGRESS_CALLS) };
+	int32_t x[RANKS][LOOK] = { 0 };
+	struct tally_call *call;
+	bool done = false;
+
+	meet(t);
+	call = start(t[0], x[0], LOOK);
+	start(t[1], x[1], LOOK);
+	assert_int_equal(node_turn(&node), RANKS * TRANSPORT_RECEIVES);
+	receives = 0;
+	assert_int_equal(tally_progress(t[0], NULL), 0);
+	assert_int_equal(receives, 1);
+	assert_int_equal(tally_test(call, &done), 0);
+	assert_true(done);
+	for (int rank = 0; rank < RANKS; rank++)
+		drop(t[rank]);
 }
 
 static void the_descriptor_is_readable_when_a_result_has_come(void **state)
@@ -773,6 +805,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fact(the_first_window_of_a_started_call_leaves_at_once),
 		fact(calls_go_on_by_progress_alone),
+		fact(who_has_all_results_looks_for_no_more),
 		fact(the_descriptor_is_readable_when_a_result_has_come),
 		fact(the_descriptor_is_readable_when_a_timer_is_due),
 		fact(the_descriptor_tells_of_calls_that_another_thread_ended),
