@@ -25,7 +25,7 @@
 
 enum {
 	SPIN_AUTO_NS = 100 * 1000, /* looks so long at most, where nobody has said */
-	SPIN_CHUNKS_MAX = 8, /* and only in calls of so few */
+	SPIN_CHUNKS_MAX = 32, /* and only in calls of so few: they leave as one, and come as one */
 	SPIN_VAIN_NS = 2 * 1000 *
 		       1000, /* after a wait that took longer, nobody looks for so long */
 	SPIN_AWAY_NS = 300 * 1000, /* so long between two looks: somebody else wants to run */

@@ -89,7 +89,7 @@ enum tally_congestion {
  */
 enum tally_spin {
 	TALLY_SPIN_AUTO = 0, /* $TALLY_SPIN: microseconds, 0 for never, or "auto", as without it: in
-			      * calls of 8 chunks at most, while results come within 100 us and the
+			      * calls of 32 chunks at most, while results come within 100 us and the
 			      * processor is not wanted for long by others */
 	TALLY_SPIN_NEVER = -1,
 	TALLY_SPIN_US_MAX = 1000000,

@@ -130,6 +130,16 @@ static void calls_of_many_chunks_are_not_looked_for(void **state)
 	assert_int_equal(wait_for(&w, 30 * US), 0);
 }
 
+/* 12 chunks of the usual payload. */
+static void calls_of_16_kib_are_looked_for(void **state)
+{
+	struct worker w = worker_new(spin_auto());
+
+	w.chunks = 12;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(wait_for(&w, 60 * US), by_look(60 * US));
+}
+
 /* Somebody computes on the processor: who gives it away has it back so late. */
 static void who_has_no_processor_of_its_own_sleeps(void **state)
 {
@@ -249,6 +259,7 @@ int main(void)
 		cmocka_unit_test(looking_in_vain_takes_a_twentieth_at_most),
 		cmocka_unit_test(after_a_late_rank_small_calls_are_looked_for_soon),
 		cmocka_unit_test(calls_of_many_chunks_are_not_looked_for),
+		cmocka_unit_test(calls_of_16_kib_are_looked_for),
 		cmocka_unit_test(who_has_no_processor_of_its_own_sleeps),
 		cmocka_unit_test(other_workers_that_give_way_soon_are_no_reason_to_sleep),
 		cmocka_unit_test(who_has_to_share_the_processor_mostly_sleeps),
