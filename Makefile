@@ -46,6 +46,8 @@ E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c
 	   $(BUILD)/tests/e2e/starve.so \
 	   $(BUILD)/tests/bpf/beside.bpf.o $(addprefix $(BUILD)/tests/bench/,bounce reflector)
 E2ES    := $(filter-out %lib.sh,$(wildcard tests/e2e/*.sh))
+# So many programs of tests at a time, on two processors: they wait more than they compute.
+LANES   := 3
 # They measure times or rates, and want the machine for themselves.
 ALONE   := $(foreach t,congestion cluster_failures cluster_inart cluster_steering cluster_ways inart latency scarce spin tapina,tests/e2e/$(t).sh)
 KEYS_DOCS := docs/config.md docs/control.md docs/joining.md docs/peering.md docs/job-file.md \
@@ -174,7 +176,7 @@ test: setup ## all rungs: lint, unit, model, ctl, fuzz, bpf, e2e, and bpf once m
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(BUILD)/tally-keys $(BUILD)/tally-vectors guest $(UNITS) $(filter $(BUILD)/%,$(CTLS)) $(FUZZERS) \
 		$(BPFS) $(E2EBINS) $(BENCHES) $(BUILD)/sanitized/tallyd
 	@$(MAKE) --no-print-directory -s $(BUILD)/next/tallyd
-	@scripts/run-tests --pairs vm-testbed/smoke scripts/lint $(UNITS) tests/model/check $(CTLS) scripts/fuzz $(BPFS) \
+	@scripts/run-tests --lanes $(LANES) vm-testbed/smoke scripts/lint $(UNITS) tests/model/check $(CTLS) scripts/fuzz $(BPFS) \
 		$(filter-out $(ALONE),$(E2ES)) -- $(ALONE)
 
 lint: all $(BUILD)/tally-keys $(BUILD)/tally-vectors $(BENCHES) $(BPFS) ## formatters, static analysers, who may include whom
@@ -202,7 +204,7 @@ bpf: $(BPFS) ## the data plane by BPF_PROG_TEST_RUN
 	@scripts/run-tests $(BPFS)
 
 e2e: all $(E2EBINS) $(BPFS) $(BUILD)/next/tallyd $(BUILD)/sanitized/tallyd ## real workers, nodes and losses in network namespaces
-	@scripts/run-tests --pairs $(filter-out $(ALONE),$(E2ES)) -- $(ALONE)
+	@scripts/run-tests --lanes $(LANES) $(filter-out $(ALONE),$(E2ES)) -- $(ALONE)
 
 vm: ## the data plane and a bad network on a real 6.1 kernel, in an emulator
 	-@scripts/setup-vm.sh

@@ -138,11 +138,13 @@ finish_all() {
 
 run_all() { start_all "$@" && finish_all; }
 
-# Polls a condition until it holds; the limit is only there so that a broken test ends.
+# Polls a condition until it holds; the limit is only there so that a broken test ends. Between two
+# looks the processor is free for what is waited for, and for other tests.
 until_true() { # CONDITION...
 	local deadline=$((SECONDS + 20 * slow))
 	until "$@"; do
 		((SECONDS < deadline)) || { echo "never came: $*"; return 1; }
+		sleep 0.05
 	done
 }
 
