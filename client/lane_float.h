@@ -17,6 +17,8 @@ struct float_format {
 	uint16_t exponent_max; /* as it is stored: of infinities and NaNs */
 };
 
+static const struct float_format float_bfloat16 = { 2, 7, 255 }, float_float16 = { 2, 10, 31 };
+
 /* Of the smallest normal number: its stored exponent is 1. */
 static inline int float_exponent_min(const struct float_format *f)
 {

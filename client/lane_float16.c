@@ -17,6 +17,7 @@
 
 #include "lane_float.h"
 #include "lane_parts.h"
+#include "lane_vectors.h"
 #include "lanes.h"
 
 enum {
@@ -30,8 +31,6 @@ enum {
 	FLOAT_EXPONENT_MIN = -126, /* of a float that is no subnormal; 127 is the largest */
 	FLOAT_EXPONENT_MAX = 127,
 };
-
-static const struct float_format bfloat16 = { 2, 7, 255 }, float16 = { 2, 10, 31 };
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -49,16 +48,16 @@ INLINE int step_exponent(const struct float_format *f, const struct lane_terms *
 INLINE struct lane_need inspect_any(const struct float_format *f, const void *in, size_t count)
 {
 	const int32_t infinity = (int32_t)float_infinity(f);
+	const int32_t all = lane_vectors()->largest_of_16(in, count);
 	const uint16_t *x = in;
-	int32_t all = 0, finite = 0;
+	int32_t finite = all < infinity ? all : 0;
 	int scale;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; all >= infinity && i < count; i++) {
 		int32_t magnitude = x[i] & INT16_MAX;
-		int32_t kept = magnitude < infinity ? magnitude : 0;
 
-		all = all > magnitude ? all : magnitude;
-		finite = finite > kept ? finite : kept;
+		if (magnitude < infinity && magnitude > finite)
+			finite = magnitude;
 	}
 	scale = finite ? float_below(f, (uint64_t)finite) + SCALE_BIAS : 0;
 	if (finite && scale < 1)
@@ -66,29 +65,14 @@ INLINE struct lane_need inspect_any(const struct float_format *f, const void *in
 	return (struct lane_need){ .scale = (uint8_t)scale, .wide = all >= infinity };
 }
 
-/* --- to q */
-
-static void to_floats(const struct float_format *f, const uint16_t *restrict in, size_t count,
-		      float *restrict out)
+static const struct lane_quarters *vectors_of(const struct float_format *f)
 {
-	for (size_t i = 0; f == &bfloat16 && i < count; i++) {
-		uint32_t bits = (uint32_t)in[i] << 16;
-
-		memcpy(out + i, &bits, sizeof(bits));
-	}
-	/* Of a float16, subnormals are so many times 2^-24; what is not finite goes as 0. */
-	for (size_t i = 0; f != &bfloat16 && i < count; i++) {
-		uint32_t magnitude = in[i] & INT16_MAX, bits = (magnitude << 13) + (112 << 23);
-		float little = (float)magnitude * 0x1p-24f;
-		uint32_t little_bits;
-
-		memcpy(&little_bits, &little, sizeof(bits));
-		bits = magnitude < 1 << 10 ? little_bits : bits;
-		bits = magnitude < 31 << 10 ? bits | (uint32_t)(in[i] >> 15) << 31 : 0;
-		memcpy(out + i, &bits, sizeof(bits));
-	}
+	return f == &float_bfloat16 ? &lane_vectors()->bfloat16 : &lane_vectors()->float16;
 }
 
+/* --- to q */
+
+/* Elements that are not finite, and zeros of either sign, go as 0. */
 static int32_t quantise_exact(const struct float_format *f, uint16_t x, int exponent)
 {
 	if ((x & INT16_MAX) >= float_infinity(f))
@@ -96,46 +80,56 @@ static int32_t quantise_exact(const struct float_format *f, uint16_t x, int expo
 	return (int32_t)(uint32_t)(uint64_t)float_quantise(f, x, exponent);
 }
 
-/* Elements that are not finite, and zeros of either sign, go as 0. */
-static void quantise(const struct float_format *f, const uint16_t *in, size_t count, int exponent,
-		     bool fast, int32_t *q)
+static void pack_quarters_exact(const struct float_format *f, const uint16_t *x, size_t count,
+				int exponent, uint64_t *word)
 {
-	float x[TILE];
+	int16_t q[TILE];
 
-	if (fast) {
-		to_floats(f, in, count, x);
-		float_quantise_fast(x, count, exponent, q);
-		return;
+	for (size_t at = 0; at < count; at += TILE) {
+		size_t n = count - at < TILE ? count - at : TILE;
+
+		for (size_t i = 0; i < n; i++)
+			q[i] = (int16_t)quantise_exact(f, x[at + i], exponent);
+		lane_parts_pack(q, n * sizeof(*q), LANE_SIGNS_16, word + at / 4);
 	}
-	for (size_t i = 0; i < count; i++)
-		q[i] = quantise_exact(f, in[i], exponent);
 }
 
-static void pack_any(const struct float_format *f, const void *in, size_t count,
-		     const struct lane_terms *terms, bool quarters, uint64_t *word)
+INLINE void pack_quarters(const struct float_format *f, const void *in, size_t count,
+			  const struct lane_terms *terms, uint64_t *word)
 {
-	const unsigned int in_a_word = quarters ? 4 : 2;
+	int exponent = step_exponent(f, terms);
+
+	if (!terms->scale)
+		memset(word, 0, (count + 3) / 4 * sizeof(*word));
+	else if (exponent <= EXPONENT_NORMAL && float_rounds_to_nearest())
+		vectors_of(f)->pack(in, count, exponent, word);
+	else
+		pack_quarters_exact(f, in, count, exponent, word);
+}
+
+INLINE void pack_halves(const struct float_format *f, const void *in, size_t count,
+			const struct lane_terms *terms, uint64_t *word)
+{
 	int exponent = step_exponent(f, terms);
 	bool fast = exponent <= EXPONENT_NORMAL && float_rounds_to_nearest();
 	const uint16_t *x = in;
-	int16_t quarter[TILE];
+	float as_floats[TILE];
 	int32_t q[TILE];
 
 	if (!terms->scale) {
-		memset(word, 0, (count + in_a_word - 1) / in_a_word * sizeof(*word));
+		memset(word, 0, (count + 1) / 2 * sizeof(*word));
 		return;
 	}
 	for (size_t at = 0; at < count; at += TILE) {
 		size_t n = count - at < TILE ? count - at : TILE;
 
-		quantise(f, x + at, n, exponent, fast, q);
-		for (size_t i = 0; quarters && i < n; i++)
-			quarter[i] = (int16_t)q[i];
-		if (quarters)
-			lane_parts_pack(quarter, n * sizeof(*quarter), LANE_SIGNS_16,
-					word + at / 4);
-		else
-			lane_parts_pack(q, n * sizeof(*q), LANE_SIGNS_32, word + at / 2);
+		if (fast) {
+			vectors_of(f)->to_floats(x + at, n, as_floats);
+			float_quantise_fast(as_floats, n, exponent, q);
+		}
+		for (size_t i = 0; !fast && i < n; i++)
+			q[i] = quantise_exact(f, x[at + i], exponent);
+		lane_parts_pack(q, n * sizeof(*q), LANE_SIGNS_32, word + at / 2);
 	}
 }
 
@@ -159,38 +153,10 @@ static void pack_wide_any(const struct float_format *f, const void *in, size_t c
 /* --- from sums of q */
 
 /*
- * The quotient has one rounding, to 24 or 53 bits, and only then one to the type: where the exact
- * one lies between two numbers of the type, no float is on the other side of their middle, and the
- * middle itself is a float. False: some result other than 0 is subnormal, and to be made anew.
+ * The quotient has one rounding, to 53 bits, and only then one to the type: where the exact one
+ * lies between two numbers of the type, no double is on the other side of their middle, and the
+ * middle itself is a double. False: some result other than 0 is subnormal, and to be made anew.
  */
-INLINE bool quarter_results_fast(const struct float_format *f, const int16_t *restrict q,
-				 size_t count, uint16_t divisor, int exponent,
-				 uint16_t *restrict out)
-{
-	const int cut = 23 - f->mantissa_bits;
-	const int32_t normal = (127 + float_exponent_min(f)) << 23;
-	const int32_t rebias = (127 - f->exponent_max / 2) << f->mantissa_bits;
-	const int32_t infinity = (int32_t)float_infinity(f);
-	float step = (float)float_power_of_two(exponent), by = divisor;
-	int32_t subnormal = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		float y = (float)q[i] / by * step;
-		int32_t magnitude, rounded;
-		uint32_t bits;
-
-		memcpy(&bits, &y, sizeof(bits));
-		magnitude = (int32_t)(bits & INT32_MAX);
-		subnormal |= (magnitude < normal) & (q[i] != 0);
-		rounded = magnitude + ((1 << (cut - 1)) - 1) + (magnitude >> cut & 1);
-		rounded = (rounded >> cut) - rebias;
-		rounded = rounded < infinity ? rounded : infinity;
-		rounded = q[i] ? rounded : 0;
-		out[i] = (uint16_t)((uint32_t)rounded | (bits >> 31) << 15);
-	}
-	return !subnormal;
-}
-
 INLINE bool half_results_fast(const struct float_format *f, const int32_t *restrict q, size_t count,
 			      uint16_t divisor, int exponent, uint16_t *restrict out)
 {
@@ -219,26 +185,38 @@ INLINE bool half_results_fast(const struct float_format *f, const int32_t *restr
 	return !subnormal;
 }
 
-/* One of the two is NULL. */
-INLINE void results(const struct float_format *f, const int16_t *quarter, const int32_t *half,
-		    size_t count, uint16_t divisor, int exponent, bool fast, uint16_t *out)
+static void unpack_quarters_exact(const struct float_format *f, const uint64_t *word, size_t count,
+				  uint16_t divisor, int exponent, uint16_t *out)
 {
-	if (fast && quarter && exponent >= FLOAT_EXPONENT_MIN && exponent <= FLOAT_EXPONENT_MAX &&
-	    quarter_results_fast(f, quarter, count, divisor, exponent, out))
-		return;
-	if (fast && half && half_results_fast(f, half, count, divisor, exponent, out))
-		return;
-	for (size_t i = 0; i < count; i++)
-		out[i] = (uint16_t)float_result(f, quarter ? quarter[i] : half[i], divisor,
-						exponent);
+	int16_t q[TILE] = { 0 };
+
+	for (size_t at = 0; at < count; at += TILE) {
+		size_t n = count - at < TILE ? count - at : TILE;
+
+		lane_parts_unpack(word + at / 4, n * sizeof(*q), LANE_SIGNS_16, q);
+		for (size_t i = 0; i < n; i++)
+			out[at + i] = (uint16_t)float_result(f, q[i], divisor, exponent);
+	}
 }
 
-INLINE void unpack_any(const struct float_format *f, const uint64_t *word, size_t count,
-		       const struct lane_terms *terms, bool quarters, void *out)
+INLINE void unpack_quarters(const struct float_format *f, const uint64_t *word, size_t count,
+			    const struct lane_terms *terms, void *out)
+{
+	int exponent = -step_exponent(f, terms);
+	bool fast = exponent >= FLOAT_EXPONENT_MIN && exponent <= FLOAT_EXPONENT_MAX &&
+		    float_rounds_to_nearest();
+
+	if (!terms->scale)
+		memset(out, 0, count * f->bytes);
+	else if (!fast || !vectors_of(f)->unpack(word, count, terms->divisor, exponent, out))
+		unpack_quarters_exact(f, word, count, terms->divisor, exponent, out);
+}
+
+INLINE void unpack_halves(const struct float_format *f, const uint64_t *word, size_t count,
+			  const struct lane_terms *terms, void *out)
 {
 	int exponent = -step_exponent(f, terms);
 	bool fast = float_rounds_to_nearest();
-	int16_t quarter[TILE] = { 0 };
 	int32_t q[TILE] = { 0 };
 	uint16_t *x = out;
 
@@ -249,13 +227,11 @@ INLINE void unpack_any(const struct float_format *f, const uint64_t *word, size_
 	for (size_t at = 0; at < count; at += TILE) {
 		size_t n = count - at < TILE ? count - at : TILE;
 
-		if (quarters)
-			lane_parts_unpack(word + at / 4, n * sizeof(*quarter), LANE_SIGNS_16,
-					  quarter);
-		else
-			lane_parts_unpack(word + at / 2, n * sizeof(*q), LANE_SIGNS_32, q);
-		results(f, quarters ? quarter : NULL, quarters ? NULL : q, n, terms->divisor,
-			exponent, fast, x + at);
+		lane_parts_unpack(word + at / 2, n * sizeof(*q), LANE_SIGNS_32, q);
+		if (fast && half_results_fast(f, q, n, terms->divisor, exponent, x + at))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			x[at + i] = (uint16_t)float_result(f, q[i], terms->divisor, exponent);
 	}
 }
 
@@ -279,37 +255,37 @@ INLINE void unpack_wide_any(const struct float_format *f, const uint64_t *word, 
 #define FUNCTIONS(type)                                                                            \
 	static struct lane_need inspect_##type(const void *in, size_t count, uint16_t workers)     \
 	{                                                                                          \
-		return inspect_any(&type, in, count);                                              \
+		return inspect_any(&float_##type, in, count);                                      \
 	}                                                                                          \
 	static void pack_##type(const void *in, size_t count, const struct lane_terms *terms,      \
 				uint64_t *word)                                                    \
 	{                                                                                          \
-		pack_any(&type, in, count, terms, true, word);                                     \
+		pack_quarters(&float_##type, in, count, terms, word);                              \
 	}                                                                                          \
 	static void unpack_##type(const uint64_t *word, size_t count,                              \
 				  const struct lane_terms *terms, void *out)                       \
 	{                                                                                          \
-		unpack_any(&type, word, count, terms, true, out);                                  \
+		unpack_quarters(&float_##type, word, count, terms, out);                           \
 	}                                                                                          \
 	static void pack_pairs_##type(const void *in, size_t count,                                \
 				      const struct lane_terms *terms, uint64_t *word)              \
 	{                                                                                          \
-		pack_any(&type, in, count, terms, false, word);                                    \
+		pack_halves(&float_##type, in, count, terms, word);                                \
 	}                                                                                          \
 	static void unpack_pairs_##type(const uint64_t *word, size_t count,                        \
 					const struct lane_terms *terms, void *out)                 \
 	{                                                                                          \
-		unpack_any(&type, word, count, terms, false, out);                                 \
+		unpack_halves(&float_##type, word, count, terms, out);                             \
 	}                                                                                          \
 	static void pack_wide_##type(const void *in, size_t count, const struct lane_terms *terms, \
 				     uint64_t *word)                                               \
 	{                                                                                          \
-		pack_wide_any(&type, in, count, terms, word);                                      \
+		pack_wide_any(&float_##type, in, count, terms, word);                              \
 	}                                                                                          \
 	static void unpack_wide_##type(const uint64_t *word, size_t count,                         \
 				       const struct lane_terms *terms, void *out)                  \
 	{                                                                                          \
-		unpack_wide_any(&type, word, count, terms, out);                                   \
+		unpack_wide_any(&float_##type, word, count, terms, out);                           \
 	}
 
 FUNCTIONS(bfloat16)

@@ -35,6 +35,7 @@ static const struct type {
 	{ "int32", TALLY_INT32, 4 },
 	{ "float32", TALLY_FLOAT32, 4 },
 	{ "bfloat16", TALLY_BFLOAT16, 2 },
+	{ "float16", TALLY_FLOAT16, 2 },
 };
 
 enum {
@@ -144,7 +145,7 @@ static void *vector_make(const struct type *t)
 		uint32_t bits;
 
 		memcpy(&bits, t->dtype == TALLY_INT32 ? (void *)&number : &x, sizeof(bits));
-		bits >>= t->bytes == 2 ? 16 : 0; /* a bfloat16 is the upper half */
+		bits >>= t->bytes == 2 ? 16 : 0; /* a bfloat16; as float16, numbers too */
 		memcpy(vector + i * t->bytes, &bits, t->bytes);
 	}
 	return vector;

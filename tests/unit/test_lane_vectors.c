@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "client/lane_float.h"
 #include "client/lane_vectors.h"
 #include "tests/unit/floats.h"
 #include "tests/unit/random.h"
@@ -123,6 +124,120 @@ static void all_kinds_unpack_the_same_bits(void **state)
 			}
 }
 
+/* --- 16 bits */
+
+static const struct lane_quarters *quarters_of(const struct lane_vectors *v,
+					       const struct float_format *f)
+{
+	return f == &float_bfloat16 ? &v->bfloat16 : &v->float16;
+}
+
+/* Below 2^below; with some zeros, subnormals, infinities and NaNs. */
+static uint16_t random_16(const struct float_format *f, int below)
+{
+	const int32_t mantissa = (int32_t)random_below(&random_state, 4079) - 2039;
+
+	if (random_below(&random_state, 8) == 0)
+		return (uint16_t)(random_next(&random_state) % 4 * float_sign(f) / 2 +
+				  (random_below(&random_state, 2) ? float_infinity(f) : 0));
+	return (uint16_t)float_result(f, mantissa, 1,
+				      below - 11 - (int)random_below(&random_state, 22));
+}
+
+static bool is_finite_16(const struct float_format *f, uint16_t x)
+{
+	return (x & INT16_MAX) < (int)float_infinity(f);
+}
+
+static void slow_quarters(const int64_t *q, size_t count, uint64_t *word)
+{
+	memset(word, 0, (count + 3) / 4 * sizeof(*word));
+	for (size_t i = 0; i < count; i++)
+		word[i / 4] += (uint64_t)q[i] << (16 * (i % 4));
+}
+
+static void check_packing_16(const struct lane_vectors *v, const struct float_format *f,
+			     size_t count, int exponent)
+{
+	uint64_t word[COUNT_MAX / 4 + 1], slow[COUNT_MAX / 4];
+	int64_t q[COUNT_MAX] = { 0 };
+	float as_floats[COUNT_MAX];
+	uint16_t x[COUNT_MAX];
+	int32_t largest = 0;
+
+	memset(word, 0x5a, sizeof(word));
+	for (size_t i = 0; i < count; i++) {
+		x[i] = random_16(f, 15 - exponent);
+		if (is_finite_16(f, x[i]) && (x[i] & INT16_MAX) &&
+		    float_below(f, x[i] & INT16_MAX) + exponent > 15)
+			x[i] = 0;
+		q[i] = is_finite_16(f, x[i]) ? float_quantise(f, x[i], exponent) : 0;
+		largest = largest > (x[i] & INT16_MAX) ? largest : x[i] & INT16_MAX;
+	}
+	slow_quarters(q, count, slow);
+	assert_int_equal(v->largest_of_16(x, count), largest);
+	quarters_of(v, f)->to_floats(x, count, as_floats);
+	for (size_t i = 0; i < count; i++)
+		if (is_finite_16(f, x[i]))
+			assert_int_equal(float_quantise(f, x[i], 140),
+					 float_quantise(&(struct float_format){ 4, 23, 255 },
+							bits_of(as_floats[i]), 140));
+	quarters_of(v, f)->pack(x, count, exponent, word);
+	assert_memory_equal(word, slow, (count + 3) / 4 * sizeof(*word));
+	assert_int_equal(word[(count + 3) / 4], 0x5a5a5a5a5a5a5a5a);
+}
+
+static void check_unpacking_16(const struct lane_vectors *v, const struct float_format *f,
+			       size_t count, uint16_t divisor, int exponent)
+{
+	uint64_t word[COUNT_MAX / 4 + 1] = { 0 };
+	int64_t q[COUNT_MAX] = { 0 };
+	uint16_t x[COUNT_MAX + 1];
+	bool subnormal = false;
+
+	for (size_t i = 0; i < count; i++) {
+		q[i] = (int16_t)random_next(&random_state) >> random_below(&random_state, 15);
+		subnormal |= q[i] && f == &float_bfloat16 &&
+			     fabs((double)q[i] / divisor * ldexp(1, exponent)) < 0x1p-126;
+	}
+	slow_quarters(q, count, word);
+	x[count] = 7;
+	assert_int_equal(quarters_of(v, f)->unpack(word, count, divisor, exponent, x), !subnormal);
+	for (size_t i = 0; i < count && !subnormal; i++)
+		assert_int_equal(x[i], float_result(f, q[i], divisor, exponent));
+	assert_int_equal(x[count], 7);
+}
+
+static const struct float_format *const types_of_16[] = { &float_bfloat16, &float_float16 };
+
+static void all_kinds_pack_the_same_bits_of_16(void **state)
+{
+	const struct lane_vectors *v;
+
+	for (unsigned int kind = 0; (v = lane_vectors_at(kind)); kind++)
+		for (int type = 0; type < 2; type++)
+			for (int exponent = -126; exponent <= 125; exponent++)
+				for (size_t count = 0; count <= COUNT_MAX;
+				     count += 1 + (unsigned int)(exponent + 126) % 5)
+					check_packing_16(v, types_of_16[type], count, exponent);
+}
+
+/* From subnormals on, up to results that are infinite. */
+static void all_kinds_unpack_the_same_bits_of_16(void **state)
+{
+	static const uint16_t divisors[] = { 1, 2, 3, 7, 16, 127, 128, 255, 256 };
+	const size_t divisors_count = sizeof(divisors) / sizeof(*divisors);
+	const struct lane_vectors *v;
+
+	for (unsigned int kind = 0; (v = lane_vectors_at(kind)); kind++)
+		for (int type = 0; type < 2; type++)
+			for (int exponent = -126; exponent <= 127; exponent++)
+				for (size_t count = 0; count <= COUNT_MAX; count++)
+					check_unpacking_16(v, types_of_16[type], count,
+							   divisors[count % divisors_count],
+							   exponent);
+}
+
 static void the_best_of_the_processor_is_taken(void **state)
 {
 	unsigned int kinds = 0;
@@ -142,6 +257,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_kinds_pack_the_same_bits),
 		cmocka_unit_test(all_kinds_unpack_the_same_bits),
+		cmocka_unit_test(all_kinds_pack_the_same_bits_of_16),
+		cmocka_unit_test(all_kinds_unpack_the_same_bits_of_16),
 		cmocka_unit_test(the_best_of_the_processor_is_taken),
 	};
 
