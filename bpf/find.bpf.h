@@ -14,7 +14,8 @@ static __always_inline struct tally_job *gate_job(__u64 gate, __u32 id)
 	return job && job->id == id ? job : NULL;
 }
 
-/* The first gate of this name in a bucket; 0: none. Another job may have the same name. */
+/* The first gate of this name, that of a port, in a bucket; 0: none. Another job may have the same
+ * name. */
 static __always_inline __u64 gate_in(__u32 index, __u64 name)
 {
 	const struct tally_gate_bucket *bucket = bpf_map_lookup_elem(&gates, &index);
@@ -31,7 +32,8 @@ static __always_inline __u64 gate_in(__u32 index, __u64 name)
 /*
  * The gate of a job at a port in the first or second of its buckets; 0: none. A global function:
  * the verifier walks it once and by itself, and not what follows once for each place. It calls none
- * that would take stack: 6.1 rounds the stack of each call up to 32 bytes.
+ * that would take stack: 6.1 rounds the stack of each call up to 32 bytes. A free word has the name
+ * that a gate 0 may have, and the first index.
  */
 __noinline __u64 gate_of_job(__u32 job, __u32 port, __u32 second)
 {
@@ -42,7 +44,7 @@ __noinline __u64 gate_of_job(__u32 job, __u32 port, __u32 second)
 
 	for (int i = 0; bucket && i < TALLY_GATE_WORDS; i++) {
 		gate = ((volatile const __u64 *)bucket->word)[i];
-		if (tally_gate_has_name(gate, name) && gate_job(gate, job))
+		if (gate && tally_gate_has_name(gate, name) && gate_job(gate, job))
 			return gate;
 	}
 	return 0;

@@ -17,7 +17,7 @@ enum {
 	INGRESS_INSNS_MAX = 74000, /* of a node without a pool */
 	INGRESS_POOL_INSNS_MAX = 130000, /* with one, and every policy at once; 6.1 walks most */
 	INGRESS_TC_INSNS_MAX = 90000,
-	FANOUT_INSNS_MAX = 3000,
+	FANOUT_INSNS_MAX = 3300,
 	STACK_MAX = 512,
 	STACK_UNIT = 32, /* of 6.6 and older: each function has a multiple of that */
 	LOG_STATS = 4, /* of the verifier: what it has found, and not how */

@@ -121,6 +121,33 @@ static void a_gate_of_another_job_with_the_same_name_is_passed_over(void **state
 	expect(node, contribution(.worker = 0, .seq = 1), TALLY_UNKNOWN_JOB, NULL);
 }
 
+/* The job has index 0, and its gate 0 a name of zeros: all that a free word says of itself. */
+static void a_free_word_is_no_gate(void **state)
+{
+	const __u32 index = 0;
+	struct tally_gate_key key = { JOB, 0 };
+	struct node *node = *state;
+	const int jobs = bpf_map__fd(node->ingress->maps.jobs);
+	struct tally_job job;
+
+	while (tally_gate_name(key, tally_gate_hash(key)))
+		key.job++;
+	assert_int_equal(bpf_map_lookup_elem(jobs, &index, &job), 0);
+	job.id = key.job;
+	assert_int_equal(bpf_map_update_elem(jobs, &index, &job, BPF_ANY), 0);
+	for (int second = 0; second < 2; second++) {
+		__u64 *word = (second ? second_of(node, key) : first_of(node, key))->word;
+
+		word[TALLY_GATE_WORDS - 1] = tally_gate_word(
+			key, (struct tally_gate){ .row = row_of_job(JOB), .anywhere = 1 });
+		expect(node, contribution(.worker = 0, .job = key.job, .seq = second),
+		       TALLY_ABSORBED, NULL);
+		word[TALLY_GATE_WORDS - 1] = 0;
+		expect(node, contribution(.worker = 0, .job = key.job, .seq = second),
+		       TALLY_UNKNOWN_JOB, NULL);
+	}
+}
+
 /* --- writes beside a stream --- */
 
 struct stream {
@@ -212,6 +239,7 @@ int main(void)
 		fact(a_job_without_a_gate_is_in_no_full_bucket),
 		fact(gate_0_is_found_at_the_end_of_either_bucket),
 		fact(a_gate_of_another_job_with_the_same_name_is_passed_over),
+		fact(a_free_word_is_no_gate),
 		fact(no_packet_misses_its_gate_while_others_come_and_go),
 	};
 
