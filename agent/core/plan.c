@@ -27,7 +27,7 @@ void plan_make(const struct books *wanted, const struct tables *now, struct plan
 {
 	ret->steps = 0;
 	for (unsigned int i = 0; i < now->jobs; i++)
-		if (!now->job[i].broken && !is_wanted(wanted, &now->job[i]))
+		if (!is_wanted(wanted, &now->job[i]))
 			step_add(ret, PLAN_JOB_DEL, now->job[i].id, 0);
 	for (unsigned int i = 1; i < TALLY_TENANTS_MAX; i++)
 		if (*wanted->tenant[i].is.name)

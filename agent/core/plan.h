@@ -32,8 +32,8 @@ struct plan {
 	struct plan_step step[PLAN_STEPS_MAX];
 };
 
-/* From `now`, which the maps have; of broken jobs it knows nothing. Deletions come first, then
- * tenants, then the rest. */
+/* From `now`, which the maps have; broken jobs go like those that are not wanted. Deletions come
+ * first, then tenants, then the rest. */
 void plan_make(const struct books *wanted, const struct tables *now, struct plan *ret);
 
 /*

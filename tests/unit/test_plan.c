@@ -126,6 +126,16 @@ static void a_job_that_nobody_knows_goes(void **state)
 	assert_string_equal(jobs_planned(), "-9");
 }
 
+/* Of which a process that died has left some gates: by these, messages still come in. */
+static void a_broken_job_goes(void **state)
+{
+	job_enter(7, 1, 42, 8);
+	job_there(7, 1, 42);
+	job_there(8, 1, 42);
+	there[0].broken = there[1].broken = true;
+	assert_string_equal(jobs_planned(), "-7 -8 +7");
+}
+
 static void another_epoch_goes_before_the_right_one_comes(void **state)
 {
 	job_enter(7, 1, 42, 8);
@@ -448,6 +458,7 @@ int main(void)
 		FACT(a_run_that_is_not_there_is_added),
 		FACT(a_job_without_a_run_has_nothing_there),
 		FACT(a_job_that_nobody_knows_goes),
+		FACT(a_broken_job_goes),
 		FACT(another_epoch_goes_before_the_right_one_comes),
 		FACT(another_tenants_run_goes_before_the_right_one_comes),
 		FACT(steps_name_the_job_by_its_place_in_the_books),
