@@ -224,6 +224,7 @@ static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 	struct outgoing out;
 	unsigned int messages = compose(&u->segments, d, n, &out), sent = 0;
 	size_t datagrams = 0;
+	bool told = false; /* in place of sending this one */
 
 	while (sent < messages) {
 		int r = sendmmsg(u->fd, out.message + sent, messages - sent, MSG_DONTWAIT);
@@ -243,6 +244,11 @@ static size_t udp_send(struct channel *c, const struct datagram *d, size_t n)
 			continue;
 		if (r < 0 && errno == EMSGSIZE)
 			too_large(c);
+		if (r < 0 && !told) { /* by anybody, of an earlier datagram */
+			told = true;
+			continue;
+		}
+		told = false;
 		if (r < 0)
 			r = 1; /* as good as lost on the wire */
 		while (r--)

@@ -3,6 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +22,13 @@
 #include "client/transport.h"
 #include "common/address.h"
 
+#define OWN "127.79.0.2"
+#define PEER "127.79.0.1"
+
 enum {
 	MESSAGE = 1472,
 	MESSAGES = 128, /* two windows */
+	PORT = 40000, /* of both ends */
 };
 
 /* Beside every datagram its number; and `in_run`, as the transport says. */
@@ -42,8 +50,8 @@ static struct sockaddr_storage address_of(const char *text)
 
 static struct end *end_new(void)
 {
-	struct sockaddr_storage local = address_of("127.79.0.2:40000");
-	struct sockaddr_storage service = address_of("127.79.0.1:40000");
+	struct sockaddr_storage local = address_of(OWN ":40000");
+	struct sockaddr_storage service = address_of(PEER ":40000");
 	struct end *e = calloc(1, sizeof(*e));
 
 	e->peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -160,12 +168,86 @@ static void what_the_system_takes_in_no_run_goes_alone(void **state)
 	end_free(e);
 }
 
+/* What anybody may say of a datagram from OWN to PEER. */
+struct words {
+	struct icmphdr icmp;
+	struct iphdr ip;
+	struct udphdr udp;
+};
+
+static uint16_t checksum(const void *bytes, size_t count)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i + 1 < count; i += 2) {
+		uint16_t half;
+
+		memcpy(&half, (const char *)bytes + i, sizeof(half));
+		sum += half;
+	}
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~(sum + (sum >> 16));
+}
+
+/* Until the transport would hear of it. */
+static void forge(struct end *e, int raw, uint8_t code)
+{
+	struct sockaddr_storage own = address_of(OWN ":40000");
+	struct pollfd heard = { .fd = e->channel->transport->fd(e->channel) };
+	struct words w = {
+		.icmp = { .type = ICMP_DEST_UNREACH,
+			  .code = code,
+			  .un.gateway = code == ICMP_FRAG_NEEDED ? htonl(600) : 0 },
+		.ip = { .version = 4,
+			.ihl = sizeof(w.ip) / 4,
+			.tot_len = htons(sizeof(w.ip) + sizeof(w.udp) + MESSAGE),
+			.frag_off = htons(IP_DF),
+			.ttl = 64,
+			.protocol = IPPROTO_UDP,
+			.saddr = inet_addr(OWN),
+			.daddr = inet_addr(PEER) },
+		.udp = { .source = htons(PORT),
+			 .dest = htons(PORT),
+			 .len = htons(sizeof(w.udp) + MESSAGE) },
+	};
+
+	w.icmp.checksum = checksum(&w, sizeof(w));
+	assert_int_equal(sendto(raw, &w, sizeof(w), 0, (void *)&own, sizeof(struct sockaddr_in)),
+			 sizeof(w));
+	assert_int_equal(poll(&heard, 1, 10000), 1);
+	assert_true(heard.revents & POLLERR);
+}
+
+/* The system says it in place of sending something, and all that costs is a call. */
+static void words_of_the_network_cost_no_datagram(void **state)
+{
+	static const uint8_t codes[] = { ICMP_FRAG_NEEDED, ICMP_PORT_UNREACH, ICMP_PKT_FILTERED };
+	const int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+	struct end *e;
+
+	if (raw < 0) { /* who is not root forges nothing */
+		skip();
+		return;
+	}
+	e = end_new();
+	for (size_t i = 0; i < sizeof(codes); i++) {
+		forge(e, raw, codes[i]);
+		assert_int_equal(send_from(e, 20 * i, 20), 20);
+		come(e, 20 * i, 20);
+	}
+	assert_true(e->channel->refused);
+	assert_int_equal(e->channel->mtu, 600);
+	close(raw);
+	end_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fresh_datagrams_go_in_runs_and_others_alone),
 		cmocka_unit_test(runs_pause_where_they_are_swallowed_and_are_tried_again),
 		cmocka_unit_test(what_the_system_takes_in_no_run_goes_alone),
+		cmocka_unit_test(words_of_the_network_cost_no_datagram),
 	};
 
 	alarm(60); /* of what must never block */
