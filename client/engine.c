@@ -451,7 +451,10 @@ void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t n
 		engine_check_news(e, e->window);
 }
 
-void engine_marked(struct engine *e) { window_marked(e->window); }
+void engine_marked(struct engine *e, const void *bytes, size_t length)
+{
+	window_marked(e->window, bytes, length);
+}
 
 void engine_unreachable(struct engine *e) { e->unreachable = true; }
 void engine_way_mtu(struct engine *e, uint32_t mtu) { e->mtu = mtu; }

@@ -99,8 +99,8 @@ void engine_unsent(struct engine *e, const struct datagram *d, size_t n);
 
 void engine_input(struct engine *e, const void *bytes, size_t length, uint64_t now_ns);
 
-/* A datagram came that met congestion on its way: window_marked(). */
-void engine_marked(struct engine *e);
+/* A datagram came that met congestion on its way, and engine_input() is next: window_marked(). */
+void engine_marked(struct engine *e, const void *bytes, size_t length);
 
 /* The network said that nobody listens at the service address. */
 void engine_unreachable(struct engine *e);

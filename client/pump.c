@@ -147,7 +147,7 @@ static bool input(struct shard *s)
 		now = clock_now_ns();
 		for (size_t i = 0; i < n; i++) {
 			if (batch[i].marked)
-				engine_marked(s->engine);
+				engine_marked(s->engine, batch[i].bytes, batch[i].length);
 			engine_input(s->engine, batch[i].bytes, batch[i].length, now);
 		}
 		s->received += n;

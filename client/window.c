@@ -358,8 +358,6 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n)
 	}
 }
 
-void window_marked(struct window *w) { w->owes_mark = w->options.follows; }
-
 void window_drop(struct window *w)
 {
 	w->taken = w->posted;

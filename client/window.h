@@ -122,8 +122,11 @@ void window_unsent(struct window *w, const struct datagram *d, size_t n);
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
 		  uint32_t *ret_seq);
 
-/* A datagram came that met congestion on its way: all ranks hear it by the next contribution. */
-void window_marked(struct window *w);
+/*
+ * This datagram, which is for window_input(), met congestion on its way: all ranks hear it by the
+ * next contribution. Not of what is none of the run's: a mark has no key, and the message has.
+ */
+void window_marked(struct window *w, const void *bytes, size_t length);
 
 /* Nothing more is sent of chunks that have no result yet; repairs are still answered. */
 void window_drop(struct window *w);

@@ -249,6 +249,17 @@ static bool is_whole_answer(const struct window *w, const struct tally_header *h
 	return !w->options.keyed && tally_le64_get(h->tag) == tally_tag(h, &set);
 }
 
+static bool is_of_our_version(const struct tally_header *h, size_t length)
+{
+	return length >= sizeof(*h) && h->magic == TALLY_MAGIC && h->version == TALLY_VERSION;
+}
+
+void window_marked(struct window *w, const void *bytes, size_t length)
+{
+	if (is_of_our_version(bytes, length) && is_intact(w, bytes, length))
+		w->owes_mark = w->options.follows;
+}
+
 bool window_input(struct window *w, const void *bytes, size_t length, uint64_t now_ns,
 		  uint32_t *ret_seq)
 {

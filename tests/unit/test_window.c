@@ -597,13 +597,44 @@ static uint8_t flags_of_next(struct worker *k, uint32_t seq, uint64_t now_ns)
 	return k->sent[0].message.h.flags;
 }
 
+static void mark(struct worker *k, const struct message *m)
+{
+	struct message tagged = *m;
+
+	tagged.h.tag = tally_le64(tag_of(m));
+	window_marked(k->window, &tagged, length_of(&tagged));
+}
+
+/* Who can make no message of the run cannot make its ranks slow either. */
+static void a_mark_of_what_is_no_message_of_the_run_is_none(void **state)
+{
+	struct worker *k = worker_that_follows(8);
+	struct message m = result_of(0, &allreduce);
+
+	assert_int_equal(flags_of_next(k, 0, START), TALLY_LARGE);
+	m.h.tag = tally_le64(tag_of(&m));
+	for (size_t bit = 0; bit < 8 * sizeof(m.h); bit++) {
+		struct message spoilt = m;
+
+		((uint8_t *)&spoilt)[bit / 8] ^= 1 << bit % 8;
+		window_marked(k->window, &spoilt, length_of(&m));
+	}
+	for (size_t length = 0; length < length_of(&m); length++)
+		window_marked(k->window, &m, length);
+	assert_int_equal(flags_of_next(k, 1, START), TALLY_LARGE);
+	window_marked(k->window, &m, length_of(&m));
+	assert_int_equal(flags_of_next(k, 2, START), TALLY_LARGE | TALLY_MARKED);
+	worker_free(k);
+}
+
 /* What goes again may have a result already, which all but this rank know without a mark. */
 static void a_mark_goes_on_with_what_leaves_for_the_first_time(void **state)
 {
 	struct worker *k = worker_that_follows(8);
+	const struct message m = result_of(0, &allreduce);
 
 	assert_int_equal(flags_of_next(k, 0, START), TALLY_LARGE);
-	window_marked(k->window);
+	mark(k, &m);
 	goes_again(k, 0);
 	assert_int_equal(k->sent[0].message.h.flags & TALLY_MARKED, 0);
 	assert_int_equal(flags_of_next(k, 1, START + MS), TALLY_LARGE | TALLY_MARKED);
@@ -1648,6 +1679,7 @@ int main(void)
 		cmocka_unit_test(what_was_sent_in_runs_is_told_from_the_rest),
 		cmocka_unit_test(the_oldest_chunk_leaves_first_and_at_once_behind_younger_ones),
 		cmocka_unit_test(a_mark_goes_on_with_what_leaves_for_the_first_time),
+		cmocka_unit_test(a_mark_of_what_is_no_message_of_the_run_is_none),
 		cmocka_unit_test(a_marked_result_cuts_what_may_fly),
 		cmocka_unit_test(a_result_is_taken_once),
 		cmocka_unit_test(every_bit_of_a_result_must_be_right),
