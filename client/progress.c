@@ -239,8 +239,12 @@ int progress_fd(struct tally *t)
 	}
 	watch(t, EPOLL_CTL_ADD, t->news, EPOLLIN);
 	watch(t, EPOLL_CTL_ADD, t->timer, EPOLLIN);
-	for (unsigned int i = 0; i < t->shards.count && !t->threaded; i++)
-		watch(t, EPOLL_CTL_ADD, shard_fd(&t->shard[i]), EPOLLIN);
+	for (struct shard *s = t->shard; s < t->shard + t->shards.count && !t->threaded; s++) {
+		watch(t, EPOLL_CTL_ADD, shard_fd(s), EPOLLIN);
+		if (s->next.channel)
+			watch(t, EPOLL_CTL_ADD, s->next.channel->transport->fd(s->next.channel),
+			      EPOLLIN);
+	}
 	return t->poll;
 }
 

@@ -23,6 +23,7 @@
 #include <tally/tally.h>
 
 #include "client/congestion.h"
+#include "client/progress.h"
 #include "client/transport.h"
 #include "tests/unit/progress_world.h"
 
@@ -234,6 +235,29 @@ static void the_descriptor_is_readable_when_a_result_has_come(void **state)
 	assert_falls_silent(t[0]);
 	drop(t[0]);
 	drop(t[1]);
+}
+
+static void a_descriptor_that_is_asked_for_in_the_midst_of_a_move_knows_both_roots(void **state)
+{
+	const struct sockaddr_in own = loopback(RANK_HOST, 40007);
+	const int peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct tally *t = open_rank(0, TALLY_PROGRESS_CALLS);
+	struct channel **next = &t->shard[0].next.channel;
+	struct sockaddr_storage local = { 0 };
+
+	memcpy(&local, &own, sizeof(own));
+	assert_int_equal(transport_open(&local, next), 0);
+	assert_false(is_readable(tally_fd(t), 0));
+	if (peer < 0) {
+		fail();
+		return;
+	}
+	assert_int_equal(sendto(peer, "", 1, 0, (const void *)&own, sizeof(own)), 1);
+	assert_true(is_readable(tally_fd(t), PATIENCE_MS));
+	close(peer);
+	transport_close(*next);
+	*next = NULL;
+	drop(t);
 }
 
 static void the_descriptor_is_readable_when_a_timer_is_due(void **state)
@@ -807,6 +831,7 @@ int main(void)
 		fact(calls_go_on_by_progress_alone),
 		fact(who_has_all_results_looks_for_no_more),
 		fact(the_descriptor_is_readable_when_a_result_has_come),
+		fact(a_descriptor_that_is_asked_for_in_the_midst_of_a_move_knows_both_roots),
 		fact(the_descriptor_is_readable_when_a_timer_is_due),
 		fact(the_descriptor_tells_of_calls_that_another_thread_ended),
 		fact(progress_never_blocks),
