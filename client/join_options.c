@@ -66,6 +66,31 @@ static const char *given(struct join *j, const char *option, const char *variabl
 	return j->item;
 }
 
+static bool is_same(const char *text, unsigned int a, unsigned int b, unsigned int roots)
+{
+	size_t of_a, of_b;
+	const char *x, *y;
+
+	if (!text)
+		return true;
+	x = item(text, a, roots, &of_a);
+	y = item(text, b, roots, &of_b);
+	return of_a == of_b && !memcmp(x, y, of_a);
+}
+
+/* One job at one agent as two roots: who joined it again would end the run of the first. */
+static int check_twice(const char *agents, const char *jobs, unsigned int roots)
+{
+	for (unsigned int i = 1; i < roots; i++)
+		for (unsigned int k = 0; k < i; k++)
+			if (is_same(agents, i, k, roots) && is_same(jobs, i, k, roots))
+				return error_set(-EINVAL,
+						 "job: roots %u and %u are one job at one agent: "
+						 "each root is a job of its own",
+						 k + 1, i + 1);
+	return 0;
+}
+
 int join_roots(const struct tally_join_options *o)
 {
 	const char *agents = said(o->agent, "TALLY_AGENT"), *jobs = said(o->job, "TALLY_JOB");
@@ -96,7 +121,7 @@ int join_roots(const struct tally_join_options *o)
 					 "all, or one for each",
 					 lists[i].name, n, roots, by);
 	}
-	return (int)roots;
+	return check_twice(agents, jobs, roots) < 0 ? -EINVAL : (int)roots;
 }
 
 bool join_has_shares(const struct tally_join_options *o) { return said(o->shares, "TALLY_SHARES"); }

@@ -1109,6 +1109,10 @@ static void lists_of_roots_are_as_long_as_that_of_agents(void **state)
 	refused(OPTIONS(.job = many), E2BIG, "job: 17 of them, allowed are 1 to 16");
 	refused(OPTIONS(.job = "a,b", .token = "a,b,c"), EINVAL,
 		"token: 3 with commas between, and 2 of job");
+	refused(OPTIONS(.job = "a,b,a"), EINVAL, "job: roots 1 and 3 are one job at one agent");
+	refused(OPTIONS(.agent = "a,b,b", .job = "j"), EINVAL, "job: roots 2 and 3 are one job");
+	refused(OPTIONS(.agent = "127.0.0.1:1,127.0.0.1:1", .job = "a,ab"), ECONNREFUSED,
+		"root 1 of 2: ");
 	refused(OPTIONS(.agent = "127.0.0.1:1", .job = "a,b"), ECONNREFUSED,
 		"root 1 of 2: the agent at 127.0.0.1:1: ");
 	refused(OPTIONS(.agent = "a,b", .address = "a,b,c"), EINVAL, "address: 3");
