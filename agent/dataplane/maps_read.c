@@ -60,10 +60,17 @@ static int gate_read(struct dataplane *d, struct ids *ids, __u64 word, struct ga
 	return r;
 }
 
-/* All of them, sorted; *ret to be freed. */
+enum {
+	WORDS = TALLY_GATE_BUCKETS * TALLY_GATE_WORDS,
+};
+
+/*
+ * All of them, sorted; *ret to be freed. There may be more than TALLY_GATES_MAX: who changed gates
+ * on a full node, and was killed, has left those of before and those that were to be.
+ */
 static int gates_read(struct dataplane *d, struct gate **ret, uint32_t *ret_count, struct why *why)
 {
-	_cleanup_(freep) struct gate *gates = calloc(TALLY_GATES_MAX, sizeof(*gates));
+	_cleanup_(freep) struct gate *gates = NULL;
 	const __u64 *word = (const __u64 *)d->gates;
 	struct ids ids = { .known = { false } };
 	uint32_t count = 0;
@@ -71,13 +78,15 @@ static int gates_read(struct dataplane *d, struct gate **ret, uint32_t *ret_coun
 
 	if (!word) /* the node could not be opened */
 		return map_error(why, -EBADF, "gates");
+	for (uint32_t i = 0; i < WORDS; i++)
+		count += !!word[i];
+	gates = calloc(count + 1, sizeof(*gates));
 	if (!gates)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < TALLY_GATE_BUCKETS * TALLY_GATE_WORDS; i++) {
+	count = 0;
+	for (uint32_t i = 0; i < WORDS; i++) {
 		if (!word[i])
 			continue;
-		if (count == TALLY_GATES_MAX)
-			return map_error(why, -E2BIG, "gates");
 		r = gate_read(d, &ids, word[i], &gates[count++]);
 		if (r < 0)
 			return map_error(why, r, "jobs");
