@@ -3,6 +3,7 @@
 #ifndef TALLY_FIND_BPF_H
 #define TALLY_FIND_BPF_H
 
+#include "constants.bpf.h"
 #include "maps.bpf.h"
 
 /* The job that a gate leads to, if that is this one. */
@@ -38,7 +39,8 @@ static __always_inline __u64 gate_in(__u32 index, __u64 name)
 __noinline __u64 gate_of_job(__u32 job, __u32 port, __u32 second)
 {
 	struct tally_gate_key key = { .job = job, .ifindex = port };
-	__u64 hash = tally_gate_hash(key), name = tally_gate_name(key, hash), gate;
+	__u64 hash = tally_gate_hash(key, constants.gate_factor), name = tally_gate_name(key, hash),
+	      gate;
 	__u32 index = second ? tally_gate_second(hash) : tally_gate_first(hash);
 	const struct tally_gate_bucket *bucket = bpf_map_lookup_elem(&gates, &index);
 

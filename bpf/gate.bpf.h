@@ -93,7 +93,7 @@ static __always_inline enum tally_outcome gate_pass(struct hook_context *ctx, co
 {
 	struct tally_gate_key key = { .job = tally_le32_get(f->tally->job),
 				      .ifindex = hook_port(ctx) };
-	__u64 hash = tally_gate_hash(key);
+	__u64 hash = tally_gate_hash(key, constants.gate_factor);
 	__u64 gate = gate_in(tally_gate_first(hash), tally_gate_name(key, hash));
 	struct tally_job *job = gate ? gate_job(gate, key.job) : NULL;
 

@@ -14,20 +14,24 @@ enum {
 
 int maps_gates_open(struct dataplane *d, struct why *why)
 {
-	void *memory = mmap(NULL, GATES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd[PIN_GATES],
-			    0);
+	struct tally_constants constants;
+	void *memory;
+	int r = constants_read(d->fd[PIN_CONSTANTS], &constants);
 
+	if (r < 0)
+		return map_error(why, r, "constants");
+	memory = mmap(NULL, GATES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd[PIN_GATES], 0);
 	if (memory == MAP_FAILED)
 		return map_error(why, -errno, "gates");
-	d->gates = memory;
+	d->gates = (struct tally_gates){ .bucket = memory, .factor = constants.gate_factor };
 	return 0;
 }
 
 void maps_gates_close(struct dataplane *d)
 {
-	if (d->gates)
-		munmap(d->gates, GATES_BYTES);
-	d->gates = NULL;
+	if (d->gates.bucket)
+		munmap(d->gates.bucket, GATES_BYTES);
+	d->gates.bucket = NULL;
 }
 
 int maps_gates_put(struct dataplane *d, const struct tables_job *j, struct why *why)
@@ -40,7 +44,7 @@ int maps_gates_put(struct dataplane *d, const struct tables_job *j, struct why *
 						  .restricted = gate->restricted,
 						  .anywhere = gate->anywhere };
 
-		if (!tally_gates_put(d->gates, key, value))
+		if (!tally_gates_put(&d->gates, key, value))
 			return map_error(why, -ENOSPC, "gates");
 	}
 	return 0;
@@ -53,6 +57,6 @@ void maps_gates_remove(struct dataplane *d, const struct tables_job *j,
 		const struct tally_gate_key key = { .job = j->id, .ifindex = j->gate[i].ifindex };
 
 		if (!tables_gate_find(kept, key.ifindex))
-			tally_gates_remove(d->gates, key, j->job.group);
+			tally_gates_remove(&d->gates, key, j->job.group);
 	}
 }

@@ -71,7 +71,7 @@ enum {
 static int gates_read(struct dataplane *d, struct gate **ret, uint32_t *ret_count, struct why *why)
 {
 	_cleanup_(freep) struct gate *gates = NULL;
-	const __u64 *word = (const __u64 *)d->gates;
+	const __u64 *word = (const __u64 *)d->gates.bucket;
 	struct ids ids = { .known = { false } };
 	uint32_t count = 0;
 	int r;

@@ -49,7 +49,7 @@ struct dataplane {
 	char path[PATH_MAX];
 	int directory; /* with the lock */
 	int fd[PIN_COUNT];
-	struct tally_gate_bucket *gates; /* the map's memory; NULL: not there yet */
+	struct tally_gates gates; /* the map's memory; bucket NULL: not there yet */
 	int group[TALLY_JOBS_MAX]; /* maps of copies; -1: no such group */
 	struct port_link *links; /* see ports.h */
 	unsigned int links_count;

@@ -145,15 +145,79 @@ static bool keeps(const struct dataplane *old, int pin, uint32_t slots, struct t
 	return pin != PIN_SLOTS || keeps_slots(old, slots);
 }
 
+/* --- constants ------------------------------------------------------------------------------- */
+
+uint64_t dataplane_build(void) { return TALLY_DATAPLANE_BUILD; }
+
+bool dataplane_is_current(struct dataplane *d)
+{
+	struct tally_constants c;
+
+	return constants_read(d->fd[PIN_CONSTANTS], &c) == 0 && c.build == dataplane_build() &&
+	       !pins_are_staged(d->path);
+}
+
+/* The boot number stays with the slots. */
+static int boot_choose(const struct dataplane *old, uint32_t slots, uint16_t old_boot,
+		       uint16_t *ret)
+{
+	uint16_t boot = 0;
+
+	if (keeps_slots(old, slots) && old_boot) {
+		*ret = old_boot;
+		return 0;
+	}
+	while (!boot || boot == old_boot)
+		if (getrandom(&boot, sizeof(boot), 0) != sizeof(boot))
+			return -EIO;
+	*ret = boot;
+	return 0;
+}
+
+/* Gates stay where they are as long as the node does, and so does what they are found by. */
+static int gate_factor_choose(uint64_t old, __u64 *ret)
+{
+	*ret = old;
+	if (old)
+		return 0;
+	if (getrandom(ret, sizeof(*ret), 0) != sizeof(*ret))
+		return -EIO;
+	*ret |= 1;
+	return 0;
+}
+
+static int constants_choose(const struct dataplane *old, uint32_t slots, struct tally_pool pool,
+			    bool shared, struct tally_constants *ret)
+{
+	struct tally_constants before = { 0 };
+	int r;
+
+	if (old)
+		constants_read(old->fd[PIN_CONSTANTS], &before);
+	*ret = (struct tally_constants){ .magic = TALLY_NODE_MAGIC,
+					 .layout = TALLY_MAPS_LAYOUT,
+					 .shared = shared,
+					 .tick_ms = tick_ms(),
+					 .build = dataplane_build(),
+					 .pool = pool };
+	r = boot_choose(old, slots, before.boot, &ret->boot);
+	return r < 0 ? r : gate_factor_choose(before.gate_factor, &ret->gate_factor);
+}
+
+/* --- loading ------------------------------------------------------------------------------------
+ */
+
 /* With maps from `old`, or with new ones. */
 static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t slots,
-		       struct tally_pool pool, struct why *why)
+		       struct why *why)
 {
+	const struct tally_pool pool = p->constants.pool;
 	int r;
 
 	p->fanout = fanout_bpf__open();
 	if (!p->fanout)
 		return -errno;
+	p->fanout->rodata_node->constants = p->constants;
 	r = bpf_map__set_max_entries(p->fanout->maps.slots, slots);
 	if (r == 0 && pool.slots)
 		r = bpf_map__set_max_entries(p->fanout->maps.pool, pool.slots);
@@ -171,37 +235,6 @@ static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t
 	return 0;
 }
 
-/* --- constants ------------------------------------------------------------------------------- */
-
-uint64_t dataplane_build(void) { return TALLY_DATAPLANE_BUILD; }
-
-bool dataplane_is_current(struct dataplane *d)
-{
-	struct tally_constants c;
-
-	return constants_read(d->fd[PIN_CONSTANTS], &c) == 0 && c.build == dataplane_build() &&
-	       !pins_are_staged(d->path);
-}
-
-/* The boot number stays with the slots. */
-static int boot_choose(const struct dataplane *old, uint32_t slots, uint16_t *ret)
-{
-	struct tally_constants c = { 0 };
-	uint16_t boot = 0;
-
-	if (old)
-		constants_read(old->fd[PIN_CONSTANTS], &c);
-	if (keeps_slots(old, slots) && c.boot) {
-		*ret = c.boot;
-		return 0;
-	}
-	while (!boot || boot == c.boot)
-		if (getrandom(&boot, sizeof(boot), 0) != sizeof(boot))
-			return -EIO;
-	*ret = boot;
-	return 0;
-}
-
 /* Over the node's maps that come before `end`. */
 static int over_maps_load(const struct programs *p, int end, struct bpf_object *object,
 			  struct bpf_object_skeleton *skeleton)
@@ -213,29 +246,19 @@ static int over_maps_load(const struct programs *p, int end, struct bpf_object *
 	return r < 0 ? r : bpf_object__load_skeleton(skeleton);
 }
 
-static int ingress_load(struct programs *p, const struct dataplane *old, uint32_t slots,
-			struct tally_pool pool, bool shared, struct why *why)
+static int ingress_load(struct programs *p, struct why *why)
 {
-	struct tally_constants c = { .magic = TALLY_NODE_MAGIC,
-				     .layout = TALLY_MAPS_LAYOUT,
-				     .shared = shared,
-				     .tick_ms = tick_ms(),
-				     .build = dataplane_build(),
-				     .pool = pool };
 	int r;
 
-	r = boot_choose(old, slots, &c.boot);
-	if (r < 0)
-		return r;
 	p->ingress = ingress_bpf__open();
 	if (!p->ingress)
 		return -errno;
-	p->ingress->rodata_node->constants = p->constants = c;
+	p->ingress->rodata_node->constants = p->constants;
 	r = over_maps_load(p, PIN_MAPS, p->ingress->obj, p->ingress->skeleton);
 	if (r < 0)
 		return load_error(why, r,
-				  shared ? "the ingress program with a call to another"
-					 : "the ingress program",
+				  p->constants.shared ? "the ingress program with a call to another"
+						      : "the ingress program",
 				  0, 0);
 	p->fd[PIN_CONSTANTS] = bpf_map__fd(p->ingress->maps.rodata_node);
 	p->fd[PIN_INGRESS] = bpf_program__fd(p->ingress->progs.tally_ingress);
@@ -307,9 +330,11 @@ int programs_load(const struct dataplane *old, uint32_t slots, struct tally_pool
 	*dataplane_kernel_words = '\0';
 	r = kernel_check(why);
 	if (r == 0)
-		r = fanout_load(&p, old, slots, pool, why);
+		r = constants_choose(old, slots, pool, shared, &p.constants);
 	if (r == 0)
-		r = ingress_load(&p, old, slots, pool, shared, why);
+		r = fanout_load(&p, old, slots, why);
+	if (r == 0)
+		r = ingress_load(&p, why);
 	if (r == 0)
 		r = node_tenants_put(&p);
 	if (r < 0)

@@ -59,9 +59,15 @@ enum {
 	TALLY_GATE_PORT_SHIFT = 32,
 };
 
-tally_inline __u64 tally_gate_hash(struct tally_gate_key key)
+/*
+ * By an odd factor that the node has drawn: tenants choose the numbers of their jobs, and must not
+ * know which of them fill the buckets of somebody else's. Any two gates have the same first bucket
+ * once in 8,192 times at most, whatever their numbers are (Dietzfelbinger et al., "A reliable
+ * randomized algorithm for the closest-pair problem", 1997).
+ */
+tally_inline __u64 tally_gate_hash(struct tally_gate_key key, __u64 factor)
 {
-	return ((__u64)key.ifindex << 32 | key.job) * TALLY_MIX;
+	return ((__u64)key.ifindex << 32 | key.job) * factor;
 }
 
 /* What the word of such a gate has above its value. */
@@ -83,9 +89,9 @@ tally_inline bool tally_gate_has_name(__u64 word, __u64 name)
 	return word >> TALLY_GATE_NAME_SHIFT == name;
 }
 
-tally_inline __u64 tally_gate_word(struct tally_gate_key key, struct tally_gate gate)
+tally_inline __u64 tally_gate_word(struct tally_gate_key key, __u64 hash, struct tally_gate gate)
 {
-	return tally_gate_name(key, tally_gate_hash(key)) << TALLY_GATE_NAME_SHIFT |
+	return tally_gate_name(key, hash) << TALLY_GATE_NAME_SHIFT |
 	       (gate.anywhere ? TALLY_GATE_ANYWHERE : 0) |
 	       (gate.restricted ? TALLY_GATE_RESTRICTED : 0) | gate.row << TALLY_GATE_ROW_SHIFT |
 	       gate.job;
@@ -110,18 +116,23 @@ tally_inline struct tally_gate tally_gate_read(__u64 word)
 	};
 }
 
-/* --- whoever writes; `table`: all buckets ------------------------------------------------------
- */
+/* --- whoever writes --------------------------------------------------------------------------- */
+
+struct tally_gates {
+	struct tally_gate_bucket *bucket; /* TALLY_GATE_BUCKETS */
+	__u64 factor; /* of tally_gate_hash() */
+};
 
 /* Where the gate of this job's index is; NULL: nowhere. */
-static inline __u64 *tally_gates_find(struct tally_gate_bucket *table, struct tally_gate_key key,
+static inline __u64 *tally_gates_find(const struct tally_gates *gates, struct tally_gate_key key,
 				      __u32 job)
 {
-	const __u64 hash = tally_gate_hash(key), name = tally_gate_name(key, hash);
+	const __u64 hash = tally_gate_hash(key, gates->factor), name = tally_gate_name(key, hash);
 	const __u32 bucket[] = { tally_gate_first(hash), tally_gate_second(hash) };
 
 	for (int i = 0; i < 2 * TALLY_GATE_WORDS; i++) {
-		__u64 *word = &table[bucket[i / TALLY_GATE_WORDS]].word[i % TALLY_GATE_WORDS];
+		__u64 *word =
+			&gates->bucket[bucket[i / TALLY_GATE_WORDS]].word[i % TALLY_GATE_WORDS];
 
 		if (*word && tally_gate_has_name(*word, name) && tally_gate_job(*word) == job)
 			return word;
@@ -129,13 +140,14 @@ static inline __u64 *tally_gates_find(struct tally_gate_bucket *table, struct ta
 	return NULL;
 }
 
-static inline __u64 *tally_gates_free(struct tally_gate_bucket *table, struct tally_gate_key key)
+static inline __u64 *tally_gates_free(const struct tally_gates *gates, struct tally_gate_key key)
 {
-	const __u64 hash = tally_gate_hash(key);
+	const __u64 hash = tally_gate_hash(key, gates->factor);
 	const __u32 bucket[] = { tally_gate_first(hash), tally_gate_second(hash) };
 
 	for (int i = 0; i < 2 * TALLY_GATE_WORDS; i++) {
-		__u64 *word = &table[bucket[i / TALLY_GATE_WORDS]].word[i % TALLY_GATE_WORDS];
+		__u64 *word =
+			&gates->bucket[bucket[i / TALLY_GATE_WORDS]].word[i % TALLY_GATE_WORDS];
 
 		if (!*word)
 			return word;
@@ -144,23 +156,25 @@ static inline __u64 *tally_gates_free(struct tally_gate_bucket *table, struct ta
 }
 
 /* Whoever finds the gate also finds all that was written before. False: there is no room. */
-static inline bool tally_gates_put(struct tally_gate_bucket *table, struct tally_gate_key key,
+static inline bool tally_gates_put(const struct tally_gates *gates, struct tally_gate_key key,
 				   struct tally_gate gate)
 {
-	__u64 *word = tally_gates_find(table, key, gate.job);
+	__u64 *word = tally_gates_find(gates, key, gate.job);
 
 	if (!word)
-		word = tally_gates_free(table, key);
+		word = tally_gates_free(gates, key);
 	if (word)
-		__atomic_store_n(word, tally_gate_word(key, gate), __ATOMIC_RELEASE);
+		__atomic_store_n(word,
+				 tally_gate_word(key, tally_gate_hash(key, gates->factor), gate),
+				 __ATOMIC_RELEASE);
 	return word;
 }
 
 /* Of the job with this index. False: it was not there. */
-static inline bool tally_gates_remove(struct tally_gate_bucket *table, struct tally_gate_key key,
+static inline bool tally_gates_remove(const struct tally_gates *gates, struct tally_gate_key key,
 				      __u32 job)
 {
-	__u64 *word = tally_gates_find(table, key, job);
+	__u64 *word = tally_gates_find(gates, key, job);
 
 	if (word)
 		__atomic_store_n(word, 0, __ATOMIC_RELEASE);

@@ -42,6 +42,7 @@ struct tally_constants {
 	__u8 tick_ms; /* of the kernel's clock of ticks; where there is a pool */
 	__u64 build; /* which programs these are: a hash of their sources */
 	struct tally_pool pool;
+	__u64 gate_factor; /* of tally_gate_hash(); stays as long as the gates do */
 };
 
 enum {

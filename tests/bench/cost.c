@@ -69,7 +69,7 @@ struct bench {
 	struct bare_bpf *bare;
 	struct ingress_bpf *ingress;
 	struct ingress_bpf *pooled;
-	struct tally_gate_bucket *gates, *pooled_gates;
+	struct tally_gates gates, pooled_gates;
 	uint8_t frame[FRAME_BYTES];
 	uint8_t swapped[FRAME_BYTES]; /* the frame of SWAPPED_SLOT, which becomes another one */
 	double ns[VARIANTS][ROUNDS];
@@ -121,9 +121,9 @@ static bool has_one_slot(enum variant variant)
 	return variant == OWN_SLOT || variant == BORROWED_SLOT || variant == SWAPPED_SLOT;
 }
 
-static struct tally_gate_bucket *variant_gates(const struct bench *b, enum variant variant)
+static const struct tally_gates *variant_gates(const struct bench *b, enum variant variant)
 {
-	return has_one_slot(variant) ? b->pooled_gates : b->gates;
+	return has_one_slot(variant) ? &b->pooled_gates : &b->gates;
 }
 
 static int job_put(const struct bench *b, enum variant variant)
@@ -155,13 +155,15 @@ static int job_put(const struct bench *b, enum variant variant)
 	return tally_gates_put(variant_gates(b, variant), here, gate) ? 0 : -ENOSPC;
 }
 
-/* Mapped as long as the process lives. NULL: errno. */
-static struct tally_gate_bucket *gates_map(const struct ingress_bpf *ingress)
+/* Mapped as long as the process lives. */
+static int gates_map(const struct ingress_bpf *ingress, struct tally_gates *ret)
 {
 	void *table = mmap(NULL, TALLY_GATE_BUCKETS * sizeof(struct tally_gate_bucket),
 			   PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(ingress->maps.gates), 0);
 
-	return table == MAP_FAILED ? NULL : table;
+	*ret = (struct tally_gates){ .bucket = table,
+				     .factor = ingress->rodata_node->constants.gate_factor };
+	return table == MAP_FAILED ? -errno : 0;
 }
 
 static int bench_open(struct bench *b)
@@ -172,6 +174,7 @@ static int bench_open(struct bench *b)
 	b->ingress = ingress_bpf__open();
 	if (!b->bare || !b->ingress)
 		return -errno;
+	b->ingress->rodata_node->constants.gate_factor = TALLY_MIX;
 	r = bpf_map__set_max_entries(b->ingress->maps.slots, SLOTS);
 	if (r < 0)
 		return r;
@@ -181,6 +184,7 @@ static int bench_open(struct bench *b)
 	b->pooled = ingress_bpf__open();
 	if (!b->pooled)
 		return -errno;
+	b->pooled->rodata_node->constants.gate_factor = TALLY_MIX;
 	b->pooled->rodata_node->constants.tick_ms = tick_ms();
 	b->pooled->rodata_node->constants.pool = (struct tally_pool){
 		.slots = POOL, .policy = { .preempts = true, .stalled_ms = 20 }
@@ -192,10 +196,11 @@ static int bench_open(struct bench *b)
 	r = ingress_bpf__load(b->pooled);
 	if (r < 0)
 		return r;
-	b->gates = gates_map(b->ingress);
-	b->pooled_gates = gates_map(b->pooled);
-	if (!b->gates || !b->pooled_gates)
-		return -errno;
+	r = gates_map(b->ingress, &b->gates);
+	if (r == 0)
+		r = gates_map(b->pooled, &b->pooled_gates);
+	if (r < 0)
+		return r;
 	frame_write(b);
 	return keys_put(b);
 }

@@ -465,21 +465,21 @@ struct tally_gate_bucket *gates_open(int fd)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-void gates_close(struct tally_gate_bucket *gates) { munmap(gates, GATES_BYTES); }
+void gates_close(struct tally_gate_bucket *bucket) { munmap(bucket, GATES_BYTES); }
 
 void gate_put(struct node *node, __u32 id, __u32 ifindex, struct tally_gate gate)
 {
 	const struct tally_gate_key key = { id, ifindex };
 
 	gate.job = id - JOB;
-	assert_true(tally_gates_put(node->gates, key, gate));
+	assert_true(tally_gates_put(&node->gates, key, gate));
 }
 
 void gate_remove(struct node *node, __u32 id, __u32 ifindex)
 {
 	const struct tally_gate_key key = { id, ifindex };
 
-	assert_true(tally_gates_remove(node->gates, key, id - JOB));
+	assert_true(tally_gates_remove(&node->gates, key, id - JOB));
 }
 
 static void job_address(struct tally_job *job, bool ipv6)
@@ -754,6 +754,9 @@ static int node_load(struct node *node, struct tally_pool pool)
 		return -errno;
 	bpf_map__set_max_entries(node->ingress->maps.slots, SLOTS);
 	bpf_map__set_max_entries(node->ingress->maps.pool, pool.slots ? pool.slots : 1);
+	node->gates.factor = TALLY_MIX;
+	node->fanout->rodata_node->constants.gate_factor = node->gates.factor;
+	node->ingress->rodata_node->constants.gate_factor = node->gates.factor;
 	node->ingress->rodata_node->constants.pool = pool;
 	node->ingress->rodata_node->constants.boot = NODE_BOOT;
 	node->ingress->rodata_node->constants.tick_ms = tick_ms();
@@ -761,8 +764,8 @@ static int node_load(struct node *node, struct tally_pool pool)
 	r = ingress_bpf__load(node->ingress);
 	if (r < 0)
 		return r;
-	node->gates = gates_open(fd_of(node->ingress->maps.gates));
-	if (!node->gates)
+	node->gates.bucket = gates_open(fd_of(node->ingress->maps.gates));
+	if (!node->gates.bucket)
 		return -errno;
 	r = maps_share(node->ingress->obj, node->fanout->obj);
 	if (r < 0)
@@ -778,6 +781,7 @@ static int node_load_tc(struct node *node, struct tally_pool pool)
 	node->ingress_tc = ingress_tc_bpf__open();
 	if (!node->ingress_tc)
 		return -errno;
+	node->ingress_tc->rodata_node->constants.gate_factor = node->gates.factor;
 	node->ingress_tc->rodata_node->constants.boot = NODE_BOOT;
 	node->ingress_tc->rodata_node->constants.tick_ms = tick_ms();
 	node->ingress_tc->rodata_node->constants.pool = pool;
@@ -820,8 +824,8 @@ int node_teardown(void **state)
 {
 	struct node *node = *state;
 
-	if (node->gates)
-		gates_close(node->gates);
+	if (node->gates.bucket)
+		gates_close(node->gates.bucket);
 	fanout_bpf__destroy(node->fanout);
 	ingress_tc_bpf__destroy(node->ingress_tc);
 	ingress_bpf__destroy(node->ingress);
@@ -836,7 +840,7 @@ int node_reset(void **state)
 	node->segment_bytes = 0;
 	slots_clear(node);
 	pool_clear(node);
-	memset(node->gates, 0, GATES_BYTES);
+	memset(node->gates.bucket, 0, GATES_BYTES);
 	map_clear(fd_of(node->ingress->maps.sources));
 	for (__u32 i = 0; i <= TALLY_TENANT_ANSWERS; i++)
 		tenant_put(node, i, (struct tally_tenant){ .priority = i ? 0 : 255 });

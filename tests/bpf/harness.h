@@ -142,7 +142,7 @@ struct node {
 	struct ingress_bpf *ingress;
 	struct ingress_tc_bpf *ingress_tc;
 	struct fanout_bpf *fanout;
-	struct tally_gate_bucket *gates; /* the map's memory */
+	struct tally_gates gates; /* the map's memory */
 	int group[GROUPS]; /* devmaps, in `groups` at the same index */
 	bool by_tc; /* which of the two is meant */
 	__u32 segment_bytes; /* TC: what the kernel is to cut frames into; 0: nothing */
@@ -181,7 +181,7 @@ __u32 row_of_job(__u32 id);
 __u32 row_of_loopback(__u32 id);
 /* Memory of the map of gates, for gates_close(). NULL: errno. */
 struct tally_gate_bucket *gates_open(int fd);
-void gates_close(struct tally_gate_bucket *gates);
+void gates_close(struct tally_gate_bucket *bucket);
 
 void gate_put(struct node *node, __u32 id, __u32 ifindex, struct tally_gate gate);
 void gate_remove(struct node *node, __u32 id, __u32 ifindex);

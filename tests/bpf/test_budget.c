@@ -121,6 +121,7 @@ static void ingress_with_a_pool_fits_the_stack_of_older_kernels(void **state)
 	static char said[1 << 16];
 
 	assert_non_null(ingress);
+	ingress->rodata_node->constants.gate_factor = TALLY_MIX;
 	ingress->rodata_node->constants.pool = pool;
 	ingress->rodata_node->constants.shared = 1;
 	bpf_program__set_log_level(ingress->progs.tally_ingress, LOG_STATS);

@@ -17,14 +17,21 @@ enum {
 
 static const struct tally_gate_key at_loopback = { JOB, LOOPBACK };
 
+static __u64 hash_of(struct tally_gate_key key) { return tally_gate_hash(key, TALLY_MIX); }
+
 static struct tally_gate_bucket *first_of(struct node *node, struct tally_gate_key key)
 {
-	return &node->gates[tally_gate_first(tally_gate_hash(key))];
+	return &node->gates.bucket[tally_gate_first(hash_of(key))];
 }
 
 static struct tally_gate_bucket *second_of(struct node *node, struct tally_gate_key key)
 {
-	return &node->gates[tally_gate_second(tally_gate_hash(key))];
+	return &node->gates.bucket[tally_gate_second(hash_of(key))];
+}
+
+static __u64 word_of(struct tally_gate_key key, struct tally_gate gate)
+{
+	return tally_gate_word(key, hash_of(key), gate);
 }
 
 /* A gate of no packet, in each word that is free. */
@@ -34,7 +41,7 @@ static void bucket_fill(struct tally_gate_bucket *bucket)
 
 	for (int i = 0; i < TALLY_GATE_WORDS; i++)
 		if (!bucket->word[i])
-			bucket->word[i] = tally_gate_word(other, (struct tally_gate){ .row = 1 });
+			bucket->word[i] = word_of(other, (struct tally_gate){ .row = 1 });
 }
 
 /* JOB's gate at LOOPBACK alone, as the last one of `bucket`. */
@@ -44,7 +51,7 @@ static void gate_move(struct node *node, struct tally_gate_bucket *bucket)
 	gate_remove(node, JOB, 0);
 	bucket_fill(first_of(node, at_loopback));
 	bucket_fill(second_of(node, at_loopback));
-	bucket->word[TALLY_GATE_WORDS - 1] = tally_gate_word(
+	bucket->word[TALLY_GATE_WORDS - 1] = word_of(
 		at_loopback, (struct tally_gate){ .row = row_of_loopback(JOB) });
 }
 
@@ -80,8 +87,8 @@ static void a_job_without_a_gate_is_in_no_full_bucket(void **state)
 static void gate_0_is_found_at_the_end_of_either_bucket(void **state)
 {
 	const struct tally_gate_key key = { JOB, 0 };
-	const __u64 word = tally_gate_word(
-		key, (struct tally_gate){ .row = row_of_job(JOB), .anywhere = 1 });
+	const __u64 word = word_of(key,
+				   (struct tally_gate){ .row = row_of_job(JOB), .anywhere = 1 });
 	struct node *node = *state;
 
 	for (int second = 0; second < 2; second++) {
@@ -102,7 +109,7 @@ static void gate_0_is_found_at_the_end_of_either_bucket(void **state)
 /* Port and eight bits are those of JOB's gate, and the index is another job's. */
 static void a_gate_of_another_job_with_the_same_name_is_passed_over(void **state)
 {
-	const __u64 twin = tally_gate_word(
+	const __u64 twin = word_of(
 		at_loopback,
 		(struct tally_gate){ .row = row_of_loopback(OTHER_JOB), .job = OTHER_JOB - JOB });
 	struct node *node = *state;
@@ -117,7 +124,7 @@ static void a_gate_of_another_job_with_the_same_name_is_passed_over(void **state
 		expect(node, contribution(.worker = 0), TALLY_ABSORBED, NULL);
 	}
 	assert_int_equal(counted(node, row_of_loopback(OTHER_JOB), TALLY_ABSORBED), before);
-	assert_true(tally_gates_remove(node->gates, at_loopback, 0));
+	assert_true(tally_gates_remove(&node->gates, at_loopback, 0));
 	expect(node, contribution(.worker = 0, .seq = 1), TALLY_UNKNOWN_JOB, NULL);
 }
 
@@ -130,7 +137,7 @@ static void a_free_word_is_no_gate(void **state)
 	const int jobs = bpf_map__fd(node->ingress->maps.jobs);
 	struct tally_job job;
 
-	while (tally_gate_name(key, tally_gate_hash(key)))
+	while (tally_gate_name(key, hash_of(key)))
 		key.job++;
 	assert_int_equal(bpf_map_lookup_elem(jobs, &index, &job), 0);
 	job.id = key.job;
@@ -138,7 +145,7 @@ static void a_free_word_is_no_gate(void **state)
 	for (int second = 0; second < 2; second++) {
 		__u64 *word = (second ? second_of(node, key) : first_of(node, key))->word;
 
-		word[TALLY_GATE_WORDS - 1] = tally_gate_word(
+		word[TALLY_GATE_WORDS - 1] = word_of(
 			key, (struct tally_gate){ .row = row_of_job(JOB), .anywhere = 1 });
 		expect(node, contribution(.worker = 0, .job = key.job, .seq = second),
 		       TALLY_ABSORBED, NULL);
@@ -193,12 +200,11 @@ static void neighbours_write(struct node *node)
 	const struct tally_gate_key other = { JOB, PORT };
 
 	for (int i = 0; i < TALLY_GATE_WORDS - 1; i++) {
-		__atomic_store_n(&first->word[i], tally_gate_word(other, gate), __ATOMIC_RELEASE);
-		__atomic_store_n(&second->word[i], tally_gate_word(at_loopback, gate),
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(&first->word[i], word_of(other, gate), __ATOMIC_RELEASE);
+		__atomic_store_n(&second->word[i], word_of(at_loopback, gate), __ATOMIC_RELEASE);
 	}
-	assert_true(tally_gates_remove(node->gates, at_loopback, gate.job));
-	assert_true(tally_gates_put(node->gates, at_loopback, gate));
+	assert_true(tally_gates_remove(&node->gates, at_loopback, gate.job));
+	assert_true(tally_gates_put(&node->gates, at_loopback, gate));
 	for (int i = 0; i < TALLY_GATE_WORDS - 1; i++) {
 		__atomic_store_n(&first->word[i], 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&second->word[i], 0, __ATOMIC_RELEASE);

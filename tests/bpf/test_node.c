@@ -322,15 +322,16 @@ static struct tally_child child_at(uint32_t ifindex, uint32_t index)
 	return child;
 }
 
-/* For gates_close(). */
-static struct tally_gate_bucket *gates_pinned(void)
+/* Its bucket is for gates_close(). */
+static struct tally_gates gates_pinned(void)
 {
-	int fd = pinned("gates");
-	struct tally_gate_bucket *table = gates_open(fd);
+	const int fd = pinned("gates");
+	const struct tally_gates gates = { .bucket = gates_open(fd),
+					   .factor = constants_now().gate_factor };
 
-	assert_non_null(table);
+	assert_non_null(gates.bucket);
 	close(fd);
-	return table;
+	return gates;
 }
 
 /* Index of a job that has gates. */
@@ -349,13 +350,13 @@ static __u32 index_of(struct dataplane *d, uint32_t id)
 static __u32 gate_row(struct dataplane *d, uint32_t job, uint32_t ifindex)
 {
 	const struct tally_gate_key key = { job, ifindex };
-	struct tally_gate_bucket *table = gates_pinned();
-	const __u64 *gate = tally_gates_find(table, key, index_of(d, job));
+	const struct tally_gates gates = gates_pinned();
+	const __u64 *gate = tally_gates_find(&gates, key, index_of(d, job));
 	__u32 row;
 
 	assert_non_null(gate);
 	row = tally_gate_row(*gate);
-	gates_close(table);
+	gates_close(gates.bucket);
 	return row;
 }
 
@@ -409,12 +410,12 @@ static void a_job_without_gate_0_takes_nothing_from_others(void **state)
 	const struct tally_gate_key gate_0 = { .job = JOB };
 	struct dataplane *d = node_open();
 	struct tables now = { 0 };
-	struct tally_gate_bucket *table = gates_pinned();
+	const struct tally_gates gates = gates_pinned();
 
 	job_start(d, OTHER_JOB, NULL, 0);
 	job_start(d, JOB, NULL, 0);
-	assert_true(tally_gates_remove(table, gate_0, index_of(d, JOB)));
-	gates_close(table);
+	assert_true(tally_gates_remove(&gates, gate_0, index_of(d, JOB)));
+	gates_close(gates.bucket);
 	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
 	assert_int_equal(now.jobs, 2);
 	assert_true(tables_find(&now, JOB)->broken);
@@ -433,7 +434,7 @@ static void more_gates_than_a_node_may_have_are_read_and_go(void **state)
 {
 	struct dataplane *d = node_open();
 	struct tables now = { 0 };
-	struct tally_gate_bucket *table = gates_pinned();
+	const struct tally_gates gates = gates_pinned();
 	struct tally_gate_key key = { .job = JOB };
 	struct tally_gate gate = { .row = TALLY_ROW_JOBS };
 
@@ -441,14 +442,14 @@ static void more_gates_than_a_node_may_have_are_read_and_go(void **state)
 	gate.job = index_of(d, JOB);
 	gate.row += gate.job;
 	for (key.ifindex = 1000; key.ifindex <= 1000 + TALLY_GATES_MAX; key.ifindex++)
-		assert_true(tally_gates_put(table, key, gate));
+		assert_true(tally_gates_put(&gates, key, gate));
 	assert_int_equal(dataplane_tables_read(d, &now, &why), 0);
 	assert_in_range(tables_find(&now, JOB)->gates, TALLY_GATES_MAX + 1, TALLY_GATES_MAX + 4);
 	tables_close(&now);
 	assert_int_equal(job_del(d, JOB, &why), 0);
 	for (key.ifindex = 1000; key.ifindex <= 1000 + TALLY_GATES_MAX; key.ifindex++)
-		assert_null(tally_gates_find(table, key, gate.job));
-	gates_close(table);
+		assert_null(tally_gates_find(&gates, key, gate.job));
+	gates_close(gates.bucket);
 	node_close(d);
 }
 
@@ -1118,8 +1119,8 @@ static __u32 slot_of_job;
 
 static unsigned int gates_of(uint32_t id)
 {
-	struct tally_gate_bucket *table = gates_pinned();
-	const __u64 *word = table->word;
+	const struct tally_gates gates = gates_pinned();
+	const __u64 *word = gates.bucket->word;
 	unsigned int count = 0;
 	int fd = pinned("jobs");
 
@@ -1133,7 +1134,7 @@ static unsigned int gates_of(uint32_t id)
 		count += job.id == id;
 	}
 	close(fd);
-	gates_close(table);
+	gates_close(gates.bucket);
 	return count;
 }
 

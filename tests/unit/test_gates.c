@@ -13,12 +13,16 @@
 #include "tests/unit/random.h"
 
 static struct tally_gate_bucket table[TALLY_GATE_BUCKETS];
+static struct tally_gates gates = { .bucket = table };
 
 static int setup(void **state)
 {
 	memset(table, 0, sizeof(table));
+	gates.factor = TALLY_MIX;
 	return 0;
 }
+
+static __u64 hash_of(struct tally_gate_key key) { return tally_gate_hash(key, gates.factor); }
 
 static struct tally_gate gate_of(uint32_t job)
 {
@@ -27,7 +31,7 @@ static struct tally_gate gate_of(uint32_t job)
 
 static void assert_gate(struct tally_gate_key key, struct tally_gate gate)
 {
-	const __u64 *word = tally_gates_find(table, key, gate.job);
+	const __u64 *word = tally_gates_find(&gates, key, gate.job);
 	struct tally_gate is;
 
 	assert_non_null(word);
@@ -51,7 +55,7 @@ static unsigned int words_in_use(void)
 static void a_word_has_all_of_a_gate(void **state)
 {
 	const struct tally_gate_key key = { UINT32_MAX, INT32_MAX };
-	const struct tally_gate gates[] = {
+	const struct tally_gate all[] = {
 		{ .row = 1 },
 		{ .row = TALLY_ROWS_MAX - 1, .job = TALLY_JOBS_MAX - 1 },
 		{ .row = 1, .job = 1, .restricted = 1 },
@@ -62,9 +66,9 @@ static void a_word_has_all_of_a_gate(void **state)
 		  .anywhere = 1 },
 	};
 
-	for (unsigned int i = 0; i < sizeof(gates) / sizeof(*gates); i++) {
-		assert_true(tally_gates_put(table, key, gates[i]));
-		assert_gate(key, gates[i]);
+	for (unsigned int i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		assert_true(tally_gates_put(&gates, key, all[i]));
+		assert_gate(key, all[i]);
 	}
 }
 
@@ -74,12 +78,12 @@ static void a_gate_that_is_put_again_is_written_where_it_is(void **state)
 	struct tally_gate gate = gate_of(5);
 	const __u64 *word;
 
-	assert_true(tally_gates_put(table, key, gate));
-	word = tally_gates_find(table, key, 5);
+	assert_true(tally_gates_put(&gates, key, gate));
+	word = tally_gates_find(&gates, key, 5);
 	gate.row = 77;
 	gate.restricted = 1;
-	assert_true(tally_gates_put(table, key, gate));
-	assert_ptr_equal(tally_gates_find(table, key, 5), word);
+	assert_true(tally_gates_put(&gates, key, gate));
+	assert_ptr_equal(tally_gates_find(&gates, key, 5), word);
 	assert_gate(key, gate);
 	assert_int_equal(words_in_use(), 1);
 }
@@ -89,29 +93,29 @@ static void keys_that_differ_in_one_field_are_two(void **state)
 {
 	const struct tally_gate_key key = { 7, 3 }, port = { 7, 4 }, number = { 8, 3 };
 
-	assert_true(tally_gates_put(table, key, gate_of(5)));
-	assert_null(tally_gates_find(table, port, 5));
-	assert_null(tally_gates_find(table, number, 5));
-	assert_null(tally_gates_find(table, key, 6));
-	assert_false(tally_gates_remove(table, port, 5));
-	assert_false(tally_gates_remove(table, number, 5));
-	assert_false(tally_gates_remove(table, key, 6));
+	assert_true(tally_gates_put(&gates, key, gate_of(5)));
+	assert_null(tally_gates_find(&gates, port, 5));
+	assert_null(tally_gates_find(&gates, number, 5));
+	assert_null(tally_gates_find(&gates, key, 6));
+	assert_false(tally_gates_remove(&gates, port, 5));
+	assert_false(tally_gates_remove(&gates, number, 5));
+	assert_false(tally_gates_remove(&gates, key, 6));
 	assert_gate(key, gate_of(5));
-	assert_true(tally_gates_remove(table, key, 5));
-	assert_false(tally_gates_remove(table, key, 5));
+	assert_true(tally_gates_remove(&gates, key, 5));
+	assert_false(tally_gates_remove(&gates, key, 5));
 	assert_int_equal(words_in_use(), 0);
 }
 
 /* Another job with the same first bucket and the same name at this port: one in 4,194,304 is. */
 static struct tally_gate_key twin_of(struct tally_gate_key key)
 {
-	const __u64 hash = tally_gate_hash(key);
+	const __u64 hash = hash_of(key);
 	struct tally_gate_key twin = key;
 	__u64 other;
 
 	do {
 		twin.job++;
-		other = tally_gate_hash(twin);
+		other = hash_of(twin);
 	} while (tally_gate_first(other) != tally_gate_first(hash) ||
 		 tally_gate_name(twin, other) != tally_gate_name(key, hash));
 	return twin;
@@ -121,11 +125,11 @@ static void two_jobs_of_one_name_are_told_apart_by_their_indexes(void **state)
 {
 	const struct tally_gate_key key = { 7, 3 }, twin = twin_of(key);
 
-	assert_true(tally_gates_put(table, key, gate_of(5)));
-	assert_true(tally_gates_put(table, twin, gate_of(6)));
+	assert_true(tally_gates_put(&gates, key, gate_of(5)));
+	assert_true(tally_gates_put(&gates, twin, gate_of(6)));
 	assert_gate(key, gate_of(5));
 	assert_gate(twin, gate_of(6));
-	assert_true(tally_gates_remove(table, key, 5));
+	assert_true(tally_gates_remove(&gates, key, 5));
 	assert_gate(twin, gate_of(6));
 	assert_int_equal(words_in_use(), 1);
 }
@@ -133,37 +137,80 @@ static void two_jobs_of_one_name_are_told_apart_by_their_indexes(void **state)
 /* Fills both buckets of a key with gates of others. */
 static void buckets_fill(struct tally_gate_key key)
 {
-	const __u64 hash = tally_gate_hash(key);
+	const __u64 hash = hash_of(key);
 
 	for (int i = 0; i < TALLY_GATE_WORDS; i++) {
 		const struct tally_gate_key other = { 100 + i, 1000 };
 
-		table[tally_gate_first(hash)].word[i] = tally_gate_word(other, gate_of(100 + i));
-		table[tally_gate_second(hash)].word[i] = tally_gate_word(other, gate_of(200 + i));
+		table[tally_gate_first(hash)].word[i] = tally_gate_word(other, hash_of(other),
+									gate_of(100 + i));
+		table[tally_gate_second(hash)].word[i] = tally_gate_word(other, hash_of(other),
+									 gate_of(200 + i));
+	}
+}
+
+/* Jobs whose gates fill both buckets of `key`, by the factor as it is now. */
+static void numbers_find(struct tally_gate_key key, uint32_t number[2 * TALLY_GATE_WORDS])
+{
+	const __u64 hash = hash_of(key);
+	int first = 0, second = 0;
+
+	for (struct tally_gate_key other = { .job = 1000 }; first + second < 2 * TALLY_GATE_WORDS;
+	     other.job++) {
+		const __u32 bucket = tally_gate_first(hash_of(other));
+
+		if (bucket == tally_gate_first(hash) && first < TALLY_GATE_WORDS)
+			number[first++] = other.job;
+		else if (bucket == tally_gate_second(hash) && second < TALLY_GATE_WORDS)
+			number[TALLY_GATE_WORDS + second++] = other.job;
+	}
+}
+
+static bool has_room_beside(struct tally_gate_key key, const uint32_t *number)
+{
+	memset(table, 0, sizeof(table));
+	for (uint32_t i = 0; i < 2 * TALLY_GATE_WORDS; i++)
+		assert_true(tally_gates_put(&gates, (struct tally_gate_key){ .job = number[i] },
+					    gate_of(i)));
+	return tally_gates_put(&gates, key, gate_of(100));
+}
+
+/* Who chooses numbers must know the node's factor to keep another job out. */
+static void no_numbers_fill_the_buckets_of_a_job_at_each_node(void **state)
+{
+	const struct tally_gate_key key = { .job = 7 };
+	uint32_t number[2 * TALLY_GATE_WORDS];
+	uint64_t random_state = 1;
+
+	numbers_find(key, number);
+	assert_false(has_room_beside(key, number));
+	for (int node = 0; node < 100; node++) {
+		gates.factor = random_next(&random_state) | 1;
+		assert_true(has_room_beside(key, number));
 	}
 }
 
 static void a_full_bucket_leaves_the_second_one(void **state)
 {
 	const struct tally_gate_key key = { 7, 3 };
-	struct tally_gate_bucket *first = &table[tally_gate_first(tally_gate_hash(key))];
-	struct tally_gate_bucket *second = &table[tally_gate_second(tally_gate_hash(key))];
+	struct tally_gate_bucket *first = &table[tally_gate_first(hash_of(key))];
+	struct tally_gate_bucket *second = &table[tally_gate_second(hash_of(key))];
 
 	assert_ptr_not_equal(first, second);
 	buckets_fill(key);
-	assert_false(tally_gates_put(table, key, gate_of(5)));
+	assert_false(tally_gates_put(&gates, key, gate_of(5)));
 	assert_int_equal(words_in_use(), 2 * TALLY_GATE_WORDS);
 
 	second->word[TALLY_GATE_WORDS - 1] = 0;
-	assert_true(tally_gates_put(table, key, gate_of(5)));
+	assert_true(tally_gates_put(&gates, key, gate_of(5)));
 	assert_gate(key, gate_of(5));
-	assert_ptr_equal(tally_gates_find(table, key, 5), &second->word[TALLY_GATE_WORDS - 1]);
+	assert_ptr_equal(tally_gates_find(&gates, key, 5), &second->word[TALLY_GATE_WORDS - 1]);
 
 	first->word[2] = 0; /* it stays where it is */
-	assert_true(tally_gates_put(table, key, gate_of(5)));
-	assert_ptr_equal(tally_gates_find(table, key, 5), &second->word[TALLY_GATE_WORDS - 1]);
-	assert_true(tally_gates_remove(table, key, 5));
-	assert_null(tally_gates_find(table, key, 5));
+	assert_true(tally_gates_put(&gates, key, gate_of(5)));
+	assert_ptr_equal(tally_gates_find(&gates, key, 5), &second->word[TALLY_GATE_WORDS - 1]);
+	assert_true(tally_gates_remove(&gates, key, 5));
+	assert_null(tally_gates_find(&gates, key, 5));
 }
 
 /* However many jobs at however few ports; numbers one after the other, and at random. */
@@ -175,7 +222,7 @@ static void all_gates_of_a_node_find_a_place(void **state)
 			for (uint32_t i = 0; i < TALLY_GATES_MAX; i++) {
 				struct tally_gate_key key = { (i / ports + 1) * factor, i % ports };
 
-				assert_true(tally_gates_put(table, key, gate_of(i / ports)));
+				assert_true(tally_gates_put(&gates, key, gate_of(i / ports)));
 			}
 			assert_int_equal(words_in_use(), TALLY_GATES_MAX);
 		}
@@ -205,12 +252,12 @@ static void random_writes_touch_one_word(void **state)
 			memcpy(before, table, sizeof(table));
 		gate.row += random_below(&random, 2);
 		if (random_below(&random, 2)) {
-			assert_true(tally_gates_put(table, key, gate));
+			assert_true(tally_gates_put(&gates, key, gate));
 			assert_gate(key, gate);
 			*there = true;
 		} else {
-			assert_int_equal(tally_gates_remove(table, key, job), *there);
-			assert_null(tally_gates_find(table, key, job));
+			assert_int_equal(tally_gates_remove(&gates, key, job), *there);
+			assert_null(tally_gates_find(&gates, key, job));
 			*there = false;
 		}
 		for (int i = 0; step % 100 == 0 && i < TALLY_GATE_BUCKETS; i++)
@@ -221,7 +268,7 @@ static void random_writes_touch_one_word(void **state)
 	for (uint32_t job = 0; job < JOBS; job++)
 		for (uint32_t port = 0; port < PORTS; port++)
 			assert_int_equal(
-				!!tally_gates_find(table,
+				!!tally_gates_find(&gates,
 						   (struct tally_gate_key){ 1000 + 7 * job, port },
 						   job),
 				is_there[job][port]);
@@ -234,6 +281,7 @@ int main(void)
 		cmocka_unit_test_setup(a_gate_that_is_put_again_is_written_where_it_is, setup),
 		cmocka_unit_test_setup(keys_that_differ_in_one_field_are_two, setup),
 		cmocka_unit_test_setup(two_jobs_of_one_name_are_told_apart_by_their_indexes, setup),
+		cmocka_unit_test_setup(no_numbers_fill_the_buckets_of_a_job_at_each_node, setup),
 		cmocka_unit_test_setup(a_full_bucket_leaves_the_second_one, setup),
 		cmocka_unit_test_setup(all_gates_of_a_node_find_a_place, setup),
 		cmocka_unit_test_setup(random_writes_touch_one_word, setup),

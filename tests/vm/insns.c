@@ -50,10 +50,14 @@ int main(void)
 	struct fanout_bpf *fanout = fanout_bpf__open();
 	int failed = 1;
 
-	if (ingress && ingress_tc && fanout)
+	if (ingress && ingress_tc && fanout) {
+		ingress->rodata_node->constants.gate_factor = TALLY_MIX;
+		ingress_tc->rodata_node->constants.gate_factor = TALLY_MIX;
+		fanout->rodata_node->constants.gate_factor = TALLY_MIX;
 		failed = show(ingress->progs.tally_ingress, load_ingress, ingress) |
 			 show(ingress_tc->progs.tally_ingress_tc, load_ingress_tc, ingress_tc) |
 			 show(fanout->progs.tally_fanout, load_fanout, fanout);
+	}
 	fanout_bpf__destroy(fanout);
 	ingress_tc_bpf__destroy(ingress_tc);
 	ingress_bpf__destroy(ingress);
