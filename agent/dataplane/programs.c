@@ -190,10 +190,10 @@ static int constants_choose(const struct dataplane *old, uint32_t slots, struct 
 			    bool shared, struct tally_constants *ret)
 {
 	struct tally_constants before = { 0 };
-	int r;
+	int r = old ? constants_read(old->fd[PIN_CONSTANTS], &before) : 0;
 
-	if (old)
-		constants_read(old->fd[PIN_CONSTANTS], &before);
+	if (r < 0)
+		return r;
 	*ret = (struct tally_constants){ .magic = TALLY_NODE_MAGIC,
 					 .layout = TALLY_MAPS_LAYOUT,
 					 .shared = shared,
@@ -204,8 +204,7 @@ static int constants_choose(const struct dataplane *old, uint32_t slots, struct 
 	return r < 0 ? r : gate_factor_choose(before.gate_factor, &ret->gate_factor);
 }
 
-/* --- loading ------------------------------------------------------------------------------------
- */
+/* --- loading --------------------------------------------------------------------------------- */
 
 /* With maps from `old`, or with new ones. */
 static int fanout_load(struct programs *p, const struct dataplane *old, uint32_t slots,
