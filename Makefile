@@ -41,7 +41,7 @@ GUESTS  := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(filter-out %.bpf.c %/mpi.c,$(wildcard tests/bench/*.c)))
 REPRODUCED := $(addprefix $(BUILD)/tests/bench/,tapina inart)
 CTLS    := $(patsubst tests/ctl/%.c,$(BUILD)/tests/ctl/%,$(wildcard tests/ctl/test_*.c)) \
-	   $(wildcard tests/ctl/*.sh)
+	   $(filter-out %/lib.sh,$(wildcard tests/ctl/*.sh))
 E2EBINS := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(filter-out %/starve.c,$(wildcard tests/e2e/*.c))) \
 	   $(BUILD)/tests/e2e/starve.so \
 	   $(BUILD)/tests/bpf/beside.bpf.o $(addprefix $(BUILD)/tests/bench/,bounce reflector)

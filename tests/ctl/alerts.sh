@@ -2,20 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Alert rules and dashboard: right by themselves. Whether a real tallyd has their series, and
 # Prometheus takes them, tests/e2e/metrics.sh shows.
-set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-
-count=0 failed=0
-
-check() { # NAME COMMAND...
-	local name=$1 said
-	shift
-	count=$((count + 1))
-	said=$("$@" 2>&1) && { echo "ok $count - $name"; return; }
-	echo "not ok $count - $name"
-	printf '# %s\n' "$said"
-	failed=1
-}
+# shellcheck source=tests/ctl/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Each alert is expected at least once to fire, and once not to.
 each_alert_is_tested() {
@@ -32,5 +20,4 @@ check "promtool finds nothing in the rules" promtool check rules --lint=all --li
 check "each alert fires when it must, and only then" promtool test rules tests/ctl/alerts.yml
 check "each alert is tested" each_alert_is_tested
 check "each panel of the dashboard asks something" each_panel_asks_something
-echo "1..$count"
-exit "$failed"
+finish

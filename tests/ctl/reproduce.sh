@@ -1,26 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # docs/reproduction: a cell of each CSV is measured again, and tables are written by it.
-set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-
-build=${TALLY_BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-count=0 failed=0
-
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >"$work/said" 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		sed 's/^/# /' "$work/said"
-		failed=1
-	fi
-}
+# shellcheck source=tests/ctl/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # The header, and the rows of a cell.
 rows() { sed -n "1p; /^${2// /,},/p" "docs/reproduction/$1.csv"; }
@@ -90,5 +72,4 @@ check "no rate of InArt is above its bound" no_rate_is_above_its_bound
 check "a table has its rows of the CSV" a_table_has_its_rows
 check "a table has means and best instances" it_has_means_and_the_best
 check "what is no table is refused" what_is_no_table_is_refused
-echo "1..$count"
-exit "$failed"
+finish

@@ -1,25 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What scripts/run-tests says of test programs, which is all that people and CI see of a run.
-set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-count=0 failed=0
-
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >"$work/said" 2>&1; then
-		echo "ok $count - $name"
-	else
-		echo "not ok $count - $name"
-		sed 's/^/# /; 20q' "$work/said"
-		failed=1
-	fi
-}
+# shellcheck source=tests/ctl/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 program() { # NAME LINE...
 	printf '#!/bin/bash\n' >"$work/$1"
@@ -50,5 +33,4 @@ what_failed_is_named_at_the_end() {
 
 check "many programs are counted to the end" many_programs_are_counted_to_the_end
 check "what failed is named at the end" what_failed_is_named_at_the_end
-echo "1..$count"
-exit "$failed"
+finish

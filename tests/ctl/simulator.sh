@@ -1,26 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # tally-sim as people use it: what it prints, what it writes, and how it refuses.
-set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-
-build=${TALLY_BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-count=0 failed=0
-
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	count=$((count + 1))
-	if "$@" >"$work/said" 2>&1; then
-		echo "ok $count - $name$(sed -n 's/^SKIP/ # SKIP/p' "$work/said")"
-	else
-		echo "not ok $count - $name"
-		sed 's/^/# /' "$work/said"
-		failed=1
-	fi
-}
+# shellcheck source=tests/ctl/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 sim() { "$build/tally-sim" "$@"; }
 run() { sim run --network "${network:-tapina}" --workload "$work/jobs" "$@"; }
@@ -246,5 +228,4 @@ check "the network of the document is one" the_network_of_the_document_is_one
 check "the document has all keys" the_document_has_all_keys
 check "it says its version" it_says_its_version
 check "a bar shows how far it is" a_bar_shows_how_far_it_is
-echo "1..$count"
-exit "$failed"
+finish
